@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The batch file: what betonfs hands to a trainer for one training step.
+ * beton-batch(5) is the same in prose, with an example.
+ *
+ * A file is, in this order:
+ *
+ *   struct beton_batch_header
+ *   struct beton_batch_field [num_fields]    at fields_off
+ *   canonical SPEC, spec_size bytes of text  at spec_off, no NUL
+ *   uint64_t ids [rows]                      at ids_off
+ *   per field: int32_t error [rows], then its column
+ *
+ * Everything is little-endian. The ids, every error array and every column
+ * start at multiples of BETON_BATCH_ALIGN from the start of the file; gaps are
+ * zero. A column is one of
+ *
+ *   BETON_COLUMN_FIXED    rows values of `stride` bytes each, C order, without
+ *                         gaps: the array is the tensor (rows, shape...)
+ *   BETON_COLUMN_VARIABLE struct beton_batch_value [rows] at column_off; each
+ *                         points at its payload, which starts at a multiple of
+ *                         BETON_BATCH_ALIGN
+ *
+ * error[i] is 0, or the positive Linux errno that kept sample i of this field
+ * from being read: EUCLEAN for damaged metadata, EIO for bytes that could not
+ * be read. The value is then zero bytes: a zero row of a fixed column, a value
+ * of the announced size (0 if that is not known) of a variable one.
+ *
+ * A reader checks magic, version, file_size against what it holds, the CRC,
+ * and that every offset and size it uses lies inside the file.
+ */
+#ifndef BETON_BATCH_H
+#define BETON_BATCH_H
+
+#include "beton/beton.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BETON_BATCH_MAGIC "BETONBAT"
+enum {
+	BETON_BATCH_VERSION = 1,
+	BETON_BATCH_ALIGN = 64,
+	BETON_MAX_NDIM = 32,
+	BETON_FINGERPRINT_SIZE = 16,
+	/* A stem is at most 16 bytes, each escaped as %XX, and "~65535". */
+	BETON_STEM_SIZE = 64,
+	BETON_DTYPE_SIZE = 16,
+};
+
+/* The types of a dataset's fields; the numbers are those of the file format. */
+enum beton_type {
+	BETON_TYPE_FLOAT = 0,	/* float64 */
+	BETON_TYPE_INT = 1,	/* int64 */
+	BETON_TYPE_IMAGE = 2,	/* JPEG or raw RGB */
+	BETON_TYPE_BYTES = 3,
+	BETON_TYPE_NDARRAY = 4,
+	BETON_TYPE_JSON = 5,	/* text, here without the NUL of the dataset */
+	BETON_TYPE_TENSOR = 6,
+	BETON_TYPE_CUSTOM = 255, /* the metadata bytes of a Python class's own */
+};
+
+enum beton_column {
+	BETON_COLUMN_FIXED = 0,
+	BETON_COLUMN_VARIABLE = 1,
+	/* A custom field whose place cannot be inferred: every row an error. */
+	BETON_COLUMN_NONE = 2,
+};
+
+enum beton_mode {
+	BETON_MODE_JPG = 0,
+	BETON_MODE_RAW = 1,	/* width * height * 3 bytes, RGB, rows from top */
+};
+
+enum beton_order {
+	BETON_ORDER_SEQUENTIAL = 0,
+	BETON_ORDER_RANDOM = 1,
+	BETON_ORDER_QUASI_RANDOM = 2,
+};
+
+struct beton_batch_header {
+	char magic[8];		/* BETON_BATCH_MAGIC, no NUL */
+	uint32_t version;	/* BETON_BATCH_VERSION */
+	uint32_t header_size;	/* of this struct; later versions append */
+	uint64_t file_size;
+	uint8_t fingerprint[BETON_FINGERPRINT_SIZE]; /* of the dataset */
+	uint64_t samples;	/* of the dataset */
+	uint64_t epoch;
+	uint64_t batch;		/* number in the epoch's global sequence */
+	uint64_t batches;	/* in the epoch */
+	uint64_t seed;
+	uint64_t batch_size;	/* of the SPEC; a last batch may be shorter */
+	uint64_t block;		/* 0 unless quasi_random, as the next */
+	uint64_t window;
+	uint64_t subset_first;	/* [first, end) of the dataset's samples */
+	uint64_t subset_end;
+	uint64_t subset_hash;	/* of a named subset's content, else 0 */
+	uint32_t order;		/* enum beton_order */
+	uint32_t drop_last;
+	uint32_t rows;
+	uint32_t num_fields;
+	uint64_t fields_off;
+	uint64_t spec_off;
+	uint64_t ids_off;
+	uint32_t spec_size;
+	/*
+	 * CRC-32C (Castagnoli, reflected, as in iSCSI) of the bytes from 0 to
+	 * spec_off + spec_size, with this member taken as 0.
+	 */
+	uint32_t crc;
+};
+
+struct beton_batch_field {
+	char name[BETON_STEM_SIZE];   /* the stem used in file names, NUL padded */
+	char dtype[BETON_DTYPE_SIZE]; /* NumPy's string, NUL padded */
+	uint32_t type;		/* enum beton_type */
+	uint32_t column;	/* enum beton_column */
+	uint32_t ndim;		/* of one row, 0 for a scalar */
+	uint32_t mode;		/* enum beton_mode of a fixed image column */
+	uint64_t shape[BETON_MAX_NDIM]; /* of one row */
+	uint64_t stride;	/* bytes of a row, fixed columns; else 0 */
+	uint64_t error_off;	/* int32_t error[rows] */
+	uint64_t column_off;
+	uint64_t column_size;	/* with payloads */
+};
+
+struct beton_batch_value {
+	uint64_t offset;	/* from the start of the file */
+	uint64_t size;
+	uint32_t mode;		/* enum beton_mode; images only, else 0 */
+	uint32_t width;
+	uint32_t height;
+	uint32_t reserved;	/* 0 */
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The loader: batches of ready tensors from a dataset FILE or from a MOUNT of
+ * betonfs, with the same bytes either way. The conventions of <beton/beton.h>
+ * hold. A whole training loop:
+ *
+ *	struct beton_loader_options o = { .size = sizeof(o),
+ *		.spec = "order=random,batch=256",
+ *		.pipeline = "random_resized_crop(224) | flip | "
+ *			    "normalize(imagenet) | float | chw" };
+ *	struct beton_loader *loader;
+ *	const struct beton_batch *batch;
+ *	int r = beton_loader_open("train.beton", &o, &loader);
+ *
+ *	while (!r) {
+ *		while (!(r = beton_loader_next(loader, &batch))) {
+ *			train(batch);
+ *			beton_loader_release(loader, batch);
+ *		}
+ *		r = r == -ENODATA ? 0 : r;	(the end of an epoch)
+ *	}
+ *	beton_loader_close(loader);
+ *
+ * Threads: beton_loader_next(), _state(), _load() and _seek() belong to one
+ * thread at a time; beton_loader_release() and _stats() may be called from any
+ * thread, at any time before close.
+ */
+#ifndef BETON_LOADER_H
+#define BETON_LOADER_H
+
+#include <stdbool.h>
+
+#include "beton/beton.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct beton_loader;
+
+/* What becomes of a batch with samples that cannot be read or decoded. */
+enum beton_on_error {
+	BETON_ON_ERROR_RAISE = 0, /* beton_loader_next() fails with -EIO */
+	BETON_ON_ERROR_SKIP,	/* the row is zero and valid[row] is 0 */
+	BETON_ON_ERROR_ZERO,	/* the row is zero and valid[row] is 1 */
+};
+
+/* The stage after which a batch counts as done; what follows is left out. */
+enum beton_stage {
+	BETON_STAGE_ALL = 0,
+	BETON_STAGE_READ,	/* every byte of the batch delivered, summed once */
+	BETON_STAGE_DECODE,	/* images decoded as the crop needs them */
+	BETON_STAGE_TRANSFORM,	/* tensors complete */
+};
+
+/* Zero-initialise, then set size and what differs: 0 is every default. */
+struct beton_loader_options {
+	size_t size;		/* sizeof(struct beton_loader_options) */
+	const char *spec;	/* beton-orders(7); NULL: all defaults */
+	const char *pipeline;	/* beton-transforms(7); NULL: plain tensors */
+	const char *source;	/* NULL: by what the path is; "constant": one
+				   decoded batch for ever, for measuring */
+	uint32_t workers;	/* decoding threads; 0: one per usable CPU */
+	uint32_t prefetch;	/* batches made ahead; 0: 2 */
+	uint32_t rank;
+	uint32_t world;		/* ranks of the job; 0: 1 */
+	uint64_t epoch;		/* to start with */
+	uint64_t epochs;	/* to prepare; 0: no end */
+	enum beton_on_error on_error;
+	enum beton_stage until;
+	beton_log_fn *log;	/* NULL: silence */
+	void *log_arg;
+	char *error;		/* why opening failed is written here, if not */
+	size_t error_size;	/* NULL; opening has no handle to ask */
+};
+
+/* One output of a batch. Pointers are valid until the batch is released. */
+struct beton_tensor {
+	const char *name;
+	const char *dtype;	/* NumPy's string, "<f4" */
+	uint32_t ndim;
+	const uint64_t *shape;	/* shape[0] is the number of rows, except where
+				   offsets is set: there the number of bytes */
+	const void *data;	/* C order, without gaps, 64-byte aligned */
+	uint64_t size;		/* bytes */
+	const int64_t *offsets;	/* bytes and JSON: row i is data[offsets[i]] to
+				   data[offsets[i + 1]]; else NULL */
+};
+
+struct beton_batch {
+	uint64_t epoch;
+	uint64_t number;	/* in the epoch's global sequence, all ranks; at
+				   or above its length: a repeat as padding */
+	uint32_t rows;
+	uint32_t num_outputs;
+	const uint64_t *ids;	/* sample ids, rows of them */
+	const uint8_t *valid;	/* per row 1, or 0: failed, or padding */
+	const struct beton_tensor *outputs;
+};
+
+/*
+ * Opens a dataset FILE, or the directory of a dataset in a MOUNT, and starts to
+ * load. -EINVAL: the spec or the pipeline; options->error says what and where.
+ */
+BETON_API int beton_loader_open(const char *path,
+				const struct beton_loader_options *options,
+				struct beton_loader **out);
+
+/* Stops all threads. Batches that were not released become invalid. */
+BETON_API void beton_loader_close(struct beton_loader *loader);
+
+/*
+ * The next batch of this rank; waits for it. It belongs to the caller until
+ * beton_loader_release(); any number may be kept, beyond the ring each costs
+ * fresh memory. -ENODATA: the epoch is over, and the next call begins the next
+ * epoch. Any other error is the batch's own (-EIO, -ENOTCONN when the daemon
+ * died): beton_loader_error() tells, and the next call goes on after it.
+ */
+BETON_API int beton_loader_next(struct beton_loader *loader,
+				const struct beton_batch **out);
+
+BETON_API void beton_loader_release(struct beton_loader *loader,
+				    const struct beton_batch *batch);
+
+/* What the last failed call was about; valid until the next call. */
+BETON_API const char *beton_loader_error(const struct beton_loader *loader);
+
+/*
+ * Where the loader stands, counting the batches that beton_loader_next() has
+ * given: JSON text of less than 4 KiB into `buffer`. -ENOSPC: too small.
+ */
+BETON_API int beton_loader_state(const struct beton_loader *loader,
+				 char *buffer, size_t size);
+
+/*
+ * Goes on from a state: same dataset and spec, any rank, world and number of
+ * workers. -EINVAL: not a state; -ESTALE: of another dataset or spec.
+ */
+BETON_API int beton_loader_load(struct beton_loader *loader,
+				const char *state);
+
+/* Goes to the start of an epoch. */
+BETON_API int beton_loader_seek(struct beton_loader *loader, uint64_t epoch);
+
+/* Facts that do not change while the loader is open, valid until close. */
+struct beton_loader_info {
+	const char *spec;	/* canonical */
+	const char *source;	/* "file", "mount", "constant" */
+	const char *delivery;	/* how batches come: "in-process", "direct", ... */
+	const char *decoder;
+	const char *jit;	/* what runs the transforms */
+	uint64_t samples;	/* of the dataset */
+	uint64_t batches;	/* of the epoch's global sequence */
+	uint64_t steps;		/* of this rank in a whole epoch */
+	uint32_t workers;
+	uint32_t num_outputs;
+};
+
+BETON_API void beton_loader_info(const struct beton_loader *loader,
+				 struct beton_loader_info *out);
+
+/* Counters of one stage since open. Times are summed over its threads. */
+struct beton_stage_stats {
+	const char *name;	/* "read", "decode", "transform", "next" */
+	uint64_t items;		/* batches for read and next, else rows */
+	uint64_t bytes;
+	uint64_t busy_ns;
+	uint64_t input_wait_ns;	/* waiting for something to do */
+	uint64_t room_wait_ns;	/* waiting for room for the result */
+};
+
+/* Fills at most `max` entries; returns how many stages there are. */
+BETON_API size_t beton_loader_stats(const struct beton_loader *loader,
+				    struct beton_stage_stats *out, size_t max);
+
+/* Rows that could not be read or decoded since open. */
+BETON_API uint64_t beton_loader_failed_rows(const struct beton_loader *loader);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * JPEG in and out; the only module that knows <jpeglib.h>. A codec is one
+ * thread's: it keeps decoder state and scratch memory from image to image.
+ * Input is hostile: whatever the bytes, no call crashes, reads outside them or
+ * takes memory beyond what width and height announce (65500 x 65500 at most).
+ */
+#ifndef LOADER_CODEC_H
+#define LOADER_CODEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loader/image.h"
+
+struct codec;
+
+/*
+ * Which pixels a decode may give. EXACT: those of a full decode with the
+ * accurate integer DCT (ISLOW) and fancy upsampling. The others permit faster
+ * approximations; where there is none they give the exact pixels.
+ */
+enum quality {
+	QUALITY_DEFAULT,
+	QUALITY_EXACT,
+	QUALITY_DRAFT,
+};
+
+enum codec_colour {
+	CODEC_GRAY,
+	CODEC_RGB,	/* three components, however they are coded */
+	CODEC_CMYK,	/* four */
+};
+
+/* What the header of a JPEG says. */
+struct codec_info {
+	uint32_t width;
+	uint32_t height;
+	enum codec_colour colour;
+	bool baseline;		/* 8-bit baseline Huffman, one frame */
+	unsigned orientation;	/* 1..8 of the EXIF tag; 1 if there is none */
+};
+
+int codec_open(struct codec **out);
+void codec_close(struct codec *codec);
+
+/* Reads the header only. -EBADMSG: no JPEG, or one that cannot be decoded. */
+int codec_probe(struct codec *codec, const uint8_t *bytes, size_t size,
+		struct codec_info *out);
+
+/*
+ * Decodes the pixels of `rect` into out->pixels (out->width, out->height equal
+ * to rect's; the caller's memory). Gray becomes RGB; CMYK becomes RGB by
+ * (255 - c)(255 - k) / 255. -EBADMSG: not decodable, or damaged where it was
+ * looked at (a premature end, bad codes); -ERANGE: rect is not inside.
+ */
+int codec_decode(struct codec *codec, const uint8_t *bytes, size_t size,
+		 const struct rect *rect, enum quality quality,
+		 struct image *out);
+
+/* Why the last call failed; valid until the next call. */
+const char *codec_message(const struct codec *codec);
+
+/*
+ * Encodes as FFCV's writer does: baseline, 4:2:0, standard Huffman tables,
+ * JFIF, quality 1..100. *bytes is malloc'ed and the caller's. The same bytes
+ * on every run with the same libjpeg-turbo.
+ */
+int codec_encode(struct codec *codec, const struct image *image,
+		 unsigned quality, uint8_t **bytes, size_t *size);
+
+#endif

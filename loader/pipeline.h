@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A pipeline: text (beton-transforms(7)) -> typed outputs -> rows of tensors.
+ * Immutable once parsed, so any number of threads may run it, each with a
+ * pipeline_worker of its own.
+ */
+#ifndef LOADER_PIPELINE_H
+#define LOADER_PIPELINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "beton/batch.h"
+#include "beton/loader.h"
+
+struct pipeline;
+struct pipeline_worker;
+
+/* What a pipeline has to know of a dataset's field, in field order. */
+struct pipeline_field {
+	const char *name;	/* as in the dataset, what texts name it by */
+	const char *stem;	/* unique; texts may use it too; outputs' name */
+	enum beton_type type;
+	bool usable;		/* false: a custom field nobody can place */
+	char dtype[BETON_DTYPE_SIZE]; /* arrays; else "<i8", "<f8", "|u1" */
+	uint32_t ndim;
+	uint64_t shape[BETON_MAX_NDIM];
+	uint32_t width, height;	/* images: sample 0's, 0 if it is not known */
+};
+
+/* One sample's value of one field. */
+struct pipeline_value {
+	const uint8_t *bytes;
+	uint64_t size;
+	enum beton_mode mode;	/* images, as the next two */
+	uint32_t width;
+	uint32_t height;
+};
+
+/* What the random numbers of a row are keyed by (beton-orders(7)). */
+struct pipeline_row {
+	uint64_t seed;
+	uint64_t epoch;
+	uint64_t id;
+	uint64_t occurrence;
+};
+
+struct pipeline_output {
+	const char *name;
+	uint32_t field;		/* index of its source */
+	bool ragged;		/* bytes and JSON: rows joined, no fixed size */
+	char dtype[BETON_DTYPE_SIZE];
+	uint32_t ndim;		/* of one row */
+	uint64_t shape[BETON_MAX_NDIM];
+	uint64_t row_size;	/* bytes; 0 if ragged */
+};
+
+/*
+ * `error` (may be NULL) receives one line that quotes the text and names the
+ * column. -EINVAL. The fields must outlive the call only.
+ */
+int pipeline_parse(const char *text, const struct pipeline_field *fields,
+		   size_t num_fields, struct pipeline **out, char *error,
+		   size_t error_size);
+void pipeline_close(struct pipeline *p);
+
+size_t pipeline_num_outputs(const struct pipeline *p);
+const struct pipeline_output *pipeline_output_at(const struct pipeline *p,
+						 size_t i);
+
+int pipeline_worker_open(const struct pipeline *p,
+			 struct pipeline_worker **out);
+void pipeline_worker_close(struct pipeline_worker *w);
+
+/*
+ * Makes one row of output i (not ragged) from one value. `row_out` has
+ * output->row_size bytes and is written whole, or, on failure, left anyhow.
+ * `until`: BETON_STAGE_DECODE stops after decoding the pixels that the first
+ * geometry needs, and leaves row_out alone. decode_ns, if not NULL, is
+ * increased by the time that decoding took.
+ * -EBADMSG: undecodable; -EINVAL: a shape the output cannot take; the message
+ * is pipeline_worker_message().
+ */
+int pipeline_run(const struct pipeline *p, struct pipeline_worker *w, size_t i,
+		 const struct pipeline_value *value,
+		 const struct pipeline_row *row, enum beton_stage until,
+		 void *row_out, uint64_t *decode_ns);
+
+/* Why the last pipeline_run() failed; valid until the next. */
+const char *pipeline_worker_message(const struct pipeline_worker *w);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Resizing an image, defined to the bit (beton-transforms(7)):
+ *
+ *   AREA      FFCV's INTER_AREA, as OpenCV defines it. Both axes shrink or
+ *             stay: exact box averages, rounded half to even; exactly 2 x 2:
+ *             (a + b + c + d + 2) >> 2; other whole factors: the sum times the
+ *             float32 reciprocal of the area. Any axis enlarged: bilinear with
+ *             11-bit area coefficients.
+ *   BILINEAR  Pillow's and torchvision's antialiased bilinear (triangle filter,
+ *             support scaled by the reduction, 22-bit coefficients, horizontal
+ *             pass first, rounded to 8 bits between the passes).
+ *
+ * A resampler is one thread's: it keeps scratch memory from image to image.
+ */
+#ifndef LOADER_RESAMPLE_H
+#define LOADER_RESAMPLE_H
+
+#include "loader/image.h"
+
+enum interpolation {
+	INTERPOLATION_AREA,
+	INTERPOLATION_BILINEAR,
+};
+
+struct resampler;
+
+int resampler_open(struct resampler **out);
+void resampler_close(struct resampler *r);
+
+/*
+ * Fills out->pixels, out->width x out->height, from all of `in`. Neither may be
+ * empty, and they may not overlap. -ENOMEM.
+ */
+int resample(struct resampler *r, enum interpolation how,
+	     const struct image *in, struct image *out);
+
+#endif
