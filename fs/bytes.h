@@ -12,7 +12,7 @@
 #include <string.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "only little-endian machines are supported"
+#	error "only little-endian machines are supported"
 #endif
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))

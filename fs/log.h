@@ -18,10 +18,10 @@
  */
 struct log {
 	pthread_mutex_t lock;
-	beton_log_fn *fn;		/* NULL: silence */
+	beton_log_fn *fn; /* NULL: silence */
 	void *arg;
-	enum beton_log_level level;	/* the least important that is passed */
-	int64_t second;			/* guarded by lock, as the next two */
+	enum beton_log_level level; /* the least important that is passed */
+	int64_t second;		    /* guarded by lock, as the next two */
 	unsigned in_second;
 	uint64_t held_back;
 };

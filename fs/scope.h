@@ -31,9 +31,8 @@ static inline void scope_unlock(pthread_mutex_t **lock)
 
 /* Holds the mutex until the end of the enclosing block. */
 #define scoped_lock(mutex)                                                     \
-	__attribute__((cleanup(scope_unlock), unused))                         \
-	pthread_mutex_t *SCOPE_NAME(__LINE__) =                                \
-		(pthread_mutex_lock(mutex), (mutex))
+	__attribute__((cleanup(scope_unlock), unused)) pthread_mutex_t *       \
+	SCOPE_NAME(__LINE__) = (pthread_mutex_lock(mutex), (mutex))
 
 /* The value of a pointer variable, which becomes NULL: ownership moves on. */
 #define steal(pointer)                                                         \

@@ -17,20 +17,20 @@
 struct writer;
 
 struct writer_field {
-	const char *name;		/* 1..16 bytes of ASCII */
+	const char *name; /* 1..16 bytes of ASCII */
 	enum beton_type type;
-	char dtype[BETON_DTYPE_SIZE];	/* arrays and tensors */
+	char dtype[BETON_DTYPE_SIZE]; /* arrays and tensors */
 	uint32_t ndim;
 	uint64_t shape[BETON_MAX_NDIM];
 };
 
 /* One value: what the field's type needs, the rest 0. */
 struct writer_value {
-	const void *bytes;		/* images, bytes, JSON (without NUL), arrays */
+	const void *bytes; /* images, bytes, JSON (without NUL), arrays */
 	uint64_t size;
 	int64_t integer;
 	double real;
-	enum beton_mode mode;		/* images, as the next two */
+	enum beton_mode mode; /* images, as the next two */
 	uint16_t width;
 	uint16_t height;
 };

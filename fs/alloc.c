@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/alloc.h"
+
+#include <stdlib.h>
+
+#include "fs/bytes.h"
+#include "fs/scope.h"
+
+enum {
+	CHUNK_ENTRIES = 1 << 15,
+	CHUNK_BYTES = CHUNK_ENTRIES * FORMAT_ENTRY_SIZE,
+};
+
+struct extent {
+	uint64_t off;
+	uint64_t size;
+};
+
+/* Entries [first, first + n) of the table, ascending by offset. */
+struct run {
+	uint64_t first;
+	uint64_t n;
+	uint64_t low; /* offsets of the first and last entry */
+	uint64_t high;
+	size_t key; /* index of its first key */
+};
+
+struct alloc {
+	struct source *source;
+	const struct format *format;
+	struct extent *extents; /* a small table, sorted, largest first at the
+				   same offset; else NULL */
+	size_t num_extents;
+	struct run *runs;
+	size_t num_runs;
+	uint64_t *keys; /* per run: the offset of every stride's first */
+	size_t num_keys;
+};
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct extent *x = a, *y = b;
+
+	if (x->off != y->off)
+		return x->off < y->off ? -1 : 1;
+	return x->size > y->size ? -1 : x->size < y->size;
+}
+
+static int read_entries(const struct alloc *a, uint64_t first, size_t n,
+			uint8_t *buf)
+{
+	return source_read(a->source, buf, n * FORMAT_ENTRY_SIZE,
+			   a->format->table_off + first * FORMAT_ENTRY_SIZE);
+}
+
+static int keep_whole(struct alloc *a)
+{
+	size_t n = (size_t)a->format->table_entries;
+	cleanup_free uint8_t *bytes = malloc(n * FORMAT_ENTRY_SIZE + 1);
+	int r;
+
+	a->extents = malloc((n + 1) * sizeof(*a->extents));
+	if (!bytes || !a->extents)
+		return -ENOMEM;
+	r = read_entries(a, 0, n, bytes);
+	if (r)
+		return r;
+	for (size_t i = 0; i < n; i++) {
+		struct format_entry e =
+			format_entry_parse(bytes + i * FORMAT_ENTRY_SIZE);
+
+		a->extents[i] = (struct extent){ e.off, e.size };
+	}
+	a->num_extents = n;
+	qsort(a->extents, n, sizeof(*a->extents), by_offset);
+	return 0;
+}
+
+/* Room for one more element, doubling; -ENOMEM. */
+static int grow(void *array, size_t n, size_t size)
+{
+	void **p = array, *bigger;
+
+	if (n & (n - 1))
+		return 0;
+	bigger = realloc(*p, (n ? 2 * n : 1) * size);
+	if (!bigger)
+		return -ENOMEM;
+	*p = bigger;
+	return 0;
+}
+
+static int add_run(struct alloc *a, uint64_t entry, uint64_t off)
+{
+	if (a->num_runs == ALLOC_RUNS_MAX)
+		return -BETON_ECORRUPT;
+	if (grow(&a->runs, a->num_runs, sizeof(*a->runs)))
+		return -ENOMEM;
+	a->runs[a->num_runs++] = (struct run){
+		.first = entry,
+		.low = off,
+		.high = off,
+		.key = a->num_keys,
+	};
+	return 0;
+}
+
+static int note_entry(struct alloc *a, uint64_t entry, uint64_t off)
+{
+	struct run *run = a->num_runs ? &a->runs[a->num_runs - 1] : NULL;
+	int r;
+
+	if (!run || off < run->high) {
+		r = add_run(a, entry, off);
+		if (r)
+			return r;
+		run = &a->runs[a->num_runs - 1];
+	}
+	if (run->n % ALLOC_STRIDE == 0) {
+		if (grow(&a->keys, a->num_keys, sizeof(*a->keys)))
+			return -ENOMEM;
+		a->keys[a->num_keys++] = off;
+	}
+	run->high = off;
+	run->n++;
+	return 0;
+}
+
+static int index_runs(struct alloc *a)
+{
+	uint64_t total = a->format->table_entries, n;
+	cleanup_free uint8_t *bytes = malloc(CHUNK_BYTES);
+	int r = bytes ? 0 : -ENOMEM;
+
+	for (uint64_t first = 0; first < total && !r; first += n) {
+		n = min_u64(CHUNK_ENTRIES, total - first);
+		r = read_entries(a, first, (size_t)n, bytes);
+		for (uint64_t i = 0; i < n && !r; i++)
+			r = note_entry(
+				a, first + i,
+				load64(bytes + i * FORMAT_ENTRY_SIZE + 8));
+	}
+	return r;
+}
+
+int alloc_open(struct source *source, const struct format *format,
+	       struct log *log, struct alloc **out)
+{
+	struct alloc *a = calloc(1, sizeof(*a));
+	int r = -ENOMEM;
+
+	if (a) {
+		a->source = source;
+		a->format = format;
+		r = format->table_entries * FORMAT_ENTRY_SIZE <=
+				    ALLOC_KEEP_BYTES
+			    ? keep_whole(a)
+			    : index_runs(a);
+	}
+	if (!r) {
+		*out = a;
+		return 0;
+	}
+	if (r == -BETON_ECORRUPT)
+		log_error(
+			log,
+			"%s: allocation table at %llu: more than %d ascending runs",
+			source->path, (unsigned long long)format->table_off,
+			ALLOC_RUNS_MAX);
+	alloc_close(a);
+	return r;
+}
+
+void alloc_close(struct alloc *a)
+{
+	if (!a)
+		return;
+	free(a->extents);
+	free(a->runs);
+	free(a->keys);
+	free(a);
+}
+
+static int size_in_extents(const struct alloc *a, uint64_t off, uint64_t *size)
+{
+	size_t low = 0, high = a->num_extents, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (a->extents[mid].off < off)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == a->num_extents || a->extents[low].off != off)
+		return -ENOENT;
+	*size = a->extents[low].size;
+	return 0;
+}
+
+/* Index of the last stride of the run whose first offset is below `off`, or of
+   its first one: equal offsets may begin in the stride before. */
+static uint64_t stride_of(const struct alloc *a, const struct run *run,
+			  uint64_t off)
+{
+	uint64_t low = 0, high = (run->n - 1) / ALLOC_STRIDE, mid;
+
+	while (low < high) {
+		mid = low + (high - low + 1) / 2;
+		if (a->keys[run->key + mid] < off)
+			low = mid;
+		else
+			high = mid - 1;
+	}
+	return low;
+}
+
+/* Looks through the strides of one run that may hold `off`. */
+static int size_in_run(const struct alloc *a, const struct run *run,
+		       uint64_t off, uint64_t *size)
+{
+	uint8_t bytes[ALLOC_STRIDE * FORMAT_ENTRY_SIZE];
+	uint64_t at = stride_of(a, run, off) * ALLOC_STRIDE, n;
+	int r, found = -ENOENT;
+
+	for (; at < run->n; at += ALLOC_STRIDE) {
+		n = min_u64(ALLOC_STRIDE, run->n - at);
+		r = read_entries(a, run->first + at, (size_t)n, bytes);
+		if (r)
+			return r;
+		for (uint64_t i = 0; i < n; i++) {
+			struct format_entry e = format_entry_parse(
+				bytes + i * FORMAT_ENTRY_SIZE);
+
+			if (e.off > off)
+				return found;
+			if (e.off == off && (found || e.size > *size)) {
+				*size = e.size;
+				found = 0;
+			}
+		}
+	}
+	return found;
+}
+
+int alloc_size(const struct alloc *a, uint64_t off, uint64_t *size)
+{
+	uint64_t in_run, largest = 0;
+	int r, found = -ENOENT;
+
+	if (a->extents)
+		return size_in_extents(a, off, size);
+	for (size_t i = 0; i < a->num_runs; i++) {
+		if (off < a->runs[i].low || off > a->runs[i].high)
+			continue;
+		r = size_in_run(a, &a->runs[i], off, &in_run);
+		if (r && r != -ENOENT)
+			return r;
+		if (!r) {
+			found = 0;
+			largest = max_u64(largest, in_run);
+		}
+	}
+	if (!found)
+		*size = largest;
+	return found;
+}

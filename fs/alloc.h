@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The allocation table: how large the allocation at an offset is. Only JPEGs
+ * need it. It is read once, on first use, and little of it is kept:
+ *
+ *   - a table of up to ALLOC_KEEP_BYTES is kept whole, sorted;
+ *   - a larger one is cut into its ascending runs (one per process that wrote
+ *     the file) and every ALLOC_STRIDE-th offset is kept; a look-up reads one
+ *     stride per run whose span covers the offset.
+ *
+ * At ten million entries that is 240 MB read once, and 300 KB kept.
+ */
+#ifndef FS_ALLOC_H
+#define FS_ALLOC_H
+
+#include "fs/format.h"
+#include "fs/source.h"
+
+enum {
+	ALLOC_KEEP_BYTES = 1 << 20,
+	ALLOC_STRIDE = 256, /* entries: 6 KiB, one or two disk pages */
+	/* More are no file of FFCV's, and would cost memory without bound. */
+	ALLOC_RUNS_MAX = 65536,
+};
+
+struct alloc;
+
+/* Reads the table. Logs failures. The source must outlive the result. */
+int alloc_open(struct source *source, const struct format *format,
+	       struct log *log, struct alloc **out);
+void alloc_close(struct alloc *alloc);
+
+/*
+ * The size of the largest allocation at `off`: empty ones share their offset
+ * with the next. -ENOENT if there is none. Thread-safe.
+ */
+int alloc_size(const struct alloc *alloc, uint64_t off, uint64_t *size);
+
+#endif

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/batch.h"
+
+#include <stdlib.h>
+
+#include "fs/bytes.h"
+#include "fs/crc.h"
+#include "fs/order.h"
+#include "fs/scope.h"
+
+enum {
+	/* Metadata is read in pieces of at most so many bytes. */
+	RECORDS_CHUNK = 256 << 10,
+	/* Rows times fields: bounds a layout's memory to about 700 MB. */
+	CELLS_MAX = 1 << 24,
+};
+
+static uint64_t aligned(uint64_t v)
+{
+	return align_up(v, BETON_BATCH_ALIGN);
+}
+
+/* --- from an offset to a segment --- */
+
+static void literal(struct segment *s, uint64_t start, const void *bytes,
+		    uint64_t size)
+{
+	*s = (struct segment){
+		.kind = SEGMENT_LITERAL,
+		.start = start,
+		.size = size,
+		.literal = bytes,
+	};
+}
+
+static void zero(struct segment *s, uint64_t start, uint64_t end)
+{
+	*s = (struct segment){
+		.kind = SEGMENT_ZERO,
+		.start = start,
+		.size = end - start,
+	};
+}
+
+/* The payload of one row, or the zeros that stand for it. */
+static void payload(const struct batch_column *c, struct segment *s,
+		    uint32_t row, uint64_t start, uint64_t size)
+{
+	*s = (struct segment){
+		.kind = c->errors[row] ? SEGMENT_ZERO : SEGMENT_RANGE,
+		.start = start,
+		.size = size,
+		.off = c->sources[row],
+		.row = row,
+	};
+}
+
+/* The last row whose value starts at or before `off`, which is past the table.
+   Empty values share their start with the next and are never the answer. */
+static uint32_t row_at(const struct batch_column *c, uint32_t rows,
+		       uint64_t off)
+{
+	uint32_t low = 0, high = rows - 1, mid;
+
+	while (low < high) {
+		mid = low + (high - low + 1) / 2;
+		if (c->values[mid].offset <= off)
+			low = mid;
+		else
+			high = mid - 1;
+	}
+	return low;
+}
+
+static void variable_segment(const struct batch *b,
+			     const struct batch_column *c, uint64_t off,
+			     struct segment *s)
+{
+	const struct beton_batch_field *d = &c->desc;
+	uint64_t table = (uint64_t)b->rows * sizeof(*c->values);
+	uint64_t end = d->column_off + d->column_size, next;
+	const struct beton_batch_value *v;
+	uint32_t row;
+
+	if (off < d->column_off + table) {
+		literal(s, d->column_off, c->values, table);
+		return;
+	}
+	if (off < c->values[0].offset) {
+		zero(s, d->column_off + table, c->values[0].offset);
+		return;
+	}
+	row = row_at(c, b->rows, off);
+	v = &c->values[row];
+	next = row + 1 < b->rows ? v[1].offset : end;
+	if (off < v->offset + v->size)
+		payload(c, s, row, v->offset, v->size);
+	else
+		zero(s, v->offset + v->size, next);
+}
+
+static void column_segment(const struct batch *b, const struct batch_column *c,
+			   uint64_t off, struct segment *s)
+{
+	const struct beton_batch_field *d = &c->desc;
+	uint32_t row;
+
+	if (off < d->error_off + 4 * (uint64_t)b->rows) {
+		literal(s, d->error_off, c->errors, 4 * (uint64_t)b->rows);
+	} else if (off < d->column_off) {
+		zero(s, d->error_off + 4 * (uint64_t)b->rows, d->column_off);
+	} else if (d->column == BETON_COLUMN_VARIABLE) {
+		variable_segment(b, c, off, s);
+	} else if (c->scalars) {
+		literal(s, d->column_off, c->scalars, d->column_size);
+	} else {
+		row = (uint32_t)((off - d->column_off) / d->stride);
+		payload(c, s, row, d->column_off + row * d->stride, d->stride);
+	}
+	s->field = (uint32_t)(c - b->columns);
+}
+
+static void batch_segment(const struct vfile *vfile, uint64_t off,
+			  struct segment *s)
+{
+	const struct batch *b = (const struct batch *)vfile;
+	const struct batch_column *c = b->columns;
+	uint64_t ids_end = b->ids_off + 8 * (uint64_t)b->rows, end;
+
+	if (off < b->head_size) {
+		literal(s, 0, b->head, b->head_size);
+		return;
+	}
+	if (off < b->ids_off) {
+		zero(s, b->head_size, b->ids_off);
+		return;
+	}
+	if (off < ids_end) {
+		literal(s, b->ids_off, b->ids, 8 * (uint64_t)b->rows);
+		return;
+	}
+	end = ids_end;
+	for (uint32_t i = 0; i < b->num_columns; i++, c++) {
+		if (off < c->desc.error_off) {
+			zero(s, end, c->desc.error_off);
+			return;
+		}
+		end = c->desc.column_off + c->desc.column_size;
+		if (off < end) {
+			column_segment(b, c, off, s);
+			return;
+		}
+	}
+	zero(s, end, vfile->size);
+}
+
+/* --- what the metadata says --- */
+
+static void set_value(struct batch_column *c, const struct field *f,
+		      uint32_t row, const struct value *v)
+{
+	if (c->scalars) {
+		memcpy(c->scalars + 8 * (size_t)row, v->scalar, 8);
+		return;
+	}
+	c->sources[row] = v->off;
+	c->values[row].size = v->size;
+	if (f->type->type == BETON_TYPE_IMAGE) {
+		c->values[row].mode = v->mode;
+		c->values[row].width = v->width;
+		c->values[row].height = v->height;
+	}
+}
+
+static void view_row(struct batch *b, uint32_t row, const uint8_t *record,
+		     int error)
+{
+	struct dataset *ds = b->vfile.ds;
+	struct value v;
+	int r;
+
+	for (uint32_t i = 0; i < b->num_columns; i++) {
+		r = error ? error
+			  : dataset_value(ds, i, b->ids[row], record, &v);
+		if (!r)
+			set_value(&b->columns[i], &ds->format.fields[i], row,
+				  &v);
+		else
+			b->columns[i].errors[row] = -r;
+		if (r && r != -BETON_ECORRUPT && r != -EOPNOTSUPP)
+			b->has_io_errors = true;
+	}
+}
+
+/* How many rows from `row` on are neighbours in the dataset too. */
+static uint32_t run_length(const struct batch *b, uint32_t row, uint64_t max)
+{
+	uint32_t n = 1;
+
+	while (row + n < b->rows && n < max &&
+	       b->ids[row + n] == b->ids[row] + n)
+		n++;
+	return n;
+}
+
+static int view_rows(struct batch *b)
+{
+	uint64_t itemsize = b->vfile.ds->format.itemsize;
+	uint64_t max = max_u64(1, RECORDS_CHUNK / max_u64(1, itemsize));
+	cleanup_free uint8_t *records = malloc(max * itemsize + 1);
+	uint32_t n;
+	int r;
+
+	if (!records)
+		return -ENOMEM;
+	for (uint32_t row = 0; row < b->rows; row += n) {
+		n = run_length(b, row, max);
+		r = dataset_records(b->vfile.ds, b->ids[row], n, records);
+		for (uint32_t i = 0; i < n; i++)
+			view_row(b, row + i, records + i * itemsize, r);
+	}
+	return 0;
+}
+
+/* --- where everything goes --- */
+
+static bool all_raw_alike(const struct batch *b, const struct batch_column *c,
+			  const struct beton_batch_value **pattern)
+{
+	const struct beton_batch_value *v, *p = NULL;
+
+	for (uint32_t i = 0; i < b->rows; i++) {
+		v = &c->values[i];
+		if (c->errors[i])
+			continue;
+		if (v->mode != BETON_MODE_RAW ||
+		    (p && (v->width != p->width || v->height != p->height)))
+			return false;
+		p = v;
+	}
+	*pattern = p;
+	return p != NULL;
+}
+
+static void place_fixed(struct batch *b, struct batch_column *c, uint64_t *at)
+{
+	c->desc.column = BETON_COLUMN_FIXED;
+	c->desc.column_off = aligned(*at);
+	c->desc.column_size = b->rows * c->desc.stride;
+	*at = c->desc.column_off + c->desc.column_size;
+}
+
+static void place_variable(struct batch *b, struct batch_column *c,
+			   uint64_t *at)
+{
+	struct beton_batch_value *v = c->values;
+
+	c->desc.column = BETON_COLUMN_VARIABLE;
+	c->desc.column_off = aligned(*at);
+	*at = c->desc.column_off + (uint64_t)b->rows * sizeof(*v);
+	for (uint32_t i = 0; i < b->rows; i++) {
+		*at = aligned(*at);
+		v[i].offset = *at;
+		*at += v[i].size;
+	}
+	c->desc.column_size = *at - c->desc.column_off;
+}
+
+static void place_images(struct batch *b, struct batch_column *c, uint64_t *at)
+{
+	const struct beton_batch_value *p;
+
+	if (!all_raw_alike(b, c, &p)) {
+		place_variable(b, c, at);
+		return;
+	}
+	c->desc.mode = BETON_MODE_RAW;
+	c->desc.ndim = 3;
+	c->desc.shape[0] = p->height;
+	c->desc.shape[1] = p->width;
+	c->desc.shape[2] = 3;
+	c->desc.stride = p->size;
+	place_fixed(b, c, at);
+}
+
+static void place_column(struct batch *b, struct batch_column *c, uint64_t *at)
+{
+	c->desc.error_off = aligned(*at);
+	*at = c->desc.error_off + 4 * (uint64_t)b->rows;
+	switch (c->desc.type) {
+	case BETON_TYPE_IMAGE:
+		place_images(b, c, at);
+		break;
+	case BETON_TYPE_BYTES:
+	case BETON_TYPE_JSON:
+		place_variable(b, c, at);
+		break;
+	default:
+		place_fixed(b, c, at);
+	}
+	if (b->vfile.ds->format.fields[c - b->columns].unusable)
+		c->desc.column = BETON_COLUMN_NONE;
+}
+
+/* What is known of a column before any row is looked at. */
+static void describe(struct batch_column *c, const struct field *f)
+{
+	struct beton_batch_field *d = &c->desc;
+	bool plain = f->dtype[0] == '\0';
+
+	memcpy(d->name, f->stem, sizeof(d->name));
+	memcpy(d->dtype, plain ? "|u1" : f->dtype,
+	       plain ? sizeof("|u1") : sizeof(d->dtype));
+	d->type = f->type->type;
+	d->ndim = f->ndim;
+	memcpy(d->shape, f->shape, sizeof(d->shape));
+	if (field_is_scalar(f))
+		d->stride = 8;
+	else if (f->type->has_dtype)
+		d->stride = f->array_size;
+	else if (f->type->type == BETON_TYPE_CUSTOM)
+		d->stride = f->unusable ? 0 : f->meta_size;
+	if (f->type->type == BETON_TYPE_CUSTOM) {
+		d->ndim = 1;
+		d->shape[0] = d->stride;
+	}
+}
+
+static int make_columns(struct batch *b)
+{
+	const struct format *f = &b->vfile.ds->format;
+	struct batch_column *c;
+
+	b->num_columns = f->num_fields;
+	b->columns = calloc(f->num_fields, sizeof(*b->columns));
+	if (!b->columns)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < f->num_fields; i++) {
+		c = &b->columns[i];
+		describe(c, &f->fields[i]);
+		c->errors = calloc(b->rows, sizeof(*c->errors));
+		if (field_is_scalar(&f->fields[i])) {
+			c->scalars = calloc(b->rows, 8);
+		} else {
+			c->sources = calloc(b->rows, sizeof(*c->sources));
+			c->values = calloc(b->rows, sizeof(*c->values));
+		}
+		if (!c->errors || !(c->scalars || (c->sources && c->values)))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void fill_header(struct batch *b, const struct batch_key *key,
+			struct beton_batch_header *h)
+{
+	const struct spec *spec = key->spec;
+
+	*h = (struct beton_batch_header){
+		.version = BETON_BATCH_VERSION,
+		.header_size = sizeof(*h),
+		.samples = key->ds->format.samples,
+		.epoch = key->epoch,
+		.batch = key->number,
+		.batches = spec_batches(spec),
+		.seed = spec->seed,
+		.batch_size = spec->batch,
+		.block = spec->block,
+		.window = spec->window,
+		.subset_first = spec->first,
+		.subset_end = spec->end,
+		.order = spec->order,
+		.drop_last = (uint32_t)spec->drop_last,
+		.rows = b->rows,
+		.num_fields = b->num_columns,
+		.fields_off = sizeof(*h),
+	};
+	memcpy(h->magic, BETON_BATCH_MAGIC, sizeof(h->magic));
+	memcpy(h->fingerprint, key->ds->fingerprint, sizeof(h->fingerprint));
+}
+
+/* Places everything, then writes down where it is. */
+static int finish(struct batch *b, const struct batch_key *key)
+{
+	struct beton_batch_header h;
+	char text[SPEC_TEXT_MAX];
+	uint64_t at;
+
+	spec_canonical(key->spec, text);
+	fill_header(b, key, &h);
+	h.spec_off =
+		h.fields_off + h.num_fields * sizeof(struct beton_batch_field);
+	h.spec_size = (uint32_t)strlen(text);
+	b->head_size = h.spec_off + h.spec_size;
+	h.ids_off = b->ids_off = aligned(b->head_size);
+	at = h.ids_off + 8 * (uint64_t)b->rows;
+	for (uint32_t i = 0; i < b->num_columns; i++)
+		place_column(b, &b->columns[i], &at);
+	h.file_size = b->vfile.size = at;
+	b->head = malloc(b->head_size);
+	if (!b->head)
+		return -ENOMEM;
+	memcpy(b->head, &h, sizeof(h));
+	for (uint32_t i = 0; i < b->num_columns; i++)
+		memcpy(b->head + h.fields_off +
+			       i * sizeof(struct beton_batch_field),
+		       &b->columns[i].desc, sizeof(struct beton_batch_field));
+	memcpy(b->head + h.spec_off, text, h.spec_size);
+	h.crc = crc32c(0, b->head, b->head_size);
+	memcpy(b->head, &h, sizeof(h));
+	return 0;
+}
+
+static int choose_ids(struct batch *b, const struct batch_key *key)
+{
+	struct order order = order_init(key->spec, key->epoch);
+
+	b->ids = malloc(b->rows * sizeof(*b->ids));
+	if (!b->ids)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < b->rows; i++)
+		b->ids[i] = order_sample(&order,
+					 key->number * key->spec->batch + i);
+	return 0;
+}
+
+int batch_open(const struct batch_key *key, struct batch **out)
+{
+	struct batch *b;
+	int r;
+
+	if (key->number >= spec_batches(key->spec))
+		return -ENOENT;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return -ENOMEM;
+	atomic_init(&b->refs, 1);
+	b->vfile = (struct vfile){ .ds = key->ds, .segment_at = batch_segment };
+	b->rows = spec_rows(key->spec, key->number);
+	r = (uint64_t)b->rows * key->ds->format.num_fields > CELLS_MAX ? -EFBIG
+								       : 0;
+	if (!r)
+		r = choose_ids(b, key);
+	if (!r)
+		r = make_columns(b);
+	if (!r)
+		r = view_rows(b);
+	if (!r)
+		r = finish(b, key);
+	if (r) {
+		log_error(key->ds->log,
+			  "%s: batch of %u rows and %u fields: %s",
+			  dataset_path(key->ds), b->rows,
+			  key->ds->format.num_fields, strerror(-r));
+		batch_put(&b);
+		return r;
+	}
+	*out = b;
+	return 0;
+}
+
+void batch_get(struct batch *b)
+{
+	atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+}
+
+static void free_columns(struct batch *b)
+{
+	for (uint32_t i = 0; b->columns && i < b->num_columns; i++) {
+		free(b->columns[i].errors);
+		free(b->columns[i].scalars);
+		free(b->columns[i].sources);
+		free(b->columns[i].values);
+	}
+	free(b->columns);
+}
+
+void batch_put(struct batch **batch)
+{
+	struct batch *b = steal(*batch);
+
+	if (!b || atomic_fetch_sub(&b->refs, 1) != 1)
+		return;
+	free_columns(b);
+	free(b->head);
+	free(b->ids);
+	free(b);
+}
+
+struct marks {
+	const struct batch *batch;
+	uint8_t *bytes;
+	bool any;
+};
+
+static void mark_failed(void *arg, const struct segment *s, int error)
+{
+	struct marks *m = arg;
+	const struct beton_batch_field *d = &m->batch->columns[s->field].desc;
+
+	store32(m->bytes + d->error_off + 4 * (uint64_t)s->row,
+		(uint32_t)-error);
+	m->any = true;
+}
+
+int batch_assemble(const struct batch *b, void *buf, bool *failed)
+{
+	struct marks marks = { b, buf, false };
+	ssize_t n = vfile_read(&b->vfile, buf, b->vfile.size, 0, mark_failed,
+			       &marks);
+
+	if (n < 0)
+		return (int)n;
+	*failed = marks.any;
+	return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A batch file, include/beton/batch.h: where everything of it lies is computed
+ * from metadata alone; no payload is touched before it is read. Immutable.
+ */
+#ifndef FS_BATCH_H
+#define FS_BATCH_H
+
+#include <stdatomic.h>
+
+#include "fs/spec.h"
+#include "fs/vfile.h"
+
+/* One field's part of the file. */
+struct batch_column {
+	struct beton_batch_field desc;
+	int32_t *errors;   /* rows, as the metadata alone tells */
+	uint8_t *scalars;  /* rows * 8, int and float */
+	uint64_t *sources; /* rows: dataset offsets of the payloads */
+	struct beton_batch_value *values; /* rows, while variable */
+};
+
+struct batch {
+	struct vfile vfile; /* first: a batch is a virtual file */
+	atomic_uint refs;
+	uint32_t rows;
+	uint8_t *head; /* header, field table, SPEC */
+	uint64_t head_size;
+	uint64_t ids_off;
+	uint64_t *ids;
+	uint32_t num_columns;
+	struct batch_column *columns;
+	bool has_io_errors; /* of its metadata: another try may differ */
+};
+
+/* What names a batch. */
+struct batch_key {
+	struct dataset *ds;
+	const struct spec *spec;
+	uint64_t epoch;
+	uint64_t number;
+};
+
+/*
+ * Lays a batch out; one reference. -ENOENT: no such batch. Samples that cannot
+ * be read are marked in it. Failures are logged.
+ */
+int batch_open(const struct batch_key *key, struct batch **out);
+
+void batch_get(struct batch *batch);
+/* Drops a reference and the caller's pointer; takes NULL. */
+void batch_put(struct batch **batch);
+
+/*
+ * Fills `buf`, of vfile.size bytes, with the whole file. Samples whose bytes
+ * cannot be read are zero and marked; *failed is set if there are any.
+ */
+int batch_assemble(const struct batch *batch, void *buf, bool *failed);
+
+#endif

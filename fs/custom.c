@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/custom.h"
+
+#include <stdlib.h>
+
+#include "fs/bytes.h"
+#include "fs/scope.h"
+
+enum {
+	/* Larger ones would be read as ambiguous; FFCV's own have 8 to 16. */
+	CUSTOM_SIZE_MAX = 64,
+	/* Entries compared; enough to see samples 0 and 1 of any writer. */
+	ENTRIES_MAX = 64,
+};
+
+struct evidence {
+	uint8_t entries[ENTRIES_MAX * FORMAT_ENTRY_SIZE];
+	size_t n;
+};
+
+static int read_evidence(struct source *source, const struct format *f,
+			 struct evidence *e)
+{
+	uint64_t n = (f->file_size - f->table_off) / FORMAT_ENTRY_SIZE;
+
+	e->n = (size_t)min_u64(n, ENTRIES_MAX);
+	return source_read(source, e->entries, e->n * FORMAT_ENTRY_SIZE,
+			   f->table_off);
+}
+
+/* Whether the record of an entry's sample holds the entry's offset. */
+static bool holds_pointer(const uint8_t *record, uint64_t itemsize,
+			  uint64_t off)
+{
+	for (uint64_t at = 0; at + 8 <= itemsize; at++) {
+		if (load64(record + at) == off)
+			return true;
+	}
+	return false;
+}
+
+static bool explains(struct source *source, const struct format *f,
+		     const struct evidence *e)
+{
+	cleanup_free uint8_t *record = malloc(f->itemsize + 1);
+
+	for (size_t i = 0; i < e->n && record; i++) {
+		struct format_entry entry =
+			format_entry_parse(e->entries + i * FORMAT_ENTRY_SIZE);
+
+		if (!entry.size)
+			continue;
+		if (entry.sample >= f->samples ||
+		    source_read(source, record, f->itemsize,
+				f->meta_off + entry.sample * f->itemsize) ||
+		    !holds_pointer(record, f->itemsize, entry.off))
+			return false;
+	}
+	return record != NULL;
+}
+
+/* Whether two layouts put the known fields at the same places. */
+static uint64_t places_of(const struct format *f)
+{
+	uint64_t sum = f->itemsize;
+
+	for (uint32_t i = 0; i < f->num_fields; i++)
+		sum = sum * 1000003 + f->fields[i].meta_off;
+	return sum;
+}
+
+static void mark_unusable(struct format *f, const char *reason)
+{
+	f->itemsize = 0;
+	for (uint32_t i = 0; i < f->num_fields; i++)
+		f->fields[i].unusable = reason;
+}
+
+struct candidate {
+	uint32_t size;
+	uint32_t align;
+	uint64_t places;
+	unsigned found; /* layouts that differ */
+};
+
+static void try_layout(struct source *source, struct format *f,
+		       const struct evidence *e, struct candidate *best,
+		       struct candidate c)
+{
+	char why[FORMAT_WHY_SIZE];
+
+	if (format_lay_out(f, c.size, c.align, why) || !explains(source, f, e))
+		return;
+	c.places = places_of(f);
+	c.found = best->found;
+	/* Sizes that differ by padding alone: show all there may be. */
+	if (!best->found || best->places != c.places)
+		c.found++;
+	*best = c;
+}
+
+int custom_infer(struct source *source, struct format *f, struct log *log)
+{
+	struct candidate best = { .found = 0 };
+	struct evidence e;
+	char why[FORMAT_WHY_SIZE];
+	int r = read_evidence(source, f, &e);
+
+	for (uint32_t align = 1; align <= 8 && !r; align *= 2) {
+		for (uint32_t size = align; size <= CUSTOM_SIZE_MAX;
+		     size += align)
+			try_layout(source, f, &e, &best,
+				   (struct candidate){ size, align, 0, 0 });
+	}
+	if (r || best.found == 1)
+		return r ? r : format_lay_out(f, best.size, best.align, why);
+	format_lay_out(f, 0, 1, why);
+	mark_unusable(f, best.found ? "the size of a custom field is ambiguous"
+				    : "the size of a custom field is unknown");
+	log_warning(log, "%s: %s: no sample can be read", source->path,
+		    f->fields[0].unusable);
+	return 0;
+}

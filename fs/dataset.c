@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/dataset.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fs/bytes.h"
+#include "fs/custom.h"
+#include "fs/name.h"
+#include "fs/rng.h"
+#include "fs/scope.h"
+
+enum { SAMPLED_BLOCK = 4096 };
+
+static int read_format(struct dataset *ds)
+{
+	struct format *f = &ds->format;
+	uint8_t header[FORMAT_HEADER_SIZE];
+	cleanup_free uint8_t *descriptors = NULL;
+	char why[FORMAT_WHY_SIZE] = "out of memory";
+	uint64_t size = (uint64_t)ds->source->stat.st_size;
+	int r = -BETON_ENOTBETON;
+
+	if (size < FORMAT_HEADER_SIZE) {
+		log_error(ds->log, "%s: not a .beton file: %llu bytes",
+			  ds->source->path, (unsigned long long)size);
+		return r;
+	}
+	r = source_read(ds->source, header, sizeof(header), 0);
+	if (r)
+		return r;
+	r = format_parse_header(f, size, header, why);
+	if (!r) {
+		descriptors = malloc(f->meta_off - FORMAT_HEADER_SIZE);
+		r = descriptors ? source_read(ds->source, descriptors,
+					      f->meta_off - FORMAT_HEADER_SIZE,
+					      FORMAT_HEADER_SIZE)
+				: -ENOMEM;
+		if (r == -EIO)
+			return r;
+	}
+	if (!r)
+		r = format_parse_fields(f, descriptors, why);
+	if (r)
+		log_error(ds->log, "%s: %s", ds->source->path, why);
+	return r;
+}
+
+/* Two chains of 64 bits over the words of a block, the last one padded. */
+static void hash_block(uint64_t hash[2], const uint8_t *bytes, size_t size)
+{
+	uint64_t word;
+
+	for (size_t i = 0; i < size; i += 8) {
+		word = 0;
+		memcpy(&word, bytes + i, min_u64(8, size - i));
+		hash[0] = rng_mix(hash[0] ^ word);
+		hash[1] = rng_mix(hash[1] + word * 0x9e3779b97f4a7c15);
+	}
+}
+
+/* The first, the middle and the last block of a part of the file. */
+static int hash_part(struct dataset *ds, uint64_t hash[2], uint64_t off,
+		     uint64_t size)
+{
+	uint8_t block[SAMPLED_BLOCK];
+	uint64_t n = min_u64(size, SAMPLED_BLOCK);
+	const uint64_t at[] = { 0, (size - n) / 2, size - n };
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(at) && !r; i++) {
+		r = source_read(ds->source, block, n, off + at[i]);
+		if (!r)
+			hash_block(hash, block, n);
+	}
+	return r;
+}
+
+/*
+ * Header and descriptors whole, the file's size, and samples of the two tables:
+ * O(1), the same for a copy, another for what differs in any of these.
+ */
+static int fingerprint(struct dataset *ds)
+{
+	const struct format *f = &ds->format;
+	uint64_t hash[2] = { 1, 2 };
+	uint64_t facts[2] = { f->file_size, f->num_fields };
+	cleanup_free uint8_t *head = malloc(f->meta_off);
+	int r = head ? source_read(ds->source, head, f->meta_off, 0) : -ENOMEM;
+
+	if (r)
+		return r;
+	hash_block(hash, head, f->meta_off);
+	hash_block(hash, (const uint8_t *)facts, sizeof(facts));
+	r = hash_part(ds, hash, f->meta_off, f->samples * f->itemsize);
+	if (!r)
+		r = hash_part(ds, hash, f->table_off,
+			      f->file_size - f->table_off);
+	memcpy(ds->fingerprint, hash, sizeof(ds->fingerprint));
+	return r;
+}
+
+int dataset_open(const char *path, struct log *log, struct dataset **out)
+{
+	struct dataset *ds = calloc(1, sizeof(*ds));
+	int r = -ENOMEM;
+
+	if (!ds)
+		return r;
+	ds->log = log;
+	pthread_mutex_init(&ds->lock, NULL);
+	r = source_open(path, log, &ds->source);
+	if (!r)
+		r = read_format(ds);
+	if (!r && format_has_custom(&ds->format))
+		r = custom_infer(ds->source, &ds->format, log);
+	if (!r)
+		r = fingerprint(ds);
+	if (r) {
+		dataset_close(ds);
+		return r;
+	}
+	name_fields(ds->format.fields, ds->format.num_fields);
+	*out = ds;
+	return 0;
+}
+
+void dataset_close(struct dataset *ds)
+{
+	if (!ds)
+		return;
+	alloc_close(ds->alloc);
+	format_fini(&ds->format);
+	source_close(ds->source);
+	pthread_mutex_destroy(&ds->lock);
+	free(ds);
+}
+
+const char *dataset_path(const struct dataset *ds)
+{
+	return ds->source->path;
+}
+
+uint64_t dataset_data_bytes(const struct dataset *ds)
+{
+	const struct format *f = &ds->format;
+
+	if (f->first_page < f->table_off)
+		return f->table_off - f->first_page;
+	return f->samples * f->itemsize;
+}
+
+int dataset_records(struct dataset *ds, uint64_t first, uint64_t n, void *buf)
+{
+	const struct format *f = &ds->format;
+
+	if (!f->itemsize)
+		return -EOPNOTSUPP;
+	if (!range_ok(first, n, f->samples))
+		return -EINVAL;
+	return source_read(ds->source, buf, n * f->itemsize,
+			   f->meta_off + first * f->itemsize);
+}
+
+/* A failure to read the table is remembered only if trying again is futile. */
+static int need_alloc(struct dataset *ds)
+{
+	int r;
+
+	scoped_lock(&ds->lock);
+	if (ds->alloc)
+		return 0;
+	if (ds->alloc_error)
+		return ds->alloc_error;
+	r = alloc_open(ds->source, &ds->format, ds->log, &ds->alloc);
+	if (r == -BETON_ECORRUPT)
+		ds->alloc_error = r;
+	return r;
+}
+
+static int size_from_table(struct dataset *ds, struct value *v,
+			   const char **why)
+{
+	int r = need_alloc(ds);
+
+	if (!r)
+		r = alloc_size(ds->alloc, v->off, &v->size);
+	if (r == -ENOENT) {
+		*why = "no allocation at its offset";
+		return -BETON_ECORRUPT;
+	}
+	return r;
+}
+
+static int check_value(struct dataset *ds, struct value *v, const char **why)
+{
+	int r = 0;
+
+	if (v->size == VALUE_SIZE_IN_TABLE)
+		r = size_from_table(ds, v, why);
+	if (!r && !format_is_value_range(&ds->format, v->off, v->size)) {
+		*why = "its bytes are not inside one page";
+		r = -BETON_ECORRUPT;
+	}
+	if (!r && !v->size && v->width) {
+		*why = "an image of no bytes";
+		r = -BETON_ECORRUPT;
+	}
+	return r;
+}
+
+int dataset_value(struct dataset *ds, uint32_t field, uint64_t sample,
+		  const uint8_t *record, struct value *out)
+{
+	const struct field *f = &ds->format.fields[field];
+	struct value v;
+	const char *why = NULL;
+	int r;
+
+	if (f->unusable)
+		return -EOPNOTSUPP;
+	r = f->type->view(f, record + f->meta_off, &v, &why);
+	if (!r && f->type->type == BETON_TYPE_CUSTOM)
+		v.off = ds->format.meta_off + sample * ds->format.itemsize +
+			f->meta_off;
+	else if (!r && !field_is_scalar(f))
+		r = check_value(ds, &v, &why);
+	if (why)
+		log_error(ds->log,
+			  "%s: sample %llu field %s: %s (%llu bytes at %llu)",
+			  ds->source->path, (unsigned long long)sample, f->stem,
+			  why, (unsigned long long)v.size,
+			  (unsigned long long)v.off);
+	if (!r)
+		*out = v;
+	return r;
+}
+
+int dataset_value_at(struct dataset *ds, uint32_t field, uint64_t sample,
+		     struct value *out)
+{
+	cleanup_free uint8_t *record = malloc(ds->format.itemsize + 1);
+	int r = record ? dataset_records(ds, sample, 1, record) : -ENOMEM;
+
+	return r ? r : dataset_value(ds, field, sample, record, out);
+}
+
+static json_t *field_json(const struct field *f)
+{
+	json_t *shape, *o = json_pack("{s:s, s:s, s:s}", "name", f->name,
+				      "stem", f->stem, "type", f->type->name);
+
+	if (!o)
+		return NULL;
+	if (f->dtype[0])
+		json_object_set_new(o, "dtype", json_string(f->dtype));
+	if (f->type->has_dtype) {
+		shape = json_array();
+		for (uint32_t i = 0; i < f->ndim; i++)
+			json_array_append_new(
+				shape, json_integer((json_int_t)f->shape[i]));
+		json_object_set_new(o, "shape", shape);
+	}
+	if (f->unusable)
+		json_object_set_new(o, "unusable", json_string(f->unusable));
+	return o;
+}
+
+int dataset_json(const struct dataset *ds, char **out)
+{
+	const struct format *f = &ds->format;
+	char print[2 * BETON_FINGERPRINT_SIZE + 1];
+	json_t *fields = json_array(), *o;
+
+	for (uint32_t i = 0; i < f->num_fields; i++)
+		json_array_append_new(fields, field_json(&f->fields[i]));
+	for (size_t i = 0; i < BETON_FINGERPRINT_SIZE; i++)
+		sprintf(print + 2 * i, "%02x", ds->fingerprint[i]);
+	o = json_pack(
+		"{s:i, s:I, s:I, s:I, s:I, s:I, s:s, s:o}", "version", 1,
+		"samples", (json_int_t)f->samples, "page_size",
+		(json_int_t)f->page_size, "pages",
+		(json_int_t)((f->table_off - f->first_page) / f->page_size),
+		"file_size", (json_int_t)f->file_size, "data_bytes",
+		(json_int_t)dataset_data_bytes(ds), "fingerprint", print,
+		"fields", fields);
+	*out = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
+	json_decref(o);
+	return *out ? 0 : -ENOMEM;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An open dataset: its format, its fields, and the place of every value. Opens
+ * in O(1): header and descriptors are checked then, metadata and pointers when
+ * they are used. Immutable but for the allocation table, which is read on first
+ * use; so everything here is thread-safe.
+ */
+#ifndef FS_DATASET_H
+#define FS_DATASET_H
+
+#include <pthread.h>
+
+#include "fs/alloc.h"
+#include "fs/format.h"
+#include "fs/source.h"
+
+struct dataset {
+	struct log *log;
+	struct source *source;
+	struct format format;
+	uint8_t fingerprint[BETON_FINGERPRINT_SIZE];
+	pthread_mutex_t lock;
+	struct alloc *alloc; /* guarded by lock until it is set */
+	int alloc_error;     /* guarded by lock: why it cannot be had */
+};
+
+/*
+ * Failures are logged: -ENOENT and the like, -BETON_ENOTBETON,
+ * -BETON_ECORRUPT. The log must outlive the dataset.
+ */
+int dataset_open(const char *path, struct log *log, struct dataset **out);
+void dataset_close(struct dataset *ds);
+
+const char *dataset_path(const struct dataset *ds);
+
+/* Bytes of the pages, or of the metadata where there are none: what a mean
+   sample is a share of (beton-orders(7)). */
+uint64_t dataset_data_bytes(const struct dataset *ds);
+
+/* Reads the metadata records of samples [first, first + n), itemsize each. */
+int dataset_records(struct dataset *ds, uint64_t first, uint64_t n, void *buf);
+
+/*
+ * The value of field `i` of a sample, out of its record. -BETON_ECORRUPT, and
+ * one line in the log, if it points anywhere but into a page; -EOPNOTSUPP for
+ * fields that cannot be placed.
+ */
+int dataset_value(struct dataset *ds, uint32_t field, uint64_t sample,
+		  const uint8_t *record, struct value *out);
+
+/* Reads one record, then the same. */
+int dataset_value_at(struct dataset *ds, uint32_t field, uint64_t sample,
+		     struct value *out);
+
+/* What dataset.json holds: text in *out, the caller's. */
+int dataset_json(const struct dataset *ds, char **out);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/field.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fs/bytes.h"
+#include "fs/npy.h"
+
+/* Where things lie in a descriptor's arguments (beton(5)). */
+enum {
+	ARGS_SHAPE = 0,
+	ARGS_TEXT_SIZE = 8 * BETON_MAX_NDIM,
+	ARGS_TEXT = ARGS_TEXT_SIZE + 8,
+	ARGS_TEXT_MAX = 1024 - ARGS_TEXT,
+};
+
+static int view_scalar(const struct field *field, const uint8_t *meta,
+		       struct value *out, const char **why)
+{
+	(void)field;
+	(void)why;
+	*out = (struct value){ .size = 8 };
+	memcpy(out->scalar, meta, 8);
+	return 0;
+}
+
+static int view_image(const struct field *field, const uint8_t *meta,
+		      struct value *out, const char **why)
+{
+	(void)field;
+	*out = (struct value){
+		.mode = meta[0],
+		.width = load16(meta + 1),
+		.height = load16(meta + 3),
+		.off = load64(meta + 5),
+		.size = VALUE_SIZE_IN_TABLE,
+	};
+	if (meta[0] != BETON_MODE_JPG && meta[0] != BETON_MODE_RAW) {
+		*why = "unknown image mode";
+		return -BETON_ECORRUPT;
+	}
+	if (!out->width || !out->height) {
+		*why = "an image without pixels";
+		return -BETON_ECORRUPT;
+	}
+	if (out->mode == BETON_MODE_RAW)
+		out->size = (uint64_t)out->width * out->height * 3;
+	return 0;
+}
+
+static int view_bytes(const struct field *field, const uint8_t *meta,
+		      struct value *out, const char **why)
+{
+	(void)field;
+	(void)why;
+	*out = (struct value){ .off = load64(meta), .size = load64(meta + 8) };
+	return 0;
+}
+
+/* The stored text ends in a NUL, which its size counts and nobody wants. */
+static int view_json(const struct field *field, const uint8_t *meta,
+		     struct value *out, const char **why)
+{
+	int r = view_bytes(field, meta, out, why);
+
+	if (out->size)
+		out->size--;
+	return r;
+}
+
+static int view_array(const struct field *field, const uint8_t *meta,
+		      struct value *out, const char **why)
+{
+	(void)why;
+	*out = (struct value){ .off = load64(meta), .size = field->array_size };
+	return 0;
+}
+
+/* Nobody but its Python class knows what the metadata of a custom field means,
+   so it is all there is to show: dataset.c places it. */
+static int view_custom(const struct field *field, const uint8_t *meta,
+		       struct value *out, const char **why)
+{
+	(void)meta;
+	(void)why;
+	*out = (struct value){ .size = field->meta_size };
+	return 0;
+}
+
+/* The shortest of the usual precisions that reads back as the same double. */
+static size_t head_float(const struct field *field, const struct value *value,
+			 char *out)
+{
+	double v, back;
+	int n = 0;
+
+	(void)field;
+	memcpy(&v, value->scalar, sizeof(v));
+	for (int digits = 15; digits <= 17; digits++) {
+		n = sprintf(out, "%.*g\n", digits, v);
+		back = strtod(out, NULL);
+		if (!memcmp(&back, &v, sizeof(v)) || v != v)
+			break;
+	}
+	return (size_t)n;
+}
+
+static size_t head_int(const struct field *field, const struct value *value,
+		       char *out)
+{
+	(void)field;
+	return (size_t)sprintf(out, "%lld\n", (long long)load64(value->scalar));
+}
+
+static size_t head_array(const struct field *field, const struct value *value,
+			 char *out)
+{
+	(void)value;
+	return npy_header(out, field->dtype, field->ndim, field->shape);
+}
+
+static size_t head_image(const struct field *field, const struct value *value,
+			 char *out)
+{
+	(void)field;
+	if (value->mode != BETON_MODE_RAW)
+		return 0;
+	return (size_t)sprintf(out, "P6\n%u %u\n255\n", value->width,
+			       value->height);
+}
+
+static const struct field_type types[] = {
+	{ BETON_TYPE_FLOAT, "float", 8, 8, "<f8", "", false, view_scalar,
+	  head_float },
+	{ BETON_TYPE_INT, "int", 8, 8, "<i8", "", false, view_scalar,
+	  head_int },
+	{ BETON_TYPE_IMAGE, "rgb_image", 13, 1, NULL, "", false, view_image,
+	  head_image },
+	{ BETON_TYPE_BYTES, "bytes", 16, 1, NULL, ".bin", false, view_bytes,
+	  NULL },
+	{ BETON_TYPE_NDARRAY, "ndarray", 8, 8, NULL, ".npy", true, view_array,
+	  head_array },
+	{ BETON_TYPE_JSON, "json", 16, 1, NULL, ".json", false, view_json,
+	  NULL },
+	{ BETON_TYPE_TENSOR, "torch_tensor", 8, 8, NULL, ".npy", true,
+	  view_array, head_array },
+	{ BETON_TYPE_CUSTOM, "custom", 0, 1, NULL, ".bin", false, view_custom,
+	  NULL },
+};
+
+const struct field_type *field_type_by_id(unsigned id)
+{
+	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+		if ((unsigned)types[i].type == id)
+			return &types[i];
+	}
+	return NULL;
+}
+
+const char *field_extension(const struct field *field, enum beton_mode mode)
+{
+	if (field->type->type != BETON_TYPE_IMAGE)
+		return field->type->extension;
+	return mode == BETON_MODE_RAW ? ".ppm" : ".jpg";
+}
+
+/* The kinds of NumPy's type strings, and the sizes they come in (0: any). */
+static const struct {
+	char kind;
+	uint8_t scale; /* bytes per counted unit */
+	uint8_t sizes[4];
+} kinds[] = {
+	{ 'b', 1, { 1 } },	    { 'i', 1, { 1, 2, 4, 8 } },
+	{ 'u', 1, { 1, 2, 4, 8 } }, { 'f', 1, { 2, 4, 8, 16 } },
+	{ 'c', 1, { 8, 16, 32 } },  { 'M', 1, { 8 } },
+	{ 'm', 1, { 8 } },	    { 'S', 1, { 0 } },
+	{ 'V', 1, { 0 } },	    { 'U', 4, { 0 } },
+};
+
+static bool size_allowed(const uint8_t *sizes, uint64_t n)
+{
+	if (!sizes[0])
+		return true;
+	for (size_t i = 0; i < 4 && sizes[i]; i++) {
+		if (sizes[i] == n)
+			return true;
+	}
+	return false;
+}
+
+/* What may follow the number: the unit of a time, "[ns]". */
+static bool tail_ok(char kind, const char *tail)
+{
+	if (!*tail)
+		return true;
+	if ((kind != 'M' && kind != 'm') || *tail++ != '[')
+		return false;
+	while (isalnum((unsigned char)*tail))
+		tail++;
+	return tail[0] == ']' && !tail[1];
+}
+
+uint64_t field_dtype_size(const char *dtype)
+{
+	uint64_t n = 0;
+	const char *p = dtype + 2;
+
+	if (!dtype[0] || !strchr("<>|=", dtype[0]) || !dtype[1])
+		return 0;
+	for (; isdigit((unsigned char)*p) && n < 1 << 20; p++)
+		n = n * 10 + (uint64_t)(*p - '0');
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		if (kinds[i].kind == dtype[1] && n && tail_ok(dtype[1], p) &&
+		    size_allowed(kinds[i].sizes, n))
+			return n * kinds[i].scale;
+	}
+	return 0;
+}
+
+/*
+ * The text is what Python's json.dumps makes of numpy.dtype.descr. Only one
+ * entry without a name is an array that NumPy reads back: [["", "<f4"]].
+ */
+static int parse_dtype(struct field *field, const uint8_t *text, uint64_t size)
+{
+	char copy[ARGS_TEXT_MAX + 1], dtype[BETON_DTYPE_SIZE], end;
+	int used = 0;
+
+	memcpy(copy, text, size);
+	copy[size] = '\0';
+	if (sscanf(copy, " [ [ \"\" , \"%15[^\"\\]\" ] %c%n", dtype, &end,
+		   &used) != 2 ||
+	    end != ']' || copy[used] || !field_dtype_size(dtype))
+		return -BETON_ECORRUPT;
+	memcpy(field->dtype, dtype, sizeof(dtype));
+	return 0;
+}
+
+int field_parse_arguments(struct field *field, const uint8_t *args,
+			  const char **why)
+{
+	uint64_t text_size = load64(args + ARGS_TEXT_SIZE), size;
+
+	field->ndim = BETON_MAX_NDIM;
+	for (size_t i = 0; i < BETON_MAX_NDIM; i++)
+		field->shape[i] = load64(args + ARGS_SHAPE + 8 * i);
+	while (field->ndim && !field->shape[field->ndim - 1])
+		field->ndim--;
+	*why = "its type text is too long";
+	if (text_size > ARGS_TEXT_MAX)
+		return -BETON_ECORRUPT;
+	*why = "its type text names no NumPy type";
+	if (parse_dtype(field, args + ARGS_TEXT, text_size))
+		return -BETON_ECORRUPT;
+	*why = "its shape is too large";
+	size = field_dtype_size(field->dtype);
+	for (size_t i = 0; i < field->ndim; i++) {
+		if (!mul_ok(size, field->shape[i], &size))
+			return -BETON_ECORRUPT;
+	}
+	field->array_size = size;
+	return 0;
+}

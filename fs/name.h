@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names in a mount: of fields, and of numbers. Pure functions. */
+#ifndef FS_NAME_H
+#define FS_NAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fs/field.h"
+
+enum { NAME_DIGITS_MAX = 20 };
+
+/*
+ * Gives every field its stem. Letters, digits, '_', '-' and inner dots stay as
+ * they are, any other byte becomes %XX, and an empty name is "%". A stem whose
+ * files would have the name of an earlier field's gets "~2", "~3" and so on.
+ */
+void name_fields(struct field *fields, size_t n);
+
+/* How many digits the numbers of [0, n) are written with: at least 6. */
+unsigned name_digits(uint64_t n);
+
+/* Writes `number` with so many digits, and a NUL. Returns the length. */
+unsigned name_number(char out[NAME_DIGITS_MAX + 1], uint64_t number,
+		     unsigned digits);
+
+/*
+ * Reads a number below n that is written with name_digits(n) digits at the
+ * start of `name`; *rest is what follows. False for every other spelling.
+ */
+bool name_parse_number(const char *name, uint64_t n, uint64_t *number,
+		       const char **rest);
+
+/* Reads a whole decimal number without sign and leading zeros. */
+bool name_parse_u64(const char *text, size_t size, uint64_t *out);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Orders: pure functions from (spec, epoch, position) to a sample, in O(1) time
+ * and memory; defined to the bit in beton-orders(7). An order is one row.
+ */
+#ifndef FS_ORDER_H
+#define FS_ORDER_H
+
+#include "fs/rng.h"
+#include "fs/spec.h"
+
+struct order;
+
+struct order_row {
+	enum beton_order order;
+	const char *name;
+	bool uses_blocks; /* the keys block and window */
+	void (*init)(struct order *o);
+	/* The place in [0, n) of a position in [0, n). */
+	uint64_t (*at)(const struct order *o, uint64_t position);
+};
+
+/* One epoch of one spec. By value; nothing to release. */
+struct order {
+	const struct order_row *row;
+	uint64_t n;
+	uint64_t first; /* sample of place 0 */
+	uint64_t key;
+	uint64_t block;
+	uint64_t window;
+	struct permutation permutation;
+};
+
+/* NULL past the end, or for a name that is none. */
+const struct order_row *order_row_at(size_t i);
+const struct order_row *order_by_name(const char *name, size_t size);
+const struct order_row *order_by_id(enum beton_order order);
+
+struct order order_init(const struct spec *spec, uint64_t epoch);
+
+/* The sample at a position of the epoch, which is below n. */
+uint64_t order_sample(const struct order *order, uint64_t position);
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/outfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/bytes.h"
+#include "fs/scope.h"
+
+enum {
+	TEMPORARY_SIZE = sizeof(".beton-XXXXXXXX"),
+	NAME_TRIES = 100,
+	MOVE_SIZE = 1 << 20,
+};
+
+struct outfile {
+	struct log *log;
+	char *path;  /* as the caller wrote it, for messages */
+	char *place; /* the same with links followed */
+	const char *name; /* the last component of place */
+	int folder;
+	int fd;
+	char temporary[TEMPORARY_SIZE]; /* "": the file has no name yet */
+};
+
+static int failed(const struct outfile *f, const char *what, int error)
+{
+	log_error(f->log, "%s: %s: %s", f->path, what, strerror(error));
+	return -error;
+}
+
+/* A new name on every call. */
+static void make_name(char name[TEMPORARY_SIZE])
+{
+	uint32_t noise = 0;
+
+	if (getrandom(&noise, sizeof(noise), GRND_NONBLOCK) < 0)
+		noise = (uint32_t)getpid();
+	snprintf(name, TEMPORARY_SIZE, ".beton-%08x", noise);
+}
+
+/* Whether something that may be replaced, or nothing, has the name. */
+static int check_target(struct outfile *f)
+{
+	struct stat st;
+
+	if (fstatat(f->folder, f->name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		return errno == ENOENT ? 0
+				       : failed(f, "cannot write it", errno);
+	}
+	if (S_ISDIR(st.st_mode))
+		return failed(f, "cannot write it", EISDIR);
+	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) {
+		log_error(f->log, "%s: not a regular file", f->path);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Splits the path and opens the folder. */
+static int find_place(struct outfile *f)
+{
+	char *slash;
+
+	/* A link that leads nowhere is replaced, any other one followed. */
+	f->place = realpath(f->path, NULL);
+	if (!f->place)
+		f->place = strdup(f->path);
+	if (!f->place)
+		return failed(f, "cannot write it", ENOMEM);
+	slash = strrchr(f->place, '/');
+	f->name = slash ? slash + 1 : f->place;
+	if (!*f->name)
+		return failed(f, "cannot write it", EISDIR);
+	if (slash)
+		*slash = '\0';
+	f->folder = open(!slash		       ? "."
+			 : slash == f->place   ? "/"
+					       : f->place,
+			 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return f->folder < 0 ? failed(f, "cannot write it", errno) : 0;
+}
+
+static int create_named(struct outfile *f)
+{
+	for (int i = 0; i < NAME_TRIES; i++) {
+		make_name(f->temporary);
+		f->fd = openat(f->folder, f->temporary,
+			       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (f->fd >= 0)
+			return 0;
+		f->temporary[0] = '\0';
+		if (errno != EEXIST)
+			break;
+	}
+	return failed(f, "cannot write it", errno);
+}
+
+/* A file without a name can only be given one through /proc. */
+static int create(struct outfile *f)
+{
+	if (access("/proc/self/fd", X_OK) == 0)
+		f->fd = openat(f->folder, ".", O_RDWR | O_TMPFILE | O_CLOEXEC,
+			       0666);
+	return f->fd >= 0 ? 0 : create_named(f);
+}
+
+void outfile_abort(struct outfile **file)
+{
+	struct outfile *f = *file;
+
+	if (!f)
+		return;
+	*file = NULL;
+	if (f->temporary[0])
+		unlinkat(f->folder, f->temporary, 0);
+	if (f->fd >= 0)
+		close(f->fd);
+	if (f->folder >= 0)
+		close(f->folder);
+	free(f->place);
+	free(f->path);
+	free(f);
+}
+
+int outfile_open(const char *path, struct log *log, struct outfile **out)
+{
+	struct outfile *f = calloc(1, sizeof(*f));
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	f->log = log;
+	f->folder = f->fd = -1;
+	f->path = strdup(path);
+	r = f->path ? find_place(f) : -ENOMEM;
+	r = r ? r : check_target(f);
+	r = r ? r : create(f);
+	if (r) {
+		outfile_abort(&f);
+		return r;
+	}
+	*out = f;
+	return 0;
+}
+
+int outfile_write(struct outfile *f, const void *bytes, size_t size,
+		  uint64_t off)
+{
+	const char *from = bytes;
+
+	while (size) {
+		ssize_t n = pwrite(f->fd, from, size, (off_t)off);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return failed(f, "cannot write", errno);
+		from += n;
+		off += (uint64_t)n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+int outfile_resize(struct outfile *f, uint64_t size)
+{
+	int r;
+
+	do
+		r = ftruncate(f->fd, (off_t)size);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? failed(f, "cannot write", errno) : 0;
+}
+
+int outfile_move_down(struct outfile *f, uint64_t from, uint64_t to,
+		      uint64_t size)
+{
+	cleanup_free char *buf = malloc(MOVE_SIZE);
+	ssize_t n;
+	int r;
+
+	if (!buf)
+		return failed(f, "cannot write", ENOMEM);
+	while (from < size) {
+		n = pread(f->fd, buf, min_u64(MOVE_SIZE, size - from),
+			  (off_t)from);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return failed(f, "cannot read back", n ? errno : EIO);
+		r = outfile_write(f, buf, (size_t)n, to);
+		if (r)
+			return r;
+		from += (uint64_t)n;
+		to += (uint64_t)n;
+	}
+	return outfile_resize(f, to);
+}
+
+/* Links the nameless file to `name`; -errno, nothing logged. */
+static int link_to(const struct outfile *f, const char *name)
+{
+	char self[32];
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", f->fd);
+	return linkat(AT_FDCWD, self, f->folder, name, AT_SYMLINK_FOLLOW) < 0
+		       ? -errno
+		       : 0;
+}
+
+/*
+ * A link cannot replace a file, a rename can. So only where the name is taken
+ * there is, for a moment, a temporary one.
+ */
+static int give_name(struct outfile *f)
+{
+	char name[TEMPORARY_SIZE];
+	int r = -EEXIST;
+
+	if (!f->temporary[0]) {
+		r = link_to(f, f->name);
+		for (int i = 0; r == -EEXIST && i < NAME_TRIES; i++) {
+			make_name(name);
+			r = link_to(f, name);
+			if (!r)
+				memcpy(f->temporary, name, sizeof(name));
+		}
+		if (r || !f->temporary[0])
+			return r;
+	}
+	if (renameat(f->folder, f->temporary, f->folder, f->name) < 0)
+		return -errno;
+	f->temporary[0] = '\0';
+	return 0;
+}
+
+int outfile_publish(struct outfile **file)
+{
+	struct outfile *f = *file;
+	int r = 0;
+
+	if (fsync(f->fd) < 0)
+		r = failed(f, "cannot write", errno);
+	if (!r) {
+		r = give_name(f);
+		if (r)
+			failed(f, "cannot give the file its name", -r);
+	}
+	/* Not every file system can sync a folder; the data is safe. */
+	if (!r && fsync(f->folder) < 0)
+		log_info(f->log, "%s: cannot sync its folder: %s", f->path,
+			 strerror(errno));
+	outfile_abort(file);
+	return r;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/sample.h"
+
+static void sample_segment(const struct vfile *vfile, uint64_t off,
+			   struct segment *out)
+{
+	const struct sample_file *file = (const struct sample_file *)vfile;
+
+	if (off < file->head_size)
+		*out = (struct segment){
+			.kind = SEGMENT_LITERAL,
+			.size = file->head_size,
+			.literal = file->head,
+		};
+	else
+		*out = (struct segment){
+			.kind = SEGMENT_RANGE,
+			.start = file->head_size,
+			.size = file->value.size,
+			.off = file->value.off,
+		};
+}
+
+static size_t make_head(char *head, const struct field *f,
+			const struct value *v)
+{
+	return f->type->head ? f->type->head(f, v, head) : 0;
+}
+
+void sample_file_init(struct sample_file *file, struct dataset *ds,
+		      uint32_t field, const struct value *value)
+{
+	const struct field *f = &ds->format.fields[field];
+
+	file->value = *value;
+	if (field_is_scalar(f))
+		file->value.size = 0;
+	file->head_size = make_head(file->head, f, value);
+	file->vfile = (struct vfile){
+		.ds = ds,
+		.size = file->head_size + file->value.size,
+		.segment_at = sample_segment,
+	};
+}
+
+uint64_t sample_file_size(const struct dataset *ds, uint32_t field,
+			  const struct value *value)
+{
+	const struct field *f = &ds->format.fields[field];
+	char head[NPY_HEADER_MAX];
+
+	return make_head(head, f, value) +
+	       (field_is_scalar(f) ? 0 : value->size);
+}
+
+static void column_segment(const struct vfile *vfile, uint64_t off,
+			   struct segment *out)
+{
+	const struct column_file *file = (const struct column_file *)vfile;
+	const struct format *format = &vfile->ds->format;
+
+	if (off < file->head_size)
+		*out = (struct segment){
+			.kind = SEGMENT_LITERAL,
+			.size = file->head_size,
+			.literal = file->head,
+		};
+	else
+		*out = (struct segment){
+			.kind = SEGMENT_STRIDED,
+			.start = file->head_size,
+			.size = vfile->size - file->head_size,
+			.off = format->meta_off +
+			       format->fields[file->field].meta_off,
+			.stride = format->itemsize,
+			.width = 8,
+		};
+}
+
+void column_file_init(struct column_file *file, struct dataset *ds,
+		      uint32_t field)
+{
+	const struct format *format = &ds->format;
+
+	file->field = field;
+	file->head_size = npy_header(file->head, format->fields[field].dtype, 1,
+				     &format->samples);
+	file->vfile = (struct vfile){
+		.ds = ds,
+		.size = file->head_size + 8 * format->samples,
+		.segment_at = column_segment,
+	};
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A SPEC: the text that names a global sequence of batches, beton-orders(7).
+ * Pure functions of the text and of two facts about the dataset.
+ */
+#ifndef FS_SPEC_H
+#define FS_SPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "beton/batch.h"
+
+enum {
+	SPEC_TEXT_MAX = 256, /* of a canonical SPEC, with its NUL */
+	SPEC_WHY_SIZE = 160,
+	/* Rows of a batch: bounds what a batch's layout takes (32 bytes a row
+	   and field). */
+	SPEC_BATCH_MAX = 1 << 20,
+};
+
+/* What defaults and byte sizes depend on. */
+struct spec_facts {
+	uint64_t samples;
+	uint64_t data_bytes; /* dataset_data_bytes() */
+};
+
+struct spec {
+	enum beton_order order;
+	uint64_t batch;
+	uint64_t seed;
+	uint64_t drop_last;
+	uint64_t block; /* 0 unless the order uses it, as the next */
+	uint64_t window;
+	bool has_subset;
+	uint64_t first; /* samples [first, end); all without a subset */
+	uint64_t end;
+};
+
+/* -EINVAL, and why in one line. The empty text is all defaults. */
+int spec_parse(const char *text, const struct spec_facts *facts,
+	       struct spec *out, char why[SPEC_WHY_SIZE]);
+
+/* The one canonical text. */
+void spec_canonical(const struct spec *spec, char out[SPEC_TEXT_MAX]);
+
+/* Batches of an epoch's global sequence, and rows of one of them. */
+uint64_t spec_batches(const struct spec *spec);
+uint32_t spec_rows(const struct spec *spec, uint64_t batch);
+
+/* Steps of every rank from `consumed` batches on. */
+uint64_t spec_steps(const struct spec *spec, uint64_t consumed, uint32_t world);
+
+#endif

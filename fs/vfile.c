@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/vfile.h"
+
+#include <stdlib.h>
+
+#include "fs/bytes.h"
+#include "fs/scope.h"
+
+enum {
+	/* Reads under way at once, per call: enough for any device's queue. */
+	REQUESTS = 64,
+	STRIDED_CHUNK = 64 << 10,
+};
+
+struct ranges;
+
+struct piece {
+	struct source_request request;
+	struct segment segment;
+	struct ranges *ranges;
+	int result;
+};
+
+/* The reads of one vfile_read() call. */
+struct ranges {
+	struct source_wait wait;
+	struct piece pieces[REQUESTS];
+	size_t n;
+	vfile_failed *failed;
+	void *arg;
+};
+
+static void piece_done(struct source_request *request, int result)
+{
+	struct piece *piece = request->arg;
+
+	piece->result = result;
+	source_wait_done(&piece->ranges->wait);
+}
+
+/* Waits for all pieces. Failed ones become zeros, or the call's error. */
+static int collect(struct ranges *ranges)
+{
+	int r = 0;
+
+	source_wait_idle(&ranges->wait);
+	for (size_t i = 0; i < ranges->n; i++) {
+		struct piece *p = &ranges->pieces[i];
+
+		if (!p->result)
+			continue;
+		if (!ranges->failed) {
+			r = p->result;
+			continue;
+		}
+		memset(p->request.buf, 0, p->request.size);
+		ranges->failed(ranges->arg, &p->segment, p->result);
+	}
+	ranges->n = 0;
+	return r;
+}
+
+static int read_range(const struct vfile *file, struct ranges *ranges,
+		      const struct segment *s, void *buf, size_t size,
+		      uint64_t skip)
+{
+	struct piece *p;
+	int r = ranges->n == REQUESTS ? collect(ranges) : 0;
+
+	if (r)
+		return r;
+	p = &ranges->pieces[ranges->n++];
+	p->segment = *s;
+	p->ranges = ranges;
+	p->request = (struct source_request){
+		.buf = buf,
+		.off = s->off + skip,
+		.size = size,
+		.done = piece_done,
+		.arg = p,
+	};
+	source_wait_add(&ranges->wait);
+	source_submit(file->ds->source, &p->request);
+	return 0;
+}
+
+/* Picks bytes [skip, skip + size) of the run out of whole records. */
+static int read_strided(const struct vfile *file, const struct segment *s,
+			uint8_t *buf, size_t size, uint64_t skip)
+{
+	uint64_t per_chunk = max_u64(1, STRIDED_CHUNK / s->stride), first, n;
+	cleanup_free uint8_t *records = malloc(per_chunk * s->stride);
+	uint64_t last = (skip + size - 1) / s->width, at = 0, in;
+	int r = records ? 0 : -ENOMEM;
+
+	for (first = skip / s->width; first <= last && !r; first += n) {
+		n = min_u64(per_chunk, last - first + 1);
+		/* The last record ends with its piece. */
+		r = source_read(file->ds->source, records,
+				(n - 1) * s->stride + s->width,
+				s->off + first * s->stride);
+		for (uint64_t i = 0; i < n && !r; i++) {
+			in = first + i == skip / s->width ? skip % s->width : 0;
+			for (; in < s->width && at < size; in++)
+				buf[at++] = records[i * s->stride + in];
+		}
+	}
+	return r;
+}
+
+static int read_segment(const struct vfile *file, struct ranges *ranges,
+			const struct segment *s, void *buf, size_t size,
+			uint64_t skip)
+{
+	switch (s->kind) {
+	case SEGMENT_LITERAL:
+		memcpy(buf, (const char *)s->literal + skip, size);
+		return 0;
+	case SEGMENT_ZERO:
+		memset(buf, 0, size);
+		return 0;
+	case SEGMENT_STRIDED:
+		return read_strided(file, s, buf, size, skip);
+	case SEGMENT_RANGE:
+		return read_range(file, ranges, s, buf, size, skip);
+	}
+	return -EINVAL;
+}
+
+ssize_t vfile_read(const struct vfile *file, void *buf, size_t size,
+		   uint64_t off, vfile_failed *failed, void *arg)
+{
+	struct ranges ranges;
+	struct segment s;
+	uint64_t end, skip, n;
+	int r = 0, collected;
+
+	if (off >= file->size)
+		return 0;
+	end = off + min_u64(size, file->size - off);
+	ranges.n = 0;
+	ranges.failed = failed;
+	ranges.arg = arg;
+	source_wait_init(&ranges.wait);
+	for (uint64_t at = off; at < end && !r; at += n) {
+		file->segment_at(file, at, &s);
+		skip = at - s.start;
+		n = min_u64(s.size - skip, end - at);
+		r = read_segment(file, &ranges, &s, (char *)buf + (at - off), n,
+				 skip);
+	}
+	collected = collect(&ranges);
+	source_wait_fini(&ranges.wait);
+	if (!r)
+		r = collected;
+	return r ? r : (ssize_t)(end - off);
+}
