@@ -54,8 +54,12 @@ static int view_bytes(const struct field *field, const uint8_t *meta,
 		      struct value *out, const char **why)
 {
 	(void)field;
-	(void)why;
 	*out = (struct value){ .off = load64(meta), .size = load64(meta + 8) };
+	/* A size of all ones would read as VALUE_SIZE_IN_TABLE. */
+	if (out->size == UINT64_MAX) {
+		*why = "its size is absurd";
+		return -BETON_ECORRUPT;
+	}
 	return 0;
 }
 
@@ -154,6 +158,15 @@ const struct field_type *field_type_by_id(unsigned id)
 {
 	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
 		if ((unsigned)types[i].type == id)
+			return &types[i];
+	}
+	return NULL;
+}
+
+const struct field_type *field_type_by_name(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+		if (!strcmp(types[i].name, name))
 			return &types[i];
 	}
 	return NULL;

@@ -60,6 +60,7 @@ struct field {
 
 /* NULL if there is no such type. */
 const struct field_type *field_type_by_id(unsigned id);
+const struct field_type *field_type_by_name(const char *name);
 
 /* A scalar has its value in the metadata: int and float. */
 static inline bool field_is_scalar(const struct field *f)

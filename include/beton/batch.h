@@ -46,6 +46,7 @@ enum {
 	BETON_FINGERPRINT_SIZE = 16,
 	/* A stem is at most 16 bytes, each escaped as %XX, and "~65535". */
 	BETON_STEM_SIZE = 64,
+	BETON_NAME_SIZE = 24,
 	BETON_DTYPE_SIZE = 16,
 };
 
@@ -112,7 +113,8 @@ struct beton_batch_header {
 };
 
 struct beton_batch_field {
-	char name[BETON_STEM_SIZE];   /* the stem used in file names, NUL padded */
+	char name[BETON_NAME_SIZE];   /* as in the dataset, NUL padded */
+	char stem[BETON_STEM_SIZE];   /* as in file names, NUL padded */
 	char dtype[BETON_DTYPE_SIZE]; /* NumPy's string, NUL padded */
 	uint32_t type;		/* enum beton_type */
 	uint32_t column;	/* enum beton_column */
