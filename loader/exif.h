@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one thing of EXIF that matters here: which way up. */
+#ifndef LOADER_EXIF_H
+#define LOADER_EXIF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The orientation, 1..8, of the content of an APP1 segment ("Exif\0\0" and a
+   TIFF file); 1 if it tells none, or nonsense. */
+unsigned exif_orientation(const uint8_t *segment, size_t size);
+
+#endif
