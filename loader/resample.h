@@ -2,14 +2,18 @@
 /*
  * Resizing an image, defined to the bit (beton-transforms(7)):
  *
- *   AREA      FFCV's INTER_AREA, as OpenCV defines it. Both axes shrink or
- *             stay: exact box averages, rounded half to even; exactly 2 x 2:
- *             (a + b + c + d + 2) >> 2; other whole factors: the sum times the
- *             float32 reciprocal of the area. Any axis enlarged: bilinear with
- *             11-bit area coefficients.
- *   BILINEAR  Pillow's and torchvision's antialiased bilinear (triangle filter,
- *             support scaled by the reduction, 22-bit coefficients, horizontal
- *             pass first, rounded to 8 bits between the passes).
+ *   AREA      FFCV's INTER_AREA, to the bit what OpenCV 4 gives. Both axes
+ *             shrink or stay: box averages, summed in float32, each product
+ *             rounded, over the columns of each row, then over the rows, and
+ *             rounded half to even; both by whole factors: the exact sum times
+ *             the float32 reciprocal of the area, for 2 x 2 instead
+ *             (a + b + c + d + 2) >> 2. Any axis enlarged: bilinear with
+ *             11-bit area coefficients. Equal sizes: a copy.
+ *   BILINEAR  Pillow's (to version 12: since 13 tall images are resized in the
+ *             other order) and torchvision's antialiased bilinear: a triangle
+ *             filter, its support scaled by the reduction, 22-bit
+ *             coefficients, horizontal pass first, rounded to 8 bits between
+ *             the passes.
  *
  * A resampler is one thread's: it keeps scratch memory from image to image.
  */

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/axis.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "loader/real.h"
+
+/* OpenCV leaves out what a box covers less of than this. */
+static const double BOX_LEAST = 1e-3;
+
+enum {
+	LINEAR_ONE = 1 << 11,
+	TRIANGLE_ONE = 1 << 22,
+};
+
+/* The inputs that one output is made of. */
+struct span {
+	uint32_t first;
+	uint32_t n;
+};
+
+/* What a kind does: span() is what weigh() fills, weights[0 .. span.n). */
+struct axis_class {
+	struct span (*span)(const struct axis *axis, uint32_t i);
+	void (*weigh)(const struct axis *axis, uint32_t i, struct span span,
+		      union weight *weights);
+};
+
+double axis_scale(uint32_t from, uint32_t to)
+{
+	return 1. / ((double)to / from);
+}
+
+/* x is not negative, and below 2^32. */
+static uint32_t floor_u32(double x)
+{
+	return (uint32_t)x;
+}
+
+static uint32_t ceil_u32(double x)
+{
+	uint32_t n = (uint32_t)x;
+
+	return n + (n < x);
+}
+
+static double min_double(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* [begin, end) of the input: the pixels [head, tail) whole, and two parts. */
+struct box {
+	double begin;
+	double end;
+	double size;
+	uint32_t head;
+	uint32_t tail;
+};
+
+static struct box box_at(const struct axis *axis, uint32_t i)
+{
+	double scale = axis_scale(axis->from, axis->to);
+	double begin = i * scale;
+	double end = begin + scale;
+	uint32_t tail = (uint32_t)min_u64(floor_u32(end), axis->from - 1);
+	uint32_t head = (uint32_t)min_u64(ceil_u32(begin), tail);
+
+	return (struct box){
+		.begin = begin,
+		.end = end,
+		.size = min_double(scale, axis->from - begin),
+		.head = head,
+		.tail = tail,
+	};
+}
+
+static bool box_has_head(const struct box *b)
+{
+	return b->head - b->begin > BOX_LEAST;
+}
+
+static bool box_has_tail(const struct box *b)
+{
+	return b->end - b->tail > BOX_LEAST;
+}
+
+static struct span box_span(const struct axis *axis, uint32_t i)
+{
+	struct box b = box_at(axis, i);
+	uint32_t first = b.head - box_has_head(&b);
+
+	return (struct span){ first, b.tail + box_has_tail(&b) - first };
+}
+
+static void box_weigh(const struct axis *axis, uint32_t i, struct span span,
+		      union weight *weights)
+{
+	struct box b = box_at(axis, i);
+	float one = (float)(1. / b.size);
+
+	for (uint32_t k = 0; k < span.n; k++)
+		weights[k].real = one;
+	if (box_has_head(&b))
+		weights[0].real = (float)((b.head - b.begin) / b.size);
+	if (box_has_tail(&b)) {
+		double part = min_double(b.end - b.tail, 1);
+
+		part = min_double(part, b.size);
+		weights[span.n - 1].real = (float)(part / b.size);
+	}
+}
+
+static struct span whole_span(const struct axis *axis, uint32_t i)
+{
+	uint32_t n = axis->from / axis->to;
+
+	return (struct span){ i * n, n };
+}
+
+static void whole_weigh(const struct axis *axis, uint32_t i, struct span span,
+			union weight *weights)
+{
+	(void)axis;
+	(void)i;
+	(void)span;
+	(void)weights;
+}
+
+static struct span linear_span(const struct axis *axis, uint32_t i)
+{
+	double at = i * axis_scale(axis->from, axis->to);
+	uint32_t first = (uint32_t)min_u64(floor_u32(at), axis->from - 1);
+
+	return (struct span){ first, first + 1 < axis->from ? 2 : 1 };
+}
+
+static void linear_weigh(const struct axis *axis, uint32_t i, struct span span,
+			 union weight *weights)
+{
+	double inverse = (double)axis->to / axis->from;
+	float f = (float)((i + 1.) - (span.first + 1.) * inverse);
+
+	f = f <= 0 || span.n == 1 ? 0 : f - (float)floor_u32(f);
+	weights[0].fixed = (int32_t)real_round((1.f - f) * LINEAR_ONE);
+	if (span.n == 2)
+		weights[1].fixed = (int32_t)real_round(f * LINEAR_ONE);
+}
+
+/* Half the width of the triangle. */
+static double triangle_support(const struct axis *axis)
+{
+	double scale = (double)axis->from / axis->to;
+
+	return scale < 1 ? 1 : scale;
+}
+
+static double triangle_centre(const struct axis *axis, uint32_t i)
+{
+	return (i + 0.5) * ((double)axis->from / axis->to);
+}
+
+static struct span triangle_span(const struct axis *axis, uint32_t i)
+{
+	double centre = triangle_centre(axis, i);
+	double support = triangle_support(axis);
+	double begin = centre - support + 0.5;
+	uint32_t first = begin < 0 ? 0 : floor_u32(begin);
+	uint32_t end = floor_u32(centre + support + 0.5);
+
+	return (struct span){ first,
+			      (uint32_t)min_u64(end, axis->from) - first };
+}
+
+static double triangle_at(double x)
+{
+	x = __builtin_fabs(x);
+	return x < 1 ? 1 - x : 0;
+}
+
+/* The pair of 16-bit numbers a + 128 b; 2^22 is the only one above 32767. */
+static int32_t pair_of(int32_t weight)
+{
+	int32_t upper = (int32_t)min_u64((uint64_t)weight >> 7, INT16_MAX);
+
+	return upper << 16 | (weight - (upper << 7));
+}
+
+static void triangle_weigh(const struct axis *axis, uint32_t i,
+			   struct span span, union weight *weights)
+{
+	double centre = triangle_centre(axis, i);
+	double inverse = 1. / triangle_support(axis);
+	double sum = 0;
+
+	for (uint32_t k = 0; k < span.n; k++) {
+		double x = k + (double)span.first - centre + 0.5;
+
+		sum += triangle_at(x * inverse);
+	}
+	for (uint32_t k = 0; k < span.n; k++) {
+		double x = k + (double)span.first - centre + 0.5;
+		double w = triangle_at(x * inverse) / sum;
+
+		weights[k].fixed = pair_of((int32_t)(0.5 + w * TRIANGLE_ONE));
+	}
+}
+
+static const struct axis_class CLASSES[] = {
+	[AXIS_BOX] = { box_span, box_weigh },
+	[AXIS_WHOLE] = { whole_span, whole_weigh },
+	[AXIS_LINEAR] = { linear_span, linear_weigh },
+	[AXIS_TRIANGLE] = { triangle_span, triangle_weigh },
+};
+
+/* Spans that would end past the input begin earlier, with weights of 0. */
+static void fill(struct axis *axis, const struct axis_class *class)
+{
+	uint32_t taps = axis->taps;
+
+	for (uint32_t i = 0; i < axis->to; i++) {
+		union weight *w = axis->weights + (size_t)i * taps;
+		struct span span = class->span(axis, i);
+		uint32_t last = axis->from - taps;
+		uint32_t first = (uint32_t)min_u64(span.first, last);
+
+		memset(w, 0, taps * sizeof(*w));
+		class->weigh(axis, i, span, w + (span.first - first));
+		axis->first[i] = first;
+	}
+}
+
+static uint32_t most_taps(const struct axis *axis,
+			  const struct axis_class *class)
+{
+	uint32_t taps = 1;
+
+	for (uint32_t i = 0; i < axis->to; i++)
+		taps = (uint32_t)max_u64(taps, class->span(axis, i).n);
+	return taps;
+}
+
+int axis_build(struct axis *axis, enum axis_kind kind, uint32_t from,
+	       uint32_t to)
+{
+	const struct axis_class *class = &CLASSES[kind];
+
+	if (axis->kind == kind && axis->from == from && axis->to == to)
+		return 0;
+	axis->kind = AXIS_NONE;
+	axis->from = from;
+	axis->to = to;
+	axis->taps = most_taps(axis, class);
+
+	int r = scratch_grow(&axis->memory[0], to, sizeof(uint32_t));
+
+	if (!r)
+		r = scratch_grow(&axis->memory[1], (uint64_t)to * axis->taps,
+				 sizeof(union weight));
+	if (r)
+		return r;
+	axis->first = axis->memory[0].p;
+	axis->weights = axis->memory[1].p;
+	fill(axis, class);
+	axis->kind = kind;
+	return 0;
+}
+
+void axis_fini(struct axis *axis)
+{
+	scratch_fini(&axis->memory[0]);
+	scratch_fini(&axis->memory[1]);
+	*axis = (struct axis){ 0 };
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The few real functions that random crops need, with the same bits whatever
+ * the compiler, the C library and the machine: only IEEE double operations in
+ * a fixed order (builds use -ffp-contract=off), never libm.
+ */
+#ifndef LOADER_REAL_H
+#define LOADER_REAL_H
+
+/* e to the x, within 1 ulp; infinity above 709.78, 0 below -745.13. */
+double real_exp(double x);
+
+/* The natural logarithm, within 1 ulp; -infinity at 0, NaN below. */
+double real_log(double x);
+
+/* Correctly rounded. */
+double real_sqrt(double x);
+
+/* To the nearest whole number, halves to the even one. */
+double real_round(double x);
+
+#endif

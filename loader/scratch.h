@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that is kept from one use to the next and only ever grows. */
+#ifndef LOADER_SCRATCH_H
+#define LOADER_SCRATCH_H
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "fs/bytes.h"
+
+struct scratch {
+	void *p;
+	size_t size;
+};
+
+/* Room for n elements, whose old values are lost. -ENOMEM */
+static inline int scratch_grow(struct scratch *s, uint64_t n, size_t element)
+{
+	uint64_t bytes;
+
+	if (!mul_ok(n, element, &bytes))
+		return -ENOMEM;
+	if (bytes <= s->size)
+		return 0;
+	free(s->p);
+	s->size = 0;
+	s->p = malloc(bytes);
+	if (!s->p)
+		return -ENOMEM;
+	s->size = bytes;
+	return 0;
+}
+
+static inline void scratch_fini(struct scratch *s)
+{
+	free(s->p);
+	*s = (struct scratch){ 0 };
+}
+
+#endif
