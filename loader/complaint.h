@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Saying what is wrong with a text, and where. */
+#ifndef LOADER_COMPLAINT_H
+#define LOADER_COMPLAINT_H
+
+#include <stddef.h>
+
+/* What goes wrong with a text is told here, in one line; out may be NULL. */
+struct complaint {
+	const char *text;
+	char *out;
+	size_t size;
+};
+
+/*
+ * Writes "line L, column C: MESSAGE, in `...'" (the line only where the text
+ * has several) for the byte at offset `at`, with control characters tamed.
+ * Returns -EINVAL.
+ */
+int complain(const struct complaint *c, size_t at, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/crop.h"
+
+#include <stdbool.h>
+
+#include "loader/real.h"
+
+enum { ATTEMPTS = 10 };
+
+static double draw(struct uniform u, double low, double high)
+{
+	return low + (high - low) * u.next(u.arg);
+}
+
+/* The shape of one attempt; false where it does not fit into the image. */
+static bool attempt(const struct crop_limits *limits, struct uniform uniform,
+		    uint32_t width, uint32_t height, struct rect *out)
+{
+	double area = (double)height * (double)width *
+		      draw(uniform, limits->scale[0], limits->scale[1]);
+	double ratio = real_exp(draw(uniform, real_log(limits->ratio[0]),
+				     real_log(limits->ratio[1])));
+	double w = real_round(real_sqrt(area * ratio));
+	double h = real_round(real_sqrt(area / ratio));
+
+	if (!(w > 0 && w <= (double)width && h > 0 && h <= (double)height))
+		return false;
+	out->width = (uint32_t)w;
+	out->height = (uint32_t)h;
+	return true;
+}
+
+/* The largest central crop of a permitted ratio. */
+static struct rect fallback(const struct crop_limits *limits, uint32_t width,
+			    uint32_t height)
+{
+	double w = (double)width, h = (double)height;
+	struct rect r = { .width = width, .height = height };
+
+	if (w / h < limits->ratio[0])
+		r.height = (uint32_t)real_round(w / limits->ratio[0]);
+	else if (w / h > limits->ratio[1])
+		r.width = (uint32_t)real_round(h * limits->ratio[1]);
+	r.x = (width - r.width) / 2;
+	r.y = (height - r.height) / 2;
+	return r;
+}
+
+struct rect crop_random(const struct crop_limits *limits,
+			struct uniform uniform, uint32_t width, uint32_t height)
+{
+	struct rect r = { 0 };
+
+	for (int i = 0; i < ATTEMPTS; i++) {
+		if (!attempt(limits, uniform, width, height, &r))
+			continue;
+		r.y = (uint32_t)draw(uniform, 0,
+				     (double)(height - r.height) + 1);
+		r.x = (uint32_t)draw(uniform, 0, (double)(width - r.width) + 1);
+		return r;
+	}
+	return fallback(limits, width, height);
+}
+
+struct rect crop_center(double ratio, uint32_t width, uint32_t height)
+{
+	uint32_t side = width < height ? width : height;
+	uint32_t crop = (uint32_t)(ratio * (double)side);
+
+	return (struct rect){
+		.x = (width - crop) / 2,
+		.y = (height - crop) / 2,
+		.width = crop,
+		.height = crop,
+	};
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Numbers of NumPy's little-endian types, and what becomes of one when it is
+ * made another (beton-transforms(7)):
+ *
+ *   to a float type   rounded once, to nearest, ties to even; half is made of
+ *                     the float32, so a value may be rounded twice
+ *   to an integer     rounded to nearest, ties to even; what does not fit
+ *                     becomes the nearest end of the range, NaN becomes 0
+ */
+#ifndef LOADER_DTYPE_H
+#define LOADER_DTYPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum dtype {
+	DTYPE_B1,
+	DTYPE_I1,
+	DTYPE_U1,
+	DTYPE_I2,
+	DTYPE_U2,
+	DTYPE_I4,
+	DTYPE_U4,
+	DTYPE_I8,
+	DTYPE_U8,
+	DTYPE_F2,
+	DTYPE_F4,
+	DTYPE_F8,
+	DTYPE_OTHER, /* not one to calculate with: text, complex, dates */
+};
+
+/* By NumPy's string: "<f4". */
+enum dtype dtype_by_name(const char *name);
+const char *dtype_name(enum dtype t);
+size_t dtype_size(enum dtype t); /* 0 for DTYPE_OTHER */
+
+/*
+ * The bytes of one element of any of NumPy's types, "<U3" and "<M8[s]" too; 0
+ * if the string makes no sense.
+ */
+uint64_t dtype_item_size(const char *name);
+
+/* IEEE binary16, as bits, to nearest, ties to even; and back, exactly. */
+uint16_t half_of_float(float v);
+float float_of_half(uint16_t h);
+
+/* Converts `count` unaligned values; `out` may not overlap `in`. */
+void dtype_convert(enum dtype from, const void *in, enum dtype to, void *out,
+		   size_t count);
+
+#endif

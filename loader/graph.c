@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/graph.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/rng.h"
+#include "loader/parse.h"
+#include "loader/suggest.h"
+
+struct builder {
+	const struct parse *parse;
+	const struct pipeline_field *fields;
+	size_t num_fields;
+	const struct complaint *complaint;
+	struct graph *out;
+};
+
+enum { NOT_FOUND = -1 };
+
+/* Stems are unique, so they go before names, which may repeat. */
+static int find_field(const struct builder *b, const char *word)
+{
+	for (size_t i = 0; i < b->num_fields; i++) {
+		if (!strcmp(b->fields[i].stem, word))
+			return (int)i;
+	}
+	for (size_t i = 0; i < b->num_fields; i++) {
+		if (!strcmp(b->fields[i].name, word))
+			return (int)i;
+	}
+	return NOT_FOUND;
+}
+
+static int unknown_field(const struct builder *b,
+			 const struct parse_stage *stage)
+{
+	struct suggestion s = { .word = stage->word };
+	char text[80];
+
+	for (size_t i = 0; i < b->num_fields; i++)
+		suggest_try(&s, b->fields[i].stem);
+	return complain(b->complaint, stage->at,
+			"the dataset has no field \"%s\"%s", stage->word,
+			suggest_text(&s, text, sizeof(text)));
+}
+
+/* `first`: the word stands where a field might. */
+static int unknown_op(const struct builder *b, const struct parse_stage *stage,
+		      bool first)
+{
+	struct suggestion s = { .word = stage->word };
+	char text[80];
+
+	for (size_t i = 0; op_row(i); i++)
+		suggest_try(&s, op_row(i)->name);
+	for (size_t i = 0; first && i < b->num_fields; i++)
+		suggest_try(&s, b->fields[i].stem);
+	return complain(b->complaint, stage->at, "no %s is called `%s'%s",
+			first ? "field or operation" : "operation", stage->word,
+			suggest_text(&s, text, sizeof(text)));
+}
+
+/* The field of a statement that names none. */
+static int only_image(const struct builder *b, size_t at, uint32_t *out)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < b->num_fields; i++) {
+		if (b->fields[i].type != BETON_TYPE_IMAGE)
+			continue;
+		*out = (uint32_t)i;
+		found++;
+	}
+	if (found == 1)
+		return 0;
+	return complain(b->complaint, at,
+			found ? "the dataset has several image fields; name "
+				"one: FIELD | ..."
+			      : "the dataset has no image field; name another: "
+				"FIELD | ...");
+}
+
+/* Sets chain->field; *skip is how many stages that took. */
+static int take_field(const struct builder *b, const struct parse_statement *s,
+		      struct chain *chain, size_t *skip)
+{
+	const struct parse_stage *stage = &b->parse->stages[s->first_stage];
+	int field = stage->has_parens ? NOT_FOUND : find_field(b, stage->word);
+
+	*skip = field != NOT_FOUND;
+	if (stage->quoted && field == NOT_FOUND)
+		return unknown_field(b, stage);
+	if (field == NOT_FOUND && !op_by_name(stage->word))
+		return unknown_op(b, stage, !stage->has_parens);
+	if (field == NOT_FOUND)
+		return only_image(b, stage->at, &chain->field);
+	if (!b->fields[field].usable)
+		return complain(b->complaint, stage->at,
+				"field \"%s\" is of a type of its own and "
+				"cannot be read",
+				stage->word);
+	chain->field = (uint32_t)field;
+	return 0;
+}
+
+static struct type source_type(const struct pipeline_field *f)
+{
+	struct type t = { .kind = TYPE_ARRAY, .fresh = true };
+
+	t.dtype = dtype_by_name(f->dtype);
+	if (f->type == BETON_TYPE_IMAGE) {
+		t.kind = TYPE_IMAGE;
+		t.dtype = DTYPE_U1;
+		t.width = f->width;
+		t.height = f->height;
+	} else if (f->type == BETON_TYPE_BYTES || f->type == BETON_TYPE_JSON) {
+		t.kind = TYPE_RAGGED;
+	}
+	return t;
+}
+
+const struct type *chain_type(const struct chain *chain)
+{
+	return chain->num_nodes ? &chain->nodes[chain->num_nodes - 1].type
+				: &chain->source;
+}
+
+/* How often the text has used `op` so far. */
+static unsigned ordinal(const struct builder *b, const struct op *op)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < b->out->num_chains; i++) {
+		const struct chain *chain = &b->out->chains[i];
+
+		for (size_t k = 0; k < chain->num_nodes; k++)
+			n += chain->nodes[k].op == op;
+	}
+	return n;
+}
+
+static int stream_key(const struct builder *b, const struct op *op,
+		      const struct args *args, uint64_t *out)
+{
+	const struct arg *group = &args->arg[op_param(op, "group")];
+	char *text;
+	int r;
+
+	r = group->text ? asprintf(&text, "%s:%s", op->name, group->text)
+			: asprintf(&text, "%s:%u", op->name, ordinal(b, op));
+	if (r < 0)
+		return -ENOMEM;
+	*out = rng_key_of_text(text);
+	free(text);
+	return 0;
+}
+
+static void forget_texts(struct args *args)
+{
+	for (size_t i = 0; i < OP_PARAMS_MAX; i++)
+		args->arg[i].text = NULL;
+}
+
+static int add_node(const struct builder *b, struct chain *chain,
+		    const struct parse_stage *stage)
+{
+	struct node n = { .type = *chain_type(chain) };
+	struct type in = n.type;
+	const char *wrong;
+	int r;
+
+	n.op = stage->quoted ? NULL : op_by_name(stage->word);
+	if (!n.op)
+		return unknown_op(b, stage, false);
+	r = op_bind(n.op, b->parse, stage, b->complaint, &n.args);
+	if (!r && op_is_random(n.op))
+		r = stream_key(b, n.op, &n.args, &n.stream);
+	if (r)
+		return r;
+	if (chain->num_nodes &&
+	    chain->nodes[chain->num_nodes - 1].op->kind == OP_SINK)
+		return complain(b->complaint, stage->at,
+				"nothing can follow `drop'");
+	wrong = n.op->infer(&n.args, &in, &n.type);
+	if (wrong)
+		return complain(b->complaint, stage->at, "%s %s", n.op->name,
+				wrong);
+	n.type.fresh = false;
+	forget_texts(&n.args);
+	chain->dropped = n.op->kind == OP_SINK;
+	chain->nodes[chain->num_nodes++] = n;
+	return 0;
+}
+
+/* Output names become names of files and of Python's dictionary keys. */
+static int check_name(const struct builder *b, const struct parse_statement *s)
+{
+	const char *name = s->name;
+
+	if (!strchr(".+-", *name) && !strchr(name, '+') &&
+	    strlen(name) < BETON_STEM_SIZE)
+		return 0;
+	return complain(b->complaint, s->at,
+			"an output is named by letters, digits, `_', `-' and "
+			"inner dots, %d at most",
+			BETON_STEM_SIZE - 1);
+}
+
+static int name_chain(const struct builder *b, const struct parse_statement *s,
+		      struct chain *chain)
+{
+	int r = s->name ? check_name(b, s) : 0;
+
+	if (r)
+		return r;
+	if (s->name && chain->dropped)
+		return complain(b->complaint, s->at,
+				"`drop' leaves no output to be named");
+	if (chain->dropped)
+		return 0;
+	chain->name = strdup(s->name ? s->name : b->fields[chain->field].stem);
+	if (!chain->name)
+		return -ENOMEM;
+	for (const struct chain *other = b->out->chains; other < chain;
+	     other++) {
+		if (other->name && !strcmp(other->name, chain->name))
+			return complain(b->complaint, s->at,
+					"there is an output `%s' already; "
+					"NAME = ... gives another name",
+					chain->name);
+	}
+	return 0;
+}
+
+static int add_statement(const struct builder *b,
+			 const struct parse_statement *s)
+{
+	struct chain *chain = &b->out->chains[b->out->num_chains++];
+	size_t skip = 0;
+	int r = take_field(b, s, chain, &skip);
+
+	if (r)
+		return r;
+	chain->source = source_type(&b->fields[chain->field]);
+	chain->nodes = calloc(s->num_stages, sizeof(*chain->nodes));
+	if (!chain->nodes)
+		return -ENOMEM;
+	for (size_t i = skip; !r && i < s->num_stages; i++)
+		r = add_node(b, chain, &b->parse->stages[s->first_stage + i]);
+	return r ? r : name_chain(b, s, chain);
+}
+
+static bool is_named(const struct graph *g, size_t num_statements,
+		     uint32_t field)
+{
+	for (size_t i = 0; i < num_statements; i++) {
+		if (g->chains[i].field == field)
+			return true;
+	}
+	return false;
+}
+
+/* An output that a statement gave the name of a field that comes as well. */
+static int refuse_stem(const struct builder *b, const char *stem)
+{
+	for (size_t i = 0; i < b->parse->num_statements; i++) {
+		const char *name = b->out->chains[i].name;
+
+		if (name && !strcmp(name, stem))
+			return complain(b->complaint,
+					b->parse->statements[i].at,
+					"the field `%s' comes as an output "
+					"too; `%s | drop' leaves it out",
+					stem, stem);
+	}
+	return 0;
+}
+
+static int add_plain_fields(const struct builder *b)
+{
+	size_t num_statements = b->parse->num_statements;
+	int r = 0;
+
+	for (uint32_t i = 0; !r && i < b->num_fields; i++) {
+		const struct pipeline_field *f = &b->fields[i];
+		struct chain *chain = &b->out->chains[b->out->num_chains];
+
+		if (!f->usable || is_named(b->out, num_statements, i))
+			continue;
+		r = refuse_stem(b, f->stem);
+		if (r)
+			break;
+		*chain = (struct chain){ .name = strdup(f->stem),
+					 .field = i,
+					 .source = source_type(f) };
+		b->out->num_chains++;
+		r = chain->name ? 0 : -ENOMEM;
+	}
+	return r;
+}
+
+int graph_build(const struct parse *parse, const struct pipeline_field *fields,
+		size_t num_fields, const struct complaint *c, struct graph *out)
+{
+	struct builder b = { parse, fields, num_fields, c, out };
+	int r = 0;
+
+	*out = (struct graph){ 0 };
+	out->chains = calloc(parse->num_statements + num_fields + 1,
+			     sizeof(*out->chains));
+	if (!out->chains)
+		return -ENOMEM;
+	for (size_t i = 0; !r && i < parse->num_statements; i++)
+		r = add_statement(&b, &parse->statements[i]);
+	if (!r)
+		r = add_plain_fields(&b);
+	if (r)
+		graph_fini(out);
+	return r;
+}
+
+void graph_fini(struct graph *g)
+{
+	for (size_t i = 0; i < g->num_chains; i++) {
+		free(g->chains[i].name);
+		free(g->chains[i].nodes);
+	}
+	free(g->chains);
+	*g = (struct graph){ 0 };
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Statements -> typed chains of operations, one per output: fields and
+ * operations resolved, arguments bound, types inferred, everything checked.
+ * What is left to do with a graph is to run it, by tables or by generated code.
+ */
+#ifndef LOADER_GRAPH_H
+#define LOADER_GRAPH_H
+
+#include "loader/op.h"
+#include "loader/pipeline.h"
+
+struct parse;
+
+struct node {
+	const struct op *op;
+	struct args args; /* without texts */
+	uint64_t stream;  /* random: the key of OP:GROUP, else 0 */
+	struct type type; /* after the operation */
+};
+
+struct chain {
+	char *name; /* of the output */
+	uint32_t field;
+	bool dropped; /* no output, it only names its field */
+	struct type source;
+	struct node *nodes;
+	size_t num_nodes;
+};
+
+struct graph {
+	struct chain *chains; /* statements in order, then unnamed fields */
+	size_t num_chains;
+};
+
+/* -EINVAL: told through `c`. */
+int graph_build(const struct parse *parse, const struct pipeline_field *fields,
+		size_t num_fields, const struct complaint *c,
+		struct graph *out);
+void graph_fini(struct graph *g);
+
+/* The type at the end of a chain. */
+const struct type *chain_type(const struct chain *chain);
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/op.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "loader/parse.h"
+#include "loader/suggest.h"
+#include "loader/token.h"
+
+/* The listing of loader/ops, written by the Makefile: OP(center_crop) ... */
+#define OP(name) extern const struct op op_##name;
+#include "ops.inc"
+#undef OP
+
+static const struct op *const ops[] = {
+#define OP(name) &op_##name,
+#include "ops.inc"
+#undef OP
+};
+
+/* In the order of enum interpolation. */
+const char *const op_interpolations[] = { "area", "bilinear", NULL };
+
+const struct op *op_row(size_t i)
+{
+	return i < ARRAY_LEN(ops) ? ops[i] : NULL;
+}
+
+const struct op *op_by_name(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
+		if (!strcmp(ops[i]->name, name))
+			return ops[i];
+	}
+	return NULL;
+}
+
+int op_param(const struct op *op, const char *name)
+{
+	const struct param *params = op->params;
+
+	for (int i = 0; params && params[i].name; i++) {
+		if (!strcmp(params[i].name, name))
+			return i;
+	}
+	return -1;
+}
+
+bool op_is_random(const struct op *op)
+{
+	return op_param(op, "group") >= 0;
+}
+
+static int word_index(const struct param *param, const char *word)
+{
+	for (int i = 0; param->words && param->words[i]; i++) {
+		if (!strcmp(param->words[i], word))
+			return i;
+	}
+	return -1;
+}
+
+/* "area, bilinear" */
+static const char *list_words(const struct param *param, char *out, size_t size)
+{
+	size_t used = 0;
+
+	*out = '\0';
+	for (size_t i = 0; param->words[i] && used < size; i++)
+		used += (size_t)snprintf(out + used, size - used, "%s%s",
+					 i ? ", " : "", param->words[i]);
+	return out;
+}
+
+/* What is wrong with a value, told where it stands. */
+struct place {
+	const struct complaint *complaint;
+	const struct op *op;
+	const struct param *param;
+	const char *value;
+	size_t at;
+};
+
+static int wrong_word(const struct place *p)
+{
+	char list[128];
+
+	return complain(p->complaint, p->at, "%s of %s is one of %s, not `%s'",
+			p->param->name, p->op->name,
+			list_words(p->param, list, sizeof(list)), p->value);
+}
+
+static int wrong_number(const struct place *p)
+{
+	const struct param *param = p->param;
+	char count[48] = "";
+
+	if (param->max_count > 1 && param->min_count == param->max_count)
+		snprintf(count, sizeof(count), "%u of them, as \"0.5,0.5\", ",
+			 param->max_count);
+	else if (param->max_count > 1)
+		snprintf(count, sizeof(count), "%u to %u of them, ",
+			 param->min_count, param->max_count);
+	return complain(p->complaint, p->at,
+			"%s of %s takes %s from %.9g to %.9g, %snot `%s'",
+			param->name, p->op->name,
+			param->kind == PARAM_INTEGERS ? "whole numbers"
+						      : "numbers",
+			param->min, param->max, count, p->value);
+}
+
+static bool number_ok(const struct param *param, double v)
+{
+	return v >= param->min && v <= param->max &&
+	       (param->kind == PARAM_REALS || v == (double)(int64_t)v);
+}
+
+/* Numbers separated by commas, blanks around them allowed. */
+static int bind_numbers(const struct place *p, struct arg *out)
+{
+	const char *at = p->value, *end, *last;
+	unsigned n = 0;
+	double v;
+
+	for (;; at = end + 1) {
+		at += strspn(at, " \t");
+		end = at + strcspn(at, ",");
+		last = end;
+		while (last > at && (last[-1] == ' ' || last[-1] == '\t'))
+			last--;
+		if (n == p->param->max_count || token_number(at, last, &v) ||
+		    !number_ok(p->param, v))
+			return wrong_number(p);
+		out->number[n++] = v;
+		if (!*end)
+			break;
+	}
+	if (n < p->param->min_count)
+		return wrong_number(p);
+	out->count = n;
+	return 0;
+}
+
+static int bind_value(const struct place *p, struct arg *out)
+{
+	*out = (struct arg){ .word = word_index(p->param, p->value) };
+	if (p->param->kind == PARAM_NAME) {
+		out->text = p->value;
+		if (*p->value)
+			return 0;
+		return complain(p->complaint, p->at, "%s of %s is empty",
+				p->param->name, p->op->name);
+	}
+	if (out->word >= 0)
+		return 0;
+	if (p->param->kind == PARAM_WORD)
+		return wrong_word(p);
+	return bind_numbers(p, out);
+}
+
+static int unknown_param(const struct op *op, const struct parse_arg *arg,
+			 const struct complaint *c)
+{
+	struct suggestion s = { .word = arg->name };
+	char text[80];
+
+	for (size_t i = 0; op->params && op->params[i].name; i++)
+		suggest_try(&s, op->params[i].name);
+	return complain(c, arg->name_at, "%s has no parameter `%s'%s", op->name,
+			arg->name, suggest_text(&s, text, sizeof(text)));
+}
+
+/* The index of the parameter that an argument is for, or -EINVAL. */
+static int find_param(const struct op *op, const struct parse_arg *arg,
+		      size_t position, const struct complaint *c)
+{
+	int i;
+
+	if (arg->name) {
+		i = op_param(op, arg->name);
+		return i < 0 ? unknown_param(op, arg, c) : i;
+	}
+	for (i = 0; op->params && op->params[i].name; i++) {
+		if ((size_t)i == position)
+			return i;
+	}
+	return complain(c, arg->value_at, "%s takes %d argument%s at most",
+			op->name, i, i == 1 ? "" : "s");
+}
+
+static int bind_given(const struct op *op, const struct parse *parse,
+		      const struct parse_stage *stage,
+		      const struct complaint *c, struct args *out)
+{
+	bool named = false;
+	int r = 0;
+
+	for (size_t i = 0; !r && i < stage->num_args; i++) {
+		const struct parse_arg *arg =
+			&parse->args[stage->first_arg + i];
+		struct place place = { c, op, NULL, arg->value, arg->value_at };
+		int param;
+
+		if (named && !arg->name)
+			return complain(c, arg->value_at,
+					"an argument without a name follows "
+					"one with a name");
+		named = arg->name;
+		param = find_param(op, arg, i, c);
+		if (param < 0)
+			return param;
+		if (out->arg[param].given)
+			return complain(c, arg->value_at,
+					"%s of %s is given twice",
+					op->params[param].name, op->name);
+		place.param = &op->params[param];
+		r = bind_value(&place, &out->arg[param]);
+		out->arg[param].given = true;
+	}
+	return r;
+}
+
+int op_bind(const struct op *op, const struct parse *parse,
+	    const struct parse_stage *stage, const struct complaint *c,
+	    struct args *out)
+{
+	const struct param *p;
+	const char *wrong;
+	int r;
+
+	*out = (struct args){ 0 };
+	r = bind_given(op, parse, stage, c, out);
+	for (int i = 0; !r && op->params && op->params[i].name; i++) {
+		p = &op->params[i];
+		if (out->arg[i].given)
+			continue;
+		if (!p->initial)
+			return complain(c, stage->at, "%s needs a %s", op->name,
+					p->name);
+		out->arg[i].word = -1;
+		if (*p->initial)
+			r = bind_value(&(struct place){ c, op, p, p->initial,
+							stage->at },
+				       &out->arg[i]);
+	}
+	wrong = !r && op->check ? op->check(out) : NULL;
+	return wrong ? complain(c, stage->at, "%s: %s", op->name, wrong) : r;
+}
+
+const char *op_infer_crop(const struct type *in)
+{
+	if (in->kind != TYPE_IMAGE)
+		return "works on images only";
+	if (in->layout != LAYOUT_HWC)
+		return "must stand before chw";
+	if (in->dtype != DTYPE_U1)
+		return "works on 8-bit images; it must stand before normalize "
+		       "and the types";
+	return NULL;
+}
+
+const char *op_infer_dtype(const struct type *in, enum dtype to,
+			   struct type *out)
+{
+	if (in->kind == TYPE_RAGGED)
+		return "has no use for bytes and JSON";
+	if (in->dtype == DTYPE_OTHER)
+		return "cannot convert values of this field's type";
+	out->dtype = to;
+	return NULL;
+}
+
+const char *op_infer_layout(const struct type *in, enum layout to,
+			    struct type *out)
+{
+	if (in->kind != TYPE_IMAGE)
+		return "works on images only";
+	out->layout = to;
+	return NULL;
+}
+
+struct size op_size(const struct arg *arg)
+{
+	return (struct size){
+		.height = (uint32_t)arg->number[0],
+		.width = (uint32_t)arg->number[arg->count - 1],
+	};
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/op.h"
+
+enum { MEAN, STD };
+
+/* The means and deviations of ImageNet's training set that everybody uses. */
+static const double imagenet[][3] = {
+	[MEAN] = { 0.485, 0.456, 0.406 },
+	[STD] = { 0.229, 0.224, 0.225 },
+};
+
+static const char *const presets[] = { "imagenet", NULL };
+
+static const struct param params[] = {
+	[MEAN] = { .name = "mean",
+		   .kind = PARAM_REALS,
+		   .min_count = 1,
+		   .max_count = 3,
+		   .min = 0,
+		   .max = 1,
+		   .words = presets,
+		   .help = "per channel, of values from 0 to 1; or imagenet" },
+	[STD] = { .name = "std",
+		  .kind = PARAM_REALS,
+		  .initial = "",
+		  .min_count = 1,
+		  .max_count = 3,
+		  .min = 0x1p-20,
+		  .max = 16,
+		  .help = "per channel, of values from 0 to 1" },
+	{ 0 },
+};
+
+static const char *check(const struct args *args)
+{
+	const struct arg *mean = &args->arg[MEAN], *std = &args->arg[STD];
+
+	if (mean->word >= 0)
+		return std->count ? "imagenet says std too" : NULL;
+	if (!std->count)
+		return "std is missing";
+	if (mean->count == 2 || std->count == 2)
+		return "one number, or one per channel";
+	return NULL;
+}
+
+static const char *infer(const struct args *args, const struct type *in,
+			 struct type *out)
+{
+	(void)args;
+	if (in->kind != TYPE_IMAGE)
+		return "works on images only";
+	if (in->dtype != DTYPE_U1 && in->dtype != DTYPE_F4)
+		return "works on uint8 and float; other types come after it";
+	out->dtype = DTYPE_F4;
+	return NULL;
+}
+
+static double constant(const struct args *args, int which, unsigned channel)
+{
+	const struct arg *arg = &args->arg[which];
+
+	if (args->arg[MEAN].word >= 0)
+		return imagenet[which][channel];
+	return arg->number[arg->count == 1 ? 0 : channel];
+}
+
+static float ref(const struct args *args, unsigned channel, float v)
+{
+	float m = (float)(255 * constant(args, MEAN, channel));
+	float s = (float)(1 / (255 * constant(args, STD, channel)));
+
+	return (v - m) * s;
+}
+
+const struct op op_normalize = {
+	.name = "normalize",
+	.help = "subtract the mean, divide by the standard deviation",
+	.kind = OP_POINT,
+	.params = params,
+	.check = check,
+	.infer = infer,
+	.ref = ref,
+};

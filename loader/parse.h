@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The text of a pipeline -> statements. Knows the grammar of
+ * beton-transforms(7), but no field and no operation: whether the first word of
+ * a statement is a field is for others to say.
+ */
+#ifndef LOADER_PARSE_H
+#define LOADER_PARSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "loader/complaint.h"
+
+/* One argument: VALUE or NAME=VALUE. */
+struct parse_arg {
+	const char *name; /* NULL: positional */
+	const char *value;
+	size_t name_at; /* offsets into the text */
+	size_t value_at;
+};
+
+/* A word or a quoted string, with arguments in parentheses if it had any. */
+struct parse_stage {
+	const char *word;
+	size_t at;
+	bool quoted;
+	bool has_parens;
+	size_t first_arg; /* in parse.args */
+	size_t num_args;
+};
+
+/* [NAME =] stage | stage ... */
+struct parse_statement {
+	const char *name;   /* NULL: none given */
+	size_t at;	    /* of the name, else of the first stage */
+	size_t first_stage; /* in parse.stages */
+	size_t num_stages;  /* at least 1 */
+};
+
+struct parse {
+	struct parse_statement *statements;
+	struct parse_stage *stages;
+	struct parse_arg *args;
+	char *strings; /* all words above point into it */
+	size_t num_statements;
+	size_t num_stages;
+	size_t num_args;
+};
+
+/* -EINVAL: told through `c`. c->text need not outlive the call. */
+int parse_text(const struct complaint *c, struct parse *out);
+void parse_fini(struct parse *p);
+
+#endif

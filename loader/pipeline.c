@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/pipeline.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/rng.h"
+#include "loader/frame.h"
+#include "loader/graph.h"
+#include "loader/parse.h"
+#include "loader/plan.h"
+
+struct pipeline {
+	struct graph graph;
+	struct plan *plans;
+	size_t num_plans;
+	size_t max_geometry; /* of any plan */
+};
+
+struct pipeline_worker {
+	struct frame *frame;
+	struct draw *draws; /* one per geometry of the row being made */
+	char message[256];
+};
+
+/* The arguments of pipeline_run(). */
+struct call {
+	const struct plan *plan;
+	struct pipeline_worker *worker;
+	const struct pipeline_value *value;
+	const struct pipeline_row *row;
+	enum beton_stage until;
+	void *out;
+	uint64_t *decode_ns;
+};
+
+static int plan_all(struct pipeline *p, const struct pipeline_field *fields,
+		    const struct complaint *c)
+{
+	int r = 0;
+
+	p->plans = calloc(p->graph.num_chains + 1, sizeof(*p->plans));
+	if (!p->plans)
+		return -ENOMEM;
+	for (size_t i = 0; !r && i < p->graph.num_chains; i++) {
+		const struct chain *chain = &p->graph.chains[i];
+		struct plan *plan = &p->plans[p->num_plans];
+
+		if (chain->dropped)
+			continue;
+		p->num_plans++;
+		r = plan_init(plan, chain, &fields[chain->field], c);
+		if (plan->num_geometry > p->max_geometry)
+			p->max_geometry = plan->num_geometry;
+	}
+	return r;
+}
+
+int pipeline_parse(const char *text, const struct pipeline_field *fields,
+		   size_t num_fields, struct pipeline **out, char *error,
+		   size_t error_size)
+{
+	struct complaint c = { text ? text : "", error, error_size };
+	struct pipeline *p = calloc(1, sizeof(*p));
+	struct parse parse = { 0 };
+	int r = p ? 0 : -ENOMEM;
+
+	if (error && error_size)
+		*error = '\0';
+	if (!r)
+		r = parse_text(&c, &parse);
+	if (!r)
+		r = graph_build(&parse, fields, num_fields, &c, &p->graph);
+	if (!r)
+		r = plan_all(p, fields, &c);
+	parse_fini(&parse);
+	if (!r) {
+		*out = p;
+		return 0;
+	}
+	pipeline_close(p);
+	if (r == -ENOMEM && error)
+		snprintf(error, error_size, "out of memory");
+	return r;
+}
+
+void pipeline_close(struct pipeline *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->num_plans; i++)
+		plan_fini(&p->plans[i]);
+	free(p->plans);
+	graph_fini(&p->graph);
+	free(p);
+}
+
+size_t pipeline_num_outputs(const struct pipeline *p)
+{
+	return p->num_plans;
+}
+
+const struct pipeline_output *pipeline_output_at(const struct pipeline *p,
+						 size_t i)
+{
+	return i < p->num_plans ? &p->plans[i].out : NULL;
+}
+
+int pipeline_worker_open(const struct pipeline *p, struct pipeline_worker **out)
+{
+	struct pipeline_worker *w = calloc(1, sizeof(*w));
+	int r = w ? frame_open(&w->frame) : -ENOMEM;
+
+	if (!r) {
+		w->draws = calloc(p->max_geometry + 1, sizeof(*w->draws));
+		r = w->draws ? 0 : -ENOMEM;
+	}
+	if (r)
+		pipeline_worker_close(w);
+	else
+		*out = w;
+	return r;
+}
+
+void pipeline_worker_close(struct pipeline_worker *w)
+{
+	if (!w)
+		return;
+	frame_close(w->frame);
+	free(w->draws);
+	free(w);
+}
+
+const char *pipeline_worker_message(const struct pipeline_worker *w)
+{
+	return w->message;
+}
+
+static double next_uniform(void *rng)
+{
+	return rng_uniform(rng);
+}
+
+static void draw_one(const struct node *n, const struct pipeline_row *row,
+		     struct size in, struct draw *out)
+{
+	uint64_t key[] = { row->seed, row->epoch, row->id, row->occurrence,
+			   n->stream };
+	struct rng rng = { .key = rng_key(key, ARRAY_LEN(key)) };
+
+	*out = (struct draw){ 0 };
+	n->op->draw(&n->args, (struct uniform){ next_uniform, &rng }, in, out);
+}
+
+/*
+ * All random numbers of a row, before any pixel is looked at: what decoding has
+ * to give, and whether the result will fit, is known from sizes alone.
+ */
+static int draw_all(const struct call *call)
+{
+	const struct chain *chain = call->plan->chain;
+	const struct type *want = chain_type(chain);
+	struct size size = { call->value->width, call->value->height };
+	struct draw *draw = call->worker->draws;
+
+	for (size_t i = 0; i < chain->num_nodes; i++) {
+		if (chain->nodes[i].op->kind != OP_GEOMETRY)
+			continue;
+		draw_one(&chain->nodes[i], call->row, size, draw);
+		size = draw++->to;
+	}
+	if (size.width == want->width && size.height == want->height)
+		return 0;
+	snprintf(call->worker->message, sizeof(call->worker->message),
+		 "an image of %ux%u comes out as %ux%u, but `%s' is %ux%u as "
+		 "sample 0; an operation that sets the size is missing",
+		 call->value->width, call->value->height, size.width,
+		 size.height, chain->name, want->width, want->height);
+	return -EINVAL;
+}
+
+static bool changes_size(const struct draw *draw)
+{
+	return draw->to.width != draw->from.width ||
+	       draw->to.height != draw->from.height;
+}
+
+/* Leaves the frame decoded; with BETON_STAGE_DECODE no more than that. */
+static int run_geometry(const struct call *call)
+{
+	const struct draw *draw = call->worker->draws;
+	struct frame *f = call->worker->frame;
+	int r;
+
+	for (size_t i = 0; i < call->plan->num_geometry; i++, draw++) {
+		frame_crop(f, &draw->from);
+		if (changes_size(draw)) {
+			r = frame_decode(f, call->decode_ns);
+			if (r || call->until == BETON_STAGE_DECODE)
+				return r;
+			r = frame_resample(f, draw->how, draw->to);
+			if (r)
+				return r;
+		}
+		if (draw->mirror)
+			frame_mirror(f);
+	}
+	return frame_decode(f, call->decode_ns);
+}
+
+static int run_image(const struct call *call)
+{
+	struct pipeline_worker *w = call->worker;
+	struct image image;
+	bool mirror;
+	int r = frame_start(w->frame, call->value, call->plan->quality);
+
+	if (!r) {
+		r = draw_all(call);
+		if (r)
+			return r;
+		r = run_geometry(call);
+	}
+	if (r) {
+		snprintf(w->message, sizeof(w->message), "%s",
+			 frame_message(w->frame));
+		return r;
+	}
+	if (call->until == BETON_STAGE_DECODE)
+		return 0;
+	image = frame_image(w->frame, &mirror);
+	tail_run(call->plan->tail, &image, mirror, call->out);
+	return 0;
+}
+
+enum { CHUNK = 64 };
+
+/* One type after the other, a few values at a time. */
+static void convert_chunk(const struct chain *chain, const uint8_t *in,
+			  uint8_t *out, size_t count)
+{
+	uint64_t chunk[2][CHUNK];
+	enum dtype type = chain->source.dtype;
+	unsigned at = 0;
+
+	memcpy(chunk[at], in, count * dtype_size(type));
+	for (size_t i = 0; i < chain->num_nodes; i++, at = !at) {
+		enum dtype next = chain->nodes[i].type.dtype;
+
+		dtype_convert(type, chunk[at], next, chunk[!at], count);
+		type = next;
+	}
+	memcpy(out, chunk[at], count * dtype_size(type));
+}
+
+static int run_array(const struct call *call)
+{
+	const struct plan *plan = call->plan;
+	const struct pipeline_value *v = call->value;
+	size_t from, to, count;
+	uint8_t *out = call->out;
+
+	if (v->size != plan->value_size) {
+		snprintf(call->worker->message, sizeof(call->worker->message),
+			 "%llu bytes where the dataset announces %llu",
+			 (unsigned long long)v->size,
+			 (unsigned long long)plan->value_size);
+		return -EINVAL;
+	}
+	if (call->until == BETON_STAGE_DECODE)
+		return 0;
+	if (!v->size)
+		return 0;
+	if (!plan->chain->num_nodes) {
+		memcpy(out, v->bytes, v->size);
+		return 0;
+	}
+	from = dtype_size(plan->chain->source.dtype);
+	to = dtype_size(chain_type(plan->chain)->dtype);
+	for (size_t i = 0, n = v->size / from; i < n; i += count) {
+		count = n - i < CHUNK ? n - i : CHUNK;
+		convert_chunk(plan->chain, v->bytes + i * from, out + i * to,
+			      count);
+	}
+	return 0;
+}
+
+int pipeline_run(const struct pipeline *p, struct pipeline_worker *w, size_t i,
+		 const struct pipeline_value *value,
+		 const struct pipeline_row *row, enum beton_stage until,
+		 void *row_out, uint64_t *decode_ns)
+{
+	struct call call = {
+		.plan = &p->plans[i],
+		.worker = w,
+		.value = value,
+		.row = row,
+		.until = until,
+		.out = row_out,
+		.decode_ns = decode_ns,
+	};
+
+	w->message[0] = '\0';
+	if (call.plan->out.ragged) {
+		snprintf(w->message, sizeof(w->message),
+			 "rows of `%s' have no fixed size",
+			 call.plan->out.name);
+		return -EINVAL;
+	}
+	if (until == BETON_STAGE_READ)
+		return 0;
+	return call.plan->tail ? run_image(&call) : run_array(&call);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/plan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "loader/complaint.h"
+
+static void plan_image(struct plan *plan)
+{
+	const struct type *type = chain_type(plan->chain);
+	struct pipeline_output *out = &plan->out;
+	bool planar = type->layout == LAYOUT_CHW;
+
+	out->ndim = 3;
+	out->shape[planar ? 0 : 2] = TAIL_CHANNELS;
+	out->shape[planar ? 1 : 0] = type->height;
+	out->shape[planar ? 2 : 1] = type->width;
+	for (size_t i = 0; i < plan->chain->num_nodes; i++) {
+		const struct node *n = &plan->chain->nodes[i];
+
+		plan->num_geometry += n->op->kind == OP_GEOMETRY;
+		if (n->op->kind == OP_DECODE)
+			plan->quality = (enum quality)n->args.arg[0].word;
+	}
+}
+
+/* Bytes of `count` dimensions of elements of `item` bytes. */
+static bool bytes_of_shape(const uint64_t *shape, uint32_t count, uint64_t item,
+			   uint64_t *out)
+{
+	*out = item;
+	for (uint32_t i = 0; i < count; i++) {
+		if (!mul_ok(*out, shape[i], out))
+			return false;
+	}
+	return *out <= SIZE_MAX;
+}
+
+static int plan_sizes(struct plan *plan, const struct pipeline_field *f)
+{
+	struct pipeline_output *out = &plan->out;
+	uint64_t item = dtype_item_size(f->dtype);
+
+	if (f->ndim > BETON_MAX_NDIM)
+		return -EINVAL;
+	if (plan->chain->source.kind == TYPE_ARRAY) {
+		out->ndim = f->ndim;
+		memcpy(out->shape, f->shape, f->ndim * sizeof(*f->shape));
+		if (!item ||
+		    !bytes_of_shape(f->shape, f->ndim, item, &plan->value_size))
+			return -EINVAL;
+	}
+	item = dtype_item_size(out->dtype);
+	return bytes_of_shape(out->shape, out->ndim, item, &out->row_size)
+		       ? 0
+		       : -EINVAL;
+}
+
+int plan_init(struct plan *plan, const struct chain *chain,
+	      const struct pipeline_field *f, const struct complaint *c)
+{
+	const struct type *type = chain_type(chain);
+
+	*plan = (struct plan){ .chain = chain };
+	plan->out.name = chain->name;
+	plan->out.field = chain->field;
+	plan->out.ragged = type->kind == TYPE_RAGGED;
+	snprintf(plan->out.dtype, sizeof(plan->out.dtype), "%s",
+		 type->dtype == chain->source.dtype && type->kind != TYPE_IMAGE
+			 ? f->dtype
+			 : dtype_name(type->dtype));
+	if (plan->out.ragged) {
+		plan->out.ndim = 1;
+		return 0;
+	}
+	if (type->kind == TYPE_IMAGE) {
+		plan_image(plan);
+		plan->tail = malloc(sizeof(*plan->tail));
+		if (!plan->tail)
+			return -ENOMEM;
+		tail_init(plan->tail, chain);
+	}
+	if (plan_sizes(plan, f))
+		return complain(c, 0, "the rows of `%s' have no size",
+				chain->name);
+	return 0;
+}
+
+void plan_fini(struct plan *plan)
+{
+	free(plan->tail);
+	plan->tail = NULL;
+}

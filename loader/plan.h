@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What running one output needs to know: its row's shape and size, and its
+ * chain made ready.
+ */
+#ifndef LOADER_PLAN_H
+#define LOADER_PLAN_H
+
+#include "loader/codec.h"
+#include "loader/graph.h"
+#include "loader/pipeline.h"
+#include "loader/tail.h"
+
+struct plan {
+	struct pipeline_output out;
+	const struct chain *chain;
+	uint64_t value_size;  /* arrays: bytes of a value */
+	enum quality quality; /* images, as the next two */
+	size_t num_geometry;
+	struct tail *tail;
+};
+
+/*
+ * For an output of a field; the chain must outlive the plan. -EINVAL: told.
+ * Needs plan_fini() whether it succeeds or not.
+ */
+int plan_init(struct plan *plan, const struct chain *chain,
+	      const struct pipeline_field *f, const struct complaint *c);
+void plan_fini(struct plan *plan);
+
+#endif
