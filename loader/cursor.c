@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/cursor.h"
+
+#include "fs/bytes.h"
+
+void cursor_seek(struct cursor *c, uint64_t epoch, uint64_t batches)
+{
+	uint64_t n = spec_batches(c->spec);
+
+	c->epoch = epoch + (n && batches >= n);
+	c->start = batches < n ? batches : 0;
+	c->step = 0;
+}
+
+uint64_t cursor_consumed(const struct cursor *c)
+{
+	uint64_t n = spec_batches(c->spec);
+
+	/* What no rank will be given (drop_last) is consumed with the rest. */
+	if (cursor_at_end(c))
+		return n;
+	return min_u64(n, c->start + c->step * c->world);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/feed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+
+/* The first that is for a path serves it; a file is the last resort, and tells
+   what is wrong with a path that is nothing. */
+static const struct feed_ops *const feeds[] = { &feed_mount, &feed_file };
+
+int feed_open(const char *path, struct log *log, struct feed **out)
+{
+	for (size_t i = 0; i < ARRAY_LEN(feeds); i++) {
+		if (feeds[i]->is_for(path))
+			return feeds[i]->open(path, log, out);
+	}
+	return -ENOENT;
+}
+
+int feed_start(struct feed *feed, const char *spec)
+{
+	char why[SPEC_WHY_SIZE];
+	int r = spec_parse(spec ? spec : "", &feed->facts, &feed->spec, why);
+
+	if (r) {
+		log_error(feed->log, "%s", why);
+		return r;
+	}
+	spec_canonical(&feed->spec, feed->spec_text);
+	return 0;
+}
+
+void feed_close(struct feed *feed)
+{
+	if (!feed)
+		return;
+	feed->ops->close(feed);
+	free(feed->fields);
+	free(feed->names);
+	free(feed->path);
+	free(feed);
+}
+
+int feed_make_fields(struct feed *feed, uint32_t n)
+{
+	feed->fields = calloc(n + 1, sizeof(*feed->fields));
+	feed->names = calloc(n + 1, sizeof(*feed->names));
+	if (!feed->fields || !feed->names)
+		return -ENOMEM;
+	feed->num_fields = n;
+	for (uint32_t i = 0; i < n; i++) {
+		feed->fields[i].name = feed->names[i].name;
+		feed->fields[i].stem = feed->names[i].stem;
+	}
+	return 0;
+}
+
+static bool is_of_dataset(const struct feed *feed, const struct view *v)
+{
+	char print[sizeof(feed->fingerprint)];
+
+	for (size_t i = 0; i < BETON_FINGERPRINT_SIZE; i++)
+		sprintf(print + 2 * i, "%02x", v->header->fingerprint[i]);
+	return !strcmp(print, feed->fingerprint) &&
+	       v->header->num_fields == feed->num_fields;
+}
+
+int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
+	       struct buffer *into, struct view *out)
+{
+	typedef unsigned long long ull;
+	char why[VIEW_WHY_SIZE] = "it is of another dataset or place";
+	uint64_t size;
+	int r = feed->ops->fetch(feed, epoch, number, into, &size);
+
+	if (r)
+		return r;
+	r = view_init(out, into->bytes, size, why);
+	if (!r && (!is_of_dataset(feed, out) || out->header->epoch != epoch ||
+		   out->header->batch != number ||
+		   out->header->rows != spec_rows(&feed->spec, number)))
+		r = -ESTALE;
+	if (r)
+		log_error(feed->log, "%s: epoch %llu batch %llu: %s",
+			  feed->path, (ull)epoch, (ull)number, why);
+	return r;
+}

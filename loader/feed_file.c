@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine inside the loader's process. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/engine.h"
+#include "fs/scope.h"
+#include "loader/feed.h"
+
+struct file_feed {
+	struct feed base;
+	struct engine *engine;
+	struct dataset *ds;
+	struct stream *stream; /* of the epoch that was asked for last */
+	uint64_t epoch;
+};
+
+static bool file_is_for(const char *path)
+{
+	(void)path;
+	return true;
+}
+
+static void file_close(struct feed *feed)
+{
+	struct file_feed *f = (struct file_feed *)feed;
+
+	stream_close(f->stream);
+	engine_close(f->engine);
+	dataset_close(f->ds);
+}
+
+static int describe_field(struct file_feed *f, uint32_t i)
+{
+	const struct field *from = &f->ds->format.fields[i];
+	struct pipeline_field *to = &f->base.fields[i];
+	struct value v;
+
+	memcpy(f->base.names[i].name, from->name, sizeof(from->name));
+	memcpy(f->base.names[i].stem, from->stem, sizeof(from->stem));
+	to->type = from->type->type;
+	to->usable = !from->unusable;
+	memcpy(to->dtype, from->dtype, sizeof(from->dtype));
+	to->ndim = from->ndim;
+	memcpy(to->shape, from->shape, sizeof(from->shape));
+	if (to->type == BETON_TYPE_CUSTOM) {
+		to->ndim = 1;
+		to->shape[0] = from->meta_size;
+	}
+	if (!to->dtype[0])
+		strcpy(to->dtype, "|u1");
+	if (to->type == BETON_TYPE_IMAGE && f->base.facts.samples &&
+	    !dataset_value_at(f->ds, i, 0, &v)) {
+		to->width = v.width;
+		to->height = v.height;
+	}
+	return 0;
+}
+
+static int describe(struct file_feed *f)
+{
+	struct feed *feed = &f->base;
+	int r = feed_make_fields(feed, f->ds->format.num_fields);
+
+	feed->facts = (struct spec_facts){
+		.samples = f->ds->format.samples,
+		.data_bytes = dataset_data_bytes(f->ds),
+	};
+	for (size_t i = 0; i < BETON_FINGERPRINT_SIZE; i++)
+		sprintf(feed->fingerprint + 2 * i, "%02x",
+			f->ds->fingerprint[i]);
+	for (uint32_t i = 0; i < feed->num_fields && !r; i++)
+		r = describe_field(f, i);
+	return r;
+}
+
+static int file_open(const char *path, struct log *log, struct feed **out)
+{
+	struct file_feed *f = calloc(1, sizeof(*f));
+	struct engine_options options = { .log = log, .threads = 1 };
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	f->base.ops = &feed_file;
+	f->base.log = log;
+	f->base.path = strdup(path);
+	r = f->base.path ? dataset_open(path, log, &f->ds) : -ENOMEM;
+	if (!r)
+		r = engine_open(&options, &f->engine);
+	if (!r)
+		r = describe(f);
+	if (r)
+		feed_close(&f->base);
+	else
+		*out = &f->base;
+	return r;
+}
+
+static int need_stream(struct file_feed *f, uint64_t epoch)
+{
+	struct stream *stream;
+	int r;
+
+	if (f->stream && f->epoch == epoch)
+		return 0;
+	r = stream_open(f->engine, f->ds, &f->base.spec, epoch, &stream);
+	if (r)
+		return r;
+	stream_close(f->stream);
+	f->stream = stream;
+	f->epoch = epoch;
+	return 0;
+}
+
+struct fetched {
+	struct source_wait wait;
+	int result;
+};
+
+static void fetch_done(void *arg, int result, struct slot *slot)
+{
+	struct fetched *fetched = arg;
+
+	(void)slot;
+	fetched->result = result;
+	source_wait_done(&fetched->wait);
+}
+
+static int assemble(struct file_feed *f, struct batch *batch,
+		    const struct buffer *into)
+{
+	const struct dest dest = { into->bytes, into->capacity };
+	struct fetched fetched = { .result = 0 };
+	struct ticket *ticket = NULL;
+	int r;
+
+	source_wait_init(&fetched.wait);
+	source_wait_add(&fetched.wait);
+	r = stream_submit(f->stream, batch, &dest, fetch_done, &fetched,
+			  &ticket);
+	if (!r)
+		source_wait_idle(&fetched.wait);
+	ticket_close(&ticket);
+	source_wait_fini(&fetched.wait);
+	return r ? r : fetched.result;
+}
+
+static int file_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
+		      struct buffer *into, uint64_t *size)
+{
+	struct file_feed *f = (struct file_feed *)feed;
+	struct batch *batch = NULL;
+	int r = need_stream(f, epoch);
+
+	if (!r)
+		r = stream_batch(f->stream, number, true, &batch);
+	if (!r)
+		r = buffer_reserve(into, batch->vfile.size);
+	if (!r)
+		r = assemble(f, batch, into);
+	if (!r)
+		*size = batch->vfile.size;
+	batch_put(&batch);
+	return r;
+}
+
+const struct feed_ops feed_file = {
+	.name = "file",
+	.delivery = "in-process",
+	.is_for = file_is_for,
+	.open = file_open,
+	.fetch = file_fetch,
+	.close = file_close,
+};

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* <beton/loader.h>: options, errors and states around a ring. */
+#include "beton/loader.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "loader/ring.h"
+#include "loader/state.h"
+
+enum { PREFETCH_DEFAULT = 2, THREADS_MAX = 4096, ERROR_SIZE = 1024 };
+
+struct beton_loader {
+	struct log log;
+	beton_log_fn *user_log;
+	void *user_log_arg;
+	struct feed *feed;
+	struct pipeline *pipeline;
+	struct ring *ring;
+	bool constant;
+	uint32_t workers;
+	char error[ERROR_SIZE];	      /* of the thread that calls next() */
+	char last_logged[ERROR_SIZE]; /* guarded by log.lock */
+};
+
+int beton_loader_next(struct beton_loader *l, const struct beton_batch **out)
+{
+	return ring_next(l->ring, out, l->error, sizeof(l->error));
+}
+
+void beton_loader_release(struct beton_loader *l,
+			  const struct beton_batch *batch)
+{
+	ring_release(l->ring, batch);
+}
+
+const char *beton_loader_error(const struct beton_loader *l)
+{
+	return l->error;
+}
+
+int beton_loader_state(const struct beton_loader *l, char *buffer, size_t size)
+{
+	struct state s = {
+		.epoch = ring_cursor(l->ring)->epoch,
+		.batches = cursor_consumed(ring_cursor(l->ring)),
+	};
+
+	memcpy(s.fingerprint, l->feed->fingerprint, sizeof(s.fingerprint));
+	memcpy(s.spec, l->feed->spec_text, sizeof(s.spec));
+	return state_format(&s, buffer, size);
+}
+
+int beton_loader_seek(struct beton_loader *l, uint64_t epoch)
+{
+	ring_seek(l->ring, epoch, 0);
+	return 0;
+}
+
+int beton_loader_load(struct beton_loader *l, const char *text)
+{
+	struct state s;
+	char why[SPEC_WHY_SIZE];
+	int r = state_parse(text, &s, why);
+
+	if (r) {
+		snprintf(l->error, sizeof(l->error), "%s", why);
+		return r;
+	}
+	if (strcmp(s.fingerprint, l->feed->fingerprint)) {
+		snprintf(l->error, sizeof(l->error),
+			 "the state is of another dataset than %s",
+			 l->feed->path);
+		return -ESTALE;
+	}
+	if (strcmp(s.spec, l->feed->spec_text)) {
+		snprintf(l->error, sizeof(l->error),
+			 "the state is of spec %s, the loader's is %s", s.spec,
+			 l->feed->spec_text);
+		return -ESTALE;
+	}
+	ring_seek(l->ring, s.epoch, s.batches);
+	return 0;
+}
+
+void beton_loader_info(const struct beton_loader *l,
+		       struct beton_loader_info *out)
+{
+	*out = (struct beton_loader_info){
+		.spec = l->feed->spec_text,
+		.source = l->constant ? "constant" : l->feed->ops->name,
+		.delivery = l->feed->ops->delivery,
+		.decoder = "libjpeg-turbo, crop only",
+		.jit = "none, row by row",
+		.samples = l->feed->facts.samples,
+		.batches = spec_batches(&l->feed->spec),
+		.steps = spec_steps(&l->feed->spec, 0,
+				    ring_cursor(l->ring)->world),
+		.workers = l->workers,
+		.num_outputs = (uint32_t)pipeline_num_outputs(l->pipeline),
+	};
+}
+
+size_t beton_loader_stats(const struct beton_loader *l,
+			  struct beton_stage_stats *out, size_t max)
+{
+	return ring_stats(l->ring, out, max);
+}
+
+uint64_t beton_loader_failed_rows(const struct beton_loader *l)
+{
+	return ring_failed_rows(l->ring);
+}
+
+/* --- opening and closing --- */
+
+/* Remembers the last error for beton_loader_error(), then tells the user. */
+static void on_log(void *arg, enum beton_log_level level, const char *message)
+{
+	struct beton_loader *l = arg;
+
+	if (level == BETON_LOG_ERROR)
+		snprintf(l->last_logged, sizeof(l->last_logged), "%s", message);
+	if (l->user_log)
+		l->user_log(l->user_log_arg, level, message);
+}
+
+static uint32_t usable_cpus(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return 1;
+	return (uint32_t)CPU_COUNT(&set);
+}
+
+static int check_options(const struct beton_loader_options *o, char *why)
+{
+	uint32_t world = o->world ? o->world : 1;
+
+	if (o->size != sizeof(*o))
+		snprintf(why, ERROR_SIZE,
+			 "options of %zu bytes, this library's have %zu",
+			 o->size, sizeof(*o));
+	else if (o->rank >= world)
+		snprintf(why, ERROR_SIZE, "rank %u of a world of %u", o->rank,
+			 world);
+	else if (o->source && strcmp(o->source, "constant"))
+		snprintf(why, ERROR_SIZE,
+			 "unknown source '%.40s'; there is constant",
+			 o->source);
+	else if (o->on_error > BETON_ON_ERROR_ZERO ||
+		 o->until > BETON_STAGE_TRANSFORM || o->workers > THREADS_MAX ||
+		 o->prefetch > THREADS_MAX)
+		snprintf(why, ERROR_SIZE, "an option is out of range");
+	else
+		return 0;
+	return -EINVAL;
+}
+
+static int start_pipeline(struct beton_loader *l, const char *text)
+{
+	char why[ERROR_SIZE];
+	int r = pipeline_parse(text ? text : "", l->feed->fields,
+			       l->feed->num_fields, &l->pipeline, why,
+			       sizeof(why));
+
+	if (r)
+		log_error(&l->log, "%s", why);
+	return r;
+}
+
+static int start_ring(struct beton_loader *l,
+		      const struct beton_loader_options *o)
+{
+	struct ring_options options = {
+		.feed = l->feed,
+		.log = &l->log,
+		.plan = { l->pipeline, o->on_error, o->until },
+		.start = { .spec = &l->feed->spec,
+			   .rank = o->rank,
+			   .world = o->world ? o->world : 1,
+			   .epoch = o->epoch },
+		.epochs_end = UINT64_MAX,
+		.prefetch = o->prefetch ? o->prefetch : PREFETCH_DEFAULT,
+		.workers = l->workers,
+		.constant = l->constant,
+	};
+
+	if (o->epochs && o->epochs < UINT64_MAX - o->epoch)
+		options.epochs_end = o->epoch + o->epochs;
+	return ring_open(&options, &l->ring);
+}
+
+static int start(struct beton_loader *l, const char *path,
+		 const struct beton_loader_options *o)
+{
+	int r = feed_open(path, &l->log, &l->feed);
+
+	if (!r)
+		r = feed_start(l->feed, o->spec);
+	if (!r)
+		r = start_pipeline(l, o->pipeline);
+	return r ? r : start_ring(l, o);
+}
+
+static struct beton_loader *create(const struct beton_loader_options *o)
+{
+	struct beton_loader *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	log_init(&l->log, on_log, l);
+	l->user_log = o->log;
+	l->user_log_arg = o->log_arg;
+	l->constant = o->source != NULL;
+	l->workers = o->workers ? o->workers : usable_cpus();
+	return l;
+}
+
+int beton_loader_open(const char *path, const struct beton_loader_options *o,
+		      struct beton_loader **out)
+{
+	char why[ERROR_SIZE];
+	struct beton_loader *l = NULL;
+	int r = check_options(o, why);
+
+	if (!r) {
+		l = create(o);
+		r = l ? start(l, path, o) : -ENOMEM;
+		if (r)
+			snprintf(why, sizeof(why), "%s",
+				 l && l->last_logged[0] ? l->last_logged
+							: strerror(-r));
+	}
+	if (!r) {
+		*out = l;
+		return 0;
+	}
+	if (o->size == sizeof(*o) && o->error && o->error_size)
+		snprintf(o->error, o->error_size, "%s", why);
+	beton_loader_close(l);
+	return r;
+}
+
+void beton_loader_close(struct beton_loader *l)
+{
+	if (!l)
+		return;
+	ring_close(l->ring);
+	pipeline_close(l->pipeline);
+	feed_close(l->feed);
+	log_fini(&l->log);
+	free(l);
+}

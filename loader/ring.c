@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/ring.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <utlist.h>
+
+#include "fs/bytes.h"
+#include "fs/scope.h"
+
+/* Rows a worker takes at a time: some milliseconds of work, so that the last
+   rows of a batch are shared. */
+enum { ROWS_PER_TURN = 8 };
+
+/* A step is in one state, changed under the lock, in this order. */
+enum turn_state { FREE, FETCHING, RUNNING, DONE, HELD };
+
+/* A step and its place in the ring. All but `step` is guarded by the lock. */
+struct turn {
+	struct step *step;
+	struct turn *prev, *next;
+	enum turn_state state;
+	uint64_t sequence; /* of the batches, in the order of delivery */
+	uint32_t next_row;
+	uint32_t rows_left; /* not finished yet */
+	int error;
+};
+
+enum stage { STAGE_READ, STAGE_DECODE, STAGE_TRANSFORM, STAGE_NEXT, STAGES };
+
+static const char *const stage_names[STAGES] = { "read", "decode", "transform",
+						 "next" };
+
+struct counters {
+	atomic_uint_fast64_t items, bytes, busy_ns, input_wait_ns, room_wait_ns;
+};
+
+struct ring {
+	struct ring_options options;
+	pthread_mutex_t lock; /* guards all down to worker_error */
+	pthread_cond_t room;  /* for the fetching thread */
+	pthread_cond_t work;  /* for the workers */
+	pthread_cond_t ready; /* for the user */
+	bool stopping;
+	struct turn *turns; /* all but FREE, in order of sequence */
+	struct turn *free_turns;
+	uint32_t num_free;
+	uint32_t in_flight; /* FETCHING, RUNNING, DONE */
+	uint64_t epochs_end;
+	struct cursor produced;
+	uint64_t produced_sequence;
+	struct cursor given;	 /* written by the user's thread alone */
+	uint64_t given_sequence; /* what has a smaller one is stale */
+	bool epoch_over;	 /* the user was told so */
+	struct turn *constant;	 /* the one batch, once it is there */
+	int worker_error;	 /* why a worker could not start */
+
+	pthread_t fetcher;
+	bool has_fetcher;
+	pthread_t *workers;
+	uint32_t num_workers;
+	struct counters counters[STAGES];
+	atomic_uint_fast64_t failed_rows;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Waits, and counts the wait. */
+static void wait_counted(struct ring *ring, pthread_cond_t *cond,
+			 atomic_uint_fast64_t *counter)
+{
+	uint64_t before = now_ns();
+
+	pthread_cond_wait(cond, &ring->lock);
+	atomic_fetch_add(counter, now_ns() - before);
+}
+
+/* --- the ring; all with the lock held --- */
+
+static bool is_stale(const struct ring *ring, const struct turn *t)
+{
+	return t->state != HELD && t->sequence < ring->given_sequence;
+}
+
+static void turn_close(struct turn *t)
+{
+	step_close(t->step);
+	free(t);
+}
+
+/* From the ring to the free ones, or to the system if there are enough. */
+static void recycle(struct ring *ring, struct turn *t)
+{
+	DL_DELETE(ring->turns, t);
+	if (t->state != HELD)
+		ring->in_flight--;
+	t->state = FREE;
+	if (ring->num_free > ring->options.prefetch) {
+		turn_close(t);
+	} else {
+		LL_PREPEND(ring->free_turns, t);
+		ring->num_free++;
+	}
+	pthread_cond_signal(&ring->room);
+}
+
+static void finish(struct ring *ring, struct turn *t, int error)
+{
+	if (!t->error)
+		t->error = error;
+	t->state = DONE;
+	if (is_stale(ring, t))
+		recycle(ring, t);
+	else
+		pthread_cond_broadcast(&ring->ready);
+}
+
+static bool may_produce(const struct ring *ring)
+{
+	if (ring->in_flight >= ring->options.prefetch ||
+	    ring->produced.epoch >= ring->epochs_end)
+		return false;
+	if (ring->options.constant &&
+	    ring->produced_sequence > ring->given_sequence)
+		return false;
+	return !ring->options.constant &&
+	       spec_batches(&ring->options.feed->spec) &&
+	       spec_steps(&ring->options.feed->spec, 0, ring->produced.world);
+}
+
+static struct turn *take_free(struct ring *ring)
+{
+	struct turn *t = ring->free_turns;
+
+	if (t) {
+		LL_DELETE(ring->free_turns, t);
+		ring->num_free--;
+		return t;
+	}
+	t = calloc(1, sizeof(*t));
+	if (t && step_open(&ring->options.plan, &t->step)) {
+		free(t);
+		return NULL;
+	}
+	return t;
+}
+
+/* --- fetching --- */
+
+struct order_ticket {
+	uint64_t epoch;
+	uint64_t number; /* in the global sequence */
+	bool padding;
+};
+
+/* The next step of this rank, and the turn that is to become it. */
+static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
+{
+	struct turn *t;
+	uint64_t n = spec_batches(&ring->options.feed->spec);
+
+	if (cursor_at_end(&ring->produced)) {
+		cursor_seek(&ring->produced, ring->produced.epoch + 1, 0);
+		return NULL;
+	}
+	t = take_free(ring);
+	if (!t)
+		return NULL;
+	o->epoch = ring->produced.epoch;
+	o->number = cursor_number(&ring->produced);
+	o->padding = o->number >= n;
+	ring->produced.step++;
+	t->sequence = ring->produced_sequence++;
+	t->state = FETCHING;
+	t->error = 0;
+	DL_APPEND(ring->turns, t);
+	ring->in_flight++;
+	return t;
+}
+
+/* Without the lock. */
+static int fetch(struct ring *ring, struct step *s,
+		 const struct order_ticket *o)
+{
+	struct counters *c = &ring->counters[STAGE_READ];
+	uint64_t before = now_ns();
+	int r = feed_fetch(ring->options.feed, o->epoch,
+			   o->number % spec_batches(&ring->options.feed->spec),
+			   &s->input, &s->view);
+
+	if (!r)
+		r = step_prepare(s, &ring->options.plan, o->number, o->padding);
+	if (!r && ring->options.plan.until == BETON_STAGE_READ)
+		step_sum(s);
+	atomic_fetch_add(&c->busy_ns, now_ns() - before);
+	atomic_fetch_add(&c->items, 1);
+	if (!r)
+		atomic_fetch_add(&c->bytes, s->view.size);
+	return r;
+}
+
+/* A batch that could not be had is a message too. */
+static void note_failure(struct ring *ring, struct turn *t,
+			 const struct order_ticket *o, int error)
+{
+	snprintf(t->step->message, sizeof(t->step->message),
+		 "%.300s: epoch %llu batch %llu: %s", ring->options.feed->path,
+		 (unsigned long long)o->epoch, (unsigned long long)o->number,
+		 strerror(-error));
+}
+
+static void fetch_turn(struct ring *ring, struct turn *t,
+		       const struct order_ticket *o)
+{
+	int r;
+
+	pthread_mutex_unlock(&ring->lock);
+	r = fetch(ring, t->step, o);
+	if (r)
+		note_failure(ring, t, o, r);
+	pthread_mutex_lock(&ring->lock);
+	if (r || ring->options.plan.until == BETON_STAGE_READ ||
+	    is_stale(ring, t)) {
+		finish(ring, t, r);
+		return;
+	}
+	t->state = RUNNING;
+	t->next_row = 0;
+	t->rows_left = t->step->batch.rows;
+	pthread_cond_broadcast(&ring->work);
+}
+
+static void *fetch_all(void *arg)
+{
+	struct ring *ring = arg;
+	struct order_ticket o;
+	struct turn *t;
+
+	pthread_mutex_lock(&ring->lock);
+	while (!ring->stopping) {
+		if (!may_produce(ring)) {
+			wait_counted(ring, &ring->room,
+				     &ring->counters[STAGE_READ].room_wait_ns);
+			continue;
+		}
+		t = begin_turn(ring, &o);
+		if (t)
+			fetch_turn(ring, t, &o);
+	}
+	pthread_mutex_unlock(&ring->lock);
+	return NULL;
+}
+
+/* --- running rows --- */
+
+static struct turn *turn_with_rows(struct ring *ring)
+{
+	struct turn *t;
+
+	DL_FOREACH(ring->turns, t)
+	{
+		if (t->state == RUNNING && t->next_row < t->step->batch.rows)
+			return t;
+	}
+	return NULL;
+}
+
+/* Of all failures of a batch the first row's is told, whoever ran it. */
+static void note_row(struct ring *ring, struct turn *t,
+		     const struct step_failure *f)
+{
+	struct step *s = t->step;
+
+	atomic_fetch_add(&ring->failed_rows, 1);
+	log_error(ring->options.log, "%s: %s", ring->options.feed->path,
+		  f->why);
+	scoped_lock(&ring->lock);
+	if (f->row >= s->failed_row)
+		return;
+	s->failed_row = f->row;
+	snprintf(s->message, sizeof(s->message), "%.200s: %s",
+		 ring->options.feed->path, f->why);
+	if (ring->options.plan.on_error == BETON_ON_ERROR_RAISE)
+		t->error = -EIO;
+}
+
+/* Without the lock. */
+static void run_rows(struct ring *ring, struct turn *t,
+		     struct pipeline_worker *w, uint32_t first, uint32_t n)
+{
+	uint64_t before = now_ns(), decode_ns = 0, busy;
+	struct step_failure failure;
+
+	for (uint32_t row = first; row < first + n; row++) {
+		if (step_run_row(t->step, &ring->options.plan, w, row, &failure,
+				 &decode_ns))
+			note_row(ring, t, &failure);
+	}
+	busy = now_ns() - before;
+	atomic_fetch_add(&ring->counters[STAGE_DECODE].items, n);
+	atomic_fetch_add(&ring->counters[STAGE_DECODE].busy_ns, decode_ns);
+	atomic_fetch_add(&ring->counters[STAGE_TRANSFORM].items, n);
+	atomic_fetch_add(&ring->counters[STAGE_TRANSFORM].busy_ns,
+			 busy - min_u64(busy, decode_ns));
+}
+
+/* Takes some rows of a turn and runs them; lock held before and after. */
+static void run_turn(struct ring *ring, struct turn *t,
+		     struct pipeline_worker *w)
+{
+	uint32_t first = t->next_row;
+	uint32_t n =
+		(uint32_t)min_u64(ROWS_PER_TURN, t->step->batch.rows - first);
+
+	t->next_row += n;
+	pthread_mutex_unlock(&ring->lock);
+	run_rows(ring, t, w, first, n);
+	pthread_mutex_lock(&ring->lock);
+	t->rows_left -= n;
+	if (!t->rows_left)
+		finish(ring, t, 0);
+}
+
+static void *work(void *arg)
+{
+	struct ring *ring = arg;
+	struct pipeline_worker *w = NULL;
+	struct turn *t;
+	int r = pipeline_worker_open(ring->options.plan.pipeline, &w);
+
+	pthread_mutex_lock(&ring->lock);
+	if (r) {
+		ring->worker_error = r;
+		pthread_cond_broadcast(&ring->ready);
+	}
+	while (!ring->stopping && !r) {
+		t = turn_with_rows(ring);
+		if (t)
+			run_turn(ring, t, w);
+		else
+			wait_counted(
+				ring, &ring->work,
+				&ring->counters[STAGE_DECODE].input_wait_ns);
+	}
+	pthread_mutex_unlock(&ring->lock);
+	pipeline_worker_close(w);
+	return NULL;
+}
+
+/* --- what the user calls --- */
+
+static struct turn *wait_for(struct ring *ring)
+{
+	struct turn *t;
+
+	for (;;) {
+		DL_FOREACH(ring->turns, t)
+		{
+			if (t->state == DONE &&
+			    t->sequence == ring->given_sequence)
+				return t;
+		}
+		if (ring->worker_error)
+			return NULL;
+		wait_counted(ring, &ring->ready,
+			     &ring->counters[STAGE_NEXT].input_wait_ns);
+	}
+}
+
+static bool turn_epoch(struct ring *ring)
+{
+	if (!cursor_at_end(&ring->given))
+		return false;
+	if (!ring->epoch_over || ring->given.epoch + 1 >= ring->epochs_end) {
+		ring->epoch_over = true;
+		return true;
+	}
+	cursor_seek(&ring->given, ring->given.epoch + 1, 0);
+	ring->epoch_over = false;
+	return cursor_at_end(&ring->given);
+}
+
+/* Hands a turn out, or reports its error and lets it go. */
+static int give(struct ring *ring, struct turn *t,
+		const struct beton_batch **out, char *message, size_t size)
+{
+	ring->given_sequence++;
+	ring->given.step++;
+	if (t->error) {
+		int r = t->error;
+
+		snprintf(message, size, "%s", t->step->message);
+		recycle(ring, t);
+		return r;
+	}
+	t->state = HELD;
+	ring->in_flight--;
+	pthread_cond_signal(&ring->room);
+	if (ring->options.constant)
+		ring->constant = t;
+	*out = &t->step->batch;
+	return 0;
+}
+
+int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
+	      size_t message_size)
+{
+	struct turn *t;
+
+	scoped_lock(&ring->lock);
+	if (turn_epoch(ring)) {
+		snprintf(message, message_size, "the epoch is over");
+		return -ENODATA;
+	}
+	atomic_fetch_add(&ring->counters[STAGE_NEXT].items, 1);
+	if (ring->constant) {
+		ring->given.step++;
+		*out = &ring->constant->step->batch;
+		return 0;
+	}
+	t = wait_for(ring);
+	if (t)
+		return give(ring, t, out, message, message_size);
+	snprintf(message, message_size, "a worker cannot start: %s",
+		 strerror(-ring->worker_error));
+	return ring->worker_error;
+}
+
+void ring_release(struct ring *ring, const struct beton_batch *batch)
+{
+	struct turn *t;
+
+	scoped_lock(&ring->lock);
+	DL_FOREACH(ring->turns, t)
+	{
+		if (&t->step->batch != batch || t == ring->constant)
+			continue;
+		recycle(ring, t);
+		return;
+	}
+}
+
+/* Forgets what is under way and goes on elsewhere. */
+void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches)
+{
+	struct turn *t, *next;
+	uint64_t before;
+
+	scoped_lock(&ring->lock);
+	before = ring->given.epoch;
+	cursor_seek(&ring->given, epoch, batches);
+	if (ring->epochs_end != UINT64_MAX)
+		ring->epochs_end += ring->given.epoch - before;
+	ring->produced = ring->given;
+	ring->given_sequence = ring->produced_sequence;
+	ring->epoch_over = false;
+	DL_FOREACH_SAFE(ring->turns, t, next)
+	{
+		if (!is_stale(ring, t))
+			continue;
+		if (t->state == RUNNING) {
+			t->rows_left -= t->step->batch.rows - t->next_row;
+			t->next_row = t->step->batch.rows;
+		}
+		if (t->state == DONE || (t->state == RUNNING && !t->rows_left))
+			recycle(ring, t);
+	}
+	pthread_cond_signal(&ring->room);
+}
+
+const struct cursor *ring_cursor(const struct ring *ring)
+{
+	return &ring->given;
+}
+
+size_t ring_stats(const struct ring *ring, struct beton_stage_stats *out,
+		  size_t max)
+{
+	for (size_t i = 0; i < STAGES && i < max; i++) {
+		const struct counters *c = &ring->counters[i];
+
+		out[i] = (struct beton_stage_stats){
+			.name = stage_names[i],
+			.items = atomic_load(&c->items),
+			.bytes = atomic_load(&c->bytes),
+			.busy_ns = atomic_load(&c->busy_ns),
+			.input_wait_ns = atomic_load(&c->input_wait_ns),
+			.room_wait_ns = atomic_load(&c->room_wait_ns),
+		};
+	}
+	return STAGES;
+}
+
+uint64_t ring_failed_rows(const struct ring *ring)
+{
+	return atomic_load(&ring->failed_rows);
+}
+
+/* --- opening and closing --- */
+
+static int start_threads(struct ring *ring)
+{
+	sigset_t all, before;
+	uint32_t workers = ring->options.workers;
+	int r;
+
+	ring->workers = calloc(workers, sizeof(*ring->workers));
+	if (!ring->workers)
+		return -ENOMEM;
+	/* Signals are the program's, not a library thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = -pthread_create(&ring->fetcher, NULL, fetch_all, ring);
+	ring->has_fetcher = !r;
+	for (; ring->num_workers < workers && !r; ring->num_workers += !r)
+		r = -pthread_create(&ring->workers[ring->num_workers], NULL,
+				    work, ring);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return r;
+}
+
+int ring_open(const struct ring_options *options, struct ring **out)
+{
+	struct ring *ring = calloc(1, sizeof(*ring));
+	int r;
+
+	if (!ring)
+		return -ENOMEM;
+	ring->options = *options;
+	ring->epochs_end = options->epochs_end;
+	ring->given = ring->produced = options->start;
+	pthread_mutex_init(&ring->lock, NULL);
+	pthread_cond_init(&ring->room, NULL);
+	pthread_cond_init(&ring->work, NULL);
+	pthread_cond_init(&ring->ready, NULL);
+	r = start_threads(ring);
+	if (r)
+		ring_close(ring);
+	else
+		*out = ring;
+	return r;
+}
+
+static void stop_threads(struct ring *ring)
+{
+	pthread_mutex_lock(&ring->lock);
+	ring->stopping = true;
+	pthread_cond_broadcast(&ring->room);
+	pthread_cond_broadcast(&ring->work);
+	pthread_mutex_unlock(&ring->lock);
+	if (ring->has_fetcher)
+		pthread_join(ring->fetcher, NULL);
+	for (uint32_t i = 0; i < ring->num_workers; i++)
+		pthread_join(ring->workers[i], NULL);
+}
+
+void ring_close(struct ring *ring)
+{
+	struct turn *t, *next;
+
+	if (!ring)
+		return;
+	stop_threads(ring);
+	DL_FOREACH_SAFE(ring->turns, t, next)
+	{
+		turn_close(t);
+	}
+	LL_FOREACH_SAFE(ring->free_turns, t, next)
+	{
+		turn_close(t);
+	}
+	pthread_cond_destroy(&ring->ready);
+	pthread_cond_destroy(&ring->work);
+	pthread_cond_destroy(&ring->room);
+	pthread_mutex_destroy(&ring->lock);
+	free(ring->workers);
+	free(ring);
+}

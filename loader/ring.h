@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The loader's threads and the steps between them. One thread fetches batch
+ * files in order; workers take rows of the oldest step that has any left; the
+ * user takes steps in order and gives them back.
+ *
+ * At most `prefetch` steps are in the making. A user that keeps many makes the
+ * ring allocate more, and the surplus is freed on release.
+ */
+#ifndef LOADER_RING_H
+#define LOADER_RING_H
+
+#include "loader/cursor.h"
+#include "loader/feed.h"
+#include "loader/step.h"
+
+struct ring;
+
+struct ring_options {
+	struct feed *feed; /* borrowed, as the log */
+	struct log *log;
+	struct step_plan plan;
+	struct cursor start;
+	uint64_t epochs_end; /* epochs below this one are prepared */
+	uint32_t prefetch;
+	uint32_t workers;
+	bool constant; /* the first batch for ever */
+};
+
+int ring_open(const struct ring_options *options, struct ring **out);
+/* Batches that were not released become invalid. Takes NULL. */
+void ring_close(struct ring *ring);
+
+/* As beton_loader_next() and _release(); `message` receives why not. */
+int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
+	      size_t message_size);
+void ring_release(struct ring *ring, const struct beton_batch *batch);
+
+/* Forgets what is in the making, and goes on elsewhere. */
+void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches);
+
+/* Where the user is; for the thread that calls ring_next(). */
+const struct cursor *ring_cursor(const struct ring *ring);
+
+/* As beton_loader_stats() and _failed_rows(). */
+size_t ring_stats(const struct ring *ring, struct beton_stage_stats *out,
+		  size_t max);
+uint64_t ring_failed_rows(const struct ring *ring);
+
+#endif

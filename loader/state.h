@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A loader's place as a small JSON text, beton-orders(7). */
+#ifndef LOADER_STATE_H
+#define LOADER_STATE_H
+
+#include "beton/batch.h"
+#include "fs/spec.h"
+
+enum { STATE_VERSION = 1 };
+
+struct state {
+	char fingerprint[2 * BETON_FINGERPRINT_SIZE + 1];
+	char spec[SPEC_TEXT_MAX];
+	uint64_t epoch;
+	uint64_t batches; /* consumed of the epoch's global sequence */
+};
+
+/* -ENOSPC if it does not fit. */
+int state_format(const struct state *state, char *buffer, size_t size);
+
+/* -EINVAL, and why in one line. */
+int state_parse(const char *text, struct state *out, char why[SPEC_WHY_SIZE]);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/step.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+
+int step_open(const struct step_plan *plan, struct step **out)
+{
+	size_t n = pipeline_num_outputs(plan->pipeline);
+	struct step *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->outputs = calloc(n + 1, sizeof(*s->outputs));
+	s->tensors = calloc(n + 1, sizeof(*s->tensors));
+	if (!s->outputs || !s->tensors) {
+		step_close(s);
+		return -ENOMEM;
+	}
+	s->batch.outputs = s->tensors;
+	s->batch.num_outputs = (uint32_t)n;
+	*out = s;
+	return 0;
+}
+
+void step_close(struct step *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; s->outputs && i < s->batch.num_outputs; i++) {
+		buffer_fini(&s->outputs[i].data);
+		buffer_fini(&s->outputs[i].offsets);
+	}
+	buffer_fini(&s->valid);
+	buffer_fini(&s->input);
+	free(s->outputs);
+	free(s->tensors);
+	free(s);
+}
+
+/* A row that cannot be read joins as no bytes. */
+static uint64_t ragged_size(const struct step *s, uint32_t field, uint32_t row)
+{
+	struct view_value v = view_at(&s->view, field, row);
+
+	return v.error ? 0 : v.size;
+}
+
+/* Rows of different sizes, joined: offsets first, so that rows can be copied
+   in any order. */
+static int prepare_ragged(struct step *s, uint32_t i,
+			  const struct pipeline_output *o)
+{
+	struct step_output *out = &s->outputs[i];
+	uint64_t at = 0;
+	int64_t *offsets;
+	int r = buffer_reserve(&out->offsets,
+			       8 * ((uint64_t)s->batch.rows + 1));
+
+	if (r)
+		return r;
+	offsets = (int64_t *)out->offsets.bytes;
+	for (uint32_t row = 0; row < s->batch.rows; row++) {
+		offsets[row] = (int64_t)at;
+		at += ragged_size(s, o->field, row);
+	}
+	offsets[s->batch.rows] = (int64_t)at;
+	out->shape[0] = at;
+	s->tensors[i].offsets = offsets;
+	s->tensors[i].ndim = 1;
+	s->tensors[i].size = at;
+	return buffer_reserve(&out->data, at + 1);
+}
+
+static int prepare_fixed(struct step *s, uint32_t i,
+			 const struct pipeline_output *o)
+{
+	struct step_output *out = &s->outputs[i];
+
+	out->shape[0] = s->batch.rows;
+	memcpy(out->shape + 1, o->shape, o->ndim * sizeof(o->shape[0]));
+	s->tensors[i].offsets = NULL;
+	s->tensors[i].ndim = o->ndim + 1;
+	s->tensors[i].size = s->batch.rows * o->row_size;
+	return buffer_reserve(&out->data, s->tensors[i].size + 1);
+}
+
+static int prepare_outputs(struct step *s, const struct step_plan *plan)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < s->batch.num_outputs && !r; i++) {
+		const struct pipeline_output *o =
+			pipeline_output_at(plan->pipeline, i);
+
+		s->tensors[i].name = o->name;
+		s->tensors[i].dtype = o->dtype;
+		s->tensors[i].shape = s->outputs[i].shape;
+		r = o->ragged ? prepare_ragged(s, i, o)
+			      : prepare_fixed(s, i, o);
+		s->tensors[i].data = s->outputs[i].data.bytes;
+	}
+	return r;
+}
+
+int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
+		 bool padding)
+{
+	const struct beton_batch_header *h = s->view.header;
+	int r = buffer_reserve(&s->valid, h->rows);
+
+	if (r)
+		return r;
+	memset(s->valid.bytes, !padding, h->rows);
+	s->batch.epoch = h->epoch;
+	s->batch.number = number;
+	s->batch.rows = h->rows;
+	s->batch.ids = s->view.ids;
+	s->batch.valid = s->valid.bytes;
+	atomic_store(&s->failed, 0);
+	s->failed_row = UINT32_MAX;
+	s->message[0] = '\0';
+	return plan->until == BETON_STAGE_READ ? 0 : prepare_outputs(s, plan);
+}
+
+static int run_ragged(struct step *s, uint32_t i, uint32_t row,
+		      const struct view_value *v)
+{
+	const int64_t *offsets = s->tensors[i].offsets;
+
+	memcpy(s->outputs[i].data.bytes + offsets[row], v->bytes, v->size);
+	return 0;
+}
+
+static int run_fixed(struct step *s, const struct step_plan *plan,
+		     struct pipeline_worker *worker, uint32_t i, uint32_t row,
+		     const struct view_value *v, uint64_t *decode_ns)
+{
+	const struct pipeline_output *o = pipeline_output_at(plan->pipeline, i);
+	const struct pipeline_value value = {
+		.bytes = v->bytes,
+		.size = v->size,
+		.mode = v->mode,
+		.width = v->width,
+		.height = v->height,
+	};
+	/* Padding repeats a batch of the same epoch, pixel by pixel, and no
+	   order repeats a sample: the occurrence is 0. */
+	const struct pipeline_row key = {
+		.seed = s->view.header->seed,
+		.epoch = s->batch.epoch,
+		.id = s->batch.ids[row],
+	};
+
+	return pipeline_run(
+		plan->pipeline, worker, i, &value, &key, plan->until,
+		s->outputs[i].data.bytes + row * o->row_size, decode_ns);
+}
+
+static void describe(const struct step *s, uint32_t field, uint32_t row,
+		     const char *reason, struct step_failure *failure)
+{
+	typedef unsigned long long ull;
+	struct view_value v = view_at(&s->view, field, row);
+
+	snprintf(
+		failure->why, sizeof(failure->why),
+		"sample %llu field %s: %s (%llu bytes at %llu of epoch %llu batch %llu)",
+		(ull)s->batch.ids[row], s->view.fields[field].stem, reason,
+		(ull)v.size,
+		(ull)(v.bytes ? (uint64_t)(v.bytes - s->view.bytes) : 0),
+		(ull)s->batch.epoch, (ull)s->view.header->batch);
+}
+
+/* One output of one row; 0, or why not in *failure. */
+static int run_output(struct step *s, const struct step_plan *plan,
+		      struct pipeline_worker *worker, uint32_t i, uint32_t row,
+		      struct step_failure *failure, uint64_t *decode_ns)
+{
+	const struct pipeline_output *o = pipeline_output_at(plan->pipeline, i);
+	struct view_value v = view_at(&s->view, o->field, row);
+	int r;
+
+	if (v.error) {
+		describe(s, o->field, row, strerror(v.error), failure);
+		return -v.error;
+	}
+	if (o->ragged)
+		return run_ragged(s, i, row, &v);
+	r = run_fixed(s, plan, worker, i, row, &v, decode_ns);
+	if (r)
+		describe(s, o->field, row, pipeline_worker_message(worker),
+			 failure);
+	return r;
+}
+
+bool step_run_row(struct step *s, const struct step_plan *plan,
+		  struct pipeline_worker *worker, uint32_t row,
+		  struct step_failure *failure, uint64_t *decode_ns)
+{
+	const struct pipeline_output *o;
+	bool failed = false;
+
+	for (uint32_t i = 0; i < s->batch.num_outputs; i++) {
+		o = pipeline_output_at(plan->pipeline, i);
+		if (!run_output(s, plan, worker, i, row, failure, decode_ns))
+			continue;
+		failed = true;
+		if (!o->ragged)
+			memset(s->outputs[i].data.bytes + row * o->row_size, 0,
+			       o->row_size);
+	}
+	if (failed) {
+		failure->row = row;
+		atomic_fetch_add(&s->failed, 1);
+		if (plan->on_error == BETON_ON_ERROR_SKIP)
+			s->valid.bytes[row] = 0;
+	}
+	return failed;
+}
+
+uint64_t step_sum(const struct step *s)
+{
+	const uint64_t *words = (const uint64_t *)s->view.bytes;
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < s->view.size / 8; i++)
+		sum += words[i];
+	for (uint64_t i = s->view.size & ~(uint64_t)7; i < s->view.size; i++)
+		sum += s->view.bytes[i];
+	return sum;
+}

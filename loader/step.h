@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One training step's batch on its way: the batch file as it came, and the
+ * tensors made of it. Knows no threads: whoever runs a row has it to itself.
+ */
+#ifndef LOADER_STEP_H
+#define LOADER_STEP_H
+
+#include <stdatomic.h>
+
+#include "beton/loader.h"
+#include "loader/buffer.h"
+#include "loader/pipeline.h"
+#include "loader/view.h"
+
+enum { STEP_MESSAGE_SIZE = 512 };
+
+/* The memory behind one tensor. */
+struct step_output {
+	struct buffer data;
+	struct buffer offsets;
+	uint64_t shape[BETON_MAX_NDIM + 1];
+};
+
+struct step {
+	struct beton_batch batch; /* first: what the user holds */
+	struct buffer input;	  /* the batch file */
+	struct view view;	  /* of it */
+	struct step_output *outputs;
+	struct beton_tensor *tensors;
+	struct buffer valid;
+	atomic_uint failed; /* rows, as far as they were run */
+	/* The first row that failed, and why; of equal rows the first field.
+	   Guarded by the lock that the caller passes to step_failed(). */
+	uint32_t failed_row;
+	char message[STEP_MESSAGE_SIZE];
+};
+
+/* What rows are run with. */
+struct step_plan {
+	const struct pipeline *pipeline;
+	enum beton_on_error on_error;
+	enum beton_stage until;
+};
+
+int step_open(const struct step_plan *plan, struct step **out);
+void step_close(struct step *step);
+
+/*
+ * After step->view is there: makes room for the tensors and sets up
+ * step->batch. `padding`: every row counts as repeated, not valid.
+ */
+int step_prepare(struct step *step, const struct step_plan *plan,
+		 uint64_t number, bool padding);
+
+/* Why an output of a row could not be made. */
+struct step_failure {
+	uint32_t row;
+	char why[256];
+};
+
+/*
+ * Makes all outputs of one row. A failing one is zeroed (and, by on_error, the
+ * row's valid cleared), counted and described in *failure; true if there is
+ * one. decode_ns and bytes are increased.
+ */
+bool step_run_row(struct step *step, const struct step_plan *plan,
+		  struct pipeline_worker *worker, uint32_t row,
+		  struct step_failure *failure, uint64_t *decode_ns);
+
+/* Every byte of the batch file, added up once: what a reader at least does. */
+uint64_t step_sum(const struct step *step);
+
+#endif

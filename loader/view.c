@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/view.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "fs/bytes.h"
+#include "fs/crc.h"
+
+static int bad(char *why, const char *what)
+{
+	snprintf(why, VIEW_WHY_SIZE, "%s", what);
+	return -BETON_ECORRUPT;
+}
+
+/* Whether `n` elements of `size` bytes at `off` lie in the file, aligned. */
+static bool array_ok(const struct view *v, uint64_t off, uint64_t n,
+		     uint64_t size, uint64_t align)
+{
+	uint64_t total;
+
+	return off % align == 0 && mul_ok(n, size, &total) &&
+	       range_ok(off, total, v->size);
+}
+
+static uint32_t head_crc(const struct view *v)
+{
+	struct beton_batch_header h = *v->header;
+	uint64_t end = h.spec_off + h.spec_size;
+	uint32_t crc;
+
+	h.crc = 0;
+	crc = crc32c(0, &h, sizeof(h));
+	return crc32c(crc, v->bytes + sizeof(h), end - sizeof(h));
+}
+
+static int check_header(struct view *v, char *why)
+{
+	const struct beton_batch_header *h = v->header;
+
+	if (v->size < sizeof(*h) ||
+	    memcmp(h->magic, BETON_BATCH_MAGIC, sizeof(h->magic))) {
+		snprintf(why, VIEW_WHY_SIZE, "not a batch file");
+		return -BETON_ENOTBETON;
+	}
+	if (h->version != BETON_BATCH_VERSION || h->header_size != sizeof(*h)) {
+		snprintf(why, VIEW_WHY_SIZE,
+			 "batch file version %u, this is for %d", h->version,
+			 BETON_BATCH_VERSION);
+		return -BETON_ENOTBETON;
+	}
+	if (h->file_size != v->size)
+		return bad(why, "its length is not what its header says");
+	if (!array_ok(v, h->fields_off, h->num_fields,
+		      sizeof(struct beton_batch_field), 8) ||
+	    h->spec_off < sizeof(*h) ||
+	    !range_ok(h->spec_off, h->spec_size, v->size) ||
+	    h->fields_off < sizeof(*h))
+		return bad(why, "its field table or SPEC is not inside it");
+	if (head_crc(v) != h->crc)
+		return bad(why, "its header's CRC is wrong");
+	if (!array_ok(v, h->ids_off, h->rows, 8, BETON_BATCH_ALIGN))
+		return bad(why, "its sample ids are not inside it");
+	return 0;
+}
+
+static bool values_ok(const struct view *v, const struct beton_batch_field *f)
+{
+	const struct beton_batch_value *values =
+		(const void *)(v->bytes + f->column_off);
+
+	for (uint32_t i = 0; i < v->header->rows; i++) {
+		if (!range_ok(values[i].offset, values[i].size, v->size))
+			return false;
+	}
+	return true;
+}
+
+static bool field_ok(const struct view *v, const struct beton_batch_field *f)
+{
+	uint32_t rows = v->header->rows;
+
+	if (f->ndim > BETON_MAX_NDIM || f->name[sizeof(f->name) - 1] ||
+	    f->stem[sizeof(f->stem) - 1] ||
+	    f->dtype[sizeof(f->dtype) - 1] ||
+	    !array_ok(v, f->error_off, rows, 4, BETON_BATCH_ALIGN))
+		return false;
+	if (f->column == BETON_COLUMN_NONE)
+		return true;
+	if (f->column == BETON_COLUMN_FIXED)
+		return array_ok(v, f->column_off, rows, f->stride,
+				BETON_BATCH_ALIGN);
+	return f->column == BETON_COLUMN_VARIABLE &&
+	       array_ok(v, f->column_off, rows,
+			sizeof(struct beton_batch_value), BETON_BATCH_ALIGN) &&
+	       values_ok(v, f);
+}
+
+int view_init(struct view *v, const void *bytes, uint64_t size,
+	      char why[VIEW_WHY_SIZE])
+{
+	int r;
+
+	*v = (struct view){ .bytes = bytes, .size = size, .header = bytes };
+	r = check_header(v, why);
+	if (r)
+		return r;
+	v->fields = (const void *)(v->bytes + v->header->fields_off);
+	v->spec = (const char *)v->bytes + v->header->spec_off;
+	v->ids = (const void *)(v->bytes + v->header->ids_off);
+	for (uint32_t i = 0; i < v->header->num_fields; i++) {
+		if (!field_ok(v, &v->fields[i]))
+			return bad(why, "a column is not inside it");
+	}
+	return 0;
+}
+
+struct view_value view_at(const struct view *v, uint32_t field, uint32_t row)
+{
+	const struct beton_batch_field *f = &v->fields[field];
+	const int32_t *errors = (const void *)(v->bytes + f->error_off);
+	const struct beton_batch_value *value =
+		(const void *)(v->bytes + f->column_off);
+	struct view_value out = { .error = errors[row] };
+
+	if (f->column == BETON_COLUMN_NONE)
+		return out;
+	if (f->column == BETON_COLUMN_VARIABLE) {
+		out.bytes = v->bytes + value[row].offset;
+		out.size = value[row].size;
+		out.mode = value[row].mode;
+		out.width = value[row].width;
+		out.height = value[row].height;
+		return out;
+	}
+	out.bytes = v->bytes + f->column_off + row * f->stride;
+	out.size = f->stride;
+	out.mode = f->mode;
+	if (f->type == BETON_TYPE_IMAGE) {
+		out.height = (uint32_t)f->shape[0];
+		out.width = (uint32_t)f->shape[1];
+	}
+	return out;
+}

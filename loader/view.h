@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A batch file in memory, include/beton/batch.h: checked once, then read
+ * without looking at bounds again.
+ */
+#ifndef LOADER_VIEW_H
+#define LOADER_VIEW_H
+
+#include "beton/batch.h"
+
+enum { VIEW_WHY_SIZE = 160 };
+
+/* Borrows the bytes. */
+struct view {
+	const uint8_t *bytes;
+	uint64_t size;
+	const struct beton_batch_header *header;
+	const struct beton_batch_field *fields;
+	const char *spec; /* header->spec_size bytes, no NUL */
+	const uint64_t *ids;
+};
+
+/* One value; bytes is inside the view. */
+struct view_value {
+	const uint8_t *bytes;
+	uint64_t size;
+	enum beton_mode mode;
+	uint32_t width;
+	uint32_t height;
+	int error; /* 0 or a positive errno */
+};
+
+/*
+ * `bytes` is aligned to 8. -BETON_ENOTBETON: no batch file; -BETON_ECORRUPT:
+ * one that contradicts itself; why, in one line.
+ */
+int view_init(struct view *view, const void *bytes, uint64_t size,
+	      char why[VIEW_WHY_SIZE]);
+
+/* Requires field < header->num_fields, row < header->rows. */
+struct view_value view_at(const struct view *view, uint32_t field,
+			  uint32_t row);
+
+#endif
