@@ -18,15 +18,18 @@ enum {
 	TEMPORARY_SIZE = sizeof(".beton-XXXXXXXX"),
 	NAME_TRIES = 100,
 	MOVE_SIZE = 1 << 20,
+	/* How much may wait in memory before the disk is told to begin. */
+	BEHIND_MAX = 64 << 20,
 };
 
 struct outfile {
 	struct log *log;
-	char *path;  /* as the caller wrote it, for messages */
-	char *place; /* the same with links followed */
+	char *path;	  /* as the caller wrote it, for messages */
+	char *place;	  /* the same with links followed */
 	const char *name; /* the last component of place */
 	int folder;
 	int fd;
+	uint64_t behind; /* bytes written since writing back last began */
 	char temporary[TEMPORARY_SIZE]; /* "": the file has no name yet */
 };
 
@@ -81,9 +84,9 @@ static int find_place(struct outfile *f)
 		return failed(f, "cannot write it", EISDIR);
 	if (slash)
 		*slash = '\0';
-	f->folder = open(!slash		       ? "."
-			 : slash == f->place   ? "/"
-					       : f->place,
+	f->folder = open(!slash		     ? "."
+			 : slash == f->place ? "/"
+					     : f->place,
 			 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return f->folder < 0 ? failed(f, "cannot write it", errno) : 0;
 }
@@ -133,14 +136,19 @@ void outfile_abort(struct outfile **file)
 int outfile_open(const char *path, struct log *log, struct outfile **out)
 {
 	struct outfile *f = calloc(1, sizeof(*f));
+	char *copy = strdup(path);
 	int r;
 
-	if (!f)
+	if (!f || !copy) {
+		log_error(log, "%s: out of memory", path);
+		free(copy);
+		free(f);
 		return -ENOMEM;
+	}
 	f->log = log;
 	f->folder = f->fd = -1;
-	f->path = strdup(path);
-	r = f->path ? find_place(f) : -ENOMEM;
+	f->path = copy;
+	r = find_place(f);
 	r = r ? r : check_target(f);
 	r = r ? r : create(f);
 	if (r) {
@@ -151,11 +159,25 @@ int outfile_open(const char *path, struct log *log, struct outfile **out)
 	return 0;
 }
 
+/*
+ * Starts to write back, so that the sync at the end, which nothing interrupts,
+ * is short. Whether that works does not matter.
+ */
+static void begin_write_back(struct outfile *f, size_t size)
+{
+	f->behind += size;
+	if (f->behind < BEHIND_MAX)
+		return;
+	f->behind = 0;
+	(void)sync_file_range(f->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
 int outfile_write(struct outfile *f, const void *bytes, size_t size,
 		  uint64_t off)
 {
 	const char *from = bytes;
 
+	begin_write_back(f, size);
 	while (size) {
 		ssize_t n = pwrite(f->fd, from, size, (off_t)off);
 

@@ -15,41 +15,30 @@
 #include "fs/field.h"
 #include "fs/format.h"
 #include "fs/outfile.h"
-#include "fs/scope.h"
+#include "fs/schema.h"
 
 enum {
 	BUFFER_SIZE = 4 << 20,
-	ARGS_SIZE = FORMAT_DESCRIPTOR_SIZE - FORMAT_ARGS_OFF,
 	PAGE_SIZE_MIN = 2 << 20,
 };
 
 static const uint64_t PAGE_SIZE_LARGEST = (uint64_t)2 << 30;
 
-struct column {
-	const struct field_type *type;
-	char name[FORMAT_NAME_SIZE + 1];
-	uint32_t meta_off;
-	uint64_t array_size;
-};
-
 struct writer {
 	struct outfile *file;
 	struct log *log;
 	char *path;
-	size_t num_columns;
-	struct column *columns;
-	uint8_t *descriptors;
+	struct schema schema;
 	uint64_t *places; /* of one sample's values, scratch */
 
 	uint32_t page_size;
 	uint64_t meta_off;
-	uint64_t itemsize;
 	uint64_t first_page;
 	uint64_t samples; /* written, as the next */
 	uint64_t capacity;
 	uint8_t *records;
 
-	uint64_t end;  /* of the allocations; first_page: there are none */
+	uint64_t end;	 /* of the allocations; first_page: there are none */
 	uint8_t *buffer; /* what stands before `end` and is not written yet */
 	size_t buffered;
 
@@ -66,97 +55,13 @@ static int refuse(const struct writer *w, const char *name, const char *why)
 
 static int out_of_memory(const struct writer *w)
 {
-	log_error(w->log, "%s: out of memory", w->path);
+	log_error(w->log, "%s: out of memory", w->path ? w->path : "dataset");
 	return -ENOMEM;
-}
-
-/* --- fields -------------------------------------------------------------- */
-
-static bool is_name(const char *name)
-{
-	size_t n = strlen(name);
-
-	for (size_t i = 0; i < n; i++) {
-		if ((unsigned char)name[i] >= 0x80)
-			return false;
-	}
-	return n >= 1 && n <= FORMAT_NAME_SIZE;
-}
-
-/*
- * shape, then the type as NumPy's descr in JSON. FFCV takes trailing zeros of
- * the shape for unused dimensions, so those it cannot tell are refused.
- */
-static int write_arguments(const struct writer *w,
-			   const struct writer_field *field,
-			   struct column *column, uint8_t *args)
-{
-	uint64_t size = field_dtype_size(field->dtype);
-	int n;
-
-	if (!size)
-		return refuse(w, field->name, "not a type of NumPy's");
-	if (!field->ndim || field->ndim > BETON_MAX_NDIM)
-		return refuse(w, field->name, "needs 1 to 32 dimensions");
-	for (uint32_t i = 0; i < field->ndim; i++) {
-		if (!field->shape[i])
-			return refuse(w, field->name, "a dimension of 0");
-		if (!mul_ok(size, field->shape[i], &size))
-			return refuse(w, field->name, "too large");
-		store64(args + 8 * i, field->shape[i]);
-	}
-	column->array_size = size;
-	args += 8 * BETON_MAX_NDIM;
-	n = snprintf((char *)args + 8, ARGS_SIZE - 8 * BETON_MAX_NDIM - 8,
-		     "[[\"\", \"%s\"]]", field->dtype);
-	store64(args, (uint64_t)n);
-	return 0;
-}
-
-static int add_column(struct writer *w, const struct writer_field *field,
-		      size_t i)
-{
-	struct column *c = &w->columns[i];
-	uint8_t *d = w->descriptors + i * FORMAT_DESCRIPTOR_SIZE;
-
-	if (!is_name(field->name))
-		return refuse(w, field->name, "not 1 to 16 bytes of ASCII");
-	for (size_t k = 0; k < i; k++) {
-		if (strcmp(w->columns[k].name, field->name) == 0)
-			return refuse(w, field->name, "there are two of them");
-	}
-	c->type = field_type_by_id(field->type);
-	if (!c->type || !c->type->meta_size)
-		return refuse(w, field->name, "a type that cannot be written");
-	memcpy(c->name, field->name, strlen(field->name));
-	d[0] = (uint8_t)field->type;
-	memcpy(d + 1, c->name, FORMAT_NAME_SIZE);
-	return c->type->has_dtype
-		       ? write_arguments(w, field, c, d + FORMAT_ARGS_OFF)
-		       : 0;
-}
-
-/* Records are laid out as NumPy's align=True does. */
-static void lay_out(struct writer *w)
-{
-	uint32_t widest = 1;
-
-	for (size_t i = 0; i < w->num_columns; i++) {
-		struct column *c = &w->columns[i];
-
-		w->itemsize = align_up(w->itemsize, c->type->meta_align);
-		c->meta_off = (uint32_t)w->itemsize;
-		w->itemsize += c->type->meta_size;
-		if (c->type->meta_align > widest)
-			widest = c->type->meta_align;
-	}
-	w->itemsize = align_up(w->itemsize, widest);
 }
 
 /* --- opening ------------------------------------------------------------- */
 
-static int check_request(struct writer *w, size_t num_fields,
-			 uint64_t num_samples)
+static int check_request(struct writer *w, uint64_t num_samples)
 {
 	if (!is_power_of_two(w->page_size) || w->page_size < PAGE_SIZE_MIN ||
 	    w->page_size > PAGE_SIZE_LARGEST) {
@@ -166,42 +71,29 @@ static int check_request(struct writer *w, size_t num_fields,
 			  w->path, w->page_size);
 		return -EINVAL;
 	}
-	if (!num_fields || num_fields > FORMAT_FIELDS_MAX ||
-	    num_samples > FORMAT_SAMPLES_MAX) {
-		log_error(w->log, "%s: %zu fields and %llu samples cannot be",
-			  w->path, num_fields, (unsigned long long)num_samples);
+	if (num_samples > FORMAT_SAMPLES_MAX) {
+		log_error(w->log, "%s: %llu samples are too many", w->path,
+			  (unsigned long long)num_samples);
 		return -EINVAL;
 	}
 	return 0;
 }
 
-static int prepare(struct writer *w, const struct writer_field *fields,
-		   size_t num_fields, uint64_t num_samples)
+/* The schema is there. */
+static int prepare(struct writer *w, uint64_t num_samples)
 {
-	int r = check_request(w, num_fields, num_samples);
-
-	if (r)
-		return r;
-	w->num_columns = num_fields;
 	w->capacity = num_samples;
-	w->columns = calloc(num_fields, sizeof(*w->columns));
-	w->places = calloc(num_fields, sizeof(*w->places));
-	w->descriptors = calloc(num_fields, FORMAT_DESCRIPTOR_SIZE);
-	w->buffer = malloc(BUFFER_SIZE);
-	if (!w->columns || !w->places || !w->descriptors || !w->buffer)
-		return out_of_memory(w);
-	for (size_t i = 0; i < num_fields && !r; i++)
-		r = add_column(w, &fields[i], i);
-	if (r)
-		return r;
-	lay_out(w);
-	w->meta_off = FORMAT_HEADER_SIZE + num_fields * FORMAT_DESCRIPTOR_SIZE;
-	w->first_page = align_up(w->meta_off + num_samples * w->itemsize,
+	w->meta_off = FORMAT_HEADER_SIZE + w->schema.descriptors_size;
+	w->first_page = align_up(w->meta_off + num_samples * w->schema.itemsize,
 				 w->page_size);
 	w->end = w->first_page;
+	w->buffer = malloc(BUFFER_SIZE);
+	w->places = calloc(w->schema.num_columns, sizeof(*w->places));
 	/* At least one byte, so that NULL means only one thing. */
-	w->records = calloc(num_samples + 1, w->itemsize);
-	return w->records ? 0 : out_of_memory(w);
+	w->records = calloc(num_samples + 1, w->schema.itemsize);
+	if (!w->buffer || !w->places || !w->records)
+		return out_of_memory(w);
+	return 0;
 }
 
 int writer_open(const char *path, const struct writer_field *fields,
@@ -211,12 +103,16 @@ int writer_open(const char *path, const struct writer_field *fields,
 	struct writer *w = calloc(1, sizeof(*w));
 	int r;
 
-	if (!w)
+	if (!w) {
+		log_error(log, "%s: out of memory", path);
 		return -ENOMEM;
+	}
 	w->log = log;
 	w->page_size = page_size;
 	w->path = strdup(path);
-	r = w->path ? prepare(w, fields, num_fields, num_samples) : -ENOMEM;
+	r = w->path ? check_request(w, num_samples) : out_of_memory(w);
+	r = r ? r : schema_init(&w->schema, fields, num_fields, path, log);
+	r = r ? r : prepare(w, num_samples);
 	r = r ? r : outfile_open(path, log, &w->file);
 	if (r) {
 		writer_abort(&w);
@@ -235,8 +131,7 @@ void writer_abort(struct writer **writer)
 	*writer = NULL;
 	outfile_abort(&w->file);
 	free(w->path);
-	free(w->columns);
-	free(w->descriptors);
+	schema_fini(&w->schema);
 	free(w->places);
 	free(w->records);
 	free(w->buffer);
@@ -246,8 +141,14 @@ void writer_abort(struct writer **writer)
 
 /* --- samples ------------------------------------------------------------- */
 
-/* Bytes that a value's allocation holds. Scalars have none. */
-static uint64_t stored_size(const struct column *c,
+/* Scalars stand in the metadata alone. */
+static bool has_bytes(const struct schema_column *c)
+{
+	return c->type->dtype == NULL;
+}
+
+/* Bytes that a value's allocation holds. */
+static uint64_t stored_size(const struct schema_column *c,
 			    const struct writer_value *v)
 {
 	return v->size + (c->type->type == BETON_TYPE_JSON);
@@ -257,16 +158,19 @@ static uint64_t stored_size(const struct column *c,
  * Bytes of a page that it takes. FFCV finds sizes by offset, so an empty value
  * that shared its offset with the next one would get that one's size.
  */
-static uint64_t taken_size(const struct column *c, const struct writer_value *v)
+static uint64_t taken_size(const struct schema_column *c,
+			   const struct writer_value *v)
 {
 	return max_u64(stored_size(c, v), 1);
 }
 
-static int check_value(const struct writer *w, const struct column *c,
+static int check_value(const struct writer *w, const struct schema_column *c,
 		       const struct writer_value *v)
 {
 	switch (c->type->type) {
 	case BETON_TYPE_IMAGE:
+		if (v->mode != BETON_MODE_JPG && v->mode != BETON_MODE_RAW)
+			return refuse(w, c->name, "an unknown mode");
 		if (!v->width || !v->height || !v->size)
 			return refuse(w, c->name, "an image without pixels");
 		if (v->mode == BETON_MODE_RAW &&
@@ -294,13 +198,13 @@ static int measure(const struct writer *w, const struct writer_value *values,
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < w->num_columns; i++) {
-		const struct column *c = &w->columns[i];
+	for (size_t i = 0; i < w->schema.num_columns; i++) {
+		const struct schema_column *c = &w->schema.columns[i];
 		int r = check_value(w, c, &values[i]);
 
 		if (r)
 			return r;
-		if (field_type_is_scalar(c->type))
+		if (!has_bytes(c))
 			continue;
 		if (!add_ok(sum, taken_size(c, &values[i]), &sum))
 			return -EFBIG;
@@ -318,7 +222,7 @@ static int flush(struct writer *w)
 		    : 0;
 }
 
-/* Appends to the page; NULL bytes are zeros. */
+/* Appends to the page. */
 static int put_bytes(struct writer *w, const void *bytes, uint64_t size)
 {
 	int r = w->buffered + size > BUFFER_SIZE ? flush(w) : 0;
@@ -351,7 +255,7 @@ static int add_entry(struct writer *w, uint64_t off, uint64_t size)
 	return 0;
 }
 
-static int put_value(struct writer *w, const struct column *c,
+static int put_value(struct writer *w, const struct schema_column *c,
 		     const struct writer_value *v)
 {
 	uint64_t size = stored_size(c, v);
@@ -367,10 +271,10 @@ static int put_value(struct writer *w, const struct column *c,
 
 static void put_record(struct writer *w, const struct writer_value *values)
 {
-	uint8_t *record = w->records + w->samples * w->itemsize;
+	uint8_t *record = w->records + w->samples * w->schema.itemsize;
 
-	for (size_t i = 0; i < w->num_columns; i++) {
-		const struct column *c = &w->columns[i];
+	for (size_t i = 0; i < w->schema.num_columns; i++) {
+		const struct schema_column *c = &w->schema.columns[i];
 		const struct writer_value *v = &values[i];
 		uint8_t *at = record + c->meta_off;
 
@@ -413,11 +317,11 @@ int writer_append(struct writer *w, const struct writer_value *values)
 		r = flush(w);
 		w->end = align_up(w->end, w->page_size);
 	}
-	for (size_t i = 0; i < w->num_columns && !r; i++) {
-		const struct column *c = &w->columns[i];
+	for (size_t i = 0; i < w->schema.num_columns && !r; i++) {
+		const struct schema_column *c = &w->schema.columns[i];
 
 		w->places[i] = w->end;
-		if (!field_type_is_scalar(c->type))
+		if (has_bytes(c))
 			r = put_value(w, c, &values[i]);
 	}
 	if (r)
@@ -434,14 +338,15 @@ static void lower_offsets(struct writer *w, uint64_t down)
 {
 	for (size_t i = 0; i < w->table_size; i++)
 		w->table[i].off -= down;
-	for (size_t k = 0; k < w->num_columns; k++) {
-		const struct column *c = &w->columns[k];
+	for (size_t k = 0; k < w->schema.num_columns; k++) {
+		const struct schema_column *c = &w->schema.columns[k];
 		uint8_t *at = w->records + c->meta_off +
 			      (c->type->type == BETON_TYPE_IMAGE ? 5 : 0);
 
-		if (field_type_is_scalar(c->type))
+		if (!has_bytes(c))
 			continue;
-		for (uint64_t i = 0; i < w->samples; i++, at += w->itemsize)
+		for (uint64_t i = 0; i < w->samples;
+		     i++, at += w->schema.itemsize)
 			store64(at, load64(at) - down);
 	}
 }
@@ -452,7 +357,7 @@ static void lower_offsets(struct writer *w, uint64_t down)
  */
 static int close_gap(struct writer *w)
 {
-	uint64_t first = align_up(w->meta_off + w->samples * w->itemsize,
+	uint64_t first = align_up(w->meta_off + w->samples * w->schema.itemsize,
 				  w->page_size);
 	uint64_t down = w->first_page - first;
 	int r;
@@ -482,7 +387,7 @@ static int write_header(struct writer *w, uint64_t table_at)
 	uint8_t header[FORMAT_HEADER_SIZE];
 
 	store16(header, FORMAT_VERSION);
-	store16(header + 2, (uint16_t)w->num_columns);
+	store16(header + 2, (uint16_t)w->schema.num_columns);
 	store32(header + 4, w->page_size);
 	store64(header + 8, w->samples);
 	store64(header + 16, table_at);
@@ -491,7 +396,7 @@ static int write_header(struct writer *w, uint64_t table_at)
 
 static int write_rest(struct writer *w)
 {
-	uint64_t meta_size = w->samples * w->itemsize, table_at;
+	uint64_t meta_size = w->samples * w->schema.itemsize, table_at;
 	int r = flush(w);
 
 	r = r ? r : close_gap(w);
@@ -503,9 +408,8 @@ static int write_rest(struct writer *w)
 	r = outfile_resize(w->file, table_at);
 	r = r ? r : write_table(w, table_at);
 	r = r ? r
-	      : outfile_write(w->file, w->descriptors,
-			      w->meta_off - FORMAT_HEADER_SIZE,
-			      FORMAT_HEADER_SIZE);
+	      : outfile_write(w->file, w->schema.descriptors,
+			      w->schema.descriptors_size, FORMAT_HEADER_SIZE);
 	r = r ? r : outfile_write(w->file, w->records, meta_size, w->meta_off);
 	return r ? r : write_header(w, table_at);
 }

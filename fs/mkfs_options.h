@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of mkfs.beton. */
+#ifndef FS_MKFS_OPTIONS_H
+#define FS_MKFS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fs/log.h"
+#include "fs/mkfs_encode.h"
+
+#define MKFS_PROGRAM "mkfs.beton"
+
+enum on_error {
+	ON_ERROR_STOP,
+	ON_ERROR_SKIP,
+};
+
+struct mkfs_options {
+	struct recipe recipe;
+	uint64_t page_size; /* 0: what the images need */
+	uint64_t jobs;	    /* 0: usable CPUs */
+	uint64_t limit;
+	enum on_error on_error;
+	bool shuffle;
+	bool help;
+	bool version;
+	bool list;
+};
+
+/*
+ * Fills *options, defaults first, and moves the operands to argv[1], argv[2]...
+ * -EINVAL: wrong usage, which has been logged.
+ */
+int mkfs_options_parse(char **argv, struct log *log,
+		       struct mkfs_options *options, int *operands);
+
+/* Answers --help, --version and --options; false: none was given. */
+bool mkfs_options_answer(const struct mkfs_options *options);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Encodes images on several threads and gives them out in order. At most four
+ * per thread are in memory, however long one of them takes.
+ */
+#ifndef FS_MKFS_POOL_H
+#define FS_MKFS_POOL_H
+
+#include "fs/mkfs_encode.h"
+#include "fs/mkfs_scan.h"
+#include "fs/rng.h"
+
+/* Which file is which sample. Immutable while a pool runs. */
+struct mkfs_plan {
+	const struct scan *scan;
+	const struct recipe *recipe;
+	uint64_t count; /* of images to take */
+	bool shuffle;
+	struct permutation order;
+};
+
+const struct scan_file *mkfs_plan_file(const struct mkfs_plan *plan,
+				       uint64_t number);
+
+struct mkfs_pool;
+
+int mkfs_pool_open(const struct mkfs_plan *plan, unsigned threads,
+		   struct mkfs_pool **out);
+
+/*
+ * The next image in order; its bytes are the caller's. -EAGAIN: not within
+ * `timeout_ms`. -ENODATA: that was all.
+ */
+int mkfs_pool_next(struct mkfs_pool *pool, int timeout_ms, struct encoded *out);
+
+/* Waits for the threads to end what they are at. Takes NULL. */
+void mkfs_pool_close(struct mkfs_pool *pool);
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/mkfs_scan.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "fs/bytes.h"
+#include "fs/scope.h"
+
+static const char *const extensions[] = { ".jpg", ".jpeg", ".jpe", ".png",
+					  ".webp" };
+
+static const size_t NO_PARENT = SIZE_MAX;
+
+/* A folder to look into. They are worked off in the order they are found. */
+struct folder {
+	char *path;
+	size_t parent; /* index, or NO_PARENT */
+	dev_t dev;     /* known once it has been opened, as the next */
+	ino_t ino;
+};
+
+struct walk {
+	struct scan *scan;
+	size_t rel; /* where paths relative to the source begin */
+	struct folder *folders;
+	size_t num_folders;
+	size_t room;
+};
+
+enum entry_kind {
+	ENTRY_IGNORED,
+	ENTRY_IMAGE,
+	ENTRY_FOLDER,
+};
+
+static int out_of_memory(struct scan *s)
+{
+	log_error(s->log, "out of memory while listing the images");
+	return -ENOMEM;
+}
+
+/* Makes room for one more element of `size` bytes. */
+static int reserve(void **array, size_t used, size_t *room, size_t size)
+{
+	size_t more = *room ? 2 * *room : 64;
+	void *p;
+
+	if (used < *room)
+		return 0;
+	p = reallocarray(*array, more, size);
+	if (!p)
+		return -ENOMEM;
+	*array = p;
+	*room = more;
+	return 0;
+}
+
+static bool has_image_name(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	for (size_t i = 0; dot && i < ARRAY_LEN(extensions); i++) {
+		if (strcasecmp(dot, extensions[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Links count as what they lead to. One that leads nowhere counts as a file,
+ * so that an image that is missing is noticed.
+ */
+static enum entry_kind kind_of(int dir, const struct dirent *e)
+{
+	unsigned type = e->d_type;
+	struct stat st;
+
+	if (e->d_name[0] == '.')
+		return ENTRY_IGNORED;
+	if (type == DT_LNK || type == DT_UNKNOWN) {
+		if (fstatat(dir, e->d_name, &st, 0) < 0)
+			type = DT_REG;
+		else
+			type = IFTODT(st.st_mode);
+	}
+	if (type == DT_DIR)
+		return ENTRY_FOLDER;
+	return type == DT_REG && has_image_name(e->d_name) ? ENTRY_IMAGE
+							   : ENTRY_IGNORED;
+}
+
+/* --- collecting ---------------------------------------------------------- */
+
+static int add_file(struct walk *w, char *path)
+{
+	struct scan *s = w->scan;
+
+	if (reserve((void **)&s->files, s->num_files, &s->room,
+		    sizeof(*s->files)))
+		return -ENOMEM;
+	s->files[s->num_files++] = (struct scan_file){
+		.path = path,
+		.source = s->num_sources,
+		.rel = (uint32_t)w->rel,
+	};
+	return 0;
+}
+
+static int add_folder(struct walk *w, char *path, size_t parent)
+{
+	if (reserve((void **)&w->folders, w->num_folders, &w->room,
+		    sizeof(*w->folders)))
+		return -ENOMEM;
+	w->folders[w->num_folders++] =
+		(struct folder){ .path = path, .parent = parent };
+	return 0;
+}
+
+static int add_class(struct scan *s, const char *name)
+{
+	char *copy = strdup(name);
+
+	if (!copy || reserve((void **)&s->classes, s->num_classes,
+			     &s->classes_room, sizeof(*s->classes))) {
+		free(copy);
+		return -ENOMEM;
+	}
+	s->classes[s->num_classes++] = copy;
+	return 0;
+}
+
+static int add_entry(struct walk *w, size_t parent, int dir,
+		     const struct dirent *e)
+{
+	enum entry_kind kind = kind_of(dir, e);
+	char *path;
+	int r;
+
+	if (kind == ENTRY_IGNORED) {
+		w->scan->ignored += strcmp(e->d_name, ".") != 0 &&
+				    strcmp(e->d_name, "..") != 0;
+		return 0;
+	}
+	if (asprintf(&path, "%s/%s", w->folders[parent].path, e->d_name) < 0)
+		return -ENOMEM;
+	r = kind == ENTRY_IMAGE ? add_file(w, path)
+				: add_folder(w, path, parent);
+	if (r)
+		free(path);
+	return r;
+}
+
+/* Whether folder i is one of those that it lies in, by way of a link. */
+static bool is_loop(const struct walk *w, size_t i)
+{
+	const struct folder *f = &w->folders[i];
+
+	for (size_t k = f->parent; k != NO_PARENT; k = w->folders[k].parent) {
+		if (w->folders[k].dev == f->dev && w->folders[k].ino == f->ino)
+			return true;
+	}
+	return false;
+}
+
+static int read_folder(struct walk *w, size_t i, DIR *dir)
+{
+	struct dirent *e;
+	struct stat st;
+	int r = 0;
+
+	if (fstat(dirfd(dir), &st) < 0)
+		return -errno;
+	w->folders[i].dev = st.st_dev;
+	w->folders[i].ino = st.st_ino;
+	if (is_loop(w, i)) {
+		w->scan->ignored++;
+		return 0;
+	}
+	/* The folders right below the source are the classes. */
+	if (w->folders[i].parent == 0)
+		r = add_class(w->scan, w->folders[i].path + w->rel);
+	while (!r) {
+		errno = 0;
+		e = readdir(dir);
+		if (!e)
+			return -errno;
+		r = add_entry(w, i, dirfd(dir), e);
+	}
+	return r;
+}
+
+static int visit(struct walk *w, size_t i)
+{
+	DIR *dir = opendir(w->folders[i].path);
+	int r = dir ? read_folder(w, i, dir) : -errno;
+
+	if (r)
+		log_error(w->scan->log, "%s: cannot list it: %s",
+			  w->folders[i].path, strerror(-r));
+	if (dir)
+		closedir(dir);
+	return r;
+}
+
+int scan_add(struct scan *s, const char *folder)
+{
+	struct walk w = { .scan = s };
+	size_t n = strlen(folder);
+	char *path = strdup(folder);
+	int r;
+
+	/* "photos/" and "photos" give the same paths, "/" keeps its own. */
+	while (path && n > 1 && path[n - 1] == '/')
+		path[--n] = '\0';
+	w.rel = n + 1;
+	r = path ? add_folder(&w, path, NO_PARENT) : -ENOMEM;
+	if (r) {
+		free(path);
+		return out_of_memory(s);
+	}
+	for (size_t i = 0; i < w.num_folders && !r; i++)
+		r = visit(&w, i);
+	for (size_t i = 0; i < w.num_folders; i++)
+		free(w.folders[i].path);
+	free(w.folders);
+	s->num_sources++;
+	return r;
+}
+
+/* --- order --------------------------------------------------------------- */
+
+/* strcmp() compares bytes, whatever the locale. */
+static int compare_files(const void *a, const void *b)
+{
+	const struct scan_file *x = a, *y = b;
+
+	if (x->source != y->source)
+		return x->source < y->source ? -1 : 1;
+	return strcmp(x->path + x->rel, y->path + y->rel);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void sort_classes(struct scan *s)
+{
+	size_t n = 0;
+
+	if (s->num_classes)
+		qsort(s->classes, s->num_classes, sizeof(*s->classes),
+		      compare_names);
+	for (size_t i = 0; i < s->num_classes; i++) {
+		if (n && strcmp(s->classes[n - 1], s->classes[i]) == 0)
+			free(s->classes[i]);
+		else
+			s->classes[n++] = s->classes[i];
+	}
+	s->num_classes = n;
+}
+
+static int find_label(struct scan *s, struct scan_file *f)
+{
+	const char *rel = f->path + f->rel, *slash = strchr(rel, '/');
+	cleanup_free char *name = strndup(rel, (size_t)(slash - rel));
+	char **class;
+
+	if (!name)
+		return out_of_memory(s);
+	class = bsearch(&name, s->classes, s->num_classes, sizeof(*s->classes),
+			compare_names);
+	f->label = (uint32_t)(class - s->classes);
+	return 0;
+}
+
+/* A class that no image has still has its number: say so. */
+static int report_empty(struct scan *s)
+{
+	cleanup_free bool *seen = calloc(s->num_classes, sizeof(*seen));
+
+	if (!seen)
+		return out_of_memory(s);
+	for (size_t i = 0; i < s->num_files; i++)
+		seen[s->files[i].label] = true;
+	for (size_t i = 0; i < s->num_classes; i++) {
+		if (!seen[i])
+			log_warning(s->log, "class %zu, '%s', has no images", i,
+				    s->classes[i]);
+	}
+	return 0;
+}
+
+int scan_finish(struct scan *s)
+{
+	int r = 0;
+
+	sort_classes(s);
+	if (!s->num_files)
+		return 0;
+	qsort(s->files, s->num_files, sizeof(*s->files), compare_files);
+	s->has_labels = true;
+	for (size_t i = 0; i < s->num_files; i++) {
+		if (!strchr(s->files[i].path + s->files[i].rel, '/'))
+			s->has_labels = false;
+	}
+	for (size_t i = 0; s->has_labels && i < s->num_files && !r; i++)
+		r = find_label(s, &s->files[i]);
+	return r || !s->has_labels ? r : report_empty(s);
+}
+
+void scan_fini(struct scan *s)
+{
+	for (size_t i = 0; i < s->num_files; i++)
+		free(s->files[i].path);
+	for (size_t i = 0; i < s->num_classes; i++)
+		free(s->classes[i]);
+	free(s->files);
+	free(s->classes);
+}

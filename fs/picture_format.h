@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the formats of picture.c share: how one of them hands over an image. */
+#ifndef FS_PICTURE_FORMAT_H
+#define FS_PICTURE_FORMAT_H
+
+#include "fs/picture.h"
+
+enum { PICTURE_MESSAGE_SIZE = 160 };
+
+/* Memory that grows and is used again. */
+struct picture_memory {
+	uint8_t *bytes;
+	size_t size;
+};
+
+struct picture_decoder {
+	struct codec *codec; /* borrowed */
+	struct picture_memory decoded;
+	struct picture_memory turned;
+	char message[PICTURE_MESSAGE_SIZE];
+};
+
+/* What a format finds in a file; all but the first line for picture.c. */
+struct picture_found {
+	struct image image;   /* in decoder->decoded */
+	unsigned orientation; /* 1..8 of the EXIF tag, 0 if there is none */
+	bool plain;	      /* as in struct picture, but for orientation */
+};
+
+typedef int picture_decode_fn(struct picture_decoder *d, const uint8_t *bytes,
+			      size_t size, struct picture_found *out);
+
+picture_decode_fn picture_decode_jpeg, picture_decode_png, picture_decode_webp;
+
+/* Remembers why a picture is refused; returns `error`. */
+int picture_refuse(struct picture_decoder *d, int error, const char *format,
+		   ...) __attribute__((format(printf, 3, 4)));
+
+/* Checks the size and sets image->pixels to memory for it. */
+int picture_reserve(struct picture_decoder *d, uint32_t width, uint32_t height,
+		    struct image *image);
+
+/* The orientation in a block of EXIF (a TIFF file); 1: none that is valid. */
+unsigned picture_exif_orientation(const uint8_t *tiff, size_t size);
+
+#endif

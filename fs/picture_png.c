@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PNG; the only file that knows libpng. */
+#include <errno.h>
+#include <png.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/picture_format.h"
+
+/* What libpng reads from, and where its errors go. */
+struct input {
+	struct picture_decoder *decoder;
+	const uint8_t *bytes;
+	size_t size;
+};
+
+static void on_error(png_structp png, png_const_charp message)
+{
+	struct input *in = png_get_error_ptr(png);
+
+	picture_refuse(in->decoder, -EBADMSG, "PNG: %s", message);
+	png_longjmp(png, 1);
+}
+
+static void on_warning(png_structp png, png_const_charp message)
+{
+	(void)png;
+	(void)message;
+}
+
+static void on_read(png_structp png, png_bytep out, size_t size)
+{
+	struct input *in = png_get_io_ptr(png);
+
+	if (size > in->size)
+		png_error(png, "the file ends too early");
+	memcpy(out, in->bytes, size);
+	in->bytes += size;
+	in->size -= size;
+}
+
+/*
+ * Everything becomes 8-bit RGB as Pillow has it: 16 bits lose their lower 8,
+ * alpha and transparent colours are dropped, gamma is left alone.
+ */
+static void ask_for_rgb(png_structp png, png_infop info)
+{
+	png_byte colour = png_get_color_type(png, info);
+
+	png_set_strip_16(png);
+	if (colour == PNG_COLOR_TYPE_PALETTE)
+		png_set_palette_to_rgb(png);
+	else if (!(colour & PNG_COLOR_MASK_COLOR))
+		png_set_expand_gray_1_2_4_to_8(png);
+	png_set_gray_to_rgb(png);
+	png_set_strip_alpha(png);
+}
+
+static unsigned read_orientation(png_structp png, png_infop info)
+{
+	png_bytep exif = NULL;
+	png_uint_32 size = 0;
+
+	return png_get_eXIf_1(png, info, &size, &exif)
+		       ? picture_exif_orientation(exif, size)
+		       : 0;
+}
+
+/* Leaves by longjmp where libpng finds something wrong. */
+static int read_image(struct picture_decoder *d, png_structp png,
+		      png_infop info, struct picture_found *out)
+{
+	int passes, r;
+
+	png_read_info(png, info);
+	r = picture_reserve(d, png_get_image_width(png, info),
+			    png_get_image_height(png, info), &out->image);
+	if (r)
+		return r;
+	ask_for_rgb(png, info);
+	passes = png_set_interlace_handling(png);
+	png_read_update_info(png, info);
+	if (png_get_rowbytes(png, info) != out->image.stride)
+		png_error(png, "unexpected layout");
+	while (passes--) {
+		for (uint32_t y = 0; y < out->image.height; y++)
+			png_read_row(png,
+				     out->image.pixels + y * out->image.stride,
+				     NULL);
+	}
+	png_read_end(png, info);
+	out->orientation = read_orientation(png, info);
+	return 0;
+}
+
+int picture_decode_png(struct picture_decoder *d, const uint8_t *bytes,
+		       size_t size, struct picture_found *out)
+{
+	struct input in = { d, bytes, size };
+	png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &in,
+						 on_error, on_warning);
+	png_infop info = png ? png_create_info_struct(png) : NULL;
+	/* Not in a register: longjmp() would lose it. */
+	volatile int r = -EBADMSG;
+
+	if (!info) {
+		png_destroy_read_struct(&png, NULL, NULL);
+		return picture_refuse(d, -ENOMEM, "out of memory");
+	}
+	png_set_read_fn(png, &in, on_read);
+	/* picture_reserve() names sizes beyond the limits better than libpng,
+	   whose own default of a million a side stays. */
+	if (!setjmp(png_jmpbuf(png)))
+		r = read_image(d, png, info, out);
+	png_destroy_read_struct(&png, &info, NULL);
+	return r;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/schema.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+
+enum { ARGS_SIZE = FORMAT_DESCRIPTOR_SIZE - FORMAT_ARGS_OFF };
+
+struct builder {
+	struct schema *schema;
+	const char *path;
+	struct log *log;
+};
+
+static int refuse(const struct builder *b, const char *name, const char *why)
+{
+	log_error(b->log, "%s: field '%s': %s", b->path, name, why);
+	return -EINVAL;
+}
+
+static bool is_name(const char *name)
+{
+	size_t n = strlen(name);
+
+	for (size_t i = 0; i < n; i++) {
+		if ((unsigned char)name[i] >= 0x80)
+			return false;
+	}
+	return n >= 1 && n <= FORMAT_NAME_SIZE;
+}
+
+/*
+ * shape, then the type as NumPy's descr in JSON. FFCV takes trailing zeros of
+ * the shape for unused dimensions, so those it cannot tell are refused.
+ */
+static int write_arguments(const struct builder *b,
+			   const struct writer_field *field,
+			   struct schema_column *column, uint8_t *args)
+{
+	uint64_t size = field_dtype_size(field->dtype);
+	int n;
+
+	if (!size)
+		return refuse(b, field->name, "not a type of NumPy's");
+	if (!field->ndim || field->ndim > BETON_MAX_NDIM)
+		return refuse(b, field->name, "needs 1 to 32 dimensions");
+	for (uint32_t i = 0; i < field->ndim; i++) {
+		if (!field->shape[i])
+			return refuse(b, field->name, "a dimension of 0");
+		if (!mul_ok(size, field->shape[i], &size))
+			return refuse(b, field->name, "too large");
+		store64(args + 8 * i, field->shape[i]);
+	}
+	column->array_size = size;
+	args += 8 * BETON_MAX_NDIM;
+	n = snprintf((char *)args + 8, ARGS_SIZE - 8 * BETON_MAX_NDIM - 8,
+		     "[[\"\", \"%s\"]]", field->dtype);
+	store64(args, (uint64_t)n);
+	return 0;
+}
+
+static int add_column(struct builder *b, const struct writer_field *field,
+		      size_t i)
+{
+	struct schema_column *c = &b->schema->columns[i];
+	uint8_t *d = b->schema->descriptors + i * FORMAT_DESCRIPTOR_SIZE;
+
+	if (!is_name(field->name))
+		return refuse(b, field->name, "not 1 to 16 bytes of ASCII");
+	for (size_t k = 0; k < i; k++) {
+		if (strcmp(b->schema->columns[k].name, field->name) == 0)
+			return refuse(b, field->name, "there are two of them");
+	}
+	c->type = field_type_by_id(field->type);
+	if (!c->type || !c->type->meta_size)
+		return refuse(b, field->name, "a type that cannot be written");
+	memcpy(c->name, field->name, strlen(field->name));
+	d[0] = (uint8_t)field->type;
+	memcpy(d + 1, c->name, FORMAT_NAME_SIZE);
+	return c->type->has_dtype
+		       ? write_arguments(b, field, c, d + FORMAT_ARGS_OFF)
+		       : 0;
+}
+
+/* Records are laid out as NumPy's align=True does. */
+static void lay_out(struct schema *s)
+{
+	uint32_t widest = 1;
+
+	for (size_t i = 0; i < s->num_columns; i++) {
+		struct schema_column *c = &s->columns[i];
+
+		s->itemsize = align_up(s->itemsize, c->type->meta_align);
+		c->meta_off = (uint32_t)s->itemsize;
+		s->itemsize += c->type->meta_size;
+		if (c->type->meta_align > widest)
+			widest = c->type->meta_align;
+	}
+	s->itemsize = align_up(s->itemsize, widest);
+}
+
+int schema_init(struct schema *s, const struct writer_field *fields,
+		size_t num_fields, const char *path, struct log *log)
+{
+	struct builder b = { s, path, log };
+	int r = 0;
+
+	*s = (struct schema){ .num_columns = num_fields };
+	if (!num_fields || num_fields > FORMAT_FIELDS_MAX) {
+		log_error(log, "%s: needs 1 to %d fields, not %zu", path,
+			  FORMAT_FIELDS_MAX, num_fields);
+		return -EINVAL;
+	}
+	s->descriptors_size = num_fields * FORMAT_DESCRIPTOR_SIZE;
+	s->descriptors = calloc(1, s->descriptors_size);
+	s->columns = calloc(num_fields, sizeof(*s->columns));
+	if (!s->descriptors || !s->columns) {
+		log_error(log, "%s: out of memory", path);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < num_fields && !r; i++)
+		r = add_column(&b, &fields[i], i);
+	if (!r)
+		lay_out(s);
+	return r;
+}
+
+void schema_fini(struct schema *s)
+{
+	free(s->columns);
+	free(s->descriptors);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a new file says about its fields: the descriptors' bytes, and where in
+ * a metadata record each field has its place.
+ */
+#ifndef FS_SCHEMA_H
+#define FS_SCHEMA_H
+
+#include "fs/field.h"
+#include "fs/format.h"
+#include "fs/writer.h"
+
+struct schema_column {
+	const struct field_type *type;
+	char name[FORMAT_NAME_SIZE + 1];
+	uint32_t meta_off;   /* in a record */
+	uint64_t array_size; /* bytes of an array or tensor */
+};
+
+struct schema {
+	size_t num_columns;
+	struct schema_column *columns;
+	uint8_t *descriptors;
+	size_t descriptors_size;
+	uint64_t itemsize; /* of a record */
+};
+
+/* Refuses, and logs under the file's `path`, what FFCV could not read. */
+int schema_init(struct schema *s, const struct writer_field *fields,
+		size_t num_fields, const char *path, struct log *log);
+
+/* Takes what schema_init() made or left behind when it failed. */
+void schema_fini(struct schema *s);
+
+#endif
