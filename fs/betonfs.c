@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * betonfs(8), the daemon: opens a dataset, mounts it, serves it until it is
+ * unmounted. In the background it is a child of the process that was started,
+ * which ends when the mount answers; or with the child's exit code, so that
+ * failures are the caller's to see.
+ */
+#define FUSE_USE_VERSION 32
+
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "fs/message.h"
+#include "fs/mountpoint.h"
+#include "fs/ops.h"
+#include "fs/opts.h"
+#include "fs/scope.h"
+
+/* As in betonfs(8). */
+enum exit_code {
+	EXIT_OK = 0,
+	EXIT_USAGE = 1,
+	EXIT_SYSTEM = 2,
+	EXIT_NO_DATASET = 10,
+	EXIT_NOT_DATASET = 11,
+	EXIT_DAMAGED = 12,
+	EXIT_MOUNTPOINT = 20,
+};
+
+/* As many as libfuse starts at most: they come and go no more. */
+enum { IDLE_THREADS = 10 };
+
+struct daemon {
+	struct opts opts;
+	struct message message;
+	struct log log;
+	char dataset[PATH_MAX]; /* absolute, as the next: the daemon has / as
+				   its directory */
+	char mountpoint[PATH_MAX];
+	int ready_fd; /* to the waiting parent; -1 in the foreground */
+	struct dataset *ds;
+	struct engine *engine;
+	struct ns *ns;
+	struct ops *ops;
+};
+
+/* libfuse's messages come without any handle. */
+static struct log *fuse_messages;
+
+static void log_fuse(enum fuse_log_level level, const char *format,
+		     va_list args)
+{
+	char line[512];
+	size_t size;
+
+	if (level >= FUSE_LOG_INFO) {
+		vfprintf(stderr, format, args);
+		return;
+	}
+	vsnprintf(line, sizeof(line), format, args);
+	size = strcspn(line, "\n");
+	line[size] = '\0';
+	log_error(fuse_messages, "%s", line);
+}
+
+/* --- becoming a daemon --- */
+
+static void let_go_of_terminal(void)
+{
+	cleanup_fd int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; fd <= 2 && null >= 0; fd++)
+		dup2(null, fd);
+	setsid();
+	if (chdir("/"))
+		return;
+}
+
+/* Called by the thread that answers INIT. */
+static void mount_is_ready(void *arg)
+{
+	struct daemon *d = arg;
+	ssize_t sent = 1;
+
+	message_start(&d->message);
+	if (d->ready_fd < 0)
+		return;
+	let_go_of_terminal();
+	/* A parent that is gone has nothing to be told. */
+	sent = write(d->ready_fd, "", (size_t)sent);
+	close(d->ready_fd);
+	d->ready_fd = -1;
+}
+
+/* Waits for the child to be ready, or to end. */
+static int wait_for(pid_t child, int ready_fd)
+{
+	char byte;
+	ssize_t got;
+	int status;
+
+	do
+		got = read(ready_fd, &byte, 1);
+	while (got < 0 && errno == EINTR);
+	if (got == 1)
+		return EXIT_OK;
+	while (waitpid(child, &status, 0) < 0) {
+		if (errno != EINTR)
+			return EXIT_SYSTEM;
+	}
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	fprintf(stderr, "betonfs: the daemon was killed by signal %d\n",
+		WTERMSIG(status));
+	return EXIT_SYSTEM;
+}
+
+/* --- serving --- */
+
+static int open_dataset(struct daemon *d)
+{
+	int r = dataset_open(d->dataset, &d->log, &d->ds);
+
+	switch (-r) {
+	case 0:
+		return EXIT_OK;
+	case BETON_ENOTBETON:
+	case EISDIR:
+		return EXIT_NOT_DATASET;
+	case BETON_ECORRUPT:
+		return EXIT_DAMAGED;
+	case EIO:
+	case ENOMEM:
+		return EXIT_SYSTEM;
+	default:
+		return EXIT_NO_DATASET;
+	}
+}
+
+/* Whoever may read the dataset may read its parts. */
+static struct ns_owner owner_of(const struct daemon *d)
+{
+	const struct opts *o = &d->opts;
+	const struct stat *st = &d->ds->source->stat;
+	mode_t file = st->st_mode & 0555, dir = st->st_mode & 0444;
+
+	if (o->umask != OPTS_UNSET) {
+		file = 0444 & ~(mode_t)o->umask;
+		dir = file;
+	}
+	return (struct ns_owner){
+		.uid = o->uid == OPTS_UNSET ? st->st_uid : (uid_t)o->uid,
+		.gid = o->gid == OPTS_UNSET ? st->st_gid : (gid_t)o->gid,
+		.file_mode = file,
+		.dir_mode = dir | dir >> 2,
+	};
+}
+
+static int failed(struct daemon *d, const char *what, int r)
+{
+	log_error(&d->log, "%s: %s", what, strerror(-r));
+	return EXIT_SYSTEM;
+}
+
+static int open_namespace(struct daemon *d)
+{
+	cleanup_free char *spec = opts_spec(&d->opts);
+	cleanup_free char *set = opts_text(&d->opts);
+	cleanup_free char *text = NULL;
+	int r;
+
+	if (!spec || !set ||
+	    asprintf(&text, "dataset=%s\nmountpoint=%s\n%s", d->dataset,
+		     d->mountpoint, set) < 0)
+		return failed(d, "options", -ENOMEM);
+	r = ns_open(
+		&(struct ns_options){
+			.dataset = d->ds,
+			.engine = d->engine,
+			.log = &d->log,
+			.owner = owner_of(d),
+			.default_spec = spec,
+			.options = text,
+		},
+		&d->ns);
+	if (r == -EINVAL)
+		return EXIT_USAGE;
+	return r ? failed(d, "namespace", r) : EXIT_OK;
+}
+
+static int open_all(struct daemon *d)
+{
+	const struct engine_options options = {
+		.log = &d->log,
+		.threads = (unsigned)d->opts.threads,
+	};
+	int code = open_dataset(d), r;
+
+	if (code)
+		return code;
+	r = engine_open(&options, &d->engine);
+	if (r)
+		return failed(d, "engine", r);
+	code = open_namespace(d);
+	if (code)
+		return code;
+	r = ops_open(d->ns, mount_is_ready, d, &d->ops);
+	return r ? failed(d, "operations", r) : EXIT_OK;
+}
+
+static void close_all(struct daemon *d)
+{
+	ops_close(d->ops);
+	ns_close(d->ns);
+	engine_close(d->engine);
+	dataset_close(d->ds);
+}
+
+/* What libfuse and the kernel are told: text, the caller's, or NULL. */
+static char *mount_options(const struct daemon *d)
+{
+	cleanup_free char *words = opts_mount(&d->opts);
+	char *list = NULL, *fsname = NULL;
+
+	if (!words || asprintf(&list,
+			       "ro,nosuid,nodev,default_permissions,"
+			       "subtype=betonfs%s%s",
+			       *words ? "," : "", words) < 0)
+		return NULL;
+	if (asprintf(&fsname, "fsname=%s", d->dataset) < 0 ||
+	    fuse_opt_add_opt_escaped(&list, fsname)) {
+		free(steal(list));
+	}
+	free(fsname);
+	return list;
+}
+
+static struct fuse_session *new_session(struct daemon *d)
+{
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	cleanup_free char *list = mount_options(d);
+	struct fuse_session *session = NULL;
+	size_t size;
+	const struct fuse_lowlevel_ops *table = ops_table(&size);
+
+	if (list && !fuse_opt_add_arg(&args, "betonfs") &&
+	    !fuse_opt_add_arg(&args, "-o") && !fuse_opt_add_arg(&args, list) &&
+	    (!d->opts.debug || !fuse_opt_add_arg(&args, "-d")))
+		session = fuse_session_new(&args, table, size, d->ops);
+	fuse_opt_free_args(&args);
+	return session;
+}
+
+/* A positive result of a loop is the signal that ended it. */
+static int loop(struct daemon *d, struct fuse_session *session)
+{
+	struct fuse_loop_config config = { .max_idle_threads = IDLE_THREADS };
+	int r = d->opts.single_thread ? fuse_session_loop(session)
+				      : fuse_session_loop_mt(session, &config);
+
+	return r < 0 ? failed(d, d->mountpoint, r) : EXIT_OK;
+}
+
+/* The mountpoint exists; signals end the loop. */
+static int mount_and_serve(struct daemon *d, struct fuse_session *session)
+{
+	int code;
+
+	if (fuse_session_mount(session, d->mountpoint)) {
+		log_error(&d->log, "mountpoint %s: cannot mount",
+			  d->mountpoint);
+		return EXIT_MOUNTPOINT;
+	}
+	code = loop(d, session);
+	fuse_session_unmount(session);
+	return code;
+}
+
+static int serve_session(struct daemon *d)
+{
+	struct fuse_session *session = new_session(d);
+	bool made = false;
+	int code = EXIT_MOUNTPOINT;
+
+	/* libfuse has said why. */
+	if (!session)
+		return EXIT_SYSTEM;
+	if (fuse_set_signal_handlers(session)) {
+		fuse_session_destroy(session);
+		return EXIT_SYSTEM;
+	}
+	if (!mountpoint_prepare(d->mountpoint, &d->log, &made))
+		code = mount_and_serve(d, session);
+	if (made)
+		mountpoint_remove(d->mountpoint);
+	fuse_remove_signal_handlers(session);
+	fuse_session_destroy(session);
+	return code;
+}
+
+static int serve(struct daemon *d)
+{
+	int code = open_all(d);
+
+	if (!code)
+		code = serve_session(d);
+	close_all(d);
+	return code;
+}
+
+/* Forks before there is any thread. */
+static int serve_in_background(struct daemon *d)
+{
+	int ready[2], code;
+	pid_t child;
+
+	if (pipe2(ready, O_CLOEXEC))
+		return failed(d, "pipe", -errno);
+	child = fork();
+	if (child < 0)
+		return failed(d, "fork", -errno);
+	if (child == 0) {
+		close(ready[0]);
+		d->ready_fd = ready[1];
+		return serve(d);
+	}
+	close(ready[1]);
+	code = wait_for(child, ready[0]);
+	close(ready[0]);
+	return code;
+}
+
+/* --- the command line --- */
+
+/* realpath() where there is something, else a path from the root. */
+static int absolute(const char *path, char out[PATH_MAX])
+{
+	char dir[PATH_MAX];
+	int n;
+
+	if (realpath(path, out))
+		return 0;
+	if (!getcwd(dir, sizeof(dir)))
+		return -errno;
+	n = snprintf(out, PATH_MAX, "%s%s%s", *path == '/' ? "" : dir,
+		     *path == '/' ? "" : "/", path);
+	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static int mount_dataset(struct daemon *d)
+{
+	const struct opts *o = &d->opts;
+	int r = message_open(&d->message, o->log);
+
+	if (r)
+		return failed(d, o->log, r);
+	r = absolute(o->dataset, d->dataset);
+	if (r) {
+		failed(d, o->dataset, r);
+		return EXIT_NO_DATASET;
+	}
+	r = absolute(o->mountpoint, d->mountpoint);
+	if (r) {
+		failed(d, o->mountpoint, r);
+		return EXIT_MOUNTPOINT;
+	}
+	return o->foreground ? serve(d) : serve_in_background(d);
+}
+
+static int run(struct daemon *d, int argc, char **argv)
+{
+	if (opts_parse(&d->opts, argc, argv, &d->log))
+		return EXIT_USAGE;
+	d->message.keeps_stderr = d->opts.foreground;
+	if (d->opts.help)
+		opts_help(stdout);
+	else if (d->opts.version)
+		printf("betonfs %s\nlibfuse %s\n", beton_version(),
+		       fuse_pkgversion());
+	else if (d->opts.list)
+		opts_list(stdout);
+	else
+		return mount_dataset(d);
+	return EXIT_OK;
+}
+
+int main(int argc, char **argv)
+{
+	struct daemon d = { .ready_fd = -1, .message.fd = -1 };
+	int code;
+
+	log_init(&d.log, message_log, &d.message);
+	fuse_messages = &d.log;
+	fuse_set_log_func(log_fuse);
+	code = run(&d, argc, argv);
+	opts_fini(&d.opts);
+	message_close(&d.message);
+	log_fini(&d.log);
+	return code;
+}

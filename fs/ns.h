@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The namespace of a mount: inode number <-> object, names, attributes, what a
+ * directory lists and what a file holds. An object is arithmetic on a few
+ * numbers, so nothing is remembered about what was looked at, except that
+ * SPECs and epochs are numbered in the order in which they were first named.
+ * Knows no FUSE. Thread-safe.
+ *
+ * Functions return 0 or -errno; -BETON_ECORRUPT for damaged values, which were
+ * logged where the damage was found.
+ */
+#ifndef FS_NS_H
+#define FS_NS_H
+
+#include <sys/stat.h>
+
+#include "fs/engine.h"
+
+/* What there is. At most 16 kinds; each is a row of the table in ns_tree.c. */
+enum ns_kind {
+	NS_FIXED,     /* index: a row of the table in ns_fixed.c */
+	NS_SAMPLE,    /* samples/INDEX/ */
+	NS_VALUE,     /* field `part` of sample INDEX, under all of its names */
+	NS_COLUMN,    /* columns/PART/ */
+	NS_ARRAY,     /* columns/PART.npy */
+	NS_SPEC,      /* batches/SPEC/, SPEC being number `part` */
+	NS_SPEC_LINK, /* any other spelling of it, and `default` */
+	NS_EPOCH,     /* batches/SPEC/EPOCH/, which is stream number `part` */
+	NS_BATCH,     /* batch INDEX of stream `part` */
+	NS_KINDS,
+};
+
+enum {
+	NS_KIND_BITS = 4,
+	NS_DATASET_BITS = 6,
+	NS_PART_BITS = 18,
+	NS_INDEX_BITS = 36,
+	/* SPECs, and streams, that one mount tells apart in its life. */
+	NS_PARTS_MAX = 1 << NS_PART_BITS,
+	NS_NAME_MAX = 255,
+	NS_ROOT = 1, /* its index among NS_FIXED, and so its inode number */
+};
+
+struct ns_object {
+	enum ns_kind kind;
+	uint32_t dataset; /* 0: so far a mount has one */
+	uint32_t part;	  /* field, SPEC or stream */
+	uint64_t index;	  /* sample or batch */
+};
+
+uint64_t ns_ino(const struct ns_object *object);
+struct ns_object ns_object(uint64_t ino);
+
+/* An object with what stat tells about it. */
+struct ns_entry {
+	struct ns_object object;
+	uint64_t size;
+	bool may_change; /* a batch whose layout met I/O errors */
+};
+
+/* Who owns the files, and which permissions they have. */
+struct ns_owner {
+	uid_t uid;
+	gid_t gid;
+	mode_t file_mode;
+	mode_t dir_mode;
+};
+
+struct ns_options {
+	struct dataset *dataset; /* both must outlive the namespace */
+	struct engine *engine;
+	struct log *log;
+	struct ns_owner owner;
+	const char *default_spec; /* what batches/default leads to */
+	const char *options;	  /* the text of .betonfs/options */
+};
+
+struct ns;
+
+/* -EINVAL: default_spec is none; it was logged why. */
+int ns_open(const struct ns_options *options, struct ns **out);
+/* All files are closed before. Takes NULL. */
+void ns_close(struct ns *ns);
+
+int ns_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
+	      struct ns_entry *out);
+int ns_attr(struct ns *ns, const struct ns_object *object,
+	    struct ns_entry *out);
+void ns_stat(const struct ns *ns, const struct ns_entry *entry,
+	     struct stat *out);
+/* Type, inode number and owner alone: for what cannot be read. */
+void ns_stat_object(const struct ns *ns, const struct ns_object *object,
+		    struct stat *out);
+struct ns_object ns_parent(struct ns *ns, const struct ns_object *object);
+int ns_readlink(struct ns *ns, const struct ns_object *link,
+		char out[SPEC_TEXT_MAX]);
+/* How many files and directories there are under samples/. */
+uint64_t ns_files(const struct ns *ns);
+/* Bytes of the dataset file, which is what the mount shows. */
+uint64_t ns_bytes(const struct ns *ns);
+
+/* One name of a directory. */
+struct ns_name {
+	const char *name; /* valid during the call */
+	uint64_t next;	  /* where a listing goes on after it */
+	struct ns_entry entry;
+	bool has_attr; /* of entry, only the object is set otherwise */
+};
+
+/* A part of a listing: entries from `first` on, until emit() is false. */
+struct ns_listing {
+	uint64_t first;
+	uint64_t hint;	/* about as many will be taken */
+	bool with_attr; /* where it is cheap enough */
+	bool (*emit)(void *arg, const struct ns_name *name);
+	void *arg;
+};
+
+int ns_list(struct ns *ns, const struct ns_object *dir,
+	    const struct ns_listing *listing);
+
+/* An open file. For a batch, `stream` says where its slot is had from. */
+struct ns_file {
+	struct vfile *vfile;
+	struct stream *stream;
+	void (*close)(struct vfile *vfile);
+};
+
+int ns_open_file(struct ns *ns, const struct ns_object *object,
+		 struct ns_file *out);
+void ns_close_file(struct ns_file *file);
+
+#endif

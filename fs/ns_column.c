@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * columns/: the same files as samples/, one directory per field, and arrays. A
+ * listing reads the metadata of many samples at once.
+ */
+#include "fs/ns_value.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/name.h"
+#include "fs/sample.h"
+#include "fs/scope.h"
+
+enum { RECORDS_BYTES = 64 << 10 };
+
+static struct ns_object in_columns(struct ns *ns,
+				   const struct ns_object *object)
+{
+	(void)ns;
+	return ns_make(object, NS_FIXED, 0, NS_COLUMNS);
+}
+
+/* --- columns/STEM/ --- */
+
+static int column_lookup(struct ns *ns, const struct ns_object *dir,
+			 const char *name, struct ns_entry *out)
+{
+	const char *rest;
+	uint64_t i;
+	cleanup_free uint8_t *record = NULL;
+	struct ns_object object;
+	int r;
+
+	if (!name_parse_number(name, ns->ds->format.samples, &i, &rest))
+		return -ENOENT;
+	record = ns_value_record(ns, i, &r);
+	if (r)
+		return r;
+	if (strcmp(rest, ns_value_extension(&ns->ds->format.fields[dir->part],
+					    record)))
+		return -ENOENT;
+	object = ns_make(dir, NS_VALUE, dir->part, i);
+	return ns_value_entry(ns, &object, record, out);
+}
+
+/* Lists samples [first, first + n); false when the listing is full. `records`
+   is NULL where names do not need them. */
+static bool emit_run(struct ns *ns, const struct ns_object *dir,
+		     const struct ns_listing *listing, const uint8_t *records,
+		     uint64_t range[2])
+{
+	const struct format *f = &ns->ds->format;
+	const struct field *field = &f->fields[dir->part];
+	unsigned digits = name_digits(f->samples);
+	char text[NAME_DIGITS_MAX + 8];
+
+	for (uint64_t i = range[0]; i < range[1]; i++) {
+		const uint8_t *record =
+			records ? records + (i - range[0]) * f->itemsize : NULL;
+		struct ns_name name = { .name = text, .next = i + 1 };
+
+		name.entry.object = ns_make(dir, NS_VALUE, dir->part, i);
+		strcpy(text + name_number(text, i, digits),
+		       ns_value_extension(field, record));
+		if (!ns_value_emit(ns, listing, &name, record))
+			return false;
+	}
+	return true;
+}
+
+static int column_list(struct ns *ns, const struct ns_object *dir,
+		       const struct ns_listing *listing)
+{
+	const struct format *f = &ns->ds->format;
+	bool needs = ns->ds->format.fields[dir->part].type->type ==
+			     BETON_TYPE_IMAGE ||
+		     listing->with_attr;
+	uint64_t most =
+		max_u64(1, min_u64(listing->hint, RECORDS_BYTES / f->itemsize));
+	cleanup_free uint8_t *records =
+		needs ? malloc(most * f->itemsize) : NULL;
+	uint64_t range[2] = { listing->first, listing->first };
+	int r = needs && !records ? -ENOMEM : 0;
+
+	while (range[0] < f->samples && !r) {
+		range[1] = range[0] + min_u64(most, f->samples - range[0]);
+		if (needs)
+			r = dataset_records(ns->ds, range[0],
+					    range[1] - range[0], records);
+		if (!r && !emit_run(ns, dir, listing, records, range))
+			break;
+		range[0] = range[1];
+	}
+	return r;
+}
+
+/* --- columns/STEM.npy --- */
+
+static void array_close(struct vfile *vfile)
+{
+	free(vfile);
+}
+
+static int array_attr(struct ns *ns, const struct ns_object *object,
+		      struct ns_entry *out)
+{
+	struct column_file file;
+
+	column_file_init(&file, ns->ds, object->part);
+	out->size = file.vfile.size;
+	return 0;
+}
+
+static int array_open(struct ns *ns, const struct ns_object *object,
+		      struct ns_file *out)
+{
+	struct column_file *file = malloc(sizeof(*file));
+
+	if (!file)
+		return -ENOMEM;
+	column_file_init(file, ns->ds, object->part);
+	*out = (struct ns_file){ .vfile = &file->vfile, .close = array_close };
+	return 0;
+}
+
+/* --- columns/ --- */
+
+int ns_columns_lookup(struct ns *ns, const struct ns_object *dir,
+		      const char *name, struct ns_entry *out)
+{
+	const struct format *f = &ns->ds->format;
+	struct ns_object object;
+
+	for (uint32_t i = 0; i < f->num_fields; i++) {
+		const struct field *field = &f->fields[i];
+		size_t size = strlen(field->stem);
+		const char *rest = name + size;
+
+		if (field->unusable || strncmp(name, field->stem, size))
+			continue;
+		if (!*rest)
+			object = ns_make(dir, NS_COLUMN, i, 0);
+		else if (field_is_scalar(field) && !strcmp(rest, ".npy"))
+			object = ns_make(dir, NS_ARRAY, i, 0);
+		else
+			continue;
+		return ns_attr(ns, &object, out);
+	}
+	return -ENOENT;
+}
+
+/* Two places per field: its directory, and its array if it has one. */
+int ns_columns_list(struct ns *ns, const struct ns_object *dir,
+		    const struct ns_listing *listing)
+{
+	const struct format *f = &ns->ds->format;
+	char text[NS_NAME_MAX + 1];
+	struct ns_object object;
+	struct ns_entry entry;
+
+	for (uint64_t i = listing->first; i < 2 * (uint64_t)f->num_fields;
+	     i++) {
+		const struct field *field = &f->fields[i / 2];
+		bool array = i % 2;
+
+		if (field->unusable || (array && !field_is_scalar(field)))
+			continue;
+		object = ns_make(dir, array ? NS_ARRAY : NS_COLUMN,
+				 (uint32_t)(i / 2), 0);
+		snprintf(text, sizeof(text), "%s%s", field->stem,
+			 array ? ".npy" : "");
+		if (ns_attr(ns, &object, &entry) ||
+		    !ns_emit_entry(listing, i + 1, text, &entry))
+			break;
+	}
+	return 0;
+}
+
+const struct ns_row ns_column_row = {
+	.type = S_IFDIR,
+	.lookup = column_lookup,
+	.list = column_list,
+	.parent = in_columns,
+};
+
+const struct ns_row ns_array_row = {
+	.type = S_IFREG,
+	.attr = array_attr,
+	.open = array_open,
+	.parent = in_columns,
+};

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every mount has: the top directories, and files of generated text. */
+#include "fs/ns_tree.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+
+/* Where the fixed objects are. A hidden one is not listed. */
+static const struct {
+	const char *name;
+	uint64_t parent;
+	bool is_hidden;
+} places[NS_FIXED_END] = {
+	[NS_ROOT] = { "", NS_ROOT, true },
+	[NS_DATASET_JSON] = { "dataset.json", NS_ROOT, false },
+	[NS_SAMPLES] = { "samples", NS_ROOT, false },
+	[NS_COLUMNS] = { "columns", NS_ROOT, false },
+	[NS_BATCHES] = { "batches", NS_ROOT, false },
+	[NS_CONTROL] = { ".betonfs", NS_ROOT, true },
+	[NS_VERSION] = { "version", NS_CONTROL, false },
+	[NS_OPTIONS] = { "options", NS_CONTROL, false },
+};
+
+static struct ns_object fixed_parent(struct ns *ns,
+				     const struct ns_object *object)
+{
+	(void)ns;
+	return ns_make(object, NS_FIXED, 0, places[object->index].parent);
+}
+
+static int fixed_lookup(struct ns *ns, const struct ns_object *dir,
+			const char *name, struct ns_entry *out)
+{
+	struct ns_object object;
+
+	for (uint64_t i = NS_ROOT + 1; i < NS_FIXED_END; i++) {
+		if (places[i].parent != dir->index ||
+		    strcmp(places[i].name, name))
+			continue;
+		object = ns_make(dir, NS_FIXED, 0, i);
+		return ns_attr(ns, &object, out);
+	}
+	return -ENOENT;
+}
+
+static int fixed_list(struct ns *ns, const struct ns_object *dir,
+		      const struct ns_listing *listing)
+{
+	struct ns_object object;
+	struct ns_entry entry;
+
+	for (uint64_t i = listing->first; i < NS_FIXED_END; i++) {
+		if (places[i].parent != dir->index || places[i].is_hidden ||
+		    !places[i].name)
+			continue;
+		object = ns_make(dir, NS_FIXED, 0, i);
+		if (ns_attr(ns, &object, &entry) ||
+		    !ns_emit_entry(listing, i + 1, places[i].name, &entry))
+			break;
+	}
+	return 0;
+}
+
+/* --- files of text, made when the namespace is --- */
+
+struct text_file {
+	struct vfile vfile;
+	const struct ns_text *text;
+};
+
+static void text_segment(const struct vfile *vfile, uint64_t off,
+			 struct segment *out)
+{
+	const struct text_file *file = (const struct text_file *)vfile;
+
+	(void)off;
+	*out = (struct segment){
+		.kind = SEGMENT_LITERAL,
+		.size = file->text->size,
+		.literal = file->text->text,
+	};
+}
+
+static int text_attr(struct ns *ns, const struct ns_object *object,
+		     struct ns_entry *out)
+{
+	out->size = ns->texts[object->index].size;
+	return 0;
+}
+
+static void text_close(struct vfile *vfile)
+{
+	free(vfile);
+}
+
+static int text_open(struct ns *ns, const struct ns_object *object,
+		     struct ns_file *out)
+{
+	struct text_file *file = malloc(sizeof(*file));
+
+	if (!file)
+		return -ENOMEM;
+	file->text = &ns->texts[object->index];
+	file->vfile = (struct vfile){
+		.ds = ns->ds,
+		.size = file->text->size,
+		.segment_at = text_segment,
+	};
+	*out = (struct ns_file){ .vfile = &file->vfile, .close = text_close };
+	return 0;
+}
+
+/* Takes the text. */
+static int set_text(struct ns *ns, unsigned i, char *text)
+{
+	ns->texts[i].text = text;
+	ns->texts[i].size = text ? strlen(text) : 0;
+	return text ? 0 : -ENOMEM;
+}
+
+static int json_text(struct ns *ns, char **out)
+{
+	char *json;
+	int r = dataset_json(ns->ds, &json);
+
+	if (r)
+		return r;
+	r = asprintf(out, "%s\n", json) < 0 ? -ENOMEM : 0;
+	free(json);
+	return r;
+}
+
+int ns_fixed_open(struct ns *ns, const char *options)
+{
+	char *json = NULL, *version = NULL;
+	int r = json_text(ns, &json);
+
+	if (!r)
+		r = set_text(ns, NS_DATASET_JSON, json);
+	if (!r && asprintf(&version, "betonfs %s\n", beton_version()) < 0)
+		r = -ENOMEM;
+	if (!r)
+		r = set_text(ns, NS_VERSION, version);
+	if (!r)
+		r = set_text(ns, NS_OPTIONS, strdup(options));
+	return r;
+}
+
+void ns_fixed_close(struct ns *ns)
+{
+	for (size_t i = 0; i < ARRAY_LEN(ns->texts); i++)
+		free(ns->texts[i].text);
+}
+
+#define DIRECTORY(lookup_, list_)                                              \
+	{                                                                      \
+		.type = S_IFDIR, .lookup = lookup_, .list = list_,             \
+		.parent = fixed_parent                                         \
+	}
+#define TEXT                                                                   \
+	{                                                                      \
+		.type = S_IFREG, .attr = text_attr, .open = text_open,         \
+		.parent = fixed_parent                                         \
+	}
+
+const struct ns_row ns_fixed_rows[NS_FIXED_END] = {
+	[NS_ROOT] = DIRECTORY(fixed_lookup, fixed_list),
+	[NS_DATASET_JSON] = TEXT,
+	[NS_SAMPLES] = DIRECTORY(ns_samples_lookup, ns_samples_list),
+	[NS_COLUMNS] = DIRECTORY(ns_columns_lookup, ns_columns_list),
+	[NS_BATCHES] = DIRECTORY(ns_batches_lookup, ns_batches_list),
+	[NS_CONTROL] = DIRECTORY(fixed_lookup, fixed_list),
+	[NS_VERSION] = TEXT,
+	[NS_OPTIONS] = TEXT,
+};

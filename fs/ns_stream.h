@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * SPECs are numbered when they are first named, and so are their epochs, which
+ * are the streams. Numbers are given once, never taken back, and end at
+ * NS_PARTS_MAX: that bounds what a curious process can make us remember.
+ * Thread-safe. For the files ns_*.c alone.
+ */
+#ifndef FS_NS_STREAM_H
+#define FS_NS_STREAM_H
+
+/* Without memory an element is not found again; it does not end the daemon. */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "fs/ns_tree.h"
+
+/* Both live as long as the namespace, and do not change. */
+struct ns_spec {
+	UT_hash_handle hh;
+	struct spec spec;
+	uint32_t number;
+	char text[SPEC_TEXT_MAX]; /* canonical */
+};
+
+struct ns_epoch_key {
+	uint64_t spec;
+	uint64_t epoch;
+};
+
+struct ns_epoch {
+	UT_hash_handle hh;
+	struct ns_epoch_key key;
+	const struct ns_spec *spec;
+	struct stream *stream;
+	uint32_t number;
+};
+
+/* The SPEC that a text spells, of any spelling. -EINVAL: none, and it was
+   logged why; -ENFILE: there are too many. */
+int ns_spec_named(struct ns *ns, const char *text, const struct ns_spec **out);
+int ns_epoch_named(struct ns *ns, const struct ns_spec *spec, uint64_t epoch,
+		   const struct ns_epoch **out);
+
+/* By number; NULL for one that was never given. */
+const struct ns_spec *ns_spec_at(struct ns *ns, uint32_t number);
+const struct ns_epoch *ns_epoch_at(struct ns *ns, uint32_t number);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of kinds, and the namespace seen from outside. */
+#include "fs/ns_tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+
+enum { BLOCK = 512, IO_SIZE = 128 << 10 };
+
+static const struct ns_row no_row = { .type = 0 };
+
+static const struct ns_row *const kinds[1 << NS_KIND_BITS] = {
+	[NS_SAMPLE] = &ns_sample_row, [NS_VALUE] = &ns_value_row,
+	[NS_COLUMN] = &ns_column_row, [NS_ARRAY] = &ns_array_row,
+	[NS_SPEC] = &ns_spec_row,     [NS_SPEC_LINK] = &ns_spec_link_row,
+	[NS_EPOCH] = &ns_epoch_row,   [NS_BATCH] = &ns_batch_row,
+};
+
+const struct ns_row *ns_row(const struct ns_object *object)
+{
+	if (object->kind == NS_FIXED && object->index < NS_FIXED_END)
+		return &ns_fixed_rows[object->index];
+	if (object->kind == NS_FIXED || !kinds[object->kind])
+		return &no_row;
+	return kinds[object->kind];
+}
+
+bool ns_emit(const struct ns_listing *listing, uint64_t next, const char *name,
+	     const struct ns_object *object)
+{
+	return listing->emit(listing->arg, &(struct ns_name){
+						   .name = name,
+						   .next = next,
+						   .entry.object = *object,
+					   });
+}
+
+bool ns_emit_entry(const struct ns_listing *listing, uint64_t next,
+		   const char *name, const struct ns_entry *entry)
+{
+	return listing->emit(listing->arg, &(struct ns_name){
+						   .name = name,
+						   .next = next,
+						   .entry = *entry,
+						   .has_attr = true,
+					   });
+}
+
+int ns_open(const struct ns_options *options, struct ns **out)
+{
+	struct ns *ns = calloc(1, sizeof(*ns));
+	int r;
+
+	if (!ns)
+		return -ENOMEM;
+	ns->ds = options->dataset;
+	ns->engine = options->engine;
+	ns->log = options->log;
+	ns->owner = options->owner;
+	ns->time = options->dataset->source->stat.st_mtim;
+	r = ns_fixed_open(ns, options->options);
+	if (!r)
+		r = ns_streams_open(ns, options->default_spec);
+	if (r)
+		ns_close(ns);
+	else
+		*out = ns;
+	return r;
+}
+
+void ns_close(struct ns *ns)
+{
+	if (!ns)
+		return;
+	ns_streams_close(ns->streams);
+	ns_fixed_close(ns);
+	free(ns);
+}
+
+int ns_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
+	      struct ns_entry *out)
+{
+	const struct ns_row *row = ns_row(dir);
+
+	if (!row->lookup)
+		return -ENOTDIR;
+	if (strlen(name) > NS_NAME_MAX)
+		return -ENAMETOOLONG;
+	*out = (struct ns_entry){ .may_change = false };
+	return row->lookup(ns, dir, name, out);
+}
+
+int ns_attr(struct ns *ns, const struct ns_object *object, struct ns_entry *out)
+{
+	const struct ns_row *row = ns_row(object);
+
+	*out = (struct ns_entry){ .object = *object };
+	return row->attr ? row->attr(ns, object, out) : 0;
+}
+
+void ns_stat_object(const struct ns *ns, const struct ns_object *object,
+		    struct stat *out)
+{
+	mode_t type = ns_row(object)->type;
+
+	/* A value has a name under samples/ and one under columns/, but is
+	   counted once, lest every tar looks for the other. */
+	*out = (struct stat){
+		.st_ino = ns_ino(object),
+		.st_mode = type | (S_ISDIR(type)   ? ns->owner.dir_mode
+				   : S_ISLNK(type) ? 0777
+						   : ns->owner.file_mode),
+		.st_nlink = S_ISDIR(type) ? 2 : 1,
+		.st_uid = ns->owner.uid,
+		.st_gid = ns->owner.gid,
+		.st_blksize = IO_SIZE,
+		.st_atim = ns->time,
+		.st_mtim = ns->time,
+		.st_ctim = ns->time,
+	};
+}
+
+void ns_stat(const struct ns *ns, const struct ns_entry *entry,
+	     struct stat *out)
+{
+	ns_stat_object(ns, &entry->object, out);
+	out->st_size = (off_t)entry->size;
+	out->st_blocks = (blkcnt_t)((entry->size + BLOCK - 1) / BLOCK);
+}
+
+struct ns_object ns_parent(struct ns *ns, const struct ns_object *object)
+{
+	const struct ns_row *row = ns_row(object);
+
+	return row->parent ? row->parent(ns, object) : *object;
+}
+
+int ns_list(struct ns *ns, const struct ns_object *dir,
+	    const struct ns_listing *listing)
+{
+	const struct ns_row *row = ns_row(dir);
+
+	return row->list ? row->list(ns, dir, listing) : -ENOTDIR;
+}
+
+int ns_readlink(struct ns *ns, const struct ns_object *link,
+		char out[SPEC_TEXT_MAX])
+{
+	const struct ns_row *row = ns_row(link);
+
+	return row->readlink ? row->readlink(ns, link, out) : -EINVAL;
+}
+
+int ns_open_file(struct ns *ns, const struct ns_object *object,
+		 struct ns_file *out)
+{
+	const struct ns_row *row = ns_row(object);
+
+	*out = (struct ns_file){ .vfile = NULL };
+	return row->open ? row->open(ns, object, out) : -EISDIR;
+}
+
+void ns_close_file(struct ns_file *file)
+{
+	if (file->vfile)
+		file->close(file->vfile);
+	file->vfile = NULL;
+}
+
+uint64_t ns_files(const struct ns *ns)
+{
+	const struct format *f = &ns->ds->format;
+	uint64_t usable = 0;
+
+	for (uint32_t i = 0; i < f->num_fields; i++)
+		usable += !f->fields[i].unusable;
+	return f->samples * (usable + 1);
+}
+
+uint64_t ns_bytes(const struct ns *ns)
+{
+	return ns->ds->format.file_size;
+}

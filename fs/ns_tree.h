@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a kind of object can do, and the parts of the namespace that implement
+ * it. For the files ns_*.c alone.
+ */
+#ifndef FS_NS_TREE_H
+#define FS_NS_TREE_H
+
+#include "fs/ns.h"
+
+/* A directory has lookup and list, a file attr and open, a link attr and
+   readlink; all have parent. */
+struct ns_row {
+	mode_t type; /* S_IFDIR, S_IFREG, S_IFLNK */
+	int (*lookup)(struct ns *ns, const struct ns_object *dir,
+		      const char *name, struct ns_entry *out);
+	int (*list)(struct ns *ns, const struct ns_object *dir,
+		    const struct ns_listing *listing);
+	/* Fills size and may_change. NULL: the size is 0. */
+	int (*attr)(struct ns *ns, const struct ns_object *object,
+		    struct ns_entry *out);
+	int (*open)(struct ns *ns, const struct ns_object *object,
+		    struct ns_file *out);
+	int (*readlink)(struct ns *ns, const struct ns_object *object,
+			char out[SPEC_TEXT_MAX]);
+	struct ns_object (*parent)(struct ns *ns,
+				   const struct ns_object *object);
+};
+
+/* The fixed objects: their numbers are their inode numbers. */
+enum {
+	NS_DATASET_JSON = NS_ROOT + 1,
+	NS_SAMPLES,
+	NS_COLUMNS,
+	NS_BATCHES,
+	NS_CONTROL, /* .betonfs/ */
+	NS_VERSION,
+	NS_OPTIONS,
+	NS_FIXED_END,
+};
+
+struct ns_text {
+	char *text; /* owned */
+	size_t size;
+};
+
+struct ns_streams; /* ns_stream.c */
+
+struct ns {
+	struct dataset *ds;
+	struct engine *engine;
+	struct log *log;
+	struct ns_owner owner;
+	struct timespec time; /* of everything: the dataset's mtime */
+	struct ns_text texts[NS_FIXED_END];
+	struct ns_streams *streams;
+};
+
+const struct ns_row *ns_row(const struct ns_object *object);
+
+/* An object of the same dataset as `of`. */
+static inline struct ns_object ns_make(const struct ns_object *of,
+				       enum ns_kind kind, uint32_t part,
+				       uint64_t index)
+{
+	return (struct ns_object){ kind, of->dataset, part, index };
+}
+
+/* Passes on a name without attributes, or with those that attr() finds. */
+bool ns_emit(const struct ns_listing *listing, uint64_t next, const char *name,
+	     const struct ns_object *object);
+bool ns_emit_entry(const struct ns_listing *listing, uint64_t next,
+		   const char *name, const struct ns_entry *entry);
+
+/* ns_fixed.c */
+extern const struct ns_row ns_fixed_rows[NS_FIXED_END];
+int ns_fixed_open(struct ns *ns, const char *options);
+void ns_fixed_close(struct ns *ns);
+
+/* ns_value.c */
+extern const struct ns_row ns_sample_row, ns_value_row;
+int ns_samples_lookup(struct ns *ns, const struct ns_object *dir,
+		      const char *name, struct ns_entry *out);
+int ns_samples_list(struct ns *ns, const struct ns_object *dir,
+		    const struct ns_listing *listing);
+
+/* ns_column.c */
+extern const struct ns_row ns_column_row, ns_array_row;
+int ns_columns_lookup(struct ns *ns, const struct ns_object *dir,
+		      const char *name, struct ns_entry *out);
+int ns_columns_list(struct ns *ns, const struct ns_object *dir,
+		    const struct ns_listing *listing);
+
+/* ns_batch.c */
+extern const struct ns_row ns_spec_row, ns_spec_link_row, ns_epoch_row,
+	ns_batch_row;
+int ns_batches_lookup(struct ns *ns, const struct ns_object *dir,
+		      const char *name, struct ns_entry *out);
+int ns_batches_list(struct ns *ns, const struct ns_object *dir,
+		    const struct ns_listing *listing);
+
+/* ns_stream.c; -EINVAL: default_spec is none */
+int ns_streams_open(struct ns *ns, const char *default_spec);
+void ns_streams_close(struct ns_streams *streams);
+
+#endif

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * There is no forget: inode numbers are arithmetic. There is no flush, access
+ * and getxattr either: libfuse answers ENOSYS for these, once per mount.
+ */
+#define FUSE_USE_VERSION 32
+
+#include "fs/ops.h"
+
+#include <fuse_lowlevel.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <utlist.h>
+
+#include "fs/bytes.h"
+#include "fs/scope.h"
+
+enum {
+	/* Requests in the kernel's queue: readahead of many files at once. */
+	BACKGROUND = 64,
+	CONGESTION = 48,
+	STATFS_BLOCK = 4096,
+	/* "." and ".." come first in every directory. */
+	DOTS = 2,
+	/* What an entry of a listing takes, for guessing how many fit. */
+	ENTRY_BYTES = 40,
+	ENTRY_PLUS_BYTES = 168,
+};
+
+/* Nothing changes while it is mounted: a year, in seconds. */
+static const double for_long = 365 * 24 * 3600.0;
+
+/* What fi->fh of an open file points to. */
+struct handle {
+	struct handle *prev, *next;
+	struct ns_file file;
+};
+
+/* A thread's memory for replies, which grows as it must. */
+struct scratch {
+	size_t size;
+	char bytes[];
+};
+
+struct ops {
+	struct ns *ns;
+	void (*ready)(void *arg);
+	void *arg;
+	pthread_key_t scratch;
+	pthread_mutex_t lock;
+	/* Guarded by lock. When a session ends by a signal the kernel does not
+	   release these, so they are found here. */
+	struct handle *handles;
+};
+
+static struct ops *ops_of(fuse_req_t req)
+{
+	return fuse_req_userdata(req);
+}
+
+/* The one place where damaged data becomes what programs know. */
+static void reply_error(fuse_req_t req, int r)
+{
+	fuse_reply_err(req, r == -BETON_ECORRUPT ? EIO : -r);
+}
+
+static char *scratch_of(struct ops *ops, size_t size)
+{
+	struct scratch *s = pthread_getspecific(ops->scratch);
+
+	if (s && s->size >= size)
+		return s->bytes;
+	free(s);
+	s = malloc(sizeof(*s) + size);
+	pthread_setspecific(ops->scratch, s);
+	if (!s)
+		return NULL;
+	s->size = size;
+	return s->bytes;
+}
+
+static double timeout_of(const struct ns_entry *entry)
+{
+	return entry->may_change ? 0 : for_long;
+}
+
+static void fill_entry(struct ns *ns, const struct ns_entry *entry,
+		       struct fuse_entry_param *out)
+{
+	*out = (struct fuse_entry_param){
+		.ino = ns_ino(&entry->object),
+		.attr_timeout = timeout_of(entry),
+		.entry_timeout = timeout_of(entry),
+	};
+	ns_stat(ns, entry, &out->attr);
+}
+
+/* --- the session --- */
+
+static void op_init(void *userdata, struct fuse_conn_info *conn)
+{
+	struct ops *ops = userdata;
+
+	/* Replies come from memory, and contents never change. */
+	conn->want &=
+		~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
+			    FUSE_CAP_SPLICE_MOVE | FUSE_CAP_AUTO_INVAL_DATA |
+			    FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_FLOCK_LOCKS |
+			    FUSE_CAP_POSIX_LOCKS);
+	conn->want |= conn->capable & FUSE_CAP_CACHE_SYMLINKS;
+	conn->max_background = BACKGROUND;
+	conn->congestion_threshold = CONGESTION;
+	ops->ready(ops->arg);
+}
+
+static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	struct ns *ns = ops_of(req)->ns;
+	struct statvfs st = {
+		.f_bsize = STATFS_BLOCK,
+		.f_frsize = STATFS_BLOCK,
+		.f_files = ns_files(ns),
+		.f_namemax = NS_NAME_MAX,
+	};
+
+	(void)ino;
+	st.f_blocks = (ns_bytes(ns) + STATFS_BLOCK - 1) / STATFS_BLOCK;
+	fuse_reply_statfs(req, &st);
+}
+
+/* --- names and attributes --- */
+
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct ns *ns = ops_of(req)->ns;
+	const struct ns_object dir = ns_object(parent);
+	/* Without an inode number: a name to remember as absent. */
+	struct fuse_entry_param param = { .entry_timeout = for_long };
+	struct ns_entry entry;
+	int r = ns_lookup(ns, &dir, name, &entry);
+
+	if (!r)
+		fill_entry(ns, &entry, &param);
+	if (r && r != -ENOENT)
+		reply_error(req, r);
+	else
+		fuse_reply_entry(req, &param);
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino,
+		       struct fuse_file_info *fi)
+{
+	struct ns *ns = ops_of(req)->ns;
+	const struct ns_object object = ns_object(ino);
+	struct ns_entry entry;
+	struct stat st;
+	int r = ns_attr(ns, &object, &entry);
+
+	(void)fi;
+	if (r) {
+		reply_error(req, r);
+		return;
+	}
+	ns_stat(ns, &entry, &st);
+	fuse_reply_attr(req, &st, timeout_of(&entry));
+}
+
+static void op_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	const struct ns_object object = ns_object(ino);
+	char target[SPEC_TEXT_MAX];
+	int r = ns_readlink(ops_of(req)->ns, &object, target);
+
+	if (r)
+		reply_error(req, r);
+	else
+		fuse_reply_readlink(req, target);
+}
+
+/* --- directories --- */
+
+/* A listing under way: what fits into one reply. */
+struct dirents {
+	fuse_req_t req;
+	struct ns *ns;
+	char *buf;
+	size_t size;
+	size_t used;
+	bool plus;
+};
+
+/* Appends a name, with `next` as the offset after it. False: no room. */
+static bool append(struct dirents *d, const struct ns_name *name, off_t next)
+{
+	struct fuse_entry_param param = { .ino = 0 };
+	char *at = d->buf + d->used;
+	size_t left = d->size - d->used, need;
+
+	if (d->plus && name->has_attr)
+		fill_entry(d->ns, &name->entry, &param);
+	else
+		ns_stat_object(d->ns, &name->entry.object, &param.attr);
+	if (d->plus)
+		need = fuse_add_direntry_plus(d->req, at, left, name->name,
+					      &param, next);
+	else
+		need = fuse_add_direntry(d->req, at, left, name->name,
+					 &param.attr, next);
+	if (need > left)
+		return false;
+	d->used += need;
+	return true;
+}
+
+static bool append_listed(void *arg, const struct ns_name *name)
+{
+	return append(arg, name, (off_t)name->next + DOTS);
+}
+
+static bool append_dots(struct dirents *d, const struct ns_object *dir,
+			off_t off)
+{
+	const struct ns_name dots[DOTS] = {
+		{ .name = ".", .entry.object = *dir },
+		{ .name = "..", .entry.object = ns_parent(d->ns, dir) },
+	};
+
+	for (; off < DOTS; off++) {
+		if (!append(d, &dots[off], off + 1))
+			return false;
+	}
+	return true;
+}
+
+static void reply_dirents(struct dirents *d, fuse_ino_t ino, off_t off)
+{
+	const struct ns_object dir = ns_object(ino);
+	const struct ns_listing listing = {
+		.first = off > DOTS ? (uint64_t)off - DOTS : 0,
+		.hint = d->size / (d->plus ? ENTRY_PLUS_BYTES : ENTRY_BYTES),
+		.with_attr = d->plus,
+		.emit = append_listed,
+		.arg = d,
+	};
+	int r = d->buf ? 0 : -ENOMEM;
+
+	if (!r && append_dots(d, &dir, off))
+		r = ns_list(d->ns, &dir, &listing);
+	/* What was listed before a failure counts; the next call meets it. */
+	if (r && !d->used)
+		reply_error(d->req, r);
+	else
+		fuse_reply_buf(d->req, d->buf, d->used);
+}
+
+static void op_opendir(fuse_req_t req, fuse_ino_t ino,
+		       struct fuse_file_info *fi)
+{
+	(void)ino;
+	fi->cache_readdir = 1;
+	fi->keep_cache = 1;
+	fuse_reply_open(req, fi);
+}
+
+static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		       struct fuse_file_info *fi)
+{
+	struct ops *ops = ops_of(req);
+
+	(void)fi;
+	reply_dirents(&(struct dirents){ .req = req,
+					 .ns = ops->ns,
+					 .buf = scratch_of(ops, size),
+					 .size = size },
+		      ino, off);
+}
+
+static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size,
+			   off_t off, struct fuse_file_info *fi)
+{
+	struct ops *ops = ops_of(req);
+
+	(void)fi;
+	reply_dirents(&(struct dirents){ .req = req,
+					 .ns = ops->ns,
+					 .buf = scratch_of(ops, size),
+					 .size = size,
+					 .plus = true },
+		      ino, off);
+}
+
+/* --- files --- */
+
+static struct handle *handle_of(const struct fuse_file_info *fi)
+{
+	return (struct handle *)(uintptr_t)fi->fh;
+}
+
+static int handle_open(struct ops *ops, fuse_ino_t ino, struct handle **out)
+{
+	const struct ns_object object = ns_object(ino);
+	struct handle *h = malloc(sizeof(*h));
+	int r = h ? ns_open_file(ops->ns, &object, &h->file) : -ENOMEM;
+
+	if (r) {
+		free(h);
+		return r;
+	}
+	scoped_lock(&ops->lock);
+	DL_APPEND(ops->handles, h);
+	*out = h;
+	return 0;
+}
+
+static void handle_close(struct ops *ops, struct handle *h)
+{
+	pthread_mutex_lock(&ops->lock);
+	DL_DELETE(ops->handles, h);
+	pthread_mutex_unlock(&ops->lock);
+	ns_close_file(&h->file);
+	free(h);
+}
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct ops *ops = ops_of(req);
+	struct handle *h;
+	int r = handle_open(ops, ino, &h);
+
+	if (r) {
+		reply_error(req, r);
+		return;
+	}
+	fi->fh = (uintptr_t)h;
+	/* A batch with failed samples may be whole when it is opened again. */
+	fi->keep_cache = !h->file.stream;
+	/* Nobody will release it if the caller was interrupted. */
+	if (fuse_reply_open(req, fi))
+		handle_close(ops, h);
+}
+
+static void op_release(fuse_req_t req, fuse_ino_t ino,
+		       struct fuse_file_info *fi)
+{
+	(void)ino;
+	handle_close(ops_of(req), handle_of(fi));
+	fuse_reply_err(req, 0);
+}
+
+/* From the slot that all readers of the batch share. */
+static void read_slot(fuse_req_t req, const struct ns_file *file, size_t size,
+		      uint64_t off)
+{
+	struct batch *batch = (struct batch *)file->vfile;
+	struct slot *slot = NULL;
+	int r;
+
+	if (off >= batch->vfile.size) {
+		fuse_reply_buf(req, NULL, 0);
+		return;
+	}
+	r = stream_slot(file->stream, batch, &slot);
+	if (r)
+		reply_error(req, r);
+	else
+		fuse_reply_buf(req, (const char *)slot_bytes(slot) + off,
+			       min_u64(size, batch->vfile.size - off));
+	slot_put(&slot);
+}
+
+static void read_vfile(fuse_req_t req, const struct ns_file *file, size_t size,
+		       uint64_t off)
+{
+	char *buf = scratch_of(ops_of(req), size);
+	ssize_t got = buf ? vfile_read(file->vfile, buf, size, off, NULL, NULL)
+			  : -ENOMEM;
+
+	if (got < 0)
+		reply_error(req, (int)got);
+	else
+		fuse_reply_buf(req, buf, (size_t)got);
+}
+
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		    struct fuse_file_info *fi)
+{
+	const struct ns_file *file = &handle_of(fi)->file;
+
+	(void)ino;
+	if (file->stream)
+		read_slot(req, file, size, (uint64_t)off);
+	else
+		read_vfile(req, file, size, (uint64_t)off);
+}
+
+/* --- from outside --- */
+
+int ops_open(struct ns *ns, void (*ready)(void *arg), void *arg,
+	     struct ops **out)
+{
+	struct ops *ops = calloc(1, sizeof(*ops));
+
+	if (!ops)
+		return -ENOMEM;
+	if (pthread_key_create(&ops->scratch, free)) {
+		free(ops);
+		return -EAGAIN;
+	}
+	pthread_mutex_init(&ops->lock, NULL);
+	ops->ns = ns;
+	ops->ready = ready;
+	ops->arg = arg;
+	*out = ops;
+	return 0;
+}
+
+void ops_close(struct ops *ops)
+{
+	if (!ops)
+		return;
+	while (ops->handles)
+		handle_close(ops, ops->handles);
+	/* Threads that ended freed theirs; the caller was one with -s. */
+	free(pthread_getspecific(ops->scratch));
+	pthread_key_delete(ops->scratch);
+	pthread_mutex_destroy(&ops->lock);
+	free(ops);
+}
+
+static const struct fuse_lowlevel_ops table = {
+	.init = op_init,
+	.statfs = op_statfs,
+	.lookup = op_lookup,
+	.getattr = op_getattr,
+	.readlink = op_readlink,
+	.opendir = op_opendir,
+	.readdir = op_readdir,
+	.readdirplus = op_readdirplus,
+	.open = op_open,
+	.read = op_read,
+	.release = op_release,
+};
+
+const struct fuse_lowlevel_ops *ops_table(size_t *size)
+{
+	*size = sizeof(table);
+	return &table;
+}

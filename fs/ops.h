@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The operations of FUSE over a namespace: decode, ask, reply. The only file
+ * that replies to the kernel.
+ */
+#ifndef FS_OPS_H
+#define FS_OPS_H
+
+#include "fs/ns.h"
+
+struct fuse_lowlevel_ops;
+struct ops;
+
+/*
+ * `ready` is called once, by the thread that answers the kernel's INIT: the
+ * mount works from then on. The namespace must outlive the result.
+ */
+int ops_open(struct ns *ns, void (*ready)(void *arg), void *arg,
+	     struct ops **out);
+/* After the session's threads have ended. Closes what the kernel held open.
+   Takes NULL. */
+void ops_close(struct ops *ops);
+
+/* The user data of a session with these is a struct ops. */
+const struct fuse_lowlevel_ops *ops_table(size_t *size);
+
+#endif

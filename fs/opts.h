@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line of betonfs. An option of -o is a row of one table; parsing,
+ * --help, --options and .betonfs/options come from it.
+ */
+#ifndef FS_OPTS_H
+#define FS_OPTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "fs/log.h"
+
+/* The keys of a SPEC; one that is not given is NULL. */
+struct opts_spec {
+	char *order;
+	char *batch;
+	char *seed;
+	char *drop_last;
+	char *block;
+	char *window;
+	char *subset;
+};
+
+struct opts {
+	bool foreground;
+	bool debug;
+	bool single_thread;
+	bool help; /* as the next two: print that, and stop */
+	bool version;
+	bool list;
+	/* -o */
+	bool noexec;
+	bool allow_other;
+	bool allow_root;
+	uint64_t uid; /* OPTS_UNSET: the dataset's, as the next two */
+	uint64_t gid;
+	uint64_t umask;
+	uint64_t threads;
+	char *log;
+	struct opts_spec spec;
+	/* Operands, in argv. */
+	const char *dataset;
+	const char *mountpoint;
+};
+
+#define OPTS_UNSET UINT64_MAX
+
+/* -EINVAL: wrong usage, and a logged line says which. Either way the caller
+   calls opts_fini(). */
+int opts_parse(struct opts *opts, int argc, char **argv, struct log *log);
+void opts_fini(struct opts *opts);
+
+void opts_help(FILE *out);
+void opts_list(FILE *out); /* one key per line */
+
+/* The SPEC that the options make, the options that mount(2) or fusermount3
+   shall see, and all that are set, one per line: text, the caller's, or
+   NULL. */
+char *opts_spec(const struct opts *opts);
+char *opts_mount(const struct opts *opts);
+char *opts_text(const struct opts *opts);
+
+#endif
