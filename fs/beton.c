@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* beton: everything that a person does with a dataset but mount and make it.
+   beton(1) is its manual. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/beton_command.h"
+#include "fs/bytes.h"
+
+static const struct command *const commands[] = {
+	&command_info,
+	&command_show,
+	&command_dump,
+	&command_bench,
+};
+
+static void print_help(void)
+{
+	printf("usage: beton COMMAND [options] ...\n\n"
+	       "Looks into datasets and batches, and measures how they load.\n\n");
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		printf("  %-6s %s\n", commands[i]->name, commands[i]->summary);
+	printf("\n`beton COMMAND --help` tells its options; beton(1) all of it.\n"
+	       "--version prints the version.\n");
+}
+
+static void print_usage(const struct command *c, FILE *out)
+{
+	fprintf(out, "usage: beton %s [options] %s\n", c->name, c->operands);
+}
+
+static void print_command_help(const struct command *c)
+{
+	print_usage(c, stdout);
+	printf("\n%s.\n\n", c->summary);
+	option_help(c->rows, c->num_rows, stdout);
+	printf("\nexamples:\n%s", c->examples);
+}
+
+static int run(const struct command *c, char **argv, struct log *log)
+{
+	struct invocation call = { .command = c, .log = log };
+	int r, code = BETON_EXIT_USAGE;
+
+	/* option_parse() leaves its argv[0], here the command's name, alone. */
+	for (char **a = argv; *a; a++) {
+		if (!strcmp(*a, "--"))
+			break;
+		if (!strcmp(*a, "--help") || !strcmp(*a, "-h")) {
+			print_command_help(c);
+			return EXIT_SUCCESS;
+		}
+		if (!strcmp(*a, "--options")) {
+			option_list(c->rows, c->num_rows, stdout);
+			return EXIT_SUCCESS;
+		}
+	}
+	call.options = calloc(1, c->options_size + 1);
+	if (!call.options)
+		return EXIT_FAILURE;
+	if (c->defaults)
+		memcpy(call.options, c->defaults, c->options_size);
+	r = option_parse(c->rows, c->num_rows, argv, call.options, log,
+			 &call.num_operands);
+	call.operands = argv + 1;
+	if (!r && (call.num_operands < c->min_operands ||
+		   call.num_operands > c->max_operands)) {
+		print_usage(c, stderr);
+		fprintf(stderr, "beton %s --help tells more.\n", c->name);
+	} else if (!r) {
+		code = c->run(&call);
+	}
+	free(call.options);
+	return code;
+}
+
+static int dispatch(char **argv, struct log *log)
+{
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		if (!strcmp(argv[1], commands[i]->name))
+			return run(commands[i], argv + 1, log);
+	}
+	log_error(log, "unknown %s '%s'; see beton --help",
+		  argv[1][0] == '-' ? "option" : "command", argv[1]);
+	return BETON_EXIT_USAGE;
+}
+
+static int list_commands(void)
+{
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		printf("%s\n", commands[i]->name);
+	return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	struct log log;
+	char name[] = "beton";
+	int code;
+
+	if (argc < 2) {
+		fprintf(stderr,
+			"usage: beton COMMAND [options] ...; see beton --help\n");
+		return BETON_EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		print_help();
+		return EXIT_SUCCESS;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		printf("beton %s\n", beton_version());
+		return EXIT_SUCCESS;
+	}
+	if (!strcmp(argv[1], "--commands"))
+		return list_commands();
+	log_init(&log, log_to_stderr, name);
+	code = dispatch(argv, &log);
+	log_fini(&log);
+	return code;
+}

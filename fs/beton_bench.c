@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* beton bench: how fast a dataset loads, and what it costs. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "beton/loader.h"
+#include "fs/beton_command.h"
+#include "fs/bytes.h"
+#include "fs/progress.h"
+#include "fs/scope.h"
+#include "fs/usage.h"
+
+enum { EPOCHS_MAX = 1 << 20, STAGES_MAX = 8, PATH_SIZE = 4096 };
+
+struct bench_options {
+	const char *spec;
+	const char *pipeline;
+	const char *source;
+	uint64_t workers;
+	uint64_t epochs;
+	uint64_t prefetch;
+	unsigned until;
+	bool json;
+};
+
+#define AT(member) .offset = offsetof(struct bench_options, member)
+
+static const struct option_row rows[] = {
+	{ "spec", .kind = OPTION_TEXT, AT(spec), .argument = "SPEC",
+	  .help = "the sequence of batches (default: order=random)" },
+	{ "pipeline", .kind = OPTION_TEXT, AT(pipeline), .argument = "TEXT",
+	  .help = "what becomes of the fields, beton-transforms(7)" },
+	{ "workers", .kind = OPTION_NUMBER, AT(workers), .min = 1, .max = 4096,
+	  .argument = "N", .help = "threads (default: usable CPUs)" },
+	{ "epochs", .kind = OPTION_NUMBER, AT(epochs), .min = 2,
+	  .max = EPOCHS_MAX, .argument = "N",
+	  .help = "of which the first warms up (default 4)" },
+	{ "prefetch", .kind = OPTION_NUMBER, AT(prefetch), .min = 1,
+	  .max = 4096, .argument = "N",
+	  .help = "batches made ahead (default 2)" },
+	{ "until", .kind = OPTION_CHOICE, AT(until),
+	  .argument = "all|read|decode|transform|upload",
+	  .help = "stop after this stage: the ladder that tells where time\n"
+		  "goes; read: every byte of every batch is summed once" },
+	{ "source", .kind = OPTION_TEXT, AT(source), .argument = "constant",
+	  .help = "one decoded batch for ever: what the reader of batches\n"
+		  "itself costs" },
+	{ "json", .kind = OPTION_FLAG, AT(json),
+	  .help = "the figures as JSON" },
+};
+
+static const struct bench_options defaults = { .epochs = 4 };
+
+/* Index in the words of --until: there is no device to upload to. */
+enum { UNTIL_UPLOAD = 4 };
+
+/* What was measured. */
+struct bench {
+	const struct bench_options *options;
+	struct log *log;
+	struct beton_loader *loader;
+	struct beton_loader_info info;
+	pid_t daemon; /* of a mount, or 0 */
+	double first_batch_s;
+	double *rates; /* images per second, per epoch after the first */
+	size_t num_rates;
+	uint64_t images; /* in those epochs */
+	uint64_t bytes;	 /* of batch files */
+	double seconds;
+	uint64_t cpu_us;
+	uint64_t peak_rss;
+};
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The daemon says its process id among its options. */
+static pid_t find_daemon(const char *mount)
+{
+	char path[PATH_SIZE], line[1024];
+	int pid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/.betonfs/options", mount);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "pid=%d", &pid) == 1)
+			break;
+	}
+	if (f)
+		fclose(f);
+	return pid;
+}
+
+static struct usage total_usage(const struct bench *b)
+{
+	struct usage own = { 0, 0 }, daemon = { 0, 0 };
+
+	usage_of(getpid(), &own);
+	if (b->daemon)
+		usage_of(b->daemon, &daemon);
+	return (struct usage){ own.cpu_us + daemon.cpu_us,
+			       own.peak_rss + daemon.peak_rss };
+}
+
+static uint64_t bytes_read(const struct bench *b)
+{
+	struct beton_stage_stats stats[STAGES_MAX];
+
+	beton_loader_stats(b->loader, stats, STAGES_MAX);
+	return stats[0].bytes;
+}
+
+/* One epoch; the number of its images. */
+static int run_epoch(struct bench *b, uint64_t *images)
+{
+	const struct beton_batch *batch;
+	int r;
+
+	*images = 0;
+	while (!(r = beton_loader_next(b->loader, &batch))) {
+		if (b->first_batch_s == 0)
+			b->first_batch_s = 1e-6 * (double)usage_age_us();
+		*images += batch->rows;
+		beton_loader_release(b->loader, batch);
+	}
+	if (r == -ENODATA)
+		return 0;
+	log_error(b->log, "%s", beton_loader_error(b->loader));
+	return r;
+}
+
+static int run_epochs(struct bench *b)
+{
+	struct usage before = { 0, 0 };
+	struct progress progress;
+	uint64_t images, bytes = 0;
+	double start = 0, epoch;
+	int r = 0;
+
+	progress_init(&progress, b->options->epochs);
+	for (uint64_t e = 0; e < b->options->epochs && !r; e++) {
+		if (e == 1) {
+			before = total_usage(b);
+			bytes = bytes_read(b);
+			start = now_s();
+		}
+		epoch = now_s();
+		r = run_epoch(b, &images);
+		if (e && !r) {
+			b->rates[b->num_rates++] =
+				(double)images / (now_s() - epoch);
+			b->images += images;
+		}
+		progress_show(&progress, e + 1);
+	}
+	progress_hide(&progress);
+	b->seconds = now_s() - start;
+	b->bytes = bytes_read(b) - bytes;
+	b->cpu_us = total_usage(b).cpu_us - before.cpu_us;
+	b->peak_rss = total_usage(b).peak_rss;
+	return r;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static double cpu_per_image(const struct bench *b)
+{
+	return b->images ? (double)b->cpu_us / (double)b->images : 0;
+}
+
+static void print_stages(const struct bench *b)
+{
+	struct beton_stage_stats s[STAGES_MAX];
+	size_t n = beton_loader_stats(b->loader, s, STAGES_MAX);
+
+	printf("stage          items   busy s   input wait s   room wait s\n");
+	for (size_t i = 0; i < n; i++)
+		printf("%-10s %9llu %8.3f %14.3f %13.3f\n", s[i].name,
+		       (unsigned long long)s[i].items,
+		       1e-9 * (double)s[i].busy_ns,
+		       1e-9 * (double)s[i].input_wait_ns,
+		       1e-9 * (double)s[i].room_wait_ns);
+}
+
+static void print_human(struct bench *b)
+{
+	qsort(b->rates, b->num_rates, sizeof(*b->rates), by_value);
+	printf("%s, %s, %u workers, %s\n", b->info.spec, b->info.source,
+	       b->info.workers, b->info.delivery);
+	printf("images/s       %.0f (%.0f to %.0f, %zu epochs after the first)\n",
+	       b->rates[b->num_rates / 2], b->rates[0],
+	       b->rates[b->num_rates - 1], b->num_rates);
+	printf("CPU us/image   %.0f%s\n", cpu_per_image(b),
+	       b->daemon ? " (loader and daemon)" : "");
+	printf("bytes/s        %.0f\n", (double)b->bytes / b->seconds);
+	printf("first batch    %.3f s after the start\n", b->first_batch_s);
+	printf("peak RSS       %.0f MB\n", (double)b->peak_rss / 1e6);
+	print_stages(b);
+}
+
+static json_t *stages_json(const struct bench *b)
+{
+	struct beton_stage_stats s[STAGES_MAX];
+	size_t n = beton_loader_stats(b->loader, s, STAGES_MAX);
+	json_t *o = json_object();
+
+	for (size_t i = 0; i < n; i++)
+		json_object_set_new(
+			o, s[i].name,
+			json_pack("{s:I, s:I, s:f, s:f, s:f}", "items",
+				  (json_int_t)s[i].items, "bytes",
+				  (json_int_t)s[i].bytes, "busy_s",
+				  1e-9 * (double)s[i].busy_ns, "input_wait_s",
+				  1e-9 * (double)s[i].input_wait_ns,
+				  "room_wait_s",
+				  1e-9 * (double)s[i].room_wait_ns));
+	return o;
+}
+
+static void print_json(const struct bench *b)
+{
+	json_t *rates = json_array(), *o;
+
+	for (size_t i = 0; i < b->num_rates; i++)
+		json_array_append_new(rates, json_real(b->rates[i]));
+	o = json_pack(
+		"{s:o, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:I, s:o}",
+		"images_per_s", rates, "cpu_us_per_image", cpu_per_image(b),
+		"first_batch_s", b->first_batch_s, "peak_rss_mb",
+		(double)b->peak_rss / 1e6, "bytes_per_s",
+		(double)b->bytes / b->seconds, "delivery", b->info.delivery,
+		"decoder", b->info.decoder, "jit", b->info.jit, "spec",
+		b->info.spec, "source", b->info.source, "workers",
+		(json_int_t)b->info.workers, "stages", stages_json(b));
+	json_dumpf(o, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(o);
+}
+
+static int open_loader(struct bench *b, const char *path)
+{
+	static const enum beton_stage until[] = { BETON_STAGE_ALL,
+						  BETON_STAGE_READ,
+						  BETON_STAGE_DECODE,
+						  BETON_STAGE_TRANSFORM };
+	const struct bench_options *o = b->options;
+	char error[1024];
+	struct beton_loader_options options = {
+		.size = sizeof(options),
+		.spec = o->spec,
+		.pipeline = o->pipeline,
+		.source = o->source,
+		.workers = (uint32_t)o->workers,
+		.prefetch = (uint32_t)o->prefetch,
+		.epochs = o->epochs,
+		.until = until[o->until],
+		.error = error,
+		.error_size = sizeof(error),
+	};
+	int r = beton_loader_open(path, &options, &b->loader);
+
+	if (r) {
+		log_error(b->log, "%s", error);
+		return r;
+	}
+	beton_loader_info(b->loader, &b->info);
+	b->daemon = strcmp(b->info.source, "mount") ? 0 : find_daemon(path);
+	if (b->info.steps)
+		return 0;
+	log_error(b->log, "%s: %s has no batches: %llu samples", path,
+		  b->info.spec, (unsigned long long)b->info.samples);
+	return -ENODATA;
+}
+
+static int bench(const struct invocation *call)
+{
+	struct bench b = { .options = call->options, .log = call->log };
+	int r;
+
+	if (b.options->until == UNTIL_UPLOAD) {
+		log_error(b.log,
+			  "--until upload: there is no device to upload to");
+		return EXIT_FAILURE;
+	}
+	b.rates = calloc(b.options->epochs, sizeof(*b.rates));
+	r = b.rates ? open_loader(&b, call->operands[0]) : -ENOMEM;
+	if (!r)
+		r = run_epochs(&b);
+	if (!r && b.options->json)
+		print_json(&b);
+	else if (!r)
+		print_human(&b);
+	beton_loader_close(b.loader);
+	free(b.rates);
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+const struct command command_bench = {
+	.name = "bench",
+	.operands = "FILE|MOUNT",
+	.min_operands = 1,
+	.max_operands = 1,
+	.summary = "Measure how fast a dataset loads, and what it costs",
+	.examples =
+		"  beton bench train.beton --pipeline 'random_resized_crop(224) | \\\n"
+		"      flip | normalize(imagenet) | float | chw'\n"
+		"  beton bench mnt --until read --json\n",
+	.rows = rows,
+	.num_rows = ARRAY_LEN(rows),
+	.options_size = sizeof(struct bench_options),
+	.defaults = &defaults,
+	.run = bench,
+};

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands of `beton`: one row each, one file each (fs/beton_NAME.c). */
+#ifndef FS_BETON_COMMAND_H
+#define FS_BETON_COMMAND_H
+
+#include <stdbool.h>
+
+#include "fs/log.h"
+#include "fs/option.h"
+
+/* beton's exit codes beside EXIT_SUCCESS and EXIT_FAILURE. */
+enum { BETON_EXIT_USAGE = 2 };
+
+/* What a command is called with: options filled, operands counted. */
+struct invocation {
+	const struct command *command;
+	struct log *log;
+	void *options;
+	char **operands;
+	int num_operands;
+};
+
+struct command {
+	const char *name;
+	const char *operands; /* for the usage line, "FILE|MOUNT" */
+	int min_operands;
+	int max_operands;
+	const char *summary;  /* a line */
+	const char *examples; /* for --help */
+	const struct option_row *rows;
+	size_t num_rows;
+	size_t options_size;
+	const void *defaults; /* options_size bytes, or NULL for zeros */
+	/* An exit code; failures are logged. */
+	int (*run)(const struct invocation *call);
+};
+
+extern const struct command command_info;
+extern const struct command command_show;
+extern const struct command command_dump;
+extern const struct command command_bench;
+
+#endif

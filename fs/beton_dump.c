@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* beton dump: the tensors that a trainer of one rank would have got, as .npy
+   files. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "beton/loader.h"
+#include "fs/beton_command.h"
+#include "fs/bytes.h"
+#include "fs/name.h"
+#include "fs/npy.h"
+#include "fs/progress.h"
+#include "fs/scope.h"
+#include "loader/state.h"
+
+enum { PATH_SIZE = 4096, STATE_SIZE = 4096 };
+
+struct range {
+	uint64_t first;
+	uint64_t end;
+};
+
+struct dump_options {
+	const char *spec;
+	const char *pipeline;
+	const char *state;
+	const char *out;
+	uint64_t epoch;
+	struct range batches;
+	uint64_t rank;
+	uint64_t world;
+	uint64_t workers;
+	unsigned on_error;
+};
+
+/* FIRST:END, either may be left out. */
+static int parse_batches(const char *text, void *member)
+{
+	struct range *range = member;
+	const char *colon = strchr(text, ':');
+	size_t size = colon ? (size_t)(colon - text) : 0;
+
+	*range = (struct range){ 0, UINT64_MAX };
+	if (!colon || (size && !name_parse_u64(text, size, &range->first)) ||
+	    (colon[1] &&
+	     !name_parse_u64(colon + 1, strlen(colon + 1), &range->end)))
+		return -EINVAL;
+	return range->first <= range->end ? 0 : -EINVAL;
+}
+
+#define AT(member) .offset = offsetof(struct dump_options, member)
+
+static const struct option_row rows[] = {
+	{ "out", .kind = OPTION_TEXT, AT(out), .argument = "DIR",
+	  .help = "where to write DIR/NUMBER/OUTPUT.npy (must be given)" },
+	{ "spec", .kind = OPTION_TEXT, AT(spec), .argument = "SPEC",
+	  .help = "the sequence of batches (default: order=random)" },
+	{ "epoch", .kind = OPTION_NUMBER, AT(epoch), .max = UINT64_MAX,
+	  .argument = "E", .help = "of the sequence (default 0)" },
+	{ "batches", .kind = OPTION_PARSED, AT(batches), .argument = "A:B",
+	  .parse = parse_batches,
+	  .help = "numbers of the global sequence, from A to before B" },
+	{ "rank", .kind = OPTION_NUMBER, AT(rank), .max = UINT32_MAX,
+	  .argument = "R", .help = "this rank's share (default 0)" },
+	{ "world", .kind = OPTION_NUMBER, AT(world), .min = 1,
+	  .max = UINT32_MAX, .argument = "W",
+	  .help = "of so many ranks (default 1)" },
+	{ "pipeline", .kind = OPTION_TEXT, AT(pipeline), .argument = "TEXT",
+	  .help = "what becomes of the fields, beton-transforms(7)" },
+	{ "workers", .kind = OPTION_NUMBER, AT(workers), .min = 1, .max = 4096,
+	  .argument = "N", .help = "threads (default: usable CPUs)" },
+	{ "state", .kind = OPTION_TEXT, AT(state), .argument = "FILE",
+	  .help = "go on from the state in FILE if it exists; leave the\n"
+		  "state after the last batch there" },
+	{ "on-error", .kind = OPTION_CHOICE, AT(on_error),
+	  .argument = "raise|skip|zero",
+	  .help = "a sample that cannot be read: stop (default), or a row\n"
+		  "of zeros that is not valid, or that is" },
+};
+
+static const struct dump_options defaults = {
+	.batches = { 0, UINT64_MAX },
+	.world = 1,
+};
+
+/* One run of the command. */
+struct dump {
+	const struct dump_options *options;
+	struct log *log;
+	struct beton_loader *loader;
+	struct beton_loader_info info;
+	struct progress progress;
+	uint64_t written;
+	char state[STATE_SIZE]; /* after the last batch in range */
+};
+
+static int fail(struct dump *d, const char *path, int error)
+{
+	log_error(d->log, "%s: %s", path, strerror(error));
+	return -error;
+}
+
+static int write_npy(struct dump *d, const char *path, const char *dtype,
+		     uint32_t ndim, const uint64_t *shape, const void *data,
+		     uint64_t size)
+{
+	char head[NPY_HEADER_MAX];
+	size_t head_size = npy_header(head, dtype, ndim, shape);
+	FILE *f = fopen(path, "we");
+	bool ok;
+
+	if (!f)
+		return fail(d, path, errno);
+	ok = fwrite(head, 1, head_size, f) == head_size &&
+	     fwrite(data, 1, size, f) == size;
+	if (fclose(f) || !ok)
+		return fail(d, path, errno ? errno : EIO);
+	return 0;
+}
+
+/* FOLDER/NAME and a suffix. */
+static int path_of(struct dump *d, char path[PATH_SIZE], const char *folder,
+		   const char *name, const char *suffix)
+{
+	int n = snprintf(path, PATH_SIZE, "%s/%s%s", folder, name, suffix);
+
+	return n < PATH_SIZE ? 0 : fail(d, folder, ENAMETOOLONG);
+}
+
+/* One tensor of a batch into FOLDER/NAME.npy. */
+static int write_tensor(struct dump *d, const char *folder,
+			const struct beton_tensor *t, uint32_t rows_in_batch)
+{
+	const uint64_t n = (uint64_t)rows_in_batch + 1;
+	char path[PATH_SIZE];
+	int r = path_of(d, path, folder, t->name, ".npy");
+
+	if (!r)
+		r = write_npy(d, path, t->dtype, t->ndim, t->shape, t->data,
+			      t->size);
+	if (!r && t->offsets)
+		r = path_of(d, path, folder, t->name, ".offsets.npy");
+	if (r || !t->offsets)
+		return r;
+	return write_npy(d, path, "<i8", 1, &n, t->offsets, 8 * n);
+}
+
+static int write_rows(struct dump *d, const char *folder,
+		      const struct beton_batch *b)
+{
+	const uint64_t n = b->rows;
+	char path[PATH_SIZE];
+	int r = path_of(d, path, folder, "ids", ".npy");
+
+	if (!r)
+		r = write_npy(d, path, "<i8", 1, &n, b->ids, 8 * n);
+	if (r || !memchr(b->valid, 0, n))
+		return r;
+	r = path_of(d, path, folder, "valid", ".npy");
+	return r ? r : write_npy(d, path, "|b1", 1, &n, b->valid, n);
+}
+
+static int write_batch(struct dump *d, const struct beton_batch *b)
+{
+	char folder[PATH_SIZE], digits[NAME_DIGITS_MAX + 1];
+	int r;
+
+	name_number(digits, b->number, name_digits(d->info.batches));
+	if (snprintf(folder, sizeof(folder), "%s/%s", d->options->out, digits) >
+	    PATH_SIZE - 128)
+		return fail(d, d->options->out, ENAMETOOLONG);
+	if (mkdir(folder, 0777) && errno != EEXIST)
+		return fail(d, folder, errno);
+	r = write_rows(d, folder, b);
+	for (uint32_t i = 0; i < b->num_outputs && !r; i++)
+		r = write_tensor(d, folder, &b->outputs[i], b->rows);
+	return r;
+}
+
+/* The state after the batches of the range, whatever is made ahead. */
+static int note_state(struct dump *d)
+{
+	return beton_loader_state(d->loader, d->state, sizeof(d->state));
+}
+
+static int step(struct dump *d, bool *done)
+{
+	const struct beton_batch *b;
+	int r = beton_loader_next(d->loader, &b);
+
+	if (r == -ENODATA) {
+		*done = true;
+		return 0;
+	}
+	if (r) {
+		log_error(d->log, "%s", beton_loader_error(d->loader));
+		return r;
+	}
+	*done = b->number >= d->options->batches.end;
+	if (!*done && b->number >= d->options->batches.first) {
+		r = write_batch(d, b);
+		progress_show(&d->progress, ++d->written);
+	}
+	if (!*done && !r)
+		r = note_state(d);
+	beton_loader_release(d->loader, b);
+	return r;
+}
+
+/* Skips what lies before the range without decoding it: to the last place of
+   this rank's steps that is not past it. */
+static int skip(struct dump *d)
+{
+	const struct dump_options *o = d->options;
+	struct state s;
+	char why[SPEC_WHY_SIZE], text[STATE_SIZE];
+	uint64_t first = o->batches.first, steps;
+	int r = state_parse(d->state, &s, why);
+
+	if (r || first <= s.batches + o->rank || first >= d->info.batches)
+		return r;
+	steps = (first - s.batches - o->rank) / o->world;
+	s.batches += steps * o->world;
+	r = state_format(&s, text, sizeof(text));
+	return r ? r : beton_loader_load(d->loader, text);
+}
+
+static int read_state(struct dump *d, struct state *s, bool *exists)
+{
+	const char *path = d->options->state;
+	char why[SPEC_WHY_SIZE];
+	FILE *f = path ? fopen(path, "re") : NULL;
+	size_t n;
+	int r;
+
+	*exists = f != NULL;
+	if (!f)
+		return path && errno != ENOENT ? fail(d, path, errno) : 0;
+	n = fread(d->state, 1, sizeof(d->state) - 1, f);
+	d->state[n] = '\0';
+	fclose(f);
+	r = state_parse(d->state, s, why);
+	if (r)
+		log_error(d->log, "%s: %s", path, why);
+	return r;
+}
+
+static int write_state(struct dump *d)
+{
+	char temporary[PATH_SIZE];
+	const char *path = d->options->state;
+	FILE *f;
+	bool ok;
+
+	if (!path)
+		return 0;
+	snprintf(temporary, sizeof(temporary), "%s.%d", path, (int)getpid());
+	f = fopen(temporary, "we");
+	if (!f)
+		return fail(d, temporary, errno);
+	ok = fprintf(f, "%s\n", d->state) > 0;
+	ok = !fclose(f) && ok;
+	if (!ok || rename(temporary, path)) {
+		int error = errno ? errno : EIO;
+
+		unlink(temporary);
+		return fail(d, path, error);
+	}
+	return 0;
+}
+
+static int open_loader(struct dump *d, const char *path)
+{
+	const struct dump_options *o = d->options;
+	struct state s;
+	char error[1024];
+	bool resume = false;
+	struct beton_loader_options options = {
+		.size = sizeof(options),
+		.spec = o->spec,
+		.pipeline = o->pipeline,
+		.workers = (uint32_t)o->workers,
+		.rank = (uint32_t)o->rank,
+		.world = (uint32_t)o->world,
+		.epoch = o->epoch,
+		.epochs = 1,
+		.on_error = o->on_error,
+		.error = error,
+		.error_size = sizeof(error),
+	};
+	int r = read_state(d, &s, &resume);
+
+	if (r)
+		return r;
+	if (resume && !options.spec)
+		options.spec = s.spec;
+	r = beton_loader_open(path, &options, &d->loader);
+	if (r) {
+		log_error(d->log, "%s", error);
+		return r;
+	}
+	beton_loader_info(d->loader, &d->info);
+	r = resume ? beton_loader_load(d->loader, d->state) : 0;
+	if (r)
+		log_error(d->log, "%s: %s", o->state,
+			  beton_loader_error(d->loader));
+	return r ? r : note_state(d);
+}
+
+static int make_folder(struct dump *d)
+{
+	if (mkdir(d->options->out, 0777) && errno != EEXIST)
+		return fail(d, d->options->out, errno);
+	return 0;
+}
+
+static int dump_all(struct dump *d)
+{
+	bool done = false;
+	int r = make_folder(d);
+
+	if (!r)
+		r = skip(d);
+	progress_init(&d->progress, min_u64(d->info.steps,
+					    d->options->batches.end -
+						    d->options->batches.first));
+	while (!r && !done)
+		r = step(d, &done);
+	progress_hide(&d->progress);
+	return r ? r : write_state(d);
+}
+
+static int check(const struct invocation *call)
+{
+	const struct dump_options *o = call->options;
+
+	if (!o->out)
+		log_error(call->log, "--out DIR must be given");
+	else if (o->rank >= o->world)
+		log_error(call->log, "--rank %llu of --world %llu",
+			  (unsigned long long)o->rank,
+			  (unsigned long long)o->world);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+static int dump(const struct invocation *call)
+{
+	struct dump d = { .options = call->options, .log = call->log };
+	int r;
+
+	if (check(call))
+		return BETON_EXIT_USAGE;
+	r = open_loader(&d, call->operands[0]);
+	if (!r)
+		r = dump_all(&d);
+	beton_loader_close(d.loader);
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+const struct command command_dump = {
+	.name = "dump",
+	.operands = "FILE|MOUNT",
+	.min_operands = 1,
+	.max_operands = 1,
+	.summary = "Write the tensors that a trainer would get",
+	.examples =
+		"  beton dump train.beton --out /tmp/x --batches 0:2 \\\n"
+		"      --pipeline 'random_resized_crop(224) | flip'\n"
+		"  beton dump mnt --rank 1 --world 4 --state job.state --out /tmp/y\n",
+	.rows = rows,
+	.num_rows = ARRAY_LEN(rows),
+	.options_size = sizeof(struct dump_options),
+	.defaults = &defaults,
+	.run = dump,
+};

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* beton info: what a dataset holds, and how well a SPEC shuffles it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fs/beton_command.h"
+#include "fs/bytes.h"
+#include "fs/dataset.h"
+#include "fs/npy.h"
+#include "fs/quality.h"
+#include "fs/scope.h"
+
+enum { PATH_SIZE = 4096 };
+
+struct info_options {
+	bool json;
+	const char *spec;
+};
+
+#define AT(member) .offset = offsetof(struct info_options, member)
+
+static const struct option_row rows[] = {
+	{ "json", .kind = OPTION_FLAG, AT(json),
+	  .help = "exactly what dataset.json holds (with --spec: what it\n"
+		  "resolves to, and its shuffle quality)" },
+	{ "spec", .kind = OPTION_TEXT, AT(spec), .argument = "SPEC",
+	  .help = "resolve a SPEC and measure how well it shuffles" },
+};
+
+/* A dataset, or the schema of a mounted one. */
+struct subject {
+	const char *path;
+	struct log *log;
+	struct dataset *ds; /* NULL: a mount */
+	json_t *schema;
+	const char *label; /* stem of the first int field, or NULL */
+	uint32_t label_field;
+	int label_fd; /* of a mount's column, or -1 */
+};
+
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+static int open_mount(struct subject *s)
+{
+	char name[PATH_SIZE];
+	json_error_t error;
+
+	snprintf(name, sizeof(name), "%s/dataset.json", s->path);
+	if (access(name, R_OK)) {
+		log_error(s->log,
+			  "%s: a directory, and no mount of betonfs: %s",
+			  s->path, strerror(errno));
+		return -errno;
+	}
+	s->schema = json_load_file(name, 0, &error);
+	if (s->schema)
+		return 0;
+	log_error(s->log, "%s: %s", name, error.text);
+	return -EIO;
+}
+
+static int open_file(struct subject *s)
+{
+	cleanup_free char *text = NULL;
+	int r = dataset_open(s->path, s->log, &s->ds);
+
+	if (!r)
+		r = dataset_json(s->ds, &text);
+	if (r)
+		return r;
+	s->schema = json_loads(text, 0, NULL);
+	return s->schema ? 0 : -ENOMEM;
+}
+
+static void find_label(struct subject *s)
+{
+	json_t *f;
+	size_t i;
+
+	json_array_foreach(json_object_get(s->schema, "fields"), i, f)
+	{
+		const char *type =
+			json_string_value(json_object_get(f, "type"));
+
+		if (!s->label && type && !strcmp(type, "int") &&
+		    !json_object_get(f, "unusable")) {
+			s->label =
+				json_string_value(json_object_get(f, "stem"));
+			s->label_field = (uint32_t)i;
+		}
+	}
+}
+
+static int subject_open(struct subject *s)
+{
+	int r = is_directory(s->path) ? open_mount(s) : open_file(s);
+
+	if (!r)
+		find_label(s);
+	return r;
+}
+
+static void subject_close(struct subject *s)
+{
+	json_decref(s->schema);
+	dataset_close(s->ds);
+	if (s->label_fd >= 0)
+		close(s->label_fd);
+}
+
+static int label_of(void *arg, uint64_t sample, int64_t *label)
+{
+	struct subject *s = arg;
+	struct value v;
+	char name[PATH_SIZE], head[NPY_HEADER_MAX];
+	uint64_t n = sample;
+	size_t skip = npy_header(head, "<i8", 1, &n);
+	int r;
+
+	if (s->ds) {
+		r = dataset_value_at(s->ds, s->label_field, sample, &v);
+		memcpy(label, v.scalar, sizeof(*label));
+		return r;
+	}
+	if (s->label_fd < 0) {
+		snprintf(name, sizeof(name), "%s/columns/%s.npy", s->path,
+			 s->label);
+		s->label_fd = open(name, O_RDONLY | O_CLOEXEC);
+	}
+	/* The header's size does not depend on the length for any dataset. */
+	if (pread(s->label_fd, label, sizeof(*label),
+		  (off_t)(skip + 8 * sample)) != sizeof(*label)) {
+		log_error(s->log, "%s: columns/%s.npy: %s", s->path, s->label,
+			  strerror(errno ? errno : EIO));
+		return -EIO;
+	}
+	return 0;
+}
+
+static uint64_t number(const struct subject *s, const char *key)
+{
+	return (uint64_t)json_integer_value(json_object_get(s->schema, key));
+}
+
+static void print_quality(const struct quality *q)
+{
+	if (q->of_labels)
+		printf("shuffle quality: %.1f classes per batch, %.0f in the worst (random order: %.1f, %.0f), over %llu batches\n",
+		       q->spec.mean, q->spec.worst, q->random.mean,
+		       q->random.worst, (unsigned long long)q->batches);
+	else
+		printf("shuffle quality: %.2f bits of entropy in the gaps between ids, %.2f in the worst batch (random order: %.2f, %.2f), over %llu batches\n",
+		       q->spec.mean, q->spec.worst, q->random.mean,
+		       q->random.worst, (unsigned long long)q->batches);
+}
+
+static json_t *measure_json(const struct quality_measure *m)
+{
+	return json_pack("{s:f, s:f}", "mean", m->mean, "worst", m->worst);
+}
+
+static int print_spec(struct subject *s, const struct info_options *o)
+{
+	const struct spec_facts facts = { number(s, "samples"),
+					  number(s, "data_bytes") };
+	char why[SPEC_WHY_SIZE], text[SPEC_TEXT_MAX];
+	struct quality q = { .batches = 0 };
+	struct spec spec;
+	json_t *out;
+	int r = spec_parse(o->spec, &facts, &spec, why);
+
+	if (r) {
+		log_error(s->log, "%s", why);
+		return r;
+	}
+	r = quality_measure(&spec, s->label ? label_of : NULL, s, &q);
+	if (r && r != -ENODATA)
+		return r;
+	spec_canonical(&spec, text);
+	if (!o->json) {
+		printf("%s\n%llu batches\n", text,
+		       (unsigned long long)spec_batches(&spec));
+		if (q.batches)
+			print_quality(&q);
+		return 0;
+	}
+	out = json_pack("{s:s, s:I, s:s, s:I, s:o, s:o}", "spec", text,
+			"batches", (json_int_t)spec_batches(&spec), "measure",
+			q.of_labels ? "classes" : "entropy", "measured",
+			(json_int_t)q.batches, "quality", measure_json(&q.spec),
+			"random", measure_json(&q.random));
+	json_dumpf(out, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(out);
+	return 0;
+}
+
+static void print_field(json_t *f)
+{
+	const char *name = "", *stem = "", *type = "", *dtype = "", *bad = NULL;
+	json_t *shape = NULL, *dim;
+	size_t i;
+
+	json_unpack(f, "{s:s, s:s, s:s, s?s, s?o, s?s}", "name", &name, "stem",
+		    &stem, "type", &type, "dtype", &dtype, "shape", &shape,
+		    "unusable", &bad);
+	printf("  %-16s %-12s %s", stem, type, dtype);
+	if (shape) {
+		printf(" (");
+		json_array_foreach(shape, i, dim)
+			printf("%s%lld", i ? ", " : "",
+			       (long long)json_integer_value(dim));
+		printf(")");
+	}
+	if (bad)
+		printf("not usable: %s", bad);
+	putchar('\n');
+}
+
+static void print_human(const struct subject *s)
+{
+	typedef unsigned long long ull;
+	json_t *f;
+	size_t i;
+
+	printf("%s: %llu samples, %llu bytes, %llu pages of %llu bytes\n",
+	       s->path, (ull)number(s, "samples"), (ull)number(s, "file_size"),
+	       (ull)number(s, "pages"), (ull)number(s, "page_size"));
+	json_array_foreach(json_object_get(s->schema, "fields"), i, f)
+		print_field(f);
+}
+
+static int info(const struct invocation *call)
+{
+	const struct info_options *o = call->options;
+	struct subject s = { .path = call->operands[0],
+			     .log = call->log,
+			     .label_fd = -1 };
+	int r = subject_open(&s);
+
+	if (!r && o->spec) {
+		r = print_spec(&s, o);
+	} else if (!r && o->json) {
+		json_dumpf(s.schema, stdout, JSON_INDENT(2));
+		putchar('\n');
+	} else if (!r) {
+		print_human(&s);
+	}
+	subject_close(&s);
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+const struct command command_info = {
+	.name = "info",
+	.operands = "FILE|MOUNT",
+	.min_operands = 1,
+	.max_operands = 1,
+	.summary = "Tell what a dataset holds, and how well a SPEC shuffles it",
+	.examples = "  beton info train.beton\n"
+		    "  beton info mnt --spec order=quasi_random,batch=256\n",
+	.rows = rows,
+	.num_rows = ARRAY_LEN(rows),
+	.options_size = sizeof(struct info_options),
+	.run = info,
+};

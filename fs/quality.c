@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/quality.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "fs/bytes.h"
+#include "fs/order.h"
+#include "fs/scope.h"
+
+/* Enough for means within a percent; labels of 64 batches of 256 are 16,384
+   reads. */
+enum { BATCHES = 64, BUCKETS = 130 };
+
+static int by_value(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static int count_classes(const uint64_t *ids, uint32_t n, quality_label *label,
+			 void *arg, double *out)
+{
+	cleanup_free int64_t *labels = malloc(n * sizeof(*labels) + 1);
+	uint32_t distinct = 1;
+	int r = labels ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < n && !r; i++)
+		r = label(arg, ids[i], &labels[i]);
+	if (r)
+		return r;
+	qsort(labels, n, sizeof(*labels), by_value);
+	for (uint32_t i = 1; i < n; i++)
+		distinct += labels[i] != labels[i - 1];
+	*out = distinct;
+	return 0;
+}
+
+/* Which power of two a gap is of, forward or backward. */
+static unsigned bucket(uint64_t from, uint64_t to)
+{
+	uint64_t gap = to > from ? to - from : from - to;
+	unsigned bits = gap ? 64 - (unsigned)__builtin_clzll(gap) : 0;
+
+	return 2 * bits + (to > from);
+}
+
+static double gap_entropy(const uint64_t *ids, uint32_t n)
+{
+	unsigned counts[BUCKETS] = { 0 };
+	double bits = 0, share;
+
+	for (uint32_t i = 1; i < n; i++)
+		counts[bucket(ids[i - 1], ids[i])]++;
+	for (size_t i = 0; i < BUCKETS; i++) {
+		share = counts[i] / (n > 1 ? n - 1.0 : 1.0);
+		if (counts[i])
+			bits -= share * log2(share);
+	}
+	return bits;
+}
+
+static int measure_batch(const struct spec *spec, const struct order *order,
+			 uint64_t number, quality_label *label, void *arg,
+			 double *out)
+{
+	uint32_t n = spec_rows(spec, number);
+	cleanup_free uint64_t *ids = malloc(n * sizeof(*ids) + 1);
+
+	if (!ids)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		ids[i] = order_sample(order, number * spec->batch + i);
+	if (label)
+		return count_classes(ids, n, label, arg, out);
+	*out = gap_entropy(ids, n);
+	return 0;
+}
+
+static int measure(const struct spec *spec, quality_label *label, void *arg,
+		   uint64_t batches, struct quality_measure *out)
+{
+	const struct order order = order_init(spec, 0);
+	uint64_t total = spec_batches(spec), number;
+	double v, sum = 0, least = INFINITY;
+	int r = 0;
+
+	for (uint64_t i = 0; i < batches && !r; i++) {
+		number = (uint64_t)((unsigned __int128)i * total / batches);
+		r = measure_batch(spec, &order, number, label, arg, &v);
+		if (r)
+			return r;
+		sum += v;
+		least = v < least ? v : least;
+	}
+	*out = (struct quality_measure){ sum / (double)batches, least };
+	return 0;
+}
+
+int quality_measure(const struct spec *spec, quality_label *label, void *arg,
+		    struct quality *out)
+{
+	struct spec random = *spec;
+	uint64_t batches = min_u64(BATCHES, spec_batches(spec));
+	struct quality q = { .of_labels = label != NULL, .batches = batches };
+	int r;
+
+	if (!batches)
+		return -ENODATA;
+	random.order = BETON_ORDER_RANDOM;
+	r = measure(spec, label, arg, batches, &q.spec);
+	if (!r)
+		r = measure(&random, label, arg, batches, &q.random);
+	if (!r)
+		*out = q;
+	return r;
+}
