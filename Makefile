@@ -1,0 +1,175 @@
+# betonfs - mount FFCV datasets, and load them.
+#
+#   make              betonfs, mkfs.beton, beton, libbeton.a, libbeton.so
+#   make check        lint + unit + end-to-end (which skips without /dev/fuse)
+#   make unit lint e2e   its parts
+#   make fuzz         60 s of libFuzzer per harness (needs clang); FUZZ=-runs=0
+#                     replays the corpora only
+#   make install      honours DESTDIR and PREFIX (/usr/local)
+#   make clean
+#
+#   V=1               show commands        SAN=address,undefined   sanitizers
+#   BUILD=dir         out-of-tree objects  SAN=thread
+#   WERROR=1          warnings are errors  DEBUG=1                 -O0 -g3
+#
+# One makefile, no recursion: every rule can see every dependency.
+
+PREFIX ?= /usr/local
+bindir  ?= $(PREFIX)/bin
+sbindir ?= $(PREFIX)/sbin
+libdir  ?= $(PREFIX)/lib
+incdir  ?= $(PREFIX)/include
+mandir  ?= $(PREFIX)/share/man
+
+comma := ,
+BUILD ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(DEBUG),-debug)
+PKG_CONFIG ?= pkg-config
+pkg = $(shell $(PKG_CONFIG) $(1) $(2) 2>/dev/null)
+VERSION := 0.1.0
+SONAME := libbeton.so.0
+
+CFLAGS ?= $(if $(DEBUG),-O0 -g3,-O2 -g)
+WARN   := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+          -Wpointer-arith -Wundef -Wwrite-strings -Wvla $(if $(WERROR),-Werror)
+# No contraction: a multiply-add is rounded twice on every machine, so that
+# pixels do not depend on the compiler (beton-transforms(7)).
+ALL_CFLAGS = -std=gnu11 -fPIC -fvisibility=hidden -ffp-contract=off \
+             -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -I. -I$(BUILD) \
+             $(WARN) $(CPPFLAGS) $(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
+ALL_LDFLAGS = $(LDFLAGS) $(if $(SAN),-fsanitize=$(SAN))
+# The first Python that has what the tests need.
+PYTHON ?= $(or $(shell for p in python3 /usr/bin/python3; do \
+            $$p -c 'import pytest, numpy, PIL' 2>/dev/null && echo $$p && break; done),python3)
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
+
+# --- what is built from what -------------------------------------------------
+
+# The engine: the half of fs/ that knows no FUSE. See tests/lint/layers.py.
+engine_src := $(addprefix fs/,log.c rng.c source.c field.c format.c alloc.c \
+              custom.c name.c npy.c dataset.c vfile.c sample.c spec.c order.c \
+              batch.c batch_place.c engine.c)
+loader_src := $(sort $(wildcard loader/*.c) $(wildcard loader/ops/*.c))
+ops_src    := $(sort $(wildcard loader/ops/*.c))
+ns_src     := $(sort $(wildcard fs/ns*.c))
+betonfs_src := $(ns_src) $(addprefix fs/,ops.c opts.c message.c mountpoint.c betonfs.c)
+writer_src := $(addprefix fs/,writer.c schema.c outfile.c)
+tool_src   := fs/option.c fs/progress.c
+mkfs_src   := $(tool_src) $(writer_src) \
+              $(sort $(wildcard fs/picture*.c fs/mkfs*.c))
+beton_src  := $(tool_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
+beton_src  := $(filter-out fs/betonfs.c,$(beton_src))
+unit_src   := $(sort $(wildcard tests/unit/test_*.c))
+fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+man        := $(sort $(wildcard fs/*.[178] fs/*.5 loader/*.[1578]))
+
+have_webp  := $(shell $(PKG_CONFIG) --exists libwebp && echo y)
+
+obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
+lib   := $(BUILD)/libbeton.a
+so    := $(BUILD)/libbeton.so
+progs := $(BUILD)/betonfs $(BUILD)/mkfs.beton $(BUILD)/beton
+units := $(patsubst tests/unit/%.c,$(BUILD)/%,$(unit_src))
+replays := $(patsubst tests/fuzz/%.c,$(BUILD)/replay_%,$(fuzz_src))
+lib_objs := $(call obj,$(engine_src) $(loader_src))
+objs  := $(sort $(lib_objs) $(call obj,$(betonfs_src) $(mkfs_src) $(beton_src) $(unit_src)))
+
+all: $(lib) $(so) $(progs) $(BUILD)/beton.pc
+
+$(lib): $(lib_objs)
+# Objects, not the archive: an archive drops members nothing refers to.
+$(so): $(lib_objs)
+$(BUILD)/betonfs: $(call obj,$(betonfs_src)) $(lib)
+$(BUILD)/mkfs.beton: $(call obj,$(mkfs_src)) $(lib)
+$(BUILD)/beton: $(call obj,$(beton_src)) $(lib)
+$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(writer_src) $(ns_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
+
+$(call obj,fs/ops.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
+$(call obj,$(filter fs/picture%,$(mkfs_src))): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
+# The transforms' inner loops are written to be vectorised.
+$(call obj,$(loader_src)): private CPPFLAGS += $(if $(DEBUG),,-O3)
+
+base_libs := $(call pkg,--libs,libjpeg jansson) -ldl -lm -lpthread
+$(so): private LDFLAGS += -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
+$(BUILD)/betonfs: private LDLIBS += $(call pkg,--libs,fuse3)
+$(BUILD)/mkfs.beton: private LDLIBS += $(call pkg,--libs,libpng) $(if $(have_webp),$(call pkg,--libs,libwebp))
+$(so) $(progs) $(units): private LDLIBS += $(base_libs)
+
+# --- how ---------------------------------------------------------------------
+
+$(lib):
+	$(call say,AR)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+$(so):
+	$(call say,LD)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $^ $(LDLIBS)
+	$(Q)ln -sf libbeton.so $(BUILD)/$(SONAME)
+$(progs) $(units):
+	$(call say,LD)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(BUILD)/%.o: %.c $(BUILD)/flags Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# Rewritten only when their content changes, so nothing rebuilds needlessly.
+update = @mkdir -p $(@D); { $(1); } | cmp -s - $@ || { $(1); } > $@
+$(BUILD)/flags: FORCE
+	$(call update,echo '$(CC) $(ALL_CFLAGS) webp=$(have_webp)')
+
+# The registry of operations is the directory listing of loader/ops.
+$(BUILD)/ops.inc: FORCE
+	$(call update,printf 'OP(%s)\n' $(basename $(notdir $(ops_src))))
+$(call obj,loader/op.c): $(BUILD)/ops.inc
+
+$(BUILD)/beton.pc: FORCE
+	$(call update,printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(libdir)' 'includedir=$(incdir)' '' 'Name: beton' 'Description: loader of FFCV datasets' 'Version: $(VERSION)' 'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lbeton' 'Libs.private: $(base_libs)')
+
+-include $(objs:.o=.d)
+
+# --- checks ------------------------------------------------------------------
+
+check: lint unit e2e
+unit: $(units) $(replays)
+	@for t in $(units); do $$t || { echo "FAILED: $$t"; exit 1; }; done
+	@for t in $(replays); do n=$${t##*/replay_}; $$t tests/fuzz/corpus/$${n#fuzz_}/* || { echo "FAILED: $$t"; exit 1; }; done
+	@echo "unit: $(words $(units)) programs, $(words $(replays)) corpora passed"
+lint: all
+	@python3 tests/lint/layers.py
+	@sh tests/lint/headers.sh "$(CC)" "$(or $(CXX),c++)"
+	@sh tests/lint/symbols.sh $(so)
+	@sh tests/lint/docs.sh $(BUILD)
+	@echo "lint: passed"
+e2e: all
+	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e $(PYTEST)
+
+# A harness with a main() that replays files.
+$(replays): $(BUILD)/replay_%: tests/fuzz/%.c $(lib)
+	$(call say,LD)
+	$(Q)$(CC) $(ALL_CFLAGS) -DFUZZ_MAIN $(ALL_LDFLAGS) -o $@ $^ $(base_libs)
+
+fuzz: $(BUILD)/ops.inc
+	@for f in $(fuzz_src); do n=$$(basename $$f .c); mkdir -p $(BUILD)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_}; \
+	  clang -g -O1 -std=gnu11 -ffp-contract=off -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -I. -I$(BUILD) \
+	    -o $(BUILD)/$$n $$f $(engine_src) $(loader_src) $(base_libs) && \
+	  $(BUILD)/$$n $(or $(FUZZ),-max_total_time=60) $(BUILD)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_} || exit 1; done
+
+compile_commands.json: ; bear --output $@ -- $(MAKE) -B all $(units)
+format: ; clang-format -i $(shell git ls-files '*.c' '*.h')
+
+install: all
+	install -d $(addprefix $(DESTDIR),$(bindir) $(sbindir) $(libdir)/pkgconfig $(incdir)/beton $(addprefix $(mandir)/man,1 5 7 8))
+	install -m 755 $(BUILD)/betonfs $(BUILD)/beton $(DESTDIR)$(bindir)
+	install -m 755 $(BUILD)/mkfs.beton $(DESTDIR)$(sbindir)
+	install -m 644 $(lib) $(DESTDIR)$(libdir)
+	install -m 755 $(so) $(DESTDIR)$(libdir)/libbeton.so.$(VERSION)
+	ln -sf libbeton.so.$(VERSION) $(DESTDIR)$(libdir)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(libdir)/libbeton.so
+	install -m 644 include/beton/*.h $(DESTDIR)$(incdir)/beton
+	install -m 644 $(BUILD)/beton.pc $(DESTDIR)$(libdir)/pkgconfig
+	for m in $(man); do install -m 644 $$m $(DESTDIR)$(mandir)/man$${m##*.}/ || exit 1; done
+
+clean: ; rm -rf build build-* compile_commands.json
+FORCE:
+.PHONY: all check unit lint e2e fuzz format install clean FORCE

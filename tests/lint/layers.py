@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Check who includes whom.
+
+A module may include the headers of its own line or of a line above it, within
+its half: fs/ never knows loader/, but for the programs' own files (MAINS).
+System headers named in ONLY may be included by the listed files alone.
+"""
+import fnmatch
+import pathlib
+import re
+import sys
+
+LAYERS = """
+    include/beton/*
+    fs/bytes fs/scope fs/crc
+    fs/log fs/rng
+    fs/source fs/npy
+    fs/field
+    fs/format fs/name
+    fs/alloc fs/custom
+    fs/dataset
+    fs/vfile
+    fs/sample
+    fs/spec fs/order
+    fs/batch fs/batch_place
+    fs/engine
+    fs/outfile fs/writer fs/schema fs/option fs/progress fs/quality fs/usage
+    loader/scratch loader/block loader/image loader/real loader/buffer loader/complaint loader/suggest
+    loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
+    loader/codec* loader/rows
+    loader/resample loader/view loader/state
+    loader/parse loader/op
+    loader/ops/*
+    loader/pipeline loader/graph loader/tail loader/frame loader/plan
+    loader/feed loader/feed_*
+    loader/step
+    loader/ring
+    loader/loader
+    fs/opts fs/message fs/mountpoint
+    fs/ns*
+    fs/ops
+    fs/betonfs
+    fs/picture* fs/mkfs*
+    fs/beton fs/beton_*
+"""
+# Programs stand above both halves.
+MAINS = ["fs/mkfs*", "fs/picture*", "fs/beton", "fs/beton_*"]
+ONLY = {
+    "fuse_lowlevel.h": ["fs/ops.c", "fs/ops.h", "fs/betonfs.c"],
+    "fuse_opt.h": ["fs/betonfs.c"],
+    "dlfcn.h": ["loader/jit.c", "loader/cuda.c"],
+    "jpeglib.h": ["loader/codec*.c"],
+    "png.h": ["fs/picture*.c"],
+    "webp/decode.h": ["fs/picture*.c"],
+    "Python.h": ["loader/python.c"],
+}
+GENERATED = {"ops.inc"}
+
+RANKS = [(m, i) for i, line in enumerate(LAYERS.split("\n"))
+         for m in line.split()]
+
+
+def rank(module):
+    exact = [i for m, i in RANKS if m == module]
+    return exact or [i for m, i in RANKS if fnmatch.fnmatch(module, m)]
+
+
+def module(path):
+    return re.sub(r"\.[ch]$", "", path)
+
+
+def matches(path, patterns):
+    return any(fnmatch.fnmatch(path, p) for p in patterns)
+
+
+def complaints(path):
+    me = module(path)
+    if not rank(me):
+        yield f"{path}: not in the list of tests/lint/layers.py"
+        return
+    text = pathlib.Path(path).read_text()
+    if not text.startswith("/* SPDX-License-Identifier: Apache-2.0 */"):
+        yield f"{path}:1: the first line is not the licence's identifier"
+    for n, line in enumerate(text.split("\n"), 1):
+        m = re.match(r'\s*#\s*include\s*([<"])([^>"]+)', line)
+        if not m or m.group(2) in GENERATED:
+            continue
+        kind, name = m.groups()
+        if kind == "<":
+            if not matches(path, ONLY.get(name, ["*"])):
+                yield f"{path}:{n}: <{name}> is reserved"
+            continue
+        to = module(name if not name.startswith("beton/")
+                    else f"include/{name}")
+        if not rank(to) or rank(to)[0] > rank(me)[0]:
+            yield f"{path}:{n}: may not include {name}"
+        if (to.startswith("loader/") and me.startswith("fs/")
+                and not matches(me, MAINS)):
+            yield f"{path}:{n}: fs/ may not know loader/"
+
+
+def main():
+    files = sorted(str(p) for d in ("fs", "loader", "include")
+                   for p in pathlib.Path(d).rglob("*.[ch]"))
+    found = [c for f in files for c in complaints(f)]
+    print("\n".join(found), end="\n" if found else "")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,15 @@
+#!/bin/sh
+# The shared library exports what the public headers declare, and nothing else.
+# symbols.sh LIBRARY
+set -eu
+exported=$(nm -D --defined-only "$1" | awk '{ print $3 }' |
+    grep -v -e '^_init$' -e '^_fini$' -e '^__' | sort)
+declared=$(cat include/beton/*.h | tr '\n' ' ' | grep -o 'BETON_API [^;]*;' |
+    grep -o 'beton_[a-z_]*(' | tr -d '(' | sort -u)
+if [ "$exported" != "$declared" ]; then
+    echo "$1: exported and declared symbols differ:"
+    echo "$exported" >/tmp/exported.$$
+    echo "$declared" | diff - /tmp/exported.$$ || true
+    rm -f /tmp/exported.$$
+    exit 1
+fi
