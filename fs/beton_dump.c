@@ -273,6 +273,24 @@ static int write_state(struct dump *d)
 	return 0;
 }
 
+/* An output's file may not be one of dump's own. */
+static int check_names(struct dump *d)
+{
+	struct beton_output o;
+
+	for (uint32_t i = 0; i < d->info.num_outputs; i++) {
+		beton_loader_output(d->loader, i, &o);
+		if (strcmp(o.name, "ids") && strcmp(o.name, "valid"))
+			continue;
+		log_error(
+			d->log,
+			"output '%s' has the name of a file of dump's own: give it another with 'NAME = %s | ...', or drop it",
+			o.name, o.name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int open_loader(struct dump *d, const char *path)
 {
 	const struct dump_options *o = d->options;
@@ -304,6 +322,9 @@ static int open_loader(struct dump *d, const char *path)
 		return r;
 	}
 	beton_loader_info(d->loader, &d->info);
+	r = check_names(d);
+	if (r)
+		return r;
 	r = resume ? beton_loader_load(d->loader, d->state) : 0;
 	if (r)
 		log_error(d->log, "%s: %s", o->state,

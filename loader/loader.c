@@ -104,6 +104,23 @@ void beton_loader_info(const struct beton_loader *l,
 	};
 }
 
+int beton_loader_output(const struct beton_loader *l, uint32_t i,
+			struct beton_output *out)
+{
+	const struct pipeline_output *o = pipeline_output_at(l->pipeline, i);
+
+	if (!o)
+		return -ENOENT;
+	*out = (struct beton_output){
+		.name = o->name,
+		.dtype = o->dtype,
+		.ragged = o->ragged,
+		.ndim = o->ndim,
+		.shape = o->shape,
+	};
+	return 0;
+}
+
 size_t beton_loader_stats(const struct beton_loader *l,
 			  struct beton_stage_stats *out, size_t max)
 {

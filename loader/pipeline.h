@@ -50,10 +50,12 @@ struct pipeline_output {
 	const char *name;
 	uint32_t field;		/* index of its source */
 	bool ragged;		/* bytes and JSON: rows joined, no fixed size */
+	bool plain;		/* no operation: where the batch file has a
+				   column of row_size, that is the output */
 	char dtype[BETON_DTYPE_SIZE];
 	uint32_t ndim;		/* of one row */
 	uint64_t shape[BETON_MAX_NDIM];
-	uint64_t row_size;	/* bytes; 0 if ragged */
+	uint64_t row_size;	/* bytes; 0 if ragged, or if no image tells */
 };
 
 /*

@@ -69,6 +69,7 @@ int plan_init(struct plan *plan, const struct chain *chain,
 	plan->out.name = chain->name;
 	plan->out.field = chain->field;
 	plan->out.ragged = type->kind == TYPE_RAGGED;
+	plan->out.plain = !chain->num_nodes;
 	snprintf(plan->out.dtype, sizeof(plan->out.dtype), "%s",
 		 type->dtype == chain->source.dtype && type->kind != TYPE_IMAGE
 			 ? f->dtype

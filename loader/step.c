@@ -72,20 +72,42 @@ static int prepare_ragged(struct step *s, uint32_t i,
 	s->tensors[i].offsets = offsets;
 	s->tensors[i].ndim = 1;
 	s->tensors[i].size = at;
-	return buffer_reserve(&out->data, at + 1);
+	out->is_column = false;
+	r = buffer_reserve(&out->data, at + 1);
+	s->tensors[i].data = out->data.bytes;
+	return r;
+}
+
+/* Whether the batch file's column is the output as it stands. */
+static bool is_column(const struct step *s, const struct pipeline_output *o)
+{
+	const struct beton_batch_field *f = &s->view.fields[o->field];
+
+	return o->plain && f->column == BETON_COLUMN_FIXED &&
+	       f->stride == o->row_size && f->ndim == o->ndim &&
+	       !memcmp(f->shape, o->shape, o->ndim * sizeof(o->shape[0]));
 }
 
 static int prepare_fixed(struct step *s, uint32_t i,
 			 const struct pipeline_output *o)
 {
 	struct step_output *out = &s->outputs[i];
+	int r;
 
 	out->shape[0] = s->batch.rows;
 	memcpy(out->shape + 1, o->shape, o->ndim * sizeof(o->shape[0]));
 	s->tensors[i].offsets = NULL;
 	s->tensors[i].ndim = o->ndim + 1;
 	s->tensors[i].size = s->batch.rows * o->row_size;
-	return buffer_reserve(&out->data, s->tensors[i].size + 1);
+	out->is_column = is_column(s, o);
+	if (out->is_column) {
+		s->tensors[i].data =
+			s->view.bytes + s->view.fields[o->field].column_off;
+		return 0;
+	}
+	r = buffer_reserve(&out->data, s->tensors[i].size + 1);
+	s->tensors[i].data = out->data.bytes;
+	return r;
 }
 
 static int prepare_outputs(struct step *s, const struct step_plan *plan)
@@ -101,7 +123,6 @@ static int prepare_outputs(struct step *s, const struct step_plan *plan)
 		s->tensors[i].shape = s->outputs[i].shape;
 		r = o->ragged ? prepare_ragged(s, i, o)
 			      : prepare_fixed(s, i, o);
-		s->tensors[i].data = s->outputs[i].data.bytes;
 	}
 	return r;
 }
@@ -188,6 +209,8 @@ static int run_output(struct step *s, const struct step_plan *plan,
 		describe(s, o->field, row, strerror(v.error), failure);
 		return -v.error;
 	}
+	if (s->outputs[i].is_column)
+		return 0;
 	if (o->ragged)
 		return run_ragged(s, i, row, &v);
 	r = run_fixed(s, plan, worker, i, row, &v, decode_ns);
@@ -209,7 +232,8 @@ bool step_run_row(struct step *s, const struct step_plan *plan,
 		if (!run_output(s, plan, worker, i, row, failure, decode_ns))
 			continue;
 		failed = true;
-		if (!o->ragged)
+		/* A column has zeros there already. */
+		if (!o->ragged && !s->outputs[i].is_column)
 			memset(s->outputs[i].data.bytes + row * o->row_size, 0,
 			       o->row_size);
 	}

@@ -18,6 +18,7 @@ enum { STEP_MESSAGE_SIZE = 512 };
 /* The memory behind one tensor. */
 struct step_output {
 	struct buffer data;
+	bool is_column; /* the data is in the batch file */
 	struct buffer offsets;
 	uint64_t shape[BETON_MAX_NDIM + 1];
 };

@@ -159,6 +159,19 @@ struct beton_loader_info {
 BETON_API void beton_loader_info(const struct beton_loader *loader,
 				 struct beton_loader_info *out);
 
+/* What an output will be, known before any batch; valid until close. */
+struct beton_output {
+	const char *name;
+	const char *dtype;	/* NumPy's string */
+	bool ragged;		/* rows of their own sizes, joined: offsets */
+	uint32_t ndim;		/* of one row, as shape */
+	const uint64_t *shape;
+};
+
+/* -ENOENT past the last output. */
+BETON_API int beton_loader_output(const struct beton_loader *loader, uint32_t i,
+				  struct beton_output *out);
+
 /* Counters of one stage since open. Times are summed over its threads. */
 struct beton_stage_stats {
 	const char *name;	/* "read", "decode", "transform", "next" */
