@@ -131,7 +131,9 @@ static void whole_weigh(const struct axis *axis, uint32_t i, struct span span,
 
 static struct span linear_span(const struct axis *axis, uint32_t i)
 {
-	double at = i * axis_scale(axis->from, axis->to);
+	/* OpenCV multiplies by 1 / (to / from), which is rounded once more: one
+	   pair of sizes in forty then takes a pixel too far left somewhere. */
+	double at = i * ((double)axis->from / axis->to);
 	uint32_t first = (uint32_t)min_u64(floor_u32(at), axis->from - 1);
 
 	return (struct span){ first, first + 1 < axis->from ? 2 : 1 };
