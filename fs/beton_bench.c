@@ -203,8 +203,9 @@ static void print_human(struct bench *b)
 	printf("%s, %s, %u workers, %s\n", b->info.spec, b->info.source,
 	       b->info.workers, b->info.delivery);
 	printf("images/s       %.0f (%.0f to %.0f, %zu epochs after the first)\n",
-	       b->rates[b->num_rates / 2], b->rates[0],
-	       b->rates[b->num_rates - 1], b->num_rates);
+	       (b->rates[b->num_rates / 2] + b->rates[(b->num_rates - 1) / 2]) /
+		       2,
+	       b->rates[0], b->rates[b->num_rates - 1], b->num_rates);
 	printf("CPU us/image   %.0f%s\n", cpu_per_image(b),
 	       b->daemon ? " (loader and daemon)" : "");
 	printf("bytes/s        %.0f\n", (double)b->bytes / b->seconds);

@@ -59,7 +59,7 @@ static const struct option_row rows[] = {
 	  .help = "where to write DIR/NUMBER/OUTPUT.npy (must be given)" },
 	{ "spec", .kind = OPTION_TEXT, AT(spec), .argument = "SPEC",
 	  .help = "the sequence of batches (default: order=random)" },
-	{ "epoch", .kind = OPTION_NUMBER, AT(epoch), .max = UINT64_MAX,
+	{ "epoch", .kind = OPTION_NUMBER, AT(epoch), .max = INT64_MAX,
 	  .argument = "E", .help = "of the sequence (default 0)" },
 	{ "batches", .kind = OPTION_PARSED, AT(batches), .argument = "A:B",
 	  .parse = parse_batches,
@@ -158,10 +158,14 @@ static int write_rows(struct dump *d, const char *folder,
 
 	if (!r)
 		r = write_npy(d, path, "<i8", 1, &n, b->ids, 8 * n);
-	if (r || !memchr(b->valid, 0, n))
+	if (!r)
+		r = path_of(d, path, folder, "valid", ".npy");
+	if (r)
 		return r;
-	r = path_of(d, path, folder, "valid", ".npy");
-	return r ? r : write_npy(d, path, "|b1", 1, &n, b->valid, n);
+	if (!memchr(b->valid, 0, n))
+		return unlink(path) && errno != ENOENT ? fail(d, path, errno)
+						       : 0;
+	return write_npy(d, path, "|b1", 1, &n, b->valid, n);
 }
 
 static int write_batch(struct dump *d, const struct beton_batch *b)

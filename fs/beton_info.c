@@ -223,7 +223,7 @@ static void print_field(json_t *f)
 		printf(")");
 	}
 	if (bad)
-		printf("not usable: %s", bad);
+		printf(" not usable: %s", bad);
 	putchar('\n');
 }
 

@@ -175,8 +175,8 @@ static int open_namespace(struct daemon *d)
 	int r;
 
 	if (!spec || !set ||
-	    asprintf(&text, "dataset=%s\nmountpoint=%s\n%s", d->dataset,
-		     d->mountpoint, set) < 0)
+	    asprintf(&text, "pid=%d\ndataset=%s\nmountpoint=%s\n%s",
+		     (int)getpid(), d->dataset, d->mountpoint, set) < 0)
 		return failed(d, "options", -ENOMEM);
 	r = ns_open(
 		&(struct ns_options){

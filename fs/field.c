@@ -238,7 +238,8 @@ uint64_t field_dtype_size(const char *dtype)
  */
 static int parse_dtype(struct field *field, const uint8_t *text, uint64_t size)
 {
-	char copy[ARGS_TEXT_MAX + 1], dtype[BETON_DTYPE_SIZE], end;
+	char copy[ARGS_TEXT_MAX + 1], dtype[BETON_DTYPE_SIZE] = "";
+	char end;
 	int used = 0;
 
 	memcpy(copy, text, size);

@@ -2,6 +2,7 @@
 #include "fs/mountpoint.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -55,24 +56,33 @@ static int make(const char *path, struct log *log, bool *made)
 	return 0;
 }
 
+/* Asks whoever serves it: what the kernel remembers outlives the daemon. */
+static int look(const char *path, bool *is_dir)
+{
+	struct statx st;
+
+	if (statx(AT_FDCWD, path, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &st))
+		return errno;
+	*is_dir = S_ISDIR(st.stx_mode);
+	return 0;
+}
+
 int mountpoint_prepare(const char *path, struct log *log, bool *made)
 {
-	struct stat st;
-	int r = stat(path, &st) ? errno : 0;
+	bool is_dir = false;
+	int e = look(path, &is_dir);
 
 	*made = false;
-	for (int i = 0; is_stale(r) && i < STALE_MAX; i++) {
-		if (detach(path))
-			break;
+	for (int i = 0; is_stale(e) && i < STALE_MAX && !detach(path); i++) {
 		log_info(log, "mountpoint %s: its daemon had died: unmounted",
 			 path);
-		r = stat(path, &st) ? errno : 0;
+		e = look(path, &is_dir);
 	}
-	if (r == ENOENT)
+	if (e == ENOENT)
 		return make(path, log, made);
-	if (!r && !S_ISDIR(st.st_mode))
-		r = ENOTDIR;
-	return r ? refuse(path, log, r) : 0;
+	if (!e && !is_dir)
+		e = ENOTDIR;
+	return e ? refuse(path, log, e) : 0;
 }
 
 void mountpoint_remove(const char *path)

@@ -15,7 +15,6 @@ enum opts_kind {
 	OPTS_OCTAL,
 	OPTS_TEXT, /* char *, owned */
 	OPTS_SPEC, /* the same, a key of a SPEC: checked with the dataset */
-	OPTS_REFUSED,
 };
 
 struct opts_row {
@@ -63,43 +62,28 @@ static const struct opts_row rows[] = {
 	  "threads that assemble batches ahead (2)" },
 	{ "log", OPTS_TEXT, AT(log), 0, 0, "FILE",
 	  "messages go there instead of to syslog" },
-	{ "rw", OPTS_REFUSED, 0, 0, 0, NULL, NULL },
 };
 
 /* Of mount(8) and fstab(5), without a meaning here; a '*' stands for any end.
-   mount.fuse3 adds dev and suid unless told otherwise. */
+   mount(8) adds rw, and mount.fuse3 dev and suid, unless told otherwise; a
+   dataset is mounted ro,nosuid,nodev all the same. */
 static const char *const words[] = {
-	"dev",
-	"suid",
-	"exec",
-	"defaults",
-	"default_permissions",
-	"auto",
-	"noauto",
-	"nofail",
-	"_netdev",
-	"user",
-	"user=*",
-	"users",
-	"nouser",
-	"owner",
-	"group",
-	"sync",
-	"async",
-	"dirsync",
-	"silent",
-	"atime",
-	"noatime",
-	"diratime",
-	"nodiratime",
-	"relatime",
-	"norelatime",
-	"strictatime",
-	"nostrictatime",
-	"lazytime",
-	"nolazytime",
-	"comment=*",
-	"x-*",
+	"rw",	       "dev",
+	"suid",	       "exec",
+	"defaults",    "default_permissions",
+	"auto",	       "noauto",
+	"nofail",      "_netdev",
+	"user",	       "user=*",
+	"users",       "nouser",
+	"owner",       "group",
+	"sync",	       "async",
+	"dirsync",     "silent",
+	"atime",       "noatime",
+	"diratime",    "nodiratime",
+	"relatime",    "norelatime",
+	"strictatime", "nostrictatime",
+	"lazytime",    "nolazytime",
+	"comment=*",   "x-*",
 };
 
 /* One option of a -o list, which is not changed: ps shows it. */
@@ -177,7 +161,7 @@ static int set_value(struct opts *opts, const struct opts_row *row, char *text)
 static int set_flag(struct opts *opts, const struct opts_row *row,
 		    const struct word *word)
 {
-	if (row->kind == OPTS_REFUSED || word->value)
+	if (word->value)
 		return -EINVAL;
 	if (row->kind == OPTS_MOUNT)
 		*(bool *)member_of(opts, row) = true;
@@ -210,10 +194,7 @@ static int set_word(struct opts *opts, const struct word *word, struct log *log)
 				      : NULL);
 	else
 		r = set_flag(opts, row, word);
-	if (r && row->kind == OPTS_REFUSED)
-		log_error(log, "-o %s: a dataset is mounted read only (-o ro)",
-			  row->key);
-	else if (r)
+	if (r)
 		log_error(log, "-o %.*s: expected %s%s%s", size, word->at,
 			  row->key, row->value ? "=" : " without a value",
 			  row->value ? row->value : "");

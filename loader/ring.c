@@ -133,8 +133,7 @@ static bool may_produce(const struct ring *ring)
 	if (ring->options.constant &&
 	    ring->produced_sequence > ring->given_sequence)
 		return false;
-	return !ring->options.constant &&
-	       spec_batches(&ring->options.feed->spec) &&
+	return !ring->constant && spec_batches(&ring->options.feed->spec) &&
 	       spec_steps(&ring->options.feed->spec, 0, ring->produced.world);
 }
 

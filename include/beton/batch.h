@@ -23,8 +23,9 @@
  *
  * error[i] is 0, or the positive Linux errno that kept sample i of this field
  * from being read: EUCLEAN for damaged metadata, EIO for bytes that could not
- * be read. The value is then zero bytes: a zero row of a fixed column, a value
- * of the announced size (0 if that is not known) of a variable one.
+ * be read, EOPNOTSUPP where a custom field keeps records from being placed. The
+ * value is then zero bytes: a zero row of a fixed column, a value of the
+ * announced size (0 if that is not known) of a variable one.
  *
  * A reader checks magic, version, file_size against what it holds, the CRC,
  * and that every offset and size it uses lies inside the file.
@@ -52,26 +53,28 @@ enum {
 
 /* The types of a dataset's fields; the numbers are those of the file format. */
 enum beton_type {
-	BETON_TYPE_FLOAT = 0,	/* float64 */
-	BETON_TYPE_INT = 1,	/* int64 */
-	BETON_TYPE_IMAGE = 2,	/* JPEG or raw RGB */
+	BETON_TYPE_FLOAT = 0, /* float64 */
+	BETON_TYPE_INT = 1,   /* int64 */
+	BETON_TYPE_IMAGE = 2, /* JPEG or raw RGB */
 	BETON_TYPE_BYTES = 3,
 	BETON_TYPE_NDARRAY = 4,
-	BETON_TYPE_JSON = 5,	/* text, here without the NUL of the dataset */
+	BETON_TYPE_JSON = 5, /* text, here without the NUL of the dataset */
 	BETON_TYPE_TENSOR = 6,
-	BETON_TYPE_CUSTOM = 255, /* the metadata bytes of a Python class's own */
+	BETON_TYPE_CUSTOM =
+		255, /* the metadata bytes of a Python class's own */
 };
 
 enum beton_column {
 	BETON_COLUMN_FIXED = 0,
 	BETON_COLUMN_VARIABLE = 1,
-	/* A custom field whose place cannot be inferred: every row an error. */
+	/* A field whose place cannot be inferred, because a custom field is in
+	   the dataset: every row an error. */
 	BETON_COLUMN_NONE = 2,
 };
 
 enum beton_mode {
 	BETON_MODE_JPG = 0,
-	BETON_MODE_RAW = 1,	/* width * height * 3 bytes, RGB, rows from top */
+	BETON_MODE_RAW = 1, /* width * height * 3 bytes, RGB, rows from top */
 };
 
 enum beton_order {
@@ -81,23 +84,23 @@ enum beton_order {
 };
 
 struct beton_batch_header {
-	char magic[8];		/* BETON_BATCH_MAGIC, no NUL */
-	uint32_t version;	/* BETON_BATCH_VERSION */
-	uint32_t header_size;	/* of this struct; later versions append */
+	char magic[8];	      /* BETON_BATCH_MAGIC, no NUL */
+	uint32_t version;     /* BETON_BATCH_VERSION */
+	uint32_t header_size; /* of this struct; later versions append */
 	uint64_t file_size;
 	uint8_t fingerprint[BETON_FINGERPRINT_SIZE]; /* of the dataset */
-	uint64_t samples;	/* of the dataset */
+	uint64_t samples;			     /* of the dataset */
 	uint64_t epoch;
-	uint64_t batch;		/* number in the epoch's global sequence */
-	uint64_t batches;	/* in the epoch */
+	uint64_t batch;	  /* number in the epoch's global sequence */
+	uint64_t batches; /* in the epoch */
 	uint64_t seed;
-	uint64_t batch_size;	/* of the SPEC; a last batch may be shorter */
-	uint64_t block;		/* 0 unless quasi_random, as the next */
+	uint64_t batch_size; /* of the SPEC; a last batch may be shorter */
+	uint64_t block;	     /* 0 unless quasi_random, as the next */
 	uint64_t window;
-	uint64_t subset_first;	/* [first, end) of the dataset's samples */
+	uint64_t subset_first; /* [first, end) of the dataset's samples */
 	uint64_t subset_end;
-	uint64_t subset_hash;	/* of a named subset's content, else 0 */
-	uint32_t order;		/* enum beton_order */
+	uint64_t subset_hash; /* of a named subset's content, else 0 */
+	uint32_t order;	      /* enum beton_order */
 	uint32_t drop_last;
 	uint32_t rows;
 	uint32_t num_fields;
@@ -116,24 +119,24 @@ struct beton_batch_field {
 	char name[BETON_NAME_SIZE];   /* as in the dataset, NUL padded */
 	char stem[BETON_STEM_SIZE];   /* as in file names, NUL padded */
 	char dtype[BETON_DTYPE_SIZE]; /* NumPy's string, NUL padded */
-	uint32_t type;		/* enum beton_type */
-	uint32_t column;	/* enum beton_column */
-	uint32_t ndim;		/* of one row, 0 for a scalar */
-	uint32_t mode;		/* enum beton_mode of a fixed image column */
+	uint32_t type;		      /* enum beton_type */
+	uint32_t column;	      /* enum beton_column */
+	uint32_t ndim;		      /* of one row, 0 for a scalar */
+	uint32_t mode; /* enum beton_mode of a fixed image column */
 	uint64_t shape[BETON_MAX_NDIM]; /* of one row */
-	uint64_t stride;	/* bytes of a row, fixed columns; else 0 */
-	uint64_t error_off;	/* int32_t error[rows] */
+	uint64_t stride;    /* bytes of a row, fixed columns; else 0 */
+	uint64_t error_off; /* int32_t error[rows] */
 	uint64_t column_off;
-	uint64_t column_size;	/* with payloads */
+	uint64_t column_size; /* with payloads */
 };
 
 struct beton_batch_value {
-	uint64_t offset;	/* from the start of the file */
+	uint64_t offset; /* from the start of the file */
 	uint64_t size;
-	uint32_t mode;		/* enum beton_mode; images only, else 0 */
+	uint32_t mode; /* enum beton_mode; images only, else 0 */
 	uint32_t width;
 	uint32_t height;
-	uint32_t reserved;	/* 0 */
+	uint32_t reserved; /* 0 */
 };
 
 #ifdef __cplusplus
