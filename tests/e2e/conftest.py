@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon in tests: every mount is unmounted, every daemon must end with 0
+and must not have said anything ominous that the test did not announce."""
+import os
+import pathlib
+import re
+import subprocess
+import time
+
+import pytest
+
+BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
+DEADLINE = 20   # seconds, of whatever is waited for
+
+SUSPICIOUS = re.compile(
+    r"\b(error|warning|fatal|abort(ed)?|assert\w*)\b|^==\d+==|Sanitizer",
+    re.IGNORECASE | re.MULTILINE)
+
+
+def wait_until(condition, what, seconds=DEADLINE):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited too long for " + what
+        time.sleep(0.005)
+
+
+def mounts():
+    """mountpoint -> (source, type, options)"""
+    out = {}
+    for line in pathlib.Path("/proc/self/mounts").read_text().splitlines():
+        source, where, kind, options = (
+            re.sub(r"\\(\d{3})", lambda m: chr(int(m[1], 8)), word)
+            for word in line.split(" ")[:4])
+        out[where] = source, kind, options.split(",")
+    return out
+
+
+def unmount(where, *flags):
+    subprocess.run(["fusermount3", "-u", *flags, where], timeout=DEADLINE,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def betonfs(*args, **how):
+    """Runs betonfs until it ends: in the background, until it is mounted."""
+    return subprocess.run([BUILD / "betonfs", *args], text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=DEADLINE, **how)
+
+
+class Daemon:
+    """betonfs in the foreground, a child of the test."""
+
+    def __init__(self, file, where, *args):
+        self.where = pathlib.Path(where)
+        self.log = pathlib.Path(str(self.where) + ".log")
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen(
+                [BUILD / "betonfs", "-f", *args, str(file), where],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        wait_until(self.is_mounted, "the mount")
+
+    def is_mounted(self):
+        assert self.process.poll() is None, "daemon ended: " + self.said()
+        try:    # what is mounted there may be dead
+            os.statvfs(self.where)
+        except OSError:
+            return False
+        return mounts().get(str(self.where), ("", ""))[1] == "fuse.betonfs"
+
+    def said(self):
+        return self.log.read_text()
+
+    def wait(self):
+        try:
+            return self.process.wait(DEADLINE)
+        except subprocess.TimeoutExpired:
+            stacks = subprocess.run(
+                ["sh", "-c", f"cat /proc/{self.process.pid}/task/*/stack"],
+                capture_output=True, text=True).stdout
+            self.process.kill()
+            raise AssertionError("daemon does not end:\n" + stacks) from None
+
+    def end(self):
+        """However it stands, nothing is left of it. Its exit code."""
+        if self.process.poll() is None:
+            unmount(self.where)
+        if str(self.where) in mounts():
+            unmount(self.where, "-z")
+        return self.wait()
+
+
+@pytest.fixture
+def fuse():
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("no /dev/fuse")
+    if not (BUILD / "betonfs").exists():
+        pytest.skip(f"no betonfs in {BUILD}")
+
+
+@pytest.fixture
+def mount(fuse, tmp_path):
+    """mount(file, *args, says=regex) -> mountpoint. `says` is what the daemon
+    must say; without it, it may not say anything suspicious."""
+    live = []
+
+    def do(file, *args, says=None):
+        where = tmp_path / f"mnt{len(live)}"
+        where.mkdir()
+        daemon = Daemon(file, where, *args)
+        live.append((daemon, says))
+        return where
+
+    yield do
+    for daemon, says in live:
+        code, said = daemon.end(), daemon.said()
+        assert code == 0, said
+        if says:
+            assert re.search(says, said), said
+        else:
+            assert not SUSPICIOUS.search(said), said
+
+
+@pytest.fixture
+def daemon(fuse, tmp_path):
+    """daemon(file, *args) -> Daemon, for tests of how one ends."""
+    live = []
+
+    def do(file, *args, where=None):
+        if where is None:
+            where = tmp_path / f"dmn{len(live)}"
+            where.mkdir()
+        live.append(Daemon(file, where, *args))
+        return live[-1]
+
+    yield do
+    for d in live:
+        if d.process.poll() is None:
+            d.process.kill()
+        d.end()

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/rng.h"
+#include "loader/op.h"
+#include "loader/parse.h"
+#include "tests/unit/t.h"
+
+static char error[256];
+
+/* Binds the arguments of a text of one stage. */
+static int bind(const char *text, struct args *out)
+{
+	struct complaint c = { text, error, sizeof(error) };
+	struct parse p;
+	int r;
+
+	error[0] = '\0';
+	CHECK(!parse_text(&c, &p));
+	CHECK(p.num_stages == 1 && op_by_name(p.stages[0].word));
+	r = op_bind(op_by_name(p.stages[0].word), &p, &p.stages[0], &c, out);
+	parse_fini(&p);
+	return r;
+}
+
+static bool is_complete(const struct op *op)
+{
+	bool has_draw = op->draw, has_ref = op->ref;
+
+	return op->name && op->help && *op->help && op->infer &&
+	       has_draw == (op->kind == OP_GEOMETRY) &&
+	       has_ref == (op->kind == OP_POINT);
+}
+
+static void every_row_is_complete_and_found_by_its_name(void)
+{
+	size_t n = 0;
+
+	for (; op_row(n); n++) {
+		CHECK(is_complete(op_row(n)));
+		CHECK(op_by_name(op_row(n)->name) == op_row(n));
+	}
+	CHECK(n >= 15);
+	CHECK(!op_by_name("no_such_operation") && !op_by_name(""));
+}
+
+static void check_param(const struct op *op, const struct param *p)
+{
+	bool numbers = p->kind == PARAM_INTEGERS || p->kind == PARAM_REALS;
+
+	CHECK(p->help && *p->help);
+	CHECK(op_param(op, p->name) == (int)(p - op->params));
+	CHECK(!numbers || (p->min_count >= 1 && p->max_count >= p->min_count &&
+			   p->max_count <= OP_NUMBERS_MAX && p->min <= p->max));
+	CHECK(p->kind != PARAM_WORD || p->words);
+}
+
+static void every_parameter_is_described(void)
+{
+	for (size_t i = 0; op_row(i); i++) {
+		const struct op *op = op_row(i);
+		size_t n = 0;
+
+		for (; op->params && op->params[n].name; n++)
+			check_param(op, &op->params[n]);
+		CHECK(n <= OP_PARAMS_MAX);
+	}
+}
+
+/* "NAME(x)" with a value that fits every required parameter we have. */
+static void spell(const struct op *op, char *out, size_t size)
+{
+	const struct param *p = op->params;
+
+	if (!p || p->initial)
+		snprintf(out, size, "%s", op->name);
+	else
+		snprintf(out, size, "%s(%s)", op->name,
+			 p->words ? p->words[0] : "7");
+}
+
+static void every_row_binds_with_its_defaults(void)
+{
+	struct args args;
+	char text[64];
+
+	for (size_t i = 0; op_row(i); i++) {
+		spell(op_row(i), text, sizeof(text));
+		CHECK(!bind(text, &args));
+	}
+}
+
+static double any(void *rng)
+{
+	return rng_uniform(rng);
+}
+
+static void check_geometry(const struct op *op, const struct args *args)
+{
+	struct rng rng = { .key = 5 };
+
+	for (uint32_t i = 0; i < 300; i++) {
+		struct size in = { 1 + i % 17 * 31, 1 + i % 13 * 29 };
+		struct type from = { .kind = TYPE_IMAGE,
+				     .dtype = DTYPE_U1,
+				     .width = in.width,
+				     .height = in.height };
+		struct type to = from;
+		struct draw d = { 0 };
+
+		op->draw(args, (struct uniform){ any, &rng }, in, &d);
+		CHECK(d.from.width && d.from.height && d.to.width);
+		CHECK(range_ok(d.from.x, d.from.width, in.width));
+		CHECK(range_ok(d.from.y, d.from.height, in.height));
+		CHECK(!op->infer(args, &from, &to));
+		CHECK(to.width == d.to.width && to.height == d.to.height);
+	}
+}
+
+static void geometry_stays_inside_and_makes_the_size_it_infers(void)
+{
+	struct args args;
+	char text[64];
+
+	for (size_t i = 0; op_row(i); i++) {
+		if (op_row(i)->kind != OP_GEOMETRY)
+			continue;
+		spell(op_row(i), text, sizeof(text));
+		CHECK(!bind(text, &args));
+		check_geometry(op_row(i), &args);
+	}
+	CHECK(!bind("random_resized_crop(\"3,5\", ratio=\"900,1000\")", &args));
+	check_geometry(op_by_name("random_resized_crop"), &args);
+	CHECK(!bind("center_crop(3, 0.00001)", &args));
+	check_geometry(op_by_name("center_crop"), &args);
+}
+
+static void every_row_refuses_what_is_not_its_own(void)
+{
+	const struct type ragged = { .kind = TYPE_RAGGED, .dtype = DTYPE_U1 };
+	struct type out;
+	struct args args;
+	char text[64];
+
+	for (size_t i = 0; op_row(i); i++) {
+		if (op_row(i)->kind == OP_SINK)
+			continue;
+		spell(op_row(i), text, sizeof(text));
+		CHECK(!bind(text, &args));
+		CHECK(op_row(i)->infer(&args, &ragged, &out));
+	}
+}
+
+static void arguments_are_positional_or_named(void)
+{
+	struct args a, b;
+
+	CHECK(!bind("center_crop(\"8, 16\", 0.5, bilinear)", &a));
+	CHECK(!bind("center_crop(interpolation=bilinear, ratio=\"0.5\", "
+		    "size=\"8,16\")",
+		    &b));
+	CHECK(a.arg[0].number[1] == b.arg[0].number[1]);
+	CHECK(a.arg[1].number[0] == b.arg[1].number[0]);
+	CHECK(op_size(&a.arg[0]).height == 8 && op_size(&a.arg[0]).width == 16);
+	CHECK(a.arg[1].number[0] == 0.5 && a.arg[2].word == 1);
+	CHECK(!bind("random_resized_crop(9)", &a));
+	CHECK(a.arg[1].number[0] == 0.08 && a.arg[1].number[1] == 1);
+	CHECK(a.arg[2].number[0] == 0.75 && a.arg[2].number[1] == 4.0 / 3);
+	CHECK(a.arg[3].word == 0 && !a.arg[4].text);
+}
+
+struct mistake {
+	const char *text;
+	const char *error;
+};
+
+static const struct mistake mistakes[] = {
+	{ "center_crop", "column 1: center_crop needs a size" },
+	{ "center_crop(0)",
+	  "column 13: size of center_crop takes whole numbers "
+	  "from 1 to 16384, 1 to 2 of them, not `0'" },
+	{ "center_crop(x)", "column 13: size of center_crop takes" },
+	{ "center_crop(1.5)", "column 13: size of" },
+	{ "center_crop(99999)", "column 13: size of" },
+	{ "center_crop(\"1,2,3\")", "column 13: size of" },
+	{ "center_crop(\"1,\")", "column 13: size of" },
+	{ "center_crop(8, 2)",
+	  "column 16: ratio of center_crop takes numbers" },
+	{ "center_crop(8, ratoi=1)", "column 16: center_crop has no parameter "
+				     "`ratoi'; did you mean `ratio'?" },
+	{ "center_crop(8, size=8)", "column 21: size of center_crop is given "
+				    "twice" },
+	{ "center_crop(ratio=1, 8)", "column 22: an argument without a name" },
+	{ "chw(1)", "column 5: chw takes 0 arguments at most" },
+	{ "decode(good)",
+	  "column 8: quality of decode is one of default, exact, "
+	  "draft, not `good'" },
+	{ "decode(quality=1, 2)", "column 16: quality of decode is one of" },
+	{ "flip(1.01)", "column 6: p of flip takes numbers from 0 to 1" },
+	{ "flip(nan)", "column 6: p of flip" },
+	{ "flip(group=\"\")", "column 12: group of flip is empty" },
+	{ "resize(8, interpolation=cubic)",
+	  "column 25: interpolation of resize "
+	  "is one of area, bilinear" },
+	{ "random_resized_crop(8, scale=\"1,0.5\")", "column 1: random_resized_"
+						     "crop: the least scale" },
+	{ "random_resized_crop(8, scale=0.5)",
+	  "column 30: scale of random_"
+	  "resized_crop takes numbers from "
+	  "9.53674316e-07 to 1, 2 of them" },
+	{ "normalize(0.5)", "column 1: normalize: std is missing" },
+	{ "normalize(imagenet, 1)", "column 1: normalize: imagenet says std" },
+	{ "normalize(\"0,0\", 1)", "column 1: normalize: one number, or" },
+	{ "normalize(123.675, 58)",
+	  "column 11: mean of normalize takes numbers "
+	  "from 0 to 1" },
+	{ "normalize(imagnet)", "column 11: mean of normalize takes" },
+};
+
+static void mistakes_are_told_where_they_are(void)
+{
+	struct args args;
+
+	for (size_t i = 0; i < ARRAY_LEN(mistakes); i++) {
+		const struct mistake *m = &mistakes[i];
+
+		CHECK(bind(m->text, &args) == -EINVAL);
+		if (strncmp(error, m->error, strlen(m->error)) != 0)
+			fprintf(stderr, "%s: %s\n", m->text, error);
+		CHECK(!strncmp(error, m->error, strlen(m->error)));
+	}
+}
+
+static void normalize_is_subtraction_and_one_product_in_float(void)
+{
+	const struct op *op = op_by_name("normalize");
+	struct args args;
+
+	CHECK(!bind("normalize(imagenet)", &args));
+	CHECK(op->ref(&args, 0, 7) ==
+	      (7 - (float)(255 * 0.485)) * (float)(1 / (255 * 0.229)));
+	CHECK(op->ref(&args, 2, 255) ==
+	      (255 - (float)(255 * 0.406)) * (float)(1 / (255 * 0.225)));
+	CHECK(!bind("normalize(\"0,0.25,1\", 0.5)", &args));
+	CHECK(op->ref(&args, 0, 255) == 255 * (float)(1 / 127.5));
+	CHECK(op->ref(&args, 2, 255) == 0);
+}
+
+static void resize_of_one_number_keeps_the_aspect_as_torchvision(void)
+{
+	const struct op *op = op_by_name("resize");
+	struct uniform none = { 0 };
+	struct args args;
+	struct draw d;
+
+	CHECK(!bind("resize(256)", &args));
+	op->draw(&args, none, (struct size){ 500, 375 }, &d);
+	CHECK(d.to.width == 341 && d.to.height == 256);
+	op->draw(&args, none, (struct size){ 375, 500 }, &d);
+	CHECK(d.to.width == 256 && d.to.height == 341);
+	op->draw(&args, none, (struct size){ 1, 65535 }, &d);
+	CHECK(d.to.width == 256 && d.to.height == 16384);
+	CHECK(!bind("resize(\"30,40\")", &args));
+	op->draw(&args, none, (struct size){ 500, 375 }, &d);
+	CHECK(d.to.width == 40 && d.to.height == 30);
+}
+
+/* Whether the manual's list has an entry of the operation with this text. */
+static bool is_documented(const char *manual, const struct op *op,
+			  const char *text)
+{
+	const char *at = manual;
+	char entry[64];
+	const char *found;
+
+	snprintf(entry, sizeof(entry), "\n.It Cm %s", op->name);
+	while ((at = strstr(at, entry))) {
+		at += strlen(entry);
+		found = strchr("\n ", *at) ? strstr(at, text) : NULL;
+		if (found && found < strchr(at, '\n') + 1)
+			return true;
+	}
+	return false;
+}
+
+static void the_manual_knows_every_operation_and_parameter(void)
+{
+	static char manual[1 << 16];
+	FILE *f = fopen("loader/beton-transforms.7", "r");
+	char name[64];
+
+	if (!f) {
+		printf("skip: no loader/beton-transforms.7 here\n");
+		return;
+	}
+	CHECK(fread(manual, 1, sizeof(manual) - 1, f) > 0);
+	fclose(f);
+	for (size_t i = 0; op_row(i); i++) {
+		const struct param *p = op_row(i)->params;
+
+		CHECK(is_documented(manual, op_row(i), "\n"));
+		for (; p && p->name; p++) {
+			snprintf(name, sizeof(name), " %s", p->name);
+			CHECK(is_documented(manual, op_row(i), name));
+		}
+	}
+}
+
+int main(void)
+{
+	every_row_is_complete_and_found_by_its_name();
+	every_parameter_is_described();
+	every_row_binds_with_its_defaults();
+	geometry_stays_inside_and_makes_the_size_it_infers();
+	every_row_refuses_what_is_not_its_own();
+	arguments_are_positional_or_named();
+	mistakes_are_told_where_they_are();
+	normalize_is_subtraction_and_one_product_in_float();
+	resize_of_one_number_keeps_the_aspect_as_torchvision();
+	the_manual_knows_every_operation_and_parameter();
+	return 0;
+}

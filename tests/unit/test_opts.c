@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/opts.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "tests/unit/t.h"
+
+enum { WORDS_MAX = 16 };
+
+/* Splits a command line at blanks, in place, and parses it. */
+static int parse(struct opts *opts, char *line, struct log *log)
+{
+	static char program[] = "betonfs";
+	char *argv[WORDS_MAX + 2] = { program };
+	int argc = 1;
+
+	for (char *w = strtok(line, " "); w; w = strtok(NULL, " "))
+		argv[argc++] = w;
+	optind = 0;
+	return opts_parse(opts, argc, argv, log);
+}
+
+static void keep_message(void *arg, enum beton_log_level level,
+			 const char *message)
+{
+	(void)level;
+	snprintf(arg, 256, "%s", message);
+}
+
+/* The line is refused with a message that holds `word`. */
+static void refused(const char *text, const char *word)
+{
+	char line[256], message[256] = "";
+	struct opts opts;
+	struct log log;
+
+	log_init(&log, keep_message, message);
+	snprintf(line, sizeof(line), "%s", text);
+	CHECK(parse(&opts, line, &log) == -EINVAL);
+	CHECK(strstr(message, word));
+	opts_fini(&opts);
+	log_fini(&log);
+}
+
+static void test_options_and_operands_come_in_any_order(void)
+{
+	char line[] = "-o uid=5,umask=027 data.beton -s -o uid=6,noexec mnt -f";
+	struct opts opts;
+	char *mount;
+
+	CHECK(parse(&opts, line, NULL) == 0);
+	CHECK(!strcmp(opts.dataset, "data.beton"));
+	CHECK(!strcmp(opts.mountpoint, "mnt"));
+	CHECK(opts.foreground && opts.single_thread && !opts.debug);
+	CHECK(opts.uid == 6 && opts.umask == 027 && opts.gid == OPTS_UNSET);
+	mount = opts_mount(&opts);
+	CHECK(!strcmp(mount, "noexec"));
+	free(mount);
+	opts_fini(&opts);
+}
+
+static void test_the_keys_of_a_spec_make_one(void)
+{
+	char line[] = "d m -o seed=3,batch=7,order=random -o batch=8";
+	struct opts opts;
+	char *spec, *text;
+
+	CHECK(parse(&opts, line, NULL) == 0);
+	spec = opts_spec(&opts);
+	text = opts_text(&opts);
+	CHECK(!strcmp(spec, "order=random,batch=8,seed=3"));
+	CHECK(!strcmp(text, "order=random\nbatch=8\nseed=3\nthreads=2\n"));
+	free(spec);
+	free(text);
+	opts_fini(&opts);
+}
+
+static void test_words_of_fstab_mean_nothing(void)
+{
+	char line[] = "d m -o defaults,ro,nofail,_netdev,x-systemd.automount,"
+		      "comment=a=b,noauto,user=me,,noatime,dev,suid";
+	struct opts opts;
+	char *mount, *spec;
+
+	CHECK(parse(&opts, line, NULL) == 0);
+	mount = opts_mount(&opts);
+	spec = opts_spec(&opts);
+	CHECK(!*mount && !*spec);
+	free(mount);
+	free(spec);
+	opts_fini(&opts);
+}
+
+static void test_wrong_options_are_refused_by_name(void)
+{
+	refused("d m -o nosuch", "nosuch");
+	refused("d m -o ro,nosuch=3", "nosuch=3");
+	refused("d m -o use", "use");
+	refused("d m -o uid", "uid=N");
+	refused("d m -o uid=", "uid=N");
+	refused("d m -o uid=-1", "uid=-1");
+	refused("d m -o uid=4294967295", "uid=4294967295");
+	refused("d m -o umask=8", "umask=8");
+	refused("d m -o threads=0", "threads=0");
+	refused("d m -o noexec=1", "noexec=1");
+	refused("d m -o log=", "log=FILE");
+	refused("d", "usage");
+	refused("a b c", "one dataset");
+}
+
+int main(void)
+{
+	test_options_and_operands_come_in_any_order();
+	test_the_keys_of_a_spec_make_one();
+	test_words_of_fstab_mean_nothing();
+	test_wrong_options_are_refused_by_name();
+	return 0;
+}

@@ -1,0 +1,686 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/rng.h"
+#include "loader/codec.h"
+#include "loader/dtype.h"
+#include "loader/pipeline.h"
+#include "loader/resample.h"
+#include "tests/unit/t.h"
+
+enum { W = 40, H = 30 };
+
+static const struct pipeline_field fields[] = {
+	{ .name = "image",
+	  .stem = "image",
+	  .type = BETON_TYPE_IMAGE,
+	  .usable = true,
+	  .dtype = "|u1",
+	  .width = W,
+	  .height = H },
+	{ .name = "label",
+	  .stem = "label",
+	  .type = BETON_TYPE_INT,
+	  .usable = true,
+	  .dtype = "<i8" },
+	{ .name = "flip",
+	  .stem = "flip",
+	  .type = BETON_TYPE_FLOAT,
+	  .usable = true,
+	  .dtype = "<f8" },
+	{ .name = "own",
+	  .stem = "own",
+	  .type = BETON_TYPE_CUSTOM,
+	  .dtype = "|u1" },
+	{ .name = "a vector",
+	  .stem = "a%20vector",
+	  .type = BETON_TYPE_NDARRAY,
+	  .usable = true,
+	  .dtype = "<f4",
+	  .ndim = 2,
+	  .shape = { 50, 2 } },
+	{ .name = "text",
+	  .stem = "text",
+	  .type = BETON_TYPE_BYTES,
+	  .usable = true,
+	  .dtype = "|u1" },
+	{ .name = "names",
+	  .stem = "names",
+	  .type = BETON_TYPE_TENSOR,
+	  .usable = true,
+	  .dtype = "<U3",
+	  .ndim = 1,
+	  .shape = { 4 } },
+};
+
+static const struct pipeline_field pair[] = {
+	{ .name = "left",
+	  .stem = "left",
+	  .type = BETON_TYPE_IMAGE,
+	  .usable = true,
+	  .dtype = "|u1",
+	  .width = W,
+	  .height = H },
+	{ .name = "right",
+	  .stem = "right",
+	  .type = BETON_TYPE_IMAGE,
+	  .usable = true,
+	  .dtype = "|u1" },
+};
+
+static char error[256];
+static uint8_t pixels[H][W][3];
+static const struct pipeline_row row_0 = { .seed = 1, .epoch = 2, .id = 3 };
+
+static const struct pipeline_value raw = {
+	.bytes = &pixels[0][0][0],
+	.size = sizeof(pixels),
+	.mode = BETON_MODE_RAW,
+	.width = W,
+	.height = H,
+};
+
+static int parse(const char *text, struct pipeline **out)
+{
+	return pipeline_parse(text, fields, ARRAY_LEN(fields), out, error,
+			      sizeof(error));
+}
+
+/* Runs output 0 of a text over the raw image; returns pipeline_run()'s. */
+static int run_value(const char *text, const struct pipeline_value *value,
+		     const struct pipeline_row *row, void *out)
+{
+	struct pipeline_worker *w = NULL;
+	struct pipeline *p = NULL;
+	int r = parse(text, &p);
+
+	if (r)
+		fprintf(stderr, "%s: %s\n", text, error);
+	CHECK(!r && !pipeline_worker_open(p, &w));
+	r = pipeline_run(p, w, 0, value, row, BETON_STAGE_ALL, out, NULL);
+	snprintf(error, sizeof(error), "%s", pipeline_worker_message(w));
+	CHECK(!r == !error[0]);
+	pipeline_worker_close(w);
+	pipeline_close(p);
+	return r;
+}
+
+static void run(const char *text, void *out)
+{
+	CHECK(!run_value(text, &raw, &row_0, out));
+}
+
+static void check_output(const struct pipeline *p, size_t i, const char *name,
+			 const char *dtype, uint64_t row_size)
+{
+	const struct pipeline_output *o = pipeline_output_at(p, i);
+
+	CHECK(o && !strcmp(o->name, name) && !strcmp(o->dtype, dtype));
+	CHECK(o->row_size == row_size);
+}
+
+static void without_a_text_every_usable_field_is_an_output(void)
+{
+	struct pipeline *p;
+
+	CHECK(!parse(NULL, &p));
+	CHECK(pipeline_num_outputs(p) == 6 && !pipeline_output_at(p, 6));
+	check_output(p, 0, "image", "|u1", 3 * W * H);
+	check_output(p, 1, "label", "<i8", 8);
+	check_output(p, 2, "flip", "<f8", 8);
+	check_output(p, 3, "a%20vector", "<f4", 400);
+	check_output(p, 4, "text", "|u1", 0);
+	check_output(p, 5, "names", "<U3", 48);
+	CHECK(pipeline_output_at(p, 0)->ndim == 3);
+	CHECK(pipeline_output_at(p, 0)->shape[0] == H);
+	CHECK(pipeline_output_at(p, 0)->shape[1] == W);
+	CHECK(pipeline_output_at(p, 0)->shape[2] == 3);
+	CHECK(pipeline_output_at(p, 1)->ndim == 0);
+	CHECK(pipeline_output_at(p, 3)->field == 4);
+	CHECK(pipeline_output_at(p, 4)->ragged);
+	pipeline_close(p);
+}
+
+static void statements_come_first_and_in_order(void)
+{
+	struct pipeline *p;
+
+	CHECK(!parse("label | int32; b = center_crop(8) | half | chw\n"
+		     "\"a vector\" | double; flip | drop; text | drop;"
+		     "image | resize(\"5,6\") | float; names | drop",
+		     &p));
+	CHECK(pipeline_num_outputs(p) == 4);
+	check_output(p, 0, "label", "<i4", 4);
+	check_output(p, 1, "b", "<f2", 8 * 8 * 3 * 2);
+	check_output(p, 2, "a%20vector", "<f8", 800);
+	check_output(p, 3, "image", "<f4", 5 * 6 * 3 * 4);
+	CHECK(pipeline_output_at(p, 1)->shape[0] == 3);
+	CHECK(pipeline_output_at(p, 3)->shape[0] == 5);
+	CHECK(pipeline_output_at(p, 3)->shape[1] == 6);
+	pipeline_close(p);
+}
+
+struct mistake {
+	const char *text;
+	const char *error;
+};
+
+static const struct mistake mistakes[] = {
+	{ "nofield | float", "column 1: no field or operation is called "
+			     "`nofield', in `nofield | float'" },
+	{ "imgae | float", "column 1: no field or operation is called `imgae'; "
+			   "did you mean `image'?" },
+	{ "no_such_operation(3)", "column 1: no operation is called" },
+	{ "image | centre_crop(3)",
+	  "column 9: no operation is called "
+	  "`centre_crop'; did you mean `center_crop'" },
+	{ "image | label", "column 9: no operation is called `label'" },
+	{ "\"imag\" | float",
+	  "column 1: the dataset has no field \"imag\"; did "
+	  "you mean `image'?" },
+	{ "own", "column 1: field \"own\" is of a type of its own" },
+	{ "float; float", "column 8: there is an output `image' already" },
+	{ "a = float\nb = half; a = half", "line 2, column 11: there is an "
+					   "output `a' already" },
+	{ "label = float",
+	  "column 1: the field `label' comes as an output too" },
+	{ ".a = float", "column 1: an output is named by letters" },
+	{ "a = label | drop", "column 1: `drop' leaves no output" },
+	{ "label | int32 | drop", "column 17: drop stands alone" },
+	{ "label | drop | int32", "column 16: nothing can follow `drop'" },
+	{ "chw | center_crop(8)",
+	  "column 7: center_crop must stand before chw" },
+	{ "float | resize(8)", "column 9: resize works on 8-bit images" },
+	{ "half | normalize(imagenet)", "column 8: normalize works on uint8" },
+	{ "flip(1) | decode(exact)", "column 11: decode must be the first" },
+	{ "label | flip", "column 9: flip works on images only" },
+	{ "label | chw", "column 9: chw works on images only" },
+	{ "text | float", "column 8: float has no use for bytes and JSON" },
+	{ "names | float", "column 9: float cannot convert values of this" },
+};
+
+static void mistakes_are_told_with_their_column(void)
+{
+	struct pipeline *p = NULL;
+
+	for (size_t i = 0; i < ARRAY_LEN(mistakes); i++) {
+		const struct mistake *m = &mistakes[i];
+
+		CHECK(parse(m->text, &p) == -EINVAL && !p);
+		if (strncmp(error, m->error, strlen(m->error)) != 0)
+			fprintf(stderr, "%s: %s\n", m->text, error);
+		CHECK(!strncmp(error, m->error, strlen(m->error)));
+	}
+	CHECK(pipeline_parse("|", fields, 1, &p, NULL, 0) == -EINVAL);
+}
+
+static void an_unnamed_field_is_the_only_image(void)
+{
+	struct pipeline *p = NULL;
+
+	CHECK(pipeline_parse("float", pair, 2, &p, error, sizeof(error)));
+	CHECK(strstr(error, "column 1: the dataset has several image fields"));
+	CHECK(pipeline_parse("x = float", fields + 1, 2, &p, error,
+			     sizeof(error)));
+	CHECK(strstr(error, "column 5: the dataset has no image field"));
+	CHECK(!pipeline_parse("left | center_crop(12, 1.0); "
+			      "\"right\" | center_crop(12, 1.0)",
+			      pair, 2, &p, error, sizeof(error)));
+	CHECK(pipeline_num_outputs(p) == 2);
+	check_output(p, 1, "right", "|u1", 12 * 12 * 3);
+	pipeline_close(p);
+}
+
+static void a_word_that_names_a_field_is_the_field(void)
+{
+	struct pipeline *p;
+
+	/* The dataset has a field called flip; flip(...) is the operation. */
+	CHECK(!parse("flip; image | flip", &p));
+	check_output(p, 0, "flip", "<f8", 8);
+	pipeline_close(p);
+	CHECK(!parse("flip(0)", &p));
+	check_output(p, 0, "image", "|u1", 3 * W * H);
+	pipeline_close(p);
+}
+
+static void values_stay_as_they_are_without_operations(void)
+{
+	static uint8_t out[H][W][3];
+
+	run("image", out);
+	CHECK(!memcmp(out, pixels, sizeof(pixels)));
+	run("decode(exact) | hwc | uint8", out);
+	CHECK(!memcmp(out, pixels, sizeof(pixels)));
+}
+
+static void flip_mirrors_and_chw_transposes(void)
+{
+	static uint8_t mirrored[H][W][3], planar[3][H][W], both[3][H][W];
+
+	run("flip(1)", mirrored);
+	run("chw", planar);
+	run("flip(p=1) | chw", both);
+	for (int y = 0; y < H; y++) {
+		for (int x = 0; x < W; x++) {
+			const uint8_t *p = pixels[y][x];
+
+			CHECK(!memcmp(mirrored[y][W - 1 - x], p, 3));
+			CHECK(planar[0][y][x] == p[0] &&
+			      planar[2][y][x] == p[2]);
+			CHECK(both[1][y][W - 1 - x] == p[1]);
+		}
+	}
+	run("flip(0)", mirrored);
+	CHECK(!memcmp(mirrored, pixels, sizeof(pixels)));
+}
+
+/* Rows that are no multiple of a word: 5 x 7 pixels of `size` bytes. */
+static void check_odd_rows(const char *type, size_t size)
+{
+	static uint8_t hwc[35 * 3 * 8], chw[35 * 3 * 8];
+	char text[80];
+
+	snprintf(text, sizeof(text), "resize(\"5,7\") | %s", type);
+	run(text, hwc);
+	snprintf(text, sizeof(text), "resize(\"5,7\") | flip(1) | %s | chw",
+		 type);
+	run(text, chw);
+	for (size_t i = 0; i < 105; i++) {
+		size_t pixel = i % 35, x = pixel % 7;
+		size_t from = 3 * (pixel - x + 6 - x) + i / 35;
+
+		CHECK(!memcmp(chw + i * size, hwc + from * size, size));
+	}
+}
+
+static void rows_of_odd_widths_are_complete(void)
+{
+	check_odd_rows("uint8", 1);
+	check_odd_rows("half", 2);
+	check_odd_rows("float", 4);
+	check_odd_rows("double", 8);
+}
+
+/* What normalize(imagenet) is, once more. */
+static float normalized(unsigned channel, uint8_t v)
+{
+	static const double mean[] = { 0.485, 0.456, 0.406 };
+	static const double std[] = { 0.229, 0.224, 0.225 };
+
+	return (v - (float)(255 * mean[channel])) *
+	       (float)(1 / (255 * std[channel]));
+}
+
+static void types_and_layouts_come_in_any_order(void)
+{
+	static float hwc[H][W][3], chw[3][H][W], chw2[3][H][W];
+	static uint16_t half[3][H][W], half2[H][W][3];
+	static int64_t wide[H][W][3];
+	static double real[H][W][3];
+
+	run("normalize(imagenet)", hwc);
+	run("normalize(imagenet) | float | chw", chw);
+	run("chw | float | normalize(imagenet)", chw2);
+	run("normalize(imagenet) | chw | half", half);
+	run("normalize(imagenet) | half", half2);
+	run("int64", wide);
+	CHECK(!memcmp(chw, chw2, sizeof(chw)));
+	for (unsigned i = 0; i < H * W * 3; i++) {
+		unsigned y = i / (W * 3), x = i / 3 % W, c = i % 3;
+		float want = normalized(c, pixels[y][x][c]);
+
+		CHECK(hwc[y][x][c] == want && chw[c][y][x] == want);
+		CHECK(half[c][y][x] == half_of_float(want));
+		CHECK(half2[y][x][c] == half_of_float(want));
+		CHECK(wide[y][x][c] == pixels[y][x][c]);
+	}
+	run("float", hwc);
+	CHECK(hwc[3][4][1] == pixels[3][4][1]);
+	run("normalize(0, 1) | uint8 | double", real);
+	CHECK(real[0][0][0] == (pixels[0][0][0] > 127));
+}
+
+/* The part `from` of the raw image, resampled; the slow way. */
+static void resampled(const struct rect *from, enum interpolation how,
+		      struct image *out)
+{
+	struct image in = { &pixels[from->y][from->x][0], from->width,
+			    from->height, 3 * (size_t)W };
+	struct resampler *r;
+
+	CHECK(!resampler_open(&r) && !resample(r, how, &in, out));
+	resampler_close(r);
+}
+
+static void crops_are_resampled_from_what_they_name(void)
+{
+	static uint8_t want[12][12][3], got[12][12][3];
+	struct image out = { &want[0][0][0], 12, 12, 36 };
+
+	resampled(&(struct rect){ 7, 2, 26, 26 }, INTERPOLATION_AREA, &out);
+	run("center_crop(12)", got);
+	CHECK(!memcmp(got, want, sizeof(got)));
+	resampled(&(struct rect){ 5, 0, 30, 30 }, INTERPOLATION_BILINEAR, &out);
+	run("center_crop(12, 1.0, bilinear)", got);
+	CHECK(!memcmp(got, want, sizeof(got)));
+	resampled(&(struct rect){ 0, 0, W, H }, INTERPOLATION_AREA, &out);
+	run("resize(\"12,12\")", got);
+	CHECK(!memcmp(got, want, sizeof(got)));
+}
+
+static void mirror(uint8_t *p, unsigned width, unsigned height)
+{
+	for (unsigned i = 0; i < width * height; i++) {
+		unsigned x = i % width, other = i - x + width - 1 - x;
+
+		for (unsigned c = 0; x < width / 2 && c < 3; c++) {
+			uint8_t v = p[3 * i + c];
+
+			p[3 * i + c] = p[3 * other + c];
+			p[3 * other + c] = v;
+		}
+	}
+}
+
+static void operations_are_applied_in_their_order(void)
+{
+	static uint8_t a[10][10][3], b[10][10][3], c[9][12][3], d[9][12][3];
+
+	/* An odd crop, so that a mirror first takes other columns. */
+	run("flip(1) | center_crop(10, 0.7) | flip(1)", a);
+	mirror(&pixels[0][0][0], W, H);
+	run("center_crop(10, 0.7)", b);
+	mirror(&pixels[0][0][0], W, H);
+	mirror(&b[0][0][0], 10, 10);
+	CHECK(!memcmp(a, b, sizeof(a)));
+	/* resize(9): 40 x 30 becomes 12 x 9. */
+	run("resize(15) | flip(1) | resize(9)", c);
+	run("resize(\"15,20\") | flip(1) | resize(\"9,12\")", d);
+	CHECK(!memcmp(c, d, sizeof(c)));
+	/* Crops that keep their size resample nothing. */
+	run("resize(15) | center_crop(9, 0.6) | flip(1) | flip(1)", a);
+}
+
+static bool same_crops(const char *a, const char *b,
+		       const struct pipeline_row *row)
+{
+	static uint8_t x[6][6][3], y[6][6][3];
+
+	CHECK(!run_value(a, &raw, &row_0, x));
+	CHECK(!run_value(b, &raw, row ? row : &row_0, y));
+	return !memcmp(x, y, sizeof(x));
+}
+
+static void draws_depend_on_seed_epoch_id_and_occurrence(void)
+{
+	static const char *const rrc = "random_resized_crop(6)";
+	struct pipeline_row rows[] = { row_0, row_0, row_0, row_0 };
+
+	rows[0].seed++;
+	rows[1].epoch++;
+	rows[2].id++;
+	rows[3].occurrence++;
+	CHECK(same_crops(rrc, rrc, NULL));
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		CHECK(!same_crops(rrc, rrc, &rows[i]));
+}
+
+static void groups_share_draws_and_names_of_outputs_do_not_matter(void)
+{
+	static const char *const rrc = "random_resized_crop(6)";
+	static const char *const grouped = "random_resized_crop(6, group=g)";
+
+	CHECK(same_crops(rrc, "b = random_resized_crop(6); a = image | float",
+			 NULL));
+	/* A second one draws other numbers, unless the groups are one. */
+	CHECK(!same_crops(rrc, "b = resize(\"6,6\") | random_resized_crop(6)",
+			  NULL));
+	CHECK(!same_crops(rrc, grouped, NULL));
+	CHECK(same_crops(grouped, "random_resized_crop(6, group=\"g\")", NULL));
+	CHECK(!same_crops(grouped, "random_resized_crop(6, group=h)", NULL));
+	/* Ordinals count the operations of one name over the whole text. */
+	CHECK(same_crops(rrc, "random_resized_crop(6, group=0)", NULL));
+}
+
+static void two_crops_of_one_image_differ(void)
+{
+	static uint8_t a[6][6][3], b[6][6][3], c[6][6][3];
+	struct pipeline_worker *w;
+	struct pipeline *p;
+
+	CHECK(!parse("a = random_resized_crop(6, group=x);"
+		     "b = random_resized_crop(6, group=x);"
+		     "c = random_resized_crop(6); image | drop",
+		     &p));
+	CHECK(!pipeline_worker_open(p, &w));
+	CHECK(!pipeline_run(p, w, 0, &raw, &row_0, 0, a, NULL));
+	CHECK(!pipeline_run(p, w, 1, &raw, &row_0, 0, b, NULL));
+	CHECK(!pipeline_run(p, w, 2, &raw, &row_0, 0, c, NULL));
+	CHECK(!memcmp(a, b, sizeof(a)) && memcmp(a, c, sizeof(a)) != 0);
+	pipeline_worker_close(w);
+	pipeline_close(p);
+}
+
+static void half_of_the_images_are_flipped(void)
+{
+	static uint8_t out[H][W][3];
+	struct pipeline_row row = row_0;
+	int flipped = 0;
+
+	for (row.id = 0; row.id < 1000; row.id++) {
+		CHECK(!run_value("image | flip", &raw, &row, out));
+		flipped += memcmp(out, pixels, sizeof(out)) != 0;
+	}
+	CHECK(flipped > 430 && flipped < 570);
+}
+
+static void scalars_and_arrays_are_converted(void)
+{
+	int64_t big = INT64_C(5000000000);
+	struct pipeline_value v = { .bytes = (uint8_t *)&big, .size = 8 };
+	float vector[100], copy[100];
+	double wide[100];
+	int32_t narrow;
+	float f;
+
+	CHECK(!run_value("label", &v, &row_0, &big) && big == 5000000000);
+	CHECK(!run_value("label | int32", &v, &row_0, &narrow));
+	CHECK(narrow == INT32_MAX);
+	CHECK(!run_value("label | int32 | float", &v, &row_0, &f));
+	CHECK(f == 0x1p31F);
+	for (int i = 0; i < 100; i++)
+		vector[i] = (float)i / 3;
+	v = (struct pipeline_value){ .bytes = (uint8_t *)vector, .size = 400 };
+	CHECK(!run_value("\"a vector\"", &v, &row_0, copy));
+	CHECK(!memcmp(copy, vector, sizeof(copy)));
+	CHECK(!run_value("\"a%20vector\" | double", &v, &row_0, wide));
+	for (int i = 0; i < 100; i++)
+		CHECK(wide[i] == (double)vector[i]);
+	v.size = 399;
+	CHECK(run_value("\"a vector\"", &v, &row_0, copy) == -EINVAL);
+	CHECK(strstr(error, "399 bytes where the dataset announces 400"));
+}
+
+static void values_that_are_not_what_they_say_are_row_errors(void)
+{
+	static uint8_t out[H * W * 3];
+	struct pipeline_value v = raw;
+
+	v.size--;
+	CHECK(run_value("image", &v, &row_0, out) == -EINVAL);
+	CHECK(strstr(error, "3599 bytes for a raw image of 40x30"));
+	v.size = 0;
+	v.width = 0;
+	CHECK(run_value("image", &v, &row_0, out) == -EINVAL);
+	CHECK(strstr(error, "empty"));
+	v = raw;
+	v.width = H;
+	v.height = W;
+	CHECK(run_value("image", &v, &row_0, out) == -EINVAL);
+	CHECK(strstr(error, "image of 30x40 comes out as 30x40, but `image' is "
+			    "40x30 as sample 0"));
+	CHECK(run_value("resize(8)", &v, &row_0, out) == -EINVAL);
+	CHECK(!run_value("center_crop(8)", &v, &row_0, out));
+	v.mode = BETON_MODE_JPG;
+	CHECK(run_value("image", &v, &row_0, out) == -EBADMSG);
+}
+
+static void sample_0_of_unknown_size_leaves_only_row_errors(void)
+{
+	struct pipeline_worker *w;
+	struct pipeline *p;
+
+	CHECK(!pipeline_parse("left | drop", pair, 2, &p, error,
+			      sizeof(error)));
+	check_output(p, 0, "right", "|u1", 0);
+	CHECK(!pipeline_worker_open(p, &w));
+	CHECK(pipeline_run(p, w, 0, &raw, &row_0, 0, NULL, NULL) == -EINVAL);
+	pipeline_worker_close(w);
+	pipeline_close(p);
+}
+
+/* The test image as a JPEG; the caller frees its bytes. */
+static struct pipeline_value jpeg(struct codec *codec)
+{
+	struct image image = { &pixels[0][0][0], W, H, 3 * (size_t)W };
+	struct pipeline_value v = { .mode = BETON_MODE_JPG,
+				    .width = W,
+				    .height = H };
+	uint8_t *bytes;
+	size_t size;
+
+	CHECK(!codec_encode(codec, &image, 90, &bytes, &size));
+	v.bytes = bytes;
+	v.size = size;
+	return v;
+}
+
+static void jpegs_are_cropped_as_if_decoded_whole(void)
+{
+	static uint8_t a[7][9][3], b[7][9][3], whole[H][W][3];
+	struct image all = { &whole[0][0][0], W, H, 3 * (size_t)W };
+	struct rect everything = { .width = W, .height = H };
+	struct pipeline_value decoded = raw, v;
+	struct pipeline_row row = row_0;
+	struct codec *codec;
+
+	CHECK(!codec_open(&codec));
+	v = jpeg(codec);
+	CHECK(!codec_decode(codec, v.bytes, v.size, &everything, QUALITY_EXACT,
+			    &all));
+	decoded.bytes = &whole[0][0][0];
+	for (row.id = 0; row.id < 50; row.id++) {
+		const char *text =
+			"decode(exact) | random_resized_crop(\"7,9\") | flip";
+
+		CHECK(!run_value(text, &v, &row, a));
+		CHECK(!run_value(text, &decoded, &row, b));
+		CHECK(!memcmp(a, b, sizeof(a)));
+	}
+	free((void *)(uintptr_t)v.bytes);
+	codec_close(codec);
+}
+
+static void damaged_jpegs_are_row_errors(void)
+{
+	static uint8_t out[H * W * 3];
+	struct pipeline_value v, cut;
+	struct codec *codec;
+
+	CHECK(!codec_open(&codec));
+	v = jpeg(codec);
+	cut = v;
+	cut.size /= 2;
+	CHECK(run_value("image", &cut, &row_0, out) == -EBADMSG);
+	cut.size = 3;
+	CHECK(run_value("image", &cut, &row_0, out) == -EBADMSG);
+	cut = v;
+	cut.width++;
+	CHECK(run_value("center_crop(8)", &cut, &row_0, out) == -EINVAL);
+	CHECK(strstr(error, "the JPEG is 40x30, the dataset says 41x30"));
+	free((void *)(uintptr_t)v.bytes);
+	codec_close(codec);
+}
+
+static void stages_can_be_left_out(void)
+{
+	static uint8_t out[8][8][3];
+	struct pipeline_worker *w;
+	struct pipeline *p;
+	struct codec *codec;
+	struct pipeline_value v;
+	uint64_t ns = 0;
+
+	CHECK(!codec_open(&codec));
+	v = jpeg(codec);
+	CHECK(!parse("center_crop(8)", &p) && !pipeline_worker_open(p, &w));
+	CHECK(!pipeline_run(p, w, 0, &v, &row_0, BETON_STAGE_DECODE, out, &ns));
+	CHECK(!out[4][4][0] && ns > 0);
+	ns = 0;
+	CHECK(!pipeline_run(p, w, 0, &v, &row_0, BETON_STAGE_READ, out, &ns));
+	CHECK(!out[4][4][0] && !ns);
+	CHECK(!pipeline_run(p, w, 0, &v, &row_0, BETON_STAGE_TRANSFORM, out,
+			    NULL));
+	CHECK(out[4][4][0]);
+	pipeline_worker_close(w);
+	pipeline_close(p);
+	free((void *)(uintptr_t)v.bytes);
+	codec_close(codec);
+}
+
+static void ragged_fields_are_not_run(void)
+{
+	struct pipeline_worker *w;
+	struct pipeline *p;
+	char out;
+
+	CHECK(!parse("text", &p) && !pipeline_worker_open(p, &w));
+	CHECK(pipeline_run(p, w, 0, &raw, &row_0, 0, &out, NULL) == -EINVAL);
+	pipeline_worker_close(w);
+	pipeline_close(p);
+}
+
+/* Smooth enough to survive JPEG, without symmetry. */
+static void paint(void)
+{
+	struct rng rng = { .key = 9 };
+
+	for (int y = 0; y < H; y++) {
+		for (int x = 0; x < W; x++) {
+			pixels[y][x][0] = (uint8_t)(20 + 5 * x + y);
+			pixels[y][x][1] = (uint8_t)(250 - 7 * y);
+			pixels[y][x][2] = (uint8_t)(rng_next(&rng) & 0x3f);
+		}
+	}
+}
+
+int main(void)
+{
+	paint();
+	without_a_text_every_usable_field_is_an_output();
+	statements_come_first_and_in_order();
+	mistakes_are_told_with_their_column();
+	an_unnamed_field_is_the_only_image();
+	a_word_that_names_a_field_is_the_field();
+	values_stay_as_they_are_without_operations();
+	flip_mirrors_and_chw_transposes();
+	rows_of_odd_widths_are_complete();
+	types_and_layouts_come_in_any_order();
+	crops_are_resampled_from_what_they_name();
+	operations_are_applied_in_their_order();
+	draws_depend_on_seed_epoch_id_and_occurrence();
+	groups_share_draws_and_names_of_outputs_do_not_matter();
+	two_crops_of_one_image_differ();
+	half_of_the_images_are_flipped();
+	scalars_and_arrays_are_converted();
+	values_that_are_not_what_they_say_are_row_errors();
+	sample_0_of_unknown_size_leaves_only_row_errors();
+	jpegs_are_cropped_as_if_decoded_whole();
+	damaged_jpegs_are_row_errors();
+	stages_can_be_left_out();
+	ragged_fields_are_not_run();
+	return 0;
+}
