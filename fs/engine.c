@@ -15,6 +15,8 @@ enum {
 	SLOT_BYTES_DEFAULT = 256 << 20,
 	/* Layouts kept for a look-up that follows another soon. */
 	BATCHES_KEPT = 64,
+	/* Assembled batches that nobody reads, before they are reused. */
+	SLOTS_KEPT = 4,
 	HUGE_PAGE = 2 << 20,
 };
 
@@ -104,22 +106,31 @@ static void make_room(struct engine *e, uint64_t size)
 	}
 }
 
-/* An unused slot of about this size: its pages are there already. */
+/*
+ * The least recent unused slot of about this size, whose pages are there
+ * already: clearing fresh ones costs more than reading a batch. The few most
+ * recent stay for whoever reads the same batch once more.
+ */
 static struct slot *recycle(struct engine *e, uint64_t capacity)
 {
-	struct slot *slot;
+	struct slot *slot, *found = NULL;
+	unsigned unused = 0;
 
 	DL_FOREACH(e->slots, slot)
 	{
-		if (slot->refs || slot->capacity < capacity ||
-		    slot->capacity > 2 * capacity ||
-		    e->slots_bytes + capacity <= e->budget)
+		if (slot->refs)
 			continue;
-		DL_DELETE(e->slots, slot);
-		batch_put(&slot->batch);
-		return slot;
+		unused++;
+		if (!found && slot->capacity >= capacity &&
+		    slot->capacity <= 2 * capacity)
+			found = slot;
 	}
-	return NULL;
+	if (!found ||
+	    (unused <= SLOTS_KEPT && e->slots_bytes + capacity <= e->budget))
+		return NULL;
+	DL_DELETE(e->slots, found);
+	batch_put(&found->batch);
+	return found;
 }
 
 static struct slot *slot_new(struct engine *e, uint64_t capacity)
