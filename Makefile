@@ -86,8 +86,6 @@ $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(writer_src) $(ns_src)
 
 $(call obj,fs/ops.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(filter fs/picture%,$(mkfs_src))): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
-# The transforms' inner loops are written to be vectorised.
-$(call obj,$(loader_src)): private CPPFLAGS += $(if $(DEBUG),,-O3)
 
 base_libs := $(call pkg,--libs,libjpeg jansson) -ldl -lm -lpthread
 $(so): private LDFLAGS += -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl$(comma)-z$(comma)defs)

@@ -1,337 +1,351 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Decoding goes through libjpeg-turbo's partial decompression: rows above the
- * crop are skipped (their entropy code has to be read all the same), columns
- * beside it are never transformed. A crop is widened by a pixel on each side,
- * because fancy upsampling of the outermost column looks at its neighbour;
- * then the pixels are those of a full decode, bit for bit.
- */
 #include "loader/codec.h"
 
-#include <setjmp.h>
+#include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include <jerror.h>
 #include <jpeglib.h>
 
-#include "beton/beton.h"
+#include <jerror.h>
+
 #include "fs/bytes.h"
+#include "loader/codec_encode.h"
+#include "loader/codec_error.h"
+#include "loader/codec_header.h"
+#include "loader/codec_marker.h"
+#include "loader/codec_source.h"
 #include "loader/exif.h"
+#include "loader/scratch.h"
 
 enum {
-	/* A progressive image keeps all its coefficients: 2 bytes each. This
-	   many of them is an image of 170 megapixels. */
-	COEFFICIENTS_MAX = 1 << 29,
-	/* Scans beyond what any encoder writes only cost time: each is a pass
-	   over the whole image. */
+	/* Each costs a pass over all blocks; encoders write about ten. */
 	SCANS_MAX = 500,
-	APP1_BYTES = 65533,
+	/* Columns: eight chroma samples where there are half as many. */
+	STRIP_MIN = 16,
+	/* Rows of one libjpeg call: the most that one row of blocks gives. */
+	ROWS = 4,
 };
 
 struct codec {
-	struct jpeg_decompress_struct decoder; /* its error manager is below */
-	struct jpeg_error_mgr errors;
-	struct jpeg_source_mgr source;
+	struct jpeg_decompress_struct jpeg;
 	struct jpeg_progress_mgr progress;
-	jmp_buf escape;
-	bool has_decoder;
-	char message[JMSG_LENGTH_MAX];
-	uint8_t *row; /* a row of the widened crop */
-	size_t row_size;
+	struct codec_error *error;
+	struct codec_source *source;
+	struct codec_encoder *encoder;
+	struct scratch rows;
+	/* Of the call that is under way: */
+	const uint8_t *bytes;
+	size_t size;
+	const struct rect *rect;
+	struct image *out;
 };
 
-/* --- libjpeg's callbacks --- */
+/* What libjpeg decodes of a row, in pixels; it contains the rectangle's. */
+struct strip {
+	JDIMENSION x;
+	JDIMENSION width;
+};
 
-static struct codec *codec_of(j_common_ptr cinfo)
+static void count_scans(j_common_ptr cinfo)
 {
-	return cinfo->client_data;
-}
+	j_decompress_ptr jpeg = (j_decompress_ptr)cinfo;
 
-static void on_error(j_common_ptr cinfo)
-{
-	struct codec *c = codec_of(cinfo);
-
-	cinfo->err->format_message(cinfo, c->message);
-	longjmp(c->escape, 1);
-}
-
-/* Warnings that leave no doubt about the pixels. */
-static bool is_harmless(int code)
-{
-	switch (code) {
-	case JWRN_EXTRANEOUS_DATA:
-	case JWRN_ADOBE_XFORM:
-	case JWRN_JFIF_MAJOR:
-	case JWRN_TOO_MUCH_DATA:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* libjpeg goes on after damage with gray or repeated pixels. Training on those
-   unknowingly is worse than an error. */
-static void on_message(j_common_ptr cinfo, int level)
-{
-	if (level < 0 && !is_harmless(cinfo->err->msg_code))
-		on_error(cinfo);
-}
-
-static void on_output(j_common_ptr cinfo)
-{
-	(void)cinfo;
-}
-
-static void on_progress(j_common_ptr cinfo)
-{
-	j_decompress_ptr d = (j_decompress_ptr)cinfo;
-
-	if (cinfo->is_decompressor && d->input_scan_number > SCANS_MAX)
+	if (jpeg->input_scan_number > SCANS_MAX)
 		ERREXIT(cinfo, JERR_BAD_PROGRESSION);
 }
 
-static void source_nothing(j_decompress_ptr d)
+static int create(void *arg)
 {
-	(void)d;
-}
+	struct codec *c = arg;
 
-/* All bytes were there from the start: wanting more is a premature end. */
-static boolean source_fill(j_decompress_ptr d)
-{
-	ERREXIT(d, JERR_INPUT_EOF);
-	return FALSE;
-}
-
-static void source_skip(j_decompress_ptr d, long n)
-{
-	struct jpeg_source_mgr *s = d->src;
-
-	if (n <= 0)
-		return;
-	if ((size_t)n > s->bytes_in_buffer)
-		ERREXIT(d, JERR_INPUT_EOF);
-	s->next_input_byte += n;
-	s->bytes_in_buffer -= (size_t)n;
-}
-
-/* --- a decoder's life --- */
-
-static void set_up(struct codec *c)
-{
-	c->decoder.err = jpeg_std_error(&c->errors);
-	c->errors.error_exit = on_error;
-	c->errors.emit_message = on_message;
-	c->errors.output_message = on_output;
-	c->decoder.client_data = c;
+	jpeg_create_decompress(&c->jpeg);
+	c->jpeg.src = codec_source_manager(c->source);
+	c->jpeg.progress = &c->progress;
+	/* The environment's JPEGMEM is not ours. */
+	c->jpeg.mem->max_memory_to_use = CODEC_MEMORY_MAX;
+	return 0;
 }
 
 int codec_open(struct codec **out)
 {
 	struct codec *c = calloc(1, sizeof(*c));
+	int r;
 
 	if (!c)
 		return -ENOMEM;
-	set_up(c);
-	if (setjmp(c->escape)) {
-		codec_close(c);
-		return -ENOMEM;
+	c->progress.progress_monitor = count_scans;
+	r = codec_error_open(&c->error);
+	if (!r)
+		r = codec_source_open(&c->source);
+	if (!r) {
+		c->jpeg.err = codec_error_manager(c->error);
+		r = codec_error_run(c->error, create, c);
 	}
-	jpeg_create_decompress(&c->decoder);
-	c->has_decoder = true;
-	c->decoder.client_data = c;
-	c->source = (struct jpeg_source_mgr){
-		.init_source = source_nothing,
-		.fill_input_buffer = source_fill,
-		.skip_input_data = source_skip,
-		.resync_to_restart = jpeg_resync_to_restart,
-		.term_source = source_nothing,
-	};
-	c->decoder.src = &c->source;
-	c->progress.progress_monitor = on_progress;
-	c->decoder.progress = &c->progress;
-	*out = c;
-	return 0;
+	if (!r)
+		r = codec_encoder_open(c->error, &c->encoder);
+	if (r)
+		codec_close(c);
+	else
+		*out = c;
+	return r;
 }
 
 void codec_close(struct codec *c)
 {
 	if (!c)
 		return;
-	if (c->has_decoder)
-		jpeg_destroy_decompress(&c->decoder);
-	free(c->row);
+	codec_encoder_close(c->encoder);
+	jpeg_destroy_decompress(&c->jpeg);
+	codec_source_close(c->source);
+	codec_error_close(c->error);
+	scratch_fini(&c->rows);
 	free(c);
 }
 
 const char *codec_message(const struct codec *c)
 {
-	return c->message;
+	return codec_error_message(c->error);
 }
 
-static void start(struct codec *c, const uint8_t *bytes, size_t size)
+static int read_header(struct codec *c)
 {
-	c->message[0] = '\0';
-	c->source.next_input_byte = bytes;
-	c->source.bytes_in_buffer = size;
-	jpeg_read_header(&c->decoder, TRUE);
+	codec_source_set(c->source, c->bytes, c->size);
+	jpeg_read_header(&c->jpeg, TRUE);
+	codec_source_past_header(c->source);
+
+	return codec_header_check(&c->jpeg, c->bytes, c->size, c->error);
 }
 
-/* Before memory of its size is taken. */
-static void check_size(struct codec *c)
+static int probe(void *arg)
 {
-	j_decompress_ptr d = &c->decoder;
-	uint64_t coefficients = (uint64_t)d->image_width * d->image_height *
-				(uint64_t)d->num_components;
-
-	if (jpeg_has_multiple_scans(d) && coefficients > COEFFICIENTS_MAX)
-		ERREXIT1(d, JERR_OUT_OF_MEMORY, 0);
+	return read_header(arg);
 }
 
-/* --- probing --- */
-
-static enum codec_colour colour_of(const struct jpeg_decompress_struct *d)
+/* The first that is not the ordinary one. */
+static unsigned orientation_of(const uint8_t *bytes, size_t size)
 {
-	if (d->num_components == 1)
-		return CODEC_GRAY;
-	return d->num_components == 4 ? CODEC_CMYK : CODEC_RGB;
-}
-
-static unsigned orientation_of(const struct jpeg_decompress_struct *d)
-{
+	struct marker_walk walk = { .bytes = bytes, .size = size };
+	struct marker_segment s;
 	unsigned o = 1;
 
-	for (jpeg_saved_marker_ptr m = d->marker_list; m && o == 1; m = m->next)
-		o = exif_orientation(m->data, m->data_length);
+	while (o == 1 && codec_marker_next(&walk, &s))
+		if (s.marker == MARKER_APP1)
+			o = exif_orientation(s.bytes, s.size);
 	return o;
 }
 
 int codec_probe(struct codec *c, const uint8_t *bytes, size_t size,
 		struct codec_info *out)
 {
-	j_decompress_ptr d = &c->decoder;
+	c->bytes = bytes;
+	c->size = size;
 
-	if (setjmp(c->escape)) {
-		jpeg_abort_decompress(d);
-		jpeg_save_markers(d, JPEG_APP0 + 1, 0);
-		return -EBADMSG;
+	int r = codec_error_run(c->error, probe, c);
+
+	if (!r)
+		*out = (struct codec_info){
+			.width = c->jpeg.image_width,
+			.height = c->jpeg.image_height,
+			.colour = codec_header_colour(&c->jpeg),
+			.baseline =
+				codec_marker_frame(bytes, size) == MARKER_SOF0,
+			.orientation = orientation_of(bytes, size),
+		};
+	jpeg_abort_decompress(&c->jpeg);
+	return r;
+}
+
+/* Set for each image: jpeg_read_header() resets them. */
+static void choose(struct codec *c)
+{
+	c->jpeg.out_color_space = codec_header_colour(&c->jpeg) == CODEC_CMYK
+					  ? JCS_CMYK
+					  : JCS_RGB;
+	c->jpeg.dct_method = JDCT_ISLOW;
+	c->jpeg.do_fancy_upsampling = TRUE;
+}
+
+/*
+ * Progressive files that never send some coefficients are smoothed over their
+ * neighbours, which a crop does not have. coef_bits is the precision that
+ * each coefficient of each component is known to: 0 is all of it.
+ */
+static bool is_smoothed(const struct jpeg_decompress_struct *jpeg)
+{
+	if (!jpeg->progressive_mode || !jpeg->coef_bits)
+		return false;
+	for (int i = 0; i < jpeg->num_components; i++)
+		for (int k = 1; k < DCTSIZE2; k++)
+			if (jpeg->coef_bits[i][k])
+				return true;
+	return false;
+}
+
+/* Crops are compared with full decodes for these samplings only. */
+static bool has_usual_sampling(const struct jpeg_decompress_struct *jpeg)
+{
+	for (int i = 0; i < jpeg->num_components; i++) {
+		int h = jpeg->comp_info[i].h_samp_factor;
+		int v = jpeg->comp_info[i].v_samp_factor;
+
+		if (h == 3 || v == 3 || jpeg->max_h_samp_factor % h ||
+		    jpeg->max_v_samp_factor % v)
+			return false;
 	}
-	jpeg_save_markers(d, JPEG_APP0 + 1, APP1_BYTES);
-	start(c, bytes, size);
-	*out = (struct codec_info){
-		.width = d->image_width,
-		.height = d->image_height,
-		.colour = colour_of(d),
-		.baseline = !d->progressive_mode && !d->arith_code &&
-			    d->data_precision == 8,
-		.orientation = orientation_of(d),
-	};
-	jpeg_abort_decompress(d);
-	jpeg_save_markers(d, JPEG_APP0 + 1, 0);
+	return true;
+}
+
+/* Reads rows that nobody wants. */
+static void read_past(struct codec *c, uint32_t n)
+{
+	JSAMPROW row = c->rows.p;
+
+	for (uint32_t i = 0; i < n; i++)
+		jpeg_read_scanlines(&c->jpeg, &row, 1);
+}
+
+static int make_rows(struct codec *c)
+{
+	uint64_t row = (uint64_t)c->jpeg.output_width *
+		       (uint64_t)c->jpeg.output_components;
+
+	if (scratch_grow(&c->rows, row * ROWS, 1))
+		return codec_error_set(c->error, -ENOMEM, "out of memory");
 	return 0;
 }
 
-/* --- decoding --- */
-
-/* Adobe's CMYK files hold the complement, and they are nearly all. */
-static void cmyk_to_rgb(const uint8_t *in, uint8_t *out, size_t pixels,
-			bool inverted)
+/*
+ * The columns to decode: a pixel of margin on both sides gives the upsampling
+ * its neighbours, and libjpeg goes wrong on fewer than three chroma samples.
+ * It widens the strip to the left, to whole blocks.
+ */
+static struct strip strip_of(const struct rect *rect, uint32_t width)
 {
-	uint8_t flip = inverted ? 0 : 255;
-	unsigned k;
+	uint64_t left = rect->x - (rect->x > 0);
+	uint64_t right = min_u64((uint64_t)rect->x + rect->width + 1, width);
 
-	for (size_t i = 0; i < pixels; i++, in += 4, out += 3) {
-		k = in[3] ^ flip;
-		for (int channel = 0; channel < 3; channel++)
-			out[channel] =
-				(uint8_t)(((in[channel] ^ flip) * k + 127) /
-					  255);
-	}
+	right = min_u64(max_u64(right, left + STRIP_MIN), width);
+	left = min_u64(left, right - min_u64(right, STRIP_MIN));
+	return (struct strip){ (JDIMENSION)left, (JDIMENSION)(right - left) };
 }
 
-static void need_row(struct codec *c, size_t size)
+/* Goes to the rectangle's first row, decoding no more than it must. */
+static int seek(struct codec *c, struct strip *strip)
 {
-	if (size > c->row_size) {
-		free(c->row);
-		c->row_size = 0;
-		c->row = malloc(size);
-		if (!c->row)
-			ERREXIT1(&c->decoder, JERR_OUT_OF_MEMORY, 1);
-		c->row_size = size;
+	JDIMENSION width = c->jpeg.output_width;
+	int r = make_rows(c);
+
+	if (r)
+		return r;
+	*strip = (struct strip){ 0, width };
+	if (is_smoothed(&c->jpeg) || !has_usual_sampling(&c->jpeg)) {
+		read_past(c, c->rect->y);
+		return 0;
 	}
+	*strip = strip_of(c->rect, width);
+	if (strip->width < width)
+		jpeg_crop_scanline(&c->jpeg, &strip->x, &strip->width);
+	/* Exact when done once, from row 0. */
+	if (c->rect->y)
+		jpeg_skip_scanlines(&c->jpeg, c->rect->y);
+	return 0;
 }
 
-/* Reads the crop's rows; columns begin `left` pixels into what is decoded. */
-static void read_rows(struct codec *c, size_t left, struct image *out)
+/*
+ * Every program that writes CMYK does it inverted, as Adobe's: 255 is no ink.
+ * Rounded as Pillow rounds.
+ */
+static void cmyk_to_rgb(const uint8_t *in, uint32_t width, uint8_t *out)
 {
-	j_decompress_ptr d = &c->decoder;
-	bool cmyk = d->out_color_space == JCS_CMYK;
-	bool whole = !cmyk && d->output_width == out->width;
-	size_t pixel = cmyk ? 4 : 3;
-	JSAMPROW row;
+	for (uint32_t i = 0; i < width; i++, in += 4, out += 3)
+		for (int k = 0; k < 3; k++) {
+			uint32_t v = (255u - in[k]) * in[3] + 128;
 
-	if (!whole)
-		need_row(c, d->output_width * pixel);
-	for (uint32_t y = 0; y < out->height; y++) {
-		uint8_t *to = out->pixels + y * out->stride;
-
-		row = whole ? to : c->row;
-		jpeg_read_scanlines(d, &row, 1);
-		if (cmyk)
-			cmyk_to_rgb(row + left * 4, to, out->width,
-				    d->saw_Adobe_marker);
-		else if (!whole)
-			memcpy(to, row + left * 3, (size_t)out->width * 3);
-	}
+			out[k] = (uint8_t)(in[3] - ((v + (v >> 8)) >> 8));
+		}
 }
 
-static void decode_crop(struct codec *c, const struct rect *rect,
-			struct image *out)
+static void put_row(struct codec *c, const uint8_t *pixels, uint32_t y)
 {
-	j_decompress_ptr d = &c->decoder;
-	/* One pixel more on each side, see the top. */
-	JDIMENSION x = rect->x ? rect->x - 1 : 0;
-	JDIMENSION end = (JDIMENSION)min_u64(
-		(uint64_t)rect->x + rect->width + 1, d->image_width);
-	JDIMENSION width = end - x;
+	uint8_t *out = c->out->pixels + y * c->out->stride;
 
-	d->out_color_space = d->num_components == 4 ? JCS_CMYK : JCS_RGB;
-	d->dct_method = JDCT_ISLOW;
-	d->do_fancy_upsampling = TRUE;
-	check_size(c);
-	jpeg_start_decompress(d);
-	if (width < d->output_width)
-		jpeg_crop_scanline(d, &x, &width);
+	if (c->jpeg.output_components == 4)
+		cmyk_to_rgb(pixels, c->rect->width, out);
 	else
-		x = 0;
-	if (rect->y)
-		jpeg_skip_scanlines(d, rect->y);
-	read_rows(c, rect->x - x, out);
+		memcpy(out, pixels, (size_t)c->rect->width * 3);
+}
+
+static int read_rect(struct codec *c, const struct strip *strip)
+{
+	size_t pixel = (size_t)c->jpeg.output_components;
+	size_t skip = (c->rect->x - strip->x) * pixel;
+	uint8_t *p = c->rows.p;
+	JSAMPROW rows[ROWS];
+	uint32_t y = 0;
+
+	for (size_t i = 0; i < ROWS; i++)
+		rows[i] = p + i * strip->width * pixel;
+	while (y < c->rect->height) {
+		uint32_t left = c->rect->height - y;
+		JDIMENSION want = (JDIMENSION)min_u64(left, ROWS);
+		JDIMENSION n = jpeg_read_scanlines(&c->jpeg, rows, want);
+
+		if (!n)
+			return codec_error_set(c->error, -EBADMSG,
+					       "no more rows");
+		for (JDIMENSION i = 0; i < n; i++)
+			put_row(c, rows[i] + skip, y + i);
+		y += n;
+	}
+	return 0;
+}
+
+static int decode(void *arg)
+{
+	struct codec *c = arg;
+	struct strip strip;
+	int r = read_header(c);
+
+	if (r)
+		return r;
+	if (!c->rect->width || !c->rect->height ||
+	    !range_ok(c->rect->x, c->rect->width, c->jpeg.image_width) ||
+	    !range_ok(c->rect->y, c->rect->height, c->jpeg.image_height))
+		return codec_error_set(c->error, -ERANGE,
+				       "the rectangle is not inside %u x %u",
+				       c->jpeg.image_width,
+				       c->jpeg.image_height);
+	choose(c);
+	jpeg_start_decompress(&c->jpeg);
+	/* All scans were read; one that is missing leaves no other trace. */
+	if (jpeg_has_multiple_scans(&c->jpeg) && codec_source_ended(c->source))
+		return codec_error_set(c->error, -EBADMSG,
+				       "premature end of the file");
+	r = seek(c, &strip);
+	return r ? r : read_rect(c, &strip);
 }
 
 int codec_decode(struct codec *c, const uint8_t *bytes, size_t size,
 		 const struct rect *rect, enum quality quality,
 		 struct image *out)
 {
-	j_decompress_ptr d = &c->decoder;
-	volatile int r = -EBADMSG;
-
 	(void)quality;
-	if (setjmp(c->escape)) {
-		jpeg_abort_decompress(d);
-		return r;
-	}
-	start(c, bytes, size);
-	if (!range_ok(rect->x, rect->width, d->image_width) ||
-	    !range_ok(rect->y, rect->height, d->image_height)) {
-		snprintf(c->message, sizeof(c->message), "a JPEG of %u x %u",
-			 d->image_width, d->image_height);
-		r = -ERANGE;
-	} else {
-		decode_crop(c, rect, out);
-		r = 0;
-	}
-	jpeg_abort_decompress(d);
+	assert(out->width == rect->width && out->height == rect->height);
+	c->bytes = bytes;
+	c->size = size;
+	c->rect = rect;
+	c->out = out;
+
+	int r = codec_error_run(c->error, decode, c);
+
+	jpeg_abort_decompress(&c->jpeg);
 	return r;
+}
+
+int codec_encode(struct codec *c, const struct image *image, unsigned quality,
+		 uint8_t **bytes, size_t *size)
+{
+	return codec_encoder_run(c->encoder, image, quality, bytes, size);
 }

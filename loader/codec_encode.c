@@ -1,79 +1,172 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stddef.h>
+#include "loader/codec_encode.h"
+
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <jpeglib.h>
 
-#include "beton/beton.h"
-#include "loader/codec.h"
+#include <jerror.h>
 
-struct encoder {
-	struct jpeg_compress_struct compressor;
-	struct jpeg_error_mgr errors;
-	jmp_buf escape;
+#include "fs/bytes.h"
+#include "fs/scope.h"
+#include "loader/codec_error.h"
+
+enum { FIRST_SIZE = 1 << 16 };
+
+struct codec_encoder {
+	struct jpeg_compress_struct jpeg;
+	struct jpeg_destination_mgr target;
+	struct codec_error *error;
+	const struct image *image; /* what is being encoded */
+	unsigned quality;
+	uint8_t *bytes; /* malloc'ed; so far */
+	size_t size;
 };
 
-static void on_error(j_common_ptr cinfo)
+static void aim(struct codec_encoder *e, size_t from)
 {
-	struct encoder *e = cinfo->client_data;
-
-	longjmp(e->escape, 1);
+	e->target.next_output_byte = e->bytes + from;
+	e->target.free_in_buffer = e->size - from;
 }
 
-static void on_output(j_common_ptr cinfo)
+static void start_target(j_compress_ptr cinfo)
 {
-	(void)cinfo;
+	struct codec_encoder *e = cinfo->client_data;
+
+	e->bytes = malloc(FIRST_SIZE);
+	if (!e->bytes)
+		ERREXIT1(cinfo, JERR_OUT_OF_MEMORY, 0);
+	e->size = FIRST_SIZE;
+	aim(e, 0);
 }
 
-static void encode(struct encoder *e, const struct image *image,
-		   unsigned quality)
+/* Called when all is full, whatever free_in_buffer says. */
+static boolean grow_target(j_compress_ptr cinfo)
 {
-	j_compress_ptr c = &e->compressor;
-	JSAMPROW row;
+	struct codec_encoder *e = cinfo->client_data;
+	uint64_t size = 0;
+	uint8_t *p = NULL;
 
-	c->image_width = image->width;
-	c->image_height = image->height;
-	c->input_components = 3;
-	c->in_color_space = JCS_RGB;
-	/* The defaults are what FFCV's encoder uses: JFIF, YCbCr 4:2:0. */
-	jpeg_set_defaults(c);
-	jpeg_set_quality(c, (int)quality, TRUE);
-	c->dct_method = JDCT_ISLOW;
-	jpeg_start_compress(c, TRUE);
-	for (uint32_t y = 0; y < image->height; y++) {
-		row = image->pixels + y * image->stride;
-		jpeg_write_scanlines(c, &row, 1);
-	}
-	jpeg_finish_compress(c);
+	if (mul_ok(e->size, 2, &size))
+		p = realloc(e->bytes, size);
+	if (!p)
+		ERREXIT1(cinfo, JERR_OUT_OF_MEMORY, 0);
+
+	size_t used = e->size;
+
+	e->bytes = p;
+	e->size = size;
+	aim(e, used);
+	return TRUE;
 }
 
-int codec_encode(struct codec *codec, const struct image *image,
-		 unsigned quality, uint8_t **bytes, size_t *size)
+static void end_target(j_compress_ptr cinfo)
 {
-	struct encoder e;
-	unsigned char *volatile memory = NULL;
-	unsigned char *written = NULL;
-	unsigned long written_size = 0;
+	struct codec_encoder *e = cinfo->client_data;
 
-	(void)codec;
-	e.compressor.err = jpeg_std_error(&e.errors);
-	e.errors.error_exit = on_error;
-	e.errors.output_message = on_output;
-	e.compressor.client_data = &e;
-	if (setjmp(e.escape)) {
-		jpeg_destroy_compress(&e.compressor);
-		free(memory);
+	e->size -= e->target.free_in_buffer;
+}
+
+static int create(void *arg)
+{
+	struct codec_encoder *e = arg;
+
+	jpeg_create_compress(&e->jpeg);
+	e->jpeg.client_data = e;
+	e->jpeg.dest = &e->target;
+	return 0;
+}
+
+int codec_encoder_open(struct codec_error *error, struct codec_encoder **out)
+{
+	struct codec_encoder *e = calloc(1, sizeof(*e));
+
+	if (!e)
 		return -ENOMEM;
+	e->error = error;
+	e->target.init_destination = start_target;
+	e->target.empty_output_buffer = grow_target;
+	e->target.term_destination = end_target;
+	e->jpeg.err = codec_error_manager(error);
+
+	int r = codec_error_run(error, create, e);
+
+	if (r)
+		codec_encoder_close(e);
+	else
+		*out = e;
+	return r;
+}
+
+void codec_encoder_close(struct codec_encoder *e)
+{
+	if (!e)
+		return;
+	jpeg_destroy_compress(&e->jpeg);
+	free(e);
+}
+
+/* libjpeg's defaults are what is wanted: JFIF, 4:2:0, Annex K's tables. */
+static int encode(void *arg)
+{
+	struct codec_encoder *e = arg;
+	const struct image *image = e->image;
+	j_compress_ptr jpeg = &e->jpeg;
+
+	jpeg->image_width = image->width;
+	jpeg->image_height = image->height;
+	jpeg->input_components = 3;
+	jpeg->in_color_space = JCS_RGB;
+	jpeg_set_defaults(jpeg);
+	jpeg_set_quality(jpeg, (int)e->quality, TRUE);
+	jpeg->dct_method = JDCT_ISLOW;
+	jpeg_start_compress(jpeg, TRUE);
+	while (jpeg->next_scanline < jpeg->image_height) {
+		size_t row = jpeg->next_scanline;
+		JSAMPROW pixels = image->pixels + row * image->stride;
+
+		jpeg_write_scanlines(jpeg, &pixels, 1);
 	}
-	jpeg_create_compress(&e.compressor);
-	e.compressor.client_data = &e;
-	jpeg_mem_dest(&e.compressor, &written, &written_size);
-	encode(&e, image, quality);
-	memory = written;
-	jpeg_destroy_compress(&e.compressor);
-	*bytes = memory;
-	*size = written_size;
+	jpeg_finish_compress(jpeg);
+	return 0;
+}
+
+static int check(struct codec_encoder *e)
+{
+	const struct image *i = e->image;
+
+	if (e->quality < 1 || e->quality > 100)
+		return codec_error_set(e->error, -EINVAL,
+				       "quality %u is not 1 to 100",
+				       e->quality);
+	if (!i->width || !i->height || i->width > JPEG_MAX_DIMENSION ||
+	    i->height > JPEG_MAX_DIMENSION)
+		return codec_error_set(e->error, -EINVAL,
+				       "%u x %u pixels are no JPEG", i->width,
+				       i->height);
+	return 0;
+}
+
+int codec_encoder_run(struct codec_encoder *e, const struct image *image,
+		      unsigned quality, uint8_t **bytes, size_t *size)
+{
+	e->image = image;
+	e->quality = quality;
+
+	int r = check(e);
+
+	if (r)
+		return r;
+	r = codec_error_run(e->error, encode, e);
+	jpeg_abort_compress(&e->jpeg);
+
+	cleanup_free uint8_t *made = steal(e->bytes);
+
+	if (r)
+		return r;
+	*bytes = steal(made);
+	*size = e->size;
 	return 0;
 }

@@ -171,7 +171,7 @@ static int check_options(const struct beton_loader_options *o, char *why)
 			 o->source);
 	else if (o->on_error > BETON_ON_ERROR_ZERO ||
 		 o->until > BETON_STAGE_TRANSFORM || o->workers > THREADS_MAX ||
-		 o->prefetch > THREADS_MAX)
+		 o->prefetch > THREADS_MAX || o->epoch > INT64_MAX)
 		snprintf(why, ERROR_SIZE, "an option is out of range");
 	else
 		return 0;

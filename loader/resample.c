@@ -91,7 +91,7 @@ static int make_room(struct resampler *r, uint32_t in_width)
 		return -ENOMEM;
 	e = scratch_grow(&r->numbers, n, sizeof(*r->tmp));
 	if (!e)
-		e = scratch_grow(&r->pointers, r->y.taps, sizeof(*r->rows));
+		e = scratch_grow(&r->pointers, r->y.taps, sizeof(void *));
 	if (e)
 		return e;
 	r->tmp = r->numbers.p;

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libjpeg's way to fail, turned into ours: what it raises ends the step that
+ * codec_error_run() runs, with an errno value and a message, and nothing is
+ * printed. Warnings that mean wrong pixels are failures; others are ignored.
+ */
+#ifndef LOADER_CODEC_ERROR_H
+#define LOADER_CODEC_ERROR_H
+
+struct codec_error;
+struct jpeg_error_mgr;
+
+int codec_error_open(struct codec_error **out);
+void codec_error_close(struct codec_error *error);
+
+/* For a decoder's or an encoder's `err`. */
+struct jpeg_error_mgr *codec_error_manager(struct codec_error *error);
+
+/*
+ * Clears the message and runs step(arg). -EBADMSG or -ENOMEM where libjpeg
+ * raised an error, else what the step returns. The step may be left anywhere
+ * inside libjpeg, so it may own nothing.
+ */
+int codec_error_run(struct codec_error *error, int (*step)(void *arg),
+		    void *arg);
+
+/* Sets the message; returns e, a negative errno value. */
+int codec_error_set(struct codec_error *error, int e, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+const char *codec_error_message(const struct codec_error *error);
+
+#endif

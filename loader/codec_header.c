@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/codec_header.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <jpeglib.h>
+
+#include "loader/codec_error.h"
+#include "loader/codec_marker.h"
+
+enum { BLOCK_BYTES = DCTSIZE2 * sizeof(JCOEF) };
+
+/*
+ * A file with several scans makes libjpeg hold 128 bytes per block of pixels,
+ * cleared. Its first scans spend a bit or more on each block, so a complete
+ * file is at least an eighth as many bytes long; arithmetic coding can do
+ * better, and is only limited.
+ */
+static int check_memory(struct jpeg_decompress_struct *jpeg, size_t size,
+			struct codec_error *error)
+{
+	uint64_t blocks = 0;
+
+	if (!jpeg_has_multiple_scans(jpeg))
+		return 0;
+	for (int i = 0; i < jpeg->num_components; i++)
+		blocks += (uint64_t)jpeg->comp_info[i].width_in_blocks *
+			  jpeg->comp_info[i].height_in_blocks;
+	if (blocks > CODEC_MEMORY_MAX / BLOCK_BYTES ||
+	    (!jpeg->arith_code && blocks / 8 > size))
+		return codec_error_set(
+			error, -EBADMSG,
+			"%u x %u pixels in several scans are too many for %zu bytes",
+			jpeg->image_width, jpeg->image_height, size);
+	return 0;
+}
+
+static int check_kind(const struct jpeg_decompress_struct *jpeg, unsigned frame,
+		      struct codec_error *error)
+{
+
+	/* Newer libjpeg-turbos read it, but cannot crop it. */
+	if (frame == MARKER_SOF0 + 3 || frame == MARKER_SOF0 + 11)
+		return codec_error_set(error, -EBADMSG, "a lossless JPEG");
+	if (jpeg->data_precision != 8)
+		return codec_error_set(error, -EBADMSG,
+				       "%d bits per sample instead of 8",
+				       jpeg->data_precision);
+	if (jpeg->jpeg_color_space == JCS_UNKNOWN)
+		return codec_error_set(error, -EBADMSG,
+				       "%d components of no known colours",
+				       jpeg->num_components);
+	return 0;
+}
+
+int codec_header_check(struct jpeg_decompress_struct *jpeg,
+		       const uint8_t *bytes, size_t size,
+		       struct codec_error *error)
+{
+	int r = check_kind(jpeg, codec_marker_frame(bytes, size), error);
+
+	return r ? r : check_memory(jpeg, size, error);
+}
+
+enum codec_colour codec_header_colour(const struct jpeg_decompress_struct *jpeg)
+{
+	if (jpeg->jpeg_color_space == JCS_CMYK ||
+	    jpeg->jpeg_color_space == JCS_YCCK)
+		return CODEC_CMYK;
+	return jpeg->num_components == 1 ? CODEC_GRAY : CODEC_RGB;
+}
