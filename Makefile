@@ -131,7 +131,8 @@ $(BUILD)/beton.pc: FORCE
 check: lint unit e2e
 unit: $(units) $(replays)
 	@for t in $(units); do $$t || { echo "FAILED: $$t"; exit 1; }; done
-	@for t in $(replays); do n=$${t##*/replay_}; $$t tests/fuzz/corpus/$${n#fuzz_}/* || { echo "FAILED: $$t"; exit 1; }; done
+	@for t in $(replays); do n=$${t##*/replay_fuzz_}; \
+	  $$t $$(find tests/fuzz/corpus/$$n -type f 2>/dev/null) || { echo "FAILED: $$t"; exit 1; }; done
 	@echo "unit: $(words $(units)) programs, $(words $(replays)) corpora passed"
 lint: all
 	@python3 tests/lint/layers.py

@@ -57,7 +57,7 @@ struct ring {
 	uint64_t given_sequence; /* what has a smaller one is stale */
 	bool epoch_over;	 /* the user was told so */
 	struct turn *constant;	 /* the one batch, once it is there */
-	int worker_error;	 /* why a worker could not start */
+	int worker_error;	 /* why a thread cannot go on */
 
 	pthread_t fetcher;
 	bool has_fetcher;
@@ -127,7 +127,7 @@ static void finish(struct ring *ring, struct turn *t, int error)
 
 static bool may_produce(const struct ring *ring)
 {
-	if (ring->in_flight >= ring->options.prefetch ||
+	if (ring->in_flight >= ring->options.prefetch || ring->worker_error ||
 	    ring->produced.epoch >= ring->epochs_end)
 		return false;
 	if (ring->options.constant &&
@@ -162,7 +162,15 @@ struct order_ticket {
 	bool padding;
 };
 
-/* The next step of this rank, and the turn that is to become it. */
+/* No more batches: the user is told why. */
+static void give_up(struct ring *ring, int error)
+{
+	ring->worker_error = error;
+	pthread_cond_broadcast(&ring->ready);
+}
+
+/* The next step of this rank, and the turn that is to become it; NULL at the
+   end of an epoch, or when there is no memory. */
 static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 {
 	struct turn *t;
@@ -173,8 +181,10 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 		return NULL;
 	}
 	t = take_free(ring);
-	if (!t)
+	if (!t) {
+		give_up(ring, -ENOMEM);
 		return NULL;
+	}
 	o->epoch = ring->produced.epoch;
 	o->number = cursor_number(&ring->produced);
 	o->padding = o->number >= n;
@@ -338,10 +348,8 @@ static void *work(void *arg)
 	int r = pipeline_worker_open(ring->options.plan.pipeline, &w);
 
 	pthread_mutex_lock(&ring->lock);
-	if (r) {
-		ring->worker_error = r;
-		pthread_cond_broadcast(&ring->ready);
-	}
+	if (r)
+		give_up(ring, r);
 	while (!ring->stopping && !r) {
 		t = turn_with_rows(ring);
 		if (t)
@@ -430,7 +438,7 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 	t = wait_for(ring);
 	if (t)
 		return give(ring, t, out, message, message_size);
-	snprintf(message, message_size, "a worker cannot start: %s",
+	snprintf(message, message_size, "the loader cannot go on: %s",
 		 strerror(-ring->worker_error));
 	return ring->worker_error;
 }

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any text as a pipeline of a small dataset; what parses is run once over a raw
+ * image, if its row is of a moderate size. With -DFUZZ_MAIN a program that
+ * replays files.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "loader/pipeline.h"
+
+enum { W = 13, H = 9, ROW_MAX = 1 << 20 };
+
+static const struct pipeline_field fields[] = {
+	{ .name = "image",
+	  .stem = "image",
+	  .type = BETON_TYPE_IMAGE,
+	  .usable = true,
+	  .dtype = "|u1",
+	  .width = W,
+	  .height = H },
+	{ .name = "label",
+	  .stem = "label",
+	  .type = BETON_TYPE_INT,
+	  .usable = true,
+	  .dtype = "<i8" },
+	{ .name = "a\"b",
+	  .stem = "a%22b",
+	  .type = BETON_TYPE_NDARRAY,
+	  .usable = true,
+	  .dtype = "<f2",
+	  .ndim = 1,
+	  .shape = { 3 } },
+	{ .name = "text",
+	  .stem = "text",
+	  .type = BETON_TYPE_JSON,
+	  .usable = true,
+	  .dtype = "|u1" },
+	{ .name = "own",
+	  .stem = "own",
+	  .type = BETON_TYPE_CUSTOM,
+	  .dtype = "|u1" },
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void run_output(const struct pipeline *p, struct pipeline_worker *w,
+		       size_t i)
+{
+	static const uint8_t pixels[H * W * 3] = { 1, 2, 3 };
+	const struct pipeline_output *o = pipeline_output_at(p, i);
+	struct pipeline_value v = { .bytes = pixels,
+				    .size = sizeof(pixels),
+				    .mode = BETON_MODE_RAW,
+				    .width = W,
+				    .height = H };
+	struct pipeline_row row = { .id = i };
+	void *out;
+
+	if (o->row_size > ROW_MAX)
+		return;
+	if (o->field == 1)
+		v.size = 8;
+	else if (o->field == 2)
+		v.size = 6;
+	out = malloc(o->row_size ? o->row_size : 1);
+	if (out)
+		pipeline_run(p, w, i, &v, &row, BETON_STAGE_ALL, out, NULL);
+	free(out);
+}
+
+static void run_all(const struct pipeline *p)
+{
+	struct pipeline_worker *w;
+
+	if (pipeline_worker_open(p, &w))
+		return;
+	for (size_t i = 0; i < pipeline_num_outputs(p); i++)
+		run_output(p, w, i);
+	pipeline_worker_close(w);
+}
+
+/* Sizes of four digits are right, and slow. */
+static bool is_quick(const char *text)
+{
+	size_t digits = 0;
+
+	for (; *text && digits < 3; text++)
+		digits = *text >= '0' && *text <= '9' ? digits + 1 : 0;
+	return digits < 3;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char error[200], *text = malloc(size + 1);
+	struct pipeline *p;
+
+	if (!text)
+		return 0;
+	memcpy(text, data, size);
+	text[size] = '\0';
+	if (!pipeline_parse(text, fields, ARRAY_LEN(fields), &p, error,
+			    sizeof(error))) {
+		if (is_quick(text))
+			run_all(p);
+		pipeline_close(p);
+	} else if (!error[0]) {
+		abort(); /* refused without a word */
+	}
+	free(text);
+	return 0;
+}
+
+#ifdef FUZZ_MAIN
+static int replay(const char *path)
+{
+	uint8_t *data = malloc(ROW_MAX);
+	FILE *f = fopen(path, "rb");
+	size_t size = f && data ? fread(data, 1, ROW_MAX, f) : 0;
+
+	if (f)
+		fclose(f);
+	if (f && data)
+		LLVMFuzzerTestOneInput(data, size);
+	free(data);
+	return f && data ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	int r = 0;
+
+	for (int i = 1; i < argc; i++)
+		r |= replay(argv[i]);
+	return r;
+}
+#endif
