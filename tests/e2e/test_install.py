@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `make install` leaves, used as a stranger would use it."""
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+
+import dumped
+from conftest import DEADLINE
+
+BUILD = dumped.BUILD
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+pytest.importorskip("PIL.Image")
+
+
+def run(*command, code=0, **how):
+    r = subprocess.run(list(map(str, command)), capture_output=True,
+                       text=True, timeout=300, **how)
+    assert r.returncode == code, (command, r.stdout, r.stderr)
+    return r
+
+
+def flags():
+    """The compiler and the flags that the tested build was made with."""
+    stamp = BUILD / "flags"
+    words = stamp.read_text().split() if stamp.exists() else ["cc"]
+    return words[0], [w for w in words if w.startswith("-fsanitize=")]
+
+
+CC, SANITIZER = flags()
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """DESTDIR of an installation under /usr, out of a build of its own: the
+    prefix is in beton.pc, and the tested build stays as it is."""
+    for tool in ("make", CC, "pkg-config"):
+        if not shutil.which(tool):
+            pytest.skip(f"{tool} is not installed")
+    dest = tmp_path_factory.mktemp("dest")
+    quiet = {k: v for k, v in os.environ.items()
+             if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "BUILD", "SAN")}
+    san = ",".join(f.split("=")[1] for f in SANITIZER)
+    run("make", "-s", f"-j{os.cpu_count()}", "-C", ROOT, "install",
+        f"DESTDIR={dest}", "PREFIX=/usr", f"CC={CC}", f"SAN={san}",
+        f"BUILD={tmp_path_factory.mktemp('build')}", env=quiet)
+    return dest
+
+
+@pytest.fixture(scope="module")
+def env(root):
+    return dict(os.environ, PKG_CONFIG_SYSROOT_DIR=str(root),
+                PKG_CONFIG_PATH=str(root / "usr/lib/pkgconfig"),
+                LD_LIBRARY_PATH=str(root / "usr/lib"))
+
+
+def pkg_config(env, *what):
+    return shlex.split(run("pkg-config", *what, "beton", env=env).stdout)
+
+
+@pytest.fixture(scope="module")
+def dataset(root, tmp_path_factory):
+    """Made by the installed mkfs.beton out of two folders of pictures."""
+    folder = tmp_path_factory.mktemp("photos")
+    for i in range(20):
+        path = folder / f"class{i % 2}" / f"{i:02}.jpg"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(dumped.jpeg(i, 90, 60))
+    out = folder.parent / f"{folder.name}.beton"
+    run(root / "usr/sbin/mkfs.beton", folder, out)
+    return out
+
+
+def test_everything_has_its_place(root):
+    for path in ("bin/betonfs", "bin/beton", "sbin/mkfs.beton",
+                 "lib/libbeton.a", "lib/libbeton.so", "lib/libbeton.so.0",
+                 "lib/pkgconfig/beton.pc", "include/beton/beton.h",
+                 "include/beton/loader.h", "include/beton/batch.h"):
+        assert (root / "usr" / path).exists(), path
+    assert os.access(root / "usr/bin/betonfs", os.X_OK)
+    pages = [p.name for p in (root / "usr/share/man").rglob("*.?")]
+    sources = [p.name for d in ("fs", "loader") for p in
+               (ROOT / d).glob("*.[1578]")]
+    assert sorted(pages) == sorted(sources)
+
+
+def test_nothing_else_is_installed(root):
+    tops = {p.name for p in root.iterdir()} | \
+        {p.name for p in (root / "usr").iterdir()}
+    assert tops == {"usr", "bin", "sbin", "lib", "include", "share"}
+
+
+@pytest.mark.parametrize("compiler,options", [
+    ("cc", ["-xc", "-std=c99"]), ("cc", ["-xc", "-std=gnu11"]),
+    ("c++", ["-xc++", "-std=c++11"]), ("c++", ["-xc++", "-std=c++17"])])
+def test_public_headers_compile_alone(root, env, compiler, options):
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not installed")
+    for header in (root / "usr/include/beton").iterdir():
+        run(compiler, *options, "-Wall", "-Wextra", "-Werror", "-pedantic",
+            "-fsyntax-only", *pkg_config(env, "--cflags"), "-include",
+            f"beton/{header.name}", "/dev/null")
+
+
+@pytest.fixture(scope="module")
+def trainer(root, env):
+    out = root / "trainer"
+    run(CC, "-Wall", "-Wextra", "-Werror", *SANITIZER, "-o", out,
+        ROOT / "contrib/examples/trainer.c",
+        *pkg_config(env, "--cflags", "--libs"))
+    return out
+
+
+def test_the_example_trains_on_a_file(trainer, env, dataset):
+    lines = run(trainer, dataset, 2, env=env).stdout.splitlines()
+    assert [re.match(r"epoch (\d): -?[\d.e+]+$", x)[1] for x in lines] == \
+        ["0", "1"]
+    assert run(trainer, dataset, 2, env=env).stdout.splitlines() == lines
+
+
+def test_the_example_trains_on_a_mount(trainer, env, dataset, mount):
+    assert run(trainer, mount(dataset), 2, env=env).stdout == \
+        run(trainer, dataset, 2, env=env).stdout
+
+
+def test_the_example_says_what_is_wrong(trainer, env, tmp_path):
+    assert "usage" in run(trainer, env=env, code=1).stderr
+    r = run(trainer, tmp_path / "none", env=env, code=1)
+    assert "No such file" in r.stderr
+
+
+def test_the_library_links_statically(root, env, dataset):
+    out = root / "static"
+    flags = [f for f in pkg_config(env, "--cflags", "--libs", "--static")
+             if f != "-lbeton"]
+    run(CC, *SANITIZER, "-o", out, ROOT / "contrib/examples/trainer.c",
+        root / "usr/lib/libbeton.a", *flags)
+    assert "epoch 0" in run(out, dataset).stdout
+
+
+# --- what the help pages tell people to type ---
+
+def examples(tool, *command):
+    """Lines behind "examples:", joined where they go on."""
+    text = run(tool, *command, "--help").stdout
+    _, _, tail = text.partition("\nexamples:\n")
+    return [x.strip() for x in tail.replace("\\\n", " ").splitlines()
+            if x.strip()]
+
+
+@pytest.mark.parametrize("command", ["info", "show", "dump", "bench"])
+def test_examples_of_help_work(root, dataset, mount, tmp_path, command):
+    """As they stand, with a train.beton and a mnt in the folder."""
+    shown = examples(root / "usr/bin/beton", command)
+    assert shown
+    os.symlink(dataset, tmp_path / "train.beton")
+    os.symlink(dataset, tmp_path / "imagenet.beton")
+    os.symlink(mount(dataset, "-o", "batch=4"), tmp_path / "mnt")
+    for line in shown:
+        line = line.replace("/tmp/", f"{tmp_path}/")
+        # 20 samples make no batch of 256.
+        if line.split()[1] in ("bench", "dump"):
+            line += " --spec batch=4"
+        r = subprocess.run(
+            ["sh", "-ec", line], cwd=tmp_path, capture_output=True, text=True,
+            timeout=DEADLINE, env=dict(
+                os.environ, PATH=f"{root}/usr/bin:{os.environ['PATH']}",
+                LD_LIBRARY_PATH=str(root / "usr/lib")))
+        assert r.returncode == 0, (line, r.stderr)

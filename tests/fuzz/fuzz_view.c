@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a batch file: as they are, and once more with the length and
+ * the CRC put right, which no mutation would find. What is accepted is read
+ * whole.
+ */
+#include "fs/bytes.h"
+#include "fs/crc.h"
+#include "loader/view.h"
+#include "tests/fuzz/fuzz.h"
+
+enum { VALUES_MAX = 4096 };
+
+/* Makes the compiler read them, and a sanitizer look. */
+static volatile uint8_t sink;
+
+static void read_value(const struct view_value *v)
+{
+	if (!v->bytes || !v->size)
+		return;
+	sink = v->bytes[0];
+	sink = v->bytes[v->size / 2];
+	sink = v->bytes[v->size - 1];
+}
+
+static void read_all(const struct view *v)
+{
+	const struct beton_batch_header *h = v->header;
+	uint32_t rows = (uint32_t)min_u64(h->rows, VALUES_MAX);
+	struct view_value value;
+
+	for (uint32_t i = 0; i < h->spec_size; i++)
+		sink = (uint8_t)v->spec[i];
+	for (uint32_t row = 0; row < rows; row++)
+		sink = (uint8_t)v->ids[row];
+	for (uint32_t f = 0; f < min_u64(h->num_fields, 64); f++) {
+		MUST(strlen(v->fields[f].name) < sizeof(v->fields[f].name));
+		for (uint32_t row = 0; row < rows; row++) {
+			value = view_at(v, f, row);
+			read_value(&value);
+		}
+	}
+}
+
+static void try(const uint8_t *bytes, size_t size)
+{
+	char why[VIEW_WHY_SIZE] = "";
+	struct view v;
+
+	if (view_init(&v, bytes, size, why))
+		MUST(why[0]);
+	else
+		read_all(&v);
+}
+
+static void seal(uint8_t *bytes, size_t size)
+{
+	struct beton_batch_header *h = (void *)bytes;
+
+	if (size < sizeof(*h))
+		return;
+	h->file_size = size;
+	h->crc = 0;
+	if (h->spec_off >= sizeof(*h) &&
+	    range_ok(h->spec_off, h->spec_size, size))
+		h->crc = crc32c(0, bytes, h->spec_off + h->spec_size);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t *bytes = calloc(size ? size : 1, 1);
+
+	MUST(bytes);
+	if (size)
+		memcpy(bytes, data, size);
+	try(bytes, size);
+	seal(bytes, size);
+	try(bytes, size);
+	free(bytes);
+	return 0;
+}

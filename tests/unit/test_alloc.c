@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs/alloc.h"
+#include "fs/bytes.h"
+#include "tests/unit/t.h"
+
+/* The table of a sparse file: nothing before it takes any room. */
+#define TABLE_OFF ((uint64_t)1 << 40)
+
+static char path[] = "/tmp/test_alloc.XXXXXX";
+
+struct table {
+	struct source *source;
+	struct format format;
+	struct alloc *alloc;
+};
+
+static int table_open(struct table *t, const struct format_entry *entries,
+		      size_t n, struct log *log)
+{
+	int fd = open(path, O_RDWR | O_TRUNC);
+	size_t size = n * sizeof(*entries);
+
+	CHECK(fd >= 0 && !ftruncate(fd, (off_t)(TABLE_OFF + size)));
+	CHECK(pwrite(fd, entries, size, (off_t)TABLE_OFF) == (ssize_t)size);
+	close(fd);
+	CHECK(!source_open(path, NULL, &t->source));
+	t->format = (struct format){
+		.table_off = TABLE_OFF,
+		.file_size = TABLE_OFF + size,
+		.table_entries = n,
+	};
+	t->alloc = NULL;
+	return alloc_open(t->source, &t->format, log, &t->alloc);
+}
+
+static void table_close(struct table *t)
+{
+	alloc_close(t->alloc);
+	source_close(t->source);
+}
+
+static uint64_t size_at(const struct table *t, uint64_t off)
+{
+	uint64_t size = UINT64_MAX;
+	int r = alloc_size(t->alloc, off, &size);
+
+	CHECK(r == 0 || r == -ENOENT);
+	return r ? UINT64_MAX : size;
+}
+
+static void an_empty_table_has_nothing(void)
+{
+	struct table t;
+
+	CHECK(!table_open(&t, NULL, 0, NULL));
+	CHECK(size_at(&t, 0) == UINT64_MAX);
+	CHECK(size_at(&t, UINT64_MAX) == UINT64_MAX);
+	table_close(&t);
+	alloc_close(NULL);
+}
+
+static void the_largest_entry_at_an_offset_counts(void)
+{
+	static const struct format_entry entries[] = {
+		{ 0, 500, 9 },	      { 1, 100, 0 }, { 1, 100, 40 },
+		{ 2, 140, 0 },	      { 2, 140, 0 }, { 3, 100, 7 },
+		{ 4, UINT64_MAX, 1 },
+	};
+	struct table t;
+
+	CHECK(!table_open(&t, entries, ARRAY_LEN(entries), NULL));
+	CHECK(size_at(&t, 500) == 9);
+	CHECK(size_at(&t, 100) == 40);
+	CHECK(size_at(&t, 140) == 0);
+	CHECK(size_at(&t, UINT64_MAX) == 1);
+	CHECK(size_at(&t, 101) == UINT64_MAX);
+	CHECK(size_at(&t, 0) == UINT64_MAX);
+	table_close(&t);
+}
+
+/* --- tables too large to be kept --- */
+
+enum { RUNS = 7, PER_RUN = 9001, ENTRIES = RUNS * PER_RUN };
+
+/* Like several writers: pages of 100 values in turn, runs one after another. */
+static void fill(struct format_entry *e)
+{
+	for (size_t i = 0; i < ENTRIES; i++) {
+		size_t run = i / PER_RUN, k = i % PER_RUN;
+
+		e[i] = (struct format_entry){
+			.sample = i,
+			.off = ((k / 100 * RUNS + run) * 100 + k % 100) * 64,
+			.size = 1 + i % 60,
+		};
+	}
+}
+
+static void large_tables_find_their_entries(void)
+{
+	struct format_entry *e = calloc(ENTRIES, sizeof(*e));
+	struct table t;
+
+	CHECK(e);
+	_Static_assert(ENTRIES * FORMAT_ENTRY_SIZE > ALLOC_KEEP_BYTES, "large");
+	fill(e);
+	CHECK(!table_open(&t, e, ENTRIES, NULL));
+	for (size_t i = 0; i < ENTRIES; i += 5)
+		CHECK(size_at(&t, e[i].off) == e[i].size);
+	for (size_t i = 0; i < ENTRIES; i += 17)
+		CHECK(size_at(&t, e[i].off + 1) == UINT64_MAX);
+	table_close(&t);
+	free(e);
+}
+
+/* Empty values share an offset: thousands of them across several strides. */
+static void equal_offsets_may_fill_several_strides(void)
+{
+	struct format_entry *e = calloc(ENTRIES, sizeof(*e));
+	struct table t;
+
+	CHECK(e);
+	for (size_t i = 0; i < ENTRIES; i++)
+		e[i] = (struct format_entry){ i, i / 1000 * 64, 0 };
+	/* The one that is not empty may be first, in the middle, or last. */
+	e[0].size = 11;
+	e[1500].size = 12;
+	e[2999].size = 13;
+	CHECK(!table_open(&t, e, ENTRIES, NULL));
+	CHECK(size_at(&t, 0) == 11);
+	CHECK(size_at(&t, 64) == 12);
+	CHECK(size_at(&t, 128) == 13);
+	CHECK(size_at(&t, 192) == 0);
+	table_close(&t);
+	free(e);
+}
+
+static void the_same_offset_in_two_runs_counts_once(void)
+{
+	struct format_entry *e = calloc(ENTRIES, sizeof(*e));
+	struct table t;
+
+	CHECK(e);
+	fill(e);
+	e[PER_RUN].off = e[10].off;
+	e[PER_RUN].size = 1000;
+	CHECK(!table_open(&t, e, ENTRIES, NULL));
+	CHECK(size_at(&t, e[10].off) == 1000);
+	table_close(&t);
+	free(e);
+}
+
+static void count_line(void *arg, enum beton_log_level level,
+		       const char *message)
+{
+	(void)level;
+	CHECK(strstr(message, path) && strstr(message, "ascending runs"));
+	++*(unsigned *)arg;
+}
+
+static void a_table_without_any_order_is_refused(void)
+{
+	enum { N = ALLOC_RUNS_MAX + 10 };
+	struct format_entry *e = calloc(N, sizeof(*e));
+	unsigned lines = 0;
+	struct table t;
+	struct log log;
+
+	CHECK(e);
+	for (size_t i = 0; i < N; i++)
+		e[i] = (struct format_entry){ i, (N - i) * 64, 64 };
+	log_init(&log, count_line, &lines);
+	CHECK(table_open(&t, e, N, &log) == -BETON_ECORRUPT && lines == 1);
+	source_close(t.source);
+	log_fini(&log);
+	free(e);
+}
+
+static void a_table_that_cannot_be_read_fails(void)
+{
+	static const struct format_entry entries[] = { { 0, 1, 2 } };
+	struct table t;
+	struct alloc *again;
+
+	CHECK(!table_open(&t, entries, 1, NULL));
+	CHECK(!truncate(path, (off_t)TABLE_OFF + 5));
+	CHECK(alloc_open(t.source, &t.format, NULL, &again) == -EIO);
+	table_close(&t);
+}
+
+int main(void)
+{
+	int fd = mkstemp(path);
+
+	CHECK(fd >= 0);
+	close(fd);
+	an_empty_table_has_nothing();
+	the_largest_entry_at_an_offset_counts();
+	large_tables_find_their_entries();
+	equal_offsets_may_fill_several_strides();
+	the_same_offset_in_two_runs_counts_once();
+	a_table_without_any_order_is_refused();
+	a_table_that_cannot_be_read_fails();
+	unlink(path);
+	return 0;
+}

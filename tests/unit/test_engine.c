@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "fs/engine.h"
+#include "fs/rng.h"
+#include "tests/unit/made.h"
+
+enum { SAMPLES = 96, THREADS = 8, BATCH = 8, BATCHES = SAMPLES / BATCH };
+
+struct fixture {
+	struct dataset *ds;
+	struct engine *engine;
+	struct spec spec;
+	struct stream *stream;
+	uint8_t *truth[BATCHES]; /* of every batch, assembled alone */
+};
+
+static void set_up(struct fixture *f, uint64_t slot_bytes, unsigned threads)
+{
+	const struct engine_options options = { .threads = threads,
+						.slot_bytes = slot_bytes };
+	struct batch *b;
+	bool failed;
+
+	f->ds = made_open(SAMPLES, NULL);
+	f->spec = (struct spec){ .order = BETON_ORDER_RANDOM,
+				 .batch = BATCH,
+				 .drop_last = 1,
+				 .end = SAMPLES };
+	CHECK(!engine_open(&options, &f->engine));
+	CHECK(!stream_open(f->engine, f->ds, &f->spec, 0, &f->stream));
+	for (uint64_t i = 0; i < BATCHES; i++) {
+		CHECK(!stream_batch(f->stream, i, false, &b));
+		f->truth[i] = malloc(b->vfile.size);
+		CHECK(f->truth[i] && !batch_assemble(b, f->truth[i], &failed));
+		batch_put(&b);
+	}
+}
+
+static void tear_down(struct fixture *f)
+{
+	for (uint64_t i = 0; i < BATCHES; i++)
+		free(f->truth[i]);
+	stream_close(f->stream);
+	engine_close(f->engine);
+	dataset_close(f->ds);
+}
+
+/* --- waiting for one submission --- */
+
+struct answer {
+	struct source_wait wait;
+	int result;
+	struct slot *slot;
+};
+
+static void answer_init(struct answer *a)
+{
+	*a = (struct answer){ .result = 1 };
+	source_wait_init(&a->wait);
+	source_wait_add(&a->wait);
+}
+
+static void on_done(void *arg, int result, struct slot *slot)
+{
+	struct answer *a = arg;
+
+	a->result = result;
+	a->slot = slot;
+	source_wait_done(&a->wait);
+}
+
+/* Submits one batch, with a slot or with memory of its own, and compares. */
+static void fetch(struct fixture *f, uint64_t number, bool own)
+{
+	struct ticket *ticket;
+	struct answer answer;
+	struct dest dest = { NULL, 0 };
+	struct batch *b;
+
+	CHECK(!stream_batch(f->stream, number, true, &b));
+	if (own) {
+		dest = (struct dest){ malloc(b->vfile.size), b->vfile.size };
+		CHECK(dest.bytes);
+	}
+	answer_init(&answer);
+	CHECK(!stream_submit(f->stream, b, &dest, on_done, &answer, &ticket));
+	source_wait_idle(&answer.wait);
+	ticket_close(&ticket);
+	CHECK(!ticket && !answer.result && !answer.slot == own);
+	CHECK(!memcmp(own ? dest.bytes : slot_bytes(answer.slot),
+		      f->truth[number], b->vfile.size));
+	slot_put(&answer.slot);
+	source_wait_fini(&answer.wait);
+	batch_put(&b);
+	free(dest.bytes);
+}
+
+struct reader {
+	struct fixture *f;
+	uint64_t key;
+};
+
+static void *read_at_random(void *arg)
+{
+	struct reader *r = arg;
+	struct rng rng = { .key = r->key };
+
+	for (int i = 0; i < 150; i++)
+		fetch(r->f, rng_next(&rng) % BATCHES, rng_next(&rng) % 2);
+	return NULL;
+}
+
+static void run_threads(struct fixture *f, void *(*body)(void *))
+{
+	struct reader readers[THREADS];
+	pthread_t threads[THREADS];
+
+	for (uint64_t i = 0; i < THREADS; i++) {
+		readers[i] = (struct reader){ f, i };
+		CHECK(!pthread_create(&threads[i], NULL, body, &readers[i]));
+	}
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void eight_threads_get_right_bytes(void)
+{
+	struct fixture f;
+
+	set_up(&f, 0, 3);
+	run_threads(&f, read_at_random);
+	tear_down(&f);
+}
+
+/* Room for two slots: they are taken over all the time. */
+static void reused_slots_hold_right_bytes(void)
+{
+	struct fixture f;
+
+	set_up(&f, 4 << 20, 2);
+	run_threads(&f, read_at_random);
+	tear_down(&f);
+}
+
+/* Slots that are held are not taken over, whatever the budget. */
+static void held_slots_keep_their_bytes(void)
+{
+	struct slot *slots[BATCHES];
+	struct batch *b;
+	struct fixture f;
+
+	set_up(&f, 1, 2);
+	for (uint64_t i = 0; i < BATCHES; i++) {
+		CHECK(!stream_batch(f.stream, i, false, &b));
+		CHECK(!stream_slot(f.stream, b, &slots[i]));
+		batch_put(&b);
+	}
+	for (uint64_t i = 0; i < BATCHES; i++) {
+		CHECK(!stream_batch(f.stream, i, false, &b));
+		CHECK(!memcmp(slot_bytes(slots[i]), f.truth[i], b->vfile.size));
+		batch_put(&b);
+		slot_put(&slots[i]);
+		CHECK(!slots[i]);
+	}
+	tear_down(&f);
+}
+
+static void one_slot_serves_all_its_readers(void)
+{
+	struct slot *a, *b;
+	struct batch *batch;
+	struct fixture f;
+
+	set_up(&f, 0, 1);
+	CHECK(!stream_batch(f.stream, 0, false, &batch));
+	CHECK(!stream_slot(f.stream, batch, &a));
+	CHECK(!stream_slot(f.stream, batch, &b));
+	CHECK(slot_bytes(a) == slot_bytes(b));
+	slot_put(&a);
+	slot_put(&b);
+	slot_put(&b);
+	batch_put(&batch);
+	tear_down(&f);
+}
+
+/* --- giving up --- */
+
+static void count_done(void *arg, int result, struct slot *slot)
+{
+	atomic_fetch_add((atomic_uint *)arg, 1);
+	CHECK(!result);
+	slot_put(&slot);
+}
+
+static void *submit_and_give_up(void *arg)
+{
+	struct reader *r = arg;
+	struct rng rng = { .key = r->key };
+	struct ticket *tickets[6];
+	struct batch *b;
+	atomic_uint done;
+
+	for (int i = 0; i < 60; i++) {
+		atomic_init(&done, 0);
+		for (size_t k = 0; k < ARRAY_LEN(tickets); k++) {
+			CHECK(!stream_batch(r->f->stream,
+					    rng_next(&rng) % BATCHES, false,
+					    &b));
+			CHECK(!stream_submit(r->f->stream, b,
+					     &(struct dest){ NULL, 0 },
+					     count_done, &done, &tickets[k]));
+			batch_put(&b);
+		}
+		/* Afterwards nobody touches `done` any more. */
+		for (size_t k = 0; k < ARRAY_LEN(tickets); k++)
+			ticket_close(&tickets[k]);
+		CHECK(atomic_load(&done) <= ARRAY_LEN(tickets));
+	}
+	return NULL;
+}
+
+static void tickets_may_be_given_up_at_any_time(void)
+{
+	struct ticket *none = NULL;
+	struct fixture f;
+
+	ticket_close(&none);
+	set_up(&f, 4 << 20, 2);
+	run_threads(&f, submit_and_give_up);
+	/* What was given up half way is whole for the next. */
+	for (uint64_t i = 0; i < BATCHES; i++)
+		fetch(&f, i, false);
+	tear_down(&f);
+}
+
+static void memory_that_is_too_small_is_refused(void)
+{
+	struct ticket *ticket;
+	uint8_t byte;
+	struct batch *b;
+	struct fixture f;
+
+	set_up(&f, 0, 1);
+	CHECK(!stream_batch(f.stream, 0, false, &b));
+	CHECK(stream_submit(f.stream, b, &(struct dest){ &byte, 1 }, on_done,
+			    NULL, &ticket) == -EINVAL);
+	batch_put(&b);
+	tear_down(&f);
+}
+
+/* --- streams --- */
+
+static void streams_end_and_epochs_differ(void)
+{
+	struct stream *next;
+	struct batch *a, *b;
+	struct fixture f;
+
+	set_up(&f, 0, 1);
+	CHECK(stream_batch(f.stream, BATCHES, false, &a) == -ENOENT);
+	CHECK(!stream_open(f.engine, f.ds, &f.spec, 1, &next));
+	CHECK(!stream_batch(f.stream, 0, false, &a));
+	CHECK(!stream_batch(next, 0, false, &b));
+	CHECK(memcmp(a->ids, b->ids, BATCH * sizeof(*a->ids)));
+	batch_put(&a);
+	batch_put(&b);
+	stream_close(next);
+	tear_down(&f);
+}
+
+static void two_engines_do_not_meet(void)
+{
+	struct fixture f, g;
+
+	set_up(&f, 0, 1);
+	set_up(&g, 0, 1);
+	fetch(&f, 3, false);
+	tear_down(&f);
+	fetch(&g, 3, false);
+	tear_down(&g);
+	engine_close(NULL);
+}
+
+/* --- failures --- */
+
+static void a_batch_with_a_failure_is_tried_again_when_asked(void)
+{
+	char path[] = "/tmp/test_engine.XXXXXX";
+	struct engine_options options = { .threads = 1 };
+	struct spec spec = { .order = BETON_ORDER_SEQUENTIAL,
+			     .batch = 10,
+			     .end = 10 };
+	const struct beton_batch_field *fields;
+	const int32_t *errors;
+	struct engine *engine;
+	struct stream *stream;
+	struct dataset *ds;
+	struct batch *b;
+	struct slot *slot;
+	uint8_t *whole;
+	struct stat st;
+	int fd = mkstemp(path);
+
+	CHECK(fd >= 0);
+	made_write(path, 10);
+	close(fd);
+	fd = open(path, O_RDWR);
+	CHECK(!fstat(fd, &st) && (whole = malloc((size_t)st.st_size)));
+	CHECK(pread(fd, whole, (size_t)st.st_size, 0) == st.st_size);
+	CHECK(!dataset_open(path, NULL, &ds));
+	CHECK(!engine_open(&options, &engine));
+	CHECK(!stream_open(engine, ds, &spec, 0, &stream));
+	CHECK(!stream_batch(stream, 0, false, &b));
+	/* The pages are gone while it is assembled first. */
+	CHECK(!ftruncate(fd, MADE_PAGE));
+	for (int attempt = 0; attempt < 2; attempt++) {
+		CHECK(!stream_slot(stream, b, &slot));
+		fields = (const void *)((const uint8_t *)slot_bytes(slot) +
+					sizeof(struct beton_batch_header));
+		errors = (const void *)((const uint8_t *)slot_bytes(slot) +
+					fields[MADE_RAW].error_off);
+		CHECK(errors[0] == (attempt ? 0 : EIO));
+		slot_put(&slot);
+		batch_put(&b);
+		CHECK(pwrite(fd, whole, (size_t)st.st_size, 0) == st.st_size);
+		CHECK(!stream_batch(stream, 0, true, &b));
+	}
+	batch_put(&b);
+	stream_close(stream);
+	engine_close(engine);
+	dataset_close(ds);
+	free(whole);
+	close(fd);
+	unlink(path);
+}
+
+int main(void)
+{
+	eight_threads_get_right_bytes();
+	reused_slots_hold_right_bytes();
+	held_slots_keep_their_bytes();
+	one_slot_serves_all_its_readers();
+	tickets_may_be_given_up_at_any_time();
+	memory_that_is_too_small_is_refused();
+	streams_end_and_epochs_differ();
+	two_engines_do_not_meet();
+	a_batch_with_a_failure_is_tried_again_when_asked();
+	return 0;
+}

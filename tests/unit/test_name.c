@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/name.h"
+#include "tests/unit/t.h"
+
+static const char *stem_of(const char *name)
+{
+	static struct field f;
+
+	memset(&f, 0, sizeof(f));
+	f.type = field_type_by_id(BETON_TYPE_INT);
+	strcpy(f.name, name);
+	name_fields(&f, 1);
+	return f.stem;
+}
+
+static void harmless_names_stay_as_they_are(void)
+{
+	static const char *const names[] = {
+		"a", "label", "A-b_9", "x.y.z", "sixteen_letters_", "-",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		CHECK(!strcmp(stem_of(names[i]), names[i]));
+}
+
+static void other_bytes_are_escaped(void)
+{
+	static const char *const table[][2] = {
+		{ "", "%" },
+		{ "a b", "a%20b" },
+		{ "a/b", "a%2Fb" },
+		{ "..", "%2E%2E" },
+		{ ".x", "%2Ex" },
+		{ "x.", "x%2E" },
+		{ "100%", "100%25" },
+		{ "a~2", "a%7E2" },
+		{ "\"'\n", "%22%27%0A" },
+		{ "\x7f", "%7F" },
+		{ "////////////////",
+		  "%2F%2F%2F%2F%2F%2F%2F%2F%2F%2F%2F%2F%2F%2F%2F%2F" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		CHECK(!strcmp(stem_of(table[i][0]), table[i][1]));
+}
+
+struct named {
+	unsigned type;
+	const char *name;
+	const char *stem;
+};
+
+static void check_stems(const struct named *table, size_t n)
+{
+	struct field fields[8];
+
+	memset(fields, 0, sizeof(fields));
+	for (size_t i = 0; i < n; i++) {
+		fields[i].type = field_type_by_id(table[i].type);
+		strcpy(fields[i].name, table[i].name);
+	}
+	name_fields(fields, n);
+	for (size_t i = 0; i < n; i++)
+		CHECK(!strcmp(fields[i].stem, table[i].stem));
+}
+
+static void duplicates_are_numbered(void)
+{
+	static const struct named table[] = {
+		{ BETON_TYPE_INT, "x", "x" },
+		{ BETON_TYPE_INT, "x", "x~2" },
+		{ BETON_TYPE_FLOAT, "x", "x~3" },
+		{ BETON_TYPE_INT, "", "%" },
+		{ BETON_TYPE_INT, "", "%~2" },
+		{ BETON_TYPE_INT, "X", "X" },
+	};
+
+	check_stems(table, ARRAY_LEN(table));
+}
+
+/* An int "a.jpg" has the file samples/000000/a.jpg, and so has image "a". */
+static void files_of_different_fields_never_share_a_name(void)
+{
+	static const struct named table[] = {
+		{ BETON_TYPE_IMAGE, "a", "a" },
+		{ BETON_TYPE_INT, "a.jpg", "a.jpg~2" },
+		{ BETON_TYPE_BYTES, "b", "b" },
+		{ BETON_TYPE_INT, "b.bin", "b.bin~2" },
+		{ BETON_TYPE_INT, "c", "c" },
+		{ BETON_TYPE_NDARRAY, "c", "c~2" },
+	};
+
+	check_stems(table, ARRAY_LEN(table));
+}
+
+/* The longest stem and the longest suffix fit. */
+static void sixty_five_thousand_duplicates_would_fit(void)
+{
+	CHECK(3 * 16 + sizeof("~65535") <= BETON_STEM_SIZE);
+}
+
+static void numbers_have_six_digits_or_more(void)
+{
+	char text[NAME_DIGITS_MAX + 1];
+
+	CHECK(name_digits(0) == 6 && name_digits(1) == 6);
+	CHECK(name_digits(1000000) == 6 && name_digits(1000001) == 7);
+	CHECK(name_digits(UINT64_MAX) == 20);
+	CHECK(name_number(text, 42, 6) == 6 && !strcmp(text, "000042"));
+	CHECK(name_number(text, UINT64_MAX, 20) == 20);
+	CHECK(!strcmp(text, "18446744073709551615"));
+}
+
+static bool reads(const char *name, uint64_t n, uint64_t want,
+		  const char *want_rest)
+{
+	const char *rest = "";
+	uint64_t v = 0;
+
+	return name_parse_number(name, n, &v, &rest) && v == want &&
+	       !strcmp(rest, want_rest);
+}
+
+static void numbers_are_read_in_their_one_spelling(void)
+{
+	static const char *const bad[] = {
+		"",	  "1",	    "00001",  "000010", "-00001", "+00001",
+		" 00001", "00000x", "0x0001", "999999", "00000 ", "000.01",
+	};
+	uint64_t v;
+	const char *rest;
+
+	CHECK(reads("000000", 10, 0, ""));
+	CHECK(reads("000009", 10, 9, ""));
+	CHECK(reads("000003.jpg", 10, 3, ".jpg"));
+	CHECK(reads("0000031", 10, 3, "1"));
+	CHECK(reads("1000000", 1000001, 1000000, ""));
+	CHECK(reads("18446744073709551614", UINT64_MAX, UINT64_MAX - 1, ""));
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		CHECK(!name_parse_number(bad[i], 10, &v, &rest));
+	CHECK(!name_parse_number("000000", 0, &v, &rest));
+	CHECK(!name_parse_number("18446744073709551616", UINT64_MAX, &v,
+				 &rest));
+}
+
+static bool is_u64(const char *text, uint64_t want)
+{
+	uint64_t v = 0;
+
+	return name_parse_u64(text, strlen(text), &v) && v == want;
+}
+
+static void plain_numbers_have_no_sign_and_no_leading_zero(void)
+{
+	static const char *const bad[] = {
+		"",
+		"00",
+		"01",
+		"-1",
+		"+1",
+		" 1",
+		"1 ",
+		"1e3",
+		"0x1",
+		"1.",
+		"18446744073709551616",
+		"99999999999999999999999",
+	};
+	uint64_t v;
+
+	CHECK(is_u64("0", 0) && is_u64("7", 7) && is_u64("10", 10));
+	CHECK(is_u64("18446744073709551615", UINT64_MAX));
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		CHECK(!name_parse_u64(bad[i], strlen(bad[i]), &v));
+	CHECK(name_parse_u64("123,4", 3, &v) && v == 123);
+}
+
+int main(void)
+{
+	harmless_names_stay_as_they_are();
+	other_bytes_are_escaped();
+	duplicates_are_numbered();
+	files_of_different_fields_never_share_a_name();
+	sixty_five_thousand_duplicates_would_fit();
+	numbers_have_six_digits_or_more();
+	numbers_are_read_in_their_one_spelling();
+	plain_numbers_have_no_sign_and_no_leading_zero();
+	return 0;
+}

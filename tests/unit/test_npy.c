@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "beton/batch.h"
+#include "fs/bytes.h"
+#include "fs/crc.h"
+#include "fs/npy.h"
+#include "tests/unit/t.h"
+
+static void check_header(const char *dtype, uint32_t ndim,
+			 const uint64_t *shape, const char *tuple)
+{
+	char head[NPY_HEADER_MAX + 1], want[NPY_HEADER_MAX];
+	size_t size = npy_header(head, dtype, ndim, shape);
+
+	head[size] = '\0';
+	CHECK(size % 64 == 0 && size <= NPY_HEADER_MAX);
+	CHECK(!memcmp(head, "\x93NUMPY\x01\x00", 8));
+	CHECK(load16(head + 8) + 10u == size && head[size - 1] == '\n');
+	snprintf(want, sizeof(want),
+		 "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
+		 dtype, tuple);
+	CHECK(!strncmp(head + 10, want, strlen(want)));
+	for (const char *c = head + 10 + strlen(want); c < head + size - 1; c++)
+		CHECK(*c == ' ');
+}
+
+static void npy_headers_are_numpys(void)
+{
+	check_header("<f4", 0, NULL, "()");
+	check_header("|u1", 1, (uint64_t[]){ 5 }, "(5,)");
+	check_header("<f8", 2, (uint64_t[]){ 2, 3 }, "(2, 3,)");
+	check_header("<i8", 1, (uint64_t[]){ UINT64_MAX },
+		     "(18446744073709551615,)");
+}
+
+static void the_longest_npy_header_fits(void)
+{
+	char head[NPY_HEADER_MAX];
+	uint64_t shape[BETON_MAX_NDIM + 1];
+
+	for (size_t i = 0; i < ARRAY_LEN(shape); i++)
+		shape[i] = UINT64_MAX;
+	CHECK(npy_header(head, "<M8[1000000ns]", ARRAY_LEN(shape), shape) <=
+	      NPY_HEADER_MAX);
+}
+
+/* Check values that are published for CRC-32C. */
+static void crc_is_castagnolis(void)
+{
+	uint8_t zeros[32] = { 0 }, ones[32], up[32];
+
+	memset(ones, 255, sizeof(ones));
+	for (uint8_t i = 0; i < 32; i++)
+		up[i] = i;
+	CHECK(crc32c(0, "", 0) == 0);
+	CHECK(crc32c(0, "123456789", 9) == 0xe3069283);
+	CHECK(crc32c(0, zeros, 32) == 0x8a9136aa);
+	CHECK(crc32c(0, ones, 32) == 0x62a8ab43);
+	CHECK(crc32c(0, up, 32) == 0x46dd794e);
+}
+
+static void crc_goes_on_where_it_stopped(void)
+{
+	for (size_t cut = 0; cut <= 9; cut++)
+		CHECK(crc32c(crc32c(0, "123456789", cut), "123456789" + cut,
+			     9 - cut) == 0xe3069283);
+}
+
+int main(void)
+{
+	npy_headers_are_numpys();
+	the_longest_npy_header_fits();
+	crc_is_castagnolis();
+	crc_goes_on_where_it_stopped();
+	return 0;
+}
