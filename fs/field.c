@@ -103,7 +103,7 @@ static size_t head_float(const struct field *field, const struct value *value,
 	(void)field;
 	memcpy(&v, value->scalar, sizeof(v));
 	for (int digits = 15; digits <= 17; digits++) {
-		n = sprintf(out, "%.*g\n", digits, v);
+		n = snprintf(out, NPY_HEADER_MAX, "%.*g\n", digits, v);
 		back = strtod(out, NULL);
 		if (!memcmp(&back, &v, sizeof(v)) || v != v)
 			break;
@@ -115,7 +115,8 @@ static size_t head_int(const struct field *field, const struct value *value,
 		       char *out)
 {
 	(void)field;
-	return (size_t)sprintf(out, "%lld\n", (long long)load64(value->scalar));
+	return (size_t)snprintf(out, NPY_HEADER_MAX, "%lld\n",
+				(long long)load64(value->scalar));
 }
 
 static size_t head_array(const struct field *field, const struct value *value,
@@ -131,8 +132,8 @@ static size_t head_image(const struct field *field, const struct value *value,
 	(void)field;
 	if (value->mode != BETON_MODE_RAW)
 		return 0;
-	return (size_t)sprintf(out, "P6\n%u %u\n255\n", value->width,
-			       value->height);
+	return (size_t)snprintf(out, NPY_HEADER_MAX, "P6\n%u %u\n255\n",
+				value->width, value->height);
 }
 
 static const struct field_type types[] = {

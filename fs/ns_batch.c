@@ -75,7 +75,8 @@ static int spec_lookup(struct ns *ns, const struct ns_object *dir,
 
 	if (!spec)
 		return -ESTALE;
-	if (!name_parse_u64(name, strlen(name), &epoch))
+	if (!name_parse_u64(name, strlen(name), &epoch) ||
+	    epoch > SPEC_EPOCH_MAX)
 		return -ENOENT;
 	r = ns_epoch_named(ns, spec, epoch, &named);
 	if (!r)

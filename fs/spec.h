@@ -20,6 +20,9 @@ enum {
 	SPEC_BATCH_MAX = 1 << 20,
 };
 
+/* JSON's readers have signed numbers, and states are JSON. */
+#define SPEC_EPOCH_MAX ((uint64_t)INT64_MAX)
+
 /* What defaults and byte sizes depend on. */
 struct spec_facts {
 	uint64_t samples;

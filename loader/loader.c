@@ -56,6 +56,11 @@ int beton_loader_state(const struct beton_loader *l, char *buffer, size_t size)
 
 int beton_loader_seek(struct beton_loader *l, uint64_t epoch)
 {
+	if (epoch > SPEC_EPOCH_MAX) {
+		snprintf(l->error, sizeof(l->error), "epoch %llu is too large",
+			 (unsigned long long)epoch);
+		return -EINVAL;
+	}
 	ring_seek(l->ring, epoch, 0);
 	return 0;
 }
@@ -171,7 +176,7 @@ static int check_options(const struct beton_loader_options *o, char *why)
 			 o->source);
 	else if (o->on_error > BETON_ON_ERROR_ZERO ||
 		 o->until > BETON_STAGE_TRANSFORM || o->workers > THREADS_MAX ||
-		 o->prefetch > THREADS_MAX || o->epoch > INT64_MAX)
+		 o->prefetch > THREADS_MAX || o->epoch > SPEC_EPOCH_MAX)
 		snprintf(why, ERROR_SIZE, "an option is out of range");
 	else
 		return 0;

@@ -64,7 +64,7 @@ struct beton_loader_options {
 	uint32_t prefetch;	/* batches made ahead; 0: 2 */
 	uint32_t rank;
 	uint32_t world;		/* ranks of the job; 0: 1 */
-	uint64_t epoch;		/* to start with */
+	uint64_t epoch;		/* to start with, below 2^63 */
 	uint64_t epochs;	/* to prepare; 0: no end */
 	enum beton_on_error on_error;
 	enum beton_stage until;
@@ -139,7 +139,7 @@ BETON_API int beton_loader_state(const struct beton_loader *loader,
 BETON_API int beton_loader_load(struct beton_loader *loader,
 				const char *state);
 
-/* Goes to the start of an epoch. */
+/* Goes to the start of an epoch, below 2^63. */
 BETON_API int beton_loader_seek(struct beton_loader *loader, uint64_t epoch);
 
 /* Facts that do not change while the loader is open, valid until close. */
