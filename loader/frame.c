@@ -8,13 +8,7 @@
 #include <time.h>
 
 #include "fs/bytes.h"
-#include "fs/scope.h"
-
-/* Pixels that grow on demand and are never given back before the end. */
-struct buffer {
-	uint8_t *bytes;
-	uint64_t size;
-};
+#include "loader/buffer.h"
 
 struct frame {
 	const struct pipeline_value *value;
@@ -52,8 +46,8 @@ void frame_close(struct frame *f)
 		return;
 	codec_close(f->codec);
 	resampler_close(f->resampler);
-	free(f->buffers[0].bytes);
-	free(f->buffers[1].bytes);
+	buffer_fini(&f->buffers[0]);
+	buffer_fini(&f->buffers[1]);
 	free(f);
 }
 
@@ -134,18 +128,11 @@ static int take_buffer(struct frame *f, uint32_t width, uint32_t height,
 	struct buffer *b = &f->buffers[f->next];
 	uint64_t size;
 
-	if (!mul_ok(3 * (uint64_t)width, height, &size) || size > SIZE_MAX)
+	if (!mul_ok(3 * (uint64_t)width, height, &size) ||
+	    buffer_reserve(b, size)) {
+		snprintf(f->message, sizeof(f->message),
+			 "no memory for %ux%u pixels", width, height);
 		return -ENOMEM;
-	if (size > b->size) {
-		free(steal(b->bytes));
-		b->size = 0;
-		b->bytes = malloc(size);
-		if (!b->bytes) {
-			snprintf(f->message, sizeof(f->message),
-				 "no memory for %ux%u pixels", width, height);
-			return -ENOMEM;
-		}
-		b->size = size;
 	}
 	f->next = !f->next;
 	*out = (struct image){ b->bytes, width, height, 3 * (size_t)width };
