@@ -557,7 +557,7 @@ def test_a_signal_leaves_nothing(tmp_path, how):
                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 10
     # A file without a name shows as an open one.
-    while not any("out" in os.readlink(f) for f in links(p.pid)):
+    while not any("out" in f for f in open_files(p.pid)):
         assert time.monotonic() < deadline and p.poll() is None
         time.sleep(0.005)
     p.send_signal(how)
@@ -569,10 +569,14 @@ def test_a_signal_leaves_nothing(tmp_path, how):
     assert os.listdir(out) == []
 
 
-def links(pid):
+def open_files(pid):
+    """What a process has open; files come and go while one looks."""
     folder = "/proc/%d/fd" % pid
-    paths = [os.path.join(folder, n) for n in os.listdir(folder)]
-    return [p for p in paths if os.path.lexists(p)]
+    for name in os.listdir(folder):
+        try:
+            yield os.readlink(os.path.join(folder, name))
+        except FileNotFoundError:
+            pass
 
 
 def test_a_full_disk_is_named_and_left_empty(flat):
