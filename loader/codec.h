@@ -29,8 +29,8 @@ enum quality {
 
 enum codec_colour {
 	CODEC_GRAY,
-	CODEC_RGB,	/* three components, however they are coded */
-	CODEC_CMYK,	/* four */
+	CODEC_RGB,  /* three components, however they are coded */
+	CODEC_CMYK, /* four */
 };
 
 /* What the header of a JPEG says. */
@@ -38,8 +38,8 @@ struct codec_info {
 	uint32_t width;
 	uint32_t height;
 	enum codec_colour colour;
-	bool baseline;		/* 8-bit baseline Huffman, one frame */
-	unsigned orientation;	/* 1..8 of the EXIF tag; 1 if there is none */
+	bool baseline;	      /* 8-bit baseline Huffman, one frame */
+	unsigned orientation; /* 1..8 of the EXIF tag; 1 if there is none */
 };
 
 int codec_open(struct codec **out);

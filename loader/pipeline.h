@@ -19,21 +19,21 @@ struct pipeline_worker;
 
 /* What a pipeline has to know of a dataset's field, in field order. */
 struct pipeline_field {
-	const char *name;	/* as in the dataset, what texts name it by */
-	const char *stem;	/* unique; texts may use it too; outputs' name */
+	const char *name; /* as in the dataset, what texts name it by */
+	const char *stem; /* unique; texts may use it too; outputs' name */
 	enum beton_type type;
-	bool usable;		/* false: a custom field nobody can place */
+	bool usable; /* false: a custom field nobody can place */
 	char dtype[BETON_DTYPE_SIZE]; /* arrays; else "<i8", "<f8", "|u1" */
 	uint32_t ndim;
 	uint64_t shape[BETON_MAX_NDIM];
-	uint32_t width, height;	/* images: sample 0's, 0 if it is not known */
+	uint32_t width, height; /* images: sample 0's, 0 if it is not known */
 };
 
 /* One sample's value of one field. */
 struct pipeline_value {
 	const uint8_t *bytes;
 	uint64_t size;
-	enum beton_mode mode;	/* images, as the next two */
+	enum beton_mode mode; /* images, as the next two */
 	uint32_t width;
 	uint32_t height;
 };
@@ -48,14 +48,14 @@ struct pipeline_row {
 
 struct pipeline_output {
 	const char *name;
-	uint32_t field;		/* index of its source */
-	bool ragged;		/* bytes and JSON: rows joined, no fixed size */
-	bool plain;		/* no operation: where the batch file has a
-				   column of row_size, that is the output */
+	uint32_t field; /* index of its source */
+	bool ragged;	/* bytes and JSON: rows joined, no fixed size */
+	bool plain;	/* no operation: where the batch file has a
+			   column of row_size, that is the output */
 	char dtype[BETON_DTYPE_SIZE];
-	uint32_t ndim;		/* of one row */
+	uint32_t ndim; /* of one row */
 	uint64_t shape[BETON_MAX_NDIM];
-	uint64_t row_size;	/* bytes; 0 if ragged, or if no image tells */
+	uint64_t row_size; /* bytes; 0 if ragged, or if no image tells */
 };
 
 /*

@@ -81,8 +81,7 @@ static bool field_ok(const struct view *v, const struct beton_batch_field *f)
 	uint32_t rows = v->header->rows;
 
 	if (f->ndim > BETON_MAX_NDIM || f->name[sizeof(f->name) - 1] ||
-	    f->stem[sizeof(f->stem) - 1] ||
-	    f->dtype[sizeof(f->dtype) - 1] ||
+	    f->stem[sizeof(f->stem) - 1] || f->dtype[sizeof(f->dtype) - 1] ||
 	    !array_ok(v, f->error_off, rows, 4, BETON_BATCH_ALIGN))
 		return false;
 	if (f->column == BETON_COLUMN_NONE)

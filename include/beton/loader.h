@@ -41,60 +41,60 @@ struct beton_loader;
 /* What becomes of a batch with samples that cannot be read or decoded. */
 enum beton_on_error {
 	BETON_ON_ERROR_RAISE = 0, /* beton_loader_next() fails with -EIO */
-	BETON_ON_ERROR_SKIP,	/* the row is zero and valid[row] is 0 */
-	BETON_ON_ERROR_ZERO,	/* the row is zero and valid[row] is 1 */
+	BETON_ON_ERROR_SKIP,	  /* the row is zero and valid[row] is 0 */
+	BETON_ON_ERROR_ZERO,	  /* the row is zero and valid[row] is 1 */
 };
 
 /* The stage after which a batch counts as done; what follows is left out. */
 enum beton_stage {
 	BETON_STAGE_ALL = 0,
-	BETON_STAGE_READ,	/* every byte of the batch delivered, summed once */
-	BETON_STAGE_DECODE,	/* images decoded as the crop needs them */
-	BETON_STAGE_TRANSFORM,	/* tensors complete */
+	BETON_STAGE_READ,   /* every byte of the batch delivered, summed once */
+	BETON_STAGE_DECODE, /* images decoded as the crop needs them */
+	BETON_STAGE_TRANSFORM, /* tensors complete */
 };
 
 /* Zero-initialise, then set size and what differs: 0 is every default. */
 struct beton_loader_options {
-	size_t size;		/* sizeof(struct beton_loader_options) */
-	const char *spec;	/* beton-orders(7); NULL: all defaults */
-	const char *pipeline;	/* beton-transforms(7); NULL: plain tensors */
-	const char *source;	/* NULL: by what the path is; "constant": one
-				   decoded batch for ever, for measuring */
-	uint32_t workers;	/* decoding threads; 0: one per usable CPU */
-	uint32_t prefetch;	/* batches made ahead; 0: 2 */
+	size_t size;	      /* sizeof(struct beton_loader_options) */
+	const char *spec;     /* beton-orders(7); NULL: all defaults */
+	const char *pipeline; /* beton-transforms(7); NULL: plain tensors */
+	const char *source;   /* NULL: by what the path is; "constant": one
+				 decoded batch for ever, for measuring */
+	uint32_t workers;     /* decoding threads; 0: one per usable CPU */
+	uint32_t prefetch;    /* batches made ahead; 0: 2 */
 	uint32_t rank;
-	uint32_t world;		/* ranks of the job; 0: 1 */
-	uint64_t epoch;		/* to start with, below 2^63 */
-	uint64_t epochs;	/* to prepare; 0: no end */
+	uint32_t world;	 /* ranks of the job; 0: 1 */
+	uint64_t epoch;	 /* to start with, below 2^63 */
+	uint64_t epochs; /* to prepare; 0: no end */
 	enum beton_on_error on_error;
 	enum beton_stage until;
-	beton_log_fn *log;	/* NULL: silence */
+	beton_log_fn *log; /* NULL: silence */
 	void *log_arg;
-	char *error;		/* why opening failed is written here, if not */
-	size_t error_size;	/* NULL; opening has no handle to ask */
+	char *error;	   /* why opening failed is written here, if not */
+	size_t error_size; /* NULL; opening has no handle to ask */
 };
 
 /* One output of a batch. Pointers are valid until the batch is released. */
 struct beton_tensor {
 	const char *name;
-	const char *dtype;	/* NumPy's string, "<f4" */
+	const char *dtype; /* NumPy's string, "<f4" */
 	uint32_t ndim;
 	const uint64_t *shape;	/* shape[0] is the number of rows, except where
 				   offsets is set: there the number of bytes */
 	const void *data;	/* C order, without gaps, 64-byte aligned */
 	uint64_t size;		/* bytes */
-	const int64_t *offsets;	/* bytes and JSON: row i is data[offsets[i]] to
+	const int64_t *offsets; /* bytes and JSON: row i is data[offsets[i]] to
 				   data[offsets[i + 1]]; else NULL */
 };
 
 struct beton_batch {
 	uint64_t epoch;
-	uint64_t number;	/* in the epoch's global sequence, all ranks; at
-				   or above its length: a repeat as padding */
+	uint64_t number; /* in the epoch's global sequence, all ranks; at
+			    or above its length: a repeat as padding */
 	uint32_t rows;
 	uint32_t num_outputs;
-	const uint64_t *ids;	/* sample ids, rows of them */
-	const uint8_t *valid;	/* per row 1, or 0: failed, or padding */
+	const uint64_t *ids;  /* sample ids, rows of them */
+	const uint8_t *valid; /* per row 1, or 0: failed, or padding */
 	const struct beton_tensor *outputs;
 };
 
@@ -136,22 +136,22 @@ BETON_API int beton_loader_state(const struct beton_loader *loader,
  * Goes on from a state: same dataset and spec, any rank, world and number of
  * workers. -EINVAL: not a state; -ESTALE: of another dataset or spec.
  */
-BETON_API int beton_loader_load(struct beton_loader *loader,
-				const char *state);
+BETON_API int beton_loader_load(struct beton_loader *loader, const char *state);
 
 /* Goes to the start of an epoch, below 2^63. */
 BETON_API int beton_loader_seek(struct beton_loader *loader, uint64_t epoch);
 
 /* Facts that do not change while the loader is open, valid until close. */
 struct beton_loader_info {
-	const char *spec;	/* canonical */
-	const char *source;	/* "file", "mount", "constant" */
-	const char *delivery;	/* how batches come: "in-process", "direct", ... */
+	const char *spec;   /* canonical */
+	const char *source; /* "file", "mount", "constant" */
+	const char
+		*delivery; /* how batches come: "in-process", "direct", ... */
 	const char *decoder;
-	const char *jit;	/* what runs the transforms */
-	uint64_t samples;	/* of the dataset */
-	uint64_t batches;	/* of the epoch's global sequence */
-	uint64_t steps;		/* of this rank in a whole epoch */
+	const char *jit;  /* what runs the transforms */
+	uint64_t samples; /* of the dataset */
+	uint64_t batches; /* of the epoch's global sequence */
+	uint64_t steps;	  /* of this rank in a whole epoch */
 	uint32_t workers;
 	uint32_t num_outputs;
 };
@@ -162,9 +162,9 @@ BETON_API void beton_loader_info(const struct beton_loader *loader,
 /* What an output will be, known before any batch; valid until close. */
 struct beton_output {
 	const char *name;
-	const char *dtype;	/* NumPy's string */
-	bool ragged;		/* rows of their own sizes, joined: offsets */
-	uint32_t ndim;		/* of one row, as shape */
+	const char *dtype; /* NumPy's string */
+	bool ragged;	   /* rows of their own sizes, joined: offsets */
+	uint32_t ndim;	   /* of one row, as shape */
 	const uint64_t *shape;
 };
 
@@ -174,11 +174,11 @@ BETON_API int beton_loader_output(const struct beton_loader *loader, uint32_t i,
 
 /* Counters of one stage since open. Times are summed over its threads. */
 struct beton_stage_stats {
-	const char *name;	/* "read", "decode", "transform", "next" */
-	uint64_t items;		/* batches for read and next, else rows */
+	const char *name; /* "read", "decode", "transform", "next" */
+	uint64_t items;	  /* batches for read and next, else rows */
 	uint64_t bytes;
 	uint64_t busy_ns;
-	uint64_t input_wait_ns;	/* waiting for something to do */
+	uint64_t input_wait_ns; /* waiting for something to do */
 	uint64_t room_wait_ns;	/* waiting for room for the result */
 };
 
