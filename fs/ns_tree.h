@@ -58,6 +58,14 @@ struct ns {
 
 const struct ns_row *ns_row(const struct ns_object *object);
 
+/* The dataset that an object is of. */
+static inline struct dataset *ns_dataset(const struct ns *ns,
+					 const struct ns_object *object)
+{
+	(void)object;
+	return ns->ds;
+}
+
 /* An object of the same dataset as `of`. */
 static inline struct ns_object ns_make(const struct ns_object *of,
 				       enum ns_kind kind, uint32_t part,
