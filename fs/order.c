@@ -11,10 +11,17 @@ static void init_nothing(struct order *o)
 	(void)o;
 }
 
-static uint64_t sequential_at(const struct order *o, uint64_t position)
+static uint64_t same(const struct order *o, uint64_t i)
 {
 	(void)o;
-	return position;
+	return i;
+}
+
+static void run_to_the_end(const struct order *o, uint64_t place,
+			   uint64_t *first, uint64_t *end)
+{
+	*first = place;
+	*end = o->n;
 }
 
 static void init_random(struct order *o)
@@ -25,6 +32,19 @@ static void init_random(struct order *o)
 static uint64_t random_at(const struct order *o, uint64_t position)
 {
 	return permutation_at(&o->permutation, position);
+}
+
+static uint64_t random_position(const struct order *o, uint64_t place)
+{
+	return permutation_inverse(&o->permutation, place);
+}
+
+static void run_alone(const struct order *o, uint64_t place, uint64_t *first,
+		      uint64_t *end)
+{
+	(void)o;
+	*first = place;
+	*end = place + 1;
 }
 
 /* Whole blocks are permuted; the short one stays last. */
@@ -54,16 +74,24 @@ static uint64_t window_of(const struct order *o, uint64_t position,
 	return k;
 }
 
-/* Blocks in random order, then every window of that sequence mixed. */
-static uint64_t quasi_at(const struct order *o, uint64_t position)
+/* The window of a position: where it starts, and how it is mixed. */
+static struct permutation mix_of(const struct order *o, uint64_t position,
+				 uint64_t *start)
 {
 	uint64_t count = o->n / o->window + (o->n % o->window != 0);
 	uint64_t k = window_of(o, position, count);
-	uint64_t start = scale(k, o->n, count);
-	uint64_t end = scale(k + 1, o->n, count);
 	const uint64_t words[] = { o->key, FOR_WINDOW, k };
-	struct permutation mix =
-		permutation_init(end - start, rng_key(words, ARRAY_LEN(words)));
+
+	*start = scale(k, o->n, count);
+	return permutation_init(scale(k + 1, o->n, count) - *start,
+				rng_key(words, ARRAY_LEN(words)));
+}
+
+/* Blocks in random order, then every window of that sequence mixed. */
+static uint64_t quasi_at(const struct order *o, uint64_t position)
+{
+	uint64_t start;
+	struct permutation mix = mix_of(o, position, &start);
 	uint64_t place = start + permutation_at(&mix, position - start);
 	uint64_t block = place / o->block;
 
@@ -72,12 +100,51 @@ static uint64_t quasi_at(const struct order *o, uint64_t position)
 	return block * o->block + place % o->block;
 }
 
+static uint64_t quasi_position(const struct order *o, uint64_t place)
+{
+	uint64_t block = place / o->block, start;
+	struct permutation mix;
+
+	if (block < o->n / o->block)
+		block = permutation_inverse(&o->permutation, block);
+	place = block * o->block + place % o->block;
+	mix = mix_of(o, place, &start);
+	return start + permutation_inverse(&mix, place - start);
+}
+
+static void run_of_block(const struct order *o, uint64_t place, uint64_t *first,
+			 uint64_t *end)
+{
+	*first = place - place % o->block;
+	*end = *first + min_u64(o->block, o->n - *first);
+}
+
 static const struct order_row rows[] = {
-	{ BETON_ORDER_SEQUENTIAL, "sequential", false, init_nothing,
-	  sequential_at },
-	{ BETON_ORDER_RANDOM, "random", false, init_random, random_at },
-	{ BETON_ORDER_QUASI_RANDOM, "quasi_random", true, init_quasi,
-	  quasi_at },
+	{
+		.order = BETON_ORDER_SEQUENTIAL,
+		.name = "sequential",
+		.init = init_nothing,
+		.at = same,
+		.position = same,
+		.run = run_to_the_end,
+	},
+	{
+		.order = BETON_ORDER_RANDOM,
+		.name = "random",
+		.init = init_random,
+		.at = random_at,
+		.position = random_position,
+		.run = run_alone,
+	},
+	{
+		.order = BETON_ORDER_QUASI_RANDOM,
+		.name = "quasi_random",
+		.uses_blocks = true,
+		.init = init_quasi,
+		.at = quasi_at,
+		.position = quasi_position,
+		.run = run_of_block,
+	},
 };
 
 const struct order_row *order_row_at(size_t i)
@@ -123,4 +190,17 @@ struct order order_init(const struct spec *spec, uint64_t epoch)
 uint64_t order_sample(const struct order *o, uint64_t position)
 {
 	return o->first + o->row->at(o, position);
+}
+
+uint64_t order_position(const struct order *o, uint64_t sample)
+{
+	return o->row->position(o, sample - o->first);
+}
+
+void order_run(const struct order *o, uint64_t sample, uint64_t *first,
+	       uint64_t *end)
+{
+	o->row->run(o, sample - o->first, first, end);
+	*first += o->first;
+	*end += o->first;
 }

@@ -18,6 +18,11 @@ struct order_row {
 	void (*init)(struct order *o);
 	/* The place in [0, n) of a position in [0, n). */
 	uint64_t (*at)(const struct order *o, uint64_t position);
+	/* The position of a place: the inverse of at(). */
+	uint64_t (*position)(const struct order *o, uint64_t place);
+	/* The places [*first, *end) used near a place, which is one of them. */
+	void (*run)(const struct order *o, uint64_t place, uint64_t *first,
+		    uint64_t *end);
 };
 
 /* One epoch of one spec. By value; nothing to release. */
@@ -40,5 +45,15 @@ struct order order_init(const struct spec *spec, uint64_t epoch);
 
 /* The sample at a position of the epoch, which is below n. */
 uint64_t order_sample(const struct order *order, uint64_t position);
+
+/* The position of a sample of the range: the inverse of order_sample(). */
+uint64_t order_position(const struct order *order, uint64_t sample);
+
+/*
+ * The samples [*first, *end) of the range that the order uses near each other
+ * and near this one, which is among them: what is worth reading in one go.
+ */
+void order_run(const struct order *order, uint64_t sample, uint64_t *first,
+	       uint64_t *end);
 
 #endif

@@ -65,6 +65,15 @@ struct permutation permutation_init(uint64_t n, uint64_t key)
 	return p;
 }
 
+/* What a round adds to a half of `width` bits, given the other half. */
+static uint64_t round_of(const struct permutation *p, uint64_t round,
+			 uint64_t other, unsigned width)
+{
+	uint64_t key = rng_mix(p->key + WEYL * (round + 1));
+
+	return rng_mix(key ^ other) >> (64 - width);
+}
+
 /*
  * One pass over the network. Halves of unequal width swap roles every round,
  * so after an even number of rounds each has its own width again.
@@ -75,13 +84,29 @@ static uint64_t permute_once(const struct permutation *p, uint64_t i)
 	uint64_t a = i >> wb, b = i & (((uint64_t)1 << wb) - 1), t;
 
 	for (uint64_t round = 0; round < ROUNDS; round++) {
-		t = rng_mix(rng_mix(p->key + WEYL * (round + 1)) ^ b);
-		t = a ^ (t >> (64 - wa));
+		t = a ^ round_of(p, round, b, wa);
 		a = b;
 		b = t;
 		w = wa;
 		wa = wb;
 		wb = w;
+	}
+	return a << wb | b;
+}
+
+/* The same rounds from the last to the first. */
+static uint64_t unpermute_once(const struct permutation *p, uint64_t i)
+{
+	unsigned wa = p->high_bits, wb = p->low_bits, w;
+	uint64_t a = i >> wb, b = i & (((uint64_t)1 << wb) - 1), t;
+
+	for (uint64_t round = ROUNDS; round-- > 0;) {
+		w = wa;
+		wa = wb;
+		wb = w;
+		t = b ^ round_of(p, round, a, wa);
+		b = a;
+		a = t;
 	}
 	return a << wb | b;
 }
@@ -92,6 +117,17 @@ uint64_t permutation_at(const struct permutation *p, uint64_t i)
 		return 0;
 	do
 		i = permute_once(p, i);
+	while (i >= p->n);
+	return i;
+}
+
+/* The walk of permutation_at() backwards: what it passed was not below n. */
+uint64_t permutation_inverse(const struct permutation *p, uint64_t i)
+{
+	if (p->n == 1)
+		return 0;
+	do
+		i = unpermute_once(p, i);
 	while (i >= p->n);
 	return i;
 }

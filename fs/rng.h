@@ -44,5 +44,7 @@ struct permutation {
 struct permutation permutation_init(uint64_t n, uint64_t key);
 /* Requires i < n. */
 uint64_t permutation_at(const struct permutation *p, uint64_t i);
+/* The place that permutation_at() takes to i. Requires i < n. */
+uint64_t permutation_inverse(const struct permutation *p, uint64_t i);
 
 #endif

@@ -30,7 +30,7 @@ static void rows_are_found_by_number_and_by_name(void)
 	CHECK(!order_by_name("random_", 7));
 }
 
-/* Every sample of [first, first + n) once. */
+/* Every sample of [first, first + n) once, and back to its position. */
 static void check_bijection(const struct spec *spec, uint64_t epoch)
 {
 	const struct order o = order_init(spec, epoch);
@@ -42,6 +42,7 @@ static void check_bijection(const struct spec *spec, uint64_t epoch)
 		id = order_sample(&o, i);
 		CHECK(id >= spec->first && id < spec->end);
 		CHECK(!seen[id - spec->first]);
+		CHECK(order_position(&o, id) == i);
 		seen[id - spec->first] = 1;
 	}
 	free(seen);
@@ -101,6 +102,65 @@ static void subsets_stay_inside(void)
 		spec = spec_of(texts[i], 100);
 		check_bijection(&spec, 0);
 	}
+}
+
+static void positions_beyond_32_bits_are_found(void)
+{
+	static const char *const texts[] = {
+		"order=sequential",
+		"order=random,seed=3",
+		"order=quasi_random,block=7,window=1000000",
+		"order=quasi_random,block=5000000000,window=9000000000",
+		"order=quasi_random,block=12345,window=77777,"
+		"subset=4294967290-1099511627775",
+	};
+	const uint64_t n = (uint64_t)1 << 40;
+	uint64_t range, i;
+
+	for (size_t t = 0; t < ARRAY_LEN(texts); t++) {
+		const struct spec spec = spec_of(texts[t], n);
+		const struct order o = order_init(&spec, 2);
+
+		range = spec.end - spec.first;
+		for (uint64_t k = 0; k < 1000; k++) {
+			i = k < 10 ? range - 1 - k : rng_mix(k) % range;
+			CHECK(order_position(&o, order_sample(&o, i)) == i);
+			i += spec.first;
+			CHECK(order_sample(&o, order_position(&o, i)) == i);
+		}
+	}
+}
+
+static void check_run(const struct order *o, uint64_t sample, uint64_t first,
+		      uint64_t end)
+{
+	uint64_t run_first, run_end;
+
+	order_run(o, sample, &run_first, &run_end);
+	CHECK(run_first == first && run_end == end);
+}
+
+static void runs_are_what_is_used_together(void)
+{
+	struct spec spec = spec_of("order=sequential,subset=13-77", 100);
+	struct order o = order_init(&spec, 0);
+
+	check_run(&o, 13, 13, 77);
+	check_run(&o, 76, 76, 77);
+	spec = spec_of("order=random,subset=13-77", 100);
+	o = order_init(&spec, 0);
+	check_run(&o, 13, 13, 14);
+	check_run(&o, 76, 76, 77);
+	spec = spec_of("order=quasi_random,block=10,window=20,subset=13-77",
+		       100);
+	o = order_init(&spec, 0);
+	check_run(&o, 13, 13, 23);
+	check_run(&o, 22, 13, 23);
+	check_run(&o, 72, 63, 73);
+	check_run(&o, 73, 73, 77);
+	spec = spec_of("order=quasi_random,block=1000000,window=20", 100);
+	o = order_init(&spec, 0);
+	check_run(&o, 50, 0, 100);
 }
 
 static void check_golden(const char *text, uint64_t samples, uint64_t epoch,
@@ -216,6 +276,8 @@ int main(void)
 	every_order_gives_each_sample_once();
 	blocks_and_windows_of_any_size_give_each_sample_once();
 	subsets_stay_inside();
+	positions_beyond_32_bits_are_found();
+	runs_are_what_is_used_together();
 	orders_are_as_specified();
 	seeds_and_epochs_have_nothing_in_common();
 	batch_size_and_drop_last_do_not_change_the_order();

@@ -107,6 +107,7 @@ static void check_bijection(uint64_t n, uint64_t key)
 	for (uint64_t i = 0; i < n; i++) {
 		at = permutation_at(&p, i);
 		CHECK(at < n && !seen[at]);
+		CHECK(permutation_inverse(&p, at) == i);
 		seen[at] = 1;
 	}
 	free(seen);
@@ -152,6 +153,28 @@ static double uneven(uint64_t n, unsigned keys)
 	}
 	free(counts);
 	return chi2;
+}
+
+static void huge_permutations_are_inverted(void)
+{
+	static const uint64_t sizes[] = {
+		((uint64_t)1 << 32) - 1,  ((uint64_t)1 << 32) + 1,
+		((uint64_t)1 << 40) + 11, ((uint64_t)1 << 61) - 7,
+		(uint64_t)1 << 63,	  UINT64_MAX,
+	};
+	struct permutation p;
+	uint64_t i;
+
+	for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
+		p = permutation_init(sizes[s], s);
+		for (uint64_t n = 0; n < 1000; n++) {
+			i = rng_mix(n + s) % sizes[s];
+			CHECK(permutation_inverse(&p, permutation_at(&p, i)) ==
+			      i);
+			CHECK(permutation_at(&p, permutation_inverse(&p, i)) ==
+			      i);
+		}
+	}
 }
 
 static void every_element_lands_everywhere_equally_often(void)
@@ -224,6 +247,7 @@ int main(void)
 	permutations_are_as_specified();
 	permutations_are_bijections();
 	huge_permutations_stay_in_range();
+	huge_permutations_are_inverted();
 	every_element_lands_everywhere_equally_often();
 	all_orders_of_four_are_equally_likely();
 	neighbours_are_torn_apart();
