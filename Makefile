@@ -46,7 +46,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 # --- what is built from what -------------------------------------------------
 
 # The engine: the half of fs/ that knows no FUSE. See tests/lint/layers.py.
-engine_src := $(addprefix fs/,log.c rng.c arena.c heap.c source.c field.c format.c alloc.c \
+engine_src := $(addprefix fs/,log.c rng.c arena.c heap.c cold.c source.c field.c format.c alloc.c \
               custom.c name.c npy.c dataset.c vfile.c sample.c spec.c order.c \
               batch.c batch_place.c engine.c)
 loader_src := $(sort $(wildcard loader/*.c) $(wildcard loader/ops/*.c))
@@ -87,7 +87,7 @@ $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(writer_src) $(ns_src)
 $(call obj,fs/ops.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(filter fs/picture%,$(mkfs_src))): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
 
-base_libs := $(call pkg,--libs,libjpeg jansson) -ldl -lm -lpthread
+base_libs := $(call pkg,--libs,libjpeg jansson liblz4) -ldl -lm -lpthread
 $(so): private LDFLAGS += -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 $(BUILD)/betonfs: private LDLIBS += $(call pkg,--libs,fuse3)
 $(BUILD)/mkfs.beton: private LDLIBS += $(call pkg,--libs,libpng) $(if $(have_webp),$(call pkg,--libs,libwebp))

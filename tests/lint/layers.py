@@ -14,7 +14,7 @@ LAYERS = """
     include/beton/*
     fs/bytes fs/scope fs/crc
     fs/log fs/rng fs/arena fs/heap
-    fs/source fs/npy
+    fs/source fs/npy fs/cold
     fs/field
     fs/format fs/name
     fs/alloc fs/custom
@@ -50,6 +50,7 @@ ONLY = {
     "fuse_opt.h": ["fs/betonfs.c"],
     "dlfcn.h": ["loader/jit.c", "loader/cuda.c"],
     "jpeglib.h": ["loader/codec*.c"],
+    "lz4.h": ["fs/cold.c"],
     "png.h": ["fs/picture*.c"],
     "webp/decode.h": ["fs/picture*.c"],
     "Python.h": ["loader/python.c"],
