@@ -13,7 +13,7 @@ import sys
 LAYERS = """
     include/beton/*
     fs/bytes fs/scope fs/crc
-    fs/log fs/rng fs/arena fs/heap
+    fs/log fs/rng fs/arena fs/heap fs/memory
     fs/source fs/npy fs/cold
     fs/field
     fs/format fs/name
