@@ -4,10 +4,10 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <utlist.h>
 
 #include "fs/bytes.h"
+#include "fs/pool.h"
 #include "fs/scope.h"
 
 enum {
@@ -15,9 +15,9 @@ enum {
 	SLOT_BYTES_DEFAULT = 256 << 20,
 	/* Layouts kept for a look-up that follows another soon. */
 	BATCHES_KEPT = 64,
-	/* Assembled batches that nobody reads, before they are reused. */
+	/* Assembled batches that nobody reads, for whoever reads the same once
+	   more; the memory of others is used again. */
 	SLOTS_KEPT = 4,
-	HUGE_PAGE = 2 << 20,
 };
 
 /* An assembled batch. References and the rest are guarded by engine.lock. */
@@ -25,8 +25,7 @@ struct slot {
 	struct engine *engine;
 	struct slot *prev, *next; /* in engine.slots, least recent first */
 	struct batch *batch;	  /* whose bytes these are; one reference */
-	uint8_t *bytes;
-	uint64_t capacity;
+	struct piece *piece;	  /* set by the thread that fills */
 	unsigned refs;
 	bool filling; /* one thread does; others wait on filled */
 	int result;
@@ -54,14 +53,13 @@ struct kept {
 
 struct engine {
 	struct log *log;
-	uint64_t budget; /* of slots that nobody reads */
 	uint64_t batch_max;
+	struct pool *pool;
 	pthread_mutex_t lock; /* guards all that follows */
 	pthread_cond_t queued;
 	pthread_cond_t finished; /* a ticket is done, or a slot filled */
 	struct ticket *queue;
 	struct slot *slots;
-	uint64_t slots_bytes;
 	struct kept kept[BATCHES_KEPT];
 	size_t oldest;	  /* index in kept to replace next */
 	uint64_t streams; /* ever opened */
@@ -85,74 +83,66 @@ static void slot_free(struct slot *slot)
 	struct engine *e = slot->engine;
 
 	DL_DELETE(e->slots, slot);
-	e->slots_bytes -= slot->capacity;
-	if (slot->bytes)
-		munmap(slot->bytes, slot->capacity);
+	pool_give(e->pool, &slot->piece);
 	batch_put(&slot->batch);
 	free(slot);
 }
 
-/* Frees unused slots, least recent first, until `size` more fit. */
-static void make_room(struct engine *e, uint64_t size)
-{
-	struct slot *slot, *next;
-
-	DL_FOREACH_SAFE(e->slots, slot, next)
-	{
-		if (e->slots_bytes + size <= e->budget)
-			return;
-		if (!slot->refs)
-			slot_free(slot);
-	}
-}
-
-/*
- * The least recent unused slot of about this size, whose pages are there
- * already: clearing fresh ones costs more than reading a batch. The few most
- * recent stay for whoever reads the same batch once more.
- */
-static struct slot *recycle(struct engine *e, uint64_t capacity)
+static struct slot *least_recent_unused(struct engine *e, unsigned *unused)
 {
 	struct slot *slot, *found = NULL;
-	unsigned unused = 0;
 
+	*unused = 0;
 	DL_FOREACH(e->slots, slot)
 	{
 		if (slot->refs)
 			continue;
-		unused++;
-		if (!found && slot->capacity >= capacity &&
-		    slot->capacity <= 2 * capacity)
+		if (!found)
 			found = slot;
+		++*unused;
 	}
-	if (!found ||
-	    (unused <= SLOTS_KEPT && e->slots_bytes + capacity <= e->budget))
-		return NULL;
-	DL_DELETE(e->slots, found);
-	batch_put(&found->batch);
 	return found;
 }
 
-static struct slot *slot_new(struct engine *e, uint64_t capacity)
+/* Frees unused slots, least recent first, as long as there are too many or they
+   take too much; the most recent stays. */
+static void trim(struct engine *e)
 {
-	struct slot *slot = calloc(1, sizeof(*slot));
-	void *bytes;
+	struct slot *slot;
+	unsigned unused;
 
-	if (!slot)
-		return NULL;
-	bytes = mmap(NULL, capacity, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (bytes == MAP_FAILED) {
-		free(slot);
-		return NULL;
+	for (;;) {
+		slot = least_recent_unused(e, &unused);
+		if (!slot || slot == e->slots->prev ||
+		    (unused <= SLOTS_KEPT && !pool_is_over(e->pool)))
+			return;
+		slot_free(slot);
 	}
-	if (capacity >= HUGE_PAGE)
-		madvise(bytes, capacity, MADV_HUGEPAGE);
-	slot->engine = e;
-	slot->bytes = bytes;
-	slot->capacity = capacity;
-	e->slots_bytes += capacity;
-	return slot;
+}
+
+static bool free_one_unused(struct engine *e)
+{
+	struct slot *slot;
+	unsigned unused;
+
+	scoped_lock(&e->lock);
+	slot = least_recent_unused(e, &unused);
+	if (slot)
+		slot_free(slot);
+	return slot != NULL;
+}
+
+/* Memory for a slot that this thread fills; without the lock. What is read goes
+   before what is kept, and above the budget if need be. */
+static int slot_memory(struct engine *e, struct slot *slot)
+{
+	uint64_t size = slot->batch->vfile.size;
+	int r;
+
+	do
+		r = pool_take(e->pool, size, false, &slot->piece);
+	while (r == -ENOSPC && free_one_unused(e));
+	return r == -ENOSPC ? pool_take(e->pool, size, true, &slot->piece) : r;
 }
 
 static struct slot *slot_find(struct engine *e, const struct batch *batch)
@@ -171,27 +161,23 @@ static struct slot *slot_find(struct engine *e, const struct batch *batch)
    that the caller has to fill. Called with the lock held. */
 static int slot_take(struct engine *e, struct batch *batch, struct slot **out)
 {
-	uint64_t capacity = align_up(batch->vfile.size, HUGE_PAGE);
 	struct slot *slot = slot_find(e, batch);
 
 	if (slot) {
 		DL_DELETE(e->slots, slot);
 	} else {
-		slot = recycle(e, capacity);
-		if (!slot) {
-			make_room(e, capacity);
-			slot = slot_new(e, capacity);
-		}
+		slot = calloc(1, sizeof(*slot));
 		if (!slot)
 			return -ENOMEM;
 		batch_get(batch);
+		slot->engine = e;
 		slot->batch = batch;
 		slot->filling = true;
-		slot->failed = false;
 		slot->result = -EINPROGRESS;
 	}
 	DL_APPEND(e->slots, slot);
 	slot->refs++;
+	trim(e);
 	*out = slot;
 	return 0;
 }
@@ -212,7 +198,9 @@ static int slot_fill(struct engine *e, struct slot *slot)
 	pthread_mutex_unlock(&e->lock);
 	if (!mine)
 		return r;
-	r = batch_assemble(slot->batch, slot->bytes, &failed);
+	r = slot_memory(e, slot);
+	if (!r)
+		r = batch_assemble(slot->batch, slot->piece->bytes, &failed);
 	pthread_mutex_lock(&e->lock);
 	slot->filling = false;
 	slot->result = r;
@@ -224,7 +212,22 @@ static int slot_fill(struct engine *e, struct slot *slot)
 
 const void *slot_bytes(const struct slot *slot)
 {
-	return slot->bytes;
+	return slot->piece->bytes;
+}
+
+int slot_fd(const struct slot *slot)
+{
+	return slot->piece->fd;
+}
+
+uint64_t slot_id(const struct slot *slot)
+{
+	return slot->piece->id;
+}
+
+uint64_t slot_capacity(const struct slot *slot)
+{
+	return slot->piece->capacity;
 }
 
 void slot_put(struct slot **slot_of_caller)
@@ -239,8 +242,9 @@ void slot_put(struct slot **slot_of_caller)
 	if (--slot->refs)
 		return;
 	/* What failed is tried again by the next reader. */
-	if (slot->result || e->slots_bytes > e->budget)
+	if (slot->result)
 		slot_free(slot);
+	trim(e);
 }
 
 static int shared_slot(struct engine *e, struct batch *batch, struct slot **out)
@@ -475,20 +479,22 @@ static int start_threads(struct engine *e, unsigned n)
 
 int engine_open(const struct engine_options *options, struct engine **out)
 {
+	uint64_t budget =
+		options->slot_bytes ? options->slot_bytes : SLOT_BYTES_DEFAULT;
 	struct engine *e = calloc(1, sizeof(*e));
 	int r;
 
 	if (!e)
 		return -ENOMEM;
 	e->log = options->log;
-	e->budget =
-		options->slot_bytes ? options->slot_bytes : SLOT_BYTES_DEFAULT;
-	e->batch_max = max_u64(e->budget, quarter_of_memory());
+	e->batch_max = max_u64(budget, quarter_of_memory());
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->queued, NULL);
 	pthread_cond_init(&e->finished, NULL);
-	r = start_threads(e, options->threads ? options->threads
-					      : THREADS_DEFAULT);
+	r = pool_open(budget, &e->pool);
+	if (!r)
+		r = start_threads(e, options->threads ? options->threads
+						      : THREADS_DEFAULT);
 	if (r)
 		engine_close(e);
 	else
@@ -512,6 +518,7 @@ void engine_close(struct engine *e)
 	{
 		slot_free(slot);
 	}
+	pool_close(e->pool);
 	for (size_t i = 0; i < BATCHES_KEPT; i++)
 		batch_put(&e->kept[i].batch);
 	pthread_cond_destroy(&e->finished);

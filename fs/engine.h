@@ -5,7 +5,7 @@
  * inside the process of a loader that opened a FILE. Thread-safe; no globals:
  * a process may hold several.
  *
- * Lock order: engine.lock, then nothing.
+ * Lock order: engine.lock, then that of its pool.
  */
 #ifndef FS_ENGINE_H
 #define FS_ENGINE_H
@@ -22,8 +22,8 @@ struct engine_options {
 	unsigned threads; /* that assemble; 0: 2 */
 	/*
 	 * Bytes of assembled batches kept for readers to come; 0: 256 MiB. More
-	 * while they are being read. One batch may be as large as this or a
-	 * quarter of the memory.
+	 * while they are being read, and the last one in any case. One batch
+	 * may be as large as this or a quarter of the memory.
 	 */
 	uint64_t slot_bytes;
 };
@@ -75,6 +75,14 @@ void ticket_close(struct ticket **ticket);
 int stream_slot(struct stream *stream, struct batch *batch, struct slot **out);
 
 const void *slot_bytes(const struct slot *slot);
+/*
+ * The memory itself, for another process to map: fd is -1 where this cannot be.
+ * As long as the engine lives no other memory has the same id, and the next
+ * batch in this memory has it too.
+ */
+int slot_fd(const struct slot *slot);
+uint64_t slot_id(const struct slot *slot);
+uint64_t slot_capacity(const struct slot *slot);
 /* Drops the reference and the caller's pointer; takes NULL. */
 void slot_put(struct slot **slot);
 

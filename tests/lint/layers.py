@@ -22,7 +22,7 @@ LAYERS = """
     fs/vfile
     fs/sample
     fs/spec fs/order
-    fs/batch fs/batch_place
+    fs/batch fs/batch_place fs/pool
     fs/engine
     fs/outfile fs/writer fs/schema fs/option fs/progress fs/quality fs/usage
     loader/scratch loader/block loader/image loader/real loader/buffer loader/complaint loader/suggest

@@ -186,6 +186,27 @@ static void one_slot_serves_all_its_readers(void)
 	tear_down(&f);
 }
 
+/* Many requests read one file: above the budget too it is assembled once. */
+static void the_last_batch_stays_whatever_the_budget(void)
+{
+	struct batch *batch;
+	struct fixture f;
+	struct slot *slot;
+	uint64_t id = 0;
+
+	set_up(&f, 1, 1);
+	CHECK(!stream_batch(f.stream, 0, false, &batch));
+	for (int i = 0; i < 3; i++) {
+		CHECK(!stream_slot(f.stream, batch, &slot));
+		CHECK(slot_capacity(slot) >= batch->vfile.size);
+		CHECK(!i || slot_id(slot) == id);
+		id = slot_id(slot);
+		slot_put(&slot);
+	}
+	batch_put(&batch);
+	tear_down(&f);
+}
+
 /* --- giving up --- */
 
 static void count_done(void *arg, int result, struct slot *slot)
@@ -343,6 +364,7 @@ int main(void)
 	reused_slots_hold_right_bytes();
 	held_slots_keep_their_bytes();
 	one_slot_serves_all_its_readers();
+	the_last_batch_stays_whatever_the_budget();
 	tickets_may_be_given_up_at_any_time();
 	memory_that_is_too_small_is_refused();
 	streams_end_and_epochs_differ();
