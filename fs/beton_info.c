@@ -171,8 +171,10 @@ static json_t *measure_json(const struct quality_measure *m)
 
 static int print_spec(struct subject *s, const struct info_options *o)
 {
-	const struct spec_facts facts = { number(s, "samples"),
-					  number(s, "data_bytes") };
+	const struct spec_facts facts = {
+		.samples = number(s, "samples"),
+		.data_bytes = number(s, "data_bytes"),
+	};
 	char why[SPEC_WHY_SIZE], text[SPEC_TEXT_MAX];
 	struct quality q = { .batches = 0 };
 	struct spec spec;

@@ -6,10 +6,10 @@
 #include "tests/fuzz/fuzz.h"
 
 static const struct spec_facts facts[] = {
-	{ 1000, 1000 << 10 },
-	{ 0, 0 },
-	{ 1, 0 },
-	{ (uint64_t)1 << 36, UINT64_MAX },
+	{ .samples = 1000, .data_bytes = 1000 << 10 },
+	{ .samples = 0, .data_bytes = 0 },
+	{ .samples = 1, .data_bytes = 0 },
+	{ .samples = (uint64_t)1 << 36, .data_bytes = UINT64_MAX },
 };
 
 static void check_order(const struct spec *spec)
