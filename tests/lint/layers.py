@@ -14,7 +14,7 @@ LAYERS = """
     include/beton/*
     fs/bytes fs/scope fs/crc
     fs/log fs/rng
-    fs/source fs/npy
+    fs/source fs/npy fs/subset
     fs/field
     fs/format fs/name
     fs/alloc fs/custom
