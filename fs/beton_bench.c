@@ -18,6 +18,7 @@ enum { EPOCHS_MAX = 1 << 20, STAGES_MAX = 8, PATH_SIZE = 4096 };
 
 struct bench_options {
 	const char *spec;
+	const char *subset;
 	const char *pipeline;
 	const char *source;
 	uint64_t workers;
@@ -32,6 +33,8 @@ struct bench_options {
 static const struct option_row rows[] = {
 	{ "spec", .kind = OPTION_TEXT, AT(spec), .argument = "SPEC",
 	  .help = "the sequence of batches (default: order=random)" },
+	{ "subset", .kind = OPTION_TEXT, AT(subset), .argument = "NAME:FILE",
+	  .help = "a list of sample ids that SPEC may name" },
 	{ "pipeline", .kind = OPTION_TEXT, AT(pipeline), .argument = "TEXT",
 	  .help = "what becomes of the fields, beton-transforms(7)" },
 	{ "workers", .kind = OPTION_NUMBER, AT(workers), .min = 1, .max = 4096,
@@ -264,6 +267,7 @@ static int open_loader(struct bench *b, const char *path)
 	struct beton_loader_options options = {
 		.size = sizeof(options),
 		.spec = o->spec,
+		.subset = o->subset,
 		.pipeline = o->pipeline,
 		.source = o->source,
 		.workers = (uint32_t)o->workers,

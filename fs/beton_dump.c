@@ -26,6 +26,7 @@ struct range {
 
 struct dump_options {
 	const char *spec;
+	const char *subset;
 	const char *pipeline;
 	const char *state;
 	const char *out;
@@ -69,6 +70,8 @@ static const struct option_row rows[] = {
 	{ "world", .kind = OPTION_NUMBER, AT(world), .min = 1,
 	  .max = UINT32_MAX, .argument = "W",
 	  .help = "of so many ranks (default 1)" },
+	{ "subset", .kind = OPTION_TEXT, AT(subset), .argument = "NAME:FILE",
+	  .help = "a list of sample ids that SPEC may name" },
 	{ "pipeline", .kind = OPTION_TEXT, AT(pipeline), .argument = "TEXT",
 	  .help = "what becomes of the fields, beton-transforms(7)" },
 	{ "workers", .kind = OPTION_NUMBER, AT(workers), .min = 1, .max = 4096,
@@ -304,6 +307,7 @@ static int open_loader(struct dump *d, const char *path)
 	struct beton_loader_options options = {
 		.size = sizeof(options),
 		.spec = o->spec,
+		.subset = o->subset,
 		.pipeline = o->pipeline,
 		.workers = (uint32_t)o->workers,
 		.rank = (uint32_t)o->rank,

@@ -20,6 +20,7 @@ enum { PATH_SIZE = 4096 };
 struct info_options {
 	bool json;
 	const char *spec;
+	const char *subset;
 };
 
 #define AT(member) .offset = offsetof(struct info_options, member)
@@ -30,6 +31,8 @@ static const struct option_row rows[] = {
 		  "resolves to, and its shuffle quality)" },
 	{ "spec", .kind = OPTION_TEXT, AT(spec), .argument = "SPEC",
 	  .help = "resolve a SPEC and measure how well it shuffles" },
+	{ "subset", .kind = OPTION_TEXT, AT(subset), .argument = "NAME:FILE",
+	  .help = "a list of sample ids that SPEC may name" },
 };
 
 /* A dataset, or the schema of a mounted one. */
@@ -41,6 +44,7 @@ struct subject {
 	const char *label; /* stem of the first int field, or NULL */
 	uint32_t label_field;
 	int label_fd; /* of a mount's column, or -1 */
+	struct subset *subsets;
 };
 
 static bool is_directory(const char *path)
@@ -113,6 +117,7 @@ static int subject_open(struct subject *s)
 static void subject_close(struct subject *s)
 {
 	json_decref(s->schema);
+	subset_close_all(s->subsets);
 	dataset_close(s->ds);
 	if (s->label_fd >= 0)
 		close(s->label_fd);
@@ -171,8 +176,11 @@ static json_t *measure_json(const struct quality_measure *m)
 
 static int print_spec(struct subject *s, const struct info_options *o)
 {
-	const struct spec_facts facts = { number(s, "samples"),
-					  number(s, "data_bytes") };
+	const struct spec_facts facts = {
+		.samples = number(s, "samples"),
+		.data_bytes = number(s, "data_bytes"),
+		.subsets = s->subsets,
+	};
 	char why[SPEC_WHY_SIZE], text[SPEC_TEXT_MAX];
 	struct quality q = { .batches = 0 };
 	struct spec spec;
@@ -248,6 +256,9 @@ static int info(const struct invocation *call)
 			     .label_fd = -1 };
 	int r = subject_open(&s);
 
+	if (!r && o->subset)
+		r = subset_open(o->subset, number(&s, "samples"), s.log,
+				&s.subsets);
 	if (!r && o->spec) {
 		r = print_spec(&s, o);
 	} else if (!r && o->json) {

@@ -184,6 +184,8 @@ static int open_namespace(struct daemon *d)
 			.engine = d->engine,
 			.log = &d->log,
 			.owner = owner_of(d),
+			.subsets = d->opts.subsets,
+			.num_subsets = d->opts.num_subsets,
 			.default_spec = spec,
 			.options = text,
 		},

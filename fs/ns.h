@@ -71,13 +71,15 @@ struct ns_options {
 	struct engine *engine;
 	struct log *log;
 	struct ns_owner owner;
+	char *const *subsets; /* NAME:FILE, that SPECs may name */
+	size_t num_subsets;
 	const char *default_spec; /* what batches/default leads to */
 	const char *options;	  /* the text of .betonfs/options */
 };
 
 struct ns;
 
-/* -EINVAL: default_spec is none; it was logged why. */
+/* -EINVAL: default_spec is none, or a subset; it was logged why. */
 int ns_open(const struct ns_options *options, struct ns **out);
 /* All files are closed before. Takes NULL. */
 void ns_close(struct ns *ns);

@@ -15,6 +15,7 @@ struct ns_streams {
 	struct ns_epoch **epochs;
 	uint32_t num_specs;
 	uint32_t num_epochs;
+	struct subset *subsets; /* not guarded: all there is when open */
 };
 
 /* Room for one more pointer, doubling. */
@@ -66,6 +67,7 @@ int ns_spec_named(struct ns *ns, const char *text, const struct ns_spec **out)
 	const struct spec_facts facts = {
 		.samples = ns->ds->format.samples,
 		.data_bytes = dataset_data_bytes(ns->ds),
+		.subsets = ns->streams->subsets,
 	};
 	char canonical[SPEC_TEXT_MAX], why[SPEC_WHY_SIZE];
 	struct ns_spec *named;
@@ -146,15 +148,28 @@ const struct ns_epoch *ns_epoch_at(struct ns *ns, uint32_t number)
 	return number < s->num_epochs ? s->epochs[number] : NULL;
 }
 
-int ns_streams_open(struct ns *ns, const char *default_spec)
+/* -EINVAL for all that a user can mend. */
+static int open_subsets(struct ns *ns, const struct ns_options *options)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < options->num_subsets && !r; i++)
+		r = subset_open(options->subsets[i], ns->ds->format.samples,
+				ns->log, &ns->streams->subsets);
+	return r && r != -ENOMEM ? -EINVAL : r;
+}
+
+int ns_streams_open(struct ns *ns, const struct ns_options *options)
 {
 	const struct ns_spec *first;
+	int r;
 
 	ns->streams = calloc(1, sizeof(*ns->streams));
 	if (!ns->streams)
 		return -ENOMEM;
 	pthread_mutex_init(&ns->streams->lock, NULL);
-	return ns_spec_named(ns, default_spec, &first);
+	r = open_subsets(ns, options);
+	return r ? r : ns_spec_named(ns, options->default_spec, &first);
 }
 
 void ns_streams_close(struct ns_streams *s)
@@ -171,6 +186,7 @@ void ns_streams_close(struct ns_streams *s)
 		free(s->specs[i]);
 	free(s->epochs);
 	free(s->specs);
+	subset_close_all(s->subsets);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }

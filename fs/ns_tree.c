@@ -62,7 +62,7 @@ int ns_open(const struct ns_options *options, struct ns **out)
 	ns->time = options->dataset->source->stat.st_mtim;
 	r = ns_fixed_open(ns, options->options);
 	if (!r)
-		r = ns_streams_open(ns, options->default_spec);
+		r = ns_streams_open(ns, options);
 	if (r)
 		ns_close(ns);
 	else

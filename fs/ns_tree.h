@@ -108,7 +108,7 @@ int ns_batches_list(struct ns *ns, const struct ns_object *dir,
 		    const struct ns_listing *listing);
 
 /* ns_stream.c; -EINVAL: default_spec is none */
-int ns_streams_open(struct ns *ns, const char *default_spec);
+int ns_streams_open(struct ns *ns, const struct ns_options *options);
 void ns_streams_close(struct ns_streams *streams);
 
 #endif

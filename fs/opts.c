@@ -13,8 +13,9 @@ enum opts_kind {
 	OPTS_ALWAYS, /* every mount is so */
 	OPTS_NUMBER, /* uint64_t in [min, max] */
 	OPTS_OCTAL,
-	OPTS_TEXT, /* char *, owned */
-	OPTS_SPEC, /* the same, a key of a SPEC: checked with the dataset */
+	OPTS_TEXT,   /* char *, owned */
+	OPTS_SPEC,   /* the same, a key of a SPEC: checked with the dataset */
+	OPTS_SUBSET, /* the same, or NAME:FILE, of which there may be many */
 };
 
 struct opts_row {
@@ -56,8 +57,8 @@ static const struct opts_row rows[] = {
 	  "batches/default: samples that stay together" },
 	{ "window", OPTS_SPEC, AT(spec.window), 0, 0, "N|NMiB",
 	  "batches/default: samples that are mixed" },
-	{ "subset", OPTS_SPEC, AT(spec.subset), 0, 0, "A-B",
-	  "batches/default: samples from A to before B" },
+	{ "subset", OPTS_SUBSET, AT(spec.subset), 0, 0, "A-B|NAME[:FILE]",
+	  "batches/default: samples; or FILE's ids get a name" },
 	{ "threads", OPTS_NUMBER, AT(threads), 1, 1024, "N",
 	  "threads that assemble batches ahead (2)" },
 	{ "log", OPTS_TEXT, AT(log), 0, 0, "FILE",
@@ -138,14 +139,37 @@ static int parse_number(const struct opts_row *row, const char *text, int base,
 	return 0;
 }
 
+static bool is_text(const struct opts_row *row)
+{
+	return row->kind == OPTS_TEXT || row->kind == OPTS_SPEC ||
+	       row->kind == OPTS_SUBSET;
+}
+
+/* Takes the text. */
+static int add_subset(struct opts *opts, char *text)
+{
+	size_t n = opts->num_subsets;
+	char **bigger = realloc(opts->subsets, (n + 1) * sizeof(*bigger));
+
+	if (!bigger) {
+		free(text);
+		return -ENOMEM;
+	}
+	opts->subsets = bigger;
+	opts->subsets[n] = text;
+	opts->num_subsets++;
+	return 0;
+}
+
 /* Takes the value's text, NULL if there is none. */
 static int set_value(struct opts *opts, const struct opts_row *row, char *text)
 {
 	char **member = member_of(opts, row);
 	int r = -EINVAL;
 
-	if (text && *text &&
-	    (row->kind == OPTS_TEXT || row->kind == OPTS_SPEC)) {
+	if (text && row->kind == OPTS_SUBSET && strchr(text, ':'))
+		return add_subset(opts, text);
+	if (text && *text && is_text(row)) {
 		free(*member);
 		*member = text;
 		return 0;
@@ -298,9 +322,12 @@ int opts_parse(struct opts *opts, int argc, char **argv, struct log *log)
 void opts_fini(struct opts *opts)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		if (rows[i].kind == OPTS_TEXT || rows[i].kind == OPTS_SPEC)
+		if (is_text(&rows[i]))
 			free(*(char **)member_of(opts, &rows[i]));
 	}
+	for (size_t i = 0; i < opts->num_subsets; i++)
+		free(opts->subsets[i]);
+	free(opts->subsets);
 }
 
 /* --- printing --- */
@@ -341,7 +368,7 @@ void opts_help(FILE *out)
 		snprintf(left, sizeof(left), "%s%s%s", rows[i].key,
 			 rows[i].value ? "=" : "",
 			 rows[i].value ? rows[i].value : "");
-		fprintf(out, "  %-15s%s\n", left, rows[i].help);
+		fprintf(out, "  %-24s%s\n", left, rows[i].help);
 	}
 	fputs(examples, out);
 }
@@ -378,6 +405,7 @@ static bool print_row(FILE *out, const struct opts *opts,
 		return true;
 	case OPTS_TEXT:
 	case OPTS_SPEC:
+	case OPTS_SUBSET:
 		text = *(char **)member_of(opts, row);
 		if (!text)
 			return false;
@@ -390,7 +418,7 @@ static bool print_row(FILE *out, const struct opts *opts,
 
 /* The rows of some kinds, a bit each, that are set. */
 static char *print_rows(const struct opts *opts, unsigned kinds,
-			const char *between, const char *end)
+			const char *between)
 {
 	char *text = NULL;
 	const char *before = "";
@@ -404,23 +432,32 @@ static char *print_rows(const struct opts *opts, unsigned kinds,
 		    print_row(out, opts, &rows[i], before))
 			before = between;
 	}
-	if (*before)
-		fputs(end, out);
 	fclose(out);
 	return text;
 }
 
 char *opts_spec(const struct opts *opts)
 {
-	return print_rows(opts, 1u << OPTS_SPEC, ",", "");
+	return print_rows(opts, 1u << OPTS_SPEC | 1u << OPTS_SUBSET, ",");
 }
 
 char *opts_mount(const struct opts *opts)
 {
-	return print_rows(opts, 1u << OPTS_MOUNT, ",", "");
+	return print_rows(opts, 1u << OPTS_MOUNT, ",");
 }
 
 char *opts_text(const struct opts *opts)
 {
-	return print_rows(opts, ~0u, "\n", "\n");
+	char *text = NULL, *set = print_rows(opts, ~0u, "\n");
+	size_t size;
+	FILE *out = set ? open_memstream(&text, &size) : NULL;
+
+	if (out) {
+		fprintf(out, "%s%s", set, *set ? "\n" : "");
+		for (size_t i = 0; i < opts->num_subsets; i++)
+			fprintf(out, "subset=%s\n", opts->subsets[i]);
+		fclose(out);
+	}
+	free(set);
+	return text;
 }

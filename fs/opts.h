@@ -41,6 +41,8 @@ struct opts {
 	uint64_t threads;
 	char *log;
 	struct opts_spec spec;
+	char **subsets; /* "NAME:FILE" each */
+	size_t num_subsets;
 	/* Operands, in argv. */
 	const char *dataset;
 	const char *mountpoint;

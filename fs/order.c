@@ -178,6 +178,7 @@ struct order order_init(const struct spec *spec, uint64_t epoch)
 		.row = order_by_id(spec->order),
 		.n = spec->end - spec->first,
 		.first = spec->first,
+		.subset = spec->subset,
 		.key = rng_key(words, ARRAY_LEN(words)),
 		.block = spec->block,
 		.window = spec->window,
@@ -189,7 +190,9 @@ struct order order_init(const struct spec *spec, uint64_t epoch)
 
 uint64_t order_sample(const struct order *o, uint64_t position)
 {
-	return o->first + o->row->at(o, position);
+	uint64_t place = o->first + o->row->at(o, position);
+
+	return o->subset ? o->subset->ids[place] : place;
 }
 
 uint64_t order_position(const struct order *o, uint64_t sample)

@@ -29,7 +29,8 @@ struct order_row {
 struct order {
 	const struct order_row *row;
 	uint64_t n;
-	uint64_t first; /* sample of place 0 */
+	uint64_t first;		     /* sample of place 0 */
+	const struct subset *subset; /* NULL, or the samples by place */
 	uint64_t key;
 	uint64_t block;
 	uint64_t window;
@@ -41,6 +42,7 @@ const struct order_row *order_row_at(size_t i);
 const struct order_row *order_by_name(const char *name, size_t size);
 const struct order_row *order_by_id(enum beton_order order);
 
+/* A named subset of the spec must have its ids. */
 struct order order_init(const struct spec *spec, uint64_t epoch);
 
 /* The sample at a position of the epoch, which is below n. */

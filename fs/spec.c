@@ -26,6 +26,9 @@ struct key {
 	bool (*parse)(const struct text *value, const struct spec_facts *facts,
 		      struct spec *spec);
 	const char *expected;
+	/* Why a value failed, where `expected` does not tell; or NULL. */
+	bool (*complain)(const struct text *value,
+			 const struct spec_facts *facts, char *why);
 };
 
 static bool parse_order(const struct text *v, const struct spec_facts *facts,
@@ -109,12 +112,46 @@ static bool parse_window(const struct text *v, const struct spec_facts *facts,
 	return parse_range(v, 1, SAMPLES_MAX, &spec->window);
 }
 
+static bool parse_named(const struct subset_ref *ref,
+			const struct spec_facts *facts, struct spec *spec)
+{
+	spec->subset = subset_find(facts->subsets, ref);
+	if (!spec->subset || (ref->has_hash && ref->hash != spec->subset->hash))
+		return false;
+	spec->has_subset = true;
+	spec->first = 0;
+	spec->end = spec->subset->n;
+	return true;
+}
+
+/* A canonical text names its samples for ever, or nothing. */
+static bool complain_of_hash(const struct text *v,
+			     const struct spec_facts *facts, char *why)
+{
+	const struct subset *s = NULL;
+	struct subset_ref ref;
+	char now[SUBSET_TEXT_SIZE];
+
+	if (subset_parse_ref(v->at, v->size, &ref))
+		s = subset_find(facts->subsets, &ref);
+	if (!s)
+		return false;
+	subset_text(s, now);
+	snprintf(why, SPEC_WHY_SIZE,
+		 "spec: subset=%.*s: it is %s: the file has changed",
+		 (int)v->size, v->at, now);
+	return true;
+}
+
 static bool parse_subset(const struct text *v, const struct spec_facts *facts,
 			 struct spec *spec)
 {
 	const char *dash = memchr(v->at, '-', v->size);
+	struct subset_ref ref;
 	struct text first, end;
 
+	if (subset_parse_ref(v->at, v->size, &ref))
+		return parse_named(&ref, facts, spec);
 	if (!dash)
 		return false;
 	first = (struct text){ v->at, (size_t)(dash - v->at) };
@@ -126,13 +163,16 @@ static bool parse_subset(const struct text *v, const struct spec_facts *facts,
 
 /* In the order of the canonical text. */
 static const struct key keys[] = {
-	{ "order", parse_order, "sequential, random or quasi_random" },
-	{ "batch", parse_batch, "1 to 1048576 samples" },
-	{ "seed", parse_seed, "a number below 2^64" },
-	{ "drop_last", parse_drop_last, "0 or 1" },
-	{ "block", parse_block, "a number of samples" },
-	{ "window", parse_window, "a number of samples, or of KiB, MiB, GiB" },
-	{ "subset", parse_subset, "FIRST-END, within the dataset's samples" },
+	{ "order", parse_order, "sequential, random or quasi_random", NULL },
+	{ "batch", parse_batch, "1 to 1048576 samples", NULL },
+	{ "seed", parse_seed, "a number below 2^64", NULL },
+	{ "drop_last", parse_drop_last, "0 or 1", NULL },
+	{ "block", parse_block, "a number of samples", NULL },
+	{ "window", parse_window, "a number of samples, or of KiB, MiB, GiB",
+	  NULL },
+	{ "subset", parse_subset,
+	  "FIRST-END, within the dataset's samples, or a name that was given with its file",
+	  complain_of_hash },
 };
 
 static int parse_key(const struct text *name, const struct text *value,
@@ -151,6 +191,8 @@ static int parse_key(const struct text *name, const struct text *value,
 		*seen |= 1u << i;
 		if (keys[i].parse(value, facts, spec))
 			return 0;
+		if (keys[i].complain && keys[i].complain(value, facts, why))
+			return -EINVAL;
 		snprintf(why, SPEC_WHY_SIZE, "spec: %s=%.*s: expected %s",
 			 keys[i].name, (int)min_u64(value->size, 40), value->at,
 			 keys[i].expected);
@@ -223,10 +265,25 @@ int spec_parse(const char *text, const struct spec_facts *facts,
 	return 0;
 }
 
+bool spec_names_subset(const char *text, struct subset_ref *out)
+{
+	static const char key[] = "subset=";
+	const size_t n = sizeof(key) - 1;
+	size_t size;
+
+	for (; *text; text += size + (text[size] == ',')) {
+		size = strcspn(text, ",");
+		if (size > n && !memcmp(text, key, n))
+			return subset_parse_ref(text + n, size - n, out);
+	}
+	return false;
+}
+
 void spec_canonical(const struct spec *spec, char out[SPEC_TEXT_MAX])
 {
 	typedef unsigned long long ull;
 	const struct order_row *row = order_by_id(spec->order);
+	char subset[SUBSET_TEXT_SIZE];
 	int n = snprintf(out, SPEC_TEXT_MAX,
 			 "order=%s,batch=%llu,seed=%llu,drop_last=%llu",
 			 row->name, (ull)spec->batch, (ull)spec->seed,
@@ -236,9 +293,14 @@ void spec_canonical(const struct spec *spec, char out[SPEC_TEXT_MAX])
 		n += snprintf(out + n, SPEC_TEXT_MAX - (size_t)n,
 			      ",block=%llu,window=%llu", (ull)spec->block,
 			      (ull)spec->window);
-	if (spec->has_subset)
+	if (spec->subset) {
+		subset_text(spec->subset, subset);
+		snprintf(out + n, SPEC_TEXT_MAX - (size_t)n, ",subset=%s",
+			 subset);
+	} else if (spec->has_subset) {
 		snprintf(out + n, SPEC_TEXT_MAX - (size_t)n,
 			 ",subset=%llu-%llu", (ull)spec->first, (ull)spec->end);
+	}
 }
 
 uint64_t spec_batches(const struct spec *spec)

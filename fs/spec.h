@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "beton/batch.h"
+#include "fs/subset.h"
 
 enum {
 	SPEC_TEXT_MAX = 256, /* of a canonical SPEC, with its NUL */
@@ -27,6 +28,8 @@ enum {
 struct spec_facts {
 	uint64_t samples;
 	uint64_t data_bytes; /* dataset_data_bytes() */
+	/* That a SPEC may name; NULL: none. They outlive all specs. */
+	const struct subset *subsets;
 };
 
 struct spec {
@@ -39,11 +42,18 @@ struct spec {
 	bool has_subset;
 	uint64_t first; /* samples [first, end); all without a subset */
 	uint64_t end;
+	/* Borrowed from the facts. Not NULL: the samples are the places
+	   [first, end) of this list, and first is 0. */
+	const struct subset *subset;
 };
 
 /* -EINVAL, and why in one line. The empty text is all defaults. */
 int spec_parse(const char *text, const struct spec_facts *facts,
 	       struct spec *out, char why[SPEC_WHY_SIZE]);
+
+/* The named subset that a text asks for, which need not be a SPEC. False: it
+   names none. */
+bool spec_names_subset(const char *text, struct subset_ref *out);
 
 /* The one canonical text. */
 void spec_canonical(const struct spec *spec, char out[SPEC_TEXT_MAX]);

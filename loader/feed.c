@@ -20,11 +20,30 @@ int feed_open(const char *path, struct log *log, struct feed **out)
 	return -ENOENT;
 }
 
-int feed_start(struct feed *feed, const char *spec)
+/* What the spec may name. */
+static int need_subsets(struct feed *feed, const char *spec, const char *subset)
+{
+	struct subset_ref ref;
+	int r = subset ? subset_open(subset, feed->facts.samples, feed->log,
+				     &feed->subsets)
+		       : 0;
+
+	if (!r && feed->ops->find_subset && spec_names_subset(spec, &ref))
+		r = feed->ops->find_subset(feed, &ref);
+	feed->facts.subsets = feed->subsets;
+	return r;
+}
+
+int feed_start(struct feed *feed, const char *spec, const char *subset)
 {
 	char why[SPEC_WHY_SIZE];
-	int r = spec_parse(spec ? spec : "", &feed->facts, &feed->spec, why);
+	int r;
 
+	spec = spec ? spec : "";
+	r = need_subsets(feed, spec, subset);
+	if (r)
+		return r;
+	r = spec_parse(spec, &feed->facts, &feed->spec, why);
 	if (r) {
 		log_error(feed->log, "%s", why);
 		return r;
@@ -38,6 +57,7 @@ void feed_close(struct feed *feed)
 	if (!feed)
 		return;
 	feed->ops->close(feed);
+	subset_close_all(feed->subsets);
 	free(feed->fields);
 	free(feed->names);
 	free(feed->path);

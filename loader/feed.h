@@ -27,6 +27,12 @@ struct feed_ops {
 	 */
 	int (*fetch)(struct feed *feed, uint64_t epoch, uint64_t number,
 		     struct buffer *into, uint64_t *size);
+	/*
+	 * Puts the subset that a spec asks for among those of the feed, or
+	 * checks that it is the one that the feed has under that name. NULL:
+	 * the feed uses what it was given. Failures are logged.
+	 */
+	int (*find_subset)(struct feed *feed, const struct subset_ref *ref);
 	void (*close)(struct feed *feed);
 };
 
@@ -41,6 +47,7 @@ struct feed {
 	struct log *log;
 	char *path;
 	struct spec_facts facts;
+	struct subset *subsets; /* facts.subsets; owned */
 	char fingerprint[2 * BETON_FINGERPRINT_SIZE + 1]; /* hexadecimal */
 	uint32_t num_fields;
 	struct pipeline_field *fields;
@@ -54,8 +61,9 @@ extern const struct feed_ops feed_mount;
 
 /* Chooses by the path. Failures are logged. */
 int feed_open(const char *path, struct log *log, struct feed **out);
-/* Parses the spec (NULL: defaults). -EINVAL is logged. */
-int feed_start(struct feed *feed, const char *spec);
+/* Opens the subset ("NAME:FILE" or NULL) and parses the spec (NULL: defaults).
+   -EINVAL is logged. */
+int feed_start(struct feed *feed, const char *spec, const char *subset);
 void feed_close(struct feed *feed);
 
 /* For open(): room for n fields. */

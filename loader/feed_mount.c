@@ -4,6 +4,7 @@
  * third of what the page cache costs, and a daemon that dies is an error code,
  * where a mapping would be a SIGBUS.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -189,6 +190,121 @@ static int read_shapes(struct feed *feed)
 	return r;
 }
 
+/* --- subsets: the mount knows what a name means --- */
+
+static int fail(struct feed *feed, const char *name, int error)
+{
+	log_error(feed->log, "%s: %s", name, strerror(error));
+	return -error;
+}
+
+/*
+ * The canonical text of a SPEC with this subset: it is what the link of any
+ * other spelling says, and itself a directory.
+ */
+static int resolve_subset(struct feed *feed, const char *subset,
+			  char out[SPEC_TEXT_MAX])
+{
+	char name[PATH_SIZE];
+	ssize_t n;
+
+	snprintf(out, SPEC_TEXT_MAX,
+		 "order=sequential,batch=1,seed=0,drop_last=0,subset=%s",
+		 subset);
+	snprintf(name, sizeof(name), "%s/batches/%s", feed->path, out);
+	n = readlink(name, out, SPEC_TEXT_MAX - 1);
+	if (n >= 0)
+		out[n] = '\0';
+	if (n >= 0 || errno == EINVAL)
+		return 0;
+	if (errno != ENOENT)
+		return fail(feed, name, errno);
+	log_error(feed->log, "%s: the mount has no subset %s", feed->path,
+		  subset);
+	return -EINVAL;
+}
+
+/* Any batch of epoch 0: the header of each says how many ids there are. */
+static int some_batch(struct feed *feed, const char *spec, char out[PATH_SIZE])
+{
+	struct dirent *entry;
+	size_t size;
+	DIR *dir;
+
+	size = (size_t)snprintf(out, PATH_SIZE, "%s/batches/%s/0", feed->path,
+				spec);
+	if (size >= PATH_SIZE)
+		return fail(feed, out, ENAMETOOLONG);
+	dir = opendir(out);
+	if (!dir)
+		return fail(feed, out, errno);
+	do
+		entry = readdir(dir);
+	while (entry && entry->d_name[0] == '.');
+	if (entry)
+		size += (size_t)snprintf(out + size, PATH_SIZE - size, "/%s",
+					 entry->d_name);
+	closedir(dir);
+	return entry && size < PATH_SIZE ? 0 : fail(feed, out, ENOENT);
+}
+
+static int count_ids(struct feed *feed, const char *name, uint64_t hash,
+		     uint64_t *out)
+{
+	struct buffer buffer = { NULL, 0 };
+	char why[VIEW_WHY_SIZE] = "it is of another subset";
+	const struct beton_batch_header *h;
+	struct view view;
+	uint64_t size;
+	int r = read_batch(feed, name, &buffer, &size);
+
+	if (r)
+		return r;
+	r = view_init(&view, buffer.bytes, size, why);
+	h = view.header;
+	if (!r && (h->subset_hash != hash || h->subset_first ||
+		   !h->subset_end || h->subset_end > feed->facts.samples))
+		r = -ESTALE;
+	if (r)
+		log_error(feed->log, "%s: %s", name, why);
+	else
+		*out = h->subset_end;
+	buffer_fini(&buffer);
+	return r;
+}
+
+static int learn_subset(struct feed *feed, const char *spec)
+{
+	struct subset_ref ref;
+	char name[PATH_SIZE];
+	uint64_t n;
+	int r;
+
+	if (!spec_names_subset(spec, &ref) || !ref.has_hash)
+		return fail(feed, spec, EPROTO);
+	r = some_batch(feed, spec, name);
+	if (!r)
+		r = count_ids(feed, name, ref.hash, &n);
+	return r ? r : subset_add_known(&ref, n, &feed->subsets);
+}
+
+static int mount_find_subset(struct feed *feed, const struct subset_ref *ref)
+{
+	const struct subset *own = subset_find(feed->subsets, ref);
+	char subset[SUBSET_TEXT_SIZE], spec[SPEC_TEXT_MAX];
+	int r;
+
+	/* With another hash than the file's it is no SPEC at all. */
+	if (own && ref->has_hash && ref->hash != own->hash)
+		return 0;
+	if (own)
+		subset_text(own, subset);
+	else
+		subset_ref_text(ref, subset);
+	r = resolve_subset(feed, subset, spec);
+	return r || own ? r : learn_subset(feed, spec);
+}
+
 static int mount_open(const char *path, struct log *log, struct feed **out)
 {
 	struct feed *m = calloc(1, sizeof(*m));
@@ -228,5 +344,6 @@ const struct feed_ops feed_mount = {
 	.is_for = mount_is_for,
 	.open = mount_open,
 	.fetch = mount_fetch,
+	.find_subset = mount_find_subset,
 	.close = mount_close,
 };

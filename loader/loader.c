@@ -223,7 +223,7 @@ static int start(struct beton_loader *l, const char *path,
 	int r = feed_open(path, &l->log, &l->feed);
 
 	if (!r)
-		r = feed_start(l->feed, o->spec);
+		r = feed_start(l->feed, o->spec, o->subset);
 	if (!r)
 		r = start_pipeline(l, o->pipeline);
 	return r ? r : start_ring(l, o);

@@ -97,9 +97,12 @@ struct beton_batch_header {
 	uint64_t batch_size; /* of the SPEC; a last batch may be shorter */
 	uint64_t block;	     /* 0 unless quasi_random, as the next */
 	uint64_t window;
-	uint64_t subset_first; /* [first, end) of the dataset's samples */
+	/* [first, end) of the dataset's samples; where the SPEC names a subset,
+	   0 and how many ids that has. */
+	uint64_t subset_first;
 	uint64_t subset_end;
-	uint64_t subset_hash; /* of a named subset's content, else 0 */
+	uint64_t subset_hash; /* of a named subset's ids, as in the SPEC, which
+				 has the name too; else 0 */
 	uint32_t order;	      /* enum beton_order */
 	uint32_t drop_last;
 	uint32_t rows;

@@ -31,18 +31,20 @@ def permute(n, k, i):
     return 0
 
 
-def resolve(text, samples, data_bytes):
+def resolve(text, samples, data_bytes, lists={}):
     def count(size):
         return min(max(size * samples // max(data_bytes, 1), 1), 1 << 40)
     s = dict(order="random", batch=256, seed=0, drop_last=1)
     s.update(pair.split("=") for pair in text.split(",") if pair)
-    first, end = s.get("subset", f"0-{samples}").split("-")
+    subset = str(s.get("subset", f"0-{samples}"))
+    ids = lists.get(subset.split("~")[0])
+    first, end = (0, len(ids)) if ids else subset.split("-")
     block = int(s.get("block", count(512 << 10)))
     window = str(s.get("window", max(min(samples, 2048 * block), 1)))
     if window[-1] == "B":
         window = count(int(window[:-3]) << 10 + 10 * "KMGT".index(window[-3]))
     return s | {"block": block, "window": int(window), "first": int(first),
-                "n": int(end) - int(first)}
+                "n": int(end) - int(first), "ids": ids}
 
 
 def sample(s, epoch, position):
@@ -58,4 +60,4 @@ def sample(s, epoch, position):
         if place < n // block * block:
             b = permute(n // block, k, place // block)
             place = b * block + place % block
-    return s["first"] + place
+    return s["ids"][place] if s["ids"] else s["first"] + place

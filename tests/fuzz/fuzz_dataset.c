@@ -81,8 +81,10 @@ static void check_batch(const struct batch *b)
 
 static void put_batch_together(struct dataset *ds)
 {
-	const struct spec_facts facts = { ds->format.samples,
-					  dataset_data_bytes(ds) };
+	const struct spec_facts facts = {
+		.samples = ds->format.samples,
+		.data_bytes = dataset_data_bytes(ds),
+	};
 	char why[SPEC_WHY_SIZE];
 	struct spec spec;
 	struct batch *b;

@@ -5,11 +5,19 @@
 #include "fs/order.h"
 #include "tests/fuzz/fuzz.h"
 
+static uint64_t ids[] = { 41, 7, 999, 0, 40, 8 };
+static const struct subset named = {
+	.name = "few",
+	.hash = 0x0123456789abcdef,
+	.n = ARRAY_LEN(ids),
+	.ids = ids,
+};
+
 static const struct spec_facts facts[] = {
-	{ 1000, 1000 << 10 },
-	{ 0, 0 },
-	{ 1, 0 },
-	{ (uint64_t)1 << 36, UINT64_MAX },
+	{ .samples = 1000, .data_bytes = 1000 << 10, .subsets = &named },
+	{ .samples = 0, .data_bytes = 0 },
+	{ .samples = 1, .data_bytes = 0 },
+	{ .samples = (uint64_t)1 << 36, .data_bytes = UINT64_MAX },
 };
 
 static void check_order(const struct spec *spec)
@@ -23,7 +31,10 @@ static void check_order(const struct spec *spec)
 	o = order_init(spec, 3);
 	for (size_t i = 0; i < ARRAY_LEN(positions); i++) {
 		id = order_sample(&o, positions[i]);
-		MUST(id >= spec->first && id < spec->end);
+		if (spec->subset)
+			MUST(id < 1000);
+		else
+			MUST(id >= spec->first && id < spec->end);
 	}
 }
 

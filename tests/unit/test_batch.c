@@ -18,8 +18,10 @@ static const char *const texts[] = {
 
 static struct spec spec_of(struct dataset *ds, const char *text)
 {
-	const struct spec_facts facts = { ds->format.samples,
-					  dataset_data_bytes(ds) };
+	const struct spec_facts facts = {
+		.samples = ds->format.samples,
+		.data_bytes = dataset_data_bytes(ds),
+	};
 	char why[SPEC_WHY_SIZE];
 	struct spec spec;
 

@@ -8,7 +8,8 @@
 
 static struct spec spec_of(const char *text, uint64_t samples)
 {
-	const struct spec_facts facts = { samples, samples << 14 };
+	const struct spec_facts facts = { .samples = samples,
+					  .data_bytes = samples << 14 };
 	char why[SPEC_WHY_SIZE];
 	struct spec spec;
 

@@ -24,7 +24,10 @@ static int bad_label(void *arg, uint64_t sample, int64_t *label)
 
 static struct quality quality_of(const char *text, quality_label *label)
 {
-	const struct spec_facts facts = { SAMPLES, (uint64_t)SAMPLES << 16 };
+	const struct spec_facts facts = {
+		.samples = SAMPLES,
+		.data_bytes = (uint64_t)SAMPLES << 16,
+	};
 	char why[SPEC_WHY_SIZE];
 	struct quality q;
 	struct spec spec;
@@ -73,7 +76,7 @@ static void without_labels_gaps_are_measured(void)
 
 static void failures_and_empty_epochs_are_told(void)
 {
-	const struct spec_facts facts = { 10, 10 };
+	const struct spec_facts facts = { .samples = 10, .data_bytes = 10 };
 	char why[SPEC_WHY_SIZE];
 	struct quality q;
 	struct spec spec;

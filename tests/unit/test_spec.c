@@ -6,7 +6,8 @@
 #include "fs/spec.h"
 #include "tests/unit/t.h"
 
-static const struct spec_facts facts = { 1000, 1000 * 64 << 10 };
+static const struct spec_facts facts = { .samples = 1000,
+					 .data_bytes = 1000 * 64 << 10 };
 static char why[SPEC_WHY_SIZE];
 
 static const char *canonical_of(const char *text, const struct spec_facts *of)
@@ -82,7 +83,8 @@ static void the_canonical_form_is_its_own(void)
 /* The longest canonical SPEC there can be. */
 static void the_longest_spec_fits(void)
 {
-	const struct spec_facts most = { (uint64_t)1 << 36, 1 };
+	const struct spec_facts most = { .samples = (uint64_t)1 << 36,
+					 .data_bytes = 1 };
 	const char *text = canonical_of(
 		"order=quasi_random,batch=1048576,seed=18446744073709551615,"
 		"drop_last=1,block=1099511627776,window=1099511627776,"
@@ -165,7 +167,8 @@ static void long_nonsense_is_cut_not_overrun(void)
 
 static void datasets_without_samples_or_bytes_have_specs(void)
 {
-	const struct spec_facts none = { 0, 0 }, no_bytes = { 10, 0 };
+	const struct spec_facts none = { .samples = 0, .data_bytes = 0 },
+				no_bytes = { .samples = 10, .data_bytes = 0 };
 	struct spec spec;
 
 	CHECK(!spec_parse("", &none, &spec, why));
@@ -179,7 +182,8 @@ static void datasets_without_samples_or_bytes_have_specs(void)
 
 static struct spec spec_of(const char *text, uint64_t samples)
 {
-	const struct spec_facts f = { samples, samples };
+	const struct spec_facts f = { .samples = samples,
+				      .data_bytes = samples };
 	struct spec spec;
 
 	CHECK(!spec_parse(text, &f, &spec, why));

@@ -114,8 +114,10 @@ static void test_permutations_are_what_they_were(void)
 
 static void check_order(const json_t *v)
 {
-	const struct spec_facts facts = { number(v, "samples"),
-					  number(v, "data_bytes") };
+	const struct spec_facts facts = {
+		.samples = number(v, "samples"),
+		.data_bytes = number(v, "data_bytes"),
+	};
 	const json_t *first = json_object_get(v, "first");
 	char why[SPEC_WHY_SIZE], text[SPEC_TEXT_MAX];
 	struct spec spec;

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/subset.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fs/bytes.h"
+#include "fs/rng.h"
+#include "fs/scope.h"
+
+enum { READ_BYTES = 16 << 10, HASH_DIGITS = 16, RADIX_BITS = 8 };
+
+typedef unsigned long long ull;
+
+/* --- names --- */
+
+static bool is_name(const char *text, size_t size)
+{
+	bool has_letter = false;
+	unsigned char c;
+
+	for (size_t i = 0; i < size; i++) {
+		c = (unsigned char)text[i];
+		if (c >= 0x80 || !(isalnum(c) || c == '_' || c == '-'))
+			return false;
+		has_letter |= isalpha(c) || c == '_';
+	}
+	return has_letter && size <= SUBSET_NAME_MAX;
+}
+
+static bool parse_hash(const char *text, size_t size, uint64_t *out)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint64_t v = 0;
+	const char *d;
+
+	if (size != HASH_DIGITS)
+		return false;
+	for (size_t i = 0; i < size; i++) {
+		d = memchr(digits, text[i], HASH_DIGITS);
+		if (!d)
+			return false;
+		v = v << 4 | (uint64_t)(d - digits);
+	}
+	*out = v;
+	return true;
+}
+
+bool subset_parse_ref(const char *text, size_t size, struct subset_ref *out)
+{
+	const char *tilde = memchr(text, '~', size);
+	struct subset_ref ref = { .name = text, .size = size };
+
+	if (tilde) {
+		ref.size = (size_t)(tilde - text);
+		ref.has_hash = true;
+		if (!parse_hash(tilde + 1, size - ref.size - 1, &ref.hash))
+			return false;
+	}
+	if (!is_name(ref.name, ref.size))
+		return false;
+	*out = ref;
+	return true;
+}
+
+const struct subset *subset_find(const struct subset *list,
+				 const struct subset_ref *ref)
+{
+	for (; list; list = list->next) {
+		if (strlen(list->name) == ref->size &&
+		    !memcmp(list->name, ref->name, ref->size))
+			return list;
+	}
+	return NULL;
+}
+
+void subset_ref_text(const struct subset_ref *ref, char out[SUBSET_TEXT_SIZE])
+{
+	int n = snprintf(out, SUBSET_TEXT_SIZE, "%.*s", (int)ref->size,
+			 ref->name);
+
+	if (ref->has_hash)
+		snprintf(out + n, SUBSET_TEXT_SIZE - (size_t)n, "~%016llx",
+			 (ull)ref->hash);
+}
+
+void subset_text(const struct subset *s, char out[SUBSET_TEXT_SIZE])
+{
+	const struct subset_ref ref = { s->name, strlen(s->name), true,
+					s->hash };
+
+	subset_ref_text(&ref, out);
+}
+
+/* --- reading a file: a byte at a time, so that no line is too long --- */
+
+struct reader {
+	const char *path;
+	struct log *log;
+	uint64_t samples;
+	uint64_t line;				    /* from 1 */
+	enum { START, NUMBER, END, COMMENT } where; /* in the line */
+	uint64_t id;				    /* so far */
+	uint64_t n;				    /* ids so far */
+	struct subset *into; /* NULL: they are only counted */
+	uint64_t capacity;   /* of into->ids */
+	uint64_t wanted;     /* a place */
+	uint64_t wanted_line;
+};
+
+static int resize(struct reader *r, uint64_t capacity)
+{
+	uint64_t *ids = realloc(r->into->ids, capacity * sizeof(*ids));
+
+	if (!ids)
+		return -ENOMEM;
+	r->into->ids = ids;
+	r->capacity = capacity;
+	return 0;
+}
+
+static int store_id(struct reader *r)
+{
+	int e = 0;
+
+	if (r->n == SUBSET_IDS_MAX) {
+		log_error(r->log, "%s:%llu: more than %llu ids", r->path,
+			  (ull)r->line, (ull)SUBSET_IDS_MAX);
+		return -EINVAL;
+	}
+	if (r->n == r->capacity)
+		e = resize(r, max_u64(1024, 2 * r->capacity));
+	if (!e)
+		r->into->ids[r->n] = r->id;
+	return e;
+}
+
+/* Whatever follows a number has come. */
+static int end_number(struct reader *r)
+{
+	int e = 0;
+
+	if (r->where != NUMBER)
+		return 0;
+	r->where = END;
+	if (r->into)
+		e = store_id(r);
+	if (r->n == r->wanted)
+		r->wanted_line = r->line;
+	r->n++;
+	return e;
+}
+
+static int take_digit(struct reader *r, unsigned char digit)
+{
+	if (r->where != NUMBER)
+		r->id = 0;
+	r->where = NUMBER;
+	if (mul_ok(r->id, 10, &r->id) &&
+	    add_ok(r->id, (uint64_t)(digit - '0'), &r->id) &&
+	    r->id < r->samples)
+		return 0;
+	log_error(r->log, "%s:%llu: sample %llu...: the dataset has %llu",
+		  r->path, (ull)r->line, (ull)r->id, (ull)r->samples);
+	return -EINVAL;
+}
+
+static int take_byte(struct reader *r, unsigned char c)
+{
+	int e = 0;
+
+	if (r->where == COMMENT && c != '\n')
+		return 0;
+	if (isdigit(c) && r->where != END)
+		return take_digit(r, c);
+	e = end_number(r);
+	if (c == '\n') {
+		r->line++;
+		r->where = START;
+	} else if (c == '#') {
+		r->where = COMMENT;
+	} else if (c != ' ' && c != '\t' && c != '\r') {
+		log_error(
+			r->log,
+			"%s:%llu: byte 0x%02x: expected one sample's number in a line, or # and a comment",
+			r->path, (ull)r->line, c);
+		return -EINVAL;
+	}
+	return e;
+}
+
+/* Ids beyond as many as there are samples are not read: by then one of them is
+   repeated, and memory is bounded. */
+static int read_ids(struct reader *r, int fd)
+{
+	char bytes[READ_BYTES];
+	ssize_t got = 1;
+	int e = 0;
+
+	while (got && !e && r->n <= r->samples) {
+		got = read(fd, bytes, sizeof(bytes));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			e = -errno;
+			log_error(r->log, "%s: %s", r->path, strerror(errno));
+			return e;
+		}
+		for (ssize_t i = 0; i < got && !e && r->n <= r->samples; i++)
+			e = take_byte(r, (unsigned char)bytes[i]);
+	}
+	return e ? e : end_number(r);
+}
+
+/* --- by id --- */
+
+static bool ascends(const struct subset *s)
+{
+	for (uint64_t i = 1; i < s->n; i++) {
+		if (s->ids[i] <= s->ids[i - 1])
+			return false;
+	}
+	return true;
+}
+
+/* One pass of a radix sort: `to` has the places of `from` by some bits of their
+   ids, those of equal bits in the order they had. */
+static void sort_by_bits(const struct subset *s, unsigned shift,
+			 const uint32_t *from, uint32_t *to)
+{
+	uint64_t ends[1 << RADIX_BITS] = { 0 }, sum = 0, count;
+	const unsigned mask = (1 << RADIX_BITS) - 1;
+
+	for (uint64_t i = 0; i < s->n; i++)
+		ends[s->ids[i] >> shift & mask]++;
+	for (unsigned b = 0; b <= mask; b++) {
+		count = ends[b];
+		ends[b] = sum;
+		sum += count;
+	}
+	for (uint64_t i = 0; i < s->n; i++)
+		to[ends[s->ids[from[i]] >> shift & mask]++] = from[i];
+}
+
+static int sort_places(struct subset *s, uint64_t samples)
+{
+	cleanup_free uint32_t *spare = NULL;
+	uint32_t *from;
+
+	if (ascends(s))
+		return 0;
+	s->sorted = malloc(s->n * sizeof(*s->sorted));
+	spare = malloc(s->n * sizeof(*spare));
+	if (!s->sorted || !spare)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < s->n; i++)
+		s->sorted[i] = (uint32_t)i;
+	for (unsigned shift = 0; shift < 64 && (samples - 1) >> shift;
+	     shift += RADIX_BITS) {
+		from = s->sorted;
+		sort_by_bits(s, shift, from, spare);
+		s->sorted = spare;
+		spare = from;
+	}
+	return 0;
+}
+
+static uint64_t place_by_id(const struct subset *s, uint64_t i)
+{
+	return s->sorted ? s->sorted[i] : i;
+}
+
+bool subset_place(const struct subset *s, uint64_t id, uint64_t *place)
+{
+	uint64_t low = 0, high = s->n, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (s->ids[place_by_id(s, mid)] < id)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == s->n || s->ids[place_by_id(s, low)] != id)
+		return false;
+	*place = place_by_id(s, low);
+	return true;
+}
+
+/* The first place whose id has come before; n if there is none. Equal ids are
+   sorted by their places. */
+static uint64_t first_repeat(const struct subset *s)
+{
+	uint64_t first = s->n;
+
+	for (uint64_t i = 1; s->sorted && i < s->n; i++) {
+		if (s->ids[s->sorted[i]] == s->ids[s->sorted[i - 1]])
+			first = min_u64(first, s->sorted[i]);
+	}
+	return first;
+}
+
+/* --- opening --- */
+
+/* O_NONBLOCK: opening a FIFO or a device must not wait for anybody. */
+static int open_list(const char *path, struct log *log, int *fd)
+{
+	struct stat st;
+	int e = 0;
+
+	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (*fd < 0 || fstat(*fd, &st))
+		e = -errno;
+	else if (S_ISDIR(st.st_mode))
+		e = -EISDIR;
+	if (e || !S_ISREG(st.st_mode))
+		log_error(log, "%s: %s", path,
+			  e ? strerror(-e) : "not a regular file");
+	else
+		return 0;
+	return e ? e : -EINVAL;
+}
+
+/* Reads the file again, up to the line of a place. */
+static int tell_repeat(const struct reader *reader, uint64_t place, int fd)
+{
+	const struct subset *s = reader->into;
+	struct reader again = {
+		.path = reader->path,
+		.samples = reader->samples,
+		.line = 1,
+		.wanted = place,
+	};
+
+	if (!lseek(fd, 0, SEEK_SET))
+		read_ids(&again, fd);
+	log_error(reader->log, "%s:%llu: sample %llu is in a line above",
+		  reader->path, (ull)again.wanted_line, (ull)s->ids[place]);
+	return -EINVAL;
+}
+
+static int read_list(struct subset *s, const char *path, uint64_t samples,
+		     struct log *log)
+{
+	struct reader reader = {
+		.path = path,
+		.log = log,
+		.samples = samples,
+		.line = 1,
+		.into = s,
+		.wanted = UINT64_MAX,
+	};
+	cleanup_fd int fd = -1;
+	uint64_t repeat;
+	int e = open_list(path, log, &fd);
+
+	if (!e)
+		e = read_ids(&reader, fd);
+	s->n = reader.n;
+	if (!e && !s->n) {
+		log_error(log, "%s: no sample's number in it", path);
+		return -EINVAL;
+	}
+	if (!e)
+		e = resize(&reader, s->n);
+	if (!e)
+		e = sort_places(s, samples);
+	if (e)
+		return e;
+	repeat = first_repeat(s);
+	return repeat < s->n ? tell_repeat(&reader, repeat, fd) : 0;
+}
+
+static void subset_free(struct subset *s)
+{
+	free(s->ids);
+	free(s->sorted);
+	free(s);
+}
+
+static struct subset *subset_new(const struct subset_ref *ref)
+{
+	struct subset *s = calloc(1, sizeof(*s));
+
+	if (s)
+		memcpy(s->name, ref->name, ref->size);
+	return s;
+}
+
+/* Of two texts of one name, neither is meant. */
+static int check_name(const char *text, const struct subset *list,
+		      struct log *log, struct subset_ref *out)
+{
+	const char *colon = strchr(text, ':');
+
+	if (!colon || !colon[1] ||
+	    !subset_parse_ref(text, (size_t)(colon - text), out) ||
+	    out->has_hash)
+		log_error(
+			log,
+			"subset %s: expected NAME:FILE, NAME being at most %d letters, digits, _ and -, and not digits alone",
+			text, SUBSET_NAME_MAX);
+	else if (subset_find(list, out))
+		log_error(log, "subset %s: the name is given twice", text);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+int subset_open(const char *text, uint64_t samples, struct log *log,
+		struct subset **list)
+{
+	struct subset_ref ref;
+	struct subset *s;
+	int e = check_name(text, *list, log, &ref);
+
+	if (e)
+		return e;
+	s = subset_new(&ref);
+	if (!s)
+		return -ENOMEM;
+	e = read_list(s, ref.name + ref.size + 1, samples, log);
+	if (e) {
+		subset_free(s);
+		return e;
+	}
+	s->hash = rng_key(s->ids, s->n);
+	s->next = *list;
+	*list = s;
+	return 0;
+}
+
+void subset_close_all(struct subset *list)
+{
+	struct subset *next;
+
+	for (; list; list = next) {
+		next = list->next;
+		subset_free(list);
+	}
+}
+
+int subset_add_known(const struct subset_ref *ref, uint64_t n,
+		     struct subset **list)
+{
+	struct subset *s = subset_new(ref);
+
+	if (!s)
+		return -ENOMEM;
+	s->hash = ref->hash;
+	s->n = n;
+	s->next = *list;
+	*list = s;
+	return 0;
+}
