@@ -41,9 +41,10 @@ struct opts {
 	uint64_t threads;
 	char *log;
 	struct opts_spec spec;
-	/* Operands, in argv. */
-	const char *dataset;
-	const char *mountpoint;
+	/* Operands. */
+	char **datasets; /* owned, as is each */
+	size_t num_datasets;
+	const char *mountpoint; /* in argv */
 };
 
 #define OPTS_UNSET UINT64_MAX
