@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * betonfs(8), the daemon: opens a dataset, mounts it, serves it until it is
- * unmounted. In the background it is a child of the process that was started,
- * which ends when the mount answers; or with the child's exit code, so that
- * failures are the caller's to see.
+ * betonfs(8), the daemon: opens datasets, mounts them, serves them until they
+ * are unmounted. In the background it is a child of the process that was
+ * started, which ends when the mount answers; or with the child's exit code, so
+ * that failures are the caller's to see.
  */
 #define FUSE_USE_VERSION 32
 
@@ -17,6 +17,7 @@
 
 #include "fs/message.h"
 #include "fs/mountpoint.h"
+#include "fs/name.h"
 #include "fs/ops.h"
 #include "fs/opts.h"
 #include "fs/scope.h"
@@ -35,15 +36,23 @@ enum exit_code {
 /* As many as libfuse starts at most: they come and go no more. */
 enum { IDLE_THREADS = 10 };
 
+/* Of a mount's source; mount(2) takes a page, and commas take two bytes. */
+enum { SOURCE_MAX = 3000 };
+
+struct served {
+	char path[PATH_MAX]; /* absolute */
+	char name[NAME_DIRECTORY_SIZE];
+	struct dataset *ds;
+};
+
 struct daemon {
 	struct opts opts;
 	struct message message;
 	struct log log;
-	char dataset[PATH_MAX]; /* absolute, as the next: the daemon has / as
-				   its directory */
-	char mountpoint[PATH_MAX];
+	struct served *served;	   /* each dataset */
+	char mountpoint[PATH_MAX]; /* absolute: the daemon has / as its
+				      directory */
 	int ready_fd; /* to the waiting parent; -1 in the foreground */
-	struct dataset *ds;
 	struct engine *engine;
 	struct ns *ns;
 	struct ops *ops;
@@ -122,9 +131,9 @@ static int wait_for(pid_t child, int ready_fd)
 
 /* --- serving --- */
 
-static int open_dataset(struct daemon *d)
+static int open_dataset(struct daemon *d, struct served *served)
 {
-	int r = dataset_open(d->dataset, &d->log, &d->ds);
+	int r = dataset_open(served->path, &d->log, &served->ds);
 
 	switch (-r) {
 	case 0:
@@ -143,10 +152,9 @@ static int open_dataset(struct daemon *d)
 }
 
 /* Whoever may read the dataset may read its parts. */
-static struct ns_owner owner_of(const struct daemon *d)
+static struct ns_owner owner_of(const struct daemon *d, const struct stat *st)
 {
 	const struct opts *o = &d->opts;
-	const struct stat *st = &d->ds->source->stat;
 	mode_t file = st->st_mode & 0555, dir = st->st_mode & 0444;
 
 	if (o->umask != OPTS_UNSET) {
@@ -167,29 +175,79 @@ static int failed(struct daemon *d, const char *what, int r)
 	return EXIT_SYSTEM;
 }
 
+static size_t num_served(const struct daemon *d)
+{
+	return d->opts.num_datasets;
+}
+
+/* The text of .betonfs/options of one dataset, or of the root above several,
+   where `only` is NULL: the caller's. */
+static char *options_text(const struct daemon *d, const struct served *only)
+{
+	cleanup_free char *set = opts_text(&d->opts);
+	char *text = NULL;
+	size_t size;
+	FILE *out = set ? open_memstream(&text, &size) : NULL;
+
+	if (!out)
+		return NULL;
+	fprintf(out, "pid=%d\n", (int)getpid());
+	for (size_t i = 0; i < num_served(d); i++) {
+		if (!only || only == &d->served[i])
+			fprintf(out, "dataset=%s\n", d->served[i].path);
+	}
+	fprintf(out, "mountpoint=%s\ndirectory=%s\n%s", d->mountpoint,
+		only ? only->name : "", set);
+	fclose(out);
+	return text;
+}
+
+/* Of a dataset, or of the root above several, which shows their names to
+   whoever may use the mount. */
+static struct ns_top top_of(const struct daemon *d, const struct served *only)
+{
+	const struct stat root = {
+		.st_uid = geteuid(),
+		.st_gid = getegid(),
+		.st_mode = 0444,
+	};
+
+	return (struct ns_top){
+		.dataset = only ? only->ds : NULL,
+		.name = only ? only->name : "",
+		.owner = owner_of(d, only ? &only->ds->source->stat : &root),
+		.options = options_text(d, only),
+	};
+}
+
 static int open_namespace(struct daemon *d)
 {
 	cleanup_free char *spec = opts_spec(&d->opts);
-	cleanup_free char *set = opts_text(&d->opts);
-	cleanup_free char *text = NULL;
-	int r;
+	struct ns_top tops[NS_DATASETS_MAX + 1];
+	const struct ns_options options = {
+		.tops = tops,
+		.num_tops = (uint32_t)(num_served(d) + (num_served(d) > 1)),
+		.engine = d->engine,
+		.log = &d->log,
+		.subsets = d->opts.subsets,
+		.num_subsets = d->opts.num_subsets,
+		.default_spec = spec,
+	};
+	uint32_t i = 0;
+	int r = spec ? 0 : -ENOMEM;
 
-	if (!spec || !set ||
-	    asprintf(&text, "pid=%d\ndataset=%s\nmountpoint=%s\n%s",
-		     (int)getpid(), d->dataset, d->mountpoint, set) < 0)
-		return failed(d, "options", -ENOMEM);
-	r = ns_open(
-		&(struct ns_options){
-			.dataset = d->ds,
-			.engine = d->engine,
-			.log = &d->log,
-			.owner = owner_of(d),
-			.subsets = d->opts.subsets,
-			.num_subsets = d->opts.num_subsets,
-			.default_spec = spec,
-			.options = text,
-		},
-		&d->ns);
+	if (num_served(d) > 1)
+		tops[i++] = top_of(d, NULL);
+	for (size_t k = 0; k < num_served(d); k++)
+		tops[i++] = top_of(d, &d->served[k]);
+	for (i = 0; i < options.num_tops; i++) {
+		if (!tops[i].options)
+			r = -ENOMEM;
+	}
+	if (!r)
+		r = ns_open(&options, &d->ns);
+	for (i = 0; i < options.num_tops; i++)
+		free((char *)tops[i].options);
 	if (r == -EINVAL)
 		return EXIT_USAGE;
 	return r ? failed(d, "namespace", r) : EXIT_OK;
@@ -201,8 +259,10 @@ static int open_all(struct daemon *d)
 		.log = &d->log,
 		.threads = (unsigned)d->opts.threads,
 	};
-	int code = open_dataset(d), r;
+	int code = EXIT_OK, r;
 
+	for (size_t i = 0; i < num_served(d) && !code; i++)
+		code = open_dataset(d, &d->served[i]);
 	if (code)
 		return code;
 	r = engine_open(&options, &d->engine);
@@ -220,25 +280,57 @@ static void close_all(struct daemon *d)
 	ops_close(d->ops);
 	ns_close(d->ns);
 	engine_close(d->engine);
-	dataset_close(d->ds);
+	for (size_t i = 0; i < num_served(d); i++)
+		dataset_close(d->served[i].ds);
+}
+
+/* A path as a list of datasets spells it. */
+static void print_listed(FILE *out, const char *path)
+{
+	for (; *path; path++) {
+		if (*path == ':')
+			fputc('\\', out);
+		fputc(*path, out);
+	}
+}
+
+/* "fsname=PATH:PATH": text, the caller's, or NULL. */
+static char *source_option(const struct daemon *d)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	fprintf(out, "fsname=%s", num_served(d) > 1 ? "" : d->served[0].path);
+	for (size_t i = 0; i < num_served(d) && num_served(d) > 1; i++) {
+		fputs(i ? ":" : "", out);
+		fflush(out);
+		if (size + strlen(d->served[i].path) > SOURCE_MAX) {
+			fputs("...", out);
+			break;
+		}
+		print_listed(out, d->served[i].path);
+	}
+	fclose(out);
+	return text;
 }
 
 /* What libfuse and the kernel are told: text, the caller's, or NULL. */
 static char *mount_options(const struct daemon *d)
 {
 	cleanup_free char *words = opts_mount(&d->opts);
-	char *list = NULL, *fsname = NULL;
+	cleanup_free char *source = source_option(d);
+	char *list = NULL;
 
 	if (!words || asprintf(&list,
 			       "ro,nosuid,nodev,default_permissions,"
 			       "subtype=betonfs%s%s",
 			       *words ? "," : "", words) < 0)
 		return NULL;
-	if (asprintf(&fsname, "fsname=%s", d->dataset) < 0 ||
-	    fuse_opt_add_opt_escaped(&list, fsname)) {
+	if (!source || fuse_opt_add_opt_escaped(&list, source))
 		free(steal(list));
-	}
-	free(fsname);
 	return list;
 }
 
@@ -354,18 +446,45 @@ static int absolute(const char *path, char out[PATH_MAX])
 	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-static int mount_dataset(struct daemon *d)
+static int name_served(struct daemon *d)
+{
+	char names[NS_DATASETS_MAX][NAME_DIRECTORY_SIZE];
+	char *const *paths = d->opts.datasets;
+	size_t n = num_served(d);
+	int r;
+
+	if (n > NS_DATASETS_MAX) {
+		log_error(&d->log, "%zu datasets: one mount has %d at most", n,
+			  (int)NS_DATASETS_MAX);
+		return EXIT_USAGE;
+	}
+	d->served = calloc(n, sizeof(*d->served));
+	if (!d->served)
+		return failed(d, "datasets", -ENOMEM);
+	/* After the words of the command line, not what links lead to. */
+	name_datasets((const char *const *)paths, n, names);
+	for (size_t i = 0; i < n; i++) {
+		r = absolute(paths[i], d->served[i].path);
+		if (r) {
+			failed(d, paths[i], r);
+			return EXIT_NO_DATASET;
+		}
+		if (n > 1)
+			strcpy(d->served[i].name, names[i]);
+	}
+	return EXIT_OK;
+}
+
+static int mount_datasets(struct daemon *d)
 {
 	const struct opts *o = &d->opts;
-	int r = message_open(&d->message, o->log);
+	int r = message_open(&d->message, o->log), code;
 
 	if (r)
 		return failed(d, o->log, r);
-	r = absolute(o->dataset, d->dataset);
-	if (r) {
-		failed(d, o->dataset, r);
-		return EXIT_NO_DATASET;
-	}
+	code = name_served(d);
+	if (code)
+		return code;
 	r = absolute(o->mountpoint, d->mountpoint);
 	if (r) {
 		failed(d, o->mountpoint, r);
@@ -387,7 +506,7 @@ static int run(struct daemon *d, int argc, char **argv)
 	else if (d->opts.list)
 		opts_list(stdout);
 	else
-		return mount_dataset(d);
+		return mount_datasets(d);
 	return EXIT_OK;
 }
 
@@ -400,6 +519,7 @@ int main(int argc, char **argv)
 	fuse_messages = &d.log;
 	fuse_set_log_func(log_fuse);
 	code = run(&d, argc, argv);
+	free(d.served);
 	opts_fini(&d.opts);
 	message_close(&d.message);
 	log_fini(&d.log);

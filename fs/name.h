@@ -9,7 +9,7 @@
 
 #include "fs/field.h"
 
-enum { NAME_DIGITS_MAX = 20 };
+enum { NAME_DIGITS_MAX = 20, NAME_DIRECTORY_SIZE = 256 };
 
 /*
  * Gives every field its stem. Letters, digits, '_', '-' and inner dots stay as
@@ -17,6 +17,14 @@ enum { NAME_DIGITS_MAX = 20 };
  * files would have the name of an earlier field's gets "~2", "~3" and so on.
  */
 void name_fields(struct field *fields, size_t n);
+
+/*
+ * The directories of several datasets on one mount: their file names without
+ * ".beton"; the second of a name gets "~2", and so on. Everything else of a
+ * file name stays as it is.
+ */
+void name_datasets(const char *const *paths, size_t n,
+		   char (*out)[NAME_DIRECTORY_SIZE]);
 
 /* How many digits the numbers of [0, n) are written with: at least 6. */
 unsigned name_digits(uint64_t n);

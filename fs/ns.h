@@ -35,15 +35,18 @@ enum {
 	NS_DATASET_BITS = 6,
 	NS_PART_BITS = 18,
 	NS_INDEX_BITS = 36,
-	/* SPECs, and streams, that one mount tells apart in its life. */
+	/* SPECs, and streams, of a dataset that one mount tells apart in its
+	   life. */
 	NS_PARTS_MAX = 1 << NS_PART_BITS,
 	NS_NAME_MAX = 255,
+	/* Number 0 is the root above them. */
+	NS_DATASETS_MAX = (1 << NS_DATASET_BITS) - 1,
 	NS_ROOT = 1, /* its index among NS_FIXED, and so its inode number */
 };
 
 struct ns_object {
 	enum ns_kind kind;
-	uint32_t dataset; /* 0: so far a mount has one */
+	uint32_t dataset; /* 0: the only one, or the root above several */
 	uint32_t part;	  /* field, SPEC or stream */
 	uint64_t index;	  /* sample or batch */
 };
@@ -66,20 +69,30 @@ struct ns_owner {
 	mode_t dir_mode;
 };
 
-struct ns_options {
-	struct dataset *dataset; /* both must outlive the namespace */
-	struct engine *engine;
-	struct log *log;
+/* A directory with .betonfs/ in it. */
+struct ns_top {
+	struct dataset *dataset; /* outlives the namespace */
+	const char *name;	 /* of the directory; "": it is the root */
 	struct ns_owner owner;
+	const char *options; /* the text of .betonfs/options */
+};
+
+struct ns_options {
+	/* The only dataset; or the root, without a dataset, and then the
+	   datasets below it. */
+	const struct ns_top *tops;
+	uint32_t num_tops;
+	struct engine *engine; /* outlives the namespace */
+	struct log *log;
 	char *const *subsets; /* NAME:FILE, that SPECs may name */
 	size_t num_subsets;
 	const char *default_spec; /* what batches/default leads to */
-	const char *options;	  /* the text of .betonfs/options */
 };
 
 struct ns;
 
-/* -EINVAL: default_spec is none, or a subset; it was logged why. */
+/* -EINVAL: default_spec is none of some dataset, or a subset is none; it was
+   logged why. */
 int ns_open(const struct ns_options *options, struct ns **out);
 /* All files are closed before. Takes NULL. */
 void ns_close(struct ns *ns);
@@ -96,9 +109,9 @@ void ns_stat_object(const struct ns *ns, const struct ns_object *object,
 struct ns_object ns_parent(struct ns *ns, const struct ns_object *object);
 int ns_readlink(struct ns *ns, const struct ns_object *link,
 		char out[SPEC_TEXT_MAX]);
-/* How many files and directories there are under samples/. */
+/* How many files and directories there are under samples/, of all datasets. */
 uint64_t ns_files(const struct ns *ns);
-/* Bytes of the dataset file, which is what the mount shows. */
+/* Bytes of the dataset files, which is what the mount shows. */
 uint64_t ns_bytes(const struct ns *ns);
 
 /* One name of a directory. */

@@ -14,7 +14,7 @@ static const char suffix[] = ".batch";
 static int link_attr(struct ns *ns, const struct ns_object *object,
 		     struct ns_entry *out)
 {
-	const struct ns_spec *spec = ns_spec_at(ns, object->part);
+	const struct ns_spec *spec = ns_spec_of(ns, object);
 
 	if (!spec)
 		return -ESTALE;
@@ -25,7 +25,7 @@ static int link_attr(struct ns *ns, const struct ns_object *object,
 static int link_read(struct ns *ns, const struct ns_object *object,
 		     char out[SPEC_TEXT_MAX])
 {
-	const struct ns_spec *spec = ns_spec_at(ns, object->part);
+	const struct ns_spec *spec = ns_spec_of(ns, object);
 
 	if (!spec)
 		return -ESTALE;
@@ -42,7 +42,7 @@ int ns_batches_lookup(struct ns *ns, const struct ns_object *dir,
 
 	if (!strcmp(name, default_name))
 		return ns_attr(ns, &object, out);
-	r = ns_spec_named(ns, name, &spec);
+	r = ns_spec_named(ns, dir, name, &spec);
 	if (r)
 		return r == -EINVAL ? -ENOENT : r;
 	object.part = spec->number;
@@ -68,7 +68,7 @@ int ns_batches_list(struct ns *ns, const struct ns_object *dir,
 static int spec_lookup(struct ns *ns, const struct ns_object *dir,
 		       const char *name, struct ns_entry *out)
 {
-	const struct ns_spec *spec = ns_spec_at(ns, dir->part);
+	const struct ns_spec *spec = ns_spec_of(ns, dir);
 	const struct ns_epoch *named;
 	uint64_t epoch;
 	int r;
@@ -78,7 +78,7 @@ static int spec_lookup(struct ns *ns, const struct ns_object *dir,
 	if (!name_parse_u64(name, strlen(name), &epoch) ||
 	    epoch > SPEC_EPOCH_MAX)
 		return -ENOENT;
-	r = ns_epoch_named(ns, spec, epoch, &named);
+	r = ns_epoch_named(ns, dir, spec, epoch, &named);
 	if (!r)
 		out->object = ns_make(dir, NS_EPOCH, named->number, 0);
 	return r;
@@ -105,7 +105,7 @@ static struct ns_object in_batches(struct ns *ns,
 static int epoch_lookup(struct ns *ns, const struct ns_object *dir,
 			const char *name, struct ns_entry *out)
 {
-	const struct ns_epoch *epoch = ns_epoch_at(ns, dir->part);
+	const struct ns_epoch *epoch = ns_epoch_of(ns, dir);
 	struct ns_object object;
 	const char *rest;
 	uint64_t number;
@@ -124,7 +124,7 @@ static int epoch_lookup(struct ns *ns, const struct ns_object *dir,
 static int epoch_list(struct ns *ns, const struct ns_object *dir,
 		      const struct ns_listing *listing)
 {
-	const struct ns_epoch *epoch = ns_epoch_at(ns, dir->part);
+	const struct ns_epoch *epoch = ns_epoch_of(ns, dir);
 	uint64_t n = epoch ? spec_batches(&epoch->spec->spec) : 0;
 	unsigned digits = name_digits(n);
 	char text[NAME_DIGITS_MAX + sizeof(suffix)];
@@ -142,7 +142,7 @@ static int epoch_list(struct ns *ns, const struct ns_object *dir,
 static struct ns_object epoch_parent(struct ns *ns,
 				     const struct ns_object *object)
 {
-	const struct ns_epoch *epoch = ns_epoch_at(ns, object->part);
+	const struct ns_epoch *epoch = ns_epoch_of(ns, object);
 
 	return ns_make(object, NS_SPEC, epoch ? epoch->spec->number : 0, 0);
 }
@@ -156,7 +156,7 @@ static struct ns_object epoch_parent(struct ns *ns,
 static int batch_of(struct ns *ns, const struct ns_object *object,
 		    struct stream **stream, struct batch **out)
 {
-	const struct ns_epoch *epoch = ns_epoch_at(ns, object->part);
+	const struct ns_epoch *epoch = ns_epoch_of(ns, object);
 
 	if (!epoch)
 		return -ESTALE;

@@ -28,19 +28,20 @@ static struct ns_object in_columns(struct ns *ns,
 static int column_lookup(struct ns *ns, const struct ns_object *dir,
 			 const char *name, struct ns_entry *out)
 {
+	struct dataset *ds = ns_dataset(ns, dir);
 	const char *rest;
 	uint64_t i;
 	cleanup_free uint8_t *record = NULL;
 	struct ns_object object;
 	int r;
 
-	if (!name_parse_number(name, ns->ds->format.samples, &i, &rest))
+	if (!name_parse_number(name, ds->format.samples, &i, &rest))
 		return -ENOENT;
-	record = ns_value_record(ns, i, &r);
+	record = ns_value_record(ds, i, &r);
 	if (r)
 		return r;
-	if (strcmp(rest, ns_value_extension(&ns->ds->format.fields[dir->part],
-					    record)))
+	if (strcmp(rest,
+		   ns_value_extension(&ds->format.fields[dir->part], record)))
 		return -ENOENT;
 	object = ns_make(dir, NS_VALUE, dir->part, i);
 	return ns_value_entry(ns, &object, record, out);
@@ -52,7 +53,7 @@ static bool emit_run(struct ns *ns, const struct ns_object *dir,
 		     const struct ns_listing *listing, const uint8_t *records,
 		     uint64_t range[2])
 {
-	const struct format *f = &ns->ds->format;
+	const struct format *f = &ns_dataset(ns, dir)->format;
 	const struct field *field = &f->fields[dir->part];
 	unsigned digits = name_digits(f->samples);
 	char text[NAME_DIGITS_MAX + 8];
@@ -74,9 +75,8 @@ static bool emit_run(struct ns *ns, const struct ns_object *dir,
 static int column_list(struct ns *ns, const struct ns_object *dir,
 		       const struct ns_listing *listing)
 {
-	const struct format *f = &ns->ds->format;
-	bool needs = ns->ds->format.fields[dir->part].type->type ==
-			     BETON_TYPE_IMAGE ||
+	const struct format *f = &ns_dataset(ns, dir)->format;
+	bool needs = f->fields[dir->part].type->type == BETON_TYPE_IMAGE ||
 		     listing->with_attr;
 	uint64_t most =
 		max_u64(1, min_u64(listing->hint, RECORDS_BYTES / f->itemsize));
@@ -88,7 +88,7 @@ static int column_list(struct ns *ns, const struct ns_object *dir,
 	while (range[0] < f->samples && !r) {
 		range[1] = range[0] + min_u64(most, f->samples - range[0]);
 		if (needs)
-			r = dataset_records(ns->ds, range[0],
+			r = dataset_records(ns_dataset(ns, dir), range[0],
 					    range[1] - range[0], records);
 		if (!r && !emit_run(ns, dir, listing, records, range))
 			break;
@@ -109,7 +109,7 @@ static int array_attr(struct ns *ns, const struct ns_object *object,
 {
 	struct column_file file;
 
-	column_file_init(&file, ns->ds, object->part);
+	column_file_init(&file, ns_dataset(ns, object), object->part);
 	out->size = file.vfile.size;
 	return 0;
 }
@@ -121,7 +121,7 @@ static int array_open(struct ns *ns, const struct ns_object *object,
 
 	if (!file)
 		return -ENOMEM;
-	column_file_init(file, ns->ds, object->part);
+	column_file_init(file, ns_dataset(ns, object), object->part);
 	*out = (struct ns_file){ .vfile = &file->vfile, .close = array_close };
 	return 0;
 }
@@ -131,7 +131,7 @@ static int array_open(struct ns *ns, const struct ns_object *object,
 int ns_columns_lookup(struct ns *ns, const struct ns_object *dir,
 		      const char *name, struct ns_entry *out)
 {
-	const struct format *f = &ns->ds->format;
+	const struct format *f = &ns_dataset(ns, dir)->format;
 	struct ns_object object;
 
 	for (uint32_t i = 0; i < f->num_fields; i++) {
@@ -156,7 +156,7 @@ int ns_columns_lookup(struct ns *ns, const struct ns_object *dir,
 int ns_columns_list(struct ns *ns, const struct ns_object *dir,
 		    const struct ns_listing *listing)
 {
-	const struct format *f = &ns->ds->format;
+	const struct format *f = &ns_dataset(ns, dir)->format;
 	char text[NS_NAME_MAX + 1];
 	struct ns_object object;
 	struct ns_entry entry;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every mount has: the top directories, and files of generated text. */
+/*
+ * What every dataset has: the top directories, and files of generated text.
+ * Above several datasets is a root that has them, and of the rest .betonfs/
+ * alone.
+ */
 #include "fs/ns_tree.h"
 
 #include <stdio.h>
@@ -24,11 +28,22 @@ static const struct {
 	[NS_OPTIONS] = { "options", NS_CONTROL, false },
 };
 
+static bool is_there(const struct ns_tree *tree, uint64_t i)
+{
+	return tree->ds || i == NS_CONTROL || places[i].parent == NS_CONTROL;
+}
+
+/* The only object whose parent is of another dataset is a dataset's root. */
 static struct ns_object fixed_parent(struct ns *ns,
 				     const struct ns_object *object)
 {
+	struct ns_object parent =
+		ns_make(object, NS_FIXED, 0, places[object->index].parent);
+
 	(void)ns;
-	return ns_make(object, NS_FIXED, 0, places[object->index].parent);
+	if (object->index == NS_ROOT)
+		parent.dataset = 0;
+	return parent;
 }
 
 static int fixed_lookup(struct ns *ns, const struct ns_object *dir,
@@ -38,7 +53,8 @@ static int fixed_lookup(struct ns *ns, const struct ns_object *dir,
 
 	for (uint64_t i = NS_ROOT + 1; i < NS_FIXED_END; i++) {
 		if (places[i].parent != dir->index ||
-		    strcmp(places[i].name, name))
+		    strcmp(places[i].name, name) ||
+		    !is_there(ns_tree(ns, dir), i))
 			continue;
 		object = ns_make(dir, NS_FIXED, 0, i);
 		return ns_attr(ns, &object, out);
@@ -54,11 +70,42 @@ static int fixed_list(struct ns *ns, const struct ns_object *dir,
 
 	for (uint64_t i = listing->first; i < NS_FIXED_END; i++) {
 		if (places[i].parent != dir->index || places[i].is_hidden ||
-		    !places[i].name)
+		    !places[i].name || !is_there(ns_tree(ns, dir), i))
 			continue;
 		object = ns_make(dir, NS_FIXED, 0, i);
 		if (ns_attr(ns, &object, &entry) ||
 		    !ns_emit_entry(listing, i + 1, places[i].name, &entry))
+			break;
+	}
+	return 0;
+}
+
+/* --- the root, which may be one above several datasets --- */
+
+static int root_lookup(struct ns *ns, const struct ns_object *dir,
+		       const char *name, struct ns_entry *out)
+{
+	struct ns_object object = *dir;
+
+	for (uint32_t i = 1; i < ns->num_trees && !ns_dataset(ns, dir); i++) {
+		if (strcmp(ns->trees[i].name, name))
+			continue;
+		object.dataset = i;
+		return ns_attr(ns, &object, out);
+	}
+	return fixed_lookup(ns, dir, name, out);
+}
+
+static int root_list(struct ns *ns, const struct ns_object *dir,
+		     const struct ns_listing *listing)
+{
+	struct ns_entry entry = { .object = *dir };
+
+	if (ns_dataset(ns, dir))
+		return fixed_list(ns, dir, listing);
+	for (uint64_t i = listing->first + 1; i < ns->num_trees; i++) {
+		entry.object.dataset = (uint32_t)i;
+		if (!ns_emit_entry(listing, i, ns->trees[i].name, &entry))
 			break;
 	}
 	return 0;
@@ -87,7 +134,7 @@ static void text_segment(const struct vfile *vfile, uint64_t off,
 static int text_attr(struct ns *ns, const struct ns_object *object,
 		     struct ns_entry *out)
 {
-	out->size = ns->texts[object->index].size;
+	out->size = ns_tree(ns, object)->texts[object->index].size;
 	return 0;
 }
 
@@ -103,9 +150,9 @@ static int text_open(struct ns *ns, const struct ns_object *object,
 
 	if (!file)
 		return -ENOMEM;
-	file->text = &ns->texts[object->index];
+	file->text = &ns_tree(ns, object)->texts[object->index];
 	file->vfile = (struct vfile){
-		.ds = ns->ds,
+		.ds = ns_dataset(ns, object),
 		.size = file->text->size,
 		.segment_at = text_segment,
 	};
@@ -114,17 +161,17 @@ static int text_open(struct ns *ns, const struct ns_object *object,
 }
 
 /* Takes the text. */
-static int set_text(struct ns *ns, unsigned i, char *text)
+static int set_text(struct ns_tree *tree, unsigned i, char *text)
 {
-	ns->texts[i].text = text;
-	ns->texts[i].size = text ? strlen(text) : 0;
+	tree->texts[i].text = text;
+	tree->texts[i].size = text ? strlen(text) : 0;
 	return text ? 0 : -ENOMEM;
 }
 
-static int json_text(struct ns *ns, char **out)
+static int json_text(const struct dataset *ds, char **out)
 {
 	char *json;
-	int r = dataset_json(ns->ds, &json);
+	int r = dataset_json(ds, &json);
 
 	if (r)
 		return r;
@@ -133,26 +180,26 @@ static int json_text(struct ns *ns, char **out)
 	return r;
 }
 
-int ns_fixed_open(struct ns *ns, const char *options)
+int ns_fixed_open(struct ns_tree *tree, const char *options)
 {
 	char *json = NULL, *version = NULL;
-	int r = json_text(ns, &json);
+	int r = tree->ds ? json_text(tree->ds, &json) : 0;
 
-	if (!r)
-		r = set_text(ns, NS_DATASET_JSON, json);
+	if (!r && json)
+		r = set_text(tree, NS_DATASET_JSON, json);
 	if (!r && asprintf(&version, "betonfs %s\n", beton_version()) < 0)
 		r = -ENOMEM;
 	if (!r)
-		r = set_text(ns, NS_VERSION, version);
+		r = set_text(tree, NS_VERSION, version);
 	if (!r)
-		r = set_text(ns, NS_OPTIONS, strdup(options));
+		r = set_text(tree, NS_OPTIONS, strdup(options));
 	return r;
 }
 
-void ns_fixed_close(struct ns *ns)
+void ns_fixed_close(struct ns_tree *tree)
 {
-	for (size_t i = 0; i < ARRAY_LEN(ns->texts); i++)
-		free(ns->texts[i].text);
+	for (size_t i = 0; i < ARRAY_LEN(tree->texts); i++)
+		free(tree->texts[i].text);
 }
 
 #define DIRECTORY(lookup_, list_)                                              \
@@ -167,7 +214,7 @@ void ns_fixed_close(struct ns *ns)
 	}
 
 const struct ns_row ns_fixed_rows[NS_FIXED_END] = {
-	[NS_ROOT] = DIRECTORY(fixed_lookup, fixed_list),
+	[NS_ROOT] = DIRECTORY(root_lookup, root_list),
 	[NS_DATASET_JSON] = TEXT,
 	[NS_SAMPLES] = DIRECTORY(ns_samples_lookup, ns_samples_list),
 	[NS_COLUMNS] = DIRECTORY(ns_columns_lookup, ns_columns_list),

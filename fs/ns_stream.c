@@ -32,22 +32,23 @@ static int grow(void *array, uint32_t n)
 	return 0;
 }
 
-static int full(struct ns *ns, const char *what)
+static int full(struct ns *ns, const struct ns_tree *tree, const char *what)
 {
 	log_error(ns->log, "%s: %d %s were named: mount again to name more",
-		  dataset_path(ns->ds), (int)NS_PARTS_MAX, what);
+		  dataset_path(tree->ds), (int)NS_PARTS_MAX, what);
 	return -ENFILE;
 }
 
 /* Called with the lock held. */
-static int add_spec(struct ns *ns, const struct spec *spec, const char *text,
+static int add_spec(struct ns *ns, const struct ns_tree *tree,
+		    const struct spec *spec, const char *text,
 		    struct ns_spec **out)
 {
-	struct ns_streams *s = ns->streams;
+	struct ns_streams *s = tree->streams;
 	struct ns_spec *named;
 
 	if (s->num_specs == NS_PARTS_MAX)
-		return full(ns, "SPECs");
+		return full(ns, tree, "SPECs");
 	named = calloc(1, sizeof(*named));
 	if (!named || grow(&s->specs, s->num_specs)) {
 		free(named);
@@ -62,12 +63,14 @@ static int add_spec(struct ns *ns, const struct spec *spec, const char *text,
 	return 0;
 }
 
-int ns_spec_named(struct ns *ns, const char *text, const struct ns_spec **out)
+int ns_spec_named(struct ns *ns, const struct ns_object *of, const char *text,
+		  const struct ns_spec **out)
 {
+	const struct ns_tree *tree = ns_tree(ns, of);
 	const struct spec_facts facts = {
-		.samples = ns->ds->format.samples,
-		.data_bytes = dataset_data_bytes(ns->ds),
-		.subsets = ns->streams->subsets,
+		.samples = tree->ds->format.samples,
+		.data_bytes = dataset_data_bytes(tree->ds),
+		.subsets = tree->streams->subsets,
 	};
 	char canonical[SPEC_TEXT_MAX], why[SPEC_WHY_SIZE];
 	struct ns_spec *named;
@@ -75,33 +78,35 @@ int ns_spec_named(struct ns *ns, const char *text, const struct ns_spec **out)
 	int r = spec_parse(text, &facts, &spec, why);
 
 	if (r) {
-		log_warning(ns->log, "batches/%s: %s", text, why);
+		log_warning(ns->log, "%s: batches/%s: %s",
+			    dataset_path(tree->ds), text, why);
 		return r;
 	}
 	spec_canonical(&spec, canonical);
-	scoped_lock(&ns->streams->lock);
-	HASH_FIND_STR(ns->streams->by_text, canonical, named);
+	scoped_lock(&tree->streams->lock);
+	HASH_FIND_STR(tree->streams->by_text, canonical, named);
 	if (!named)
-		r = add_spec(ns, &spec, canonical, &named);
+		r = add_spec(ns, tree, &spec, canonical, &named);
 	if (!r)
 		*out = named;
 	return r;
 }
 
 /* Called with the lock held. */
-static int add_epoch(struct ns *ns, const struct ns_spec *spec,
-		     const struct ns_epoch_key *key, struct ns_epoch **out)
+static int add_epoch(struct ns *ns, const struct ns_tree *tree,
+		     const struct ns_spec *spec, const struct ns_epoch_key *key,
+		     struct ns_epoch **out)
 {
-	struct ns_streams *s = ns->streams;
+	struct ns_streams *s = tree->streams;
 	struct ns_epoch *named;
 	int r;
 
 	if (s->num_epochs == NS_PARTS_MAX)
-		return full(ns, "epochs");
+		return full(ns, tree, "epochs");
 	named = calloc(1, sizeof(*named));
 	r = !named ? -ENOMEM : grow(&s->epochs, s->num_epochs);
 	if (!r)
-		r = stream_open(ns->engine, ns->ds, &spec->spec, key->epoch,
+		r = stream_open(ns->engine, tree->ds, &spec->spec, key->epoch,
 				&named->stream);
 	if (r) {
 		free(named);
@@ -116,60 +121,66 @@ static int add_epoch(struct ns *ns, const struct ns_spec *spec,
 	return 0;
 }
 
-int ns_epoch_named(struct ns *ns, const struct ns_spec *spec, uint64_t epoch,
+int ns_epoch_named(struct ns *ns, const struct ns_object *of,
+		   const struct ns_spec *spec, uint64_t epoch,
 		   const struct ns_epoch **out)
 {
+	const struct ns_tree *tree = ns_tree(ns, of);
 	const struct ns_epoch_key key = { spec->number, epoch };
 	struct ns_epoch *named;
 	int r = 0;
 
-	scoped_lock(&ns->streams->lock);
-	HASH_FIND(hh, ns->streams->by_key, &key, sizeof(key), named);
+	scoped_lock(&tree->streams->lock);
+	HASH_FIND(hh, tree->streams->by_key, &key, sizeof(key), named);
 	if (!named)
-		r = add_epoch(ns, spec, &key, &named);
+		r = add_epoch(ns, tree, spec, &key, &named);
 	if (!r)
 		*out = named;
 	return r;
 }
 
-const struct ns_spec *ns_spec_at(struct ns *ns, uint32_t number)
+const struct ns_spec *ns_spec_of(struct ns *ns, const struct ns_object *object)
 {
-	struct ns_streams *s = ns->streams;
+	struct ns_streams *s = ns_tree(ns, object)->streams;
 
 	scoped_lock(&s->lock);
-	return number < s->num_specs ? s->specs[number] : NULL;
+	return object->part < s->num_specs ? s->specs[object->part] : NULL;
 }
 
-const struct ns_epoch *ns_epoch_at(struct ns *ns, uint32_t number)
+const struct ns_epoch *ns_epoch_of(struct ns *ns,
+				   const struct ns_object *object)
 {
-	struct ns_streams *s = ns->streams;
+	struct ns_streams *s = ns_tree(ns, object)->streams;
 
 	scoped_lock(&s->lock);
-	return number < s->num_epochs ? s->epochs[number] : NULL;
+	return object->part < s->num_epochs ? s->epochs[object->part] : NULL;
 }
 
 /* -EINVAL for all that a user can mend. */
-static int open_subsets(struct ns *ns, const struct ns_options *options)
+static int open_subsets(struct ns *ns, const struct ns_tree *tree,
+			const struct ns_options *options)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < options->num_subsets && !r; i++)
-		r = subset_open(options->subsets[i], ns->ds->format.samples,
-				ns->log, &ns->streams->subsets);
+		r = subset_open(options->subsets[i], tree->ds->format.samples,
+				ns->log, &tree->streams->subsets);
 	return r && r != -ENOMEM ? -EINVAL : r;
 }
 
-int ns_streams_open(struct ns *ns, const struct ns_options *options)
+int ns_streams_open(struct ns *ns, const struct ns_object *top,
+		    const struct ns_options *options)
 {
+	struct ns_streams *s = calloc(1, sizeof(*s));
 	const struct ns_spec *first;
 	int r;
 
-	ns->streams = calloc(1, sizeof(*ns->streams));
-	if (!ns->streams)
+	if (!s)
 		return -ENOMEM;
-	pthread_mutex_init(&ns->streams->lock, NULL);
-	r = open_subsets(ns, options);
-	return r ? r : ns_spec_named(ns, options->default_spec, &first);
+	pthread_mutex_init(&s->lock, NULL);
+	ns_tree(ns, top)->streams = s;
+	r = open_subsets(ns, ns_tree(ns, top), options);
+	return r ? r : ns_spec_named(ns, top, options->default_spec, &first);
 }
 
 void ns_streams_close(struct ns_streams *s)

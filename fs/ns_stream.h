@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SPECs are numbered when they are first named, and so are their epochs, which
- * are the streams. Numbers are given once, never taken back, and end at
- * NS_PARTS_MAX: that bounds what a curious process can make us remember.
- * Thread-safe. For the files ns_*.c alone.
+ * SPECs are numbered when they are first named, dataset by dataset, and so are
+ * their epochs, which are the streams. Numbers are given once, never taken
+ * back, and end at NS_PARTS_MAX: that bounds what a curious process can make us
+ * remember. Thread-safe. For the files ns_*.c alone.
  */
 #ifndef FS_NS_STREAM_H
 #define FS_NS_STREAM_H
@@ -35,14 +35,17 @@ struct ns_epoch {
 	uint32_t number;
 };
 
-/* The SPEC that a text spells, of any spelling. -EINVAL: none, and it was
-   logged why; -ENFILE: there are too many. */
-int ns_spec_named(struct ns *ns, const char *text, const struct ns_spec **out);
-int ns_epoch_named(struct ns *ns, const struct ns_spec *spec, uint64_t epoch,
+/* The SPEC that a text spells, of any spelling, for the dataset of an object.
+   -EINVAL: none, and it was logged why; -ENFILE: there are too many. */
+int ns_spec_named(struct ns *ns, const struct ns_object *of, const char *text,
+		  const struct ns_spec **out);
+int ns_epoch_named(struct ns *ns, const struct ns_object *of,
+		   const struct ns_spec *spec, uint64_t epoch,
 		   const struct ns_epoch **out);
 
-/* By number; NULL for one that was never given. */
-const struct ns_spec *ns_spec_at(struct ns *ns, uint32_t number);
-const struct ns_epoch *ns_epoch_at(struct ns *ns, uint32_t number);
+/* The one with the number `part`; NULL if that was never given. */
+const struct ns_spec *ns_spec_of(struct ns *ns, const struct ns_object *object);
+const struct ns_epoch *ns_epoch_of(struct ns *ns,
+				   const struct ns_object *object);
 
 #endif

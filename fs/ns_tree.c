@@ -48,21 +48,51 @@ bool ns_emit_entry(const struct ns_listing *listing, uint64_t next,
 					   });
 }
 
+static bool is_newer(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec > b->tv_sec ||
+	       (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+}
+
+/* Number `i`; the root above several has the time of the newest. */
+static int open_tree(struct ns *ns, uint32_t i,
+		     const struct ns_options *options)
+{
+	const struct ns_top *top = &options->tops[i];
+	const struct ns_object object = { NS_FIXED, i, 0, NS_ROOT };
+	struct ns_tree *tree = &ns->trees[i];
+	int r;
+
+	tree->ds = top->dataset;
+	tree->owner = top->owner;
+	tree->name = strdup(top->name);
+	if (!tree->name)
+		return -ENOMEM;
+	r = ns_fixed_open(tree, top->options);
+	if (r || !tree->ds)
+		return r;
+	tree->time = tree->ds->source->stat.st_mtim;
+	if (is_newer(&tree->time, &ns->trees[0].time))
+		ns->trees[0].time = tree->time;
+	return ns_streams_open(ns, &object, options);
+}
+
 int ns_open(const struct ns_options *options, struct ns **out)
 {
 	struct ns *ns = calloc(1, sizeof(*ns));
-	int r;
+	int r = 0;
 
 	if (!ns)
 		return -ENOMEM;
-	ns->ds = options->dataset;
 	ns->engine = options->engine;
 	ns->log = options->log;
-	ns->owner = options->owner;
-	ns->time = options->dataset->source->stat.st_mtim;
-	r = ns_fixed_open(ns, options->options);
-	if (!r)
-		r = ns_streams_open(ns, options);
+	ns->trees = calloc(options->num_tops, sizeof(*ns->trees));
+	if (!ns->trees)
+		r = -ENOMEM;
+	for (uint32_t i = 0; i < options->num_tops && !r; i++) {
+		ns->num_trees = i + 1;
+		r = open_tree(ns, i, options);
+	}
 	if (r)
 		ns_close(ns);
 	else
@@ -74,8 +104,12 @@ void ns_close(struct ns *ns)
 {
 	if (!ns)
 		return;
-	ns_streams_close(ns->streams);
-	ns_fixed_close(ns);
+	for (uint32_t i = 0; i < ns->num_trees; i++) {
+		ns_streams_close(ns->trees[i].streams);
+		ns_fixed_close(&ns->trees[i]);
+		free(ns->trees[i].name);
+	}
+	free(ns->trees);
 	free(ns);
 }
 
@@ -103,22 +137,23 @@ int ns_attr(struct ns *ns, const struct ns_object *object, struct ns_entry *out)
 void ns_stat_object(const struct ns *ns, const struct ns_object *object,
 		    struct stat *out)
 {
+	const struct ns_tree *tree = ns_tree(ns, object);
 	mode_t type = ns_row(object)->type;
 
 	/* A value has a name under samples/ and one under columns/, but is
 	   counted once, lest every tar looks for the other. */
 	*out = (struct stat){
 		.st_ino = ns_ino(object),
-		.st_mode = type | (S_ISDIR(type)   ? ns->owner.dir_mode
+		.st_mode = type | (S_ISDIR(type)   ? tree->owner.dir_mode
 				   : S_ISLNK(type) ? 0777
-						   : ns->owner.file_mode),
+						   : tree->owner.file_mode),
 		.st_nlink = S_ISDIR(type) ? 2 : 1,
-		.st_uid = ns->owner.uid,
-		.st_gid = ns->owner.gid,
+		.st_uid = tree->owner.uid,
+		.st_gid = tree->owner.gid,
 		.st_blksize = IO_SIZE,
-		.st_atim = ns->time,
-		.st_mtim = ns->time,
-		.st_ctim = ns->time,
+		.st_atim = tree->time,
+		.st_mtim = tree->time,
+		.st_ctim = tree->time,
 	};
 }
 
@@ -169,9 +204,9 @@ void ns_close_file(struct ns_file *file)
 	file->vfile = NULL;
 }
 
-uint64_t ns_files(const struct ns *ns)
+static uint64_t files_of(const struct dataset *ds)
 {
-	const struct format *f = &ns->ds->format;
+	const struct format *f = &ds->format;
 	uint64_t usable = 0;
 
 	for (uint32_t i = 0; i < f->num_fields; i++)
@@ -179,7 +214,24 @@ uint64_t ns_files(const struct ns *ns)
 	return f->samples * (usable + 1);
 }
 
+uint64_t ns_files(const struct ns *ns)
+{
+	uint64_t files = 0;
+
+	for (uint32_t i = 0; i < ns->num_trees; i++) {
+		if (ns->trees[i].ds)
+			files += files_of(ns->trees[i].ds);
+	}
+	return files;
+}
+
 uint64_t ns_bytes(const struct ns *ns)
 {
-	return ns->ds->format.file_size;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < ns->num_trees; i++) {
+		if (ns->trees[i].ds)
+			bytes += ns->trees[i].ds->format.file_size;
+	}
+	return bytes;
 }

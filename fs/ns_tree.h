@@ -46,24 +46,36 @@ struct ns_text {
 
 struct ns_streams; /* ns_stream.c */
 
-struct ns {
-	struct dataset *ds;
-	struct engine *engine;
-	struct log *log;
+/* All that hangs under one directory with .betonfs/ in it. */
+struct ns_tree {
+	struct dataset *ds; /* NULL: the root above several */
+	char *name;	    /* owned */
 	struct ns_owner owner;
 	struct timespec time; /* of everything: the dataset's mtime */
 	struct ns_text texts[NS_FIXED_END];
 	struct ns_streams *streams;
 };
 
+struct ns {
+	struct engine *engine;
+	struct log *log;
+	struct ns_tree *trees; /* by ns_object.dataset */
+	uint32_t num_trees;
+};
+
 const struct ns_row *ns_row(const struct ns_object *object);
+
+static inline struct ns_tree *ns_tree(const struct ns *ns,
+				      const struct ns_object *object)
+{
+	return &ns->trees[object->dataset];
+}
 
 /* The dataset that an object is of. */
 static inline struct dataset *ns_dataset(const struct ns *ns,
 					 const struct ns_object *object)
 {
-	(void)object;
-	return ns->ds;
+	return ns_tree(ns, object)->ds;
 }
 
 /* An object of the same dataset as `of`. */
@@ -82,8 +94,8 @@ bool ns_emit_entry(const struct ns_listing *listing, uint64_t next,
 
 /* ns_fixed.c */
 extern const struct ns_row ns_fixed_rows[NS_FIXED_END];
-int ns_fixed_open(struct ns *ns, const char *options);
-void ns_fixed_close(struct ns *ns);
+int ns_fixed_open(struct ns_tree *tree, const char *options);
+void ns_fixed_close(struct ns_tree *tree);
 
 /* ns_value.c */
 extern const struct ns_row ns_sample_row, ns_value_row;
@@ -107,8 +119,9 @@ int ns_batches_lookup(struct ns *ns, const struct ns_object *dir,
 int ns_batches_list(struct ns *ns, const struct ns_object *dir,
 		    const struct ns_listing *listing);
 
-/* ns_stream.c; -EINVAL: default_spec is none */
-int ns_streams_open(struct ns *ns, const struct ns_options *options);
+/* ns_stream.c; `top` is the root of a dataset. -EINVAL: default_spec is none */
+int ns_streams_open(struct ns *ns, const struct ns_object *top,
+		    const struct ns_options *options);
 void ns_streams_close(struct ns_streams *streams);
 
 #endif

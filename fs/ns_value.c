@@ -35,14 +35,15 @@ const char *ns_value_extension(const struct field *f, const uint8_t *record)
 int ns_value_entry(struct ns *ns, const struct ns_object *object,
 		   const uint8_t *record, struct ns_entry *out)
 {
+	struct dataset *ds = ns_dataset(ns, object);
 	struct value v;
-	int r = dataset_value(ns->ds, object->part, object->index, record, &v);
+	int r = dataset_value(ds, object->part, object->index, record, &v);
 
 	if (r)
 		return r;
 	*out = (struct ns_entry){
 		.object = *object,
-		.size = sample_file_size(ns->ds, object->part, &v),
+		.size = sample_file_size(ds, object->part, &v),
 	};
 	return 0;
 }
@@ -50,11 +51,12 @@ int ns_value_entry(struct ns *ns, const struct ns_object *object,
 static int value_attr(struct ns *ns, const struct ns_object *object,
 		      struct ns_entry *out)
 {
+	struct dataset *ds = ns_dataset(ns, object);
 	struct value v;
-	int r = dataset_value_at(ns->ds, object->part, object->index, &v);
+	int r = dataset_value_at(ds, object->part, object->index, &v);
 
 	if (!r)
-		out->size = sample_file_size(ns->ds, object->part, &v);
+		out->size = sample_file_size(ds, object->part, &v);
 	return r;
 }
 
@@ -66,16 +68,17 @@ static void free_file(struct vfile *vfile)
 static int value_open(struct ns *ns, const struct ns_object *object,
 		      struct ns_file *out)
 {
+	struct dataset *ds = ns_dataset(ns, object);
 	struct sample_file *file;
 	struct value v;
-	int r = dataset_value_at(ns->ds, object->part, object->index, &v);
+	int r = dataset_value_at(ds, object->part, object->index, &v);
 
 	if (r)
 		return r;
 	file = malloc(sizeof(*file));
 	if (!file)
 		return -ENOMEM;
-	sample_file_init(file, ns->ds, object->part, &v);
+	sample_file_init(file, ds, object->part, &v);
 	*out = (struct ns_file){ .vfile = &file->vfile, .close = free_file };
 	return 0;
 }
@@ -87,11 +90,11 @@ static struct ns_object value_parent(struct ns *ns,
 	return ns_make(object, NS_SAMPLE, 0, object->index);
 }
 
-uint8_t *ns_value_record(struct ns *ns, uint64_t sample, int *r)
+uint8_t *ns_value_record(struct dataset *ds, uint64_t sample, int *r)
 {
-	uint8_t *record = malloc(ns->ds->format.itemsize + 1);
+	uint8_t *record = malloc(ds->format.itemsize + 1);
 
-	*r = record ? dataset_records(ns->ds, sample, 1, record) : -ENOMEM;
+	*r = record ? dataset_records(ds, sample, 1, record) : -ENOMEM;
 	return record;
 }
 
@@ -112,7 +115,7 @@ bool ns_value_emit(struct ns *ns, const struct ns_listing *listing,
 static int sample_lookup(struct ns *ns, const struct ns_object *dir,
 			 const char *name, struct ns_entry *out)
 {
-	const struct format *f = &ns->ds->format;
+	const struct format *f = &ns_dataset(ns, dir)->format;
 	int r = 0;
 	cleanup_free uint8_t *record = NULL;
 	struct ns_object object;
@@ -123,7 +126,8 @@ static int sample_lookup(struct ns *ns, const struct ns_object *dir,
 		if (f->fields[i].unusable || strncmp(name, stem, strlen(stem)))
 			continue;
 		if (!record)
-			record = ns_value_record(ns, dir->index, &r);
+			record = ns_value_record(ns_dataset(ns, dir),
+						 dir->index, &r);
 		if (r)
 			return r;
 		if (strcmp(name + strlen(stem),
@@ -138,14 +142,14 @@ static int sample_lookup(struct ns *ns, const struct ns_object *dir,
 static int sample_list(struct ns *ns, const struct ns_object *dir,
 		       const struct ns_listing *listing)
 {
-	const struct format *f = &ns->ds->format;
+	const struct format *f = &ns_dataset(ns, dir)->format;
 	char text[NS_NAME_MAX + 1];
 	int r;
 	cleanup_free uint8_t *record = NULL;
 
 	if (!f->itemsize)
 		return 0;
-	record = ns_value_record(ns, dir->index, &r);
+	record = ns_value_record(ns_dataset(ns, dir), dir->index, &r);
 	if (r)
 		return r;
 	for (uint64_t i = listing->first; i < f->num_fields; i++) {
@@ -172,7 +176,8 @@ int ns_samples_lookup(struct ns *ns, const struct ns_object *dir,
 	const char *rest;
 	uint64_t i;
 
-	if (!name_parse_number(name, ns->ds->format.samples, &i, &rest) ||
+	if (!name_parse_number(name, ns_dataset(ns, dir)->format.samples, &i,
+			       &rest) ||
 	    *rest)
 		return -ENOENT;
 	out->object = ns_make(dir, NS_SAMPLE, 0, i);
@@ -182,7 +187,7 @@ int ns_samples_lookup(struct ns *ns, const struct ns_object *dir,
 int ns_samples_list(struct ns *ns, const struct ns_object *dir,
 		    const struct ns_listing *listing)
 {
-	uint64_t n = ns->ds->format.samples;
+	uint64_t n = ns_dataset(ns, dir)->format.samples;
 	unsigned digits = name_digits(n);
 	char text[NAME_DIGITS_MAX + 1];
 	struct ns_entry entry = { .size = 0 };

@@ -14,7 +14,7 @@
 const char *ns_value_extension(const struct field *f, const uint8_t *record);
 
 /* The metadata of a sample, the caller's even if *r says that it failed. */
-uint8_t *ns_value_record(struct ns *ns, uint64_t sample, int *r);
+uint8_t *ns_value_record(struct dataset *ds, uint64_t sample, int *r);
 
 /* Fills an entry from the sample's record. */
 int ns_value_entry(struct ns *ns, const struct ns_object *object,

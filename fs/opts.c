@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fs/bytes.h"
 
@@ -282,25 +283,71 @@ static int parse_letter(struct opts *opts, int letter, struct log *log)
 	return -EINVAL;
 }
 
+static int add_dataset(struct opts *opts, char *path)
+{
+	size_t n = opts->num_datasets;
+	char **more = realloc(opts->datasets, (n + 1) * sizeof(*more));
+
+	if (more)
+		opts->datasets = more;
+	if (!more || !path) {
+		free(path);
+		return -ENOMEM;
+	}
+	more[n] = path;
+	opts->num_datasets++;
+	return 0;
+}
+
+/* Takes a path off a list: up to a colon that is part neither of "\:", which
+   means a colon, nor of "://". The caller's, or NULL. */
+static char *next_path(const char **list)
+{
+	const char *s = *list;
+	char *path = malloc(strlen(s) + 1), *out = path;
+
+	for (; path && *s && (*s != ':' || !strncmp(s, "://", 3)); s++) {
+		if (s[0] == '\\' && s[1] == ':')
+			s++;
+		*out++ = *s;
+	}
+	if (path)
+		*out = '\0';
+	*list = s;
+	return path;
+}
+
+/* fstab(5) has one word for all of them, so that what is no file may be a list
+   with colons. */
+static int add_datasets(struct opts *opts, const char *operand)
+{
+	int r;
+
+	if (!access(operand, F_OK))
+		return add_dataset(opts, strdup(operand));
+	do
+		r = add_dataset(opts, next_path(&operand));
+	while (!r && *operand++ == ':');
+	return r;
+}
+
 static int parse_operands(struct opts *opts, int n, char **operands,
 			  struct log *log)
 {
+	int r = 0;
+
 	if (opts->help || opts->version || opts->list)
 		return 0;
-	if (n > 2) {
-		log_error(log, "one dataset per mount: %s and %s are too many",
-			  operands[0], operands[1]);
-		return -EINVAL;
-	}
 	if (n < 2) {
 		log_error(
 			log,
-			"usage: betonfs [-dfs] [-o options] dataset mountpoint (see betonfs --help)");
+			"usage: betonfs [-dfs] [-o options] dataset... mountpoint (see betonfs --help)");
 		return -EINVAL;
 	}
-	opts->dataset = operands[0];
-	opts->mountpoint = operands[1];
-	return 0;
+	for (int i = 0; i < n - 1 && !r; i++)
+		r = add_datasets(opts, operands[i]);
+	opts->mountpoint = operands[n - 1];
+	return r;
 }
 
 int opts_parse(struct opts *opts, int argc, char **argv, struct log *log)
@@ -328,15 +375,19 @@ void opts_fini(struct opts *opts)
 	for (size_t i = 0; i < opts->num_subsets; i++)
 		free(opts->subsets[i]);
 	free(opts->subsets);
+	for (size_t i = 0; i < opts->num_datasets; i++)
+		free(opts->datasets[i]);
+	free(opts->datasets);
 }
 
 /* --- printing --- */
 
 static const char usage[] =
-	"usage: betonfs [-dfs] [-o option[,option...]] dataset mountpoint\n"
+	"usage: betonfs [-dfs] [-o option[,option...]] dataset... mountpoint\n"
 	"\n"
 	"Shows an FFCV dataset (.beton) as a directory of ordinary files, and of\n"
-	"batches for training. Unmount with: fusermount3 -u mountpoint\n"
+	"batches for training; several in one directory each. Unmount with:\n"
+	"fusermount3 -u mountpoint\n"
 	"\n"
 	"  -f             stay in the foreground\n"
 	"  -d             the same, and print every request\n"
@@ -351,6 +402,7 @@ static const char examples[] =
 	"\n"
 	"Examples:\n"
 	"  betonfs imagenet.beton mnt && ls mnt/samples/000042\n"
+	"  betonfs train.beton val.beton mnt && ls mnt/train mnt/val\n"
 	"  betonfs -o order=quasi_random,batch=512 imagenet.beton mnt\n"
 	"  head -c 64 mnt/batches/default/0/000000.batch | xxd\n"
 	"  mount -t fuse.betonfs -o ro,allow_other imagenet.beton /mnt\n"

@@ -43,9 +43,10 @@ struct opts {
 	struct opts_spec spec;
 	char **subsets; /* "NAME:FILE" each */
 	size_t num_subsets;
-	/* Operands, in argv. */
-	const char *dataset;
-	const char *mountpoint;
+	/* Operands. */
+	char **datasets; /* owned, as is each */
+	size_t num_datasets;
+	const char *mountpoint; /* in argv */
 };
 
 #define OPTS_UNSET UINT64_MAX

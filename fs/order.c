@@ -197,12 +197,23 @@ uint64_t order_sample(const struct order *o, uint64_t position)
 
 uint64_t order_position(const struct order *o, uint64_t sample)
 {
-	return o->row->position(o, sample - o->first);
+	uint64_t place = sample - o->first;
+
+	if (o->subset ? !subset_place(o->subset, sample, &place)
+		      : sample < o->first || place >= o->n)
+		return ORDER_NONE;
+	return o->row->position(o, place);
 }
 
+/* Neighbours in a list need not be neighbours in the dataset. */
 void order_run(const struct order *o, uint64_t sample, uint64_t *first,
 	       uint64_t *end)
 {
+	if (o->subset) {
+		*first = sample;
+		*end = sample + 1;
+		return;
+	}
 	o->row->run(o, sample - o->first, first, end);
 	*first += o->first;
 	*end += o->first;

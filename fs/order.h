@@ -48,11 +48,12 @@ struct order order_init(const struct spec *spec, uint64_t epoch);
 /* The sample at a position of the epoch, which is below n. */
 uint64_t order_sample(const struct order *order, uint64_t position);
 
-/* The position of a sample of the range: the inverse of order_sample(). */
+/* The position of a sample, the inverse of order_sample(), or ORDER_NONE. */
+#define ORDER_NONE UINT64_MAX
 uint64_t order_position(const struct order *order, uint64_t sample);
 
 /*
- * The samples [*first, *end) of the range that the order uses near each other
+ * The samples [*first, *end) of the dataset that the order uses near each other
  * and near this one, which is among them: what is worth reading in one go.
  */
 void order_run(const struct order *order, uint64_t sample, uint64_t *first,

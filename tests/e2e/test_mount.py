@@ -414,7 +414,6 @@ def test_causes_of_failure_have_their_own_codes(data, fuse, tmp_path):
     where.mkdir()
     for code, *args in ((1, data.path), (1, data.path, where, "-o", "nosuch"),
                         (1, "--nosuch", data.path, where),
-                        (1, data.path, data.path, where),
                         (1, data.path, where, "-o", "batch=0"),
                         (10, tmp_path / "absent", where),
                         (11, text, where), (11, fifo, where),

@@ -103,6 +103,43 @@ static void sixty_five_thousand_duplicates_would_fit(void)
 	CHECK(3 * 16 + sizeof("~65535") <= BETON_STEM_SIZE);
 }
 
+static void datasets_have_the_names_of_their_files(void)
+{
+	static const char *const table[][2] = {
+		{ "train.beton", "train" },
+		{ "/a.beton/val.set.beton", "val.set" },
+		{ "b/train.beton", "train~2" },
+		{ "train", "train~3" },
+		{ "train~2.beton", "train~2~2" },
+		{ ".beton", ".beton" },
+		{ ".betonfs.beton", ".betonfs~2" },
+		{ "..beton", ".~2" },
+		{ "...beton", "..~2" },
+		{ "dir/", "~2" },
+	};
+	const char *paths[ARRAY_LEN(table)];
+	char names[ARRAY_LEN(table)][NAME_DIRECTORY_SIZE];
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		paths[i] = table[i][0];
+	name_datasets(paths, ARRAY_LEN(table), names);
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		CHECK(!strcmp(names[i], table[i][1]));
+}
+
+static void names_of_any_length_fit(void)
+{
+	char path[400];
+	const char *paths[] = { path, path };
+	char names[2][NAME_DIRECTORY_SIZE];
+
+	memset(path, 'x', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	name_datasets(paths, 2, names);
+	CHECK(strcmp(names[0], names[1]));
+	CHECK(strlen(names[1]) < NAME_DIRECTORY_SIZE);
+}
+
 static void numbers_have_six_digits_or_more(void)
 {
 	char text[NAME_DIGITS_MAX + 1];
@@ -186,6 +223,8 @@ int main(void)
 	duplicates_are_numbered();
 	files_of_different_fields_never_share_a_name();
 	sixty_five_thousand_duplicates_would_fit();
+	datasets_have_the_names_of_their_files();
+	names_of_any_length_fit();
 	numbers_have_six_digits_or_more();
 	numbers_are_read_in_their_one_spelling();
 	plain_numbers_have_no_sign_and_no_leading_zero();

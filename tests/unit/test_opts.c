@@ -52,7 +52,8 @@ static void test_options_and_operands_come_in_any_order(void)
 	char *mount;
 
 	CHECK(parse(&opts, line, NULL) == 0);
-	CHECK(!strcmp(opts.dataset, "data.beton"));
+	CHECK(opts.num_datasets == 1);
+	CHECK(!strcmp(opts.datasets[0], "data.beton"));
 	CHECK(!strcmp(opts.mountpoint, "mnt"));
 	CHECK(opts.foreground && opts.single_thread && !opts.debug);
 	CHECK(opts.uid == 6 && opts.umask == 027 && opts.gid == OPTS_UNSET);
@@ -108,13 +109,39 @@ static void test_wrong_options_are_refused_by_name(void)
 	refused("d m -o noexec=1", "noexec=1");
 	refused("d m -o log=", "log=FILE");
 	refused("d", "usage");
-	refused("a b c", "one dataset");
+}
+
+static void datasets_are(const char *text, const char *joined)
+{
+	char line[256], got[256] = "";
+	struct opts opts;
+
+	snprintf(line, sizeof(line), "%s mnt", text);
+	CHECK(parse(&opts, line, NULL) == 0);
+	for (size_t i = 0; i < opts.num_datasets; i++) {
+		strcat(got, opts.datasets[i]);
+		strcat(got, "|");
+	}
+	CHECK(!strcmp(got, joined));
+	CHECK(!strcmp(opts.mountpoint, "mnt"));
+	opts_fini(&opts);
+}
+
+static void test_datasets_are_operands_or_a_list(void)
+{
+	datasets_are("a", "a|");
+	datasets_are("a b c", "a|b|c|");
+	datasets_are("a:b:c d", "a|b|c|d|");
+	datasets_are("a:", "a||");
+	datasets_are("a\\:b:c\\d", "a:b|c\\d|");
+	datasets_are("s3://x/y:http://z:8/a", "s3://x/y|http://z|8/a|");
 }
 
 int main(void)
 {
 	test_options_and_operands_come_in_any_order();
 	test_the_keys_of_a_spec_make_one();
+	test_datasets_are_operands_or_a_list();
 	test_words_of_fstab_mean_nothing();
 	test_wrong_options_are_refused_by_name();
 	return 0;

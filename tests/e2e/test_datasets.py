@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""betonfs(8) with several datasets: a directory for each, one daemon."""
+import json
+import os
+import stat
+
+import pytest
+
+import dumped
+import make
+from conftest import betonfs, mounts
+
+
+def tree(top):
+    """path -> what stat tells and the bytes, without what is not listed."""
+    out = {}
+    for folder, folders, files in os.walk(top):
+        for name in folders + files:
+            path = os.path.join(folder, name)
+            s = os.lstat(path)
+            content = None
+            if stat.S_ISREG(s.st_mode):
+                with open(path, "rb") as f:
+                    content = f.read()
+            elif stat.S_ISLNK(s.st_mode):
+                content = os.readlink(path)
+            out[os.path.relpath(path, top)] = (
+                s.st_mode, s.st_uid, s.st_gid, s.st_size, s.st_mtime_ns,
+                content)
+    return out
+
+
+@pytest.fixture
+def train(tmp_path):
+    return make.every_type(tmp_path / "train.beton")
+
+
+@pytest.fixture
+def val(tmp_path):
+    return make.numbers(tmp_path / "val.set.beton", 20)
+
+
+@pytest.fixture
+def mount_all(mount):
+    """mount_all(paths, *args, says=regex) -> mountpoint"""
+    return lambda paths, *args, **how: \
+        mount(paths[-1], *args, *map(str, paths[:-1]), **how)
+
+
+@pytest.fixture
+def both(train, val, mount_all):
+    return mount_all([train.path, val.path])
+
+
+# --- the tree ---
+
+def test_the_root_has_a_directory_for_each(both):
+    assert sorted(os.listdir(both)) == ["train", "val.set"]
+    assert sorted(os.listdir(both / ".betonfs")) == ["options", "version"]
+    for name in ("samples", "batches", "dataset.json", ".betonfs2"):
+        assert not (both / name).exists()
+
+
+def test_each_is_what_it_is_alone(train, val, both, mount):
+    for d, name in ((train, "train"), (val, "val.set")):
+        alone = mount(d.path)
+        assert tree(both / name) == tree(alone)
+        for batch in ("batches/default/0", "batches/batch=7,seed=3/5"):
+            assert tree(both / name / batch) == tree(alone / batch)
+
+
+def test_inodes_are_unique_and_survive_a_remount(train, val, mount_all):
+    def inodes(where):
+        found = {}
+        for folder, folders, files in os.walk(where):
+            for name in folders + files:
+                path = os.path.relpath(os.path.join(folder, name), where)
+                # The same inode as under samples/.
+                if "/columns/" not in path:
+                    found[path] = os.lstat(where / path).st_ino
+        return found
+    paths = [train.path, val.path, train.path]
+    first = inodes(mount_all(paths))
+    assert len(first) > 400 and len(set(first.values())) == len(first)
+    assert inodes(mount_all(paths)) == first
+
+
+def test_a_parent_is_the_directory_above(both):
+    root = both.stat().st_ino
+    assert root == 1
+    for name in ("train", "val.set"):
+        top = both / name
+        fd = os.open(top / "samples", os.O_RDONLY)
+        assert os.stat("..", dir_fd=fd).st_ino == top.stat().st_ino
+        assert os.stat("../..", dir_fd=fd).st_ino == root
+        os.close(fd)
+
+
+def test_names_are_those_of_the_files(train, tmp_path, mount_all):
+    (tmp_path / "deep").mkdir()
+    names = ["a b, c\\d:e.beton", "plain", "x.beton.beton", ".beton",
+             "..beton", ".betonfs.beton", "~2.beton", "\u00e9.beton"]
+    paths = [train.path, tmp_path / "deep" / "train.beton",
+             tmp_path / "deep" / "train"]
+    for name in names:
+        paths.append(tmp_path / "deep" / name)
+    for p in paths[1:]:
+        os.symlink(train.path, p)
+    where = mount_all(paths)
+    assert sorted(os.listdir(where)) == sorted([
+        "train", "train~2", "train~3", "a b, c\\d:e", "plain", "x.beton",
+        ".beton", ".~2", ".betonfs~2", "~2", "\u00e9"])
+    for name in os.listdir(where):
+        assert (where / name / "samples/000001/label").read_text() == "4\n"
+
+
+def test_owner_and_mode_are_each_datasets_own(train, val, mount_all):
+    os.chmod(train.path, 0o640)
+    os.chmod(val.path, 0o600)
+    if os.getuid() == 0:
+        os.chown(train.path, 1234, 2345)
+    where = mount_all([train.path, val.path])
+
+    def shown(path):
+        s = (where / path).stat()
+        return s.st_uid, s.st_gid, stat.S_IMODE(s.st_mode)
+    t = os.stat(train.path)
+    assert shown("train") == (t.st_uid, t.st_gid, 0o550)
+    assert shown("train/samples/000000/label") == (t.st_uid, t.st_gid, 0o440)
+    assert shown("val.set/dataset.json") == (os.getuid(), os.getgid(), 0o400)
+    assert shown("") == (os.getuid(), os.getgid(), 0o555)
+    assert shown(".betonfs/options") == (os.getuid(), os.getgid(), 0o444)
+
+
+def test_statfs_is_of_all(train, val, both, mount):
+    def files_and_blocks(where):
+        v = os.statvfs(where)
+        return v.f_files, v.f_blocks
+    t, v = files_and_blocks(mount(train.path)), files_and_blocks(
+        mount(val.path))
+    got = files_and_blocks(both)
+    assert got[0] == t[0] + v[0]
+    assert t[1] + v[1] - 1 <= got[1] <= t[1] + v[1]
+
+
+def lines(path):
+    return path.read_text().splitlines()
+
+
+def test_options_tell_which_directory(train, val, both, mount):
+    root = lines(both / ".betonfs/options")
+    assert f"dataset={train.path}" in root and f"dataset={val.path}" in root
+    assert "directory=" in root and f"mountpoint={both}" in root
+    one = lines(both / "val.set/.betonfs/options")
+    assert "directory=val.set" in one and f"mountpoint={both}" in one
+    assert [x for x in one if x.startswith("dataset=")] == \
+        [f"dataset={val.path}"]
+    assert [x for x in one if x.startswith("pid=")] == \
+        [x for x in root if x.startswith("pid=")]
+    assert "directory=" in lines(mount(val.path) / ".betonfs/options")
+
+
+# --- SPECs ---
+
+def test_a_default_is_resolved_for_each(train, val, mount_all, mount):
+    options = "-o", "order=quasi_random,window=4KiB,batch=3"
+    where = mount_all([train.path, val.path], *options)
+    for d, name in ((train, "train"), (val, "val.set")):
+        assert os.readlink(where / name / "batches/default") == \
+            os.readlink(mount(d.path, *options) / "batches/default")
+    assert os.readlink(where / "train/batches/default") != \
+        os.readlink(where / "val.set/batches/default")
+
+
+def test_a_default_that_is_wrong_for_one_names_it(train, val, fuse, tmp_path):
+    r = betonfs("-o", "subset=0-25", train.path, val.path, tmp_path / "m")
+    assert r.returncode == 1 and len(r.stderr.splitlines()) == 1
+    assert val.path in r.stderr and "subset=0-25" in r.stderr
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_bad_spec_names_the_dataset(train, val, mount_all):
+    where = mount_all([train.path, val.path],
+                      says=r"val\.set\.beton: batches/batch=x: spec: ")
+    assert not (where / "val.set/batches/batch=x").exists()
+
+
+# --- the loader ---
+
+@pytest.mark.skipif(not dumped.Image, reason="no PIL")
+def test_the_loader_takes_a_directory(val, tmp_path, mount_all):
+    photos = dumped.photos(tmp_path / "photos.beton", 20)
+    where = mount_all([photos.path, val.path])
+    for d, name, pipeline in ((photos, "photos", dumped.AUGMENT),
+                              (val, "val.set", "label | int32")):
+        options = ("--spec", "batch=6,seed=2,drop_last=0", "--epoch", "1",
+                   "--pipeline", pipeline)
+        dumped.dump(d.path, tmp_path / f"{name}.file", *options)
+        dumped.dump(where / name, tmp_path / f"{name}.mount", *options)
+        sums = dumped.digest(tmp_path / f"{name}.file")
+        assert len(sums) == 4
+        assert dumped.digest(tmp_path / f"{name}.mount") == sums
+        info = [json.loads(dumped.beton("info", x, "--json").stdout)
+                for x in (d.path, where / name)]
+        assert info[0] == info[1]
+
+
+# --- the command line ---
+
+def test_as_many_as_there_are_numbers_for(val, fuse, tmp_path, mount_all):
+    where = mount_all([val.path] * 63)
+    names = os.listdir(where)
+    assert len(names) == 63 and "val.set~63" in names
+    assert (where / "val.set~63/samples/000019/label").read_text() == "19\n"
+    assert len({(where / n / "samples").stat().st_ino for n in names}) == 63
+    source = mounts()[str(where)][0].split(":")
+    assert source[0] == val.path and source[-1] == "..."
+    r = betonfs(*[val.path] * 64, tmp_path / "m")
+    assert r.returncode == 1 and "64" in r.stderr and "63" in r.stderr
+
+
+def test_the_bad_one_is_named(train, val, fuse, tmp_path):
+    text, cut = tmp_path / "text.beton", tmp_path / "cut.beton"
+    text.write_text("no dataset\n" * 100)
+    with open(train.path, "rb") as f:
+        cut.write_bytes(f.read()[:train.first_page + 100])
+    for code, bad in ((10, tmp_path / "absent.beton"), (11, text), (12, cut)):
+        r = betonfs(train.path, bad, val.path, tmp_path / "m")
+        assert r.returncode == code, r
+        assert str(bad) in r.stderr and len(r.stderr.splitlines()) == 1
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_list_with_colons_is_several(train, val, mount):
+    where = mount(f"{train.path}:{val.path}")
+    assert sorted(os.listdir(where)) == ["train", "val.set"]
+    assert mounts()[str(where)][0] == f"{train.path}:{val.path}"
+
+
+def test_what_mounts_says_can_be_mounted_again(val, tmp_path, mount):
+    odd = make.numbers(tmp_path / "a,b:c\\.beton", 3).path
+    where = mount(odd)
+    assert mounts()[str(where)][0] == odd
+    where = mount(val.path, odd)
+    source = mounts()[str(where)][0]
+    assert source == odd.replace(":", "\\:") + ":" + val.path
+    assert sorted(os.listdir(mount(source))) == sorted(os.listdir(where)) == \
+        ["a,b:c\\", "val.set"]
