@@ -3,6 +3,10 @@
  * Where the bytes of a dataset come from: asynchronous reads of ranges. A local
  * file for now, read by pread (never mapped: a file that shrinks under a
  * mapping kills its reader). What is behind it is a row of source_ops.
+ *
+ * What is in the page cache is read before source_submit() returns. What is
+ * not, and what goes past it, is read by threads that are started as requests
+ * wait, so that a device has many reads to work on.
  */
 #ifndef FS_SOURCE_H
 #define FS_SOURCE_H
@@ -12,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include "fs/log.h"
 
@@ -25,20 +30,40 @@ struct source_request;
  */
 typedef void source_done(struct source_request *request, int result);
 
+/* Of offsets, sizes and memory of direct requests. */
+enum { SOURCE_ALIGN = 4096 };
+
 /* The caller's memory, which stays until `done` is called. */
 struct source_request {
-	void *buf;
+	void *buf; /* NULL: iov, which has `size` bytes in all */
+	const struct iovec *iov;
+	unsigned iovcnt;
 	uint64_t off;
 	size_t size;
+	/* So many bytes must come, the others may lie past the end; 0: all. */
+	size_t need;
+	/*
+	 * Past the page cache where that works, which source_is_direct() tells;
+	 * elsewhere by way of it, leaving nothing there.
+	 */
+	bool direct;
 	source_done *done;
 	void *arg;
+
+	/* The source's own. */
+	struct source_request *prev, *next;
+	size_t got;
+	bool queued;
 };
 
 struct source_ops {
 	const char *name;
 	void (*submit)(struct source *source, struct source_request *request);
-	/* Asks for an early -ECANCELED; a no-op where reads cannot wait. */
+	/* Asks for an early -ECANCELED; nothing for what is being read. */
 	void (*cancel)(struct source *source, struct source_request *request);
+	int (*read)(struct source *source, void *buf, size_t size,
+		    uint64_t off);
+	bool (*is_direct)(const struct source *source);
 	void (*close)(struct source *source);
 };
 
@@ -55,13 +80,18 @@ struct source {
  * logged with the path. The log must outlive the source.
  */
 int source_open(const char *path, struct log *log, struct source **out);
+/* Cancels what still waits. Takes NULL. */
 void source_close(struct source *source);
 
 void source_submit(struct source *source, struct source_request *request);
+/* Of a request that was submitted and whose memory is still there. */
 void source_cancel(struct source *source, struct source_request *request);
 
-/* Submits one read and waits for it. */
+/* Reads all of a range, on the caller's thread. */
 int source_read(struct source *source, void *buf, size_t size, uint64_t off);
+
+/* Whether direct requests go past the page cache. Tries to, the first time. */
+bool source_is_direct(const struct source *source);
 
 /* Counts requests that are under way, for waiting until none is. */
 struct source_wait {

@@ -14,7 +14,7 @@ LAYERS = """
     include/beton/*
     fs/bytes fs/scope fs/crc
     fs/log fs/rng fs/arena fs/heap fs/memory
-    fs/source fs/npy fs/cold fs/subset
+    fs/source fs/npy fs/cold fs/subset fs/source_file
     fs/field
     fs/format fs/name
     fs/alloc fs/custom

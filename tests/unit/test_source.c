@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "fs/bytes.h"
+#include "fs/scope.h"
 #include "fs/source.h"
 #include "tests/unit/t.h"
 
@@ -155,6 +156,304 @@ static void every_request_is_answered_once(void)
 	source_close(s);
 }
 
+/* One request, waited for. */
+struct one {
+	struct source_wait wait;
+	struct source_request request;
+	pthread_t thread; /* that told the result */
+	int result;
+};
+
+static void one_done(struct source_request *q, int result)
+{
+	struct one *one = q->arg;
+
+	one->thread = pthread_self();
+	one->result = result;
+	source_wait_done(&one->wait);
+}
+
+static int ask(struct source *s, struct one *one)
+{
+	one->request.done = one_done;
+	one->request.arg = one;
+	source_wait_init(&one->wait);
+	source_wait_add(&one->wait);
+	source_submit(s, &one->request);
+	source_wait_idle(&one->wait);
+	source_wait_fini(&one->wait);
+	return one->result;
+}
+
+enum { BIG = 3 * SOURCE_ALIGN + 1000 };
+
+static uint8_t big_byte(size_t i)
+{
+	return (uint8_t)(i * 7 + i / 256);
+}
+
+static void write_big(void)
+{
+	FILE *f = fopen(path, "w");
+
+	CHECK(f);
+	for (size_t i = 0; i < BIG; i++)
+		CHECK(putc(big_byte(i), f) != EOF);
+	CHECK(!fflush(f) && !fsync(fileno(f)) && !fclose(f));
+}
+
+static void check_big(const uint8_t *bytes, size_t off, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		CHECK(bytes[i] == big_byte(off + i));
+}
+
+/* Out of the page cache with the file. */
+static int forget(void)
+{
+	cleanup_fd int fd = open(path, O_RDONLY);
+
+	return fd < 0 ? -errno : -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+static void what_is_cached_needs_no_thread(void)
+{
+	uint8_t buf[BIG];
+	struct one one = { .request = { .buf = buf, .size = BIG } };
+	struct source *s;
+
+	write_big();
+	CHECK(!source_open(path, NULL, &s));
+	CHECK(!source_read(s, buf, BIG, 0));
+	CHECK(!ask(s, &one));
+	CHECK(pthread_equal(one.thread, pthread_self()));
+	check_big(buf, 0, BIG);
+	source_close(s);
+}
+
+/* More pieces than one call of the kernel gets, some of them empty. */
+static void pieces_are_filled_in_order(void)
+{
+	enum { PIECE = 17, PIECES = BIG / PIECE };
+	struct iovec iov[PIECES];
+	uint8_t buf[BIG];
+	struct one one = { .request = { .iov = iov, .iovcnt = PIECES } };
+	size_t at = 0;
+	struct source *s;
+
+	write_big();
+	for (unsigned i = 0; i < PIECES; i++) {
+		iov[i] = (struct iovec){ buf + at, i % 5 ? PIECE : 0 };
+		at += iov[i].iov_len;
+	}
+	one.request.size = at;
+	one.request.off = 3;
+	CHECK(!source_open(path, NULL, &s));
+	CHECK(!ask(s, &one));
+	check_big(buf, 3, at);
+	/* And again by a thread, where the page cache lets go of it. */
+	CHECK(!forget());
+	memset(buf, 0, sizeof(buf));
+	CHECK(!ask(s, &one));
+	check_big(buf, 3, at);
+	one.request.off = BIG - at + 1;
+	CHECK(ask(s, &one) == -EIO);
+	source_close(s);
+}
+
+/* Direct or not: what must come comes, and what is there of the rest. */
+static void check_tail(struct source *s)
+{
+	uint8_t *buf = aligned_alloc(SOURCE_ALIGN, (size_t)4 * SOURCE_ALIGN);
+	struct iovec iov[] = { { buf + SOURCE_ALIGN, SOURCE_ALIGN },
+			       { buf + 3 * SOURCE_ALIGN, SOURCE_ALIGN },
+			       { buf, SOURCE_ALIGN } };
+	struct one one = { .request = { .buf = buf,
+					.size = (size_t)4 * SOURCE_ALIGN,
+					.need = BIG,
+					.direct = true } };
+
+	CHECK(buf);
+	CHECK(!ask(s, &one));
+	check_big(buf, 0, BIG);
+	CHECK(!pthread_equal(one.thread, pthread_self()));
+	one.request.need = BIG + 1;
+	CHECK(ask(s, &one) == -EIO);
+	one.request.need = 0;
+	CHECK(ask(s, &one) == -EIO);
+	one.request = (struct source_request){ .iov = iov,
+					       .iovcnt = 3,
+					       .size = 3 * SOURCE_ALIGN,
+					       .off = SOURCE_ALIGN,
+					       .need = BIG - SOURCE_ALIGN,
+					       .direct = true };
+	memset(buf, 0, (size_t)4 * SOURCE_ALIGN);
+	CHECK(!ask(s, &one));
+	check_big(buf + SOURCE_ALIGN, SOURCE_ALIGN, SOURCE_ALIGN);
+	check_big(buf + 3 * SOURCE_ALIGN, 2 * SOURCE_ALIGN, SOURCE_ALIGN);
+	check_big(buf, 3 * SOURCE_ALIGN, 1000);
+	one.request.off = 4 * SOURCE_ALIGN;
+	one.request.need = 1;
+	CHECK(ask(s, &one) == -EIO);
+	free(buf);
+}
+
+static void direct_reads_reach_past_the_end(void)
+{
+	struct heard heard = { 0 };
+	struct source *s;
+	struct log log;
+
+	write_big();
+	log_init(&log, hear, &heard);
+	CHECK(!source_open(path, &log, &s));
+	CHECK(!unlink(path));
+	check_tail(s);
+	/* One line for each failure, and one where there are no direct reads.
+	 */
+	CHECK(heard.lines == (source_is_direct(s) ? 3 : 4));
+	source_close(s);
+	log_fini(&log);
+}
+
+/* Files of /proc know neither direct reads nor whether they are cached. */
+static void reads_work_where_direct_ones_do_not(void)
+{
+	struct heard heard = { 0 };
+	char want[SOURCE_ALIGN] = "", got[SOURCE_ALIGN] = "";
+	struct one one = { .request = { .buf = got,
+					.size = sizeof(got),
+					.need = 5,
+					.direct = true } };
+	struct source *s;
+	struct log log;
+	FILE *f = fopen("/proc/version", "r");
+
+	if (!f || !fgets(want, sizeof(want), f)) {
+		printf("skip: no /proc/version\n");
+		return;
+	}
+	fclose(f);
+	log_init(&log, hear, &heard);
+	CHECK(!source_open("/proc/version", &log, &s));
+	CHECK(!ask(s, &one) && !strcmp(want, got));
+	CHECK(!ask(s, &one));
+	CHECK(!source_is_direct(s));
+	CHECK(heard.lines == 1 && strstr(heard.last, "/proc/version"));
+	memset(got, 0, sizeof(got));
+	one.request.direct = false;
+	one.request.need = 0;
+	one.request.size = strlen(want);
+	CHECK(!ask(s, &one) && !strcmp(want, got));
+	CHECK(pthread_equal(one.thread, pthread_self()));
+	source_close(s);
+	log_fini(&log);
+}
+
+enum { HELD = 40, READERS = 16 };
+
+/* Requests whose callbacks wait until the gate is open. */
+struct gate {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool open;
+	unsigned held;
+	unsigned cancelled;
+	unsigned done;
+	struct source_request requests[HELD];
+	uint8_t *bytes;
+};
+
+static void held_done(struct source_request *q, int result)
+{
+	struct gate *g = q->arg;
+
+	scoped_lock(&g->lock);
+	if (result == -ECANCELED) {
+		g->cancelled++;
+		return;
+	}
+	CHECK(!result);
+	g->held++;
+	pthread_cond_broadcast(&g->changed);
+	while (!g->open)
+		pthread_cond_wait(&g->changed, &g->lock);
+	g->done++;
+	pthread_cond_broadcast(&g->changed);
+}
+
+static void hold(struct gate *g, struct source *s)
+{
+	g->bytes = aligned_alloc(SOURCE_ALIGN, (size_t)HELD * SOURCE_ALIGN);
+	CHECK(g->bytes);
+	for (size_t i = 0; i < HELD; i++) {
+		g->requests[i] = (struct source_request){
+			.buf = g->bytes + i * SOURCE_ALIGN,
+			.size = SOURCE_ALIGN,
+			.off = i % 3 * SOURCE_ALIGN,
+			.direct = true,
+			.done = held_done,
+			.arg = g,
+		};
+		source_submit(s, &g->requests[i]);
+	}
+	scoped_lock(&g->lock);
+	while (g->held < READERS)
+		pthread_cond_wait(&g->changed, &g->lock);
+}
+
+static void *open_gate(void *arg)
+{
+	struct gate *g = arg;
+
+	scoped_lock(&g->lock);
+	g->open = true;
+	pthread_cond_broadcast(&g->changed);
+	return NULL;
+}
+
+/* Many are read at once; what waits is cancelled at once, the others never. */
+static void requests_that_wait_can_be_cancelled(void)
+{
+	struct gate g = { .lock = PTHREAD_MUTEX_INITIALIZER,
+			  .changed = PTHREAD_COND_INITIALIZER };
+	struct source *s;
+
+	write_big();
+	CHECK(!source_open(path, NULL, &s));
+	hold(&g, s);
+	for (int i = 0; i < HELD; i += 2)
+		source_cancel(s, &g.requests[i]);
+	CHECK(g.cancelled == (HELD - READERS) / 2);
+	CHECK(g.held == READERS);
+	open_gate(&g);
+	pthread_mutex_lock(&g.lock);
+	while (g.done < HELD - g.cancelled)
+		pthread_cond_wait(&g.changed, &g.lock);
+	pthread_mutex_unlock(&g.lock);
+	source_close(s);
+	CHECK(g.done + g.cancelled == HELD);
+	free(g.bytes);
+}
+
+/* Every request is answered, at the latest when the source is closed. */
+static void closing_cancels_what_waits(void)
+{
+	struct gate g = { .lock = PTHREAD_MUTEX_INITIALIZER,
+			  .changed = PTHREAD_COND_INITIALIZER };
+	struct source *s;
+	pthread_t opener;
+
+	write_big();
+	CHECK(!source_open(path, NULL, &s));
+	hold(&g, s);
+	CHECK(!pthread_create(&opener, NULL, open_gate, &g));
+	source_close(s);
+	pthread_join(opener, NULL);
+	CHECK(g.done + g.cancelled == HELD && g.done >= READERS);
+	free(g.bytes);
+}
+
 int main(void)
 {
 	CHECK(mkdtemp(folder));
@@ -164,6 +463,12 @@ int main(void)
 	a_file_that_shrinks_is_an_error_not_a_crash();
 	only_regular_files_are_opened();
 	every_request_is_answered_once();
+	what_is_cached_needs_no_thread();
+	pieces_are_filled_in_order();
+	direct_reads_reach_past_the_end();
+	reads_work_where_direct_ones_do_not();
+	requests_that_wait_can_be_cancelled();
+	closing_cancels_what_waits();
 	unlink(path);
 	rmdir(folder);
 	return 0;
