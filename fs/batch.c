@@ -38,8 +38,9 @@ static void zero(struct segment *s, uint64_t start, uint64_t end)
 }
 
 /* The payload of one row, or the zeros that stand for it. */
-static void payload(const struct batch_column *c, struct segment *s,
-		    uint32_t row, uint64_t start, uint64_t size)
+static void payload(const struct batch *b, const struct batch_column *c,
+		    struct segment *s, uint32_t row, uint64_t start,
+		    uint64_t size)
 {
 	*s = (struct segment){
 		.kind = c->errors[row] ? SEGMENT_ZERO : SEGMENT_RANGE,
@@ -47,6 +48,8 @@ static void payload(const struct batch_column *c, struct segment *s,
 		.size = size,
 		.off = c->sources[row],
 		.row = row,
+		.is_payload = c->desc.type != BETON_TYPE_CUSTOM,
+		.sample = b->ids[row],
 	};
 }
 
@@ -89,7 +92,7 @@ static void variable_segment(const struct batch *b,
 	v = &c->values[row];
 	next = row + 1 < b->rows ? v[1].offset : end;
 	if (off < v->offset + v->size)
-		payload(c, s, row, v->offset, v->size);
+		payload(b, c, s, row, v->offset, v->size);
 	else
 		zero(s, v->offset + v->size, next);
 }
@@ -110,7 +113,8 @@ static void column_segment(const struct batch *b, const struct batch_column *c,
 		literal(s, d->column_off, c->scalars, d->column_size);
 	} else {
 		row = (uint32_t)((off - d->column_off) / d->stride);
-		payload(c, s, row, d->column_off + row * d->stride, d->stride);
+		payload(b, c, s, row, d->column_off + row * d->stride,
+			d->stride);
 	}
 	s->field = (uint32_t)(c - b->columns);
 }

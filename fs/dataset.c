@@ -210,31 +210,49 @@ static int check_value(struct dataset *ds, struct value *v, const char **why)
 	return r;
 }
 
-int dataset_value(struct dataset *ds, uint32_t field, uint64_t sample,
-		  const uint8_t *record, struct value *out)
+/* *why is set where the value is damaged; *v is what was found of it. */
+static int value_of(struct dataset *ds, uint32_t field, uint64_t sample,
+		    const uint8_t *record, struct value *v, const char **why)
 {
 	const struct field *f = &ds->format.fields[field];
-	struct value v;
-	const char *why = NULL;
 	int r;
 
 	if (f->unusable)
 		return -EOPNOTSUPP;
-	r = f->type->view(f, record + f->meta_off, &v, &why);
+	r = f->type->view(f, record + f->meta_off, v, why);
 	if (!r && f->type->type == BETON_TYPE_CUSTOM)
-		v.off = ds->format.meta_off + sample * ds->format.itemsize +
-			f->meta_off;
+		v->off = ds->format.meta_off + sample * ds->format.itemsize +
+			 f->meta_off;
 	else if (!r && !field_is_scalar(f))
-		r = check_value(ds, &v, &why);
+		r = check_value(ds, v, why);
+	return r;
+}
+
+int dataset_value(struct dataset *ds, uint32_t field, uint64_t sample,
+		  const uint8_t *record, struct value *out)
+{
+	struct value v = { .off = 0 };
+	const char *why = NULL;
+	int r = value_of(ds, field, sample, record, &v, &why);
+
 	if (why)
 		log_error(ds->log,
 			  "%s: sample %llu field %s: %s (%llu bytes at %llu)",
-			  ds->source->path, (unsigned long long)sample, f->stem,
-			  why, (unsigned long long)v.size,
+			  ds->source->path, (unsigned long long)sample,
+			  ds->format.fields[field].stem, why,
+			  (unsigned long long)v.size,
 			  (unsigned long long)v.off);
 	if (!r)
 		*out = v;
 	return r;
+}
+
+int dataset_place(struct dataset *ds, uint32_t field, uint64_t sample,
+		  const uint8_t *record, struct value *out)
+{
+	const char *why = NULL;
+
+	return value_of(ds, field, sample, record, out, &why);
 }
 
 int dataset_value_at(struct dataset *ds, uint32_t field, uint64_t sample,

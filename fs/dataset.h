@@ -14,14 +14,28 @@
 #include "fs/format.h"
 #include "fs/source.h"
 
+struct payloads;
+
+/* A cache in front of the source, for the payloads of batches. */
+struct payload_ops {
+	/* A range of a sample's payloads: 0 or -errno, logged. */
+	int (*read)(struct payloads *payloads, uint64_t sample, void *buf,
+		    size_t size, uint64_t off);
+};
+
+struct payloads {
+	const struct payload_ops *ops;
+};
+
 struct dataset {
 	struct log *log;
 	struct source *source;
 	struct format format;
 	uint8_t fingerprint[BETON_FINGERPRINT_SIZE];
 	pthread_mutex_t lock;
-	struct alloc *alloc; /* guarded by lock until it is set */
-	int alloc_error;     /* guarded by lock: why it cannot be had */
+	struct alloc *alloc;	   /* guarded by lock until it is set */
+	int alloc_error;	   /* guarded by lock: why it cannot be had */
+	struct payloads *payloads; /* NULL: the source is read */
 };
 
 /*
@@ -48,7 +62,11 @@ int dataset_records(struct dataset *ds, uint64_t first, uint64_t n, void *buf);
 int dataset_value(struct dataset *ds, uint32_t field, uint64_t sample,
 		  const uint8_t *record, struct value *out);
 
-/* Reads one record, then the same. */
+/* The same, without a word about damage: for looking ahead. */
+int dataset_place(struct dataset *ds, uint32_t field, uint64_t sample,
+		  const uint8_t *record, struct value *out);
+
+/* Reads one record, then dataset_value(). */
 int dataset_value_at(struct dataset *ds, uint32_t field, uint64_t sample,
 		     struct value *out);
 

@@ -303,6 +303,16 @@ void spec_canonical(const struct spec *spec, char out[SPEC_TEXT_MAX])
 	}
 }
 
+bool spec_equal(const struct spec *a, const struct spec *b)
+{
+	return a->order == b->order && a->batch == b->batch &&
+	       a->seed == b->seed && a->drop_last == b->drop_last &&
+	       a->block == b->block && a->window == b->window &&
+	       a->first == b->first && a->end == b->end &&
+	       !a->subset == !b->subset &&
+	       (!a->subset || a->subset->hash == b->subset->hash);
+}
+
 uint64_t spec_batches(const struct spec *spec)
 {
 	uint64_t n = spec->end - spec->first;

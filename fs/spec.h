@@ -58,6 +58,9 @@ bool spec_names_subset(const char *text, struct subset_ref *out);
 /* The one canonical text. */
 void spec_canonical(const struct spec *spec, char out[SPEC_TEXT_MAX]);
 
+/* Whether both name the same sequence of the same dataset. */
+bool spec_equal(const struct spec *a, const struct spec *b);
+
 /* Batches of an epoch's global sequence, and rows of one of them. */
 uint64_t spec_batches(const struct spec *spec);
 uint32_t spec_rows(const struct spec *spec, uint64_t batch);

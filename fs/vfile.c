@@ -60,6 +60,21 @@ static int collect(struct ranges *ranges)
 	return r;
 }
 
+static int read_payload(const struct vfile *file, struct ranges *ranges,
+			const struct segment *s, void *buf, size_t size,
+			uint64_t skip)
+{
+	struct payloads *payloads = file->ds->payloads;
+	int r = payloads->ops->read(payloads, s->sample, buf, size,
+				    s->off + skip);
+
+	if (!r || !ranges->failed)
+		return r;
+	memset(buf, 0, size);
+	ranges->failed(ranges->arg, s, r);
+	return 0;
+}
+
 static int read_range(const struct vfile *file, struct ranges *ranges,
 		      const struct segment *s, void *buf, size_t size,
 		      uint64_t skip)
@@ -122,6 +137,8 @@ static int read_segment(const struct vfile *file, struct ranges *ranges,
 	case SEGMENT_STRIDED:
 		return read_strided(file, s, buf, size, skip);
 	case SEGMENT_RANGE:
+		if (s->is_payload && file->ds->payloads)
+			return read_payload(file, ranges, s, buf, size, skip);
 		return read_range(file, ranges, s, buf, size, skip);
 	}
 	return -EINVAL;

@@ -29,6 +29,8 @@ struct segment {
 	uint32_t width;	     /* STRIDED: of a piece */
 	uint32_t field;	     /* whose value it is, for failures */
 	uint32_t row;
+	bool is_payload; /* RANGE: of `sample`, and may come from a cache */
+	uint64_t sample;
 };
 
 struct vfile {

@@ -23,6 +23,11 @@ LAYERS = """
     fs/sample
     fs/spec fs/order
     fs/batch fs/batch_place fs/pool
+    fs/chunk
+    fs/fill
+    fs/cache
+    fs/reader
+    fs/plan
     fs/engine
     fs/outfile fs/writer fs/schema fs/option fs/progress fs/quality fs/usage
     loader/scratch loader/block loader/image loader/real loader/buffer loader/complaint loader/suggest

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The page cache of an engine: payloads of all of its datasets, read past the
+ * kernel's cache, within a hard limit. One read per page, however many wait
+ * for it. What is evicted is what will be needed last, which the owner knows.
+ * Evicted pages may stay compressed in a cold tier.
+ *
+ * Thread-safe. Locks: `room`, then one of a shard; neither is held while
+ * reading, copying or compressing.
+ */
+#ifndef FS_CACHE_H
+#define FS_CACHE_H
+
+#include "fs/dataset.h"
+
+struct cache;
+struct fill_target;
+
+/* A dataset in the cache, in chunks of `per` neighbouring samples. */
+struct cache_file {
+	struct payloads payloads; /* first: how batches read through it */
+	struct cache *cache;
+	struct dataset *ds;
+	struct fill_target *target; /* of its reads */
+	uint32_t id;
+	uint64_t per;
+	uint64_t chunks;
+};
+
+/* Of no reader's future. Smaller is sooner. */
+#define CACHE_NEVER UINT64_MAX
+
+struct cache_options {
+	struct log *log;
+	uint64_t limit; /* bytes, all included but the cold tier */
+	uint64_t cold;	/* bytes of the cold tier; 0: none */
+	/* When a chunk is needed next. Called with locks held: it may take no
+	   lock of the cache's. */
+	uint64_t (*next_use)(void *arg, const struct cache_file *file,
+			     uint64_t chunk);
+	void (*read_done)(void *arg);
+	void *arg;
+};
+
+int cache_open(const struct cache_options *options, struct cache **out);
+/* Nobody reads any more. Takes NULL. */
+void cache_close(struct cache *cache);
+
+/* At most CACHE_FILES_MAX, before anything is read. The dataset is closed after
+   the cache. */
+enum { CACHE_FILES_MAX = 64 };
+int cache_add(struct cache *cache, struct dataset *ds, struct cache_file **out);
+
+bool cache_has(struct cache_file *file, uint64_t chunk);
+
+/*
+ * Starts to read those of the chunks [first, end), at most CACHE_RUN, that are
+ * not there. For the chunk `must` (CACHE_NEVER: none) room is made at the cost
+ * of anything that nobody holds; for others, of what is needed later than they
+ * are. -ENOSPC if some found no room.
+ */
+enum { CACHE_RUN = 256 };
+int cache_fetch(struct cache_file *file, uint64_t first, uint64_t end,
+		uint64_t must);
+
+/* What was needed of a chunk is over: its next use is another one. */
+void cache_touch(struct cache_file *file, uint64_t chunk);
+
+/* Reads under way. */
+unsigned cache_reads(const struct cache *cache);
+
+/* next_use() tells otherwise than before. */
+void cache_rekey(struct cache *cache);
+
+/* Evicts down to a new limit. */
+void cache_set_limit(struct cache *cache, uint64_t bytes);
+
+/* Counters since open. */
+struct cache_stats {
+	uint64_t hits;	   /* values that were there when they were needed */
+	uint64_t late;	   /* on their way: the reader had to wait */
+	uint64_t misses;   /* nobody had asked for them before */
+	uint64_t bypassed; /* read without the cache */
+	uint64_t reads;	   /* requests to the device */
+	uint64_t read_bytes;
+	uint64_t delivered_bytes; /* to batches */
+	uint64_t evicted_bytes;
+	uint64_t wasted_bytes; /* evicted before anybody used them */
+	uint64_t cold_hits;
+	uint64_t cold_bytes; /* what these would have read */
+	uint64_t cold_dropped;
+	uint64_t used_bytes; /* now, as the next */
+	uint64_t cold_used_bytes;
+	uint64_t limit;
+};
+
+void cache_stats(struct cache *cache, struct cache_stats *out);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the page cache holds, evicts and reads as one: the payloads of a few
+ * neighbouring samples (of one, unless samples are tiny), as whole pages of
+ * the dataset file. For the files cache.c, fill.c and chunk.c alone.
+ */
+#ifndef FS_CHUNK_H
+#define FS_CHUNK_H
+
+#include <stdatomic.h>
+#include <sys/uio.h>
+
+#include "fs/arena.h"
+#include "fs/dataset.h"
+#include "fs/heap.h"
+
+/* Pieces of the file. One sample's values stand together, except where a page
+   of the dataset ended between them. */
+enum { CHUNK_EXTENTS = 4 };
+
+enum chunk_state {
+	CHUNK_READING,
+	CHUNK_READY,
+	CHUNK_FAILED, /* not in the index any more, as the next */
+	CHUNK_GONE,
+};
+
+/* Whole frames' worth of the file, [off, off + frames * ARENA_FRAME). */
+struct chunk_extent {
+	uint64_t off;
+	uint32_t frames;
+};
+
+struct cache_file;
+
+struct chunk {
+	struct heap_node node; /* guarded by cache.room, as the next */
+	uint64_t charged;      /* bytes counted for the chunk itself */
+	struct cache_file *file;
+	uint64_t index; /* among the chunks of the file */
+	/* Guarded by the lock of the shard, down to `used`. */
+	struct chunk *chain;
+	struct chunk *touched;
+	enum chunk_state state;
+	uint32_t refs; /* who copies out of it, and its read */
+	bool is_touched;
+	bool used;
+	/* Set before it is READY, and constant from then on. */
+	atomic_uint pending; /* reads under way */
+	atomic_int error;
+	uint32_t num_extents;
+	struct chunk_extent extents[CHUNK_EXTENTS];
+	uint32_t num_frames;
+	uint32_t *frames;
+};
+
+/*
+ * Finds where the payloads of `n` samples lie, by their metadata records; what
+ * is damaged, or lies in too many places, is left out.
+ */
+void chunk_locate(struct chunk *g, struct dataset *ds, const uint8_t *records,
+		  uint64_t first, uint64_t n);
+
+/* Copies a range of the file out; false if the chunk does not cover it. */
+bool chunk_copy(const struct chunk *g, const struct arena *arena, void *buf,
+		size_t size, uint64_t off);
+
+/* The frames from the i-th on as memory, neighbours joined; the number of
+   entries. */
+unsigned chunk_iov(const struct chunk *g, const struct arena *arena,
+		   struct iovec *iov);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/fill.h"
+
+#include <stdlib.h>
+
+#include "fs/bytes.h"
+
+enum { FRAME = ARENA_FRAME };
+
+/* A page that two neighbouring chunks need is read once. */
+struct fill_copy {
+	uint32_t from;
+	uint32_t to;
+};
+
+/* One read. Every chunk has a frame of its own in it, or a copy. */
+struct fill {
+	struct source_request request;
+	const struct fill_target *target;
+	unsigned num_frames;
+	unsigned num_chunks;
+	unsigned num_copies;
+	uint32_t frames[FILL_FRAMES];
+	struct chunk *chunks[2 * FILL_FRAMES];
+	struct fill_copy copies[2 * FILL_FRAMES];
+	struct iovec iov[FILL_FRAMES];
+};
+
+static void drop_pending(const struct fill_target *target, struct chunk *g)
+{
+	if (atomic_fetch_sub(&g->pending, 1) == 1)
+		target->chunk_done(target->arg, g);
+}
+
+static void fill_done(struct source_request *request, int result)
+{
+	struct fill *f = request->arg;
+	const struct fill_target *target = f->target;
+
+	for (unsigned i = 0; i < f->num_copies && !result; i++)
+		memcpy(arena_at(target->arena, f->copies[i].to),
+		       arena_at(target->arena, f->copies[i].from), FRAME);
+	for (unsigned i = 0; i < f->num_chunks; i++) {
+		if (result)
+			atomic_store(&f->chunks[i]->error, result);
+		drop_pending(target, f->chunks[i]);
+	}
+	target->read_done(target->arg, request->need, result);
+	free(f);
+}
+
+static void set_iov(struct fill *f)
+{
+	struct iovec *last = NULL;
+	void *at;
+
+	for (unsigned i = 0; i < f->num_frames; i++) {
+		at = arena_at(f->target->arena, f->frames[i]);
+		if (last && (char *)last->iov_base + last->iov_len == at) {
+			last->iov_len += FRAME;
+			continue;
+		}
+		last = &f->iov[f->request.iovcnt++];
+		*last = (struct iovec){ at, FRAME };
+	}
+}
+
+static void submit(struct fill *f)
+{
+	uint64_t end = (uint64_t)f->target->source->stat.st_size;
+	struct source_request *q = &f->request;
+
+	set_iov(f);
+	q->iov = f->iov;
+	q->size = (size_t)f->num_frames * FRAME;
+	/* The last page of a file is seldom a whole one. */
+	q->need = min_u64(q->size, end > q->off ? end - q->off : q->size);
+	q->direct = true;
+	q->done = fill_done;
+	q->arg = f;
+	f->target->read_begun(f->target->arg);
+	source_submit(f->target->source, q);
+}
+
+static struct fill *fill_new(const struct fill_target *target, uint64_t off)
+{
+	struct fill *f = malloc(sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->request = (struct source_request){ .off = off };
+	f->target = target;
+	f->num_frames = 0;
+	f->num_chunks = 0;
+	f->num_copies = 0;
+	return f;
+}
+
+static bool has_room(const struct fill *f)
+{
+	return f->num_frames < FILL_FRAMES &&
+	       f->num_chunks < ARRAY_LEN(f->chunks) &&
+	       f->num_copies < ARRAY_LEN(f->copies);
+}
+
+static void add_chunk(struct fill *f, struct chunk *g)
+{
+	if (f->num_chunks && f->chunks[f->num_chunks - 1] == g)
+		return;
+	atomic_fetch_add(&g->pending, 1);
+	f->chunks[f->num_chunks++] = g;
+}
+
+/* One page of the file: false if it does not go on where the read ends. */
+static bool add_page(struct fill *f, struct chunk *g, uint64_t off,
+		     uint32_t frame)
+{
+	uint64_t end = f->request.off + (uint64_t)f->num_frames * FRAME;
+
+	if (!has_room(f))
+		return false;
+	if (f->num_frames && off + FRAME == end) {
+		add_chunk(f, g);
+		f->copies[f->num_copies++] = (struct fill_copy){
+			f->frames[f->num_frames - 1],
+			frame,
+		};
+		return true;
+	}
+	if (off != end)
+		return false;
+	add_chunk(f, g);
+	f->frames[f->num_frames++] = frame;
+	return true;
+}
+
+/* Adds a chunk's pages to the read, or to new ones. */
+static int add_pages(const struct fill_target *target, struct fill **fill,
+		     struct chunk *g)
+{
+	uint32_t frame = 0;
+	uint64_t off;
+
+	for (uint32_t i = 0; i < g->num_extents; i++) {
+		off = g->extents[i].off;
+		for (uint32_t k = 0; k < g->extents[i].frames;
+		     k++, frame++, off += FRAME) {
+			if (*fill && add_page(*fill, g, off, g->frames[frame]))
+				continue;
+			if (*fill)
+				submit(*fill);
+			*fill = fill_new(target, off);
+			if (!*fill)
+				return -ENOMEM;
+			add_page(*fill, g, off, g->frames[frame]);
+		}
+	}
+	return 0;
+}
+
+void fill_chunks(const struct fill_target *target, struct chunk **chunks,
+		 unsigned n)
+{
+	struct fill *fill = NULL;
+	int r;
+
+	/* One of its own each, lest a quick read finishes a chunk half way. */
+	for (unsigned i = 0; i < n; i++)
+		atomic_store(&chunks[i]->pending, 1);
+	for (unsigned i = 0; i < n; i++) {
+		r = add_pages(target, &fill, chunks[i]);
+		if (r)
+			atomic_store(&chunks[i]->error, r);
+	}
+	if (fill)
+		submit(fill);
+	for (unsigned i = 0; i < n; i++)
+		drop_pending(target, chunks[i]);
+}

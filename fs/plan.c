@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/plan.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "fs/arena.h"
+#include "fs/bytes.h"
+#include "fs/reader.h"
+#include "fs/scope.h"
+
+enum {
+	READERS_MAX = 64,
+	/* Reads under way at once: what saturates an SSD, and hides the way to
+	   a file server. */
+	READS_AHEAD = 32,
+	/* Samples looked at before others get their turn. */
+	STRETCH = 16,
+	/* Samples of a chunk whose next use is looked up: with more, some is
+	   always near. */
+	LOOKED_AT = 16,
+	/* A reader that is slower than others by this part of an epoch is put
+	   level with them again. */
+	DRIFT = 16,
+	RUN_BYTES = 1 << 20,
+	/* The part of the cache that is not planned with: 1/8. */
+	SPARE = 8,
+};
+
+/* A reader that is silent so long is not read ahead for any more, and then not
+   counted on. A trainer's evaluation takes minutes, and costs no more than
+   reading its next batches again. */
+static const int64_t idle_ns = 10 * 1000000000LL;
+static const int64_t forget_ns = 120 * 1000000000LL;
+
+struct plan {
+	struct cache *cache;
+	uint64_t ahead;
+	_Atomic uint64_t room; /* bytes of the cache */
+	pthread_mutex_t lock;  /* guards all that follows */
+	pthread_cond_t changed;
+	struct reader readers[READERS_MAX];
+	size_t num_readers;
+	uint64_t ids;
+	uint64_t clock; /* bytes: where the foremost reader is */
+	bool stopping;
+	bool has_thread;
+	pthread_t thread;
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* --- readers; all with the lock held --- */
+
+/* What the reader's progress is in the units of all. */
+static uint64_t place_of(const struct reader *r)
+{
+	return r->base + reader_position(r) * r->weight;
+}
+
+static void rekey(struct plan *p)
+{
+	if (p->cache)
+		cache_rekey(p->cache);
+}
+
+static void forget(struct plan *p, int64_t now)
+{
+	for (size_t i = 0; i < p->num_readers;) {
+		if (now - p->readers[i].last_ns <= forget_ns) {
+			i++;
+			continue;
+		}
+		p->readers[i] = p->readers[--p->num_readers];
+		rekey(p);
+	}
+}
+
+static struct reader *find_reader(struct plan *p, const struct batch_key *key)
+{
+	for (size_t i = 0; i < p->num_readers; i++) {
+		if (reader_matches(&p->readers[i], key))
+			return &p->readers[i];
+	}
+	return NULL;
+}
+
+/* Any that reads this sequence. */
+static struct reader *find_stream(struct plan *p, const struct batch_key *key)
+{
+	for (size_t i = 0; i < p->num_readers; i++) {
+		if (p->readers[i].ds == key->ds &&
+		    spec_equal(&p->readers[i].spec, key->spec))
+			return &p->readers[i];
+	}
+	return NULL;
+}
+
+/* A new one, level with the foremost, in the place of the most silent if there
+   are too many. */
+static struct reader *add_reader(struct plan *p, const struct batch_key *key)
+{
+	struct reader *r = &p->readers[0];
+
+	for (size_t i = 1; i < p->num_readers; i++) {
+		if (p->readers[i].last_ns < r->last_ns)
+			r = &p->readers[i];
+	}
+	if (p->num_readers < READERS_MAX)
+		r = &p->readers[p->num_readers++];
+	reader_init(r, key);
+	r->id = ++p->ids;
+	r->base = p->clock - min_u64(p->clock, reader_position(r) * r->weight);
+	rekey(p);
+	return r;
+}
+
+/* Moves the common clock on, or a reader that fell behind back to it. */
+static void keep_level(struct plan *p, struct reader *r)
+{
+	uint64_t place = place_of(r);
+
+	if (place >= p->clock) {
+		p->clock = place;
+	} else if (p->clock - place > r->samples * r->weight / DRIFT) {
+		r->base += p->clock - place;
+		rekey(p);
+	}
+}
+
+unsigned plan_note(struct plan *p, const struct batch_key *key,
+		   struct plan_next *next, unsigned max)
+{
+	uint64_t number = key->number;
+	struct reader *r;
+	unsigned k, n = 0;
+
+	scoped_lock(&p->lock);
+	forget(p, now_ns());
+	r = find_reader(p, key);
+	if (!r)
+		r = add_reader(p, key);
+	reader_advance(r, key);
+	r->last_ns = now_ns();
+	r->is_blocked = false;
+	keep_level(p, r);
+	k = key->epoch > r->epoch;
+	while (key->epoch >= r->epoch && n < max && reader_next(r, &k, &number))
+		next[n++] = (struct plan_next){ r->epoch + k, number };
+	pthread_cond_signal(&p->changed);
+	return n;
+}
+
+void plan_read_done(void *plan)
+{
+	struct plan *p = plan;
+
+	scoped_lock(&p->lock);
+	pthread_cond_signal(&p->changed);
+}
+
+/* --- what the cache asks --- */
+
+static uint64_t sample_next_use(const struct plan *p, const struct dataset *ds,
+				uint64_t sample)
+{
+	uint64_t best = CACHE_NEVER, use;
+	const struct reader *r = p->readers;
+
+	for (size_t i = 0; i < p->num_readers; i++, r++) {
+		if (r->ds != ds)
+			continue;
+		use = reader_next_use(r, sample);
+		if (use != READER_NEVER)
+			best = min_u64(best, r->base + use * r->weight);
+	}
+	return best;
+}
+
+/* Never 0, which is sooner than anything. */
+static uint64_t chunk_next_use(const struct plan *p,
+			       const struct cache_file *file, uint64_t chunk)
+{
+	uint64_t first = chunk * file->per, best = CACHE_NEVER;
+	uint64_t end = min_u64(first + file->per, file->ds->format.samples);
+	uint64_t step = (end - first + LOOKED_AT - 1) / LOOKED_AT;
+
+	for (uint64_t i = first; i < end; i += step)
+		best = min_u64(best, sample_next_use(p, file->ds, i));
+	return max_u64(best, 1);
+}
+
+uint64_t plan_next_use(void *plan, const struct cache_file *file,
+		       uint64_t chunk)
+{
+	struct plan *p = plan;
+
+	scoped_lock(&p->lock);
+	return chunk_next_use(p, file, chunk);
+}
+
+/* --- reading; without the lock --- */
+
+static struct cache_file *file_of(const struct dataset *ds)
+{
+	return (struct cache_file *)ds->payloads;
+}
+
+/* What is to be read, and how far one looks ahead. */
+struct wish {
+	struct cache_file *file;
+	const struct order *order;
+	uint64_t sample;
+	bool must;
+	uint64_t horizon; /* chunks needed later than that can wait */
+};
+
+/* The chunks that the order uses together with the sample's: a read of up to
+   RUN_BYTES. */
+static void run_of(const struct wish *w, uint64_t *first, uint64_t *end)
+{
+	const struct dataset *ds = w->file->ds;
+	uint64_t mean = max_u64(1, dataset_data_bytes(ds) / ds->format.samples);
+	uint64_t max = max_u64(1, RUN_BYTES / (mean * w->file->per));
+	uint64_t chunk = w->sample / w->file->per, a, b;
+
+	order_run(w->order, w->sample, &a, &b);
+	a /= w->file->per;
+	b = (b + w->file->per - 1) / w->file->per;
+	max = min_u64(max, CACHE_RUN);
+	*first = a + (chunk - a) / max * max;
+	*end = min_u64(b, *first + max);
+}
+
+/* Fetches the sample's chunk, and of its run what is needed soon as well. */
+static int fetch_run(struct plan *p, const struct wish *w)
+{
+	uint64_t chunk = w->sample / w->file->per, first, end, from;
+	int r = 0, result = 0;
+	bool wanted;
+
+	run_of(w, &first, &end);
+	from = first;
+	for (uint64_t i = first; i <= end; i++) {
+		wanted =
+			i < end && ((w->must && i == chunk) ||
+				    plan_next_use(p, w->file, i) <= w->horizon);
+		if (wanted)
+			continue;
+		if (i > from)
+			r = cache_fetch(w->file, from, i,
+					w->must ? chunk : CACHE_NEVER);
+		result = r ? r : result;
+		from = i + 1;
+	}
+	return result;
+}
+
+/* What a reader may have in the cache, in samples. A part is left for what is
+   being assembled. */
+static uint64_t share_of(const struct plan *p, const struct reader *r)
+{
+	/* Values begin and end within pages. */
+	return (p->room - p->room / SPARE) / max_u64(1, p->num_readers) /
+	       (r->weight + ARENA_FRAME);
+}
+
+/*
+ * How far ahead of a reader one reads, in samples. What was read brings its run
+ * along, which is used within a window; so that has to find room as well, or it
+ * would be read twice.
+ */
+static uint64_t reach_of(const struct plan *p, const struct reader *r)
+{
+	uint64_t want = r->spec.window + p->ahead / r->weight;
+	uint64_t room = share_of(p, r);
+
+	if (r->spec.window)
+		room -= min_u64(room, r->spec.window + 2 * r->spec.batch);
+	else
+		room /= 4;
+	return max_u64(r->spec.batch, min_u64(want, room));
+}
+
+/* What is needed later than that can wait. */
+static uint64_t horizon_of(const struct plan *p, const struct reader *r)
+{
+	uint64_t far = reach_of(p, r) + r->spec.window;
+
+	return place_of(r) + r->weight * min_u64(far, share_of(p, r));
+}
+
+void plan_fetch(struct plan *p, const struct batch *batch,
+		const struct batch_key *key)
+{
+	struct cache_file *file = file_of(key->ds);
+	struct order order;
+	struct wish wish = { .file = file, .order = &order, .must = true };
+	struct reader *r;
+
+	if (!file)
+		return;
+	order = order_init(key->spec, key->epoch);
+	pthread_mutex_lock(&p->lock);
+	r = find_stream(p, key);
+	wish.horizon = r ? horizon_of(p, r) : 0;
+	pthread_mutex_unlock(&p->lock);
+	for (uint32_t i = 0; i < batch->rows; i++) {
+		wish.sample = batch->ids[i];
+		if (!cache_has(file, wish.sample / file->per))
+			fetch_run(p, &wish);
+	}
+}
+
+void plan_done(struct plan *p, const struct batch *batch,
+	       const struct batch_key *key)
+{
+	struct cache_file *file = file_of(key->ds);
+
+	pthread_mutex_lock(&p->lock);
+	for (size_t i = 0; i < p->num_readers; i++)
+		reader_done(&p->readers[i], key);
+	pthread_mutex_unlock(&p->lock);
+	for (uint32_t i = 0; file && i < batch->rows; i++)
+		cache_touch(file, batch->ids[i] / file->per);
+	pthread_mutex_lock(&p->lock);
+	for (size_t i = 0; i < p->num_readers; i++)
+		p->readers[i].is_blocked = false;
+	pthread_cond_signal(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* --- the thread that reads ahead --- */
+
+/* Some samples that a reader will come to, in that order. */
+struct stretch {
+	uint64_t reader; /* its id */
+	struct cache_file *file;
+	struct order order;
+	uint64_t horizon;
+	uint64_t from; /* its `ahead` before, and after */
+	uint64_t to;
+	uint64_t samples[STRETCH];
+	unsigned n;
+};
+
+/* How much a reader may be read ahead for, in samples; 0: it has enough. */
+static uint64_t room_ahead(const struct plan *p, const struct reader *r,
+			   int64_t now)
+{
+	uint64_t top = min_u64(r->samples, (r->top + 1) * r->spec.batch);
+	uint64_t end = min_u64(top + reach_of(p, r), 2 * r->samples);
+
+	if (r->is_blocked || !r->stride || !file_of(r->ds) ||
+	    now - r->last_ns > idle_ns)
+		return 0;
+	return end - min_u64(end, r->ahead);
+}
+
+/* Whoever has the least ahead of it is next. */
+static struct reader *choose(struct plan *p)
+{
+	struct reader *best = NULL, *r = p->readers;
+	uint64_t most = 0, room;
+	int64_t now = now_ns();
+
+	for (size_t i = 0; i < p->num_readers; i++, r++) {
+		room = room_ahead(p, r, now);
+		if (room && (!best || room * r->weight > most)) {
+			best = r;
+			most = room * r->weight;
+		}
+	}
+	return best;
+}
+
+/* The next samples of a reader's future, of one epoch. */
+static void take_stretch(const struct plan *p, const struct reader *r,
+			 struct stretch *c)
+{
+	unsigned k = r->ahead >= r->samples;
+	uint64_t start = k ? r->samples : 0, at, number;
+	uint64_t end = min_u64(start + r->samples,
+			       r->ahead + room_ahead(p, r, r->last_ns));
+
+	c->reader = r->id;
+	c->file = file_of(r->ds);
+	c->order = r->orders[k];
+	c->horizon = horizon_of(p, r);
+	c->from = r->ahead;
+	c->n = 0;
+	for (at = r->ahead; at < end && c->n < STRETCH;) {
+		number = (at - start) / r->spec.batch;
+		if (!reader_awaits(r, k, number)) {
+			at = min_u64(end, start + (number + 1) * r->spec.batch);
+			continue;
+		}
+		c->samples[c->n++] = order_sample(&c->order, at - start);
+		at++;
+	}
+	c->to = at;
+}
+
+enum outcome {
+	READ_ALL,
+	READ_BUSY, /* enough reads are under way */
+	READ_FULL, /* of what is needed sooner */
+};
+
+static enum outcome read_stretch(struct plan *p, const struct stretch *c)
+{
+	struct wish w = {
+		.file = c->file,
+		.order = &c->order,
+		.horizon = c->horizon,
+	};
+
+	for (unsigned i = 0; i < c->n; i++) {
+		w.sample = c->samples[i];
+		if (cache_has(w.file, w.sample / w.file->per))
+			continue;
+		if (cache_reads(p->cache) >= READS_AHEAD)
+			return READ_BUSY;
+		/* What the run has no room for is another's worry. By now its
+		   batch may be assembled, and it be needed no more. */
+		if (fetch_run(p, &w) &&
+		    !cache_has(w.file, w.sample / w.file->per))
+			return READ_FULL;
+	}
+	return READ_ALL;
+}
+
+/* With the lock held; the reader may be gone, or elsewhere, by now. */
+static void note_stretch(struct plan *p, const struct stretch *c,
+			 enum outcome outcome)
+{
+	struct reader *r = p->readers;
+
+	for (size_t i = 0; i < p->num_readers; i++, r++) {
+		if (r->id != c->reader || r->ahead != c->from)
+			continue;
+		if (outcome == READ_ALL)
+			r->ahead = c->to;
+		r->is_blocked = outcome == READ_FULL;
+	}
+}
+
+static void *read_ahead(void *arg)
+{
+	struct plan *p = arg;
+	struct stretch stretch;
+	struct reader *r;
+	enum outcome outcome;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->stopping) {
+		r = cache_reads(p->cache) < READS_AHEAD ? choose(p) : NULL;
+		if (!r) {
+			pthread_cond_wait(&p->changed, &p->lock);
+			continue;
+		}
+		take_stretch(p, r, &stretch);
+		pthread_mutex_unlock(&p->lock);
+		outcome = read_stretch(p, &stretch);
+		pthread_mutex_lock(&p->lock);
+		note_stretch(p, &stretch, outcome);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+/* --- opening and closing --- */
+
+static int start_thread(struct plan *p)
+{
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = -pthread_create(&p->thread, NULL, read_ahead, p);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	p->has_thread = !r;
+	return r;
+}
+
+int plan_open(uint64_t ahead, struct plan **out)
+{
+	struct plan *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	p->ahead = ahead;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->changed, NULL);
+	*out = p;
+	return 0;
+}
+
+int plan_start(struct plan *p, struct cache *cache, uint64_t room)
+{
+	p->cache = cache;
+	p->room = room;
+	return start_thread(p);
+}
+
+void plan_set_room(struct plan *p, uint64_t room)
+{
+	p->room = room;
+}
+
+void plan_stop(struct plan *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->stopping = true;
+	pthread_cond_signal(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+	if (p->has_thread)
+		pthread_join(p->thread, NULL);
+	p->has_thread = false;
+}
+
+void plan_close(struct plan *p)
+{
+	if (!p)
+		return;
+	pthread_cond_destroy(&p->changed);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+size_t plan_readers(struct plan *p, struct plan_reader *out, size_t max)
+{
+	int64_t now = now_ns();
+
+	scoped_lock(&p->lock);
+	for (size_t i = 0; i < p->num_readers && i < max; i++) {
+		const struct reader *r = &p->readers[i];
+
+		out[i] = (struct plan_reader){
+			.ds = r->ds,
+			.spec = r->spec,
+			.epoch = r->epoch,
+			.number = r->top,
+			.stride = r->stride,
+			.opened = r->opened,
+			.idle_ns = (uint64_t)(now - r->last_ns),
+		};
+	}
+	return p->num_readers;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/reader.h"
+
+#include "fs/bytes.h"
+
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+	uint64_t t;
+
+	for (; b; b = t) {
+		t = a % b;
+		a = b;
+	}
+	return a;
+}
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+static uint64_t step_of(const struct reader *r)
+{
+	return r->stride ? r->stride : 1;
+}
+
+static void set_epoch(struct reader *r, const struct batch_key *key)
+{
+	r->epoch = key->epoch;
+	r->orders[0] = order_init(&r->spec, r->epoch);
+	r->orders[1] = order_init(&r->spec, r->epoch + 1);
+	r->first = key->number;
+	r->top = key->number;
+	r->floor = key->number - min_u64(key->number, READER_LAG);
+	memset(r->seen, 0, sizeof(r->seen));
+	memset(r->done, 0, sizeof(r->done));
+}
+
+void reader_init(struct reader *r, const struct batch_key *key)
+{
+	uint64_t n = key->spec->end - key->spec->first;
+
+	*r = (struct reader){
+		.ds = key->ds,
+		.spec = *key->spec,
+		.batches = spec_batches(key->spec),
+		.weight =
+			max_u64(1, dataset_data_bytes(key->ds) /
+					   max_u64(1, key->ds->format.samples)),
+	};
+	/* What drop_last leaves out is not read. */
+	r->samples = min_u64(n, r->batches * key->spec->batch);
+	set_epoch(r, key);
+	r->ahead = key->number * key->spec->batch;
+}
+
+static bool is_set(const struct reader *r, const uint64_t *bits,
+		   uint64_t number)
+{
+	uint64_t i = number - r->floor;
+
+	return number < r->floor ||
+	       (i < READER_WINDOW && bits[i / 64] >> i % 64 & 1);
+}
+
+static void shift(uint64_t *bits, uint64_t words)
+{
+	memmove(bits, bits + words,
+		(READER_WINDOW / 64 - words) * sizeof(*bits));
+	memset(bits + READER_WINDOW / 64 - words, 0, words * sizeof(*bits));
+}
+
+static void set(struct reader *r, uint64_t *bits, uint64_t number)
+{
+	uint64_t i = number - r->floor, words;
+
+	if (number < r->floor)
+		return;
+	/* Forgets the oldest, a word at a time. */
+	if (i >= READER_WINDOW) {
+		words = (i - READER_WINDOW) / 64 + 1;
+		shift(r->seen, min_u64(words, READER_WINDOW / 64));
+		shift(r->done, min_u64(words, READER_WINDOW / 64));
+		r->floor += 64 * words;
+		i = number - r->floor;
+	}
+	bits[i / 64] |= (uint64_t)1 << i % 64;
+}
+
+/* Whether the batch is in step with those it opened so far. */
+static bool in_step(const struct reader *r, uint64_t number)
+{
+	return distance(number, r->first) % step_of(r) == 0;
+}
+
+/* A batch near the others that nobody has opened yet: a job opens each once,
+   so a second time is another job. */
+static bool is_near(const struct reader *r, uint64_t number)
+{
+	uint64_t reach = READER_LAG * step_of(r);
+
+	if (number > r->top)
+		return number - r->top <= reach;
+	return !is_set(r, r->seen, number) && r->top - number <= reach;
+}
+
+bool reader_matches(const struct reader *r, const struct batch_key *key)
+{
+	if (r->ds != key->ds || !spec_equal(&r->spec, key->spec))
+		return false;
+	if (key->epoch == r->epoch)
+		return is_near(r, key->number);
+	if (key->epoch == r->epoch + 1)
+		return key->number < READER_LAG * step_of(r);
+	/* A straggler, when others have begun the next epoch. */
+	return key->epoch + 1 == r->epoch && r->passed &&
+	       r->top < READER_LAG * step_of(r) &&
+	       r->batches - key->number <= READER_LAG * step_of(r);
+}
+
+void reader_advance(struct reader *r, const struct batch_key *key)
+{
+	r->opened++;
+	if (key->epoch < r->epoch)
+		return;
+	if (key->epoch > r->epoch) {
+		r->passed++;
+		r->ahead -= min_u64(r->ahead, r->samples);
+		set_epoch(r, key);
+	}
+	if (key->number != r->first)
+		r->stride = gcd(r->stride, distance(key->number, r->first));
+	set(r, r->seen, key->number);
+	if (key->number < r->first)
+		r->first = key->number;
+	if (key->number > r->top)
+		r->top = key->number;
+}
+
+void reader_done(struct reader *r, const struct batch_key *key)
+{
+	if (r->ds == key->ds && r->epoch == key->epoch &&
+	    spec_equal(&r->spec, key->spec) &&
+	    key->number <= r->top + READER_AHEAD * step_of(r))
+		set(r, r->done, key->number);
+}
+
+/* Not opened long ago, nor passed over. */
+static bool is_due(const struct reader *r, uint64_t number)
+{
+	return number > r->top || (number >= r->first &&
+				   r->top - number <= READER_LAG * step_of(r));
+}
+
+bool reader_awaits(const struct reader *r, unsigned next, uint64_t number)
+{
+	if (number >= r->batches || !in_step(r, number))
+		return false;
+	return next || (is_due(r, number) && !is_set(r, r->done, number));
+}
+
+uint64_t reader_position(const struct reader *r)
+{
+	return r->passed * r->samples +
+	       min_u64(r->samples, (r->top + 1) * r->spec.batch);
+}
+
+uint64_t reader_next_use(const struct reader *r, uint64_t sample)
+{
+	uint64_t position;
+
+	for (unsigned k = 0; k < 2; k++) {
+		position = order_position(&r->orders[k], sample);
+		if (position == ORDER_NONE)
+			return READER_NEVER;
+		if (reader_awaits(r, k, position / r->spec.batch))
+			return (r->passed + k) * r->samples + position;
+	}
+	return (r->passed + 2) * r->samples;
+}
+
+bool reader_next(const struct reader *r, unsigned *next, uint64_t *number)
+{
+	uint64_t step = step_of(r), at = *number + step;
+
+	/* The first one says nothing about how others are reached from it. */
+	if (!r->stride)
+		return false;
+	for (; !*next && at < r->batches; at += step) {
+		if (at > r->top || !is_set(r, r->seen, at)) {
+			*number = at;
+			return true;
+		}
+	}
+	at = *next ? at : r->first % step;
+	*next = 1;
+	*number = at;
+	return at < r->batches;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The page cache together with the plan that tells it what to evict. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "fs/order.h"
+#include "fs/plan.h"
+#include "tests/unit/made.h"
+
+enum {
+	SAMPLES = 600,
+	MEAN = 20000,
+	BATCH = 10,
+	BATCHES = SAMPLES / BATCH,
+	EPOCHS = 4,
+	FRAME = 4096,
+	LIMIT = 4 << 20, /* a third of the dataset */
+};
+
+static const struct writer_field fields[] = {
+	{ .name = "id", .type = BETON_TYPE_INT },
+	{ .name = "bytes", .type = BETON_TYPE_BYTES },
+};
+
+static uint64_t size_of(uint64_t sample)
+{
+	return MEAN / 2 + sample * 7919 % MEAN;
+}
+
+static uint8_t byte_of(uint64_t sample, uint64_t i)
+{
+	return (uint8_t)(sample * 131 + i * 29 + (i >> 8) * 7);
+}
+
+static struct dataset *open_dataset(void)
+{
+	char path[] = "/tmp/beton_unit.XXXXXX";
+	static uint8_t bytes[2 * MEAN];
+	struct writer_value v[2];
+	struct dataset *ds;
+	struct writer *w;
+	int fd = mkstemp(path);
+
+	CHECK(fd >= 0);
+	close(fd);
+	CHECK(!writer_open(path, fields, 2, SAMPLES, 2 << 20, NULL, &w));
+	for (uint64_t i = 0; i < SAMPLES; i++) {
+		memset(v, 0, sizeof(v));
+		v[0].integer = (int64_t)i;
+		v[1].bytes = bytes;
+		v[1].size = size_of(i);
+		for (uint64_t k = 0; k < v[1].size; k++)
+			bytes[k] = byte_of(i, k);
+		CHECK(!writer_append(w, v));
+	}
+	CHECK(!writer_finish(&w));
+	CHECK(!dataset_open(path, NULL, &ds));
+	unlink(path);
+	return ds;
+}
+
+struct fixture {
+	struct dataset *ds;
+	struct plan *plan;
+	struct cache *cache;
+	struct cache_file *file;
+	struct spec spec;
+};
+
+static void set_up(struct fixture *f, enum beton_order order, uint64_t cold,
+		   bool ahead)
+{
+	f->ds = open_dataset();
+	f->spec = (struct spec){
+		.order = order,
+		.batch = BATCH,
+		.drop_last = 1,
+		.end = SAMPLES,
+		.block = order == BETON_ORDER_QUASI_RANDOM ? 8 : 0,
+		.window = order == BETON_ORDER_QUASI_RANDOM ? 100 : 0,
+	};
+	CHECK(!plan_open(1 << 20, &f->plan));
+	CHECK(!cache_open(&(struct cache_options){ .limit = LIMIT,
+						   .cold = cold,
+						   .next_use = plan_next_use,
+						   .read_done = plan_read_done,
+						   .arg = f->plan },
+			  &f->cache));
+	CHECK(!cache_add(f->cache, f->ds, &f->file));
+	CHECK(f->file->per == 1);
+	plan_set_room(f->plan, LIMIT);
+	if (ahead)
+		CHECK(!plan_start(f->plan, f->cache, LIMIT));
+}
+
+static void tear_down(struct fixture *f)
+{
+	plan_stop(f->plan);
+	cache_close(f->cache);
+	plan_close(f->plan);
+	dataset_close(f->ds);
+}
+
+static void check_batch(const struct batch *b, const uint8_t *bytes)
+{
+	const struct batch_column *c = &b->columns[1];
+
+	for (uint32_t row = 0; row < b->rows; row++) {
+		const struct beton_batch_value *v = &c->values[row];
+
+		CHECK(v->size == size_of(b->ids[row]));
+		for (uint64_t k = 0; k < v->size; k++)
+			CHECK(bytes[v->offset + k] == byte_of(b->ids[row], k));
+	}
+}
+
+static void read_batch(struct fixture *f, const struct spec *spec,
+		       uint64_t epoch, uint64_t number)
+{
+	const struct batch_key key = { f->ds, spec, epoch, number };
+	struct batch *b;
+	uint8_t *bytes;
+	bool failed;
+
+	plan_note(f->plan, &key, NULL, 0);
+	CHECK(!batch_open(&key, &b));
+	plan_fetch(f->plan, b, &key);
+	bytes = malloc(b->vfile.size);
+	CHECK(bytes && !batch_assemble(b, bytes, &failed) && !failed);
+	check_batch(b, bytes);
+	plan_done(f->plan, b, &key);
+	free(bytes);
+	batch_put(&b);
+}
+
+static void read_epochs(struct fixture *f)
+{
+	for (uint64_t e = 0; e < EPOCHS; e++) {
+		for (uint64_t b = 0; b < BATCHES; b++)
+			read_batch(f, &f->spec, e, b);
+	}
+}
+
+static uint64_t frames_of(const struct fixture *f, uint64_t sample)
+{
+	struct value v;
+
+	CHECK(!dataset_value_at(f->ds, 1, sample, &v));
+	return (v.off + v.size + FRAME - 1) / FRAME - v.off / FRAME;
+}
+
+/* --- an optimal cache, simulated --- */
+
+/* When a sample is used next after position `at` of all epochs. */
+static uint64_t use_after(const struct order *orders, uint64_t sample,
+			  uint64_t at)
+{
+	for (uint64_t e = at / SAMPLES; e < EPOCHS + 2; e++) {
+		uint64_t use = e * SAMPLES + order_position(&orders[e], sample);
+
+		if (use > at)
+			return use;
+	}
+	return UINT64_MAX;
+}
+
+/* Bytes that Belady's algorithm reads with so many frames. */
+static uint64_t belady(const struct fixture *f, uint64_t frames)
+{
+	static uint64_t held[SAMPLES]; /* frames of a sample that is there */
+	struct order orders[EPOCHS + 3];
+	uint64_t used = 0, bytes = 0, worst, latest, s, use;
+
+	for (uint64_t e = 0; e < EPOCHS + 3; e++)
+		orders[e] = order_init(&f->spec, e);
+	memset(held, 0, sizeof(held));
+	for (uint64_t at = 0; at < EPOCHS * SAMPLES; at++) {
+		s = order_sample(&orders[at / SAMPLES], at % SAMPLES);
+		if (held[s])
+			continue;
+		held[s] = frames_of(f, s);
+		used += held[s];
+		bytes += held[s] * FRAME;
+		for (; used > frames; used -= held[worst], held[worst] = 0) {
+			worst = latest = 0;
+			for (uint64_t i = 0; i < SAMPLES; i++) {
+				use = held[i] ? use_after(orders, i, at) : 0;
+				if (use > latest) {
+					latest = use;
+					worst = i;
+				}
+			}
+		}
+	}
+	return bytes;
+}
+
+static void random_is_close_to_belady(bool ahead)
+{
+	struct cache_stats stats;
+	struct fixture f;
+	uint64_t best;
+
+	set_up(&f, BETON_ORDER_RANDOM, 0, ahead);
+	read_epochs(&f);
+	cache_stats(f.cache, &stats);
+	best = belady(&f, (LIMIT - LIMIT / 32) / FRAME);
+	CHECK(stats.bypassed == 0);
+	CHECK(stats.read_bytes >= best - BATCH * 2 * MEAN);
+	/* Reading ahead takes room that an optimal cache would use: a
+	   megabyte of four. */
+	CHECK(stats.read_bytes <= best + best * (ahead ? 20 : 5) / 100);
+	tear_down(&f);
+}
+
+/* Every byte once an epoch, but for the pages in which blocks meet. */
+static void quasi_random_reads_once(bool ahead)
+{
+	struct cache_stats stats;
+	struct fixture f;
+	uint64_t data = 0;
+
+	for (uint64_t i = 0; i < SAMPLES; i++)
+		data += size_of(i);
+	set_up(&f, BETON_ORDER_QUASI_RANDOM, 0, ahead);
+	read_epochs(&f);
+	cache_stats(f.cache, &stats);
+	CHECK(stats.read_bytes <= EPOCHS * (data + (SAMPLES / 8 + 20) * FRAME));
+	CHECK(stats.bypassed == 0 && stats.wasted_bytes <= data / 20);
+	tear_down(&f);
+}
+
+/* These bytes shrink: what is evicted comes back without a read. */
+static void the_cold_tier_saves_reads(void)
+{
+	struct cache_stats stats;
+	struct fixture f;
+
+	set_up(&f, BETON_ORDER_RANDOM, 16 << 20, false);
+	read_epochs(&f);
+	cache_stats(f.cache, &stats);
+	CHECK(stats.cold_hits > SAMPLES);
+	CHECK(stats.read_bytes < 2 * (uint64_t)SAMPLES * (MEAN + FRAME));
+	CHECK(stats.cold_used_bytes <= 16 << 20);
+	tear_down(&f);
+}
+
+/* A lower limit holds at once, and the bytes stay right. */
+static void a_lower_limit_evicts(void)
+{
+	struct cache_stats stats;
+	struct fixture f;
+
+	set_up(&f, BETON_ORDER_RANDOM, 0, false);
+	for (uint64_t b = 0; b < BATCHES; b++)
+		read_batch(&f, &f.spec, 0, b);
+	cache_stats(f.cache, &stats);
+	CHECK(stats.used_bytes > LIMIT / 2 && stats.used_bytes <= LIMIT);
+	cache_set_limit(f.cache, LIMIT / 4);
+	cache_stats(f.cache, &stats);
+	CHECK(stats.used_bytes <= LIMIT / 4);
+	for (uint64_t b = 0; b < BATCHES; b++)
+		read_batch(&f, &f.spec, 1, b);
+	cache_stats(f.cache, &stats);
+	CHECK(stats.used_bytes <= LIMIT / 4);
+	tear_down(&f);
+}
+
+/* --- threads --- */
+
+struct job {
+	struct fixture *f;
+	struct spec spec;
+	atomic_uint_fast64_t next;
+};
+
+static void *run_job(void *arg)
+{
+	struct job *job = arg;
+	uint64_t b;
+
+	while ((b = atomic_fetch_add(&job->next, 1)) < 3 * BATCHES)
+		read_batch(job->f, &job->spec, b / BATCHES, b % BATCHES);
+	return NULL;
+}
+
+/* Three threads of one job and two of another, with another seed. */
+static void jobs_share_a_cache(void)
+{
+	struct fixture f;
+	struct job jobs[2];
+	pthread_t threads[5];
+
+	set_up(&f, BETON_ORDER_RANDOM, 1 << 20, true);
+	for (size_t i = 0; i < 2; i++) {
+		jobs[i] = (struct job){ .f = &f, .spec = f.spec };
+		jobs[i].spec.seed = i;
+	}
+	for (size_t i = 0; i < 5; i++)
+		CHECK(!pthread_create(&threads[i], NULL, run_job,
+				      &jobs[i % 2]));
+	for (size_t i = 0; i < 5; i++)
+		pthread_join(threads[i], NULL);
+	tear_down(&f);
+}
+
+int main(void)
+{
+	random_is_close_to_belady(false);
+	random_is_close_to_belady(true);
+	quasi_random_reads_once(false);
+	quasi_random_reads_once(true);
+	the_cold_tier_saves_reads();
+	a_lower_limit_evicts();
+	jobs_share_a_cache();
+	return 0;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/reader.h"
+#include "tests/unit/made.h"
+
+enum { SAMPLES = 1000, BATCH = 10, BATCHES = SAMPLES / BATCH };
+
+static struct dataset *ds;
+
+static struct spec spec_of(enum beton_order order)
+{
+	return (struct spec){
+		.order = order,
+		.batch = BATCH,
+		.drop_last = 1,
+		.block = order == BETON_ORDER_QUASI_RANDOM ? 7 : 0,
+		.window = order == BETON_ORDER_QUASI_RANDOM ? 150 : 0,
+		.end = SAMPLES,
+	};
+}
+
+static struct batch_key key_of(const struct spec *spec, uint64_t epoch,
+			       uint64_t number)
+{
+	return (struct batch_key){ ds, spec, epoch, number };
+}
+
+static void open_batch(struct reader *r, uint64_t epoch, uint64_t number)
+{
+	struct batch_key key = key_of(&r->spec, epoch, number);
+
+	CHECK(reader_matches(r, &key));
+	reader_advance(r, &key);
+	CHECK(reader_awaits(r, 0, number) || epoch < r->epoch);
+	reader_done(r, &key);
+}
+
+static bool matches(const struct reader *r, uint64_t epoch, uint64_t number)
+{
+	struct batch_key key = key_of(&r->spec, epoch, number);
+
+	return reader_matches(r, &key);
+}
+
+static void begin(struct reader *r, const struct spec *spec, uint64_t number)
+{
+	struct batch_key key = key_of(spec, 3, number);
+
+	reader_init(r, &key);
+	reader_advance(r, &key);
+	reader_done(r, &key);
+}
+
+/* The next use is the first place in this epoch or the next that is still to
+   come: compared with walking through both. */
+static void next_use_is_what_walking_finds(enum beton_order order)
+{
+	struct spec spec = spec_of(order);
+	struct order orders[2] = { order_init(&spec, 3), order_init(&spec, 4) };
+	struct reader r;
+	uint64_t at;
+
+	begin(&r, &spec, 0);
+	for (uint64_t b = 1; b < 40; b++)
+		open_batch(&r, 3, b);
+	CHECK(reader_position(&r) == 40 * BATCH);
+	for (uint64_t s = 0; s < SAMPLES; s++) {
+		for (at = 40 * BATCH; at < 2 * SAMPLES; at++) {
+			if (order_sample(&orders[at / SAMPLES], at % SAMPLES) ==
+			    s)
+				break;
+		}
+		CHECK(reader_next_use(&r, s) == at);
+	}
+	CHECK(reader_next_use(&r, SAMPLES) == READER_NEVER);
+}
+
+/* Threads and ranks of one job open batches out of order, each once. */
+static void one_job_is_one_reader(void)
+{
+	struct spec spec = spec_of(BETON_ORDER_RANDOM);
+	static const uint64_t opened[] = { 8, 1, 0, 2, 9, 3, 10, 4 };
+	struct reader r;
+
+	begin(&r, &spec, opened[0]);
+	for (size_t i = 1; i < ARRAY_LEN(opened); i++)
+		open_batch(&r, 3, opened[i]);
+	CHECK(r.stride == 1 && r.top == 10);
+	for (size_t i = 0; i < ARRAY_LEN(opened); i++) {
+		CHECK(!reader_awaits(&r, 0, opened[i]));
+		/* For a second time it is another job's. */
+		CHECK(!matches(&r, 3, opened[i]));
+	}
+	for (uint64_t b = 5; b < 8; b++)
+		CHECK(reader_awaits(&r, 0, b) && matches(&r, 3, b));
+	CHECK(reader_awaits(&r, 0, 11) && !reader_awaits(&r, 0, BATCHES));
+	CHECK(reader_awaits(&r, 1, 0));
+	CHECK(!matches(&r, 3, 11 + READER_LAG) && !matches(&r, 5, 0));
+}
+
+/* One rank of four on this machine: only its batches are wanted. */
+static void a_lone_rank_has_a_stride(void)
+{
+	struct spec spec = spec_of(BETON_ORDER_RANDOM);
+	struct reader r;
+	uint64_t number = 6;
+	unsigned k = 0;
+
+	begin(&r, &spec, 2);
+	CHECK(!reader_next(&r, &k, &number));
+	open_batch(&r, 3, 6);
+	CHECK(r.stride == 4);
+	CHECK(reader_next(&r, &k, &number) && k == 0 && number == 10);
+	CHECK(!reader_awaits(&r, 0, 11) && reader_awaits(&r, 0, 14));
+	number = BATCHES - 2;
+	CHECK(reader_next(&r, &k, &number) && k == 1 && number == 2);
+	/* Other ranks turn out to be here as well. */
+	open_batch(&r, 3, 3);
+	CHECK(r.stride == 1 && reader_awaits(&r, 0, 11));
+}
+
+static void the_next_epoch_goes_on(void)
+{
+	struct spec spec = spec_of(BETON_ORDER_RANDOM);
+	struct reader r;
+
+	begin(&r, &spec, BATCHES - 3);
+	open_batch(&r, 3, BATCHES - 2);
+	r.ahead = SAMPLES + 2 * BATCH;
+	open_batch(&r, 4, 0);
+	CHECK(r.epoch == 4 && r.passed == 1 && r.ahead == 2 * BATCH);
+	/* A straggler is not a new reader, and does not turn this one back. */
+	open_batch(&r, 3, BATCHES - 1);
+	CHECK(r.epoch == 4 && r.top == 0 && r.opened == 4);
+	CHECK(reader_position(&r) == SAMPLES + BATCH);
+}
+
+/* What was skipped for good is waited for no longer than a while. */
+static void holes_are_given_up(void)
+{
+	struct spec spec = spec_of(BETON_ORDER_SEQUENTIAL);
+	struct reader r;
+
+	spec.batch = 1;
+	begin(&r, &spec, 0);
+	open_batch(&r, 3, 1);
+	for (uint64_t b = 3; b <= 3 + READER_LAG; b++) {
+		CHECK(reader_awaits(&r, 0, 2) == (b - 1 - 2 <= READER_LAG));
+		open_batch(&r, 3, b);
+	}
+	CHECK(!reader_awaits(&r, 0, 2) && !matches(&r, 3, 2));
+	for (uint64_t b = 4 + READER_LAG; b < 990; b++)
+		open_batch(&r, 3, b);
+	CHECK(!reader_awaits(&r, 0, 500) && !matches(&r, 3, 989));
+}
+
+int main(void)
+{
+	ds = made_open(SAMPLES, NULL);
+	next_use_is_what_walking_finds(BETON_ORDER_SEQUENTIAL);
+	next_use_is_what_walking_finds(BETON_ORDER_RANDOM);
+	next_use_is_what_walking_finds(BETON_ORDER_QUASI_RANDOM);
+	one_job_is_one_reader();
+	a_lone_rank_has_a_stride();
+	the_next_epoch_goes_on();
+	holes_are_given_up();
+	dataset_close(ds);
+	return 0;
+}
