@@ -33,6 +33,7 @@ enum {
 	NS_SAMPLES,
 	NS_COLUMNS,
 	NS_BATCHES,
+	NS_BY,
 	NS_CONTROL, /* .betonfs/ */
 	NS_VERSION,
 	NS_OPTIONS,
@@ -54,6 +55,7 @@ struct ns {
 	struct timespec time; /* of everything: the dataset's mtime */
 	struct ns_text texts[NS_FIXED_END];
 	struct ns_streams *streams;
+	struct memo *groups; /* of by/FIELD/ */
 };
 
 const struct ns_row *ns_row(const struct ns_object *object);
@@ -106,6 +108,14 @@ int ns_batches_lookup(struct ns *ns, const struct ns_object *dir,
 		      const char *name, struct ns_entry *out);
 int ns_batches_list(struct ns *ns, const struct ns_object *dir,
 		    const struct ns_listing *listing);
+
+/* ns_by.c */
+extern const struct ns_row ns_by_field_row, ns_by_value_row;
+int ns_by_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
+		 struct ns_entry *out);
+int ns_by_list(struct ns *ns, const struct ns_object *dir,
+	       const struct ns_listing *listing);
+int ns_groups_open(struct ns *ns);
 
 /* ns_stream.c; -EINVAL: default_spec is none */
 int ns_streams_open(struct ns *ns, const char *default_spec);

@@ -13,14 +13,14 @@ import sys
 LAYERS = """
     include/beton/*
     fs/bytes fs/scope fs/crc
-    fs/log fs/rng
+    fs/log fs/rng fs/memo
     fs/source fs/npy
     fs/field
     fs/format fs/name
     fs/alloc fs/custom
     fs/dataset
     fs/vfile
-    fs/sample
+    fs/sample fs/group
     fs/spec fs/order
     fs/batch fs/batch_place
     fs/engine
