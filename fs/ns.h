@@ -29,6 +29,7 @@ enum ns_kind {
 	NS_BATCH,     /* batch INDEX of stream `part` */
 	NS_BY_FIELD,  /* by/PART/ */
 	NS_BY_VALUE,  /* the INDEX-th directory of by/PART/ */
+	NS_SHARD,     /* shards/INDEX.tar */
 	NS_KINDS,
 };
 
@@ -47,7 +48,7 @@ struct ns_object {
 	enum ns_kind kind;
 	uint32_t dataset; /* 0: so far a mount has one */
 	uint32_t part;	  /* field, SPEC or stream */
-	uint64_t index;	  /* sample, batch or value */
+	uint64_t index;	  /* sample, batch, value or shard */
 };
 
 uint64_t ns_ino(const struct ns_object *object);

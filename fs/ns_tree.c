@@ -18,6 +18,7 @@ static const struct ns_row *const kinds[1 << NS_KIND_BITS] = {
 	[NS_SPEC] = &ns_spec_row,	  [NS_SPEC_LINK] = &ns_spec_link_row,
 	[NS_EPOCH] = &ns_epoch_row,	  [NS_BATCH] = &ns_batch_row,
 	[NS_BY_FIELD] = &ns_by_field_row, [NS_BY_VALUE] = &ns_by_value_row,
+	[NS_SHARD] = &ns_shard_row,
 };
 
 const struct ns_row *ns_row(const struct ns_object *object)
@@ -67,6 +68,8 @@ int ns_open(const struct ns_options *options, struct ns **out)
 		r = ns_streams_open(ns, options->default_spec);
 	if (!r)
 		r = ns_groups_open(ns);
+	if (!r)
+		r = ns_shards_open(ns);
 	if (r)
 		ns_close(ns);
 	else
@@ -78,6 +81,7 @@ void ns_close(struct ns *ns)
 {
 	if (!ns)
 		return;
+	memo_close(ns->shards);
 	memo_close(ns->groups);
 	ns_streams_close(ns->streams);
 	ns_fixed_close(ns);

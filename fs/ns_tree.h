@@ -34,6 +34,7 @@ enum {
 	NS_COLUMNS,
 	NS_BATCHES,
 	NS_BY,
+	NS_SHARDS,
 	NS_CONTROL, /* .betonfs/ */
 	NS_VERSION,
 	NS_OPTIONS,
@@ -56,6 +57,7 @@ struct ns {
 	struct ns_text texts[NS_FIXED_END];
 	struct ns_streams *streams;
 	struct memo *groups; /* of by/FIELD/ */
+	struct memo *shards; /* their layouts */
 };
 
 const struct ns_row *ns_row(const struct ns_object *object);
@@ -116,6 +118,14 @@ int ns_by_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
 int ns_by_list(struct ns *ns, const struct ns_object *dir,
 	       const struct ns_listing *listing);
 int ns_groups_open(struct ns *ns);
+
+/* ns_shard.c */
+extern const struct ns_row ns_shard_row;
+int ns_shards_lookup(struct ns *ns, const struct ns_object *dir,
+		     const char *name, struct ns_entry *out);
+int ns_shards_list(struct ns *ns, const struct ns_object *dir,
+		   const struct ns_listing *listing);
+int ns_shards_open(struct ns *ns);
 
 /* ns_stream.c; -EINVAL: default_spec is none */
 int ns_streams_open(struct ns *ns, const char *default_spec);

@@ -123,6 +123,9 @@ static int read_segment(const struct vfile *file, struct ranges *ranges,
 		return read_strided(file, s, buf, size, skip);
 	case SEGMENT_RANGE:
 		return read_range(file, ranges, s, buf, size, skip);
+	case SEGMENT_MADE:
+		s->make(file, s, skip, buf, size);
+		return 0;
 	}
 	return -EINVAL;
 }

@@ -13,7 +13,7 @@ import sys
 LAYERS = """
     include/beton/*
     fs/bytes fs/scope fs/crc
-    fs/log fs/rng fs/memo
+    fs/log fs/rng fs/memo fs/tar
     fs/source fs/npy
     fs/field
     fs/format fs/name
@@ -21,6 +21,7 @@ LAYERS = """
     fs/dataset
     fs/vfile
     fs/sample fs/group
+    fs/shard
     fs/spec fs/order
     fs/batch fs/batch_place
     fs/engine
