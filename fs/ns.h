@@ -41,6 +41,9 @@ enum {
 	/* SPECs, and streams, that one mount tells apart in its life. */
 	NS_PARTS_MAX = 1 << NS_PART_BITS,
 	NS_NAME_MAX = 255,
+	/* Text of an extended attribute: a shape of 32 dimensions is longest.
+	 */
+	NS_XATTR_MAX = 1024,
 	NS_ROOT = 1, /* its index among NS_FIXED, and so its inode number */
 };
 
@@ -97,6 +100,12 @@ void ns_stat_object(const struct ns *ns, const struct ns_object *object,
 struct ns_object ns_parent(struct ns *ns, const struct ns_object *object);
 int ns_readlink(struct ns *ns, const struct ns_object *link,
 		char out[SPEC_TEXT_MAX]);
+/* An extended attribute, without a NUL, and the names of all that an object
+   has, each with one. -ENODATA: it has none of that name. */
+int ns_xattr(struct ns *ns, const struct ns_object *object, const char *name,
+	     char out[NS_XATTR_MAX], size_t *size);
+int ns_xattr_names(struct ns *ns, const struct ns_object *object,
+		   char out[NS_XATTR_MAX], size_t *size);
 /* How many files and directories there are under samples/. */
 uint64_t ns_files(const struct ns *ns);
 /* Bytes of the dataset file, which is what the mount shows. */
