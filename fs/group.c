@@ -8,7 +8,8 @@
 
 enum {
 	CHUNK_BYTES = 4 << 20,
-	DIGIT_BITS = 16,
+	/* More would write to too many places at once for the TLB. */
+	DIGIT_BITS = 8,
 	BUCKETS = 1 << DIGIT_BITS,
 };
 
@@ -22,8 +23,7 @@ struct column {
 	uint64_t varying;   /* bits in which they differ */
 	bool is_ascending;  /* as in datasets that are sorted by class */
 	uint32_t *samples;  /* in order of their keys, in the end */
-	uint32_t *previous; /* the same, one digit earlier */
-	uint32_t *counts;   /* BUCKETS */
+	uint32_t *previous; /* one digit earlier; while they are sorted */
 };
 
 static void note_key(struct column *c, uint64_t sample, uint64_t key)
@@ -55,21 +55,21 @@ static int read_keys(struct dataset *ds, uint32_t field, struct column *c)
 /* One pass of a radix sort; what has the same digit keeps its order. */
 static void sort_digit(struct column *c, unsigned shift)
 {
+	uint32_t counts[BUCKETS] = { 0 };
 	uint32_t *before = c->samples, at = 0, n;
 
 	c->samples = c->previous;
 	c->previous = before;
-	memset(c->counts, 0, BUCKETS * sizeof(*c->counts));
 	for (uint64_t i = 0; i < c->n; i++)
-		c->counts[c->keys[i] >> shift & (BUCKETS - 1)]++;
+		counts[c->keys[i] >> shift & (BUCKETS - 1)]++;
 	for (size_t i = 0; i < BUCKETS; i++) {
-		n = c->counts[i];
-		c->counts[i] = at;
+		n = counts[i];
+		counts[i] = at;
 		at += n;
 	}
 	for (uint64_t i = 0; i < c->n; i++) {
 		uint32_t *to =
-			&c->counts[c->keys[before[i]] >> shift & (BUCKETS - 1)];
+			&counts[c->keys[before[i]] >> shift & (BUCKETS - 1)];
 
 		c->samples[(*to)++] = before[i];
 	}
@@ -82,13 +82,13 @@ static int sort_samples(struct column *c)
 	if (c->is_ascending)
 		return 0;
 	c->previous = malloc(c->n * sizeof(*c->previous));
-	c->counts = malloc(BUCKETS * sizeof(*c->counts));
-	if (!c->previous || !c->counts)
+	if (!c->previous)
 		return -ENOMEM;
 	for (unsigned shift = 0; shift < 64; shift += DIGIT_BITS) {
 		if (c->varying >> shift & (BUCKETS - 1))
 			sort_digit(c, shift);
 	}
+	free(c->previous);
 	return 0;
 }
 
@@ -132,8 +132,6 @@ static int make_group(struct dataset *ds, uint32_t field, struct group *g)
 		r = find_values(&c, g);
 	g->samples = c.samples;
 	free(c.keys);
-	free(c.previous);
-	free(c.counts);
 	return r;
 }
 

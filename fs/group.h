@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The samples of a dataset, grouped by the value of an int field. Made by one
- * pass over the metadata; what is kept takes 4 bytes per sample and 12 per
- * value that occurs, and 16 bytes per sample while it is made. Ten million
- * samples take a second or two. Immutable once open.
+ * pass over the metadata. What is kept takes 4 bytes per sample and 12 per
+ * value that occurs; while it is made, 16 bytes per sample, 24 if all values
+ * differ. Ten million samples take a second, or three. Immutable once
+ * open.
  */
 #ifndef FS_GROUP_H
 #define FS_GROUP_H
