@@ -52,7 +52,7 @@ engine_src := $(addprefix fs/,log.c rng.c arena.c heap.c cold.c memory.c source.
               fill.c cache.c reader.c plan.c pool.c engine.c)
 loader_src := $(sort $(wildcard loader/*.c) $(wildcard loader/ops/*.c))
 ops_src    := $(sort $(wildcard loader/ops/*.c))
-ns_src     := $(sort $(wildcard fs/ns*.c))
+ns_src     := $(sort $(wildcard fs/ns*.c)) $(addprefix fs/,memo.c group.c tar.c shard.c)
 betonfs_src := $(ns_src) $(addprefix fs/,ops.c opts.c message.c mountpoint.c betonfs.c)
 writer_src := $(addprefix fs/,writer.c schema.c outfile.c)
 tool_src   := fs/option.c fs/progress.c

@@ -340,7 +340,7 @@ static struct fuse_session *new_session(struct daemon *d)
 	cleanup_free char *list = mount_options(d);
 	struct fuse_session *session = NULL;
 	size_t size;
-	const struct fuse_lowlevel_ops *table = ops_table(&size);
+	const struct fuse_lowlevel_ops *table = ops_table(d->opts.xattr, &size);
 
 	if (list && !fuse_opt_add_arg(&args, "betonfs") &&
 	    !fuse_opt_add_arg(&args, "-o") && !fuse_opt_add_arg(&args, list) &&

@@ -27,6 +27,9 @@ enum ns_kind {
 	NS_SPEC_LINK, /* any other spelling of it, and `default` */
 	NS_EPOCH,     /* batches/SPEC/EPOCH/, which is stream number `part` */
 	NS_BATCH,     /* batch INDEX of stream `part` */
+	NS_BY_FIELD,  /* by/PART/ */
+	NS_BY_VALUE,  /* the INDEX-th directory of by/PART/ */
+	NS_SHARD,     /* shards/INDEX.tar */
 	NS_KINDS,
 };
 
@@ -41,6 +44,9 @@ enum {
 	NS_NAME_MAX = 255,
 	/* Number 0 is the root above them. */
 	NS_DATASETS_MAX = (1 << NS_DATASET_BITS) - 1,
+	/* Text of an extended attribute: a shape of 32 dimensions is longest.
+	 */
+	NS_XATTR_MAX = 1024,
 	NS_ROOT = 1, /* its index among NS_FIXED, and so its inode number */
 };
 
@@ -48,7 +54,7 @@ struct ns_object {
 	enum ns_kind kind;
 	uint32_t dataset; /* 0: the only one, or the root above several */
 	uint32_t part;	  /* field, SPEC or stream */
-	uint64_t index;	  /* sample or batch */
+	uint64_t index;	  /* sample, batch, value or shard */
 };
 
 uint64_t ns_ino(const struct ns_object *object);
@@ -109,6 +115,12 @@ void ns_stat_object(const struct ns *ns, const struct ns_object *object,
 struct ns_object ns_parent(struct ns *ns, const struct ns_object *object);
 int ns_readlink(struct ns *ns, const struct ns_object *link,
 		char out[SPEC_TEXT_MAX]);
+/* An extended attribute, without a NUL, and the names of all that an object
+   has, each with one. -ENODATA: it has none of that name. */
+int ns_xattr(struct ns *ns, const struct ns_object *object, const char *name,
+	     char out[NS_XATTR_MAX], size_t *size);
+int ns_xattr_names(struct ns *ns, const struct ns_object *object,
+		   char out[NS_XATTR_MAX], size_t *size);
 /* How many files and directories there are under samples/, of all datasets. */
 uint64_t ns_files(const struct ns *ns);
 /* Bytes of the dataset files, which is what the mount shows. */

@@ -6,16 +6,19 @@
 #include <string.h>
 
 #include "fs/bytes.h"
+#include "fs/memo.h"
 
 enum { BLOCK = 512, IO_SIZE = 128 << 10 };
 
 static const struct ns_row no_row = { .type = 0 };
 
 static const struct ns_row *const kinds[1 << NS_KIND_BITS] = {
-	[NS_SAMPLE] = &ns_sample_row, [NS_VALUE] = &ns_value_row,
-	[NS_COLUMN] = &ns_column_row, [NS_ARRAY] = &ns_array_row,
-	[NS_SPEC] = &ns_spec_row,     [NS_SPEC_LINK] = &ns_spec_link_row,
-	[NS_EPOCH] = &ns_epoch_row,   [NS_BATCH] = &ns_batch_row,
+	[NS_SAMPLE] = &ns_sample_row,	  [NS_VALUE] = &ns_value_row,
+	[NS_COLUMN] = &ns_column_row,	  [NS_ARRAY] = &ns_array_row,
+	[NS_SPEC] = &ns_spec_row,	  [NS_SPEC_LINK] = &ns_spec_link_row,
+	[NS_EPOCH] = &ns_epoch_row,	  [NS_BATCH] = &ns_batch_row,
+	[NS_BY_FIELD] = &ns_by_field_row, [NS_BY_VALUE] = &ns_by_value_row,
+	[NS_SHARD] = &ns_shard_row,
 };
 
 const struct ns_row *ns_row(const struct ns_object *object)
@@ -93,6 +96,10 @@ int ns_open(const struct ns_options *options, struct ns **out)
 		ns->num_trees = i + 1;
 		r = open_tree(ns, i, options);
 	}
+	if (!r)
+		r = ns_groups_open(ns);
+	if (!r)
+		r = ns_shards_open(ns);
 	if (r)
 		ns_close(ns);
 	else
@@ -104,6 +111,8 @@ void ns_close(struct ns *ns)
 {
 	if (!ns)
 		return;
+	memo_close(ns->shards);
+	memo_close(ns->groups);
 	for (uint32_t i = 0; i < ns->num_trees; i++) {
 		ns_streams_close(ns->trees[i].streams);
 		ns_fixed_close(&ns->trees[i]);
@@ -140,8 +149,8 @@ void ns_stat_object(const struct ns *ns, const struct ns_object *object,
 	const struct ns_tree *tree = ns_tree(ns, object);
 	mode_t type = ns_row(object)->type;
 
-	/* A value has a name under samples/ and one under columns/, but is
-	   counted once, lest every tar looks for the other. */
+	/* A value has a name under samples/, columns/ and perhaps by/, but is
+	   counted once, lest every tar looks for the others. */
 	*out = (struct stat){
 		.st_ino = ns_ino(object),
 		.st_mode = type | (S_ISDIR(type)   ? tree->owner.dir_mode

@@ -33,6 +33,8 @@ enum {
 	NS_SAMPLES,
 	NS_COLUMNS,
 	NS_BATCHES,
+	NS_BY,
+	NS_SHARDS,
 	NS_CONTROL, /* .betonfs/ */
 	NS_VERSION,
 	NS_OPTIONS,
@@ -61,6 +63,8 @@ struct ns {
 	struct log *log;
 	struct ns_tree *trees; /* by ns_object.dataset */
 	uint32_t num_trees;
+	struct memo *groups; /* of by/FIELD/, of all datasets */
+	struct memo *shards; /* their layouts */
 };
 
 const struct ns_row *ns_row(const struct ns_object *object);
@@ -118,6 +122,22 @@ int ns_batches_lookup(struct ns *ns, const struct ns_object *dir,
 		      const char *name, struct ns_entry *out);
 int ns_batches_list(struct ns *ns, const struct ns_object *dir,
 		    const struct ns_listing *listing);
+
+/* ns_by.c */
+extern const struct ns_row ns_by_field_row, ns_by_value_row;
+int ns_by_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
+		 struct ns_entry *out);
+int ns_by_list(struct ns *ns, const struct ns_object *dir,
+	       const struct ns_listing *listing);
+int ns_groups_open(struct ns *ns);
+
+/* ns_shard.c */
+extern const struct ns_row ns_shard_row;
+int ns_shards_lookup(struct ns *ns, const struct ns_object *dir,
+		     const char *name, struct ns_entry *out);
+int ns_shards_list(struct ns *ns, const struct ns_object *dir,
+		   const struct ns_listing *listing);
+int ns_shards_open(struct ns *ns);
 
 /* ns_stream.c; `top` is the root of a dataset. -EINVAL: default_spec is none */
 int ns_streams_open(struct ns *ns, const struct ns_object *top,

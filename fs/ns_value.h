@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values as files, which have the same inodes under samples/ and columns/. What
- * a name needs is in the metadata; what a size needs may be in the allocation
- * table. For the files ns_*.c alone.
+ * Values as files, which have the same inodes under samples/, columns/ and by/.
+ * What a name needs is in the metadata; what a size needs may be in the
+ * allocation table. For the files ns_*.c alone.
  */
 #ifndef FS_NS_VALUE_H
 #define FS_NS_VALUE_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * There is no forget: inode numbers are arithmetic. There is no flush, access
- * and getxattr either: libfuse answers ENOSYS for these, once per mount.
+ * There is no forget: inode numbers are arithmetic. There is no flush and
+ * access either, and getxattr only if it is asked for: libfuse answers ENOSYS
+ * for these, once per mount.
  */
 #define FUSE_USE_VERSION 32
 
@@ -176,6 +177,43 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 		reply_error(req, r);
 	else
 		fuse_reply_readlink(req, target);
+}
+
+/* --- extended attributes --- */
+
+/* `size` is what the caller has room for; 0 asks how much is needed. */
+static void reply_xattr(fuse_req_t req, int r, const char *text, size_t need,
+			size_t size)
+{
+	if (r)
+		reply_error(req, r);
+	else if (!size)
+		fuse_reply_xattr(req, need);
+	else if (size < need)
+		reply_error(req, -ERANGE);
+	else
+		fuse_reply_buf(req, text, need);
+}
+
+static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
+			size_t size)
+{
+	const struct ns_object object = ns_object(ino);
+	char text[NS_XATTR_MAX];
+	size_t need = 0;
+	int r = ns_xattr(ops_of(req)->ns, &object, name, text, &need);
+
+	reply_xattr(req, r, text, need, size);
+}
+
+static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+	const struct ns_object object = ns_object(ino);
+	char text[NS_XATTR_MAX];
+	size_t need = 0;
+	int r = ns_xattr_names(ops_of(req)->ns, &object, text, &need);
+
+	reply_xattr(req, r, text, need, size);
 }
 
 /* --- directories --- */
@@ -428,22 +466,22 @@ void ops_close(struct ops *ops)
 	free(ops);
 }
 
-static const struct fuse_lowlevel_ops table = {
-	.init = op_init,
-	.statfs = op_statfs,
-	.lookup = op_lookup,
-	.getattr = op_getattr,
-	.readlink = op_readlink,
-	.opendir = op_opendir,
-	.readdir = op_readdir,
-	.readdirplus = op_readdirplus,
-	.open = op_open,
-	.read = op_read,
-	.release = op_release,
+#define OPERATIONS                                                             \
+	.init = op_init, .statfs = op_statfs, .lookup = op_lookup,             \
+	.getattr = op_getattr, .readlink = op_readlink, .opendir = op_opendir, \
+	.readdir = op_readdir, .readdirplus = op_readdirplus, .open = op_open, \
+	.read = op_read, .release = op_release
+
+static const struct fuse_lowlevel_ops table = { OPERATIONS };
+
+static const struct fuse_lowlevel_ops table_with_xattr = {
+	OPERATIONS,
+	.getxattr = op_getxattr,
+	.listxattr = op_listxattr,
 };
 
-const struct fuse_lowlevel_ops *ops_table(size_t *size)
+const struct fuse_lowlevel_ops *ops_table(bool with_xattr, size_t *size)
 {
 	*size = sizeof(table);
-	return &table;
+	return with_xattr ? &table_with_xattr : &table;
 }

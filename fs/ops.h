@@ -21,7 +21,8 @@ int ops_open(struct ns *ns, void (*ready)(void *arg), void *arg,
    Takes NULL. */
 void ops_close(struct ops *ops);
 
-/* The user data of a session with these is a struct ops. */
-const struct fuse_lowlevel_ops *ops_table(size_t *size);
+/* The user data of a session with these is a struct ops. Extended attributes
+   are asked for at every file that ls(1) lists, unless they are left out. */
+const struct fuse_lowlevel_ops *ops_table(bool with_xattr, size_t *size);
 
 #endif

@@ -12,6 +12,7 @@
 enum opts_kind {
 	OPTS_MOUNT,  /* bool; passed through to the mount */
 	OPTS_ALWAYS, /* every mount is so */
+	OPTS_FLAG,   /* bool; the daemon's own */
 	OPTS_NUMBER, /* uint64_t in [min, max] */
 	OPTS_OCTAL,
 	OPTS_TEXT,   /* char *, owned */
@@ -62,6 +63,8 @@ static const struct opts_row rows[] = {
 	  "batches/default: samples; or FILE's ids get a name" },
 	{ "threads", OPTS_NUMBER, AT(threads), 1, 1024, "N",
 	  "threads that assemble batches ahead (2)" },
+	{ "xattr", OPTS_FLAG, AT(xattr), 0, 0, NULL,
+	  "extended attributes: sizes of images, places in the dataset" },
 	{ "log", OPTS_TEXT, AT(log), 0, 0, "FILE",
 	  "messages go there instead of to syslog" },
 };
@@ -188,7 +191,7 @@ static int set_flag(struct opts *opts, const struct opts_row *row,
 {
 	if (word->value)
 		return -EINVAL;
-	if (row->kind == OPTS_MOUNT)
+	if (row->kind == OPTS_MOUNT || row->kind == OPTS_FLAG)
 		*(bool *)member_of(opts, row) = true;
 	return 0;
 }
@@ -442,6 +445,7 @@ static bool print_row(FILE *out, const struct opts *opts,
 
 	switch (row->kind) {
 	case OPTS_MOUNT:
+	case OPTS_FLAG:
 		if (!*(bool *)member_of(opts, row))
 			return false;
 		fprintf(out, "%s%s", before, row->key);

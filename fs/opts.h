@@ -39,6 +39,7 @@ struct opts {
 	uint64_t gid;
 	uint64_t umask;
 	uint64_t threads;
+	bool xattr;
 	char *log;
 	struct opts_spec spec;
 	char **subsets; /* "NAME:FILE" each */

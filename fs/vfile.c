@@ -140,6 +140,9 @@ static int read_segment(const struct vfile *file, struct ranges *ranges,
 		if (s->is_payload && file->ds->payloads)
 			return read_payload(file, ranges, s, buf, size, skip);
 		return read_range(file, ranges, s, buf, size, skip);
+	case SEGMENT_MADE:
+		s->make(file, s, skip, buf, size);
+		return 0;
 	}
 	return -EINVAL;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A virtual file: segments, computed from an offset. Literal bytes, a range of
- * the dataset, zeros, or a strided run over the metadata; every file of a mount
- * is made of these, and reading is one function.
+ * A virtual file: segments, computed from an offset. Literal bytes, bytes that
+ * are made when they are read, a range of the dataset, zeros, or a strided run
+ * over the metadata; every file of a mount is made of these, and reading is one
+ * function.
  */
 #ifndef FS_VFILE_H
 #define FS_VFILE_H
@@ -16,7 +17,10 @@ enum segment_kind {
 	SEGMENT_RANGE,
 	SEGMENT_ZERO,
 	SEGMENT_STRIDED, /* `width` bytes of every record */
+	SEGMENT_MADE,	 /* by `make`: many small ones, not worth keeping */
 };
+
+struct vfile;
 
 struct segment {
 	enum segment_kind kind;
@@ -31,6 +35,9 @@ struct segment {
 	uint32_t row;
 	bool is_payload; /* RANGE: of `sample`, and may come from a cache */
 	uint64_t sample;
+	/* MADE: writes bytes [skip, skip + size) of it. */
+	void (*make)(const struct vfile *file, const struct segment *segment,
+		     uint64_t skip, void *buf, size_t size);
 };
 
 struct vfile {

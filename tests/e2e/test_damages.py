@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tarfile
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import make
 from conftest import BUILD, DEADLINE, Daemon
 from dumped import SANITIZER, beton, dump
 from test_batches import BatchFile, check_values
+from test_shards import member
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 from damage import ALL_JPEG, DAMAGES, all_images  # noqa: E402
@@ -155,6 +157,7 @@ def test_a_mount_tells_the_truth_or_an_error(hurt, daemon_of, tmp_path):
         read_some(daemon_of.where)
         return
     check_files(hurt, daemon_of.where)
+    check_shard(hurt, daemon_of.where)
     check_batches(hurt, daemon_of.where)
     check_dump(hurt, dump(daemon_of.where, tmp_path / "m", "--spec", SPEC,
                           "--pipeline", PIPELINE, "--on-error", "skip"))
@@ -163,7 +166,7 @@ def test_a_mount_tells_the_truth_or_an_error(hurt, daemon_of, tmp_path):
 def read_some(mnt):
     """Something of everything that is shown; errors are no news."""
     count = 0
-    for top in ("samples", "columns", f"batches/{SPEC}/0"):
+    for top in ("samples", "columns", "by", "shards", f"batches/{SPEC}/0"):
         for folder, _, names in os.walk(mnt / top):
             for name in names[:40] + names[-2:]:
                 count += read_one(os.path.join(folder, name))
@@ -203,6 +206,17 @@ def check_files(hurt, mnt):
                     assert e.value.errno in (errno.EIO, errno.ENOENT)
                     continue
                 check_file(hurt, raw, i, name, path.read_bytes())
+
+
+def check_shard(hurt, mnt):
+    """It is whole, and has every member but the hurt values."""
+    want = {member(hurt, i, name): mnt / "samples" / hurt.name(i) /
+            hurt.file(i, name) for i in range(N) for name in hurt.types
+            if hurt.outcome.kind != "hurts" or
+            (i, name) not in hurt.outcome.values}
+    with tarfile.open(mnt / "shards/000000.tar") as t:
+        got = {m.name: t.extractfile(m).read() for m in t.getmembers()}
+    assert got == {k: path.read_bytes() for k, path in want.items()}
 
 
 def check_file(hurt, raw, i, name, got):

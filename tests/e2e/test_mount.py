@@ -54,8 +54,8 @@ def background(fuse, tmp_path):
 # --- names, attributes, contents ---
 
 def test_the_top_shows_what_it_should(mnt):
-    assert sorted(os.listdir(mnt)) == ["batches", "columns", "dataset.json",
-                                       "samples"]
+    assert sorted(os.listdir(mnt)) == ["batches", "by", "columns",
+                                       "dataset.json", "samples", "shards"]
     assert sorted(os.listdir(mnt / ".betonfs")) == ["options", "version"]
     assert (mnt / ".betonfs/version").read_text() == "betonfs 0.1.0\n"
 

@@ -13,14 +13,15 @@ import sys
 LAYERS = """
     include/beton/*
     fs/bytes fs/scope fs/crc
-    fs/log fs/rng fs/arena fs/heap fs/memory
+    fs/log fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar
     fs/source fs/npy fs/cold fs/subset fs/source_file
     fs/field
     fs/format fs/name
     fs/alloc fs/custom
     fs/dataset
     fs/vfile
-    fs/sample
+    fs/sample fs/group
+    fs/shard
     fs/spec fs/order
     fs/batch fs/batch_place fs/pool
     fs/chunk

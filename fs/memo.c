@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/memo.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <uthash.h>
+
+#include "fs/scope.h"
+
+struct item {
+	UT_hash_handle hh;
+	uint64_t key;
+	unsigned users; /* who made it or waits for it are among them */
+	bool is_made;
+	int error; /* once it is made; then it is in no table any more */
+	void *thing;
+	uint64_t bytes;
+};
+
+struct memo {
+	struct memo_options options;
+	pthread_mutex_t lock;
+	pthread_cond_t made;
+	/* Guarded by lock, as the items. Listed by their last use. */
+	struct item *items;
+	uint64_t bytes;
+};
+
+int memo_open(const struct memo_options *options, struct memo **out)
+{
+	struct memo *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	m->options = *options;
+	pthread_mutex_init(&m->lock, NULL);
+	pthread_cond_init(&m->made, NULL);
+	*out = m;
+	return 0;
+}
+
+static void item_free(const struct memo *m, struct item *item)
+{
+	if (item->thing)
+		m->options.free(item->thing);
+	free(item);
+}
+
+void memo_close(struct memo *m)
+{
+	struct item *item, *next;
+
+	if (!m)
+		return;
+	HASH_ITER(hh, m->items, item, next)
+	{
+		HASH_DEL(m->items, item);
+		item_free(m, item);
+	}
+	pthread_cond_destroy(&m->made);
+	pthread_mutex_destroy(&m->lock);
+	free(m);
+}
+
+/* The longest unused item, out of the table, if there is no room for it. */
+static struct item *take_surplus(struct memo *m)
+{
+	struct item *item, *next;
+
+	scoped_lock(&m->lock);
+	if (m->bytes <= m->options.bytes_max)
+		return NULL;
+	HASH_ITER(hh, m->items, item, next)
+	{
+		if (item->users)
+			continue;
+		HASH_DEL(m->items, item);
+		m->bytes -= item->bytes;
+		return item;
+	}
+	return NULL;
+}
+
+static void trim(struct memo *m)
+{
+	struct item *item;
+
+	while ((item = take_surplus(m)))
+		item_free(m, item);
+}
+
+/* Under the lock: the item of a key, as the latest used, or NULL. */
+static struct item *use_item(struct memo *m, uint64_t key)
+{
+	struct item *item;
+
+	HASH_FIND(hh, m->items, &key, sizeof(key), item);
+	if (!item)
+		return NULL;
+	HASH_DEL(m->items, item);
+	HASH_ADD(hh, m->items, key, sizeof(item->key), item);
+	item->users++;
+	return item;
+}
+
+/* Under the lock: an item that is still to be made, or NULL. */
+static struct item *add_item(struct memo *m, uint64_t key)
+{
+	struct item *item = calloc(1, sizeof(*item));
+
+	if (!item)
+		return NULL;
+	item->key = key;
+	item->users = 1;
+	HASH_ADD(hh, m->items, key, sizeof(item->key), item);
+	return item;
+}
+
+static void make_item(struct memo *m, struct item *item, const void *arg)
+{
+	void *thing = NULL;
+	uint64_t bytes = 0;
+	int r = m->options.make(arg, &thing, &bytes);
+
+	scoped_lock(&m->lock);
+	item->is_made = true;
+	item->error = r;
+	item->thing = r ? NULL : thing;
+	item->bytes = r ? 0 : bytes;
+	m->bytes += item->bytes;
+	/* Whoever asks from now on shall try again. */
+	if (r)
+		HASH_DEL(m->items, item);
+	pthread_cond_broadcast(&m->made);
+}
+
+/* Waits until it is made. If that failed, the last who waits frees it. */
+static int wait_item(struct memo *m, struct item *item)
+{
+	int r;
+
+	scoped_lock(&m->lock);
+	while (!item->is_made)
+		pthread_cond_wait(&m->made, &m->lock);
+	r = item->error;
+	if (r && !--item->users)
+		free(item);
+	return r;
+}
+
+int memo_get(struct memo *m, uint64_t key, const void *arg, void **thing)
+{
+	struct item *item;
+	bool is_new;
+	int r;
+
+	pthread_mutex_lock(&m->lock);
+	item = use_item(m, key);
+	is_new = !item;
+	if (is_new)
+		item = add_item(m, key);
+	pthread_mutex_unlock(&m->lock);
+	if (!item)
+		return -ENOMEM;
+	if (is_new)
+		make_item(m, item, arg);
+	r = wait_item(m, item);
+	if (r)
+		return r;
+	*thing = item->thing;
+	if (is_new)
+		trim(m);
+	return 0;
+}
+
+void memo_put(struct memo *m, uint64_t key)
+{
+	struct item *item;
+
+	pthread_mutex_lock(&m->lock);
+	HASH_FIND(hh, m->items, &key, sizeof(key), item);
+	item->users--;
+	pthread_mutex_unlock(&m->lock);
+	trim(m);
+}

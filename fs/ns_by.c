@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * by/: the files of one column, in a directory per value of an int field. What
+ * is where is found on the first look below by/FIELD/, and kept as long as
+ * there is room (fs/group.h). Values are numbered in their order, so that a
+ * directory has the same inode number when this is found again.
+ */
+#include "fs/ns_value.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/group.h"
+#include "fs/memo.h"
+#include "fs/name.h"
+#include "fs/scope.h"
+
+enum {
+	/* Reading one page costs as much as reading one record of it. */
+	WINDOW_BYTES = 4096,
+	VALUE_NAME_SIZE = 1 + NAME_DIGITS_MAX + 1,
+};
+
+#define KEPT_BYTES ((uint64_t)1 << 30)
+
+/* --- groups --- */
+
+/* What a group is made of. */
+struct column {
+	struct dataset *ds;
+	uint32_t field;
+};
+
+static int make_group(const void *arg, void **thing, uint64_t *bytes)
+{
+	const struct column *column = arg;
+	struct group *group;
+	int r = group_open(column->ds, column->field, &group);
+
+	if (r)
+		return r;
+	*thing = group;
+	*bytes = group_bytes(group);
+	return 0;
+}
+
+static void free_group(void *thing)
+{
+	group_close(thing);
+}
+
+static uint64_t group_key(const struct ns_object *dir)
+{
+	const struct ns_object field = ns_make(dir, NS_BY_FIELD, dir->part, 0);
+
+	return ns_ino(&field);
+}
+
+/* The group that by/FIELD/, or a directory of it, is made of. */
+static int group_get(struct ns *ns, const struct ns_object *dir,
+		     const struct group **out)
+{
+	const struct column column = { ns_dataset(ns, dir), dir->part };
+	void *thing;
+	int r = memo_get(ns->groups, group_key(dir), &column, &thing);
+
+	if (r)
+		return r;
+	*out = thing;
+	return 0;
+}
+
+static void group_put(struct ns *ns, const struct ns_object *dir)
+{
+	memo_put(ns->groups, group_key(dir));
+}
+
+/* The same for by/FIELD/VALUE/. A dataset that was written to may have fewer
+   values than when the directory was looked up. */
+static int group_get_value(struct ns *ns, const struct ns_object *dir,
+			   const struct group **out)
+{
+	int r = group_get(ns, dir, out);
+
+	if (!r && dir->index >= (*out)->num) {
+		group_put(ns, dir);
+		r = -ESTALE;
+	}
+	return r;
+}
+
+int ns_groups_open(struct ns *ns)
+{
+	return memo_open(&(struct memo_options){ .bytes_max = KEPT_BYTES,
+						 .make = make_group,
+						 .free = free_group },
+			 &ns->groups);
+}
+
+/* --- by/FIELD/VALUE/ --- */
+
+static struct ns_object in_field(struct ns *ns, const struct ns_object *object)
+{
+	(void)ns;
+	return ns_make(object, NS_BY_FIELD, object->part, 0);
+}
+
+/* The column whose files are shown: of the first image field, or of the first
+   that has files. Where there is a tree, that is at least the tree's own. */
+static uint32_t shown_field(const struct format *f)
+{
+	uint32_t shown = f->num_fields;
+
+	for (uint32_t i = 0; i < f->num_fields; i++) {
+		if (f->fields[i].unusable)
+			continue;
+		if (f->fields[i].type->type == BETON_TYPE_IMAGE)
+			return i;
+		if (shown == f->num_fields)
+			shown = i;
+	}
+	return shown;
+}
+
+static int value_lookup(struct ns *ns, const struct ns_object *dir,
+			const char *name, struct ns_entry *out)
+{
+	const struct format *f = &ns_dataset(ns, dir)->format;
+	const struct ns_object column =
+		ns_make(dir, NS_COLUMN, shown_field(f), 0);
+	const struct group *group;
+	const char *rest;
+	uint64_t sample;
+	bool has;
+	int r;
+
+	if (!name_parse_number(name, f->samples, &sample, &rest))
+		return -ENOENT;
+	r = group_get_value(ns, dir, &group);
+	if (r)
+		return r;
+	has = group_has(group, dir->index, sample);
+	group_put(ns, dir);
+	return has ? ns_lookup(ns, &column, name, out) : -ENOENT;
+}
+
+/* Records that were read last. */
+struct window {
+	uint8_t *records;
+	uint64_t first;
+	uint64_t n;
+	uint64_t n_max;
+};
+
+static int window_record(struct dataset *ds, struct window *w, uint64_t sample,
+			 const uint8_t **out)
+{
+	int r;
+
+	if (sample < w->first || sample - w->first >= w->n) {
+		w->n = 0;
+		w->first = sample;
+		r = dataset_records(
+			ds, sample,
+			min_u64(w->n_max, ds->format.samples - sample),
+			w->records);
+		if (r)
+			return r;
+		w->n = min_u64(w->n_max, ds->format.samples - sample);
+	}
+	*out = w->records + (sample - w->first) * ds->format.itemsize;
+	return 0;
+}
+
+/* Lists samples of a directory; `w` has no memory if names do not need it. */
+static int list_samples(struct ns *ns, const struct ns_object *dir,
+			const struct ns_listing *listing,
+			const struct group *group, struct window *w)
+{
+	struct dataset *ds = ns_dataset(ns, dir);
+	uint32_t shown = shown_field(&ds->format);
+	const uint32_t *samples = group->samples + group->starts[dir->index];
+	uint64_t n = group->starts[dir->index + 1] - group->starts[dir->index];
+	unsigned digits = name_digits(ds->format.samples);
+	char text[NAME_DIGITS_MAX + 8];
+	const uint8_t *record = NULL;
+	int r = 0;
+
+	for (uint64_t i = listing->first; i < n && !r; i++) {
+		struct ns_name name = { .name = text, .next = i + 1 };
+
+		if (w->records)
+			r = window_record(ds, w, samples[i], &record);
+		if (r)
+			break;
+		name.entry.object = ns_make(dir, NS_VALUE, shown, samples[i]);
+		strcpy(text + name_number(text, samples[i], digits),
+		       ns_value_extension(&ds->format.fields[shown], record));
+		if (!ns_value_emit(ns, listing, &name, record))
+			break;
+	}
+	return r;
+}
+
+static int value_list(struct ns *ns, const struct ns_object *dir,
+		      const struct ns_listing *listing)
+{
+	const struct format *f = &ns_dataset(ns, dir)->format;
+	bool needs = listing->with_attr ||
+		     f->fields[shown_field(f)].type->type == BETON_TYPE_IMAGE;
+	struct window w = {
+		.n_max = max_u64(1, WINDOW_BYTES / f->itemsize),
+	};
+	cleanup_free uint8_t *records =
+		needs ? malloc(w.n_max * f->itemsize) : NULL;
+	const struct group *group;
+	int r;
+
+	if (needs && !records)
+		return -ENOMEM;
+	w.records = records;
+	r = group_get_value(ns, dir, &group);
+	if (r)
+		return r;
+	r = list_samples(ns, dir, listing, group, &w);
+	group_put(ns, dir);
+	return r;
+}
+
+/* --- by/FIELD/ --- */
+
+static struct ns_object in_by(struct ns *ns, const struct ns_object *object)
+{
+	(void)ns;
+	return ns_make(object, NS_FIXED, 0, NS_BY);
+}
+
+static uint64_t magnitude_of(int64_t value)
+{
+	return value < 0 ? -(uint64_t)value : (uint64_t)value;
+}
+
+/* How many digits the longest value has; all are written with so many. */
+static unsigned group_digits(const struct group *group)
+{
+	uint64_t longest = 0;
+	unsigned digits = 1;
+
+	if (group->num)
+		longest = max_u64(magnitude_of(group->values[0]),
+				  magnitude_of(group->values[group->num - 1]));
+	for (; longest >= 10; longest /= 10)
+		digits++;
+	return digits;
+}
+
+/* "207", "-01": names that read as the number; those of values that are not
+   negative sort as numbers, after all others. */
+static void value_name(char out[VALUE_NAME_SIZE], int64_t value,
+		       unsigned digits)
+{
+	char number[NAME_DIGITS_MAX + 1];
+
+	name_number(number, magnitude_of(value), digits);
+	snprintf(out, VALUE_NAME_SIZE, "%s%s", value < 0 ? "-" : "", number);
+}
+
+static bool parse_value(const char *name, unsigned digits, int64_t *out)
+{
+	bool is_negative = *name == '-';
+	uint64_t v = 0;
+
+	name += is_negative;
+	if (strlen(name) != digits)
+		return false;
+	for (; *name; name++) {
+		if (!isdigit((unsigned char)*name) || !mul_ok(v, 10, &v) ||
+		    !add_ok(v, (uint64_t)(*name - '0'), &v))
+			return false;
+	}
+	if (v > (uint64_t)INT64_MAX + is_negative || (is_negative && !v))
+		return false;
+	*out = (int64_t)(is_negative ? -v : v);
+	return true;
+}
+
+static int field_lookup(struct ns *ns, const struct ns_object *dir,
+			const char *name, struct ns_entry *out)
+{
+	const struct group *group;
+	uint64_t ordinal;
+	int64_t value;
+	bool has;
+	int r = group_get(ns, dir, &group);
+
+	if (r)
+		return r;
+	has = parse_value(name, group_digits(group), &value) &&
+	      group_find(group, value, &ordinal);
+	group_put(ns, dir);
+	if (!has)
+		return -ENOENT;
+	out->object = ns_make(dir, NS_BY_VALUE, dir->part, ordinal);
+	return 0;
+}
+
+static int field_list(struct ns *ns, const struct ns_object *dir,
+		      const struct ns_listing *listing)
+{
+	const struct group *group;
+	char text[VALUE_NAME_SIZE];
+	struct ns_entry entry = { .size = 0 };
+	unsigned digits;
+	int r = group_get(ns, dir, &group);
+
+	if (r)
+		return r;
+	digits = group_digits(group);
+	for (uint64_t i = listing->first; i < group->num; i++) {
+		entry.object = ns_make(dir, NS_BY_VALUE, dir->part, i);
+		value_name(text, group->values[i], digits);
+		if (!ns_emit_entry(listing, i + 1, text, &entry))
+			break;
+	}
+	group_put(ns, dir);
+	return 0;
+}
+
+/* --- by/ --- */
+
+static bool has_tree(const struct field *f)
+{
+	return f->type->type == BETON_TYPE_INT && !f->unusable;
+}
+
+int ns_by_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
+		 struct ns_entry *out)
+{
+	const struct format *f = &ns_dataset(ns, dir)->format;
+
+	for (uint32_t i = 0; i < f->num_fields; i++) {
+		if (!has_tree(&f->fields[i]) || strcmp(name, f->fields[i].stem))
+			continue;
+		out->object = ns_make(dir, NS_BY_FIELD, i, 0);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int ns_by_list(struct ns *ns, const struct ns_object *dir,
+	       const struct ns_listing *listing)
+{
+	const struct format *f = &ns_dataset(ns, dir)->format;
+	struct ns_entry entry = { .size = 0 };
+
+	for (uint64_t i = listing->first; i < f->num_fields; i++) {
+		if (!has_tree(&f->fields[i]))
+			continue;
+		entry.object = ns_make(dir, NS_BY_FIELD, (uint32_t)i, 0);
+		if (!ns_emit_entry(listing, i + 1, f->fields[i].stem, &entry))
+			break;
+	}
+	return 0;
+}
+
+const struct ns_row ns_by_field_row = {
+	.type = S_IFDIR,
+	.lookup = field_lookup,
+	.list = field_list,
+	.parent = in_by,
+};
+
+const struct ns_row ns_by_value_row = {
+	.type = S_IFDIR,
+	.lookup = value_lookup,
+	.list = value_list,
+	.parent = in_field,
+};

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Extended attributes of values: what stat cannot tell. One row each. */
+#include "fs/ns_tree.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+
+static const char prefix[] = "user.beton.";
+
+/* A value, and where it lies. */
+struct told {
+	const struct field *field;
+	struct value value;
+};
+
+/* Writes the text, and returns its size: 0 if there is none to tell. */
+typedef size_t print_fn(const struct told *t, char out[NS_XATTR_MAX]);
+
+static size_t print_number(char *out, uint64_t number)
+{
+	return (size_t)snprintf(out, NS_XATTR_MAX, "%llu",
+				(unsigned long long)number);
+}
+
+static size_t print_type(const struct told *t, char out[NS_XATTR_MAX])
+{
+	return (size_t)snprintf(out, NS_XATTR_MAX, "%s", t->field->type->name);
+}
+
+static size_t print_dtype(const struct told *t, char out[NS_XATTR_MAX])
+{
+	return (size_t)snprintf(out, NS_XATTR_MAX, "%s", t->field->dtype);
+}
+
+/* "2,3" */
+static size_t print_shape(const struct told *t, char out[NS_XATTR_MAX])
+{
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < t->field->ndim && t->field->type->has_dtype;
+	     i++)
+		used += (size_t)snprintf(
+			out + used, NS_XATTR_MAX - used, "%s%llu", i ? "," : "",
+			(unsigned long long)t->field->shape[i]);
+	return used;
+}
+
+static size_t print_offset(const struct told *t, char out[NS_XATTR_MAX])
+{
+	return print_number(out, t->value.off);
+}
+
+static size_t print_size(const struct told *t, char out[NS_XATTR_MAX])
+{
+	return print_number(out, t->value.size);
+}
+
+static bool is_image(const struct told *t)
+{
+	return t->field->type->type == BETON_TYPE_IMAGE;
+}
+
+static size_t print_width(const struct told *t, char out[NS_XATTR_MAX])
+{
+	return is_image(t) ? print_number(out, t->value.width) : 0;
+}
+
+static size_t print_height(const struct told *t, char out[NS_XATTR_MAX])
+{
+	return is_image(t) ? print_number(out, t->value.height) : 0;
+}
+
+static size_t print_mode(const struct told *t, char out[NS_XATTR_MAX])
+{
+	return is_image(t) ? (size_t)snprintf(out, NS_XATTR_MAX, "%s",
+					      t->value.mode == BETON_MODE_RAW
+						      ? "raw"
+						      : "jpg")
+			   : 0;
+}
+
+static const struct {
+	const char *name; /* behind the prefix */
+	print_fn *print;
+} rows[] = {
+	{ "type", print_type },	    { "dtype", print_dtype },
+	{ "shape", print_shape },   { "offset", print_offset },
+	{ "size", print_size },	    { "width", print_width },
+	{ "height", print_height }, { "mode", print_mode },
+};
+
+/* The value of a scalar lies in the metadata. */
+static int tell(struct ns *ns, const struct ns_object *object, struct told *out)
+{
+	struct dataset *ds = ns_dataset(ns, object);
+	const struct format *f = &ds->format;
+	int r = dataset_value_at(ds, object->part, object->index, &out->value);
+
+	if (r)
+		return r;
+	out->field = &f->fields[object->part];
+	if (field_is_scalar(out->field))
+		out->value.off = f->meta_off + object->index * f->itemsize +
+				 out->field->meta_off;
+	return 0;
+}
+
+int ns_xattr(struct ns *ns, const struct ns_object *object, const char *name,
+	     char out[NS_XATTR_MAX], size_t *size)
+{
+	struct told t;
+	int r;
+
+	if (object->kind != NS_VALUE || strncmp(name, prefix, strlen(prefix)))
+		return -ENODATA;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		if (strcmp(name + strlen(prefix), rows[i].name))
+			continue;
+		r = tell(ns, object, &t);
+		if (r)
+			return r;
+		*size = rows[i].print(&t, out);
+		return *size ? 0 : -ENODATA;
+	}
+	return -ENODATA;
+}
+
+int ns_xattr_names(struct ns *ns, const struct ns_object *object,
+		   char out[NS_XATTR_MAX], size_t *size)
+{
+	char text[NS_XATTR_MAX];
+	struct told t;
+	size_t used = 0;
+	int r = object->kind == NS_VALUE ? tell(ns, object, &t) : 0;
+
+	if (r)
+		return r;
+	for (size_t i = 0; i < ARRAY_LEN(rows) && object->kind == NS_VALUE;
+	     i++) {
+		if (rows[i].print(&t, text))
+			used += 1 + (size_t)snprintf(
+					    out + used, NS_XATTR_MAX - used,
+					    "%s%s", prefix, rows[i].name);
+	}
+	*size = used;
+	return 0;
+}

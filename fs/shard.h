@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The samples of a dataset as tar archives that WebDataset reads (betonfs(8)):
+ * SHARD_SAMPLES in each, a member per value. Where the members lie follows from
+ * the metadata of these samples and is found when a shard is opened; the
+ * contents are ranges of the dataset. Immutable once open.
+ */
+#ifndef FS_SHARD_H
+#define FS_SHARD_H
+
+#include "fs/sample.h"
+
+enum { SHARD_SAMPLES = 1000 };
+
+struct shard_member {
+	uint64_t start; /* of its header */
+	uint64_t size;	/* of its contents */
+	uint64_t sample;
+	uint32_t field;
+	struct value value;
+};
+
+struct shard {
+	struct dataset *ds;
+	uint64_t size;
+	uint64_t end; /* of the last member: zeros follow */
+	size_t num_members;
+	struct shard_member *members; /* owned */
+};
+
+/* How many there are. */
+uint64_t shard_count(const struct dataset *ds);
+
+/* Values whose metadata are damaged, which is logged where that is found, are
+   left out. The dataset must outlive the result. */
+int shard_open(struct dataset *ds, uint64_t index, struct shard **out);
+/* Takes NULL. */
+void shard_close(struct shard *shard);
+
+uint64_t shard_bytes(const struct shard *shard);
+
+struct shard_file {
+	struct vfile vfile;
+	const struct shard *shard;
+};
+
+void shard_file_init(struct shard_file *file, const struct shard *shard);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/memo.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "fs/bytes.h"
+#include "tests/unit/t.h"
+
+enum { THREADS = 8, SIZE = 10 };
+
+/* What the maker is told, and what it does. */
+struct order {
+	int result;
+	sem_t *started; /* NULL: nobody waits */
+	sem_t *go_on;
+};
+
+static atomic_int made, freed;
+
+static int make(const void *arg, void **thing, uint64_t *bytes)
+{
+	const struct order *order = arg;
+
+	made++;
+	if (order->started) {
+		sem_post(order->started);
+		sem_wait(order->go_on);
+	}
+	if (order->result)
+		return order->result;
+	*thing = malloc(SIZE);
+	*bytes = SIZE;
+	return 0;
+}
+
+static void unmake(void *thing)
+{
+	freed++;
+	free(thing);
+}
+
+static struct memo *new_memo(uint64_t bytes_max)
+{
+	struct memo *m;
+
+	made = 0;
+	freed = 0;
+	CHECK(!memo_open(&(struct memo_options){ bytes_max, make, unmake },
+			 &m));
+	return m;
+}
+
+static void *get(struct memo *m, uint64_t key)
+{
+	const struct order plain = { .result = 0 };
+	void *thing;
+
+	CHECK(!memo_get(m, key, &plain, &thing));
+	return thing;
+}
+
+static void test_a_thing_is_made_once(void)
+{
+	struct memo *m = new_memo(1000);
+	void *thing = get(m, 7);
+
+	CHECK(get(m, 7) == thing && made == 1);
+	CHECK(get(m, 8) != thing && made == 2);
+	memo_put(m, 7);
+	memo_put(m, 7);
+	memo_put(m, 8);
+	CHECK(get(m, 7) == thing && made == 2);
+	memo_put(m, 7);
+	memo_close(m);
+	CHECK(freed == 2);
+	memo_close(NULL);
+}
+
+static void test_the_longest_unused_is_forgotten(void)
+{
+	struct memo *m = new_memo(2 * SIZE);
+
+	for (uint64_t key = 1; key <= 2; key++) {
+		get(m, key);
+		memo_put(m, key);
+	}
+	get(m, 1);
+	memo_put(m, 1);
+	get(m, 3);
+	memo_put(m, 3);
+	CHECK(made == 3 && freed == 1);
+	get(m, 1);
+	memo_put(m, 1);
+	CHECK(made == 3);
+	get(m, 2);
+	memo_put(m, 2);
+	CHECK(made == 4);
+	memo_close(m);
+}
+
+static void test_what_is_in_use_stays(void)
+{
+	struct memo *m = new_memo(0);
+	void *thing = get(m, 1);
+
+	get(m, 2);
+	memo_put(m, 2);
+	CHECK(freed == 1);
+	CHECK(get(m, 1) == thing && made == 2);
+	memo_put(m, 1);
+	CHECK(freed == 1);
+	memo_put(m, 1);
+	CHECK(freed == 2);
+	memo_close(m);
+}
+
+static void test_a_failure_is_not_remembered(void)
+{
+	const struct order bad = { .result = -EIO };
+	struct memo *m = new_memo(1000);
+	void *thing = &made;
+
+	CHECK(memo_get(m, 1, &bad, &thing) == -EIO && thing == &made);
+	get(m, 1);
+	memo_put(m, 1);
+	CHECK(made == 2);
+	memo_close(m);
+	CHECK(freed == 1);
+}
+
+struct asker {
+	pthread_t thread;
+	struct memo *memo;
+	const struct order *order;
+	uint64_t key;
+	int result;
+	void *thing;
+};
+
+static void *ask(void *arg)
+{
+	struct asker *a = arg;
+
+	a->result = memo_get(a->memo, a->key, a->order, &a->thing);
+	return NULL;
+}
+
+/* Many threads want key 1 while it is being made; meanwhile key 2 is had. */
+static void ask_together(struct memo *m, int result)
+{
+	struct asker askers[THREADS];
+	sem_t started, go_on;
+	const struct order order = { result, &started, &go_on };
+
+	sem_init(&started, 0, 0);
+	sem_init(&go_on, 0, 0);
+	for (size_t i = 0; i < THREADS; i++) {
+		askers[i] =
+			(struct asker){ .memo = m, .order = &order, .key = 1 };
+		pthread_create(&askers[i].thread, NULL, ask, &askers[i]);
+		if (!i)
+			sem_wait(&started);
+	}
+	get(m, 2);
+	memo_put(m, 2);
+	/* Those who came after a failure make it themselves. */
+	for (size_t i = 0; i < THREADS; i++)
+		sem_post(&go_on);
+	for (size_t i = 0; i < THREADS; i++) {
+		pthread_join(askers[i].thread, NULL);
+		CHECK(askers[i].result == result);
+		CHECK(result || askers[i].thing == askers[0].thing);
+		if (!result)
+			memo_put(m, 1);
+	}
+	sem_destroy(&started);
+	sem_destroy(&go_on);
+}
+
+static void test_who_comes_meanwhile_waits(void)
+{
+	struct memo *m = new_memo(1000);
+
+	ask_together(m, 0);
+	CHECK(made == 2);
+	memo_close(m);
+	CHECK(freed == 2);
+	m = new_memo(1000);
+	ask_together(m, -EIO);
+	CHECK(made >= 2 && freed == 0);
+	memo_close(m);
+	CHECK(freed == 1);
+}
+
+int main(void)
+{
+	test_a_thing_is_made_once();
+	test_the_longest_unused_is_forgotten();
+	test_what_is_in_use_stays();
+	test_a_failure_is_not_remembered();
+	test_who_comes_meanwhile_waits();
+	return 0;
+}
