@@ -398,7 +398,10 @@ static int serve_session(struct daemon *d)
 static int serve(struct daemon *d)
 {
 	int code = open_all(d);
+	int r = code ? 0 : message_watch(&d->message, &d->log);
 
+	if (r)
+		code = failed(d, "thread", r);
 	if (!code)
 		code = serve_session(d);
 	close_all(d);
