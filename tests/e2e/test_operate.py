@@ -3,6 +3,8 @@
 outside, and crashes."""
 import ctypes
 import os
+import pathlib
+import shutil
 import signal
 import subprocess
 
@@ -12,6 +14,7 @@ import make
 from conftest import BUILD, DEADLINE, betonfs, mounts, unmount, wait_until
 
 ROOT = os.getuid() == 0
+UNITS = pathlib.Path(__file__).resolve().parents[2] / "contrib/systemd"
 
 
 @pytest.fixture
@@ -225,3 +228,43 @@ def test_a_descriptor_must_be_an_open_dev_fuse(data, fuse):
     os.close(null)
     for odd in ("/dev/fd/0", "/dev/fd/3x"):
         assert betonfs(data.path, odd).returncode == 20
+
+
+# --- systemd ---
+
+@pytest.mark.parametrize("unit", sorted(p.name for p in UNITS.iterdir()))
+def test_units_are_valid(unit, tmp_path):
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("no systemd-analyze")
+    for p in UNITS.iterdir():
+        # The program must be there.
+        (tmp_path / p.name.replace("@", "@x")).write_text(
+            p.read_text().replace("/usr/local/bin", str(BUILD)))
+    r = subprocess.run(["systemd-analyze", "verify", "--man=no",
+                        tmp_path / unit.replace("@", "@x")],
+                       capture_output=True, text=True, timeout=60)
+    if "Failed to initialize manager" in r.stderr:
+        pytest.skip(r.stderr)
+    assert r.returncode == 0 and unit.replace("@", "@x") not in r.stderr
+
+
+def test_the_units_rights_are_enough(data, where):
+    """Those of betonfs@.service, as far as there is a program to drop them."""
+    if not ROOT or not shutil.which("setpriv"):
+        pytest.skip("no root, or no setpriv")
+    service = (UNITS / "betonfs@.service").read_text()
+    line, = [x for x in service.splitlines() if x.startswith("Capability")]
+    caps = ",".join("+" + c[4:].lower() for c in line.split("=")[1].split())
+    rights = ["setpriv", "--no-new-privs", "--bounding-set", "-all," + caps]
+    for stop in (["fusermount3", "-u", where], None):
+        r = subprocess.run(
+            rights + [BUILD / "betonfs", "-o", "allow_other", data.path,
+                      where], capture_output=True, text=True, timeout=DEADLINE)
+        assert (r.returncode, r.stderr) == (0, "")
+        pid = daemon_of(where)
+        if stop:
+            assert subprocess.run(rights + stop).returncode == 0
+        else:
+            os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: is_gone(pid), "the daemon to end")
+        assert str(where) not in mounts()
