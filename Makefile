@@ -162,6 +162,7 @@ install: all
 	install -d $(addprefix $(DESTDIR),$(bindir) $(sbindir) $(libdir)/pkgconfig $(incdir)/beton $(addprefix $(mandir)/man,1 5 7 8))
 	install -m 755 $(BUILD)/betonfs $(BUILD)/beton $(DESTDIR)$(bindir)
 	install -m 755 $(BUILD)/mkfs.beton $(DESTDIR)$(sbindir)
+	ln -sfr $(DESTDIR)$(bindir)/betonfs $(DESTDIR)$(sbindir)/mount.beton
 	install -m 644 $(lib) $(DESTDIR)$(libdir)
 	install -m 755 $(so) $(DESTDIR)$(libdir)/libbeton.so.$(VERSION)
 	ln -sf libbeton.so.$(VERSION) $(DESTDIR)$(libdir)/$(SONAME)

@@ -334,6 +334,22 @@ static char *mount_options(const struct daemon *d)
 	return list;
 }
 
+/* fusermount3 looks, as root, whether the mount is dead; before 3.15 it gave up
+   where root may not look. */
+static void warn_of_auto_unmount(struct daemon *d)
+{
+	const struct opts *o = &d->opts;
+	int major = 0, minor = 0;
+
+	sscanf(fuse_pkgversion(), "%d.%d", &major, &minor);
+	if (o->auto_unmount && !o->allow_other && !o->allow_root && geteuid() &&
+	    major == 3 && minor < 15)
+		log_warning(
+			&d->log,
+			"-o auto_unmount needs allow_other with libfuse %s; without, mount again over what a killed daemon left",
+			fuse_pkgversion());
+}
+
 static struct fuse_session *new_session(struct daemon *d)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
@@ -342,6 +358,7 @@ static struct fuse_session *new_session(struct daemon *d)
 	size_t size;
 	const struct fuse_lowlevel_ops *table = ops_table(d->opts.xattr, &size);
 
+	warn_of_auto_unmount(d);
 	if (list && !fuse_opt_add_arg(&args, "betonfs") &&
 	    !fuse_opt_add_arg(&args, "-o") && !fuse_opt_add_arg(&args, list) &&
 	    (!d->opts.debug || !fuse_opt_add_arg(&args, "-d")))
@@ -368,6 +385,8 @@ static int mount_and_serve(struct daemon *d, struct fuse_session *session)
 	if (fuse_session_mount(session, d->mountpoint)) {
 		log_error(&d->log, "mountpoint %s: cannot mount",
 			  d->mountpoint);
+		mountpoint_explain(d->opts.allow_other || d->opts.allow_root,
+				   &d->log);
 		return EXIT_MOUNTPOINT;
 	}
 	code = loop(d, session);
@@ -400,8 +419,15 @@ static int serve_session(struct daemon *d)
 static int serve(struct daemon *d)
 {
 	int code = open_all(d);
+	int r = code ? 0 : message_watch(&d->message, &d->log);
 
-	if (!code)
+	if (r)
+		code = failed(d, "thread", r);
+	if (!code && d->opts.fake)
+		code = mountpoint_check(d->mountpoint, &d->log)
+			       ? EXIT_MOUNTPOINT
+			       : EXIT_OK;
+	else if (!code)
 		code = serve_session(d);
 	close_all(d);
 	return code;
@@ -446,6 +472,13 @@ static int absolute(const char *path, char out[PATH_MAX])
 	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
+static int copy_path(const char *path, char out[PATH_MAX])
+{
+	int n = snprintf(out, PATH_MAX, "%s", path);
+
+	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
 static int name_served(struct daemon *d)
 {
 	char names[NS_DATASETS_MAX][NAME_DIRECTORY_SIZE];
@@ -485,12 +518,14 @@ static int mount_datasets(struct daemon *d)
 	code = name_served(d);
 	if (code)
 		return code;
-	r = absolute(o->mountpoint, d->mountpoint);
+	r = mountpoint_is_fd(o->mountpoint)
+		    ? copy_path(o->mountpoint, d->mountpoint)
+		    : absolute(o->mountpoint, d->mountpoint);
 	if (r) {
 		failed(d, o->mountpoint, r);
 		return EXIT_MOUNTPOINT;
 	}
-	return o->foreground ? serve(d) : serve_in_background(d);
+	return o->foreground || o->fake ? serve(d) : serve_in_background(d);
 }
 
 static int run(struct daemon *d, int argc, char **argv)

@@ -3,10 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "fs/scope.h"
 
 static const char name[] = "betonfs";
 
@@ -17,25 +22,106 @@ static const int priorities[] = {
 	[BETON_LOG_DEBUG] = LOG_DEBUG,
 };
 
+static int open_file(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* The daemon will have / as its directory. */
+static char *absolute(const char *path)
+{
+	cleanup_free char *dir = *path == '/' ? NULL : getcwd(NULL, 0);
+	char *out;
+
+	if (*path == '/')
+		return strdup(path);
+	return dir && asprintf(&out, "%s/%s", dir, path) >= 0 ? out : NULL;
+}
+
+static void hangup_only(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGHUP);
+}
+
 int message_open(struct message *m, const char *path)
 {
+	sigset_t hangup;
+
 	m->fd = -1;
 	if (path) {
-		m->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-			     0644);
+		m->path = absolute(path);
+		if (!m->path)
+			return -ENOMEM;
+		m->fd = open_file(m->path);
 		if (m->fd < 0)
-			return -errno;
+			return m->fd;
 	}
+	hangup_only(&hangup);
+	pthread_sigmask(SIG_BLOCK, &hangup, NULL);
 	openlog(name, LOG_PID, LOG_DAEMON);
 	return 0;
 }
 
+/* Whoever is writing goes on with the descriptor's number. */
+static int reopen(struct message *m)
+{
+	cleanup_fd int fd = open_file(m->path);
+
+	if (fd < 0)
+		return fd;
+	return dup3(fd, m->fd, O_CLOEXEC) < 0 ? -errno : 0;
+}
+
+static void *watch(void *arg)
+{
+	struct message *m = arg;
+	sigset_t hangup;
+	int signal, r;
+
+	hangup_only(&hangup);
+	while (!sigwait(&hangup, &signal) && !atomic_load(&m->ends)) {
+		r = reopen(m);
+		if (r)
+			log_error(m->log,
+				  "log %s: %s; messages go on to the old file",
+				  m->path, strerror(-r));
+	}
+	return NULL;
+}
+
+int message_watch(struct message *m, struct log *log)
+{
+	sigset_t all, before;
+	int r;
+
+	if (!m->path)
+		return 0;
+	m->log = log;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	r = -pthread_create(&m->watcher, NULL, watch, m);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	m->is_watched = !r;
+	return r;
+}
+
 void message_close(struct message *m)
 {
+	if (m->is_watched) {
+		atomic_store(&m->ends, true);
+		pthread_kill(m->watcher, SIGHUP);
+		pthread_join(m->watcher, NULL);
+	}
 	closelog();
 	if (m->fd >= 0)
 		close(m->fd);
+	free(m->path);
 	m->fd = -1;
+	m->path = NULL;
+	m->is_watched = false;
 }
 
 void message_start(struct message *m)

@@ -4,13 +4,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { STALE_MAX = 16 }; /* dead mounts on one directory */
+
+/* Of /dev/fuse, in the kernel's list of devices. */
+enum { FUSE_MAJOR = 10, FUSE_MINOR = 229 };
+
+static const char fd_prefix[] = "/dev/fd/";
 
 extern char **environ;
 
@@ -67,12 +75,64 @@ static int look(const char *path, bool *is_dir)
 	return 0;
 }
 
+/* The N of "/dev/fd/N"; -1: another path. */
+static int fd_of(const char *path)
+{
+	const char *digits = path + sizeof(fd_prefix) - 1;
+	size_t size;
+
+	if (strncmp(path, fd_prefix, sizeof(fd_prefix) - 1))
+		return -1;
+	size = strspn(digits, "0123456789");
+	return !digits[size] && size && size <= 9 ? atoi(digits) : -1;
+}
+
+bool mountpoint_is_fd(const char *path)
+{
+	return fd_of(path) > STDERR_FILENO;
+}
+
+/* It is kept open, but not by the programs that are started from here. */
+static int check_fd(const char *path, struct log *log)
+{
+	int fd = fd_of(path);
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return refuse(path, log, errno);
+	if (!S_ISCHR(st.st_mode) ||
+	    st.st_rdev != makedev(FUSE_MAJOR, FUSE_MINOR)) {
+		log_error(log, "mountpoint %s: that is no open /dev/fuse",
+			  path);
+		return -ENODEV;
+	}
+	return fcntl(fd, F_SETFD, FD_CLOEXEC) ? refuse(path, log, errno) : 0;
+}
+
+int mountpoint_check(const char *path, struct log *log)
+{
+	bool is_dir = true;
+	int e;
+
+	if (mountpoint_is_fd(path))
+		return check_fd(path, log);
+	e = look(path, &is_dir);
+	if (e == ENOENT || is_stale(e))
+		return 0;
+	if (!e && !is_dir)
+		e = ENOTDIR;
+	return e ? refuse(path, log, e) : 0;
+}
+
 int mountpoint_prepare(const char *path, struct log *log, bool *made)
 {
 	bool is_dir = false;
-	int e = look(path, &is_dir);
+	int e;
 
 	*made = false;
+	if (mountpoint_is_fd(path))
+		return check_fd(path, log);
+	e = look(path, &is_dir);
 	for (int i = 0; is_stale(e) && i < STALE_MAX && !detach(path); i++) {
 		log_info(log, "mountpoint %s: its daemon had died: unmounted",
 			 path);
@@ -88,4 +148,32 @@ int mountpoint_prepare(const char *path, struct log *log, bool *made)
 void mountpoint_remove(const char *path)
 {
 	rmdir(path);
+}
+
+static bool users_may_share(void)
+{
+	FILE *conf = fopen("/etc/fuse.conf", "re");
+	char line[256], word[32];
+	bool found = false;
+
+	while (conf && !found && fgets(line, sizeof(line), conf))
+		found = sscanf(line, "%31s", word) == 1 &&
+			!strcmp(word, "user_allow_other");
+	if (conf)
+		fclose(conf);
+	return found;
+}
+
+void mountpoint_explain(bool shared, struct log *log)
+{
+	if (access("/dev/fuse", R_OK | W_OK) && errno != ENOENT)
+		return;
+	if (access("/dev/fuse", F_OK))
+		log_error(
+			log,
+			"there is no /dev/fuse: load the module fuse; a container needs --device /dev/fuse --cap-add SYS_ADMIN");
+	else if (shared && geteuid() && !users_may_share())
+		log_error(
+			log,
+			"to mount for other users, root puts the line user_allow_other into /etc/fuse.conf; or leave the option out");
 }

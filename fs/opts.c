@@ -41,6 +41,8 @@ static const struct opts_row rows[] = {
 	  "other users may look, as the modes say" },
 	{ "allow_root", OPTS_MOUNT, AT(allow_root), 0, 0, NULL,
 	  "root may look" },
+	{ "auto_unmount", OPTS_MOUNT, AT(auto_unmount), 0, 0, NULL,
+	  "unmount if the daemon is killed" },
 	{ "uid", OPTS_NUMBER, AT(uid), 0, UINT32_MAX - 1, "N",
 	  "owner of all files (the dataset's)" },
 	{ "gid", OPTS_NUMBER, AT(gid), 0, UINT32_MAX - 1, "N",
@@ -89,6 +91,7 @@ static const char *const words[] = {
 	"strictatime", "nostrictatime",
 	"lazytime",    "nolazytime",
 	"comment=*",   "x-*",
+	"X-*",
 };
 
 /* One option of a -o list, which is not changed: ps shows it. */
@@ -286,6 +289,29 @@ static int parse_letter(struct opts *opts, int letter, struct log *log)
 	return -EINVAL;
 }
 
+/* mount(8) gives its own letters to the program of a type. */
+static bool is_helper(const char *program)
+{
+	const char *slash = strrchr(program, '/');
+
+	return !strncmp(slash ? slash + 1 : program, "mount.", 6);
+}
+
+static int parse_helper_letter(struct opts *opts, int letter, struct log *log)
+{
+	switch (letter) {
+	case 'f':
+		opts->fake = true;
+		return 0;
+	case 'n':
+	case 's':
+	case 't':
+	case 'v':
+		return 0;
+	}
+	return parse_letter(opts, letter, log);
+}
+
 static int add_dataset(struct opts *opts, char *path)
 {
 	size_t n = opts->num_datasets;
@@ -355,6 +381,7 @@ static int parse_operands(struct opts *opts, int n, char **operands,
 
 int opts_parse(struct opts *opts, int argc, char **argv, struct log *log)
 {
+	bool helper = is_helper(argv[0]);
 	int letter, r = 0;
 
 	*opts = (struct opts){
@@ -363,9 +390,11 @@ int opts_parse(struct opts *opts, int argc, char **argv, struct log *log)
 		.umask = OPTS_UNSET,
 		.threads = 2,
 	};
-	while (!r && (letter = getopt_long(argc, argv, "o:dfshV", long_options,
-					   NULL)) != -1)
-		r = parse_letter(opts, letter, log);
+	while (!r && (letter = getopt_long(argc, argv,
+					   helper ? "o:fnst:vhV" : "o:dfshV",
+					   long_options, NULL)) != -1)
+		r = helper ? parse_helper_letter(opts, letter, log)
+			   : parse_letter(opts, letter, log);
 	return r ? r : parse_operands(opts, argc - optind, argv + optind, log);
 }
 
@@ -408,7 +437,10 @@ static const char examples[] =
 	"  betonfs train.beton val.beton mnt && ls mnt/train mnt/val\n"
 	"  betonfs -o order=quasi_random,batch=512 imagenet.beton mnt\n"
 	"  head -c 64 mnt/batches/default/0/000000.batch | xxd\n"
+	"  betonfs -o allow_other,log=/var/log/betonfs.log imagenet.beton /mnt\n"
 	"  mount -t fuse.betonfs -o ro,allow_other imagenet.beton /mnt\n"
+	"\n"
+	"As mount.beton it takes -fnsv, as mount(8) gives them.\n"
 	"\n"
 	"See betonfs(8).\n";
 

@@ -31,10 +31,12 @@ struct opts {
 	bool help; /* as the next two: print that, and stop */
 	bool version;
 	bool list;
+	bool fake; /* everything but mounting: for mount(8) */
 	/* -o */
 	bool noexec;
 	bool allow_other;
 	bool allow_root;
+	bool auto_unmount;
 	uint64_t uid; /* OPTS_UNSET: the dataset's, as the next two */
 	uint64_t gid;
 	uint64_t umask;
@@ -52,8 +54,9 @@ struct opts {
 
 #define OPTS_UNSET UINT64_MAX
 
-/* -EINVAL: wrong usage, and a logged line says which. Either way the caller
-   calls opts_fini(). */
+/* As a program whose name begins with "mount." it takes the letters of mount(8)
+   instead of its own. -EINVAL: wrong usage, and a logged line says which.
+   Either way the caller calls opts_fini(). */
 int opts_parse(struct opts *opts, int argc, char **argv, struct log *log);
 void opts_fini(struct opts *opts);
 

@@ -83,6 +83,7 @@ def test_everything_has_its_place(root):
                  "include/beton/loader.h", "include/beton/batch.h"):
         assert (root / "usr" / path).exists(), path
     assert os.access(root / "usr/bin/betonfs", os.X_OK)
+    assert os.readlink(root / "usr/sbin/mount.beton") == "../bin/betonfs"
     pages = [p.name for p in (root / "usr/share/man").rglob("*.?")]
     sources = [p.name for d in ("fs", "loader") for p in
                (ROOT / d).glob("*.[1578]")]

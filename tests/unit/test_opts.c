@@ -11,9 +11,9 @@
 enum { WORDS_MAX = 16 };
 
 /* Splits a command line at blanks, in place, and parses it. */
-static int parse(struct opts *opts, char *line, struct log *log)
+static int parse_as(char *program, struct opts *opts, char *line,
+		    struct log *log)
 {
-	static char program[] = "betonfs";
 	char *argv[WORDS_MAX + 2] = { program };
 	int argc = 1;
 
@@ -21,6 +21,13 @@ static int parse(struct opts *opts, char *line, struct log *log)
 		argv[argc++] = w;
 	optind = 0;
 	return opts_parse(opts, argc, argv, log);
+}
+
+static int parse(struct opts *opts, char *line, struct log *log)
+{
+	static char program[] = "betonfs";
+
+	return parse_as(program, opts, line, log);
 }
 
 static void keep_message(void *arg, enum beton_log_level level,
@@ -137,12 +144,32 @@ static void test_datasets_are_operands_or_a_list(void)
 	datasets_are("s3://x/y:http://z:8/a", "s3://x/y|http://z|8/a|");
 }
 
+static void test_the_letters_of_mount_are_others(void)
+{
+	char program[] = "/sbin/mount.beton", other[] = "/mount.d/betonfs";
+	char line[] = "d m -s -f -n -v -t beton -o rw,auto_unmount";
+	char again[] = "d m -s -f";
+	struct opts opts;
+	char *mount;
+
+	CHECK(parse_as(program, &opts, line, NULL) == 0);
+	CHECK(opts.fake && !opts.foreground && !opts.single_thread);
+	mount = opts_mount(&opts);
+	CHECK(!strcmp(mount, "auto_unmount"));
+	free(mount);
+	opts_fini(&opts);
+	CHECK(parse_as(other, &opts, again, NULL) == 0);
+	CHECK(!opts.fake && opts.foreground && opts.single_thread);
+	opts_fini(&opts);
+}
+
 int main(void)
 {
 	test_options_and_operands_come_in_any_order();
 	test_the_keys_of_a_spec_make_one();
 	test_datasets_are_operands_or_a_list();
 	test_words_of_fstab_mean_nothing();
+	test_the_letters_of_mount_are_others();
 	test_wrong_options_are_refused_by_name();
 	return 0;
 }

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""betonfs(8) as an operator uses it: fstab, log rotation, descriptors from
+outside, and crashes."""
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+import make
+from conftest import BUILD, DEADLINE, betonfs, mounts, unmount, wait_until
+
+ROOT = os.getuid() == 0
+UNITS = pathlib.Path(__file__).resolve().parents[2] / "contrib/systemd"
+
+
+@pytest.fixture
+def data(tmp_path):
+    return make.numbers(tmp_path / "train.beton", 20)
+
+
+@pytest.fixture
+def where(fuse, tmp_path):
+    """A mountpoint, unmounted in the end."""
+    path = tmp_path / "mnt"
+    path.mkdir()
+    yield path
+    if str(path) in mounts():
+        unmount(path, "-z")
+
+
+def daemon_of(where):
+    for line in (where / ".betonfs/options").read_text().splitlines():
+        if line.startswith("pid="):
+            return int(line[4:])
+
+
+def is_gone(pid):
+    """Ended, though perhaps nobody asked how."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+# --- SIGHUP ---
+
+def complain(where, word):
+    """Makes the daemon say something with this word."""
+    assert not (where / f"batches/{word}=1").exists()
+
+
+def test_hangup_opens_the_log_again(data, where, tmp_path):
+    log, old = tmp_path / "log", tmp_path / "log.1"
+    r = betonfs("-o", "log=log", data.path, where, cwd=tmp_path)
+    assert r.returncode == 0
+    pid = daemon_of(where)
+    complain(where, "first")
+    log.rename(old)
+    complain(where, "second")
+    for word in ("third", "fourth"):
+        os.kill(pid, signal.SIGHUP)
+        wait_until(log.exists, "the log to come back")
+        complain(where, word)
+        assert word in log.read_text()
+        assert "first" in old.read_text() and "second" in old.read_text()
+        assert word not in old.read_text()
+        os.rename(log, tmp_path / "log.2")
+    assert (where / "samples/000003/label").read_text() == "3\n"
+
+
+def test_a_log_that_cannot_be_opened_again_goes_on(data, daemon, tmp_path):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    d = daemon(data.path, "-o", f"log={folder}/log")
+    folder.rename(tmp_path / "moved")
+    d.process.send_signal(signal.SIGHUP)
+    log = tmp_path / "moved/log"
+    wait_until(lambda: "No such file" in log.read_text(), "the complaint")
+    complain(d.where, "later")
+    assert "later" in log.read_text() and not folder.exists()
+    assert d.end() == 0
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("options", [(), ("-o", "log=/dev/null"), ("-s",)])
+def test_hangup_does_not_end_it_and_others_do(data, daemon, how, options):
+    d = daemon(data.path, *options)
+    for i in range(20):
+        d.process.send_signal(signal.SIGHUP)
+        path = d.where / f"samples/{i:06}/label"
+        assert path.read_text() == f"{i}\n"
+    d.process.send_signal(how)
+    assert d.wait() == 0 and str(d.where) not in mounts()
+
+
+# --- crashes ---
+
+def test_nothing_is_left_of_a_killed_daemon(data, daemon, tmp_path):
+    before = set(os.listdir("/dev/shm"))
+    d = daemon(data.path)
+    assert (d.where / "batches/batch=4/0/000000.batch").read_bytes()
+    d.process.kill()
+    d.wait()
+    assert set(os.listdir("/dev/shm")) <= before
+    again = daemon(data.path, where=d.where)
+    assert (d.where / "samples/000007/label").read_text() == "7\n"
+    assert again.end() == 0 and str(d.where) not in mounts()
+
+
+@pytest.mark.skipif(not ROOT, reason="users need allow_other for that")
+@pytest.mark.parametrize("options", ["auto_unmount",
+                                     "auto_unmount,allow_other"])
+def test_auto_unmount(data, where, options):
+    assert betonfs("-o", options, data.path, where).returncode == 0
+    pid = daemon_of(where)
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: str(where) not in mounts(), "the unmount")
+    assert os.listdir(where) == []
+
+
+# --- mount(8) ---
+
+@pytest.fixture
+def helper(tmp_path):
+    """mount.beton(*args)"""
+    link = tmp_path / "mount.beton"
+    link.symlink_to(BUILD / "betonfs")
+    return lambda *args: subprocess.run(
+        [link, *args], text=True, capture_output=True, timeout=DEADLINE)
+
+
+FSTAB = ("rw,nofail,_netdev,noauto,user,x-systemd.automount,"
+         "x-systemd.idle-timeout=10min,x-systemd.requires=data.mount,batch=5")
+
+
+def test_mount_calls_it(data, where, helper):
+    r = helper(data.path, where, "-n", "-s", "-v", "-t", "beton", "-o", FSTAB)
+    assert (r.returncode, r.stderr) == (0, "")
+    assert mounts()[str(where)][1] == "fuse.betonfs"
+    assert os.readlink(where / "batches/default").startswith(
+        "order=random,batch=5,")
+
+
+def test_mount_calls_it_with_several(data, where, helper, tmp_path):
+    odd = make.numbers(tmp_path / "a:b c.beton", 3).path
+    r = helper(data.path + ":" + odd.replace(":", "\\:"), where, "-o", "ro")
+    assert (r.returncode, r.stderr) == (0, "")
+    assert sorted(os.listdir(where)) == ["a:b c", "train"]
+
+
+def test_a_fake_mount_does_everything_else(data, where, helper, tmp_path):
+    made = tmp_path / "made"
+    for path in (where, made):
+        r = helper(data.path, path, "-f", "-o", FSTAB)
+        assert (r.returncode, r.stderr) == (0, "")
+    assert str(where) not in mounts() and not made.exists()
+    for code, *args in ((10, tmp_path / "absent", where),
+                        (11, "/dev/null", where),
+                        (20, data.path, data.path),
+                        (1, data.path, where, "-o", "batch=0"),
+                        (1, data.path, where, "-o", "nosuch"),
+                        (1, data.path, where, "-d")):
+        r = helper("-f", *args)
+        assert r.returncode == code and len(r.stderr.splitlines()) == 1
+
+
+def test_letters_of_mount_are_no_letters_of_betonfs(data, where):
+    for letter in ("-n", "-v", "-t"):
+        assert betonfs(letter, "x", data.path, where).returncode == 1
+    assert str(where) not in mounts()
+
+
+# --- an open /dev/fuse from outside ---
+
+libc = ctypes.CDLL(None, use_errno=True)
+MS_RDONLY, MS_NOSUID, MS_NODEV = 1, 2, 4
+
+
+@pytest.fixture
+def mounted_fd(where):
+    """An open /dev/fuse, mounted as a privileged parent would do it."""
+    if not ROOT:
+        pytest.skip("only root can mount")
+    fd = os.open("/dev/fuse", os.O_RDWR)
+    options = (f"fd={fd},rootmode=40000,user_id=0,group_id=0,"
+               "default_permissions,allow_other")
+    if libc.mount(b"outside", os.fsencode(where), b"fuse.betonfs",
+                  MS_RDONLY | MS_NOSUID | MS_NODEV, options.encode()):
+        os.close(fd)
+        pytest.skip("mount: " + os.strerror(ctypes.get_errno()))
+    yield fd
+    libc.umount2(os.fsencode(where), 2)
+
+
+@pytest.mark.parametrize("foreground", [True, False])
+def test_a_descriptor_is_a_mountpoint(data, where, mounted_fd, foreground):
+    command = [BUILD / "betonfs", data.path, f"/dev/fd/{mounted_fd}"]
+    if foreground:
+        command.append("-f")
+    process = subprocess.Popen(command, pass_fds=[mounted_fd],
+                               stdin=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True)
+    os.close(mounted_fd)
+    if not foreground:
+        assert process.wait(DEADLINE) == 0 and process.stderr.read() == ""
+    assert (where / "samples/000011/label").read_text() == "11\n"
+    pid = daemon_of(where)
+    assert f"mountpoint=/dev/fd/{mounted_fd}" in \
+        (where / ".betonfs/options").read_text().splitlines()
+    assert libc.umount2(os.fsencode(where), 0) == 0
+    if foreground:
+        assert process.wait(DEADLINE) == 0 and process.stderr.read() == ""
+    wait_until(lambda: is_gone(pid), "the daemon to end")
+    process.stderr.close()
+
+
+def test_a_descriptor_must_be_an_open_dev_fuse(data, fuse):
+    null = os.open("/dev/null", os.O_RDWR)
+    for fd, keep in ((null, [null]), (null, []), (999999, [])):
+        r = betonfs(data.path, f"/dev/fd/{fd}", pass_fds=keep)
+        assert r.returncode == 20 and f"/dev/fd/{fd}" in r.stderr
+        assert len(r.stderr.splitlines()) == 1
+    os.close(null)
+    for odd in ("/dev/fd/0", "/dev/fd/3x"):
+        assert betonfs(data.path, odd).returncode == 20
+
+
+# --- systemd ---
+
+@pytest.mark.parametrize("unit", sorted(p.name for p in UNITS.iterdir()))
+def test_units_are_valid(unit, tmp_path):
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("no systemd-analyze")
+    for p in UNITS.iterdir():
+        # The program must be there.
+        (tmp_path / p.name.replace("@", "@x")).write_text(
+            p.read_text().replace("/usr/local/bin", str(BUILD)))
+    r = subprocess.run(["systemd-analyze", "verify", "--man=no",
+                        tmp_path / unit.replace("@", "@x")],
+                       capture_output=True, text=True, timeout=60)
+    if "Failed to initialize manager" in r.stderr:
+        pytest.skip(r.stderr)
+    assert r.returncode == 0 and unit.replace("@", "@x") not in r.stderr
+
+
+def test_the_units_rights_are_enough(data, where):
+    """Those of betonfs@.service, as far as there is a program to drop them."""
+    if not ROOT or not shutil.which("setpriv"):
+        pytest.skip("no root, or no setpriv")
+    service = (UNITS / "betonfs@.service").read_text()
+    line, = [x for x in service.splitlines() if x.startswith("Capability")]
+    caps = ",".join("+" + c[4:].lower() for c in line.split("=")[1].split())
+    rights = ["setpriv", "--no-new-privs", "--bounding-set", "-all," + caps]
+    for stop in (["fusermount3", "-u", where], None):
+        r = subprocess.run(
+            rights + [BUILD / "betonfs", "-o", "allow_other", data.path,
+                      where], capture_output=True, text=True, timeout=DEADLINE)
+        assert (r.returncode, r.stderr) == (0, "")
+        pid = daemon_of(where)
+        if stop:
+            assert subprocess.run(rights + stop).returncode == 0
+        else:
+            os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: is_gone(pid), "the daemon to end")
+        assert str(where) not in mounts()
