@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "fs/handover.h"
 #include "fs/message.h"
 #include "fs/mountpoint.h"
 #include "fs/ops.h"
@@ -45,6 +46,7 @@ struct daemon {
 	int ready_fd; /* to the waiting parent; -1 in the foreground */
 	struct dataset *ds;
 	struct engine *engine;
+	struct handover *handover; /* NULL: there can be none */
 	struct ns *ns;
 	struct ops *ops;
 };
@@ -167,6 +169,21 @@ static int failed(struct daemon *d, const char *what, int r)
 	return EXIT_SYSTEM;
 }
 
+/* Without it loaders read files: no reason not to mount. */
+static void open_handover(struct daemon *d)
+{
+	const struct handover_options options = {
+		.log = &d->log,
+		.allow = d->opts.allow_other ? HANDOVER_ALLOW_OTHER
+					     : HANDOVER_ALLOW_ROOT,
+		.max_bytes = engine_budget(d->engine),
+	};
+	int r = handover_open(&options, &d->handover);
+
+	if (r)
+		log_info(&d->log, "hand-over: %s", strerror(-r));
+}
+
 static int open_namespace(struct daemon *d)
 {
 	cleanup_free char *spec = opts_spec(&d->opts);
@@ -175,8 +192,11 @@ static int open_namespace(struct daemon *d)
 	int r;
 
 	if (!spec || !set ||
-	    asprintf(&text, "pid=%d\ndataset=%s\nmountpoint=%s\n%s",
-		     (int)getpid(), d->dataset, d->mountpoint, set) < 0)
+	    asprintf(&text,
+		     "pid=%d\ndataset=%s\nmountpoint=%s\nhandover=%s%s\n%s",
+		     (int)getpid(), d->dataset, d->mountpoint,
+		     d->handover ? "@" : "",
+		     d->handover ? handover_name(d->handover) : "", set) < 0)
 		return failed(d, "options", -ENOMEM);
 	r = ns_open(
 		&(struct ns_options){
@@ -206,15 +226,20 @@ static int open_all(struct daemon *d)
 	r = engine_open(&options, &d->engine);
 	if (r)
 		return failed(d, "engine", r);
+	open_handover(d);
 	code = open_namespace(d);
 	if (code)
 		return code;
+	r = d->handover ? handover_serve(d->handover, d->ns) : 0;
+	if (r)
+		return failed(d, "hand-over", r);
 	r = ops_open(d->ns, mount_is_ready, d, &d->ops);
 	return r ? failed(d, "operations", r) : EXIT_OK;
 }
 
 static void close_all(struct daemon *d)
 {
+	handover_close(d->handover);
 	ops_close(d->ops);
 	ns_close(d->ns);
 	engine_close(d->engine);

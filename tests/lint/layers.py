@@ -14,6 +14,7 @@ LAYERS = """
     include/beton/*
     fs/bytes fs/scope fs/crc
     fs/log fs/rng
+    fs/handover_message
     fs/source fs/npy
     fs/field
     fs/format fs/name
@@ -32,13 +33,15 @@ LAYERS = """
     loader/parse loader/op
     loader/ops/*
     loader/pipeline loader/graph loader/tail loader/frame loader/plan
+    loader/lender
     loader/feed loader/feed_*
     loader/step
     loader/ring
     loader/loader
     fs/opts fs/message fs/mountpoint
     fs/ns*
-    fs/ops
+    fs/handover_peer fs/handover_connection
+    fs/ops fs/handover
     fs/betonfs
     fs/picture* fs/mkfs*
     fs/beton fs/beton_*
