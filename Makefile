@@ -46,14 +46,16 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 # --- what is built from what -------------------------------------------------
 
 # The engine: the half of fs/ that knows no FUSE. See tests/lint/layers.py.
-engine_src := $(addprefix fs/,log.c rng.c arena.c heap.c cold.c memory.c source.c source_file.c \
-              field.c format.c alloc.c custom.c name.c npy.c dataset.c vfile.c \
-              sample.c subset.c spec.c order.c batch.c batch_place.c chunk.c \
-              fill.c cache.c reader.c plan.c pool.c engine.c)
+engine_src := $(addprefix fs/,log.c rng.c arena.c heap.c cold.c memory.c source.c \
+              source_file.c handover_message.c field.c format.c alloc.c custom.c \
+              name.c npy.c dataset.c vfile.c sample.c subset.c spec.c order.c \
+              batch.c batch_place.c chunk.c fill.c cache.c reader.c plan.c pool.c \
+              engine.c)
 loader_src := $(sort $(wildcard loader/*.c) $(wildcard loader/ops/*.c))
 ops_src    := $(sort $(wildcard loader/ops/*.c))
 ns_src     := $(sort $(wildcard fs/ns*.c)) $(addprefix fs/,memo.c group.c tar.c shard.c)
-betonfs_src := $(ns_src) $(addprefix fs/,ops.c opts.c message.c mountpoint.c betonfs.c)
+handover_src := $(addprefix fs/,handover.c handover_connection.c handover_peer.c)
+betonfs_src := $(ns_src) $(handover_src) $(addprefix fs/,ops.c opts.c message.c mountpoint.c betonfs.c)
 writer_src := $(addprefix fs/,writer.c schema.c outfile.c)
 tool_src   := fs/option.c fs/progress.c
 mkfs_src   := $(tool_src) $(writer_src) \
@@ -83,7 +85,7 @@ $(so): $(lib_objs)
 $(BUILD)/betonfs: $(call obj,$(betonfs_src)) $(lib)
 $(BUILD)/mkfs.beton: $(call obj,$(mkfs_src)) $(lib)
 $(BUILD)/beton: $(call obj,$(beton_src)) $(lib)
-$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(writer_src) $(ns_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
+$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(writer_src) $(ns_src) $(handover_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
 
 $(call obj,fs/ops.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(filter fs/picture%,$(mkfs_src))): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)

@@ -21,6 +21,7 @@ struct bench_options {
 	const char *subset;
 	const char *pipeline;
 	const char *source;
+	unsigned delivery;
 	uint64_t workers;
 	uint64_t epochs;
 	uint64_t prefetch;
@@ -52,6 +53,9 @@ static const struct option_row rows[] = {
 	{ "source", .kind = OPTION_TEXT, AT(source), .argument = "constant",
 	  .help = "one decoded batch for ever: what the reader of batches\n"
 		  "itself costs" },
+	{ "delivery", .kind = OPTION_CHOICE, AT(delivery),
+	  .argument = "auto|handover|direct",
+	  .help = "how the batches of a MOUNT come (default: the fastest)" },
 	{ "json", .kind = OPTION_FLAG, AT(json),
 	  .help = "the figures as JSON" },
 };
@@ -262,6 +266,7 @@ static int open_loader(struct bench *b, const char *path)
 						  BETON_STAGE_READ,
 						  BETON_STAGE_DECODE,
 						  BETON_STAGE_TRANSFORM };
+	static const char *const delivery[] = { "auto", "handover", "direct" };
 	const struct bench_options *o = b->options;
 	char error[1024];
 	struct beton_loader_options options = {
@@ -270,6 +275,7 @@ static int open_loader(struct bench *b, const char *path)
 		.subset = o->subset,
 		.pipeline = o->pipeline,
 		.source = o->source,
+		.delivery = delivery[o->delivery],
 		.workers = (uint32_t)o->workers,
 		.prefetch = (uint32_t)o->prefetch,
 		.epochs = o->epochs,
@@ -306,6 +312,9 @@ static int bench(const struct invocation *call)
 	r = b.rates ? open_loader(&b, call->operands[0]) : -ENOMEM;
 	if (!r)
 		r = run_epochs(&b);
+	/* How the batches came in the end. */
+	if (!r)
+		beton_loader_info(b.loader, &b.info);
 	if (!r && b.options->json)
 		print_json(&b);
 	else if (!r)

@@ -35,6 +35,7 @@ struct dump_options {
 	uint64_t rank;
 	uint64_t world;
 	uint64_t workers;
+	unsigned delivery;
 	unsigned on_error;
 };
 
@@ -79,6 +80,9 @@ static const struct option_row rows[] = {
 	{ "state", .kind = OPTION_TEXT, AT(state), .argument = "FILE",
 	  .help = "go on from the state in FILE if it exists; leave the\n"
 		  "state after the last batch there" },
+	{ "delivery", .kind = OPTION_CHOICE, AT(delivery),
+	  .argument = "auto|handover|direct",
+	  .help = "how the batches of a MOUNT come (default: the fastest)" },
 	{ "on-error", .kind = OPTION_CHOICE, AT(on_error),
 	  .argument = "raise|skip|zero",
 	  .help = "a sample that cannot be read: stop (default), or a row\n"
@@ -300,6 +304,7 @@ static int check_names(struct dump *d)
 
 static int open_loader(struct dump *d, const char *path)
 {
+	static const char *const delivery[] = { "auto", "handover", "direct" };
 	const struct dump_options *o = d->options;
 	struct state s;
 	char error[1024];
@@ -309,6 +314,7 @@ static int open_loader(struct dump *d, const char *path)
 		.spec = o->spec,
 		.subset = o->subset,
 		.pipeline = o->pipeline,
+		.delivery = delivery[o->delivery],
 		.workers = (uint32_t)o->workers,
 		.rank = (uint32_t)o->rank,
 		.world = (uint32_t)o->world,

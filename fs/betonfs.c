@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "fs/handover.h"
 #include "fs/message.h"
 #include "fs/mountpoint.h"
 #include "fs/name.h"
@@ -54,6 +55,7 @@ struct daemon {
 				      directory */
 	int ready_fd; /* to the waiting parent; -1 in the foreground */
 	struct engine *engine;
+	struct handover *handover; /* NULL: there can be none */
 	struct ns *ns;
 	struct ops *ops;
 };
@@ -196,8 +198,9 @@ static char *options_text(const struct daemon *d, const struct served *only)
 		if (!only || only == &d->served[i])
 			fprintf(out, "dataset=%s\n", d->served[i].path);
 	}
-	fprintf(out, "mountpoint=%s\ndirectory=%s\n%s", d->mountpoint,
-		only ? only->name : "", set);
+	fprintf(out, "mountpoint=%s\ndirectory=%s\nhandover=%s%s\n%s",
+		d->mountpoint, only ? only->name : "", d->handover ? "@" : "",
+		d->handover ? handover_name(d->handover) : "", set);
 	fclose(out);
 	return text;
 }
@@ -218,6 +221,21 @@ static struct ns_top top_of(const struct daemon *d, const struct served *only)
 		.owner = owner_of(d, only ? &only->ds->source->stat : &root),
 		.options = options_text(d, only),
 	};
+}
+
+/* Without it loaders read files: no reason not to mount. */
+static void open_handover(struct daemon *d)
+{
+	const struct handover_options options = {
+		.log = &d->log,
+		.allow = d->opts.allow_other ? HANDOVER_ALLOW_OTHER
+					     : HANDOVER_ALLOW_ROOT,
+		.max_bytes = engine_budget(d->engine),
+	};
+	int r = handover_open(&options, &d->handover);
+
+	if (r)
+		log_info(&d->log, "hand-over: %s", strerror(-r));
 }
 
 static int open_namespace(struct daemon *d)
@@ -268,15 +286,20 @@ static int open_all(struct daemon *d)
 	r = engine_open(&options, &d->engine);
 	if (r)
 		return failed(d, "engine", r);
+	open_handover(d);
 	code = open_namespace(d);
 	if (code)
 		return code;
+	r = d->handover ? handover_serve(d->handover, d->ns) : 0;
+	if (r)
+		return failed(d, "hand-over", r);
 	r = ops_open(d->ns, mount_is_ready, d, &d->ops);
 	return r ? failed(d, "operations", r) : EXIT_OK;
 }
 
 static void close_all(struct daemon *d)
 {
+	handover_close(d->handover);
 	ops_close(d->ops);
 	ns_close(d->ns);
 	engine_close(d->engine);

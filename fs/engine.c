@@ -29,7 +29,8 @@ struct slot {
 	unsigned refs;
 	bool filling; /* one thread does; others wait on filled */
 	int result;
-	bool failed; /* some sample could not be read */
+	bool failed;	/* some sample could not be read */
+	bool abandoned; /* to somebody who may still read */
 };
 
 enum ticket_state { TICKET_QUEUED, TICKET_RUNNING, TICKET_DONE };
@@ -53,6 +54,7 @@ struct kept {
 
 struct engine {
 	struct log *log;
+	uint64_t budget;
 	uint64_t batch_max;
 	struct pool *pool;
 	pthread_mutex_t lock; /* guards all that follows */
@@ -83,6 +85,8 @@ static void slot_free(struct slot *slot)
 	struct engine *e = slot->engine;
 
 	DL_DELETE(e->slots, slot);
+	if (slot->abandoned)
+		pool_drop(e->pool, &slot->piece);
 	pool_give(e->pool, &slot->piece);
 	batch_put(&slot->batch);
 	free(slot);
@@ -245,6 +249,16 @@ void slot_put(struct slot **slot_of_caller)
 	if (slot->result)
 		slot_free(slot);
 	trim(e);
+}
+
+void slot_abandon(struct slot **slot)
+{
+	if (!*slot)
+		return;
+	pthread_mutex_lock(&(*slot)->engine->lock);
+	(*slot)->abandoned = true;
+	pthread_mutex_unlock(&(*slot)->engine->lock);
+	slot_put(slot);
 }
 
 static int shared_slot(struct engine *e, struct batch *batch, struct slot **out)
@@ -479,19 +493,19 @@ static int start_threads(struct engine *e, unsigned n)
 
 int engine_open(const struct engine_options *options, struct engine **out)
 {
-	uint64_t budget =
-		options->slot_bytes ? options->slot_bytes : SLOT_BYTES_DEFAULT;
 	struct engine *e = calloc(1, sizeof(*e));
 	int r;
 
 	if (!e)
 		return -ENOMEM;
 	e->log = options->log;
-	e->batch_max = max_u64(budget, quarter_of_memory());
+	e->budget =
+		options->slot_bytes ? options->slot_bytes : SLOT_BYTES_DEFAULT;
+	e->batch_max = max_u64(e->budget, quarter_of_memory());
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->queued, NULL);
 	pthread_cond_init(&e->finished, NULL);
-	r = pool_open(budget, &e->pool);
+	r = pool_open(e->budget, &e->pool);
 	if (!r)
 		r = start_threads(e, options->threads ? options->threads
 						      : THREADS_DEFAULT);
@@ -500,6 +514,11 @@ int engine_open(const struct engine_options *options, struct engine **out)
 	else
 		*out = e;
 	return r;
+}
+
+uint64_t engine_budget(const struct engine *e)
+{
+	return e->budget;
 }
 
 void engine_close(struct engine *e)

@@ -31,6 +31,8 @@ struct engine_options {
 int engine_open(const struct engine_options *options, struct engine **out);
 /* All tickets are closed and all slots put before. Takes NULL. */
 void engine_close(struct engine *engine);
+/* options.slot_bytes, or its default. */
+uint64_t engine_budget(const struct engine *engine);
 
 /*
  * One epoch of one SPEC of a dataset: a sequence of batches. The dataset must
@@ -85,5 +87,8 @@ uint64_t slot_id(const struct slot *slot);
 uint64_t slot_capacity(const struct slot *slot);
 /* Drops the reference and the caller's pointer; takes NULL. */
 void slot_put(struct slot **slot);
+/* As slot_put(), where another process may go on reading: its memory will hold
+   no other batch. */
+void slot_abandon(struct slot **slot);
 
 #endif

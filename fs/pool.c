@@ -22,7 +22,11 @@
 #	define F_SEAL_FUTURE_WRITE 16 /* Linux 5.1 */
 #endif
 
-enum { PAGE = 4096 };
+enum {
+	PAGE = 4096,
+	/* A huge page more than needed is little here. */
+	ROOM_FROM = 16 << 20,
+};
 
 struct pool {
 	pthread_mutex_t lock; /* guards all that follows */
@@ -188,13 +192,13 @@ static void count(struct pool *pool, const struct piece *p, int sign)
 	pool->stats.collapsed += p->collapsed ? (uint64_t)sign : 0;
 }
 
-static struct piece *take_unused(struct pool *pool, uint64_t capacity)
+static struct piece *take_unused(struct pool *pool, uint64_t needed)
 {
 	struct piece *p;
 
 	DL_FOREACH(pool->unused, p)
 	{
-		if (p->capacity < capacity || p->capacity > 2 * capacity)
+		if (p->capacity < needed || p->capacity > 2 * needed)
 			continue;
 		DL_DELETE(pool->unused, p);
 		pool->stats.unused--;
@@ -235,15 +239,19 @@ static void note_made(struct pool *pool, const struct piece *p,
 
 int pool_take(struct pool *pool, uint64_t size, bool insist, struct piece **out)
 {
-	uint64_t capacity = align_up(max_u64(size, 1), POOL_ALIGN);
+	uint64_t needed = align_up(max_u64(size, 1), POOL_ALIGN), capacity;
 	struct piece *found, *too_much = NULL;
 	uint64_t id = 0;
 	int r = 0;
 
 	if (size > INT64_MAX / 2)
 		return -ENOMEM;
+	/* Some more than asked for: the next batch differs by a little. */
+	capacity = needed;
+	if (size >= ROOM_FROM)
+		capacity = align_up(size + size / 16, POOL_ALIGN);
 	pthread_mutex_lock(&pool->lock);
-	found = take_unused(pool, capacity);
+	found = take_unused(pool, needed);
 	if (!found) {
 		id = ++pool->ids;
 		too_much = make_room(pool, capacity);
@@ -275,6 +283,19 @@ void pool_give(struct pool *pool, struct piece **piece)
 	too_much = make_room(pool, 0);
 	pthread_mutex_unlock(&pool->lock);
 	free_all(too_much);
+}
+
+void pool_drop(struct pool *pool, struct piece **piece)
+{
+	struct piece *p = steal(*piece);
+
+	if (!p)
+		return;
+	pthread_mutex_lock(&pool->lock);
+	pool->stats.bytes -= p->capacity;
+	count(pool, p, -1);
+	pthread_mutex_unlock(&pool->lock);
+	piece_free(p);
 }
 
 void pool_set_limit(struct pool *pool, uint64_t limit)

@@ -35,13 +35,18 @@ int pool_open(uint64_t limit, struct pool **out);
 void pool_close(struct pool *pool);
 
 /*
- * A piece of at least `size` bytes, at most twice that and a huge page. What
- * it holds is undefined. -ENOSPC: over the limit, unless `insist`; -ENOMEM.
+ * A piece of at least `size` bytes, at most twice that in huge pages.
+ * What it holds is undefined. -ENOSPC: over the limit, unless `insist`;
+ * -ENOMEM.
  */
 int pool_take(struct pool *pool, uint64_t size, bool insist,
 	      struct piece **out);
 /* Drops the caller's pointer; takes NULL. */
 void pool_give(struct pool *pool, struct piece **piece);
+
+/* As pool_give(), for memory that somebody else may still read: it is left to
+   them, and never used again. */
+void pool_drop(struct pool *pool, struct piece **piece);
 
 /* What is unused and above a lower limit is freed at once. */
 void pool_set_limit(struct pool *pool, uint64_t limit);

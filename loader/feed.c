@@ -6,16 +6,18 @@
 #include <string.h>
 
 #include "fs/bytes.h"
+#include "fs/scope.h"
 
 /* The first that is for a path serves it; a file is the last resort, and tells
    what is wrong with a path that is nothing. */
 static const struct feed_ops *const feeds[] = { &feed_mount, &feed_file };
 
-int feed_open(const char *path, struct log *log, struct feed **out)
+int feed_open(const char *path, const struct feed_options *options,
+	      struct feed **out)
 {
 	for (size_t i = 0; i < ARRAY_LEN(feeds); i++) {
 		if (feeds[i]->is_for(path))
-			return feeds[i]->open(path, log, out);
+			return feeds[i]->open(path, options, out);
 	}
 	return -ENOENT;
 }
@@ -89,16 +91,15 @@ static bool is_of_dataset(const struct feed *feed, const struct view *v)
 }
 
 int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
-	       struct buffer *into, struct view *out)
+	       struct feed_batch *into, struct view *out)
 {
 	typedef unsigned long long ull;
 	char why[VIEW_WHY_SIZE] = "it is of another dataset or place";
-	uint64_t size;
-	int r = feed->ops->fetch(feed, epoch, number, into, &size);
+	int r = feed->ops->fetch(feed, epoch, number, into);
 
 	if (r)
 		return r;
-	r = view_init(out, into->bytes, size, why);
+	r = view_init(out, into->bytes, into->size, why);
 	if (!r && (!is_of_dataset(feed, out) || out->header->epoch != epoch ||
 		   out->header->batch != number ||
 		   out->header->rows != spec_rows(&feed->spec, number)))
@@ -106,5 +107,15 @@ int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 	if (r)
 		log_error(feed->log, "%s: epoch %llu batch %llu: %s",
 			  feed->path, (ull)epoch, (ull)number, why);
+	if (r)
+		feed_give_back(feed, into);
 	return r;
+}
+
+void feed_give_back(struct feed *feed, struct feed_batch *batch)
+{
+	void *lent = steal(batch->lent);
+
+	if (lent)
+		feed->ops->give_back(feed, lent);
 }

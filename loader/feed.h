@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a loader's batch files come from. One row each: "file" runs the engine
- * inside the process, "mount" reads the files of a daemon.
+ * inside the process, "mount" has them from a daemon.
  */
 #ifndef LOADER_FEED_H
 #define LOADER_FEED_H
+
+#include <stdatomic.h>
 
 #include "fs/log.h"
 #include "fs/spec.h"
@@ -14,19 +16,43 @@
 
 struct feed;
 
+struct feed_options {
+	struct log *log;
+	/* How a mount's batches shall come: "handover" or "direct"; NULL or
+	   "auto": whichever works, the first before the second. */
+	const char *delivery;
+	/* Who asks, for the daemon; job may be NULL. */
+	const char *job;
+	uint32_t rank;
+	uint32_t world;
+};
+
+/*
+ * A batch file as it came: in memory of the reader's, which is kept from batch
+ * to batch, or in memory that the feed lent, until feed_give_back().
+ */
+struct feed_batch {
+	struct buffer own;
+	const uint8_t *bytes;
+	uint64_t size;
+	void *lent; /* NULL: the bytes are own */
+};
+
 struct feed_ops {
 	const char *name;
-	const char *delivery; /* how the bytes come */
 	/* Whether this is the feed for what lies at the path. */
 	bool (*is_for)(const char *path);
 	/* Allocates *out (this feed's own struct) and fills what it tells. */
-	int (*open)(const char *path, struct log *log, struct feed **out);
+	int (*open)(const char *path, const struct feed_options *options,
+		    struct feed **out);
 	/*
-	 * A whole batch file into `into`, grown as needed; *size is its size.
-	 * One thread at a time. Failures are logged.
+	 * A whole batch file; `own` is grown as needed. One thread at a time.
+	 * Failures are logged.
 	 */
 	int (*fetch)(struct feed *feed, uint64_t epoch, uint64_t number,
-		     struct buffer *into, uint64_t *size);
+		     struct feed_batch *into);
+	/* Any thread; NULL where nothing is lent. */
+	void (*give_back)(struct feed *feed, void *lent);
 	/*
 	 * Puts the subset that a spec asks for among those of the feed, or
 	 * checks that it is the one that the feed has under that name. NULL:
@@ -45,6 +71,7 @@ struct feed_name {
 struct feed {
 	const struct feed_ops *ops;
 	struct log *log;
+	const char *_Atomic delivery; /* how the last batch came */
 	char *path;
 	struct spec_facts facts;
 	struct subset *subsets; /* facts.subsets; owned */
@@ -60,7 +87,8 @@ extern const struct feed_ops feed_file;
 extern const struct feed_ops feed_mount;
 
 /* Chooses by the path. Failures are logged. */
-int feed_open(const char *path, struct log *log, struct feed **out);
+int feed_open(const char *path, const struct feed_options *options,
+	      struct feed **out);
 /* Opens the subset ("NAME:FILE" or NULL) and parses the spec (NULL: defaults).
    -EINVAL is logged. */
 int feed_start(struct feed *feed, const char *spec, const char *subset);
@@ -74,6 +102,8 @@ int feed_make_fields(struct feed *feed, uint32_t n);
  * for. The view borrows `into`. Failures are logged.
  */
 int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
-	       struct buffer *into, struct view *out);
+	       struct feed_batch *into, struct view *out);
+/* Nobody looks at the batch any more; any thread. */
+void feed_give_back(struct feed *feed, struct feed_batch *batch);
 
 #endif

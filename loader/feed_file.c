@@ -76,18 +76,20 @@ static int describe(struct file_feed *f)
 	return r;
 }
 
-static int file_open(const char *path, struct log *log, struct feed **out)
+static int file_open(const char *path, const struct feed_options *o,
+		     struct feed **out)
 {
 	struct file_feed *f = calloc(1, sizeof(*f));
-	struct engine_options options = { .log = log, .threads = 1 };
+	struct engine_options options = { .log = o->log, .threads = 1 };
 	int r;
 
 	if (!f)
 		return -ENOMEM;
 	f->base.ops = &feed_file;
-	f->base.log = log;
+	f->base.log = o->log;
+	f->base.delivery = "in-process";
 	f->base.path = strdup(path);
-	r = f->base.path ? dataset_open(path, log, &f->ds) : -ENOMEM;
+	r = f->base.path ? dataset_open(path, o->log, &f->ds) : -ENOMEM;
 	if (!r)
 		r = engine_open(&options, &f->engine);
 	if (!r)
@@ -149,7 +151,7 @@ static int assemble(struct file_feed *f, struct batch *batch,
 }
 
 static int file_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
-		      struct buffer *into, uint64_t *size)
+		      struct feed_batch *into)
 {
 	struct file_feed *f = (struct file_feed *)feed;
 	struct batch *batch = NULL;
@@ -158,18 +160,19 @@ static int file_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 	if (!r)
 		r = stream_batch(f->stream, number, true, &batch);
 	if (!r)
-		r = buffer_reserve(into, batch->vfile.size);
+		r = buffer_reserve(&into->own, batch->vfile.size);
 	if (!r)
-		r = assemble(f, batch, into);
-	if (!r)
-		*size = batch->vfile.size;
+		r = assemble(f, batch, &into->own);
+	if (!r) {
+		into->bytes = into->own.bytes;
+		into->size = batch->vfile.size;
+	}
 	batch_put(&batch);
 	return r;
 }
 
 const struct feed_ops feed_file = {
 	.name = "file",
-	.delivery = "in-process",
 	.is_for = file_is_for,
 	.open = file_open,
 	.fetch = file_fetch,

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The batch files of a mount, read with O_DIRECT into memory of our own: a
- * third of what the page cache costs, and a daemon that dies is an error code,
- * where a mapping would be a SIGBUS.
+ * The batch files of a mount: handed over by the daemon in its own memory, or
+ * read with O_DIRECT into ours, which takes a third of what the page cache
+ * costs. Either way a daemon that dies is an error code, where a mapping of a
+ * file would be a SIGBUS.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +21,22 @@
 #include "fs/name.h"
 #include "fs/scope.h"
 #include "loader/feed.h"
+#include "loader/lender.h"
 #include "loader/view.h"
 
 enum {
 	/* Larger reads gain nothing: the kernel cuts them to 1 MiB. */
 	READ_BYTES = 4 << 20,
 	PATH_SIZE = 4096,
+	/* batches/SPEC/EPOCH/NUMBER.batch */
+	NAME_IN_MOUNT = SPEC_TEXT_MAX + 64,
+};
+
+struct mount_feed {
+	struct feed base;
+	struct lender *lender; /* NULL: read files */
+	/* The dataset's directory in the mount, with a slash, or empty. */
+	char directory[NAME_MAX + 2];
 };
 
 static bool mount_is_for(const char *path)
@@ -40,7 +52,7 @@ static bool mount_is_for(const char *path)
 
 static void mount_close(struct feed *feed)
 {
-	(void)feed;
+	lender_close(((struct mount_feed *)feed)->lender);
 }
 
 static int parse_field(struct feed *feed, uint32_t i, json_t *o)
@@ -107,6 +119,8 @@ static int read_schema(struct feed *feed)
 			  name, o ? "something is missing" : error.text);
 	return r;
 }
+
+/* --- files --- */
 
 /* Reads all of an open file into the buffer. */
 static int read_file(int fd, struct buffer *into, uint64_t *size)
@@ -305,45 +319,143 @@ static int mount_find_subset(struct feed *feed, const struct subset_ref *ref)
 	return r || own ? r : learn_subset(feed, spec);
 }
 
-static int mount_open(const char *path, struct log *log, struct feed **out)
+/* --- the hand-over --- */
+
+/* The value of an option of the daemon, or the empty text. */
+static void read_option(FILE *options, const char *key, char *out, size_t size)
 {
-	struct feed *m = calloc(1, sizeof(*m));
+	size_t n = strlen(key);
+	char line[PATH_SIZE + 64];
+
+	*out = '\0';
+	rewind(options);
+	while (fgets(line, sizeof(line), options)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (!strncmp(line, key, n) && line[n] == '=' &&
+		    strlen(line + n + 1) < size)
+			strcpy(out, line + n + 1);
+	}
+}
+
+static int find_lender(struct mount_feed *m, const struct feed_options *o)
+{
+	const struct lender_name name = { o->job, o->rank, o->world };
+	char path[PATH_SIZE], address[128];
+	FILE *options;
+
+	snprintf(path, sizeof(path), "%s/.betonfs/options", m->base.path);
+	options = fopen(path, "re");
+	if (!options)
+		return -errno;
+	read_option(options, "handover", address, sizeof(address));
+	read_option(options, "directory", m->directory,
+		    sizeof(m->directory) - 1);
+	fclose(options);
+	if (*m->directory)
+		strcat(m->directory, "/");
+	return lender_open(address, &name, &m->lender);
+}
+
+/* Only who insists is told that there is none. */
+static int choose_delivery(struct mount_feed *m, const struct feed_options *o)
+{
+	bool any = !o->delivery || !strcmp(o->delivery, "auto");
+	bool direct = !any && !strcmp(o->delivery, "direct");
+	int r;
+
+	m->base.delivery = "direct";
+	if (direct)
+		return 0;
+	r = find_lender(m, o);
+	if (!r)
+		m->base.delivery = "handover";
+	if (!r || any)
+		return 0;
+	log_error(m->base.log, "%s: no hand-over of batches: %s", m->base.path,
+		  strerror(-r));
+	return r;
+}
+
+static int mount_open(const char *path, const struct feed_options *o,
+		      struct feed **out)
+{
+	struct mount_feed *m = calloc(1, sizeof(*m));
 	int r;
 
 	if (!m)
 		return -ENOMEM;
-	m->ops = &feed_mount;
-	m->log = log;
-	m->path = strdup(path);
-	r = m->path ? read_schema(m) : -ENOMEM;
+	m->base.ops = &feed_mount;
+	m->base.log = o->log;
+	m->base.path = strdup(path);
+	r = m->base.path ? read_schema(&m->base) : -ENOMEM;
 	if (!r)
-		r = read_shapes(m);
+		r = read_shapes(&m->base);
+	if (!r)
+		r = choose_delivery(m, o);
 	if (r)
-		feed_close(m);
+		feed_close(&m->base);
 	else
-		*out = m;
+		*out = &m->base;
 	return r;
 }
 
-static int mount_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
-		       struct buffer *into, uint64_t *size)
+/* --- batches --- */
+
+static int borrow_batch(struct mount_feed *m, const char *in_mount,
+			struct feed_batch *into)
 {
-	char name[PATH_SIZE], digits[NAME_DIGITS_MAX + 1];
+	char path[NAME_MAX + 2 + NAME_IN_MOUNT];
+	struct loan loan;
+	int r;
+
+	if (!m->lender || lender_is_broken(m->lender))
+		return -ENOTCONN;
+	snprintf(path, sizeof(path), "%s%s", m->directory, in_mount);
+	r = lender_get(m->lender, path, &loan);
+	if (r)
+		return r;
+	into->bytes = loan.bytes;
+	into->size = loan.size;
+	into->lent = loan.lent;
+	return 0;
+}
+
+static int mount_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
+		       struct feed_batch *into)
+{
+	struct mount_feed *m = (struct mount_feed *)feed;
+	char name[NAME_IN_MOUNT], path[PATH_SIZE], digits[NAME_DIGITS_MAX + 1];
+	int r;
 
 	name_number(digits, number, name_digits(spec_batches(&feed->spec)));
-	if (snprintf(name, sizeof(name), "%s/batches/%s/%llu/%s.batch",
-		     feed->path, feed->spec_text, (unsigned long long)epoch,
-		     digits) >= (int)sizeof(name))
+	snprintf(name, sizeof(name), "batches/%s/%llu/%s.batch",
+		 feed->spec_text, (unsigned long long)epoch, digits);
+	if (!borrow_batch(m, name, into)) {
+		feed->delivery = "handover";
+		return 0;
+	}
+	/* Whatever the reason, the file itself may do, or tells what is wrong
+	   for good. */
+	if (snprintf(path, sizeof(path), "%s/%s", feed->path, name) >=
+	    (int)sizeof(path))
 		return -ENAMETOOLONG;
-	return read_batch(feed, name, into, size);
+	feed->delivery = "direct";
+	r = read_batch(feed, path, &into->own, &into->size);
+	into->bytes = into->own.bytes;
+	return r;
+}
+
+static void mount_give_back(struct feed *feed, void *lent)
+{
+	lender_give_back(((struct mount_feed *)feed)->lender, lent);
 }
 
 const struct feed_ops feed_mount = {
 	.name = "mount",
-	.delivery = "direct",
 	.is_for = mount_is_for,
 	.open = mount_open,
 	.fetch = mount_fetch,
 	.find_subset = mount_find_subset,
+	.give_back = mount_give_back,
 	.close = mount_close,
 };

@@ -97,7 +97,7 @@ void beton_loader_info(const struct beton_loader *l,
 	*out = (struct beton_loader_info){
 		.spec = l->feed->spec_text,
 		.source = l->constant ? "constant" : l->feed->ops->name,
-		.delivery = l->feed->ops->delivery,
+		.delivery = l->feed->delivery,
 		.decoder = "libjpeg-turbo, crop only",
 		.jit = "none, row by row",
 		.samples = l->feed->facts.samples,
@@ -159,6 +159,12 @@ static uint32_t usable_cpus(void)
 	return (uint32_t)CPU_COUNT(&set);
 }
 
+static bool is_delivery(const char *word)
+{
+	return !strcmp(word, "auto") || !strcmp(word, "handover") ||
+	       !strcmp(word, "direct");
+}
+
 static int check_options(const struct beton_loader_options *o, char *why)
 {
 	uint32_t world = o->world ? o->world : 1;
@@ -174,6 +180,11 @@ static int check_options(const struct beton_loader_options *o, char *why)
 		snprintf(why, ERROR_SIZE,
 			 "unknown source '%.40s'; there is constant",
 			 o->source);
+	else if (o->delivery && !is_delivery(o->delivery))
+		snprintf(
+			why, ERROR_SIZE,
+			"unknown delivery '%.40s'; there are auto, handover, direct",
+			o->delivery);
 	else if (o->on_error > BETON_ON_ERROR_ZERO ||
 		 o->until > BETON_STAGE_TRANSFORM || o->workers > THREADS_MAX ||
 		 o->prefetch > THREADS_MAX || o->epoch > SPEC_EPOCH_MAX)
@@ -220,7 +231,13 @@ static int start_ring(struct beton_loader *l,
 static int start(struct beton_loader *l, const char *path,
 		 const struct beton_loader_options *o)
 {
-	int r = feed_open(path, &l->log, &l->feed);
+	const struct feed_options options = {
+		.log = &l->log,
+		.delivery = o->delivery,
+		.rank = o->rank,
+		.world = o->world ? o->world : 1,
+	};
+	int r = feed_open(path, &options, &l->feed);
 
 	if (!r)
 		r = feed_start(l->feed, o->spec, o->subset);

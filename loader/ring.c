@@ -92,8 +92,9 @@ static bool is_stale(const struct ring *ring, const struct turn *t)
 	return t->state != HELD && t->sequence < ring->given_sequence;
 }
 
-static void turn_close(struct turn *t)
+static void turn_close(struct ring *ring, struct turn *t)
 {
+	feed_give_back(ring->options.feed, &t->step->input);
 	step_close(t->step);
 	free(t);
 }
@@ -102,11 +103,13 @@ static void turn_close(struct turn *t)
 static void recycle(struct ring *ring, struct turn *t)
 {
 	DL_DELETE(ring->turns, t);
+	/* Unless it ended early, what was lent went back already. */
+	feed_give_back(ring->options.feed, &t->step->input);
 	if (t->state != HELD)
 		ring->in_flight--;
 	t->state = FREE;
 	if (ring->num_free > ring->options.prefetch) {
-		turn_close(t);
+		turn_close(ring, t);
 	} else {
 		LL_PREPEND(ring->free_turns, t);
 		ring->num_free++;
@@ -209,12 +212,14 @@ static int fetch(struct ring *ring, struct step *s,
 
 	if (!r)
 		r = step_prepare(s, &ring->options.plan, o->number, o->padding);
-	if (!r && ring->options.plan.until == BETON_STAGE_READ)
+	if (!r && ring->options.plan.until == BETON_STAGE_READ) {
 		step_sum(s);
+		feed_give_back(ring->options.feed, &s->input);
+	}
 	atomic_fetch_add(&c->busy_ns, now_ns() - before);
 	atomic_fetch_add(&c->items, 1);
 	if (!r)
-		atomic_fetch_add(&c->bytes, s->view.size);
+		atomic_fetch_add(&c->bytes, s->input.size);
 	return r;
 }
 
@@ -315,6 +320,8 @@ static void run_rows(struct ring *ring, struct turn *t,
 				 &decode_ns))
 			note_row(ring, t, &failure);
 	}
+	if (step_rows_done(t->step, n))
+		feed_give_back(ring->options.feed, &t->step->input);
 	busy = now_ns() - before;
 	atomic_fetch_add(&ring->counters[STAGE_DECODE].items, n);
 	atomic_fetch_add(&ring->counters[STAGE_DECODE].busy_ns, decode_ns);
@@ -580,11 +587,11 @@ void ring_close(struct ring *ring)
 	stop_threads(ring);
 	DL_FOREACH_SAFE(ring->turns, t, next)
 	{
-		turn_close(t);
+		turn_close(ring, t);
 	}
 	LL_FOREACH_SAFE(ring->free_turns, t, next)
 	{
-		turn_close(t);
+		turn_close(ring, t);
 	}
 	pthread_cond_destroy(&ring->ready);
 	pthread_cond_destroy(&ring->work);

@@ -35,7 +35,8 @@ void step_close(struct step *s)
 		buffer_fini(&s->outputs[i].offsets);
 	}
 	buffer_fini(&s->valid);
-	buffer_fini(&s->input);
+	buffer_fini(&s->ids);
+	buffer_fini(&s->input.own);
 	free(s->outputs);
 	free(s->tensors);
 	free(s);
@@ -100,7 +101,7 @@ static int prepare_fixed(struct step *s, uint32_t i,
 	s->tensors[i].ndim = o->ndim + 1;
 	s->tensors[i].size = s->batch.rows * o->row_size;
 	out->is_column = is_column(s, o);
-	if (out->is_column) {
+	if (out->is_column && !s->input.lent) {
 		s->tensors[i].data =
 			s->view.bytes + s->view.fields[o->field].column_off;
 		return 0;
@@ -127,6 +128,22 @@ static int prepare_outputs(struct step *s, const struct step_plan *plan)
 	return r;
 }
 
+static int prepare_ids(struct step *s)
+{
+	uint64_t size = s->batch.rows * sizeof(*s->view.ids);
+	int r;
+
+	s->batch.ids = s->view.ids;
+	if (!s->input.lent)
+		return 0;
+	r = buffer_reserve(&s->ids, size);
+	if (r)
+		return r;
+	memcpy(s->ids.bytes, s->view.ids, size);
+	s->batch.ids = (const uint64_t *)s->ids.bytes;
+	return 0;
+}
+
 int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 		 bool padding)
 {
@@ -139,11 +156,14 @@ int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 	s->batch.epoch = h->epoch;
 	s->batch.number = number;
 	s->batch.rows = h->rows;
-	s->batch.ids = s->view.ids;
 	s->batch.valid = s->valid.bytes;
+	atomic_store(&s->unread, h->rows);
 	atomic_store(&s->failed, 0);
 	s->failed_row = UINT32_MAX;
 	s->message[0] = '\0';
+	r = prepare_ids(s);
+	if (r)
+		return r;
 	return plan->until == BETON_STAGE_READ ? 0 : prepare_outputs(s, plan);
 }
 
@@ -153,6 +173,16 @@ static int run_ragged(struct step *s, uint32_t i, uint32_t row,
 	const int64_t *offsets = s->tensors[i].offsets;
 
 	memcpy(s->outputs[i].data.bytes + offsets[row], v->bytes, v->size);
+	return 0;
+}
+
+static int run_column(struct step *s, uint32_t i,
+		      const struct pipeline_output *o, uint32_t row,
+		      const struct view_value *v)
+{
+	if (s->input.lent)
+		memcpy(s->outputs[i].data.bytes + row * o->row_size, v->bytes,
+		       o->row_size);
 	return 0;
 }
 
@@ -210,7 +240,7 @@ static int run_output(struct step *s, const struct step_plan *plan,
 		return -v.error;
 	}
 	if (s->outputs[i].is_column)
-		return 0;
+		return run_column(s, i, o, row, &v);
 	if (o->ragged)
 		return run_ragged(s, i, row, &v);
 	r = run_fixed(s, plan, worker, i, row, &v, decode_ns);
@@ -232,8 +262,8 @@ bool step_run_row(struct step *s, const struct step_plan *plan,
 		if (!run_output(s, plan, worker, i, row, failure, decode_ns))
 			continue;
 		failed = true;
-		/* A column has zeros there already. */
-		if (!o->ragged && !s->outputs[i].is_column)
+		/* The batch file's own column has zeros there already. */
+		if (!o->ragged && (!s->outputs[i].is_column || s->input.lent))
 			memset(s->outputs[i].data.bytes + row * o->row_size, 0,
 			       o->row_size);
 	}
@@ -244,6 +274,11 @@ bool step_run_row(struct step *s, const struct step_plan *plan,
 			s->valid.bytes[row] = 0;
 	}
 	return failed;
+}
+
+bool step_rows_done(struct step *s, uint32_t rows)
+{
+	return atomic_fetch_sub(&s->unread, rows) == rows;
 }
 
 uint64_t step_sum(const struct step *s)

@@ -10,6 +10,7 @@
 
 #include "beton/loader.h"
 #include "loader/buffer.h"
+#include "loader/feed.h"
 #include "loader/pipeline.h"
 #include "loader/view.h"
 
@@ -18,18 +19,25 @@ enum { STEP_MESSAGE_SIZE = 512 };
 /* The memory behind one tensor. */
 struct step_output {
 	struct buffer data;
-	bool is_column; /* the data is in the batch file */
+	bool is_column; /* the data stands in the batch file as it is wanted */
 	struct buffer offsets;
 	uint64_t shape[BETON_MAX_NDIM + 1];
 };
 
 struct step {
 	struct beton_batch batch; /* first: what the user holds */
-	struct buffer input;	  /* the batch file */
-	struct view view;	  /* of it */
+	/*
+	 * The batch file. What is lent goes back before the user sees the
+	 * batch, so columns and ids are copied then; in memory of our own they
+	 * stay where they are.
+	 */
+	struct feed_batch input;
+	struct view view; /* of it */
+	struct buffer ids;
 	struct step_output *outputs;
 	struct beton_tensor *tensors;
 	struct buffer valid;
+	atomic_uint unread; /* rows that were not run yet */
 	atomic_uint failed; /* rows, as far as they were run */
 	/* The first row that failed, and why; of equal rows the first field.
 	   Guarded by the lock that the caller passes to step_failed(). */
@@ -68,6 +76,10 @@ struct step_failure {
 bool step_run_row(struct step *step, const struct step_plan *plan,
 		  struct pipeline_worker *worker, uint32_t row,
 		  struct step_failure *failure, uint64_t *decode_ns);
+
+/* Counts rows that were run; true, once, for who ran the last: the batch file
+   is not looked at any more. */
+bool step_rows_done(struct step *step, uint32_t rows);
 
 /* Every byte of the batch file, added up once: what a reader at least does. */
 uint64_t step_sum(const struct step *step);

@@ -63,6 +63,10 @@ struct beton_loader_options {
 	const char *pipeline; /* beton-transforms(7); NULL: plain tensors */
 	const char *source;   /* NULL: by what the path is; "constant": one
 				 decoded batch for ever, for measuring */
+	const char *delivery; /* of a MOUNT: "handover", the daemon lends its
+				 memory, "direct", its files are read, or NULL,
+				 "auto": the first that works. No difference to
+				 a FILE */
 	uint32_t workers;     /* decoding threads; 0: one per usable CPU */
 	uint32_t prefetch;    /* batches made ahead; 0: 2 */
 	uint32_t rank;
@@ -148,8 +152,9 @@ BETON_API int beton_loader_seek(struct beton_loader *loader, uint64_t epoch);
 struct beton_loader_info {
 	const char *spec;   /* canonical */
 	const char *source; /* "file", "mount", "constant" */
-	const char
-		*delivery; /* how batches come: "in-process", "direct", ... */
+	/* How the last batch came: "in-process", "handover", "direct". It can
+	   change when the daemon has no memory to lend, or ends. */
+	const char *delivery;
 	const char *decoder;
 	const char *jit;  /* what runs the transforms */
 	uint64_t samples; /* of the dataset */

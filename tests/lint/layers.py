@@ -14,7 +14,7 @@ LAYERS = """
     include/beton/*
     fs/bytes fs/scope fs/crc
     fs/log fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar
-    fs/source fs/npy fs/cold fs/subset fs/source_file
+    fs/source fs/npy fs/cold fs/subset fs/source_file fs/handover_message
     fs/field
     fs/format fs/name
     fs/alloc fs/custom
@@ -38,13 +38,15 @@ LAYERS = """
     loader/parse loader/op
     loader/ops/*
     loader/pipeline loader/graph loader/tail loader/frame loader/plan
+    loader/lender
     loader/feed loader/feed_*
     loader/step
     loader/ring
     loader/loader
     fs/opts fs/message fs/mountpoint
     fs/ns*
-    fs/ops
+    fs/handover_peer fs/handover_connection
+    fs/ops fs/handover
     fs/betonfs
     fs/picture* fs/mkfs*
     fs/beton fs/beton_*

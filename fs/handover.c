@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/handover.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "fs/handover_connection.h"
+#include "fs/scope.h"
+
+enum { BACKLOG = 64 };
+
+struct handover {
+	struct handover_shared shared;
+	enum handover_allow allow;
+	char name[HANDOVER_NAME_SIZE];
+	int listener;
+	int epoll;
+	pthread_t thread;
+	bool has_thread;
+	bool refused;  /* somebody, and it was logged; the thread's own */
+	bool stopping; /* guarded by shared.lock */
+};
+
+/* --- who comes --- */
+
+static bool is_welcome(struct handover *h, const struct peer *peer)
+{
+	const struct ns_object root = ns_object(NS_ROOT);
+	struct stat st;
+
+	ns_stat_object(h->shared.ns, &root, &st);
+	return peer_is_trusted(peer) ||
+	       (h->allow == HANDOVER_ALLOW_OTHER && peer_may(peer, &st, 1));
+}
+
+/* Takes the socket over if it succeeds. */
+static int let_in(struct handover *h, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	struct connection *c;
+	struct peer peer = { .uid = (uid_t)-1 };
+	int r = peer_of(fd, &peer);
+
+	if (!r && !is_welcome(h, &peer))
+		r = -EACCES;
+	if (!r && h->shared.num_connections == HANDOVER_CONNECTIONS_MAX)
+		r = -EUSERS;
+	if (!r)
+		r = connection_open(&h->shared, fd, &peer, &c);
+	if (!r) {
+		event.data.ptr = c;
+		if (epoll_ctl(h->epoll, EPOLL_CTL_ADD, fd, &event))
+			connection_close(c);
+		return 0;
+	}
+	if (!h->refused)
+		log_warning(h->shared.log, "hand-over: user %d is refused: %s",
+			    (int)peer.uid, strerror(-r));
+	h->refused = true;
+	return r;
+}
+
+static void on_connect(struct handover *h)
+{
+	int fd;
+
+	for (;;) {
+		fd = accept4(h->listener, NULL, NULL,
+			     SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+			continue;
+		/* Without descriptors, those who wait do so until the next
+		   comes: the listener is edge-triggered. */
+		if (fd < 0)
+			return;
+		if (let_in(h, fd))
+			close(fd);
+	}
+}
+
+/* --- the thread --- */
+
+static bool is_stopping(struct handover *h)
+{
+	scoped_lock(&h->shared.lock);
+	return h->stopping;
+}
+
+/* One event at a time: what one does may end what the next would be about. */
+static void *run(void *arg)
+{
+	struct handover *h = arg;
+	struct epoll_event event;
+
+	while (!is_stopping(h)) {
+		if (epoll_wait(h->epoll, &event, 1, -1) != 1)
+			continue;
+		if (event.data.ptr == &h->listener)
+			on_connect(h);
+		else if (event.data.ptr == &h->shared.events)
+			connections_answer(&h->shared);
+		else
+			connection_read(event.data.ptr);
+	}
+	return NULL;
+}
+
+/* --- from outside --- */
+
+/* An abstract address, which nobody can guess or take before. */
+static int bind_name(struct handover *h)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	uint64_t number;
+	int n;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return -EIO;
+	n = snprintf(h->name, sizeof(h->name), "betonfs-%d-%016llx",
+		     (int)getpid(), (unsigned long long)number);
+	memcpy(address.sun_path + 1, h->name, (size_t)n);
+	if (bind(h->listener, (const struct sockaddr *)&address,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+			     (size_t)n)) ||
+	    listen(h->listener, BACKLOG))
+		return -errno;
+	return 0;
+}
+
+static int watch(struct handover *h, int *fd, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.ptr = fd };
+
+	return epoll_ctl(h->epoll, EPOLL_CTL_ADD, *fd, &event) ? -errno : 0;
+}
+
+static int open_descriptors(struct handover *h)
+{
+	int r;
+
+	h->listener = socket(AF_UNIX,
+			     SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	h->shared.events = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	h->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (h->listener < 0 || h->shared.events < 0 || h->epoll < 0)
+		return -errno;
+	r = bind_name(h);
+	if (!r)
+		r = watch(h, &h->shared.events, EPOLLIN);
+	return r ? r : watch(h, &h->listener, EPOLLIN | EPOLLET);
+}
+
+int handover_open(const struct handover_options *options, struct handover **out)
+{
+	struct handover *h = calloc(1, sizeof(*h));
+	int r;
+
+	if (!h)
+		return -ENOMEM;
+	h->shared.log = options->log;
+	h->shared.max_bytes = options->max_bytes;
+	h->allow = options->allow;
+	h->listener = h->shared.events = h->epoll = -1;
+	pthread_mutex_init(&h->shared.lock, NULL);
+	r = open_descriptors(h);
+	if (r)
+		handover_close(h);
+	else
+		*out = h;
+	return r;
+}
+
+const char *handover_name(const struct handover *h)
+{
+	return h->name;
+}
+
+int handover_serve(struct handover *h, struct ns *ns)
+{
+	sigset_t all, before;
+	int r;
+
+	h->shared.ns = ns;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = -pthread_create(&h->thread, NULL, run, h);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	h->has_thread = !r;
+	return r;
+}
+
+static void stop_thread(struct handover *h)
+{
+	if (!h->has_thread)
+		return;
+	pthread_mutex_lock(&h->shared.lock);
+	h->stopping = true;
+	pthread_mutex_unlock(&h->shared.lock);
+	handover_wake(&h->shared);
+	pthread_join(h->thread, NULL);
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+void handover_close(struct handover *h)
+{
+	if (!h)
+		return;
+	stop_thread(h);
+	while (h->shared.connections)
+		connection_close(h->shared.connections);
+	close_fd(h->listener);
+	close_fd(h->shared.events);
+	close_fd(h->epoll);
+	pthread_mutex_destroy(&h->shared.lock);
+	free(h);
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/handover_connection.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <utlist.h>
+
+#include "fs/bytes.h"
+#include "fs/handover_message.h"
+#include "fs/pool.h"
+#include "fs/scope.h"
+
+enum {
+	/* Messages of one loader before another has its turn. */
+	MESSAGES_PER_TURN = 16,
+	/* Memory that a loader is taken to know; then it is sent again. */
+	KNOWN_MAX = 64,
+};
+
+/* A GET that was not answered yet. */
+struct request {
+	struct request *prev, *next; /* in connection.requests */
+	struct connection *connection;
+	uint64_t number;
+	struct ns_file file;
+	struct ticket *ticket;
+	uint64_t bytes; /* counted in shared->bytes */
+	/* Guarded by handover.lock. */
+	struct request *prev_done, *next_done; /* in handover.done */
+	bool is_done;
+	int result;
+	struct slot *slot;
+};
+
+struct connection {
+	struct handover_shared *shared;
+	struct connection *prev, *next;
+	int fd;
+	struct peer peer;
+	bool greeted;
+	char job[HANDOVER_JOB_SIZE]; /* by HELLO, as the next two */
+	uint32_t rank;
+	uint32_t world;
+	struct request *requests; /* in the order of the GETs */
+	unsigned num_requests;
+	struct slot *held[HANDOVER_SLOTS_MAX];
+	unsigned num_held;
+	uint64_t known[KNOWN_MAX]; /* ids, 0: none */
+	unsigned oldest_known;
+};
+
+void handover_wake(const struct handover_shared *h)
+{
+	/* Its counter cannot be full. */
+	if (eventfd_write(h->events, 1))
+		return;
+}
+
+/* --- slots that a loader holds --- */
+
+/* The loader is through with one. */
+static void put_held(struct connection *c, unsigned i)
+{
+	c->shared->bytes -= slot_capacity(c->held[i]);
+	slot_put(&c->held[i]);
+	c->held[i] = c->held[--c->num_held];
+}
+
+/* Who was cut off, or is left when the mount ends, may still read. */
+static void abandon_held(struct connection *c)
+{
+	while (c->num_held) {
+		c->shared->bytes -= slot_capacity(c->held[--c->num_held]);
+		slot_abandon(&c->held[c->num_held]);
+	}
+}
+
+static bool knows(const struct connection *c, uint64_t id)
+{
+	for (size_t i = 0; i < KNOWN_MAX; i++) {
+		if (c->known[i] == id)
+			return true;
+	}
+	return false;
+}
+
+static void remember(struct connection *c, uint64_t id)
+{
+	c->known[c->oldest_known] = id;
+	c->oldest_known = (c->oldest_known + 1) % KNOWN_MAX;
+}
+
+static void forget(struct connection *c, uint64_t id)
+{
+	for (size_t i = 0; i < KNOWN_MAX; i++) {
+		if (c->known[i] == id)
+			c->known[i] = 0;
+	}
+}
+
+/* --- requests --- */
+
+/* On a thread of the engine. */
+static void request_done(void *arg, int result, struct slot *slot)
+{
+	struct request *q = arg;
+	struct handover_shared *h = q->connection->shared;
+
+	pthread_mutex_lock(&h->lock);
+	q->is_done = true;
+	q->result = result;
+	q->slot = slot;
+	DL_APPEND2(h->done, q, prev_done, next_done);
+	/* Within the lock: afterwards the request may be gone, and all with
+	   it. */
+	handover_wake(h);
+	pthread_mutex_unlock(&h->lock);
+}
+
+/* Gives up what is under way, and what came of it. */
+static void request_free(struct request *q)
+{
+	struct connection *c = q->connection;
+	struct handover_shared *h = c->shared;
+
+	ticket_close(&q->ticket);
+	pthread_mutex_lock(&h->lock);
+	if (q->is_done)
+		DL_DELETE2(h->done, q, prev_done, next_done);
+	pthread_mutex_unlock(&h->lock);
+	slot_put(&q->slot);
+	ns_close_file(&q->file);
+	h->bytes -= q->bytes;
+	DL_DELETE(c->requests, q);
+	c->num_requests--;
+	free(q);
+}
+
+/* --- connections --- */
+
+void connection_close(struct connection *c)
+{
+	struct handover_shared *h = c->shared;
+
+	/* The last first: most have not begun, and are not waited for. */
+	while (c->requests)
+		request_free(c->requests->prev);
+	abandon_held(c);
+	close(c->fd);
+	DL_DELETE(h->connections, c);
+	h->num_connections--;
+	free(c);
+}
+
+static void cut_off(struct connection *c, const char *why)
+{
+	log_warning(c->shared->log,
+		    "hand-over: process %d of user %u is cut off: %s",
+		    (int)c->peer.pid, (unsigned)c->peer.uid, why);
+	connection_close(c);
+}
+
+/* With the descriptor if that is not -1. A loader that does not read what it is
+   sent does not get more. */
+static int send_message(const struct connection *c, const void *bytes,
+			size_t size, int fd)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { .bytes = { 0 } };
+	struct iovec iov = { (void *)bytes, size };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		message.msg_control = control.bytes;
+		message.msg_controllen = sizeof(control.bytes);
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		control.head.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(int));
+	}
+	return sendmsg(c->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0
+		       ? -errno
+		       : 0;
+}
+
+static int reply_error(const struct connection *c, uint64_t request, int r)
+{
+	const struct handover_batch reply = {
+		.kind = HANDOVER_BATCH,
+		.result = r == -BETON_ECORRUPT ? -EIO : r,
+		.request = request,
+	};
+
+	return send_message(c, &reply, sizeof(reply), -1);
+}
+
+/* Passes a slot on to the loader, which then holds it. */
+static int reply_slot(struct connection *c, struct request *q)
+{
+	const struct handover_batch reply = {
+		.kind = HANDOVER_BATCH,
+		.request = q->number,
+		.slot = slot_id(q->slot),
+		.size = q->file.vfile->size,
+		.capacity = slot_capacity(q->slot),
+	};
+	bool is_new = !knows(c, reply.slot);
+	int r = send_message(c, &reply, sizeof(reply),
+			     is_new ? slot_fd(q->slot) : -1);
+
+	if (r)
+		return r;
+	if (is_new)
+		remember(c, reply.slot);
+	c->shared->bytes += reply.capacity;
+	c->held[c->num_held++] = steal(q->slot);
+	return 0;
+}
+
+static int reply(struct connection *c, struct request *q)
+{
+	if (q->result)
+		return reply_error(c, q->number, q->result);
+	if (c->num_held == HANDOVER_SLOTS_MAX || slot_fd(q->slot) < 0)
+		return reply_error(c, q->number, -ENOSPC);
+	return reply_slot(c, q);
+}
+
+/* --- what a loader says --- */
+
+/* Each name of the path, as the kernel would look it up for this peer. */
+static int resolve(const struct connection *c, char *path,
+		   struct ns_object *out)
+{
+	struct ns *ns = c->shared->ns;
+	struct ns_entry entry = { .object = ns_object(NS_ROOT) };
+	struct stat st;
+	char *name;
+	int r = 0;
+
+	while (!r && (name = strsep(&path, "/"))) {
+		ns_stat_object(ns, &entry.object, &st);
+		if (!peer_may(&c->peer, &st, 1))
+			return -EACCES;
+		*out = entry.object;
+		r = ns_lookup(ns, out, name, &entry);
+	}
+	if (r)
+		return r;
+	ns_stat_object(ns, &entry.object, &st);
+	*out = entry.object;
+	return peer_may(&c->peer, &st, 4) ? 0 : -EACCES;
+}
+
+static int open_batch(const struct connection *c, char *path,
+		      struct ns_file *file)
+{
+	struct ns_object object;
+	int r = resolve(c, path, &object);
+
+	if (!r)
+		r = ns_open_file(c->shared->ns, &object, file);
+	if (!r && !file->stream) {
+		ns_close_file(file);
+		r = -EINVAL;
+	}
+	return r;
+}
+
+/* Takes the file over if it succeeds. */
+static int submit(struct connection *c, uint64_t number,
+		  const struct ns_file *file)
+{
+	struct handover_shared *h = c->shared;
+	uint64_t bytes = align_up(file->vfile->size, POOL_ALIGN);
+	struct request *q;
+	int r;
+
+	if (h->bytes + bytes > h->max_bytes)
+		return -ENOSPC;
+	q = calloc(1, sizeof(*q));
+	if (!q)
+		return -ENOMEM;
+	q->connection = c;
+	q->number = number;
+	q->bytes = bytes;
+	r = stream_submit(file->stream, (struct batch *)file->vfile,
+			  &(struct dest){ NULL, 0 }, request_done, q,
+			  &q->ticket);
+	if (r) {
+		free(q);
+		return r;
+	}
+	q->file = *file;
+	h->bytes += bytes;
+	DL_APPEND(c->requests, q);
+	c->num_requests++;
+	return 0;
+}
+
+static const char *on_get(struct connection *c, struct handover_message *m)
+{
+	struct ns_file file;
+	int r;
+
+	if (c->num_requests == HANDOVER_REQUESTS_MAX)
+		return "too many requests";
+	r = open_batch(c, m->path, &file);
+	if (r)
+		return reply_error(c, m->number, r) ? "it does not listen"
+						    : NULL;
+	r = submit(c, m->number, &file);
+	if (!r)
+		return NULL;
+	ns_close_file(&file);
+	return reply_error(c, m->number, r) ? "it does not listen" : NULL;
+}
+
+static const char *on_put(struct connection *c, uint64_t id)
+{
+	for (unsigned i = 0; i < c->num_held; i++) {
+		if (slot_id(c->held[i]) != id)
+			continue;
+		put_held(c, i);
+		return NULL;
+	}
+	return "it gives back what it does not have";
+}
+
+static const char *on_cancel(struct connection *c, uint64_t number)
+{
+	struct request *q;
+
+	DL_FOREACH(c->requests, q)
+	{
+		if (q->number != number)
+			continue;
+		request_free(q);
+		break;
+	}
+	return NULL;
+}
+
+static const char *on_hello(struct connection *c,
+			    const struct handover_message *m)
+{
+	const struct handover_welcome welcome = { HANDOVER_WELCOME,
+						  HANDOVER_VERSION };
+
+	if (c->greeted)
+		return "a second HELLO";
+	c->greeted = true;
+	memcpy(c->job, m->job, sizeof(c->job));
+	c->rank = m->rank;
+	c->world = m->world;
+	return send_message(c, &welcome, sizeof(welcome), -1)
+		       ? "it does not listen"
+		       : NULL;
+}
+
+/* These return why the loader is to be cut off, or NULL. */
+static const char *on_message(struct connection *c, const void *bytes,
+			      size_t size)
+{
+	struct handover_message m;
+	const char *why;
+
+	if (handover_parse(bytes, size, &m, &why))
+		return why;
+	if (m.kind == HANDOVER_HELLO)
+		return on_hello(c, &m);
+	if (!c->greeted)
+		return "no HELLO";
+	switch (m.kind) {
+	case HANDOVER_GET:
+		return on_get(c, &m);
+	case HANDOVER_PUT:
+		return on_put(c, m.number);
+	case HANDOVER_CANCEL:
+		return on_cancel(c, m.number);
+	default:
+		forget(c, m.number);
+		return NULL;
+	}
+}
+
+/* Descriptors that it might send are dropped by the kernel. */
+void connection_read(struct connection *c)
+{
+	uint8_t bytes[sizeof(struct handover_get) + 1];
+	const char *why;
+	ssize_t n;
+
+	for (int i = 0; i < MESSAGES_PER_TURN; i++) {
+		n = recv(c->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0) {
+			connection_close(c);
+			return;
+		}
+		why = on_message(c, bytes, (size_t)n);
+		if (why) {
+			cut_off(c, why);
+			return;
+		}
+	}
+}
+
+/* --- from outside --- */
+
+int connection_open(struct handover_shared *shared, int fd,
+		    const struct peer *peer, struct connection **out)
+{
+	struct connection *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->shared = shared;
+	c->fd = fd;
+	c->peer = *peer;
+	DL_APPEND(shared->connections, c);
+	shared->num_connections++;
+	*out = c;
+	return 0;
+}
+
+static struct request *next_done(struct handover_shared *h)
+{
+	struct request *q;
+
+	scoped_lock(&h->lock);
+	q = h->done;
+	if (q) {
+		DL_DELETE2(h->done, q, prev_done, next_done);
+		q->is_done = false;
+	}
+	return q;
+}
+
+void connections_answer(struct handover_shared *h)
+{
+	struct connection *c;
+	struct request *q;
+	eventfd_t ignored;
+	int r;
+
+	if (eventfd_read(h->events, &ignored))
+		return;
+	while ((q = next_done(h))) {
+		c = q->connection;
+		r = reply(c, q);
+		request_free(q);
+		if (r)
+			cut_off(c, "it does not listen");
+	}
+}

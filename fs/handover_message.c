@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/handover_message.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+
+/* These return what is wrong, or NULL. */
+static const char *parse_hello(const uint8_t *bytes, size_t size,
+			       struct handover_message *out)
+{
+	struct handover_hello hello = { .magic = 0 };
+
+	memcpy(&hello, bytes, size < sizeof(hello) ? size : sizeof(hello));
+	if (hello.magic != HANDOVER_MAGIC)
+		return "a HELLO of something else";
+	if (hello.version != HANDOVER_VERSION)
+		return "a HELLO of another version";
+	if (size != sizeof(hello))
+		return "a HELLO of a wrong length";
+	if (!memchr(hello.job, '\0', HANDOVER_JOB_SIZE))
+		return "a job's name without an end";
+	for (const char *p = hello.job; *p; p++) {
+		if (*p < ' ' || *p > '~')
+			return "a job's name that is no ASCII";
+	}
+	if (hello.world && hello.rank >= hello.world)
+		return "a rank beyond its world";
+	memcpy(out->job, hello.job, sizeof(out->job));
+	out->rank = hello.rank;
+	out->world = hello.world;
+	return NULL;
+}
+
+static const char *parse_get(const uint8_t *bytes, size_t size,
+			     struct handover_message *out)
+{
+	const size_t head = offsetof(struct handover_get, path);
+	uint64_t n;
+
+	if (size <= head)
+		return "a GET without a path";
+	n = load32(bytes + offsetof(struct handover_get, path_size));
+	if (n != size - head || n > HANDOVER_PATH_MAX ||
+	    memchr(bytes + head, '\0', n))
+		return "a GET with a path of another length";
+	out->number = load64(bytes + offsetof(struct handover_get, request));
+	memcpy(out->path, bytes + head, n);
+	out->path[n] = '\0';
+	return NULL;
+}
+
+static const char *parse_number(const uint8_t *bytes, size_t size,
+				struct handover_message *out)
+{
+	struct handover_number number;
+
+	if (size != sizeof(number))
+		return "a message of a wrong length";
+	memcpy(&number, bytes, sizeof(number));
+	out->number = number.number;
+	return NULL;
+}
+
+int handover_parse(const void *bytes, size_t size, struct handover_message *out,
+		   const char **why)
+{
+	*out = (struct handover_message){ .kind = 0 };
+	if (size >= sizeof(out->kind))
+		out->kind = load32(bytes);
+	switch (out->kind) {
+	case HANDOVER_HELLO:
+		*why = parse_hello(bytes, size, out);
+		break;
+	case HANDOVER_GET:
+		*why = parse_get(bytes, size, out);
+		break;
+	case HANDOVER_PUT:
+	case HANDOVER_CANCEL:
+	case HANDOVER_FORGET:
+		*why = parse_number(bytes, size, out);
+		break;
+	default:
+		*why = "a message of an unknown kind";
+	}
+	return *why ? -EPROTO : 0;
+}
+
+int handover_make_get(struct handover_get *get, uint64_t request,
+		      const char *path)
+{
+	size_t n = strlen(path);
+
+	if (!n || n > HANDOVER_PATH_MAX)
+		return -ENAMETOOLONG;
+	get->kind = HANDOVER_GET;
+	get->path_size = (uint32_t)n;
+	get->request = request;
+	memcpy(get->path, path, n);
+	return (int)(offsetof(struct handover_get, path) + n);
+}

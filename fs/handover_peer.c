@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/handover_peer.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef SO_PEERGROUPS
+#	define SO_PEERGROUPS 59 /* Linux 4.13 */
+#endif
+
+int peer_of(int socket, struct peer *out)
+{
+	struct ucred who;
+	socklen_t size = sizeof(who);
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size))
+		return -errno;
+	out->pid = who.pid;
+	out->uid = who.uid;
+	out->gid = who.gid;
+	size = sizeof(out->groups);
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, out->groups, &size))
+		return errno == ERANGE ? -E2BIG : -errno;
+	out->num_groups = size / sizeof(out->groups[0]);
+	return 0;
+}
+
+bool peer_is_trusted(const struct peer *peer)
+{
+	return peer->uid == 0 || peer->uid == geteuid();
+}
+
+static bool is_in_group(const struct peer *peer, gid_t gid)
+{
+	for (unsigned i = 0; i < peer->num_groups; i++) {
+		if (peer->groups[i] == gid)
+			return true;
+	}
+	return peer->gid == gid;
+}
+
+bool peer_may(const struct peer *peer, const struct stat *st, unsigned wanted)
+{
+	unsigned mode = st->st_mode;
+
+	if (peer_is_trusted(peer))
+		return true;
+	if (peer->uid == st->st_uid)
+		mode >>= 6;
+	else if (is_in_group(peer, st->st_gid))
+		mode >>= 3;
+	return (mode & wanted) == wanted;
+}

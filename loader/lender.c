@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/lender.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <utlist.h>
+
+#include "fs/bytes.h"
+#include "fs/handover_message.h"
+#include "fs/scope.h"
+
+enum {
+	HUGE_PAGE = 2 << 20,
+	/* Who does not answer a HELLO is not worth waiting for. */
+	HELLO_SECONDS = 2,
+	/* Memory that so many batches did not come in is let go: the daemon may
+	   have, and its bytes are freed when nobody maps them. */
+	UNUSED_MAX = 32,
+};
+
+/* A mapping. */
+struct lent {
+	struct lent *prev, *next;
+	uint64_t id;
+	uint8_t *bytes;
+	uint64_t capacity;
+	uint64_t last_used; /* the number of a request */
+	unsigned refs;	    /* guarded by lender.lock */
+};
+
+struct lender {
+	int fd;
+	bool broken;
+	uint64_t requests;
+	struct lent *lents;
+	pthread_mutex_t lock;
+};
+
+/* --- mappings --- */
+
+static int check_memory(int fd, uint64_t capacity)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st))
+		return -EPROTO;
+	if (!capacity || capacity > (uint64_t)st.st_size)
+		return -EPROTO;
+	return 0;
+}
+
+/* Huge pages can be mapped as such at a multiple of their size only: of more,
+   the ends are let go. */
+static uint8_t *map_aligned(int fd, uint64_t capacity)
+{
+	uint64_t size = align_up(capacity, HUGE_PAGE), head;
+	uint8_t *all, *at;
+
+	all = mmap(NULL, size + HUGE_PAGE, PROT_NONE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (all == MAP_FAILED)
+		return NULL;
+	head = align_up((uintptr_t)all, HUGE_PAGE) - (uintptr_t)all;
+	at = mmap(all + head, capacity, PROT_READ, MAP_FIXED | MAP_SHARED, fd,
+		  0);
+	if (at == MAP_FAILED) {
+		munmap(all, size + HUGE_PAGE);
+		return NULL;
+	}
+	if (head)
+		munmap(all, head);
+	munmap(at + align_up(capacity, 4096),
+	       size + HUGE_PAGE - head - align_up(capacity, 4096));
+	return at;
+}
+
+static void lent_free(struct lender *l, struct lent *lent)
+{
+	DL_DELETE(l->lents, lent);
+	munmap(lent->bytes, lent->capacity);
+	free(lent);
+}
+
+static int lent_new(struct lender *l, int fd, const struct handover_batch *b,
+		    struct lent **out)
+{
+	struct lent *lent;
+	int r = check_memory(fd, b->capacity);
+
+	if (r)
+		return r;
+	lent = calloc(1, sizeof(*lent));
+	if (!lent)
+		return -ENOMEM;
+	lent->bytes = map_aligned(fd, b->capacity);
+	if (!lent->bytes) {
+		free(lent);
+		return -ENOMEM;
+	}
+	lent->id = b->slot;
+	lent->capacity = b->capacity;
+	DL_PREPEND(l->lents, lent);
+	*out = lent;
+	return 0;
+}
+
+static struct lent *lent_find(struct lender *l, uint64_t id)
+{
+	struct lent *lent;
+
+	DL_FOREACH(l->lents, lent)
+	{
+		if (lent->id == id)
+			return lent;
+	}
+	return NULL;
+}
+
+static bool is_used(struct lender *l, const struct lent *lent)
+{
+	scoped_lock(&l->lock);
+	return lent->refs > 0;
+}
+
+/* --- messages --- */
+
+static int send_bytes(const struct lender *l, const void *bytes, size_t size)
+{
+	ssize_t n;
+
+	do
+		n = send(l->fd, bytes, size, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+static int send_number(const struct lender *l, uint32_t kind, uint64_t number)
+{
+	const struct handover_number message = { .kind = kind,
+						 .number = number };
+
+	return send_bytes(l, &message, sizeof(message));
+}
+
+/* A whole message of this size, and the descriptor that came with it or -1,
+   which is the caller's. */
+static int receive(const struct lender *l, void *bytes, size_t size, int *fd)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { bytes, size };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.bytes,
+			    .msg_controllen = sizeof(control.bytes) };
+	const struct cmsghdr *c;
+	ssize_t n;
+
+	*fd = -1;
+	do
+		n = recvmsg(l->fd, &m, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	c = CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(c), sizeof(int));
+	if (n == 0)
+		return -ECONNRESET;
+	return (size_t)n == size && !(m.msg_flags & MSG_TRUNC) ? 0 : -EPROTO;
+}
+
+static int greet(const struct lender *l, const struct lender_name *name)
+{
+	struct handover_hello hello = {
+		.kind = HANDOVER_HELLO,
+		.version = HANDOVER_VERSION,
+		.magic = HANDOVER_MAGIC,
+		.rank = name->rank,
+		.world = name->world,
+	};
+	struct handover_welcome welcome;
+	int fd, r;
+
+	if (name->job)
+		snprintf(hello.job, HANDOVER_JOB_SIZE, "%s", name->job);
+	r = send_bytes(l, &hello, sizeof(hello));
+	if (!r) {
+		r = receive(l, &welcome, sizeof(welcome), &fd);
+		scope_close(&fd);
+	}
+	if (!r && (welcome.kind != HANDOVER_WELCOME ||
+		   welcome.version != HANDOVER_VERSION))
+		r = -EPROTO;
+	return r;
+}
+
+/* --- batches --- */
+
+/* The mapping that the message is about, made if it came with memory. */
+static int lent_of(struct lender *l, int fd, const struct handover_batch *b,
+		   struct lent **out)
+{
+	struct lent *known = lent_find(l, b->slot);
+
+	if (fd >= 0 && !known)
+		return lent_new(l, fd, b, out);
+	if (!known || known->capacity != b->capacity)
+		return -EPROTO;
+	*out = known;
+	return 0;
+}
+
+static void drop_unused(struct lender *l)
+{
+	struct lent *lent, *next;
+
+	DL_FOREACH_SAFE(l->lents, lent, next)
+	{
+		if (l->requests - lent->last_used <= UNUSED_MAX ||
+		    is_used(l, lent))
+			continue;
+		send_number(l, HANDOVER_FORGET, lent->id);
+		lent_free(l, lent);
+	}
+}
+
+static int lend(struct lender *l, int fd, const struct handover_batch *b,
+		struct loan *out)
+{
+	struct lent *lent = NULL;
+	int r;
+
+	if (b->kind != HANDOVER_BATCH || b->request != l->requests ||
+	    b->size > b->capacity || b->result > 0)
+		return -EPROTO;
+	if (b->result)
+		return b->result;
+	r = lent_of(l, fd, b, &lent);
+	if (r)
+		return r;
+	pthread_mutex_lock(&l->lock);
+	lent->refs++;
+	pthread_mutex_unlock(&l->lock);
+	lent->last_used = l->requests;
+	*out = (struct loan){ lent->bytes, b->size, lent };
+	return 0;
+}
+
+static int exchange(struct lender *l, const char *path,
+		    struct handover_batch *reply, int *fd)
+{
+	struct handover_get get;
+	int n = handover_make_get(&get, ++l->requests, path), r;
+
+	if (n < 0)
+		return n;
+	r = send_bytes(l, &get, (size_t)n);
+	return r ? r : receive(l, reply, sizeof(*reply), fd);
+}
+
+int lender_get(struct lender *l, const char *path, struct loan *out)
+{
+	struct handover_batch reply = { .result = 0 };
+	cleanup_fd int fd = -1;
+	int r;
+
+	if (l->broken)
+		return -ENOTCONN;
+	r = exchange(l, path, &reply, &fd);
+	if (!r)
+		r = lend(l, fd, &reply, out);
+	/* What the daemon answered is no failure of the connection. */
+	if (r && r != reply.result)
+		l->broken = true;
+	drop_unused(l);
+	return r;
+}
+
+bool lender_is_broken(const struct lender *l)
+{
+	return l->broken;
+}
+
+void lender_give_back(struct lender *l, struct lent *lent)
+{
+	uint64_t id = lent->id;
+
+	pthread_mutex_lock(&l->lock);
+	lent->refs--;
+	pthread_mutex_unlock(&l->lock);
+	/* A daemon that is gone does not mind. */
+	send_number(l, HANDOVER_PUT, id);
+}
+
+/* --- opening and closing --- */
+
+static int connect_to(int fd, const char *name)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	size_t n = strlen(name);
+
+	if (!n || n >= sizeof(address.sun_path))
+		return -EINVAL;
+	memcpy(address.sun_path + 1, name, n);
+	n += offsetof(struct sockaddr_un, sun_path) + 1;
+	if (connect(fd, (const struct sockaddr *)&address, (socklen_t)n))
+		return -errno;
+	return 0;
+}
+
+/* What is checked in this memory could be changed afterwards by its owner: that
+   has to be somebody who could do worse. */
+static int check_owner(int fd)
+{
+	struct ucred who;
+	socklen_t size = sizeof(who);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size))
+		return -errno;
+	return who.uid == 0 || who.uid == geteuid() ? 0 : -EPERM;
+}
+
+static void set_timeout(int fd, time_t seconds)
+{
+	const struct timeval t = { .tv_sec = seconds };
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
+}
+
+int lender_open(const char *address, const struct lender_name *name,
+		struct lender **out)
+{
+	struct lender *l;
+	int r;
+
+	if (*address != '@')
+		return -EINVAL;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	pthread_mutex_init(&l->lock, NULL);
+	l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	r = l->fd < 0 ? -errno : 0;
+	if (!r) {
+		set_timeout(l->fd, HELLO_SECONDS);
+		r = connect_to(l->fd, address + 1);
+	}
+	if (!r)
+		r = check_owner(l->fd);
+	if (!r)
+		r = greet(l, name);
+	if (!r) {
+		/* A batch may take as long as the disk does. */
+		set_timeout(l->fd, 0);
+		*out = l;
+		return 0;
+	}
+	lender_close(l);
+	return r;
+}
+
+void lender_close(struct lender *l)
+{
+	if (!l)
+		return;
+	while (l->lents)
+		lent_free(l, l->lents);
+	if (l->fd >= 0)
+		close(l->fd);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}

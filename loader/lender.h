@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon of a mount, as the one that hands over batches in its own memory,
+ * fs/handover_message.h. Memory is mapped once, for reading, and only if it is
+ * sealed against shrinking: a daemon that dies leaves it valid.
+ *
+ * One thread asks; any may give back. lender.lock guards the mappings' counts,
+ * nothing follows it.
+ */
+#ifndef LOADER_LENDER_H
+#define LOADER_LENDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lender;
+
+/* What the daemon is told about who asks. */
+struct lender_name {
+	const char *job; /* NULL: none */
+	uint32_t rank;
+	uint32_t world;
+};
+
+/* A batch file in memory of the daemon's, until it is given back. */
+struct loan {
+	const uint8_t *bytes;
+	uint64_t size;
+	struct lent *lent;
+};
+
+/*
+ * Connects to an address, "@NAME". Any failure means that there is no such way,
+ * and is not worth a message: -ECONNREFUSED, -EPERM if the daemon is neither
+ * root's nor this user's, -EPROTO and others.
+ */
+int lender_open(const char *address, const struct lender_name *name,
+		struct lender **out);
+/* Everything was given back before. Takes NULL. */
+void lender_close(struct lender *lender);
+
+/*
+ * Waits for the batch file at this path in the mount. -ENOSPC: not now, the
+ * memory is lent out; other errors are the file's own, unless the connection is
+ * broken: then nothing will come any more.
+ */
+int lender_get(struct lender *lender, const char *path, struct loan *out);
+bool lender_is_broken(const struct lender *lender);
+
+void lender_give_back(struct lender *lender, struct lent *lent);
+
+#endif

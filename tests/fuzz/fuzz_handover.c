@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a message to the daemon. What is accepted is bounded text. */
+#include "fs/handover_message.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct handover_message m;
+	struct handover_get get;
+	const char *why = NULL;
+	int n;
+
+	if (handover_parse(data, size, &m, &why)) {
+		MUST(why && why[0]);
+		return 0;
+	}
+	MUST(memchr(m.job, '\0', sizeof(m.job)));
+	MUST(memchr(m.path, '\0', sizeof(m.path)));
+	MUST(!m.world || m.rank < m.world);
+	if (m.kind != HANDOVER_GET)
+		return 0;
+	n = handover_make_get(&get, m.number, m.path);
+	MUST(n == (int)size && !memcmp(&get, data, size));
+	return 0;
+}

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's end of the hand-over, with the loader's and with a rude one. */
+#include "fs/handover.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "fs/handover_message.h"
+#include "fs/handover_peer.h"
+#include "fs/rng.h"
+#include "loader/lender.h"
+#include "tests/unit/made.h"
+
+enum { SAMPLES = 96, BATCH = 8, BATCHES = SAMPLES / BATCH, THREADS = 8 };
+
+static const char spec[] = "order=random,batch=8,seed=0,drop_last=1";
+
+struct fixture {
+	struct dataset *ds;
+	struct engine *engine;
+	struct ns *ns;
+	struct handover *handover;
+	struct log log;
+	atomic_uint messages; /* that were logged */
+	char address[HANDOVER_NAME_SIZE + 1];
+};
+
+static void count_message(void *arg, enum beton_log_level level,
+			  const char *message)
+{
+	(void)level;
+	(void)message;
+	atomic_fetch_add((atomic_uint *)arg, 1);
+}
+
+static void set_up(struct fixture *f, uint64_t max_bytes)
+{
+	const struct engine_options engine = { .threads = 2,
+					       .slot_bytes = max_bytes };
+	const struct handover_options options = { .log = &f->log,
+						  .max_bytes = max_bytes };
+
+	struct ns_top top = {
+		.name = "",
+		.owner = { .file_mode = 0444, .dir_mode = 0555 },
+		.options = "",
+	};
+
+	log_init(&f->log, count_message, &f->messages);
+	atomic_init(&f->messages, 0);
+	f->ds = made_open(SAMPLES, NULL);
+	top.dataset = f->ds;
+	CHECK(!engine_open(&engine, &f->engine));
+	CHECK(!handover_open(&options, &f->handover));
+	CHECK(!ns_open(&(struct ns_options){ .tops = &top,
+					     .num_tops = 1,
+					     .engine = f->engine,
+					     .log = &f->log,
+					     .default_spec = spec },
+		       &f->ns));
+	CHECK(!handover_serve(f->handover, f->ns));
+	snprintf(f->address, sizeof(f->address), "@%s",
+		 handover_name(f->handover));
+}
+
+static void tear_down(struct fixture *f)
+{
+	handover_close(f->handover);
+	ns_close(f->ns);
+	engine_close(f->engine);
+	dataset_close(f->ds);
+	log_fini(&f->log);
+}
+
+static struct lender *lender_of(const struct fixture *f)
+{
+	const struct lender_name name = { "test", 1, 2 };
+	struct lender *l;
+
+	CHECK(!lender_open(f->address, &name, &l));
+	return l;
+}
+
+static void path_of(char path[128], uint64_t epoch, uint64_t batch)
+{
+	snprintf(path, 128, "batches/%s/%llu/%06llu.batch", spec,
+		 (unsigned long long)epoch, (unsigned long long)batch);
+}
+
+/* The batch file as the engine's own thread would not make it. */
+static void check_bytes(const struct fixture *f, uint64_t epoch, uint64_t batch,
+			const struct loan *loan)
+{
+	const struct spec_facts facts = { f->ds->format.samples,
+					  dataset_data_bytes(f->ds) };
+	char why[SPEC_WHY_SIZE];
+	struct spec parsed;
+	struct batch *b;
+	uint8_t *bytes;
+	bool failed;
+
+	CHECK(!spec_parse(spec, &facts, &parsed, why));
+	CHECK(!batch_open(&(struct batch_key){ f->ds, &parsed, epoch, batch },
+			  &b));
+	CHECK(loan->size == b->vfile.size);
+	bytes = malloc(loan->size);
+	CHECK(bytes && !batch_assemble(b, bytes, &failed));
+	CHECK(!memcmp(bytes, loan->bytes, loan->size));
+	free(bytes);
+	batch_put(&b);
+}
+
+static int get(struct lender *l, uint64_t epoch, uint64_t batch,
+	       struct loan *out)
+{
+	char path[128];
+
+	path_of(path, epoch, batch);
+	return lender_get(l, path, out);
+}
+
+static void batches_come_as_they_are(void)
+{
+	struct fixture f;
+	struct lender *l;
+	struct loan loan;
+
+	set_up(&f, 64 << 20);
+	l = lender_of(&f);
+	for (uint64_t i = 0; i < 3 * BATCHES; i++) {
+		CHECK(!get(l, i / BATCHES, i % BATCHES, &loan));
+		check_bytes(&f, i / BATCHES, i % BATCHES, &loan);
+		CHECK((uintptr_t)loan.bytes % (2 << 20) == 0);
+		lender_give_back(l, loan.lent);
+	}
+	lender_close(l);
+	CHECK(!atomic_load(&f.messages));
+	tear_down(&f);
+}
+
+static void what_is_held_is_not_used_again(void)
+{
+	struct loan loans[BATCHES];
+	struct fixture f;
+	struct lender *l;
+
+	set_up(&f, 64 << 20);
+	l = lender_of(&f);
+	for (uint64_t i = 0; i < BATCHES; i++)
+		CHECK(!get(l, 0, i, &loans[i]));
+	for (uint64_t i = 0; i < BATCHES; i++)
+		check_bytes(&f, 0, i, &loans[i]);
+	for (uint64_t i = 0; i < BATCHES; i++)
+		lender_give_back(l, loans[i].lent);
+	lender_close(l);
+	tear_down(&f);
+}
+
+static void the_same_batch_twice_is_held_twice(void)
+{
+	struct loan a, b;
+	struct fixture f;
+	struct lender *l;
+
+	set_up(&f, 64 << 20);
+	l = lender_of(&f);
+	CHECK(!get(l, 0, 3, &a) && !get(l, 0, 3, &b));
+	CHECK(a.bytes == b.bytes);
+	lender_give_back(l, a.lent);
+	for (uint64_t i = 0; i < BATCHES; i++) {
+		CHECK(!get(l, 1, i, &a));
+		lender_give_back(l, a.lent);
+	}
+	check_bytes(&f, 0, 3, &b);
+	lender_give_back(l, b.lent);
+	lender_close(l);
+	CHECK(!atomic_load(&f.messages));
+	tear_down(&f);
+}
+
+/* Slots of 2 MiB and room for two. */
+static void memory_that_is_all_lent_out_is_refused(void)
+{
+	struct loan a, b, c;
+	struct fixture f;
+	struct lender *l, *other;
+
+	set_up(&f, 4 << 20);
+	l = lender_of(&f);
+	other = lender_of(&f);
+	CHECK(!get(l, 0, 0, &a) && !get(other, 0, 1, &b));
+	CHECK(get(l, 0, 2, &c) == -ENOSPC && !lender_is_broken(l));
+	CHECK(get(other, 0, 2, &c) == -ENOSPC);
+	/* By message, or by closing. */
+	lender_give_back(other, b.lent);
+	CHECK(!get(other, 0, 2, &c));
+	lender_close(other);
+	do /* until that was noticed */
+		other = NULL;
+	while (get(l, 0, 3, &c) == -ENOSPC);
+	check_bytes(&f, 0, 0, &a);
+	check_bytes(&f, 0, 3, &c);
+	lender_close(l);
+	tear_down(&f);
+}
+
+static void paths_that_are_no_batch_are_errors(void)
+{
+	static const char *const bad[] = {
+		"/",
+		"..",
+		".",
+		"batches",
+		"batches/default/0/000000.batch",
+		"/batches/order=random,batch=8,seed=0,drop_last=1/0/000000.batch",
+		"batches/../dataset.json",
+		"dataset.json",
+		"samples/000000/int",
+		"batches/order=none/0/000000.batch",
+		"batches/order=random,batch=8,seed=0,drop_last=1/0/000012.batch",
+		"batches/order=random,batch=8,seed=0,drop_last=1/0/000000.batch/",
+		"batches/order=random,batch=8,seed=0,drop_last=1/-1/000000.batch",
+	};
+	struct fixture f;
+	struct lender *l;
+	struct loan loan;
+
+	set_up(&f, 64 << 20);
+	l = lender_of(&f);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		CHECK(lender_get(l, bad[i], &loan) < 0 && !lender_is_broken(l));
+	CHECK(!get(l, 0, 0, &loan));
+	check_bytes(&f, 0, 0, &loan);
+	lender_give_back(l, loan.lent);
+	lender_close(l);
+	tear_down(&f);
+}
+
+/* What is lent stays what it was, also when the daemon closes under it. */
+static void a_daemon_that_ends_leaves_the_bytes(void)
+{
+	struct loan before, after;
+	struct fixture f;
+	struct lender *l;
+	uint8_t *bytes;
+
+	set_up(&f, 64 << 20);
+	l = lender_of(&f);
+	CHECK(!get(l, 0, 5, &before));
+	bytes = malloc(before.size);
+	CHECK(bytes);
+	memcpy(bytes, before.bytes, before.size);
+	tear_down(&f);
+	CHECK(!memcmp(bytes, before.bytes, before.size));
+	CHECK(get(l, 0, 6, &after) < 0 && lender_is_broken(l));
+	CHECK(get(l, 0, 6, &after) == -ENOTCONN);
+	lender_give_back(l, before.lent);
+	lender_close(l);
+	free(bytes);
+}
+
+static void no_daemon_is_an_error(void)
+{
+	const struct lender_name name = { NULL, 0, 1 };
+	struct lender *l;
+
+	CHECK(lender_open("@betonfs-nobody", &name, &l) == -ECONNREFUSED);
+	CHECK(lender_open("@", &name, &l) == -EINVAL);
+	CHECK(lender_open("", &name, &l) == -EINVAL);
+	CHECK(lender_open("/tmp", &name, &l) == -EINVAL);
+	lender_close(NULL);
+	handover_close(NULL);
+}
+
+/* --- threads --- */
+
+struct reader {
+	const struct fixture *f;
+	uint64_t key;
+};
+
+static void *read_at_random(void *arg)
+{
+	struct reader *r = arg;
+	struct rng rng = { .key = r->key };
+	struct lender *l = lender_of(r->f);
+	struct loan loan;
+	uint64_t batch;
+	int result;
+
+	for (int i = 0; i < 60; i++) {
+		batch = rng_next(&rng) % BATCHES;
+		result = get(l, 0, batch, &loan);
+		CHECK(!result || result == -ENOSPC);
+		if (!result)
+			check_bytes(r->f, 0, batch, &loan);
+		/* Some leave with what they have. */
+		if (!result && rng_next(&rng) % 16)
+			lender_give_back(l, loan.lent);
+		else if (!result) {
+			lender_close(l);
+			l = lender_of(r->f);
+		}
+	}
+	lender_close(l);
+	return NULL;
+}
+
+static void eight_loaders_share_a_small_pool(void)
+{
+	struct reader readers[THREADS];
+	pthread_t threads[THREADS];
+	struct fixture f;
+
+	set_up(&f, 6 << 20);
+	for (uint64_t i = 0; i < THREADS; i++) {
+		readers[i] = (struct reader){ &f, i };
+		CHECK(!pthread_create(&threads[i], NULL, read_at_random,
+				      &readers[i]));
+	}
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	tear_down(&f);
+}
+
+/* --- rude ones --- */
+
+static int connect_raw(const struct fixture *f)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	size_t n = strlen(f->address);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	memcpy(address.sun_path, f->address, n);
+	address.sun_path[0] = '\0';
+	CHECK(!connect(
+		fd, (const struct sockaddr *)&address,
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)));
+	return fd;
+}
+
+static void hello(int fd)
+{
+	const struct handover_hello message = { .kind = HANDOVER_HELLO,
+						.version = HANDOVER_VERSION,
+						.magic = HANDOVER_MAGIC };
+	struct handover_welcome welcome;
+
+	CHECK(send(fd, &message, sizeof(message), 0) > 0);
+	CHECK(recv(fd, &welcome, sizeof(welcome), 0) == sizeof(welcome));
+	CHECK(welcome.kind == HANDOVER_WELCOME);
+}
+
+/* Whether the other end closes, now or after some answers. */
+static bool is_cut_off(int fd)
+{
+	uint8_t bytes[4096];
+	ssize_t n;
+
+	do
+		n = recv(fd, bytes, sizeof(bytes), 0);
+	while (n > 0);
+	return n == 0 || errno == ECONNRESET;
+}
+
+static void one_message_cuts_off(struct fixture *f, bool greets,
+				 const void *bytes, size_t size)
+{
+	int fd = connect_raw(f);
+
+	if (greets)
+		hello(fd);
+	CHECK(send(fd, bytes, size, MSG_NOSIGNAL) == (ssize_t)size);
+	CHECK(is_cut_off(fd));
+	close(fd);
+}
+
+static void bad_messages_end_the_connection(void)
+{
+	struct handover_number number = { HANDOVER_PUT, 0, 77 };
+	uint8_t large[1 << 16] = { HANDOVER_GET };
+	struct handover_hello h = { .kind = HANDOVER_HELLO,
+				    .version = HANDOVER_VERSION,
+				    .magic = HANDOVER_MAGIC };
+	struct handover_get g;
+	int size = handover_make_get(&g, 1, "batches");
+	struct fixture f;
+
+	set_up(&f, 64 << 20);
+	one_message_cuts_off(&f, false, "x", 1);
+	one_message_cuts_off(&f, false, &g, (size_t)size);
+	one_message_cuts_off(&f, false, &number, sizeof(number));
+	one_message_cuts_off(&f, false, &h, sizeof(h) - 1);
+	one_message_cuts_off(&f, true, &h, sizeof(h));
+	h.magic++;
+	one_message_cuts_off(&f, false, &h, sizeof(h));
+	one_message_cuts_off(&f, true, &number, sizeof(number));
+	one_message_cuts_off(&f, true, &number, sizeof(number) - 4);
+	one_message_cuts_off(&f, true, &g, (size_t)size - 1);
+	one_message_cuts_off(&f, true, large, sizeof(large));
+	CHECK(atomic_load(&f.messages) == 10);
+	tear_down(&f);
+}
+
+/* Asks for more than it may, and reads nothing. */
+static void a_flood_ends_the_connection(void)
+{
+	struct handover_get g;
+	struct fixture f;
+	struct lender *l;
+	struct loan loan;
+	char path[128];
+	int fd, size;
+
+	set_up(&f, 64 << 20);
+	fd = connect_raw(&f);
+	hello(fd);
+	for (uint64_t i = 0; i < 5000; i++) {
+		path_of(path, 0, i % (BATCHES + 1));
+		size = handover_make_get(&g, i, path);
+		if (send(fd, &g, (size_t)size, MSG_NOSIGNAL) < 0)
+			break;
+	}
+	CHECK(is_cut_off(fd));
+	close(fd);
+	/* Whoever is polite is served. */
+	l = lender_of(&f);
+	CHECK(!get(l, 0, 7, &loan));
+	check_bytes(&f, 0, 7, &loan);
+	lender_close(l);
+	tear_down(&f);
+}
+
+static void requests_can_be_cancelled_at_any_time(void)
+{
+	struct handover_number cancel = { HANDOVER_CANCEL, 0, 0 };
+	struct handover_batch answer;
+	struct handover_get g;
+	struct fixture f;
+	char path[128];
+	int fd, size;
+
+	set_up(&f, 64 << 20);
+	fd = connect_raw(&f);
+	hello(fd);
+	for (uint64_t i = 1; i <= 30; i++) {
+		path_of(path, i, i % BATCHES);
+		size = handover_make_get(&g, i, path);
+		CHECK(send(fd, &g, (size_t)size, 0) == size);
+		cancel.number = i;
+		CHECK(send(fd, &cancel, sizeof(cancel), 0) > 0);
+	}
+	path_of(path, 0, 0);
+	size = handover_make_get(&g, 99, path);
+	CHECK(send(fd, &g, (size_t)size, 0) == size);
+	do
+		CHECK(recv(fd, &answer, sizeof(answer), 0) == sizeof(answer));
+	while (answer.request != 99);
+	CHECK(!answer.result);
+	close(fd);
+	tear_down(&f);
+}
+
+static void more_connections_than_there_may_be_are_refused(void)
+{
+	int fds[HANDOVER_CONNECTIONS_MAX], one_more;
+	struct fixture f;
+
+	set_up(&f, 64 << 20);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+		fds[i] = connect_raw(&f);
+		hello(fds[i]);
+	}
+	one_more = connect_raw(&f);
+	CHECK(is_cut_off(one_more));
+	close(one_more);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		close(fds[i]);
+	CHECK(atomic_load(&f.messages) == 1);
+	tear_down(&f);
+}
+
+/* --- permissions --- */
+
+static void permissions_are_those_of_the_kernel(void)
+{
+	const struct stat st = { .st_uid = 10, .st_gid = 20, .st_mode = 0754 };
+	struct peer peer = { .uid = 10, .gid = 20 };
+
+	CHECK(peer_may(&peer, &st, 5) && peer_may(&peer, &st, 4));
+	peer.uid = 11;
+	CHECK(peer_may(&peer, &st, 5) && !peer_may(&peer, &st, 2));
+	peer.gid = 21;
+	CHECK(peer_may(&peer, &st, 4) && !peer_may(&peer, &st, 1));
+	peer.groups[0] = 20;
+	peer.num_groups = 1;
+	CHECK(peer_may(&peer, &st, 5));
+	peer.uid = 0;
+	CHECK(peer_is_trusted(&peer) &&
+	      peer_may(&peer, &(struct stat){ .st_mode = 0 }, 4));
+	peer.uid = geteuid();
+	CHECK(peer_is_trusted(&peer));
+}
+
+int main(void)
+{
+	batches_come_as_they_are();
+	what_is_held_is_not_used_again();
+	the_same_batch_twice_is_held_twice();
+	memory_that_is_all_lent_out_is_refused();
+	paths_that_are_no_batch_are_errors();
+	a_daemon_that_ends_leaves_the_bytes();
+	no_daemon_is_an_error();
+	eight_loaders_share_a_small_pool();
+	bad_messages_end_the_connection();
+	a_flood_ends_the_connection();
+	requests_can_be_cancelled_at_any_time();
+	more_connections_than_there_may_be_are_refused();
+	permissions_are_those_of_the_kernel();
+	return 0;
+}
