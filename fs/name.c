@@ -139,8 +139,15 @@ unsigned name_digits(uint64_t n)
 unsigned name_number(char out[NAME_DIGITS_MAX + 1], uint64_t number,
 		     unsigned digits)
 {
-	return (unsigned)snprintf(out, NAME_DIGITS_MAX + 1, "%0*llu",
-				  (int)digits, (unsigned long long)number);
+	unsigned size = 1;
+
+	for (uint64_t v = number; v >= 10; v /= 10)
+		size++;
+	size = size < digits ? digits : size;
+	out[size] = '\0';
+	for (unsigned i = size; i > 0; number /= 10)
+		out[--i] = (char)('0' + number % 10);
+	return size;
 }
 
 bool name_parse_number(const char *name, uint64_t n, uint64_t *number,

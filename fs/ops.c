@@ -48,6 +48,7 @@ struct ops {
 	struct ns *ns;
 	void (*ready)(void *arg);
 	void *arg;
+	bool no_opendir; /* what the kernel can do without */
 	pthread_key_t scratch;
 	pthread_mutex_t lock;
 	/* Guarded by lock. When a session ends by a signal the kernel does not
@@ -110,6 +111,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 			    FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_FLOCK_LOCKS |
 			    FUSE_CAP_POSIX_LOCKS);
 	conn->want |= conn->capable & FUSE_CAP_CACHE_SYMLINKS;
+	ops->no_opendir = conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT;
 	conn->max_background = BACKGROUND;
 	conn->congestion_threshold = CONGESTION;
 	ops->ready(ops->arg);
@@ -292,10 +294,19 @@ static void reply_dirents(struct dirents *d, fuse_ino_t ino, off_t off)
 		fuse_reply_buf(d->req, d->buf, d->used);
 }
 
+/*
+ * There is nothing to open, and all listings may be cached for good. A kernel
+ * that is told so asks once per mount, and releases none; older ones take
+ * ENOSYS for a failure.
+ */
 static void op_opendir(fuse_req_t req, fuse_ino_t ino,
 		       struct fuse_file_info *fi)
 {
 	(void)ino;
+	if (ops_of(req)->no_opendir) {
+		fuse_reply_err(req, ENOSYS);
+		return;
+	}
 	fi->cache_readdir = 1;
 	fi->keep_cache = 1;
 	fuse_reply_open(req, fi);
