@@ -95,7 +95,7 @@ static void check_bytes(const struct fixture *f, uint64_t epoch, uint64_t batch,
 			const struct loan *loan)
 {
 	const struct spec_facts facts = { f->ds->format.samples,
-					  dataset_data_bytes(f->ds) };
+					  dataset_data_bytes(f->ds), NULL };
 	char why[SPEC_WHY_SIZE];
 	struct spec parsed;
 	struct batch *b;
