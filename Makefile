@@ -46,11 +46,11 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 # --- what is built from what -------------------------------------------------
 
 # The engine: the half of fs/ that knows no FUSE. See tests/lint/layers.py.
-engine_src := $(addprefix fs/,log.c rng.c arena.c heap.c cold.c memory.c source.c \
+engine_src := $(addprefix fs/,log.c size.c rng.c arena.c heap.c cold.c memory.c source.c \
               source_file.c handover_message.c field.c format.c alloc.c custom.c \
               name.c npy.c dataset.c vfile.c sample.c subset.c spec.c order.c \
               batch.c batch_place.c chunk.c fill.c cache.c reader.c plan.c pool.c \
-              engine.c)
+              slot.c tiers.c engine.c)
 loader_src := $(sort $(wildcard loader/*.c) $(wildcard loader/ops/*.c))
 ops_src    := $(sort $(wildcard loader/ops/*.c))
 ns_src     := $(sort $(wildcard fs/ns*.c)) $(addprefix fs/,memo.c group.c tar.c shard.c)

@@ -302,6 +302,9 @@ int batch_open(const struct batch_key *key, struct batch **out)
 		return -ENOMEM;
 	atomic_init(&b->refs, 1);
 	b->vfile = (struct vfile){ .ds = key->ds, .segment_at = batch_segment };
+	b->key = *key;
+	b->spec = *key->spec;
+	b->key.spec = &b->spec;
 	b->rows = spec_rows(key->spec, key->number);
 	r = (uint64_t)b->rows * key->ds->format.num_fields > CELLS_MAX ? -EFBIG
 								       : 0;

@@ -20,8 +20,18 @@ struct batch_column {
 	struct beton_batch_value *values; /* rows, while variable */
 };
 
+/* What names a batch. */
+struct batch_key {
+	struct dataset *ds;
+	const struct spec *spec;
+	uint64_t epoch;
+	uint64_t number;
+};
+
 struct batch {
 	struct vfile vfile; /* first: a batch is a virtual file */
+	struct batch_key key;
+	struct spec spec; /* what key.spec points at */
 	atomic_uint refs;
 	uint32_t rows;
 	uint8_t *head; /* header, field table, SPEC */
@@ -31,14 +41,6 @@ struct batch {
 	uint32_t num_columns;
 	struct batch_column *columns;
 	bool has_io_errors; /* of its metadata: another try may differ */
-};
-
-/* What names a batch. */
-struct batch_key {
-	struct dataset *ds;
-	const struct spec *spec;
-	uint64_t epoch;
-	uint64_t number;
 };
 
 /*

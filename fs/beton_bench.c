@@ -22,6 +22,9 @@ struct bench_options {
 	const char *pipeline;
 	const char *source;
 	unsigned delivery;
+	unsigned cache;
+	uint64_t cache_size;
+	uint64_t cold_size;
 	uint64_t workers;
 	uint64_t epochs;
 	uint64_t prefetch;
@@ -56,6 +59,16 @@ static const struct option_row rows[] = {
 	{ "delivery", .kind = OPTION_CHOICE, AT(delivery),
 	  .argument = "auto|handover|direct",
 	  .help = "how the batches of a MOUNT come (default: the fastest)" },
+	{ "cache", .kind = OPTION_CHOICE, AT(cache),
+	  .argument = "auto|os|process",
+	  .help = "of a FILE: the kernel's page cache, or our own\n"
+		  "(default: by the sizes of file and memory)" },
+	{ "cache-size", .kind = OPTION_SIZE, AT(cache_size), .min = 16 << 20,
+	  .max = UINT64_MAX - 1, .argument = "SIZE",
+	  .help = "of our own cache (default: half of what there is)" },
+	{ "cold-size", .kind = OPTION_SIZE, AT(cold_size),
+	  .max = UINT64_MAX - 1, .argument = "SIZE",
+	  .help = "beside it, for evicted pages, compressed" },
 	{ "json", .kind = OPTION_FLAG, AT(json),
 	  .help = "the figures as JSON" },
 };
@@ -267,6 +280,7 @@ static int open_loader(struct bench *b, const char *path)
 						  BETON_STAGE_DECODE,
 						  BETON_STAGE_TRANSFORM };
 	static const char *const delivery[] = { "auto", "handover", "direct" };
+	static const char *const cache[] = { "auto", "os", "process" };
 	const struct bench_options *o = b->options;
 	char error[1024];
 	struct beton_loader_options options = {
@@ -276,6 +290,9 @@ static int open_loader(struct bench *b, const char *path)
 		.pipeline = o->pipeline,
 		.source = o->source,
 		.delivery = delivery[o->delivery],
+		.cache = cache[o->cache],
+		.cache_size = o->cache_size,
+		.cold_size = o->cold_size,
 		.workers = (uint32_t)o->workers,
 		.prefetch = (uint32_t)o->prefetch,
 		.epochs = o->epochs,

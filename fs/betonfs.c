@@ -230,7 +230,7 @@ static void open_handover(struct daemon *d)
 		.log = &d->log,
 		.allow = d->opts.allow_other ? HANDOVER_ALLOW_OTHER
 					     : HANDOVER_ALLOW_ROOT,
-		.max_bytes = engine_budget(d->engine),
+		.max_bytes = engine_lendable(d->engine),
 	};
 	int r = handover_open(&options, &d->handover);
 
@@ -271,21 +271,69 @@ static int open_namespace(struct daemon *d)
 	return r ? failed(d, "namespace", r) : EXIT_OK;
 }
 
+/* What was chosen stands among the options, as if it had been asked for. */
+static int note_tiers(struct daemon *d)
+{
+	const struct tiers *tiers = engine_tiers(d->engine);
+	char *name = strdup(tiers_mode_name(tiers->mode));
+
+	if (!name)
+		return -ENOMEM;
+	free(d->opts.cache);
+	d->opts.cache = name;
+	d->opts.cache_size = d->opts.cold_size = OPTS_UNSET;
+	if (tiers->mode == TIERS_PROCESS) {
+		d->opts.cache_size = tiers->cache_size;
+		d->opts.cold_size = tiers->cold_size;
+	}
+	log_info(&d->log, "%s", engine_tiers_why(d->engine));
+	return 0;
+}
+
+static int open_engine(struct daemon *d)
+{
+	struct dataset *datasets[NS_DATASETS_MAX];
+	struct opts *o = &d->opts;
+	struct engine_options options = {
+		.log = &d->log,
+		.threads = (unsigned)o->threads,
+		.ahead = (unsigned)o->ahead,
+		.tiers = {
+			.cache_size = o->cache_size == OPTS_UNSET
+					      ? 0
+					      : o->cache_size,
+			.cold_size = o->cold_size == OPTS_UNSET
+					     ? TIERS_COLD_AUTO
+					     : o->cold_size,
+		},
+		.datasets = datasets,
+		.num_datasets = num_served(d),
+	};
+	int r;
+
+	if (o->cache && !tiers_parse_mode(o->cache, &options.tiers.mode)) {
+		log_error(&d->log, "-o cache=%s: expected auto, os or process",
+			  o->cache);
+		return EXIT_USAGE;
+	}
+	for (size_t i = 0; i < num_served(d); i++)
+		datasets[i] = d->served[i].ds;
+	r = engine_open(&options, &d->engine);
+	if (!r)
+		r = note_tiers(d);
+	return r ? failed(d, "engine", r) : EXIT_OK;
+}
+
 static int open_all(struct daemon *d)
 {
-	const struct engine_options options = {
-		.log = &d->log,
-		.threads = (unsigned)d->opts.threads,
-	};
 	int code = EXIT_OK, r;
 
 	for (size_t i = 0; i < num_served(d) && !code; i++)
 		code = open_dataset(d, &d->served[i]);
+	if (!code)
+		code = open_engine(d);
 	if (code)
 		return code;
-	r = engine_open(&options, &d->engine);
-	if (r)
-		return failed(d, "engine", r);
 	open_handover(d);
 	code = open_namespace(d);
 	if (code)

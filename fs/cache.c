@@ -539,7 +539,7 @@ static uint64_t samples_per_chunk(const struct dataset *ds)
 	return per;
 }
 
-int cache_add(struct cache *c, struct dataset *ds, struct cache_file **out)
+int cache_add(struct cache *c, struct dataset *ds)
 {
 	struct cache_file *file = calloc(1, sizeof(*file));
 	struct fill_target *target = malloc(sizeof(*target));
@@ -568,7 +568,6 @@ int cache_add(struct cache *c, struct dataset *ds, struct cache_file **out)
 	file->chunks = (ds->format.samples + file->per - 1) / file->per;
 	c->files[c->num_files++] = file;
 	ds->payloads = &file->payloads;
-	*out = file;
 	return 0;
 }
 

@@ -49,7 +49,7 @@ void cache_close(struct cache *cache);
 /* At most CACHE_FILES_MAX, before anything is read. The dataset is closed after
    the cache. */
 enum { CACHE_FILES_MAX = 64 };
-int cache_add(struct cache *cache, struct dataset *ds, struct cache_file **out);
+int cache_add(struct cache *cache, struct dataset *ds);
 
 bool cache_has(struct cache_file *file, uint64_t chunk);
 

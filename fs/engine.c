@@ -7,7 +7,6 @@
 #include <utlist.h>
 
 #include "fs/bytes.h"
-#include "fs/pool.h"
 #include "fs/scope.h"
 
 enum {
@@ -15,22 +14,13 @@ enum {
 	SLOT_BYTES_DEFAULT = 256 << 20,
 	/* Layouts kept for a look-up that follows another soon. */
 	BATCHES_KEPT = 64,
-	/* Assembled batches that nobody reads, for whoever reads the same once
-	   more; the memory of others is used again. */
-	SLOTS_KEPT = 4,
-};
-
-/* An assembled batch. References and the rest are guarded by engine.lock. */
-struct slot {
-	struct engine *engine;
-	struct slot *prev, *next; /* in engine.slots, least recent first */
-	struct batch *batch;	  /* whose bytes these are; one reference */
-	struct piece *piece;	  /* set by the thread that fills */
-	unsigned refs;
-	bool filling; /* one thread does; others wait on filled */
-	int result;
-	bool failed;	/* some sample could not be read */
-	bool abandoned; /* to somebody who may still read */
+	/* Batches ahead of a reader, and of all of them together. */
+	AHEAD_MAX = 8,
+	COMING_MAX = 64,
+	/* Payloads ahead of a reader: enough to keep a device busy while a
+	   batch is made of them. */
+	READ_AHEAD_MIN = 16 << 20,
+	READ_AHEAD_MAX = 256 << 20,
 };
 
 enum ticket_state { TICKET_QUEUED, TICKET_RUNNING, TICKET_DONE };
@@ -45,26 +35,34 @@ struct ticket {
 	enum ticket_state state; /* guarded by engine.lock */
 };
 
-/* A layout that is kept, and which batch of which stream it is. */
-struct kept {
-	uint64_t stream;
+/* A batch that a reader will come for. */
+struct coming {
+	struct dataset *ds;
+	struct spec spec;
+	uint64_t epoch;
 	uint64_t number;
-	struct batch *batch;
 };
 
 struct engine {
 	struct log *log;
-	uint64_t budget;
+	struct tiers tiers;
+	char why[TIERS_WHY_SIZE];
+	unsigned ahead;
+	uint64_t slot_bytes;
 	uint64_t batch_max;
-	struct pool *pool;
+	struct slots *slots;
+	struct plan *plan;
+	struct cache *cache; /* NULL: the kernel's */
+	atomic_uint_fast64_t direct;
 	pthread_mutex_t lock; /* guards all that follows */
 	pthread_cond_t queued;
-	pthread_cond_t finished; /* a ticket is done, or a slot filled */
+	pthread_cond_t finished; /* a ticket is done */
 	struct ticket *queue;
-	struct slot *slots;
-	struct kept kept[BATCHES_KEPT];
-	size_t oldest;	  /* index in kept to replace next */
-	uint64_t streams; /* ever opened */
+	struct coming coming[COMING_MAX]; /* a ring, the oldest first */
+	unsigned first_coming;
+	unsigned num_coming;
+	struct batch *kept[BATCHES_KEPT];
+	size_t oldest; /* index in kept to replace next */
 	bool stopping;
 	pthread_t *threads;
 	unsigned num_threads;
@@ -75,211 +73,103 @@ struct stream {
 	struct dataset *ds;
 	struct spec spec;
 	uint64_t epoch;
-	uint64_t id;
 };
 
-/* --- slots --- */
+/* --- layouts --- */
 
-static void slot_free(struct slot *slot)
+/* Whether a sample of a kept batch may be readable by now. */
+static bool may_improve(struct engine *e, const struct batch *batch)
 {
-	struct engine *e = slot->engine;
-
-	DL_DELETE(e->slots, slot);
-	if (slot->abandoned)
-		pool_drop(e->pool, &slot->piece);
-	pool_give(e->pool, &slot->piece);
-	batch_put(&slot->batch);
-	free(slot);
+	return batch->has_io_errors || slots_failed(e->slots, batch);
 }
 
-static struct slot *least_recent_unused(struct engine *e, unsigned *unused)
+static bool is_of(const struct batch *batch, const struct batch_key *key)
 {
-	struct slot *slot, *found = NULL;
-
-	*unused = 0;
-	DL_FOREACH(e->slots, slot)
-	{
-		if (slot->refs)
-			continue;
-		if (!found)
-			found = slot;
-		++*unused;
-	}
-	return found;
+	return batch->key.number == key->number &&
+	       batch->key.epoch == key->epoch && batch->key.ds == key->ds &&
+	       spec_equal(batch->key.spec, key->spec);
 }
 
-/* Frees unused slots, least recent first, as long as there are too many or they
-   take too much; the most recent stays. */
-static void trim(struct engine *e)
+static bool find_kept(struct engine *e, const struct batch_key *key,
+		      bool afresh, struct batch **out)
 {
-	struct slot *slot;
-	unsigned unused;
-
-	for (;;) {
-		slot = least_recent_unused(e, &unused);
-		if (!slot || slot == e->slots->prev ||
-		    (unused <= SLOTS_KEPT && !pool_is_over(e->pool)))
-			return;
-		slot_free(slot);
-	}
-}
-
-static bool free_one_unused(struct engine *e)
-{
-	struct slot *slot;
-	unsigned unused;
-
 	scoped_lock(&e->lock);
-	slot = least_recent_unused(e, &unused);
-	if (slot)
-		slot_free(slot);
-	return slot != NULL;
+	for (size_t i = 0; i < BATCHES_KEPT; i++) {
+		if (!e->kept[i] || !is_of(e->kept[i], key))
+			continue;
+		if (afresh && may_improve(e, e->kept[i])) {
+			batch_put(&e->kept[i]);
+			return false;
+		}
+		batch_get(e->kept[i]);
+		*out = e->kept[i];
+		return true;
+	}
+	return false;
 }
 
-/* Memory for a slot that this thread fills; without the lock. What is read goes
-   before what is kept, and above the budget if need be. */
-static int slot_memory(struct engine *e, struct slot *slot)
+static void keep(struct engine *e, struct batch *batch)
 {
-	uint64_t size = slot->batch->vfile.size;
+	scoped_lock(&e->lock);
+	batch_put(&e->kept[e->oldest]);
+	batch_get(batch);
+	e->kept[e->oldest] = batch;
+	e->oldest = (e->oldest + 1) % BATCHES_KEPT;
+}
+
+static int layout(struct engine *e, const struct batch_key *key, bool afresh,
+		  struct batch **out)
+{
+	struct batch *batch;
 	int r;
 
-	do
-		r = pool_take(e->pool, size, false, &slot->piece);
-	while (r == -ENOSPC && free_one_unused(e));
-	return r == -ENOSPC ? pool_take(e->pool, size, true, &slot->piece) : r;
-}
-
-static struct slot *slot_find(struct engine *e, const struct batch *batch)
-{
-	struct slot *slot;
-
-	DL_FOREACH(e->slots, slot)
-	{
-		if (slot->batch == batch)
-			return slot;
+	if (find_kept(e, key, afresh, out))
+		return 0;
+	r = batch_open(key, &batch);
+	if (r)
+		return r;
+	if (batch->vfile.size > e->batch_max) {
+		log_error(
+			e->log,
+			"%s: a batch of %llu bytes, at most %llu fit into memory%s",
+			dataset_path(key->ds),
+			(unsigned long long)batch->vfile.size,
+			(unsigned long long)e->batch_max,
+			e->cache ? ": half of cache_size" : "");
+		batch_put(&batch);
+		return -EFBIG;
 	}
-	return NULL;
-}
-
-/* A slot for the batch, with a reference: the one that has it, or a new one
-   that the caller has to fill. Called with the lock held. */
-static int slot_take(struct engine *e, struct batch *batch, struct slot **out)
-{
-	struct slot *slot = slot_find(e, batch);
-
-	if (slot) {
-		DL_DELETE(e->slots, slot);
-	} else {
-		slot = calloc(1, sizeof(*slot));
-		if (!slot)
-			return -ENOMEM;
-		batch_get(batch);
-		slot->engine = e;
-		slot->batch = batch;
-		slot->filling = true;
-		slot->result = -EINPROGRESS;
-	}
-	DL_APPEND(e->slots, slot);
-	slot->refs++;
-	trim(e);
-	*out = slot;
+	keep(e, batch);
+	*out = batch;
 	return 0;
 }
 
-/* Fills a slot or waits for the thread that does. */
-static int slot_fill(struct engine *e, struct slot *slot)
+/* --- assembling --- */
+
+/* Into a slot, or into memory of its reader. */
+static int assemble(void *arg, const struct batch *batch, void *buf,
+		    bool *failed)
 {
-	bool mine, failed = false;
+	struct engine *e = arg;
 	int r;
 
-	pthread_mutex_lock(&e->lock);
-	mine = slot->filling && slot->result == -EINPROGRESS;
-	if (mine)
-		slot->result = -EALREADY;
-	while (!mine && slot->filling)
-		pthread_cond_wait(&e->finished, &e->lock);
-	r = slot->result;
-	pthread_mutex_unlock(&e->lock);
-	if (!mine)
-		return r;
-	r = slot_memory(e, slot);
-	if (!r)
-		r = batch_assemble(slot->batch, slot->piece->bytes, &failed);
-	pthread_mutex_lock(&e->lock);
-	slot->filling = false;
-	slot->result = r;
-	slot->failed = failed;
-	pthread_cond_broadcast(&e->finished);
-	pthread_mutex_unlock(&e->lock);
+	plan_fetch(e->plan, batch);
+	r = batch_assemble(batch, buf, failed);
+	plan_done(e->plan, batch);
 	return r;
 }
 
-const void *slot_bytes(const struct slot *slot)
+/* Slots come out of what the cache may have. */
+static void make_room_for_slots(void *arg, uint64_t bytes)
 {
-	return slot->piece->bytes;
-}
+	struct engine *e = arg;
+	uint64_t left = e->tiers.cache_size - bytes;
 
-int slot_fd(const struct slot *slot)
-{
-	return slot->piece->fd;
-}
-
-uint64_t slot_id(const struct slot *slot)
-{
-	return slot->piece->id;
-}
-
-uint64_t slot_capacity(const struct slot *slot)
-{
-	return slot->piece->capacity;
-}
-
-void slot_put(struct slot **slot_of_caller)
-{
-	struct slot *slot = steal(*slot_of_caller);
-	struct engine *e;
-
-	if (!slot)
+	if (!e->cache)
 		return;
-	e = slot->engine;
-	scoped_lock(&e->lock);
-	if (--slot->refs)
-		return;
-	/* What failed is tried again by the next reader. */
-	if (slot->result)
-		slot_free(slot);
-	trim(e);
+	cache_set_limit(e->cache, left);
+	plan_set_room(e->plan, left);
 }
-
-void slot_abandon(struct slot **slot)
-{
-	if (!*slot)
-		return;
-	pthread_mutex_lock(&(*slot)->engine->lock);
-	(*slot)->abandoned = true;
-	pthread_mutex_unlock(&(*slot)->engine->lock);
-	slot_put(slot);
-}
-
-static int shared_slot(struct engine *e, struct batch *batch, struct slot **out)
-{
-	struct slot *slot;
-	int r;
-
-	pthread_mutex_lock(&e->lock);
-	r = slot_take(e, batch, &slot);
-	pthread_mutex_unlock(&e->lock);
-	if (r)
-		return r;
-	r = slot_fill(e, slot);
-	if (r)
-		slot_put(&slot);
-	else
-		*out = slot;
-	return r;
-}
-
-/* --- tickets --- */
 
 static void run_ticket(struct ticket *t)
 {
@@ -289,9 +179,11 @@ static void run_ticket(struct ticket *t)
 	int r;
 
 	if (t->dest.bytes)
-		r = batch_assemble(t->batch, t->dest.bytes, &failed);
+		r = assemble(e, t->batch, t->dest.bytes, &failed);
 	else
-		r = shared_slot(e, t->batch, &slot);
+		r = slots_get(e->slots, t->batch, &slot);
+	if (t->dest.bytes)
+		atomic_fetch_add(&e->direct, 1);
 	t->done(t->arg, r, slot);
 	pthread_mutex_lock(&e->lock);
 	t->state = TICKET_DONE;
@@ -299,27 +191,57 @@ static void run_ticket(struct ticket *t)
 	pthread_mutex_unlock(&e->lock);
 }
 
+/* A failure is met again, and told, by whoever wants the batch. */
+static void prepare(struct engine *e, const struct coming *c)
+{
+	const struct batch_key key = { c->ds, &c->spec, c->epoch, c->number };
+	struct batch *batch;
+
+	if (layout(e, &key, false, &batch))
+		return;
+	slots_prepare(e->slots, batch);
+	batch_put(&batch);
+}
+
+/* With the lock held before and after. What somebody waits for goes first. */
+static bool work_once(struct engine *e)
+{
+	struct ticket *t = e->queue;
+	struct coming coming;
+
+	if (t) {
+		DL_DELETE(e->queue, t);
+		t->state = TICKET_RUNNING;
+	} else if (e->num_coming) {
+		coming = e->coming[e->first_coming];
+		e->first_coming = (e->first_coming + 1) % COMING_MAX;
+		e->num_coming--;
+	} else {
+		return false;
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (t)
+		run_ticket(t);
+	else
+		prepare(e, &coming);
+	pthread_mutex_lock(&e->lock);
+	return true;
+}
+
 static void *work(void *arg)
 {
 	struct engine *e = arg;
-	struct ticket *t;
 
 	pthread_mutex_lock(&e->lock);
 	while (!e->stopping) {
-		t = e->queue;
-		if (!t) {
+		if (!work_once(e))
 			pthread_cond_wait(&e->queued, &e->lock);
-			continue;
-		}
-		DL_DELETE(e->queue, t);
-		t->state = TICKET_RUNNING;
-		pthread_mutex_unlock(&e->lock);
-		run_ticket(t);
-		pthread_mutex_lock(&e->lock);
 	}
 	pthread_mutex_unlock(&e->lock);
 	return NULL;
 }
+
+/* --- tickets --- */
 
 int stream_submit(struct stream *stream, struct batch *batch,
 		  const struct dest *dest, batch_done *done, void *arg,
@@ -367,7 +289,7 @@ void ticket_close(struct ticket **ticket)
 
 int stream_slot(struct stream *stream, struct batch *batch, struct slot **out)
 {
-	return shared_slot(stream->engine, batch, out);
+	return slots_get(stream->engine->slots, batch, out);
 }
 
 /* --- streams --- */
@@ -385,8 +307,6 @@ int stream_open(struct engine *engine, struct dataset *ds,
 		.spec = *spec,
 		.epoch = epoch,
 	};
-	scoped_lock(&engine->lock);
-	s->id = ++engine->streams;
 	*out = s;
 	return 0;
 }
@@ -396,74 +316,45 @@ void stream_close(struct stream *stream)
 	free(stream);
 }
 
-/* Whether a sample of a kept batch may be readable by now. */
-static bool may_improve(struct engine *e, const struct batch *batch)
-{
-	const struct slot *slot = slot_find(e, batch);
-
-	return batch->has_io_errors || (slot && slot->failed);
-}
-
-static bool find_kept(struct stream *s, uint64_t number, bool afresh,
-		      struct batch **out)
-{
-	struct engine *e = s->engine;
-
-	scoped_lock(&e->lock);
-	for (size_t i = 0; i < BATCHES_KEPT; i++) {
-		struct kept *k = &e->kept[i];
-
-		if (!k->batch || k->stream != s->id || k->number != number)
-			continue;
-		if (afresh && may_improve(e, k->batch)) {
-			batch_put(&k->batch);
-			return false;
-		}
-		batch_get(k->batch);
-		*out = k->batch;
-		return true;
-	}
-	return false;
-}
-
-static void keep(struct stream *s, uint64_t number, struct batch *batch)
-{
-	struct engine *e = s->engine;
-	struct kept *k;
-
-	scoped_lock(&e->lock);
-	k = &e->kept[e->oldest];
-	e->oldest = (e->oldest + 1) % BATCHES_KEPT;
-	batch_put(&k->batch);
-	batch_get(batch);
-	*k = (struct kept){ s->id, number, batch };
-}
-
 int stream_batch(struct stream *s, uint64_t number, bool afresh,
 		 struct batch **out)
 {
 	const struct batch_key key = { s->ds, &s->spec, s->epoch, number };
-	struct batch *batch;
-	int r;
 
-	if (find_kept(s, number, afresh, out))
-		return 0;
-	r = batch_open(&key, &batch);
-	if (r)
-		return r;
-	if (batch->vfile.size > s->engine->batch_max) {
-		log_error(
-			s->engine->log,
-			"%s: a batch of %llu bytes, at most %llu fit into memory",
-			dataset_path(s->ds),
-			(unsigned long long)batch->vfile.size,
-			(unsigned long long)s->engine->batch_max);
-		batch_put(&batch);
-		return -EFBIG;
+	return layout(s->engine, &key, afresh, out);
+}
+
+/* With the lock held. */
+static bool is_coming(const struct engine *e, const struct coming *c)
+{
+	for (unsigned i = 0; i < e->num_coming; i++) {
+		const struct coming *other =
+			&e->coming[(e->first_coming + i) % COMING_MAX];
+
+		if (other->number == c->number && other->epoch == c->epoch &&
+		    other->ds == c->ds && spec_equal(&other->spec, &c->spec))
+			return true;
 	}
-	keep(s, number, batch);
-	*out = batch;
-	return 0;
+	return false;
+}
+
+void stream_note(struct stream *s, uint64_t number)
+{
+	const struct batch_key key = { s->ds, &s->spec, s->epoch, number };
+	struct plan_next next[AHEAD_MAX];
+	struct engine *e = s->engine;
+	unsigned n = plan_note(e->plan, &key, next, e->ahead);
+
+	scoped_lock(&e->lock);
+	for (unsigned i = 0; i < n && e->num_coming < COMING_MAX; i++) {
+		const struct coming c = { s->ds, s->spec, next[i].epoch,
+					  next[i].number };
+
+		if (is_coming(e, &c))
+			continue;
+		e->coming[(e->first_coming + e->num_coming++) % COMING_MAX] = c;
+		pthread_cond_signal(&e->queued);
+	}
 }
 
 /* --- the engine --- */
@@ -491,6 +382,55 @@ static int start_threads(struct engine *e, unsigned n)
 	return r;
 }
 
+/* The half of it that is left to slots is taken when there are any. */
+static int open_cache(struct engine *e, const struct engine_options *options)
+{
+	const struct cache_options cache = {
+		.log = e->log,
+		.limit = e->tiers.cache_size,
+		.cold = e->tiers.cold_size,
+		.next_use = plan_next_use,
+		.read_done = plan_read_done,
+		.arg = e->plan,
+	};
+	int r;
+
+	if (e->tiers.mode != TIERS_PROCESS)
+		return 0;
+	r = cache_open(&cache, &e->cache);
+	for (size_t i = 0; i < options->num_datasets && !r; i++)
+		r = cache_add(e->cache, options->datasets[i]);
+	return r ? r : plan_start(e->plan, e->cache, e->tiers.cache_size);
+}
+
+static int open_slots(struct engine *e)
+{
+	const struct slots_options slots = {
+		.limit = e->slot_bytes,
+		.is_hard = e->tiers.mode == TIERS_PROCESS,
+		.assemble = assemble,
+		.grow = make_room_for_slots,
+		.arg = e,
+	};
+
+	return slots_open(&slots, &e->slots);
+}
+
+static void choose_sizes(struct engine *e, const struct engine_options *o)
+{
+	bool is_hard;
+
+	e->tiers = o->tiers;
+	tiers_choose(&e->tiers, o->datasets, o->num_datasets, e->why);
+	is_hard = e->tiers.mode == TIERS_PROCESS;
+	e->slot_bytes = o->slot_bytes ? o->slot_bytes
+			: is_hard     ? e->tiers.cache_size / 2
+				      : SLOT_BYTES_DEFAULT;
+	e->batch_max = is_hard ? e->slot_bytes
+			       : max_u64(e->slot_bytes, quarter_of_memory());
+	e->ahead = (unsigned)min_u64(o->ahead, AHEAD_MAX);
+}
+
 int engine_open(const struct engine_options *options, struct engine **out)
 {
 	struct engine *e = calloc(1, sizeof(*e));
@@ -499,13 +439,17 @@ int engine_open(const struct engine_options *options, struct engine **out)
 	if (!e)
 		return -ENOMEM;
 	e->log = options->log;
-	e->budget =
-		options->slot_bytes ? options->slot_bytes : SLOT_BYTES_DEFAULT;
-	e->batch_max = max_u64(e->budget, quarter_of_memory());
+	choose_sizes(e, options);
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->queued, NULL);
 	pthread_cond_init(&e->finished, NULL);
-	r = pool_open(e->budget, &e->pool);
+	r = plan_open(max_u64(READ_AHEAD_MIN,
+			      min_u64(READ_AHEAD_MAX, e->tiers.cache_size / 8)),
+		      &e->plan);
+	if (!r)
+		r = open_slots(e);
+	if (!r)
+		r = open_cache(e, options);
 	if (!r)
 		r = start_threads(e, options->threads ? options->threads
 						      : THREADS_DEFAULT);
@@ -516,15 +460,8 @@ int engine_open(const struct engine_options *options, struct engine **out)
 	return r;
 }
 
-uint64_t engine_budget(const struct engine *e)
-{
-	return e->budget;
-}
-
 void engine_close(struct engine *e)
 {
-	struct slot *slot, *next;
-
 	if (!e)
 		return;
 	pthread_mutex_lock(&e->lock);
@@ -533,16 +470,45 @@ void engine_close(struct engine *e)
 	pthread_mutex_unlock(&e->lock);
 	for (unsigned i = 0; i < e->num_threads; i++)
 		pthread_join(e->threads[i], NULL);
-	DL_FOREACH_SAFE(e->slots, slot, next)
-	{
-		slot_free(slot);
-	}
-	pool_close(e->pool);
+	slots_close(e->slots);
+	if (e->plan)
+		plan_stop(e->plan);
+	cache_close(e->cache);
+	plan_close(e->plan);
 	for (size_t i = 0; i < BATCHES_KEPT; i++)
-		batch_put(&e->kept[i].batch);
+		batch_put(&e->kept[i]);
 	pthread_cond_destroy(&e->finished);
 	pthread_cond_destroy(&e->queued);
 	pthread_mutex_destroy(&e->lock);
 	free(e->threads);
 	free(e);
+}
+
+const struct tiers *engine_tiers(const struct engine *e)
+{
+	return &e->tiers;
+}
+
+const char *engine_tiers_why(const struct engine *e)
+{
+	return e->why;
+}
+
+uint64_t engine_lendable(const struct engine *e)
+{
+	return e->tiers.mode == TIERS_PROCESS ? e->slot_bytes / 2
+					      : e->slot_bytes;
+}
+
+void engine_stats(struct engine *e, struct engine_stats *out)
+{
+	*out = (struct engine_stats){ .direct = atomic_load(&e->direct) };
+	slots_stats(e->slots, &out->slots);
+	if (e->cache)
+		cache_stats(e->cache, &out->cache);
+}
+
+size_t engine_readers(struct engine *e, struct plan_reader *out, size_t max)
+{
+	return plan_readers(e->plan, out, max);
 }

@@ -5,25 +5,32 @@
  * inside the process of a loader that opened a FILE. Thread-safe; no globals:
  * a process may hold several.
  *
- * Lock order: engine.lock, then that of its pool.
+ * Lock order: engine.lock, then those of slots and of the plan.
  */
 #ifndef FS_ENGINE_H
 #define FS_ENGINE_H
 
-#include "fs/batch.h"
+#include "fs/plan.h"
+#include "fs/slot.h"
+#include "fs/tiers.h"
 
 struct engine;
 struct stream;
-struct slot;
 struct ticket;
 
 struct engine_options {
 	struct log *log;  /* must outlive the engine; may be NULL */
 	unsigned threads; /* that assemble; 0: 2 */
+	/* Batches assembled before their readers come; 0: none. */
+	unsigned ahead;
+	struct tiers tiers;
+	/* All that will be read; they outlive the engine. */
+	struct dataset *const *datasets;
+	size_t num_datasets;
 	/*
-	 * Bytes of assembled batches kept for readers to come; 0: 256 MiB. More
-	 * while they are being read, and the last one in any case. One batch
-	 * may be as large as this or a quarter of the memory.
+	 * Bytes of assembled batches, for tests; 0: half of a process cache, or
+	 * 256 MiB, and more while more are read at once. One batch may be as
+	 * large as this, or without a process cache a quarter of the memory.
 	 */
 	uint64_t slot_bytes;
 };
@@ -31,8 +38,26 @@ struct engine_options {
 int engine_open(const struct engine_options *options, struct engine **out);
 /* All tickets are closed and all slots put before. Takes NULL. */
 void engine_close(struct engine *engine);
-/* options.slot_bytes, or its default. */
-uint64_t engine_budget(const struct engine *engine);
+
+/* What was chosen, and why, in a line. */
+const struct tiers *engine_tiers(const struct engine *engine);
+const char *engine_tiers_why(const struct engine *engine);
+
+/* Bytes of slots that readers may hold for long. */
+uint64_t engine_lendable(const struct engine *engine);
+
+/* Counters since open; `cache` is of a process cache. */
+struct engine_stats {
+	struct slots_stats slots;
+	struct cache_stats cache;
+	uint64_t direct; /* batches assembled in memory of their readers */
+};
+
+void engine_stats(struct engine *engine, struct engine_stats *out);
+
+/* As plan_readers(). */
+size_t engine_readers(struct engine *engine, struct plan_reader *out,
+		      size_t max);
 
 /*
  * One epoch of one SPEC of a dataset: a sequence of batches. The dataset must
@@ -49,6 +74,9 @@ void stream_close(struct stream *stream);
  */
 int stream_batch(struct stream *stream, uint64_t number, bool afresh,
 		 struct batch **out);
+
+/* A reader opens this batch, and will want those that come after it. */
+void stream_note(struct stream *stream, uint64_t number);
 
 /* Memory for a whole batch file: its own, or a shared slot where bytes is
    NULL. */
@@ -75,20 +103,5 @@ void ticket_close(struct ticket **ticket);
 
 /* Submits with a shared slot and waits. */
 int stream_slot(struct stream *stream, struct batch *batch, struct slot **out);
-
-const void *slot_bytes(const struct slot *slot);
-/*
- * The memory itself, for another process to map: fd is -1 where this cannot be.
- * As long as the engine lives no other memory has the same id, and the next
- * batch in this memory has it too.
- */
-int slot_fd(const struct slot *slot);
-uint64_t slot_id(const struct slot *slot);
-uint64_t slot_capacity(const struct slot *slot);
-/* Drops the reference and the caller's pointer; takes NULL. */
-void slot_put(struct slot **slot);
-/* As slot_put(), where another process may go on reading: its memory will hold
-   no other batch. */
-void slot_abandon(struct slot **slot);
 
 #endif

@@ -195,6 +195,7 @@ static int batch_open_file(struct ns *ns, const struct ns_object *object,
 
 	if (r)
 		return r;
+	stream_note(stream, object->index);
 	*out = (struct ns_file){
 		.vfile = &batch->vfile,
 		.stream = stream,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/option.h"
 
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fs/bytes.h"
+#include "fs/size.h"
 
 /* The column where --help's explanations begin. */
 enum { HELP_INDENT = 26 };
@@ -19,28 +19,12 @@ struct parser {
 	char **next; /* the argument to look at */
 };
 
-/* Decimal digits, then a suffix if there may be one, and nothing else. */
+/* Of a number no suffix is taken. */
 static int parse_number(const char *text, bool suffix, uint64_t *out)
 {
-	static const char suffixes[] = "KMGT";
-	uint64_t v = 0;
-	const char *s;
-
-	if (!isdigit((unsigned char)*text))
+	if (!suffix && text[strspn(text, "0123456789")])
 		return -EINVAL;
-	for (; isdigit((unsigned char)*text); text++) {
-		if (!mul_ok(v, 10, &v) || !add_ok(v, *text - '0', &v))
-			return -EINVAL;
-	}
-	s = suffix && *text ? strchr(suffixes, toupper((unsigned char)*text))
-			    : NULL;
-	if (s) {
-		if (!mul_ok(v, (uint64_t)1 << (10 * (s - suffixes + 1)), &v))
-			return -EINVAL;
-		text++;
-	}
-	*out = v;
-	return *text ? -EINVAL : 0;
+	return size_parse(text, out) ? 0 : -EINVAL;
 }
 
 static int parse_choice(const char *choices, const char *text, unsigned *out)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fs/bytes.h"
+#include "fs/size.h"
 
 enum opts_kind {
 	OPTS_MOUNT,  /* bool; passed through to the mount */
@@ -15,6 +16,7 @@ enum opts_kind {
 	OPTS_FLAG,   /* bool; the daemon's own */
 	OPTS_NUMBER, /* uint64_t in [min, max] */
 	OPTS_OCTAL,
+	OPTS_SIZE,   /* as a number; may have a unit */
 	OPTS_TEXT,   /* char *, owned */
 	OPTS_SPEC,   /* the same, a key of a SPEC: checked with the dataset */
 	OPTS_SUBSET, /* the same, or NAME:FILE, of which there may be many */
@@ -63,6 +65,14 @@ static const struct opts_row rows[] = {
 	  "batches/default: samples that are mixed" },
 	{ "subset", OPTS_SUBSET, AT(spec.subset), 0, 0, "A-B|NAME[:FILE]",
 	  "batches/default: samples; or FILE's ids get a name" },
+	{ "cache", OPTS_TEXT, AT(cache), 0, 0, "auto|os|process",
+	  "the kernel's page cache, or our own (by size)" },
+	{ "cache_size", OPTS_SIZE, AT(cache_size), 16 << 20, UINT64_MAX - 1,
+	  "SIZE", "of all memory of our own cache (half of what there is)" },
+	{ "cold_size", OPTS_SIZE, AT(cold_size), 0, UINT64_MAX - 1, "SIZE",
+	  "beside it, for evicted pages, compressed (where it pays)" },
+	{ "ahead", OPTS_NUMBER, AT(ahead), 0, 8, "N",
+	  "batches assembled before their readers come (2)" },
 	{ "threads", OPTS_NUMBER, AT(threads), 1, 1024, "N",
 	  "threads that assemble batches ahead (2)" },
 	{ "xattr", OPTS_FLAG, AT(xattr), 0, 0, NULL,
@@ -168,6 +178,17 @@ static int add_subset(struct opts *opts, char *text)
 	return 0;
 }
 
+static int parse_size(const struct opts_row *row, const char *text,
+		      uint64_t *out)
+{
+	uint64_t v;
+
+	if (!size_parse(text, &v) || v < row->min || v > row->max)
+		return -EINVAL;
+	*out = v;
+	return 0;
+}
+
 /* Takes the value's text, NULL if there is none. */
 static int set_value(struct opts *opts, const struct opts_row *row, char *text)
 {
@@ -183,6 +204,8 @@ static int set_value(struct opts *opts, const struct opts_row *row, char *text)
 	}
 	if (text && row->kind == OPTS_NUMBER)
 		r = parse_number(row, text, 10, member_of(opts, row));
+	if (text && row->kind == OPTS_SIZE)
+		r = parse_size(row, text, member_of(opts, row));
 	if (text && row->kind == OPTS_OCTAL)
 		r = parse_number(row, text, 8, member_of(opts, row));
 	free(text);
@@ -388,6 +411,9 @@ int opts_parse(struct opts *opts, int argc, char **argv, struct log *log)
 		.uid = OPTS_UNSET,
 		.gid = OPTS_UNSET,
 		.umask = OPTS_UNSET,
+		.cache_size = OPTS_UNSET,
+		.cold_size = OPTS_UNSET,
+		.ahead = 2,
 		.threads = 2,
 	};
 	while (!r && (letter = getopt_long(argc, argv,
@@ -483,6 +509,7 @@ static bool print_row(FILE *out, const struct opts *opts,
 		fprintf(out, "%s%s", before, row->key);
 		return true;
 	case OPTS_NUMBER:
+	case OPTS_SIZE:
 	case OPTS_OCTAL:
 		number = *(uint64_t *)member_of(opts, row);
 		if (number == OPTS_UNSET)

@@ -40,6 +40,10 @@ struct opts {
 	uint64_t uid; /* OPTS_UNSET: the dataset's, as the next two */
 	uint64_t gid;
 	uint64_t umask;
+	char *cache;	     /* NULL: auto */
+	uint64_t cache_size; /* OPTS_UNSET: to be chosen, as the next */
+	uint64_t cold_size;
+	uint64_t ahead;
 	uint64_t threads;
 	bool xattr;
 	char *log;

@@ -297,9 +297,9 @@ static uint64_t horizon_of(const struct plan *p, const struct reader *r)
 	return place_of(r) + r->weight * min_u64(far, share_of(p, r));
 }
 
-void plan_fetch(struct plan *p, const struct batch *batch,
-		const struct batch_key *key)
+void plan_fetch(struct plan *p, const struct batch *batch)
 {
+	const struct batch_key *key = &batch->key;
 	struct cache_file *file = file_of(key->ds);
 	struct order order;
 	struct wish wish = { .file = file, .order = &order, .must = true };
@@ -319,9 +319,9 @@ void plan_fetch(struct plan *p, const struct batch *batch,
 	}
 }
 
-void plan_done(struct plan *p, const struct batch *batch,
-	       const struct batch_key *key)
+void plan_done(struct plan *p, const struct batch *batch)
 {
+	const struct batch_key *key = &batch->key;
 	struct cache_file *file = file_of(key->ds);
 
 	pthread_mutex_lock(&p->lock);

@@ -10,6 +10,7 @@
 
 #include "fs/log.h"
 #include "fs/spec.h"
+#include "fs/tiers.h"
 #include "loader/buffer.h"
 #include "loader/pipeline.h"
 #include "loader/view.h"
@@ -21,6 +22,8 @@ struct feed_options {
 	/* How a mount's batches shall come: "handover" or "direct"; NULL or
 	   "auto": whichever works, the first before the second. */
 	const char *delivery;
+	/* Of a file's engine. */
+	struct tiers tiers;
 	/* Who asks, for the daemon; job may be NULL. */
 	const char *job;
 	uint32_t rank;

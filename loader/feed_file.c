@@ -80,7 +80,12 @@ static int file_open(const char *path, const struct feed_options *o,
 		     struct feed **out)
 {
 	struct file_feed *f = calloc(1, sizeof(*f));
-	struct engine_options options = { .log = o->log, .threads = 1 };
+	struct engine_options options = {
+		.log = o->log,
+		.threads = 1,
+		.tiers = o->tiers,
+		.num_datasets = 1,
+	};
 	int r;
 
 	if (!f)
@@ -90,6 +95,7 @@ static int file_open(const char *path, const struct feed_options *o,
 	f->base.delivery = "in-process";
 	f->base.path = strdup(path);
 	r = f->base.path ? dataset_open(path, o->log, &f->ds) : -ENOMEM;
+	options.datasets = &f->ds;
 	if (!r)
 		r = engine_open(&options, &f->engine);
 	if (!r)
@@ -159,6 +165,8 @@ static int file_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 
 	if (!r)
 		r = stream_batch(f->stream, number, true, &batch);
+	if (!r)
+		stream_note(f->stream, number);
 	if (!r)
 		r = buffer_reserve(&into->own, batch->vfile.size);
 	if (!r)

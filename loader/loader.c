@@ -168,6 +168,7 @@ static bool is_delivery(const char *word)
 static int check_options(const struct beton_loader_options *o, char *why)
 {
 	uint32_t world = o->world ? o->world : 1;
+	enum tiers_mode mode;
 
 	if (o->size != sizeof(*o))
 		snprintf(why, ERROR_SIZE,
@@ -185,6 +186,10 @@ static int check_options(const struct beton_loader_options *o, char *why)
 			why, ERROR_SIZE,
 			"unknown delivery '%.40s'; there are auto, handover, direct",
 			o->delivery);
+	else if (o->cache && !tiers_parse_mode(o->cache, &mode))
+		snprintf(why, ERROR_SIZE,
+			 "unknown cache '%.40s'; there are auto, os, process",
+			 o->cache);
 	else if (o->on_error > BETON_ON_ERROR_ZERO ||
 		 o->until > BETON_STAGE_TRANSFORM || o->workers > THREADS_MAX ||
 		 o->prefetch > THREADS_MAX || o->epoch > SPEC_EPOCH_MAX)
@@ -231,14 +236,20 @@ static int start_ring(struct beton_loader *l,
 static int start(struct beton_loader *l, const char *path,
 		 const struct beton_loader_options *o)
 {
-	const struct feed_options options = {
+	struct feed_options options = {
 		.log = &l->log,
 		.delivery = o->delivery,
+		.tiers = { .cache_size = o->cache_size,
+			   .cold_size = o->cold_size ? o->cold_size
+						     : TIERS_COLD_AUTO },
 		.rank = o->rank,
 		.world = o->world ? o->world : 1,
 	};
-	int r = feed_open(path, &options, &l->feed);
+	int r;
 
+	if (o->cache)
+		tiers_parse_mode(o->cache, &options.tiers.mode);
+	r = feed_open(path, &options, &l->feed);
 	if (!r)
 		r = feed_start(l->feed, o->spec, o->subset);
 	if (!r)

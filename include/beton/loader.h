@@ -63,6 +63,13 @@ struct beton_loader_options {
 	const char *pipeline; /* beton-transforms(7); NULL: plain tensors */
 	const char *source;   /* NULL: by what the path is; "constant": one
 				 decoded batch for ever, for measuring */
+	/* Of a FILE: "os", the kernel's page cache, "process", memory of this
+	   process, or NULL, by the sizes of file and memory; then bytes of
+	   the latter, 0: half of what there is, and of its cold tier, 0:
+	   where it pays (betonfs(8)). A MOUNT has its own. */
+	const char *cache;
+	uint64_t cache_size;
+	uint64_t cold_size;
 	const char *delivery; /* of a MOUNT: "handover", the daemon lends its
 				 memory, "direct", its files are read, or NULL,
 				 "auto": the first that works. No difference to

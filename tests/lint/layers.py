@@ -13,7 +13,7 @@ import sys
 LAYERS = """
     include/beton/*
     fs/bytes fs/scope fs/crc
-    fs/log fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar
+    fs/log fs/size fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar
     fs/source fs/npy fs/cold fs/subset fs/source_file fs/handover_message
     fs/field
     fs/format fs/name
@@ -28,7 +28,7 @@ LAYERS = """
     fs/fill
     fs/cache
     fs/reader
-    fs/plan
+    fs/plan fs/slot fs/tiers
     fs/engine
     fs/outfile fs/writer fs/schema fs/option fs/progress fs/quality fs/usage
     loader/scratch loader/block loader/image loader/real loader/buffer loader/complaint loader/suggest

@@ -86,7 +86,8 @@ static void set_up(struct fixture *f, enum beton_order order, uint64_t cold,
 						   .read_done = plan_read_done,
 						   .arg = f->plan },
 			  &f->cache));
-	CHECK(!cache_add(f->cache, f->ds, &f->file));
+	CHECK(!cache_add(f->cache, f->ds));
+	f->file = (struct cache_file *)f->ds->payloads;
 	CHECK(f->file->per == 1);
 	plan_set_room(f->plan, LIMIT);
 	if (ahead)
@@ -124,11 +125,11 @@ static void read_batch(struct fixture *f, const struct spec *spec,
 
 	plan_note(f->plan, &key, NULL, 0);
 	CHECK(!batch_open(&key, &b));
-	plan_fetch(f->plan, b, &key);
+	plan_fetch(f->plan, b);
 	bytes = malloc(b->vfile.size);
 	CHECK(bytes && !batch_assemble(b, bytes, &failed) && !failed);
 	check_batch(b, bytes);
-	plan_done(f->plan, b, &key);
+	plan_done(f->plan, b);
 	free(bytes);
 	batch_put(&b);
 }

@@ -20,7 +20,9 @@ struct fixture {
 static void set_up(struct fixture *f, uint64_t slot_bytes, unsigned threads)
 {
 	const struct engine_options options = { .threads = threads,
-						.slot_bytes = slot_bytes };
+						.slot_bytes = slot_bytes,
+						.datasets = &f->ds,
+						.num_datasets = 1 };
 	struct batch *b;
 	bool failed;
 

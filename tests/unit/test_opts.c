@@ -80,7 +80,7 @@ static void test_the_keys_of_a_spec_make_one(void)
 	spec = opts_spec(&opts);
 	text = opts_text(&opts);
 	CHECK(!strcmp(spec, "order=random,batch=8,seed=3"));
-	CHECK(!strcmp(text, "order=random\nbatch=8\nseed=3\nthreads=2\n"));
+	CHECK(!strcmp(text, "order=random\nbatch=8\nseed=3\nahead=2\nthreads=2\n"));
 	free(spec);
 	free(text);
 	opts_fini(&opts);

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/slot.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+#include <utlist.h>
+
+#include "fs/bytes.h"
+#include "fs/pool.h"
+#include "fs/scope.h"
+
+enum {
+	/* Slots that were read and that nobody holds, for whoever reads the
+	   same once more; the memory of others is used again, while it still is
+	   in the processor's cache. */
+	READ_KEPT = 2,
+	/* Seconds that a slot waits for the reader it was made for. */
+	PATIENCE = 10,
+};
+
+enum slot_state { SLOT_NEW, SLOT_FILLING, SLOT_READY, SLOT_FAILED };
+
+/* All but what `batch` and `piece` point at is guarded by slots.lock. */
+struct slot {
+	struct slots *slots;
+	struct slot *prev, *next; /* in slots.list, least recent first */
+	struct batch *batch;	  /* whose bytes these are; one reference */
+	struct piece *piece;	  /* set by the thread that fills */
+	unsigned refs;
+	enum slot_state state; /* one thread fills; others wait on filled */
+	int result;
+	bool failed;	/* some sample could not be read */
+	bool abandoned; /* to somebody who may still read */
+	bool is_ahead;	/* its reader has not come yet */
+	time_t since;	/* of the monotonic clock: when it was filled */
+};
+
+struct slots {
+	struct slots_options options;
+	struct pool *pool;
+	pthread_mutex_t lock; /* guards all that follows */
+	pthread_cond_t filled;
+	pthread_cond_t freed; /* a slot, or memory */
+	struct slot *list;
+	uint64_t bytes; /* that the pool may have had at most */
+	uint64_t assembled, ahead, shared, wasted;
+};
+
+static time_t now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return t.tv_sec;
+}
+
+/* --- the list; with the lock held --- */
+
+static void slot_free(struct slot *slot)
+{
+	struct slots *s = slot->slots;
+
+	DL_DELETE(s->list, slot);
+	s->wasted += slot->is_ahead && slot->state == SLOT_READY;
+	if (slot->abandoned)
+		pool_drop(s->pool, &slot->piece);
+	pool_give(s->pool, &slot->piece);
+	batch_put(&slot->batch);
+	free(slot);
+	pthread_cond_broadcast(&s->freed);
+}
+
+/* Held by nobody, and not waiting for its reader. */
+static bool is_free(const struct slot *slot, time_t now)
+{
+	return !slot->refs && slot->state == SLOT_READY &&
+	       (!slot->is_ahead || now - slot->since > PATIENCE);
+}
+
+static struct slot *least_recent_free(struct slots *s, unsigned *n)
+{
+	struct slot *slot, *found = NULL;
+	time_t now = now_s();
+
+	*n = 0;
+	DL_FOREACH(s->list, slot)
+	{
+		if (!is_free(slot, now))
+			continue;
+		if (!found)
+			found = slot;
+		++*n;
+	}
+	return found;
+}
+
+/* One that waits for its reader, which has not come for longest. */
+static struct slot *least_recent_ahead(struct slots *s)
+{
+	struct slot *slot;
+
+	DL_FOREACH(s->list, slot)
+	{
+		if (!slot->refs && slot->state == SLOT_READY)
+			return slot;
+	}
+	return NULL;
+}
+
+/* Frees what was read, as long as there is more of it than is kept. */
+static void trim(struct slots *s)
+{
+	struct slot *slot;
+	unsigned n;
+
+	for (;;) {
+		slot = least_recent_free(s, &n);
+		if (!slot || slot == s->list->prev ||
+		    (n <= READ_KEPT && !pool_is_over(s->pool)))
+			return;
+		slot_free(slot);
+	}
+}
+
+static struct slot *find(struct slots *s, const struct batch *batch)
+{
+	struct slot *slot;
+
+	DL_FOREACH(s->list, slot)
+	{
+		if (slot->batch == batch && slot->state != SLOT_FAILED)
+			return slot;
+	}
+	return NULL;
+}
+
+/* --- filling; without the lock --- */
+
+/* Makes room for one more piece: true if it is worth trying again. */
+static bool make_room(struct slots *s, bool is_ahead)
+{
+	struct slot *slot;
+	unsigned n;
+
+	scoped_lock(&s->lock);
+	slot = least_recent_free(s, &n);
+	if (!slot && !is_ahead)
+		slot = least_recent_ahead(s);
+	if (slot)
+		slot_free(slot);
+	return slot != NULL;
+}
+
+static void tell_growth(struct slots *s, uint64_t size)
+{
+	struct pool_stats stats;
+
+	pool_stats(s->pool, &stats);
+	size = align_up(size, POOL_ALIGN) + stats.bytes;
+	pthread_mutex_lock(&s->lock);
+	if (size <= s->bytes) {
+		pthread_mutex_unlock(&s->lock);
+		return;
+	}
+	s->bytes = min_u64(size, s->options.limit);
+	size = s->bytes;
+	pthread_mutex_unlock(&s->lock);
+	s->options.grow(s->options.arg, size);
+}
+
+static void wait_freed(struct slots *s)
+{
+	struct slot *slot;
+	unsigned n;
+
+	scoped_lock(&s->lock);
+	slot = least_recent_free(s, &n);
+	if (!slot && !least_recent_ahead(s))
+		pthread_cond_wait(&s->freed, &s->lock);
+}
+
+static int take_memory(struct slots *s, uint64_t size, bool is_ahead,
+		       struct piece **out)
+{
+	int r;
+
+	if (s->options.grow)
+		tell_growth(s, size);
+	for (;;) {
+		r = pool_take(s->pool, size, false, out);
+		if (r != -ENOSPC || make_room(s, is_ahead)) {
+			if (r != -ENOSPC)
+				return r;
+			continue;
+		}
+		if (is_ahead)
+			return -EAGAIN;
+		if (!s->options.is_hard)
+			return pool_take(s->pool, size, true, out);
+		wait_freed(s);
+	}
+}
+
+static void finish(struct slots *s, struct slot *slot, int result, bool failed)
+{
+	scoped_lock(&s->lock);
+	slot->state = result ? SLOT_FAILED : SLOT_READY;
+	slot->result = result;
+	slot->failed = failed;
+	slot->since = now_s();
+	s->assembled += !result;
+	s->ahead += !result && slot->is_ahead;
+	pthread_cond_broadcast(&s->filled);
+}
+
+static int fill(struct slots *s, struct slot *slot, bool is_ahead)
+{
+	struct piece *piece = NULL;
+	bool failed = false;
+	int r = take_memory(s, slot->batch->vfile.size, is_ahead, &piece);
+
+	slot->piece = piece;
+	if (!r)
+		r = s->options.assemble(s->options.arg, slot->batch,
+					piece->bytes, &failed);
+	finish(s, slot, r, failed);
+	return r;
+}
+
+/* Fills a slot or waits for the thread that does. */
+static int need_filled(struct slots *s, struct slot *slot, bool is_ahead)
+{
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	if (slot->state == SLOT_NEW) {
+		slot->state = SLOT_FILLING;
+		pthread_mutex_unlock(&s->lock);
+		return fill(s, slot, is_ahead);
+	}
+	while (slot->state == SLOT_FILLING)
+		pthread_cond_wait(&s->filled, &s->lock);
+	r = slot->result;
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+/* --- what others call --- */
+
+/* A slot for the batch, with a reference: the one that has it, or a new one. */
+static struct slot *take(struct slots *s, struct batch *batch, bool is_ahead)
+{
+	struct slot *slot;
+
+	scoped_lock(&s->lock);
+	slot = find(s, batch);
+	if (slot) {
+		DL_DELETE(s->list, slot);
+		s->shared += slot->state == SLOT_READY;
+	} else {
+		slot = calloc(1, sizeof(*slot));
+		if (!slot)
+			return NULL;
+		batch_get(batch);
+		slot->slots = s;
+		slot->batch = batch;
+		slot->is_ahead = is_ahead;
+	}
+	DL_APPEND(s->list, slot);
+	slot->refs++;
+	if (!is_ahead)
+		slot->is_ahead = false;
+	trim(s);
+	return slot;
+}
+
+static int get(struct slots *s, struct batch *batch, bool is_ahead,
+	       struct slot **out)
+{
+	struct slot *slot;
+	int r;
+
+	/* -EAGAIN: it was being prepared, and there was no room for that. */
+	do {
+		slot = take(s, batch, is_ahead);
+		if (!slot)
+			return -ENOMEM;
+		r = need_filled(s, slot, is_ahead);
+		if (r)
+			slot_put(&slot);
+	} while (r == -EAGAIN && !is_ahead);
+	if (!r)
+		*out = slot;
+	return r;
+}
+
+int slots_get(struct slots *s, struct batch *batch, struct slot **out)
+{
+	return get(s, batch, false, out);
+}
+
+int slots_prepare(struct slots *s, struct batch *batch)
+{
+	struct slot *slot;
+	bool is_there;
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	is_there = find(s, batch);
+	pthread_mutex_unlock(&s->lock);
+	if (is_there)
+		return 0;
+	r = get(s, batch, true, &slot);
+	if (!r)
+		slot_put(&slot);
+	return r;
+}
+
+bool slots_failed(struct slots *s, const struct batch *batch)
+{
+	const struct slot *slot;
+
+	scoped_lock(&s->lock);
+	slot = find(s, batch);
+	return slot && slot->failed;
+}
+
+const void *slot_bytes(const struct slot *slot)
+{
+	return slot->piece->bytes;
+}
+
+int slot_fd(const struct slot *slot)
+{
+	return slot->piece->fd;
+}
+
+uint64_t slot_id(const struct slot *slot)
+{
+	return slot->piece->id;
+}
+
+uint64_t slot_capacity(const struct slot *slot)
+{
+	return slot->piece->capacity;
+}
+
+void slot_put(struct slot **slot_of_caller)
+{
+	struct slot *slot = steal(*slot_of_caller);
+	struct slots *s;
+
+	if (!slot)
+		return;
+	s = slot->slots;
+	scoped_lock(&s->lock);
+	if (--slot->refs)
+		return;
+	/* What failed is tried again by the next reader. */
+	if (slot->result)
+		slot_free(slot);
+	else
+		pthread_cond_broadcast(&s->freed);
+	trim(s);
+}
+
+void slot_abandon(struct slot **slot)
+{
+	if (!*slot)
+		return;
+	pthread_mutex_lock(&(*slot)->slots->lock);
+	(*slot)->abandoned = true;
+	pthread_mutex_unlock(&(*slot)->slots->lock);
+	slot_put(slot);
+}
+
+void slots_stats(struct slots *s, struct slots_stats *out)
+{
+	struct pool_stats pool;
+
+	pool_stats(s->pool, &pool);
+	scoped_lock(&s->lock);
+	*out = (struct slots_stats){
+		.assembled = s->assembled,
+		.ahead = s->ahead,
+		.shared = s->shared,
+		.wasted = s->wasted,
+		.slots = pool.pieces,
+		.bytes = pool.bytes,
+		.huge = pool.collapsed,
+	};
+}
+
+int slots_open(const struct slots_options *options, struct slots **out)
+{
+	struct slots *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->options = *options;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->filled, NULL);
+	pthread_cond_init(&s->freed, NULL);
+	r = pool_open(options->limit, &s->pool);
+	if (r)
+		slots_close(s);
+	else
+		*out = s;
+	return r;
+}
+
+void slots_close(struct slots *s)
+{
+	struct slot *slot, *next;
+
+	if (!s)
+		return;
+	DL_FOREACH_SAFE(s->list, slot, next)
+	{
+		slot_free(slot);
+	}
+	pool_close(s->pool);
+	pthread_cond_destroy(&s->freed);
+	pthread_cond_destroy(&s->filled);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/tiers.h"
+
+#include <stdio.h>
+
+#include "fs/arena.h"
+#include "fs/bytes.h"
+#include "fs/cold.h"
+#include "fs/memory.h"
+#include "fs/rng.h"
+#include "fs/scope.h"
+
+enum {
+	/* A process cache below that holds no batch worth the name. */
+	CACHE_MIN = 64 << 20,
+	/* Places of a dataset that are looked at for how they shrink. */
+	PROBES = 16,
+	PROBE_BYTES = 64 << 10,
+};
+
+/* The page cache is everybody's: a dataset may take so much of what there is.
+ */
+static const double os_share = 0.8;
+
+/*
+ * A cold tier gives up cache for what it compresses, at 1/ratio of the size; so
+ * it pays from about two thirds on (arrays and drawings: 0.1 to 0.5; JPEG and
+ * photographs: 0.9 to 1).
+ */
+static const double cold_worth = 0.67;
+
+static const char *const names[] = {
+	[TIERS_AUTO] = "auto",
+	[TIERS_OS] = "os",
+	[TIERS_PROCESS] = "process",
+};
+
+const char *tiers_mode_name(enum tiers_mode mode)
+{
+	return names[mode];
+}
+
+bool tiers_parse_mode(const char *text, enum tiers_mode *out)
+{
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (!strcmp(names[i], text)) {
+			*out = (enum tiers_mode)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static double gib(uint64_t bytes)
+{
+	return (double)bytes / (1 << 30);
+}
+
+/* How payloads shrink: the mean of some places, the same for a dataset each
+   time. 1 where nothing can be read. */
+static double shrinks_to(struct dataset *const *datasets, size_t n)
+{
+	cleanup_free uint8_t *bytes = malloc(PROBE_BYTES);
+	struct rng rng = { .key = 1 };
+	double sum = 0;
+	unsigned probes = 0;
+
+	for (size_t i = 0; i < n * PROBES && bytes; i++) {
+		const struct dataset *ds = datasets[i % n];
+		uint64_t pages = ds->format.table_off - ds->format.first_page;
+
+		if (pages <= PROBE_BYTES ||
+		    source_read(ds->source, bytes, PROBE_BYTES,
+				ds->format.first_page +
+					rng_next(&rng) % (pages - PROBE_BYTES)))
+			continue;
+		sum += cold_probe(bytes, PROBE_BYTES);
+		probes++;
+	}
+	return probes ? sum / probes : 1;
+}
+
+static uint64_t size_of_all(struct dataset *const *datasets, size_t n)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += datasets[i]->format.file_size;
+	return bytes;
+}
+
+/* Half of the cache becomes a cold tier, if that holds more. */
+static void choose_cold(struct tiers *t, struct dataset *const *datasets,
+			size_t n, char *why, size_t size)
+{
+	double ratio;
+
+	if (t->cold_size != TIERS_COLD_AUTO)
+		return;
+	ratio = shrinks_to(datasets, n);
+	t->cold_size = 0;
+	if (ratio < cold_worth) {
+		t->cold_size = t->cache_size / 2;
+		t->cache_size -= t->cold_size;
+	}
+	snprintf(why, size, "; %s cold tier: samples shrink to %.0f %%",
+		 t->cold_size ? "a" : "no", 100 * ratio);
+}
+
+void tiers_choose(struct tiers *t, struct dataset *const *datasets, size_t n,
+		  char why[TIERS_WHY_SIZE])
+{
+	struct memory memory = { .available = 0, .why = "unknown" };
+	uint64_t bytes = size_of_all(datasets, n);
+	enum tiers_mode mode = t->mode;
+	size_t at;
+
+	memory_read("", &memory);
+	if (mode == TIERS_AUTO)
+		mode = (double)bytes <= os_share * (double)memory.available
+			       ? TIERS_OS
+			       : TIERS_PROCESS;
+	at = (size_t)snprintf(
+		why, TIERS_WHY_SIZE,
+		"cache %s%s: datasets %.2f GiB, memory %.2f GiB (%s)",
+		names[mode], t->mode == mode ? " as asked" : "", gib(bytes),
+		gib(memory.available), memory.why);
+	if (!t->cache_size)
+		t->cache_size = max_u64(CACHE_MIN, memory.available / 2);
+	if (mode == TIERS_OS)
+		t->cache_size = t->cold_size = 0;
+	else if (t->mode == TIERS_AUTO && at < TIERS_WHY_SIZE)
+		choose_cold(t, datasets, n, why + at, TIERS_WHY_SIZE - at);
+	if (t->cold_size == TIERS_COLD_AUTO)
+		t->cold_size = 0;
+	t->mode = mode;
+}
