@@ -7,6 +7,7 @@ import json
 import mmap
 import os
 import pathlib
+import re
 import signal
 import socket
 import struct
@@ -220,10 +221,10 @@ class Batch(ctypes.Structure):
 
 
 def test_columns_that_are_kept_stay_what_they_are(large, mount):
-    try:
-        lib = ctypes.CDLL(str(BUILD / "libbeton.so"))
-    except OSError as e:
-        pytest.skip(f"not for python: {e}")     # of a sanitizer
+    path = BUILD / "libbeton.so"
+    if re.search(b"__[at]san_init", path.read_bytes()):
+        pytest.skip("python has no sanitizer")
+    lib = ctypes.CDLL(str(path))
     options = Options(spec=b"order=random,batch=50", delivery=b"handover")
     options.size = ctypes.sizeof(options)
     loader, batch = ctypes.c_void_p(), ctypes.POINTER(Batch)()
