@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <utlist.h>
 
 #include "fs/bytes.h"
 #include "fs/scope.h"
+#include "loader/stage.h"
 
 /* Rows a worker takes at a time: some milliseconds of work, so that the last
    rows of a batch are shared. */
@@ -28,15 +28,6 @@ struct turn {
 	uint32_t next_row;
 	uint32_t rows_left; /* not finished yet */
 	int error;
-};
-
-enum stage { STAGE_READ, STAGE_DECODE, STAGE_TRANSFORM, STAGE_NEXT, STAGES };
-
-static const char *const stage_names[STAGES] = { "read", "decode", "transform",
-						 "next" };
-
-struct counters {
-	atomic_uint_fast64_t items, bytes, busy_ns, input_wait_ns, room_wait_ns;
 };
 
 struct ring {
@@ -63,26 +54,18 @@ struct ring {
 	bool has_fetcher;
 	pthread_t *workers;
 	uint32_t num_workers;
-	struct counters counters[STAGES];
+	struct stage_counters counters[STAGES];
 	atomic_uint_fast64_t failed_rows;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 /* Waits, and counts the wait. */
 static void wait_counted(struct ring *ring, pthread_cond_t *cond,
 			 atomic_uint_fast64_t *counter)
 {
-	uint64_t before = now_ns();
+	uint64_t before = stage_now_ns();
 
 	pthread_cond_wait(cond, &ring->lock);
-	atomic_fetch_add(counter, now_ns() - before);
+	atomic_fetch_add(counter, stage_now_ns() - before);
 }
 
 /* --- the ring; all with the lock held --- */
@@ -204,8 +187,8 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 static int fetch(struct ring *ring, struct step *s,
 		 const struct order_ticket *o)
 {
-	struct counters *c = &ring->counters[STAGE_READ];
-	uint64_t before = now_ns();
+	struct stage_counters *c = &ring->counters[STAGE_READ];
+	uint64_t before = stage_now_ns();
 	int r = feed_fetch(ring->options.feed, o->epoch,
 			   o->number % spec_batches(&ring->options.feed->spec),
 			   &s->input, &s->view);
@@ -216,7 +199,7 @@ static int fetch(struct ring *ring, struct step *s,
 		step_sum(s);
 		feed_give_back(ring->options.feed, &s->input);
 	}
-	atomic_fetch_add(&c->busy_ns, now_ns() - before);
+	atomic_fetch_add(&c->busy_ns, stage_now_ns() - before);
 	atomic_fetch_add(&c->items, 1);
 	if (!r)
 		atomic_fetch_add(&c->bytes, s->input.size);
@@ -312,7 +295,7 @@ static void note_row(struct ring *ring, struct turn *t,
 static void run_rows(struct ring *ring, struct turn *t,
 		     struct pipeline_worker *w, uint32_t first, uint32_t n)
 {
-	uint64_t before = now_ns(), decode_ns = 0, busy;
+	uint64_t before = stage_now_ns(), decode_ns = 0, busy;
 	struct step_failure failure;
 
 	for (uint32_t row = first; row < first + n; row++) {
@@ -322,7 +305,7 @@ static void run_rows(struct ring *ring, struct turn *t,
 	}
 	if (step_rows_done(t->step, n))
 		feed_give_back(ring->options.feed, &t->step->input);
-	busy = now_ns() - before;
+	busy = stage_now_ns() - before;
 	atomic_fetch_add(&ring->counters[STAGE_DECODE].items, n);
 	atomic_fetch_add(&ring->counters[STAGE_DECODE].busy_ns, decode_ns);
 	atomic_fetch_add(&ring->counters[STAGE_TRANSFORM].items, n);
@@ -500,19 +483,7 @@ const struct cursor *ring_cursor(const struct ring *ring)
 size_t ring_stats(const struct ring *ring, struct beton_stage_stats *out,
 		  size_t max)
 {
-	for (size_t i = 0; i < STAGES && i < max; i++) {
-		const struct counters *c = &ring->counters[i];
-
-		out[i] = (struct beton_stage_stats){
-			.name = stage_names[i],
-			.items = atomic_load(&c->items),
-			.bytes = atomic_load(&c->bytes),
-			.busy_ns = atomic_load(&c->busy_ns),
-			.input_wait_ns = atomic_load(&c->input_wait_ns),
-			.room_wait_ns = atomic_load(&c->room_wait_ns),
-		};
-	}
-	return STAGES;
+	return stage_stats(ring->counters, out, max);
 }
 
 uint64_t ring_failed_rows(const struct ring *ring)

@@ -31,7 +31,7 @@ LAYERS = """
     fs/plan fs/slot fs/tiers
     fs/engine
     fs/outfile fs/writer fs/schema fs/option fs/progress fs/quality fs/usage
-    loader/scratch loader/block loader/image loader/real loader/buffer loader/complaint loader/suggest
+    loader/scratch loader/block loader/image loader/real loader/buffer loader/complaint loader/suggest loader/stage
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
     loader/codec* loader/rows
     loader/resample loader/view loader/state

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/stage.h"
+
+#include <time.h>
+
+static const char *const names[STAGES] = { "read", "decode", "transform",
+					   "next" };
+
+uint64_t stage_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+size_t stage_stats(const struct stage_counters counters[STAGES],
+		   struct beton_stage_stats *out, size_t max)
+{
+	for (size_t i = 0; i < STAGES && i < max; i++) {
+		const struct stage_counters *c = &counters[i];
+
+		out[i] = (struct beton_stage_stats){
+			.name = names[i],
+			.items = atomic_load(&c->items),
+			.bytes = atomic_load(&c->bytes),
+			.busy_ns = atomic_load(&c->busy_ns),
+			.input_wait_ns = atomic_load(&c->input_wait_ns),
+			.room_wait_ns = atomic_load(&c->room_wait_ns),
+		};
+	}
+	return STAGES;
+}

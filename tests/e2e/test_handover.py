@@ -1,0 +1,438 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches in the daemon's memory, over its socket: the same bytes as by any
+other way, and a daemon that no client can hurt."""
+import ctypes
+import errno
+import json
+import mmap
+import os
+import pathlib
+import re
+import signal
+import socket
+import struct
+import subprocess
+
+import numpy as np
+import pytest
+
+import dumped
+import make
+from conftest import unmount, wait_until
+from dumped import AUGMENT, BUILD, SANITIZER, beton, digest, dump
+
+N = 40
+SPEC = "order=random,batch=4,seed=0,drop_last=1"
+HELLO, GET, PUT, CANCEL, FORGET, WELCOME, BATCH = range(1, 8)
+MAGIC = int.from_bytes(b"betnover", "little")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return dumped.photos(tmp_path_factory.mktemp("handover") / "p.beton", N)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    return make.Dataset(
+        tmp_path_factory.mktemp("large") / "l.beton",
+        [("image", make.IMAGE), ("label", make.INT)],
+        [{"image": make.Image(make.RAW, 40, 30, rng.bytes(3600)),
+          "label": i} for i in range(3000)], 1 << 16)
+
+
+def options_of(mnt):
+    lines = (mnt / ".betonfs/options").read_text().splitlines()
+    return {key: value for key, _, value in
+            (line.partition("=") for line in lines)}
+
+
+def hello(version=1, magic=MAGIC, rank=0, world=1, job=b"test"):
+    return struct.pack("<IIQII72s", HELLO, version, magic, rank, world, job)
+
+
+def path_of(batch, epoch=0):
+    return f"batches/{SPEC}/{epoch}/{batch:06}.batch"
+
+
+class Client:
+    """A loader that knows the messages by heart."""
+
+    def __init__(self, mnt, greet=True):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(20)
+        self.socket.connect("\0" + options_of(mnt)["handover"][1:])
+        self.maps = {}
+        self.requests = 0
+        if greet:
+            self.send(hello())
+            assert struct.unpack("<II", self.recv()) == (WELCOME, 1)
+
+    def send(self, message):
+        self.socket.send(message)
+
+    def recv(self):
+        message, fds, _, _ = socket.recv_fds(self.socket, 4096, 1)
+        if message and fds:
+            _, _, _, slot, _, capacity = struct.unpack("<IiQQQQ", message)
+            self.maps[slot] = mmap.mmap(fds[0], capacity,
+                                        prot=mmap.PROT_READ)
+            with pytest.raises(OSError):
+                os.ftruncate(fds[0], 0)
+            with pytest.raises(OSError):
+                os.pwrite(fds[0], b"x", 0)
+            with pytest.raises(PermissionError):
+                mmap.mmap(fds[0], capacity)
+            os.close(fds[0])
+        return message
+
+    def ask(self, path):
+        self.requests += 1
+        path = os.fsencode(path)
+        self.send(struct.pack("<IIQ", GET, len(path), self.requests) + path)
+
+    def get(self, path):
+        """-> (slot, bytes) or an errno."""
+        self.ask(path)
+        kind, result, request, slot, size, _ = struct.unpack(
+            "<IiQQQQ", self.recv())
+        assert (kind, request) == (BATCH, self.requests)
+        return -result if result else (slot, self.maps[slot][:size])
+
+    def put(self, slot):
+        self.send(struct.pack("<IIQ", PUT, 0, slot))
+
+    def is_cut_off(self):
+        try:
+            while self.recv():
+                pass
+        except ConnectionResetError:
+            pass
+        return True
+
+
+def descriptors(daemon):
+    return len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+
+
+def memory(daemon):
+    """Pieces of memory that it has."""
+    maps = pathlib.Path(f"/proc/{daemon.process.pid}/maps").read_text()
+    return maps.count("beton-batch")
+
+
+# --- the same bytes ---
+
+@pytest.mark.parametrize("spec, pipeline", [
+    (SPEC, AUGMENT),
+    ("batch=3,seed=11,drop_last=0", "image | drop"),
+    ("order=sequential,batch=16,drop_last=0", "image | center_crop(8)"),
+    ("order=quasi_random,batch=7,block=2,window=9",
+     "image | center_crop(9); label | int32; score | float; blob | drop"),
+])
+def test_every_way_gives_the_same(data, mount, tmp_path, spec, pipeline):
+    options = ["--spec", spec, "--pipeline", pipeline]
+    mnt = mount(data.path)
+    dump(data.path, tmp_path / "file", *options)
+    want = digest(tmp_path / "file")
+    for way in ("handover", "direct", "auto"):
+        dump(mnt, tmp_path / way, *options, "--delivery", way)
+        assert digest(tmp_path / way) == want
+
+
+def test_a_batch_is_the_file(data, mount):
+    mnt = mount(data.path)
+    client = Client(mnt)
+    for i in range(N // 4):
+        slot, seen = client.get(path_of(i))
+        assert seen == (mnt / path_of(i)).read_bytes()
+        client.put(slot)
+    # One descriptor per piece of memory, not per batch.
+    assert len(client.maps) < N // 4
+
+
+def test_bad_samples_are_told_the_same(tmp_path, mount):
+    own = dumped.photos(tmp_path / "own.beton", N)
+    options = ["--spec", SPEC, "--pipeline", AUGMENT, "--on-error", "skip"]
+    mnt = mount(own.path, says="sample")
+    os.truncate(own.path, own.place[25, "image"])
+    for way in ("handover", "direct"):
+        dump(mnt, tmp_path / way, *options, "--delivery", way)
+    assert digest(tmp_path / "handover") == digest(tmp_path / "direct")
+
+
+@pytest.mark.parametrize("until", ["read", "all"])
+def test_the_loader_says_which_way(data, mount, until):
+    mnt = mount(data.path)
+
+    def way(source, *options):
+        return json.loads(beton("bench", source, "--spec", SPEC, "--pipeline",
+                                AUGMENT, "--until", until, "--json", "--epochs",
+                                2, *options).stdout)["delivery"]
+
+    assert way(mnt) == "handover"
+    assert way(mnt, "--delivery", "handover") == "handover"
+    assert way(mnt, "--delivery", "direct") == "direct"
+    assert way(data.path) == "in-process"
+
+
+def test_where_the_socket_cannot_be_reached_files_are_read(data, mount):
+    mnt = mount(data.path)
+    alone = ["unshare", "-n"]
+    if subprocess.run([*alone, "true"], capture_output=True).returncode:
+        pytest.skip("no network namespace of our own")
+    r = subprocess.run([*alone, BUILD / "beton", "bench", mnt, "--spec", SPEC,
+                        "--until", "read", "--json"], capture_output=True,
+                       check=True)
+    assert json.loads(r.stdout)["delivery"] == "direct"
+    r = subprocess.run([*alone, BUILD / "beton", "bench", mnt, "--delivery",
+                        "handover"], capture_output=True, text=True)
+    assert r.returncode == 1 and "refused" in r.stderr
+
+
+# --- what the user holds is the user's ---
+
+class Options(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("spec", ctypes.c_char_p),
+                ("pipeline", ctypes.c_char_p), ("source", ctypes.c_char_p),
+                ("delivery", ctypes.c_char_p), ("workers", ctypes.c_uint32),
+                ("prefetch", ctypes.c_uint32), ("rank", ctypes.c_uint32),
+                ("world", ctypes.c_uint32), ("epoch", ctypes.c_uint64),
+                ("epochs", ctypes.c_uint64), ("on_error", ctypes.c_int),
+                ("until", ctypes.c_int), ("log", ctypes.c_void_p),
+                ("log_arg", ctypes.c_void_p), ("error", ctypes.c_char_p),
+                ("error_size", ctypes.c_size_t)]
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("dtype", ctypes.c_char_p),
+                ("ndim", ctypes.c_uint32), ("shape", ctypes.c_void_p),
+                ("data", ctypes.c_void_p), ("size", ctypes.c_uint64),
+                ("offsets", ctypes.c_void_p)]
+
+
+class Batch(ctypes.Structure):
+    _fields_ = [("epoch", ctypes.c_uint64), ("number", ctypes.c_uint64),
+                ("rows", ctypes.c_uint32), ("num_outputs", ctypes.c_uint32),
+                ("ids", ctypes.POINTER(ctypes.c_uint64)),
+                ("valid", ctypes.c_void_p),
+                ("outputs", ctypes.POINTER(Tensor))]
+
+
+def test_columns_that_are_kept_stay_what_they_are(large, mount):
+    path = BUILD / "libbeton.so"
+    if re.search(b"__[at]san_init", path.read_bytes()):
+        pytest.skip("python has no sanitizer")
+    lib = ctypes.CDLL(str(path))
+    options = Options(spec=b"order=random,batch=50", delivery=b"handover")
+    options.size = ctypes.sizeof(options)
+    loader, batch = ctypes.c_void_p(), ctypes.POINTER(Batch)()
+    assert lib.beton_loader_open(os.fsencode(mount(large.path)),
+                                 ctypes.byref(options),
+                                 ctypes.byref(loader)) == 0
+    kept = []
+    for _ in range(50):     # of the 60 of an epoch
+        assert lib.beton_loader_next(loader, ctypes.byref(batch)) == 0
+        kept.append(batch.contents)
+    for b in kept:
+        image, label = b.outputs[0], b.outputs[1]
+        assert image.name == b"image" and image.size == 50 * 3600
+        labels = ctypes.string_at(label.data, label.size)
+        ids = np.array(b.ids[:50])
+        assert (np.frombuffer(labels, "<i8") == ids).all()
+        assert ctypes.string_at(image.data, image.size) == b"".join(
+            large.stored(int(i), "image") for i in ids)
+    lib.beton_loader_close(loader)
+
+
+# --- who is gone ---
+
+def test_killed_loaders_give_everything_back(data, daemon):
+    d = daemon(data.path)
+    before = descriptors(d)
+    with Client(d.where).socket:
+        pass
+    for i in range(50):
+        ready, tell = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                client = Client(d.where)
+                for k in range(3):
+                    client.get(path_of((i + k) % (N // 4)))
+                client.ask(path_of(0, 1 + i))
+                os.write(tell, b"x")
+                signal.pause()
+            finally:
+                os._exit(1)
+        os.close(tell)
+        assert os.read(ready, 1) == b"x"
+        os.close(ready)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    # Memory, and nothing else, stays for the next readers.
+    wait_until(lambda: descriptors(d) <= before + 10, "the sockets to close")
+    assert memory(d) <= 10
+    assert Client(d.where).get(path_of(1))[1] == \
+        (d.where / path_of(1)).read_bytes()
+
+
+def test_memory_outlives_a_killed_daemon(data, daemon):
+    d = daemon(data.path)
+    client = Client(d.where)
+    slot, before = client.get(path_of(2))
+    d.process.kill()
+    d.process.wait()
+    assert client.maps[slot][:len(before)] == before
+    assert client.is_cut_off()
+
+
+def test_a_killed_daemon_is_an_error_for_a_loader(large, daemon):
+    for until in ("read", "all"):
+        d = daemon(large.path)
+        p = subprocess.Popen([BUILD / "beton", "bench", d.where, "--spec",
+                              "batch=8", "--epochs", "1000000", "--until",
+                              until, "--delivery", "handover"], text=True,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        wait_until(lambda: memory(d) >= 3, "some batches")
+        d.process.kill()
+        _, said = p.communicate(timeout=10)
+        assert p.returncode == 1, (p.returncode, said)
+        assert said and not SANITIZER.search(said)
+
+
+def test_an_unmounted_daemon_ends_whoever_is_connected(data, daemon):
+    d = daemon(data.path)
+    clients = [Client(d.where) for _ in range(5)]
+    held = [c.get(path_of(i)) for i, c in enumerate(clients)]
+    for c in clients:
+        for i in range(20):
+            c.ask(path_of(i % 10, 5))
+    unmount(d.where, "-z")
+    assert d.wait() == 0, d.said()
+    for c, (slot, seen) in zip(clients, held):
+        assert c.maps[slot][:len(seen)] == seen
+        assert c.is_cut_off()
+
+
+# --- who is rude ---
+
+def number(kind, n):
+    return struct.pack("<IIQ", kind, 0, n)
+
+
+@pytest.mark.parametrize("message", [
+    b"x", bytes(4), bytes(5000), hello()[:-1], hello() + b"x",
+    hello(version=2), hello(magic=1), hello(rank=3, world=3),
+    hello(job=b"j" * 72), hello(job=b"\n"), number(PUT, 1)], ids=str)
+def test_a_bad_beginning_is_cut_off(data, mount, message):
+    mnt = mount(data.path, says="is cut off")
+    client = Client(mnt, greet=False)
+    client.send(message)
+    assert client.is_cut_off()
+    assert Client(mnt).get(path_of(0))[1] == (mnt / path_of(0)).read_bytes()
+
+
+def test_bad_messages_are_cut_off(data, mount):
+    mnt = mount(data.path, says="is cut off")
+    path = path_of(0).encode()
+    for message in (
+            hello(), b"", number(PUT, 1), number(PUT, 1 << 63),
+            number(99, 1), number(PUT, 1)[:8], number(BATCH, 1),
+            struct.pack("<IIQ", GET, len(path) + 1, 1) + path,
+            struct.pack("<IIQ", GET, 0xffffffff, 1) + path,
+            struct.pack("<IIQ", GET, 0, 1),
+            struct.pack("<IIQ", GET, 2000, 1) + b"a" * 2000,
+            struct.pack("<IIQ", GET, 3, 1) + b"a\0b"):
+        client = Client(mnt)
+        client.send(message)
+        assert client.is_cut_off()
+    client = Client(mnt)
+    slot, _ = client.get(path_of(0))
+    client.put(slot)
+    client.put(slot)
+    assert client.is_cut_off()
+    # Descriptors that somebody sends are not kept.
+    with open("/dev/null") as null:
+        client = Client(mnt)
+        socket.send_fds(client.socket, [number(FORGET, 1)], [null.fileno()] * 9)
+        assert client.get(path_of(0))[0]
+
+
+def test_a_flood_is_cut_off(data, mount):
+    mnt = mount(data.path, says="is cut off")
+    flood = Client(mnt)
+    with pytest.raises(OSError):
+        for i in range(100000):
+            flood.ask(path_of(i % 11))
+    # Who never gives back gets no more, and others are still served.
+    greedy, polite = Client(mnt), Client(mnt)
+    got = [greedy.get(path_of(i % 10)) for i in range(100)]
+    assert sum(isinstance(g, tuple) for g in got) <= 64
+    assert got[-1] == errno.ENOSPC
+    for i in range(10):
+        slot, seen = polite.get(path_of(i))
+        assert seen == (mnt / path_of(i)).read_bytes()
+        polite.put(slot)
+
+
+@pytest.mark.parametrize("path", [
+    "/", ".", "..", "../..", "batches", "batches/..", "dataset.json", "x" * 1024,
+    "batches/default/0/000000.batch", "batches//" + SPEC, "/etc/passwd",
+    f"batches/{SPEC}/../{SPEC}/0/000000.batch", f"batches/{SPEC}/0/000099.batch",
+    f"batches/{SPEC}/0/000000.batch/x", "samples/000000/label",
+    f"batches/{SPEC}/99999999999999999999/000000.batch"])
+def test_other_paths_are_errors(data, mount, path):
+    client = Client(mount(data.path))
+    assert isinstance(client.get(path), int)
+    assert isinstance(client.get(path_of(0)), tuple)
+
+
+# --- who may ---
+
+def as_nobody(mnt, path):
+    """What a process of another user gets: an answer, or none at all."""
+    name = options_of(mnt)["handover"]
+    r, w = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            s.connect("\0" + name[1:])
+            try:
+                s.send(hello())
+                s.recv(100)
+                s.send(struct.pack("<IIQ", GET, len(path), 1) + path.encode())
+                message = s.recv(100)
+            except OSError:
+                message = b""
+            os.write(w, message or b"closed")
+        finally:
+            os._exit(0)
+    os.close(w)
+    os.waitpid(child, 0)
+    answer = os.read(r, 100)
+    os.close(r)
+    if answer == b"closed":
+        return None
+    return -struct.unpack("<IiQQQQ", answer)[1]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root to be another user")
+def test_other_users_see_what_the_permissions_say(tmp_path, mount):
+    d = dumped.photos(tmp_path / "p.beton", N)
+    os.chmod(d.path, 0o644)
+    assert as_nobody(mount(d.path, says="user 65534 is refused"),
+                     path_of(0)) is None
+    assert as_nobody(mount(d.path, "-o", "allow_root",
+                           says="user 65534 is refused"), path_of(0)) is None
+    assert as_nobody(mount(d.path, "-o", "allow_other"), path_of(0)) == 0
+    os.chmod(d.path, 0o640)
+    assert as_nobody(mount(d.path, "-o", "allow_other",
+                           says="user 65534 is refused"), path_of(0)) is None
+    mnt = mount(d.path, "-o", "allow_other,gid=65534")
+    assert as_nobody(mnt, path_of(0)) == 0
