@@ -353,7 +353,7 @@ def test_a_batch_leaves_the_page_cache_when_it_is_closed(data, daemon):
                          d.log.read_text(), re.DOTALL)
 
     d = daemon(data.path, "-d")
-    path = d.where / "batches/default/0/000001.batch"
+    path = d.where / "batches/batch=4/0/000001.batch"
     fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
     page = mmap.mmap(-1, 1 << 20)
     os.preadv(fd, [page], 0)
