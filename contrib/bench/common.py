@@ -88,12 +88,19 @@ class Mount:
     def __enter__(self):
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="beton-bench-"))
         try:
-            run(*self.command, self.path)
+            self.start()
         except BaseException:
             self.path.rmdir()
             raise
         self.pid = int(self.options()["pid"])
         return self
+
+    def start(self):
+        done = subprocess.run([*self.command, self.path], text=True,
+                              stdin=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE)
+        if done.returncode:     # else it says what it chose, each time
+            fail(f"{self.command}: {done.stderr}")
 
     def options(self):
         text = (self.path / ".betonfs/options").read_text()
