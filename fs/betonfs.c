@@ -99,6 +99,9 @@ static void mount_is_ready(void *arg)
 	ssize_t sent = 1;
 
 	message_start(&d->message);
+	/* The usual case is in .betonfs/options alone. */
+	if (engine_tiers(d->engine)->mode != TIERS_OS)
+		log_info(&d->log, "%s", engine_tiers_why(d->engine));
 	if (d->ready_fd < 0)
 		return;
 	let_go_of_terminal();
@@ -198,9 +201,10 @@ static char *options_text(const struct daemon *d, const struct served *only)
 		if (!only || only == &d->served[i])
 			fprintf(out, "dataset=%s\n", d->served[i].path);
 	}
-	fprintf(out, "mountpoint=%s\ndirectory=%s\nhandover=%s%s\n%s",
+	fprintf(out, "mountpoint=%s\ndirectory=%s\nhandover=%s%s\nwhy=%s\n%s",
 		d->mountpoint, only ? only->name : "", d->handover ? "@" : "",
-		d->handover ? handover_name(d->handover) : "", set);
+		d->handover ? handover_name(d->handover) : "",
+		engine_tiers_why(d->engine), set);
 	fclose(out);
 	return text;
 }
@@ -286,7 +290,6 @@ static int note_tiers(struct daemon *d)
 		d->opts.cache_size = tiers->cache_size;
 		d->opts.cold_size = tiers->cold_size;
 	}
-	log_info(&d->log, "%s", engine_tiers_why(d->engine));
 	return 0;
 }
 
