@@ -171,6 +171,15 @@ static void make_room_for_slots(void *arg, uint64_t bytes)
 	plan_set_room(e->plan, left);
 }
 
+static int get_slot(struct engine *e, struct batch *batch, struct slot **out)
+{
+	int r = slots_get(e->slots, batch, out);
+
+	if (!r)
+		plan_shared(e->plan, batch);
+	return r;
+}
+
 static void run_ticket(struct ticket *t)
 {
 	struct engine *e = t->engine;
@@ -181,7 +190,7 @@ static void run_ticket(struct ticket *t)
 	if (t->dest.bytes)
 		r = assemble(e, t->batch, t->dest.bytes, &failed);
 	else
-		r = slots_get(e->slots, t->batch, &slot);
+		r = get_slot(e, t->batch, &slot);
 	if (t->dest.bytes)
 		atomic_fetch_add(&e->direct, 1);
 	t->done(t->arg, r, slot);
@@ -197,7 +206,8 @@ static void prepare(struct engine *e, const struct coming *c)
 	const struct batch_key key = { c->ds, &c->spec, c->epoch, c->number };
 	struct batch *batch;
 
-	if (layout(e, &key, false, &batch))
+	/* It may have come and gone while this was waiting for its turn. */
+	if (!plan_wants(e->plan, &key) || layout(e, &key, false, &batch))
 		return;
 	slots_prepare(e->slots, batch);
 	batch_put(&batch);
@@ -289,7 +299,7 @@ void ticket_close(struct ticket **ticket)
 
 int stream_slot(struct stream *stream, struct batch *batch, struct slot **out)
 {
-	return slots_get(stream->engine->slots, batch, out);
+	return get_slot(stream->engine, batch, out);
 }
 
 /* --- streams --- */
