@@ -108,12 +108,22 @@ static bool find_kept(struct engine *e, const struct batch_key *key,
 	return false;
 }
 
-static void keep(struct engine *e, struct batch *batch)
+/* Slots are found by the layout, so there is to be one of each. Of two that
+   were made at once, the first stays. */
+static void keep(struct engine *e, struct batch **batch)
 {
 	scoped_lock(&e->lock);
+	for (size_t i = 0; i < BATCHES_KEPT; i++) {
+		if (!e->kept[i] || !is_of(e->kept[i], &(*batch)->key))
+			continue;
+		batch_put(batch);
+		batch_get(e->kept[i]);
+		*batch = e->kept[i];
+		return;
+	}
 	batch_put(&e->kept[e->oldest]);
-	batch_get(batch);
-	e->kept[e->oldest] = batch;
+	batch_get(*batch);
+	e->kept[e->oldest] = *batch;
 	e->oldest = (e->oldest + 1) % BATCHES_KEPT;
 }
 
@@ -139,7 +149,7 @@ static int layout(struct engine *e, const struct batch_key *key, bool afresh,
 		batch_put(&batch);
 		return -EFBIG;
 	}
-	keep(e, batch);
+	keep(e, &batch);
 	*out = batch;
 	return 0;
 }
