@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 #include <utlist.h>
 
 #include "fs/bytes.h"
@@ -62,7 +63,9 @@ struct engine {
 	unsigned first_coming;
 	unsigned num_coming;
 	struct batch *kept[BATCHES_KEPT];
-	size_t oldest; /* index in kept to replace next */
+	size_t oldest;	 /* index in kept to replace next */
+	bool is_untidy;	 /* there may be slots that nobody wants */
+	bool is_watched; /* a thread waits to look for them */
 	bool stopping;
 	pthread_t *threads;
 	unsigned num_threads;
@@ -248,6 +251,29 @@ static bool work_once(struct engine *e)
 	return true;
 }
 
+/* Waits for work. One thread sees to it that slots nobody wants are given up
+   after a while; with the lock held. */
+static void wait_for_work(struct engine *e)
+{
+	struct timespec end;
+	bool is_left;
+
+	if (!e->is_untidy || e->is_watched) {
+		pthread_cond_wait(&e->queued, &e->lock);
+		return;
+	}
+	e->is_watched = true;
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += SLOTS_PATIENCE + 1;
+	if (pthread_cond_timedwait(&e->queued, &e->lock, &end) == ETIMEDOUT) {
+		pthread_mutex_unlock(&e->lock);
+		is_left = slots_tidy(e->slots);
+		pthread_mutex_lock(&e->lock);
+		e->is_untidy = is_left;
+	}
+	e->is_watched = false;
+}
+
 static void *work(void *arg)
 {
 	struct engine *e = arg;
@@ -255,7 +281,7 @@ static void *work(void *arg)
 	pthread_mutex_lock(&e->lock);
 	while (!e->stopping) {
 		if (!work_once(e))
-			pthread_cond_wait(&e->queued, &e->lock);
+			wait_for_work(e);
 	}
 	pthread_mutex_unlock(&e->lock);
 	return NULL;
@@ -366,6 +392,9 @@ void stream_note(struct stream *s, uint64_t number)
 	unsigned n = plan_note(e->plan, &key, next, e->ahead);
 
 	scoped_lock(&e->lock);
+	if (!e->is_untidy)
+		pthread_cond_signal(&e->queued);
+	e->is_untidy = true;
 	for (unsigned i = 0; i < n && e->num_coming < COMING_MAX; i++) {
 		const struct coming c = { s->ds, s->spec, next[i].epoch,
 					  next[i].number };
@@ -451,6 +480,16 @@ static void choose_sizes(struct engine *e, const struct engine_options *o)
 	e->ahead = (unsigned)min_u64(o->ahead, AHEAD_MAX);
 }
 
+static void init_monotonic(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 int engine_open(const struct engine_options *options, struct engine **out)
 {
 	struct engine *e = calloc(1, sizeof(*e));
@@ -461,7 +500,7 @@ int engine_open(const struct engine_options *options, struct engine **out)
 	e->log = options->log;
 	choose_sizes(e, options);
 	pthread_mutex_init(&e->lock, NULL);
-	pthread_cond_init(&e->queued, NULL);
+	init_monotonic(&e->queued);
 	pthread_cond_init(&e->finished, NULL);
 	r = plan_open(max_u64(READ_AHEAD_MIN,
 			      min_u64(READ_AHEAD_MAX, e->tiers.cache_size / 8)),
