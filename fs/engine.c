@@ -111,12 +111,22 @@ static bool find_kept(struct engine *e, const struct batch_key *key,
 	return false;
 }
 
-static void keep(struct engine *e, struct batch *batch)
+/* Slots are found by the layout, so there is to be one of each. Of two that
+   were made at once, the first stays. */
+static void keep(struct engine *e, struct batch **batch)
 {
 	scoped_lock(&e->lock);
+	for (size_t i = 0; i < BATCHES_KEPT; i++) {
+		if (!e->kept[i] || !is_of(e->kept[i], &(*batch)->key))
+			continue;
+		batch_put(batch);
+		batch_get(e->kept[i]);
+		*batch = e->kept[i];
+		return;
+	}
 	batch_put(&e->kept[e->oldest]);
-	batch_get(batch);
-	e->kept[e->oldest] = batch;
+	batch_get(*batch);
+	e->kept[e->oldest] = *batch;
 	e->oldest = (e->oldest + 1) % BATCHES_KEPT;
 }
 
@@ -142,7 +152,7 @@ static int layout(struct engine *e, const struct batch_key *key, bool afresh,
 		batch_put(&batch);
 		return -EFBIG;
 	}
-	keep(e, batch);
+	keep(e, &batch);
 	*out = batch;
 	return 0;
 }
@@ -174,6 +184,15 @@ static void make_room_for_slots(void *arg, uint64_t bytes)
 	plan_set_room(e->plan, left);
 }
 
+static int get_slot(struct engine *e, struct batch *batch, struct slot **out)
+{
+	int r = slots_get(e->slots, batch, out);
+
+	if (!r)
+		plan_shared(e->plan, batch);
+	return r;
+}
+
 static void run_ticket(struct ticket *t)
 {
 	struct engine *e = t->engine;
@@ -184,7 +203,7 @@ static void run_ticket(struct ticket *t)
 	if (t->dest.bytes)
 		r = assemble(e, t->batch, t->dest.bytes, &failed);
 	else
-		r = slots_get(e->slots, t->batch, &slot);
+		r = get_slot(e, t->batch, &slot);
 	if (t->dest.bytes)
 		atomic_fetch_add(&e->direct, 1);
 	t->done(t->arg, r, slot);
@@ -200,7 +219,8 @@ static void prepare(struct engine *e, const struct coming *c)
 	const struct batch_key key = { c->ds, &c->spec, c->epoch, c->number };
 	struct batch *batch;
 
-	if (layout(e, &key, false, &batch))
+	/* It may have come and gone while this was waiting for its turn. */
+	if (!plan_wants(e->plan, &key) || layout(e, &key, false, &batch))
 		return;
 	slots_prepare(e->slots, batch);
 	batch_put(&batch);
@@ -315,7 +335,7 @@ void ticket_close(struct ticket **ticket)
 
 int stream_slot(struct stream *stream, struct batch *batch, struct slot **out)
 {
-	return slots_get(stream->engine->slots, batch, out);
+	return get_slot(stream->engine, batch, out);
 }
 
 /* --- streams --- */
