@@ -34,10 +34,23 @@ struct tail {
 /* For a chain whose source is an image; geometry is passed over. */
 void tail_init(struct tail *tail, const struct chain *chain);
 
+/* Rows of pixels on their way into a tensor, as geometry makes them. */
+struct band {
+	const uint8_t *channel[TAIL_CHANNELS]; /* the first R, G and B */
+	size_t step;   /* to the next pixel: 3, or 1 if each has a plane */
+	size_t stride; /* to the next row */
+	uint32_t y;    /* which row of the image the first is */
+	uint32_t rows;
+};
+
 /*
- * Fills `out`, in->width * in->height * 3 values aligned as their type, from
- * `in`, whose left and right are exchanged if `mirror`.
+ * Fills rows of `out`, the tensor of a whole image: image.width * image.height
+ * * 3 values aligned as their type. Left and right are exchanged if `mirror`.
  */
+void tail_band(const struct tail *tail, struct size image,
+	       const struct band *band, bool mirror, void *out);
+
+/* The same for all rows of an image in memory. */
 void tail_run(const struct tail *tail, const struct image *in, bool mirror,
 	      void *out);
 
