@@ -41,7 +41,7 @@ struct connection {
 	int fd;
 	struct peer peer;
 	bool greeted;
-	char job[HANDOVER_JOB_SIZE]; /* by HELLO, as the next two */
+	struct job *job; /* by HELLO, as the next two */
 	uint32_t rank;
 	uint32_t world;
 	struct request *requests; /* in the order of the GETs */
@@ -149,6 +149,8 @@ void connection_close(struct connection *c)
 	while (c->requests)
 		request_free(c->requests->prev);
 	abandon_held(c);
+	job_disconnect(c->job);
+	jobs_put(&c->job);
 	close(c->fd);
 	DL_DELETE(h->connections, c);
 	h->num_connections--;
@@ -210,9 +212,12 @@ static int reply_slot(struct connection *c, struct request *q)
 		.capacity = slot_capacity(q->slot),
 	};
 	bool is_new = !knows(c, reply.slot);
-	int r = send_message(c, &reply, sizeof(reply),
-			     is_new ? slot_fd(q->slot) : -1);
+	int r;
 
+	/* Told before the loader can ask. */
+	job_add(c->job, JOBS_HANDOVER, 1, reply.size);
+	r = send_message(c, &reply, sizeof(reply),
+			 is_new ? slot_fd(q->slot) : -1);
 	if (r)
 		return r;
 	if (is_new)
@@ -355,7 +360,9 @@ static const char *on_hello(struct connection *c,
 	if (c->greeted)
 		return "a second HELLO";
 	c->greeted = true;
-	memcpy(c->job, m->job, sizeof(c->job));
+	c->job = *m->job ? jobs_get(c->shared->jobs, m->job)
+			 : jobs_get_session(c->shared->jobs, c->peer.pid);
+	job_connect(c->job);
 	c->rank = m->rank;
 	c->world = m->world;
 	return send_message(c, &welcome, sizeof(welcome), -1)

@@ -8,6 +8,7 @@
 
 #include "fs/ops.h"
 
+#include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,8 @@ static const double for_long = 365 * 24 * 3600.0;
 struct handle {
 	struct handle *prev, *next;
 	struct ns_file file;
+	struct job *job; /* who reads a batch; NULL: no batch, as the next */
+	enum jobs_way way;
 };
 
 /* A thread's memory for replies, which grows as it must. */
@@ -46,6 +49,7 @@ struct scratch {
 
 struct ops {
 	struct ns *ns;
+	struct jobs *jobs;
 	void (*ready)(void *arg);
 	void *arg;
 	bool no_opendir; /* what the kernel can do without */
@@ -349,7 +353,7 @@ static struct handle *handle_of(const struct fuse_file_info *fi)
 static int handle_open(struct ops *ops, fuse_ino_t ino, struct handle **out)
 {
 	const struct ns_object object = ns_object(ino);
-	struct handle *h = malloc(sizeof(*h));
+	struct handle *h = calloc(1, sizeof(*h));
 	int r = h ? ns_open_file(ops->ns, &object, &h->file) : -ENOMEM;
 
 	if (r) {
@@ -368,7 +372,17 @@ static void handle_close(struct ops *ops, struct handle *h)
 	DL_DELETE(ops->handles, h);
 	pthread_mutex_unlock(&ops->lock);
 	ns_close_file(&h->file);
+	jobs_put(&h->job);
 	free(h);
+}
+
+/* A program that is no loader is known by its session alone. */
+static void note_reader(fuse_req_t req, const struct fuse_file_info *fi,
+			struct handle *h)
+{
+	h->way = fi->flags & O_DIRECT ? JOBS_DIRECT : JOBS_PAGE_CACHE;
+	h->job = jobs_get_session(ops_of(req)->jobs, fuse_req_ctx(req)->pid);
+	job_add(h->job, h->way, 1, 0);
 }
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -381,6 +395,8 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		reply_error(req, r);
 		return;
 	}
+	if (h->file.stream)
+		note_reader(req, fi, h);
 	fi->fh = (uintptr_t)h;
 	/* A batch with failed samples may be whole when it is opened again. */
 	fi->keep_cache = !h->file.stream;
@@ -398,10 +414,10 @@ static void op_release(fuse_req_t req, fuse_ino_t ino,
 }
 
 /* From the slot that all readers of the batch share. */
-static void read_slot(fuse_req_t req, const struct ns_file *file, size_t size,
+static void read_slot(fuse_req_t req, const struct handle *h, size_t size,
 		      uint64_t off)
 {
-	struct batch *batch = (struct batch *)file->vfile;
+	struct batch *batch = (struct batch *)h->file.vfile;
 	struct slot *slot = NULL;
 	int r;
 
@@ -409,12 +425,15 @@ static void read_slot(fuse_req_t req, const struct ns_file *file, size_t size,
 		fuse_reply_buf(req, NULL, 0);
 		return;
 	}
-	r = stream_slot(file->stream, batch, &slot);
+	r = stream_slot(h->file.stream, batch, &slot);
+	size = min_u64(size, batch->vfile.size - off);
+	/* Told before the reader can ask. */
+	if (!r)
+		job_add(h->job, h->way, 0, size);
 	if (r)
 		reply_error(req, r);
 	else
-		fuse_reply_buf(req, (const char *)slot_bytes(slot) + off,
-			       min_u64(size, batch->vfile.size - off));
+		fuse_reply_buf(req, (const char *)slot_bytes(slot) + off, size);
 	slot_put(&slot);
 }
 
@@ -434,19 +453,19 @@ static void read_vfile(fuse_req_t req, const struct ns_file *file, size_t size,
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
-	const struct ns_file *file = &handle_of(fi)->file;
+	const struct handle *h = handle_of(fi);
 
 	(void)ino;
-	if (file->stream)
-		read_slot(req, file, size, (uint64_t)off);
+	if (h->file.stream)
+		read_slot(req, h, size, (uint64_t)off);
 	else
-		read_vfile(req, file, size, (uint64_t)off);
+		read_vfile(req, &h->file, size, (uint64_t)off);
 }
 
 /* --- from outside --- */
 
-int ops_open(struct ns *ns, void (*ready)(void *arg), void *arg,
-	     struct ops **out)
+int ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
+	     void *arg, struct ops **out)
 {
 	struct ops *ops = calloc(1, sizeof(*ops));
 
@@ -458,6 +477,7 @@ int ops_open(struct ns *ns, void (*ready)(void *arg), void *arg,
 	}
 	pthread_mutex_init(&ops->lock, NULL);
 	ops->ns = ns;
+	ops->jobs = jobs;
 	ops->ready = ready;
 	ops->arg = arg;
 	*out = ops;
