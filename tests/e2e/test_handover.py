@@ -195,8 +195,12 @@ def test_where_the_socket_cannot_be_reached_files_are_read(data, mount):
 
 class Options(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("spec", ctypes.c_char_p),
-                ("pipeline", ctypes.c_char_p), ("source", ctypes.c_char_p),
-                ("delivery", ctypes.c_char_p), ("workers", ctypes.c_uint32),
+                ("subset", ctypes.c_char_p), ("pipeline", ctypes.c_char_p),
+                ("source", ctypes.c_char_p), ("cache", ctypes.c_char_p),
+                ("cache_size", ctypes.c_uint64),
+                ("cold_size", ctypes.c_uint64),
+                ("delivery", ctypes.c_char_p), ("job", ctypes.c_char_p),
+                ("workers", ctypes.c_uint32),
                 ("prefetch", ctypes.c_uint32), ("rank", ctypes.c_uint32),
                 ("world", ctypes.c_uint32), ("epoch", ctypes.c_uint64),
                 ("epochs", ctypes.c_uint64), ("on_error", ctypes.c_int),
