@@ -256,6 +256,8 @@ static int open_namespace(struct daemon *d)
 		.subsets = d->opts.subsets,
 		.num_subsets = d->opts.num_subsets,
 		.default_spec = spec,
+		.jobs = d->jobs,
+		.mountpoint = d->mountpoint,
 	};
 	uint32_t i = 0;
 	int r = spec ? 0 : -ENOMEM;

@@ -142,11 +142,12 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct ns *ns = ops_of(req)->ns;
 	const struct ns_object dir = ns_object(parent);
-	/* Without an inode number: a name to remember as absent. */
-	struct fuse_entry_param param = { .entry_timeout = for_long };
-	struct ns_entry entry;
+	struct fuse_entry_param param = { .ino = 0 };
+	struct ns_entry entry = { .may_change = false };
 	int r = ns_lookup(ns, &dir, name, &entry);
 
+	/* Without an inode number: a name to remember as absent. */
+	param.entry_timeout = timeout_of(&entry);
 	if (!r)
 		fill_entry(ns, &entry, &param);
 	if (r && r != -ENOENT)
@@ -399,7 +400,8 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		note_reader(req, fi, h);
 	fi->fh = (uintptr_t)h;
 	/* A batch with failed samples may be whole when it is opened again. */
-	fi->keep_cache = !h->file.stream;
+	fi->keep_cache = !h->file.stream && !h->file.is_snapshot;
+	fi->direct_io = h->file.is_snapshot;
 	/* Nobody will release it if the caller was interrupted. */
 	if (fuse_reply_open(req, fi))
 		handle_close(ops, h);

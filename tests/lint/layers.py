@@ -43,7 +43,7 @@ LAYERS = """
     loader/step
     loader/ring
     loader/loader
-    fs/opts fs/message fs/mountpoint
+    fs/opts fs/message fs/mountpoint fs/stats
     fs/ns*
     fs/handover_peer fs/handover_connection
     fs/ops fs/handover
