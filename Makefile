@@ -55,7 +55,7 @@ loader_src := $(sort $(wildcard loader/*.c) $(wildcard loader/ops/*.c))
 ops_src    := $(sort $(wildcard loader/ops/*.c))
 ns_src     := $(sort $(wildcard fs/ns*.c)) $(addprefix fs/,memo.c group.c tar.c shard.c jobs.c stats.c)
 handover_src := $(addprefix fs/,handover.c handover_connection.c handover_peer.c)
-betonfs_src := $(ns_src) $(handover_src) $(addprefix fs/,ops.c opts.c message.c mountpoint.c betonfs.c)
+betonfs_src := $(ns_src) $(handover_src) $(addprefix fs/,ops.c dropper.c opts.c message.c mountpoint.c betonfs.c)
 writer_src := $(addprefix fs/,writer.c schema.c outfile.c)
 tool_src   := fs/option.c fs/progress.c
 mkfs_src   := $(tool_src) $(writer_src) \
@@ -87,7 +87,7 @@ $(BUILD)/mkfs.beton: $(call obj,$(mkfs_src)) $(lib)
 $(BUILD)/beton: $(call obj,$(beton_src)) $(lib)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(writer_src) $(ns_src) $(handover_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
 
-$(call obj,fs/ops.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
+$(call obj,fs/ops.c fs/dropper.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(filter fs/picture%,$(mkfs_src))): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
 
 base_libs := $(call pkg,--libs,libjpeg jansson liblz4) -ldl -lm -lpthread

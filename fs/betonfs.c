@@ -471,7 +471,9 @@ static int mount_and_serve(struct daemon *d, struct fuse_session *session)
 				   &d->log);
 		return EXIT_MOUNTPOINT;
 	}
+	ops_start_dropping(d->ops, session);
 	code = loop(d, session);
+	ops_stop_dropping(d->ops, d->mountpoint);
 	fuse_session_unmount(session);
 	return code;
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 #include <utlist.h>
 
 #include "fs/bytes.h"
@@ -62,7 +63,9 @@ struct engine {
 	unsigned first_coming;
 	unsigned num_coming;
 	struct batch *kept[BATCHES_KEPT];
-	size_t oldest; /* index in kept to replace next */
+	size_t oldest;	 /* index in kept to replace next */
+	bool is_untidy;	 /* there may be slots that nobody wants */
+	bool is_watched; /* a thread waits to look for them */
 	bool stopping;
 	pthread_t *threads;
 	unsigned num_threads;
@@ -108,12 +111,22 @@ static bool find_kept(struct engine *e, const struct batch_key *key,
 	return false;
 }
 
-static void keep(struct engine *e, struct batch *batch)
+/* Slots are found by the layout, so there is to be one of each. Of two that
+   were made at once, the first stays. */
+static void keep(struct engine *e, struct batch **batch)
 {
 	scoped_lock(&e->lock);
+	for (size_t i = 0; i < BATCHES_KEPT; i++) {
+		if (!e->kept[i] || !is_of(e->kept[i], &(*batch)->key))
+			continue;
+		batch_put(batch);
+		batch_get(e->kept[i]);
+		*batch = e->kept[i];
+		return;
+	}
 	batch_put(&e->kept[e->oldest]);
-	batch_get(batch);
-	e->kept[e->oldest] = batch;
+	batch_get(*batch);
+	e->kept[e->oldest] = *batch;
 	e->oldest = (e->oldest + 1) % BATCHES_KEPT;
 }
 
@@ -139,7 +152,7 @@ static int layout(struct engine *e, const struct batch_key *key, bool afresh,
 		batch_put(&batch);
 		return -EFBIG;
 	}
-	keep(e, batch);
+	keep(e, &batch);
 	*out = batch;
 	return 0;
 }
@@ -171,6 +184,15 @@ static void make_room_for_slots(void *arg, uint64_t bytes)
 	plan_set_room(e->plan, left);
 }
 
+static int get_slot(struct engine *e, struct batch *batch, struct slot **out)
+{
+	int r = slots_get(e->slots, batch, out);
+
+	if (!r)
+		plan_shared(e->plan, batch);
+	return r;
+}
+
 static void run_ticket(struct ticket *t)
 {
 	struct engine *e = t->engine;
@@ -181,7 +203,7 @@ static void run_ticket(struct ticket *t)
 	if (t->dest.bytes)
 		r = assemble(e, t->batch, t->dest.bytes, &failed);
 	else
-		r = slots_get(e->slots, t->batch, &slot);
+		r = get_slot(e, t->batch, &slot);
 	if (t->dest.bytes)
 		atomic_fetch_add(&e->direct, 1);
 	t->done(t->arg, r, slot);
@@ -197,7 +219,8 @@ static void prepare(struct engine *e, const struct coming *c)
 	const struct batch_key key = { c->ds, &c->spec, c->epoch, c->number };
 	struct batch *batch;
 
-	if (layout(e, &key, false, &batch))
+	/* It may have come and gone while this was waiting for its turn. */
+	if (!plan_wants(e->plan, &key) || layout(e, &key, false, &batch))
 		return;
 	slots_prepare(e->slots, batch);
 	batch_put(&batch);
@@ -228,6 +251,29 @@ static bool work_once(struct engine *e)
 	return true;
 }
 
+/* Waits for work. One thread sees to it that slots nobody wants are given up
+   after a while; with the lock held. */
+static void wait_for_work(struct engine *e)
+{
+	struct timespec end;
+	bool is_left;
+
+	if (!e->is_untidy || e->is_watched) {
+		pthread_cond_wait(&e->queued, &e->lock);
+		return;
+	}
+	e->is_watched = true;
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += SLOTS_PATIENCE + 1;
+	if (pthread_cond_timedwait(&e->queued, &e->lock, &end) == ETIMEDOUT) {
+		pthread_mutex_unlock(&e->lock);
+		is_left = slots_tidy(e->slots);
+		pthread_mutex_lock(&e->lock);
+		e->is_untidy = is_left;
+	}
+	e->is_watched = false;
+}
+
 static void *work(void *arg)
 {
 	struct engine *e = arg;
@@ -235,7 +281,7 @@ static void *work(void *arg)
 	pthread_mutex_lock(&e->lock);
 	while (!e->stopping) {
 		if (!work_once(e))
-			pthread_cond_wait(&e->queued, &e->lock);
+			wait_for_work(e);
 	}
 	pthread_mutex_unlock(&e->lock);
 	return NULL;
@@ -289,7 +335,7 @@ void ticket_close(struct ticket **ticket)
 
 int stream_slot(struct stream *stream, struct batch *batch, struct slot **out)
 {
-	return slots_get(stream->engine->slots, batch, out);
+	return get_slot(stream->engine, batch, out);
 }
 
 /* --- streams --- */
@@ -346,6 +392,9 @@ void stream_note(struct stream *s, uint64_t number)
 	unsigned n = plan_note(e->plan, &key, next, e->ahead);
 
 	scoped_lock(&e->lock);
+	if (!e->is_untidy)
+		pthread_cond_signal(&e->queued);
+	e->is_untidy = true;
 	for (unsigned i = 0; i < n && e->num_coming < COMING_MAX; i++) {
 		const struct coming c = { s->ds, s->spec, next[i].epoch,
 					  next[i].number };
@@ -431,6 +480,16 @@ static void choose_sizes(struct engine *e, const struct engine_options *o)
 	e->ahead = (unsigned)min_u64(o->ahead, AHEAD_MAX);
 }
 
+static void init_monotonic(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 int engine_open(const struct engine_options *options, struct engine **out)
 {
 	struct engine *e = calloc(1, sizeof(*e));
@@ -441,7 +500,7 @@ int engine_open(const struct engine_options *options, struct engine **out)
 	e->log = options->log;
 	choose_sizes(e, options);
 	pthread_mutex_init(&e->lock, NULL);
-	pthread_cond_init(&e->queued, NULL);
+	init_monotonic(&e->queued);
 	pthread_cond_init(&e->finished, NULL);
 	r = plan_open(max_u64(READ_AHEAD_MIN,
 			      min_u64(READ_AHEAD_MAX, e->tiers.cache_size / 8)),

@@ -156,6 +156,10 @@ struct ns_listing {
 int ns_list(struct ns *ns, const struct ns_object *dir,
 	    const struct ns_listing *listing);
 
+/* The name of a batch in its directory, ns_parent(). -EINVAL: it is none. */
+int ns_batch_name(struct ns *ns, const struct ns_object *object,
+		  char out[NS_NAME_MAX + 1]);
+
 /* An open file. For a batch, `stream` says where its slot is had from. A
    snapshot is text made for this opening: its size was not told before. */
 struct ns_file {

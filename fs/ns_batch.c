@@ -139,6 +139,20 @@ static int epoch_list(struct ns *ns, const struct ns_object *dir,
 	return 0;
 }
 
+int ns_batch_name(struct ns *ns, const struct ns_object *object,
+		  char out[NS_NAME_MAX + 1])
+{
+	const struct ns_epoch *epoch =
+		object->kind == NS_BATCH ? ns_epoch_of(ns, object) : NULL;
+	unsigned digits;
+
+	if (!epoch)
+		return -EINVAL;
+	digits = name_digits(spec_batches(&epoch->spec->spec));
+	strcpy(out + name_number(out, object->index, digits), suffix);
+	return 0;
+}
+
 static struct ns_object epoch_parent(struct ns *ns,
 				     const struct ns_object *object)
 {

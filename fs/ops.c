@@ -16,6 +16,7 @@
 #include <utlist.h>
 
 #include "fs/bytes.h"
+#include "fs/dropper.h"
 #include "fs/scope.h"
 
 enum {
@@ -54,6 +55,7 @@ struct ops {
 	void *arg;
 	bool no_opendir; /* what the kernel can do without */
 	pthread_key_t scratch;
+	struct dropper *dropper;
 	pthread_mutex_t lock;
 	/* Guarded by lock. When a session ends by a signal the kernel does not
 	   release these, so they are found here. */
@@ -407,11 +409,25 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		handle_close(ops, h);
 }
 
+/* A batch of the page cache would stay there beside the slot it came from. */
+static void drop_batch(struct ops *ops, fuse_ino_t ino)
+{
+	const struct ns_object object = ns_object(ino);
+	const struct ns_object directory = ns_parent(ops->ns, &object);
+	char name[NS_NAME_MAX + 1];
+
+	if (!ns_batch_name(ops->ns, &object, name))
+		dropper_push(ops->dropper, ns_ino(&directory), name);
+}
+
 static void op_release(fuse_req_t req, fuse_ino_t ino,
 		       struct fuse_file_info *fi)
 {
-	(void)ino;
-	handle_close(ops_of(req), handle_of(fi));
+	struct ops *ops = ops_of(req);
+
+	if (handle_of(fi)->file.stream && !(fi->flags & O_DIRECT))
+		drop_batch(ops, ino);
+	handle_close(ops, handle_of(fi));
 	fuse_reply_err(req, 0);
 }
 
@@ -478,6 +494,10 @@ int ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
 		return -EAGAIN;
 	}
 	pthread_mutex_init(&ops->lock, NULL);
+	if (dropper_open(&ops->dropper)) {
+		ops_close(ops);
+		return -ENOMEM;
+	}
 	ops->ns = ns;
 	ops->jobs = jobs;
 	ops->ready = ready;
@@ -486,10 +506,21 @@ int ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
 	return 0;
 }
 
+void ops_start_dropping(struct ops *ops, struct fuse_session *session)
+{
+	dropper_start(ops->dropper, session);
+}
+
+void ops_stop_dropping(struct ops *ops, const char *mountpoint)
+{
+	dropper_close(steal(ops->dropper), mountpoint);
+}
+
 void ops_close(struct ops *ops)
 {
 	if (!ops)
 		return;
+	dropper_close(ops->dropper, "");
 	while (ops->handles)
 		handle_close(ops, ops->handles);
 	/* Threads that ended freed theirs; the caller was one with -s. */

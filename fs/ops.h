@@ -10,6 +10,7 @@
 #include "fs/ns.h"
 
 struct fuse_lowlevel_ops;
+struct fuse_session;
 struct ops;
 
 /*
@@ -19,6 +20,10 @@ struct ops;
  */
 int ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
 	     void *arg, struct ops **out);
+/* Once mounted, batches that were read through the page cache are dropped from
+   it when they are closed; until the loop has ended. */
+void ops_start_dropping(struct ops *ops, struct fuse_session *session);
+void ops_stop_dropping(struct ops *ops, const char *mountpoint);
 /* After the session's threads have ended. Closes what the kernel held open.
    Takes NULL. */
 void ops_close(struct ops *ops);

@@ -83,13 +83,21 @@ static void forget(struct plan *p, int64_t now)
 	}
 }
 
+/* Of two jobs with one SPEC, a batch belongs rather to the one in its epoch,
+   and the first of an epoch to the one that is nearer to it. */
 static struct reader *find_reader(struct plan *p, const struct batch_key *key)
 {
-	for (size_t i = 0; i < p->num_readers; i++) {
-		if (reader_matches(&p->readers[i], key))
-			return &p->readers[i];
+	struct reader *best = NULL, *r = p->readers;
+
+	for (size_t i = 0; i < p->num_readers; i++, r++) {
+		if (!reader_matches(r, key))
+			continue;
+		if (r->epoch == key->epoch)
+			return r;
+		if (!best || r->top > best->top)
+			best = r;
 	}
-	return NULL;
+	return best;
 }
 
 /* Any that reads this sequence. */
@@ -319,22 +327,73 @@ void plan_fetch(struct plan *p, const struct batch *batch)
 	}
 }
 
-void plan_done(struct plan *p, const struct batch *batch)
+bool plan_wants(struct plan *p, const struct batch_key *key)
 {
-	const struct batch_key *key = &batch->key;
-	struct cache_file *file = file_of(key->ds);
+	scoped_lock(&p->lock);
+	for (size_t i = 0; i < p->num_readers; i++) {
+		if (reader_wants(&p->readers[i], key))
+			return true;
+	}
+	return false;
+}
 
-	pthread_mutex_lock(&p->lock);
-	for (size_t i = 0; i < p->num_readers; i++)
-		reader_done(&p->readers[i], key);
-	pthread_mutex_unlock(&p->lock);
+/* For those that have opened the batch; whether one needed it until now. */
+static bool opened_done(struct plan *p, const struct batch_key *key)
+{
+	bool changed = false;
+
+	for (size_t i = 0; i < p->num_readers; i++) {
+		if (reader_opened(&p->readers[i], key))
+			changed |= reader_done(&p->readers[i], key);
+	}
+	return changed;
+}
+
+/* If it was assembled ahead, then for the reader that comes next. Those behind
+   it may find it gone and have to assemble it once more. */
+static void next_done(struct plan *p, const struct batch_key *key)
+{
+	struct reader *next = NULL, *r = p->readers;
+
+	for (size_t i = 0; i < p->num_readers; i++, r++) {
+		if (r->epoch == key->epoch && reader_wants(r, key) &&
+		    (!next || r->top > next->top))
+			next = r;
+	}
+	if (next)
+		reader_done(next, key);
+}
+
+static void let_go(struct plan *p, const struct batch *batch)
+{
+	struct cache_file *file = file_of(batch->key.ds);
+
 	for (uint32_t i = 0; file && i < batch->rows; i++)
 		cache_touch(file, batch->ids[i] / file->per);
-	pthread_mutex_lock(&p->lock);
+	scoped_lock(&p->lock);
 	for (size_t i = 0; i < p->num_readers; i++)
 		p->readers[i].is_blocked = false;
 	pthread_cond_signal(&p->changed);
+}
+
+void plan_done(struct plan *p, const struct batch *batch)
+{
+	pthread_mutex_lock(&p->lock);
+	if (!opened_done(p, &batch->key))
+		next_done(p, &batch->key);
 	pthread_mutex_unlock(&p->lock);
+	let_go(p, batch);
+}
+
+void plan_shared(struct plan *p, const struct batch *batch)
+{
+	bool changed;
+
+	pthread_mutex_lock(&p->lock);
+	changed = opened_done(p, &batch->key);
+	pthread_mutex_unlock(&p->lock);
+	if (changed)
+		let_go(p, batch);
 }
 
 /* --- the thread that reads ahead --- */

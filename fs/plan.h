@@ -40,11 +40,17 @@ struct plan_next {
 unsigned plan_note(struct plan *plan, const struct batch_key *key,
 		   struct plan_next *next, unsigned max);
 
+/* Whether a reader may still come for the batch. */
+bool plan_wants(struct plan *plan, const struct batch_key *key);
+
 /* Starts to read what a batch needs and is not there, now: somebody waits. */
 void plan_fetch(struct plan *plan, const struct batch *batch);
 
 /* A batch was assembled: what it needed is needed no more. */
 void plan_done(struct plan *plan, const struct batch *batch);
+
+/* A reader has the batch, which may have been assembled for another. */
+void plan_shared(struct plan *plan, const struct batch *batch);
 
 /* For cache_options: when a chunk is needed next, in bytes to be read by all
    readers, if they go on at the same rate. */

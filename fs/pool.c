@@ -207,13 +207,13 @@ static struct piece *take_unused(struct pool *pool, uint64_t needed)
 	return NULL;
 }
 
-/* Takes unused pieces out, the oldest first, until `more` bytes fit. They are
-   the caller's to free, without the lock. */
-static struct piece *make_room(struct pool *pool, uint64_t more)
+/* Takes unused pieces out, the oldest first, until all are at most `bytes`. They
+   are the caller's to free, without the lock. */
+static struct piece *shrink(struct pool *pool, uint64_t bytes)
 {
 	struct piece *out = NULL, *p;
 
-	while (pool->unused && pool->stats.bytes + more > pool->limit) {
+	while (pool->unused && pool->stats.bytes > bytes) {
 		p = pool->unused->prev;
 		DL_DELETE(pool->unused, p);
 		pool->stats.unused--;
@@ -222,6 +222,11 @@ static struct piece *make_room(struct pool *pool, uint64_t more)
 		DL_APPEND(out, p);
 	}
 	return out;
+}
+
+static struct piece *make_room(struct pool *pool, uint64_t more)
+{
+	return shrink(pool, pool->limit - min_u64(pool->limit, more));
 }
 
 /* Without the lock, as the rest: a piece was made, or could not be. */
@@ -307,6 +312,16 @@ void pool_set_limit(struct pool *pool, uint64_t limit)
 	too_much = make_room(pool, 0);
 	pthread_mutex_unlock(&pool->lock);
 	free_all(too_much);
+}
+
+void pool_tidy(struct pool *pool)
+{
+	struct piece *unused;
+
+	pthread_mutex_lock(&pool->lock);
+	unused = shrink(pool, 0);
+	pthread_mutex_unlock(&pool->lock);
+	free_all(unused);
 }
 
 bool pool_is_over(struct pool *pool)

@@ -50,6 +50,8 @@ void pool_drop(struct pool *pool, struct piece **piece);
 
 /* What is unused and above a lower limit is freed at once. */
 void pool_set_limit(struct pool *pool, uint64_t limit);
+/* Frees all that is unused. */
+void pool_tidy(struct pool *pool);
 /* Whether the pool holds more than its limit. */
 bool pool_is_over(struct pool *pool);
 

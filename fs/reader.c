@@ -137,12 +137,32 @@ void reader_advance(struct reader *r, const struct batch_key *key)
 		r->top = key->number;
 }
 
-void reader_done(struct reader *r, const struct batch_key *key)
+static bool is_of(const struct reader *r, const struct batch_key *key)
 {
-	if (r->ds == key->ds && r->epoch == key->epoch &&
-	    spec_equal(&r->spec, key->spec) &&
-	    key->number <= r->top + READER_AHEAD * step_of(r))
-		set(r, r->done, key->number);
+	return r->ds == key->ds && spec_equal(&r->spec, key->spec);
+}
+
+bool reader_wants(const struct reader *r, const struct batch_key *key)
+{
+	if (!is_of(r, key) || key->epoch < r->epoch)
+		return false;
+	return key->epoch > r->epoch || !is_set(r, r->seen, key->number);
+}
+
+bool reader_opened(const struct reader *r, const struct batch_key *key)
+{
+	return is_of(r, key) && key->epoch == r->epoch &&
+	       is_set(r, r->seen, key->number);
+}
+
+bool reader_done(struct reader *r, const struct batch_key *key)
+{
+	if (!is_of(r, key) || r->epoch != key->epoch ||
+	    key->number > r->top + READER_AHEAD * step_of(r) ||
+	    is_set(r, r->done, key->number))
+		return false;
+	set(r, r->done, key->number);
+	return true;
 }
 
 /* Not opened long ago, nor passed over. */

@@ -54,8 +54,12 @@ bool reader_matches(const struct reader *r, const struct batch_key *key);
 /* It opens the batch. */
 void reader_advance(struct reader *r, const struct batch_key *key);
 
-/* The batch was assembled, and needs no more reading. */
-void reader_done(struct reader *r, const struct batch_key *key);
+/* Whether it may still open the batch, or has. */
+bool reader_wants(const struct reader *r, const struct batch_key *key);
+bool reader_opened(const struct reader *r, const struct batch_key *key);
+
+/* The batch was assembled, and needs no more reading; false: as was known. */
+bool reader_done(struct reader *r, const struct batch_key *key);
 
 /* Whether a batch of this epoch (0) or of the next (1) is to be assembled for
    it. */

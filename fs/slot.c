@@ -15,8 +15,6 @@ enum {
 	   same once more; the memory of others is used again, while it still is
 	   in the processor's cache. */
 	READ_KEPT = 2,
-	/* Seconds that a slot waits for the reader it was made for. */
-	PATIENCE = 10,
 };
 
 enum slot_state { SLOT_NEW, SLOT_FILLING, SLOT_READY, SLOT_FAILED };
@@ -33,7 +31,7 @@ struct slot {
 	bool failed;	/* some sample could not be read */
 	bool abandoned; /* to somebody who may still read */
 	bool is_ahead;	/* its reader has not come yet */
-	time_t since;	/* of the monotonic clock: when it was filled */
+	time_t since;	/* of the monotonic clock: when it was last touched */
 };
 
 struct slots {
@@ -75,7 +73,7 @@ static void slot_free(struct slot *slot)
 static bool is_free(const struct slot *slot, time_t now)
 {
 	return !slot->refs && slot->state == SLOT_READY &&
-	       (!slot->is_ahead || now - slot->since > PATIENCE);
+	       (!slot->is_ahead || now - slot->since > SLOTS_PATIENCE);
 }
 
 static struct slot *least_recent_free(struct slots *s, unsigned *n)
@@ -317,6 +315,21 @@ int slots_prepare(struct slots *s, struct batch *batch)
 	return r;
 }
 
+bool slots_tidy(struct slots *s)
+{
+	struct slot *slot, *next;
+	time_t now = now_s();
+
+	scoped_lock(&s->lock);
+	DL_FOREACH_SAFE(s->list, slot, next)
+	{
+		if (is_free(slot, now) && now - slot->since > SLOTS_PATIENCE)
+			slot_free(slot);
+	}
+	pool_tidy(s->pool);
+	return s->list;
+}
+
 bool slots_failed(struct slots *s, const struct batch *batch)
 {
 	const struct slot *slot;
@@ -357,6 +370,7 @@ void slot_put(struct slot **slot_of_caller)
 	scoped_lock(&s->lock);
 	if (--slot->refs)
 		return;
+	slot->since = now_s();
 	/* What failed is tried again by the next reader. */
 	if (slot->result)
 		slot_free(slot);

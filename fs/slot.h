@@ -39,6 +39,11 @@ int slots_get(struct slots *slots, struct batch *batch, struct slot **out);
  */
 int slots_prepare(struct slots *slots, struct batch *batch);
 
+/* Frees what nobody has wanted for a while. Returns whether anything is left
+   that may be freed later. */
+enum { SLOTS_PATIENCE = 10 }; /* seconds */
+bool slots_tidy(struct slots *slots);
+
 /* Whether there is one, and some sample in it could not be read. */
 bool slots_failed(struct slots *slots, const struct batch *batch);
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batch files: what is in them, by a reader written from beton-batch(5), and
 that their bytes depend on nothing but their names."""
+import mmap
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 import make
+from conftest import wait_until
 from dumped import beton, dump, show, DEADLINE
 
 SPEC = "order=random,batch=12,seed=5,drop_last=0"
@@ -337,3 +340,27 @@ def test_damaged_samples_are_marked_and_the_rest_is_right(data, mount):
                 assert ("error" in v) == ((i, f["name"]) in bad)
                 assert v.get("error", "EUCLEAN") == "EUCLEAN"
     assert found == bad
+
+
+def test_a_batch_leaves_the_page_cache_when_it_is_closed(data, daemon):
+    """The kernel is told to forget its name, and so its pages, and then says
+    that it did; not where the pages were never there."""
+    def told():
+        return d.log.read_text().count("NOTIFY: code=3")     # of an entry
+
+    def forgot():
+        return re.search(r"NOTIFY: code=3.*?opcode: FORGET",
+                         d.log.read_text(), re.DOTALL)
+
+    d = daemon(data.path, "-d")
+    path = d.where / "batches/batch=4/0/000001.batch"
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    page = mmap.mmap(-1, 1 << 20)
+    os.preadv(fd, [page], 0)
+    os.close(fd)
+    (d.where / "samples/000000").stat()
+    assert not told()
+    expected = path.read_bytes()
+    wait_until(forgot, "the kernel to forget")
+    assert path.read_bytes() == expected
+    wait_until(lambda: told() == 2, "the kernel to be told again")

@@ -195,9 +195,9 @@ def test_where_the_socket_cannot_be_reached_files_are_read(data, mount):
 
 class Options(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("spec", ctypes.c_char_p),
-                ("subset", ctypes.c_char_p), ("pipeline", ctypes.c_char_p),
-                ("source", ctypes.c_char_p), ("cache", ctypes.c_char_p),
-                ("cache_size", ctypes.c_uint64),
+                ("subset", ctypes.c_char_p),
+                ("pipeline", ctypes.c_char_p), ("source", ctypes.c_char_p),
+                ("cache", ctypes.c_char_p), ("cache_size", ctypes.c_uint64),
                 ("cold_size", ctypes.c_uint64),
                 ("delivery", ctypes.c_char_p), ("job", ctypes.c_char_p),
                 ("workers", ctypes.c_uint32),
@@ -253,7 +253,7 @@ def test_columns_that_are_kept_stay_what_they_are(large, mount):
 # --- who is gone ---
 
 def test_killed_loaders_give_everything_back(data, daemon):
-    d = daemon(data.path)
+    d = daemon(data.path, "-o", "ahead=0")
     before = descriptors(d)
     with Client(d.where).socket:
         pass

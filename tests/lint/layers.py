@@ -43,7 +43,7 @@ LAYERS = """
     loader/step
     loader/ring
     loader/loader
-    fs/opts fs/message fs/mountpoint fs/stats
+    fs/opts fs/message fs/mountpoint fs/dropper fs/stats
     fs/ns*
     fs/handover_peer fs/handover_connection
     fs/ops fs/handover
@@ -54,7 +54,7 @@ LAYERS = """
 # Programs stand above both halves.
 MAINS = ["fs/mkfs*", "fs/picture*", "fs/beton", "fs/beton_*"]
 ONLY = {
-    "fuse_lowlevel.h": ["fs/ops.c", "fs/ops.h", "fs/betonfs.c"],
+    "fuse_lowlevel.h": ["fs/ops.c", "fs/dropper.c", "fs/betonfs.c"],
     "fuse_opt.h": ["fs/betonfs.c"],
     "dlfcn.h": ["loader/jit.c", "loader/cuda.c"],
     "jpeglib.h": ["loader/codec*.c"],

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define FUSE_USE_VERSION 32
+
+#include "fs/dropper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "fs/scope.h"
+
+enum {
+	WAITING_MAX = 256,
+	NAME_SIZE = 64,
+	/* How long an ending dropper may take, in seconds. */
+	PATIENCE = 2,
+};
+
+struct drop {
+	uint64_t directory;
+	char name[NAME_SIZE];
+};
+
+struct dropper {
+	pthread_mutex_t lock; /* guards all that follows */
+	pthread_cond_t changed;
+	pthread_cond_t stopped;
+	struct fuse_session *session;	  /* NULL: not started */
+	struct drop waiting[WAITING_MAX]; /* a ring, the oldest first */
+	unsigned first;
+	unsigned n;
+	bool stopping;
+	bool has_thread;
+	bool is_running;
+	pthread_t thread;
+};
+
+static void drop_oldest(struct dropper *d)
+{
+	struct fuse_session *session = d->session;
+	struct drop drop = d->waiting[d->first];
+
+	d->first = (d->first + 1) % WAITING_MAX;
+	d->n--;
+	pthread_mutex_unlock(&d->lock);
+	/* What the kernel has forgotten by itself is -ENOENT. */
+	if (!fuse_session_exited(session))
+		fuse_lowlevel_notify_inval_entry(session, drop.directory,
+						 drop.name, strlen(drop.name));
+	pthread_mutex_lock(&d->lock);
+}
+
+static void *drop_all(void *arg)
+{
+	struct dropper *d = arg;
+
+	pthread_mutex_lock(&d->lock);
+	while (!d->stopping) {
+		if (d->n)
+			drop_oldest(d);
+		else
+			pthread_cond_wait(&d->changed, &d->lock);
+	}
+	d->is_running = false;
+	pthread_cond_signal(&d->stopped);
+	pthread_mutex_unlock(&d->lock);
+	return NULL;
+}
+
+int dropper_open(struct dropper **out)
+{
+	struct dropper *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return -ENOMEM;
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->changed, NULL);
+	pthread_cond_init(&d->stopped, NULL);
+	*out = d;
+	return 0;
+}
+
+void dropper_start(struct dropper *d, struct fuse_session *session)
+{
+	scoped_lock(&d->lock);
+	d->session = session;
+}
+
+/* With the lock held; most mounts never need the thread. */
+static void need_thread(struct dropper *d)
+{
+	sigset_t all, before;
+
+	if (d->has_thread)
+		return;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	d->has_thread = !pthread_create(&d->thread, NULL, drop_all, d);
+	d->is_running = d->has_thread;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void dropper_push(struct dropper *d, uint64_t directory, const char *name)
+{
+	struct drop *drop;
+
+	scoped_lock(&d->lock);
+	if (!d->session || d->stopping || d->n == WAITING_MAX ||
+	    strlen(name) >= NAME_SIZE)
+		return;
+	drop = &d->waiting[(d->first + d->n) % WAITING_MAX];
+	drop->directory = directory;
+	strcpy(drop->name, name);
+	d->n++;
+	need_thread(d);
+	pthread_cond_signal(&d->changed);
+}
+
+/* The minor number of the device that is mounted there: of mountinfo, for stat
+   would ask the mount. 0: none. */
+static unsigned minor_of(const char *mountpoint)
+{
+	unsigned minor, found = 0;
+	char line[8192], where[4096];
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%*d %*d 0:%u %*s %4095s", &minor, where) ==
+			    2 &&
+		    !strcmp(where, mountpoint))
+			found = minor;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static void abort_connection(const char *mountpoint)
+{
+	unsigned minor = minor_of(mountpoint);
+	char path[64];
+	cleanup_fd int fd = -1;
+
+	if (!minor)
+		return;
+	snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort",
+		 minor);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd >= 0 && write(fd, "1", 1) < 0)
+		return;
+}
+
+void dropper_close(struct dropper *d, const char *mountpoint)
+{
+	struct timespec end;
+	int r = 0;
+
+	if (!d)
+		return;
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += PATIENCE;
+	pthread_mutex_lock(&d->lock);
+	d->stopping = true;
+	pthread_cond_signal(&d->changed);
+	while (d->is_running && r != ETIMEDOUT)
+		r = pthread_cond_timedwait(&d->stopped, &d->lock, &end);
+	pthread_mutex_unlock(&d->lock);
+	if (r == ETIMEDOUT)
+		abort_connection(mountpoint);
+	if (d->has_thread)
+		pthread_join(d->thread, NULL);
+	pthread_cond_destroy(&d->stopped);
+	pthread_cond_destroy(&d->changed);
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+}

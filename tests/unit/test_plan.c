@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/plan.h"
+#include "tests/unit/made.h"
+
+enum { SAMPLES = 1000, BATCH = 10, BATCHES = SAMPLES / BATCH };
+
+static struct dataset *ds;
+static const struct spec spec = {
+	.order = BETON_ORDER_SEQUENTIAL,
+	.batch = BATCH,
+	.drop_last = 1,
+	.end = SAMPLES,
+};
+
+static void note(struct plan *plan, uint64_t epoch, uint64_t number)
+{
+	struct batch_key key = { ds, &spec, epoch, number };
+
+	plan_note(plan, &key, NULL, 0);
+}
+
+/* What became of the batch's memory. */
+static void tell(struct plan *plan, uint64_t number,
+		 void (*told)(struct plan *, const struct batch *))
+{
+	struct batch_key key = { ds, &spec, 0, number };
+	struct batch *batch;
+
+	CHECK(batch_open(&key, &batch) == 0);
+	told(plan, batch);
+	batch_put(&batch);
+}
+
+/* Whether somebody is to come for it in this epoch: sooner than the first
+   sample, which all have passed. */
+static bool is_needed(struct plan *plan, uint64_t number)
+{
+	const struct cache_file file = { .ds = ds, .per = 1 };
+
+	return plan_next_use(plan, &file, number * BATCH) <
+	       plan_next_use(plan, &file, 0);
+}
+
+/* Two jobs with the same SPEC; what one has assembled for itself the other
+   will not find. */
+static void a_batch_is_needed_by_the_job_behind(void)
+{
+	struct plan_reader readers[2];
+	struct plan *plan;
+
+	CHECK(plan_open(1 << 20, &plan) == 0);
+	for (uint64_t b = 0; b < 6; b++) {
+		note(plan, 0, b);
+		tell(plan, b, plan_done);
+	}
+	for (uint64_t b = 0; b < 3; b++) {
+		note(plan, 0, b);
+		tell(plan, b, plan_done);
+	}
+	CHECK(plan_readers(plan, readers, 2) == 2);
+	CHECK(!is_needed(plan, 2) && is_needed(plan, 3) && is_needed(plan, 5));
+	note(plan, 0, 6);
+	tell(plan, 6, plan_done);
+	CHECK(is_needed(plan, 6));
+	/* But what it finds, it does not need. */
+	note(plan, 0, 3);
+	CHECK(is_needed(plan, 3));
+	tell(plan, 3, plan_shared);
+	CHECK(!is_needed(plan, 3));
+	/* Ahead of both: for the first, which will find it, and not for the
+	   second, which may not. */
+	tell(plan, 7, plan_done);
+	CHECK(is_needed(plan, 7));
+	plan_close(plan);
+}
+
+static void a_batch_is_wanted_until_all_have_it(void)
+{
+	const struct batch_key key = { ds, &spec, 0, 1 },
+			       later = { ds, &spec, 1, 1 };
+	struct plan *plan;
+
+	CHECK(plan_open(1 << 20, &plan) == 0);
+	CHECK(!plan_wants(plan, &key));
+	note(plan, 0, 0);
+	CHECK(plan_wants(plan, &key) && plan_wants(plan, &later));
+	note(plan, 0, 1);
+	CHECK(!plan_wants(plan, &key) && plan_wants(plan, &later));
+	note(plan, 0, 0);
+	CHECK(plan_wants(plan, &key));
+	note(plan, 0, 1);
+	CHECK(!plan_wants(plan, &key));
+	plan_close(plan);
+}
+
+/* The one that is behind at the end of an epoch is not taken for a straggler
+   of the one that has begun the next. */
+static void jobs_in_two_epochs_stay_apart(void)
+{
+	struct plan_reader readers[3];
+	struct plan *plan;
+
+	CHECK(plan_open(1 << 20, &plan) == 0);
+	for (uint64_t b = 0; b < BATCHES; b++) {
+		note(plan, 0, b);
+		if (b >= 8)
+			note(plan, 0, b - 8);
+	}
+	for (uint64_t b = 0; b < 8; b++) {
+		note(plan, 1, b);
+		note(plan, 0, BATCHES - 8 + b);
+	}
+	CHECK(plan_readers(plan, readers, 3) == 2);
+	CHECK(readers[0].epoch == 1 && readers[0].number == 7);
+	CHECK(readers[1].epoch == 0 && readers[1].number == BATCHES - 1);
+	CHECK(readers[0].opened == BATCHES + 8 && readers[1].opened == BATCHES);
+	plan_close(plan);
+}
+
+int main(void)
+{
+	ds = made_open(SAMPLES, NULL);
+	a_batch_is_needed_by_the_job_behind();
+	a_batch_is_wanted_until_all_have_it();
+	jobs_in_two_epochs_stay_apart();
+	dataset_close(ds);
+	return 0;
+}
