@@ -440,6 +440,7 @@ static int open_cache(struct engine *e, const struct engine_options *options)
 		.cold = e->tiers.cold_size,
 		.next_use = plan_next_use,
 		.read_done = plan_read_done,
+		.wasted = plan_wasted,
 		.arg = e->plan,
 	};
 	int r;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page cache together with the plan that tells it what to evict. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "fs/order.h"
 #include "fs/plan.h"
+#include "fs/scope.h"
 #include "tests/unit/made.h"
 
 enum {
@@ -84,6 +86,7 @@ static void set_up(struct fixture *f, enum beton_order order, uint64_t cold,
 						   .cold = cold,
 						   .next_use = plan_next_use,
 						   .read_done = plan_read_done,
+						   .wasted = plan_wasted,
 						   .arg = f->plan },
 			  &f->cache));
 	CHECK(!cache_add(f->cache, f->ds));
@@ -267,6 +270,69 @@ static void a_lower_limit_evicts(void)
 	tear_down(&f);
 }
 
+/* --- what is counted for readers --- */
+
+/* The counts of the only one. */
+static struct cache_counts counts_of(struct plan *plan)
+{
+	struct plan_reader reader = { .opened = 0 };
+
+	CHECK(plan_readers(plan, &reader, 1) == 1);
+	return reader.counts;
+}
+
+/* Nothing is read ahead, and one sample at a time: there is no late. */
+static void values_are_there_or_missed(void)
+{
+	struct cache_stats stats;
+	struct cache_counts own;
+	struct fixture f;
+
+	set_up(&f, BETON_ORDER_RANDOM, 0, false);
+	for (uint64_t b = 0; b < BATCHES; b++)
+		read_batch(&f, &f.spec, 0, b);
+	cache_stats(f.cache, &stats);
+	CHECK(stats.misses == SAMPLES && !stats.hits && !stats.late);
+	for (uint64_t b = 0; b < BATCHES; b++)
+		read_batch(&f, &f.spec, 1, b);
+	cache_stats(f.cache, &stats);
+	CHECK(stats.misses + stats.hits == 2 * SAMPLES && !stats.late);
+	CHECK(stats.hits > SAMPLES / 8 && !stats.bypassed);
+	/* Reads are told of when those who waited may have gone on. */
+	cache_close(steal(f.cache));
+	own = counts_of(f.plan);
+	CHECK(own.misses == stats.misses && own.hits == stats.hits);
+	CHECK(own.delivered_bytes == stats.delivered_bytes);
+	CHECK(own.reads >= stats.reads && own.reads > SAMPLES);
+	CHECK(own.read_bytes >= stats.read_bytes);
+	CHECK(own.read_bytes >= own.delivered_bytes / 2);
+	CHECK(!own.late && !own.bypassed && !own.wasted_bytes);
+	tear_down(&f);
+}
+
+static void what_nobody_used_is_its_readers_waste(void)
+{
+	struct cache_want want = { .must = CACHE_NEVER, .owner = 1 };
+	struct cache_stats stats;
+	struct fixture f;
+
+	set_up(&f, BETON_ORDER_SEQUENTIAL, 0, false);
+	read_batch(&f, &f.spec, 0, 0);
+	want.first = 10 * BATCH;
+	want.end = want.first + 1;
+	CHECK(!cache_has(f.file, want.first));
+	CHECK(!cache_fetch(f.file, &want));
+	while (cache_reads(f.cache))
+		sched_yield();
+	CHECK(cache_has(f.file, want.first));
+	cache_set_limit(f.cache, 0);
+	CHECK(!cache_has(f.file, want.first));
+	cache_stats(f.cache, &stats);
+	CHECK(stats.wasted_bytes >= size_of(want.first));
+	CHECK(counts_of(f.plan).wasted_bytes == stats.wasted_bytes);
+	tear_down(&f);
+}
+
 /* --- threads --- */
 
 struct job {
@@ -313,6 +379,8 @@ int main(void)
 	quasi_random_reads_once(true);
 	the_cold_tier_saves_reads();
 	a_lower_limit_evicts();
+	values_are_there_or_missed();
+	what_nobody_used_is_its_readers_waste();
 	jobs_share_a_cache();
 	return 0;
 }
