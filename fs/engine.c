@@ -333,6 +333,11 @@ void ticket_close(struct ticket **ticket)
 	free(t);
 }
 
+bool stream_ready(struct stream *stream, const struct batch *batch)
+{
+	return slots_ready(stream->engine->slots, batch);
+}
+
 int stream_slot(struct stream *stream, struct batch *batch, struct slot **out)
 {
 	return get_slot(stream->engine, batch, out);

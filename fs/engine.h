@@ -101,6 +101,9 @@ int stream_submit(struct stream *stream, struct batch *batch,
    ticket is closed once; not from inside its batch_done. Takes NULL. */
 void ticket_close(struct ticket **ticket);
 
+/* Whether a shared slot has it: nobody would have to wait. */
+bool stream_ready(struct stream *stream, const struct batch *batch);
+
 /* Submits with a shared slot and waits. */
 int stream_slot(struct stream *stream, struct batch *batch, struct slot **out);
 

@@ -28,6 +28,7 @@ struct request {
 	struct ns_file file;
 	struct ticket *ticket;
 	uint64_t bytes; /* counted in shared->bytes */
+	bool is_late;	/* it was not ready when it was asked for */
 	/* Guarded by handover.lock. */
 	struct request *prev_done, *next_done; /* in handover.done */
 	bool is_done;
@@ -216,6 +217,8 @@ static int reply_slot(struct connection *c, struct request *q)
 
 	/* Told before the loader can ask. */
 	job_add(c->job, JOBS_HANDOVER, 1, reply.size);
+	if (q->is_late)
+		job_late(c->job, JOBS_HANDOVER);
 	r = send_message(c, &reply, sizeof(reply),
 			 is_new ? slot_fd(q->slot) : -1);
 	if (r)
@@ -294,6 +297,7 @@ static int submit(struct connection *c, uint64_t number,
 	q->connection = c;
 	q->number = number;
 	q->bytes = bytes;
+	q->is_late = !stream_ready(file->stream, (struct batch *)file->vfile);
 	r = stream_submit(file->stream, (struct batch *)file->vfile,
 			  &(struct dest){ NULL, 0 }, request_done, q,
 			  &q->ticket);

@@ -14,6 +14,7 @@
 
 struct counter {
 	atomic_uint_fast64_t batches;
+	atomic_uint_fast64_t late;
 	atomic_uint_fast64_t bytes;
 };
 
@@ -57,6 +58,7 @@ static struct jobs_count counted(struct counter *c)
 {
 	return (struct jobs_count){
 		atomic_load_explicit(&c->batches, memory_order_relaxed),
+		atomic_load_explicit(&c->late, memory_order_relaxed),
 		atomic_load_explicit(&c->bytes, memory_order_relaxed),
 	};
 }
@@ -178,6 +180,15 @@ void job_add(struct job *job, enum jobs_way way, uint64_t batches,
 				      memory_order_relaxed);
 }
 
+void job_late(struct job *job, enum jobs_way way)
+{
+	if (!job)
+		return;
+	atomic_fetch_add_explicit(&job->jobs->ways[way].late, 1,
+				  memory_order_relaxed);
+	atomic_fetch_add_explicit(&job->count.late, 1, memory_order_relaxed);
+}
+
 void job_connect(struct job *job)
 {
 	if (job)
@@ -196,7 +207,7 @@ void jobs_delivered(struct jobs *jobs, struct jobs_count out[JOBS_WAYS])
 {
 	for (int i = 0; i < JOBS_WAYS; i++)
 		out[i] = jobs ? counted(&jobs->ways[i])
-			      : (struct jobs_count){ 0, 0 };
+			      : (struct jobs_count){ 0, 0, 0 };
 }
 
 static struct jobs_entry entry_of(struct job *job)

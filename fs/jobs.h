@@ -51,12 +51,15 @@ void jobs_put(struct job **job);
 
 void job_add(struct job *job, enum jobs_way way, uint64_t batches,
 	     uint64_t bytes);
+/* One of these batches was not ready when it was asked for. */
+void job_late(struct job *job, enum jobs_way way);
 /* A connection of the job's, in the time between these two. */
 void job_connect(struct job *job);
 void job_disconnect(struct job *job);
 
 struct jobs_count {
 	uint64_t batches;
+	uint64_t late; /* of these */
 	uint64_t bytes;
 };
 

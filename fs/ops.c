@@ -386,6 +386,8 @@ static void note_reader(fuse_req_t req, const struct fuse_file_info *fi,
 	h->way = fi->flags & O_DIRECT ? JOBS_DIRECT : JOBS_PAGE_CACHE;
 	h->job = jobs_get_session(ops_of(req)->jobs, fuse_req_ctx(req)->pid);
 	job_add(h->job, h->way, 1, 0);
+	if (!stream_ready(h->file.stream, (struct batch *)h->file.vfile))
+		job_late(h->job, h->way);
 }
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

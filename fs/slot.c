@@ -315,6 +315,15 @@ int slots_prepare(struct slots *s, struct batch *batch)
 	return r;
 }
 
+bool slots_ready(struct slots *s, const struct batch *batch)
+{
+	const struct slot *slot;
+
+	scoped_lock(&s->lock);
+	slot = find(s, batch);
+	return slot && slot->state == SLOT_READY;
+}
+
 bool slots_tidy(struct slots *s)
 {
 	struct slot *slot, *next;

@@ -39,6 +39,9 @@ int slots_get(struct slots *slots, struct batch *batch, struct slot **out);
  */
 int slots_prepare(struct slots *slots, struct batch *batch);
 
+/* Whether a reader would find it assembled. */
+bool slots_ready(struct slots *slots, const struct batch *batch);
+
 /* Frees what nobody has wanted for a while. Returns whether anything is left
    that may be freed later. */
 enum { SLOTS_PATIENCE = 10 }; /* seconds */

@@ -39,6 +39,14 @@ static void add(struct jobs *jobs, const char *name, enum jobs_way way,
 	CHECK(!job);
 }
 
+static void late(struct jobs *jobs, const char *name, enum jobs_way way)
+{
+	struct job *job = jobs_get(jobs, name);
+
+	job_late(job, way);
+	jobs_put(&job);
+}
+
 static void test_counts_by_name_and_by_way(void)
 {
 	struct jobs_count ways[JOBS_WAYS];
@@ -56,7 +64,11 @@ static void test_counts_by_name_and_by_way(void)
 	CHECK(entry_of(jobs, "b")->count.batches == 1);
 	CHECK(entry_of(jobs, "b")->count.bytes == 7);
 	CHECK(entry_of(jobs, "b")->last_s < 60);
+	late(jobs, "b", JOBS_DIRECT);
+	CHECK(entry_of(jobs, "b")->count.late == 1);
+	CHECK(entry_of(jobs, "a")->count.late == 0);
 	jobs_delivered(jobs, ways);
+	CHECK(ways[JOBS_DIRECT].late == 1 && ways[JOBS_HANDOVER].late == 0);
 	CHECK(ways[JOBS_HANDOVER].batches == 3);
 	CHECK(ways[JOBS_HANDOVER].bytes == 130);
 	CHECK(ways[JOBS_DIRECT].batches == 1 && ways[JOBS_DIRECT].bytes == 0);
@@ -198,6 +210,7 @@ static void test_nothing(void)
 	CHECK(!job && !jobs_get_session(NULL, 1));
 	CHECK(!list(NULL));
 	job_add(job, JOBS_DIRECT, 1, 1);
+	job_late(job, JOBS_DIRECT);
 	job_connect(job);
 	job_disconnect(job);
 	jobs_put(&job);
