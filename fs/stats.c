@@ -23,6 +23,7 @@ struct stream_facts {
 	char spec[SPEC_TEXT_MAX];
 	struct plan_reader reader;
 	uint64_t idle_s;
+	double amplification;
 };
 
 struct way_facts {
@@ -109,7 +110,7 @@ static const struct metric totals[] = {
 	  "Batches that were assembled before anybody asked." },
 	{ "slots.shared", "batches_shared", NULL, COUNTER,
 	  OF(engine.slots.shared),
-	  "Times that a batch was there, assembled for an earlier reader." },
+	  "Requests for a batch, or for a part of it, that found it there." },
 	{ "slots.wasted", "batches_wasted", NULL, COUNTER,
 	  OF(engine.slots.wasted),
 	  "Batches that were assembled and that nobody came for." },
@@ -123,6 +124,7 @@ static const struct metric totals[] = {
 #undef OF
 
 #define OF(member) offsetof(struct facts, member)
+/* A gauge, since Prometheus' own format, which is still read, has no infos. */
 static const struct metric build[] = {
 	{ NULL, "build_info", NULL, GAUGE, OF(one),
 	  "Always 1; version and kind of cache." },
@@ -133,6 +135,8 @@ static const struct metric build[] = {
 static const struct metric of_way[] = {
 	{ "batches", "delivered_batches", NULL, COUNTER, OF(count.batches),
 	  "Batches that left, by way: files opened, or memory handed over." },
+	{ "late", "delivered_late", NULL, COUNTER, OF(count.late),
+	  "Batches that were not ready when they were asked for, by way." },
 	{ "bytes", "delivered_bytes", "bytes", COUNTER, OF(count.bytes),
 	  "Bytes of batches that left, by way." },
 };
@@ -145,6 +149,27 @@ static const struct metric of_stream[] = {
 	{ "stride", NULL, NULL, GAUGE, OF(reader.stride), NULL },
 	{ "opened", "stream_batches", NULL, COUNTER, OF(reader.opened),
 	  "Batches opened by those who read this SPEC now." },
+	{ "hits", "stream_hits", NULL, COUNTER, OF(reader.counts.hits),
+	  "Values of these that were in the page cache." },
+	{ "late", "stream_late", NULL, COUNTER, OF(reader.counts.late),
+	  "Values of these that were still being read." },
+	{ "misses", "stream_misses", NULL, COUNTER, OF(reader.counts.misses),
+	  "Values of these that nobody had asked for before." },
+	{ "bypassed", "stream_bypassed", NULL, COUNTER,
+	  OF(reader.counts.bypassed),
+	  "Values of these that were read without the page cache." },
+	{ "reads", "stream_reads", NULL, COUNTER, OF(reader.counts.reads),
+	  "Requests to the device for these." },
+	{ "read_bytes", "stream_read_bytes", "bytes", COUNTER,
+	  OF(reader.counts.read_bytes), "Bytes read for these." },
+	{ "delivered_bytes", "stream_delivered_bytes", "bytes", COUNTER,
+	  OF(reader.counts.delivered_bytes),
+	  "Payload that went from the page cache into these." },
+	{ "wasted_bytes", "stream_wasted_bytes", "bytes", COUNTER,
+	  OF(reader.counts.wasted_bytes),
+	  "Bytes read for these and evicted before anybody used them." },
+	{ "amplification", "stream_amplification_ratio", "ratio", RATIO,
+	  OF(amplification), "Bytes read for these per byte delivered." },
 	{ "idle_s", NULL, NULL, GAUGE, OF(idle_s), NULL },
 };
 #undef OF
@@ -153,11 +178,13 @@ static const struct metric of_stream[] = {
 static const struct metric of_job[] = {
 	{ "batches", "job_batches", NULL, COUNTER, OF(count.batches),
 	  "Batches that a job got." },
+	{ "late", "job_late", NULL, COUNTER, OF(count.late),
+	  "Batches that were not ready when a job asked for them." },
 	{ "bytes", "job_bytes", "bytes", COUNTER, OF(count.bytes),
 	  "Bytes of batches that a job got." },
 	{ "connections", "job_connections", NULL, GAUGE, OF(connections),
 	  "Loaders of a job that are connected." },
-	{ "last_s", "job_idle_seconds", "seconds", GAUGE, OF(last_s),
+	{ "idle_s", "job_idle_seconds", "seconds", GAUGE, OF(last_s),
 	  "Time since the last batch of a job." },
 };
 #undef OF
@@ -193,6 +220,11 @@ static char *utf8_of(const char *name)
 	return out;
 }
 
+static double ratio(uint64_t read, uint64_t delivered)
+{
+	return delivered ? (double)read / (double)delivered : 0;
+}
+
 static void facts_free(struct facts *f)
 {
 	for (size_t i = 0; i < STREAMS_MAX; i++)
@@ -215,6 +247,8 @@ static int look_at_streams(const struct stats *stats, struct facts *f)
 
 		s->reader = readers[i];
 		s->idle_s = readers[i].idle_ns / NS_PER_S;
+		s->amplification = ratio(s->reader.counts.read_bytes,
+					 s->reader.counts.delivered_bytes);
 		s->dataset =
 			utf8_of(stats->directory_of(stats->arg, readers[i].ds));
 		if (!s->dataset)
@@ -236,9 +270,8 @@ static int look(const struct stats *stats, struct facts **out)
 	f->mode = tiers_mode_name(engine_tiers(stats->engine)->mode);
 	f->uptime_s = (uint64_t)(stats_now() - stats->started);
 	engine_stats(stats->engine, &f->engine);
-	if (f->engine.cache.delivered_bytes)
-		f->amplification = (double)f->engine.cache.read_bytes /
-				   (double)f->engine.cache.delivered_bytes;
+	f->amplification = ratio(f->engine.cache.read_bytes,
+				 f->engine.cache.delivered_bytes);
 	jobs_delivered(stats->jobs, ways);
 	for (int i = 0; i < JOBS_WAYS; i++)
 		f->ways[i] = (struct way_facts){ way_names[i], ways[i] };
@@ -373,10 +406,14 @@ int stats_json(const struct stats *stats, char **out)
 	o = json_pack("{s:i, s:I, s:{s:s}}", "version", 1, "uptime_s",
 		      (json_int_t)f->uptime_s, "cache", "mode", f->mode);
 	o = with(o, totals, ARRAY_LEN(totals), f);
-	json_object_set_new(o, "delivery", json_of_ways(f));
-	json_object_set_new(o, "streams", json_of_streams(f));
-	json_object_set_new(o, "jobs", json_of_jobs(f));
+	r = json_object_set_new(o, "delivery", json_of_ways(f)) ||
+	    json_object_set_new(o, "streams", json_of_streams(f)) ||
+	    json_object_set_new(o, "jobs", json_of_jobs(f));
 	facts_free(f);
+	if (r) {
+		json_decref(o);
+		return -ENOMEM;
+	}
 	return text_of(o, out);
 }
 
@@ -503,6 +540,17 @@ static void swap_streams(struct stream_facts *a, struct stream_facts *b)
 	*b = c;
 }
 
+static void add_stream(struct stream_facts *to, const struct stream_facts *from)
+{
+	for (size_t i = 0; i < ARRAY_LEN(of_stream); i++) {
+		if (of_stream[i].type == COUNTER)
+			*(uint64_t *)((char *)to + of_stream[i].at) +=
+				count_of(&of_stream[i], from);
+	}
+	to->amplification = ratio(to->reader.counts.read_bytes,
+				  to->reader.counts.delivered_bytes);
+}
+
 /* Readers of one SPEC, as when a job starts anew, have the same labels. */
 static void merge_streams(struct facts *f)
 {
@@ -516,7 +564,7 @@ static void merge_streams(struct facts *f)
 				break;
 		}
 		if (k < n)
-			s[k].reader.opened += s[i].reader.opened;
+			add_stream(&s[k], &s[i]);
 		else if (n++ < i)
 			swap_streams(&s[n - 1], &s[i]);
 	}

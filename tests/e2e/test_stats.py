@@ -3,6 +3,7 @@
 import json
 import mmap
 import os
+import pathlib
 import re
 import socket
 import subprocess
@@ -28,6 +29,25 @@ def data(tmp_path_factory):
 
 def stats(mnt):
     return json.loads((mnt / ".betonfs/stats.json").read_text())
+
+
+def timeless(told):
+    """The same without what changes by itself."""
+    told = dict(told, streams=[dict(s, idle_s=0) for s in told["streams"]],
+                jobs=[dict(j, idle_s=0) for j in told["jobs"]])
+    del told["uptime_s"]
+    return told
+
+
+def both(mnt):
+    """stats.json and metrics of one state: batches may still be made ahead."""
+    found = []
+
+    def same():
+        found[:] = stats(mnt), metrics(mnt), stats(mnt)
+        return timeless(found[0]) == timeless(found[2])
+    wait_until(same, "the end of work")
+    return found[:2]
 
 
 def jobs(mnt):
@@ -80,13 +100,14 @@ def parse(text):
             continue
         name, labels, value = sample(line)
         kind = heads["TYPE", family]
-        assert kind in ("counter", "gauge")
-        assert name == family + ("_total" if kind == "counter" else "")
+        assert name == family + {"counter": "_total", "gauge": ""}[kind]
         assert labels[0][0] == "mountpoint"
         assert (name, labels[1:]) not in found
         found[name, labels[1:]] = value
     for what, name in heads:
         assert ("HELP", name) in heads
+        # Names of samples and of families are all different.
+        assert not re.search("_(total|count|sum|bucket|created)$", name)
     return found
 
 
@@ -94,17 +115,27 @@ def metrics(mnt):
     return parse((mnt / ".betonfs/metrics").read_text())
 
 
+def frozen(text):
+    """The same at another time."""
+    assert text.count(b"uptime_s") in (1, 4)
+    return re.sub(rb'(uptime_s[^ ]* )[0-9]+', rb"\g<1>0", text)
+
+
 def test_the_texts_can_be_read_by_all(data, mount):
     mnt = mount(data.path)
     for name in ("stats.json", "metrics"):
         path = mnt / ".betonfs" / name
         assert path.stat().st_size == 0
-        whole = path.read_bytes()
-        assert subprocess.check_output(["cat", path]) == whole
-        assert subprocess.check_output(["dd", f"if={path}", "bs=7"],
-                                       stderr=subprocess.DEVNULL) == whole
+        whole = frozen(path.read_bytes())
+        for program in (["cat", path], ["dd", f"if={path}", "bs=7"],
+                        ["tail", "-c", "99999", path]):
+            out = subprocess.check_output(program, stderr=subprocess.DEVNULL)
+            assert frozen(out) == whole
+        copy = mnt.parent / "copy"
+        subprocess.run(["cp", path, copy], check=True)
+        assert frozen(copy.read_bytes()) == whole
         with open(path, "rb") as f:
-            assert f.readlines() == whole.splitlines(True)
+            assert frozen(b"".join(f.readlines())) == whole
     top = stats(mnt)
     assert list(top) == ["version", "uptime_s", "cache", "slots", "delivery",
                          "streams", "jobs"]
@@ -121,7 +152,7 @@ def test_one_opening_sees_one_text(data, mount):
             p.read_bytes()
         rest = f.read()
         assert json.loads(first + rest)["delivery"]["page_cache"] == {
-            "batches": 0, "bytes": 0}
+            "batches": 0, "late": 0, "bytes": 0}
         f.seek(0)
         assert f.read() == first + rest
         f.seek(30)
@@ -146,10 +177,41 @@ def test_metrics_are_openmetrics(data, mount):
             assert s.labels["mountpoint"] == str(mnt)
 
 
+def test_metrics_are_text_of_prometheus_too(data, mount):
+    parser = pytest.importorskip("prometheus_client.parser")
+    mnt = mount(data.path)
+    (mnt / path_of(0)).read_bytes()
+    text = (mnt / ".betonfs/metrics").read_text()
+    found = {s.name: s for f in parser.text_string_to_metric_families(text)
+             for s in f.samples}
+    assert found["betonfs_build_info"].value == 1
+    assert set(found) == {name for name, _ in parse(text)}
+
+
+def test_the_manual_tells_every_key(data, mount):
+    mnt = mount(data.path)
+    (mnt / path_of(0)).read_bytes()
+    page = pathlib.Path(__file__).parents[2] / "fs/betonfs.8"
+    said = page.read_text().split(".Sh STATISTICS\n")[1].split("\n.Sh ")[0]
+    words = set(re.findall(r"[a-z_]+", said))
+
+    def keys(value):
+        if isinstance(value, list):
+            return set().union(*map(keys, value))
+        if isinstance(value, dict):
+            return set(value).union(*map(keys, value.values()))
+        return set()
+    assert keys(stats(mnt)) - words == set()
+    names = {re.sub("^betonfs_(.*?)(_total)?$", r"\1", name)
+             for name, _ in metrics(mnt)}
+    # Those of streams are told together.
+    assert {n for n in names - words if not n.startswith("stream_")} == set()
+
+
 def test_both_texts_say_the_same(data, mount):
     mnt = mount(data.path, "-o", "cache=process,cache_size=64MiB")
     dump(mnt, mnt.parent / "out", "--spec", SPEC, *PLAIN)
-    told, m = stats(mnt), metrics(mnt)
+    told, m = both(mnt)
     for way, d in told["delivery"].items():
         assert m["betonfs_delivered_batches_total",
                  (("way", way),)] == d["batches"]
@@ -283,6 +345,51 @@ def test_a_cache_accounts_for_every_byte(large, mount):
     assert c["evicted_bytes"] > 0 and c["reads"] > 0
 
 
+def test_streams_share_what_the_cache_tells(large, mount):
+    mnt = mount(large.path, "-o", "cache=process,cache_size=32MiB")
+    specs = ("order=random,batch=24,seed=1", "order=random,batch=48,seed=2")
+    values = {}
+    for spec, share in zip(specs, (1, 2)):
+        paths = sorted((mnt / "batches" / spec / "0").iterdir())
+        paths = paths[:len(paths) // share]
+        for p in paths:
+            p.read_bytes()
+        values[len(paths)] = len(large.values) // share
+    # What is read ahead may go on for a while: it is not compared.
+    told = stats(mnt)
+    assert {s["opened"] for s in told["streams"]} == set(values)
+    for s in told["streams"]:
+        n = s["hits"] + s["late"] + s["misses"]
+        assert values[s["opened"]] <= n <= values[s["opened"]] + 8 * 48
+        assert 0 < s["misses"] and s["bypassed"] == 0
+        assert s["reads"] > 0 and s["read_bytes"] > 0
+        assert s["delivered_bytes"] == n * 96 * 96 * 3
+        assert s["amplification"] == pytest.approx(
+            s["read_bytes"] / s["delivered_bytes"])
+    for key in ("hits", "late", "misses", "delivered_bytes"):
+        assert sum(s[key] for s in told["streams"]) <= told["cache"][key]
+    labels = {dict(k)["spec"] for name, k in metrics(mnt)
+              if name == "betonfs_stream_read_bytes_total"}
+    assert len(labels) == 2
+
+
+def test_a_batch_that_is_there_is_not_late(data, mount):
+    mnt = mount(data.path, "-o", "ahead=0")
+    client = named(mnt, b"train")
+    for late in (1, 1, 2):
+        slot, _ = client.get(path_of(late))
+        client.put(slot)
+        assert jobs(mnt)["train"]["late"] == late
+    assert jobs(mnt)["train"]["batches"] == 3
+    assert read_direct(mnt / path_of(2)) > 0
+    assert read_direct(mnt / path_of(5)) > 0
+    assert stats(mnt)["delivery"]["direct"]["late"] == 1
+    assert stats(mnt)["delivery"]["handover"]["late"] == 2
+    m = metrics(mnt)
+    assert m["betonfs_job_late_total", (("job", "train"),)] == 2
+    assert m["betonfs_delivered_late_total", (("way", "direct"),)] == 1
+
+
 # --- streams ---
 
 def test_streams_say_where_they_are(data, mount):
@@ -292,8 +399,14 @@ def test_streams_say_where_they_are(data, mount):
         (mnt / path_of(i, 3)).read_bytes()
     [s] = stats(mnt)["streams"]
     assert 0 <= s.pop("idle_s") < 60
-    assert s == {"dataset": "", "spec": SPEC, "epoch": 3, "number": 9,
-                 "stride": 2, "opened": 5}
+    where = {k: s.pop(k) for k in ("dataset", "spec", "epoch", "number",
+                                   "stride", "opened")}
+    assert where == {"dataset": "", "spec": SPEC, "epoch": 3, "number": 9,
+                     "stride": 2, "opened": 5}
+    # Without a cache of its own the daemon does not know what is read.
+    assert s == dict.fromkeys(
+        ("hits", "late", "misses", "bypassed", "reads", "read_bytes",
+         "delivered_bytes", "wasted_bytes", "amplification"), 0)
     (mnt / "batches/batch=5/0/000000.batch").read_bytes()
     assert len(stats(mnt)["streams"]) == 2
 
@@ -404,7 +517,7 @@ def test_files_of_jobs(data, mount):
         assert re.fullmatch(r"[A-Za-z0-9_%.-]+\.json", file)
         told = json.loads((folder / file).read_bytes())
         seen[told["name"].encode()] = file
-        assert told == jobs(mnt)[told["name"]]
+        assert dict(told, idle_s=0) == dict(jobs(mnt)[told["name"]], idle_s=0)
     assert set(seen) == set(names)
     assert seen[b"a/b"] == "a%2Fb.json"
     assert json.loads((folder / "train.json").read_text())["connections"] == 1
