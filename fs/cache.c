@@ -513,7 +513,12 @@ int cache_fetch(struct cache_file *file, const struct cache_want *want)
 static struct chunk *need(struct cache_file *file, uint64_t index,
 			  struct payload_tally *tally)
 {
-	const struct cache_want want = { index, index + 1, .must = index };
+	const struct cache_want want = {
+		.first = index,
+		.end = index + 1,
+		.must = index,
+		.owner = tally ? atomic_load(&tally->owner) : 0,
+	};
 	struct cache *c = file->cache;
 	struct chunk *g = pin(file, index);
 

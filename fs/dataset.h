@@ -29,6 +29,7 @@ enum payload_count {
 
 struct payload_tally {
 	atomic_uint_fast64_t n[PAYLOAD_COUNTS];
+	atomic_uint_fast64_t owner; /* whose reads they are, to the cache */
 };
 
 /* A cache in front of the source, for the payloads of batches. */

@@ -121,6 +121,31 @@ static struct reader *find_id(struct plan *p, uint64_t id)
 	return NULL;
 }
 
+/* Of those that have not opened the batch yet, the one that comes next. */
+static struct reader *find_next(struct plan *p, const struct batch_key *key)
+{
+	struct reader *next = NULL, *r = p->readers;
+
+	for (size_t i = 0; i < p->num_readers; i++, r++) {
+		if (r->epoch == key->epoch && reader_wants(r, key) &&
+		    (!next || r->top > next->top))
+			next = r;
+	}
+	return next;
+}
+
+/* For whom a batch is assembled, as far as is known; NULL: nobody. */
+static struct reader *find_served(struct plan *p, const struct batch_key *key)
+{
+	struct reader *next = find_next(p, key);
+
+	for (size_t i = 0; i < p->num_readers; i++) {
+		if (reader_opened(&p->readers[i], key))
+			return &p->readers[i];
+	}
+	return next ? next : find_stream(p, key);
+}
+
 /* A new one, level with the foremost, in the place of the most silent if there
    are too many. */
 static struct reader *add_reader(struct plan *p, const struct batch_key *key)
@@ -351,8 +376,10 @@ void plan_fetch(struct plan *p, const struct batch *batch)
 	pthread_mutex_lock(&p->lock);
 	r = find_stream(p, key);
 	wish.horizon = r ? horizon_of(p, r) : 0;
+	r = find_served(p, key);
 	wish.reader = r ? r->id : 0;
 	pthread_mutex_unlock(&p->lock);
+	atomic_store(&batch->vfile.tally->owner, wish.reader);
 	for (uint32_t i = 0; i < batch->rows; i++) {
 		wish.sample = batch->ids[i];
 		if (!cache_has(file, wish.sample / file->per))
@@ -386,13 +413,8 @@ static bool opened_done(struct plan *p, const struct batch_key *key)
    it may find it gone and have to assemble it once more. */
 static void next_done(struct plan *p, const struct batch_key *key)
 {
-	struct reader *next = NULL, *r = p->readers;
+	struct reader *next = find_next(p, key);
 
-	for (size_t i = 0; i < p->num_readers; i++, r++) {
-		if (r->epoch == key->epoch && reader_wants(r, key) &&
-		    (!next || r->top > next->top))
-			next = r;
-	}
 	if (next)
 		reader_done(next, key);
 }
@@ -411,7 +433,7 @@ static void let_go(struct plan *p, const struct batch *batch)
 
 static void count(struct plan *p, const struct batch *batch)
 {
-	struct reader *r = find_stream(p, &batch->key);
+	struct reader *r = find_served(p, &batch->key);
 	struct cache_counts nobodys = { .hits = 0 };
 
 	cache_count(r ? &r->counts : &nobodys, batch->vfile.tally);
