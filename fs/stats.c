@@ -269,14 +269,15 @@ static int look(const struct stats *stats, struct facts **out)
 	f->one = 1;
 	f->mode = tiers_mode_name(engine_tiers(stats->engine)->mode);
 	f->uptime_s = (uint64_t)(stats_now() - stats->started);
+	/* First what is part of something, so that it is never more. */
+	r = look_at_streams(stats, f);
+	f->num_jobs = jobs_list(stats->jobs, 0, f->jobs, JOBS_MAX);
 	engine_stats(stats->engine, &f->engine);
 	f->amplification = ratio(f->engine.cache.read_bytes,
 				 f->engine.cache.delivered_bytes);
 	jobs_delivered(stats->jobs, ways);
 	for (int i = 0; i < JOBS_WAYS; i++)
 		f->ways[i] = (struct way_facts){ way_names[i], ways[i] };
-	f->num_jobs = jobs_list(stats->jobs, 0, f->jobs, JOBS_MAX);
-	r = look_at_streams(stats, f);
 	if (r)
 		facts_free(f);
 	else
