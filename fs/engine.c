@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "fs/bytes.h"
+#include "fs/pool.h"
 #include "fs/scope.h"
 
 enum {
@@ -475,6 +476,10 @@ static void choose_sizes(struct engine *e, const struct engine_options *o)
 	e->slot_bytes = o->slot_bytes ? o->slot_bytes
 			: is_hard     ? e->tiers.cache_size / 2
 				      : SLOT_BYTES_DEFAULT;
+	/* Of a hard limit, what is less than a piece of memory is for nobody.
+	 */
+	if (is_hard)
+		e->slot_bytes &= ~(uint64_t)(POOL_ALIGN - 1);
 	e->batch_max = is_hard ? e->slot_bytes
 			       : max_u64(e->slot_bytes, quarter_of_memory());
 	e->ahead = (unsigned)min_u64(o->ahead, AHEAD_MAX);
