@@ -352,6 +352,8 @@ static void close_all(struct daemon *d)
 {
 	handover_close(d->handover);
 	ops_close(d->ops);
+	/* The namespace has the subsets that read-ahead looks at. */
+	engine_stop(d->engine);
 	ns_close(d->ns);
 	engine_close(d->engine);
 	for (size_t i = 0; i < num_served(d); i++)

@@ -185,12 +185,22 @@ static void make_room_for_slots(void *arg, uint64_t bytes)
 	plan_set_room(e->plan, left);
 }
 
+/* Some thread is to look, after a while, for slots that nobody wants. */
+static void note_untidy(struct engine *e)
+{
+	scoped_lock(&e->lock);
+	if (!e->is_untidy)
+		pthread_cond_signal(&e->queued);
+	e->is_untidy = true;
+}
+
 static int get_slot(struct engine *e, struct batch *batch, struct slot **out)
 {
 	int r = slots_get(e->slots, batch, out);
 
 	if (!r)
 		plan_shared(e->plan, batch);
+	note_untidy(e);
 	return r;
 }
 
@@ -225,6 +235,7 @@ static void prepare(struct engine *e, const struct coming *c)
 		return;
 	slots_prepare(e->slots, batch);
 	batch_put(&batch);
+	note_untidy(e);
 }
 
 /* With the lock held before and after. What somebody waits for goes first. */
@@ -267,10 +278,12 @@ static void wait_for_work(struct engine *e)
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += SLOTS_PATIENCE + 1;
 	if (pthread_cond_timedwait(&e->queued, &e->lock, &end) == ETIMEDOUT) {
+		/* Before it looks: of what comes meanwhile it knows nothing. */
+		e->is_untidy = false;
 		pthread_mutex_unlock(&e->lock);
 		is_left = slots_tidy(e->slots);
 		pthread_mutex_lock(&e->lock);
-		e->is_untidy = is_left;
+		e->is_untidy |= is_left;
 	}
 	e->is_watched = false;
 }
@@ -393,9 +406,6 @@ void stream_note(struct stream *s, uint64_t number)
 	unsigned n = plan_note(e->plan, &key, next, e->ahead);
 
 	scoped_lock(&e->lock);
-	if (!e->is_untidy)
-		pthread_cond_signal(&e->queued);
-	e->is_untidy = true;
 	for (unsigned i = 0; i < n && e->num_coming < COMING_MAX; i++) {
 		const struct coming c = { s->ds, s->spec, next[i].epoch,
 					  next[i].number };
@@ -524,7 +534,7 @@ int engine_open(const struct engine_options *options, struct engine **out)
 	return r;
 }
 
-void engine_close(struct engine *e)
+void engine_stop(struct engine *e)
 {
 	if (!e)
 		return;
@@ -532,11 +542,18 @@ void engine_close(struct engine *e)
 	e->stopping = true;
 	pthread_cond_broadcast(&e->queued);
 	pthread_mutex_unlock(&e->lock);
-	for (unsigned i = 0; i < e->num_threads; i++)
-		pthread_join(e->threads[i], NULL);
-	slots_close(e->slots);
+	for (; e->num_threads; e->num_threads--)
+		pthread_join(e->threads[e->num_threads - 1], NULL);
 	if (e->plan)
 		plan_stop(e->plan);
+}
+
+void engine_close(struct engine *e)
+{
+	if (!e)
+		return;
+	engine_stop(e);
+	slots_close(e->slots);
 	cache_close(e->cache);
 	plan_close(e->plan);
 	for (size_t i = 0; i < BATCHES_KEPT; i++)

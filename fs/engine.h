@@ -5,7 +5,7 @@
  * inside the process of a loader that opened a FILE. Thread-safe; no globals:
  * a process may hold several.
  *
- * Lock order: engine.lock, then those of slots and of the plan.
+ * Lock order: engine.lock, then those of slots.
  */
 #ifndef FS_ENGINE_H
 #define FS_ENGINE_H
@@ -36,7 +36,13 @@ struct engine_options {
 };
 
 int engine_open(const struct engine_options *options, struct engine **out);
-/* All tickets are closed and all slots put before. Takes NULL. */
+/*
+ * Ends what goes on by itself: nothing is read or assembled ahead of its reader
+ * any more. All tickets are closed before. Until then, what a SPEC borrows must
+ * stay, whoever named it; takes NULL, and may be called twice.
+ */
+void engine_stop(struct engine *engine);
+/* All slots are put before. Takes NULL. */
 void engine_close(struct engine *engine);
 
 /* What was chosen, and why, in a line. */
