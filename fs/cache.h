@@ -46,8 +46,8 @@ int cache_open(const struct cache_options *options, struct cache **out);
 /* Nobody reads any more. Takes NULL. */
 void cache_close(struct cache *cache);
 
-/* At most CACHE_FILES_MAX, before anything is read. The dataset is closed after
-   the cache. */
+/* Before anything is read; -E2BIG beyond CACHE_FILES_MAX. The dataset is closed
+   after the cache. */
 enum { CACHE_FILES_MAX = 64 };
 int cache_add(struct cache *cache, struct dataset *ds);
 
