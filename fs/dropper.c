@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <time.h>
 
 #include "fs/scope.h"
+#include "fs/thread.h"
 
 enum {
 	WAITING_MAX = 256,
@@ -96,15 +96,10 @@ void dropper_start(struct dropper *d, struct fuse_session *session)
 /* With the lock held; most mounts never need the thread. */
 static void need_thread(struct dropper *d)
 {
-	sigset_t all, before;
-
 	if (d->has_thread)
 		return;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	d->has_thread = !pthread_create(&d->thread, NULL, drop_all, d);
+	d->has_thread = !thread_start(&d->thread, drop_all, d);
 	d->is_running = d->has_thread;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void dropper_push(struct dropper *d, uint64_t directory, const char *name)

@@ -2,7 +2,6 @@
 #include "fs/engine.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 #include <utlist.h>
@@ -10,6 +9,7 @@
 #include "fs/bytes.h"
 #include "fs/pool.h"
 #include "fs/scope.h"
+#include "fs/thread.h"
 
 enum {
 	THREADS_DEFAULT = 2,
@@ -425,20 +425,15 @@ static uint64_t quarter_of_memory(void)
 	       (uint64_t)sysconf(_SC_PAGE_SIZE) / 4;
 }
 
-/* Threads of a library take no signals: those are the program's. */
 static int start_threads(struct engine *e, unsigned n)
 {
-	sigset_t all, before;
 	int r = 0;
 
 	e->threads = calloc(n, sizeof(*e->threads));
 	if (!e->threads)
 		return -ENOMEM;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (; e->num_threads < n && !r; e->num_threads += !r)
-		r = -pthread_create(&e->threads[e->num_threads], NULL, work, e);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+		r = thread_start(&e->threads[e->num_threads], work, e);
 	return r;
 }
 
