@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "fs/bytes.h"
+#include "fs/memory.h"
 #include "fs/pool.h"
 #include "fs/scope.h"
 #include "fs/thread.h"
@@ -419,10 +420,12 @@ void stream_note(struct stream *s, uint64_t number)
 
 /* --- the engine --- */
 
+/* Of what this process may have. */
 static uint64_t quarter_of_memory(void)
 {
-	return (uint64_t)sysconf(_SC_PHYS_PAGES) *
-	       (uint64_t)sysconf(_SC_PAGE_SIZE) / 4;
+	struct memory memory;
+
+	return memory_read("", &memory) ? 0 : memory.total / 4;
 }
 
 static int start_threads(struct engine *e, unsigned n)
