@@ -118,6 +118,26 @@ void dropper_push(struct dropper *d, uint64_t directory, const char *name)
 	pthread_cond_signal(&d->changed);
 }
 
+/* Whether mountinfo's word is the path: what would end a word is octal there.
+ */
+static bool is_spelled(const char *word, const char *path)
+{
+	char octal[16];
+
+	for (; *path; path++) {
+		if (!strchr(" \t\n\\", *path)) {
+			if (*word++ != *path)
+				return false;
+			continue;
+		}
+		snprintf(octal, sizeof(octal), "\\%03o", (unsigned)*path);
+		if (strncmp(word, octal, strlen(octal)))
+			return false;
+		word += strlen(octal);
+	}
+	return !*word;
+}
+
 /* The minor number of the device that is mounted there: of mountinfo, for stat
    would ask the mount. 0: none. */
 static unsigned minor_of(const char *mountpoint)
@@ -129,7 +149,7 @@ static unsigned minor_of(const char *mountpoint)
 	while (f && fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "%*d %*d 0:%u %*s %4095s", &minor, where) ==
 			    2 &&
-		    !strcmp(where, mountpoint))
+		    is_spelled(where, mountpoint))
 			found = minor;
 	}
 	if (f)
