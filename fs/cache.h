@@ -31,7 +31,6 @@ struct cache_file {
 #define CACHE_NEVER UINT64_MAX
 
 struct cache_options {
-	struct log *log;
 	uint64_t limit; /* bytes, all included but the cold tier */
 	uint64_t cold;	/* bytes of the cold tier; 0: none */
 	/* When a chunk is needed next. Called with locks held: it may take no

@@ -444,7 +444,6 @@ static int start_threads(struct engine *e, unsigned n)
 static int open_cache(struct engine *e, const struct engine_options *options)
 {
 	const struct cache_options cache = {
-		.log = e->log,
 		.limit = e->tiers.cache_size,
 		.cold = e->tiers.cold_size,
 		.next_use = plan_next_use,

@@ -67,7 +67,7 @@ size_t engine_readers(struct engine *engine, struct plan_reader *out,
 
 /*
  * One epoch of one SPEC of a dataset: a sequence of batches. The dataset must
- * outlive it. `name` tells streams of one engine apart and is never reused.
+ * outlive it.
  */
 int stream_open(struct engine *engine, struct dataset *ds,
 		const struct spec *spec, uint64_t epoch, struct stream **out);
