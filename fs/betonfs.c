@@ -359,6 +359,8 @@ static void close_all(struct daemon *d)
 {
 	handover_close(d->handover);
 	ops_close(d->ops);
+	/* The namespace has the subsets that read-ahead looks at. */
+	engine_stop(d->engine);
 	ns_close(d->ns);
 	jobs_close(d->jobs);
 	engine_close(d->engine);

@@ -14,9 +14,13 @@ enum {
 	/* A bucket per so many bytes: chains stay short for the common 10 to
 	   100 KB, and 8 bytes each are nothing. */
 	BYTES_PER_BUCKET = 32 << 10,
+	/* Of a shard: enough for half a TiB. */
+	BUCKETS_MAX = 1 << 20,
 	/* Below about two pages a read costs the same whatever its size. */
 	CHUNK_BYTES = 8 << 10,
 	CHUNK_SAMPLES_MAX = 1024,
+	/* Metadata that are looked at at once, unless one record is larger. */
+	RECORDS_BYTES = 1 << 20,
 	/* The part of the limit that is for chunks themselves: 1/32. */
 	OVERHEAD_SHARE = 32,
 	/* A chunk may take this part of the limit: larger ones are not kept. */
@@ -373,13 +377,28 @@ static uint64_t samples_before(const struct cache_file *file, uint64_t chunk)
 	return min_u64(chunk * file->per, file->ds->format.samples);
 }
 
-/* Where the chunks lie: one read of the metadata for all. */
-static int locate(struct cache_file *file, struct chunk **chunks, unsigned n)
+/* How many of the chunks have their records within RECORDS_BYTES; at least
+   one. */
+static unsigned records_together(const struct cache_file *file,
+				 struct chunk *const *chunks, unsigned n)
+{
+	uint64_t most = RECORDS_BYTES / max_u64(1, file->ds->format.itemsize);
+	unsigned i = 1;
+
+	while (i < n &&
+	       (chunks[i]->index + 1 - chunks[0]->index) * file->per <= most)
+		i++;
+	return i;
+}
+
+/* Where some chunks lie: one read of the metadata for all. */
+static int locate_some(struct cache_file *file, struct chunk **chunks,
+		       unsigned n)
 {
 	uint64_t itemsize = file->ds->format.itemsize, from, to;
 	uint64_t first = samples_before(file, chunks[0]->index);
 	uint64_t end = samples_before(file, chunks[n - 1]->index + 1);
-	cleanup_free uint8_t *records = malloc((end - first) * itemsize);
+	cleanup_free uint8_t *records = malloc((end - first) * itemsize + 1);
 	int r = records ? dataset_records(file->ds, first, end - first, records)
 			: -ENOMEM;
 
@@ -389,6 +408,18 @@ static int locate(struct cache_file *file, struct chunk **chunks, unsigned n)
 		chunk_locate(chunks[i], file->ds,
 			     records + (from - first) * itemsize, from,
 			     to - from);
+	}
+	return r;
+}
+
+static int locate(struct cache_file *file, struct chunk **chunks, unsigned n)
+{
+	unsigned some;
+	int r = 0;
+
+	for (unsigned i = 0; i < n && !r; i += some) {
+		some = records_together(file, chunks + i, n - i);
+		r = locate_some(file, chunks + i, some);
 	}
 	return r;
 }
@@ -562,16 +593,21 @@ static uint64_t samples_per_chunk(const struct dataset *ds)
 	uint64_t n = ds->format.samples, per = 1;
 
 	while (per < CHUNK_SAMPLES_MAX && n &&
-	       per * (dataset_data_bytes(ds) / n) < CHUNK_BYTES)
+	       per * (dataset_data_bytes(ds) / n) < CHUNK_BYTES &&
+	       2 * per * ds->format.itemsize <= RECORDS_BYTES)
 		per *= 2;
 	return per;
 }
 
 int cache_add(struct cache *c, struct dataset *ds)
 {
-	struct cache_file *file = calloc(1, sizeof(*file));
-	struct fill_target *target = malloc(sizeof(*target));
+	struct cache_file *file;
+	struct fill_target *target;
 
+	if (c->num_files == CACHE_FILES_MAX)
+		return -E2BIG;
+	file = calloc(1, sizeof(*file));
+	target = malloc(sizeof(*target));
 	if (!file || !target) {
 		free(file);
 		free(target);
@@ -603,7 +639,8 @@ static int open_shards(struct cache *c)
 {
 	size_t buckets = 64;
 
-	while (buckets * SHARDS * BYTES_PER_BUCKET < c->limit)
+	while (buckets < BUCKETS_MAX &&
+	       buckets * SHARDS * BYTES_PER_BUCKET < c->limit)
 		buckets *= 2;
 	c->mask = buckets - 1;
 	for (size_t i = 0; i < SHARDS; i++) {

@@ -31,7 +31,6 @@ struct cache_file {
 #define CACHE_NEVER UINT64_MAX
 
 struct cache_options {
-	struct log *log;
 	uint64_t limit; /* bytes, all included but the cold tier */
 	uint64_t cold;	/* bytes of the cold tier; 0: none */
 	/* When a chunk is needed next. Called with locks held: it may take no
@@ -50,8 +49,8 @@ int cache_open(const struct cache_options *options, struct cache **out);
 /* Nobody reads any more. Takes NULL. */
 void cache_close(struct cache *cache);
 
-/* At most CACHE_FILES_MAX, before anything is read. The dataset is closed after
-   the cache. */
+/* Before anything is read; -E2BIG beyond CACHE_FILES_MAX. The dataset is closed
+   after the cache. */
 enum { CACHE_FILES_MAX = 64 };
 int cache_add(struct cache *cache, struct dataset *ds);
 

@@ -298,6 +298,8 @@ static int submit(struct connection *c, uint64_t number,
 	q->number = number;
 	q->bytes = bytes;
 	q->is_late = !stream_ready(file->stream, (struct batch *)file->vfile);
+	/* Who is refused opens the file, and is not to be taken for two. */
+	ns_note_file(file);
 	r = stream_submit(file->stream, (struct batch *)file->vfile,
 			  &(struct dest){ NULL, 0 }, request_done, q,
 			  &q->ticket);

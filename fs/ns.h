@@ -173,4 +173,8 @@ int ns_open_file(struct ns *ns, const struct ns_object *object,
 		 struct ns_file *out);
 void ns_close_file(struct ns_file *file);
 
+/* Once for every file that is going to be read: of a batch, its reader will
+   want those that come after it. */
+void ns_note_file(const struct ns_file *file);
+
 #endif

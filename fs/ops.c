@@ -363,6 +363,7 @@ static int handle_open(struct ops *ops, fuse_ino_t ino, struct handle **out)
 		free(h);
 		return r;
 	}
+	ns_note_file(&h->file);
 	scoped_lock(&ops->lock);
 	DL_APPEND(ops->handles, h);
 	*out = h;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/plan.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -9,6 +8,7 @@
 #include "fs/bytes.h"
 #include "fs/reader.h"
 #include "fs/scope.h"
+#include "fs/thread.h"
 
 enum {
 	READERS_MAX = 64,
@@ -602,19 +602,6 @@ static void *read_ahead(void *arg)
 
 /* --- opening and closing --- */
 
-static int start_thread(struct plan *p)
-{
-	sigset_t all, before;
-	int r;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&p->thread, NULL, read_ahead, p);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	p->has_thread = !r;
-	return r;
-}
-
 int plan_open(uint64_t ahead, struct plan **out)
 {
 	struct plan *p = calloc(1, sizeof(*p));
@@ -630,9 +617,13 @@ int plan_open(uint64_t ahead, struct plan **out)
 
 int plan_start(struct plan *p, struct cache *cache, uint64_t room)
 {
+	int r;
+
 	p->cache = cache;
 	p->room = room;
-	return start_thread(p);
+	r = thread_start(&p->thread, read_ahead, p);
+	p->has_thread = !r;
+	return r;
 }
 
 void plan_set_room(struct plan *p, uint64_t room)

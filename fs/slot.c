@@ -40,9 +40,12 @@ struct slots {
 	pthread_mutex_t lock; /* guards all that follows */
 	pthread_cond_t filled;
 	pthread_cond_t freed; /* a slot, or memory */
+	uint64_t frees;	      /* times that something was */
 	struct slot *list;
-	uint64_t bytes; /* that the pool may have had at most */
 	uint64_t assembled, ahead, shared, wasted;
+	pthread_mutex_t growth; /* guards the next two */
+	uint64_t taking;	/* bytes that threads are about to take */
+	uint64_t told;		/* that the pool may have had at most */
 };
 
 static time_t now_s(void)
@@ -55,6 +58,12 @@ static time_t now_s(void)
 
 /* --- the list; with the lock held --- */
 
+static void tell_freed(struct slots *s)
+{
+	s->frees++;
+	pthread_cond_broadcast(&s->freed);
+}
+
 static void slot_free(struct slot *slot)
 {
 	struct slots *s = slot->slots;
@@ -66,7 +75,7 @@ static void slot_free(struct slot *slot)
 	pool_give(s->pool, &slot->piece);
 	batch_put(&slot->batch);
 	free(slot);
-	pthread_cond_broadcast(&s->freed);
+	tell_freed(s);
 }
 
 /* Held by nobody, and not waiting for its reader. */
@@ -150,54 +159,80 @@ static bool make_room(struct slots *s, bool is_ahead)
 	return slot != NULL;
 }
 
-static void tell_growth(struct slots *s, uint64_t size)
+/*
+ * Tells how much all may have once this thread has taken so much. In turn, lest
+ * a smaller number comes after a larger one.
+ */
+static void begin_growth(struct slots *s, uint64_t size)
 {
 	struct pool_stats stats;
+	uint64_t bytes;
 
+	scoped_lock(&s->growth);
+	s->taking += size;
 	pool_stats(s->pool, &stats);
-	size = align_up(size, POOL_ALIGN) + stats.bytes;
-	pthread_mutex_lock(&s->lock);
-	if (size <= s->bytes) {
-		pthread_mutex_unlock(&s->lock);
+	bytes = min_u64(stats.bytes + s->taking, s->options.limit);
+	if (bytes <= s->told)
 		return;
-	}
-	s->bytes = min_u64(size, s->options.limit);
-	size = s->bytes;
-	pthread_mutex_unlock(&s->lock);
-	s->options.grow(s->options.arg, size);
+	s->told = bytes;
+	if (s->options.grow)
+		s->options.grow(s->options.arg, bytes);
 }
 
-static void wait_freed(struct slots *s)
+static void end_growth(struct slots *s, uint64_t size)
 {
-	struct slot *slot;
-	unsigned n;
+	scoped_lock(&s->growth);
+	s->taking -= size;
+}
 
+static uint64_t frees_so_far(struct slots *s)
+{
 	scoped_lock(&s->lock);
-	slot = least_recent_free(s, &n);
-	if (!slot && !least_recent_ahead(s))
+	return s->frees;
+}
+
+static void wait_freed(struct slots *s, uint64_t frees)
+{
+	scoped_lock(&s->lock);
+	while (s->frees == frees)
 		pthread_cond_wait(&s->freed, &s->lock);
+}
+
+static int take_piece(struct slots *s, uint64_t size, bool is_ahead,
+		      struct piece **out)
+{
+	uint64_t frees;
+	int r;
+
+	for (;;) {
+		/* What is freed from here on ends the wait below. */
+		frees = frees_so_far(s);
+		r = pool_take(s->pool, size, false, out);
+		if (r != -ENOSPC)
+			return r;
+		if (make_room(s, is_ahead))
+			continue;
+		if (is_ahead)
+			return -EAGAIN;
+		if (!s->options.is_hard)
+			return pool_take(s->pool, size, true, out);
+		wait_freed(s, frees);
+	}
 }
 
 static int take_memory(struct slots *s, uint64_t size, bool is_ahead,
 		       struct piece **out)
 {
+	uint64_t needed = align_up(size, POOL_ALIGN);
 	int r;
 
-	if (s->options.grow)
-		tell_growth(s, size);
-	for (;;) {
-		r = pool_take(s->pool, size, false, out);
-		if (r != -ENOSPC || make_room(s, is_ahead)) {
-			if (r != -ENOSPC)
-				return r;
-			continue;
-		}
-		if (is_ahead)
-			return -EAGAIN;
-		if (!s->options.is_hard)
-			return pool_take(s->pool, size, true, out);
-		wait_freed(s);
-	}
+	/* It would wait for ever. */
+	if (s->options.is_hard && needed > s->options.limit)
+		return -EFBIG;
+	begin_growth(s, needed);
+	r = take_piece(s, size, is_ahead, out);
+	end_growth(s, needed);
+	return r;
 }
 
 static void finish(struct slots *s, struct slot *slot, int result, bool failed)
@@ -384,7 +419,7 @@ void slot_put(struct slot **slot_of_caller)
 	if (slot->result)
 		slot_free(slot);
 	else
-		pthread_cond_broadcast(&s->freed);
+		tell_freed(s);
 	trim(s);
 }
 
@@ -424,6 +459,7 @@ int slots_open(const struct slots_options *options, struct slots **out)
 		return -ENOMEM;
 	s->options = *options;
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->growth, NULL);
 	pthread_cond_init(&s->filled, NULL);
 	pthread_cond_init(&s->freed, NULL);
 	r = pool_open(options->limit, &s->pool);
@@ -447,6 +483,7 @@ void slots_close(struct slots *s)
 	pool_close(s->pool);
 	pthread_cond_destroy(&s->freed);
 	pthread_cond_destroy(&s->filled);
+	pthread_mutex_destroy(&s->growth);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }

@@ -333,6 +333,98 @@ static void what_nobody_used_is_its_readers_waste(void)
 	tear_down(&f);
 }
 
+/* --- what a dataset or an option may say --- */
+
+static void open_with_limit(uint64_t limit, struct cache **out)
+{
+	const struct cache_options options = {
+		.limit = limit,
+		.next_use = plan_next_use,
+		.read_done = plan_read_done,
+		.wasted = plan_wasted,
+	};
+	int r;
+
+	*out = NULL;
+	r = cache_open(&options, out);
+	CHECK(!r || (r == -ENOMEM && !*out));
+}
+
+static void any_limit_is_an_answer(void)
+{
+	static const uint64_t limits[] = { 0, 1, (uint64_t)1 << 40,
+					   (uint64_t)1 << 63, UINT64_MAX - 1 };
+	struct cache *cache;
+
+	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+		open_with_limit(limits[i], &cache);
+		cache_close(cache);
+	}
+}
+
+/* Many small samples are one chunk, but for their metadata. */
+static void large_records_are_looked_at_one_by_one(void)
+{
+	struct dataset *ds = open_dataset();
+	const struct format before = ds->format;
+	const struct cache_file *file;
+	struct cache *cache;
+
+	ds->format.samples = (uint64_t)1 << 30;
+	for (uint64_t size = 64; size <= 1 << 22; size *= 8) {
+		open_with_limit(LIMIT, &cache);
+		ds->format.itemsize = size;
+		CHECK(!cache_add(cache, ds));
+		file = (const struct cache_file *)ds->payloads;
+		CHECK(file->per == 1 || file->per * size <= 1 << 20);
+		CHECK(size > 1 << 10 || file->per == 1024);
+		cache_close(cache);
+	}
+	ds->format = before;
+	dataset_close(ds);
+}
+
+/* A run of chunks takes more than one read of the metadata. */
+static void long_runs_are_located_in_pieces(void)
+{
+	struct cache_want want = { .end = CACHE_RUN, .must = CACHE_NEVER };
+	struct cache_file *file;
+	struct fixture f;
+	uint8_t byte;
+
+	set_up(&f, BETON_ORDER_SEQUENTIAL, 0, false);
+	file = f.file;
+	/* A thousand times what a record has: the file ends before. */
+	f.ds->format.itemsize *= 1 << 14;
+	CHECK(cache_fetch(file, &want) == -EIO);
+	f.ds->format.itemsize /= 1 << 14;
+	want.end = 100;
+	CHECK(!cache_fetch(file, &want));
+	for (uint64_t i = 0; i < 100; i++) {
+		struct value v;
+
+		CHECK(cache_has(file, i));
+		CHECK(!dataset_value_at(f.ds, 1, i, &v));
+		CHECK(!f.ds->payloads->ops->read(f.ds->payloads, i, &byte, 1,
+						 v.off + v.size - 1, NULL));
+		CHECK(byte == byte_of(i, v.size - 1));
+	}
+	tear_down(&f);
+}
+
+static void more_datasets_than_there_are_places_are_refused(void)
+{
+	struct dataset *ds = open_dataset();
+	struct cache *cache;
+
+	open_with_limit(LIMIT, &cache);
+	for (int i = 0; i < CACHE_FILES_MAX; i++)
+		CHECK(!cache_add(cache, ds));
+	CHECK(cache_add(cache, ds) == -E2BIG);
+	cache_close(cache);
+	dataset_close(ds);
+}
+
 /* --- threads --- */
 
 struct job {
@@ -381,6 +473,10 @@ int main(void)
 	a_lower_limit_evicts();
 	values_are_there_or_missed();
 	what_nobody_used_is_its_readers_waste();
+	any_limit_is_an_answer();
+	large_records_are_looked_at_one_by_one();
+	long_runs_are_located_in_pieces();
+	more_datasets_than_there_are_places_are_refused();
 	jobs_share_a_cache();
 	return 0;
 }
