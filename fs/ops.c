@@ -37,7 +37,11 @@ static const double for_long = 365 * 24 * 3600.0;
 /* What fi->fh of an open file points to. */
 struct handle {
 	struct handle *prev, *next;
+	fuse_ino_t ino;
 	struct ns_file file;
+	bool is_direct; /* past the page cache */
+	bool is_begun;	/* guarded by ops.lock, as the next */
+	uint64_t marks; /* of the batch, when the first piece was read */
 };
 
 /* A thread's memory for replies, which grows as it must. */
@@ -359,6 +363,9 @@ static int handle_open(struct ops *ops, fuse_ino_t ino, struct handle **out)
 		free(h);
 		return r;
 	}
+	h->ino = ino;
+	h->is_direct = false;
+	h->is_begun = false;
 	scoped_lock(&ops->lock);
 	DL_APPEND(ops->handles, h);
 	*out = h;
@@ -374,6 +381,52 @@ static void handle_close(struct ops *ops, struct handle *h)
 	free(h);
 }
 
+static bool is_laid_out_badly(const struct handle *h)
+{
+	return h->file.stream &&
+	       ((const struct batch *)h->file.vfile)->has_io_errors;
+}
+
+/* Whether somebody still has the batch open with another layout, which it has
+   when metadata could not be read: they may not meet in the page cache. */
+static bool has_other_layout(struct ops *ops, const struct handle *h)
+{
+	const struct handle *other;
+
+	scoped_lock(&ops->lock);
+	DL_FOREACH(ops->handles, other)
+	{
+		if (other->ino == h->ino &&
+		    other->file.vfile != h->file.vfile &&
+		    (is_laid_out_badly(other) || is_laid_out_badly(h)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether a piece of the batch as it was assembled now goes with those that
+ * were read before: through this open file, or into the page cache that all
+ * share. If it does not, that is EIO, and to open it once more the way out.
+ */
+static bool goes_together(struct ops *ops, struct handle *h, uint64_t marks)
+{
+	const struct handle *other;
+
+	scoped_lock(&ops->lock);
+	if (h->is_begun)
+		return h->marks == marks;
+	DL_FOREACH(ops->handles, other)
+	{
+		if (other->ino == h->ino && other->is_begun &&
+		    !other->is_direct && !h->is_direct && other->marks != marks)
+			return false;
+	}
+	h->is_begun = true;
+	h->marks = marks;
+	return true;
+}
+
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct ops *ops = ops_of(req);
@@ -387,6 +440,8 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fi->fh = (uintptr_t)h;
 	/* A batch with failed samples may be whole when it is opened again. */
 	fi->keep_cache = !h->file.stream;
+	fi->direct_io = has_other_layout(ops, h);
+	h->is_direct = fi->direct_io || fi->flags & O_DIRECT;
 	/* Nobody will release it if the caller was interrupted. */
 	if (fuse_reply_open(req, fi))
 		handle_close(ops, h);
@@ -415,10 +470,10 @@ static void op_release(fuse_req_t req, fuse_ino_t ino,
 }
 
 /* From the slot that all readers of the batch share. */
-static void read_slot(fuse_req_t req, const struct ns_file *file, size_t size,
+static void read_slot(fuse_req_t req, struct handle *h, size_t size,
 		      uint64_t off)
 {
-	struct batch *batch = (struct batch *)file->vfile;
+	struct batch *batch = (struct batch *)h->file.vfile;
 	struct slot *slot = NULL;
 	int r;
 
@@ -426,7 +481,9 @@ static void read_slot(fuse_req_t req, const struct ns_file *file, size_t size,
 		fuse_reply_buf(req, NULL, 0);
 		return;
 	}
-	r = stream_slot(file->stream, batch, &slot);
+	r = stream_slot(h->file.stream, batch, &slot);
+	if (!r && !goes_together(ops_of(req), h, slot_marks(slot)))
+		r = -EIO;
 	if (r)
 		reply_error(req, r);
 	else
@@ -451,13 +508,13 @@ static void read_vfile(fuse_req_t req, const struct ns_file *file, size_t size,
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
-	const struct ns_file *file = &handle_of(fi)->file;
+	struct handle *h = handle_of(fi);
 
 	(void)ino;
-	if (file->stream)
-		read_slot(req, file, size, (uint64_t)off);
+	if (h->file.stream)
+		read_slot(req, h, size, (uint64_t)off);
 	else
-		read_vfile(req, file, size, (uint64_t)off);
+		read_vfile(req, &h->file, size, (uint64_t)off);
 }
 
 /* --- from outside --- */

@@ -28,7 +28,7 @@ struct slot {
 	unsigned refs;
 	enum slot_state state; /* one thread fills; others wait on filled */
 	int result;
-	bool failed;	/* some sample could not be read */
+	uint64_t marks; /* which samples could not be read; 0: none */
 	bool abandoned; /* to somebody who may still read */
 	bool is_ahead;	/* its reader has not come yet */
 	time_t since;	/* of the monotonic clock: when it was last touched */
@@ -200,12 +200,13 @@ static int take_memory(struct slots *s, uint64_t size, bool is_ahead,
 	}
 }
 
-static void finish(struct slots *s, struct slot *slot, int result, bool failed)
+static void finish(struct slots *s, struct slot *slot, int result,
+		   uint64_t marks)
 {
 	scoped_lock(&s->lock);
 	slot->state = result ? SLOT_FAILED : SLOT_READY;
 	slot->result = result;
-	slot->failed = failed;
+	slot->marks = marks;
 	slot->since = now_s();
 	s->assembled += !result;
 	s->ahead += !result && slot->is_ahead;
@@ -215,14 +216,14 @@ static void finish(struct slots *s, struct slot *slot, int result, bool failed)
 static int fill(struct slots *s, struct slot *slot, bool is_ahead)
 {
 	struct piece *piece = NULL;
-	bool failed = false;
+	uint64_t marks = 0;
 	int r = take_memory(s, slot->batch->vfile.size, is_ahead, &piece);
 
 	slot->piece = piece;
 	if (!r)
 		r = s->options.assemble(s->options.arg, slot->batch,
-					piece->bytes, &failed);
-	finish(s, slot, r, failed);
+					piece->bytes, &marks);
+	finish(s, slot, r, marks);
 	return r;
 }
 
@@ -336,12 +337,17 @@ bool slots_failed(struct slots *s, const struct batch *batch)
 
 	scoped_lock(&s->lock);
 	slot = find(s, batch);
-	return slot && slot->failed;
+	return slot && slot->marks;
 }
 
 const void *slot_bytes(const struct slot *slot)
 {
 	return slot->piece->bytes;
+}
+
+uint64_t slot_marks(const struct slot *slot)
+{
+	return slot->marks;
 }
 
 int slot_fd(const struct slot *slot)
