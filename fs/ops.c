@@ -57,6 +57,7 @@ struct ops {
 	bool no_opendir; /* what the kernel can do without */
 	pthread_key_t scratch;
 	struct dropper *dropper;
+	struct fuse_session *session; /* while it is mounted */
 	pthread_mutex_t lock;
 	/* Guarded by lock. When a session ends by a signal the kernel does not
 	   release these, so they are found here. */
@@ -427,6 +428,16 @@ static bool goes_together(struct ops *ops, struct handle *h, uint64_t marks)
 	return true;
 }
 
+/*
+ * A batch whose metadata cannot be read is shorter, and what the kernel knows
+ * of it is to be asked for again, now and when it opens another.
+ */
+static void forget_size(const struct ops *ops, const struct handle *h)
+{
+	if (is_laid_out_badly(h) && ops->session)
+		fuse_lowlevel_notify_inval_inode(ops->session, h->ino, -1, 0);
+}
+
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct ops *ops = ops_of(req);
@@ -442,6 +453,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fi->keep_cache = !h->file.stream;
 	fi->direct_io = has_other_layout(ops, h);
 	h->is_direct = fi->direct_io || fi->flags & O_DIRECT;
+	forget_size(ops, h);
 	/* Nobody will release it if the caller was interrupted. */
 	if (fuse_reply_open(req, fi))
 		handle_close(ops, h);
@@ -544,12 +556,14 @@ int ops_open(struct ns *ns, void (*ready)(void *arg), void *arg,
 
 void ops_start_dropping(struct ops *ops, struct fuse_session *session)
 {
+	ops->session = session;
 	dropper_start(ops->dropper, session);
 }
 
 void ops_stop_dropping(struct ops *ops, const char *mountpoint)
 {
 	dropper_close(steal(ops->dropper), mountpoint);
+	ops->session = NULL;
 }
 
 void ops_close(struct ops *ops)
