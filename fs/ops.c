@@ -4,7 +4,7 @@
  * access either, and getxattr only if it is asked for: libfuse answers ENOSYS
  * for these, once per mount.
  */
-#define FUSE_USE_VERSION 32
+#define FUSE_USE_VERSION 312
 
 #include "fs/ops.h"
 
@@ -501,7 +501,10 @@ static void read_slot(fuse_req_t req, struct handle *h, size_t size,
 	else
 		fuse_reply_buf(req, (const char *)slot_bytes(slot) + off,
 			       min_u64(size, batch->vfile.size - off));
-	slot_put(&slot);
+	if (!r && off + size < batch->vfile.size)
+		slot_put_begun(&slot);
+	else
+		slot_put(&slot);
 }
 
 static void read_vfile(fuse_req_t req, const struct ns_file *file, size_t size,

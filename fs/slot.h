@@ -76,6 +76,10 @@ uint64_t slot_id(const struct slot *slot);
 uint64_t slot_capacity(const struct slot *slot);
 /* Drops the reference and the caller's pointer; takes NULL. */
 void slot_put(struct slot **slot);
+/* As slot_put(), by a reader who comes for the rest in a moment: until then it
+   keeps what it has, so that where slots are few some readers come to their end
+   rather than each of them take the slot of another. */
+void slot_put_begun(struct slot **slot);
 /* As slot_put(), where another process may go on reading: its memory will hold
    no other batch. */
 void slot_abandon(struct slot **slot);
