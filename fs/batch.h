@@ -61,4 +61,8 @@ void batch_put(struct batch **batch);
  */
 int batch_assemble(const struct batch *batch, void *buf, bool *failed);
 
+/* Of bytes in which samples failed: which ones. Never 0, and another number if
+   others did, but by an accident in 2^64. */
+uint64_t batch_marks(const struct batch *batch, const void *bytes);
+
 #endif

@@ -5,7 +5,7 @@
  * started, which ends when the mount answers; or with the child's exit code, so
  * that failures are the caller's to see.
  */
-#define FUSE_USE_VERSION 32
+#define FUSE_USE_VERSION 312
 
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
@@ -34,8 +34,14 @@ enum exit_code {
 	EXIT_MOUNTPOINT = 20,
 };
 
-/* As many as libfuse starts at most: they come and go no more. */
-enum { IDLE_THREADS = 10 };
+enum {
+	/* Enough for most of the time, that they do not come and go. */
+	IDLE_THREADS = 10,
+	/* A thread that assembles a batch, or waits for one, has its request as
+	   long. Ten, which is what libfuse starts, would leave none for other
+	   files, nor for the readers whose end is waited for. */
+	THREADS_MAX = 200,
+};
 
 /* Of a mount's source; mount(2) takes a page, and commas take two bytes. */
 enum { SOURCE_MAX = 3000 };
@@ -451,12 +457,32 @@ static struct fuse_session *new_session(struct daemon *d)
 	return session;
 }
 
+static int loop_with_threads(struct fuse_session *session)
+{
+/* Those before start as many as there are requests. */
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 12)
+	struct fuse_loop_config *config = fuse_loop_cfg_create();
+	int r;
+
+	if (!config)
+		return -ENOMEM;
+	fuse_loop_cfg_set_idle_threads(config, IDLE_THREADS);
+	fuse_loop_cfg_set_max_threads(config, THREADS_MAX);
+	r = fuse_session_loop_mt(session, config);
+	fuse_loop_cfg_destroy(config);
+	return r;
+#else
+	struct fuse_loop_config config = { .max_idle_threads = IDLE_THREADS };
+
+	return fuse_session_loop_mt(session, &config);
+#endif
+}
+
 /* A positive result of a loop is the signal that ended it. */
 static int loop(struct daemon *d, struct fuse_session *session)
 {
-	struct fuse_loop_config config = { .max_idle_threads = IDLE_THREADS };
 	int r = d->opts.single_thread ? fuse_session_loop(session)
-				      : fuse_session_loop_mt(session, &config);
+				      : loop_with_threads(session);
 
 	return r < 0 ? failed(d, d->mountpoint, r) : EXIT_OK;
 }

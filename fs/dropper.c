@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define FUSE_USE_VERSION 32
+#define FUSE_USE_VERSION 312
 
 #include "fs/dropper.h"
 

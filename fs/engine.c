@@ -163,14 +163,17 @@ static int layout(struct engine *e, const struct batch_key *key, bool afresh,
 
 /* Into a slot, or into memory of its reader. */
 static int assemble(void *arg, const struct batch *batch, void *buf,
-		    bool *failed)
+		    uint64_t *marks)
 {
 	struct engine *e = arg;
+	bool failed;
 	int r;
 
 	plan_fetch(e->plan, batch);
-	r = batch_assemble(batch, buf, failed);
+	r = batch_assemble(batch, buf, &failed);
 	plan_done(e->plan, batch);
+	if (!r)
+		*marks = failed ? batch_marks(batch, buf) : 0;
 	return r;
 }
 
@@ -209,11 +212,11 @@ static void run_ticket(struct ticket *t)
 {
 	struct engine *e = t->engine;
 	struct slot *slot = NULL;
-	bool failed;
+	uint64_t marks;
 	int r;
 
 	if (t->dest.bytes)
-		r = assemble(e, t->batch, t->dest.bytes, &failed);
+		r = assemble(e, t->batch, t->dest.bytes, &marks);
 	else
 		r = get_slot(e, t->batch, &slot);
 	if (t->dest.bytes)

@@ -4,7 +4,7 @@
  * access either, and getxattr only if it is asked for: libfuse answers ENOSYS
  * for these, once per mount.
  */
-#define FUSE_USE_VERSION 32
+#define FUSE_USE_VERSION 312
 
 #include "fs/ops.h"
 
@@ -37,9 +37,13 @@ static const double for_long = 365 * 24 * 3600.0;
 /* What fi->fh of an open file points to. */
 struct handle {
 	struct handle *prev, *next;
+	fuse_ino_t ino;
 	struct ns_file file;
 	struct job *job; /* who reads a batch; NULL: no batch, as the next */
 	enum jobs_way way;
+	bool is_direct; /* past the page cache */
+	bool is_begun;	/* guarded by ops.lock, as the next */
+	uint64_t marks; /* of the batch, when the first piece was read */
 };
 
 /* A thread's memory for replies, which grows as it must. */
@@ -56,6 +60,7 @@ struct ops {
 	bool no_opendir; /* what the kernel can do without */
 	pthread_key_t scratch;
 	struct dropper *dropper;
+	struct fuse_session *session; /* while it is mounted */
 	pthread_mutex_t lock;
 	/* Guarded by lock. When a session ends by a signal the kernel does not
 	   release these, so they are found here. */
@@ -364,6 +369,9 @@ static int handle_open(struct ops *ops, fuse_ino_t ino, struct handle **out)
 		return r;
 	}
 	ns_note_file(&h->file);
+	h->ino = ino;
+	h->is_direct = false;
+	h->is_begun = false;
 	scoped_lock(&ops->lock);
 	DL_APPEND(ops->handles, h);
 	*out = h;
@@ -391,6 +399,62 @@ static void note_reader(fuse_req_t req, const struct fuse_file_info *fi,
 		job_late(h->job, h->way);
 }
 
+static bool is_laid_out_badly(const struct handle *h)
+{
+	return h->file.stream &&
+	       ((const struct batch *)h->file.vfile)->has_io_errors;
+}
+
+/* Whether somebody still has the batch open with another layout, which it has
+   when metadata could not be read: they may not meet in the page cache. */
+static bool has_other_layout(struct ops *ops, const struct handle *h)
+{
+	const struct handle *other;
+
+	scoped_lock(&ops->lock);
+	DL_FOREACH(ops->handles, other)
+	{
+		if (other->ino == h->ino &&
+		    other->file.vfile != h->file.vfile &&
+		    (is_laid_out_badly(other) || is_laid_out_badly(h)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether a piece of the batch as it was assembled now goes with those that
+ * were read before: through this open file, or into the page cache that all
+ * share. If it does not, that is EIO, and to open it once more the way out.
+ */
+static bool goes_together(struct ops *ops, struct handle *h, uint64_t marks)
+{
+	const struct handle *other;
+
+	scoped_lock(&ops->lock);
+	if (h->is_begun)
+		return h->marks == marks;
+	DL_FOREACH(ops->handles, other)
+	{
+		if (other->ino == h->ino && other->is_begun &&
+		    !other->is_direct && !h->is_direct && other->marks != marks)
+			return false;
+	}
+	h->is_begun = true;
+	h->marks = marks;
+	return true;
+}
+
+/*
+ * A batch whose metadata cannot be read is shorter, and what the kernel knows
+ * of it is to be asked for again, now and when it opens another.
+ */
+static void forget_size(const struct ops *ops, const struct handle *h)
+{
+	if (is_laid_out_badly(h) && ops->session)
+		fuse_lowlevel_notify_inval_inode(ops->session, h->ino, -1, 0);
+}
+
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct ops *ops = ops_of(req);
@@ -406,7 +470,9 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fi->fh = (uintptr_t)h;
 	/* A batch with failed samples may be whole when it is opened again. */
 	fi->keep_cache = !h->file.stream && !h->file.is_snapshot;
-	fi->direct_io = h->file.is_snapshot;
+	fi->direct_io = h->file.is_snapshot || has_other_layout(ops, h);
+	h->is_direct = fi->direct_io || fi->flags & O_DIRECT;
+	forget_size(ops, h);
 	/* Nobody will release it if the caller was interrupted. */
 	if (fuse_reply_open(req, fi))
 		handle_close(ops, h);
@@ -435,7 +501,7 @@ static void op_release(fuse_req_t req, fuse_ino_t ino,
 }
 
 /* From the slot that all readers of the batch share. */
-static void read_slot(fuse_req_t req, const struct handle *h, size_t size,
+static void read_slot(fuse_req_t req, struct handle *h, size_t size,
 		      uint64_t off)
 {
 	struct batch *batch = (struct batch *)h->file.vfile;
@@ -448,6 +514,8 @@ static void read_slot(fuse_req_t req, const struct handle *h, size_t size,
 	}
 	r = stream_slot(h->file.stream, batch, &slot);
 	size = min_u64(size, batch->vfile.size - off);
+	if (!r && !goes_together(ops_of(req), h, slot_marks(slot)))
+		r = -EIO;
 	/* Told before the reader can ask. */
 	if (!r)
 		job_add(h->job, h->way, 0, size);
@@ -455,7 +523,10 @@ static void read_slot(fuse_req_t req, const struct handle *h, size_t size,
 		reply_error(req, r);
 	else
 		fuse_reply_buf(req, (const char *)slot_bytes(slot) + off, size);
-	slot_put(&slot);
+	if (!r && off + size < batch->vfile.size)
+		slot_put_begun(&slot);
+	else
+		slot_put(&slot);
 }
 
 static void read_vfile(fuse_req_t req, const struct ns_file *file, size_t size,
@@ -474,7 +545,7 @@ static void read_vfile(fuse_req_t req, const struct ns_file *file, size_t size,
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
-	const struct handle *h = handle_of(fi);
+	struct handle *h = handle_of(fi);
 
 	(void)ino;
 	if (h->file.stream)
@@ -511,12 +582,14 @@ int ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
 
 void ops_start_dropping(struct ops *ops, struct fuse_session *session)
 {
+	ops->session = session;
 	dropper_start(ops->dropper, session);
 }
 
 void ops_stop_dropping(struct ops *ops, const char *mountpoint)
 {
 	dropper_close(steal(ops->dropper), mountpoint);
+	ops->session = NULL;
 }
 
 void ops_close(struct ops *ops)

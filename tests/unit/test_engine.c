@@ -387,6 +387,7 @@ static void a_batch_with_a_failure_is_tried_again_when_asked(void)
 		errors = (const void *)((const uint8_t *)slot_bytes(slot) +
 					fields[MADE_RAW].error_off);
 		CHECK(errors[0] == (attempt ? 0 : EIO));
+		CHECK((slot_marks(slot) != 0) == !attempt);
 		slot_put(&slot);
 		batch_put(&b);
 		CHECK(pwrite(fd, whole, (size_t)st.st_size, 0) == st.st_size);

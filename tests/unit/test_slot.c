@@ -48,7 +48,7 @@ static bool fails_now(struct fixture *f)
 }
 
 static int assemble(void *arg, const struct batch *batch, void *buf,
-		    bool *failed)
+		    uint64_t *marks)
 {
 	struct fixture *f = arg;
 	struct slots_stats stats;
@@ -61,7 +61,7 @@ static int assemble(void *arg, const struct batch *batch, void *buf,
 	atomic_fetch_add(&f->assembled, 1);
 	for (int i = 0; i < 4; i++)
 		sched_yield();
-	*failed = atomic_load(&f->has_failures);
+	*marks = atomic_load(&f->has_failures) ? 1 + batch->key.number : 0;
 	return fails_now(f) ? -EIO : atomic_load(&f->result);
 }
 
@@ -359,6 +359,7 @@ static void all_who_wait_hear_of_a_failure_and_the_next_tries_again(void)
 static void samples_that_failed_are_noted(void)
 {
 	struct fixture f;
+	struct slot *slot;
 
 	set_up(&f, 8 * MIB, false, MIB);
 	touch(&f, 0);
@@ -367,6 +368,9 @@ static void samples_that_failed_are_noted(void)
 	CHECK(!slots_failed(f.slots, f.batches[0]));
 	CHECK(slots_failed(f.slots, f.batches[1]));
 	CHECK(!slots_failed(f.slots, f.batches[2]));
+	slot = get(&f, 1);
+	CHECK(slot_marks(slot) == 2);
+	slot_put(&slot);
 	tear_down(&f);
 }
 
@@ -392,6 +396,63 @@ static void what_waits_for_its_reader_is_kept(void)
 	tear_down(&f);
 }
 
+/* --- batches that are read in pieces, with room for one --- */
+
+/* Reads a piece of a batch; whether another is to follow. */
+static void read_piece(struct fixture *f, unsigned i, bool is_begun)
+{
+	struct slot *slot = get(f, i);
+
+	CHECK(is_whole(f, slot, i));
+	if (is_begun)
+		slot_put_begun(&slot);
+	else
+		slot_put(&slot);
+	CHECK(!slot);
+}
+
+static void what_was_read_to_its_end_is_taken_over(void)
+{
+	struct fixture f;
+
+	set_up(&f, 2 * MIB, true, MIB);
+	read_piece(&f, 0, true);
+	read_piece(&f, 0, false);
+	CHECK(!slots_prepare(f.slots, f.batches[1]));
+	read_piece(&f, 1, false);
+	CHECK(atomic_load(&f.assembled) == 2);
+	tear_down(&f);
+}
+
+/* Its reader is waited for a while: a machine may take longer than that to come
+   from one line to the next, though not each time. */
+static void what_was_begun_is_kept(void)
+{
+	struct fixture f;
+	bool kept = false;
+
+	set_up(&f, 2 * MIB, true, MIB);
+	for (int i = 0; i < 20 && !kept; i++) {
+		read_piece(&f, 0, true);
+		kept = slots_prepare(f.slots, f.batches[1]) == -EAGAIN;
+	}
+	CHECK(kept);
+	tear_down(&f);
+}
+
+/* Who never comes for the rest holds nobody up for good. */
+static void a_reader_that_stays_away_is_given_up(void)
+{
+	struct fixture f;
+
+	set_up(&f, 2 * MIB, true, MIB);
+	read_piece(&f, 0, true);
+	read_piece(&f, 1, true);
+	read_piece(&f, 2, false);
+	CHECK(atomic_load(&f.assembled) == 3);
+	tear_down(&f);
+}
+
 int main(void)
 {
 	a_batch_is_assembled_once_for_all_who_read_it();
@@ -405,5 +466,8 @@ int main(void)
 	all_who_wait_hear_of_a_failure_and_the_next_tries_again();
 	samples_that_failed_are_noted();
 	what_waits_for_its_reader_is_kept();
+	what_was_read_to_its_end_is_taken_over();
+	what_was_begun_is_kept();
+	a_reader_that_stays_away_is_given_up();
 	return 0;
 }
