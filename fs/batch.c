@@ -302,7 +302,11 @@ int batch_open(const struct batch_key *key, struct batch **out)
 	if (!b)
 		return -ENOMEM;
 	atomic_init(&b->refs, 1);
-	b->vfile = (struct vfile){ .ds = key->ds, .segment_at = batch_segment };
+	b->vfile = (struct vfile){
+		.ds = key->ds,
+		.tally = &b->tally,
+		.segment_at = batch_segment,
+	};
 	b->key = *key;
 	b->spec = *key->spec;
 	b->key.spec = &b->spec;

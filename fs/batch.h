@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A batch file, include/beton/batch.h: where everything of it lies is computed
- * from metadata alone; no payload is touched before it is read. Immutable.
+ * from metadata alone; no payload is touched before it is read. Immutable, but
+ * for its tally.
  */
 #ifndef FS_BATCH_H
 #define FS_BATCH_H
@@ -31,7 +32,8 @@ struct batch_key {
 struct batch {
 	struct vfile vfile; /* first: a batch is a virtual file */
 	struct batch_key key;
-	struct spec spec; /* what key.spec points at */
+	struct payload_tally tally; /* what vfile.tally points at */
+	struct spec spec;	    /* what key.spec points at */
 	atomic_uint refs;
 	uint32_t rows;
 	uint8_t *head; /* header, field table, SPEC */

@@ -61,6 +61,7 @@ struct daemon {
 				      directory */
 	int ready_fd; /* to the waiting parent; -1 in the foreground */
 	struct engine *engine;
+	struct jobs *jobs;
 	struct handover *handover; /* NULL: there can be none */
 	struct ns *ns;
 	struct ops *ops;
@@ -241,6 +242,7 @@ static void open_handover(struct daemon *d)
 		.allow = d->opts.allow_other ? HANDOVER_ALLOW_OTHER
 					     : HANDOVER_ALLOW_ROOT,
 		.max_bytes = engine_lendable(d->engine),
+		.jobs = d->jobs,
 	};
 	int r = handover_open(&options, &d->handover);
 
@@ -260,6 +262,8 @@ static int open_namespace(struct daemon *d)
 		.subsets = d->opts.subsets,
 		.num_subsets = d->opts.num_subsets,
 		.default_spec = spec,
+		.jobs = d->jobs,
+		.mountpoint = d->mountpoint,
 	};
 	uint32_t i = 0;
 	int r = spec ? 0 : -ENOMEM;
@@ -343,6 +347,9 @@ static int open_all(struct daemon *d)
 		code = open_engine(d);
 	if (code)
 		return code;
+	r = jobs_open(&d->jobs);
+	if (r)
+		return failed(d, "jobs", r);
 	open_handover(d);
 	code = open_namespace(d);
 	if (code)
@@ -350,7 +357,7 @@ static int open_all(struct daemon *d)
 	r = d->handover ? handover_serve(d->handover, d->ns) : 0;
 	if (r)
 		return failed(d, "hand-over", r);
-	r = ops_open(d->ns, mount_is_ready, d, &d->ops);
+	r = ops_open(d->ns, d->jobs, mount_is_ready, d, &d->ops);
 	return r ? failed(d, "operations", r) : EXIT_OK;
 }
 
@@ -358,7 +365,10 @@ static void close_all(struct daemon *d)
 {
 	handover_close(d->handover);
 	ops_close(d->ops);
+	/* The namespace has the subsets that read-ahead looks at. */
+	engine_stop(d->engine);
 	ns_close(d->ns);
+	jobs_close(d->jobs);
 	engine_close(d->engine);
 	for (size_t i = 0; i < num_served(d); i++)
 		dataset_close(d->served[i].ds);

@@ -2,13 +2,15 @@
 #include "fs/engine.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 #include <utlist.h>
 
 #include "fs/bytes.h"
+#include "fs/memory.h"
+#include "fs/pool.h"
 #include "fs/scope.h"
+#include "fs/thread.h"
 
 enum {
 	THREADS_DEFAULT = 2,
@@ -187,12 +189,22 @@ static void make_room_for_slots(void *arg, uint64_t bytes)
 	plan_set_room(e->plan, left);
 }
 
+/* Some thread is to look, after a while, for slots that nobody wants. */
+static void note_untidy(struct engine *e)
+{
+	scoped_lock(&e->lock);
+	if (!e->is_untidy)
+		pthread_cond_signal(&e->queued);
+	e->is_untidy = true;
+}
+
 static int get_slot(struct engine *e, struct batch *batch, struct slot **out)
 {
 	int r = slots_get(e->slots, batch, out);
 
 	if (!r)
 		plan_shared(e->plan, batch);
+	note_untidy(e);
 	return r;
 }
 
@@ -227,6 +239,7 @@ static void prepare(struct engine *e, const struct coming *c)
 		return;
 	slots_prepare(e->slots, batch);
 	batch_put(&batch);
+	note_untidy(e);
 }
 
 /* With the lock held before and after. What somebody waits for goes first. */
@@ -269,10 +282,12 @@ static void wait_for_work(struct engine *e)
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += SLOTS_PATIENCE + 1;
 	if (pthread_cond_timedwait(&e->queued, &e->lock, &end) == ETIMEDOUT) {
+		/* Before it looks: of what comes meanwhile it knows nothing. */
+		e->is_untidy = false;
 		pthread_mutex_unlock(&e->lock);
 		is_left = slots_tidy(e->slots);
 		pthread_mutex_lock(&e->lock);
-		e->is_untidy = is_left;
+		e->is_untidy |= is_left;
 	}
 	e->is_watched = false;
 }
@@ -336,6 +351,11 @@ void ticket_close(struct ticket **ticket)
 	free(t);
 }
 
+bool stream_ready(struct stream *stream, const struct batch *batch)
+{
+	return slots_ready(stream->engine->slots, batch);
+}
+
 int stream_slot(struct stream *stream, struct batch *batch, struct slot **out)
 {
 	return get_slot(stream->engine, batch, out);
@@ -395,9 +415,6 @@ void stream_note(struct stream *s, uint64_t number)
 	unsigned n = plan_note(e->plan, &key, next, e->ahead);
 
 	scoped_lock(&e->lock);
-	if (!e->is_untidy)
-		pthread_cond_signal(&e->queued);
-	e->is_untidy = true;
 	for (unsigned i = 0; i < n && e->num_coming < COMING_MAX; i++) {
 		const struct coming c = { s->ds, s->spec, next[i].epoch,
 					  next[i].number };
@@ -411,26 +428,23 @@ void stream_note(struct stream *s, uint64_t number)
 
 /* --- the engine --- */
 
+/* Of what this process may have. */
 static uint64_t quarter_of_memory(void)
 {
-	return (uint64_t)sysconf(_SC_PHYS_PAGES) *
-	       (uint64_t)sysconf(_SC_PAGE_SIZE) / 4;
+	struct memory memory;
+
+	return memory_read("", &memory) ? 0 : memory.total / 4;
 }
 
-/* Threads of a library take no signals: those are the program's. */
 static int start_threads(struct engine *e, unsigned n)
 {
-	sigset_t all, before;
 	int r = 0;
 
 	e->threads = calloc(n, sizeof(*e->threads));
 	if (!e->threads)
 		return -ENOMEM;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (; e->num_threads < n && !r; e->num_threads += !r)
-		r = -pthread_create(&e->threads[e->num_threads], NULL, work, e);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+		r = thread_start(&e->threads[e->num_threads], work, e);
 	return r;
 }
 
@@ -438,11 +452,11 @@ static int start_threads(struct engine *e, unsigned n)
 static int open_cache(struct engine *e, const struct engine_options *options)
 {
 	const struct cache_options cache = {
-		.log = e->log,
 		.limit = e->tiers.cache_size,
 		.cold = e->tiers.cold_size,
 		.next_use = plan_next_use,
 		.read_done = plan_read_done,
+		.wasted = plan_wasted,
 		.arg = e->plan,
 	};
 	int r;
@@ -478,6 +492,10 @@ static void choose_sizes(struct engine *e, const struct engine_options *o)
 	e->slot_bytes = o->slot_bytes ? o->slot_bytes
 			: is_hard     ? e->tiers.cache_size / 2
 				      : SLOT_BYTES_DEFAULT;
+	/* Of a hard limit, what is less than a piece of memory is for nobody.
+	 */
+	if (is_hard)
+		e->slot_bytes &= ~(uint64_t)(POOL_ALIGN - 1);
 	e->batch_max = is_hard ? e->slot_bytes
 			       : max_u64(e->slot_bytes, quarter_of_memory());
 	e->ahead = (unsigned)min_u64(o->ahead, AHEAD_MAX);
@@ -522,7 +540,7 @@ int engine_open(const struct engine_options *options, struct engine **out)
 	return r;
 }
 
-void engine_close(struct engine *e)
+void engine_stop(struct engine *e)
 {
 	if (!e)
 		return;
@@ -530,11 +548,18 @@ void engine_close(struct engine *e)
 	e->stopping = true;
 	pthread_cond_broadcast(&e->queued);
 	pthread_mutex_unlock(&e->lock);
-	for (unsigned i = 0; i < e->num_threads; i++)
-		pthread_join(e->threads[i], NULL);
-	slots_close(e->slots);
+	for (; e->num_threads; e->num_threads--)
+		pthread_join(e->threads[e->num_threads - 1], NULL);
 	if (e->plan)
 		plan_stop(e->plan);
+}
+
+void engine_close(struct engine *e)
+{
+	if (!e)
+		return;
+	engine_stop(e);
+	slots_close(e->slots);
 	cache_close(e->cache);
 	plan_close(e->plan);
 	for (size_t i = 0; i < BATCHES_KEPT; i++)

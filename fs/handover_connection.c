@@ -28,6 +28,7 @@ struct request {
 	struct ns_file file;
 	struct ticket *ticket;
 	uint64_t bytes; /* counted in shared->bytes */
+	bool is_late;	/* it was not ready when it was asked for */
 	/* Guarded by handover.lock. */
 	struct request *prev_done, *next_done; /* in handover.done */
 	bool is_done;
@@ -41,7 +42,7 @@ struct connection {
 	int fd;
 	struct peer peer;
 	bool greeted;
-	char job[HANDOVER_JOB_SIZE]; /* by HELLO, as the next two */
+	struct job *job; /* by HELLO, as the next two */
 	uint32_t rank;
 	uint32_t world;
 	struct request *requests; /* in the order of the GETs */
@@ -149,6 +150,8 @@ void connection_close(struct connection *c)
 	while (c->requests)
 		request_free(c->requests->prev);
 	abandon_held(c);
+	job_disconnect(c->job);
+	jobs_put(&c->job);
 	close(c->fd);
 	DL_DELETE(h->connections, c);
 	h->num_connections--;
@@ -210,9 +213,14 @@ static int reply_slot(struct connection *c, struct request *q)
 		.capacity = slot_capacity(q->slot),
 	};
 	bool is_new = !knows(c, reply.slot);
-	int r = send_message(c, &reply, sizeof(reply),
-			     is_new ? slot_fd(q->slot) : -1);
+	int r;
 
+	/* Told before the loader can ask. */
+	job_add(c->job, JOBS_HANDOVER, 1, reply.size);
+	if (q->is_late)
+		job_late(c->job, JOBS_HANDOVER);
+	r = send_message(c, &reply, sizeof(reply),
+			 is_new ? slot_fd(q->slot) : -1);
 	if (r)
 		return r;
 	if (is_new)
@@ -289,6 +297,9 @@ static int submit(struct connection *c, uint64_t number,
 	q->connection = c;
 	q->number = number;
 	q->bytes = bytes;
+	q->is_late = !stream_ready(file->stream, (struct batch *)file->vfile);
+	/* Who is refused opens the file, and is not to be taken for two. */
+	ns_note_file(file);
 	r = stream_submit(file->stream, (struct batch *)file->vfile,
 			  &(struct dest){ NULL, 0 }, request_done, q,
 			  &q->ticket);
@@ -355,7 +366,9 @@ static const char *on_hello(struct connection *c,
 	if (c->greeted)
 		return "a second HELLO";
 	c->greeted = true;
-	memcpy(c->job, m->job, sizeof(c->job));
+	c->job = *m->job ? jobs_get(c->shared->jobs, m->job)
+			 : jobs_get_session(c->shared->jobs, c->peer.pid);
+	job_connect(c->job);
 	c->rank = m->rank;
 	c->world = m->world;
 	return send_message(c, &welcome, sizeof(welcome), -1)

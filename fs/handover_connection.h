@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "fs/handover_peer.h"
+#include "fs/jobs.h"
 #include "fs/ns.h"
 
 struct connection;
@@ -20,6 +21,7 @@ struct handover_shared {
 	struct log *log;
 	int events; /* an eventfd: wakes the thread */
 	uint64_t max_bytes;
+	struct jobs *jobs;
 	/* The thread's own. */
 	uint64_t bytes; /* of slots held, or asked for */
 	struct connection *connections;

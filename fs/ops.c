@@ -39,9 +39,11 @@ struct handle {
 	struct handle *prev, *next;
 	fuse_ino_t ino;
 	struct ns_file file;
-	bool is_direct; /* past the page cache */
-	bool is_begun;	/* guarded by ops.lock, as the next */
-	uint64_t marks; /* of the batch, when the first piece was read */
+	bool is_direct;	 /* past the page cache */
+	bool is_begun;	 /* guarded by ops.lock, as the next */
+	uint64_t marks;	 /* of the batch, when the first piece was read */
+	struct job *job; /* who reads a batch; NULL: no batch, as the next */
+	enum jobs_way way;
 };
 
 /* A thread's memory for replies, which grows as it must. */
@@ -52,6 +54,7 @@ struct scratch {
 
 struct ops {
 	struct ns *ns;
+	struct jobs *jobs;
 	void (*ready)(void *arg);
 	void *arg;
 	bool no_opendir; /* what the kernel can do without */
@@ -146,11 +149,12 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct ns *ns = ops_of(req)->ns;
 	const struct ns_object dir = ns_object(parent);
-	/* Without an inode number: a name to remember as absent. */
-	struct fuse_entry_param param = { .entry_timeout = for_long };
-	struct ns_entry entry;
+	struct fuse_entry_param param = { .ino = 0 };
+	struct ns_entry entry = { .may_change = false };
 	int r = ns_lookup(ns, &dir, name, &entry);
 
+	/* Without an inode number: a name to remember as absent. */
+	param.entry_timeout = timeout_of(&entry);
 	if (!r)
 		fill_entry(ns, &entry, &param);
 	if (r && r != -ENOENT)
@@ -357,7 +361,7 @@ static struct handle *handle_of(const struct fuse_file_info *fi)
 static int handle_open(struct ops *ops, fuse_ino_t ino, struct handle **out)
 {
 	const struct ns_object object = ns_object(ino);
-	struct handle *h = malloc(sizeof(*h));
+	struct handle *h = calloc(1, sizeof(*h));
 	int r = h ? ns_open_file(ops->ns, &object, &h->file) : -ENOMEM;
 
 	if (r) {
@@ -365,8 +369,7 @@ static int handle_open(struct ops *ops, fuse_ino_t ino, struct handle **out)
 		return r;
 	}
 	h->ino = ino;
-	h->is_direct = false;
-	h->is_begun = false;
+	ns_note_file(&h->file);
 	scoped_lock(&ops->lock);
 	DL_APPEND(ops->handles, h);
 	*out = h;
@@ -379,6 +382,7 @@ static void handle_close(struct ops *ops, struct handle *h)
 	DL_DELETE(ops->handles, h);
 	pthread_mutex_unlock(&ops->lock);
 	ns_close_file(&h->file);
+	jobs_put(&h->job);
 	free(h);
 }
 
@@ -438,6 +442,17 @@ static void forget_size(const struct ops *ops, const struct handle *h)
 		fuse_lowlevel_notify_inval_inode(ops->session, h->ino, -1, 0);
 }
 
+/* A program that is no loader is known by its session alone. */
+static void note_reader(fuse_req_t req, const struct fuse_file_info *fi,
+			struct handle *h)
+{
+	h->way = fi->flags & O_DIRECT ? JOBS_DIRECT : JOBS_PAGE_CACHE;
+	h->job = jobs_get_session(ops_of(req)->jobs, fuse_req_ctx(req)->pid);
+	job_add(h->job, h->way, 1, 0);
+	if (!stream_ready(h->file.stream, (struct batch *)h->file.vfile))
+		job_late(h->job, h->way);
+}
+
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct ops *ops = ops_of(req);
@@ -448,10 +463,12 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		reply_error(req, r);
 		return;
 	}
+	if (h->file.stream)
+		note_reader(req, fi, h);
 	fi->fh = (uintptr_t)h;
 	/* A batch with failed samples may be whole when it is opened again. */
-	fi->keep_cache = !h->file.stream;
-	fi->direct_io = has_other_layout(ops, h);
+	fi->keep_cache = !h->file.stream && !h->file.is_snapshot;
+	fi->direct_io = h->file.is_snapshot || has_other_layout(ops, h);
 	h->is_direct = fi->direct_io || fi->flags & O_DIRECT;
 	forget_size(ops, h);
 	/* Nobody will release it if the caller was interrupted. */
@@ -496,11 +513,14 @@ static void read_slot(fuse_req_t req, struct handle *h, size_t size,
 	r = stream_slot(h->file.stream, batch, &slot);
 	if (!r && !goes_together(ops_of(req), h, slot_marks(slot)))
 		r = -EIO;
+	size = min_u64(size, batch->vfile.size - off);
+	/* Told before the reader can ask. */
+	if (!r)
+		job_add(h->job, h->way, 0, size);
 	if (r)
 		reply_error(req, r);
 	else
-		fuse_reply_buf(req, (const char *)slot_bytes(slot) + off,
-			       min_u64(size, batch->vfile.size - off));
+		fuse_reply_buf(req, (const char *)slot_bytes(slot) + off, size);
 	if (!r && off + size < batch->vfile.size)
 		slot_put_begun(&slot);
 	else
@@ -534,8 +554,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 
 /* --- from outside --- */
 
-int ops_open(struct ns *ns, void (*ready)(void *arg), void *arg,
-	     struct ops **out)
+int ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
+	     void *arg, struct ops **out)
 {
 	struct ops *ops = calloc(1, sizeof(*ops));
 
@@ -551,6 +571,7 @@ int ops_open(struct ns *ns, void (*ready)(void *arg), void *arg,
 		return -ENOMEM;
 	}
 	ops->ns = ns;
+	ops->jobs = jobs;
 	ops->ready = ready;
 	ops->arg = arg;
 	*out = ops;

@@ -47,9 +47,12 @@ struct slots {
 	pthread_mutex_t lock; /* guards all that follows */
 	pthread_cond_t filled;
 	pthread_cond_t freed; /* a slot, or memory */
+	uint64_t frees;	      /* times that something was */
 	struct slot *list;
-	uint64_t bytes; /* that the pool may have had at most */
 	uint64_t assembled, ahead, shared, wasted;
+	pthread_mutex_t growth; /* guards the next two */
+	uint64_t taking;	/* bytes that threads are about to take */
+	uint64_t told;		/* that the pool may have had at most */
 };
 
 static int64_t now_ms(void)
@@ -62,6 +65,12 @@ static int64_t now_ms(void)
 
 /* --- the list; with the lock held --- */
 
+static void tell_freed(struct slots *s)
+{
+	s->frees++;
+	pthread_cond_broadcast(&s->freed);
+}
+
 static void slot_free(struct slot *slot)
 {
 	struct slots *s = slot->slots;
@@ -73,7 +82,7 @@ static void slot_free(struct slot *slot)
 	pool_give(s->pool, &slot->piece);
 	batch_put(&slot->batch);
 	free(slot);
-	pthread_cond_broadcast(&s->freed);
+	tell_freed(s);
 }
 
 /* Held by nobody, and not in the middle of being read. */
@@ -165,61 +174,88 @@ static bool make_room(struct slots *s, bool is_ahead)
 	return slot != NULL;
 }
 
-static void tell_growth(struct slots *s, uint64_t size)
+/*
+ * Tells how much all may have once this thread has taken so much. In turn, lest
+ * a smaller number comes after a larger one.
+ */
+static void begin_growth(struct slots *s, uint64_t size)
 {
 	struct pool_stats stats;
+	uint64_t bytes;
 
+	scoped_lock(&s->growth);
+	s->taking += size;
 	pool_stats(s->pool, &stats);
-	size = align_up(size, POOL_ALIGN) + stats.bytes;
-	pthread_mutex_lock(&s->lock);
-	if (size <= s->bytes) {
-		pthread_mutex_unlock(&s->lock);
+	bytes = min_u64(stats.bytes + s->taking, s->options.limit);
+	if (bytes <= s->told)
 		return;
-	}
-	s->bytes = min_u64(size, s->options.limit);
-	size = s->bytes;
-	pthread_mutex_unlock(&s->lock);
-	s->options.grow(s->options.arg, size);
+	s->told = bytes;
+	if (s->options.grow)
+		s->options.grow(s->options.arg, bytes);
+}
+
+static void end_growth(struct slots *s, uint64_t size)
+{
+	scoped_lock(&s->growth);
+	s->taking -= size;
+}
+
+static uint64_t frees_so_far(struct slots *s)
+{
+	scoped_lock(&s->lock);
+	return s->frees;
 }
 
 /* Nobody tells when the reader of a slot is given up. */
-static void wait_freed(struct slots *s)
+static void wait_freed(struct slots *s, uint64_t frees)
 {
 	struct timespec end;
-	struct slot *slot;
-	unsigned n;
 
-	scoped_lock(&s->lock);
-	slot = least_recent_free(s, &n);
-	if (slot || least_recent_ahead(s))
-		return;
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_nsec += LOOK_MS * 1000000LL;
 	end.tv_sec += end.tv_nsec / 1000000000;
 	end.tv_nsec %= 1000000000;
-	pthread_cond_timedwait(&s->freed, &s->lock, &end);
+	scoped_lock(&s->lock);
+	while (s->frees == frees &&
+	       !pthread_cond_timedwait(&s->freed, &s->lock, &end))
+		;
+}
+
+static int take_piece(struct slots *s, uint64_t size, bool is_ahead,
+		      struct piece **out)
+{
+	uint64_t frees;
+	int r;
+
+	for (;;) {
+		/* What is freed from here on ends the wait below. */
+		frees = frees_so_far(s);
+		r = pool_take(s->pool, size, false, out);
+		if (r != -ENOSPC)
+			return r;
+		if (make_room(s, is_ahead))
+			continue;
+		if (is_ahead)
+			return -EAGAIN;
+		if (!s->options.is_hard)
+			return pool_take(s->pool, size, true, out);
+		wait_freed(s, frees);
+	}
 }
 
 static int take_memory(struct slots *s, uint64_t size, bool is_ahead,
 		       struct piece **out)
 {
+	uint64_t needed = align_up(size, POOL_ALIGN);
 	int r;
 
-	if (s->options.grow)
-		tell_growth(s, size);
-	for (;;) {
-		r = pool_take(s->pool, size, false, out);
-		if (r != -ENOSPC || make_room(s, is_ahead)) {
-			if (r != -ENOSPC)
-				return r;
-			continue;
-		}
-		if (is_ahead)
-			return -EAGAIN;
-		if (!s->options.is_hard)
-			return pool_take(s->pool, size, true, out);
-		wait_freed(s);
-	}
+	/* It would wait for ever. */
+	if (s->options.is_hard && needed > s->options.limit)
+		return -EFBIG;
+	begin_growth(s, needed);
+	r = take_piece(s, size, is_ahead, out);
+	end_growth(s, needed);
+	return r;
 }
 
 static void finish(struct slots *s, struct slot *slot, int result,
@@ -338,6 +374,15 @@ int slots_prepare(struct slots *s, struct batch *batch)
 	return r;
 }
 
+bool slots_ready(struct slots *s, const struct batch *batch)
+{
+	const struct slot *slot;
+
+	scoped_lock(&s->lock);
+	slot = find(s, batch);
+	return slot && slot->state == SLOT_READY;
+}
+
 bool slots_tidy(struct slots *s)
 {
 	struct slot *slot, *next;
@@ -401,7 +446,7 @@ static void put(struct slot *slot, bool is_begun)
 	if (slot->result)
 		slot_free(slot);
 	else
-		pthread_cond_broadcast(&s->freed);
+		tell_freed(s);
 	trim(s);
 }
 
@@ -454,6 +499,7 @@ int slots_open(const struct slots_options *options, struct slots **out)
 		return -ENOMEM;
 	s->options = *options;
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->growth, NULL);
 	pthread_cond_init(&s->filled, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -480,6 +526,7 @@ void slots_close(struct slots *s)
 	pool_close(s->pool);
 	pthread_cond_destroy(&s->freed);
 	pthread_cond_destroy(&s->filled);
+	pthread_mutex_destroy(&s->growth);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }

@@ -5,7 +5,7 @@
  * most recent ones stay for readers to come.
  *
  * Thread-safe. slots.lock is not held while a batch is assembled; pool.lock
- * may follow it.
+ * may follow it. slots.growth is held while the owner is told that slots grow.
  */
 #ifndef FS_SLOT_H
 #define FS_SLOT_H
@@ -21,7 +21,8 @@ struct slots_options {
 	/* Fills `buf`; 0 or -errno, and which samples failed: 0 for none. */
 	int (*assemble)(void *arg, const struct batch *batch, void *buf,
 			uint64_t *marks);
-	/* The slots are about to hold so many bytes at most. */
+	/* The slots are about to hold so many bytes at most, more than was told
+	   before. One call at a time; NULL: nobody wants to know. */
 	void (*grow)(void *arg, uint64_t bytes);
 	void *arg;
 };
@@ -30,7 +31,8 @@ int slots_open(const struct slots_options *options, struct slots **out);
 /* All are put. Takes NULL. */
 void slots_close(struct slots *slots);
 
-/* A slot with the batch, which is assembled if there is none; waits. */
+/* A slot with the batch, which is assembled if there is none; waits. -EFBIG: it
+   never fits into a hard limit. */
 int slots_get(struct slots *slots, struct batch *batch, struct slot **out);
 
 /*
@@ -38,6 +40,9 @@ int slots_get(struct slots *slots, struct batch *batch, struct slot **out);
  * is in use, or that another reader will come for.
  */
 int slots_prepare(struct slots *slots, struct batch *batch);
+
+/* Whether a reader would find it assembled. */
+bool slots_ready(struct slots *slots, const struct batch *batch);
 
 /* Frees what nobody has wanted for a while. Returns whether anything is left
    that may be freed later. */

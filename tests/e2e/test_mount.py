@@ -57,7 +57,8 @@ def background(fuse, tmp_path):
 def test_the_top_shows_what_it_should(mnt):
     assert sorted(os.listdir(mnt)) == ["batches", "by", "columns",
                                        "dataset.json", "samples", "shards"]
-    assert sorted(os.listdir(mnt / ".betonfs")) == ["options", "version"]
+    assert sorted(os.listdir(mnt / ".betonfs")) == [
+        "jobs", "metrics", "options", "stats.json", "version"]
     assert (mnt / ".betonfs/version").read_text() == "betonfs 0.1.0\n"
 
 
