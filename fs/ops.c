@@ -39,11 +39,11 @@ struct handle {
 	struct handle *prev, *next;
 	fuse_ino_t ino;
 	struct ns_file file;
+	bool is_direct;	 /* past the page cache */
+	bool is_begun;	 /* guarded by ops.lock, as the next */
+	uint64_t marks;	 /* of the batch, when the first piece was read */
 	struct job *job; /* who reads a batch; NULL: no batch, as the next */
 	enum jobs_way way;
-	bool is_direct; /* past the page cache */
-	bool is_begun;	/* guarded by ops.lock, as the next */
-	uint64_t marks; /* of the batch, when the first piece was read */
 };
 
 /* A thread's memory for replies, which grows as it must. */
@@ -368,10 +368,8 @@ static int handle_open(struct ops *ops, fuse_ino_t ino, struct handle **out)
 		free(h);
 		return r;
 	}
-	ns_note_file(&h->file);
 	h->ino = ino;
-	h->is_direct = false;
-	h->is_begun = false;
+	ns_note_file(&h->file);
 	scoped_lock(&ops->lock);
 	DL_APPEND(ops->handles, h);
 	*out = h;
@@ -386,17 +384,6 @@ static void handle_close(struct ops *ops, struct handle *h)
 	ns_close_file(&h->file);
 	jobs_put(&h->job);
 	free(h);
-}
-
-/* A program that is no loader is known by its session alone. */
-static void note_reader(fuse_req_t req, const struct fuse_file_info *fi,
-			struct handle *h)
-{
-	h->way = fi->flags & O_DIRECT ? JOBS_DIRECT : JOBS_PAGE_CACHE;
-	h->job = jobs_get_session(ops_of(req)->jobs, fuse_req_ctx(req)->pid);
-	job_add(h->job, h->way, 1, 0);
-	if (!stream_ready(h->file.stream, (struct batch *)h->file.vfile))
-		job_late(h->job, h->way);
 }
 
 static bool is_laid_out_badly(const struct handle *h)
@@ -453,6 +440,17 @@ static void forget_size(const struct ops *ops, const struct handle *h)
 {
 	if (is_laid_out_badly(h) && ops->session)
 		fuse_lowlevel_notify_inval_inode(ops->session, h->ino, -1, 0);
+}
+
+/* A program that is no loader is known by its session alone. */
+static void note_reader(fuse_req_t req, const struct fuse_file_info *fi,
+			struct handle *h)
+{
+	h->way = fi->flags & O_DIRECT ? JOBS_DIRECT : JOBS_PAGE_CACHE;
+	h->job = jobs_get_session(ops_of(req)->jobs, fuse_req_ctx(req)->pid);
+	job_add(h->job, h->way, 1, 0);
+	if (!stream_ready(h->file.stream, (struct batch *)h->file.vfile))
+		job_late(h->job, h->way);
 }
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -513,9 +511,9 @@ static void read_slot(fuse_req_t req, struct handle *h, size_t size,
 		return;
 	}
 	r = stream_slot(h->file.stream, batch, &slot);
-	size = min_u64(size, batch->vfile.size - off);
 	if (!r && !goes_together(ops_of(req), h, slot_marks(slot)))
 		r = -EIO;
+	size = min_u64(size, batch->vfile.size - off);
 	/* Told before the reader can ask. */
 	if (!r)
 		job_add(h->job, h->way, 0, size);

@@ -206,7 +206,7 @@ static uint64_t frees_so_far(struct slots *s)
 	return s->frees;
 }
 
-/* Nobody tells when the reader of a slot is given up, so it ends by itself. */
+/* Nobody tells when the reader of a slot is given up. */
 static void wait_freed(struct slots *s, uint64_t frees)
 {
 	struct timespec end;

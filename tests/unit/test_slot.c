@@ -371,6 +371,9 @@ static void samples_that_failed_are_noted(void)
 	slot = get(&f, 1);
 	CHECK(slot_marks(slot) == 2);
 	slot_put(&slot);
+	slot = get(&f, 0);
+	CHECK(!slot_marks(slot));
+	slot_put(&slot);
 	tear_down(&f);
 }
 
@@ -396,60 +399,54 @@ static void what_waits_for_its_reader_is_kept(void)
 	tear_down(&f);
 }
 
-/* --- batches that are read in pieces, with room for one --- */
+/* --- in the middle of a batch --- */
 
-/* Reads a piece of a batch; whether another is to follow. */
-static void read_piece(struct fixture *f, unsigned i, bool is_begun)
+static void begin(struct fixture *f, unsigned i)
 {
-	struct slot *slot = get(f, i);
+	struct slot *none = NULL, *slot = get(f, i);
 
-	CHECK(is_whole(f, slot, i));
-	if (is_begun)
-		slot_put_begun(&slot);
-	else
-		slot_put(&slot);
+	slot_put_begun(&none);
+	slot_put_begun(&slot);
 	CHECK(!slot);
 }
 
-static void what_was_read_to_its_end_is_taken_over(void)
+static void what_was_read_to_its_end_makes_room(void)
 {
 	struct fixture f;
 
 	set_up(&f, 2 * MIB, true, MIB);
-	read_piece(&f, 0, true);
-	read_piece(&f, 0, false);
+	begin(&f, 0);
+	touch(&f, 0);
 	CHECK(!slots_prepare(f.slots, f.batches[1]));
-	read_piece(&f, 1, false);
-	CHECK(atomic_load(&f.assembled) == 2);
+	CHECK(stats_of(&f).assembled == 2);
 	tear_down(&f);
 }
 
-/* Its reader is waited for a while: a machine may take longer than that to come
-   from one line to the next, though not each time. */
+/* Its reader is waited for: a machine may take longer than that to come from
+   one line to the next, though not each time. */
 static void what_was_begun_is_kept(void)
 {
 	struct fixture f;
-	bool kept = false;
+	bool is_kept = false;
 
 	set_up(&f, 2 * MIB, true, MIB);
-	for (int i = 0; i < 20 && !kept; i++) {
-		read_piece(&f, 0, true);
-		kept = slots_prepare(f.slots, f.batches[1]) == -EAGAIN;
+	for (int i = 0; i < 20 && !is_kept; i++) {
+		begin(&f, 0);
+		is_kept = slots_prepare(f.slots, f.batches[1]) == -EAGAIN;
 	}
-	CHECK(kept);
+	CHECK(is_kept);
 	tear_down(&f);
 }
 
-/* Who never comes for the rest holds nobody up for good. */
-static void a_reader_that_stays_away_is_given_up(void)
+static void who_never_comes_for_the_rest_holds_nobody_up(void)
 {
 	struct fixture f;
 
 	set_up(&f, 2 * MIB, true, MIB);
-	read_piece(&f, 0, true);
-	read_piece(&f, 1, true);
-	read_piece(&f, 2, false);
-	CHECK(atomic_load(&f.assembled) == 3);
+	begin(&f, 0);
+	begin(&f, 1);
+	touch(&f, 2);
+	CHECK(stats_of(&f).assembled == 3);
 	tear_down(&f);
 }
 
@@ -466,8 +463,8 @@ int main(void)
 	all_who_wait_hear_of_a_failure_and_the_next_tries_again();
 	samples_that_failed_are_noted();
 	what_waits_for_its_reader_is_kept();
-	what_was_read_to_its_end_is_taken_over();
+	what_was_read_to_its_end_makes_room();
 	what_was_begun_is_kept();
-	a_reader_that_stays_away_is_given_up();
+	who_never_comes_for_the_rest_holds_nobody_up();
 	return 0;
 }
