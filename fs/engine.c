@@ -333,6 +333,12 @@ int stream_submit(struct stream *stream, struct batch *batch,
 	return 0;
 }
 
+bool ticket_is_running(const struct ticket *t)
+{
+	scoped_lock(&t->engine->lock);
+	return t->state == TICKET_RUNNING;
+}
+
 void ticket_close(struct ticket **ticket)
 {
 	struct ticket *t = steal(*ticket);

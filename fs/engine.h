@@ -103,6 +103,9 @@ int stream_submit(struct stream *stream, struct batch *batch,
 		  const struct dest *dest, batch_done *done, void *arg,
 		  struct ticket **out);
 
+/* Whether ticket_close() would have to wait. */
+bool ticket_is_running(const struct ticket *ticket);
+
 /* Gives up what has not begun, waits for what has, frees the ticket. Every
    ticket is closed once; not from inside its batch_done. Takes NULL. */
 void ticket_close(struct ticket **ticket);

@@ -219,6 +219,7 @@ void handover_close(struct handover *h)
 	stop_thread(h);
 	while (h->shared.connections)
 		connection_close(h->shared.connections);
+	connections_wait(&h->shared);
 	close_fd(h->listener);
 	close_fd(h->shared.events);
 	close_fd(h->epoll);

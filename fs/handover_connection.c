@@ -22,8 +22,10 @@ enum {
 
 /* A GET that was not answered yet. */
 struct request {
-	struct request *prev, *next; /* in connection.requests */
+	/* In connection.requests, or without one in shared->given_up. */
+	struct request *prev, *next;
 	struct connection *connection;
+	struct handover_shared *shared;
 	uint64_t number;
 	struct ns_file file;
 	struct ticket *ticket;
@@ -108,7 +110,7 @@ static void forget(struct connection *c, uint64_t id)
 static void request_done(void *arg, int result, struct slot *slot)
 {
 	struct request *q = arg;
-	struct handover_shared *h = q->connection->shared;
+	struct handover_shared *h = q->shared;
 
 	pthread_mutex_lock(&h->lock);
 	q->is_done = true;
@@ -121,11 +123,24 @@ static void request_done(void *arg, int result, struct slot *slot)
 	pthread_mutex_unlock(&h->lock);
 }
 
+/* Nobody waits for it any more. */
+static void request_unlink(struct request *q)
+{
+	struct connection *c = q->connection;
+
+	if (c) {
+		DL_DELETE(c->requests, q);
+		c->num_requests--;
+		q->connection = NULL;
+	} else {
+		DL_DELETE(q->shared->given_up, q);
+	}
+}
+
 /* Gives up what is under way, and what came of it. */
 static void request_free(struct request *q)
 {
-	struct connection *c = q->connection;
-	struct handover_shared *h = c->shared;
+	struct handover_shared *h = q->shared;
 
 	ticket_close(&q->ticket);
 	pthread_mutex_lock(&h->lock);
@@ -135,9 +150,26 @@ static void request_free(struct request *q)
 	slot_put(&q->slot);
 	ns_close_file(&q->file);
 	h->bytes -= q->bytes;
-	DL_DELETE(c->requests, q);
-	c->num_requests--;
+	request_unlink(q);
 	free(q);
+}
+
+/* The same, without the wait for a thread that is about it, which may wait for
+   its disk: others would have to as well. */
+static void request_give_up(struct request *q)
+{
+	if (!ticket_is_running(q->ticket)) {
+		request_free(q);
+		return;
+	}
+	request_unlink(q);
+	DL_APPEND(q->shared->given_up, q);
+}
+
+void connections_wait(struct handover_shared *h)
+{
+	while (h->given_up)
+		request_free(h->given_up);
 }
 
 /* --- connections --- */
@@ -146,9 +178,9 @@ void connection_close(struct connection *c)
 {
 	struct handover_shared *h = c->shared;
 
-	/* The last first: most have not begun, and are not waited for. */
+	/* The last first: most have not begun, and never will. */
 	while (c->requests)
-		request_free(c->requests->prev);
+		request_give_up(c->requests->prev);
 	abandon_held(c);
 	job_disconnect(c->job);
 	jobs_put(&c->job);
@@ -295,6 +327,7 @@ static int submit(struct connection *c, uint64_t number,
 	if (!q)
 		return -ENOMEM;
 	q->connection = c;
+	q->shared = h;
 	q->number = number;
 	q->bytes = bytes;
 	q->is_late = !stream_ready(file->stream, (struct batch *)file->vfile);
@@ -351,7 +384,7 @@ static const char *on_cancel(struct connection *c, uint64_t number)
 	{
 		if (q->number != number)
 			continue;
-		request_free(q);
+		request_give_up(q);
 		break;
 	}
 	return NULL;
@@ -467,9 +500,10 @@ void connections_answer(struct handover_shared *h)
 		return;
 	while ((q = next_done(h))) {
 		c = q->connection;
-		r = reply(c, q);
+		r = c ? reply(c, q) : 0;
 		request_free(q);
-		if (r)
+		/* Who has gone is told of by its socket. */
+		if (r && r != -EPIPE && r != -ECONNRESET)
 			cut_off(c, "it does not listen");
 	}
 }

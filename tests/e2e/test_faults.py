@@ -6,7 +6,9 @@ import contextlib
 import errno
 import mmap
 import os
+import pathlib
 import shutil
+import signal
 import subprocess
 import threading
 
@@ -77,7 +79,14 @@ class Device:
     def heal(self):
         self.fault.unlink()
 
+    def hang(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self):
+        self.process.send_signal(signal.SIGCONT)
+
     def end(self):
+        self.go_on()
         unmount(self.folder, "-z")
         try:
             self.process.wait(DEADLINE)
@@ -106,11 +115,8 @@ class File:
             f.write(self.bytes[self.end:])
 
 
-@pytest.fixture(params=["device", "file"])
-def source(request, fuse, data, tmp_path):
-    if request.param == "file":
-        yield File(data)
-        return
+@pytest.fixture
+def device(fuse, data, tmp_path):
     for name in ("nbdkit", "nbdfuse"):
         if not shutil.which(name):
             pytest.skip(f"no {name}")
@@ -123,6 +129,13 @@ def source(request, fuse, data, tmp_path):
         yield d
     finally:
         d.end()
+
+
+@pytest.fixture(params=["device", "file"])
+def source(request, fuse, data):
+    if request.param == "file":
+        return File(data)
+    return request.getfixturevalue("device")
 
 
 def ids_of(number):
@@ -235,6 +248,34 @@ def test_a_batch_that_was_begun_ends_true_or_fails(data, source, mount, cache,
         assert by_direct(mnt, number) == by_read(mnt, number) == want
     finally:
         os.close(fd)
+
+
+def waits_for_its_disk(d):
+    """Whether some thread of a daemon does."""
+    for task in pathlib.Path(f"/proc/{d.process.pid}/task").iterdir():
+        if (task / "stat").read_text().rpartition(")")[2].split()[0] == "D":
+            return True
+    return False
+
+
+def test_who_hangs_up_while_the_disk_hangs_is_not_waited_for(device, daemon):
+    d = daemon(device.path, "-o", "cache=os,ahead=0")
+    by_read(d.where, 0)
+    (d.where / path_of(1)).stat()       # by which its metadata are there
+    gone = lender.Client(d.where)
+    open(device.path).close()
+    device.hang()
+    try:
+        gone.ask(path_of(1))
+        wait_until(lambda: waits_for_its_disk(d), "the disk")
+        gone.socket.close()
+        lender.Client(d.where).socket.close()
+    finally:
+        device.go_on()
+    client = lender.Client(d.where)
+    assert client.get(path_of(1))[1] == by_read(d.where, 1)
+    unmount(d.where)
+    assert d.wait() == 0, d.said()
 
 
 # --- a loader on the file ---
