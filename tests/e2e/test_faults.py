@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -232,7 +233,10 @@ def test_a_batch_that_was_begun_ends_true_or_fails(data, source, mount, cache,
     try:
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
         assert piece(0, 4096) == want[:4096]
-        for k in range(20):     # so that it has to be assembled once more
+        # A slot waits half a second for who has begun to read it. Then others
+        # take it, so that it has to be assembled once more.
+        time.sleep(0.6)
+        for k in range(20):
             by_direct(mnt, k)
         source.fail()
         for at in range(4096, len(want), 65536):
