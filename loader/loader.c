@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fs/bytes.h"
+#include "fs/handover_message.h"
 #include "loader/ring.h"
 #include "loader/state.h"
 
@@ -165,9 +166,29 @@ static bool is_delivery(const char *word)
 	       !strcmp(word, "direct");
 }
 
+/* NULL: none, and the daemon sees whose session it is. */
+static const char *job_of(const struct beton_loader_options *o)
+{
+	const char *job = o->job && *o->job ? o->job : getenv("BETON_JOB");
+
+	return job && *job ? job : NULL;
+}
+
+static bool is_job(const char *name)
+{
+	size_t size = 0;
+
+	for (; name[size]; size++) {
+		if (name[size] < ' ' || name[size] > '~')
+			return false;
+	}
+	return size < HANDOVER_JOB_SIZE;
+}
+
 static int check_options(const struct beton_loader_options *o, char *why)
 {
 	uint32_t world = o->world ? o->world : 1;
+	const char *job = o->size == sizeof(*o) ? job_of(o) : NULL;
 	enum tiers_mode mode;
 
 	if (o->size != sizeof(*o))
@@ -190,6 +211,10 @@ static int check_options(const struct beton_loader_options *o, char *why)
 		snprintf(why, ERROR_SIZE,
 			 "unknown cache '%.40s'; there are auto, os, process",
 			 o->cache);
+	else if (job && !is_job(job))
+		snprintf(why, ERROR_SIZE,
+			 "the job's name (BETON_JOB) is no ASCII of up to %d characters",
+			 HANDOVER_JOB_SIZE - 1);
 	else if (o->on_error > BETON_ON_ERROR_ZERO ||
 		 o->until > BETON_STAGE_TRANSFORM || o->workers > THREADS_MAX ||
 		 o->prefetch > THREADS_MAX || o->epoch > SPEC_EPOCH_MAX)
@@ -239,6 +264,7 @@ static int start(struct beton_loader *l, const char *path,
 	struct feed_options options = {
 		.log = &l->log,
 		.delivery = o->delivery,
+		.job = job_of(o),
 		.tiers = { .cache_size = o->cache_size,
 			   .cold_size = o->cold_size ? o->cold_size
 						     : TIERS_COLD_AUTO },

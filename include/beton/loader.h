@@ -74,8 +74,13 @@ struct beton_loader_options {
 				 memory, "direct", its files are read, or NULL,
 				 "auto": the first that works. No difference to
 				 a FILE */
-	uint32_t workers;     /* decoding threads; 0: one per usable CPU */
-	uint32_t prefetch;    /* batches made ahead; 0: 2 */
+	/* The job that its ranks are counted as by the daemon of a MOUNT, up to
+	   64 characters of printable ASCII; NULL or "": $BETON_JOB, else
+	   "session-N" of the process. Files that are read are counted by
+	   session. */
+	const char *job;
+	uint32_t workers;  /* decoding threads; 0: one per usable CPU */
+	uint32_t prefetch; /* batches made ahead; 0: 2 */
 	uint32_t rank;
 	uint32_t world;	 /* ranks of the job; 0: 1 */
 	uint64_t epoch;	 /* to start with, below 2^63 */

@@ -12,8 +12,8 @@ import sys
 
 LAYERS = """
     include/beton/*
-    fs/bytes fs/scope fs/crc
-    fs/log fs/size fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar
+    fs/bytes fs/scope fs/thread fs/crc
+    fs/log fs/size fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
     fs/source fs/npy fs/cold fs/subset fs/source_file fs/handover_message
     fs/field
     fs/format fs/name
@@ -43,7 +43,7 @@ LAYERS = """
     loader/step
     loader/ring
     loader/loader
-    fs/opts fs/message fs/mountpoint fs/dropper
+    fs/opts fs/message fs/mountpoint fs/dropper fs/stats
     fs/ns*
     fs/handover_peer fs/handover_connection
     fs/ops fs/handover
