@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/rng.h"
 #include "loader/frame.h"
 #include "loader/graph.h"
+#include "loader/operands.h"
 #include "loader/parse.h"
 #include "loader/plan.h"
 
@@ -17,12 +16,14 @@ struct pipeline {
 	struct graph graph;
 	struct plan *plans;
 	size_t num_plans;
-	size_t max_geometry; /* of any plan */
+	size_t max_geometry; /* of any plan, as the next */
+	size_t max_floats;
 };
 
 struct pipeline_worker {
 	struct frame *frame;
 	struct draw *draws; /* one per geometry of the row being made */
+	float *operands;    /* of its value operations */
 	char message[256];
 };
 
@@ -55,6 +56,8 @@ static int plan_all(struct pipeline *p, const struct pipeline_field *fields,
 		r = plan_init(plan, chain, &fields[chain->field], c);
 		if (plan->num_geometry > p->max_geometry)
 			p->max_geometry = plan->num_geometry;
+		if (plan->tail && plan->tail->num_floats > p->max_floats)
+			p->max_floats = plan->tail->num_floats;
 	}
 	return r;
 }
@@ -116,7 +119,8 @@ int pipeline_worker_open(const struct pipeline *p, struct pipeline_worker **out)
 
 	if (!r) {
 		w->draws = calloc(p->max_geometry + 1, sizeof(*w->draws));
-		r = w->draws ? 0 : -ENOMEM;
+		w->operands = calloc(p->max_floats + 1, sizeof(*w->operands));
+		r = w->draws && w->operands ? 0 : -ENOMEM;
 	}
 	if (r)
 		pipeline_worker_close(w);
@@ -131,6 +135,7 @@ void pipeline_worker_close(struct pipeline_worker *w)
 		return;
 	frame_close(w->frame);
 	free(w->draws);
+	free(w->operands);
 	free(w);
 }
 
@@ -139,20 +144,13 @@ const char *pipeline_worker_message(const struct pipeline_worker *w)
 	return w->message;
 }
 
-static double next_uniform(void *rng)
-{
-	return rng_uniform(rng);
-}
-
 static void draw_one(const struct node *n, const struct pipeline_row *row,
 		     struct size in, struct draw *out)
 {
-	uint64_t key[] = { row->seed, row->epoch, row->id, row->occurrence,
-			   n->stream };
-	struct rng rng = { .key = rng_key(key, ARRAY_LEN(key)) };
+	struct rng rng = operands_rng(row, n->stream);
 
 	*out = (struct draw){ 0 };
-	n->op->draw(&n->args, (struct uniform){ next_uniform, &rng }, in, out);
+	n->op->draw(&n->args, operands_uniform(&rng), in, out);
 }
 
 /*
@@ -214,8 +212,9 @@ static int run_geometry(const struct call *call)
 static int run_image(const struct call *call)
 {
 	struct pipeline_worker *w = call->worker;
+	const struct tail *tail = call->plan->tail;
+	struct tail_image to = { .out = call->out };
 	struct image image;
-	bool mirror;
 	int r = frame_start(w->frame, call->value, call->plan->quality);
 
 	if (!r) {
@@ -231,8 +230,10 @@ static int run_image(const struct call *call)
 	}
 	if (call->until == BETON_STAGE_DECODE)
 		return 0;
-	image = frame_image(w->frame, &mirror);
-	tail_run(call->plan->tail, &image, mirror, call->out);
+	image = frame_image(w->frame, &to.mirror);
+	to.size = (struct size){ image.width, image.height };
+	to.operands = tail_operands(tail, call->row, w->operands);
+	tail_run(tail, &to, &image);
 	return 0;
 }
 
