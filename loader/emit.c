@@ -67,17 +67,17 @@ static void end_value(struct writer *w)
 	w->value++;
 }
 
-/* The next value is `function` of this one. */
+/* The next value is `function` of this one; a cast stands before as it is. */
 static void put_call(struct writer *w, const char *type, const char *function)
 {
+	bool is_call = *function && *function != '(';
 	char name[32];
 
 	begin_value(w, type);
 	for (unsigned c = 0; c < channels(w); c++)
-		code_add(w->code,
-			 *function && function[0] != '(' ? "%s%s(%s)"
-							 : "%s%s%s",
-			 c ? ", " : "", function, spell(w, c, name));
+		code_add(w->code, "%s%s%s%s%s", c ? ", " : "", function,
+			 is_call ? "(" : "", spell(w, c, name),
+			 is_call ? ")" : "");
 	end_value(w);
 }
 
@@ -211,8 +211,8 @@ static void put_stores(const struct writer *w)
 			code_add(w->code, "\t\t%s[i] = %s;\n",
 				 halves ? "real" : "to", name);
 		else if (halves)
-			code_add(w->code, "\t\treal[%u * %d + i] = %s;\n", c,
-				 KERNEL_PIXELS, name);
+			code_add(w->code, "\t\treal[%u + i] = %s;\n",
+				 c * KERNEL_PIXELS, name);
 		else if (w->planar)
 			code_add(w->code, "\t\tto%u[i] = %s;\n", c, name);
 		else
@@ -304,14 +304,16 @@ static void put_chunk_call(const struct writer *w, const char *in,
 {
 	code_add(w->code, "%s_chunk(", w->name);
 	for (unsigned c = 0; c < channels(w); c++) {
+		code_put(w->code, c ? ", " : "");
 		code_add(w->code, in, c);
-		code_put(w->code, ", ");
 	}
+	code_put(w->code, ",");
 	for (unsigned c = 0; c < (w->planar ? 3U : 1U); c++) {
+		code_put(w->code, "\n\t\t\t");
 		code_add(w->code, out, c);
-		code_put(w->code, ", ");
+		code_put(w->code, ",");
 	}
-	code_put(w->code, "s->operands");
+	code_put(w->code, "\n\t\t\ts->operands");
 	if (w->places)
 		code_put(w->code, ", s->x + n, s->y, s->width, s->height");
 	code_put(w->code, ");\n");

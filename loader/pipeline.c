@@ -8,16 +8,20 @@
 
 #include "loader/frame.h"
 #include "loader/graph.h"
+#include "loader/jit.h"
 #include "loader/operands.h"
+#include "loader/own.h"
 #include "loader/parse.h"
 #include "loader/plan.h"
 
 struct pipeline {
+	char *text;
 	struct graph graph;
 	struct plan *plans;
 	size_t num_plans;
 	size_t max_geometry; /* of any plan, as the next */
 	size_t max_floats;
+	struct jit *jit; /* NULL until pipeline_compile() */
 };
 
 struct pipeline_worker {
@@ -73,8 +77,10 @@ int pipeline_parse(const char *text, const struct pipeline_field *fields,
 
 	if (error && error_size)
 		*error = '\0';
-	if (!r)
-		r = parse_text(&c, &parse);
+	if (!r) {
+		p->text = strdup(c.text);
+		r = p->text ? parse_text(&c, &parse) : -ENOMEM;
+	}
 	if (!r)
 		r = graph_build(&parse, fields, num_fields, &c, &p->graph);
 	if (!r)
@@ -94,11 +100,101 @@ void pipeline_close(struct pipeline *p)
 {
 	if (!p)
 		return;
+	jit_close(p->jit);
 	for (size_t i = 0; i < p->num_plans; i++)
 		plan_fini(&p->plans[i]);
 	free(p->plans);
+	free(p->text);
 	graph_fini(&p->graph);
 	free(p);
+}
+
+/* The lines in which a compiler says what is wrong; the first of them. */
+static void pick_errors(const char *messages, char *out, size_t size)
+{
+	size_t used = 0;
+
+	*out = '\0';
+	for (const char *line = messages; line && *line;) {
+		size_t length = strcspn(line, "\n");
+		char *found = memmem(line, length, "error:", 6);
+
+		if (found && used + length + 3 < size)
+			used += (size_t)snprintf(out + used, size - used,
+						 "%s%.*s", used ? "; " : "",
+						 (int)length, line);
+		line += length + (line[length] == '\n');
+	}
+	if (!used)
+		snprintf(out, size, "%.*s", (int)strcspn(messages, "\n"),
+			 messages);
+}
+
+static const struct own *first_own(const struct chain *chain)
+{
+	size_t i = 0;
+
+	while (!chain->nodes[i].own)
+		i++;
+	return chain->nodes[i].own;
+}
+
+static int refuse_own(const struct chain *chain, int r, const char *messages,
+		      const struct complaint *c)
+{
+	const struct own *own = first_own(chain);
+	char errors[400];
+
+	pick_errors(messages ? messages : strerror(-r), errors, sizeof(errors));
+	complain(c, own->at, "%s of %s: %s", own->function, own->file, errors);
+	return r == -ENOSYS ? r : -EINVAL;
+}
+
+static int compile_tail(struct pipeline *p, struct plan *plan,
+			const struct complaint *c)
+{
+	struct tail *tail = plan->tail;
+	char *messages = NULL;
+	int r = 0;
+
+	for (size_t i = 0; !r && i < plan->chain->num_nodes; i++) {
+		if (plan->chain->nodes[i].own)
+			r = own_load(plan->chain->nodes[i].own, c);
+	}
+	if (r)
+		return r;
+	if (tail->is_own)
+		r = tail_emit(tail);
+	if (!r) {
+		r = jit_add(p->jit, tail, &messages);
+		if (r && tail->is_own)
+			r = refuse_own(plan->chain, r, messages, c);
+	}
+	free(messages);
+	return r;
+}
+
+int pipeline_compile(struct pipeline *p, struct log *log, char *error,
+		     size_t error_size)
+{
+	struct complaint c = { p->text, error, error_size };
+	int r;
+
+	if (error_size)
+		*error = '\0';
+	r = jit_open(log, &p->jit);
+	for (size_t i = 0; !r && i < p->num_plans; i++) {
+		if (p->plans[i].tail)
+			r = compile_tail(p, &p->plans[i], &c);
+	}
+	return r;
+}
+
+const char *pipeline_engine(const struct pipeline *p, size_t i)
+{
+	const struct tail *tail = p->plans[i].tail;
+
+	return tail ? tail_engine_name(tail) : "none";
 }
 
 size_t pipeline_num_outputs(const struct pipeline *p)
@@ -209,14 +305,29 @@ static int run_geometry(const struct call *call)
 	return frame_decode(f, call->decode_ns);
 }
 
+/* Operations of files have nothing but their code. */
+static int check_code(const struct call *call)
+{
+	const struct tail *tail = call->plan->tail;
+
+	if (!tail->is_own || atomic_load(&tail->kernel))
+		return 0;
+	snprintf(call->worker->message, sizeof(call->worker->message),
+		 "`%s' has not been compiled", tail->chain->name);
+	return -ENOSYS;
+}
+
 static int run_image(const struct call *call)
 {
 	struct pipeline_worker *w = call->worker;
 	const struct tail *tail = call->plan->tail;
 	struct tail_image to = { .out = call->out };
 	struct image image;
-	int r = frame_start(w->frame, call->value, call->plan->quality);
+	int r = check_code(call);
 
+	if (r)
+		return r;
+	r = frame_start(w->frame, call->value, call->plan->quality);
 	if (!r) {
 		r = draw_all(call);
 		if (r)

@@ -165,15 +165,20 @@ void tail_set_kernel(struct tail *tail, kernel_fn *run, enum tail_engine engine)
 	atomic_store_explicit(&tail->kernel, run, memory_order_release);
 }
 
+int tail_emit(struct tail *tail)
+{
+	free(tail->code);
+	tail->code = emit_chain(tail->chain);
+	return tail->code ? 0 : -ENOMEM;
+}
+
 static int find_prebuilt(struct tail *tail)
 {
 	kernel_fn *run;
+	int r = tail_emit(tail);
 
-	if (tail->is_own)
-		return 0;
-	tail->code = emit_chain(tail->chain);
-	if (!tail->code)
-		return -ENOMEM;
+	if (r)
+		return r;
 	run = isa_find(tail->isa, tail->code);
 	if (run)
 		tail_set_kernel(tail, run, TAIL_PREBUILT);
@@ -198,7 +203,7 @@ int tail_init(struct tail *tail, const struct chain *chain,
 			tail->plain =
 				fill_table(tail, tail->operands, &tail->table);
 	}
-	return find_prebuilt(tail);
+	return tail->is_own ? 0 : find_prebuilt(tail);
 }
 
 void tail_fini(struct tail *tail)
@@ -207,7 +212,7 @@ void tail_fini(struct tail *tail)
 	free(tail->code);
 }
 
-static bool is_copy_only(const struct tail *tail)
+bool tail_is_copy(const struct tail *tail)
 {
 	return tail->plain && tail->layout == LAYOUT_HWC;
 }
@@ -217,7 +222,7 @@ const char *tail_engine_name(const struct tail *tail)
 	static const char *const names[] = { "generic", "prebuilt", "generated",
 					     "none" };
 
-	return names[is_copy_only(tail) ? TAIL_NOTHING
+	return names[tail_is_copy(tail) ? TAIL_NOTHING
 					: atomic_load(&tail->engine)];
 }
 
@@ -500,7 +505,7 @@ void tail_band(const struct tail *tail, const struct tail_image *image,
 {
 	kernel_fn *run;
 
-	if (is_copy_only(tail) && !image->mirror &&
+	if (tail_is_copy(tail) && !image->mirror &&
 	    band->step == TAIL_CHANNELS) {
 		copy_rows(band, image->size.width, image->out);
 		return;
@@ -523,4 +528,55 @@ void tail_run(const struct tail *tail, const struct tail_image *image,
 	};
 
 	tail_band(tail, image, &all);
+}
+
+/* --- is a kernel right? --- */
+
+enum { TRIAL_WIDTH = 2 * KERNEL_PIXELS + 23, TRIAL_HEIGHT = 2 };
+
+struct trial {
+	uint8_t pixels[TAIL_CHANNELS * TRIAL_WIDTH * TRIAL_HEIGHT];
+	uint64_t out[2][TAIL_CHANNELS * TRIAL_WIDTH * TRIAL_HEIGHT];
+};
+
+/* Without the first operands and pixels a compiler's mistake could hide in. */
+static bool try_kernel(const struct tail *tail, kernel_fn *run, struct trial *t,
+		       float *scratch)
+{
+	const struct pipeline_row row = { .id = 1 };
+	struct tail_image image = {
+		.size = { TRIAL_WIDTH, TRIAL_HEIGHT },
+		.mirror = true,
+		.operands = tail_operands(tail, &row, scratch),
+	};
+	struct band band = { .channel = { t->pixels, t->pixels + 1,
+					  t->pixels + 2 },
+			     .step = TAIL_CHANNELS,
+			     .stride = TAIL_CHANNELS * TRIAL_WIDTH,
+			     .rows = TRIAL_HEIGHT };
+	struct rng rng = { .key = 1 };
+
+	for (size_t i = 0; i < sizeof(t->pixels); i++)
+		t->pixels[i] = (uint8_t)rng_next(&rng);
+	image.out = t->out[0];
+	define_band(tail, &image, &band);
+	image.out = t->out[1];
+	kernel_band(tail, run, &image, &band);
+	return !memcmp(t->out[0], t->out[1], sizeof(t->out[0]));
+}
+
+bool tail_agrees(const struct tail *tail, kernel_fn *run)
+{
+	struct trial *t;
+	float *scratch;
+	bool agrees;
+
+	if (tail->is_own)
+		return true;
+	t = calloc(1, sizeof(*t));
+	scratch = calloc(tail->num_floats + 1, sizeof(*scratch));
+	agrees = t && scratch && try_kernel(tail, run, t, scratch);
+	free(t);
+	free(scratch);
+	return agrees;
 }

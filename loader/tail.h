@@ -62,6 +62,15 @@ int tail_init(struct tail *tail, const struct chain *chain,
 	      const struct isa *isa);
 void tail_fini(struct tail *tail);
 
+/* The kernel's text; its own operations are loaded. -ENOMEM. */
+int tail_emit(struct tail *tail);
+
+/* Whether nothing is to be done to pixels. */
+bool tail_is_copy(const struct tail *tail);
+
+/* Whether it makes the rows that the definitions make, where there are any. */
+bool tail_agrees(const struct tail *tail, kernel_fn *run);
+
 /* From now on rows are made by this function. Thread-safe. */
 void tail_set_kernel(struct tail *tail, kernel_fn *run,
 		     enum tail_engine engine);
