@@ -31,6 +31,7 @@ static const struct isa isas[] = {
 	  .gather = &gather_v3,
 	  .prebuilt = prebuilt_v3 },
 	{ .name = "x86-64",
+	  .is_weak = true,
 #elif defined(__aarch64__)
 	{ .name = "aarch64",
 #else

@@ -37,6 +37,12 @@ struct isa {
 	const char *name; /* of its directory in the cache, too */
 	const char *flags[ISA_FLAGS_MAX + 1]; /* for compilers; NULL ends */
 	bool (*is_supported)(void);
+	/*
+	 * Without instructions that permute bytes or make float16: where a
+	 * table of 256 values says all, it is faster than a kernel that needs
+	 * either.
+	 */
+	bool is_weak;
 	const struct gather *gather;
 	const struct prebuilt *prebuilt; /* run == NULL ends */
 };

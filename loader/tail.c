@@ -500,6 +500,19 @@ static void copy_rows(const struct band *band, uint32_t width, uint8_t *out)
 		memcpy(out + y * row, band->channel[0] + y * band->stride, row);
 }
 
+/* Whether to look up what `run` could calculate, because that is faster. */
+static bool is_table_faster(const struct tail *tail,
+			    const struct tail_image *image,
+			    const struct band *band)
+{
+	bool as_it_is = !image->mirror &&
+			band->step == (tail->flat ? TAIL_CHANNELS : 1);
+
+	if (!tail->isa->is_weak || tail->is_wide || tail->varies)
+		return false;
+	return !as_it_is || tail->dtype == DTYPE_F2;
+}
+
 void tail_band(const struct tail *tail, const struct tail_image *image,
 	       const struct band *band)
 {
@@ -511,7 +524,7 @@ void tail_band(const struct tail *tail, const struct tail_image *image,
 		return;
 	}
 	run = atomic_load_explicit(&tail->kernel, memory_order_acquire);
-	if (run)
+	if (run && !is_table_faster(tail, image, band))
 		kernel_band(tail, run, image, band);
 	else
 		define_band(tail, image, band);

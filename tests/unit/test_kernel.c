@@ -23,7 +23,8 @@
 enum {
 	CHAINS = 64,
 	TEXT_MAX = 400,
-	WIDTH_MAX = 130,
+	WIDTH_MAX = 1100,
+	NARROW = 130,
 	HEIGHT_MAX = 4,
 	VALUES = 3 * WIDTH_MAX * HEIGHT_MAX,
 };
@@ -137,7 +138,8 @@ struct picture {
 static void make_picture(struct rng *rng, struct picture *p)
 {
 	bool planes = rng_next(rng) % 2;
-	uint32_t width = 1 + (uint32_t)(rng_next(rng) % WIDTH_MAX);
+	uint64_t widest = rng_next(rng) % 8 ? NARROW : WIDTH_MAX;
+	uint32_t width = 1 + (uint32_t)(rng_next(rng) % widest);
 
 	for (size_t i = 0; i < VALUES; i++)
 		p->pixels[i] = (uint8_t)rng_next(rng);
@@ -178,14 +180,24 @@ static void compare(struct tail *tail, kernel_fn *run, const char *text,
 	CHECK(!memcmp(want, got, sizeof(want)));
 }
 
+/* One on which kernels make what tables could make. */
+static struct isa strong_of(const struct isa *isa)
+{
+	struct isa strong = *isa;
+
+	strong.is_weak = false;
+	return strong;
+}
+
 static void check_chain(const struct isa *isa, size_t i, kernel_fn *run,
 			struct rng *rng)
 {
+	const struct isa strong = strong_of(isa);
 	struct tail tail;
 
-	CHECK(!tail_init(&tail, chains[i], isa));
+	CHECK(!tail_init(&tail, chains[i], &strong));
 	CHECK(tail_agrees(&tail, run));
-	for (int k = 0; k < 20; k++)
+	for (int k = 0; k < 12; k++)
 		compare(&tail, run, texts[i], rng);
 	tail_fini(&tail);
 }
@@ -270,13 +282,14 @@ static void generated_code_is_the_definition(const char *name)
 
 static void check_prebuilt(const struct isa *isa, const char *text)
 {
+	const struct isa strong = strong_of(isa);
 	struct rng rng = { .key = 4 };
 	struct graph graph;
 	struct tail tail;
 	kernel_fn *run;
 
 	CHECK(!build(text, &graph));
-	CHECK(!tail_init(&tail, graph.chains, isa));
+	CHECK(!tail_init(&tail, graph.chains, &strong));
 	run = tail.kernel;
 	CHECK(run && !strcmp(tail_is_copy(&tail) ? "none" : "prebuilt",
 			     tail_engine_name(&tail)));
