@@ -113,6 +113,7 @@ static const struct helper helpers[] = {
 	  "\n"
 	  "\tbits = size < 0x400 ? small : bits;\n"
 	  "\tbits = size >= 0x7c00 ? 0x7f800000 | (size & 0x3ff) << 13 : bits;\n"
+	  "\tbits = size > 0x7c00 ? bits | 0x400000 : bits;\n"
 	  "\treturn beton_float(sign | bits);\n"
 	  "}\n" },
 	{ "beton_halves(",

@@ -11,8 +11,10 @@
 
 #include "fs/bytes.h"
 #include "fs/rng.h"
+#include "loader/code.h"
 #include "loader/compiler.h"
 #include "loader/emit.h"
+#include "loader/emit_type.h"
 #include "loader/parse.h"
 #include "loader/tail.h"
 #include "tests/unit/t.h"
@@ -92,17 +94,23 @@ static void compose(struct rng *rng, char *out)
 	}
 }
 
-/* Every conversion of two types first, then chance. */
+/* Every conversion of two types first, of large and small values, then
+   chance. */
 static void make_chains(void)
 {
+	static const char *const scales[] = {
+		"normalize(0.5, 0.0001)",
+		"normalize(0, 16) | normalize(0, 16)",
+		"normalize(0.3, 0.000001) | normalize(0.5, 0.000001)",
+	};
 	static const char *const types[] = { "uint8", "int32", "int64",
 					     "half",  "float", "double" };
 	struct rng rng = { .key = 20 };
 	size_t n = 0;
 
 	for (; n < ARRAY_LEN(types) * ARRAY_LEN(types); n++) {
-		snprintf(texts[n], TEXT_MAX,
-			 "normalize(0.5, 0.0001) | %s | %s%s",
+		snprintf(texts[n], TEXT_MAX, "%s | %s | %s%s",
+			 scales[n % ARRAY_LEN(scales)],
 			 types[n / ARRAY_LEN(types)],
 			 types[n % ARRAY_LEN(types)], n % 5 ? "" : " | chw");
 		CHECK(!build(texts[n], &graphs[n]));
@@ -202,10 +210,104 @@ static void check_chain(const struct isa *isa, size_t i, kernel_fn *run,
 	tail_fini(&tail);
 }
 
+static const enum dtype held[] = { DTYPE_U1, DTYPE_I4, DTYPE_I8,
+				   DTYPE_F2, DTYPE_F4, DTYPE_F8 };
+
+/* Generated code goes from and to float16 by way of float32 only. */
+static bool is_cast(enum dtype from, enum dtype to)
+{
+	if (from == to)
+		return false;
+	return (from != DTYPE_F2 && to != DTYPE_F2) || from == DTYPE_F4 ||
+	       to == DTYPE_F4;
+}
+
+/* A function cast_FROM_TO for each, and halves_... for all at once. */
+static void put_casts(struct code *c)
+{
+	struct code body = { 0 };
+	char *text;
+
+	for (size_t i = 0; i < ARRAY_LEN(held); i++) {
+		for (size_t k = 0; k < ARRAY_LEN(held); k++) {
+			if (!is_cast(held[i], held[k]))
+				continue;
+			code_add(&body,
+				 "void cast_%d_%d(const %s *in, %s *out, int n)"
+				 "{ for (int i = 0; i < n; i++) "
+				 "out[i] = %s(in[i]); }\n",
+				 held[i], held[k], emit_type_element(held[i]),
+				 emit_type_element(held[k]),
+				 emit_type_cast(held[i], held[k]));
+		}
+	}
+	code_put(&body, "void cast_halves(const float *in, unsigned short *out,"
+			"int n) { beton_halves(out, in, n); }\n");
+	text = code_take(&body);
+	CHECK(text);
+	emit_type_helpers(c, text);
+	code_put(c, text);
+	free(text);
+}
+
+enum { NUMBERS = 1 << 15 };
+
+/* Any bits, and numbers of sizes that fit the others. */
+static void make_numbers(enum dtype type, struct rng *rng, uint8_t *out)
+{
+	size_t size = dtype_size(type);
+
+	for (size_t i = 0; i < NUMBERS; i++, out += size) {
+		uint64_t bits = rng_next(rng);
+		int64_t whole = (int64_t)bits >> (rng_next(rng) % 64);
+		double real = (double)whole;
+
+		for (uint64_t k = rng_next(rng) % 70; i % 2 && k; k--)
+			real /= 2;
+		if (i % 3)
+			dtype_convert(DTYPE_F8, &real, type, out, 1);
+		else
+			memcpy(out, &bits, size);
+	}
+}
+
+static void check_cast(void *library, const char *name, enum dtype from,
+		       enum dtype to)
+{
+	static uint64_t in[NUMBERS], want[NUMBERS], got[NUMBERS];
+	struct rng rng = { .key = 6 };
+	void (*cast)(const void *, void *, int);
+
+	*(void **)&cast = dlsym(library, name);
+	CHECK(cast);
+	make_numbers(from, &rng, (uint8_t *)in);
+	dtype_convert(from, in, to, want, NUMBERS);
+	cast(in, got, NUMBERS);
+	if (memcmp(want, got, NUMBERS * dtype_size(to)) != 0)
+		fprintf(stderr, "%s\n", name);
+	CHECK(!memcmp(want, got, NUMBERS * dtype_size(to)));
+}
+
+static void check_casts(void *library)
+{
+	char name[24];
+
+	for (size_t i = 0; i < ARRAY_LEN(held); i++) {
+		for (size_t k = 0; k < ARRAY_LEN(held); k++) {
+			snprintf(name, sizeof(name), "cast_%d_%d", held[i],
+				 held[k]);
+			if (is_cast(held[i], held[k]))
+				check_cast(library, name, held[i], held[k]);
+		}
+	}
+	check_cast(library, "cast_halves", DTYPE_F4, DTYPE_F2);
+}
+
 /* All chains as one text: a compiler takes longer to start than to work. */
 static char *source(void)
 {
-	char names[CHAINS][16], *text, *whole;
+	char names[CHAINS][16], *text;
+	struct code c = { 0 };
 	const char *list[CHAINS];
 
 	for (size_t i = 0; i < CHAINS; i++) {
@@ -213,10 +315,20 @@ static char *source(void)
 		list[i] = names[i];
 	}
 	text = emit_chains(chains, list, CHAINS);
-	CHECK(text && asprintf(&whole, "%s\n%s",
-			       EXPANDED_TEXT_OF(KERNEL_SPAN_CODE), text) > 0);
+	CHECK(text);
+	code_put(&c, EXPANDED_TEXT_OF(KERNEL_SPAN_CODE) "\n");
+	code_put(&c, text);
 	free(text);
-	return whole;
+	return code_take(&c);
+}
+
+/* Apart from kernels, for it names the same helpers. */
+static char *source_of_casts(void)
+{
+	struct code c = { 0 };
+
+	put_casts(&c);
+	return code_take(&c);
 }
 
 static void *compile(const struct compiler *c, const struct isa *isa,
@@ -247,8 +359,14 @@ static void *compile(const struct compiler *c, const struct isa *isa,
 static void check_compiler(const struct compiler *c, const struct isa *isa,
 			   const char *text)
 {
-	void *library = compile(c, isa, text);
+	char *casts = source_of_casts();
+	void *library = compile(c, isa, casts);
 	struct rng rng = { .key = 3 };
+
+	check_casts(library);
+	dlclose(library);
+	free(casts);
+	library = compile(c, isa, text);
 
 	for (size_t i = 0; i < CHAINS; i++) {
 		char name[16];
