@@ -10,81 +10,129 @@
 #include "loader/emit.h"
 #include "loader/operands.h"
 
-/*
- * --- the definition, value by value ---
- *
- * A number of the type that the chain has reached, with room for any.
- */
-union cell {
-	uint64_t any;
-	uint8_t byte;
-	float real;
+/* --- the definition --- */
+
+enum { LOT = 64 };
+
+/* Values of one channel, packed, of any type. */
+union values {
+	uint8_t byte[LOT];
+	float real[LOT];
+	uint64_t any[LOT];
 };
 
-static void convert(enum dtype from, union cell *v, enum dtype to)
-{
-	union cell next = { 0 };
+/*
+ * Some values on their way through a chain, one operation after the other: of
+ * the channels from `first` on, all three where an operation needs pixels.
+ */
+struct lot {
+	unsigned first;
+	unsigned channels;
+	size_t count; /* of each channel */
+	enum dtype type;
+	union values *now; /* one per channel, as the next */
+	union values *spare;
+	union values memory[2][TAIL_CHANNELS];
+};
 
-	if (from == to)
+static void lot_init(struct lot *lot, unsigned first, unsigned channels,
+		     size_t count)
+{
+	lot->first = first;
+	lot->channels = channels;
+	lot->count = count;
+	lot->type = DTYPE_U1;
+	lot->now = lot->memory[0];
+	lot->spare = lot->memory[1];
+}
+
+static void exchange(struct lot *lot, enum dtype type)
+{
+	union values *now = lot->spare;
+
+	lot->spare = lot->now;
+	lot->now = now;
+	lot->type = type;
+}
+
+static void convert(struct lot *lot, enum dtype to)
+{
+	if (lot->type == to)
 		return;
-	dtype_convert(from, v, to, &next, 1);
-	*v = next;
+	for (unsigned c = 0; c < lot->channels; c++)
+		dtype_convert(lot->type, &lot->now[c], to, &lot->spare[c],
+			      lot->count);
+	exchange(lot, to);
 }
 
 /* The results of operations on uint8 are truncated, not rounded. */
-static void truncate_real(union cell *v)
+static void truncate_reals(struct lot *lot)
 {
-	float real = v->real;
+	for (unsigned c = 0; c < lot->channels; c++) {
+		for (size_t i = 0; i < lot->count; i++) {
+			float v = lot->now[c].real[i];
 
-	real = real > 0 ? real : 0;
-	v->any = (uint8_t)(real < 255 ? real : 255);
+			v = v > 0 ? v : 0;
+			lot->spare[c].byte[i] = (uint8_t)(v < 255 ? v : 255);
+		}
+	}
+	exchange(lot, DTYPE_U1);
 }
 
-static void run_point(const struct node *n, unsigned channel,
-		      const float *operands, union cell *v)
+static void run_point(const struct node *n, const float *operands,
+		      struct lot *lot)
 {
-	operands += n->first_operand + channel * n->op->num_operands;
-	v->real = n->op->point(v->real, operands);
+	operands += n->first_operand + lot->first * n->op->num_operands;
+	for (unsigned c = 0; c < lot->channels; c++) {
+		float *v = lot->now[c].real;
+
+		for (size_t i = 0; i < lot->count; i++)
+			v[i] = n->op->point(v[i], operands);
+		operands += n->op->num_operands;
+	}
 }
 
 static void run_pixel(const struct node *n, const float *operands,
-		      union cell v[TAIL_CHANNELS])
+		      struct lot *lot)
 {
-	float rgb[TAIL_CHANNELS] = { v[0].real, v[1].real, v[2].real };
+	for (size_t i = 0; i < lot->count; i++) {
+		float rgb[TAIL_CHANNELS];
 
-	n->op->pixel(rgb, operands + n->first_operand);
-	for (unsigned c = 0; c < TAIL_CHANNELS; c++)
-		v[c].real = rgb[c];
+		for (unsigned c = 0; c < TAIL_CHANNELS; c++)
+			rgb[c] = lot->now[c].real[i];
+		n->op->pixel(rgb, operands + n->first_operand);
+		for (unsigned c = 0; c < TAIL_CHANNELS; c++)
+			lot->now[c].real[i] = rgb[c];
+	}
 }
 
-/*
- * What becomes of the channels from `first` on of a pixel: all three, or any
- * number where no operation needs them together.
- */
 static void run_chain(const struct chain *chain, const float *operands,
-		      unsigned first, unsigned count, union cell *v)
+		      struct lot *lot)
 {
-	enum dtype type = chain->source.dtype, next;
-
-	for (size_t i = 0; i < chain->num_nodes; i++, type = next) {
+	for (size_t i = 0; i < chain->num_nodes; i++) {
 		const struct node *n = &chain->nodes[i];
-		bool is_value = node_is_value(n);
 
-		next = n->type.dtype;
-		for (unsigned c = 0; c < count; c++) {
-			convert(type, &v[c], is_value ? DTYPE_F4 : next);
+		if (node_is_value(n)) {
+			convert(lot, DTYPE_F4);
 			if (n->op->kind == OP_POINT)
-				run_point(n, first + c, operands, &v[c]);
-		}
-		if (n->op->kind == OP_PIXEL)
-			run_pixel(n, operands, v);
-		for (unsigned c = 0; c < count && is_value; c++) {
-			if (next == DTYPE_U1)
-				truncate_real(&v[c]);
+				run_point(n, operands, lot);
 			else
-				convert(DTYPE_F4, &v[c], next);
+				run_pixel(n, operands, lot);
+			if (n->type.dtype == DTYPE_U1)
+				truncate_reals(lot);
 		}
+		convert(lot, n->type.dtype);
 	}
+}
+
+/* Whether bytes from `first` on have stayed as they were. */
+static bool is_count(const uint8_t *bytes, unsigned first)
+{
+	for (unsigned i = 0; i < LOT; i++) {
+		if (bytes[i] != first + i)
+			return false;
+	}
+	return true;
 }
 
 /* Returns whether values stay as they are. */
@@ -94,14 +142,17 @@ static bool fill_table(const struct tail *tail, const float *operands,
 	bool plain = tail->dtype == DTYPE_U1;
 	size_t size = dtype_size(tail->dtype);
 	uint8_t *to = table->of_8;
+	struct lot lot;
 
 	for (unsigned c = 0; c < TAIL_CHANNELS; c++) {
-		for (unsigned i = 0; i < TAIL_VALUES; i++, to += size) {
-			union cell v = { .any = i };
-
-			run_chain(tail->chain, operands, c, 1, &v);
-			memcpy(to, &v, size);
-			plain = plain && v.any == i;
+		for (unsigned v = 0; v < TAIL_VALUES; v += LOT) {
+			lot_init(&lot, c, 1, LOT);
+			for (unsigned i = 0; i < LOT; i++)
+				lot.now[0].byte[i] = (uint8_t)(v + i);
+			run_chain(tail->chain, operands, &lot);
+			memcpy(to, lot.now, LOT * size);
+			to += LOT * size;
+			plain = plain && is_count(lot.now[0].byte, v);
 		}
 	}
 	return plain;
@@ -352,22 +403,42 @@ static struct target target_of(const struct tail *tail,
 	return t;
 }
 
+/* Values of a channel into a tensor, `step` elements apart. */
+static void scatter(const uint8_t *values, size_t count, size_t size,
+		    size_t step, uint8_t *to)
+{
+	if (step == 1) {
+		memcpy(to, values, count * size);
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		memcpy(to + i * step * size, values + i * size, size);
+}
+
 /* A row pixel by pixel: some operation wants all three values. */
 static void define_row(const struct tail *tail, const struct tail_image *image,
 		       const struct origin *from, const struct target *target)
 {
-	size_t size = dtype_size(tail->dtype);
+	size_t size = dtype_size(tail->dtype), width = image->size.width;
+	uint8_t *to = target->start;
+	struct lot lot;
 
-	for (uint32_t x = 0; x < image->size.width; x++) {
-		uint8_t *to =
-			(uint8_t *)target->start + x * target->step * size;
-		union cell v[TAIL_CHANNELS] = { 0 };
+	for (size_t x = 0; x < width; x += lot.count) {
+		lot_init(&lot, 0, TAIL_CHANNELS,
+			 width - x < LOT ? width - x : LOT);
+		for (unsigned c = 0; c < TAIL_CHANNELS; c++) {
+			const uint8_t *in =
+				from->channel[c] + from->step * (ptrdiff_t)x;
 
+			for (size_t i = 0; i < lot.count; i++)
+				lot.now[c].byte[i] =
+					in[from->step * (ptrdiff_t)i];
+		}
+		run_chain(tail->chain, image->operands, &lot);
 		for (unsigned c = 0; c < TAIL_CHANNELS; c++)
-			v[c].byte = from->channel[c][from->step * (ptrdiff_t)x];
-		run_chain(tail->chain, image->operands, 0, TAIL_CHANNELS, v);
-		for (unsigned c = 0; c < TAIL_CHANNELS; c++)
-			memcpy(to + c * target->plane * size, &v[c], size);
+			scatter(lot.now[c].byte, lot.count, size, target->step,
+				to + (x * target->step + c * target->plane) *
+						size);
 	}
 }
 

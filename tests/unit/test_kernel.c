@@ -252,7 +252,20 @@ static void put_casts(struct code *c)
 
 enum { NUMBERS = 1 << 15 };
 
-/* Any bits, and numbers of sizes that fit the others. */
+/* Floats where something begins: float16's ends, halves, bytes, integers. */
+static uint32_t edge(struct rng *rng)
+{
+	static const uint32_t edges[] = { 0x477ff000, 0x38800000, 0x33000000,
+					  0x7f800000, 0x437f8000, 0x437f0000,
+					  0x3f000000, 0x4f000000, 0x5f000000 };
+	uint64_t random = rng_next(rng);
+
+	return edges[random % ARRAY_LEN(edges)] +
+	       (uint32_t)(random >> 32) % 8192 - 4096 +
+	       (uint32_t)(random & 0x80000000);
+}
+
+/* Any bits, numbers of sizes that fit other types, and edges. */
 static void make_numbers(enum dtype type, struct rng *rng, uint8_t *out)
 {
 	size_t size = dtype_size(type);
@@ -261,13 +274,16 @@ static void make_numbers(enum dtype type, struct rng *rng, uint8_t *out)
 		uint64_t bits = rng_next(rng);
 		int64_t whole = (int64_t)bits >> (rng_next(rng) % 64);
 		double real = (double)whole;
+		uint32_t near = edge(rng);
 
 		for (uint64_t k = rng_next(rng) % 70; i % 2 && k; k--)
 			real /= 2;
-		if (i % 3)
-			dtype_convert(DTYPE_F8, &real, type, out, 1);
-		else
+		if (i % 4 == 0)
 			memcpy(out, &bits, size);
+		else if (i % 4 == 1)
+			dtype_convert(DTYPE_F4, &near, type, out, 1);
+		else
+			dtype_convert(DTYPE_F8, &real, type, out, 1);
 	}
 }
 
