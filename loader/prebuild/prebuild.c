@@ -75,7 +75,8 @@ static int print_all(const struct chain *const *chains,
 	if (r)
 		return r;
 	printf("#include \"loader/isa.h\"\n"
-	       "#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n\n");
+	       "#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n"
+	       "#pragma GCC diagnostic ignored \"-Wunused-function\"\n\n");
 	for (size_t i = 0; i < COUNT; i++)
 		printf("static kernel_fn %s;\n", names[i]);
 	printf("%s\nconst struct prebuilt ISA_NAME(prebuilt)[] = {\n", text);
