@@ -92,6 +92,22 @@ int beton_loader_load(struct beton_loader *l, const char *text)
 	return 0;
 }
 
+/* Of all outputs: one that waits for its code is worth knowing. */
+static const char *slowest_engine(const struct pipeline *p)
+{
+	static const char *const order[] = { "generic", "generated",
+					     "prebuilt" };
+	size_t n = pipeline_num_outputs(p);
+
+	for (size_t k = 0; k < ARRAY_LEN(order); k++) {
+		for (size_t i = 0; i < n; i++) {
+			if (!strcmp(pipeline_engine(p, i), order[k]))
+				return order[k];
+		}
+	}
+	return "none";
+}
+
 void beton_loader_info(const struct beton_loader *l,
 		       struct beton_loader_info *out)
 {
@@ -100,7 +116,7 @@ void beton_loader_info(const struct beton_loader *l,
 		.source = l->constant ? "constant" : l->feed->ops->name,
 		.delivery = l->feed->delivery,
 		.decoder = "libjpeg-turbo, crop only",
-		.jit = "none, row by row",
+		.jit = slowest_engine(l->pipeline),
 		.samples = l->feed->facts.samples,
 		.batches = spec_batches(&l->feed->spec),
 		.steps = spec_steps(&l->feed->spec, 0,
@@ -120,6 +136,7 @@ int beton_loader_output(const struct beton_loader *l, uint32_t i,
 	*out = (struct beton_output){
 		.name = o->name,
 		.dtype = o->dtype,
+		.jit = pipeline_engine(l->pipeline, i),
 		.ragged = o->ragged,
 		.ndim = o->ndim,
 		.shape = o->shape,
@@ -231,7 +248,9 @@ static int start_pipeline(struct beton_loader *l, const char *text)
 			       l->feed->num_fields, &l->pipeline, why,
 			       sizeof(why));
 
-	if (r)
+	if (!r)
+		r = pipeline_compile(l->pipeline, &l->log, why, sizeof(why));
+	if (r && *why)
 		log_error(&l->log, "%s", why);
 	return r;
 }

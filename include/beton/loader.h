@@ -168,7 +168,9 @@ struct beton_loader_info {
 	   change when the daemon has no memory to lend, or ends. */
 	const char *delivery;
 	const char *decoder;
-	const char *jit;  /* what runs the transforms */
+	/* What makes images of pixels: of all outputs' beton_output.jit the
+	   first of "generic", "generated", "prebuilt", "none". */
+	const char *jit;
 	uint64_t samples; /* of the dataset */
 	uint64_t batches; /* of the epoch's global sequence */
 	uint64_t steps;	  /* of this rank in a whole epoch */
@@ -183,8 +185,13 @@ BETON_API void beton_loader_info(const struct beton_loader *loader,
 struct beton_output {
 	const char *name;
 	const char *dtype; /* NumPy's string */
-	bool ragged;	   /* rows of their own sizes, joined: offsets */
-	uint32_t ndim;	   /* of one row, as shape */
+	/* Images: "generated", by code compiled for this pipeline; "prebuilt",
+	   by code of the library; "generic", operation by operation, the same
+	   bits, slower, and for as long as the compiler takes. "none": there
+	   is nothing to be done. */
+	const char *jit;
+	bool ragged;   /* rows of their own sizes, joined: offsets */
+	uint32_t ndim; /* of one row, as shape */
 	const uint64_t *shape;
 };
 

@@ -20,6 +20,12 @@ SUSPICIOUS = re.compile(
     re.IGNORECASE | re.MULTILINE)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def code_cache(tmp_path_factory):
+    """Compiled code of tests is not kept among the user's."""
+    os.environ["BETON_CACHE_DIR"] = str(tmp_path_factory.mktemp("code"))
+
+
 def wait_until(condition, what, seconds=DEADLINE):
     end = time.monotonic() + seconds
     while not condition():

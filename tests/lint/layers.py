@@ -35,9 +35,11 @@ LAYERS = """
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
     loader/codec* loader/rows
     loader/resample loader/view loader/state
-    loader/parse loader/op
-    loader/ops/*
-    loader/pipeline loader/graph loader/tail loader/frame loader/plan
+    loader/parse loader/op loader/kernel loader/code
+    loader/ops/* loader/own
+    loader/emit_type loader/objects loader/compiler
+    loader/pipeline loader/graph loader/operands loader/emit loader/isa loader/jit loader/tail loader/frame loader/plan
+    loader/isa/* loader/prebuild/*
     loader/lender
     loader/feed loader/feed_*
     loader/step
