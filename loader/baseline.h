@@ -13,7 +13,8 @@
  * comes after the last row of MCUs that was needed is not looked at.
  *
  * Input is hostile: whatever the bytes, no call reads outside them or takes
- * more memory than six times their number and the planes.
+ * more memory than their number and the planes, which are no larger than 256
+ * times that.
  *
  * A decoder is one thread's: it keeps Huffman tables and memory from image to
  * image, and once these are large enough allocates nothing.

@@ -247,6 +247,21 @@ static const char *parse_segment(struct header *h, unsigned marker,
 	}
 }
 
+/*
+ * Whether the scan can be whole: a block has two codes of a bit at least, so
+ * that a few bytes do not make anybody take memory for 65500 x 65500 pixels.
+ */
+static bool is_long_enough(const struct baseline_image *image)
+{
+	uint64_t blocks = 0;
+
+	for (unsigned i = 0; i < image->components; i++)
+		blocks += image->component[i].blocks_across *
+			  image->component[i].blocks_down;
+	blocks *= (uint64_t)image->mcus_across * image->mcus_down;
+	return blocks * 2 <= (uint64_t)image->scan_size * 8;
+}
+
 const char *baseline_header_parse(const uint8_t *bytes, size_t size,
 				  struct baseline_image *out)
 {
@@ -273,6 +288,8 @@ const char *baseline_header_parse(const uint8_t *bytes, size_t size,
 	}
 	h.image.scan = bytes + at;
 	h.image.scan_size = size - at;
+	if (!is_long_enough(&h.image))
+		return "too few bytes for so many pixels";
 	*out = h.image;
 	return NULL;
 }

@@ -166,45 +166,61 @@ INLINE unsigned take_symbol(struct reader *r, const struct huffman_ac *ac,
 	return at + 1;
 }
 
+/* What comes after an entry that goes past the block's end. */
+enum end {
+	END_NOT_YET,
+	END_GOOD,
+	END_FLAT, /* and no AC coefficient but 0 */
+	END_DAMAGED,
+};
+
 /*
- * Whether the block ends properly with an entry. Where already its first symbol
- * fills the block, the second is of the next one.
+ * Where already the entry's first symbol fills the block, the second is of the
+ * next one.
  */
-INLINE bool end_block(struct reader *r, const struct huffman_pair *e,
-		      unsigned k)
+INLINE enum end end_pair(struct reader *r, const struct huffman_pair *e,
+			 unsigned k)
 {
 	unsigned first = k + e->skip1 + 1;
 
 	if (first > BLOCK_END)
-		return false;
-	if (first < BLOCK_END)
-		return e->advance >= HUFFMAN_END || k + e->advance == BLOCK_END;
-	if (e->bits1 != e->bits)
-		go_back(r, e->bits - e->bits1);
-	return true;
+		return END_DAMAGED;
+	if (first == BLOCK_END) {
+		if (e->bits1 != e->bits)
+			go_back(r, e->bits - e->bits1);
+		return END_GOOD;
+	}
+	if (e->advance == HUFFMAN_END && k == 1)
+		return END_FLAT;
+	if (e->advance >= HUFFMAN_END || k + e->advance == BLOCK_END)
+		return END_GOOD;
+	return END_DAMAGED;
 }
 
-/* The AC coefficients. Where the last is, 0 if all are 0; negative: damage. */
-INLINE int take_ac(struct reader *r, const struct huffman_ac *ac, int16_t *out)
+INLINE enum end end_entry(struct reader *r, const struct huffman_ac *ac,
+			  const struct huffman_pair *e, int16_t *out,
+			  unsigned *k)
 {
-	unsigned k = 1;
+	if (e->advance < HUFFMAN_MISS)
+		return end_pair(r, e, *k);
+	*k = take_symbol(r, ac, e, out, *k);
+	if (*k >= BLOCK_END)
+		return END_GOOD;
+	return *k ? END_NOT_YET : END_DAMAGED;
+}
 
-	for (;;) {
+/* The AC coefficients from k on. */
+INLINE enum end take_ac(struct reader *r, const struct huffman_ac *ac,
+			int16_t *out, unsigned k)
+{
+	enum end end;
+
+	do {
 		const struct huffman_pair *e = take_entries(r, ac, out, &k);
-		unsigned next;
 
-		if (e->advance < HUFFMAN_MISS) {
-			if (!end_block(r, e, k))
-				return -1;
-			return k == 1 && e->advance == HUFFMAN_END ? 0 : (int)k;
-		}
-		next = take_symbol(r, ac, e, out, k);
-		if (next >= BLOCK_END)
-			return (int)k;
-		if (!next)
-			return -1;
-		k = next;
-	}
+		end = end_entry(r, ac, e, out, &k);
+	} while (end == END_NOT_YET);
+	return end;
 }
 
 /* As take_entry(), where no value is wanted. */
@@ -319,27 +335,36 @@ INLINE bool add_dc(struct reader *r, const struct scan_component *c,
 	return *dc >= ENTRY_DC_MIN && *dc <= ENTRY_DC_MAX;
 }
 
+/* Makes samples of a block, unless it is damaged. */
+INLINE bool put_end(struct decoder *d, const struct scan_component *c,
+		    int32_t dc, int16_t *coefficients, enum end end,
+		    uint8_t *out)
+{
+	if (end == END_DAMAGED)
+		return false;
+	if (end == END_FLAT) {
+		put_flat(c, dc, out);
+		return true;
+	}
+	coefficients[IDCT_PLACE[0]] = (int16_t)dc;
+	put_block(d, c, coefficients, out);
+	return true;
+}
+
 INLINE bool take_block(struct reader *r, struct decoder *d,
 		       const struct scan_component *c, int32_t *dc,
 		       uint8_t *out)
 {
 	int16_t *to = d->next;
 	bool good = add_dc(r, c, dc);
-	int last = take_ac(r, c->ac, to);
 
-	if (last > 0) {
-		to[IDCT_PLACE[0]] = (int16_t)*dc;
-		put_block(d, c, to, out);
-	} else {
-		put_flat(c, *dc, out);
-	}
-	return good && last >= 0;
+	return good && put_end(d, c, *dc, to, take_ac(r, c->ac, to, 1), out);
 }
 
 INLINE bool skip_block(struct reader *r, const struct scan_component *c,
 		       int32_t *dc)
 {
-	return add_dc(r, c, dc) & skip_ac(r, c->ac);
+	return add_dc(r, c, dc) && skip_ac(r, c->ac);
 }
 
 /* Where the samples of a block go; NULL: nowhere. */

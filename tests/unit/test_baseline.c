@@ -411,6 +411,27 @@ static void what_is_damaged_is_left_to_libjpeg(void)
 	CHECK(taken > 100);
 }
 
+/* Two bits for a block is the least there can be. */
+static void large_sizes_need_bytes(void)
+{
+	struct kind kind = SMALL;
+	struct baseline_image image;
+
+	kind.quality = 1;
+	kind.noise = 0;
+
+	struct jpeg jpeg = encode(&kind);
+	uint8_t *size = memchr(jpeg.bytes, 0xc0, jpeg.size);
+
+	while (size[-1] != 0xff)
+		size = memchr(size + 1, 0xc0, jpeg.size);
+	memset(size + 4, 0xf0, 4);
+	CHECK(baseline_header(baseline, jpeg.bytes, jpeg.size, &image) ==
+	      -ENOTSUP);
+	CHECK(strstr(baseline_message(baseline), "too few bytes"));
+	free(jpeg.bytes);
+}
+
 /* An index of damaged entries is refused, or gives what it gives. */
 static void any_index_is_harmless(void)
 {
@@ -514,6 +535,7 @@ int main(void)
 	rectangles_must_lie_inside();
 	an_early_end_is_noticed();
 	what_is_damaged_is_left_to_libjpeg();
+	large_sizes_need_bytes();
 	any_index_is_harmless();
 	an_index_needs_a_scan_without_restarts();
 	planes_of_photographs_are_those_of_libjpeg();
