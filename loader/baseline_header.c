@@ -165,7 +165,7 @@ static const char *parse_interval(struct header *h, const uint8_t *p,
 	return NULL;
 }
 
-/* libjpeg takes these for what they say if they are long enough. */
+/* The first two libjpeg takes for what they say if they are long enough. */
 static void note_application(struct header *h, unsigned marker,
 			     const uint8_t *p, size_t size)
 {
@@ -174,6 +174,10 @@ static void note_application(struct header *h, unsigned marker,
 	if (marker == APP14 && size >= ADOBE_SIZE && !memcmp(p, "Adobe", 5)) {
 		h->adobe = true;
 		h->transform = p[ADOBE_TRANSFORM];
+	}
+	if (marker == ENTRY_MARKER) {
+		h->image.index = p;
+		h->image.index_size = size;
 	}
 }
 
