@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/scan.h"
+
+#include <stdbool.h>
+
+#include "fs/bytes.h"
+#include "loader/entry.h"
+#include "loader/huffman.h"
+
+/* Compiled for machines with and without the instructions that make it fast. */
+#define INLINE static inline __attribute__((always_inline))
+
+enum {
+	BLOCK_END = IDCT_SIZE,
+	/* A block, and what is written past its end, aligned. */
+	BLOCK_ROOM = IDCT_SIZE + IDCT_ALIGN,
+	REFILLED = 56, /* bits; five windows of eleven */
+	/* What makes any predictor one that is refused. */
+	DC_NONE = 1 << 16,
+};
+
+/* The next bits are the highest of `window`; `left` of them are there. */
+struct reader {
+	uint64_t window;
+	uint64_t left;
+	const uint8_t *at;
+};
+
+struct decoder {
+	const struct scan *scan;
+	idct_fn *idct;
+	int16_t *blocks; /* two */
+	int16_t *next;	 /* where the next one's coefficients go; all are 0 */
+	/* The last block that was decoded, if there is a component. */
+	const struct scan_component *component;
+	int16_t *last;
+	uint8_t *out;
+};
+
+size_t scan_unstuff(const uint8_t *bytes, size_t size, uint8_t *out, size_t *n)
+{
+	size_t at = 0;
+	size_t to = 0;
+
+	while (at < size) {
+		const uint8_t *ff = memchr(bytes + at, 0xff, size - at);
+		size_t run = ff ? (size_t)(ff - bytes) - at : size - at;
+
+		memcpy(out + to, bytes + at, run);
+		at += run;
+		to += run;
+		if (size - at < 2 || bytes[at + 1])
+			break;
+		out[to++] = 0xff;
+		at += 2;
+	}
+	memset(out + to, 0, SCAN_PAD);
+	*n = to;
+	return at;
+}
+
+/* Up to 63 bits, at least 56. Bits that are there already stay the same. */
+INLINE void refill(struct reader *r)
+{
+	r->window |= __builtin_bswap64(load64(r->at)) >> r->left;
+	r->at += (63 - r->left) >> 3;
+	r->left |= REFILLED;
+}
+
+INLINE void skip_bits(struct reader *r, uint64_t n)
+{
+	r->window <<= n & 63;
+	r->left -= n;
+}
+
+INLINE uint64_t position(const struct reader *r, const uint8_t *start)
+{
+	return (uint64_t)(r->at - start) * 8 - r->left;
+}
+
+INLINE void seek(struct reader *r, const uint8_t *start, uint64_t bit)
+{
+	*r = (struct reader){ .at = start + bit / 8 };
+	refill(r);
+	skip_bits(r, bit % 8);
+}
+
+/* By bits that were skipped. */
+INLINE void go_back(struct reader *r, uint64_t n)
+{
+	uint64_t ahead = r->left + n;
+
+	seek(r, r->at - (ahead + 7) / 8, -ahead & 7);
+}
+
+/*
+ * Takes an entry; true: it goes past the block's end, and *k is where it began.
+ */
+INLINE bool take_entry(struct reader *r, const struct huffman_ac *ac,
+		       int16_t *out, unsigned *k,
+		       const struct huffman_pair **entry)
+{
+	const struct huffman_pair *e =
+		&ac->entries[r->window >> (64 - HUFFMAN_AC_BITS)];
+	const uint8_t *place = IDCT_PLACE + *k;
+	unsigned next = *k + e->advance;
+
+	skip_bits(r, e->bits);
+	out[place[e->skip1]] = e->value1;
+	out[place[e->skip2]] = e->value2;
+	*entry = e;
+	if (next >= BLOCK_END)
+		return true;
+	*k = next;
+	return false;
+}
+
+/* Takes entries to the block's end: a refill is good for five. */
+INLINE const struct huffman_pair *take_entries(struct reader *r,
+					       const struct huffman_ac *ac,
+					       int16_t *out, unsigned *k)
+{
+	const struct huffman_pair *e;
+
+	do {
+		refill(r);
+	} while (!take_entry(r, ac, out, k, &e) &&
+		 !take_entry(r, ac, out, k, &e) &&
+		 !take_entry(r, ac, out, k, &e) &&
+		 !take_entry(r, ac, out, k, &e) &&
+		 !take_entry(r, ac, out, k, &e));
+	return e;
+}
+
+/*
+ * Takes a symbol that is too long for the table. Returns the next k, more than
+ * BLOCK_END for an end of the block, or 0: there is no such code.
+ */
+INLINE unsigned take_symbol(struct reader *r, const struct huffman_ac *ac,
+			    const struct huffman_pair *e, int16_t *out,
+			    unsigned k)
+{
+	uint8_t symbol = (uint8_t)e->value1;
+	unsigned length = e->bits1;
+
+	refill(r);
+	if (!length)
+		length = huffman_find(&ac->codes, r->window, &symbol);
+	if (!length)
+		return 0;
+	skip_bits(r, length);
+
+	unsigned size = symbol & 15;
+	unsigned at = k + (symbol >> 4);
+
+	if (!symbol)
+		return HUFFMAN_END;
+	if (at >= BLOCK_END)
+		return 0;
+	if (!size)
+		return at + 1;
+	if (out)
+		out[IDCT_PLACE[at]] = (int16_t)huffman_value(
+			(uint32_t)(r->window >> (64 - size)), size);
+	skip_bits(r, size);
+	return at + 1;
+}
+
+/* What comes after an entry that goes past the block's end. */
+enum end {
+	END_NOT_YET,
+	END_GOOD,
+	END_FLAT, /* and no AC coefficient but 0 */
+	END_DAMAGED,
+};
+
+/*
+ * Where already the entry's first symbol fills the block, the second is of the
+ * next one.
+ */
+INLINE enum end end_pair(struct reader *r, const struct huffman_pair *e,
+			 unsigned k)
+{
+	unsigned first = k + e->skip1 + 1;
+
+	if (first > BLOCK_END)
+		return END_DAMAGED;
+	if (first == BLOCK_END) {
+		if (e->bits1 != e->bits)
+			go_back(r, e->bits - e->bits1);
+		return END_GOOD;
+	}
+	if (e->advance == HUFFMAN_END && k == 1)
+		return END_FLAT;
+	if (e->advance >= HUFFMAN_END || k + e->advance == BLOCK_END)
+		return END_GOOD;
+	return END_DAMAGED;
+}
+
+INLINE enum end end_entry(struct reader *r, const struct huffman_ac *ac,
+			  const struct huffman_pair *e, int16_t *out,
+			  unsigned *k)
+{
+	if (e->advance < HUFFMAN_MISS)
+		return end_pair(r, e, *k);
+	*k = take_symbol(r, ac, e, out, *k);
+	if (*k >= BLOCK_END)
+		return END_GOOD;
+	return *k ? END_NOT_YET : END_DAMAGED;
+}
+
+/* The AC coefficients from k on. */
+INLINE enum end take_ac(struct reader *r, const struct huffman_ac *ac,
+			int16_t *out, unsigned k)
+{
+	enum end end;
+
+	do {
+		const struct huffman_pair *e = take_entries(r, ac, out, &k);
+
+		end = end_entry(r, ac, e, out, &k);
+	} while (end == END_NOT_YET);
+	return end;
+}
+
+/* As take_entry(), where no value is wanted. */
+INLINE bool skip_entry(struct reader *r, const struct huffman_ac *ac,
+		       unsigned *k, const struct huffman_skip **entry)
+{
+	const struct huffman_skip *e =
+		&ac->skips[r->window >> (64 - HUFFMAN_AC_BITS)];
+	unsigned next = *k + e->advance;
+
+	skip_bits(r, e->bits);
+	*entry = e;
+	if (next >= BLOCK_END)
+		return true;
+	*k = next;
+	return false;
+}
+
+/* Whether a block ends right where the entry does. */
+INLINE bool is_end(const struct huffman_skip *e, unsigned k)
+{
+	if (e->advance < HUFFMAN_END)
+		return k + e->advance == BLOCK_END;
+	return e->advance < HUFFMAN_MISS &&
+	       k + e->advance - HUFFMAN_END < BLOCK_END;
+}
+
+/* Past the AC coefficients; false: damage. A refill is good for two entries. */
+INLINE bool skip_ac(struct reader *r, const struct huffman_ac *ac)
+{
+	static const struct huffman_pair unknown;
+	const struct huffman_skip *e;
+	unsigned k = 1;
+
+	for (;;) {
+		do {
+			refill(r);
+		} while (!skip_entry(r, ac, &k, &e) &&
+			 !skip_entry(r, ac, &k, &e));
+		if (is_end(e, k))
+			return true;
+		go_back(r, e->bits);
+		k = take_symbol(r, ac, &unknown, NULL, k);
+		if (k >= BLOCK_END)
+			return true;
+		if (!k)
+			return false;
+	}
+}
+
+/* The difference to the last DC coefficient; DC_NONE: there is no code. */
+INLINE int32_t take_dc(struct reader *r, const struct huffman_dc *dc)
+{
+	unsigned i = (unsigned)(r->window >> (64 - HUFFMAN_DC_BITS));
+	unsigned bits = dc->entries[i].bits;
+	unsigned size = dc->entries[i].size;
+
+	if (__builtin_expect(!bits, 0)) {
+		uint8_t symbol = 0;
+
+		bits = huffman_find(&dc->codes, r->window, &symbol);
+		if (!bits)
+			return DC_NONE;
+		size = symbol;
+		bits += size;
+	}
+
+	uint32_t v = (uint32_t)(r->window >> (64 - bits));
+
+	skip_bits(r, bits);
+	return huffman_value(v, size);
+}
+
+/* Eight bits of all samples, without a transform. */
+INLINE void put_flat(const struct scan_component *c, int32_t dc, uint8_t *out)
+{
+	uint64_t row =
+		idct_flat(dc, c->quant[IDCT_PLACE[0]]) * 0x0101010101010101u;
+
+	for (size_t i = 0; i < IDCT_SIDE; i++)
+		store64(out + i * c->stride, row);
+}
+
+/*
+ * Transforms the block before this one: coefficients that were only just
+ * written, two bytes at a time, cannot be read as vectors without a wait.
+ */
+INLINE void put_last(struct decoder *d)
+{
+	const struct scan_component *c = d->component;
+
+	if (c)
+		d->idct(d->last, c->quant, d->out, c->stride);
+}
+
+INLINE void put_block(struct decoder *d, const struct scan_component *c,
+		      int16_t *coefficients, uint8_t *out)
+{
+	put_last(d);
+	d->next = d->component ? d->last : d->blocks + BLOCK_ROOM;
+	d->last = coefficients;
+	d->component = c;
+	d->out = out;
+}
+
+/* Changes a predictor; false: damage. */
+INLINE bool add_dc(struct reader *r, const struct scan_component *c,
+		   int32_t *dc)
+{
+	refill(r);
+	*dc += take_dc(r, c->dc);
+	return *dc >= ENTRY_DC_MIN && *dc <= ENTRY_DC_MAX;
+}
+
+/* Makes samples of a block, unless it is damaged. */
+INLINE bool put_end(struct decoder *d, const struct scan_component *c,
+		    int32_t dc, int16_t *coefficients, enum end end,
+		    uint8_t *out)
+{
+	if (end == END_DAMAGED)
+		return false;
+	if (end == END_FLAT) {
+		put_flat(c, dc, out);
+		return true;
+	}
+	coefficients[IDCT_PLACE[0]] = (int16_t)dc;
+	put_block(d, c, coefficients, out);
+	return true;
+}
+
+INLINE bool take_block(struct reader *r, struct decoder *d,
+		       const struct scan_component *c, int32_t *dc,
+		       uint8_t *out)
+{
+	int16_t *to = d->next;
+	bool good = add_dc(r, c, dc);
+
+	return good && put_end(d, c, *dc, to, take_ac(r, c->ac, to, 1), out);
+}
+
+INLINE bool skip_block(struct reader *r, const struct scan_component *c,
+		       int32_t *dc)
+{
+	return add_dc(r, c, dc) && skip_ac(r, c->ac);
+}
+
+/* Where the samples of a block go; NULL: nowhere. */
+INLINE uint8_t *place_of(const struct scan_component *c, uint32_t x, uint32_t y)
+{
+	x -= c->x;
+	y -= c->y;
+	if (x >= c->width || y >= c->height)
+		return NULL;
+	return c->samples + (size_t)y * IDCT_SIDE * c->stride +
+	       (size_t)x * IDCT_SIDE;
+}
+
+INLINE bool take_mcu(struct reader *r, struct decoder *d, int32_t dc[],
+		     bool wanted, uint32_t x, uint32_t y)
+{
+	for (unsigned i = 0; i < d->scan->components; i++) {
+		const struct scan_component *c = &d->scan->component[i];
+		uint32_t across = c->blocks_across;
+
+		for (uint32_t k = 0; k < across * c->blocks_down; k++) {
+			uint32_t down = k >= across;
+			uint8_t *out = NULL;
+
+			if (wanted)
+				out = place_of(c,
+					       x * across + k - down * across,
+					       y * c->blocks_down + down);
+			if (out ? !take_block(r, d, c, &dc[i], out)
+				: !skip_block(r, c, &dc[i]))
+				return false;
+		}
+	}
+	return true;
+}
+
+INLINE const char *decode(struct decoder *d, struct scan_run *run)
+{
+	const struct scan *scan = d->scan;
+	const uint8_t *end = run->bytes + run->size + 16;
+	uint32_t x = run->mcu % scan->mcus_across;
+	uint32_t y = run->mcu / scan->mcus_across;
+	int32_t dc[SCAN_COMPONENTS] = { run->dc[0], run->dc[1], run->dc[2] };
+	struct reader r;
+
+	seek(&r, run->bytes, run->bit);
+	for (uint32_t i = 0; i < run->n; i++) {
+		bool wanted =
+			x - scan->x < scan->width && y - scan->y < scan->height;
+
+		if (!take_mcu(&r, d, dc, wanted, x, y))
+			return "a code that no encoder writes";
+		if (r.at > end)
+			break;
+		if (++x == scan->mcus_across) {
+			x = 0;
+			y++;
+		}
+	}
+	put_last(d);
+	run->bit = position(&r, run->bytes);
+	if (run->bit > (uint64_t)run->size * 8)
+		return "a premature end of the data";
+	memcpy(run->dc, dc, sizeof(dc));
+	run->mcu += run->n;
+	run->n = 0;
+	return NULL;
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2,bmi,bmi2"))) static const char *
+decode_avx2(struct decoder *d, struct scan_run *run)
+{
+	return decode(d, run);
+}
+#endif
+
+static const char *decode_plain(struct decoder *d, struct scan_run *run)
+{
+	return decode(d, run);
+}
+
+const char *scan_decode(const struct scan *scan, struct scan_run *run)
+{
+	_Alignas(IDCT_ALIGN) int16_t blocks[2 * BLOCK_ROOM] = { 0 };
+	struct decoder d = {
+		.scan = scan,
+		.idct = idct_best(),
+		.blocks = blocks,
+		.next = blocks,
+	};
+
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
+		return decode_avx2(&d, run);
+#endif
+	return decode_plain(&d, run);
+}
