@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "fs/bytes.h"
+#include "fs/thread.h"
 #include "fs/log.h"
 #include "fs/scope.h"
 #include "loader/code.h"
@@ -306,18 +306,12 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Threads of the library leave signals to the program. */
 static int start_thread(struct jit *jit)
 {
-	sigset_t all, old;
-	int r;
+	int r = thread_start(&jit->thread, work, jit);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = pthread_create(&jit->thread, NULL, work, jit);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	jit->has_thread = !r;
-	return -r;
+	return r;
 }
 
 /* --- tails --- */
