@@ -108,7 +108,7 @@ INLINE void taps_real(const struct axis *x, uint32_t taps,
 {
 	const union weight *w = x->weights;
 
-	for (uint32_t i = 0; i < x->to; i++, w += taps) {
+	for (uint32_t i = 0; i < x->part.count; i++, w += taps) {
 		const union cell *p = in + (size_t)x->first[i] * CHANNELS;
 		real4 sum = load_real(p) * weight_real(w);
 
@@ -125,7 +125,7 @@ INLINE void taps_fixed(const struct axis *x, uint32_t taps,
 {
 	const union weight *w = x->weights;
 
-	for (uint32_t i = 0; i < x->to; i++, w += taps) {
+	for (uint32_t i = 0; i < x->part.count; i++, w += taps) {
 		const union cell *p = in + (size_t)x->first[i] * CHANNELS;
 		fixed4 sum = block_pairs(load_fixed(p), weight_fixed(w));
 
@@ -139,7 +139,7 @@ INLINE void taps_fixed(const struct axis *x, uint32_t taps,
 static void box_across(const struct axis *x, const uint8_t *in, union cell *tmp,
 		       union cell *out)
 {
-	widen(in, (size_t)x->from * CHANNELS, tmp, block_real);
+	widen(in, (size_t)x->span * CHANNELS, tmp, block_real);
 	if (x->taps == 2)
 		taps_real(x, 2, tmp, out);
 	else if (x->taps == 3)
@@ -148,14 +148,14 @@ static void box_across(const struct axis *x, const uint8_t *in, union cell *tmp,
 		taps_real(x, 4, tmp, out);
 	else
 		taps_real(x, x->taps, tmp, out);
-	clear_tail(out, (size_t)x->to * CHANNELS);
+	clear_tail(out, (size_t)x->part.count * CHANNELS);
 }
 
 static void whole_across(const struct axis *x, const uint8_t *in,
 			 union cell *tmp, union cell *out)
 {
-	widen(in, (size_t)x->from * CHANNELS, tmp, block_fixed);
-	for (uint32_t i = 0; i < x->to; i++) {
+	widen(in, (size_t)x->span * CHANNELS, tmp, block_fixed);
+	for (uint32_t i = 0; i < x->part.count; i++) {
 		const union cell *p = tmp + (size_t)x->first[i] * CHANNELS;
 		fixed4 sum = load_fixed(p);
 
@@ -163,15 +163,15 @@ static void whole_across(const struct axis *x, const uint8_t *in,
 			sum += load_fixed(p + (size_t)k * CHANNELS);
 		store_fixed(out + (size_t)i * CHANNELS, sum);
 	}
-	clear_tail(out, (size_t)x->to * CHANNELS);
+	clear_tail(out, (size_t)x->part.count * CHANNELS);
 }
 
 static void linear_across(const struct axis *x, const uint8_t *in,
 			  union cell *tmp, union cell *out)
 {
-	widen(in, (size_t)x->from * CHANNELS, tmp, block_fixed);
+	widen(in, (size_t)x->span * CHANNELS, tmp, block_fixed);
 	taps_fixed(x, x->taps, tmp, out);
-	clear_tail(out, (size_t)x->to * CHANNELS);
+	clear_tail(out, (size_t)x->part.count * CHANNELS);
 }
 
 /* The pairs (b, 128 b) of numbers b. */
@@ -200,10 +200,10 @@ INLINE void of_triangle(union cell *row, size_t n)
 static void triangle_across(const struct axis *x, const uint8_t *in,
 			    union cell *tmp, union cell *out)
 {
-	size_t n = (size_t)x->to * CHANNELS;
+	size_t n = (size_t)x->part.count * CHANNELS;
 
-	widen(in, (size_t)x->from * CHANNELS, tmp, block_fixed);
-	make_pairs(tmp, (size_t)x->from * CHANNELS);
+	widen(in, (size_t)x->span * CHANNELS, tmp, block_fixed);
+	make_pairs(tmp, (size_t)x->span * CHANNELS);
 	if (x->taps == 3)
 		taps_fixed(x, 3, tmp, out);
 	else if (x->taps == 4)
@@ -220,7 +220,7 @@ static void triangle_across(const struct axis *x, const uint8_t *in,
 INLINE void sum_real(const struct rows_down *d, uint32_t taps,
 		     const union cell *const *rows, union cell *restrict out)
 {
-	size_t n = (size_t)d->x->to * CHANNELS;
+	size_t n = (size_t)d->x->part.count * CHANNELS;
 
 	for (size_t i = 0; i < n; i += LANES) {
 		real4 sum = load_real(rows[0] + i) * weight_real(d->w);
@@ -239,13 +239,13 @@ static void box_down(const struct rows_down *d, uint8_t *out)
 		sum_real(d, 3, d->rows, d->tmp);
 	else
 		sum_real(d, d->taps, d->rows, d->tmp);
-	narrow(d->tmp, (size_t)d->x->to * CHANNELS, out);
+	narrow(d->tmp, (size_t)d->x->part.count * CHANNELS, out);
 }
 
 /* 2 x 2 is a case of its own in OpenCV, rounded half up. */
 static void quarter_down(const struct rows_down *d, uint8_t *out)
 {
-	size_t n = (size_t)d->x->to * CHANNELS;
+	size_t n = (size_t)d->x->part.count * CHANNELS;
 
 	for (size_t i = 0; i < n; i += LANES) {
 		fixed4 sum =
@@ -259,7 +259,7 @@ static void quarter_down(const struct rows_down *d, uint8_t *out)
 static void whole_down(const struct rows_down *d, uint8_t *out)
 {
 	float inverse = 1.f / (float)(d->x->taps * d->taps);
-	size_t n = (size_t)d->x->to * CHANNELS;
+	size_t n = (size_t)d->x->part.count * CHANNELS;
 
 	if (d->x->taps == 2 && d->taps == 2) {
 		quarter_down(d, out);
@@ -281,7 +281,7 @@ static void whole_down(const struct rows_down *d, uint8_t *out)
 /* OpenCV's order of shifts: each row loses its own low bits. */
 static void linear_down(const struct rows_down *d, uint8_t *out)
 {
-	size_t n = (size_t)d->x->to * CHANNELS;
+	size_t n = (size_t)d->x->part.count * CHANNELS;
 
 	for (size_t i = 0; i < n; i += LANES) {
 		fixed4 sum = { 2, 2, 2, 2 };
@@ -299,7 +299,7 @@ static void linear_down(const struct rows_down *d, uint8_t *out)
 INLINE void sum_fixed(const struct rows_down *d, uint32_t taps,
 		      const union cell *const *rows, union cell *restrict out)
 {
-	size_t n = (size_t)d->x->to * CHANNELS;
+	size_t n = (size_t)d->x->part.count * CHANNELS;
 
 	for (size_t i = 0; i < n; i += LANES) {
 		fixed4 sum = block_pairs(load_fixed(rows[0] + i),
@@ -314,7 +314,7 @@ INLINE void sum_fixed(const struct rows_down *d, uint32_t taps,
 
 static void triangle_down(const struct rows_down *d, uint8_t *out)
 {
-	size_t n = (size_t)d->x->to * CHANNELS;
+	size_t n = (size_t)d->x->part.count * CHANNELS;
 
 	if (d->taps == 3)
 		sum_fixed(d, 3, d->rows, d->tmp);

@@ -22,14 +22,15 @@ struct rows_down {
 	uint32_t taps;		 /* y's */
 	const union weight *w;	 /* [taps] */
 	const union cell **rows; /* [taps], filtered across */
-	union cell *tmp;	 /* x->to pixels of scratch */
+	union cell *tmp;	 /* x->part.count pixels of scratch */
 };
 
 struct rows_class {
-	/* From x->from pixels, through as many in tmp, to x->to pixels. */
+	/* From x->span pixels, through as many in tmp, to x->part.count pixels.
+	 */
 	void (*across)(const struct axis *x, const uint8_t *in, union cell *tmp,
 		       union cell *out);
-	/* To x->to pixels of 3 bytes. */
+	/* To x->part.count pixels of 3 bytes. */
 	void (*down)(const struct rows_down *d, uint8_t *out);
 };
 
