@@ -34,6 +34,7 @@ LAYERS = """
     loader/scratch loader/block loader/image loader/real loader/buffer loader/complaint loader/suggest loader/stage
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
     loader/codec* loader/rows
+    loader/lines
     loader/resample loader/view loader/state
     loader/parse loader/op
     loader/ops/*

@@ -54,8 +54,7 @@ static uint8_t *pixel(const struct image *image, uint32_t x, uint32_t y)
 static int decode(struct jpeg jpeg, struct rect rect, struct image *out)
 {
 	struct image image = image_make(rect.width, rect.height);
-	int r = codec_decode(codec, jpeg.bytes, jpeg.size, &rect, QUALITY_EXACT,
-			     &image);
+	int r = codec_decode(codec, jpeg.bytes, jpeg.size, &rect, &image);
 
 	for (uint32_t y = 0; y < rect.height; y++)
 		for (int i = 0; i < GUARD; i++)

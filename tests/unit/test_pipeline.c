@@ -569,8 +569,7 @@ static void jpegs_are_cropped_as_if_decoded_whole(void)
 
 	CHECK(!codec_open(&codec));
 	v = jpeg(codec);
-	CHECK(!codec_decode(codec, v.bytes, v.size, &everything, QUALITY_EXACT,
-			    &all));
+	CHECK(!codec_decode(codec, v.bytes, v.size, &everything, &all));
 	decoded.bytes = &whole[0][0][0];
 	for (row.id = 0; row.id < 50; row.id++) {
 		const char *text =
