@@ -26,6 +26,7 @@ struct resampler {
 	const struct rows_class *class;
 	struct axis x;
 	struct axis y;
+	struct scratch prepared; /* by the class */
 	struct scratch numbers;	 /* tmp, then the slots */
 	struct scratch pointers; /* rows */
 	union cell *tmp;	 /* a row whose sums are not complete */
@@ -52,6 +53,7 @@ void resampler_close(struct resampler *r)
 		return;
 	axis_fini(&r->x);
 	axis_fini(&r->y);
+	scratch_fini(&r->prepared);
 	scratch_fini(&r->numbers);
 	scratch_fini(&r->pointers);
 	free(r);
@@ -96,6 +98,13 @@ static int make_room(struct resampler *r)
 		e = scratch_grow(&r->pointers, r->y.taps, sizeof(void *));
 	if (e)
 		return e;
+	if (r->class->prepare) {
+		n = r->class->prepared_size(&r->x);
+		e = scratch_grow(&r->prepared, n, 1);
+		if (e)
+			return e;
+		r->class->prepare(&r->x, r->prepared.p);
+	}
 	r->tmp = r->numbers.p;
 	r->slots = r->tmp + row;
 	r->rows = r->pointers.p;
@@ -111,15 +120,16 @@ int resample_start(struct resampler *r, const struct resize *resize,
 	const struct axis_part y = { resize->from_height, resize->to_height,
 				     part->y, part->height, false };
 	enum axis_kind kind = kind_of(resize);
-	int e = axis_build(&r->x, kind, &x);
+	int e;
 
+	r->class = rows_class(kind);
+	e = axis_build(&r->x, kind, &x);
 	if (!e)
 		e = axis_build(&r->y, kind, &y);
 	if (!e)
 		e = make_room(r);
 	if (e)
 		return e;
-	r->class = rows_class(kind);
 	r->filtered = 0;
 	r->next = 0;
 	*needs =
@@ -133,6 +143,11 @@ static int gather(struct resampler *r, const struct row_source *source,
 {
 	uint32_t taps = r->y.taps;
 	const uint8_t *pixels;
+	struct rows_across across = {
+		.x = &r->x,
+		.prepared = r->prepared.p,
+		.tmp = r->tmp,
+	};
 
 	if (r->filtered < first)
 		r->filtered = first;
@@ -141,8 +156,9 @@ static int gather(struct resampler *r, const struct row_source *source,
 
 		if (e)
 			return e;
-		r->class->across(&r->x, pixels, r->tmp,
-				 r->slots + r->filtered % taps * r->slot_size);
+		across.in = pixels;
+		across.out = r->slots + r->filtered % taps * r->slot_size;
+		r->class->across(&across);
 	}
 	for (uint32_t k = 0; k < taps; k++)
 		r->rows[k] = r->slots + (first + k) % taps * r->slot_size;
@@ -159,12 +175,13 @@ int resample_rows(struct resampler *r, const struct row_source *source,
 			.w = r->y.weights + (size_t)r->next * r->y.taps,
 			.rows = r->rows,
 			.tmp = r->tmp,
+			.out = out->pixels + i * out->stride,
 		};
 		int e = gather(r, source, r->y.first[r->next]);
 
 		if (e)
 			return e;
-		r->class->down(&d, out->pixels + i * out->stride);
+		r->class->down(&d);
 	}
 	return 0;
 }
