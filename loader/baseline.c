@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/baseline.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "fs/bytes.h"
+#include "loader/baseline_header.h"
+#include "loader/entry.h"
+#include "loader/huffman.h"
+#include "loader/scan.h"
+#include "loader/scratch.h"
+
+enum {
+	RST0 = 0xd0,
+	RESTARTS = 8,
+	MARKER_SIZE = 2,
+	/* Rows whose length is a power of two would share few cache sets. */
+	STRIDE_UNIT = 64,
+};
+
+struct baseline {
+	struct huffman *tables;
+	struct scan scan;
+	struct scratch data; /* of the scan, without stuffing */
+	struct scratch samples[BASELINE_COMPONENTS];
+	struct scratch entries;
+	const char *message;
+};
+
+int baseline_open(struct baseline **out)
+{
+	/* Of the alignment that the scan's tables need. */
+	struct baseline *b =
+		aligned_alloc(_Alignof(struct baseline),
+			      align_up(sizeof(*b), _Alignof(struct baseline)));
+	int r;
+
+	if (!b)
+		return -ENOMEM;
+	memset(b, 0, sizeof(*b));
+	b->message = "";
+	r = huffman_open(&b->tables);
+	if (r)
+		baseline_close(b);
+	else
+		*out = b;
+	return r;
+}
+
+void baseline_close(struct baseline *b)
+{
+	if (!b)
+		return;
+	huffman_close(b->tables);
+	scratch_fini(&b->data);
+	for (int i = 0; i < BASELINE_COMPONENTS; i++)
+		scratch_fini(&b->samples[i]);
+	scratch_fini(&b->entries);
+	free(b);
+}
+
+const char *baseline_message(const struct baseline *b)
+{
+	return b->message;
+}
+
+/* Sets the message, NULL for success; returns e in its presence. */
+static int say(struct baseline *b, const char *message, int e)
+{
+	b->message = message ? message : "";
+	return message ? e : 0;
+}
+
+int baseline_header(struct baseline *b, const uint8_t *bytes, size_t size,
+		    struct baseline_image *out)
+{
+	return say(b, baseline_header_parse(bytes, size, out), -ENOTSUP);
+}
+
+static const char *set_tables(struct baseline *b,
+			      const struct baseline_image *image)
+{
+	struct scan *scan = &b->scan;
+
+	scan->components = image->components;
+	scan->mcus_across = image->mcus_across;
+	for (unsigned i = 0; i < image->components; i++) {
+		const struct baseline_component *from = &image->component[i];
+		struct scan_component *to = &scan->component[i];
+
+		to->blocks_across = from->blocks_across;
+		to->blocks_down = from->blocks_down;
+		to->dc = huffman_dc(b->tables, from->dc);
+		to->ac = huffman_ac(b->tables, from->ac);
+		if (!to->dc || !to->ac)
+			return "a Huffman table that no encoder writes";
+		for (int k = 0; k < IDCT_SIZE; k++)
+			to->quant[IDCT_PLACE[k]] = from->quant[k];
+	}
+	return NULL;
+}
+
+/* What of an axis is wanted of a component, in samples. */
+struct span {
+	uint32_t from;
+	uint32_t to;
+};
+
+static struct span span_of(uint32_t at, uint32_t size, uint32_t covers,
+			   uint32_t margin, uint32_t limit)
+{
+	uint32_t from = at / covers;
+	uint64_t to = ((uint64_t)at + size + covers - 1) / covers;
+
+	return (struct span){
+		.from = from - (uint32_t)min_u64(from, margin),
+		.to = (uint32_t)min_u64(to + margin, limit),
+	};
+}
+
+static uint32_t divide_up(uint32_t a, uint32_t b)
+{
+	return (a + b - 1) / b;
+}
+
+/* Sets the wanted blocks of a component, and makes room for their samples. */
+static int make_plane(struct scratch *memory, struct span x, struct span y,
+		      struct scan_component *c, struct baseline_plane *out)
+{
+	uint64_t stride;
+	uint8_t *samples;
+
+	c->x = x.from / IDCT_SIDE;
+	c->y = y.from / IDCT_SIDE;
+	c->width = divide_up(x.to, IDCT_SIDE) - c->x;
+	c->height = divide_up(y.to, IDCT_SIDE) - c->y;
+	stride = align_up((uint64_t)c->width * IDCT_SIDE, STRIDE_UNIT) +
+		 STRIDE_UNIT;
+	if (scratch_grow(memory,
+			 stride * c->height * IDCT_SIDE + 2 * BASELINE_SLACK,
+			 1))
+		return -ENOMEM;
+	samples = (uint8_t *)memory->p + BASELINE_SLACK;
+	c->samples = samples;
+	c->stride = stride;
+	*out = (struct baseline_plane){
+		.samples = samples + y.from % IDCT_SIDE * stride +
+			   x.from % IDCT_SIDE,
+		.stride = stride,
+		.x = x.from,
+		.y = y.from,
+		.width = x.to - x.from,
+		.height = y.to - y.from,
+	};
+	return 0;
+}
+
+/* The MCUs that hold any block that is wanted. */
+static void set_mcus(struct scan *scan)
+{
+	uint32_t left = UINT32_MAX;
+	uint32_t top = UINT32_MAX;
+	uint32_t right = 0;
+	uint32_t bottom = 0;
+
+	for (unsigned i = 0; i < scan->components; i++) {
+		const struct scan_component *c = &scan->component[i];
+		uint32_t x1 = divide_up(c->x + c->width, c->blocks_across);
+		uint32_t y1 = divide_up(c->y + c->height, c->blocks_down);
+
+		left = (uint32_t)min_u64(left, c->x / c->blocks_across);
+		top = (uint32_t)min_u64(top, c->y / c->blocks_down);
+		right = (uint32_t)max_u64(right, x1);
+		bottom = (uint32_t)max_u64(bottom, y1);
+	}
+	scan->x = left;
+	scan->y = top;
+	scan->width = right - left;
+	scan->height = bottom - top;
+}
+
+static int make_planes(struct baseline *b, const struct baseline_image *image,
+		       const struct rect *rect, uint32_t margin,
+		       struct baseline_plane planes[BASELINE_COMPONENTS])
+{
+	for (unsigned i = 0; i < image->components; i++) {
+		const struct baseline_component *c = &image->component[i];
+		struct span x = span_of(rect->x, rect->width, c->across, margin,
+					c->width);
+		struct span y = span_of(rect->y, rect->height, c->down, margin,
+					c->height);
+
+		if (make_plane(&b->samples[i], x, y, &b->scan.component[i],
+			       &planes[i]))
+			return say(b, "out of memory", -ENOMEM);
+	}
+	set_mcus(&b->scan);
+	return 0;
+}
+
+/*
+ * The rows of MCUs that libjpeg looks at: for the last row of pixels its
+ * upsampling has the next row of chroma samples.
+ */
+static uint32_t rows_to_read(const struct baseline *b,
+			     const struct baseline_image *image,
+			     const struct rect *rect)
+{
+	uint32_t rows = b->scan.y + b->scan.height;
+
+	for (unsigned i = 0; i < image->components; i++) {
+		const struct baseline_component *c = &image->component[i];
+		struct span y =
+			span_of(rect->y, rect->height, c->down, 1, c->height);
+
+		rows = (uint32_t)max_u64(
+			rows, divide_up(y.to, c->blocks_down * IDCT_SIDE));
+	}
+	return rows;
+}
+
+static bool is_restart(const uint8_t *p, size_t size, uint32_t number)
+{
+	return size >= MARKER_SIZE && p[0] == 0xff &&
+	       p[1] == RST0 + number % RESTARTS;
+}
+
+/*
+ * MCUs from the first on, one run for each restart interval. An interval ends
+ * with at most seven bits of padding.
+ */
+static const char *decode_from_start(struct baseline *b,
+				     const struct baseline_image *image,
+				     uint32_t n)
+{
+	uint32_t interval = image->restart_interval;
+	const uint8_t *at = image->scan;
+	size_t left = image->scan_size;
+	uint32_t mcu = 0;
+
+	for (uint32_t i = 0;; i++) {
+		struct scan_run run = {
+			.bytes = b->data.p,
+			.mcu = mcu,
+			.n = interval ? (uint32_t)min_u64(interval, n - mcu)
+				      : n,
+		};
+		size_t read = scan_unstuff(at, left, b->data.p, &run.size);
+		const char *bad = scan_decode(&b->scan, &run);
+
+		mcu = run.mcu;
+		if (bad || mcu == n)
+			return bad;
+		at += read;
+		left -= read;
+		if ((run.bit + 7) / 8 != run.size || !is_restart(at, left, i))
+			return "no restart marker where one must be";
+		at += MARKER_SIZE;
+		left -= MARKER_SIZE;
+	}
+}
+
+/* The end of what is stored of an MCU before entry i: it may share a byte. */
+static size_t end_before(const struct entry_index *index, uint64_t i,
+			 size_t scan_size)
+{
+	if (i >= index->n)
+		return scan_size;
+	return (size_t)min_u64((uint64_t)index->entries[i].byte + 2, scan_size);
+}
+
+/* The wanted MCUs of a row, from the entry at or before the first. */
+static const char *decode_row(struct baseline *b,
+			      const struct baseline_image *image,
+			      const struct entry_index *index, uint32_t y)
+{
+	const struct scan *scan = &b->scan;
+	uint64_t per_row = divide_up(scan->mcus_across, index->step);
+	uint32_t first = scan->x / index->step;
+	uint32_t last = divide_up(scan->x + scan->width, index->step);
+	uint64_t i = y * per_row + first;
+	size_t end = end_before(index, y * per_row + last, image->scan_size);
+	const struct entry *entry = &index->entries[i];
+	struct scan_run run = {
+		.bytes = b->data.p,
+		.bit = entry->bit,
+		.mcu = y * scan->mcus_across + first * index->step,
+		.n = scan->x + scan->width - first * index->step,
+		.dc = { entry->dc[0], entry->dc[1], entry->dc[2] },
+	};
+
+	if (entry->byte >= end || entry->bit > 7)
+		return "an index of another file";
+	scan_unstuff(image->scan + entry->byte, end - entry->byte, b->data.p,
+		     &run.size);
+	return scan_decode(&b->scan, &run);
+}
+
+static const char *decode_rows(struct baseline *b,
+			       const struct baseline_image *image,
+			       const struct entry_index *index)
+{
+	uint64_t per_row =
+		index->step ? divide_up(image->mcus_across, index->step) : 0;
+
+	if (!per_row || index->n != per_row * image->mcus_down ||
+	    image->restart_interval)
+		return "an index of another file";
+	for (uint32_t i = 0; i < b->scan.height; i++) {
+		const char *bad = decode_row(b, image, index, b->scan.y + i);
+
+		if (bad)
+			return bad;
+	}
+	return NULL;
+}
+
+static int make_data(struct baseline *b, const struct baseline_image *image)
+{
+	if (scratch_grow(&b->data, (uint64_t)image->scan_size + SCAN_PAD, 1))
+		return say(b, "out of memory", -ENOMEM);
+	return 0;
+}
+
+int baseline_decode(struct baseline *b, const struct baseline_image *image,
+		    const struct rect *rect, uint32_t margin,
+		    const struct entry_index *index,
+		    struct baseline_plane planes[BASELINE_COMPONENTS])
+{
+	struct baseline_plane found[BASELINE_COMPONENTS] = { 0 };
+	const char *bad;
+	int r;
+
+	if (!rect->width || !rect->height ||
+	    !range_ok(rect->x, rect->width, image->width) ||
+	    !range_ok(rect->y, rect->height, image->height))
+		return say(b, "the rectangle is not inside", -ERANGE);
+	bad = set_tables(b, image);
+	if (bad)
+		return say(b, bad, -ENOTSUP);
+	r = make_planes(b, image, rect, margin, found);
+	if (!r)
+		r = make_data(b, image);
+	if (r)
+		return r;
+	if (index)
+		bad = decode_rows(b, image, index);
+	else
+		bad = decode_from_start(b, image,
+					rows_to_read(b, image, rect) *
+						image->mcus_across);
+	if (!bad)
+		memcpy(planes, found, image->components * sizeof(*planes));
+	return say(b, bad, -ENOTSUP);
+}
+
+/* Where the bytes of the scan with stuffing are, as one goes on. */
+struct stuffed {
+	const uint8_t *bytes; /* without */
+	uint64_t at;
+	uint64_t stuffing; /* bytes before it */
+};
+
+static uint64_t stuffed_at(struct stuffed *s, uint64_t at)
+{
+	for (; s->at < at; s->at++)
+		s->stuffing += s->bytes[s->at] == 0xff;
+	return at + s->stuffing;
+}
+
+static const char *add_entry(struct stuffed *s, const struct scan_run *run,
+			     struct entry *entry)
+{
+	uint64_t byte = stuffed_at(s, run->bit / 8);
+
+	if (byte > UINT32_MAX)
+		return "more data than an index can have";
+	*entry = (struct entry){
+		.byte = (uint32_t)byte,
+		.bit = run->bit % 8,
+		.dc = { (int16_t)run->dc[0], (int16_t)run->dc[1],
+			(int16_t)run->dc[2] },
+	};
+	return NULL;
+}
+
+static const char *add_entries(struct baseline *b,
+			       const struct baseline_image *image,
+			       uint32_t step, struct entry *entries)
+{
+	uint32_t across = image->mcus_across;
+	struct scan_run run = { .bytes = b->data.p };
+	struct stuffed stuffed = { .bytes = b->data.p };
+	const char *bad = NULL;
+
+	scan_unstuff(image->scan, image->scan_size, b->data.p, &run.size);
+	for (uint32_t y = 0; y < image->mcus_down; y++)
+		for (uint32_t x = 0; x < across && !bad; x += step) {
+			bad = add_entry(&stuffed, &run, entries++);
+			run.n = (uint32_t)min_u64(step, across - x);
+			if (!bad)
+				bad = scan_decode(&b->scan, &run);
+		}
+	return bad;
+}
+
+int baseline_index(struct baseline *b, const struct baseline_image *image,
+		   uint32_t step, struct entry_index *out)
+{
+	uint32_t across = image->mcus_across;
+	const char *bad;
+	uint32_t n;
+	int r;
+
+	if (!step || step > across)
+		step = across;
+	if (image->restart_interval)
+		return say(b, "restart markers", -ENOTSUP);
+	n = divide_up(across, step) * image->mcus_down;
+	bad = set_tables(b, image);
+	if (bad)
+		return say(b, bad, -ENOTSUP);
+	r = make_data(b, image);
+	if (r)
+		return r;
+	if (scratch_grow(&b->entries, n, sizeof(struct entry)))
+		return say(b, "out of memory", -ENOMEM);
+	b->scan.width = b->scan.height = 0;
+	bad = add_entries(b, image, step, b->entries.p);
+	if (!bad)
+		*out = (struct entry_index){ b->entries.p, n, step };
+	return say(b, bad, -ENOTSUP);
+}

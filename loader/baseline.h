@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A decoder of ordinary JPEGs, two to three times as fast as libjpeg-turbo's:
+ * 8-bit baseline or extended Huffman coding, gray or YCbCr, one scan, chroma
+ * as large as luma or half as large in either direction. It gives the planes
+ * of a rectangle, before upsampling and conversion of colours: to the bit what
+ * libjpeg-turbo's jpeg_read_raw_data() gives with its accurate integer DCT.
+ *
+ * Everything else is -ENOTSUP: other kinds of JPEG, and whatever is damaged,
+ * contradictory or merely odd (bytes between segments, a code that no encoder
+ * would write, an early end). The caller then asks libjpeg-turbo, which tells
+ * damage from oddity; so the two cannot disagree. As in codec_decode(), what
+ * comes after the last row of MCUs that was needed is not looked at.
+ *
+ * Input is hostile: whatever the bytes, no call reads outside them or takes
+ * more memory than six times their number and the planes.
+ *
+ * A decoder is one thread's: it keeps Huffman tables and memory from image to
+ * image, and once these are large enough allocates nothing.
+ */
+#ifndef LOADER_BASELINE_H
+#define LOADER_BASELINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loader/image.h"
+
+struct entry_index;
+
+enum {
+	BASELINE_COMPONENTS = 3,
+	/* Bytes on both sides of a plane's rows that may be read, not used. */
+	BASELINE_SLACK = 64,
+};
+
+/* Of one component; luma is the first. */
+struct baseline_component {
+	uint8_t across; /* how many image pixels a sample covers: 1 or 2 */
+	uint8_t down;
+	uint32_t
+		width; /* of the whole component: pixels / across, rounded up */
+	uint32_t height;
+	/* Of no interest to callers: */
+	uint8_t blocks_across; /* of an MCU */
+	uint8_t blocks_down;
+	const uint8_t *quant; /* 64 bytes in zigzag order; borrowed */
+	const uint8_t *dc;    /* a DHT's 16 counts, and symbols; borrowed */
+	const uint8_t *ac;
+};
+
+/* What the header says. It borrows the JPEG's bytes. */
+struct baseline_image {
+	uint32_t width;
+	uint32_t height;
+	unsigned components; /* 1: gray, 3: Y, Cb, Cr (JFIF's conversion) */
+	struct baseline_component component[BASELINE_COMPONENTS];
+	/* Of no interest to callers: */
+	uint32_t mcus_across;
+	uint32_t mcus_down;
+	uint32_t restart_interval; /* MCUs; 0: none */
+	const uint8_t *scan;	   /* entropy-coded data, and what follows */
+	size_t scan_size;
+};
+
+/*
+ * Samples [x, x + width) x [y, y + height) of a component, rows `stride` bytes
+ * apart. The decoder's memory, valid until its next call; it may be written.
+ */
+struct baseline_plane {
+	uint8_t *samples; /* of (x, y) */
+	size_t stride;
+	uint32_t x;
+	uint32_t y;
+	uint32_t width;
+	uint32_t height;
+};
+
+struct baseline;
+
+int baseline_open(struct baseline **out);
+void baseline_close(struct baseline *b);
+
+/* Reads the header; it keeps nothing. -ENOTSUP: not for this decoder. */
+int baseline_header(struct baseline *b, const uint8_t *bytes, size_t size,
+		    struct baseline_image *out);
+
+/*
+ * Decodes planes[0 .. image->components): of each component the samples that
+ * cover any of the rectangle's pixels, and `margin` more on each side as far
+ * as the component goes. Upsampling as libjpeg's needs a margin of 1 (where
+ * across and down are 1 it reads none of it). At the component's own edges,
+ * x = 0 or x = width - 1, libjpeg repeats the last sample.
+ *
+ * `index` may be NULL. With it, entropy decoding skips rows above the rectangle
+ * and what it can of those beside it, and damage there goes unnoticed; an index
+ * that is not this scan's gives wrong pixels or -ENOTSUP, nothing worse.
+ *
+ * -ERANGE: the rectangle is empty or not inside; -ENOTSUP; -ENOMEM.
+ */
+int baseline_decode(struct baseline *b, const struct baseline_image *image,
+		    const struct rect *rect, uint32_t margin,
+		    const struct entry_index *index,
+		    struct baseline_plane planes[BASELINE_COMPONENTS]);
+
+/*
+ * The index of an image, for baseline_decode(): an entry every `step` MCUs of
+ * each row, or where step is 0 one for each row. Its entries are the decoder's
+ * until its next call. -ENOTSUP: damaged or odd anywhere in the scan, with
+ * restart markers, or too large for the entries' members.
+ */
+int baseline_index(struct baseline *b, const struct baseline_image *image,
+		   uint32_t step, struct entry_index *out);
+
+/* Why the last call failed, in one line; valid until the next call. */
+const char *baseline_message(const struct baseline *b);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Huffman tables of JPEG, made for speed. An AC entry tells all about the first
+ * two symbols of a window of bits, with their values, or the first, where both
+ * do not fit in the window: 1.5 symbols of a photograph on average. Tables are
+ * kept by their definition, for most files share theirs; a set of them is one
+ * thread's.
+ */
+#ifndef LOADER_HUFFMAN_H
+#define LOADER_HUFFMAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	HUFFMAN_CODE_MAX = 16, /* bits of a code */
+	HUFFMAN_SYMBOLS = 256,
+	/* 10 and 12 are slower: more misses of the window, or of the cache. */
+	HUFFMAN_AC_BITS = 11,
+	HUFFMAN_DC_BITS = 9, /* of a code only */
+	/* Longer values no encoder writes. */
+	HUFFMAN_AC_SIZE_MAX = 10,
+	HUFFMAN_DC_SIZE_MAX = 11,
+};
+
+/* Codes of each length: numbers below limit[] are of that length or less. */
+struct huffman_codes {
+	uint32_t limit[HUFFMAN_CODE_MAX + 1]; /* of 16 bits, left-aligned */
+	int32_t first[HUFFMAN_CODE_MAX + 1];  /* symbol of code 0 */
+	uint8_t symbols[HUFFMAN_SYMBOLS];
+};
+
+/*
+ * An AC entry. Coefficients lie `skip` places after the next one; what is not
+ * there is a zero, written where there is one anyway.
+ */
+struct huffman_pair {
+	uint8_t bits;	 /* of both symbols */
+	uint8_t advance; /* over both; HUFFMAN_END, _MISS */
+	uint8_t skip1;
+	uint8_t skip2;
+	int16_t value1;
+	uint8_t bits1; /* of the first symbol */
+	int8_t value2;
+};
+
+enum {
+	/* Added to `advance` where the last symbol is the end of the block. */
+	HUFFMAN_END = 128,
+	/*
+	 * The window does not hold a symbol: `bits` is 0, value1 the symbol and
+	 * bits1 the length of its code, or 0 where even that is longer.
+	 */
+	HUFFMAN_MISS = 192,
+};
+
+struct huffman_ac {
+	uint64_t entries[1 << HUFFMAN_AC_BITS]; /* struct huffman_pair */
+	struct huffman_codes codes;
+};
+
+/* A DC entry: bits of code and value, and of the value; 0: a longer code. */
+struct huffman_dc {
+	struct {
+		uint8_t bits;
+		uint8_t size;
+	} entries[1 << HUFFMAN_DC_BITS];
+	struct huffman_codes codes;
+};
+
+struct huffman;
+
+int huffman_open(struct huffman **out);
+void huffman_close(struct huffman *h);
+
+/*
+ * The tables of a definition: 16 counts of codes by length, and as many
+ * symbols, 256 at most. NULL: it is not a code, or has symbols that no encoder
+ * writes. A table stays until seven others have been asked for.
+ */
+const struct huffman_ac *huffman_ac(struct huffman *h,
+				    const uint8_t *definition);
+const struct huffman_dc *huffman_dc(struct huffman *h,
+				    const uint8_t *definition);
+
+/* The bytes of a definition, or 0 if it has more symbols than there are. */
+size_t huffman_size(const uint8_t *definition);
+
+/*
+ * The length of the code that `window` begins with, its highest bit the first,
+ * and its symbol; 0: there is none.
+ */
+static inline unsigned huffman_find(const struct huffman_codes *codes,
+				    uint64_t window, uint8_t *symbol)
+{
+	uint32_t v = (uint32_t)(window >> (64 - HUFFMAN_CODE_MAX));
+
+	for (unsigned n = 1; n <= HUFFMAN_CODE_MAX; n++)
+		if (v < codes->limit[n]) {
+			int32_t code = (int32_t)(v >> (HUFFMAN_CODE_MAX - n));
+
+			*symbol = codes->symbols[codes->first[n] + code];
+			return n;
+		}
+	return 0;
+}
+
+/* The value of `size` bits, at least 1: a first bit of 0 means negative. */
+static inline int32_t huffman_value(uint32_t bits, unsigned size)
+{
+	uint32_t half = 1u << (size - 1);
+
+	return (int32_t)bits - (bits < half ? (int32_t)(2 * half - 1) : 0);
+}
+
+#endif
