@@ -7,8 +7,11 @@
 #include <string.h>
 
 #include "fs/bytes.h"
+#include "loader/baseline.h"
 #include "loader/buffer.h"
 #include "loader/lines.h"
+#include "loader/planar.h"
+#include "loader/stage.h"
 
 /* What is resized at once: it stays in the first cache until the tail. */
 enum { BAND_ROWS = 4 };
@@ -17,16 +20,21 @@ struct frame {
 	const struct pipeline_value *value;
 	enum quality quality;
 	uint64_t *decode_ns;
+	bool ordinary;	/* a JPEG whose planes can be had; see `jpeg` */
 	bool in_memory; /* `image` holds pixels */
 	struct image image;
 	struct rect view; /* of the value, or of `image` */
 	bool mirror;	  /* the view's left and right are exchanged */
 	bool resizes;	  /* the view, by `resize` */
 	struct resize resize;
-	bool started;  /* rows are coming */
+	bool started;  /* rows are coming, */
+	bool planes;   /* from `planar`, else from `lines` */
 	uint32_t next; /* row of the result */
 	struct lines *lines;
 	struct resampler *resampler;
+	struct baseline *baseline;
+	struct baseline_image jpeg;
+	struct planar *planar;
 	struct buffer band;
 	struct buffer buffers[2]; /* a resize reads one and fills the other */
 	unsigned turn;
@@ -42,6 +50,10 @@ int frame_open(struct frame **out)
 		r = lines_open(&f->lines);
 	if (!r)
 		r = resampler_open(&f->resampler);
+	if (!r)
+		r = baseline_open(&f->baseline);
+	if (!r)
+		r = planar_open(&f->planar);
 	if (r)
 		frame_close(f);
 	else
@@ -55,6 +67,8 @@ void frame_close(struct frame *f)
 		return;
 	lines_close(f->lines);
 	resampler_close(f->resampler);
+	baseline_close(f->baseline);
+	planar_close(f->planar);
 	buffer_fini(&f->band);
 	buffer_fini(&f->buffers[0]);
 	buffer_fini(&f->buffers[1]);
@@ -94,13 +108,21 @@ static int start_raw(struct frame *f)
 	return 0;
 }
 
+/* The header only; with other qualities than EXACT planes will do. */
 static int start_jpeg(struct frame *f)
 {
 	const struct pipeline_value *v = f->value;
 	uint32_t width, height;
-	int r = lines_result(
-		f, lines_probe(f->lines, v->bytes, v->size, &width, &height));
+	int r = 0;
 
+	f->ordinary =
+		f->quality != QUALITY_EXACT &&
+		!baseline_header(f->baseline, v->bytes, v->size, &f->jpeg);
+	width = f->jpeg.width;
+	height = f->jpeg.height;
+	if (!f->ordinary)
+		r = lines_result(f, lines_probe(f->lines, v->bytes, v->size,
+						&width, &height));
 	if (r || (width == v->width && height == v->height))
 		return r;
 	snprintf(f->message, sizeof(f->message),
@@ -115,6 +137,7 @@ int frame_start(struct frame *f, const struct pipeline_value *value,
 	f->value = value;
 	f->quality = quality;
 	f->decode_ns = decode_ns;
+	f->ordinary = false;
 	f->in_memory = false;
 	f->mirror = false;
 	f->resizes = false;
@@ -160,8 +183,33 @@ static int no_memory(struct frame *f, uint32_t width, uint32_t height)
 	return -ENOMEM;
 }
 
-/* From here on rows come; crops, mirrors and resizes are known. */
-static int start_rows(struct frame *f)
+/*
+ * Decodes the planes that the resize is made of. -ENOTSUP: it has to be done
+ * with pixels.
+ */
+static int start_planes(struct frame *f)
+{
+	const struct planar_view view = { f->view, f->mirror };
+	struct baseline_plane planes[BASELINE_COMPONENTS];
+	uint64_t start = f->decode_ns ? stage_now_ns() : 0;
+	struct rect needs;
+	int r;
+
+	if (!f->ordinary || !f->resizes ||
+	    !planar_needs(&f->resize, &view, &needs))
+		return -ENOTSUP;
+	r = baseline_decode(f->baseline, &f->jpeg, &needs, 1, NULL, planes);
+	if (f->decode_ns)
+		*f->decode_ns += stage_now_ns() - start;
+	if (!r)
+		r = planar_start(f->planar, &f->resize, &view, &f->jpeg,
+				 planes);
+	if (r == -ENOMEM)
+		return no_memory(f, f->resize.to_width, f->resize.to_height);
+	return r;
+}
+
+static int start_lines(struct frame *f)
 {
 	const struct pipeline_value *v = f->value;
 	struct rect part = f->view, needs;
@@ -172,8 +220,6 @@ static int start_rows(struct frame *f)
 					 f->resize.to_height);
 		narrow(&part, f->mirror, &needs);
 	}
-	f->started = true;
-	f->next = 0;
 	if (!f->in_memory)
 		return lines_result(f,
 				    lines_of_jpeg(f->lines, v->bytes, v->size,
@@ -182,11 +228,37 @@ static int start_rows(struct frame *f)
 	return 0;
 }
 
+/* From here on rows come; crops, mirrors and resizes are known. */
+static int start_rows(struct frame *f)
+{
+	int r = f->in_memory ? -ENOTSUP : start_planes(f);
+
+	f->planes = !r;
+	f->started = true;
+	f->next = 0;
+	/* Whatever the planes' decoder does not like, libjpeg judges. */
+	return r && r != -ENOMEM ? start_lines(f) : r;
+}
+
 static int row_of(void *arg, uint32_t y, const uint8_t **pixels)
 {
 	struct frame *f = arg;
 
 	return lines_row(f->lines, y, f->mirror, pixels);
+}
+
+/* All rows of the result as one image. */
+static void planes_to_pixels(struct frame *f, const struct image *out)
+{
+	uint8_t *to = out->pixels;
+	struct planar_rows in;
+
+	for (planar_next(f->planar, &in); in.rows; planar_next(f->planar, &in))
+		for (size_t y = 0; y < in.rows; y++)
+			for (size_t x = 0; x < out->width; x++)
+				for (unsigned c = 0; c < 3; c++)
+					*to++ = in.channel[c]
+							  [y * in.stride + x];
 }
 
 /* The next rows of the resize. */
@@ -212,7 +284,9 @@ static int settle(struct frame *f)
 		return no_memory(f, out.width, out.height);
 	out.pixels = b->bytes;
 	r = start_rows(f);
-	if (!r)
+	if (!r && f->planes)
+		planes_to_pixels(f, &out);
+	else if (!r)
 		r = resize_rows(f, &out);
 	if (r)
 		return r;
@@ -252,7 +326,8 @@ int frame_decode(struct frame *f)
 	if (f->in_memory)
 		return 0;
 	r = start_rows(f);
-	while (!r && !(r = lines_result(f, lines_next(f->lines, &rows))) &&
+	while (!r && !f->planes &&
+	       !(r = lines_result(f, lines_next(f->lines, &rows))) &&
 	       rows.height)
 		;
 	return r;
@@ -277,16 +352,28 @@ static int next_rows(struct frame *f, struct image *out)
 	return resize_rows(f, out);
 }
 
-int frame_next(struct frame *f, struct band *band, bool *mirror)
+static void planes_band(struct frame *f, struct band *band)
+{
+	struct planar_rows rows;
+
+	planar_next(f->planar, &rows);
+	*band = (struct band){
+		.channel = { rows.channel[0], rows.channel[1],
+			     rows.channel[2] },
+		.step = 1,
+		.stride = rows.stride,
+		.y = f->next,
+		.rows = rows.rows,
+	};
+}
+
+static int pixels_band(struct frame *f, struct band *band)
 {
 	struct image rows;
-	int r = f->started ? 0 : start_rows(f);
+	int r = next_rows(f, &rows);
 
-	if (!r)
-		r = next_rows(f, &rows);
 	if (r)
 		return r;
-	*mirror = f->mirror && !f->resizes;
 	*band = (struct band){
 		.channel = { rows.pixels, rows.pixels + 1, rows.pixels + 2 },
 		.step = 3,
@@ -294,6 +381,21 @@ int frame_next(struct frame *f, struct band *band, bool *mirror)
 		.y = f->next,
 		.rows = rows.height,
 	};
-	f->next += rows.height;
+	return 0;
+}
+
+int frame_next(struct frame *f, struct band *band, bool *mirror)
+{
+	int r = f->started ? 0 : start_rows(f);
+
+	if (!r && f->planes)
+		planes_band(f, band);
+	else if (!r)
+		r = pixels_band(f, band);
+	if (r)
+		return r;
+	/* A resize mirrors by itself. */
+	*mirror = f->mirror && !f->resizes;
+	f->next += band->rows;
 	return 0;
 }

@@ -12,6 +12,8 @@
 #	include "fs/bytes.h"
 
 #	define AVX2 __attribute__((target("avx2")))
+/* Of the loops over constant numbers of taps. */
+#	define UNROLL _Pragma("GCC unroll 4")
 #	define INLINE static inline __attribute__((always_inline)) AVX2
 
 enum {
@@ -115,6 +117,7 @@ INLINE void across_real(const struct rows_across *a, uint32_t taps)
 		starts(x, i, a->tmp, p);
 		sum = _mm256_mul_ps(load_two(p[0], p[1]),
 				    _mm256_loadu_ps((const float *)w));
+		UNROLL
 		for (uint32_t k = 1; k < taps; k++) {
 			__m256 v = load_two(p[0] + (size_t)k * CHANNELS,
 					    p[1] + (size_t)k * CHANNELS);
@@ -156,6 +159,7 @@ INLINE void across_triangle(const struct rows_across *a, uint32_t taps)
 		__m256i sum = _mm256_setzero_si256();
 
 		starts(x, i, a->tmp, p);
+		UNROLL
 		for (uint32_t k = 0; k < taps; k++) {
 			__m256 v = load_two(p[0] + (size_t)k * CHANNELS,
 					    p[1] + (size_t)k * CHANNELS);
@@ -215,6 +219,7 @@ INLINE __m256i eight_real(const struct rows_down *d, uint32_t taps, size_t i)
 	__m256 sum = _mm256_mul_ps(_mm256_loadu_ps(&d->rows[0][i].real),
 				   _mm256_set1_ps(d->w[0].real));
 
+	UNROLL
 	for (uint32_t k = 1; k < taps; k++)
 		sum = _mm256_add_ps(
 			sum, _mm256_mul_ps(_mm256_loadu_ps(&d->rows[k][i].real),
@@ -228,6 +233,7 @@ INLINE __m256i eight_triangle(const struct rows_down *d, uint32_t taps,
 {
 	__m256i sum = _mm256_setzero_si256();
 
+	UNROLL
 	for (uint32_t k = 0; k < taps; k++)
 		sum = _mm256_add_epi32(
 			sum, _mm256_madd_epi16(
@@ -412,6 +418,7 @@ INLINE __m256i linear_sum(const struct rows_down *d, uint32_t taps,
 {
 	__m256i sum = _mm256_set1_epi16(2);
 
+	UNROLL
 	for (uint32_t k = 0; k < taps; k++) {
 		const int16_t *row = (const int16_t *)d->rows[k] + i;
 		__m256i v = _mm256_loadu_si256((const __m256i *)row);
@@ -426,6 +433,7 @@ INLINE void down_linear(const struct rows_down *d, uint32_t taps)
 	size_t n = (size_t)d->x->part.count * CHANNELS;
 	__m256i w[2];
 
+	UNROLL
 	for (uint32_t k = 0; k < taps; k++)
 		w[k] = _mm256_set1_epi16((int16_t)d->w[k].fixed);
 	for (size_t i = 0; i < n; i += WIDE) {

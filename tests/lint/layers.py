@@ -39,6 +39,8 @@ LAYERS = """
     loader/codec* loader/rows loader/rows_avx2
     loader/lines
     loader/resample loader/view loader/state
+    loader/filter
+    loader/planar*
     loader/parse loader/op
     loader/ops/*
     loader/pipeline loader/graph loader/tail loader/frame loader/plan
