@@ -9,6 +9,7 @@
 #include "fs/bytes.h"
 #include "loader/baseline.h"
 #include "loader/buffer.h"
+#include "loader/fancy.h"
 #include "loader/lines.h"
 #include "loader/planar.h"
 #include "loader/stage.h"
@@ -108,7 +109,7 @@ static int start_raw(struct frame *f)
 	return 0;
 }
 
-/* The header only; with other qualities than EXACT planes will do. */
+/* The header only. */
 static int start_jpeg(struct frame *f)
 {
 	const struct pipeline_value *v = f->value;
@@ -116,7 +117,6 @@ static int start_jpeg(struct frame *f)
 	int r = 0;
 
 	f->ordinary =
-		f->quality != QUALITY_EXACT &&
 		!baseline_header(f->baseline, v->bytes, v->size, &f->jpeg);
 	width = f->jpeg.width;
 	height = f->jpeg.height;
@@ -183,61 +183,84 @@ static int no_memory(struct frame *f, uint32_t width, uint32_t height)
 	return -ENOMEM;
 }
 
-/*
- * Decodes the planes that the resize is made of. -ENOTSUP: it has to be done
- * with pixels.
- */
+/* The planes of a part of an ordinary JPEG. -ENOTSUP, -ENOMEM */
+static int decode_planes(struct frame *f, const struct rect *part,
+			 struct baseline_plane planes[BASELINE_COMPONENTS])
+{
+	uint64_t start = f->decode_ns ? stage_now_ns() : 0;
+	int r = baseline_decode(f->baseline, &f->jpeg, part, 1, NULL, planes);
+
+	if (f->decode_ns)
+		*f->decode_ns += stage_now_ns() - start;
+	return r;
+}
+
+/* Resizes planes. -ENOTSUP: it has to be done with pixels. */
 static int start_planes(struct frame *f)
 {
 	const struct planar_view view = { f->view, f->mirror };
 	struct baseline_plane planes[BASELINE_COMPONENTS];
-	uint64_t start = f->decode_ns ? stage_now_ns() : 0;
 	struct rect needs;
 	int r;
 
-	if (!f->ordinary || !f->resizes ||
+	if (f->in_memory || !f->ordinary || !f->resizes ||
+	    f->quality == QUALITY_EXACT ||
 	    !planar_needs(&f->resize, &view, &needs))
 		return -ENOTSUP;
-	r = baseline_decode(f->baseline, &f->jpeg, &needs, 1, NULL, planes);
-	if (f->decode_ns)
-		*f->decode_ns += stage_now_ns() - start;
+	r = decode_planes(f, &needs, planes);
 	if (!r)
 		r = planar_start(f->planar, &f->resize, &view, &f->jpeg,
 				 planes);
-	if (r == -ENOMEM)
-		return no_memory(f, f->resize.to_width, f->resize.to_height);
 	return r;
+}
+
+/* Rows of the pixels of a part of the value. */
+static int start_pixels(struct frame *f, const struct rect *part)
+{
+	const struct pipeline_value *v = f->value;
+	struct baseline_plane planes[BASELINE_COMPONENTS];
+	int r = -ENOTSUP;
+
+	if (f->in_memory) {
+		lines_of_image(f->lines, &f->image, part);
+		return 0;
+	}
+	if (f->ordinary && fancy_can(&f->jpeg))
+		r = decode_planes(f, part, planes);
+	if (!r)
+		r = lines_of_planes(f->lines, &f->jpeg, planes, part);
+	if (!r || r == -ENOMEM)
+		return r;
+	/* Whatever the planes' decoder does not like, libjpeg judges. */
+	return lines_result(f, lines_of_jpeg(f->lines, v->bytes, v->size, part,
+					     f->decode_ns));
 }
 
 static int start_lines(struct frame *f)
 {
-	const struct pipeline_value *v = f->value;
 	struct rect part = f->view, needs;
+	int r = 0;
 
 	if (f->resizes) {
-		if (resample_start(f->resampler, &f->resize, &needs))
-			return no_memory(f, f->resize.to_width,
-					 f->resize.to_height);
+		r = resample_start(f->resampler, &f->resize, &needs);
+		if (r)
+			return r;
 		narrow(&part, f->mirror, &needs);
 	}
-	if (!f->in_memory)
-		return lines_result(f,
-				    lines_of_jpeg(f->lines, v->bytes, v->size,
-						  &part, f->decode_ns));
-	lines_of_image(f->lines, &f->image, &part);
-	return 0;
+	return start_pixels(f, &part);
 }
 
 /* From here on rows come; crops, mirrors and resizes are known. */
 static int start_rows(struct frame *f)
 {
-	int r = f->in_memory ? -ENOTSUP : start_planes(f);
+	int r = start_planes(f);
 
 	f->planes = !r;
 	f->started = true;
 	f->next = 0;
-	/* Whatever the planes' decoder does not like, libjpeg judges. */
-	return r && r != -ENOMEM ? start_lines(f) : r;
+	if (r && r != -ENOMEM)
+		r = start_lines(f);
+	return r == -ENOMEM ? no_memory(f, f->view.width, f->view.height) : r;
 }
 
 static int row_of(void *arg, uint32_t y, const uint8_t **pixels)

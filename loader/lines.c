@@ -5,19 +5,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/bytes.h"
 #include "loader/codec.h"
+#include "loader/fancy.h"
 #include "loader/scratch.h"
 #include "loader/stage.h"
 
-enum { CHANNELS = 3 };
+enum {
+	CHANNELS = 3,
+	/* Rows of planes that become pixels at once. */
+	FANCY_ROWS = 4,
+};
+
+/* Where rows come from. */
+enum origin {
+	ORIGIN_MEMORY, /* there is no more than `rows` */
+	ORIGIN_CODEC,
+	ORIGIN_FANCY,
+};
 
 struct lines {
 	struct codec *codec;
-	bool decoding;	   /* else there is no more than `rows` */
+	struct fancy *fancy;
+	enum origin origin;
+	uint32_t height;   /* of the rectangle */
 	struct image rows; /* what there is at present, */
 	uint32_t first;	   /* from this row of the rectangle on */
 	uint64_t *decode_ns;
 	struct scratch mirrored; /* a row */
+	struct scratch pixels;	 /* FANCY_ROWS of them */
 };
 
 int lines_open(struct lines **out)
@@ -25,6 +41,8 @@ int lines_open(struct lines **out)
 	struct lines *l = calloc(1, sizeof(*l));
 	int r = l ? codec_open(&l->codec) : -ENOMEM;
 
+	if (!r)
+		r = fancy_open(&l->fancy);
 	if (r)
 		lines_close(l);
 	else
@@ -37,6 +55,8 @@ void lines_close(struct lines *l)
 	if (!l)
 		return;
 	codec_close(l->codec);
+	fancy_close(l->fancy);
+	scratch_fini(&l->pixels);
 	scratch_fini(&l->mirrored);
 	free(l);
 }
@@ -59,18 +79,24 @@ int lines_probe(struct lines *l, const uint8_t *bytes, size_t size,
 	return 0;
 }
 
+/* Of a rectangle of which no row is there yet. */
+static void restart(struct lines *l, enum origin origin,
+		    const struct rect *part)
+{
+	l->origin = origin;
+	l->height = part->height;
+	l->first = 0;
+	l->rows = (struct image){ .width = part->width };
+}
+
 void lines_of_image(struct lines *l, const struct image *image,
 		    const struct rect *part)
 {
-	l->decoding = false;
-	l->first = 0;
-	l->rows = (struct image){
-		.pixels = image->pixels + part->y * image->stride +
-			  (size_t)part->x * CHANNELS,
-		.width = part->width,
-		.height = part->height,
-		.stride = image->stride,
-	};
+	restart(l, ORIGIN_MEMORY, part);
+	l->rows.pixels = image->pixels + part->y * image->stride +
+			 (size_t)part->x * CHANNELS;
+	l->rows.height = part->height;
+	l->rows.stride = image->stride;
 }
 
 int lines_of_jpeg(struct lines *l, const uint8_t *bytes, size_t size,
@@ -81,35 +107,61 @@ int lines_of_jpeg(struct lines *l, const uint8_t *bytes, size_t size,
 
 	if (decode_ns)
 		*decode_ns += stage_now_ns() - start;
+	restart(l, ORIGIN_CODEC, part);
 	l->decode_ns = decode_ns;
-	l->decoding = !r;
-	l->rows = (struct image){ .width = part->width };
-	l->first = 0;
 	return r;
 }
 
-/* What comes after l->rows. */
+int lines_of_planes(struct lines *l, const struct baseline_image *image,
+		    const struct baseline_plane *planes,
+		    const struct rect *part)
+{
+	int r = fancy_start(l->fancy, image, planes, part);
+
+	restart(l, ORIGIN_FANCY, part);
+	return r;
+}
+
 static int decode_more(struct lines *l)
 {
 	uint64_t start = l->decode_ns ? stage_now_ns() : 0;
-	int r;
+	int r = codec_rows(l->codec, &l->rows);
 
-	l->first += l->rows.height;
-	r = codec_rows(l->codec, &l->rows);
 	if (l->decode_ns)
 		*l->decode_ns += stage_now_ns() - start;
-	l->decoding = !r && l->rows.height;
 	return r;
+}
+
+static int convert_more(struct lines *l)
+{
+	size_t stride = (size_t)l->rows.width * CHANNELS;
+	int r = scratch_grow(&l->pixels, stride, FANCY_ROWS);
+
+	if (r)
+		return r;
+	l->rows.pixels = l->pixels.p;
+	l->rows.stride = stride;
+	l->rows.height = (uint32_t)min_u64(l->height - l->first, FANCY_ROWS);
+	for (uint32_t i = 0; i < l->rows.height; i++)
+		memcpy(l->rows.pixels + i * stride,
+		       fancy_row(l->fancy, l->first + i), stride);
+	return 0;
 }
 
 int lines_next(struct lines *l, struct image *out)
 {
-	int r = l->decoding ? decode_more(l) : 0;
+	int r = 0;
 
+	if (l->origin != ORIGIN_MEMORY)
+		l->first += l->rows.height;
+	if (l->origin == ORIGIN_CODEC)
+		r = decode_more(l);
+	else if (l->origin == ORIGIN_FANCY)
+		r = convert_more(l);
 	if (r)
 		return r;
 	*out = l->rows;
-	if (!l->decoding)
+	if (l->origin == ORIGIN_MEMORY)
 		l->rows.height = 0;
 	return 0;
 }
@@ -133,12 +185,16 @@ static int mirror_row(struct lines *l, const uint8_t **pixels)
 
 int lines_row(struct lines *l, uint32_t y, bool mirror, const uint8_t **pixels)
 {
-	while (l->decoding && y >= l->first + l->rows.height) {
-		int r = decode_more(l);
+	while (l->origin == ORIGIN_CODEC && y >= l->first + l->rows.height) {
+		int r;
 
+		l->first += l->rows.height;
+		r = decode_more(l);
 		if (r)
 			return r;
 	}
-	*pixels = l->rows.pixels + (y - l->first) * l->rows.stride;
+	*pixels = l->origin == ORIGIN_FANCY
+			  ? fancy_row(l->fancy, y)
+			  : l->rows.pixels + (y - l->first) * l->rows.stride;
 	return mirror ? mirror_row(l, pixels) : 0;
 }

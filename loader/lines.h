@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rows of a rectangle of pixels, as they come: out of an image in memory,
- * or out of a JPEG while it is decoded, to the bit those of a full decode.
+ * or out of a JPEG, while it is decoded or out of its planes, to the bit those
+ * of a full decode.
  */
 #ifndef LOADER_LINES_H
 #define LOADER_LINES_H
@@ -10,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "loader/baseline.h"
 #include "loader/image.h"
 
 struct lines;
@@ -27,6 +29,14 @@ void lines_of_image(struct lines *lines, const struct image *image,
  */
 int lines_of_jpeg(struct lines *lines, const uint8_t *bytes, size_t size,
 		  const struct rect *part, uint64_t *decode_ns);
+
+/*
+ * `part` of the image that planes are of; they were decoded for it with a
+ * margin of 1, and are borrowed. Requires fancy_can(). -ENOMEM.
+ */
+int lines_of_planes(struct lines *lines, const struct baseline_image *image,
+		    const struct baseline_plane *planes,
+		    const struct rect *part);
 
 /* Whether it is a JPEG that can be decoded, and of what size. -EBADMSG */
 int lines_probe(struct lines *lines, const uint8_t *bytes, size_t size,

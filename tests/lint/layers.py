@@ -37,6 +37,7 @@ LAYERS = """
     loader/scan
     loader/baseline*
     loader/codec* loader/rows loader/rows_avx2
+    loader/fancy*
     loader/lines
     loader/resample loader/view loader/state
     loader/filter
