@@ -109,9 +109,15 @@ const char *codec_message(const struct codec *c)
 	return codec_error_message(c->error);
 }
 
+/*
+ * With a decoder that is as good as new: libjpeg keeps the tables of one image
+ * for the next, so that a file which lacks its own would give what the one
+ * before it had.
+ */
 static int read_header(struct codec *c)
 {
-	jpeg_abort_decompress(&c->jpeg);
+	jpeg_destroy_decompress(&c->jpeg);
+	create(c);
 	codec_source_set(c->source, c->bytes, c->size);
 	jpeg_read_header(&c->jpeg, TRUE);
 	codec_source_past_header(c->source);

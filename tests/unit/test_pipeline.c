@@ -702,6 +702,55 @@ static void damaged_jpegs_are_row_errors(void)
 	codec_close(codec);
 }
 
+static uint32_t below(struct rng *rng, uint32_t n)
+{
+	return (uint32_t)(rng_uniform(rng) * n);
+}
+
+/* With damage both decoders say the same: the same pixels, or none. */
+static void check_damage(struct codec *codec, const struct pipeline_value *v)
+{
+	static uint8_t got[H][W][3], want[H][W][3], small[8][8][3];
+	struct image all = { &want[0][0][0], W, H, 3 * (size_t)W };
+	struct rect everything = { .width = W, .height = H };
+	int r = run_value("decode(exact) | hwc", v, &row_0, got);
+	int d = run_value("random_resized_crop(8)", v, &row_0, small);
+
+	CHECK(!d || d == -EBADMSG || d == -EINVAL);
+	if (r == -EINVAL) /* another size */
+		return;
+	CHECK(r == codec_decode(codec, v->bytes, v->size, &everything, &all));
+	CHECK(r || !memcmp(got, want, sizeof(got)));
+	/* What is good as a whole is good in part. */
+	CHECK(r || !d);
+}
+
+static void damage_is_judged_by_libjpeg(void)
+{
+	struct rng rng = { .key = 7 };
+	struct pipeline_value good, bad;
+	struct codec *codec;
+	uint8_t *bytes;
+
+	CHECK(!codec_open(&codec));
+	good = jpeg(codec);
+	bad = good;
+	for (int i = 0; i < 3000; i++) {
+		bad.size = good.size - (i % 3 ? 0 : below(&rng, 300));
+		bytes = malloc(bad.size);
+		CHECK(bytes);
+		memcpy(bytes, good.bytes, bad.size);
+		for (uint32_t k = below(&rng, 4); k > 0; k--)
+			bytes[below(&rng, (uint32_t)bad.size)] =
+				(uint8_t)rng_next(&rng);
+		bad.bytes = bytes;
+		check_damage(codec, &bad);
+		free(bytes);
+	}
+	free((void *)(uintptr_t)good.bytes);
+	codec_close(codec);
+}
+
 static void stages_can_be_left_out(void)
 {
 	static uint8_t out[8][8][3];
@@ -779,6 +828,7 @@ int main(void)
 	default_quality_is_near_exact();
 	other_jpegs_give_the_exact_pixels();
 	damaged_jpegs_are_row_errors();
+	damage_is_judged_by_libjpeg();
 	stages_can_be_left_out();
 	ragged_fields_are_not_run();
 	return 0;
