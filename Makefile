@@ -60,7 +60,7 @@ writer_src := $(addprefix fs/,writer.c schema.c outfile.c)
 tool_src   := fs/option.c fs/progress.c
 mkfs_src   := $(tool_src) $(writer_src) \
               $(sort $(wildcard fs/picture*.c fs/mkfs*.c))
-beton_src  := $(tool_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
+beton_src  := $(tool_src) $(writer_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
 beton_src  := $(filter-out fs/betonfs.c,$(beton_src))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))

@@ -10,18 +10,17 @@
 #include "fs/bytes.h"
 
 static const struct command *const commands[] = {
-	&command_info,
-	&command_show,
-	&command_dump,
-	&command_bench,
+	&command_info,	&command_show,	   &command_dump,
+	&command_bench, &command_optimize,
 };
 
 static void print_help(void)
 {
 	printf("usage: beton COMMAND [options] ...\n\n"
-	       "Looks into datasets and batches, and measures how they load.\n\n");
+	       "Looks into datasets and batches, and measures how they load;\n"
+	       "makes datasets load faster.\n\n");
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		printf("  %-6s %s\n", commands[i]->name, commands[i]->summary);
+		printf("  %-8s %s\n", commands[i]->name, commands[i]->summary);
 	printf("\n`beton COMMAND --help` tells its options; beton(1) all of it.\n"
 	       "--version prints the version.\n");
 }

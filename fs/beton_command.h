@@ -39,5 +39,6 @@ extern const struct command command_info;
 extern const struct command command_show;
 extern const struct command command_dump;
 extern const struct command command_bench;
+extern const struct command command_optimize;
 
 #endif

@@ -20,6 +20,8 @@ enum {
 	STRIDE_UNIT = 64,
 };
 
+static const char OTHER_INDEX[] = "an index of another file";
+
 struct baseline {
 	struct huffman *tables;
 	struct scan scan;
@@ -292,7 +294,7 @@ static const char *decode_row(struct baseline *b,
 	};
 
 	if (entry->byte >= end || entry->bit > 7)
-		return "an index of another file";
+		return OTHER_INDEX;
 	scan_unstuff(image->scan + entry->byte, end - entry->byte, b->data.p,
 		     &run.size);
 	return scan_decode(&b->scan, &run);
@@ -307,7 +309,7 @@ static const char *decode_rows(struct baseline *b,
 
 	if (!per_row || index->n != per_row * image->mcus_down ||
 	    image->restart_interval)
-		return "an index of another file";
+		return OTHER_INDEX;
 	for (uint32_t i = 0; i < b->scan.height; i++) {
 		const char *bad = decode_row(b, image, index, b->scan.y + i);
 
@@ -406,6 +408,17 @@ static const char *add_entries(struct baseline *b,
 	return bad;
 }
 
+struct entry_scan baseline_scan(const struct baseline_image *image)
+{
+	return (struct entry_scan){
+		.bytes = image->scan,
+		.size = image->scan_size,
+		.mcus_across = image->mcus_across,
+		.mcus_down = image->mcus_down,
+		.components = image->components,
+	};
+}
+
 int baseline_index(struct baseline *b, const struct baseline_image *image,
 		   uint32_t step, struct entry_index *out)
 {
@@ -432,4 +445,25 @@ int baseline_index(struct baseline *b, const struct baseline_image *image,
 	if (!bad)
 		*out = (struct entry_index){ b->entries.p, n, step };
 	return say(b, bad, -ENOTSUP);
+}
+
+int baseline_stored_index(struct baseline *b,
+			  const struct baseline_image *image,
+			  struct entry_index *out)
+{
+	struct entry_scan scan = baseline_scan(image);
+	uint32_t step = 0;
+	uint64_t n;
+
+	if (image->index && !image->restart_interval)
+		step = entry_step(image->index, image->index_size, &scan);
+	if (!step)
+		return say(b, "no index", -ENOENT);
+	n = entry_count(&scan, step);
+	if (scratch_grow(&b->entries, n, sizeof(struct entry)))
+		return say(b, "out of memory", -ENOMEM);
+	if (entry_parse(image->index, image->index_size, &scan, b->entries.p))
+		return say(b, OTHER_INDEX, -ENOENT);
+	*out = (struct entry_index){ b->entries.p, (uint32_t)n, step };
+	return say(b, NULL, 0);
 }

@@ -13,7 +13,8 @@
  * comes after the last row of MCUs that was needed is not looked at.
  *
  * Input is hostile: whatever the bytes, no call reads outside them or takes
- * more memory than six times their number and the planes.
+ * more memory than their number and the planes, which are no larger than 256
+ * times that.
  *
  * A decoder is one thread's: it keeps Huffman tables and memory from image to
  * image, and once these are large enough allocates nothing.
@@ -24,9 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "loader/entry.h"
 #include "loader/image.h"
-
-struct entry_index;
 
 enum {
 	BASELINE_COMPONENTS = 3,
@@ -61,6 +61,8 @@ struct baseline_image {
 	uint32_t restart_interval; /* MCUs; 0: none */
 	const uint8_t *scan;	   /* entropy-coded data, and what follows */
 	size_t scan_size;
+	const uint8_t *index; /* a segment that may hold one; or NULL */
+	size_t index_size;
 };
 
 /*
@@ -103,14 +105,27 @@ int baseline_decode(struct baseline *b, const struct baseline_image *image,
 		    const struct entry_index *index,
 		    struct baseline_plane planes[BASELINE_COMPONENTS]);
 
+/* The image's scan, as entry_emit() wants it. */
+struct entry_scan baseline_scan(const struct baseline_image *image);
+
 /*
  * The index of an image, for baseline_decode(): an entry every `step` MCUs of
  * each row, or where step is 0 one for each row. Its entries are the decoder's
- * until its next call. -ENOTSUP: damaged or odd anywhere in the scan, with
- * restart markers, or too large for the entries' members.
+ * until its next call of this or the next function. -ENOTSUP: damaged or odd
+ * anywhere in the scan, with restart markers, or too large for the entries'
+ * members.
  */
 int baseline_index(struct baseline *b, const struct baseline_image *image,
 		   uint32_t step, struct entry_index *out);
+
+/*
+ * The index that is stored in the JPEG, the decoder's until its next call of
+ * this or the last function. -ENOENT: there is none, or not of this scan, or
+ * with restart markers; -ENOMEM.
+ */
+int baseline_stored_index(struct baseline *b,
+			  const struct baseline_image *image,
+			  struct entry_index *out);
 
 /* Why the last call failed, in one line; valid until the next call. */
 const char *baseline_message(const struct baseline *b);

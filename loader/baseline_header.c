@@ -165,7 +165,7 @@ static const char *parse_interval(struct header *h, const uint8_t *p,
 	return NULL;
 }
 
-/* libjpeg takes these for what they say if they are long enough. */
+/* The first two libjpeg takes for what they say if they are long enough. */
 static void note_application(struct header *h, unsigned marker,
 			     const uint8_t *p, size_t size)
 {
@@ -174,6 +174,10 @@ static void note_application(struct header *h, unsigned marker,
 	if (marker == APP14 && size >= ADOBE_SIZE && !memcmp(p, "Adobe", 5)) {
 		h->adobe = true;
 		h->transform = p[ADOBE_TRANSFORM];
+	}
+	if (marker == ENTRY_MARKER) {
+		h->image.index = p;
+		h->image.index_size = size;
 	}
 }
 
@@ -247,6 +251,21 @@ static const char *parse_segment(struct header *h, unsigned marker,
 	}
 }
 
+/*
+ * Whether the scan can be whole: a block has two codes of a bit at least, so
+ * that a few bytes do not make anybody take memory for 65500 x 65500 pixels.
+ */
+static bool is_long_enough(const struct baseline_image *image)
+{
+	uint64_t blocks = 0;
+
+	for (unsigned i = 0; i < image->components; i++)
+		blocks += image->component[i].blocks_across *
+			  image->component[i].blocks_down;
+	blocks *= (uint64_t)image->mcus_across * image->mcus_down;
+	return blocks * 2 <= (uint64_t)image->scan_size * 8;
+}
+
 const char *baseline_header_parse(const uint8_t *bytes, size_t size,
 				  struct baseline_image *out)
 {
@@ -273,6 +292,8 @@ const char *baseline_header_parse(const uint8_t *bytes, size_t size,
 	}
 	h.image.scan = bytes + at;
 	h.image.scan_size = size - at;
+	if (!is_long_enough(&h.image))
+		return "too few bytes for so many pixels";
 	*out = h.image;
 	return NULL;
 }

@@ -7,75 +7,24 @@
 
 #include <jpeglib.h>
 
-#include <jerror.h>
-
-#include "fs/bytes.h"
 #include "fs/scope.h"
 #include "loader/codec_error.h"
-
-enum { FIRST_SIZE = 1 << 16 };
+#include "loader/codec_target.h"
 
 struct codec_encoder {
 	struct jpeg_compress_struct jpeg;
-	struct jpeg_destination_mgr target;
+	struct codec_target *target;
 	struct codec_error *error;
 	const struct image *image; /* what is being encoded */
 	unsigned quality;
-	uint8_t *bytes; /* malloc'ed; so far */
-	size_t size;
 };
-
-static void aim(struct codec_encoder *e, size_t from)
-{
-	e->target.next_output_byte = e->bytes + from;
-	e->target.free_in_buffer = e->size - from;
-}
-
-static void start_target(j_compress_ptr cinfo)
-{
-	struct codec_encoder *e = cinfo->client_data;
-
-	e->bytes = malloc(FIRST_SIZE);
-	if (!e->bytes)
-		ERREXIT1(cinfo, JERR_OUT_OF_MEMORY, 0);
-	e->size = FIRST_SIZE;
-	aim(e, 0);
-}
-
-/* Called when all is full, whatever free_in_buffer says. */
-static boolean grow_target(j_compress_ptr cinfo)
-{
-	struct codec_encoder *e = cinfo->client_data;
-	uint64_t size = 0;
-	uint8_t *p = NULL;
-
-	if (mul_ok(e->size, 2, &size))
-		p = realloc(e->bytes, size);
-	if (!p)
-		ERREXIT1(cinfo, JERR_OUT_OF_MEMORY, 0);
-
-	size_t used = e->size;
-
-	e->bytes = p;
-	e->size = size;
-	aim(e, used);
-	return TRUE;
-}
-
-static void end_target(j_compress_ptr cinfo)
-{
-	struct codec_encoder *e = cinfo->client_data;
-
-	e->size -= e->target.free_in_buffer;
-}
 
 static int create(void *arg)
 {
 	struct codec_encoder *e = arg;
 
 	jpeg_create_compress(&e->jpeg);
-	e->jpeg.client_data = e;
-	e->jpeg.dest = &e->target;
+	e->jpeg.dest = codec_target_manager(e->target);
 	return 0;
 }
 
@@ -86,13 +35,12 @@ int codec_encoder_open(struct codec_error *error, struct codec_encoder **out)
 	if (!e)
 		return -ENOMEM;
 	e->error = error;
-	e->target.init_destination = start_target;
-	e->target.empty_output_buffer = grow_target;
-	e->target.term_destination = end_target;
 	e->jpeg.err = codec_error_manager(error);
 
-	int r = codec_error_run(error, create, e);
+	int r = codec_target_open(&e->target);
 
+	if (!r)
+		r = codec_error_run(error, create, e);
 	if (r)
 		codec_encoder_close(e);
 	else
@@ -105,6 +53,7 @@ void codec_encoder_close(struct codec_encoder *e)
 	if (!e)
 		return;
 	jpeg_destroy_compress(&e->jpeg);
+	codec_target_close(e->target);
 	free(e);
 }
 
@@ -162,11 +111,12 @@ int codec_encoder_run(struct codec_encoder *e, const struct image *image,
 	r = codec_error_run(e->error, encode, e);
 	jpeg_abort_compress(&e->jpeg);
 
-	cleanup_free uint8_t *made = steal(e->bytes);
+	size_t made_size;
+	cleanup_free uint8_t *made = codec_target_take(e->target, &made_size);
 
 	if (r)
 		return r;
 	*bytes = steal(made);
-	*size = e->size;
+	*size = made_size;
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include "fs/bytes.h"
 #include "loader/baseline.h"
 #include "loader/buffer.h"
+#include "loader/entry.h"
 #include "loader/fancy.h"
 #include "loader/lines.h"
 #include "loader/planar.h"
@@ -188,8 +189,12 @@ static int decode_planes(struct frame *f, const struct rect *part,
 			 struct baseline_plane planes[BASELINE_COMPONENTS])
 {
 	uint64_t start = f->decode_ns ? stage_now_ns() : 0;
-	int r = baseline_decode(f->baseline, &f->jpeg, part, 1, NULL, planes);
+	struct entry_index index;
+	int r = baseline_stored_index(f->baseline, &f->jpeg, &index);
 
+	if (r != -ENOMEM)
+		r = baseline_decode(f->baseline, &f->jpeg, part, 1,
+				    r ? NULL : &index, planes);
 	if (f->decode_ns)
 		*f->decode_ns += stage_now_ns() - start;
 	return r;

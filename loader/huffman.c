@@ -12,7 +12,11 @@ enum {
 	DEFINITION_MAX = HUFFMAN_CODE_MAX + HUFFMAN_SYMBOLS,
 	AC_WINDOWS = 1 << HUFFMAN_AC_BITS,
 	ZEROS = 0xf0, /* the symbol of sixteen zeros */
-	RUN_MAX = 15,
+	/* Bits of a value that an entry has room for as its second. */
+	SECOND_SIZE_MAX = 7,
+	/* Where values lie in a pair that is taken for a number. */
+	VALUE1_AT = 8 * offsetof(struct huffman_pair, value1),
+	VALUE2_AT = 8 * offsetof(struct huffman_pair, value2),
 };
 
 /* What a table was made from, and when it was last asked for. */
@@ -102,32 +106,6 @@ static int count_codes(const uint8_t *definition, size_t size,
 	return 0;
 }
 
-static uint64_t pack(struct huffman_pair pair)
-{
-	uint64_t v;
-
-	_Static_assert(sizeof(pair) == sizeof(v), "an entry is one word");
-	memcpy(&v, &pair, sizeof(v));
-	return v;
-}
-
-static struct huffman_pair unpack(uint64_t v)
-{
-	struct huffman_pair pair;
-
-	memcpy(&pair, &v, sizeof(pair));
-	return pair;
-}
-
-static struct huffman_pair miss(uint8_t symbol, unsigned length)
-{
-	return (struct huffman_pair){
-		.advance = HUFFMAN_MISS,
-		.value1 = symbol,
-		.bits1 = (uint8_t)length,
-	};
-}
-
 static bool is_ac_symbol(uint8_t symbol)
 {
 	unsigned size = symbol & 15;
@@ -135,80 +113,177 @@ static bool is_ac_symbol(uint8_t symbol)
 	return size ? size <= HUFFMAN_AC_SIZE_MAX : !symbol || symbol == ZEROS;
 }
 
-/* What is read at window `at`, if it begins with that symbol. */
-static struct huffman_pair single(uint8_t symbol, unsigned length, unsigned at)
-{
-	unsigned size = symbol & 15;
-	unsigned bits = length + size;
-	unsigned run = symbol >> 4;
-	int32_t value = 0;
+/* A code, and the windows that begin with it. */
+struct code {
+	uint8_t symbol;
+	unsigned length;
+	unsigned first;
+	unsigned count;
+};
 
-	if (bits > HUFFMAN_AC_BITS)
-		return miss(symbol, length);
-	if (size)
-		value = huffman_value(at >> (HUFFMAN_AC_BITS - bits) &
-					      ((1u << size) - 1),
-				      size);
-	if (!symbol)
-		return (struct huffman_pair){
-			.bits = (uint8_t)bits,
-			.bits1 = (uint8_t)bits,
-			.advance = HUFFMAN_END,
-		};
-	return (struct huffman_pair){
-		.bits = (uint8_t)bits,
-		.bits1 = (uint8_t)bits,
-		.advance = (uint8_t)(run + 1),
-		.skip1 = (uint8_t)run,
-		.skip2 = (uint8_t)(run + 1),
-		.value1 = (int16_t)value,
-	};
+/*
+ * Calls for each code of up to `bits` bits, in the order of the windows.
+ * Returns the first window that begins with none of them.
+ */
+static unsigned each_code(const uint8_t *definition, unsigned bits, void *arg,
+			  void (*call)(void *arg, const struct code *code))
+{
+	const uint8_t *symbol = definition + HUFFMAN_CODE_MAX;
+	struct code code = { 0 };
+
+	for (unsigned n = 1; n <= bits; n++) {
+		code.length = n;
+		code.count = 1u << (bits - n);
+		for (unsigned i = 0; i < definition[n - 1]; i++) {
+			code.symbol = *symbol++;
+			call(arg, &code);
+			code.first += code.count;
+		}
+	}
+	return code.first;
 }
 
-/* A symbol for each window; those of a code are consecutive. */
-static void fill_single(struct huffman_ac *t)
+/*
+ * Tables are made for each file that has its own, so in few instructions for a
+ * window: for each a first symbol, and what it adds to an entry as the second.
+ */
+struct making {
+	uint64_t firsts[AC_WINDOWS]; /* struct huffman_pair */
+	uint64_t seconds[AC_WINDOWS];
+	uint32_t skips[AC_WINDOWS]; /* bits, advance, length of the code */
+};
+
+static uint64_t pack(struct huffman_pair pair)
 {
-	unsigned at = 0;
-	uint8_t symbol = 0;
+	uint64_t v;
 
-	while (at < AC_WINDOWS) {
-		uint64_t window = (uint64_t)at << (64 - HUFFMAN_AC_BITS);
-		unsigned n = huffman_find(&t->codes, window, &symbol);
-		unsigned end = at + 1;
+	_Static_assert(sizeof(pair) == sizeof(v), "a pair is a word");
+	memcpy(&v, &pair, sizeof(v));
+	return v;
+}
 
-		if (n && n <= HUFFMAN_AC_BITS)
-			end = at + (1u << (HUFFMAN_AC_BITS - n));
-		else
-			n = 0;
-		for (; at < end; at++)
-			t->entries[at] =
-				pack(n ? single(symbol, n, at) : miss(0, 0));
+/* As the second symbol: more bits than any window has left. */
+static const struct huffman_pair NO_SECOND = { .bits = 64 };
+
+static void add_miss(struct making *m, const struct code *c)
+{
+	struct huffman_pair pair = {
+		.advance = HUFFMAN_MISS,
+		.value1 = c->symbol,
+		.bits1 = (uint8_t)c->length,
+	};
+
+	for (unsigned i = c->first; i < c->first + c->count; i++) {
+		m->firsts[i] = pack(pair);
+		m->seconds[i] = pack(NO_SECOND);
 	}
 }
 
-/* Both, if the second is whole in the bits that the first leaves. */
-static struct huffman_pair join(struct huffman_pair a, struct huffman_pair b)
+/* What a symbol adds to an entry of another, but for its value. */
+static struct huffman_pair second_of(const struct huffman_pair *first,
+				     unsigned size)
 {
-	if (a.advance >= HUFFMAN_END || b.advance >= HUFFMAN_MISS ||
-	    a.bits + b.bits > HUFFMAN_AC_BITS || b.value1 != (int8_t)b.value1)
-		return a;
-	a.bits = (uint8_t)(a.bits + b.bits);
-	a.skip2 = (uint8_t)(a.advance + b.skip1);
-	a.advance = (uint8_t)(a.advance + b.advance);
-	a.value2 = (int8_t)b.value1;
-	return a;
+	if (size > SECOND_SIZE_MAX)
+		return NO_SECOND;
+	return (struct huffman_pair){
+		.bits = first->bits,
+		.advance = first->advance,
+		.skip2 = first->skip1,
+	};
 }
 
-static void fill_pairs(struct huffman_ac *t)
+/* All windows of a symbol, with the value that each has after the code. */
+static void add_values(struct making *m, const struct code *c)
 {
-	uint64_t singles[AC_WINDOWS];
+	unsigned size = c->symbol & 15;
+	unsigned run = c->symbol >> 4;
+	unsigned bits = c->length + size;
+	struct huffman_pair pair = {
+		.bits = (uint8_t)bits,
+		.bits1 = (uint8_t)bits,
+		.advance = c->symbol ? (uint8_t)(run + 1) : HUFFMAN_END,
+		.skip1 = (uint8_t)run,
+		.skip2 = c->symbol ? (uint8_t)(run + 1) : 0,
+	};
+	uint64_t first = pack(pair);
+	uint64_t second = pack(second_of(&pair, size));
 
-	memcpy(singles, t->entries, sizeof(singles));
-	for (unsigned at = 0; at < AC_WINDOWS; at++) {
-		struct huffman_pair a = unpack(singles[at]);
-		unsigned rest = at << a.bits & (AC_WINDOWS - 1);
+	for (unsigned i = c->first; i < c->first + c->count; i++) {
+		uint32_t v = i >> (HUFFMAN_AC_BITS - bits);
+		uint16_t value = (uint16_t)huffman_value(v, size);
 
-		t->entries[at] = pack(join(a, unpack(singles[rest])));
+		m->firsts[i] = first | (uint64_t)value << VALUE1_AT;
+		m->seconds[i] = second | (uint64_t)value << VALUE2_AT;
+	}
+}
+
+static void set_skips(struct making *m, unsigned at, unsigned n, unsigned bits,
+		      unsigned advance, unsigned length)
+{
+	uint32_t skip = bits | advance << 8 | length << 16;
+
+	for (unsigned i = at; i < at + n; i++)
+		m->skips[i] = skip;
+}
+
+static void add_code(void *arg, const struct code *c)
+{
+	struct making *m = arg;
+	unsigned bits = c->length + (c->symbol & 15);
+
+	set_skips(m, c->first, c->count, bits,
+		  c->symbol ? (c->symbol >> 4) + 1 : HUFFMAN_END, c->length);
+	if (bits > HUFFMAN_AC_BITS)
+		add_miss(m, c);
+	else
+		add_values(m, c);
+}
+
+/* Windows of codes that are longer, or of none. */
+static void add_rest(struct making *m, unsigned at)
+{
+	struct code rest = { .first = at, .count = AC_WINDOWS - at };
+
+	add_miss(m, &rest);
+	set_skips(m, at, AC_WINDOWS - at, 0, HUFFMAN_MISS, HUFFMAN_CODE_MAX);
+}
+
+/* The second too, if it is whole in the bits that the first leaves. */
+static uint64_t join(const struct making *m, unsigned window)
+{
+	uint64_t first = m->firsts[window];
+	unsigned bits = first & 0xff;
+	uint64_t second = m->seconds[window << bits & (AC_WINDOWS - 1)];
+	bool both = (bits + (second & 0xff) <= HUFFMAN_AC_BITS) &
+		    ((first >> 8 & 0xff) < HUFFMAN_END);
+
+	/* Members are added all at once; none overflows. */
+	return first + (second & -(uint64_t)both);
+}
+
+/* The second code too, if the window has it. A third would gain nothing. */
+static uint16_t join_skips(const struct making *m, unsigned window)
+{
+	uint32_t first = m->skips[window];
+	unsigned bits = first & 0xff;
+	uint32_t second = m->skips[window << bits & (AC_WINDOWS - 1)];
+	bool both = (bits + (second >> 16) <= HUFFMAN_AC_BITS) &
+		    ((first >> 8 & 0xff) < HUFFMAN_END);
+
+	return (uint16_t)(first + (second & -(uint32_t)both));
+}
+
+static void make_ac(struct huffman_ac *t, const uint8_t *definition)
+{
+	struct making m;
+
+	add_rest(&m, each_code(definition, HUFFMAN_AC_BITS, &m, add_code));
+	for (unsigned i = 0; i < AC_WINDOWS; i++) {
+		uint64_t entry = join(&m, i);
+		uint16_t skip = join_skips(&m, i);
+
+		memcpy(&t->entries[i], &entry, sizeof(entry));
+		store16(&t->skips[i], skip);
 	}
 }
 
@@ -233,24 +308,25 @@ const struct huffman_ac *huffman_ac(struct huffman *h,
 			return NULL;
 	if (count_codes(definition, size, &t->codes))
 		return NULL;
-	fill_single(t);
-	fill_pairs(t);
+	make_ac(t, definition);
 	remember(h, &h->ac_origin[oldest], definition, size);
 	return t;
 }
 
-static void fill_dc(struct huffman_dc *t)
+static void add_dc_code(void *arg, const struct code *c)
 {
-	for (unsigned at = 0; at < ARRAY_LEN(t->entries); at++) {
-		uint64_t window = (uint64_t)at << (64 - HUFFMAN_DC_BITS);
-		uint8_t size = 0;
-		unsigned n = huffman_find(&t->codes, window, &size);
+	struct huffman_dc *t = arg;
 
-		if (n > HUFFMAN_DC_BITS)
-			n = 0;
-		t->entries[at].bits = n ? (uint8_t)(n + size) : 0;
-		t->entries[at].size = n ? size : 0;
+	for (unsigned i = c->first; i < c->first + c->count; i++) {
+		t->entries[i].bits = (uint8_t)(c->length + c->symbol);
+		t->entries[i].size = c->symbol;
 	}
+}
+
+static void make_dc(struct huffman_dc *t, const uint8_t *definition)
+{
+	memset(t->entries, 0, sizeof(t->entries));
+	each_code(definition, HUFFMAN_DC_BITS, t, add_dc_code);
 }
 
 const struct huffman_dc *huffman_dc(struct huffman *h,
@@ -274,7 +350,7 @@ const struct huffman_dc *huffman_dc(struct huffman *h,
 			return NULL;
 	if (count_codes(definition, size, &t->codes))
 		return NULL;
-	fill_dc(t);
+	make_dc(t, definition);
 	remember(h, &h->dc_origin[oldest], definition, size);
 	return t;
 }

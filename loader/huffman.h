@@ -54,8 +54,18 @@ enum {
 	HUFFMAN_MISS = 192,
 };
 
+/*
+ * What to skip where values are of no interest: symbols whose codes lie in the
+ * window; the value of the last may reach past it. HUFFMAN_END, _MISS as above.
+ */
+struct huffman_skip {
+	uint8_t bits;
+	uint8_t advance;
+};
+
 struct huffman_ac {
-	uint64_t entries[1 << HUFFMAN_AC_BITS]; /* struct huffman_pair */
+	struct huffman_pair entries[1 << HUFFMAN_AC_BITS];
+	struct huffman_skip skips[1 << HUFFMAN_AC_BITS];
 	struct huffman_codes codes;
 };
 
@@ -105,12 +115,13 @@ static inline unsigned huffman_find(const struct huffman_codes *codes,
 	return 0;
 }
 
-/* The value of `size` bits, at least 1: a first bit of 0 means negative. */
+/* The value of the lowest `size` bits: a first bit of 0 means negative. */
 static inline int32_t huffman_value(uint32_t bits, unsigned size)
 {
-	uint32_t half = 1u << (size - 1);
+	uint32_t mask = (1u << size) - 1;
 
-	return (int32_t)bits - (bits < half ? (int32_t)(2 * half - 1) : 0);
+	bits &= mask;
+	return (int32_t)bits - (int32_t)(2 * bits <= mask ? mask : 0);
 }
 
 #endif

@@ -136,7 +136,7 @@ static uint8_t to_sample(int16_t v)
 	return (uint8_t)(CENTRE + (v < -128 ? -128 : v > 127 ? 127 : v));
 }
 
-void idct_plain(const int16_t *coefficients, const int16_t *quant, uint8_t *out,
+void idct_plain(int16_t *coefficients, const int16_t *quant, uint8_t *out,
 		size_t stride)
 {
 	bool flat = is_first_row_only(coefficients);
@@ -154,6 +154,7 @@ void idct_plain(const int16_t *coefficients, const int16_t *quant, uint8_t *out,
 		else
 			transform(line, PASS1_SHIFT, columns[c]);
 	}
+	memset(coefficients, 0, IDCT_SIZE * sizeof(*coefficients));
 	for (int r = 0; r < IDCT_SIDE; r++) {
 		for (int c = 0; c < IDCT_SIDE; c++)
 			line[c] = columns[c][r];
@@ -318,7 +319,7 @@ AVX2_INLINE bool is_first_row_only8(const int16_t *coefficients)
 	return _mm256_testz_si256(any, any);
 }
 
-AVX2 static void idct_avx2(const int16_t *coefficients, const int16_t *quant,
+AVX2 static void idct_avx2(int16_t *coefficients, const int16_t *quant,
 			   uint8_t *out, size_t stride)
 {
 	__m256i p71 = dequant8(coefficients, quant, 0);
@@ -335,6 +336,9 @@ AVX2 static void idct_avx2(const int16_t *coefficients, const int16_t *quant,
 	} else {
 		transform8(p71, p35, p26, p04, PASS1_SHIFT, v);
 	}
+	for (int i = 0; i < 4; i++)
+		_mm256_store_si256((__m256i *)coefficients + i,
+				   _mm256_setzero_si256());
 	turn8(v, &p71, &p35, &p26, &p04);
 	transform8(p71, p35, p26, p04, PASS2_SHIFT, v);
 	store8(v, out, stride);

@@ -29,14 +29,14 @@ enum {
 extern const uint8_t IDCT_PLACE[IDCT_SIZE + IDCT_PAST];
 
 /*
- * Writes 8 rows of 8 samples, `stride` apart. Both tables are aligned to
- * IDCT_ALIGN and in the order above.
+ * Writes 8 rows of 8 samples, `stride` apart, and clears the coefficients. Both
+ * tables are aligned to IDCT_ALIGN and in the order above.
  */
-typedef void idct_fn(const int16_t *coefficients, const int16_t *quant,
-		     uint8_t *out, size_t stride);
+typedef void idct_fn(int16_t *coefficients, const int16_t *quant, uint8_t *out,
+		     size_t stride);
 
 /* The definition, for any machine. */
-void idct_plain(const int16_t *coefficients, const int16_t *quant, uint8_t *out,
+void idct_plain(int16_t *coefficients, const int16_t *quant, uint8_t *out,
 		size_t stride);
 
 /* The fastest for this machine. */

@@ -12,29 +12,29 @@
 
 enum {
 	BLOCK_END = IDCT_SIZE,
-	/* After a refill there are 56 bits: five windows of eleven. */
-	LOOKUPS = 5,
-	REFILLED = 56,
+	/* A block, and what is written past its end, aligned. */
+	BLOCK_ROOM = IDCT_SIZE + IDCT_ALIGN,
+	REFILLED = 56, /* bits; five windows of eleven */
 	/* What makes any predictor one that is refused. */
 	DC_NONE = 1 << 16,
 };
 
-/*
- * The next bits are the highest of `window`. How many are there is the lowest
- * byte of `left`; its others mean nothing, so that a whole entry, whose lowest
- * byte is a number of bits, can be subtracted.
- */
+/* The next bits are the highest of `window`; `left` of them are there. */
 struct reader {
 	uint64_t window;
 	uint64_t left;
 	const uint8_t *at;
 };
 
-/* What does not change while a run is decoded. */
 struct decoder {
 	const struct scan *scan;
 	idct_fn *idct;
-	int16_t *coefficients; /* of a block, all 0 between blocks */
+	int16_t *blocks; /* two */
+	int16_t *next;	 /* where the next one's coefficients go; all are 0 */
+	/* The last block that was decoded, if there is a component. */
+	const struct scan_component *component;
+	int16_t *last;
+	uint8_t *out;
 };
 
 size_t scan_unstuff(const uint8_t *bytes, size_t size, uint8_t *out, size_t *n)
@@ -62,11 +62,9 @@ size_t scan_unstuff(const uint8_t *bytes, size_t size, uint8_t *out, size_t *n)
 /* Up to 63 bits, at least 56. Bits that are there already stay the same. */
 INLINE void refill(struct reader *r)
 {
-	uint64_t left = r->left & 0xff;
-
-	r->window |= __builtin_bswap64(load64(r->at)) >> left;
-	r->at += (63 - left) >> 3;
-	r->left = left | REFILLED;
+	r->window |= __builtin_bswap64(load64(r->at)) >> r->left;
+	r->at += (63 - r->left) >> 3;
+	r->left |= REFILLED;
 }
 
 INLINE void skip_bits(struct reader *r, uint64_t n)
@@ -77,7 +75,7 @@ INLINE void skip_bits(struct reader *r, uint64_t n)
 
 INLINE uint64_t position(const struct reader *r, const uint8_t *start)
 {
-	return (uint64_t)(r->at - start) * 8 - (r->left & 0xff);
+	return (uint64_t)(r->at - start) * 8 - r->left;
 }
 
 INLINE void seek(struct reader *r, const uint8_t *start, uint64_t bit)
@@ -90,68 +88,48 @@ INLINE void seek(struct reader *r, const uint8_t *start, uint64_t bit)
 /* By bits that were skipped. */
 INLINE void go_back(struct reader *r, uint64_t n)
 {
-	uint64_t ahead = (r->left & 0xff) + n;
+	uint64_t ahead = r->left + n;
 
 	seek(r, r->at - (ahead + 7) / 8, -ahead & 7);
 }
 
-INLINE unsigned advance_of(uint64_t entry)
-{
-	return (entry >> 8) & 0xff;
-}
-
-INLINE unsigned skip1_of(uint64_t entry)
-{
-	return (entry >> 16) & 0xff;
-}
-
-INLINE unsigned skip2_of(uint64_t entry)
-{
-	return (entry >> 24) & 0xff;
-}
-
-INLINE int16_t value1_of(uint64_t entry)
-{
-	return (int16_t)(entry >> 32);
-}
-
-INLINE unsigned bits1_of(uint64_t entry)
-{
-	return (entry >> 48) & 0xff;
-}
-
-INLINE int16_t value2_of(uint64_t entry)
-{
-	return (int16_t)((int64_t)entry >> 56);
-}
-
 /*
- * Takes entries until one goes past the block's end, which is returned; *k is
- * then where it began. Values are stored if `out` is not NULL.
+ * Takes an entry; true: it goes past the block's end, and *k is where it began.
  */
-INLINE uint64_t take_entries(struct reader *r, const struct huffman_ac *ac,
-			     int16_t *out, unsigned *k)
+INLINE bool take_entry(struct reader *r, const struct huffman_ac *ac,
+		       int16_t *out, unsigned *k,
+		       const struct huffman_pair **entry)
 {
-	for (;;) {
+	const struct huffman_pair *e =
+		&ac->entries[r->window >> (64 - HUFFMAN_AC_BITS)];
+	const uint8_t *place = IDCT_PLACE + *k;
+	unsigned next = *k + e->advance;
+
+	skip_bits(r, e->bits);
+	out[place[e->skip1]] = e->value1;
+	out[place[e->skip2]] = e->value2;
+	*entry = e;
+	if (next >= BLOCK_END)
+		return true;
+	*k = next;
+	return false;
+}
+
+/* Takes entries to the block's end: a refill is good for five. */
+INLINE const struct huffman_pair *take_entries(struct reader *r,
+					       const struct huffman_ac *ac,
+					       int16_t *out, unsigned *k)
+{
+	const struct huffman_pair *e;
+
+	do {
 		refill(r);
-#pragma GCC unroll 5
-		for (int i = 0; i < LOOKUPS; i++) {
-			uint64_t e = ac->entries[r->window >>
-						 (64 - HUFFMAN_AC_BITS)];
-			unsigned next = *k + advance_of(e);
-
-			if (out) {
-				const uint8_t *place = IDCT_PLACE + *k;
-
-				out[place[skip1_of(e)]] = value1_of(e);
-				out[place[skip2_of(e)]] = value2_of(e);
-			}
-			skip_bits(r, e);
-			if (next >= BLOCK_END)
-				return e;
-			*k = next;
-		}
-	}
+	} while (!take_entry(r, ac, out, k, &e) &&
+		 !take_entry(r, ac, out, k, &e) &&
+		 !take_entry(r, ac, out, k, &e) &&
+		 !take_entry(r, ac, out, k, &e) &&
+		 !take_entry(r, ac, out, k, &e));
+	return e;
 }
 
 /*
@@ -159,10 +137,11 @@ INLINE uint64_t take_entries(struct reader *r, const struct huffman_ac *ac,
  * BLOCK_END for an end of the block, or 0: there is no such code.
  */
 INLINE unsigned take_symbol(struct reader *r, const struct huffman_ac *ac,
-			    uint64_t e, int16_t *out, unsigned k)
+			    const struct huffman_pair *e, int16_t *out,
+			    unsigned k)
 {
-	uint8_t symbol = (uint8_t)value1_of(e);
-	unsigned length = bits1_of(e);
+	uint8_t symbol = (uint8_t)e->value1;
+	unsigned length = e->bits1;
 
 	refill(r);
 	if (!length)
@@ -187,45 +166,108 @@ INLINE unsigned take_symbol(struct reader *r, const struct huffman_ac *ac,
 	return at + 1;
 }
 
+/* What comes after an entry that goes past the block's end. */
+enum end {
+	END_NOT_YET,
+	END_GOOD,
+	END_FLAT, /* and no AC coefficient but 0 */
+	END_DAMAGED,
+};
+
 /*
- * Whether the block ends properly with an entry. Where already its first symbol
- * fills the block, the second is of the next one.
+ * Where already the entry's first symbol fills the block, the second is of the
+ * next one.
  */
-INLINE bool end_block(struct reader *r, uint64_t e, unsigned k)
+INLINE enum end end_pair(struct reader *r, const struct huffman_pair *e,
+			 unsigned k)
 {
-	unsigned first = k + skip1_of(e) + 1;
+	unsigned first = k + e->skip1 + 1;
 
 	if (first > BLOCK_END)
-		return false;
-	if (first < BLOCK_END)
-		return advance_of(e) >= HUFFMAN_END ||
-		       k + advance_of(e) == BLOCK_END;
-	if (bits1_of(e) != (e & 0xff))
-		go_back(r, (e & 0xff) - bits1_of(e));
-	return true;
+		return END_DAMAGED;
+	if (first == BLOCK_END) {
+		if (e->bits1 != e->bits)
+			go_back(r, e->bits - e->bits1);
+		return END_GOOD;
+	}
+	if (e->advance == HUFFMAN_END && k == 1)
+		return END_FLAT;
+	if (e->advance >= HUFFMAN_END || k + e->advance == BLOCK_END)
+		return END_GOOD;
+	return END_DAMAGED;
 }
 
-/* The AC coefficients. Where the last is, 0 if all are 0; negative: damage. */
-INLINE int take_ac(struct reader *r, const struct huffman_ac *ac, int16_t *out)
+INLINE enum end end_entry(struct reader *r, const struct huffman_ac *ac,
+			  const struct huffman_pair *e, int16_t *out,
+			  unsigned *k)
 {
+	if (e->advance < HUFFMAN_MISS)
+		return end_pair(r, e, *k);
+	*k = take_symbol(r, ac, e, out, *k);
+	if (*k >= BLOCK_END)
+		return END_GOOD;
+	return *k ? END_NOT_YET : END_DAMAGED;
+}
+
+/* The AC coefficients from k on. */
+INLINE enum end take_ac(struct reader *r, const struct huffman_ac *ac,
+			int16_t *out, unsigned k)
+{
+	enum end end;
+
+	do {
+		const struct huffman_pair *e = take_entries(r, ac, out, &k);
+
+		end = end_entry(r, ac, e, out, &k);
+	} while (end == END_NOT_YET);
+	return end;
+}
+
+/* As take_entry(), where no value is wanted. */
+INLINE bool skip_entry(struct reader *r, const struct huffman_ac *ac,
+		       unsigned *k, const struct huffman_skip **entry)
+{
+	const struct huffman_skip *e =
+		&ac->skips[r->window >> (64 - HUFFMAN_AC_BITS)];
+	unsigned next = *k + e->advance;
+
+	skip_bits(r, e->bits);
+	*entry = e;
+	if (next >= BLOCK_END)
+		return true;
+	*k = next;
+	return false;
+}
+
+/* Whether a block ends right where the entry does. */
+INLINE bool is_end(const struct huffman_skip *e, unsigned k)
+{
+	if (e->advance < HUFFMAN_END)
+		return k + e->advance == BLOCK_END;
+	return e->advance < HUFFMAN_MISS &&
+	       k + e->advance - HUFFMAN_END < BLOCK_END;
+}
+
+/* Past the AC coefficients; false: damage. A refill is good for two entries. */
+INLINE bool skip_ac(struct reader *r, const struct huffman_ac *ac)
+{
+	static const struct huffman_pair unknown;
+	const struct huffman_skip *e;
 	unsigned k = 1;
 
 	for (;;) {
-		uint64_t e = take_entries(r, ac, out, &k);
-
-		if (advance_of(e) < HUFFMAN_MISS) {
-			if (!end_block(r, e, k))
-				return -1;
-			return k == 1 && advance_of(e) == HUFFMAN_END ? 0
-								      : (int)k;
-		}
-		unsigned next = take_symbol(r, ac, e, out, k);
-
-		if (next >= BLOCK_END)
-			return (int)k;
-		if (!next)
-			return -1;
-		k = next;
+		do {
+			refill(r);
+		} while (!skip_entry(r, ac, &k, &e) &&
+			 !skip_entry(r, ac, &k, &e));
+		if (is_end(e, k))
+			return true;
+		go_back(r, e->bits);
+		k = take_symbol(r, ac, &unknown, NULL, k);
+		if (k >= BLOCK_END)
+			return true;
+		if (!k)
+			return false;
 	}
 }
 
@@ -246,42 +288,83 @@ INLINE int32_t take_dc(struct reader *r, const struct huffman_dc *dc)
 		bits += size;
 	}
 
-	uint32_t mask = (1u << size) - 1;
-	uint32_t v = (uint32_t)(r->window >> (64 - bits)) & mask;
+	uint32_t v = (uint32_t)(r->window >> (64 - bits));
 
 	skip_bits(r, bits);
-	return (int32_t)v - (int32_t)(2 * v <= mask ? mask : 0);
+	return huffman_value(v, size);
 }
 
-/* `out` is NULL where nobody wants the block. */
-INLINE bool take_block(struct reader *r, const struct decoder *d,
+/* Eight bits of all samples, without a transform. */
+INLINE void put_flat(const struct scan_component *c, int32_t dc, uint8_t *out)
+{
+	uint64_t row =
+		idct_flat(dc, c->quant[IDCT_PLACE[0]]) * 0x0101010101010101u;
+
+	for (size_t i = 0; i < IDCT_SIDE; i++)
+		store64(out + i * c->stride, row);
+}
+
+/*
+ * Transforms the block before this one: coefficients that were only just
+ * written, two bytes at a time, cannot be read as vectors without a wait.
+ */
+INLINE void put_last(struct decoder *d)
+{
+	const struct scan_component *c = d->component;
+
+	if (c)
+		d->idct(d->last, c->quant, d->out, c->stride);
+}
+
+INLINE void put_block(struct decoder *d, const struct scan_component *c,
+		      int16_t *coefficients, uint8_t *out)
+{
+	put_last(d);
+	d->next = d->component ? d->last : d->blocks + BLOCK_ROOM;
+	d->last = coefficients;
+	d->component = c;
+	d->out = out;
+}
+
+/* Changes a predictor; false: damage. */
+INLINE bool add_dc(struct reader *r, const struct scan_component *c,
+		   int32_t *dc)
+{
+	refill(r);
+	*dc += take_dc(r, c->dc);
+	return *dc >= ENTRY_DC_MIN && *dc <= ENTRY_DC_MAX;
+}
+
+/* Makes samples of a block, unless it is damaged. */
+INLINE bool put_end(struct decoder *d, const struct scan_component *c,
+		    int32_t dc, int16_t *coefficients, enum end end,
+		    uint8_t *out)
+{
+	if (end == END_DAMAGED)
+		return false;
+	if (end == END_FLAT) {
+		put_flat(c, dc, out);
+		return true;
+	}
+	coefficients[IDCT_PLACE[0]] = (int16_t)dc;
+	put_block(d, c, coefficients, out);
+	return true;
+}
+
+INLINE bool take_block(struct reader *r, struct decoder *d,
 		       const struct scan_component *c, int32_t *dc,
 		       uint8_t *out)
 {
-	int16_t *to = out ? d->coefficients : NULL;
-	int32_t difference;
-	int last;
+	int16_t *to = d->next;
+	bool good = add_dc(r, c, dc);
 
-	refill(r);
-	difference = take_dc(r, c->dc);
-	last = take_ac(r, c->ac, to);
-	*dc += difference;
-	if (last < 0 || *dc < ENTRY_DC_MIN || *dc > ENTRY_DC_MAX)
-		return false;
-	if (!out)
-		return true;
-	if (!last) {
-		uint64_t flat = idct_flat(*dc, c->quant[IDCT_PLACE[0]]) *
-				0x0101010101010101u;
+	return good && put_end(d, c, *dc, to, take_ac(r, c->ac, to, 1), out);
+}
 
-		for (size_t i = 0; i < IDCT_SIDE; i++)
-			store64(out + i * c->stride, flat);
-		return true;
-	}
-	to[IDCT_PLACE[0]] = (int16_t)*dc;
-	d->idct(to, c->quant, out, c->stride);
-	memset(to, 0, IDCT_SIZE * sizeof(*to));
-	return true;
+INLINE bool skip_block(struct reader *r, const struct scan_component *c,
+		       int32_t *dc)
+{
+	return add_dc(r, c, dc) && skip_ac(r, c->ac);
 }
 
 /* Where the samples of a block go; NULL: nowhere. */
@@ -295,39 +378,30 @@ INLINE uint8_t *place_of(const struct scan_component *c, uint32_t x, uint32_t y)
 	       (size_t)x * IDCT_SIDE;
 }
 
-INLINE bool take_mcu(struct reader *r, const struct decoder *d, int32_t dc[],
-		     uint32_t x, uint32_t y)
+INLINE bool take_mcu(struct reader *r, struct decoder *d, int32_t dc[],
+		     bool wanted, uint32_t x, uint32_t y)
 {
 	for (unsigned i = 0; i < d->scan->components; i++) {
 		const struct scan_component *c = &d->scan->component[i];
+		uint32_t across = c->blocks_across;
 
-		for (uint32_t v = 0; v < c->blocks_down; v++)
-			for (uint32_t h = 0; h < c->blocks_across; h++) {
-				uint8_t *out =
-					place_of(c, x * c->blocks_across + h,
-						 y * c->blocks_down + v);
+		for (uint32_t k = 0; k < across * c->blocks_down; k++) {
+			uint32_t down = k >= across;
+			uint8_t *out = NULL;
 
-				if (out ? !take_block(r, d, c, &dc[i], out)
-					: !take_block(r, d, c, &dc[i], NULL))
-					return false;
-			}
-	}
-	return true;
-}
-
-INLINE bool skip_mcu(struct reader *r, const struct decoder *d, int32_t dc[])
-{
-	for (unsigned i = 0; i < d->scan->components; i++) {
-		const struct scan_component *c = &d->scan->component[i];
-
-		for (uint32_t n = c->blocks_down * c->blocks_across; n; n--)
-			if (!take_block(r, d, c, &dc[i], NULL))
+			if (wanted)
+				out = place_of(c,
+					       x * across + k - down * across,
+					       y * c->blocks_down + down);
+			if (out ? !take_block(r, d, c, &dc[i], out)
+				: !skip_block(r, c, &dc[i]))
 				return false;
+		}
 	}
 	return true;
 }
 
-INLINE const char *decode(const struct decoder *d, struct scan_run *run)
+INLINE const char *decode(struct decoder *d, struct scan_run *run)
 {
 	const struct scan *scan = d->scan;
 	const uint8_t *end = run->bytes + run->size + 16;
@@ -341,7 +415,7 @@ INLINE const char *decode(const struct decoder *d, struct scan_run *run)
 		bool wanted =
 			x - scan->x < scan->width && y - scan->y < scan->height;
 
-		if (!(wanted ? take_mcu(&r, d, dc, x, y) : skip_mcu(&r, d, dc)))
+		if (!take_mcu(&r, d, dc, wanted, x, y))
 			return "a code that no encoder writes";
 		if (r.at > end)
 			break;
@@ -350,6 +424,7 @@ INLINE const char *decode(const struct decoder *d, struct scan_run *run)
 			y++;
 		}
 	}
+	put_last(d);
 	run->bit = position(&r, run->bytes);
 	if (run->bit > (uint64_t)run->size * 8)
 		return "a premature end of the data";
@@ -361,24 +436,25 @@ INLINE const char *decode(const struct decoder *d, struct scan_run *run)
 
 #ifdef __x86_64__
 __attribute__((target("avx2,bmi,bmi2"))) static const char *
-decode_avx2(const struct decoder *d, struct scan_run *run)
+decode_avx2(struct decoder *d, struct scan_run *run)
 {
 	return decode(d, run);
 }
 #endif
 
-static const char *decode_plain(const struct decoder *d, struct scan_run *run)
+static const char *decode_plain(struct decoder *d, struct scan_run *run)
 {
 	return decode(d, run);
 }
 
 const char *scan_decode(const struct scan *scan, struct scan_run *run)
 {
-	_Alignas(IDCT_ALIGN) int16_t coefficients[IDCT_SIZE + 1] = { 0 };
+	_Alignas(IDCT_ALIGN) int16_t blocks[2 * BLOCK_ROOM] = { 0 };
 	struct decoder d = {
 		.scan = scan,
 		.idct = idct_best(),
-		.coefficients = coefficients,
+		.blocks = blocks,
+		.next = blocks,
 	};
 
 #ifdef __x86_64__

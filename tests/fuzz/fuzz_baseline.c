@@ -51,10 +51,16 @@ static void decode(struct baseline *b, const struct baseline_image *image,
 		   const uint8_t *bytes, size_t size)
 {
 	struct rect all = { 0, 0, image->width, image->height };
+	struct rect part = rect_in(image, size);
 	struct baseline_plane got[BASELINE_COMPONENTS];
 	struct entry_index index;
 	struct planes want;
-	int r = baseline_decode(b, image, &all, MARGIN, NULL, got);
+	int r;
+
+	/* What it gives is its own affair. */
+	if (!baseline_stored_index(b, image, &index))
+		baseline_decode(b, image, &part, MARGIN, &index, got);
+	r = baseline_decode(b, image, &all, MARGIN, NULL, got);
 
 	MUST(!r || r == -ENOTSUP);
 	MUST(!r == !baseline_message(b)[0]);

@@ -10,90 +10,12 @@
 #include "fs/bytes.h"
 #include "fs/rng.h"
 #include "loader/entry.h"
+#include "tests/unit/encoded.h"
 #include "tests/unit/jpegs.h"
 #include "tests/unit/planes.h"
 #include "tests/unit/t.h"
 
-struct jpeg {
-	uint8_t *bytes;
-	size_t size;
-};
-
-/* How a JPEG is made. */
-struct kind {
-	uint32_t width;
-	uint32_t height;
-	int components;
-	int across; /* of luma; 2 halves chroma */
-	int down;
-	int quality;
-	bool optimised;
-	unsigned restart; /* MCUs */
-	int noise;	  /* of 256 */
-};
-
 static struct baseline *baseline;
-
-static uint32_t below(struct rng *rng, uint32_t n)
-{
-	return (uint32_t)(rng_next(rng) % n);
-}
-
-static void set_kind(struct jpeg_compress_struct *c, const struct kind *kind)
-{
-	c->image_width = kind->width;
-	c->image_height = kind->height;
-	c->input_components = kind->components;
-	c->in_color_space = kind->components == 1 ? JCS_GRAYSCALE : JCS_YCbCr;
-	jpeg_set_defaults(c);
-	jpeg_set_quality(c, kind->quality, TRUE);
-	c->comp_info[0].h_samp_factor = kind->across;
-	c->comp_info[0].v_samp_factor = kind->down;
-	c->optimize_coding = kind->optimised;
-	c->restart_interval = kind->restart;
-}
-
-/* Slopes, edges and noise, so that there are runs of all lengths. */
-static void fill_row(const struct kind *kind, uint32_t y, struct rng *rng,
-		     uint8_t *row)
-{
-	for (uint32_t x = 0; x < kind->width; x++)
-		for (int i = 0; i < kind->components; i++) {
-			int v = (int)(x * 3 + y * (uint32_t)(2 + i)) & 255;
-
-			if ((x ^ y) & 16)
-				v = 200 - v / 4;
-			if (kind->noise)
-				v += (int)below(rng, (uint32_t)kind->noise);
-			*row++ = (uint8_t)v;
-		}
-}
-
-static struct jpeg encode(const struct kind *kind)
-{
-	struct rng rng = { .key = kind->width * 777 + kind->height };
-	uint8_t *row = malloc((size_t)kind->width * 3);
-	struct jpeg_compress_struct c;
-	struct jpeg_error_mgr error;
-	struct jpeg jpeg = { 0 };
-	unsigned long size = 0;
-
-	CHECK(row);
-	c.err = jpeg_std_error(&error);
-	jpeg_create_compress(&c);
-	jpeg_mem_dest(&c, &jpeg.bytes, &size);
-	set_kind(&c, kind);
-	jpeg_start_compress(&c, TRUE);
-	for (uint32_t y = 0; y < kind->height; y++) {
-		fill_row(kind, y, &rng, row);
-		jpeg_write_scanlines(&c, &row, 1);
-	}
-	jpeg_finish_compress(&c);
-	jpeg_destroy_compress(&c);
-	free(row);
-	jpeg.size = size;
-	return jpeg;
-}
 
 static struct baseline_image header(struct jpeg jpeg)
 {
@@ -411,6 +333,27 @@ static void what_is_damaged_is_left_to_libjpeg(void)
 	CHECK(taken > 100);
 }
 
+/* Two bits for a block is the least there can be. */
+static void large_sizes_need_bytes(void)
+{
+	struct kind kind = SMALL;
+	struct baseline_image image;
+
+	kind.quality = 1;
+	kind.noise = 0;
+
+	struct jpeg jpeg = encode(&kind);
+	uint8_t *size = memchr(jpeg.bytes, 0xc0, jpeg.size);
+
+	while (size[-1] != 0xff)
+		size = memchr(size + 1, 0xc0, jpeg.size);
+	memset(size + 4, 0xf0, 4);
+	CHECK(baseline_header(baseline, jpeg.bytes, jpeg.size, &image) ==
+	      -ENOTSUP);
+	CHECK(strstr(baseline_message(baseline), "too few bytes"));
+	free(jpeg.bytes);
+}
+
 /* An index of damaged entries is refused, or gives what it gives. */
 static void any_index_is_harmless(void)
 {
@@ -514,6 +457,7 @@ int main(void)
 	rectangles_must_lie_inside();
 	an_early_end_is_noticed();
 	what_is_damaged_is_left_to_libjpeg();
+	large_sizes_need_bytes();
 	any_index_is_harmless();
 	an_index_needs_a_scan_without_restarts();
 	planes_of_photographs_are_those_of_libjpeg();

@@ -216,6 +216,7 @@ static void tables_say_what_decoding_bit_by_bit_says(void)
 
 static void values_are_those_of_the_standard(void)
 {
+	CHECK(huffman_value(5, 0) == 0);
 	CHECK(huffman_value(0, 1) == -1 && huffman_value(1, 1) == 1);
 	CHECK(huffman_value(0, 3) == -7 && huffman_value(3, 3) == -4);
 	CHECK(huffman_value(4, 3) == 4 && huffman_value(7, 3) == 7);

@@ -67,6 +67,8 @@ static void run(idct_fn *idct, const struct block *block, const int16_t *quant,
 	ordered(block->coefficients, &c);
 	ordered(quant, &q);
 	idct(c.v, q.v, out, STRIDE);
+	for (int i = 0; i < IDCT_SIZE; i++)
+		CHECK(!c.v[i]);
 	for (int i = 0; i < OUT; i++)
 		CHECK(i % STRIDE < IDCT_SIDE || out[i] == GUARD);
 }

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/codec_recode.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <jpeglib.h>
+
+#include "fs/bytes.h"
+#include "fs/scope.h"
+#include "loader/baseline.h"
+#include "loader/codec_error.h"
+#include "loader/codec_header.h"
+#include "loader/codec_marker.h"
+#include "loader/codec_source.h"
+#include "loader/codec_target.h"
+
+enum {
+	MARKER_APP0 = 0xe0,
+	MARKER_APP14 = 0xee,
+	APPLICATIONS = 16,
+	SEGMENT_MAX = 0xffff,
+	SEGMENT_HEAD = 4, /* marker and length */
+	SOI_SIZE = 2,
+};
+
+struct codec_recoder {
+	struct jpeg_decompress_struct in;
+	struct jpeg_compress_struct out;
+	struct codec_error *error;
+	struct codec_source *source;
+	struct codec_target *target;
+	struct baseline *baseline;
+	/* Of the call that is under way: */
+	const uint8_t *bytes;
+	size_t size;
+	uint8_t index[ENTRY_SEGMENT];
+};
+
+static int create(void *arg)
+{
+	struct codec_recoder *r = arg;
+
+	jpeg_create_decompress(&r->in);
+	jpeg_create_compress(&r->out);
+	r->in.src = codec_source_manager(r->source);
+	r->out.dest = codec_target_manager(r->target);
+	/* The environment's JPEGMEM is not ours. */
+	r->in.mem->max_memory_to_use = CODEC_MEMORY_MAX;
+	jpeg_save_markers(&r->in, JPEG_COM, SEGMENT_MAX);
+	for (int i = 0; i < APPLICATIONS; i++)
+		jpeg_save_markers(&r->in, MARKER_APP0 + i, SEGMENT_MAX);
+	return 0;
+}
+
+int codec_recoder_open(struct codec_recoder **out)
+{
+	struct codec_recoder *r = calloc(1, sizeof(*r));
+	int e;
+
+	if (!r)
+		return -ENOMEM;
+	e = codec_error_open(&r->error);
+	e = e ? e : codec_source_open(&r->source);
+	e = e ? e : codec_target_open(&r->target);
+	e = e ? e : baseline_open(&r->baseline);
+	if (!e) {
+		r->in.err = codec_error_manager(r->error);
+		r->out.err = r->in.err;
+		e = codec_error_run(r->error, create, r);
+	}
+	if (e)
+		codec_recoder_close(r);
+	else
+		*out = r;
+	return e;
+}
+
+void codec_recoder_close(struct codec_recoder *r)
+{
+	if (!r)
+		return;
+	jpeg_destroy_compress(&r->out);
+	jpeg_destroy_decompress(&r->in);
+	baseline_close(r->baseline);
+	codec_target_close(r->target);
+	codec_source_close(r->source);
+	codec_error_close(r->error);
+	free(r);
+}
+
+const char *codec_recoder_message(const struct codec_recoder *r)
+{
+	return codec_error_message(r->error);
+}
+
+/*
+ * All coefficients are held at once, 128 bytes a block, and a block takes two
+ * bits of a whole file or more.
+ */
+static int check_memory(struct codec_recoder *r)
+{
+	uint64_t blocks = 0;
+
+	for (int i = 0; i < r->in.num_components; i++)
+		blocks += (uint64_t)r->in.comp_info[i].width_in_blocks *
+			  r->in.comp_info[i].height_in_blocks;
+	if (blocks / 4 > r->size)
+		return codec_error_set(
+			r->error, -EBADMSG,
+			"%u x %u pixels are too many for %zu bytes",
+			r->in.image_width, r->in.image_height, r->size);
+	return 0;
+}
+
+static bool begins_with(const struct jpeg_marker_struct *m, const char *name)
+{
+	size_t size = strlen(name);
+
+	return m->data_length >= size && !memcmp(m->data, name, size);
+}
+
+/* What libjpeg writes itself, and an index of the old data. */
+static bool is_ours(const struct codec_recoder *r,
+		    const struct jpeg_marker_struct *m)
+{
+	switch (m->marker) {
+	case MARKER_APP0:
+		return r->out.write_JFIF_header && begins_with(m, "JFIF");
+	case MARKER_APP14:
+		return r->out.write_Adobe_marker && begins_with(m, "Adobe");
+	case ENTRY_MARKER:
+		return begins_with(m, "beton");
+	default:
+		return false;
+	}
+}
+
+static void copy_segments(struct codec_recoder *r)
+{
+	for (jpeg_saved_marker_ptr m = r->in.marker_list; m; m = m->next)
+		if (!is_ours(r, m))
+			jpeg_write_marker(&r->out, m->marker, m->data,
+					  m->data_length);
+}
+
+static int transcode(void *arg)
+{
+	struct codec_recoder *r = arg;
+	jvirt_barray_ptr *coefficients;
+	int e;
+
+	codec_source_set(r->source, r->bytes, r->size);
+	jpeg_read_header(&r->in, TRUE);
+	codec_source_past_header(r->source);
+	e = codec_header_check(&r->in, r->bytes, r->size, r->error);
+	e = e ? e : check_memory(r);
+	if (e)
+		return e;
+	coefficients = jpeg_read_coefficients(&r->in);
+	if (jpeg_has_multiple_scans(&r->in) && codec_source_ended(r->source))
+		return codec_error_set(r->error, -EBADMSG,
+				       "premature end of the file");
+	jpeg_copy_critical_parameters(&r->in, &r->out);
+	r->out.optimize_coding = TRUE;
+	r->out.arith_code = FALSE;
+	jpeg_write_coefficients(&r->out, coefficients);
+	copy_segments(r);
+	jpeg_finish_compress(&r->out);
+	return 0;
+}
+
+/* What the segment of the index holds, in r->index; 0: there is none. */
+static size_t make_index(struct codec_recoder *r, const uint8_t *bytes,
+			 size_t size, int step)
+{
+	struct baseline_image image;
+	struct entry_index index;
+	struct entry_scan scan;
+	size_t made = 0;
+
+	if (step == RECODE_NO_INDEX ||
+	    baseline_header(r->baseline, bytes, size, &image) ||
+	    baseline_index(r->baseline, &image, (uint32_t)step, &index))
+		return 0;
+	scan = baseline_scan(&image);
+	return entry_emit(&index, &scan, r->index, &made) ? 0 : made;
+}
+
+/* Behind JFIF's segment, which wants to be the first. */
+static size_t place_of_index(const uint8_t *bytes, size_t size)
+{
+	size_t at = SOI_SIZE;
+
+	if (range_ok(at, SEGMENT_HEAD, size) && bytes[at] == 0xff &&
+	    bytes[at + 1] == MARKER_APP0)
+		at += 2 + ((size_t)bytes[at + 2] << 8 | bytes[at + 3]);
+	return at;
+}
+
+/* *out takes over the bytes, or a copy with the index. */
+static int finish(struct codec_recoder *r, uint8_t **made, size_t size,
+		  int step, struct recoded *out)
+{
+	size_t n = make_index(r, *made, size, step);
+	size_t at = place_of_index(*made, size);
+	uint8_t *p;
+
+	if (!n) {
+		*out = (struct recoded){ steal(*made), size, 0 };
+		return 0;
+	}
+	p = malloc(size + SEGMENT_HEAD + n);
+	if (!p)
+		return codec_error_set(r->error, -ENOMEM, "out of memory");
+	*out = (struct recoded){ p, size + SEGMENT_HEAD + n, SEGMENT_HEAD + n };
+	memcpy(p, *made, at);
+	p += at;
+	*p++ = 0xff;
+	*p++ = ENTRY_MARKER;
+	*p++ = (uint8_t)((n + 2) >> 8);
+	*p++ = (uint8_t)(n + 2);
+	memcpy(p, r->index, n);
+	memcpy(p + n, *made + at, size - at);
+	return 0;
+}
+
+int codec_recode(struct codec_recoder *r, const uint8_t *bytes, size_t size,
+		 int step, struct recoded *out)
+{
+	size_t made_size = 0;
+	int e;
+
+	r->bytes = bytes;
+	r->size = size;
+	e = codec_error_run(r->error, transcode, r);
+	jpeg_abort_compress(&r->out);
+	jpeg_abort_decompress(&r->in);
+
+	cleanup_free uint8_t *made = codec_target_take(r->target, &made_size);
+
+	return e ? e : finish(r, &made, made_size, step, out);
+}

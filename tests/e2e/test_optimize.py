@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""beton optimize: the same pixels, and everything else as it was."""
+import io
+import re
+
+import numpy as np
+import pytest
+
+import betonfile
+import dumped
+import make
+
+Image = pytest.importorskip("PIL.Image")
+
+N = 12
+NAME = b"beton\0\1"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return dumped.photos(tmp_path_factory.mktemp("optimize") / "p.beton", N)
+
+
+def pixels(data):
+    return np.asarray(Image.open(io.BytesIO(data)))
+
+
+def jpegs(path):
+    """The stored bytes of the JPEGs of field `image`."""
+    b = betonfile.Beton(path)
+    return [b.data[at:at + b.sizes[at]].tobytes()
+            for mode, _, _, at in b.column("image").tolist()
+            if mode == betonfile.JPG]
+
+
+def optimize(data, out, *options):
+    return dumped.beton("optimize", *options, data.path, out).stdout
+
+
+def test_pixels_and_values_stay(data, tmp_path):
+    optimize(data, tmp_path / "o.beton")
+    old, new = jpegs(data.path), jpegs(tmp_path / "o.beton")
+    assert len(old) == len(new) > 0
+    for a, b in zip(old, new):
+        assert a != b and NAME in b
+        assert np.array_equal(pixels(a), pixels(b))
+    dumped.dump(data.path, tmp_path / "old", "--spec", "batch=5",
+                "--pipeline", dumped.AUGMENT)
+    dumped.dump(tmp_path / "o.beton", tmp_path / "new", "--spec", "batch=5",
+                "--pipeline", dumped.AUGMENT)
+    assert dumped.digest(tmp_path / "old") == dumped.digest(tmp_path / "new")
+
+
+def test_the_last_line_tells_sizes(data, tmp_path):
+    line = optimize(data, tmp_path / "o.beton")
+    before, after = map(int, re.search(r"of (\d+) bytes -> (\d+)",
+                                       line).groups())
+    assert before == sum(map(len, jpegs(data.path)))
+    assert after == sum(map(len, jpegs(tmp_path / "o.beton")))
+
+
+def test_without_an_index_it_is_smaller(data, tmp_path):
+    optimize(data, tmp_path / "rows.beton")
+    optimize(data, tmp_path / "fine.beton", "--step", 1)
+    optimize(data, tmp_path / "none.beton", "--no-index")
+    rows, fine, none = (sum(map(len, jpegs(tmp_path / f"{n}.beton")))
+                        for n in ("rows", "fine", "none"))
+    assert none < rows < fine
+    assert none < sum(map(len, jpegs(data.path)))
+    assert not any(NAME in j for j in jpegs(tmp_path / "none.beton"))
+
+
+def test_the_file_is_the_same_for_any_number_of_workers(data, tmp_path):
+    for n in (1, 3):
+        optimize(data, tmp_path / f"{n}.beton", "--workers", n)
+    assert (tmp_path / "1.beton").read_bytes() == \
+        (tmp_path / "3.beton").read_bytes()
+
+
+def test_twice_is_once(data, tmp_path):
+    optimize(data, tmp_path / "o.beton")
+    once = (tmp_path / "o.beton").read_bytes()
+    dumped.beton("optimize", tmp_path / "o.beton", tmp_path / "o.beton")
+    assert (tmp_path / "o.beton").read_bytes() == once
+
+
+def damaged(tmp_path):
+    """Two images, of which the first ends early, and a label."""
+    buf = io.BytesIO()
+    Image.effect_noise((64, 64), 50).convert("RGB").save(buf, "JPEG")
+    whole = buf.getvalue()
+    values = [{"image": make.Image(make.JPG, 64, 64, d), "label": i}
+              for i, d in enumerate((whole[:len(whole) // 2], whole))]
+    return make.Dataset(tmp_path / "d.beton", [("image", make.IMAGE),
+                                               ("label", make.INT)], values)
+
+
+def test_what_is_damaged_stays(tmp_path):
+    d = damaged(tmp_path)
+    line = optimize(d, tmp_path / "o.beton")
+    old, new = jpegs(d.path), jpegs(tmp_path / "o.beton")
+    assert new[0] == old[0] and NAME in new[1]
+    assert "1 with an index, 1 as they were" in line
+
+
+def test_a_failure_leaves_nothing(data, tmp_path):
+    r = dumped.beton("optimize", tmp_path / "none.beton",
+                     tmp_path / "o.beton", code=1)
+    assert "none.beton" in r.stderr
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/codec_recode.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "loader/baseline.h"
+#include "loader/codec.h"
+#include "tests/unit/encoded.h"
+#include "tests/unit/jpegs.h"
+#include "tests/unit/t.h"
+
+static struct codec_recoder *recoder;
+static struct baseline *baseline;
+static struct codec *codec;
+
+static struct image decode(const uint8_t *bytes, size_t size)
+{
+	struct codec_info info;
+	struct image image;
+
+	CHECK(!codec_probe(codec, bytes, size, &info));
+
+	struct rect all = { 0, 0, info.width, info.height };
+
+	image.width = info.width;
+	image.height = info.height;
+	image.stride = (size_t)info.width * 3;
+	image.pixels = malloc(image.stride * info.height);
+	CHECK(image.pixels);
+	CHECK(!codec_decode(codec, bytes, size, &all, &image));
+	return image;
+}
+
+static void check_same_pixels(const uint8_t *a, size_t a_size, const uint8_t *b,
+			      size_t b_size)
+{
+	struct image x = decode(a, a_size);
+	struct image y = decode(b, b_size);
+
+	CHECK(x.width == y.width && x.height == y.height);
+	CHECK(!memcmp(x.pixels, y.pixels, x.stride * x.height));
+	free(x.pixels);
+	free(y.pixels);
+}
+
+static struct recoded recode(const uint8_t *bytes, size_t size, int step)
+{
+	struct recoded r = { 0 };
+
+	CHECK(!codec_recode(recoder, bytes, size, step, &r));
+	check_same_pixels(bytes, size, r.bytes, r.size);
+	return r;
+}
+
+static bool has_index(const struct recoded *r)
+{
+	struct baseline_image image;
+	struct entry_index index;
+
+	return !baseline_header(baseline, r->bytes, r->size, &image) &&
+	       !baseline_stored_index(baseline, &image, &index);
+}
+
+static void every_kind_keeps_its_pixels(void)
+{
+	static const struct {
+		const uint8_t *bytes;
+		size_t size;
+		bool index;
+	} kinds[] = {
+		{ JPEG_GRAY, sizeof(JPEG_GRAY), true },
+		{ JPEG_PROGRESSIVE, sizeof(JPEG_PROGRESSIVE), true },
+		{ JPEG_FULL, sizeof(JPEG_FULL), true },
+		{ JPEG_HALF, sizeof(JPEG_HALF), true },
+		{ JPEG_CMYK, sizeof(JPEG_CMYK), false },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		for (int step = -1; step < 3; step++) {
+			struct recoded r =
+				recode(kinds[i].bytes, kinds[i].size, step);
+
+			CHECK(has_index(&r) == (kinds[i].index && step >= 0));
+			CHECK(!r.index_size == !has_index(&r));
+			free(r.bytes);
+		}
+}
+
+static const struct kind PHOTO = {
+	.width = 300,
+	.height = 200,
+	.components = 3,
+	.across = 2,
+	.down = 2,
+	.quality = 90,
+	.noise = 40,
+};
+
+static void tables_of_its_own_make_it_smaller(void)
+{
+	struct kind kind = PHOTO;
+
+	for (unsigned restart = 0; restart < 10; restart += 9) {
+		kind.restart = restart;
+
+		struct jpeg jpeg = encode(&kind);
+		struct recoded r =
+			recode(jpeg.bytes, jpeg.size, RECODE_NO_INDEX);
+
+		CHECK(r.size < jpeg.size && !r.index_size);
+		free(r.bytes);
+		free(jpeg.bytes);
+	}
+}
+
+static void twice_is_once(void)
+{
+	struct jpeg jpeg = encode(&PHOTO);
+	struct recoded once = recode(jpeg.bytes, jpeg.size, RECODE_ROWS);
+	struct recoded twice = recode(once.bytes, once.size, RECODE_ROWS);
+	struct recoded coarse = recode(once.bytes, once.size, RECODE_NO_INDEX);
+
+	CHECK(once.size == twice.size);
+	CHECK(!memcmp(once.bytes, twice.bytes, once.size));
+	CHECK(coarse.size == once.size - once.index_size);
+	free(coarse.bytes);
+	free(twice.bytes);
+	free(once.bytes);
+	free(jpeg.bytes);
+}
+
+static void other_segments_stay(void)
+{
+	static const uint8_t segments[] = {
+		0xff, 0xfe, 0, 9, 'c', 'o', 'm', 'm', 'e', 'n', 't',
+		0xff, 0xe9, 0, 9, 'f', 'o', 'r', 'e', 'i', 'g', 'n',
+	};
+	struct jpeg jpeg = encode(&PHOTO);
+	size_t size = jpeg.size + sizeof(segments);
+	uint8_t *bytes = malloc(size);
+	struct recoded r;
+
+	CHECK(bytes);
+	memcpy(bytes, jpeg.bytes, 2);
+	memcpy(bytes + 2, segments, sizeof(segments));
+	memcpy(bytes + 2 + sizeof(segments), jpeg.bytes + 2, jpeg.size - 2);
+	r = recode(bytes, size, RECODE_NO_INDEX);
+	CHECK(memmem(r.bytes, r.size, segments, 11));
+	CHECK(memmem(r.bytes, r.size, segments + 11, 11));
+	free(r.bytes);
+	free(bytes);
+	free(jpeg.bytes);
+}
+
+static void what_is_damaged_is_refused(void)
+{
+	struct jpeg jpeg = encode(&PHOTO);
+	struct recoded r = { 0 };
+
+	CHECK(codec_recode(recoder, jpeg.bytes, jpeg.size / 2, 0, &r) ==
+	      -EBADMSG);
+	CHECK(codec_recoder_message(recoder)[0]);
+	CHECK(codec_recode(recoder, jpeg.bytes, 1, 0, &r) == -EBADMSG);
+	CHECK(!r.bytes);
+	free(jpeg.bytes);
+}
+
+/* 65520 x 61680 pixels of a few hundred bytes. */
+static void bombs_are_refused(void)
+{
+	uint8_t bytes[sizeof(JPEG_HALF)];
+	uint8_t *frame;
+	struct recoded r = { 0 };
+
+	memcpy(bytes, JPEG_HALF, sizeof(bytes));
+	frame = memmem(bytes, sizeof(bytes), "\xff\xc0", 2);
+	memset(frame + 5, 0xf0, 4);
+	CHECK(codec_recode(recoder, bytes, sizeof(bytes), 0, &r) == -EBADMSG);
+	CHECK(strstr(codec_recoder_message(recoder), "too many"));
+}
+
+int main(void)
+{
+	CHECK(!codec_recoder_open(&recoder));
+	CHECK(!baseline_open(&baseline));
+	CHECK(!codec_open(&codec));
+	every_kind_keeps_its_pixels();
+	tables_of_its_own_make_it_smaller();
+	twice_is_once();
+	other_segments_stay();
+	what_is_damaged_is_refused();
+	bombs_are_refused();
+	codec_close(codec);
+	baseline_close(baseline);
+	codec_recoder_close(recoder);
+	codec_recoder_close(NULL);
+	return 0;
+}
