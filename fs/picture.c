@@ -167,7 +167,7 @@ int picture_decode_jpeg(struct picture_decoder *d, const uint8_t *bytes,
 		return r;
 	r = codec_decode(d->codec, bytes, size,
 			 &(struct rect){ 0, 0, info.width, info.height },
-			 QUALITY_EXACT, &out->image);
+			 &out->image);
 	if (r)
 		return picture_refuse(d, r, "%s", codec_message(d->codec));
 	out->orientation = info.orientation;

@@ -15,22 +15,22 @@ enum {
 	TRIANGLE_ONE = 1 << 22,
 };
 
-/* The inputs that one output is made of. */
-struct span {
-	uint32_t first;
-	uint32_t n;
-};
-
 /* What a kind does: span() is what weigh() fills, weights[0 .. span.n). */
 struct axis_class {
-	struct span (*span)(const struct axis *axis, uint32_t i);
-	void (*weigh)(const struct axis *axis, uint32_t i, struct span span,
-		      union weight *weights);
+	double (*scale)(uint32_t from, uint32_t to);
+	struct axis_span (*span)(const struct axis *axis, uint32_t i);
+	void (*weigh)(const struct axis *axis, uint32_t i,
+		      struct axis_span span, union weight *weights);
 };
 
 double axis_scale(uint32_t from, uint32_t to)
 {
 	return 1. / ((double)to / from);
+}
+
+static double ratio(uint32_t from, uint32_t to)
+{
+	return (double)from / to;
 }
 
 /* x is not negative, and below 2^32. */
@@ -62,16 +62,16 @@ struct box {
 
 static struct box box_at(const struct axis *axis, uint32_t i)
 {
-	double scale = axis_scale(axis->from, axis->to);
+	double scale = axis->scale;
 	double begin = i * scale;
 	double end = begin + scale;
-	uint32_t tail = (uint32_t)min_u64(floor_u32(end), axis->from - 1);
+	uint32_t tail = (uint32_t)min_u64(floor_u32(end), axis->part.from - 1);
 	uint32_t head = (uint32_t)min_u64(ceil_u32(begin), tail);
 
 	return (struct box){
 		.begin = begin,
 		.end = end,
-		.size = min_double(scale, axis->from - begin),
+		.size = min_double(scale, axis->part.from - begin),
 		.head = head,
 		.tail = tail,
 	};
@@ -87,16 +87,16 @@ static bool box_has_tail(const struct box *b)
 	return b->end - b->tail > BOX_LEAST;
 }
 
-static struct span box_span(const struct axis *axis, uint32_t i)
+static struct axis_span box_span(const struct axis *axis, uint32_t i)
 {
 	struct box b = box_at(axis, i);
 	uint32_t first = b.head - box_has_head(&b);
 
-	return (struct span){ first, b.tail + box_has_tail(&b) - first };
+	return (struct axis_span){ first, b.tail + box_has_tail(&b) - first };
 }
 
-static void box_weigh(const struct axis *axis, uint32_t i, struct span span,
-		      union weight *weights)
+static void box_weigh(const struct axis *axis, uint32_t i,
+		      struct axis_span span, union weight *weights)
 {
 	struct box b = box_at(axis, i);
 	float one = (float)(1. / b.size);
@@ -113,15 +113,15 @@ static void box_weigh(const struct axis *axis, uint32_t i, struct span span,
 	}
 }
 
-static struct span whole_span(const struct axis *axis, uint32_t i)
+static struct axis_span whole_span(const struct axis *axis, uint32_t i)
 {
-	uint32_t n = axis->from / axis->to;
+	uint32_t n = axis->part.from / axis->part.to;
 
-	return (struct span){ i * n, n };
+	return (struct axis_span){ i * n, n };
 }
 
-static void whole_weigh(const struct axis *axis, uint32_t i, struct span span,
-			union weight *weights)
+static void whole_weigh(const struct axis *axis, uint32_t i,
+			struct axis_span span, union weight *weights)
 {
 	(void)axis;
 	(void)i;
@@ -129,20 +129,20 @@ static void whole_weigh(const struct axis *axis, uint32_t i, struct span span,
 	(void)weights;
 }
 
-static struct span linear_span(const struct axis *axis, uint32_t i)
+static struct axis_span linear_span(const struct axis *axis, uint32_t i)
 {
 	/* OpenCV multiplies by 1 / (to / from), which is rounded once more: one
 	   pair of sizes in forty then takes a pixel too far left somewhere. */
-	double at = i * ((double)axis->from / axis->to);
-	uint32_t first = (uint32_t)min_u64(floor_u32(at), axis->from - 1);
+	double at = i * axis->scale;
+	uint32_t first = (uint32_t)min_u64(floor_u32(at), axis->part.from - 1);
 
-	return (struct span){ first, first + 1 < axis->from ? 2 : 1 };
+	return (struct axis_span){ first, first + 1 < axis->part.from ? 2 : 1 };
 }
 
-static void linear_weigh(const struct axis *axis, uint32_t i, struct span span,
-			 union weight *weights)
+static void linear_weigh(const struct axis *axis, uint32_t i,
+			 struct axis_span span, union weight *weights)
 {
-	double inverse = (double)axis->to / axis->from;
+	double inverse = (double)axis->part.to / axis->part.from;
 	float f = (float)((i + 1.) - (span.first + 1.) * inverse);
 
 	f = f <= 0 || span.n == 1 ? 0 : f - (float)floor_u32(f);
@@ -154,17 +154,15 @@ static void linear_weigh(const struct axis *axis, uint32_t i, struct span span,
 /* Half the width of the triangle. */
 static double triangle_support(const struct axis *axis)
 {
-	double scale = (double)axis->from / axis->to;
-
-	return scale < 1 ? 1 : scale;
+	return axis->scale < 1 ? 1 : axis->scale;
 }
 
 static double triangle_centre(const struct axis *axis, uint32_t i)
 {
-	return (i + 0.5) * ((double)axis->from / axis->to);
+	return (i + 0.5) * axis->scale;
 }
 
-static struct span triangle_span(const struct axis *axis, uint32_t i)
+static struct axis_span triangle_span(const struct axis *axis, uint32_t i)
 {
 	double centre = triangle_centre(axis, i);
 	double support = triangle_support(axis);
@@ -172,8 +170,9 @@ static struct span triangle_span(const struct axis *axis, uint32_t i)
 	uint32_t first = begin < 0 ? 0 : floor_u32(begin);
 	uint32_t end = floor_u32(centre + support + 0.5);
 
-	return (struct span){ first,
-			      (uint32_t)min_u64(end, axis->from) - first };
+	return (struct axis_span){
+		first, (uint32_t)min_u64(end, axis->part.from) - first
+	};
 }
 
 static double triangle_at(double x)
@@ -191,7 +190,7 @@ static int32_t pair_of(int32_t weight)
 }
 
 static void triangle_weigh(const struct axis *axis, uint32_t i,
-			   struct span span, union weight *weights)
+			   struct axis_span span, union weight *weights)
 {
 	double centre = triangle_centre(axis, i);
 	double inverse = 1. / triangle_support(axis);
@@ -211,59 +210,86 @@ static void triangle_weigh(const struct axis *axis, uint32_t i,
 }
 
 static const struct axis_class CLASSES[] = {
-	[AXIS_BOX] = { box_span, box_weigh },
-	[AXIS_WHOLE] = { whole_span, whole_weigh },
-	[AXIS_LINEAR] = { linear_span, linear_weigh },
-	[AXIS_TRIANGLE] = { triangle_span, triangle_weigh },
+	[AXIS_BOX] = { axis_scale, box_span, box_weigh },
+	[AXIS_WHOLE] = { ratio, whole_span, whole_weigh },
+	[AXIS_LINEAR] = { ratio, linear_span, linear_weigh },
+	[AXIS_TRIANGLE] = { ratio, triangle_span, triangle_weigh },
 };
 
-/* Spans that would end past the input begin earlier, with weights of 0. */
+/* Which output the axis' i-th is. */
+static uint32_t output_at(const struct axis_part *part, uint32_t i)
+{
+	return part->begin + (part->mirror ? part->count - 1 - i : i);
+}
+
+/*
+ * All spans are as long as the longest; those that would end past the input
+ * begin earlier, with weights of 0.
+ */
+static void measure(struct axis *axis, const struct axis_class *class)
+{
+	uint32_t low = UINT32_MAX, high = 0;
+
+	axis->taps = 1;
+	for (uint32_t i = 0; i < axis->part.count; i++) {
+		struct axis_span s =
+			class->span(axis, output_at(&axis->part, i));
+
+		axis->spans[i] = s;
+		axis->taps = (uint32_t)max_u64(axis->taps, s.n);
+		low = (uint32_t)min_u64(low, s.first);
+		high = (uint32_t)max_u64(high, s.first);
+	}
+	high = (uint32_t)min_u64(high, axis->part.from - axis->taps);
+	axis->origin = (uint32_t)min_u64(low, high);
+	axis->span = high + axis->taps - axis->origin;
+}
+
 static void fill(struct axis *axis, const struct axis_class *class)
 {
-	uint32_t taps = axis->taps;
+	uint32_t taps = axis->taps, last = axis->part.from - taps;
 
-	for (uint32_t i = 0; i < axis->to; i++) {
+	for (uint32_t i = 0; i < axis->part.count; i++) {
 		union weight *w = axis->weights + (size_t)i * taps;
-		struct span span = class->span(axis, i);
-		uint32_t last = axis->from - taps;
+		struct axis_span span = axis->spans[i];
 		uint32_t first = (uint32_t)min_u64(span.first, last);
 
 		memset(w, 0, taps * sizeof(*w));
-		class->weigh(axis, i, span, w + (span.first - first));
-		axis->first[i] = first;
+		class->weigh(axis, output_at(&axis->part, i), span,
+			     w + (span.first - first));
+		axis->first[i] = first - axis->origin;
 	}
 }
 
-static uint32_t most_taps(const struct axis *axis,
-			  const struct axis_class *class)
+static bool same_part(const struct axis_part *a, const struct axis_part *b)
 {
-	uint32_t taps = 1;
-
-	for (uint32_t i = 0; i < axis->to; i++)
-		taps = (uint32_t)max_u64(taps, class->span(axis, i).n);
-	return taps;
+	return a->from == b->from && a->to == b->to && a->begin == b->begin &&
+	       a->count == b->count && a->mirror == b->mirror;
 }
 
-int axis_build(struct axis *axis, enum axis_kind kind, uint32_t from,
-	       uint32_t to)
+int axis_build(struct axis *axis, enum axis_kind kind,
+	       const struct axis_part *part)
 {
 	const struct axis_class *class = &CLASSES[kind];
+	uint32_t n = part->count;
+	int r;
 
-	if (axis->kind == kind && axis->from == from && axis->to == to)
+	if (axis->kind == kind && same_part(&axis->part, part))
 		return 0;
 	axis->kind = AXIS_NONE;
-	axis->from = from;
-	axis->to = to;
-	axis->taps = most_taps(axis, class);
-
-	int r = scratch_grow(&axis->memory[0], to, sizeof(uint32_t));
-
-	if (!r)
-		r = scratch_grow(&axis->memory[1], (uint64_t)to * axis->taps,
-				 sizeof(union weight));
+	axis->part = *part;
+	axis->scale = class->scale(part->from, part->to);
+	r = scratch_grow(&axis->memory[0], n,
+			 sizeof(uint32_t) + sizeof(struct axis_span));
 	if (r)
 		return r;
-	axis->first = axis->memory[0].p;
+	axis->spans = axis->memory[0].p;
+	axis->first = (uint32_t *)(axis->spans + n);
+	measure(axis, class);
+	r = scratch_grow(&axis->memory[1], (uint64_t)n * axis->taps,
+			 sizeof(union weight));
+	if (r)
+		return r;
 	axis->weights = axis->memory[1].p;
 	fill(axis, class);
 	axis->kind = kind;

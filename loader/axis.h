@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How one axis of an image is resampled: output i is the sum over k < taps of
- * weight[i * taps + k] * input[first[i] + k]. All outputs have equally many
- * taps, all inside the input; what a kind does not need has the weight 0, which
- * changes no sum.
+ * weight[i * taps + k] * input[origin + first[i] + k]. All outputs have equally
+ * many taps, all inside the input; what a kind does not need has the weight 0,
+ * which changes no sum.
+ *
+ * An axis may be about some of the outputs only; then only some of the inputs
+ * are needed, from `origin` on.
  */
 #ifndef LOADER_AXIS_H
 #define LOADER_AXIS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,13 +30,31 @@ union weight {
 	int32_t fixed;
 };
 
-struct axis {
-	enum axis_kind kind;
+/* Outputs [begin, begin + count) of those that resizing `from` to `to` has. */
+struct axis_part {
 	uint32_t from;
 	uint32_t to;
+	uint32_t begin;
+	uint32_t count;
+	bool mirror; /* from the last to the first */
+};
+
+/* The inputs that one output is made of. */
+struct axis_span {
+	uint32_t first;
+	uint32_t n;
+};
+
+struct axis {
+	enum axis_kind kind;
+	struct axis_part part;
+	uint32_t origin; /* the first input that is needed, */
+	uint32_t span;	 /* and how many are */
 	uint32_t taps;
-	uint32_t *first;       /* [to] */
-	union weight *weights; /* [to * taps]; not for AXIS_WHOLE */
+	double scale;
+	struct axis_span *spans; /* [part.count], as the kind has them */
+	uint32_t *first;	 /* [part.count] */
+	union weight *weights;	 /* [part.count * taps]; not for AXIS_WHOLE */
 	struct scratch memory[2];
 };
 
@@ -40,8 +62,8 @@ struct axis {
 double axis_scale(uint32_t from, uint32_t to);
 
 /* Makes a zeroed or used axis one of `kind`; what is the same stays. -ENOMEM */
-int axis_build(struct axis *axis, enum axis_kind kind, uint32_t from,
-	       uint32_t to);
+int axis_build(struct axis *axis, enum axis_kind kind,
+	       const struct axis_part *part);
 void axis_fini(struct axis *axis);
 
 #endif

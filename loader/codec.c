@@ -24,8 +24,12 @@ enum {
 	SCANS_MAX = 500,
 	/* Columns: eight chroma samples where there are half as many. */
 	STRIP_MIN = 16,
-	/* Rows of one libjpeg call: the most that one row of blocks gives. */
-	ROWS = 4,
+};
+
+/* What libjpeg decodes of a row, in pixels; it contains the rectangle's. */
+struct strip {
+	JDIMENSION x;
+	JDIMENSION width;
 };
 
 struct codec {
@@ -34,18 +38,14 @@ struct codec {
 	struct codec_error *error;
 	struct codec_source *source;
 	struct codec_encoder *encoder;
-	struct scratch rows;
-	/* Of the call that is under way: */
+	struct scratch rows; /* CODEC_ROWS of them */
+	/* Of what is under way: */
 	const uint8_t *bytes;
 	size_t size;
-	const struct rect *rect;
+	struct rect rect;
+	struct strip strip;
+	uint32_t next; /* row of the rectangle */
 	struct image *out;
-};
-
-/* What libjpeg decodes of a row, in pixels; it contains the rectangle's. */
-struct strip {
-	JDIMENSION x;
-	JDIMENSION width;
 };
 
 static void count_scans(j_common_ptr cinfo)
@@ -109,8 +109,15 @@ const char *codec_message(const struct codec *c)
 	return codec_error_message(c->error);
 }
 
+/*
+ * With a decoder that is as good as new: libjpeg keeps the tables of one image
+ * for the next, so that a file which lacks its own would give what the one
+ * before it had.
+ */
 static int read_header(struct codec *c)
 {
+	jpeg_destroy_decompress(&c->jpeg);
+	create(c);
 	codec_source_set(c->source, c->bytes, c->size);
 	jpeg_read_header(&c->jpeg, TRUE);
 	codec_source_past_header(c->source);
@@ -211,7 +218,7 @@ static int make_rows(struct codec *c)
 	uint64_t row = (uint64_t)c->jpeg.output_width *
 		       (uint64_t)c->jpeg.output_components;
 
-	if (scratch_grow(&c->rows, row * ROWS, 1))
+	if (scratch_grow(&c->rows, row * CODEC_ROWS, 1))
 		return codec_error_set(c->error, -ENOMEM, "out of memory");
 	return 0;
 }
@@ -232,87 +239,38 @@ static struct strip strip_of(const struct rect *rect, uint32_t width)
 }
 
 /* Goes to the rectangle's first row, decoding no more than it must. */
-static int seek(struct codec *c, struct strip *strip)
+static int seek(struct codec *c)
 {
 	JDIMENSION width = c->jpeg.output_width;
+	struct strip *strip = &c->strip;
 	int r = make_rows(c);
 
 	if (r)
 		return r;
 	*strip = (struct strip){ 0, width };
 	if (is_smoothed(&c->jpeg) || !has_usual_sampling(&c->jpeg)) {
-		read_past(c, c->rect->y);
+		read_past(c, c->rect.y);
 		return 0;
 	}
-	*strip = strip_of(c->rect, width);
+	*strip = strip_of(&c->rect, width);
 	if (strip->width < width)
 		jpeg_crop_scanline(&c->jpeg, &strip->x, &strip->width);
 	/* Exact when done once, from row 0. */
-	if (c->rect->y)
-		jpeg_skip_scanlines(&c->jpeg, c->rect->y);
+	if (c->rect.y)
+		jpeg_skip_scanlines(&c->jpeg, c->rect.y);
 	return 0;
 }
 
-/*
- * Every program that writes CMYK does it inverted, as Adobe's: 255 is no ink.
- * Rounded as Pillow rounds.
- */
-static void cmyk_to_rgb(const uint8_t *in, uint32_t width, uint8_t *out)
-{
-	for (uint32_t i = 0; i < width; i++, in += 4, out += 3)
-		for (int k = 0; k < 3; k++) {
-			uint32_t v = (255u - in[k]) * in[3] + 128;
-
-			out[k] = (uint8_t)(in[3] - ((v + (v >> 8)) >> 8));
-		}
-}
-
-static void put_row(struct codec *c, const uint8_t *pixels, uint32_t y)
-{
-	uint8_t *out = c->out->pixels + y * c->out->stride;
-
-	if (c->jpeg.output_components == 4)
-		cmyk_to_rgb(pixels, c->rect->width, out);
-	else
-		memcpy(out, pixels, (size_t)c->rect->width * 3);
-}
-
-static int read_rect(struct codec *c, const struct strip *strip)
-{
-	size_t pixel = (size_t)c->jpeg.output_components;
-	size_t skip = (c->rect->x - strip->x) * pixel;
-	uint8_t *p = c->rows.p;
-	JSAMPROW rows[ROWS];
-	uint32_t y = 0;
-
-	for (size_t i = 0; i < ROWS; i++)
-		rows[i] = p + i * strip->width * pixel;
-	while (y < c->rect->height) {
-		uint32_t left = c->rect->height - y;
-		JDIMENSION want = (JDIMENSION)min_u64(left, ROWS);
-		JDIMENSION n = jpeg_read_scanlines(&c->jpeg, rows, want);
-
-		if (!n)
-			return codec_error_set(c->error, -EBADMSG,
-					       "no more rows");
-		for (JDIMENSION i = 0; i < n; i++)
-			put_row(c, rows[i] + skip, y + i);
-		y += n;
-	}
-	return 0;
-}
-
-static int decode(void *arg)
+static int start(void *arg)
 {
 	struct codec *c = arg;
-	struct strip strip;
 	int r = read_header(c);
 
 	if (r)
 		return r;
-	if (!c->rect->width || !c->rect->height ||
-	    !range_ok(c->rect->x, c->rect->width, c->jpeg.image_width) ||
-	    !range_ok(c->rect->y, c->rect->height, c->jpeg.image_height))
+	if (!c->rect.width || !c->rect.height ||
+	    !range_ok(c->rect.x, c->rect.width, c->jpeg.image_width) ||
+	    !range_ok(c->rect.y, c->rect.height, c->jpeg.image_height))
 		return codec_error_set(c->error, -ERANGE,
 				       "the rectangle is not inside %u x %u",
 				       c->jpeg.image_width,
@@ -323,24 +281,107 @@ static int decode(void *arg)
 	if (jpeg_has_multiple_scans(&c->jpeg) && codec_source_ended(c->source))
 		return codec_error_set(c->error, -EBADMSG,
 				       "premature end of the file");
-	r = seek(c, &strip);
-	return r ? r : read_rect(c, &strip);
+	return seek(c);
+}
+
+int codec_start(struct codec *c, const uint8_t *bytes, size_t size,
+		const struct rect *rect)
+{
+	int r;
+
+	c->bytes = bytes;
+	c->size = size;
+	c->rect = *rect;
+	c->next = 0;
+	r = codec_error_run(c->error, start, c);
+	if (r)
+		jpeg_abort_decompress(&c->jpeg);
+	return r;
+}
+
+/*
+ * Every program that writes CMYK does it inverted, as Adobe's: 255 is no ink.
+ * Rounded as Pillow rounds. In place: what is written has been read.
+ */
+static void cmyk_to_rgb(uint8_t *pixels, uint32_t width)
+{
+	const uint8_t *in = pixels;
+	uint8_t *out = pixels;
+
+	for (uint32_t i = 0; i < width; i++, in += 4, out += 3) {
+		uint32_t black = in[3];
+
+		for (int k = 0; k < 3; k++) {
+			uint32_t v = (255u - in[k]) * black + 128;
+
+			out[k] = (uint8_t)(black - ((v + (v >> 8)) >> 8));
+		}
+	}
+}
+
+/* Fills the rows of c->out. */
+static int read_rows(void *arg)
+{
+	struct codec *c = arg;
+	JSAMPROW rows[CODEC_ROWS];
+	uint32_t y = 0;
+
+	for (uint32_t i = 0; i < c->out->height; i++)
+		rows[i] = (uint8_t *)c->rows.p + i * c->out->stride;
+	while (y < c->out->height) {
+		JDIMENSION n = jpeg_read_scanlines(&c->jpeg, rows + y,
+						   c->out->height - y);
+
+		if (!n)
+			return codec_error_set(c->error, -EBADMSG,
+					       "no more rows");
+		y += n;
+	}
+	if (c->jpeg.output_components == 4)
+		for (y = 0; y < c->out->height; y++)
+			cmyk_to_rgb(c->out->pixels + y * c->out->stride,
+				    c->rect.width);
+	return 0;
+}
+
+int codec_rows(struct codec *c, struct image *out)
+{
+	uint32_t left = c->rect.height - c->next;
+	size_t pixel = (size_t)c->jpeg.output_components;
+	int r;
+
+	*out = (struct image){
+		.pixels =
+			(uint8_t *)c->rows.p + (c->rect.x - c->strip.x) * pixel,
+		.width = c->rect.width,
+		.height = (uint32_t)min_u64(left, CODEC_ROWS),
+		.stride = c->strip.width * pixel,
+	};
+	if (!left)
+		return 0;
+	c->out = out;
+	r = codec_error_run(c->error, read_rows, c);
+	c->next += out->height;
+	/* What libjpeg holds is given up at once, not with the next image. */
+	if (r || c->next == c->rect.height) {
+		jpeg_abort_decompress(&c->jpeg);
+		c->next = c->rect.height;
+	}
+	return r;
 }
 
 int codec_decode(struct codec *c, const uint8_t *bytes, size_t size,
-		 const struct rect *rect, enum quality quality,
-		 struct image *out)
+		 const struct rect *rect, struct image *out)
 {
-	(void)quality;
+	uint8_t *to = out->pixels;
+	struct image rows;
+	int r = codec_start(c, bytes, size, rect);
+
 	assert(out->width == rect->width && out->height == rect->height);
-	c->bytes = bytes;
-	c->size = size;
-	c->rect = rect;
-	c->out = out;
-
-	int r = codec_error_run(c->error, decode, c);
-
-	jpeg_abort_decompress(&c->jpeg);
+	while (!r && !(r = codec_rows(c, &rows)) && rows.height)
+		for (uint32_t y = 0; y < rows.height; y++, to += out->stride)
+			memcpy(to, rows.pixels + y * rows.stride,
+			       (size_t)rows.width * 3);
 	return r;
 }
 

@@ -16,17 +16,6 @@
 
 struct codec;
 
-/*
- * Which pixels a decode may give. EXACT: those of a full decode with the
- * accurate integer DCT (ISLOW) and fancy upsampling. The others permit faster
- * approximations; where there is none they give the exact pixels.
- */
-enum quality {
-	QUALITY_DEFAULT,
-	QUALITY_EXACT,
-	QUALITY_DRAFT,
-};
-
 enum codec_colour {
 	CODEC_GRAY,
 	CODEC_RGB,  /* three components, however they are coded */
@@ -51,13 +40,25 @@ int codec_probe(struct codec *codec, const uint8_t *bytes, size_t size,
 
 /*
  * Decodes the pixels of `rect` into out->pixels (out->width, out->height equal
- * to rect's; the caller's memory). Gray becomes RGB; CMYK becomes RGB by
- * (255 - c)(255 - k) / 255. -EBADMSG: not decodable, or damaged where it was
+ * to rect's; the caller's memory): those of a full decode with the accurate
+ * integer DCT (ISLOW) and fancy upsampling. Gray becomes RGB; CMYK becomes RGB
+ * by (255 - c)(255 - k) / 255. -EBADMSG: not decodable, or damaged where it was
  * looked at (a premature end, bad codes); -ERANGE: rect is not inside.
  */
 int codec_decode(struct codec *codec, const uint8_t *bytes, size_t size,
-		 const struct rect *rect, enum quality quality,
-		 struct image *out);
+		 const struct rect *rect, struct image *out);
+
+/*
+ * The same a few rows at a time. After codec_start(), each codec_rows() gives
+ * the next rows of `rect`, at most CODEC_ROWS, in the codec's memory and valid
+ * until its next call; out->height is 0 after the last. Any other call, and any
+ * failure, ends it. The bytes must live as long.
+ */
+enum { CODEC_ROWS = 8 };
+
+int codec_start(struct codec *codec, const uint8_t *bytes, size_t size,
+		const struct rect *rect);
+int codec_rows(struct codec *codec, struct image *out);
 
 /* Why the last call failed; valid until the next call. */
 const char *codec_message(const struct codec *codec);

@@ -5,22 +5,41 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "fs/bytes.h"
+#include "loader/baseline.h"
 #include "loader/buffer.h"
+#include "loader/entry.h"
+#include "loader/fancy.h"
+#include "loader/lines.h"
+#include "loader/planar.h"
+#include "loader/stage.h"
+
+/* What is resized at once: it stays in the first cache until the tail. */
+enum { BAND_ROWS = 4 };
 
 struct frame {
 	const struct pipeline_value *value;
 	enum quality quality;
-	bool decoded; /* `image` holds pixels */
+	uint64_t *decode_ns;
+	bool ordinary;	/* a JPEG whose planes can be had; see `jpeg` */
+	bool in_memory; /* `image` holds pixels */
 	struct image image;
-	struct rect view; /* of the value, or of `image` once decoded */
+	struct rect view; /* of the value, or of `image` */
 	bool mirror;	  /* the view's left and right are exchanged */
-	struct codec *codec;
+	bool resizes;	  /* the view, by `resize` */
+	struct resize resize;
+	bool started;  /* rows are coming, */
+	bool planes;   /* from `planar`, else from `lines` */
+	uint32_t next; /* row of the result */
+	struct lines *lines;
 	struct resampler *resampler;
-	struct buffer buffers[2]; /* a step reads one and fills the other */
-	unsigned next;
+	struct baseline *baseline;
+	struct baseline_image jpeg;
+	struct planar *planar;
+	struct buffer band;
+	struct buffer buffers[2]; /* a resize reads one and fills the other */
+	unsigned turn;
 	char message[192];
 };
 
@@ -30,9 +49,13 @@ int frame_open(struct frame **out)
 	int r = f ? 0 : -ENOMEM;
 
 	if (!r)
-		r = codec_open(&f->codec);
+		r = lines_open(&f->lines);
 	if (!r)
 		r = resampler_open(&f->resampler);
+	if (!r)
+		r = baseline_open(&f->baseline);
+	if (!r)
+		r = planar_open(&f->planar);
 	if (r)
 		frame_close(f);
 	else
@@ -44,8 +67,11 @@ void frame_close(struct frame *f)
 {
 	if (!f)
 		return;
-	codec_close(f->codec);
+	lines_close(f->lines);
 	resampler_close(f->resampler);
+	baseline_close(f->baseline);
+	planar_close(f->planar);
+	buffer_fini(&f->band);
 	buffer_fini(&f->buffers[0]);
 	buffer_fini(&f->buffers[1]);
 	free(f);
@@ -54,6 +80,16 @@ void frame_close(struct frame *f)
 const char *frame_message(const struct frame *f)
 {
 	return f->message;
+}
+
+/* Passes on what lines_*() returned. */
+static int lines_result(struct frame *f, int r)
+{
+	if (r)
+		snprintf(f->message, sizeof(f->message), "%s",
+			 r == -ENOMEM ? strerror(ENOMEM)
+				      : lines_message(f->lines));
+	return r;
 }
 
 static int start_raw(struct frame *f)
@@ -67,35 +103,46 @@ static int start_raw(struct frame *f)
 			 (unsigned long long)v->size, v->width, v->height);
 		return -EINVAL;
 	}
+	/* Borrowed, and only ever read. */
+	f->image = (struct image){ (uint8_t *)(uintptr_t)v->bytes, v->width,
+				   v->height, 3 * (size_t)v->width };
+	f->in_memory = true;
 	return 0;
 }
 
+/* The header only. */
 static int start_jpeg(struct frame *f)
 {
 	const struct pipeline_value *v = f->value;
-	struct codec_info info;
-	int r = codec_probe(f->codec, v->bytes, v->size, &info);
+	uint32_t width, height;
+	int r = 0;
 
-	if (r) {
-		snprintf(f->message, sizeof(f->message), "%s",
-			 codec_message(f->codec));
+	f->ordinary =
+		!baseline_header(f->baseline, v->bytes, v->size, &f->jpeg);
+	width = f->jpeg.width;
+	height = f->jpeg.height;
+	if (!f->ordinary)
+		r = lines_result(f, lines_probe(f->lines, v->bytes, v->size,
+						&width, &height));
+	if (r || (width == v->width && height == v->height))
 		return r;
-	}
-	if (info.width == v->width && info.height == v->height)
-		return 0;
 	snprintf(f->message, sizeof(f->message),
-		 "the JPEG is %ux%u, the dataset says %ux%u", info.width,
-		 info.height, v->width, v->height);
+		 "the JPEG is %ux%u, the dataset says %ux%u", width, height,
+		 v->width, v->height);
 	return -EINVAL;
 }
 
 int frame_start(struct frame *f, const struct pipeline_value *value,
-		enum quality quality)
+		enum quality quality, uint64_t *decode_ns)
 {
 	f->value = value;
 	f->quality = quality;
-	f->decoded = false;
+	f->decode_ns = decode_ns;
+	f->ordinary = false;
+	f->in_memory = false;
 	f->mirror = false;
+	f->resizes = false;
+	f->started = false;
 	f->view =
 		(struct rect){ .width = value->width, .height = value->height };
 	if (!value->width || !value->height) {
@@ -106,145 +153,277 @@ int frame_start(struct frame *f, const struct pipeline_value *value,
 	return value->mode == BETON_MODE_RAW ? start_raw(f) : start_jpeg(f);
 }
 
+/* Part of a part whose left and right may be exchanged. */
+static void narrow(struct rect *view, bool mirror, const struct rect *part)
+{
+	view->x += mirror ? view->width - part->x - part->width : part->x;
+	view->y += part->y;
+	view->width = part->width;
+	view->height = part->height;
+}
+
 void frame_crop(struct frame *f, const struct rect *part)
 {
-	struct rect *v = &f->view;
-
-	v->x += f->mirror ? v->width - part->x - part->width : part->x;
-	v->y += part->y;
-	v->width = part->width;
-	v->height = part->height;
+	if (f->resizes)
+		narrow(&f->resize.part, f->resize.mirror, part);
+	else
+		narrow(&f->view, f->mirror, part);
 }
 
 void frame_mirror(struct frame *f)
 {
-	f->mirror = !f->mirror;
+	bool *mirror = f->resizes ? &f->resize.mirror : &f->mirror;
+
+	*mirror = !*mirror;
 }
 
-/* An image of the given size in the buffer whose turn it is. */
-static int take_buffer(struct frame *f, uint32_t width, uint32_t height,
-		       struct image *out)
+static int no_memory(struct frame *f, uint32_t width, uint32_t height)
 {
-	struct buffer *b = &f->buffers[f->next];
-	uint64_t size;
-
-	if (!mul_ok(3 * (uint64_t)width, height, &size) ||
-	    buffer_reserve(b, size)) {
-		snprintf(f->message, sizeof(f->message),
-			 "no memory for %ux%u pixels", width, height);
-		return -ENOMEM;
-	}
-	f->next = !f->next;
-	*out = (struct image){ b->bytes, width, height, 3 * (size_t)width };
-	return 0;
+	snprintf(f->message, sizeof(f->message), "no memory for %ux%u pixels",
+		 width, height);
+	return -ENOMEM;
 }
 
-/* From now on the frame is these pixels. */
-static void set_image(struct frame *f, const struct image *image)
+/* The planes of a part of an ordinary JPEG. -ENOTSUP, -ENOMEM */
+static int decode_planes(struct frame *f, const struct rect *part,
+			 struct baseline_plane planes[BASELINE_COMPONENTS])
 {
-	f->image = *image;
-	f->view =
-		(struct rect){ .width = image->width, .height = image->height };
-}
+	uint64_t start = f->decode_ns ? stage_now_ns() : 0;
+	struct entry_index index;
+	int r = baseline_stored_index(f->baseline, &f->jpeg, &index);
 
-static int decode_jpeg(struct frame *f)
-{
-	const struct pipeline_value *v = f->value;
-	struct image image;
-	int r = take_buffer(f, f->view.width, f->view.height, &image);
-
-	if (r)
-		return r;
-	r = codec_decode(f->codec, v->bytes, v->size, &f->view, f->quality,
-			 &image);
-	if (r) {
-		snprintf(f->message, sizeof(f->message), "%s",
-			 codec_message(f->codec));
-		return r;
-	}
-	set_image(f, &image);
-	return 0;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-int frame_decode(struct frame *f, uint64_t *decode_ns)
-{
-	const struct pipeline_value *v = f->value;
-	uint64_t start;
-	int r = 0;
-
-	if (f->decoded)
-		return 0;
-	if (v->mode == BETON_MODE_RAW) {
-		/* Borrowed, and only ever read. */
-		f->image = (struct image){ (uint8_t *)(uintptr_t)v->bytes,
-					   v->width, v->height,
-					   3 * (size_t)v->width };
-	} else {
-		start = decode_ns ? now_ns() : 0;
-		r = decode_jpeg(f);
-		if (decode_ns)
-			*decode_ns += now_ns() - start;
-	}
-	f->decoded = !r;
+	if (r != -ENOMEM)
+		r = baseline_decode(f->baseline, &f->jpeg, part, 1,
+				    r ? NULL : &index, planes);
+	if (f->decode_ns)
+		*f->decode_ns += stage_now_ns() - start;
 	return r;
 }
 
-struct image frame_image(const struct frame *f, bool *mirror)
+/* Resizes planes. -ENOTSUP: it has to be done with pixels. */
+static int start_planes(struct frame *f)
 {
-	struct image view = f->image;
+	const struct planar_view view = { f->view, f->mirror };
+	struct baseline_plane planes[BASELINE_COMPONENTS];
+	struct rect needs;
+	int r;
 
-	view.pixels += f->view.y * view.stride + 3 * (size_t)f->view.x;
-	view.width = f->view.width;
-	view.height = f->view.height;
-	*mirror = f->mirror;
-	return view;
+	if (f->in_memory || !f->ordinary || !f->resizes ||
+	    f->quality == QUALITY_EXACT ||
+	    !planar_needs(&f->resize, &view, &needs))
+		return -ENOTSUP;
+	r = decode_planes(f, &needs, planes);
+	if (!r)
+		r = planar_start(f->planar, &f->resize, &view, &f->jpeg,
+				 planes);
+	return r;
 }
 
-/* Makes the mirrored view pixels of their own: resampling is not symmetric. */
-static int mirror_pixels(struct frame *f)
+/* Rows of the pixels of a part of the value. */
+static int start_pixels(struct frame *f, const struct rect *part)
 {
-	struct image in = frame_image(f, &(bool){ false }), out;
-	int r = take_buffer(f, in.width, in.height, &out);
+	const struct pipeline_value *v = f->value;
+	struct baseline_plane planes[BASELINE_COMPONENTS];
+	int r = -ENOTSUP;
 
+	if (f->in_memory) {
+		lines_of_image(f->lines, &f->image, part);
+		return 0;
+	}
+	if (f->ordinary && fancy_can(&f->jpeg))
+		r = decode_planes(f, part, planes);
+	if (!r)
+		r = lines_of_planes(f->lines, &f->jpeg, planes, part);
+	if (!r || r == -ENOMEM)
+		return r;
+	/* Whatever the planes' decoder does not like, libjpeg judges. */
+	return lines_result(f, lines_of_jpeg(f->lines, v->bytes, v->size, part,
+					     f->decode_ns));
+}
+
+static int start_lines(struct frame *f)
+{
+	struct rect part = f->view, needs;
+	int r = 0;
+
+	if (f->resizes) {
+		r = resample_start(f->resampler, &f->resize, &needs);
+		if (r)
+			return r;
+		narrow(&part, f->mirror, &needs);
+	}
+	return start_pixels(f, &part);
+}
+
+/* From here on rows come; crops, mirrors and resizes are known. */
+static int start_rows(struct frame *f)
+{
+	int r = start_planes(f);
+
+	f->planes = !r;
+	f->started = true;
+	f->next = 0;
+	if (r && r != -ENOMEM)
+		r = start_lines(f);
+	return r == -ENOMEM ? no_memory(f, f->view.width, f->view.height) : r;
+}
+
+static int row_of(void *arg, uint32_t y, const uint8_t **pixels)
+{
+	struct frame *f = arg;
+
+	return lines_row(f->lines, y, f->mirror, pixels);
+}
+
+/* All rows of the result as one image. */
+static void planes_to_pixels(struct frame *f, const struct image *out)
+{
+	uint8_t *to = out->pixels;
+	struct planar_rows in;
+
+	for (planar_next(f->planar, &in); in.rows; planar_next(f->planar, &in))
+		for (size_t y = 0; y < in.rows; y++)
+			for (size_t x = 0; x < out->width; x++)
+				for (unsigned c = 0; c < 3; c++)
+					*to++ = in.channel[c]
+							  [y * in.stride + x];
+}
+
+/* The next rows of the resize. */
+static int resize_rows(struct frame *f, const struct image *out)
+{
+	const struct row_source source = { row_of, f };
+
+	return lines_result(f, resample_rows(f->resampler, &source, out));
+}
+
+/* Does the resize that was noted: from now on the frame is its pixels. */
+static int settle(struct frame *f)
+{
+	struct buffer *b = &f->buffers[f->turn];
+	struct rect *part = &f->resize.part;
+	struct image out = { .width = part->width,
+			     .height = part->height,
+			     .stride = 3 * (size_t)part->width };
+	uint64_t size;
+	int r;
+
+	if (!mul_ok(out.stride, out.height, &size) || buffer_reserve(b, size))
+		return no_memory(f, out.width, out.height);
+	out.pixels = b->bytes;
+	r = start_rows(f);
+	if (!r && f->planes)
+		planes_to_pixels(f, &out);
+	else if (!r)
+		r = resize_rows(f, &out);
 	if (r)
 		return r;
-	for (size_t y = 0; y < in.height; y++) {
-		const uint8_t *from = in.pixels + y * in.stride;
-		uint8_t *to = out.pixels + (y + 1) * out.stride;
-
-		for (size_t x = 0; x < in.width; x++, from += 3) {
-			to -= 3;
-			memcpy(to, from, 3);
-		}
-	}
-	set_image(f, &out);
+	f->turn = !f->turn;
+	f->image = out;
+	f->in_memory = true;
+	f->view = (struct rect){ .width = out.width, .height = out.height };
 	f->mirror = false;
+	f->resizes = false;
+	f->started = false;
 	return 0;
 }
 
 int frame_resample(struct frame *f, enum interpolation how, struct size to)
 {
-	struct image in, out;
-	int r = f->mirror ? mirror_pixels(f) : 0;
+	int r = f->resizes ? settle(f) : 0;
 
-	if (!r)
-		r = take_buffer(f, to.width, to.height, &out);
 	if (r)
 		return r;
-	in = frame_image(f, &(bool){ false });
-	r = resample(f->resampler, how, &in, &out);
-	if (r)
-		snprintf(f->message, sizeof(f->message), "resampling: %s",
-			 strerror(-r));
-	else
-		set_image(f, &out);
+	f->resizes = true;
+	f->resize = (struct resize){
+		.how = how,
+		.from_width = f->view.width,
+		.from_height = f->view.height,
+		.to_width = to.width,
+		.to_height = to.height,
+		.part = { .width = to.width, .height = to.height },
+	};
+	return 0;
+}
+
+int frame_decode(struct frame *f)
+{
+	struct image rows;
+	int r;
+
+	if (f->in_memory)
+		return 0;
+	r = start_rows(f);
+	while (!r && !f->planes &&
+	       !(r = lines_result(f, lines_next(f->lines, &rows))) &&
+	       rows.height)
+		;
 	return r;
+}
+
+/* The next rows, whether resized or as they are. */
+static int next_rows(struct frame *f, struct image *out)
+{
+	const struct rect *part = &f->resize.part;
+	size_t stride = 3 * (size_t)part->width;
+
+	if (!f->resizes)
+		return lines_result(f, lines_next(f->lines, out));
+	if (buffer_reserve(&f->band, stride * BAND_ROWS))
+		return no_memory(f, part->width, BAND_ROWS);
+	*out = (struct image){
+		.pixels = f->band.bytes,
+		.width = part->width,
+		.height = (uint32_t)min_u64(part->height - f->next, BAND_ROWS),
+		.stride = stride,
+	};
+	return resize_rows(f, out);
+}
+
+static void planes_band(struct frame *f, struct band *band)
+{
+	struct planar_rows rows;
+
+	planar_next(f->planar, &rows);
+	*band = (struct band){
+		.channel = { rows.channel[0], rows.channel[1],
+			     rows.channel[2] },
+		.step = 1,
+		.stride = rows.stride,
+		.y = f->next,
+		.rows = rows.rows,
+	};
+}
+
+static int pixels_band(struct frame *f, struct band *band)
+{
+	struct image rows;
+	int r = next_rows(f, &rows);
+
+	if (r)
+		return r;
+	*band = (struct band){
+		.channel = { rows.pixels, rows.pixels + 1, rows.pixels + 2 },
+		.step = 3,
+		.stride = rows.stride,
+		.y = f->next,
+		.rows = rows.height,
+	};
+	return 0;
+}
+
+int frame_next(struct frame *f, struct band *band, bool *mirror)
+{
+	int r = f->started ? 0 : start_rows(f);
+
+	if (!r && f->planes)
+		planes_band(f, band);
+	else if (!r)
+		r = pixels_band(f, band);
+	if (r)
+		return r;
+	/* A resize mirrors by itself. */
+	*mirror = f->mirror && !f->resizes;
+	f->next += band->rows;
+	return 0;
 }

@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An image on its way through geometry. A frame starts as a value not looked
- * at; crops and mirrors only move its view, so that what is decoded is what the
- * first resampling, or the end, has to see.
+ * at; crops and mirrors only move its view, and a resize is only noted, so that
+ * what is decoded is what the result is made of. Nothing happens until another
+ * resize follows, which needs the pixels of the one before, or until the end:
+ * then pixels pass from the decoder to the result a few rows at a time.
  */
 #ifndef LOADER_FRAME_H
 #define LOADER_FRAME_H
 
 #include <stdbool.h>
 
-#include "loader/codec.h"
-#include "loader/image.h"
 #include "loader/op.h"
 #include "loader/pipeline.h"
+#include "loader/tail.h"
+
+/*
+ * How JPEGs are decoded, in the order of decode()'s words; beton-transforms(7)
+ * says what each gives.
+ */
+enum quality {
+	QUALITY_DEFAULT,
+	QUALITY_EXACT,
+	QUALITY_DRAFT,
+};
 
 struct frame;
 
@@ -20,27 +31,29 @@ int frame_open(struct frame **out);
 void frame_close(struct frame *f);
 
 /*
- * Takes up a new value, which must live until the next. -EINVAL: it is not what
- * it announces; -EBADMSG: not decodable.
+ * Takes up a new value, which must live until the next. The time that decoding
+ * takes is added to *decode_ns, if that is not NULL. -EINVAL: the value is not
+ * what it announces; -EBADMSG: not decodable.
  */
 int frame_start(struct frame *f, const struct pipeline_value *value,
-		enum quality quality);
+		enum quality quality, uint64_t *decode_ns);
 
 /* Keeps `part` of the view; exchanges the view's left and right. */
 void frame_crop(struct frame *f, const struct rect *part);
 void frame_mirror(struct frame *f);
 
-/*
- * Decodes the view, if that is still to be done. -EBADMSG; the time is added to
- * *decode_ns, if that is not NULL.
- */
-int frame_decode(struct frame *f, uint64_t *decode_ns);
-
-/* After frame_decode(): the view becomes an image of another size. */
+/* The view becomes an image of another size. -EBADMSG, -ENOMEM */
 int frame_resample(struct frame *f, enum interpolation how, struct size to);
 
-/* After frame_decode(): the view; *mirror: left and right are exchanged. */
-struct image frame_image(const struct frame *f, bool *mirror);
+/* Decodes what is needed of a value that was not, and nothing else. */
+int frame_decode(struct frame *f);
+
+/*
+ * The next rows of the view, valid until the next call; band->rows is 0 after
+ * the last. *mirror: their left and right are still to be exchanged. -EBADMSG,
+ * -ENOMEM
+ */
+int frame_next(struct frame *f, struct band *band, bool *mirror);
 
 /* Why the last call failed; valid until the next. */
 const char *frame_message(const struct frame *f);

@@ -282,27 +282,47 @@ static bool changes_size(const struct draw *draw)
 	       draw->to.height != draw->from.height;
 }
 
-/* Leaves the frame decoded; with BETON_STAGE_DECODE no more than that. */
+/*
+ * Tells the frame what becomes of the image. With BETON_STAGE_DECODE only what
+ * the first resize sees, so that there is something to decode.
+ */
 static int run_geometry(const struct call *call)
 {
 	const struct draw *draw = call->worker->draws;
 	struct frame *f = call->worker->frame;
-	int r;
+	bool resized = false;
+	int r = 0;
 
-	for (size_t i = 0; i < call->plan->num_geometry; i++, draw++) {
+	for (size_t i = 0; !r && i < call->plan->num_geometry; i++, draw++) {
 		frame_crop(f, &draw->from);
 		if (changes_size(draw)) {
-			r = frame_decode(f, call->decode_ns);
-			if (r || call->until == BETON_STAGE_DECODE)
-				return r;
+			if (resized && call->until == BETON_STAGE_DECODE)
+				break;
 			r = frame_resample(f, draw->how, draw->to);
-			if (r)
-				return r;
+			resized = true;
 		}
 		if (draw->mirror)
 			frame_mirror(f);
 	}
-	return frame_decode(f, call->decode_ns);
+	return r;
+}
+
+static int run_tail(const struct call *call)
+{
+	const struct type *type = chain_type(call->plan->chain);
+	struct pipeline_worker *w = call->worker;
+	const struct tail *tail = call->plan->tail;
+	struct tail_image to = {
+		.size = { type->width, type->height },
+		.operands = tail_operands(tail, call->row, w->operands),
+		.out = call->out,
+	};
+	struct band band;
+	int r;
+
+	while (!(r = frame_next(w->frame, &band, &to.mirror)) && band.rows)
+		tail_band(tail, &to, &band);
+	return r;
 }
 
 /* Operations of files have nothing but their code. */
@@ -320,32 +340,25 @@ static int check_code(const struct call *call)
 static int run_image(const struct call *call)
 {
 	struct pipeline_worker *w = call->worker;
-	const struct tail *tail = call->plan->tail;
-	struct tail_image to = { .out = call->out };
-	struct image image;
 	int r = check_code(call);
 
 	if (r)
 		return r;
-	r = frame_start(w->frame, call->value, call->plan->quality);
+	r = frame_start(w->frame, call->value, call->plan->quality,
+			call->decode_ns);
 	if (!r) {
 		r = draw_all(call);
 		if (r)
 			return r;
 		r = run_geometry(call);
 	}
-	if (r) {
+	if (!r)
+		r = call->until == BETON_STAGE_DECODE ? frame_decode(w->frame)
+						      : run_tail(call);
+	if (r)
 		snprintf(w->message, sizeof(w->message), "%s",
 			 frame_message(w->frame));
-		return r;
-	}
-	if (call->until == BETON_STAGE_DECODE)
-		return 0;
-	image = frame_image(w->frame, &to.mirror);
-	to.size = (struct size){ image.width, image.height };
-	to.operands = tail_operands(tail, call->row, w->operands);
-	tail_run(tail, &to, &image);
-	return 0;
+	return r;
 }
 
 enum { CHUNK = 64 };

@@ -6,7 +6,7 @@
 #ifndef LOADER_PLAN_H
 #define LOADER_PLAN_H
 
-#include "loader/codec.h"
+#include "loader/frame.h"
 #include "loader/graph.h"
 #include "loader/pipeline.h"
 #include "loader/tail.h"

@@ -23,8 +23,10 @@ enum {
  * slot i % taps, so an output's rows are all there, each filtered once.
  */
 struct resampler {
+	const struct rows_class *class;
 	struct axis x;
 	struct axis y;
+	struct scratch prepared; /* by the class */
 	struct scratch numbers;	 /* tmp, then the slots */
 	struct scratch pointers; /* rows */
 	union cell *tmp;	 /* a row whose sums are not complete */
@@ -32,6 +34,7 @@ struct resampler {
 	size_t slot_size;
 	const union cell **rows; /* [y.taps] of one output row */
 	uint32_t filtered;	 /* input rows below it have been */
+	uint32_t next;		 /* output row */
 };
 
 int resampler_open(struct resampler **out)
@@ -50,6 +53,7 @@ void resampler_close(struct resampler *r)
 		return;
 	axis_fini(&r->x);
 	axis_fini(&r->y);
+	scratch_fini(&r->prepared);
 	scratch_fini(&r->numbers);
 	scratch_fini(&r->pointers);
 	free(r);
@@ -63,30 +67,30 @@ static bool is_whole(uint32_t from, uint32_t to)
 }
 
 /* Both axes are of one kind: which, is decided as OpenCV does. */
-static enum axis_kind kind_of(enum interpolation how, const struct image *in,
-			      const struct image *out)
+static enum axis_kind kind_of(const struct resize *z)
 {
-	if (how == INTERPOLATION_BILINEAR)
+	if (z->how == INTERPOLATION_BILINEAR)
 		return AXIS_TRIANGLE;
-	if (in->width < out->width || in->height < out->height)
+	if (z->from_width < z->to_width || z->from_height < z->to_height)
 		return AXIS_LINEAR;
-	if (!is_whole(in->width, out->width) ||
-	    !is_whole(in->height, out->height))
+	if (!is_whole(z->from_width, z->to_width) ||
+	    !is_whole(z->from_height, z->to_height))
 		return AXIS_BOX;
 
-	uint64_t columns = in->width / out->width;
-	uint64_t rows = in->height / out->height;
+	uint64_t columns = z->from_width / z->to_width;
+	uint64_t rows = z->from_height / z->to_height;
 
 	return columns * rows <= WHOLE_AREA_MAX ? AXIS_WHOLE : AXIS_BOX;
 }
 
-static int make_room(struct resampler *r, uint32_t in_width)
+static int make_room(struct resampler *r)
 {
-	uint64_t row = max_u64(rows_size(in_width), rows_size(r->x.to));
+	uint64_t row =
+		max_u64(rows_size(r->x.span), rows_size(r->x.part.count));
 	uint64_t n;
 	int e;
 
-	r->slot_size = rows_size(r->x.to);
+	r->slot_size = rows_size(r->x.part.count);
 	if (!mul_ok(r->y.taps, r->slot_size, &n) || !add_ok(n, row, &n))
 		return -ENOMEM;
 	e = scratch_grow(&r->numbers, n, sizeof(*r->tmp));
@@ -94,39 +98,92 @@ static int make_room(struct resampler *r, uint32_t in_width)
 		e = scratch_grow(&r->pointers, r->y.taps, sizeof(void *));
 	if (e)
 		return e;
+	if (r->class->prepare) {
+		n = r->class->prepared_size(&r->x);
+		e = scratch_grow(&r->prepared, n, 1);
+		if (e)
+			return e;
+		r->class->prepare(&r->x, r->prepared.p);
+	}
 	r->tmp = r->numbers.p;
 	r->slots = r->tmp + row;
 	r->rows = r->pointers.p;
 	return 0;
 }
 
-static int prepare(struct resampler *r, enum axis_kind kind,
-		   const struct image *in, const struct image *out)
+int resample_start(struct resampler *r, const struct resize *resize,
+		   struct rect *needs)
 {
-	int e = axis_build(&r->x, kind, in->width, out->width);
+	const struct rect *part = &resize->part;
+	const struct axis_part x = { resize->from_width, resize->to_width,
+				     part->x, part->width, resize->mirror };
+	const struct axis_part y = { resize->from_height, resize->to_height,
+				     part->y, part->height, false };
+	enum axis_kind kind = kind_of(resize);
+	int e;
 
+	r->class = rows_class(kind);
+	e = axis_build(&r->x, kind, &x);
 	if (!e)
-		e = axis_build(&r->y, kind, in->height, out->height);
+		e = axis_build(&r->y, kind, &y);
 	if (!e)
-		e = make_room(r, in->width);
+		e = make_room(r);
+	if (e)
+		return e;
 	r->filtered = 0;
-	return e;
+	r->next = 0;
+	*needs =
+		(struct rect){ r->x.origin, r->y.origin, r->x.span, r->y.span };
+	return 0;
 }
 
 /* Points r->rows at input rows [first, first + y.taps), filtered across. */
-static void gather(struct resampler *r, const struct rows_class *class,
-		   const struct image *in, uint32_t first)
+static int gather(struct resampler *r, const struct row_source *source,
+		  uint32_t first)
 {
 	uint32_t taps = r->y.taps;
+	const uint8_t *pixels;
+	struct rows_across across = {
+		.x = &r->x,
+		.prepared = r->prepared.p,
+		.tmp = r->tmp,
+	};
 
 	if (r->filtered < first)
 		r->filtered = first;
-	for (; r->filtered < first + taps; r->filtered++)
-		class->across(&r->x, in->pixels + r->filtered * in->stride,
-			      r->tmp,
-			      r->slots + r->filtered % taps * r->slot_size);
+	for (; r->filtered < first + taps; r->filtered++) {
+		int e = source->row(source->arg, r->filtered, &pixels);
+
+		if (e)
+			return e;
+		across.in = pixels;
+		across.out = r->slots + r->filtered % taps * r->slot_size;
+		r->class->across(&across);
+	}
 	for (uint32_t k = 0; k < taps; k++)
 		r->rows[k] = r->slots + (first + k) % taps * r->slot_size;
+	return 0;
+}
+
+int resample_rows(struct resampler *r, const struct row_source *source,
+		  const struct image *out)
+{
+	for (uint32_t i = 0; i < out->height; i++, r->next++) {
+		struct rows_down d = {
+			.x = &r->x,
+			.taps = r->y.taps,
+			.w = r->y.weights + (size_t)r->next * r->y.taps,
+			.rows = r->rows,
+			.tmp = r->tmp,
+			.out = out->pixels + i * out->stride,
+		};
+		int e = gather(r, source, r->y.first[r->next]);
+
+		if (e)
+			return e;
+		r->class->down(&d);
+	}
+	return 0;
 }
 
 static void copy(const struct image *in, struct image *out)
@@ -137,31 +194,36 @@ static void copy(const struct image *in, struct image *out)
 		       (size_t)out->width * CHANNELS);
 }
 
+static int image_row(void *arg, uint32_t y, const uint8_t **pixels)
+{
+	const struct image *image = arg;
+
+	*pixels = image->pixels + y * image->stride;
+	return 0;
+}
+
 int resample(struct resampler *r, enum interpolation how,
 	     const struct image *in, struct image *out)
 {
+	struct resize resize = {
+		.how = how,
+		.from_width = in->width,
+		.from_height = in->height,
+		.to_width = out->width,
+		.to_height = out->height,
+		.part = { 0, 0, out->width, out->height },
+	};
+	struct image from = *in;
+	struct rect needs;
+	int e;
+
 	if (in->width == out->width && in->height == out->height) {
 		copy(in, out);
 		return 0;
 	}
-
-	enum axis_kind kind = kind_of(how, in, out);
-	const struct rows_class *class = rows_class(kind);
-	int e = prepare(r, kind, in, out);
-
+	e = resample_start(r, &resize, &needs);
 	if (e)
 		return e;
-	for (uint32_t i = 0; i < out->height; i++) {
-		struct rows_down d = {
-			.x = &r->x,
-			.taps = r->y.taps,
-			.w = r->y.weights + (size_t)i * r->y.taps,
-			.rows = r->rows,
-			.tmp = r->tmp,
-		};
-
-		gather(r, class, in, r->y.first[i]);
-		class->down(&d, out->pixels + i * out->stride);
-	}
-	return 0;
+	from.pixels += needs.y * in->stride + (size_t)needs.x * CHANNELS;
+	return resample_rows(r, &(struct row_source){ image_row, &from }, out);
 }

@@ -15,10 +15,16 @@
  *             coefficients, horizontal pass first, rounded to 8 bits between
  *             the passes.
  *
+ * Rows of the input are asked for from the top, each once, and rows of the
+ * result come as soon as theirs are there, so neither has to be in memory
+ * whole.
+ *
  * A resampler is one thread's: it keeps scratch memory from image to image.
  */
 #ifndef LOADER_RESAMPLE_H
 #define LOADER_RESAMPLE_H
+
+#include <stdbool.h>
 
 #include "loader/image.h"
 
@@ -27,10 +33,43 @@ enum interpolation {
 	INTERPOLATION_BILINEAR,
 };
 
+/* A part of what resizing an image gives. None of the sizes is 0. */
+struct resize {
+	enum interpolation how;
+	uint32_t from_width;
+	uint32_t from_height;
+	uint32_t to_width;
+	uint32_t to_height;
+	struct rect part; /* of the result */
+	bool mirror;	  /* then its left and right are exchanged */
+};
+
+/* Where rows of pixels come from. */
+struct row_source {
+	/* Row y, valid until the next call; y never falls. */
+	int (*row)(void *arg, uint32_t y, const uint8_t **pixels);
+	void *arg;
+};
+
 struct resampler;
 
 int resampler_open(struct resampler **out);
 void resampler_close(struct resampler *r);
+
+/*
+ * Makes ready for a part of a resize to another size. *needs is the part of the
+ * input that it is made of: the source gives rows of needs->width pixels, the
+ * first of which has the number 0. -ENOMEM.
+ */
+int resample_start(struct resampler *r, const struct resize *resize,
+		   struct rect *needs);
+
+/*
+ * Fills out->pixels with the next out->height rows of the part, no more than
+ * there are. Fails as the source does.
+ */
+int resample_rows(struct resampler *r, const struct row_source *source,
+		  const struct image *out);
 
 /*
  * Fills out->pixels, out->width x out->height, from all of `in`. Neither may be

@@ -17,6 +17,8 @@ typedef float real4 __attribute__((vector_size(16)));
 enum {
 	CHANNELS = 3,
 	LANES = 4,
+	/* What any class reads or writes at once. */
+	ROWS_BLOCK = 32,
 };
 
 /* In [2^23, 2^24) floats are whole numbers: adding rounds half to even. */
@@ -24,7 +26,7 @@ static const float ROUNDING = 0x1.8p23f;
 
 size_t rows_size(uint32_t width)
 {
-	return align_up((uint64_t)width * CHANNELS, BLOCK) + BLOCK;
+	return align_up((uint64_t)width * CHANNELS, ROWS_BLOCK) + ROWS_BLOCK;
 }
 
 INLINE real4 load_real(const union cell *p)
@@ -66,7 +68,7 @@ INLINE fixed4 weight_fixed(const union weight *w)
 /* What is past the n numbers of a row is read too, and never looked at. */
 static void clear_tail(union cell *row, size_t n)
 {
-	size_t end = align_up(n, BLOCK) + BLOCK;
+	size_t end = align_up(n, ROWS_BLOCK);
 
 	memset(row + n, 0, (end - n) * sizeof(*row));
 }
@@ -108,7 +110,7 @@ INLINE void taps_real(const struct axis *x, uint32_t taps,
 {
 	const union weight *w = x->weights;
 
-	for (uint32_t i = 0; i < x->to; i++, w += taps) {
+	for (uint32_t i = 0; i < x->part.count; i++, w += taps) {
 		const union cell *p = in + (size_t)x->first[i] * CHANNELS;
 		real4 sum = load_real(p) * weight_real(w);
 
@@ -125,7 +127,7 @@ INLINE void taps_fixed(const struct axis *x, uint32_t taps,
 {
 	const union weight *w = x->weights;
 
-	for (uint32_t i = 0; i < x->to; i++, w += taps) {
+	for (uint32_t i = 0; i < x->part.count; i++, w += taps) {
 		const union cell *p = in + (size_t)x->first[i] * CHANNELS;
 		fixed4 sum = block_pairs(load_fixed(p), weight_fixed(w));
 
@@ -136,42 +138,42 @@ INLINE void taps_fixed(const struct axis *x, uint32_t taps,
 	}
 }
 
-static void box_across(const struct axis *x, const uint8_t *in, union cell *tmp,
-		       union cell *out)
+static void box_across(const struct rows_across *a)
 {
-	widen(in, (size_t)x->from * CHANNELS, tmp, block_real);
+	const struct axis *x = a->x;
+	widen(a->in, (size_t)x->span * CHANNELS, a->tmp, block_real);
 	if (x->taps == 2)
-		taps_real(x, 2, tmp, out);
+		taps_real(x, 2, a->tmp, a->out);
 	else if (x->taps == 3)
-		taps_real(x, 3, tmp, out);
+		taps_real(x, 3, a->tmp, a->out);
 	else if (x->taps == 4)
-		taps_real(x, 4, tmp, out);
+		taps_real(x, 4, a->tmp, a->out);
 	else
-		taps_real(x, x->taps, tmp, out);
-	clear_tail(out, (size_t)x->to * CHANNELS);
+		taps_real(x, x->taps, a->tmp, a->out);
+	clear_tail(a->out, (size_t)x->part.count * CHANNELS);
 }
 
-static void whole_across(const struct axis *x, const uint8_t *in,
-			 union cell *tmp, union cell *out)
+static void whole_across(const struct rows_across *a)
 {
-	widen(in, (size_t)x->from * CHANNELS, tmp, block_fixed);
-	for (uint32_t i = 0; i < x->to; i++) {
-		const union cell *p = tmp + (size_t)x->first[i] * CHANNELS;
+	const struct axis *x = a->x;
+	widen(a->in, (size_t)x->span * CHANNELS, a->tmp, block_fixed);
+	for (uint32_t i = 0; i < x->part.count; i++) {
+		const union cell *p = a->tmp + (size_t)x->first[i] * CHANNELS;
 		fixed4 sum = load_fixed(p);
 
 		for (uint32_t k = 1; k < x->taps; k++)
 			sum += load_fixed(p + (size_t)k * CHANNELS);
-		store_fixed(out + (size_t)i * CHANNELS, sum);
+		store_fixed(a->out + (size_t)i * CHANNELS, sum);
 	}
-	clear_tail(out, (size_t)x->to * CHANNELS);
+	clear_tail(a->out, (size_t)x->part.count * CHANNELS);
 }
 
-static void linear_across(const struct axis *x, const uint8_t *in,
-			  union cell *tmp, union cell *out)
+static void linear_across(const struct rows_across *a)
 {
-	widen(in, (size_t)x->from * CHANNELS, tmp, block_fixed);
-	taps_fixed(x, x->taps, tmp, out);
-	clear_tail(out, (size_t)x->to * CHANNELS);
+	const struct axis *x = a->x;
+	widen(a->in, (size_t)x->span * CHANNELS, a->tmp, block_fixed);
+	taps_fixed(x, x->taps, a->tmp, a->out);
+	clear_tail(a->out, (size_t)x->part.count * CHANNELS);
 }
 
 /* The pairs (b, 128 b) of numbers b. */
@@ -197,30 +199,30 @@ INLINE void of_triangle(union cell *row, size_t n)
 	}
 }
 
-static void triangle_across(const struct axis *x, const uint8_t *in,
-			    union cell *tmp, union cell *out)
+static void triangle_across(const struct rows_across *a)
 {
-	size_t n = (size_t)x->to * CHANNELS;
+	const struct axis *x = a->x;
+	size_t n = (size_t)x->part.count * CHANNELS;
 
-	widen(in, (size_t)x->from * CHANNELS, tmp, block_fixed);
-	make_pairs(tmp, (size_t)x->from * CHANNELS);
+	widen(a->in, (size_t)x->span * CHANNELS, a->tmp, block_fixed);
+	make_pairs(a->tmp, (size_t)x->span * CHANNELS);
 	if (x->taps == 3)
-		taps_fixed(x, 3, tmp, out);
+		taps_fixed(x, 3, a->tmp, a->out);
 	else if (x->taps == 4)
-		taps_fixed(x, 4, tmp, out);
+		taps_fixed(x, 4, a->tmp, a->out);
 	else if (x->taps == 5)
-		taps_fixed(x, 5, tmp, out);
+		taps_fixed(x, 5, a->tmp, a->out);
 	else
-		taps_fixed(x, x->taps, tmp, out);
-	of_triangle(out, n);
-	make_pairs(out, n);
-	clear_tail(out, n);
+		taps_fixed(x, x->taps, a->tmp, a->out);
+	of_triangle(a->out, n);
+	make_pairs(a->out, n);
+	clear_tail(a->out, n);
 }
 
 INLINE void sum_real(const struct rows_down *d, uint32_t taps,
 		     const union cell *const *rows, union cell *restrict out)
 {
-	size_t n = (size_t)d->x->to * CHANNELS;
+	size_t n = (size_t)d->x->part.count * CHANNELS;
 
 	for (size_t i = 0; i < n; i += LANES) {
 		real4 sum = load_real(rows[0] + i) * weight_real(d->w);
@@ -231,7 +233,7 @@ INLINE void sum_real(const struct rows_down *d, uint32_t taps,
 	}
 }
 
-static void box_down(const struct rows_down *d, uint8_t *out)
+static void box_down(const struct rows_down *d)
 {
 	if (d->taps == 2)
 		sum_real(d, 2, d->rows, d->tmp);
@@ -239,13 +241,13 @@ static void box_down(const struct rows_down *d, uint8_t *out)
 		sum_real(d, 3, d->rows, d->tmp);
 	else
 		sum_real(d, d->taps, d->rows, d->tmp);
-	narrow(d->tmp, (size_t)d->x->to * CHANNELS, out);
+	narrow(d->tmp, (size_t)d->x->part.count * CHANNELS, d->out);
 }
 
 /* 2 x 2 is a case of its own in OpenCV, rounded half up. */
-static void quarter_down(const struct rows_down *d, uint8_t *out)
+static void quarter_down(const struct rows_down *d)
 {
-	size_t n = (size_t)d->x->to * CHANNELS;
+	size_t n = (size_t)d->x->part.count * CHANNELS;
 
 	for (size_t i = 0; i < n; i += LANES) {
 		fixed4 sum =
@@ -253,16 +255,16 @@ static void quarter_down(const struct rows_down *d, uint8_t *out)
 
 		store_fixed(d->tmp + i, (sum + 2) >> 2);
 	}
-	narrow(d->tmp, n, out);
+	narrow(d->tmp, n, d->out);
 }
 
-static void whole_down(const struct rows_down *d, uint8_t *out)
+static void whole_down(const struct rows_down *d)
 {
 	float inverse = 1.f / (float)(d->x->taps * d->taps);
-	size_t n = (size_t)d->x->to * CHANNELS;
+	size_t n = (size_t)d->x->part.count * CHANNELS;
 
 	if (d->x->taps == 2 && d->taps == 2) {
-		quarter_down(d, out);
+		quarter_down(d);
 		return;
 	}
 	for (size_t i = 0; i < n; i += LANES) {
@@ -275,13 +277,13 @@ static void whole_down(const struct rows_down *d, uint8_t *out)
 
 		store_real(d->tmp + i, mean + ROUNDING);
 	}
-	narrow(d->tmp, n, out);
+	narrow(d->tmp, n, d->out);
 }
 
 /* OpenCV's order of shifts: each row loses its own low bits. */
-static void linear_down(const struct rows_down *d, uint8_t *out)
+static void linear_down(const struct rows_down *d)
 {
-	size_t n = (size_t)d->x->to * CHANNELS;
+	size_t n = (size_t)d->x->part.count * CHANNELS;
 
 	for (size_t i = 0; i < n; i += LANES) {
 		fixed4 sum = { 2, 2, 2, 2 };
@@ -293,13 +295,13 @@ static void linear_down(const struct rows_down *d, uint8_t *out)
 		}
 		store_fixed(d->tmp + i, sum >> 2);
 	}
-	narrow(d->tmp, n, out);
+	narrow(d->tmp, n, d->out);
 }
 
 INLINE void sum_fixed(const struct rows_down *d, uint32_t taps,
 		      const union cell *const *rows, union cell *restrict out)
 {
-	size_t n = (size_t)d->x->to * CHANNELS;
+	size_t n = (size_t)d->x->part.count * CHANNELS;
 
 	for (size_t i = 0; i < n; i += LANES) {
 		fixed4 sum = block_pairs(load_fixed(rows[0] + i),
@@ -312,9 +314,9 @@ INLINE void sum_fixed(const struct rows_down *d, uint32_t taps,
 	}
 }
 
-static void triangle_down(const struct rows_down *d, uint8_t *out)
+static void triangle_down(const struct rows_down *d)
 {
-	size_t n = (size_t)d->x->to * CHANNELS;
+	size_t n = (size_t)d->x->part.count * CHANNELS;
 
 	if (d->taps == 3)
 		sum_fixed(d, 3, d->rows, d->tmp);
@@ -323,17 +325,24 @@ static void triangle_down(const struct rows_down *d, uint8_t *out)
 	else
 		sum_fixed(d, d->taps, d->rows, d->tmp);
 	of_triangle(d->tmp, n);
-	narrow(d->tmp, n, out);
+	narrow(d->tmp, n, d->out);
 }
 
 static const struct rows_class CLASSES[] = {
-	[AXIS_BOX] = { box_across, box_down },
-	[AXIS_WHOLE] = { whole_across, whole_down },
-	[AXIS_LINEAR] = { linear_across, linear_down },
-	[AXIS_TRIANGLE] = { triangle_across, triangle_down },
+	[AXIS_BOX] = { .across = box_across, .down = box_down },
+	[AXIS_WHOLE] = { .across = whole_across, .down = whole_down },
+	[AXIS_LINEAR] = { .across = linear_across, .down = linear_down },
+	[AXIS_TRIANGLE] = { .across = triangle_across, .down = triangle_down },
 };
+
+const struct rows_class *rows_class_plain(enum axis_kind kind)
+{
+	return &CLASSES[kind];
+}
 
 const struct rows_class *rows_class(enum axis_kind kind)
 {
-	return &CLASSES[kind];
+	const struct rows_class *fast = rows_class_avx2(kind);
+
+	return fast ? fast : rows_class_plain(kind);
 }

@@ -101,3 +101,20 @@ def test_photographs_are_the_same_by_file_and_mount(mount, tmp_path):
              "--rank", rank, "--world", 2)
     assert digest(tmp_path / "a") == digest(tmp_path / "b")
     assert len(digest(tmp_path / "a")) == 10
+
+
+@pytest.mark.parametrize("operations", [
+    "random_resized_crop(160) | flip",
+    "resize(180, bilinear) | center_crop(160, 0.9)",
+])
+def test_photographs_in_default_quality_are_near_exact(tmp_path, operations):
+    path = SHARED / "data/photos500.beton"
+    if not path.exists():
+        pytest.skip(f"no {path}")
+    pixels = [[b.outputs["image"].astype(int) for b in
+               dump(path, tmp_path / quality, "--spec", "batch=100,seed=3",
+                    "--pipeline", f"image | decode({quality}) | {operations}")]
+              for quality in ("exact", "default")]
+    differences = [abs(a - b) for a, b in zip(*pixels)]
+    assert len(differences) == 5
+    assert 0 < sum(d.mean() for d in differences) / 5 <= 0.3

@@ -41,7 +41,7 @@ static void decode(struct codec *codec, const uint8_t *bytes, size_t size,
 	};
 
 	if (out.pixels &&
-	    codec_decode(codec, bytes, size, rect, QUALITY_EXACT, &out) &&
+	    codec_decode(codec, bytes, size, rect, &out) &&
 	    !codec_message(codec)[0])
 		abort(); /* refused without a word */
 	free(out.pixels);

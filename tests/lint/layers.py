@@ -36,8 +36,12 @@ LAYERS = """
     loader/entry loader/huffman loader/idct
     loader/scan
     loader/baseline*
-    loader/codec* loader/rows
+    loader/codec* loader/rows loader/rows_avx2
+    loader/fancy*
+    loader/lines
     loader/resample loader/view loader/state
+    loader/filter
+    loader/planar*
     loader/parse loader/op loader/kernel loader/code
     loader/ops/* loader/own
     loader/emit_type loader/objects loader/compiler

@@ -54,8 +54,7 @@ static uint8_t *pixel(const struct image *image, uint32_t x, uint32_t y)
 static int decode(struct jpeg jpeg, struct rect rect, struct image *out)
 {
 	struct image image = image_make(rect.width, rect.height);
-	int r = codec_decode(codec, jpeg.bytes, jpeg.size, &rect, QUALITY_EXACT,
-			     &image);
+	int r = codec_decode(codec, jpeg.bytes, jpeg.size, &rect, &image);
 
 	for (uint32_t y = 0; y < rect.height; y++)
 		for (int i = 0; i < GUARD; i++)
@@ -337,6 +336,18 @@ static void what_is_no_jpeg_is_refused(void)
 	check_refused((struct jpeg){ start, sizeof(start) });
 }
 
+/* libjpeg keeps tables, so a file without its own once took the last one's. */
+static void no_image_depends_on_the_one_before(void)
+{
+	uint8_t bytes[sizeof(JPEG_FULL)];
+
+	memcpy(bytes, JPEG_FULL, sizeof(bytes));
+	/* Its quantization becomes a comment. */
+	bytes[find_marker(bytes, sizeof(bytes), 0xdb) + 1] = 0xfe;
+	free(decode_all(KINDS[2]).pixels);
+	check_refused((struct jpeg){ bytes, sizeof(bytes) });
+}
+
 /* A block of the exact size, so that sanitizers see any byte past it. */
 static struct jpeg exact_copy(struct jpeg jpeg, size_t size)
 {
@@ -515,6 +526,7 @@ int main(void)
 	bombs_are_refused();
 	other_kinds_of_jpeg_are_refused();
 	what_is_no_jpeg_is_refused();
+	no_image_depends_on_the_one_before();
 	a_premature_end_is_noticed();
 	damage_beyond_the_crop_is_not_looked_at();
 	flipped_bytes_do_no_harm();

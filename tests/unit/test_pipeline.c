@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fs/bytes.h"
@@ -8,6 +9,7 @@
 #include "loader/dtype.h"
 #include "loader/pipeline.h"
 #include "loader/resample.h"
+#include "tests/unit/jpegs.h"
 #include "tests/unit/t.h"
 
 enum { W = 40, H = 30 };
@@ -569,8 +571,7 @@ static void jpegs_are_cropped_as_if_decoded_whole(void)
 
 	CHECK(!codec_open(&codec));
 	v = jpeg(codec);
-	CHECK(!codec_decode(codec, v.bytes, v.size, &everything, QUALITY_EXACT,
-			    &all));
+	CHECK(!codec_decode(codec, v.bytes, v.size, &everything, &all));
 	decoded.bytes = &whole[0][0][0];
 	for (row.id = 0; row.id < 50; row.id++) {
 		const char *text =
@@ -581,6 +582,102 @@ static void jpegs_are_cropped_as_if_decoded_whole(void)
 		CHECK(!memcmp(a, b, sizeof(a)));
 	}
 	free((void *)(uintptr_t)v.bytes);
+	codec_close(codec);
+}
+
+/* Smooth colours, edges and a little noise, as cameras give them. */
+static struct pipeline_value photo(struct codec *codec, struct rng *rng)
+{
+	enum { PW = 330, PH = 250 };
+	static uint8_t p[PH][PW][3];
+	struct image image = { &p[0][0][0], PW, PH, 3 * (size_t)PW };
+	struct pipeline_value v = { .mode = BETON_MODE_JPG,
+				    .width = PW,
+				    .height = PH };
+	uint32_t edge = 80 + (uint32_t)(rng_uniform(rng) * 150);
+	uint8_t *bytes;
+	size_t size;
+
+	for (uint32_t y = 0; y < PH; y++)
+		for (uint32_t x = 0; x < PW; x++)
+			for (uint32_t c = 0; c < 3; c++)
+				p[y][x][c] =
+					(uint8_t)(40 +
+						  (x * (c + 1) + y * (3 - c)) /
+							  9 +
+						  (x + y / 2 > edge ? 50 : 0) +
+						  rng_next(rng) % 5);
+	CHECK(!codec_encode(codec, &image, 90, &bytes, &size));
+	v.bytes = bytes;
+	v.size = size;
+	return v;
+}
+
+/* The mean of the absolute differences between two texts' results. */
+static double difference(const char *a, const char *b,
+			 const struct pipeline_value *v,
+			 const struct pipeline_row *row)
+{
+	static uint8_t out[2][96 * 96 * 3];
+	double sum = 0;
+
+	CHECK(!run_value(a, v, row, out[0]) && !run_value(b, v, row, out[1]));
+	for (size_t i = 0; i < sizeof(out[0]); i++)
+		sum += abs(out[0][i] - out[1][i]);
+	return sum / sizeof(out[0]);
+}
+
+static void default_quality_is_near_exact(void)
+{
+	static const char *const texts[][2] = {
+		{ "random_resized_crop(96) | flip",
+		  "decode(exact) | random_resized_crop(96) | flip" },
+		{ "decode(draft) | resize(120, bilinear) | flip | "
+		  "center_crop(96, 0.8)",
+		  "decode(exact) | resize(120, bilinear) | flip | "
+		  "center_crop(96, 0.8)" },
+		{ "image | flip | center_crop(200) | resize(96)",
+		  "decode(exact) | flip | center_crop(200) | resize(96)" },
+	};
+	struct rng rng = { .key = 1 };
+	struct pipeline_row row = row_0;
+	struct codec *codec;
+
+	CHECK(!codec_open(&codec));
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		double sum = 0;
+
+		for (row.id = 0; row.id < 20; row.id++) {
+			struct pipeline_value v = photo(codec, &rng);
+
+			sum += difference(texts[i][0], texts[i][1], &v, &row);
+			free((void *)(uintptr_t)v.bytes);
+		}
+		CHECK(sum / 20 > 0 && sum / 20 <= 0.3);
+	}
+	codec_close(codec);
+}
+
+/* Where there are no planes, or nothing is resized. */
+static void other_jpegs_give_the_exact_pixels(void)
+{
+	struct pipeline_value v = { .bytes = JPEG_PROGRESSIVE,
+				    .size = sizeof(JPEG_PROGRESSIVE),
+				    .mode = BETON_MODE_JPG,
+				    .width = 41,
+				    .height = 23 };
+	static uint8_t a[H * W * 3], b[H * W * 3];
+	struct pipeline_value small;
+	struct codec *codec;
+
+	CHECK(difference("resize(\"96,96\")",
+			 "decode(exact) | resize(\"96,96\")", &v, &row_0) == 0);
+	CHECK(!codec_open(&codec));
+	small = jpeg(codec);
+	CHECK(!run_value("image | flip(1)", &small, &row_0, a));
+	CHECK(!run_value("decode(exact) | flip(1)", &small, &row_0, b));
+	CHECK(!memcmp(a, b, sizeof(a)));
+	free((void *)(uintptr_t)small.bytes);
 	codec_close(codec);
 }
 
@@ -602,6 +699,55 @@ static void damaged_jpegs_are_row_errors(void)
 	CHECK(run_value("center_crop(8)", &cut, &row_0, out) == -EINVAL);
 	CHECK(strstr(error, "the JPEG is 40x30, the dataset says 41x30"));
 	free((void *)(uintptr_t)v.bytes);
+	codec_close(codec);
+}
+
+static uint32_t below(struct rng *rng, uint32_t n)
+{
+	return (uint32_t)(rng_uniform(rng) * n);
+}
+
+/* With damage both decoders say the same: the same pixels, or none. */
+static void check_damage(struct codec *codec, const struct pipeline_value *v)
+{
+	static uint8_t got[H][W][3], want[H][W][3], small[8][8][3];
+	struct image all = { &want[0][0][0], W, H, 3 * (size_t)W };
+	struct rect everything = { .width = W, .height = H };
+	int r = run_value("decode(exact) | hwc", v, &row_0, got);
+	int d = run_value("random_resized_crop(8)", v, &row_0, small);
+
+	CHECK(!d || d == -EBADMSG || d == -EINVAL);
+	if (r == -EINVAL) /* another size */
+		return;
+	CHECK(r == codec_decode(codec, v->bytes, v->size, &everything, &all));
+	CHECK(r || !memcmp(got, want, sizeof(got)));
+	/* What is good as a whole is good in part. */
+	CHECK(r || !d);
+}
+
+static void damage_is_judged_by_libjpeg(void)
+{
+	struct rng rng = { .key = 7 };
+	struct pipeline_value good, bad;
+	struct codec *codec;
+	uint8_t *bytes;
+
+	CHECK(!codec_open(&codec));
+	good = jpeg(codec);
+	bad = good;
+	for (int i = 0; i < 3000; i++) {
+		bad.size = good.size - (i % 3 ? 0 : below(&rng, 300));
+		bytes = malloc(bad.size);
+		CHECK(bytes);
+		memcpy(bytes, good.bytes, bad.size);
+		for (uint32_t k = below(&rng, 4); k > 0; k--)
+			bytes[below(&rng, (uint32_t)bad.size)] =
+				(uint8_t)rng_next(&rng);
+		bad.bytes = bytes;
+		check_damage(codec, &bad);
+		free(bytes);
+	}
+	free((void *)(uintptr_t)good.bytes);
 	codec_close(codec);
 }
 
@@ -679,7 +825,10 @@ int main(void)
 	values_that_are_not_what_they_say_are_row_errors();
 	sample_0_of_unknown_size_leaves_only_row_errors();
 	jpegs_are_cropped_as_if_decoded_whole();
+	default_quality_is_near_exact();
+	other_jpegs_give_the_exact_pixels();
 	damaged_jpegs_are_row_errors();
+	damage_is_judged_by_libjpeg();
 	stages_can_be_left_out();
 	ragged_fields_are_not_run();
 	return 0;

@@ -30,7 +30,7 @@ static struct image decode(const uint8_t *bytes, size_t size)
 	image.stride = (size_t)info.width * 3;
 	image.pixels = malloc(image.stride * info.height);
 	CHECK(image.pixels);
-	CHECK(!codec_decode(codec, bytes, size, &all, QUALITY_EXACT, &image));
+	CHECK(!codec_decode(codec, bytes, size, &all, &image));
 	return image;
 }
 

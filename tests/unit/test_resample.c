@@ -304,6 +304,87 @@ static void results_do_not_depend_on_history(void)
 	free(in.pixels);
 }
 
+static int row_of(void *arg, uint32_t y, const uint8_t **pixels)
+{
+	const struct image *image = arg;
+
+	*pixels = pixel(image, 0, y);
+	return y < image->height ? 0 : -1;
+}
+
+/* The part of a resize, `rows` at a time, of the part of `in` it asks for. */
+static struct image part_of(const struct resize *resize, const struct image *in,
+			    uint32_t rows)
+{
+	struct image out = image_make(resize->part.width, resize->part.height);
+	struct image source = *in, band = out;
+	struct rect needs;
+
+	CHECK(!resample_start(resampler, resize, &needs));
+	CHECK(needs.x + needs.width <= in->width);
+	CHECK(needs.y + needs.height <= in->height);
+	source.pixels = pixel(in, needs.x, needs.y);
+	source.height = needs.height;
+	for (uint32_t y = 0; y < out.height; y += band.height) {
+		band.pixels = pixel(&out, 0, y);
+		band.height = (uint32_t)min_u64(rows, out.height - y);
+		CHECK(!resample_rows(resampler,
+				     &(struct row_source){ row_of, &source },
+				     &band));
+	}
+	return out;
+}
+
+static void check_part(const struct resize *resize, const struct image *whole,
+		       const struct image *part)
+{
+	for (uint32_t y = 0; y < part->height; y++)
+		for (uint32_t x = 0; x < part->width; x++) {
+			uint32_t at = resize->mirror ? part->width - 1 - x : x;
+
+			CHECK(!memcmp(pixel(part, x, y),
+				      pixel(whole, resize->part.x + at,
+					    resize->part.y + y),
+				      CHANNELS));
+		}
+}
+
+static void parts_are_cut_out_of_the_whole(void)
+{
+	struct rng rng = { .key = 6 };
+
+	for (int i = 0; i < 300; i++) {
+		uint32_t size[6];
+
+		for (int k = 0; k < 6; k++)
+			size[k] = 1 + (uint32_t)(rng_uniform(&rng) * 60);
+
+		struct image in = image_random(&rng, size[0], size[1]);
+		struct resize z = {
+			.how = i % 2,
+			.from_width = in.width,
+			.from_height = in.height,
+			.to_width = size[2] == size[0] ? 61 : size[2],
+			.to_height = size[3],
+			.mirror = i / 2 % 2,
+		};
+		struct image whole =
+			resized(z.how, &in, z.to_width, z.to_height);
+
+		z.part.x = size[4] % z.to_width;
+		z.part.y = size[5] % z.to_height;
+		z.part.width = 1 + size[5] % (z.to_width - z.part.x);
+		z.part.height = 1 + size[4] % (z.to_height - z.part.y);
+
+		struct image part = part_of(&z, &in, 1 + i % 5);
+
+		check_part(&z, &whole, &part);
+		free(in.pixels);
+		free(whole.pixels);
+		free(part.pixels);
+	}
+}
+
 static void blocks_are_what_plain_c_makes(void)
 {
 	struct rng rng = { .key = 5 };
@@ -430,6 +511,7 @@ int main(void)
 	every_size_is_near_the_real_filter();
 	one_colour_stays_one_colour();
 	results_do_not_depend_on_history();
+	parts_are_cut_out_of_the_whole();
 	blocks_are_what_plain_c_makes();
 	area_gives_the_golden_bytes();
 	resampler_close(resampler);

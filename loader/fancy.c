@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/fancy.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "loader/fancy_class.h"
+#include "loader/scratch.h"
+
+enum {
+	COMPONENTS = BASELINE_COMPONENTS,
+	/* libjpeg repeats samples of planes that are not wider. */
+	SMOOTH_MIN = 3,
+};
+
+struct fancy {
+	const struct fancy_class *class;
+	struct baseline_image image;
+	struct baseline_plane planes[COMPONENTS];
+	struct rect rect;
+	struct scratch sums;
+	struct scratch chroma[COMPONENTS]; /* upsampled rows */
+	struct scratch pixels;
+};
+
+/* Rounds to and fro, so that errors do not add up. */
+static const struct fancy_rule ACROSS = { 1, 2, 2 };
+static const struct fancy_rule BOTH = { 8, 7, 4 };
+
+int fancy_open(struct fancy **out)
+{
+	struct fancy *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return -ENOMEM;
+	fancy_use(f, fancy_avx2() ? fancy_avx2() : &fancy_plain);
+	*out = f;
+	return 0;
+}
+
+void fancy_close(struct fancy *f)
+{
+	if (!f)
+		return;
+	for (unsigned i = 0; i < COMPONENTS; i++)
+		scratch_fini(&f->chroma[i]);
+	scratch_fini(&f->sums);
+	scratch_fini(&f->pixels);
+	free(f);
+}
+
+void fancy_use(struct fancy *f, const struct fancy_class *class)
+{
+	f->class = class;
+}
+
+bool fancy_can(const struct baseline_image *image)
+{
+	/* Rows alone are interpolated since 2.0, and repeated before. */
+	for (unsigned i = 0; i < image->components; i++)
+		if (image->component[i].down > image->component[i].across)
+			return false;
+	return true;
+}
+
+static uint64_t room(uint64_t n)
+{
+	return align_up(n, FANCY_BLOCK) + FANCY_BLOCK;
+}
+
+int fancy_start(struct fancy *f, const struct baseline_image *image,
+		const struct baseline_plane *planes, const struct rect *rect)
+{
+	uint64_t most = rect->width;
+	int r;
+
+	f->image = *image;
+	f->rect = *rect;
+	memcpy(f->planes, planes, image->components * sizeof(*planes));
+	for (unsigned i = 0; i < image->components; i++)
+		most = max_u64(most, 2 * (uint64_t)planes[i].width);
+	r = scratch_grow(&f->sums, room(most), sizeof(int16_t));
+	if (!r)
+		r = scratch_grow(&f->pixels, room(rect->width), 3);
+	for (unsigned i = 1; !r && i < COMPONENTS; i++)
+		r = scratch_grow(&f->chroma[i], room(most), 1);
+	if (!r && image->components == 1)
+		for (unsigned i = 1; i < COMPONENTS; i++)
+			memset(f->chroma[i].p, FANCY_ZERO_CHROMA, room(most));
+	return r;
+}
+
+/* Row y of the component, which is repeated at both ends. */
+static const uint8_t *row_at(const struct fancy *f, unsigned i, int64_t y)
+{
+	const struct baseline_plane *p = &f->planes[i];
+	int64_t last = f->image.component[i].height - 1;
+
+	y = y < 0 ? 0 : y > last ? last : y;
+	return p->samples + (size_t)(y - p->y) * p->stride;
+}
+
+static void repeat(const uint8_t *in, size_t n, uint8_t *out)
+{
+	for (size_t x = 0; x < n; x++)
+		out[2 * x] = out[2 * x + 1] = in[x];
+}
+
+/* Row y of the image in one component, from the rectangle's left on. */
+static const uint8_t *component_row(struct fancy *f, unsigned i, uint32_t y)
+{
+	const struct baseline_component *c = &f->image.component[i];
+	const struct baseline_plane *p = &f->planes[i];
+	const uint8_t *near = row_at(f, i, y / c->down), *far = NULL;
+	int16_t *sums = (int16_t *)f->sums.p + FANCY_BLOCK;
+	uint8_t *out = f->chroma[i].p;
+
+	if (c->across == 1)
+		return near + (f->rect.x - p->x);
+	if (c->width < SMOOTH_MIN) {
+		repeat(near, p->width, out);
+	} else {
+		if (c->down == 2)
+			far = row_at(f, i, (int64_t)(y / 2) + (y % 2 ? 1 : -1));
+		f->class->sum(near, far, p->width, sums);
+		sums[-1] = sums[0];
+		sums[p->width] = sums[p->width - 1];
+		f->class->twice(sums, p->width, far ? BOTH : ACROSS, out);
+	}
+	return out + (f->rect.x - 2 * (size_t)p->x);
+}
+
+const uint8_t *fancy_row(struct fancy *f, uint32_t y)
+{
+	const uint8_t *in[COMPONENTS] = { NULL, f->chroma[1].p,
+					  f->chroma[2].p };
+
+	for (unsigned i = 0; i < f->image.components; i++)
+		in[i] = component_row(f, i, f->rect.y + y);
+	f->class->colour(in, f->rect.width, f->pixels.p);
+	return f->pixels.p;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inner loops of fancy.c. All may read and write up to a multiple of
+ * FANCY_BLOCK numbers or pixels.
+ */
+#ifndef LOADER_FANCY_CLASS_H
+#define LOADER_FANCY_CLASS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	FANCY_BLOCK = 32,
+	FANCY_POINT = 16,
+	FANCY_ZERO_CHROMA = 128,
+	/* JFIF's coefficients times 2^16, as libjpeg rounds them. */
+	FANCY_RED_OF_CR = 91881,
+	FANCY_GREEN_OF_CB = -22554,
+	FANCY_GREEN_OF_CR = -46802,
+	FANCY_BLUE_OF_CB = 116130,
+};
+
+/* How sums become two samples each: (3 here + beside + add) >> shift. */
+struct fancy_rule {
+	int16_t add_left;
+	int16_t add_right;
+	int shift;
+};
+
+struct fancy_class {
+	/* 3 near + far, or near, if that is NULL. */
+	void (*sum)(const uint8_t *near, const uint8_t *far, size_t n,
+		    int16_t *out);
+	/* From in[-1 .. n] to out[0 .. 2 n). */
+	void (*twice)(const int16_t *in, size_t n, struct fancy_rule rule,
+		      uint8_t *out);
+	/* n pixels of Y, Cb and Cr to R, G and B, interleaved. */
+	void (*colour)(const uint8_t *const in[3], size_t n, uint8_t *out);
+};
+
+#endif

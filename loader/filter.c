@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/filter.h"
+
+#include <string.h>
+
+#include "fs/bytes.h"
+
+enum {
+	ONE_BITS = 15,
+	ONE = 1 << ONE_BITS,
+	/* Of the reciprocal that shares are multiplied by. */
+	SCALE_BITS = 32,
+	/* The triangle of upsampling: a sample is near or far. */
+	NEAR = 3,
+	FAR = 1,
+	/* Samples of an output: its pixels', and a neighbour on both sides. */
+	CELLS_MAX = FILTER_PIXELS_MAX + 2,
+};
+
+/* The pixels of an output, and the share of each of them. */
+typedef uint32_t shares_fn(uint64_t from, uint64_t to, uint64_t i,
+			   uint32_t *first, uint32_t *of);
+
+/* The parts of source pixels that an output covers, in 1 / to of a pixel. */
+static uint32_t area_shares(uint64_t from, uint64_t to, uint64_t i,
+			    uint32_t *first, uint32_t *of)
+{
+	uint64_t begin = i * from, left = from;
+	uint64_t k = begin / to, part = (k + 1) * to - begin;
+	uint32_t n = 0;
+
+	*first = (uint32_t)k;
+	for (; part < left; left -= part, part = to)
+		of[n++] = (uint32_t)part;
+	of[n++] = (uint32_t)left;
+	return n;
+}
+
+/* What OpenCV's INTER_AREA does where a side grows. */
+static uint32_t linear_shares(uint64_t from, uint64_t to, uint64_t i,
+			      uint32_t *first, uint32_t *of)
+{
+	uint64_t k = i * from / to, next = (k + 1) * to, end = (i + 1) * from;
+	uint64_t right = end > next && k + 1 < from ? end - next : 0;
+
+	*first = (uint32_t)k;
+	of[0] = (uint32_t)(from - right);
+	of[1] = (uint32_t)right;
+	return 1 + (right > 0);
+}
+
+/* A triangle as wide as the reduction, in 1 / (2 to) of a pixel. */
+static uint32_t triangle_shares(uint64_t from, uint64_t to, uint64_t i,
+				uint32_t *first, uint32_t *of)
+{
+	uint64_t half = 2 * max_u64(from, to), centre = (2 * i + 1) * from;
+	uint64_t k = centre > half ? ((centre - half) / to + 1) / 2 : 0;
+	uint64_t at = (2 * k + 1) * to;
+	uint32_t n = 0;
+
+	*first = (uint32_t)k;
+	for (; k < from && at < centre + half; k++, at += 2 * to)
+		of[n++] = (uint32_t)(half -
+				     (at > centre ? at - centre : centre - at));
+	return n;
+}
+
+static shares_fn *const SHARES[] = {
+	[FILTER_AREA] = area_shares,
+	[FILTER_LINEAR] = linear_shares,
+	[FILTER_TRIANGLE] = triangle_shares,
+};
+
+/* Pixels of an output at most: the triangle's are twice the reduction. */
+static uint64_t most_pixels(uint64_t from, uint64_t to)
+{
+	return 2 * (from / to) + 3;
+}
+
+bool filter_kind(const struct resize *z, enum filter_kind *out)
+{
+	if (most_pixels(z->from_width, z->to_width) > FILTER_PIXELS_MAX ||
+	    most_pixels(z->from_height, z->to_height) > FILTER_PIXELS_MAX)
+		return false;
+	if (z->how == INTERPOLATION_BILINEAR)
+		*out = FILTER_TRIANGLE;
+	else if (z->from_width < z->to_width || z->from_height < z->to_height)
+		*out = FILTER_LINEAR;
+	else
+		*out = FILTER_AREA;
+	return true;
+}
+
+void filter_needs(enum filter_kind kind, const struct axis_part *part,
+		  uint32_t *first, uint32_t *n)
+{
+	uint32_t unused[FILTER_PIXELS_MAX], last;
+
+	SHARES[kind](part->from, part->to, part->begin, first, unused);
+	*n = SHARES[kind](part->from, part->to, part->begin + part->count - 1,
+			  &last, unused);
+	*n += last - *first;
+}
+
+static bool same_part(const struct axis_part *a, const struct axis_part *b)
+{
+	return a->from == b->from && a->to == b->to && a->begin == b->begin &&
+	       a->count == b->count && a->mirror == b->mirror;
+}
+
+int shares_build(struct shares *s, enum filter_kind kind,
+		 const struct axis_part *part)
+{
+	uint32_t n = part->count;
+	int r;
+
+	if (s->most && s->kind == kind && same_part(&s->part, part))
+		return 0;
+	s->most = 0;
+	r = scratch_grow(&s->memory[0], 2 * (uint64_t)n, sizeof(*s->first));
+	if (!r)
+		r = scratch_grow(&s->memory[1],
+				 n * most_pixels(part->from, part->to),
+				 sizeof(*s->of));
+	if (r)
+		return r;
+	s->kind = kind;
+	s->part = *part;
+	s->most = (uint32_t)most_pixels(part->from, part->to);
+	s->first = s->memory[0].p;
+	s->n = s->first + n;
+	s->of = s->memory[1].p;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = part->begin + (part->mirror ? n - 1 - i : i);
+
+		s->n[i] = SHARES[kind](part->from, part->to, at, &s->first[i],
+				       s->of + (size_t)i * s->most);
+	}
+	return 0;
+}
+
+void shares_fini(struct shares *s)
+{
+	scratch_fini(&s->memory[0]);
+	scratch_fini(&s->memory[1]);
+	*s = (struct shares){ 0 };
+}
+
+/* The sample farther from a pixel, of the two that it is made of. */
+static uint32_t far_of(const struct filter_source *s, uint32_t pixel)
+{
+	uint32_t near = pixel / 2;
+
+	if (!s->smooth)
+		return near;
+	if (pixel % 2)
+		return near + 1 < s->samples ? near + 1 : near;
+	return near ? near - 1 : near;
+}
+
+/* The first and the last image pixel of an output. */
+struct pixels {
+	uint32_t low;
+	uint32_t high;
+};
+
+static struct pixels pixels_of(const struct shares *shares,
+			       const struct filter_source *s, uint32_t i)
+{
+	uint32_t first = shares->first[i], rest = shares->n[i] - 1;
+	uint32_t low = s->at + first;
+
+	if (s->mirror)
+		low = s->at + shares->part.from - 1 - first - rest;
+	return (struct pixels){ low, low + rest };
+}
+
+/* How many samples the outputs have, and where they begin. */
+static void measure(struct filter *f, const struct shares *shares,
+		    const struct filter_source *s)
+{
+	uint32_t low = UINT32_MAX, end = 0, taps = 1;
+
+	for (uint32_t i = 0; i < f->count; i++) {
+		struct pixels p = pixels_of(shares, s, i);
+		uint32_t a = p.low, b = p.high + 1;
+
+		if (s->across == 2) {
+			a = far_of(s, p.low);
+			a = a < p.low / 2 ? a : p.low / 2;
+			b = far_of(s, p.high);
+			b = (b > p.high / 2 ? b : p.high / 2) + 1;
+		}
+		f->first[i] = a;
+		taps = b - a > taps ? b - a : taps;
+		low = a < low ? a : low;
+		end = b > end ? b : end;
+	}
+	f->taps = taps;
+	f->origin = low - s->begin;
+	f->span = end - low;
+}
+
+/* Adds the shares of pixels to those of their samples, from `first` on. */
+static void spread(const struct filter_source *s, struct pixels p,
+		   const uint32_t *of, uint32_t first, uint64_t *cells)
+{
+	for (uint32_t n = p.high - p.low + 1, k = 0; k < n; k++) {
+		uint32_t pixel = p.low + k;
+		uint64_t share = of[s->mirror ? n - 1 - k : k];
+
+		if (s->across == 1) {
+			cells[k] = share;
+			continue;
+		}
+		cells[pixel / 2 - first] += NEAR * share;
+		cells[far_of(s, pixel) - first] += FAR * share;
+	}
+}
+
+/* To the nearest; what the sum then lacks goes to the first of the largest. */
+static void weigh(const uint64_t *cells, uint32_t n, uint64_t scale,
+		  uint32_t *weights)
+{
+	uint32_t left = ONE, largest = 0;
+
+	for (uint32_t k = 0; k < n; k++) {
+		uint64_t w = cells[k] * scale + (1ull << (SCALE_BITS - 1));
+
+		weights[k] = (uint32_t)(w >> SCALE_BITS);
+		left -= weights[k];
+		if (weights[k] > weights[largest])
+			largest = k;
+	}
+	weights[largest] += left;
+	/* The only weight that 16 bits with a sign cannot hold. */
+	if (weights[largest] == ONE)
+		weights[largest]--;
+	for (uint32_t k = 0; k < n; k++)
+		weights[k] |= weights[k] << 16;
+}
+
+static void fill(struct filter *f, const struct shares *shares,
+		 const struct filter_source *s)
+{
+	uint32_t low = s->begin + f->origin;
+	uint64_t sum = 0, scale = 0;
+
+	for (uint32_t i = 0; i < f->count; i++) {
+		uint64_t cells[CELLS_MAX], total = 0;
+		uint32_t last = f->span - f->taps, first = f->first[i] - low;
+		const uint32_t *of = shares->of + (size_t)i * shares->most;
+
+		/* Outputs that would end too late begin earlier. */
+		first = first < last ? first : last;
+		memset(cells, 0, f->taps * sizeof(*cells));
+		spread(s, pixels_of(shares, s, i), of, f->first[i],
+		       cells + (f->first[i] - low - first));
+		for (uint32_t k = 0; k < shares->n[i]; k++)
+			total += of[k];
+		/* Mostly the same for all. */
+		if (total != sum) {
+			sum = total;
+			scale = (1ull << (ONE_BITS + SCALE_BITS)) /
+				(sum * (s->across == 2 ? NEAR + FAR : 1));
+		}
+		f->first[i] = first;
+		weigh(cells, f->taps, scale, f->weights + (size_t)i * f->taps);
+	}
+}
+
+int filter_build(struct filter *f, const struct shares *shares,
+		 const struct filter_source *source)
+{
+	int r;
+
+	f->count = shares->part.count;
+	r = scratch_grow(&f->memory[0], f->count, sizeof(*f->first));
+	if (r)
+		return r;
+	f->first = f->memory[0].p;
+	measure(f, shares, source);
+	r = scratch_grow(&f->memory[1], (uint64_t)f->count * f->taps,
+			 sizeof(*f->weights));
+	if (r)
+		return r;
+	f->weights = f->memory[1].p;
+	fill(f, shares, source);
+	return 0;
+}
+
+void filter_fini(struct filter *f)
+{
+	scratch_fini(&f->memory[0]);
+	scratch_fini(&f->memory[1]);
+	*f = (struct filter){ 0 };
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/fancy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/rng.h"
+#include "loader/codec.h"
+#include "loader/fancy_class.h"
+#include "tests/unit/jpegs.h"
+#include "tests/unit/t.h"
+
+enum { CHANNELS = 3, COLOURS = 256 * 256 };
+
+struct jpeg {
+	const uint8_t *bytes;
+	size_t size;
+};
+
+static struct codec *codec;
+static struct baseline *baseline;
+static struct fancy *fancy;
+
+static uint32_t below(struct rng *rng, uint32_t n)
+{
+	return (uint32_t)(rng_uniform(rng) * n);
+}
+
+static void *allocate(size_t size)
+{
+	void *p = malloc(size);
+
+	CHECK(p);
+	return p;
+}
+
+static struct jpeg encode_busy(struct rng *rng, uint32_t width, uint32_t height)
+{
+	struct image image = {
+		.pixels = allocate((size_t)width * height * CHANNELS),
+		.width = width,
+		.height = height,
+		.stride = (size_t)width * CHANNELS,
+	};
+	uint8_t *bytes;
+	size_t size;
+
+	for (size_t i = 0; i < image.stride * height; i++)
+		image.pixels[i] = (uint8_t)rng_next(rng);
+	CHECK(!codec_encode(codec, &image, 95, &bytes, &size));
+	free(image.pixels);
+	return (struct jpeg){ bytes, size };
+}
+
+static struct rect random_rect(struct rng *rng,
+			       const struct baseline_image *image)
+{
+	struct rect r = { .width = 1 + below(rng, image->width),
+			  .height = 1 + below(rng, image->height) };
+
+	r.x = below(rng, image->width - r.width + 1);
+	r.y = below(rng, image->height - r.height + 1);
+	return r;
+}
+
+/* Rows from the last to the first: each stands for itself. */
+static void check_rect(struct jpeg jpeg, const struct baseline_image *image,
+		       const struct rect *rect)
+{
+	struct image want = {
+		.pixels =
+			allocate((size_t)rect->width * rect->height * CHANNELS),
+		.width = rect->width,
+		.height = rect->height,
+		.stride = (size_t)rect->width * CHANNELS,
+	};
+	struct baseline_plane planes[BASELINE_COMPONENTS];
+
+	CHECK(!codec_decode(codec, jpeg.bytes, jpeg.size, rect, &want));
+	CHECK(!baseline_decode(baseline, image, rect, 1, NULL, planes));
+	CHECK(!fancy_start(fancy, image, planes, rect));
+	for (uint32_t y = rect->height; y-- > 0;)
+		CHECK(!memcmp(fancy_row(fancy, y),
+			      want.pixels + y * want.stride, want.stride));
+	free(want.pixels);
+}
+
+static void check_jpeg(struct jpeg jpeg, struct rng *rng)
+{
+	struct baseline_image image;
+
+	CHECK(!baseline_header(baseline, jpeg.bytes, jpeg.size, &image));
+	CHECK(fancy_can(&image));
+	for (int i = 0; i < 40; i++) {
+		struct rect rect = random_rect(rng, &image);
+
+		check_rect(jpeg, &image, &rect);
+	}
+}
+
+static void pixels_are_libjpegs(const struct fancy_class *class)
+{
+	static const struct jpeg kinds[] = {
+		{ JPEG_GRAY, sizeof(JPEG_GRAY) },
+		{ JPEG_FULL, sizeof(JPEG_FULL) },
+		{ JPEG_HALF, sizeof(JPEG_HALF) },
+	};
+	struct rng rng = { .key = 1 };
+
+	fancy_use(fancy, class);
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		check_jpeg(kinds[i], &rng);
+	/* The narrowest are where upsampling has cases of its own. */
+	for (uint32_t width = 1; width < 90; width += 1 + width / 7) {
+		struct jpeg jpeg = encode_busy(&rng, width, 91 - width);
+
+		check_jpeg(jpeg, &rng);
+		free((void *)(uintptr_t)jpeg.bytes);
+	}
+}
+
+/* Every chroma there is, with some lumas. */
+static void all_colours_are_alike(void)
+{
+	uint8_t *in[CHANNELS], *out[2];
+
+	for (int i = 0; i < CHANNELS; i++)
+		in[i] = allocate(COLOURS + FANCY_BLOCK);
+	for (int i = 0; i < 2; i++)
+		out[i] = allocate(CHANNELS * (COLOURS + FANCY_BLOCK));
+	for (unsigned luma = 0; luma < 256; luma += 15) {
+		for (unsigned i = 0; i < COLOURS; i++) {
+			in[0][i] = (uint8_t)luma;
+			in[1][i] = (uint8_t)(i >> 8);
+			in[2][i] = (uint8_t)i;
+		}
+		for (int i = 0; i < 2; i++) {
+			const struct fancy_class *class =
+				i ? fancy_avx2() : &fancy_plain;
+
+			class->colour((const uint8_t *const *)in, COLOURS,
+				      out[i]);
+		}
+		CHECK(!memcmp(out[0], out[1], CHANNELS * COLOURS));
+	}
+	for (int i = 0; i < CHANNELS; i++)
+		free(in[i]);
+	free(out[0]);
+	free(out[1]);
+}
+
+/* Old libraries repeat rows, new ones interpolate them. */
+static void rows_of_half_height_are_left_to_others(void)
+{
+	struct baseline_image image = { .components = 3 };
+
+	for (unsigned i = 0; i < 3; i++)
+		image.component[i].across = image.component[i].down = 1;
+	CHECK(fancy_can(&image));
+	image.component[2].down = 2;
+	CHECK(!fancy_can(&image));
+	image.component[2].across = 2;
+	CHECK(fancy_can(&image));
+}
+
+int main(void)
+{
+	CHECK(!codec_open(&codec) && !baseline_open(&baseline));
+	CHECK(!fancy_open(&fancy));
+	pixels_are_libjpegs(&fancy_plain);
+	if (fancy_avx2()) {
+		pixels_are_libjpegs(fancy_avx2());
+		all_colours_are_alike();
+	} else {
+		printf("skip: fancy: no AVX2\n");
+	}
+	rows_of_half_height_are_left_to_others();
+	fancy_close(fancy);
+	fancy_close(NULL);
+	baseline_close(baseline);
+	codec_close(codec);
+	return 0;
+}
