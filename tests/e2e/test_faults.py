@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -233,10 +232,9 @@ def test_a_batch_that_was_begun_ends_true_or_fails(data, source, mount, cache,
     try:
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
         assert piece(0, 4096) == want[:4096]
-        # A slot waits half a second for who has begun to read it. Then others
-        # take it, so that it has to be assembled once more.
-        time.sleep(0.6)
-        for k in range(20):
+        # It has to be assembled once more: where somebody has come to its
+        # end, nothing is kept for who has not.
+        for k in [number, *range(20)]:
             by_direct(mnt, k)
         source.fail()
         for at in range(4096, len(want), 65536):
