@@ -309,7 +309,10 @@ class Dump:
     def at(self, number, then):
         path = self.out / f"{number:06}" / "ids.npy"
         with open(path, "rb") as f:
+            # It has a reader now, so it would go on meanwhile.
+            self.process.send_signal(signal.SIGSTOP)
             then()
+            self.process.send_signal(signal.SIGCONT)
             ids = f.read()
         path.unlink()
         path.write_bytes(ids)
@@ -344,7 +347,8 @@ def check_dump(data, source, batches, valid_if_hurt):
 @pytest.mark.parametrize("on_error", ["skip", "zero"])
 def test_a_loader_goes_on_past_what_fails(data, source, tmp_path, cache,
                                           on_error):
-    d = Dump(source, tmp_path / "out", cache, "--on-error", on_error, stops=(FAILS_AT, HEALS_AT))
+    d = Dump(source, tmp_path / "out", cache, "--on-error", on_error,
+             stops=(FAILS_AT, HEALS_AT))
     d.at(FAILS_AT, source.fail)
     d.at(HEALS_AT, source.heal)
     d.end(0)
