@@ -283,14 +283,18 @@ def test_who_hangs_up_while_the_disk_hangs_is_not_waited_for(device, daemon):
 # --- a loader on the file ---
 
 class Dump:
-    """A dump that stops where it is to: it waits for who reads the FIFO that
-    is there in the place of a file."""
+    """A dump that stops where it is to: it waits for who reads the FIFOs that
+    are there in the place of files, of one to show that it has come and of the
+    other to be let go on."""
+
+    FIFOS = "ids.npy", "image.npy"
 
     def __init__(self, source, out, cache, *args, stops):
         self.out, self.source = out, source
         for k in stops:
             (out / f"{k:06}").mkdir(parents=True)
-            os.mkfifo(out / f"{k:06}" / "ids.npy")
+            for name in self.FIFOS:
+                os.mkfifo(out / f"{k:06}" / name)
         self.process = subprocess.Popen(
             [BUILD / "beton", "dump", source.path, "--out", out, "--spec",
              SPEC, "--workers", "2", *OWN[cache], *args], text=True,
@@ -302,9 +306,10 @@ class Dump:
         """Nobody waits for it any more when it has ended."""
         self.process.wait()
         for k in stops:
-            with contextlib.suppress(OSError):
-                os.close(os.open(self.out / f"{k:06}" / "ids.npy",
-                                 os.O_WRONLY | os.O_NONBLOCK))
+            for name in self.FIFOS:
+                with contextlib.suppress(OSError):
+                    os.close(os.open(self.out / f"{k:06}" / name,
+                                     os.O_WRONLY | os.O_NONBLOCK))
 
     def at(self, number, then):
         path = self.out / f"{number:06}" / "ids.npy"
