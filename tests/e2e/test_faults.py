@@ -312,15 +312,13 @@ class Dump:
                                      os.O_WRONLY | os.O_NONBLOCK))
 
     def at(self, number, then):
-        path = self.out / f"{number:06}" / "ids.npy"
-        with open(path, "rb") as f:
-            # It has a reader now, so it would go on meanwhile.
-            self.process.send_signal(signal.SIGSTOP)
-            then()
-            self.process.send_signal(signal.SIGCONT)
-            ids = f.read()
-        path.unlink()
-        path.write_bytes(ids)
+        for name in self.FIFOS:
+            path = self.out / f"{number:06}" / name
+            written = path.read_bytes()
+            path.unlink()
+            path.write_bytes(written)
+            if name == self.FIFOS[0]:
+                then()
 
     def end(self, code):
         _, said = self.process.communicate(timeout=DEADLINE)
@@ -352,8 +350,7 @@ def check_dump(data, source, batches, valid_if_hurt):
 @pytest.mark.parametrize("on_error", ["skip", "zero"])
 def test_a_loader_goes_on_past_what_fails(data, source, tmp_path, cache,
                                           on_error):
-    d = Dump(source, tmp_path / "out", cache, "--on-error", on_error,
-             stops=(FAILS_AT, HEALS_AT))
+    d = Dump(source, tmp_path / "out", cache, "--on-error", on_error, stops=(FAILS_AT, HEALS_AT))
     d.at(FAILS_AT, source.fail)
     d.at(HEALS_AT, source.heal)
     d.end(0)
