@@ -367,6 +367,11 @@ int stream_slot(struct stream *stream, struct batch *batch, struct slot **out)
 	return get_slot(stream->engine, batch, out);
 }
 
+void stream_leave(struct stream *stream, const struct batch *batch)
+{
+	slots_leave(stream->engine->slots, batch);
+}
+
 /* --- streams --- */
 
 int stream_open(struct engine *engine, struct dataset *ds,

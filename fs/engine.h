@@ -115,5 +115,7 @@ bool stream_ready(struct stream *stream, const struct batch *batch);
 
 /* Submits with a shared slot and waits. */
 int stream_slot(struct stream *stream, struct batch *batch, struct slot **out);
+/* As slots_leave(). */
+void stream_leave(struct stream *stream, const struct batch *batch);
 
 #endif

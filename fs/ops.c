@@ -491,10 +491,13 @@ static void op_release(fuse_req_t req, fuse_ino_t ino,
 		       struct fuse_file_info *fi)
 {
 	struct ops *ops = ops_of(req);
+	struct handle *h = handle_of(fi);
 
-	if (handle_of(fi)->file.stream && !(fi->flags & O_DIRECT))
+	if (h->file.stream)
+		stream_leave(h->file.stream, (struct batch *)h->file.vfile);
+	if (h->file.stream && !(fi->flags & O_DIRECT))
 		drop_batch(ops, ino);
-	handle_close(ops, handle_of(fi));
+	handle_close(ops, h);
 	fuse_reply_err(req, 0);
 }
 

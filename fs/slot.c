@@ -462,6 +462,19 @@ void slot_put_begun(struct slot **slot)
 		put(steal(*slot), true);
 }
 
+void slots_leave(struct slots *s, const struct batch *batch)
+{
+	struct slot *slot;
+
+	scoped_lock(&s->lock);
+	slot = find(s, batch);
+	if (!slot || !slot->is_begun)
+		return;
+	slot->is_begun = false;
+	tell_freed(s);
+	trim(s);
+}
+
 void slot_abandon(struct slot **slot)
 {
 	if (!*slot)

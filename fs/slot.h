@@ -85,6 +85,8 @@ void slot_put(struct slot **slot);
    keeps what it has, so that where slots are few some readers come to their end
    rather than each of them take the slot of another. */
 void slot_put_begun(struct slot **slot);
+/* A reader of the batch will not come for the rest. */
+void slots_leave(struct slots *slots, const struct batch *batch);
 /* As slot_put(), where another process may go on reading: its memory will hold
    no other batch. */
 void slot_abandon(struct slot **slot);

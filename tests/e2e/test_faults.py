@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -233,10 +232,9 @@ def test_a_batch_that_was_begun_ends_true_or_fails(data, source, mount, cache,
     try:
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
         assert piece(0, 4096) == want[:4096]
-        # A slot waits half a second for who has begun to read it. Then others
-        # take it, so that it has to be assembled once more.
-        time.sleep(0.6)
-        for k in range(20):
+        # It has to be assembled once more: where somebody has come to its
+        # end, nothing is kept for who has not.
+        for k in [number, *range(20)]:
             by_direct(mnt, k)
         source.fail()
         for at in range(4096, len(want), 65536):
@@ -285,14 +283,18 @@ def test_who_hangs_up_while_the_disk_hangs_is_not_waited_for(device, daemon):
 # --- a loader on the file ---
 
 class Dump:
-    """A dump that stops where it is to: it waits for who reads the FIFO that
-    is there in the place of a file."""
+    """A dump that stops where it is to: it waits for who reads the FIFOs that
+    are there in the place of files, of one to show that it has come and of the
+    other to be let go on."""
+
+    FIFOS = "ids.npy", "image.npy"
 
     def __init__(self, source, out, cache, *args, stops):
         self.out, self.source = out, source
         for k in stops:
             (out / f"{k:06}").mkdir(parents=True)
-            os.mkfifo(out / f"{k:06}" / "ids.npy")
+            for name in self.FIFOS:
+                os.mkfifo(out / f"{k:06}" / name)
         self.process = subprocess.Popen(
             [BUILD / "beton", "dump", source.path, "--out", out, "--spec",
              SPEC, "--workers", "2", *OWN[cache], *args], text=True,
@@ -304,17 +306,19 @@ class Dump:
         """Nobody waits for it any more when it has ended."""
         self.process.wait()
         for k in stops:
-            with contextlib.suppress(OSError):
-                os.close(os.open(self.out / f"{k:06}" / "ids.npy",
-                                 os.O_WRONLY | os.O_NONBLOCK))
+            for name in self.FIFOS:
+                with contextlib.suppress(OSError):
+                    os.close(os.open(self.out / f"{k:06}" / name,
+                                     os.O_WRONLY | os.O_NONBLOCK))
 
     def at(self, number, then):
-        path = self.out / f"{number:06}" / "ids.npy"
-        with open(path, "rb") as f:
-            then()
-            ids = f.read()
-        path.unlink()
-        path.write_bytes(ids)
+        for name in self.FIFOS:
+            path = self.out / f"{number:06}" / name
+            written = path.read_bytes()
+            path.unlink()
+            path.write_bytes(written)
+            if name == self.FIFOS[0]:
+                then()
 
     def end(self, code):
         _, said = self.process.communicate(timeout=DEADLINE)

@@ -438,6 +438,21 @@ static void what_was_begun_is_kept(void)
 	tear_down(&f);
 }
 
+static void who_leaves_early_is_not_waited_for(void)
+{
+	struct fixture f;
+
+	set_up(&f, 2 * MIB, true, MIB);
+	slots_leave(f.slots, f.batches[0]);
+	for (int i = 0; i < 20; i++) {
+		begin(&f, 0);
+		slots_leave(f.slots, f.batches[0]);
+		CHECK(!slots_prepare(f.slots, f.batches[1]));
+		touch(&f, 1);
+	}
+	tear_down(&f);
+}
+
 static void who_never_comes_for_the_rest_holds_nobody_up(void)
 {
 	struct fixture f;
@@ -465,6 +480,7 @@ int main(void)
 	what_waits_for_its_reader_is_kept();
 	what_was_read_to_its_end_makes_room();
 	what_was_begun_is_kept();
+	who_leaves_early_is_not_waited_for();
 	who_never_comes_for_the_rest_holds_nobody_up();
 	return 0;
 }
