@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* beton optimize: a dataset again, its JPEGs without loss as they decode
-   fastest. Chunks are read, recoded by some threads, and written in order. */
+/*
+ * beton optimize: a dataset again, its JPEGs without loss as they decode
+ * fastest. Chunks are read, worked on by some threads, and written in order:
+ * once to count the symbols of some JPEGs, from which come the Huffman tables
+ * that all share, and once to recode.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -21,6 +25,8 @@ enum {
 	/* What is in memory at a time; the last sample may exceed it. */
 	CHUNK = 256, /* samples */
 	CHUNK_SIZE = 64 << 20,
+	/* Of so many samples symbols are counted; more change nothing. */
+	COUNTED_MAX = 4096,
 	WORKERS_MAX = 256,
 	PAGE_SIZE_MIN = 2 << 20, /* the writer's */
 };
@@ -54,7 +60,7 @@ struct picture {
 
 /* What is in memory at a time. */
 struct chunk {
-	uint64_t first;
+	uint64_t first; /* of those that are taken */
 	uint64_t samples;
 	uint64_t size;		     /* of the values */
 	struct writer_value *values; /* of each sample's fields */
@@ -66,8 +72,12 @@ struct chunk {
 struct worker {
 	pthread_t thread;
 	struct codec_recoder *recoder;
+	struct symbols symbols; /* that it counted */
 	struct optimize *run;
 };
+
+/* What is done with a JPEG. */
+typedef void task_fn(struct worker *w, struct picture *p);
 
 struct optimize {
 	const struct optimize_options *options;
@@ -79,8 +89,13 @@ struct optimize {
 	struct chunk chunk;
 	struct worker *workers;
 	size_t num_workers;
+	task_fn *task;
+	uint64_t taken; /* samples, evenly spread over all */
+	uint64_t done;	/* samples of both passes */
+	struct symbols_codes codes;
 	/* For the last line: */
 	uint64_t jpegs;
+	uint64_t own_codes;
 	uint64_t kept;
 	uint64_t indexed;
 	uint64_t size_before;
@@ -99,13 +114,19 @@ static size_t num_values(const struct optimize *run)
 	return run->chunk.samples * run->dataset->format.num_fields;
 }
 
+/* What cannot be read does not count. */
+static void count_symbols(struct worker *w, struct picture *p)
+{
+	codec_count(w->recoder, p->bytes, p->size, &w->symbols);
+}
+
 /* What cannot be recoded, or would not gain, stays. */
 static void recode(struct worker *w, struct picture *p)
 {
 	struct recoded made;
 
-	if (!p->size || codec_recode(w->recoder, p->bytes, p->size,
-				     step_of(w->run->options), &made))
+	if (codec_recode(w->recoder, p->bytes, p->size,
+			 step_of(w->run->options), &w->run->codes, &made))
 		return;
 	if (!made.index_size && made.size >= p->size)
 		free(made.bytes);
@@ -121,12 +142,13 @@ static void *work(void *arg)
 	size_t i;
 
 	while ((i = atomic_fetch_add(&c->next, 1)) < n)
-		recode(w, &c->pictures[i]);
+		if (c->pictures[i].size)
+			w->run->task(w, &c->pictures[i]);
 	return NULL;
 }
 
 /* The first worker is this thread. */
-static void recode_chunk(struct optimize *run)
+static void work_on_chunk(struct optimize *run)
 {
 	size_t n = 1;
 
@@ -181,18 +203,26 @@ static bool is_jpeg(const struct optimize *run, size_t i)
 	       run->chunk.values[i].mode == BETON_MODE_JPG;
 }
 
-static int read_sample(struct optimize *run, uint64_t row,
-		       const uint8_t *record)
+/* The sample that is taken as number i. */
+static uint64_t sample_at(const struct optimize *run, uint64_t i)
+{
+	uint64_t samples = run->dataset->format.samples;
+
+	return (uint64_t)((unsigned __int128)i * samples / run->taken);
+}
+
+static int read_sample(struct optimize *run, uint64_t row, uint8_t *record)
 {
 	uint32_t n = run->dataset->format.num_fields;
 	struct chunk *c = &run->chunk;
-	int r = 0;
+	uint64_t sample = sample_at(run, c->first + row);
+	int r = dataset_records(run->dataset, sample, 1, record);
 
 	for (uint32_t field = 0; field < n && !r; field++) {
 		size_t i = row * n + field;
 
 		c->pictures[i] = (struct picture){ 0 };
-		r = read_value(run, c->first + row, field, record, i);
+		r = read_value(run, sample, field, record, i);
 		if (r)
 			break;
 		c->size += c->values[i].size;
@@ -208,21 +238,19 @@ static int read_sample(struct optimize *run, uint64_t row,
 /* Up to `most` samples, as many as are to be in memory. */
 static int read_chunk(struct optimize *run, uint64_t most)
 {
-	uint64_t itemsize = run->dataset->format.itemsize;
 	struct chunk *c = &run->chunk;
-	cleanup_free uint8_t *records = malloc(most * itemsize + 1);
-	int r;
+	cleanup_free uint8_t *record =
+		malloc(run->dataset->format.itemsize + 1);
+	int r = 0;
 
-	if (!records) {
+	if (!record) {
 		log_error(run->log, "%s: out of memory", run->path);
 		return -ENOMEM;
 	}
 	c->size = 0;
-	r = dataset_records(run->dataset, c->first, most, records);
 	for (c->samples = 0; c->samples < most && c->size < CHUNK_SIZE && !r;
 	     c->samples++)
-		r = read_sample(run, c->samples,
-				records + c->samples * itemsize);
+		r = read_sample(run, c->samples, record);
 	return r;
 }
 
@@ -271,8 +299,10 @@ static void count(struct optimize *run, size_t first)
 		run->size_after += v->size;
 		if (v->bytes == p->bytes)
 			run->kept++;
-		else if (p->made.index_size)
-			run->indexed++;
+		else {
+			run->indexed += p->made.index_size > 0;
+			run->own_codes += p->made.own_codes;
+		}
 	}
 }
 
@@ -298,22 +328,41 @@ static int write_chunk(struct optimize *run)
 	return 0;
 }
 
+/* Reads `taken` samples, has the task done, and writes them if `write`. */
+static int pass(struct optimize *run, task_fn *task, uint64_t taken, bool write)
+{
+	int r = 0;
+
+	run->task = task;
+	run->taken = taken;
+	for (uint64_t done = 0; done < taken && !r;
+	     done += run->chunk.samples) {
+		run->chunk.first = done;
+		r = read_chunk(run, min_u64(CHUNK, taken - done));
+		if (!r)
+			work_on_chunk(run);
+		if (!r && write)
+			r = write_chunk(run);
+		free_chunk(run);
+		run->done += run->chunk.samples;
+		progress_show(&run->progress, run->done);
+	}
+	return r;
+}
+
 static int copy(struct optimize *run)
 {
 	uint64_t samples = run->dataset->format.samples;
-	int r = 0;
+	uint64_t counted = min_u64(samples, COUNTED_MAX);
+	struct symbols sum = { 0 };
+	int r;
 
-	for (uint64_t done = 0; done < samples && !r;
-	     done += run->chunk.samples) {
-		run->chunk.first = done;
-		r = read_chunk(run, min_u64(CHUNK, samples - done));
-		if (!r) {
-			recode_chunk(run);
-			r = write_chunk(run);
-		}
-		free_chunk(run);
-		progress_show(&run->progress, done + run->chunk.samples);
-	}
+	progress_init(&run->progress, samples + counted);
+	r = pass(run, count_symbols, counted, false);
+	for (size_t i = 0; i < run->num_workers; i++)
+		symbols_add(&sum, &run->workers[i].symbols);
+	symbols_make_codes(&sum, true, &run->codes);
+	r = r ? r : pass(run, recode, samples, true);
 	progress_hide(&run->progress);
 	return r;
 }
@@ -397,11 +446,11 @@ static void print_summary(const struct optimize *run)
 	double before = (double)max_u64(run->size_before, 1);
 	double change = 100 * ((double)run->size_after - before) / before;
 
-	printf("%s: %llu samples, %llu JPEGs of %llu bytes -> %llu (%+.2f %%), %llu with an index, %llu as they were, %.1f s\n",
+	printf("%s: %llu samples, %llu JPEGs of %llu bytes -> %llu (%+.2f %%), %llu with an index, %llu with tables of their own, %llu as they were, %.1f s\n",
 	       run->path, (ull)run->dataset->format.samples, (ull)run->jpegs,
 	       (ull)run->size_before, (ull)run->size_after,
-	       run->jpegs ? change : 0, (ull)run->indexed, (ull)run->kept,
-	       progress_seconds(&run->progress));
+	       run->jpegs ? change : 0, (ull)run->indexed, (ull)run->own_codes,
+	       (ull)run->kept, progress_seconds(&run->progress));
 }
 
 static int optimize(const struct invocation *call)
@@ -415,8 +464,6 @@ static int optimize(const struct invocation *call)
 
 	r = r ? r : open_workers(&run);
 	r = r ? r : open_writer(&run);
-	if (!r)
-		progress_init(&run.progress, run.dataset->format.samples);
 	r = r ? r : copy(&run);
 	r = r ? r : writer_finish(&run.writer);
 	if (!r)
