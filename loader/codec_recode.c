@@ -5,25 +5,25 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <jpeglib.h>
 
 #include "fs/bytes.h"
 #include "fs/scope.h"
-#include "loader/baseline.h"
 #include "loader/codec_error.h"
 #include "loader/codec_header.h"
+#include "loader/codec_index.h"
 #include "loader/codec_marker.h"
 #include "loader/codec_source.h"
 #include "loader/codec_target.h"
+#include "loader/entry.h"
 
 enum {
 	MARKER_APP0 = 0xe0,
 	MARKER_APP14 = 0xee,
 	APPLICATIONS = 16,
 	SEGMENT_MAX = 0xffff,
-	SEGMENT_HEAD = 4, /* marker and length */
-	SOI_SIZE = 2,
 	/* Bits that are decoded in the time in which tables are made. */
 	OWN_CODES_GAIN = 8 * 8192,
 };
@@ -34,7 +34,7 @@ struct codec_recoder {
 	struct codec_error *error;
 	struct codec_source *source;
 	struct codec_target *target;
-	struct baseline *baseline;
+	struct codec_indexer *indexer;
 	/* Of the call that is under way: */
 	const uint8_t *bytes;
 	size_t size;
@@ -43,7 +43,6 @@ struct codec_recoder {
 	struct symbols symbols;
 	struct symbols_codes codes; /* the best for them */
 	bool own_codes;
-	uint8_t index[ENTRY_SEGMENT];
 };
 
 static int create(void *arg)
@@ -72,7 +71,7 @@ int codec_recoder_open(struct codec_recoder **out)
 	e = codec_error_open(&r->error);
 	e = e ? e : codec_source_open(&r->source);
 	e = e ? e : codec_target_open(&r->target);
-	e = e ? e : baseline_open(&r->baseline);
+	e = e ? e : codec_indexer_open(&r->indexer);
 	if (!e) {
 		r->in.err = codec_error_manager(r->error);
 		r->out.err = r->in.err;
@@ -91,7 +90,7 @@ void codec_recoder_close(struct codec_recoder *r)
 		return;
 	jpeg_destroy_compress(&r->out);
 	jpeg_destroy_decompress(&r->in);
-	baseline_close(r->baseline);
+	codec_indexer_close(r->indexer);
 	codec_target_close(r->target);
 	codec_source_close(r->source);
 	codec_error_close(r->error);
@@ -139,7 +138,7 @@ static bool is_ours(const struct codec_recoder *r,
 	case MARKER_APP14:
 		return r->out.write_Adobe_marker && begins_with(m, "Adobe");
 	case ENTRY_MARKER:
-		return begins_with(m, "beton");
+		return begins_with(m, ENTRY_NAME);
 	default:
 		return false;
 	}
@@ -286,59 +285,25 @@ static int transcode(void *arg)
 	return 0;
 }
 
-/* What the segment of the index holds, in r->index; 0: there is none. */
-static size_t make_index(struct codec_recoder *r, const uint8_t *bytes,
-			 size_t size, int step)
-{
-	struct baseline_image image;
-	struct entry_index index;
-	struct entry_scan scan;
-	size_t made = 0;
-
-	if (step == RECODE_NO_INDEX ||
-	    baseline_header(r->baseline, bytes, size, &image) ||
-	    baseline_index(r->baseline, &image, (uint32_t)step, &index))
-		return 0;
-	scan = baseline_scan(&image);
-	return entry_emit(&index, &scan, r->index, &made) ? 0 : made;
-}
-
-/* Behind JFIF's segment, which wants to be the first. */
-static size_t place_of_index(const uint8_t *bytes, size_t size)
-{
-	size_t at = SOI_SIZE;
-
-	if (range_ok(at, SEGMENT_HEAD, size) && bytes[at] == 0xff &&
-	    bytes[at + 1] == MARKER_APP0)
-		at += 2 + ((size_t)bytes[at + 2] << 8 | bytes[at + 3]);
-	return at;
-}
-
 /* *out takes over the bytes, or a copy with the index. */
 static int finish(struct codec_recoder *r, uint8_t **made, size_t size,
 		  int step, struct recoded *out)
 {
-	size_t n = make_index(r, *made, size, step);
-	size_t at = place_of_index(*made, size);
-	uint8_t *p;
+	struct recoded with = { .own_codes = r->own_codes };
+	int e = -ENOTSUP;
 
-	if (!n) {
-		*out = (struct recoded){ steal(*made), size, 0, r->own_codes };
-		return 0;
+	if (step != RECODE_NO_INDEX)
+		e = codec_index(r->indexer, *made, size, (uint32_t)step,
+				&with.bytes, &with.size);
+	if (e == -ENOMEM)
+		return codec_error_set(r->error, e, "out of memory");
+	if (!e)
+		with.index_size = with.size - size;
+	else {
+		with.bytes = steal(*made);
+		with.size = size;
 	}
-	p = malloc(size + SEGMENT_HEAD + n);
-	if (!p)
-		return codec_error_set(r->error, -ENOMEM, "out of memory");
-	*out = (struct recoded){ p, size + SEGMENT_HEAD + n, SEGMENT_HEAD + n,
-				 r->own_codes };
-	memcpy(p, *made, at);
-	p += at;
-	*p++ = 0xff;
-	*p++ = ENTRY_MARKER;
-	*p++ = (uint8_t)((n + 2) >> 8);
-	*p++ = (uint8_t)(n + 2);
-	memcpy(p, r->index, n);
-	memcpy(p + n, *made + at, size - at);
+	*out = with;
 	return 0;
 }
 
