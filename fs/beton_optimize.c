@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "fs/beton_command.h"
+#include "fs/beton_jpegs.h"
 #include "fs/bytes.h"
 #include "fs/dataset.h"
 #include "fs/progress.h"
@@ -27,6 +28,7 @@ enum {
 	CHUNK_SIZE = 64 << 20,
 	/* Of so many samples symbols are counted; more change nothing. */
 	COUNTED_MAX = 4096,
+	COMPARED = 256, /* samples at least, or all */
 	WORKERS_MAX = 256,
 	PAGE_SIZE_MIN = 2 << 20, /* the writer's */
 };
@@ -35,6 +37,7 @@ struct optimize_options {
 	uint64_t step;
 	uint64_t workers;
 	bool no_index;
+	bool quality_report;
 };
 
 #define AT(member) .offset = offsetof(struct optimize_options, member)
@@ -46,6 +49,8 @@ static const struct option_row rows[] = {
 		  "one for each row)" },
 	{ "no-index", .kind = OPTION_FLAG, AT(no_index),
 	  .help = "only make the JPEGs smaller" },
+	{ "quality-report", .kind = OPTION_FLAG, AT(quality_report),
+	  .help = "tell what JPEGs there are, and compare pixels of some" },
 	{ "workers", .kind = OPTION_NUMBER, AT(workers), .min = 1,
 	  .max = WORKERS_MAX, .argument = "N",
 	  .help = "threads (default: one per usable CPU)" },
@@ -73,6 +78,8 @@ struct worker {
 	pthread_t thread;
 	struct codec_recoder *recoder;
 	struct symbols symbols; /* that it counted */
+	struct jpegs *jpegs;	/* NULL: there is no report */
+	int error;		/* of its report */
 	struct optimize *run;
 };
 
@@ -93,6 +100,7 @@ struct optimize {
 	uint64_t taken; /* samples, evenly spread over all */
 	uint64_t done;	/* samples of both passes */
 	struct symbols_codes codes;
+	struct jpegs_figures figures;
 	/* For the last line: */
 	uint64_t jpegs;
 	uint64_t own_codes;
@@ -132,6 +140,28 @@ static void recode(struct worker *w, struct picture *p)
 		free(made.bytes);
 	else
 		p->made = made;
+}
+
+/* Whether the pixels of this sample are compared. */
+static bool is_compared(const struct optimize *run, const struct picture *p)
+{
+	size_t i = (size_t)(p - run->chunk.pictures);
+	uint64_t row = i / run->dataset->format.num_fields;
+
+	return (run->chunk.first + row) % max_u64(run->taken / COMPARED, 1) ==
+	       0;
+}
+
+static void recode_and_report(struct worker *w, struct picture *p)
+{
+	const struct recoded *made = &p->made;
+
+	recode(w, p);
+	jpegs_look(w->jpegs, made->bytes ? made->bytes : p->bytes,
+		   made->bytes ? made->size : p->size, p->size);
+	if (made->bytes && is_compared(w->run, p) && !w->error)
+		w->error = jpegs_compare(w->jpegs, p->bytes, p->size,
+					 made->bytes, made->size);
 }
 
 static void *work(void *arg)
@@ -350,10 +380,34 @@ static int pass(struct optimize *run, task_fn *task, uint64_t taken, bool write)
 	return r;
 }
 
+/* What was written is not to be kept where pixels differ. */
+static int add_reports(struct optimize *run)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < run->num_workers && !r; i++) {
+		const struct worker *w = &run->workers[i];
+
+		r = w->error;
+		if (w->jpegs)
+			jpegs_add(&run->figures, jpegs_figures(w->jpegs));
+	}
+	if (r)
+		log_error(run->log, "%s: out of memory", run->path);
+	if (!r && run->figures.different) {
+		log_error(run->log, "%s: %llu JPEGs have other pixels",
+			  run->path,
+			  (unsigned long long)run->figures.different);
+		r = -EIO;
+	}
+	return r;
+}
+
 static int copy(struct optimize *run)
 {
 	uint64_t samples = run->dataset->format.samples;
 	uint64_t counted = min_u64(samples, COUNTED_MAX);
+	bool report = run->options->quality_report;
 	struct symbols sum = { 0 };
 	int r;
 
@@ -362,9 +416,10 @@ static int copy(struct optimize *run)
 	for (size_t i = 0; i < run->num_workers; i++)
 		symbols_add(&sum, &run->workers[i].symbols);
 	symbols_make_codes(&sum, true, &run->codes);
-	r = r ? r : pass(run, recode, samples, true);
+	r = r ? r
+	      : pass(run, report ? recode_and_report : recode, samples, true);
 	progress_hide(&run->progress);
-	return r;
+	return r ? r : add_reports(run);
 }
 
 /* --- before and after ---------------------------------------------------- */
@@ -422,6 +477,8 @@ static int open_workers(struct optimize *run)
 	for (size_t i = 0; i < run->num_workers && !r; i++) {
 		run->workers[i].run = run;
 		r = codec_recoder_open(&run->workers[i].recoder);
+		if (!r && run->options->quality_report)
+			r = jpegs_open(&run->workers[i].jpegs);
 	}
 	if (r)
 		log_error(run->log, "out of memory");
@@ -430,8 +487,10 @@ static int open_workers(struct optimize *run)
 
 static void close_all(struct optimize *run)
 {
-	for (size_t i = 0; run->workers && i < run->num_workers; i++)
+	for (size_t i = 0; run->workers && i < run->num_workers; i++) {
 		codec_recoder_close(run->workers[i].recoder);
+		jpegs_close(run->workers[i].jpegs);
+	}
 	free(run->workers);
 	free(run->chunk.values);
 	free(run->chunk.bytes);
@@ -466,6 +525,8 @@ static int optimize(const struct invocation *call)
 	r = r ? r : open_writer(&run);
 	r = r ? r : copy(&run);
 	r = r ? r : writer_finish(&run.writer);
+	if (!r && run.options->quality_report)
+		jpegs_print(&run.figures, stdout);
 	if (!r)
 		print_summary(&run);
 	close_all(&run);

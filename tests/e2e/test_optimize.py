@@ -96,6 +96,34 @@ def test_the_last_line_tells_sizes(data, tmp_path):
     assert after == sum(map(len, jpegs(tmp_path / "o.beton")))
 
 
+def test_the_report_tells_quality_and_sampling(tmp_path):
+    def jpeg(quality, mode="RGB", **how):
+        buf = io.BytesIO()
+        Image.effect_noise((64, 48), 50).convert(mode) \
+            .save(buf, "JPEG", quality=quality, **how)
+        return buf.getvalue()
+
+    made = [jpeg(q) for q in (1, 37, 50, 50, 75, 90, 99, 100)]
+    made += [jpeg(90, subsampling=s) for s in (0, 1)] + [jpeg(90, "L")]
+    made += [jpeg(90, progressive=True), jpeg(90, "CMYK"), made[0][:99]]
+    d = make.Dataset(tmp_path / "d.beton", [("image", make.IMAGE)],
+                     [{"image": make.Image(make.JPG, 64, 48, m)}
+                      for m in made], 1 << 16)
+    lines = optimize(d, tmp_path / "o.beton",
+                     "--quality-report").splitlines()
+    sizes = list(map(len, made))
+    assert lines[:-1] == [
+        "quality 1: 1", "quality 37: 1", "quality 50: 2", "quality 75: 1",
+        "quality 90: 5", "quality 99: 1", "quality 100: 1",
+        "quality unknown: 2", "sampling gray: 1", "sampling 4:4:4: 1",
+        "sampling 4:2:2: 1", "sampling 4:2:0: 9", "sampling other: 2",
+        f"size: {min(sizes)} to {max(sizes)} bytes, "
+        f"{sum(sizes) // len(sizes)} on average",
+        lines[-2]]
+    assert re.fullmatch(r"pixels: (1[0-3]) of \1 compared are the same",
+                        lines[-2])
+
+
 def test_without_an_index_it_is_smaller(data, tmp_path):
     optimize(data, tmp_path / "rows.beton")
     optimize(data, tmp_path / "fine.beton", "--step", 1)
