@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* beton optimize: a dataset again, its JPEGs without loss as they decode
-   fastest. Chunks are read, recoded by some threads, and written in order. */
+/*
+ * beton optimize: a dataset again, its JPEGs without loss as they decode
+ * fastest. Chunks are read, worked on by some threads, and written in order:
+ * once to count the symbols of some JPEGs, from which come the Huffman tables
+ * that all share, and once to recode.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -10,6 +14,7 @@
 #include <string.h>
 
 #include "fs/beton_command.h"
+#include "fs/beton_jpegs.h"
 #include "fs/bytes.h"
 #include "fs/dataset.h"
 #include "fs/progress.h"
@@ -21,6 +26,9 @@ enum {
 	/* What is in memory at a time; the last sample may exceed it. */
 	CHUNK = 256, /* samples */
 	CHUNK_SIZE = 64 << 20,
+	/* Of so many samples symbols are counted; more change nothing. */
+	COUNTED_MAX = 4096,
+	COMPARED = 256, /* samples at least, or all */
 	WORKERS_MAX = 256,
 	PAGE_SIZE_MIN = 2 << 20, /* the writer's */
 };
@@ -29,6 +37,7 @@ struct optimize_options {
 	uint64_t step;
 	uint64_t workers;
 	bool no_index;
+	bool quality_report;
 };
 
 #define AT(member) .offset = offsetof(struct optimize_options, member)
@@ -40,6 +49,8 @@ static const struct option_row rows[] = {
 		  "one for each row)" },
 	{ "no-index", .kind = OPTION_FLAG, AT(no_index),
 	  .help = "only make the JPEGs smaller" },
+	{ "quality-report", .kind = OPTION_FLAG, AT(quality_report),
+	  .help = "tell what JPEGs there are, and compare pixels of some" },
 	{ "workers", .kind = OPTION_NUMBER, AT(workers), .min = 1,
 	  .max = WORKERS_MAX, .argument = "N",
 	  .help = "threads (default: one per usable CPU)" },
@@ -54,7 +65,7 @@ struct picture {
 
 /* What is in memory at a time. */
 struct chunk {
-	uint64_t first;
+	uint64_t first; /* of those that are taken */
 	uint64_t samples;
 	uint64_t size;		     /* of the values */
 	struct writer_value *values; /* of each sample's fields */
@@ -66,8 +77,14 @@ struct chunk {
 struct worker {
 	pthread_t thread;
 	struct codec_recoder *recoder;
+	struct symbols symbols; /* that it counted */
+	struct jpegs *jpegs;	/* NULL: there is no report */
+	int error;		/* of its report */
 	struct optimize *run;
 };
+
+/* What is done with a JPEG. */
+typedef void task_fn(struct worker *w, struct picture *p);
 
 struct optimize {
 	const struct optimize_options *options;
@@ -79,8 +96,14 @@ struct optimize {
 	struct chunk chunk;
 	struct worker *workers;
 	size_t num_workers;
+	task_fn *task;
+	uint64_t taken; /* samples, evenly spread over all */
+	uint64_t done;	/* samples of both passes */
+	struct symbols_codes codes;
+	struct jpegs_figures figures;
 	/* For the last line: */
 	uint64_t jpegs;
+	uint64_t own_codes;
 	uint64_t kept;
 	uint64_t indexed;
 	uint64_t size_before;
@@ -99,18 +122,46 @@ static size_t num_values(const struct optimize *run)
 	return run->chunk.samples * run->dataset->format.num_fields;
 }
 
+/* What cannot be read does not count. */
+static void count_symbols(struct worker *w, struct picture *p)
+{
+	codec_count(w->recoder, p->bytes, p->size, &w->symbols);
+}
+
 /* What cannot be recoded, or would not gain, stays. */
 static void recode(struct worker *w, struct picture *p)
 {
 	struct recoded made;
 
-	if (!p->size || codec_recode(w->recoder, p->bytes, p->size,
-				     step_of(w->run->options), &made))
+	if (codec_recode(w->recoder, p->bytes, p->size,
+			 step_of(w->run->options), &w->run->codes, &made))
 		return;
 	if (!made.index_size && made.size >= p->size)
 		free(made.bytes);
 	else
 		p->made = made;
+}
+
+/* Whether the pixels of this sample are compared. */
+static bool is_compared(const struct optimize *run, const struct picture *p)
+{
+	size_t i = (size_t)(p - run->chunk.pictures);
+	uint64_t row = i / run->dataset->format.num_fields;
+
+	return (run->chunk.first + row) % max_u64(run->taken / COMPARED, 1) ==
+	       0;
+}
+
+static void recode_and_report(struct worker *w, struct picture *p)
+{
+	const struct recoded *made = &p->made;
+
+	recode(w, p);
+	jpegs_look(w->jpegs, made->bytes ? made->bytes : p->bytes,
+		   made->bytes ? made->size : p->size, p->size);
+	if (made->bytes && is_compared(w->run, p) && !w->error)
+		w->error = jpegs_compare(w->jpegs, p->bytes, p->size,
+					 made->bytes, made->size);
 }
 
 static void *work(void *arg)
@@ -121,12 +172,13 @@ static void *work(void *arg)
 	size_t i;
 
 	while ((i = atomic_fetch_add(&c->next, 1)) < n)
-		recode(w, &c->pictures[i]);
+		if (c->pictures[i].size)
+			w->run->task(w, &c->pictures[i]);
 	return NULL;
 }
 
 /* The first worker is this thread. */
-static void recode_chunk(struct optimize *run)
+static void work_on_chunk(struct optimize *run)
 {
 	size_t n = 1;
 
@@ -181,18 +233,26 @@ static bool is_jpeg(const struct optimize *run, size_t i)
 	       run->chunk.values[i].mode == BETON_MODE_JPG;
 }
 
-static int read_sample(struct optimize *run, uint64_t row,
-		       const uint8_t *record)
+/* The sample that is taken as number i. */
+static uint64_t sample_at(const struct optimize *run, uint64_t i)
+{
+	uint64_t samples = run->dataset->format.samples;
+
+	return (uint64_t)((unsigned __int128)i * samples / run->taken);
+}
+
+static int read_sample(struct optimize *run, uint64_t row, uint8_t *record)
 {
 	uint32_t n = run->dataset->format.num_fields;
 	struct chunk *c = &run->chunk;
-	int r = 0;
+	uint64_t sample = sample_at(run, c->first + row);
+	int r = dataset_records(run->dataset, sample, 1, record);
 
 	for (uint32_t field = 0; field < n && !r; field++) {
 		size_t i = row * n + field;
 
 		c->pictures[i] = (struct picture){ 0 };
-		r = read_value(run, c->first + row, field, record, i);
+		r = read_value(run, sample, field, record, i);
 		if (r)
 			break;
 		c->size += c->values[i].size;
@@ -208,21 +268,19 @@ static int read_sample(struct optimize *run, uint64_t row,
 /* Up to `most` samples, as many as are to be in memory. */
 static int read_chunk(struct optimize *run, uint64_t most)
 {
-	uint64_t itemsize = run->dataset->format.itemsize;
 	struct chunk *c = &run->chunk;
-	cleanup_free uint8_t *records = malloc(most * itemsize + 1);
-	int r;
+	cleanup_free uint8_t *record =
+		malloc(run->dataset->format.itemsize + 1);
+	int r = 0;
 
-	if (!records) {
+	if (!record) {
 		log_error(run->log, "%s: out of memory", run->path);
 		return -ENOMEM;
 	}
 	c->size = 0;
-	r = dataset_records(run->dataset, c->first, most, records);
 	for (c->samples = 0; c->samples < most && c->size < CHUNK_SIZE && !r;
 	     c->samples++)
-		r = read_sample(run, c->samples,
-				records + c->samples * itemsize);
+		r = read_sample(run, c->samples, record);
 	return r;
 }
 
@@ -271,8 +329,10 @@ static void count(struct optimize *run, size_t first)
 		run->size_after += v->size;
 		if (v->bytes == p->bytes)
 			run->kept++;
-		else if (p->made.index_size)
-			run->indexed++;
+		else {
+			run->indexed += p->made.index_size > 0;
+			run->own_codes += p->made.own_codes;
+		}
 	}
 }
 
@@ -298,24 +358,68 @@ static int write_chunk(struct optimize *run)
 	return 0;
 }
 
+/* Reads `taken` samples, has the task done, and writes them if `write`. */
+static int pass(struct optimize *run, task_fn *task, uint64_t taken, bool write)
+{
+	int r = 0;
+
+	run->task = task;
+	run->taken = taken;
+	for (uint64_t done = 0; done < taken && !r;
+	     done += run->chunk.samples) {
+		run->chunk.first = done;
+		r = read_chunk(run, min_u64(CHUNK, taken - done));
+		if (!r)
+			work_on_chunk(run);
+		if (!r && write)
+			r = write_chunk(run);
+		free_chunk(run);
+		run->done += run->chunk.samples;
+		progress_show(&run->progress, run->done);
+	}
+	return r;
+}
+
+/* What was written is not to be kept where pixels differ. */
+static int add_reports(struct optimize *run)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < run->num_workers && !r; i++) {
+		const struct worker *w = &run->workers[i];
+
+		r = w->error;
+		if (w->jpegs)
+			jpegs_add(&run->figures, jpegs_figures(w->jpegs));
+	}
+	if (r)
+		log_error(run->log, "%s: out of memory", run->path);
+	if (!r && run->figures.different) {
+		log_error(run->log, "%s: %llu JPEGs have other pixels",
+			  run->path,
+			  (unsigned long long)run->figures.different);
+		r = -EIO;
+	}
+	return r;
+}
+
 static int copy(struct optimize *run)
 {
 	uint64_t samples = run->dataset->format.samples;
-	int r = 0;
+	uint64_t counted = min_u64(samples, COUNTED_MAX);
+	bool report = run->options->quality_report;
+	struct symbols sum = { 0 };
+	int r;
 
-	for (uint64_t done = 0; done < samples && !r;
-	     done += run->chunk.samples) {
-		run->chunk.first = done;
-		r = read_chunk(run, min_u64(CHUNK, samples - done));
-		if (!r) {
-			recode_chunk(run);
-			r = write_chunk(run);
-		}
-		free_chunk(run);
-		progress_show(&run->progress, done + run->chunk.samples);
-	}
+	progress_init(&run->progress, samples + counted);
+	r = pass(run, count_symbols, counted, false);
+	for (size_t i = 0; i < run->num_workers; i++)
+		symbols_add(&sum, &run->workers[i].symbols);
+	symbols_make_codes(&sum, true, &run->codes);
+	r = r ? r
+	      : pass(run, report ? recode_and_report : recode, samples, true);
 	progress_hide(&run->progress);
-	return r;
+	return r ? r : add_reports(run);
 }
 
 /* --- before and after ---------------------------------------------------- */
@@ -373,6 +477,8 @@ static int open_workers(struct optimize *run)
 	for (size_t i = 0; i < run->num_workers && !r; i++) {
 		run->workers[i].run = run;
 		r = codec_recoder_open(&run->workers[i].recoder);
+		if (!r && run->options->quality_report)
+			r = jpegs_open(&run->workers[i].jpegs);
 	}
 	if (r)
 		log_error(run->log, "out of memory");
@@ -381,8 +487,10 @@ static int open_workers(struct optimize *run)
 
 static void close_all(struct optimize *run)
 {
-	for (size_t i = 0; run->workers && i < run->num_workers; i++)
+	for (size_t i = 0; run->workers && i < run->num_workers; i++) {
 		codec_recoder_close(run->workers[i].recoder);
+		jpegs_close(run->workers[i].jpegs);
+	}
 	free(run->workers);
 	free(run->chunk.values);
 	free(run->chunk.bytes);
@@ -397,11 +505,11 @@ static void print_summary(const struct optimize *run)
 	double before = (double)max_u64(run->size_before, 1);
 	double change = 100 * ((double)run->size_after - before) / before;
 
-	printf("%s: %llu samples, %llu JPEGs of %llu bytes -> %llu (%+.2f %%), %llu with an index, %llu as they were, %.1f s\n",
+	printf("%s: %llu samples, %llu JPEGs of %llu bytes -> %llu (%+.2f %%), %llu with an index, %llu with tables of their own, %llu as they were, %.1f s\n",
 	       run->path, (ull)run->dataset->format.samples, (ull)run->jpegs,
 	       (ull)run->size_before, (ull)run->size_after,
-	       run->jpegs ? change : 0, (ull)run->indexed, (ull)run->kept,
-	       progress_seconds(&run->progress));
+	       run->jpegs ? change : 0, (ull)run->indexed, (ull)run->own_codes,
+	       (ull)run->kept, progress_seconds(&run->progress));
 }
 
 static int optimize(const struct invocation *call)
@@ -415,10 +523,10 @@ static int optimize(const struct invocation *call)
 
 	r = r ? r : open_workers(&run);
 	r = r ? r : open_writer(&run);
-	if (!r)
-		progress_init(&run.progress, run.dataset->format.samples);
 	r = r ? r : copy(&run);
 	r = r ? r : writer_finish(&run.writer);
+	if (!r && run.options->quality_report)
+		jpegs_print(&run.figures, stdout);
 	if (!r)
 		print_summary(&run);
 	close_all(&run);

@@ -15,6 +15,7 @@
 #include "fs/rng.h"
 #include "fs/scope.h"
 #include "loader/codec.h"
+#include "loader/codec_index.h"
 #include "loader/resample.h"
 
 /* The largest page, so the largest value; and no image file is larger. */
@@ -23,6 +24,7 @@ static const uint64_t STORED_MAX = (uint64_t)2 << 30;
 struct encoder {
 	const struct recipe *recipe;
 	struct codec *codec;
+	struct codec_indexer *indexer;
 	struct picture_decoder *pictures;
 	struct resampler *resampler;
 	struct image scaled; /* its memory is scaled_size bytes */
@@ -131,6 +133,7 @@ int encoder_open(const struct recipe *recipe, struct encoder **out)
 	r = codec_open(&e->codec);
 	r = r ? r : picture_decoder_open(e->codec, &e->pictures);
 	r = r ? r : resampler_open(&e->resampler);
+	r = r ? r : codec_indexer_open(&e->indexer);
 	if (r) {
 		encoder_close(e);
 		return r;
@@ -143,6 +146,7 @@ void encoder_close(struct encoder *e)
 {
 	if (!e)
 		return;
+	codec_indexer_close(e->indexer);
 	resampler_close(e->resampler);
 	picture_decoder_close(e->pictures);
 	codec_close(e->codec);
@@ -278,6 +282,23 @@ static int store(struct encoder *e, const struct image *image, uint64_t number,
 	return store_copy(out, image->pixels, size);
 }
 
+/* Where it can have one: all that the codec encodes, most of what is kept. */
+static void add_index(struct encoder *e, struct encoded *out)
+{
+	uint8_t *bytes = NULL;
+	size_t size = 0;
+	int r = codec_index(e->indexer, out->bytes, out->size, INDEX_ROWS,
+			    &bytes, &size);
+
+	if (r && r != -ENOMEM)
+		return;
+	free(out->bytes);
+	out->bytes = bytes;
+	out->size = size;
+	if (r)
+		refuse(out, r, "out of memory");
+}
+
 void encode(struct encoder *e, const char *path, uint64_t number,
 	    struct encoded *out)
 {
@@ -311,4 +332,6 @@ void encode(struct encoder *e, const char *path, uint64_t number,
 		store_copy(out, e->file, size);
 	else
 		store(e, &picture.image, number, out);
+	if (e->recipe->index && !out->status && out->mode == BETON_MODE_JPG)
+		add_index(e, out);
 }

@@ -29,6 +29,9 @@ static const struct option_row rows[] = {
 	{ "quality", .kind = OPTION_NUMBER, AT(recipe.quality), .min = 1,
 	  .max = 100, .argument = "Q",
 	  .help = "JPEG quality, 1 to 100 (default 90)" },
+	{ "index", .kind = OPTION_FLAG, AT(recipe.index),
+	  .help = "put an index into JPEGs, so that loaders decode crops\n"
+		  "faster" },
 	{ "smart-threshold", .kind = OPTION_SIZE, AT(recipe.smart_threshold),
 	  .max = UINT64_MAX, .argument = "B",
 	  .help = "with --mode=smart, images of more than B bytes of\n"

@@ -61,7 +61,7 @@ struct baseline_image {
 	uint32_t restart_interval; /* MCUs; 0: none */
 	const uint8_t *scan;	   /* entropy-coded data, and what follows */
 	size_t scan_size;
-	const uint8_t *index; /* a segment that may hold one; or NULL */
+	const uint8_t *index; /* the first segment of that name; or NULL */
 	size_t index_size;
 };
 

@@ -175,7 +175,9 @@ static void note_application(struct header *h, unsigned marker,
 		h->adobe = true;
 		h->transform = p[ADOBE_TRANSFORM];
 	}
-	if (marker == ENTRY_MARKER) {
+	if (marker == ENTRY_MARKER && !h->image.index &&
+	    size >= sizeof(ENTRY_NAME) &&
+	    !memcmp(p, ENTRY_NAME, sizeof(ENTRY_NAME))) {
 		h->image.index = p;
 		h->image.index_size = size;
 	}

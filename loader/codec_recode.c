@@ -5,25 +5,27 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <jpeglib.h>
 
 #include "fs/bytes.h"
 #include "fs/scope.h"
-#include "loader/baseline.h"
 #include "loader/codec_error.h"
 #include "loader/codec_header.h"
+#include "loader/codec_index.h"
 #include "loader/codec_marker.h"
 #include "loader/codec_source.h"
 #include "loader/codec_target.h"
+#include "loader/entry.h"
 
 enum {
 	MARKER_APP0 = 0xe0,
 	MARKER_APP14 = 0xee,
 	APPLICATIONS = 16,
 	SEGMENT_MAX = 0xffff,
-	SEGMENT_HEAD = 4, /* marker and length */
-	SOI_SIZE = 2,
+	/* Bits that are decoded in the time in which tables are made. */
+	OWN_CODES_GAIN = 8 * 8192,
 };
 
 struct codec_recoder {
@@ -32,11 +34,15 @@ struct codec_recoder {
 	struct codec_error *error;
 	struct codec_source *source;
 	struct codec_target *target;
-	struct baseline *baseline;
+	struct codec_indexer *indexer;
 	/* Of the call that is under way: */
 	const uint8_t *bytes;
 	size_t size;
-	uint8_t index[ENTRY_SEGMENT];
+	const struct symbols_codes *shared;
+	jvirt_barray_ptr *coefficients;
+	struct symbols symbols;
+	struct symbols_codes codes; /* the best for them */
+	bool own_codes;
 };
 
 static int create(void *arg)
@@ -65,7 +71,7 @@ int codec_recoder_open(struct codec_recoder **out)
 	e = codec_error_open(&r->error);
 	e = e ? e : codec_source_open(&r->source);
 	e = e ? e : codec_target_open(&r->target);
-	e = e ? e : baseline_open(&r->baseline);
+	e = e ? e : codec_indexer_open(&r->indexer);
 	if (!e) {
 		r->in.err = codec_error_manager(r->error);
 		r->out.err = r->in.err;
@@ -84,7 +90,7 @@ void codec_recoder_close(struct codec_recoder *r)
 		return;
 	jpeg_destroy_compress(&r->out);
 	jpeg_destroy_decompress(&r->in);
-	baseline_close(r->baseline);
+	codec_indexer_close(r->indexer);
 	codec_target_close(r->target);
 	codec_source_close(r->source);
 	codec_error_close(r->error);
@@ -132,7 +138,7 @@ static bool is_ours(const struct codec_recoder *r,
 	case MARKER_APP14:
 		return r->out.write_Adobe_marker && begins_with(m, "Adobe");
 	case ENTRY_MARKER:
-		return begins_with(m, "beton");
+		return begins_with(m, ENTRY_NAME);
 	default:
 		return false;
 	}
@@ -146,10 +152,9 @@ static void copy_segments(struct codec_recoder *r)
 					  m->data_length);
 }
 
-static int transcode(void *arg)
+/* All coefficients, and how they will be written but for the codes. */
+static int read_coefficients(struct codec_recoder *r)
 {
-	struct codec_recoder *r = arg;
-	jvirt_barray_ptr *coefficients;
 	int e;
 
 	codec_source_set(r->source, r->bytes, r->size);
@@ -159,82 +164,159 @@ static int transcode(void *arg)
 	e = e ? e : check_memory(r);
 	if (e)
 		return e;
-	coefficients = jpeg_read_coefficients(&r->in);
+	r->coefficients = jpeg_read_coefficients(&r->in);
 	if (jpeg_has_multiple_scans(&r->in) && codec_source_ended(r->source))
 		return codec_error_set(r->error, -EBADMSG,
 				       "premature end of the file");
 	jpeg_copy_critical_parameters(&r->in, &r->out);
-	r->out.optimize_coding = TRUE;
 	r->out.arith_code = FALSE;
-	jpeg_write_coefficients(&r->out, coefficients);
-	copy_segments(r);
-	jpeg_finish_compress(&r->out);
 	return 0;
 }
 
-/* What the segment of the index holds, in r->index; 0: there is none. */
-static size_t make_index(struct codec_recoder *r, const uint8_t *bytes,
-			 size_t size, int step)
+/*
+ * A component's blocks in the order of the scan, `down` rows at a time. Those
+ * that only fill up the last MCUs are left out: they make no difference.
+ */
+static void count_component(struct codec_recoder *r, int i)
 {
-	struct baseline_image image;
-	struct entry_index index;
-	struct entry_scan scan;
-	size_t made = 0;
+	const jpeg_component_info *c = &r->in.comp_info[i];
+	bool alone = r->in.num_components == 1;
+	JDIMENSION across = alone ? 1 : (JDIMENSION)c->h_samp_factor;
+	JDIMENSION down = alone ? 1 : (JDIMENSION)c->v_samp_factor;
+	bool chroma = r->out.comp_info[i].ac_tbl_no;
+	int before = 0;
 
-	if (step == RECODE_NO_INDEX ||
-	    baseline_header(r->baseline, bytes, size, &image) ||
-	    baseline_index(r->baseline, &image, (uint32_t)step, &index))
-		return 0;
-	scan = baseline_scan(&image);
-	return entry_emit(&index, &scan, r->index, &made) ? 0 : made;
+	for (JDIMENSION y = 0; y < c->height_in_blocks; y += down) {
+		JBLOCKARRAY rows = r->in.mem->access_virt_barray(
+			(j_common_ptr)&r->in, r->coefficients[i], y, down,
+			FALSE);
+		JDIMENSION n = c->height_in_blocks - y;
+
+		for (JDIMENSION k = 0; k < c->width_in_blocks * down; k++) {
+			JDIMENSION row = k / across % down;
+			JDIMENSION x = k / across / down * across + k % across;
+
+			if (row >= n || x >= c->width_in_blocks)
+				continue;
+			symbols_count_block(&r->symbols, chroma, before,
+					    rows[row][x]);
+			before = rows[row][x][0];
+		}
+	}
 }
 
-/* Behind JFIF's segment, which wants to be the first. */
-static size_t place_of_index(const uint8_t *bytes, size_t size)
+static void count_symbols(struct codec_recoder *r)
 {
-	size_t at = SOI_SIZE;
+	memset(&r->symbols, 0, sizeof(r->symbols));
+	for (int i = 0; i < r->in.num_components; i++)
+		count_component(r, i);
+}
 
-	if (range_ok(at, SEGMENT_HEAD, size) && bytes[at] == 0xff &&
-	    bytes[at + 1] == MARKER_APP0)
-		at += 2 + ((size_t)bytes[at + 2] << 8 | bytes[at + 3]);
-	return at;
+static int count(void *arg)
+{
+	struct codec_recoder *r = arg;
+	int e = read_coefficients(r);
+
+	if (!e)
+		count_symbols(r);
+	return e;
+}
+
+int codec_count(struct codec_recoder *r, const uint8_t *bytes, size_t size,
+		struct symbols *sum)
+{
+	int e;
+
+	r->bytes = bytes;
+	r->size = size;
+	e = codec_error_run(r->error, count, r);
+	jpeg_abort_compress(&r->out);
+	jpeg_abort_decompress(&r->in);
+	if (!e)
+		symbols_add(sum, &r->symbols);
+	return e;
+}
+
+/* Whether the JPEG gains enough by codes of its own. */
+static bool wants_own_codes(struct codec_recoder *r)
+{
+	if (!r->shared)
+		return true;
+	count_symbols(r);
+	symbols_make_codes(&r->symbols, false, &r->codes);
+	return symbols_bits(&r->symbols, r->shared) >
+	       symbols_bits(&r->symbols, &r->codes) + OWN_CODES_GAIN;
+}
+
+static void set_code(struct codec_recoder *r, JHUFF_TBL **table,
+		     const uint8_t *definition)
+{
+	if (!*table)
+		*table = jpeg_alloc_huff_table((j_common_ptr)&r->out);
+	memcpy((*table)->bits + 1, definition, HUFFMAN_CODE_MAX);
+	memcpy((*table)->huffval, definition + HUFFMAN_CODE_MAX,
+	       HUFFMAN_SYMBOLS);
+}
+
+static void set_codes(struct codec_recoder *r)
+{
+	r->own_codes = wants_own_codes(r);
+	r->out.optimize_coding = r->own_codes;
+	for (int i = 0; i < 2 && !r->own_codes; i++) {
+		const uint8_t(*d)[SYMBOLS_DEFINITION] =
+			&r->shared->definition[i * SYMBOLS_KINDS];
+
+		set_code(r, &r->out.dc_huff_tbl_ptrs[i], d[SYMBOLS_DC]);
+		set_code(r, &r->out.ac_huff_tbl_ptrs[i], d[SYMBOLS_AC]);
+	}
+}
+
+static int transcode(void *arg)
+{
+	struct codec_recoder *r = arg;
+	int e = read_coefficients(r);
+
+	if (e)
+		return e;
+	set_codes(r);
+	jpeg_write_coefficients(&r->out, r->coefficients);
+	copy_segments(r);
+	jpeg_finish_compress(&r->out);
+	return 0;
 }
 
 /* *out takes over the bytes, or a copy with the index. */
 static int finish(struct codec_recoder *r, uint8_t **made, size_t size,
 		  int step, struct recoded *out)
 {
-	size_t n = make_index(r, *made, size, step);
-	size_t at = place_of_index(*made, size);
-	uint8_t *p;
+	struct recoded with = { .own_codes = r->own_codes };
+	int e = -ENOTSUP;
 
-	if (!n) {
-		*out = (struct recoded){ steal(*made), size, 0 };
-		return 0;
+	if (step != RECODE_NO_INDEX)
+		e = codec_index(r->indexer, *made, size, (uint32_t)step,
+				&with.bytes, &with.size);
+	if (e == -ENOMEM)
+		return codec_error_set(r->error, e, "out of memory");
+	if (!e)
+		with.index_size = with.size - size;
+	else {
+		with.bytes = steal(*made);
+		with.size = size;
 	}
-	p = malloc(size + SEGMENT_HEAD + n);
-	if (!p)
-		return codec_error_set(r->error, -ENOMEM, "out of memory");
-	*out = (struct recoded){ p, size + SEGMENT_HEAD + n, SEGMENT_HEAD + n };
-	memcpy(p, *made, at);
-	p += at;
-	*p++ = 0xff;
-	*p++ = ENTRY_MARKER;
-	*p++ = (uint8_t)((n + 2) >> 8);
-	*p++ = (uint8_t)(n + 2);
-	memcpy(p, r->index, n);
-	memcpy(p + n, *made + at, size - at);
+	*out = with;
 	return 0;
 }
 
 int codec_recode(struct codec_recoder *r, const uint8_t *bytes, size_t size,
-		 int step, struct recoded *out)
+		 int step, const struct symbols_codes *shared,
+		 struct recoded *out)
 {
 	size_t made_size = 0;
 	int e;
 
 	r->bytes = bytes;
 	r->size = size;
+	r->shared = shared;
 	e = codec_error_run(r->error, transcode, r);
 	jpeg_abort_compress(&r->out);
 	jpeg_abort_decompress(&r->in);

@@ -2,14 +2,17 @@
 /*
  * A JPEG once more, without loss: the same coefficients, and so the same pixels
  * in every decoder, but as baseline.h decodes them fastest: one scan, Huffman
- * tables made for it, no restart markers, with an index of entry points. One
- * thread. Input is hostile.
+ * tables made for it or for all JPEGs of a dataset, no restart markers, with an
+ * index of entry points. One thread. Input is hostile.
  */
 #ifndef LOADER_CODEC_RECODE_H
 #define LOADER_CODEC_RECODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "loader/symbols.h"
 
 struct codec_recoder;
 
@@ -22,18 +25,26 @@ struct recoded {
 	uint8_t *bytes; /* malloc'ed, the caller's */
 	size_t size;
 	size_t index_size; /* of it; 0: there is none */
+	bool own_codes;	   /* not the shared ones */
 };
 
 int codec_recoder_open(struct codec_recoder **out);
 void codec_recoder_close(struct codec_recoder *r);
 
+/* Adds the symbols that codec_recode() would write. -EBADMSG as there. */
+int codec_count(struct codec_recoder *r, const uint8_t *bytes, size_t size,
+		struct symbols *sum);
+
 /*
- * `step` is RECODE_ROWS, RECODE_NO_INDEX or a number of MCUs. What cannot have
- * an index, such as CMYK, gets none. Comments, EXIF and other segments stay.
- * -EBADMSG: damaged, or of a kind that libjpeg does not copy.
+ * `shared` are codes of all symbols, which are used unless some of its own make
+ * the JPEG smaller by more than a decoder's time to make tables is worth; NULL:
+ * there are none. `step` is RECODE_ROWS, RECODE_NO_INDEX or a number of MCUs.
+ * What cannot have an index, such as CMYK, gets none. Comments, EXIF and other
+ * segments stay. -EBADMSG: damaged, or of a kind that libjpeg does not copy.
  */
 int codec_recode(struct codec_recoder *r, const uint8_t *bytes, size_t size,
-		 int step, struct recoded *out);
+		 int step, const struct symbols_codes *shared,
+		 struct recoded *out);
 
 /* Why the last call failed; valid until the next call. */
 const char *codec_recoder_message(const struct codec_recoder *r);

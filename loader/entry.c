@@ -28,8 +28,6 @@ enum {
 	THIS_VERSION = 1,
 };
 
-static const char THIS_NAME[NAME_SIZE] = "beton";
-
 uint64_t entry_count(const struct entry_scan *scan, uint32_t step)
 {
 	if (!step || step > scan->mcus_across)
@@ -130,7 +128,7 @@ int entry_emit(const struct entry_index *index, const struct entry_scan *scan,
 	if (need > ENTRY_SEGMENT || index->step > UINT16_MAX ||
 	    !find_end(scan, &end) || end > UINT32_MAX)
 		return -E2BIG;
-	memcpy(out + NAME, THIS_NAME, NAME_SIZE);
+	memcpy(out + NAME, ENTRY_NAME, NAME_SIZE);
 	out[VERSION] = THIS_VERSION;
 	out[COMPONENTS] = (uint8_t)scan->components;
 	store16(out + STEP, (uint16_t)index->step);
@@ -156,7 +154,7 @@ uint32_t entry_step(const uint8_t *bytes, size_t size,
 {
 	uint64_t n;
 
-	if (size < HEAD_SIZE || memcmp(bytes, THIS_NAME, NAME_SIZE) ||
+	if (size < HEAD_SIZE || memcmp(bytes, ENTRY_NAME, NAME_SIZE) ||
 	    bytes[VERSION] != THIS_VERSION ||
 	    bytes[COMPONENTS] != scan->components ||
 	    !is_end(scan, load32(bytes + SCAN_SIZE)))

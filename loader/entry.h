@@ -24,6 +24,9 @@ enum {
 	ENTRY_SEGMENT = 65533, /* the most bytes that a segment has */
 };
 
+/* A segment that holds an index begins with this, and its NUL. */
+#define ENTRY_NAME "beton"
+
 /* Where an MCU begins, and what the DC coefficients before it were. */
 struct entry {
 	uint32_t byte; /* from the first of the scan's data, as it is stored */

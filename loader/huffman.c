@@ -11,7 +11,6 @@ enum {
 	TABLES = 8, /* of each kind; an image has up to three */
 	DEFINITION_MAX = HUFFMAN_CODE_MAX + HUFFMAN_SYMBOLS,
 	AC_WINDOWS = 1 << HUFFMAN_AC_BITS,
-	ZEROS = 0xf0, /* the symbol of sixteen zeros */
 	/* Bits of a value that an entry has room for as its second. */
 	SECOND_SIZE_MAX = 7,
 	/* Where values lie in a pair that is taken for a number. */
@@ -104,13 +103,6 @@ static int count_codes(const uint8_t *definition, size_t size,
 	memcpy(codes->symbols, definition + HUFFMAN_CODE_MAX,
 	       size - HUFFMAN_CODE_MAX);
 	return 0;
-}
-
-static bool is_ac_symbol(uint8_t symbol)
-{
-	unsigned size = symbol & 15;
-
-	return size ? size <= HUFFMAN_AC_SIZE_MAX : !symbol || symbol == ZEROS;
 }
 
 /* A code, and the windows that begin with it. */
@@ -304,7 +296,7 @@ const struct huffman_ac *huffman_ac(struct huffman *h,
 
 	h->ac_origin[oldest].size = 0;
 	for (size_t k = HUFFMAN_CODE_MAX; k < size; k++)
-		if (!is_ac_symbol(definition[k]))
+		if (!huffman_is_ac(definition[k]))
 			return NULL;
 	if (count_codes(definition, size, &t->codes))
 		return NULL;

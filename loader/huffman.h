@@ -9,6 +9,7 @@
 #ifndef LOADER_HUFFMAN_H
 #define LOADER_HUFFMAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,7 @@ enum {
 	/* Longer values no encoder writes. */
 	HUFFMAN_AC_SIZE_MAX = 10,
 	HUFFMAN_DC_SIZE_MAX = 11,
+	HUFFMAN_ZEROS = 0xf0, /* the symbol of sixteen zeros */
 };
 
 /* Codes of each length: numbers below limit[] are of that length or less. */
@@ -77,6 +79,15 @@ struct huffman_dc {
 	} entries[1 << HUFFMAN_DC_BITS];
 	struct huffman_codes codes;
 };
+
+/* Whether an encoder writes it. */
+static inline bool huffman_is_ac(uint8_t symbol)
+{
+	unsigned size = symbol & 15;
+
+	return size ? size <= HUFFMAN_AC_SIZE_MAX
+		    : !symbol || symbol == HUFFMAN_ZEROS;
+}
 
 struct huffman;
 

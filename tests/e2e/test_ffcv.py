@@ -83,3 +83,26 @@ def test_ffcv_reads_the_same(python, source, tmp_path, mode, cache, order):
     if order == "SEQUENTIAL":
         assert ids.tolist() == list(range(40))
     assert got["label"][:, 0].tolist() == (ids // 10).tolist()
+
+
+@pytest.mark.parametrize("how", ["optimize", "index"])
+def test_ffcv_sees_no_difference(python, source, tmp_path, how):
+    """Of shared Huffman tables, and of an index."""
+    mkfs = [os.path.join(BUILD, "mkfs.beton"), source[0]]
+    plain, fast = tmp_path / "plain.beton", tmp_path / "fast.beton"
+    subprocess.run(mkfs + [plain], check=True)
+    if how == "optimize":
+        subprocess.run([os.path.join(BUILD, "beton"), how, plain, fast],
+                       check=True)
+    else:
+        subprocess.run(mkfs + ["--index", fast], check=True)
+    assert b"beton\0\1" in fast.read_bytes()
+    got = {}
+    for path in (plain, fast):
+        out = tmp_path / "out.npz"
+        subprocess.run([python, "-c", READ, path, "process", "SEQUENTIAL",
+                        out], check=True, timeout=300)
+        got[path] = dict(np.load(out))
+    assert got[plain]["image"].shape == source[1].shape
+    for name in got[plain]:
+        assert np.array_equal(got[plain][name], got[fast][name])

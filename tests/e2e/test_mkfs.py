@@ -194,6 +194,32 @@ def test_a_proportion_is_drawn_per_sample_and_seed(tmp_path):
         assert {i.mode for i in ds.images()} == {mode}
 
 
+def without_index(data):
+    """A JPEG without the segment that --index adds, which it must have."""
+    at = data.index(b"\xff\xe9")
+    size = int.from_bytes(data[at + 2:at + 4], "big")
+    assert data[at + 4:at + 10] == b"beton\0"
+    return data[:at] + data[at + 2 + size:]
+
+
+@pytest.mark.parametrize("mode", ["jpg", "keep", "raw"])
+def test_an_index_is_all_that_is_added(flat, mode):
+    plain = [i.bytes for i in make(flat, "--mode", mode).images()]
+    ds = make(flat, "--mode", mode, "--index")
+    indexed = [i.bytes for i in ds.images()]
+    if mode != "raw":
+        indexed = list(map(without_index, indexed))
+    assert indexed == plain
+
+
+def test_an_index_that_is_there_stays(flat):
+    for i, image in enumerate(make(flat, "--index").images()):
+        (flat / ("%d.jpg" % i)).write_bytes(image.bytes)
+    ds = make(flat, "--mode=keep", "--index")
+    assert [i.bytes for i in ds.images()] == \
+        [p.read_bytes() for p in sorted(flat.iterdir())]
+
+
 def test_keep_keeps_plain_jpeg_files_byte_for_byte(tmp_path):
     source = tmp_path / "src"
     rotated = Image.Exif()

@@ -51,12 +51,77 @@ def test_pixels_and_values_stay(data, tmp_path):
     assert dumped.digest(tmp_path / "old") == dumped.digest(tmp_path / "new")
 
 
+def huffman_tables(data):
+    """The DHT segments, in one."""
+    out, at = b"", 2
+    while data[at + 1] != 0xda:
+        size = int.from_bytes(data[at + 2:at + 4], "big")
+        if data[at + 1] == 0xc4:
+            out += data[at + 4:at + 2 + size]
+        at += 2 + size
+    return out
+
+
+def test_all_share_their_tables(data, tmp_path):
+    line = optimize(data, tmp_path / "o.beton")
+    assert len(set(map(huffman_tables, jpegs(tmp_path / "o.beton")))) == 1
+    assert huffman_tables(jpegs(data.path)[0]) != \
+        huffman_tables(jpegs(tmp_path / "o.beton")[0])
+    assert " 0 with tables of their own" in line
+
+
+def test_what_is_unlike_the_others_has_its_own(tmp_path):
+    """A large one of few colours among many of noise."""
+    def jpeg(side, image):
+        buf = io.BytesIO()
+        image.resize((side, side)).convert("RGB").save(buf, "JPEG")
+        return make.Image(make.JPG, side, side, buf.getvalue())
+
+    noise = Image.effect_noise((400, 400), 250)
+    values = [{"image": jpeg(400, noise)} for _ in range(40)]
+    values.append({"image": jpeg(4000, Image.new("L", (1, 1), 99))})
+    d = make.Dataset(tmp_path / "d.beton", [("image", make.IMAGE)], values,
+                     1 << 23)
+    line = optimize(d, tmp_path / "o.beton")
+    tables = list(map(huffman_tables, jpegs(tmp_path / "o.beton")))
+    assert len(set(tables[:-1])) == 1 and tables[-1] != tables[0]
+    assert " 1 with tables of their own" in line
+
+
 def test_the_last_line_tells_sizes(data, tmp_path):
     line = optimize(data, tmp_path / "o.beton")
     before, after = map(int, re.search(r"of (\d+) bytes -> (\d+)",
                                        line).groups())
     assert before == sum(map(len, jpegs(data.path)))
     assert after == sum(map(len, jpegs(tmp_path / "o.beton")))
+
+
+def test_the_report_tells_quality_and_sampling(tmp_path):
+    def jpeg(quality, mode="RGB", **how):
+        buf = io.BytesIO()
+        Image.effect_noise((64, 48), 50).convert(mode) \
+            .save(buf, "JPEG", quality=quality, **how)
+        return buf.getvalue()
+
+    made = [jpeg(q) for q in (1, 37, 50, 50, 75, 90, 99, 100)]
+    made += [jpeg(90, subsampling=s) for s in (0, 1)] + [jpeg(90, "L")]
+    made += [jpeg(90, progressive=True), jpeg(90, "CMYK"), made[0][:99]]
+    d = make.Dataset(tmp_path / "d.beton", [("image", make.IMAGE)],
+                     [{"image": make.Image(make.JPG, 64, 48, m)}
+                      for m in made], 1 << 16)
+    lines = optimize(d, tmp_path / "o.beton",
+                     "--quality-report").splitlines()
+    sizes = list(map(len, made))
+    assert lines[:-1] == [
+        "quality 1: 1", "quality 37: 1", "quality 50: 2", "quality 75: 1",
+        "quality 90: 5", "quality 99: 1", "quality 100: 1",
+        "quality unknown: 2", "sampling gray: 1", "sampling 4:4:4: 1",
+        "sampling 4:2:2: 1", "sampling 4:2:0: 9", "sampling other: 2",
+        f"size: {min(sizes)} to {max(sizes)} bytes, "
+        f"{sum(sizes) // len(sizes)} on average",
+        lines[-2]]
+    assert re.fullmatch(r"pixels: (1[0-3]) of \1 compared are the same",
+                        lines[-2])
 
 
 def test_without_an_index_it_is_smaller(data, tmp_path):
@@ -100,7 +165,7 @@ def test_what_is_damaged_stays(tmp_path):
     line = optimize(d, tmp_path / "o.beton")
     old, new = jpegs(d.path), jpegs(tmp_path / "o.beton")
     assert new[0] == old[0] and NAME in new[1]
-    assert "1 with an index, 1 as they were" in line
+    assert "1 with an index, 0 with tables of their own, 1 as they were" in line
 
 
 def test_a_failure_leaves_nothing(data, tmp_path):

@@ -50,7 +50,7 @@ static struct recoded recode(const uint8_t *bytes, size_t size, int step)
 {
 	struct recoded r = { 0 };
 
-	CHECK(!codec_recode(recoder, bytes, size, step, &r));
+	CHECK(!codec_recode(recoder, bytes, size, step, NULL, &r));
 	check_same_pixels(bytes, size, r.bytes, r.size);
 	return r;
 }
@@ -116,6 +116,106 @@ static void tables_of_its_own_make_it_smaller(void)
 	}
 }
 
+static struct symbols_codes codes_of(const struct jpeg *jpeg)
+{
+	struct symbols sum = { 0 };
+	struct symbols_codes codes;
+
+	CHECK(!codec_count(recoder, jpeg->bytes, jpeg->size, &sum));
+	symbols_make_codes(&sum, true, &codes);
+	return codes;
+}
+
+static struct recoded recode_with(const struct symbols_codes *shared,
+				  const struct jpeg *jpeg)
+{
+	struct recoded r = { 0 };
+
+	CHECK(!codec_recode(recoder, jpeg->bytes, jpeg->size, RECODE_ROWS,
+			    shared, &r));
+	check_same_pixels(jpeg->bytes, jpeg->size, r.bytes, r.size);
+	CHECK(has_index(&r));
+	return r;
+}
+
+/* Whether the tables of a JPEG are these, luma's alone where it is gray. */
+static bool has_codes(const struct recoded *r,
+		      const struct symbols_codes *codes)
+{
+	struct baseline_image image;
+
+	CHECK(!baseline_header(baseline, r->bytes, r->size, &image));
+	for (unsigned i = 0; i < image.components; i++) {
+		const struct baseline_component *c = &image.component[i];
+		const uint8_t(*d)[SYMBOLS_DEFINITION] =
+			&codes->definition[i ? SYMBOLS_KINDS : 0];
+
+		if (memcmp(c->dc, d[SYMBOLS_DC], huffman_size(c->dc)) ||
+		    memcmp(c->ac, d[SYMBOLS_AC], huffman_size(c->ac)))
+			return false;
+	}
+	return true;
+}
+
+static void tables_are_shared(void)
+{
+	struct kind kind = PHOTO;
+	struct jpeg first = encode(&kind);
+	struct symbols_codes codes = codes_of(&first);
+
+	for (int components = 1; components <= 3; components += 2)
+		for (kind.noise = 0; kind.noise < 60; kind.noise += 30) {
+			kind.components = components;
+
+			struct jpeg jpeg = encode(&kind);
+			struct recoded r = recode_with(&codes, &jpeg);
+
+			CHECK(!r.own_codes && has_codes(&r, &codes));
+			free(r.bytes);
+			free(jpeg.bytes);
+		}
+	free(first.bytes);
+}
+
+/* Where shared ones are far worse, and the JPEG is large. */
+static void tables_of_its_own_where_they_gain(void)
+{
+	struct kind kind = PHOTO;
+	struct jpeg small;
+	struct jpeg large;
+	struct symbols_codes codes;
+	struct recoded own;
+	struct recoded alone;
+
+	kind.noise = 0;
+	kind.quality = 20;
+	small = encode(&kind);
+	codes = codes_of(&small);
+	kind.noise = 200;
+	kind.quality = 100;
+	large = encode(&kind);
+	own = recode_with(&codes, &large);
+	alone = recode(large.bytes, large.size, RECODE_ROWS);
+	CHECK(own.own_codes && !has_codes(&own, &codes));
+	CHECK(own.size == alone.size && alone.own_codes);
+	free(alone.bytes);
+	free(own.bytes);
+	free(large.bytes);
+	free(small.bytes);
+}
+
+static void what_is_damaged_does_not_count(void)
+{
+	struct jpeg jpeg = encode(&PHOTO);
+	struct symbols sum = { 0 };
+	struct symbols none = { 0 };
+
+	CHECK(codec_count(recoder, jpeg.bytes, jpeg.size / 2, &sum) ==
+	      -EBADMSG);
+	CHECK(!memcmp(&sum, &none, sizeof(sum)));
+	free(jpeg.bytes);
+}
+
 static void twice_is_once(void)
 {
 	struct jpeg jpeg = encode(&PHOTO);
@@ -160,10 +260,10 @@ static void what_is_damaged_is_refused(void)
 	struct jpeg jpeg = encode(&PHOTO);
 	struct recoded r = { 0 };
 
-	CHECK(codec_recode(recoder, jpeg.bytes, jpeg.size / 2, 0, &r) ==
+	CHECK(codec_recode(recoder, jpeg.bytes, jpeg.size / 2, 0, NULL, &r) ==
 	      -EBADMSG);
 	CHECK(codec_recoder_message(recoder)[0]);
-	CHECK(codec_recode(recoder, jpeg.bytes, 1, 0, &r) == -EBADMSG);
+	CHECK(codec_recode(recoder, jpeg.bytes, 1, 0, NULL, &r) == -EBADMSG);
 	CHECK(!r.bytes);
 	free(jpeg.bytes);
 }
@@ -178,7 +278,8 @@ static void bombs_are_refused(void)
 	memcpy(bytes, JPEG_HALF, sizeof(bytes));
 	frame = memmem(bytes, sizeof(bytes), "\xff\xc0", 2);
 	memset(frame + 5, 0xf0, 4);
-	CHECK(codec_recode(recoder, bytes, sizeof(bytes), 0, &r) == -EBADMSG);
+	CHECK(codec_recode(recoder, bytes, sizeof(bytes), 0, NULL, &r) ==
+	      -EBADMSG);
 	CHECK(strstr(codec_recoder_message(recoder), "too many"));
 }
 
@@ -189,6 +290,9 @@ int main(void)
 	CHECK(!codec_open(&codec));
 	every_kind_keeps_its_pixels();
 	tables_of_its_own_make_it_smaller();
+	tables_are_shared();
+	tables_of_its_own_where_they_gain();
+	what_is_damaged_does_not_count();
 	twice_is_once();
 	other_segments_stay();
 	what_is_damaged_is_refused();

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What JPEGs a dataset has: estimated quality, sampling, sizes; and whether
+ * they have the same pixels after they were recoded. One thread; figures of
+ * several are added up in any order.
+ */
+#ifndef FS_BETON_JPEGS_H
+#define FS_BETON_JPEGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum {
+	JPEGS_QUALITIES = 101, /* by quality; 0: not known */
+	JPEGS_SAMPLINGS = 6,
+};
+
+/* Zero-initialise. */
+struct jpegs_figures {
+	uint64_t jpegs;
+	uint64_t size;
+	uint64_t smallest;
+	uint64_t largest;
+	uint64_t qualities[JPEGS_QUALITIES];
+	uint64_t samplings[JPEGS_SAMPLINGS];
+	uint64_t compared;
+	uint64_t different;
+};
+
+void jpegs_add(struct jpegs_figures *to, const struct jpegs_figures *more);
+void jpegs_print(const struct jpegs_figures *f, FILE *out);
+
+struct jpegs;
+
+int jpegs_open(struct jpegs **out);
+void jpegs_close(struct jpegs *j);
+const struct jpegs_figures *jpegs_figures(const struct jpegs *j);
+
+/* Looks at a JPEG's header; `size` is what it had in the dataset. */
+void jpegs_look(struct jpegs *j, const uint8_t *bytes, size_t n, uint64_t size);
+
+/* Decodes both, if the first has pixels; figures tell if they differ. -ENOMEM.
+ */
+int jpegs_compare(struct jpegs *j, const uint8_t *a, size_t a_size,
+		  const uint8_t *b, size_t b_size);
+
+#endif

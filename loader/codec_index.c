@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/codec_index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "loader/baseline.h"
+
+enum {
+	MARKER_APP0 = 0xe0,
+	SEGMENT_HEAD = 4, /* marker and length */
+	SOI_SIZE = 2,
+};
+
+struct codec_indexer {
+	struct baseline *baseline;
+	uint8_t segment[ENTRY_SEGMENT];
+};
+
+int codec_indexer_open(struct codec_indexer **out)
+{
+	struct codec_indexer *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return -ENOMEM;
+	if (baseline_open(&x->baseline)) {
+		codec_indexer_close(x);
+		return -ENOMEM;
+	}
+	*out = x;
+	return 0;
+}
+
+void codec_indexer_close(struct codec_indexer *x)
+{
+	if (!x)
+		return;
+	baseline_close(x->baseline);
+	free(x);
+}
+
+/* Behind JFIF's segment, which wants to be the first. */
+static size_t place_of(const uint8_t *bytes, size_t size)
+{
+	size_t at = SOI_SIZE;
+
+	if (range_ok(at, SEGMENT_HEAD, size) && bytes[at] == 0xff &&
+	    bytes[at + 1] == MARKER_APP0)
+		at += 2 + ((size_t)bytes[at + 2] << 8 | bytes[at + 3]);
+	return at;
+}
+
+/* What the segment holds, in x->segment. */
+static int make(struct codec_indexer *x, const uint8_t *bytes, size_t size,
+		uint32_t step, size_t *made)
+{
+	struct baseline_image image;
+	struct entry_index index;
+	struct entry_scan scan;
+	int r = baseline_header(x->baseline, bytes, size, &image);
+
+	if (r)
+		return r;
+	if (!baseline_stored_index(x->baseline, &image, &index))
+		return -EEXIST;
+	r = baseline_index(x->baseline, &image, step, &index);
+	scan = baseline_scan(&image);
+	return r ? r : entry_emit(&index, &scan, x->segment, made);
+}
+
+int codec_index(struct codec_indexer *x, const uint8_t *bytes, size_t size,
+		uint32_t step, uint8_t **out, size_t *out_size)
+{
+	size_t at = place_of(bytes, size);
+	size_t n = 0;
+	int r = make(x, bytes, size, step, &n);
+	uint8_t *p;
+
+	if (r)
+		return r;
+	p = malloc(size + SEGMENT_HEAD + n);
+	if (!p)
+		return -ENOMEM;
+	*out = p;
+	*out_size = size + SEGMENT_HEAD + n;
+	memcpy(p, bytes, at);
+	p += at;
+	*p++ = 0xff;
+	*p++ = ENTRY_MARKER;
+	*p++ = (uint8_t)((n + 2) >> 8);
+	*p++ = (uint8_t)(n + 2);
+	memcpy(p, x->segment, n);
+	memcpy(p + n, bytes + at, size - at);
+	return 0;
+}

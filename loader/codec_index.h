@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A JPEG with an index of entry points (entry.h) put into it, and nothing else
+ * changed. One thread. Input is hostile.
+ */
+#ifndef LOADER_CODEC_INDEX_H
+#define LOADER_CODEC_INDEX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { INDEX_ROWS = 0 }; /* a step: an entry for each row of MCUs */
+
+struct codec_indexer;
+
+int codec_indexer_open(struct codec_indexer **out);
+void codec_indexer_close(struct codec_indexer *x);
+
+/*
+ * *out is malloc'ed and the caller's. -EEXIST: there is an index; -ENOTSUP:
+ * there can be none; -E2BIG: it does not fit in a segment; -ENOMEM.
+ */
+int codec_index(struct codec_indexer *x, const uint8_t *bytes, size_t size,
+		uint32_t step, uint8_t **out, size_t *out_size);
+
+#endif

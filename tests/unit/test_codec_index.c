@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/codec_index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "loader/baseline.h"
+#include "tests/unit/encoded.h"
+#include "tests/unit/jpegs.h"
+#include "tests/unit/t.h"
+
+static struct codec_indexer *indexer;
+static struct baseline *baseline;
+
+static const struct kind PHOTO = {
+	.width = 300,
+	.height = 200,
+	.components = 3,
+	.across = 2,
+	.down = 2,
+	.quality = 90,
+	.noise = 40,
+};
+
+static struct jpeg add_index(const struct jpeg *jpeg, uint32_t step)
+{
+	struct jpeg out = { 0 };
+
+	CHECK(!codec_index(indexer, jpeg->bytes, jpeg->size, step, &out.bytes,
+			   &out.size));
+	return out;
+}
+
+static uint32_t stored_step(const struct jpeg *jpeg)
+{
+	struct baseline_image image;
+	struct entry_index index;
+
+	CHECK(!baseline_header(baseline, jpeg->bytes, jpeg->size, &image));
+	return baseline_stored_index(baseline, &image, &index) ? 0 : index.step;
+}
+
+static void only_a_segment_is_added(void)
+{
+	struct jpeg jpeg = encode(&PHOTO);
+	struct jpeg with = add_index(&jpeg, 4);
+	size_t more = with.size - jpeg.size;
+	size_t at = 0;
+
+	while (with.bytes[at] == jpeg.bytes[at] && at < jpeg.size - 1)
+		at++;
+	/* 0xff of the next marker is the same. */
+	CHECK(with.bytes[at] == ENTRY_MARKER && with.bytes[at - 1] == 0xff);
+	CHECK(!memcmp(with.bytes + at + more, jpeg.bytes + at, jpeg.size - at));
+	CHECK(stored_step(&with) == 4 && !stored_step(&jpeg));
+	free(with.bytes);
+	free(jpeg.bytes);
+}
+
+static void once_is_enough(void)
+{
+	struct jpeg jpeg = encode(&PHOTO);
+	struct jpeg with = add_index(&jpeg, INDEX_ROWS);
+	struct jpeg again = { 0 };
+
+	CHECK(codec_index(indexer, with.bytes, with.size, 1, &again.bytes,
+			  &again.size) == -EEXIST);
+	CHECK(!again.bytes);
+	free(with.bytes);
+	free(jpeg.bytes);
+}
+
+/* An index of other data, and a segment of somebody else's. */
+static void the_first_index_counts(void)
+{
+	static const uint8_t stale[] = "\xff\xe9\0\12beton\0\1";
+	static const uint8_t foreign[] = "\xff\xe9\0\6abcd";
+	struct jpeg jpeg = encode(&PHOTO);
+	size_t at = 2 + 18; /* behind JFIF's */
+	size_t n = 12 + 8;
+	struct jpeg odd = { malloc(jpeg.size + n), jpeg.size + n };
+	struct jpeg with;
+
+	CHECK(odd.bytes);
+	memcpy(odd.bytes, jpeg.bytes, at);
+	memcpy(odd.bytes + at, stale, 12);
+	memcpy(odd.bytes + at + 12, foreign, 8);
+	memcpy(odd.bytes + at + n, jpeg.bytes + at, jpeg.size - at);
+	with = add_index(&odd, 2);
+	CHECK(stored_step(&with) == 2);
+	free(with.bytes);
+	free(odd.bytes);
+	free(jpeg.bytes);
+}
+
+static void some_have_none(void)
+{
+	struct kind kind = PHOTO;
+	struct jpeg jpeg;
+	struct jpeg out;
+
+	kind.restart = 3;
+	jpeg = encode(&kind);
+	CHECK(codec_index(indexer, jpeg.bytes, jpeg.size, 0, &out.bytes,
+			  &out.size) == -ENOTSUP);
+	CHECK(codec_index(indexer, jpeg.bytes, 1, 0, &out.bytes, &out.size) ==
+	      -ENOTSUP);
+	CHECK(codec_index(indexer, JPEG_CMYK, sizeof(JPEG_CMYK), 0, &out.bytes,
+			  &out.size) == -ENOTSUP);
+	free(jpeg.bytes);
+}
+
+int main(void)
+{
+	CHECK(!codec_indexer_open(&indexer));
+	CHECK(!baseline_open(&baseline));
+	only_a_segment_is_added();
+	once_is_enough();
+	the_first_index_counts();
+	some_have_none();
+	baseline_close(baseline);
+	codec_indexer_close(indexer);
+	codec_indexer_close(NULL);
+	return 0;
+}
