@@ -149,7 +149,7 @@ static int decode(struct jpegs *j, const uint8_t *bytes, size_t size,
 	if (!out->pixels)
 		return -ENOMEM;
 	all = (struct rect){ 0, 0, info.width, info.height };
-	return codec_decode(j->codec, bytes, size, &all, QUALITY_EXACT, out);
+	return codec_decode(j->codec, bytes, size, &all, out);
 }
 
 static bool is_same(const struct image *a, const struct image *b)
