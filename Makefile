@@ -52,8 +52,9 @@ engine_src := $(addprefix fs/,log.c size.c rng.c arena.c heap.c cold.c memory.c 
               batch.c batch_place.c chunk.c fill.c cache.c reader.c plan.c pool.c \
               slot.c tiers.c engine.c)
 loader_src := $(sort $(wildcard loader/*.c) $(wildcard loader/ops/*.c))
+isa_src    := $(sort $(wildcard loader/isa/*.c))
 ops_src    := $(sort $(wildcard loader/ops/*.c))
-ns_src     := $(sort $(wildcard fs/ns*.c)) $(addprefix fs/,memo.c group.c tar.c shard.c)
+ns_src     := $(sort $(wildcard fs/ns*.c)) $(addprefix fs/,memo.c group.c tar.c shard.c jobs.c stats.c)
 handover_src := $(addprefix fs/,handover.c handover_connection.c handover_peer.c)
 betonfs_src := $(ns_src) $(handover_src) $(addprefix fs/,ops.c dropper.c opts.c message.c mountpoint.c betonfs.c)
 writer_src := $(addprefix fs/,writer.c schema.c outfile.c)
@@ -74,8 +75,12 @@ so    := $(BUILD)/libbeton.so
 progs := $(BUILD)/betonfs $(BUILD)/mkfs.beton $(BUILD)/beton
 units := $(patsubst tests/unit/%.c,$(BUILD)/%,$(unit_src))
 replays := $(patsubst tests/fuzz/%.c,$(BUILD)/replay_%,$(fuzz_src))
-lib_objs := $(call obj,$(engine_src) $(loader_src))
-objs  := $(sort $(lib_objs) $(call obj,$(betonfs_src) $(mkfs_src) $(beton_src) $(unit_src)))
+# Compiled once for each instruction set: as any machine, and as most have.
+isas      := plain $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),v3)
+isa_objs  := $(foreach i,$(isas),$(patsubst loader/isa/%.c,$(BUILD)/isa/$i/%.o,$(isa_src)) $(BUILD)/isa/$i/prebuilt.o)
+v3_flags  := -mavx2 -mf16c
+lib_objs := $(call obj,$(engine_src) $(loader_src)) $(isa_objs)
+objs  := $(sort $(lib_objs) $(call obj,$(betonfs_src) $(mkfs_src) $(beton_src) $(unit_src) loader/prebuild/prebuild.c))
 
 all: $(lib) $(so) $(progs) $(BUILD)/beton.pc
 
@@ -124,6 +129,30 @@ $(BUILD)/ops.inc: FORCE
 	$(call update,printf 'OP(%s)\n' $(basename $(notdir $(ops_src))))
 $(call obj,loader/op.c): $(BUILD)/ops.inc
 
+# Kernels of the standard pipelines, written by the code generator itself. The
+# flags are those of loader/compiler.c.
+kernel_flags := -O3 -fno-math-errno -fno-trapping-math
+prebuild_src := loader/prebuild/prebuild.c fs/rng.c $(ops_src) $(addprefix loader/,code.c \
+                emit.c emit_type.c graph.c own.c op.c parse.c token.c suggest.c complaint.c \
+                dtype.c real.c crop.c)
+$(BUILD)/prebuild: $(call obj,$(prebuild_src))
+	$(call say,LD)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^
+$(BUILD)/prebuilt.c: $(BUILD)/prebuild
+	$(call say,GEN)
+	$(Q)$< > $@.tmp && mv $@.tmp $@
+define isa_rules
+$(BUILD)/isa/$1/prebuilt.o: $(BUILD)/prebuilt.c
+	@mkdir -p $$(@D)
+	$$(call say,CC)
+	$$(Q)$$(CC) $$(ALL_CFLAGS) $$(kernel_flags) $$($1_flags) -DISA=$1 -MMD -MP -c -o $$@ $$<
+$(BUILD)/isa/$1/%.o: loader/isa/%.c $(BUILD)/flags Makefile
+	@mkdir -p $$(@D)
+	$$(call say,CC)
+	$$(Q)$$(CC) $$(ALL_CFLAGS) $$(kernel_flags) $$($1_flags) -DISA=$1 -MMD -MP -c -o $$@ $$<
+endef
+$(foreach i,$(isas),$(eval $(call isa_rules,$i)))
+
 $(BUILD)/beton.pc: FORCE
 	$(call update,printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(libdir)' 'includedir=$(incdir)' '' 'Name: beton' 'Description: loader of FFCV datasets' 'Version: $(VERSION)' 'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lbeton' 'Libs.private: $(base_libs)')
 
@@ -151,10 +180,10 @@ $(replays): $(BUILD)/replay_%: tests/fuzz/%.c $(lib)
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_CFLAGS) -DFUZZ_MAIN $(ALL_LDFLAGS) -o $@ $^ $(base_libs)
 
-fuzz: $(BUILD)/ops.inc
+fuzz: $(BUILD)/ops.inc $(isa_objs)
 	@for f in $(fuzz_src); do n=$$(basename $$f .c); mkdir -p $(BUILD)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_}; \
 	  clang -g -O1 -std=gnu11 -ffp-contract=off -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -I. -I$(BUILD) \
-	    -o $(BUILD)/$$n $$f $(engine_src) $(loader_src) $(base_libs) && \
+	    -o $(BUILD)/$$n $$f $(engine_src) $(loader_src) $(isa_objs) $(base_libs) && \
 	  $(BUILD)/$$n $(or $(FUZZ),-max_total_time=60) $(BUILD)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_} || exit 1; done
 
 compile_commands.json: ; bear --output $@ -- $(MAKE) -B all $(units)

@@ -6,6 +6,7 @@
 #include "fs/batch_place.h"
 #include "fs/bytes.h"
 #include "fs/order.h"
+#include "fs/rng.h"
 #include "fs/scope.h"
 
 enum {
@@ -301,7 +302,11 @@ int batch_open(const struct batch_key *key, struct batch **out)
 	if (!b)
 		return -ENOMEM;
 	atomic_init(&b->refs, 1);
-	b->vfile = (struct vfile){ .ds = key->ds, .segment_at = batch_segment };
+	b->vfile = (struct vfile){
+		.ds = key->ds,
+		.tally = &b->tally,
+		.segment_at = batch_segment,
+	};
 	b->key = *key;
 	b->spec = *key->spec;
 	b->key.spec = &b->spec;
@@ -382,4 +387,19 @@ int batch_assemble(const struct batch *b, void *buf, bool *failed)
 		return (int)n;
 	*failed = marks.any;
 	return 0;
+}
+
+uint64_t batch_marks(const struct batch *b, const void *bytes)
+{
+	uint64_t marks = 0;
+	const uint8_t *errors;
+
+	for (uint32_t i = 0; i < b->num_columns; i++) {
+		errors = (const uint8_t *)bytes + b->columns[i].desc.error_off;
+		for (uint32_t row = 0; row < b->rows; row++)
+			marks = rng_mix(marks ^
+					load32(errors + 4 * (uint64_t)row)) +
+				1;
+	}
+	return max_u64(marks, 1);
 }

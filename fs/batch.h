@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A batch file, include/beton/batch.h: where everything of it lies is computed
- * from metadata alone; no payload is touched before it is read. Immutable.
+ * from metadata alone; no payload is touched before it is read. Immutable, but
+ * for its tally.
  */
 #ifndef FS_BATCH_H
 #define FS_BATCH_H
@@ -31,7 +32,8 @@ struct batch_key {
 struct batch {
 	struct vfile vfile; /* first: a batch is a virtual file */
 	struct batch_key key;
-	struct spec spec; /* what key.spec points at */
+	struct payload_tally tally; /* what vfile.tally points at */
+	struct spec spec;	    /* what key.spec points at */
 	atomic_uint refs;
 	uint32_t rows;
 	uint8_t *head; /* header, field table, SPEC */
@@ -58,5 +60,9 @@ void batch_put(struct batch **batch);
  * cannot be read are zero and marked; *failed is set if there are any.
  */
 int batch_assemble(const struct batch *batch, void *buf, bool *failed);
+
+/* Of bytes in which samples failed: which ones. Never 0, and another number if
+   others did, but by an accident in 2^64. */
+uint64_t batch_marks(const struct batch *batch, const void *bytes);
 
 #endif

@@ -220,8 +220,8 @@ static void print_stages(const struct bench *b)
 static void print_human(struct bench *b)
 {
 	qsort(b->rates, b->num_rates, sizeof(*b->rates), by_value);
-	printf("%s, %s, %u workers, %s\n", b->info.spec, b->info.source,
-	       b->info.workers, b->info.delivery);
+	printf("%s, %s, %u workers, %s, code %s\n", b->info.spec,
+	       b->info.source, b->info.workers, b->info.delivery, b->info.jit);
 	printf("images/s       %.0f (%.0f to %.0f, %zu epochs after the first)\n",
 	       (b->rates[b->num_rates / 2] + b->rates[(b->num_rates - 1) / 2]) /
 		       2,

@@ -5,7 +5,7 @@
  * started, which ends when the mount answers; or with the child's exit code, so
  * that failures are the caller's to see.
  */
-#define FUSE_USE_VERSION 32
+#define FUSE_USE_VERSION 312
 
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
@@ -34,8 +34,14 @@ enum exit_code {
 	EXIT_MOUNTPOINT = 20,
 };
 
-/* As many as libfuse starts at most: they come and go no more. */
-enum { IDLE_THREADS = 10 };
+enum {
+	/* Enough for most of the time, that they do not come and go. */
+	IDLE_THREADS = 10,
+	/* A thread that assembles a batch, or waits for one, has its request as
+	   long. Ten, which is what libfuse starts, would leave none for other
+	   files, nor for the readers whose end is waited for. */
+	THREADS_MAX = 200,
+};
 
 /* Of a mount's source; mount(2) takes a page, and commas take two bytes. */
 enum { SOURCE_MAX = 3000 };
@@ -55,6 +61,7 @@ struct daemon {
 				      directory */
 	int ready_fd; /* to the waiting parent; -1 in the foreground */
 	struct engine *engine;
+	struct jobs *jobs;
 	struct handover *handover; /* NULL: there can be none */
 	struct ns *ns;
 	struct ops *ops;
@@ -235,6 +242,7 @@ static void open_handover(struct daemon *d)
 		.allow = d->opts.allow_other ? HANDOVER_ALLOW_OTHER
 					     : HANDOVER_ALLOW_ROOT,
 		.max_bytes = engine_lendable(d->engine),
+		.jobs = d->jobs,
 	};
 	int r = handover_open(&options, &d->handover);
 
@@ -254,6 +262,8 @@ static int open_namespace(struct daemon *d)
 		.subsets = d->opts.subsets,
 		.num_subsets = d->opts.num_subsets,
 		.default_spec = spec,
+		.jobs = d->jobs,
+		.mountpoint = d->mountpoint,
 	};
 	uint32_t i = 0;
 	int r = spec ? 0 : -ENOMEM;
@@ -337,6 +347,9 @@ static int open_all(struct daemon *d)
 		code = open_engine(d);
 	if (code)
 		return code;
+	r = jobs_open(&d->jobs);
+	if (r)
+		return failed(d, "jobs", r);
 	open_handover(d);
 	code = open_namespace(d);
 	if (code)
@@ -344,7 +357,7 @@ static int open_all(struct daemon *d)
 	r = d->handover ? handover_serve(d->handover, d->ns) : 0;
 	if (r)
 		return failed(d, "hand-over", r);
-	r = ops_open(d->ns, mount_is_ready, d, &d->ops);
+	r = ops_open(d->ns, d->jobs, mount_is_ready, d, &d->ops);
 	return r ? failed(d, "operations", r) : EXIT_OK;
 }
 
@@ -352,7 +365,10 @@ static void close_all(struct daemon *d)
 {
 	handover_close(d->handover);
 	ops_close(d->ops);
+	/* The namespace has the subsets that read-ahead looks at. */
+	engine_stop(d->engine);
 	ns_close(d->ns);
+	jobs_close(d->jobs);
 	engine_close(d->engine);
 	for (size_t i = 0; i < num_served(d); i++)
 		dataset_close(d->served[i].ds);
@@ -441,12 +457,32 @@ static struct fuse_session *new_session(struct daemon *d)
 	return session;
 }
 
+static int loop_with_threads(struct fuse_session *session)
+{
+/* Those before start as many as there are requests. */
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 12)
+	struct fuse_loop_config *config = fuse_loop_cfg_create();
+	int r;
+
+	if (!config)
+		return -ENOMEM;
+	fuse_loop_cfg_set_idle_threads(config, IDLE_THREADS);
+	fuse_loop_cfg_set_max_threads(config, THREADS_MAX);
+	r = fuse_session_loop_mt(session, config);
+	fuse_loop_cfg_destroy(config);
+	return r;
+#else
+	struct fuse_loop_config config = { .max_idle_threads = IDLE_THREADS };
+
+	return fuse_session_loop_mt(session, &config);
+#endif
+}
+
 /* A positive result of a loop is the signal that ended it. */
 static int loop(struct daemon *d, struct fuse_session *session)
 {
-	struct fuse_loop_config config = { .max_idle_threads = IDLE_THREADS };
 	int r = d->opts.single_thread ? fuse_session_loop(session)
-				      : fuse_session_loop_mt(session, &config);
+				      : loop_with_threads(session);
 
 	return r < 0 ? failed(d, d->mountpoint, r) : EXIT_OK;
 }

@@ -14,9 +14,13 @@ enum {
 	/* A bucket per so many bytes: chains stay short for the common 10 to
 	   100 KB, and 8 bytes each are nothing. */
 	BYTES_PER_BUCKET = 32 << 10,
+	/* Of a shard: enough for half a TiB. */
+	BUCKETS_MAX = 1 << 20,
 	/* Below about two pages a read costs the same whatever its size. */
 	CHUNK_BYTES = 8 << 10,
 	CHUNK_SAMPLES_MAX = 1024,
+	/* Metadata that are looked at at once, unless one record is larger. */
+	RECORDS_BYTES = 1 << 20,
 	/* The part of the limit that is for chunks themselves: 1/32. */
 	OVERHEAD_SHARE = 32,
 	/* A chunk may take this part of the limit: larger ones are not kept. */
@@ -32,13 +36,8 @@ struct shard {
 };
 
 enum counter {
-	HITS,
-	LATE,
-	MISSES,
-	BYPASSED,
 	READS,
 	READ_BYTES,
-	DELIVERED,
 	EVICTED,
 	WASTED,
 	COLD_HITS,
@@ -63,11 +62,22 @@ struct cache {
 	atomic_uint reads;
 	struct source_wait wait; /* for the reads, at the end */
 	atomic_uint_fast64_t counters[COUNTERS];
+	struct payload_tally tally;
 };
 
 static void count(struct cache *c, enum counter what, uint64_t n)
 {
 	atomic_fetch_add_explicit(&c->counters[what], n, memory_order_relaxed);
+}
+
+/* For all, and for those who asked. */
+static void count_value(struct cache *c, struct payload_tally *tally,
+			enum payload_count what, uint64_t n)
+{
+	atomic_fetch_add_explicit(&c->tally.n[what], n, memory_order_relaxed);
+	if (tally)
+		atomic_fetch_add_explicit(&tally->n[what], n,
+					  memory_order_relaxed);
 }
 
 /* --- the index --- */
@@ -168,12 +178,22 @@ static struct chunk *pin(struct cache_file *file, uint64_t index)
 	return g;
 }
 
-static bool wait_settled(struct cache *c, struct chunk *g)
+/* What it means to a reader that a chunk is as it is; with the shard's lock
+   held. */
+static enum payload_count found(const struct chunk *g)
+{
+	if (g->is_missed && !g->used)
+		return PAYLOAD_MISSES;
+	return g->state == CHUNK_READY ? PAYLOAD_HITS : PAYLOAD_LATE;
+}
+
+static bool wait_settled(struct cache *c, struct chunk *g,
+			 struct payload_tally *tally)
 {
 	struct shard *s = shard_of(g->file, g->index);
 
 	scoped_lock(&s->lock);
-	count(c, g->state == CHUNK_READY ? HITS : LATE, 1);
+	count_value(c, tally, found(g), 1);
 	while (g->state == CHUNK_READING)
 		pthread_cond_wait(&s->settled, &s->lock);
 	g->used = true;
@@ -283,8 +303,10 @@ static void evict(struct cache *c, struct chunk *g)
 	uint64_t bytes = (uint64_t)g->num_frames * ARENA_FRAME;
 
 	count(c, EVICTED, bytes);
-	if (!g->used)
+	if (!g->used) {
 		count(c, WASTED, bytes);
+		c->options.wasted(c->options.arg, g->owner, bytes);
+	}
 	if (c->cold && g->num_frames && g->node.key != CACHE_NEVER)
 		keep_cold(c, g, g->node.key);
 	give_back(c, g);
@@ -324,14 +346,15 @@ static int make_room(struct cache *c, uint64_t bytes, uint64_t overhead,
 /* --- reading --- */
 
 /* The chunks of a range that nobody has, now on their way. */
-static unsigned claim(struct cache_file *file, uint64_t first, uint64_t end,
+static unsigned claim(struct cache_file *file, const struct cache_want *want,
 		      struct chunk **out)
 {
+	uint64_t end = min_u64(want->end, file->chunks);
 	struct chunk *g, **at;
 	struct shard *s;
 	unsigned n = 0;
 
-	for (uint64_t i = first; i < end && n < CACHE_RUN; i++) {
+	for (uint64_t i = want->first; i < end && n < CACHE_RUN; i++) {
 		s = shard_of(file, i);
 		scoped_lock(&s->lock);
 		at = find(file, i);
@@ -340,6 +363,8 @@ static unsigned claim(struct cache_file *file, uint64_t first, uint64_t end,
 			continue;
 		g->file = file;
 		g->index = i;
+		g->owner = want->owner;
+		g->is_missed = i == want->must;
 		g->refs = 1;
 		*at = g;
 		out[n++] = g;
@@ -352,13 +377,28 @@ static uint64_t samples_before(const struct cache_file *file, uint64_t chunk)
 	return min_u64(chunk * file->per, file->ds->format.samples);
 }
 
-/* Where the chunks lie: one read of the metadata for all. */
-static int locate(struct cache_file *file, struct chunk **chunks, unsigned n)
+/* How many of the chunks have their records within RECORDS_BYTES; at least
+   one. */
+static unsigned records_together(const struct cache_file *file,
+				 struct chunk *const *chunks, unsigned n)
+{
+	uint64_t most = RECORDS_BYTES / max_u64(1, file->ds->format.itemsize);
+	unsigned i = 1;
+
+	while (i < n &&
+	       (chunks[i]->index + 1 - chunks[0]->index) * file->per <= most)
+		i++;
+	return i;
+}
+
+/* Where some chunks lie: one read of the metadata for all. */
+static int locate_some(struct cache_file *file, struct chunk **chunks,
+		       unsigned n)
 {
 	uint64_t itemsize = file->ds->format.itemsize, from, to;
 	uint64_t first = samples_before(file, chunks[0]->index);
 	uint64_t end = samples_before(file, chunks[n - 1]->index + 1);
-	cleanup_free uint8_t *records = malloc((end - first) * itemsize);
+	cleanup_free uint8_t *records = malloc((end - first) * itemsize + 1);
 	int r = records ? dataset_records(file->ds, first, end - first, records)
 			: -ENOMEM;
 
@@ -368,6 +408,18 @@ static int locate(struct cache_file *file, struct chunk **chunks, unsigned n)
 		chunk_locate(chunks[i], file->ds,
 			     records + (from - first) * itemsize, from,
 			     to - from);
+	}
+	return r;
+}
+
+static int locate(struct cache_file *file, struct chunk **chunks, unsigned n)
+{
+	unsigned some;
+	int r = 0;
+
+	for (unsigned i = 0; i < n && !r; i += some) {
+		some = records_together(file, chunks + i, n - i);
+		r = locate_some(file, chunks + i, some);
 	}
 	return r;
 }
@@ -420,15 +472,15 @@ static bool take_cold(struct cache *c, struct chunk *g)
 	return true;
 }
 
-static void read_done(void *arg, uint64_t bytes, int result)
+static void read_done(void *arg, uint64_t owner, uint64_t bytes, int result)
 {
 	struct cache *c = arg;
 
+	bytes = result ? 0 : bytes;
 	count(c, READS, 1);
-	if (!result)
-		count(c, READ_BYTES, bytes);
+	count(c, READ_BYTES, bytes);
 	atomic_fetch_sub(&c->reads, 1);
-	c->options.read_done(c->options.arg);
+	c->options.read_done(c->options.arg, owner, bytes);
 	source_wait_done(&c->wait);
 }
 
@@ -470,17 +522,16 @@ static unsigned prepare(struct cache *c, struct chunk **chunks, unsigned n,
 	return left;
 }
 
-int cache_fetch(struct cache_file *file, uint64_t first, uint64_t end,
-		uint64_t must)
+int cache_fetch(struct cache_file *file, const struct cache_want *want)
 {
 	struct chunk *chunks[CACHE_RUN];
-	unsigned n = claim(file, first, min_u64(end, file->chunks), chunks);
+	unsigned n = claim(file, want, chunks);
 	int r;
 
 	if (!n)
 		return 0;
 	r = locate(file, chunks, n);
-	n = prepare(file->cache, chunks, n, must, &r);
+	n = prepare(file->cache, chunks, n, want->must, &r);
 	if (n)
 		fill_chunks(file->target, chunks, n);
 	return r;
@@ -490,17 +541,25 @@ int cache_fetch(struct cache_file *file, uint64_t first, uint64_t end,
 
 /* The chunk of a value, with a reference, read if it is not there. NULL: it
    cannot be had. */
-static struct chunk *need(struct cache_file *file, uint64_t index)
+static struct chunk *need(struct cache_file *file, uint64_t index,
+			  struct payload_tally *tally)
 {
+	const struct cache_want want = {
+		.first = index,
+		.end = index + 1,
+		.must = index,
+		.owner = tally ? atomic_load(&tally->owner) : 0,
+	};
 	struct cache *c = file->cache;
 	struct chunk *g = pin(file, index);
 
 	if (!g) {
-		count(c, MISSES, 1);
-		cache_fetch(file, index, index + 1, index);
+		cache_fetch(file, &want);
 		g = pin(file, index);
 	}
-	if (g && wait_settled(c, g))
+	if (!g)
+		count_value(c, tally, PAYLOAD_MISSES, 1);
+	if (g && wait_settled(c, g, tally))
 		return g;
 	if (g)
 		unpin(g);
@@ -508,20 +567,20 @@ static struct chunk *need(struct cache_file *file, uint64_t index)
 }
 
 static int read_value(struct payloads *payloads, uint64_t sample, void *buf,
-		      size_t size, uint64_t off)
+		      size_t size, uint64_t off, struct payload_tally *tally)
 {
 	struct cache_file *file = (struct cache_file *)payloads;
 	struct cache *c = file->cache;
-	struct chunk *g = need(file, sample / file->per);
+	struct chunk *g = need(file, sample / file->per, tally);
 	bool copied = g && chunk_copy(g, c->arena, buf, size, off);
 
 	if (g)
 		unpin(g);
-	count(c, DELIVERED, size);
+	count_value(c, tally, PAYLOAD_BYTES, size);
 	if (copied)
 		return 0;
 	/* A chunk that could not be read says nothing about one value. */
-	count(c, BYPASSED, 1);
+	count_value(c, tally, PAYLOAD_BYPASSED, 1);
 	return source_read(file->ds->source, buf, size, off);
 }
 
@@ -534,16 +593,21 @@ static uint64_t samples_per_chunk(const struct dataset *ds)
 	uint64_t n = ds->format.samples, per = 1;
 
 	while (per < CHUNK_SAMPLES_MAX && n &&
-	       per * (dataset_data_bytes(ds) / n) < CHUNK_BYTES)
+	       per * (dataset_data_bytes(ds) / n) < CHUNK_BYTES &&
+	       2 * per * ds->format.itemsize <= RECORDS_BYTES)
 		per *= 2;
 	return per;
 }
 
 int cache_add(struct cache *c, struct dataset *ds)
 {
-	struct cache_file *file = calloc(1, sizeof(*file));
-	struct fill_target *target = malloc(sizeof(*target));
+	struct cache_file *file;
+	struct fill_target *target;
 
+	if (c->num_files == CACHE_FILES_MAX)
+		return -E2BIG;
+	file = calloc(1, sizeof(*file));
+	target = malloc(sizeof(*target));
 	if (!file || !target) {
 		free(file);
 		free(target);
@@ -575,7 +639,8 @@ static int open_shards(struct cache *c)
 {
 	size_t buckets = 64;
 
-	while (buckets * SHARDS * BYTES_PER_BUCKET < c->limit)
+	while (buckets < BUCKETS_MAX &&
+	       buckets * SHARDS * BYTES_PER_BUCKET < c->limit)
 		buckets *= 2;
 	c->mask = buckets - 1;
 	for (size_t i = 0; i < SHARDS; i++) {
@@ -675,24 +740,39 @@ void cache_set_limit(struct cache *c, uint64_t bytes)
 	arena_set_limit(c->arena, bytes);
 }
 
+void cache_count(struct cache_counts *counts, struct payload_tally *tally)
+{
+	uint64_t n[PAYLOAD_COUNTS];
+
+	for (size_t i = 0; i < PAYLOAD_COUNTS; i++)
+		n[i] = atomic_exchange(&tally->n[i], 0);
+	counts->hits += n[PAYLOAD_HITS];
+	counts->late += n[PAYLOAD_LATE];
+	counts->misses += n[PAYLOAD_MISSES];
+	counts->bypassed += n[PAYLOAD_BYPASSED];
+	counts->delivered_bytes += n[PAYLOAD_BYTES];
+}
+
 void cache_stats(struct cache *c, struct cache_stats *out)
 {
 	struct cold_stats cold = { .used = 0 };
-	uint64_t n[COUNTERS];
+	uint64_t n[COUNTERS], values[PAYLOAD_COUNTS];
 
 	for (size_t i = 0; i < COUNTERS; i++)
 		n[i] = atomic_load(&c->counters[i]);
+	for (size_t i = 0; i < PAYLOAD_COUNTS; i++)
+		values[i] = atomic_load(&c->tally.n[i]);
 	if (c->cold)
 		cold_stats(c->cold, &cold);
 	scoped_lock(&c->room);
 	*out = (struct cache_stats){
-		.hits = n[HITS],
-		.late = n[LATE],
-		.misses = n[MISSES],
-		.bypassed = n[BYPASSED],
+		.hits = values[PAYLOAD_HITS],
+		.late = values[PAYLOAD_LATE],
+		.misses = values[PAYLOAD_MISSES],
+		.bypassed = values[PAYLOAD_BYPASSED],
 		.reads = n[READS],
 		.read_bytes = n[READ_BYTES],
-		.delivered_bytes = n[DELIVERED],
+		.delivered_bytes = values[PAYLOAD_BYTES],
 		.evicted_bytes = n[EVICTED],
 		.wasted_bytes = n[WASTED],
 		.cold_hits = n[COLD_HITS],

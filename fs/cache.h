@@ -31,14 +31,17 @@ struct cache_file {
 #define CACHE_NEVER UINT64_MAX
 
 struct cache_options {
-	struct log *log;
 	uint64_t limit; /* bytes, all included but the cold tier */
 	uint64_t cold;	/* bytes of the cold tier; 0: none */
 	/* When a chunk is needed next. Called with locks held: it may take no
 	   lock of the cache's. */
 	uint64_t (*next_use)(void *arg, const struct cache_file *file,
 			     uint64_t chunk);
-	void (*read_done)(void *arg);
+	/* Whose read is over, of so many bytes; 0: it failed. */
+	void (*read_done)(void *arg, uint64_t owner, uint64_t bytes);
+	/* What was read for an owner is evicted, and nobody had used it. Called
+	   as next_use(). */
+	void (*wasted)(void *arg, uint64_t owner, uint64_t bytes);
 	void *arg;
 };
 
@@ -46,22 +49,28 @@ int cache_open(const struct cache_options *options, struct cache **out);
 /* Nobody reads any more. Takes NULL. */
 void cache_close(struct cache *cache);
 
-/* At most CACHE_FILES_MAX, before anything is read. The dataset is closed after
-   the cache. */
+/* Before anything is read; -E2BIG beyond CACHE_FILES_MAX. The dataset is closed
+   after the cache. */
 enum { CACHE_FILES_MAX = 64 };
 int cache_add(struct cache *cache, struct dataset *ds);
 
 bool cache_has(struct cache_file *file, uint64_t chunk);
 
-/*
- * Starts to read those of the chunks [first, end), at most CACHE_RUN, that are
- * not there. For the chunk `must` (CACHE_NEVER: none) room is made at the cost
- * of anything that nobody holds; for others, of what is needed later than they
- * are. -ENOSPC if some found no room.
- */
+/* Chunks [first, end), of which at most CACHE_RUN are looked at. */
 enum { CACHE_RUN = 256 };
-int cache_fetch(struct cache_file *file, uint64_t first, uint64_t end,
-		uint64_t must);
+struct cache_want {
+	uint64_t first;
+	uint64_t end;
+	uint64_t must;	/* somebody waits for it; CACHE_NEVER: for none */
+	uint64_t owner; /* for read_done() and wasted() */
+};
+
+/*
+ * Starts to read those chunks that are not there. For `must` room is made at
+ * the cost of anything that nobody holds; for others, of what is needed later
+ * than they are. -ENOSPC if some found no room.
+ */
+int cache_fetch(struct cache_file *file, const struct cache_want *want);
 
 /* What was needed of a chunk is over: its next use is another one. */
 void cache_touch(struct cache_file *file, uint64_t chunk);
@@ -95,5 +104,20 @@ struct cache_stats {
 };
 
 void cache_stats(struct cache *cache, struct cache_stats *out);
+
+/* Those of them that can be told of one reader. */
+struct cache_counts {
+	uint64_t hits;
+	uint64_t late;
+	uint64_t misses;
+	uint64_t bypassed;
+	uint64_t reads;
+	uint64_t read_bytes;
+	uint64_t delivered_bytes;
+	uint64_t wasted_bytes;
+};
+
+/* Takes what a tally has, and leaves it empty. */
+void cache_count(struct cache_counts *counts, struct payload_tally *tally);
 
 #endif

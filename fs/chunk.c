@@ -5,6 +5,9 @@
 
 enum { FRAME = ARENA_FRAME };
 
+/* All frames of a chunk can be counted in 32 bits. */
+#define EXTENT_MAX ((uint64_t)UINT32_MAX / CHUNK_EXTENTS * FRAME)
+
 /* Values that stand in the same page, or one after the other, are one piece. */
 static void add_range(struct chunk *g, uint64_t off, uint64_t size)
 {
@@ -18,8 +21,12 @@ static void add_range(struct chunk *g, uint64_t off, uint64_t size)
 		high = e->off + (uint64_t)e->frames * FRAME;
 		if (start > high || end < low)
 			continue;
-		e->off = min_u64(low, start);
-		e->frames = (uint32_t)((max_u64(high, end) - e->off) / FRAME);
+		low = min_u64(low, start);
+		high = max_u64(high, end);
+		if (high - low > EXTENT_MAX)
+			continue;
+		e->off = low;
+		e->frames = (uint32_t)((high - low) / FRAME);
 		return;
 	}
 	if (g->num_extents == CHUNK_EXTENTS)

@@ -38,6 +38,8 @@ struct chunk {
 	uint64_t charged;      /* bytes counted for the chunk itself */
 	struct cache_file *file;
 	uint64_t index; /* among the chunks of the file */
+	uint64_t owner; /* for whom it is read: cache_fetch() */
+	bool is_missed; /* and that somebody waited for it */
 	/* Guarded by the lock of the shard, down to `used`. */
 	struct chunk *chain;
 	struct chunk *touched;

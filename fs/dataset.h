@@ -9,6 +9,7 @@
 #define FS_DATASET_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "fs/alloc.h"
 #include "fs/format.h"
@@ -16,11 +17,27 @@
 
 struct payloads;
 
+/* What reads of values through a cache met. */
+enum payload_count {
+	PAYLOAD_HITS,	  /* it was there */
+	PAYLOAD_LATE,	  /* on its way: the reader had to wait */
+	PAYLOAD_MISSES,	  /* nobody had asked for it before */
+	PAYLOAD_BYPASSED, /* read without the cache, besides */
+	PAYLOAD_BYTES,
+	PAYLOAD_COUNTS,
+};
+
+struct payload_tally {
+	atomic_uint_fast64_t n[PAYLOAD_COUNTS];
+	atomic_uint_fast64_t owner; /* whose reads they are, to the cache */
+};
+
 /* A cache in front of the source, for the payloads of batches. */
 struct payload_ops {
-	/* A range of a sample's payloads: 0 or -errno, logged. */
+	/* A range of a sample's payloads: 0 or -errno, logged. What it met is
+	   added to the tally, if there is one. */
 	int (*read)(struct payloads *payloads, uint64_t sample, void *buf,
-		    size_t size, uint64_t off);
+		    size_t size, uint64_t off, struct payload_tally *tally);
 };
 
 struct payloads {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define FUSE_USE_VERSION 32
+#define FUSE_USE_VERSION 312
 
 #include "fs/dropper.h"
 
@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <time.h>
 
 #include "fs/scope.h"
+#include "fs/thread.h"
 
 enum {
 	WAITING_MAX = 256,
@@ -96,15 +96,10 @@ void dropper_start(struct dropper *d, struct fuse_session *session)
 /* With the lock held; most mounts never need the thread. */
 static void need_thread(struct dropper *d)
 {
-	sigset_t all, before;
-
 	if (d->has_thread)
 		return;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	d->has_thread = !pthread_create(&d->thread, NULL, drop_all, d);
+	d->has_thread = !thread_start(&d->thread, drop_all, d);
 	d->is_running = d->has_thread;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void dropper_push(struct dropper *d, uint64_t directory, const char *name)
@@ -123,6 +118,26 @@ void dropper_push(struct dropper *d, uint64_t directory, const char *name)
 	pthread_cond_signal(&d->changed);
 }
 
+/* Whether mountinfo's word is the path: what would end a word is octal there.
+ */
+static bool is_spelled(const char *word, const char *path)
+{
+	char octal[16];
+
+	for (; *path; path++) {
+		if (!strchr(" \t\n\\", *path)) {
+			if (*word++ != *path)
+				return false;
+			continue;
+		}
+		snprintf(octal, sizeof(octal), "\\%03o", (unsigned)*path);
+		if (strncmp(word, octal, strlen(octal)))
+			return false;
+		word += strlen(octal);
+	}
+	return !*word;
+}
+
 /* The minor number of the device that is mounted there: of mountinfo, for stat
    would ask the mount. 0: none. */
 static unsigned minor_of(const char *mountpoint)
@@ -134,7 +149,7 @@ static unsigned minor_of(const char *mountpoint)
 	while (f && fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "%*d %*d 0:%u %*s %4095s", &minor, where) ==
 			    2 &&
-		    !strcmp(where, mountpoint))
+		    is_spelled(where, mountpoint))
 			found = minor;
 	}
 	if (f)

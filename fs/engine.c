@@ -2,13 +2,15 @@
 #include "fs/engine.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 #include <utlist.h>
 
 #include "fs/bytes.h"
+#include "fs/memory.h"
+#include "fs/pool.h"
 #include "fs/scope.h"
+#include "fs/thread.h"
 
 enum {
 	THREADS_DEFAULT = 2,
@@ -161,14 +163,17 @@ static int layout(struct engine *e, const struct batch_key *key, bool afresh,
 
 /* Into a slot, or into memory of its reader. */
 static int assemble(void *arg, const struct batch *batch, void *buf,
-		    bool *failed)
+		    uint64_t *marks)
 {
 	struct engine *e = arg;
+	bool failed;
 	int r;
 
 	plan_fetch(e->plan, batch);
-	r = batch_assemble(batch, buf, failed);
+	r = batch_assemble(batch, buf, &failed);
 	plan_done(e->plan, batch);
+	if (!r)
+		*marks = failed ? batch_marks(batch, buf) : 0;
 	return r;
 }
 
@@ -184,12 +189,22 @@ static void make_room_for_slots(void *arg, uint64_t bytes)
 	plan_set_room(e->plan, left);
 }
 
+/* Some thread is to look, after a while, for slots that nobody wants. */
+static void note_untidy(struct engine *e)
+{
+	scoped_lock(&e->lock);
+	if (!e->is_untidy)
+		pthread_cond_signal(&e->queued);
+	e->is_untidy = true;
+}
+
 static int get_slot(struct engine *e, struct batch *batch, struct slot **out)
 {
 	int r = slots_get(e->slots, batch, out);
 
 	if (!r)
 		plan_shared(e->plan, batch);
+	note_untidy(e);
 	return r;
 }
 
@@ -197,11 +212,11 @@ static void run_ticket(struct ticket *t)
 {
 	struct engine *e = t->engine;
 	struct slot *slot = NULL;
-	bool failed;
+	uint64_t marks;
 	int r;
 
 	if (t->dest.bytes)
-		r = assemble(e, t->batch, t->dest.bytes, &failed);
+		r = assemble(e, t->batch, t->dest.bytes, &marks);
 	else
 		r = get_slot(e, t->batch, &slot);
 	if (t->dest.bytes)
@@ -224,6 +239,7 @@ static void prepare(struct engine *e, const struct coming *c)
 		return;
 	slots_prepare(e->slots, batch);
 	batch_put(&batch);
+	note_untidy(e);
 }
 
 /* With the lock held before and after. What somebody waits for goes first. */
@@ -266,10 +282,12 @@ static void wait_for_work(struct engine *e)
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += SLOTS_PATIENCE + 1;
 	if (pthread_cond_timedwait(&e->queued, &e->lock, &end) == ETIMEDOUT) {
+		/* Before it looks: of what comes meanwhile it knows nothing. */
+		e->is_untidy = false;
 		pthread_mutex_unlock(&e->lock);
 		is_left = slots_tidy(e->slots);
 		pthread_mutex_lock(&e->lock);
-		e->is_untidy = is_left;
+		e->is_untidy |= is_left;
 	}
 	e->is_watched = false;
 }
@@ -315,6 +333,12 @@ int stream_submit(struct stream *stream, struct batch *batch,
 	return 0;
 }
 
+bool ticket_is_running(const struct ticket *t)
+{
+	scoped_lock(&t->engine->lock);
+	return t->state == TICKET_RUNNING;
+}
+
 void ticket_close(struct ticket **ticket)
 {
 	struct ticket *t = steal(*ticket);
@@ -331,6 +355,11 @@ void ticket_close(struct ticket **ticket)
 	pthread_mutex_unlock(&e->lock);
 	batch_put(&t->batch);
 	free(t);
+}
+
+bool stream_ready(struct stream *stream, const struct batch *batch)
+{
+	return slots_ready(stream->engine->slots, batch);
 }
 
 int stream_slot(struct stream *stream, struct batch *batch, struct slot **out)
@@ -392,9 +421,6 @@ void stream_note(struct stream *s, uint64_t number)
 	unsigned n = plan_note(e->plan, &key, next, e->ahead);
 
 	scoped_lock(&e->lock);
-	if (!e->is_untidy)
-		pthread_cond_signal(&e->queued);
-	e->is_untidy = true;
 	for (unsigned i = 0; i < n && e->num_coming < COMING_MAX; i++) {
 		const struct coming c = { s->ds, s->spec, next[i].epoch,
 					  next[i].number };
@@ -408,26 +434,23 @@ void stream_note(struct stream *s, uint64_t number)
 
 /* --- the engine --- */
 
+/* Of what this process may have. */
 static uint64_t quarter_of_memory(void)
 {
-	return (uint64_t)sysconf(_SC_PHYS_PAGES) *
-	       (uint64_t)sysconf(_SC_PAGE_SIZE) / 4;
+	struct memory memory;
+
+	return memory_read("", &memory) ? 0 : memory.total / 4;
 }
 
-/* Threads of a library take no signals: those are the program's. */
 static int start_threads(struct engine *e, unsigned n)
 {
-	sigset_t all, before;
 	int r = 0;
 
 	e->threads = calloc(n, sizeof(*e->threads));
 	if (!e->threads)
 		return -ENOMEM;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (; e->num_threads < n && !r; e->num_threads += !r)
-		r = -pthread_create(&e->threads[e->num_threads], NULL, work, e);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+		r = thread_start(&e->threads[e->num_threads], work, e);
 	return r;
 }
 
@@ -435,11 +458,11 @@ static int start_threads(struct engine *e, unsigned n)
 static int open_cache(struct engine *e, const struct engine_options *options)
 {
 	const struct cache_options cache = {
-		.log = e->log,
 		.limit = e->tiers.cache_size,
 		.cold = e->tiers.cold_size,
 		.next_use = plan_next_use,
 		.read_done = plan_read_done,
+		.wasted = plan_wasted,
 		.arg = e->plan,
 	};
 	int r;
@@ -475,6 +498,10 @@ static void choose_sizes(struct engine *e, const struct engine_options *o)
 	e->slot_bytes = o->slot_bytes ? o->slot_bytes
 			: is_hard     ? e->tiers.cache_size / 2
 				      : SLOT_BYTES_DEFAULT;
+	/* Of a hard limit, what is less than a piece of memory is for nobody.
+	 */
+	if (is_hard)
+		e->slot_bytes &= ~(uint64_t)(POOL_ALIGN - 1);
 	e->batch_max = is_hard ? e->slot_bytes
 			       : max_u64(e->slot_bytes, quarter_of_memory());
 	e->ahead = (unsigned)min_u64(o->ahead, AHEAD_MAX);
@@ -519,7 +546,7 @@ int engine_open(const struct engine_options *options, struct engine **out)
 	return r;
 }
 
-void engine_close(struct engine *e)
+void engine_stop(struct engine *e)
 {
 	if (!e)
 		return;
@@ -527,11 +554,18 @@ void engine_close(struct engine *e)
 	e->stopping = true;
 	pthread_cond_broadcast(&e->queued);
 	pthread_mutex_unlock(&e->lock);
-	for (unsigned i = 0; i < e->num_threads; i++)
-		pthread_join(e->threads[i], NULL);
-	slots_close(e->slots);
+	for (; e->num_threads; e->num_threads--)
+		pthread_join(e->threads[e->num_threads - 1], NULL);
 	if (e->plan)
 		plan_stop(e->plan);
+}
+
+void engine_close(struct engine *e)
+{
+	if (!e)
+		return;
+	engine_stop(e);
+	slots_close(e->slots);
 	cache_close(e->cache);
 	plan_close(e->plan);
 	for (size_t i = 0; i < BATCHES_KEPT; i++)

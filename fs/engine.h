@@ -5,7 +5,7 @@
  * inside the process of a loader that opened a FILE. Thread-safe; no globals:
  * a process may hold several.
  *
- * Lock order: engine.lock, then those of slots and of the plan.
+ * Lock order: engine.lock, then those of slots.
  */
 #ifndef FS_ENGINE_H
 #define FS_ENGINE_H
@@ -36,7 +36,13 @@ struct engine_options {
 };
 
 int engine_open(const struct engine_options *options, struct engine **out);
-/* All tickets are closed and all slots put before. Takes NULL. */
+/*
+ * Ends what goes on by itself: nothing is read or assembled ahead of its reader
+ * any more. All tickets are closed before. Until then, what a SPEC borrows must
+ * stay, whoever named it; takes NULL, and may be called twice.
+ */
+void engine_stop(struct engine *engine);
+/* All slots are put before. Takes NULL. */
 void engine_close(struct engine *engine);
 
 /* What was chosen, and why, in a line. */
@@ -61,7 +67,7 @@ size_t engine_readers(struct engine *engine, struct plan_reader *out,
 
 /*
  * One epoch of one SPEC of a dataset: a sequence of batches. The dataset must
- * outlive it. `name` tells streams of one engine apart and is never reused.
+ * outlive it.
  */
 int stream_open(struct engine *engine, struct dataset *ds,
 		const struct spec *spec, uint64_t epoch, struct stream **out);
@@ -97,9 +103,15 @@ int stream_submit(struct stream *stream, struct batch *batch,
 		  const struct dest *dest, batch_done *done, void *arg,
 		  struct ticket **out);
 
+/* Whether ticket_close() would have to wait. */
+bool ticket_is_running(const struct ticket *ticket);
+
 /* Gives up what has not begun, waits for what has, frees the ticket. Every
    ticket is closed once; not from inside its batch_done. Takes NULL. */
 void ticket_close(struct ticket **ticket);
+
+/* Whether a shared slot has it: nobody would have to wait. */
+bool stream_ready(struct stream *stream, const struct batch *batch);
 
 /* Submits with a shared slot and waits. */
 int stream_slot(struct stream *stream, struct batch *batch, struct slot **out);

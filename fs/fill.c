@@ -36,6 +36,8 @@ static void fill_done(struct source_request *request, int result)
 {
 	struct fill *f = request->arg;
 	const struct fill_target *target = f->target;
+	/* Chunks may go as soon as they are done. */
+	uint64_t owner = f->chunks[0]->owner;
 
 	for (unsigned i = 0; i < f->num_copies && !result; i++)
 		memcpy(arena_at(target->arena, f->copies[i].to),
@@ -45,7 +47,7 @@ static void fill_done(struct source_request *request, int result)
 			atomic_store(&f->chunks[i]->error, result);
 		drop_pending(target, f->chunks[i]);
 	}
-	target->read_done(target->arg, request->need, result);
+	target->read_done(target->arg, owner, request->need, result);
 	free(f);
 }
 

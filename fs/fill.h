@@ -18,14 +18,15 @@ struct fill_target {
 	/* From any thread: before and after each read, and when the last read
 	   of a chunk is over, whose error is set if one failed. */
 	void (*read_begun)(void *arg);
-	void (*read_done)(void *arg, uint64_t bytes, int result);
+	void (*read_done)(void *arg, uint64_t owner, uint64_t bytes,
+			  int result);
 	void (*chunk_done)(void *arg, struct chunk *chunk);
 	void *arg;
 };
 
 /*
- * Reads the frames of chunks of one file, which have memory. Returns when all
- * reads are submitted; `target` has to outlive them.
+ * Reads the frames of chunks of one file and owner, which have memory. Returns
+ * when all reads are submitted; `target` has to outlive them.
  */
 void fill_chunks(const struct fill_target *target, struct chunk **chunks,
 		 unsigned n);

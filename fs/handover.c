@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 
 #include "fs/handover_connection.h"
 #include "fs/scope.h"
+#include "fs/thread.h"
 
 enum { BACKLOG = 64 };
 
@@ -168,6 +168,7 @@ int handover_open(const struct handover_options *options, struct handover **out)
 		return -ENOMEM;
 	h->shared.log = options->log;
 	h->shared.max_bytes = options->max_bytes;
+	h->shared.jobs = options->jobs;
 	h->allow = options->allow;
 	h->listener = h->shared.events = h->epoll = -1;
 	pthread_mutex_init(&h->shared.lock, NULL);
@@ -186,14 +187,10 @@ const char *handover_name(const struct handover *h)
 
 int handover_serve(struct handover *h, struct ns *ns)
 {
-	sigset_t all, before;
 	int r;
 
 	h->shared.ns = ns;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&h->thread, NULL, run, h);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	r = thread_start(&h->thread, run, h);
 	h->has_thread = !r;
 	return r;
 }
@@ -222,6 +219,7 @@ void handover_close(struct handover *h)
 	stop_thread(h);
 	while (h->shared.connections)
 		connection_close(h->shared.connections);
+	connections_wait(&h->shared);
 	close_fd(h->listener);
 	close_fd(h->shared.events);
 	close_fd(h->epoll);

@@ -15,6 +15,7 @@
 #ifndef FS_HANDOVER_H
 #define FS_HANDOVER_H
 
+#include "fs/jobs.h"
 #include "fs/ns.h"
 
 enum {
@@ -34,6 +35,7 @@ struct handover_options {
 	/* Memory that loaders may hold at a time; what they ask for beyond that
 	   they are to read as files. */
 	uint64_t max_bytes;
+	struct jobs *jobs; /* where batches are counted, or NULL */
 };
 
 struct handover;

@@ -22,12 +22,15 @@ enum {
 
 /* A GET that was not answered yet. */
 struct request {
-	struct request *prev, *next; /* in connection.requests */
+	/* In connection.requests, or without one in shared->given_up. */
+	struct request *prev, *next;
 	struct connection *connection;
+	struct handover_shared *shared;
 	uint64_t number;
 	struct ns_file file;
 	struct ticket *ticket;
 	uint64_t bytes; /* counted in shared->bytes */
+	bool is_late;	/* it was not ready when it was asked for */
 	/* Guarded by handover.lock. */
 	struct request *prev_done, *next_done; /* in handover.done */
 	bool is_done;
@@ -41,7 +44,7 @@ struct connection {
 	int fd;
 	struct peer peer;
 	bool greeted;
-	char job[HANDOVER_JOB_SIZE]; /* by HELLO, as the next two */
+	struct job *job; /* by HELLO, as the next two */
 	uint32_t rank;
 	uint32_t world;
 	struct request *requests; /* in the order of the GETs */
@@ -107,7 +110,7 @@ static void forget(struct connection *c, uint64_t id)
 static void request_done(void *arg, int result, struct slot *slot)
 {
 	struct request *q = arg;
-	struct handover_shared *h = q->connection->shared;
+	struct handover_shared *h = q->shared;
 
 	pthread_mutex_lock(&h->lock);
 	q->is_done = true;
@@ -120,11 +123,24 @@ static void request_done(void *arg, int result, struct slot *slot)
 	pthread_mutex_unlock(&h->lock);
 }
 
+/* Nobody waits for it any more. */
+static void request_unlink(struct request *q)
+{
+	struct connection *c = q->connection;
+
+	if (c) {
+		DL_DELETE(c->requests, q);
+		c->num_requests--;
+		q->connection = NULL;
+	} else {
+		DL_DELETE(q->shared->given_up, q);
+	}
+}
+
 /* Gives up what is under way, and what came of it. */
 static void request_free(struct request *q)
 {
-	struct connection *c = q->connection;
-	struct handover_shared *h = c->shared;
+	struct handover_shared *h = q->shared;
 
 	ticket_close(&q->ticket);
 	pthread_mutex_lock(&h->lock);
@@ -134,9 +150,26 @@ static void request_free(struct request *q)
 	slot_put(&q->slot);
 	ns_close_file(&q->file);
 	h->bytes -= q->bytes;
-	DL_DELETE(c->requests, q);
-	c->num_requests--;
+	request_unlink(q);
 	free(q);
+}
+
+/* The same, without the wait for a thread that is about it, which may wait for
+   its disk: others would have to as well. */
+static void request_give_up(struct request *q)
+{
+	if (!ticket_is_running(q->ticket)) {
+		request_free(q);
+		return;
+	}
+	request_unlink(q);
+	DL_APPEND(q->shared->given_up, q);
+}
+
+void connections_wait(struct handover_shared *h)
+{
+	while (h->given_up)
+		request_free(h->given_up);
 }
 
 /* --- connections --- */
@@ -145,10 +178,12 @@ void connection_close(struct connection *c)
 {
 	struct handover_shared *h = c->shared;
 
-	/* The last first: most have not begun, and are not waited for. */
+	/* The last first: most have not begun, and never will. */
 	while (c->requests)
-		request_free(c->requests->prev);
+		request_give_up(c->requests->prev);
 	abandon_held(c);
+	job_disconnect(c->job);
+	jobs_put(&c->job);
 	close(c->fd);
 	DL_DELETE(h->connections, c);
 	h->num_connections--;
@@ -210,9 +245,14 @@ static int reply_slot(struct connection *c, struct request *q)
 		.capacity = slot_capacity(q->slot),
 	};
 	bool is_new = !knows(c, reply.slot);
-	int r = send_message(c, &reply, sizeof(reply),
-			     is_new ? slot_fd(q->slot) : -1);
+	int r;
 
+	/* Told before the loader can ask. */
+	job_add(c->job, JOBS_HANDOVER, 1, reply.size);
+	if (q->is_late)
+		job_late(c->job, JOBS_HANDOVER);
+	r = send_message(c, &reply, sizeof(reply),
+			 is_new ? slot_fd(q->slot) : -1);
 	if (r)
 		return r;
 	if (is_new)
@@ -287,8 +327,12 @@ static int submit(struct connection *c, uint64_t number,
 	if (!q)
 		return -ENOMEM;
 	q->connection = c;
+	q->shared = h;
 	q->number = number;
 	q->bytes = bytes;
+	q->is_late = !stream_ready(file->stream, (struct batch *)file->vfile);
+	/* Who is refused opens the file, and is not to be taken for two. */
+	ns_note_file(file);
 	r = stream_submit(file->stream, (struct batch *)file->vfile,
 			  &(struct dest){ NULL, 0 }, request_done, q,
 			  &q->ticket);
@@ -340,7 +384,7 @@ static const char *on_cancel(struct connection *c, uint64_t number)
 	{
 		if (q->number != number)
 			continue;
-		request_free(q);
+		request_give_up(q);
 		break;
 	}
 	return NULL;
@@ -355,7 +399,9 @@ static const char *on_hello(struct connection *c,
 	if (c->greeted)
 		return "a second HELLO";
 	c->greeted = true;
-	memcpy(c->job, m->job, sizeof(c->job));
+	c->job = *m->job ? jobs_get(c->shared->jobs, m->job)
+			 : jobs_get_session(c->shared->jobs, c->peer.pid);
+	job_connect(c->job);
 	c->rank = m->rank;
 	c->world = m->world;
 	return send_message(c, &welcome, sizeof(welcome), -1)
@@ -454,9 +500,10 @@ void connections_answer(struct handover_shared *h)
 		return;
 	while ((q = next_done(h))) {
 		c = q->connection;
-		r = reply(c, q);
+		r = c ? reply(c, q) : 0;
 		request_free(q);
-		if (r)
+		/* Who has gone is told of by its socket. */
+		if (r && r != -EPIPE && r != -ECONNRESET)
 			cut_off(c, "it does not listen");
 	}
 }

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "fs/handover_peer.h"
+#include "fs/jobs.h"
 #include "fs/ns.h"
 
 struct connection;
@@ -20,9 +21,11 @@ struct handover_shared {
 	struct log *log;
 	int events; /* an eventfd: wakes the thread */
 	uint64_t max_bytes;
+	struct jobs *jobs;
 	/* The thread's own. */
 	uint64_t bytes; /* of slots held, or asked for */
 	struct connection *connections;
+	struct request *given_up; /* under way, for nobody any more */
 	unsigned num_connections;
 	/* handover.lock */
 	pthread_mutex_t lock;
@@ -37,6 +40,9 @@ void connection_close(struct connection *connection);
 
 /* Messages are there; afterwards the connection may be gone. */
 void connection_read(struct connection *connection);
+
+/* When all are closed: waits for what they gave up. */
+void connections_wait(struct handover_shared *shared);
 
 /* Answers all requests that are done; connections may go. */
 void connections_answer(struct handover_shared *shared);

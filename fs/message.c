@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fs/scope.h"
+#include "fs/thread.h"
 
 static const char name[] = "betonfs";
 
@@ -94,16 +95,12 @@ static void *watch(void *arg)
 
 int message_watch(struct message *m, struct log *log)
 {
-	sigset_t all, before;
 	int r;
 
 	if (!m->path)
 		return 0;
 	m->log = log;
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	r = -pthread_create(&m->watcher, NULL, watch, m);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	r = thread_start(&m->watcher, watch, m);
 	m->is_watched = !r;
 	return r;
 }

@@ -16,7 +16,7 @@ static bool stays(const char *name, size_t i, size_t size)
 	       (c == '.' && i && i + 1 < size);
 }
 
-static void escape(const char *name, char *out)
+void name_escape(const char *name, char *out)
 {
 	size_t size = strlen(name);
 
@@ -75,7 +75,7 @@ void name_fields(struct field *fields, size_t n)
 	char plain[BETON_STEM_SIZE];
 
 	for (size_t i = 0; i < n; i++) {
-		escape(fields[i].name, plain);
+		name_escape(fields[i].name, plain);
 		memcpy(fields[i].stem, plain, sizeof(plain));
 		for (unsigned k = 2; is_taken(fields, i); k++)
 			snprintf(fields[i].stem, BETON_STEM_SIZE, "%.50s~%u",

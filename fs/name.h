@@ -9,12 +9,22 @@
 
 #include "fs/field.h"
 
-enum { NAME_DIGITS_MAX = 20, NAME_DIRECTORY_SIZE = 256 };
+enum {
+	NAME_DIGITS_MAX = 20,
+	NAME_DIRECTORY_SIZE = 256,
+	NAME_ESCAPED = 3, /* as many bytes each byte may become */
+};
 
 /*
- * Gives every field its stem. Letters, digits, '_', '-' and inner dots stay as
- * they are, any other byte becomes %XX, and an empty name is "%". A stem whose
- * files would have the name of an earlier field's gets "~2", "~3" and so on.
+ * Any text as a file name: letters, digits, '_', '-' and inner dots stay as
+ * they are, any other byte becomes %XX, and an empty text is "%". `out` has
+ * room for NAME_ESCAPED times the text and 2 bytes.
+ */
+void name_escape(const char *text, char *out);
+
+/*
+ * Gives every field its stem, its name escaped. One whose files would have the
+ * name of an earlier field's gets "~2", "~3" and so on.
  */
 void name_fields(struct field *fields, size_t n);
 

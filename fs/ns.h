@@ -30,6 +30,7 @@ enum ns_kind {
 	NS_BY_FIELD,  /* by/PART/ */
 	NS_BY_VALUE,  /* the INDEX-th directory of by/PART/ */
 	NS_SHARD,     /* shards/INDEX.tar */
+	NS_JOB,	      /* .betonfs/jobs/, INDEX being its number */
 	NS_KINDS,
 };
 
@@ -64,7 +65,10 @@ struct ns_object ns_object(uint64_t ino);
 struct ns_entry {
 	struct ns_object object;
 	uint64_t size;
-	bool may_change; /* a batch whose layout met I/O errors */
+	/* A batch whose layout met I/O errors, and what is about the mount
+	   itself. With -ENOENT: the name may be there later. */
+	bool may_change;
+	struct timespec time; /* of its last change; 0: the dataset's */
 };
 
 /* Who owns the files, and which permissions they have. */
@@ -83,6 +87,8 @@ struct ns_top {
 	const char *options; /* the text of .betonfs/options */
 };
 
+struct jobs;
+
 struct ns_options {
 	/* The only dataset; or the root, without a dataset, and then the
 	   datasets below it. */
@@ -93,6 +99,10 @@ struct ns_options {
 	char *const *subsets; /* NAME:FILE, that SPECs may name */
 	size_t num_subsets;
 	const char *default_spec; /* what batches/default leads to */
+	/* Whose counts the statistics show, and which mount they are told to be
+	   of. NULL: there are none. Both outlive the namespace. */
+	struct jobs *jobs;
+	const char *mountpoint;
 };
 
 struct ns;
@@ -150,15 +160,21 @@ int ns_list(struct ns *ns, const struct ns_object *dir,
 int ns_batch_name(struct ns *ns, const struct ns_object *object,
 		  char out[NS_NAME_MAX + 1]);
 
-/* An open file. For a batch, `stream` says where its slot is had from. */
+/* An open file. For a batch, `stream` says where its slot is had from. A
+   snapshot is text made for this opening: its size was not told before. */
 struct ns_file {
 	struct vfile *vfile;
 	struct stream *stream;
+	bool is_snapshot;
 	void (*close)(struct vfile *vfile);
 };
 
 int ns_open_file(struct ns *ns, const struct ns_object *object,
 		 struct ns_file *out);
 void ns_close_file(struct ns_file *file);
+
+/* Once for every file that is going to be read: of a batch, its reader will
+   want those that come after it. */
+void ns_note_file(const struct ns_file *file);
 
 #endif

@@ -209,13 +209,19 @@ static int batch_open_file(struct ns *ns, const struct ns_object *object,
 
 	if (r)
 		return r;
-	stream_note(stream, object->index);
 	*out = (struct ns_file){
 		.vfile = &batch->vfile,
 		.stream = stream,
 		.close = batch_close,
 	};
 	return 0;
+}
+
+void ns_note_file(const struct ns_file *file)
+{
+	if (file->stream)
+		stream_note(file->stream,
+			    ((const struct batch *)file->vfile)->key.number);
 }
 
 static struct ns_object batch_parent(struct ns *ns,

@@ -28,11 +28,18 @@ static const struct {
 	[NS_CONTROL] = { ".betonfs", NS_ROOT, true },
 	[NS_VERSION] = { "version", NS_CONTROL, false },
 	[NS_OPTIONS] = { "options", NS_CONTROL, false },
+	[NS_STATS] = { "stats.json", NS_CONTROL, false },
+	[NS_METRICS] = { "metrics", NS_CONTROL, false },
+	[NS_JOBS] = { "jobs", NS_CONTROL, false },
 };
 
-static bool is_there(const struct ns_tree *tree, uint64_t i)
+static bool is_there(const struct ns *ns, const struct ns_object *dir,
+		     uint64_t i)
 {
-	return tree->ds || i == NS_CONTROL || places[i].parent == NS_CONTROL;
+	if (i >= NS_STATS)
+		return ns->stats.jobs;
+	return ns_dataset(ns, dir) || i == NS_CONTROL ||
+	       places[i].parent == NS_CONTROL;
 }
 
 /* The only object whose parent is of another dataset is a dataset's root. */
@@ -55,8 +62,7 @@ static int fixed_lookup(struct ns *ns, const struct ns_object *dir,
 
 	for (uint64_t i = NS_ROOT + 1; i < NS_FIXED_END; i++) {
 		if (places[i].parent != dir->index ||
-		    strcmp(places[i].name, name) ||
-		    !is_there(ns_tree(ns, dir), i))
+		    strcmp(places[i].name, name) || !is_there(ns, dir, i))
 			continue;
 		object = ns_make(dir, NS_FIXED, 0, i);
 		return ns_attr(ns, &object, out);
@@ -72,7 +78,7 @@ static int fixed_list(struct ns *ns, const struct ns_object *dir,
 
 	for (uint64_t i = listing->first; i < NS_FIXED_END; i++) {
 		if (places[i].parent != dir->index || places[i].is_hidden ||
-		    !places[i].name || !is_there(ns_tree(ns, dir), i))
+		    !places[i].name || !is_there(ns, dir, i))
 			continue;
 		object = ns_make(dir, NS_FIXED, 0, i);
 		if (ns_attr(ns, &object, &entry) ||
@@ -113,11 +119,12 @@ static int root_list(struct ns *ns, const struct ns_object *dir,
 	return 0;
 }
 
-/* --- files of text, made when the namespace is --- */
+/* --- files of text, made when the namespace is, or by whoever opens --- */
 
 struct text_file {
 	struct vfile vfile;
-	const struct ns_text *text;
+	const char *text;
+	char *owned; /* the same, or NULL */
 };
 
 static void text_segment(const struct vfile *vfile, uint64_t off,
@@ -128,8 +135,8 @@ static void text_segment(const struct vfile *vfile, uint64_t off,
 	(void)off;
 	*out = (struct segment){
 		.kind = SEGMENT_LITERAL,
-		.size = file->text->size,
-		.literal = file->text->text,
+		.size = vfile->size,
+		.literal = file->text,
 	};
 }
 
@@ -142,23 +149,41 @@ static int text_attr(struct ns *ns, const struct ns_object *object,
 
 static void text_close(struct vfile *vfile)
 {
+	free(((struct text_file *)vfile)->owned);
 	free(vfile);
+}
+
+static int open_text(const char *text, size_t size, struct ns_file *out)
+{
+	struct text_file *file = calloc(1, sizeof(*file));
+
+	if (!file)
+		return -ENOMEM;
+	file->text = text;
+	file->vfile.size = size;
+	file->vfile.segment_at = text_segment;
+	*out = (struct ns_file){ .vfile = &file->vfile, .close = text_close };
+	return 0;
 }
 
 static int text_open(struct ns *ns, const struct ns_object *object,
 		     struct ns_file *out)
 {
-	struct text_file *file = malloc(sizeof(*file));
+	const struct ns_text *text = &ns_tree(ns, object)->texts[object->index];
 
-	if (!file)
-		return -ENOMEM;
-	file->text = &ns_tree(ns, object)->texts[object->index];
-	file->vfile = (struct vfile){
-		.ds = ns_dataset(ns, object),
-		.size = file->text->size,
-		.segment_at = text_segment,
-	};
-	*out = (struct ns_file){ .vfile = &file->vfile, .close = text_close };
+	return open_text(text->text, text->size, out);
+}
+
+int ns_snapshot(char *text, struct ns_file *out)
+{
+	int r = open_text(text, strlen(text), out);
+
+	if (r) {
+		free(text);
+		return r;
+	}
+	((struct text_file *)out->vfile)->owned = text;
+	out->is_snapshot = true;
 	return 0;
 }
 
@@ -214,6 +239,11 @@ void ns_fixed_close(struct ns_tree *tree)
 		.type = S_IFREG, .attr = text_attr, .open = text_open,         \
 		.parent = fixed_parent                                         \
 	}
+#define SNAPSHOT                                                               \
+	{                                                                      \
+		.type = S_IFREG, .attr = ns_stats_attr,                        \
+		.open = ns_stats_open_file, .parent = fixed_parent             \
+	}
 
 const struct ns_row ns_fixed_rows[NS_FIXED_END] = {
 	[NS_ROOT] = DIRECTORY(root_lookup, root_list),
@@ -226,4 +256,11 @@ const struct ns_row ns_fixed_rows[NS_FIXED_END] = {
 	[NS_CONTROL] = DIRECTORY(fixed_lookup, fixed_list),
 	[NS_VERSION] = TEXT,
 	[NS_OPTIONS] = TEXT,
+	[NS_STATS] = SNAPSHOT,
+	[NS_METRICS] = SNAPSHOT,
+	[NS_JOBS] = { .type = S_IFDIR,
+		      .attr = ns_jobs_attr,
+		      .lookup = ns_jobs_lookup,
+		      .list = ns_jobs_list,
+		      .parent = fixed_parent },
 };

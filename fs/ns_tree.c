@@ -18,7 +18,7 @@ static const struct ns_row *const kinds[1 << NS_KIND_BITS] = {
 	[NS_SPEC] = &ns_spec_row,	  [NS_SPEC_LINK] = &ns_spec_link_row,
 	[NS_EPOCH] = &ns_epoch_row,	  [NS_BATCH] = &ns_batch_row,
 	[NS_BY_FIELD] = &ns_by_field_row, [NS_BY_VALUE] = &ns_by_value_row,
-	[NS_SHARD] = &ns_shard_row,
+	[NS_SHARD] = &ns_shard_row,	  [NS_JOB] = &ns_job_row,
 };
 
 const struct ns_row *ns_row(const struct ns_object *object)
@@ -89,6 +89,7 @@ int ns_open(const struct ns_options *options, struct ns **out)
 		return -ENOMEM;
 	ns->engine = options->engine;
 	ns->log = options->log;
+	ns_stats_open(ns, options);
 	ns->trees = calloc(options->num_tops, sizeof(*ns->trees));
 	if (!ns->trees)
 		r = -ENOMEM;
@@ -170,6 +171,8 @@ void ns_stat(const struct ns *ns, const struct ns_entry *entry,
 	     struct stat *out)
 {
 	ns_stat_object(ns, &entry->object, out);
+	if (entry->time.tv_sec)
+		out->st_atim = out->st_mtim = out->st_ctim = entry->time;
 	out->st_size = (off_t)entry->size;
 	out->st_blocks = (blkcnt_t)((entry->size + BLOCK - 1) / BLOCK);
 }

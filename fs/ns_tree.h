@@ -7,6 +7,7 @@
 #define FS_NS_TREE_H
 
 #include "fs/ns.h"
+#include "fs/stats.h"
 
 /* A directory has lookup and list, a file attr and open, a link attr and
    readlink; all have parent. */
@@ -16,7 +17,7 @@ struct ns_row {
 		      const char *name, struct ns_entry *out);
 	int (*list)(struct ns *ns, const struct ns_object *dir,
 		    const struct ns_listing *listing);
-	/* Fills size and may_change. NULL: the size is 0. */
+	/* Fills size, may_change and time. NULL: the size is 0. */
 	int (*attr)(struct ns *ns, const struct ns_object *object,
 		    struct ns_entry *out);
 	int (*open)(struct ns *ns, const struct ns_object *object,
@@ -38,6 +39,9 @@ enum {
 	NS_CONTROL, /* .betonfs/ */
 	NS_VERSION,
 	NS_OPTIONS,
+	NS_STATS, /* this and the next two only with ns_options.jobs */
+	NS_METRICS,
+	NS_JOBS,
 	NS_FIXED_END,
 };
 
@@ -65,6 +69,7 @@ struct ns {
 	uint32_t num_trees;
 	struct memo *groups; /* of by/FIELD/, of all datasets */
 	struct memo *shards; /* their layouts */
+	struct stats stats;
 };
 
 const struct ns_row *ns_row(const struct ns_object *object);
@@ -100,6 +105,8 @@ bool ns_emit_entry(const struct ns_listing *listing, uint64_t next,
 extern const struct ns_row ns_fixed_rows[NS_FIXED_END];
 int ns_fixed_open(struct ns_tree *tree, const char *options);
 void ns_fixed_close(struct ns_tree *tree);
+/* An open file of this text, which is taken over in any case. */
+int ns_snapshot(char *text, struct ns_file *out);
 
 /* ns_value.c */
 extern const struct ns_row ns_sample_row, ns_value_row;
@@ -138,6 +145,20 @@ int ns_shards_lookup(struct ns *ns, const struct ns_object *dir,
 int ns_shards_list(struct ns *ns, const struct ns_object *dir,
 		   const struct ns_listing *listing);
 int ns_shards_open(struct ns *ns);
+
+/* ns_stats.c */
+extern const struct ns_row ns_job_row;
+void ns_stats_open(struct ns *ns, const struct ns_options *options);
+int ns_stats_attr(struct ns *ns, const struct ns_object *object,
+		  struct ns_entry *out);
+int ns_stats_open_file(struct ns *ns, const struct ns_object *object,
+		       struct ns_file *out);
+int ns_jobs_attr(struct ns *ns, const struct ns_object *object,
+		 struct ns_entry *out);
+int ns_jobs_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
+		   struct ns_entry *out);
+int ns_jobs_list(struct ns *ns, const struct ns_object *dir,
+		 const struct ns_listing *listing);
 
 /* ns_stream.c; `top` is the root of a dataset. -EINVAL: default_spec is none */
 int ns_streams_open(struct ns *ns, const struct ns_object *top,

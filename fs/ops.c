@@ -4,7 +4,7 @@
  * access either, and getxattr only if it is asked for: libfuse answers ENOSYS
  * for these, once per mount.
  */
-#define FUSE_USE_VERSION 32
+#define FUSE_USE_VERSION 312
 
 #include "fs/ops.h"
 
@@ -37,7 +37,13 @@ static const double for_long = 365 * 24 * 3600.0;
 /* What fi->fh of an open file points to. */
 struct handle {
 	struct handle *prev, *next;
+	fuse_ino_t ino;
 	struct ns_file file;
+	bool is_direct;	 /* past the page cache */
+	bool is_begun;	 /* guarded by ops.lock, as the next */
+	uint64_t marks;	 /* of the batch, when the first piece was read */
+	struct job *job; /* who reads a batch; NULL: no batch, as the next */
+	enum jobs_way way;
 };
 
 /* A thread's memory for replies, which grows as it must. */
@@ -48,11 +54,13 @@ struct scratch {
 
 struct ops {
 	struct ns *ns;
+	struct jobs *jobs;
 	void (*ready)(void *arg);
 	void *arg;
 	bool no_opendir; /* what the kernel can do without */
 	pthread_key_t scratch;
 	struct dropper *dropper;
+	struct fuse_session *session; /* while it is mounted */
 	pthread_mutex_t lock;
 	/* Guarded by lock. When a session ends by a signal the kernel does not
 	   release these, so they are found here. */
@@ -141,11 +149,12 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct ns *ns = ops_of(req)->ns;
 	const struct ns_object dir = ns_object(parent);
-	/* Without an inode number: a name to remember as absent. */
-	struct fuse_entry_param param = { .entry_timeout = for_long };
-	struct ns_entry entry;
+	struct fuse_entry_param param = { .ino = 0 };
+	struct ns_entry entry = { .may_change = false };
 	int r = ns_lookup(ns, &dir, name, &entry);
 
+	/* Without an inode number: a name to remember as absent. */
+	param.entry_timeout = timeout_of(&entry);
 	if (!r)
 		fill_entry(ns, &entry, &param);
 	if (r && r != -ENOENT)
@@ -352,13 +361,15 @@ static struct handle *handle_of(const struct fuse_file_info *fi)
 static int handle_open(struct ops *ops, fuse_ino_t ino, struct handle **out)
 {
 	const struct ns_object object = ns_object(ino);
-	struct handle *h = malloc(sizeof(*h));
+	struct handle *h = calloc(1, sizeof(*h));
 	int r = h ? ns_open_file(ops->ns, &object, &h->file) : -ENOMEM;
 
 	if (r) {
 		free(h);
 		return r;
 	}
+	h->ino = ino;
+	ns_note_file(&h->file);
 	scoped_lock(&ops->lock);
 	DL_APPEND(ops->handles, h);
 	*out = h;
@@ -371,7 +382,75 @@ static void handle_close(struct ops *ops, struct handle *h)
 	DL_DELETE(ops->handles, h);
 	pthread_mutex_unlock(&ops->lock);
 	ns_close_file(&h->file);
+	jobs_put(&h->job);
 	free(h);
+}
+
+static bool is_laid_out_badly(const struct handle *h)
+{
+	return h->file.stream &&
+	       ((const struct batch *)h->file.vfile)->has_io_errors;
+}
+
+/* Whether somebody still has the batch open with another layout, which it has
+   when metadata could not be read: they may not meet in the page cache. */
+static bool has_other_layout(struct ops *ops, const struct handle *h)
+{
+	const struct handle *other;
+
+	scoped_lock(&ops->lock);
+	DL_FOREACH(ops->handles, other)
+	{
+		if (other->ino == h->ino &&
+		    other->file.vfile != h->file.vfile &&
+		    (is_laid_out_badly(other) || is_laid_out_badly(h)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether a piece of the batch as it was assembled now goes with those that
+ * were read before: through this open file, or into the page cache that all
+ * share. If it does not, that is EIO, and to open it once more the way out.
+ */
+static bool goes_together(struct ops *ops, struct handle *h, uint64_t marks)
+{
+	const struct handle *other;
+
+	scoped_lock(&ops->lock);
+	if (h->is_begun)
+		return h->marks == marks;
+	DL_FOREACH(ops->handles, other)
+	{
+		if (other->ino == h->ino && other->is_begun &&
+		    !other->is_direct && !h->is_direct && other->marks != marks)
+			return false;
+	}
+	h->is_begun = true;
+	h->marks = marks;
+	return true;
+}
+
+/*
+ * A batch whose metadata cannot be read is shorter, and what the kernel knows
+ * of it is to be asked for again, now and when it opens another.
+ */
+static void forget_size(const struct ops *ops, const struct handle *h)
+{
+	if (is_laid_out_badly(h) && ops->session)
+		fuse_lowlevel_notify_inval_inode(ops->session, h->ino, -1, 0);
+}
+
+/* A program that is no loader is known by its session alone. */
+static void note_reader(fuse_req_t req, const struct fuse_file_info *fi,
+			struct handle *h)
+{
+	h->way = fi->flags & O_DIRECT ? JOBS_DIRECT : JOBS_PAGE_CACHE;
+	h->job = jobs_get_session(ops_of(req)->jobs, fuse_req_ctx(req)->pid);
+	job_add(h->job, h->way, 1, 0);
+	if (!stream_ready(h->file.stream, (struct batch *)h->file.vfile))
+		job_late(h->job, h->way);
 }
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -384,9 +463,14 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		reply_error(req, r);
 		return;
 	}
+	if (h->file.stream)
+		note_reader(req, fi, h);
 	fi->fh = (uintptr_t)h;
 	/* A batch with failed samples may be whole when it is opened again. */
-	fi->keep_cache = !h->file.stream;
+	fi->keep_cache = !h->file.stream && !h->file.is_snapshot;
+	fi->direct_io = h->file.is_snapshot || has_other_layout(ops, h);
+	h->is_direct = fi->direct_io || fi->flags & O_DIRECT;
+	forget_size(ops, h);
 	/* Nobody will release it if the caller was interrupted. */
 	if (fuse_reply_open(req, fi))
 		handle_close(ops, h);
@@ -415,10 +499,10 @@ static void op_release(fuse_req_t req, fuse_ino_t ino,
 }
 
 /* From the slot that all readers of the batch share. */
-static void read_slot(fuse_req_t req, const struct ns_file *file, size_t size,
+static void read_slot(fuse_req_t req, struct handle *h, size_t size,
 		      uint64_t off)
 {
-	struct batch *batch = (struct batch *)file->vfile;
+	struct batch *batch = (struct batch *)h->file.vfile;
 	struct slot *slot = NULL;
 	int r;
 
@@ -426,13 +510,21 @@ static void read_slot(fuse_req_t req, const struct ns_file *file, size_t size,
 		fuse_reply_buf(req, NULL, 0);
 		return;
 	}
-	r = stream_slot(file->stream, batch, &slot);
+	r = stream_slot(h->file.stream, batch, &slot);
+	if (!r && !goes_together(ops_of(req), h, slot_marks(slot)))
+		r = -EIO;
+	size = min_u64(size, batch->vfile.size - off);
+	/* Told before the reader can ask. */
+	if (!r)
+		job_add(h->job, h->way, 0, size);
 	if (r)
 		reply_error(req, r);
 	else
-		fuse_reply_buf(req, (const char *)slot_bytes(slot) + off,
-			       min_u64(size, batch->vfile.size - off));
-	slot_put(&slot);
+		fuse_reply_buf(req, (const char *)slot_bytes(slot) + off, size);
+	if (!r && off + size < batch->vfile.size)
+		slot_put_begun(&slot);
+	else
+		slot_put(&slot);
 }
 
 static void read_vfile(fuse_req_t req, const struct ns_file *file, size_t size,
@@ -451,19 +543,19 @@ static void read_vfile(fuse_req_t req, const struct ns_file *file, size_t size,
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
-	const struct ns_file *file = &handle_of(fi)->file;
+	struct handle *h = handle_of(fi);
 
 	(void)ino;
-	if (file->stream)
-		read_slot(req, file, size, (uint64_t)off);
+	if (h->file.stream)
+		read_slot(req, h, size, (uint64_t)off);
 	else
-		read_vfile(req, file, size, (uint64_t)off);
+		read_vfile(req, &h->file, size, (uint64_t)off);
 }
 
 /* --- from outside --- */
 
-int ops_open(struct ns *ns, void (*ready)(void *arg), void *arg,
-	     struct ops **out)
+int ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
+	     void *arg, struct ops **out)
 {
 	struct ops *ops = calloc(1, sizeof(*ops));
 
@@ -479,6 +571,7 @@ int ops_open(struct ns *ns, void (*ready)(void *arg), void *arg,
 		return -ENOMEM;
 	}
 	ops->ns = ns;
+	ops->jobs = jobs;
 	ops->ready = ready;
 	ops->arg = arg;
 	*out = ops;
@@ -487,12 +580,14 @@ int ops_open(struct ns *ns, void (*ready)(void *arg), void *arg,
 
 void ops_start_dropping(struct ops *ops, struct fuse_session *session)
 {
+	ops->session = session;
 	dropper_start(ops->dropper, session);
 }
 
 void ops_stop_dropping(struct ops *ops, const char *mountpoint)
 {
 	dropper_close(steal(ops->dropper), mountpoint);
+	ops->session = NULL;
 }
 
 void ops_close(struct ops *ops)

@@ -6,6 +6,7 @@
 #ifndef FS_OPS_H
 #define FS_OPS_H
 
+#include "fs/jobs.h"
 #include "fs/ns.h"
 
 struct fuse_lowlevel_ops;
@@ -14,10 +15,11 @@ struct ops;
 
 /*
  * `ready` is called once, by the thread that answers the kernel's INIT: the
- * mount works from then on. The namespace must outlive the result.
+ * mount works from then on. Who reads batches is counted in `jobs`, which may
+ * be NULL; both must outlive the result.
  */
-int ops_open(struct ns *ns, void (*ready)(void *arg), void *arg,
-	     struct ops **out);
+int ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
+	     void *arg, struct ops **out);
 /* Once mounted, batches that were read through the page cache are dropped from
    it when they are closed; until the loop has ended. */
 void ops_start_dropping(struct ops *ops, struct fuse_session *session);

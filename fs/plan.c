@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/plan.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -9,6 +8,7 @@
 #include "fs/bytes.h"
 #include "fs/reader.h"
 #include "fs/scope.h"
+#include "fs/thread.h"
 
 enum {
 	READERS_MAX = 64,
@@ -111,6 +111,41 @@ static struct reader *find_stream(struct plan *p, const struct batch_key *key)
 	return NULL;
 }
 
+/* NULL: it is gone by now. */
+static struct reader *find_id(struct plan *p, uint64_t id)
+{
+	for (size_t i = 0; i < p->num_readers; i++) {
+		if (p->readers[i].id == id)
+			return &p->readers[i];
+	}
+	return NULL;
+}
+
+/* Of those that have not opened the batch yet, the one that comes next. */
+static struct reader *find_next(struct plan *p, const struct batch_key *key)
+{
+	struct reader *next = NULL, *r = p->readers;
+
+	for (size_t i = 0; i < p->num_readers; i++, r++) {
+		if (r->epoch == key->epoch && reader_wants(r, key) &&
+		    (!next || r->top > next->top))
+			next = r;
+	}
+	return next;
+}
+
+/* For whom a batch is assembled, as far as is known; NULL: nobody. */
+static struct reader *find_served(struct plan *p, const struct batch_key *key)
+{
+	struct reader *next = find_next(p, key);
+
+	for (size_t i = 0; i < p->num_readers; i++) {
+		if (reader_opened(&p->readers[i], key))
+			return &p->readers[i];
+	}
+	return next ? next : find_stream(p, key);
+}
+
 /* A new one, level with the foremost, in the place of the most silent if there
    are too many. */
 static struct reader *add_reader(struct plan *p, const struct batch_key *key)
@@ -166,12 +201,29 @@ unsigned plan_note(struct plan *p, const struct batch_key *key,
 	return n;
 }
 
-void plan_read_done(void *plan)
+void plan_read_done(void *plan, uint64_t reader, uint64_t bytes)
 {
 	struct plan *p = plan;
+	struct reader *r;
 
 	scoped_lock(&p->lock);
+	r = find_id(p, reader);
+	if (r) {
+		r->counts.reads++;
+		r->counts.read_bytes += bytes;
+	}
 	pthread_cond_signal(&p->changed);
+}
+
+void plan_wasted(void *plan, uint64_t reader, uint64_t bytes)
+{
+	struct plan *p = plan;
+	struct reader *r;
+
+	scoped_lock(&p->lock);
+	r = find_id(p, reader);
+	if (r)
+		r->counts.wasted_bytes += bytes;
 }
 
 /* --- what the cache asks --- */
@@ -227,6 +279,7 @@ struct wish {
 	const struct order *order;
 	uint64_t sample;
 	bool must;
+	uint64_t reader;  /* its id */
 	uint64_t horizon; /* chunks needed later than that can wait */
 };
 
@@ -250,23 +303,27 @@ static void run_of(const struct wish *w, uint64_t *first, uint64_t *end)
 /* Fetches the sample's chunk, and of its run what is needed soon as well. */
 static int fetch_run(struct plan *p, const struct wish *w)
 {
-	uint64_t chunk = w->sample / w->file->per, first, end, from;
+	uint64_t chunk = w->sample / w->file->per, first, end;
+	struct cache_want want = {
+		.must = w->must ? chunk : CACHE_NEVER,
+		.owner = w->reader,
+	};
 	int r = 0, result = 0;
 	bool wanted;
 
 	run_of(w, &first, &end);
-	from = first;
+	want.first = first;
 	for (uint64_t i = first; i <= end; i++) {
 		wanted =
 			i < end && ((w->must && i == chunk) ||
 				    plan_next_use(p, w->file, i) <= w->horizon);
 		if (wanted)
 			continue;
-		if (i > from)
-			r = cache_fetch(w->file, from, i,
-					w->must ? chunk : CACHE_NEVER);
+		want.end = i;
+		if (i > want.first)
+			r = cache_fetch(w->file, &want);
 		result = r ? r : result;
-		from = i + 1;
+		want.first = i + 1;
 	}
 	return result;
 }
@@ -319,7 +376,10 @@ void plan_fetch(struct plan *p, const struct batch *batch)
 	pthread_mutex_lock(&p->lock);
 	r = find_stream(p, key);
 	wish.horizon = r ? horizon_of(p, r) : 0;
+	r = find_served(p, key);
+	wish.reader = r ? r->id : 0;
 	pthread_mutex_unlock(&p->lock);
+	atomic_store(&batch->vfile.tally->owner, wish.reader);
 	for (uint32_t i = 0; i < batch->rows; i++) {
 		wish.sample = batch->ids[i];
 		if (!cache_has(file, wish.sample / file->per))
@@ -353,13 +413,8 @@ static bool opened_done(struct plan *p, const struct batch_key *key)
    it may find it gone and have to assemble it once more. */
 static void next_done(struct plan *p, const struct batch_key *key)
 {
-	struct reader *next = NULL, *r = p->readers;
+	struct reader *next = find_next(p, key);
 
-	for (size_t i = 0; i < p->num_readers; i++, r++) {
-		if (r->epoch == key->epoch && reader_wants(r, key) &&
-		    (!next || r->top > next->top))
-			next = r;
-	}
 	if (next)
 		reader_done(next, key);
 }
@@ -376,9 +431,18 @@ static void let_go(struct plan *p, const struct batch *batch)
 	pthread_cond_signal(&p->changed);
 }
 
+static void count(struct plan *p, const struct batch *batch)
+{
+	struct reader *r = find_served(p, &batch->key);
+	struct cache_counts nobodys = { .hits = 0 };
+
+	cache_count(r ? &r->counts : &nobodys, batch->vfile.tally);
+}
+
 void plan_done(struct plan *p, const struct batch *batch)
 {
 	pthread_mutex_lock(&p->lock);
+	count(p, batch);
 	if (!opened_done(p, &batch->key))
 		next_done(p, &batch->key);
 	pthread_mutex_unlock(&p->lock);
@@ -478,6 +542,7 @@ static enum outcome read_stretch(struct plan *p, const struct stretch *c)
 	struct wish w = {
 		.file = c->file,
 		.order = &c->order,
+		.reader = c->reader,
 		.horizon = c->horizon,
 	};
 
@@ -537,19 +602,6 @@ static void *read_ahead(void *arg)
 
 /* --- opening and closing --- */
 
-static int start_thread(struct plan *p)
-{
-	sigset_t all, before;
-	int r;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&p->thread, NULL, read_ahead, p);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	p->has_thread = !r;
-	return r;
-}
-
 int plan_open(uint64_t ahead, struct plan **out)
 {
 	struct plan *p = calloc(1, sizeof(*p));
@@ -565,9 +617,13 @@ int plan_open(uint64_t ahead, struct plan **out)
 
 int plan_start(struct plan *p, struct cache *cache, uint64_t room)
 {
+	int r;
+
 	p->cache = cache;
 	p->room = room;
-	return start_thread(p);
+	r = thread_start(&p->thread, read_ahead, p);
+	p->has_thread = !r;
+	return r;
 }
 
 void plan_set_room(struct plan *p, uint64_t room)
@@ -611,6 +667,7 @@ size_t plan_readers(struct plan *p, struct plan_reader *out, size_t max)
 			.stride = r->stride,
 			.opened = r->opened,
 			.idle_ns = (uint64_t)(now - r->last_ns),
+			.counts = r->counts,
 		};
 	}
 	return p->num_readers;

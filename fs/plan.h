@@ -46,7 +46,8 @@ bool plan_wants(struct plan *plan, const struct batch_key *key);
 /* Starts to read what a batch needs and is not there, now: somebody waits. */
 void plan_fetch(struct plan *plan, const struct batch *batch);
 
-/* A batch was assembled: what it needed is needed no more. */
+/* A batch was assembled: what it needed is needed no more, and what it met goes
+   from its tally to a reader's counts. */
 void plan_done(struct plan *plan, const struct batch *batch);
 
 /* A reader has the batch, which may have been assembled for another. */
@@ -56,7 +57,8 @@ void plan_shared(struct plan *plan, const struct batch *batch);
    readers, if they go on at the same rate. */
 uint64_t plan_next_use(void *plan, const struct cache_file *file,
 		       uint64_t chunk);
-void plan_read_done(void *plan);
+void plan_read_done(void *plan, uint64_t reader, uint64_t bytes);
+void plan_wasted(void *plan, uint64_t reader, uint64_t bytes);
 
 /* What one reader does; for statistics. */
 struct plan_reader {
@@ -67,6 +69,8 @@ struct plan_reader {
 	uint64_t stride; /* from batch to batch; 0: not known yet */
 	uint64_t opened; /* batches in all */
 	uint64_t idle_ns;
+	/* What is read for several is counted for one of them. */
+	struct cache_counts counts;
 };
 
 /* Fills at most `max`; returns how many there are. */

@@ -207,8 +207,8 @@ static struct piece *take_unused(struct pool *pool, uint64_t needed)
 	return NULL;
 }
 
-/* Takes unused pieces out, the oldest first, until all are at most `bytes`. They
-   are the caller's to free, without the lock. */
+/* Takes unused pieces out, the oldest first, until all are at most `bytes`.
+   They are the caller's to free, without the lock. */
 static struct piece *shrink(struct pool *pool, uint64_t bytes)
 {
 	struct piece *out = NULL, *p;
@@ -242,23 +242,31 @@ static void note_made(struct pool *pool, const struct piece *p,
 	count(pool, p, 1);
 }
 
+/* Some more than asked for: the next batch differs by a little. With the lock
+   held. */
+static uint64_t capacity_for(const struct pool *pool, uint64_t size)
+{
+	uint64_t more = align_up(size + size / 16, POOL_ALIGN);
+
+	return size >= ROOM_FROM && more <= pool->limit
+		       ? more
+		       : align_up(max_u64(size, 1), POOL_ALIGN);
+}
+
 int pool_take(struct pool *pool, uint64_t size, bool insist, struct piece **out)
 {
-	uint64_t needed = align_up(max_u64(size, 1), POOL_ALIGN), capacity;
+	uint64_t needed = align_up(max_u64(size, 1), POOL_ALIGN), capacity = 0;
 	struct piece *found, *too_much = NULL;
 	uint64_t id = 0;
 	int r = 0;
 
 	if (size > INT64_MAX / 2)
 		return -ENOMEM;
-	/* Some more than asked for: the next batch differs by a little. */
-	capacity = needed;
-	if (size >= ROOM_FROM)
-		capacity = align_up(size + size / 16, POOL_ALIGN);
 	pthread_mutex_lock(&pool->lock);
 	found = take_unused(pool, needed);
 	if (!found) {
 		id = ++pool->ids;
+		capacity = capacity_for(pool, size);
 		too_much = make_room(pool, capacity);
 		if (pool->stats.bytes + capacity > pool->limit && !insist)
 			r = -ENOSPC;

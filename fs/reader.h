@@ -7,6 +7,7 @@
 #define FS_READER_H
 
 #include "fs/batch.h"
+#include "fs/cache.h"
 #include "fs/order.h"
 
 enum {
@@ -36,6 +37,7 @@ struct reader {
 	uint64_t seen[READER_WINDOW / 64]; /* opened */
 	uint64_t done[READER_WINDOW / 64]; /* assembled: often before */
 	uint64_t opened;
+	struct cache_counts counts; /* of its batches, and read for it */
 	int64_t last_ns; /* of CLOCK_MONOTONIC: when it was heard of last */
 	/* Of the plan's thread: samples looked at, counted from the start of
 	   the epoch on; those of the next follow. */

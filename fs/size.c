@@ -26,6 +26,8 @@ bool size_parse(const char *text, uint64_t *out)
 		if (!strcmp(text, "iB"))
 			text += 2;
 	}
+	if (*text)
+		return false;
 	*out = v;
-	return !*text;
+	return true;
 }

@@ -15,6 +15,12 @@ enum {
 	   same once more; the memory of others is used again, while it still is
 	   in the processor's cache. */
 	READ_KEPT = 2,
+	/* Milliseconds that a slot waits for who reads the next piece of it:
+	   much longer than one takes to ask, and about what it takes to
+	   assemble a large batch again. */
+	BEGUN_MS = 500,
+	/* How often one looks for those that wait no more. */
+	LOOK_MS = 50,
 };
 
 enum slot_state { SLOT_NEW, SLOT_FILLING, SLOT_READY, SLOT_FAILED };
@@ -28,10 +34,11 @@ struct slot {
 	unsigned refs;
 	enum slot_state state; /* one thread fills; others wait on filled */
 	int result;
-	bool failed;	/* some sample could not be read */
+	uint64_t marks; /* which samples could not be read; 0: none */
 	bool abandoned; /* to somebody who may still read */
 	bool is_ahead;	/* its reader has not come yet */
-	time_t since;	/* of the monotonic clock: when it was last touched */
+	bool is_begun;	/* its reader will come for more of it */
+	int64_t since;	/* milliseconds: when it was last touched */
 };
 
 struct slots {
@@ -40,20 +47,29 @@ struct slots {
 	pthread_mutex_t lock; /* guards all that follows */
 	pthread_cond_t filled;
 	pthread_cond_t freed; /* a slot, or memory */
+	uint64_t frees;	      /* times that something was */
 	struct slot *list;
-	uint64_t bytes; /* that the pool may have had at most */
 	uint64_t assembled, ahead, shared, wasted;
+	pthread_mutex_t growth; /* guards the next two */
+	uint64_t taking;	/* bytes that threads are about to take */
+	uint64_t told;		/* that the pool may have had at most */
 };
 
-static time_t now_s(void)
+static int64_t now_ms(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return t.tv_sec;
+	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }
 
 /* --- the list; with the lock held --- */
+
+static void tell_freed(struct slots *s)
+{
+	s->frees++;
+	pthread_cond_broadcast(&s->freed);
+}
 
 static void slot_free(struct slot *slot)
 {
@@ -66,20 +82,27 @@ static void slot_free(struct slot *slot)
 	pool_give(s->pool, &slot->piece);
 	batch_put(&slot->batch);
 	free(slot);
-	pthread_cond_broadcast(&s->freed);
+	tell_freed(s);
 }
 
-/* Held by nobody, and not waiting for its reader. */
-static bool is_free(const struct slot *slot, time_t now)
+/* Held by nobody, and not in the middle of being read. */
+static bool is_idle(const struct slot *slot, int64_t now)
 {
 	return !slot->refs && slot->state == SLOT_READY &&
-	       (!slot->is_ahead || now - slot->since > SLOTS_PATIENCE);
+	       (!slot->is_begun || now - slot->since > BEGUN_MS);
+}
+
+/* And not waiting for its reader. */
+static bool is_free(const struct slot *slot, int64_t now)
+{
+	return is_idle(slot, now) &&
+	       (!slot->is_ahead || now - slot->since > SLOTS_PATIENCE * 1000LL);
 }
 
 static struct slot *least_recent_free(struct slots *s, unsigned *n)
 {
 	struct slot *slot, *found = NULL;
-	time_t now = now_s();
+	int64_t now = now_ms();
 
 	*n = 0;
 	DL_FOREACH(s->list, slot)
@@ -96,11 +119,12 @@ static struct slot *least_recent_free(struct slots *s, unsigned *n)
 /* One that waits for its reader, which has not come for longest. */
 static struct slot *least_recent_ahead(struct slots *s)
 {
+	int64_t now = now_ms();
 	struct slot *slot;
 
 	DL_FOREACH(s->list, slot)
 	{
-		if (!slot->refs && slot->state == SLOT_READY)
+		if (is_idle(slot, now))
 			return slot;
 	}
 	return NULL;
@@ -150,63 +174,98 @@ static bool make_room(struct slots *s, bool is_ahead)
 	return slot != NULL;
 }
 
-static void tell_growth(struct slots *s, uint64_t size)
+/*
+ * Tells how much all may have once this thread has taken so much. In turn, lest
+ * a smaller number comes after a larger one.
+ */
+static void begin_growth(struct slots *s, uint64_t size)
 {
 	struct pool_stats stats;
+	uint64_t bytes;
 
+	scoped_lock(&s->growth);
+	s->taking += size;
 	pool_stats(s->pool, &stats);
-	size = align_up(size, POOL_ALIGN) + stats.bytes;
-	pthread_mutex_lock(&s->lock);
-	if (size <= s->bytes) {
-		pthread_mutex_unlock(&s->lock);
+	bytes = min_u64(stats.bytes + s->taking, s->options.limit);
+	if (bytes <= s->told)
 		return;
-	}
-	s->bytes = min_u64(size, s->options.limit);
-	size = s->bytes;
-	pthread_mutex_unlock(&s->lock);
-	s->options.grow(s->options.arg, size);
+	s->told = bytes;
+	if (s->options.grow)
+		s->options.grow(s->options.arg, bytes);
 }
 
-static void wait_freed(struct slots *s)
+static void end_growth(struct slots *s, uint64_t size)
 {
-	struct slot *slot;
-	unsigned n;
+	scoped_lock(&s->growth);
+	s->taking -= size;
+}
 
+static uint64_t frees_so_far(struct slots *s)
+{
 	scoped_lock(&s->lock);
-	slot = least_recent_free(s, &n);
-	if (!slot && !least_recent_ahead(s))
-		pthread_cond_wait(&s->freed, &s->lock);
+	return s->frees;
+}
+
+/* Nobody tells when the reader of a slot is given up. */
+static void wait_freed(struct slots *s, uint64_t frees)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_nsec += LOOK_MS * 1000000LL;
+	end.tv_sec += end.tv_nsec / 1000000000;
+	end.tv_nsec %= 1000000000;
+	scoped_lock(&s->lock);
+	while (s->frees == frees &&
+	       !pthread_cond_timedwait(&s->freed, &s->lock, &end))
+		;
+}
+
+static int take_piece(struct slots *s, uint64_t size, bool is_ahead,
+		      struct piece **out)
+{
+	uint64_t frees;
+	int r;
+
+	for (;;) {
+		/* What is freed from here on ends the wait below. */
+		frees = frees_so_far(s);
+		r = pool_take(s->pool, size, false, out);
+		if (r != -ENOSPC)
+			return r;
+		if (make_room(s, is_ahead))
+			continue;
+		if (is_ahead)
+			return -EAGAIN;
+		if (!s->options.is_hard)
+			return pool_take(s->pool, size, true, out);
+		wait_freed(s, frees);
+	}
 }
 
 static int take_memory(struct slots *s, uint64_t size, bool is_ahead,
 		       struct piece **out)
 {
+	uint64_t needed = align_up(size, POOL_ALIGN);
 	int r;
 
-	if (s->options.grow)
-		tell_growth(s, size);
-	for (;;) {
-		r = pool_take(s->pool, size, false, out);
-		if (r != -ENOSPC || make_room(s, is_ahead)) {
-			if (r != -ENOSPC)
-				return r;
-			continue;
-		}
-		if (is_ahead)
-			return -EAGAIN;
-		if (!s->options.is_hard)
-			return pool_take(s->pool, size, true, out);
-		wait_freed(s);
-	}
+	/* It would wait for ever. */
+	if (s->options.is_hard && needed > s->options.limit)
+		return -EFBIG;
+	begin_growth(s, needed);
+	r = take_piece(s, size, is_ahead, out);
+	end_growth(s, needed);
+	return r;
 }
 
-static void finish(struct slots *s, struct slot *slot, int result, bool failed)
+static void finish(struct slots *s, struct slot *slot, int result,
+		   uint64_t marks)
 {
 	scoped_lock(&s->lock);
 	slot->state = result ? SLOT_FAILED : SLOT_READY;
 	slot->result = result;
-	slot->failed = failed;
-	slot->since = now_s();
+	slot->marks = marks;
+	slot->since = now_ms();
 	s->assembled += !result;
 	s->ahead += !result && slot->is_ahead;
 	pthread_cond_broadcast(&s->filled);
@@ -215,14 +274,14 @@ static void finish(struct slots *s, struct slot *slot, int result, bool failed)
 static int fill(struct slots *s, struct slot *slot, bool is_ahead)
 {
 	struct piece *piece = NULL;
-	bool failed = false;
+	uint64_t marks = 0;
 	int r = take_memory(s, slot->batch->vfile.size, is_ahead, &piece);
 
 	slot->piece = piece;
 	if (!r)
 		r = s->options.assemble(s->options.arg, slot->batch,
-					piece->bytes, &failed);
-	finish(s, slot, r, failed);
+					piece->bytes, &marks);
+	finish(s, slot, r, marks);
 	return r;
 }
 
@@ -315,15 +374,25 @@ int slots_prepare(struct slots *s, struct batch *batch)
 	return r;
 }
 
+bool slots_ready(struct slots *s, const struct batch *batch)
+{
+	const struct slot *slot;
+
+	scoped_lock(&s->lock);
+	slot = find(s, batch);
+	return slot && slot->state == SLOT_READY;
+}
+
 bool slots_tidy(struct slots *s)
 {
 	struct slot *slot, *next;
-	time_t now = now_s();
+	int64_t now = now_ms();
 
 	scoped_lock(&s->lock);
 	DL_FOREACH_SAFE(s->list, slot, next)
 	{
-		if (is_free(slot, now) && now - slot->since > SLOTS_PATIENCE)
+		if (is_free(slot, now) &&
+		    now - slot->since > SLOTS_PATIENCE * 1000LL)
 			slot_free(slot);
 	}
 	pool_tidy(s->pool);
@@ -336,12 +405,17 @@ bool slots_failed(struct slots *s, const struct batch *batch)
 
 	scoped_lock(&s->lock);
 	slot = find(s, batch);
-	return slot && slot->failed;
+	return slot && slot->marks;
 }
 
 const void *slot_bytes(const struct slot *slot)
 {
 	return slot->piece->bytes;
+}
+
+uint64_t slot_marks(const struct slot *slot)
+{
+	return slot->marks;
 }
 
 int slot_fd(const struct slot *slot)
@@ -359,24 +433,33 @@ uint64_t slot_capacity(const struct slot *slot)
 	return slot->piece->capacity;
 }
 
-void slot_put(struct slot **slot_of_caller)
+static void put(struct slot *slot, bool is_begun)
 {
-	struct slot *slot = steal(*slot_of_caller);
-	struct slots *s;
+	struct slots *s = slot->slots;
 
-	if (!slot)
-		return;
-	s = slot->slots;
 	scoped_lock(&s->lock);
+	slot->is_begun = is_begun;
 	if (--slot->refs)
 		return;
-	slot->since = now_s();
+	slot->since = now_ms();
 	/* What failed is tried again by the next reader. */
 	if (slot->result)
 		slot_free(slot);
 	else
-		pthread_cond_broadcast(&s->freed);
+		tell_freed(s);
 	trim(s);
+}
+
+void slot_put(struct slot **slot)
+{
+	if (*slot)
+		put(steal(*slot), false);
+}
+
+void slot_put_begun(struct slot **slot)
+{
+	if (*slot)
+		put(steal(*slot), true);
 }
 
 void slot_abandon(struct slot **slot)
@@ -409,14 +492,19 @@ void slots_stats(struct slots *s, struct slots_stats *out)
 int slots_open(const struct slots_options *options, struct slots **out)
 {
 	struct slots *s = calloc(1, sizeof(*s));
+	pthread_condattr_t attr;
 	int r;
 
 	if (!s)
 		return -ENOMEM;
 	s->options = *options;
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->growth, NULL);
 	pthread_cond_init(&s->filled, NULL);
-	pthread_cond_init(&s->freed, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->freed, &attr);
+	pthread_condattr_destroy(&attr);
 	r = pool_open(options->limit, &s->pool);
 	if (r)
 		slots_close(s);
@@ -438,6 +526,7 @@ void slots_close(struct slots *s)
 	pool_close(s->pool);
 	pthread_cond_destroy(&s->freed);
 	pthread_cond_destroy(&s->filled);
+	pthread_mutex_destroy(&s->growth);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }

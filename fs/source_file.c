@@ -2,7 +2,6 @@
 /* A local file as a source. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "fs/bytes.h"
 #include "fs/scope.h"
 #include "fs/source.h"
+#include "fs/thread.h"
 
 enum {
 	/* Enough to keep a solid-state disk busy with reads of 100 KiB. */
@@ -287,19 +287,6 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Threads of a library take no signals: those are the program's. */
-static void start_thread(struct file_source *file)
-{
-	sigset_t all, before;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (!pthread_create(&file->threads[file->num_threads], NULL, work,
-			    file))
-		file->num_threads++;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
 /* False where no thread can be had. */
 static bool enqueue(struct file_source *file, struct source_request *q)
 {
@@ -308,8 +295,9 @@ static bool enqueue(struct file_source *file, struct source_request *q)
 	file->num_queued++;
 	q->queued = true;
 	if (file->num_queued > file->num_idle &&
-	    file->num_threads < THREADS_MAX)
-		start_thread(file);
+	    file->num_threads < THREADS_MAX &&
+	    !thread_start(&file->threads[file->num_threads], work, file))
+		file->num_threads++;
 	if (!file->num_threads) {
 		dequeue(file, q);
 		return false;

@@ -84,8 +84,10 @@ static uint64_t size_of_all(struct dataset *const *datasets, size_t n)
 {
 	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < n; i++)
-		bytes += datasets[i]->format.file_size;
+	for (size_t i = 0; i < n; i++) {
+		if (!add_ok(bytes, datasets[i]->format.file_size, &bytes))
+			return UINT64_MAX;
+	}
 	return bytes;
 }
 

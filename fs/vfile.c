@@ -66,7 +66,7 @@ static int read_payload(const struct vfile *file, struct ranges *ranges,
 {
 	struct payloads *payloads = file->ds->payloads;
 	int r = payloads->ops->read(payloads, s->sample, buf, size,
-				    s->off + skip);
+				    s->off + skip, file->tally);
 
 	if (!r || !ranges->failed)
 		return r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A decoder of ordinary JPEGs, two to three times as fast as libjpeg-turbo's:
+ * A decoder of ordinary JPEGs, about twice as fast as libjpeg-turbo's:
  * 8-bit baseline or extended Huffman coding, gray or YCbCr, one scan, chroma
  * as large as luma or half as large in either direction. It gives the planes
  * of a rectangle, before upsampling and conversion of colours: to the bit what

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fs/rng.h"
+#include "loader/own.h"
 #include "loader/parse.h"
 #include "loader/suggest.h"
 
@@ -88,12 +89,14 @@ static int take_field(const struct builder *b, const struct parse_statement *s,
 		      struct chain *chain, size_t *skip)
 {
 	const struct parse_stage *stage = &b->parse->stages[s->first_stage];
-	int field = stage->has_parens ? NOT_FOUND : find_field(b, stage->word);
+	int field = stage->has_parens || stage->file
+			    ? NOT_FOUND
+			    : find_field(b, stage->word);
 
 	*skip = field != NOT_FOUND;
 	if (stage->quoted && field == NOT_FOUND)
 		return unknown_field(b, stage);
-	if (field == NOT_FOUND && !op_by_name(stage->word))
+	if (field == NOT_FOUND && !stage->file && !op_by_name(stage->word))
 		return unknown_op(b, stage, !stage->has_parens);
 	if (field == NOT_FOUND)
 		return only_image(b, stage->at, &chain->field);
@@ -128,32 +131,40 @@ const struct type *chain_type(const struct chain *chain)
 				: &chain->source;
 }
 
-/* How often the text has used `op` so far. */
-static unsigned ordinal(const struct builder *b, const struct op *op)
+static bool is_same(const struct node *a, const struct node *b)
 {
-	unsigned n = 0;
+	return a->op == b->op &&
+	       (!a->own || !strcmp(a->own->function, b->own->function));
+}
+
+/* How often the text has used the operation so far. */
+static unsigned ordinal(const struct builder *b, const struct node *n)
+{
+	unsigned count = 0;
 
 	for (size_t i = 0; i < b->out->num_chains; i++) {
 		const struct chain *chain = &b->out->chains[i];
 
 		for (size_t k = 0; k < chain->num_nodes; k++)
-			n += chain->nodes[k].op == op;
+			count += is_same(&chain->nodes[k], n);
 	}
-	return n;
+	return count;
 }
 
-static int stream_key(const struct builder *b, const struct op *op,
-		      const struct args *args, uint64_t *out)
+static int stream_key(const struct builder *b, struct node *n)
 {
-	const struct arg *group = &args->arg[op_param(op, "group")];
+	const char *name = n->own ? n->own->function : n->op->name;
+	const char *group = NULL;
 	char *text;
 	int r;
 
-	r = group->text ? asprintf(&text, "%s:%s", op->name, group->text)
-			: asprintf(&text, "%s:%u", op->name, ordinal(b, op));
+	if (!n->own)
+		group = n->args.arg[op_param(n->op, "group")].text;
+	r = group ? asprintf(&text, "%s:%s", name, group)
+		  : asprintf(&text, "%s:%u", name, ordinal(b, n));
 	if (r < 0)
 		return -ENOMEM;
-	*out = rng_key_of_text(text);
+	n->stream = rng_key_of_text(text);
 	free(text);
 	return 0;
 }
@@ -164,35 +175,76 @@ static void forget_texts(struct args *args)
 		args->arg[i].text = NULL;
 }
 
-static int add_node(const struct builder *b, struct chain *chain,
-		    const struct parse_stage *stage)
+/* The operation and its arguments. */
+static int bind_node(const struct builder *b, const struct parse_stage *stage,
+		     struct node *n)
 {
-	struct node n = { .type = *chain_type(chain) };
-	struct type in = n.type;
-	const char *wrong;
 	int r;
 
-	n.op = stage->quoted ? NULL : op_by_name(stage->word);
-	if (!n.op)
-		return unknown_op(b, stage, false);
-	r = op_bind(n.op, b->parse, stage, b->complaint, &n.args);
-	if (!r && op_is_random(n.op))
-		r = stream_key(b, n.op, &n.args, &n.stream);
-	if (r)
-		return r;
+	if (stage->file) {
+		n->op = &own_op;
+		r = own_bind(b->parse, stage, b->complaint, &n->own);
+	} else {
+		n->op = stage->quoted ? NULL : op_by_name(stage->word);
+		if (!n->op)
+			return unknown_op(b, stage, false);
+		r = op_bind(n->op, b->parse, stage, b->complaint, &n->args);
+	}
+	if (!r && (n->own || op_is_random(n->op)))
+		r = stream_key(b, n);
+	return r;
+}
+
+bool node_is_value(const struct node *n)
+{
+	return n->op->kind == OP_POINT || n->op->kind == OP_PIXEL;
+}
+
+static void place_operands(struct chain *chain, struct node *n)
+{
+	size_t count = n->own ? own_num_operands(n->own) : n->op->num_operands;
+
+	n->type.fresh = false;
+	if (!node_is_value(n))
+		return;
+	n->type.valued = true;
+	n->first_operand = chain->num_operands;
+	chain->num_operands += n->op->kind == OP_POINT ? 3 * count : count;
+}
+
+/* `n` as the next of the chain, if it fits there. */
+static int append_node(const struct builder *b, struct chain *chain,
+		       const struct parse_stage *stage, struct node *n)
+{
+	struct type in = n->type;
+	const char *wrong;
+
 	if (chain->num_nodes &&
 	    chain->nodes[chain->num_nodes - 1].op->kind == OP_SINK)
 		return complain(b->complaint, stage->at,
 				"nothing can follow `drop'");
-	wrong = n.op->infer(&n.args, &in, &n.type);
+	wrong = n->op->infer(&n->args, &in, &n->type);
 	if (wrong)
-		return complain(b->complaint, stage->at, "%s %s", n.op->name,
-				wrong);
-	n.type.fresh = false;
-	forget_texts(&n.args);
-	chain->dropped = n.op->kind == OP_SINK;
-	chain->nodes[chain->num_nodes++] = n;
+		return complain(b->complaint, stage->at, "%s %s",
+				n->own ? stage->word : n->op->name, wrong);
+	forget_texts(&n->args);
+	place_operands(chain, n);
+	chain->dropped = n->op->kind == OP_SINK;
+	chain->nodes[chain->num_nodes++] = *n;
 	return 0;
+}
+
+static int add_node(const struct builder *b, struct chain *chain,
+		    const struct parse_stage *stage)
+{
+	struct node n = { .type = *chain_type(chain) };
+	int r = bind_node(b, stage, &n);
+
+	if (!r)
+		r = append_node(b, chain, stage, &n);
+	if (r)
+		own_close(n.own);
+	return r;
 }
 
 /* Output names become names of files and of Python's dictionary keys. */
@@ -325,6 +377,8 @@ int graph_build(const struct parse *parse, const struct pipeline_field *fields,
 void graph_fini(struct graph *g)
 {
 	for (size_t i = 0; i < g->num_chains; i++) {
+		for (size_t k = 0; k < g->chains[i].num_nodes; k++)
+			own_close(g->chains[i].nodes[k].own);
 		free(g->chains[i].name);
 		free(g->chains[i].nodes);
 	}

@@ -10,13 +10,18 @@
 #include "loader/op.h"
 #include "loader/pipeline.h"
 
+struct own;
 struct parse;
 
 struct node {
 	const struct op *op;
 	struct args args; /* without texts */
+	struct own *own;  /* NULL, or the function in a file that it is */
 	uint64_t stream;  /* random: the key of OP:GROUP, else 0 */
 	struct type type; /* after the operation */
+	/* Value operations: the place of theirs among the chain's operands,
+	   those of R, G and B one after the other. */
+	size_t first_operand;
 };
 
 struct chain {
@@ -26,6 +31,7 @@ struct chain {
 	struct type source;
 	struct node *nodes;
 	size_t num_nodes;
+	size_t num_operands;
 };
 
 struct graph {
@@ -41,5 +47,8 @@ void graph_fini(struct graph *g);
 
 /* The type at the end of a chain. */
 const struct type *chain_type(const struct chain *chain);
+
+/* Whether an operation makes other values of values: OP_POINT, OP_PIXEL. */
+bool node_is_value(const struct node *n);
 
 #endif

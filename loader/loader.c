@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fs/bytes.h"
+#include "fs/handover_message.h"
 #include "loader/ring.h"
 #include "loader/state.h"
 
@@ -91,6 +92,22 @@ int beton_loader_load(struct beton_loader *l, const char *text)
 	return 0;
 }
 
+/* Of all outputs: one that waits for its code is worth knowing. */
+static const char *slowest_engine(const struct pipeline *p)
+{
+	static const char *const order[] = { "generic", "generated",
+					     "prebuilt" };
+	size_t n = pipeline_num_outputs(p);
+
+	for (size_t k = 0; k < ARRAY_LEN(order); k++) {
+		for (size_t i = 0; i < n; i++) {
+			if (!strcmp(pipeline_engine(p, i), order[k]))
+				return order[k];
+		}
+	}
+	return "none";
+}
+
 void beton_loader_info(const struct beton_loader *l,
 		       struct beton_loader_info *out)
 {
@@ -99,7 +116,7 @@ void beton_loader_info(const struct beton_loader *l,
 		.source = l->constant ? "constant" : l->feed->ops->name,
 		.delivery = l->feed->delivery,
 		.decoder = "own for ordinary JPEGs, else libjpeg-turbo; crop only",
-		.jit = "none, row by row",
+		.jit = slowest_engine(l->pipeline),
 		.samples = l->feed->facts.samples,
 		.batches = spec_batches(&l->feed->spec),
 		.steps = spec_steps(&l->feed->spec, 0,
@@ -119,6 +136,7 @@ int beton_loader_output(const struct beton_loader *l, uint32_t i,
 	*out = (struct beton_output){
 		.name = o->name,
 		.dtype = o->dtype,
+		.jit = pipeline_engine(l->pipeline, i),
 		.ragged = o->ragged,
 		.ndim = o->ndim,
 		.shape = o->shape,
@@ -165,9 +183,29 @@ static bool is_delivery(const char *word)
 	       !strcmp(word, "direct");
 }
 
+/* NULL: none, and the daemon sees whose session it is. */
+static const char *job_of(const struct beton_loader_options *o)
+{
+	const char *job = o->job && *o->job ? o->job : getenv("BETON_JOB");
+
+	return job && *job ? job : NULL;
+}
+
+static bool is_job(const char *name)
+{
+	size_t size = 0;
+
+	for (; name[size]; size++) {
+		if (name[size] < ' ' || name[size] > '~')
+			return false;
+	}
+	return size < HANDOVER_JOB_SIZE;
+}
+
 static int check_options(const struct beton_loader_options *o, char *why)
 {
 	uint32_t world = o->world ? o->world : 1;
+	const char *job = o->size == sizeof(*o) ? job_of(o) : NULL;
 	enum tiers_mode mode;
 
 	if (o->size != sizeof(*o))
@@ -190,6 +228,10 @@ static int check_options(const struct beton_loader_options *o, char *why)
 		snprintf(why, ERROR_SIZE,
 			 "unknown cache '%.40s'; there are auto, os, process",
 			 o->cache);
+	else if (job && !is_job(job))
+		snprintf(why, ERROR_SIZE,
+			 "the job's name (BETON_JOB) is no ASCII of up to %d characters",
+			 HANDOVER_JOB_SIZE - 1);
 	else if (o->on_error > BETON_ON_ERROR_ZERO ||
 		 o->until > BETON_STAGE_TRANSFORM || o->workers > THREADS_MAX ||
 		 o->prefetch > THREADS_MAX || o->epoch > SPEC_EPOCH_MAX)
@@ -206,7 +248,9 @@ static int start_pipeline(struct beton_loader *l, const char *text)
 			       l->feed->num_fields, &l->pipeline, why,
 			       sizeof(why));
 
-	if (r)
+	if (!r)
+		r = pipeline_compile(l->pipeline, &l->log, why, sizeof(why));
+	if (r && *why)
 		log_error(&l->log, "%s", why);
 	return r;
 }
@@ -239,6 +283,7 @@ static int start(struct beton_loader *l, const char *path,
 	struct feed_options options = {
 		.log = &l->log,
 		.delivery = o->delivery,
+		.job = job_of(o),
 		.tiers = { .cache_size = o->cache_size,
 			   .cold_size = o->cold_size ? o->cold_size
 						     : TIERS_COLD_AUTO },

@@ -256,9 +256,9 @@ const char *op_infer_crop(const struct type *in)
 		return "works on images only";
 	if (in->layout != LAYOUT_HWC)
 		return "must stand before chw";
-	if (in->dtype != DTYPE_U1)
-		return "works on 8-bit images; it must stand before normalize "
-		       "and the types";
+	if (in->dtype != DTYPE_U1 || in->valued)
+		return "works on 8-bit images; it must stand before colours, "
+		       "normalize and the types";
 	return NULL;
 }
 
@@ -280,6 +280,30 @@ const char *op_infer_layout(const struct type *in, enum layout to,
 		return "works on images only";
 	out->layout = to;
 	return NULL;
+}
+
+const char *op_infer_colour(const struct type *in)
+{
+	if (in->kind != TYPE_IMAGE)
+		return "works on images only";
+	if (in->dtype != DTYPE_U1 && in->dtype != DTYPE_F4)
+		return "works on uint8 and float; other types come after it";
+	return NULL;
+}
+
+bool op_chance(const struct arg *p, struct uniform uniform)
+{
+	return uniform.next(uniform.arg) < p->number[0];
+}
+
+float op_factor(const struct arg *magnitude, const struct arg *p,
+		struct uniform uniform)
+{
+	double m = magnitude->number[0], low = m < 1 ? 1 - m : 0;
+
+	if (!op_chance(p, uniform))
+		return 1;
+	return (float)(low + (1 + m - low) * uniform.next(uniform.arg));
 }
 
 struct size op_size(const struct arg *arg)

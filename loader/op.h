@@ -8,8 +8,9 @@
  * An operation never sees buffers, rows or threads. Geometry answers which
  * pixels of its input it takes, of what size they become, mirrored or not, and
  * it answers before anything is decoded; the rest says what becomes of a single
- * value. How that is done fast is not a row's business, so reference code,
- * tables, generated code and a GPU can all serve the same rows.
+ * value, or of the three of a pixel. How that is done fast is not a row's
+ * business: the definition of a value operation is a function in plain C, whose
+ * text (OP_CODE) generated code repeats word by word.
  */
 #ifndef LOADER_OP_H
 #define LOADER_OP_H
@@ -32,6 +33,7 @@ enum op_kind {
 	OP_DECODE,   /* how JPEG is decoded; first in a statement */
 	OP_GEOMETRY, /* which pixels, before their values are touched */
 	OP_POINT,    /* a value of a channel -> another */
+	OP_PIXEL,    /* the three values of a pixel -> others */
 	OP_DTYPE,    /* the same value in another type */
 	OP_LAYOUT,   /* the order of the axes */
 	OP_SINK,     /* no output */
@@ -44,7 +46,12 @@ enum param_kind {
 	PARAM_NAME, /* any text, not empty */
 };
 
-enum { OP_NUMBERS_MAX = 3, OP_PARAMS_MAX = 5, OP_SIZE_MAX = 16384 };
+enum {
+	OP_NUMBERS_MAX = 3,
+	OP_PARAMS_MAX = 5,
+	OP_SIZE_MAX = 16384,
+	OP_OPERANDS_MAX = 12,
+};
 
 struct param {
 	const char *name; /* NULL ends a table */
@@ -86,7 +93,9 @@ enum type_kind {
 
 struct type {
 	enum type_kind kind;
-	bool fresh; /* nothing has been applied yet */
+	bool fresh;  /* nothing has been applied yet */
+	bool valued; /* OP_POINT or OP_PIXEL has been applied, */
+	bool placed; /* one that asks where a pixel lies */
 	enum dtype dtype;
 	enum layout layout; /* images, as the next two */
 	uint32_t width;	    /* 0: not known */
@@ -122,9 +131,31 @@ struct op {
 	/* OP_GEOMETRY; `in` is not empty. */
 	void (*draw)(const struct args *args, struct uniform uniform,
 		     struct size in, struct draw *out);
-	/* OP_POINT: the definition, in float32; channels are R, G, B. */
-	float (*ref)(const struct args *args, unsigned channel, float v);
+	/*
+	 * OP_POINT and OP_PIXEL, the definition: a function of the row's name
+	 * and of float32 operands, applied to a value of a channel, or to R, G
+	 * and B. A result that is uint8 is limited to 0..255 and truncated.
+	 */
+	unsigned num_operands;
+	/*
+	 * What they are for a channel (OP_PIXEL: 0), for values of the type
+	 * `in`. Where random numbers are drawn, all channels draw the same.
+	 */
+	void (*operands)(const struct args *args, enum dtype in,
+			 unsigned channel, struct uniform uniform, float *out);
+	float (*point)(float v, const float *operands);
+	void (*pixel)(float v[3], const float *operands);
+	const char *code; /* the function's text */
 };
+
+/*
+ * The definition of a value operation, once as C and once as text: plain C99,
+ * float only, without branches that a compiler cannot turn into arithmetic, and
+ * without comments.
+ */
+#define OP_CODE(...)                                                           \
+	static inline __VA_ARGS__ static const char code[] =                   \
+		"static inline " #__VA_ARGS__ "\n";
 
 /* NULL past the end. */
 const struct op *op_row(size_t i);
@@ -150,6 +181,19 @@ const char *op_infer_layout(const struct type *in, enum layout to,
 /* A size argument: H,W or one number for both. */
 struct size op_size(const struct arg *arg);
 
+/* Infer for value operations on uint8 and float32 that keep the type. */
+const char *op_infer_colour(const struct type *in);
+
+/* Whether an operation with the probability `p` is applied this time. */
+bool op_chance(const struct arg *p, struct uniform uniform);
+
+/*
+ * FFCV's: with the probability `p` uniform between 1 - magnitude, at least 0,
+ * and 1 + magnitude, else 1.
+ */
+float op_factor(const struct arg *magnitude, const struct arg *p,
+		struct uniform uniform);
+
 /* Parameter rows that several operations share. */
 extern const char *const op_interpolations[];
 
@@ -163,6 +207,12 @@ extern const char *const op_interpolations[];
 		.name = "interpolation", .kind = PARAM_WORD,                   \
 		.initial = "area", .words = op_interpolations,                 \
 		.help = "how pixels are averaged when the size changes"        \
+	}
+#define OP_PARAM_P(text)                                                       \
+	{                                                                      \
+		.name = "p", .kind = PARAM_REALS, .initial = text,             \
+		.min_count = 1, .max_count = 1, .min = 0, .max = 1,            \
+		.help = "the probability"                                      \
 	}
 #define OP_PARAM_GROUP                                                         \
 	{                                                                      \

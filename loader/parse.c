@@ -105,6 +105,13 @@ out:
 	return r ? r : lexer_advance(&p->lexer);
 }
 
+/* .WORD behind a string, which then names a file. */
+static bool is_member(const struct parser *p, const struct parse_stage *stage)
+{
+	return stage->quoted && p->lexer.token.kind == TOKEN_WORD &&
+	       p->lexer.token.word[0] == '.' && p->lexer.token.word[1];
+}
+
 static int take_stage(struct parser *p, struct parse_statement *s)
 {
 	struct parse_stage *stage = &p->out->stages[p->out->num_stages];
@@ -121,6 +128,12 @@ static int take_stage(struct parser *p, struct parse_statement *s)
 	p->out->num_stages++;
 	s->num_stages++;
 	r = lexer_advance(&p->lexer);
+	if (!r && is_member(p, stage)) {
+		stage->file = stage->word;
+		stage->word = p->lexer.token.word + 1;
+		stage->quoted = false;
+		r = lexer_advance(&p->lexer);
+	}
 	if (!r && is_mark(p, '('))
 		r = take_args(p, stage);
 	return r;
@@ -132,7 +145,7 @@ static int turn_into_name(struct parser *p, struct parse_statement *s)
 	const struct parse_stage *stage = &p->out->stages[s->first_stage];
 	int r;
 
-	if (stage->quoted || stage->has_parens)
+	if (stage->quoted || stage->file || stage->has_parens)
 		return complain(p->lexer.complaint, stage->at,
 				"the name of an output is a plain word");
 	s->name = stage->word;

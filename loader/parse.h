@@ -20,8 +20,12 @@ struct parse_arg {
 	size_t value_at;
 };
 
-/* A word or a quoted string, with arguments in parentheses if it had any. */
+/*
+ * A word or a quoted string, with arguments in parentheses if it had any; or
+ * "FILE".WORD, then file is not NULL.
+ */
 struct parse_stage {
+	const char *file;
 	const char *word;
 	size_t at;
 	bool quoted;

@@ -6,23 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/rng.h"
 #include "loader/frame.h"
 #include "loader/graph.h"
+#include "loader/jit.h"
+#include "loader/operands.h"
+#include "loader/own.h"
 #include "loader/parse.h"
 #include "loader/plan.h"
 
 struct pipeline {
+	char *text;
 	struct graph graph;
 	struct plan *plans;
 	size_t num_plans;
-	size_t max_geometry; /* of any plan */
+	size_t max_geometry; /* of any plan, as the next */
+	size_t max_floats;
+	struct jit *jit; /* NULL until pipeline_compile() */
 };
 
 struct pipeline_worker {
 	struct frame *frame;
 	struct draw *draws; /* one per geometry of the row being made */
+	float *operands;    /* of its value operations */
 	char message[256];
 };
 
@@ -55,6 +60,8 @@ static int plan_all(struct pipeline *p, const struct pipeline_field *fields,
 		r = plan_init(plan, chain, &fields[chain->field], c);
 		if (plan->num_geometry > p->max_geometry)
 			p->max_geometry = plan->num_geometry;
+		if (plan->tail && plan->tail->num_floats > p->max_floats)
+			p->max_floats = plan->tail->num_floats;
 	}
 	return r;
 }
@@ -70,8 +77,10 @@ int pipeline_parse(const char *text, const struct pipeline_field *fields,
 
 	if (error && error_size)
 		*error = '\0';
-	if (!r)
-		r = parse_text(&c, &parse);
+	if (!r) {
+		p->text = strdup(c.text);
+		r = p->text ? parse_text(&c, &parse) : -ENOMEM;
+	}
 	if (!r)
 		r = graph_build(&parse, fields, num_fields, &c, &p->graph);
 	if (!r)
@@ -91,11 +100,101 @@ void pipeline_close(struct pipeline *p)
 {
 	if (!p)
 		return;
+	jit_close(p->jit);
 	for (size_t i = 0; i < p->num_plans; i++)
 		plan_fini(&p->plans[i]);
 	free(p->plans);
+	free(p->text);
 	graph_fini(&p->graph);
 	free(p);
+}
+
+/* The lines in which a compiler says what is wrong; the first of them. */
+static void pick_errors(const char *messages, char *out, size_t size)
+{
+	size_t used = 0;
+
+	*out = '\0';
+	for (const char *line = messages; line && *line;) {
+		size_t length = strcspn(line, "\n");
+		char *found = memmem(line, length, "error:", 6);
+
+		if (found && used + length + 3 < size)
+			used += (size_t)snprintf(out + used, size - used,
+						 "%s%.*s", used ? "; " : "",
+						 (int)length, line);
+		line += length + (line[length] == '\n');
+	}
+	if (!used)
+		snprintf(out, size, "%.*s", (int)strcspn(messages, "\n"),
+			 messages);
+}
+
+static const struct own *first_own(const struct chain *chain)
+{
+	size_t i = 0;
+
+	while (!chain->nodes[i].own)
+		i++;
+	return chain->nodes[i].own;
+}
+
+static int refuse_own(const struct chain *chain, int r, const char *messages,
+		      const struct complaint *c)
+{
+	const struct own *own = first_own(chain);
+	char errors[400];
+
+	pick_errors(messages ? messages : strerror(-r), errors, sizeof(errors));
+	complain(c, own->at, "%s of %s: %s", own->function, own->file, errors);
+	return r == -ENOSYS ? r : -EINVAL;
+}
+
+static int compile_tail(struct pipeline *p, struct plan *plan,
+			const struct complaint *c)
+{
+	struct tail *tail = plan->tail;
+	char *messages = NULL;
+	int r = 0;
+
+	for (size_t i = 0; !r && i < plan->chain->num_nodes; i++) {
+		if (plan->chain->nodes[i].own)
+			r = own_load(plan->chain->nodes[i].own, c);
+	}
+	if (r)
+		return r;
+	if (tail->is_own)
+		r = tail_emit(tail);
+	if (!r) {
+		r = jit_add(p->jit, tail, &messages);
+		if (r && tail->is_own)
+			r = refuse_own(plan->chain, r, messages, c);
+	}
+	free(messages);
+	return r;
+}
+
+int pipeline_compile(struct pipeline *p, struct log *log, char *error,
+		     size_t error_size)
+{
+	struct complaint c = { p->text, error, error_size };
+	int r;
+
+	if (error_size)
+		*error = '\0';
+	r = jit_open(log, &p->jit);
+	for (size_t i = 0; !r && i < p->num_plans; i++) {
+		if (p->plans[i].tail)
+			r = compile_tail(p, &p->plans[i], &c);
+	}
+	return r;
+}
+
+const char *pipeline_engine(const struct pipeline *p, size_t i)
+{
+	const struct tail *tail = p->plans[i].tail;
+
+	return tail ? tail_engine_name(tail) : "none";
 }
 
 size_t pipeline_num_outputs(const struct pipeline *p)
@@ -116,7 +215,8 @@ int pipeline_worker_open(const struct pipeline *p, struct pipeline_worker **out)
 
 	if (!r) {
 		w->draws = calloc(p->max_geometry + 1, sizeof(*w->draws));
-		r = w->draws ? 0 : -ENOMEM;
+		w->operands = calloc(p->max_floats + 1, sizeof(*w->operands));
+		r = w->draws && w->operands ? 0 : -ENOMEM;
 	}
 	if (r)
 		pipeline_worker_close(w);
@@ -131,6 +231,7 @@ void pipeline_worker_close(struct pipeline_worker *w)
 		return;
 	frame_close(w->frame);
 	free(w->draws);
+	free(w->operands);
 	free(w);
 }
 
@@ -139,20 +240,13 @@ const char *pipeline_worker_message(const struct pipeline_worker *w)
 	return w->message;
 }
 
-static double next_uniform(void *rng)
-{
-	return rng_uniform(rng);
-}
-
 static void draw_one(const struct node *n, const struct pipeline_row *row,
 		     struct size in, struct draw *out)
 {
-	uint64_t key[] = { row->seed, row->epoch, row->id, row->occurrence,
-			   n->stream };
-	struct rng rng = { .key = rng_key(key, ARRAY_LEN(key)) };
+	struct rng rng = operands_rng(row, n->stream);
 
 	*out = (struct draw){ 0 };
-	n->op->draw(&n->args, (struct uniform){ next_uniform, &rng }, in, out);
+	n->op->draw(&n->args, operands_uniform(&rng), in, out);
 }
 
 /*
@@ -215,24 +309,43 @@ static int run_geometry(const struct call *call)
 
 static int run_tail(const struct call *call)
 {
+	struct pipeline_worker *w = call->worker;
+	const struct tail *tail = call->plan->tail;
 	const struct type *type = chain_type(call->plan->chain);
-	struct size size = { type->width, type->height };
+	struct tail_image to = {
+		.size = { type->width, type->height },
+		.operands = tail_operands(tail, call->row, w->operands),
+		.out = call->out,
+	};
 	struct band band;
-	bool mirror;
 	int r;
 
-	while (!(r = frame_next(call->worker->frame, &band, &mirror)) &&
-	       band.rows)
-		tail_band(call->plan->tail, size, &band, mirror, call->out);
+	while (!(r = frame_next(w->frame, &band, &to.mirror)) && band.rows)
+		tail_band(tail, &to, &band);
 	return r;
+}
+
+/* Operations of files have nothing but their code. */
+static int check_code(const struct call *call)
+{
+	const struct tail *tail = call->plan->tail;
+
+	if (!tail->is_own || atomic_load(&tail->kernel))
+		return 0;
+	snprintf(call->worker->message, sizeof(call->worker->message),
+		 "`%s' has not been compiled", tail->chain->name);
+	return -ENOSYS;
 }
 
 static int run_image(const struct call *call)
 {
 	struct pipeline_worker *w = call->worker;
-	int r = frame_start(w->frame, call->value, call->plan->quality,
-			    call->decode_ns);
+	int r = check_code(call);
 
+	if (r)
+		return r;
+	r = frame_start(w->frame, call->value, call->plan->quality,
+			call->decode_ns);
 	if (!r) {
 		r = draw_all(call);
 		if (r)

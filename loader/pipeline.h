@@ -14,6 +14,7 @@
 #include "beton/batch.h"
 #include "beton/loader.h"
 
+struct log;
 struct pipeline;
 struct pipeline_worker;
 
@@ -66,6 +67,22 @@ int pipeline_parse(const char *text, const struct pipeline_field *fields,
 		   size_t num_fields, struct pipeline **out, char *error,
 		   size_t error_size);
 void pipeline_close(struct pipeline *p);
+
+/*
+ * Has code made for the outputs that no part of the library serves (jit.h): it
+ * is faster, and operations of files need it. To be called once, before workers
+ * run. -EINVAL, -ENOSYS: told as by pipeline_parse(), or, about
+ * the environment, to the log, and then `error` is empty.
+ */
+int pipeline_compile(struct pipeline *p, struct log *log, char *error,
+		     size_t error_size);
+
+/*
+ * What makes the rows of an image's output: "generic", "prebuilt", "generated";
+ * "none" where nothing but geometry is to be done, and for other outputs. It
+ * can change until it says "generated". Thread-safe.
+ */
+const char *pipeline_engine(const struct pipeline *p, size_t i);
 
 size_t pipeline_num_outputs(const struct pipeline *p);
 const struct pipeline_output *pipeline_output_at(const struct pipeline *p,

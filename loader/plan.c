@@ -64,6 +64,7 @@ int plan_init(struct plan *plan, const struct chain *chain,
 	      const struct pipeline_field *f, const struct complaint *c)
 {
 	const struct type *type = chain_type(chain);
+	int r = 0;
 
 	*plan = (struct plan){ .chain = chain };
 	plan->out.name = chain->name;
@@ -83,8 +84,10 @@ int plan_init(struct plan *plan, const struct chain *chain,
 		plan->tail = malloc(sizeof(*plan->tail));
 		if (!plan->tail)
 			return -ENOMEM;
-		tail_init(plan->tail, chain);
+		r = tail_init(plan->tail, chain, isa_best());
 	}
+	if (r)
+		return r;
 	if (plan_sizes(plan, f))
 		return complain(c, 0, "the rows of `%s' have no size",
 				chain->name);
@@ -93,6 +96,8 @@ int plan_init(struct plan *plan, const struct chain *chain,
 
 void plan_fini(struct plan *plan)
 {
+	if (plan->tail)
+		tail_fini(plan->tail);
 	free(plan->tail);
 	plan->tail = NULL;
 }

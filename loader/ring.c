@@ -2,7 +2,6 @@
 #include "loader/ring.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include "fs/bytes.h"
 #include "fs/scope.h"
+#include "fs/thread.h"
 #include "loader/stage.h"
 
 /* Rows a worker takes at a time: some milliseconds of work, so that the last
@@ -495,22 +495,16 @@ uint64_t ring_failed_rows(const struct ring *ring)
 
 static int start_threads(struct ring *ring)
 {
-	sigset_t all, before;
 	uint32_t workers = ring->options.workers;
 	int r;
 
 	ring->workers = calloc(workers, sizeof(*ring->workers));
 	if (!ring->workers)
 		return -ENOMEM;
-	/* Signals are the program's, not a library thread's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&ring->fetcher, NULL, fetch_all, ring);
+	r = thread_start(&ring->fetcher, fetch_all, ring);
 	ring->has_fetcher = !r;
 	for (; ring->num_workers < workers && !r; ring->num_workers += !r)
-		r = -pthread_create(&ring->workers[ring->num_workers], NULL,
-				    work, ring);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+		r = thread_start(&ring->workers[ring->num_workers], work, ring);
 	return r;
 }
 

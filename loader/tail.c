@@ -1,53 +1,283 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/tail.h"
 
+#include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fs/bytes.h"
+#include "loader/emit.h"
+#include "loader/operands.h"
 
-/* What becomes of one value; `p` has room for any type. */
-static void run_chain(const struct chain *chain, unsigned channel, void *p)
+/* --- the definition --- */
+
+enum { LOT = 64 };
+
+/* Values of one channel, packed, of any type. */
+union values {
+	uint8_t byte[LOT];
+	float real[LOT];
+	uint64_t any[LOT];
+};
+
+/*
+ * Some values on their way through a chain, one operation after the other: of
+ * the channels from `first` on, all three where an operation needs pixels.
+ */
+struct lot {
+	unsigned first;
+	unsigned channels;
+	size_t count; /* of each channel */
+	enum dtype type;
+	union values *now; /* one per channel, as the next */
+	union values *spare;
+	union values memory[2][TAIL_CHANNELS];
+};
+
+static void lot_init(struct lot *lot, unsigned first, unsigned channels,
+		     size_t count)
 {
-	enum dtype type = chain->source.dtype;
-	uint64_t next;
-	float v;
+	lot->first = first;
+	lot->channels = channels;
+	lot->count = count;
+	lot->type = DTYPE_U1;
+	lot->now = lot->memory[0];
+	lot->spare = lot->memory[1];
+}
 
+static void exchange(struct lot *lot, enum dtype type)
+{
+	union values *now = lot->spare;
+
+	lot->spare = lot->now;
+	lot->now = now;
+	lot->type = type;
+}
+
+static void convert(struct lot *lot, enum dtype to)
+{
+	if (lot->type == to)
+		return;
+	for (unsigned c = 0; c < lot->channels; c++)
+		dtype_convert(lot->type, &lot->now[c], to, &lot->spare[c],
+			      lot->count);
+	exchange(lot, to);
+}
+
+/* The results of operations on uint8 are truncated, not rounded. */
+static void truncate_reals(struct lot *lot)
+{
+	for (unsigned c = 0; c < lot->channels; c++) {
+		for (size_t i = 0; i < lot->count; i++) {
+			float v = lot->now[c].real[i];
+
+			v = v > 0 ? v : 0;
+			lot->spare[c].byte[i] = (uint8_t)(v < 255 ? v : 255);
+		}
+	}
+	exchange(lot, DTYPE_U1);
+}
+
+static void run_point(const struct node *n, const float *operands,
+		      struct lot *lot)
+{
+	operands += n->first_operand + lot->first * n->op->num_operands;
+	for (unsigned c = 0; c < lot->channels; c++) {
+		float *v = lot->now[c].real;
+
+		for (size_t i = 0; i < lot->count; i++)
+			v[i] = n->op->point(v[i], operands);
+		operands += n->op->num_operands;
+	}
+}
+
+static void run_pixel(const struct node *n, const float *operands,
+		      struct lot *lot)
+{
+	for (size_t i = 0; i < lot->count; i++) {
+		float rgb[TAIL_CHANNELS];
+
+		for (unsigned c = 0; c < TAIL_CHANNELS; c++)
+			rgb[c] = lot->now[c].real[i];
+		n->op->pixel(rgb, operands + n->first_operand);
+		for (unsigned c = 0; c < TAIL_CHANNELS; c++)
+			lot->now[c].real[i] = rgb[c];
+	}
+}
+
+static void run_chain(const struct chain *chain, const float *operands,
+		      struct lot *lot)
+{
 	for (size_t i = 0; i < chain->num_nodes; i++) {
 		const struct node *n = &chain->nodes[i];
 
-		if (n->op->kind == OP_POINT) {
-			dtype_convert(type, p, DTYPE_F4, &v, 1);
-			v = n->op->ref(&n->args, channel, v);
-			memcpy(p, &v, sizeof(v));
-			type = DTYPE_F4;
+		if (node_is_value(n)) {
+			convert(lot, DTYPE_F4);
+			if (n->op->kind == OP_POINT)
+				run_point(n, operands, lot);
+			else
+				run_pixel(n, operands, lot);
+			if (n->type.dtype == DTYPE_U1)
+				truncate_reals(lot);
 		}
-		if (n->type.dtype != type) {
-			dtype_convert(type, p, n->type.dtype, &next, 1);
-			memcpy(p, &next, sizeof(next));
-			type = n->type.dtype;
-		}
+		convert(lot, n->type.dtype);
 	}
 }
 
-void tail_init(struct tail *tail, const struct chain *chain)
+/* Whether bytes from `first` on have stayed as they were. */
+static bool is_count(const uint8_t *bytes, unsigned first)
+{
+	for (unsigned i = 0; i < LOT; i++) {
+		if (bytes[i] != first + i)
+			return false;
+	}
+	return true;
+}
+
+/* Returns whether values stay as they are. */
+static bool fill_table(const struct tail *tail, const float *operands,
+		       union tail_table *table)
+{
+	bool plain = tail->dtype == DTYPE_U1;
+	size_t size = dtype_size(tail->dtype);
+	uint8_t *to = table->of_8;
+	struct lot lot;
+
+	for (unsigned c = 0; c < TAIL_CHANNELS; c++) {
+		for (unsigned v = 0; v < TAIL_VALUES; v += LOT) {
+			lot_init(&lot, c, 1, LOT);
+			for (unsigned i = 0; i < LOT; i++)
+				lot.now[0].byte[i] = (uint8_t)(v + i);
+			run_chain(tail->chain, operands, &lot);
+			memcpy(to, lot.now, LOT * size);
+			to += LOT * size;
+			plain = plain && is_count(lot.now[0].byte, v);
+		}
+	}
+	return plain;
+}
+
+/* --- a tail --- */
+
+/* Flat kernels take each operand for all their lanes. */
+static void spread(const struct tail *tail, const float *operands, float *out)
+{
+	const struct chain *chain = tail->chain;
+
+	for (size_t i = 0; i < chain->num_nodes; i++) {
+		const struct node *n = &chain->nodes[i];
+		size_t count = n->op->num_operands;
+		const float *from = operands + n->first_operand;
+
+		if (!node_is_value(n))
+			continue;
+		for (size_t k = 0; k < count * KERNEL_LANES; k++)
+			*out++ = from[k % TAIL_CHANNELS * count +
+				      k / KERNEL_LANES];
+	}
+}
+
+const float *tail_operands(const struct tail *tail,
+			   const struct pipeline_row *row, float *scratch)
+{
+	size_t count = tail->chain->num_operands;
+
+	if (!tail->varies)
+		return tail->operands;
+	operands_fill(tail->chain, row, scratch);
+	if (tail->flat)
+		spread(tail, scratch, scratch + count);
+	return scratch;
+}
+
+static void init_facts(struct tail *tail, const struct chain *chain)
 {
 	const struct type *type = chain_type(chain);
-	size_t size = dtype_size(type->dtype);
-	uint8_t *to = tail->table.of_8;
 
-	*tail = (struct tail){ .dtype = type->dtype, .layout = type->layout };
-	tail->plain = type->dtype == DTYPE_U1;
-	for (unsigned c = 0; c < TAIL_CHANNELS; c++) {
-		for (unsigned v = 0; v < TAIL_VALUES; v++, to += size) {
-			uint64_t value = v;
-
-			run_chain(chain, c, &value);
-			memcpy(to, &value, size);
-			tail->plain = tail->plain && value == v;
-		}
+	tail->chain = chain;
+	tail->dtype = type->dtype;
+	tail->layout = type->layout;
+	tail->varies = operands_vary(chain);
+	tail->flat = emit_is_flat(chain);
+	tail->num_floats = chain->num_operands;
+	if (tail->flat)
+		tail->num_floats +=
+			chain->num_operands / TAIL_CHANNELS * KERNEL_LANES;
+	for (size_t i = 0; i < chain->num_nodes; i++) {
+		tail->is_own |= chain->nodes[i].own != NULL;
+		tail->is_wide |= chain->nodes[i].op->kind == OP_PIXEL;
 	}
 }
+
+void tail_set_kernel(struct tail *tail, kernel_fn *run, enum tail_engine engine)
+{
+	atomic_store(&tail->engine, engine);
+	atomic_store_explicit(&tail->kernel, run, memory_order_release);
+}
+
+int tail_emit(struct tail *tail)
+{
+	free(tail->code);
+	tail->code = emit_chain(tail->chain);
+	return tail->code ? 0 : -ENOMEM;
+}
+
+static int find_prebuilt(struct tail *tail)
+{
+	kernel_fn *run;
+	int r = tail_emit(tail);
+
+	if (r)
+		return r;
+	run = isa_find(tail->isa, tail->code);
+	if (run)
+		tail_set_kernel(tail, run, TAIL_PREBUILT);
+	return 0;
+}
+
+int tail_init(struct tail *tail, const struct chain *chain,
+	      const struct isa *isa)
+{
+	*tail = (struct tail){ .isa = isa };
+	init_facts(tail, chain);
+	if (!tail->varies) {
+		tail->operands =
+			calloc(tail->num_floats + 1, sizeof(*tail->operands));
+		if (!tail->operands)
+			return -ENOMEM;
+		operands_fill(chain, NULL, tail->operands);
+		if (tail->flat)
+			spread(tail, tail->operands,
+			       tail->operands + chain->num_operands);
+		if (!tail->is_wide)
+			tail->plain =
+				fill_table(tail, tail->operands, &tail->table);
+	}
+	return tail->is_own ? 0 : find_prebuilt(tail);
+}
+
+void tail_fini(struct tail *tail)
+{
+	free(tail->operands);
+	free(tail->code);
+}
+
+bool tail_is_copy(const struct tail *tail)
+{
+	return tail->plain && tail->layout == LAYOUT_HWC;
+}
+
+const char *tail_engine_name(const struct tail *tail)
+{
+	static const char *const names[] = { "generic", "prebuilt", "generated",
+					     "none" };
+
+	return names[tail_is_copy(tail) ? TAIL_NOTHING
+					: atomic_load(&tail->engine)];
+}
+
+/* --- rows, by the definition --- */
 
 /* Where a row comes from, from its first pixel or, mirrored, its last. */
 struct origin {
@@ -145,26 +375,188 @@ static look_up_fn *const look_ups[][2] = {
 };
 
 static struct origin origin_of(const struct band *band, uint32_t row,
-			       uint32_t width, bool mirror)
+			       const struct tail_image *image)
 {
 	struct origin o = { .step = (ptrdiff_t)band->step };
 
 	for (unsigned c = 0; c < TAIL_CHANNELS; c++) {
 		o.channel[c] = band->channel[c] + row * band->stride;
-		if (mirror)
-			o.channel[c] += (width - 1) * band->step;
+		if (image->mirror)
+			o.channel[c] += (image->size.width - 1) * band->step;
 	}
-	if (mirror)
+	if (image->mirror)
 		o.step = -o.step;
 	return o;
 }
 
-static bool is_copy(const struct tail *tail, const struct band *band,
-		    bool mirror)
+static struct target target_of(const struct tail *tail,
+			       const struct tail_image *image, size_t y)
 {
-	return tail->plain && tail->layout == LAYOUT_HWC && !mirror &&
-	       band->step == TAIL_CHANNELS;
+	size_t width = image->size.width, size = dtype_size(tail->dtype);
+	struct target t = { .plane = 1, .step = TAIL_CHANNELS };
+
+	if (tail->layout == LAYOUT_CHW) {
+		t.plane = width * image->size.height;
+		t.step = 1;
+	}
+	t.start = (uint8_t *)image->out + y * width * t.step * size;
+	return t;
 }
+
+/* Values of a channel into a tensor, `step` elements apart. */
+static void scatter(const uint8_t *values, size_t count, size_t size,
+		    size_t step, uint8_t *to)
+{
+	if (step == 1) {
+		memcpy(to, values, count * size);
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		memcpy(to + i * step * size, values + i * size, size);
+}
+
+/* A row pixel by pixel: some operation wants all three values. */
+static void define_row(const struct tail *tail, const struct tail_image *image,
+		       const struct origin *from, const struct target *target)
+{
+	size_t size = dtype_size(tail->dtype), width = image->size.width;
+	uint8_t *to = target->start;
+	struct lot lot;
+
+	for (size_t x = 0; x < width; x += lot.count) {
+		lot_init(&lot, 0, TAIL_CHANNELS,
+			 width - x < LOT ? width - x : LOT);
+		for (unsigned c = 0; c < TAIL_CHANNELS; c++) {
+			const uint8_t *in =
+				from->channel[c] + from->step * (ptrdiff_t)x;
+
+			for (size_t i = 0; i < lot.count; i++)
+				lot.now[c].byte[i] =
+					in[from->step * (ptrdiff_t)i];
+		}
+		run_chain(tail->chain, image->operands, &lot);
+		for (unsigned c = 0; c < TAIL_CHANNELS; c++)
+			scatter(lot.now[c].byte, lot.count, size, target->step,
+				to + (x * target->step + c * target->plane) *
+						size);
+	}
+}
+
+static void define_band(const struct tail *tail, const struct tail_image *image,
+			const struct band *band)
+{
+	look_up_fn *look_up =
+		look_ups[dtype_size(tail->dtype)][tail->layout == LAYOUT_CHW];
+	const union tail_table *table = &tail->table;
+	union tail_table own;
+
+	if (tail->varies && !tail->is_wide) {
+		fill_table(tail, image->operands, &own);
+		table = &own;
+	}
+	for (uint32_t y = 0; y < band->rows; y++) {
+		struct origin from = origin_of(band, y, image);
+		struct target target = target_of(tail, image, band->y + y);
+
+		if (tail->is_wide)
+			define_row(tail, image, &from, &target);
+		else
+			look_up(table, &from, image->size.width, &target);
+	}
+}
+
+/* --- rows, by a kernel --- */
+
+/* What is put in another order before a kernel sees it, at most at once. */
+enum { PIECE = 512 };
+
+struct piece {
+	uint8_t bytes[2][TAIL_CHANNELS * PIECE];
+};
+
+/*
+ * `count` pixels from x on, as they come out, into memory of the piece, in the
+ * order that the kernel wants.
+ */
+static void gather_piece(const struct tail *tail, const struct origin *from,
+			 uint32_t x, uint32_t count, struct piece *piece,
+			 const uint8_t *in[TAIL_CHANNELS])
+{
+	const struct gather *g = tail->isa->gather;
+	ptrdiff_t first = (ptrdiff_t)x * from->step;
+
+	if (from->step < 0)
+		first += (ptrdiff_t)(count - 1) * from->step;
+	for (unsigned c = 0; c < TAIL_CHANNELS; c++)
+		in[c] = from->channel[c] + first;
+	if (from->step == 3 || from->step == -3) {
+		g->split(in[0], count, piece->bytes[0], PIECE);
+		for (unsigned c = 0; c < TAIL_CHANNELS; c++)
+			in[c] = piece->bytes[0] + c * PIECE;
+	}
+	for (unsigned c = 0; c < TAIL_CHANNELS && from->step < 0; c++) {
+		g->reverse(in[c], count, piece->bytes[1] + c * PIECE);
+		in[c] = piece->bytes[1] + c * PIECE;
+	}
+	if (tail->flat) {
+		uint8_t *joined = piece->bytes[from->step >= 0];
+
+		g->join(in, count, joined);
+		in[0] = joined;
+	}
+}
+
+static void kernel_row(const struct tail *tail, kernel_fn *run,
+		       const struct origin *from, const struct target *target,
+		       struct beton_span *span)
+{
+	bool as_it_is = from->step == (tail->flat ? 3 : 1);
+	size_t size = dtype_size(tail->dtype);
+	uint32_t count, width = span->width;
+	struct piece piece;
+	const uint8_t *in[TAIL_CHANNELS];
+
+	for (uint32_t x = 0; x < width; x += count) {
+		count = width;
+		for (unsigned c = 0; c < TAIL_CHANNELS; c++)
+			in[c] = from->channel[c];
+		if (!as_it_is) {
+			count = width - x < PIECE ? width - x : PIECE;
+			gather_piece(tail, from, x, count, &piece, in);
+		}
+		for (unsigned c = 0; c < TAIL_CHANNELS; c++) {
+			span->in[c] = in[c];
+			span->out[c] =
+				(uint8_t *)target->start +
+				(x * target->step + c * target->plane) * size;
+		}
+		span->x = x;
+		span->count = count;
+		run(span);
+	}
+}
+
+static void kernel_band(const struct tail *tail, kernel_fn *run,
+			const struct tail_image *image, const struct band *band)
+{
+	struct beton_span span = {
+		.operands = image->operands,
+		.width = image->size.width,
+		.height = image->size.height,
+	};
+
+	if (tail->flat)
+		span.operands += tail->chain->num_operands;
+	for (uint32_t y = 0; y < band->rows; y++) {
+		struct origin from = origin_of(band, y, image);
+		struct target target = target_of(tail, image, band->y + y);
+
+		span.y = band->y + y;
+		kernel_row(tail, run, &from, &target, &span);
+	}
+}
+
+/* --- rows, as they are --- */
 
 static void copy_rows(const struct band *band, uint32_t width, uint8_t *out)
 {
@@ -179,40 +571,32 @@ static void copy_rows(const struct band *band, uint32_t width, uint8_t *out)
 		memcpy(out + y * row, band->channel[0] + y * band->stride, row);
 }
 
-void tail_band(const struct tail *tail, struct size image,
-	       const struct band *band, bool mirror, void *out)
+/* Whether to look up what `run` could calculate, because that is faster. */
+static bool is_table_faster(const struct tail *tail,
+			    const struct tail_image *image,
+			    const struct band *band)
 {
-	bool planar = tail->layout == LAYOUT_CHW;
-	size_t size = dtype_size(tail->dtype), width = image.width;
-	look_up_fn *look_up = look_ups[size][planar];
-	struct target target = {
-		.plane = planar ? width * image.height : 1,
-		.step = planar ? 1 : TAIL_CHANNELS,
-	};
+	bool as_it_is = !image->mirror &&
+			band->step == (tail->flat ? TAIL_CHANNELS : 1);
 
-	if (is_copy(tail, band, mirror)) {
-		copy_rows(band, image.width, out);
-		return;
-	}
-	for (uint32_t y = 0; y < band->rows; y++) {
-		struct origin from = origin_of(band, y, image.width, mirror);
-		size_t at = (band->y + y) * width * target.step;
-
-		target.start = (uint8_t *)out + at * size;
-		look_up(&tail->table, &from, width, &target);
-	}
+	if (!tail->isa->is_weak || tail->is_wide || tail->varies)
+		return false;
+	return !as_it_is || tail->dtype == DTYPE_F2;
 }
 
-void tail_run(const struct tail *tail, const struct image *in, bool mirror,
-	      void *out)
+void tail_band(const struct tail *tail, const struct tail_image *image,
+	       const struct band *band)
 {
-	const struct band all = {
-		.channel = { in->pixels, in->pixels + 1, in->pixels + 2 },
-		.step = TAIL_CHANNELS,
-		.stride = in->stride,
-		.rows = in->height,
-	};
+	kernel_fn *run;
 
-	tail_band(tail, (struct size){ in->width, in->height }, &all, mirror,
-		  out);
+	if (tail_is_copy(tail) && !image->mirror &&
+	    band->step == TAIL_CHANNELS) {
+		copy_rows(band, image->size.width, image->out);
+		return;
+	}
+	run = atomic_load_explicit(&tail->kernel, memory_order_acquire);
+	if (run && !is_table_faster(tail, image, band))
+		kernel_band(tail, run, image, band);
+	else
+		define_band(tail, image, band);
 }

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of an image's pipeline: pixels -> the values, type and layout of the
- * tensor, each pixel touched once. What the operations after geometry make of
- * one 8-bit value of one channel can be only 256 things, so a chain is turned
- * into a table once, by the operations' own definitions, and the rest is
- * looking up: any chain costs the same, mirrored or not.
+ * tensor, each pixel touched once. A chain becomes one function, prebuilt or
+ * compiled (jit.h), and until there is one the definitions of the operations do
+ * the same, more slowly and to the bit: what becomes of one 8-bit value of one
+ * channel can be only 256 things, so that they are called once per value, not
+ * per pixel, unless an operation needs the three values of a pixel.
  */
 #ifndef LOADER_TAIL_H
 #define LOADER_TAIL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "loader/graph.h"
 #include "loader/image.h"
+#include "loader/isa.h"
 
 enum { TAIL_CHANNELS = 3, TAIL_VALUES = 256 };
 
@@ -24,17 +27,74 @@ union tail_table {
 	uint64_t of_64[TAIL_CHANNELS * TAIL_VALUES];
 };
 
+/* What makes the rows of a tail. */
+enum tail_engine {
+	TAIL_GENERIC,
+	TAIL_PREBUILT,
+	TAIL_GENERATED,
+	TAIL_NOTHING, /* there is nothing to do: pixels are copied */
+};
+
 struct tail {
-	enum dtype dtype; /* of the result */
+	const struct chain *chain;
+	const struct isa *isa;
+	char *code; /* the kernel's text; NULL until own_load() is done */
+	_Atomic(kernel_fn *) kernel;	 /* NULL: the definitions; only ever set
+					    once */
+	_Atomic enum tail_engine engine; /* set before it */
+	enum dtype dtype;		 /* of the result */
 	enum layout layout;
-	bool plain; /* values stay as they are */
+	bool plain;	   /* values stay as they are */
+	bool flat;	   /* what the kernel is: loader/kernel.h */
+	bool varies;	   /* operands differ from sample to sample */
+	bool is_own;	   /* no definition but the kernel */
+	bool is_wide;	   /* has OP_PIXEL: `table` is not used */
+	size_t num_floats; /* of operands as tail_operands() makes them */
+	float *operands;   /* unless they vary */
 	union tail_table table;
 };
 
-/* For a chain whose source is an image; geometry is passed over. */
-void tail_init(struct tail *tail, const struct chain *chain);
+/*
+ * For a chain whose source is an image; geometry is passed over. -ENOMEM.
+ * Needs tail_fini() whether it succeeds or not.
+ */
+int tail_init(struct tail *tail, const struct chain *chain,
+	      const struct isa *isa);
+void tail_fini(struct tail *tail);
 
-/* Rows of pixels on their way into a tensor, as geometry makes them. */
+/* The kernel's text; its own operations are loaded. -ENOMEM. */
+int tail_emit(struct tail *tail);
+
+/* Whether nothing is to be done to pixels. */
+bool tail_is_copy(const struct tail *tail);
+
+/* Whether it makes the rows that the definitions make, where there are any. */
+bool tail_agrees(const struct tail *tail, kernel_fn *run);
+
+/* From now on rows are made by this function. Thread-safe. */
+void tail_set_kernel(struct tail *tail, kernel_fn *run,
+		     enum tail_engine engine);
+
+/* "generic", "prebuilt", "generated" or "none". Thread-safe. */
+const char *tail_engine_name(const struct tail *tail);
+
+/*
+ * The operands of an image: tail->operands, or made in `scratch`, which has
+ * room for tail->num_floats.
+ */
+const float *tail_operands(const struct tail *tail,
+			   const struct pipeline_row *row, float *scratch);
+
+/* An image on its way into a tensor. */
+struct tail_image {
+	struct size size;
+	bool mirror;	       /* left and right are exchanged */
+	const float *operands; /* tail_operands() */
+	void *out; /* the tensor of the whole image: width * height * 3 values
+		      aligned as their type */
+};
+
+/* Rows of pixels of it, as geometry makes them. */
 struct band {
 	const uint8_t *channel[TAIL_CHANNELS]; /* the first R, G and B */
 	size_t step;   /* to the next pixel: 3, or 1 if each has a plane */
@@ -43,15 +103,8 @@ struct band {
 	uint32_t rows;
 };
 
-/*
- * Fills rows of `out`, the tensor of a whole image: image.width * image.height
- * * 3 values aligned as their type. Left and right are exchanged if `mirror`.
- */
-void tail_band(const struct tail *tail, struct size image,
-	       const struct band *band, bool mirror, void *out);
-
-/* The same for all rows of an image in memory. */
-void tail_run(const struct tail *tail, const struct image *in, bool mirror,
-	      void *out);
+/* Fills the band's rows of the tensor. */
+void tail_band(const struct tail *tail, const struct tail_image *image,
+	       const struct band *band);
 
 #endif

@@ -74,8 +74,13 @@ struct beton_loader_options {
 				 memory, "direct", its files are read, or NULL,
 				 "auto": the first that works. No difference to
 				 a FILE */
-	uint32_t workers;     /* decoding threads; 0: one per usable CPU */
-	uint32_t prefetch;    /* batches made ahead; 0: 2 */
+	/* The job that its ranks are counted as by the daemon of a MOUNT, up to
+	   64 characters of printable ASCII; NULL or "": $BETON_JOB, else
+	   "session-N" of the process. Files that are read are counted by
+	   session. */
+	const char *job;
+	uint32_t workers;  /* decoding threads; 0: one per usable CPU */
+	uint32_t prefetch; /* batches made ahead; 0: 2 */
 	uint32_t rank;
 	uint32_t world;	 /* ranks of the job; 0: 1 */
 	uint64_t epoch;	 /* to start with, below 2^63 */
@@ -163,7 +168,9 @@ struct beton_loader_info {
 	   change when the daemon has no memory to lend, or ends. */
 	const char *delivery;
 	const char *decoder;
-	const char *jit;  /* what runs the transforms */
+	/* What makes images of pixels: of all outputs' beton_output.jit the
+	   first of "generic", "generated", "prebuilt", "none". */
+	const char *jit;
 	uint64_t samples; /* of the dataset */
 	uint64_t batches; /* of the epoch's global sequence */
 	uint64_t steps;	  /* of this rank in a whole epoch */
@@ -178,8 +185,13 @@ BETON_API void beton_loader_info(const struct beton_loader *loader,
 struct beton_output {
 	const char *name;
 	const char *dtype; /* NumPy's string */
-	bool ragged;	   /* rows of their own sizes, joined: offsets */
-	uint32_t ndim;	   /* of one row, as shape */
+	/* Images: "generated", by code compiled for this pipeline; "prebuilt",
+	   by code of the library; "generic", operation by operation, the same
+	   bits, slower, and for as long as the compiler takes. "none": there
+	   is nothing to be done. */
+	const char *jit;
+	bool ragged;   /* rows of their own sizes, joined: offsets */
+	uint32_t ndim; /* of one row, as shape */
 	const uint64_t *shape;
 };
 

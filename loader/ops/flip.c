@@ -4,14 +4,7 @@
 enum { P };
 
 static const struct param params[] = {
-	[P] = { .name = "p",
-		.kind = PARAM_REALS,
-		.initial = "0.5",
-		.min_count = 1,
-		.max_count = 1,
-		.min = 0,
-		.max = 1,
-		.help = "the probability" },
+	[P] = OP_PARAM_P("0.5"),
 	OP_PARAM_GROUP,
 	{ 0 },
 };
@@ -24,6 +17,8 @@ static const char *infer(const struct args *args, const struct type *in,
 	(void)out;
 	if (in->kind != TYPE_IMAGE)
 		return "works on images only";
+	if (in->placed)
+		return "must stand before operations of files";
 	return in->layout == LAYOUT_HWC ? NULL : "must stand before chw";
 }
 
@@ -32,7 +27,7 @@ static void draw(const struct args *args, struct uniform uniform,
 {
 	out->from = (struct rect){ .width = in.width, .height = in.height };
 	out->to = in;
-	out->mirror = uniform.next(uniform.arg) < args->arg[P].number[0];
+	out->mirror = op_chance(&args->arg[P], uniform);
 }
 
 const struct op op_flip = {

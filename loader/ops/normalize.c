@@ -48,12 +48,8 @@ static const char *infer(const struct args *args, const struct type *in,
 			 struct type *out)
 {
 	(void)args;
-	if (in->kind != TYPE_IMAGE)
-		return "works on images only";
-	if (in->dtype != DTYPE_U1 && in->dtype != DTYPE_F4)
-		return "works on uint8 and float; other types come after it";
 	out->dtype = DTYPE_F4;
-	return NULL;
+	return op_infer_colour(in);
 }
 
 static double constant(const struct args *args, int which, unsigned channel)
@@ -65,12 +61,22 @@ static double constant(const struct args *args, int which, unsigned channel)
 	return arg->number[arg->count == 1 ? 0 : channel];
 }
 
-static float ref(const struct args *args, unsigned channel, float v)
+static void operands(const struct args *args, enum dtype in, unsigned channel,
+		     struct uniform uniform, float *out)
 {
-	float m = (float)(255 * constant(args, MEAN, channel));
-	float s = (float)(1 / (255 * constant(args, STD, channel)));
+	(void)in;
+	(void)uniform;
+	out[0] = (float)(255 * constant(args, MEAN, channel));
+	out[1] = (float)(1 / (255 * constant(args, STD, channel)));
+}
 
-	return (v - m) * s;
+OP_CODE(float normalize(float v, float mean, float scale) {
+	return (v - mean) * scale;
+})
+
+static float point(float v, const float *o)
+{
+	return normalize(v, o[0], o[1]);
 }
 
 const struct op op_normalize = {
@@ -80,5 +86,8 @@ const struct op op_normalize = {
 	.params = params,
 	.check = check,
 	.infer = infer,
-	.ref = ref,
+	.num_operands = 2,
+	.operands = operands,
+	.point = point,
+	.code = code,
 };

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon in tests: every mount is unmounted, every daemon must end with 0
 and must not have said anything ominous that the test did not announce."""
+import contextlib
+import ctypes
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import time
 
@@ -15,6 +18,12 @@ DEADLINE = 20   # seconds, of whatever is waited for
 SUSPICIOUS = re.compile(
     r"\b(error|warning|fatal|abort(ed)?|assert\w*)\b|^==\d+==|Sanitizer",
     re.IGNORECASE | re.MULTILINE)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def code_cache(tmp_path_factory):
+    """Compiled code of tests is not kept among the user's."""
+    os.environ["BETON_CACHE_DIR"] = str(tmp_path_factory.mktemp("code"))
 
 
 def wait_until(condition, what, seconds=DEADLINE):
@@ -47,6 +56,14 @@ def betonfs(*args, **how):
                           stderr=subprocess.PIPE, timeout=DEADLINE, **how)
 
 
+LIBC = ctypes.CDLL(None)
+
+
+def end_with_parent():
+    """So that a daemon unmounts when the tests are killed."""
+    LIBC.prctl(1, signal.SIGTERM)       # PR_SET_PDEATHSIG
+
+
 class Daemon:
     """betonfs in the foreground, a child of the test."""
 
@@ -56,8 +73,14 @@ class Daemon:
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
                 [BUILD / "betonfs", "-f", *args, str(file), where],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        wait_until(self.is_mounted, "the mount")
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                preexec_fn=end_with_parent)
+        try:
+            wait_until(self.is_mounted, "the mount")
+        except BaseException:
+            self.process.kill()
+            self.end()
+            raise
 
     def is_mounted(self):
         assert self.process.poll() is None, "daemon ended: " + self.said()
@@ -101,17 +124,9 @@ def fuse():
 def mount(fuse, tmp_path):
     """mount(file, *args, says=regex) -> mountpoint. `says` is what the daemon
     must say; without it, it may not say anything suspicious."""
-    live = []
+    number = 0
 
-    def do(file, *args, says=None):
-        where = tmp_path / f"mnt{len(live)}"
-        where.mkdir()
-        daemon = Daemon(file, where, *args)
-        live.append((daemon, says))
-        return where
-
-    yield do
-    for daemon, says in live:
+    def check(daemon, says):
         code, said = daemon.end(), daemon.said()
         assert code == 0, said
         if says:
@@ -119,21 +134,38 @@ def mount(fuse, tmp_path):
         else:
             assert not SUSPICIOUS.search(said), said
 
+    # All are ended, also if one of them did not end well.
+    with contextlib.ExitStack() as stack:
+        def do(file, *args, says=None):
+            nonlocal number
+            where = tmp_path / f"mnt{number}"
+            number += 1
+            where.mkdir()
+            stack.callback(check, Daemon(file, where, *args), says)
+            return where
+
+        yield do
+
 
 @pytest.fixture
 def daemon(fuse, tmp_path):
     """daemon(file, *args) -> Daemon, for tests of how one ends."""
-    live = []
+    number = 0
 
-    def do(file, *args, where=None):
-        if where is None:
-            where = tmp_path / f"dmn{len(live)}"
-            where.mkdir()
-        live.append(Daemon(file, where, *args))
-        return live[-1]
-
-    yield do
-    for d in live:
+    def end(d):
         if d.process.poll() is None:
             d.process.kill()
         d.end()
+
+    with contextlib.ExitStack() as stack:
+        def do(file, *args, where=None):
+            nonlocal number
+            if where is None:
+                where = tmp_path / f"dmn{number}"
+                number += 1
+                where.mkdir()
+            d = Daemon(file, where, *args)
+            stack.callback(end, d)
+            return d
+
+        yield do

@@ -22,11 +22,11 @@ except ImportError:
     Image = None
 
 
-def beton(*args, code=0, deadline=DEADLINE):
+def beton(*args, code=0, deadline=DEADLINE, **how):
     """Runs it. `code`: what it must end with, or None for 0 or 1."""
     r = subprocess.run([BUILD / "beton", *map(str, args)], text=True,
                        capture_output=True, stdin=subprocess.DEVNULL,
-                       timeout=deadline, errors="replace")
+                       timeout=deadline, errors="replace", **how)
     wanted = (0, 1) if code is None else (code,)
     assert r.returncode in wanted, (args, r.returncode, r.stderr)
     assert not SANITIZER.search(r.stderr), r.stderr

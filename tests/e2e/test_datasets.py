@@ -56,7 +56,8 @@ def both(train, val, mount_all):
 
 def test_the_root_has_a_directory_for_each(both):
     assert sorted(os.listdir(both)) == ["train", "val.set"]
-    assert sorted(os.listdir(both / ".betonfs")) == ["options", "version"]
+    assert sorted(os.listdir(both / ".betonfs")) == [
+        "jobs", "metrics", "options", "stats.json", "version"]
     for name in ("samples", "batches", "dataset.json", ".betonfs2"):
         assert not (both / name).exists()
 

@@ -4,7 +4,6 @@ other way, and a daemon that no client can hurt."""
 import ctypes
 import errno
 import json
-import mmap
 import os
 import pathlib
 import re
@@ -20,11 +19,10 @@ import dumped
 import make
 from conftest import unmount, wait_until
 from dumped import AUGMENT, BUILD, SANITIZER, beton, digest, dump
+from lender import BATCH, FORGET, GET, PUT, Client, hello, options_of
 
 N = 40
 SPEC = "order=random,batch=4,seed=0,drop_last=1"
-HELLO, GET, PUT, CANCEL, FORGET, WELCOME, BATCH = range(1, 8)
-MAGIC = int.from_bytes(b"betnover", "little")
 
 
 @pytest.fixture(scope="module")
@@ -42,74 +40,8 @@ def large(tmp_path_factory):
           "label": i} for i in range(3000)], 1 << 16)
 
 
-def options_of(mnt):
-    lines = (mnt / ".betonfs/options").read_text().splitlines()
-    return {key: value for key, _, value in
-            (line.partition("=") for line in lines)}
-
-
-def hello(version=1, magic=MAGIC, rank=0, world=1, job=b"test"):
-    return struct.pack("<IIQII72s", HELLO, version, magic, rank, world, job)
-
-
 def path_of(batch, epoch=0):
     return f"batches/{SPEC}/{epoch}/{batch:06}.batch"
-
-
-class Client:
-    """A loader that knows the messages by heart."""
-
-    def __init__(self, mnt, greet=True):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(20)
-        self.socket.connect("\0" + options_of(mnt)["handover"][1:])
-        self.maps = {}
-        self.requests = 0
-        if greet:
-            self.send(hello())
-            assert struct.unpack("<II", self.recv()) == (WELCOME, 1)
-
-    def send(self, message):
-        self.socket.send(message)
-
-    def recv(self):
-        message, fds, _, _ = socket.recv_fds(self.socket, 4096, 1)
-        if message and fds:
-            _, _, _, slot, _, capacity = struct.unpack("<IiQQQQ", message)
-            self.maps[slot] = mmap.mmap(fds[0], capacity,
-                                        prot=mmap.PROT_READ)
-            with pytest.raises(OSError):
-                os.ftruncate(fds[0], 0)
-            with pytest.raises(OSError):
-                os.pwrite(fds[0], b"x", 0)
-            with pytest.raises(PermissionError):
-                mmap.mmap(fds[0], capacity)
-            os.close(fds[0])
-        return message
-
-    def ask(self, path):
-        self.requests += 1
-        path = os.fsencode(path)
-        self.send(struct.pack("<IIQ", GET, len(path), self.requests) + path)
-
-    def get(self, path):
-        """-> (slot, bytes) or an errno."""
-        self.ask(path)
-        kind, result, request, slot, size, _ = struct.unpack(
-            "<IiQQQQ", self.recv())
-        assert (kind, request) == (BATCH, self.requests)
-        return -result if result else (slot, self.maps[slot][:size])
-
-    def put(self, slot):
-        self.send(struct.pack("<IIQ", PUT, 0, slot))
-
-    def is_cut_off(self):
-        try:
-            while self.recv():
-                pass
-        except ConnectionResetError:
-            pass
-        return True
 
 
 def descriptors(daemon):
@@ -199,7 +131,8 @@ class Options(ctypes.Structure):
                 ("pipeline", ctypes.c_char_p), ("source", ctypes.c_char_p),
                 ("cache", ctypes.c_char_p), ("cache_size", ctypes.c_uint64),
                 ("cold_size", ctypes.c_uint64),
-                ("delivery", ctypes.c_char_p), ("workers", ctypes.c_uint32),
+                ("delivery", ctypes.c_char_p), ("job", ctypes.c_char_p),
+                ("workers", ctypes.c_uint32),
                 ("prefetch", ctypes.c_uint32), ("rank", ctypes.c_uint32),
                 ("world", ctypes.c_uint32), ("epoch", ctypes.c_uint64),
                 ("epochs", ctypes.c_uint64), ("on_error", ctypes.c_int),

@@ -36,7 +36,8 @@ def mnt(data, mount):
 
 @pytest.fixture
 def background(fuse, tmp_path):
-    """background(*args) -> mountpoint of a daemon of its own."""
+    """background(*args) -> mountpoint of a daemon of its own. Whatever is
+    mounted in tmp_path is unmounted in the end."""
     where = []
 
     def do(*args, at=None):
@@ -46,9 +47,9 @@ def background(fuse, tmp_path):
         return where[-1]
 
     yield do
-    for w in where:
+    for w in [*where, *tmp_path.iterdir()]:
         if str(w) in mounts():
-            unmount(w)
+            unmount(w, "-z")
 
 
 # --- names, attributes, contents ---
@@ -56,7 +57,8 @@ def background(fuse, tmp_path):
 def test_the_top_shows_what_it_should(mnt):
     assert sorted(os.listdir(mnt)) == ["batches", "by", "columns",
                                        "dataset.json", "samples", "shards"]
-    assert sorted(os.listdir(mnt / ".betonfs")) == ["options", "version"]
+    assert sorted(os.listdir(mnt / ".betonfs")) == [
+        "jobs", "metrics", "options", "stats.json", "version"]
     assert (mnt / ".betonfs/version").read_text() == "betonfs 0.1.0\n"
 
 
@@ -441,19 +443,17 @@ def test_it_answers_when_the_command_returns(data, background):
     assert (where / "samples/000000/label").read_text() == "-3\n"
 
 
-def test_it_lets_go_of_the_standard_streams(data, fuse, tmp_path):
+def test_it_lets_go_of_the_standard_streams(data, background, tmp_path):
     where = tmp_path / "piped"
     r = subprocess.run(f'"{BUILD}/betonfs" "{data.path}" "{where}" 2>&1 | cat',
                        shell=True, capture_output=True, timeout=DEADLINE)
     assert r.stdout == b"" and str(where) in mounts()
-    unmount(where)
 
 
-def test_paths_may_be_relative(data, fuse, tmp_path):
+def test_paths_may_be_relative(data, background, tmp_path):
     r = betonfs("every.beton", "here", cwd=tmp_path)
     assert r.returncode == 0
     assert (tmp_path / "here/dataset.json").exists()
-    unmount(tmp_path / "here")
 
 
 def test_messages_can_go_to_a_file(data, background, tmp_path):

@@ -12,8 +12,8 @@ import sys
 
 LAYERS = """
     include/beton/*
-    fs/bytes fs/scope fs/crc
-    fs/log fs/size fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar
+    fs/bytes fs/scope fs/thread fs/crc
+    fs/log fs/size fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
     fs/source fs/npy fs/cold fs/subset fs/source_file fs/handover_message
     fs/field
     fs/format fs/name
@@ -42,15 +42,17 @@ LAYERS = """
     loader/resample loader/view loader/state
     loader/filter
     loader/planar*
-    loader/parse loader/op
-    loader/ops/*
-    loader/pipeline loader/graph loader/tail loader/frame loader/plan
+    loader/parse loader/op loader/kernel loader/code
+    loader/ops/* loader/own
+    loader/emit_type loader/objects loader/compiler
+    loader/pipeline loader/graph loader/operands loader/emit loader/isa loader/jit loader/tail loader/frame loader/plan
+    loader/isa/* loader/prebuild/*
     loader/lender
     loader/feed loader/feed_*
     loader/step
     loader/ring
     loader/loader
-    fs/opts fs/message fs/mountpoint fs/dropper
+    fs/opts fs/message fs/mountpoint fs/dropper fs/stats
     fs/ns*
     fs/handover_peer fs/handover_connection
     fs/ops fs/handover

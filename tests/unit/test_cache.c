@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page cache together with the plan that tells it what to evict. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "fs/order.h"
 #include "fs/plan.h"
+#include "fs/scope.h"
 #include "tests/unit/made.h"
 
 enum {
@@ -84,6 +86,7 @@ static void set_up(struct fixture *f, enum beton_order order, uint64_t cold,
 						   .cold = cold,
 						   .next_use = plan_next_use,
 						   .read_done = plan_read_done,
+						   .wasted = plan_wasted,
 						   .arg = f->plan },
 			  &f->cache));
 	CHECK(!cache_add(f->cache, f->ds));
@@ -267,6 +270,161 @@ static void a_lower_limit_evicts(void)
 	tear_down(&f);
 }
 
+/* --- what is counted for readers --- */
+
+/* The counts of the only one. */
+static struct cache_counts counts_of(struct plan *plan)
+{
+	struct plan_reader reader = { .opened = 0 };
+
+	CHECK(plan_readers(plan, &reader, 1) == 1);
+	return reader.counts;
+}
+
+/* Nothing is read ahead, and one sample at a time: there is no late. */
+static void values_are_there_or_missed(void)
+{
+	struct cache_stats stats;
+	struct cache_counts own;
+	struct fixture f;
+
+	set_up(&f, BETON_ORDER_RANDOM, 0, false);
+	for (uint64_t b = 0; b < BATCHES; b++)
+		read_batch(&f, &f.spec, 0, b);
+	cache_stats(f.cache, &stats);
+	CHECK(stats.misses == SAMPLES && !stats.hits && !stats.late);
+	for (uint64_t b = 0; b < BATCHES; b++)
+		read_batch(&f, &f.spec, 1, b);
+	cache_stats(f.cache, &stats);
+	CHECK(stats.misses + stats.hits == 2 * SAMPLES && !stats.late);
+	CHECK(stats.hits > SAMPLES / 8 && !stats.bypassed);
+	/* Reads are told of when those who waited may have gone on. */
+	cache_close(steal(f.cache));
+	own = counts_of(f.plan);
+	CHECK(own.misses == stats.misses && own.hits == stats.hits);
+	CHECK(own.delivered_bytes == stats.delivered_bytes);
+	CHECK(own.reads >= stats.reads && own.reads > SAMPLES);
+	CHECK(own.read_bytes >= stats.read_bytes);
+	CHECK(own.read_bytes >= own.delivered_bytes / 2);
+	CHECK(!own.late && !own.bypassed && !own.wasted_bytes);
+	tear_down(&f);
+}
+
+static void what_nobody_used_is_its_readers_waste(void)
+{
+	struct cache_want want = { .must = CACHE_NEVER, .owner = 1 };
+	struct cache_stats stats;
+	struct fixture f;
+
+	set_up(&f, BETON_ORDER_SEQUENTIAL, 0, false);
+	read_batch(&f, &f.spec, 0, 0);
+	want.first = 10 * BATCH;
+	want.end = want.first + 1;
+	CHECK(!cache_has(f.file, want.first));
+	CHECK(!cache_fetch(f.file, &want));
+	while (cache_reads(f.cache))
+		sched_yield();
+	CHECK(cache_has(f.file, want.first));
+	cache_set_limit(f.cache, 0);
+	CHECK(!cache_has(f.file, want.first));
+	cache_stats(f.cache, &stats);
+	CHECK(stats.wasted_bytes >= size_of(want.first));
+	CHECK(counts_of(f.plan).wasted_bytes == stats.wasted_bytes);
+	tear_down(&f);
+}
+
+/* --- what a dataset or an option may say --- */
+
+static void open_with_limit(uint64_t limit, struct cache **out)
+{
+	const struct cache_options options = {
+		.limit = limit,
+		.next_use = plan_next_use,
+		.read_done = plan_read_done,
+		.wasted = plan_wasted,
+	};
+	int r;
+
+	*out = NULL;
+	r = cache_open(&options, out);
+	CHECK(!r || (r == -ENOMEM && !*out));
+}
+
+static void any_limit_is_an_answer(void)
+{
+	static const uint64_t limits[] = { 0, 1, (uint64_t)1 << 40,
+					   (uint64_t)1 << 63, UINT64_MAX - 1 };
+	struct cache *cache;
+
+	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+		open_with_limit(limits[i], &cache);
+		cache_close(cache);
+	}
+}
+
+/* Many small samples are one chunk, but for their metadata. */
+static void large_records_are_looked_at_one_by_one(void)
+{
+	struct dataset *ds = open_dataset();
+	const struct format before = ds->format;
+	const struct cache_file *file;
+	struct cache *cache;
+
+	ds->format.samples = (uint64_t)1 << 30;
+	for (uint64_t size = 64; size <= 1 << 22; size *= 8) {
+		open_with_limit(LIMIT, &cache);
+		ds->format.itemsize = size;
+		CHECK(!cache_add(cache, ds));
+		file = (const struct cache_file *)ds->payloads;
+		CHECK(file->per == 1 || file->per * size <= 1 << 20);
+		CHECK(size > 1 << 10 || file->per == 1024);
+		cache_close(cache);
+	}
+	ds->format = before;
+	dataset_close(ds);
+}
+
+/* A run of chunks takes more than one read of the metadata. */
+static void long_runs_are_located_in_pieces(void)
+{
+	struct cache_want want = { .end = CACHE_RUN, .must = CACHE_NEVER };
+	struct cache_file *file;
+	struct fixture f;
+	uint8_t byte;
+
+	set_up(&f, BETON_ORDER_SEQUENTIAL, 0, false);
+	file = f.file;
+	/* A thousand times what a record has: the file ends before. */
+	f.ds->format.itemsize *= 1 << 14;
+	CHECK(cache_fetch(file, &want) == -EIO);
+	f.ds->format.itemsize /= 1 << 14;
+	want.end = 100;
+	CHECK(!cache_fetch(file, &want));
+	for (uint64_t i = 0; i < 100; i++) {
+		struct value v;
+
+		CHECK(cache_has(file, i));
+		CHECK(!dataset_value_at(f.ds, 1, i, &v));
+		CHECK(!f.ds->payloads->ops->read(f.ds->payloads, i, &byte, 1,
+						 v.off + v.size - 1, NULL));
+		CHECK(byte == byte_of(i, v.size - 1));
+	}
+	tear_down(&f);
+}
+
+static void more_datasets_than_there_are_places_are_refused(void)
+{
+	struct dataset *ds = open_dataset();
+	struct cache *cache;
+
+	open_with_limit(LIMIT, &cache);
+	for (int i = 0; i < CACHE_FILES_MAX; i++)
+		CHECK(!cache_add(cache, ds));
+	CHECK(cache_add(cache, ds) == -E2BIG);
+	cache_close(cache);
+	dataset_close(ds);
+}
+
 /* --- threads --- */
 
 struct job {
@@ -313,6 +471,12 @@ int main(void)
 	quasi_random_reads_once(true);
 	the_cold_tier_saves_reads();
 	a_lower_limit_evicts();
+	values_are_there_or_missed();
+	what_nobody_used_is_its_readers_waste();
+	any_limit_is_an_answer();
+	large_records_are_looked_at_one_by_one();
+	long_runs_are_located_in_pieces();
+	more_datasets_than_there_are_places_are_refused();
 	jobs_share_a_cache();
 	return 0;
 }

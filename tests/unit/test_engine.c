@@ -307,6 +307,47 @@ static void two_engines_do_not_meet(void)
 	engine_close(NULL);
 }
 
+/* What a SPEC borrows may go once the engine is stopped: threads that read and
+   assemble ahead have ended, whatever they had still to do. */
+static void nothing_goes_on_after_the_stop(void)
+{
+	struct subset subset = { .n = SAMPLES };
+	struct spec spec = { .order = BETON_ORDER_RANDOM,
+			     .batch = 2,
+			     .end = SAMPLES,
+			     .subset = &subset };
+	struct engine_options options = {
+		.ahead = 8,
+		.tiers = { .mode = TIERS_PROCESS, .cache_size = 32 << 20 },
+		.num_datasets = 1,
+	};
+	struct engine_stats before, after;
+	struct engine *engine;
+	struct stream *stream;
+	struct dataset *ds = made_open(SAMPLES, NULL);
+
+	subset.ids = malloc(SAMPLES * sizeof(*subset.ids));
+	CHECK(subset.ids);
+	for (uint64_t i = 0; i < SAMPLES; i++)
+		subset.ids[i] = i;
+	options.datasets = &ds;
+	CHECK(!engine_open(&options, &engine));
+	CHECK(!stream_open(engine, ds, &spec, 0, &stream));
+	for (uint64_t i = 0; i < 4; i++)
+		stream_note(stream, i);
+	engine_stop(engine);
+	engine_stats(engine, &before);
+	free(subset.ids);
+	subset.ids = NULL;
+	stream_close(stream);
+	engine_stop(engine);
+	engine_stats(engine, &after);
+	CHECK(after.slots.assembled == before.slots.assembled);
+	engine_close(engine);
+	engine_stop(NULL);
+	dataset_close(ds);
+}
+
 /* --- failures --- */
 
 static void a_batch_with_a_failure_is_tried_again_when_asked(void)
@@ -346,6 +387,7 @@ static void a_batch_with_a_failure_is_tried_again_when_asked(void)
 		errors = (const void *)((const uint8_t *)slot_bytes(slot) +
 					fields[MADE_RAW].error_off);
 		CHECK(errors[0] == (attempt ? 0 : EIO));
+		CHECK((slot_marks(slot) != 0) == !attempt);
 		slot_put(&slot);
 		batch_put(&b);
 		CHECK(pwrite(fd, whole, (size_t)st.st_size, 0) == st.st_size);
@@ -371,6 +413,7 @@ int main(void)
 	memory_that_is_too_small_is_refused();
 	streams_end_and_epochs_differ();
 	two_engines_do_not_meet();
+	nothing_goes_on_after_the_stop();
 	a_batch_with_a_failure_is_tried_again_when_asked();
 	return 0;
 }

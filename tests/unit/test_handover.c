@@ -207,6 +207,25 @@ static void memory_that_is_all_lent_out_is_refused(void)
 	tear_down(&f);
 }
 
+/* Who is refused opens the same batch as a file: that is one reader. */
+static void who_is_refused_is_not_counted(void)
+{
+	struct plan_reader readers[2];
+	struct loan a, b, c;
+	struct fixture f;
+	struct lender *l;
+
+	set_up(&f, 4 << 20);
+	l = lender_of(&f);
+	CHECK(!get(l, 0, 0, &a) && !get(l, 0, 1, &b));
+	for (int i = 0; i < 3; i++)
+		CHECK(get(l, 0, 2, &c) == -ENOSPC);
+	CHECK(engine_readers(f.engine, readers, 2) == 1);
+	CHECK(readers[0].opened == 2 && readers[0].number == 1);
+	lender_close(l);
+	tear_down(&f);
+}
+
 static void paths_that_are_no_batch_are_errors(void)
 {
 	static const char *const bad[] = {
@@ -511,6 +530,7 @@ int main(void)
 	what_is_held_is_not_used_again();
 	the_same_batch_twice_is_held_twice();
 	memory_that_is_all_lent_out_is_refused();
+	who_is_refused_is_not_counted();
 	paths_that_are_no_batch_are_errors();
 	a_daemon_that_ends_leaves_the_bytes();
 	no_daemon_is_an_error();

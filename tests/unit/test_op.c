@@ -28,11 +28,16 @@ static int bind(const char *text, struct args *out)
 
 static bool is_complete(const struct op *op)
 {
-	bool has_draw = op->draw, has_ref = op->ref;
+	bool has_draw = op->draw, has_point = op->point, has_pixel = op->pixel;
+	bool is_value = has_point || has_pixel;
+	bool has_operands = op->operands && op->num_operands;
 
 	return op->name && op->help && *op->help && op->infer &&
 	       has_draw == (op->kind == OP_GEOMETRY) &&
-	       has_ref == (op->kind == OP_POINT);
+	       has_point == (op->kind == OP_POINT) &&
+	       has_pixel == (op->kind == OP_PIXEL) &&
+	       is_value == has_operands && is_value == (op->code != NULL) &&
+	       op->num_operands <= OP_OPERANDS_MAX;
 }
 
 static void every_row_is_complete_and_found_by_its_name(void)
@@ -43,7 +48,7 @@ static void every_row_is_complete_and_found_by_its_name(void)
 		CHECK(is_complete(op_row(n)));
 		CHECK(op_by_name(op_row(n)->name) == op_row(n));
 	}
-	CHECK(n >= 15);
+	CHECK(n >= 21);
 	CHECK(!op_by_name("no_such_operation") && !op_by_name(""));
 }
 
@@ -234,19 +239,97 @@ static void mistakes_are_told_where_they_are(void)
 	}
 }
 
+static double never(void *unused)
+{
+	(void)unused;
+	exit(1);
+}
+
+/* A value of a channel through an operation that draws nothing. */
+static float apply(const struct op *op, const struct args *args,
+		   unsigned channel, float v)
+{
+	float operands[OP_OPERANDS_MAX];
+
+	op->operands(args, DTYPE_U1, channel, (struct uniform){ never, NULL },
+		     operands);
+	return op->point(v, operands);
+}
+
 static void normalize_is_subtraction_and_one_product_in_float(void)
 {
 	const struct op *op = op_by_name("normalize");
 	struct args args;
 
 	CHECK(!bind("normalize(imagenet)", &args));
-	CHECK(op->ref(&args, 0, 7) ==
+	CHECK(apply(op, &args, 0, 7) ==
 	      (7 - (float)(255 * 0.485)) * (float)(1 / (255 * 0.229)));
-	CHECK(op->ref(&args, 2, 255) ==
+	CHECK(apply(op, &args, 2, 255) ==
 	      (255 - (float)(255 * 0.406)) * (float)(1 / (255 * 0.225)));
 	CHECK(!bind("normalize(\"0,0.25,1\", 0.5)", &args));
-	CHECK(op->ref(&args, 0, 255) == 255 * (float)(1 / 127.5));
-	CHECK(op->ref(&args, 2, 255) == 0);
+	CHECK(apply(op, &args, 0, 255) == 255 * (float)(1 / 127.5));
+	CHECK(apply(op, &args, 2, 255) == 0);
+}
+
+/* Draws 0, then 0.75, then 0 again. */
+static double zero_and_more(void *position)
+{
+	return 0.75 * (double)((*(int *)position)++ & 1);
+}
+
+/* A pixel through an operation that draws these. */
+static void colour(const char *text, enum dtype in, float v[3])
+{
+	struct args args;
+	float operands[OP_OPERANDS_MAX];
+	char name[32] = "";
+	const struct op *op;
+	int at = 0;
+
+	memcpy(name, text, strcspn(text, "("));
+	op = op_by_name(name);
+	CHECK(!bind(text, &args));
+	op->operands(&args, in, 0, (struct uniform){ zero_and_more, &at },
+		     operands);
+	if (op->pixel)
+		op->pixel(v, operands);
+	for (int c = 0; op->point && c < 3; c++)
+		v[c] = op->point(v[c], operands);
+}
+
+static bool is_colour(const char *text, enum dtype in, float r, float g,
+		      float b)
+{
+	float v[3] = { 200, 100, 3 };
+
+	colour(text, in, v);
+	return v[0] == r && v[1] == g && v[2] == b;
+}
+
+static void colours_are_what_the_manual_says(void)
+{
+	float grey = 0.2989F * 200 + 0.587F * 100 + 0.114F * 3;
+
+	/* 1 - 0.5 + 0.75 (1.5 - 0.5) is 1.25. */
+	CHECK(is_colour("brightness(0.5)", DTYPE_U1, 250, 125, 3.75F));
+	CHECK(is_colour("brightness(0.5, 0)", DTYPE_U1, 200, 100, 3));
+	CHECK(is_colour("brightness(3)", DTYPE_U1, 600, 300, 9));
+	CHECK(is_colour("saturation(0.5)", DTYPE_U1, 250 - 0.25F * 118,
+			125 - 0.25F * 118, 3.75F - 0.25F * 118));
+	CHECK(is_colour("saturation(0.5)", DTYPE_F4, 250 - 0.25F * grey,
+			125 - 0.25F * grey, 3.75F - 0.25F * grey));
+	CHECK(is_colour("saturation(0.5, 0)", DTYPE_U1, 200, 100, 3));
+	CHECK(is_colour("grayscale", DTYPE_U1, grey, grey, grey));
+	CHECK(is_colour("grayscale(0)", DTYPE_U1, 200, 100, 3));
+	CHECK(is_colour("invert", DTYPE_U1, 55, 155, 252));
+	CHECK(is_colour("invert(0)", DTYPE_U1, 200, 100, 3));
+	CHECK(is_colour("solarize", DTYPE_U1, 55, 100, 3));
+	CHECK(is_colour("solarize(100)", DTYPE_U1, 55, 155, 3));
+	CHECK(is_colour("solarize(100, 0)", DTYPE_U1, 200, 100, 3));
+	CHECK(is_colour("posterize(1)", DTYPE_U1, 128, 0, 0));
+	CHECK(is_colour("posterize(7)", DTYPE_U1, 200, 100, 2));
+	CHECK(is_colour("posterize(8)", DTYPE_U1, 200, 100, 3));
+	CHECK(is_colour("posterize(1, 0)", DTYPE_U1, 200, 100, 3));
 }
 
 static void resize_of_one_number_keeps_the_aspect_as_torchvision(void)
@@ -319,6 +402,7 @@ int main(void)
 	arguments_are_positional_or_named();
 	mistakes_are_told_where_they_are();
 	normalize_is_subtraction_and_one_product_in_float();
+	colours_are_what_the_manual_says();
 	resize_of_one_number_keeps_the_aspect_as_torchvision();
 	the_manual_knows_every_operation_and_parameter();
 	return 0;

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/jobs.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs/bytes.h"
+#include "fs/scope.h"
+
+struct counter {
+	atomic_uint_fast64_t batches;
+	atomic_uint_fast64_t late;
+	atomic_uint_fast64_t bytes;
+};
+
+struct job {
+	struct jobs *jobs;
+	char name[JOBS_NAME_SIZE];
+	uint64_t number;
+	unsigned refs;	   /* guarded by jobs.lock, as the next */
+	bool is_forgotten; /* not in jobs.list: freed with its last reference */
+	struct counter count;
+	atomic_uint_fast64_t connections;
+	atomic_int_fast64_t last_s; /* of the monotonic clock */
+};
+
+struct jobs {
+	struct counter ways[JOBS_WAYS];
+	pthread_mutex_t lock;	    /* guards all that follows */
+	struct job *list[JOBS_MAX]; /* by number */
+	size_t n;
+	uint64_t last_number;
+	struct timespec changed;
+};
+
+static int64_t now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return t.tv_sec;
+}
+
+static void count(struct counter *c, uint64_t batches, uint64_t bytes)
+{
+	if (batches)
+		atomic_fetch_add_explicit(&c->batches, batches,
+					  memory_order_relaxed);
+	atomic_fetch_add_explicit(&c->bytes, bytes, memory_order_relaxed);
+}
+
+static struct jobs_count counted(struct counter *c)
+{
+	return (struct jobs_count){
+		atomic_load_explicit(&c->batches, memory_order_relaxed),
+		atomic_load_explicit(&c->late, memory_order_relaxed),
+		atomic_load_explicit(&c->bytes, memory_order_relaxed),
+	};
+}
+
+static int64_t last_of(struct job *job)
+{
+	return atomic_load_explicit(&job->last_s, memory_order_relaxed);
+}
+
+/* --- the list; with the lock held --- */
+
+static void note_change(struct jobs *jobs)
+{
+	clock_gettime(CLOCK_REALTIME, &jobs->changed);
+}
+
+/* Whether `a` is to be forgotten rather than `b`. */
+static bool goes_before(struct job *a, struct job *b)
+{
+	if (!a->refs != !b->refs)
+		return !a->refs;
+	return last_of(a) < last_of(b);
+}
+
+static void forget_one(struct jobs *jobs)
+{
+	struct job *job;
+	size_t at = 0;
+
+	for (size_t i = 1; i < jobs->n; i++) {
+		if (goes_before(jobs->list[i], jobs->list[at]))
+			at = i;
+	}
+	job = jobs->list[at];
+	jobs->n--;
+	memmove(&jobs->list[at], &jobs->list[at + 1],
+		(jobs->n - at) * sizeof(jobs->list[0]));
+	job->is_forgotten = true;
+	if (!job->refs)
+		free(job);
+}
+
+static struct job *add(struct jobs *jobs, const char *name)
+{
+	struct job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return NULL;
+	if (jobs->n == JOBS_MAX)
+		forget_one(jobs);
+	job->jobs = jobs;
+	strcpy(job->name, name);
+	job->number = ++jobs->last_number;
+	atomic_store(&job->last_s, now_s());
+	jobs->list[jobs->n++] = job;
+	note_change(jobs);
+	return job;
+}
+
+static struct job *find(struct jobs *jobs, const char *name)
+{
+	for (size_t i = 0; i < jobs->n; i++) {
+		if (!strcmp(jobs->list[i]->name, name))
+			return jobs->list[i];
+	}
+	return NULL;
+}
+
+/* --- one job --- */
+
+struct job *jobs_get(struct jobs *jobs, const char *name)
+{
+	char own[JOBS_NAME_SIZE];
+	struct job *job;
+
+	if (!jobs)
+		return NULL;
+	snprintf(own, sizeof(own), "%s", name);
+	scoped_lock(&jobs->lock);
+	job = find(jobs, own);
+	if (!job)
+		job = add(jobs, own);
+	if (job)
+		job->refs++;
+	return job;
+}
+
+struct job *jobs_get_session(struct jobs *jobs, pid_t pid)
+{
+	/* To getsid(2), 0 is the caller. */
+	pid_t session = pid > 0 ? getsid(pid) : 0;
+	char name[JOBS_NAME_SIZE];
+
+	snprintf(name, sizeof(name), "session-%d",
+		 session > 0 ? (int)session : 0);
+	return jobs_get(jobs, name);
+}
+
+void jobs_put(struct job **pointer)
+{
+	struct job *job = steal(*pointer);
+
+	if (!job)
+		return;
+	scoped_lock(&job->jobs->lock);
+	if (!--job->refs && job->is_forgotten)
+		free(job);
+}
+
+void job_add(struct job *job, enum jobs_way way, uint64_t batches,
+	     uint64_t bytes)
+{
+	if (!job)
+		return;
+	count(&job->jobs->ways[way], batches, bytes);
+	count(&job->count, batches, bytes);
+	if (batches)
+		atomic_store_explicit(&job->last_s, now_s(),
+				      memory_order_relaxed);
+}
+
+void job_late(struct job *job, enum jobs_way way)
+{
+	if (!job)
+		return;
+	atomic_fetch_add_explicit(&job->jobs->ways[way].late, 1,
+				  memory_order_relaxed);
+	atomic_fetch_add_explicit(&job->count.late, 1, memory_order_relaxed);
+}
+
+void job_connect(struct job *job)
+{
+	if (job)
+		atomic_fetch_add(&job->connections, 1);
+}
+
+void job_disconnect(struct job *job)
+{
+	if (job)
+		atomic_fetch_sub(&job->connections, 1);
+}
+
+/* --- what was counted --- */
+
+void jobs_delivered(struct jobs *jobs, struct jobs_count out[JOBS_WAYS])
+{
+	for (int i = 0; i < JOBS_WAYS; i++)
+		out[i] = jobs ? counted(&jobs->ways[i])
+			      : (struct jobs_count){ 0, 0, 0 };
+}
+
+static struct jobs_entry entry_of(struct job *job)
+{
+	int64_t last_s = last_of(job);
+	struct jobs_entry entry = {
+		.number = job->number,
+		.count = counted(&job->count),
+		.connections = atomic_load(&job->connections),
+		.last_s = (uint64_t)(now_s() - last_s),
+	};
+
+	strcpy(entry.name, job->name);
+	return entry;
+}
+
+size_t jobs_list(struct jobs *jobs, uint64_t first, struct jobs_entry *out,
+		 size_t max)
+{
+	size_t n = 0;
+
+	if (!jobs)
+		return 0;
+	scoped_lock(&jobs->lock);
+	for (size_t i = 0; i < jobs->n && n < max; i++) {
+		if (jobs->list[i]->number >= first)
+			out[n++] = entry_of(jobs->list[i]);
+	}
+	return n;
+}
+
+struct timespec jobs_changed(struct jobs *jobs)
+{
+	scoped_lock(&jobs->lock);
+	return jobs->changed;
+}
+
+/* --- opening and closing --- */
+
+int jobs_open(struct jobs **out)
+{
+	struct jobs *jobs = calloc(1, sizeof(*jobs));
+
+	if (!jobs)
+		return -ENOMEM;
+	pthread_mutex_init(&jobs->lock, NULL);
+	note_change(jobs);
+	*out = jobs;
+	return 0;
+}
+
+void jobs_close(struct jobs *jobs)
+{
+	if (!jobs)
+		return;
+	for (size_t i = 0; i < jobs->n; i++)
+		free(jobs->list[i]);
+	pthread_mutex_destroy(&jobs->lock);
+	free(jobs);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who gets batches, and how much: jobs by the names that their loaders give, or
+ * by the session of a process that opens files. The most recent ones are
+ * remembered, under numbers that are never used again; how batches left is
+ * counted for all together.
+ *
+ * Thread-safe. jobs.lock guards the list of jobs, nothing follows it; counting
+ * takes no lock.
+ */
+#ifndef FS_JOBS_H
+#define FS_JOBS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+struct jobs;
+struct job;
+
+/* How a batch leaves the daemon. */
+enum jobs_way {
+	JOBS_PAGE_CACHE, /* by a file, through the kernel's page cache */
+	JOBS_DIRECT,	 /* by a file that was opened with O_DIRECT */
+	JOBS_HANDOVER,	 /* in its own memory */
+	JOBS_WAYS,
+};
+
+enum {
+	JOBS_MAX = 256, /* that are remembered */
+	JOBS_NAME_SIZE = 65,
+};
+
+int jobs_open(struct jobs **out);
+/* All are put. Takes NULL. */
+void jobs_close(struct jobs *jobs);
+
+/*
+ * The job of a name, which is ASCII and of which as much counts as fits, with a
+ * reference for the caller. A new one takes the place of the least recent; who
+ * counts that goes on unseen. NULL, for want of memory or of `jobs`: all
+ * functions take it, and count nothing.
+ */
+struct job *jobs_get(struct jobs *jobs, const char *name);
+/* "session-N" of a process; N is 0 if it cannot be seen from here. */
+struct job *jobs_get_session(struct jobs *jobs, pid_t pid);
+/* Drops the reference and the caller's pointer. */
+void jobs_put(struct job **job);
+
+void job_add(struct job *job, enum jobs_way way, uint64_t batches,
+	     uint64_t bytes);
+/* One of these batches was not ready when it was asked for. */
+void job_late(struct job *job, enum jobs_way way);
+/* A connection of the job's, in the time between these two. */
+void job_connect(struct job *job);
+void job_disconnect(struct job *job);
+
+struct jobs_count {
+	uint64_t batches;
+	uint64_t late; /* of these */
+	uint64_t bytes;
+};
+
+void jobs_delivered(struct jobs *jobs, struct jobs_count out[JOBS_WAYS]);
+
+struct jobs_entry {
+	char name[JOBS_NAME_SIZE];
+	uint64_t number;
+	struct jobs_count count;
+	uint64_t connections;
+	uint64_t last_s; /* since its last batch, or since it came */
+};
+
+/* Those with this number and greater ones, by number, at most `max`; returns
+   how many. */
+size_t jobs_list(struct jobs *jobs, uint64_t first, struct jobs_entry *out,
+		 size_t max);
+/* When a job came or went last. */
+struct timespec jobs_changed(struct jobs *jobs);
+
+#endif

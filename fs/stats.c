@@ -1,0 +1,617 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/stats.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/name.h"
+#include "fs/scope.h"
+
+enum {
+	STREAMS_MAX = 64, /* as many as a plan has */
+	KEY_SIZE = 32,
+};
+
+#define NS_PER_S UINT64_C(1000000000)
+
+struct stream_facts {
+	char *dataset; /* owned */
+	char spec[SPEC_TEXT_MAX];
+	struct plan_reader reader;
+	uint64_t idle_s;
+	double amplification;
+};
+
+struct way_facts {
+	const char *name;
+	struct jobs_count count;
+};
+
+/* All that is told, taken at one time. */
+struct facts {
+	uint64_t one;
+	const char *mode; /* of the cache */
+	uint64_t uptime_s;
+	double amplification;
+	struct engine_stats engine;
+	struct way_facts ways[JOBS_WAYS];
+	struct stream_facts streams[STREAMS_MAX];
+	size_t num_streams;
+	struct jobs_entry jobs[JOBS_MAX];
+	size_t num_jobs;
+};
+
+/* --- what there is to tell --- */
+
+enum metric_type { COUNTER, GAUGE, RATIO };
+
+struct metric {
+	/* In stats.json, from the object that the table is about; NULL: not
+	   there. */
+	const char *path;
+	/* In metrics, after "betonfs_" and before "_total"; NULL: not there. */
+	const char *name;
+	const char *unit; /* with which the name must end; NULL: none */
+	enum metric_type type;
+	size_t at; /* of a uint64_t, or of a RATIO's double */
+	const char *help;
+};
+
+#define OF(member) offsetof(struct facts, member)
+static const struct metric totals[] = {
+	{ NULL, "uptime_seconds", "seconds", GAUGE, OF(uptime_s),
+	  "Time since the mount began to answer." },
+	{ "cache.limit", "cache_limit_bytes", "bytes", GAUGE,
+	  OF(engine.cache.limit), "Memory that the page cache may take." },
+	{ "cache.used", "cache_used_bytes", "bytes", GAUGE,
+	  OF(engine.cache.used_bytes), "Memory that the page cache takes." },
+	{ "cache.hits", "cache_hits", NULL, COUNTER, OF(engine.cache.hits),
+	  "Values that were in the page cache when they were needed." },
+	{ "cache.late", "prefetch_late", NULL, COUNTER, OF(engine.cache.late),
+	  "Values that were still being read when they were needed." },
+	{ "cache.misses", "cache_misses", NULL, COUNTER,
+	  OF(engine.cache.misses),
+	  "Values that nobody had asked for before they were needed." },
+	{ "cache.bypassed", "cache_bypassed", NULL, COUNTER,
+	  OF(engine.cache.bypassed),
+	  "Values that were read without the page cache." },
+	{ "cache.reads", "cache_reads", NULL, COUNTER, OF(engine.cache.reads),
+	  "Requests to the device." },
+	{ "cache.read_bytes", "cache_read_bytes", "bytes", COUNTER,
+	  OF(engine.cache.read_bytes), "Bytes read from the device." },
+	{ "cache.delivered_bytes", "cache_delivered_bytes", "bytes", COUNTER,
+	  OF(engine.cache.delivered_bytes),
+	  "Payload that went from the page cache into batches." },
+	{ "cache.evicted_bytes", "cache_evicted_bytes", "bytes", COUNTER,
+	  OF(engine.cache.evicted_bytes), "Bytes evicted." },
+	{ "cache.wasted_bytes", "prefetch_wasted_bytes", "bytes", COUNTER,
+	  OF(engine.cache.wasted_bytes),
+	  "Bytes evicted before anybody used them." },
+	{ "cache.amplification", "read_amplification_ratio", "ratio", RATIO,
+	  OF(amplification), "Bytes read per byte delivered." },
+	{ "cache.cold.used", "cold_used_bytes", "bytes", GAUGE,
+	  OF(engine.cache.cold_used_bytes),
+	  "Memory that the cold tier takes." },
+	{ "cache.cold.hits", "cold_hits", NULL, COUNTER,
+	  OF(engine.cache.cold_hits), "Pages that came from the cold tier." },
+	{ "cache.cold.bytes", "cold_saved_bytes", "bytes", COUNTER,
+	  OF(engine.cache.cold_bytes),
+	  "Bytes that the cold tier saved reading." },
+	{ "cache.cold.dropped", "cold_dropped", NULL, COUNTER,
+	  OF(engine.cache.cold_dropped),
+	  "Evicted pages that the cold tier did not take." },
+	{ "slots.assembled", "batches_assembled", NULL, COUNTER,
+	  OF(engine.slots.assembled), "Batches that were assembled." },
+	{ "slots.ahead", "batches_ahead", NULL, COUNTER, OF(engine.slots.ahead),
+	  "Batches that were assembled before anybody asked." },
+	{ "slots.shared", "batches_shared", NULL, COUNTER,
+	  OF(engine.slots.shared),
+	  "Requests for a batch, or for a part of it, that found it there." },
+	{ "slots.wasted", "batches_wasted", NULL, COUNTER,
+	  OF(engine.slots.wasted),
+	  "Batches that were assembled and that nobody came for." },
+	{ "slots.slots", "slots", NULL, GAUGE, OF(engine.slots.slots),
+	  "Pieces of memory for batches." },
+	{ "slots.bytes", "slots_bytes", "bytes", GAUGE, OF(engine.slots.bytes),
+	  "Memory for batches." },
+	{ "slots.huge", "slots_huge", NULL, GAUGE, OF(engine.slots.huge),
+	  "Pieces of memory for batches that are huge pages." },
+};
+#undef OF
+
+#define OF(member) offsetof(struct facts, member)
+/* A gauge, since Prometheus' own format, which is still read, has no infos. */
+static const struct metric build[] = {
+	{ NULL, "build_info", NULL, GAUGE, OF(one),
+	  "Always 1; version and kind of cache." },
+};
+#undef OF
+
+#define OF(member) offsetof(struct way_facts, member)
+static const struct metric of_way[] = {
+	{ "batches", "delivered_batches", NULL, COUNTER, OF(count.batches),
+	  "Batches that left, by way: files opened, or memory handed over." },
+	{ "late", "delivered_late", NULL, COUNTER, OF(count.late),
+	  "Batches that were not ready when they were asked for, by way." },
+	{ "bytes", "delivered_bytes", "bytes", COUNTER, OF(count.bytes),
+	  "Bytes of batches that left, by way." },
+};
+#undef OF
+
+#define OF(member) offsetof(struct stream_facts, member)
+static const struct metric of_stream[] = {
+	{ "epoch", NULL, NULL, GAUGE, OF(reader.epoch), NULL },
+	{ "number", NULL, NULL, GAUGE, OF(reader.number), NULL },
+	{ "stride", NULL, NULL, GAUGE, OF(reader.stride), NULL },
+	{ "opened", "stream_batches", NULL, COUNTER, OF(reader.opened),
+	  "Batches opened by those who read this SPEC now." },
+	{ "hits", "stream_hits", NULL, COUNTER, OF(reader.counts.hits),
+	  "Values of these that were in the page cache." },
+	{ "late", "stream_late", NULL, COUNTER, OF(reader.counts.late),
+	  "Values of these that were still being read." },
+	{ "misses", "stream_misses", NULL, COUNTER, OF(reader.counts.misses),
+	  "Values of these that nobody had asked for before." },
+	{ "bypassed", "stream_bypassed", NULL, COUNTER,
+	  OF(reader.counts.bypassed),
+	  "Values of these that were read without the page cache." },
+	{ "reads", "stream_reads", NULL, COUNTER, OF(reader.counts.reads),
+	  "Requests to the device for these." },
+	{ "read_bytes", "stream_read_bytes", "bytes", COUNTER,
+	  OF(reader.counts.read_bytes), "Bytes read for these." },
+	{ "delivered_bytes", "stream_delivered_bytes", "bytes", COUNTER,
+	  OF(reader.counts.delivered_bytes),
+	  "Payload that went from the page cache into these." },
+	{ "wasted_bytes", "stream_wasted_bytes", "bytes", COUNTER,
+	  OF(reader.counts.wasted_bytes),
+	  "Bytes read for these and evicted before anybody used them." },
+	{ "amplification", "stream_amplification_ratio", "ratio", RATIO,
+	  OF(amplification), "Bytes read for these per byte delivered." },
+	{ "idle_s", NULL, NULL, GAUGE, OF(idle_s), NULL },
+};
+#undef OF
+
+#define OF(member) offsetof(struct jobs_entry, member)
+static const struct metric of_job[] = {
+	{ "batches", "job_batches", NULL, COUNTER, OF(count.batches),
+	  "Batches that a job got." },
+	{ "late", "job_late", NULL, COUNTER, OF(count.late),
+	  "Batches that were not ready when a job asked for them." },
+	{ "bytes", "job_bytes", "bytes", COUNTER, OF(count.bytes),
+	  "Bytes of batches that a job got." },
+	{ "connections", "job_connections", NULL, GAUGE, OF(connections),
+	  "Loaders of a job that are connected." },
+	{ "idle_s", "job_idle_seconds", "seconds", GAUGE, OF(last_s),
+	  "Time since the last batch of a job." },
+};
+#undef OF
+
+static const char *const way_names[JOBS_WAYS] = {
+	[JOBS_PAGE_CACHE] = "page_cache",
+	[JOBS_DIRECT] = "direct",
+	[JOBS_HANDOVER] = "handover",
+};
+
+/* --- looking --- */
+
+time_t stats_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return t.tv_sec;
+}
+
+/* A name as it is, or, since both formats are UTF-8 and names of files may be
+   anything, escaped: the caller's, or NULL. */
+static char *utf8_of(const char *name)
+{
+	json_t *utf8 = json_string(name);
+	char *out = malloc(NAME_ESCAPED * strlen(name) + 2);
+
+	if (out && utf8)
+		strcpy(out, name);
+	else if (out)
+		name_escape(name, out);
+	json_decref(utf8);
+	return out;
+}
+
+static double ratio(uint64_t read, uint64_t delivered)
+{
+	return delivered ? (double)read / (double)delivered : 0;
+}
+
+static void facts_free(struct facts *f)
+{
+	for (size_t i = 0; i < STREAMS_MAX; i++)
+		free(f->streams[i].dataset);
+	free(f);
+}
+
+static int look_at_streams(const struct stats *stats, struct facts *f)
+{
+	cleanup_free struct plan_reader *readers =
+		calloc(STREAMS_MAX, sizeof(*readers));
+
+	if (!readers)
+		return -ENOMEM;
+	f->num_streams =
+		min_u64(STREAMS_MAX,
+			engine_readers(stats->engine, readers, STREAMS_MAX));
+	for (size_t i = 0; i < f->num_streams; i++) {
+		struct stream_facts *s = &f->streams[i];
+
+		s->reader = readers[i];
+		s->idle_s = readers[i].idle_ns / NS_PER_S;
+		s->amplification = ratio(s->reader.counts.read_bytes,
+					 s->reader.counts.delivered_bytes);
+		s->dataset =
+			utf8_of(stats->directory_of(stats->arg, readers[i].ds));
+		if (!s->dataset)
+			return -ENOMEM;
+		spec_canonical(&readers[i].spec, s->spec);
+	}
+	return 0;
+}
+
+static int look(const struct stats *stats, struct facts **out)
+{
+	struct facts *f = calloc(1, sizeof(*f));
+	struct jobs_count ways[JOBS_WAYS];
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	f->one = 1;
+	f->mode = tiers_mode_name(engine_tiers(stats->engine)->mode);
+	f->uptime_s = (uint64_t)(stats_now() - stats->started);
+	/* First what is part of something, so that it is never more. */
+	r = look_at_streams(stats, f);
+	f->num_jobs = jobs_list(stats->jobs, 0, f->jobs, JOBS_MAX);
+	engine_stats(stats->engine, &f->engine);
+	f->amplification = ratio(f->engine.cache.read_bytes,
+				 f->engine.cache.delivered_bytes);
+	jobs_delivered(stats->jobs, ways);
+	for (int i = 0; i < JOBS_WAYS; i++)
+		f->ways[i] = (struct way_facts){ way_names[i], ways[i] };
+	if (r)
+		facts_free(f);
+	else
+		*out = f;
+	return r;
+}
+
+static uint64_t count_of(const struct metric *m, const void *thing)
+{
+	return *(const uint64_t *)((const char *)thing + m->at);
+}
+
+static double ratio_of(const struct metric *m, const void *thing)
+{
+	return *(const double *)((const char *)thing + m->at);
+}
+
+/* --- JSON --- */
+
+/* The object that a path leads to, or NULL; what is left of the path is the
+   key. */
+static json_t *object_at(json_t *root, const char **path)
+{
+	char key[KEY_SIZE];
+	const char *dot;
+	json_t *next;
+
+	while ((dot = strchr(*path, '.'))) {
+		snprintf(key, sizeof(key), "%.*s", (int)(dot - *path), *path);
+		next = json_object_get(root, key);
+		if (!next) {
+			next = json_object();
+			if (json_object_set_new(root, key, next))
+				return NULL;
+		}
+		root = next;
+		*path = dot + 1;
+	}
+	return root;
+}
+
+/* Takes the object, and returns it with what the rows tell of a thing; NULL
+   stays NULL, and is what comes of having no memory. */
+static json_t *with(json_t *object, const struct metric *rows, size_t n,
+		    const void *thing)
+{
+	json_t *into, *value;
+	const char *key;
+	int bad = 0;
+
+	for (size_t i = 0; i < n && !bad; i++) {
+		key = rows[i].path;
+		if (!key)
+			continue;
+		into = object_at(object, &key);
+		value = rows[i].type == RATIO
+				? json_real(ratio_of(&rows[i], thing))
+				: json_integer((json_int_t)count_of(&rows[i],
+								    thing));
+		bad = json_object_set_new(into, key, value);
+	}
+	if (!bad)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static json_t *json_of_ways(const struct facts *f)
+{
+	json_t *all = json_object();
+
+	for (size_t i = 0; i < JOBS_WAYS; i++)
+		json_object_set_new(all, f->ways[i].name,
+				    with(json_object(), of_way,
+					 ARRAY_LEN(of_way), &f->ways[i]));
+	return all;
+}
+
+static json_t *json_of_streams(const struct facts *f)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < f->num_streams; i++) {
+		const struct stream_facts *s = &f->streams[i];
+		json_t *o = json_pack("{s:s, s:s}", "dataset", s->dataset,
+				      "spec", s->spec);
+
+		json_array_append_new(
+			all, with(o, of_stream, ARRAY_LEN(of_stream), s));
+	}
+	return all;
+}
+
+static json_t *json_of_job(const struct jobs_entry *job)
+{
+	return with(json_pack("{s:s}", "name", job->name), of_job,
+		    ARRAY_LEN(of_job), job);
+}
+
+static json_t *json_of_jobs(const struct facts *f)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < f->num_jobs; i++)
+		json_array_append_new(all, json_of_job(&f->jobs[i]));
+	return all;
+}
+
+/* Takes it. */
+static int text_of(json_t *json, char **out)
+{
+	cleanup_free char *text =
+		json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+
+	json_decref(json);
+	return text && asprintf(out, "%s\n", text) >= 0 ? 0 : -ENOMEM;
+}
+
+int stats_json(const struct stats *stats, char **out)
+{
+	struct facts *f;
+	json_t *o;
+	int r = look(stats, &f);
+
+	if (r)
+		return r;
+	o = json_pack("{s:i, s:I, s:{s:s}}", "version", 1, "uptime_s",
+		      (json_int_t)f->uptime_s, "cache", "mode", f->mode);
+	o = with(o, totals, ARRAY_LEN(totals), f);
+	r = json_object_set_new(o, "delivery", json_of_ways(f)) ||
+	    json_object_set_new(o, "streams", json_of_streams(f)) ||
+	    json_object_set_new(o, "jobs", json_of_jobs(f));
+	facts_free(f);
+	if (r) {
+		json_decref(o);
+		return -ENOMEM;
+	}
+	return text_of(o, out);
+}
+
+int stats_job(const struct stats *stats, uint64_t number, char **out)
+{
+	struct jobs_entry job;
+
+	if (!jobs_list(stats->jobs, number, &job, 1) || job.number != number)
+		return -ESTALE;
+	return text_of(json_of_job(&job), out);
+}
+
+/* --- OpenMetrics --- */
+
+/* What has the rows of a table: one thing, or many that labels tell apart. */
+struct family {
+	const struct metric *rows;
+	size_t num_rows;
+	const void *things;
+	size_t size; /* of a thing */
+	size_t n;
+	void (*labels)(FILE *out, const void *thing);
+};
+
+static void put_escaped(FILE *out, const char *value)
+{
+	for (; *value; value++) {
+		if (*value == '\n')
+			fputs("\\n", out);
+		else if (*value == '"' || *value == '\\')
+			fprintf(out, "\\%c", *value);
+		else
+			fputc(*value, out);
+	}
+}
+
+/* After another one. */
+static void put_label(FILE *out, const char *name, const char *value)
+{
+	fprintf(out, ",%s=\"", name);
+	put_escaped(out, value);
+	fputc('"', out);
+}
+
+static void total_labels(FILE *out, const void *thing)
+{
+	(void)out;
+	(void)thing;
+}
+
+static void build_labels(FILE *out, const void *thing)
+{
+	put_label(out, "version", beton_version());
+	put_label(out, "cache", ((const struct facts *)thing)->mode);
+}
+
+static void way_labels(FILE *out, const void *thing)
+{
+	put_label(out, "way", ((const struct way_facts *)thing)->name);
+}
+
+static void stream_labels(FILE *out, const void *thing)
+{
+	const struct stream_facts *s = thing;
+
+	put_label(out, "dataset", s->dataset);
+	put_label(out, "spec", s->spec);
+}
+
+static void job_labels(FILE *out, const void *thing)
+{
+	put_label(out, "job", ((const struct jobs_entry *)thing)->name);
+}
+
+static void put_head(FILE *out, const struct metric *m)
+{
+	fprintf(out, "# TYPE betonfs_%s %s\n", m->name,
+		m->type == COUNTER ? "counter" : "gauge");
+	if (m->unit)
+		fprintf(out, "# UNIT betonfs_%s %s\n", m->name, m->unit);
+	fprintf(out, "# HELP betonfs_%s %s\n", m->name, m->help);
+}
+
+/* The mountpoint is told everywhere: the files of several mounts of a machine
+   are collected together. */
+static void put_sample(FILE *out, const struct family *family,
+		       const struct metric *m, const char *mountpoint,
+		       const void *thing)
+{
+	fprintf(out, "betonfs_%s%s{mountpoint=\"", m->name,
+		m->type == COUNTER ? "_total" : "");
+	put_escaped(out, mountpoint);
+	fputc('"', out);
+	family->labels(out, thing);
+	if (m->type == RATIO)
+		fprintf(out, "} %.6f\n", ratio_of(m, thing));
+	else
+		fprintf(out, "} %llu\n",
+			(unsigned long long)count_of(m, thing));
+}
+
+/* Samples of one name stand together. */
+static void put_family(FILE *out, const struct family *family,
+		       const char *mountpoint)
+{
+	for (size_t i = 0; i < family->num_rows; i++) {
+		const struct metric *m = &family->rows[i];
+
+		if (!m->name)
+			continue;
+		put_head(out, m);
+		for (size_t k = 0; k < family->n; k++)
+			put_sample(out, family, m, mountpoint,
+				   (const char *)family->things +
+					   k * family->size);
+	}
+}
+
+static void swap_streams(struct stream_facts *a, struct stream_facts *b)
+{
+	struct stream_facts c = *a;
+
+	*a = *b;
+	*b = c;
+}
+
+static void add_stream(struct stream_facts *to, const struct stream_facts *from)
+{
+	for (size_t i = 0; i < ARRAY_LEN(of_stream); i++) {
+		if (of_stream[i].type == COUNTER)
+			*(uint64_t *)((char *)to + of_stream[i].at) +=
+				count_of(&of_stream[i], from);
+	}
+	to->amplification = ratio(to->reader.counts.read_bytes,
+				  to->reader.counts.delivered_bytes);
+}
+
+/* Readers of one SPEC, as when a job starts anew, have the same labels. */
+static void merge_streams(struct facts *f)
+{
+	struct stream_facts *s = f->streams;
+	size_t n = 0, k;
+
+	for (size_t i = 0; i < f->num_streams; i++) {
+		for (k = 0; k < n; k++) {
+			if (s[k].reader.ds == s[i].reader.ds &&
+			    !strcmp(s[k].spec, s[i].spec))
+				break;
+		}
+		if (k < n)
+			add_stream(&s[k], &s[i]);
+		else if (n++ < i)
+			swap_streams(&s[n - 1], &s[i]);
+	}
+	f->num_streams = n;
+}
+
+#define ROWS(rows) rows, ARRAY_LEN(rows)
+
+static void put_all(FILE *out, const struct facts *f, const char *mountpoint)
+{
+	const struct family families[] = {
+		{ ROWS(build), f, sizeof(*f), 1, build_labels },
+		{ ROWS(totals), f, sizeof(*f), 1, total_labels },
+		{ ROWS(of_way), f->ways, sizeof(f->ways[0]), JOBS_WAYS,
+		  way_labels },
+		{ ROWS(of_stream), f->streams, sizeof(f->streams[0]),
+		  f->num_streams, stream_labels },
+		{ ROWS(of_job), f->jobs, sizeof(f->jobs[0]), f->num_jobs,
+		  job_labels },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(families); i++)
+		put_family(out, &families[i], mountpoint);
+	fputs("# EOF\n", out);
+}
+
+int stats_metrics(const struct stats *stats, char **out)
+{
+	cleanup_free char *mountpoint = utf8_of(stats->mountpoint);
+	char *text = NULL;
+	struct facts *f;
+	size_t size;
+	FILE *file;
+	int r = mountpoint ? look(stats, &f) : -ENOMEM;
+
+	if (r)
+		return r;
+	merge_streams(f);
+	file = open_memstream(&text, &size);
+	if (file)
+		put_all(file, f, mountpoint);
+	facts_free(f);
+	if (!file || fclose(file)) {
+		free(text);
+		return -ENOMEM;
+	}
+	*out = text;
+	return 0;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a mount did since it was mounted, as text: JSON, and OpenMetrics 1.0 for
+ * Prometheus, both from one table. Thread-safe; the texts are the caller's.
+ */
+#ifndef FS_STATS_H
+#define FS_STATS_H
+
+#include "fs/engine.h"
+#include "fs/jobs.h"
+
+/* What is looked at; it all outlives this. */
+struct stats {
+	struct engine *engine;
+	struct jobs *jobs;
+	const char *mountpoint;
+	time_t started; /* stats_now() of then */
+	/* The name of a dataset's directory; empty: there is only one. */
+	const char *(*directory_of)(const void *arg, const struct dataset *ds);
+	const void *arg;
+};
+
+/* Seconds, of the monotonic clock. */
+time_t stats_now(void);
+
+int stats_json(const struct stats *stats, char **out);
+int stats_metrics(const struct stats *stats, char **out);
+/* One job. -ESTALE: it is forgotten. */
+int stats_job(const struct stats *stats, uint64_t number, char **out);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads of a library: they take no signals, which are the program's. */
+#ifndef FS_THREAD_H
+#define FS_THREAD_H
+
+#include <pthread.h>
+#include <signal.h>
+
+/* 0 or -errno. The caller joins it. */
+static inline int thread_start(pthread_t *out, void *(*run)(void *), void *arg)
+{
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = -pthread_create(out, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return r;
+}
+
+#endif

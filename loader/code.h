@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Text under construction. Running out of memory is remembered, so that who
+ * writes need not ask after every line.
+ */
+#ifndef LOADER_CODE_H
+#define LOADER_CODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Zero-initialise. */
+struct code {
+	char *text;
+	size_t size;
+	size_t room;
+	bool failed;
+};
+
+void code_add(struct code *c, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* The text as it is. */
+void code_put(struct code *c, const char *text);
+
+/* The text, which the caller frees; NULL: no memory. `c` starts anew. */
+char *code_take(struct code *c);
+
+#endif

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/compiler.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fs/bytes.h"
+#include "fs/scope.h"
+
+enum { OBJECT_MAX = 8 << 20, MESSAGES_MAX = 16 << 10 };
+
+/* --- which one --- */
+
+static int identify(struct compiler *c)
+{
+	char real[PATH_MAX];
+	struct stat st;
+
+	if (!realpath(c->path, real) || stat(real, &st) ||
+	    !S_ISREG(st.st_mode) || access(real, X_OK))
+		return -ENOENT;
+	snprintf(c->identity, sizeof(c->identity), "%s %lld %lld.%09ld", real,
+		 (long long)st.st_size, (long long)st.st_mtim.tv_sec,
+		 st.st_mtim.tv_nsec);
+	return 0;
+}
+
+/* A name without a slash is looked for on the PATH. */
+static int find_name(const char *name, struct compiler *out)
+{
+	const char *at = getenv("PATH");
+	size_t size;
+
+	if (strchr(name, '/')) {
+		snprintf(out->path, sizeof(out->path), "%s", name);
+		return identify(out);
+	}
+	for (; at && *at; at += size + (at[size] == ':')) {
+		size = strcspn(at, ":");
+		/* An empty entry, or a relative one, is wherever we are. */
+		if (*at != '/')
+			continue;
+		snprintf(out->path, sizeof(out->path), "%.*s/%s", (int)size, at,
+			 name);
+		if (!identify(out))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+int compiler_find(struct compiler *out)
+{
+	static const char *const names[] = { "cc", "gcc", "clang" };
+	const char *own = getenv("BETON_CC");
+	int r = -ENOENT;
+
+	if (own && *own)
+		return find_name(own, out);
+	for (size_t i = 0; r && i < ARRAY_LEN(names); i++)
+		r = find_name(names[i], out);
+	return r;
+}
+
+/* --- how --- */
+
+void compiler_flags(const struct compiler_job *job, const char **out)
+{
+	/* No contraction, as everywhere. The two without which comparisons are
+	   not vectorised change no result. */
+	static const char *const always[] = {
+		"-std=gnu11",
+		"-O3",
+		"-fPIC",
+		"-shared",
+		"-ffp-contract=off",
+		"-fno-math-errno",
+		"-fno-trapping-math",
+		"-fno-strict-aliasing",
+		"-fvisibility=default",
+		"-fno-diagnostics-color",
+		"-Werror=implicit-function-declaration",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(always); i++)
+		*out++ = always[i];
+	for (size_t i = 0; job->isa_flags[i]; i++)
+		*out++ = job->isa_flags[i];
+	*out++ = job->is_user ? "-lm" : "-nostdlib";
+	*out = NULL;
+}
+
+/* A compiler at work. */
+struct run {
+	const struct compiler_job *job;
+	char dir[PATH_MAX - 16];
+	char source[PATH_MAX];
+	char object[PATH_MAX];
+	pid_t pid;
+	char *messages;
+	size_t size; /* of messages */
+};
+
+static int make_dir(struct run *run)
+{
+	const char *own = getenv("TMPDIR");
+	const char *const dirs[] = { own ? own : "/tmp", "/tmp", "/dev/shm" };
+
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+		if (*dirs[i] != '/')
+			continue;
+		snprintf(run->dir, sizeof(run->dir), "%s/betonfs-XXXXXX",
+			 dirs[i]);
+		if (mkdtemp(run->dir))
+			return 0;
+	}
+	run->dir[0] = '\0';
+	return -errno;
+}
+
+static int write_source(const struct run *run)
+{
+	FILE *f = fopen(run->source, "we");
+	int r = 0;
+
+	if (!f)
+		return -errno;
+	if (fputs(run->job->source, f) < 0)
+		r = -EIO;
+	if (fclose(f))
+		r = -EIO;
+	return r;
+}
+
+/* Without what would change the compiler, or leave its files lying around. */
+static bool is_inherited(const char *variable)
+{
+	static const char *const replaced[] = { "TMPDIR=", "LC_ALL=",
+						"LD_PRELOAD=" };
+
+	for (size_t i = 0; i < ARRAY_LEN(replaced); i++) {
+		if (!strncmp(variable, replaced[i], strlen(replaced[i])))
+			return false;
+	}
+	return true;
+}
+
+static char **make_environment(char *tmpdir)
+{
+	static char messages[] = "LC_ALL=C";
+	size_t count = 0, n = 0;
+	char **out;
+
+	while (environ && environ[count])
+		count++;
+	out = calloc(count + 3, sizeof(*out));
+	if (!out)
+		return NULL;
+	for (size_t i = 0; i < count; i++) {
+		if (is_inherited(environ[i]))
+			out[n++] = environ[i];
+	}
+	out[n++] = messages;
+	out[n] = tmpdir;
+	return out;
+}
+
+/* Signals as any new process has them, which this thread may block. */
+static int set_attributes(posix_spawnattr_t *a)
+{
+	sigset_t none, all;
+	int r;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	r = posix_spawnattr_setsigmask(a, &none);
+	if (!r)
+		r = posix_spawnattr_setsigdefault(a, &all);
+	if (!r)
+		r = posix_spawnattr_setpgroup(a, 0);
+	return r ? r
+		 : posix_spawnattr_setflags(a, POSIX_SPAWN_SETSIGMASK |
+						       POSIX_SPAWN_SETSIGDEF |
+						       POSIX_SPAWN_SETPGROUP);
+}
+
+static int set_files(posix_spawn_file_actions_t *files, int out)
+{
+	int r = posix_spawn_file_actions_addopen(files, 0, "/dev/null",
+						 O_RDONLY, 0);
+
+	if (!r)
+		r = posix_spawn_file_actions_adddup2(files, out, 1);
+	return r ? r : posix_spawn_file_actions_adddup2(files, out, 2);
+}
+
+static int spawn(struct run *run, const struct compiler *c, int out)
+{
+	const char *args[COMPILER_FLAGS_MAX + 8] = {
+		c->path, "-o", run->object, "-x", "c", run->source, "-x", "none"
+	};
+	char tmpdir[PATH_MAX + 8];
+	cleanup_free char **environment = make_environment(tmpdir);
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+	int r = environment ? 0 : ENOMEM;
+
+	/* Flags last: a library must follow what needs it. */
+	compiler_flags(run->job, args + 8);
+	snprintf(tmpdir, sizeof(tmpdir), "TMPDIR=%s", run->dir);
+	posix_spawn_file_actions_init(&files);
+	posix_spawnattr_init(&attributes);
+	if (!r)
+		r = set_files(&files, out);
+	if (!r)
+		r = set_attributes(&attributes);
+	if (!r)
+		r = posix_spawn(&run->pid, c->path, &files, &attributes,
+				(char *const *)(uintptr_t)args, environment);
+	posix_spawn_file_actions_destroy(&files);
+	posix_spawnattr_destroy(&attributes);
+	return -r;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Keeps the beginning; what follows is read and forgotten. */
+static ssize_t read_messages(struct run *run, int fd)
+{
+	char chunk[1024];
+	ssize_t n = read(fd, chunk, sizeof(chunk));
+	size_t room = MESSAGES_MAX - run->size;
+
+	if (n <= 0)
+		return n;
+	room = room < (size_t)n ? room : (size_t)n;
+	memcpy(run->messages + run->size, chunk, room);
+	run->size += room;
+	return n;
+}
+
+/* Until everybody who could write has ended. */
+static int listen_to(struct run *run, int fd)
+{
+	struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
+				{ .fd = run->job->cancel_fd,
+				  .events = POLLIN } };
+	int64_t end = now_ms() + run->job->limit_ms;
+
+	for (;;) {
+		int64_t left = end - now_ms();
+
+		if (left <= 0)
+			return -ETIMEDOUT;
+		if (poll(fds, ARRAY_LEN(fds), (int)left) < 0) {
+			if (errno != EINTR)
+				return -errno;
+			continue;
+		}
+		if (fds[1].revents)
+			return -ECANCELED;
+		if (fds[0].revents && read_messages(run, fd) <= 0)
+			return 0;
+	}
+}
+
+/*
+ * -EINVAL unless it ended well. Where the program around us has taken the
+ * status away, the object that there is has to say it.
+ */
+static int wait_for(pid_t pid)
+{
+	int status = 0;
+
+	while (waitpid(pid, &status, 0) < 0) {
+		if (errno == ECHILD)
+			return 0;
+		if (errno != EINTR)
+			return -errno;
+	}
+	return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EINVAL;
+}
+
+static int run_compiler(struct run *run, const struct compiler *c)
+{
+	int ends[2], r, status;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	r = spawn(run, c, ends[1]);
+	close(ends[1]);
+	if (!r) {
+		r = listen_to(run, ends[0]);
+		if (r)
+			kill(-run->pid, SIGKILL);
+		status = wait_for(run->pid);
+		r = r ? r : status;
+	}
+	close(ends[0]);
+	return r;
+}
+
+static int read_object(const char *path, uint8_t **out, size_t *size)
+{
+	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	cleanup_free uint8_t *bytes = NULL;
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st))
+		return -EINVAL;
+	if (st.st_size <= 0 || st.st_size > OBJECT_MAX)
+		return -EINVAL;
+	bytes = malloc((size_t)st.st_size);
+	if (!bytes)
+		return -ENOMEM;
+	n = read(fd, bytes, (size_t)st.st_size);
+	if (n != st.st_size)
+		return -EIO;
+	*out = steal(bytes);
+	*size = (size_t)n;
+	return 0;
+}
+
+/* The compiler's own files are in there too, if it was killed. */
+static void remove_dir(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *d;
+
+	while (dir && (d = readdir(dir)))
+		unlinkat(dirfd(dir), d->d_name, 0);
+	if (dir)
+		closedir(dir);
+	rmdir(path);
+}
+
+int compiler_run(const struct compiler *c, const struct compiler_job *job,
+		 uint8_t **object, size_t *size, char **messages)
+{
+	struct run run = { .job = job, .messages = malloc(MESSAGES_MAX + 1) };
+	int r = run.messages ? make_dir(&run) : -ENOMEM;
+
+	if (!r) {
+		snprintf(run.source, sizeof(run.source), "%s/tail.c", run.dir);
+		snprintf(run.object, sizeof(run.object), "%s/tail.so", run.dir);
+		r = write_source(&run);
+		if (!r)
+			r = run_compiler(&run, c);
+		if (!r)
+			r = read_object(run.object, object, size);
+		remove_dir(run.dir);
+	}
+	if (run.messages)
+		run.messages[run.size] = '\0';
+	if (r && messages)
+		*messages = steal(run.messages);
+	free(run.messages);
+	return r;
+}

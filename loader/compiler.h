@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The machine's C compiler: $BETON_CC, or the first of cc, gcc and clang on the
+ * PATH. Run without a shell, in a process group of its own, with a time limit,
+ * in a temporary directory that is gone afterwards.
+ */
+#ifndef LOADER_COMPILER_H
+#define LOADER_COMPILER_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { COMPILER_FLAGS_MAX = 32 };
+
+struct compiler {
+	char path[PATH_MAX];
+	/*
+	 * Path, size and time of the file that it is: what tells one compiler
+	 * from another. Asking it for its version would cost every start some
+	 * 20 ms, and an update changes the file too.
+	 */
+	char identity[PATH_MAX + 64];
+};
+
+/* -ENOENT: there is none. */
+int compiler_find(struct compiler *out);
+
+struct compiler_job {
+	const char *source;
+	const char *const *isa_flags; /* NULL ends */
+	bool is_user;		      /* may call what a C library has */
+	int cancel_fd;		      /* readable: give up; -1: never */
+	int limit_ms;
+};
+
+/* All arguments but the files, for keys; `out` has COMPILER_FLAGS_MAX places.
+ */
+void compiler_flags(const struct compiler_job *job, const char **out);
+
+/*
+ * Source -> shared object. -EINVAL: the compiler refuses, -ETIMEDOUT,
+ * -ECANCELED, or what the system says; then *messages, if not NULL, is what
+ * it wrote. The caller frees both.
+ */
+int compiler_run(const struct compiler *c, const struct compiler_job *job,
+		 uint8_t **object, size_t *size, char **messages);
+
+#endif

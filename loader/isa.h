@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Instruction sets: what is compiled once for each, with the flags that code
+ * compiled later gets too. Results never depend on which one runs.
+ */
+#ifndef LOADER_ISA_H
+#define LOADER_ISA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loader/kernel.h"
+
+/* Rows of pixels from one order to another; memory does not overlap. */
+struct gather {
+	/* Interleaved -> planes, `stride` apart. */
+	void (*split)(const uint8_t *restrict in, size_t count,
+		      uint8_t *restrict planes, size_t stride);
+	/* Planes -> interleaved. */
+	void (*join)(const uint8_t *const in[3], size_t count,
+		     uint8_t *restrict out);
+	/* The last byte becomes the first. */
+	void (*reverse)(const uint8_t *restrict in, size_t count,
+			uint8_t *restrict out);
+};
+
+/* A kernel that is part of the library. */
+struct prebuilt {
+	uint64_t hash[2]; /* emit_hash() of its emit_chain() */
+	kernel_fn *run;
+};
+
+enum { ISA_FLAGS_MAX = 3 };
+
+struct isa {
+	const char *name; /* of its directory in the cache, too */
+	const char *flags[ISA_FLAGS_MAX + 1]; /* for compilers; NULL ends */
+	bool (*is_supported)(void);
+	/*
+	 * Without instructions that permute bytes or make float16: where a
+	 * table of 256 values says all, it is faster than a kernel that needs
+	 * either.
+	 */
+	bool is_weak;
+	const struct gather *gather;
+	const struct prebuilt *prebuilt; /* run == NULL ends */
+};
+
+/* From the best to the one that every machine has; NULL past the end. */
+const struct isa *isa_row(size_t i);
+const struct isa *isa_best(void);
+
+/* The prebuilt kernel of a text; NULL: none. */
+kernel_fn *isa_find(const struct isa *isa, const char *text);
+
+/* Files of loader/isa are compiled for every ISA, with these names in them. */
+#define ISA_PASTE(a, b) a##_##b
+#define ISA_EXPAND(a, b) ISA_PASTE(a, b)
+#define ISA_NAME(name) ISA_EXPAND(name, ISA)
+
+#endif

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/jit.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fs/bytes.h"
+#include "fs/thread.h"
+#include "fs/log.h"
+#include "fs/scope.h"
+#include "loader/code.h"
+#include "loader/compiler.h"
+#include "loader/objects.h"
+
+enum {
+	COMPILE_MS = 60000,
+	/* A process that makes the same object needs about as long as we. */
+	LOCK_MS = 5000,
+	CACHE_LIMIT = 64 << 20,
+};
+
+enum mode {
+	MODE_BACKGROUND,
+	MODE_WAIT,
+	MODE_OFF,
+};
+
+/* One kernel on its way. */
+struct item {
+	struct item *next;
+	struct item *next_waiting;
+	struct tail *tail;
+	char *key;
+	void *library; /* NULL: not loaded */
+	int fd;	       /* of its memory; -1: none */
+};
+
+struct jit {
+	struct log *log;
+	enum mode mode;
+	bool dumps;
+	bool has_compiler;
+	struct compiler compiler;
+	struct objects *objects;
+	int cancel_fd;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	struct item *items;   /* all, for unloading; guarded by lock, as all
+				 that follows */
+	struct item *waiting; /* for the thread, in their order */
+	bool closing;
+	bool has_thread;
+	pthread_t thread;
+};
+
+/* --- opening --- */
+
+static int read_mode(struct log *log, enum mode *out)
+{
+	static const char *const modes[] = { "background", "wait", "off" };
+	const char *own = getenv("BETON_JIT");
+
+	*out = MODE_BACKGROUND;
+	if (!own || !*own)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+		if (!strcmp(own, modes[i])) {
+			*out = (enum mode)i;
+			return 0;
+		}
+	}
+	log_error(log,
+		  "BETON_JIT is `%.40s'; there are background, wait and off",
+		  own);
+	return -EINVAL;
+}
+
+int jit_open(struct log *log, struct jit **out)
+{
+	const char *dump = getenv("BETON_DUMP");
+	struct jit *jit;
+	enum mode mode;
+	int r = read_mode(log, &mode);
+
+	if (r)
+		return r;
+	jit = calloc(1, sizeof(*jit));
+	if (!jit)
+		return -ENOMEM;
+	jit->log = log;
+	jit->mode = mode;
+	jit->dumps = dump && !strcmp(dump, "1");
+	pthread_mutex_init(&jit->lock, NULL);
+	pthread_cond_init(&jit->wake, NULL);
+	jit->cancel_fd = eventfd(0, EFD_CLOEXEC);
+	if (jit->cancel_fd < 0) {
+		r = -errno;
+		jit_close(jit);
+		return r;
+	}
+	jit->has_compiler = mode != MODE_OFF && !compiler_find(&jit->compiler);
+	if (jit->has_compiler)
+		jit->objects = objects_open(isa_best()->name, CACHE_LIMIT, log);
+	*out = jit;
+	return 0;
+}
+
+/* --- loading --- */
+
+static int write_whole(int fd, const uint8_t *bytes, size_t size)
+{
+	while (size) {
+		ssize_t n = write(fd, bytes, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -EIO;
+		bytes += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+/*
+ * Where file systems that programs can write to run nothing, memory does; and
+ * nobody changes it under our feet.
+ */
+static void *load_from_memory(const uint8_t *bytes, size_t size, int *fd_out)
+{
+	int fd = memfd_create("beton-kernel", MFD_CLOEXEC);
+	void *library = NULL;
+	char path[48];
+
+	if (fd < 0)
+		return NULL;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (!write_whole(fd, bytes, size))
+		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		close(fd);
+		return NULL;
+	}
+	/* Kept open as long as the library: dlopen() tells libraries apart by
+	   their names. */
+	*fd_out = fd;
+	return library;
+}
+
+/* Where memory may not be run, a file, for as long as that takes. */
+static void *load_from_file(const uint8_t *bytes, size_t size)
+{
+	char path[] = "/tmp/beton-kernel-XXXXXX";
+	cleanup_fd int fd = mkstemp(path);
+	void *library = NULL;
+
+	if (fd < 0)
+		return NULL;
+	if (!write_whole(fd, bytes, size))
+		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	unlink(path);
+	return library;
+}
+
+static void unload(struct item *item)
+{
+	if (item->library)
+		dlclose(item->library);
+	if (item->fd >= 0)
+		close(item->fd);
+	item->library = NULL;
+	item->fd = -1;
+}
+
+/* Gives the tail its kernel. -ENOEXEC: it cannot be loaded, or is wrong. */
+static int load(struct item *item, const uint8_t *bytes, size_t size)
+{
+	kernel_fn *run;
+
+	item->library = load_from_memory(bytes, size, &item->fd);
+	if (!item->library)
+		item->library = load_from_file(bytes, size);
+	if (!item->library)
+		return -ENOEXEC;
+	*(void **)&run = dlsym(item->library, KERNEL_NAME);
+	if (!run || !tail_agrees(item->tail, run)) {
+		unload(item);
+		return -ENOEXEC;
+	}
+	tail_set_kernel(item->tail, run, TAIL_GENERATED);
+	return 0;
+}
+
+/* --- compiling --- */
+
+static struct compiler_job job_of(const struct jit *jit,
+				  const struct tail *tail)
+{
+	return (struct compiler_job){
+		.source = tail->code,
+		.isa_flags = tail->isa->flags,
+		.is_user = tail->is_own,
+		.cancel_fd = jit->cancel_fd,
+		.limit_ms = COMPILE_MS,
+	};
+}
+
+/* All that an object depends on. */
+static char *make_key(const struct jit *jit, const struct tail *tail)
+{
+	const struct compiler_job job = job_of(jit, tail);
+	const char *flags[COMPILER_FLAGS_MAX];
+	struct code c = { 0 };
+
+	code_add(&c, "abi %d\ncompiler %s\nisa %s\nflags", KERNEL_ABI,
+		 jit->compiler.identity, tail->isa->name);
+	compiler_flags(&job, flags);
+	for (size_t i = 0; flags[i]; i++)
+		code_add(&c, " %s", flags[i]);
+	code_add(&c, "\n%s", tail->code);
+	return code_take(&c);
+}
+
+static int load_cached(struct jit *jit, struct item *item)
+{
+	cleanup_free uint8_t *bytes = NULL;
+	size_t size;
+	int r = objects_load(jit->objects, item->key, &bytes, &size);
+
+	return r ? r : load(item, bytes, size);
+}
+
+static int compile(struct jit *jit, struct item *item, char **messages)
+{
+	const struct compiler_job job = job_of(jit, item->tail);
+	cleanup_free uint8_t *bytes = NULL;
+	size_t size;
+	int r = compiler_run(&jit->compiler, &job, &bytes, &size, messages);
+
+	if (!r) {
+		r = load(item, bytes, size);
+		if (r && messages)
+			*messages = strdup("the compiler made code that cannot "
+					   "be loaded, or gives other values");
+	}
+	if (!r)
+		objects_store(jit->objects, item->key, bytes, size);
+	return r;
+}
+
+/* The kernel of an item that was not in the cache when we looked first. */
+static int make(struct jit *jit, struct item *item, char **messages)
+{
+	cleanup_fd int lock =
+		objects_lock(jit->objects, item->key, LOCK_MS, jit->cancel_fd);
+
+	if (lock == -ECANCELED)
+		return lock;
+	/* Another process may have been faster. */
+	if (lock >= 0 && !load_cached(jit, item))
+		return 0;
+	return compile(jit, item, messages);
+}
+
+/* Only what the definitions do as well is made here. */
+static void make_quietly(struct jit *jit, struct item *item)
+{
+	cleanup_free char *messages = NULL;
+	int r = make(jit, item, &messages);
+
+	if (!r || r == -ECANCELED)
+		return;
+	if (messages)
+		messages[strcspn(messages, "\n")] = '\0';
+	log_warning(jit->log, "%s: %s%s%s; rows of `%s' are made without it",
+		    jit->compiler.path, strerror(-r),
+		    messages && *messages ? ": " : "", messages ? messages : "",
+		    item->tail->chain->name);
+}
+
+static void *work(void *arg)
+{
+	struct jit *jit = arg;
+	struct item *item;
+
+	pthread_mutex_lock(&jit->lock);
+	for (;;) {
+		while (!jit->waiting && !jit->closing)
+			pthread_cond_wait(&jit->wake, &jit->lock);
+		if (jit->closing)
+			break;
+		item = jit->waiting;
+		jit->waiting = item->next_waiting;
+		pthread_mutex_unlock(&jit->lock);
+		make_quietly(jit, item);
+		pthread_mutex_lock(&jit->lock);
+	}
+	pthread_mutex_unlock(&jit->lock);
+	return NULL;
+}
+
+static int start_thread(struct jit *jit)
+{
+	int r = thread_start(&jit->thread, work, jit);
+
+	jit->has_thread = !r;
+	return r;
+}
+
+/* --- tails --- */
+
+static void dump(const struct jit *jit, const struct tail *tail)
+{
+	if (jit->dumps)
+		fprintf(stderr, "/* %s: %s */\n%s\n", tail->chain->name,
+			tail_engine_name(tail), tail->code);
+}
+
+static struct item *add_item(struct jit *jit, struct tail *tail)
+{
+	struct item *item = calloc(1, sizeof(*item));
+
+	if (!item)
+		return NULL;
+	item->fd = -1;
+	item->tail = tail;
+	item->key = make_key(jit, tail);
+	if (!item->key) {
+		free(item);
+		return NULL;
+	}
+	scoped_lock(&jit->lock);
+	item->next = jit->items;
+	jit->items = item;
+	return item;
+}
+
+/* Leaves it to the thread, or does its work. */
+static void queue(struct jit *jit, struct item *item)
+{
+	struct item **end = &jit->waiting;
+
+	if (jit->mode == MODE_WAIT) {
+		make_quietly(jit, item);
+		return;
+	}
+	scoped_lock(&jit->lock);
+	while (*end)
+		end = &(*end)->next_waiting;
+	*end = item;
+	if (!jit->has_thread && start_thread(jit))
+		log_warning(jit->log, "no thread to compile in");
+	pthread_cond_signal(&jit->wake);
+}
+
+static int refuse(const struct jit *jit, char **messages)
+{
+	if (messages)
+		*messages = strdup(jit->mode == MODE_OFF
+					   ? "it must be compiled, and "
+					     "BETON_JIT is off"
+					   : "it must be compiled, and there "
+					     "is no C compiler");
+	return -ENOSYS;
+}
+
+int jit_add(struct jit *jit, struct tail *tail, char **messages)
+{
+	struct item *item;
+	int r = 0;
+
+	if (!jit->has_compiler && tail->is_own)
+		return refuse(jit, messages);
+	if (!jit->has_compiler || atomic_load(&tail->kernel) ||
+	    tail_is_copy(tail)) {
+		dump(jit, tail);
+		return 0;
+	}
+	item = add_item(jit, tail);
+	if (!item)
+		return -ENOMEM;
+	r = load_cached(jit, item);
+	if (r && tail->is_own) {
+		r = make(jit, item, messages);
+	} else if (r) {
+		queue(jit, item);
+		r = 0;
+	}
+	dump(jit, tail);
+	return r;
+}
+
+void jit_close(struct jit *jit)
+{
+	struct item *item, *next;
+
+	if (!jit)
+		return;
+	pthread_mutex_lock(&jit->lock);
+	jit->closing = true;
+	pthread_cond_signal(&jit->wake);
+	pthread_mutex_unlock(&jit->lock);
+	if (jit->has_thread) {
+		eventfd_write(jit->cancel_fd, 1);
+		pthread_join(jit->thread, NULL);
+	}
+	for (item = jit->items; item; item = next) {
+		next = item->next;
+		unload(item);
+		free(item->key);
+		free(item);
+	}
+	objects_close(jit->objects);
+	if (jit->cancel_fd >= 0)
+		close(jit->cancel_fd);
+	pthread_cond_destroy(&jit->wake);
+	pthread_mutex_destroy(&jit->lock);
+	free(jit);
+}

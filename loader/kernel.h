@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What generated code looks like from outside: one function that makes a part
+ * of a row of a tensor out of 8-bit pixels. A change of anything here needs a
+ * new KERNEL_ABI, because compiled code is kept in files.
+ */
+#ifndef LOADER_KERNEL_H
+#define LOADER_KERNEL_H
+
+enum {
+	KERNEL_ABI = 1,
+	/* Pixels that a kernel calculates together. */
+	KERNEL_PIXELS = 32,
+	/*
+	 * Flat kernels: the pixels are interleaved, and so are the operands:
+	 * each is this many, for the channels in turn.
+	 */
+	KERNEL_LANES = 3 * KERNEL_PIXELS,
+};
+
+/* clang-format off */
+#define KERNEL_SPAN_CODE						\
+	struct beton_span {						\
+		const unsigned char *in[3];				\
+		void *out[3];						\
+		const float *operands;					\
+		unsigned count;						\
+		unsigned x;						\
+		unsigned y;						\
+		unsigned width;						\
+		unsigned height;					\
+	};
+/* clang-format on */
+
+/*
+ * `count` neighbours of an image of width x height, the first at (x, y).
+ * in: a plane per channel, flat kernels: interleaved, in[0]. out: where the
+ * first pixel goes, planar tensors: a plane per channel, else out[0].
+ */
+KERNEL_SPAN_CODE
+
+typedef void kernel_fn(const struct beton_span *span);
+
+#define KERNEL_NAME "beton_tail"
+
+#endif

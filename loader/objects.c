@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/objects.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fs/bytes.h"
+#include "fs/log.h"
+#include "fs/rng.h"
+#include "fs/scope.h"
+
+enum {
+	OBJECT_MAX = 16 << 20,
+	LOCK_POLL_MS = 20,
+	NAME_ROOM = 48,
+	STALE_S = 3600,	   /* a temporary file that nobody will rename */
+	TOUCH_S = 6 * 3600 /* no need to be exact about what was used last */
+};
+
+struct objects {
+	int dir;
+	uint64_t limit;
+};
+
+/* Behind the object and its key. */
+struct trailer {
+	char magic[8];
+	uint64_t object_size;
+	uint64_t key_size;
+	uint64_t sum[2]; /* of all that stands before the trailer */
+};
+
+static const char magic[8] = "betonso1";
+
+/* --- the directory --- */
+
+/* Nobody but the user may have put anything there. */
+static bool is_private(const struct stat *st)
+{
+	return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* The directory `name` in `at`, made if it is missing, or -errno. */
+static int open_dir(int at, const char *name)
+{
+	if (mkdirat(at, name, 0700) && errno != EEXIST)
+		return -errno;
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_private(int at, const char *name, const char *path,
+			struct log *log)
+{
+	cleanup_fd int fd = open_dir(at, name);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st))
+		return -errno;
+	if (!is_private(&st)) {
+		log_warning(log,
+			    "%s/%s: others may write there; compiled code is "
+			    "not kept",
+			    path, name);
+		return -EPERM;
+	}
+	return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+/* $BETON_CACHE_DIR, or where the user's caches are; NULL: nowhere. */
+static char *base_path(void)
+{
+	const char *own = getenv("BETON_CACHE_DIR");
+	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	char *path = NULL;
+	int r = -1;
+
+	if (own && *own)
+		return strdup(own);
+	/* The rules of XDG: a relative path is none. */
+	if (xdg && *xdg == '/')
+		r = asprintf(&path, "%s/betonfs", xdg);
+	else if (home && *home == '/')
+		r = asprintf(&path, "%s/.cache/betonfs", home);
+	return r < 0 ? NULL : path;
+}
+
+static void make_parents(const char *path)
+{
+	cleanup_free char *copy = strdup(path);
+
+	for (char *c = copy; c && (c = strchr(c + 1, '/'));) {
+		*c = '\0';
+		mkdir(copy, 0700);
+		*c = '/';
+	}
+}
+
+static int open_path(const char *path, const char *isa, struct log *log)
+{
+	cleanup_fd int base = -1;
+
+	make_parents(path);
+	base = open_private(AT_FDCWD, path, "", log);
+	return base < 0 ? base : open_private(base, isa, path, log);
+}
+
+struct objects *objects_open(const char *isa, uint64_t limit, struct log *log)
+{
+	cleanup_free char *path = base_path();
+	struct objects *o = path ? calloc(1, sizeof(*o)) : NULL;
+
+	if (!o)
+		return NULL;
+	o->limit = limit;
+	o->dir = open_path(path, isa, log);
+	if (o->dir >= 0)
+		return o;
+	free(o);
+	return NULL;
+}
+
+void objects_close(struct objects *o)
+{
+	if (!o)
+		return;
+	close(o->dir);
+	free(o);
+}
+
+/* --- objects --- */
+
+static void sum_bytes(const uint8_t *bytes, size_t size, uint64_t sum[2])
+{
+	size_t i = 0;
+
+	sum[0] = sum[1] = rng_mix(size);
+	for (; i + 8 <= size; i += 8) {
+		sum[0] = rng_mix(sum[0] ^ load64(bytes + i));
+		sum[1] += sum[0];
+	}
+	for (; i < size; i++)
+		sum[0] = rng_mix(sum[0] ^ bytes[i]);
+	sum[1] = rng_mix(sum[1] + sum[0]);
+}
+
+static void hash_key(const char *key, uint64_t hash[2])
+{
+	sum_bytes((const uint8_t *)key, strlen(key), hash);
+}
+
+static void file_name(const char *key, char out[NAME_ROOM])
+{
+	uint64_t hash[2];
+
+	hash_key(key, hash);
+	snprintf(out, NAME_ROOM, "%016" PRIx64 "%016" PRIx64 ".so", hash[0],
+		 hash[1]);
+}
+
+static int read_all(int fd, uint8_t *bytes, size_t size)
+{
+	for (size_t done = 0; done < size;) {
+		ssize_t n = read(fd, bytes + done, size - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -ENOENT;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+static int write_all(int fd, const void *data, size_t size)
+{
+	const uint8_t *bytes = data;
+
+	while (size) {
+		ssize_t n = write(fd, bytes, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		bytes += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Whether these are an object and its key; *size becomes the object's. */
+static bool is_whole(const uint8_t *bytes, size_t *size, const char *key)
+{
+	struct trailer t;
+	uint64_t sum[2], body = *size - sizeof(t);
+
+	if (*size < sizeof(t))
+		return false;
+	memcpy(&t, bytes + body, sizeof(t));
+	if (memcmp(t.magic, magic, sizeof(magic)) != 0 ||
+	    t.key_size != strlen(key) || t.object_size > body ||
+	    body - t.object_size != t.key_size ||
+	    memcmp(bytes + t.object_size, key, t.key_size) != 0)
+		return false;
+	sum_bytes(bytes, body, sum);
+	*size = t.object_size;
+	return sum[0] == t.sum[0] && sum[1] == t.sum[1];
+}
+
+static void touch(int fd, const struct stat *st)
+{
+	if (time(NULL) - st->st_mtime > TOUCH_S)
+		futimens(fd, NULL);
+}
+
+int objects_load(struct objects *o, const char *key, uint8_t **out,
+		 size_t *size_out)
+{
+	cleanup_fd int fd = -1;
+	cleanup_free uint8_t *bytes = NULL;
+	char name[NAME_ROOM];
+	struct stat st;
+	size_t size;
+
+	if (!o)
+		return -ENOENT;
+	file_name(key, name);
+	fd = openat(o->dir, name,
+		    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
+	    !is_private(&st) || st.st_size <= 0 || st.st_size > OBJECT_MAX)
+		return -ENOENT;
+	size = (size_t)st.st_size;
+	bytes = malloc(size);
+	if (!bytes)
+		return -ENOMEM;
+	if (read_all(fd, bytes, size) || !is_whole(bytes, &size, key))
+		return -ENOENT;
+	touch(fd, &st);
+	*out = steal(bytes);
+	*size_out = size;
+	return 0;
+}
+
+static int write_object(int fd, const char *key, const uint8_t *object,
+			size_t object_size)
+{
+	size_t key_size = strlen(key), size = object_size + key_size;
+	cleanup_free uint8_t *bytes = malloc(size);
+	struct trailer t = { .object_size = object_size, .key_size = key_size };
+	int r;
+
+	if (!bytes)
+		return -ENOMEM;
+	memcpy(bytes, object, object_size);
+	memcpy(bytes + object_size, key, key_size);
+	memcpy(t.magic, magic, sizeof(magic));
+	sum_bytes(bytes, size, t.sum);
+	r = write_all(fd, bytes, size);
+	return r ? r : write_all(fd, &t, sizeof(t));
+}
+
+/* --- making room --- */
+
+struct entry {
+	char name[NAME_ROOM];
+	uint64_t size;
+	struct timespec used;
+};
+
+struct listing {
+	struct entry *entries;
+	size_t count;
+	size_t room;
+	uint64_t bytes;
+};
+
+static int older_first(const void *a, const void *b)
+{
+	const struct timespec *x = &((const struct entry *)a)->used;
+	const struct timespec *y = &((const struct entry *)b)->used;
+
+	if (x->tv_sec != y->tv_sec)
+		return x->tv_sec > y->tv_sec ? 1 : -1;
+	return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
+static void list_one(int dir, const char *name, struct listing *l)
+{
+	struct entry *more;
+	struct stat st;
+
+	if (strlen(name) >= NAME_ROOM ||
+	    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ||
+	    !S_ISREG(st.st_mode))
+		return;
+	if (name[0] == '.' && time(NULL) - st.st_mtime > STALE_S)
+		unlinkat(dir, name, 0);
+	if (name[0] == '.' || !strstr(name, ".so"))
+		return;
+	if (l->count == l->room) {
+		more = realloc(l->entries,
+			       (2 * l->room + 16) * sizeof(*l->entries));
+		if (!more)
+			return;
+		l->entries = more;
+		l->room = 2 * l->room + 16;
+	}
+	more = &l->entries[l->count++];
+	strcpy(more->name, name);
+	more->size = (uint64_t)st.st_size;
+	more->used = st.st_mtim;
+	l->bytes += more->size;
+}
+
+/* What was just stored stays, whatever the clock says. */
+static void make_room(const struct objects *o, const char *stored)
+{
+	struct listing l = { 0 };
+	int fd = openat(o->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *d;
+
+	if (!dir) {
+		close(fd);
+		return;
+	}
+	while ((d = readdir(dir)))
+		list_one(o->dir, d->d_name, &l);
+	closedir(dir);
+	qsort(l.entries, l.count, sizeof(*l.entries), older_first);
+	for (size_t i = 0; i < l.count && l.bytes > o->limit; i++) {
+		if (strcmp(l.entries[i].name, stored) != 0 &&
+		    !unlinkat(o->dir, l.entries[i].name, 0))
+			l.bytes -= l.entries[i].size;
+	}
+	free(l.entries);
+}
+
+/*
+ * Not synchronised to disk: what a crash leaves of it is not whole, and
+ * objects_load() will say so.
+ */
+int objects_store(struct objects *o, const char *key, const uint8_t *bytes,
+		  size_t size)
+{
+	cleanup_fd int fd = -1;
+	char name[NAME_ROOM], temporary[NAME_ROOM];
+	uint64_t number;
+	int r;
+
+	if (!o)
+		return -ENOENT;
+	file_name(key, name);
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
+		return -errno;
+	snprintf(temporary, sizeof(temporary), ".%016" PRIx64, number);
+	fd = openat(o->dir, temporary,
+		    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	r = write_object(fd, key, bytes, size);
+	if (!r && renameat(o->dir, temporary, o->dir, name))
+		r = -errno;
+	if (r)
+		unlinkat(o->dir, temporary, 0);
+	else
+		make_room(o, name);
+	return r;
+}
+
+int objects_lock(struct objects *o, const char *key, int timeout_ms,
+		 int cancel_fd)
+{
+	cleanup_fd int fd = -1;
+	struct pollfd cancel = { .fd = cancel_fd, .events = POLLIN };
+	struct flock lock = { .l_type = F_WRLCK,
+			      .l_whence = SEEK_SET,
+			      .l_len = 1 };
+	uint64_t hash[2];
+
+	if (!o)
+		return -ENOLCK;
+	/* One file for all keys, and a byte of it for each: locks belong to
+	   the descriptor, so threads exclude each other too. */
+	hash_key(key, hash);
+	lock.l_start = (off_t)(hash[0] >> 2);
+	fd = openat(o->dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+		    0600);
+	if (fd < 0)
+		return -errno;
+	for (int waited = 0; fcntl(fd, F_OFD_SETLK, &lock);
+	     waited += LOCK_POLL_MS) {
+		if (errno != EAGAIN && errno != EACCES)
+			return -errno;
+		if (waited >= timeout_ms)
+			return -ETIMEDOUT;
+		if (poll(&cancel, 1, LOCK_POLL_MS) > 0)
+			return -ECANCELED;
+	}
+	/* The descriptor is the lock: it moves to the caller. */
+	int held = fd;
+
+	fd = -1;
+	return held;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/operands.h"
+
+#include "fs/bytes.h"
+#include "loader/own.h"
+
+enum { CHANNELS = 3 };
+
+struct rng operands_rng(const struct pipeline_row *row, uint64_t stream)
+{
+	const uint64_t key[] = { row->seed, row->epoch, row->id,
+				 row->occurrence, stream };
+
+	return (struct rng){ .key = rng_key(key, ARRAY_LEN(key)) };
+}
+
+static double next_uniform(void *rng)
+{
+	return rng_uniform(rng);
+}
+
+struct uniform operands_uniform(struct rng *rng)
+{
+	return (struct uniform){ next_uniform, rng };
+}
+
+static bool is_random(const struct node *n)
+{
+	return n->own || op_is_random(n->op);
+}
+
+bool operands_vary(const struct chain *chain)
+{
+	for (size_t i = 0; i < chain->num_nodes; i++) {
+		const struct node *n = &chain->nodes[i];
+
+		if (node_is_value(n) && is_random(n))
+			return true;
+	}
+	return false;
+}
+
+/* `in`: the type that the operation is applied to. */
+static void fill_node(const struct node *n, enum dtype in,
+		      const struct pipeline_row *row, float *out)
+{
+	unsigned channels = n->op->kind == OP_POINT ? CHANNELS : 1;
+
+	for (unsigned c = 0; c < channels; c++) {
+		struct rng rng = { 0 };
+		struct uniform uniform = operands_uniform(&rng);
+
+		if (row)
+			rng = operands_rng(row, n->stream);
+		if (n->own)
+			own_operands(n->own, uniform, out);
+		else
+			n->op->operands(&n->args, in, c, uniform,
+					out + c * n->op->num_operands);
+	}
+}
+
+void operands_fill(const struct chain *chain, const struct pipeline_row *row,
+		   float *out)
+{
+	enum dtype in = chain->source.dtype;
+
+	for (size_t i = 0; i < chain->num_nodes; i++) {
+		const struct node *n = &chain->nodes[i];
+
+		if (node_is_value(n) && (row || !is_random(n)))
+			fill_node(n, in, row, out + n->first_operand);
+		in = n->type.dtype;
+	}
+}

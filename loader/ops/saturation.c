@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/op.h"
+
+enum { MAGNITUDE, P };
+
+static const struct param params[] = {
+	[MAGNITUDE] = { .name = "magnitude",
+			.kind = PARAM_REALS,
+			.min_count = 1,
+			.max_count = 1,
+			.min = 0,
+			.max = 16,
+			.help = "how far the factor may be from 1" },
+	[P] = OP_PARAM_P("0.5"),
+	OP_PARAM_GROUP,
+	{ 0 },
+};
+
+static const char *infer(const struct args *args, const struct type *in,
+			 struct type *out)
+{
+	(void)args;
+	(void)out;
+	return op_infer_colour(in);
+}
+
+static void operands(const struct args *args, enum dtype in, unsigned channel,
+		     struct uniform uniform, float *out)
+{
+	(void)channel;
+	out[0] = op_factor(&args->arg[MAGNITUDE], &args->arg[P], uniform);
+	out[1] = in == DTYPE_U1;
+}
+
+OP_CODE(void saturation(float v[3], float factor, float whole) {
+	float grey = 0.2989F * v[0] + 0.587F * v[1] + 0.114F * v[2];
+	grey = whole > 0 ? (float)(int)grey : grey;
+	grey = (1 - factor) * grey;
+	v[0] = factor * v[0] + grey;
+	v[1] = factor * v[1] + grey;
+	v[2] = factor * v[2] + grey;
+})
+
+static void pixel(float v[3], const float *o)
+{
+	saturation(v, o[0], o[1]);
+}
+
+const struct op op_saturation = {
+	.name = "saturation",
+	.help = "colours blended with their grey by a random factor",
+	.kind = OP_PIXEL,
+	.params = params,
+	.infer = infer,
+	.num_operands = 2,
+	.operands = operands,
+	.pixel = pixel,
+	.code = code,
+};

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/own.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/scope.h"
+#include "loader/parse.h"
+#include "loader/token.h"
+
+static const char *infer(const struct args *args, const struct type *in,
+			 struct type *out)
+{
+	(void)args;
+	out->placed = true;
+	return op_infer_colour(in);
+}
+
+const struct op own_op = {
+	.name = "own",
+	.help = "a C function in a file",
+	.kind = OP_PIXEL,
+	.infer = infer,
+};
+
+static bool is_identifier(const char *word)
+{
+	static const char chars[] = "abcdefghijklmnopqrstuvwxyz"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+
+	return (*word < '0' || *word > '9') &&
+	       strspn(word, chars) == strlen(word);
+}
+
+static int bind_args(struct own *own, const struct parse *parse,
+		     const struct parse_stage *stage, const struct complaint *c)
+{
+	for (size_t i = 0; i < stage->num_args; i++) {
+		const struct parse_arg *arg =
+			&parse->args[stage->first_arg + i];
+		double v;
+
+		if (i == OWN_ARGS_MAX || arg->name)
+			return complain(c, arg->value_at,
+					"%s takes %d numbers at most, without "
+					"names",
+					own->function, OWN_ARGS_MAX);
+		if (token_number(arg->value, arg->value + strlen(arg->value),
+				 &v))
+			return complain(c, arg->value_at,
+					"arguments of %s are numbers, not `%s'",
+					own->function, arg->value);
+		own->args[own->num_args++] = (float)v;
+	}
+	return 0;
+}
+
+int own_bind(const struct parse *parse, const struct parse_stage *stage,
+	     const struct complaint *c, struct own **out)
+{
+	struct own *own;
+	int r;
+
+	if (!is_identifier(stage->word) || !*stage->file ||
+	    strpbrk(stage->file, "\"\\"))
+		return complain(c, stage->at,
+				"a function of a file is written "
+				"\"FILE.c\".NAME(NUMBER, ...)");
+	own = calloc(1, sizeof(*own));
+	if (!own)
+		return -ENOMEM;
+	own->at = stage->at;
+	own->file = strdup(stage->file);
+	own->function = strdup(stage->word);
+	r = own->file && own->function ? bind_args(own, parse, stage, c)
+				       : -ENOMEM;
+	if (r)
+		own_close(own);
+	else
+		*out = own;
+	return r;
+}
+
+void own_close(struct own *own)
+{
+	if (!own)
+		return;
+	free(own->file);
+	free(own->function);
+	free(own->text);
+	free(own);
+}
+
+size_t own_num_operands(const struct own *own)
+{
+	return own->num_args + OWN_RANDOM;
+}
+
+void own_operands(const struct own *own, struct uniform uniform, float *out)
+{
+	memcpy(out, own->args, own->num_args * sizeof(*out));
+	/* 24 bits, so that none is rounded up to 1. */
+	for (size_t i = 0; i < OWN_RANDOM; i++)
+		out[own->num_args + i] =
+			(float)(int)(uniform.next(uniform.arg) * 0x1p24) *
+			0x1p-24F;
+}
+
+/*
+ * The first line that includes a file of the user's, or NULL: what such a file
+ * says would not be part of what tells compiled code apart.
+ */
+static const char *find_include(const char *text)
+{
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		const char *at = line + strspn(line, " \t");
+
+		if (*at != '#')
+			continue;
+		at++;
+		at += strspn(at, " \t");
+		if (strncmp(at, "include", 7) != 0)
+			continue;
+		at += 7;
+		at += strspn(at, " \t");
+		if (*at != '<')
+			return line;
+	}
+	return NULL;
+}
+
+static int read_file(const char *path, char **out)
+{
+	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	cleanup_free char *text = NULL;
+	size_t size = 0;
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	text = malloc(OWN_FILE_MAX + 1);
+	if (!text)
+		return -ENOMEM;
+	while ((n = read(fd, text + size, OWN_FILE_MAX + 1 - size)) > 0)
+		size += (size_t)n;
+	if (n < 0)
+		return -errno;
+	if (size > OWN_FILE_MAX)
+		return -EFBIG;
+	text[size] = '\0';
+	*out = steal(text);
+	return 0;
+}
+
+int own_load(struct own *own, const struct complaint *c)
+{
+	const char *line;
+	size_t number = 1;
+	int r = read_file(own->file, &own->text);
+
+	if (r)
+		return complain(c, own->at, "cannot read %s: %s", own->file,
+				strerror(-r));
+	line = find_include(own->text);
+	if (!line)
+		return 0;
+	for (const char *at = own->text; at < line; at++)
+		number += *at == '\n';
+	return complain(c, own->at,
+			"%s:%zu: only headers in <> can be included", own->file,
+			number);
+}

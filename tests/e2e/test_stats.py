@@ -1,0 +1,552 @@
+# SPDX-License-Identifier: Apache-2.0
+""".betonfs/stats.json, metrics and jobs/: what is told is what was done."""
+import json
+import mmap
+import os
+import pathlib
+import re
+import socket
+import subprocess
+
+import numpy as np
+import pytest
+
+import dumped
+import make
+from conftest import wait_until
+from dumped import BUILD, beton, dump
+from test_handover import Client, hello, path_of, SPEC
+
+N = 40
+MAX = 256   # jobs that are remembered
+PLAIN = ["--pipeline", "image | drop"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return dumped.photos(tmp_path_factory.mktemp("stats") / "p.beton", N)
+
+
+def stats(mnt):
+    return json.loads((mnt / ".betonfs/stats.json").read_text())
+
+
+def timeless(told):
+    """The same without what changes by itself."""
+    told = dict(told, streams=[dict(s, idle_s=0) for s in told["streams"]],
+                jobs=[dict(j, idle_s=0) for j in told["jobs"]])
+    del told["uptime_s"]
+    return told
+
+
+def both(mnt):
+    """stats.json and metrics of one state: batches may still be made ahead."""
+    found = []
+
+    def same():
+        found[:] = stats(mnt), metrics(mnt), stats(mnt)
+        return timeless(found[0]) == timeless(found[2])
+    wait_until(same, "the end of work")
+    return found[:2]
+
+
+def jobs(mnt):
+    """name -> what is told of it"""
+    return {j["name"]: j for j in stats(mnt)["jobs"]}
+
+
+def moved(before, after):
+    """way -> (batches, bytes)"""
+    return {way: (after["delivery"][way]["batches"] - b["batches"],
+                  after["delivery"][way]["bytes"] - b["bytes"])
+            for way, b in before["delivery"].items()}
+
+
+def read_direct(path):
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    size = os.fstat(fd).st_size
+    with mmap.mmap(-1, size + mmap.PAGESIZE) as buf:
+        got = os.preadv(fd, [buf], 0)
+    os.close(fd)
+    return got
+
+
+# --- the texts ---
+
+def sample(line):
+    """An OpenMetrics sample without a timestamp -> name, labels, value."""
+    m = re.fullmatch(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)'
+                     r'\})? ([0-9.]+)', line)
+    assert m, line
+    labels = re.findall(r'([a-z_]+)="((?:[^"\\]|\\.)*)"', m[2] or "")
+    assert len(dict(labels)) == len(labels), line
+    return m[1], tuple(labels), float(m[3])
+
+
+def parse(text):
+    """(name, labels without the mountpoint) -> value. Checks the grammar."""
+    lines = text.split("\n")
+    assert lines[-2:] == ["# EOF", ""]
+    found, heads, family = {}, {}, None
+    for line in lines[:-2]:
+        if line.startswith("#"):
+            _, what, name, rest = line.split(" ", 3)
+            assert rest and (what, name) not in heads
+            heads[what, name] = rest
+            # Nothing of a family after another has begun.
+            assert what == "TYPE" or name == family
+            assert what != "UNIT" or name.endswith("_" + rest)
+            family = name
+            continue
+        name, labels, value = sample(line)
+        kind = heads["TYPE", family]
+        assert name == family + {"counter": "_total", "gauge": ""}[kind]
+        assert labels[0][0] == "mountpoint"
+        assert (name, labels[1:]) not in found
+        found[name, labels[1:]] = value
+    for what, name in heads:
+        assert ("HELP", name) in heads
+        # Names of samples and of families are all different.
+        assert not re.search("_(total|count|sum|bucket|created)$", name)
+    return found
+
+
+def metrics(mnt):
+    return parse((mnt / ".betonfs/metrics").read_text())
+
+
+def frozen(text):
+    """The same at another time."""
+    assert text.count(b"uptime_s") in (1, 4)
+    return re.sub(rb'(uptime_s[^ ]* )[0-9]+', rb"\g<1>0", text)
+
+
+def test_the_texts_can_be_read_by_all(data, mount):
+    mnt = mount(data.path)
+    for name in ("stats.json", "metrics"):
+        path = mnt / ".betonfs" / name
+        assert path.stat().st_size == 0
+        whole = frozen(path.read_bytes())
+        for program in (["cat", path], ["dd", f"if={path}", "bs=7"],
+                        ["tail", "-c", "99999", path]):
+            out = subprocess.check_output(program, stderr=subprocess.DEVNULL)
+            assert frozen(out) == whole
+        copy = mnt.parent / "copy"
+        subprocess.run(["cp", path, copy], check=True)
+        assert frozen(copy.read_bytes()) == whole
+        with open(path, "rb") as f:
+            assert frozen(b"".join(f.readlines())) == whole
+    top = stats(mnt)
+    assert list(top) == ["version", "uptime_s", "cache", "slots", "delivery",
+                         "streams", "jobs"]
+    assert top["version"] == 1 and top["cache"]["mode"] == "os"
+    assert top["cache"]["amplification"] == 0
+    assert not (mnt / ".betonfs/stats").exists()
+
+
+def test_one_opening_sees_one_text(data, mount):
+    mnt = mount(data.path)
+    with open(mnt / ".betonfs/stats.json", "rb", buffering=0) as f:
+        first = f.read(50)
+        for p in sorted((mnt / "batches/batch=4/0").iterdir()):
+            p.read_bytes()
+        rest = f.read()
+        assert json.loads(first + rest)["delivery"]["page_cache"] == {
+            "batches": 0, "late": 0, "bytes": 0}
+        f.seek(0)
+        assert f.read() == first + rest
+        f.seek(30)
+        assert f.read(9) == (first + rest)[30:39]
+    assert stats(mnt)["delivery"]["page_cache"]["batches"] == 10
+
+
+def test_metrics_are_openmetrics(data, mount):
+    parser = pytest.importorskip("prometheus_client.openmetrics.parser")
+    mnt = mount(data.path, "-o", "cache=process,cache_size=64MiB")
+    dump(mnt, mnt.parent / "out", "--spec", SPEC, *PLAIN)
+    families = {f.name: f for f in parser.text_string_to_metric_families(
+        (mnt / ".betonfs/metrics").read_text())}
+    assert families["betonfs_cache_hits"].type == "counter"
+    assert families["betonfs_cache_read_bytes"].unit == "bytes"
+    assert families["betonfs_read_amplification_ratio"].type == "gauge"
+    ways = {s.labels["way"]: s.value
+            for s in families["betonfs_delivered_bytes"].samples}
+    assert set(ways) == {"page_cache", "direct", "handover"}
+    for f in families.values():
+        for s in f.samples:
+            assert s.labels["mountpoint"] == str(mnt)
+
+
+def test_metrics_are_text_of_prometheus_too(data, mount):
+    parser = pytest.importorskip("prometheus_client.parser")
+    mnt = mount(data.path)
+    (mnt / path_of(0)).read_bytes()
+    text = (mnt / ".betonfs/metrics").read_text()
+    found = {s.name: s for f in parser.text_string_to_metric_families(text)
+             for s in f.samples}
+    assert found["betonfs_build_info"].value == 1
+    assert set(found) == {name for name, _ in parse(text)}
+
+
+def test_the_manual_tells_every_key(data, mount):
+    mnt = mount(data.path)
+    (mnt / path_of(0)).read_bytes()
+    page = pathlib.Path(__file__).parents[2] / "fs/betonfs.8"
+    said = page.read_text().split(".Sh STATISTICS\n")[1].split("\n.Sh ")[0]
+    words = set(re.findall(r"[a-z_]+", said))
+
+    def keys(value):
+        if isinstance(value, list):
+            return set().union(*map(keys, value))
+        if isinstance(value, dict):
+            return set(value).union(*map(keys, value.values()))
+        return set()
+    assert keys(stats(mnt)) - words == set()
+    names = {re.sub("^betonfs_(.*?)(_total)?$", r"\1", name)
+             for name, _ in metrics(mnt)}
+    # Those of streams are told together.
+    assert {n for n in names - words if not n.startswith("stream_")} == set()
+
+
+def test_both_texts_say_the_same(data, mount):
+    mnt = mount(data.path, "-o", "cache=process,cache_size=64MiB")
+    dump(mnt, mnt.parent / "out", "--spec", SPEC, *PLAIN)
+    told, m = both(mnt)
+    for way, d in told["delivery"].items():
+        assert m["betonfs_delivered_batches_total",
+                 (("way", way),)] == d["batches"]
+        assert m["betonfs_delivered_bytes_total",
+                 (("way", way),)] == d["bytes"]
+    for name, key in (("cache_hits_total", "hits"),
+                      ("prefetch_late_total", "late"),
+                      ("cache_misses_total", "misses"),
+                      ("cache_read_bytes_total", "read_bytes"),
+                      ("cache_delivered_bytes_total", "delivered_bytes"),
+                      ("prefetch_wasted_bytes_total", "wasted_bytes")):
+        assert m["betonfs_" + name, ()] == told["cache"][key]
+    assert m["betonfs_read_amplification_ratio", ()] == pytest.approx(
+        told["cache"]["amplification"], abs=1e-5)
+    for job in told["jobs"]:
+        assert m["betonfs_job_bytes_total",
+                 (("job", job["name"]),)] == job["bytes"]
+    assert m["betonfs_stream_batches_total",
+             (("dataset", ""), ("spec", SPEC))] == N // 4
+    assert m["betonfs_build_info",
+             (("version", "0.1.0"), ("cache", "process"))] == 1
+
+
+def test_odd_names_are_escaped(data, mount, tmp_path):
+    names = [b'a"b\\c\nd', b"\xff\xfe,x", "\u00e9".encode()]
+    for name in names:
+        os.symlink(data.path, os.path.join(os.fsencode(tmp_path), name))
+    mnt = mount(data.path, *(os.path.join(os.fsencode(tmp_path), n)
+                             for n in names))
+    for name in names:
+        with open(os.path.join(os.fsencode(mnt), name,
+                               b"batches/batch=4/0/000000.batch"), "rb") as f:
+            f.read()
+    want = {'a"b\\c\nd', "%FF%FE%2Cx", "\u00e9"}
+    assert {s["dataset"] for s in stats(mnt)["streams"]} == want
+    text = (mnt / ".betonfs/metrics").read_text()
+    parse(text)
+    assert 'dataset="a\\"b\\\\c\\nd"' in text
+    try:
+        from prometheus_client.openmetrics import parser
+    except ImportError:
+        return
+    assert {s.labels["dataset"]
+            for f in parser.text_string_to_metric_families(text)
+            if f.name == "betonfs_stream_batches" for s in f.samples} == want
+
+
+# --- the counters ---
+
+def test_every_way_is_counted_exactly(data, mount):
+    mnt = mount(data.path)
+    sizes = [(mnt / path_of(i)).stat().st_size for i in range(N // 4)]
+    whole = N // 4, sum(sizes)
+    a = stats(mnt)
+    assert moved(a, a) == dict.fromkeys(a["delivery"], (0, 0))
+    for i, size in enumerate(sizes):
+        assert len((mnt / path_of(i)).read_bytes()) == size
+    b = stats(mnt)
+    assert moved(a, b) == {"page_cache": whole, "direct": (0, 0),
+                           "handover": (0, 0)}
+    for i, size in enumerate(sizes):
+        assert read_direct(mnt / path_of(i)) == size
+    c = stats(mnt)
+    assert moved(b, c) == {"page_cache": (0, 0), "direct": whole,
+                           "handover": (0, 0)}
+    client = Client(mnt)
+    for i, size in enumerate(sizes):
+        slot, seen = client.get(path_of(i))
+        assert len(seen) == size
+        client.put(slot)
+    assert client.get(path_of(99)) > 0
+    d = stats(mnt)
+    assert moved(c, d) == {"page_cache": (0, 0), "direct": (0, 0),
+                           "handover": whole}
+    # Files that are no batches are not counted.
+    (mnt / "samples/000000/label").read_bytes()
+    (mnt / "columns/label.npy").read_bytes()
+    assert moved(d, stats(mnt)) == moved(a, a)
+
+
+@pytest.mark.parametrize("way", ["direct", "handover"])
+def test_a_loaders_way_is_counted(data, mount, tmp_path, way):
+    mnt = mount(data.path)
+    before = stats(mnt)
+    dump(mnt, tmp_path / "out", "--spec", SPEC, *PLAIN, "--delivery", way)
+    after = moved(before, stats(mnt))
+    # One more, of one sample, is a file in any case: for the shapes.
+    assert after["page_cache"] == (0, 0)
+    assert after[way][0] == N // 4 + (way == "direct")
+    assert after["direct"][0] == (N // 4 if way == "direct" else 0) + 1
+
+
+def payload(data):
+    """Bytes of all values that are not in the metadata."""
+    return sum(len(data.stored(i, name)) for i in range(len(data.values))
+               for name, kind, *_ in data.fields
+               if kind not in (make.INT, make.FLOAT))
+
+
+def variable(data):
+    return sum(kind not in (make.INT, make.FLOAT)
+               for _, kind, *_ in data.fields)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """64 MiB, which a cache of half of that cannot hold."""
+    rng = np.random.default_rng(3)
+    some = rng.bytes(96 * 96 * 3)
+    return make.Dataset(
+        tmp_path_factory.mktemp("stats") / "l.beton",
+        [("image", make.IMAGE), ("label", make.INT)],
+        [{"image": make.Image(make.RAW, 96, 96, some), "label": i}
+         for i in range(2400)], 1 << 20)
+
+
+def test_a_cache_accounts_for_every_byte(large, mount):
+    mnt = mount(large.path, "-o", "cache=process,cache_size=32MiB,ahead=0")
+    epoch = mnt / "batches/order=quasi_random,batch=24,block=37,window=300/0"
+    for p in sorted(epoch.iterdir()):
+        p.read_bytes()
+    c = stats(mnt)["cache"]
+    assert c["mode"] == "process" and 0 < c["used"] <= c["limit"] <= 32 << 20
+    assert c["delivered_bytes"] == payload(large)
+    assert c["hits"] + c["late"] + c["misses"] == len(large.values)
+    assert c["bypassed"] == 0
+    # Each byte once, but for the ends of runs, which share pages.
+    assert 0.95 * payload(large) <= c["read_bytes"] <= 1.25 * payload(large)
+    assert c["amplification"] == pytest.approx(
+        c["read_bytes"] / c["delivered_bytes"])
+    assert c["evicted_bytes"] > 0 and c["reads"] > 0
+
+
+def test_streams_share_what_the_cache_tells(large, mount):
+    mnt = mount(large.path, "-o", "cache=process,cache_size=32MiB")
+    specs = ("order=random,batch=24,seed=1", "order=random,batch=48,seed=2")
+    values = {}
+    for spec, share in zip(specs, (1, 2)):
+        paths = sorted((mnt / "batches" / spec / "0").iterdir())
+        paths = paths[:len(paths) // share]
+        for p in paths:
+            p.read_bytes()
+        values[len(paths)] = len(large.values) // share
+    # What is read ahead may go on for a while: it is not compared.
+    told = stats(mnt)
+    assert {s["opened"] for s in told["streams"]} == set(values)
+    for s in told["streams"]:
+        n = s["hits"] + s["late"] + s["misses"]
+        assert values[s["opened"]] <= n <= values[s["opened"]] + 8 * 48
+        assert 0 < s["misses"] and s["bypassed"] == 0
+        assert s["reads"] > 0 and s["read_bytes"] > 0
+        assert s["delivered_bytes"] == n * 96 * 96 * 3
+        assert s["amplification"] == pytest.approx(
+            s["read_bytes"] / s["delivered_bytes"])
+    for key in ("hits", "late", "misses", "delivered_bytes"):
+        assert sum(s[key] for s in told["streams"]) <= told["cache"][key]
+    labels = {dict(k)["spec"] for name, k in metrics(mnt)
+              if name == "betonfs_stream_read_bytes_total"}
+    assert len(labels) == 2
+
+
+def test_a_batch_that_is_there_is_not_late(data, mount):
+    mnt = mount(data.path, "-o", "ahead=0")
+    client = named(mnt, b"train")
+    for late in (1, 1, 2):
+        slot, _ = client.get(path_of(late))
+        client.put(slot)
+        assert jobs(mnt)["train"]["late"] == late
+    assert jobs(mnt)["train"]["batches"] == 3
+    assert read_direct(mnt / path_of(2)) > 0
+    assert read_direct(mnt / path_of(5)) > 0
+    assert stats(mnt)["delivery"]["direct"]["late"] == 1
+    assert stats(mnt)["delivery"]["handover"]["late"] == 2
+    m = metrics(mnt)
+    assert m["betonfs_job_late_total", (("job", "train"),)] == 2
+    assert m["betonfs_delivered_late_total", (("way", "direct"),)] == 1
+
+
+# --- streams ---
+
+def test_streams_say_where_they_are(data, mount):
+    mnt = mount(data.path)
+    assert stats(mnt)["streams"] == []
+    for i in range(1, 10, 2):
+        (mnt / path_of(i, 3)).read_bytes()
+    [s] = stats(mnt)["streams"]
+    assert 0 <= s.pop("idle_s") < 60
+    where = {k: s.pop(k) for k in ("dataset", "spec", "epoch", "number",
+                                   "stride", "opened")}
+    assert where == {"dataset": "", "spec": SPEC, "epoch": 3, "number": 9,
+                     "stride": 2, "opened": 5}
+    # Without a cache of its own the daemon does not know what is read.
+    assert s == dict.fromkeys(
+        ("hits", "late", "misses", "bypassed", "reads", "read_bytes",
+         "delivered_bytes", "wasted_bytes", "amplification"), 0)
+    (mnt / "batches/batch=5/0/000000.batch").read_bytes()
+    assert len(stats(mnt)["streams"]) == 2
+
+
+def test_two_readers_of_a_spec_are_one_metric(data, mount):
+    mnt = mount(data.path)
+    for epoch in (0, 50):
+        for i in range(4):
+            (mnt / path_of(i, epoch)).read_bytes()
+    assert len(stats(mnt)["streams"]) == 2
+    assert metrics(mnt)["betonfs_stream_batches_total",
+                        (("dataset", ""), ("spec", SPEC))] == 8
+
+
+def test_every_directory_tells_of_the_whole_mount(data, mount, tmp_path):
+    other = make.numbers(tmp_path / "val.beton", 20)
+    mnt = mount(other.path, data.path)
+    (mnt / "p/batches/batch=4/0/000003.batch").read_bytes()
+    (mnt / "val/batches/batch=5/1/000002.batch").read_bytes()
+    for top in (mnt, mnt / "p", mnt / "val"):
+        told = stats(top)
+        assert {(s["dataset"], s["epoch"], s["number"])
+                for s in told["streams"]} == {("p", 0, 3), ("val", 1, 2)}
+        assert told["delivery"]["page_cache"]["batches"] == 2
+        assert len(os.listdir(top / ".betonfs/jobs")) == 1
+        assert {dict(labels)["dataset"] for name, labels in metrics(top)
+                if name == "betonfs_stream_batches_total"} == {"p", "val"}
+
+
+# --- jobs ---
+
+def named(mnt, name):
+    """A connection of a job of this name."""
+    client = Client(mnt, greet=False)
+    client.send(hello(job=name))
+    client.recv()
+    return client
+
+
+def test_plain_readers_are_known_by_session(data, mount):
+    mnt = mount(data.path)
+    script = 'cat "$0" >/dev/null; echo $$'
+    want = {}
+    for i in range(3):
+        session = subprocess.check_output(
+            ["setsid", "-w", "sh", "-c", script, mnt / path_of(i)], text=True)
+        want[f"session-{int(session)}"] = (mnt / path_of(i)).stat().st_size
+    (mnt / path_of(5)).read_bytes()
+    told = jobs(mnt)
+    # Setsid's process may have ended before it was looked at: not its cat.
+    assert {k: told[k]["bytes"] for k in want} == want
+    assert told[f"session-{os.getsid(0)}"]["batches"] == 1
+
+
+def test_loaders_are_known_by_name(data, mount, tmp_path, monkeypatch):
+    mnt = mount(data.path)
+    for name, epochs in (("train", 2), ("train", 3), ("eval 1/2", 2)):
+        monkeypatch.setenv("BETON_JOB", name)
+        beton("bench", mnt, "--spec", SPEC, "--until", "read", "--epochs",
+              epochs)
+    told = jobs(mnt)
+    assert told["train"]["batches"] == 5 * N // 4
+    assert told["eval 1/2"]["batches"] == 2 * N // 4
+    wait_until(lambda: jobs(mnt)["train"]["connections"] == 0, "its end")
+    monkeypatch.setenv("BETON_JOB", "")
+    before = jobs(mnt)[f"session-{os.getsid(0)}"]["batches"]
+    dump(mnt, tmp_path / "out", "--spec", SPEC, *PLAIN)
+    assert jobs(mnt)[f"session-{os.getsid(0)}"]["batches"] == \
+        before + N // 4 + 1
+
+
+@pytest.mark.parametrize("name", ["x" * 65, "a\nb", "\u00e9"])
+def test_a_bad_name_of_a_job_is_told(data, monkeypatch, name):
+    monkeypatch.setenv("BETON_JOB", name)
+    said = beton("bench", data.path, code=1).stderr
+    assert "BETON_JOB" in said or "job" in said
+
+
+def test_ranks_share_a_job(data, mount):
+    mnt = mount(data.path)
+    ranks = [named(mnt, b"both") for _ in range(3)]
+    for i, client in enumerate(ranks):
+        assert isinstance(client.get(path_of(i)), tuple)
+    assert jobs(mnt)["both"]["connections"] == 3
+    assert jobs(mnt)["both"]["batches"] == 3
+    ranks[0].socket.close()
+    wait_until(lambda: jobs(mnt)["both"]["connections"] == 2, "the end of one")
+
+
+HOSTILE = [b"../../etc/passwd", b".", b"..", b"a/b", b"%", b"%2F", b" ", b"~",
+           b'"', b"\\", b"x" * 64, b"-", b".json", b"a.json", b"{}'\"\\n"]
+
+
+def test_files_of_jobs(data, mount):
+    mnt = mount(data.path)
+    folder = mnt / ".betonfs/jobs"
+    assert os.listdir(folder) == []
+    assert not (folder / "train.json").exists()
+    names = [b"train", *HOSTILE]
+    clients = []
+    for i, name in enumerate(names):
+        clients.append(named(mnt, name))
+        # Neither a listing nor a name that was absent is remembered.
+        assert len(os.listdir(folder)) == i + 1
+        assert (folder / "train.json").exists()
+    seen = {}
+    for file in os.listdir(folder):
+        assert re.fullmatch(r"[A-Za-z0-9_%.-]+\.json", file)
+        told = json.loads((folder / file).read_bytes())
+        seen[told["name"].encode()] = file
+        assert dict(told, idle_s=0) == dict(jobs(mnt)[told["name"]], idle_s=0)
+    assert set(seen) == set(names)
+    assert seen[b"a/b"] == "a%2Fb.json"
+    assert json.loads((folder / "train.json").read_text())["connections"] == 1
+    metrics(mnt)
+
+
+def test_jobs_are_bounded(data, mount):
+    mnt = mount(data.path)
+    folder = mnt / ".betonfs/jobs"
+    before = stats(mnt)
+    keeper = named(mnt, b"keeper")
+    first = named(mnt, b"job-0")
+    slot, _ = first.get(path_of(0))
+    first.put(slot)
+    old = open(folder / "job-0.json")
+    first.socket.close()
+    wait_until(lambda: jobs(mnt)["job-0"]["connections"] == 0, "its end")
+    for i in range(1, 300):
+        client = named(mnt, b"job-%d" % i)
+        client.socket.close()
+        wait_until(lambda: jobs(mnt)[f"job-{i}"]["connections"] == 0, "its end")
+    told = jobs(mnt)
+    assert len(told) == MAX == len(os.listdir(folder))
+    assert "keeper" in told and "job-299" in told and "job-0" not in told
+    assert not (folder / "job-0.json").exists()
+    assert json.loads(old.read())["name"] == "job-0"
+    old.close()
+    # What was delivered is not forgotten with the job.
+    assert moved(before, stats(mnt))["handover"][0] == 1
+    assert isinstance(keeper.get(path_of(1)), tuple)
+    assert jobs(mnt)["keeper"]["batches"] == 1
+    metrics(mnt)

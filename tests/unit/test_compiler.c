@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "loader/compiler.h"
+#include "tests/unit/t.h"
+
+static char dir[] = "/tmp/test compiler-XXXXXX";
+static const char *const no_flags[] = { NULL };
+
+static struct compiler_job job_of(const char *source)
+{
+	return (struct compiler_job){ .source = source,
+				      .isa_flags = no_flags,
+				      .cancel_fd = -1,
+				      .limit_ms = 600000 };
+}
+
+/* A compiler that is a script. */
+static struct compiler script(const char *text)
+{
+	struct compiler c;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/my cc", dir);
+	f = fopen(path, "w");
+	CHECK(f && fprintf(f, "#!/bin/sh\n%s\n", text) > 0 && !fclose(f));
+	CHECK(!chmod(path, 0755));
+	setenv("BETON_CC", path, 1);
+	CHECK(!compiler_find(&c));
+	unsetenv("BETON_CC");
+	return c;
+}
+
+/* Nothing stays but the script. */
+static bool is_tidy(void)
+{
+	DIR *d = opendir(dir);
+	int n = 0;
+
+	CHECK(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n <= 3;
+}
+
+static int run(const struct compiler *c, const struct compiler_job *job,
+	       char *messages, size_t room)
+{
+	uint8_t *object = NULL;
+	char *said = NULL;
+	size_t size;
+	int r = compiler_run(c, job, &object, &size, &said);
+
+	CHECK(!r == (object != NULL) && !r == (said == NULL));
+	snprintf(messages, room, "%s", said ? said : "");
+	free(object);
+	free(said);
+	CHECK(is_tidy());
+	return r;
+}
+
+static void source_becomes_an_object_or_messages(void)
+{
+	struct compiler_job job = job_of("int f(void) { return 3; }");
+	struct compiler c;
+	char said[2000];
+
+	if (compiler_find(&c)) {
+		printf("skip: no compiler\n");
+		return;
+	}
+	CHECK(!run(&c, &job, said, sizeof(said)));
+	job.source = "#line 7 \"mine.c\"\nint f(void) { return x; }";
+	CHECK(run(&c, &job, said, sizeof(said)) == -EINVAL);
+	CHECK(strstr(said, "mine.c:7") && strstr(said, "error"));
+	job.source = "int f(void) { return unheard_of(); }";
+	CHECK(run(&c, &job, said, sizeof(said)) == -EINVAL);
+	CHECK(strstr(said, "unheard_of"));
+}
+
+static void a_compiler_is_found_by_its_environment(void)
+{
+	struct compiler a, b;
+	char path[4096], own[64];
+
+	a = script("exit 1");
+	CHECK(strstr(a.path, "/my cc"));
+	/* It is another one when the file is. */
+	b = script("exit 1 # again");
+	CHECK(!strcmp(a.path, b.path) && strcmp(a.identity, b.identity) != 0);
+	setenv("BETON_CC", "/no/such/cc", 1);
+	CHECK(compiler_find(&a) == -ENOENT);
+	setenv("BETON_CC", dir, 1);
+	CHECK(compiler_find(&a) == -ENOENT);
+	unsetenv("BETON_CC");
+	snprintf(path, sizeof(path), "%s", getenv("PATH"));
+	setenv("PATH", "", 1);
+	CHECK(compiler_find(&a) == -ENOENT);
+	setenv("PATH", "relative:::/no/such", 1);
+	CHECK(compiler_find(&a) == -ENOENT);
+	snprintf(own, sizeof(own), "/no/such:%s", dir);
+	setenv("PATH", own, 1);
+	setenv("BETON_CC", "my cc", 1);
+	CHECK(!compiler_find(&b) && strstr(b.path, "/my cc"));
+	unsetenv("BETON_CC");
+	setenv("PATH", path, 1);
+}
+
+static void one_that_takes_too_long_is_ended(void)
+{
+	struct compiler c = script("sleep 600 & echo begun; wait");
+	struct compiler_job job = job_of("");
+	char said[100];
+
+	job.limit_ms = 300;
+	CHECK(run(&c, &job, said, sizeof(said)) == -ETIMEDOUT);
+	job.limit_ms = 600000;
+	job.cancel_fd = eventfd(1, 0);
+	CHECK(run(&c, &job, said, sizeof(said)) == -ECANCELED);
+	close(job.cancel_fd);
+}
+
+static void one_that_fails_says_why(void)
+{
+	struct compiler_job job = job_of("");
+	struct compiler c = script("echo out; echo err >&2; exit 3");
+	char said[20000];
+
+	CHECK(run(&c, &job, said, sizeof(said)) == -EINVAL);
+	CHECK(!strcmp(said, "out\nerr\n"));
+	/* Too much is cut, not kept waiting. */
+	c = script("yes | head -c 1000000; exit 1");
+	CHECK(run(&c, &job, said, sizeof(said)) == -EINVAL);
+	CHECK(strlen(said) > 10000 && strlen(said) < sizeof(said) - 1);
+	c = script("kill -9 $$");
+	CHECK(run(&c, &job, said, sizeof(said)) == -EINVAL);
+	/* Content, but nothing made. */
+	c = script("exit 0");
+	CHECK(run(&c, &job, said, sizeof(said)) == -EINVAL);
+	c = script(": > \"$2\"");
+	CHECK(run(&c, &job, said, sizeof(said)) == -EINVAL);
+	c = script("echo x > \"$2\"");
+	CHECK(run(&c, &job, said, sizeof(said)) == 0);
+}
+
+static void it_runs_in_a_world_of_its_own(void)
+{
+	struct compiler_job job = job_of("");
+	struct compiler c = script("[ \"$TMPDIR\" = \"${2%/*}\" ] || echo tmp;"
+				   "[ -d \"$TMPDIR\" ] || echo dir;"
+				   "[ -z \"$LD_PRELOAD\" ] || echo preload;"
+				   "[ \"$LC_ALL\" = C ] || echo locale;"
+				   "[ \"$MINE\" = 5 ] || echo mine;"
+				   "read line && echo input; : > \"$TMPDIR/x\";"
+				   "kill -TERM $$; exit 1");
+	char said[200];
+
+	setenv("MINE", "5", 1);
+	setenv("LD_PRELOAD", "", 1);
+	/* Also with signals blocked, as in a thread of the library. */
+	sigset_t all, old;
+
+	sigfillset(&all);
+	CHECK(!pthread_sigmask(SIG_SETMASK, &all, &old));
+	CHECK(run(&c, &job, said, sizeof(said)) == -EINVAL);
+	CHECK(!pthread_sigmask(SIG_SETMASK, &old, NULL));
+	CHECK(!strcmp(said, ""));
+	unsetenv("LD_PRELOAD");
+}
+
+int main(void)
+{
+	char command[64];
+
+	CHECK(mkdtemp(dir));
+	setenv("TMPDIR", dir, 1);
+	source_becomes_an_object_or_messages();
+	a_compiler_is_found_by_its_environment();
+	one_that_takes_too_long_is_ended();
+	one_that_fails_says_why();
+	it_runs_in_a_world_of_its_own();
+	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	CHECK(!system(command));
+	return 0;
+}

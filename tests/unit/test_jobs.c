@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/jobs.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs/bytes.h"
+#include "tests/unit/t.h"
+
+enum { MANY = 300, THREADS = 8, ROUNDS = 2000 };
+
+static struct jobs_entry entries[JOBS_MAX + 1];
+
+static size_t list(struct jobs *jobs)
+{
+	return jobs_list(jobs, 0, entries, ARRAY_LEN(entries));
+}
+
+/* Its entry, or NULL. */
+static const struct jobs_entry *entry_of(struct jobs *jobs, const char *name)
+{
+	size_t n = list(jobs);
+
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(entries[i].name, name))
+			return &entries[i];
+	}
+	return NULL;
+}
+
+static void add(struct jobs *jobs, const char *name, enum jobs_way way,
+		uint64_t batches, uint64_t bytes)
+{
+	struct job *job = jobs_get(jobs, name);
+
+	job_add(job, way, batches, bytes);
+	jobs_put(&job);
+	CHECK(!job);
+}
+
+static void late(struct jobs *jobs, const char *name, enum jobs_way way)
+{
+	struct job *job = jobs_get(jobs, name);
+
+	job_late(job, way);
+	jobs_put(&job);
+}
+
+static void test_counts_by_name_and_by_way(void)
+{
+	struct jobs_count ways[JOBS_WAYS];
+	struct jobs *jobs;
+
+	CHECK(!jobs_open(&jobs));
+	CHECK(list(jobs) == 0);
+	add(jobs, "a", JOBS_HANDOVER, 1, 100);
+	add(jobs, "b", JOBS_DIRECT, 1, 0);
+	add(jobs, "a", JOBS_HANDOVER, 2, 30);
+	add(jobs, "b", JOBS_PAGE_CACHE, 0, 7);
+	CHECK(list(jobs) == 2);
+	CHECK(entry_of(jobs, "a")->count.batches == 3);
+	CHECK(entry_of(jobs, "a")->count.bytes == 130);
+	CHECK(entry_of(jobs, "b")->count.batches == 1);
+	CHECK(entry_of(jobs, "b")->count.bytes == 7);
+	CHECK(entry_of(jobs, "b")->last_s < 60);
+	late(jobs, "b", JOBS_DIRECT);
+	CHECK(entry_of(jobs, "b")->count.late == 1);
+	CHECK(entry_of(jobs, "a")->count.late == 0);
+	jobs_delivered(jobs, ways);
+	CHECK(ways[JOBS_DIRECT].late == 1 && ways[JOBS_HANDOVER].late == 0);
+	CHECK(ways[JOBS_HANDOVER].batches == 3);
+	CHECK(ways[JOBS_HANDOVER].bytes == 130);
+	CHECK(ways[JOBS_DIRECT].batches == 1 && ways[JOBS_DIRECT].bytes == 0);
+	CHECK(ways[JOBS_PAGE_CACHE].batches == 0);
+	CHECK(ways[JOBS_PAGE_CACHE].bytes == 7);
+	jobs_close(jobs);
+}
+
+static void test_sessions(void)
+{
+	char name[JOBS_NAME_SIZE];
+	struct job *own, *gone;
+	struct jobs *jobs;
+
+	CHECK(!jobs_open(&jobs));
+	own = jobs_get_session(jobs, getpid());
+	gone = jobs_get_session(jobs, 0);
+	CHECK(own && gone);
+	snprintf(name, sizeof(name), "session-%d", (int)getsid(0));
+	CHECK(entry_of(jobs, name));
+	CHECK(entry_of(jobs, "session-0"));
+	jobs_put(&own);
+	own = jobs_get_session(jobs, -1);
+	CHECK(own == gone);
+	jobs_put(&own);
+	jobs_put(&gone);
+	jobs_close(jobs);
+}
+
+static void test_a_long_name_is_cut(void)
+{
+	char name[2 * JOBS_NAME_SIZE] = { 0 };
+	struct job *a, *b;
+	struct jobs *jobs;
+
+	CHECK(!jobs_open(&jobs));
+	memset(name, 'x', sizeof(name) - 1);
+	a = jobs_get(jobs, name);
+	name[JOBS_NAME_SIZE - 1] = '\0';
+	b = jobs_get(jobs, name);
+	CHECK(a && a == b);
+	CHECK(entry_of(jobs, name));
+	jobs_put(&a);
+	jobs_put(&b);
+	jobs_close(jobs);
+}
+
+static void test_the_least_recent_is_forgotten(void)
+{
+	char name[JOBS_NAME_SIZE];
+	struct jobs_entry entry;
+	struct job *kept;
+	struct jobs *jobs;
+	size_t n;
+
+	CHECK(!jobs_open(&jobs));
+	kept = jobs_get(jobs, "kept");
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "job-%u", i);
+		add(jobs, name, JOBS_DIRECT, 1, i);
+	}
+	/* One that is in use stays, and of the rest the newest do. */
+	CHECK(entry_of(jobs, "kept"));
+	CHECK(entry_of(jobs, name));
+	CHECK(!entry_of(jobs, "job-0"));
+	n = list(jobs);
+	CHECK(n == JOBS_MAX);
+	for (size_t i = 1; i < n; i++)
+		CHECK(entries[i].number > entries[i - 1].number);
+	/* Numbers are not given twice. */
+	CHECK(jobs_list(jobs, 2, &entry, 1) == 1 && entry.number > 2);
+	jobs_put(&kept);
+	jobs_close(jobs);
+}
+
+/* All are in use: the table stays bounded, and who was dropped can go on. */
+static void test_jobs_in_use_are_forgotten_too(void)
+{
+	struct jobs_count ways[JOBS_WAYS];
+	char name[JOBS_NAME_SIZE];
+	struct job *all[MANY];
+	struct jobs *jobs;
+
+	CHECK(!jobs_open(&jobs));
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "job-%u", i);
+		all[i] = jobs_get(jobs, name);
+		CHECK(all[i]);
+	}
+	CHECK(list(jobs) == JOBS_MAX);
+	for (unsigned i = 0; i < MANY; i++) {
+		job_add(all[i], JOBS_DIRECT, 1, 2);
+		jobs_put(&all[i]);
+	}
+	jobs_delivered(jobs, ways);
+	CHECK(ways[JOBS_DIRECT].batches == MANY);
+	CHECK(ways[JOBS_DIRECT].bytes == 2 * MANY);
+	jobs_close(jobs);
+}
+
+static void test_the_list_says_when_it_changed(void)
+{
+	struct timespec before, after;
+	struct jobs *jobs;
+
+	CHECK(!jobs_open(&jobs));
+	before = jobs_changed(jobs);
+	add(jobs, "a", JOBS_DIRECT, 1, 1);
+	after = jobs_changed(jobs);
+	CHECK(after.tv_sec != before.tv_sec || after.tv_nsec != before.tv_nsec);
+	before = after;
+	add(jobs, "a", JOBS_DIRECT, 1, 1);
+	after = jobs_changed(jobs);
+	CHECK(after.tv_sec == before.tv_sec && after.tv_nsec == before.tv_nsec);
+	jobs_close(jobs);
+}
+
+static void test_connections(void)
+{
+	struct jobs *jobs;
+	struct job *a;
+
+	CHECK(!jobs_open(&jobs));
+	a = jobs_get(jobs, "a");
+	job_connect(a);
+	job_connect(a);
+	CHECK(entry_of(jobs, "a")->connections == 2);
+	job_disconnect(a);
+	CHECK(entry_of(jobs, "a")->connections == 1);
+	jobs_put(&a);
+	jobs_close(jobs);
+}
+
+/* Nobody counts where there is nothing to count with. */
+static void test_nothing(void)
+{
+	struct job *job = jobs_get(NULL, "a");
+
+	CHECK(!job && !jobs_get_session(NULL, 1));
+	CHECK(!list(NULL));
+	job_add(job, JOBS_DIRECT, 1, 1);
+	job_late(job, JOBS_DIRECT);
+	job_connect(job);
+	job_disconnect(job);
+	jobs_put(&job);
+	jobs_close(NULL);
+}
+
+static void *count_a_lot(void *arg)
+{
+	struct jobs *jobs = arg;
+	char name[JOBS_NAME_SIZE];
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		snprintf(name, sizeof(name), "job-%u", i % MANY);
+		add(jobs, name, JOBS_HANDOVER, 1, 3);
+		if (i % 100 == 0)
+			CHECK(jobs_list(jobs, i, &(struct jobs_entry){ 0 },
+					1) <= 1);
+	}
+	return NULL;
+}
+
+static void test_many_threads(void)
+{
+	struct jobs_count ways[JOBS_WAYS];
+	pthread_t threads[THREADS];
+	struct jobs *jobs;
+
+	CHECK(!jobs_open(&jobs));
+	for (int i = 0; i < THREADS; i++)
+		CHECK(!pthread_create(&threads[i], NULL, count_a_lot, jobs));
+	for (int i = 0; i < THREADS; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	jobs_delivered(jobs, ways);
+	CHECK(ways[JOBS_HANDOVER].batches == THREADS * ROUNDS);
+	CHECK(ways[JOBS_HANDOVER].bytes == 3 * THREADS * ROUNDS);
+	CHECK(list(jobs) == JOBS_MAX);
+	jobs_close(jobs);
+}
+
+int main(void)
+{
+	test_counts_by_name_and_by_way();
+	test_sessions();
+	test_a_long_name_is_cut();
+	test_the_least_recent_is_forgotten();
+	test_jobs_in_use_are_forgotten_too();
+	test_the_list_says_when_it_changed();
+	test_connections();
+	test_nothing();
+	test_many_threads();
+	return 0;
+}

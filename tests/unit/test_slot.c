@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "fs/pool.h"
+#include "fs/rng.h"
+#include "fs/slot.h"
+#include "tests/unit/t.h"
+
+enum { MIB = 1 << 20, BATCHES = 12, THREADS = 6, ROUNDS = 400 };
+
+struct fixture {
+	struct slots *slots;
+	struct batch *batches[BATCHES];
+	atomic_int result; /* of assembling */
+	atomic_uint assembled;
+	atomic_bool has_failures;
+	atomic_bool is_held; /* nothing may be assembled meanwhile */
+	struct rng rng;	     /* of failures; any thread's */
+	pthread_mutex_t lock;
+	unsigned fails_of; /* one in so many; 0: none */
+	atomic_uint_fast64_t told;
+};
+
+/* A batch of which nothing but the size matters. */
+static struct batch *batch_of(uint64_t number, uint64_t size)
+{
+	struct batch *b = calloc(1, sizeof(*b));
+
+	CHECK(b);
+	atomic_init(&b->refs, 1);
+	b->key.number = number;
+	b->vfile.size = size;
+	return b;
+}
+
+static bool fails_now(struct fixture *f)
+{
+	bool fails;
+
+	pthread_mutex_lock(&f->lock);
+	fails = f->fails_of && rng_next(&f->rng) % f->fails_of == 0;
+	pthread_mutex_unlock(&f->lock);
+	return fails;
+}
+
+static int assemble(void *arg, const struct batch *batch, void *buf,
+		    uint64_t *marks)
+{
+	struct fixture *f = arg;
+	struct slots_stats stats;
+
+	CHECK(!atomic_load(&f->is_held));
+	/* Nobody has more than was told. */
+	slots_stats(f->slots, &stats);
+	CHECK(stats.bytes <= atomic_load(&f->told));
+	memset(buf, (int)batch->key.number, batch->vfile.size);
+	atomic_fetch_add(&f->assembled, 1);
+	for (int i = 0; i < 4; i++)
+		sched_yield();
+	*marks = atomic_load(&f->has_failures) ? 1 + batch->key.number : 0;
+	return fails_now(f) ? -EIO : atomic_load(&f->result);
+}
+
+static void on_growth(void *arg, uint64_t bytes)
+{
+	struct fixture *f = arg;
+
+	CHECK(bytes > atomic_load(&f->told));
+	/* Whoever were told at the same time would be by now. */
+	for (int i = 0; i < 4; i++)
+		sched_yield();
+	CHECK(bytes > atomic_exchange(&f->told, bytes));
+}
+
+static void set_up(struct fixture *f, uint64_t limit, bool is_hard,
+		   uint64_t size)
+{
+	const struct slots_options options = {
+		.limit = limit,
+		.is_hard = is_hard,
+		.assemble = assemble,
+		/* Who may exceed it is not counted on. */
+		.grow = is_hard ? on_growth : NULL,
+		.arg = f,
+	};
+
+	memset(f, 0, sizeof(*f));
+	atomic_init(&f->told, is_hard ? 0 : UINT64_MAX);
+	pthread_mutex_init(&f->lock, NULL);
+	CHECK(!slots_open(&options, &f->slots));
+	for (uint64_t i = 0; i < BATCHES; i++)
+		f->batches[i] = batch_of(i, size);
+}
+
+static void tear_down(struct fixture *f)
+{
+	slots_close(f->slots);
+	for (size_t i = 0; i < BATCHES; i++) {
+		CHECK(atomic_load(&f->batches[i]->refs) == 1);
+		batch_put(&f->batches[i]);
+	}
+	pthread_mutex_destroy(&f->lock);
+}
+
+static struct slot *get(struct fixture *f, unsigned i)
+{
+	struct slot *slot;
+
+	CHECK(!slots_get(f->slots, f->batches[i], &slot));
+	return slot;
+}
+
+static void touch(struct fixture *f, unsigned i)
+{
+	struct slot *slot = get(f, i);
+
+	slot_put(&slot);
+}
+
+static struct slots_stats stats_of(struct fixture *f)
+{
+	struct slots_stats s;
+
+	slots_stats(f->slots, &s);
+	return s;
+}
+
+static bool is_whole(const struct fixture *f, const struct slot *slot,
+		     unsigned i)
+{
+	const uint8_t *bytes = slot_bytes(slot);
+
+	for (uint64_t k = 0; k < f->batches[i]->vfile.size; k += 997) {
+		if (bytes[k] != i)
+			return false;
+	}
+	return true;
+}
+
+static void a_batch_is_assembled_once_for_all_who_read_it(void)
+{
+	struct fixture f;
+	struct slot *a, *b;
+
+	set_up(&f, 8 * MIB, false, MIB);
+	a = get(&f, 3);
+	b = get(&f, 3);
+	CHECK(a == b && is_whole(&f, a, 3));
+	slot_put(&a);
+	slot_put(&b);
+	CHECK(!a);
+	slot_put(&a);
+	touch(&f, 3);
+	CHECK(atomic_load(&f.assembled) == 1);
+	CHECK(stats_of(&f).assembled == 1 && stats_of(&f).shared == 2);
+	tear_down(&f);
+	slots_close(NULL);
+}
+
+static void what_somebody_reads_is_not_recycled(void)
+{
+	struct fixture f;
+	struct slot *held;
+
+	set_up(&f, 2 * MIB, false, MIB);
+	held = get(&f, 0);
+	for (int round = 0; round < 3; round++) {
+		for (unsigned i = 1; i < BATCHES; i++) {
+			struct slot *other = get(&f, i);
+
+			CHECK(slot_id(other) != slot_id(held));
+			slot_put(&other);
+		}
+	}
+	CHECK(is_whole(&f, held, 0));
+	slot_put(&held);
+	tear_down(&f);
+}
+
+static void memory_of_what_was_read_is_used_again(void)
+{
+	struct fixture f;
+
+	set_up(&f, 64 * MIB, false, MIB);
+	for (int round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < BATCHES; i++)
+			touch(&f, i);
+	}
+	CHECK(stats_of(&f).slots <= 4);
+	tear_down(&f);
+}
+
+static void abandoned_memory_holds_no_other_batch(void)
+{
+	struct slot *none = NULL, *slot;
+	struct fixture f;
+	uint64_t id;
+
+	set_up(&f, 2 * MIB, false, MIB);
+	slot_abandon(&none);
+	slot = get(&f, 0);
+	id = slot_id(slot);
+	slot_abandon(&slot);
+	CHECK(!slot);
+	for (unsigned i = 1; i < BATCHES; i++) {
+		slot = get(&f, i);
+		CHECK(slot_id(slot) != id);
+		slot_put(&slot);
+	}
+	tear_down(&f);
+}
+
+/* --- a hard limit --- */
+
+static void *get_second(void *arg)
+{
+	struct fixture *f = arg;
+
+	touch(f, 1);
+	return NULL;
+}
+
+static void who_finds_no_room_waits(void)
+{
+	struct fixture f;
+	struct slot *held;
+	pthread_t thread;
+
+	set_up(&f, 2 * MIB, true, MIB);
+	held = get(&f, 0);
+	atomic_store(&f.is_held, true);
+	CHECK(!pthread_create(&thread, NULL, get_second, &f));
+	for (int i = 0; i < 100; i++)
+		sched_yield();
+	CHECK(slots_prepare(f.slots, f.batches[2]) == -EAGAIN);
+	CHECK(is_whole(&f, held, 0));
+	atomic_store(&f.is_held, false);
+	slot_put(&held);
+	pthread_join(thread, NULL);
+	CHECK(stats_of(&f).bytes == 2 * MIB && stats_of(&f).assembled == 2);
+	tear_down(&f);
+}
+
+/* There is no room for the spare room of large pieces, nor need for it. */
+static void a_batch_may_be_as_large_as_the_limit(void)
+{
+	struct fixture f;
+	struct slot *slot;
+
+	set_up(&f, 18 * MIB, true, 18 * MIB);
+	slot = get(&f, 7);
+	CHECK(slot_capacity(slot) == 18 * MIB && is_whole(&f, slot, 7));
+	slot_put(&slot);
+	touch(&f, 8);
+	f.batches[9]->vfile.size++;
+	CHECK(slots_get(f.slots, f.batches[9], &slot) == -EFBIG);
+	CHECK(slots_prepare(f.slots, f.batches[9]) == -EFBIG);
+	f.batches[10]->vfile.size = UINT64_MAX - 1;
+	CHECK(slots_get(f.slots, f.batches[10], &slot) < 0);
+	tear_down(&f);
+}
+
+static void *get_at_random(void *arg)
+{
+	static atomic_uint threads;
+	struct rng rng = { .key = atomic_fetch_add(&threads, 1) };
+	struct fixture *f = arg;
+	struct slot *slot;
+	unsigned i;
+	int r;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		i = (unsigned)(rng_next(&rng) % BATCHES);
+		r = rng_next(&rng) % 3;
+		if (!r) {
+			r = slots_prepare(f->slots, f->batches[i]);
+			CHECK(!r || r == -EAGAIN || r == -EIO);
+			continue;
+		}
+		r = slots_get(f->slots, f->batches[i], &slot);
+		CHECK(!r || r == -EIO);
+		if (r)
+			continue;
+		CHECK(is_whole(f, slot, i));
+		CHECK(rng_next(&rng) % 8 ||
+		      !slots_failed(f->slots, f->batches[i]));
+		slot_put(&slot);
+	}
+	return NULL;
+}
+
+static void run_threads(struct fixture *f, void *(*body)(void *))
+{
+	pthread_t threads[THREADS];
+
+	for (size_t i = 0; i < THREADS; i++)
+		CHECK(!pthread_create(&threads[i], NULL, body, f));
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* Memory comes back by readers, by failures and by what was made in vain;
+   whoever waits for it hears of each. */
+static void nobody_waits_for_ever(void)
+{
+	struct fixture f;
+
+	for (uint64_t room = 1; room <= 3; room++) {
+		set_up(&f, room * 2 * MIB, true, MIB / 2);
+		f.fails_of = 3;
+		run_threads(&f, get_at_random);
+		CHECK(stats_of(&f).bytes <= room * 2 * MIB);
+		tear_down(&f);
+	}
+}
+
+static void growth_is_told_before_it_happens(void)
+{
+	struct fixture f;
+
+	for (int round = 0; round < 5; round++) {
+		set_up(&f, 32 * MIB, true, 2 * MIB);
+		run_threads(&f, get_second);
+		run_threads(&f, get_at_random);
+		CHECK(stats_of(&f).bytes <= atomic_load(&f.told));
+		tear_down(&f);
+	}
+}
+
+/* --- failures --- */
+
+static void *get_in_vain(void *arg)
+{
+	struct fixture *f = arg;
+	struct slot *slot = NULL;
+
+	CHECK(slots_get(f->slots, f->batches[5], &slot) == -EIO && !slot);
+	return NULL;
+}
+
+static void all_who_wait_hear_of_a_failure_and_the_next_tries_again(void)
+{
+	struct fixture f;
+
+	set_up(&f, 2 * MIB, true, MIB);
+	atomic_store(&f.result, -EIO);
+	run_threads(&f, get_in_vain);
+	CHECK(!stats_of(&f).assembled);
+	atomic_store(&f.result, 0);
+	touch(&f, 5);
+	CHECK(stats_of(&f).assembled == 1);
+	tear_down(&f);
+}
+
+static void samples_that_failed_are_noted(void)
+{
+	struct fixture f;
+	struct slot *slot;
+
+	set_up(&f, 8 * MIB, false, MIB);
+	touch(&f, 0);
+	atomic_store(&f.has_failures, true);
+	touch(&f, 1);
+	CHECK(!slots_failed(f.slots, f.batches[0]));
+	CHECK(slots_failed(f.slots, f.batches[1]));
+	CHECK(!slots_failed(f.slots, f.batches[2]));
+	slot = get(&f, 1);
+	CHECK(slot_marks(slot) == 2);
+	slot_put(&slot);
+	slot = get(&f, 0);
+	CHECK(!slot_marks(slot));
+	slot_put(&slot);
+	tear_down(&f);
+}
+
+/* --- ahead of readers --- */
+
+static void what_waits_for_its_reader_is_kept(void)
+{
+	struct fixture f;
+
+	set_up(&f, 4 * MIB, true, 2 * MIB);
+	CHECK(!slots_prepare(f.slots, f.batches[0]));
+	CHECK(!slots_prepare(f.slots, f.batches[0]));
+	CHECK(!slots_prepare(f.slots, f.batches[1]));
+	CHECK(slots_prepare(f.slots, f.batches[2]) == -EAGAIN);
+	CHECK(stats_of(&f).ahead == 2 && !stats_of(&f).wasted);
+	/* Who is there goes before who is to come. */
+	touch(&f, 2);
+	CHECK(stats_of(&f).wasted == 1);
+	touch(&f, 1);
+	CHECK(stats_of(&f).assembled == 3 && stats_of(&f).shared == 1);
+	/* What was read makes room. */
+	CHECK(!slots_prepare(f.slots, f.batches[3]));
+	tear_down(&f);
+}
+
+/* --- in the middle of a batch --- */
+
+static void begin(struct fixture *f, unsigned i)
+{
+	struct slot *none = NULL, *slot = get(f, i);
+
+	slot_put_begun(&none);
+	slot_put_begun(&slot);
+	CHECK(!slot);
+}
+
+static void what_was_read_to_its_end_makes_room(void)
+{
+	struct fixture f;
+
+	set_up(&f, 2 * MIB, true, MIB);
+	begin(&f, 0);
+	touch(&f, 0);
+	CHECK(!slots_prepare(f.slots, f.batches[1]));
+	CHECK(stats_of(&f).assembled == 2);
+	tear_down(&f);
+}
+
+/* Its reader is waited for: a machine may take longer than that to come from
+   one line to the next, though not each time. */
+static void what_was_begun_is_kept(void)
+{
+	struct fixture f;
+	bool is_kept = false;
+
+	set_up(&f, 2 * MIB, true, MIB);
+	for (int i = 0; i < 20 && !is_kept; i++) {
+		begin(&f, 0);
+		is_kept = slots_prepare(f.slots, f.batches[1]) == -EAGAIN;
+	}
+	CHECK(is_kept);
+	tear_down(&f);
+}
+
+static void who_never_comes_for_the_rest_holds_nobody_up(void)
+{
+	struct fixture f;
+
+	set_up(&f, 2 * MIB, true, MIB);
+	begin(&f, 0);
+	begin(&f, 1);
+	touch(&f, 2);
+	CHECK(stats_of(&f).assembled == 3);
+	tear_down(&f);
+}
+
+int main(void)
+{
+	a_batch_is_assembled_once_for_all_who_read_it();
+	what_somebody_reads_is_not_recycled();
+	memory_of_what_was_read_is_used_again();
+	abandoned_memory_holds_no_other_batch();
+	who_finds_no_room_waits();
+	a_batch_may_be_as_large_as_the_limit();
+	nobody_waits_for_ever();
+	growth_is_told_before_it_happens();
+	all_who_wait_hear_of_a_failure_and_the_next_tries_again();
+	samples_that_failed_are_noted();
+	what_waits_for_its_reader_is_kept();
+	what_was_read_to_its_end_makes_room();
+	what_was_begun_is_kept();
+	who_never_comes_for_the_rest_holds_nobody_up();
+	return 0;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/rng.h"
+#include "fs/tiers.h"
+#include "tests/unit/t.h"
+
+enum { DATASETS = 16, FIRST_PAGE = 8192 };
+
+static const uint64_t MIB = 1 << 20;
+static const uint64_t HUGE_FILE = (uint64_t)1 << 60;
+
+/* Datasets that have sizes, and pages that shrink or do not. */
+struct fixture {
+	struct source source; /* first */
+	int result;
+	bool shrinks;
+	unsigned reads;
+	uint64_t pages_end;
+	struct dataset datasets[DATASETS];
+	struct dataset *list[DATASETS];
+	char why[TIERS_WHY_SIZE];
+};
+
+static int read_pages(struct source *source, void *buf, size_t size,
+		      uint64_t off)
+{
+	struct fixture *f = (struct fixture *)source;
+	struct rng rng = { .key = off };
+	uint8_t *bytes = buf;
+
+	CHECK(off >= FIRST_PAGE && range_ok(off, size, f->pages_end));
+	f->reads++;
+	for (size_t i = 0; i < size; i++)
+		bytes[i] = f->shrinks ? (uint8_t)(i / 100)
+				      : (uint8_t)rng_next(&rng);
+	return f->result;
+}
+
+static const struct source_ops source_ops = { .name = "pages",
+					      .read = read_pages };
+
+static void set_up(struct fixture *f, uint64_t file_size, uint64_t pages)
+{
+	memset(f, 0, sizeof(*f));
+	f->source.ops = &source_ops;
+	f->pages_end = FIRST_PAGE + pages;
+	for (size_t i = 0; i < DATASETS; i++) {
+		f->datasets[i].source = &f->source;
+		f->datasets[i].format.file_size = file_size;
+		f->datasets[i].format.first_page = FIRST_PAGE;
+		f->datasets[i].format.table_off = f->pages_end;
+		f->list[i] = &f->datasets[i];
+	}
+}
+
+static struct tiers choose(struct fixture *f, struct tiers t, size_t n)
+{
+	tiers_choose(&t, f->list, n, f->why);
+	CHECK(memchr(f->why, '\0', sizeof(f->why)));
+	return t;
+}
+
+static void modes_have_names(void)
+{
+	static const char *const wrong[] = { "",       "OS",	    "os ",
+					     "proces", "processes", "none" };
+	enum tiers_mode mode;
+
+	for (mode = TIERS_AUTO; mode <= TIERS_PROCESS; mode++) {
+		enum tiers_mode parsed;
+
+		CHECK(tiers_parse_mode(tiers_mode_name(mode), &parsed));
+		CHECK(parsed == mode);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		mode = TIERS_PROCESS;
+		CHECK(!tiers_parse_mode(wrong[i], &mode));
+		CHECK(mode == TIERS_PROCESS);
+	}
+}
+
+static void what_fits_is_left_to_the_kernel(void)
+{
+	struct fixture f;
+	struct tiers t;
+
+	set_up(&f, 4096, HUGE_FILE);
+	t = choose(&f, (struct tiers){ .cache_size = 99, .cold_size = 9 }, 1);
+	CHECK(t.mode == TIERS_OS && !t.cache_size && !t.cold_size);
+	CHECK(!strncmp(f.why, "cache os: ", 10) && !f.reads);
+	t = choose(&f, (struct tiers){ .cold_size = TIERS_COLD_AUTO }, 0);
+	CHECK(t.mode == TIERS_OS && !t.cold_size);
+}
+
+static void what_does_not_fit_gets_a_cache(void)
+{
+	struct fixture f;
+	struct tiers t;
+
+	set_up(&f, HUGE_FILE, 0);
+	t = choose(&f, (struct tiers){ .cold_size = TIERS_COLD_AUTO }, 1);
+	CHECK(t.mode == TIERS_PROCESS && t.cache_size >= 64 * MIB);
+	CHECK(!t.cold_size && strstr(f.why, "no cold tier"));
+	/* All together are larger than a number can say. */
+	t = choose(&f, (struct tiers){ .cold_size = 0 }, DATASETS);
+	CHECK(t.mode == TIERS_PROCESS);
+}
+
+static void who_asks_gets_it(void)
+{
+	struct fixture f;
+	struct tiers t;
+
+	set_up(&f, HUGE_FILE, HUGE_FILE);
+	t = choose(&f, (struct tiers){ .mode = TIERS_OS, .cold_size = 5 }, 2);
+	CHECK(t.mode == TIERS_OS && !t.cache_size && !t.cold_size);
+	CHECK(strstr(f.why, "cache os as asked: "));
+	f.shrinks = true;
+	t = choose(&f,
+		   (struct tiers){ TIERS_PROCESS, 96 * MIB, TIERS_COLD_AUTO },
+		   1);
+	CHECK(t.mode == TIERS_PROCESS && t.cache_size == 96 * MIB);
+	/* A cold tier is a choice of its own where nothing is left to us. */
+	CHECK(!t.cold_size && !f.reads);
+	t = choose(&f, (struct tiers){ TIERS_PROCESS, 96 * MIB, 7 * MIB }, 1);
+	CHECK(t.cache_size == 96 * MIB && t.cold_size == 7 * MIB);
+	t = choose(&f, (struct tiers){ TIERS_AUTO, 96 * MIB, 7 * MIB }, 1);
+	CHECK(t.cache_size == 96 * MIB && t.cold_size == 7 * MIB && !f.reads);
+}
+
+static void a_cold_tier_is_for_what_shrinks(void)
+{
+	const struct tiers asked = { TIERS_AUTO, 96 * MIB, TIERS_COLD_AUTO };
+	struct fixture f;
+	struct tiers t;
+
+	set_up(&f, HUGE_FILE, 100 * MIB);
+	f.shrinks = true;
+	t = choose(&f, asked, 2);
+	CHECK(t.cache_size == 48 * MIB && t.cold_size == 48 * MIB);
+	CHECK(f.reads == 32 && strstr(f.why, "a cold tier"));
+	f.shrinks = false;
+	t = choose(&f, asked, 2);
+	CHECK(t.cache_size == 96 * MIB && !t.cold_size);
+	CHECK(f.reads == 64 && strstr(f.why, "no cold tier"));
+}
+
+static void what_cannot_be_looked_at_does_not_shrink(void)
+{
+	const struct tiers asked = { TIERS_AUTO, 96 * MIB, TIERS_COLD_AUTO };
+	struct fixture f;
+	struct tiers t;
+
+	set_up(&f, HUGE_FILE, 100 * MIB);
+	f.shrinks = true;
+	f.result = -EIO;
+	t = choose(&f, asked, 1);
+	CHECK(f.reads && t.cache_size == 96 * MIB && !t.cold_size);
+	/* Too little to look at. */
+	set_up(&f, HUGE_FILE, 64 << 10);
+	f.shrinks = true;
+	t = choose(&f, asked, 1);
+	CHECK(!f.reads && t.cache_size == 96 * MIB && !t.cold_size);
+}
+
+int main(void)
+{
+	modes_have_names();
+	what_fits_is_left_to_the_kernel();
+	what_does_not_fit_gets_a_cache();
+	who_asks_gets_it();
+	a_cold_tier_is_for_what_shrinks();
+	what_cannot_be_looked_at_does_not_shrink();
+	return 0;
+}
