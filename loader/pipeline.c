@@ -309,9 +309,9 @@ static int run_geometry(const struct call *call)
 
 static int run_tail(const struct call *call)
 {
-	const struct type *type = chain_type(call->plan->chain);
 	struct pipeline_worker *w = call->worker;
 	const struct tail *tail = call->plan->tail;
+	const struct type *type = chain_type(call->plan->chain);
 	struct tail_image to = {
 		.size = { type->width, type->height },
 		.operands = tail_operands(tail, call->row, w->operands),

@@ -96,25 +96,26 @@ INLINE void store_two(union cell *out, __m256 v)
 }
 
 /* Where two neighbours begin; the last of an odd number is its own. */
-INLINE void starts(const struct axis *x, uint32_t i, const union cell *in,
+INLINE void starts(const uint32_t *first, bool alone, const union cell *in,
 		   const union cell *p[PAIR])
 {
-	uint32_t other = i + 1 < x->part.count ? i + 1 : i;
-
-	p[0] = in + (size_t)x->first[i] * CHANNELS;
-	p[1] = in + (size_t)x->first[other] * CHANNELS;
+	p[0] = in + (size_t)first[0] * CHANNELS;
+	p[1] = in + (size_t)first[!alone] * CHANNELS;
 }
 
 INLINE void across_real(const struct rows_across *a, uint32_t taps)
 {
-	const struct axis *x = a->x;
+	const uint32_t *first = a->x->first;
+	const union cell *in = a->tmp;
+	union cell *out = a->out;
+	uint32_t n = a->x->part.count;
 	const __m256 *w = a->prepared;
 
-	for (uint32_t i = 0; i < x->part.count; i += PAIR, w += taps) {
+	for (uint32_t i = 0; i < n; i += PAIR, w += taps) {
 		const union cell *p[PAIR];
 		__m256 sum;
 
-		starts(x, i, a->tmp, p);
+		starts(first + i, i + 1 == n, in, p);
 		sum = _mm256_mul_ps(load_two(p[0], p[1]),
 				    _mm256_loadu_ps((const float *)w));
 		UNROLL
@@ -125,7 +126,7 @@ INLINE void across_real(const struct rows_across *a, uint32_t taps)
 
 			sum = _mm256_add_ps(sum, _mm256_mul_ps(v, weight));
 		}
-		store_two(a->out + (size_t)i * CHANNELS, sum);
+		store_two(out + (size_t)i * CHANNELS, sum);
 	}
 }
 
@@ -151,14 +152,17 @@ INLINE __m256i of_triangle(__m256i v)
 
 INLINE void across_triangle(const struct rows_across *a, uint32_t taps)
 {
-	const struct axis *x = a->x;
+	const uint32_t *first = a->x->first;
+	const union cell *in = a->tmp;
+	union cell *out = a->out;
+	uint32_t n = a->x->part.count;
 	const __m256i *w = a->prepared;
 
-	for (uint32_t i = 0; i < x->part.count; i += PAIR, w += taps) {
+	for (uint32_t i = 0; i < n; i += PAIR, w += taps) {
 		const union cell *p[PAIR];
 		__m256i sum = _mm256_setzero_si256();
 
-		starts(x, i, a->tmp, p);
+		starts(first + i, i + 1 == n, in, p);
 		UNROLL
 		for (uint32_t k = 0; k < taps; k++) {
 			__m256 v = load_two(p[0] + (size_t)k * CHANNELS,
@@ -170,8 +174,7 @@ INLINE void across_triangle(const struct rows_across *a, uint32_t taps)
 						  _mm256_loadu_si256(w + k)));
 		}
 		sum = pairs_of(of_triangle(sum));
-		store_two(a->out + (size_t)i * CHANNELS,
-			  _mm256_castsi256_ps(sum));
+		store_two(out + (size_t)i * CHANNELS, _mm256_castsi256_ps(sum));
 	}
 }
 

@@ -107,8 +107,4 @@ struct band {
 void tail_band(const struct tail *tail, const struct tail_image *image,
 	       const struct band *band);
 
-/* The same for all rows of an image in memory, whose size is image->size. */
-void tail_run(const struct tail *tail, const struct tail_image *image,
-	      const struct image *in);
-
 #endif
