@@ -600,3 +600,54 @@ void tail_band(const struct tail *tail, const struct tail_image *image,
 	else
 		define_band(tail, image, band);
 }
+
+/* --- is a kernel right? --- */
+
+enum { TRIAL_WIDTH = 2 * KERNEL_PIXELS + 23, TRIAL_HEIGHT = 2 };
+
+struct trial {
+	uint8_t pixels[TAIL_CHANNELS * TRIAL_WIDTH * TRIAL_HEIGHT];
+	uint64_t out[2][TAIL_CHANNELS * TRIAL_WIDTH * TRIAL_HEIGHT];
+};
+
+/* Without the first operands and pixels a compiler's mistake could hide in. */
+static bool try_kernel(const struct tail *tail, kernel_fn *run, struct trial *t,
+		       float *scratch)
+{
+	const struct pipeline_row row = { .id = 1 };
+	struct tail_image image = {
+		.size = { TRIAL_WIDTH, TRIAL_HEIGHT },
+		.mirror = true,
+		.operands = tail_operands(tail, &row, scratch),
+	};
+	struct band band = { .channel = { t->pixels, t->pixels + 1,
+					  t->pixels + 2 },
+			     .step = TAIL_CHANNELS,
+			     .stride = TAIL_CHANNELS * TRIAL_WIDTH,
+			     .rows = TRIAL_HEIGHT };
+	struct rng rng = { .key = 1 };
+
+	for (size_t i = 0; i < sizeof(t->pixels); i++)
+		t->pixels[i] = (uint8_t)rng_next(&rng);
+	image.out = t->out[0];
+	define_band(tail, &image, &band);
+	image.out = t->out[1];
+	kernel_band(tail, run, &image, &band);
+	return !memcmp(t->out[0], t->out[1], sizeof(t->out[0]));
+}
+
+bool tail_agrees(const struct tail *tail, kernel_fn *run)
+{
+	struct trial *t;
+	float *scratch;
+	bool agrees;
+
+	if (tail->is_own)
+		return true;
+	t = calloc(1, sizeof(*t));
+	scratch = calloc(tail->num_floats + 1, sizeof(*scratch));
+	agrees = t && scratch && try_kernel(tail, run, t, scratch);
+	free(t);
+	free(scratch);
+	return agrees;
+}
