@@ -137,12 +137,20 @@ static unsigned each_code(const uint8_t *definition, unsigned bits, void *arg,
 
 /*
  * Tables are made for each file that has its own, so in few instructions for a
- * window: for each a first symbol, and what it adds to an entry as the second.
+ * window: first what each adds to an entry as the second symbol, then for each
+ * code what may follow it, which is the same for all of its values.
  */
 struct making {
-	uint64_t firsts[AC_WINDOWS]; /* struct huffman_pair */
-	uint64_t seconds[AC_WINDOWS];
-	uint32_t skips[AC_WINDOWS]; /* bits, advance, length of the code */
+	struct huffman_ac *table;
+	uint64_t seconds[AC_WINDOWS]; /* struct huffman_pair */
+	uint32_t skips[AC_WINDOWS];   /* bits, advance, length of the code */
+};
+
+/* What follows a code with its value. */
+struct rest {
+	unsigned n; /* windows of each value */
+	uint64_t pairs[AC_WINDOWS];
+	uint16_t skips[AC_WINDOWS];
 };
 
 static uint64_t pack(struct huffman_pair pair)
@@ -166,117 +174,149 @@ static void add_miss(struct making *m, const struct code *c)
 	};
 
 	for (unsigned i = c->first; i < c->first + c->count; i++) {
-		m->firsts[i] = pack(pair);
+		m->table->entries[i] = pair;
 		m->seconds[i] = pack(NO_SECOND);
 	}
 }
 
-/* What a symbol adds to an entry of another, but for its value. */
-static struct huffman_pair second_of(const struct huffman_pair *first,
-				     unsigned size)
+static unsigned bits_of(const struct code *c)
 {
-	if (size > SECOND_SIZE_MAX)
-		return NO_SECOND;
-	return (struct huffman_pair){
-		.bits = first->bits,
-		.advance = first->advance,
-		.skip2 = first->skip1,
-	};
+	return c->length + (c->symbol & 15);
 }
 
-/* All windows of a symbol, with the value that each has after the code. */
-static void add_values(struct making *m, const struct code *c)
+static unsigned advance_of(const struct code *c)
 {
-	unsigned size = c->symbol & 15;
-	unsigned run = c->symbol >> 4;
-	unsigned bits = c->length + size;
-	struct huffman_pair pair = {
-		.bits = (uint8_t)bits,
-		.bits1 = (uint8_t)bits,
-		.advance = c->symbol ? (uint8_t)(run + 1) : HUFFMAN_END,
-		.skip1 = (uint8_t)run,
-		.skip2 = c->symbol ? (uint8_t)(run + 1) : 0,
-	};
-	uint64_t first = pack(pair);
-	uint64_t second = pack(second_of(&pair, size));
+	return c->symbol ? (c->symbol >> 4) + 1u : HUFFMAN_END;
+}
 
-	for (unsigned i = c->first; i < c->first + c->count; i++) {
-		uint32_t v = i >> (HUFFMAN_AC_BITS - bits);
-		uint16_t value = (uint16_t)huffman_value(v, size);
+/* A symbol alone, but for its value. */
+static uint64_t first_of(const struct code *c)
+{
+	return pack((struct huffman_pair){
+		.bits = (uint8_t)bits_of(c),
+		.bits1 = (uint8_t)bits_of(c),
+		.advance = (uint8_t)advance_of(c),
+		.skip1 = c->symbol >> 4,
+		.skip2 = c->symbol ? (uint8_t)advance_of(c) : 0,
+	});
+}
 
-		m->firsts[i] = first | (uint64_t)value << VALUE1_AT;
-		m->seconds[i] = second | (uint64_t)value << VALUE2_AT;
+/* What a symbol adds to an entry of another, but for its value. */
+static uint64_t second_of(const struct code *c)
+{
+	if ((c->symbol & 15) > SECOND_SIZE_MAX)
+		return pack(NO_SECOND);
+	return pack((struct huffman_pair){
+		.bits = (uint8_t)bits_of(c),
+		.advance = (uint8_t)advance_of(c),
+		.skip2 = c->symbol >> 4,
+	});
+}
+
+static uint64_t value_of(unsigned v, const struct code *c)
+{
+	return (uint16_t)huffman_value(v, c->symbol & 15);
+}
+
+static void add_seconds(struct making *m, const struct code *c)
+{
+	unsigned n = 1u << (HUFFMAN_AC_BITS - bits_of(c));
+	uint64_t *out = m->seconds + c->first;
+
+	for (unsigned v = 0; v < 1u << (c->symbol & 15); v++) {
+		uint64_t second = second_of(c) | value_of(v, c) << VALUE2_AT;
+
+		for (unsigned i = 0; i < n; i++)
+			*out++ = second;
 	}
 }
 
-static void set_skips(struct making *m, unsigned at, unsigned n, unsigned bits,
+static void set_skips(struct making *m, const struct code *c, unsigned bits,
 		      unsigned advance, unsigned length)
 {
 	uint32_t skip = bits | advance << 8 | length << 16;
 
-	for (unsigned i = at; i < at + n; i++)
+	for (unsigned i = c->first; i < c->first + c->count; i++) {
 		m->skips[i] = skip;
+		store16(&m->table->skips[i], (uint16_t)skip);
+	}
 }
 
 static void add_code(void *arg, const struct code *c)
 {
 	struct making *m = arg;
-	unsigned bits = c->length + (c->symbol & 15);
 
-	set_skips(m, c->first, c->count, bits,
-		  c->symbol ? (c->symbol >> 4) + 1 : HUFFMAN_END, c->length);
-	if (bits > HUFFMAN_AC_BITS)
+	set_skips(m, c, bits_of(c), advance_of(c), c->length);
+	if (bits_of(c) > HUFFMAN_AC_BITS)
 		add_miss(m, c);
 	else
-		add_values(m, c);
+		add_seconds(m, c);
 }
 
 /* Windows of codes that are longer, or of none. */
-static void add_rest(struct making *m, unsigned at)
+static void add_others(struct making *m, unsigned at)
 {
-	struct code rest = { .first = at, .count = AC_WINDOWS - at };
+	struct code others = { .first = at, .count = AC_WINDOWS - at };
 
-	add_miss(m, &rest);
-	set_skips(m, at, AC_WINDOWS - at, 0, HUFFMAN_MISS, HUFFMAN_CODE_MAX);
+	add_miss(m, &others);
+	set_skips(m, &others, 0, HUFFMAN_MISS, HUFFMAN_CODE_MAX);
 }
 
-/* The second too, if it is whole in the bits that the first leaves. */
-static uint64_t join(const struct making *m, unsigned window)
+/*
+ * A second symbol, if it is whole in the bits that the first leaves; of those
+ * that are skipped the code. A third would gain nothing.
+ */
+static void make_rest(const struct making *m, const struct code *c,
+		      struct rest *out)
 {
-	uint64_t first = m->firsts[window];
-	unsigned bits = first & 0xff;
-	uint64_t second = m->seconds[window << bits & (AC_WINDOWS - 1)];
-	bool both = (bits + (second & 0xff) <= HUFFMAN_AC_BITS) &
-		    ((first >> 8 & 0xff) < HUFFMAN_END);
+	unsigned bits = bits_of(c);
+	unsigned left = c->symbol ? HUFFMAN_AC_BITS - bits : 0;
+	uint32_t skip = m->skips[c->first];
 
-	/* Members are added all at once; none overflows. */
-	return first + (second & -(uint64_t)both);
+	out->n = 1u << (HUFFMAN_AC_BITS - bits);
+	for (unsigned i = 0; i < out->n; i++) {
+		uint64_t pair = m->seconds[i << bits];
+		uint32_t next = m->skips[i << bits];
+
+		if (!left || (pair & 0xff) > left)
+			pair = 0;
+		if (!left || next >> 16 > left)
+			next = 0;
+		out->pairs[i] = pair;
+		out->skips[i] = (uint16_t)(skip + next);
+	}
 }
 
-/* The second code too, if the window has it. A third would gain nothing. */
-static uint16_t join_skips(const struct making *m, unsigned window)
+/* Members are added all at once; none overflows. */
+static void join(void *arg, const struct code *c)
 {
-	uint32_t first = m->skips[window];
-	unsigned bits = first & 0xff;
-	uint32_t second = m->skips[window << bits & (AC_WINDOWS - 1)];
-	bool both = (bits + (second >> 16) <= HUFFMAN_AC_BITS) &
-		    ((first >> 8 & 0xff) < HUFFMAN_END);
+	struct making *m = arg;
+	struct huffman_pair *out = m->table->entries + c->first;
+	struct rest rest;
 
-	return (uint16_t)(first + (second & -(uint32_t)both));
+	if (bits_of(c) > HUFFMAN_AC_BITS)
+		return;
+	make_rest(m, c, &rest);
+	for (unsigned v = 0; v < 1u << (c->symbol & 15); v++) {
+		uint64_t first = first_of(c) | value_of(v, c) << VALUE1_AT;
+
+		for (unsigned i = 0; i < rest.n; i++, out++) {
+			uint64_t entry = first + rest.pairs[i];
+
+			memcpy(out, &entry, sizeof(entry));
+		}
+		memcpy(m->table->skips + c->first + v * rest.n, rest.skips,
+		       rest.n * sizeof(*rest.skips));
+	}
 }
 
 static void make_ac(struct huffman_ac *t, const uint8_t *definition)
 {
 	struct making m;
 
-	add_rest(&m, each_code(definition, HUFFMAN_AC_BITS, &m, add_code));
-	for (unsigned i = 0; i < AC_WINDOWS; i++) {
-		uint64_t entry = join(&m, i);
-		uint16_t skip = join_skips(&m, i);
-
-		memcpy(&t->entries[i], &entry, sizeof(entry));
-		store16(&t->skips[i], skip);
-	}
+	m.table = t;
+	add_others(&m, each_code(definition, HUFFMAN_AC_BITS, &m, add_code));
+	each_code(definition, HUFFMAN_AC_BITS, &m, join);
 }
 
 const struct huffman_ac *huffman_ac(struct huffman *h,
