@@ -282,8 +282,11 @@ const char *op_infer_layout(const struct type *in, enum layout to,
 	return NULL;
 }
 
-const char *op_infer_colour(const struct type *in)
+const char *op_infer_colour(const struct args *args, const struct type *in,
+			    struct type *out)
 {
+	(void)args;
+	(void)out;
 	if (in->kind != TYPE_IMAGE)
 		return "works on images only";
 	if (in->dtype != DTYPE_U1 && in->dtype != DTYPE_F4)

@@ -181,8 +181,9 @@ const char *op_infer_layout(const struct type *in, enum layout to,
 /* A size argument: H,W or one number for both. */
 struct size op_size(const struct arg *arg);
 
-/* Infer for value operations on uint8 and float32 that keep the type. */
-const char *op_infer_colour(const struct type *in);
+/* infer() of value operations on uint8 and float32 that keep the type. */
+const char *op_infer_colour(const struct args *args, const struct type *in,
+			    struct type *out);
 
 /* Whether an operation with the probability `p` is applied this time. */
 bool op_chance(const struct arg *p, struct uniform uniform);
@@ -207,6 +208,12 @@ extern const char *const op_interpolations[];
 		.name = "interpolation", .kind = PARAM_WORD,                   \
 		.initial = "area", .words = op_interpolations,                 \
 		.help = "how pixels are averaged when the size changes"        \
+	}
+#define OP_PARAM_MAGNITUDE                                                     \
+	{                                                                      \
+		.name = "magnitude", .kind = PARAM_REALS, .min_count = 1,      \
+		.max_count = 1, .min = 0, .max = 16,                           \
+		.help = "how far the factor may be from 1"                     \
 	}
 #define OP_PARAM_P(text)                                                       \
 	{                                                                      \

@@ -15,9 +15,8 @@
 static const char *infer(const struct args *args, const struct type *in,
 			 struct type *out)
 {
-	(void)args;
 	out->placed = true;
-	return op_infer_colour(in);
+	return op_infer_colour(args, in, out);
 }
 
 const struct op own_op = {

@@ -47,9 +47,8 @@ static const char *check(const struct args *args)
 static const char *infer(const struct args *args, const struct type *in,
 			 struct type *out)
 {
-	(void)args;
 	out->dtype = DTYPE_F4;
-	return op_infer_colour(in);
+	return op_infer_colour(args, in, out);
 }
 
 static double constant(const struct args *args, int which, unsigned channel)

@@ -17,14 +17,6 @@ static const struct param params[] = {
 	{ 0 },
 };
 
-static const char *infer(const struct args *args, const struct type *in,
-			 struct type *out)
-{
-	(void)args;
-	(void)out;
-	return op_infer_colour(in);
-}
-
 static void operands(const struct args *args, enum dtype in, unsigned channel,
 		     struct uniform uniform, float *out)
 {
@@ -49,7 +41,7 @@ const struct op op_solarize = {
 	.help = "values from a threshold on are inverted",
 	.kind = OP_POINT,
 	.params = params,
-	.infer = infer,
+	.infer = op_infer_colour,
 	.num_operands = 1,
 	.operands = operands,
 	.point = point,
