@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "fs/clock.h"
 #include "fs/scope.h"
 #include "fs/thread.h"
 
@@ -82,7 +82,7 @@ int dropper_open(struct dropper **out)
 		return -ENOMEM;
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->changed, NULL);
-	pthread_cond_init(&d->stopped, NULL);
+	clock_cond_init(&d->stopped);
 	*out = d;
 	return 0;
 }
@@ -174,13 +174,11 @@ static void abort_connection(const char *mountpoint)
 
 void dropper_close(struct dropper *d, const char *mountpoint)
 {
-	struct timespec end;
+	struct timespec end = clock_in_ms(PATIENCE * 1000);
 	int r = 0;
 
 	if (!d)
 		return;
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += PATIENCE;
 	pthread_mutex_lock(&d->lock);
 	d->stopping = true;
 	pthread_cond_signal(&d->changed);

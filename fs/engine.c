@@ -3,10 +3,10 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 #include <utlist.h>
 
 #include "fs/bytes.h"
+#include "fs/clock.h"
 #include "fs/memory.h"
 #include "fs/pool.h"
 #include "fs/scope.h"
@@ -279,8 +279,7 @@ static void wait_for_work(struct engine *e)
 		return;
 	}
 	e->is_watched = true;
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += SLOTS_PATIENCE + 1;
+	end = clock_in_ms((SLOTS_PATIENCE + 1) * 1000);
 	if (pthread_cond_timedwait(&e->queued, &e->lock, &end) == ETIMEDOUT) {
 		/* Before it looks: of what comes meanwhile it knows nothing. */
 		e->is_untidy = false;
@@ -512,16 +511,6 @@ static void choose_sizes(struct engine *e, const struct engine_options *o)
 	e->ahead = (unsigned)min_u64(o->ahead, AHEAD_MAX);
 }
 
-static void init_monotonic(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
 int engine_open(const struct engine_options *options, struct engine **out)
 {
 	struct engine *e = calloc(1, sizeof(*e));
@@ -532,7 +521,7 @@ int engine_open(const struct engine_options *options, struct engine **out)
 	e->log = options->log;
 	choose_sizes(e, options);
 	pthread_mutex_init(&e->lock, NULL);
-	init_monotonic(&e->queued);
+	clock_cond_init(&e->queued);
 	pthread_cond_init(&e->finished, NULL);
 	r = plan_open(max_u64(READ_AHEAD_MIN,
 			      min_u64(READ_AHEAD_MAX, e->tiers.cache_size / 8)),

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "fs/bytes.h"
+#include "fs/clock.h"
 #include "fs/scope.h"
 
 struct counter {
@@ -40,10 +41,7 @@ struct jobs {
 
 static int64_t now_s(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return t.tv_sec;
+	return clock_coarse_ms() / 1000;
 }
 
 static void count(struct counter *c, uint64_t batches, uint64_t bytes)

@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "fs/clock.h"
 #include "fs/scope.h"
 
 enum { LINE_MAX_BYTES = 1024 };
@@ -32,11 +32,10 @@ void log_fini(struct log *log)
 /* Whether one more line fits into this second. Called with the lock held. */
 static bool has_room(struct log *log)
 {
-	struct timespec now;
+	time_t now = clock_coarse_ms() / 1000;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	if (now.tv_sec != log->second) {
-		log->second = now.tv_sec;
+	if (now != log->second) {
+		log->second = now;
 		log->in_second = 0;
 	}
 	return log->in_second++ < LOG_BURST;

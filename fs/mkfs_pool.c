@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "fs/clock.h"
 #include "fs/scope.h"
 
 enum { WINDOW_PER_THREAD = 4 };
@@ -78,23 +78,9 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static struct timespec deadline(int timeout_ms)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	t.tv_sec += timeout_ms / 1000;
-	t.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
-	if (t.tv_nsec >= 1000000000) {
-		t.tv_sec++;
-		t.tv_nsec -= 1000000000;
-	}
-	return t;
-}
-
 int mkfs_pool_next(struct mkfs_pool *pool, int timeout_ms, struct encoded *out)
 {
-	struct timespec until = deadline(timeout_ms);
+	struct timespec until = clock_in_ms(timeout_ms);
 	struct slot *slot;
 	int r = 0;
 
@@ -113,16 +99,11 @@ int mkfs_pool_next(struct mkfs_pool *pool, int timeout_ms, struct encoded *out)
 	return 0;
 }
 
-static int init_locks(struct mkfs_pool *pool)
+static void init_locks(struct mkfs_pool *pool)
 {
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->room, NULL);
-	pthread_cond_init(&pool->ready, &attr);
-	return pthread_condattr_destroy(&attr);
+	clock_cond_init(&pool->ready);
 }
 
 static int start(struct mkfs_pool *pool, unsigned threads)

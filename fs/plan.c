@@ -2,10 +2,10 @@
 #include "fs/plan.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "fs/arena.h"
 #include "fs/bytes.h"
+#include "fs/clock.h"
 #include "fs/reader.h"
 #include "fs/scope.h"
 #include "fs/thread.h"
@@ -48,14 +48,6 @@ struct plan {
 	bool has_thread;
 	pthread_t thread;
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
 
 /* --- readers; all with the lock held --- */
 
@@ -186,12 +178,12 @@ unsigned plan_note(struct plan *p, const struct batch_key *key,
 	unsigned k, n = 0;
 
 	scoped_lock(&p->lock);
-	forget(p, now_ns());
+	forget(p, clock_ns());
 	r = find_reader(p, key);
 	if (!r)
 		r = add_reader(p, key);
 	reader_advance(r, key);
-	r->last_ns = now_ns();
+	r->last_ns = clock_ns();
 	r->is_blocked = false;
 	keep_level(p, r);
 	k = key->epoch > r->epoch;
@@ -492,7 +484,7 @@ static struct reader *choose(struct plan *p)
 {
 	struct reader *best = NULL, *r = p->readers;
 	uint64_t most = 0, room;
-	int64_t now = now_ns();
+	int64_t now = clock_ns();
 
 	for (size_t i = 0; i < p->num_readers; i++, r++) {
 		room = room_ahead(p, r, now);
@@ -653,7 +645,7 @@ void plan_close(struct plan *p)
 
 size_t plan_readers(struct plan *p, struct plan_reader *out, size_t max)
 {
-	int64_t now = now_ns();
+	int64_t now = clock_ns();
 
 	scoped_lock(&p->lock);
 	for (size_t i = 0; i < p->num_readers && i < max; i++) {

@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "fs/clock.h"
 
 enum {
 	SECOND_NS = 1000000000,
@@ -15,26 +16,18 @@ enum {
 	LEFT_MAX = 100 * 3600 - 1,
 };
 
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * SECOND_NS + t.tv_nsec;
-}
-
 void progress_init(struct progress *p, uint64_t total)
 {
 	*p = (struct progress){
 		.total = total,
-		.started_ns = now_ns(),
+		.started_ns = clock_ns(),
 		.terminal = isatty(STDERR_FILENO),
 	};
 }
 
 double progress_seconds(const struct progress *p)
 {
-	return (double)(now_ns() - p->started_ns) / SECOND_NS;
+	return (double)(clock_ns() - p->started_ns) / SECOND_NS;
 }
 
 static int bar_width(void)
@@ -74,7 +67,7 @@ void progress_show(struct progress *p, uint64_t done)
 
 	if (!p->terminal)
 		return;
-	now = now_ns();
+	now = clock_ns();
 	if (now - p->started_ns < SECOND_NS || now - p->drawn_ns < INTERVAL_NS)
 		return;
 	p->drawn_ns = now;

@@ -3,10 +3,10 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 #include <utlist.h>
 
 #include "fs/bytes.h"
+#include "fs/clock.h"
 #include "fs/pool.h"
 #include "fs/scope.h"
 
@@ -55,14 +55,6 @@ struct slots {
 	uint64_t told;		/* that the pool may have had at most */
 };
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
-}
-
 /* --- the list; with the lock held --- */
 
 static void tell_freed(struct slots *s)
@@ -102,7 +94,7 @@ static bool is_free(const struct slot *slot, int64_t now)
 static struct slot *least_recent_free(struct slots *s, unsigned *n)
 {
 	struct slot *slot, *found = NULL;
-	int64_t now = now_ms();
+	int64_t now = clock_coarse_ms();
 
 	*n = 0;
 	DL_FOREACH(s->list, slot)
@@ -119,7 +111,7 @@ static struct slot *least_recent_free(struct slots *s, unsigned *n)
 /* One that waits for its reader, which has not come for longest. */
 static struct slot *least_recent_ahead(struct slots *s)
 {
-	int64_t now = now_ms();
+	int64_t now = clock_coarse_ms();
 	struct slot *slot;
 
 	DL_FOREACH(s->list, slot)
@@ -209,12 +201,8 @@ static uint64_t frees_so_far(struct slots *s)
 /* Nobody tells when the reader of a slot is given up. */
 static void wait_freed(struct slots *s, uint64_t frees)
 {
-	struct timespec end;
+	struct timespec end = clock_in_ms(LOOK_MS);
 
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_nsec += LOOK_MS * 1000000LL;
-	end.tv_sec += end.tv_nsec / 1000000000;
-	end.tv_nsec %= 1000000000;
 	scoped_lock(&s->lock);
 	while (s->frees == frees &&
 	       !pthread_cond_timedwait(&s->freed, &s->lock, &end))
@@ -265,7 +253,7 @@ static void finish(struct slots *s, struct slot *slot, int result,
 	slot->state = result ? SLOT_FAILED : SLOT_READY;
 	slot->result = result;
 	slot->marks = marks;
-	slot->since = now_ms();
+	slot->since = clock_coarse_ms();
 	s->assembled += !result;
 	s->ahead += !result && slot->is_ahead;
 	pthread_cond_broadcast(&s->filled);
@@ -386,7 +374,7 @@ bool slots_ready(struct slots *s, const struct batch *batch)
 bool slots_tidy(struct slots *s)
 {
 	struct slot *slot, *next;
-	int64_t now = now_ms();
+	int64_t now = clock_coarse_ms();
 
 	scoped_lock(&s->lock);
 	DL_FOREACH_SAFE(s->list, slot, next)
@@ -441,7 +429,7 @@ static void put(struct slot *slot, bool is_begun)
 	slot->is_begun = is_begun;
 	if (--slot->refs)
 		return;
-	slot->since = now_ms();
+	slot->since = clock_coarse_ms();
 	/* What failed is tried again by the next reader. */
 	if (slot->result)
 		slot_free(slot);
@@ -505,7 +493,6 @@ void slots_stats(struct slots *s, struct slots_stats *out)
 int slots_open(const struct slots_options *options, struct slots **out)
 {
 	struct slots *s = calloc(1, sizeof(*s));
-	pthread_condattr_t attr;
 	int r;
 
 	if (!s)
@@ -514,10 +501,7 @@ int slots_open(const struct slots_options *options, struct slots **out)
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->growth, NULL);
 	pthread_cond_init(&s->filled, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->freed, &attr);
-	pthread_condattr_destroy(&attr);
+	clock_cond_init(&s->freed);
 	r = pool_open(options->limit, &s->pool);
 	if (r)
 		slots_close(s);

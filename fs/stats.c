@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fs/bytes.h"
+#include "fs/clock.h"
 #include "fs/name.h"
 #include "fs/scope.h"
 
@@ -199,10 +200,7 @@ static const char *const way_names[JOBS_WAYS] = {
 
 time_t stats_now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return t.tv_sec;
+	return clock_coarse_ms() / 1000;
 }
 
 /* A name as it is, or, since both formats are UTF-8 and names of files may be

@@ -12,10 +12,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "fs/bytes.h"
+#include "fs/clock.h"
 #include "fs/scope.h"
 
 enum { OBJECT_MAX = 8 << 20, MESSAGES_MAX = 16 << 10 };
@@ -234,10 +234,7 @@ static int spawn(struct run *run, const struct compiler *c, int out)
 
 static int64_t now_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	return clock_ns() / 1000000;
 }
 
 /* Keeps the beginning; what follows is read and forgotten. */

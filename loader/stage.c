@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/stage.h"
 
-#include <time.h>
+#include "fs/clock.h"
 
 static const char *const names[STAGES] = { "read", "decode", "transform",
 					   "next" };
 
 uint64_t stage_now_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	return (uint64_t)clock_ns();
 }
 
 size_t stage_stats(const struct stage_counters counters[STAGES],

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The monotonic clock, which nobody sets: times since some moment, and waits
+ * that end at one. Header only.
+ */
+#ifndef FS_CLOCK_H
+#define FS_CLOCK_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <time.h>
+
+static inline int64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* To some milliseconds, and cheaper. */
+static inline int64_t clock_coarse_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
+}
+
+/* When so much time will have passed, for a wait on clock_cond_init()'s. */
+static inline struct timespec clock_in_ms(int64_t ms)
+{
+	int64_t at = clock_ns() + ms * 1000000;
+
+	return (struct timespec){ .tv_sec = (time_t)(at / 1000000000),
+				  .tv_nsec = (long)(at % 1000000000) };
+}
+
+/* A condition whose timed waits end by this clock. */
+static inline void clock_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+#endif
