@@ -5,11 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "beton/loader.h"
 #include "fs/beton_command.h"
+#include "fs/beton_reading.h"
 #include "fs/bytes.h"
+#include "fs/clock.h"
 #include "fs/progress.h"
 #include "fs/scope.h"
 #include "fs/usage.h"
@@ -21,10 +22,7 @@ struct bench_options {
 	const char *subset;
 	const char *pipeline;
 	const char *source;
-	unsigned delivery;
-	unsigned cache;
-	uint64_t cache_size;
-	uint64_t cold_size;
+	struct reading reading;
 	uint64_t workers;
 	uint64_t epochs;
 	uint64_t prefetch;
@@ -56,19 +54,7 @@ static const struct option_row rows[] = {
 	{ "source", .kind = OPTION_TEXT, AT(source), .argument = "constant",
 	  .help = "one decoded batch for ever: what the reader of batches\n"
 		  "itself costs" },
-	{ "delivery", .kind = OPTION_CHOICE, AT(delivery),
-	  .argument = "auto|handover|direct",
-	  .help = "how the batches of a MOUNT come (default: the fastest)" },
-	{ "cache", .kind = OPTION_CHOICE, AT(cache),
-	  .argument = "auto|os|process",
-	  .help = "of a FILE: the kernel's page cache, or our own\n"
-		  "(default: by the sizes of file and memory)" },
-	{ "cache-size", .kind = OPTION_SIZE, AT(cache_size), .min = 16 << 20,
-	  .max = UINT64_MAX - 1, .argument = "SIZE",
-	  .help = "of our own cache (default: half of what there is)" },
-	{ "cold-size", .kind = OPTION_SIZE, AT(cold_size),
-	  .max = UINT64_MAX - 1, .argument = "SIZE",
-	  .help = "beside it, for evicted pages, compressed" },
+	READING_ROWS,
 	{ "json", .kind = OPTION_FLAG, AT(json),
 	  .help = "the figures as JSON" },
 };
@@ -97,10 +83,7 @@ struct bench {
 
 static double now_s(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+	return 1e-9 * (double)clock_ns();
 }
 
 /* The daemon says its process id among its options. */
@@ -279,8 +262,6 @@ static int open_loader(struct bench *b, const char *path)
 						  BETON_STAGE_READ,
 						  BETON_STAGE_DECODE,
 						  BETON_STAGE_TRANSFORM };
-	static const char *const delivery[] = { "auto", "handover", "direct" };
-	static const char *const cache[] = { "auto", "os", "process" };
 	const struct bench_options *o = b->options;
 	char error[1024];
 	struct beton_loader_options options = {
@@ -289,10 +270,6 @@ static int open_loader(struct bench *b, const char *path)
 		.subset = o->subset,
 		.pipeline = o->pipeline,
 		.source = o->source,
-		.delivery = delivery[o->delivery],
-		.cache = cache[o->cache],
-		.cache_size = o->cache_size,
-		.cold_size = o->cold_size,
 		.workers = (uint32_t)o->workers,
 		.prefetch = (uint32_t)o->prefetch,
 		.epochs = o->epochs,
@@ -300,7 +277,10 @@ static int open_loader(struct bench *b, const char *path)
 		.error = error,
 		.error_size = sizeof(error),
 	};
-	int r = beton_loader_open(path, &options, &b->loader);
+	int r;
+
+	reading_apply(&o->reading, &options);
+	r = beton_loader_open(path, &options, &b->loader);
 
 	if (r) {
 		log_error(b->log, "%s", error);

@@ -10,6 +10,7 @@
 
 #include "beton/loader.h"
 #include "fs/beton_command.h"
+#include "fs/beton_reading.h"
 #include "fs/bytes.h"
 #include "fs/name.h"
 #include "fs/npy.h"
@@ -35,10 +36,7 @@ struct dump_options {
 	uint64_t rank;
 	uint64_t world;
 	uint64_t workers;
-	unsigned delivery;
-	unsigned cache;
-	uint64_t cache_size;
-	uint64_t cold_size;
+	struct reading reading;
 	unsigned on_error;
 };
 
@@ -83,19 +81,7 @@ static const struct option_row rows[] = {
 	{ "state", .kind = OPTION_TEXT, AT(state), .argument = "FILE",
 	  .help = "go on from the state in FILE if it exists; leave the\n"
 		  "state after the last batch there" },
-	{ "delivery", .kind = OPTION_CHOICE, AT(delivery),
-	  .argument = "auto|handover|direct",
-	  .help = "how the batches of a MOUNT come (default: the fastest)" },
-	{ "cache", .kind = OPTION_CHOICE, AT(cache),
-	  .argument = "auto|os|process",
-	  .help = "of a FILE: the kernel's page cache, or our own\n"
-		  "(default: by the sizes of file and memory)" },
-	{ "cache-size", .kind = OPTION_SIZE, AT(cache_size), .min = 16 << 20,
-	  .max = UINT64_MAX - 1, .argument = "SIZE",
-	  .help = "of our own cache (default: half of what there is)" },
-	{ "cold-size", .kind = OPTION_SIZE, AT(cold_size),
-	  .max = UINT64_MAX - 1, .argument = "SIZE",
-	  .help = "beside it, for evicted pages, compressed" },
+	READING_ROWS,
 	{ "on-error", .kind = OPTION_CHOICE, AT(on_error),
 	  .argument = "raise|skip|zero",
 	  .help = "a sample that cannot be read: stop (default), or a row\n"
@@ -317,8 +303,6 @@ static int check_names(struct dump *d)
 
 static int open_loader(struct dump *d, const char *path)
 {
-	static const char *const delivery[] = { "auto", "handover", "direct" };
-	static const char *const cache[] = { "auto", "os", "process" };
 	const struct dump_options *o = d->options;
 	struct state s;
 	char error[1024];
@@ -328,10 +312,6 @@ static int open_loader(struct dump *d, const char *path)
 		.spec = o->spec,
 		.subset = o->subset,
 		.pipeline = o->pipeline,
-		.delivery = delivery[o->delivery],
-		.cache = cache[o->cache],
-		.cache_size = o->cache_size,
-		.cold_size = o->cold_size,
 		.workers = (uint32_t)o->workers,
 		.rank = (uint32_t)o->rank,
 		.world = (uint32_t)o->world,
@@ -347,6 +327,7 @@ static int open_loader(struct dump *d, const char *path)
 		return r;
 	if (resume && !options.spec)
 		options.spec = s.spec;
+	reading_apply(&o->reading, &options);
 	r = beton_loader_open(path, &options, &d->loader);
 	if (r) {
 		log_error(d->log, "%s", error);
