@@ -12,6 +12,8 @@ import time
 
 import pytest
 
+import make
+
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 DEADLINE = 20   # seconds, of whatever is waited for
 
@@ -20,10 +22,21 @@ SUSPICIOUS = re.compile(
     re.IGNORECASE | re.MULTILINE)
 
 
+@pytest.fixture
+def data(tmp_path):
+    """Fields of every type; many modules have data of their own."""
+    return make.every_type(tmp_path / "every.beton")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def code_cache(tmp_path_factory):
     """Compiled code of tests is not kept among the user's."""
     os.environ["BETON_CACHE_DIR"] = str(tmp_path_factory.mktemp("code"))
+
+
+def failing(code):
+    """The block fails with this errno."""
+    return pytest.raises(OSError, match=os.strerror(code))
 
 
 def wait_until(condition, what, seconds=DEADLINE):

@@ -126,11 +126,6 @@ def check_values(data, b, but=()):
                 assert got == data.stored(i, name)
 
 
-@pytest.fixture
-def data(tmp_path):
-    return make.every_type(tmp_path / "every.beton")
-
-
 def files(mnt, spec=SPEC, epoch=0):
     folder = mnt / "batches" / spec / str(epoch)
     return [folder / name for name in sorted(os.listdir(folder))]

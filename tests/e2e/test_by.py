@@ -10,16 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import make
-from conftest import DEADLINE
+from conftest import DEADLINE, failing
 
 IMAGES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff",
           ".webp")
 N = 60
 LABELS = [(i * 7) % 5 * 51 for i in range(N)]     # 0, 51, 102, 153, 204
-
-
-def failing(code):
-    return pytest.raises(OSError, match=os.strerror(code))
 
 
 def labelled(path, labels, extra=()):

@@ -15,18 +15,8 @@ import numpy as np
 import pytest
 
 import make
-from conftest import (BUILD, DEADLINE, SUSPICIOUS, betonfs, mounts, unmount,
-                      wait_until)
-
-
-def failing(code):
-    """The block fails with this errno."""
-    return pytest.raises(OSError, match=os.strerror(code))
-
-
-@pytest.fixture
-def data(tmp_path):
-    return make.every_type(tmp_path / "every.beton")
+from conftest import (BUILD, DEADLINE, SUSPICIOUS, betonfs, failing, mounts,
+                      unmount, wait_until)
 
 
 @pytest.fixture

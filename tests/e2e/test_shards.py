@@ -15,20 +15,11 @@ import numpy as np
 import pytest
 
 import make
-from conftest import DEADLINE
+from conftest import DEADLINE, failing
 
 # What every_type() of make.py becomes.
 ENDINGS = {"label": ".cls", "score": ".txt", "blob": ".bin", "meta": ".json",
            "vec": ".vec.npy", "tens": ".tens.npy"}
-
-
-def failing(code):
-    return pytest.raises(OSError, match=os.strerror(code))
-
-
-@pytest.fixture
-def data(tmp_path):
-    return make.every_type(tmp_path / "every.beton")
 
 
 @pytest.fixture

@@ -8,18 +8,9 @@ import subprocess
 import pytest
 
 import make
-from conftest import DEADLINE
+from conftest import DEADLINE, failing
 
 PREFIX = "user.beton."
-
-
-def failing(code):
-    return pytest.raises(OSError, match=os.strerror(code))
-
-
-@pytest.fixture
-def data(tmp_path):
-    return make.every_type(tmp_path / "every.beton")
 
 
 @pytest.fixture

@@ -31,6 +31,17 @@ struct kind {
 	int noise;	  /* of 256 */
 };
 
+/* As most are. */
+__attribute__((unused)) static const struct kind KIND_PHOTO = {
+	.width = 300,
+	.height = 200,
+	.components = 3,
+	.across = 2,
+	.down = 2,
+	.quality = 90,
+	.noise = 40,
+};
+
 static inline uint32_t below(struct rng *rng, uint32_t n)
 {
 	return (uint32_t)(rng_next(rng) % n);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/baseline.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "tests/unit/encoded.h"
 #include "tests/unit/jpegs.h"
 #include "tests/unit/planes.h"
+#include "tests/unit/photos.h"
 #include "tests/unit/t.h"
 
 static struct baseline *baseline;
@@ -394,56 +394,37 @@ static void an_index_needs_a_scan_without_restarts(void)
 	free(jpeg.bytes);
 }
 
-static void check_photo(const char *path, struct rng *rng, int n)
+struct photo_crops {
+	struct rng rng;
+	int n; /* of each photograph */
+};
+
+static void check_photo(void *arg, const uint8_t *bytes, size_t size)
 {
+	struct jpeg jpeg = { (uint8_t *)(uintptr_t)bytes, size };
+	struct photo_crops *crops = arg;
 	struct baseline_image image;
-	struct jpeg jpeg = { malloc(4 << 20), 0 };
-	FILE *f = fopen(path, "rb");
+	struct entry_index index;
 
-	CHECK(f && jpeg.bytes);
-	jpeg.size = fread(jpeg.bytes, 1, 4 << 20, f);
-	fclose(f);
-	if (!baseline_header(baseline, jpeg.bytes, jpeg.size, &image)) {
-		check_crops(jpeg, NULL, rng, n);
-		for (uint32_t step = 0; step < 10; step += 4) {
-			struct entry_index index;
-
-			if (baseline_index(baseline, &image, step, &index))
-				break;
-			index = copy_index(&index);
-			check_crops(jpeg, &index, rng, n);
-			free((void *)index.entries);
-		}
+	if (baseline_header(baseline, jpeg.bytes, jpeg.size, &image))
+		return;
+	check_crops(jpeg, NULL, &crops->rng, crops->n);
+	for (uint32_t step = 0; step < 10; step += 4) {
+		if (baseline_index(baseline, &image, step, &index))
+			break;
+		index = copy_index(&index);
+		check_crops(jpeg, &index, &crops->rng, crops->n);
+		free((void *)index.entries);
 	}
-	free(jpeg.bytes);
 }
 
 /* BETON_CROPS in the environment: of all photographs, not one in 25. */
 static void planes_of_photographs_are_those_of_libjpeg(void)
 {
-	const char *shared = getenv("BETON_SHARED");
-	const char *crops = getenv("BETON_CROPS");
-	struct rng rng = { .key = 7 };
-	struct dirent *entry;
-	char path[4096];
-	DIR *dir;
-	int n = 0;
+	const char *n = getenv("BETON_CROPS");
+	struct photo_crops crops = { { .key = 7 }, n ? atoi(n) : 12 };
 
-	snprintf(path, sizeof(path), "%s/data/photos",
-		 shared ? shared : "../shared");
-	dir = opendir(path);
-	if (!dir) {
-		printf("skip: photographs: no %s\n", path);
-		return;
-	}
-	while ((entry = readdir(dir))) {
-		if (entry->d_name[0] == '.' || (n++ % 25 && !crops))
-			continue;
-		snprintf(path, sizeof(path), "%s/data/photos/%s",
-			 shared ? shared : "../shared", entry->d_name);
-		check_photo(path, &rng, crops ? atoi(crops) : 12);
-	}
-	closedir(dir);
+	photos_each(n ? 1 : 25, check_photo, &crops);
 }
 
 int main(void)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/codec.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "fs/bytes.h"
 #include "fs/rng.h"
 #include "tests/unit/jpegs.h"
+#include "tests/unit/photos.h"
 #include "tests/unit/t.h"
 
 enum { CHANNELS = 3, GUARD = 4, GUARD_BYTE = 0xa5 };
@@ -474,43 +474,17 @@ static void what_cannot_be_encoded_is_refused(void)
 	free(image.pixels);
 }
 
-static void check_photo(const char *path, struct rng *rng)
+static void check_photo(void *rng, const uint8_t *bytes, size_t size)
 {
-	FILE *f = fopen(path, "rb");
-	uint8_t *bytes = malloc(4 << 20);
-	size_t size;
-
-	CHECK(f && bytes);
-	size = fread(bytes, 1, 4 << 20, f);
-	fclose(f);
-	check_crops((struct jpeg){ bytes, size }, rng, 12);
-	free(bytes);
+	check_crops((struct jpeg){ (uint8_t *)(uintptr_t)bytes, size }, rng,
+		    12);
 }
 
 static void crops_of_photographs_are_exact(void)
 {
-	const char *shared = getenv("BETON_SHARED");
 	struct rng rng = { .key = 5 };
-	struct dirent *entry;
-	char path[4096];
-	DIR *dir;
-	int n = 0;
 
-	snprintf(path, sizeof(path), "%s/data/photos",
-		 shared ? shared : "../shared");
-	dir = opendir(path);
-	if (!dir) {
-		printf("skip: photographs: no %s\n", path);
-		return;
-	}
-	while ((entry = readdir(dir))) {
-		if (entry->d_name[0] == '.' || n++ % 25)
-			continue;
-		snprintf(path, sizeof(path), "%s/data/photos/%s",
-			 shared ? shared : "../shared", entry->d_name);
-		check_photo(path, &rng);
-	}
-	closedir(dir);
+	photos_each(25, check_photo, &rng);
 }
 
 int main(void)

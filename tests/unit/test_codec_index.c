@@ -14,16 +14,6 @@
 static struct codec_indexer *indexer;
 static struct baseline *baseline;
 
-static const struct kind PHOTO = {
-	.width = 300,
-	.height = 200,
-	.components = 3,
-	.across = 2,
-	.down = 2,
-	.quality = 90,
-	.noise = 40,
-};
-
 static struct jpeg add_index(const struct jpeg *jpeg, uint32_t step)
 {
 	struct jpeg out = { 0 };
@@ -44,7 +34,7 @@ static uint32_t stored_step(const struct jpeg *jpeg)
 
 static void only_a_segment_is_added(void)
 {
-	struct jpeg jpeg = encode(&PHOTO);
+	struct jpeg jpeg = encode(&KIND_PHOTO);
 	struct jpeg with = add_index(&jpeg, 4);
 	size_t more = with.size - jpeg.size;
 	size_t at = 0;
@@ -61,7 +51,7 @@ static void only_a_segment_is_added(void)
 
 static void once_is_enough(void)
 {
-	struct jpeg jpeg = encode(&PHOTO);
+	struct jpeg jpeg = encode(&KIND_PHOTO);
 	struct jpeg with = add_index(&jpeg, INDEX_ROWS);
 	struct jpeg again = { 0 };
 
@@ -77,7 +67,7 @@ static void the_first_index_counts(void)
 {
 	static const uint8_t stale[] = "\xff\xe9\0\12beton\0\1";
 	static const uint8_t foreign[] = "\xff\xe9\0\6abcd";
-	struct jpeg jpeg = encode(&PHOTO);
+	struct jpeg jpeg = encode(&KIND_PHOTO);
 	size_t at = 2 + 18; /* behind JFIF's */
 	size_t n = 12 + 8;
 	struct jpeg odd = { malloc(jpeg.size + n), jpeg.size + n };
@@ -97,7 +87,7 @@ static void the_first_index_counts(void)
 
 static void some_have_none(void)
 {
-	struct kind kind = PHOTO;
+	struct kind kind = KIND_PHOTO;
 	struct jpeg jpeg;
 	struct jpeg out;
 

@@ -89,19 +89,9 @@ static void every_kind_keeps_its_pixels(void)
 		}
 }
 
-static const struct kind PHOTO = {
-	.width = 300,
-	.height = 200,
-	.components = 3,
-	.across = 2,
-	.down = 2,
-	.quality = 90,
-	.noise = 40,
-};
-
 static void tables_of_its_own_make_it_smaller(void)
 {
-	struct kind kind = PHOTO;
+	struct kind kind = KIND_PHOTO;
 
 	for (unsigned restart = 0; restart < 10; restart += 9) {
 		kind.restart = restart;
@@ -159,7 +149,7 @@ static bool has_codes(const struct recoded *r,
 
 static void tables_are_shared(void)
 {
-	struct kind kind = PHOTO;
+	struct kind kind = KIND_PHOTO;
 	struct jpeg first = encode(&kind);
 	struct symbols_codes codes = codes_of(&first);
 
@@ -180,7 +170,7 @@ static void tables_are_shared(void)
 /* Where shared ones are far worse, and the JPEG is large. */
 static void tables_of_its_own_where_they_gain(void)
 {
-	struct kind kind = PHOTO;
+	struct kind kind = KIND_PHOTO;
 	struct jpeg small;
 	struct jpeg large;
 	struct symbols_codes codes;
@@ -206,7 +196,7 @@ static void tables_of_its_own_where_they_gain(void)
 
 static void what_is_damaged_does_not_count(void)
 {
-	struct jpeg jpeg = encode(&PHOTO);
+	struct jpeg jpeg = encode(&KIND_PHOTO);
 	struct symbols sum = { 0 };
 	struct symbols none = { 0 };
 
@@ -218,7 +208,7 @@ static void what_is_damaged_does_not_count(void)
 
 static void twice_is_once(void)
 {
-	struct jpeg jpeg = encode(&PHOTO);
+	struct jpeg jpeg = encode(&KIND_PHOTO);
 	struct recoded once = recode(jpeg.bytes, jpeg.size, RECODE_ROWS);
 	struct recoded twice = recode(once.bytes, once.size, RECODE_ROWS);
 	struct recoded coarse = recode(once.bytes, once.size, RECODE_NO_INDEX);
@@ -238,7 +228,7 @@ static void other_segments_stay(void)
 		0xff, 0xfe, 0, 9, 'c', 'o', 'm', 'm', 'e', 'n', 't',
 		0xff, 0xe9, 0, 9, 'f', 'o', 'r', 'e', 'i', 'g', 'n',
 	};
-	struct jpeg jpeg = encode(&PHOTO);
+	struct jpeg jpeg = encode(&KIND_PHOTO);
 	size_t size = jpeg.size + sizeof(segments);
 	uint8_t *bytes = malloc(size);
 	struct recoded r;
@@ -257,7 +247,7 @@ static void other_segments_stay(void)
 
 static void what_is_damaged_is_refused(void)
 {
-	struct jpeg jpeg = encode(&PHOTO);
+	struct jpeg jpeg = encode(&KIND_PHOTO);
 	struct recoded r = { 0 };
 
 	CHECK(codec_recode(recoder, jpeg.bytes, jpeg.size / 2, 0, NULL, &r) ==
