@@ -32,14 +32,23 @@ enum mode {
 	MODE_OFF,
 };
 
+/* Another tail that the code of an item is for. */
+struct sharer {
+	struct sharer *next;
+	struct tail *tail;
+};
+
 /* One kernel on its way. */
 struct item {
 	struct item *next;
 	struct item *next_waiting;
 	struct tail *tail;
 	char *key;
-	void *library; /* NULL: not loaded */
-	int fd;	       /* of its memory; -1: none */
+	void *library;		/* NULL: not loaded */
+	int fd;			/* of its memory; -1: none */
+	kernel_fn *run;		/* NULL: not there; guarded by jit.lock, as the
+				   next */
+	struct sharer *sharers; /* they get it as well */
 };
 
 struct jit {
@@ -179,8 +188,27 @@ static void unload(struct item *item)
 	item->fd = -1;
 }
 
+static void give(struct tail *tail, kernel_fn *run)
+{
+	if (tail_agrees(tail, run))
+		tail_set_kernel(tail, run, TAIL_GENERATED);
+}
+
+/* From now on whoever shares the item's code has it. */
+static void publish(struct jit *jit, struct item *item, kernel_fn *run)
+{
+	struct sharer *s;
+
+	tail_set_kernel(item->tail, run, TAIL_GENERATED);
+	scoped_lock(&jit->lock);
+	item->run = run;
+	for (s = item->sharers; s; s = s->next)
+		give(s->tail, run);
+}
+
 /* Gives the tail its kernel. -ENOEXEC: it cannot be loaded, or is wrong. */
-static int load(struct item *item, const uint8_t *bytes, size_t size)
+static int load(struct jit *jit, struct item *item, const uint8_t *bytes,
+		size_t size)
 {
 	kernel_fn *run;
 
@@ -194,7 +222,7 @@ static int load(struct item *item, const uint8_t *bytes, size_t size)
 		unload(item);
 		return -ENOEXEC;
 	}
-	tail_set_kernel(item->tail, run, TAIL_GENERATED);
+	publish(jit, item, run);
 	return 0;
 }
 
@@ -234,7 +262,7 @@ static int load_cached(struct jit *jit, struct item *item)
 	size_t size;
 	int r = objects_load(jit->objects, item->key, &bytes, &size);
 
-	return r ? r : load(item, bytes, size);
+	return r ? r : load(jit, item, bytes, size);
 }
 
 static int compile(struct jit *jit, struct item *item, char **messages)
@@ -245,7 +273,7 @@ static int compile(struct jit *jit, struct item *item, char **messages)
 	int r = compiler_run(&jit->compiler, &job, &bytes, &size, messages);
 
 	if (!r) {
-		r = load(item, bytes, size);
+		r = load(jit, item, bytes, size);
 		if (r && messages)
 			*messages = strdup("the compiler made code that cannot "
 					   "be loaded, or gives other values");
@@ -323,7 +351,7 @@ static void dump(const struct jit *jit, const struct tail *tail)
 			tail_engine_name(tail), tail->code);
 }
 
-static struct item *add_item(struct jit *jit, struct tail *tail)
+static struct item *add_item(struct jit *jit, struct tail *tail, char *key)
 {
 	struct item *item = calloc(1, sizeof(*item));
 
@@ -331,15 +359,37 @@ static struct item *add_item(struct jit *jit, struct tail *tail)
 		return NULL;
 	item->fd = -1;
 	item->tail = tail;
-	item->key = make_key(jit, tail);
-	if (!item->key) {
-		free(item);
-		return NULL;
-	}
+	item->key = key;
 	scoped_lock(&jit->lock);
 	item->next = jit->items;
 	jit->items = item;
 	return item;
+}
+
+/* Without the lock: nobody but who calls this adds items. */
+static struct item *find_item(const struct jit *jit, const char *key)
+{
+	struct item *item = jit->items;
+
+	while (item && strcmp(item->key, key) != 0)
+		item = item->next;
+	return item;
+}
+
+/* The tail gets what another does, now or when it is there. */
+static int share(struct jit *jit, struct item *item, struct tail *tail)
+{
+	struct sharer *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->tail = tail;
+	scoped_lock(&jit->lock);
+	s->next = item->sharers;
+	item->sharers = s;
+	if (item->run)
+		give(tail, item->run);
+	return 0;
 }
 
 /* Leaves it to the thread, or does its work. */
@@ -373,6 +423,7 @@ static int refuse(const struct jit *jit, char **messages)
 
 int jit_add(struct jit *jit, struct tail *tail, char **messages)
 {
+	cleanup_free char *key = NULL;
 	struct item *item;
 	int r = 0;
 
@@ -383,9 +434,16 @@ int jit_add(struct jit *jit, struct tail *tail, char **messages)
 		dump(jit, tail);
 		return 0;
 	}
-	item = add_item(jit, tail);
+	key = make_key(jit, tail);
+	if (!key)
+		return -ENOMEM;
+	item = find_item(jit, key);
+	if (item)
+		return share(jit, item, tail);
+	item = add_item(jit, tail, key);
 	if (!item)
 		return -ENOMEM;
+	key = NULL;
 	r = load_cached(jit, item);
 	if (r && tail->is_own) {
 		r = make(jit, item, messages);
@@ -395,6 +453,19 @@ int jit_add(struct jit *jit, struct tail *tail, char **messages)
 	}
 	dump(jit, tail);
 	return r;
+}
+
+static void free_item(struct item *item)
+{
+	struct sharer *s, *next;
+
+	unload(item);
+	for (s = item->sharers; s; s = next) {
+		next = s->next;
+		free(s);
+	}
+	free(item->key);
+	free(item);
 }
 
 void jit_close(struct jit *jit)
@@ -413,9 +484,7 @@ void jit_close(struct jit *jit)
 	}
 	for (item = jit->items; item; item = next) {
 		next = item->next;
-		unload(item);
-		free(item->key);
-		free(item);
+		free_item(item);
 	}
 	objects_close(jit->objects);
 	if (jit->cancel_fd >= 0)

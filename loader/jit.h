@@ -2,7 +2,8 @@
 /*
  * Kernels for tails, compiled while the program runs: out of the cache at once,
  * else by the compiler in a thread of its own, during which the definitions
- * make the same rows. What has no definition is waited for.
+ * make the same rows. What has no definition is waited for. Tails of equal code
+ * share it.
  *
  * $BETON_JIT: `background' as above, `wait': everything is waited for, `off':
  * only what is part of the library. $BETON_DUMP=1 writes the code to stderr.
@@ -19,10 +20,10 @@ struct log;
 int jit_open(struct log *log, struct jit **out);
 
 /*
- * A kernel for a tail that has its text, unless it has one or needs none. The
- * tail must outlive `jit`. Fails only for tails that have no definition, and
- * then *messages, if it is not NULL, is what the compiler wrote, or the reason;
- * the caller frees it.
+ * A kernel for a tail that has its text, unless it has one or needs none; by
+ * one thread at a time. The tail must outlive `jit`. Fails only for tails that
+ * have no definition, and then *messages, if it is not NULL, is what the
+ * compiler wrote, or the reason; the caller frees it.
  */
 int jit_add(struct jit *jit, struct tail *tail, char **messages);
 
