@@ -15,6 +15,7 @@ struct builder {
 	const struct parse *parse;
 	const struct pipeline_field *fields;
 	size_t num_fields;
+	struct epochs *epochs;
 	const struct complaint *complaint;
 	struct graph *out;
 };
@@ -183,12 +184,13 @@ static int bind_node(const struct builder *b, const struct parse_stage *stage,
 
 	if (stage->file) {
 		n->op = &own_op;
-		r = own_bind(b->parse, stage, b->complaint, &n->own);
+		r = own_bind(b->parse, stage, b->epochs, b->complaint, &n->own);
 	} else {
 		n->op = stage->quoted ? NULL : op_by_name(stage->word);
 		if (!n->op)
 			return unknown_op(b, stage, false);
-		r = op_bind(n->op, b->parse, stage, b->complaint, &n->args);
+		r = op_bind(n->op, b->parse, stage, b->epochs, b->complaint,
+			    &n->args);
 	}
 	if (!r && (n->own || op_is_random(n->op)))
 		r = stream_key(b, n);
@@ -355,9 +357,10 @@ static int add_plain_fields(const struct builder *b)
 }
 
 int graph_build(const struct parse *parse, const struct pipeline_field *fields,
-		size_t num_fields, const struct complaint *c, struct graph *out)
+		size_t num_fields, struct epochs *epochs,
+		const struct complaint *c, struct graph *out)
 {
-	struct builder b = { parse, fields, num_fields, c, out };
+	struct builder b = { parse, fields, num_fields, epochs, c, out };
 	int r = 0;
 
 	*out = (struct graph){ 0 };

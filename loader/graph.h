@@ -10,6 +10,7 @@
 #include "loader/op.h"
 #include "loader/pipeline.h"
 
+struct epochs;
 struct own;
 struct parse;
 
@@ -39,10 +40,10 @@ struct graph {
 	size_t num_chains;
 };
 
-/* -EINVAL: told through `c`. */
+/* What is meant in epochs->now (schedule.h). -EINVAL: told through `c`. */
 int graph_build(const struct parse *parse, const struct pipeline_field *fields,
-		size_t num_fields, const struct complaint *c,
-		struct graph *out);
+		size_t num_fields, struct epochs *epochs,
+		const struct complaint *c, struct graph *out);
 void graph_fini(struct graph *g);
 
 /* The type at the end of a chain. */

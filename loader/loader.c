@@ -19,7 +19,7 @@ struct beton_loader {
 	beton_log_fn *user_log;
 	void *user_log_arg;
 	struct feed *feed;
-	struct pipeline *pipeline;
+	struct phases *phases;
 	struct ring *ring;
 	bool constant;
 	uint32_t workers;
@@ -92,16 +92,25 @@ int beton_loader_load(struct beton_loader *l, const char *text)
 	return 0;
 }
 
+static bool has_engine(const struct pipeline *p, const char *engine)
+{
+	for (size_t i = 0; i < pipeline_num_outputs(p); i++) {
+		if (!strcmp(pipeline_engine(p, i), engine))
+			return true;
+	}
+	return false;
+}
+
 /* Of all outputs: one that waits for its code is worth knowing. */
-static const char *slowest_engine(const struct pipeline *p)
+static const char *slowest_engine(const struct phases *phases)
 {
 	static const char *const order[] = { "generic", "generated",
 					     "prebuilt" };
-	size_t n = pipeline_num_outputs(p);
+	const struct pipeline *p;
 
 	for (size_t k = 0; k < ARRAY_LEN(order); k++) {
-		for (size_t i = 0; i < n; i++) {
-			if (!strcmp(pipeline_engine(p, i), order[k]))
+		for (size_t i = 0; (p = phases_row(phases, i)); i++) {
+			if (has_engine(p, order[k]))
 				return order[k];
 		}
 	}
@@ -116,27 +125,29 @@ void beton_loader_info(const struct beton_loader *l,
 		.source = l->constant ? "constant" : l->feed->ops->name,
 		.delivery = l->feed->delivery,
 		.decoder = "own for ordinary JPEGs, else libjpeg-turbo; crop only",
-		.jit = slowest_engine(l->pipeline),
+		.jit = slowest_engine(l->phases),
 		.samples = l->feed->facts.samples,
 		.batches = spec_batches(&l->feed->spec),
 		.steps = spec_steps(&l->feed->spec, 0,
 				    ring_cursor(l->ring)->world),
 		.workers = l->workers,
-		.num_outputs = (uint32_t)pipeline_num_outputs(l->pipeline),
+		.num_outputs = (uint32_t)pipeline_num_outputs(
+			phases_row(l->phases, 0)),
 	};
 }
 
 int beton_loader_output(const struct beton_loader *l, uint32_t i,
 			struct beton_output *out)
 {
-	const struct pipeline_output *o = pipeline_output_at(l->pipeline, i);
+	const struct pipeline *p = phases_at(l->phases, ring_epoch(l->ring));
+	const struct pipeline_output *o = pipeline_output_at(p, i);
 
 	if (!o)
 		return -ENOENT;
 	*out = (struct beton_output){
 		.name = o->name,
 		.dtype = o->dtype,
-		.jit = pipeline_engine(l->pipeline, i),
+		.jit = pipeline_engine(p, i),
 		.ragged = o->ragged,
 		.ndim = o->ndim,
 		.shape = o->shape,
@@ -244,12 +255,11 @@ static int check_options(const struct beton_loader_options *o, char *why)
 static int start_pipeline(struct beton_loader *l, const char *text)
 {
 	char why[ERROR_SIZE];
-	int r = pipeline_parse(text ? text : "", l->feed->fields,
-			       l->feed->num_fields, &l->pipeline, why,
-			       sizeof(why));
+	int r = phases_parse(text, l->feed->fields, l->feed->num_fields,
+			     &l->phases, why, sizeof(why));
 
 	if (!r)
-		r = pipeline_compile(l->pipeline, &l->log, why, sizeof(why));
+		r = phases_compile(l->phases, &l->log, why, sizeof(why));
 	if (r && *why)
 		log_error(&l->log, "%s", why);
 	return r;
@@ -261,7 +271,7 @@ static int start_ring(struct beton_loader *l,
 	struct ring_options options = {
 		.feed = l->feed,
 		.log = &l->log,
-		.plan = { l->pipeline, o->on_error, o->until },
+		.plan = { l->phases, o->on_error, o->until },
 		.start = { .spec = &l->feed->spec,
 			   .rank = o->rank,
 			   .world = o->world ? o->world : 1,
@@ -346,7 +356,7 @@ void beton_loader_close(struct beton_loader *l)
 	if (!l)
 		return;
 	ring_close(l->ring);
-	pipeline_close(l->pipeline);
+	phases_close(l->phases);
 	feed_close(l->feed);
 	log_fini(&l->log);
 	free(l);

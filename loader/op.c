@@ -7,6 +7,7 @@
 
 #include "fs/bytes.h"
 #include "loader/parse.h"
+#include "loader/schedule.h"
 #include "loader/suggest.h"
 #include "loader/token.h"
 
@@ -78,6 +79,7 @@ static const char *list_words(const struct param *param, char *out, size_t size)
 /* What is wrong with a value, told where it stands. */
 struct place {
 	const struct complaint *complaint;
+	struct epochs *epochs;
 	const struct op *op;
 	const struct param *param;
 	const char *value;
@@ -93,9 +95,19 @@ static int wrong_word(const struct place *p)
 			list_words(p->param, list, sizeof(list)), p->value);
 }
 
-static int wrong_number(const struct place *p)
+/* Where a part of a value stands in the text; escapes are not looked at. */
+static size_t part_at(const struct place *p, const char *part)
+{
+	bool quoted = p->complaint->text[p->at] == '"';
+
+	return p->at + (quoted ? 1 + (size_t)(part - p->value) : 0);
+}
+
+/* A plain value is quoted whole, of a schedule the numbers of the epoch. */
+static int wrong_number(const struct place *p, const struct schedule *s)
 {
 	const struct param *param = p->param;
+	const char *value = s->is_scheduled ? s->numbers : p->value;
 	char count[48] = "";
 
 	if (param->max_count > 1 && param->min_count == param->max_count)
@@ -104,12 +116,12 @@ static int wrong_number(const struct place *p)
 	else if (param->max_count > 1)
 		snprintf(count, sizeof(count), "%u to %u of them, ",
 			 param->min_count, param->max_count);
-	return complain(p->complaint, p->at,
-			"%s of %s takes %s from %.9g to %.9g, %snot `%s'",
-			param->name, p->op->name,
-			param->kind == PARAM_INTEGERS ? "whole numbers"
-						      : "numbers",
-			param->min, param->max, count, p->value);
+	return complain(
+		p->complaint, s->is_scheduled ? part_at(p, s->numbers) : p->at,
+		"%s of %s takes %s from %.9g to %.9g, %snot `%.*s'",
+		param->name, p->op->name,
+		param->kind == PARAM_INTEGERS ? "whole numbers" : "numbers",
+		param->min, param->max, count, (int)(s->end - value), value);
 }
 
 static bool number_ok(const struct param *param, double v)
@@ -119,29 +131,49 @@ static bool number_ok(const struct param *param, double v)
 }
 
 /* Numbers separated by commas, blanks around them allowed. */
-static int bind_numbers(const struct place *p, struct arg *out)
+static int bind_numbers(const struct place *p, const struct schedule *s,
+			struct arg *out)
 {
-	const char *at = p->value, *end, *last;
+	const char *at = s->numbers, *end, *last;
 	unsigned n = 0;
 	double v;
 
 	for (;; at = end + 1) {
 		at += strspn(at, " \t");
-		end = at + strcspn(at, ",");
+		end = at + min_u64(strcspn(at, ","), (size_t)(s->end - at));
 		last = end;
 		while (last > at && (last[-1] == ' ' || last[-1] == '\t'))
 			last--;
 		if (n == p->param->max_count || token_number(at, last, &v) ||
 		    !number_ok(p->param, v))
-			return wrong_number(p);
+			return wrong_number(p, s);
 		out->number[n++] = v;
-		if (!*end)
+		if (end == s->end)
 			break;
 	}
 	if (n < p->param->min_count)
-		return wrong_number(p);
+		return wrong_number(p, s);
 	out->count = n;
 	return 0;
+}
+
+/* The numbers of the epoch; those of the others are looked at too. */
+static int bind_schedule(const struct place *p, struct arg *out)
+{
+	struct schedule s = { .rest = p->value };
+	struct arg arg = *out;
+	int r = 0;
+
+	while (!r && s.rest) {
+		if (schedule_next(&s))
+			return complain(p->complaint, part_at(p, s.at),
+					"%s of %s: %s", p->param->name,
+					p->op->name, s.wrong);
+		r = bind_numbers(p, &s, &arg);
+		if (!r && epochs_reach(p->epochs, s.epoch))
+			*out = arg;
+	}
+	return r;
 }
 
 static int bind_value(const struct place *p, struct arg *out)
@@ -158,7 +190,7 @@ static int bind_value(const struct place *p, struct arg *out)
 		return 0;
 	if (p->param->kind == PARAM_WORD)
 		return wrong_word(p);
-	return bind_numbers(p, out);
+	return bind_schedule(p, out);
 }
 
 static int unknown_param(const struct op *op, const struct parse_arg *arg,
@@ -167,6 +199,10 @@ static int unknown_param(const struct op *op, const struct parse_arg *arg,
 	struct suggestion s = { .word = arg->name };
 	char text[80];
 
+	if (*arg->name >= '0' && *arg->name <= '9')
+		return complain(c, arg->name_at,
+				"numbers that change with the epoch are "
+				"quoted: \"0=160,10=192\"");
 	for (size_t i = 0; op->params && op->params[i].name; i++)
 		suggest_try(&s, op->params[i].name);
 	return complain(c, arg->name_at, "%s has no parameter `%s'%s", op->name,
@@ -192,7 +228,7 @@ static int find_param(const struct op *op, const struct parse_arg *arg,
 }
 
 static int bind_given(const struct op *op, const struct parse *parse,
-		      const struct parse_stage *stage,
+		      const struct parse_stage *stage, struct epochs *epochs,
 		      const struct complaint *c, struct args *out)
 {
 	bool named = false;
@@ -201,7 +237,11 @@ static int bind_given(const struct op *op, const struct parse *parse,
 	for (size_t i = 0; !r && i < stage->num_args; i++) {
 		const struct parse_arg *arg =
 			&parse->args[stage->first_arg + i];
-		struct place place = { c, op, NULL, arg->value, arg->value_at };
+		struct place place = { .complaint = c,
+				       .epochs = epochs,
+				       .op = op,
+				       .value = arg->value,
+				       .at = arg->value_at };
 		int param;
 
 		if (named && !arg->name)
@@ -224,15 +264,15 @@ static int bind_given(const struct op *op, const struct parse *parse,
 }
 
 int op_bind(const struct op *op, const struct parse *parse,
-	    const struct parse_stage *stage, const struct complaint *c,
-	    struct args *out)
+	    const struct parse_stage *stage, struct epochs *epochs,
+	    const struct complaint *c, struct args *out)
 {
 	const struct param *p;
 	const char *wrong;
 	int r;
 
 	*out = (struct args){ 0 };
-	r = bind_given(op, parse, stage, c, out);
+	r = bind_given(op, parse, stage, epochs, c, out);
 	for (int i = 0; !r && op->params && op->params[i].name; i++) {
 		p = &op->params[i];
 		if (out->arg[i].given)
@@ -242,8 +282,12 @@ int op_bind(const struct op *op, const struct parse *parse,
 					p->name);
 		out->arg[i].word = -1;
 		if (*p->initial)
-			r = bind_value(&(struct place){ c, op, p, p->initial,
-							stage->at },
+			r = bind_value(&(struct place){ .complaint = c,
+							.epochs = epochs,
+							.op = op,
+							.param = p,
+							.value = p->initial,
+							.at = stage->at },
 				       &out->arg[i]);
 	}
 	wrong = !r && op->check ? op->check(out) : NULL;

@@ -26,6 +26,7 @@
 #include "loader/resample.h"
 
 struct complaint;
+struct epochs;
 struct parse;
 struct parse_stage;
 
@@ -166,10 +167,14 @@ int op_param(const struct op *op, const char *name);
 /* Whether it draws random numbers: then it has a parameter `group'. */
 bool op_is_random(const struct op *op);
 
-/* The arguments of a stage as `op` understands them. -EINVAL: told. */
+/*
+ * The arguments of a stage as `op` understands them, and numbers that change
+ * with the epoch as they are in epochs->now: the only place that knows of that.
+ * -EINVAL: told.
+ */
 int op_bind(const struct op *op, const struct parse *parse,
-	    const struct parse_stage *stage, const struct complaint *c,
-	    struct args *out);
+	    const struct parse_stage *stage, struct epochs *epochs,
+	    const struct complaint *c, struct args *out);
 
 /* Bodies of infer() that several rows share. */
 const char *op_infer_crop(const struct type *in);

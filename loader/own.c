@@ -10,6 +10,7 @@
 
 #include "fs/scope.h"
 #include "loader/parse.h"
+#include "loader/schedule.h"
 #include "loader/token.h"
 
 static const char *infer(const struct args *args, const struct type *in,
@@ -35,31 +36,50 @@ static bool is_identifier(const char *word)
 	       strspn(word, chars) == strlen(word);
 }
 
-static int bind_args(struct own *own, const struct parse *parse,
-		     const struct parse_stage *stage, const struct complaint *c)
+/* One number, or one for each epoch. */
+static int bind_arg(struct own *own, const struct parse_arg *arg,
+		    struct epochs *epochs, const struct complaint *c)
 {
-	for (size_t i = 0; i < stage->num_args; i++) {
+	struct schedule s = { .rest = arg->value };
+	double v;
+
+	while (s.rest) {
+		if (schedule_next(&s))
+			return complain(c, arg->value_at, "%s: %s",
+					own->function, s.wrong);
+		if (token_number(s.numbers, s.end, &v))
+			return complain(c, arg->value_at,
+					"arguments of %s are numbers, not `%s'",
+					own->function, arg->value);
+		if (epochs_reach(epochs, s.epoch))
+			own->args[own->num_args] = (float)v;
+	}
+	own->num_args++;
+	return 0;
+}
+
+static int bind_args(struct own *own, const struct parse *parse,
+		     const struct parse_stage *stage, struct epochs *epochs,
+		     const struct complaint *c)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < stage->num_args; i++) {
 		const struct parse_arg *arg =
 			&parse->args[stage->first_arg + i];
-		double v;
 
 		if (i == OWN_ARGS_MAX || arg->name)
 			return complain(c, arg->value_at,
 					"%s takes %d numbers at most, without "
 					"names",
 					own->function, OWN_ARGS_MAX);
-		if (token_number(arg->value, arg->value + strlen(arg->value),
-				 &v))
-			return complain(c, arg->value_at,
-					"arguments of %s are numbers, not `%s'",
-					own->function, arg->value);
-		own->args[own->num_args++] = (float)v;
+		r = bind_arg(own, arg, epochs, c);
 	}
-	return 0;
+	return r;
 }
 
 int own_bind(const struct parse *parse, const struct parse_stage *stage,
-	     const struct complaint *c, struct own **out)
+	     struct epochs *epochs, const struct complaint *c, struct own **out)
 {
 	struct own *own;
 	int r;
@@ -75,7 +95,7 @@ int own_bind(const struct parse *parse, const struct parse_stage *stage,
 	own->at = stage->at;
 	own->file = strdup(stage->file);
 	own->function = strdup(stage->word);
-	r = own->file && own->function ? bind_args(own, parse, stage, c)
+	r = own->file && own->function ? bind_args(own, parse, stage, epochs, c)
 				       : -ENOMEM;
 	if (r)
 		own_close(own);

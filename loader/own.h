@@ -11,6 +11,7 @@
 #include "loader/op.h"
 
 struct complaint;
+struct epochs;
 struct parse;
 struct parse_stage;
 
@@ -29,9 +30,10 @@ struct own {
 /* The row of all of them. */
 extern const struct op own_op;
 
-/* Reads no file. -EINVAL: told. */
+/* Reads no file; as op_bind() otherwise. -EINVAL: told. */
 int own_bind(const struct parse *parse, const struct parse_stage *stage,
-	     const struct complaint *c, struct own **out);
+	     struct epochs *epochs, const struct complaint *c,
+	     struct own **out);
 void own_close(struct own *own);
 
 size_t own_num_operands(const struct own *own);

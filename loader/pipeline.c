@@ -13,6 +13,7 @@
 #include "loader/own.h"
 #include "loader/parse.h"
 #include "loader/plan.h"
+#include "loader/schedule.h"
 
 struct pipeline {
 	char *text;
@@ -21,7 +22,7 @@ struct pipeline {
 	size_t num_plans;
 	size_t max_geometry; /* of any plan, as the next */
 	size_t max_floats;
-	struct jit *jit; /* NULL until pipeline_compile() */
+	uint64_t end; /* the next epoch that differs */
 };
 
 struct pipeline_worker {
@@ -67,11 +68,12 @@ static int plan_all(struct pipeline *p, const struct pipeline_field *fields,
 }
 
 int pipeline_parse(const char *text, const struct pipeline_field *fields,
-		   size_t num_fields, struct pipeline **out, char *error,
-		   size_t error_size)
+		   size_t num_fields, uint64_t epoch, struct pipeline **out,
+		   char *error, size_t error_size)
 {
 	struct complaint c = { text ? text : "", error, error_size };
 	struct pipeline *p = calloc(1, sizeof(*p));
+	struct epochs epochs = { epoch, UINT64_MAX };
 	struct parse parse = { 0 };
 	int r = p ? 0 : -ENOMEM;
 
@@ -82,11 +84,13 @@ int pipeline_parse(const char *text, const struct pipeline_field *fields,
 		r = p->text ? parse_text(&c, &parse) : -ENOMEM;
 	}
 	if (!r)
-		r = graph_build(&parse, fields, num_fields, &c, &p->graph);
+		r = graph_build(&parse, fields, num_fields, &epochs, &c,
+				&p->graph);
 	if (!r)
 		r = plan_all(p, fields, &c);
 	parse_fini(&parse);
 	if (!r) {
+		p->end = epochs.end;
 		*out = p;
 		return 0;
 	}
@@ -100,13 +104,36 @@ void pipeline_close(struct pipeline *p)
 {
 	if (!p)
 		return;
-	jit_close(p->jit);
 	for (size_t i = 0; i < p->num_plans; i++)
 		plan_fini(&p->plans[i]);
 	free(p->plans);
 	free(p->text);
 	graph_fini(&p->graph);
 	free(p);
+}
+
+uint64_t pipeline_end(const struct pipeline *p)
+{
+	return p->end;
+}
+
+static bool is_alike(const struct pipeline_output *a,
+		     const struct pipeline_output *b)
+{
+	return a->field == b->field && a->ragged == b->ragged &&
+	       a->plain == b->plain && a->ndim == b->ndim &&
+	       !strcmp(a->name, b->name) && !strcmp(a->dtype, b->dtype);
+}
+
+bool pipeline_is_alike(const struct pipeline *a, const struct pipeline *b)
+{
+	bool alike = a->num_plans == b->num_plans &&
+		     a->max_geometry == b->max_geometry &&
+		     a->max_floats == b->max_floats;
+
+	for (size_t i = 0; alike && i < a->num_plans; i++)
+		alike = is_alike(&a->plans[i].out, &b->plans[i].out);
+	return alike;
 }
 
 /* The lines in which a compiler says what is wrong; the first of them. */
@@ -150,7 +177,7 @@ static int refuse_own(const struct chain *chain, int r, const char *messages,
 	return r == -ENOSYS ? r : -EINVAL;
 }
 
-static int compile_tail(struct pipeline *p, struct plan *plan,
+static int compile_tail(struct plan *plan, struct jit *jit,
 			const struct complaint *c)
 {
 	struct tail *tail = plan->tail;
@@ -166,7 +193,7 @@ static int compile_tail(struct pipeline *p, struct plan *plan,
 	if (tail->is_own)
 		r = tail_emit(tail);
 	if (!r) {
-		r = jit_add(p->jit, tail, &messages);
+		r = jit_add(jit, tail, &messages);
 		if (r && tail->is_own)
 			r = refuse_own(plan->chain, r, messages, c);
 	}
@@ -174,18 +201,17 @@ static int compile_tail(struct pipeline *p, struct plan *plan,
 	return r;
 }
 
-int pipeline_compile(struct pipeline *p, struct log *log, char *error,
+int pipeline_compile(struct pipeline *p, struct jit *jit, char *error,
 		     size_t error_size)
 {
 	struct complaint c = { p->text, error, error_size };
-	int r;
+	int r = 0;
 
 	if (error_size)
 		*error = '\0';
-	r = jit_open(log, &p->jit);
 	for (size_t i = 0; !r && i < p->num_plans; i++) {
 		if (p->plans[i].tail)
-			r = compile_tail(p, &p->plans[i], &c);
+			r = compile_tail(&p->plans[i], jit, &c);
 	}
 	return r;
 }

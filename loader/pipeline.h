@@ -14,7 +14,7 @@
 #include "beton/batch.h"
 #include "beton/loader.h"
 
-struct log;
+struct jit;
 struct pipeline;
 struct pipeline_worker;
 
@@ -60,21 +60,31 @@ struct pipeline_output {
 };
 
 /*
- * `error` (may be NULL) receives one line that quotes the text and names the
- * column. -EINVAL. The fields must outlive the call only.
+ * What the text means in an epoch. `error` (may be NULL) receives one line that
+ * quotes the text and names the column. -EINVAL. The fields must outlive the
+ * call only.
  */
 int pipeline_parse(const char *text, const struct pipeline_field *fields,
-		   size_t num_fields, struct pipeline **out, char *error,
-		   size_t error_size);
+		   size_t num_fields, uint64_t epoch, struct pipeline **out,
+		   char *error, size_t error_size);
+/* What it was compiled with is closed before. */
 void pipeline_close(struct pipeline *p);
+
+/* The next epoch in which the text means something else; UINT64_MAX: none. */
+uint64_t pipeline_end(const struct pipeline *p);
+
+/*
+ * Whether two differ in numbers alone: equal outputs but for shapes and sizes
+ * of rows, and workers of one can run the other.
+ */
+bool pipeline_is_alike(const struct pipeline *a, const struct pipeline *b);
 
 /*
  * Has code made for the outputs that no part of the library serves (jit.h): it
  * is faster, and operations of files need it. To be called once, before workers
- * run. -EINVAL, -ENOSYS: told as by pipeline_parse(), or, about
- * the environment, to the log, and then `error` is empty.
+ * run. -EINVAL, -ENOSYS: told as by pipeline_parse().
  */
-int pipeline_compile(struct pipeline *p, struct log *log, char *error,
+int pipeline_compile(struct pipeline *p, struct jit *jit, char *error,
 		     size_t error_size);
 
 /*

@@ -335,7 +335,8 @@ static void *work(void *arg)
 	struct ring *ring = arg;
 	struct pipeline_worker *w = NULL;
 	struct turn *t;
-	int r = pipeline_worker_open(ring->options.plan.pipeline, &w);
+	int r = pipeline_worker_open(phases_row(ring->options.plan.phases, 0),
+				     &w);
 
 	pthread_mutex_lock(&ring->lock);
 	if (r)
@@ -478,6 +479,18 @@ void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches)
 const struct cursor *ring_cursor(const struct ring *ring)
 {
 	return &ring->given;
+}
+
+uint64_t ring_epoch(struct ring *ring)
+{
+	const struct cursor *c = &ring->given;
+
+	scoped_lock(&ring->lock);
+	if (ring->constant)
+		return ring->constant->step->batch.epoch;
+	if (cursor_at_end(c) && c->epoch + 1 < ring->epochs_end)
+		return c->epoch + 1;
+	return c->epoch;
 }
 
 size_t ring_stats(const struct ring *ring, struct beton_stage_stats *out,

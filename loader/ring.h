@@ -42,6 +42,9 @@ void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches);
 /* Where the user is; for the thread that calls ring_next(). */
 const struct cursor *ring_cursor(const struct ring *ring);
 
+/* Which epoch the next batch is of; for any thread. */
+uint64_t ring_epoch(struct ring *ring);
+
 /* As beton_loader_stats() and _failed_rows(). */
 size_t ring_stats(const struct ring *ring, struct beton_stage_stats *out,
 		  size_t max);

@@ -9,7 +9,7 @@
 
 int step_open(const struct step_plan *plan, struct step **out)
 {
-	size_t n = pipeline_num_outputs(plan->pipeline);
+	size_t n = pipeline_num_outputs(phases_row(plan->phases, 0));
 	struct step *s = calloc(1, sizeof(*s));
 
 	if (!s)
@@ -111,13 +111,13 @@ static int prepare_fixed(struct step *s, uint32_t i,
 	return r;
 }
 
-static int prepare_outputs(struct step *s, const struct step_plan *plan)
+static int prepare_outputs(struct step *s)
 {
 	int r = 0;
 
 	for (uint32_t i = 0; i < s->batch.num_outputs && !r; i++) {
 		const struct pipeline_output *o =
-			pipeline_output_at(plan->pipeline, i);
+			pipeline_output_at(s->pipeline, i);
 
 		s->tensors[i].name = o->name;
 		s->tensors[i].dtype = o->dtype;
@@ -153,6 +153,7 @@ int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 	if (r)
 		return r;
 	memset(s->valid.bytes, !padding, h->rows);
+	s->pipeline = phases_at(plan->phases, h->epoch);
 	s->batch.epoch = h->epoch;
 	s->batch.number = number;
 	s->batch.rows = h->rows;
@@ -164,7 +165,7 @@ int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 	r = prepare_ids(s);
 	if (r)
 		return r;
-	return plan->until == BETON_STAGE_READ ? 0 : prepare_outputs(s, plan);
+	return plan->until == BETON_STAGE_READ ? 0 : prepare_outputs(s);
 }
 
 static int run_ragged(struct step *s, uint32_t i, uint32_t row,
@@ -190,7 +191,7 @@ static int run_fixed(struct step *s, const struct step_plan *plan,
 		     struct pipeline_worker *worker, uint32_t i, uint32_t row,
 		     const struct view_value *v, uint64_t *decode_ns)
 {
-	const struct pipeline_output *o = pipeline_output_at(plan->pipeline, i);
+	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
 	const struct pipeline_value value = {
 		.bytes = v->bytes,
 		.size = v->size,
@@ -206,9 +207,9 @@ static int run_fixed(struct step *s, const struct step_plan *plan,
 		.id = s->batch.ids[row],
 	};
 
-	return pipeline_run(
-		plan->pipeline, worker, i, &value, &key, plan->until,
-		s->outputs[i].data.bytes + row * o->row_size, decode_ns);
+	return pipeline_run(s->pipeline, worker, i, &value, &key, plan->until,
+			    s->outputs[i].data.bytes + row * o->row_size,
+			    decode_ns);
 }
 
 static void describe(const struct step *s, uint32_t field, uint32_t row,
@@ -231,7 +232,7 @@ static int run_output(struct step *s, const struct step_plan *plan,
 		      struct pipeline_worker *worker, uint32_t i, uint32_t row,
 		      struct step_failure *failure, uint64_t *decode_ns)
 {
-	const struct pipeline_output *o = pipeline_output_at(plan->pipeline, i);
+	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
 	struct view_value v = view_at(&s->view, o->field, row);
 	int r;
 
@@ -258,7 +259,7 @@ bool step_run_row(struct step *s, const struct step_plan *plan,
 	bool failed = false;
 
 	for (uint32_t i = 0; i < s->batch.num_outputs; i++) {
-		o = pipeline_output_at(plan->pipeline, i);
+		o = pipeline_output_at(s->pipeline, i);
 		if (!run_output(s, plan, worker, i, row, failure, decode_ns))
 			continue;
 		failed = true;

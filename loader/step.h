@@ -11,7 +11,7 @@
 #include "beton/loader.h"
 #include "loader/buffer.h"
 #include "loader/feed.h"
-#include "loader/pipeline.h"
+#include "loader/phases.h"
 #include "loader/view.h"
 
 enum { STEP_MESSAGE_SIZE = 512 };
@@ -32,7 +32,8 @@ struct step {
 	 * stay where they are.
 	 */
 	struct feed_batch input;
-	struct view view; /* of it */
+	struct view view;		 /* of it */
+	const struct pipeline *pipeline; /* of its epoch */
 	struct buffer ids;
 	struct step_output *outputs;
 	struct beton_tensor *tensors;
@@ -47,7 +48,7 @@ struct step {
 
 /* What rows are run with. */
 struct step_plan {
-	const struct pipeline *pipeline;
+	const struct phases *phases;
 	enum beton_on_error on_error;
 	enum beton_stage until;
 };

@@ -11,6 +11,7 @@
 #include "fs/scope.h"
 #include "loader/emit.h"
 #include "loader/parse.h"
+#include "loader/schedule.h"
 
 static const char *const pipelines[] = {
 	"image",
@@ -41,11 +42,12 @@ static int build(const char *text, struct graph *out)
 {
 	char why[256];
 	struct complaint c = { text, why, sizeof(why) };
+	struct epochs epochs = { 0, UINT64_MAX };
 	struct parse parse;
 	int r = parse_text(&c, &parse);
 
 	if (!r) {
-		r = graph_build(&parse, &image, 1, &c, out);
+		r = graph_build(&parse, &image, 1, &epochs, &c, out);
 		parse_fini(&parse);
 	}
 	if (r)

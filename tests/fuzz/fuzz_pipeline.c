@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "fs/bytes.h"
-#include "loader/pipeline.h"
+#include "loader/phases.h"
 
 enum { W = 13, H = 9, ROW_MAX = 1 << 20 };
 
@@ -96,17 +96,17 @@ static bool is_quick(const char *text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char error[200], *text = malloc(size + 1);
-	struct pipeline *p;
+	struct phases *p;
 
 	if (!text)
 		return 0;
 	memcpy(text, data, size);
 	text[size] = '\0';
-	if (!pipeline_parse(text, fields, ARRAY_LEN(fields), &p, error,
-			    sizeof(error))) {
-		if (is_quick(text))
-			run_all(p);
-		pipeline_close(p);
+	if (!phases_parse(text, fields, ARRAY_LEN(fields), &p, error,
+			  sizeof(error))) {
+		for (size_t i = 0; is_quick(text) && phases_row(p, i); i++)
+			run_all(phases_row(p, i));
+		phases_close(p);
 	} else if (!error[0]) {
 		abort(); /* refused without a word */
 	}

@@ -31,7 +31,7 @@ LAYERS = """
     fs/plan fs/slot fs/tiers
     fs/engine
     fs/outfile fs/writer fs/schema fs/option fs/progress fs/quality fs/usage
-    loader/scratch loader/block loader/image loader/real loader/buffer loader/complaint loader/suggest loader/stage
+    loader/scratch loader/block loader/image loader/real loader/buffer loader/complaint loader/suggest loader/stage loader/schedule
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
     loader/entry loader/huffman loader/idct
     loader/scan loader/symbols
@@ -46,6 +46,7 @@ LAYERS = """
     loader/ops/* loader/own
     loader/emit_type loader/objects loader/compiler
     loader/pipeline loader/graph loader/operands loader/emit loader/isa loader/jit loader/tail loader/frame loader/plan
+    loader/phases
     loader/isa/* loader/prebuild/*
     loader/lender
     loader/feed loader/feed_*

@@ -11,7 +11,7 @@
 #include "fs/bytes.h"
 #include "fs/log.h"
 #include "loader/compiler.h"
-#include "loader/pipeline.h"
+#include "loader/phases.h"
 #include "tests/unit/t.h"
 
 enum { W = 37, H = 11 };
@@ -43,22 +43,22 @@ static void on_log(void *arg, enum beton_log_level level, const char *message)
 	snprintf(logged, sizeof(logged), "%s", message);
 }
 
-static struct pipeline *parse(const char *text)
+static struct phases *parse(const char *text)
 {
-	struct pipeline *p;
+	struct phases *p;
 
 	error[0] = logged[0] = '\0';
-	CHECK(!pipeline_parse(text, fields, ARRAY_LEN(fields), &p, error,
-			      sizeof(error)));
+	CHECK(!phases_parse(text, fields, ARRAY_LEN(fields), &p, error,
+			    sizeof(error)));
 	return p;
 }
 
-static int compile(struct pipeline *p)
+static int compile(struct phases *p)
 {
-	return pipeline_compile(p, &silence, error, sizeof(error));
+	return phases_compile(p, &silence, error, sizeof(error));
 }
 
-static int run(const struct pipeline *p, uint64_t id, void *out)
+static int run_phase(const struct pipeline *p, uint64_t id, void *out)
 {
 	const struct pipeline_value v = { .bytes = pixels,
 					  .size = sizeof(pixels),
@@ -78,15 +78,20 @@ static int run(const struct pipeline *p, uint64_t id, void *out)
 	return r;
 }
 
+static int run(const struct phases *p, uint64_t id, void *out)
+{
+	return run_phase(phases_row(p, 0), id, out);
+}
+
 /* The engine of the first output once the text is compiled. */
 static const char *engine_of(const char *text)
 {
-	struct pipeline *p = parse(text);
+	struct phases *p = parse(text);
 	const char *engine;
 
 	CHECK(!compile(p));
-	engine = pipeline_engine(p, 0);
-	pipeline_close(p);
+	engine = pipeline_engine(phases_row(p, 0), 0);
+	phases_close(p);
 	return engine;
 }
 
@@ -146,6 +151,38 @@ static void others_are_compiled_once(void)
 	CHECK(compilations() == 2);
 }
 
+/* Of all phases of a text, whose code no cache keeps. */
+static void check_shared(const char *text, size_t count)
+{
+	struct phases *p = parse(text);
+	long before = compilations();
+
+	setenv("BETON_CACHE_DIR", "/dev/null", 1);
+	CHECK(!compile(p));
+	for (size_t i = 0; i < count; i++) {
+		const struct pipeline *phase = phases_row(p, i);
+
+		/* In the background all get it when one has it. */
+		while (!strcmp(pipeline_engine(phase, 0), "generic"))
+			sched_yield();
+		CHECK(!strcmp(pipeline_engine(phase, 0), "generated"));
+	}
+	CHECK(!phases_row(p, count) && compilations() == before + 1);
+	phases_close(p);
+	setenv("BETON_CACHE_DIR", dir, 1);
+}
+
+static void epochs_share_their_code(void)
+{
+	static const char text[] = "resize(\"0=8,3=9,7\") | "
+				   "saturation(\"0=0,4=0.3,7=1\") | int32";
+
+	setenv("BETON_JIT", "wait", 1);
+	check_shared(text, 4);
+	setenv("BETON_JIT", "background", 1);
+	check_shared(text, 4);
+}
+
 static void rows_are_the_same_by_any_code(void)
 {
 	static const char text[] = "flip | brightness(0.5) | saturation(0.7) | "
@@ -154,16 +191,16 @@ static void rows_are_the_same_by_any_code(void)
 	static float out[3][20][3 * H * W];
 
 	for (size_t i = 0; i < 3; i++) {
-		struct pipeline *p;
+		struct phases *p;
 
 		setenv("BETON_JIT", modes[i], 1);
 		p = parse(text);
 		CHECK(!compile(p));
 		for (uint64_t id = 0; id < 20; id++)
 			CHECK(!run(p, id, out[i][id]));
-		CHECK(!strcmp(pipeline_engine(p, 0),
+		CHECK(!strcmp(pipeline_engine(phases_row(p, 0), 0),
 			      i ? "generated" : "generic"));
-		pipeline_close(p);
+		phases_close(p);
 	}
 	CHECK(!memcmp(out[0], out[1], sizeof(out[0])));
 	CHECK(!memcmp(out[0], out[2], sizeof(out[0])));
@@ -173,7 +210,7 @@ static void rows_are_the_same_by_any_code(void)
 static void nobody_waits_for_the_background(void)
 {
 	char path[64];
-	struct pipeline *p;
+	struct phases *p;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/slow", dir);
@@ -184,8 +221,8 @@ static void nobody_waits_for_the_background(void)
 	setenv("BETON_JIT", "background", 1);
 	p = parse("solarize | int32; image2 = image | solarize | int64");
 	CHECK(!compile(p));
-	CHECK(!strcmp(pipeline_engine(p, 0), "generic"));
-	pipeline_close(p);
+	CHECK(!strcmp(pipeline_engine(phases_row(p, 0), 0), "generic"));
+	phases_close(p);
 	count_compilations();
 }
 
@@ -212,7 +249,7 @@ static void write_file(const char *name, const char *text)
 static void own_operations_see_a_pixel_and_its_place(void)
 {
 	static float out[H][W][3];
-	struct pipeline *p;
+	struct phases *p;
 
 	write_file("own.c",
 		   "static void mark(float v[3], const struct beton_at *at,\n"
@@ -225,7 +262,7 @@ static void own_operations_see_a_pixel_and_its_place(void)
 	p = parse("flip(1) | float | \"own.c\".mark(0.25, -2)");
 	CHECK(run(p, 0, out) == -ENOSYS && strstr(error, "not been compiled"));
 	CHECK(!compile(p));
-	CHECK(!strcmp(pipeline_engine(p, 0), "generated"));
+	CHECK(!strcmp(pipeline_engine(phases_row(p, 0), 0), "generated"));
 	CHECK(!run(p, 0, out));
 	for (size_t y = 0; y < H; y++) {
 		for (size_t x = 0; x < W; x++) {
@@ -238,13 +275,40 @@ static void own_operations_see_a_pixel_and_its_place(void)
 			      out[y][x][2] == out[0][0][2]);
 		}
 	}
-	pipeline_close(p);
+	phases_close(p);
+}
+
+static void own_operations_change_with_the_epoch(void)
+{
+	static const char text[] = "resize(\"0=3,3,2=2,6\") | float | "
+				   "\"own.c\".mark(\"0=0.5,5=7\", 1)";
+	static const float want[][2] = { { 0.5, 303 },
+					 { 0.5, 602 },
+					 { 7, 602 } };
+	float out[2 * 6][3];
+	struct phases *p;
+
+	write_file("own.c",
+		   "static void mark(float v[3], const struct beton_at *at,\n"
+		   "\tfloat a, float b)\n"
+		   "{\n"
+		   "\tv[0] = a;\n"
+		   "\tv[1] = at->width * 100 + at->height;\n"
+		   "}\n");
+	check_shared(text, 3);
+	p = parse(text);
+	CHECK(!compile(p));
+	for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+		CHECK(!run_phase(phases_row(p, i), 0, out));
+		CHECK(out[1][0] == want[i][0] && out[1][1] == want[i][1]);
+	}
+	phases_close(p);
 }
 
 static void own_results_are_limited_where_they_are_bytes(void)
 {
 	static uint8_t out[H][W][3];
-	struct pipeline *p;
+	struct phases *p;
 
 	write_file("own.c",
 		   "static void mark(float v[3], const struct beton_at *at)\n"
@@ -254,24 +318,24 @@ static void own_results_are_limited_where_they_are_bytes(void)
 	p = parse("\"own.c\".mark");
 	CHECK(!compile(p) && !run(p, 0, out));
 	CHECK(out[3][4][0] == 255 && !out[3][4][1] && out[3][4][2] == 7);
-	pipeline_close(p);
+	phases_close(p);
 }
 
 static void check_own_error(const char *text, const char *want)
 {
-	struct pipeline *p = parse(text);
+	struct phases *p = parse(text);
 	int r = compile(p);
 
 	CHECK(r == -EINVAL || r == -ENOSYS);
 	if (!strstr(error, want))
 		fprintf(stderr, "%s: %s\n", text, error);
 	CHECK(strstr(error, want));
-	pipeline_close(p);
+	phases_close(p);
 }
 
 static void mistakes_in_own_operations_are_told_with_their_line(void)
 {
-	struct pipeline *p;
+	struct phases *p;
 
 	write_file("bad.c", "#include <math.h>\n\n"
 			    "static void f(float v[3],\n"
@@ -295,7 +359,7 @@ static void mistakes_in_own_operations_are_told_with_their_line(void)
 	setenv("BETON_JIT", "of", 1);
 	p = parse("flip");
 	CHECK(compile(p) == -EINVAL && !*error);
-	pipeline_close(p);
+	phases_close(p);
 	CHECK(strstr(logged, "background, wait and off"));
 	setenv("BETON_JIT", "wait", 1);
 	count_compilations();
@@ -352,10 +416,12 @@ int main(void)
 	count_compilations();
 	standard_chains_need_no_compiler();
 	others_are_compiled_once();
+	epochs_share_their_code();
 	rows_are_the_same_by_any_code();
 	nobody_waits_for_the_background();
 	a_compiler_that_fails_is_done_without();
 	own_operations_see_a_pixel_and_its_place();
+	own_operations_change_with_the_epoch();
 	own_results_are_limited_where_they_are_bytes();
 	mistakes_in_own_operations_are_told_with_their_line();
 	a_changed_file_is_compiled_again();

@@ -16,6 +16,7 @@
 #include "loader/emit.h"
 #include "loader/emit_type.h"
 #include "loader/parse.h"
+#include "loader/schedule.h"
 #include "loader/tail.h"
 #include "tests/unit/t.h"
 
@@ -68,11 +69,12 @@ static char texts[CHAINS][TEXT_MAX];
 static int build(const char *text, struct graph *out)
 {
 	struct complaint c = { text, NULL, 0 };
+	struct epochs epochs = { 0, UINT64_MAX };
 	struct parse parse;
 	int r = parse_text(&c, &parse);
 
 	if (!r) {
-		r = graph_build(&parse, &field, 1, &c, out);
+		r = graph_build(&parse, &field, 1, &epochs, &c, out);
 		parse_fini(&parse);
 	}
 	return r;

@@ -7,12 +7,13 @@
 #include "fs/rng.h"
 #include "loader/op.h"
 #include "loader/parse.h"
+#include "loader/schedule.h"
 #include "tests/unit/t.h"
 
 static char error[256];
 
-/* Binds the arguments of a text of one stage. */
-static int bind(const char *text, struct args *out)
+/* Binds the arguments of a text of one stage as they are in epochs->now. */
+static int bind_in(struct epochs *epochs, const char *text, struct args *out)
 {
 	struct complaint c = { text, error, sizeof(error) };
 	struct parse p;
@@ -21,8 +22,18 @@ static int bind(const char *text, struct args *out)
 	error[0] = '\0';
 	CHECK(!parse_text(&c, &p));
 	CHECK(p.num_stages == 1 && op_by_name(p.stages[0].word));
-	r = op_bind(op_by_name(p.stages[0].word), &p, &p.stages[0], &c, out);
+	r = op_bind(op_by_name(p.stages[0].word), &p, &p.stages[0], epochs, &c,
+		    out);
 	parse_fini(&p);
+	return r;
+}
+
+static int bind(const char *text, struct args *out)
+{
+	struct epochs epochs = { 0, UINT64_MAX };
+	int r = bind_in(&epochs, text, out);
+
+	CHECK(epochs.end == UINT64_MAX || strchr(text, '='));
 	return r;
 }
 
@@ -177,6 +188,50 @@ static void arguments_are_positional_or_named(void)
 	CHECK(a.arg[3].word == 0 && !a.arg[4].text);
 }
 
+/* What a text binds to in an epoch, and until when. */
+static struct args bound(const char *text, uint64_t epoch, uint64_t end)
+{
+	struct epochs epochs = { epoch, UINT64_MAX };
+	struct args args;
+
+	CHECK(!bind_in(&epochs, text, &args));
+	CHECK(epochs.now == epoch && epochs.end == end);
+	return args;
+}
+
+static void numbers_may_change_with_the_epoch(void)
+{
+	static const char text[] =
+		"random_resized_crop(\"0=160, 128 ,10 = 192,14=7\", "
+		"scale=\"0=0.35,1,12=0.08,0.5\", group=a)";
+	static const uint64_t epochs[] = {
+		0, 9, 10, 11, 12, 13, 14, INT64_MAX
+	};
+	static const uint64_t ends[] = { 10, 10, 12,	     12,
+					 14, 14, UINT64_MAX, UINT64_MAX };
+	static const uint32_t widths[] = { 128, 128, 192, 192, 192, 192, 7, 7 };
+
+	for (size_t i = 0; i < ARRAY_LEN(epochs); i++) {
+		struct args a = bound(text, epochs[i], ends[i]);
+		bool late = epochs[i] >= 12;
+
+		CHECK(a.arg[0].given && a.arg[0].word == -1);
+		CHECK(a.arg[0].count == (i < 2 ? 2 : 1));
+		CHECK(op_size(&a.arg[0]).width == widths[i]);
+		CHECK(op_size(&a.arg[0]).height == (i < 2 ? 160 : widths[i]));
+		CHECK(a.arg[1].number[0] == (late ? 0.08 : 0.35));
+		CHECK(a.arg[1].number[1] == (late ? 0.5 : 1));
+		CHECK(a.arg[2].number[0] == 0.75);
+	}
+	CHECK(bound("brightness(magnitude=\"0=0,5=0.4\")", 4, 5)
+		      .arg[0]
+		      .number[0] == 0);
+	CHECK(bound("flip(\"0=1\")", 3, UINT64_MAX).arg[0].number[0] == 1);
+	CHECK(bound("flip(\"0=1,9223372036854775807=0\")", 3, INT64_MAX)
+		      .arg[0]
+		      .number[0] == 1);
+}
+
 struct mistake {
 	const char *text;
 	const char *error;
@@ -223,6 +278,32 @@ static const struct mistake mistakes[] = {
 	  "column 11: mean of normalize takes numbers "
 	  "from 0 to 1" },
 	{ "normalize(imagnet)", "column 11: mean of normalize takes" },
+	{ "flip(\"1=0.5\")",
+	  "column 7: p of flip: the first epoch is 0, not 1" },
+	{ "flip(\"0.5,1=0\")",
+	  "column 7: p of flip: `0=' is missing before the first" },
+	{ "flip(\"0=1,5=0,5=1\")",
+	  "column 15: p of flip: epoch 5 does not come after 5" },
+	{ "flip(\"0=1, 5=0,2=1\")",
+	  "column 16: p of flip: epoch 2 does not come after 5" },
+	{ "flip(\"0=1,x=0\")",
+	  "column 11: p of flip: `x' is not the number of an epoch" },
+	{ "flip(\"0=1,9223372036854775808=0\")",
+	  "column 11: p of flip: `9223372036854775808' is not" },
+	{ "flip(\"0=1,=0\")", "column 11: p of flip: `' is not the number" },
+	{ "flip(\"0=1=2\")",
+	  "column 10: p of flip: a comma is missing before an epoch" },
+	{ "flip(\"0=\")", "column 9: p of flip takes numbers from 0 to 1, not "
+			  "`'" },
+	{ "flip(\"0=1,7=2\")",
+	  "column 13: p of flip takes numbers from 0 to 1, not `2'" },
+	{ "flip(\"0=1,\")", "column 9: p of flip takes" },
+	{ "center_crop(\"0=8,9=1,2,3,12=4\")",
+	  "column 20: size of center_crop takes whole numbers from 1 to "
+	  "16384, 1 to 2 of them, not `1,2,3'" },
+	{ "center_crop(0=8)", "column 13: numbers that change with the epoch" },
+	{ "normalize(\"0=imagenet\")", "column 14: mean of normalize takes" },
+	{ "decode(\"0=exact\")", "column 8: quality of decode is one of" },
 };
 
 static void mistakes_are_told_where_they_are(void)
@@ -400,6 +481,7 @@ int main(void)
 	geometry_stays_inside_and_makes_the_size_it_infers();
 	every_row_refuses_what_is_not_its_own();
 	arguments_are_positional_or_named();
+	numbers_may_change_with_the_epoch();
 	mistakes_are_told_where_they_are();
 	normalize_is_subtraction_and_one_product_in_float();
 	colours_are_what_the_manual_says();

@@ -86,7 +86,7 @@ static const struct pipeline_value raw = {
 
 static int parse(const char *text, struct pipeline **out)
 {
-	return pipeline_parse(text, fields, ARRAY_LEN(fields), out, error,
+	return pipeline_parse(text, fields, ARRAY_LEN(fields), 0, out, error,
 			      sizeof(error));
 }
 
@@ -215,21 +215,21 @@ static void mistakes_are_told_with_their_column(void)
 			fprintf(stderr, "%s: %s\n", m->text, error);
 		CHECK(!strncmp(error, m->error, strlen(m->error)));
 	}
-	CHECK(pipeline_parse("|", fields, 1, &p, NULL, 0) == -EINVAL);
+	CHECK(pipeline_parse("|", fields, 1, 0, &p, NULL, 0) == -EINVAL);
 }
 
 static void an_unnamed_field_is_the_only_image(void)
 {
 	struct pipeline *p = NULL;
 
-	CHECK(pipeline_parse("float", pair, 2, &p, error, sizeof(error)));
+	CHECK(pipeline_parse("float", pair, 2, 0, &p, error, sizeof(error)));
 	CHECK(strstr(error, "column 1: the dataset has several image fields"));
-	CHECK(pipeline_parse("x = float", fields + 1, 2, &p, error,
+	CHECK(pipeline_parse("x = float", fields + 1, 2, 0, &p, error,
 			     sizeof(error)));
 	CHECK(strstr(error, "column 5: the dataset has no image field"));
 	CHECK(!pipeline_parse("left | center_crop(12, 1.0); "
 			      "\"right\" | center_crop(12, 1.0)",
-			      pair, 2, &p, error, sizeof(error)));
+			      pair, 2, 0, &p, error, sizeof(error)));
 	CHECK(pipeline_num_outputs(p) == 2);
 	check_output(p, 1, "right", "|u1", 12 * 12 * 3);
 	pipeline_close(p);
@@ -535,7 +535,7 @@ static void sample_0_of_unknown_size_leaves_only_row_errors(void)
 	struct pipeline_worker *w;
 	struct pipeline *p;
 
-	CHECK(!pipeline_parse("left | drop", pair, 2, &p, error,
+	CHECK(!pipeline_parse("left | drop", pair, 2, 0, &p, error,
 			      sizeof(error)));
 	check_output(p, 0, "right", "|u1", 0);
 	CHECK(!pipeline_worker_open(p, &w));

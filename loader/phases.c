@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/phases.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "loader/complaint.h"
+#include "loader/jit.h"
+
+struct phase {
+	uint64_t first; /* epoch */
+	struct pipeline *pipeline;
+};
+
+struct phases {
+	struct phase phase[PHASES_MAX]; /* by their epochs */
+	size_t count;
+	struct jit *jit; /* NULL until phases_compile() */
+};
+
+/* The phase that begins with an epoch, behind the others. */
+static int add_phase(struct phases *p, const char *text,
+		     const struct pipeline_field *fields, size_t num_fields,
+		     uint64_t epoch, char *error, size_t error_size)
+{
+	const struct complaint c = { text ? text : "", error, error_size };
+	struct phase *phase = &p->phase[p->count];
+	int r;
+
+	if (p->count == PHASES_MAX)
+		return complain(&c, 0,
+				"epoch %llu brings other numbers again; they "
+				"can change %d times",
+				(unsigned long long)epoch, PHASES_MAX - 1);
+	phase->first = epoch;
+	r = pipeline_parse(text, fields, num_fields, epoch, &phase->pipeline,
+			   error, error_size);
+	if (r)
+		return r;
+	p->count++;
+	if (pipeline_is_alike(p->phase[0].pipeline, phase->pipeline))
+		return 0;
+	return complain(&c, 0, "the outputs of epoch %llu are of another kind",
+			(unsigned long long)epoch);
+}
+
+int phases_parse(const char *text, const struct pipeline_field *fields,
+		 size_t num_fields, struct phases **out, char *error,
+		 size_t error_size)
+{
+	struct phases *p = calloc(1, sizeof(*p));
+	uint64_t epoch = 0;
+	int r = p ? 0 : -ENOMEM;
+
+	if (error && error_size)
+		*error = '\0';
+	while (!r && epoch != UINT64_MAX) {
+		r = add_phase(p, text, fields, num_fields, epoch, error,
+			      error_size);
+		if (!r)
+			epoch = pipeline_end(p->phase[p->count - 1].pipeline);
+	}
+	if (r)
+		phases_close(p);
+	else
+		*out = p;
+	return r;
+}
+
+void phases_close(struct phases *p)
+{
+	if (!p)
+		return;
+	jit_close(p->jit);
+	for (size_t i = 0; i < p->count; i++)
+		pipeline_close(p->phase[i].pipeline);
+	free(p);
+}
+
+int phases_compile(struct phases *p, struct log *log, char *error,
+		   size_t error_size)
+{
+	int r;
+
+	if (error_size)
+		*error = '\0';
+	r = jit_open(log, &p->jit);
+	for (size_t i = 0; !r && i < p->count; i++)
+		r = pipeline_compile(p->phase[i].pipeline, p->jit, error,
+				     error_size);
+	return r;
+}
+
+const struct pipeline *phases_at(const struct phases *p, uint64_t epoch)
+{
+	size_t i = p->count - 1;
+
+	while (p->phase[i].first > epoch)
+		i--;
+	return p->phase[i].pipeline;
+}
+
+const struct pipeline *phases_row(const struct phases *p, size_t i)
+{
+	return i < p->count ? p->phase[i].pipeline : NULL;
+}

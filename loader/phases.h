@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pipelines of a text whose numbers change from epoch to epoch: one for
+ * every run of epochs in which it means the same. They differ in numbers alone
+ * (pipeline_is_alike()), are all parsed, and so checked, at once, and share the
+ * code that is compiled for them. Immutable but for phases_compile().
+ */
+#ifndef LOADER_PHASES_H
+#define LOADER_PHASES_H
+
+#include "loader/pipeline.h"
+
+/* Each has tables of its own for every output. */
+enum { PHASES_MAX = 64 };
+
+struct log;
+struct phases;
+
+/* As pipeline_parse(), of all epochs. */
+int phases_parse(const char *text, const struct pipeline_field *fields,
+		 size_t num_fields, struct phases **out, char *error,
+		 size_t error_size);
+void phases_close(struct phases *p);
+
+/*
+ * As pipeline_compile(), of all. To be called once. What is wrong with the
+ * environment is told to the log, and then `error` is empty.
+ */
+int phases_compile(struct phases *p, struct log *log, char *error,
+		   size_t error_size);
+
+/* That of an epoch; lives as long as the phases. */
+const struct pipeline *phases_at(const struct phases *p, uint64_t epoch);
+
+/* In their order; NULL past the last. */
+const struct pipeline *phases_row(const struct phases *p, size_t i);
+
+#endif
