@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loader in this process, by <beton/loader.h>."""
+import ctypes
+import os
+import re
+
+import numpy as np
+import pytest
+
+from dumped import BUILD
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("spec", ctypes.c_char_p),
+                ("subset", ctypes.c_char_p),
+                ("pipeline", ctypes.c_char_p), ("source", ctypes.c_char_p),
+                ("cache", ctypes.c_char_p), ("cache_size", ctypes.c_uint64),
+                ("cold_size", ctypes.c_uint64),
+                ("delivery", ctypes.c_char_p), ("job", ctypes.c_char_p),
+                ("workers", ctypes.c_uint32),
+                ("prefetch", ctypes.c_uint32), ("rank", ctypes.c_uint32),
+                ("world", ctypes.c_uint32), ("epoch", ctypes.c_uint64),
+                ("epochs", ctypes.c_uint64), ("on_error", ctypes.c_int),
+                ("until", ctypes.c_int), ("log", ctypes.c_void_p),
+                ("log_arg", ctypes.c_void_p), ("error", ctypes.c_char_p),
+                ("error_size", ctypes.c_size_t)]
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("dtype", ctypes.c_char_p),
+                ("ndim", ctypes.c_uint32),
+                ("shape", ctypes.POINTER(ctypes.c_uint64)),
+                ("data", ctypes.c_void_p), ("size", ctypes.c_uint64),
+                ("offsets", ctypes.c_void_p)]
+
+    def bytes(self):
+        return ctypes.string_at(self.data, self.size)
+
+    def array(self):
+        """A copy."""
+        return np.frombuffer(self.bytes(), self.dtype.decode()) \
+            .reshape(self.shape[:self.ndim])
+
+
+class Batch(ctypes.Structure):
+    _fields_ = [("epoch", ctypes.c_uint64), ("number", ctypes.c_uint64),
+                ("rows", ctypes.c_uint32), ("num_outputs", ctypes.c_uint32),
+                ("ids", ctypes.POINTER(ctypes.c_uint64)),
+                ("valid", ctypes.c_void_p),
+                ("outputs", ctypes.POINTER(Tensor))]
+
+
+ENODATA = -61
+
+
+class Loader:
+    """Ends with the block."""
+
+    def __init__(self, path, **options):
+        so = BUILD / "libbeton.so"
+        if re.search(b"__[at]san_init", so.read_bytes()):
+            pytest.skip("python has no sanitizer")
+        self.lib = ctypes.CDLL(str(so))
+        self.handle = ctypes.c_void_p()
+        o = Options(**{k: v.encode() if isinstance(v, str) else v
+                       for k, v in options.items()})
+        o.size = ctypes.sizeof(o)
+        assert self.lib.beton_loader_open(
+            os.fsencode(path), ctypes.byref(o), ctypes.byref(self.handle)) == 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.lib.beton_loader_close(self.handle)
+
+    def next(self):
+        """A batch, to be released, or None at the end of an epoch."""
+        batch = ctypes.POINTER(Batch)()
+        r = self.lib.beton_loader_next(self.handle, ctypes.byref(batch))
+        assert r in (0, ENODATA)
+        return None if r else batch.contents
+
+    def release(self, batch):
+        self.lib.beton_loader_release(self.handle, ctypes.byref(batch))
+
+    def state(self):
+        text = ctypes.create_string_buffer(4096)
+        assert self.lib.beton_loader_state(self.handle, text, 4096) == 0
+        return text.value
+
+    def load(self, state):
+        assert self.lib.beton_loader_load(self.handle, state) == 0
