@@ -21,6 +21,11 @@
  *	}
  *	beton_loader_close(loader);
  *
+ * Numbers of a pipeline may change with the epoch, as the size of the images in
+ * "random_resized_crop(\"0=160,10=192,14=224\") | ...": early epochs are cheap,
+ * and the loader goes from one to the next by itself. Each batch tells its own
+ * shapes.
+ *
  * Threads: beton_loader_next(), _state(), _load() and _seek() belong to one
  * thread at a time; beton_loader_release() and _stats() may be called from any
  * thread, at any time before close.
@@ -168,8 +173,8 @@ struct beton_loader_info {
 	   change when the daemon has no memory to lend, or ends. */
 	const char *delivery;
 	const char *decoder;
-	/* What makes images of pixels: of all outputs' beton_output.jit the
-	   first of "generic", "generated", "prebuilt", "none". */
+	/* What makes images of pixels: of all outputs' beton_output.jit, in
+	   any epoch, the first of "generic", "generated", "prebuilt", "none". */
 	const char *jit;
 	uint64_t samples; /* of the dataset */
 	uint64_t batches; /* of the epoch's global sequence */
@@ -181,7 +186,11 @@ struct beton_loader_info {
 BETON_API void beton_loader_info(const struct beton_loader *loader,
 				 struct beton_loader_info *out);
 
-/* What an output will be, known before any batch; valid until close. */
+/*
+ * What an output will be, known before any batch; valid until close. The same
+ * in all epochs, but for the shape where the pipeline says so: that is the next
+ * batch's.
+ */
 struct beton_output {
 	const char *name;
 	const char *dtype; /* NumPy's string */
