@@ -133,7 +133,7 @@ $(call obj,loader/op.c): $(BUILD)/ops.inc
 # flags are those of loader/compiler.c.
 kernel_flags := -O3 -fno-math-errno -fno-trapping-math
 prebuild_src := loader/prebuild/prebuild.c fs/rng.c fs/name.c $(ops_src) $(addprefix loader/,code.c \
-                emit.c emit_type.c graph.c own.c op.c parse.c token.c suggest.c complaint.c \
+                emit.c emit_type.c emit_value.c graph.c own.c op.c parse.c token.c suggest.c complaint.c \
                 dtype.c real.c crop.c schedule.c)
 $(BUILD)/prebuild: $(call obj,$(prebuild_src))
 	$(call say,LD)

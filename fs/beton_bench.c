@@ -64,7 +64,10 @@ static const struct bench_options defaults = { .epochs = 4 };
 /* Index in the words of --until: there is no device to upload to. */
 enum { UNTIL_UPLOAD = 4 };
 
-/* What was measured. */
+/*
+ * What was measured. The loader is opened without an end: as much is made ahead
+ * when the last epoch ends as there was when the first one that counts began.
+ */
 struct bench {
 	const struct bench_options *options;
 	struct log *log;
@@ -272,7 +275,6 @@ static int open_loader(struct bench *b, const char *path)
 		.source = o->source,
 		.workers = (uint32_t)o->workers,
 		.prefetch = (uint32_t)o->prefetch,
-		.epochs = o->epochs,
 		.until = until[o->until],
 		.error = error,
 		.error_size = sizeof(error),

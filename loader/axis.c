@@ -142,8 +142,7 @@ static struct axis_span linear_span(const struct axis *axis, uint32_t i)
 static void linear_weigh(const struct axis *axis, uint32_t i,
 			 struct axis_span span, union weight *weights)
 {
-	double inverse = (double)axis->part.to / axis->part.from;
-	float f = (float)((i + 1.) - (span.first + 1.) * inverse);
+	float f = (float)((i + 1.) - (span.first + 1.) * axis->inverse);
 
 	f = f <= 0 || span.n == 1 ? 0 : f - (float)floor_u32(f);
 	weights[0].fixed = (int32_t)real_round((1.f - f) * LINEAR_ONE);
@@ -279,6 +278,7 @@ int axis_build(struct axis *axis, enum axis_kind kind,
 	axis->kind = AXIS_NONE;
 	axis->part = *part;
 	axis->scale = class->scale(part->from, part->to);
+	axis->inverse = ratio(part->to, part->from);
 	r = scratch_grow(&axis->memory[0], n,
 			 sizeof(uint32_t) + sizeof(struct axis_span));
 	if (r)

@@ -374,19 +374,26 @@ static look_up_fn *const look_ups[][2] = {
 	[8] = { look_up_64, look_up_64 },
 };
 
-static struct origin origin_of(const struct band *band, uint32_t row,
+/* Of the first row. */
+static struct origin origin_of(const struct band *band,
 			       const struct tail_image *image)
 {
 	struct origin o = { .step = (ptrdiff_t)band->step };
 
 	for (unsigned c = 0; c < TAIL_CHANNELS; c++) {
-		o.channel[c] = band->channel[c] + row * band->stride;
+		o.channel[c] = band->channel[c];
 		if (image->mirror)
 			o.channel[c] += (image->size.width - 1) * band->step;
 	}
 	if (image->mirror)
 		o.step = -o.step;
 	return o;
+}
+
+static void origin_next(struct origin *o, const struct band *band)
+{
+	for (unsigned c = 0; c < TAIL_CHANNELS; c++)
+		o->channel[c] += band->stride;
 }
 
 static struct target target_of(const struct tail *tail,
@@ -448,14 +455,14 @@ static void define_band(const struct tail *tail, const struct tail_image *image,
 	look_up_fn *look_up =
 		look_ups[dtype_size(tail->dtype)][tail->layout == LAYOUT_CHW];
 	const union tail_table *table = &tail->table;
+	struct origin from = origin_of(band, image);
 	union tail_table own;
 
 	if (tail->varies && !tail->is_wide) {
 		fill_table(tail, image->operands, &own);
 		table = &own;
 	}
-	for (uint32_t y = 0; y < band->rows; y++) {
-		struct origin from = origin_of(band, y, image);
+	for (uint32_t y = 0; y < band->rows; y++, origin_next(&from, band)) {
 		struct target target = target_of(tail, image, band->y + y);
 
 		if (tail->is_wide)
@@ -544,11 +551,11 @@ static void kernel_band(const struct tail *tail, kernel_fn *run,
 		.width = image->size.width,
 		.height = image->size.height,
 	};
+	struct origin from = origin_of(band, image);
 
 	if (tail->flat)
 		span.operands += tail->chain->num_operands;
-	for (uint32_t y = 0; y < band->rows; y++) {
-		struct origin from = origin_of(band, y, image);
+	for (uint32_t y = 0; y < band->rows; y++, origin_next(&from, band)) {
 		struct target target = target_of(tail, image, band->y + y);
 
 		span.y = band->y + y;

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/emit_device.h"
+
+#include "fs/scope.h"
+#include "loader/code.h"
+#include "loader/emit_type.h"
+#include "loader/emit_value.h"
+#include "loader/own.h"
+
+/*
+ * For NVRTC, which has no C, and no headers of a C library. All that is not
+ * said to be a kernel is for the device (-default-device).
+ */
+static const char PRELUDE[] = "#ifdef __CUDACC_RTC__\n"
+			      "#define restrict __restrict__\n"
+			      "#define __builtin_memcpy memcpy\n"
+			      "#define KERNEL extern \"C\" __global__\n"
+			      "#endif\n";
+
+/* Where the value of a channel of pixel p of an image lies. */
+static const char *place(const struct type *type, unsigned channel)
+{
+	static const char *const planar[] = { "p", "size + p", "2 * size + p" };
+	static const char *const mixed[] = { "3 * p", "3 * p + 1",
+					     "3 * p + 2" };
+
+	return type->layout == LAYOUT_CHW ? planar[channel] : mixed[channel];
+}
+
+static void put_head(struct code *c, const struct chain *chain)
+{
+	code_add(c,
+		 "KERNEL void " EMIT_DEVICE_NAME "(\n"
+		 "\tconst %s *restrict in, %s *restrict to,\n"
+		 "\tconst float *restrict k, unsigned long long stride,\n"
+		 "\tunsigned width, unsigned height)\n{\n"
+		 "\tunsigned p = blockIdx.x * %u + threadIdx.x;\n"
+		 "\tunsigned long long size = width * height, "
+		 "row = blockIdx.y;\n\n"
+		 "\tif (p >= size)\n\t\treturn;\n"
+		 "\tin += 3 * row * size;\n\tto += 3 * row * size;\n"
+		 "\tk += row * stride;\n\t{\n",
+		 emit_type_element(chain->source.dtype),
+		 emit_type_element(chain_type(chain)->dtype),
+		 EMIT_DEVICE_BLOCK);
+	/* The names that a call of a function of a file uses. */
+	if (emit_value_uses(chain, &own_op))
+		code_put(c, "\t\tint x = (int)(p % width), "
+			    "y = (int)(p / width), i = 0;\n");
+}
+
+static void put_body(struct code *c, const struct chain *chain)
+{
+	struct emit_value v = { .code = c,
+				.chain = chain,
+				.type = chain->source.dtype };
+	bool halves = emit_value_has_halves(chain);
+	char name[32];
+
+	code_add(c, "\t\t%s v0[3] = { ", emit_type_name(v.type));
+	for (unsigned channel = 0; channel < 3; channel++)
+		code_add(c, "%sin[%s]", channel ? ", " : "",
+			 place(&chain->source, channel));
+	code_put(c, " };\n");
+	emit_value_put(&v);
+	for (unsigned channel = 0; channel < 3; channel++)
+		code_add(c, "\t\tto[%s] = %s%s%s;\n",
+			 place(chain_type(chain), channel),
+			 halves ? "beton_half(" : "",
+			 emit_value_spell(&v, channel, name),
+			 halves ? ")" : "");
+	code_put(c, "\t}\n}\n");
+}
+
+char *emit_device(const struct chain *chain)
+{
+	cleanup_free char *kernel = NULL;
+	struct code c = { 0 };
+
+	put_head(&c, chain);
+	put_body(&c, chain);
+	kernel = code_take(&c);
+	if (!kernel)
+		return NULL;
+	code_put(&c, PRELUDE);
+	emit_value_needs(&c, &chain, 1, kernel);
+	code_put(&c, kernel);
+	return code_take(&c);
+}

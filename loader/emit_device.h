@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A chain -> CUDA C: one kernel for a whole batch, a thread for each pixel. The
+ * operations are the text that processors run (OP_CODE), and NVRTC is told not
+ * to contract, so that the bits are the same.
+ */
+#ifndef LOADER_EMIT_DEVICE_H
+#define LOADER_EMIT_DEVICE_H
+
+#include "loader/graph.h"
+
+#define EMIT_DEVICE_NAME "beton_device_tail"
+
+/*
+ * The kernel is called with blocks of so many threads, as many of them as an
+ * image's pixels need side by side, and a row of them per image.
+ */
+enum { EMIT_DEVICE_BLOCK = 256, EMIT_DEVICE_ROWS_MAX = 65535 };
+
+/* Its arguments, in this order; addresses are the device's. */
+struct emit_device_call {
+	uint64_t in;	   /* rows of the source's values, */
+	uint64_t out;	   /* rows of the result's, */
+	uint64_t operands; /* the first row's, float32, by operands_fill(), */
+	uint64_t stride;   /* the next row's so many on; 0: all have the same */
+	uint32_t width;
+	uint32_t height;
+};
+
+/*
+ * For a chain whose source is an image of any type and layout, and which has no
+ * geometry. Own operations are loaded. The caller frees the text; NULL: no
+ * memory.
+ */
+char *emit_device(const struct chain *chain);
+
+#endif

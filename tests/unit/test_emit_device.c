@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Kernels for GPUs against the definitions, wherever a chain is cut in two: the
+ * text is made C by a few macros, and its threads are a loop. What NVRTC makes
+ * of it, only NVRTC can tell: $BETON_NVRTC_LIBRARY, or a machine that has one.
+ */
+#include "loader/emit_device.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs/bytes.h"
+#include "fs/rng.h"
+#include "loader/code.h"
+#include "loader/compiler.h"
+#include "loader/operands.h"
+#include "loader/parse.h"
+#include "loader/schedule.h"
+#include "loader/tail.h"
+#include "tests/unit/t.h"
+
+enum { ROWS = 3, WIDTH = 37, HEIGHT = 5, PIXELS = WIDTH * HEIGHT };
+
+static const struct pipeline_field field = {
+	.name = "image",
+	.stem = "image",
+	.type = BETON_TYPE_IMAGE,
+	.usable = true,
+	.dtype = "|u1",
+	.width = WIDTH,
+	.height = HEIGHT,
+};
+
+static const char *const texts[] = {
+	"image | normalize(imagenet) | chw",
+	"image | flip | normalize(imagenet) | half | chw",
+	"image | half",
+	"image | chw | float",
+	"image | brightness(0.5, 1) | saturation(0.4, 1) | normalize(0.5, 0.3)",
+	"image | grayscale(1) | invert(0.5) | solarize(100, 0.5) | uint8",
+	"image | posterize(3, 0.5) | normalize(0.2, 0.001) | double | int32",
+	"image | normalize(0.5, 0.0001) | int64 | float | half | hwc",
+	"image | normalize(0, 16) | uint8 | int64 | double | chw | half",
+};
+
+/* The words of CUDA in C: threads one after the other. */
+static const char SHIM[] =
+	"#define KERNEL static\n"
+	"static struct { unsigned x, y; } blockIdx, threadIdx;\n";
+static const char CALL[] =
+	"void run(const void *in, void *out, const float *k,\n"
+	"\tunsigned long long stride, unsigned w, unsigned h, unsigned rows)\n"
+	"{\n"
+	"\tfor (blockIdx.y = 0; blockIdx.y < rows; blockIdx.y++)\n"
+	"\tfor (blockIdx.x = 0; blockIdx.x <= w * h / 256; blockIdx.x++)\n"
+	"\tfor (threadIdx.x = 0; threadIdx.x < 256; threadIdx.x++)\n"
+	"\t\t" EMIT_DEVICE_NAME "(in, out, k, stride, w, h);\n"
+	"}\n";
+
+typedef void run_fn(const void *in, void *out, const float *k,
+		    unsigned long long stride, unsigned width, unsigned height,
+		    unsigned rows);
+
+static int build(const char *text, struct graph *out)
+{
+	struct complaint c = { text, NULL, 0 };
+	struct epochs epochs = { 0, UINT64_MAX };
+	struct parse parse;
+	int r = parse_text(&c, &parse);
+
+	if (!r) {
+		r = graph_build(&parse, &field, 1, &epochs, &c, out);
+		parse_fini(&parse);
+	}
+	return r;
+}
+
+static void *compile(const struct compiler *c, const char *kernel)
+{
+	char path[] = "/tmp/test_emit_device-XXXXXX", *messages = NULL;
+	struct code text = { 0 };
+	struct compiler_job job = { .isa_flags = isa_row(0)->flags,
+				    .cancel_fd = -1,
+				    .limit_ms = 600000 };
+	int fd = mkstemp(path);
+	uint8_t *object;
+	size_t size;
+	void *library;
+
+	code_put(&text, SHIM);
+	code_put(&text, kernel);
+	code_put(&text, CALL);
+	job.source = code_take(&text);
+	CHECK(job.source);
+	if (compiler_run(c, &job, &object, &size, &messages))
+		fprintf(stderr, "%s\n%s\n", job.source, messages);
+	CHECK(!messages);
+	CHECK(fd >= 0 && write(fd, object, size) == (ssize_t)size);
+	close(fd);
+	free(object);
+	free((char *)(uintptr_t)job.source);
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	unlink(path);
+	CHECK(library);
+	return library;
+}
+
+/* What a processor makes of the pixels of all rows, by the definitions. */
+static void define(const struct chain *chain, const uint8_t *pixels,
+		   const struct pipeline_row *rows, uint64_t *out)
+{
+	size_t size = 3 * PIXELS * dtype_size(chain_type(chain)->dtype);
+	struct tail tail;
+	float *scratch;
+
+	CHECK(!tail_init(&tail, chain, isa_row(0)));
+	tail_set_kernel(&tail, NULL, TAIL_GENERIC);
+	scratch = calloc(tail.num_floats + 1, sizeof(*scratch));
+	CHECK(scratch);
+	for (size_t i = 0; i < ROWS; i++) {
+		const uint8_t *p = pixels + i * 3 * PIXELS;
+		const struct tail_image image = {
+			.size = { WIDTH, HEIGHT },
+			.operands = tail_operands(&tail, &rows[i], scratch),
+			.out = (uint8_t *)out + i * size,
+		};
+		const struct band band = { .channel = { p, p + 1, p + 2 },
+					   .step = 3,
+					   .stride = 3 * (size_t)WIDTH,
+					   .rows = HEIGHT };
+
+		tail_band(&tail, &image, &band);
+	}
+	free(scratch);
+	tail_fini(&tail);
+}
+
+/* The first `cut` nodes by the processor, the others by the kernel. */
+static void check_cut(const struct compiler *c, const struct chain *chain,
+		      size_t cut, const uint8_t *pixels)
+{
+	static uint64_t want[ROWS * 3 * PIXELS], middle[ROWS * 3 * PIXELS],
+		got[ROWS * 3 * PIXELS];
+	struct pipeline_row rows[ROWS] = { { .id = 5 },
+					   { .id = 6 },
+					   { .id = 9 } };
+	struct chain head = *chain, rest = *chain;
+	float operands[ROWS * 64];
+	run_fn *run;
+	void *library;
+	char *text;
+
+	head.num_nodes = cut;
+	rest.source = *chain_type(&head);
+	rest.nodes += cut;
+	rest.num_nodes -= cut;
+	text = emit_device(&rest);
+	CHECK(text && chain->num_operands <= 64);
+	library = compile(c, text);
+	*(void **)&run = dlsym(library, "run");
+	for (size_t i = 0; i < ROWS; i++)
+		operands_fill(chain, &rows[i],
+			      operands + i * chain->num_operands);
+	memset(want, 0xee, sizeof(want));
+	memset(got, 0xee, sizeof(got));
+	define(chain, pixels, rows, want);
+	define(&head, pixels, rows, middle);
+	run(middle, got, operands, chain->num_operands, WIDTH, HEIGHT, ROWS);
+	CHECK(!memcmp(want, got, sizeof(want)));
+	dlclose(library);
+	free(text);
+}
+
+static void every_cut_gives_the_same_bits(void)
+{
+	static uint8_t pixels[ROWS * 3 * PIXELS];
+	struct rng rng = { .key = 8 };
+	struct compiler c;
+
+	if (compiler_find(&c)) {
+		printf("skip: no compiler\n");
+		return;
+	}
+	for (size_t i = 0; i < sizeof(pixels); i++)
+		pixels[i] = (uint8_t)rng_next(&rng);
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		struct graph graph;
+		const struct chain *chain;
+		size_t first = 0;
+
+		CHECK(!build(texts[i], &graph));
+		chain = graph.chains;
+		while (chain->nodes[first].op->kind == OP_GEOMETRY)
+			first++;
+		for (size_t cut = first; cut < chain->num_nodes; cut++)
+			check_cut(&c, chain, cut, pixels);
+		graph_fini(&graph);
+	}
+}
+
+int main(void)
+{
+	every_cut_gives_the_same_bits();
+	return 0;
+}
