@@ -467,8 +467,9 @@ def test_loaders_are_known_by_name(data, mount, tmp_path, monkeypatch):
         beton("bench", mnt, "--spec", SPEC, "--until", "read", "--epochs",
               epochs)
     told = jobs(mnt)
-    assert told["train"]["batches"] == 5 * N // 4
-    assert told["eval 1/2"]["batches"] == 2 * N // 4
+    # Each loader has two more made ahead when it ends.
+    assert 0 <= told["train"]["batches"] - 5 * N // 4 <= 2 * 2
+    assert 0 <= told["eval 1/2"]["batches"] - 2 * N // 4 <= 2
     wait_until(lambda: jobs(mnt)["train"]["connections"] == 0, "its end")
     monkeypatch.setenv("BETON_JOB", "")
     before = jobs(mnt)[f"session-{os.getsid(0)}"]["batches"]
