@@ -36,6 +36,7 @@ LAYERS = """
     loader/entry loader/huffman loader/idct
     loader/scan loader/symbols
     loader/baseline*
+    loader/kept
     loader/codec* loader/rows loader/rows_avx2
     loader/fancy*
     loader/lines
