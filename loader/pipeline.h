@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pipeline: text (beton-transforms(7)) -> typed outputs -> rows of tensors.
- * Immutable once parsed, so any number of threads may run it, each with a
- * pipeline_worker of its own.
+ * Immutable once parsed, but for what cache() keeps, so any number of threads
+ * may run it, each with a pipeline_worker of its own.
  */
 #ifndef LOADER_PIPELINE_H
 #define LOADER_PIPELINE_H
@@ -15,6 +15,7 @@
 #include "beton/loader.h"
 
 struct log;
+struct stash_stats;
 struct pipeline;
 struct pipeline_worker;
 
@@ -76,6 +77,17 @@ void pipeline_close(struct pipeline *p);
  */
 int pipeline_compile(struct pipeline *p, struct log *log, char *error,
 		     size_t error_size);
+
+/*
+ * Gives every cache() its memory; before, and without it, nothing is kept. To
+ * be called once, before workers run; runs of one pipeline must then give a
+ * sample the same value every time. -ENOMEM: there is not so much, told to the
+ * log.
+ */
+int pipeline_keep(struct pipeline *p, struct log *log);
+
+/* Of all caches together. Thread-safe. */
+void pipeline_kept(const struct pipeline *p, struct stash_stats *out);
 
 /*
  * What makes the rows of an image's output: "generic", "prebuilt", "generated";

@@ -25,6 +25,11 @@ static void plan_image(struct plan *plan)
 		plan->num_geometry += n->op->kind == OP_GEOMETRY;
 		if (n->op->kind == OP_DECODE)
 			plan->quality = (enum quality)n->args.arg[0].word;
+		if (n->op->kind == OP_CACHE) {
+			plan->cache_size =
+				(uint64_t)n->args.arg[OP_CACHE_SIZE].number[0];
+			plan->cache_at = plan->num_geometry;
+		}
 	}
 }
 
@@ -96,6 +101,8 @@ int plan_init(struct plan *plan, const struct chain *chain,
 
 void plan_fini(struct plan *plan)
 {
+	stash_close(plan->stash);
+	plan->stash = NULL;
 	if (plan->tail)
 		tail_fini(plan->tail);
 	free(plan->tail);

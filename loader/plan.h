@@ -15,8 +15,11 @@ struct plan {
 	struct pipeline_output out;
 	const struct chain *chain;
 	uint64_t value_size;  /* arrays: bytes of a value */
-	enum quality quality; /* images, as the next two */
+	enum quality quality; /* images, as all below */
 	size_t num_geometry;
+	uint64_t cache_size; /* bytes; 0: no cache */
+	size_t cache_at;     /* that many geometries are before it */
+	struct stash *stash; /* of this plan; NULL: nothing is kept */
 	struct tail *tail;
 };
 
