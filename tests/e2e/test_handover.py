@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import pathlib
-import re
 import signal
 import socket
 import struct
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 
 import dumped
+import library
 import make
 from conftest import unmount, wait_until
 from dumped import AUGMENT, BUILD, SANITIZER, beton, digest, dump
@@ -125,48 +125,12 @@ def test_where_the_socket_cannot_be_reached_files_are_read(data, mount):
 
 # --- what the user holds is the user's ---
 
-class Options(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("spec", ctypes.c_char_p),
-                ("subset", ctypes.c_char_p),
-                ("pipeline", ctypes.c_char_p), ("source", ctypes.c_char_p),
-                ("cache", ctypes.c_char_p), ("cache_size", ctypes.c_uint64),
-                ("cold_size", ctypes.c_uint64),
-                ("delivery", ctypes.c_char_p), ("job", ctypes.c_char_p),
-                ("workers", ctypes.c_uint32),
-                ("prefetch", ctypes.c_uint32), ("rank", ctypes.c_uint32),
-                ("world", ctypes.c_uint32), ("epoch", ctypes.c_uint64),
-                ("epochs", ctypes.c_uint64), ("on_error", ctypes.c_int),
-                ("until", ctypes.c_int), ("log", ctypes.c_void_p),
-                ("log_arg", ctypes.c_void_p), ("error", ctypes.c_char_p),
-                ("error_size", ctypes.c_size_t)]
-
-
-class Tensor(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("dtype", ctypes.c_char_p),
-                ("ndim", ctypes.c_uint32), ("shape", ctypes.c_void_p),
-                ("data", ctypes.c_void_p), ("size", ctypes.c_uint64),
-                ("offsets", ctypes.c_void_p)]
-
-
-class Batch(ctypes.Structure):
-    _fields_ = [("epoch", ctypes.c_uint64), ("number", ctypes.c_uint64),
-                ("rows", ctypes.c_uint32), ("num_outputs", ctypes.c_uint32),
-                ("ids", ctypes.POINTER(ctypes.c_uint64)),
-                ("valid", ctypes.c_void_p),
-                ("outputs", ctypes.POINTER(Tensor))]
-
-
 def test_columns_that_are_kept_stay_what_they_are(large, mount):
-    path = BUILD / "libbeton.so"
-    if re.search(b"__[at]san_init", path.read_bytes()):
-        pytest.skip("python has no sanitizer")
-    lib = ctypes.CDLL(str(path))
-    options = Options(spec=b"order=random,batch=50", delivery=b"handover")
-    options.size = ctypes.sizeof(options)
-    loader, batch = ctypes.c_void_p(), ctypes.POINTER(Batch)()
-    assert lib.beton_loader_open(os.fsencode(mount(large.path)),
-                                 ctypes.byref(options),
-                                 ctypes.byref(loader)) == 0
+    lib = library.load()
+    loader = library.open_loader(lib, mount(large.path),
+                                 spec=b"order=random,batch=50",
+                                 delivery=b"handover")
+    batch = ctypes.POINTER(library.Batch)()
     kept = []
     for _ in range(50):     # of the 60 of an epoch
         assert lib.beton_loader_next(loader, ctypes.byref(batch)) == 0
