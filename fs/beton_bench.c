@@ -203,6 +203,19 @@ static void print_stages(const struct bench *b)
 		       1e-9 * (double)s[i].room_wait_ns);
 }
 
+static void print_kept(const struct bench *b)
+{
+	struct beton_kept_stats kept;
+
+	beton_loader_kept(b->loader, &kept);
+	if (kept.size)
+		printf("kept           %llu samples in %.0f of %.0f MiB, found %llu times\n",
+		       (unsigned long long)kept.samples,
+		       (double)kept.used / (1 << 20),
+		       (double)kept.size / (1 << 20),
+		       (unsigned long long)kept.hits);
+}
+
 static void print_human(struct bench *b)
 {
 	qsort(b->rates, b->num_rates, sizeof(*b->rates), by_value);
@@ -217,6 +230,7 @@ static void print_human(struct bench *b)
 	printf("bytes/s        %.0f\n", (double)b->bytes / b->seconds);
 	printf("first batch    %.3f s after the start\n", b->first_batch_s);
 	printf("peak RSS       %.0f MB\n", (double)b->peak_rss / 1e6);
+	print_kept(b);
 	print_stages(b);
 }
 
@@ -239,6 +253,20 @@ static json_t *stages_json(const struct bench *b)
 	return o;
 }
 
+/* null: the pipeline has no cache(). */
+static json_t *kept_json(const struct bench *b)
+{
+	struct beton_kept_stats kept;
+
+	beton_loader_kept(b->loader, &kept);
+	if (!kept.size)
+		return json_null();
+	return json_pack("{s:I, s:I, s:I, s:I}", "samples",
+			 (json_int_t)kept.samples, "used",
+			 (json_int_t)kept.used, "size", (json_int_t)kept.size,
+			 "hits", (json_int_t)kept.hits);
+}
+
 static void print_json(const struct bench *b)
 {
 	json_t *rates = json_array(), *o;
@@ -246,14 +274,15 @@ static void print_json(const struct bench *b)
 	for (size_t i = 0; i < b->num_rates; i++)
 		json_array_append_new(rates, json_real(b->rates[i]));
 	o = json_pack(
-		"{s:o, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:I, s:o}",
+		"{s:o, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:I, s:o, s:o}",
 		"images_per_s", rates, "cpu_us_per_image", cpu_per_image(b),
 		"first_batch_s", b->first_batch_s, "peak_rss_mb",
 		(double)b->peak_rss / 1e6, "bytes_per_s",
 		(double)b->bytes / b->seconds, "delivery", b->info.delivery,
 		"decoder", b->info.decoder, "jit", b->info.jit, "spec",
 		b->info.spec, "source", b->info.source, "workers",
-		(json_int_t)b->info.workers, "stages", stages_json(b));
+		(json_int_t)b->info.workers, "kept", kept_json(b), "stages",
+		stages_json(b));
 	json_dumpf(o, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(o);

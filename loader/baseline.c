@@ -300,15 +300,22 @@ static const char *decode_row(struct baseline *b,
 	return scan_decode(&b->scan, &run);
 }
 
-static const char *decode_rows(struct baseline *b,
-			       const struct baseline_image *image,
-			       const struct entry_index *index)
+/* Whether it has as many entries as the image's has. */
+static bool is_index_of(const struct entry_index *index,
+			const struct baseline_image *image)
 {
 	uint64_t per_row =
 		index->step ? divide_up(image->mcus_across, index->step) : 0;
 
-	if (!per_row || index->n != per_row * image->mcus_down ||
-	    image->restart_interval)
+	return per_row && index->n == per_row * image->mcus_down &&
+	       !image->restart_interval;
+}
+
+static const char *decode_rows(struct baseline *b,
+			       const struct baseline_image *image,
+			       const struct entry_index *index)
+{
+	if (!is_index_of(index, image))
 		return OTHER_INDEX;
 	for (uint32_t i = 0; i < b->scan.height; i++) {
 		const char *bad = decode_row(b, image, index, b->scan.y + i);
@@ -356,6 +363,30 @@ int baseline_decode(struct baseline *b, const struct baseline_image *image,
 	if (!bad)
 		memcpy(planes, found, image->components * sizeof(*planes));
 	return say(b, bad, -ENOTSUP);
+}
+
+void baseline_part(const struct baseline_image *image,
+		   const struct baseline_plane *whole, const struct rect *rect,
+		   uint32_t margin,
+		   struct baseline_plane planes[BASELINE_COMPONENTS])
+{
+	for (unsigned i = 0; i < image->components; i++) {
+		const struct baseline_component *c = &image->component[i];
+		size_t stride = whole[i].stride;
+		struct span x = span_of(rect->x, rect->width, c->across, margin,
+					c->width);
+		struct span y = span_of(rect->y, rect->height, c->down, margin,
+					c->height);
+
+		planes[i] = (struct baseline_plane){
+			.samples = whole[i].samples + y.from * stride + x.from,
+			.stride = stride,
+			.x = x.from,
+			.y = y.from,
+			.width = x.to - x.from,
+			.height = y.to - y.from,
+		};
+	}
 }
 
 /* Where the bytes of the scan with stuffing are, as one goes on. */
@@ -406,6 +437,66 @@ static const char *add_entries(struct baseline *b,
 				bad = scan_decode(&b->scan, &run);
 		}
 	return bad;
+}
+
+static bool is_entry(const struct entry *a, const struct entry *b)
+{
+	return a->byte == b->byte && a->bit == b->bit &&
+	       !memcmp(a->dc, b->dc, sizeof(a->dc));
+}
+
+/* MCUs from the first on, and what the index says of each. */
+static const char *decode_entries(struct baseline *b,
+				  const struct baseline_image *image,
+				  const struct entry_index *index)
+{
+	uint32_t across = image->mcus_across;
+	struct scan_run run = { .bytes = b->data.p };
+	struct stuffed stuffed = { .bytes = b->data.p };
+	const struct entry *expected = index->entries;
+	struct entry entry;
+	const char *bad = NULL;
+
+	if (!is_index_of(index, image))
+		return OTHER_INDEX;
+	scan_unstuff(image->scan, image->scan_size, b->data.p, &run.size);
+	for (uint32_t y = 0; y < image->mcus_down; y++)
+		for (uint32_t x = 0; x < across && !bad; x += index->step) {
+			bad = add_entry(&stuffed, &run, &entry);
+			if (!bad && !is_entry(&entry, expected++))
+				bad = OTHER_INDEX;
+			run.n = (uint32_t)min_u64(index->step, across - x);
+			if (!bad)
+				bad = scan_decode(&b->scan, &run);
+		}
+	return bad;
+}
+
+int baseline_decode_whole(struct baseline *b,
+			  const struct baseline_image *image,
+			  const struct entry_index *index,
+			  struct baseline_plane planes[BASELINE_COMPONENTS])
+{
+	const struct rect whole = { .width = image->width,
+				    .height = image->height };
+	struct baseline_plane found[BASELINE_COMPONENTS];
+	const char *bad;
+	int r;
+
+	if (!index)
+		return baseline_decode(b, image, &whole, 0, NULL, planes);
+	bad = set_tables(b, image);
+	if (bad)
+		return say(b, bad, -ENOTSUP);
+	r = make_planes(b, image, &whole, 0, found);
+	if (!r)
+		r = make_data(b, image);
+	if (r)
+		return r;
+	bad = decode_entries(b, image, index);
+	if (!bad)
+		memcpy(planes, found, image->components * sizeof(*planes));
+	return say(b, bad, -ENOTSUP);
 }
 
 struct entry_scan baseline_scan(const struct baseline_image *image)

@@ -105,6 +105,27 @@ int baseline_decode(struct baseline *b, const struct baseline_image *image,
 		    const struct entry_index *index,
 		    struct baseline_plane planes[BASELINE_COMPONENTS]);
 
+/*
+ * Decodes all of every plane. `index` may be NULL; here it does not help, it is
+ * compared with what the scan has there. So every part that baseline_decode()
+ * gives, with the index or without, is a part of these planes.
+ *
+ * -ENOTSUP, also if the index is wrong anywhere; -ENOMEM.
+ */
+int baseline_decode_whole(struct baseline *b,
+			  const struct baseline_image *image,
+			  const struct entry_index *index,
+			  struct baseline_plane planes[BASELINE_COMPONENTS]);
+
+/*
+ * What baseline_decode() gives for a rectangle and a margin, out of the planes
+ * of the whole image, which have BASELINE_SLACK as its own.
+ */
+void baseline_part(const struct baseline_image *image,
+		   const struct baseline_plane *whole, const struct rect *rect,
+		   uint32_t margin,
+		   struct baseline_plane planes[BASELINE_COMPONENTS]);
+
 /* The image's scan, as entry_emit() wants it. */
 struct entry_scan baseline_scan(const struct baseline_image *image);
 

@@ -25,9 +25,10 @@ struct frame {
 	bool ordinary;	/* a JPEG whose planes can be had; see `jpeg` */
 	bool in_memory; /* `image` holds pixels */
 	struct image image;
-	struct rect view; /* of the value, or of `image` */
-	bool mirror;	  /* the view's left and right are exchanged */
-	bool resizes;	  /* the view, by `resize` */
+	const struct baseline_plane *whole; /* NULL, or all planes of `jpeg` */
+	struct rect view;		    /* of the value, or of `image` */
+	bool mirror;  /* the view's left and right are exchanged */
+	bool resizes; /* the view, by `resize` */
 	struct resize resize;
 	bool started;  /* rows are coming, */
 	bool planes;   /* from `planar`, else from `lines` */
@@ -140,6 +141,7 @@ int frame_start(struct frame *f, const struct pipeline_value *value,
 	f->decode_ns = decode_ns;
 	f->ordinary = false;
 	f->in_memory = false;
+	f->whole = NULL;
 	f->mirror = false;
 	f->resizes = false;
 	f->started = false;
@@ -151,6 +153,33 @@ int frame_start(struct frame *f, const struct pipeline_value *value,
 		return -EINVAL;
 	}
 	return value->mode == BETON_MODE_RAW ? start_raw(f) : start_jpeg(f);
+}
+
+/* From now on the image is what was kept. */
+static void take_up(struct frame *f, const struct kept *kept)
+{
+	f->ordinary = kept->has_planes;
+	f->jpeg = kept->jpeg;
+	f->whole = kept->has_planes ? kept->planes : NULL;
+	f->in_memory = !kept->has_planes;
+	f->image = kept->image;
+	f->view = kept->view;
+	f->mirror = kept->mirror;
+	f->resizes = false;
+	f->started = false;
+}
+
+bool frame_resume(struct frame *f, const struct pipeline_value *value,
+		  enum quality quality, const struct kept *kept,
+		  uint64_t *decode_ns)
+{
+	if (kept->width != value->width || kept->height != value->height)
+		return false;
+	f->value = value;
+	f->quality = quality;
+	f->decode_ns = decode_ns;
+	take_up(f, kept);
+	return true;
 }
 
 /* Part of a part whose left and right may be exchanged. */
@@ -200,6 +229,16 @@ static int decode_planes(struct frame *f, const struct rect *part,
 	return r;
 }
 
+/* The same, also where all planes are there. */
+static int find_planes(struct frame *f, const struct rect *part,
+		       struct baseline_plane planes[BASELINE_COMPONENTS])
+{
+	if (!f->whole)
+		return decode_planes(f, part, planes);
+	baseline_part(&f->jpeg, f->whole, part, 1, planes);
+	return 0;
+}
+
 /* Resizes planes. -ENOTSUP: it has to be done with pixels. */
 static int start_planes(struct frame *f)
 {
@@ -212,7 +251,7 @@ static int start_planes(struct frame *f)
 	    f->quality == QUALITY_EXACT ||
 	    !planar_needs(&f->resize, &view, &needs))
 		return -ENOTSUP;
-	r = decode_planes(f, &needs, planes);
+	r = find_planes(f, &needs, planes);
 	if (!r)
 		r = planar_start(f->planar, &f->resize, &view, &f->jpeg,
 				 planes);
@@ -231,7 +270,7 @@ static int start_pixels(struct frame *f, const struct rect *part)
 		return 0;
 	}
 	if (f->ordinary && fancy_can(&f->jpeg))
-		r = decode_planes(f, part, planes);
+		r = find_planes(f, part, planes);
 	if (!r)
 		r = lines_of_planes(f->lines, &f->jpeg, planes, part);
 	if (!r || r == -ENOMEM)
@@ -297,6 +336,15 @@ static int resize_rows(struct frame *f, const struct image *out)
 	return lines_result(f, resample_rows(f->resampler, &source, out));
 }
 
+/* Does the resize that was noted, once rows are coming. */
+static int fill_resized(struct frame *f, const struct image *out)
+{
+	if (!f->planes)
+		return resize_rows(f, out);
+	planes_to_pixels(f, out);
+	return 0;
+}
+
 /* Does the resize that was noted: from now on the frame is its pixels. */
 static int settle(struct frame *f)
 {
@@ -312,10 +360,8 @@ static int settle(struct frame *f)
 		return no_memory(f, out.width, out.height);
 	out.pixels = b->bytes;
 	r = start_rows(f);
-	if (!r && f->planes)
-		planes_to_pixels(f, &out);
-	else if (!r)
-		r = resize_rows(f, &out);
+	if (!r)
+		r = fill_resized(f, &out);
 	if (r)
 		return r;
 	f->turn = !f->turn;
@@ -326,6 +372,144 @@ static int settle(struct frame *f)
 	f->resizes = false;
 	f->started = false;
 	return 0;
+}
+
+/* --- keeping --- */
+
+/* What of an image is kept. */
+struct keeping {
+	uint64_t (*size)(const struct frame *f);
+	int (*fill)(struct frame *f, struct kept *k);
+};
+
+static uint64_t size_of_resized(const struct frame *f)
+{
+	return kept_size_of_pixels(f->resize.part.width, f->resize.part.height);
+}
+
+/* Whether rows are made of planes: others are exact from libjpeg alone. */
+static bool uses_planes(const struct frame *f)
+{
+	return !f->in_memory && f->ordinary &&
+	       (f->quality != QUALITY_EXACT || fancy_can(&f->jpeg));
+}
+
+static int decode_whole(struct frame *f,
+			struct baseline_plane planes[BASELINE_COMPONENTS])
+{
+	uint64_t start = f->decode_ns ? stage_now_ns() : 0;
+	struct entry_index index;
+	int r = baseline_stored_index(f->baseline, &f->jpeg, &index);
+
+	if (r != -ENOMEM)
+		r = baseline_decode_whole(f->baseline, &f->jpeg,
+					  r ? NULL : &index, planes);
+	if (f->decode_ns)
+		*f->decode_ns += stage_now_ns() - start;
+	return r;
+}
+
+/*
+ * What spoils the planes may lie beside the part that is wanted later, which is
+ * then not what it would be here: so only of planes that are right all over.
+ */
+static int keep_resized(struct frame *f, struct kept *k)
+{
+	struct baseline_plane planes[BASELINE_COMPONENTS];
+	int r = 0;
+
+	kept_take_pixels(k, f->resize.part.width, f->resize.part.height);
+	k->view = (struct rect){ .width = k->image.width,
+				 .height = k->image.height };
+	k->mirror = false;
+	if (uses_planes(f)) {
+		r = decode_whole(f, planes);
+		/* Draft has a way of its own from the JPEG to the resize. */
+		if (!r && f->quality != QUALITY_DRAFT)
+			f->whole = planes;
+	}
+	if (!r)
+		r = start_rows(f);
+	if (!r)
+		r = fill_resized(f, &k->image);
+	f->whole = NULL;
+	return r;
+}
+
+static uint64_t size_of_planes(const struct frame *f)
+{
+	return kept_size_of_planes(&f->jpeg);
+}
+
+static int keep_planes(struct frame *f, struct kept *k)
+{
+	struct baseline_plane planes[BASELINE_COMPONENTS];
+	int r = decode_whole(f, planes);
+
+	if (!r)
+		kept_take_planes(k, &f->jpeg, planes);
+	return r;
+}
+
+static uint64_t size_of_pixels(const struct frame *f)
+{
+	return kept_size_of_pixels(f->value->width, f->value->height);
+}
+
+static int keep_pixels(struct frame *f, struct kept *k)
+{
+	const struct pipeline_value *v = f->value;
+	struct rect whole = { .width = v->width, .height = v->height };
+	uint8_t *to = (uint8_t *)(k + 1);
+	struct image rows;
+	int r = lines_of_jpeg(f->lines, v->bytes, v->size, &whole,
+			      f->decode_ns);
+
+	kept_take_pixels(k, v->width, v->height);
+	while (!r && !(r = lines_next(f->lines, &rows)) && rows.height)
+		for (uint32_t y = 0; y < rows.height; y++)
+			to = mempcpy(to, rows.pixels + y * rows.stride,
+				     k->image.stride);
+	return r;
+}
+
+static const struct keeping RESIZED = { size_of_resized, keep_resized };
+static const struct keeping PLANES = { size_of_planes, keep_planes };
+static const struct keeping PIXELS = { size_of_pixels, keep_pixels };
+
+/* NULL: there is nothing to gain. */
+static const struct keeping *what_to_keep(const struct frame *f)
+{
+	if (f->resizes)
+		return &RESIZED;
+	if (f->in_memory || f->quality == QUALITY_DRAFT)
+		return NULL;
+	return uses_planes(f) ? &PLANES : &PIXELS;
+}
+
+void frame_keep(struct frame *f, struct stash *stash, uint64_t id)
+{
+	const struct keeping *what = what_to_keep(f);
+	struct kept *k = what ? stash_take(stash, id, what->size(f)) : NULL;
+	int r;
+
+	if (!k)
+		return;
+	*k = (struct kept){
+		.width = f->value->width,
+		.height = f->value->height,
+		.view = f->view,
+		.mirror = f->mirror,
+	};
+	r = what->fill(f, k);
+	f->started = false;
+	if (r) {
+		stash_give(stash, k);
+		if (r != -ENOMEM)
+			stash_refuse(stash, id);
+	} else if (!stash_put(stash, k)) {
+		take_up(f, k);
+	}
 }
 
 int frame_resample(struct frame *f, enum interpolation how, struct size to)

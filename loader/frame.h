@@ -11,8 +11,10 @@
 
 #include <stdbool.h>
 
+#include "loader/kept.h"
 #include "loader/op.h"
 #include "loader/pipeline.h"
+#include "loader/stash.h"
 #include "loader/tail.h"
 
 /*
@@ -37,6 +39,25 @@ void frame_close(struct frame *f);
  */
 int frame_start(struct frame *f, const struct pipeline_value *value,
 		enum quality quality, uint64_t *decode_ns);
+
+/*
+ * Takes up a value where frame_keep() left it, instead of frame_start() and
+ * what came between. False: that was another value.
+ */
+bool frame_resume(struct frame *f, const struct pipeline_value *value,
+		  enum quality quality, const struct kept *kept,
+		  uint64_t *decode_ns);
+
+/*
+ * Keeps what there is of the image at this place: after a resize its pixels;
+ * else, of a JPEG, all of it decoded, as planes where the rest is made of them.
+ * Whatever comes next gives the same bits, or the same failure, as without: if
+ * there is no room, or the whole cannot be had, or is not what a part would be
+ * cut out of, nothing is kept and nothing has happened. Raw images have nothing
+ * to be kept before a resize. Neither have JPEGs in draft quality: at which
+ * size they are decoded depends on what comes next.
+ */
+void frame_keep(struct frame *f, struct stash *stash, uint64_t id);
 
 /* Keeps `part` of the view; exchanges the view's left and right. */
 void frame_crop(struct frame *f, const struct rect *part);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fs/rng.h"
+#include "loader/frame.h"
 #include "loader/own.h"
 #include "loader/parse.h"
 #include "loader/suggest.h"
@@ -214,6 +215,29 @@ static void place_operands(struct chain *chain, struct node *n)
 	chain->num_operands += n->op->kind == OP_POINT ? 3 * count : count;
 }
 
+/* What is wrong with a cache after what there is of the chain, or NULL. */
+static const char *refuse_cache(const struct chain *chain)
+{
+	bool draft = false;
+
+	for (size_t i = 0; i < chain->num_nodes; i++) {
+		const struct node *n = &chain->nodes[i];
+
+		if (n->op->kind == OP_CACHE)
+			return "stands there already";
+		if (op_is_random(n->op))
+			return "must stand before what draws random numbers, "
+			       "whose results are new every time";
+		if (n->op->kind == OP_DECODE)
+			draft = n->args.arg[0].word == QUALITY_DRAFT;
+		else if (n->op->kind == OP_GEOMETRY)
+			draft = false;
+	}
+	return draft ? "keeps whole images, which decode(draft) does not "
+		       "make; put a resize before it"
+		     : NULL;
+}
+
 /* `n` as the next of the chain, if it fits there. */
 static int append_node(const struct builder *b, struct chain *chain,
 		       const struct parse_stage *stage, struct node *n)
@@ -226,6 +250,8 @@ static int append_node(const struct builder *b, struct chain *chain,
 		return complain(b->complaint, stage->at,
 				"nothing can follow `drop'");
 	wrong = n->op->infer(&n->args, &in, &n->type);
+	if (!wrong && n->op->kind == OP_CACHE)
+		wrong = refuse_cache(chain);
 	if (wrong)
 		return complain(b->complaint, stage->at, "%s %s",
 				n->own ? stage->word : n->op->name, wrong);

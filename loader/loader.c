@@ -10,6 +10,7 @@
 #include "fs/bytes.h"
 #include "fs/handover_message.h"
 #include "loader/ring.h"
+#include "loader/stash.h"
 #include "loader/state.h"
 
 enum { PREFETCH_DEFAULT = 2, THREADS_MAX = 4096, ERROR_SIZE = 1024 };
@@ -161,6 +162,20 @@ size_t beton_loader_stats(const struct beton_loader *l,
 	return ring_stats(l->ring, out, max);
 }
 
+void beton_loader_kept(const struct beton_loader *l,
+		       struct beton_kept_stats *out)
+{
+	struct stash_stats s;
+
+	phases_kept(l->phases, &s);
+	*out = (struct beton_kept_stats){
+		.size = s.size,
+		.used = s.used,
+		.samples = s.values,
+		.hits = s.hits,
+	};
+}
+
 uint64_t beton_loader_failed_rows(const struct beton_loader *l)
 {
 	return ring_failed_rows(l->ring);
@@ -262,7 +277,7 @@ static int start_pipeline(struct beton_loader *l, const char *text)
 		r = phases_compile(l->phases, &l->log, why, sizeof(why));
 	if (r && *why)
 		log_error(&l->log, "%s", why);
-	return r;
+	return r ? r : phases_keep(l->phases, &l->log);
 }
 
 static int start_ring(struct beton_loader *l,

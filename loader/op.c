@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fs/bytes.h"
+#include "fs/size.h"
 #include "loader/parse.h"
 #include "loader/schedule.h"
 #include "loader/suggest.h"
@@ -176,6 +177,24 @@ static int bind_schedule(const struct place *p, struct arg *out)
 	return r;
 }
 
+/* Exact as a double: sizes are below 2^53. */
+static int bind_bytes(const struct place *p, struct arg *out)
+{
+	const struct param *param = p->param;
+	uint64_t v;
+
+	if (!size_parse(p->value, &v) || (double)v < param->min ||
+	    (double)v > param->max)
+		return complain(p->complaint, p->at,
+				"%s of %s takes bytes, as 512MiB or 2GiB, "
+				"from %.0f to %.0f, not `%s'",
+				param->name, p->op->name, param->min,
+				param->max, p->value);
+	out->number[0] = (double)v;
+	out->count = 1;
+	return 0;
+}
+
 static int bind_value(const struct place *p, struct arg *out)
 {
 	*out = (struct arg){ .word = word_index(p->param, p->value) };
@@ -190,6 +209,8 @@ static int bind_value(const struct place *p, struct arg *out)
 		return 0;
 	if (p->param->kind == PARAM_WORD)
 		return wrong_word(p);
+	if (p->param->kind == PARAM_BYTES)
+		return bind_bytes(p, out);
 	return bind_schedule(p, out);
 }
 

@@ -37,14 +37,16 @@ enum op_kind {
 	OP_PIXEL,    /* the three values of a pixel -> others */
 	OP_DTYPE,    /* the same value in another type */
 	OP_LAYOUT,   /* the order of the axes */
+	OP_CACHE,    /* nothing: images are kept as they are here */
 	OP_SINK,     /* no output */
 };
 
 enum param_kind {
 	PARAM_INTEGERS,
 	PARAM_REALS,
-	PARAM_WORD, /* one of `words` */
-	PARAM_NAME, /* any text, not empty */
+	PARAM_WORD,  /* one of `words` */
+	PARAM_NAME,  /* any text, not empty */
+	PARAM_BYTES, /* a size as fs/size.h has it, one number */
 };
 
 enum {
@@ -52,6 +54,7 @@ enum {
 	OP_PARAMS_MAX = 5,
 	OP_SIZE_MAX = 16384,
 	OP_OPERANDS_MAX = 12,
+	OP_CACHE_SIZE = 1, /* the parameter of OP_CACHE's row */
 };
 
 struct param {

@@ -38,10 +38,16 @@ static int add_phase(struct phases *p, const char *text,
 	if (r)
 		return r;
 	p->count++;
-	if (pipeline_is_alike(p->phase[0].pipeline, phase->pipeline))
-		return 0;
-	return complain(&c, 0, "the outputs of epoch %llu are of another kind",
-			(unsigned long long)epoch);
+	if (!pipeline_is_alike(p->phase[0].pipeline, phase->pipeline))
+		return complain(&c, 0,
+				"the outputs of epoch %llu are of another kind",
+				(unsigned long long)epoch);
+	if (!pipeline_keeps_alike(p->phase[0].pipeline, phase->pipeline))
+		return complain(&c, 0,
+				"numbers before `cache' and its own cannot "
+				"change, as in epoch %llu",
+				(unsigned long long)epoch);
+	return 0;
 }
 
 int phases_parse(const char *text, const struct pipeline_field *fields,
@@ -72,8 +78,9 @@ void phases_close(struct phases *p)
 	if (!p)
 		return;
 	jit_close(p->jit);
-	for (size_t i = 0; i < p->count; i++)
-		pipeline_close(p->phase[i].pipeline);
+	/* The first owns what the others keep things in. */
+	while (p->count)
+		pipeline_close(p->phase[--p->count].pipeline);
 	free(p);
 }
 
@@ -89,6 +96,20 @@ int phases_compile(struct phases *p, struct log *log, char *error,
 		r = pipeline_compile(p->phase[i].pipeline, p->jit, error,
 				     error_size);
 	return r;
+}
+
+int phases_keep(struct phases *p, struct log *log)
+{
+	int r = pipeline_keep(p->phase[0].pipeline, log);
+
+	for (size_t i = 1; !r && i < p->count; i++)
+		pipeline_keep_with(p->phase[i].pipeline, p->phase[0].pipeline);
+	return r;
+}
+
+void phases_kept(const struct phases *p, struct stash_stats *out)
+{
+	pipeline_kept(p->phase[0].pipeline, out);
 }
 
 const struct pipeline *phases_at(const struct phases *p, uint64_t epoch)

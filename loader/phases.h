@@ -15,6 +15,7 @@ enum { PHASES_MAX = 64 };
 
 struct log;
 struct phases;
+struct stash_stats;
 
 /* As pipeline_parse(), of all epochs. */
 int phases_parse(const char *text, const struct pipeline_field *fields,
@@ -28,6 +29,10 @@ void phases_close(struct phases *p);
  */
 int phases_compile(struct phases *p, struct log *log, char *error,
 		   size_t error_size);
+
+/* As pipeline_keep() and _kept(): what is kept serves all epochs. */
+int phases_keep(struct phases *p, struct log *log);
+void phases_kept(const struct phases *p, struct stash_stats *out);
 
 /* That of an epoch; lives as long as the phases. */
 const struct pipeline *phases_at(const struct phases *p, uint64_t epoch);

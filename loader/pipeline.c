@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/bytes.h"
+#include "fs/log.h"
+#include "fs/memory.h"
 #include "loader/frame.h"
 #include "loader/graph.h"
 #include "loader/jit.h"
@@ -41,6 +44,7 @@ struct call {
 	enum beton_stage until;
 	void *out;
 	uint64_t *decode_ns;
+	enum stash_found found; /* by start_image() */
 };
 
 static int plan_all(struct pipeline *p, const struct pipeline_field *fields,
@@ -136,6 +140,15 @@ bool pipeline_is_alike(const struct pipeline *a, const struct pipeline *b)
 	return alike;
 }
 
+bool pipeline_keeps_alike(const struct pipeline *a, const struct pipeline *b)
+{
+	bool alike = true;
+
+	for (size_t i = 0; alike && i < a->num_plans; i++)
+		alike = plan_keeps_alike(&a->plans[i], &b->plans[i]);
+	return alike;
+}
+
 /* The lines in which a compiler says what is wrong; the first of them. */
 static void pick_errors(const char *messages, char *out, size_t size)
 {
@@ -214,6 +227,77 @@ int pipeline_compile(struct pipeline *p, struct jit *jit, char *error,
 			r = compile_tail(&p->plans[i], jit, &c);
 	}
 	return r;
+}
+
+/*
+ * More than there can ever be would end the process when it is full, some epoch
+ * later. What others hold now they may give back.
+ */
+static int check_memory(uint64_t size, struct log *log)
+{
+	struct memory m;
+	double mib = (double)size / (1 << 20);
+
+	if (memory_read("", &m) || size <= m.available)
+		return 0;
+	if (size > m.total) {
+		log_error(log,
+			  "cache() of %.0f MiB: there are %.0f MiB of memory",
+			  mib, (double)m.total / (1 << 20));
+		return -ENOMEM;
+	}
+	log_warning(log,
+		    "cache() of %.0f MiB: only %.0f MiB of memory are free "
+		    "now (%s)",
+		    mib, (double)m.available / (1 << 20), m.why);
+	return 0;
+}
+
+int pipeline_keep(struct pipeline *p, struct log *log)
+{
+	uint64_t size = 0;
+	int r;
+
+	for (size_t i = 0; i < p->num_plans; i++)
+		if (!add_ok(size, p->plans[i].cache_size, &size))
+			size = UINT64_MAX;
+	if (!size)
+		return 0;
+	r = check_memory(size, log);
+	if (r)
+		return r;
+	for (size_t i = 0; !r && i < p->num_plans; i++)
+		if (p->plans[i].cache_size)
+			r = stash_open(p->plans[i].cache_size,
+				       &p->plans[i].stash);
+	if (r)
+		log_error(log, "cache() of %.0f MiB: %s",
+			  (double)size / (1 << 20), strerror(-r));
+	return r;
+}
+
+void pipeline_keep_with(struct pipeline *p, const struct pipeline *owner)
+{
+	for (size_t i = 0; i < p->num_plans; i++) {
+		p->plans[i].stash = owner->plans[i].stash;
+		p->plans[i].is_lent = true;
+	}
+}
+
+void pipeline_kept(const struct pipeline *p, struct stash_stats *out)
+{
+	struct stash_stats one;
+
+	*out = (struct stash_stats){ 0 };
+	for (size_t i = 0; i < p->num_plans; i++) {
+		if (!p->plans[i].stash)
+			continue;
+		stash_stats(p->plans[i].stash, &one);
+		out->size += one.size;
+		out->used += one.used;
+		out->values += one.values;
+		out->hits += one.hits;
+	}
 }
 
 const char *pipeline_engine(const struct pipeline *p, size_t i)
@@ -308,21 +392,47 @@ static bool changes_size(const struct draw *draw)
 	       draw->to.height != draw->from.height;
 }
 
+/* The image as it is stored, or as it was kept. */
+static int start_image(struct call *call)
+{
+	const struct plan *plan = call->plan;
+	struct frame *f = call->worker->frame;
+	const void *kept;
+
+	call->found = plan->stash ? stash_get(plan->stash, call->row->id, &kept)
+				  : STASH_REFUSED;
+	if (call->found == STASH_VALUE) {
+		if (frame_resume(f, call->value, plan->quality, kept,
+				 call->decode_ns))
+			return 0;
+		call->found = STASH_REFUSED;
+	}
+	return frame_start(f, call->value, plan->quality, call->decode_ns);
+}
+
 /*
  * Tells the frame what becomes of the image. With BETON_STAGE_DECODE only what
- * the first resize sees, so that there is something to decode.
+ * the first resize sees, so that there is something to decode; but what is kept
+ * is made whole.
  */
 static int run_geometry(const struct call *call)
 {
-	const struct draw *draw = call->worker->draws;
+	const struct plan *plan = call->plan;
+	size_t i = call->found == STASH_VALUE ? plan->cache_at : 0;
+	const struct draw *draw = call->worker->draws + i;
 	struct frame *f = call->worker->frame;
 	bool resized = false;
 	int r = 0;
 
-	for (size_t i = 0; !r && i < call->plan->num_geometry; i++, draw++) {
+	for (; !r && i <= plan->num_geometry; i++, draw++) {
+		if (i == plan->cache_at && call->found == STASH_NOTHING)
+			frame_keep(f, plan->stash, call->row->id);
+		if (i == plan->num_geometry)
+			break;
 		frame_crop(f, &draw->from);
 		if (changes_size(draw)) {
-			if (resized && call->until == BETON_STAGE_DECODE)
+			if (resized && i >= plan->cache_at &&
+			    call->until == BETON_STAGE_DECODE)
 				break;
 			r = frame_resample(f, draw->how, draw->to);
 			resized = true;
@@ -363,15 +473,14 @@ static int check_code(const struct call *call)
 	return -ENOSYS;
 }
 
-static int run_image(const struct call *call)
+static int run_image(struct call *call)
 {
 	struct pipeline_worker *w = call->worker;
 	int r = check_code(call);
 
 	if (r)
 		return r;
-	r = frame_start(w->frame, call->value, call->plan->quality,
-			call->decode_ns);
+	r = start_image(call);
 	if (!r) {
 		r = draw_all(call);
 		if (r)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pipeline: text (beton-transforms(7)) -> typed outputs -> rows of tensors.
- * Immutable once parsed, so any number of threads may run it, each with a
- * pipeline_worker of its own.
+ * Immutable once parsed, but for what cache() keeps, so any number of threads
+ * may run it, each with a pipeline_worker of its own.
  */
 #ifndef LOADER_PIPELINE_H
 #define LOADER_PIPELINE_H
@@ -15,6 +15,8 @@
 #include "beton/loader.h"
 
 struct jit;
+struct log;
+struct stash_stats;
 struct pipeline;
 struct pipeline_worker;
 
@@ -79,6 +81,9 @@ uint64_t pipeline_end(const struct pipeline *p);
  */
 bool pipeline_is_alike(const struct pipeline *a, const struct pipeline *b);
 
+/* Whether what cache() keeps for one serves the other as well; if alike. */
+bool pipeline_keeps_alike(const struct pipeline *a, const struct pipeline *b);
+
 /*
  * Has code made for the outputs that no part of the library serves (jit.h): it
  * is faster, and operations of files need it. To be called once, before workers
@@ -86,6 +91,20 @@ bool pipeline_is_alike(const struct pipeline *a, const struct pipeline *b);
  */
 int pipeline_compile(struct pipeline *p, struct jit *jit, char *error,
 		     size_t error_size);
+
+/*
+ * Gives every cache() its memory; before, and without it, nothing is kept. To
+ * be called once, before workers run; runs of one pipeline must then give a
+ * sample the same value every time. -ENOMEM: there is not so much, told to the
+ * log.
+ */
+int pipeline_keep(struct pipeline *p, struct log *log);
+
+/* Instead: has them use the memory of another, which outlives it. */
+void pipeline_keep_with(struct pipeline *p, const struct pipeline *owner);
+
+/* Of all caches together. Thread-safe. */
+void pipeline_kept(const struct pipeline *p, struct stash_stats *out);
 
 /*
  * What makes the rows of an image's output: "generic", "prebuilt", "generated";

@@ -25,6 +25,11 @@ static void plan_image(struct plan *plan)
 		plan->num_geometry += n->op->kind == OP_GEOMETRY;
 		if (n->op->kind == OP_DECODE)
 			plan->quality = (enum quality)n->args.arg[0].word;
+		if (n->op->kind == OP_CACHE) {
+			plan->cache_size =
+				(uint64_t)n->args.arg[OP_CACHE_SIZE].number[0];
+			plan->cache_at = plan->num_geometry;
+		}
 	}
 }
 
@@ -94,8 +99,39 @@ int plan_init(struct plan *plan, const struct chain *chain,
 	return 0;
 }
 
+static bool is_same(const struct node *a, const struct node *b)
+{
+	for (size_t i = 0; i < OP_PARAMS_MAX; i++) {
+		const struct arg *x = &a->args.arg[i], *y = &b->args.arg[i];
+
+		if (x->count != y->count || x->word != y->word)
+			return false;
+		for (unsigned k = 0; k < x->count; k++) {
+			if (x->number[k] != y->number[k])
+				return false;
+		}
+	}
+	return a->op == b->op;
+}
+
+bool plan_keeps_alike(const struct plan *a, const struct plan *b)
+{
+	size_t i = 0;
+
+	if (!a->cache_size && !b->cache_size)
+		return true;
+	while (is_same(&a->chain->nodes[i], &b->chain->nodes[i])) {
+		if (a->chain->nodes[i++].op->kind == OP_CACHE)
+			return true;
+	}
+	return false;
+}
+
 void plan_fini(struct plan *plan)
 {
+	if (!plan->is_lent)
+		stash_close(plan->stash);
+	plan->stash = NULL;
 	if (plan->tail)
 		tail_fini(plan->tail);
 	free(plan->tail);

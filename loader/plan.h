@@ -15,8 +15,12 @@ struct plan {
 	struct pipeline_output out;
 	const struct chain *chain;
 	uint64_t value_size;  /* arrays: bytes of a value */
-	enum quality quality; /* images, as the next two */
+	enum quality quality; /* images, as all below */
 	size_t num_geometry;
+	uint64_t cache_size; /* bytes; 0: no cache */
+	size_t cache_at;     /* that many geometries are before it */
+	struct stash *stash; /* NULL: nothing is kept */
+	bool is_lent;	     /* it is another plan's */
 	struct tail *tail;
 };
 
@@ -26,6 +30,8 @@ struct plan {
  */
 int plan_init(struct plan *plan, const struct chain *chain,
 	      const struct pipeline_field *f, const struct complaint *c);
+/* Whether both keep the same of every sample. */
+bool plan_keeps_alike(const struct plan *a, const struct plan *b);
 void plan_fini(struct plan *plan);
 
 #endif

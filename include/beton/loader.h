@@ -222,6 +222,17 @@ struct beton_stage_stats {
 BETON_API size_t beton_loader_stats(const struct beton_loader *loader,
 				    struct beton_stage_stats *out, size_t max);
 
+/* What cache() has kept since open, of all outputs together. */
+struct beton_kept_stats {
+	uint64_t size;	  /* bytes that may be used; 0: there is no cache() */
+	uint64_t used;	  /* of these */
+	uint64_t samples; /* that are kept */
+	uint64_t hits;	  /* how often a row was made of one */
+};
+
+BETON_API void beton_loader_kept(const struct beton_loader *loader,
+				 struct beton_kept_stats *out);
+
 /* Rows that could not be read or decoded since open. */
 BETON_API uint64_t beton_loader_failed_rows(const struct beton_loader *loader);
 

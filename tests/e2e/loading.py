@@ -50,6 +50,11 @@ class Batch(ctypes.Structure):
                 ("outputs", ctypes.POINTER(Tensor))]
 
 
+class Kept(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint64), ("used", ctypes.c_uint64),
+                ("samples", ctypes.c_uint64), ("hits", ctypes.c_uint64)]
+
+
 ENODATA = -61
 
 
@@ -91,3 +96,8 @@ class Loader:
 
     def load(self, state):
         assert self.lib.beton_loader_load(self.handle, state) == 0
+
+    def kept(self):
+        out = Kept()
+        self.lib.beton_loader_kept(self.handle, ctypes.byref(out))
+        return out

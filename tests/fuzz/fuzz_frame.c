@@ -1,18 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a JPEG that is cropped, resized and mirrored, in every quality:
- * what exact gives, default gives too. With -DFUZZ_MAIN a program that replays
- * files.
+ * what exact gives, default gives too, and both give the same where the whole
+ * image was kept. With -DFUZZ_MAIN a program that replays files.
  */
 #include "loader/codec.h"
 #include "loader/frame.h"
 #include "tests/fuzz/fuzz.h"
 
 /* More pixels are right, and slow. */
-enum { PIXELS_MAX = 1 << 18, SIDE = 21 };
+enum { PIXELS_MAX = 1 << 18, SIDE = 21, KEPT_MAX = 1 << 20 };
 
-static int run(struct frame *f, const struct pipeline_value *v,
-	       enum quality quality)
+/* What is made of an image, and where it is kept meanwhile, or NULL. */
+struct run {
+	enum quality quality;
+	struct stash *stash;
+	uint64_t sum;
+};
+
+static void add_band(struct run *run, const struct band *band, bool mirror)
+{
+	for (uint32_t y = 0; y < band->rows; y++)
+		for (uint32_t x = 0; x < SIDE - 5; x++)
+			for (unsigned c = 0; c < TAIL_CHANNELS; c++) {
+				size_t at = mirror ? SIDE - 6 - x : x;
+
+				run->sum *= 31;
+				run->sum += band->channel[c][y * band->stride +
+							     at * band->step];
+			}
+}
+
+static int run(struct frame *f, const struct pipeline_value *v, struct run *run)
 {
 	uint32_t x = (uint32_t)(v->size % v->width);
 	uint32_t y = (uint32_t)(v->size / 3 % v->height);
@@ -20,27 +39,46 @@ static int run(struct frame *f, const struct pipeline_value *v,
 			     1 + (v->height - y - 1) / 2 };
 	struct band band = { .rows = 1 };
 	bool mirror;
-	int r = frame_start(f, v, quality, NULL);
+	int r = frame_start(f, v, run->quality, NULL);
 
 	if (r)
 		return r;
+	if (run->stash)
+		frame_keep(f, run->stash, 0);
 	if (v->size % 2)
 		frame_mirror(f);
 	frame_crop(f, &part);
 	r = frame_resample(f, v->size % 3 == 0, (struct size){ SIDE, SIDE });
 	frame_crop(f, &(struct rect){ 2, 3, SIDE - 5, SIDE - 4 });
 	frame_mirror(f);
-	while (!r && band.rows)
+	while (!r && band.rows) {
 		r = frame_next(f, &band, &mirror);
+		if (!r)
+			add_band(run, &band, mirror);
+	}
+	return r;
+}
+
+/* The same without and with what is kept. */
+static int run_twice(struct frame *f, const struct pipeline_value *v,
+		     enum quality quality)
+{
+	struct run plain = { quality, NULL, 0 }, kept = { quality, NULL, 0 };
+	int r = run(f, v, &plain);
+
+	MUST(!stash_open(KEPT_MAX, &kept.stash));
+	MUST(run(f, v, &kept) == r);
+	MUST(r || kept.sum == plain.sum);
+	stash_close(kept.stash);
 	return r;
 }
 
 static void run_all(struct frame *f, const struct pipeline_value *v)
 {
-	int exact = run(f, v, QUALITY_EXACT);
+	int exact = run_twice(f, v, QUALITY_EXACT);
 
 	MUST(!exact || frame_message(f)[0]);
-	MUST(!run(f, v, QUALITY_DEFAULT) || exact);
+	MUST(!run_twice(f, v, QUALITY_DEFAULT) || exact);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -31,11 +31,12 @@ LAYERS = """
     fs/plan fs/slot fs/tiers
     fs/engine
     fs/outfile fs/writer fs/schema fs/option fs/progress fs/quality fs/usage
-    loader/scratch loader/block loader/image loader/real loader/buffer loader/complaint loader/suggest loader/stage loader/schedule
+    loader/scratch loader/block loader/image loader/real loader/buffer loader/complaint loader/suggest loader/stage loader/schedule loader/stash
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
     loader/entry loader/huffman loader/idct
     loader/scan loader/symbols
     loader/baseline*
+    loader/kept
     loader/codec* loader/rows loader/rows_avx2
     loader/fancy*
     loader/lines

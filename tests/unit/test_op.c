@@ -59,13 +59,14 @@ static void every_row_is_complete_and_found_by_its_name(void)
 		CHECK(is_complete(op_row(n)));
 		CHECK(op_by_name(op_row(n)->name) == op_row(n));
 	}
-	CHECK(n >= 21);
+	CHECK(n >= 22);
 	CHECK(!op_by_name("no_such_operation") && !op_by_name(""));
 }
 
 static void check_param(const struct op *op, const struct param *p)
 {
-	bool numbers = p->kind == PARAM_INTEGERS || p->kind == PARAM_REALS;
+	bool numbers = p->kind == PARAM_INTEGERS || p->kind == PARAM_REALS ||
+		       p->kind == PARAM_BYTES;
 
 	CHECK(p->help && *p->help);
 	CHECK(op_param(op, p->name) == (int)(p - op->params));
@@ -86,16 +87,23 @@ static void every_parameter_is_described(void)
 	}
 }
 
-/* "NAME(x)" with a value that fits every required parameter we have. */
+static const char *fitting(const struct param *p)
+{
+	return p->words ? p->words[0] : p->kind == PARAM_BYTES ? "1GiB" : "7";
+}
+
+/* "NAME(x, y)" with values that fit the parameters that must be given. */
 static void spell(const struct op *op, char *out, size_t size)
 {
 	const struct param *p = op->params;
+	size_t used = (size_t)snprintf(out, size, "%s", op->name);
 
-	if (!p || p->initial)
-		snprintf(out, size, "%s", op->name);
-	else
-		snprintf(out, size, "%s(%s)", op->name,
-			 p->words ? p->words[0] : "7");
+	for (; p && p->name && !p->initial; p++)
+		used += (size_t)snprintf(out + used, size - used, "%s%s",
+					 p == op->params ? "(" : ", ",
+					 fitting(p));
+	if (p != op->params)
+		snprintf(out + used, size - used, ")");
 }
 
 static void every_row_binds_with_its_defaults(void)

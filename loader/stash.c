@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/stash.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "fs/bytes.h"
+#include "fs/rng.h"
+
+enum {
+	HUGE_PAGE = 2 << 20,
+	/* A place of the index for so much memory: it is half full of values
+	   as small as those of images of 32 x 32, and takes a hundredth. */
+	SIZE_PER_PLACE = 1024,
+	/* How far from its own place an item may be; beyond it is not kept. */
+	REACH = 32,
+};
+
+/* What stands before a value. */
+struct item {
+	uint64_t id;
+	uint64_t size; /* with this; that of a refusal is no more */
+};
+
+_Static_assert(sizeof(struct item) == STASH_ALIGN, "values are aligned");
+
+/* A place of the index: where an item is in the memory, or 0. */
+typedef atomic_uint_fast64_t place;
+
+struct stash {
+	uint8_t *memory; /* places, then items */
+	place *places;
+	uint64_t mask; /* their number less one */
+	uint64_t size;
+	atomic_uint_fast64_t used;
+	atomic_uint_fast64_t values;
+	atomic_uint_fast64_t hits;
+};
+
+static uint64_t count_places(uint64_t size)
+{
+	uint64_t n = 1;
+
+	while (n < size / SIZE_PER_PLACE)
+		n *= 2;
+	return n;
+}
+
+int stash_open(uint64_t size, struct stash **out)
+{
+	struct stash *s;
+	void *memory;
+
+	if (size < STASH_SIZE_MIN || size > INT64_MAX)
+		return -ENOMEM;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED) {
+		free(s);
+		return -ENOMEM;
+	}
+	if (size >= HUGE_PAGE)
+		madvise(memory, size, MADV_HUGEPAGE);
+	s->memory = memory;
+	s->places = memory;
+	s->mask = count_places(size) - 1;
+	s->size = size;
+	s->used = align_up((s->mask + 1) * sizeof(place), STASH_ALIGN);
+	*out = s;
+	return 0;
+}
+
+void stash_close(struct stash *s)
+{
+	if (!s)
+		return;
+	munmap(s->memory, s->size);
+	free(s);
+}
+
+/* The i-th place where an item may be. */
+static place *place_at(const struct stash *s, uint64_t id, unsigned i)
+{
+	return &s->places[(rng_mix(id) + i) & s->mask];
+}
+
+/* The item of a place, or NULL. */
+static struct item *item_at(const struct stash *s, place *p)
+{
+	uint64_t at = atomic_load_explicit(p, memory_order_acquire);
+
+	return at ? (struct item *)(s->memory + at) : NULL;
+}
+
+enum stash_found stash_get(struct stash *s, uint64_t id, const void **out)
+{
+	for (unsigned i = 0; i < REACH; i++) {
+		const struct item *item = item_at(s, place_at(s, id, i));
+
+		if (!item)
+			break;
+		if (item->id != id)
+			continue;
+		if (item->size == sizeof(*item))
+			return STASH_REFUSED;
+		atomic_fetch_add_explicit(&s->hits, 1, memory_order_relaxed);
+		*out = item + 1;
+		return STASH_VALUE;
+	}
+	return STASH_NOTHING;
+}
+
+static bool has_place(const struct stash *s, uint64_t id)
+{
+	for (unsigned i = 0; i < REACH; i++) {
+		if (!item_at(s, place_at(s, id, i)))
+			return true;
+	}
+	return false;
+}
+
+void *stash_take(struct stash *s, uint64_t id, uint64_t size)
+{
+	uint64_t at = atomic_load(&s->used), end;
+	struct item *item;
+
+	if (!add_ok(size, sizeof(*item) + STASH_ALIGN - 1, &size) ||
+	    !has_place(s, id))
+		return NULL;
+	size -= size % STASH_ALIGN;
+	do {
+		if (!range_ok(at, size, s->size))
+			return NULL;
+		end = at + size;
+	} while (!atomic_compare_exchange_weak(&s->used, &at, end));
+	item = (struct item *)(s->memory + at);
+	*item = (struct item){ id, size };
+	return item + 1;
+}
+
+void stash_give(struct stash *s, void *value)
+{
+	struct item *item = (struct item *)value - 1;
+	uint64_t at = (uint64_t)((uint8_t *)item - s->memory);
+	uint64_t end = at + item->size;
+
+	atomic_compare_exchange_strong(&s->used, &end, at);
+}
+
+/* Makes an item found. */
+static int publish(struct stash *s, struct item *item)
+{
+	uint64_t at = (uint64_t)((uint8_t *)item - s->memory);
+
+	for (unsigned i = 0; i < REACH; i++) {
+		place *p = place_at(s, item->id, i);
+		uint64_t there = 0;
+
+		if (atomic_compare_exchange_strong_explicit(
+			    p, &there, at, memory_order_acq_rel,
+			    memory_order_acquire))
+			return 0;
+		if (((struct item *)(s->memory + there))->id == item->id)
+			return -EEXIST;
+	}
+	return -ENOSPC;
+}
+
+int stash_put(struct stash *s, void *value)
+{
+	int r = publish(s, (struct item *)value - 1);
+
+	if (r)
+		stash_give(s, value);
+	else
+		atomic_fetch_add(&s->values, 1);
+	return r;
+}
+
+void stash_refuse(struct stash *s, uint64_t id)
+{
+	void *value = stash_take(s, id, 0);
+
+	if (value && publish(s, (struct item *)value - 1))
+		stash_give(s, value);
+}
+
+void stash_stats(const struct stash *s, struct stash_stats *out)
+{
+	*out = (struct stash_stats){
+		.size = s->size,
+		.used = atomic_load(&s->used),
+		.values = atomic_load(&s->values),
+		.hits = atomic_load(&s->hits),
+	};
+}
