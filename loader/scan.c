@@ -28,7 +28,6 @@ struct reader {
 
 struct decoder {
 	const struct scan *scan;
-	idct_fn *idct;
 	int16_t *blocks; /* two */
 	int16_t *next;	 /* where the next one's coefficients go; all are 0 */
 	/* The last block that was decoded, if there is a component. */
@@ -297,11 +296,18 @@ INLINE int32_t take_dc(struct reader *r, const struct huffman_dc *dc)
 /* Eight bits of all samples, without a transform. */
 INLINE void put_flat(const struct scan_component *c, int32_t dc, uint8_t *out)
 {
-	uint64_t row =
-		idct_flat(dc, c->quant[IDCT_PLACE[0]]) * 0x0101010101010101u;
+	uint8_t v = idct_flat(dc, c->quant[IDCT_PLACE[0]], c->side);
+	uint64_t row = v * 0x0101010101010101u;
 
-	for (size_t i = 0; i < IDCT_SIDE; i++)
-		store64(out + i * c->stride, row);
+	for (size_t i = 0; i < c->side; i++, out += c->stride)
+		if (c->side == IDCT_SIDE)
+			store64(out, row);
+		else if (c->side == 4)
+			store32(out, (uint32_t)row);
+		else if (c->side == 2)
+			store16(out, (uint16_t)row);
+		else
+			*out = v;
 }
 
 /*
@@ -313,7 +319,7 @@ INLINE void put_last(struct decoder *d)
 	const struct scan_component *c = d->component;
 
 	if (c)
-		d->idct(d->last, c->quant, d->out, c->stride);
+		c->idct(d->last, c->quant, d->out, c->stride);
 }
 
 INLINE void put_block(struct decoder *d, const struct scan_component *c,
@@ -356,9 +362,14 @@ INLINE bool take_block(struct reader *r, struct decoder *d,
 		       uint8_t *out)
 {
 	int16_t *to = d->next;
-	bool good = add_dc(r, c, dc);
 
-	return good && put_end(d, c, *dc, to, take_ac(r, c->ac, to, 1), out);
+	if (!add_dc(r, c, dc))
+		return false;
+	if (c->side == 1) {
+		put_flat(c, *dc, out);
+		return skip_ac(r, c->ac);
+	}
+	return put_end(d, c, *dc, to, take_ac(r, c->ac, to, 1), out);
 }
 
 INLINE bool skip_block(struct reader *r, const struct scan_component *c,
@@ -374,8 +385,8 @@ INLINE uint8_t *place_of(const struct scan_component *c, uint32_t x, uint32_t y)
 	y -= c->y;
 	if (x >= c->width || y >= c->height)
 		return NULL;
-	return c->samples + (size_t)y * IDCT_SIDE * c->stride +
-	       (size_t)x * IDCT_SIDE;
+	return c->samples + (size_t)y * c->side * c->stride +
+	       (size_t)x * c->side;
 }
 
 INLINE bool take_mcu(struct reader *r, struct decoder *d, int32_t dc[],
@@ -452,7 +463,6 @@ const char *scan_decode(const struct scan *scan, struct scan_run *run)
 	_Alignas(IDCT_ALIGN) int16_t blocks[2 * BLOCK_ROOM] = { 0 };
 	struct decoder d = {
 		.scan = scan,
-		.idct = idct_best(),
 		.blocks = blocks,
 		.next = blocks,
 	};
