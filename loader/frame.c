@@ -203,7 +203,7 @@ static int decode_planes(struct frame *f, const struct rect *part,
 /* Resizes planes. -ENOTSUP: it has to be done with pixels. */
 static int start_planes(struct frame *f)
 {
-	const struct planar_view view = { f->view, f->mirror };
+	const struct planar_view view = { f->view, f->mirror, 1 };
 	struct baseline_plane planes[BASELINE_COMPONENTS];
 	struct rect needs;
 	int r;
