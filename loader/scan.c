@@ -7,7 +7,11 @@
 #include "loader/entry.h"
 #include "loader/huffman.h"
 
-/* Compiled for machines with and without the instructions that make it fast. */
+/*
+ * Compiled for machines with and without the instructions that make it fast,
+ * and for whole and for reduced images: a constant `side` is worth some
+ * percent.
+ */
 #define INLINE static inline __attribute__((always_inline))
 
 enum {
@@ -294,18 +298,18 @@ INLINE int32_t take_dc(struct reader *r, const struct huffman_dc *dc)
 }
 
 /* Eight bits of all samples, without a transform. */
-INLINE void put_flat(const struct scan_component *c, int32_t dc, uint8_t *out)
+INLINE void put_flat(const struct scan_component *c, uint32_t side, int32_t dc,
+		     uint8_t *out)
 {
-	uint8_t v = idct_flat(dc, c->quant[IDCT_PLACE[0]], c->side);
-	uint64_t row = v * 0x0101010101010101u;
+	uint8_t v = idct_flat(dc, c->quant[IDCT_PLACE[0]], side);
 
-	for (size_t i = 0; i < c->side; i++, out += c->stride)
-		if (c->side == IDCT_SIDE)
-			store64(out, row);
-		else if (c->side == 4)
-			store32(out, (uint32_t)row);
-		else if (c->side == 2)
-			store16(out, (uint16_t)row);
+	for (size_t i = 0; i < side; i++, out += c->stride)
+		if (side == IDCT_SIDE)
+			store64(out, v * 0x0101010101010101u);
+		else if (side == 4)
+			store32(out, v * 0x01010101u);
+		else if (side == 2)
+			store16(out, (uint16_t)(v * 0x0101u));
 		else
 			*out = v;
 }
@@ -343,13 +347,13 @@ INLINE bool add_dc(struct reader *r, const struct scan_component *c,
 
 /* Makes samples of a block, unless it is damaged. */
 INLINE bool put_end(struct decoder *d, const struct scan_component *c,
-		    int32_t dc, int16_t *coefficients, enum end end,
-		    uint8_t *out)
+		    uint32_t side, int32_t dc, int16_t *coefficients,
+		    enum end end, uint8_t *out)
 {
 	if (end == END_DAMAGED)
 		return false;
 	if (end == END_FLAT) {
-		put_flat(c, dc, out);
+		put_flat(c, side, dc, out);
 		return true;
 	}
 	coefficients[IDCT_PLACE[0]] = (int16_t)dc;
@@ -358,18 +362,16 @@ INLINE bool put_end(struct decoder *d, const struct scan_component *c,
 }
 
 INLINE bool take_block(struct reader *r, struct decoder *d,
-		       const struct scan_component *c, int32_t *dc,
-		       uint8_t *out)
+		       const struct scan_component *c, uint32_t side,
+		       int32_t *dc, uint8_t *out)
 {
 	int16_t *to = d->next;
+	enum end end;
 
 	if (!add_dc(r, c, dc))
 		return false;
-	if (c->side == 1) {
-		put_flat(c, *dc, out);
-		return skip_ac(r, c->ac);
-	}
-	return put_end(d, c, *dc, to, take_ac(r, c->ac, to, 1), out);
+	end = take_ac(r, c->ac, to, 1);
+	return put_end(d, c, side, *dc, to, end, out);
 }
 
 INLINE bool skip_block(struct reader *r, const struct scan_component *c,
@@ -379,21 +381,36 @@ INLINE bool skip_block(struct reader *r, const struct scan_component *c,
 }
 
 /* Where the samples of a block go; NULL: nowhere. */
-INLINE uint8_t *place_of(const struct scan_component *c, uint32_t x, uint32_t y)
+INLINE uint8_t *place_of(const struct scan_component *c, uint32_t side,
+			 uint32_t x, uint32_t y)
 {
 	x -= c->x;
 	y -= c->y;
 	if (x >= c->width || y >= c->height)
 		return NULL;
-	return c->samples + (size_t)y * c->side * c->stride +
-	       (size_t)x * c->side;
+	return c->samples + (size_t)y * side * c->stride + (size_t)x * side;
+}
+
+/* A block, wherever it goes. One sample needs the DC coefficient only. */
+INLINE bool take_or_skip(struct reader *r, struct decoder *d,
+			 const struct scan_component *c, uint32_t side,
+			 int32_t *dc, uint8_t *out)
+{
+	if (out && side > 1)
+		return take_block(r, d, c, side, dc, out);
+	if (!skip_block(r, c, dc))
+		return false;
+	if (out)
+		put_flat(c, side, *dc, out);
+	return true;
 }
 
 INLINE bool take_mcu(struct reader *r, struct decoder *d, int32_t dc[],
-		     bool wanted, uint32_t x, uint32_t y)
+		     bool wanted, bool reduced, uint32_t x, uint32_t y)
 {
 	for (unsigned i = 0; i < d->scan->components; i++) {
 		const struct scan_component *c = &d->scan->component[i];
+		uint32_t side = reduced ? c->side : IDCT_SIDE;
 		uint32_t across = c->blocks_across;
 
 		for (uint32_t k = 0; k < across * c->blocks_down; k++) {
@@ -401,18 +418,17 @@ INLINE bool take_mcu(struct reader *r, struct decoder *d, int32_t dc[],
 			uint8_t *out = NULL;
 
 			if (wanted)
-				out = place_of(c,
+				out = place_of(c, side,
 					       x * across + k - down * across,
 					       y * c->blocks_down + down);
-			if (out ? !take_block(r, d, c, &dc[i], out)
-				: !skip_block(r, c, &dc[i]))
+			if (!take_or_skip(r, d, c, side, &dc[i], out))
 				return false;
 		}
 	}
 	return true;
 }
 
-INLINE const char *decode(struct decoder *d, struct scan_run *run)
+INLINE const char *decode(struct decoder *d, struct scan_run *run, bool reduced)
 {
 	const struct scan *scan = d->scan;
 	const uint8_t *end = run->bytes + run->size + 16;
@@ -426,7 +442,7 @@ INLINE const char *decode(struct decoder *d, struct scan_run *run)
 		bool wanted =
 			x - scan->x < scan->width && y - scan->y < scan->height;
 
-		if (!take_mcu(&r, d, dc, wanted, x, y))
+		if (!take_mcu(&r, d, dc, wanted, reduced, x, y))
 			return "a code that no encoder writes";
 		if (r.at > end)
 			break;
@@ -446,16 +462,35 @@ INLINE const char *decode(struct decoder *d, struct scan_run *run)
 }
 
 #ifdef __x86_64__
-__attribute__((target("avx2,bmi,bmi2"))) static const char *
-decode_avx2(struct decoder *d, struct scan_run *run)
+#	define AVX2 __attribute__((target("avx2,bmi,bmi2")))
+
+AVX2 static const char *decode_avx2(struct decoder *d, struct scan_run *run)
 {
-	return decode(d, run);
+	return decode(d, run, false);
+}
+
+AVX2 static const char *reduce_avx2(struct decoder *d, struct scan_run *run)
+{
+	return decode(d, run, true);
 }
 #endif
 
 static const char *decode_plain(struct decoder *d, struct scan_run *run)
 {
-	return decode(d, run);
+	return decode(d, run, false);
+}
+
+static const char *reduce_plain(struct decoder *d, struct scan_run *run)
+{
+	return decode(d, run, true);
+}
+
+static bool is_reduced(const struct scan *scan)
+{
+	for (unsigned i = 0; i < scan->components; i++)
+		if (scan->component[i].side < IDCT_SIDE)
+			return true;
+	return false;
 }
 
 const char *scan_decode(const struct scan *scan, struct scan_run *run)
@@ -467,9 +502,11 @@ const char *scan_decode(const struct scan *scan, struct scan_run *run)
 		.next = blocks,
 	};
 
+	bool reduced = is_reduced(scan);
+
 #ifdef __x86_64__
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
-		return decode_avx2(&d, run);
+		return reduced ? reduce_avx2(&d, run) : decode_avx2(&d, run);
 #endif
-	return decode_plain(&d, run);
+	return reduced ? reduce_plain(&d, run) : decode_plain(&d, run);
 }
