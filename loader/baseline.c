@@ -81,6 +81,35 @@ int baseline_header(struct baseline *b, const uint8_t *bytes, size_t size,
 	return say(b, baseline_header_parse(bytes, size, out), -ENOTSUP);
 }
 
+static uint32_t divide_up(uint32_t a, uint32_t b)
+{
+	return (a + b - 1) / b;
+}
+
+/*
+ * Samples of half the sides in both directions are not reduced as far as
+ * others: libjpeg-turbo does so, too, rather than to upsample them.
+ */
+void baseline_reduce(const struct baseline_image *image, unsigned by,
+		     struct baseline_image *out)
+{
+	*out = *image;
+	out->width = divide_up(image->width, by);
+	out->height = divide_up(image->height, by);
+	for (unsigned i = 0; by > 1 && i < image->components; i++) {
+		struct baseline_component *c = &out->component[i];
+		unsigned reduced = by;
+
+		if (c->across == 2 && c->down == 2) {
+			reduced /= 2;
+			c->across = c->down = 1;
+		}
+		c->side = (uint8_t)(IDCT_SIDE / reduced);
+		c->width = divide_up(c->width, reduced);
+		c->height = divide_up(c->height, reduced);
+	}
+}
+
 static const char *set_tables(struct baseline *b,
 			      const struct baseline_image *image)
 {
@@ -92,6 +121,8 @@ static const char *set_tables(struct baseline *b,
 		const struct baseline_component *from = &image->component[i];
 		struct scan_component *to = &scan->component[i];
 
+		to->side = from->side;
+		to->idct = idct_best(from->side);
 		to->blocks_across = from->blocks_across;
 		to->blocks_down = from->blocks_down;
 		to->dc = huffman_dc(b->tables, from->dc);
@@ -122,11 +153,6 @@ static struct span span_of(uint32_t at, uint32_t size, uint32_t covers,
 	};
 }
 
-static uint32_t divide_up(uint32_t a, uint32_t b)
-{
-	return (a + b - 1) / b;
-}
-
 /* Sets the wanted blocks of a component, and makes room for their samples. */
 static int make_plane(struct scratch *memory, struct span x, struct span y,
 		      struct scan_component *c, struct baseline_plane *out)
@@ -134,22 +160,21 @@ static int make_plane(struct scratch *memory, struct span x, struct span y,
 	uint64_t stride;
 	uint8_t *samples;
 
-	c->x = x.from / IDCT_SIDE;
-	c->y = y.from / IDCT_SIDE;
-	c->width = divide_up(x.to, IDCT_SIDE) - c->x;
-	c->height = divide_up(y.to, IDCT_SIDE) - c->y;
-	stride = align_up((uint64_t)c->width * IDCT_SIDE, STRIDE_UNIT) +
+	c->x = x.from / c->side;
+	c->y = y.from / c->side;
+	c->width = divide_up(x.to, c->side) - c->x;
+	c->height = divide_up(y.to, c->side) - c->y;
+	stride = align_up((uint64_t)c->width * c->side, STRIDE_UNIT) +
 		 STRIDE_UNIT;
 	if (scratch_grow(memory,
-			 stride * c->height * IDCT_SIDE + 2 * BASELINE_SLACK,
-			 1))
+			 stride * c->height * c->side + 2 * BASELINE_SLACK, 1))
 		return -ENOMEM;
 	samples = (uint8_t *)memory->p + BASELINE_SLACK;
 	c->samples = samples;
 	c->stride = stride;
 	*out = (struct baseline_plane){
-		.samples = samples + y.from % IDCT_SIDE * stride +
-			   x.from % IDCT_SIDE,
+		.samples =
+			samples + y.from % c->side * stride + x.from % c->side,
 		.stride = stride,
 		.x = x.from,
 		.y = y.from,
@@ -218,7 +243,7 @@ static uint32_t rows_to_read(const struct baseline *b,
 			span_of(rect->y, rect->height, c->down, 1, c->height);
 
 		rows = (uint32_t)max_u64(
-			rows, divide_up(y.to, c->blocks_down * IDCT_SIDE));
+			rows, divide_up(y.to, c->blocks_down * c->side));
 	}
 	return rows;
 }

@@ -32,6 +32,7 @@ enum {
 	BASELINE_COMPONENTS = 3,
 	/* Bytes on both sides of a plane's rows that may be read, not used. */
 	BASELINE_SLACK = 64,
+	BASELINE_REDUCE_MAX = 8,
 };
 
 /* Of one component; luma is the first. */
@@ -42,6 +43,7 @@ struct baseline_component {
 		width; /* of the whole component: pixels / across, rounded up */
 	uint32_t height;
 	/* Of no interest to callers: */
+	uint8_t side;	       /* of a block, in samples */
 	uint8_t blocks_across; /* of an MCU */
 	uint8_t blocks_down;
 	const uint8_t *quant; /* 64 bytes in zigzag order; borrowed */
@@ -86,6 +88,16 @@ void baseline_close(struct baseline *b);
 /* Reads the header; it keeps nothing. -ENOTSUP: not for this decoder. */
 int baseline_header(struct baseline *b, const uint8_t *bytes, size_t size,
 		    struct baseline_image *out);
+
+/*
+ * The same JPEG as an image with sides divided by 2, 4 or 8, rounded up, which
+ * is decoded as any other; 1 changes nothing. A sample is the mean of `by`
+ * squared, but chroma of half the sides comes as large as luma, from a quarter
+ * of that. To the bit what libjpeg-turbo's scale_num gives. `image` must not be
+ * reduced itself.
+ */
+void baseline_reduce(const struct baseline_image *image, unsigned by,
+		     struct baseline_image *out);
 
 /*
  * Decodes planes[0 .. image->components): of each component the samples that

@@ -116,6 +116,7 @@ static void set_sizes(struct baseline_image *image)
 	for (unsigned i = 0; i < image->components; i++) {
 		struct baseline_component *c = &image->component[i];
 
+		c->side = IDCT_SIDE;
 		c->across = luma->blocks_across / c->blocks_across;
 		c->down = luma->blocks_down / c->blocks_down;
 		c->width = divide_up(image->width, c->across);

@@ -17,51 +17,66 @@ enum {
 	CELLS_MAX = FILTER_PIXELS_MAX + 2,
 };
 
-/* The pixels of an output, and the share of each of them. */
-typedef uint32_t shares_fn(uint64_t from, uint64_t to, uint64_t i,
-			   uint32_t *first, uint32_t *of);
+/* An axis in parts of a pixel of the image, as many as make shares whole. */
+struct measure {
+	uint64_t output; /* each is so long, */
+	uint64_t pixel;	 /* and so is each pixel of the grid */
+	uint64_t before; /* where the axis begins */
+	uint64_t pixels; /* of the grid */
+};
 
-/* The parts of source pixels that an output covers, in 1 / to of a pixel. */
-static uint32_t area_shares(uint64_t from, uint64_t to, uint64_t i,
+/* The pixels of an output, and the share of each of them. */
+typedef uint32_t shares_fn(const struct measure *m, uint64_t i, uint32_t *first,
+			   uint32_t *of);
+
+/* The parts of source pixels that an output covers. */
+static uint32_t area_shares(const struct measure *m, uint64_t i,
 			    uint32_t *first, uint32_t *of)
 {
-	uint64_t begin = i * from, left = from;
-	uint64_t k = begin / to, part = (k + 1) * to - begin;
+	uint64_t begin = m->before + i * m->output, left = m->output;
+	uint64_t k = begin / m->pixel, part = (k + 1) * m->pixel - begin;
 	uint32_t n = 0;
 
 	*first = (uint32_t)k;
-	for (; part < left; left -= part, part = to)
+	for (; part < left; left -= part, part = m->pixel)
 		of[n++] = (uint32_t)part;
 	of[n++] = (uint32_t)left;
 	return n;
 }
 
 /* What OpenCV's INTER_AREA does where a side grows. */
-static uint32_t linear_shares(uint64_t from, uint64_t to, uint64_t i,
+static uint32_t linear_shares(const struct measure *m, uint64_t i,
 			      uint32_t *first, uint32_t *of)
 {
-	uint64_t k = i * from / to, next = (k + 1) * to, end = (i + 1) * from;
-	uint64_t right = end > next && k + 1 < from ? end - next : 0;
+	uint64_t begin = m->before + i * m->output, end = begin + m->output;
+	uint64_t k = begin / m->pixel, next = (k + 1) * m->pixel;
+	uint64_t right = end > next && k + 1 < m->pixels ? end - next : 0;
 
 	*first = (uint32_t)k;
-	of[0] = (uint32_t)(from - right);
+	of[0] = (uint32_t)(m->output - right);
 	of[1] = (uint32_t)right;
 	return 1 + (right > 0);
 }
 
-/* A triangle as wide as the reduction, in 1 / (2 to) of a pixel. */
-static uint32_t triangle_shares(uint64_t from, uint64_t to, uint64_t i,
+/* A triangle as wide as the reduction, in halves of these parts. */
+static uint32_t triangle_shares(const struct measure *m, uint64_t i,
 				uint32_t *first, uint32_t *of)
 {
-	uint64_t half = 2 * max_u64(from, to), centre = (2 * i + 1) * from;
-	uint64_t k = centre > half ? ((centre - half) / to + 1) / 2 : 0;
-	uint64_t at = (2 * k + 1) * to;
+	uint64_t half = 2 * max_u64(m->output, m->pixel);
+	uint64_t centre = 2 * m->before + (2 * i + 1) * m->output;
+	uint64_t k = 0, at;
 	uint32_t n = 0;
 
+	if (centre > half)
+		k = ((centre - half) / m->pixel + 1) / 2;
 	*first = (uint32_t)k;
-	for (; k < from && at < centre + half; k++, at += 2 * to)
+	for (; k < m->pixels; k++) {
+		at = (2 * k + 1) * m->pixel;
+		if (at >= centre + half)
+			break;
 		of[n++] = (uint32_t)(half -
 				     (at > centre ? at - centre : centre - at));
+	}
 	return n;
 }
 
@@ -71,16 +86,31 @@ static shares_fn *const SHARES[] = {
 	[FILTER_TRIANGLE] = triangle_shares,
 };
 
-/* Pixels of an output at most: the triangle's are twice the reduction. */
-static uint64_t most_pixels(uint64_t from, uint64_t to)
+/* Parts of 1 / to of a pixel of the image: nothing here is a fraction. */
+static struct measure measure_of(const struct axis_part *part,
+				 const struct filter_grid *grid)
 {
-	return 2 * (from / to) + 3;
+	return (struct measure){
+		.output = part->from,
+		.pixel = (uint64_t)grid->pixel * part->to,
+		.before = (uint64_t)grid->before * part->to,
+		.pixels = filter_pixels(part->from, grid),
+	};
 }
 
-bool filter_kind(const struct resize *z, enum filter_kind *out)
+/* Pixels of an output at most: the triangle's are twice the reduction. */
+static uint64_t most_pixels(uint64_t output, uint64_t pixel)
 {
-	if (most_pixels(z->from_width, z->to_width) > FILTER_PIXELS_MAX ||
-	    most_pixels(z->from_height, z->to_height) > FILTER_PIXELS_MAX)
+	return 2 * (output / pixel) + 3;
+}
+
+bool filter_kind(const struct resize *z, uint32_t pixel, enum filter_kind *out)
+{
+	uint64_t width = (uint64_t)z->to_width * pixel;
+	uint64_t height = (uint64_t)z->to_height * pixel;
+
+	if (most_pixels(z->from_width, width) > FILTER_PIXELS_MAX ||
+	    most_pixels(z->from_height, height) > FILTER_PIXELS_MAX)
 		return false;
 	if (z->how == INTERPOLATION_BILINEAR)
 		*out = FILTER_TRIANGLE;
@@ -91,14 +121,19 @@ bool filter_kind(const struct resize *z, enum filter_kind *out)
 	return true;
 }
 
-void filter_needs(enum filter_kind kind, const struct axis_part *part,
-		  uint32_t *first, uint32_t *n)
+uint32_t filter_pixels(uint32_t from, const struct filter_grid *grid)
 {
+	return (grid->before + from + grid->pixel - 1) / grid->pixel;
+}
+
+void filter_needs(enum filter_kind kind, const struct axis_part *part,
+		  const struct filter_grid *grid, uint32_t *first, uint32_t *n)
+{
+	struct measure m = measure_of(part, grid);
 	uint32_t unused[FILTER_PIXELS_MAX], last;
 
-	SHARES[kind](part->from, part->to, part->begin, first, unused);
-	*n = SHARES[kind](part->from, part->to, part->begin + part->count - 1,
-			  &last, unused);
+	SHARES[kind](&m, part->begin, first, unused);
+	*n = SHARES[kind](&m, part->begin + part->count - 1, &last, unused);
 	*n += last - *first;
 }
 
@@ -108,34 +143,50 @@ static bool same_part(const struct axis_part *a, const struct axis_part *b)
 	       a->count == b->count && a->mirror == b->mirror;
 }
 
-int shares_build(struct shares *s, enum filter_kind kind,
-		 const struct axis_part *part)
+static bool same_grid(const struct filter_grid *a, const struct filter_grid *b)
 {
+	return a->pixel == b->pixel && a->before == b->before;
+}
+
+static void fill_shares(struct shares *s, const struct measure *m)
+{
+	const struct axis_part *part = &s->part;
+	uint32_t n = part->count;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = part->begin + (part->mirror ? n - 1 - i : i);
+
+		s->n[i] = SHARES[s->kind](m, at, &s->first[i],
+					  s->of + (size_t)i * s->most);
+	}
+}
+
+int shares_build(struct shares *s, enum filter_kind kind,
+		 const struct axis_part *part, const struct filter_grid *grid)
+{
+	struct measure m = measure_of(part, grid);
+	uint64_t most = most_pixels(m.output, m.pixel);
 	uint32_t n = part->count;
 	int r;
 
-	if (s->most && s->kind == kind && same_part(&s->part, part))
+	if (s->most && s->kind == kind && same_part(&s->part, part) &&
+	    same_grid(&s->grid, grid))
 		return 0;
 	s->most = 0;
 	r = scratch_grow(&s->memory[0], 2 * (uint64_t)n, sizeof(*s->first));
 	if (!r)
-		r = scratch_grow(&s->memory[1],
-				 n * most_pixels(part->from, part->to),
-				 sizeof(*s->of));
+		r = scratch_grow(&s->memory[1], n * most, sizeof(*s->of));
 	if (r)
 		return r;
 	s->kind = kind;
 	s->part = *part;
-	s->most = (uint32_t)most_pixels(part->from, part->to);
+	s->grid = *grid;
+	s->pixels = (uint32_t)m.pixels;
+	s->most = (uint32_t)most;
 	s->first = s->memory[0].p;
 	s->n = s->first + n;
 	s->of = s->memory[1].p;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = part->begin + (part->mirror ? n - 1 - i : i);
-
-		s->n[i] = SHARES[kind](part->from, part->to, at, &s->first[i],
-				       s->of + (size_t)i * s->most);
-	}
+	fill_shares(s, &m);
 	return 0;
 }
 
@@ -158,7 +209,7 @@ static uint32_t far_of(const struct filter_source *s, uint32_t pixel)
 	return near ? near - 1 : near;
 }
 
-/* The first and the last image pixel of an output. */
+/* The first and the last pixel of an output. */
 struct pixels {
 	uint32_t low;
 	uint32_t high;
@@ -171,7 +222,7 @@ static struct pixels pixels_of(const struct shares *shares,
 	uint32_t low = s->at + first;
 
 	if (s->mirror)
-		low = s->at + shares->part.from - 1 - first - rest;
+		low = s->at + shares->pixels - 1 - first - rest;
 	return (struct pixels){ low, low + rest };
 }
 

@@ -5,6 +5,10 @@
  * sample first[i] + k. Upsampling as libjpeg's fancy one is contained in them,
  * so components with half the samples need no other treatment. What they are,
  * to the bit, is in beton-transforms(7).
+ *
+ * An axis is measured in pixels of the image. What is filtered may be a reduced
+ * image, whose pixels are larger: where they lie is a grid, and an axis need
+ * not begin or end where one of them does.
  */
 #ifndef LOADER_FILTER_H
 #define LOADER_FILTER_H
@@ -24,13 +28,22 @@ enum filter_kind {
 	FILTER_TRIANGLE,
 };
 
+/* Pixels of what is filtered, of which the first may begin before the axis. */
+struct filter_grid {
+	uint32_t pixel;	 /* of so many pixels of the image: 1, 2, 4 or 8 */
+	uint32_t before; /* of the first, those that are not the axis' */
+};
+
 /*
- * What outputs are made of in pixels, whatever the component: output i of
- * pixels first[i] + k, k < n[i], each by of[i * most + k] / sum of these.
+ * What outputs are made of in pixels of the grid, whatever the component:
+ * output i of pixels first[i] + k, k < n[i], each by of[i * most + k] / sum of
+ * these.
  */
 struct shares {
 	enum filter_kind kind;
 	struct axis_part part;
+	struct filter_grid grid;
+	uint32_t pixels; /* of the grid, that have any of the axis */
 	uint32_t most;
 	uint32_t *first; /* [part.count] */
 	uint32_t *n;	 /* [part.count] */
@@ -40,8 +53,8 @@ struct shares {
 
 /* Where the samples of an axis are. */
 struct filter_source {
-	uint32_t at;	  /* image pixel of the axis' first, */
-	bool mirror;	  /* or, running down, of its last */
+	uint32_t at;	  /* the pixel that is the axis' first, */
+	bool mirror;	  /* or, running down, its last */
 	uint32_t across;  /* pixels that a sample covers: 1 or 2 */
 	uint32_t samples; /* of the whole component */
 	bool smooth;	  /* the samples' triangle, not repetition */
@@ -58,16 +71,23 @@ struct filter {
 	struct scratch memory[2];
 };
 
-/* Of both axes; false: a side shrinks too much for whole numbers. */
-bool filter_kind(const struct resize *resize, enum filter_kind *out);
+/*
+ * Of both axes, of pixels of a grid; false: a side shrinks too much for whole
+ * numbers. Larger pixels than one are for sides that do not grow.
+ */
+bool filter_kind(const struct resize *resize, uint32_t pixel,
+		 enum filter_kind *out);
 
-/* Pixels [*first, *first + *n) of the axis are what its outputs need. */
+/* How many pixels of the grid have any of an axis of so many. */
+uint32_t filter_pixels(uint32_t from, const struct filter_grid *grid);
+
+/* Pixels [*first, *first + *n) of the grid are what its outputs need. */
 void filter_needs(enum filter_kind kind, const struct axis_part *part,
-		  uint32_t *first, uint32_t *n);
+		  const struct filter_grid *grid, uint32_t *first, uint32_t *n);
 
 /* Makes zeroed or used shares others; what is the same stays. -ENOMEM */
 int shares_build(struct shares *shares, enum filter_kind kind,
-		 const struct axis_part *part);
+		 const struct axis_part *part, const struct filter_grid *grid);
 void shares_fini(struct shares *shares);
 
 /* Makes a zeroed or used filter another one. -ENOMEM */

@@ -213,8 +213,9 @@ static int no_memory(struct frame *f, uint32_t width, uint32_t height)
 	return -ENOMEM;
 }
 
-/* The planes of a part of an ordinary JPEG. -ENOTSUP, -ENOMEM */
-static int decode_planes(struct frame *f, const struct rect *part,
+/* The planes of a part of an ordinary JPEG, as `image`. -ENOTSUP, -ENOMEM */
+static int decode_planes(struct frame *f, const struct baseline_image *image,
+			 const struct rect *part,
 			 struct baseline_plane planes[BASELINE_COMPONENTS])
 {
 	uint64_t start = f->decode_ns ? stage_now_ns() : 0;
@@ -222,39 +223,56 @@ static int decode_planes(struct frame *f, const struct rect *part,
 	int r = baseline_stored_index(f->baseline, &f->jpeg, &index);
 
 	if (r != -ENOMEM)
-		r = baseline_decode(f->baseline, &f->jpeg, part, 1,
+		r = baseline_decode(f->baseline, image, part, 1,
 				    r ? NULL : &index, planes);
 	if (f->decode_ns)
 		*f->decode_ns += stage_now_ns() - start;
 	return r;
 }
 
-/* The same, also where all planes are there. */
-static int find_planes(struct frame *f, const struct rect *part,
+/* The same, also where all planes are there; those are never reduced. */
+static int find_planes(struct frame *f, const struct baseline_image *image,
+		       const struct rect *part,
 		       struct baseline_plane planes[BASELINE_COMPONENTS])
 {
 	if (!f->whole)
-		return decode_planes(f, part, planes);
+		return decode_planes(f, image, part, planes);
 	baseline_part(&f->jpeg, f->whole, part, 1, planes);
 	return 0;
+}
+
+/* How far a draft is reduced: what is resized is no smaller than its result. */
+static unsigned reduction(const struct resize *z)
+{
+	uint32_t across = z->from_width / z->to_width;
+	uint32_t down = z->from_height / z->to_height;
+	unsigned by = BASELINE_REDUCE_MAX;
+
+	while (by > 1 && (across < by || down < by))
+		by /= 2;
+	return by;
 }
 
 /* Resizes planes. -ENOTSUP: it has to be done with pixels. */
 static int start_planes(struct frame *f)
 {
-	const struct planar_view view = { f->view, f->mirror };
+	struct planar_view view = { f->view, f->mirror, 1 };
 	struct baseline_plane planes[BASELINE_COMPONENTS];
+	struct baseline_image image;
 	struct rect needs;
 	int r;
 
 	if (f->in_memory || !f->ordinary || !f->resizes ||
-	    f->quality == QUALITY_EXACT ||
-	    !planar_needs(&f->resize, &view, &needs))
+	    f->quality == QUALITY_EXACT)
 		return -ENOTSUP;
-	r = find_planes(f, &needs, planes);
+	if (f->quality == QUALITY_DRAFT)
+		view.reduced = reduction(&f->resize);
+	if (!planar_needs(&f->resize, &view, &needs))
+		return -ENOTSUP;
+	baseline_reduce(&f->jpeg, view.reduced, &image);
+	r = find_planes(f, &image, &needs, planes);
 	if (!r)
-		r = planar_start(f->planar, &f->resize, &view, &f->jpeg,
-				 planes);
+		r = planar_start(f->planar, &f->resize, &view, &image, planes);
 	return r;
 }
 
@@ -270,7 +288,7 @@ static int start_pixels(struct frame *f, const struct rect *part)
 		return 0;
 	}
 	if (f->ordinary && fancy_can(&f->jpeg))
-		r = find_planes(f, part, planes);
+		r = find_planes(f, &f->jpeg, part, planes);
 	if (!r)
 		r = lines_of_planes(f->lines, &f->jpeg, planes, part);
 	if (!r || r == -ENOMEM)

@@ -4,14 +4,12 @@
 #include <stdbool.h>
 #include <string.h>
 
-#ifdef __x86_64__
-#	include <immintrin.h>
-#endif
+#include "loader/idct_parts.h"
 
 /*
- * The factors of Loeffler, Ligtenberg and Moschytz' algorithm in 13 bits:
- * round(x * 8192). Products are arranged as vector code needs them, two at a
- * time: a rotation by z5 = (a + b) * f becomes a * (f + g) + b * f.
+ * The factors of Loeffler, Ligtenberg and Moschytz' algorithm. Products are
+ * arranged as vector code needs them, two at a time: a rotation by
+ * z5 = (a + b) * f becomes a * (f + g) + b * f.
  */
 enum {
 	F_0_298 = 2446,
@@ -29,17 +27,8 @@ enum {
 };
 
 enum {
-	CONST_BITS = 13,
-	PASS1_BITS = 2, /* of precision that columns keep for the rows */
 	PASS1_SHIFT = CONST_BITS - PASS1_BITS,
 	PASS2_SHIFT = CONST_BITS + PASS1_BITS + 3,
-	CENTRE = 128,
-};
-
-/* Of the first and the second number of a pair. */
-struct factors {
-	int16_t a;
-	int16_t b;
 };
 
 static const struct factors
@@ -52,10 +41,6 @@ static const struct factors
 	ODD_1 = { -F_2_562, F_2_053 - F_2_562 }, /* of 3 and 5 */
 	ODD_2 = { F_3_072 - F_2_562, -F_2_562 };
 
-/* Row r's pair and place in it; column c's place in a vector. */
-static const uint8_t ROW[IDCT_SIDE] = { 48, 1, 32, 16, 49, 17, 33, 0 };
-static const uint8_t COLUMN[IDCT_SIDE] = { 8, 2, 12, 4, 10, 6, 14, 0 };
-
 /* ROW[r] + COLUMN[c] along the zigzag; test_idct.c has it from a loop. */
 const uint8_t IDCT_PLACE[IDCT_SIZE + IDCT_PAST] = {
 	56, 50, 9,  40, 3,  60, 52, 13, 34, 24, 57, 18, 44, 5,	58, 54,
@@ -65,29 +50,6 @@ const uint8_t IDCT_PLACE[IDCT_SIZE + IDCT_PAST] = {
 	64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
 	64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
 };
-
-static int16_t wrap(int32_t v)
-{
-	return (int16_t)(uint16_t)v;
-}
-
-static int16_t saturate(int32_t v)
-{
-	return (int16_t)(v < INT16_MIN	 ? INT16_MIN
-			 : v > INT16_MAX ? INT16_MAX
-					 : v);
-}
-
-/* Cannot overflow, but for sums of four, which wrap. */
-static uint32_t products(int16_t a, int16_t b, struct factors f)
-{
-	return (uint32_t)(a * f.a + b * f.b);
-}
-
-static int16_t descale(uint32_t v, int shift)
-{
-	return saturate((int32_t)(v + (1u << (shift - 1))) >> shift);
-}
 
 /* Eight numbers into eight. */
 static void transform(const int16_t in[IDCT_SIDE], int shift,
@@ -110,8 +72,8 @@ static void transform(const int16_t in[IDCT_SIDE], int shift,
 	};
 
 	for (int i = 0; i < 4; i++) {
-		out[i] = descale(even[i] + odd[i], shift);
-		out[7 - i] = descale(even[i] - odd[i], shift);
+		out[i] = saturate(descale(even[i] + odd[i], shift));
+		out[7 - i] = saturate(descale(even[i] - odd[i], shift));
 	}
 }
 
@@ -131,11 +93,6 @@ static bool is_first_row_only(const int16_t *coefficients)
 	return true;
 }
 
-static uint8_t to_sample(int16_t v)
-{
-	return (uint8_t)(CENTRE + (v < -128 ? -128 : v > 127 ? 127 : v));
-}
-
 void idct_plain(int16_t *coefficients, const int16_t *quant, uint8_t *out,
 		size_t stride)
 {
@@ -144,11 +101,7 @@ void idct_plain(int16_t *coefficients, const int16_t *quant, uint8_t *out,
 	int16_t line[IDCT_SIDE];
 
 	for (int c = 0; c < IDCT_SIDE; c++) {
-		for (int r = 0; r < IDCT_SIDE; r++) {
-			int at = ROW[r] + COLUMN[c];
-
-			line[r] = wrap(coefficients[at] * quant[at]);
-		}
+		dequant_column(coefficients, quant, c, line);
 		if (flat)
 			spread(line[0], columns[c]);
 		else
@@ -165,26 +118,29 @@ void idct_plain(int16_t *coefficients, const int16_t *quant, uint8_t *out,
 	}
 }
 
-uint8_t idct_flat(int dc, int quant)
+/* The lowest bits of a number with a sign. */
+static int low_bits(int v, int bits)
 {
-	int16_t v = wrap(wrap(dc * quant) * (1 << PASS1_BITS));
+	int32_t above = 1 << (bits - 1);
 
-	return to_sample(
-		(int16_t)((v + (1 << PASS1_BITS << 2)) >> (PASS1_BITS + 3)));
+	return ((v & (2 * above - 1)) ^ above) - above;
+}
+
+/* Where bits are lost is where each transform loses them. */
+uint8_t idct_flat(int dc, int quant, unsigned side)
+{
+	int v = dc * quant;
+
+	if (side == 1)
+		v = low_bits(v + 4, 13);
+	else if (side == 2)
+		v = low_bits(v + 4, 15);
+	else
+		v = low_bits(v, 14) + 4;
+	return to_sample(v >> 3);
 }
 
 #ifdef __x86_64__
-#	define AVX2 __attribute__((target("avx2")))
-#	define AVX2_INLINE                                                    \
-		static inline __attribute__((target("avx2"), always_inline))
-
-AVX2_INLINE __m256i products8(__m256i pairs, struct factors f)
-{
-	uint32_t both = (uint16_t)f.a | (uint32_t)(uint16_t)f.b << 16;
-
-	return _mm256_madd_epi16(pairs, _mm256_set1_epi32((int32_t)both));
-}
-
 /* 16-bit sums in the upper halves of pairs, as 13 bits more, and rounded. */
 AVX2_INLINE __m256i scale8(__m256i v, int shift)
 {
@@ -228,12 +184,6 @@ AVX2_INLINE void transform8(__m256i p71, __m256i p35, __m256i p26, __m256i p04,
 		out[7 - i] = _mm256_srai_epi32(b, shift);
 	}
 }
-
-/* Dwords 0 and 2, or 1 and 3, of both halves of both. */
-#	define PICK(a, b, which)                                              \
-		_mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a),  \
-						      _mm256_castsi256_ps(b),  \
-						      which))
 
 /*
  * Rows, each of columns 7 1 3 5 | 0 4 2 6, to pairs of columns: packing two
@@ -297,15 +247,6 @@ AVX2_INLINE void store8(const __m256i columns[IDCT_SIDE], uint8_t *out,
 	}
 }
 
-AVX2_INLINE __m256i dequant8(const int16_t *coefficients, const int16_t *quant,
-			     int pair)
-{
-	__m256i c = _mm256_load_si256((const __m256i *)coefficients + pair);
-	__m256i q = _mm256_load_si256((const __m256i *)quant + pair);
-
-	return _mm256_mullo_epi16(c, q);
-}
-
 /* is_first_row_only(); by products, where equal factors cannot matter: a
    product of 0 with other coefficients left to transform8() is the same. */
 AVX2_INLINE bool is_first_row_only8(const int16_t *coefficients)
@@ -336,21 +277,24 @@ AVX2 static void idct_avx2(int16_t *coefficients, const int16_t *quant,
 	} else {
 		transform8(p71, p35, p26, p04, PASS1_SHIFT, v);
 	}
-	for (int i = 0; i < 4; i++)
-		_mm256_store_si256((__m256i *)coefficients + i,
-				   _mm256_setzero_si256());
+	clear(coefficients);
 	turn8(v, &p71, &p35, &p26, &p04);
 	transform8(p71, p35, p26, p04, PASS2_SHIFT, v);
 	store8(v, out, stride);
 }
 
-idct_fn *idct_best(void)
+static idct_fn *best(void)
 {
 	return __builtin_cpu_supports("avx2") ? idct_avx2 : idct_plain;
 }
 #else
-idct_fn *idct_best(void)
+static idct_fn *best(void)
 {
 	return idct_plain;
 }
 #endif
+
+idct_fn *idct_best(unsigned side)
+{
+	return side == IDCT_SIDE ? best() : idct_reduced_best(side);
+}

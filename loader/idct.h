@@ -7,6 +7,11 @@
  * Coefficients lie in an order of their own, so that vectors are loaded as
  * arithmetic wants them: pairs of rows 7 and 1, 3 and 5, 2 and 6, 0 and 4, of
  * columns 7 1 3 5 0 4 2 6.
+ *
+ * Reduced transforms give blocks of 4 x 4, 2 x 2 or 1 x 1 samples instead, each
+ * the mean of a square of the full block's, before these are rounded: those of
+ * the IJG's library at a half, a quarter and an eighth of the size, also to the
+ * bit.
  */
 #ifndef LOADER_IDCT_H
 #define LOADER_IDCT_H
@@ -29,20 +34,27 @@ enum {
 extern const uint8_t IDCT_PLACE[IDCT_SIZE + IDCT_PAST];
 
 /*
- * Writes 8 rows of 8 samples, `stride` apart, and clears the coefficients. Both
- * tables are aligned to IDCT_ALIGN and in the order above.
+ * Writes `side` rows of as many samples, `stride` apart, and clears the
+ * coefficients. Both tables are aligned to IDCT_ALIGN and in the order above.
  */
 typedef void idct_fn(int16_t *coefficients, const int16_t *quant, uint8_t *out,
 		     size_t stride);
 
-/* The definition, for any machine. */
+/* The definitions, for any machine, of sides 8, 4 and 2. */
 void idct_plain(int16_t *coefficients, const int16_t *quant, uint8_t *out,
 		size_t stride);
+void idct_plain4(int16_t *coefficients, const int16_t *quant, uint8_t *out,
+		 size_t stride);
+void idct_plain2(int16_t *coefficients, const int16_t *quant, uint8_t *out,
+		 size_t stride);
 
-/* The fastest for this machine. */
-idct_fn *idct_best(void);
+/* The fastest for this machine. For a side of 1 there is only idct_flat(). */
+idct_fn *idct_best(unsigned side);
 
-/* Every sample of a block that has only a DC coefficient. */
-uint8_t idct_flat(int dc, int quant);
+/*
+ * Every sample of a block that has only a DC coefficient; of a side of 1 the
+ * only one of any block.
+ */
+uint8_t idct_flat(int dc, int quant, unsigned side);
 
 #endif

@@ -89,21 +89,42 @@ static struct axis_part part_y(const struct resize *z)
 				   z->part.height, false };
 }
 
+/* The pixels of the reduced image that have any of [at, at + size). */
+static struct filter_grid grid_of(const struct planar_view *view, uint32_t at,
+				  uint32_t size, bool mirror)
+{
+	uint32_t by = view->reduced, end = at + size;
+
+	return (struct filter_grid){ by, mirror ? align_up(end, by) - end
+						: at % by };
+}
+
+static struct filter_grid grid_x(const struct planar_view *view)
+{
+	return grid_of(view, view->rect.x, view->rect.width, view->mirror);
+}
+
+static struct filter_grid grid_y(const struct planar_view *view)
+{
+	return grid_of(view, view->rect.y, view->rect.height, false);
+}
+
 bool planar_needs(const struct resize *resize, const struct planar_view *view,
 		  struct rect *needs)
 {
 	struct axis_part x = part_x(resize), y = part_y(resize);
+	struct filter_grid gx = grid_x(view), gy = grid_y(view);
 	struct rect r;
 	enum filter_kind kind;
 
-	if (!filter_kind(resize, &kind))
+	if (!filter_kind(resize, view->reduced, &kind))
 		return false;
-	filter_needs(kind, &x, &r.x, &r.width);
-	filter_needs(kind, &y, &r.y, &r.height);
+	filter_needs(kind, &x, &gx, &r.x, &r.width);
+	filter_needs(kind, &y, &gy, &r.y, &r.height);
 	if (view->mirror)
-		r.x = view->rect.width - r.x - r.width;
-	r.x += view->rect.x;
-	r.y += view->rect.y;
+		r.x = filter_pixels(x.from, &gx) - r.x - r.width;
+	r.x += view->rect.x / view->reduced;
+	r.y += view->rect.y / view->reduced;
 	*needs = r;
 	return true;
 }
@@ -114,7 +135,7 @@ static int build_filters(struct planar *p, struct component *c,
 			 const struct baseline_plane *plane)
 {
 	struct filter_source x = {
-		.at = view->rect.x,
+		.at = view->rect.x / view->reduced,
 		.mirror = view->mirror,
 		.across = whole->across,
 		.samples = whole->width,
@@ -122,7 +143,7 @@ static int build_filters(struct planar *p, struct component *c,
 		.begin = plane->x,
 	};
 	struct filter_source y = {
-		.at = view->rect.y,
+		.at = view->rect.y / view->reduced,
 		.across = whole->down,
 		.samples = whole->height,
 		.smooth = whole->across == 1 || whole->width >= SMOOTH_MIN,
@@ -212,15 +233,16 @@ int planar_start(struct planar *p, const struct resize *resize,
 		 const struct baseline_plane *planes)
 {
 	struct axis_part x = part_x(resize), y = part_y(resize);
+	struct filter_grid gx = grid_x(view), gy = grid_y(view);
 	enum filter_kind kind;
 	int r;
 
-	if (!filter_kind(resize, &kind))
+	if (!filter_kind(resize, view->reduced, &kind))
 		return -EINVAL;
 	p->num_components = image->components;
-	r = shares_build(&p->x, kind, &x);
+	r = shares_build(&p->x, kind, &x, &gx);
 	if (!r)
-		r = shares_build(&p->y, kind, &y);
+		r = shares_build(&p->y, kind, &y, &gy);
 	if (!r)
 		r = start_components(p, view, image, planes);
 	if (!r)

@@ -3,6 +3,8 @@
  * Resizing a JPEG's planes, without ever making the pixels of the image: luma
  * and chroma are filtered as they are, down and then across, and colours are
  * converted last, on the result. beton-transforms(7) defines it to the bit.
+ * The planes may be those of a reduced image; what is resized, and how, is said
+ * in pixels of the whole one.
  *
  * A planar is one thread's: it keeps memory from image to image.
  */
@@ -25,6 +27,7 @@ struct planar_rows {
 struct planar_view {
 	struct rect rect;
 	bool mirror;
+	unsigned reduced; /* by what baseline_reduce() was given; 1: not */
 };
 
 struct planar;
@@ -33,13 +36,16 @@ int planar_open(struct planar **out);
 void planar_close(struct planar *p);
 
 /*
- * Whether a resize can be done so; if it can, *needs is the part of the image
- * whose planes planar_start() wants, with a margin of 1.
+ * Whether a resize can be done so; if it can, *needs is the part of the reduced
+ * image whose planes planar_start() wants, with a margin of 1.
  */
 bool planar_needs(const struct resize *resize, const struct planar_view *view,
 		  struct rect *needs);
 
-/* The planes must live until the last row was made. -ENOMEM */
+/*
+ * `image` is the reduced one. The planes must live until the last row was made.
+ * -ENOMEM
+ */
 int planar_start(struct planar *p, const struct resize *resize,
 		 const struct planar_view *view,
 		 const struct baseline_image *image,

@@ -7,7 +7,11 @@
 #include "loader/entry.h"
 #include "loader/huffman.h"
 
-/* Compiled for machines with and without the instructions that make it fast. */
+/*
+ * Compiled for machines with and without the instructions that make it fast,
+ * and for whole and for reduced images: a constant `side` is worth some
+ * percent.
+ */
 #define INLINE static inline __attribute__((always_inline))
 
 enum {
@@ -28,7 +32,6 @@ struct reader {
 
 struct decoder {
 	const struct scan *scan;
-	idct_fn *idct;
 	int16_t *blocks; /* two */
 	int16_t *next;	 /* where the next one's coefficients go; all are 0 */
 	/* The last block that was decoded, if there is a component. */
@@ -295,13 +298,20 @@ INLINE int32_t take_dc(struct reader *r, const struct huffman_dc *dc)
 }
 
 /* Eight bits of all samples, without a transform. */
-INLINE void put_flat(const struct scan_component *c, int32_t dc, uint8_t *out)
+INLINE void put_flat(const struct scan_component *c, uint32_t side, int32_t dc,
+		     uint8_t *out)
 {
-	uint64_t row =
-		idct_flat(dc, c->quant[IDCT_PLACE[0]]) * 0x0101010101010101u;
+	uint8_t v = idct_flat(dc, c->quant[IDCT_PLACE[0]], side);
 
-	for (size_t i = 0; i < IDCT_SIDE; i++)
-		store64(out + i * c->stride, row);
+	for (size_t i = 0; i < side; i++, out += c->stride)
+		if (side == IDCT_SIDE)
+			store64(out, v * 0x0101010101010101u);
+		else if (side == 4)
+			store32(out, v * 0x01010101u);
+		else if (side == 2)
+			store16(out, (uint16_t)(v * 0x0101u));
+		else
+			*out = v;
 }
 
 /*
@@ -313,7 +323,7 @@ INLINE void put_last(struct decoder *d)
 	const struct scan_component *c = d->component;
 
 	if (c)
-		d->idct(d->last, c->quant, d->out, c->stride);
+		c->idct(d->last, c->quant, d->out, c->stride);
 }
 
 INLINE void put_block(struct decoder *d, const struct scan_component *c,
@@ -337,13 +347,13 @@ INLINE bool add_dc(struct reader *r, const struct scan_component *c,
 
 /* Makes samples of a block, unless it is damaged. */
 INLINE bool put_end(struct decoder *d, const struct scan_component *c,
-		    int32_t dc, int16_t *coefficients, enum end end,
-		    uint8_t *out)
+		    uint32_t side, int32_t dc, int16_t *coefficients,
+		    enum end end, uint8_t *out)
 {
 	if (end == END_DAMAGED)
 		return false;
 	if (end == END_FLAT) {
-		put_flat(c, dc, out);
+		put_flat(c, side, dc, out);
 		return true;
 	}
 	coefficients[IDCT_PLACE[0]] = (int16_t)dc;
@@ -352,13 +362,16 @@ INLINE bool put_end(struct decoder *d, const struct scan_component *c,
 }
 
 INLINE bool take_block(struct reader *r, struct decoder *d,
-		       const struct scan_component *c, int32_t *dc,
-		       uint8_t *out)
+		       const struct scan_component *c, uint32_t side,
+		       int32_t *dc, uint8_t *out)
 {
 	int16_t *to = d->next;
-	bool good = add_dc(r, c, dc);
+	enum end end;
 
-	return good && put_end(d, c, *dc, to, take_ac(r, c->ac, to, 1), out);
+	if (!add_dc(r, c, dc))
+		return false;
+	end = take_ac(r, c->ac, to, 1);
+	return put_end(d, c, side, *dc, to, end, out);
 }
 
 INLINE bool skip_block(struct reader *r, const struct scan_component *c,
@@ -368,21 +381,36 @@ INLINE bool skip_block(struct reader *r, const struct scan_component *c,
 }
 
 /* Where the samples of a block go; NULL: nowhere. */
-INLINE uint8_t *place_of(const struct scan_component *c, uint32_t x, uint32_t y)
+INLINE uint8_t *place_of(const struct scan_component *c, uint32_t side,
+			 uint32_t x, uint32_t y)
 {
 	x -= c->x;
 	y -= c->y;
 	if (x >= c->width || y >= c->height)
 		return NULL;
-	return c->samples + (size_t)y * IDCT_SIDE * c->stride +
-	       (size_t)x * IDCT_SIDE;
+	return c->samples + (size_t)y * side * c->stride + (size_t)x * side;
+}
+
+/* A block, wherever it goes. One sample needs the DC coefficient only. */
+INLINE bool take_or_skip(struct reader *r, struct decoder *d,
+			 const struct scan_component *c, uint32_t side,
+			 int32_t *dc, uint8_t *out)
+{
+	if (out && side > 1)
+		return take_block(r, d, c, side, dc, out);
+	if (!skip_block(r, c, dc))
+		return false;
+	if (out)
+		put_flat(c, side, *dc, out);
+	return true;
 }
 
 INLINE bool take_mcu(struct reader *r, struct decoder *d, int32_t dc[],
-		     bool wanted, uint32_t x, uint32_t y)
+		     bool wanted, bool reduced, uint32_t x, uint32_t y)
 {
 	for (unsigned i = 0; i < d->scan->components; i++) {
 		const struct scan_component *c = &d->scan->component[i];
+		uint32_t side = reduced ? c->side : IDCT_SIDE;
 		uint32_t across = c->blocks_across;
 
 		for (uint32_t k = 0; k < across * c->blocks_down; k++) {
@@ -390,18 +418,17 @@ INLINE bool take_mcu(struct reader *r, struct decoder *d, int32_t dc[],
 			uint8_t *out = NULL;
 
 			if (wanted)
-				out = place_of(c,
+				out = place_of(c, side,
 					       x * across + k - down * across,
 					       y * c->blocks_down + down);
-			if (out ? !take_block(r, d, c, &dc[i], out)
-				: !skip_block(r, c, &dc[i]))
+			if (!take_or_skip(r, d, c, side, &dc[i], out))
 				return false;
 		}
 	}
 	return true;
 }
 
-INLINE const char *decode(struct decoder *d, struct scan_run *run)
+INLINE const char *decode(struct decoder *d, struct scan_run *run, bool reduced)
 {
 	const struct scan *scan = d->scan;
 	const uint8_t *end = run->bytes + run->size + 16;
@@ -415,7 +442,7 @@ INLINE const char *decode(struct decoder *d, struct scan_run *run)
 		bool wanted =
 			x - scan->x < scan->width && y - scan->y < scan->height;
 
-		if (!take_mcu(&r, d, dc, wanted, x, y))
+		if (!take_mcu(&r, d, dc, wanted, reduced, x, y))
 			return "a code that no encoder writes";
 		if (r.at > end)
 			break;
@@ -435,16 +462,35 @@ INLINE const char *decode(struct decoder *d, struct scan_run *run)
 }
 
 #ifdef __x86_64__
-__attribute__((target("avx2,bmi,bmi2"))) static const char *
-decode_avx2(struct decoder *d, struct scan_run *run)
+#	define AVX2 __attribute__((target("avx2,bmi,bmi2")))
+
+AVX2 static const char *decode_avx2(struct decoder *d, struct scan_run *run)
 {
-	return decode(d, run);
+	return decode(d, run, false);
+}
+
+AVX2 static const char *reduce_avx2(struct decoder *d, struct scan_run *run)
+{
+	return decode(d, run, true);
 }
 #endif
 
 static const char *decode_plain(struct decoder *d, struct scan_run *run)
 {
-	return decode(d, run);
+	return decode(d, run, false);
+}
+
+static const char *reduce_plain(struct decoder *d, struct scan_run *run)
+{
+	return decode(d, run, true);
+}
+
+static bool is_reduced(const struct scan *scan)
+{
+	for (unsigned i = 0; i < scan->components; i++)
+		if (scan->component[i].side < IDCT_SIDE)
+			return true;
+	return false;
 }
 
 const char *scan_decode(const struct scan *scan, struct scan_run *run)
@@ -452,14 +498,15 @@ const char *scan_decode(const struct scan *scan, struct scan_run *run)
 	_Alignas(IDCT_ALIGN) int16_t blocks[2 * BLOCK_ROOM] = { 0 };
 	struct decoder d = {
 		.scan = scan,
-		.idct = idct_best(),
 		.blocks = blocks,
 		.next = blocks,
 	};
 
+	bool reduced = is_reduced(scan);
+
 #ifdef __x86_64__
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
-		return decode_avx2(&d, run);
+		return reduced ? reduce_avx2(&d, run) : decode_avx2(&d, run);
 #endif
-	return decode_plain(&d, run);
+	return reduced ? reduce_plain(&d, run) : decode_plain(&d, run);
 }

@@ -32,6 +32,8 @@ struct scan_component {
 	_Alignas(IDCT_ALIGN) int16_t quant[IDCT_SIZE]; /* in the IDCT's order */
 	const struct huffman_dc *dc;
 	const struct huffman_ac *ac;
+	idct_fn *idct;		/* of `side` samples; NULL for 1 */
+	uint32_t side;		/* of a block */
 	uint32_t blocks_across; /* of an MCU */
 	uint32_t blocks_down;
 	uint32_t x; /* what is wanted */

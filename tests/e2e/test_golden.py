@@ -103,18 +103,31 @@ def test_photographs_are_the_same_by_file_and_mount(mount, tmp_path):
     assert len(digest(tmp_path / "a")) == 10
 
 
+def difference_from_exact(tmp_path, quality, operations):
+    path = SHARED / "data/photos500.beton"
+    if not path.exists():
+        pytest.skip(f"no {path}")
+    pixels = [[b.outputs["image"].astype(int) for b in
+               dump(path, tmp_path / q, "--spec", "batch=100,seed=3",
+                    "--pipeline", f"image | decode({q}) | {operations}")]
+              for q in ("exact", quality)]
+    differences = [abs(a - b) for a, b in zip(*pixels)]
+    assert len(differences) == 5
+    return sum(d.mean() for d in differences) / 5
+
+
 @pytest.mark.parametrize("operations", [
     "random_resized_crop(160) | flip",
     "resize(180, bilinear) | center_crop(160, 0.9)",
 ])
 def test_photographs_in_default_quality_are_near_exact(tmp_path, operations):
-    path = SHARED / "data/photos500.beton"
-    if not path.exists():
-        pytest.skip(f"no {path}")
-    pixels = [[b.outputs["image"].astype(int) for b in
-               dump(path, tmp_path / quality, "--spec", "batch=100,seed=3",
-                    "--pipeline", f"image | decode({quality}) | {operations}")]
-              for quality in ("exact", "default")]
-    differences = [abs(a - b) for a, b in zip(*pixels)]
-    assert len(differences) == 5
-    assert 0 < sum(d.mean() for d in differences) / 5 <= 0.3
+    assert 0 < difference_from_exact(tmp_path, "default", operations) <= 0.3
+
+
+@pytest.mark.parametrize("operations, bound", [
+    ("center_crop(160, 1)", 3),
+    ("center_crop(64, 1) | flip", 3),
+    ("center_crop(96, 1, bilinear)", 1.5),
+])
+def test_drafts_of_photographs_are_near_exact(tmp_path, operations, bound):
+    assert 0.5 < difference_from_exact(tmp_path, "draft", operations) < bound

@@ -2,7 +2,7 @@
 /*
  * Any bytes as a JPEG: what the baseline decoder takes, libjpeg-turbo has no
  * doubt about, and decodes to the same planes, whole and in part, with an index
- * and without.
+ * and without, at each size.
  */
 #include <errno.h>
 
@@ -47,6 +47,28 @@ static void compare_part(struct baseline *b, const struct baseline_image *image,
 	compare(want, got);
 }
 
+/* What is taken at its size is taken at all of them. */
+static void compare_reduced(struct baseline *b,
+			    const struct baseline_image *whole,
+			    const uint8_t *bytes, size_t size)
+{
+	struct baseline_plane got[BASELINE_COMPONENTS];
+	struct baseline_image image;
+	struct planes want;
+
+	for (unsigned by = 2; by <= BASELINE_REDUCE_MAX; by *= 2) {
+		baseline_reduce(whole, by, &image);
+
+		struct rect all = { 0, 0, image.width, image.height };
+
+		MUST(planes_reduced(bytes, size, by, &want));
+		MUST(!baseline_decode(b, &image, &all, MARGIN, NULL, got));
+		compare(&want, got);
+		compare_part(b, &image, &want, size / by, NULL);
+		planes_free(&want);
+	}
+}
+
 static void decode(struct baseline *b, const struct baseline_image *image,
 		   const uint8_t *bytes, size_t size)
 {
@@ -69,6 +91,7 @@ static void decode(struct baseline *b, const struct baseline_image *image,
 	MUST(planes_decode(bytes, size, &want));
 	compare(&want, got);
 	compare_part(b, image, &want, size, NULL);
+	compare_reduced(b, image, bytes, size);
 	if (!baseline_index(b, image, (uint32_t)size % 5, &index)) {
 		void *entries = malloc(index.n * sizeof(*index.entries));
 

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a JPEG that is cropped, resized and mirrored, in every quality:
- * what exact gives, default gives too, and both give the same where the whole
- * image was kept. With -DFUZZ_MAIN a program that replays files.
+ * what exact gives, the others give too, and all but drafts give the same where
+ * the whole image was kept. With -DFUZZ_MAIN a program that replays files.
  */
 #include "loader/codec.h"
 #include "loader/frame.h"
 #include "tests/fuzz/fuzz.h"
 
 /* More pixels are right, and slow. */
-enum { PIXELS_MAX = 1 << 18, SIDE = 21, KEPT_MAX = 1 << 20 };
+enum { PIXELS_MAX = 1 << 18, KEPT_MAX = 1 << 20 };
 
 /* What is made of an image, and where it is kept meanwhile, or NULL. */
 struct run {
 	enum quality quality;
+	uint32_t side;
 	struct stash *stash;
 	uint64_t sum;
 };
@@ -21,9 +22,9 @@ struct run {
 static void add_band(struct run *run, const struct band *band, bool mirror)
 {
 	for (uint32_t y = 0; y < band->rows; y++)
-		for (uint32_t x = 0; x < SIDE - 5; x++)
+		for (uint32_t x = 0; x < run->side - 5; x++)
 			for (unsigned c = 0; c < TAIL_CHANNELS; c++) {
-				size_t at = mirror ? SIDE - 6 - x : x;
+				size_t at = mirror ? run->side - 6 - x : x;
 
 				run->sum *= 31;
 				run->sum += band->channel[c][y * band->stride +
@@ -48,8 +49,9 @@ static int run(struct frame *f, const struct pipeline_value *v, struct run *run)
 	if (v->size % 2)
 		frame_mirror(f);
 	frame_crop(f, &part);
-	r = frame_resample(f, v->size % 3 == 0, (struct size){ SIDE, SIDE });
-	frame_crop(f, &(struct rect){ 2, 3, SIDE - 5, SIDE - 4 });
+	r = frame_resample(f, v->size % 3 == 0,
+			   (struct size){ run->side, run->side });
+	frame_crop(f, &(struct rect){ 2, 3, run->side - 5, run->side - 4 });
 	frame_mirror(f);
 	while (!r && band.rows) {
 		r = frame_next(f, &band, &mirror);
@@ -61,9 +63,10 @@ static int run(struct frame *f, const struct pipeline_value *v, struct run *run)
 
 /* The same without and with what is kept. */
 static int run_twice(struct frame *f, const struct pipeline_value *v,
-		     enum quality quality)
+		     enum quality quality, uint32_t side)
 {
-	struct run plain = { quality, NULL, 0 }, kept = { quality, NULL, 0 };
+	struct run plain = { quality, side, NULL, 0 };
+	struct run kept = plain;
 	int r = run(f, v, &plain);
 
 	MUST(!stash_open(KEPT_MAX, &kept.stash));
@@ -73,12 +76,22 @@ static int run_twice(struct frame *f, const struct pipeline_value *v,
 	return r;
 }
 
-static void run_all(struct frame *f, const struct pipeline_value *v)
+static void run_all(struct frame *f, const struct pipeline_value *v,
+		    uint32_t side)
 {
-	int exact = run_twice(f, v, QUALITY_EXACT);
+	int exact = run_twice(f, v, QUALITY_EXACT, side);
+	struct run draft = { QUALITY_DRAFT, side, NULL, 0 };
 
 	MUST(!exact || frame_message(f)[0]);
-	MUST(!run_twice(f, v, QUALITY_DEFAULT) || exact);
+	MUST(!run_twice(f, v, QUALITY_DEFAULT, side) || exact);
+	MUST(!run(f, v, &draft) || exact);
+}
+
+/* The second is so small that drafts are reduced as far as they can be. */
+static void run_sides(struct frame *f, const struct pipeline_value *v)
+{
+	run_all(f, v, 21);
+	run_all(f, v, 6);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -93,9 +106,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(bytes, data, size);
 	if (!codec_probe(codec, bytes, size, &info) &&
 	    (uint64_t)info.width * info.height <= PIXELS_MAX)
-		run_all(frame,
-			&(struct pipeline_value){ bytes, size, BETON_MODE_JPG,
-						  info.width, info.height });
+		run_sides(frame,
+			  &(struct pipeline_value){ bytes, size, BETON_MODE_JPG,
+						    info.width, info.height });
 	free(bytes);
 	return 0;
 }

@@ -33,7 +33,7 @@ LAYERS = """
     fs/outfile fs/writer fs/schema fs/option fs/progress fs/quality fs/usage
     loader/scratch loader/block loader/image loader/real loader/buffer loader/complaint loader/suggest loader/stage loader/schedule loader/stash
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
-    loader/entry loader/huffman loader/idct
+    loader/entry loader/huffman loader/idct*
     loader/scan loader/symbols
     loader/baseline*
     loader/kept

@@ -60,6 +60,14 @@ static inline void planes_free(struct planes *planes)
 	*planes = (struct planes){ 0 };
 }
 
+#if JPEG_LIB_VERSION >= 70
+#	define PLANES_SIDE(c) ((size_t)(c)->DCT_v_scaled_size)
+#	define PLANES_SIDE_MIN(j) ((j)->min_DCT_v_scaled_size)
+#else
+#	define PLANES_SIDE(c) ((size_t)(c)->DCT_scaled_size)
+#	define PLANES_SIDE_MIN(j) ((j)->min_DCT_scaled_size)
+#endif
+
 /* Leaves by longjmp where there is no memory either. */
 static inline void planes_make(struct jpeg_decompress_struct *jpeg,
 			       struct planes *planes)
@@ -68,9 +76,9 @@ static inline void planes_make(struct jpeg_decompress_struct *jpeg,
 	for (unsigned i = 0; i < planes->n; i++) {
 		jpeg_component_info *c = &jpeg->comp_info[i];
 		struct plane *p = &planes->plane[i];
-		size_t rows = (size_t)c->v_samp_factor * DCTSIZE;
+		size_t rows = (size_t)c->v_samp_factor * PLANES_SIDE(c);
 
-		p->stride = (c->width_in_blocks + 4) * DCTSIZE;
+		p->stride = (c->width_in_blocks + 4) * PLANES_SIDE(c);
 		p->height = jpeg->total_iMCU_rows * rows;
 		p->samples = malloc(p->stride * p->height);
 		if (!p->samples)
@@ -87,8 +95,8 @@ static inline void planes_read(struct jpeg_decompress_struct *jpeg,
 	for (size_t y = 0; jpeg->output_scanline < jpeg->output_height; y++) {
 		for (unsigned i = 0; i < planes->n; i++) {
 			struct plane *p = &planes->plane[i];
-			size_t n = (size_t)jpeg->comp_info[i].v_samp_factor *
-				   DCTSIZE;
+			jpeg_component_info *c = &jpeg->comp_info[i];
+			size_t n = (size_t)c->v_samp_factor * PLANES_SIDE(c);
 
 			for (size_t k = 0; k < n; k++)
 				rows[i][k] =
@@ -96,18 +104,18 @@ static inline void planes_read(struct jpeg_decompress_struct *jpeg,
 			to[i] = rows[i];
 		}
 		jpeg_read_raw_data(jpeg, to,
-				   (JDIMENSION)jpeg->max_v_samp_factor *
-					   DCTSIZE);
+				   (JDIMENSION)(jpeg->max_v_samp_factor *
+						PLANES_SIDE_MIN(jpeg)));
 	}
 }
 
 /*
- * Decodes JPEGs of 1 or 3 components; false: libjpeg has an error, or
- * a warning that means wrong samples. What comes after the last row is not
- * looked at.
+ * Decodes JPEGs of 1 or 3 components, reduced by 1, 2, 4 or 8; false: libjpeg
+ * has an error, or a warning that means wrong samples. What comes after the
+ * last row is not looked at.
  */
-static inline bool planes_decode(const uint8_t *bytes, size_t size,
-				 struct planes *planes)
+static inline bool planes_reduced(const uint8_t *bytes, size_t size,
+				  unsigned by, struct planes *planes)
 {
 	struct jpeg_decompress_struct jpeg;
 	struct planes_error error;
@@ -125,6 +133,8 @@ static inline bool planes_decode(const uint8_t *bytes, size_t size,
 		if (jpeg.num_components > BASELINE_COMPONENTS)
 			planes_escape((j_common_ptr)&jpeg);
 		jpeg.raw_data_out = TRUE;
+		jpeg.scale_num = 1;
+		jpeg.scale_denom = by;
 		jpeg.dct_method = JDCT_ISLOW;
 		jpeg_start_decompress(&jpeg);
 		planes_make(&jpeg, planes);
@@ -135,6 +145,12 @@ static inline bool planes_decode(const uint8_t *bytes, size_t size,
 	if (!good)
 		planes_free(planes);
 	return good;
+}
+
+static inline bool planes_decode(const uint8_t *bytes, size_t size,
+				 struct planes *planes)
+{
+	return planes_reduced(bytes, size, 1, planes);
 }
 
 /* Whether a part of a component is what the whole has there. */

@@ -11,8 +11,8 @@
 #include "loader/entry.h"
 #include "tests/unit/encoded.h"
 #include "tests/unit/jpegs.h"
-#include "tests/unit/planes.h"
 #include "tests/unit/photos.h"
+#include "tests/unit/planes.h"
 #include "tests/unit/t.h"
 
 static struct baseline *baseline;
@@ -23,14 +23,6 @@ static struct baseline_image header(struct jpeg jpeg)
 
 	CHECK(!baseline_header(baseline, jpeg.bytes, jpeg.size, &image));
 	return image;
-}
-
-static struct planes whole(struct jpeg jpeg)
-{
-	struct planes planes;
-
-	CHECK(planes_decode(jpeg.bytes, jpeg.size, &planes));
-	return planes;
 }
 
 /* That a plane has all that the rectangle and the margin want of it. */
@@ -72,11 +64,15 @@ static struct rect random_rect(struct rng *rng,
 			      1 + below(rng, image->height - y) };
 }
 
-static void check_crops(struct jpeg jpeg, const struct entry_index *index,
-			struct rng *rng, int n)
+static void check_reduced(struct jpeg jpeg, const struct entry_index *index,
+			  struct rng *rng, int n, unsigned by)
 {
-	struct baseline_image image = header(jpeg);
-	struct planes want = whole(jpeg);
+	struct baseline_image whole = header(jpeg), image;
+	struct planes want;
+
+	baseline_reduce(&whole, by, &image);
+	CHECK(planes_reduced(jpeg.bytes, jpeg.size, by, &want));
+
 	struct rect all = { 0, 0, image.width, image.height };
 
 	check_rect(&image, &want, &all, 0, index);
@@ -86,6 +82,15 @@ static void check_crops(struct jpeg jpeg, const struct entry_index *index,
 		check_rect(&image, &want, &rect, below(rng, 4), index);
 	}
 	planes_free(&want);
+}
+
+/* Of the image as it is, and of its reduced ones. */
+static void check_crops(struct jpeg jpeg, const struct entry_index *index,
+			struct rng *rng, int n)
+{
+	check_reduced(jpeg, index, rng, n, 1);
+	for (unsigned by = 2; by <= BASELINE_REDUCE_MAX; by *= 2)
+		check_reduced(jpeg, index, rng, (n + 2) / 3, by);
 }
 
 /* The index is the decoder's until its next call: this one is ours. */
@@ -229,6 +234,48 @@ static void other_kinds_are_not_taken(void)
 		CHECK(baseline_header(baseline, kinds[i].bytes, kinds[i].size,
 				      &image) == kinds[i].want);
 		CHECK(!baseline_message(baseline)[0] == !kinds[i].want);
+	}
+}
+
+/* Chroma of half the sides becomes as large as luma, other chroma does not. */
+static void reduced_images_are_smaller(void)
+{
+	static const struct {
+		int across;
+		int down;
+		unsigned by;
+		uint32_t size[2][2]; /* of luma, of chroma */
+	} kinds[] = {
+		{ 1, 1, 2, { { 45, 16 }, { 45, 16 } } },
+		{ 2, 2, 1, { { 89, 31 }, { 45, 16 } } },
+		{ 2, 2, 2, { { 45, 16 }, { 45, 16 } } },
+		{ 2, 2, 8, { { 12, 4 }, { 12, 4 } } },
+		{ 2, 1, 2, { { 45, 16 }, { 23, 16 } } },
+		{ 1, 2, 4, { { 23, 8 }, { 23, 4 } } },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		struct kind kind = {
+			.width = 89,
+			.height = 31,
+			.components = 3,
+			.across = kinds[i].across,
+			.down = kinds[i].down,
+			.quality = 50,
+		};
+		struct jpeg jpeg = encode(&kind);
+		struct baseline_image image = header(jpeg), got;
+
+		baseline_reduce(&image, kinds[i].by, &got);
+		CHECK(got.width == kinds[i].size[0][0]);
+		CHECK(got.height == kinds[i].size[0][1]);
+		for (size_t c = 0; c < 3; c++) {
+			const uint32_t *want = kinds[i].size[c > 0];
+
+			CHECK(got.component[c].width == want[0]);
+			CHECK(got.component[c].height == want[1]);
+		}
+		free(jpeg.bytes);
 	}
 }
 
@@ -435,6 +482,7 @@ int main(void)
 	full_blocks_are_those_of_libjpeg();
 	restart_markers_are_followed();
 	other_kinds_are_not_taken();
+	reduced_images_are_smaller();
 	rectangles_must_lie_inside();
 	an_early_end_is_noticed();
 	what_is_damaged_is_left_to_libjpeg();

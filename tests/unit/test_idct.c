@@ -10,6 +10,12 @@
 #include "tests/unit/planes.h"
 #include "tests/unit/t.h"
 
+/* What transforms give blocks of, and the definition of each. */
+static const struct {
+	unsigned side;
+	idct_fn *plain;
+} sides[] = { { 8, idct_plain }, { 4, idct_plain4 }, { 2, idct_plain2 } };
+
 enum { BLOCKS = 64, GUARD = 0xa5, STRIDE = 24, OUT = STRIDE * IDCT_SIDE };
 
 /* In rows, as everybody else has them. */
@@ -57,9 +63,10 @@ static void every_coefficient_has_its_place(void)
 		CHECK(IDCT_PLACE[k] == IDCT_SIZE);
 }
 
-static void run(idct_fn *idct, const struct block *block, const int16_t *quant,
-		uint8_t out[OUT])
+static void run(idct_fn *idct, unsigned side, const struct block *block,
+		const int16_t *quant, uint8_t out[OUT])
 {
+	int n = (int)side;
 	struct aligned c;
 	struct aligned q;
 
@@ -70,7 +77,7 @@ static void run(idct_fn *idct, const struct block *block, const int16_t *quant,
 	for (int i = 0; i < IDCT_SIZE; i++)
 		CHECK(!c.v[i]);
 	for (int i = 0; i < OUT; i++)
-		CHECK(i % STRIDE < IDCT_SIDE || out[i] == GUARD);
+		CHECK((i % STRIDE < n && i / STRIDE < n) || out[i] == GUARD);
 }
 
 static int16_t number(struct rng *rng, int32_t max)
@@ -105,9 +112,13 @@ static void check_same(const struct block *block, const int16_t *quant)
 	uint8_t plain[OUT];
 	uint8_t best[OUT];
 
-	run(idct_plain, block, quant, plain);
-	run(idct_best(), block, quant, best);
-	CHECK(!memcmp(plain, best, OUT));
+	for (size_t i = 0; i < ARRAY_LEN(sides); i++) {
+		unsigned side = sides[i].side;
+
+		run(sides[i].plain, side, block, quant, plain);
+		run(idct_best(side), side, block, quant, best);
+		CHECK(!memcmp(plain, best, OUT));
+	}
 }
 
 static void vectors_give_what_the_plain_version_gives(void)
@@ -130,20 +141,62 @@ static void vectors_give_what_the_plain_version_gives(void)
 	}
 }
 
-static void a_dc_coefficient_alone_is_flat(void)
+static void check_flat(idct_fn *idct, unsigned side)
 {
 	for (int dc = -2048; dc < 2048; dc++)
 		for (int16_t q = 0; q < 256; q = (int16_t)(q + 5)) {
 			struct block b = { .coefficients = { (int16_t)dc } };
 			int16_t quant[IDCT_SIZE] = { q };
+			uint8_t want = idct_flat(dc, q, side);
 			uint8_t out[OUT];
 
-			run(idct_plain, &b, quant, out);
-			for (int y = 0; y < IDCT_SIDE; y++)
-				for (int x = 0; x < IDCT_SIDE; x++)
-					CHECK(out[y * STRIDE + x] ==
-					      idct_flat(dc, q));
+			run(idct, side, &b, quant, out);
+			for (unsigned y = 0; y < side; y++)
+				for (unsigned x = 0; x < side; x++)
+					CHECK(out[y * STRIDE + x] == want);
 		}
+}
+
+static void a_dc_coefficient_alone_is_flat(void)
+{
+	for (size_t i = 0; i < ARRAY_LEN(sides); i++)
+		check_flat(sides[i].plain, sides[i].side);
+}
+
+/* The mean of n x n samples from (x, y) on. */
+static double mean_of(const uint8_t *samples, unsigned x, unsigned y,
+		      unsigned n)
+{
+	double sum = 0;
+
+	for (unsigned k = 0; k < n * n; k++)
+		sum += samples[(y + k / n) * STRIDE + x + k % n];
+	return sum / (n * n);
+}
+
+/* Where none is limited, reduced samples are means, but for the rounding. */
+static void reduced_samples_are_means(void)
+{
+	struct rng rng = { .key = 3 };
+	int16_t quant[IDCT_SIZE];
+
+	for (int k = 0; k < IDCT_SIZE; k++)
+		quant[k] = 1;
+	for (int i = 0; i < 20000; i++) {
+		struct block b = random_block(&rng, 15, 1 + (unsigned)i % 9, 8);
+		unsigned side = i % 2 ? 4 : 2, n = IDCT_SIDE / side;
+		uint8_t full[OUT], reduced[OUT];
+
+		run(idct_plain, IDCT_SIDE, &b, quant, full);
+		run(idct_best(side), side, &b, quant, reduced);
+		for (unsigned y = 0; y < side; y++)
+			for (unsigned x = 0; x < side; x++) {
+				double d = reduced[y * STRIDE + x] -
+					   mean_of(full, x * n, y * n, n);
+
+				CHECK(__builtin_fabs(d) <= 1.05);
+			}
+	}
 }
 
 static void set_tables(struct jpeg_compress_struct *c, const int16_t *quant)
@@ -184,6 +237,23 @@ static void encode(const struct block *blocks, const int16_t *quant,
 	jpeg_destroy_compress(&c);
 }
 
+static void check_blocks(const struct block *blocks, const int16_t *quant,
+			 size_t side, const struct plane *want)
+{
+	for (size_t i = 0; i < BLOCKS; i++) {
+		const uint8_t *p = want->samples + i * side;
+		uint8_t out[OUT] = { idct_flat(blocks[i].coefficients[0],
+					       quant[0], 1) };
+
+		if (side > 1)
+			run(idct_best((unsigned)side), (unsigned)side,
+			    &blocks[i], quant, out);
+		for (size_t y = 0; y < side; y++)
+			CHECK(!memcmp(out + y * STRIDE, p + y * want->stride,
+				      side));
+	}
+}
+
 static void check_libjpeg(const struct block *blocks, const int16_t *quant)
 {
 	unsigned long size = 0;
@@ -191,19 +261,11 @@ static void check_libjpeg(const struct block *blocks, const int16_t *quant)
 	struct planes want;
 
 	encode(blocks, quant, &bytes, &size);
-	CHECK(planes_decode(bytes, size, &want));
-	for (int i = 0; i < BLOCKS; i++) {
-		struct plane *p = &want.plane[0];
-		uint8_t out[OUT];
-
-		run(idct_best(), &blocks[i], quant, out);
-		for (size_t y = 0; y < IDCT_SIDE; y++)
-			CHECK(!memcmp(out + y * STRIDE,
-				      p->samples + y * p->stride +
-					      (size_t)i * IDCT_SIDE,
-				      IDCT_SIDE));
+	for (unsigned by = 1; by <= IDCT_SIDE; by *= 2) {
+		CHECK(planes_reduced(bytes, size, by, &want));
+		check_blocks(blocks, quant, IDCT_SIDE / by, &want.plane[0]);
+		planes_free(&want);
 	}
-	planes_free(&want);
 	free(bytes);
 }
 
@@ -234,6 +296,7 @@ int main(void)
 	every_coefficient_has_its_place();
 	vectors_give_what_the_plain_version_gives();
 	a_dc_coefficient_alone_is_flat();
+	reduced_samples_are_means();
 	samples_are_those_of_libjpeg();
 	return 0;
 }

@@ -14,7 +14,7 @@ enum { SIDE_MAX = 90, COMPONENTS = 3, MARGIN = 1 };
 
 /* An image as planes, the resize of a part of it, and what comes out. */
 struct work {
-	struct baseline_image image;
+	struct baseline_image image;  /* perhaps a reduced one */
 	uint8_t *samples[COMPONENTS]; /* of whole components */
 	struct planar_view view;
 	struct resize resize;
@@ -70,6 +70,14 @@ static void make_components(struct work *w, struct rng *rng)
 	}
 }
 
+/* No reduction by more than what is done so; none grows of a reduced image. */
+static uint32_t random_side(struct rng *rng, uint32_t from, uint32_t by)
+{
+	uint32_t most = by > 1 ? from / by : SIDE_MAX;
+
+	return 1 + from / by / 25 + below(rng, most);
+}
+
 static struct work work_make(struct rng *rng)
 {
 	struct work w = {
@@ -78,15 +86,17 @@ static struct work work_make(struct rng *rng)
 		.resize = { .how = below(rng, 2), .mirror = below(rng, 2) },
 	};
 	struct resize *z = &w.resize;
+	uint32_t by = below(rng, 2) ? 1 : 1u << below(rng, 4);
 
 	make_components(&w, rng);
-	w.view.rect = random_part(rng, w.image.width, w.image.height);
+	w.view.rect = random_part(rng, w.image.width * by - below(rng, by),
+				  w.image.height * by - below(rng, by));
 	w.view.mirror = below(rng, 2);
+	w.view.reduced = by;
 	z->from_width = w.view.rect.width;
 	z->from_height = w.view.rect.height;
-	/* No reduction by more than what is done so. */
-	z->to_width = 1 + z->from_width / 25 + below(rng, SIDE_MAX);
-	z->to_height = 1 + z->from_height / 25 + below(rng, SIDE_MAX);
+	z->to_width = random_side(rng, z->from_width, by);
+	z->to_height = random_side(rng, z->from_height, by);
 	z->part = random_part(rng, z->to_width, z->to_height);
 	return w;
 }
@@ -122,20 +132,16 @@ static struct baseline_plane plane_of(const struct work *w, unsigned i,
 }
 
 /* The whole result as three planes, the caller's. */
-static uint8_t *run(const struct work *w, const struct planar_class *class)
+static uint8_t *run_on(struct planar *p, const struct work *w)
 {
 	size_t width = w->resize.part.width, height = w->resize.part.height;
 	uint8_t *out = allocate(3 * width * height);
 	struct baseline_plane planes[COMPONENTS];
 	void *memory[COMPONENTS] = { NULL };
 	struct planar_rows rows;
-	struct planar *p;
 	struct rect needs;
 	size_t y = 0;
 
-	CHECK(!planar_open(&p));
-	if (class)
-		planar_use(p, class);
 	CHECK(planar_needs(&w->resize, &w->view, &needs));
 	for (unsigned i = 0; i < w->image.components; i++)
 		planes[i] = plane_of(w, i, &needs, &memory[i]);
@@ -147,9 +153,21 @@ static uint8_t *run(const struct work *w, const struct planar_class *class)
 				       rows.channel[c] + r * rows.stride,
 				       width);
 	CHECK(y == height);
-	planar_close(p);
 	for (unsigned i = 0; i < COMPONENTS; i++)
 		free(memory[i]);
+	return out;
+}
+
+static uint8_t *run(const struct work *w, const struct planar_class *class)
+{
+	struct planar *p;
+	uint8_t *out;
+
+	CHECK(!planar_open(&p));
+	if (class)
+		planar_use(p, class);
+	out = run_on(p, w);
+	planar_close(p);
 	return out;
 }
 
@@ -194,26 +212,39 @@ static double upsampled(const struct baseline_component *c, unsigned step,
 	return 0.75 * (sample == near) + 0.25 * (sample == far);
 }
 
-/* The weight of pixel k in output i. */
+/* The weight in output i of a pixel that is [begin, begin + length). */
 static double pixel_weight(enum filter_kind kind, double from, double to,
-			   double i, double k)
+			   double i, double begin, double length)
 {
-	double scale = from / to, x, f;
+	double scale = from / to, end = begin + length, x, f;
 
 	if (kind == FILTER_TRIANGLE) {
-		x = __builtin_fabs(k + 0.5 - (i + 0.5) * scale) /
-		    (scale < 1 ? 1 : scale);
+		x = __builtin_fabs((begin + end) / 2 - (i + 0.5) * scale) /
+		    (scale < length ? length : scale);
 		return x < 1 ? 1 - x : 0;
 	}
 	if (kind == FILTER_AREA) {
-		x = (i * scale > k ? i * scale : k);
-		f = ((i + 1) * scale < k + 1 ? (i + 1) * scale : k + 1);
+		x = (i * scale > begin ? i * scale : begin);
+		f = ((i + 1) * scale < end ? (i + 1) * scale : end);
 		return f > x ? f - x : 0;
 	}
 	x = (double)(uint32_t)(i * scale + 1e-9);
 	f = i + 1 - (x + 1) / scale;
 	f = f > 0 && x + 1 < from ? f : 0;
-	return k == x ? 1 - f : k == x + 1 ? f : 0;
+	return begin == x ? 1 - f : begin == x + 1 ? f : 0;
+}
+
+/* Where a pixel begins, seen from the side where the view does. */
+static double begin_of(const struct work *w, bool across, uint32_t pixel)
+{
+	const struct rect *rect = &w->view.rect;
+	double by = w->view.reduced, at = pixel * by;
+
+	if (!across)
+		return at - rect->y;
+	if (w->view.mirror)
+		return rect->x + (double)rect->width - at - by;
+	return at - rect->x;
 }
 
 /* Weights of one axis' samples in output i, into w[size]. */
@@ -226,22 +257,22 @@ static void sample_weights(const struct work *w, unsigned component,
 	uint32_t to = across ? z->to_width : z->to_height;
 	uint32_t at = across ? w->view.rect.x : w->view.rect.y;
 	uint32_t size = across ? c->width : c->height;
+	uint32_t by = w->view.reduced;
 	bool smooth = (!across && c->across == 1) || c->width > 2;
 	enum filter_kind kind;
 	double sum = 0;
 
-	CHECK(filter_kind(z, &kind));
+	CHECK(filter_kind(z, by, &kind));
 	memset(weights, 0, size * sizeof(*weights));
-	for (uint32_t k = 0; k < from; k++) {
-		double share = pixel_weight(kind, from, to, i, k);
-		uint32_t pixel =
-			at + (across && w->view.mirror ? from - 1 - k : k);
+	for (uint32_t k = at / by; k * by < at + from; k++) {
+		double share = pixel_weight(kind, from, to, i,
+					    begin_of(w, across, k), by);
 
 		sum += share;
 		for (uint32_t s = 0; share > 0 && s < size; s++)
 			weights[s] += share *
 				      upsampled(c, across ? c->across : c->down,
-						smooth, size, pixel, s);
+						smooth, size, k, s);
 	}
 	for (uint32_t s = 0; s < size; s++)
 		weights[s] /= sum;
@@ -353,6 +384,32 @@ static void parts_are_cut_out_of_the_whole(void)
 	}
 }
 
+/* The same resize of views that are cut elsewhere, by one that has a memory. */
+static void nothing_is_taken_for_another(void)
+{
+	struct rng rng = { .key = 6 };
+	struct planar *p;
+
+	CHECK(!planar_open(&p));
+	for (int i = 0; i < 100; i++) {
+		struct work w = work_make(&rng);
+		size_t n =
+			3 * (size_t)w.resize.part.width * w.resize.part.height;
+
+		for (uint32_t x = w.view.rect.x + 1; x--;) {
+			w.view.rect.x = x;
+
+			uint8_t *a = run_on(p, &w), *b = run(&w, NULL);
+
+			CHECK(!memcmp(a, b, n));
+			free(a);
+			free(b);
+		}
+		work_fini(&w);
+	}
+	planar_close(p);
+}
+
 static void check_weights(struct rng *rng)
 {
 	struct axis_part part = { 1 + below(rng, 400), 1 + below(rng, 300), 0,
@@ -361,14 +418,19 @@ static void check_weights(struct rng *rng)
 					.across = 1 + below(rng, 2),
 					.smooth = true };
 	enum filter_kind kind = below(rng, 3);
+	struct filter_grid grid = { .pixel = 1 };
 	struct shares shares = { 0 };
 	struct filter f = { 0 };
 
+	if (kind != FILTER_LINEAR && part.to <= part.from)
+		grid.pixel = 1u << below(rng, 4);
+	grid.before = below(rng, grid.pixel);
 	part.count = part.to;
-	source.samples = divide_up(part.from, source.across);
+	source.samples =
+		divide_up(filter_pixels(part.from, &grid), source.across);
 	if (part.from / part.to > 25)
 		return;
-	CHECK(!shares_build(&shares, kind, &part));
+	CHECK(!shares_build(&shares, kind, &part, &grid));
 	CHECK(!filter_build(&f, &shares, &source));
 	CHECK(f.origin + f.span <= source.samples);
 	for (uint32_t i = 0; i < f.count; i++) {
@@ -403,13 +465,16 @@ static void extreme_reductions_are_left_to_others(void)
 			    .to_width = 100,
 			    .to_height = 10,
 			    .part = { 0, 0, 100, 10 } };
-	struct planar_view view = { .rect = { 0, 0, 3100, 10 } };
+	struct planar_view view = { { 0, 0, 3100, 10 }, false, 1 };
 	struct rect needs;
 
 	CHECK(!planar_needs(&z, &view, &needs));
 	z.from_width = view.rect.width = 3099;
 	CHECK(planar_needs(&z, &view, &needs));
 	CHECK(needs.width == 3099 && needs.height == 10);
+	view.reduced = 4;
+	CHECK(planar_needs(&z, &view, &needs));
+	CHECK(needs.width == 775 && needs.height == 3);
 }
 
 int main(void)
@@ -418,6 +483,7 @@ int main(void)
 	results_are_those_of_real_numbers();
 	one_colour_stays_one_colour();
 	parts_are_cut_out_of_the_whole();
+	nothing_is_taken_for_another();
 	weights_add_up_to_one();
 	extreme_reductions_are_left_to_others();
 	return 0;
