@@ -130,7 +130,7 @@ static struct moment host; /* what the host has waited for */
 static uint8_t *device_range;
 static uint64_t device_used;
 static uint64_t random_state = 1;
-static bool initialized, paused, expecting;
+static bool initialized, paused, expecting, allowing;
 static int num_devices = 1, version = 12040;
 static int lost; /* the code that all calls return */
 static unsigned num_violations;
@@ -354,9 +354,11 @@ static struct memory *memory_at(const void *p, uint64_t size)
 
 static uint64_t hash(const uint8_t *p, uint64_t size)
 {
-	uint64_t h = 14695981039346656037ULL;
+	uint64_t h = 14695981039346656037ULL, i = 0;
 
-	for (uint64_t i = 0; i < size; i++)
+	for (; i + 8 <= size; i += 8)
+		h = (h ^ (h >> 32) ^ load64(p + i)) * 1099511628211ULL;
+	for (; i < size; i++)
 		h = (h ^ p[i]) * 1099511628211ULL;
 	return h;
 }
@@ -433,6 +435,7 @@ static int free_memory(void *p, bool pinned)
 {
 	struct memory *m = memory_at(p, 1);
 	struct access *a, *next;
+	bool used = false;
 
 	if (!m || m->bytes != p || pinned != (m->device < 0)) {
 		violation("%p is freed, which is no memory", p);
@@ -450,7 +453,11 @@ static int free_memory(void *p, bool pinned)
 			  a->stream);
 		DL_DELETE(accesses, a);
 		free(a);
+		used = true;
 	}
+	/* As the driver does it, though nobody should need that. */
+	if (used)
+		drain();
 	DL_DELETE(memories, m);
 	/* Pages of the device are not used again while others live, so who
 	   uses them is seen. */
@@ -948,7 +955,7 @@ static int copy(void *to, const void *from, uint64_t size, void *handle,
 	}
 	if (!(from_host ? f : t) || (from_host ? f : t)->device >= 0)
 		violation("%p is not pinned", from_host ? from : to);
-	if (is_default(s))
+	if (is_default(s) && !allowing)
 		violation("a copy on a default stream");
 	access_range(s, from, size, false);
 	access_range(s, to, size, true);
@@ -1120,7 +1127,7 @@ EXPORT int cuLaunchKernel(struct kernel *k, unsigned gx, unsigned gy,
 	s = stream_of(handle);
 	if (code || !s)
 		return code ? code : INVALID_HANDLE;
-	if (is_default(s))
+	if (is_default(s) && !allowing)
 		violation("a kernel on a default stream");
 	op = calloc(1, sizeof(*op));
 	op->kernel = k;
@@ -1146,7 +1153,7 @@ static void forget(uint64_t seed)
 {
 	scoped_lock(&lock);
 	random_state = seed * 2 + 1;
-	paused = expecting = false;
+	paused = expecting = allowing = false;
 	lost = 0;
 	num_violations = 0;
 	last_violation[0] = '\0';
@@ -1181,6 +1188,12 @@ static void hold(void *stream, bool on)
 	if (s)
 		s->held = on;
 	pthread_cond_broadcast(&changed);
+}
+
+static void allow_default(bool on)
+{
+	scoped_lock(&lock);
+	allowing = on;
 }
 
 static void set_failure(const char *function, unsigned n, int code)
@@ -1279,6 +1292,7 @@ const struct standin standin = {
 	.set_devices = set_devices,
 	.pause = set_paused,
 	.hold = hold,
+	.allow_default = allow_default,
 	.fail = set_failure,
 	.calls = count_calls,
 	.expect = set_expecting,

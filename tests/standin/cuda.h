@@ -14,7 +14,7 @@
  *     runs as when it was queued;
  *   - memory is freed after its last use was waited for;
  *   - handles live, and belong to the context that is current;
- *   - no copy or kernel is queued on a default stream;
+ *   - no copy or kernel is queued on a default stream, unless that is allowed;
  *   - the host does not wait while the device is paused.
  *
  * A violation ends the program, or is counted where it is expected. The clock
@@ -61,6 +61,7 @@ struct standin {
 	void (*pause)(bool on);
 	/* Of one stream, nothing runs. */
 	void (*hold)(void *stream, bool on);
+	void (*allow_default)(bool on);
 	/* The n-th call from now on, from 1, of this function fails with the
 	   code; those that a device does not recover from are for ever. */
 	void (*fail)(const char *function, unsigned n, int code);
