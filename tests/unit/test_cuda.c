@@ -403,6 +403,119 @@ static void test_no_compiler(void)
 		unsetenv("BETON_NVRTC_LIBRARY");
 }
 
+static const char two_kernels[] =
+	"struct size { unsigned x, y; };\n"
+	"extern \"C\" __global__ void __launch_bounds__(64)\n"
+	"spread(const unsigned char *from, float *to, struct size s, float by)\n"
+	"{\n"
+	"	unsigned x = blockIdx.x * blockDim.x + threadIdx.x;\n"
+	"	unsigned y = blockIdx.y * blockDim.y + threadIdx.y;\n"
+	"	if (x < s.x && y < s.y)\n"
+	"		to[y * s.x + x] = __fmul_rn((float)from[x], by) + (float)y + ADDED;\n"
+	"}\n"
+	"extern \"C\" __global__ void nothing(void) {}\n";
+
+/* A kernel that was compiled, and all of its threads. */
+static void run_compiled(struct work *w, const char *image)
+{
+	enum { X = 50, Y = 37 };
+	struct {
+		unsigned x, y;
+	} size = { X, Y };
+	float by = 0.5f, *to = (float *)w->to;
+	struct cuda_module *module;
+	struct cuda_launch l = { .grid = { 7, 10 }, .block = { 8, 4 } };
+	uint64_t out;
+
+	CHECK(X * Y * sizeof(*to) <= SIZE);
+	CHECK(!cuda_device_alloc(w->cuda, SIZE, &out));
+	l.arguments = (void *[]){ &w->device, &out, &size, &by };
+	CHECK(!cuda_module_load(w->cuda, image, &module));
+	CHECK(!cuda_module_kernel(w->cuda, module, "spread", &l.kernel));
+	CHECK(!cuda_copy_to_device(w->cuda, w->device, w->from, SIZE,
+				   w->streams[0]));
+	CHECK(!cuda_launch(w->cuda, &l, w->streams[0]));
+	CHECK(!cuda_copy_to_host(w->cuda, to, out, X * Y * sizeof(*to),
+				 w->streams[0]));
+	CHECK(!cuda_stream_synchronize(w->cuda, w->streams[0]));
+	for (unsigned i = 0; i < X * Y; i++)
+		CHECK(to[i] == (float)w->from[i % X] * by + (float)(i / X) + 3);
+	cuda_module_unload(w->cuda, module);
+	cuda_device_free(w->cuda, out);
+}
+
+static void test_compiler(void)
+{
+	static const char *const options[] = { "-DADDED=3" };
+	struct cuda_compiler *compiler;
+	struct cuda_image image = { NULL, 0 };
+	struct work w = work_begin();
+	int r = cuda_compiler_open(cuda_facts(w.cuda), &gpu.log, &compiler);
+
+	if (r) {
+		printf("skipped, there is no NVRTC: compiling\n");
+		work_end(&w);
+		return;
+	}
+	CHECK(!strncmp(cuda_compiler_name(compiler), "nvrtc ", 6));
+	r = cuda_compiler_run(compiler, "kernels.cu", two_kernels, options, 1,
+			      &image);
+	CHECK(!r && image.size);
+	run_compiled(&w, image.bytes);
+	free(image.bytes);
+	gpu_clear_log(&gpu);
+	CHECK(cuda_compiler_run(compiler, "bad.cu", "oops\n", NULL, 0,
+				&image) == -EINVAL);
+	CHECK(gpu.lines > 1);
+	cuda_compiler_close(compiler);
+	work_end(&w);
+}
+
+/* Which code is made for which device, and which compiler is passed over. */
+static void test_architectures(void)
+{
+	static const struct {
+		int driver, major, minor;
+		const char *name; /* NULL: there is none */
+	} rows[] = {
+		{ 12040, 9, 0, "nvrtc 12.4 sm_90" },
+		{ 13000, 8, 0, "nvrtc 12.4 sm_80" },
+		{ 12040, 8, 9, "nvrtc 12.4 compute_80" },
+		{ 12000, 12, 0, "nvrtc 12.4 compute_90" },
+		{ 11080, 9, 0, NULL },
+	};
+	struct cuda_compiler *compiler;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct cuda_facts f = { .driver = rows[i].driver,
+					.major = rows[i].major,
+					.minor = rows[i].minor };
+		int r = cuda_compiler_open(&f, &gpu.log, &compiler);
+
+		CHECK(r == (rows[i].name ? 0 : -ENOSYS));
+		if (r)
+			continue;
+		CHECK(!strcmp(cuda_compiler_name(compiler), rows[i].name));
+		cuda_compiler_close(compiler);
+	}
+}
+
+static void test_compilers(void)
+{
+	if (!standin) {
+		test_compiler();
+		return;
+	}
+	gpu_find_standin(&gpu, "nvrtc");
+	setenv("BETON_NVRTC_LIBRARY", gpu.path, 1);
+	standin->reset(1);
+	test_architectures();
+	if (system("c++ --version >/dev/null 2>&1") == 0)
+		test_compiler();
+	else
+		printf("skipped, there is no C++ compiler: compiling\n");
+}
+
 int main(void)
 {
 	gpu_begin(&gpu);
@@ -416,6 +529,7 @@ int main(void)
 	test_errors();
 	test_loss();
 	test_standin();
+	test_compilers();
 	test_no_compiler();
 	gpu_end(&gpu);
 	return 0;
