@@ -74,6 +74,8 @@ lib   := $(BUILD)/libbeton.a
 so    := $(BUILD)/libbeton.so
 progs := $(BUILD)/betonfs $(BUILD)/mkfs.beton $(BUILD)/beton
 units := $(patsubst tests/unit/%.c,$(BUILD)/%,$(unit_src))
+# Libraries of machines with GPUs, as the tests see them elsewhere.
+standins := $(patsubst tests/standin/%.c,$(BUILD)/standin/%.so,$(wildcard tests/standin/*.c))
 replays := $(patsubst tests/fuzz/%.c,$(BUILD)/replay_%,$(fuzz_src))
 # Compiled once for each instruction set: as any machine, and as most have.
 isas      := plain $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),v3)
@@ -90,6 +92,7 @@ $(so): $(lib_objs)
 $(BUILD)/betonfs: $(call obj,$(betonfs_src)) $(lib)
 $(BUILD)/mkfs.beton: $(call obj,$(mkfs_src)) $(lib)
 $(BUILD)/beton: $(call obj,$(beton_src)) $(lib)
+$(BUILD)/test_cuda $(BUILD)/test_upload: | $(standins)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(writer_src) $(ns_src) $(handover_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
 
 $(call obj,fs/ops.c fs/dropper.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
@@ -113,6 +116,12 @@ $(so):
 $(progs) $(units):
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# Its functions are declared where they are called.
+$(standins): $(BUILD)/standin/%.so: tests/standin/%.c tests/standin/cuda.h $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(ALL_CFLAGS) -Wno-missing-prototypes $(ALL_LDFLAGS) -shared -o $@ $< -ldl -lpthread
 
 $(BUILD)/%.o: %.c $(BUILD)/flags Makefile
 	@mkdir -p $(@D)
@@ -161,7 +170,7 @@ $(BUILD)/beton.pc: FORCE
 # --- checks ------------------------------------------------------------------
 
 check: lint unit e2e
-unit: $(units) $(replays)
+unit: $(units) $(replays) $(standins)
 	@for t in $(units); do $$t || { echo "FAILED: $$t"; exit 1; }; done
 	@for t in $(replays); do n=$${t##*/replay_fuzz_}; \
 	  $$t $$(find tests/fuzz/corpus/$$n -type f 2>/dev/null) || { echo "FAILED: $$t"; exit 1; }; done

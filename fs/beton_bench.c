@@ -61,7 +61,7 @@ static const struct option_row rows[] = {
 
 static const struct bench_options defaults = { .epochs = 4 };
 
-/* Index in the words of --until: there is no device to upload to. */
+/* Index in the words of --until. */
 enum { UNTIL_UPLOAD = 4 };
 
 /*
@@ -288,12 +288,23 @@ static void print_json(const struct bench *b)
 	json_decref(o);
 }
 
+static bool has_gpu(const struct bench *b)
+{
+	struct beton_output out;
+
+	for (uint32_t i = 0; !beton_loader_output(b->loader, i, &out); i++) {
+		if (out.device_type == BETON_DEVICE_CUDA)
+			return true;
+	}
+	return false;
+}
+
 static int open_loader(struct bench *b, const char *path)
 {
-	static const enum beton_stage until[] = { BETON_STAGE_ALL,
-						  BETON_STAGE_READ,
-						  BETON_STAGE_DECODE,
-						  BETON_STAGE_TRANSFORM };
+	static const enum beton_stage until[] = {
+		BETON_STAGE_ALL, BETON_STAGE_READ, BETON_STAGE_DECODE,
+		BETON_STAGE_TRANSFORM, BETON_STAGE_ALL
+	};
 	const struct bench_options *o = b->options;
 	char error[1024];
 	struct beton_loader_options options = {
@@ -319,6 +330,11 @@ static int open_loader(struct bench *b, const char *path)
 	}
 	beton_loader_info(b->loader, &b->info);
 	b->daemon = strcmp(b->info.source, "mount") ? 0 : find_daemon(path);
+	if (o->until == UNTIL_UPLOAD && !has_gpu(b)) {
+		log_error(b->log, "--until upload: no output goes to a GPU; "
+				  "cuda() says which do, beton-transforms(7)");
+		return -EINVAL;
+	}
 	if (b->info.steps)
 		return 0;
 	log_error(b->log, "%s: %s has no batches: %llu samples", path,
@@ -331,11 +347,6 @@ static int bench(const struct invocation *call)
 	struct bench b = { .options = call->options, .log = call->log };
 	int r;
 
-	if (b.options->until == UNTIL_UPLOAD) {
-		log_error(b.log,
-			  "--until upload: there is no device to upload to");
-		return EXIT_FAILURE;
-	}
 	b.rates = calloc(b.options->epochs, sizeof(*b.rates));
 	r = b.rates ? open_loader(&b, call->operands[0]) : -ENOMEM;
 	if (!r)

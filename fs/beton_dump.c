@@ -137,17 +137,37 @@ static int path_of(struct dump *d, char path[PATH_SIZE], const char *folder,
 	return n < PATH_SIZE ? 0 : fail(d, folder, ENAMETOOLONG);
 }
 
+/* A tensor that may be in the memory of a GPU. */
+static int write_data(struct dump *d, const char *path,
+		      const struct beton_batch *b, uint32_t i)
+{
+	const struct beton_tensor *t = &b->outputs[i];
+	cleanup_free void *copy = NULL;
+	const void *data = t->data;
+	int r = 0;
+
+	if (t->device_type != BETON_DEVICE_CPU) {
+		data = copy = malloc(t->size + 1);
+		if (!copy)
+			return fail(d, path, ENOMEM);
+		r = beton_loader_read(d->loader, b, i, copy);
+	}
+	return r ? fail(d, path, -r)
+		 : write_npy(d, path, t->dtype, t->ndim, t->shape, data,
+			     t->size);
+}
+
 /* One tensor of a batch into FOLDER/NAME.npy. */
 static int write_tensor(struct dump *d, const char *folder,
-			const struct beton_tensor *t, uint32_t rows_in_batch)
+			const struct beton_batch *b, uint32_t i)
 {
-	const uint64_t n = (uint64_t)rows_in_batch + 1;
+	const struct beton_tensor *t = &b->outputs[i];
+	const uint64_t n = (uint64_t)b->rows + 1;
 	char path[PATH_SIZE];
 	int r = path_of(d, path, folder, t->name, ".npy");
 
 	if (!r)
-		r = write_npy(d, path, t->dtype, t->ndim, t->shape, t->data,
-			      t->size);
+		r = write_data(d, path, b, i);
 	if (!r && t->offsets)
 		r = path_of(d, path, folder, t->name, ".offsets.npy");
 	if (r || !t->offsets)
@@ -187,7 +207,7 @@ static int write_batch(struct dump *d, const struct beton_batch *b)
 		return fail(d, folder, errno);
 	r = write_rows(d, folder, b);
 	for (uint32_t i = 0; i < b->num_outputs && !r; i++)
-		r = write_tensor(d, folder, &b->outputs[i], b->rows);
+		r = write_tensor(d, folder, b, i);
 	return r;
 }
 

@@ -51,8 +51,8 @@ struct axis {
 	uint32_t origin; /* the first input that is needed, */
 	uint32_t span;	 /* and how many are */
 	uint32_t taps;
-	double scale;	/* input by output */
-	double inverse; /* to / from */
+	double scale;		 /* input by output */
+	double inverse;		 /* to / from */
 	struct axis_span *spans; /* [part.count], as the kind has them */
 	uint32_t *first;	 /* [part.count] */
 	union weight *weights;	 /* [part.count * taps]; not for AXIS_WHOLE */

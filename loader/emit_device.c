@@ -29,20 +29,20 @@ static const char *place(const struct type *type, unsigned channel)
 
 static void put_head(struct code *c, const struct chain *chain)
 {
-	code_add(c,
-		 "KERNEL void " EMIT_DEVICE_NAME "(\n"
-		 "\tconst %s *restrict in, %s *restrict to,\n"
-		 "\tconst float *restrict k, unsigned long long stride,\n"
-		 "\tunsigned width, unsigned height)\n{\n"
-		 "\tunsigned p = blockIdx.x * %u + threadIdx.x;\n"
-		 "\tunsigned long long size = width * height, "
-		 "row = blockIdx.y;\n\n"
-		 "\tif (p >= size)\n\t\treturn;\n"
-		 "\tin += 3 * row * size;\n\tto += 3 * row * size;\n"
-		 "\tk += row * stride;\n\t{\n",
-		 emit_type_element(chain->source.dtype),
-		 emit_type_element(chain_type(chain)->dtype),
-		 EMIT_DEVICE_BLOCK);
+	code_add(
+		c,
+		"KERNEL void " EMIT_DEVICE_NAME "(\n"
+		"\tconst %s *restrict in, %s *restrict to,\n"
+		"\tconst float *restrict k, unsigned long long stride,\n"
+		"\tconst unsigned char *restrict made, unsigned width, unsigned height)\n{\n"
+		"\tunsigned p = blockIdx.x * %u + threadIdx.x;\n"
+		"\tunsigned long long size = width * height, "
+		"row = blockIdx.y;\n\n"
+		"\tif (p >= size)\n\t\treturn;\n"
+		"\tin += 3 * row * size;\n\tto += 3 * row * size;\n"
+		"\tk += row * stride;\n\t{\n",
+		emit_type_element(chain->source.dtype),
+		emit_type_element(chain_type(chain)->dtype), EMIT_DEVICE_BLOCK);
 	/* The names that a call of a function of a file uses. */
 	if (emit_value_uses(chain, &own_op))
 		code_put(c, "\t\tint x = (int)(p % width), "
@@ -64,7 +64,7 @@ static void put_body(struct code *c, const struct chain *chain)
 	code_put(c, " };\n");
 	emit_value_put(&v);
 	for (unsigned channel = 0; channel < 3; channel++)
-		code_add(c, "\t\tto[%s] = %s%s%s;\n",
+		code_add(c, "\t\tto[%s] = made[row] ? %s%s%s : 0;\n",
 			 place(chain_type(chain), channel),
 			 halves ? "beton_half(" : "",
 			 emit_value_spell(&v, channel, name),

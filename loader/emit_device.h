@@ -23,6 +23,8 @@ struct emit_device_call {
 	uint64_t out;	   /* rows of the result's, */
 	uint64_t operands; /* the first row's, float32, by operands_fill(), */
 	uint64_t stride;   /* the next row's so many on; 0: all have the same */
+	uint64_t made;	   /* a byte per row; 0: the row could not be made, and
+			      becomes zeros */
 	uint32_t width;
 	uint32_t height;
 };

@@ -133,6 +133,33 @@ const struct type *chain_type(const struct chain *chain)
 				: &chain->source;
 }
 
+size_t chain_cut(const struct chain *chain)
+{
+	size_t i = 0;
+
+	while (i < chain->num_nodes && chain->nodes[i].op->kind != OP_DEVICE)
+		i++;
+	return i;
+}
+
+struct chain chain_head(const struct chain *chain, size_t at)
+{
+	struct chain head = *chain;
+
+	head.num_nodes = at;
+	return head;
+}
+
+struct chain chain_rest(const struct chain *chain, size_t at)
+{
+	struct chain head = chain_head(chain, at), rest = *chain;
+
+	rest.source = *chain_type(&head);
+	rest.nodes += at;
+	rest.num_nodes -= at;
+	return rest;
+}
+
 static bool is_same(const struct node *a, const struct node *b)
 {
 	return a->op == b->op &&

@@ -49,6 +49,19 @@ void graph_fini(struct graph *g);
 /* The type at the end of a chain. */
 const struct type *chain_type(const struct chain *chain);
 
+/*
+ * The place of the node after which a GPU has the values; without one
+ * num_nodes.
+ */
+size_t chain_cut(const struct chain *chain);
+
+/*
+ * A chain in two, which borrow all they have: the nodes before `at`, and from
+ * there on. Operands stay where they were.
+ */
+struct chain chain_head(const struct chain *chain, size_t at);
+struct chain chain_rest(const struct chain *chain, size_t at);
+
 /* Whether an operation makes other values of values: OP_POINT, OP_PIXEL. */
 bool node_is_value(const struct node *n);
 

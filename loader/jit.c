@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "fs/bytes.h"
-#include "fs/thread.h"
 #include "fs/log.h"
 #include "fs/scope.h"
+#include "fs/thread.h"
 #include "loader/code.h"
 #include "loader/compiler.h"
 #include "loader/objects.h"

@@ -15,12 +15,15 @@
 
 enum { PREFETCH_DEFAULT = 2, THREADS_MAX = 4096, ERROR_SIZE = 1024 };
 
+static const uint64_t PINNED_DEFAULT = (uint64_t)4 << 30;
+
 struct beton_loader {
 	struct log log;
 	beton_log_fn *user_log;
 	void *user_log_arg;
 	struct feed *feed;
 	struct phases *phases;
+	struct device *device; /* NULL: no output is a GPU's */
 	struct ring *ring;
 	bool constant;
 	uint32_t workers;
@@ -28,15 +31,78 @@ struct beton_loader {
 	char last_logged[ERROR_SIZE]; /* guarded by log.lock */
 };
 
+/* Gives a batch that a GPU was not given, or not in time, back at once. */
+static int lose_batch(struct beton_loader *l, const struct beton_batch **out,
+		      int error)
+{
+	snprintf(l->error, sizeof(l->error),
+		 "%.300s: epoch %llu batch %llu: the GPU: %s", l->feed->path,
+		 (unsigned long long)(*out)->epoch,
+		 (unsigned long long)(*out)->number, strerror(-error));
+	ring_release(l->ring, *out);
+	*out = NULL;
+	return error;
+}
+
 int beton_loader_next(struct beton_loader *l, const struct beton_batch **out)
 {
-	return ring_next(l->ring, out, l->error, sizeof(l->error));
+	int r = ring_next(l->ring, out, l->error, sizeof(l->error));
+	struct parcel *p = r ? NULL : ring_parcel(l->ring, *out);
+
+	if (p) {
+		r = parcel_wait(p);
+		if (r)
+			return lose_batch(l, out, r);
+	}
+	return r;
+}
+
+int beton_loader_next_on(struct beton_loader *l, void *stream,
+			 const struct beton_batch **out)
+{
+	int r = ring_next(l->ring, out, l->error, sizeof(l->error));
+
+	if (r)
+		return r;
+	r = beton_loader_acquire(l, *out, stream);
+	return r ? lose_batch(l, out, r) : 0;
+}
+
+int beton_loader_acquire(struct beton_loader *l,
+			 const struct beton_batch *batch, void *stream)
+{
+	struct parcel *p = ring_parcel(l->ring, batch);
+
+	return p ? parcel_acquire(p, stream) : 0;
+}
+
+int beton_loader_read(struct beton_loader *l, const struct beton_batch *batch,
+		      uint32_t output, void *to)
+{
+	const struct beton_tensor *t = &batch->outputs[output];
+	struct parcel *p = ring_parcel(l->ring, batch);
+
+	if (t->device_type != BETON_DEVICE_CPU)
+		return p ? parcel_read(p, output, to, t->size) : -EINVAL;
+	memcpy(to, t->data, t->size);
+	return 0;
 }
 
 void beton_loader_release(struct beton_loader *l,
 			  const struct beton_batch *batch)
 {
 	ring_release(l->ring, batch);
+}
+
+int beton_loader_release_on(struct beton_loader *l,
+			    const struct beton_batch *batch, void *stream)
+{
+	struct parcel *p = ring_parcel(l->ring, batch);
+	int r = p ? parcel_release(p, stream) : 0;
+
+	if (!r)
+		ring_release(l->ring, batch);
+	return r;
 }
 
 const char *beton_loader_error(const struct beton_loader *l)
@@ -125,7 +191,8 @@ void beton_loader_info(const struct beton_loader *l,
 		.spec = l->feed->spec_text,
 		.source = l->constant ? "constant" : l->feed->ops->name,
 		.delivery = l->feed->delivery,
-		.decoder = "own for ordinary JPEGs, else libjpeg-turbo; crop only",
+		.decoder =
+			"own for ordinary JPEGs, else libjpeg-turbo; crop only",
 		.jit = slowest_engine(l->phases),
 		.samples = l->feed->facts.samples,
 		.batches = spec_batches(&l->feed->spec),
@@ -149,6 +216,9 @@ int beton_loader_output(const struct beton_loader *l, uint32_t i,
 		.name = o->name,
 		.dtype = o->dtype,
 		.jit = pipeline_engine(p, i),
+		.device_type = l->device && o->device >= 0 ? BETON_DEVICE_CUDA
+							   : BETON_DEVICE_CPU,
+		.device_id = l->device && o->device >= 0 ? o->device : 0,
 		.ragged = o->ragged,
 		.ndim = o->ndim,
 		.shape = o->shape,
@@ -255,9 +325,10 @@ static int check_options(const struct beton_loader_options *o, char *why)
 			 "unknown cache '%.40s'; there are auto, os, process",
 			 o->cache);
 	else if (job && !is_job(job))
-		snprintf(why, ERROR_SIZE,
-			 "the job's name (BETON_JOB) is no ASCII of up to %d characters",
-			 HANDOVER_JOB_SIZE - 1);
+		snprintf(
+			why, ERROR_SIZE,
+			"the job's name (BETON_JOB) is no ASCII of up to %d characters",
+			HANDOVER_JOB_SIZE - 1);
 	else if (o->on_error > BETON_ON_ERROR_ZERO ||
 		 o->until > BETON_STAGE_TRANSFORM || o->workers > THREADS_MAX ||
 		 o->prefetch > THREADS_MAX || o->epoch > SPEC_EPOCH_MAX)
@@ -267,16 +338,100 @@ static int check_options(const struct beton_loader_options *o, char *why)
 	return -EINVAL;
 }
 
-static int start_pipeline(struct beton_loader *l, const char *text)
+static int parse_pipeline(struct beton_loader *l, const char *text)
 {
 	char why[ERROR_SIZE];
 	int r = phases_parse(text, l->feed->fields, l->feed->num_fields,
 			     &l->phases, why, sizeof(why));
 
-	if (!r)
-		r = phases_compile(l->phases, &l->log, why, sizeof(why));
 	if (r && *why)
 		log_error(&l->log, "%s", why);
+	return r;
+}
+
+static int compile_pipeline(struct beton_loader *l)
+{
+	char why[ERROR_SIZE];
+	int r = phases_compile(l->phases, &l->log, why, sizeof(why));
+
+	if (r && *why)
+		log_error(&l->log, "%s", why);
+	return r;
+}
+
+/* The GPU that outputs are for; -1: none. */
+static int find_gpu(struct beton_loader *l, int *out)
+{
+	const struct pipeline *p = phases_row(l->phases, 0);
+	const struct pipeline_output *o;
+
+	*out = -1;
+	for (size_t i = 0; (o = pipeline_output_at(p, i)); i++) {
+		if (o->device < 0 || o->device == *out)
+			continue;
+		if (*out >= 0) {
+			log_error(&l->log,
+				  "`%s' is for GPU %d, another output for %d; "
+				  "a loader serves one",
+				  o->name, o->device, *out);
+			return -EINVAL;
+		}
+		*out = o->device;
+	}
+	return 0;
+}
+
+static int open_gpu(struct beton_loader *l, int gpu, uint64_t pinned)
+{
+	return device_open(gpu, pinned ? pinned : PINNED_DEFAULT, &l->log,
+			   &l->device);
+}
+
+/* Leaves what it can to the GPU. */
+static int split_pipeline(struct beton_loader *l)
+{
+	const struct pipeline *p;
+	int r = phases_split(l->phases);
+
+	if (!r)
+		r = compile_pipeline(l);
+	for (size_t i = 0; !r && (p = phases_row(l->phases, i)); i++)
+		r = device_add(l->device, p);
+	return r;
+}
+
+/* Without a compiler for the GPU the processor does it all. */
+static int start_on_gpu(struct beton_loader *l, int gpu,
+			const struct beton_loader_options *o)
+{
+	int r = open_gpu(l, gpu, o->pinned);
+
+	if (!r)
+		r = split_pipeline(l);
+	if (r != -ENOSYS || !l->device)
+		return r;
+	log_warning(&l->log, "what follows cuda() runs on the processor");
+	device_close(l->device);
+	l->device = NULL;
+	phases_close(l->phases);
+	l->phases = NULL;
+	r = open_gpu(l, gpu, o->pinned);
+	if (!r)
+		r = parse_pipeline(l, o->pipeline);
+	return r ? r : compile_pipeline(l);
+}
+
+static int start_pipeline(struct beton_loader *l,
+			  const struct beton_loader_options *o)
+{
+	int gpu, r = parse_pipeline(l, o->pipeline);
+
+	if (!r)
+		r = find_gpu(l, &gpu);
+	if (!r)
+		r = gpu >= 0 && o->until == BETON_STAGE_ALL
+			    ? start_on_gpu(l, gpu, o)
+			    : compile_pipeline(l);
 	return r ? r : phases_keep(l->phases, &l->log);
 }
 
@@ -286,7 +441,7 @@ static int start_ring(struct beton_loader *l,
 	struct ring_options options = {
 		.feed = l->feed,
 		.log = &l->log,
-		.plan = { l->phases, o->on_error, o->until },
+		.plan = { l->phases, o->on_error, o->until, l->device },
 		.start = { .spec = &l->feed->spec,
 			   .rank = o->rank,
 			   .world = o->world ? o->world : 1,
@@ -323,7 +478,7 @@ static int start(struct beton_loader *l, const char *path,
 	if (!r)
 		r = feed_start(l->feed, o->spec, o->subset);
 	if (!r)
-		r = start_pipeline(l, o->pipeline);
+		r = start_pipeline(l, o);
 	return r ? r : start_ring(l, o);
 }
 
@@ -371,6 +526,7 @@ void beton_loader_close(struct beton_loader *l)
 	if (!l)
 		return;
 	ring_close(l->ring);
+	device_close(l->device);
 	phases_close(l->phases);
 	feed_close(l->feed);
 	log_fini(&l->log);

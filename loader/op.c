@@ -319,6 +319,8 @@ const char *op_infer_crop(const struct type *in)
 {
 	if (in->kind != TYPE_IMAGE)
 		return "works on images only";
+	if (in->device)
+		return "runs on the processor; it must stand before cuda";
 	if (in->layout != LAYOUT_HWC)
 		return "must stand before chw";
 	if (in->dtype != DTYPE_U1 || in->valued)

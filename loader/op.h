@@ -38,6 +38,7 @@ enum op_kind {
 	OP_DTYPE,    /* the same value in another type */
 	OP_LAYOUT,   /* the order of the axes */
 	OP_CACHE,    /* nothing: images are kept as they are here */
+	OP_DEVICE,   /* from here on a GPU has the values */
 	OP_SINK,     /* no output */
 };
 
@@ -102,7 +103,8 @@ struct type {
 	bool placed; /* one that asks where a pixel lies */
 	enum dtype dtype;
 	enum layout layout; /* images, as the next two */
-	uint32_t width;	    /* 0: not known */
+	unsigned device;    /* 0: the processor's memory; else 1 + its number */
+	uint32_t width;	    /* images; 0: not known */
 	uint32_t height;
 };
 

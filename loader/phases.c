@@ -98,6 +98,15 @@ int phases_compile(struct phases *p, struct log *log, char *error,
 	return r;
 }
 
+int phases_split(struct phases *p)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < p->count; i++)
+		r = pipeline_split(p->phase[i].pipeline);
+	return r;
+}
+
 int phases_keep(struct phases *p, struct log *log)
 {
 	int r = pipeline_keep(p->phase[0].pipeline, log);

@@ -30,6 +30,9 @@ void phases_close(struct phases *p);
 int phases_compile(struct phases *p, struct log *log, char *error,
 		   size_t error_size);
 
+/* As pipeline_split(), of all. */
+int phases_split(struct phases *p);
+
 /* As pipeline_keep() and _kept(): what is kept serves all epochs. */
 int phases_keep(struct phases *p, struct log *log);
 void phases_kept(const struct phases *p, struct stash_stats *out);

@@ -9,6 +9,7 @@
 #include "fs/bytes.h"
 #include "fs/log.h"
 #include "fs/memory.h"
+#include "loader/emit_device.h"
 #include "loader/frame.h"
 #include "loader/graph.h"
 #include "loader/jit.h"
@@ -47,6 +48,19 @@ struct call {
 	enum stash_found found; /* by start_image() */
 };
 
+static size_t max_floats(const struct pipeline *p)
+{
+	size_t max = 0;
+
+	for (size_t i = 0; i < p->num_plans; i++) {
+		const struct tail *tail = p->plans[i].tail;
+
+		if (tail && tail->num_floats > max)
+			max = tail->num_floats;
+	}
+	return max;
+}
+
 static int plan_all(struct pipeline *p, const struct pipeline_field *fields,
 		    const struct complaint *c)
 {
@@ -65,9 +79,8 @@ static int plan_all(struct pipeline *p, const struct pipeline_field *fields,
 		r = plan_init(plan, chain, &fields[chain->field], c);
 		if (plan->num_geometry > p->max_geometry)
 			p->max_geometry = plan->num_geometry;
-		if (plan->tail && plan->tail->num_floats > p->max_floats)
-			p->max_floats = plan->tail->num_floats;
 	}
+	p->max_floats = max_floats(p);
 	return r;
 }
 
@@ -116,6 +129,46 @@ void pipeline_close(struct pipeline *p)
 	free(p);
 }
 
+int pipeline_split(struct pipeline *p)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < p->num_plans; i++)
+		r = plan_split(&p->plans[i]);
+	p->max_floats = max_floats(p);
+	return r;
+}
+
+bool pipeline_has_rest(const struct pipeline *p, size_t i)
+{
+	return p->plans[i].rest.num_nodes;
+}
+
+char *pipeline_rest(const struct pipeline *p, size_t i)
+{
+	return pipeline_has_rest(p, i) ? emit_device(&p->plans[i].rest) : NULL;
+}
+
+void pipeline_image_size(const struct pipeline *p, size_t i, uint32_t *width,
+			 uint32_t *height)
+{
+	const struct type *type = chain_type(p->plans[i].chain);
+
+	*width = type->width;
+	*height = type->height;
+}
+
+size_t pipeline_num_operands(const struct pipeline *p, size_t i)
+{
+	return p->plans[i].chain->num_operands;
+}
+
+void pipeline_operands(const struct pipeline *p, size_t i,
+		       const struct pipeline_row *row, float *out)
+{
+	operands_fill(p->plans[i].chain, row, out);
+}
+
 uint64_t pipeline_end(const struct pipeline *p)
 {
 	return p->end;
@@ -125,8 +178,9 @@ static bool is_alike(const struct pipeline_output *a,
 		     const struct pipeline_output *b)
 {
 	return a->field == b->field && a->ragged == b->ragged &&
-	       a->plain == b->plain && a->ndim == b->ndim &&
-	       !strcmp(a->name, b->name) && !strcmp(a->dtype, b->dtype);
+	       a->device == b->device && a->plain == b->plain &&
+	       a->ndim == b->ndim && !strcmp(a->name, b->name) &&
+	       !strcmp(a->dtype, b->dtype);
 }
 
 bool pipeline_is_alike(const struct pipeline *a, const struct pipeline *b)

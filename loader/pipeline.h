@@ -59,6 +59,10 @@ struct pipeline_output {
 	uint32_t ndim; /* of one row */
 	uint64_t shape[BETON_MAX_NDIM];
 	uint64_t row_size; /* bytes; 0 if ragged, or if no image tells */
+	int device;	   /* the GPU that gets it, by cuda(); -1: none */
+	/* Bytes that pipeline_run() makes: row_size, unless a kernel makes the
+	   row of it, of pipeline_split(). */
+	uint64_t made_size;
 };
 
 /*
@@ -71,6 +75,31 @@ int pipeline_parse(const char *text, const struct pipeline_field *fields,
 		   char *error, size_t error_size);
 /* What it was compiled with is closed before. */
 void pipeline_close(struct pipeline *p);
+
+/*
+ * Leaves what stands after cuda() to kernels for the GPU, where it is more than
+ * a copy. Once, before pipeline_compile(); without it the processor does it
+ * all. -ENOMEM.
+ */
+int pipeline_split(struct pipeline *p);
+
+/*
+ * Of an output: what is left to a kernel as CUDA C, see emit_device.h, of its
+ * operations of files too, which are loaded here; NULL: nothing, or no memory.
+ * The caller frees it.
+ */
+char *pipeline_rest(const struct pipeline *p, size_t i);
+/* Whether there is something left. */
+bool pipeline_has_rest(const struct pipeline *p, size_t i);
+
+/* Of an image's output, in pixels. */
+void pipeline_image_size(const struct pipeline *p, size_t i, uint32_t *width,
+			 uint32_t *height);
+
+/* How many floats a kernel needs for a row, and what they are. */
+size_t pipeline_num_operands(const struct pipeline *p, size_t i);
+void pipeline_operands(const struct pipeline *p, size_t i,
+		       const struct pipeline_row *row, float *out);
 
 /* The next epoch in which the text means something else; UINT64_MAX: none. */
 uint64_t pipeline_end(const struct pipeline *p);

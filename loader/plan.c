@@ -71,7 +71,9 @@ int plan_init(struct plan *plan, const struct chain *chain,
 	const struct type *type = chain_type(chain);
 	int r = 0;
 
-	*plan = (struct plan){ .chain = chain };
+	*plan = (struct plan){ .chain = chain, .head = *chain };
+	plan->rest = chain_rest(chain, chain->num_nodes);
+	plan->out.device = (int)type->device - 1;
 	plan->out.name = chain->name;
 	plan->out.field = chain->field;
 	plan->out.ragged = type->kind == TYPE_RAGGED;
@@ -89,14 +91,32 @@ int plan_init(struct plan *plan, const struct chain *chain,
 		plan->tail = malloc(sizeof(*plan->tail));
 		if (!plan->tail)
 			return -ENOMEM;
-		r = tail_init(plan->tail, chain, isa_best());
+		r = tail_init(plan->tail, &plan->head, isa_best());
 	}
 	if (r)
 		return r;
 	if (plan_sizes(plan, f))
 		return complain(c, 0, "the rows of `%s' have no size",
 				chain->name);
+	plan->out.made_size = plan->out.row_size;
 	return 0;
+}
+
+int plan_split(struct plan *plan)
+{
+	const struct chain *chain = plan->chain;
+	size_t cut = chain_cut(chain);
+	const struct type *made, *type = chain_type(chain);
+
+	if (!plan->tail || cut + 1 >= chain->num_nodes)
+		return 0;
+	plan->head = chain_head(chain, cut + 1);
+	plan->rest = chain_rest(chain, cut + 1);
+	made = chain_type(&plan->head);
+	plan->out.made_size = plan->out.row_size / dtype_size(type->dtype) *
+			      dtype_size(made->dtype);
+	tail_fini(plan->tail);
+	return tail_init(plan->tail, &plan->head, isa_best());
 }
 
 static bool is_same(const struct node *a, const struct node *b)

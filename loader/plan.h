@@ -14,6 +14,8 @@
 struct plan {
 	struct pipeline_output out;
 	const struct chain *chain;
+	struct chain head;    /* what of it the processor does, */
+	struct chain rest;    /* and a GPU after that */
 	uint64_t value_size;  /* arrays: bytes of a value */
 	enum quality quality; /* images, as all below */
 	size_t num_geometry;
@@ -30,6 +32,12 @@ struct plan {
  */
 int plan_init(struct plan *plan, const struct chain *chain,
 	      const struct pipeline_field *f, const struct complaint *c);
+/*
+ * Moves what comes after cuda() from head to rest, if that is worth a kernel:
+ * arrays are small. -ENOMEM.
+ */
+int plan_split(struct plan *plan);
+
 /* Whether both keep the same of every sample. */
 bool plan_keeps_alike(const struct plan *a, const struct plan *b);
 void plan_fini(struct plan *plan);

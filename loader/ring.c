@@ -17,7 +17,7 @@
 enum { ROWS_PER_TURN = 8 };
 
 /* A step is in one state, changed under the lock, in this order. */
-enum turn_state { FREE, FETCHING, RUNNING, DONE, HELD };
+enum turn_state { FREE, FETCHING, RUNNING, STARTING, DONE, HELD };
 
 /* A step and its place in the ring. All but `step` is guarded by the lock. */
 struct turn {
@@ -40,7 +40,7 @@ struct ring {
 	struct turn *turns; /* all but FREE, in order of sequence */
 	struct turn *free_turns;
 	uint32_t num_free;
-	uint32_t in_flight; /* FETCHING, RUNNING, DONE */
+	uint32_t in_flight; /* FETCHING to DONE */
 	uint64_t epochs_end;
 	struct cursor produced;
 	uint64_t produced_sequence;
@@ -86,6 +86,8 @@ static void turn_close(struct ring *ring, struct turn *t)
 static void recycle(struct ring *ring, struct turn *t)
 {
 	DL_DELETE(ring->turns, t);
+	if (t->step->parcel)
+		parcel_end(t->step->parcel);
 	/* Unless it ended early, what was lent went back already. */
 	feed_give_back(ring->options.feed, &t->step->input);
 	if (t->state != HELD)
@@ -313,6 +315,33 @@ static void run_rows(struct ring *ring, struct turn *t,
 			 busy - min_u64(busy, decode_ns));
 }
 
+/* Sends a turn whose rows are made to the GPU, if there is one. Lock held
+   before and after. */
+static int start(struct ring *ring, struct turn *t)
+{
+	struct stage_counters *c = &ring->counters[STAGE_UPLOAD];
+	uint64_t before;
+	int r;
+
+	if (!t->step->parcel || t->error || is_stale(ring, t))
+		return 0;
+	t->state = STARTING;
+	pthread_mutex_unlock(&ring->lock);
+	before = stage_now_ns();
+	r = step_start(t->step);
+	atomic_fetch_add(&c->busy_ns, stage_now_ns() - before);
+	atomic_fetch_add(&c->items, 1);
+	if (r)
+		snprintf(t->step->message, sizeof(t->step->message),
+			 "%.300s: epoch %llu batch %llu: the GPU: %s",
+			 ring->options.feed->path,
+			 (unsigned long long)t->step->batch.epoch,
+			 (unsigned long long)t->step->batch.number,
+			 strerror(-r));
+	pthread_mutex_lock(&ring->lock);
+	return r;
+}
+
 /* Takes some rows of a turn and runs them; lock held before and after. */
 static void run_turn(struct ring *ring, struct turn *t,
 		     struct pipeline_worker *w)
@@ -327,7 +356,7 @@ static void run_turn(struct ring *ring, struct turn *t,
 	pthread_mutex_lock(&ring->lock);
 	t->rows_left -= n;
 	if (!t->rows_left)
-		finish(ring, t, 0);
+		finish(ring, t, start(ring, t));
 }
 
 static void *work(void *arg)
@@ -434,18 +463,36 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 	return ring->worker_error;
 }
 
+/* With the lock held. NULL: the user does not hold it. */
+static struct turn *held(struct ring *ring, const struct beton_batch *batch)
+{
+	struct turn *t;
+
+	DL_FOREACH(ring->turns, t)
+	{
+		if (&t->step->batch == batch && t->state == HELD)
+			return t;
+	}
+	return NULL;
+}
+
 void ring_release(struct ring *ring, const struct beton_batch *batch)
 {
 	struct turn *t;
 
 	scoped_lock(&ring->lock);
-	DL_FOREACH(ring->turns, t)
-	{
-		if (&t->step->batch != batch || t == ring->constant)
-			continue;
+	t = held(ring, batch);
+	if (t && t != ring->constant)
 		recycle(ring, t);
-		return;
-	}
+}
+
+struct parcel *ring_parcel(struct ring *ring, const struct beton_batch *batch)
+{
+	struct turn *t;
+
+	scoped_lock(&ring->lock);
+	t = held(ring, batch);
+	return t && t->step->batch.rows ? t->step->parcel : NULL;
 }
 
 /* Forgets what is under way and goes on elsewhere. */

@@ -4,7 +4,7 @@
 #include "fs/clock.h"
 
 static const char *const names[STAGES] = { "read", "decode", "transform",
-					   "next" };
+					   "next", "upload" };
 
 uint64_t stage_now_ns(void)
 {
@@ -14,7 +14,10 @@ uint64_t stage_now_ns(void)
 size_t stage_stats(const struct stage_counters counters[STAGES],
 		   struct beton_stage_stats *out, size_t max)
 {
-	for (size_t i = 0; i < STAGES && i < max; i++) {
+	size_t n = atomic_load(&counters[STAGE_UPLOAD].items) ? STAGES
+							      : STAGE_UPLOAD;
+
+	for (size_t i = 0; i < n && i < max; i++) {
 		const struct stage_counters *c = &counters[i];
 
 		out[i] = (struct beton_stage_stats){
@@ -26,5 +29,5 @@ size_t stage_stats(const struct stage_counters counters[STAGES],
 			.room_wait_ns = atomic_load(&c->room_wait_ns),
 		};
 	}
-	return STAGES;
+	return n;
 }

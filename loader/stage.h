@@ -8,7 +8,14 @@
 
 #include "beton/loader.h"
 
-enum stage { STAGE_READ, STAGE_DECODE, STAGE_TRANSFORM, STAGE_NEXT, STAGES };
+enum stage {
+	STAGE_READ,
+	STAGE_DECODE,
+	STAGE_TRANSFORM,
+	STAGE_NEXT,
+	STAGE_UPLOAD, /* last: only told where there is a GPU */
+	STAGES,
+};
 
 struct stage_counters {
 	atomic_uint_fast64_t items, bytes, busy_ns, input_wait_ns, room_wait_ns;

@@ -20,6 +20,11 @@ int step_open(const struct step_plan *plan, struct step **out)
 		step_close(s);
 		return -ENOMEM;
 	}
+	if (plan->device && plan->until == BETON_STAGE_ALL &&
+	    parcel_open(plan->device, n, &s->parcel)) {
+		step_close(s);
+		return -ENOMEM;
+	}
 	s->batch.outputs = s->tensors;
 	s->batch.num_outputs = (uint32_t)n;
 	*out = s;
@@ -34,6 +39,7 @@ void step_close(struct step *s)
 		buffer_fini(&s->outputs[i].data);
 		buffer_fini(&s->outputs[i].offsets);
 	}
+	parcel_close(s->parcel);
 	buffer_fini(&s->valid);
 	buffer_fini(&s->ids);
 	buffer_fini(&s->input.own);
@@ -71,6 +77,7 @@ static int prepare_ragged(struct step *s, uint32_t i,
 	offsets[s->batch.rows] = (int64_t)at;
 	out->shape[0] = at;
 	s->tensors[i].offsets = offsets;
+	s->tensors[i].device_type = BETON_DEVICE_CPU;
 	s->tensors[i].ndim = 1;
 	s->tensors[i].size = at;
 	out->is_column = false;
@@ -84,7 +91,7 @@ static bool is_column(const struct step *s, const struct pipeline_output *o)
 {
 	const struct beton_batch_field *f = &s->view.fields[o->field];
 
-	return o->plain && f->column == BETON_COLUMN_FIXED &&
+	return o->plain && o->device < 0 && f->column == BETON_COLUMN_FIXED &&
 	       f->stride == o->row_size && f->ndim == o->ndim &&
 	       !memcmp(f->shape, o->shape, o->ndim * sizeof(o->shape[0]));
 }
@@ -100,6 +107,17 @@ static int prepare_fixed(struct step *s, uint32_t i,
 	s->tensors[i].offsets = NULL;
 	s->tensors[i].ndim = o->ndim + 1;
 	s->tensors[i].size = s->batch.rows * o->row_size;
+	s->tensors[i].device_type = BETON_DEVICE_CPU;
+	s->tensors[i].device_id = 0;
+	out->rows = s->parcel ? parcel_rows(s->parcel, i) : NULL;
+	if (out->rows) {
+		out->is_column = false;
+		s->tensors[i].device_type = BETON_DEVICE_CUDA;
+		s->tensors[i].device_id = o->device;
+		s->tensors[i].data =
+			(const void *)(uintptr_t)parcel_address(s->parcel, i);
+		return 0;
+	}
 	out->is_column = is_column(s, o);
 	if (out->is_column && !s->input.lent) {
 		s->tensors[i].data =
@@ -107,13 +125,15 @@ static int prepare_fixed(struct step *s, uint32_t i,
 		return 0;
 	}
 	r = buffer_reserve(&out->data, s->tensors[i].size + 1);
-	s->tensors[i].data = out->data.bytes;
+	out->rows = out->data.bytes;
+	s->tensors[i].data = out->rows;
 	return r;
 }
 
 static int prepare_outputs(struct step *s)
 {
-	int r = 0;
+	int r = s->parcel ? parcel_begin(s->parcel, s->pipeline, s->batch.rows)
+			  : 0;
 
 	for (uint32_t i = 0; i < s->batch.num_outputs && !r; i++) {
 		const struct pipeline_output *o =
@@ -182,9 +202,20 @@ static int run_column(struct step *s, uint32_t i,
 		      const struct view_value *v)
 {
 	if (s->input.lent)
-		memcpy(s->outputs[i].data.bytes + row * o->row_size, v->bytes,
+		memcpy(s->outputs[i].rows + row * o->row_size, v->bytes,
 		       o->row_size);
 	return 0;
+}
+
+/* Padding repeats a batch of the same epoch, pixel by pixel, and no order
+   repeats a sample: the occurrence is 0. */
+static struct pipeline_row row_key(const struct step *s, uint32_t row)
+{
+	return (struct pipeline_row){
+		.seed = s->view.header->seed,
+		.epoch = s->batch.epoch,
+		.id = s->batch.ids[row],
+	};
 }
 
 static int run_fixed(struct step *s, const struct step_plan *plan,
@@ -199,17 +230,10 @@ static int run_fixed(struct step *s, const struct step_plan *plan,
 		.width = v->width,
 		.height = v->height,
 	};
-	/* Padding repeats a batch of the same epoch, pixel by pixel, and no
-	   order repeats a sample: the occurrence is 0. */
-	const struct pipeline_row key = {
-		.seed = s->view.header->seed,
-		.epoch = s->batch.epoch,
-		.id = s->batch.ids[row],
-	};
+	const struct pipeline_row key = row_key(s, row);
 
 	return pipeline_run(s->pipeline, worker, i, &value, &key, plan->until,
-			    s->outputs[i].data.bytes + row * o->row_size,
-			    decode_ns);
+			    s->outputs[i].rows + row * o->made_size, decode_ns);
 }
 
 static void describe(const struct step *s, uint32_t field, uint32_t row,
@@ -251,22 +275,32 @@ static int run_output(struct step *s, const struct step_plan *plan,
 	return r;
 }
 
+static void clear_row(struct step *s, uint32_t i, uint32_t row)
+{
+	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
+
+	/* The batch file's own column has zeros there already. */
+	if (!o->ragged && (!s->outputs[i].is_column || s->input.lent))
+		memset(s->outputs[i].rows + row * o->made_size, 0,
+		       o->made_size);
+}
+
 bool step_run_row(struct step *s, const struct step_plan *plan,
 		  struct pipeline_worker *worker, uint32_t row,
 		  struct step_failure *failure, uint64_t *decode_ns)
 {
-	const struct pipeline_output *o;
+	const struct pipeline_row key = row_key(s, row);
 	bool failed = false;
 
 	for (uint32_t i = 0; i < s->batch.num_outputs; i++) {
-		o = pipeline_output_at(s->pipeline, i);
-		if (!run_output(s, plan, worker, i, row, failure, decode_ns))
-			continue;
-		failed = true;
-		/* The batch file's own column has zeros there already. */
-		if (!o->ragged && (!s->outputs[i].is_column || s->input.lent))
-			memset(s->outputs[i].data.bytes + row * o->row_size, 0,
-			       o->row_size);
+		bool made = !run_output(s, plan, worker, i, row, failure,
+					decode_ns);
+
+		if (!made)
+			clear_row(s, i, row);
+		if (s->parcel)
+			parcel_row(s->parcel, i, row, &key, made);
+		failed = failed || !made;
 	}
 	if (failed) {
 		failure->row = row;
@@ -280,6 +314,11 @@ bool step_run_row(struct step *s, const struct step_plan *plan,
 bool step_rows_done(struct step *s, uint32_t rows)
 {
 	return atomic_fetch_sub(&s->unread, rows) == rows;
+}
+
+int step_start(struct step *s)
+{
+	return s->parcel ? parcel_start(s->parcel) : 0;
 }
 
 /* Four sums: one would wait for its own last addition. */

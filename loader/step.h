@@ -11,6 +11,7 @@
 #include "beton/loader.h"
 #include "loader/buffer.h"
 #include "loader/feed.h"
+#include "loader/parcel.h"
 #include "loader/phases.h"
 #include "loader/view.h"
 
@@ -19,6 +20,7 @@ enum { STEP_MESSAGE_SIZE = 512 };
 /* The memory behind one tensor. */
 struct step_output {
 	struct buffer data;
+	uint8_t *rows;	/* where rows are made: there, or in a parcel */
 	bool is_column; /* the data stands in the batch file as it is wanted */
 	struct buffer offsets;
 	uint64_t shape[BETON_MAX_NDIM + 1];
@@ -36,6 +38,7 @@ struct step {
 	const struct pipeline *pipeline; /* of its epoch */
 	struct buffer ids;
 	struct step_output *outputs;
+	struct parcel *parcel; /* what a GPU gets; NULL: nothing */
 	struct beton_tensor *tensors;
 	struct buffer valid;
 	atomic_uint unread; /* rows that were not run yet */
@@ -51,6 +54,7 @@ struct step_plan {
 	const struct phases *phases;
 	enum beton_on_error on_error;
 	enum beton_stage until;
+	struct device *device; /* NULL: no output is a GPU's */
 };
 
 int step_open(const struct step_plan *plan, struct step **out);
@@ -81,6 +85,9 @@ bool step_run_row(struct step *step, const struct step_plan *plan,
 /* Counts rows that were run; true, once, for who ran the last: the batch file
    is not looked at any more. */
 bool step_rows_done(struct step *step, uint32_t rows);
+
+/* After all rows: what is a GPU's goes there. -EIO */
+int step_start(struct step *step);
 
 /* Every byte of the batch file, added up once: what a reader at least does. */
 uint64_t step_sum(const struct step *step);

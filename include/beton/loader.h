@@ -92,10 +92,19 @@ struct beton_loader_options {
 	uint64_t epochs; /* to prepare; 0: no end */
 	enum beton_on_error on_error;
 	enum beton_stage until;
+	uint64_t pinned;   /* bytes of batches for a GPU that may be pinned: one
+			      batch more than `prefetch`, and each that is kept;
+			      0: 4 GiB. The rest is copied more slowly. */
 	beton_log_fn *log; /* NULL: silence */
 	void *log_arg;
 	char *error;	   /* why opening failed is written here, if not */
 	size_t error_size; /* NULL; opening has no handle to ask */
+};
+
+/* DLPack's device types. */
+enum beton_device_type {
+	BETON_DEVICE_CPU = 1,
+	BETON_DEVICE_CUDA = 2,
 };
 
 /* One output of a batch. Pointers are valid until the batch is released. */
@@ -105,10 +114,13 @@ struct beton_tensor {
 	uint32_t ndim;
 	const uint64_t *shape;	/* shape[0] is the number of rows, except where
 				   offsets is set: there the number of bytes */
-	const void *data;	/* C order, without gaps, 64-byte aligned */
+	const void *data;	/* C order, without gaps, 64-byte aligned; of a
+				   GPU an address there, 256-byte aligned */
 	uint64_t size;		/* bytes */
 	const int64_t *offsets; /* bytes and JSON: row i is data[offsets[i]] to
 				   data[offsets[i + 1]]; else NULL */
+	int32_t device_type;	/* enum beton_device_type: by cuda(N) CUDA */
+	int32_t device_id;	/* N; the CPU: 0 */
 };
 
 struct beton_batch {
@@ -146,6 +158,37 @@ BETON_API int beton_loader_next(struct beton_loader *loader,
 BETON_API void beton_loader_release(struct beton_loader *loader,
 				    const struct beton_batch *batch);
 
+/*
+ * For outputs in a GPU's memory, instead of the two above, which wait: next for
+ * the batch to be there, release for nothing, for whoever calls it has waited
+ * for all that reads the batch.
+ *
+ * `stream` is a CUDA stream of the device's primary context, as a CUstream or
+ * cudaStream_t; NULL or 1 is the legacy default stream, 2 that of the thread.
+ * What is queued on it after beton_loader_next_on() finds the batch complete;
+ * what was queued on it before beton_loader_release_on() still finds it as it
+ * was. Neither waits for the GPU. A batch that is read on more streams is
+ * acquired for each of them; what they are given up to the release counts too.
+ * -EINVAL: no stream of this device, or the batch is not held.
+ */
+BETON_API int beton_loader_next_on(struct beton_loader *loader, void *stream,
+				   const struct beton_batch **out);
+BETON_API int beton_loader_acquire(struct beton_loader *loader,
+				   const struct beton_batch *batch,
+				   void *stream);
+BETON_API int beton_loader_release_on(struct beton_loader *loader,
+				      const struct beton_batch *batch,
+				      void *stream);
+
+/*
+ * Copies an output of a batch that is held to memory of the caller's, of its
+ * size, wherever it is. Waits for it: for looking and saving, not for training.
+ * -EIO: the device failed.
+ */
+BETON_API int beton_loader_read(struct beton_loader *loader,
+				const struct beton_batch *batch,
+				uint32_t output, void *to);
+
 /* What the last failed call was about; valid until the next call. */
 BETON_API const char *beton_loader_error(const struct beton_loader *loader);
 
@@ -174,7 +217,8 @@ struct beton_loader_info {
 	const char *delivery;
 	const char *decoder;
 	/* What makes images of pixels: of all outputs' beton_output.jit, in
-	   any epoch, the first of "generic", "generated", "prebuilt", "none". */
+	   any epoch, the first of "generic", "generated", "prebuilt", "none".
+	 */
 	const char *jit;
 	uint64_t samples; /* of the dataset */
 	uint64_t batches; /* of the epoch's global sequence */
@@ -199,6 +243,8 @@ struct beton_output {
 	   bits, slower, and for as long as the compiler takes. "none": there
 	   is nothing to be done. */
 	const char *jit;
+	int32_t device_type; /* as in struct beton_tensor, and the next */
+	int32_t device_id;
 	bool ragged;   /* rows of their own sizes, joined: offsets */
 	uint32_t ndim; /* of one row, as shape */
 	const uint64_t *shape;

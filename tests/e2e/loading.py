@@ -21,7 +21,8 @@ class Options(ctypes.Structure):
                 ("prefetch", ctypes.c_uint32), ("rank", ctypes.c_uint32),
                 ("world", ctypes.c_uint32), ("epoch", ctypes.c_uint64),
                 ("epochs", ctypes.c_uint64), ("on_error", ctypes.c_int),
-                ("until", ctypes.c_int), ("log", ctypes.c_void_p),
+                ("until", ctypes.c_int), ("pinned", ctypes.c_uint64),
+                ("log", ctypes.c_void_p),
                 ("log_arg", ctypes.c_void_p), ("error", ctypes.c_char_p),
                 ("error_size", ctypes.c_size_t)]
 
@@ -31,7 +32,9 @@ class Tensor(ctypes.Structure):
                 ("ndim", ctypes.c_uint32),
                 ("shape", ctypes.POINTER(ctypes.c_uint64)),
                 ("data", ctypes.c_void_p), ("size", ctypes.c_uint64),
-                ("offsets", ctypes.c_void_p)]
+                ("offsets", ctypes.c_void_p),
+                ("device_type", ctypes.c_int32),
+                ("device_id", ctypes.c_int32)]
 
     def bytes(self):
         return ctypes.string_at(self.data, self.size)

@@ -31,7 +31,11 @@ LAYERS = """
     fs/plan fs/slot fs/tiers
     fs/engine
     fs/outfile fs/writer fs/schema fs/option fs/progress fs/quality fs/usage
+    loader/library
+    loader/cuda
+    loader/cuda_compiler
     loader/scratch loader/block loader/image loader/real loader/buffer loader/complaint loader/suggest loader/stage loader/schedule loader/stash
+    loader/upload
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
     loader/entry loader/huffman loader/idct*
     loader/scan loader/symbols
@@ -47,6 +51,7 @@ LAYERS = """
     loader/ops/* loader/own
     loader/emit_type loader/objects loader/compiler
     loader/pipeline loader/graph loader/operands loader/emit_value loader/emit loader/emit_device loader/isa loader/jit loader/tail loader/frame loader/plan
+    loader/device loader/parcel
     loader/phases
     loader/isa/* loader/prebuild/*
     loader/lender
@@ -67,7 +72,8 @@ MAINS = ["fs/mkfs*", "fs/picture*", "fs/beton", "fs/beton_*"]
 ONLY = {
     "fuse_lowlevel.h": ["fs/ops.c", "fs/dropper.c", "fs/betonfs.c"],
     "fuse_opt.h": ["fs/betonfs.c"],
-    "dlfcn.h": ["loader/jit.c", "loader/cuda.c"],
+    "dlfcn.h": ["loader/jit.c", "loader/library.c"],
+    "link.h": ["loader/library.c"],
     "jpeglib.h": ["loader/codec*.c"],
     "lz4.h": ["fs/cold.c"],
     "png.h": ["fs/picture*.c"],

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CUDA C to code for one device, by NVIDIA's run-time compiler NVRTC, which is
+ * looked for when the program runs: $BETON_NVRTC_LIBRARY; one that the process
+ * has loaded; one that the linker finds; and those of Python packages and of
+ * conda, beside a CUDA library that is loaded, in $VIRTUAL_ENV and in
+ * $CONDA_PREFIX. A CUDA toolkit is not needed, nor its headers.
+ *
+ * One of a newer major version than the driver's is passed over: the driver
+ * could not load what it makes. No GPU is needed to compile.
+ *
+ * Threads: any.
+ */
+#ifndef LOADER_CUDA_COMPILER_H
+#define LOADER_CUDA_COMPILER_H
+
+#include <stddef.h>
+
+struct log;
+struct cuda_facts;
+struct cuda_compiler;
+
+/* Of the facts, driver, major and minor count. -ENOSYS: there is no NVRTC; one
+   line is logged that says what to install. */
+int cuda_compiler_open(const struct cuda_facts *facts, struct log *log,
+		       struct cuda_compiler **out);
+/* Takes NULL. */
+void cuda_compiler_close(struct cuda_compiler *compiler);
+
+/*
+ * What code depends on besides the text and the options, for keys of caches:
+ * "nvrtc 12.4 sm_90", or "nvrtc 12.4 compute_90", which is PTX, where the
+ * compiler does not know so new a device.
+ */
+const char *cuda_compiler_name(const struct cuda_compiler *compiler);
+
+/* What cuda_module_load() takes; the caller frees the bytes. */
+struct cuda_image {
+	char *bytes;
+	size_t size;
+};
+
+/*
+ * Compiles a text; `name` stands in its messages. Functions are to be extern
+ * "C". -EINVAL: it refuses the text, and what it said is logged.
+ */
+int cuda_compiler_run(struct cuda_compiler *compiler, const char *name,
+		      const char *text, const char *const *options,
+		      size_t num_options, struct cuda_image *out);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/op.h"
+
+enum { DEVICE, POINT, DEVICES_MAX = 63 };
+
+/* In the order of enum device_point. */
+static const char *const points[] = { "here", "auto", NULL };
+
+static const struct param params[] = {
+	[DEVICE] = { .name = "device",
+		     .kind = PARAM_INTEGERS,
+		     .initial = "0",
+		     .min_count = 1,
+		     .max_count = 1,
+		     .max = DEVICES_MAX,
+		     .help = "the GPU's number" },
+	[POINT] = { .name = "point",
+		    .kind = PARAM_WORD,
+		    .initial = "here",
+		    .words = points,
+		    .help = "what comes after it runs there, or wherever "
+			    "there is more time for it" },
+	{ 0 },
+};
+
+static const char *infer(const struct args *args, const struct type *in,
+			 struct type *out)
+{
+	if (in->kind == TYPE_RAGGED)
+		return "has no use for bytes and JSON";
+	if (in->device)
+		return "stands there already";
+	out->device = 1 + (unsigned)args->arg[DEVICE].number[0];
+	return NULL;
+}
+
+const struct op op_cuda = {
+	.name = "cuda",
+	.help = "from here on a GPU",
+	.kind = OP_DEVICE,
+	.params = params,
+	.infer = infer,
+};

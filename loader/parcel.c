@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/parcel.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "loader/emit_device.h"
+
+/*
+ * Parts of the slot that an output has. Without a kernel the result is what was
+ * made; with one there are the rows as they were made, and the floats of all
+ * rows, after which a byte per row says whether it was made.
+ */
+enum { RESULT, MADE, OPERANDS, PARTS };
+
+struct parcel {
+	struct device *device;
+	struct upload_slot *slot;
+	size_t num_outputs;
+	struct upload_copy *copies; /* [num_outputs * PARTS] */
+	const struct pipeline *pipeline;
+	uint32_t rows;
+	bool is_begun; /* and not released */
+};
+
+int parcel_open(struct device *d, size_t num_outputs, struct parcel **out)
+{
+	struct parcel *p = calloc(1, sizeof(*p));
+	int r = p ? 0 : -ENOMEM;
+
+	if (!r) {
+		p->device = d;
+		p->num_outputs = num_outputs;
+		p->copies = calloc(num_outputs * PARTS + 1, sizeof(*p->copies));
+		r = p->copies ? 0 : -ENOMEM;
+	}
+	if (!r)
+		r = upload_slot_open(device_upload(d),
+				     (uint32_t)(num_outputs * PARTS), &p->slot);
+	if (r)
+		parcel_close(p);
+	else
+		*out = p;
+	return r;
+}
+
+void parcel_close(struct parcel *p)
+{
+	if (!p)
+		return;
+	upload_slot_close(p->slot);
+	free(p->copies);
+	free(p);
+}
+
+static uint32_t part_of(size_t output, unsigned part)
+{
+	return (uint32_t)(output * PARTS + part);
+}
+
+static const struct pipeline_output *output_at(const struct parcel *p, size_t i)
+{
+	return pipeline_output_at(p->pipeline, i);
+}
+
+static uint64_t size_of_floats(const struct parcel *p, size_t i)
+{
+	return p->rows * pipeline_num_operands(p->pipeline, i) * sizeof(float);
+}
+
+/* Of the host and of the device; the host has nothing of a kernel's result. */
+static int reserve(struct parcel *p, size_t i, unsigned part, uint64_t size)
+{
+	bool copied = part != RESULT || !pipeline_has_rest(p->pipeline, i);
+
+	p->copies[part_of(i, part)] = (struct upload_copy){
+		.part = part_of(i, part),
+		.size = copied ? size : 0,
+	};
+	return upload_reserve(p->slot, part_of(i, part), copied ? size : 0,
+			      size);
+}
+
+static int reserve_output(struct parcel *p, size_t i)
+{
+	const struct pipeline_output *o = output_at(p, i);
+	uint64_t result, made;
+	int r;
+
+	if (!mul_ok(p->rows, o->row_size, &result) ||
+	    !mul_ok(p->rows, o->made_size, &made))
+		return -ENOMEM;
+	r = reserve(p, i, RESULT, result);
+	if (r || !pipeline_has_rest(p->pipeline, i))
+		return r;
+	r = reserve(p, i, MADE, made);
+	return r ? r : reserve(p, i, OPERANDS, size_of_floats(p, i) + p->rows);
+}
+
+int parcel_begin(struct parcel *p, const struct pipeline *pipeline,
+		 uint32_t rows)
+{
+	int r = upload_begin(p->slot);
+
+	p->is_begun = !r;
+	p->pipeline = pipeline;
+	p->rows = rows;
+	memset(p->copies, 0, p->num_outputs * PARTS * sizeof(*p->copies));
+	for (size_t i = 0; !r && i < p->num_outputs; i++) {
+		if (output_at(p, i)->device >= 0)
+			r = reserve_output(p, i);
+	}
+	return r;
+}
+
+uint8_t *parcel_rows(const struct parcel *p, size_t i)
+{
+	bool rest = pipeline_has_rest(p->pipeline, i);
+
+	if (output_at(p, i)->device < 0)
+		return NULL;
+	return upload_host(p->slot, part_of(i, rest ? MADE : RESULT));
+}
+
+uint64_t parcel_address(const struct parcel *p, size_t i)
+{
+	return upload_device(p->slot, part_of(i, RESULT));
+}
+
+void parcel_row(struct parcel *p, size_t i, uint32_t row,
+		const struct pipeline_row *key, bool is_made)
+{
+	uint8_t *operands;
+
+	if (output_at(p, i)->device < 0 || !pipeline_has_rest(p->pipeline, i))
+		return;
+	operands = upload_host(p->slot, part_of(i, OPERANDS));
+	operands[size_of_floats(p, i) + row] = is_made;
+	pipeline_operands(p->pipeline, i, key,
+			  (float *)operands +
+				  row * pipeline_num_operands(p->pipeline, i));
+}
+
+/* Rows [first, first + count): a grid is so high only. */
+static int launch(struct parcel *p, size_t i, uint32_t first, uint32_t count,
+		  struct cuda *cuda, struct cuda_stream *stream)
+{
+	const struct pipeline_output *o = output_at(p, i);
+	uint64_t operands = upload_device(p->slot, part_of(i, OPERANDS));
+	uint64_t stride = pipeline_num_operands(p->pipeline, i);
+	struct emit_device_call call = {
+		.in = upload_device(p->slot, part_of(i, MADE)) +
+		      first * o->made_size,
+		.out = parcel_address(p, i) + first * o->row_size,
+		.operands = operands + first * stride * sizeof(float),
+		.stride = stride,
+		.made = operands + size_of_floats(p, i) + first,
+	};
+	void *arguments[] = { &call.in,	    &call.out,	&call.operands,
+			      &call.stride, &call.made, &call.width,
+			      &call.height };
+	uint64_t pixels;
+
+	pipeline_image_size(p->pipeline, i, &call.width, &call.height);
+	pixels = (uint64_t)call.width * call.height;
+	return cuda_launch(
+		cuda,
+		&(struct cuda_launch){
+			.kernel = device_kernel(p->device, p->pipeline, i),
+			.grid = { (uint32_t)((pixels + EMIT_DEVICE_BLOCK - 1) /
+					     EMIT_DEVICE_BLOCK),
+				  count },
+			.block = { EMIT_DEVICE_BLOCK },
+			.arguments = arguments,
+		},
+		stream);
+}
+
+static int run(void *arg, struct cuda *cuda, struct cuda_stream *stream)
+{
+	struct parcel *p = arg;
+	int r = 0;
+
+	for (size_t i = 0; i < p->num_outputs; i++) {
+		if (!pipeline_has_rest(p->pipeline, i))
+			continue;
+		for (uint32_t row = 0; !r && row < p->rows;
+		     row += EMIT_DEVICE_ROWS_MAX)
+			r = launch(p, i, row,
+				   (uint32_t)min_u64(p->rows - row,
+						     EMIT_DEVICE_ROWS_MAX),
+				   cuda, stream);
+	}
+	return r;
+}
+
+int parcel_start(struct parcel *p)
+{
+	return upload_start(p->slot, p->copies, p->num_outputs * PARTS, run, p);
+}
+
+int parcel_read(struct parcel *p, size_t i, void *to, uint64_t size)
+{
+	int r = upload_wait(p->slot);
+
+	return r ? r
+		 : device_download(p->device, parcel_address(p, i), to, size);
+}
+
+int parcel_acquire(struct parcel *p, struct cuda_stream *stream)
+{
+	return upload_acquire(p->slot, stream);
+}
+
+int parcel_wait(struct parcel *p)
+{
+	return upload_wait(p->slot);
+}
+
+int parcel_release(struct parcel *p, struct cuda_stream *stream)
+{
+	int r = upload_release(p->slot, stream);
+
+	p->is_begun = r != 0;
+	return r;
+}
+
+void parcel_end(struct parcel *p)
+{
+	if (p->is_begun)
+		upload_release_done(p->slot);
+	p->is_begun = false;
+}
