@@ -43,7 +43,8 @@ static const struct option_row rows[] = {
 	  .argument = "N", .help = "threads (default: usable CPUs)" },
 	{ "epochs", .kind = OPTION_NUMBER, AT(epochs), .min = 2,
 	  .max = EPOCHS_MAX, .argument = "N",
-	  .help = "of which the first warms up (default 4)" },
+	  .help = "of which the first warms up (default 4); where it has\n"
+		  "few batches, more do" },
 	{ "prefetch", .kind = OPTION_NUMBER, AT(prefetch), .min = 1,
 	  .max = 4096, .argument = "N",
 	  .help = "batches made ahead (default 2)" },
@@ -145,29 +146,45 @@ static int run_epoch(struct bench *b, uint64_t *images)
 	return r;
 }
 
-static int run_epochs(struct bench *b)
+/*
+ * An epoch, and more if it is short: until all batches that may be there at
+ * once have been twice. Memory costs most when it is used for the first time.
+ */
+static int warm_up(struct bench *b)
 {
-	struct usage before = { 0, 0 };
-	struct progress progress;
-	uint64_t images, bytes = 0;
-	double start = 0, epoch;
+	uint64_t prefetch = b->options->prefetch ? b->options->prefetch : 2;
+	uint64_t images, batches = 0;
 	int r = 0;
 
+	while (!r && batches < 2 * (prefetch + 1)) {
+		r = run_epoch(b, &images);
+		batches += b->info.steps;
+	}
+	return r;
+}
+
+static int run_epochs(struct bench *b)
+{
+	struct usage before;
+	struct progress progress;
+	uint64_t images, bytes;
+	double start, epoch;
+	int r;
+
 	progress_init(&progress, b->options->epochs);
-	for (uint64_t e = 0; e < b->options->epochs && !r; e++) {
-		if (e == 1) {
-			before = total_usage(b);
-			bytes = bytes_read(b);
-			start = now_s();
-		}
+	r = warm_up(b);
+	before = total_usage(b);
+	bytes = bytes_read(b);
+	start = now_s();
+	for (uint64_t e = 1; e < b->options->epochs && !r; e++) {
+		progress_show(&progress, e);
 		epoch = now_s();
 		r = run_epoch(b, &images);
-		if (e && !r) {
+		if (!r) {
 			b->rates[b->num_rates++] =
 				(double)images / (now_s() - epoch);
 			b->images += images;
 		}
-		progress_show(&progress, e + 1);
 	}
 	progress_hide(&progress);
 	b->seconds = now_s() - start;
