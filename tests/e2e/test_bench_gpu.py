@@ -91,6 +91,14 @@ def test_without_a_compiler_it_says_what_is_left_out(standins, monkeypatch,
     assert {x["part"] for x in found["lines"]} == {"rate"}
 
 
+def test_a_tail_on_the_cpu_is_not_taken_for_the_gpus(standins, monkeypatch,
+                                                     tmp_path):
+    monkeypatch.setenv("BETON_NVRTC_LIBRARY", str(tmp_path / "none"))
+    out = tmp_path / "found.json"
+    assert "THE CPU DID THE TAIL" in gpu("--only=decode", "--out", out).stdout
+    assert json.loads(out.read_text())["fell_back"]
+
+
 def test_without_a_gpu_it_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("BETON_CUDA_LIBRARY", str(tmp_path / "none"))
     r = gpu(code=1)
