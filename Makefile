@@ -3,6 +3,7 @@
 #   make              betonfs, mkfs.beton, beton, libbeton.a, libbeton.so
 #   make check        lint + unit + end-to-end (which skips without /dev/fuse)
 #   make unit lint e2e   its parts
+#   make bench        what contrib/bench/gpu runs, and the tests that it packs
 #   make fuzz         60 s of libFuzzer per harness (needs clang); FUZZ=-runs=0
 #                     replays the corpora only
 #   make install      honours DESTDIR and PREFIX (/usr/local)
@@ -76,13 +77,15 @@ progs := $(BUILD)/betonfs $(BUILD)/mkfs.beton $(BUILD)/beton
 units := $(patsubst tests/unit/%.c,$(BUILD)/%,$(unit_src))
 # Libraries of machines with GPUs, as the tests see them elsewhere.
 standins := $(patsubst tests/standin/%.c,$(BUILD)/standin/%.so,$(wildcard tests/standin/*.c))
+# What contrib/bench/gpu runs.
+bench := $(BUILD)/bench_gpu
 replays := $(patsubst tests/fuzz/%.c,$(BUILD)/replay_%,$(fuzz_src))
 # Compiled once for each instruction set: as any machine, and as most have.
 isas      := plain $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),v3)
 isa_objs  := $(foreach i,$(isas),$(patsubst loader/isa/%.c,$(BUILD)/isa/$i/%.o,$(isa_src)) $(BUILD)/isa/$i/prebuilt.o)
 v3_flags  := -mavx2 -mf16c
 lib_objs := $(call obj,$(engine_src) $(loader_src)) $(isa_objs)
-objs  := $(sort $(lib_objs) $(call obj,$(betonfs_src) $(mkfs_src) $(beton_src) $(unit_src) loader/prebuild/prebuild.c))
+objs  := $(sort $(lib_objs) $(call obj,$(betonfs_src) $(mkfs_src) $(beton_src) $(unit_src) loader/prebuild/prebuild.c contrib/bench/gpu.c))
 
 all: $(lib) $(so) $(progs) $(BUILD)/beton.pc
 
@@ -93,6 +96,7 @@ $(BUILD)/betonfs: $(call obj,$(betonfs_src)) $(lib)
 $(BUILD)/mkfs.beton: $(call obj,$(mkfs_src)) $(lib)
 $(BUILD)/beton: $(call obj,$(beton_src)) $(lib)
 $(BUILD)/test_cuda $(BUILD)/test_upload: | $(standins)
+$(bench): $(call obj,contrib/bench/gpu.c) $(lib)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(writer_src) $(ns_src) $(handover_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
 
 $(call obj,fs/ops.c fs/dropper.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
@@ -102,7 +106,7 @@ base_libs := $(call pkg,--libs,libjpeg jansson liblz4) -ldl -lm -lpthread
 $(so): private LDFLAGS += -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 $(BUILD)/betonfs: private LDLIBS += $(call pkg,--libs,fuse3)
 $(BUILD)/mkfs.beton: private LDLIBS += $(call pkg,--libs,libpng) $(if $(have_webp),$(call pkg,--libs,libwebp))
-$(so) $(progs) $(units): private LDLIBS += $(base_libs)
+$(so) $(progs) $(units) $(bench): private LDLIBS += $(base_libs)
 
 # --- how ---------------------------------------------------------------------
 
@@ -113,7 +117,7 @@ $(so):
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $^ $(LDLIBS)
 	$(Q)ln -sf libbeton.so $(BUILD)/$(SONAME)
-$(progs) $(units):
+$(progs) $(units) $(bench):
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -181,13 +185,15 @@ lint: all
 	@sh tests/lint/symbols.sh $(so)
 	@sh tests/lint/docs.sh $(BUILD)
 	@echo "lint: passed"
-e2e: all
+e2e: all $(standins) $(bench)
 	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e $(PYTEST)
 
 # A harness with a main() that replays files.
 $(replays): $(BUILD)/replay_%: tests/fuzz/%.c $(lib)
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_CFLAGS) -DFUZZ_MAIN $(ALL_LDFLAGS) -o $@ $^ $(base_libs)
+
+bench: all $(bench) $(standins) $(filter %/test_cuda %/test_upload %/test_gpu_loader,$(units))
 
 fuzz: $(BUILD)/ops.inc $(isa_objs)
 	@for f in $(fuzz_src); do n=$$(basename $$f .c); mkdir -p $(BUILD)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_}; \
@@ -213,4 +219,4 @@ install: all
 
 clean: ; rm -rf build build-* compile_commands.json
 FORCE:
-.PHONY: all check unit lint e2e fuzz format install clean FORCE
+.PHONY: all check unit lint e2e bench fuzz format install clean FORCE

@@ -127,11 +127,11 @@ def jpeg_like(rng, size):
 
 
 def write_dataset(path, sizes, seed=1, page=2 << 20, side=None,
-                  content=jpeg_like):
+                  content=jpeg_like, shape=(8, 8)):
     """Images that are made by content(rng, size): raw ones of side x side, or
-    what calls itself JPEG."""
+    what calls itself JPEG, of a width and a height."""
     rng = random.Random(seed)
-    record = (RAW, side, side) if side else (JPG, 8, 8)
+    record = (RAW, side, side) if side else (JPG, *shape)
     first = -(-(24 + 2 * 1041 + len(sizes) * RECORD.size) // page) * page
     places, at = [], first
     for size in sizes:
