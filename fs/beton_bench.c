@@ -247,6 +247,8 @@ static void print_human(struct bench *b)
 	printf("bytes/s        %.0f\n", (double)b->bytes / b->seconds);
 	printf("first batch    %.3f s after the start\n", b->first_batch_s);
 	printf("peak RSS       %.0f MB\n", (double)b->peak_rss / 1e6);
+	if (strcmp(b->info.point, "none") != 0)
+		printf("after cuda()   on the %s\n", b->info.point);
 	print_kept(b);
 	print_stages(b);
 }
@@ -291,15 +293,15 @@ static void print_json(const struct bench *b)
 	for (size_t i = 0; i < b->num_rates; i++)
 		json_array_append_new(rates, json_real(b->rates[i]));
 	o = json_pack(
-		"{s:o, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:I, s:o, s:o}",
+		"{s:o, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:o, s:o}",
 		"images_per_s", rates, "cpu_us_per_image", cpu_per_image(b),
 		"first_batch_s", b->first_batch_s, "peak_rss_mb",
 		(double)b->peak_rss / 1e6, "bytes_per_s",
 		(double)b->bytes / b->seconds, "delivery", b->info.delivery,
-		"decoder", b->info.decoder, "jit", b->info.jit, "spec",
-		b->info.spec, "source", b->info.source, "workers",
-		(json_int_t)b->info.workers, "kept", kept_json(b), "stages",
-		stages_json(b));
+		"decoder", b->info.decoder, "jit", b->info.jit, "point",
+		b->info.point, "spec", b->info.spec, "source", b->info.source,
+		"workers", (json_int_t)b->info.workers, "kept", kept_json(b),
+		"stages", stages_json(b));
 	json_dumpf(o, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(o);
@@ -338,7 +340,7 @@ static int open_loader(struct bench *b, const char *path)
 	};
 	int r;
 
-	reading_apply(&o->reading, &options);
+	reading_apply(&o->reading, b->log, &options);
 	r = beton_loader_open(path, &options, &b->loader);
 
 	if (r) {

@@ -240,7 +240,8 @@ const char *cuda_compiler_name(const struct cuda_compiler *c)
 
 /* --- compiling --- */
 
-/* All that the compiler wrote, a message of its own for each line. */
+/* All that the compiler wrote, a message of its own for each line. Who calls
+   may go on without the code. */
 static void log_messages(struct cuda_compiler *c, void *program,
 			 const char *name, int code)
 {
@@ -248,8 +249,8 @@ static void log_messages(struct cuda_compiler *c, void *program,
 	char *rest, *line;
 	size_t size = 0;
 
-	log_error(c->log, "%s: %s refuses it: %s", name, c->name,
-		  c->nvrtc.error_string(code));
+	log_warning(c->log, "%s: %s refuses it: %s", name, c->name,
+		    c->nvrtc.error_string(code));
 	if (c->nvrtc.log_size(program, &size) || size < 2)
 		return;
 	text = calloc(1, size + 1);
@@ -258,7 +259,7 @@ static void log_messages(struct cuda_compiler *c, void *program,
 	rest = text;
 	while ((line = strsep(&rest, "\n"))) {
 		if (*line)
-			log_error(c->log, "%s", line);
+			log_warning(c->log, "%s", line);
 	}
 }
 

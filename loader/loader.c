@@ -23,10 +23,13 @@ struct beton_loader {
 	void *user_log_arg;
 	struct feed *feed;
 	struct phases *phases;
+	struct phases *whole;  /* the same with nothing left to a GPU that has
+				  the choice; NULL: there is none */
 	struct device *device; /* NULL: no output is a GPU's */
 	struct ring *ring;
 	bool constant;
 	uint32_t workers;
+	enum balance_mode balance;
 	char error[ERROR_SIZE];	      /* of the thread that calls next() */
 	char last_logged[ERROR_SIZE]; /* guarded by log.lock */
 };
@@ -184,6 +187,28 @@ static const char *slowest_engine(const struct phases *phases)
 	return "none";
 }
 
+/* Of the batches that are begun now. */
+static const struct phases *phases_now(const struct beton_loader *l)
+{
+	return l->whole && ring_side(l->ring) == BALANCE_PROCESSOR ? l->whole
+								   : l->phases;
+}
+
+static const char *point_now(const struct beton_loader *l)
+{
+	const struct pipeline *p = phases_row(phases_now(l), 0);
+
+	if (!l->device)
+		return "none";
+	if (l->whole)
+		return balance_name(ring_side(l->ring));
+	for (size_t i = 0; i < pipeline_num_outputs(p); i++) {
+		if (pipeline_has_rest(p, i))
+			return balance_name(BALANCE_DEVICE);
+	}
+	return balance_name(BALANCE_PROCESSOR);
+}
+
 void beton_loader_info(const struct beton_loader *l,
 		       struct beton_loader_info *out)
 {
@@ -193,7 +218,8 @@ void beton_loader_info(const struct beton_loader *l,
 		.delivery = l->feed->delivery,
 		.decoder =
 			"own for ordinary JPEGs, else libjpeg-turbo; crop only",
-		.jit = slowest_engine(l->phases),
+		.jit = slowest_engine(phases_now(l)),
+		.point = point_now(l),
 		.samples = l->feed->facts.samples,
 		.batches = spec_batches(&l->feed->spec),
 		.steps = spec_steps(&l->feed->spec, 0,
@@ -207,7 +233,8 @@ void beton_loader_info(const struct beton_loader *l,
 int beton_loader_output(const struct beton_loader *l, uint32_t i,
 			struct beton_output *out)
 {
-	const struct pipeline *p = phases_at(l->phases, ring_epoch(l->ring));
+	const struct pipeline *p =
+		phases_at(phases_now(l), ring_epoch(l->ring));
 	const struct pipeline_output *o = pipeline_output_at(p, i);
 
 	if (!o)
@@ -338,21 +365,22 @@ static int check_options(const struct beton_loader_options *o, char *why)
 	return -EINVAL;
 }
 
-static int parse_pipeline(struct beton_loader *l, const char *text)
+static int parse_pipeline(struct beton_loader *l, const char *text,
+			  struct phases **out)
 {
 	char why[ERROR_SIZE];
-	int r = phases_parse(text, l->feed->fields, l->feed->num_fields,
-			     &l->phases, why, sizeof(why));
+	int r = phases_parse(text, l->feed->fields, l->feed->num_fields, out,
+			     why, sizeof(why));
 
 	if (r && *why)
 		log_error(&l->log, "%s", why);
 	return r;
 }
 
-static int compile_pipeline(struct beton_loader *l)
+static int compile_pipeline(struct beton_loader *l, struct phases *phases)
 {
 	char why[ERROR_SIZE];
-	int r = phases_compile(l->phases, &l->log, why, sizeof(why));
+	int r = phases_compile(phases, &l->log, why, sizeof(why));
 
 	if (r && *why)
 		log_error(&l->log, "%s", why);
@@ -387,17 +415,37 @@ static int open_gpu(struct beton_loader *l, int gpu, uint64_t pinned)
 			   &l->device);
 }
 
-/* Leaves what it can to the GPU. */
-static int split_pipeline(struct beton_loader *l)
+/* Leaves what it can to the GPU, but for `autos`, if they are not meant. */
+static int split_pipeline(struct beton_loader *l, struct phases *phases,
+			  bool autos)
 {
 	const struct pipeline *p;
-	int r = phases_split(l->phases);
+	int r = phases_split(phases, autos);
 
 	if (!r)
-		r = compile_pipeline(l);
-	for (size_t i = 0; !r && (p = phases_row(l->phases, i)); i++)
+		r = compile_pipeline(l, phases);
+	for (size_t i = 0; !r && (p = phases_row(phases, i)); i++)
 		r = device_add(l->device, p);
 	return r;
+}
+
+/* What the GPU is given, and, where there is a choice, the other side too. */
+static int split_pipelines(struct beton_loader *l, const char *text)
+{
+	int r = split_pipeline(l, l->phases, true);
+
+	if (r || !pipeline_has_choice(phases_row(l->phases, 0)))
+		return r;
+	r = parse_pipeline(l, text, &l->whole);
+	return r ? r : split_pipeline(l, l->whole, false);
+}
+
+static void close_pipelines(struct beton_loader *l)
+{
+	/* It keeps nothing of its own. */
+	phases_close(l->whole);
+	phases_close(l->phases);
+	l->whole = l->phases = NULL;
 }
 
 /* Without a compiler for the GPU the processor does it all. */
@@ -407,32 +455,35 @@ static int start_on_gpu(struct beton_loader *l, int gpu,
 	int r = open_gpu(l, gpu, o->pinned);
 
 	if (!r)
-		r = split_pipeline(l);
+		r = split_pipelines(l, o->pipeline);
 	if (r != -ENOSYS || !l->device)
 		return r;
 	log_warning(&l->log, "what follows cuda() runs on the processor");
 	device_close(l->device);
 	l->device = NULL;
-	phases_close(l->phases);
-	l->phases = NULL;
+	close_pipelines(l);
 	r = open_gpu(l, gpu, o->pinned);
 	if (!r)
-		r = parse_pipeline(l, o->pipeline);
-	return r ? r : compile_pipeline(l);
+		r = parse_pipeline(l, o->pipeline, &l->phases);
+	return r ? r : compile_pipeline(l, l->phases);
 }
 
 static int start_pipeline(struct beton_loader *l,
 			  const struct beton_loader_options *o)
 {
-	int gpu, r = parse_pipeline(l, o->pipeline);
+	int gpu, r = parse_pipeline(l, o->pipeline, &l->phases);
 
 	if (!r)
 		r = find_gpu(l, &gpu);
 	if (!r)
 		r = gpu >= 0 && o->until == BETON_STAGE_ALL
 			    ? start_on_gpu(l, gpu, o)
-			    : compile_pipeline(l);
-	return r ? r : phases_keep(l->phases, &l->log);
+			    : compile_pipeline(l, l->phases);
+	if (!r)
+		r = phases_keep(l->phases, &l->log);
+	if (!r && l->whole)
+		phases_keep_with(l->whole, l->phases);
+	return r;
 }
 
 static int start_ring(struct beton_loader *l,
@@ -441,7 +492,8 @@ static int start_ring(struct beton_loader *l,
 	struct ring_options options = {
 		.feed = l->feed,
 		.log = &l->log,
-		.plan = { l->phases, o->on_error, o->until, l->device },
+		.plan = { l->phases, o->on_error, o->until, l->device,
+			  l->whole },
 		.start = { .spec = &l->feed->spec,
 			   .rank = o->rank,
 			   .world = o->world ? o->world : 1,
@@ -449,12 +501,28 @@ static int start_ring(struct beton_loader *l,
 		.epochs_end = UINT64_MAX,
 		.prefetch = o->prefetch ? o->prefetch : PREFETCH_DEFAULT,
 		.workers = l->workers,
+		.balance = l->balance,
 		.constant = l->constant,
 	};
 
 	if (o->epochs && o->epochs < UINT64_MAX - o->epoch)
 		options.epochs_end = o->epoch + o->epochs;
 	return ring_open(&options, &l->ring);
+}
+
+/* Who finishes what follows cuda(N, auto). */
+static int read_balance(struct beton_loader *l)
+{
+	const char *word = getenv("BETON_POINT");
+
+	l->balance = BALANCE_BY_COST;
+	if (!word || !*word || balance_parse(word, &l->balance))
+		return 0;
+	log_error(&l->log,
+		  "BETON_POINT is `%.40s'; there are auto, device, processor "
+		  "and turns",
+		  word);
+	return -EINVAL;
 }
 
 static int start(struct beton_loader *l, const char *path,
@@ -474,7 +542,9 @@ static int start(struct beton_loader *l, const char *path,
 
 	if (o->cache)
 		tiers_parse_mode(o->cache, &options.tiers.mode);
-	r = feed_open(path, &options, &l->feed);
+	r = read_balance(l);
+	if (!r)
+		r = feed_open(path, &options, &l->feed);
 	if (!r)
 		r = feed_start(l->feed, o->spec, o->subset);
 	if (!r)
@@ -527,7 +597,7 @@ void beton_loader_close(struct beton_loader *l)
 		return;
 	ring_close(l->ring);
 	device_close(l->device);
-	phases_close(l->phases);
+	close_pipelines(l);
 	feed_close(l->feed);
 	log_fini(&l->log);
 	free(l);

@@ -55,7 +55,9 @@ enum {
 	OP_PARAMS_MAX = 5,
 	OP_SIZE_MAX = 16384,
 	OP_OPERANDS_MAX = 12,
-	OP_CACHE_SIZE = 1, /* the parameter of OP_CACHE's row */
+	OP_CACHE_SIZE = 1,   /* the parameter of OP_CACHE's row */
+	OP_DEVICE_POINT = 1, /* that of OP_DEVICE's row, */
+	OP_DEVICE_AUTO = 1,  /* and its word where either side will do */
 };
 
 struct param {

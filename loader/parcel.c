@@ -115,6 +115,20 @@ int parcel_begin(struct parcel *p, const struct pipeline *pipeline,
 	return r;
 }
 
+bool parcel_has_waited(const struct parcel *p)
+{
+	return upload_has_waited(p->slot);
+}
+
+uint64_t parcel_size(const struct parcel *p)
+{
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < p->num_outputs * PARTS; i++)
+		size += p->copies[i].size;
+	return size;
+}
+
 uint8_t *parcel_rows(const struct parcel *p, size_t i)
 {
 	bool rest = pipeline_has_rest(p->pipeline, i);
@@ -183,6 +197,7 @@ static int run(void *arg, struct cuda *cuda, struct cuda_stream *stream)
 	struct parcel *p = arg;
 	int r = 0;
 
+	cuda_range_push(cuda, "beton kernels");
 	for (size_t i = 0; i < p->num_outputs; i++) {
 		if (!pipeline_has_rest(p->pipeline, i))
 			continue;
@@ -193,6 +208,7 @@ static int run(void *arg, struct cuda *cuda, struct cuda_stream *stream)
 						     EMIT_DEVICE_ROWS_MAX),
 				   cuda, stream);
 	}
+	cuda_range_pop(cuda);
 	return r;
 }
 

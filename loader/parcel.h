@@ -27,6 +27,11 @@ void parcel_close(struct parcel *p);
 int parcel_begin(struct parcel *p, const struct pipeline *pipeline,
 		 uint32_t rows);
 
+/* Whether that wait was one. */
+bool parcel_has_waited(const struct parcel *p);
+/* Bytes that are copied to the device. */
+uint64_t parcel_size(const struct parcel *p);
+
 /* Where rows of made_size bytes are to be; NULL: the output is no GPU's. */
 uint8_t *parcel_rows(const struct parcel *p, size_t output);
 /* Where it will be, in the memory of the device. */

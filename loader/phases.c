@@ -98,12 +98,12 @@ int phases_compile(struct phases *p, struct log *log, char *error,
 	return r;
 }
 
-int phases_split(struct phases *p)
+int phases_split(struct phases *p, bool autos)
 {
 	int r = 0;
 
 	for (size_t i = 0; !r && i < p->count; i++)
-		r = pipeline_split(p->phase[i].pipeline);
+		r = pipeline_split(p->phase[i].pipeline, autos);
 	return r;
 }
 
@@ -114,6 +114,13 @@ int phases_keep(struct phases *p, struct log *log)
 	for (size_t i = 1; !r && i < p->count; i++)
 		pipeline_keep_with(p->phase[i].pipeline, p->phase[0].pipeline);
 	return r;
+}
+
+void phases_keep_with(struct phases *p, const struct phases *owner)
+{
+	for (size_t i = 0; i < p->count; i++)
+		pipeline_keep_with(p->phase[i].pipeline,
+				   owner->phase[0].pipeline);
 }
 
 void phases_kept(const struct phases *p, struct stash_stats *out)

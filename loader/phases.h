@@ -31,10 +31,13 @@ int phases_compile(struct phases *p, struct log *log, char *error,
 		   size_t error_size);
 
 /* As pipeline_split(), of all. */
-int phases_split(struct phases *p);
+int phases_split(struct phases *p, bool autos);
 
 /* As pipeline_keep() and _kept(): what is kept serves all epochs. */
 int phases_keep(struct phases *p, struct log *log);
+/* Instead: has them use what another of the same text keeps, and that is closed
+   later. */
+void phases_keep_with(struct phases *p, const struct phases *owner);
 void phases_kept(const struct phases *p, struct stash_stats *out);
 
 /* That of an epoch; lives as long as the phases. */

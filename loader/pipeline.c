@@ -129,14 +129,25 @@ void pipeline_close(struct pipeline *p)
 	free(p);
 }
 
-int pipeline_split(struct pipeline *p)
+int pipeline_split(struct pipeline *p, bool autos)
 {
 	int r = 0;
 
-	for (size_t i = 0; !r && i < p->num_plans; i++)
-		r = plan_split(&p->plans[i]);
+	for (size_t i = 0; !r && i < p->num_plans; i++) {
+		if (autos || !plan_is_auto(&p->plans[i]))
+			r = plan_split(&p->plans[i]);
+	}
 	p->max_floats = max_floats(p);
 	return r;
+}
+
+bool pipeline_has_choice(const struct pipeline *p)
+{
+	for (size_t i = 0; i < p->num_plans; i++) {
+		if (pipeline_has_rest(p, i) && plan_is_auto(&p->plans[i]))
+			return true;
+	}
+	return false;
 }
 
 bool pipeline_has_rest(const struct pipeline *p, size_t i)

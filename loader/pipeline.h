@@ -78,10 +78,13 @@ void pipeline_close(struct pipeline *p);
 
 /*
  * Leaves what stands after cuda() to kernels for the GPU, where it is more than
- * a copy. Once, before pipeline_compile(); without it the processor does it
- * all. -ENOMEM.
+ * a copy; without `autos` only after those that stand where they stand. Once,
+ * before pipeline_compile(); without it the processor does it all. -ENOMEM.
  */
-int pipeline_split(struct pipeline *p);
+int pipeline_split(struct pipeline *p, bool autos);
+
+/* After that: whether something was left that the processor may do as well. */
+bool pipeline_has_choice(const struct pipeline *p);
 
 /*
  * Of an output: what is left to a kernel as CUDA C, see emit_device.h, of its

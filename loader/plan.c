@@ -119,6 +119,15 @@ int plan_split(struct plan *plan)
 	return tail_init(plan->tail, &plan->head, isa_best());
 }
 
+bool plan_is_auto(const struct plan *plan)
+{
+	size_t cut = chain_cut(plan->chain);
+
+	return cut < plan->chain->num_nodes &&
+	       plan->chain->nodes[cut].args.arg[OP_DEVICE_POINT].word ==
+		       OP_DEVICE_AUTO;
+}
+
 static bool is_same(const struct node *a, const struct node *b)
 {
 	for (size_t i = 0; i < OP_PARAMS_MAX; i++) {

@@ -37,6 +37,8 @@ int plan_init(struct plan *plan, const struct chain *chain,
  * arrays are small. -ENOMEM.
  */
 int plan_split(struct plan *plan);
+/* Whether cuda() leaves open who does what comes after it. */
+bool plan_is_auto(const struct plan *plan);
 
 /* Whether both keep the same of every sample. */
 bool plan_keeps_alike(const struct plan *a, const struct plan *b);

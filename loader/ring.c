@@ -10,6 +10,7 @@
 #include "fs/bytes.h"
 #include "fs/scope.h"
 #include "fs/thread.h"
+#include "loader/cuda.h"
 #include "loader/stage.h"
 
 /* Rows a worker takes at a time: some milliseconds of work, so that the last
@@ -27,6 +28,7 @@ struct turn {
 	uint64_t sequence; /* of the batches, in the order of delivery */
 	uint32_t next_row;
 	uint32_t rows_left; /* not finished yet */
+	uint64_t busy_ns;   /* of all threads that ran rows of it */
 	int error;
 };
 
@@ -48,7 +50,9 @@ struct ring {
 	uint64_t given_sequence; /* what has a smaller one is stale */
 	bool epoch_over;	 /* the user was told so */
 	struct turn *constant;	 /* the one batch, once it is there */
-	int worker_error;	 /* why a thread cannot go on */
+	struct balance balance;
+	uint64_t last_given_ns; /* 0: not in this epoch */
+	int worker_error;	/* why a thread cannot go on */
 
 	pthread_t fetcher;
 	bool has_fetcher;
@@ -57,6 +61,21 @@ struct ring {
 	struct stage_counters counters[STAGES];
 	atomic_uint_fast64_t failed_rows;
 };
+
+/* Names what the thread does now to NVIDIA's profilers. */
+static void push_range(struct ring *ring, const char *name)
+{
+	struct device *d = ring->options.plan.device;
+
+	cuda_range_push(d ? device_cuda(d) : NULL, name);
+}
+
+static void pop_range(struct ring *ring)
+{
+	struct device *d = ring->options.plan.device;
+
+	cuda_range_pop(d ? device_cuda(d) : NULL);
+}
 
 /* Waits, and counts the wait. */
 static void wait_counted(struct ring *ring, pthread_cond_t *cond,
@@ -180,6 +199,8 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 	t->sequence = ring->produced_sequence++;
 	t->state = FETCHING;
 	t->error = 0;
+	t->busy_ns = 0;
+	t->step->side = balance_choose(&ring->balance);
 	DL_APPEND(ring->turns, t);
 	ring->in_flight++;
 	return t;
@@ -224,7 +245,9 @@ static void fetch_turn(struct ring *ring, struct turn *t,
 	int r;
 
 	pthread_mutex_unlock(&ring->lock);
+	push_range(ring, "beton read");
 	r = fetch(ring, t->step, o);
+	pop_range(ring);
 	if (r)
 		note_failure(ring, t, o, r);
 	pthread_mutex_lock(&ring->lock);
@@ -293,13 +316,14 @@ static void note_row(struct ring *ring, struct turn *t,
 		t->error = -EIO;
 }
 
-/* Without the lock. */
-static void run_rows(struct ring *ring, struct turn *t,
-		     struct pipeline_worker *w, uint32_t first, uint32_t n)
+/* Without the lock; how long it took. */
+static uint64_t run_rows(struct ring *ring, struct turn *t,
+			 struct pipeline_worker *w, uint32_t first, uint32_t n)
 {
 	uint64_t before = stage_now_ns(), decode_ns = 0, busy;
 	struct step_failure failure;
 
+	push_range(ring, "beton rows");
 	for (uint32_t row = first; row < first + n; row++) {
 		if (step_run_row(t->step, &ring->options.plan, w, row, &failure,
 				 &decode_ns))
@@ -313,6 +337,8 @@ static void run_rows(struct ring *ring, struct turn *t,
 	atomic_fetch_add(&ring->counters[STAGE_TRANSFORM].items, n);
 	atomic_fetch_add(&ring->counters[STAGE_TRANSFORM].busy_ns,
 			 busy - min_u64(busy, decode_ns));
+	pop_range(ring);
+	return busy;
 }
 
 /* Sends a turn whose rows are made to the GPU, if there is one. Lock held
@@ -349,11 +375,13 @@ static void run_turn(struct ring *ring, struct turn *t,
 	uint32_t first = t->next_row;
 	uint32_t n =
 		(uint32_t)min_u64(ROWS_PER_TURN, t->step->batch.rows - first);
+	uint64_t busy;
 
 	t->next_row += n;
 	pthread_mutex_unlock(&ring->lock);
-	run_rows(ring, t, w, first, n);
+	busy = run_rows(ring, t, w, first, n);
 	pthread_mutex_lock(&ring->lock);
+	t->busy_ns += busy;
 	t->rows_left -= n;
 	if (!t->rows_left)
 		finish(ring, t, start(ring, t));
@@ -364,8 +392,10 @@ static void *work(void *arg)
 	struct ring *ring = arg;
 	struct pipeline_worker *w = NULL;
 	struct turn *t;
-	int r = pipeline_worker_open(phases_row(ring->options.plan.phases, 0),
-				     &w);
+	const struct step_plan *plan = &ring->options.plan;
+	/* Who can finish rows can do less, too. */
+	int r = pipeline_worker_open(
+		phases_row(plan->whole ? plan->whole : plan->phases, 0), &w);
 
 	pthread_mutex_lock(&ring->lock);
 	if (r)
@@ -386,19 +416,27 @@ static void *work(void *arg)
 
 /* --- what the user calls --- */
 
+/* The next turn if it is ready. */
+static struct turn *find_ready(struct ring *ring)
+{
+	struct turn *t;
+
+	DL_FOREACH(ring->turns, t)
+	{
+		if (t->state == DONE && t->sequence == ring->given_sequence)
+			return t;
+	}
+	return NULL;
+}
+
 static struct turn *wait_for(struct ring *ring)
 {
 	struct turn *t;
 
 	for (;;) {
-		DL_FOREACH(ring->turns, t)
-		{
-			if (t->state == DONE &&
-			    t->sequence == ring->given_sequence)
-				return t;
-		}
-		if (ring->worker_error)
-			return NULL;
+		t = find_ready(ring);
+		if (t || ring->worker_error)
+			return t;
 		wait_counted(ring, &ring->ready,
 			     &ring->counters[STAGE_NEXT].input_wait_ns);
 	}
@@ -415,6 +453,41 @@ static bool turn_epoch(struct ring *ring)
 	cursor_seek(&ring->given, ring->given.epoch + 1, 0);
 	ring->epoch_over = false;
 	return cursor_at_end(&ring->given);
+}
+
+static uint32_t count_ready(const struct ring *ring)
+{
+	const struct turn *t;
+	uint32_t n = 0;
+
+	DL_FOREACH(ring->turns, t)
+	{
+		n += t->state == DONE;
+	}
+	return n;
+}
+
+/* What a turn that is given out says about who has time; so many were ready
+   when the user came. */
+static void weigh(struct ring *ring, const struct turn *t, uint32_t ready)
+{
+	uint64_t now = stage_now_ns(), last = ring->last_given_ns;
+	struct parcel *p = t->step->parcel;
+
+	ring->last_given_ns = now;
+	if (!p || !ring->options.plan.whole)
+		return;
+	balance_add(&ring->balance,
+		    &(struct balance_batch){
+			    .side = t->step->side,
+			    .rows = t->step->batch.rows,
+			    .busy_ns = t->busy_ns,
+			    .bytes = parcel_size(p),
+			    .period_ns = last ? now - last : 0,
+			    .starved = !ready,
+			    .full = ready >= ring->options.prefetch,
+			    .blocked = parcel_has_waited(p),
+		    });
 }
 
 /* Hands a turn out, or reports its error and lets it go. */
@@ -443,9 +516,11 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 	      size_t message_size)
 {
 	struct turn *t;
+	uint32_t ready;
 
 	scoped_lock(&ring->lock);
 	if (turn_epoch(ring)) {
+		ring->last_given_ns = 0;
 		snprintf(message, message_size, "the epoch is over");
 		return -ENODATA;
 	}
@@ -455,7 +530,12 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 		*out = &ring->constant->step->batch;
 		return 0;
 	}
+	ready = find_ready(ring) ? count_ready(ring) : 0;
+	push_range(ring, "beton next");
 	t = wait_for(ring);
+	pop_range(ring);
+	if (t && !t->error)
+		weigh(ring, t, ready);
 	if (t)
 		return give(ring, t, out, message, message_size);
 	snprintf(message, message_size, "the loader cannot go on: %s",
@@ -509,6 +589,7 @@ void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches)
 	ring->produced = ring->given;
 	ring->given_sequence = ring->produced_sequence;
 	ring->epoch_over = false;
+	ring->last_given_ns = 0;
 	DL_FOREACH_SAFE(ring->turns, t, next)
 	{
 		if (!is_stale(ring, t))
@@ -538,6 +619,12 @@ uint64_t ring_epoch(struct ring *ring)
 	if (cursor_at_end(c) && c->epoch + 1 < ring->epochs_end)
 		return c->epoch + 1;
 	return c->epoch;
+}
+
+enum balance_side ring_side(struct ring *ring)
+{
+	scoped_lock(&ring->lock);
+	return ring->balance.side;
 }
 
 size_t ring_stats(const struct ring *ring, struct beton_stage_stats *out,
@@ -578,6 +665,7 @@ int ring_open(const struct ring_options *options, struct ring **out)
 	ring->options = *options;
 	ring->epochs_end = options->epochs_end;
 	ring->given = ring->produced = options->start;
+	balance_init(&ring->balance, options->balance, options->workers);
 	pthread_mutex_init(&ring->lock, NULL);
 	pthread_cond_init(&ring->room, NULL);
 	pthread_cond_init(&ring->work, NULL);

@@ -24,7 +24,8 @@ struct ring_options {
 	uint64_t epochs_end; /* epochs below this one are prepared */
 	uint32_t prefetch;
 	uint32_t workers;
-	bool constant; /* the first batch for ever */
+	enum balance_mode balance; /* of plan.whole */
+	bool constant;		   /* the first batch for ever */
 };
 
 int ring_open(const struct ring_options *options, struct ring **out);
@@ -47,6 +48,10 @@ const struct cursor *ring_cursor(const struct ring *ring);
 
 /* Which epoch the next batch is of; for any thread. */
 uint64_t ring_epoch(struct ring *ring);
+
+/* Who finishes the rows of batches that are begun now, where there is a choice;
+   for any thread. */
+enum balance_side ring_side(struct ring *ring);
 
 /* As beton_loader_stats() and _failed_rows(). */
 size_t ring_stats(const struct ring *ring, struct beton_stage_stats *out,

@@ -173,7 +173,10 @@ int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 	if (r)
 		return r;
 	memset(s->valid.bytes, !padding, h->rows);
-	s->pipeline = phases_at(plan->phases, h->epoch);
+	s->pipeline = phases_at(plan->whole && s->side == BALANCE_PROCESSOR
+					? plan->whole
+					: plan->phases,
+				h->epoch);
 	s->batch.epoch = h->epoch;
 	s->batch.number = number;
 	s->batch.rows = h->rows;

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "beton/loader.h"
+#include "loader/balance.h"
 #include "loader/buffer.h"
 #include "loader/feed.h"
 #include "loader/parcel.h"
@@ -34,8 +35,9 @@ struct step {
 	 * stay where they are.
 	 */
 	struct feed_batch input;
-	struct view view;		 /* of it */
-	const struct pipeline *pipeline; /* of its epoch */
+	struct view view;	/* of it */
+	enum balance_side side; /* that finishes it, by who begins it */
+	const struct pipeline *pipeline; /* of its epoch and side */
 	struct buffer ids;
 	struct step_output *outputs;
 	struct parcel *parcel; /* what a GPU gets; NULL: nothing */
@@ -54,7 +56,9 @@ struct step_plan {
 	const struct phases *phases;
 	enum beton_on_error on_error;
 	enum beton_stage until;
-	struct device *device; /* NULL: no output is a GPU's */
+	struct device *device;	    /* NULL: no output is a GPU's */
+	const struct phases *whole; /* of the processor's side; NULL: there
+				       is no choice */
 };
 
 int step_open(const struct step_plan *plan, struct step **out);

@@ -66,7 +66,8 @@ struct upload_slot {
 	struct upload *upload;
 	struct part *parts;
 	uint32_t num_parts;
-	enum round round;	   /* changed by who has the round */
+	enum round round; /* changed by who has the round, as the next */
+	bool has_waited;  /* as it began */
 	struct cuda_event *copied; /* the host's memory was read */
 	struct cuda_event *ready;
 	pthread_mutex_t lock; /* guards all that follows */
@@ -287,7 +288,8 @@ int upload_begin(struct upload_slot *s)
 	if (s->round == ROUND_STARTED)
 		return -EBUSY;
 	r = cuda_event_query(u->cuda, s->copied);
-	if (r == -EAGAIN) {
+	s->has_waited = r == -EAGAIN;
+	if (s->has_waited) {
 		before = clock_ns();
 		r = cuda_event_synchronize(u->cuda, s->copied);
 		count(u, &u->stats.waits, 1);
@@ -296,6 +298,11 @@ int upload_begin(struct upload_slot *s)
 	if (!r)
 		s->round = ROUND_WRITING;
 	return r;
+}
+
+bool upload_has_waited(const struct upload_slot *s)
+{
+	return s->has_waited;
 }
 
 int upload_reserve(struct upload_slot *s, uint32_t part, uint64_t host,
@@ -425,7 +432,7 @@ int upload_start(struct upload_slot *s, const struct upload_copy *copies,
 
 	if (s->round != ROUND_WRITING || !copies_fit(s, copies, num_copies))
 		return -EINVAL;
-	cuda_range_push(u->cuda, "beton: queue upload");
+	cuda_range_push(u->cuda, "beton upload");
 	pthread_mutex_lock(&u->lock);
 	r = queue(s, copies, num_copies, run, arg);
 	u->stats.batches += !r;

@@ -39,6 +39,7 @@
 #ifndef LOADER_UPLOAD_H
 #define LOADER_UPLOAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -86,6 +87,8 @@ void upload_slot_close(struct upload_slot *slot);
 /* After that the host's memory may be written. -EIO: the device is lost.
    -EBUSY: the last round was not released. */
 int upload_begin(struct upload_slot *slot);
+/* Whether the last one found copies unfinished. */
+bool upload_has_waited(const struct upload_slot *slot);
 
 /*
  * After upload_begin(): makes room in a part for so many bytes of the host and

@@ -220,6 +220,11 @@ struct beton_loader_info {
 	   any epoch, the first of "generic", "generated", "prebuilt", "none".
 	 */
 	const char *jit;
+	/* Who does what follows cuda() in batches that are begun now: "device",
+	   the GPU, "processor", before it ships the values, or because nothing
+	   follows; "none": no output is a GPU's. By cuda(N, auto) it can
+	   change; the bits are the same. */
+	const char *point;
 	uint64_t samples; /* of the dataset */
 	uint64_t batches; /* of the epoch's global sequence */
 	uint64_t steps;	  /* of this rank in a whole epoch */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/op.h"
 
-enum { DEVICE, POINT, DEVICES_MAX = 63 };
+enum { DEVICE, DEVICES_MAX = 63 };
 
-/* In the order of enum device_point. */
-static const char *const points[] = { "here", "auto", NULL };
+static const char *const points[] = { "here", [OP_DEVICE_AUTO] = "auto", NULL };
 
 static const struct param params[] = {
 	[DEVICE] = { .name = "device",
@@ -14,12 +13,12 @@ static const struct param params[] = {
 		     .max_count = 1,
 		     .max = DEVICES_MAX,
 		     .help = "the GPU's number" },
-	[POINT] = { .name = "point",
-		    .kind = PARAM_WORD,
-		    .initial = "here",
-		    .words = points,
-		    .help = "what comes after it runs there, or wherever "
-			    "there is more time for it" },
+	[OP_DEVICE_POINT] = { .name = "point",
+			      .kind = PARAM_WORD,
+			      .initial = "here",
+			      .words = points,
+			      .help = "what comes after it runs there, or wherever "
+				      "there is more time for it" },
 	{ 0 },
 };
 

@@ -43,6 +43,7 @@ static const char before[] =
 	"typedef __SIZE_TYPE__ size_t;\n"
 	"struct standin_dim { unsigned x, y, z; };\n"
 	"static standin_dim threadIdx, blockIdx, blockDim, gridDim;\n"
+	"#define __CUDACC_RTC__ 1\n"
 	"#define __global__\n"
 	"#define __device__\n"
 	"#define __host__\n"
@@ -119,14 +120,13 @@ static const char after[] =
 
 /* --- the source --- */
 
-/* The name of the kernel after this "__global__", which stands before the first
+/* The name of the kernel after its mark, which stands before the first
    parenthesis that is not of its launch bounds. */
 static bool kernel_name(const char *at, char *name)
 {
 	static const char bounds[] = "__launch_bounds__";
 	const char *end, *begin;
 
-	at += strlen("__global__");
 	end = strstr(at, bounds);
 	begin = strchr(at, '(');
 	if (end && begin && end < begin)
@@ -143,21 +143,38 @@ static bool kernel_name(const char *at, char *name)
 	return true;
 }
 
+static bool is_in_macro(const char *text, const char *at)
+{
+	while (at > text && at[-1] != '\n')
+		at--;
+	return *at == '#';
+}
+
+/* Calls of the kernels that begin with a mark. */
+static void write_kernels(FILE *f, const char *text, const char *mark)
+{
+	char name[NAME_MAX_BYTES];
+
+	for (const char *at = text; (at = strstr(at, mark)); at++) {
+		if (!is_in_macro(text, at) &&
+		    kernel_name(at + strlen(mark), name))
+			fprintf(f,
+				"extern \"C\" __attribute__((visibility(\"default\"))) const standin::kernel standin_kernel_%s = { standin::of<%s>::run, standin::of<%s>::n, standin::of<%s>::parameters };\n",
+				name, name, name, name);
+	}
+}
+
 static int write_source(const struct program *p, const char *path)
 {
 	FILE *f = fopen(path, "w");
-	char name[NAME_MAX_BYTES];
 	int r;
 
 	if (!f)
 		return INTERNAL;
 	fprintf(f, "%s#line 1 \"%s\"\n%s%s", before, p->name, p->text, after);
-	for (const char *at = p->text; (at = strstr(at, "__global__")); at++) {
-		if (kernel_name(at, name))
-			fprintf(f,
-				"extern \"C\" __attribute__((visibility(\"default\"))) const standin::kernel standin_kernel_%s = { standin::of<%s>::run, standin::of<%s>::n, standin::of<%s>::parameters };\n",
-				name, name, name, name);
-	}
+	write_kernels(f, p->text, "__global__ ");
+	/* A macro of the library's own (emit_device.c). */
+	write_kernels(f, p->text, "KERNEL ");
 	r = ferror(f) ? INTERNAL : OK;
 	return fclose(f) ? INTERNAL : r;
 }

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/balance.h"
+
+#include <string.h>
+
+#include "fs/bytes.h"
+
+enum { STAY_PAYS = 8 };
+
+/* Whose time there is too little of. */
+enum scarce { SCARCE_NONE, SCARCE_LOADER, SCARCE_CONSUMER };
+
+bool balance_parse(const char *word, enum balance_mode *out)
+{
+	static const char *const words[] = { "auto", "device", "processor",
+					     "turns" };
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		if (!strcmp(word, words[i])) {
+			*out = (enum balance_mode)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+const char *balance_name(enum balance_side side)
+{
+	return side == BALANCE_DEVICE ? "device" : "processor";
+}
+
+void balance_init(struct balance *b, enum balance_mode mode, uint32_t workers)
+{
+	*b = (struct balance){
+		.mode = mode,
+		.side = mode == BALANCE_ALL_PROCESSOR ? BALANCE_PROCESSOR
+						      : BALANCE_DEVICE,
+		.workers = workers,
+		.next_wait = 1,
+	};
+}
+
+enum balance_side balance_choose(struct balance *b)
+{
+	enum balance_side side = b->side;
+
+	if (b->mode == BALANCE_TURNS)
+		b->side = !side;
+	return side;
+}
+
+static void sum(struct balance_sum *s, const struct balance_batch *batch)
+{
+	s->batches++;
+	s->rows += batch->rows;
+	s->busy_ns += batch->busy_ns;
+	s->bytes += batch->bytes;
+	s->starved += batch->starved;
+	s->full += batch->full;
+	s->blocked += batch->blocked;
+	if (!batch->period_ns)
+		return;
+	s->periods++;
+	s->period_ns += batch->period_ns;
+	s->longest_ns = max_u64(s->longest_ns, batch->period_ns);
+}
+
+/* Of the processors, per row. */
+static double busy(const struct balance_sum *s)
+{
+	return s->rows ? (double)s->busy_ns / (double)s->rows : 0;
+}
+
+static double bytes(const struct balance_sum *s)
+{
+	return s->rows ? (double)s->bytes / (double)s->rows : 0;
+}
+
+/* Between two rows; 0: not known. */
+static double period(const struct balance_sum *s)
+{
+	double rows;
+
+	if (s->periods < 2 || !s->rows)
+		return 0;
+	rows = (double)s->rows / s->batches * (s->periods - 1);
+	return (double)(s->period_ns - s->longest_ns) / rows;
+}
+
+/* A GPU that is behind keeps the loader from its memory, and so the consumer
+   waits for both: that comes first. */
+static enum scarce find_scarce(const struct balance_sum *s)
+{
+	if (2 * s->blocked >= s->batches)
+		return SCARCE_CONSUMER;
+	if (4 * s->starved >= s->batches)
+		return SCARCE_LOADER;
+	if (4 * s->full >= 3 * s->batches)
+		return SCARCE_CONSUMER;
+	return SCARCE_NONE;
+}
+
+/* Less by what measurements differ anyway is not less. */
+static bool processor_is_lighter(const struct balance *b)
+{
+	return b->ratio > 0 && b->ratio < 0.9;
+}
+
+/* Whether the processors have the time to finish the rows too. */
+static bool has_time(const struct balance *b)
+{
+	double time = period(&b->device) * b->workers;
+
+	/* What is not known is tried where there is some room for it. */
+	if (b->ratio <= 0)
+		return busy(&b->device) < 0.75 * time;
+	return busy(&b->device) * b->ratio < 0.9 * time;
+}
+
+/* The processor is not tried for a time, and for twice that the next time. */
+static void put_off(struct balance *b)
+{
+	b->wait = b->next_wait;
+	if (b->next_wait < UINT32_MAX)
+		b->next_wait *= 2;
+}
+
+/* On the GPU's side: whether to try the processor. */
+static bool is_worth_a_try(struct balance *b, enum scarce scarce)
+{
+	if (b->wait) {
+		b->wait--;
+		return false;
+	}
+	if (scarce == SCARCE_LOADER)
+		return b->ratio <= 0 || processor_is_lighter(b);
+	if (scarce == SCARCE_NONE)
+		return false;
+	if (has_time(b))
+		return true;
+	/* Code that was not compiled yet is faster now. */
+	if (b->ratio > 0)
+		put_off(b);
+	b->ratio = 0;
+	return false;
+}
+
+/*
+ * After the first window of a try: batches must come as fast as before. If the
+ * GPU was late with its copies these may be what it is late with, so more bytes
+ * must pay.
+ */
+static bool is_slower(const struct balance *b, const struct balance_sum *now)
+{
+	bool must_pay = b->was_blocked && bytes(now) > bytes(&b->device);
+
+	return period(now) > (must_pay ? 0.95 : 1.05) * period(&b->device);
+}
+
+/* On the processor's side: whether that is wrong. */
+static bool has_failed(const struct balance *b, enum scarce scarce,
+		       const struct balance_sum *now)
+{
+	if (scarce == SCARCE_LOADER && !processor_is_lighter(b))
+		return true;
+	return !b->stay && is_slower(b, now);
+}
+
+/* What follows a window of the GPU's side. */
+static void judge_device(struct balance *b, const struct balance_sum *now)
+{
+	b->device = *now;
+	if (!is_worth_a_try(b, find_scarce(now)))
+		return;
+	b->was_blocked = 2 * now->blocked >= now->batches;
+	b->side = BALANCE_PROCESSOR;
+	b->stay = 0;
+}
+
+/* The first window of a try is next to one of the GPU's side, so that the two
+   can be compared; later ones may be of images of another size. */
+static void judge_processor(struct balance *b, const struct balance_sum *now)
+{
+	if (!b->stay && busy(&b->device) > 0)
+		b->ratio = busy(now) / busy(&b->device);
+	if (!has_failed(b, find_scarce(now), now)) {
+		b->stay++;
+		return;
+	}
+	/* A stay that was much longer than the wait before it has paid. */
+	if (b->stay >= STAY_PAYS * b->next_wait)
+		b->wait = b->next_wait;
+	else
+		put_off(b);
+	b->side = BALANCE_DEVICE;
+}
+
+void balance_add(struct balance *b, const struct balance_batch *batch)
+{
+	struct balance_sum now;
+
+	/* Of another side: it was begun before the last change. */
+	if (b->mode != BALANCE_BY_COST || batch->side != b->side)
+		return;
+	sum(&b->window, batch);
+	if (b->window.batches < BALANCE_WINDOW)
+		return;
+	now = b->window;
+	b->window = (struct balance_sum){ 0 };
+	if (b->side == BALANCE_DEVICE)
+		judge_device(b, &now);
+	else
+		judge_processor(b, &now);
+}
