@@ -321,7 +321,7 @@ static int open_loader(struct bench *b, const char *path)
 	};
 	int r;
 
-	reading_apply(&o->reading, &options);
+	reading_apply(&o->reading, b->log, &options);
 	r = beton_loader_open(path, &options, &b->loader);
 
 	if (r) {

@@ -347,7 +347,7 @@ static int open_loader(struct dump *d, const char *path)
 		return r;
 	if (resume && !options.spec)
 		options.spec = s.spec;
-	reading_apply(&o->reading, &options);
+	reading_apply(&o->reading, d->log, &options);
 	r = beton_loader_open(path, &options, &d->loader);
 	if (r) {
 		log_error(d->log, "%s", error);

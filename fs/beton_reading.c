@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/beton_reading.h"
 
-void reading_apply(const struct reading *reading,
+#include "fs/log.h"
+
+/* Errors are told by whoever sees the call fail. */
+static void tell(void *arg, enum beton_log_level level, const char *message)
+{
+	if (level == BETON_LOG_WARNING)
+		log_warning(arg, "%s", message);
+}
+
+void reading_apply(const struct reading *reading, struct log *log,
 		   struct beton_loader_options *out)
 {
 	static const char *const delivery[] = { "auto", "handover", "direct" };
@@ -11,4 +20,6 @@ void reading_apply(const struct reading *reading,
 	out->cache = cache[reading->cache];
 	out->cache_size = reading->cache_size;
 	out->cold_size = reading->cold_size;
+	out->log = tell;
+	out->log_arg = log;
 }

@@ -30,8 +30,10 @@ struct reading {
 	  .help = "beside it, for evicted pages, compressed" }
 /* clang-format on */
 
-/* Sets what these options say. */
-void reading_apply(const struct reading *reading,
+struct log;
+
+/* Sets what these options say, and that the log gets the loader's warnings. */
+void reading_apply(const struct reading *reading, struct log *log,
 		   struct beton_loader_options *out);
 
 #endif
