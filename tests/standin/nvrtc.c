@@ -40,6 +40,7 @@ struct program {
 extern char **environ;
 
 static const char before[] =
+	"#define __CUDACC_RTC__ 1\n"
 	"typedef __SIZE_TYPE__ size_t;\n"
 	"struct standin_dim { unsigned x, y, z; };\n"
 	"static standin_dim threadIdx, blockIdx, blockDim, gridDim;\n"
@@ -119,14 +120,13 @@ static const char after[] =
 
 /* --- the source --- */
 
-/* The name of the kernel after this "__global__", which stands before the first
+/* The name of the kernel after "__global__", which stands before the first
    parenthesis that is not of its launch bounds. */
 static bool kernel_name(const char *at, char *name)
 {
 	static const char bounds[] = "__launch_bounds__";
 	const char *end, *begin;
 
-	at += strlen("__global__");
 	end = strstr(at, bounds);
 	begin = strchr(at, '(');
 	if (end && begin && end < begin)
@@ -143,21 +143,31 @@ static bool kernel_name(const char *at, char *name)
 	return true;
 }
 
+/* The table's row for each kernel that such a word begins. */
+static void write_rows(FILE *f, const char *text, const char *word)
+{
+	char name[NAME_MAX_BYTES];
+
+	for (const char *at = text; (at = strstr(at, word));) {
+		at += strlen(word);
+		if (*at != '\n' && kernel_name(at, name))
+			fprintf(f,
+				"extern \"C\" __attribute__((visibility(\"default\"))) const standin::kernel standin_kernel_%s = { standin::of<%s>::run, standin::of<%s>::n, standin::of<%s>::parameters };\n",
+				name, name, name, name);
+	}
+}
+
 static int write_source(const struct program *p, const char *path)
 {
 	FILE *f = fopen(path, "w");
-	char name[NAME_MAX_BYTES];
 	int r;
 
 	if (!f)
 		return INTERNAL;
 	fprintf(f, "%s#line 1 \"%s\"\n%s%s", before, p->name, p->text, after);
-	for (const char *at = p->text; (at = strstr(at, "__global__")); at++) {
-		if (kernel_name(at, name))
-			fprintf(f,
-				"extern \"C\" __attribute__((visibility(\"default\"))) const standin::kernel standin_kernel_%s = { standin::of<%s>::run, standin::of<%s>::n, standin::of<%s>::parameters };\n",
-				name, name, name, name);
-	}
+	/* At the end of a line it is what a macro stands for. */
+	write_rows(f, p->text, "__global__");
+	write_rows(f, p->text, "\nKERNEL ");
 	r = ferror(f) ? INTERNAL : OK;
 	return fclose(f) ? INTERNAL : r;
 }
