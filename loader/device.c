@@ -191,9 +191,13 @@ static int load(const struct device *d, const void *image, struct code *code)
 {
 	int r = cuda_module_load(d->cuda, image, &code->module);
 
-	return r ? r
-		 : cuda_module_kernel(d->cuda, code->module, EMIT_DEVICE_NAME,
-				      &code->kernel);
+	if (r)
+		return r;
+	r = cuda_module_kernel(d->cuda, code->module, EMIT_DEVICE_NAME,
+			       &code->kernel);
+	if (r)
+		cuda_module_unload(d->cuda, steal(code->module));
+	return r;
 }
 
 static int compile(const struct device *d, const char *key, struct code *code)

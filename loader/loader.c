@@ -49,15 +49,15 @@ static int lose_batch(struct beton_loader *l, const struct beton_batch **out,
 
 int beton_loader_next(struct beton_loader *l, const struct beton_batch **out)
 {
+	struct parcel *p;
 	int r = ring_next(l->ring, out, l->error, sizeof(l->error));
-	struct parcel *p = r ? NULL : ring_parcel(l->ring, *out);
 
-	if (p) {
+	if (r)
+		return r;
+	r = ring_parcel(l->ring, *out, &p);
+	if (!r && p)
 		r = parcel_wait(p);
-		if (r)
-			return lose_batch(l, out, r);
-	}
-	return r;
+	return r ? lose_batch(l, out, r) : 0;
 }
 
 int beton_loader_next_on(struct beton_loader *l, void *stream,
@@ -74,19 +74,26 @@ int beton_loader_next_on(struct beton_loader *l, void *stream,
 int beton_loader_acquire(struct beton_loader *l,
 			 const struct beton_batch *batch, void *stream)
 {
-	struct parcel *p = ring_parcel(l->ring, batch);
+	struct parcel *p;
+	int r = ring_parcel(l->ring, batch, &p);
 
-	return p ? parcel_acquire(p, stream) : 0;
+	return !r && p ? parcel_acquire(p, stream) : r;
 }
 
 int beton_loader_read(struct beton_loader *l, const struct beton_batch *batch,
 		      uint32_t output, void *to)
 {
-	const struct beton_tensor *t = &batch->outputs[output];
-	struct parcel *p = ring_parcel(l->ring, batch);
+	const struct beton_tensor *t;
+	struct parcel *p;
+	int r = ring_parcel(l->ring, batch, &p);
 
+	if (!r && output >= batch->num_outputs)
+		r = -EINVAL;
+	if (r)
+		return r;
+	t = &batch->outputs[output];
 	if (t->device_type != BETON_DEVICE_CPU)
-		return p ? parcel_read(p, output, to, t->size) : -EINVAL;
+		return parcel_read(p, output, to, t->size);
 	memcpy(to, t->data, t->size);
 	return 0;
 }
@@ -100,10 +107,17 @@ void beton_loader_release(struct beton_loader *l,
 int beton_loader_release_on(struct beton_loader *l,
 			    const struct beton_batch *batch, void *stream)
 {
-	struct parcel *p = ring_parcel(l->ring, batch);
-	int r = p ? parcel_release(p, stream) : 0;
+	struct parcel *p;
+	int r = ring_parcel(l->ring, batch, &p);
 
-	if (!r)
+	if (r)
+		return r;
+	/* The one batch is given again, but never written again. */
+	if (p)
+		r = l->constant ? parcel_acquire(p, stream)
+				: parcel_release(p, stream);
+	/* No device that is lost uses its memory any more. */
+	if (!r || cuda_is_lost(device_cuda(l->device)))
 		ring_release(l->ring, batch);
 	return r;
 }

@@ -101,7 +101,8 @@ static void turn_close(struct ring *ring, struct turn *t)
 	free(t);
 }
 
-/* From the ring to the free ones, or to the system if there are enough. */
+/* From the ring to the free ones, or to the system if there are enough. What is
+   a GPU's stays: to free it is to wait for the device. */
 static void recycle(struct ring *ring, struct turn *t)
 {
 	DL_DELETE(ring->turns, t);
@@ -112,7 +113,7 @@ static void recycle(struct ring *ring, struct turn *t)
 	if (t->state != HELD)
 		ring->in_flight--;
 	t->state = FREE;
-	if (ring->num_free > ring->options.prefetch) {
+	if (ring->num_free > ring->options.prefetch && !t->step->parcel) {
 		turn_close(ring, t);
 	} else {
 		LL_PREPEND(ring->free_turns, t);
@@ -144,21 +145,24 @@ static bool may_produce(const struct ring *ring)
 	       spec_steps(&ring->options.feed->spec, 0, ring->produced.world);
 }
 
-static struct turn *take_free(struct ring *ring)
+static int take_free(struct ring *ring, struct turn **out)
 {
 	struct turn *t = ring->free_turns;
+	int r;
 
 	if (t) {
 		LL_DELETE(ring->free_turns, t);
 		ring->num_free--;
-		return t;
+		*out = t;
+		return 0;
 	}
 	t = calloc(1, sizeof(*t));
-	if (t && step_open(&ring->options.plan, &t->step)) {
+	r = t ? step_open(&ring->options.plan, &t->step) : -ENOMEM;
+	if (r)
 		free(t);
-		return NULL;
-	}
-	return t;
+	else
+		*out = t;
+	return r;
 }
 
 /* --- fetching --- */
@@ -177,19 +181,20 @@ static void give_up(struct ring *ring, int error)
 }
 
 /* The next step of this rank, and the turn that is to become it; NULL at the
-   end of an epoch, or when there is no memory. */
+   end of an epoch, or when none can be had. */
 static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 {
 	struct turn *t;
 	uint64_t n = spec_batches(&ring->options.feed->spec);
+	int r;
 
 	if (cursor_at_end(&ring->produced)) {
 		cursor_seek(&ring->produced, ring->produced.epoch + 1, 0);
 		return NULL;
 	}
-	t = take_free(ring);
-	if (!t) {
-		give_up(ring, -ENOMEM);
+	r = take_free(ring, &t);
+	if (r) {
+		give_up(ring, r);
 		return NULL;
 	}
 	o->epoch = ring->produced.epoch;
@@ -566,13 +571,17 @@ void ring_release(struct ring *ring, const struct beton_batch *batch)
 		recycle(ring, t);
 }
 
-struct parcel *ring_parcel(struct ring *ring, const struct beton_batch *batch)
+int ring_parcel(struct ring *ring, const struct beton_batch *batch,
+		struct parcel **out)
 {
 	struct turn *t;
 
 	scoped_lock(&ring->lock);
 	t = held(ring, batch);
-	return t && t->step->batch.rows ? t->step->parcel : NULL;
+	if (!t)
+		return -EINVAL;
+	*out = t->step->batch.rows ? t->step->parcel : NULL;
+	return 0;
 }
 
 /* Forgets what is under way and goes on elsewhere. */

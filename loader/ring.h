@@ -37,8 +37,10 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 	      size_t message_size);
 void ring_release(struct ring *ring, const struct beton_batch *batch);
 
-/* What a GPU has of a batch that the user holds; NULL: nothing. */
-struct parcel *ring_parcel(struct ring *ring, const struct beton_batch *batch);
+/* What a GPU has of a batch; NULL: nothing. -EINVAL: the user does not hold it.
+ */
+int ring_parcel(struct ring *ring, const struct beton_batch *batch,
+		struct parcel **out);
 
 /* Forgets what is in the making, and goes on elsewhere. */
 void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches);

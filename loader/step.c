@@ -11,6 +11,7 @@ int step_open(const struct step_plan *plan, struct step **out)
 {
 	size_t n = pipeline_num_outputs(phases_row(plan->phases, 0));
 	struct step *s = calloc(1, sizeof(*s));
+	int r = 0;
 
 	if (!s)
 		return -ENOMEM;
@@ -20,10 +21,11 @@ int step_open(const struct step_plan *plan, struct step **out)
 		step_close(s);
 		return -ENOMEM;
 	}
-	if (plan->device && plan->until == BETON_STAGE_ALL &&
-	    parcel_open(plan->device, n, &s->parcel)) {
+	if (plan->device && plan->until == BETON_STAGE_ALL)
+		r = parcel_open(plan->device, n, &s->parcel);
+	if (r) {
 		step_close(s);
-		return -ENOMEM;
+		return r;
 	}
 	s->batch.outputs = s->tensors;
 	s->batch.num_outputs = (uint32_t)n;

@@ -148,9 +148,10 @@ BETON_API void beton_loader_close(struct beton_loader *loader);
 /*
  * The next batch of this rank; waits for it. It belongs to the caller until
  * beton_loader_release(); any number may be kept, beyond the ring each costs
- * fresh memory. -ENODATA: the epoch is over, and the next call begins the next
- * epoch. Any other error is the batch's own (-EIO, -ENOTCONN when the daemon
- * died): beton_loader_error() tells, and the next call goes on after it.
+ * fresh memory, which for a GPU is kept until close. -ENODATA: the epoch is
+ * over, and the next call begins the next epoch. Any other error is the batch's
+ * own (-EIO, -ENOTCONN when the daemon died): beton_loader_error() tells, and
+ * the next call goes on after it.
  */
 BETON_API int beton_loader_next(struct beton_loader *loader,
 				const struct beton_batch **out);
@@ -169,7 +170,8 @@ BETON_API void beton_loader_release(struct beton_loader *loader,
  * what was queued on it before beton_loader_release_on() still finds it as it
  * was. Neither waits for the GPU. A batch that is read on more streams is
  * acquired for each of them; what they are given up to the release counts too.
- * -EINVAL: no stream of this device, or the batch is not held.
+ * -EINVAL: no stream of this device, or the batch is not held. -EIO: the device
+ * is lost, and the batch not held any more once it was released.
  */
 BETON_API int beton_loader_next_on(struct beton_loader *loader, void *stream,
 				   const struct beton_batch **out);
@@ -183,13 +185,15 @@ BETON_API int beton_loader_release_on(struct beton_loader *loader,
 /*
  * Copies an output of a batch that is held to memory of the caller's, of its
  * size, wherever it is. Waits for it: for looking and saving, not for training.
- * -EIO: the device failed.
+ * -EIO: the device failed. -EINVAL: the batch is not held, or has no such
+ * output.
  */
 BETON_API int beton_loader_read(struct beton_loader *loader,
 				const struct beton_batch *batch,
 				uint32_t output, void *to);
 
-/* What the last failed call was about; valid until the next call. */
+/* What the last failed call of beton_loader_next(), _next_on(), _load() or
+   _seek() was about; valid until the next. */
 BETON_API const char *beton_loader_error(const struct beton_loader *loader);
 
 /*

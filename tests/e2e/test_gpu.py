@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cuda() in pipelines: whatever is left to the GPU, wherever the cut is, the
+bytes are those without it. By stand-ins that run kernels on the processor or,
+with BETON_CUDA_TEST_REAL=1, by the machine's own driver and NVRTC."""
+import os
+import re
+
+import pytest
+
+import dumped
+from dumped import BUILD, beton, digest, dump
+
+pytest.importorskip("PIL.Image")
+
+N = 22
+SPEC = ("--spec", "batch=4,seed=5,drop_last=0")
+REAL = os.environ.get("BETON_CUDA_TEST_REAL") == "1"
+STANDINS = {"BETON_CUDA_LIBRARY": BUILD / "standin/cuda.so",
+            "BETON_NVRTC_LIBRARY": BUILD / "standin/nvrtc.so"}
+
+# Operations that the processor keeps, and those that may come after the cut.
+CUTS = [
+    ("image | random_resized_crop(12) | flip",
+     ["brightness(0.5, 1)", "saturation(0.4, 1)", "normalize(imagenet)",
+      "half", "chw"]),
+    ('image | random_resized_crop("0=9,1=12")', ["grayscale(0.5)", "float"]),
+    ("image | center_crop(9)", ["chw"]),
+]
+TEXT = ("image | random_resized_crop(12) | flip{} | brightness(0.5, 1) | "
+        "normalize(imagenet) | half | chw; label{}; vec")
+WITH, WITHOUT = TEXT.format(" | cuda(0)", " | cuda(0)"), TEXT.format("", "")
+NO_KERNEL = TEXT.format("", " | cuda(0)")
+
+standin_only = pytest.mark.skipif(REAL, reason="needs the stand-in")
+
+
+@pytest.fixture(autouse=True)
+def libraries(monkeypatch):
+    if REAL:
+        return
+    for name, path in STANDINS.items():
+        if not path.exists():
+            pytest.skip(f"no {path}: make unit builds it")
+        monkeypatch.setenv(name, str(path))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return dumped.photos(tmp_path_factory.mktemp("gpu") / "g.beton", N)
+
+
+@pytest.fixture(scope="module")
+def wanted(data, tmp_path_factory):
+    """text -> digest of what the processor makes of it."""
+    out = tmp_path_factory.mktemp("wanted")
+    known = {}
+
+    def do(text):
+        if text not in known:
+            where = out / str(len(known))
+            dump(data.path, where, *SPEC, "--pipeline", text)
+            known[text] = digest(where)
+        return known[text]
+
+    return do
+
+
+@pytest.fixture
+def same(data, wanted, tmp_path):
+    """same(text, *options, source=...): a dump gives what is wanted."""
+    number = 0
+
+    def do(text, *options, source=data.path):
+        nonlocal number
+        out = tmp_path / f"out{number}"
+        number += 1
+        r = beton("dump", source, "--out", out, *SPEC, "--pipeline", text,
+                  *options)
+        assert digest(out) == wanted(re.sub(r" \| cuda\(0\)", "", text))
+        return r.stderr
+
+    return do
+
+
+@pytest.mark.parametrize("before, after", CUTS)
+def test_the_cut_may_be_anywhere(same, before, after):
+    for cut in range(len(after) + 1):
+        ops = [before, *after[:cut], "cuda(0)", *after[cut:]]
+        said = same(" | ".join(ops) + "; label | int32 | cuda(0)")
+        assert not said
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("where", ["file", "handover", "direct"])
+def test_every_source(data, mount, same, where, workers):
+    if where == "file":
+        same(WITH, "--workers", workers)
+    else:
+        same(WITH, "--workers", workers, "--delivery", where,
+             source=mount(data.path))
+
+
+def test_it_goes_on_where_it_was(data, tmp_path):
+    for name, text in (("with", WITH), ("without", WITHOUT)):
+        state, out = tmp_path / (name + ".state"), tmp_path / name
+        for batches in (":2", ":3", ":"):
+            dump(data.path, out, *SPEC, "--pipeline", text, "--batches",
+                 batches, "--state", state)
+    assert digest(tmp_path / "with") == digest(tmp_path / "without")
+    assert len(digest(tmp_path / "with")) == 6
+
+
+def test_own_operations(same, tmp_path):
+    own = tmp_path / "own.c"
+    own.write_text("static void bend(float v[3], const struct beton_at *at,"
+                   " float f)\n{\n\tv[0] += f * at->x * at->random[1];\n}\n")
+    assert not same(f'image | random_resized_crop(12) | cuda(0) | "{own}".bend(3) | '
+         'half | chw')
+
+
+def test_bad_samples(tmp_path):
+    data = dumped.photos(tmp_path / "bad.beton", N)
+    with open(data.path, "r+b") as f:
+        f.seek(data.place[4, "image"])
+        f.write(b"no JPEG")
+    for name, text in (("with", WITH), ("without", WITHOUT)):
+        dump(data.path, tmp_path / name, *SPEC, "--pipeline", text,
+             "--on-error", "skip")
+    assert digest(tmp_path / "with") == digest(tmp_path / "without")
+
+
+@pytest.mark.parametrize("until", ["read", "decode", "transform"])
+def test_the_gpu_is_left_out(data, until, monkeypatch):
+    """And is not needed."""
+    monkeypatch.setenv("BETON_CUDA_LIBRARY", "/nonexistent/libcuda.so")
+    beton("bench", data.path, *SPEC, "--pipeline", WITH, "--until", until,
+          "--epochs", 2)
+
+
+def test_until_the_upload(data):
+    beton("bench", data.path, *SPEC, "--pipeline", WITH, "--until", "upload",
+          "--epochs", 2)
+
+
+def test_without_nvrtc(same, monkeypatch):
+    monkeypatch.setenv("BETON_NVRTC_LIBRARY", "/nonexistent/libnvrtc.so")
+    said = same(WITH)
+    assert "NVRTC" in said
+    assert "what follows cuda() runs on the processor" in said
+    # What is only shipped needs no compiler.
+    assert "NVRTC" not in same(NO_KERNEL)
+
+
+def refused(data, tmp_path, pipeline=WITH):
+    """What it says: one line."""
+    said = beton("dump", data.path, "--out", tmp_path / "out", *SPEC,
+                 "--pipeline", pipeline, code=1).stderr
+    assert len(said.strip().splitlines()) == 1, said
+    return said
+
+
+def test_without_a_driver(data, tmp_path, monkeypatch):
+    monkeypatch.setenv("BETON_CUDA_LIBRARY", "/nonexistent/libcuda.so")
+    assert "/nonexistent/libcuda.so" in refused(data, tmp_path)
+
+
+def test_without_this_gpu(data, tmp_path):
+    assert "63" in refused(data, tmp_path, "label | cuda(63)")
+
+
+def test_two_gpus(data, tmp_path):
+    said = refused(data, tmp_path, "label | cuda(0); vec | cuda(1)")
+    assert "`vec' is for GPU 1" in said
+
+
+@pytest.mark.parametrize("text", [
+    "image | drop | cuda(0)", "blob | cuda(0)", "label | cuda(64)",
+    "image | cuda(0) | center_crop(9)", "label | cuda(0) | cuda(0)",
+    "label | cuda(-1)", "label | cuda(0, 1)"])
+def test_what_is_no_pipeline(data, tmp_path, text):
+    assert "column" in refused(data, tmp_path, text)
