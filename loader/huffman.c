@@ -53,29 +53,40 @@ size_t huffman_size(const uint8_t *definition)
 	return n <= HUFFMAN_SYMBOLS ? HUFFMAN_CODE_MAX + n : 0;
 }
 
-/* The number of that table, or TABLES; *oldest may be replaced. */
+/*
+ * The number of the table made from a definition, or of one that is to be: the
+ * one that was not asked for longest, which is none from now on. TABLES: it is
+ * too long.
+ */
 static int find(struct huffman *h, struct origin *origins,
-		const uint8_t *definition, size_t size, int *oldest)
+		const uint8_t *definition, bool *is_there)
 {
-	*oldest = 0;
+	size_t size = huffman_size(definition);
+	int oldest = 0;
+
+	if (!size)
+		return TABLES;
 	h->clock++;
+	*is_there = true;
 	for (int i = 0; i < TABLES; i++) {
 		if (origins[i].size == size &&
 		    !memcmp(origins[i].definition, definition, size)) {
 			origins[i].used = h->clock;
 			return i;
 		}
-		if (origins[i].used < origins[*oldest].used)
-			*oldest = i;
+		if (origins[i].used < origins[oldest].used)
+			oldest = i;
 	}
-	return TABLES;
+	*is_there = false;
+	origins[oldest].size = 0;
+	return oldest;
 }
 
 static void remember(const struct huffman *h, struct origin *origin,
-		     const uint8_t *definition, size_t size)
+		     const uint8_t *definition)
 {
-	memcpy(origin->definition, definition, size);
-	origin->size = size;
+	origin->size = huffman_size(definition);
+	memcpy(origin->definition, definition, origin->size);
 	origin->used = h->clock;
 }
 
@@ -83,8 +94,7 @@ static void remember(const struct huffman *h, struct origin *origin,
  * Codes of a length are consecutive numbers, from twice what follows those one
  * bit shorter. Those of all ones are not used: -EINVAL.
  */
-static int count_codes(const uint8_t *definition, size_t size,
-		       struct huffman_codes *codes)
+static int count_codes(const uint8_t *definition, struct huffman_codes *codes)
 {
 	uint32_t code = 0;
 	int32_t symbol = 0;
@@ -100,9 +110,20 @@ static int count_codes(const uint8_t *definition, size_t size,
 		codes->limit[n] = code << (HUFFMAN_CODE_MAX - n);
 		code <<= 1;
 	}
-	memcpy(codes->symbols, definition + HUFFMAN_CODE_MAX,
-	       size - HUFFMAN_CODE_MAX);
+	memcpy(codes->symbols, definition + HUFFMAN_CODE_MAX, (size_t)symbol);
 	return 0;
+}
+
+/* The same, if there are no symbols of another kind. */
+static int check_codes(const uint8_t *definition, bool (*is_symbol)(uint8_t),
+		       struct huffman_codes *codes)
+{
+	size_t size = huffman_size(definition);
+
+	for (size_t k = HUFFMAN_CODE_MAX; k < size; k++)
+		if (!is_symbol(definition[k]))
+			return -EINVAL;
+	return count_codes(definition, codes);
 }
 
 /* A code, and the windows that begin with it. */
@@ -322,26 +343,19 @@ static void make_ac(struct huffman_ac *t, const uint8_t *definition)
 const struct huffman_ac *huffman_ac(struct huffman *h,
 				    const uint8_t *definition)
 {
-	size_t size = huffman_size(definition);
-	int oldest;
-	int i;
+	struct huffman_ac *t;
+	bool is_there;
+	int i = find(h, h->ac_origin, definition, &is_there);
 
-	if (!size)
+	if (i == TABLES)
 		return NULL;
-	i = find(h, h->ac_origin, definition, size, &oldest);
-	if (i < TABLES)
-		return &h->ac[i];
-
-	struct huffman_ac *t = &h->ac[oldest];
-
-	h->ac_origin[oldest].size = 0;
-	for (size_t k = HUFFMAN_CODE_MAX; k < size; k++)
-		if (!huffman_is_ac(definition[k]))
-			return NULL;
-	if (count_codes(definition, size, &t->codes))
+	t = &h->ac[i];
+	if (is_there)
+		return t;
+	if (check_codes(definition, huffman_is_ac, &t->codes))
 		return NULL;
 	make_ac(t, definition);
-	remember(h, &h->ac_origin[oldest], definition, size);
+	remember(h, &h->ac_origin[i], definition);
 	return t;
 }
 
@@ -361,28 +375,26 @@ static void make_dc(struct huffman_dc *t, const uint8_t *definition)
 	each_code(definition, HUFFMAN_DC_BITS, t, add_dc_code);
 }
 
+static bool is_dc(uint8_t symbol)
+{
+	return symbol <= HUFFMAN_DC_SIZE_MAX;
+}
+
 const struct huffman_dc *huffman_dc(struct huffman *h,
 				    const uint8_t *definition)
 {
-	size_t size = huffman_size(definition);
-	int oldest;
-	int i;
+	struct huffman_dc *t;
+	bool is_there;
+	int i = find(h, h->dc_origin, definition, &is_there);
 
-	if (!size)
+	if (i == TABLES)
 		return NULL;
-	i = find(h, h->dc_origin, definition, size, &oldest);
-	if (i < TABLES)
-		return &h->dc[i];
-
-	struct huffman_dc *t = &h->dc[oldest];
-
-	h->dc_origin[oldest].size = 0;
-	for (size_t k = HUFFMAN_CODE_MAX; k < size; k++)
-		if (definition[k] > HUFFMAN_DC_SIZE_MAX)
-			return NULL;
-	if (count_codes(definition, size, &t->codes))
+	t = &h->dc[i];
+	if (is_there)
+		return t;
+	if (check_codes(definition, is_dc, &t->codes))
 		return NULL;
 	make_dc(t, definition);
-	remember(h, &h->dc_origin[oldest], definition, size);
+	remember(h, &h->dc_origin[i], definition);
 	return t;
 }
