@@ -11,22 +11,13 @@
 
 #include "fs/bytes.h"
 #include "loader/phases.h"
+#include "tests/unit/fields.h"
 
 enum { W = 13, H = 9, ROW_MAX = 1 << 20 };
 
 static const struct pipeline_field fields[] = {
-	{ .name = "image",
-	  .stem = "image",
-	  .type = BETON_TYPE_IMAGE,
-	  .usable = true,
-	  .dtype = "|u1",
-	  .width = W,
-	  .height = H },
-	{ .name = "label",
-	  .stem = "label",
-	  .type = BETON_TYPE_INT,
-	  .usable = true,
-	  .dtype = "<i8" },
+	FIELD_IMAGE(W, H),
+	FIELD_LABEL,
 	{ .name = "a\"b",
 	  .stem = "a%22b",
 	  .type = BETON_TYPE_NDARRAY,

@@ -20,19 +20,12 @@
 #include "loader/parse.h"
 #include "loader/schedule.h"
 #include "loader/tail.h"
+#include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 
 enum { ROWS = 3, WIDTH = 37, HEIGHT = 5, PIXELS = WIDTH * HEIGHT };
 
-static const struct pipeline_field field = {
-	.name = "image",
-	.stem = "image",
-	.type = BETON_TYPE_IMAGE,
-	.usable = true,
-	.dtype = "|u1",
-	.width = WIDTH,
-	.height = HEIGHT,
-};
+static const struct pipeline_field field = FIELD_IMAGE(WIDTH, HEIGHT);
 
 static const char *const texts[] = {
 	"image | normalize(imagenet) | chw",

@@ -12,23 +12,14 @@
 #include "fs/log.h"
 #include "loader/compiler.h"
 #include "loader/phases.h"
+#include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 
 enum { W = 37, H = 11 };
 
 static const struct pipeline_field fields[] = {
-	{ .name = "image",
-	  .stem = "image",
-	  .type = BETON_TYPE_IMAGE,
-	  .usable = true,
-	  .dtype = "|u1",
-	  .width = W,
-	  .height = H },
-	{ .name = "label",
-	  .stem = "label",
-	  .type = BETON_TYPE_INT,
-	  .usable = true,
-	  .dtype = "<i8" },
+	FIELD_IMAGE(W, H),
+	FIELD_LABEL,
 };
 
 static char dir[] = "/tmp/test_jit-XXXXXX";

@@ -11,6 +11,7 @@
 #include "loader/pipeline.h"
 #include "loader/stash.h"
 #include "tests/unit/encoded.h"
+#include "tests/unit/fields.h"
 #include "tests/unit/jpegs.h"
 #include "tests/unit/photos.h"
 #include "tests/unit/t.h"
@@ -45,13 +46,7 @@ static const char *const texts[] = {
 static struct pipeline *parsed(const char *text, const char *cache,
 			       const struct pipeline_value *v)
 {
-	const struct pipeline_field field = { .name = "image",
-					      .stem = "image",
-					      .type = BETON_TYPE_IMAGE,
-					      .usable = true,
-					      .dtype = "|u1",
-					      .width = v->width,
-					      .height = v->height };
+	const struct pipeline_field field = FIELD_IMAGE(v->width, v->height);
 	struct pipeline *p;
 	char whole[TEXT_SIZE];
 
@@ -477,11 +472,7 @@ static void code_is_that_of_the_pipeline_without_it(void)
 
 static void more_memory_than_there_is_is_refused(void)
 {
-	const struct pipeline_field field = { .name = "image",
-					      .stem = "image",
-					      .type = BETON_TYPE_IMAGE,
-					      .usable = true,
-					      .dtype = "|u1" };
+	const struct pipeline_field field = FIELD_IMAGE(0, 0);
 	struct pipeline *p;
 
 	CHECK(!pipeline_parse("cache(decoded, 60T) | resize(\"8,8\")", &field,
@@ -528,16 +519,8 @@ static const struct mistake mistakes[] = {
 static void mistakes_are_told_with_their_column(void)
 {
 	const struct pipeline_field fields[] = {
-		{ .name = "image",
-		  .stem = "image",
-		  .type = BETON_TYPE_IMAGE,
-		  .usable = true,
-		  .dtype = "|u1" },
-		{ .name = "label",
-		  .stem = "label",
-		  .type = BETON_TYPE_INT,
-		  .usable = true,
-		  .dtype = "<i8" },
+		FIELD_IMAGE(0, 0),
+		FIELD_LABEL,
 	};
 	struct pipeline *p;
 

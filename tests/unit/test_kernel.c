@@ -18,6 +18,7 @@
 #include "loader/parse.h"
 #include "loader/schedule.h"
 #include "loader/tail.h"
+#include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 
 #define TEXT_OF(...) #__VA_ARGS__
@@ -32,15 +33,7 @@ enum {
 	VALUES = 3 * WIDTH_MAX * HEIGHT_MAX,
 };
 
-static const struct pipeline_field field = {
-	.name = "image",
-	.stem = "image",
-	.type = BETON_TYPE_IMAGE,
-	.usable = true,
-	.dtype = "|u1",
-	.width = 8,
-	.height = 8,
-};
+static const struct pipeline_field field = FIELD_IMAGE(8, 8);
 
 /* What a text is put together from; %g are arguments from 0 to 1. */
 static const char *const pieces[] = {

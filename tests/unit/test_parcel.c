@@ -9,18 +9,13 @@
 #include "fs/bytes.h"
 #include "fs/rng.h"
 #include "loader/emit_device.h"
+#include "tests/unit/fields.h"
 #include "tests/unit/gpu.h"
 
 enum { WIDTH = 21, HEIGHT = 6, PIXELS = WIDTH * HEIGHT };
 
 static const struct pipeline_field fields[] = {
-	{ .name = "image",
-	  .stem = "image",
-	  .type = BETON_TYPE_IMAGE,
-	  .usable = true,
-	  .dtype = "|u1",
-	  .width = WIDTH,
-	  .height = HEIGHT },
+	FIELD_IMAGE(WIDTH, HEIGHT),
 	{ .name = "vec",
 	  .stem = "vec",
 	  .type = BETON_TYPE_NDARRAY,

@@ -11,23 +11,14 @@
 #include "fs/rng.h"
 #include "fs/writer.h"
 #include "loader/phases.h"
+#include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 
 enum { SAMPLES = 13, BATCH = 4, EPOCHS = 7, PIXELS_MAX = 40 * 40 * 3 };
 
 static const struct pipeline_field fields[] = {
-	{ .name = "image",
-	  .stem = "image",
-	  .type = BETON_TYPE_IMAGE,
-	  .usable = true,
-	  .dtype = "|u1",
-	  .width = 40,
-	  .height = 30 },
-	{ .name = "label",
-	  .stem = "label",
-	  .type = BETON_TYPE_INT,
-	  .usable = true,
-	  .dtype = "<i8" },
+	FIELD_IMAGE(40, 30),
+	FIELD_LABEL,
 };
 
 static char error[600];

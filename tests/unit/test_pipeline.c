@@ -9,24 +9,15 @@
 #include "loader/dtype.h"
 #include "loader/pipeline.h"
 #include "loader/resample.h"
+#include "tests/unit/fields.h"
 #include "tests/unit/jpegs.h"
 #include "tests/unit/t.h"
 
 enum { W = 40, H = 30 };
 
 static const struct pipeline_field fields[] = {
-	{ .name = "image",
-	  .stem = "image",
-	  .type = BETON_TYPE_IMAGE,
-	  .usable = true,
-	  .dtype = "|u1",
-	  .width = W,
-	  .height = H },
-	{ .name = "label",
-	  .stem = "label",
-	  .type = BETON_TYPE_INT,
-	  .usable = true,
-	  .dtype = "<i8" },
+	FIELD_IMAGE(W, H),
+	FIELD_LABEL,
 	{ .name = "flip",
 	  .stem = "flip",
 	  .type = BETON_TYPE_FLOAT,
