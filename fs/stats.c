@@ -10,6 +10,7 @@
 #include "fs/bytes.h"
 #include "fs/clock.h"
 #include "fs/name.h"
+#include "fs/openmetrics.h"
 #include "fs/scope.h"
 
 enum {
@@ -47,20 +48,6 @@ struct facts {
 };
 
 /* --- what there is to tell --- */
-
-enum metric_type { COUNTER, GAUGE, RATIO };
-
-struct metric {
-	/* In stats.json, from the object that the table is about; NULL: not
-	   there. */
-	const char *path;
-	/* In metrics, after "betonfs_" and before "_total"; NULL: not there. */
-	const char *name;
-	const char *unit; /* with which the name must end; NULL: none */
-	enum metric_type type;
-	size_t at; /* of a uint64_t, or of a RATIO's double */
-	const char *help;
-};
 
 #define OF(member) offsetof(struct facts, member)
 static const struct metric totals[] = {
@@ -283,16 +270,6 @@ static int look(const struct stats *stats, struct facts **out)
 	return r;
 }
 
-static uint64_t count_of(const struct metric *m, const void *thing)
-{
-	return *(const uint64_t *)((const char *)thing + m->at);
-}
-
-static double ratio_of(const struct metric *m, const void *thing)
-{
-	return *(const double *)((const char *)thing + m->at);
-}
-
 /* --- JSON --- */
 
 /* The object that a path leads to, or NULL; what is left of the path is the
@@ -332,9 +309,9 @@ static json_t *with(json_t *object, const struct metric *rows, size_t n,
 			continue;
 		into = object_at(object, &key);
 		value = rows[i].type == RATIO
-				? json_real(ratio_of(&rows[i], thing))
-				: json_integer((json_int_t)count_of(&rows[i],
-								    thing));
+				? json_real(metric_ratio(&rows[i], thing))
+				: json_integer((json_int_t)metric_count(
+					  &rows[i], thing));
 		bad = json_object_set_new(into, key, value);
 	}
 	if (!bad)
@@ -427,36 +404,6 @@ int stats_job(const struct stats *stats, uint64_t number, char **out)
 
 /* --- OpenMetrics --- */
 
-/* What has the rows of a table: one thing, or many that labels tell apart. */
-struct family {
-	const struct metric *rows;
-	size_t num_rows;
-	const void *things;
-	size_t size; /* of a thing */
-	size_t n;
-	void (*labels)(FILE *out, const void *thing);
-};
-
-static void put_escaped(FILE *out, const char *value)
-{
-	for (; *value; value++) {
-		if (*value == '\n')
-			fputs("\\n", out);
-		else if (*value == '"' || *value == '\\')
-			fprintf(out, "\\%c", *value);
-		else
-			fputc(*value, out);
-	}
-}
-
-/* After another one. */
-static void put_label(FILE *out, const char *name, const char *value)
-{
-	fprintf(out, ",%s=\"", name);
-	put_escaped(out, value);
-	fputc('"', out);
-}
-
 static void total_labels(FILE *out, const void *thing)
 {
 	(void)out;
@@ -465,70 +412,26 @@ static void total_labels(FILE *out, const void *thing)
 
 static void build_labels(FILE *out, const void *thing)
 {
-	put_label(out, "version", beton_version());
-	put_label(out, "cache", ((const struct facts *)thing)->mode);
+	openmetrics_label(out, "version", beton_version());
+	openmetrics_label(out, "cache", ((const struct facts *)thing)->mode);
 }
 
 static void way_labels(FILE *out, const void *thing)
 {
-	put_label(out, "way", ((const struct way_facts *)thing)->name);
+	openmetrics_label(out, "way", ((const struct way_facts *)thing)->name);
 }
 
 static void stream_labels(FILE *out, const void *thing)
 {
 	const struct stream_facts *s = thing;
 
-	put_label(out, "dataset", s->dataset);
-	put_label(out, "spec", s->spec);
+	openmetrics_label(out, "dataset", s->dataset);
+	openmetrics_label(out, "spec", s->spec);
 }
 
 static void job_labels(FILE *out, const void *thing)
 {
-	put_label(out, "job", ((const struct jobs_entry *)thing)->name);
-}
-
-static void put_head(FILE *out, const struct metric *m)
-{
-	fprintf(out, "# TYPE betonfs_%s %s\n", m->name,
-		m->type == COUNTER ? "counter" : "gauge");
-	if (m->unit)
-		fprintf(out, "# UNIT betonfs_%s %s\n", m->name, m->unit);
-	fprintf(out, "# HELP betonfs_%s %s\n", m->name, m->help);
-}
-
-/* The mountpoint is told everywhere: the files of several mounts of a machine
-   are collected together. */
-static void put_sample(FILE *out, const struct family *family,
-		       const struct metric *m, const char *mountpoint,
-		       const void *thing)
-{
-	fprintf(out, "betonfs_%s%s{mountpoint=\"", m->name,
-		m->type == COUNTER ? "_total" : "");
-	put_escaped(out, mountpoint);
-	fputc('"', out);
-	family->labels(out, thing);
-	if (m->type == RATIO)
-		fprintf(out, "} %.6f\n", ratio_of(m, thing));
-	else
-		fprintf(out, "} %llu\n",
-			(unsigned long long)count_of(m, thing));
-}
-
-/* Samples of one name stand together. */
-static void put_family(FILE *out, const struct family *family,
-		       const char *mountpoint)
-{
-	for (size_t i = 0; i < family->num_rows; i++) {
-		const struct metric *m = &family->rows[i];
-
-		if (!m->name)
-			continue;
-		put_head(out, m);
-		for (size_t k = 0; k < family->n; k++)
-			put_sample(out, family, m, mountpoint,
-				   (const char *)family->things +
-					   k * family->size);
-	}
+	openmetrics_label(out, "job", ((const struct jobs_entry *)thing)->name);
 }
 
 static void swap_streams(struct stream_facts *a, struct stream_facts *b)
@@ -544,7 +447,7 @@ static void add_stream(struct stream_facts *to, const struct stream_facts *from)
 	for (size_t i = 0; i < ARRAY_LEN(of_stream); i++) {
 		if (of_stream[i].type == COUNTER)
 			*(uint64_t *)((char *)to + of_stream[i].at) +=
-				count_of(&of_stream[i], from);
+				metric_count(&of_stream[i], from);
 	}
 	to->amplification = ratio(to->reader.counts.read_bytes,
 				  to->reader.counts.delivered_bytes);
@@ -574,7 +477,7 @@ static void merge_streams(struct facts *f)
 
 static void put_all(FILE *out, const struct facts *f, const char *mountpoint)
 {
-	const struct family families[] = {
+	const struct openmetrics_family families[] = {
 		{ ROWS(build), f, sizeof(*f), 1, build_labels },
 		{ ROWS(totals), f, sizeof(*f), 1, total_labels },
 		{ ROWS(of_way), f->ways, sizeof(f->ways[0]), JOBS_WAYS,
@@ -586,8 +489,8 @@ static void put_all(FILE *out, const struct facts *f, const char *mountpoint)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(families); i++)
-		put_family(out, &families[i], mountpoint);
-	fputs("# EOF\n", out);
+		openmetrics_put(out, &families[i], mountpoint);
+	openmetrics_end(out);
 }
 
 int stats_metrics(const struct stats *stats, char **out)
