@@ -7,9 +7,16 @@
 #define FS_METRIC_H
 
 #include <stddef.h>
-#include <stdint.h>
 
-enum metric_type { COUNTER, GAUGE, RATIO };
+#include "fs/histogram.h"
+
+enum metric_type {
+	COUNTER,
+	GAUGE,
+	RATIO,
+	SECONDS, /* a counter of nanoseconds */
+	TIMES,	 /* a histogram, of nanoseconds; not in JSON */
+};
 
 struct metric {
 	/* In stats.json, from the object that the table is about; NULL: not
@@ -19,8 +26,13 @@ struct metric {
 	const char *name;
 	const char *unit; /* with which the name must end; NULL: none */
 	enum metric_type type;
-	size_t at; /* of a uint64_t, or of a RATIO's double */
+	size_t at; /* of a uint64_t, a RATIO's double, or struct metric_times */
 	const char *help;
+};
+
+struct metric_times {
+	uint64_t sum_ns;
+	uint64_t counts[HISTOGRAM_BUCKETS];
 };
 
 static inline uint64_t metric_count(const struct metric *m, const void *thing)
@@ -28,9 +40,19 @@ static inline uint64_t metric_count(const struct metric *m, const void *thing)
 	return *(const uint64_t *)((const char *)thing + m->at);
 }
 
-static inline double metric_ratio(const struct metric *m, const void *thing)
+/* What is no whole number: a RATIO, or SECONDS. */
+static inline double metric_real(const struct metric *m, const void *thing)
 {
-	return *(const double *)((const char *)thing + m->at);
+	const void *at = (const char *)thing + m->at;
+
+	return m->type == RATIO ? *(const double *)at
+				: 1e-9 * (double)*(const uint64_t *)at;
+}
+
+static inline const struct metric_times *metric_times(const struct metric *m,
+						      const void *thing)
+{
+	return (const void *)((const char *)thing + m->at);
 }
 
 #endif

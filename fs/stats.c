@@ -33,6 +33,15 @@ struct way_facts {
 	struct jobs_count count;
 };
 
+struct stage_facts {
+	const char *name;
+	struct tally_sum sum;
+	struct metric_times times;
+	double p50, p90, p99; /* seconds */
+};
+
+enum { STAGES = ENGINE_STAGES + 1 };
+
 /* All that is told, taken at one time. */
 struct facts {
 	uint64_t one;
@@ -40,6 +49,7 @@ struct facts {
 	uint64_t uptime_s;
 	double amplification;
 	struct engine_stats engine;
+	struct stage_facts stages[STAGES];
 	struct way_facts ways[JOBS_WAYS];
 	struct stream_facts streams[STREAMS_MAX];
 	size_t num_streams;
@@ -119,6 +129,27 @@ static const struct metric build[] = {
 };
 #undef OF
 
+#define OF(member) offsetof(struct stage_facts, member)
+static const struct metric of_stage[] = {
+	{ "items", "stage_items", NULL, COUNTER, OF(sum.items),
+	  "What a stage has done: requests, values or batches." },
+	{ "bytes", "stage_bytes", "bytes", COUNTER, OF(sum.bytes),
+	  "Bytes of these." },
+	{ "busy_s", "stage_busy_seconds", "seconds", SECONDS, OF(sum.busy_ns),
+	  "Time at work, added up over threads." },
+	{ "input_wait_s", "stage_input_wait_seconds", "seconds", SECONDS,
+	  OF(sum.input_wait_ns),
+	  "Time that a stage waited for the one before it." },
+	{ "room_wait_s", "stage_room_wait_seconds", "seconds", SECONDS,
+	  OF(sum.room_wait_ns), "Time that a stage waited for room." },
+	{ "p50_s", NULL, NULL, RATIO, OF(p50), NULL },
+	{ "p90_s", NULL, NULL, RATIO, OF(p90), NULL },
+	{ "p99_s", NULL, NULL, RATIO, OF(p99), NULL },
+	{ NULL, "stage_duration_seconds", "seconds", TIMES, OF(times),
+	  "How long one of these took, or was waited for." },
+};
+#undef OF
+
 #define OF(member) offsetof(struct way_facts, member)
 static const struct metric of_way[] = {
 	{ "batches", "delivered_batches", NULL, COUNTER, OF(count.batches),
@@ -183,6 +214,14 @@ static const char *const way_names[JOBS_WAYS] = {
 	[JOBS_HANDOVER] = "handover",
 };
 
+/* In the order in which bytes pass through them. */
+static const char *const stage_names[STAGES] = {
+	[ENGINE_SOURCE] = "source",
+	[ENGINE_CACHE] = "cache",
+	[ENGINE_ASSEMBLY] = "assembly",
+	[ENGINE_STAGES] = "delivery",
+};
+
 /* --- looking --- */
 
 time_t stats_now(void)
@@ -243,6 +282,29 @@ static int look_at_streams(const struct stats *stats, struct facts *f)
 	return 0;
 }
 
+static double seconds(const struct tally_sum *sum, double share)
+{
+	return 1e-9 * (double)histogram_quantile(sum->times, share);
+}
+
+static void look_at_stages(const struct stats *stats, struct facts *f)
+{
+	for (size_t i = 0; i < ENGINE_STAGES; i++)
+		f->stages[i].sum = f->engine.stages[i];
+	jobs_delivery(stats->jobs, &f->stages[ENGINE_STAGES].sum);
+	for (size_t i = 0; i < STAGES; i++) {
+		struct stage_facts *s = &f->stages[i];
+
+		s->name = stage_names[i];
+		s->p50 = seconds(&s->sum, 0.5);
+		s->p90 = seconds(&s->sum, 0.9);
+		s->p99 = seconds(&s->sum, 0.99);
+		/* What an item took is one or the other. */
+		s->times.sum_ns = s->sum.busy_ns + s->sum.input_wait_ns;
+		memcpy(s->times.counts, s->sum.times, sizeof(s->sum.times));
+	}
+}
+
 static int look(const struct stats *stats, struct facts **out)
 {
 	struct facts *f = calloc(1, sizeof(*f));
@@ -260,6 +322,7 @@ static int look(const struct stats *stats, struct facts **out)
 	engine_stats(stats->engine, &f->engine);
 	f->amplification = ratio(f->engine.cache.read_bytes,
 				 f->engine.cache.delivered_bytes);
+	look_at_stages(stats, f);
 	jobs_delivered(stats->jobs, ways);
 	for (int i = 0; i < JOBS_WAYS; i++)
 		f->ways[i] = (struct way_facts){ way_names[i], ways[i] };
@@ -308,8 +371,8 @@ static json_t *with(json_t *object, const struct metric *rows, size_t n,
 		if (!key)
 			continue;
 		into = object_at(object, &key);
-		value = rows[i].type == RATIO
-				? json_real(metric_ratio(&rows[i], thing))
+		value = rows[i].type == RATIO || rows[i].type == SECONDS
+				? json_real(metric_real(&rows[i], thing))
 				: json_integer((json_int_t)metric_count(
 					  &rows[i], thing));
 		bad = json_object_set_new(into, key, value);
@@ -328,6 +391,17 @@ static json_t *json_of_ways(const struct facts *f)
 		json_object_set_new(all, f->ways[i].name,
 				    with(json_object(), of_way,
 					 ARRAY_LEN(of_way), &f->ways[i]));
+	return all;
+}
+
+static json_t *json_of_stages(const struct facts *f)
+{
+	json_t *all = json_object();
+
+	for (size_t i = 0; i < STAGES; i++)
+		json_object_set_new(all, f->stages[i].name,
+				    with(json_object(), of_stage,
+					 ARRAY_LEN(of_stage), &f->stages[i]));
 	return all;
 }
 
@@ -382,7 +456,8 @@ int stats_json(const struct stats *stats, char **out)
 	o = json_pack("{s:i, s:I, s:{s:s}}", "version", 1, "uptime_s",
 		      (json_int_t)f->uptime_s, "cache", "mode", f->mode);
 	o = with(o, totals, ARRAY_LEN(totals), f);
-	r = json_object_set_new(o, "delivery", json_of_ways(f)) ||
+	r = json_object_set_new(o, "stages", json_of_stages(f)) ||
+	    json_object_set_new(o, "delivery", json_of_ways(f)) ||
 	    json_object_set_new(o, "streams", json_of_streams(f)) ||
 	    json_object_set_new(o, "jobs", json_of_jobs(f));
 	facts_free(f);
@@ -414,6 +489,12 @@ static void build_labels(FILE *out, const void *thing)
 {
 	openmetrics_label(out, "version", beton_version());
 	openmetrics_label(out, "cache", ((const struct facts *)thing)->mode);
+}
+
+static void stage_labels(FILE *out, const void *thing)
+{
+	openmetrics_label(out, "stage",
+			  ((const struct stage_facts *)thing)->name);
 }
 
 static void way_labels(FILE *out, const void *thing)
@@ -480,6 +561,8 @@ static void put_all(FILE *out, const struct facts *f, const char *mountpoint)
 	const struct openmetrics_family families[] = {
 		{ ROWS(build), f, sizeof(*f), 1, build_labels },
 		{ ROWS(totals), f, sizeof(*f), 1, total_labels },
+		{ ROWS(of_stage), f->stages, sizeof(f->stages[0]), STAGES,
+		  stage_labels },
 		{ ROWS(of_way), f->ways, sizeof(f->ways[0]), JOBS_WAYS,
 		  way_labels },
 		{ ROWS(of_stream), f->streams, sizeof(f->streams[0]),

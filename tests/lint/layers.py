@@ -12,8 +12,9 @@ import sys
 
 LAYERS = """
     include/beton/*
-    fs/bytes fs/scope fs/clock fs/thread fs/crc fs/histogram fs/metric
-    fs/tally fs/openmetrics
+    fs/bytes fs/scope fs/clock fs/thread fs/crc fs/histogram
+    fs/tally fs/metric
+    fs/openmetrics
     fs/log fs/size fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
     fs/source fs/npy fs/cold fs/subset fs/source_file fs/handover_message
     fs/field
