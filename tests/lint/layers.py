@@ -12,7 +12,7 @@ import sys
 
 LAYERS = """
     include/beton/*
-    fs/bytes fs/scope fs/clock fs/thread fs/crc fs/histogram
+    fs/bytes fs/scope fs/clock fs/thread fs/crc fs/histogram fs/figures
     fs/tally fs/metric
     fs/openmetrics
     fs/log fs/size fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
