@@ -51,6 +51,7 @@ struct driver {
 	int (*context_release)(int device);
 	int (*context_push)(void *context);
 	int (*context_pop)(void **context);
+	int (*context_synchronize)(void);
 	int (*host_alloc)(void **memory, size_t size, unsigned flags);
 	int (*host_free)(void *memory);
 	int (*device_alloc)(uint64_t *address, size_t size);
@@ -102,6 +103,7 @@ static const struct library_symbol driver_symbols[] = {
 	ROW(context_release, "cuDevicePrimaryCtxRelease_v2"),
 	ROW(context_push, "cuCtxPushCurrent_v2"),
 	ROW(context_pop, "cuCtxPopCurrent_v2"),
+	ROW(context_synchronize, "cuCtxSynchronize"),
 	ROW(host_alloc, "cuMemHostAlloc"),
 	ROW(host_free, "cuMemFreeHost"),
 	ROW(device_alloc, "cuMemAlloc_v2"),
@@ -587,6 +589,15 @@ int cuda_event_synchronize(struct cuda *cuda, struct cuda_event *event)
 	return r ? r
 		 : leave(cuda, cuda->driver.event_synchronize(event),
 			 "wait for an event");
+}
+
+int cuda_synchronize(struct cuda *cuda)
+{
+	int r = enter(cuda);
+
+	return r ? r
+		 : leave(cuda, cuda->driver.context_synchronize(),
+			 "wait for the device");
 }
 
 /* --- work --- */

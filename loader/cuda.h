@@ -109,6 +109,8 @@ int cuda_event_record(struct cuda *cuda, struct cuda_event *event,
 /* 0: it has come, or was never recorded; -EAGAIN: not yet. */
 int cuda_event_query(struct cuda *cuda, struct cuda_event *event);
 int cuda_event_synchronize(struct cuda *cuda, struct cuda_event *event);
+/* The host waits for everything that this process has queued on the device. */
+int cuda_synchronize(struct cuda *cuda);
 
 /* --- work; queued on a stream, done when its turn comes --- */
 
