@@ -74,6 +74,9 @@ void cuda_close(struct cuda *cuda);
 const struct cuda_facts *cuda_facts(const struct cuda *cuda);
 /* Whether the device was lost; calls fail with -EIO from then on. */
 bool cuda_is_lost(const struct cuda *cuda);
+/* What the last call that failed was about, as it was logged; after the device
+   was lost that. "" if none did. */
+void cuda_failure(struct cuda *cuda, char *out, size_t size);
 
 /* --- memory; at least one byte ---
  *
