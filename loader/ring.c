@@ -24,6 +24,8 @@ enum turn_state { FREE, FETCHING, RUNNING, STARTING, DONE, HELD };
 struct turn {
 	struct step *step;
 	struct turn *prev, *next;
+	const struct step *of; /* whom the step borrows from; NULL: nobody */
+	bool is_kept;	       /* others may borrow, for as long as the ring */
 	enum turn_state state;
 	uint64_t sequence; /* of the batches, in the order of delivery */
 	uint32_t next_row;
@@ -41,6 +43,7 @@ struct ring {
 	bool stopping;
 	struct turn *turns; /* all but FREE, in order of sequence */
 	struct turn *free_turns;
+	struct turn *kept_turns; /* that were given back */
 	uint32_t num_free;
 	uint32_t in_flight; /* FETCHING to DONE */
 	uint64_t epochs_end;
@@ -49,7 +52,6 @@ struct ring {
 	struct cursor given;	 /* written by the user's thread alone */
 	uint64_t given_sequence; /* what has a smaller one is stale */
 	bool epoch_over;	 /* the user was told so */
-	struct turn *constant;	 /* the one batch, once it is there */
 	struct balance balance;
 	uint64_t last_given_ns; /* 0: not in this epoch */
 	int worker_error;	/* why a thread cannot go on */
@@ -102,7 +104,8 @@ static void turn_close(struct ring *ring, struct turn *t)
 }
 
 /* From the ring to the free ones, or to the system if there are enough. What is
-   a GPU's stays: to free it is to wait for the device. */
+   a GPU's stays: to free it is to wait for the device; as does what others
+   borrow from. */
 static void recycle(struct ring *ring, struct turn *t)
 {
 	DL_DELETE(ring->turns, t);
@@ -113,7 +116,10 @@ static void recycle(struct ring *ring, struct turn *t)
 	if (t->state != HELD)
 		ring->in_flight--;
 	t->state = FREE;
-	if (ring->num_free > ring->options.prefetch && !t->step->parcel) {
+	if (t->is_kept) {
+		LL_PREPEND(ring->kept_turns, t);
+	} else if (ring->num_free > ring->options.prefetch &&
+		   !t->step->parcel) {
 		turn_close(ring, t);
 	} else {
 		LL_PREPEND(ring->free_turns, t);
@@ -122,26 +128,53 @@ static void recycle(struct ring *ring, struct turn *t)
 	pthread_cond_signal(&ring->room);
 }
 
+/* A turn that was made, for good: later ones may borrow from it. */
+static void keep(struct ring *ring, struct turn *t)
+{
+	if (!ring->options.replay)
+		return;
+	if (!t->error && !t->of)
+		t->is_kept = replay_keep(ring->options.replay, t->step);
+	pthread_cond_signal(&ring->room);
+}
+
 static void finish(struct ring *ring, struct turn *t, int error)
 {
 	if (!t->error)
 		t->error = error;
 	t->state = DONE;
-	if (is_stale(ring, t))
+	if (is_stale(ring, t)) {
 		recycle(ring, t);
-	else
-		pthread_cond_broadcast(&ring->ready);
+		return;
+	}
+	keep(ring, t);
+	pthread_cond_broadcast(&ring->ready);
+}
+
+/* How many are being made without borrowing. */
+static uint32_t count_making(const struct ring *ring)
+{
+	const struct turn *t;
+	uint32_t n = 0;
+
+	DL_FOREACH(ring->turns, t)
+	{
+		n += t->state < DONE && !t->of && !is_stale(ring, t);
+	}
+	return n;
 }
 
 static bool may_produce(const struct ring *ring)
 {
+	const struct replay *replay = ring->options.replay;
+
 	if (ring->in_flight >= ring->options.prefetch || ring->worker_error ||
 	    ring->produced.epoch >= ring->epochs_end)
 		return false;
-	if (ring->options.constant &&
-	    ring->produced_sequence > ring->given_sequence)
+	if (replay &&
+	    !replay_may_begin(replay, ring->produced.epoch, count_making(ring)))
 		return false;
-	return !ring->constant && spec_batches(&ring->options.feed->spec) &&
+	return spec_batches(&ring->options.feed->spec) &&
 	       spec_steps(&ring->options.feed->spec, 0, ring->produced.world);
 }
 
@@ -202,6 +235,9 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 	o->padding = o->number >= n;
 	ring->produced.step++;
 	t->sequence = ring->produced_sequence++;
+	t->of = ring->options.replay
+			? replay_next(ring->options.replay, o->epoch)
+			: NULL;
 	t->state = FETCHING;
 	t->error = 0;
 	t->busy_ns = 0;
@@ -244,6 +280,29 @@ static void note_failure(struct ring *ring, struct turn *t,
 		 strerror(-error));
 }
 
+/* Instead of fetching, running rows and starting. */
+static void borrow_turn(struct ring *ring, struct turn *t,
+			const struct order_ticket *o)
+{
+	struct stage_counters *c = &ring->counters[STAGE_UPLOAD];
+	const struct parcel *p = t->step->parcel;
+	uint64_t before;
+	int r;
+
+	pthread_mutex_unlock(&ring->lock);
+	before = stage_now_ns();
+	r = replay_fill(ring->options.replay, t->step, t->of, o->epoch,
+			o->number);
+	if (r)
+		note_failure(ring, t, o, r);
+	if (p && parcel_size(p)) {
+		atomic_fetch_add(&c->busy_ns, stage_now_ns() - before);
+		atomic_fetch_add(&c->items, 1);
+	}
+	pthread_mutex_lock(&ring->lock);
+	finish(ring, t, r);
+}
+
 static void fetch_turn(struct ring *ring, struct turn *t,
 		       const struct order_ticket *o)
 {
@@ -281,7 +340,9 @@ static void *fetch_all(void *arg)
 			continue;
 		}
 		t = begin_turn(ring, &o);
-		if (t)
+		if (t && t->of)
+			borrow_turn(ring, t, &o);
+		else if (t)
 			fetch_turn(ring, t, &o);
 	}
 	pthread_mutex_unlock(&ring->lock);
@@ -480,7 +541,7 @@ static void weigh(struct ring *ring, const struct turn *t, uint32_t ready)
 	struct parcel *p = t->step->parcel;
 
 	ring->last_given_ns = now;
-	if (!p || !ring->options.plan.whole)
+	if (!p || !ring->options.plan.whole || t->of)
 		return;
 	balance_add(&ring->balance,
 		    &(struct balance_batch){
@@ -511,8 +572,6 @@ static int give(struct ring *ring, struct turn *t,
 	t->state = HELD;
 	ring->in_flight--;
 	pthread_cond_signal(&ring->room);
-	if (ring->options.constant)
-		ring->constant = t;
 	*out = &t->step->batch;
 	return 0;
 }
@@ -530,11 +589,6 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 		return -ENODATA;
 	}
 	atomic_fetch_add(&ring->counters[STAGE_NEXT].items, 1);
-	if (ring->constant) {
-		ring->given.step++;
-		*out = &ring->constant->step->batch;
-		return 0;
-	}
 	ready = find_ready(ring) ? count_ready(ring) : 0;
 	push_range(ring, "beton next");
 	t = wait_for(ring);
@@ -567,7 +621,7 @@ void ring_release(struct ring *ring, const struct beton_batch *batch)
 
 	scoped_lock(&ring->lock);
 	t = held(ring, batch);
-	if (t && t != ring->constant)
+	if (t)
 		recycle(ring, t);
 }
 
@@ -623,8 +677,6 @@ uint64_t ring_epoch(struct ring *ring)
 	const struct cursor *c = &ring->given;
 
 	scoped_lock(&ring->lock);
-	if (ring->constant)
-		return ring->constant->step->batch.epoch;
 	if (cursor_at_end(c) && c->epoch + 1 < ring->epochs_end)
 		return c->epoch + 1;
 	return c->epoch;
@@ -709,9 +761,18 @@ void ring_close(struct ring *ring)
 	stop_threads(ring);
 	DL_FOREACH_SAFE(ring->turns, t, next)
 	{
-		turn_close(ring, t);
+		DL_DELETE(ring->turns, t);
+		if (t->is_kept)
+			LL_PREPEND(ring->kept_turns, t);
+		else
+			turn_close(ring, t);
 	}
 	LL_FOREACH_SAFE(ring->free_turns, t, next)
+	{
+		turn_close(ring, t);
+	}
+	/* After all who borrow. */
+	LL_FOREACH_SAFE(ring->kept_turns, t, next)
 	{
 		turn_close(ring, t);
 	}
