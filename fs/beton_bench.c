@@ -52,9 +52,9 @@ static const struct option_row rows[] = {
 	  .argument = "all|read|decode|transform|upload",
 	  .help = "stop after this stage: the ladder that tells where time\n"
 		  "goes; read: every byte of every batch is summed once" },
-	{ "source", .kind = OPTION_TEXT, AT(source), .argument = "constant",
-	  .help = "one decoded batch for ever: what the reader of batches\n"
-		  "itself costs" },
+	{ "source", .kind = OPTION_TEXT, AT(source), .argument = "SOURCE",
+	  .help = "instead of the data: constant, the first batch for ever;\n"
+		  "memory, the first ones; fake(...), beton-transforms(7)" },
 	READING_ROWS,
 	{ "json", .kind = OPTION_FLAG, AT(json),
 	  .help = "the figures as JSON" },

@@ -20,6 +20,8 @@ enum { ROWS_PER_TURN = 8 };
 /* How often a daemon is told what the loader does. */
 #define TELL_NS UINT64_C(1000000000)
 
+enum { WHY_SIZE = 600 };
+
 /* Shorter ones are not worth a look at the clock for each. */
 enum { LONG_ROW_NS = 8000 };
 
@@ -33,6 +35,8 @@ enum turn_state { FREE, FETCHING, RUNNING, STARTING, DONE, HELD };
 struct turn {
 	struct step *step;
 	struct turn *prev, *next;
+	const struct step *of; /* whom the step borrows from; NULL: nobody */
+	bool is_kept;	       /* others may borrow, for as long as the ring */
 	enum turn_state state;
 	uint64_t sequence; /* of the batches, in the order of delivery */
 	uint32_t next_row;
@@ -58,6 +62,7 @@ struct ring {
 	bool stopping;
 	struct turn *turns; /* all but FREE, in order of sequence */
 	struct turn *free_turns;
+	struct turn *kept_turns; /* that were given back */
 	uint32_t num_free;
 	uint32_t in_flight; /* FETCHING to DONE */
 	uint64_t epochs_end;
@@ -66,7 +71,6 @@ struct ring {
 	struct cursor given;	 /* written by the user's thread alone */
 	uint64_t given_sequence; /* what has a smaller one is stale */
 	bool epoch_over;	 /* the user was told so */
-	struct turn *constant;	 /* the one batch, once it is there */
 	struct balance balance;
 	uint64_t last_given_ns; /* 0: not in this epoch */
 	struct pace pace;	/* written by the user's thread alone */
@@ -122,7 +126,8 @@ static void turn_close(struct ring *ring, struct turn *t)
 }
 
 /* From the ring to the free ones, or to the system if there are enough. What is
-   a GPU's stays: to free it is to wait for the device. */
+   a GPU's stays: to free it is to wait for the device; as does what others
+   borrow from. */
 static void recycle(struct ring *ring, struct turn *t)
 {
 	DL_DELETE(ring->turns, t);
@@ -133,7 +138,10 @@ static void recycle(struct ring *ring, struct turn *t)
 	if (t->state != HELD)
 		ring->in_flight--;
 	t->state = FREE;
-	if (ring->num_free > ring->options.prefetch && !t->step->parcel) {
+	if (t->is_kept) {
+		LL_PREPEND(ring->kept_turns, t);
+	} else if (ring->num_free > ring->options.prefetch &&
+		   !t->step->parcel) {
 		turn_close(ring, t);
 	} else {
 		LL_PREPEND(ring->free_turns, t);
@@ -142,26 +150,53 @@ static void recycle(struct ring *ring, struct turn *t)
 	pthread_cond_signal(&ring->room);
 }
 
+/* A turn that was made, for good: later ones may borrow from it. */
+static void keep(struct ring *ring, struct turn *t)
+{
+	if (!ring->options.replay)
+		return;
+	if (!t->error && !t->of)
+		t->is_kept = replay_keep(ring->options.replay, t->step);
+	pthread_cond_signal(&ring->room);
+}
+
 static void finish(struct ring *ring, struct turn *t, int error)
 {
 	if (!t->error)
 		t->error = error;
 	t->state = DONE;
-	if (is_stale(ring, t))
+	if (is_stale(ring, t)) {
 		recycle(ring, t);
-	else
-		pthread_cond_broadcast(&ring->ready);
+		return;
+	}
+	keep(ring, t);
+	pthread_cond_broadcast(&ring->ready);
+}
+
+/* How many are being made without borrowing. */
+static uint32_t count_making(const struct ring *ring)
+{
+	const struct turn *t;
+	uint32_t n = 0;
+
+	DL_FOREACH(ring->turns, t)
+	{
+		n += t->state < DONE && !t->of && !is_stale(ring, t);
+	}
+	return n;
 }
 
 static bool may_produce(const struct ring *ring)
 {
+	const struct replay *replay = ring->options.replay;
+
 	if (ring->in_flight >= ring->options.prefetch || ring->worker_error ||
 	    ring->produced.epoch >= ring->epochs_end)
 		return false;
-	if (ring->options.constant &&
-	    ring->produced_sequence > ring->given_sequence)
+	if (replay &&
+	    !replay_may_begin(replay, ring->produced.epoch, count_making(ring)))
 		return false;
-	return !ring->constant && spec_batches(&ring->options.feed->spec) &&
+	return spec_batches(&ring->options.feed->spec) &&
 	       spec_steps(&ring->options.feed->spec, 0, ring->produced.world);
 }
 
@@ -193,6 +228,19 @@ struct order_ticket {
 	bool padding;
 };
 
+/* In words, of the device if that is what failed. */
+static void explain(const struct ring *ring, int error, bool by_device,
+		    char *out, size_t size)
+{
+	struct device *d = ring->options.plan.device;
+
+	*out = '\0';
+	if (d && (by_device || cuda_is_lost(device_cuda(d))))
+		cuda_failure(device_cuda(d), out, size);
+	if (!*out)
+		snprintf(out, size, "%s", strerror(-error));
+}
+
 /* No more batches: the user is told why. */
 static void give_up(struct ring *ring, int error)
 {
@@ -222,6 +270,9 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 	o->padding = o->number >= n;
 	ring->produced.step++;
 	t->sequence = ring->produced_sequence++;
+	t->of = ring->options.replay
+			? replay_next(ring->options.replay, o->epoch)
+			: NULL;
 	t->state = FETCHING;
 	t->error = 0;
 	t->times = (struct pace_times){
@@ -305,13 +356,39 @@ static int fetch(struct ring *ring, struct step *s,
 }
 
 /* A batch that could not be had is a message too. */
-static void note_failure(struct ring *ring, struct turn *t,
-			 const struct order_ticket *o, int error)
+static void note_failure(const struct ring *ring, struct turn *t,
+			 uint64_t epoch, uint64_t number, int error,
+			 bool by_device)
 {
+	char why[WHY_SIZE];
+
+	explain(ring, error, by_device, why, sizeof(why));
 	snprintf(t->step->message, sizeof(t->step->message),
 		 "%.300s: epoch %llu batch %llu: %s", ring->options.feed->path,
-		 (unsigned long long)o->epoch, (unsigned long long)o->number,
-		 strerror(-error));
+		 (unsigned long long)epoch, (unsigned long long)number, why);
+}
+
+/* Instead of fetching, running rows and starting. */
+static void borrow_turn(struct ring *ring, struct turn *t,
+			const struct order_ticket *o)
+{
+	struct tally *upload = &ring->lanes[LANE_FETCHER].stages[STAGE_UPLOAD];
+	const struct parcel *p = t->step->parcel;
+	uint64_t before;
+	int r;
+
+	pthread_mutex_unlock(&ring->lock);
+	before = stage_now_ns();
+	t->times.fetched_ns = t->times.made_ns = before;
+	r = replay_fill(ring->options.replay, t->step, t->of, o->epoch,
+			o->number);
+	if (r)
+		note_failure(ring, t, o->epoch, o->number, r, p != NULL);
+	if (p && parcel_size(p))
+		tally_items_own(upload, 1, parcel_size(p),
+				stage_now_ns() - before);
+	pthread_mutex_lock(&ring->lock);
+	finish(ring, t, r);
 }
 
 static void fetch_turn(struct ring *ring, struct turn *t,
@@ -327,7 +404,7 @@ static void fetch_turn(struct ring *ring, struct turn *t,
 	r = fetch(ring, t->step, o);
 	pop_range(ring);
 	if (r)
-		note_failure(ring, t, o, r);
+		note_failure(ring, t, o->epoch, o->number, r, false);
 	t->times.fetched_ns = stage_now_ns();
 	pthread_mutex_lock(&ring->lock);
 	if (r || ring->options.plan.until == BETON_STAGE_READ ||
@@ -357,7 +434,9 @@ static void *fetch_all(void *arg)
 			continue;
 		}
 		t = begin_turn(ring, &o);
-		if (t)
+		if (t && t->of)
+			borrow_turn(ring, t, &o);
+		else if (t)
 			fetch_turn(ring, t, &o);
 	}
 	pthread_mutex_unlock(&ring->lock);
@@ -458,12 +537,8 @@ static int start(struct worker *w, struct turn *t)
 	tally_items_own(&w->lane->stages[STAGE_UPLOAD], 1,
 			parcel_size(t->step->parcel), stage_now_ns() - before);
 	if (r)
-		snprintf(t->step->message, sizeof(t->step->message),
-			 "%.300s: epoch %llu batch %llu: the GPU: %s",
-			 ring->options.feed->path,
-			 (unsigned long long)t->step->batch.epoch,
-			 (unsigned long long)t->step->batch.number,
-			 strerror(-r));
+		note_failure(ring, t, t->step->batch.epoch,
+			     t->step->batch.number, r, true);
 	pthread_mutex_lock(&ring->lock);
 	return r;
 }
@@ -599,7 +674,7 @@ static void weigh(struct ring *ring, const struct turn *t, uint32_t ready,
 	struct parcel *p = t->step->parcel;
 
 	ring->last_given_ns = now;
-	if (!p || !ring->options.plan.whole)
+	if (!p || !ring->options.plan.whole || t->of)
 		return;
 	balance_add(&ring->balance,
 		    &(struct balance_batch){
@@ -652,8 +727,6 @@ static int give(struct ring *ring, struct turn *t, uint32_t ready,
 	t->state = HELD;
 	ring->in_flight--;
 	pthread_cond_signal(&ring->room);
-	if (ring->options.constant)
-		ring->constant = t;
 	*out = &t->step->batch;
 	return 0;
 }
@@ -662,15 +735,10 @@ static int give(struct ring *ring, struct turn *t, uint32_t ready,
 static int next(struct ring *ring, const struct beton_batch **out,
 		char *message, size_t size)
 {
+	char why[WHY_SIZE];
 	struct turn *t;
 	uint32_t ready;
 
-	if (ring->constant) {
-		ring->given.step++;
-		*out = &ring->constant->step->batch;
-		note_given(ring, *out, stage_now_ns());
-		return 0;
-	}
 	if (!cursor_consumed(&ring->given))
 		pace_begin(&ring->pace, ring->pace.asked_ns);
 	ready = find_ready(ring) ? count_ready(ring) : 0;
@@ -679,8 +747,8 @@ static int next(struct ring *ring, const struct beton_batch **out,
 	if (t)
 		return give(ring, t, ready, out, message, size);
 	pace_break(&ring->pace);
-	snprintf(message, size, "the loader cannot go on: %s",
-		 strerror(-ring->worker_error));
+	explain(ring, ring->worker_error, false, why, sizeof(why));
+	snprintf(message, size, "the loader cannot go on: %s", why);
 	return ring->worker_error;
 }
 
@@ -732,7 +800,7 @@ void ring_release(struct ring *ring, const struct beton_batch *batch)
 
 	scoped_lock(&ring->lock);
 	t = held(ring, batch);
-	if (t && t != ring->constant)
+	if (t)
 		recycle(ring, t);
 }
 
@@ -789,8 +857,6 @@ uint64_t ring_epoch(struct ring *ring)
 	const struct cursor *c = &ring->given;
 
 	scoped_lock(&ring->lock);
-	if (ring->constant)
-		return ring->constant->step->batch.epoch;
 	if (cursor_at_end(c) && c->epoch + 1 < ring->epochs_end)
 		return c->epoch + 1;
 	return c->epoch;
@@ -908,9 +974,18 @@ void ring_close(struct ring *ring)
 	stop_threads(ring);
 	DL_FOREACH_SAFE(ring->turns, t, next)
 	{
-		turn_close(ring, t);
+		DL_DELETE(ring->turns, t);
+		if (t->is_kept)
+			LL_PREPEND(ring->kept_turns, t);
+		else
+			turn_close(ring, t);
 	}
 	LL_FOREACH_SAFE(ring->free_turns, t, next)
+	{
+		turn_close(ring, t);
+	}
+	/* After all who borrow. */
+	LL_FOREACH_SAFE(ring->kept_turns, t, next)
 	{
 		turn_close(ring, t);
 	}

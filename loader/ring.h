@@ -12,6 +12,7 @@
 
 #include "loader/cursor.h"
 #include "loader/feed.h"
+#include "loader/replay.h"
 #include "loader/step.h"
 
 struct ring;
@@ -25,7 +26,7 @@ struct ring_options {
 	uint32_t prefetch;
 	uint32_t workers;
 	enum balance_mode balance; /* of plan.whole */
-	bool constant;		   /* the first batch for ever */
+	struct replay *replay;	   /* borrowed; NULL: all batches are made */
 };
 
 int ring_open(const struct ring_options *options, struct ring **out);

@@ -66,8 +66,11 @@ struct beton_loader_options {
 				 may name; NULL: none. A mount that has the
 				 subset needs no file. */
 	const char *pipeline; /* beton-transforms(7); NULL: plain tensors */
-	const char *source;   /* NULL: by what the path is; "constant": one
-				 decoded batch for ever, for measuring */
+	/* NULL: by what the path is. For measuring, beton-transforms(7):
+	   "constant", the first batch is given again and again; "memory" and
+	   "memory(SIZE)", the first ones; "fake(...)", there is no dataset.
+	   $BETON_FAKE comes before it. */
+	const char *source;
 	/* Of a FILE: "os", the kernel's page cache, "process", memory of this
 	   process, or NULL, by the sizes of file and memory; then bytes of
 	   the latter, 0: half of what there is, and of its cold tier, 0:
@@ -198,14 +201,16 @@ BETON_API const char *beton_loader_error(const struct beton_loader *loader);
 
 /*
  * Where the loader stands, counting the batches that beton_loader_next() has
- * given: JSON text of less than 4 KiB into `buffer`. -ENOSPC: too small.
+ * given: JSON text of less than 4 KiB into `buffer`. It says if they were not
+ * real. -ENOSPC: too small.
  */
 BETON_API int beton_loader_state(const struct beton_loader *loader,
 				 char *buffer, size_t size);
 
 /*
  * Goes on from a state: same dataset and spec, any rank, world and number of
- * workers. -EINVAL: not a state; -ESTALE: of another dataset or spec.
+ * workers. -EINVAL: not a state; -ESTALE: of another dataset or spec, or of
+ * batches that were not real, where this loader's are.
  */
 BETON_API int beton_loader_load(struct beton_loader *loader, const char *state);
 
@@ -214,8 +219,9 @@ BETON_API int beton_loader_seek(struct beton_loader *loader, uint64_t epoch);
 
 /* Facts that do not change while the loader is open, valid until close. */
 struct beton_loader_info {
-	const char *spec;   /* canonical */
-	const char *source; /* "file", "mount", "constant" */
+	const char *spec; /* canonical */
+	/* "file", "mount"; not real: "constant", "memory", "fake" */
+	const char *source;
 	/* How the last batch came: "in-process", "handover", "direct". It can
 	   change when the daemon has no memory to lend, or ends. */
 	const char *delivery;

@@ -56,9 +56,10 @@ LAYERS = """
     loader/device loader/parcel
     loader/phases
     loader/isa/* loader/prebuild/*
-    loader/lender
+    loader/lender loader/fake
     loader/feed loader/feed_*
     loader/step
+    loader/replay
     loader/ring
     loader/loader
     fs/opts fs/message fs/mountpoint fs/dropper fs/stats
