@@ -113,7 +113,8 @@ static void recycle(struct ring *ring, struct turn *t)
 	if (t->state != HELD)
 		ring->in_flight--;
 	t->state = FREE;
-	if (ring->num_free > ring->options.prefetch && !t->step->parcel) {
+	if ((ring->stopping || ring->num_free > ring->options.prefetch) &&
+	    !t->step->parcel) {
 		turn_close(ring, t);
 	} else {
 		LL_PREPEND(ring->free_turns, t);
@@ -548,6 +549,52 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 	return ring->worker_error;
 }
 
+/* Whether ring_next() tells of an end, with the lock held. */
+static bool tells_end(const struct ring *ring)
+{
+	struct cursor next = ring->given;
+
+	if (!cursor_at_end(&next))
+		return false;
+	if (!ring->epoch_over || next.epoch + 1 >= ring->epochs_end)
+		return true;
+	cursor_seek(&next, next.epoch + 1, 0);
+	return cursor_at_end(&next);
+}
+
+/* With the lock held. */
+static bool must_wait(struct ring *ring)
+{
+	return !ring->constant && !ring->worker_error && !tells_end(ring) &&
+	       !find_ready(ring);
+}
+
+static struct timespec in_future(uint32_t milliseconds)
+{
+	uint64_t ns = stage_now_ns() + (uint64_t)milliseconds * 1000000;
+
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
+				  .tv_nsec = (long)(ns % 1000000000) };
+}
+
+int ring_wait(struct ring *ring, uint32_t milliseconds)
+{
+	struct timespec end;
+	uint64_t before;
+	bool late = !milliseconds;
+
+	scoped_lock(&ring->lock);
+	if (!must_wait(ring))
+		return 0;
+	before = stage_now_ns();
+	end = in_future(milliseconds);
+	while (!late && must_wait(ring))
+		late = pthread_cond_timedwait(&ring->ready, &ring->lock, &end);
+	atomic_fetch_add(&ring->counters[STAGE_NEXT].input_wait_ns,
+			 stage_now_ns() - before);
+	return must_wait(ring) ? -EAGAIN : 0;
+}
+
 /* With the lock held. NULL: the user does not hold it. */
 static struct turn *held(struct ring *ring, const struct beton_batch *batch)
 {
@@ -664,6 +711,17 @@ static int start_threads(struct ring *ring)
 	return r;
 }
 
+/* Waits end by the clock of stage_now_ns(). */
+static void init_ready(struct ring *ring)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&ring->ready, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
 int ring_open(const struct ring_options *options, struct ring **out)
 {
 	struct ring *ring = calloc(1, sizeof(*ring));
@@ -678,7 +736,7 @@ int ring_open(const struct ring_options *options, struct ring **out)
 	pthread_mutex_init(&ring->lock, NULL);
 	pthread_cond_init(&ring->room, NULL);
 	pthread_cond_init(&ring->work, NULL);
-	pthread_cond_init(&ring->ready, NULL);
+	init_ready(ring);
 	r = start_threads(ring);
 	if (r)
 		ring_close(ring);
@@ -698,6 +756,30 @@ static void stop_threads(struct ring *ring)
 		pthread_join(ring->fetcher, NULL);
 	for (uint32_t i = 0; i < ring->num_workers; i++)
 		pthread_join(ring->workers[i], NULL);
+	ring->has_fetcher = false;
+	ring->num_workers = 0;
+}
+
+void ring_stop(struct ring *ring)
+{
+	struct turn *t, *next;
+
+	stop_threads(ring);
+	scoped_lock(&ring->lock);
+	ring->worker_error = -ECANCELED;
+	DL_FOREACH_SAFE(ring->turns, t, next)
+	{
+		if (t->state != HELD)
+			recycle(ring, t);
+	}
+	LL_FOREACH_SAFE(ring->free_turns, t, next)
+	{
+		if (t->step->parcel)
+			continue;
+		LL_DELETE(ring->free_turns, t);
+		ring->num_free--;
+		turn_close(ring, t);
+	}
 }
 
 void ring_close(struct ring *ring)
