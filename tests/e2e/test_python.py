@@ -514,6 +514,123 @@ def test_torch_sees_the_memory_used_again(load):
     assert len(pointers) <= 5
 
 
+# --- samples ---
+
+@pytest.fixture
+def dataset(data):
+    return betonfs.Dataset(data.path)
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(
+        np.array_equal(a[k], b[k]) for k in a)
+
+
+def test_samples_are_what_was_written(data, dataset):
+    assert len(dataset) == N
+    assert {k: f["type"] for k, f in dataset.fields.items()} == {
+        "image": "rgb_image", "label": "int", "score": "float",
+        "blob": "bytes", "meta": "json", "vec": "ndarray",
+        "tens": "torch_tensor"}
+    for i, sample in enumerate(dataset):
+        v = data.values[i]
+        assert dataset.raw(i, "image") == v["image"].data
+        assert sample["image"].shape == (v["image"].height,
+                                         v["image"].width, 3)
+        assert sample["label"] == v["label"] == dataset.get(i, "label")
+        assert sample["score"] == v["score"]
+        assert sample["blob"] == v["blob"] and sample["meta"] == {"id": i}
+        assert (sample["vec"] == v["vec"]).all()
+        assert (sample["tens"] == v["tens"]).all()
+        assert sample["tens"].dtype == np.int16
+    assert same(dataset[-1], sample)
+    assert all(map(same, dataset[5:9], [dataset[i] for i in range(5, 9)]))
+    for bad in (N, -N - 1):
+        with pytest.raises(IndexError):
+            dataset[bad]
+    with pytest.raises(KeyError, match="colour"):
+        dataset.get(0, "colour")
+
+
+def test_pixels_are_those_of_an_exact_decode(data, dataset, tmp_path):
+    for i in range(8):
+        one = make.Dataset(tmp_path / f"{i}.beton", [("image", make.IMAGE)],
+                           [{"image": data.values[i]["image"]}], 1 << 16)
+        with betonfs.Loader(one.path, spec="batch=1", tensors="numpy",
+                            pipeline="image | decode(exact)") as loader:
+            batch = next(iter(loader))
+        assert (batch.image[0] == dataset.get(i, "image")).all()
+
+
+def test_a_batch_of_samples_is_stacked(dataset):
+    some = [7, 3, 3, 39]
+    batch = dataset.get_batch(some)
+    assert batch["label"].tolist() == [3 * i - 7 for i in some]
+    assert batch["vec"].shape == (4, 2, 3)
+    assert batch["meta"] == [{"id": i} for i in some]
+    assert [v.shape for v in batch["image"]] == [
+        dataset[i]["image"].shape for i in some]
+    alike = dataset.get_batch(np.array([0, 15, 30]), fields=["image"])
+    assert alike["image"].shape == (3, *dataset[0]["image"].shape)
+
+
+def test_columns_and_filters(data, dataset, load):
+    assert dataset.column("label").tolist() == [
+        v["label"] for v in data.values]
+    assert (dataset.column("score") == [v["score"] for v in data.values]).all()
+    some = dataset.filter("label", lambda v: v % 2 == 0)
+    assert some.tolist() == [i for i in range(N) if (3 * i - 7) % 2 == 0]
+    assert dataset.filter("meta", lambda v: v["id"] > 35).tolist() == [
+        36, 37, 38, 39]
+    labels = np.concatenate([b.label for b in load(subset=some)])
+    assert sorted(labels) == sorted(dataset.column("label")[some])
+
+
+def test_a_dataset_goes_to_other_processes(dataset):
+    other = pickle.loads(pickle.dumps(dataset))
+    assert same(other[3], dataset[3])
+    pid = os.fork()
+    if not pid:
+        os._exit(0 if same(dataset[3], other[3]) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_a_dataset_serves_many_threads(dataset):
+    want = [dataset[i]["image"] for i in range(N)]
+    wrong = []
+
+    def run(seed):
+        for i in np.random.default_rng(seed).permutation(N):
+            if not np.array_equal(dataset[int(i)]["image"], want[i]):
+                wrong.append(i)
+    workers = [threading.Thread(target=run, args=(s,)) for s in range(6)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    assert not wrong
+
+
+def test_damage_is_told_with_its_place(damaged, tmp_path):
+    dataset = betonfs.Dataset(damaged)
+    assert dataset.get(17, "label") == 44
+    with pytest.raises(betonfs.BetonError, match="sample 17 field image"):
+        dataset[17]
+    with pytest.raises(FileNotFoundError, match="none.beton"):
+        betonfs.Dataset(tmp_path / "none.beton")
+
+
+def test_a_torch_dataloader_has_it(dataset):
+    torch = pytest.importorskip("torch")
+
+    def collate(samples):
+        return torch.tensor([s["label"] for s in samples])
+    loader = torch.utils.data.DataLoader(dataset, 8, num_workers=2,
+                                         collate_fn=collate)
+    assert torch.cat(list(loader)).tolist() == \
+        dataset.column("label").tolist()
+
+
 # --- the package ---
 
 def test_the_repr_says_what_it_is(load, data):

@@ -58,7 +58,7 @@ LAYERS = """
     loader/feed loader/feed_*
     loader/step
     loader/ring
-    loader/loader
+    loader/loader loader/dataset
     fs/opts fs/message fs/mountpoint fs/dropper fs/stats
     fs/ns*
     fs/handover_peer fs/handover_connection

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from . import _beton
 from ._batch import Batch, TupleBatch
+from ._dataset import Dataset
 from ._errors import BetonError
 from ._loader import Loader
 from ._tensors import Ragged
 
 __version__ = _beton.version
-__all__ = ["Batch", "BetonError", "Loader", "Ragged", "TupleBatch",
+__all__ = ["Batch", "BetonError", "Dataset", "Loader", "Ragged", "TupleBatch",
            "__version__"]

@@ -138,7 +138,7 @@ class Loader:
                 spec=spec_text(spec, order=order, batch=batch_size, seed=seed,
                                drop_last=drop_last, subset=part.key),
                 subset=part.file,
-                pipeline=pipeline_text(pipeline, ()),
+                pipeline=pipeline_text(pipeline, self.path),
                 source=source, cache=cache, delivery=delivery, job=job,
                 cache_size=cache_size, cold_size=cold_size, pinned=pinned,
                 epoch=epoch, workers=workers, prefetch=prefetch,

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ._dataset import field_names
+
 Subset = str | range | slice | Iterable[int]
 
 
@@ -29,13 +31,13 @@ def _first_word(text: str) -> str:
 
 
 def pipeline_text(pipeline: str | Mapping[str, str | None] | None,
-                  fields: Iterable[str]) -> str | None:
+                  path: str) -> str | None:
     """A dict is one statement per output: {"image": "center_crop(224)"}. Where
     the text does not begin with a field, the output's name is the field, if
     there is one; None drops the field."""
     if pipeline is None or isinstance(pipeline, str):
         return pipeline
-    known = set(fields)
+    known = set(field_names(path))
     statements = []
     for name, text in pipeline.items():
         quoted = name if name.replace("_", "a").isalnum() else f'"{name}"'

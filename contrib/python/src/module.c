@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* betonfs._beton: the library's handles and memory, as plainly as they are.
    What users see is made of it in Python. */
+#include "dataset.h"
 #include "loader.h"
 #include "python.h"
 #include "tensor.h"
@@ -51,7 +52,8 @@ static int fill(PyObject *module)
 	if (PyModule_AddStringConstant(module, "version", beton_version()) ||
 	    add_type(module, &tensor_spec, &t->tensor) ||
 	    add_type(module, &batch_spec, &t->batch) ||
-	    add_type(module, &loader_spec, &t->loader))
+	    add_type(module, &loader_spec, &t->loader) ||
+	    add_type(module, &dataset_spec, &t->dataset))
 		return -1;
 	return 0;
 }
@@ -63,6 +65,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 	Py_VISIT(t->tensor);
 	Py_VISIT(t->batch);
 	Py_VISIT(t->loader);
+	Py_VISIT(t->dataset);
 	return 0;
 }
 
@@ -73,6 +76,7 @@ static int clear(PyObject *module)
 	Py_CLEAR(t->tensor);
 	Py_CLEAR(t->batch);
 	Py_CLEAR(t->loader);
+	Py_CLEAR(t->dataset);
 	return 0;
 }
 

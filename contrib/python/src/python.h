@@ -22,6 +22,7 @@ struct types {
 	PyTypeObject *loader;
 	PyTypeObject *batch;
 	PyTypeObject *tensor;
+	PyTypeObject *dataset;
 };
 
 struct types *types_of(PyObject *object);
