@@ -111,14 +111,15 @@ $(call obj,fs/ops.c fs/dropper.c fs/betonfs.c): private CPPFLAGS += $(call pkg,-
 $(call obj,$(filter fs/picture%,$(mkfs_src))): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
 
 base_libs := $(call pkg,--libs,libjpeg jansson liblz4) -ldl -lm -lpthread
-$(so): private LDFLAGS += -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
+$(so) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 $(BUILD)/betonfs: private LDLIBS += $(call pkg,--libs,fuse3)
 $(BUILD)/mkfs.beton: private LDLIBS += $(call pkg,--libs,libpng) $(if $(have_webp),$(call pkg,--libs,libwebp))
-$(so) $(progs) $(units) $(bench): private LDLIBS += $(base_libs)
+$(so) $(python_dir)/$(SONAME) $(progs) $(units) $(bench): private LDLIBS += $(base_libs)
 
 $(python_objs): private CPPFLAGS += -isystem $(python_include)
-# Beside the library, wherever that is put.
-$(python_dir)/_beton$(python_suffix): private LDFLAGS += -Wl,-rpath,'$$ORIGIN'
+# The library beside the extension, and what it needs beside that, wherever they
+# are put.
+$(python_dir)/_beton$(python_suffix) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-rpath,'$$ORIGIN'
 
 # --- how ---------------------------------------------------------------------
 
@@ -137,9 +138,10 @@ python: $(if $(python_include),$(python_files) $(python_dir)/_beton$(python_suff
 $(python_dir)/_beton$(python_suffix): $(python_objs) $(python_dir)/$(SONAME)
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $(python_objs) $(python_dir)/$(SONAME)
-$(python_dir)/$(SONAME): $(so)
+$(python_dir)/$(SONAME): $(lib_objs)
 	@mkdir -p $(@D)
-	$(Q)cp $< $@
+	$(call say,LD)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $^ $(LDLIBS)
 $(python_files): $(python_dir)/%: contrib/python/betonfs/%
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
