@@ -85,7 +85,15 @@ isas      := plain $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),v3)
 isa_objs  := $(foreach i,$(isas),$(patsubst loader/isa/%.c,$(BUILD)/isa/$i/%.o,$(isa_src)) $(BUILD)/isa/$i/prebuilt.o)
 v3_flags  := -mavx2 -mf16c
 lib_objs := $(call obj,$(engine_src) $(loader_src)) $(isa_objs)
-objs  := $(sort $(lib_objs) $(call obj,$(betonfs_src) $(mkfs_src) $(beton_src) $(unit_src) loader/prebuild/prebuild.c contrib/bench/gpu.c))
+# The Python package, for interpreters of 3.11 and later; nothing without one
+# that has its headers. Free-threaded ones need it built by themselves.
+python_dir := $(BUILD)/python/betonfs
+python_include := $(shell $(PYTHON) -c 'import os, sys, sysconfig; p = sysconfig.get_path("include"); sys.version_info >= (3, 11) and os.path.exists(p + "/Python.h") and print(p)' 2>/dev/null)
+python_suffix := $(shell $(PYTHON) -c 'import sysconfig as s; print(s.get_config_var("EXT_SUFFIX") if s.get_config_var("Py_GIL_DISABLED") else ".abi3.so")' 2>/dev/null)
+python_src := $(sort $(wildcard contrib/python/src/*.c))
+python_files := $(patsubst contrib/python/betonfs/%,$(python_dir)/%,$(sort $(shell find contrib/python/betonfs -name '*.py' -o -name '*.pyi' -o -name py.typed)))
+python_objs := $(call obj,$(python_src))
+objs  := $(sort $(lib_objs) $(call obj,$(betonfs_src) $(mkfs_src) $(beton_src) $(unit_src) loader/prebuild/prebuild.c contrib/bench/gpu.c) $(python_objs))
 
 all: $(lib) $(so) $(progs) $(BUILD)/beton.pc
 
@@ -103,10 +111,15 @@ $(call obj,fs/ops.c fs/dropper.c fs/betonfs.c): private CPPFLAGS += $(call pkg,-
 $(call obj,$(filter fs/picture%,$(mkfs_src))): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
 
 base_libs := $(call pkg,--libs,libjpeg jansson liblz4) -ldl -lm -lpthread
-$(so): private LDFLAGS += -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
+$(so) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 $(BUILD)/betonfs: private LDLIBS += $(call pkg,--libs,fuse3)
 $(BUILD)/mkfs.beton: private LDLIBS += $(call pkg,--libs,libpng) $(if $(have_webp),$(call pkg,--libs,libwebp))
-$(so) $(progs) $(units) $(bench): private LDLIBS += $(base_libs)
+$(so) $(python_dir)/$(SONAME) $(progs) $(units) $(bench): private LDLIBS += $(base_libs)
+
+$(python_objs): private CPPFLAGS += -isystem $(python_include)
+# The library beside the extension, and what it needs beside that, wherever they
+# are put.
+$(python_dir)/_beton$(python_suffix) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-rpath,'$$ORIGIN'
 
 # --- how ---------------------------------------------------------------------
 
@@ -120,6 +133,18 @@ $(so):
 $(progs) $(units) $(bench):
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+python: $(if $(python_include),$(python_files) $(python_dir)/_beton$(python_suffix))
+$(python_dir)/_beton$(python_suffix): $(python_objs) $(python_dir)/$(SONAME)
+	$(call say,LD)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $(python_objs) $(python_dir)/$(SONAME)
+$(python_dir)/$(SONAME): $(lib_objs)
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $^ $(LDLIBS)
+$(python_files): $(python_dir)/%: contrib/python/betonfs/%
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
 
 # Its functions are declared where they are called.
 $(standins): $(BUILD)/standin/%.so: tests/standin/%.c tests/standin/cuda.h $(BUILD)/flags
@@ -185,7 +210,7 @@ lint: all
 	@sh tests/lint/symbols.sh $(so)
 	@sh tests/lint/docs.sh $(BUILD)
 	@echo "lint: passed"
-e2e: all $(standins) $(bench)
+e2e: all python $(standins) $(bench)
 	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e $(PYTEST)
 
 # A harness with a main() that replays files.
@@ -219,4 +244,4 @@ install: all
 
 clean: ; rm -rf build build-* compile_commands.json
 FORCE:
-.PHONY: all check unit lint e2e bench fuzz format install clean FORCE
+.PHONY: all python check unit lint e2e bench fuzz format install clean FORCE

@@ -103,6 +103,19 @@ int beton_loader_read(struct beton_loader *l, const struct beton_batch *batch,
 	return 0;
 }
 
+int beton_loader_wait(struct beton_loader *l, uint32_t milliseconds)
+{
+	return ring_wait(l->ring, milliseconds);
+}
+
+void beton_loader_stop(struct beton_loader *l)
+{
+	ring_stop(l->ring);
+	phases_stop(l->whole);
+	phases_stop(l->phases);
+	feed_stop(l->feed);
+}
+
 void beton_loader_release(struct beton_loader *l,
 			  const struct beton_batch *batch)
 {

@@ -61,7 +61,7 @@ LAYERS = """
     loader/step
     loader/replay
     loader/ring
-    loader/loader
+    loader/loader loader/dataset
     fs/opts fs/message fs/mountpoint fs/dropper fs/stats
     fs/ns*
     fs/handover_peer fs/handover_connection
