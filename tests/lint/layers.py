@@ -50,7 +50,7 @@ LAYERS = """
     loader/parse loader/op loader/kernel loader/code
     loader/ops/* loader/own
     loader/emit_type loader/objects loader/compiler
-    loader/pipeline loader/graph loader/operands loader/emit_value loader/emit loader/emit_device loader/isa loader/jit loader/tail loader/frame loader/plan
+    loader/pipeline loader/graph loader/operands loader/emit_value loader/emit loader/emit_device loader/isa loader/jit loader/tail loader/frame loader/plan loader/worker
     loader/device loader/parcel
     loader/phases
     loader/isa/* loader/prebuild/*
