@@ -160,6 +160,27 @@ struct chain chain_rest(const struct chain *chain, size_t at)
 	return rest;
 }
 
+/* How many operands an operation has for the values of a pixel. */
+static size_t count_operands(const struct node *n)
+{
+	size_t count = n->own ? own_num_operands(n->own) : n->op->num_operands;
+
+	return n->op->kind == OP_POINT ? 3 * count : count;
+}
+
+struct chain chain_part(const struct chain *chain, size_t from, size_t to)
+{
+	struct chain head = chain_head(chain, to), part;
+
+	part = chain_rest(&head, from);
+	part.num_operands = 0;
+	for (size_t i = 0; i < part.num_nodes; i++) {
+		if (node_is_value(&part.nodes[i]))
+			part.num_operands += count_operands(&part.nodes[i]);
+	}
+	return part;
+}
+
 static bool is_same(const struct node *a, const struct node *b)
 {
 	return a->op == b->op &&
@@ -232,14 +253,14 @@ bool node_is_value(const struct node *n)
 
 static void place_operands(struct chain *chain, struct node *n)
 {
-	size_t count = n->own ? own_num_operands(n->own) : n->op->num_operands;
-
 	n->type.fresh = false;
+	if (n->op->kind == OP_IMAGE)
+		chain->num_operands = 0;
 	if (!node_is_value(n))
 		return;
 	n->type.valued = true;
 	n->first_operand = chain->num_operands;
-	chain->num_operands += n->op->kind == OP_POINT ? 3 * count : count;
+	chain->num_operands += count_operands(n);
 }
 
 /* What is wrong with a cache after what there is of the chain, or NULL. */
@@ -255,6 +276,8 @@ static const char *refuse_cache(const struct chain *chain)
 		if (op_is_random(n->op))
 			return "must stand before what draws random numbers, "
 			       "whose results are new every time";
+		if (n->op->kind == OP_IMAGE)
+			return "must stand before operations on whole images";
 		if (n->op->kind == OP_DECODE)
 			draft = n->args.arg[0].word == QUALITY_DRAFT;
 		else if (n->op->kind == OP_GEOMETRY)

@@ -33,12 +33,8 @@ static size_t max_floats(const struct pipeline *p)
 {
 	size_t max = 0;
 
-	for (size_t i = 0; i < p->num_plans; i++) {
-		const struct tail *tail = p->plans[i].tail;
-
-		if (tail && tail->num_floats > max)
-			max = tail->num_floats;
-	}
+	for (size_t i = 0; i < p->num_plans; i++)
+		max = max_u64(max, plan_max_floats(&p->plans[i]));
 	return max;
 }
 
@@ -58,8 +54,8 @@ static int plan_all(struct pipeline *p, const struct pipeline_field *fields,
 			continue;
 		p->num_plans++;
 		r = plan_init(plan, chain, &fields[chain->field], c);
-		if (plan->num_geometry > p->max_geometry)
-			p->max_geometry = plan->num_geometry;
+		p->max_geometry =
+			max_u64(p->max_geometry, plan_num_geometry(plan));
 	}
 	p->max_floats = max_floats(p);
 	return r;
@@ -152,13 +148,13 @@ void pipeline_image_size(const struct pipeline *p, size_t i, uint32_t *width,
 
 size_t pipeline_num_operands(const struct pipeline *p, size_t i)
 {
-	return p->plans[i].chain->num_operands;
+	return p->plans[i].rest.num_operands;
 }
 
 void pipeline_operands(const struct pipeline *p, size_t i,
 		       const struct pipeline_row *row, float *out)
 {
-	operands_fill(p->plans[i].chain, row, out);
+	operands_fill(&p->plans[i].rest, row, out);
 }
 
 uint64_t pipeline_end(const struct pipeline *p)
@@ -236,16 +232,16 @@ static int refuse_own(const struct chain *chain, int r, const char *messages,
 	return r == -ENOSYS ? r : -EINVAL;
 }
 
-static int compile_tail(struct plan *plan, struct jit *jit,
+static int compile_pass(struct pass *pass, struct jit *jit,
 			const struct complaint *c)
 {
-	struct tail *tail = plan->tail;
+	struct tail *tail = &pass->tail;
 	char *messages = NULL;
 	int r = 0;
 
-	for (size_t i = 0; !r && i < plan->chain->num_nodes; i++) {
-		if (plan->chain->nodes[i].own)
-			r = own_load(plan->chain->nodes[i].own, c);
+	for (size_t i = 0; !r && i < pass->chain.num_nodes; i++) {
+		if (pass->chain.nodes[i].own)
+			r = own_load(pass->chain.nodes[i].own, c);
 	}
 	if (r)
 		return r;
@@ -254,7 +250,7 @@ static int compile_tail(struct plan *plan, struct jit *jit,
 	if (!r) {
 		r = jit_add(jit, tail, &messages);
 		if (r && tail->is_own)
-			r = refuse_own(plan->chain, r, messages, c);
+			r = refuse_own(&pass->chain, r, messages, c);
 	}
 	free(messages);
 	return r;
@@ -269,8 +265,10 @@ int pipeline_compile(struct pipeline *p, struct jit *jit, char *error,
 	if (error_size)
 		*error = '\0';
 	for (size_t i = 0; !r && i < p->num_plans; i++) {
-		if (p->plans[i].tail)
-			r = compile_tail(&p->plans[i], jit, &c);
+		struct plan *plan = &p->plans[i];
+
+		for (size_t k = 0; !r && k < plan->num_passes; k++)
+			r = compile_pass(&plan->passes[k], jit, &c);
 	}
 	return r;
 }
@@ -348,9 +346,9 @@ void pipeline_kept(const struct pipeline *p, struct stash_stats *out)
 
 const char *pipeline_engine(const struct pipeline *p, size_t i)
 {
-	const struct tail *tail = p->plans[i].tail;
+	const struct plan *plan = &p->plans[i];
 
-	return tail ? tail_engine_name(tail) : "none";
+	return plan->num_passes ? tail_engine_name(plan_slowest(plan)) : "none";
 }
 
 size_t pipeline_num_outputs(const struct pipeline *p)

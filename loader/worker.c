@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/buffer.h"
 #include "loader/frame.h"
 #include "loader/operands.h"
 
@@ -14,6 +15,8 @@ struct pipeline_worker {
 	struct draw *draws; /* one per geometry of the row being made */
 	float *operands;    /* of its value operations */
 	enum stash_found found;
+	struct buffer images[2];   /* a pass reads one and fills the other */
+	struct pipeline_value raw; /* the one it reads */
 	char message[256];
 };
 
@@ -42,6 +45,8 @@ void pipeline_worker_close(struct pipeline_worker *w)
 	frame_close(w->frame);
 	free(w->draws);
 	free(w->operands);
+	buffer_fini(&w->images[0]);
+	buffer_fini(&w->images[1]);
 	free(w);
 }
 
@@ -59,31 +64,44 @@ static void draw_one(const struct node *n, const struct pipeline_row *row,
 	n->op->draw(&n->args, operands_uniform(&rng), in, out);
 }
 
-/*
- * All random numbers of a row, before any pixel is looked at: what decoding has
- * to give, and whether the result will fit, is known from sizes alone.
- */
-static int draw_all(struct pipeline_worker *w, const struct worker_job *job)
+static int refuse_size(struct pipeline_worker *w, const struct worker_job *job,
+		       struct size size, const struct type *want)
 {
-	const struct chain *chain = job->plan->chain;
-	const struct type *want = chain_type(chain);
-	struct size size = { job->value->width, job->value->height };
-	struct draw *draw = w->draws;
-
-	for (size_t i = 0; i < chain->num_nodes; i++) {
-		if (chain->nodes[i].op->kind != OP_GEOMETRY)
-			continue;
-		draw_one(&chain->nodes[i], job->row, size, draw);
-		size = draw++->to;
-	}
-	if (size.width == want->width && size.height == want->height)
-		return 0;
 	snprintf(w->message, sizeof(w->message),
 		 "an image of %ux%u comes out as %ux%u, but `%s' is %ux%u as "
 		 "sample 0; an operation that sets the size is missing",
 		 job->value->width, job->value->height, size.width, size.height,
-		 chain->name, want->width, want->height);
+		 job->plan->chain->name, want->width, want->height);
 	return -EINVAL;
+}
+
+/*
+ * All random numbers of a row's geometry, before any pixel is looked at: what
+ * decoding has to give, and whether the result will fit, is known from sizes
+ * alone.
+ */
+static int draw_passes(struct pipeline_worker *w, const struct worker_job *job)
+{
+	struct size size = { job->value->width, job->value->height };
+	struct draw *draw = w->draws;
+
+	for (size_t i = 0; i < job->plan->num_passes; i++) {
+		const struct pass *pass = &job->plan->passes[i];
+		const struct type *want = chain_type(&pass->chain);
+
+		for (size_t k = 0; k < pass->chain.num_nodes; k++) {
+			const struct node *n = &pass->chain.nodes[k];
+
+			if (n->op->kind != OP_GEOMETRY)
+				continue;
+			draw_one(n, job->row, size, draw);
+			size = draw++->to;
+		}
+		if (pass->is_fixed &&
+		    (size.width != want->width || size.height != want->height))
+			return refuse_size(w, job, size, want);
+	}
+	return 0;
 }
 
 static bool changes_size(const struct draw *draw)
@@ -115,19 +133,21 @@ static int start_image(struct pipeline_worker *w, const struct worker_job *job)
  * the first resize sees, so that there is something to decode; but what is kept
  * is made whole.
  */
-static int run_geometry(struct pipeline_worker *w, const struct worker_job *job)
+static int run_geometry(struct pipeline_worker *w, const struct worker_job *job,
+			const struct pass *pass, const struct draw *draws)
 {
 	const struct plan *plan = job->plan;
 	size_t i = w->found == STASH_VALUE ? plan->cache_at : 0;
-	const struct draw *draw = w->draws + i;
 	struct frame *f = w->frame;
 	bool resized = false;
 	int r = 0;
 
-	for (; !r && i <= plan->num_geometry; i++, draw++) {
+	for (; !r && i <= pass->num_geometry; i++) {
+		const struct draw *draw = &draws[i];
+
 		if (i == plan->cache_at && w->found == STASH_NOTHING)
 			frame_keep(f, plan->stash, job->row->id);
-		if (i == plan->num_geometry)
+		if (i == pass->num_geometry)
 			break;
 		frame_crop(f, &draw->from);
 		if (changes_size(draw)) {
@@ -143,14 +163,14 @@ static int run_geometry(struct pipeline_worker *w, const struct worker_job *job)
 	return r;
 }
 
-static int run_tail(struct pipeline_worker *w, const struct worker_job *job)
+static int run_tail(struct pipeline_worker *w, const struct worker_job *job,
+		    const struct pass *pass, struct size size, void *out)
 {
-	const struct tail *tail = job->plan->tail;
-	const struct type *type = chain_type(job->plan->chain);
+	const struct tail *tail = &pass->tail;
 	struct tail_image to = {
-		.size = { type->width, type->height },
+		.size = size,
 		.operands = tail_operands(tail, job->row, w->operands),
-		.out = job->out,
+		.out = out,
 	};
 	struct band band;
 	int r;
@@ -160,16 +180,108 @@ static int run_tail(struct pipeline_worker *w, const struct worker_job *job)
 	return r;
 }
 
+static void run_image_ops(const struct worker_job *job, const struct pass *pass,
+			  struct size size, void *pixels)
+{
+	const struct image image = { pixels, size.width, size.height,
+				     3 * (size_t)size.width };
+
+	for (size_t i = 0; i < pass->num_images; i++) {
+		const struct node *n = &pass->images[i];
+		struct rng rng = operands_rng(job->row, n->stream);
+		const struct op_sample sample = { job->row->id,
+						  operands_uniform(&rng) };
+
+		n->op->image(&n->args, &sample, &image);
+	}
+}
+
+static bool is_idle(const struct pass *pass)
+{
+	return !pass->num_geometry && !pass->num_images &&
+	       tail_is_copy(&pass->tail);
+}
+
+/* Whether the result of pass i is the row. */
+static bool is_last(const struct plan *plan, size_t i)
+{
+	return i + 1 == plan->num_passes ||
+	       (i + 2 == plan->num_passes && is_idle(&plan->passes[i + 1]));
+}
+
+/* Where pass i makes an image of a size; NULL: told. */
+static void *find_room(struct pipeline_worker *w, const struct worker_job *job,
+		       size_t i, struct size size)
+{
+	struct buffer *b = &w->images[i % 2];
+
+	if (is_last(job->plan, i))
+		return job->out;
+	if (size.width <= OP_SIZE_MAX && size.height <= OP_SIZE_MAX &&
+	    !buffer_reserve(b, 3 * (uint64_t)size.width * size.height))
+		return b->bytes;
+	snprintf(w->message, sizeof(w->message), "no memory for %ux%u pixels",
+		 size.width, size.height);
+	return NULL;
+}
+
+/* What a pass made as the value that the next begins with. */
+static int restart(struct pipeline_worker *w, const struct worker_job *job,
+		   const uint8_t *pixels, struct size size)
+{
+	w->raw = (struct pipeline_value){
+		.bytes = pixels,
+		.size = 3 * (uint64_t)size.width * size.height,
+		.mode = BETON_MODE_RAW,
+		.width = size.width,
+		.height = size.height,
+	};
+	w->found = STASH_REFUSED;
+	return frame_start(w->frame, &w->raw, job->plan->quality, NULL);
+}
+
+/* All passes over an image that the frame has taken up. */
+static int run_passes(struct pipeline_worker *w, const struct worker_job *job)
+{
+	struct size size = { job->value->width, job->value->height };
+	const struct pass *pass = job->plan->passes;
+	const struct draw *draws = w->draws;
+	void *out;
+	int r;
+
+	for (size_t i = 0;; i++, pass++) {
+		r = run_geometry(w, job, pass, draws);
+		if (r || job->until == BETON_STAGE_DECODE)
+			return r ? r : frame_decode(w->frame);
+		draws += pass->num_geometry;
+		if (pass->num_geometry)
+			size = draws[-1].to;
+		out = find_room(w, job, i, size);
+		if (!out)
+			return -ENOMEM;
+		r = run_tail(w, job, pass, size, out);
+		if (!r)
+			run_image_ops(job, pass, size, out);
+		if (!r && out != job->out)
+			r = restart(w, job, out, size);
+		if (r || out == job->out)
+			return r;
+	}
+}
+
 /* Operations of files have nothing but their code. */
 static int check_code(struct pipeline_worker *w, const struct worker_job *job)
 {
-	const struct tail *tail = job->plan->tail;
+	for (size_t i = 0; i < job->plan->num_passes; i++) {
+		const struct tail *tail = &job->plan->passes[i].tail;
 
-	if (!tail->is_own || atomic_load(&tail->kernel))
-		return 0;
-	snprintf(w->message, sizeof(w->message), "`%s' has not been compiled",
-		 tail->chain->name);
-	return -ENOSYS;
+		if (!tail->is_own || atomic_load(&tail->kernel))
+			continue;
+		snprintf(w->message, sizeof(w->message),
+			 "`%s' has not been compiled", tail->chain->name);
+		return -ENOSYS;
+	}
+	return 0;
 }
 
 static int run_image(struct pipeline_worker *w, const struct worker_job *job)
@@ -180,15 +292,12 @@ static int run_image(struct pipeline_worker *w, const struct worker_job *job)
 		return r;
 	r = start_image(w, job);
 	if (!r) {
-		r = draw_all(w, job);
+		r = draw_passes(w, job);
 		if (r)
 			return r;
-		r = run_geometry(w, job);
+		r = run_passes(w, job);
 	}
-	if (!r)
-		r = job->until == BETON_STAGE_DECODE ? frame_decode(w->frame)
-						     : run_tail(w, job);
-	if (r)
+	if (r && !w->message[0])
 		snprintf(w->message, sizeof(w->message), "%s",
 			 frame_message(w->frame));
 	return r;
@@ -258,5 +367,5 @@ int worker_run(struct pipeline_worker *w, const struct worker_job *job)
 	}
 	if (job->until == BETON_STAGE_READ)
 		return 0;
-	return plan->tail ? run_image(w, job) : run_array(w, job);
+	return plan->num_passes ? run_image(w, job) : run_array(w, job);
 }

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations, through `beton dump`: every row against NumPy code written from
+beton-transforms(7), draws included."""
+import numpy as np
+import pytest
+
+import dumped
+import make
+from draws import Draws
+from dumped import digest, dump
+
+N, W, H = 24, 13, 9
+SEED, EPOCH = 7, 3
+SPEC = ("--spec", f"batch=5,seed={SEED},drop_last=0", "--epoch", EPOCH)
+F = np.float32
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Raw images of one size, and their classes."""
+    rng = np.random.default_rng(4)
+    path = tmp_path_factory.mktemp("ops") / "p.beton"
+    return make.Dataset(path, [("image", make.IMAGE), ("label", make.INT)], [
+        {"image": make.Image(make.RAW, W, H, rng.bytes(3 * W * H)),
+         "label": i * 5 % 8} for i in range(N)])
+
+
+def stored(data, i):
+    return np.frombuffer(data.stored(i, "image"), np.uint8).reshape(H, W, 3)
+
+
+def truncated(v):
+    return np.clip(v, 0, 255).astype(np.uint8)
+
+
+def grey(x):
+    x = x.astype(F)
+    return F(0.2989) * x[..., 0] + F(0.587) * x[..., 1] + F(0.114) * x[..., 2]
+
+
+def factor(d, magnitude, p):
+    low = max(0, 1 - magnitude)
+    if d() >= p:
+        return F(1)
+    return F(low + (1 + magnitude - low) * d())
+
+
+# --- the definitions: an image and its draws -> an image ---
+
+def vertical_flip(x, d):
+    return x[::-1] if d() < 0.5 else x
+
+
+def cutout(x, d):
+    x, on = x.copy(), d() < 0.8
+    y, x0 = d.below(H - 4 + 1), d.below(W - 7 + 1)
+    if on:
+        x[y:y + 4, x0:x0 + 7] = 9, 99, 199
+    return x
+
+
+def random_translate(x, d):
+    big = np.full((H + 6, W + 6, 3), (50, 60, 70), np.uint8)
+    big[3:3 + H, 3:3 + W] = x
+    y, x0 = d.below(7), d.below(7)
+    return big[y:y + H, x0:x0 + W]
+
+
+def contrast(x, d):
+    f = factor(d, 0.7, 0.8)
+    if f == 1:
+        return x
+    mean = F(grey(x).astype(np.uint8).mean(dtype=np.float64))
+    return truncated(f * x.astype(F) + (F(1) - f) * mean)
+
+
+OPS = [
+    (vertical_flip, "vertical_flip(0.5)"),
+    (cutout, 'cutout("4,7", "9,99,199", 0.8)'),
+    (random_translate, 'random_translate(3, "50,60,70")'),
+    (contrast, "contrast(0.7, 0.8)"),
+]
+
+
+@pytest.mark.parametrize("define,text", OPS, ids=[t for _, t in OPS])
+def test_an_operation_is_what_the_manual_says(data, tmp_path, define, text):
+    changed = 0
+    for b in dump(data.path, tmp_path / "x", *SPEC, "--pipeline",
+                  f"image | {text}"):
+        for row, i in enumerate(b.ids):
+            d = Draws(SEED, EPOCH, i, f"{define.__name__}:0")
+            got = b.row("image", row)
+            assert (got == define(stored(data, i), d)).all(), i
+            changed += (got != stored(data, i)).any()
+    assert changed > N / 4
+
+
+def test_all_of_them_one_after_the_other(data, tmp_path):
+    text = "image | " + " | ".join(t for _, t in OPS) + " | float | chw"
+    for b in dump(data.path, tmp_path / "x", *SPEC, "--pipeline", text):
+        assert b.outputs["image"].dtype == F
+        for row, i in enumerate(b.ids):
+            want = stored(data, i)
+            for define, _ in OPS:
+                want = define(want, Draws(SEED, EPOCH, i,
+                                          f"{define.__name__}:0"))
+            assert (b.row("image", row) == want.transpose(2, 0, 1)).all()
+
+
+def test_workers_do_not_matter(data, tmp_path):
+    text = "image | random_resized_crop(8) | " + \
+        " | ".join(t for _, t in OPS) + " | normalize(imagenet) | half"
+    sums = []
+    for workers in (1, 2, 7):
+        out = tmp_path / str(workers)
+        dump(data.path, out, *SPEC, "--pipeline", text, "--workers", workers)
+        sums.append(digest(out))
+    assert sums[0] == sums[1] == sums[2]
