@@ -74,11 +74,31 @@ def contrast(x, d):
     return truncated(f * x.astype(F) + (F(1) - f) * mean)
 
 
+def color_jitter(x, d):
+    on, v = d() < 0.8, x.astype(F)
+    f = [F(max(0, 1 - m) + (1 + m - max(0, 1 - m)) * d())
+         for m in (0.4, 0.3, 2)]
+    t = 0.1 * (2 * d() - 1)
+    if not on:
+        return x
+    v = np.clip(f[0] * v, 0, 255)
+    mean = F(sum(grey(v).ravel().tolist()) / (H * W))
+    v = np.clip(f[1] * v + (F(1) - f[1]) * mean, 0, 255)
+    v = np.clip(f[2] * v + ((F(1) - f[2]) * grey(v))[..., None], 0, 255)
+    c, s = np.cos(2 * np.pi * t), np.sin(2 * np.pi * t)
+    e, s = (1 - c) / 3, np.sqrt(1 / 3) * s
+    m = F(c + e), F(e - s), F(e + s)
+    return truncated(np.stack([
+        m[-k] * v[..., 0] + m[(1 - k) % 3] * v[..., 1]
+        + m[(2 - k) % 3] * v[..., 2] for k in range(3)], -1))
+
+
 OPS = [
     (vertical_flip, "vertical_flip(0.5)"),
     (cutout, 'cutout("4,7", "9,99,199", 0.8)'),
     (random_translate, 'random_translate(3, "50,60,70")'),
     (contrast, "contrast(0.7, 0.8)"),
+    (color_jitter, "color_jitter(0.4, 0.3, 2, 0.1, 0.8)"),
 ]
 
 

@@ -3,7 +3,9 @@
  * Operations on whole images, against what the manual says of each pixel, and
  * what stands before and after one.
  */
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fs/bytes.h"
@@ -185,6 +187,67 @@ static void contrast_is_about_the_mean_grey(void)
 	CHECK(!memcmp(image, pixels, SIZE));
 }
 
+static float limited(double v)
+{
+	return (float)(v < 0 ? 0 : v > 255 ? 255 : v);
+}
+
+static double grey_of(const float v[3])
+{
+	return 0.2989 * v[0] + 0.587 * v[1] + 0.114 * v[2];
+}
+
+/* In float64 here, so a value may be truncated to its neighbour. */
+static void jittered(const uint8_t in[3], double mean, uint8_t out[3])
+{
+	/* The turn is 0.4 (2 * 0.9 - 1) = 0.32. */
+	const double c = cos(2 * M_PI * 0.32), s = sin(2 * M_PI * 0.32);
+	const double m[3] = { c + (1 - c) / 3, (1 - c) / 3 - sqrt(1 / 3.) * s,
+			      (1 - c) / 3 + sqrt(1 / 3.) * s };
+	float v[3], w[3];
+	double grey;
+
+	for (int i = 0; i < 3; i++)
+		v[i] = limited(1.25 * in[i]);
+	for (int i = 0; i < 3; i++)
+		v[i] = limited(0.7 * v[i] + 0.3 * mean);
+	grey = grey_of(v);
+	for (int i = 0; i < 3; i++)
+		w[i] = limited(1.5 * v[i] - 0.5 * grey);
+	for (int i = 0; i < 3; i++)
+		out[i] = (uint8_t)limited(m[0] * w[i] + m[1] * w[(i + 1) % 3] +
+					  m[2] * w[(i + 2) % 3]);
+}
+
+static void color_jitter_is_four_steps(void)
+{
+	/* Factors of 1 - 0.5 + 0.75, 1 - 0.4 + 0.8 / 8, and 0 + 2.5 * 0.6. */
+	static const double draws[] = { 0.1, 0.75, 0.125, 0.6, 0.9 };
+	uint8_t image[H][W][3], *out = &image[0][0][0], want[3];
+	const uint8_t *in = &pixels[0][0][0];
+	double sum = 0;
+
+	for (int i = 0; i < W * H; i++) {
+		float v[3];
+
+		for (int k = 0; k < 3; k++)
+			v[k] = limited(1.25 * in[3 * i + k]);
+		sum += grey_of(v);
+	}
+	start(image);
+	apply("color_jitter(0.5, 0.4, 1.5, 0.4, 0.2)", draws, 5, image);
+	for (int i = 0; i < W * H; i++) {
+		jittered(in + 3 * (size_t)i, sum / (W * H), want);
+		for (int k = 0; k < 3; k++)
+			CHECK(abs(out[3 * i + k] - want[k]) <= 1);
+	}
+	start(image);
+	apply("color_jitter(0.5, 0.4, 1.5, 0.4, 0.1)", draws, 5, image);
+	CHECK(!memcmp(image, pixels, SIZE));
+	apply("color_jitter", draws, 5, image);
+	CHECK(!memcmp(image, pixels, SIZE));
+}
+
 /* --- among others --- */
 
 static int parse(const char *text, struct pipeline **out)
@@ -358,6 +421,7 @@ int main(void)
 	cutout_fills_one_rectangle();
 	translate_cuts_out_of_the_padded_image();
 	contrast_is_about_the_mean_grey();
+	color_jitter_is_four_steps();
 	passes_follow_one_another();
 	several_follow_one_another_too();
 	sizes_are_set_by_the_end();
