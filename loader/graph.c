@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/bytes.h"
 #include "fs/rng.h"
 #include "loader/frame.h"
 #include "loader/own.h"
@@ -116,6 +117,8 @@ static struct type source_type(const struct pipeline_field *f)
 	struct type t = { .kind = TYPE_ARRAY, .fresh = true };
 
 	t.dtype = dtype_by_name(f->dtype);
+	t.ndim = (uint32_t)min_u64(f->ndim, BETON_MAX_NDIM);
+	memcpy(t.shape, f->shape, t.ndim * sizeof(*t.shape));
 	if (f->type == BETON_TYPE_IMAGE) {
 		t.kind = TYPE_IMAGE;
 		t.dtype = DTYPE_U1;
@@ -225,6 +228,25 @@ static void forget_texts(struct args *args)
 		args->arg[i].text = NULL;
 }
 
+static int load_node(const struct builder *b, const struct parse_stage *stage,
+		     struct node *n)
+{
+	char why[256];
+	int r = n->op->load(&n->args, why, sizeof(why));
+
+	if (r == -EINVAL)
+		return complain(b->complaint, stage->at, "%s: %s", n->op->name,
+				why);
+	return r;
+}
+
+static void close_node(struct node *n)
+{
+	own_close(n->own);
+	if (n->op && n->op->unload)
+		n->op->unload(n->args.loaded);
+}
+
 /* The operation and its arguments. */
 static int bind_node(const struct builder *b, const struct parse_stage *stage,
 		     struct node *n)
@@ -240,6 +262,8 @@ static int bind_node(const struct builder *b, const struct parse_stage *stage,
 			return unknown_op(b, stage, false);
 		r = op_bind(n->op, b->parse, stage, b->epochs, b->complaint,
 			    &n->args);
+		if (!r && n->op->load)
+			r = load_node(b, stage, n);
 	}
 	if (!r && (n->own || op_is_random(n->op)))
 		r = stream_key(b, n);
@@ -321,7 +345,7 @@ static int add_node(const struct builder *b, struct chain *chain,
 	if (!r)
 		r = append_node(b, chain, stage, &n);
 	if (r)
-		own_close(n.own);
+		close_node(&n);
 	return r;
 }
 
@@ -457,7 +481,7 @@ void graph_fini(struct graph *g)
 {
 	for (size_t i = 0; i < g->num_chains; i++) {
 		for (size_t k = 0; k < g->chains[i].num_nodes; k++)
-			own_close(g->chains[i].nodes[k].own);
+			close_node(&g->chains[i].nodes[k]);
 		free(g->chains[i].name);
 		free(g->chains[i].nodes);
 	}

@@ -361,6 +361,17 @@ const char *op_infer_colour(const struct args *args, const struct type *in,
 	return NULL;
 }
 
+const char *op_infer_scalar(const struct type *in)
+{
+	if (in->kind != TYPE_ARRAY || in->ndim)
+		return "works on single numbers only";
+	if (in->dtype == DTYPE_OTHER)
+		return "cannot calculate with values of this field's type";
+	if (in->device)
+		return "runs on the processor; it must stand before cuda";
+	return NULL;
+}
+
 const char *op_infer_image(const struct args *args, const struct type *in,
 			   struct type *out)
 {

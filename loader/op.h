@@ -37,6 +37,7 @@ enum op_kind {
 	OP_POINT,    /* a value of a channel -> another */
 	OP_PIXEL,    /* the three values of a pixel -> others */
 	OP_IMAGE,    /* all 8-bit pixels of an image -> others */
+	OP_ARRAY,    /* a scalar or an array -> another */
 	OP_DTYPE,    /* the same value in another type */
 	OP_LAYOUT,   /* the order of the axes */
 	OP_CACHE,    /* nothing: images are kept as they are here */
@@ -87,6 +88,7 @@ struct arg {
 /* One per parameter, in their order. */
 struct args {
 	struct arg arg[OP_PARAMS_MAX];
+	void *loaded; /* by op.load() */
 };
 
 enum layout {
@@ -111,6 +113,8 @@ struct type {
 	unsigned device;    /* 0: the processor's memory; else 1 + its number */
 	uint32_t width;	    /* images; 0: not known */
 	uint32_t height;
+	uint32_t ndim; /* arrays */
+	uint64_t shape[BETON_MAX_NDIM];
 };
 
 struct size {
@@ -167,6 +171,20 @@ struct op {
 	void (*image)(const struct args *args, const struct op_sample *sample,
 		      const struct image *image);
 	bool is_sized; /* all images must have the size of the type */
+	/*
+	 * OP_ARRAY, the definition; neither side is aligned. What is wrong with
+	 * the value, or NULL.
+	 */
+	const char *(*array)(const struct args *args,
+			     const struct op_sample *sample,
+			     const struct type *in, const void *from, void *to);
+	/*
+	 * Reads the files that texts of the arguments name, once these are
+	 * bound, and keeps what it needs of both as args->loaded, which
+	 * unload() frees. -EINVAL: `why` tells.
+	 */
+	int (*load)(struct args *args, char *why, size_t size);
+	void (*unload)(void *loaded);
 };
 
 /*
@@ -209,6 +227,9 @@ struct size op_size(const struct arg *arg);
 /* infer() of value operations on uint8 and float32 that keep the type. */
 const char *op_infer_colour(const struct args *args, const struct type *in,
 			    struct type *out);
+
+/* What is wrong with an array that is to be one number, or NULL. */
+const char *op_infer_scalar(const struct type *in);
 
 /* infer() of OP_IMAGE. */
 const char *op_infer_image(const struct args *args, const struct type *in,

@@ -101,8 +101,11 @@ static int plan_sizes(struct plan *plan, const struct pipeline_field *f)
 	if (f->ndim > BETON_MAX_NDIM)
 		return -EINVAL;
 	if (plan->chain->source.kind == TYPE_ARRAY) {
-		out->ndim = f->ndim;
-		memcpy(out->shape, f->shape, f->ndim * sizeof(*f->shape));
+		const struct type *type = chain_type(plan->chain);
+
+		out->ndim = type->ndim;
+		memcpy(out->shape, type->shape,
+		       type->ndim * sizeof(*type->shape));
 		if (!item ||
 		    !bytes_of_shape(f->shape, f->ndim, item, &plan->value_size))
 			return -EINVAL;

@@ -303,32 +303,85 @@ static int run_image(struct pipeline_worker *w, const struct worker_job *job)
 	return r;
 }
 
-enum { CHUNK = 64 };
-
-/* One type after the other, a few values at a time. */
-static void convert_chunk(const struct chain *chain, const uint8_t *in,
-			  uint8_t *out, size_t count)
+/* Whether an operation makes other bytes of an array. */
+static bool is_step(const struct node *n)
 {
-	uint64_t chunk[2][CHUNK];
-	enum dtype type = chain->source.dtype;
-	unsigned at = 0;
+	return n->op->kind == OP_DTYPE || n->op->kind == OP_ARRAY;
+}
 
-	memcpy(chunk[at], in, count * dtype_size(type));
-	for (size_t i = 0; i < chain->num_nodes; i++, at = !at) {
-		enum dtype next = chain->nodes[i].type.dtype;
+static size_t count_elements(const struct type *type)
+{
+	size_t count = 1;
 
-		dtype_convert(type, chunk[at], next, chunk[!at], count);
-		type = next;
+	for (uint32_t i = 0; i < type->ndim; i++)
+		count *= type->shape[i];
+	return count;
+}
+
+static int run_step(struct pipeline_worker *w, const struct worker_job *job,
+		    const struct node *n, const struct type *in,
+		    const void *from, void *to)
+{
+	struct rng rng = operands_rng(job->row, n->stream);
+	const struct op_sample sample = { job->row->id,
+					  operands_uniform(&rng) };
+	const char *wrong;
+
+	if (n->op->kind == OP_DTYPE) {
+		dtype_convert(in->dtype, from, n->type.dtype, to,
+			      count_elements(in));
+		return 0;
 	}
-	memcpy(out, chunk[at], count * dtype_size(type));
+	wrong = n->op->array(&n->args, &sample, in, from, to);
+	if (!wrong)
+		return 0;
+	snprintf(w->message, sizeof(w->message), "%s: %s", n->op->name, wrong);
+	return -EINVAL;
+}
+
+/* Where step i leaves its result; NULL: no memory. */
+static void *find_array(struct pipeline_worker *w, size_t i,
+			const struct type *type)
+{
+	struct buffer *b = &w->images[i % 2];
+
+	return buffer_reserve(b, count_elements(type) * dtype_size(type->dtype))
+		       ? NULL
+		       : b->bytes;
+}
+
+static int run_steps(struct pipeline_worker *w, const struct worker_job *job)
+{
+	const struct chain *chain = job->plan->chain;
+	const struct type *in = &chain->source;
+	const void *from = job->value->bytes;
+	size_t left = 0;
+	void *to;
+	int r = 0;
+
+	for (size_t i = 0; i < chain->num_nodes; i++)
+		left += is_step(&chain->nodes[i]);
+	if (!left)
+		memcpy(job->out, from, job->value->size);
+	for (size_t i = 0; !r && i < chain->num_nodes; i++) {
+		const struct node *n = &chain->nodes[i];
+
+		if (!is_step(n))
+			continue;
+		to = --left ? find_array(w, left, &n->type) : job->out;
+		r = to ? run_step(w, job, n, in, from, to) : -ENOMEM;
+		in = &n->type;
+		from = to;
+	}
+	if (r == -ENOMEM)
+		snprintf(w->message, sizeof(w->message), "%s", strerror(-r));
+	return r;
 }
 
 static int run_array(struct pipeline_worker *w, const struct worker_job *job)
 {
 	const struct plan *plan = job->plan;
 	const struct pipeline_value *v = job->value;
-	size_t from, to, count;
-	uint8_t *out = job->out;
 
 	if (v->size != plan->value_size) {
 		snprintf(w->message, sizeof(w->message),
@@ -337,22 +390,9 @@ static int run_array(struct pipeline_worker *w, const struct worker_job *job)
 			 (unsigned long long)plan->value_size);
 		return -EINVAL;
 	}
-	if (job->until == BETON_STAGE_DECODE)
+	if (job->until == BETON_STAGE_DECODE || !v->size)
 		return 0;
-	if (!v->size)
-		return 0;
-	if (!plan->chain->num_nodes) {
-		memcpy(out, v->bytes, v->size);
-		return 0;
-	}
-	from = dtype_size(plan->chain->source.dtype);
-	to = dtype_size(chain_type(plan->chain)->dtype);
-	for (size_t i = 0, n = v->size / from; i < n; i += count) {
-		count = n - i < CHUNK ? n - i : CHUNK;
-		convert_chunk(plan->chain, v->bytes + i * from, out + i * to,
-			      count);
-	}
-	return 0;
+	return run_steps(w, job);
 }
 
 int worker_run(struct pipeline_worker *w, const struct worker_job *job)

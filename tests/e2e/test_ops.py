@@ -22,7 +22,7 @@ def data(tmp_path_factory):
     path = tmp_path_factory.mktemp("ops") / "p.beton"
     return make.Dataset(path, [("image", make.IMAGE), ("label", make.INT)], [
         {"image": make.Image(make.RAW, W, H, rng.bytes(3 * W * H)),
-         "label": i * 5 % 8} for i in range(N)])
+         "label": label(i)} for i in range(N)])
 
 
 def stored(data, i):
@@ -127,9 +127,62 @@ def test_all_of_them_one_after_the_other(data, tmp_path):
             assert (b.row("image", row) == want.transpose(2, 0, 1)).all()
 
 
+# --- labels ---
+
+def label(i):
+    return i * 5 % 8
+
+
+@pytest.mark.parametrize("ids", ["list", "file"])
+def test_labels_of_some_samples_are_replaced(data, tmp_path, ids):
+    some = [0, 3, 11, 23]
+    path = tmp_path / "some.txt"
+    path.write_text("# these\n" + "\n".join(map(str, some[::-1])))
+    text = path if ids == "file" else ", ".join(map(str, some))
+    for b in dump(data.path, tmp_path / "x", *SPEC, "--pipeline",
+                  f'image | drop; label | replace_label("{text}", 77)'):
+        assert b.outputs["label"].dtype == np.int64
+        assert b.outputs["label"].tolist() == \
+            [77 if i in some else label(i) for i in b.ids]
+
+
+def test_labels_become_one_hot(data, tmp_path):
+    text = "image | drop; label | replace_label(5, 8) | one_hot(9) | half"
+    for b in dump(data.path, tmp_path / "x", *SPEC, "--pipeline", text):
+        want = np.eye(9)[[8 if i == 5 else label(i) for i in b.ids]]
+        assert b.outputs["label"].dtype == np.float16
+        assert (b.outputs["label"] == want).all()
+
+
+def test_a_label_that_is_no_class_is_an_error_of_its_row(data, tmp_path):
+    text = "image | drop; label | one_hot(7)"
+    r = dumped.beton("dump", data.path, "--out", tmp_path / "no", *SPEC,
+                     "--pipeline", text, code=1)
+    assert "one_hot: the label is none of the classes" in r.stderr
+    for b in dump(data.path, tmp_path / "x", *SPEC, "--pipeline", text,
+                  "--on-error", "skip"):
+        for row, i in enumerate(b.ids):
+            assert b.valid[row] == (label(i) < 7)
+            assert b.row("label", row).sum() == (label(i) < 7)
+
+
+@pytest.mark.parametrize("line,says", [
+    ("7\n8 9", ":2: expected a sample's number"), ("x", ":1: expected"),
+    ("99999999999999999999", ":1: expected"), (None, "No such file")])
+def test_a_list_that_is_none_is_refused(data, tmp_path, line, says):
+    path = tmp_path / "ids.txt"
+    if line:
+        path.write_text(line)
+    r = dumped.beton("dump", data.path, "--out", tmp_path / "no",
+                     "--pipeline", f'label | replace_label("{path}", 1)',
+                     code=1)
+    assert "replace_label: " + str(path) in r.stderr and says in r.stderr
+
+
 def test_workers_do_not_matter(data, tmp_path):
     text = "image | random_resized_crop(8) | " + \
-        " | ".join(t for _, t in OPS) + " | normalize(imagenet) | half"
+        " | ".join(t for _, t in OPS) + \
+        " | normalize(imagenet) | half; label | one_hot(8)"
     sums = []
     for workers in (1, 2, 7):
         out = tmp_path / str(workers)

@@ -40,7 +40,7 @@ LAYERS = """
     loader/entry loader/huffman loader/idct*
     loader/scan loader/symbols
     loader/baseline*
-    loader/kept
+    loader/kept loader/ids
     loader/codec* loader/rows loader/rows_avx2
     loader/fancy*
     loader/lines
