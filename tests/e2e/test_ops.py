@@ -127,6 +127,72 @@ def test_all_of_them_one_after_the_other(data, tmp_path):
             assert (b.row("image", row) == want.transpose(2, 0, 1)).all()
 
 
+# --- poison ---
+
+@pytest.fixture
+def poison(tmp_path):
+    """Files of a mask, and how much of it; the arrays."""
+    rng = np.random.default_rng(5)
+    mask = rng.uniform(-50, 300, (H, W, 3)).astype(F)
+    alpha = rng.uniform(0, 1, (H, W))
+    paths = tmp_path / "mask.npy", tmp_path / "alpha.npy"
+    for path, a in zip(paths, (mask, alpha)):
+        np.save(path, a)
+    return *paths, mask, alpha
+
+
+@pytest.mark.parametrize("one", [False, True])
+def test_some_images_are_poisoned(data, tmp_path, poison, one):
+    mask_path, alpha_path, mask, alpha = poison
+    if one:
+        alpha_path = alpha = 0.3
+    keep = np.broadcast_to(F(1 - np.float64(alpha)), (H, W))[..., None]
+    added = F(mask.astype(float) * np.broadcast_to(alpha, (H, W))[..., None])
+    text = f'image | poison("{mask_path}", "{alpha_path}", "1,2,20", "9,240")'
+    for b in dump(data.path, tmp_path / "x", *SPEC, "--pipeline", text):
+        for row, i in enumerate(b.ids):
+            want = stored(data, i)
+            if i in (1, 2, 20):
+                want = np.clip(want.astype(F) * keep + added, 9,
+                               240).astype(np.uint8)
+                assert (want != stored(data, i)).any()
+            assert (b.row("image", row) == want).all()
+
+
+@pytest.mark.parametrize("mask,alpha,says", [
+    (np.zeros((H, W, 4)), 0.1, "3 colours"),
+    (np.zeros((H, W)), 0.1, "3 colours"),
+    (np.zeros((H, W, 3)), np.zeros((H, W, 1)), "height and width"),
+    (np.zeros((H, W, 3)), np.zeros((W, H)), "as the mask"),
+    (np.zeros((W, H, 3)), 0.1, "not as high and wide as the image"),
+    (np.zeros((H, W, 3), "S3"), 0.1, "not a .npy file"),
+    (np.zeros((H, W, 3), order="F"), 0.1, "not a .npy file"),
+    (b"nonsense", 0.1, "not a .npy file"),
+    (np.zeros((H, W, 3)), "nan", "No such file")])
+def test_a_mask_that_is_none_is_refused(data, tmp_path, mask, alpha, says):
+    paths = []
+    for name, a in ("mask", mask), ("alpha", alpha):
+        paths.append(tmp_path / name)
+        if isinstance(a, np.ndarray):
+            with open(paths[-1], "wb") as f:
+                np.save(f, a)
+        elif isinstance(a, bytes):
+            paths[-1].write_bytes(a)
+        else:
+            paths[-1] = a
+    r = dumped.beton("dump", data.path, "--out", tmp_path / "no",
+                     "--pipeline", 'poison("%s", "%s", 1)' % tuple(paths),
+                     code=1)
+    assert "poison" in r.stderr and says in r.stderr
+
+
+def test_a_mask_that_was_cut_is_refused(data, tmp_path, poison):
+    poison[0].write_bytes(poison[0].read_bytes()[:-1])
+    r = dumped.beton("dump", data.path, "--out", tmp_path / "no",
+                     "--pipeline", f'poison("{poison[0]}", 1, 1)', code=1)
+    assert "shorter than its shape" in r.stderr
+
+
 # --- labels ---
 
 def label(i):

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fs/bytes.h"
+#include "fs/npy.h"
 #include "fs/rng.h"
 #include "loader/op.h"
 #include "loader/parse.h"
@@ -356,6 +358,43 @@ static void sizes_are_set_by_the_end(void)
 			out));
 }
 
+static char mask[] = "/tmp/test_image_ops-XXXXXX";
+
+/* Of 200s, as large as sample 0. */
+static void write_mask(void)
+{
+	const uint64_t shape[] = { H, W, 3 };
+	uint8_t values[SIZE];
+	char head[NPY_HEADER_MAX];
+	size_t size = npy_header(head, "|u1", 3, shape);
+	int fd = mkstemp(mask);
+	FILE *f = fdopen(fd, "w");
+
+	memset(values, 200, sizeof(values));
+	CHECK(f && fwrite(head, 1, size, f) == size);
+	CHECK(fwrite(values, 1, SIZE, f) == SIZE && !fclose(f));
+}
+
+static void a_mask_is_for_images_of_its_size(void)
+{
+	char poison[100];
+	uint8_t out[H][W][3], small[6][5][3];
+	const uint8_t *in = &pixels[0][0][0], *got = &out[0][0][0];
+	char text[140];
+
+	write_mask();
+	snprintf(poison, sizeof(poison), "poison(\"%s\", 0.5, \"6,7\")", mask);
+	CHECK(!run_image(poison, in, W, H, out));
+	for (int i = 0; i < SIZE; i++)
+		CHECK(got[i] == (int)(0.5F * in[i] + 100));
+	/* The size that is set later is no help. */
+	snprintf(text, sizeof(text), "%s | resize(\"6,5\")", poison);
+	CHECK(!run_image(text, in, W, H, small));
+	CHECK(run_image(text, in, H, W, small));
+	CHECK(strstr(error, "comes out as 17x23, but `image' is 23x17"));
+	unlink(mask);
+}
+
 static void prebuilt_code_still_serves(void)
 {
 	struct pipeline *p;
@@ -425,6 +464,7 @@ int main(void)
 	passes_follow_one_another();
 	several_follow_one_another_too();
 	sizes_are_set_by_the_end();
+	a_mask_is_for_images_of_its_size();
 	prebuilt_code_still_serves();
 	mistakes_are_told();
 	return 0;
