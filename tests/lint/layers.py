@@ -36,13 +36,13 @@ LAYERS = """
     loader/library
     loader/cuda
     loader/cuda_compiler
-    loader/scratch loader/block loader/image loader/real loader/buffer loader/complaint loader/suggest loader/stage loader/pace loader/balance loader/schedule loader/stash
+    loader/scratch loader/block loader/image loader/real loader/buffer loader/contents loader/complaint loader/suggest loader/stage loader/pace loader/balance loader/schedule loader/stash
     loader/upload
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
     loader/entry loader/huffman loader/idct*
     loader/scan loader/symbols
     loader/baseline*
-    loader/kept
+    loader/kept loader/ids
     loader/codec* loader/rows loader/rows_avx2
     loader/fancy*
     loader/lines
@@ -52,7 +52,7 @@ LAYERS = """
     loader/parse loader/op loader/kernel loader/code
     loader/ops/* loader/own
     loader/emit_type loader/objects loader/compiler
-    loader/pipeline loader/graph loader/operands loader/emit_value loader/emit loader/emit_device loader/isa loader/jit loader/tail loader/frame loader/plan
+    loader/pipeline loader/graph loader/operands loader/emit_value loader/emit loader/emit_device loader/isa loader/jit loader/tail loader/frame loader/plan loader/worker
     loader/device loader/parcel
     loader/phases
     loader/isa/* loader/prebuild/*
