@@ -13,6 +13,7 @@ import sys
 LAYERS = """
     include/beton/*
     fs/bytes fs/scope fs/clock fs/thread fs/crc
+    fs/cgroup
     fs/log fs/size fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
     fs/source fs/npy fs/cold fs/subset fs/source_file fs/handover_message
     fs/field
