@@ -20,6 +20,7 @@ struct run {
 	struct beton_loader_info info;
 	uint64_t since_seek; /* samples */
 	uint64_t rows;
+	uint64_t all_rows; /* with those of the warm-up */
 	uint64_t output_bytes;
 	uint32_t batch;
 	char *why;
@@ -60,6 +61,11 @@ static void take(const struct run *run, struct ends *out)
 	out->ns = clock_ns();
 }
 
+static uint64_t samples_of(const struct run *run)
+{
+	return run->plan->samples ? run->plan->samples : run->place->samples;
+}
+
 /* The next batch, at once given back. After enough of them from the start. */
 static int step(struct run *run)
 {
@@ -68,7 +74,7 @@ static int step(struct run *run)
 
 	if (*run->place->stop)
 		return -ECANCELED;
-	if (run->place->samples && run->since_seek >= run->place->samples) {
+	if (samples_of(run) && run->since_seek >= samples_of(run)) {
 		beton_loader_seek(run->loader, 0);
 		run->since_seek = 0;
 	}
@@ -81,6 +87,7 @@ static int step(struct run *run)
 		return r;
 	}
 	run->rows += batch->rows;
+	run->all_rows += batch->rows;
 	run->since_seek += batch->rows;
 	if (batch->rows > run->batch)
 		run->batch = batch->rows;
@@ -103,9 +110,11 @@ static int warm_up(struct run *run)
 	struct timespec pause = { .tv_nsec = 5000000 };
 	int r = 0;
 
-	for (uint32_t i = 0; i < 2 * (prefetch + 1) && !r; i++) {
+	for (uint32_t i = 0;
+	     !r && (i < 2 * (prefetch + 1) || run->rows < run->plan->samples);
+	     i++) {
 		r = step(run);
-		if (clock_ns() >= end)
+		if (clock_ns() >= end && !run->plan->samples)
 			break;
 	}
 	beton_loader_info(run->loader, &run->info);
@@ -162,10 +171,23 @@ static int measure(struct run *run, struct run_figures *out)
 	return 0;
 }
 
+static void note_output(const struct beton_output *o, struct run_figures *out)
+{
+	out->on_gpu |= o->device_type == BETON_DEVICE_CUDA;
+	if (o->ndim != 3 || o->ragged)
+		return;
+	for (uint32_t i = 0; i < o->ndim; i++) {
+		if ((double)o->shape[i] > out->side)
+			out->side = (double)o->shape[i];
+	}
+}
+
 static void note_info(const struct run *run, struct run_figures *out)
 {
 	struct beton_output o;
 
+	out->failed = (double)beton_loader_failed_rows(run->loader) /
+		      (double)(run->all_rows ? run->all_rows : 1);
 	out->workers = run->info.workers;
 	out->samples = run->info.samples;
 	out->batch = run->batch;
@@ -175,7 +197,7 @@ static void note_info(const struct run *run, struct run_figures *out)
 		 run->info.delivery);
 	snprintf(out->jit, sizeof(out->jit), "%s", run->info.jit);
 	for (uint32_t i = 0; !beton_loader_output(run->loader, i, &o); i++)
-		out->on_gpu |= o.device_type == BETON_DEVICE_CUDA;
+		note_output(&o, out);
 	out->num_stages =
 		beton_loader_stats(run->loader, out->stages, RUN_STAGES_MAX);
 	if (out->num_stages > RUN_STAGES_MAX)

@@ -41,6 +41,9 @@ struct run_plan {
 	enum beton_stage until;
 	uint32_t workers;
 	double seconds;
+	/* What a run looks at, instead of the place's samples; all of them are
+	   run once before. 0: nothing of the kind. */
+	uint64_t samples;
 };
 
 struct run_figures {
@@ -53,6 +56,8 @@ struct run_figures {
 	double throttled;   /* share of periods in which a quota stopped it */
 	double upload_busy; /* share of the time; 0: nothing is uploaded */
 	double output;	    /* bytes of a sample, as outputs */
+	double failed;	    /* share of rows */
+	double side;	    /* the longest of images that come out */
 	uint64_t rows;
 	uint32_t workers;
 	uint32_t batch;	  /* rows of a full batch */

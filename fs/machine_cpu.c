@@ -78,6 +78,12 @@ static void read_allowed(const char *root, cpu_set_t *out)
 		fclose(f);
 }
 
+/* Not the first line, which sums up. */
+static bool is_processor(const char *line)
+{
+	return !strncmp(line, "cpu", 3) && line[3] >= '0' && line[3] <= '9';
+}
+
 static unsigned count_online(const char *root)
 {
 	FILE *f = open_file(root, "/proc/stat");
@@ -86,7 +92,7 @@ static unsigned count_online(const char *root)
 	size_t size = 0;
 
 	while (f && getline(&line, &size, f) > 0)
-		n += sscanf(line, "cpu%u ", &i) == 1;
+		n += is_processor(line) && sscanf(line, "cpu%u ", &i) == 1;
 	if (f)
 		fclose(f);
 	return n;
@@ -219,25 +225,42 @@ static void add_throttling(const char *root, const char *folder, void *arg)
 		t->throttled_s += 1e-6 * (double)n;
 }
 
-int machine_times_read(const char *root, struct machine_times *out)
+/* A line of /proc/stat about one processor. */
+static void add_processor(const char *line, const cpu_set_t *allowed,
+			  struct machine_times *t)
 {
 	/* user nice system idle iowait irq softirq steal */
 	unsigned long long n[8] = { 0 };
-	struct machine_times t = { 0 };
-	FILE *f = open_file(root, "/proc/stat");
-	double tick = tick_s();
-	bool ok;
+	double tick = tick_s(), busy, steal;
+	unsigned i;
 
-	ok = f &&
-	     fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &n[0],
-		    &n[1], &n[2], &n[3], &n[4], &n[5], &n[6], &n[7]) >= 4;
-	if (f)
-		fclose(f);
-	if (!ok)
+	if (!is_processor(line) ||
+	    sscanf(line, "cpu%u %llu %llu %llu %llu %llu %llu %llu %llu", &i,
+		   &n[0], &n[1], &n[2], &n[3], &n[4], &n[5], &n[6],
+		   &n[7]) < 5 ||
+	    i >= CPUS_MAX || (CPU_COUNT(allowed) && !CPU_ISSET(i, allowed)))
+		return;
+	busy = tick * (double)(n[0] + n[1] + n[2] + n[5] + n[6]);
+	steal = tick * (double)n[7];
+	t->busy_s += busy;
+	t->steal_s += steal;
+	t->total_s += busy + steal + tick * (double)(n[3] + n[4]);
+}
+
+int machine_times_read(const char *root, struct machine_times *out)
+{
+	struct machine_times t = { 0 };
+	cleanup_free char *line = NULL;
+	size_t size = 0;
+	cpu_set_t allowed;
+	FILE *f = open_file(root, "/proc/stat");
+
+	if (!f)
 		return -ENOENT;
-	t.busy_s = tick * (double)(n[0] + n[1] + n[2] + n[5] + n[6]);
-	t.steal_s = tick * (double)n[7];
-	t.total_s = t.busy_s + t.steal_s + tick * (double)(n[3] + n[4]);
+	read_allowed(root, &allowed);
+	while (getline(&line, &size, f) > 0)
+		add_processor(line, &allowed, &t);
+	fclose(f);
 	cgroup_each(root, &first_generation, add_throttling, &t);
 	cgroup_each(root, &second_generation, add_throttling, &t);
 	*out = t;

@@ -29,7 +29,7 @@ int machine_cpu_read(const char *root, struct machine_cpu *out);
 /* Cores that may be used at once: allowed, and no more than the quota. */
 double machine_cpu_cores(const struct machine_cpu *cpu);
 
-/* Counters, to be taken twice. */
+/* Counters of the allowed processors, to be taken twice. */
 struct machine_times {
 	double busy_s;	/* all processors, without what was stolen */
 	double steal_s; /* by other guests of the host */

@@ -68,6 +68,7 @@ LAYERS = """
     fs/picture* fs/mkfs*
     fs/machine_*
     fs/doctor_pipeline fs/doctor_run fs/doctor_model
+    fs/doctor
     fs/doctor_fix fs/doctor_verdict
     fs/doctor_variant fs/doctor_watch
     fs/doctor_ladder
@@ -75,8 +76,8 @@ LAYERS = """
     fs/beton fs/beton_*
 """
 # Programs stand above both halves.
-MAINS = ["fs/mkfs*", "fs/picture*", "fs/machine_gpu", "fs/doctor_*", "fs/beton",
-         "fs/beton_*"]
+MAINS = ["fs/mkfs*", "fs/picture*", "fs/machine_gpu", "fs/doctor", "fs/doctor_*",
+         "fs/beton", "fs/beton_*"]
 ONLY = {
     "fuse_lowlevel.h": ["fs/ops.c", "fs/dropper.c", "fs/betonfs.c"],
     "fuse_opt.h": ["fs/betonfs.c"],
