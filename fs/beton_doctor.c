@@ -13,6 +13,7 @@
 #include "fs/bytes.h"
 #include "fs/doctor_ladder.h"
 #include "fs/doctor_report.h"
+#include "fs/doctor_watch.h"
 
 struct doctor_options {
 	const char *spec;
@@ -23,6 +24,8 @@ struct doctor_options {
 	uint64_t prefetch;
 	uint64_t seconds;
 	uint64_t target;
+	uint64_t pid;
+	const char *trainer;
 	bool json;
 };
 
@@ -41,6 +44,12 @@ static const struct option_row rows[] = {
 	  .max = 4096, .argument = "N",
 	  .help = "batches made ahead (default 2)" },
 	READING_ROWS,
+	{ "trainer", .kind = OPTION_TEXT, AT(trainer), .argument = "COMMAND",
+	  .help = "run it for a while, by the shell, and watch what it does;\n"
+		  "then again with batches that cost nothing" },
+	{ "pid", .kind = OPTION_NUMBER, AT(pid), .min = 1, .max = INT32_MAX,
+	  .argument = "PID",
+	  .help = "watch a trainer that runs, and all that it started" },
 	{ "target", .kind = OPTION_NUMBER, AT(target), .min = 1,
 	  .max = UINT32_MAX, .argument = "N",
 	  .help = "samples a second that the trainer could take" },
@@ -102,6 +111,28 @@ static pid_t find_daemon(const char *mount)
 	return pid;
 }
 
+/* The rest of the time is the trainer's. */
+#define LADDER_SHARE(o) ((o)->trainer || (o)->pid ? 0.6 : 1.0)
+
+static int watch(const struct invocation *call, struct evidence *e)
+{
+	const struct doctor_options *o = call->options;
+	const char *root = getenv("BETON_DOCTOR_ROOT");
+	struct watch_options options = {
+		.root = root ? root : "",
+		.trainer = o->trainer,
+		.pid = (pid_t)o->pid,
+		.seconds = 0.15 * (double)o->seconds,
+		.log = call->log,
+		.stop = &stopped,
+	};
+	int r = o->trainer || o->pid ? watch_run(&options, e) : 0;
+
+	if (!r)
+		watch_model(e);
+	return r;
+}
+
 static struct ladder_options ladder_of(const struct invocation *call)
 {
 	const struct doctor_options *o = call->options;
@@ -121,11 +152,12 @@ static struct ladder_options ladder_of(const struct invocation *call)
 			.cold_size = reading.cold_size,
 			.prefetch = (uint32_t)o->prefetch,
 			.daemon = find_daemon(call->operands[0]),
+			.trainer = (pid_t)o->pid,
 			.stop = &stopped,
 		},
 		.pipeline = o->pipeline ? o->pipeline : "",
 		.workers = (uint32_t)o->workers,
-		.seconds = (double)o->seconds,
+		.seconds = LADDER_SHARE(o) * (double)o->seconds,
 		.log = call->log,
 		.progress = show_progress,
 	};
@@ -145,6 +177,7 @@ static int doctor(const struct invocation *call)
 		r = ladder_look(&ladder, e);
 	}
 	r = r ? r : ladder_run(&ladder, e);
+	r = r ? r : watch(call, e);
 	hide_progress();
 	if (!r) {
 		report_diagnose(e, d);

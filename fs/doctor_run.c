@@ -29,7 +29,7 @@ struct run {
 /* What is read at both ends of a measurement. */
 struct ends {
 	int64_t ns;
-	double own_s, daemon_s;
+	double own_s, daemon_s, trainer_s;
 	uint64_t bytes, upload_ns;
 	struct machine_times machine;
 };
@@ -57,6 +57,8 @@ static void take(const struct run *run, struct ends *out)
 	machine_times_read(run->place->root, &out->machine);
 	if (run->place->daemon)
 		out->daemon_s = machine_process_s("", run->place->daemon);
+	if (run->place->trainer)
+		out->trainer_s = machine_process_s("", run->place->trainer);
 	out->own_s = own_cpu_s();
 	out->ns = clock_ns();
 }
@@ -137,7 +139,10 @@ static void compare(const struct ends *a, const struct ends *b, uint64_t rows,
 	f->cpu_us = 1e6 * own / (double)rows;
 	f->bytes = (double)(b->bytes - a->bytes) / (double)rows;
 	f->cores = own / s;
-	f->others = (b->machine.busy_s - a->machine.busy_s) / s - f->cores;
+	f->others = (b->machine.busy_s - a->machine.busy_s -
+		     (b->trainer_s - a->trainer_s)) /
+			    s -
+		    f->cores;
 	/* Both are counted in ticks: less than nothing is nothing. */
 	if (f->others < 0)
 		f->others = 0;

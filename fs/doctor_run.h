@@ -26,7 +26,8 @@ struct run_place {
 	uint64_t cache_size;
 	uint64_t cold_size;
 	uint32_t prefetch;
-	pid_t daemon; /* of a mount, or 0 */
+	pid_t daemon;  /* of a mount, or 0 */
+	pid_t trainer; /* that runs beside and is no neighbour, or 0 */
 	/* A run looks at no more samples than these, from the start of an
 	   epoch, again and again: so that they are in memory. */
 	uint64_t samples;

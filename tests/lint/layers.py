@@ -35,7 +35,7 @@ LAYERS = """
     loader/library
     loader/cuda
     loader/cuda_compiler
-    loader/scratch loader/block loader/image loader/real loader/buffer loader/complaint loader/suggest loader/stage loader/balance loader/schedule loader/stash
+    loader/beacon loader/scratch loader/block loader/image loader/real loader/buffer loader/complaint loader/suggest loader/stage loader/balance loader/schedule loader/stash
     loader/upload
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
     loader/entry loader/huffman loader/idct*
