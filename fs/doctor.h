@@ -71,7 +71,9 @@ enum variant {
 struct watch {
 	bool known;
 	double seconds;
-	double main_busy;    /* share of a core that its main thread took */
+	double main_busy;  /* share of the time that its main thread worked, or
+			      would have if it had got a CPU */
+	double main_cores; /* that it took */
 	double loader_cores; /* of the loader's threads */
 	double other_cores;  /* of all its other threads and processes */
 	double rate;	     /* samples a second that it took; 0: not known */

@@ -127,9 +127,11 @@ static bool take_variant(const struct evidence *e, enum variant v,
 	const struct figure *f = &e->variants[v];
 	double saved;
 
-	if (!f->known || !same->known)
+	if (!f->known || !same->known || same->cpu_us <= 0)
 		return false;
-	saved = fmin(same->cpu_us - f->cpu_us, m->decode_us + m->transform_us);
+	/* By the ratio: a few samples in small batches cost more each. */
+	saved = model_cpu_us(m) * (1 - f->cpu_us / same->cpu_us);
+	saved = fmin(saved, m->decode_us + m->transform_us);
 	m->decode_us -= saved;
 	if (m->decode_us < 0) {
 		m->transform_us += m->decode_us;

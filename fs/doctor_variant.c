@@ -15,7 +15,7 @@
 #include "loader/resample.h"
 
 enum {
-	SIZE_MAX_READ = 256 << 20,
+	SIZE_MAX_READ = 96 << 20,
 	PIXELS_MAX = 64 << 20, /* bytes of an image's; larger ones stay */
 	PAGE = 8 << 20,
 	QUALITY = 90,

@@ -12,7 +12,7 @@
 
 struct variant_source;
 
-/* Reads up to `samples` samples, evenly spread, and no more than 256 MiB of
+/* Reads up to `samples` samples, evenly spread, and no more than 96 MiB of
    them; fills what the evidence says of images. Failures are logged. */
 int variant_source_open(const char *path, size_t samples, struct log *log,
 			struct evidence *e, struct variant_source **out);

@@ -32,7 +32,8 @@ enum {
 
 /* CPU time of a job so far, in seconds. */
 struct family_cpu {
-	double main;   /* of the main thread of the process that loads */
+	double main;   /* of the busiest main thread */
+	double wanted; /* the same, with the time that it waited for a CPU */
 	double loader; /* of loaders' threads */
 	double others;
 };
@@ -119,6 +120,23 @@ static size_t find_family(const char *root, pid_t pid, pid_t *out)
 	return n;
 }
 
+/* A thread that others keep from running would work, too. */
+static double wanted_s(const char *root, pid_t pid, double cpu_s)
+{
+	unsigned long long ran, waited;
+	char path[PATH_MAX];
+	double s = cpu_s;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/proc/%d/schedstat", root, (int)pid);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%llu %llu", &ran, &waited) == 2)
+		s = 1e-9 * (double)(ran + waited);
+	if (f)
+		fclose(f);
+	return s;
+}
+
 /* Of one process; false: it has none of our threads. */
 static bool add_threads(const char *root, pid_t pid, struct family_cpu *sum)
 {
@@ -144,6 +162,7 @@ static bool add_threads(const char *root, pid_t pid, struct family_cpu *sum)
 			loads = true;
 		} else if (atoi(d->d_name) == pid) {
 			c.main = s.cpu_s;
+			c.wanted = wanted_s(root, pid, s.cpu_s);
 		} else {
 			c.others += s.cpu_s;
 		}
@@ -158,6 +177,7 @@ static bool add_threads(const char *root, pid_t pid, struct family_cpu *sum)
 	if (c.main > sum->main) {
 		sum->others += sum->main;
 		sum->main = c.main;
+		sum->wanted = c.wanted;
 	} else {
 		sum->others += c.main;
 	}
@@ -395,6 +415,7 @@ static void watch(struct watcher *w, struct view *v)
 		v->seconds = 1e-9 * (double)(clock_ns() - start);
 		v->cpu = (struct family_cpu){
 			.main = now.main - before.main,
+			.wanted = now.wanted - before.wanted,
 			.loader = now.loader - before.loader,
 			.others = now.others - before.others,
 		};
@@ -432,7 +453,8 @@ static void take_view(const struct view *v, struct evidence *e)
 	if (!w->known)
 		return;
 	w->seconds = v->seconds;
-	w->main_busy = fmin(v->cpu.main / v->seconds, 1);
+	w->main_busy = fmin(v->cpu.wanted / v->seconds, 1);
+	w->main_cores = fmin(v->cpu.main / v->seconds, 1);
 	w->loader_cores = v->cpu.loader / v->seconds;
 	w->other_cores = v->cpu.others / v->seconds;
 	w->rate = rate_of(v);
@@ -464,7 +486,7 @@ static void watch_alone(struct watcher *w)
 	if (rate_of(&v) > 0 &&
 	    v.cpu.loader / v.seconds <= 0.5 * e->watch.loader_cores) {
 		e->watch.own_rate = rate_of(&v);
-		e->watch.main_busy_alone = fmin(v.cpu.main / v.seconds, 1);
+		e->watch.main_busy_alone = fmin(v.cpu.wanted / v.seconds, 1);
 	}
 	end(w);
 }
@@ -516,7 +538,7 @@ void watch_model(struct evidence *e)
 		w->rate = 1e6 * w->loader_cores / model_cpu_us(m);
 		w->rate_is_guess = true;
 	}
-	m->own = fmin(w->main_busy + w->other_cores, m->cores);
+	m->own = fmin(w->main_cores + w->other_cores, m->cores);
 	if (w->own_rate > 0)
 		m->trainer_rate = w->own_rate;
 	else if (w->rate > 0 && w->rate * 1.25 < model_data_rate(m))
