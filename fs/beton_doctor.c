@@ -26,6 +26,7 @@ struct doctor_options {
 	uint64_t target;
 	uint64_t pid;
 	const char *trainer;
+	const char *html;
 	bool json;
 };
 
@@ -55,6 +56,8 @@ static const struct option_row rows[] = {
 	  .help = "samples a second that the trainer could take" },
 	{ "seconds", .kind = OPTION_NUMBER, AT(seconds), .min = 5, .max = 3600,
 	  .argument = "N", .help = "how long to measure, about (default 30)" },
+	{ "html", .kind = OPTION_TEXT, AT(html), .argument = "FILE",
+	  .help = "write the diagnosis as a page, too" },
 	{ "json", .kind = OPTION_FLAG, AT(json),
 	  .help = "the diagnosis as JSON" },
 };
@@ -186,6 +189,8 @@ static int doctor(const struct invocation *call)
 		else
 			report_text(d, stdout);
 	}
+	if (!r && o->html)
+		r = report_html(d, o->html, call->log);
 	for (size_t i = 0; e && i < e->num_ops; i++)
 		free(e->ops[i].written);
 	free(e);

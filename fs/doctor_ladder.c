@@ -224,7 +224,29 @@ int ladder_look(const struct ladder_options *o, struct evidence *e)
 	return 0;
 }
 
-/* Small reads first: large ones could take minutes of a slow device. */
+/* As long as a read takes no longer than this, a larger one is tried. */
+#define LARGE_S 0.25
+
+/* Grows step by step: the largest could take minutes of a slow device. */
+static void probe_larger(struct evidence *e, struct disk_probe *probe)
+{
+	struct disk_rate rate = e->small;
+
+	e->large = e->small;
+	e->large_piece = (double)probe->piece;
+	probe->milliseconds = PROBE_MS / 2;
+	while (probe->piece < LARGE && rate.latency_s < LARGE_S) {
+		probe->piece = min_u64(probe->piece * 8, LARGE);
+		probe->seed++;
+		if (machine_disk_probe(e->backing, probe, &rate))
+			break;
+		if (rate.bytes <= e->large.bytes)
+			continue;
+		e->large = rate;
+		e->large_piece = (double)probe->piece;
+	}
+}
+
 static void probe_disk(struct evidence *e, double sample_bytes)
 {
 	struct disk_probe probe = {
@@ -233,7 +255,6 @@ static void probe_disk(struct evidence *e, double sample_bytes)
 		.milliseconds = PROBE_MS,
 		.seed = 1,
 	};
-	double most;
 	int r = machine_disk_probe(e->backing, &probe, &e->small);
 
 	if (r) {
@@ -246,15 +267,7 @@ static void probe_disk(struct evidence *e, double sample_bytes)
 			e,
 			"%.20s reads only through the page cache: the disk may be slower than measured",
 			e->disk.type);
-	most = 0.3 * e->small.bytes / PROBE_THREADS;
-	e->large_piece = fmin(fmax(most, (double)probe.piece), LARGE);
-	probe.piece = (uint64_t)e->large_piece;
-	probe.seed = 2;
-	if (machine_disk_probe(e->backing, &probe, &e->large) ||
-	    e->large.bytes < e->small.bytes) {
-		e->large = e->small;
-		e->large_piece = fmax(sample_bytes, 4096);
-	}
+	probe_larger(e, &probe);
 }
 
 /* --- what runs look at --------------------------------------------------- */
@@ -306,7 +319,7 @@ static int choose_samples(struct ladder *l)
 
 	spec = spec ? spec : "";
 	l->place.samples = (uint64_t)fmin(fmax(reads, 8), SAMPLES_MAX);
-	batch = fmin(fmax(reads / 4, 2), 16);
+	batch = fmin(fmax(reads / 16, 1), 16);
 	spec_with_batch(spec, (uint64_t)batch, l->spec, sizeof(l->spec));
 	l->place.spec = l->spec;
 	r = run_measure(&l->place, &plan, &f, why);
@@ -318,7 +331,7 @@ static int choose_samples(struct ladder *l)
 	l->workers = f.workers;
 	least = fmin(8.0 * f.workers, BATCH_MAX);
 	batch = fmin(fmax(f.rate * l->run_s / 8, least), BATCH_MAX);
-	batch = fmin(batch, fmax(reads / 4, 2));
+	batch = fmin(batch, fmax(reads / 16, 1));
 	batch = fmin(batch, fmax(floor((double)f.samples / 2), 1));
 	l->batch = (uint64_t)batch;
 	l->place.samples =

@@ -165,7 +165,7 @@ static void slow(float v[3], const struct beton_at *at)
 def test_images_that_are_too_large(folder):
     path = images(folder / "huge.beton", 64, 2400, 1800, 1 << 22, 4)
     d = ask("cpu decode", path, "--spec", "batch=16", "--pipeline",
-            "resize(128) | normalize(imagenet)")
+            "resize(128) | normalize(imagenet)", seconds=30)
     assert gain(d, "--max-resolution") > 3
     assert gain(d, "decode(draft)") > 1.2
     assert gain(d, "cache(decoded") > 1.2
@@ -175,7 +175,7 @@ def test_progressive_images(folder):
     path = images(folder / "progressive.beton", 128, 640, 480,
                   progressive=True)
     d = ask("cpu decode", path, "--spec", "batch=16", "--pipeline",
-            "resize(128)")
+            "resize(128)", seconds=20)
     assert gain(d, "beton optimize") > 1.3
 
 
@@ -245,7 +245,7 @@ def slow_disk(path, where, *filters):
 def test_a_disk_of_few_bytes(photos, folder):
     with slow_disk(photos, folder / "few", "rate:rate=20M") as path:
         d = ask("disk", path, "--pipeline", AUGMENT)
-    assert d["evidence"]["disk"]["small_bytes_per_s"] < 6e6
+    assert d["evidence"]["disk"]["small_bytes_per_s"] < 2e7
     assert gain(d, "--quality") > 1.2
 
 
@@ -400,6 +400,20 @@ def test_text_has_one_verdict(photos):
     assert r.returncode == 0 and not r.stderr
     assert r.stdout.count("VERDICT: ") == 1
     assert "x1." in r.stdout or "x2." in r.stdout
+
+
+def test_the_page_needs_nothing_else(photos, tmp_path):
+    pipeline = "resize(32) | flip(p=0.5)  # <b>&\"x\""
+    r = subprocess.run([BUILD / "beton", "doctor", photos, "--pipeline",
+                        pipeline, "--seconds", "5", "--html",
+                        tmp_path / "report.html"], text=True,
+                       capture_output=True, timeout=60)
+    assert r.returncode == 0 and not r.stderr, r
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<svg") >= 4 and page.count("</svg>") >= 4
+    assert "<script" not in page and "http" not in page and "url(" not in page
+    assert "&lt;b&gt;&amp;&quot;x&quot;" in page and "<b>&" not in page
+    assert os.listdir(tmp_path) == ["report.html"]
 
 
 def test_a_trainer_that_fails(photos):

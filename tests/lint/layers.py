@@ -72,7 +72,7 @@ LAYERS = """
     fs/doctor_fix fs/doctor_verdict
     fs/doctor_variant fs/doctor_watch
     fs/doctor_ladder
-    fs/doctor_report fs/doctor_json fs/doctor_html fs/doctor_apply
+    fs/doctor_report fs/doctor_json fs/doctor_html
     fs/beton fs/beton_*
 """
 # Programs stand above both halves.
