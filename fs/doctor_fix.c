@@ -75,6 +75,8 @@ static bool workers(const struct evidence *e, struct model *m, struct fix *f)
 	text(f->setting, sizeof(f->setting), "workers=%u", best->workers);
 	/* What was measured counts, but other limits stay. */
 	f->gain = best->figure.rate / now;
+	if (m->trainer_rate > 0)
+		f->gain = fmin(f->gain, fmax(m->trainer_rate / now, 1));
 	m->workers = best->workers;
 	return true;
 }

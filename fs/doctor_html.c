@@ -154,8 +154,7 @@ static void draw_shares(FILE *out, const struct evidence *e)
 	draw(out, "CPU time of a sample", bars, n);
 }
 
-/* Bars of equal length where a limit is far above the least: it is the short
-   ones that matter. */
+/* It is the short ones that matter. */
 static void draw_limits(FILE *out, const struct evidence *e)
 {
 	enum term least = TERMS;
@@ -170,7 +169,9 @@ static void draw_limits(FILE *out, const struct evidence *e)
 			bars[n++] = bar(report_term(t), fmin(r, 5 * rate),
 					t == least, "%.0f/s", r);
 	}
-	draw(out, "What each resource can carry", bars, n);
+	draw(out,
+	     "What each resource can carry (bars end at five times the least)",
+	     bars, n);
 }
 
 static void draw_ops(FILE *out, const struct evidence *e)

@@ -500,13 +500,15 @@ static void add_pipelines(struct ladder *l)
 static void add_variants(struct ladder *l, struct variant_source *source)
 {
 	struct evidence *e = l->e;
+	/* A slow disk may have taken all the time, and needs them most. */
+	int64_t latest = clock_ns() + (int64_t)(3e8 * l->options->seconds);
 
 	for (enum variant v = 0; v <= VARIANT_QUALITY; v++) {
 		char *path;
 		struct job *j;
 		int r;
 
-		if (is_stopped(l) || clock_ns() > l->end_ns ||
+		if (is_stopped(l) || clock_ns() > latest ||
 		    asprintf(&path, "%s/%d.beton", l->folder, v) < 0)
 			return;
 		progress(l, "variants");
@@ -651,9 +653,11 @@ static int run_jobs(struct ladder *l)
 
 			if (j->failed || round >= j->rounds)
 				continue;
-			/* Without the rungs there is nothing to say. */
-			if (clock_ns() > l->end_ns && (round || i >= RUNGS))
-				break;
+			/* Without the rungs there is nothing to say, and
+			   what is in memory takes little time. */
+			if (clock_ns() > l->end_ns &&
+			    (round || (i >= RUNGS && !j->plan.path)))
+				continue;
 			progress(l, "runs");
 			r = run_job(l, j);
 			if (!r && i % EVERY == EVERY - 1)
@@ -835,7 +839,9 @@ static void model_disk(struct evidence *e)
 	m->room = e->cache_size ? (double)e->cache_size
 				: (double)e->memory.size.available;
 	m->batch_bytes = read->bytes;
-	m->delivery_rate = read->rate * read->bytes;
+	/* That rung looks at every byte, which the whole need not. */
+	m->delivery_rate =
+		fmax(read->rate, e->ladder[RUNG_ALL].rate) * read->bytes;
 	/* Reads wait, though what they read has been read before: nothing is
 	   kept, and what was measured is the disk. */
 	if (read->known && m->disk_rate > 0 && cores < WAITING_CORES &&
