@@ -737,8 +737,8 @@ static void make_folder(struct ladder *l)
 	static const char *const places[] = { "/dev/shm", "/tmp" };
 
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		snprintf(l->folder, sizeof(l->folder), "%s/beton-doctor-XXXXXX",
-			 places[i]);
+		snprintf(l->folder, sizeof(l->folder),
+			 "%s/beton-doctor-%d-XXXXXX", places[i], (int)getpid());
 		if (mkdtemp(l->folder))
 			return;
 	}

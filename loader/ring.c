@@ -17,6 +17,8 @@
    rows of a batch are shared. */
 enum { ROWS_PER_TURN = 8 };
 
+enum { WHY_SIZE = 600 };
+
 /* A step is in one state, changed under the lock, in this order. */
 enum turn_state { FREE, FETCHING, RUNNING, STARTING, DONE, HELD };
 
@@ -173,6 +175,19 @@ struct order_ticket {
 	bool padding;
 };
 
+/* In words, of the device if that is what failed. */
+static void explain(const struct ring *ring, int error, bool by_device,
+		    char *out, size_t size)
+{
+	struct device *d = ring->options.plan.device;
+
+	*out = '\0';
+	if (d && (by_device || cuda_is_lost(device_cuda(d))))
+		cuda_failure(device_cuda(d), out, size);
+	if (!*out)
+		snprintf(out, size, "%s", strerror(-error));
+}
+
 /* No more batches: the user is told why. */
 static void give_up(struct ring *ring, int error)
 {
@@ -235,13 +250,16 @@ static int fetch(struct ring *ring, struct step *s,
 }
 
 /* A batch that could not be had is a message too. */
-static void note_failure(struct ring *ring, struct turn *t,
-			 const struct order_ticket *o, int error)
+static void note_failure(const struct ring *ring, struct turn *t,
+			 uint64_t epoch, uint64_t number, int error,
+			 bool by_device)
 {
+	char why[WHY_SIZE];
+
+	explain(ring, error, by_device, why, sizeof(why));
 	snprintf(t->step->message, sizeof(t->step->message),
 		 "%.300s: epoch %llu batch %llu: %s", ring->options.feed->path,
-		 (unsigned long long)o->epoch, (unsigned long long)o->number,
-		 strerror(-error));
+		 (unsigned long long)epoch, (unsigned long long)number, why);
 }
 
 static void fetch_turn(struct ring *ring, struct turn *t,
@@ -254,7 +272,7 @@ static void fetch_turn(struct ring *ring, struct turn *t,
 	r = fetch(ring, t->step, o);
 	pop_range(ring);
 	if (r)
-		note_failure(ring, t, o, r);
+		note_failure(ring, t, o->epoch, o->number, r, false);
 	pthread_mutex_lock(&ring->lock);
 	if (r || ring->options.plan.until == BETON_STAGE_READ ||
 	    is_stale(ring, t)) {
@@ -363,12 +381,8 @@ static int start(struct ring *ring, struct turn *t)
 	atomic_fetch_add(&c->busy_ns, stage_now_ns() - before);
 	atomic_fetch_add(&c->items, 1);
 	if (r)
-		snprintf(t->step->message, sizeof(t->step->message),
-			 "%.300s: epoch %llu batch %llu: the GPU: %s",
-			 ring->options.feed->path,
-			 (unsigned long long)t->step->batch.epoch,
-			 (unsigned long long)t->step->batch.number,
-			 strerror(-r));
+		note_failure(ring, t, t->step->batch.epoch,
+			     t->step->batch.number, r, true);
 	pthread_mutex_lock(&ring->lock);
 	return r;
 }
@@ -520,6 +534,7 @@ static int give(struct ring *ring, struct turn *t,
 int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 	      size_t message_size)
 {
+	char why[WHY_SIZE];
 	struct turn *t;
 	uint32_t ready;
 
@@ -543,8 +558,8 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 		weigh(ring, t, ready);
 	if (t)
 		return give(ring, t, out, message, message_size);
-	snprintf(message, message_size, "the loader cannot go on: %s",
-		 strerror(-ring->worker_error));
+	explain(ring, ring->worker_error, false, why, sizeof(why));
+	snprintf(message, message_size, "the loader cannot go on: %s", why);
 	return ring->worker_error;
 }
 

@@ -16,7 +16,7 @@
 #include "loader/phases.h"
 #include "loader/view.h"
 
-enum { STEP_MESSAGE_SIZE = 512 };
+enum { STEP_MESSAGE_SIZE = 1024 };
 
 /* The memory behind one tensor. */
 struct step_output {

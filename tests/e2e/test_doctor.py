@@ -77,18 +77,23 @@ def arrays(folder):
 
 # --- the doctor ---
 
+def left_by(process):
+    return [name for where in ("/dev/shm", "/tmp")
+            for name in os.listdir(where)
+            if name.startswith(f"beton-doctor-{process.pid}-")]
+
+
 def doctor_of(*args, env=None, prefix=(), seconds=SECONDS):
-    before = set(os.listdir("/dev/shm")), set(os.listdir("/tmp"))
-    r = subprocess.run(
+    p = subprocess.Popen(
         [*prefix, BUILD / "beton", "doctor", "--json", "--seconds",
-         str(seconds), *map(str, args)], text=True, capture_output=True,
-        env={**os.environ, "BUILD": str(BUILD), **(env or {})}, timeout=120)
-    assert r.returncode == 0, r
-    assert not SANITIZER.search(r.stderr) and not r.stderr, r.stderr
-    for old, where in zip(before, ("/dev/shm", "/tmp")):
-        assert not [n for n in set(os.listdir(where)) - old
-                    if n.startswith("beton-doctor")]
-    return json.loads(r.stdout)
+         str(seconds), *map(str, args)], text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "BUILD": str(BUILD), **(env or {})})
+    out, err = p.communicate(timeout=120)
+    assert p.returncode == 0, err
+    assert not SANITIZER.search(err) and not err, err
+    assert not left_by(p)
+    return json.loads(out)
 
 
 def options(d):
@@ -125,7 +130,7 @@ def ask(want, *args, cause=None, prefix=(), **how):
     """The diagnosis, once it is `want`: others may be louder at first."""
     wanted = [want] if isinstance(want, str) else want
     for _ in range(TRIES):
-        with control_group(shares=20000) as shield:
+        with control_group(shares=200000) as shield:
             d = doctor_of(*args, prefix=[*(shield or ()), *prefix], **how)
         if d["verdict"] in wanted and cause in (None, d["evidence"]["cause"]):
             return d
@@ -187,7 +192,7 @@ def test_too_few_workers(photos):
 
 
 def test_a_quota(photos):
-    with control_group(cfs_quota_us=50000, shares=20000) as prefix:
+    with control_group(cfs_quota_us=50000, shares=200000) as prefix:
         if not prefix:
             pytest.skip("no control groups")
         d = doctor_of(photos, "--pipeline", AUGMENT, prefix=prefix)
@@ -268,7 +273,7 @@ def test_a_cache_that_is_too_small(photos, folder):
                                          ("delay:rdelay=60ms", "API rate")])
 def test_a_network(photos, folder, delay, want):
     """A stand-in: what the slow disk's file system is called."""
-    root = folder / want.replace(" ", "")
+    root = folder / f"root of {want}"
     with slow_disk(photos, folder / want.replace(" ", "-"), delay) as path:
         (root / "proc/self").mkdir(parents=True)
         (root / "proc/self/mountinfo").write_text(
@@ -426,17 +431,15 @@ def test_a_trainer_that_fails(photos):
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_it_can_be_stopped(photos, how):
-    before = set(os.listdir("/dev/shm"))
     p = subprocess.Popen([BUILD / "beton", "doctor", photos, "--pipeline",
                           AUGMENT, "--trainer", trainer(photos, "sleeps")],
                          env={**os.environ, "BUILD": str(BUILD)},
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_until(lambda: set(os.listdir("/dev/shm")) - before or
-               p.poll() is not None, "the variants")
+    wait_until(lambda: left_by(p) or p.poll() is not None, "the variants")
     p.send_signal(how)
     assert p.wait(20) == 1
     p.communicate()
-    assert not set(os.listdir("/dev/shm")) - before
+    assert not left_by(p)
 
 
 @pytest.mark.parametrize("args, says", [
