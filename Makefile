@@ -47,7 +47,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 # --- what is built from what -------------------------------------------------
 
 # The engine: the half of fs/ that knows no FUSE. See tests/lint/layers.py.
-engine_src := $(addprefix fs/,log.c size.c histogram.c rng.c arena.c heap.c cold.c memory.c source.c \
+engine_src := $(addprefix fs/,log.c size.c histogram.c rng.c arena.c heap.c cold.c cgroup.c memory.c source.c \
               source_file.c handover_message.c field.c format.c alloc.c custom.c \
               name.c npy.c dataset.c vfile.c sample.c subset.c spec.c order.c \
               batch.c batch_place.c chunk.c fill.c cache.c reader.c plan.c pool.c \
@@ -62,7 +62,8 @@ writer_src := $(addprefix fs/,writer.c schema.c outfile.c)
 tool_src   := fs/option.c fs/progress.c
 mkfs_src   := $(tool_src) $(writer_src) \
               $(sort $(wildcard fs/picture*.c fs/mkfs*.c))
-beton_src  := $(tool_src) $(writer_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
+doctor_src := $(sort $(wildcard fs/machine*.c fs/doctor*.c))
+beton_src  := $(tool_src) $(writer_src) $(doctor_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
 beton_src  := $(filter-out fs/betonfs.c,$(beton_src))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -103,9 +104,9 @@ $(so): $(lib_objs)
 $(BUILD)/betonfs: $(call obj,$(betonfs_src)) $(lib)
 $(BUILD)/mkfs.beton: $(call obj,$(mkfs_src)) $(lib)
 $(BUILD)/beton: $(call obj,$(beton_src)) $(lib)
-$(addprefix $(BUILD)/test_,cuda upload parcel gpu_loader): | $(standins)
+$(addprefix $(BUILD)/test_,cuda upload parcel gpu_loader machine): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
-$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(writer_src) $(ns_src) $(handover_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
+$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(writer_src) $(ns_src) $(handover_src) $(doctor_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
 
 $(call obj,fs/ops.c fs/dropper.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(filter fs/picture%,$(mkfs_src))): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)

@@ -13,6 +13,7 @@ import sys
 LAYERS = """
     include/beton/*
     fs/bytes fs/scope fs/clock fs/thread fs/crc fs/histogram
+    fs/cgroup
     fs/tally fs/metric
     fs/openmetrics
     fs/log fs/size fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
@@ -36,7 +37,7 @@ LAYERS = """
     loader/library
     loader/cuda
     loader/cuda_compiler
-    loader/scratch loader/block loader/image loader/real loader/buffer loader/contents loader/complaint loader/suggest loader/stage loader/pace loader/balance loader/schedule loader/stash
+    loader/beacon loader/scratch loader/block loader/image loader/real loader/buffer loader/contents loader/complaint loader/suggest loader/stage loader/pace loader/balance loader/schedule loader/stash
     loader/upload
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
     loader/entry loader/huffman loader/idct*
@@ -68,10 +69,18 @@ LAYERS = """
     fs/ops fs/handover
     fs/betonfs
     fs/picture* fs/mkfs*
+    fs/machine_*
+    fs/doctor_pipeline fs/doctor_run fs/doctor_model
+    fs/doctor
+    fs/doctor_fix fs/doctor_verdict
+    fs/doctor_variant fs/doctor_watch
+    fs/doctor_ladder
+    fs/doctor_report fs/doctor_json fs/doctor_html
     fs/beton fs/beton_*
 """
 # Programs stand above both halves.
-MAINS = ["fs/mkfs*", "fs/picture*", "fs/beton", "fs/beton_*"]
+MAINS = ["fs/mkfs*", "fs/picture*", "fs/machine_gpu", "fs/doctor", "fs/doctor_*",
+         "fs/beton", "fs/beton_*"]
 ONLY = {
     "fuse_lowlevel.h": ["fs/ops.c", "fs/dropper.c", "fs/betonfs.c"],
     "fuse_opt.h": ["fs/betonfs.c"],
