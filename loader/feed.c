@@ -57,11 +57,18 @@ int feed_start(struct feed *feed, const char *spec, const char *subset)
 	return 0;
 }
 
+void feed_stop(struct feed *feed)
+{
+	if (!feed->stopped)
+		feed->ops->close(feed);
+	feed->stopped = true;
+}
+
 void feed_close(struct feed *feed)
 {
 	if (!feed)
 		return;
-	feed->ops->close(feed);
+	feed_stop(feed);
 	subset_close_all(feed->subsets);
 	free(feed->fields);
 	free(feed->names);

@@ -80,6 +80,7 @@ struct feed_name {
 /* What every feed begins with; filled by its open(). */
 struct feed {
 	const struct feed_ops *ops;
+	bool stopped;
 	struct log *log;
 	const char *_Atomic delivery; /* how the last batch came */
 	char *path;
@@ -103,6 +104,9 @@ int feed_open(const char *path, const struct feed_options *options,
 /* Opens the subset ("NAME:FILE" or NULL) and parses the spec (NULL: defaults).
    -EINVAL is logged. */
 int feed_start(struct feed *feed, const char *spec, const char *subset);
+/* Ends what it reads with: no fetch() and nothing to give back any more. What
+   it tells stays. */
+void feed_stop(struct feed *feed);
 void feed_close(struct feed *feed);
 
 /* For open(): room for n fields. */

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "fs/bytes.h"
+#include "fs/clock.h"
 #include "fs/handover_message.h"
+#include "loader/beacon.h"
 #include "loader/fake.h"
 #include "loader/replay.h"
 #include "loader/ring.h"
@@ -33,6 +35,7 @@ struct beton_loader {
 	struct ring *ring;
 	uint32_t workers;
 	enum balance_mode balance;
+	struct beacon_place beacon;
 	char error[ERROR_SIZE];	      /* of the thread that calls next() */
 	char last_logged[ERROR_SIZE]; /* guarded by log.lock */
 };
@@ -50,10 +53,20 @@ static int lose_batch(struct beton_loader *l, const struct beton_batch **out,
 	return error;
 }
 
+static int take_batch(struct beton_loader *l, const struct beton_batch **out)
+{
+	int64_t start = l->beacon.entry ? clock_ns() : 0;
+	int r = ring_next(l->ring, out, l->error, sizeof(l->error));
+
+	if (!r && l->beacon.entry)
+		beacon_count(&l->beacon, (*out)->rows, clock_ns() - start);
+	return r;
+}
+
 int beton_loader_next(struct beton_loader *l, const struct beton_batch **out)
 {
 	struct parcel *p;
-	int r = ring_next(l->ring, out, l->error, sizeof(l->error));
+	int r = take_batch(l, out);
 
 	if (r)
 		return r;
@@ -68,7 +81,7 @@ int beton_loader_next(struct beton_loader *l, const struct beton_batch **out)
 int beton_loader_next_on(struct beton_loader *l, void *stream,
 			 const struct beton_batch **out)
 {
-	int r = ring_next(l->ring, out, l->error, sizeof(l->error));
+	int r = take_batch(l, out);
 
 	if (r)
 		return r;
@@ -101,6 +114,19 @@ int beton_loader_read(struct beton_loader *l, const struct beton_batch *batch,
 		return parcel_read(p, output, to, t->size);
 	memcpy(to, t->data, t->size);
 	return 0;
+}
+
+int beton_loader_wait(struct beton_loader *l, uint32_t milliseconds)
+{
+	return ring_wait(l->ring, milliseconds);
+}
+
+void beton_loader_stop(struct beton_loader *l)
+{
+	ring_stop(l->ring);
+	phases_stop(l->whole);
+	phases_stop(l->phases);
+	feed_stop(l->feed);
 }
 
 void beton_loader_release(struct beton_loader *l,
@@ -626,6 +652,7 @@ int beton_loader_open(const char *path, const struct beton_loader_options *o,
 							: strerror(-r));
 	}
 	if (!r) {
+		beacon_open(o->rank, o->world ? o->world : 1, &l->beacon);
 		*out = l;
 		return 0;
 	}
@@ -640,6 +667,7 @@ void beton_loader_close(struct beton_loader *l)
 	if (!l)
 		return;
 	ring_close(l->ring);
+	beacon_close(&l->beacon);
 	replay_close(l->replay);
 	device_close(l->device);
 	close_pipelines(l);

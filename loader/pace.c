@@ -20,8 +20,16 @@ void pace_init(struct pace *p, struct lane *lane, uint32_t places)
 
 /* --- a batch --- */
 
+void pace_wait(struct pace *p, uint64_t now)
+{
+	pace_ask(p, now);
+	p->is_waiting = true;
+}
+
 void pace_ask(struct pace *p, uint64_t now)
 {
+	if (p->is_waiting)
+		return;
 	if (p->given_ns) {
 		tally_items_own(&p->lane->stages[STAGE_TRAINER], 1, 0,
 				now - p->given_ns);
@@ -107,6 +115,7 @@ void pace_give(struct pace *p, uint64_t now, const struct beton_batch *batch,
 	tally_add_own(&t->bytes, bytes);
 	tally_add_own(&t->times[histogram_bucket(now - p->asked_ns)], 1);
 	p->given_ns = now;
+	p->is_waiting = false;
 }
 
 void pace_figures(const struct pace *p, struct figures *out)
@@ -154,6 +163,7 @@ void pace_begin(struct pace *p, uint64_t now)
 void pace_break(struct pace *p)
 {
 	p->is_whole = false;
+	p->is_waiting = false;
 	p->given_ns = 0;
 }
 

@@ -37,6 +37,7 @@ struct pace {
 	atomic_uint_fast64_t epoch; /* of the last batch, as the next */
 	atomic_uint_fast64_t number;
 	uint64_t asked_ns;
+	bool is_waiting; /* since then, without having asked */
 	uint64_t given_ns; /* 0: no batch of this epoch was given */
 	/* Of an epoch that the trainer has had all of, so far; else false. */
 	bool is_whole;
@@ -67,6 +68,8 @@ void pace_break(struct pace *p);
 void pace_end(struct pace *p, uint64_t now, uint64_t epoch,
 	      char line[PACE_LINE_SIZE]);
 
+/* The trainer waits until it need not for the batch that it asks for next. */
+void pace_wait(struct pace *p, uint64_t now);
 /* The trainer comes for a batch. */
 void pace_ask(struct pace *p, uint64_t now);
 /* So many are ready. */

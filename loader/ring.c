@@ -140,7 +140,8 @@ static void recycle(struct ring *ring, struct turn *t)
 	t->state = FREE;
 	if (t->is_kept) {
 		LL_PREPEND(ring->kept_turns, t);
-	} else if (ring->num_free > ring->options.prefetch &&
+	} else if ((ring->stopping ||
+		    ring->num_free > ring->options.prefetch) &&
 		   !t->step->parcel) {
 		turn_close(ring, t);
 	} else {
@@ -628,13 +629,13 @@ static struct turn *wait_for(struct ring *ring)
 	uint64_t begin = ring->pace.asked_ns;
 	struct turn *t = find_ready(ring);
 
-	if (t || ring->worker_error)
+	if ((t && !ring->pace.is_waiting) || ring->worker_error)
 		return t;
 	push_range(ring, "beton next");
-	do {
+	while (!t && !ring->worker_error) {
 		pthread_cond_wait(&ring->ready, &ring->lock);
 		t = find_ready(ring);
-	} while (!t && !ring->worker_error);
+	}
 	pop_range(ring);
 	pace_waited(&ring->pace, begin, stage_now_ns(), t ? &t->times : NULL);
 	return t;
@@ -741,7 +742,8 @@ static int next(struct ring *ring, const struct beton_batch **out,
 
 	if (!cursor_consumed(&ring->given))
 		pace_begin(&ring->pace, ring->pace.asked_ns);
-	ready = find_ready(ring) ? count_ready(ring) : 0;
+	ready = find_ready(ring) && !ring->pace.is_waiting ? count_ready(ring)
+							   : 0;
 	pace_look(&ring->pace, ready);
 	t = wait_for(ring);
 	if (t)
@@ -779,6 +781,49 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 void ring_waited_for_upload(struct ring *ring)
 {
 	pace_waited_for_upload(&ring->pace, stage_now_ns());
+}
+
+/* Whether ring_next() tells of an end, with the lock held. */
+static bool tells_end(const struct ring *ring)
+{
+	struct cursor next = ring->given;
+
+	if (!cursor_at_end(&next))
+		return false;
+	if (!ring->epoch_over || next.epoch + 1 >= ring->epochs_end)
+		return true;
+	cursor_seek(&next, next.epoch + 1, 0);
+	return cursor_at_end(&next);
+}
+
+/* With the lock held. */
+static bool must_wait(struct ring *ring)
+{
+	return !ring->worker_error && !tells_end(ring) && !find_ready(ring);
+}
+
+static struct timespec in_future(uint32_t milliseconds)
+{
+	uint64_t ns = stage_now_ns() + (uint64_t)milliseconds * 1000000;
+
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
+				  .tv_nsec = (long)(ns % 1000000000) };
+}
+
+int ring_wait(struct ring *ring, uint32_t milliseconds)
+{
+	struct timespec end;
+	bool late = !milliseconds;
+
+	scoped_lock(&ring->lock);
+	if (!must_wait(ring))
+		return 0;
+	if (!late)
+		pace_wait(&ring->pace, stage_now_ns());
+	end = in_future(milliseconds);
+	while (!late && must_wait(ring))
+		late = pthread_cond_timedwait(&ring->ready, &ring->lock, &end);
+	return must_wait(ring) ? -EAGAIN : 0;
 }
 
 /* With the lock held. NULL: the user does not hold it. */
@@ -926,6 +971,17 @@ static int start_threads(struct ring *ring)
 	return r;
 }
 
+/* Waits end by the clock of stage_now_ns(). */
+static void init_ready(struct ring *ring)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&ring->ready, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
 int ring_open(const struct ring_options *options, struct ring **out)
 {
 	struct ring *ring = calloc(1, sizeof(*ring));
@@ -941,7 +997,7 @@ int ring_open(const struct ring_options *options, struct ring **out)
 	pthread_mutex_init(&ring->lock, NULL);
 	pthread_cond_init(&ring->room, NULL);
 	pthread_cond_init(&ring->work, NULL);
-	pthread_cond_init(&ring->ready, NULL);
+	init_ready(ring);
 	r = start_threads(ring);
 	if (r)
 		ring_close(ring);
@@ -963,6 +1019,30 @@ static void stop_threads(struct ring *ring)
 	}
 	for (uint32_t i = 0; i < ring->num_workers; i++)
 		pthread_join(ring->workers[i].thread, NULL);
+	ring->has_fetcher = false;
+	ring->num_workers = 0;
+}
+
+void ring_stop(struct ring *ring)
+{
+	struct turn *t, *next;
+
+	stop_threads(ring);
+	scoped_lock(&ring->lock);
+	ring->worker_error = -ECANCELED;
+	DL_FOREACH_SAFE(ring->turns, t, next)
+	{
+		if (t->state != HELD)
+			recycle(ring, t);
+	}
+	LL_FOREACH_SAFE(ring->free_turns, t, next)
+	{
+		if (t->step->parcel)
+			continue;
+		LL_DELETE(ring->free_turns, t);
+		ring->num_free--;
+		turn_close(ring, t);
+	}
 }
 
 void ring_close(struct ring *ring)

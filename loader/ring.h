@@ -30,6 +30,9 @@ struct ring_options {
 };
 
 int ring_open(const struct ring_options *options, struct ring **out);
+/* Ends all threads, and frees what the user does not hold. No feed is needed
+   any more. Nobody is in ring_next(). */
+void ring_stop(struct ring *ring);
 /* Batches that were not released become invalid. Takes NULL. */
 void ring_close(struct ring *ring);
 
@@ -39,6 +42,10 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 void ring_release(struct ring *ring, const struct beton_batch *batch);
 /* Since ring_next() the user's thread has waited for outputs to be there. */
 void ring_waited_for_upload(struct ring *ring);
+
+/* Waits at most so long until ring_next() would not. -EAGAIN: it still would.
+ */
+int ring_wait(struct ring *ring, uint32_t milliseconds);
 
 /* What a GPU has of a batch; NULL: nothing. -EINVAL: the user does not hold it.
  */

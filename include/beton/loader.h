@@ -26,9 +26,9 @@
  * and the loader goes from one to the next by itself. Each batch tells its own
  * shapes.
  *
- * Threads: beton_loader_next(), _state(), _load() and _seek() belong to one
- * thread at a time; beton_loader_release() and _stats() may be called from any
- * thread, at any time before close.
+ * Threads: beton_loader_next(), _wait(), _stop(), _state(), _load() and _seek()
+ * belong to one thread at a time; beton_loader_release() and _stats() may be
+ * called from any thread, at any time before close.
  */
 #ifndef BETON_LOADER_H
 #define BETON_LOADER_H
@@ -149,6 +149,13 @@ BETON_API int beton_loader_open(const char *path,
 BETON_API void beton_loader_close(struct beton_loader *loader);
 
 /*
+ * Stops all threads, closes the dataset, and frees the memory of all batches
+ * but those that are held: they stay valid until they are released, or the
+ * loader is closed. beton_loader_next() then fails with -ECANCELED.
+ */
+BETON_API void beton_loader_stop(struct beton_loader *loader);
+
+/*
  * The next batch of this rank; waits for it. It belongs to the caller until
  * beton_loader_release(); any number may be kept, beyond the ring each costs
  * fresh memory, which for a GPU is kept until close. -ENODATA: the epoch is
@@ -158,6 +165,13 @@ BETON_API void beton_loader_close(struct beton_loader *loader);
  */
 BETON_API int beton_loader_next(struct beton_loader *loader,
 				const struct beton_batch **out);
+
+/*
+ * Waits at most so long until beton_loader_next() has not to wait for threads,
+ * for who looks at other things meanwhile. -EAGAIN: it still would.
+ */
+BETON_API int beton_loader_wait(struct beton_loader *loader,
+				uint32_t milliseconds);
 
 BETON_API void beton_loader_release(struct beton_loader *loader,
 				    const struct beton_batch *batch);

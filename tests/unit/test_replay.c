@@ -218,7 +218,7 @@ static void check_epochs(const struct how *real, const char *source,
 	}
 	/* Of two kinds of epochs, and of the kind of those that come next. */
 	CHECK(items(l, "read") == 2 * kept);
-	CHECK(items(l, "decode") == 2 * kept * BATCH);
+	CHECK(items(l, "transform") == 2 * kept * BATCH);
 	beton_loader_close(l);
 	forget(want, n);
 	forget(got, n);
