@@ -58,7 +58,7 @@ LAYERS = """
     loader/feed loader/feed_*
     loader/step
     loader/ring
-    loader/loader loader/dataset
+    loader/loader loader/dataset loader/writer
     fs/opts fs/message fs/mountpoint fs/dropper fs/stats
     fs/ns*
     fs/handover_peer fs/handover_connection
