@@ -85,7 +85,8 @@ def test_bench_says_so(source, monkeypatch):
     d, said = bench(source, "--source", "constant")
     assert d["source"] == "constant" and not said
     assert d["stages"]["read"]["items"] == 1
-    assert d["stages"]["decode"]["items"] == BATCH
+    assert d["stages"]["transform"]["items"] == BATCH
+    assert d["stages"]["decode"]["items"] <= BATCH
     d, _ = bench(source, "--source", "memory")
     assert d["source"] == "memory" and d["stages"]["read"]["items"] == 3
     # The environment is for who cannot change the options.
