@@ -847,6 +847,8 @@ static void model_disk(struct evidence *e)
 	if (read->known && m->disk_rate > 0 && cores < WAITING_CORES &&
 	    read->rate * bytes < WAITING_RATE * m->disk_rate) {
 		m->delivery_rate = 0;
+		/* Longer than the probe: some devices are fast at first. */
+		m->disk_rate = fmin(m->disk_rate, read->rate * bytes);
 		if (!e->cache_size)
 			m->room = 0;
 	}
