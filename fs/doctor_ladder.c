@@ -595,8 +595,9 @@ static struct run_place place_of(const struct ladder *l, const struct job *j,
 }
 
 /*
- * Cores that the pipeline could have had, had others not had them. What both
- * counts say is more than there is: they are taken one after the other.
+ * Cores that the pipeline's threads could have had, had others not had them.
+ * What both counts say is more than there is: they are taken one after the
+ * other.
  */
 static double taken(const struct ladder *l, const struct run_figures *f)
 {
@@ -604,7 +605,7 @@ static double taken(const struct ladder *l, const struct run_figures *f)
 
 	/* Below a quota there may be room for both. */
 	return fmax(fmin(f->others + f->stolen - (l->e->cpu.allowed - cores),
-			 cores - f->cores),
+			 fmin(cores, f->workers) - f->cores),
 		    0);
 }
 
@@ -847,6 +848,8 @@ static void model_disk(struct evidence *e)
 	if (read->known && m->disk_rate > 0 && cores < WAITING_CORES &&
 	    read->rate * bytes < WAITING_RATE * m->disk_rate) {
 		m->delivery_rate = 0;
+		/* Longer than the probe: some devices are fast at first. */
+		m->disk_rate = fmin(m->disk_rate, read->rate * bytes);
 		if (!e->cache_size)
 			m->room = 0;
 	}

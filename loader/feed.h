@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "fs/figures.h"
 #include "fs/log.h"
 #include "fs/spec.h"
 #include "fs/tiers.h"
@@ -65,6 +66,9 @@ struct feed_ops {
 	 * the feed uses what it was given. Failures are logged.
 	 */
 	int (*find_subset)(struct feed *feed, const struct subset_ref *ref);
+	/* For the daemon's statistics; NULL: nobody wants to know. The thread
+	   of fetch(), or the last one. */
+	void (*tell)(struct feed *feed, const struct figures *figures);
 	void (*close)(struct feed *feed);
 };
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "fs/bytes.h"
-#include "fs/clock.h"
 #include "fs/handover_message.h"
 #include "loader/beacon.h"
 #include "loader/fake.h"
@@ -55,12 +54,14 @@ static int lose_batch(struct beton_loader *l, const struct beton_batch **out,
 
 static int take_batch(struct beton_loader *l, const struct beton_batch **out)
 {
-	int64_t start = l->beacon.entry ? clock_ns() : 0;
+	struct beton_pace_stats pace;
 	int r = ring_next(l->ring, out, l->error, sizeof(l->error));
 
-	if (!r && l->beacon.entry)
-		beacon_count(&l->beacon, (*out)->rows, clock_ns() - start);
-	return r;
+	if (r || !l->beacon.entry)
+		return r;
+	ring_pace(l->ring, &pace);
+	beacon_tell(&l->beacon, pace.samples, pace.batches, pace.wait_ns);
+	return 0;
 }
 
 int beton_loader_next(struct beton_loader *l, const struct beton_batch **out)

@@ -102,17 +102,50 @@ void pace_waited_for_upload(struct pace *p, uint64_t now)
 	p->given_ns = now;
 }
 
-void pace_give(struct pace *p, uint64_t now, uint32_t rows, uint64_t bytes)
+void pace_give(struct pace *p, uint64_t now, const struct beton_batch *batch,
+	       uint64_t bytes)
 {
 	struct tally *t = &p->lane->stages[STAGE_NEXT];
 
 	add(p, PACE_BATCHES, 1);
-	add(p, PACE_SAMPLES, rows);
+	add(p, PACE_SAMPLES, batch->rows);
+	atomic_store_explicit(&p->epoch, batch->epoch, memory_order_relaxed);
+	atomic_store_explicit(&p->number, batch->number, memory_order_relaxed);
 	tally_add_own(&t->items, 1);
 	tally_add_own(&t->bytes, bytes);
 	tally_add_own(&t->times[histogram_bucket(now - p->asked_ns)], 1);
 	p->given_ns = now;
 	p->is_waiting = false;
+}
+
+void pace_figures(const struct pace *p, struct figures *out)
+{
+	static const enum figure sums[PACE_SUMS] = {
+		[PACE_BATCHES] = FIGURE_BATCHES,
+		[PACE_SAMPLES] = FIGURE_SAMPLES,
+		[PACE_WAITS] = FIGURE_WAITS,
+		[PACE_WAIT_NS] = FIGURE_WAIT_NS,
+		[PACE_TRAINER_NS] = FIGURE_TRAINER_NS,
+		[PACE_READY] = FIGURE_QUEUE_READY,
+	};
+	static const enum figure delays[STAGES] = {
+		[STAGE_READ] = FIGURE_READ_DELAY_NS,
+		[STAGE_DECODE] = FIGURE_DECODE_DELAY_NS,
+		[STAGE_TRANSFORM] = FIGURE_TRANSFORM_DELAY_NS,
+		[STAGE_UPLOAD] = FIGURE_UPLOAD_DELAY_NS,
+	};
+
+	out->epoch = tally_get(&p->epoch);
+	out->number = tally_get(&p->number);
+	for (size_t i = 0; i < PACE_SUMS; i++) {
+		if (sums[i])
+			out->n[sums[i]] = tally_get(&p->sums[i]);
+	}
+	for (size_t i = 0; i < STAGES; i++) {
+		if (delays[i])
+			out->n[delays[i]] = tally_get(&p->delay_ns[i]);
+	}
+	out->n[FIGURE_QUEUE_PLACES] = out->n[FIGURE_BATCHES] * p->places;
 }
 
 /* --- an epoch --- */

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include "fs/figures.h"
 #include "loader/stage.h"
 
 /* The epoch's line, with room for all numbers. */
@@ -33,6 +34,8 @@ struct pace {
 	atomic_uint_fast64_t sums[PACE_SUMS];
 	/* Of PACE_WAIT_NS: by where the batch was meanwhile. */
 	atomic_uint_fast64_t delay_ns[STAGES];
+	atomic_uint_fast64_t epoch; /* of the last batch, as the next */
+	atomic_uint_fast64_t number;
 	uint64_t asked_ns;
 	bool is_waiting; /* since then, without having asked */
 	uint64_t given_ns; /* 0: no batch of this epoch was given */
@@ -76,7 +79,11 @@ void pace_waited(struct pace *p, uint64_t begin, uint64_t now,
 		 const struct pace_times *times);
 /* The same, after pace_give(), for its outputs to reach a GPU. */
 void pace_waited_for_upload(struct pace *p, uint64_t now);
-/* It gets one. */
-void pace_give(struct pace *p, uint64_t now, uint32_t rows, uint64_t bytes);
+/* It gets one, of so many bytes. */
+void pace_give(struct pace *p, uint64_t now, const struct beton_batch *batch,
+	       uint64_t bytes);
+
+/* What is told of it all; the rest of *out stays. */
+void pace_figures(const struct pace *p, struct figures *out);
 
 #endif

@@ -17,7 +17,11 @@
    rows of a batch are shared. */
 enum { ROWS_PER_TURN = 8 };
 
+/* How often a daemon is told what the loader does. */
+#define TELL_NS UINT64_C(1000000000)
+
 enum { WHY_SIZE = 600 };
+
 /* Shorter ones are not worth a look at the clock for each. */
 enum { LONG_ROW_NS = 8000 };
 
@@ -70,7 +74,9 @@ struct ring {
 	struct balance balance;
 	uint64_t last_given_ns; /* 0: not in this epoch */
 	struct pace pace;	/* written by the user's thread alone */
-	int worker_error;	/* why a thread cannot go on */
+	uint64_t opened_ns;
+	struct figures told; /* the fetching thread's */
+	int worker_error;    /* why a thread cannot go on */
 
 	pthread_t fetcher;
 	bool has_fetcher;
@@ -279,6 +285,42 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 	return t;
 }
 
+static uint64_t sum_of(const struct ring *ring, enum stage stage,
+		       size_t counter)
+{
+	return stage_sum(ring->lanes, LANE_WORKERS + ring->options.workers,
+			 stage, counter);
+}
+
+static void look_at_figures(struct ring *ring, struct figures *out)
+{
+	const size_t busy = offsetof(struct tally, busy_ns);
+
+	pace_figures(&ring->pace, out);
+	out->n[FIGURE_OPEN_NS] = stage_now_ns() - ring->opened_ns;
+	out->n[FIGURE_FAILED_ROWS] = ring_failed_rows(ring);
+	out->n[FIGURE_READ_BYTES] =
+		sum_of(ring, STAGE_READ, offsetof(struct tally, bytes));
+	out->n[FIGURE_READ_NS] = sum_of(ring, STAGE_READ, busy);
+	out->n[FIGURE_DECODE_NS] = sum_of(ring, STAGE_DECODE, busy);
+	out->n[FIGURE_TRANSFORM_NS] = sum_of(ring, STAGE_TRANSFORM, busy);
+	out->n[FIGURE_UPLOAD_NS] = sum_of(ring, STAGE_UPLOAD, busy);
+}
+
+/* Unless the trainer has had nothing since. */
+static void tell(struct ring *ring)
+{
+	struct feed *feed = ring->options.feed;
+	struct figures now = { .epoch = 0 };
+
+	if (!feed->ops->tell)
+		return;
+	look_at_figures(ring, &now);
+	if (now.n[FIGURE_BATCHES] != ring->told.n[FIGURE_BATCHES])
+		feed->ops->tell(feed, &now);
+	ring->told = now;
+}
+
 /* Sets up the tensors; a GPU's memory has to be free for that. */
 static int prepare(struct ring *ring, struct step *s,
 		   const struct order_ticket *o)
@@ -356,6 +398,9 @@ static void fetch_turn(struct ring *ring, struct turn *t,
 	int r;
 
 	pthread_mutex_unlock(&ring->lock);
+	if (stage_now_ns() - ring->opened_ns >=
+	    ring->told.n[FIGURE_OPEN_NS] + TELL_NS)
+		tell(ring);
 	push_range(ring, "beton read");
 	r = fetch(ring, t->step, o);
 	pop_range(ring);
@@ -659,7 +704,7 @@ static void note_given(struct ring *ring, const struct beton_batch *batch,
 {
 	bool made = ring->options.plan.until != BETON_STAGE_READ;
 
-	pace_give(&ring->pace, now, batch->rows, made ? bytes_of(batch) : 0);
+	pace_give(&ring->pace, now, batch, made ? bytes_of(batch) : 0);
 }
 
 /* Hands a turn out, or reports its error and lets it go. */
@@ -947,6 +992,7 @@ int ring_open(const struct ring_options *options, struct ring **out)
 	ring->options = *options;
 	ring->epochs_end = options->epochs_end;
 	ring->given = ring->produced = options->start;
+	ring->opened_ns = stage_now_ns();
 	balance_init(&ring->balance, options->balance, options->workers);
 	pthread_mutex_init(&ring->lock, NULL);
 	pthread_cond_init(&ring->room, NULL);
@@ -967,8 +1013,10 @@ static void stop_threads(struct ring *ring)
 	pthread_cond_broadcast(&ring->room);
 	pthread_cond_broadcast(&ring->work);
 	pthread_mutex_unlock(&ring->lock);
-	if (ring->has_fetcher)
+	if (ring->has_fetcher) {
 		pthread_join(ring->fetcher, NULL);
+		tell(ring);
+	}
 	for (uint32_t i = 0; i < ring->num_workers; i++)
 		pthread_join(ring->workers[i].thread, NULL);
 	ring->has_fetcher = false;

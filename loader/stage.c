@@ -52,6 +52,20 @@ static struct beton_stage_stats stats_of(const struct lane *lanes,
 	};
 }
 
+uint64_t stage_sum(const struct lane *lanes, size_t num_lanes, enum stage stage,
+		   size_t counter)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < num_lanes; i++) {
+		const char *tally = (const char *)&lanes[i].stages[stage];
+
+		sum += tally_get(
+			(const atomic_uint_fast64_t *)(tally + counter));
+	}
+	return sum;
+}
+
 size_t stage_stats(const struct lane *lanes, size_t num_lanes,
 		   const atomic_uint_fast64_t delay_ns[STAGES],
 		   struct beton_stage_stats *out, size_t max)

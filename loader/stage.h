@@ -32,6 +32,10 @@ const char *stage_name(enum stage stage);
 /* So many lanes, zero; the caller frees them. */
 struct lane *stage_lanes(size_t n);
 
+/* One counter of all lanes: a member's offset in struct tally. */
+uint64_t stage_sum(const struct lane *lanes, size_t num_lanes, enum stage stage,
+		   size_t counter);
+
 /* As beton_loader_stats(); delay_ns has what next() waited for. */
 size_t stage_stats(const struct lane *lanes, size_t num_lanes,
 		   const atomic_uint_fast64_t delay_ns[STAGES],

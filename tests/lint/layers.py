@@ -12,7 +12,7 @@ import sys
 
 LAYERS = """
     include/beton/*
-    fs/bytes fs/scope fs/clock fs/thread fs/crc fs/histogram
+    fs/bytes fs/scope fs/clock fs/thread fs/crc fs/histogram fs/figures
     fs/cgroup
     fs/tally fs/metric
     fs/openmetrics
