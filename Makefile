@@ -47,7 +47,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 # --- what is built from what -------------------------------------------------
 
 # The engine: the half of fs/ that knows no FUSE. See tests/lint/layers.py.
-engine_src := $(addprefix fs/,log.c size.c rng.c arena.c heap.c cold.c memory.c source.c \
+engine_src := $(addprefix fs/,log.c size.c histogram.c rng.c arena.c heap.c cold.c cgroup.c memory.c source.c \
               source_file.c handover_message.c field.c format.c alloc.c custom.c \
               name.c npy.c dataset.c vfile.c sample.c subset.c spec.c order.c \
               batch.c batch_place.c chunk.c fill.c cache.c reader.c plan.c pool.c \
@@ -55,14 +55,15 @@ engine_src := $(addprefix fs/,log.c size.c rng.c arena.c heap.c cold.c memory.c 
 loader_src := $(sort $(wildcard loader/*.c) $(wildcard loader/ops/*.c))
 isa_src    := $(sort $(wildcard loader/isa/*.c))
 ops_src    := $(sort $(wildcard loader/ops/*.c))
-ns_src     := $(sort $(wildcard fs/ns*.c)) $(addprefix fs/,memo.c group.c tar.c shard.c jobs.c stats.c)
+ns_src     := $(sort $(wildcard fs/ns*.c)) $(addprefix fs/,memo.c group.c tar.c shard.c jobs.c openmetrics.c stats.c)
 handover_src := $(addprefix fs/,handover.c handover_connection.c handover_peer.c)
 betonfs_src := $(ns_src) $(handover_src) $(addprefix fs/,ops.c dropper.c opts.c message.c mountpoint.c betonfs.c)
 writer_src := $(addprefix fs/,writer.c schema.c outfile.c)
 tool_src   := fs/option.c fs/progress.c
 mkfs_src   := $(tool_src) \
               $(sort $(wildcard fs/picture*.c fs/mkfs*.c))
-beton_src  := $(tool_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
+doctor_src := $(sort $(wildcard fs/machine*.c fs/doctor*.c))
+beton_src  := $(tool_src) $(doctor_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
 beton_src  := $(filter-out fs/betonfs.c,$(beton_src))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -103,9 +104,9 @@ $(so): $(lib_objs)
 $(BUILD)/betonfs: $(call obj,$(betonfs_src)) $(lib)
 $(BUILD)/mkfs.beton: $(call obj,$(mkfs_src)) $(lib)
 $(BUILD)/beton: $(call obj,$(beton_src)) $(lib)
-$(addprefix $(BUILD)/test_,cuda upload parcel gpu_loader): | $(standins)
+$(addprefix $(BUILD)/test_,cuda upload parcel gpu_loader machine): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
-$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(ns_src) $(handover_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
+$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(ns_src) $(handover_src) $(doctor_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
 
 $(call obj,fs/ops.c fs/dropper.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(filter fs/picture%,$(mkfs_src))): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
@@ -170,9 +171,9 @@ $(call obj,loader/op.c): $(BUILD)/ops.inc
 # Kernels of the standard pipelines, written by the code generator itself. The
 # flags are those of loader/compiler.c.
 kernel_flags := -O3 -fno-math-errno -fno-trapping-math
-prebuild_src := loader/prebuild/prebuild.c fs/rng.c fs/name.c fs/size.c $(ops_src) $(addprefix loader/,code.c \
+prebuild_src := loader/prebuild/prebuild.c fs/rng.c fs/name.c fs/npy.c fs/size.c $(ops_src) $(addprefix loader/,code.c \
                 emit.c emit_type.c emit_value.c graph.c own.c op.c parse.c token.c suggest.c complaint.c \
-                dtype.c real.c crop.c schedule.c)
+                dtype.c real.c crop.c schedule.c contents.c ids.c)
 $(BUILD)/prebuild: $(call obj,$(prebuild_src))
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^

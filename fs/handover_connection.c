@@ -9,6 +9,7 @@
 #include <utlist.h>
 
 #include "fs/bytes.h"
+#include "fs/clock.h"
 #include "fs/handover_message.h"
 #include "fs/pool.h"
 #include "fs/scope.h"
@@ -30,7 +31,8 @@ struct request {
 	struct ns_file file;
 	struct ticket *ticket;
 	uint64_t bytes; /* counted in shared->bytes */
-	bool is_late;	/* it was not ready when it was asked for */
+	int64_t asked_ns;
+	bool is_late; /* it was not ready when it was asked for */
 	/* Guarded by handover.lock. */
 	struct request *prev_done, *next_done; /* in handover.done */
 	bool is_done;
@@ -47,6 +49,8 @@ struct connection {
 	struct job *job; /* by HELLO, as the next two */
 	uint32_t rank;
 	uint32_t world;
+	struct job_rank *told_as; /* by its first TELL */
+	struct figures told;	  /* by its last one */
 	struct request *requests; /* in the order of the GETs */
 	unsigned num_requests;
 	struct slot *held[HANDOVER_SLOTS_MAX];
@@ -182,6 +186,7 @@ void connection_close(struct connection *c)
 	while (c->requests)
 		request_give_up(c->requests->prev);
 	abandon_held(c);
+	job_rank_close(c->job, &c->told_as);
 	job_disconnect(c->job);
 	jobs_put(&c->job);
 	close(c->fd);
@@ -249,6 +254,7 @@ static int reply_slot(struct connection *c, struct request *q)
 
 	/* Told before the loader can ask. */
 	job_add(c->job, JOBS_HANDOVER, 1, reply.size);
+	job_waited(c->job, (uint64_t)(clock_ns() - q->asked_ns));
 	if (q->is_late)
 		job_late(c->job, JOBS_HANDOVER);
 	r = send_message(c, &reply, sizeof(reply),
@@ -330,6 +336,7 @@ static int submit(struct connection *c, uint64_t number,
 	q->shared = h;
 	q->number = number;
 	q->bytes = bytes;
+	q->asked_ns = clock_ns();
 	q->is_late = !stream_ready(file->stream, (struct batch *)file->vfile);
 	/* Who is refused opens the file, and is not to be taken for two. */
 	ns_note_file(file);
@@ -390,6 +397,19 @@ static const char *on_cancel(struct connection *c, uint64_t number)
 	return NULL;
 }
 
+static const char *on_tell(struct connection *c, const struct figures *figures)
+{
+	struct figures since;
+
+	if (!figures_since(&c->told, figures, &since))
+		return "figures that fall";
+	c->told = *figures;
+	if (!c->told_as)
+		c->told_as = job_rank_open(c->job, c->rank, c->world);
+	job_tell(c->job, c->told_as, &since);
+	return NULL;
+}
+
 static const char *on_hello(struct connection *c,
 			    const struct handover_message *m)
 {
@@ -429,6 +449,8 @@ static const char *on_message(struct connection *c, const void *bytes,
 		return on_put(c, m.number);
 	case HANDOVER_CANCEL:
 		return on_cancel(c, m.number);
+	case HANDOVER_TELL:
+		return on_tell(c, &m.figures);
 	default:
 		forget(c, m.number);
 		return NULL;

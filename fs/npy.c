@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/npy.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,4 +28,120 @@ size_t npy_header(char out[NPY_HEADER_MAX], const char *dtype, uint32_t ndim,
 	memcpy(out, "\x93NUMPY\x01\x00", 8);
 	store16(out + 8, (uint16_t)(total - PREFIX));
 	return total;
+}
+
+/* --- reading --- */
+
+/* What is left of a header: the text of a Python dict. */
+struct text {
+	const char *at;
+	const char *end;
+};
+
+static void skip_blanks(struct text *t)
+{
+	while (t->at < t->end && isspace((unsigned char)*t->at))
+		t->at++;
+}
+
+/* Passes over it, with blanks around, if it is next. */
+static bool take(struct text *t, const char *word)
+{
+	size_t size = strlen(word);
+
+	skip_blanks(t);
+	if ((size_t)(t->end - t->at) < size || memcmp(t->at, word, size) != 0)
+		return false;
+	t->at += size;
+	skip_blanks(t);
+	return true;
+}
+
+static bool take_dtype(struct text *t, char out[BETON_DTYPE_SIZE])
+{
+	size_t n = 0;
+
+	if (!take(t, "'"))
+		return false;
+	for (; t->at < t->end && *t->at != '\''; t->at++) {
+		if (n + 1 == BETON_DTYPE_SIZE ||
+		    !isprint((unsigned char)*t->at))
+			return false;
+		out[n++] = *t->at;
+	}
+	out[n] = '\0';
+	return take(t, "'");
+}
+
+static bool take_number(struct text *t, uint64_t *out)
+{
+	uint64_t v = 0;
+
+	if (t->at == t->end || !isdigit((unsigned char)*t->at))
+		return false;
+	for (; t->at < t->end && isdigit((unsigned char)*t->at); t->at++) {
+		if (!mul_ok(v, 10, &v) ||
+		    !add_ok(v, (uint64_t)(*t->at - '0'), &v))
+			return false;
+	}
+	*out = v;
+	return true;
+}
+
+static bool take_shape(struct text *t, struct npy *out)
+{
+	bool more = take(t, "(");
+
+	if (!more)
+		return false;
+	for (out->ndim = 0; !take(t, ")"); out->ndim++) {
+		if (!more || out->ndim == BETON_MAX_NDIM ||
+		    !take_number(t, &out->shape[out->ndim]))
+			return false;
+		more = take(t, ",");
+	}
+	return true;
+}
+
+static bool take_dict(struct text *t, struct npy *out)
+{
+	unsigned has = 0;
+	bool more = take(t, "{");
+
+	while (!take(t, "}")) {
+		if (!more)
+			return false;
+		if (take(t, "'descr':") && take_dtype(t, out->dtype))
+			has |= 1;
+		else if (take(t, "'fortran_order':") && take(t, "False"))
+			has |= 2;
+		else if (take(t, "'shape':") && take_shape(t, out))
+			has |= 4;
+		else
+			return false;
+		more = take(t, ",");
+	}
+	return has == 7 && t->at == t->end;
+}
+
+bool npy_parse(const void *bytes, size_t size, struct npy *out)
+{
+	const uint8_t *head = bytes;
+	size_t start = PREFIX, length;
+	struct text text;
+
+	if (size < PREFIX + 2 || memcmp(head, "\x93NUMPY", 6) != 0)
+		return false;
+	length = load16(head + 8);
+	/* Formats 2.0 and 3.0 have 32 bits for it. */
+	if (head[6] > 1) {
+		length = load32(head + 8);
+		start += 2;
+	}
+	if (head[6] < 1 || head[6] > 3 || !range_ok(start, length, size))
+		return false;
+	text.at = (const char *)bytes + start;
+	text.end = text.at + length;
+	*out = (struct npy){ .offset = start + length };
+	return take_dict(&text, out);
 }

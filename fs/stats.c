@@ -10,6 +10,7 @@
 #include "fs/bytes.h"
 #include "fs/clock.h"
 #include "fs/name.h"
+#include "fs/openmetrics.h"
 #include "fs/scope.h"
 
 enum {
@@ -32,6 +33,29 @@ struct way_facts {
 	struct jobs_count count;
 };
 
+struct rank_facts {
+	struct jobs_rank told;
+	/* By what was told last. */
+	double samples_per_s;
+	double wait_share;
+	double queue_fill;
+};
+
+/* Of jobs, in their order. */
+struct ranks {
+	struct rank_facts *list; /* owned */
+	size_t n;
+};
+
+struct stage_facts {
+	const char *name;
+	struct tally_sum sum;
+	struct metric_times times;
+	double p50, p90, p99; /* seconds */
+};
+
+enum { STAGES = ENGINE_STAGES + 1 };
+
 /* All that is told, taken at one time. */
 struct facts {
 	uint64_t one;
@@ -39,28 +63,16 @@ struct facts {
 	uint64_t uptime_s;
 	double amplification;
 	struct engine_stats engine;
+	struct stage_facts stages[STAGES];
 	struct way_facts ways[JOBS_WAYS];
 	struct stream_facts streams[STREAMS_MAX];
 	size_t num_streams;
 	struct jobs_entry jobs[JOBS_MAX];
 	size_t num_jobs;
+	struct ranks ranks;
 };
 
 /* --- what there is to tell --- */
-
-enum metric_type { COUNTER, GAUGE, RATIO };
-
-struct metric {
-	/* In stats.json, from the object that the table is about; NULL: not
-	   there. */
-	const char *path;
-	/* In metrics, after "betonfs_" and before "_total"; NULL: not there. */
-	const char *name;
-	const char *unit; /* with which the name must end; NULL: none */
-	enum metric_type type;
-	size_t at; /* of a uint64_t, or of a RATIO's double */
-	const char *help;
-};
 
 #define OF(member) offsetof(struct facts, member)
 static const struct metric totals[] = {
@@ -132,6 +144,27 @@ static const struct metric build[] = {
 };
 #undef OF
 
+#define OF(member) offsetof(struct stage_facts, member)
+static const struct metric of_stage[] = {
+	{ "items", "stage_items", NULL, COUNTER, OF(sum.items),
+	  "What a stage has done: requests, values or batches." },
+	{ "bytes", "stage_bytes", "bytes", COUNTER, OF(sum.bytes),
+	  "Bytes of these." },
+	{ "busy_s", "stage_busy_seconds", "seconds", SECONDS, OF(sum.busy_ns),
+	  "Time at work, added up over threads." },
+	{ "input_wait_s", "stage_input_wait_seconds", "seconds", SECONDS,
+	  OF(sum.input_wait_ns),
+	  "Time that a stage waited for the one before it." },
+	{ "room_wait_s", "stage_room_wait_seconds", "seconds", SECONDS,
+	  OF(sum.room_wait_ns), "Time that a stage waited for room." },
+	{ "p50_s", NULL, NULL, RATIO, OF(p50), NULL },
+	{ "p90_s", NULL, NULL, RATIO, OF(p90), NULL },
+	{ "p99_s", NULL, NULL, RATIO, OF(p99), NULL },
+	{ NULL, "stage_duration_seconds", "seconds", TIMES, OF(times),
+	  "How long one of these took, or was waited for." },
+};
+#undef OF
+
 #define OF(member) offsetof(struct way_facts, member)
 static const struct metric of_way[] = {
 	{ "batches", "delivered_batches", NULL, COUNTER, OF(count.batches),
@@ -190,10 +223,76 @@ static const struct metric of_job[] = {
 };
 #undef OF
 
+#define OF(member) offsetof(struct rank_facts, member)
+#define SUM(figure) OF(told.all.n[FIGURE_##figure])
+static const struct metric of_rank[] = {
+	{ "rank", NULL, NULL, GAUGE, OF(told.rank), NULL },
+	{ "world", NULL, NULL, GAUGE, OF(told.world), NULL },
+	{ "loaders", "rank_loaders", NULL, GAUGE, OF(told.loaders),
+	  "Loaders of a rank that tell what they do." },
+	{ "epoch", "rank_epoch", NULL, GAUGE, OF(told.all.epoch),
+	  "Epoch of the last batch that a trainer got." },
+	{ "number", NULL, NULL, GAUGE, OF(told.all.number), NULL },
+	{ "idle_s", "rank_idle_seconds", "seconds", GAUGE, OF(told.idle_s),
+	  "Time since a loader of a rank told what it does." },
+	{ "samples_per_s", NULL, NULL, RATIO, OF(samples_per_s), NULL },
+	{ "wait_share", NULL, NULL, RATIO, OF(wait_share), NULL },
+	{ "queue_fill", NULL, NULL, RATIO, OF(queue_fill), NULL },
+	{ "open_s", "rank_open_seconds", "seconds", SECONDS, SUM(OPEN_NS),
+	  "Time that loaders were open, up to their last word." },
+	{ "batches", "rank_batches", NULL, COUNTER, SUM(BATCHES),
+	  "Batches that the trainer of a rank got." },
+	{ "samples", "rank_samples", NULL, COUNTER, SUM(SAMPLES),
+	  "Samples in these." },
+	{ "failed_rows", "rank_failed_rows", NULL, COUNTER, SUM(FAILED_ROWS),
+	  "Samples that could not be read or decoded." },
+	{ "waits", "rank_waits", NULL, COUNTER, SUM(WAITS),
+	  "Batches that were not ready when the trainer came for them." },
+	{ "wait_s", "rank_wait_seconds", "seconds", SECONDS, SUM(WAIT_NS),
+	  "Time that the trainer waited for batches." },
+	{ "trainer_s", "rank_trainer_seconds", "seconds", SECONDS,
+	  SUM(TRAINER_NS), "Time that the trainer took by itself." },
+	{ "queue_ready", "rank_queue_ready", NULL, COUNTER, SUM(QUEUE_READY),
+	  "Batches that were ready whenever the trainer came, added up." },
+	{ "queue_places", "rank_queue_places", NULL, COUNTER, SUM(QUEUE_PLACES),
+	  "How many could have been, added up." },
+	{ "read_bytes", "rank_read_bytes", "bytes", COUNTER, SUM(READ_BYTES),
+	  "Bytes of batch files." },
+	{ "stages.read.busy_s", "rank_read_seconds", "seconds", SECONDS,
+	  SUM(READ_NS), "Time that loaders read." },
+	{ "stages.read.delay_s", "rank_read_delay_seconds", "seconds", SECONDS,
+	  SUM(READ_DELAY_NS), "Time that the trainer waited for reading." },
+	{ "stages.decode.busy_s", "rank_decode_seconds", "seconds", SECONDS,
+	  SUM(DECODE_NS), "Time of threads that decoded." },
+	{ "stages.decode.delay_s", "rank_decode_delay_seconds", "seconds",
+	  SECONDS, SUM(DECODE_DELAY_NS),
+	  "Time that the trainer waited for decoding." },
+	{ "stages.transform.busy_s", "rank_transform_seconds", "seconds",
+	  SECONDS, SUM(TRANSFORM_NS), "Time of threads that transformed." },
+	{ "stages.transform.delay_s", "rank_transform_delay_seconds", "seconds",
+	  SECONDS, SUM(TRANSFORM_DELAY_NS),
+	  "Time that the trainer waited for transforming." },
+	{ "stages.upload.busy_s", "rank_upload_seconds", "seconds", SECONDS,
+	  SUM(UPLOAD_NS), "Time of threads that fed the GPU." },
+	{ "stages.upload.delay_s", "rank_upload_delay_seconds", "seconds",
+	  SECONDS, SUM(UPLOAD_DELAY_NS),
+	  "Time that the trainer waited for copies to the GPU." },
+};
+#undef SUM
+#undef OF
+
 static const char *const way_names[JOBS_WAYS] = {
 	[JOBS_PAGE_CACHE] = "page_cache",
 	[JOBS_DIRECT] = "direct",
 	[JOBS_HANDOVER] = "handover",
+};
+
+/* In the order in which bytes pass through them. */
+static const char *const stage_names[STAGES] = {
+	[ENGINE_SOURCE] = "source",
+	[ENGINE_CACHE] = "cache",
+	[ENGINE_ASSEMBLY] = "assembly",
+	[ENGINE_STAGES] = "delivery",
 };
 
 /* --- looking --- */
@@ -218,15 +317,16 @@ static char *utf8_of(const char *name)
 	return out;
 }
 
-static double ratio(uint64_t read, uint64_t delivered)
+static double ratio(uint64_t a, uint64_t b)
 {
-	return delivered ? (double)read / (double)delivered : 0;
+	return b ? (double)a / (double)b : 0;
 }
 
 static void facts_free(struct facts *f)
 {
 	for (size_t i = 0; i < STREAMS_MAX; i++)
 		free(f->streams[i].dataset);
+	free(f->ranks.list);
 	free(f);
 }
 
@@ -256,6 +356,57 @@ static int look_at_streams(const struct stats *stats, struct facts *f)
 	return 0;
 }
 
+/* Of one job, by its number, or of all: 0. */
+static int look_at_ranks(const struct stats *stats, uint64_t number,
+			 struct ranks *out)
+{
+	cleanup_free struct jobs_rank *told =
+		calloc(JOBS_RANKS_MAX, sizeof(*told));
+
+	out->list = calloc(JOBS_RANKS_MAX, sizeof(*out->list));
+	if (!told || !out->list)
+		return -ENOMEM;
+	out->n = jobs_ranks(stats->jobs, number, told, JOBS_RANKS_MAX);
+	for (size_t i = 0; i < out->n; i++) {
+		const uint64_t *last = told[i].last.n;
+
+		out->list[i] = (struct rank_facts){
+			.told = told[i],
+			.samples_per_s = 1e9 * ratio(last[FIGURE_SAMPLES],
+						     last[FIGURE_OPEN_NS]),
+			.wait_share = ratio(last[FIGURE_WAIT_NS],
+					    last[FIGURE_WAIT_NS] +
+						    last[FIGURE_TRAINER_NS]),
+			.queue_fill = ratio(last[FIGURE_QUEUE_READY],
+					    last[FIGURE_QUEUE_PLACES]),
+		};
+	}
+	return 0;
+}
+
+static double seconds(const struct tally_sum *sum, double share)
+{
+	return 1e-9 * (double)histogram_quantile(sum->times, share);
+}
+
+static void look_at_stages(const struct stats *stats, struct facts *f)
+{
+	for (size_t i = 0; i < ENGINE_STAGES; i++)
+		f->stages[i].sum = f->engine.stages[i];
+	jobs_delivery(stats->jobs, &f->stages[ENGINE_STAGES].sum);
+	for (size_t i = 0; i < STAGES; i++) {
+		struct stage_facts *s = &f->stages[i];
+
+		s->name = stage_names[i];
+		s->p50 = seconds(&s->sum, 0.5);
+		s->p90 = seconds(&s->sum, 0.9);
+		s->p99 = seconds(&s->sum, 0.99);
+		/* What an item took is one or the other. */
+		s->times.sum_ns = s->sum.busy_ns + s->sum.input_wait_ns;
+		memcpy(s->times.counts, s->sum.times, sizeof(s->sum.times));
+	}
+}
+
 static int look(const struct stats *stats, struct facts **out)
 {
 	struct facts *f = calloc(1, sizeof(*f));
@@ -269,10 +420,13 @@ static int look(const struct stats *stats, struct facts **out)
 	f->uptime_s = (uint64_t)(stats_now() - stats->started);
 	/* First what is part of something, so that it is never more. */
 	r = look_at_streams(stats, f);
+	if (!r)
+		r = look_at_ranks(stats, 0, &f->ranks);
 	f->num_jobs = jobs_list(stats->jobs, 0, f->jobs, JOBS_MAX);
 	engine_stats(stats->engine, &f->engine);
 	f->amplification = ratio(f->engine.cache.read_bytes,
 				 f->engine.cache.delivered_bytes);
+	look_at_stages(stats, f);
 	jobs_delivered(stats->jobs, ways);
 	for (int i = 0; i < JOBS_WAYS; i++)
 		f->ways[i] = (struct way_facts){ way_names[i], ways[i] };
@@ -281,16 +435,6 @@ static int look(const struct stats *stats, struct facts **out)
 	else
 		*out = f;
 	return r;
-}
-
-static uint64_t count_of(const struct metric *m, const void *thing)
-{
-	return *(const uint64_t *)((const char *)thing + m->at);
-}
-
-static double ratio_of(const struct metric *m, const void *thing)
-{
-	return *(const double *)((const char *)thing + m->at);
 }
 
 /* --- JSON --- */
@@ -331,10 +475,10 @@ static json_t *with(json_t *object, const struct metric *rows, size_t n,
 		if (!key)
 			continue;
 		into = object_at(object, &key);
-		value = rows[i].type == RATIO
-				? json_real(ratio_of(&rows[i], thing))
-				: json_integer((json_int_t)count_of(&rows[i],
-								    thing));
+		value = rows[i].type == RATIO || rows[i].type == SECONDS
+				? json_real(metric_real(&rows[i], thing))
+				: json_integer((json_int_t)metric_count(
+					  &rows[i], thing));
 		bad = json_object_set_new(into, key, value);
 	}
 	if (!bad)
@@ -354,6 +498,17 @@ static json_t *json_of_ways(const struct facts *f)
 	return all;
 }
 
+static json_t *json_of_stages(const struct facts *f)
+{
+	json_t *all = json_object();
+
+	for (size_t i = 0; i < STAGES; i++)
+		json_object_set_new(all, f->stages[i].name,
+				    with(json_object(), of_stage,
+					 ARRAY_LEN(of_stage), &f->stages[i]));
+	return all;
+}
+
 static json_t *json_of_streams(const struct facts *f)
 {
 	json_t *all = json_array();
@@ -369,10 +524,27 @@ static json_t *json_of_streams(const struct facts *f)
 	return all;
 }
 
-static json_t *json_of_job(const struct jobs_entry *job)
+static json_t *json_of_ranks(const struct ranks *ranks, const char *job)
 {
-	return with(json_pack("{s:s}", "name", job->name), of_job,
-		    ARRAY_LEN(of_job), job);
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < ranks->n; i++) {
+		if (!strcmp(ranks->list[i].told.job, job))
+			json_array_append_new(all, with(json_object(), of_rank,
+							ARRAY_LEN(of_rank),
+							&ranks->list[i]));
+	}
+	return all;
+}
+
+static json_t *json_of_job(const struct ranks *ranks,
+			   const struct jobs_entry *job)
+{
+	json_t *o = with(json_pack("{s:s}", "name", job->name), of_job,
+			 ARRAY_LEN(of_job), job);
+
+	json_object_set_new(o, "ranks", json_of_ranks(ranks, job->name));
+	return o;
 }
 
 static json_t *json_of_jobs(const struct facts *f)
@@ -380,7 +552,7 @@ static json_t *json_of_jobs(const struct facts *f)
 	json_t *all = json_array();
 
 	for (size_t i = 0; i < f->num_jobs; i++)
-		json_array_append_new(all, json_of_job(&f->jobs[i]));
+		json_array_append_new(all, json_of_job(&f->ranks, &f->jobs[i]));
 	return all;
 }
 
@@ -405,7 +577,8 @@ int stats_json(const struct stats *stats, char **out)
 	o = json_pack("{s:i, s:I, s:{s:s}}", "version", 1, "uptime_s",
 		      (json_int_t)f->uptime_s, "cache", "mode", f->mode);
 	o = with(o, totals, ARRAY_LEN(totals), f);
-	r = json_object_set_new(o, "delivery", json_of_ways(f)) ||
+	r = json_object_set_new(o, "stages", json_of_stages(f)) ||
+	    json_object_set_new(o, "delivery", json_of_ways(f)) ||
 	    json_object_set_new(o, "streams", json_of_streams(f)) ||
 	    json_object_set_new(o, "jobs", json_of_jobs(f));
 	facts_free(f);
@@ -418,44 +591,20 @@ int stats_json(const struct stats *stats, char **out)
 
 int stats_job(const struct stats *stats, uint64_t number, char **out)
 {
+	struct ranks ranks = { .n = 0 };
 	struct jobs_entry job;
+	int r;
 
 	if (!jobs_list(stats->jobs, number, &job, 1) || job.number != number)
 		return -ESTALE;
-	return text_of(json_of_job(&job), out);
+	r = look_at_ranks(stats, number, &ranks);
+	if (!r)
+		r = text_of(json_of_job(&ranks, &job), out);
+	free(ranks.list);
+	return r;
 }
 
 /* --- OpenMetrics --- */
-
-/* What has the rows of a table: one thing, or many that labels tell apart. */
-struct family {
-	const struct metric *rows;
-	size_t num_rows;
-	const void *things;
-	size_t size; /* of a thing */
-	size_t n;
-	void (*labels)(FILE *out, const void *thing);
-};
-
-static void put_escaped(FILE *out, const char *value)
-{
-	for (; *value; value++) {
-		if (*value == '\n')
-			fputs("\\n", out);
-		else if (*value == '"' || *value == '\\')
-			fprintf(out, "\\%c", *value);
-		else
-			fputc(*value, out);
-	}
-}
-
-/* After another one. */
-static void put_label(FILE *out, const char *name, const char *value)
-{
-	fprintf(out, ",%s=\"", name);
-	put_escaped(out, value);
-	fputc('"', out);
-}
 
 static void total_labels(FILE *out, const void *thing)
 {
@@ -465,70 +614,43 @@ static void total_labels(FILE *out, const void *thing)
 
 static void build_labels(FILE *out, const void *thing)
 {
-	put_label(out, "version", beton_version());
-	put_label(out, "cache", ((const struct facts *)thing)->mode);
+	openmetrics_label(out, "version", beton_version());
+	openmetrics_label(out, "cache", ((const struct facts *)thing)->mode);
+}
+
+static void stage_labels(FILE *out, const void *thing)
+{
+	openmetrics_label(out, "stage",
+			  ((const struct stage_facts *)thing)->name);
+}
+
+static void rank_labels(FILE *out, const void *thing)
+{
+	const struct jobs_rank *told =
+		&((const struct rank_facts *)thing)->told;
+	char rank[24];
+
+	snprintf(rank, sizeof(rank), "%llu", (unsigned long long)told->rank);
+	openmetrics_label(out, "job", told->job);
+	openmetrics_label(out, "rank", rank);
 }
 
 static void way_labels(FILE *out, const void *thing)
 {
-	put_label(out, "way", ((const struct way_facts *)thing)->name);
+	openmetrics_label(out, "way", ((const struct way_facts *)thing)->name);
 }
 
 static void stream_labels(FILE *out, const void *thing)
 {
 	const struct stream_facts *s = thing;
 
-	put_label(out, "dataset", s->dataset);
-	put_label(out, "spec", s->spec);
+	openmetrics_label(out, "dataset", s->dataset);
+	openmetrics_label(out, "spec", s->spec);
 }
 
 static void job_labels(FILE *out, const void *thing)
 {
-	put_label(out, "job", ((const struct jobs_entry *)thing)->name);
-}
-
-static void put_head(FILE *out, const struct metric *m)
-{
-	fprintf(out, "# TYPE betonfs_%s %s\n", m->name,
-		m->type == COUNTER ? "counter" : "gauge");
-	if (m->unit)
-		fprintf(out, "# UNIT betonfs_%s %s\n", m->name, m->unit);
-	fprintf(out, "# HELP betonfs_%s %s\n", m->name, m->help);
-}
-
-/* The mountpoint is told everywhere: the files of several mounts of a machine
-   are collected together. */
-static void put_sample(FILE *out, const struct family *family,
-		       const struct metric *m, const char *mountpoint,
-		       const void *thing)
-{
-	fprintf(out, "betonfs_%s%s{mountpoint=\"", m->name,
-		m->type == COUNTER ? "_total" : "");
-	put_escaped(out, mountpoint);
-	fputc('"', out);
-	family->labels(out, thing);
-	if (m->type == RATIO)
-		fprintf(out, "} %.6f\n", ratio_of(m, thing));
-	else
-		fprintf(out, "} %llu\n",
-			(unsigned long long)count_of(m, thing));
-}
-
-/* Samples of one name stand together. */
-static void put_family(FILE *out, const struct family *family,
-		       const char *mountpoint)
-{
-	for (size_t i = 0; i < family->num_rows; i++) {
-		const struct metric *m = &family->rows[i];
-
-		if (!m->name)
-			continue;
-		put_head(out, m);
-		for (size_t k = 0; k < family->n; k++)
-			put_sample(out, family, m, mountpoint,
-				   (const char *)family->things +
-					   k * family->size);
-	}
+	openmetrics_label(out, "job", ((const struct jobs_entry *)thing)->name);
 }
 
 static void swap_streams(struct stream_facts *a, struct stream_facts *b)
@@ -544,7 +666,7 @@ static void add_stream(struct stream_facts *to, const struct stream_facts *from)
 	for (size_t i = 0; i < ARRAY_LEN(of_stream); i++) {
 		if (of_stream[i].type == COUNTER)
 			*(uint64_t *)((char *)to + of_stream[i].at) +=
-				count_of(&of_stream[i], from);
+				metric_count(&of_stream[i], from);
 	}
 	to->amplification = ratio(to->reader.counts.read_bytes,
 				  to->reader.counts.delivered_bytes);
@@ -574,20 +696,24 @@ static void merge_streams(struct facts *f)
 
 static void put_all(FILE *out, const struct facts *f, const char *mountpoint)
 {
-	const struct family families[] = {
+	const struct openmetrics_family families[] = {
 		{ ROWS(build), f, sizeof(*f), 1, build_labels },
 		{ ROWS(totals), f, sizeof(*f), 1, total_labels },
+		{ ROWS(of_stage), f->stages, sizeof(f->stages[0]), STAGES,
+		  stage_labels },
 		{ ROWS(of_way), f->ways, sizeof(f->ways[0]), JOBS_WAYS,
 		  way_labels },
 		{ ROWS(of_stream), f->streams, sizeof(f->streams[0]),
 		  f->num_streams, stream_labels },
 		{ ROWS(of_job), f->jobs, sizeof(f->jobs[0]), f->num_jobs,
 		  job_labels },
+		{ ROWS(of_rank), f->ranks.list, sizeof(f->ranks.list[0]),
+		  f->ranks.n, rank_labels },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(families); i++)
-		put_family(out, &families[i], mountpoint);
-	fputs("# EOF\n", out);
+		openmetrics_put(out, &families[i], mountpoint);
+	openmetrics_end(out);
 }
 
 int stats_metrics(const struct stats *stats, char **out)

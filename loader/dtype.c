@@ -67,6 +67,11 @@ size_t dtype_size(enum dtype t)
 	return t < DTYPE_OTHER ? rows[t].size : 0;
 }
 
+bool dtype_is_whole(enum dtype t)
+{
+	return t < DTYPE_OTHER && rows[t].class != CLASS_REAL;
+}
+
 uint64_t dtype_item_size(const char *name)
 {
 	uint64_t size = 0;

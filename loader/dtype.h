@@ -11,6 +11,7 @@
 #ifndef LOADER_DTYPE_H
 #define LOADER_DTYPE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,7 @@ enum dtype {
 enum dtype dtype_by_name(const char *name);
 const char *dtype_name(enum dtype t);
 size_t dtype_size(enum dtype t); /* 0 for DTYPE_OTHER */
+bool dtype_is_whole(enum dtype t);
 
 /*
  * The bytes of one element of any of NumPy's types, "<U3" and "<M8[s]" too; 0

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a loader's batch files come from. One row each: "file" runs the engine
- * inside the process, "mount" has them from a daemon.
+ * inside the process, "mount" has them from a daemon, "fake" makes them up.
  */
 #ifndef LOADER_FEED_H
 #define LOADER_FEED_H
 
 #include <stdatomic.h>
 
+#include "fs/figures.h"
 #include "fs/log.h"
 #include "fs/spec.h"
 #include "fs/tiers.h"
@@ -15,10 +16,13 @@
 #include "loader/pipeline.h"
 #include "loader/view.h"
 
+struct fake;
 struct feed;
 
 struct feed_options {
 	struct log *log;
+	/* Its samples, if it has any, are instead of the path's; borrowed. */
+	const struct fake *fake;
 	/* How a mount's batches shall come: "handover" or "direct"; NULL or
 	   "auto": whichever works, the first before the second. */
 	const char *delivery;
@@ -62,6 +66,9 @@ struct feed_ops {
 	 * the feed uses what it was given. Failures are logged.
 	 */
 	int (*find_subset)(struct feed *feed, const struct subset_ref *ref);
+	/* For the daemon's statistics; NULL: nobody wants to know. The thread
+	   of fetch(), or the last one. */
+	void (*tell)(struct feed *feed, const struct figures *figures);
 	void (*close)(struct feed *feed);
 };
 
@@ -89,8 +96,9 @@ struct feed {
 
 extern const struct feed_ops feed_file;
 extern const struct feed_ops feed_mount;
+extern const struct feed_ops feed_fake;
 
-/* Chooses by the path. Failures are logged. */
+/* Chooses by the path, unless there is a fake. Failures are logged. */
 int feed_open(const char *path, const struct feed_options *options,
 	      struct feed **out);
 /* Opens the subset ("NAME:FILE" or NULL) and parses the spec (NULL: defaults).

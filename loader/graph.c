@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/bytes.h"
 #include "fs/rng.h"
 #include "loader/frame.h"
 #include "loader/own.h"
@@ -116,6 +117,8 @@ static struct type source_type(const struct pipeline_field *f)
 	struct type t = { .kind = TYPE_ARRAY, .fresh = true };
 
 	t.dtype = dtype_by_name(f->dtype);
+	t.ndim = (uint32_t)min_u64(f->ndim, BETON_MAX_NDIM);
+	memcpy(t.shape, f->shape, t.ndim * sizeof(*t.shape));
 	if (f->type == BETON_TYPE_IMAGE) {
 		t.kind = TYPE_IMAGE;
 		t.dtype = DTYPE_U1;
@@ -158,6 +161,27 @@ struct chain chain_rest(const struct chain *chain, size_t at)
 	rest.nodes += at;
 	rest.num_nodes -= at;
 	return rest;
+}
+
+/* How many operands an operation has for the values of a pixel. */
+static size_t count_operands(const struct node *n)
+{
+	size_t count = n->own ? own_num_operands(n->own) : n->op->num_operands;
+
+	return n->op->kind == OP_POINT ? 3 * count : count;
+}
+
+struct chain chain_part(const struct chain *chain, size_t from, size_t to)
+{
+	struct chain head = chain_head(chain, to), part;
+
+	part = chain_rest(&head, from);
+	part.num_operands = 0;
+	for (size_t i = 0; i < part.num_nodes; i++) {
+		if (node_is_value(&part.nodes[i]))
+			part.num_operands += count_operands(&part.nodes[i]);
+	}
+	return part;
 }
 
 static bool is_same(const struct node *a, const struct node *b)
@@ -204,6 +228,25 @@ static void forget_texts(struct args *args)
 		args->arg[i].text = NULL;
 }
 
+static int load_node(const struct builder *b, const struct parse_stage *stage,
+		     struct node *n)
+{
+	char why[256];
+	int r = n->op->load(&n->args, why, sizeof(why));
+
+	if (r == -EINVAL)
+		return complain(b->complaint, stage->at, "%s: %s", n->op->name,
+				why);
+	return r;
+}
+
+static void close_node(struct node *n)
+{
+	own_close(n->own);
+	if (n->op && n->op->unload)
+		n->op->unload(n->args.loaded);
+}
+
 /* The operation and its arguments. */
 static int bind_node(const struct builder *b, const struct parse_stage *stage,
 		     struct node *n)
@@ -219,6 +262,8 @@ static int bind_node(const struct builder *b, const struct parse_stage *stage,
 			return unknown_op(b, stage, false);
 		r = op_bind(n->op, b->parse, stage, b->epochs, b->complaint,
 			    &n->args);
+		if (!r && n->op->load)
+			r = load_node(b, stage, n);
 	}
 	if (!r && (n->own || op_is_random(n->op)))
 		r = stream_key(b, n);
@@ -232,14 +277,14 @@ bool node_is_value(const struct node *n)
 
 static void place_operands(struct chain *chain, struct node *n)
 {
-	size_t count = n->own ? own_num_operands(n->own) : n->op->num_operands;
-
 	n->type.fresh = false;
+	if (n->op->kind == OP_IMAGE)
+		chain->num_operands = 0;
 	if (!node_is_value(n))
 		return;
 	n->type.valued = true;
 	n->first_operand = chain->num_operands;
-	chain->num_operands += n->op->kind == OP_POINT ? 3 * count : count;
+	chain->num_operands += count_operands(n);
 }
 
 /* What is wrong with a cache after what there is of the chain, or NULL. */
@@ -255,6 +300,8 @@ static const char *refuse_cache(const struct chain *chain)
 		if (op_is_random(n->op))
 			return "must stand before what draws random numbers, "
 			       "whose results are new every time";
+		if (n->op->kind == OP_IMAGE)
+			return "must stand before operations on whole images";
 		if (n->op->kind == OP_DECODE)
 			draft = n->args.arg[0].word == QUALITY_DRAFT;
 		else if (n->op->kind == OP_GEOMETRY)
@@ -298,7 +345,7 @@ static int add_node(const struct builder *b, struct chain *chain,
 	if (!r)
 		r = append_node(b, chain, stage, &n);
 	if (r)
-		own_close(n.own);
+		close_node(&n);
 	return r;
 }
 
@@ -434,7 +481,7 @@ void graph_fini(struct graph *g)
 {
 	for (size_t i = 0; i < g->num_chains; i++) {
 		for (size_t k = 0; k < g->chains[i].num_nodes; k++)
-			own_close(g->chains[i].nodes[k].own);
+			close_node(&g->chains[i].nodes[k]);
 		free(g->chains[i].name);
 		free(g->chains[i].nodes);
 	}

@@ -20,8 +20,8 @@ struct node {
 	struct own *own;  /* NULL, or the function in a file that it is */
 	uint64_t stream;  /* random: the key of OP:GROUP, else 0 */
 	struct type type; /* after the operation */
-	/* Value operations: the place of theirs among the chain's operands,
-	   those of R, G and B one after the other. */
+	/* Value operations: the place of theirs among the operands of the
+	   part, those of R, G and B one after the other. */
 	size_t first_operand;
 };
 
@@ -32,7 +32,7 @@ struct chain {
 	struct type source;
 	struct node *nodes;
 	size_t num_nodes;
-	size_t num_operands;
+	size_t num_operands; /* of its last part */
 };
 
 struct graph {
@@ -61,6 +61,12 @@ size_t chain_cut(const struct chain *chain);
  */
 struct chain chain_head(const struct chain *chain, size_t at);
 struct chain chain_rest(const struct chain *chain, size_t at);
+
+/*
+ * The nodes from `from` up to `to`, which begin or end the chain, or have an
+ * operation on whole images before them, or after.
+ */
+struct chain chain_part(const struct chain *chain, size_t from, size_t to);
 
 /* Whether an operation makes other values of values: OP_POINT, OP_PIXEL. */
 bool node_is_value(const struct node *n);

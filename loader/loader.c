@@ -9,6 +9,9 @@
 
 #include "fs/bytes.h"
 #include "fs/handover_message.h"
+#include "loader/beacon.h"
+#include "loader/fake.h"
+#include "loader/replay.h"
 #include "loader/ring.h"
 #include "loader/stash.h"
 #include "loader/state.h"
@@ -26,10 +29,12 @@ struct beton_loader {
 	struct phases *whole;  /* the same with nothing left to a GPU that has
 				  the choice; NULL: there is none */
 	struct device *device; /* NULL: no output is a GPU's */
+	struct fake fake;      /* what is not real */
+	struct replay *replay; /* NULL: no batch is given again */
 	struct ring *ring;
-	bool constant;
 	uint32_t workers;
 	enum balance_mode balance;
+	struct beacon_place beacon;
 	char error[ERROR_SIZE];	      /* of the thread that calls next() */
 	char last_logged[ERROR_SIZE]; /* guarded by log.lock */
 };
@@ -47,23 +52,37 @@ static int lose_batch(struct beton_loader *l, const struct beton_batch **out,
 	return error;
 }
 
+static int take_batch(struct beton_loader *l, const struct beton_batch **out)
+{
+	struct beton_pace_stats pace;
+	int r = ring_next(l->ring, out, l->error, sizeof(l->error));
+
+	if (r || !l->beacon.entry)
+		return r;
+	ring_pace(l->ring, &pace);
+	beacon_tell(&l->beacon, pace.samples, pace.batches, pace.wait_ns);
+	return 0;
+}
+
 int beton_loader_next(struct beton_loader *l, const struct beton_batch **out)
 {
 	struct parcel *p;
-	int r = ring_next(l->ring, out, l->error, sizeof(l->error));
+	int r = take_batch(l, out);
 
 	if (r)
 		return r;
 	r = ring_parcel(l->ring, *out, &p);
-	if (!r && p)
+	if (!r && p) {
 		r = parcel_wait(p);
+		ring_waited_for_upload(l->ring);
+	}
 	return r ? lose_batch(l, out, r) : 0;
 }
 
 int beton_loader_next_on(struct beton_loader *l, void *stream,
 			 const struct beton_batch **out)
 {
-	int r = ring_next(l->ring, out, l->error, sizeof(l->error));
+	int r = take_batch(l, out);
 
 	if (r)
 		return r;
@@ -125,10 +144,8 @@ int beton_loader_release_on(struct beton_loader *l,
 
 	if (r)
 		return r;
-	/* The one batch is given again, but never written again. */
 	if (p)
-		r = l->constant ? parcel_acquire(p, stream)
-				: parcel_release(p, stream);
+		r = parcel_release(p, stream);
 	/* No device that is lost uses its memory any more. */
 	if (!r || cuda_is_lost(device_cuda(l->device)))
 		ring_release(l->ring, batch);
@@ -149,6 +166,8 @@ int beton_loader_state(const struct beton_loader *l, char *buffer, size_t size)
 
 	memcpy(s.fingerprint, l->feed->fingerprint, sizeof(s.fingerprint));
 	memcpy(s.spec, l->feed->spec_text, sizeof(s.spec));
+	if (fake_name(&l->fake))
+		strcpy(s.source, fake_name(&l->fake));
 	return state_format(&s, buffer, size);
 }
 
@@ -172,6 +191,13 @@ int beton_loader_load(struct beton_loader *l, const char *text)
 	if (r) {
 		snprintf(l->error, sizeof(l->error), "%s", why);
 		return r;
+	}
+	if (*s.source && !fake_name(&l->fake)) {
+		snprintf(l->error, sizeof(l->error),
+			 "the state is of a run whose batches were not real, "
+			 "but of source %s: there is nothing to go on with",
+			 s.source);
+		return -ESTALE;
 	}
 	if (strcmp(s.fingerprint, l->feed->fingerprint)) {
 		snprintf(l->error, sizeof(l->error),
@@ -241,7 +267,8 @@ void beton_loader_info(const struct beton_loader *l,
 {
 	*out = (struct beton_loader_info){
 		.spec = l->feed->spec_text,
-		.source = l->constant ? "constant" : l->feed->ops->name,
+		.source = fake_name(&l->fake) ? fake_name(&l->fake)
+					      : l->feed->ops->name,
 		.delivery = l->feed->delivery,
 		.decoder =
 			"own for ordinary JPEGs, else libjpeg-turbo; crop only",
@@ -284,6 +311,21 @@ size_t beton_loader_stats(const struct beton_loader *l,
 			  struct beton_stage_stats *out, size_t max)
 {
 	return ring_stats(l->ring, out, max);
+}
+
+int beton_loader_pace(const struct beton_loader *l,
+		      struct beton_pace_stats *out)
+{
+	struct beton_pace_stats all;
+	size_t size = out->size;
+
+	if (size < sizeof(size))
+		return -EINVAL;
+	ring_pace(l->ring, &all);
+	all.size = size;
+	memset(out, 0, size);
+	memcpy(out, &all, min_u64(size, sizeof(all)));
+	return 0;
 }
 
 void beton_loader_kept(const struct beton_loader *l,
@@ -365,10 +407,6 @@ static int check_options(const struct beton_loader_options *o, char *why)
 	else if (o->rank >= world)
 		snprintf(why, ERROR_SIZE, "rank %u of a world of %u", o->rank,
 			 world);
-	else if (o->source && strcmp(o->source, "constant"))
-		snprintf(why, ERROR_SIZE,
-			 "unknown source '%.40s'; there is constant",
-			 o->source);
 	else if (o->delivery && !is_delivery(o->delivery))
 		snprintf(
 			why, ERROR_SIZE,
@@ -529,9 +567,13 @@ static int start_ring(struct beton_loader *l,
 		.prefetch = o->prefetch ? o->prefetch : PREFETCH_DEFAULT,
 		.workers = l->workers,
 		.balance = l->balance,
-		.constant = l->constant,
 	};
+	int r = replay_open(&l->fake, &l->feed->spec, l->phases,
+			    options.prefetch, &l->replay);
 
+	if (r)
+		return r;
+	options.replay = l->replay;
 	if (o->epochs && o->epochs < UINT64_MAX - o->epoch)
 		options.epochs_end = o->epoch + o->epochs;
 	return ring_open(&options, &l->ring);
@@ -557,6 +599,7 @@ static int start(struct beton_loader *l, const char *path,
 {
 	struct feed_options options = {
 		.log = &l->log,
+		.fake = &l->fake,
 		.delivery = o->delivery,
 		.job = job_of(o),
 		.tiers = { .cache_size = o->cache_size,
@@ -570,6 +613,8 @@ static int start(struct beton_loader *l, const char *path,
 	if (o->cache)
 		tiers_parse_mode(o->cache, &options.tiers.mode);
 	r = read_balance(l);
+	if (!r)
+		r = fake_open(o->source, &l->log, o->log != NULL, &l->fake);
 	if (!r)
 		r = feed_open(path, &options, &l->feed);
 	if (!r)
@@ -588,7 +633,6 @@ static struct beton_loader *create(const struct beton_loader_options *o)
 	log_init(&l->log, on_log, l);
 	l->user_log = o->log;
 	l->user_log_arg = o->log_arg;
-	l->constant = o->source != NULL;
 	l->workers = o->workers ? o->workers : usable_cpus();
 	return l;
 }
@@ -609,6 +653,7 @@ int beton_loader_open(const char *path, const struct beton_loader_options *o,
 							: strerror(-r));
 	}
 	if (!r) {
+		beacon_open(o->rank, o->world ? o->world : 1, &l->beacon);
 		*out = l;
 		return 0;
 	}
@@ -623,9 +668,12 @@ void beton_loader_close(struct beton_loader *l)
 	if (!l)
 		return;
 	ring_close(l->ring);
+	beacon_close(&l->beacon);
+	replay_close(l->replay);
 	device_close(l->device);
 	close_pipelines(l);
 	feed_close(l->feed);
+	fake_fini(&l->fake);
 	log_fini(&l->log);
 	free(l);
 }

@@ -361,6 +361,67 @@ const char *op_infer_colour(const struct args *args, const struct type *in,
 	return NULL;
 }
 
+const char *op_infer_scalar(const struct type *in)
+{
+	if (in->kind != TYPE_ARRAY || in->ndim)
+		return "works on single numbers only";
+	if (in->dtype == DTYPE_OTHER)
+		return "cannot calculate with values of this field's type";
+	if (in->device)
+		return "runs on the processor; it must stand before cuda";
+	return NULL;
+}
+
+const char *op_infer_image(const struct args *args, const struct type *in,
+			   struct type *out)
+{
+	(void)args;
+	if (in->kind != TYPE_IMAGE)
+		return "works on images only";
+	if (in->device)
+		return "runs on the processor; it must stand before cuda";
+	if (in->layout != LAYOUT_HWC)
+		return "must stand before chw";
+	if (in->dtype != DTYPE_U1)
+		return "works on 8-bit images; it must stand before normalize "
+		       "and the types";
+	out->valued = false;
+	out->placed = false;
+	return NULL;
+}
+
+uint32_t op_below(uint32_t n, struct uniform uniform)
+{
+	return (uint32_t)(n * uniform.next(uniform.arg));
+}
+
+const char *op_check_colour(const struct arg *arg)
+{
+	return arg->count == 2 ? "one number, or one per channel" : NULL;
+}
+
+void op_fill(const struct image *image, const struct rect *part,
+	     const struct arg *colour)
+{
+	uint8_t rgb[3];
+
+	for (unsigned c = 0; c < 3; c++)
+		rgb[c] = (uint8_t)colour->number[colour->count == 1 ? 0 : c];
+	for (size_t y = part->y; y < part->y + part->height; y++) {
+		uint8_t *to =
+			image->pixels + y * image->stride + 3 * (size_t)part->x;
+
+		for (size_t x = 0; x < part->width; x++, to += 3)
+			memcpy(to, rgb, 3);
+	}
+}
+
+uint8_t op_whole(float v)
+{
+	v = v > 0 ? v : 0;
+	return (uint8_t)(v < 255 ? v : 255);
+}
+
 bool op_chance(const struct arg *p, struct uniform uniform)
 {
 	return uniform.next(uniform.arg) < p->number[0];

@@ -10,7 +10,8 @@
  * it answers before anything is decoded; the rest says what becomes of a single
  * value, or of the three of a pixel. How that is done fast is not a row's
  * business: the definition of a value operation is a function in plain C, whose
- * text (OP_CODE) generated code repeats word by word.
+ * text (OP_CODE) generated code repeats word by word. What has to see more than
+ * a pixel is given all pixels at once (OP_IMAGE), and runs as it stands.
  */
 #ifndef LOADER_OP_H
 #define LOADER_OP_H
@@ -35,6 +36,8 @@ enum op_kind {
 	OP_GEOMETRY, /* which pixels, before their values are touched */
 	OP_POINT,    /* a value of a channel -> another */
 	OP_PIXEL,    /* the three values of a pixel -> others */
+	OP_IMAGE,    /* all 8-bit pixels of an image -> others */
+	OP_ARRAY,    /* a scalar or an array -> another */
 	OP_DTYPE,    /* the same value in another type */
 	OP_LAYOUT,   /* the order of the axes */
 	OP_CACHE,    /* nothing: images are kept as they are here */
@@ -52,7 +55,7 @@ enum param_kind {
 
 enum {
 	OP_NUMBERS_MAX = 3,
-	OP_PARAMS_MAX = 5,
+	OP_PARAMS_MAX = 6,
 	OP_SIZE_MAX = 16384,
 	OP_OPERANDS_MAX = 12,
 	OP_CACHE_SIZE = 1,   /* the parameter of OP_CACHE's row */
@@ -85,6 +88,7 @@ struct arg {
 /* One per parameter, in their order. */
 struct args {
 	struct arg arg[OP_PARAMS_MAX];
+	void *loaded; /* by op.load() */
 };
 
 enum layout {
@@ -101,13 +105,16 @@ enum type_kind {
 struct type {
 	enum type_kind kind;
 	bool fresh;  /* nothing has been applied yet */
-	bool valued; /* OP_POINT or OP_PIXEL has been applied, */
+	bool valued; /* OP_POINT or OP_PIXEL has been applied, and no OP_IMAGE
+			since; */
 	bool placed; /* one that asks where a pixel lies */
 	enum dtype dtype;
 	enum layout layout; /* images, as the next two */
 	unsigned device;    /* 0: the processor's memory; else 1 + its number */
 	uint32_t width;	    /* images; 0: not known */
 	uint32_t height;
+	uint32_t ndim; /* arrays */
+	uint64_t shape[BETON_MAX_NDIM];
 };
 
 struct size {
@@ -121,6 +128,12 @@ struct draw {
 	struct size to;		/* the size they are resampled to, */
 	enum interpolation how; /* this way; equal sizes: not at all */
 	bool mirror;		/* and whether left and right are exchanged */
+};
+
+/* The sample that a value is of. */
+struct op_sample {
+	uint64_t id;
+	struct uniform uniform;
 };
 
 struct op {
@@ -154,6 +167,24 @@ struct op {
 	float (*point)(float v, const float *operands);
 	void (*pixel)(float v[3], const float *operands);
 	const char *code; /* the function's text */
+	/* OP_IMAGE, the definition: changes the pixels in place. */
+	void (*image)(const struct args *args, const struct op_sample *sample,
+		      const struct image *image);
+	bool is_sized; /* all images must have the size of the type */
+	/*
+	 * OP_ARRAY, the definition; neither side is aligned. What is wrong with
+	 * the value, or NULL.
+	 */
+	const char *(*array)(const struct args *args,
+			     const struct op_sample *sample,
+			     const struct type *in, const void *from, void *to);
+	/*
+	 * Reads the files that texts of the arguments name, once these are
+	 * bound, and keeps what it needs of both as args->loaded, which
+	 * unload() frees. -EINVAL: `why` tells.
+	 */
+	int (*load)(struct args *args, char *why, size_t size);
+	void (*unload)(void *loaded);
 };
 
 /*
@@ -197,6 +228,24 @@ struct size op_size(const struct arg *arg);
 const char *op_infer_colour(const struct args *args, const struct type *in,
 			    struct type *out);
 
+/* What is wrong with an array that is to be one number, or NULL. */
+const char *op_infer_scalar(const struct type *in);
+
+/* infer() of OP_IMAGE. */
+const char *op_infer_image(const struct args *args, const struct type *in,
+			   struct type *out);
+
+/* A uniform whole number below n. */
+uint32_t op_below(uint32_t n, struct uniform uniform);
+
+/* check() of a colour, and a part of an image that becomes it. */
+const char *op_check_colour(const struct arg *arg);
+void op_fill(const struct image *image, const struct rect *part,
+	     const struct arg *colour);
+
+/* Limited to 0..255, truncated; NaN is 0. */
+uint8_t op_whole(float v);
+
 /* Whether an operation with the probability `p` is applied this time. */
 bool op_chance(const struct arg *p, struct uniform uniform);
 
@@ -232,6 +281,12 @@ extern const char *const op_interpolations[];
 		.name = "p", .kind = PARAM_REALS, .initial = text,             \
 		.min_count = 1, .max_count = 1, .min = 0, .max = 1,            \
 		.help = "the probability"                                      \
+	}
+#define OP_PARAM_FILL                                                          \
+	{                                                                      \
+		.name = "fill", .kind = PARAM_INTEGERS, .initial = "0",        \
+		.min_count = 1, .max_count = 3, .min = 0, .max = 255,          \
+		.help = "a colour, one number or \"R,G,B\""                    \
 	}
 #define OP_PARAM_GROUP                                                         \
 	{                                                                      \

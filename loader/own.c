@@ -2,13 +2,10 @@
 #include "loader/own.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "fs/scope.h"
+#include "loader/contents.h"
 #include "loader/parse.h"
 #include "loader/schedule.h"
 #include "loader/token.h"
@@ -153,37 +150,12 @@ static const char *find_include(const char *text)
 	return NULL;
 }
 
-static int read_file(const char *path, char **out)
-{
-	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	cleanup_free char *text = NULL;
-	size_t size = 0;
-	struct stat st;
-	ssize_t n;
-
-	if (fd < 0 || fstat(fd, &st))
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	text = malloc(OWN_FILE_MAX + 1);
-	if (!text)
-		return -ENOMEM;
-	while ((n = read(fd, text + size, OWN_FILE_MAX + 1 - size)) > 0)
-		size += (size_t)n;
-	if (n < 0)
-		return -errno;
-	if (size > OWN_FILE_MAX)
-		return -EFBIG;
-	text[size] = '\0';
-	*out = steal(text);
-	return 0;
-}
-
 int own_load(struct own *own, const struct complaint *c)
 {
 	const char *line;
 	size_t number = 1;
-	int r = read_file(own->file, &own->text);
+	size_t size;
+	int r = contents_read(own->file, OWN_FILE_MAX, &own->text, &size);
 
 	if (r)
 		return complain(c, own->at, "cannot read %s: %s", own->file,

@@ -14,6 +14,7 @@ static void plan_image(struct plan *plan)
 	const struct type *type = chain_type(plan->chain);
 	struct pipeline_output *out = &plan->out;
 	bool planar = type->layout == LAYOUT_CHW;
+	size_t num_geometry = 0;
 
 	out->ndim = 3;
 	out->shape[planar ? 0 : 2] = TAIL_CHANNELS;
@@ -22,15 +23,62 @@ static void plan_image(struct plan *plan)
 	for (size_t i = 0; i < plan->chain->num_nodes; i++) {
 		const struct node *n = &plan->chain->nodes[i];
 
-		plan->num_geometry += n->op->kind == OP_GEOMETRY;
+		num_geometry += n->op->kind == OP_GEOMETRY;
 		if (n->op->kind == OP_DECODE)
 			plan->quality = (enum quality)n->args.arg[0].word;
 		if (n->op->kind == OP_CACHE) {
 			plan->cache_size =
 				(uint64_t)n->args.arg[OP_CACHE_SIZE].number[0];
-			plan->cache_at = plan->num_geometry;
+			plan->cache_at = num_geometry;
 		}
 	}
+}
+
+static size_t find_image_op(const struct chain *chain, size_t from)
+{
+	while (from < chain->num_nodes &&
+	       chain->nodes[from].op->kind != OP_IMAGE)
+		from++;
+	return from;
+}
+
+/* Of the nodes from `from` on; *end is where the next begins. -ENOMEM */
+static int init_pass(struct pass *pass, const struct chain *chain, size_t from,
+		     size_t *end)
+{
+	size_t to = find_image_op(chain, from), i;
+
+	pass->chain = pass->head = chain_part(chain, from, to);
+	pass->images = chain->nodes + to;
+	for (i = 0; i < pass->chain.num_nodes; i++)
+		pass->num_geometry +=
+			pass->chain.nodes[i].op->kind == OP_GEOMETRY;
+	for (i = to; i < chain->num_nodes; i++) {
+		if (chain->nodes[i].op->kind != OP_IMAGE)
+			break;
+		pass->num_images++;
+		pass->is_fixed |= chain->nodes[i].op->is_sized;
+	}
+	pass->is_fixed |= !pass->num_images;
+	*end = i;
+	return tail_init(&pass->tail, &pass->head, isa_best());
+}
+
+/* The last ends without operations on images, but may have nothing at all. */
+static int add_passes(struct plan *plan)
+{
+	struct pass *pass;
+	size_t at = 0;
+	int r = 0;
+
+	plan->passes = calloc(plan->chain->num_nodes + 1, sizeof(*pass));
+	if (!plan->passes)
+		return -ENOMEM;
+	do {
+		pass = &plan->passes[plan->num_passes++];
+		r = init_pass(pass, plan->chain, at, &at);
+	} while (!r && pass->num_images);
+	return r;
 }
 
 /* Bytes of `count` dimensions of elements of `item` bytes. */
@@ -53,8 +101,11 @@ static int plan_sizes(struct plan *plan, const struct pipeline_field *f)
 	if (f->ndim > BETON_MAX_NDIM)
 		return -EINVAL;
 	if (plan->chain->source.kind == TYPE_ARRAY) {
-		out->ndim = f->ndim;
-		memcpy(out->shape, f->shape, f->ndim * sizeof(*f->shape));
+		const struct type *type = chain_type(plan->chain);
+
+		out->ndim = type->ndim;
+		memcpy(out->shape, type->shape,
+		       type->ndim * sizeof(*type->shape));
 		if (!item ||
 		    !bytes_of_shape(f->shape, f->ndim, item, &plan->value_size))
 			return -EINVAL;
@@ -71,7 +122,7 @@ int plan_init(struct plan *plan, const struct chain *chain,
 	const struct type *type = chain_type(chain);
 	int r = 0;
 
-	*plan = (struct plan){ .chain = chain, .head = *chain };
+	*plan = (struct plan){ .chain = chain };
 	plan->rest = chain_rest(chain, chain->num_nodes);
 	plan->out.device = (int)type->device - 1;
 	plan->out.name = chain->name;
@@ -88,10 +139,7 @@ int plan_init(struct plan *plan, const struct chain *chain,
 	}
 	if (type->kind == TYPE_IMAGE) {
 		plan_image(plan);
-		plan->tail = malloc(sizeof(*plan->tail));
-		if (!plan->tail)
-			return -ENOMEM;
-		r = tail_init(plan->tail, &plan->head, isa_best());
+		r = add_passes(plan);
 	}
 	if (r)
 		return r;
@@ -104,19 +152,56 @@ int plan_init(struct plan *plan, const struct chain *chain,
 
 int plan_split(struct plan *plan)
 {
-	const struct chain *chain = plan->chain;
-	size_t cut = chain_cut(chain);
-	const struct type *made, *type = chain_type(chain);
+	const struct type *made, *type = chain_type(plan->chain);
+	struct pass *last;
+	size_t cut;
 
-	if (!plan->tail || cut + 1 >= chain->num_nodes)
+	if (!plan->num_passes)
 		return 0;
-	plan->head = chain_head(chain, cut + 1);
-	plan->rest = chain_rest(chain, cut + 1);
-	made = chain_type(&plan->head);
+	last = &plan->passes[plan->num_passes - 1];
+	cut = chain_cut(&last->chain);
+	if (cut + 1 >= last->chain.num_nodes)
+		return 0;
+	last->head = chain_head(&last->chain, cut + 1);
+	plan->rest = chain_rest(&last->chain, cut + 1);
+	made = chain_type(&last->head);
 	plan->out.made_size = plan->out.row_size / dtype_size(type->dtype) *
 			      dtype_size(made->dtype);
-	tail_fini(plan->tail);
-	return tail_init(plan->tail, &plan->head, isa_best());
+	tail_fini(&last->tail);
+	return tail_init(&last->tail, &last->head, isa_best());
+}
+
+size_t plan_num_geometry(const struct plan *plan)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < plan->num_passes; i++)
+		count += plan->passes[i].num_geometry;
+	return count;
+}
+
+size_t plan_max_floats(const struct plan *plan)
+{
+	size_t max = 0;
+
+	for (size_t i = 0; i < plan->num_passes; i++) {
+		if (plan->passes[i].tail.num_floats > max)
+			max = plan->passes[i].tail.num_floats;
+	}
+	return max;
+}
+
+const struct tail *plan_slowest(const struct plan *plan)
+{
+	const struct tail *slowest = &plan->passes[0].tail;
+
+	for (size_t i = 1; i < plan->num_passes; i++) {
+		const struct tail *tail = &plan->passes[i].tail;
+
+		if (tail_engine(tail) < tail_engine(slowest))
+			slowest = tail;
+	}
+	return slowest;
 }
 
 bool plan_is_auto(const struct plan *plan)
@@ -161,8 +246,9 @@ void plan_fini(struct plan *plan)
 	if (!plan->is_lent)
 		stash_close(plan->stash);
 	plan->stash = NULL;
-	if (plan->tail)
-		tail_fini(plan->tail);
-	free(plan->tail);
-	plan->tail = NULL;
+	for (size_t i = 0; i < plan->num_passes; i++)
+		tail_fini(&plan->passes[i].tail);
+	free(plan->passes);
+	plan->passes = NULL;
+	plan->num_passes = 0;
 }

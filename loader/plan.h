@@ -11,19 +11,33 @@
 #include "loader/pipeline.h"
 #include "loader/tail.h"
 
+/*
+ * Once over an image: geometry, then values, each pixel touched once, and then
+ * operations on all of the result. What follows those begins with their image,
+ * as if a dataset had it raw.
+ */
+struct pass {
+	struct chain chain;
+	struct chain head; /* what of it the processor does */
+	size_t num_geometry;
+	struct tail tail;
+	const struct node *images; /* in place, on what the tail made */
+	size_t num_images;
+	bool is_fixed; /* images of another size than the type's are refused */
+};
+
 struct plan {
 	struct pipeline_output out;
 	const struct chain *chain;
-	struct chain head;    /* what of it the processor does, */
-	struct chain rest;    /* and a GPU after that */
-	uint64_t value_size;  /* arrays: bytes of a value */
-	enum quality quality; /* images, as all below */
-	size_t num_geometry;
-	uint64_t cache_size; /* bytes; 0: no cache */
-	size_t cache_at;     /* that many geometries are before it */
-	struct stash *stash; /* NULL: nothing is kept */
-	bool is_lent;	     /* it is another plan's */
-	struct tail *tail;
+	uint64_t value_size; /* arrays: bytes of a value */
+	struct pass *passes; /* images, as all below; one at least */
+	size_t num_passes;
+	struct chain rest;    /* what a GPU does after the last */
+	enum quality quality; /* of the first, as what is kept */
+	uint64_t cache_size;  /* bytes; 0: no cache */
+	size_t cache_at;      /* that many geometries are before it */
+	struct stash *stash;  /* NULL: nothing is kept */
+	bool is_lent;	      /* it is another plan's */
 };
 
 /*
@@ -32,6 +46,14 @@ struct plan {
  */
 int plan_init(struct plan *plan, const struct chain *chain,
 	      const struct pipeline_field *f, const struct complaint *c);
+/* Of all passes together. */
+size_t plan_num_geometry(const struct plan *plan);
+/* The most that one of them has. */
+size_t plan_max_floats(const struct plan *plan);
+
+/* Of an image's passes the one whose engine is the slowest. */
+const struct tail *plan_slowest(const struct plan *plan);
+
 /*
  * Moves what comes after cuda() from head to rest, if that is worth a kernel:
  * arrays are small. -ENOMEM.

@@ -49,6 +49,32 @@ static const double LOG_TERMS[] = {
 	2.0 / 13.0, 2.0 / 11.0, 2.0 / 9.0,  2.0 / 7.0,	2.0 / 5.0,  2.0 / 3.0,
 };
 
+/*
+ * The series of sin(x) / x - 1 and of cos(x) - 1 in x^2, without its first
+ * power. |x| is at most pi / 4 here, and what is left out below 2^-58.
+ */
+static const double SIN_TERMS[] = {
+	1.0 / 355687428096000.0,
+	-1.0 / 1307674368000.0,
+	1.0 / 6227020800.0,
+	-1.0 / 39916800.0,
+	1.0 / 362880.0,
+	-1.0 / 5040.0,
+	1.0 / 120.0,
+	-1.0 / 6.0,
+};
+static const double COS_TERMS[] = {
+	1.0 / 20922789888000.0,
+	-1.0 / 87178291200.0,
+	1.0 / 479001600.0,
+	-1.0 / 3628800.0,
+	1.0 / 40320.0,
+	-1.0 / 720.0,
+	1.0 / 24.0,
+};
+
+static const double TWO_PI = 0x1.921fb54442d18p+2;
+
 static double polynomial(const double *terms, size_t n, double x)
 {
 	double sum = terms[0];
@@ -136,6 +162,30 @@ double real_log(double x)
 	if (x < 0x1p-1022)
 		return log_of_normal(x * 0x1p54, 54);
 	return log_of_normal(x, 0);
+}
+
+double real_sine(double turns)
+{
+	/* The nearest quarter is subtracted exactly. */
+	double quarter = real_round(4 * turns);
+	double x = (turns - 0.25 * quarter) * TWO_PI;
+	double z = x * x;
+	double sine =
+		x + x * (z * polynomial(SIN_TERMS, ARRAY_LEN(SIN_TERMS), z));
+	double cosine =
+		1 - (0.5 * z -
+		     z * z * polynomial(COS_TERMS, ARRAY_LEN(COS_TERMS), z));
+
+	switch ((int64_t)quarter & 3) {
+	case 0:
+		return sine;
+	case 1:
+		return cosine;
+	case 2:
+		return -sine;
+	default:
+		return -cosine;
+	}
 }
 
 double real_sqrt(double x)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The few real functions that random crops need, with the same bits whatever
+ * The few real functions that random numbers need, with the same bits whatever
  * the compiler, the C library and the machine: only IEEE double operations in
  * a fixed order (builds use -ffp-contract=off), never libm.
  */
@@ -12,6 +12,9 @@ double real_exp(double x);
 
 /* The natural logarithm, within 1 ulp; -infinity at 0, NaN below. */
 double real_log(double x);
+
+/* The sine of an angle in turns, |x| < 2^50, within 2 ulp. */
+double real_sine(double turns);
 
 /* Correctly rounded. */
 double real_sqrt(double x);

@@ -11,13 +11,22 @@
 #include "fs/scope.h"
 #include "fs/thread.h"
 #include "loader/cuda.h"
-#include "loader/stage.h"
+#include "loader/pace.h"
 
 /* Rows a worker takes at a time: some milliseconds of work, so that the last
    rows of a batch are shared. */
 enum { ROWS_PER_TURN = 8 };
 
+/* How often a daemon is told what the loader does. */
+#define TELL_NS UINT64_C(1000000000)
+
 enum { WHY_SIZE = 600 };
+
+/* Shorter ones are not worth a look at the clock for each. */
+enum { LONG_ROW_NS = 8000 };
+
+/* Whose lane it is; each worker has one from LANE_WORKERS on. */
+enum { LANE_TRAINER, LANE_FETCHER, LANE_WORKERS };
 
 /* A step is in one state, changed under the lock, in this order. */
 enum turn_state { FREE, FETCHING, RUNNING, STARTING, DONE, HELD };
@@ -26,12 +35,22 @@ enum turn_state { FREE, FETCHING, RUNNING, STARTING, DONE, HELD };
 struct turn {
 	struct step *step;
 	struct turn *prev, *next;
+	const struct step *of; /* whom the step borrows from; NULL: nobody */
+	bool is_kept;	       /* others may borrow, for as long as the ring */
 	enum turn_state state;
 	uint64_t sequence; /* of the batches, in the order of delivery */
 	uint32_t next_row;
 	uint32_t rows_left; /* not finished yet */
-	uint64_t busy_ns;   /* of all threads that ran rows of it */
+	struct pace_times times;
 	int error;
+};
+
+struct worker {
+	struct ring *ring;
+	pthread_t thread;
+	struct lane *lane;
+	struct pipeline_worker *pipeline;
+	bool has_long_rows; /* in its last turn */
 };
 
 struct ring {
@@ -43,6 +62,7 @@ struct ring {
 	bool stopping;
 	struct turn *turns; /* all but FREE, in order of sequence */
 	struct turn *free_turns;
+	struct turn *kept_turns; /* that were given back */
 	uint32_t num_free;
 	uint32_t in_flight; /* FETCHING to DONE */
 	uint64_t epochs_end;
@@ -51,16 +71,18 @@ struct ring {
 	struct cursor given;	 /* written by the user's thread alone */
 	uint64_t given_sequence; /* what has a smaller one is stale */
 	bool epoch_over;	 /* the user was told so */
-	struct turn *constant;	 /* the one batch, once it is there */
 	struct balance balance;
 	uint64_t last_given_ns; /* 0: not in this epoch */
-	int worker_error;	/* why a thread cannot go on */
+	struct pace pace;	/* written by the user's thread alone */
+	uint64_t opened_ns;
+	struct figures told; /* the fetching thread's */
+	int worker_error;    /* why a thread cannot go on */
 
 	pthread_t fetcher;
 	bool has_fetcher;
-	pthread_t *workers;
-	uint32_t num_workers;
-	struct stage_counters counters[STAGES];
+	struct worker *workers;
+	uint32_t num_workers; /* that were started */
+	struct lane *lanes;
 	atomic_uint_fast64_t failed_rows;
 };
 
@@ -79,14 +101,14 @@ static void pop_range(struct ring *ring)
 	cuda_range_pop(d ? device_cuda(d) : NULL);
 }
 
-/* Waits, and counts the wait. */
+/* Waits, and counts the wait; the counter is the thread's own. */
 static void wait_counted(struct ring *ring, pthread_cond_t *cond,
 			 atomic_uint_fast64_t *counter)
 {
 	uint64_t before = stage_now_ns();
 
 	pthread_cond_wait(cond, &ring->lock);
-	atomic_fetch_add(counter, stage_now_ns() - before);
+	tally_add_own(counter, stage_now_ns() - before);
 }
 
 /* --- the ring; all with the lock held --- */
@@ -104,7 +126,8 @@ static void turn_close(struct ring *ring, struct turn *t)
 }
 
 /* From the ring to the free ones, or to the system if there are enough. What is
-   a GPU's stays: to free it is to wait for the device. */
+   a GPU's stays: to free it is to wait for the device; as does what others
+   borrow from. */
 static void recycle(struct ring *ring, struct turn *t)
 {
 	DL_DELETE(ring->turns, t);
@@ -115,8 +138,11 @@ static void recycle(struct ring *ring, struct turn *t)
 	if (t->state != HELD)
 		ring->in_flight--;
 	t->state = FREE;
-	if ((ring->stopping || ring->num_free > ring->options.prefetch) &&
-	    !t->step->parcel) {
+	if (t->is_kept) {
+		LL_PREPEND(ring->kept_turns, t);
+	} else if ((ring->stopping ||
+		    ring->num_free > ring->options.prefetch) &&
+		   !t->step->parcel) {
 		turn_close(ring, t);
 	} else {
 		LL_PREPEND(ring->free_turns, t);
@@ -125,26 +151,53 @@ static void recycle(struct ring *ring, struct turn *t)
 	pthread_cond_signal(&ring->room);
 }
 
+/* A turn that was made, for good: later ones may borrow from it. */
+static void keep(struct ring *ring, struct turn *t)
+{
+	if (!ring->options.replay)
+		return;
+	if (!t->error && !t->of)
+		t->is_kept = replay_keep(ring->options.replay, t->step);
+	pthread_cond_signal(&ring->room);
+}
+
 static void finish(struct ring *ring, struct turn *t, int error)
 {
 	if (!t->error)
 		t->error = error;
 	t->state = DONE;
-	if (is_stale(ring, t))
+	if (is_stale(ring, t)) {
 		recycle(ring, t);
-	else
-		pthread_cond_broadcast(&ring->ready);
+		return;
+	}
+	keep(ring, t);
+	pthread_cond_broadcast(&ring->ready);
+}
+
+/* How many are being made without borrowing. */
+static uint32_t count_making(const struct ring *ring)
+{
+	const struct turn *t;
+	uint32_t n = 0;
+
+	DL_FOREACH(ring->turns, t)
+	{
+		n += t->state < DONE && !t->of && !is_stale(ring, t);
+	}
+	return n;
 }
 
 static bool may_produce(const struct ring *ring)
 {
+	const struct replay *replay = ring->options.replay;
+
 	if (ring->in_flight >= ring->options.prefetch || ring->worker_error ||
 	    ring->produced.epoch >= ring->epochs_end)
 		return false;
-	if (ring->options.constant &&
-	    ring->produced_sequence > ring->given_sequence)
+	if (replay &&
+	    !replay_may_begin(replay, ring->produced.epoch, count_making(ring)))
 		return false;
-	return !ring->constant && spec_batches(&ring->options.feed->spec) &&
+	return spec_batches(&ring->options.feed->spec) &&
 	       spec_steps(&ring->options.feed->spec, 0, ring->produced.world);
 }
 
@@ -218,35 +271,88 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 	o->padding = o->number >= n;
 	ring->produced.step++;
 	t->sequence = ring->produced_sequence++;
+	t->of = ring->options.replay
+			? replay_next(ring->options.replay, o->epoch)
+			: NULL;
 	t->state = FETCHING;
 	t->error = 0;
-	t->busy_ns = 0;
+	t->times = (struct pace_times){
+		.has_upload = t->step->parcel != NULL,
+	};
 	t->step->side = balance_choose(&ring->balance);
 	DL_APPEND(ring->turns, t);
 	ring->in_flight++;
 	return t;
 }
 
+static uint64_t sum_of(const struct ring *ring, enum stage stage,
+		       size_t counter)
+{
+	return stage_sum(ring->lanes, LANE_WORKERS + ring->options.workers,
+			 stage, counter);
+}
+
+static void look_at_figures(struct ring *ring, struct figures *out)
+{
+	const size_t busy = offsetof(struct tally, busy_ns);
+
+	pace_figures(&ring->pace, out);
+	out->n[FIGURE_OPEN_NS] = stage_now_ns() - ring->opened_ns;
+	out->n[FIGURE_FAILED_ROWS] = ring_failed_rows(ring);
+	out->n[FIGURE_READ_BYTES] =
+		sum_of(ring, STAGE_READ, offsetof(struct tally, bytes));
+	out->n[FIGURE_READ_NS] = sum_of(ring, STAGE_READ, busy);
+	out->n[FIGURE_DECODE_NS] = sum_of(ring, STAGE_DECODE, busy);
+	out->n[FIGURE_TRANSFORM_NS] = sum_of(ring, STAGE_TRANSFORM, busy);
+	out->n[FIGURE_UPLOAD_NS] = sum_of(ring, STAGE_UPLOAD, busy);
+}
+
+/* Unless the trainer has had nothing since. */
+static void tell(struct ring *ring)
+{
+	struct feed *feed = ring->options.feed;
+	struct figures now = { .epoch = 0 };
+
+	if (!feed->ops->tell)
+		return;
+	look_at_figures(ring, &now);
+	if (now.n[FIGURE_BATCHES] != ring->told.n[FIGURE_BATCHES])
+		feed->ops->tell(feed, &now);
+	ring->told = now;
+}
+
+/* Sets up the tensors; a GPU's memory has to be free for that. */
+static int prepare(struct ring *ring, struct step *s,
+		   const struct order_ticket *o)
+{
+	struct lane *lane = &ring->lanes[LANE_FETCHER];
+	uint64_t before = stage_now_ns();
+	int r = step_prepare(s, &ring->options.plan, o->number, o->padding);
+
+	if (s->parcel)
+		tally_add_own(&lane->stages[STAGE_UPLOAD].room_wait_ns,
+			      stage_now_ns() - before);
+	return r;
+}
+
 /* Without the lock. */
 static int fetch(struct ring *ring, struct step *s,
 		 const struct order_ticket *o)
 {
-	struct stage_counters *c = &ring->counters[STAGE_READ];
+	struct lane *lane = &ring->lanes[LANE_FETCHER];
 	uint64_t before = stage_now_ns();
 	int r = feed_fetch(ring->options.feed, o->epoch,
 			   o->number % spec_batches(&ring->options.feed->spec),
 			   &s->input, &s->view);
 
-	if (!r)
-		r = step_prepare(s, &ring->options.plan, o->number, o->padding);
-	if (!r && ring->options.plan.until == BETON_STAGE_READ) {
+	if (!r && ring->options.plan.until == BETON_STAGE_READ)
 		step_sum(s);
-		feed_give_back(ring->options.feed, &s->input);
-	}
-	atomic_fetch_add(&c->busy_ns, stage_now_ns() - before);
-	atomic_fetch_add(&c->items, 1);
+	tally_items_own(&lane->stages[STAGE_READ], 1, r ? 0 : s->input.size,
+			stage_now_ns() - before);
 	if (!r)
-		atomic_fetch_add(&c->bytes, s->input.size);
+		r = prepare(ring, s, o);
+	if (!r && ring->options.plan.until == BETON_STAGE_READ)
+		feed_give_back(ring->options.feed, &s->input);
 	return r;
 }
 
@@ -263,17 +369,44 @@ static void note_failure(const struct ring *ring, struct turn *t,
 		 (unsigned long long)epoch, (unsigned long long)number, why);
 }
 
+/* Instead of fetching, running rows and starting. */
+static void borrow_turn(struct ring *ring, struct turn *t,
+			const struct order_ticket *o)
+{
+	struct tally *upload = &ring->lanes[LANE_FETCHER].stages[STAGE_UPLOAD];
+	const struct parcel *p = t->step->parcel;
+	uint64_t before;
+	int r;
+
+	pthread_mutex_unlock(&ring->lock);
+	before = stage_now_ns();
+	t->times.fetched_ns = t->times.made_ns = before;
+	r = replay_fill(ring->options.replay, t->step, t->of, o->epoch,
+			o->number);
+	if (r)
+		note_failure(ring, t, o->epoch, o->number, r, p != NULL);
+	if (p && parcel_size(p))
+		tally_items_own(upload, 1, parcel_size(p),
+				stage_now_ns() - before);
+	pthread_mutex_lock(&ring->lock);
+	finish(ring, t, r);
+}
+
 static void fetch_turn(struct ring *ring, struct turn *t,
 		       const struct order_ticket *o)
 {
 	int r;
 
 	pthread_mutex_unlock(&ring->lock);
+	if (stage_now_ns() - ring->opened_ns >=
+	    ring->told.n[FIGURE_OPEN_NS] + TELL_NS)
+		tell(ring);
 	push_range(ring, "beton read");
 	r = fetch(ring, t->step, o);
 	pop_range(ring);
 	if (r)
 		note_failure(ring, t, o->epoch, o->number, r, false);
+	t->times.fetched_ns = stage_now_ns();
 	pthread_mutex_lock(&ring->lock);
 	if (r || ring->options.plan.until == BETON_STAGE_READ ||
 	    is_stale(ring, t)) {
@@ -296,11 +429,15 @@ static void *fetch_all(void *arg)
 	while (!ring->stopping) {
 		if (!may_produce(ring)) {
 			wait_counted(ring, &ring->room,
-				     &ring->counters[STAGE_READ].room_wait_ns);
+				     &ring->lanes[LANE_FETCHER]
+					      .stages[STAGE_READ]
+					      .room_wait_ns);
 			continue;
 		}
 		t = begin_turn(ring, &o);
-		if (t)
+		if (t && t->of)
+			borrow_turn(ring, t, &o);
+		else if (t)
 			fetch_turn(ring, t, &o);
 	}
 	pthread_mutex_unlock(&ring->lock);
@@ -340,36 +477,55 @@ static void note_row(struct ring *ring, struct turn *t,
 		t->error = -EIO;
 }
 
-/* Without the lock; how long it took. */
-static uint64_t run_rows(struct ring *ring, struct turn *t,
-			 struct pipeline_worker *w, uint32_t first, uint32_t n)
+/* Counts some rows, which took so long together. */
+static void count_rows(struct lane *lane, uint32_t n, uint64_t ns,
+		       const struct step_cost *cost)
 {
-	uint64_t before = stage_now_ns(), decode_ns = 0, busy;
+	uint64_t decode_ns = min_u64(ns, cost->decode_ns);
+
+	if (cost->decoded)
+		tally_items_own(&lane->stages[STAGE_DECODE], cost->decoded,
+				cost->decoded_bytes, decode_ns);
+	tally_items_own(&lane->stages[STAGE_TRANSFORM], n, cost->made_bytes,
+			ns - decode_ns);
+}
+
+/* Without the lock. Adds up what it took. */
+static void run_rows(struct worker *w, struct turn *t, uint32_t first,
+		     uint32_t n, struct pace_times *times)
+{
+	struct ring *ring = w->ring;
+	uint64_t begin = stage_now_ns(), at = begin, now;
+	struct step_cost cost = { .decode_ns = 0 };
 	struct step_failure failure;
+	uint32_t counted = 0;
 
 	push_range(ring, "beton rows");
-	for (uint32_t row = first; row < first + n; row++) {
-		if (step_run_row(t->step, &ring->options.plan, w, row, &failure,
-				 &decode_ns))
+	for (uint32_t i = 0; i < n; i++) {
+		if (step_run_row(t->step, &ring->options.plan, w->pipeline,
+				 first + i, &failure, &cost))
 			note_row(ring, t, &failure);
+		if (!w->has_long_rows && i + 1 < n)
+			continue;
+		now = stage_now_ns();
+		count_rows(w->lane, i + 1 - counted, now - at, &cost);
+		times->decode_ns += cost.decode_ns;
+		cost = (struct step_cost){ .decode_ns = 0 };
+		counted = i + 1;
+		at = now;
 	}
 	if (step_rows_done(t->step, n))
 		feed_give_back(ring->options.feed, &t->step->input);
-	busy = stage_now_ns() - before;
-	atomic_fetch_add(&ring->counters[STAGE_DECODE].items, n);
-	atomic_fetch_add(&ring->counters[STAGE_DECODE].busy_ns, decode_ns);
-	atomic_fetch_add(&ring->counters[STAGE_TRANSFORM].items, n);
-	atomic_fetch_add(&ring->counters[STAGE_TRANSFORM].busy_ns,
-			 busy - min_u64(busy, decode_ns));
+	times->busy_ns += at - begin;
+	w->has_long_rows = at - begin >= (uint64_t)n * LONG_ROW_NS;
 	pop_range(ring);
-	return busy;
 }
 
 /* Sends a turn whose rows are made to the GPU, if there is one. Lock held
    before and after. */
-static int start(struct ring *ring, struct turn *t)
+static int start(struct worker *w, struct turn *t)
 {
-	struct stage_counters *c = &ring->counters[STAGE_UPLOAD];
+	struct ring *ring = w->ring;
 	uint64_t before;
 	int r;
 
@@ -379,8 +535,8 @@ static int start(struct ring *ring, struct turn *t)
 	pthread_mutex_unlock(&ring->lock);
 	before = stage_now_ns();
 	r = step_start(t->step);
-	atomic_fetch_add(&c->busy_ns, stage_now_ns() - before);
-	atomic_fetch_add(&c->items, 1);
+	tally_items_own(&w->lane->stages[STAGE_UPLOAD], 1,
+			parcel_size(t->step->parcel), stage_now_ns() - before);
 	if (r)
 		note_failure(ring, t, t->step->batch.epoch,
 			     t->step->batch.number, r, true);
@@ -389,33 +545,54 @@ static int start(struct ring *ring, struct turn *t)
 }
 
 /* Takes some rows of a turn and runs them; lock held before and after. */
-static void run_turn(struct ring *ring, struct turn *t,
-		     struct pipeline_worker *w)
+static void run_turn(struct worker *w, struct turn *t)
 {
+	struct ring *ring = w->ring;
+	struct pace_times times = { .busy_ns = 0 };
 	uint32_t first = t->next_row;
 	uint32_t n =
 		(uint32_t)min_u64(ROWS_PER_TURN, t->step->batch.rows - first);
-	uint64_t busy;
 
 	t->next_row += n;
 	pthread_mutex_unlock(&ring->lock);
-	busy = run_rows(ring, t, w, first, n);
+	run_rows(w, t, first, n, &times);
 	pthread_mutex_lock(&ring->lock);
-	t->busy_ns += busy;
+	t->times.busy_ns += times.busy_ns;
+	t->times.decode_ns += times.decode_ns;
 	t->rows_left -= n;
-	if (!t->rows_left)
-		finish(ring, t, start(ring, t));
+	if (t->rows_left)
+		return;
+	t->times.made_ns = stage_now_ns();
+	finish(ring, t, start(w, t));
+}
+
+/* Who has no rows waits for a batch, if one is on its way; else for the user to
+   take those that are ready. */
+static void wait_for_rows(struct worker *w)
+{
+	struct tally *decode = &w->lane->stages[STAGE_DECODE];
+	struct ring *ring = w->ring;
+	const struct turn *t;
+	bool comes = false;
+
+	DL_FOREACH(ring->turns, t)
+	{
+		comes |= t->state == FETCHING;
+	}
+	wait_counted(ring, &ring->work,
+		     comes ? &decode->input_wait_ns : &decode->room_wait_ns);
 }
 
 static void *work(void *arg)
 {
-	struct ring *ring = arg;
-	struct pipeline_worker *w = NULL;
+	struct worker *w = arg;
+	struct ring *ring = w->ring;
 	struct turn *t;
 	const struct step_plan *plan = &ring->options.plan;
 	/* Who can finish rows can do less, too. */
 	int r = pipeline_worker_open(
-		phases_row(plan->whole ? plan->whole : plan->phases, 0), &w);
+		phases_row(plan->whole ? plan->whole : plan->phases, 0),
+		&w->pipeline);
 
 	pthread_mutex_lock(&ring->lock);
 	if (r)
@@ -423,14 +600,12 @@ static void *work(void *arg)
 	while (!ring->stopping && !r) {
 		t = turn_with_rows(ring);
 		if (t)
-			run_turn(ring, t, w);
+			run_turn(w, t);
 		else
-			wait_counted(
-				ring, &ring->work,
-				&ring->counters[STAGE_DECODE].input_wait_ns);
+			wait_for_rows(w);
 	}
 	pthread_mutex_unlock(&ring->lock);
-	pipeline_worker_close(w);
+	pipeline_worker_close(w->pipeline);
 	return NULL;
 }
 
@@ -451,15 +626,19 @@ static struct turn *find_ready(struct ring *ring)
 
 static struct turn *wait_for(struct ring *ring)
 {
-	struct turn *t;
+	uint64_t begin = ring->pace.asked_ns;
+	struct turn *t = find_ready(ring);
 
-	for (;;) {
+	if ((t && !ring->pace.is_waiting) || ring->worker_error)
+		return t;
+	push_range(ring, "beton next");
+	while (!t && !ring->worker_error) {
+		pthread_cond_wait(&ring->ready, &ring->lock);
 		t = find_ready(ring);
-		if (t || ring->worker_error)
-			return t;
-		wait_counted(ring, &ring->ready,
-			     &ring->counters[STAGE_NEXT].input_wait_ns);
 	}
+	pop_range(ring);
+	pace_waited(&ring->pace, begin, stage_now_ns(), t ? &t->times : NULL);
+	return t;
 }
 
 static bool turn_epoch(struct ring *ring)
@@ -489,19 +668,20 @@ static uint32_t count_ready(const struct ring *ring)
 
 /* What a turn that is given out says about who has time; so many were ready
    when the user came. */
-static void weigh(struct ring *ring, const struct turn *t, uint32_t ready)
+static void weigh(struct ring *ring, const struct turn *t, uint32_t ready,
+		  uint64_t now)
 {
-	uint64_t now = stage_now_ns(), last = ring->last_given_ns;
+	uint64_t last = ring->last_given_ns;
 	struct parcel *p = t->step->parcel;
 
 	ring->last_given_ns = now;
-	if (!p || !ring->options.plan.whole)
+	if (!p || !ring->options.plan.whole || t->of)
 		return;
 	balance_add(&ring->balance,
 		    &(struct balance_batch){
 			    .side = t->step->side,
 			    .rows = t->step->batch.rows,
-			    .busy_ns = t->busy_ns,
+			    .busy_ns = t->times.busy_ns,
 			    .bytes = parcel_size(p),
 			    .period_ns = last ? now - last : 0,
 			    .starved = !ready,
@@ -510,58 +690,97 @@ static void weigh(struct ring *ring, const struct turn *t, uint32_t ready)
 		    });
 }
 
+static uint64_t bytes_of(const struct beton_batch *batch)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < batch->num_outputs; i++)
+		bytes += batch->outputs[i].size;
+	return bytes;
+}
+
+static void note_given(struct ring *ring, const struct beton_batch *batch,
+		       uint64_t now)
+{
+	bool made = ring->options.plan.until != BETON_STAGE_READ;
+
+	pace_give(&ring->pace, now, batch, made ? bytes_of(batch) : 0);
+}
+
 /* Hands a turn out, or reports its error and lets it go. */
-static int give(struct ring *ring, struct turn *t,
+static int give(struct ring *ring, struct turn *t, uint32_t ready,
 		const struct beton_batch **out, char *message, size_t size)
 {
+	uint64_t now = stage_now_ns();
+
 	ring->given_sequence++;
 	ring->given.step++;
 	if (t->error) {
 		int r = t->error;
 
+		pace_break(&ring->pace);
 		snprintf(message, size, "%s", t->step->message);
 		recycle(ring, t);
 		return r;
 	}
+	weigh(ring, t, ready, now);
+	note_given(ring, &t->step->batch, now);
 	t->state = HELD;
 	ring->in_flight--;
 	pthread_cond_signal(&ring->room);
-	if (ring->options.constant)
-		ring->constant = t;
 	*out = &t->step->batch;
 	return 0;
 }
 
-int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
-	      size_t message_size)
+/* The next batch. With the lock held. */
+static int next(struct ring *ring, const struct beton_batch **out,
+		char *message, size_t size)
 {
 	char why[WHY_SIZE];
 	struct turn *t;
 	uint32_t ready;
 
-	scoped_lock(&ring->lock);
-	if (turn_epoch(ring)) {
-		ring->last_given_ns = 0;
-		snprintf(message, message_size, "the epoch is over");
-		return -ENODATA;
-	}
-	atomic_fetch_add(&ring->counters[STAGE_NEXT].items, 1);
-	if (ring->constant) {
-		ring->given.step++;
-		*out = &ring->constant->step->batch;
-		return 0;
-	}
-	ready = find_ready(ring) ? count_ready(ring) : 0;
-	push_range(ring, "beton next");
+	if (!cursor_consumed(&ring->given))
+		pace_begin(&ring->pace, ring->pace.asked_ns);
+	ready = find_ready(ring) && !ring->pace.is_waiting ? count_ready(ring)
+							   : 0;
+	pace_look(&ring->pace, ready);
 	t = wait_for(ring);
-	pop_range(ring);
-	if (t && !t->error)
-		weigh(ring, t, ready);
 	if (t)
-		return give(ring, t, out, message, message_size);
+		return give(ring, t, ready, out, message, size);
+	pace_break(&ring->pace);
 	explain(ring, ring->worker_error, false, why, sizeof(why));
-	snprintf(message, message_size, "the loader cannot go on: %s", why);
+	snprintf(message, size, "the loader cannot go on: %s", why);
 	return ring->worker_error;
+}
+
+int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
+	      size_t message_size)
+{
+	uint64_t now = stage_now_ns(), epoch;
+	char line[PACE_LINE_SIZE];
+	int r;
+
+	pace_ask(&ring->pace, now);
+	pthread_mutex_lock(&ring->lock);
+	if (!turn_epoch(ring)) {
+		r = next(ring, out, message, message_size);
+		pthread_mutex_unlock(&ring->lock);
+		return r;
+	}
+	ring->last_given_ns = 0;
+	epoch = ring->given.epoch;
+	pthread_mutex_unlock(&ring->lock);
+	snprintf(message, message_size, "the epoch is over");
+	pace_end(&ring->pace, now, epoch, line);
+	if (*line)
+		log_info(ring->options.log, "%s", line);
+	return -ENODATA;
+}
+
+void ring_waited_for_upload(struct ring *ring)
+{
+	pace_waited_for_upload(&ring->pace, stage_now_ns());
 }
 
 /* Whether ring_next() tells of an end, with the lock held. */
@@ -580,8 +799,7 @@ static bool tells_end(const struct ring *ring)
 /* With the lock held. */
 static bool must_wait(struct ring *ring)
 {
-	return !ring->constant && !ring->worker_error && !tells_end(ring) &&
-	       !find_ready(ring);
+	return !ring->worker_error && !tells_end(ring) && !find_ready(ring);
 }
 
 static struct timespec in_future(uint32_t milliseconds)
@@ -595,18 +813,16 @@ static struct timespec in_future(uint32_t milliseconds)
 int ring_wait(struct ring *ring, uint32_t milliseconds)
 {
 	struct timespec end;
-	uint64_t before;
 	bool late = !milliseconds;
 
 	scoped_lock(&ring->lock);
 	if (!must_wait(ring))
 		return 0;
-	before = stage_now_ns();
+	if (!late)
+		pace_wait(&ring->pace, stage_now_ns());
 	end = in_future(milliseconds);
 	while (!late && must_wait(ring))
 		late = pthread_cond_timedwait(&ring->ready, &ring->lock, &end);
-	atomic_fetch_add(&ring->counters[STAGE_NEXT].input_wait_ns,
-			 stage_now_ns() - before);
 	return must_wait(ring) ? -EAGAIN : 0;
 }
 
@@ -629,7 +845,7 @@ void ring_release(struct ring *ring, const struct beton_batch *batch)
 
 	scoped_lock(&ring->lock);
 	t = held(ring, batch);
-	if (t && t != ring->constant)
+	if (t)
 		recycle(ring, t);
 }
 
@@ -661,6 +877,7 @@ void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches)
 	ring->given_sequence = ring->produced_sequence;
 	ring->epoch_over = false;
 	ring->last_given_ns = 0;
+	pace_break(&ring->pace);
 	DL_FOREACH_SAFE(ring->turns, t, next)
 	{
 		if (!is_stale(ring, t))
@@ -685,8 +902,6 @@ uint64_t ring_epoch(struct ring *ring)
 	const struct cursor *c = &ring->given;
 
 	scoped_lock(&ring->lock);
-	if (ring->constant)
-		return ring->constant->step->batch.epoch;
 	if (cursor_at_end(c) && c->epoch + 1 < ring->epochs_end)
 		return c->epoch + 1;
 	return c->epoch;
@@ -701,7 +916,25 @@ enum balance_side ring_side(struct ring *ring)
 size_t ring_stats(const struct ring *ring, struct beton_stage_stats *out,
 		  size_t max)
 {
-	return stage_stats(ring->counters, out, max);
+	return stage_stats(ring->lanes, LANE_WORKERS + ring->options.workers,
+			   ring->pace.delay_ns, out, max);
+}
+
+void ring_pace(const struct ring *ring, struct beton_pace_stats *out)
+{
+	const atomic_uint_fast64_t *sums = ring->pace.sums;
+
+	*out = (struct beton_pace_stats){
+		.batches = tally_get(&sums[PACE_BATCHES]),
+		.samples = tally_get(&sums[PACE_SAMPLES]),
+		.waits = tally_get(&sums[PACE_WAITS]),
+		.wait_ns = tally_get(&sums[PACE_WAIT_NS]),
+		.trainer_ns = tally_get(&sums[PACE_TRAINER_NS]),
+		.queue_places = ring->pace.places,
+		.queue_ready = tally_get(&sums[PACE_READY]),
+		.queue_empty = tally_get(&sums[PACE_EMPTY]),
+		.queue_full = tally_get(&sums[PACE_FULL]),
+	};
 }
 
 uint64_t ring_failed_rows(const struct ring *ring)
@@ -711,18 +944,30 @@ uint64_t ring_failed_rows(const struct ring *ring)
 
 /* --- opening and closing --- */
 
+static int start_worker(struct ring *ring, uint32_t i)
+{
+	struct worker *w = &ring->workers[i];
+
+	w->ring = ring;
+	w->lane = &ring->lanes[LANE_WORKERS + i];
+	return thread_start(&w->thread, work, w);
+}
+
 static int start_threads(struct ring *ring)
 {
 	uint32_t workers = ring->options.workers;
 	int r;
 
 	ring->workers = calloc(workers, sizeof(*ring->workers));
-	if (!ring->workers)
+	ring->lanes = stage_lanes(LANE_WORKERS + workers);
+	if (!ring->workers || !ring->lanes)
 		return -ENOMEM;
+	pace_init(&ring->pace, &ring->lanes[LANE_TRAINER],
+		  ring->options.prefetch);
 	r = thread_start(&ring->fetcher, fetch_all, ring);
 	ring->has_fetcher = !r;
 	for (; ring->num_workers < workers && !r; ring->num_workers += !r)
-		r = thread_start(&ring->workers[ring->num_workers], work, ring);
+		r = start_worker(ring, ring->num_workers);
 	return r;
 }
 
@@ -747,6 +992,7 @@ int ring_open(const struct ring_options *options, struct ring **out)
 	ring->options = *options;
 	ring->epochs_end = options->epochs_end;
 	ring->given = ring->produced = options->start;
+	ring->opened_ns = stage_now_ns();
 	balance_init(&ring->balance, options->balance, options->workers);
 	pthread_mutex_init(&ring->lock, NULL);
 	pthread_cond_init(&ring->room, NULL);
@@ -767,10 +1013,12 @@ static void stop_threads(struct ring *ring)
 	pthread_cond_broadcast(&ring->room);
 	pthread_cond_broadcast(&ring->work);
 	pthread_mutex_unlock(&ring->lock);
-	if (ring->has_fetcher)
+	if (ring->has_fetcher) {
 		pthread_join(ring->fetcher, NULL);
+		tell(ring);
+	}
 	for (uint32_t i = 0; i < ring->num_workers; i++)
-		pthread_join(ring->workers[i], NULL);
+		pthread_join(ring->workers[i].thread, NULL);
 	ring->has_fetcher = false;
 	ring->num_workers = 0;
 }
@@ -806,9 +1054,18 @@ void ring_close(struct ring *ring)
 	stop_threads(ring);
 	DL_FOREACH_SAFE(ring->turns, t, next)
 	{
-		turn_close(ring, t);
+		DL_DELETE(ring->turns, t);
+		if (t->is_kept)
+			LL_PREPEND(ring->kept_turns, t);
+		else
+			turn_close(ring, t);
 	}
 	LL_FOREACH_SAFE(ring->free_turns, t, next)
+	{
+		turn_close(ring, t);
+	}
+	/* After all who borrow. */
+	LL_FOREACH_SAFE(ring->kept_turns, t, next)
 	{
 		turn_close(ring, t);
 	}
@@ -817,5 +1074,6 @@ void ring_close(struct ring *ring)
 	pthread_cond_destroy(&ring->room);
 	pthread_mutex_destroy(&ring->lock);
 	free(ring->workers);
+	free(ring->lanes);
 	free(ring);
 }

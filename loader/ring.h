@@ -12,6 +12,7 @@
 
 #include "loader/cursor.h"
 #include "loader/feed.h"
+#include "loader/replay.h"
 #include "loader/step.h"
 
 struct ring;
@@ -25,7 +26,7 @@ struct ring_options {
 	uint32_t prefetch;
 	uint32_t workers;
 	enum balance_mode balance; /* of plan.whole */
-	bool constant;		   /* the first batch for ever */
+	struct replay *replay;	   /* borrowed; NULL: all batches are made */
 };
 
 int ring_open(const struct ring_options *options, struct ring **out);
@@ -39,6 +40,8 @@ void ring_close(struct ring *ring);
 int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 	      size_t message_size);
 void ring_release(struct ring *ring, const struct beton_batch *batch);
+/* Since ring_next() the user's thread has waited for outputs to be there. */
+void ring_waited_for_upload(struct ring *ring);
 
 /* Waits at most so long until ring_next() would not. -EAGAIN: it still would.
  */
@@ -62,9 +65,10 @@ uint64_t ring_epoch(struct ring *ring);
    for any thread. */
 enum balance_side ring_side(struct ring *ring);
 
-/* As beton_loader_stats() and _failed_rows(). */
+/* As beton_loader_stats(), _pace() and _failed_rows(). */
 size_t ring_stats(const struct ring *ring, struct beton_stage_stats *out,
 		  size_t max);
+void ring_pace(const struct ring *ring, struct beton_pace_stats *out);
 uint64_t ring_failed_rows(const struct ring *ring);
 
 #endif

@@ -268,13 +268,17 @@ bool tail_is_copy(const struct tail *tail)
 	return tail->plain && tail->layout == LAYOUT_HWC;
 }
 
+enum tail_engine tail_engine(const struct tail *tail)
+{
+	return tail_is_copy(tail) ? TAIL_NOTHING : atomic_load(&tail->engine);
+}
+
 const char *tail_engine_name(const struct tail *tail)
 {
 	static const char *const names[] = { "generic", "prebuilt", "generated",
 					     "none" };
 
-	return names[tail_is_copy(tail) ? TAIL_NOTHING
-					: atomic_load(&tail->engine)];
+	return names[tail_engine(tail)];
 }
 
 /* --- rows, by the definition --- */

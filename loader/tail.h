@@ -27,7 +27,7 @@ union tail_table {
 	uint64_t of_64[TAIL_CHANNELS * TAIL_VALUES];
 };
 
-/* What makes the rows of a tail. */
+/* What makes the rows of a tail, the slowest first. */
 enum tail_engine {
 	TAIL_GENERIC,
 	TAIL_PREBUILT,
@@ -75,7 +75,8 @@ bool tail_agrees(const struct tail *tail, kernel_fn *run);
 void tail_set_kernel(struct tail *tail, kernel_fn *run,
 		     enum tail_engine engine);
 
-/* "generic", "prebuilt", "generated" or "none". Thread-safe. */
+/* Thread-safe, and its name: "generic", "prebuilt", "generated" or "none". */
+enum tail_engine tail_engine(const struct tail *tail);
 const char *tail_engine_name(const struct tail *tail);
 
 /*

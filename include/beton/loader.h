@@ -66,8 +66,11 @@ struct beton_loader_options {
 				 may name; NULL: none. A mount that has the
 				 subset needs no file. */
 	const char *pipeline; /* beton-transforms(7); NULL: plain tensors */
-	const char *source;   /* NULL: by what the path is; "constant": one
-				 decoded batch for ever, for measuring */
+	/* NULL: by what the path is. For measuring, beton-transforms(7):
+	   "constant", the first batch is given again and again; "memory" and
+	   "memory(SIZE)", the first ones; "fake(...)", there is no dataset.
+	   $BETON_FAKE comes before it. */
+	const char *source;
 	/* Of a FILE: "os", the kernel's page cache, "process", memory of this
 	   process, or NULL, by the sizes of file and memory; then bytes of
 	   the latter, 0: half of what there is, and of its cold tier, 0:
@@ -212,14 +215,16 @@ BETON_API const char *beton_loader_error(const struct beton_loader *loader);
 
 /*
  * Where the loader stands, counting the batches that beton_loader_next() has
- * given: JSON text of less than 4 KiB into `buffer`. -ENOSPC: too small.
+ * given: JSON text of less than 4 KiB into `buffer`. It says if they were not
+ * real. -ENOSPC: too small.
  */
 BETON_API int beton_loader_state(const struct beton_loader *loader,
 				 char *buffer, size_t size);
 
 /*
  * Goes on from a state: same dataset and spec, any rank, world and number of
- * workers. -EINVAL: not a state; -ESTALE: of another dataset or spec.
+ * workers. -EINVAL: not a state; -ESTALE: of another dataset or spec, or of
+ * batches that were not real, where this loader's are.
  */
 BETON_API int beton_loader_load(struct beton_loader *loader, const char *state);
 
@@ -228,8 +233,9 @@ BETON_API int beton_loader_seek(struct beton_loader *loader, uint64_t epoch);
 
 /* Facts that do not change while the loader is open, valid until close. */
 struct beton_loader_info {
-	const char *spec;   /* canonical */
-	const char *source; /* "file", "mount", "constant" */
+	const char *spec; /* canonical */
+	/* "file", "mount"; not real: "constant", "memory", "fake" */
+	const char *source;
 	/* How the last batch came: "in-process", "handover", "direct". It can
 	   change when the daemon has no memory to lend, or ends. */
 	const char *delivery;
@@ -277,19 +283,53 @@ struct beton_output {
 BETON_API int beton_loader_output(const struct beton_loader *loader, uint32_t i,
 				  struct beton_output *out);
 
-/* Counters of one stage since open. Times are summed over its threads. */
+/*
+ * Counters of one stage since open, beton-stats(7). Times are summed over its
+ * threads. "read", "decode", "transform", "next", "trainer", what the caller
+ * does from one batch to beton_loader_next() for another, and with a GPU
+ * "upload".
+ */
 struct beton_stage_stats {
-	const char *name; /* "read", "decode", "transform", "next" */
-	uint64_t items;	  /* batches for read and next, else rows */
+	const char *name;
+	uint64_t items; /* decode, transform: rows; else batches */
 	uint64_t bytes;
 	uint64_t busy_ns;
 	uint64_t input_wait_ns; /* waiting for something to do */
 	uint64_t room_wait_ns;	/* waiting for room for the result */
+	/* How long beton_loader_next() waited for a batch that was in this
+	   stage meanwhile. */
+	uint64_t delay_ns;
+	/* So long, or less, half of the items took, nine of ten, and 99 of a
+	   hundred; off by an eighth, or 32 ns. Of next: with its waiting. */
+	uint64_t p50_ns;
+	uint64_t p90_ns;
+	uint64_t p99_ns;
 };
 
 /* Fills at most `max` entries; returns how many stages there are. */
 BETON_API size_t beton_loader_stats(const struct beton_loader *loader,
 				    struct beton_stage_stats *out, size_t max);
+
+/* How loader and trainer have kept up with each other since open. */
+struct beton_pace_stats {
+	size_t size;	  /* sizeof(struct beton_pace_stats) */
+	uint64_t batches; /* that beton_loader_next() gave */
+	uint64_t samples;
+	uint64_t waits;	     /* times that it had to wait for one */
+	uint64_t wait_ns;    /* and for how long, altogether */
+	uint64_t trainer_ns; /* from one batch to the call for the next */
+	/* Batches that can be ready at a time, `prefetch`; how many were when
+	   one was asked for, added up; how often none was, and how often all
+	   were. */
+	uint64_t queue_places;
+	uint64_t queue_ready;
+	uint64_t queue_empty;
+	uint64_t queue_full;
+};
+
+/* -EINVAL: out->size is not set. */
+BETON_API int beton_loader_pace(const struct beton_loader *loader,
+				struct beton_pace_stats *out);
 
 /* What cache() has kept since open, of all outputs together. */
 struct beton_kept_stats {

@@ -14,12 +14,15 @@ import pytest
 import dumped
 import make
 from conftest import wait_until
-from dumped import BUILD, beton, dump
+from dumped import AUGMENT, BUILD, beton, dump
+from lender import tell
+from loading import Loader
 from test_handover import Client, hello, path_of, SPEC
 
 N = 40
 MAX = 256   # jobs that are remembered
 PLAIN = ["--pipeline", "image | drop"]
+STAGES = ["source", "cache", "assembly", "delivery"]
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +86,26 @@ def sample(line):
     return m[1], tuple(labels), float(m[3])
 
 
+SUFFIXES = {"counter": ["_total"], "gauge": [""],
+            "histogram": ["_bucket", "_count", "_sum"]}
+
+
+def check_histograms(found):
+    """Buckets hold what is in the smaller ones too, and the last is all."""
+    buckets = {}
+    for (name, labels), value in found.items():
+        if name.endswith("_bucket"):
+            *rest, (key, bound) = labels
+            assert key == "le"
+            buckets.setdefault((name[:-7], tuple(rest)), []).append(
+                (float(bound), value))
+    for (family, labels), rows in buckets.items():
+        assert rows == sorted(rows) and rows[-1][0] == float("inf")
+        assert [n for _, n in rows] == sorted(n for _, n in rows)
+        assert rows[-1][1] == found[family + "_count", labels]
+        assert (found[family + "_sum", labels] > 0) == (rows[-1][1] > 0)
+
+
 def parse(text):
     """(name, labels without the mountpoint) -> value. Checks the grammar."""
     lines = text.split("\n")
@@ -100,10 +123,12 @@ def parse(text):
             continue
         name, labels, value = sample(line)
         kind = heads["TYPE", family]
-        assert name == family + {"counter": "_total", "gauge": ""}[kind]
+        assert name[len(family):] in SUFFIXES[kind] and \
+            name.startswith(family)
         assert labels[0][0] == "mountpoint"
         assert (name, labels[1:]) not in found
         found[name, labels[1:]] = value
+    check_histograms(found)
     for what, name in heads:
         assert ("HELP", name) in heads
         # Names of samples and of families are all different.
@@ -137,8 +162,8 @@ def test_the_texts_can_be_read_by_all(data, mount):
         with open(path, "rb") as f:
             assert frozen(b"".join(f.readlines())) == whole
     top = stats(mnt)
-    assert list(top) == ["version", "uptime_s", "cache", "slots", "delivery",
-                         "streams", "jobs"]
+    assert list(top) == ["version", "uptime_s", "cache", "slots", "stages",
+                         "delivery", "streams", "jobs"]
     assert top["version"] == 1 and top["cache"]["mode"] == "os"
     assert top["cache"]["amplification"] == 0
     assert not (mnt / ".betonfs/stats").exists()
@@ -169,6 +194,9 @@ def test_metrics_are_openmetrics(data, mount):
     assert families["betonfs_cache_hits"].type == "counter"
     assert families["betonfs_cache_read_bytes"].unit == "bytes"
     assert families["betonfs_read_amplification_ratio"].type == "gauge"
+    times = families["betonfs_stage_duration_seconds"]
+    assert (times.type, times.unit) == ("histogram", "seconds")
+    assert {s.labels["stage"] for s in times.samples} == set(STAGES)
     ways = {s.labels["way"]: s.value
             for s in families["betonfs_delivered_bytes"].samples}
     assert set(ways) == {"page_cache", "direct", "handover"}
@@ -193,7 +221,7 @@ def test_the_manual_tells_every_key(data, mount):
     (mnt / path_of(0)).read_bytes()
     page = pathlib.Path(__file__).parents[2] / "fs/betonfs.8"
     said = page.read_text().split(".Sh STATISTICS\n")[1].split("\n.Sh ")[0]
-    words = set(re.findall(r"[a-z_]+", said))
+    words = set(re.findall(r"[a-z][a-z0-9_]*", said))
 
     def keys(value):
         if isinstance(value, list):
@@ -202,7 +230,7 @@ def test_the_manual_tells_every_key(data, mount):
             return set(value).union(*map(keys, value.values()))
         return set()
     assert keys(stats(mnt)) - words == set()
-    names = {re.sub("^betonfs_(.*?)(_total)?$", r"\1", name)
+    names = {re.sub("^betonfs_(.*?)(_total|_bucket|_count|_sum)?$", r"\1", name)
              for name, _ in metrics(mnt)}
     # Those of streams are told together.
     assert {n for n in names - words if not n.startswith("stream_")} == set()
@@ -217,6 +245,13 @@ def test_both_texts_say_the_same(data, mount):
                  (("way", way),)] == d["batches"]
         assert m["betonfs_delivered_bytes_total",
                  (("way", way),)] == d["bytes"]
+    for stage, s in told["stages"].items():
+        for name, key in (("items_total", "items"), ("bytes_total", "bytes"),
+                          ("busy_seconds_total", "busy_s"),
+                          ("input_wait_seconds_total", "input_wait_s"),
+                          ("room_wait_seconds_total", "room_wait_s")):
+            assert m["betonfs_stage_" + name, (("stage", stage),)] == \
+                pytest.approx(s[key], abs=1e-9)
     for name, key in (("cache_hits_total", "hits"),
                       ("prefetch_late_total", "late"),
                       ("cache_misses_total", "misses"),
@@ -345,6 +380,49 @@ def test_a_cache_accounts_for_every_byte(large, mount):
     assert c["evicted_bytes"] > 0 and c["reads"] > 0
 
 
+def test_stages_of_a_cache_tell_what_it_does(large, mount):
+    mnt = mount(large.path, "-o", "cache=process,cache_size=32MiB,ahead=0")
+    epoch = mnt / "batches/order=random,batch=24/0"
+    for p in sorted(epoch.iterdir()):
+        p.read_bytes()
+    told, m = both(mnt)
+    stages, cache = told["stages"], told["cache"]
+    assert list(stages) == STAGES
+    # It alone reads past the kernel, and everything.
+    assert stages["source"]["items"] == cache["reads"]
+    assert stages["source"]["bytes"] >= cache["read_bytes"]
+    assert stages["source"]["busy_s"] > 0
+    assert stages["cache"]["items"] == len(large.values)
+    assert stages["cache"]["bytes"] == cache["delivered_bytes"]
+    waits = m["betonfs_stage_duration_seconds_count", (("stage", "cache"),)]
+    assert 0 < waits <= cache["late"] + cache["misses"]
+    assert stages["cache"]["input_wait_s"] == pytest.approx(
+        stages["assembly"]["input_wait_s"], rel=0.01)
+    assert stages["assembly"]["items"] == told["slots"]["assembled"] == 100
+    assert stages["assembly"]["busy_s"] > 0
+    assert stages["delivery"]["items"] == 100
+    assert stages["delivery"]["bytes"] == \
+        told["delivery"]["page_cache"]["bytes"]
+    for s in stages.values():
+        assert 0 < s["p50_s"] <= s["p90_s"] <= s["p99_s"]
+
+
+def test_stages_without_a_cache(data, mount):
+    mnt = mount(data.path, "-o", "ahead=0")
+    client = Client(mnt)
+    for i in range(N // 4):
+        slot, _ = client.get(path_of(i))
+        client.put(slot)
+    read_direct(mnt / path_of(0))
+    told, m = both(mnt)
+    stages = told["stages"]
+    assert stages["cache"]["items"] == stages["cache"]["input_wait_s"] == 0
+    assert stages["assembly"]["items"] == told["slots"]["assembled"]
+    assert stages["delivery"]["items"] == N // 4 + 1
+    assert m["betonfs_stage_duration_seconds_count",
+             (("stage", "delivery"),)] == N // 4 + 1
+
+
 def test_streams_share_what_the_cache_tells(large, mount):
     mnt = mount(large.path, "-o", "cache=process,cache_size=32MiB")
     specs = ("order=random,batch=24,seed=1", "order=random,batch=48,seed=2")
@@ -437,10 +515,10 @@ def test_every_directory_tells_of_the_whole_mount(data, mount, tmp_path):
 
 # --- jobs ---
 
-def named(mnt, name):
+def named(mnt, name, **more):
     """A connection of a job of this name."""
     client = Client(mnt, greet=False)
-    client.send(hello(job=name))
+    client.send(hello(job=name, **more))
     client.recv()
     return client
 
@@ -494,6 +572,97 @@ def test_ranks_share_a_job(data, mount):
     assert jobs(mnt)["both"]["batches"] == 3
     ranks[0].socket.close()
     wait_until(lambda: jobs(mnt)["both"]["connections"] == 2, "the end of one")
+
+
+def rank_of(mnt, job, rank):
+    return next((r for r in jobs(mnt)[job]["ranks"] if r["rank"] == rank), {})
+
+
+def test_ranks_say_what_they_do(data, mount):
+    """What a live view needs: who, how fast, waiting for what."""
+    mnt = mount(data.path)
+    a, b = (named(mnt, b"train", rank=rank, world=8) for rank in (0, 5))
+    assert jobs(mnt)["train"]["ranks"] == []
+    a.send(tell(epoch=3, number=10, open_s=2 * 10**9, samples=600, batches=3,
+                waits=2, wait_s=10**9, trainer_s=3 * 10**9, queue_ready=2,
+                queue_places=8, decode_busy_s=5 * 10**9, decode_delay_s=10**9))
+    b.send(tell(samples=7))
+    wait_until(lambda: len(jobs(mnt)["train"]["ranks"]) == 2, "their words")
+    r = rank_of(mnt, "train", 0)
+    assert (r["world"], r["loaders"], r["epoch"], r["number"]) == (8, 1, 3, 10)
+    assert (r["samples_per_s"], r["wait_share"], r["queue_fill"]) == \
+        (300, 0.25, 0.25)
+    assert (r["wait_s"], r["trainer_s"], r["waits"]) == (1, 3, 2)
+    assert r["stages"]["decode"] == {"busy_s": 5, "delay_s": 1}
+    assert r["stages"]["read"] == {"busy_s": 0, "delay_s": 0}
+    # Rates are those of the last time, sums of all.
+    a.send(tell(epoch=3, number=18, open_s=3 * 10**9, samples=1600, batches=4,
+                waits=2, wait_s=10**9, trainer_s=4 * 10**9, queue_ready=10,
+                queue_places=16, decode_busy_s=6 * 10**9,
+                decode_delay_s=10**9))
+    wait_until(lambda: rank_of(mnt, "train", 0)["number"] == 18, "the next")
+    r = rank_of(mnt, "train", 0)
+    assert (r["samples_per_s"], r["wait_share"], r["queue_fill"]) == \
+        (1000, 0, 1)
+    assert r["samples"] == 1600 and r["open_s"] == 3
+    # Another loader of the rank adds to it, and what it did stays.
+    val = named(mnt, b"train", rank=0, world=8)
+    val.send(tell(samples=50, epoch=1))
+    wait_until(lambda: rank_of(mnt, "train", 0)["loaders"] == 2, "the other")
+    val.socket.close()
+    wait_until(lambda: rank_of(mnt, "train", 0)["loaders"] == 1, "its end")
+    m = metrics(mnt)
+    for rank, samples in (("0", 1650), ("5", 7)):
+        assert m["betonfs_rank_samples_total",
+                 (("job", "train"), ("rank", rank))] == samples
+    assert m["betonfs_rank_decode_seconds_total",
+             (("job", "train"), ("rank", "0"))] == 6
+    one = json.loads((mnt / ".betonfs/jobs/train.json").read_text())
+    assert [r["samples"] for r in one["ranks"]] == [1650, 7]
+
+
+def test_loaders_say_what_they_did(data, mount, monkeypatch):
+    """Those that end within a second too, and all that they tell is so."""
+    mnt = mount(data.path)
+    monkeypatch.setenv("BETON_JOB", "mine")
+    for rank in (0, 1):
+        with Loader(mnt, spec=SPEC, pipeline=AUGMENT, rank=rank,
+                    world=2) as loader:
+            for _ in range(2):
+                loader.epoch()
+            loader.release(loader.next())
+            pace = loader.pace()
+    wait_until(lambda: jobs(mnt)["mine"]["connections"] == 0, "their end")
+    for rank in (0, 1):
+        r = rank_of(mnt, "mine", rank)
+        # Of each epoch's ten batches, every other.
+        assert (r["epoch"], r["number"], r["batches"]) == (2, rank, 11)
+        assert (r["samples"], r["failed_rows"], r["loaders"]) == (44, 0, 0)
+        assert r["queue_places"] == 22 >= r["queue_ready"]
+        assert r["open_s"] >= r["wait_s"] + r["trainer_s"]
+        assert r["stages"]["decode"]["busy_s"] > 0
+        assert r["read_bytes"] > 0
+    assert r["wait_s"] == pytest.approx(1e-9 * pace.wait_ns)
+    assert r["waits"] == pace.waits
+    assert r["wait_s"] == pytest.approx(
+        sum(s["delay_s"] for s in r["stages"].values()))
+    # Who reads files has nobody to tell.
+    with Loader(mnt, spec=SPEC, pipeline=AUGMENT, job="files",
+                delivery="direct") as loader:
+        loader.epoch()
+    assert "files" not in jobs(mnt)
+
+
+def test_ranks_are_bounded(data, mount):
+    mnt = mount(data.path)
+    for rank in range(1100):
+        client = named(mnt, b"many", rank=rank, world=2000)
+        client.send(tell(samples=1))
+        client.socket.close()
+    wait_until(lambda: jobs(mnt)["many"]["connections"] == 0, "their end")
+    ranks = jobs(mnt)["many"]["ranks"]
+    assert len(ranks) == 1024 and ranks[-1]["rank"] == 1099
+    metrics(mnt)
 
 
 HOSTILE = [b"../../etc/passwd", b".", b"..", b"a/b", b"%", b"%2F", b" ", b"~",

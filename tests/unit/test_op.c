@@ -40,6 +40,7 @@ static int bind(const char *text, struct args *out)
 static bool is_complete(const struct op *op)
 {
 	bool has_draw = op->draw, has_point = op->point, has_pixel = op->pixel;
+	bool has_image = op->image, has_array = op->array;
 	bool is_value = has_point || has_pixel;
 	bool has_operands = op->operands && op->num_operands;
 
@@ -47,7 +48,10 @@ static bool is_complete(const struct op *op)
 	       has_draw == (op->kind == OP_GEOMETRY) &&
 	       has_point == (op->kind == OP_POINT) &&
 	       has_pixel == (op->kind == OP_PIXEL) &&
-	       is_value == has_operands && is_value == (op->code != NULL) &&
+	       has_image == (op->kind == OP_IMAGE) &&
+	       has_array == (op->kind == OP_ARRAY) &&
+	       !op->load == !op->unload && is_value == has_operands &&
+	       is_value == (op->code != NULL) &&
 	       op->num_operands <= OP_OPERANDS_MAX;
 }
 

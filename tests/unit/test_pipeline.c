@@ -191,6 +191,21 @@ static const struct mistake mistakes[] = {
 	{ "label | flip", "column 9: flip works on images only" },
 	{ "label | chw", "column 9: chw works on images only" },
 	{ "text | float", "column 8: float has no use for bytes and JSON" },
+	{ "image | one_hot(3)", "column 9: one_hot works on single numbers" },
+	{ "\"a vector\" | one_hot(3)", "column 14: one_hot works on single" },
+	{ "label | float | one_hot(3)", "column 17: one_hot works on whole" },
+	{ "label | one_hot(3) | one_hot(3)", "column 22: one_hot works on si" },
+	{ "label | one_hot(0)", "column 17: classes of one_hot takes" },
+	{ "text | one_hot(3)", "column 8: one_hot works on single numbers" },
+	{ "names | replace_label(3, 1)",
+	  "column 9: replace_label works on si" },
+	{ "label | replace_label(\"3,,4\", 1)",
+	  "column 9: replace_label: expected numbers of samples as \"3,17\", "
+	  "not `'" },
+	{ "label | replace_label(\"no/such\", 1)",
+	  "column 9: replace_label: no/such: No such file" },
+	{ "label | replace_label(\"/dev/null\", 1)",
+	  "column 9: replace_label: /dev/null: Invalid argument" },
 	{ "names | float", "column 9: float cannot convert values of this" },
 };
 
@@ -474,6 +489,7 @@ static void scalars_and_arrays_are_converted(void)
 {
 	int64_t big = INT64_C(5000000000);
 	struct pipeline_value v = { .bytes = (uint8_t *)&big, .size = 8 };
+	uint32_t text[12] = { 'a', 'b', 'c', 'd' }, other[12] = { 0 };
 	float vector[100], copy[100];
 	double wide[100];
 	int32_t narrow;
@@ -492,9 +508,51 @@ static void scalars_and_arrays_are_converted(void)
 	CHECK(!run_value("\"a%20vector\" | double", &v, &row_0, wide));
 	for (int i = 0; i < 100; i++)
 		CHECK(wide[i] == (double)vector[i]);
+	v = (struct pipeline_value){ .bytes = (uint8_t *)text, .size = 48 };
+	CHECK(!run_value("names | cuda", &v, &row_0, other));
+	CHECK(!memcmp(text, other, sizeof(text)));
+	v = (struct pipeline_value){ .bytes = (uint8_t *)vector, .size = 400 };
 	v.size = 399;
 	CHECK(run_value("\"a vector\"", &v, &row_0, copy) == -EINVAL);
 	CHECK(strstr(error, "399 bytes where the dataset announces 400"));
+}
+
+static void labels_become_others(void)
+{
+	int64_t label = 2;
+	struct pipeline_value v = { .bytes = (uint8_t *)&label, .size = 8 };
+	struct pipeline_row row = { .id = 17 };
+	uint16_t halves[4];
+	float hot[4];
+	double real;
+	struct pipeline *p;
+
+	CHECK(!parse("label | one_hot(5) | half", &p));
+	check_output(p, 0, "label", "<f2", 10);
+	CHECK(pipeline_output_at(p, 0)->ndim == 1);
+	CHECK(pipeline_output_at(p, 0)->shape[0] == 5);
+	pipeline_close(p);
+	CHECK(!run_value("label | one_hot(4)", &v, &row, hot));
+	CHECK(!hot[0] && !hot[1] && hot[2] == 1 && !hot[3]);
+	CHECK(!run_value("label | int32 | uint8 | one_hot(4) | double | half",
+			 &v, &row, halves));
+	CHECK(!halves[1] && halves[2] == 0x3c00 && !halves[3]);
+	CHECK(!run_value("label | replace_label(\"3, 17\", 1) | one_hot(4)", &v,
+			 &row, hot));
+	CHECK(hot[1] == 1 && !hot[2]);
+	row.id = 16;
+	CHECK(!run_value("label | double | replace_label(\"3,17\", 0.5)", &v,
+			 &row, &real));
+	CHECK(real == 2);
+	row.id = 3;
+	CHECK(!run_value("label | double | replace_label(\"3,17\", 0.5)", &v,
+			 &row, &real));
+	CHECK(real == 0.5);
+	label = 4;
+	CHECK(run_value("label | one_hot(4)", &v, &row, hot) == -EINVAL);
+	CHECK(strstr(error, "one_hot: the label is none of the classes"));
+	label = -1;
+	CHECK(run_value("label | one_hot(4)", &v, &row, hot) == -EINVAL);
 }
 
 static void values_that_are_not_what_they_say_are_row_errors(void)
@@ -862,6 +920,7 @@ int main(void)
 	two_crops_of_one_image_differ();
 	half_of_the_images_are_flipped();
 	scalars_and_arrays_are_converted();
+	labels_become_others();
 	values_that_are_not_what_they_say_are_row_errors();
 	sample_0_of_unknown_size_leaves_only_row_errors();
 	jpegs_are_cropped_as_if_decoded_whole();

@@ -103,6 +103,38 @@ static void log_is_within_one_ulp(void)
 	CHECK(worst < 1);
 }
 
+/* By its series, of an angle of less than half a turn. */
+static quad quad_sine(quad turns)
+{
+	const quad two_pi =
+		2 * (3.14159265358979311600 + (quad)1.2246467991473531772e-16);
+	quad x = turns * two_pi, term = x, sum = x;
+
+	for (int i = 2; i < 60; i += 2) {
+		term = -term * x * x / (i * (i + 1));
+		sum += term;
+	}
+	return sum;
+}
+
+static void sine_is_within_two_ulp(void)
+{
+	struct rng rng = { .key = 4 };
+	double worst = 0;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		double x = uniform(&rng, -0.5, 0.5);
+		double error = ulps(real_sine(x), quad_sine(x));
+
+		worst = error > worst ? error : worst;
+		CHECK(real_sine(x + 8) == real_sine((x + 8) - 8));
+	}
+	printf("sine: %.3f ulp\n", worst);
+	CHECK(worst < 2);
+	for (int i = -9; i < 9; i++)
+		CHECK(real_sine(i * 0.25) == (i % 2 ? (i & 2 ? -1 : 1) : 0));
+}
+
 static void the_edges_are_those_of_c(void)
 {
 	double infinity = __builtin_inf();
@@ -150,7 +182,7 @@ static void round_takes_halves_to_even(void)
 static void the_bits_never_change(void)
 {
 	struct rng rng = { .key = 3 };
-	uint64_t sum = 0;
+	uint64_t sum = 0, sines = 0;
 
 	for (int i = 0; i < ROUNDS; i++) {
 		double x = uniform(&rng, -3, 3);
@@ -159,15 +191,19 @@ static void the_bits_never_change(void)
 		sum = rng_mix(sum ^ bits_of(y));
 		sum = rng_mix(sum ^ bits_of(real_log(y + rng_uniform(&rng))));
 		sum = rng_mix(sum ^ bits_of(real_sqrt(y)));
+		sines = rng_mix(sines ^ bits_of(real_sine(x)));
 	}
-	printf("bits: %016llx\n", (unsigned long long)sum);
+	printf("bits: %016llx %016llx\n", (unsigned long long)sum,
+	       (unsigned long long)sines);
 	CHECK(sum == 0xd34476f93cb589e5);
+	CHECK(sines == 0x1a4cb7199bb05da3);
 }
 
 int main(void)
 {
 	exp_is_within_one_ulp();
 	log_is_within_one_ulp();
+	sine_is_within_two_ulp();
 	the_edges_are_those_of_c();
 	sqrt_is_exact();
 	round_takes_halves_to_even();

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file that the text of a pipeline names, read whole. */
+#ifndef LOADER_CONTENTS_H
+#define LOADER_CONTENTS_H
+
+#include <stddef.h>
+
+/*
+ * Regular files of at most `max` bytes. A NUL follows the bytes, which the
+ * caller frees. -EINVAL: no regular file; -EFBIG.
+ */
+int contents_read(const char *path, size_t max, char **out, size_t *size);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The samples that an argument names: "3,17,40", or a file with a number in
+ * each line, as of a subset (beton-orders(7)). Immutable.
+ */
+#ifndef LOADER_IDS_H
+#define LOADER_IDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ids {
+	uint64_t *ids; /* ascending */
+	size_t count;
+};
+
+/* -EINVAL: `why` tells; -ENOMEM. */
+int ids_open(const char *text, struct ids **out, char *why, size_t size);
+/* Takes NULL. */
+void ids_close(struct ids *ids);
+
+bool ids_has(const struct ids *ids, uint64_t id);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/op.h"
+
+#include "fs/bytes.h"
+#include "loader/real.h"
+
+enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, P };
+
+#define MAGNITUDE(text, most)                                                  \
+	{                                                                      \
+		.name = text, .kind = PARAM_REALS, .initial = "0",             \
+		.min_count = 1, .max_count = 1, .min = 0, .max = (most),       \
+		.help = "how far it may change"                                \
+	}
+
+static const struct param params[] = {
+	[BRIGHTNESS] = MAGNITUDE("brightness", 16),
+	[CONTRAST] = MAGNITUDE("contrast", 16),
+	[SATURATION] = MAGNITUDE("saturation", 16),
+	[HUE] = MAGNITUDE("hue", 0.5),
+	[P] = OP_PARAM_P("1"),
+	OP_PARAM_GROUP,
+	{ 0 },
+};
+
+/* What becomes of an image's pixels. */
+struct jitter {
+	float factor[3]; /* by BRIGHTNESS, CONTRAST and SATURATION */
+	float mean;	 /* of the greys, after brightness */
+	float turn[3];	 /* the first row of the hue's matrix; the others are
+			    this one shifted */
+};
+
+/* Some pixels, by channel: compilers make vectors of loops over them. */
+enum { LOT = 64 };
+
+struct lot {
+	float r[LOT];
+	float g[LOT];
+	float b[LOT];
+	float grey[LOT];
+};
+
+static inline float clip(float v)
+{
+	v = v > 0 ? v : 0;
+	return v < 255 ? v : 255;
+}
+
+static inline float grey(float r, float g, float b)
+{
+	return 0.2989F * r + 0.587F * g + 0.114F * b;
+}
+
+/* `count` pixels with their brightness, and their greys. */
+static void begin_lot(const uint8_t *p, size_t count, float brightness,
+		      struct lot *lot)
+{
+	for (size_t i = 0; i < count; i++, p += 3) {
+		lot->r[i] = p[0];
+		lot->g[i] = p[1];
+		lot->b[i] = p[2];
+	}
+	for (size_t i = 0; i < LOT; i++) {
+		lot->r[i] = clip(brightness * lot->r[i]);
+		lot->g[i] = clip(brightness * lot->g[i]);
+		lot->b[i] = clip(brightness * lot->b[i]);
+		lot->grey[i] = grey(lot->r[i], lot->g[i], lot->b[i]);
+	}
+}
+
+static void blend(struct lot *lot, float factor)
+{
+	for (size_t i = 0; i < LOT; i++) {
+		float rest = (1 - factor) * lot->grey[i];
+
+		lot->r[i] = clip(factor * lot->r[i] + rest);
+		lot->g[i] = clip(factor * lot->g[i] + rest);
+		lot->b[i] = clip(factor * lot->b[i] + rest);
+	}
+}
+
+static void set_greys(struct lot *lot)
+{
+	for (size_t i = 0; i < LOT; i++)
+		lot->grey[i] = grey(lot->r[i], lot->g[i], lot->b[i]);
+}
+
+static void turn(struct lot *lot, const float m[3])
+{
+	for (size_t i = 0; i < LOT; i++) {
+		float r = lot->r[i], g = lot->g[i], b = lot->b[i];
+
+		lot->r[i] = clip(m[0] * r + m[1] * g + m[2] * b);
+		lot->g[i] = clip(m[2] * r + m[0] * g + m[1] * b);
+		lot->b[i] = clip(m[1] * r + m[2] * g + m[0] * b);
+	}
+}
+
+static void end_lot(const struct lot *lot, size_t count, uint8_t *p)
+{
+	for (size_t i = 0; i < count; i++, p += 3) {
+		p[0] = (uint8_t)lot->r[i];
+		p[1] = (uint8_t)lot->g[i];
+		p[2] = (uint8_t)lot->b[i];
+	}
+}
+
+static float mean_grey(const struct image *image, float brightness)
+{
+	struct lot lot = { 0 };
+	double sum = 0;
+	size_t count;
+
+	for (uint32_t y = 0; y < image->height; y++) {
+		const uint8_t *row = image->pixels + y * image->stride;
+
+		for (size_t x = 0; x < image->width; x += count) {
+			count = min_u64(image->width - x, LOT);
+			begin_lot(row + 3 * x, count, brightness, &lot);
+			for (size_t i = 0; i < count; i++)
+				sum += lot.grey[i];
+		}
+	}
+	return (float)(sum / ((double)image->width * image->height));
+}
+
+static void jitter_row(const struct jitter *j, uint8_t *row, size_t width)
+{
+	struct lot lot = { 0 };
+	size_t count;
+
+	for (size_t x = 0; x < width; x += count) {
+		count = min_u64(width - x, LOT);
+		begin_lot(row + 3 * x, count, j->factor[BRIGHTNESS], &lot);
+		for (size_t i = 0; i < LOT; i++)
+			lot.grey[i] = j->mean;
+		blend(&lot, j->factor[CONTRAST]);
+		set_greys(&lot);
+		blend(&lot, j->factor[SATURATION]);
+		turn(&lot, j->turn);
+		end_lot(&lot, count, row + 3 * x);
+	}
+}
+
+static float draw_factor(double magnitude, struct uniform uniform)
+{
+	double low = magnitude < 1 ? 1 - magnitude : 0;
+
+	return (float)(low + (1 + magnitude - low) * uniform.next(uniform.arg));
+}
+
+/* About the grey axis. */
+static void draw_turn(double magnitude, struct uniform uniform, float out[3])
+{
+	double by = magnitude * (2 * uniform.next(uniform.arg) - 1);
+	double cosine = real_sine(by + 0.25), third = (1 - cosine) / 3;
+	double side = real_sqrt(1.0 / 3) * real_sine(by);
+
+	out[0] = (float)(cosine + third);
+	out[1] = (float)(third - side);
+	out[2] = (float)(third + side);
+}
+
+static void image(const struct args *args, const struct op_sample *sample,
+		  const struct image *image)
+{
+	bool on = op_chance(&args->arg[P], sample->uniform);
+	struct jitter j = { 0 };
+
+	for (int i = BRIGHTNESS; i <= SATURATION; i++)
+		j.factor[i] =
+			draw_factor(args->arg[i].number[0], sample->uniform);
+	draw_turn(args->arg[HUE].number[0], sample->uniform, j.turn);
+	if (!on)
+		return;
+	if (j.factor[CONTRAST] != 1)
+		j.mean = mean_grey(image, j.factor[BRIGHTNESS]);
+	for (uint32_t y = 0; y < image->height; y++)
+		jitter_row(&j, image->pixels + y * image->stride, image->width);
+}
+
+const struct op op_color_jitter = {
+	.name = "color_jitter",
+	.help = "brightness, contrast, saturation and hue, by random factors",
+	.kind = OP_IMAGE,
+	.params = params,
+	.infer = op_infer_image,
+	.image = image,
+};

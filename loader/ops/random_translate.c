@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/op.h"
+
+#include <string.h>
+
+enum { PADDING, FILL };
+
+static const struct param params[] = {
+	[PADDING] = { .name = "padding",
+		      .kind = PARAM_INTEGERS,
+		      .min_count = 1,
+		      .max_count = 1,
+		      .min = 0,
+		      .max = OP_SIZE_MAX,
+		      .help = "how far the image is moved at most" },
+	[FILL] = OP_PARAM_FILL,
+	OP_PARAM_GROUP,
+	{ 0 },
+};
+
+static const char *check(const struct args *args)
+{
+	return op_check_colour(&args->arg[FILL]);
+}
+
+/* A side: pixels [from, from + size) go to [to, to + size). */
+struct shift {
+	uint32_t from;
+	uint32_t to;
+	uint32_t size;
+};
+
+static struct shift draw_shift(uint32_t side, uint32_t padding,
+			       struct uniform uniform)
+{
+	uint32_t by = op_below(2 * padding + 1, uniform);
+	struct shift s = { .from = by > padding ? by - padding : 0,
+			   .to = by < padding ? padding - by : 0 };
+	uint32_t lost = s.from + s.to;
+
+	s.size = lost < side ? side - lost : 0;
+	return s;
+}
+
+static void move(const struct image *image, struct shift x, struct shift y)
+{
+	bool upwards = y.from > y.to;
+
+	for (uint32_t i = 0; i < y.size; i++) {
+		size_t row = upwards ? i : y.size - 1 - i;
+
+		memmove(image->pixels + (y.to + row) * image->stride +
+				3 * (size_t)x.to,
+			image->pixels + (y.from + row) * image->stride +
+				3 * (size_t)x.from,
+			3 * (size_t)x.size);
+	}
+}
+
+/* What nothing was moved to: above and below, then beside. */
+static void fill(const struct image *image, struct shift x, struct shift y,
+		 const struct arg *colour)
+{
+	uint32_t right = x.to + x.size, bottom = y.to + y.size;
+	const struct rect rects[] = {
+		{ 0, 0, image->width, y.to },
+		{ 0, bottom, image->width, image->height - bottom },
+		{ 0, y.to, x.to, y.size },
+		{ right, y.to, image->width - right, y.size },
+	};
+
+	for (size_t i = 0; i < 4; i++)
+		op_fill(image, &rects[i], colour);
+}
+
+static void image(const struct args *args, const struct op_sample *sample,
+		  const struct image *image)
+{
+	const struct rect all = { 0, 0, image->width, image->height };
+	uint32_t padding = (uint32_t)args->arg[PADDING].number[0];
+	struct shift y = draw_shift(image->height, padding, sample->uniform);
+	struct shift x = draw_shift(image->width, padding, sample->uniform);
+
+	if (!x.size || !y.size) {
+		op_fill(image, &all, &args->arg[FILL]);
+		return;
+	}
+	move(image, x, y);
+	fill(image, x, y, &args->arg[FILL]);
+}
+
+const struct op op_random_translate = {
+	.name = "random_translate",
+	.help = "the image is moved, and a colour is where it was",
+	.kind = OP_IMAGE,
+	.params = params,
+	.check = check,
+	.infer = op_infer_image,
+	.image = image,
+};

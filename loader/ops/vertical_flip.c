@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/op.h"
+
+#include <string.h>
+
+#include "fs/bytes.h"
+
+enum { P, PIECE = 1024 };
+
+static const struct param params[] = {
+	[P] = OP_PARAM_P("0.5"),
+	OP_PARAM_GROUP,
+	{ 0 },
+};
+
+static void exchange(uint8_t *a, uint8_t *b, size_t size)
+{
+	uint8_t piece[PIECE];
+	size_t n;
+
+	for (; size; a += n, b += n, size -= n) {
+		n = min_u64(size, PIECE);
+		memcpy(piece, a, n);
+		memcpy(a, b, n);
+		memcpy(b, piece, n);
+	}
+}
+
+static void image(const struct args *args, const struct op_sample *sample,
+		  const struct image *image)
+{
+	uint8_t *top = image->pixels;
+	uint8_t *bottom = top + (image->height - 1) * image->stride;
+
+	if (!op_chance(&args->arg[P], sample->uniform))
+		return;
+	for (; top < bottom; top += image->stride, bottom -= image->stride)
+		exchange(top, bottom, 3 * (size_t)image->width);
+}
+
+const struct op op_vertical_flip = {
+	.name = "vertical_flip",
+	.help = "top and bottom exchanged, with a probability",
+	.kind = OP_IMAGE,
+	.params = params,
+	.infer = op_infer_image,
+	.image = image,
+};

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/buffer.h"
+#include "loader/frame.h"
+#include "loader/operands.h"
+
+struct pipeline_worker {
+	struct frame *frame;
+	struct draw *draws; /* one per geometry of the row being made */
+	float *operands;    /* of its value operations */
+	enum stash_found found;
+	struct buffer images[2];   /* a pass reads one and fills the other */
+	struct pipeline_value raw; /* the one it reads */
+	char message[256];
+};
+
+int worker_open(size_t max_geometry, size_t max_floats,
+		struct pipeline_worker **out)
+{
+	struct pipeline_worker *w = calloc(1, sizeof(*w));
+	int r = w ? frame_open(&w->frame) : -ENOMEM;
+
+	if (!r) {
+		w->draws = calloc(max_geometry + 1, sizeof(*w->draws));
+		w->operands = calloc(max_floats + 1, sizeof(*w->operands));
+		r = w->draws && w->operands ? 0 : -ENOMEM;
+	}
+	if (r)
+		pipeline_worker_close(w);
+	else
+		*out = w;
+	return r;
+}
+
+void pipeline_worker_close(struct pipeline_worker *w)
+{
+	if (!w)
+		return;
+	frame_close(w->frame);
+	free(w->draws);
+	free(w->operands);
+	buffer_fini(&w->images[0]);
+	buffer_fini(&w->images[1]);
+	free(w);
+}
+
+const char *pipeline_worker_message(const struct pipeline_worker *w)
+{
+	return w->message;
+}
+
+static void draw_one(const struct node *n, const struct pipeline_row *row,
+		     struct size in, struct draw *out)
+{
+	struct rng rng = operands_rng(row, n->stream);
+
+	*out = (struct draw){ 0 };
+	n->op->draw(&n->args, operands_uniform(&rng), in, out);
+}
+
+static int refuse_size(struct pipeline_worker *w, const struct worker_job *job,
+		       struct size size, const struct type *want)
+{
+	snprintf(w->message, sizeof(w->message),
+		 "an image of %ux%u comes out as %ux%u, but `%s' is %ux%u as "
+		 "sample 0; an operation that sets the size is missing",
+		 job->value->width, job->value->height, size.width, size.height,
+		 job->plan->chain->name, want->width, want->height);
+	return -EINVAL;
+}
+
+/*
+ * All random numbers of a row's geometry, before any pixel is looked at: what
+ * decoding has to give, and whether the result will fit, is known from sizes
+ * alone.
+ */
+static int draw_passes(struct pipeline_worker *w, const struct worker_job *job)
+{
+	struct size size = { job->value->width, job->value->height };
+	struct draw *draw = w->draws;
+
+	for (size_t i = 0; i < job->plan->num_passes; i++) {
+		const struct pass *pass = &job->plan->passes[i];
+		const struct type *want = chain_type(&pass->chain);
+
+		for (size_t k = 0; k < pass->chain.num_nodes; k++) {
+			const struct node *n = &pass->chain.nodes[k];
+
+			if (n->op->kind != OP_GEOMETRY)
+				continue;
+			draw_one(n, job->row, size, draw);
+			size = draw++->to;
+		}
+		if (pass->is_fixed &&
+		    (size.width != want->width || size.height != want->height))
+			return refuse_size(w, job, size, want);
+	}
+	return 0;
+}
+
+static bool changes_size(const struct draw *draw)
+{
+	return draw->to.width != draw->from.width ||
+	       draw->to.height != draw->from.height;
+}
+
+/* The image as it is stored, or as it was kept. */
+static int start_image(struct pipeline_worker *w, const struct worker_job *job)
+{
+	const struct plan *plan = job->plan;
+	struct frame *f = w->frame;
+	const void *kept;
+
+	w->found = plan->stash ? stash_get(plan->stash, job->row->id, &kept)
+			       : STASH_REFUSED;
+	if (w->found == STASH_VALUE) {
+		if (frame_resume(f, job->value, plan->quality, kept,
+				 job->decode_ns))
+			return 0;
+		w->found = STASH_REFUSED;
+	}
+	return frame_start(f, job->value, plan->quality, job->decode_ns);
+}
+
+/*
+ * Tells the frame what becomes of the image. With BETON_STAGE_DECODE only what
+ * the first resize sees, so that there is something to decode; but what is kept
+ * is made whole.
+ */
+static int run_geometry(struct pipeline_worker *w, const struct worker_job *job,
+			const struct pass *pass, const struct draw *draws)
+{
+	const struct plan *plan = job->plan;
+	size_t i = w->found == STASH_VALUE ? plan->cache_at : 0;
+	struct frame *f = w->frame;
+	bool resized = false;
+	int r = 0;
+
+	for (; !r && i <= pass->num_geometry; i++) {
+		const struct draw *draw = &draws[i];
+
+		if (i == plan->cache_at && w->found == STASH_NOTHING)
+			frame_keep(f, plan->stash, job->row->id);
+		if (i == pass->num_geometry)
+			break;
+		frame_crop(f, &draw->from);
+		if (changes_size(draw)) {
+			if (resized && i >= plan->cache_at &&
+			    job->until == BETON_STAGE_DECODE)
+				break;
+			r = frame_resample(f, draw->how, draw->to);
+			resized = true;
+		}
+		if (draw->mirror)
+			frame_mirror(f);
+	}
+	return r;
+}
+
+static int run_tail(struct pipeline_worker *w, const struct worker_job *job,
+		    const struct pass *pass, struct size size, void *out)
+{
+	const struct tail *tail = &pass->tail;
+	struct tail_image to = {
+		.size = size,
+		.operands = tail_operands(tail, job->row, w->operands),
+		.out = out,
+	};
+	struct band band;
+	int r;
+
+	while (!(r = frame_next(w->frame, &band, &to.mirror)) && band.rows)
+		tail_band(tail, &to, &band);
+	return r;
+}
+
+static void run_image_ops(const struct worker_job *job, const struct pass *pass,
+			  struct size size, void *pixels)
+{
+	const struct image image = { pixels, size.width, size.height,
+				     3 * (size_t)size.width };
+
+	for (size_t i = 0; i < pass->num_images; i++) {
+		const struct node *n = &pass->images[i];
+		struct rng rng = operands_rng(job->row, n->stream);
+		const struct op_sample sample = { job->row->id,
+						  operands_uniform(&rng) };
+
+		n->op->image(&n->args, &sample, &image);
+	}
+}
+
+static bool is_idle(const struct pass *pass)
+{
+	return !pass->num_geometry && !pass->num_images &&
+	       tail_is_copy(&pass->tail);
+}
+
+/* Whether the result of pass i is the row. */
+static bool is_last(const struct plan *plan, size_t i)
+{
+	return i + 1 == plan->num_passes ||
+	       (i + 2 == plan->num_passes && is_idle(&plan->passes[i + 1]));
+}
+
+/* Where pass i makes an image of a size; NULL: told. */
+static void *find_room(struct pipeline_worker *w, const struct worker_job *job,
+		       size_t i, struct size size)
+{
+	struct buffer *b = &w->images[i % 2];
+
+	if (is_last(job->plan, i))
+		return job->out;
+	if (size.width <= OP_SIZE_MAX && size.height <= OP_SIZE_MAX &&
+	    !buffer_reserve(b, 3 * (uint64_t)size.width * size.height))
+		return b->bytes;
+	snprintf(w->message, sizeof(w->message), "no memory for %ux%u pixels",
+		 size.width, size.height);
+	return NULL;
+}
+
+/* What a pass made as the value that the next begins with. */
+static int restart(struct pipeline_worker *w, const struct worker_job *job,
+		   const uint8_t *pixels, struct size size)
+{
+	w->raw = (struct pipeline_value){
+		.bytes = pixels,
+		.size = 3 * (uint64_t)size.width * size.height,
+		.mode = BETON_MODE_RAW,
+		.width = size.width,
+		.height = size.height,
+	};
+	w->found = STASH_REFUSED;
+	return frame_start(w->frame, &w->raw, job->plan->quality, NULL);
+}
+
+/* All passes over an image that the frame has taken up. */
+static int run_passes(struct pipeline_worker *w, const struct worker_job *job)
+{
+	struct size size = { job->value->width, job->value->height };
+	const struct pass *pass = job->plan->passes;
+	const struct draw *draws = w->draws;
+	void *out;
+	int r;
+
+	for (size_t i = 0;; i++, pass++) {
+		r = run_geometry(w, job, pass, draws);
+		if (r || job->until == BETON_STAGE_DECODE)
+			return r ? r : frame_decode(w->frame);
+		draws += pass->num_geometry;
+		if (pass->num_geometry)
+			size = draws[-1].to;
+		out = find_room(w, job, i, size);
+		if (!out)
+			return -ENOMEM;
+		r = run_tail(w, job, pass, size, out);
+		if (!r)
+			run_image_ops(job, pass, size, out);
+		if (!r && out != job->out)
+			r = restart(w, job, out, size);
+		if (r || out == job->out)
+			return r;
+	}
+}
+
+/* Operations of files have nothing but their code. */
+static int check_code(struct pipeline_worker *w, const struct worker_job *job)
+{
+	for (size_t i = 0; i < job->plan->num_passes; i++) {
+		const struct tail *tail = &job->plan->passes[i].tail;
+
+		if (!tail->is_own || atomic_load(&tail->kernel))
+			continue;
+		snprintf(w->message, sizeof(w->message),
+			 "`%s' has not been compiled", tail->chain->name);
+		return -ENOSYS;
+	}
+	return 0;
+}
+
+static int run_image(struct pipeline_worker *w, const struct worker_job *job)
+{
+	int r = check_code(w, job);
+
+	if (r)
+		return r;
+	r = start_image(w, job);
+	if (!r) {
+		r = draw_passes(w, job);
+		if (r)
+			return r;
+		r = run_passes(w, job);
+	}
+	if (r && !w->message[0])
+		snprintf(w->message, sizeof(w->message), "%s",
+			 frame_message(w->frame));
+	return r;
+}
+
+/* Whether an operation makes other bytes of an array. */
+static bool is_step(const struct node *n)
+{
+	return n->op->kind == OP_DTYPE || n->op->kind == OP_ARRAY;
+}
+
+static size_t count_elements(const struct type *type)
+{
+	size_t count = 1;
+
+	for (uint32_t i = 0; i < type->ndim; i++)
+		count *= type->shape[i];
+	return count;
+}
+
+static int run_step(struct pipeline_worker *w, const struct worker_job *job,
+		    const struct node *n, const struct type *in,
+		    const void *from, void *to)
+{
+	struct rng rng = operands_rng(job->row, n->stream);
+	const struct op_sample sample = { job->row->id,
+					  operands_uniform(&rng) };
+	const char *wrong;
+
+	if (n->op->kind == OP_DTYPE) {
+		dtype_convert(in->dtype, from, n->type.dtype, to,
+			      count_elements(in));
+		return 0;
+	}
+	wrong = n->op->array(&n->args, &sample, in, from, to);
+	if (!wrong)
+		return 0;
+	snprintf(w->message, sizeof(w->message), "%s: %s", n->op->name, wrong);
+	return -EINVAL;
+}
+
+/* Where step i leaves its result; NULL: no memory. */
+static void *find_array(struct pipeline_worker *w, size_t i,
+			const struct type *type)
+{
+	struct buffer *b = &w->images[i % 2];
+
+	return buffer_reserve(b, count_elements(type) * dtype_size(type->dtype))
+		       ? NULL
+		       : b->bytes;
+}
+
+static int run_steps(struct pipeline_worker *w, const struct worker_job *job)
+{
+	const struct chain *chain = job->plan->chain;
+	const struct type *in = &chain->source;
+	const void *from = job->value->bytes;
+	size_t left = 0;
+	void *to;
+	int r = 0;
+
+	for (size_t i = 0; i < chain->num_nodes; i++)
+		left += is_step(&chain->nodes[i]);
+	if (!left)
+		memcpy(job->out, from, job->value->size);
+	for (size_t i = 0; !r && i < chain->num_nodes; i++) {
+		const struct node *n = &chain->nodes[i];
+
+		if (!is_step(n))
+			continue;
+		to = --left ? find_array(w, left, &n->type) : job->out;
+		r = to ? run_step(w, job, n, in, from, to) : -ENOMEM;
+		in = &n->type;
+		from = to;
+	}
+	if (r == -ENOMEM)
+		snprintf(w->message, sizeof(w->message), "%s", strerror(-r));
+	return r;
+}
+
+static int run_array(struct pipeline_worker *w, const struct worker_job *job)
+{
+	const struct plan *plan = job->plan;
+	const struct pipeline_value *v = job->value;
+
+	if (v->size != plan->value_size) {
+		snprintf(w->message, sizeof(w->message),
+			 "%llu bytes where the dataset announces %llu",
+			 (unsigned long long)v->size,
+			 (unsigned long long)plan->value_size);
+		return -EINVAL;
+	}
+	if (job->until == BETON_STAGE_DECODE || !v->size)
+		return 0;
+	return run_steps(w, job);
+}
+
+int worker_run(struct pipeline_worker *w, const struct worker_job *job)
+{
+	const struct plan *plan = job->plan;
+
+	w->message[0] = '\0';
+	if (plan->out.ragged) {
+		snprintf(w->message, sizeof(w->message),
+			 "rows of `%s' have no fixed size", plan->out.name);
+		return -EINVAL;
+	}
+	if (job->until == BETON_STAGE_READ)
+		return 0;
+	return plan->num_passes ? run_image(w, job) : run_array(w, job);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making one row of one output: what a plan says is done to one value. A worker
+ * has the memory for it, and belongs to one thread.
+ */
+#ifndef LOADER_WORKER_H
+#define LOADER_WORKER_H
+
+#include "loader/pipeline.h"
+#include "loader/plan.h"
+
+/* What pipeline_run() is asked for. */
+struct worker_job {
+	const struct plan *plan;
+	const struct pipeline_value *value;
+	const struct pipeline_row *row;
+	enum beton_stage until;
+	void *out;
+	uint64_t *decode_ns;
+};
+
+/* For plans of at most so many geometries, and floats for their tails. */
+int worker_open(size_t max_geometry, size_t max_floats,
+		struct pipeline_worker **out);
+
+/* As pipeline_run(). */
+int worker_run(struct pipeline_worker *w, const struct worker_job *job);
+
+#endif

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The random numbers of operations, written from beton-transforms(7) and
+beton-orders(7) and not from the C."""
+from orders import M, WEYL, key, mix
+
+
+def key_of_text(text):
+    k = mix(WEYL)
+    for byte in text.encode():
+        k = mix((k ^ byte) + WEYL & M)
+    return k
+
+
+class Draws:
+    """The stream of an operation for a sample. OP:GROUP names it."""
+
+    def __init__(self, seed, epoch, sample, op):
+        self.key = key([seed, epoch, sample, 0, key_of_text(op)])
+        self.position = 0
+
+    def __call__(self):
+        """Uniform in [0, 1)."""
+        self.position += 1
+        return (mix(self.key + WEYL * self.position & M) >> 11) / (1 << 53)
+
+    def below(self, n):
+        return int(self() * n)

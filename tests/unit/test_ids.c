@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/ids.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/bytes.h"
+#include "fs/rng.h"
+#include "tests/unit/t.h"
+
+static char why[200];
+
+static struct ids *list(const char *text)
+{
+	struct ids *ids = NULL;
+	int r = ids_open(text, &ids, why, sizeof(why));
+
+	if (r)
+		fprintf(stderr, "%s: %s\n", text, why);
+	CHECK(!r && ids);
+	return ids;
+}
+
+static void a_list_is_sorted_and_found_in(void)
+{
+	struct ids *ids = list("40, 3,17 ,3,000007,18446744073709551615");
+
+	CHECK(ids->count == 6 && ids->ids[0] == 3 && ids->ids[5] == UINT64_MAX);
+	CHECK(ids_has(ids, 3) && ids_has(ids, 7) && ids_has(ids, 17));
+	CHECK(ids_has(ids, 40) && ids_has(ids, UINT64_MAX));
+	CHECK(!ids_has(ids, 0) && !ids_has(ids, 4) && !ids_has(ids, 41));
+	ids_close(ids);
+	ids_close(NULL);
+}
+
+static const char *const mistakes[] = {
+	"1,,2",		"1,", ",",  " ", "1 2", "18446744073709551616",
+	"no_such_file", "/",  "-1",
+};
+
+static void nonsense_is_refused(void)
+{
+	struct ids *ids;
+
+	for (size_t i = 0; i < ARRAY_LEN(mistakes); i++) {
+		why[0] = '\0';
+		CHECK(ids_open(mistakes[i], &ids, why, sizeof(why)) == -EINVAL);
+		CHECK(why[0]);
+	}
+}
+
+static char path[] = "/tmp/test_ids-XXXXXX";
+
+static void write_file(const void *bytes, size_t size)
+{
+	FILE *f = fopen(path, "w");
+
+	CHECK(f && fwrite(bytes, 1, size, f) == size && !fclose(f));
+}
+
+static void a_file_has_one_in_a_line(void)
+{
+	static const char text[] = "# poisoned\n 12\r\n\n000003 # a comment\n"
+				   "\t7\n#9\n12";
+	struct ids *ids;
+
+	write_file(text, strlen(text));
+	ids = list(path);
+	CHECK(ids->count == 4 && ids_has(ids, 3) && ids_has(ids, 7));
+	CHECK(ids_has(ids, 12) && !ids_has(ids, 9));
+	ids_close(ids);
+	write_file("", 0);
+	ids = list(path);
+	CHECK(!ids->count && !ids_has(ids, 0));
+	ids_close(ids);
+}
+
+static void a_line_that_is_none_is_named(void)
+{
+	static const struct {
+		const char *text;
+		size_t size;
+		const char *says;
+	} files[] = {
+		{ "1\n2 3\n", 6,
+		  ":2: expected a sample's number, or # and a "
+		  "comment, not `2 3'" },
+		{ "1\n\nx\n", 5, ":3: expected" },
+		{ "1\0002\n", 4, ": a NUL is in it" },
+		{ "1,2\n", 4, ":1: expected" },
+		{ "-1", 2, ":1: expected" },
+	};
+	struct ids *ids;
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		write_file(files[i].text, files[i].size);
+		CHECK(ids_open(path, &ids, why, sizeof(why)) == -EINVAL);
+		CHECK(!strncmp(why, path, strlen(path)));
+		CHECK(!strncmp(why + strlen(path), files[i].says,
+			       strlen(files[i].says)));
+	}
+}
+
+static void no_file_is_waited_for(void)
+{
+	struct ids *ids;
+
+	unlink(path);
+	CHECK(!mkfifo(path, 0600));
+	CHECK(ids_open(path, &ids, why, sizeof(why)) == -EINVAL);
+	unlink(path);
+}
+
+static void a_large_file_is_refused(void)
+{
+	struct ids *ids;
+	FILE *f = fopen(path, "w");
+
+	CHECK(f && !ftruncate(fileno(f), (64 << 20) + 1) && !fclose(f));
+	CHECK(ids_open(path, &ids, why, sizeof(why)) == -EINVAL);
+	CHECK(strstr(why, "large"));
+	unlink(path);
+}
+
+static void many_are_found(void)
+{
+	struct rng rng = { .key = 1 };
+	struct ids *ids;
+	FILE *f = fopen(path, "w");
+
+	CHECK(f);
+	for (int i = 0; i < 5000; i++)
+		fprintf(f, "%llu\n",
+			(unsigned long long)rng_next(&rng) % 20000 * 2);
+	CHECK(!fclose(f));
+	ids = list(path);
+	rng.position = 0;
+	for (int i = 0; i < 5000; i++) {
+		uint64_t id = rng_next(&rng) % 20000 * 2;
+
+		CHECK(ids_has(ids, id) && !ids_has(ids, id + 1));
+	}
+	ids_close(ids);
+}
+
+int main(void)
+{
+	int fd = mkstemp(path);
+
+	CHECK(fd >= 0 && !close(fd));
+	a_list_is_sorted_and_found_in();
+	nonsense_is_refused();
+	a_file_has_one_in_a_line();
+	a_line_that_is_none_is_named();
+	no_file_is_waited_for();
+	a_large_file_is_refused();
+	many_are_found();
+	unlink(path);
+	return 0;
+}
