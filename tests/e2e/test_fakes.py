@@ -96,6 +96,14 @@ def test_bench_says_so(source, monkeypatch):
     assert d["stages"]["read"]["items"] >= 3 * batches
 
 
+def test_the_doctor_looks_at_what_is_real(data, monkeypatch):
+    monkeypatch.setenv("BETON_FAKE", FAKE)
+    r = beton("doctor", data.path, "--json", "--seconds", 5, *SPEC,
+              "--pipeline", TEXT.format("", ""))
+    assert json.loads(r.stdout)["evidence"]["source"] == "file"
+    assert not r.stderr
+
+
 def test_without_a_dataset(tmp_path):
     how = (*SPEC, "--pipeline", TEXT.format("", ""))
     d = json.loads(beton("bench", tmp_path / "none", "--json", *how,
