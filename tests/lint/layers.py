@@ -17,6 +17,7 @@ LAYERS = """
     fs/tally fs/metric
     fs/openmetrics
     fs/log fs/size fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
+    fs/trace
     fs/source fs/npy fs/cold fs/subset fs/source_file fs/handover_message
     fs/field
     fs/format fs/name
