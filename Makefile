@@ -47,7 +47,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 # --- what is built from what -------------------------------------------------
 
 # The engine: the half of fs/ that knows no FUSE. See tests/lint/layers.py.
-engine_src := $(addprefix fs/,log.c size.c rng.c arena.c heap.c cold.c memory.c source.c \
+engine_src := $(addprefix fs/,log.c size.c histogram.c rng.c arena.c heap.c cold.c memory.c source.c \
               source_file.c handover_message.c field.c format.c alloc.c custom.c \
               name.c npy.c dataset.c vfile.c sample.c subset.c spec.c order.c \
               batch.c batch_place.c chunk.c fill.c cache.c reader.c plan.c pool.c \
@@ -55,7 +55,7 @@ engine_src := $(addprefix fs/,log.c size.c rng.c arena.c heap.c cold.c memory.c 
 loader_src := $(sort $(wildcard loader/*.c) $(wildcard loader/ops/*.c))
 isa_src    := $(sort $(wildcard loader/isa/*.c))
 ops_src    := $(sort $(wildcard loader/ops/*.c))
-ns_src     := $(sort $(wildcard fs/ns*.c)) $(addprefix fs/,memo.c group.c tar.c shard.c jobs.c stats.c)
+ns_src     := $(sort $(wildcard fs/ns*.c)) $(addprefix fs/,memo.c group.c tar.c shard.c jobs.c openmetrics.c stats.c)
 handover_src := $(addprefix fs/,handover.c handover_connection.c handover_peer.c)
 betonfs_src := $(ns_src) $(handover_src) $(addprefix fs/,ops.c dropper.c opts.c message.c mountpoint.c betonfs.c)
 writer_src := $(addprefix fs/,writer.c schema.c outfile.c)
@@ -95,7 +95,7 @@ $(so): $(lib_objs)
 $(BUILD)/betonfs: $(call obj,$(betonfs_src)) $(lib)
 $(BUILD)/mkfs.beton: $(call obj,$(mkfs_src)) $(lib)
 $(BUILD)/beton: $(call obj,$(beton_src)) $(lib)
-$(addprefix $(BUILD)/test_,cuda upload parcel): | $(standins)
+$(addprefix $(BUILD)/test_,cuda upload parcel gpu_loader): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(writer_src) $(ns_src) $(handover_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
 

@@ -211,13 +211,40 @@ static void print_stages(const struct bench *b)
 	struct beton_stage_stats s[STAGES_MAX];
 	size_t n = beton_loader_stats(b->loader, s, STAGES_MAX);
 
-	printf("stage          items   busy s   input wait s   room wait s\n");
+	printf("stage          items   busy s   input wait s   room wait s"
+	       "   delay s     p50 us     p99 us\n");
 	for (size_t i = 0; i < n; i++)
-		printf("%-10s %9llu %8.3f %14.3f %13.3f\n", s[i].name,
-		       (unsigned long long)s[i].items,
+		printf("%-10s %9llu %8.3f %14.3f %13.3f %9.3f %10.1f %10.1f\n",
+		       s[i].name, (unsigned long long)s[i].items,
 		       1e-9 * (double)s[i].busy_ns,
 		       1e-9 * (double)s[i].input_wait_ns,
-		       1e-9 * (double)s[i].room_wait_ns);
+		       1e-9 * (double)s[i].room_wait_ns,
+		       1e-9 * (double)s[i].delay_ns, 1e-3 * (double)s[i].p50_ns,
+		       1e-3 * (double)s[i].p99_ns);
+}
+
+static struct beton_pace_stats pace_of(const struct bench *b)
+{
+	struct beton_pace_stats pace = { .size = sizeof(pace) };
+
+	beton_loader_pace(b->loader, &pace);
+	return pace;
+}
+
+static double queue_fill(const struct beton_pace_stats *pace)
+{
+	uint64_t places = pace->batches * pace->queue_places;
+
+	return places ? (double)pace->queue_ready / (double)places : 0;
+}
+
+static void print_pace(const struct bench *b)
+{
+	struct beton_pace_stats pace = pace_of(b);
+
+	printf("queue          %.0f %% full, %llu of %llu batches waited for, %.3f s\n",
+	       100 * queue_fill(&pace), (unsigned long long)pace.waits,
+	       (unsigned long long)pace.batches, 1e-9 * (double)pace.wait_ns);
 }
 
 static void print_kept(const struct bench *b)
@@ -250,7 +277,21 @@ static void print_human(struct bench *b)
 	if (strcmp(b->info.point, "none") != 0)
 		printf("after cuda()   on the %s\n", b->info.point);
 	print_kept(b);
+	print_pace(b);
 	print_stages(b);
+}
+
+static json_t *stage_json(const struct beton_stage_stats *s)
+{
+	return json_pack(
+		"{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "items",
+		(json_int_t)s->items, "bytes", (json_int_t)s->bytes, "busy_s",
+		1e-9 * (double)s->busy_ns, "input_wait_s",
+		1e-9 * (double)s->input_wait_ns, "room_wait_s",
+		1e-9 * (double)s->room_wait_ns, "delay_s",
+		1e-9 * (double)s->delay_ns, "p50_us", 1e-3 * (double)s->p50_ns,
+		"p90_us", 1e-3 * (double)s->p90_ns, "p99_us",
+		1e-3 * (double)s->p99_ns);
 }
 
 static json_t *stages_json(const struct bench *b)
@@ -260,16 +301,22 @@ static json_t *stages_json(const struct bench *b)
 	json_t *o = json_object();
 
 	for (size_t i = 0; i < n; i++)
-		json_object_set_new(
-			o, s[i].name,
-			json_pack("{s:I, s:I, s:f, s:f, s:f}", "items",
-				  (json_int_t)s[i].items, "bytes",
-				  (json_int_t)s[i].bytes, "busy_s",
-				  1e-9 * (double)s[i].busy_ns, "input_wait_s",
-				  1e-9 * (double)s[i].input_wait_ns,
-				  "room_wait_s",
-				  1e-9 * (double)s[i].room_wait_ns));
+		json_object_set_new(o, s[i].name, stage_json(&s[i]));
 	return o;
+}
+
+static json_t *pace_json(const struct bench *b)
+{
+	struct beton_pace_stats p = pace_of(b);
+
+	return json_pack("{s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I}", "batches",
+			 (json_int_t)p.batches, "waits", (json_int_t)p.waits,
+			 "wait_s", 1e-9 * (double)p.wait_ns, "trainer_s",
+			 1e-9 * (double)p.trainer_ns, "queue_fill",
+			 queue_fill(&p), "queue_places",
+			 (json_int_t)p.queue_places, "queue_empty",
+			 (json_int_t)p.queue_empty, "queue_full",
+			 (json_int_t)p.queue_full);
 }
 
 /* null: the pipeline has no cache(). */
@@ -293,7 +340,7 @@ static void print_json(const struct bench *b)
 	for (size_t i = 0; i < b->num_rates; i++)
 		json_array_append_new(rates, json_real(b->rates[i]));
 	o = json_pack(
-		"{s:o, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:o, s:o}",
+		"{s:o, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:o, s:o, s:o}",
 		"images_per_s", rates, "cpu_us_per_image", cpu_per_image(b),
 		"first_batch_s", b->first_batch_s, "peak_rss_mb",
 		(double)b->peak_rss / 1e6, "bytes_per_s",
@@ -301,7 +348,7 @@ static void print_json(const struct bench *b)
 		"decoder", b->info.decoder, "jit", b->info.jit, "point",
 		b->info.point, "spec", b->info.spec, "source", b->info.source,
 		"workers", (json_int_t)b->info.workers, "kept", kept_json(b),
-		"stages", stages_json(b));
+		"stages", stages_json(b), "pace", pace_json(b));
 	json_dumpf(o, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(o);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "fs/bytes.h"
+#include "fs/clock.h"
 #include "fs/cold.h"
 #include "fs/fill.h"
 #include "fs/rng.h"
@@ -63,6 +64,7 @@ struct cache {
 	struct source_wait wait; /* for the reads, at the end */
 	atomic_uint_fast64_t counters[COUNTERS];
 	struct payload_tally tally;
+	struct tally waits;
 };
 
 static void count(struct cache *c, enum counter what, uint64_t n)
@@ -187,6 +189,21 @@ static enum payload_count found(const struct chunk *g)
 	return g->state == CHUNK_READY ? PAYLOAD_HITS : PAYLOAD_LATE;
 }
 
+/* With the lock of the shard held. */
+static void wait_read(struct cache *c, struct shard *s, const struct chunk *g,
+		      struct payload_tally *tally)
+{
+	int64_t begin = clock_ns();
+	uint64_t ns;
+
+	while (g->state == CHUNK_READING)
+		pthread_cond_wait(&s->settled, &s->lock);
+	ns = (uint64_t)(clock_ns() - begin);
+	count_value(c, tally, PAYLOAD_WAIT_NS, ns);
+	tally_add(&c->waits.input_wait_ns, ns);
+	tally_add(&c->waits.times[histogram_bucket(ns)], 1);
+}
+
 static bool wait_settled(struct cache *c, struct chunk *g,
 			 struct payload_tally *tally)
 {
@@ -194,8 +211,8 @@ static bool wait_settled(struct cache *c, struct chunk *g,
 
 	scoped_lock(&s->lock);
 	count_value(c, tally, found(g), 1);
-	while (g->state == CHUNK_READING)
-		pthread_cond_wait(&s->settled, &s->lock);
+	if (g->state == CHUNK_READING)
+		wait_read(c, s, g, tally);
 	g->used = true;
 	return g->state == CHUNK_READY;
 }
@@ -751,6 +768,11 @@ void cache_count(struct cache_counts *counts, struct payload_tally *tally)
 	counts->misses += n[PAYLOAD_MISSES];
 	counts->bypassed += n[PAYLOAD_BYPASSED];
 	counts->delivered_bytes += n[PAYLOAD_BYTES];
+}
+
+const struct tally *cache_waits(const struct cache *c)
+{
+	return &c->waits;
 }
 
 void cache_stats(struct cache *c, struct cache_stats *out)

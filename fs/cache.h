@@ -105,6 +105,9 @@ struct cache_stats {
 
 void cache_stats(struct cache *cache, struct cache_stats *out);
 
+/* Of values that were late or missed: how long batches waited for them. */
+const struct tally *cache_waits(const struct cache *cache);
+
 /* Those of them that can be told of one reader. */
 struct cache_counts {
 	uint64_t hits;

@@ -24,6 +24,7 @@ enum payload_count {
 	PAYLOAD_MISSES,	  /* nobody had asked for it before */
 	PAYLOAD_BYPASSED, /* read without the cache, besides */
 	PAYLOAD_BYTES,
+	PAYLOAD_WAIT_NS, /* for reads that were under way */
 	PAYLOAD_COUNTS,
 };
 

@@ -56,7 +56,10 @@ struct engine {
 	struct slots *slots;
 	struct plan *plan;
 	struct cache *cache; /* NULL: the kernel's */
+	struct dataset **datasets;
+	size_t num_datasets;
 	atomic_uint_fast64_t direct;
+	struct tally assembly;
 	pthread_mutex_t lock; /* guards all that follows */
 	pthread_cond_t queued;
 	pthread_cond_t finished; /* a ticket is done */
@@ -161,16 +164,32 @@ static int layout(struct engine *e, const struct batch_key *key, bool afresh,
 
 /* --- assembling --- */
 
+/* What it waited for is in its tally. */
+static void count_assembly(struct engine *e, const struct batch *batch,
+			   uint64_t ns)
+{
+	uint64_t wait = tally_get(&batch->tally.n[PAYLOAD_WAIT_NS]);
+
+	wait = min_u64(wait, ns);
+	tally_add(&e->assembly.items, 1);
+	tally_add(&e->assembly.bytes, batch->vfile.size);
+	tally_add(&e->assembly.busy_ns, ns - wait);
+	tally_add(&e->assembly.input_wait_ns, wait);
+	tally_add(&e->assembly.times[histogram_bucket(ns)], 1);
+}
+
 /* Into a slot, or into memory of its reader. */
 static int assemble(void *arg, const struct batch *batch, void *buf,
 		    uint64_t *marks)
 {
 	struct engine *e = arg;
+	int64_t begin = clock_ns();
 	bool failed;
 	int r;
 
 	plan_fetch(e->plan, batch);
 	r = batch_assemble(batch, buf, &failed);
+	count_assembly(e, batch, (uint64_t)(clock_ns() - begin));
 	plan_done(e->plan, batch);
 	if (!r)
 		*marks = failed ? batch_marks(batch, buf) : 0;
@@ -492,6 +511,16 @@ static int open_slots(struct engine *e)
 	return slots_open(&slots, &e->slots);
 }
 
+static int keep_datasets(struct engine *e, const struct engine_options *o)
+{
+	e->datasets = calloc(o->num_datasets + 1, sizeof(*e->datasets));
+	if (!e->datasets)
+		return -ENOMEM;
+	for (; e->num_datasets < o->num_datasets; e->num_datasets++)
+		e->datasets[e->num_datasets] = o->datasets[e->num_datasets];
+	return 0;
+}
+
 static void choose_sizes(struct engine *e, const struct engine_options *o)
 {
 	bool is_hard;
@@ -523,9 +552,12 @@ int engine_open(const struct engine_options *options, struct engine **out)
 	pthread_mutex_init(&e->lock, NULL);
 	clock_cond_init(&e->queued);
 	pthread_cond_init(&e->finished, NULL);
-	r = plan_open(max_u64(READ_AHEAD_MIN,
-			      min_u64(READ_AHEAD_MAX, e->tiers.cache_size / 8)),
-		      &e->plan);
+	r = keep_datasets(e, options);
+	if (!r)
+		r = plan_open(max_u64(READ_AHEAD_MIN,
+				      min_u64(READ_AHEAD_MAX,
+					      e->tiers.cache_size / 8)),
+			      &e->plan);
 	if (!r)
 		r = open_slots(e);
 	if (!r)
@@ -568,6 +600,7 @@ void engine_close(struct engine *e)
 	pthread_cond_destroy(&e->queued);
 	pthread_mutex_destroy(&e->lock);
 	free(e->threads);
+	free(e->datasets);
 	free(e);
 }
 
@@ -587,12 +620,28 @@ uint64_t engine_lendable(const struct engine *e)
 					      : e->slot_bytes;
 }
 
+static void stage_stats(struct engine *e, struct engine_stats *out)
+{
+	struct tally_sum *s = out->stages;
+
+	for (size_t i = 0; i < e->num_datasets; i++)
+		tally_sum(&s[ENGINE_SOURCE], &e->datasets[i]->source->reads);
+	if (e->cache)
+		tally_sum(&s[ENGINE_CACHE], cache_waits(e->cache));
+	s[ENGINE_CACHE].items =
+		out->cache.hits + out->cache.late + out->cache.misses;
+	s[ENGINE_CACHE].bytes = out->cache.delivered_bytes;
+	tally_sum(&s[ENGINE_ASSEMBLY], &e->assembly);
+	s[ENGINE_ASSEMBLY].room_wait_ns = out->slots.wait_ns;
+}
+
 void engine_stats(struct engine *e, struct engine_stats *out)
 {
 	*out = (struct engine_stats){ .direct = atomic_load(&e->direct) };
 	slots_stats(e->slots, &out->slots);
 	if (e->cache)
 		cache_stats(e->cache, &out->cache);
+	stage_stats(e, out);
 }
 
 size_t engine_readers(struct engine *e, struct plan_reader *out, size_t max)

@@ -52,11 +52,20 @@ const char *engine_tiers_why(const struct engine *engine);
 /* Bytes of slots that readers may hold for long. */
 uint64_t engine_lendable(const struct engine *engine);
 
+/* What a batch is made by. */
+enum engine_stage {
+	ENGINE_SOURCE,	 /* requests that the device was asked for */
+	ENGINE_CACHE,	 /* values; times: of waiting for them */
+	ENGINE_ASSEMBLY, /* batches */
+	ENGINE_STAGES,
+};
+
 /* Counters since open; `cache` is of a process cache. */
 struct engine_stats {
 	struct slots_stats slots;
 	struct cache_stats cache;
 	uint64_t direct; /* batches assembled in memory of their readers */
+	struct tally_sum stages[ENGINE_STAGES];
 };
 
 void engine_stats(struct engine *engine, struct engine_stats *out);

@@ -9,6 +9,7 @@
 #include <utlist.h>
 
 #include "fs/bytes.h"
+#include "fs/clock.h"
 #include "fs/handover_message.h"
 #include "fs/pool.h"
 #include "fs/scope.h"
@@ -30,7 +31,8 @@ struct request {
 	struct ns_file file;
 	struct ticket *ticket;
 	uint64_t bytes; /* counted in shared->bytes */
-	bool is_late;	/* it was not ready when it was asked for */
+	int64_t asked_ns;
+	bool is_late; /* it was not ready when it was asked for */
 	/* Guarded by handover.lock. */
 	struct request *prev_done, *next_done; /* in handover.done */
 	bool is_done;
@@ -249,6 +251,7 @@ static int reply_slot(struct connection *c, struct request *q)
 
 	/* Told before the loader can ask. */
 	job_add(c->job, JOBS_HANDOVER, 1, reply.size);
+	job_waited(c->job, (uint64_t)(clock_ns() - q->asked_ns));
 	if (q->is_late)
 		job_late(c->job, JOBS_HANDOVER);
 	r = send_message(c, &reply, sizeof(reply),
@@ -330,6 +333,7 @@ static int submit(struct connection *c, uint64_t number,
 	q->shared = h;
 	q->number = number;
 	q->bytes = bytes;
+	q->asked_ns = clock_ns();
 	q->is_late = !stream_ready(file->stream, (struct batch *)file->vfile);
 	/* Who is refused opens the file, and is not to be taken for two. */
 	ns_note_file(file);

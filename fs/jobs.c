@@ -32,6 +32,7 @@ struct job {
 
 struct jobs {
 	struct counter ways[JOBS_WAYS];
+	struct tally waits;	    /* of readers */
 	pthread_mutex_t lock;	    /* guards all that follows */
 	struct job *list[JOBS_MAX]; /* by number */
 	size_t n;
@@ -187,6 +188,16 @@ void job_late(struct job *job, enum jobs_way way)
 	atomic_fetch_add_explicit(&job->count.late, 1, memory_order_relaxed);
 }
 
+void job_waited(struct job *job, uint64_t ns)
+{
+	struct tally *t = job ? &job->jobs->waits : NULL;
+
+	if (!t)
+		return;
+	tally_add(&t->input_wait_ns, ns);
+	tally_add(&t->times[histogram_bucket(ns)], 1);
+}
+
 void job_connect(struct job *job)
 {
 	if (job)
@@ -206,6 +217,20 @@ void jobs_delivered(struct jobs *jobs, struct jobs_count out[JOBS_WAYS])
 	for (int i = 0; i < JOBS_WAYS; i++)
 		out[i] = jobs ? counted(&jobs->ways[i])
 			      : (struct jobs_count){ 0, 0, 0 };
+}
+
+void jobs_delivery(struct jobs *jobs, struct tally_sum *out)
+{
+	struct jobs_count ways[JOBS_WAYS];
+
+	*out = (struct tally_sum){ .items = 0 };
+	if (jobs)
+		tally_sum(out, &jobs->waits);
+	jobs_delivered(jobs, ways);
+	for (int i = 0; i < JOBS_WAYS; i++) {
+		out->items += ways[i].batches;
+		out->bytes += ways[i].bytes;
+	}
 }
 
 static struct jobs_entry entry_of(struct job *job)

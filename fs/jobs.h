@@ -17,6 +17,8 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "fs/tally.h"
+
 struct jobs;
 struct job;
 
@@ -53,6 +55,8 @@ void job_add(struct job *job, enum jobs_way way, uint64_t batches,
 	     uint64_t bytes);
 /* One of these batches was not ready when it was asked for. */
 void job_late(struct job *job, enum jobs_way way);
+/* A reader has waited so long for a batch. */
+void job_waited(struct job *job, uint64_t ns);
 /* A connection of the job's, in the time between these two. */
 void job_connect(struct job *job);
 void job_disconnect(struct job *job);
@@ -64,6 +68,8 @@ struct jobs_count {
 };
 
 void jobs_delivered(struct jobs *jobs, struct jobs_count out[JOBS_WAYS]);
+/* The same of all ways, as a stage: its times are those of waiting. */
+void jobs_delivery(struct jobs *jobs, struct tally_sum *out);
 
 struct jobs_entry {
 	char name[JOBS_NAME_SIZE];

@@ -16,6 +16,7 @@
 #include <utlist.h>
 
 #include "fs/bytes.h"
+#include "fs/clock.h"
 #include "fs/dropper.h"
 #include "fs/scope.h"
 
@@ -507,6 +508,7 @@ static void read_slot(fuse_req_t req, struct handle *h, size_t size,
 {
 	struct batch *batch = (struct batch *)h->file.vfile;
 	struct slot *slot = NULL;
+	int64_t begin = clock_ns();
 	int r;
 
 	if (off >= batch->vfile.size) {
@@ -514,6 +516,9 @@ static void read_slot(fuse_req_t req, struct handle *h, size_t size,
 		return;
 	}
 	r = stream_slot(h->file.stream, batch, &slot);
+	/* Who has the first piece, or finds it there, has them all. */
+	if (!r && !off)
+		job_waited(h->job, (uint64_t)(clock_ns() - begin));
 	if (!r && !goes_together(ops_of(req), h, slot_marks(slot)))
 		r = -EIO;
 	size = min_u64(size, batch->vfile.size - off);

@@ -49,7 +49,7 @@ struct slots {
 	pthread_cond_t freed; /* a slot, or memory */
 	uint64_t frees;	      /* times that something was */
 	struct slot *list;
-	uint64_t assembled, ahead, shared, wasted;
+	uint64_t assembled, ahead, shared, wasted, wait_ns;
 	pthread_mutex_t growth; /* guards the next two */
 	uint64_t taking;	/* bytes that threads are about to take */
 	uint64_t told;		/* that the pool may have had at most */
@@ -202,11 +202,13 @@ static uint64_t frees_so_far(struct slots *s)
 static void wait_freed(struct slots *s, uint64_t frees)
 {
 	struct timespec end = clock_in_ms(LOOK_MS);
+	int64_t begin = clock_ns();
 
 	scoped_lock(&s->lock);
 	while (s->frees == frees &&
 	       !pthread_cond_timedwait(&s->freed, &s->lock, &end))
 		;
+	s->wait_ns += (uint64_t)(clock_ns() - begin);
 }
 
 static int take_piece(struct slots *s, uint64_t size, bool is_ahead,
@@ -484,6 +486,7 @@ void slots_stats(struct slots *s, struct slots_stats *out)
 		.ahead = s->ahead,
 		.shared = s->shared,
 		.wasted = s->wasted,
+		.wait_ns = s->wait_ns,
 		.slots = pool.pieces,
 		.bytes = pool.bytes,
 		.huge = pool.collapsed,

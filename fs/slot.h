@@ -57,6 +57,7 @@ struct slots_stats {
 	uint64_t ahead;	    /* of these, before anybody asked */
 	uint64_t shared;    /* times that a reader found one there */
 	uint64_t wasted;    /* nobody came for */
+	uint64_t wait_ns;   /* for memory to be free */
 	uint64_t slots;
 	uint64_t bytes;
 	uint64_t huge; /* slots of huge pages */

@@ -19,6 +19,7 @@
 #include <sys/uio.h>
 
 #include "fs/log.h"
+#include "fs/tally.h"
 
 struct source;
 struct source_request;
@@ -53,6 +54,7 @@ struct source_request {
 	/* The source's own. */
 	struct source_request *prev, *next;
 	size_t got;
+	uint64_t since_ns; /* that it waits for a thread */
 	bool queued;
 };
 
@@ -73,6 +75,9 @@ struct source {
 	char *path;
 	struct log *log;
 	struct stat stat; /* when it was opened */
+	/* Requests for the device, not those that the kernel had in memory;
+	   room_wait_ns: for one of the threads that read. */
+	struct tally reads;
 };
 
 /*

@@ -9,6 +9,7 @@
 #include <utlist.h>
 
 #include "fs/bytes.h"
+#include "fs/clock.h"
 #include "fs/scope.h"
 #include "fs/source.h"
 #include "fs/thread.h"
@@ -252,8 +253,13 @@ static int read_direct(struct file_source *file, struct source_request *q)
 
 static void serve(struct file_source *file, struct source_request *q)
 {
-	finish(file, q,
-	       q->direct ? read_direct(file, q) : read_rest(file->fd, q));
+	struct tally *reads = &file->base.reads;
+	uint64_t begin = (uint64_t)clock_ns();
+	int r = q->direct ? read_direct(file, q) : read_rest(file->fd, q);
+
+	tally_item(reads, q->got, (uint64_t)clock_ns() - begin);
+	tally_add(&reads->room_wait_ns, begin - q->since_ns);
+	finish(file, q, r);
 }
 
 /* Called with the lock held. */
@@ -314,9 +320,12 @@ static void file_submit(struct source *source, struct source_request *q)
 	q->got = 0;
 	q->queued = false;
 	r = q->direct ? -EAGAIN : read_cached(file, q);
-	if (!r)
+	if (!r) {
 		q->done(q, 0);
-	else if (r != -EAGAIN || !enqueue(file, q))
+		return;
+	}
+	q->since_ns = (uint64_t)clock_ns();
+	if (r != -EAGAIN || !enqueue(file, q))
 		serve(file, q);
 }
 

@@ -10,6 +10,7 @@
 #include "fs/bytes.h"
 #include "fs/clock.h"
 #include "fs/name.h"
+#include "fs/openmetrics.h"
 #include "fs/scope.h"
 
 enum {
@@ -32,6 +33,15 @@ struct way_facts {
 	struct jobs_count count;
 };
 
+struct stage_facts {
+	const char *name;
+	struct tally_sum sum;
+	struct metric_times times;
+	double p50, p90, p99; /* seconds */
+};
+
+enum { STAGES = ENGINE_STAGES + 1 };
+
 /* All that is told, taken at one time. */
 struct facts {
 	uint64_t one;
@@ -39,6 +49,7 @@ struct facts {
 	uint64_t uptime_s;
 	double amplification;
 	struct engine_stats engine;
+	struct stage_facts stages[STAGES];
 	struct way_facts ways[JOBS_WAYS];
 	struct stream_facts streams[STREAMS_MAX];
 	size_t num_streams;
@@ -47,20 +58,6 @@ struct facts {
 };
 
 /* --- what there is to tell --- */
-
-enum metric_type { COUNTER, GAUGE, RATIO };
-
-struct metric {
-	/* In stats.json, from the object that the table is about; NULL: not
-	   there. */
-	const char *path;
-	/* In metrics, after "betonfs_" and before "_total"; NULL: not there. */
-	const char *name;
-	const char *unit; /* with which the name must end; NULL: none */
-	enum metric_type type;
-	size_t at; /* of a uint64_t, or of a RATIO's double */
-	const char *help;
-};
 
 #define OF(member) offsetof(struct facts, member)
 static const struct metric totals[] = {
@@ -132,6 +129,27 @@ static const struct metric build[] = {
 };
 #undef OF
 
+#define OF(member) offsetof(struct stage_facts, member)
+static const struct metric of_stage[] = {
+	{ "items", "stage_items", NULL, COUNTER, OF(sum.items),
+	  "What a stage has done: requests, values or batches." },
+	{ "bytes", "stage_bytes", "bytes", COUNTER, OF(sum.bytes),
+	  "Bytes of these." },
+	{ "busy_s", "stage_busy_seconds", "seconds", SECONDS, OF(sum.busy_ns),
+	  "Time at work, added up over threads." },
+	{ "input_wait_s", "stage_input_wait_seconds", "seconds", SECONDS,
+	  OF(sum.input_wait_ns),
+	  "Time that a stage waited for the one before it." },
+	{ "room_wait_s", "stage_room_wait_seconds", "seconds", SECONDS,
+	  OF(sum.room_wait_ns), "Time that a stage waited for room." },
+	{ "p50_s", NULL, NULL, RATIO, OF(p50), NULL },
+	{ "p90_s", NULL, NULL, RATIO, OF(p90), NULL },
+	{ "p99_s", NULL, NULL, RATIO, OF(p99), NULL },
+	{ NULL, "stage_duration_seconds", "seconds", TIMES, OF(times),
+	  "How long one of these took, or was waited for." },
+};
+#undef OF
+
 #define OF(member) offsetof(struct way_facts, member)
 static const struct metric of_way[] = {
 	{ "batches", "delivered_batches", NULL, COUNTER, OF(count.batches),
@@ -196,6 +214,14 @@ static const char *const way_names[JOBS_WAYS] = {
 	[JOBS_HANDOVER] = "handover",
 };
 
+/* In the order in which bytes pass through them. */
+static const char *const stage_names[STAGES] = {
+	[ENGINE_SOURCE] = "source",
+	[ENGINE_CACHE] = "cache",
+	[ENGINE_ASSEMBLY] = "assembly",
+	[ENGINE_STAGES] = "delivery",
+};
+
 /* --- looking --- */
 
 time_t stats_now(void)
@@ -256,6 +282,29 @@ static int look_at_streams(const struct stats *stats, struct facts *f)
 	return 0;
 }
 
+static double seconds(const struct tally_sum *sum, double share)
+{
+	return 1e-9 * (double)histogram_quantile(sum->times, share);
+}
+
+static void look_at_stages(const struct stats *stats, struct facts *f)
+{
+	for (size_t i = 0; i < ENGINE_STAGES; i++)
+		f->stages[i].sum = f->engine.stages[i];
+	jobs_delivery(stats->jobs, &f->stages[ENGINE_STAGES].sum);
+	for (size_t i = 0; i < STAGES; i++) {
+		struct stage_facts *s = &f->stages[i];
+
+		s->name = stage_names[i];
+		s->p50 = seconds(&s->sum, 0.5);
+		s->p90 = seconds(&s->sum, 0.9);
+		s->p99 = seconds(&s->sum, 0.99);
+		/* What an item took is one or the other. */
+		s->times.sum_ns = s->sum.busy_ns + s->sum.input_wait_ns;
+		memcpy(s->times.counts, s->sum.times, sizeof(s->sum.times));
+	}
+}
+
 static int look(const struct stats *stats, struct facts **out)
 {
 	struct facts *f = calloc(1, sizeof(*f));
@@ -273,6 +322,7 @@ static int look(const struct stats *stats, struct facts **out)
 	engine_stats(stats->engine, &f->engine);
 	f->amplification = ratio(f->engine.cache.read_bytes,
 				 f->engine.cache.delivered_bytes);
+	look_at_stages(stats, f);
 	jobs_delivered(stats->jobs, ways);
 	for (int i = 0; i < JOBS_WAYS; i++)
 		f->ways[i] = (struct way_facts){ way_names[i], ways[i] };
@@ -281,16 +331,6 @@ static int look(const struct stats *stats, struct facts **out)
 	else
 		*out = f;
 	return r;
-}
-
-static uint64_t count_of(const struct metric *m, const void *thing)
-{
-	return *(const uint64_t *)((const char *)thing + m->at);
-}
-
-static double ratio_of(const struct metric *m, const void *thing)
-{
-	return *(const double *)((const char *)thing + m->at);
 }
 
 /* --- JSON --- */
@@ -331,10 +371,10 @@ static json_t *with(json_t *object, const struct metric *rows, size_t n,
 		if (!key)
 			continue;
 		into = object_at(object, &key);
-		value = rows[i].type == RATIO
-				? json_real(ratio_of(&rows[i], thing))
-				: json_integer((json_int_t)count_of(&rows[i],
-								    thing));
+		value = rows[i].type == RATIO || rows[i].type == SECONDS
+				? json_real(metric_real(&rows[i], thing))
+				: json_integer((json_int_t)metric_count(
+					  &rows[i], thing));
 		bad = json_object_set_new(into, key, value);
 	}
 	if (!bad)
@@ -351,6 +391,17 @@ static json_t *json_of_ways(const struct facts *f)
 		json_object_set_new(all, f->ways[i].name,
 				    with(json_object(), of_way,
 					 ARRAY_LEN(of_way), &f->ways[i]));
+	return all;
+}
+
+static json_t *json_of_stages(const struct facts *f)
+{
+	json_t *all = json_object();
+
+	for (size_t i = 0; i < STAGES; i++)
+		json_object_set_new(all, f->stages[i].name,
+				    with(json_object(), of_stage,
+					 ARRAY_LEN(of_stage), &f->stages[i]));
 	return all;
 }
 
@@ -405,7 +456,8 @@ int stats_json(const struct stats *stats, char **out)
 	o = json_pack("{s:i, s:I, s:{s:s}}", "version", 1, "uptime_s",
 		      (json_int_t)f->uptime_s, "cache", "mode", f->mode);
 	o = with(o, totals, ARRAY_LEN(totals), f);
-	r = json_object_set_new(o, "delivery", json_of_ways(f)) ||
+	r = json_object_set_new(o, "stages", json_of_stages(f)) ||
+	    json_object_set_new(o, "delivery", json_of_ways(f)) ||
 	    json_object_set_new(o, "streams", json_of_streams(f)) ||
 	    json_object_set_new(o, "jobs", json_of_jobs(f));
 	facts_free(f);
@@ -427,36 +479,6 @@ int stats_job(const struct stats *stats, uint64_t number, char **out)
 
 /* --- OpenMetrics --- */
 
-/* What has the rows of a table: one thing, or many that labels tell apart. */
-struct family {
-	const struct metric *rows;
-	size_t num_rows;
-	const void *things;
-	size_t size; /* of a thing */
-	size_t n;
-	void (*labels)(FILE *out, const void *thing);
-};
-
-static void put_escaped(FILE *out, const char *value)
-{
-	for (; *value; value++) {
-		if (*value == '\n')
-			fputs("\\n", out);
-		else if (*value == '"' || *value == '\\')
-			fprintf(out, "\\%c", *value);
-		else
-			fputc(*value, out);
-	}
-}
-
-/* After another one. */
-static void put_label(FILE *out, const char *name, const char *value)
-{
-	fprintf(out, ",%s=\"", name);
-	put_escaped(out, value);
-	fputc('"', out);
-}
-
 static void total_labels(FILE *out, const void *thing)
 {
 	(void)out;
@@ -465,70 +487,32 @@ static void total_labels(FILE *out, const void *thing)
 
 static void build_labels(FILE *out, const void *thing)
 {
-	put_label(out, "version", beton_version());
-	put_label(out, "cache", ((const struct facts *)thing)->mode);
+	openmetrics_label(out, "version", beton_version());
+	openmetrics_label(out, "cache", ((const struct facts *)thing)->mode);
+}
+
+static void stage_labels(FILE *out, const void *thing)
+{
+	openmetrics_label(out, "stage",
+			  ((const struct stage_facts *)thing)->name);
 }
 
 static void way_labels(FILE *out, const void *thing)
 {
-	put_label(out, "way", ((const struct way_facts *)thing)->name);
+	openmetrics_label(out, "way", ((const struct way_facts *)thing)->name);
 }
 
 static void stream_labels(FILE *out, const void *thing)
 {
 	const struct stream_facts *s = thing;
 
-	put_label(out, "dataset", s->dataset);
-	put_label(out, "spec", s->spec);
+	openmetrics_label(out, "dataset", s->dataset);
+	openmetrics_label(out, "spec", s->spec);
 }
 
 static void job_labels(FILE *out, const void *thing)
 {
-	put_label(out, "job", ((const struct jobs_entry *)thing)->name);
-}
-
-static void put_head(FILE *out, const struct metric *m)
-{
-	fprintf(out, "# TYPE betonfs_%s %s\n", m->name,
-		m->type == COUNTER ? "counter" : "gauge");
-	if (m->unit)
-		fprintf(out, "# UNIT betonfs_%s %s\n", m->name, m->unit);
-	fprintf(out, "# HELP betonfs_%s %s\n", m->name, m->help);
-}
-
-/* The mountpoint is told everywhere: the files of several mounts of a machine
-   are collected together. */
-static void put_sample(FILE *out, const struct family *family,
-		       const struct metric *m, const char *mountpoint,
-		       const void *thing)
-{
-	fprintf(out, "betonfs_%s%s{mountpoint=\"", m->name,
-		m->type == COUNTER ? "_total" : "");
-	put_escaped(out, mountpoint);
-	fputc('"', out);
-	family->labels(out, thing);
-	if (m->type == RATIO)
-		fprintf(out, "} %.6f\n", ratio_of(m, thing));
-	else
-		fprintf(out, "} %llu\n",
-			(unsigned long long)count_of(m, thing));
-}
-
-/* Samples of one name stand together. */
-static void put_family(FILE *out, const struct family *family,
-		       const char *mountpoint)
-{
-	for (size_t i = 0; i < family->num_rows; i++) {
-		const struct metric *m = &family->rows[i];
-
-		if (!m->name)
-			continue;
-		put_head(out, m);
-		for (size_t k = 0; k < family->n; k++)
-			put_sample(out, family, m, mountpoint,
-				   (const char *)family->things +
-					   k * family->size);
-	}
+	openmetrics_label(out, "job", ((const struct jobs_entry *)thing)->name);
 }
 
 static void swap_streams(struct stream_facts *a, struct stream_facts *b)
@@ -544,7 +528,7 @@ static void add_stream(struct stream_facts *to, const struct stream_facts *from)
 	for (size_t i = 0; i < ARRAY_LEN(of_stream); i++) {
 		if (of_stream[i].type == COUNTER)
 			*(uint64_t *)((char *)to + of_stream[i].at) +=
-				count_of(&of_stream[i], from);
+				metric_count(&of_stream[i], from);
 	}
 	to->amplification = ratio(to->reader.counts.read_bytes,
 				  to->reader.counts.delivered_bytes);
@@ -574,9 +558,11 @@ static void merge_streams(struct facts *f)
 
 static void put_all(FILE *out, const struct facts *f, const char *mountpoint)
 {
-	const struct family families[] = {
+	const struct openmetrics_family families[] = {
 		{ ROWS(build), f, sizeof(*f), 1, build_labels },
 		{ ROWS(totals), f, sizeof(*f), 1, total_labels },
+		{ ROWS(of_stage), f->stages, sizeof(f->stages[0]), STAGES,
+		  stage_labels },
 		{ ROWS(of_way), f->ways, sizeof(f->ways[0]), JOBS_WAYS,
 		  way_labels },
 		{ ROWS(of_stream), f->streams, sizeof(f->streams[0]),
@@ -586,8 +572,8 @@ static void put_all(FILE *out, const struct facts *f, const char *mountpoint)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(families); i++)
-		put_family(out, &families[i], mountpoint);
-	fputs("# EOF\n", out);
+		openmetrics_put(out, &families[i], mountpoint);
+	openmetrics_end(out);
 }
 
 int stats_metrics(const struct stats *stats, char **out)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "fs/bytes.h"
+#include "fs/clock.h"
 #include "fs/scope.h"
 
 enum {
@@ -26,6 +27,7 @@ struct ranges {
 	struct source_wait wait;
 	struct piece pieces[REQUESTS];
 	size_t n;
+	struct payload_tally *tally; /* or NULL */
 	vfile_failed *failed;
 	void *arg;
 };
@@ -38,12 +40,23 @@ static void piece_done(struct source_request *request, int result)
 	source_wait_done(&piece->ranges->wait);
 }
 
+static void wait_for_all(struct ranges *ranges)
+{
+	int64_t begin = ranges->tally ? clock_ns() : 0;
+
+	source_wait_idle(&ranges->wait);
+	if (ranges->tally)
+		tally_add(&ranges->tally->n[PAYLOAD_WAIT_NS],
+			  (uint64_t)(clock_ns() - begin));
+}
+
 /* Waits for all pieces. Failed ones become zeros, or the call's error. */
 static int collect(struct ranges *ranges)
 {
 	int r = 0;
 
-	source_wait_idle(&ranges->wait);
+	if (ranges->n)
+		wait_for_all(ranges);
 	for (size_t i = 0; i < ranges->n; i++) {
 		struct piece *p = &ranges->pieces[i];
 
@@ -159,6 +172,7 @@ ssize_t vfile_read(const struct vfile *file, void *buf, size_t size,
 		return 0;
 	end = off + min_u64(size, file->size - off);
 	ranges.n = 0;
+	ranges.tally = file->tally;
 	ranges.failed = failed;
 	ranges.arg = arg;
 	source_wait_init(&ranges.wait);

@@ -43,7 +43,8 @@ struct segment {
 struct vfile {
 	struct dataset *ds;
 	uint64_t size;
-	/* Of payloads that are read through a cache; may be NULL. */
+	/* Of payloads that are read through a cache, and of waiting for any;
+	   may be NULL. */
 	struct payload_tally *tally;
 	/* The segment that covers `off`, which is below size. */
 	void (*segment_at)(const struct vfile *file, uint64_t off,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -51,6 +52,7 @@ struct driver {
 	int (*context_release)(int device);
 	int (*context_push)(void *context);
 	int (*context_pop)(void **context);
+	int (*context_synchronize)(void);
 	int (*host_alloc)(void **memory, size_t size, unsigned flags);
 	int (*host_free)(void *memory);
 	int (*device_alloc)(uint64_t *address, size_t size);
@@ -102,6 +104,7 @@ static const struct library_symbol driver_symbols[] = {
 	ROW(context_release, "cuDevicePrimaryCtxRelease_v2"),
 	ROW(context_push, "cuCtxPushCurrent_v2"),
 	ROW(context_pop, "cuCtxPopCurrent_v2"),
+	ROW(context_synchronize, "cuCtxSynchronize"),
 	ROW(host_alloc, "cuMemHostAlloc"),
 	ROW(host_free, "cuMemFreeHost"),
 	ROW(device_alloc, "cuMemAlloc_v2"),
@@ -136,6 +139,8 @@ static const struct library_symbol range_symbols[] = {
 	{ "nvtxRangePop", offsetof(struct ranges, pop), true },
 };
 
+enum { FAILURE_SIZE = 600 };
+
 struct cuda {
 	struct log *log;
 	void *library;
@@ -146,6 +151,8 @@ struct cuda {
 	void *context; /* NULL: not retained */
 	atomic_bool lost;
 	struct cuda_facts facts;
+	pthread_mutex_t lock; /* guards what is below */
+	char failure[FAILURE_SIZE];
 };
 
 /* --- errors --- */
@@ -228,19 +235,22 @@ static int complain(struct cuda *cuda, int code, const char *format,
 	const char *advice = known ? meanings[m].advice : NULL;
 	int error = known ? meanings[m].error : -EIO;
 	bool lost = known && meanings[m].lost;
-	char what[200];
+	char what[200], why[FAILURE_SIZE];
 
 	/* Of several threads that meet with the loss, one tells. */
 	if (atomic_load(&cuda->lost) ||
 	    (lost && atomic_exchange(&cuda->lost, true)))
 		return -EIO;
 	vsnprintf(what, sizeof(what), format, args);
-	(error == -ENOMEM ? log_warning : log_error)(
-		cuda->log, "CUDA device %d: cannot %s: %s (%s)%s%s%s",
-		cuda->device, what, text_of(cuda->driver.error_string, code),
-		text_of(cuda->driver.error_name, code), advice ? "; " : "",
-		advice ? advice : "",
-		lost ? "; nothing more can be done on it" : "");
+	snprintf(why, sizeof(why), "CUDA device %d: cannot %s: %s (%s)%s%s%s",
+		 cuda->device, what, text_of(cuda->driver.error_string, code),
+		 text_of(cuda->driver.error_name, code), advice ? "; " : "",
+		 advice ? advice : "",
+		 lost ? "; nothing more can be done on it" : "");
+	(error == -ENOMEM ? log_warning : log_error)(cuda->log, "%s", why);
+	scoped_lock(&cuda->lock);
+	if (lost || !atomic_load(&cuda->lost))
+		memcpy(cuda->failure, why, sizeof(why));
 	return error;
 }
 
@@ -431,6 +441,7 @@ int cuda_open(int device, struct log *log, struct cuda **out)
 		return -ENOMEM;
 	cuda->log = log;
 	cuda->device = device;
+	pthread_mutex_init(&cuda->lock, NULL);
 	r = open_driver(cuda);
 	if (!r)
 		r = open_context(cuda);
@@ -453,6 +464,7 @@ void cuda_close(struct cuda *cuda)
 		      "release its primary context");
 	library_close(cuda->range_library);
 	library_close(cuda->library);
+	pthread_mutex_destroy(&cuda->lock);
 	free(cuda);
 }
 
@@ -464,6 +476,12 @@ const struct cuda_facts *cuda_facts(const struct cuda *cuda)
 bool cuda_is_lost(const struct cuda *cuda)
 {
 	return atomic_load(&cuda->lost);
+}
+
+void cuda_failure(struct cuda *cuda, char *out, size_t size)
+{
+	scoped_lock(&cuda->lock);
+	snprintf(out, size, "%s", cuda->failure);
 }
 
 /* --- memory --- */
@@ -587,6 +605,15 @@ int cuda_event_synchronize(struct cuda *cuda, struct cuda_event *event)
 	return r ? r
 		 : leave(cuda, cuda->driver.event_synchronize(event),
 			 "wait for an event");
+}
+
+int cuda_synchronize(struct cuda *cuda)
+{
+	int r = enter(cuda);
+
+	return r ? r
+		 : leave(cuda, cuda->driver.context_synchronize(),
+			 "wait for the device");
 }
 
 /* --- work --- */

@@ -74,6 +74,9 @@ void cuda_close(struct cuda *cuda);
 const struct cuda_facts *cuda_facts(const struct cuda *cuda);
 /* Whether the device was lost; calls fail with -EIO from then on. */
 bool cuda_is_lost(const struct cuda *cuda);
+/* What the last call that failed was about, as it was logged; after the device
+   was lost that. "" if none did. */
+void cuda_failure(struct cuda *cuda, char *out, size_t size);
 
 /* --- memory; at least one byte ---
  *
@@ -109,6 +112,8 @@ int cuda_event_record(struct cuda *cuda, struct cuda_event *event,
 /* 0: it has come, or was never recorded; -EAGAIN: not yet. */
 int cuda_event_query(struct cuda *cuda, struct cuda_event *event);
 int cuda_event_synchronize(struct cuda *cuda, struct cuda_event *event);
+/* The host waits for everything that this process has queued on the device. */
+int cuda_synchronize(struct cuda *cuda);
 
 /* --- work; queued on a stream, done when its turn comes --- */
 

@@ -55,8 +55,10 @@ int beton_loader_next(struct beton_loader *l, const struct beton_batch **out)
 	if (r)
 		return r;
 	r = ring_parcel(l->ring, *out, &p);
-	if (!r && p)
+	if (!r && p) {
 		r = parcel_wait(p);
+		ring_waited_for_upload(l->ring);
+	}
 	return r ? lose_batch(l, out, r) : 0;
 }
 
@@ -271,6 +273,21 @@ size_t beton_loader_stats(const struct beton_loader *l,
 			  struct beton_stage_stats *out, size_t max)
 {
 	return ring_stats(l->ring, out, max);
+}
+
+int beton_loader_pace(const struct beton_loader *l,
+		      struct beton_pace_stats *out)
+{
+	struct beton_pace_stats all;
+	size_t size = out->size;
+
+	if (size < sizeof(size))
+		return -EINVAL;
+	ring_pace(l->ring, &all);
+	all.size = size;
+	memset(out, 0, size);
+	memcpy(out, &all, min_u64(size, sizeof(all)));
+	return 0;
 }
 
 void beton_loader_kept(const struct beton_loader *l,

@@ -87,9 +87,8 @@ int pipeline_split(struct pipeline *p, bool autos);
 bool pipeline_has_choice(const struct pipeline *p);
 
 /*
- * Of an output: what is left to a kernel as CUDA C, see emit_device.h, of its
- * operations of files too, which are loaded here; NULL: nothing, or no memory.
- * The caller frees it.
+ * Of an output, after pipeline_compile(): what is left to a kernel as CUDA C, see
+ * emit_device.h; NULL: nothing, or no memory. The caller frees it.
  */
 char *pipeline_rest(const struct pipeline *p, size_t i);
 /* Whether there is something left. */

@@ -11,11 +11,18 @@
 #include "fs/scope.h"
 #include "fs/thread.h"
 #include "loader/cuda.h"
-#include "loader/stage.h"
+#include "loader/pace.h"
 
 /* Rows a worker takes at a time: some milliseconds of work, so that the last
    rows of a batch are shared. */
 enum { ROWS_PER_TURN = 8 };
+
+enum { WHY_SIZE = 600 };
+/* Shorter ones are not worth a look at the clock for each. */
+enum { LONG_ROW_NS = 8000 };
+
+/* Whose lane it is; each worker has one from LANE_WORKERS on. */
+enum { LANE_TRAINER, LANE_FETCHER, LANE_WORKERS };
 
 /* A step is in one state, changed under the lock, in this order. */
 enum turn_state { FREE, FETCHING, RUNNING, STARTING, DONE, HELD };
@@ -28,8 +35,16 @@ struct turn {
 	uint64_t sequence; /* of the batches, in the order of delivery */
 	uint32_t next_row;
 	uint32_t rows_left; /* not finished yet */
-	uint64_t busy_ns;   /* of all threads that ran rows of it */
+	struct pace_times times;
 	int error;
+};
+
+struct worker {
+	struct ring *ring;
+	pthread_t thread;
+	struct lane *lane;
+	struct pipeline_worker *pipeline;
+	bool has_long_rows; /* in its last turn */
 };
 
 struct ring {
@@ -52,13 +67,14 @@ struct ring {
 	struct turn *constant;	 /* the one batch, once it is there */
 	struct balance balance;
 	uint64_t last_given_ns; /* 0: not in this epoch */
+	struct pace pace;	/* written by the user's thread alone */
 	int worker_error;	/* why a thread cannot go on */
 
 	pthread_t fetcher;
 	bool has_fetcher;
-	pthread_t *workers;
-	uint32_t num_workers;
-	struct stage_counters counters[STAGES];
+	struct worker *workers;
+	uint32_t num_workers; /* that were started */
+	struct lane *lanes;
 	atomic_uint_fast64_t failed_rows;
 };
 
@@ -77,14 +93,14 @@ static void pop_range(struct ring *ring)
 	cuda_range_pop(d ? device_cuda(d) : NULL);
 }
 
-/* Waits, and counts the wait. */
+/* Waits, and counts the wait; the counter is the thread's own. */
 static void wait_counted(struct ring *ring, pthread_cond_t *cond,
 			 atomic_uint_fast64_t *counter)
 {
 	uint64_t before = stage_now_ns();
 
 	pthread_cond_wait(cond, &ring->lock);
-	atomic_fetch_add(counter, stage_now_ns() - before);
+	tally_add_own(counter, stage_now_ns() - before);
 }
 
 /* --- the ring; all with the lock held --- */
@@ -173,6 +189,19 @@ struct order_ticket {
 	bool padding;
 };
 
+/* In words, of the device if that is what failed. */
+static void explain(const struct ring *ring, int error, bool by_device,
+		    char *out, size_t size)
+{
+	struct device *d = ring->options.plan.device;
+
+	*out = '\0';
+	if (d && (by_device || cuda_is_lost(device_cuda(d))))
+		cuda_failure(device_cuda(d), out, size);
+	if (!*out)
+		snprintf(out, size, "%s", strerror(-error));
+}
+
 /* No more batches: the user is told why. */
 static void give_up(struct ring *ring, int error)
 {
@@ -204,44 +233,61 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 	t->sequence = ring->produced_sequence++;
 	t->state = FETCHING;
 	t->error = 0;
-	t->busy_ns = 0;
+	t->times = (struct pace_times){
+		.has_upload = t->step->parcel != NULL,
+	};
 	t->step->side = balance_choose(&ring->balance);
 	DL_APPEND(ring->turns, t);
 	ring->in_flight++;
 	return t;
 }
 
+/* Sets up the tensors; a GPU's memory has to be free for that. */
+static int prepare(struct ring *ring, struct step *s,
+		   const struct order_ticket *o)
+{
+	struct lane *lane = &ring->lanes[LANE_FETCHER];
+	uint64_t before = stage_now_ns();
+	int r = step_prepare(s, &ring->options.plan, o->number, o->padding);
+
+	if (s->parcel)
+		tally_add_own(&lane->stages[STAGE_UPLOAD].room_wait_ns,
+			      stage_now_ns() - before);
+	return r;
+}
+
 /* Without the lock. */
 static int fetch(struct ring *ring, struct step *s,
 		 const struct order_ticket *o)
 {
-	struct stage_counters *c = &ring->counters[STAGE_READ];
+	struct lane *lane = &ring->lanes[LANE_FETCHER];
 	uint64_t before = stage_now_ns();
 	int r = feed_fetch(ring->options.feed, o->epoch,
 			   o->number % spec_batches(&ring->options.feed->spec),
 			   &s->input, &s->view);
 
-	if (!r)
-		r = step_prepare(s, &ring->options.plan, o->number, o->padding);
-	if (!r && ring->options.plan.until == BETON_STAGE_READ) {
+	if (!r && ring->options.plan.until == BETON_STAGE_READ)
 		step_sum(s);
-		feed_give_back(ring->options.feed, &s->input);
-	}
-	atomic_fetch_add(&c->busy_ns, stage_now_ns() - before);
-	atomic_fetch_add(&c->items, 1);
+	tally_items_own(&lane->stages[STAGE_READ], 1, r ? 0 : s->input.size,
+			stage_now_ns() - before);
 	if (!r)
-		atomic_fetch_add(&c->bytes, s->input.size);
+		r = prepare(ring, s, o);
+	if (!r && ring->options.plan.until == BETON_STAGE_READ)
+		feed_give_back(ring->options.feed, &s->input);
 	return r;
 }
 
 /* A batch that could not be had is a message too. */
-static void note_failure(struct ring *ring, struct turn *t,
-			 const struct order_ticket *o, int error)
+static void note_failure(const struct ring *ring, struct turn *t,
+			 uint64_t epoch, uint64_t number, int error,
+			 bool by_device)
 {
+	char why[WHY_SIZE];
+
+	explain(ring, error, by_device, why, sizeof(why));
 	snprintf(t->step->message, sizeof(t->step->message),
 		 "%.300s: epoch %llu batch %llu: %s", ring->options.feed->path,
-		 (unsigned long long)o->epoch, (unsigned long long)o->number,
-		 strerror(-error));
+		 (unsigned long long)epoch, (unsigned long long)number, why);
 }
 
 static void fetch_turn(struct ring *ring, struct turn *t,
@@ -254,7 +300,8 @@ static void fetch_turn(struct ring *ring, struct turn *t,
 	r = fetch(ring, t->step, o);
 	pop_range(ring);
 	if (r)
-		note_failure(ring, t, o, r);
+		note_failure(ring, t, o->epoch, o->number, r, false);
+	t->times.fetched_ns = stage_now_ns();
 	pthread_mutex_lock(&ring->lock);
 	if (r || ring->options.plan.until == BETON_STAGE_READ ||
 	    is_stale(ring, t)) {
@@ -277,7 +324,9 @@ static void *fetch_all(void *arg)
 	while (!ring->stopping) {
 		if (!may_produce(ring)) {
 			wait_counted(ring, &ring->room,
-				     &ring->counters[STAGE_READ].room_wait_ns);
+				     &ring->lanes[LANE_FETCHER]
+					      .stages[STAGE_READ]
+					      .room_wait_ns);
 			continue;
 		}
 		t = begin_turn(ring, &o);
@@ -321,36 +370,55 @@ static void note_row(struct ring *ring, struct turn *t,
 		t->error = -EIO;
 }
 
-/* Without the lock; how long it took. */
-static uint64_t run_rows(struct ring *ring, struct turn *t,
-			 struct pipeline_worker *w, uint32_t first, uint32_t n)
+/* Counts some rows, which took so long together. */
+static void count_rows(struct lane *lane, uint32_t n, uint64_t ns,
+		       const struct step_cost *cost)
 {
-	uint64_t before = stage_now_ns(), decode_ns = 0, busy;
+	uint64_t decode_ns = min_u64(ns, cost->decode_ns);
+
+	if (cost->decoded)
+		tally_items_own(&lane->stages[STAGE_DECODE], cost->decoded,
+				cost->decoded_bytes, decode_ns);
+	tally_items_own(&lane->stages[STAGE_TRANSFORM], n, cost->made_bytes,
+			ns - decode_ns);
+}
+
+/* Without the lock. Adds up what it took. */
+static void run_rows(struct worker *w, struct turn *t, uint32_t first,
+		     uint32_t n, struct pace_times *times)
+{
+	struct ring *ring = w->ring;
+	uint64_t begin = stage_now_ns(), at = begin, now;
+	struct step_cost cost = { .decode_ns = 0 };
 	struct step_failure failure;
+	uint32_t counted = 0;
 
 	push_range(ring, "beton rows");
-	for (uint32_t row = first; row < first + n; row++) {
-		if (step_run_row(t->step, &ring->options.plan, w, row, &failure,
-				 &decode_ns))
+	for (uint32_t i = 0; i < n; i++) {
+		if (step_run_row(t->step, &ring->options.plan, w->pipeline,
+				 first + i, &failure, &cost))
 			note_row(ring, t, &failure);
+		if (!w->has_long_rows && i + 1 < n)
+			continue;
+		now = stage_now_ns();
+		count_rows(w->lane, i + 1 - counted, now - at, &cost);
+		times->decode_ns += cost.decode_ns;
+		cost = (struct step_cost){ .decode_ns = 0 };
+		counted = i + 1;
+		at = now;
 	}
 	if (step_rows_done(t->step, n))
 		feed_give_back(ring->options.feed, &t->step->input);
-	busy = stage_now_ns() - before;
-	atomic_fetch_add(&ring->counters[STAGE_DECODE].items, n);
-	atomic_fetch_add(&ring->counters[STAGE_DECODE].busy_ns, decode_ns);
-	atomic_fetch_add(&ring->counters[STAGE_TRANSFORM].items, n);
-	atomic_fetch_add(&ring->counters[STAGE_TRANSFORM].busy_ns,
-			 busy - min_u64(busy, decode_ns));
+	times->busy_ns += at - begin;
+	w->has_long_rows = at - begin >= (uint64_t)n * LONG_ROW_NS;
 	pop_range(ring);
-	return busy;
 }
 
 /* Sends a turn whose rows are made to the GPU, if there is one. Lock held
    before and after. */
-static int start(struct ring *ring, struct turn *t)
+static int start(struct worker *w, struct turn *t)
 {
-	struct stage_counters *c = &ring->counters[STAGE_UPLOAD];
+	struct ring *ring = w->ring;
 	uint64_t before;
 	int r;
 
@@ -360,47 +428,64 @@ static int start(struct ring *ring, struct turn *t)
 	pthread_mutex_unlock(&ring->lock);
 	before = stage_now_ns();
 	r = step_start(t->step);
-	atomic_fetch_add(&c->busy_ns, stage_now_ns() - before);
-	atomic_fetch_add(&c->items, 1);
+	tally_items_own(&w->lane->stages[STAGE_UPLOAD], 1,
+			parcel_size(t->step->parcel), stage_now_ns() - before);
 	if (r)
-		snprintf(t->step->message, sizeof(t->step->message),
-			 "%.300s: epoch %llu batch %llu: the GPU: %s",
-			 ring->options.feed->path,
-			 (unsigned long long)t->step->batch.epoch,
-			 (unsigned long long)t->step->batch.number,
-			 strerror(-r));
+		note_failure(ring, t, t->step->batch.epoch,
+			     t->step->batch.number, r, true);
 	pthread_mutex_lock(&ring->lock);
 	return r;
 }
 
 /* Takes some rows of a turn and runs them; lock held before and after. */
-static void run_turn(struct ring *ring, struct turn *t,
-		     struct pipeline_worker *w)
+static void run_turn(struct worker *w, struct turn *t)
 {
+	struct ring *ring = w->ring;
+	struct pace_times times = { .busy_ns = 0 };
 	uint32_t first = t->next_row;
 	uint32_t n =
 		(uint32_t)min_u64(ROWS_PER_TURN, t->step->batch.rows - first);
-	uint64_t busy;
 
 	t->next_row += n;
 	pthread_mutex_unlock(&ring->lock);
-	busy = run_rows(ring, t, w, first, n);
+	run_rows(w, t, first, n, &times);
 	pthread_mutex_lock(&ring->lock);
-	t->busy_ns += busy;
+	t->times.busy_ns += times.busy_ns;
+	t->times.decode_ns += times.decode_ns;
 	t->rows_left -= n;
-	if (!t->rows_left)
-		finish(ring, t, start(ring, t));
+	if (t->rows_left)
+		return;
+	t->times.made_ns = stage_now_ns();
+	finish(ring, t, start(w, t));
+}
+
+/* Who has no rows waits for a batch, if one is on its way; else for the user to
+   take those that are ready. */
+static void wait_for_rows(struct worker *w)
+{
+	struct tally *decode = &w->lane->stages[STAGE_DECODE];
+	struct ring *ring = w->ring;
+	const struct turn *t;
+	bool comes = false;
+
+	DL_FOREACH(ring->turns, t)
+	{
+		comes |= t->state == FETCHING;
+	}
+	wait_counted(ring, &ring->work,
+		     comes ? &decode->input_wait_ns : &decode->room_wait_ns);
 }
 
 static void *work(void *arg)
 {
-	struct ring *ring = arg;
-	struct pipeline_worker *w = NULL;
+	struct worker *w = arg;
+	struct ring *ring = w->ring;
 	struct turn *t;
 	const struct step_plan *plan = &ring->options.plan;
 	/* Who can finish rows can do less, too. */
 	int r = pipeline_worker_open(
-		phases_row(plan->whole ? plan->whole : plan->phases, 0), &w);
+		phases_row(plan->whole ? plan->whole : plan->phases, 0),
+		&w->pipeline);
 
 	pthread_mutex_lock(&ring->lock);
 	if (r)
@@ -408,14 +493,12 @@ static void *work(void *arg)
 	while (!ring->stopping && !r) {
 		t = turn_with_rows(ring);
 		if (t)
-			run_turn(ring, t, w);
+			run_turn(w, t);
 		else
-			wait_counted(
-				ring, &ring->work,
-				&ring->counters[STAGE_DECODE].input_wait_ns);
+			wait_for_rows(w);
 	}
 	pthread_mutex_unlock(&ring->lock);
-	pipeline_worker_close(w);
+	pipeline_worker_close(w->pipeline);
 	return NULL;
 }
 
@@ -436,15 +519,19 @@ static struct turn *find_ready(struct ring *ring)
 
 static struct turn *wait_for(struct ring *ring)
 {
-	struct turn *t;
+	uint64_t begin = ring->pace.asked_ns;
+	struct turn *t = find_ready(ring);
 
-	for (;;) {
+	if (t || ring->worker_error)
+		return t;
+	push_range(ring, "beton next");
+	do {
+		pthread_cond_wait(&ring->ready, &ring->lock);
 		t = find_ready(ring);
-		if (t || ring->worker_error)
-			return t;
-		wait_counted(ring, &ring->ready,
-			     &ring->counters[STAGE_NEXT].input_wait_ns);
-	}
+	} while (!t && !ring->worker_error);
+	pop_range(ring);
+	pace_waited(&ring->pace, begin, stage_now_ns(), t ? &t->times : NULL);
+	return t;
 }
 
 static bool turn_epoch(struct ring *ring)
@@ -474,9 +561,10 @@ static uint32_t count_ready(const struct ring *ring)
 
 /* What a turn that is given out says about who has time; so many were ready
    when the user came. */
-static void weigh(struct ring *ring, const struct turn *t, uint32_t ready)
+static void weigh(struct ring *ring, const struct turn *t, uint32_t ready,
+		  uint64_t now)
 {
-	uint64_t now = stage_now_ns(), last = ring->last_given_ns;
+	uint64_t last = ring->last_given_ns;
 	struct parcel *p = t->step->parcel;
 
 	ring->last_given_ns = now;
@@ -486,7 +574,7 @@ static void weigh(struct ring *ring, const struct turn *t, uint32_t ready)
 		    &(struct balance_batch){
 			    .side = t->step->side,
 			    .rows = t->step->batch.rows,
-			    .busy_ns = t->busy_ns,
+			    .busy_ns = t->times.busy_ns,
 			    .bytes = parcel_size(p),
 			    .period_ns = last ? now - last : 0,
 			    .starved = !ready,
@@ -495,19 +583,41 @@ static void weigh(struct ring *ring, const struct turn *t, uint32_t ready)
 		    });
 }
 
+static uint64_t bytes_of(const struct beton_batch *batch)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < batch->num_outputs; i++)
+		bytes += batch->outputs[i].size;
+	return bytes;
+}
+
+static void note_given(struct ring *ring, const struct beton_batch *batch,
+		       uint64_t now)
+{
+	bool made = ring->options.plan.until != BETON_STAGE_READ;
+
+	pace_give(&ring->pace, now, batch->rows, made ? bytes_of(batch) : 0);
+}
+
 /* Hands a turn out, or reports its error and lets it go. */
-static int give(struct ring *ring, struct turn *t,
+static int give(struct ring *ring, struct turn *t, uint32_t ready,
 		const struct beton_batch **out, char *message, size_t size)
 {
+	uint64_t now = stage_now_ns();
+
 	ring->given_sequence++;
 	ring->given.step++;
 	if (t->error) {
 		int r = t->error;
 
+		pace_break(&ring->pace);
 		snprintf(message, size, "%s", t->step->message);
 		recycle(ring, t);
 		return r;
 	}
+	weigh(ring, t, ready, now);
+	note_given(ring, &t->step->batch, now);
 	t->state = HELD;
 	ring->in_flight--;
 	pthread_cond_signal(&ring->room);
@@ -517,35 +627,60 @@ static int give(struct ring *ring, struct turn *t,
 	return 0;
 }
 
-int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
-	      size_t message_size)
+/* The next batch. With the lock held. */
+static int next(struct ring *ring, const struct beton_batch **out,
+		char *message, size_t size)
 {
+	char why[WHY_SIZE];
 	struct turn *t;
 	uint32_t ready;
 
-	scoped_lock(&ring->lock);
-	if (turn_epoch(ring)) {
-		ring->last_given_ns = 0;
-		snprintf(message, message_size, "the epoch is over");
-		return -ENODATA;
-	}
-	atomic_fetch_add(&ring->counters[STAGE_NEXT].items, 1);
 	if (ring->constant) {
 		ring->given.step++;
 		*out = &ring->constant->step->batch;
+		note_given(ring, *out, stage_now_ns());
 		return 0;
 	}
+	if (!cursor_consumed(&ring->given))
+		pace_begin(&ring->pace, ring->pace.asked_ns);
 	ready = find_ready(ring) ? count_ready(ring) : 0;
-	push_range(ring, "beton next");
+	pace_look(&ring->pace, ready);
 	t = wait_for(ring);
-	pop_range(ring);
-	if (t && !t->error)
-		weigh(ring, t, ready);
 	if (t)
-		return give(ring, t, out, message, message_size);
-	snprintf(message, message_size, "the loader cannot go on: %s",
-		 strerror(-ring->worker_error));
+		return give(ring, t, ready, out, message, size);
+	pace_break(&ring->pace);
+	explain(ring, ring->worker_error, false, why, sizeof(why));
+	snprintf(message, size, "the loader cannot go on: %s", why);
 	return ring->worker_error;
+}
+
+int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
+	      size_t message_size)
+{
+	uint64_t now = stage_now_ns(), epoch;
+	char line[PACE_LINE_SIZE];
+	int r;
+
+	pace_ask(&ring->pace, now);
+	pthread_mutex_lock(&ring->lock);
+	if (!turn_epoch(ring)) {
+		r = next(ring, out, message, message_size);
+		pthread_mutex_unlock(&ring->lock);
+		return r;
+	}
+	ring->last_given_ns = 0;
+	epoch = ring->given.epoch;
+	pthread_mutex_unlock(&ring->lock);
+	snprintf(message, message_size, "the epoch is over");
+	pace_end(&ring->pace, now, epoch, line);
+	if (*line)
+		log_info(ring->options.log, "%s", line);
+	return -ENODATA;
+}
+
+void ring_waited_for_upload(struct ring *ring)
+{
+	pace_waited_for_upload(&ring->pace, stage_now_ns());
 }
 
 /* With the lock held. NULL: the user does not hold it. */
@@ -599,6 +734,7 @@ void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches)
 	ring->given_sequence = ring->produced_sequence;
 	ring->epoch_over = false;
 	ring->last_given_ns = 0;
+	pace_break(&ring->pace);
 	DL_FOREACH_SAFE(ring->turns, t, next)
 	{
 		if (!is_stale(ring, t))
@@ -639,7 +775,25 @@ enum balance_side ring_side(struct ring *ring)
 size_t ring_stats(const struct ring *ring, struct beton_stage_stats *out,
 		  size_t max)
 {
-	return stage_stats(ring->counters, out, max);
+	return stage_stats(ring->lanes, LANE_WORKERS + ring->options.workers,
+			   ring->pace.delay_ns, out, max);
+}
+
+void ring_pace(const struct ring *ring, struct beton_pace_stats *out)
+{
+	const atomic_uint_fast64_t *sums = ring->pace.sums;
+
+	*out = (struct beton_pace_stats){
+		.batches = tally_get(&sums[PACE_BATCHES]),
+		.samples = tally_get(&sums[PACE_SAMPLES]),
+		.waits = tally_get(&sums[PACE_WAITS]),
+		.wait_ns = tally_get(&sums[PACE_WAIT_NS]),
+		.trainer_ns = tally_get(&sums[PACE_TRAINER_NS]),
+		.queue_places = ring->pace.places,
+		.queue_ready = tally_get(&sums[PACE_READY]),
+		.queue_empty = tally_get(&sums[PACE_EMPTY]),
+		.queue_full = tally_get(&sums[PACE_FULL]),
+	};
 }
 
 uint64_t ring_failed_rows(const struct ring *ring)
@@ -649,18 +803,30 @@ uint64_t ring_failed_rows(const struct ring *ring)
 
 /* --- opening and closing --- */
 
+static int start_worker(struct ring *ring, uint32_t i)
+{
+	struct worker *w = &ring->workers[i];
+
+	w->ring = ring;
+	w->lane = &ring->lanes[LANE_WORKERS + i];
+	return thread_start(&w->thread, work, w);
+}
+
 static int start_threads(struct ring *ring)
 {
 	uint32_t workers = ring->options.workers;
 	int r;
 
 	ring->workers = calloc(workers, sizeof(*ring->workers));
-	if (!ring->workers)
+	ring->lanes = stage_lanes(LANE_WORKERS + workers);
+	if (!ring->workers || !ring->lanes)
 		return -ENOMEM;
+	pace_init(&ring->pace, &ring->lanes[LANE_TRAINER],
+		  ring->options.prefetch);
 	r = thread_start(&ring->fetcher, fetch_all, ring);
 	ring->has_fetcher = !r;
 	for (; ring->num_workers < workers && !r; ring->num_workers += !r)
-		r = thread_start(&ring->workers[ring->num_workers], work, ring);
+		r = start_worker(ring, ring->num_workers);
 	return r;
 }
 
@@ -697,7 +863,7 @@ static void stop_threads(struct ring *ring)
 	if (ring->has_fetcher)
 		pthread_join(ring->fetcher, NULL);
 	for (uint32_t i = 0; i < ring->num_workers; i++)
-		pthread_join(ring->workers[i], NULL);
+		pthread_join(ring->workers[i].thread, NULL);
 }
 
 void ring_close(struct ring *ring)
@@ -720,5 +886,6 @@ void ring_close(struct ring *ring)
 	pthread_cond_destroy(&ring->room);
 	pthread_mutex_destroy(&ring->lock);
 	free(ring->workers);
+	free(ring->lanes);
 	free(ring);
 }

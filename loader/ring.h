@@ -36,6 +36,8 @@ void ring_close(struct ring *ring);
 int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 	      size_t message_size);
 void ring_release(struct ring *ring, const struct beton_batch *batch);
+/* Since ring_next() the user's thread has waited for outputs to be there. */
+void ring_waited_for_upload(struct ring *ring);
 
 /* What a GPU has of a batch; NULL: nothing. -EINVAL: the user does not hold it.
  */
@@ -55,9 +57,10 @@ uint64_t ring_epoch(struct ring *ring);
    for any thread. */
 enum balance_side ring_side(struct ring *ring);
 
-/* As beton_loader_stats() and _failed_rows(). */
+/* As beton_loader_stats(), _pace() and _failed_rows(). */
 size_t ring_stats(const struct ring *ring, struct beton_stage_stats *out,
 		  size_t max);
+void ring_pace(const struct ring *ring, struct beton_pace_stats *out);
 uint64_t ring_failed_rows(const struct ring *ring);
 
 #endif

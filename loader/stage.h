@@ -1,30 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the loader's time goes: counters of its stages, which any thread
-   increases and reads. */
+/*
+ * The stages of the loader, and where the time of its threads goes. Each thread
+ * counts in a lane of its own, so that counting costs next to nothing; whoever
+ * asks gets the sum of all lanes.
+ */
 #ifndef LOADER_STAGE_H
 #define LOADER_STAGE_H
 
-#include <stdatomic.h>
-
 #include "beton/loader.h"
+#include "fs/tally.h"
 
 enum stage {
 	STAGE_READ,
 	STAGE_DECODE,
 	STAGE_TRANSFORM,
 	STAGE_NEXT,
-	STAGE_UPLOAD, /* last: only told where there is a GPU */
+	STAGE_TRAINER, /* not ours: what passes between two next() */
+	STAGE_UPLOAD,  /* last: only told where there is a GPU */
 	STAGES,
 };
 
-struct stage_counters {
-	atomic_uint_fast64_t items, bytes, busy_ns, input_wait_ns, room_wait_ns;
+/* Of one thread, which alone writes it. No two share a line of the cache. */
+struct lane {
+	_Alignas(64) struct tally stages[STAGES];
 };
 
 uint64_t stage_now_ns(void);
 
-/* As beton_loader_stats(). */
-size_t stage_stats(const struct stage_counters counters[STAGES],
+const char *stage_name(enum stage stage);
+
+/* So many lanes, zero; the caller frees them. */
+struct lane *stage_lanes(size_t n);
+
+/* As beton_loader_stats(); delay_ns has what next() waited for. */
+size_t stage_stats(const struct lane *lanes, size_t num_lanes,
+		   const atomic_uint_fast64_t delay_ns[STAGES],
 		   struct beton_stage_stats *out, size_t max);
 
 #endif

@@ -225,7 +225,7 @@ static struct pipeline_row row_key(const struct step *s, uint32_t row)
 
 static int run_fixed(struct step *s, const struct step_plan *plan,
 		     struct pipeline_worker *worker, uint32_t i, uint32_t row,
-		     const struct view_value *v, uint64_t *decode_ns)
+		     const struct view_value *v, struct step_cost *cost)
 {
 	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
 	const struct pipeline_value value = {
@@ -236,9 +236,15 @@ static int run_fixed(struct step *s, const struct step_plan *plan,
 		.height = v->height,
 	};
 	const struct pipeline_row key = row_key(s, row);
+	uint64_t before = cost->decode_ns;
+	int r = pipeline_run(s->pipeline, worker, i, &value, &key, plan->until,
+			     s->outputs[i].rows + row * o->made_size,
+			     &cost->decode_ns);
 
-	return pipeline_run(s->pipeline, worker, i, &value, &key, plan->until,
-			    s->outputs[i].rows + row * o->made_size, decode_ns);
+	cost->made_bytes += o->made_size;
+	if (cost->decode_ns != before)
+		cost->decoded_bytes += v->size;
+	return r;
 }
 
 static void describe(const struct step *s, uint32_t field, uint32_t row,
@@ -259,7 +265,7 @@ static void describe(const struct step *s, uint32_t field, uint32_t row,
 /* One output of one row; 0, or why not in *failure. */
 static int run_output(struct step *s, const struct step_plan *plan,
 		      struct pipeline_worker *worker, uint32_t i, uint32_t row,
-		      struct step_failure *failure, uint64_t *decode_ns)
+		      struct step_failure *failure, struct step_cost *cost)
 {
 	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
 	struct view_value v = view_at(&s->view, o->field, row);
@@ -273,7 +279,7 @@ static int run_output(struct step *s, const struct step_plan *plan,
 		return run_column(s, i, o, row, &v);
 	if (o->ragged)
 		return run_ragged(s, i, row, &v);
-	r = run_fixed(s, plan, worker, i, row, &v, decode_ns);
+	r = run_fixed(s, plan, worker, i, row, &v, cost);
 	if (r)
 		describe(s, o->field, row, pipeline_worker_message(worker),
 			 failure);
@@ -292,14 +298,14 @@ static void clear_row(struct step *s, uint32_t i, uint32_t row)
 
 bool step_run_row(struct step *s, const struct step_plan *plan,
 		  struct pipeline_worker *worker, uint32_t row,
-		  struct step_failure *failure, uint64_t *decode_ns)
+		  struct step_failure *failure, struct step_cost *cost)
 {
 	const struct pipeline_row key = row_key(s, row);
+	uint64_t before = cost->decode_ns;
 	bool failed = false;
 
 	for (uint32_t i = 0; i < s->batch.num_outputs; i++) {
-		bool made = !run_output(s, plan, worker, i, row, failure,
-					decode_ns);
+		bool made = !run_output(s, plan, worker, i, row, failure, cost);
 
 		if (!made)
 			clear_row(s, i, row);
@@ -307,6 +313,7 @@ bool step_run_row(struct step *s, const struct step_plan *plan,
 			parcel_row(s->parcel, i, row, &key, made);
 		failed = failed || !made;
 	}
+	cost->decoded += cost->decode_ns != before;
 	if (failed) {
 		failure->row = row;
 		atomic_fetch_add(&s->failed, 1);

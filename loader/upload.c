@@ -93,6 +93,13 @@ static int open_pieces(struct upload *u)
 	return r;
 }
 
+/* Until nothing of it runs. Where the driver cannot tell, the whole device. */
+static void finish_stream(struct upload *u)
+{
+	if (cuda_stream_synchronize(u->cuda, u->stream))
+		cuda_synchronize(u->cuda);
+}
+
 int upload_open(const struct upload_options *options, struct upload **out)
 {
 	struct upload *u = calloc(1, sizeof(*u));
@@ -119,7 +126,7 @@ void upload_close(struct upload *u)
 	if (!u)
 		return;
 	if (u->stream)
-		cuda_stream_synchronize(u->cuda, u->stream);
+		finish_stream(u);
 	for (size_t i = 0; i < PIECES; i++) {
 		cuda_event_destroy(u->cuda, u->pieces[i].read);
 		cuda_host_free(u->cuda, u->pieces[i].bytes);
@@ -248,14 +255,14 @@ int upload_slot_open(struct upload *upload, uint32_t num_parts,
 }
 
 /* Until nobody uses its memory any more. */
-static void wait_for_all(struct upload_slot *s)
+static int wait_for_all(struct upload_slot *s)
 {
 	struct cuda *cuda = s->upload->cuda;
+	int r = s->ready ? cuda_event_synchronize(cuda, s->ready) : 0;
 
-	if (s->ready)
-		cuda_event_synchronize(cuda, s->ready);
-	for (uint32_t i = 0; i < s->num_users; i++)
-		cuda_event_synchronize(cuda, s->users[i].released);
+	for (uint32_t i = 0; i < s->num_users && !r; i++)
+		r = cuda_event_synchronize(cuda, s->users[i].released);
+	return r;
 }
 
 void upload_slot_close(struct upload_slot *s)
@@ -264,7 +271,10 @@ void upload_slot_close(struct upload_slot *s)
 		return;
 	if (s->round != ROUND_NONE && upload_release(s, UPLOAD_NO_STREAM))
 		upload_release_done(s);
-	wait_for_all(s);
+	/* Memory that is still used must not be another's: where the driver
+	   cannot tell by the events, all of the device is waited for. */
+	if (wait_for_all(s))
+		cuda_synchronize(s->upload->cuda);
 	for (uint32_t i = 0; s->parts && i < s->num_parts; i++) {
 		free_host(s->upload, &s->parts[i]);
 		free_device(s->upload, &s->parts[i]);
@@ -319,8 +329,9 @@ int upload_reserve(struct upload_slot *s, uint32_t part, uint64_t host,
 	if (host > p->host_capacity)
 		r = grow_host(s->upload, p, host);
 	if (!r && device > p->device_capacity) {
-		wait_for_all(s);
-		r = grow_device(s->upload, p, device);
+		r = wait_for_all(s);
+		if (!r)
+			r = grow_device(s->upload, p, device);
 	}
 	return r;
 }
@@ -441,7 +452,7 @@ int upload_start(struct upload_slot *s, const struct upload_copy *copies,
 	if (r) {
 		/* Some of it may be queued, and would read what the host is
 		   going to write. */
-		cuda_stream_synchronize(u->cuda, u->stream);
+		finish_stream(u);
 		return r;
 	}
 	s->num_users = 0;

@@ -8,6 +8,9 @@
  *   - sizes and offsets are bytes, sample and batch numbers count from 0;
  *   - strings are UTF-8 and end in NUL;
  *   - x_close() takes NULL;
+ *   - a struct with a member `size` has it set to its sizeof by the caller, who
+ *     may have been compiled with fewer members than the library, or more: what
+ *     one of them does not know is 0. Others may grow until version 1;
  *   - the library prints nothing, changes no signal handler, never exits and
  *     has no global state: messages go to the log callback of the handle.
  */

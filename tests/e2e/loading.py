@@ -58,6 +58,23 @@ class Kept(ctypes.Structure):
                 ("samples", ctypes.c_uint64), ("hits", ctypes.c_uint64)]
 
 
+class Stage(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p)] + [
+        (name, ctypes.c_uint64) for name in
+        ("items", "bytes", "busy_ns", "input_wait_ns", "room_wait_ns",
+         "delay_ns", "p50_ns", "p90_ns", "p99_ns")]
+
+
+class Pace(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in
+                ("size", "batches", "samples", "waits", "wait_ns",
+                 "trainer_ns", "queue_places", "queue_ready", "queue_empty",
+                 "queue_full")]
+
+
+LOG = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
+INFO = 2
+
 ENODATA = -61
 
 
@@ -73,6 +90,10 @@ class Loader:
         o = Options(**{k: v.encode() if isinstance(v, str) else v
                        for k, v in options.items()})
         o.size = ctypes.sizeof(o)
+        self.said = []
+        self.log = LOG(lambda _, level, text:
+                       self.said.append((level, text.decode())))
+        o.log = ctypes.cast(self.log, ctypes.c_void_p)
         assert self.lib.beton_loader_open(
             os.fsencode(path), ctypes.byref(o), ctypes.byref(self.handle)) == 0
 
@@ -91,6 +112,29 @@ class Loader:
 
     def release(self, batch):
         self.lib.beton_loader_release(self.handle, ctypes.byref(batch))
+
+    def epoch(self):
+        """The batches of the rest of an epoch, dropped; how many."""
+        n = 0
+        while (batch := self.next()):
+            self.release(batch)
+            n += 1
+        return n
+
+    def stats(self):
+        """name -> what a stage counts"""
+        out = (Stage * 16)()
+        n = self.lib.beton_loader_stats(self.handle, out, 16)
+        return {s.name.decode(): s for s in out[:n]}
+
+    def pace(self, size=ctypes.sizeof(Pace)):
+        out = Pace(size=size)
+        r = self.lib.beton_loader_pace(self.handle, ctypes.byref(out))
+        return r or out
+
+    def seek(self, epoch):
+        assert self.lib.beton_loader_seek(self.handle,
+                                          ctypes.c_uint64(epoch)) == 0
 
     def state(self):
         text = ctypes.create_string_buffer(4096)

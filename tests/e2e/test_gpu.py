@@ -118,6 +118,16 @@ def test_own_operations(same, tmp_path):
          'half | chw')
 
 
+def test_an_own_operation_that_is_not_for_the_gpu(same, tmp_path):
+    own = tmp_path / "own.c"
+    own.write_text("#ifdef __CUDACC_RTC__\n#error only for processors\n#endif\n"
+                   "static void bend(float v[3], const struct beton_at *at)\n"
+                   "{\n\tv[0] += at->x;\n}\n")
+    said = same(f'image | random_resized_crop(12) | cuda(0) | "{own}".bend | half')
+    assert "only for processors" in said
+    assert "what follows cuda() runs on the processor" in said
+
+
 def test_bad_samples(tmp_path):
     data = dumped.photos(tmp_path / "bad.beton", N)
     with open(data.path, "r+b") as f:

@@ -20,6 +20,7 @@ from test_handover import Client, hello, path_of, SPEC
 N = 40
 MAX = 256   # jobs that are remembered
 PLAIN = ["--pipeline", "image | drop"]
+STAGES = ["source", "cache", "assembly", "delivery"]
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,26 @@ def sample(line):
     return m[1], tuple(labels), float(m[3])
 
 
+SUFFIXES = {"counter": ["_total"], "gauge": [""],
+            "histogram": ["_bucket", "_count", "_sum"]}
+
+
+def check_histograms(found):
+    """Buckets hold what is in the smaller ones too, and the last is all."""
+    buckets = {}
+    for (name, labels), value in found.items():
+        if name.endswith("_bucket"):
+            *rest, (key, bound) = labels
+            assert key == "le"
+            buckets.setdefault((name[:-7], tuple(rest)), []).append(
+                (float(bound), value))
+    for (family, labels), rows in buckets.items():
+        assert rows == sorted(rows) and rows[-1][0] == float("inf")
+        assert [n for _, n in rows] == sorted(n for _, n in rows)
+        assert rows[-1][1] == found[family + "_count", labels]
+        assert (found[family + "_sum", labels] > 0) == (rows[-1][1] > 0)
+
+
 def parse(text):
     """(name, labels without the mountpoint) -> value. Checks the grammar."""
     lines = text.split("\n")
@@ -100,10 +121,12 @@ def parse(text):
             continue
         name, labels, value = sample(line)
         kind = heads["TYPE", family]
-        assert name == family + {"counter": "_total", "gauge": ""}[kind]
+        assert name[len(family):] in SUFFIXES[kind] and \
+            name.startswith(family)
         assert labels[0][0] == "mountpoint"
         assert (name, labels[1:]) not in found
         found[name, labels[1:]] = value
+    check_histograms(found)
     for what, name in heads:
         assert ("HELP", name) in heads
         # Names of samples and of families are all different.
@@ -137,8 +160,8 @@ def test_the_texts_can_be_read_by_all(data, mount):
         with open(path, "rb") as f:
             assert frozen(b"".join(f.readlines())) == whole
     top = stats(mnt)
-    assert list(top) == ["version", "uptime_s", "cache", "slots", "delivery",
-                         "streams", "jobs"]
+    assert list(top) == ["version", "uptime_s", "cache", "slots", "stages",
+                         "delivery", "streams", "jobs"]
     assert top["version"] == 1 and top["cache"]["mode"] == "os"
     assert top["cache"]["amplification"] == 0
     assert not (mnt / ".betonfs/stats").exists()
@@ -169,6 +192,9 @@ def test_metrics_are_openmetrics(data, mount):
     assert families["betonfs_cache_hits"].type == "counter"
     assert families["betonfs_cache_read_bytes"].unit == "bytes"
     assert families["betonfs_read_amplification_ratio"].type == "gauge"
+    times = families["betonfs_stage_duration_seconds"]
+    assert (times.type, times.unit) == ("histogram", "seconds")
+    assert {s.labels["stage"] for s in times.samples} == set(STAGES)
     ways = {s.labels["way"]: s.value
             for s in families["betonfs_delivered_bytes"].samples}
     assert set(ways) == {"page_cache", "direct", "handover"}
@@ -193,7 +219,7 @@ def test_the_manual_tells_every_key(data, mount):
     (mnt / path_of(0)).read_bytes()
     page = pathlib.Path(__file__).parents[2] / "fs/betonfs.8"
     said = page.read_text().split(".Sh STATISTICS\n")[1].split("\n.Sh ")[0]
-    words = set(re.findall(r"[a-z_]+", said))
+    words = set(re.findall(r"[a-z][a-z0-9_]*", said))
 
     def keys(value):
         if isinstance(value, list):
@@ -202,7 +228,7 @@ def test_the_manual_tells_every_key(data, mount):
             return set(value).union(*map(keys, value.values()))
         return set()
     assert keys(stats(mnt)) - words == set()
-    names = {re.sub("^betonfs_(.*?)(_total)?$", r"\1", name)
+    names = {re.sub("^betonfs_(.*?)(_total|_bucket|_count|_sum)?$", r"\1", name)
              for name, _ in metrics(mnt)}
     # Those of streams are told together.
     assert {n for n in names - words if not n.startswith("stream_")} == set()
@@ -217,6 +243,13 @@ def test_both_texts_say_the_same(data, mount):
                  (("way", way),)] == d["batches"]
         assert m["betonfs_delivered_bytes_total",
                  (("way", way),)] == d["bytes"]
+    for stage, s in told["stages"].items():
+        for name, key in (("items_total", "items"), ("bytes_total", "bytes"),
+                          ("busy_seconds_total", "busy_s"),
+                          ("input_wait_seconds_total", "input_wait_s"),
+                          ("room_wait_seconds_total", "room_wait_s")):
+            assert m["betonfs_stage_" + name, (("stage", stage),)] == \
+                pytest.approx(s[key], abs=1e-9)
     for name, key in (("cache_hits_total", "hits"),
                       ("prefetch_late_total", "late"),
                       ("cache_misses_total", "misses"),
@@ -343,6 +376,49 @@ def test_a_cache_accounts_for_every_byte(large, mount):
     assert c["amplification"] == pytest.approx(
         c["read_bytes"] / c["delivered_bytes"])
     assert c["evicted_bytes"] > 0 and c["reads"] > 0
+
+
+def test_stages_of_a_cache_tell_what_it_does(large, mount):
+    mnt = mount(large.path, "-o", "cache=process,cache_size=32MiB,ahead=0")
+    epoch = mnt / "batches/order=random,batch=24/0"
+    for p in sorted(epoch.iterdir()):
+        p.read_bytes()
+    told, m = both(mnt)
+    stages, cache = told["stages"], told["cache"]
+    assert list(stages) == STAGES
+    # It alone reads past the kernel, and everything.
+    assert stages["source"]["items"] == cache["reads"]
+    assert stages["source"]["bytes"] >= cache["read_bytes"]
+    assert stages["source"]["busy_s"] > 0
+    assert stages["cache"]["items"] == len(large.values)
+    assert stages["cache"]["bytes"] == cache["delivered_bytes"]
+    waits = m["betonfs_stage_duration_seconds_count", (("stage", "cache"),)]
+    assert 0 < waits <= cache["late"] + cache["misses"]
+    assert stages["cache"]["input_wait_s"] == pytest.approx(
+        stages["assembly"]["input_wait_s"], rel=0.01)
+    assert stages["assembly"]["items"] == told["slots"]["assembled"] == 100
+    assert stages["assembly"]["busy_s"] > 0
+    assert stages["delivery"]["items"] == 100
+    assert stages["delivery"]["bytes"] == \
+        told["delivery"]["page_cache"]["bytes"]
+    for s in stages.values():
+        assert 0 < s["p50_s"] <= s["p90_s"] <= s["p99_s"]
+
+
+def test_stages_without_a_cache(data, mount):
+    mnt = mount(data.path, "-o", "ahead=0")
+    client = Client(mnt)
+    for i in range(N // 4):
+        slot, _ = client.get(path_of(i))
+        client.put(slot)
+    read_direct(mnt / path_of(0))
+    told, m = both(mnt)
+    stages = told["stages"]
+    assert stages["cache"]["items"] == stages["cache"]["input_wait_s"] == 0
+    assert stages["assembly"]["items"] == told["slots"]["assembled"]
+    assert stages["delivery"]["items"] == N // 4 + 1
+    assert m["betonfs_stage_duration_seconds_count",
+             (("stage", "delivery"),)] == N // 4 + 1
 
 
 def test_streams_share_what_the_cache_tells(large, mount):

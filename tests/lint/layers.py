@@ -12,7 +12,9 @@ import sys
 
 LAYERS = """
     include/beton/*
-    fs/bytes fs/scope fs/clock fs/thread fs/crc
+    fs/bytes fs/scope fs/clock fs/thread fs/crc fs/histogram
+    fs/tally fs/metric
+    fs/openmetrics
     fs/log fs/size fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
     fs/source fs/npy fs/cold fs/subset fs/source_file fs/handover_message
     fs/field
@@ -34,7 +36,7 @@ LAYERS = """
     loader/library
     loader/cuda
     loader/cuda_compiler
-    loader/scratch loader/block loader/image loader/real loader/buffer loader/contents loader/complaint loader/suggest loader/stage loader/balance loader/schedule loader/stash
+    loader/scratch loader/block loader/image loader/real loader/buffer loader/contents loader/complaint loader/suggest loader/stage loader/pace loader/balance loader/schedule loader/stash
     loader/upload
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
     loader/entry loader/huffman loader/idct*

@@ -937,6 +937,23 @@ EXPORT int cuEventSynchronize(struct event *e)
 	return lost;
 }
 
+EXPORT int cuCtxSynchronize(void)
+{
+	struct moment m = { { 0 } };
+	int code;
+
+	scoped_lock(&lock);
+	code = note_within("cuCtxSynchronize");
+	if (code)
+		return code;
+	for (size_t i = 0; i < STREAMS; i++) {
+		if (streams[i].device == here())
+			join(&m, &streams[i].past);
+	}
+	wait_for(&m, "cuCtxSynchronize");
+	return lost;
+}
+
 /* One side is memory of this device, the other is pinned. */
 static int copy(void *to, const void *from, uint64_t size, void *handle,
 		bool from_host)

@@ -152,6 +152,22 @@ static void test_nothing_yet(void)
 	tear_down(&f);
 }
 
+static void check_stages(const json_t *stages, const json_t *cache)
+{
+	const json_t *source = json_object_get(stages, "source");
+	const json_t *values = json_object_get(stages, "cache");
+	const json_t *assembly = json_object_get(stages, "assembly");
+
+	CHECK(number(source, "items") == number(cache, "reads"));
+	CHECK(number(source, "bytes") >= number(cache, "read_bytes"));
+	CHECK(number(values, "items") == number(cache, "hits") +
+						 number(cache, "late") +
+						 number(cache, "misses"));
+	CHECK(number(assembly, "items") == BATCHES);
+	CHECK(json_real_value(json_object_get(assembly, "busy_s")) > 0);
+	CHECK(json_real_value(json_object_get(assembly, "p50_s")) > 0);
+}
+
 static void test_the_cache_and_its_stream(void)
 {
 	const json_t *cache, *stream;
@@ -177,7 +193,17 @@ static void test_the_cache_and_its_stream(void)
 	CHECK(number(cache, "misses") == number(stream, "misses"));
 	CHECK(number(stream, "misses") > 0);
 	CHECK(number(json_object_get(json, "slots"), "assembled") == BATCHES);
+	check_stages(json_object_get(json, "stages"), cache);
 	json_decref(json);
+	CHECK(tells(
+		&f,
+		"betonfs_stage_duration_seconds_bucket{mountpoint=\"/mnt/a\",stage=\"assembly\",le=\"+Inf\"} 8\n"));
+	CHECK(tells(
+		&f,
+		"betonfs_stage_duration_seconds_bucket{mountpoint=\"/mnt/a\",stage=\"assembly\",le=\"1.6384e-05\"} "));
+	CHECK(tells(
+		&f,
+		"betonfs_stage_duration_seconds_count{mountpoint=\"/mnt/a\",stage=\"delivery\"} 0\n"));
 	tear_down(&f);
 }
 

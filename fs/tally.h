@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a stage of the engine or of the loader has done, and where its time
+ * went. Counters are read by any thread at any time, each by itself; nothing
+ * is ordered by them. Header only.
+ */
+#ifndef FS_TALLY_H
+#define FS_TALLY_H
+
+#include <stdatomic.h>
+
+#include "fs/histogram.h"
+
+struct tally {
+	atomic_uint_fast64_t items;
+	atomic_uint_fast64_t bytes;
+	atomic_uint_fast64_t busy_ns;
+	atomic_uint_fast64_t input_wait_ns; /* for something to do */
+	atomic_uint_fast64_t room_wait_ns;  /* for room for the result */
+	atomic_uint_fast64_t times[HISTOGRAM_BUCKETS]; /* of items */
+};
+
+/* The same, of one moment, or of several together. */
+struct tally_sum {
+	uint64_t items;
+	uint64_t bytes;
+	uint64_t busy_ns;
+	uint64_t input_wait_ns;
+	uint64_t room_wait_ns;
+	uint64_t times[HISTOGRAM_BUCKETS];
+};
+
+/* By any thread. */
+static inline void tally_add(atomic_uint_fast64_t *counter, uint64_t n)
+{
+	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+/* By the only thread that writes this counter, for a tenth of the price. */
+static inline void tally_add_own(atomic_uint_fast64_t *counter, uint64_t n)
+{
+	atomic_store_explicit(
+		counter,
+		atomic_load_explicit(counter, memory_order_relaxed) + n,
+		memory_order_relaxed);
+}
+
+static inline uint64_t tally_get(const atomic_uint_fast64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* One item that took so long. */
+static inline void tally_item(struct tally *t, uint64_t bytes, uint64_t ns)
+{
+	tally_add(&t->items, 1);
+	tally_add(&t->bytes, bytes);
+	tally_add(&t->busy_ns, ns);
+	tally_add(&t->times[histogram_bucket(ns)], 1);
+}
+
+/* Some items that took so long together, alike as far as one knows. */
+static inline void tally_items_own(struct tally *t, uint64_t items,
+				   uint64_t bytes, uint64_t ns)
+{
+	tally_add_own(&t->items, items);
+	tally_add_own(&t->bytes, bytes);
+	tally_add_own(&t->busy_ns, ns);
+	if (items)
+		tally_add_own(&t->times[histogram_bucket(ns / items)], items);
+}
+
+static inline void tally_sum(struct tally_sum *sum, const struct tally *t)
+{
+	sum->items += tally_get(&t->items);
+	sum->bytes += tally_get(&t->bytes);
+	sum->busy_ns += tally_get(&t->busy_ns);
+	sum->input_wait_ns += tally_get(&t->input_wait_ns);
+	sum->room_wait_ns += tally_get(&t->room_wait_ns);
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+		sum->times[i] += tally_get(&t->times[i]);
+}
+
+#endif

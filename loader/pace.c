@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/pace.h"
+
+#include <stdio.h>
+
+#include "fs/bytes.h"
+
+/* A trainer that waits less is not held up by its data: as others judge it. */
+static const double enough = 0.05;
+
+static void add(struct pace *p, enum pace_sum sum, uint64_t n)
+{
+	tally_add_own(&p->sums[sum], n);
+}
+
+void pace_init(struct pace *p, struct lane *lane, uint32_t places)
+{
+	*p = (struct pace){ .lane = lane, .places = places };
+}
+
+/* --- a batch --- */
+
+void pace_ask(struct pace *p, uint64_t now)
+{
+	if (p->given_ns) {
+		tally_items_own(&p->lane->stages[STAGE_TRAINER], 1, 0,
+				now - p->given_ns);
+		add(p, PACE_TRAINER_NS, now - p->given_ns);
+	}
+	p->given_ns = 0;
+	p->asked_ns = now;
+}
+
+void pace_look(struct pace *p, uint32_t ready)
+{
+	add(p, PACE_READY, min_u64(ready, p->places));
+	add(p, PACE_EMPTY, !ready);
+	add(p, PACE_FULL, ready >= p->places);
+}
+
+static void add_wait(struct pace *p, uint64_t ns)
+{
+	add(p, PACE_WAIT_NS, ns);
+	tally_add_own(&p->lane->stages[STAGE_NEXT].input_wait_ns, ns);
+}
+
+static void delay(struct pace *p, enum stage stage, uint64_t ns)
+{
+	tally_add_own(&p->delay_ns[stage], ns);
+}
+
+/* The part of a time that lies before a moment; the time begins there. */
+static uint64_t take_until(uint64_t *begin, uint64_t end, uint64_t moment)
+{
+	uint64_t until = min_u64(end, max_u64(*begin, moment));
+	uint64_t taken = until - *begin;
+
+	*begin = until;
+	return taken;
+}
+
+/* Rows are decoded and transformed in turns: the wait is shared as the time of
+   the threads was. */
+static void delay_by_rows(struct pace *p, uint64_t ns,
+			  const struct pace_times *t)
+{
+	double share =
+		t->busy_ns ? (double)t->decode_ns / (double)t->busy_ns : 0;
+	uint64_t decode = min_u64(ns, (uint64_t)(share * (double)ns));
+
+	delay(p, STAGE_DECODE, decode);
+	delay(p, STAGE_TRANSFORM, ns - decode);
+}
+
+void pace_waited(struct pace *p, uint64_t begin, uint64_t now,
+		 const struct pace_times *times)
+{
+	static const struct pace_times never = { .fetched_ns = 0 };
+	const struct pace_times *t = times ? times : &never;
+	uint64_t made = t->made_ns && t->has_upload ? t->made_ns : now;
+
+	add(p, PACE_WAITS, 1);
+	add_wait(p, now - begin);
+	delay(p, STAGE_READ,
+	      take_until(&begin, now, t->fetched_ns ? t->fetched_ns : now));
+	delay_by_rows(p, take_until(&begin, now, made), t);
+	delay(p, STAGE_UPLOAD, now - begin);
+}
+
+void pace_waited_for_upload(struct pace *p, uint64_t now)
+{
+	add_wait(p, now - p->given_ns);
+	delay(p, STAGE_UPLOAD, now - p->given_ns);
+	p->given_ns = now;
+}
+
+void pace_give(struct pace *p, uint64_t now, uint32_t rows, uint64_t bytes)
+{
+	struct tally *t = &p->lane->stages[STAGE_NEXT];
+
+	add(p, PACE_BATCHES, 1);
+	add(p, PACE_SAMPLES, rows);
+	tally_add_own(&t->items, 1);
+	tally_add_own(&t->bytes, bytes);
+	tally_add_own(&t->times[histogram_bucket(now - p->asked_ns)], 1);
+	p->given_ns = now;
+}
+
+/* --- an epoch --- */
+
+void pace_begin(struct pace *p, uint64_t now)
+{
+	p->is_whole = true;
+	p->begun_ns = now;
+	for (size_t i = 0; i < PACE_SUMS; i++)
+		p->sums_before[i] = tally_get(&p->sums[i]);
+	for (size_t i = 0; i < STAGES; i++)
+		p->delay_before[i] = tally_get(&p->delay_ns[i]);
+}
+
+void pace_break(struct pace *p)
+{
+	p->is_whole = false;
+	p->given_ns = 0;
+}
+
+static double ratio(uint64_t a, uint64_t b)
+{
+	return b ? (double)a / (double)b : 0;
+}
+
+/* The stage that held most batches up since the epoch began. */
+static const char *slowest(const struct pace *p)
+{
+	size_t most = 0;
+	uint64_t n[STAGES];
+
+	for (size_t i = 0; i < STAGES; i++) {
+		n[i] = tally_get(&p->delay_ns[i]) - p->delay_before[i];
+		if (n[i] > n[most])
+			most = i;
+	}
+	return stage_name((enum stage)most);
+}
+
+void pace_end(struct pace *p, uint64_t now, uint64_t epoch,
+	      char line[PACE_LINE_SIZE])
+{
+	double seconds = 1e-9 * (double)(now - p->begun_ns), waited;
+	uint64_t n[PACE_SUMS];
+	bool is_whole = p->is_whole;
+
+	pace_break(p);
+	*line = '\0';
+	for (size_t i = 0; i < PACE_SUMS; i++)
+		n[i] = tally_get(&p->sums[i]) - p->sums_before[i];
+	if (!is_whole || !n[PACE_BATCHES])
+		return;
+	waited = ratio(n[PACE_WAIT_NS], n[PACE_WAIT_NS] + n[PACE_TRAINER_NS]);
+	snprintf(
+		line, PACE_LINE_SIZE,
+		"epoch %llu: %llu samples in %.*f s, %.0f/s; queue %.0f %% full, %.1f %% of the trainer's time waited for data: %s%s",
+		(unsigned long long)epoch, (unsigned long long)n[PACE_SAMPLES],
+		seconds < 100, seconds, (double)n[PACE_SAMPLES] / seconds,
+		100 * ratio(n[PACE_READY], n[PACE_BATCHES] * p->places),
+		100 * waited,
+		waited < enough ? "data is not your bottleneck" : slowest(p),
+		waited < enough ? "" : " is what the batches waited for");
+}

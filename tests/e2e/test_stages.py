@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the loader says that its time goes: what is counted is what was done,
+and what is slow is what is told to be."""
+import json
+import re
+import shutil
+
+import pytest
+
+import dumped
+import make
+from dumped import AUGMENT, beton
+from loading import INFO, Loader
+
+N, SIZE = 40, 4
+STEPS = N // SIZE
+SPEC = f"order=random,batch={SIZE},seed=0,drop_last=1"
+LINE = re.compile(
+    r"epoch (\d+): (\d+) samples in [0-9.]+ s, \d+/s; queue \d+ % full, "
+    r"[0-9.]+ % of the trainer's time waited for data: "
+    r"(?:data is not your bottleneck|(\w+) is what the batches waited for)")
+
+# Burns time for each pixel.
+SLOW = """
+static void slow(float v[3], const struct beton_at *at, float rounds)
+{
+	volatile float x = at->random[0];
+
+	for (int i = 0; i < (int)rounds; i++)
+		x = x * 0.5f + 1;
+	v[0] = x;
+}
+"""
+needs_compiler = pytest.mark.skipif(not shutil.which("cc"),
+                                    reason="no C compiler")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return dumped.photos(tmp_path_factory.mktemp("stages") / "p.beton", N)
+
+
+@pytest.fixture
+def slow(tmp_path):
+    """A pipeline that is."""
+    (tmp_path / "slow.c").write_text(SLOW)
+    return f'image | random_resized_crop(12) | "{tmp_path}/slow.c".slow(20000)'
+
+
+def jpegs(data):
+    return [i for i, v in enumerate(data.values)
+            if v["image"].mode == make.JPG]
+
+
+def test_what_is_counted_is_what_was_done(data):
+    with Loader(data.path, spec=SPEC, pipeline=AUGMENT, workers=3) as loader:
+        size = 0
+        for _ in range(STEPS):
+            batch = loader.next()
+            size += sum(batch.outputs[i].size
+                        for i in range(batch.num_outputs))
+            loader.release(batch)
+        assert loader.next() is None
+        s, p = loader.stats(), loader.pace()
+        assert list(s) == ["read", "decode", "transform", "next", "trainer"]
+        # What is made ahead is of the next epoch.
+        assert STEPS <= s["read"].items <= STEPS + 3
+        assert s["next"].items == p.batches == s["trainer"].items == STEPS
+        assert s["next"].bytes == size and p.samples == N
+        assert N <= s["transform"].items <= N + 3 * SIZE
+        stored = sum(len(data.stored(i, "image")) for i in jpegs(data))
+        assert len(jpegs(data)) <= s["decode"].items < s["transform"].items
+        assert s["decode"].bytes >= stored
+        assert s["read"].bytes >= stored
+        for stage in s.values():
+            assert stage.p50_ns <= stage.p90_ns <= stage.p99_ns
+            assert (stage.p50_ns > 0) == (stage.items > 0)
+        # Nothing of the waiting is lost, and all is somebody's.
+        assert p.wait_ns == s["next"].input_wait_ns
+        assert p.wait_ns == sum(stage.delay_ns for stage in s.values())
+        assert p.trainer_ns == s["trainer"].busy_ns > 0
+        assert p.queue_places == 2
+        assert p.queue_empty + p.queue_full <= STEPS
+        assert p.waits == p.queue_empty
+        assert p.queue_ready <= 2 * (STEPS - p.queue_empty)
+
+
+def test_sizes_of_another_version(data):
+    with Loader(data.path, spec=SPEC, pipeline=AUGMENT) as loader:
+        loader.epoch()
+        assert loader.pace(0) == loader.pace(7) == -22
+        old = loader.pace(3 * 8)
+        assert (old.batches, old.samples) == (STEPS, N)
+        assert old.queue_places == 0
+        assert loader.pace().queue_places == 2
+
+
+def test_stages_that_are_left_out_count_nothing(data):
+    for until, last in ((1, "read"), (2, "decode")):
+        with Loader(data.path, spec=SPEC, pipeline="center_crop(8)",
+                    until=until) as loader:
+            loader.epoch()
+            s = loader.stats()
+            assert s["read"].items >= STEPS
+            assert (s["decode"].items > 0) == (last == "decode")
+
+
+@needs_compiler
+def test_the_slow_stage_is_told(data, slow):
+    with Loader(data.path, spec=SPEC, pipeline=slow) as loader:
+        loader.epoch()
+        s, p = loader.stats(), loader.pace()
+        assert s["transform"].delay_ns > p.wait_ns / 2
+        assert s["transform"].p50_ns > s["decode"].p99_ns
+        epoch, samples, verdict = LINE.fullmatch(loader.said[-1][1]).groups()
+        assert (epoch, samples, verdict) == ("0", str(N), "transform")
+
+
+def lines(loader):
+    """The epochs that were told."""
+    found = [LINE.fullmatch(text) for level, text in loader.said
+             if level == INFO]
+    return [(int(m[1]), int(m[2])) for m in found if m]
+
+
+def test_whole_epochs_have_a_line(data):
+    with Loader(data.path, spec=SPEC, pipeline=AUGMENT, epoch=7) as loader:
+        assert loader.epoch() == STEPS
+        assert loader.epoch() == STEPS
+        assert lines(loader) == [(7, N), (8, N)]
+        loader.release(loader.next())
+        state = loader.state()
+        loader.seek(20)
+        loader.release(loader.next())
+        assert lines(loader) == [(7, N), (8, N)]
+        assert loader.epoch() == STEPS - 1
+        assert lines(loader) == [(7, N), (8, N), (20, N)]
+        # The rest of an epoch is not one.
+        loader.load(state)
+        assert loader.epoch() == STEPS - 1
+        assert loader.epoch() == STEPS
+        assert lines(loader)[3:] == [(10, N)]
+    with Loader(data.path, spec=SPEC, pipeline=AUGMENT, rank=1,
+                world=2) as loader:
+        loader.epoch()
+        assert lines(loader) == [(0, N // 2)]
+
+
+def test_bench_tells_the_same(data):
+    told = json.loads(beton("bench", data.path, "--spec", SPEC, "--pipeline",
+                            AUGMENT, "--epochs", 2, "--json").stdout)
+    s, p = told["stages"], told["pace"]
+    assert p["batches"] == s["next"]["items"] and 0 <= p["queue_fill"] <= 1
+    assert p["wait_s"] == pytest.approx(sum(t["delay_s"] for t in s.values()))
+    assert s["decode"]["p50_us"] > 0
+    said = beton("bench", data.path, "--spec", SPEC, "--pipeline",
+                 "image | drop", "--epochs", 2).stdout
+    assert re.search(r"^queue +\d+ % full, \d+ of \d+ batches waited for, ",
+                     said, re.MULTILINE)

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/pace.h"
+
+#include <string.h>
+
+#include "tests/unit/t.h"
+
+#define MS UINT64_C(1000000)
+
+static struct lane lane;
+
+static struct pace pace_of(uint32_t places)
+{
+	struct pace p;
+
+	memset(&lane, 0, sizeof(lane));
+	pace_init(&p, &lane, places);
+	return p;
+}
+
+static uint64_t sum(const struct pace *p, enum pace_sum which)
+{
+	return tally_get(&p->sums[which]);
+}
+
+static uint64_t delay(const struct pace *p, enum stage stage)
+{
+	return tally_get(&p->delay_ns[stage]);
+}
+
+static void the_trainer_and_its_waits_are_told_apart(void)
+{
+	struct pace_times times = { .fetched_ns = 1 };
+	struct pace p = pace_of(2);
+	const struct tally *next = &lane.stages[STAGE_NEXT];
+
+	pace_ask(&p, 10 * MS);
+	pace_look(&p, 0);
+	pace_waited(&p, 10 * MS, 15 * MS, &times);
+	pace_give(&p, 15 * MS, 32, 1000);
+	pace_ask(&p, 45 * MS);
+	pace_look(&p, 2);
+	pace_give(&p, 45 * MS, 16, 500);
+	CHECK(sum(&p, PACE_BATCHES) == 2 && sum(&p, PACE_SAMPLES) == 48);
+	CHECK(sum(&p, PACE_WAITS) == 1 && sum(&p, PACE_WAIT_NS) == 5 * MS);
+	CHECK(sum(&p, PACE_TRAINER_NS) == 30 * MS);
+	CHECK(sum(&p, PACE_READY) == 2);
+	CHECK(sum(&p, PACE_EMPTY) == 1 && sum(&p, PACE_FULL) == 1);
+	CHECK(tally_get(&next->items) == 2 && tally_get(&next->bytes) == 1500);
+	CHECK(tally_get(&next->input_wait_ns) == 5 * MS);
+	CHECK(tally_get(&next->times[histogram_bucket(5 * MS)]) == 1);
+	CHECK(tally_get(&next->times[0]) == 1);
+	CHECK(tally_get(&lane.stages[STAGE_TRAINER].items) == 1);
+	CHECK(tally_get(&lane.stages[STAGE_TRAINER].busy_ns) == 30 * MS);
+}
+
+/* More than `prefetch` may be ready for a moment. */
+static void the_queue_is_never_more_than_full(void)
+{
+	struct pace p = pace_of(2);
+
+	pace_look(&p, 3);
+	CHECK(sum(&p, PACE_READY) == 2 && sum(&p, PACE_FULL) == 1);
+}
+
+/* What the batch went through while the trainer waited, and nothing before. */
+static void a_wait_is_the_stage_s_that_had_the_batch(void)
+{
+	struct pace_times times = {
+		.fetched_ns = 30 * MS,
+		.made_ns = 70 * MS,
+		.busy_ns = 80 * MS,
+		.decode_ns = 60 * MS,
+	};
+	struct pace p = pace_of(2);
+
+	pace_waited(&p, 10 * MS, 71 * MS, &times);
+	CHECK(delay(&p, STAGE_READ) == 20 * MS);
+	CHECK(delay(&p, STAGE_DECODE) == 41 * MS * 3 / 4);
+	CHECK(delay(&p, STAGE_TRANSFORM) == 41 * MS / 4);
+	CHECK(delay(&p, STAGE_UPLOAD) == 0);
+
+	p = pace_of(2);
+	times.has_upload = true;
+	pace_waited(&p, 50 * MS, 78 * MS, &times);
+	CHECK(delay(&p, STAGE_READ) == 0);
+	CHECK(delay(&p, STAGE_DECODE) == 15 * MS);
+	CHECK(delay(&p, STAGE_TRANSFORM) == 5 * MS);
+	CHECK(delay(&p, STAGE_UPLOAD) == 8 * MS);
+
+	/* One that only went to the GPU, and one that never came. */
+	p = pace_of(2);
+	pace_waited(&p, 75 * MS, 78 * MS, &times);
+	CHECK(delay(&p, STAGE_UPLOAD) == 3 * MS);
+	pace_waited(&p, 80 * MS, 81 * MS, NULL);
+	CHECK(delay(&p, STAGE_READ) == 1 * MS);
+	CHECK(sum(&p, PACE_WAIT_NS) == 4 * MS);
+}
+
+static void who_waits_for_the_upload_after_all(void)
+{
+	struct pace p = pace_of(2);
+
+	pace_ask(&p, 10 * MS);
+	pace_give(&p, 11 * MS, 1, 1);
+	pace_waited_for_upload(&p, 14 * MS);
+	pace_ask(&p, 20 * MS);
+	CHECK(sum(&p, PACE_WAIT_NS) == 3 * MS);
+	CHECK(delay(&p, STAGE_UPLOAD) == 3 * MS);
+	CHECK(sum(&p, PACE_TRAINER_NS) == 6 * MS);
+}
+
+/* --- epochs --- */
+
+/* Batches of 100 for which the trainer waits and then takes so long. */
+static uint64_t run(struct pace *p, uint64_t at, unsigned n, uint64_t wait,
+		    uint64_t work)
+{
+	const struct pace_times decoding = { .fetched_ns = 1,
+					     .busy_ns = 3,
+					     .decode_ns = 2 };
+
+	for (unsigned i = 0; i < n; i++) {
+		pace_ask(p, at);
+		if (!i)
+			pace_begin(p, at);
+		pace_look(p, wait ? 0 : 3);
+		if (wait)
+			pace_waited(p, at, at + wait, &decoding);
+		at += wait;
+		pace_give(p, at, 100, 1);
+		at += work;
+	}
+	pace_ask(p, at);
+	return at;
+}
+
+static void an_epoch_has_a_line(void)
+{
+	char line[PACE_LINE_SIZE];
+	struct pace p = pace_of(4);
+	uint64_t at = run(&p, 7 * MS, 1000, 0, 400 * MS);
+
+	pace_end(&p, at, 3, line);
+	CHECK(!strcmp(
+		line,
+		"epoch 3: 100000 samples in 400 s, 250/s; queue 75 % full, 0.0 % of the trainer's time waited for data: data is not your bottleneck"));
+	/* Another time is not this epoch's. */
+	at = run(&p, at + 9000 * MS, 10, 300 * MS, 700 * MS);
+	pace_end(&p, at, 4, line);
+	CHECK(!strcmp(
+		line,
+		"epoch 4: 1000 samples in 10.0 s, 100/s; queue 0 % full, 30.0 % of the trainer's time waited for data: decode is what the batches waited for"));
+	/* Nor is the time between them the trainer's. */
+	CHECK(sum(&p, PACE_TRAINER_NS) == 407000 * MS);
+	pace_end(&p, at, 5, line);
+	CHECK(!*line);
+}
+
+static void an_epoch_that_is_not_whole_has_none(void)
+{
+	char line[PACE_LINE_SIZE];
+	struct pace p = pace_of(4);
+	uint64_t at;
+
+	/* It never began: the trainer came to the middle of it. */
+	pace_ask(&p, 1 * MS);
+	pace_give(&p, 2 * MS, 10, 1);
+	pace_end(&p, 3 * MS, 0, line);
+	CHECK(!*line);
+	/* It went elsewhere, or a batch failed. */
+	at = run(&p, 4 * MS, 3, 1 * MS, 1 * MS);
+	pace_break(&p);
+	pace_end(&p, at, 1, line);
+	CHECK(!*line);
+	/* There was nothing in it. */
+	pace_begin(&p, at);
+	pace_end(&p, at + 1, 2, line);
+	CHECK(!*line);
+}
+
+int main(void)
+{
+	the_trainer_and_its_waits_are_told_apart();
+	the_queue_is_never_more_than_full();
+	a_wait_is_the_stage_s_that_had_the_batch();
+	who_waits_for_the_upload_after_all();
+	an_epoch_has_a_line();
+	an_epoch_that_is_not_whole_has_none();
+	return 0;
+}
