@@ -290,6 +290,13 @@ static void note_failure(const struct ring *ring, struct turn *t,
 		 (unsigned long long)epoch, (unsigned long long)number, why);
 }
 
+static void begin_rows(struct ring *ring, struct turn *t)
+{
+	t->next_row = 0;
+	t->rows_left = t->step->batch.rows;
+	pthread_cond_broadcast(&ring->work);
+}
+
 static void fetch_turn(struct ring *ring, struct turn *t,
 		       const struct order_ticket *o)
 {
@@ -309,9 +316,7 @@ static void fetch_turn(struct ring *ring, struct turn *t,
 		return;
 	}
 	t->state = RUNNING;
-	t->next_row = 0;
-	t->rows_left = t->step->batch.rows;
-	pthread_cond_broadcast(&ring->work);
+	begin_rows(ring, t);
 }
 
 static void *fetch_all(void *arg)
@@ -401,7 +406,8 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 		if (!w->has_long_rows && i + 1 < n)
 			continue;
 		now = stage_now_ns();
-		count_rows(w->lane, i + 1 - counted, now - at, &cost);
+		count_rows(w->lane, t->step->is_second ? 0 : i + 1 - counted,
+			   now - at, &cost);
 		times->decode_ns += cost.decode_ns;
 		cost = (struct step_cost){ .decode_ns = 0 };
 		counted = i + 1;
@@ -455,6 +461,10 @@ static void run_turn(struct worker *w, struct turn *t)
 	t->rows_left -= n;
 	if (t->rows_left)
 		return;
+	if (!t->error && !is_stale(ring, t) && step_next_round(t->step)) {
+		begin_rows(ring, t);
+		return;
+	}
 	t->times.made_ns = stage_now_ns();
 	finish(ring, t, start(w, t));
 }
