@@ -173,7 +173,7 @@ $(call obj,loader/op.c): $(BUILD)/ops.inc
 kernel_flags := -O3 -fno-math-errno -fno-trapping-math
 prebuild_src := loader/prebuild/prebuild.c fs/rng.c fs/name.c fs/npy.c fs/size.c $(ops_src) $(addprefix loader/,code.c \
                 emit.c emit_type.c emit_value.c graph.c own.c op.c parse.c token.c suggest.c complaint.c \
-                dtype.c real.c crop.c schedule.c contents.c ids.c)
+                dtype.c real.c crop.c beta.c schedule.c contents.c ids.c)
 $(BUILD)/prebuild: $(call obj,$(prebuild_src))
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^

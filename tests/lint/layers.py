@@ -44,7 +44,7 @@ LAYERS = """
     loader/entry loader/huffman loader/idct*
     loader/scan loader/symbols
     loader/baseline*
-    loader/kept loader/ids
+    loader/kept loader/ids loader/beta
     loader/codec* loader/rows loader/rows_avx2
     loader/fancy*
     loader/lines
