@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "fs/bytes.h"
-#include "fs/doctor_pipeline.h"
+#include "loader/edit.h"
 
 /* Less than this is within what runs differ by. */
 #define GAIN_LEAST 1.03
@@ -157,7 +157,7 @@ static void take_bytes(const struct evidence *e, enum variant v, double of_all,
 
 static bool draft(const struct evidence *e, struct model *m, struct fix *f)
 {
-	if (pipeline_has(e->pipeline, "cache"))
+	if (edit_has(e->pipeline, "cache"))
 		return false;
 	OPTION(f, "decode(draft) as the first operation");
 	WHY(f, "measured: %.0f us of CPU time a sample instead of %.0f",
@@ -174,7 +174,7 @@ static bool cache_decoded(const struct evidence *e, struct model *m,
 	double kept = all > 0 ? fmin(1, room / all) : 0, cpu = model_cpu_us(m);
 	char size[32];
 
-	if (kept < 0.05 || pipeline_has(e->pipeline, "cache") ||
+	if (kept < 0.05 || edit_has(e->pipeline, "cache") ||
 	    !take_variant(e, VARIANT_CACHED, &e->ladder[RUNG_ALL], m))
 		return false;
 	size_text(fmax(1.05 * kept * all, 65536), size);
@@ -323,7 +323,7 @@ static bool smaller_upload(const struct evidence *e, struct model *m,
 			   struct fix *f)
 {
 	if (!e->on_gpu || m->upload_bytes <= 0 ||
-	    !pipeline_has(e->pipeline, "float"))
+	    !edit_has(e->pipeline, "float"))
 		return false;
 	m->upload_bytes /= 2;
 	OPTION(f, "half instead of float, or cuda(0) before normalize");

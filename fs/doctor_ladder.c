@@ -12,11 +12,11 @@
 
 #include "fs/bytes.h"
 #include "fs/clock.h"
-#include "fs/doctor_pipeline.h"
 #include "fs/doctor_variant.h"
 #include "fs/scope.h"
 #include "fs/size.h"
 #include "fs/spec.h"
+#include "loader/edit.h"
 
 enum {
 	ROUNDS = 3,
@@ -417,7 +417,7 @@ static void add_rungs(struct ladder *l)
 		j->plan.until = until[r];
 		/* Where there is no GPU that is everything. */
 		if (r == RUNG_TRANSFORM &&
-		    !pipeline_has(l->options->pipeline, "cuda"))
+		    !edit_has(l->options->pipeline, "cuda"))
 			j->rounds = 0;
 		if (r == RUNG_CONSTANT) {
 			j->plan.source = "constant";
@@ -428,7 +428,7 @@ static void add_rungs(struct ladder *l)
 
 static void add_ops(struct ladder *l)
 {
-	size_t n = pipeline_num_ops(l->options->pipeline);
+	size_t n = edit_num_ops(l->options->pipeline);
 	struct evidence *e = l->e;
 
 	for (size_t i = 0; i < n && i < DOCTOR_OPS_MAX; i++) {
@@ -436,11 +436,11 @@ static void add_ops(struct ladder *l)
 		char *name, *text = NULL;
 		struct job *j;
 
-		if (pipeline_op(l->options->pipeline, i, &o->written, &name))
+		if (edit_op(l->options->pipeline, i, &o->written, &name))
 			return;
 		free(name);
 		e->num_ops = i + 1;
-		if (pipeline_without(l->options->pipeline, i, &text))
+		if (edit_without(l->options->pipeline, i, &text))
 			continue;
 		o->possible = true;
 		j = add(l, &o->without, ROUNDS);
@@ -480,7 +480,7 @@ static void add_pipelines(struct ladder *l)
 	char *text;
 	double size;
 
-	if (!pipeline_with_first(pipeline, "decode(draft)", false, &text))
+	if (!edit_with_first(pipeline, "decode(draft)", false, &text))
 		add_edited(l, VARIANT_DRAFT, text);
 	/* All samples that are looked at, with room to spare. */
 	size = 2 * 3 * l->e->width * l->e->height * (double)l->place.samples;
@@ -488,12 +488,12 @@ static void add_pipelines(struct ladder *l)
 	    l->e->jpegs > 0) {
 		snprintf(cache, sizeof(cache), "cache(decoded, %.0f)",
 			 fmax(size, 1 << 20));
-		if (!pipeline_with_first(pipeline, cache, true, &text))
+		if (!edit_with_first(pipeline, cache, true, &text))
 			add_edited(l, VARIANT_CACHED, text)->plan.samples =
 				l->batch * 4;
 	}
-	if (l->e->num_gpus && !pipeline_has(pipeline, "cuda") &&
-	    !pipeline_with_before(pipeline, "cuda(0)", "normalize", &text))
+	if (l->e->num_gpus && !edit_has(pipeline, "cuda") &&
+	    !edit_with_before(pipeline, "cuda(0)", "normalize", &text))
 		add_edited(l, VARIANT_GPU, text);
 }
 

@@ -55,7 +55,7 @@ LAYERS = """
     loader/emit_type loader/objects loader/compiler
     loader/pipeline loader/graph loader/operands loader/emit_value loader/emit loader/emit_device loader/isa loader/jit loader/tail loader/frame loader/plan loader/worker
     loader/device loader/parcel
-    loader/phases
+    loader/phases loader/edit
     loader/isa/* loader/prebuild/*
     loader/lender loader/fake
     loader/feed loader/feed_*
@@ -70,7 +70,7 @@ LAYERS = """
     fs/betonfs
     fs/picture* fs/mkfs*
     fs/machine_*
-    fs/doctor_pipeline fs/doctor_run fs/doctor_model
+    fs/doctor_run fs/doctor_model
     fs/doctor
     fs/doctor_fix fs/doctor_verdict
     fs/doctor_variant fs/doctor_watch
