@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,7 +49,8 @@ enum {
 struct job {
 	struct run_plan plan;
 	char *pipeline; /* owned, as the path */
-	char *path;
+	int fd; /* of a file in memory that the plan's path leads to, or -1 */
+	char path[32];
 	struct figure *to;
 	unsigned rounds;
 	unsigned done;
@@ -69,7 +71,6 @@ struct ladder {
 	double run_s;	/* of one run */
 	uint64_t batch; /* of runs */
 	int64_t started_ns, end_ns;
-	char folder[64]; /* of variants; "": none */
 	double others[TURNS], stolen[TURNS], taken[TURNS];
 	double throttled[TURNS];
 	unsigned num_others;
@@ -392,7 +393,7 @@ static struct job *add(struct ladder *l, struct figure *to, unsigned rounds)
 	/* JOBS_MAX has room for all that there are tables for. */
 	struct job *j = &l->jobs[l->num_jobs++];
 
-	*j = (struct job){ .to = to, .rounds = rounds };
+	*j = (struct job){ .to = to, .rounds = rounds, .fd = -1 };
 	/* Of the file in memory: what a miss costs is measured by itself. */
 	j->plan = (struct run_plan){ .pipeline = l->options->pipeline,
 				     .cache = "os",
@@ -504,23 +505,24 @@ static void add_variants(struct ladder *l, struct variant_source *source)
 	int64_t latest = clock_ns() + (int64_t)(3e8 * l->options->seconds);
 
 	for (enum variant v = 0; v <= VARIANT_QUALITY; v++) {
-		char *path;
 		struct job *j;
-		int r;
+		int fd;
 
-		if (is_stopped(l) || clock_ns() > latest ||
-		    asprintf(&path, "%s/%d.beton", l->folder, v) < 0)
+		if (is_stopped(l) || clock_ns() > latest)
 			return;
 		progress(l, "variants");
-		r = variant_write(source, v, e, path);
-		j = r ? NULL : add(l, &e->variants[v], 2);
-		if (!j) {
-			unlink(path);
-			free(path);
+		/* Without a name, nothing is left of it however we end. */
+		fd = memfd_create("beton-variant", MFD_CLOEXEC);
+		if (fd < 0)
+			return;
+		if (variant_write(source, v, e, fd)) {
+			close(fd);
 			continue;
 		}
-		j->path = path;
-		j->plan.path = path;
+		j = add(l, &e->variants[v], 2);
+		j->fd = fd;
+		snprintf(j->path, sizeof(j->path), "/proc/self/fd/%d", fd);
+		j->plan.path = j->path;
 		e->variants[v].bytes = variant_bytes(source);
 	}
 }
@@ -723,27 +725,10 @@ static int check_whole(struct ladder *l)
 static void close_jobs(struct ladder *l)
 {
 	for (size_t i = 0; i < l->num_jobs; i++) {
-		if (l->jobs[i].path)
-			unlink(l->jobs[i].path);
-		free(l->jobs[i].path);
+		if (l->jobs[i].fd >= 0)
+			close(l->jobs[i].fd);
 		free(l->jobs[i].pipeline);
 	}
-	if (*l->folder)
-		rmdir(l->folder);
-}
-
-/* Memory, if there is a place for files in it. */
-static void make_folder(struct ladder *l)
-{
-	static const char *const places[] = { "/dev/shm", "/tmp" };
-
-	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		snprintf(l->folder, sizeof(l->folder),
-			 "%s/beton-doctor-%d-XXXXXX", places[i], (int)getpid());
-		if (mkdtemp(l->folder))
-			return;
-	}
-	l->folder[0] = '\0';
 }
 
 static int prepare(struct ladder *l, struct variant_source **source)
@@ -792,11 +777,8 @@ int ladder_run(const struct ladder_options *o, struct evidence *e)
 		l->num_others = 0;
 		e->resize_to = l->jobs[RUNG_ALL].last.side;
 	}
-	if (!r && source && !is_stopped(l)) {
-		make_folder(l);
-		if (*l->folder)
-			add_variants(l, source);
-	}
+	if (!r && source)
+		add_variants(l, source);
 	variant_source_close(source);
 	r = r ? r : run_jobs(l);
 	r = r ? r : check_whole(l);

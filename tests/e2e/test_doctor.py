@@ -77,13 +77,21 @@ def arrays(folder):
 
 # --- the doctor ---
 
-def left_by(process):
-    return [name for where in ("/dev/shm", "/tmp")
-            for name in os.listdir(where)
-            if name.startswith(f"beton-doctor-{process.pid}-")]
+def named_files():
+    return {f"{where}/{name}" for where in ("/dev/shm", "/tmp")
+            for name in os.listdir(where) if "doctor" in name}
+
+
+def has_variants(process):
+    try:
+        return any("beton-variant" in os.readlink(f"/proc/{process.pid}/fd/{n}")
+                   for n in os.listdir(f"/proc/{process.pid}/fd"))
+    except OSError:
+        return False
 
 
 def doctor_of(*args, env=None, prefix=(), seconds=SECONDS):
+    before = named_files()
     p = subprocess.Popen(
         [*prefix, BUILD / "beton", "doctor", "--json", "--seconds",
          str(seconds), *map(str, args)], text=True, stdout=subprocess.PIPE,
@@ -92,7 +100,7 @@ def doctor_of(*args, env=None, prefix=(), seconds=SECONDS):
     out, err = p.communicate(timeout=120)
     assert p.returncode == 0, err
     assert not SANITIZER.search(err) and not err, err
-    assert not left_by(p)
+    assert named_files() <= before
     return json.loads(out)
 
 
@@ -430,17 +438,20 @@ def test_a_trainer_that_fails(photos):
     assert r.returncode == 1 and "no such thing" in r.stderr
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_it_can_be_stopped(photos, how):
+@pytest.mark.parametrize("how, code", [
+    (signal.SIGINT, 1), (signal.SIGTERM, 1), (signal.SIGKILL, -9)])
+def test_it_can_be_stopped(photos, how, code):
+    before = named_files()
     p = subprocess.Popen([BUILD / "beton", "doctor", photos, "--pipeline",
                           AUGMENT, "--trainer", trainer(photos, "sleeps")],
                          env={**os.environ, "BUILD": str(BUILD)},
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_until(lambda: left_by(p) or p.poll() is not None, "the variants")
+    wait_until(lambda: has_variants(p) or p.poll() is not None, "the variants")
+    assert named_files() <= before
     p.send_signal(how)
-    assert p.wait(20) == 1
+    assert p.wait(20) == code
     p.communicate()
-    assert not left_by(p)
+    assert named_files() <= before
 
 
 @pytest.mark.parametrize("args, says", [
