@@ -10,8 +10,6 @@
 #include "fs/bytes.h"
 #include "loader/edit.h"
 
-/* Less than this is within what runs differ by. */
-#define GAIN_LEAST 1.03
 /* A cache leaves the rest of the machine this share of what is free. */
 #define LEFT_FREE 0.25
 
@@ -55,7 +53,8 @@ static const struct sweep_point *best_of_sweep(const struct evidence *e)
 
 		/* More threads are worth it only where they bring something. */
 		if (p->figure.known &&
-		    (!best || p->figure.rate > GAIN_LEAST * best->figure.rate))
+		    (!best ||
+		     p->figure.rate > FIX_GAIN_LEAST * best->figure.rate))
 			best = p;
 	}
 	return best;
@@ -67,7 +66,7 @@ static bool workers(const struct evidence *e, struct model *m, struct fix *f)
 	double now = e->ladder[RUNG_ALL].rate;
 
 	if (!best || best->workers == (unsigned)m->workers || now <= 0 ||
-	    best->figure.rate < GAIN_LEAST * now)
+	    best->figure.rate < FIX_GAIN_LEAST * now)
 		return false;
 	OPTION(f, "--workers %u", best->workers);
 	WHY(f, "measured: %.0f samples/s with %.0f workers, %.0f with %u", now,
@@ -160,6 +159,8 @@ static bool draft(const struct evidence *e, struct model *m, struct fix *f)
 	if (edit_has(e->pipeline, "cache"))
 		return false;
 	OPTION(f, "decode(draft) as the first operation");
+	text(f->setting, sizeof(f->setting), "decode=draft");
+	f->changes = FIX_CHANGES_PIXELS;
 	WHY(f, "measured: %.0f us of CPU time a sample instead of %.0f",
 	    e->variants[VARIANT_DRAFT].cpu_us, e->ladder[RUNG_ALL].cpu_us);
 	return take_variant(e, VARIANT_DRAFT, &e->ladder[RUNG_ALL], m);
@@ -179,6 +180,7 @@ static bool cache_decoded(const struct evidence *e, struct model *m,
 		return false;
 	size_text(fmax(1.05 * kept * all, 65536), size);
 	OPTION(f, "cache(decoded, %s) before what draws random numbers", size);
+	text(f->setting, sizeof(f->setting), "cache_decoded=%s", size);
 	WHY(f,
 	    "%.0f %% of the images fit; of those that do, %.0f us of %.0f are saved in later epochs",
 	    100 * kept, cpu - model_cpu_us(m), cpu);
@@ -363,6 +365,7 @@ static bool quasi_random(const struct evidence *e, struct model *m,
 	    1e-6 * e->small.bytes);
 	text(f->setting, sizeof(f->setting), "order=quasi_random,window=%s",
 	     size);
+	f->changes = FIX_CHANGES_ORDER;
 	return true;
 }
 
@@ -578,7 +581,7 @@ size_t fix_list(const struct evidence *e, struct fix *out, size_t max)
 		if (f.gain <= 0 && isfinite(now))
 			f.gain = model_rate(&m, NULL) / now;
 		if (!isfinite(f.gain) ||
-		    (f.gain < GAIN_LEAST && !rows[i].always))
+		    (f.gain < FIX_GAIN_LEAST && !rows[i].always))
 			continue;
 		out[n++] = f;
 	}

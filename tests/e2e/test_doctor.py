@@ -430,6 +430,78 @@ def test_the_page_needs_nothing_else(photos, tmp_path):
     assert os.listdir(tmp_path) == ["report.html"]
 
 
+# --- settings ---
+
+def bench(path, *args, settings=None):
+    env = {**os.environ, "BETON_SETTINGS": str(settings)} if settings else None
+    r = subprocess.run([BUILD / "beton", "bench", path, "--json", "--epochs",
+                        "2", *map(str, args)], text=True, capture_output=True,
+                       timeout=60, env=env)
+    assert r.returncode == 0, r.stderr
+    return json.loads(r.stdout), r.stderr
+
+
+def test_what_is_only_a_setting_is_written(photos, tmp_path):
+    where = tmp_path / "fast.settings"
+    for _ in range(TRIES):
+        d = doctor_of(photos, "--pipeline", AUGMENT, "--apply", where)
+        fates = {s["setting"]: s["fate"] for s in d["applied"]["settings"]}
+        kept = [s for s in fates if s.startswith("cache_decoded=")]
+        if kept:
+            break
+    kept, = kept
+    assert fates[kept] == "written" and d["applied"]["file"] == str(where)
+    assert fates.get("decode=draft", "not allowed") == "not allowed"
+    lines = where.read_text().splitlines()
+    assert kept in lines and not [s for s in lines if s.startswith("decode")]
+    # It replaces what it wrote, and nothing else.
+    d = doctor_of(photos, "--pipeline", AUGMENT, "--apply", where, "--allow",
+                  "pixels,order", seconds=5)
+    assert not [s for s in d["applied"]["settings"]
+                if s["fate"] == "not allowed"]
+    where.write_text("import torch\n")
+    r = subprocess.run([BUILD / "beton", "doctor", photos, "--seconds", "5",
+                        "--apply", where], text=True, capture_output=True,
+                       timeout=60)
+    assert r.returncode == 1 and "no file of settings" in r.stderr
+    assert where.read_text() == "import torch\n"
+
+
+def test_a_loader_takes_what_nobody_chose(photos, tmp_path):
+    settings = tmp_path / "fast.settings"
+    settings.write_text("workers=3\ncache_decoded=1GiB\n"
+                        "order=quasi_random\nwindow=100\n")
+    b, err = bench(photos, "--pipeline", AUGMENT, settings=settings)
+    assert b["workers"] == 3 and b["kept"]["hits"] > 0
+    assert "order=quasi_random" in b["spec"] and "window=100" in b["spec"]
+    assert str(settings) in err and "taken workers=3" in err
+    b, err = bench(photos, "--pipeline", AUGMENT, "--workers", 1, "--spec",
+                   "order=random", settings=settings)
+    assert b["workers"] == 1 and "order=random" in b["spec"]
+    assert "program chooses itself: workers=3, order=quasi_random" in err
+    settings.write_text("\nworkers=many\n")
+    r = subprocess.run([BUILD / "beton", "bench", photos], text=True,
+                       capture_output=True, timeout=60,
+                       env={**os.environ, "BETON_SETTINGS": str(settings)})
+    assert r.returncode == 1 and f"{settings}:2: workers=many" in r.stderr
+
+
+def test_a_mount_takes_what_is_not_given(photos, tmp_path, mount):
+    settings = tmp_path / "fast.settings"
+    settings.write_text("workers=3\ncache=process\ncache_size=64MiB\n"
+                        "order=quasi_random\nwindow=100\n")
+    where = mount(photos, "-o", f"settings={settings}")
+    taken = (where / ".betonfs/options").read_text().splitlines()
+    assert "cache=process" in taken and "cache_size=67108864" in taken
+    assert "window=100" in os.readlink(where / "batches/default")
+    where = mount(photos, "-o",
+                  f"cache=os,order=random,settings={settings}")
+    taken = (where / ".betonfs/options").read_text().splitlines()
+    assert "cache=os" in taken
+    assert not [line for line in taken if line.startswith("cache_size")]
+    assert "order=random" in os.readlink(where / "batches/default")
+
+
 def test_a_trainer_that_fails(photos):
     r = subprocess.run([BUILD / "beton", "doctor", photos, "--pipeline",
                         AUGMENT, "--seconds", "5", "--trainer",

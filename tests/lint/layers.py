@@ -16,7 +16,7 @@ LAYERS = """
     fs/cgroup
     fs/tally fs/metric
     fs/openmetrics
-    fs/log fs/size fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
+    fs/log fs/size fs/rng fs/settings fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
     fs/source fs/npy fs/cold fs/subset fs/source_file fs/handover_message
     fs/field
     fs/format fs/name
@@ -61,6 +61,7 @@ LAYERS = """
     loader/feed loader/feed_*
     loader/step
     loader/replay
+    loader/defaults
     loader/ring
     loader/loader loader/dataset
     fs/opts fs/message fs/mountpoint fs/dropper fs/stats
@@ -73,7 +74,7 @@ LAYERS = """
     fs/doctor_run fs/doctor_model
     fs/doctor
     fs/doctor_fix fs/doctor_verdict
-    fs/doctor_variant fs/doctor_watch
+    fs/doctor_apply fs/doctor_variant fs/doctor_watch
     fs/doctor_ladder
     fs/doctor_report fs/doctor_json fs/doctor_html
     fs/beton fs/beton_*
