@@ -161,6 +161,8 @@ static int watch(const struct invocation *call, struct evidence *e)
 		.root = root ? root : "",
 		.trainer = o->trainer,
 		.pid = (pid_t)o->pid,
+		.mount = find_daemon(call->operands[0]) ? call->operands[0]
+							: NULL,
 		.seconds = 0.15 * (double)o->seconds,
 		.log = call->log,
 		.stop = &stopped,

@@ -12,6 +12,8 @@
 
 /* A cache leaves the rest of the machine this share of what is free. */
 #define LEFT_FREE 0.25
+/* More of them on a GPU than anybody tries. */
+#define MODELS_MAX 8
 
 static void text(char *out, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -502,7 +504,34 @@ static bool model_itself(const struct evidence *e, struct model *m,
 	return true;
 }
 
-/* Several models that get the same batches. */
+/* A GPU that has time and memory left, and data for more than one. */
+static bool several_models(const struct evidence *e, struct model *m,
+			   struct fix *f)
+{
+	const struct machine_gpu *g = &e->gpus[0];
+	double n, data;
+
+	if (!e->num_gpus || !e->watch.known || e->watch.gpu_busy < 0 ||
+	    e->watch.main_busy > 0.85 || m->trainer_rate <= 0)
+		return false;
+	data = model_data_rate(m) / m->trainer_rate;
+	n = fmin(data, 100 / fmax(e->watch.gpu_busy, 1));
+	if (g->memory_used > 0)
+		n = fmin(n, 100.0 / g->memory_used);
+	n = floor(fmin(n, MODELS_MAX));
+	if (n < 2)
+		return false;
+	OPTION(f,
+	       "%.0f models on one GPU at once, a process each (NVIDIA MPS), all on one mount",
+	       n);
+	WHY(f,
+	    "the GPU is busy %d %% of the time, its memory used to %d %%, and data can come %.1f times as fast; the gain is of all models together",
+	    e->watch.gpu_busy, g->memory_used, data);
+	f->gain = n;
+	return true;
+}
+
+/* What is enough for the trainer. */
 static bool fewer_workers(const struct evidence *e, struct model *m,
 			  struct fix *f)
 {
@@ -514,8 +543,7 @@ static bool fewer_workers(const struct evidence *e, struct model *m,
 	need = ceil(1.3 * m->workers * m->trainer_rate / rate);
 	if (need >= m->workers)
 		return false;
-	OPTION(f, "--workers %.0f, or more models of the same batches at once",
-	       need);
+	OPTION(f, "--workers %.0f", need);
 	WHY(f,
 	    "fewer threads are enough, and leave the processors to the trainer");
 	text(f->setting, sizeof(f->setting), "workers=%.0f", need);
@@ -556,6 +584,7 @@ static const struct row {
 	{ handover, "none", false },
 	{ python, "work on the trainer", false },
 	{ model_itself, "work on the model", false },
+	{ several_models, "they share the GPU's memory", false },
 	{ fewer_workers, "none", true },
 };
 

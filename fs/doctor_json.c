@@ -32,6 +32,7 @@ static json_t *ladder(const struct evidence *e)
 
 	for (enum rung r = 0; r < RUNGS; r++)
 		json_object_set_new(o, names[r], figure(&e->ladder[r]));
+	json_object_set_new(o, "upload", figure(&e->upload));
 	return o;
 }
 
@@ -194,6 +195,7 @@ static json_t *scores(const struct evidence *e)
 
 static json_t *evidence(const struct diagnosis *d)
 {
+	char scaling[VERDICT_TEXT_SIZE];
 	const struct evidence *e = d->evidence;
 	json_t *o = json_pack(
 		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "sentence",
@@ -212,6 +214,8 @@ static json_t *evidence(const struct diagnosis *d)
 	json_object_set_new(o, "gpus", gpus(e));
 	json_object_set_new(o, "trainer", watch(e));
 	json_object_set_new(o, "ranks", ranks(e));
+	verdict_ranks(e, scaling, sizeof(scaling));
+	json_object_set_new(o, "scaling", json_string(scaling));
 	json_object_set_new(o, "workers",
 			    json_integer((json_int_t)e->model.workers));
 	json_object_set_new(o, "notes", notes(e));

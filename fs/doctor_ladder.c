@@ -24,7 +24,7 @@ enum {
 	/* The whole pipeline is run in between, for all are compared to it. */
 	EVERY = 4,
 	TURNS = 8,
-	JOBS_MAX = RUNGS + DOCTOR_OPS_MAX + DOCTOR_SWEEP_MAX + 2 * VARIANTS,
+	JOBS_MAX = RUNGS + DOCTOR_OPS_MAX + DOCTOR_SWEEP_MAX + 2 * VARIANTS + 1,
 	SAMPLES_MAX = 4096, /* that runs look at */
 	VARIANT_SAMPLES = 96,
 	BATCH_MAX = 256, /* of a run: what a batch costs by itself is little */
@@ -67,6 +67,7 @@ struct ladder {
 	char spec[512];
 	struct job jobs[JOBS_MAX];
 	size_t num_jobs;
+	size_t num_needed; /* without which there is nothing to say */
 	uint32_t workers;
 	double run_s;	/* of one run */
 	uint64_t batch; /* of runs */
@@ -427,6 +428,13 @@ static void add_rungs(struct ladder *l)
 	}
 }
 
+/* Batches that are made are shipped again and again: the link alone. */
+static void add_upload(struct ladder *l)
+{
+	if (edit_has(l->options->pipeline, "cuda"))
+		add(l, &l->e->upload, ROUNDS)->plan.source = "memory";
+}
+
 static void add_ops(struct ladder *l)
 {
 	size_t n = edit_num_ops(l->options->pipeline);
@@ -656,10 +664,9 @@ static int run_jobs(struct ladder *l)
 
 			if (j->failed || round >= j->rounds)
 				continue;
-			/* Without the rungs there is nothing to say, and
-			   what is in memory takes little time. */
+			/* What is in memory takes little time. */
 			if (clock_ns() > l->end_ns &&
-			    (round || (i >= RUNGS && !j->plan.path)))
+			    (round || (i >= l->num_needed && !j->plan.path)))
 				continue;
 			progress(l, "runs");
 			r = run_job(l, j);
@@ -689,7 +696,6 @@ static void take_whole(struct ladder *l, const struct run_figures *f)
 	snprintf(e->delivery, sizeof(e->delivery), "%s", f->delivery);
 	snprintf(e->jit, sizeof(e->jit), "%s", f->jit);
 	e->on_gpu = f->on_gpu;
-	e->upload_busy = f->upload_busy;
 	e->others = median(l->others, l->num_others);
 	e->stolen = median(l->stolen, l->num_others);
 	m->others = median(l->taken, l->num_others);
@@ -698,9 +704,10 @@ static void take_whole(struct ladder *l, const struct run_figures *f)
 	/* Luma and a quarter of each chroma, as most JPEGs have them. */
 	e->cached_bytes = 1.5 * e->width * e->height;
 	m->moved_bytes = 2 * (f->bytes + f->output);
-	if (f->on_gpu && f->upload_busy > 0.02) {
-		m->upload_bytes = f->output;
-		m->upload_rate = f->rate * f->output / f->upload_busy;
+	/* What is queued for a GPU takes no time; that it is there does. */
+	if (e->upload.known) {
+		m->upload_bytes = f->uploaded;
+		m->upload_rate = e->upload.rate * f->uploaded;
 	}
 	if (f->on_gpu)
 		e->pinned = (uint64_t)(3 * f->batch * f->output);
@@ -769,6 +776,8 @@ int ladder_run(const struct ladder_options *o, struct evidence *e)
 	if (!r) {
 		e->resize_to = 0;
 		add_rungs(l);
+		add_upload(l);
+		l->num_needed = l->num_jobs;
 		add_sweep(l);
 		add_ops(l);
 		add_pipelines(l);

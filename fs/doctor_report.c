@@ -202,12 +202,17 @@ static void print_watch(const struct evidence *e, FILE *out)
 
 static void print_ranks(const struct evidence *e, FILE *out)
 {
+	char text[VERDICT_TEXT_SIZE];
+
 	for (size_t i = 0; i < e->num_ranks; i++)
 		fprintf(out, "%s%u: %.1f batches/s, %.0f %% ready",
 			i ? ", " : "ranks      ", e->ranks[i].rank,
 			e->ranks[i].rate, 100 * e->ranks[i].ready);
 	if (e->num_ranks)
 		fputc('\n', out);
+	verdict_ranks(e, text, sizeof(text));
+	if (*text)
+		fprintf(out, "scaling    %s\n", text);
 }
 
 static void print_fixes(const struct diagnosis *d, FILE *out)

@@ -355,6 +355,26 @@ def test_ranks_of_which_one_straggles(photos):
             command + "; wait")
     ranks = {r["rank"]: r["batches_per_s"] for r in d["evidence"]["ranks"]}
     assert ranks[0] > 2 * ranks[1]
+    assert "rank 1 is a straggler by itself" in d["evidence"]["scaling"]
+
+
+def test_ranks_of_a_mount_that_run(photos, mount):
+    """Nobody told them that they would be watched: the daemon knows."""
+    where = mount(photos)
+    command = " & ".join(trainer(where, "straggles", AUGMENT, r, 2)
+                         .replace("exec ", "", 1) for r in range(2))
+    p = subprocess.Popen(["sh", "-c", command + "; wait"],
+                         start_new_session=True,
+                         env={**os.environ, "BUILD": str(BUILD)})
+    try:
+        d = ask("not data", where, "--pipeline", AUGMENT, "--pid", p.pid)
+    finally:
+        os.killpg(p.pid, signal.SIGKILL)
+        p.wait()
+    assert not d["evidence"]["trainer"]["is_guess"]
+    ranks = {r["rank"]: r["batches_per_s"] for r in d["evidence"]["ranks"]}
+    assert ranks[0] > 2 * ranks[1]
+    assert "rank 1 is a straggler by itself" in d["evidence"]["scaling"]
 
 
 # --- healthy ones ---
@@ -395,6 +415,23 @@ def test_a_gpu_that_is_busy(photos, nvml):
     d = ask("gpu", photos, "--pipeline", AUGMENT, "--trainer",
             trainer(photos, "sleeps"))
     assert d["evidence"]["trainer"]["gpu_busy"] == 98
+
+
+def test_a_gpu_that_has_time(photos, nvml):
+    nvml(25, 1980, 0, 5, 16, 0)
+    d = ask("not data", photos, "--pipeline", AUGMENT, "--trainer",
+            trainer(photos, "sleeps"))
+    assert gain(d, "2 models on one GPU") == 2
+
+
+def test_a_link_that_is_slow(photos):
+    library = BUILD / "standin/cuda.so"
+    if not library.exists():
+        pytest.skip(f"no {library}: make unit builds it")
+    d = ask("upload", photos, "--pipeline", AUGMENT + " | cuda(0)",
+            env={"BETON_CUDA_LIBRARY": str(library),
+                 "STANDIN_CUDA_RATE": "20e6"})
+    assert gain(d, "half instead of float") > 1.5
 
 
 def test_a_gpu_that_is_too_hot(photos, nvml):
