@@ -47,7 +47,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 # --- what is built from what -------------------------------------------------
 
 # The engine: the half of fs/ that knows no FUSE. See tests/lint/layers.py.
-engine_src := $(addprefix fs/,log.c size.c histogram.c trace.c rng.c arena.c heap.c cold.c cgroup.c memory.c source.c \
+engine_src := $(addprefix fs/,log.c size.c settings.c histogram.c trace.c rng.c arena.c heap.c cold.c cgroup.c memory.c source.c \
               source_file.c handover_message.c field.c format.c alloc.c custom.c \
               name.c npy.c dataset.c vfile.c sample.c subset.c spec.c order.c \
               batch.c batch_place.c chunk.c fill.c cache.c reader.c plan.c pool.c \

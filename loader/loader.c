@@ -10,6 +10,7 @@
 #include "fs/bytes.h"
 #include "fs/handover_message.h"
 #include "loader/beacon.h"
+#include "loader/defaults.h"
 #include "loader/fake.h"
 #include "loader/replay.h"
 #include "loader/ring.h"
@@ -677,6 +678,22 @@ static struct beton_loader *create(const struct beton_loader_options *o)
 	return l;
 }
 
+/* With what the settings say of what was left at its default. */
+static int start_with_defaults(struct beton_loader *l, const char *path,
+			       const struct beton_loader_options *o)
+{
+	struct defaults d;
+	int r = defaults_open(o, &l->log, &d);
+
+	if (r)
+		return r;
+	if (d.options.workers)
+		l->workers = d.options.workers;
+	r = start(l, path, &d.options);
+	defaults_fini(&d);
+	return r;
+}
+
 int beton_loader_open(const char *path,
 		      const struct beton_loader_options *options,
 		      struct beton_loader **out)
@@ -691,7 +708,7 @@ int beton_loader_open(const char *path,
 		r = check_options(o, why);
 	if (!r) {
 		l = create(o);
-		r = l ? start(l, path, o) : -ENOMEM;
+		r = l ? start_with_defaults(l, path, o) : -ENOMEM;
 		if (r)
 			snprintf(why, sizeof(why), "%s",
 				 l && l->last_logged[0] ? l->last_logged
