@@ -43,16 +43,16 @@ void beacon_open(uint32_t rank, uint32_t world, struct beacon_place *out);
 /* The entry stays, for who watches. */
 void beacon_close(struct beacon_place *place);
 
-/* A batch of so many rows came, after so long. */
-static inline void beacon_count(const struct beacon_place *place, uint64_t rows,
-				int64_t waited_ns)
+/* What its trainer got since it began, and waited for that. */
+static inline void beacon_tell(const struct beacon_place *place,
+			       uint64_t samples, uint64_t batches,
+			       uint64_t wait_ns)
 {
 	struct beacon_entry *e = place->entry;
 
-	atomic_fetch_add_explicit(&e->samples, rows, memory_order_relaxed);
-	atomic_fetch_add_explicit(&e->wait_ns, (uint64_t)waited_ns,
-				  memory_order_relaxed);
-	atomic_fetch_add_explicit(&e->batches, 1, memory_order_release);
+	atomic_store_explicit(&e->samples, samples, memory_order_relaxed);
+	atomic_store_explicit(&e->wait_ns, wait_ns, memory_order_relaxed);
+	atomic_store_explicit(&e->batches, batches, memory_order_release);
 }
 
 #endif

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "fs/bytes.h"
-#include "fs/clock.h"
 #include "fs/handover_message.h"
 #include "loader/beacon.h"
+#include "loader/defaults.h"
 #include "loader/fake.h"
 #include "loader/replay.h"
 #include "loader/ring.h"
@@ -62,12 +62,14 @@ static int lose_batch(struct beton_loader *l, const struct beton_batch **out,
 
 static int take_batch(struct beton_loader *l, const struct beton_batch **out)
 {
-	int64_t start = l->beacon.entry ? clock_ns() : 0;
+	struct beton_pace_stats pace;
 	int r = ring_next(l->ring, out, l->error, sizeof(l->error));
 
-	if (!r && l->beacon.entry)
-		beacon_count(&l->beacon, (*out)->rows, clock_ns() - start);
-	return r;
+	if (r || !l->beacon.entry)
+		return r;
+	ring_pace(l->ring, &pace);
+	beacon_tell(&l->beacon, pace.samples, pace.batches, pace.wait_ns);
+	return 0;
 }
 
 int beton_loader_next(struct beton_loader *l, const struct beton_batch **out)
@@ -676,6 +678,22 @@ static struct beton_loader *create(const struct beton_loader_options *o)
 	return l;
 }
 
+/* With what the settings say of what was left at its default. */
+static int start_with_defaults(struct beton_loader *l, const char *path,
+			       const struct beton_loader_options *o)
+{
+	struct defaults d;
+	int r = defaults_open(o, &l->log, &d);
+
+	if (r)
+		return r;
+	if (d.options.workers)
+		l->workers = d.options.workers;
+	r = start(l, path, &d.options);
+	defaults_fini(&d);
+	return r;
+}
+
 int beton_loader_open(const char *path,
 		      const struct beton_loader_options *options,
 		      struct beton_loader **out)
@@ -690,7 +708,7 @@ int beton_loader_open(const char *path,
 		r = check_options(o, why);
 	if (!r) {
 		l = create(o);
-		r = l ? start(l, path, o) : -ENOMEM;
+		r = l ? start_with_defaults(l, path, o) : -ENOMEM;
 		if (r)
 			snprintf(why, sizeof(why), "%s",
 				 l && l->last_logged[0] ? l->last_logged

@@ -394,6 +394,13 @@ static void borrow_turn(struct ring *ring, struct turn *t,
 	finish(ring, t, r);
 }
 
+static void begin_rows(struct ring *ring, struct turn *t)
+{
+	t->next_row = 0;
+	t->rows_left = t->step->batch.rows;
+	pthread_cond_broadcast(&ring->work);
+}
+
 static void fetch_turn(struct ring *ring, struct turn *t,
 		       const struct order_ticket *o)
 {
@@ -416,9 +423,7 @@ static void fetch_turn(struct ring *ring, struct turn *t,
 		return;
 	}
 	t->state = RUNNING;
-	t->next_row = 0;
-	t->rows_left = t->step->batch.rows;
-	pthread_cond_broadcast(&ring->work);
+	begin_rows(ring, t);
 }
 
 static void *fetch_all(void *arg)
@@ -500,8 +505,9 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 		if (!w->has_long_rows && i + 1 < n)
 			continue;
 		now = stage_now_ns();
-		stage_rows(w->lane, batch->ids + first + from, i + 1 - from, at,
-			   now, &cost);
+		stage_rows(w->lane, batch->ids + first + from,
+			   t->step->is_second ? 0 : i + 1 - from, at, now,
+			   &cost);
 		times->decode_ns += cost.decode_ns;
 		cost = (struct stage_cost){ .decode_ns = 0 };
 		from = i + 1;
@@ -561,6 +567,10 @@ static void run_turn(struct worker *w, struct turn *t)
 	t->rows_left -= n;
 	if (t->rows_left)
 		return;
+	if (!t->error && !is_stale(ring, t) && step_next_round(t->step)) {
+		begin_rows(ring, t);
+		return;
+	}
 	t->times.made_ns = stage_now_ns();
 	finish(ring, t, start(w, t));
 }
