@@ -47,7 +47,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 # --- what is built from what -------------------------------------------------
 
 # The engine: the half of fs/ that knows no FUSE. See tests/lint/layers.py.
-engine_src := $(addprefix fs/,log.c size.c histogram.c rng.c arena.c heap.c cold.c memory.c source.c \
+engine_src := $(addprefix fs/,log.c size.c histogram.c trace.c rng.c arena.c heap.c cold.c cgroup.c memory.c source.c \
               source_file.c handover_message.c field.c format.c alloc.c custom.c \
               name.c npy.c dataset.c vfile.c sample.c subset.c spec.c order.c \
               batch.c batch_place.c chunk.c fill.c cache.c reader.c plan.c pool.c \
@@ -60,9 +60,10 @@ handover_src := $(addprefix fs/,handover.c handover_connection.c handover_peer.c
 betonfs_src := $(ns_src) $(handover_src) $(addprefix fs/,ops.c dropper.c opts.c message.c mountpoint.c betonfs.c)
 writer_src := $(addprefix fs/,writer.c schema.c outfile.c)
 tool_src   := fs/option.c fs/progress.c
-mkfs_src   := $(tool_src) $(writer_src) \
+mkfs_src   := $(tool_src) \
               $(sort $(wildcard fs/picture*.c fs/mkfs*.c))
-beton_src  := $(tool_src) $(writer_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
+doctor_src := $(sort $(wildcard fs/machine*.c fs/doctor*.c))
+beton_src  := $(tool_src) $(doctor_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
 beton_src  := $(filter-out fs/betonfs.c,$(beton_src))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -84,8 +85,16 @@ replays := $(patsubst tests/fuzz/%.c,$(BUILD)/replay_%,$(fuzz_src))
 isas      := plain $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),v3)
 isa_objs  := $(foreach i,$(isas),$(patsubst loader/isa/%.c,$(BUILD)/isa/$i/%.o,$(isa_src)) $(BUILD)/isa/$i/prebuilt.o)
 v3_flags  := -mavx2 -mf16c
-lib_objs := $(call obj,$(engine_src) $(loader_src)) $(isa_objs)
-objs  := $(sort $(lib_objs) $(call obj,$(betonfs_src) $(mkfs_src) $(beton_src) $(unit_src) loader/prebuild/prebuild.c contrib/bench/gpu.c))
+lib_objs := $(call obj,$(engine_src) $(writer_src) $(loader_src)) $(isa_objs)
+# The Python package, for interpreters of 3.11 and later; nothing without one
+# that has its headers. Free-threaded ones need it built by themselves.
+python_dir := $(BUILD)/python/betonfs
+python_include := $(shell $(PYTHON) -c 'import os, sys, sysconfig; p = sysconfig.get_path("include"); sys.version_info >= (3, 11) and os.path.exists(p + "/Python.h") and print(p)' 2>/dev/null)
+python_suffix := $(shell $(PYTHON) -c 'import sysconfig as s; print(s.get_config_var("EXT_SUFFIX") if s.get_config_var("Py_GIL_DISABLED") else ".abi3.so")' 2>/dev/null)
+python_src := $(sort $(wildcard contrib/python/src/*.c))
+python_files := $(patsubst contrib/python/betonfs/%,$(python_dir)/%,$(sort $(shell find contrib/python/betonfs -name '*.py' -o -name '*.pyi' -o -name py.typed)))
+python_objs := $(call obj,$(python_src))
+objs  := $(sort $(lib_objs) $(call obj,$(betonfs_src) $(mkfs_src) $(beton_src) $(unit_src) loader/prebuild/prebuild.c contrib/bench/gpu.c) $(python_objs))
 
 all: $(lib) $(so) $(progs) $(BUILD)/beton.pc
 
@@ -95,18 +104,23 @@ $(so): $(lib_objs)
 $(BUILD)/betonfs: $(call obj,$(betonfs_src)) $(lib)
 $(BUILD)/mkfs.beton: $(call obj,$(mkfs_src)) $(lib)
 $(BUILD)/beton: $(call obj,$(beton_src)) $(lib)
-$(addprefix $(BUILD)/test_,cuda upload parcel gpu_loader): | $(standins)
+$(addprefix $(BUILD)/test_,cuda upload parcel gpu_loader machine): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
-$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(writer_src) $(ns_src) $(handover_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
+$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(ns_src) $(handover_src) $(doctor_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
 
 $(call obj,fs/ops.c fs/dropper.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(filter fs/picture%,$(mkfs_src))): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
 
 base_libs := $(call pkg,--libs,libjpeg jansson liblz4) -ldl -lm -lpthread
-$(so): private LDFLAGS += -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
+$(so) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 $(BUILD)/betonfs: private LDLIBS += $(call pkg,--libs,fuse3)
 $(BUILD)/mkfs.beton: private LDLIBS += $(call pkg,--libs,libpng) $(if $(have_webp),$(call pkg,--libs,libwebp))
-$(so) $(progs) $(units) $(bench): private LDLIBS += $(base_libs)
+$(so) $(python_dir)/$(SONAME) $(progs) $(units) $(bench): private LDLIBS += $(base_libs)
+
+$(python_objs): private CPPFLAGS += -isystem $(python_include)
+# The library beside the extension, and what it needs beside that, wherever they
+# are put.
+$(python_dir)/_beton$(python_suffix) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-rpath,'$$ORIGIN'
 
 # --- how ---------------------------------------------------------------------
 
@@ -120,6 +134,18 @@ $(so):
 $(progs) $(units) $(bench):
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+python: $(if $(python_include),$(python_files) $(python_dir)/_beton$(python_suffix))
+$(python_dir)/_beton$(python_suffix): $(python_objs) $(python_dir)/$(SONAME)
+	$(call say,LD)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $(python_objs) $(python_dir)/$(SONAME)
+$(python_dir)/$(SONAME): $(lib_objs)
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $^ $(LDLIBS)
+$(python_files): $(python_dir)/%: contrib/python/betonfs/%
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
 
 # Its functions are declared where they are called.
 $(standins): $(BUILD)/standin/%.so: tests/standin/%.c tests/standin/cuda.h $(BUILD)/flags
@@ -187,7 +213,7 @@ lint: all
 	@sh tests/lint/symbols.sh $(so)
 	@sh tests/lint/docs.sh $(BUILD)
 	@echo "lint: passed"
-e2e: all $(standins) $(bench)
+e2e: all python $(standins) $(bench)
 	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e $(PYTEST)
 
 # A harness with a main() that replays files.
@@ -200,7 +226,7 @@ bench: all $(bench) $(standins) $(filter %/test_cuda %/test_upload %/test_gpu_lo
 fuzz: $(BUILD)/ops.inc $(isa_objs)
 	@for f in $(fuzz_src); do n=$$(basename $$f .c); mkdir -p $(BUILD)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_}; \
 	  clang -g -O1 -std=gnu11 -ffp-contract=off -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -I. -I$(BUILD) \
-	    -o $(BUILD)/$$n $$f $(engine_src) $(loader_src) $(isa_objs) $(base_libs) && \
+	    -o $(BUILD)/$$n $$f $(engine_src) $(writer_src) $(loader_src) $(isa_objs) $(base_libs) && \
 	  $(BUILD)/$$n $(or $(FUZZ),-max_total_time=60) $(BUILD)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_} || exit 1; done
 
 compile_commands.json: ; bear --output $@ -- $(MAKE) -B all $(units)
@@ -221,4 +247,4 @@ install: all
 
 clean: ; rm -rf build build-* compile_commands.json
 FORCE:
-.PHONY: all check unit lint e2e bench fuzz format install clean FORCE
+.PHONY: all python check unit lint e2e bench fuzz format install clean FORCE

@@ -92,17 +92,14 @@ static void place_column(struct batch *b, struct batch_column *c, uint64_t *at)
 	}
 }
 
-static void fill_header(struct batch *b, const struct batch_key *key,
-			struct beton_batch_header *h)
+void batch_header_init(struct beton_batch_header *h, const struct spec *spec,
+		       uint64_t epoch, uint64_t number)
 {
-	const struct spec *spec = key->spec;
-
 	*h = (struct beton_batch_header){
 		.version = BETON_BATCH_VERSION,
 		.header_size = sizeof(*h),
-		.samples = key->ds->format.samples,
-		.epoch = key->epoch,
-		.batch = key->number,
+		.epoch = epoch,
+		.batch = number,
 		.batches = spec_batches(spec),
 		.seed = spec->seed,
 		.batch_size = spec->batch,
@@ -113,12 +110,10 @@ static void fill_header(struct batch *b, const struct batch_key *key,
 		.subset_hash = spec->subset ? spec->subset->hash : 0,
 		.order = spec->order,
 		.drop_last = (uint32_t)spec->drop_last,
-		.rows = b->rows,
-		.num_fields = b->num_columns,
+		.rows = spec_rows(spec, number),
 		.fields_off = sizeof(*h),
 	};
 	memcpy(h->magic, BETON_BATCH_MAGIC, sizeof(h->magic));
-	memcpy(h->fingerprint, key->ds->fingerprint, sizeof(h->fingerprint));
 }
 
 int batch_place(struct batch *b, const struct batch_key *key)
@@ -128,7 +123,10 @@ int batch_place(struct batch *b, const struct batch_key *key)
 	uint64_t at;
 
 	spec_canonical(key->spec, text);
-	fill_header(b, key, &h);
+	batch_header_init(&h, key->spec, key->epoch, key->number);
+	h.samples = key->ds->format.samples;
+	h.num_fields = b->num_columns;
+	memcpy(h.fingerprint, key->ds->fingerprint, sizeof(h.fingerprint));
 	h.spec_off =
 		h.fields_off + h.num_fields * sizeof(struct beton_batch_field);
 	h.spec_size = (uint32_t)strlen(text);

@@ -12,4 +12,8 @@
  */
 int batch_place(struct batch *batch, const struct batch_key *key);
 
+/* What SPEC, epoch and number say of a batch; the rest is 0. */
+void batch_header_init(struct beton_batch_header *h, const struct spec *spec,
+		       uint64_t epoch, uint64_t number);
+
 #endif

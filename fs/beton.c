@@ -11,7 +11,7 @@
 
 static const struct command *const commands[] = {
 	&command_info,	&command_show,	   &command_dump,
-	&command_bench, &command_optimize,
+	&command_bench, &command_optimize, &command_doctor,
 };
 
 static void print_help(void)

@@ -40,5 +40,6 @@ extern const struct command command_show;
 extern const struct command command_dump;
 extern const struct command command_bench;
 extern const struct command command_optimize;
+extern const struct command command_doctor;
 
 #endif

@@ -49,6 +49,8 @@ struct connection {
 	struct job *job; /* by HELLO, as the next two */
 	uint32_t rank;
 	uint32_t world;
+	struct job_rank *told_as; /* by its first TELL */
+	struct figures told;	  /* by its last one */
 	struct request *requests; /* in the order of the GETs */
 	unsigned num_requests;
 	struct slot *held[HANDOVER_SLOTS_MAX];
@@ -184,6 +186,7 @@ void connection_close(struct connection *c)
 	while (c->requests)
 		request_give_up(c->requests->prev);
 	abandon_held(c);
+	job_rank_close(c->job, &c->told_as);
 	job_disconnect(c->job);
 	jobs_put(&c->job);
 	close(c->fd);
@@ -394,6 +397,19 @@ static const char *on_cancel(struct connection *c, uint64_t number)
 	return NULL;
 }
 
+static const char *on_tell(struct connection *c, const struct figures *figures)
+{
+	struct figures since;
+
+	if (!figures_since(&c->told, figures, &since))
+		return "figures that fall";
+	c->told = *figures;
+	if (!c->told_as)
+		c->told_as = job_rank_open(c->job, c->rank, c->world);
+	job_tell(c->job, c->told_as, &since);
+	return NULL;
+}
+
 static const char *on_hello(struct connection *c,
 			    const struct handover_message *m)
 {
@@ -433,6 +449,8 @@ static const char *on_message(struct connection *c, const void *bytes,
 		return on_put(c, m.number);
 	case HANDOVER_CANCEL:
 		return on_cancel(c, m.number);
+	case HANDOVER_TELL:
+		return on_tell(c, &m.figures);
 	default:
 		forget(c, m.number);
 		return NULL;

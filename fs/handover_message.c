@@ -63,6 +63,25 @@ static const char *parse_number(const uint8_t *bytes, size_t size,
 	return NULL;
 }
 
+static const char *parse_tell(const uint8_t *bytes, size_t size,
+			      struct handover_message *out)
+{
+	struct handover_tell tell;
+	const struct figures *f = &tell.figures;
+
+	if (size != sizeof(tell))
+		return "a message of a wrong length";
+	memcpy(&tell, bytes, sizeof(tell));
+	if (f->epoch > FIGURES_MAX || f->number > FIGURES_MAX)
+		return "figures that are too large";
+	for (size_t i = 0; i < FIGURES; i++) {
+		if (f->n[i] > FIGURES_MAX)
+			return "figures that are too large";
+	}
+	out->figures = *f;
+	return NULL;
+}
+
 int handover_parse(const void *bytes, size_t size, struct handover_message *out,
 		   const char **why)
 {
@@ -80,6 +99,9 @@ int handover_parse(const void *bytes, size_t size, struct handover_message *out,
 	case HANDOVER_CANCEL:
 	case HANDOVER_FORGET:
 		*why = parse_number(bytes, size, out);
+		break;
+	case HANDOVER_TELL:
+		*why = parse_tell(bytes, size, out);
 		break;
 	default:
 		*why = "a message of an unknown kind";

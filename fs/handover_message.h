@@ -13,17 +13,18 @@
  *	loader	PUT id		  has read the batch in this memory
  *	loader	CANCEL request	  wants no answer any more, if none was sent yet
  *	loader	FORGET id	  has unmapped this memory
+ *	loader	TELL figures	  what it has done since it was opened, about
+ *once a second; no answer
  *
  * A socket that is closed puts and cancels all.
  */
 #ifndef FS_HANDOVER_MESSAGE_H
 #define FS_HANDOVER_MESSAGE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "fs/figures.h"
 
 enum {
-	HANDOVER_VERSION = 1,
+	HANDOVER_VERSION = 2,
 	HANDOVER_PATH_MAX = 1024,
 	HANDOVER_JOB_SIZE = 65,	    /* with the NUL */
 	HANDOVER_REQUESTS_MAX = 64, /* of one loader not answered yet */
@@ -40,6 +41,7 @@ enum handover_kind {
 	HANDOVER_FORGET,
 	HANDOVER_WELCOME,
 	HANDOVER_BATCH,
+	HANDOVER_TELL,
 };
 
 /* Every message begins with its kind and, HELLO and WELCOME, its version. */
@@ -72,6 +74,12 @@ struct handover_number {
 	uint64_t number;
 };
 
+struct handover_tell {
+	uint32_t kind;
+	uint32_t zero;
+	struct figures figures;
+};
+
 struct handover_batch {
 	uint32_t kind;
 	int32_t result; /* 0 or -errno; then the rest is 0 */
@@ -89,6 +97,7 @@ struct handover_message {
 	uint32_t rank;
 	uint32_t world;
 	char path[HANDOVER_PATH_MAX + 1];
+	struct figures figures;
 };
 
 /* -EPROTO: no message of this version; *why says what is wrong. */

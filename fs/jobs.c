@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "fs/bytes.h"
 #include "fs/clock.h"
@@ -19,12 +20,24 @@ struct counter {
 	atomic_uint_fast64_t bytes;
 };
 
+/* What loaders of a rank have told; guarded by jobs.lock. */
+struct job_rank {
+	struct job_rank *prev, *next; /* in job.ranks, by rank */
+	uint32_t rank;
+	uint32_t world;
+	unsigned loaders;
+	int64_t told_s; /* of the monotonic clock */
+	struct figures all;
+	struct figures last;
+};
+
 struct job {
 	struct jobs *jobs;
 	char name[JOBS_NAME_SIZE];
 	uint64_t number;
 	unsigned refs;	   /* guarded by jobs.lock, as the next */
 	bool is_forgotten; /* not in jobs.list: freed with its last reference */
+	struct job_rank *ranks;
 	struct counter count;
 	atomic_uint_fast64_t connections;
 	atomic_int_fast64_t last_s; /* of the monotonic clock */
@@ -36,6 +49,7 @@ struct jobs {
 	pthread_mutex_t lock;	    /* guards all that follows */
 	struct job *list[JOBS_MAX]; /* by number */
 	size_t n;
+	size_t num_ranks; /* of all jobs, also of forgotten ones */
 	uint64_t last_number;
 	struct timespec changed;
 };
@@ -82,6 +96,31 @@ static bool goes_before(struct job *a, struct job *b)
 	return last_of(a) < last_of(b);
 }
 
+static void rank_free(struct job *job, struct job_rank *r)
+{
+	DL_DELETE(job->ranks, r);
+	job->jobs->num_ranks--;
+	free(r);
+}
+
+/* Those that nobody tells of any more, or all. */
+static void free_ranks(struct job *job, bool all)
+{
+	struct job_rank *r, *next;
+
+	DL_FOREACH_SAFE(job->ranks, r, next)
+	{
+		if (all || !r->loaders)
+			rank_free(job, r);
+	}
+}
+
+static void job_free(struct job *job)
+{
+	free_ranks(job, true);
+	free(job);
+}
+
 static void forget_one(struct jobs *jobs)
 {
 	struct job *job;
@@ -96,8 +135,9 @@ static void forget_one(struct jobs *jobs)
 	memmove(&jobs->list[at], &jobs->list[at + 1],
 		(jobs->n - at) * sizeof(jobs->list[0]));
 	job->is_forgotten = true;
+	free_ranks(job, false);
 	if (!job->refs)
-		free(job);
+		job_free(job);
 }
 
 static struct job *add(struct jobs *jobs, const char *name)
@@ -164,7 +204,7 @@ void jobs_put(struct job **pointer)
 		return;
 	scoped_lock(&job->jobs->lock);
 	if (!--job->refs && job->is_forgotten)
-		free(job);
+		job_free(job);
 }
 
 void job_add(struct job *job, enum jobs_way way, uint64_t batches,
@@ -208,6 +248,93 @@ void job_disconnect(struct job *job)
 {
 	if (job)
 		atomic_fetch_sub(&job->connections, 1);
+}
+
+/* --- ranks --- */
+
+/* Makes room for one more: of those without loaders, the one that was silent
+   for longest goes. With the lock held. */
+static bool forget_rank(struct jobs *jobs)
+{
+	struct job_rank *r, *found = NULL;
+	struct job *job = NULL;
+
+	for (size_t i = 0; i < jobs->n; i++) {
+		DL_FOREACH(jobs->list[i]->ranks, r)
+		{
+			if (r->loaders || (found && r->told_s >= found->told_s))
+				continue;
+			found = r;
+			job = jobs->list[i];
+		}
+	}
+	if (found)
+		rank_free(job, found);
+	return found != NULL;
+}
+
+static int by_rank(const struct job_rank *a, const struct job_rank *b)
+{
+	return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+/* With the lock held. */
+static struct job_rank *add_rank(struct job *job, uint32_t rank)
+{
+	struct jobs *jobs = job->jobs;
+	struct job_rank *r;
+
+	if (jobs->num_ranks == JOBS_RANKS_MAX && !forget_rank(jobs))
+		return NULL;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return NULL;
+	r->rank = rank;
+	DL_INSERT_INORDER(job->ranks, r, by_rank);
+	jobs->num_ranks++;
+	return r;
+}
+
+struct job_rank *job_rank_open(struct job *job, uint32_t rank, uint32_t world)
+{
+	struct job_rank *r;
+
+	if (!job)
+		return NULL;
+	scoped_lock(&job->jobs->lock);
+	DL_SEARCH_SCALAR(job->ranks, r, rank, rank);
+	if (!r)
+		r = add_rank(job, rank);
+	if (!r)
+		return NULL;
+	r->world = world;
+	r->loaders++;
+	r->told_s = now_s();
+	return r;
+}
+
+void job_rank_close(struct job *job, struct job_rank **pointer)
+{
+	struct job_rank *r = steal(*pointer);
+
+	if (!r)
+		return;
+	scoped_lock(&job->jobs->lock);
+	if (!--r->loaders && job->is_forgotten)
+		rank_free(job, r);
+}
+
+void job_tell(struct job *job, struct job_rank *r, const struct figures *since)
+{
+	if (!r)
+		return;
+	scoped_lock(&job->jobs->lock);
+	for (size_t i = 0; i < FIGURES; i++)
+		r->all.n[i] = min_u64(FIGURES_MAX, r->all.n[i] + since->n[i]);
+	r->all.epoch = since->epoch;
+	r->all.number = since->number;
+	r->last = *since;
+	r->told_s = now_s();
 }
 
 /* --- what was counted --- */
@@ -262,6 +389,42 @@ size_t jobs_list(struct jobs *jobs, uint64_t first, struct jobs_entry *out,
 	return n;
 }
 
+static struct jobs_rank rank_of(const struct job *job, const struct job_rank *r)
+{
+	struct jobs_rank out = {
+		.rank = r->rank,
+		.world = r->world,
+		.loaders = r->loaders,
+		.idle_s = (uint64_t)(now_s() - r->told_s),
+		.all = r->all,
+		.last = r->last,
+	};
+
+	strcpy(out.job, job->name);
+	return out;
+}
+
+size_t jobs_ranks(struct jobs *jobs, uint64_t number, struct jobs_rank *out,
+		  size_t max)
+{
+	const struct job_rank *r;
+	size_t n = 0;
+
+	if (!jobs)
+		return 0;
+	scoped_lock(&jobs->lock);
+	for (size_t i = 0; i < jobs->n; i++) {
+		if (number && jobs->list[i]->number != number)
+			continue;
+		DL_FOREACH(jobs->list[i]->ranks, r)
+		{
+			if (n < max)
+				out[n++] = rank_of(jobs->list[i], r);
+		}
+	}
+	return n;
+}
+
 struct timespec jobs_changed(struct jobs *jobs)
 {
 	scoped_lock(&jobs->lock);
@@ -287,7 +450,7 @@ void jobs_close(struct jobs *jobs)
 	if (!jobs)
 		return;
 	for (size_t i = 0; i < jobs->n; i++)
-		free(jobs->list[i]);
+		job_free(jobs->list[i]);
 	pthread_mutex_destroy(&jobs->lock);
 	free(jobs);
 }

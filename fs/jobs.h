@@ -3,7 +3,8 @@
  * Who gets batches, and how much: jobs by the names that their loaders give, or
  * by the session of a process that opens files. The most recent ones are
  * remembered, under numbers that are never used again; how batches left is
- * counted for all together.
+ * counted for all together. Of ranks of a job there are the figures that their
+ * loaders tell.
  *
  * Thread-safe. jobs.lock guards the list of jobs, nothing follows it; counting
  * takes no lock.
@@ -17,10 +18,12 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "fs/figures.h"
 #include "fs/tally.h"
 
 struct jobs;
 struct job;
+struct job_rank;
 
 /* How a batch leaves the daemon. */
 enum jobs_way {
@@ -31,7 +34,8 @@ enum jobs_way {
 };
 
 enum {
-	JOBS_MAX = 256, /* that are remembered */
+	JOBS_MAX = 256,	       /* that are remembered */
+	JOBS_RANKS_MAX = 1024, /* of all of them */
 	JOBS_NAME_SIZE = 65,
 };
 
@@ -61,6 +65,16 @@ void job_waited(struct job *job, uint64_t ns);
 void job_connect(struct job *job);
 void job_disconnect(struct job *job);
 
+/*
+ * A loader of a rank, in the time between these two, of which job_tell() adds
+ * up what it has done since it told last. NULL: too many tell already.
+ */
+struct job_rank *job_rank_open(struct job *job, uint32_t rank, uint32_t world);
+/* Clears the caller's pointer; takes NULL. */
+void job_rank_close(struct job *job, struct job_rank **rank);
+void job_tell(struct job *job, struct job_rank *rank,
+	      const struct figures *since);
+
 struct jobs_count {
 	uint64_t batches;
 	uint64_t late; /* of these */
@@ -83,6 +97,20 @@ struct jobs_entry {
    how many. */
 size_t jobs_list(struct jobs *jobs, uint64_t first, struct jobs_entry *out,
 		 size_t max);
+struct jobs_rank {
+	char job[JOBS_NAME_SIZE];
+	uint64_t rank;
+	uint64_t world;
+	uint64_t loaders; /* that are connected */
+	uint64_t idle_s;  /* since one told last */
+	struct figures all;
+	struct figures last; /* between its last two words */
+};
+
+/* Those of the job with this number, 0: of all, by job and rank, at most `max`;
+   returns how many. */
+size_t jobs_ranks(struct jobs *jobs, uint64_t number, struct jobs_rank *out,
+		  size_t max);
 /* When a job came or went last. */
 struct timespec jobs_changed(struct jobs *jobs);
 

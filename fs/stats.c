@@ -33,6 +33,20 @@ struct way_facts {
 	struct jobs_count count;
 };
 
+struct rank_facts {
+	struct jobs_rank told;
+	/* By what was told last. */
+	double samples_per_s;
+	double wait_share;
+	double queue_fill;
+};
+
+/* Of jobs, in their order. */
+struct ranks {
+	struct rank_facts *list; /* owned */
+	size_t n;
+};
+
 struct stage_facts {
 	const char *name;
 	struct tally_sum sum;
@@ -55,6 +69,7 @@ struct facts {
 	size_t num_streams;
 	struct jobs_entry jobs[JOBS_MAX];
 	size_t num_jobs;
+	struct ranks ranks;
 };
 
 /* --- what there is to tell --- */
@@ -208,6 +223,64 @@ static const struct metric of_job[] = {
 };
 #undef OF
 
+#define OF(member) offsetof(struct rank_facts, member)
+#define SUM(figure) OF(told.all.n[FIGURE_##figure])
+static const struct metric of_rank[] = {
+	{ "rank", NULL, NULL, GAUGE, OF(told.rank), NULL },
+	{ "world", NULL, NULL, GAUGE, OF(told.world), NULL },
+	{ "loaders", "rank_loaders", NULL, GAUGE, OF(told.loaders),
+	  "Loaders of a rank that tell what they do." },
+	{ "epoch", "rank_epoch", NULL, GAUGE, OF(told.all.epoch),
+	  "Epoch of the last batch that a trainer got." },
+	{ "number", NULL, NULL, GAUGE, OF(told.all.number), NULL },
+	{ "idle_s", "rank_idle_seconds", "seconds", GAUGE, OF(told.idle_s),
+	  "Time since a loader of a rank told what it does." },
+	{ "samples_per_s", NULL, NULL, RATIO, OF(samples_per_s), NULL },
+	{ "wait_share", NULL, NULL, RATIO, OF(wait_share), NULL },
+	{ "queue_fill", NULL, NULL, RATIO, OF(queue_fill), NULL },
+	{ "open_s", "rank_open_seconds", "seconds", SECONDS, SUM(OPEN_NS),
+	  "Time that loaders were open, up to their last word." },
+	{ "batches", "rank_batches", NULL, COUNTER, SUM(BATCHES),
+	  "Batches that the trainer of a rank got." },
+	{ "samples", "rank_samples", NULL, COUNTER, SUM(SAMPLES),
+	  "Samples in these." },
+	{ "failed_rows", "rank_failed_rows", NULL, COUNTER, SUM(FAILED_ROWS),
+	  "Samples that could not be read or decoded." },
+	{ "waits", "rank_waits", NULL, COUNTER, SUM(WAITS),
+	  "Batches that were not ready when the trainer came for them." },
+	{ "wait_s", "rank_wait_seconds", "seconds", SECONDS, SUM(WAIT_NS),
+	  "Time that the trainer waited for batches." },
+	{ "trainer_s", "rank_trainer_seconds", "seconds", SECONDS,
+	  SUM(TRAINER_NS), "Time that the trainer took by itself." },
+	{ "queue_ready", "rank_queue_ready", NULL, COUNTER, SUM(QUEUE_READY),
+	  "Batches that were ready whenever the trainer came, added up." },
+	{ "queue_places", "rank_queue_places", NULL, COUNTER, SUM(QUEUE_PLACES),
+	  "How many could have been, added up." },
+	{ "read_bytes", "rank_read_bytes", "bytes", COUNTER, SUM(READ_BYTES),
+	  "Bytes of batch files." },
+	{ "stages.read.busy_s", "rank_read_seconds", "seconds", SECONDS,
+	  SUM(READ_NS), "Time that loaders read." },
+	{ "stages.read.delay_s", "rank_read_delay_seconds", "seconds", SECONDS,
+	  SUM(READ_DELAY_NS), "Time that the trainer waited for reading." },
+	{ "stages.decode.busy_s", "rank_decode_seconds", "seconds", SECONDS,
+	  SUM(DECODE_NS), "Time of threads that decoded." },
+	{ "stages.decode.delay_s", "rank_decode_delay_seconds", "seconds",
+	  SECONDS, SUM(DECODE_DELAY_NS),
+	  "Time that the trainer waited for decoding." },
+	{ "stages.transform.busy_s", "rank_transform_seconds", "seconds",
+	  SECONDS, SUM(TRANSFORM_NS), "Time of threads that transformed." },
+	{ "stages.transform.delay_s", "rank_transform_delay_seconds", "seconds",
+	  SECONDS, SUM(TRANSFORM_DELAY_NS),
+	  "Time that the trainer waited for transforming." },
+	{ "stages.upload.busy_s", "rank_upload_seconds", "seconds", SECONDS,
+	  SUM(UPLOAD_NS), "Time of threads that fed the GPU." },
+	{ "stages.upload.delay_s", "rank_upload_delay_seconds", "seconds",
+	  SECONDS, SUM(UPLOAD_DELAY_NS),
+	  "Time that the trainer waited for copies to the GPU." },
+};
+#undef SUM
+#undef OF
+
 static const char *const way_names[JOBS_WAYS] = {
 	[JOBS_PAGE_CACHE] = "page_cache",
 	[JOBS_DIRECT] = "direct",
@@ -244,15 +317,16 @@ static char *utf8_of(const char *name)
 	return out;
 }
 
-static double ratio(uint64_t read, uint64_t delivered)
+static double ratio(uint64_t a, uint64_t b)
 {
-	return delivered ? (double)read / (double)delivered : 0;
+	return b ? (double)a / (double)b : 0;
 }
 
 static void facts_free(struct facts *f)
 {
 	for (size_t i = 0; i < STREAMS_MAX; i++)
 		free(f->streams[i].dataset);
+	free(f->ranks.list);
 	free(f);
 }
 
@@ -278,6 +352,34 @@ static int look_at_streams(const struct stats *stats, struct facts *f)
 		if (!s->dataset)
 			return -ENOMEM;
 		spec_canonical(&readers[i].spec, s->spec);
+	}
+	return 0;
+}
+
+/* Of one job, by its number, or of all: 0. */
+static int look_at_ranks(const struct stats *stats, uint64_t number,
+			 struct ranks *out)
+{
+	cleanup_free struct jobs_rank *told =
+		calloc(JOBS_RANKS_MAX, sizeof(*told));
+
+	out->list = calloc(JOBS_RANKS_MAX, sizeof(*out->list));
+	if (!told || !out->list)
+		return -ENOMEM;
+	out->n = jobs_ranks(stats->jobs, number, told, JOBS_RANKS_MAX);
+	for (size_t i = 0; i < out->n; i++) {
+		const uint64_t *last = told[i].last.n;
+
+		out->list[i] = (struct rank_facts){
+			.told = told[i],
+			.samples_per_s = 1e9 * ratio(last[FIGURE_SAMPLES],
+						     last[FIGURE_OPEN_NS]),
+			.wait_share = ratio(last[FIGURE_WAIT_NS],
+					    last[FIGURE_WAIT_NS] +
+						    last[FIGURE_TRAINER_NS]),
+			.queue_fill = ratio(last[FIGURE_QUEUE_READY],
+					    last[FIGURE_QUEUE_PLACES]),
+		};
 	}
 	return 0;
 }
@@ -318,6 +420,8 @@ static int look(const struct stats *stats, struct facts **out)
 	f->uptime_s = (uint64_t)(stats_now() - stats->started);
 	/* First what is part of something, so that it is never more. */
 	r = look_at_streams(stats, f);
+	if (!r)
+		r = look_at_ranks(stats, 0, &f->ranks);
 	f->num_jobs = jobs_list(stats->jobs, 0, f->jobs, JOBS_MAX);
 	engine_stats(stats->engine, &f->engine);
 	f->amplification = ratio(f->engine.cache.read_bytes,
@@ -420,10 +524,27 @@ static json_t *json_of_streams(const struct facts *f)
 	return all;
 }
 
-static json_t *json_of_job(const struct jobs_entry *job)
+static json_t *json_of_ranks(const struct ranks *ranks, const char *job)
 {
-	return with(json_pack("{s:s}", "name", job->name), of_job,
-		    ARRAY_LEN(of_job), job);
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < ranks->n; i++) {
+		if (!strcmp(ranks->list[i].told.job, job))
+			json_array_append_new(all, with(json_object(), of_rank,
+							ARRAY_LEN(of_rank),
+							&ranks->list[i]));
+	}
+	return all;
+}
+
+static json_t *json_of_job(const struct ranks *ranks,
+			   const struct jobs_entry *job)
+{
+	json_t *o = with(json_pack("{s:s}", "name", job->name), of_job,
+			 ARRAY_LEN(of_job), job);
+
+	json_object_set_new(o, "ranks", json_of_ranks(ranks, job->name));
+	return o;
 }
 
 static json_t *json_of_jobs(const struct facts *f)
@@ -431,7 +552,7 @@ static json_t *json_of_jobs(const struct facts *f)
 	json_t *all = json_array();
 
 	for (size_t i = 0; i < f->num_jobs; i++)
-		json_array_append_new(all, json_of_job(&f->jobs[i]));
+		json_array_append_new(all, json_of_job(&f->ranks, &f->jobs[i]));
 	return all;
 }
 
@@ -470,11 +591,17 @@ int stats_json(const struct stats *stats, char **out)
 
 int stats_job(const struct stats *stats, uint64_t number, char **out)
 {
+	struct ranks ranks = { .n = 0 };
 	struct jobs_entry job;
+	int r;
 
 	if (!jobs_list(stats->jobs, number, &job, 1) || job.number != number)
 		return -ESTALE;
-	return text_of(json_of_job(&job), out);
+	r = look_at_ranks(stats, number, &ranks);
+	if (!r)
+		r = text_of(json_of_job(&ranks, &job), out);
+	free(ranks.list);
+	return r;
 }
 
 /* --- OpenMetrics --- */
@@ -495,6 +622,17 @@ static void stage_labels(FILE *out, const void *thing)
 {
 	openmetrics_label(out, "stage",
 			  ((const struct stage_facts *)thing)->name);
+}
+
+static void rank_labels(FILE *out, const void *thing)
+{
+	const struct jobs_rank *told =
+		&((const struct rank_facts *)thing)->told;
+	char rank[24];
+
+	snprintf(rank, sizeof(rank), "%llu", (unsigned long long)told->rank);
+	openmetrics_label(out, "job", told->job);
+	openmetrics_label(out, "rank", rank);
 }
 
 static void way_labels(FILE *out, const void *thing)
@@ -569,6 +707,8 @@ static void put_all(FILE *out, const struct facts *f, const char *mountpoint)
 		  f->num_streams, stream_labels },
 		{ ROWS(of_job), f->jobs, sizeof(f->jobs[0]), f->num_jobs,
 		  job_labels },
+		{ ROWS(of_rank), f->ranks.list, sizeof(f->ranks.list[0]),
+		  f->ranks.n, rank_labels },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(families); i++)

@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <signal.h>
 
+#define THREAD_NAME "beton"
+
 /* 0 or -errno. The caller joins it. */
 static inline int thread_start(pthread_t *out, void *(*run)(void *), void *arg)
 {
@@ -16,6 +18,9 @@ static inline int thread_start(pthread_t *out, void *(*run)(void *), void *arg)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = -pthread_create(out, NULL, run, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	/* So that top(1) and beton doctor tell them from a trainer's. */
+	if (!r)
+		pthread_setname_np(*out, THREAD_NAME);
 	return r;
 }
 

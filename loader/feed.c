@@ -7,6 +7,7 @@
 
 #include "fs/bytes.h"
 #include "fs/scope.h"
+#include "loader/fake.h"
 
 /* The first that is for a path serves it; a file is the last resort, and tells
    what is wrong with a path that is nothing. */
@@ -15,6 +16,8 @@ static const struct feed_ops *const feeds[] = { &feed_mount, &feed_file };
 int feed_open(const char *path, const struct feed_options *options,
 	      struct feed **out)
 {
+	if (options->fake->samples)
+		return feed_fake.open(path, options, out);
 	for (size_t i = 0; i < ARRAY_LEN(feeds); i++) {
 		if (feeds[i]->is_for(path))
 			return feeds[i]->open(path, options, out);
@@ -54,11 +57,18 @@ int feed_start(struct feed *feed, const char *spec, const char *subset)
 	return 0;
 }
 
+void feed_stop(struct feed *feed)
+{
+	if (!feed->stopped)
+		feed->ops->close(feed);
+	feed->stopped = true;
+}
+
 void feed_close(struct feed *feed)
 {
 	if (!feed)
 		return;
-	feed->ops->close(feed);
+	feed_stop(feed);
 	subset_close_all(feed->subsets);
 	free(feed->fields);
 	free(feed->names);

@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a loader's batch files come from. One row each: "file" runs the engine
- * inside the process, "mount" has them from a daemon.
+ * inside the process, "mount" has them from a daemon, "fake" makes them up.
  */
 #ifndef LOADER_FEED_H
 #define LOADER_FEED_H
 
 #include <stdatomic.h>
 
+#include "fs/figures.h"
 #include "fs/log.h"
 #include "fs/spec.h"
 #include "fs/tiers.h"
+#include "fs/trace.h"
 #include "loader/buffer.h"
 #include "loader/pipeline.h"
 #include "loader/view.h"
 
+struct fake;
 struct feed;
 
 struct feed_options {
 	struct log *log;
+	struct trace *trace; /* of a file's engine; may be NULL */
+	/* Its samples, if it has any, are instead of the path's; borrowed. */
+	const struct fake *fake;
 	/* How a mount's batches shall come: "handover" or "direct"; NULL or
 	   "auto": whichever works, the first before the second. */
 	const char *delivery;
@@ -62,6 +68,9 @@ struct feed_ops {
 	 * the feed uses what it was given. Failures are logged.
 	 */
 	int (*find_subset)(struct feed *feed, const struct subset_ref *ref);
+	/* For the daemon's statistics; NULL: nobody wants to know. The thread
+	   of fetch(), or the last one. */
+	void (*tell)(struct feed *feed, const struct figures *figures);
 	void (*close)(struct feed *feed);
 };
 
@@ -73,6 +82,7 @@ struct feed_name {
 /* What every feed begins with; filled by its open(). */
 struct feed {
 	const struct feed_ops *ops;
+	bool stopped;
 	struct log *log;
 	const char *_Atomic delivery; /* how the last batch came */
 	char *path;
@@ -88,13 +98,17 @@ struct feed {
 
 extern const struct feed_ops feed_file;
 extern const struct feed_ops feed_mount;
+extern const struct feed_ops feed_fake;
 
-/* Chooses by the path. Failures are logged. */
+/* Chooses by the path, unless there is a fake. Failures are logged. */
 int feed_open(const char *path, const struct feed_options *options,
 	      struct feed **out);
 /* Opens the subset ("NAME:FILE" or NULL) and parses the spec (NULL: defaults).
    -EINVAL is logged. */
 int feed_start(struct feed *feed, const char *spec, const char *subset);
+/* Ends what it reads with: no fetch() and nothing to give back any more. What
+   it tells stays. */
+void feed_stop(struct feed *feed);
 void feed_close(struct feed *feed);
 
 /* For open(): room for n fields. */

@@ -450,6 +450,14 @@ static void mount_give_back(struct feed *feed, void *lent)
 	lender_give_back(((struct mount_feed *)feed)->lender, lent);
 }
 
+static void mount_tell(struct feed *feed, const struct figures *figures)
+{
+	struct mount_feed *m = (struct mount_feed *)feed;
+
+	if (m->lender)
+		lender_tell(m->lender, figures);
+}
+
 const struct feed_ops feed_mount = {
 	.name = "mount",
 	.is_for = mount_is_for,
@@ -457,5 +465,6 @@ const struct feed_ops feed_mount = {
 	.fetch = mount_fetch,
 	.find_subset = mount_find_subset,
 	.give_back = mount_give_back,
+	.tell = mount_tell,
 	.close = mount_close,
 };

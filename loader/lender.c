@@ -294,6 +294,16 @@ bool lender_is_broken(const struct lender *l)
 	return l->broken;
 }
 
+/* Without waiting for a daemon that is busy. */
+void lender_tell(struct lender *l, const struct figures *figures)
+{
+	const struct handover_tell tell = { .kind = HANDOVER_TELL,
+					    .figures = *figures };
+
+	if (!l->broken)
+		send(l->fd, &tell, sizeof(tell), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 void lender_give_back(struct lender *l, struct lent *lent)
 {
 	uint64_t id = lent->id;

@@ -10,8 +10,7 @@
 #ifndef LOADER_LENDER_H
 #define LOADER_LENDER_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "fs/figures.h"
 
 struct lender;
 
@@ -46,6 +45,9 @@ void lender_close(struct lender *lender);
  */
 int lender_get(struct lender *lender, const char *path, struct loan *out);
 bool lender_is_broken(const struct lender *lender);
+
+/* What this loader has done so far. It is no matter if it does not arrive. */
+void lender_tell(struct lender *lender, const struct figures *figures);
 
 void lender_give_back(struct lender *lender, struct lent *lent);
 

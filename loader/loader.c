@@ -9,16 +9,26 @@
 
 #include "fs/bytes.h"
 #include "fs/handover_message.h"
+#include "loader/beacon.h"
+#include "loader/fake.h"
+#include "loader/replay.h"
 #include "loader/ring.h"
 #include "loader/stash.h"
 #include "loader/state.h"
 
-enum { PREFETCH_DEFAULT = 2, THREADS_MAX = 4096, ERROR_SIZE = 1024 };
+enum {
+	PREFETCH_DEFAULT = 2,
+	THREADS_MAX = 4096,
+	ERROR_SIZE = 1024,
+	/* All that the options had at first. */
+	OPTIONS_MIN = offsetof(struct beton_loader_options, trace),
+};
 
 static const uint64_t PINNED_DEFAULT = (uint64_t)4 << 30;
 
 struct beton_loader {
 	struct log log;
+	struct trace *trace; /* NULL: none */
 	beton_log_fn *user_log;
 	void *user_log_arg;
 	struct feed *feed;
@@ -26,10 +36,12 @@ struct beton_loader {
 	struct phases *whole;  /* the same with nothing left to a GPU that has
 				  the choice; NULL: there is none */
 	struct device *device; /* NULL: no output is a GPU's */
+	struct fake fake;      /* what is not real */
+	struct replay *replay; /* NULL: no batch is given again */
 	struct ring *ring;
-	bool constant;
 	uint32_t workers;
 	enum balance_mode balance;
+	struct beacon_place beacon;
 	char error[ERROR_SIZE];	      /* of the thread that calls next() */
 	char last_logged[ERROR_SIZE]; /* guarded by log.lock */
 };
@@ -47,10 +59,22 @@ static int lose_batch(struct beton_loader *l, const struct beton_batch **out,
 	return error;
 }
 
+static int take_batch(struct beton_loader *l, const struct beton_batch **out)
+{
+	struct beton_pace_stats pace;
+	int r = ring_next(l->ring, out, l->error, sizeof(l->error));
+
+	if (r || !l->beacon.entry)
+		return r;
+	ring_pace(l->ring, &pace);
+	beacon_tell(&l->beacon, pace.samples, pace.batches, pace.wait_ns);
+	return 0;
+}
+
 int beton_loader_next(struct beton_loader *l, const struct beton_batch **out)
 {
 	struct parcel *p;
-	int r = ring_next(l->ring, out, l->error, sizeof(l->error));
+	int r = take_batch(l, out);
 
 	if (r)
 		return r;
@@ -65,7 +89,7 @@ int beton_loader_next(struct beton_loader *l, const struct beton_batch **out)
 int beton_loader_next_on(struct beton_loader *l, void *stream,
 			 const struct beton_batch **out)
 {
-	int r = ring_next(l->ring, out, l->error, sizeof(l->error));
+	int r = take_batch(l, out);
 
 	if (r)
 		return r;
@@ -100,6 +124,19 @@ int beton_loader_read(struct beton_loader *l, const struct beton_batch *batch,
 	return 0;
 }
 
+int beton_loader_wait(struct beton_loader *l, uint32_t milliseconds)
+{
+	return ring_wait(l->ring, milliseconds);
+}
+
+void beton_loader_stop(struct beton_loader *l)
+{
+	ring_stop(l->ring);
+	phases_stop(l->whole);
+	phases_stop(l->phases);
+	feed_stop(l->feed);
+}
+
 void beton_loader_release(struct beton_loader *l,
 			  const struct beton_batch *batch)
 {
@@ -114,10 +151,8 @@ int beton_loader_release_on(struct beton_loader *l,
 
 	if (r)
 		return r;
-	/* The one batch is given again, but never written again. */
 	if (p)
-		r = l->constant ? parcel_acquire(p, stream)
-				: parcel_release(p, stream);
+		r = parcel_release(p, stream);
 	/* No device that is lost uses its memory any more. */
 	if (!r || cuda_is_lost(device_cuda(l->device)))
 		ring_release(l->ring, batch);
@@ -138,6 +173,8 @@ int beton_loader_state(const struct beton_loader *l, char *buffer, size_t size)
 
 	memcpy(s.fingerprint, l->feed->fingerprint, sizeof(s.fingerprint));
 	memcpy(s.spec, l->feed->spec_text, sizeof(s.spec));
+	if (fake_name(&l->fake))
+		strcpy(s.source, fake_name(&l->fake));
 	return state_format(&s, buffer, size);
 }
 
@@ -161,6 +198,13 @@ int beton_loader_load(struct beton_loader *l, const char *text)
 	if (r) {
 		snprintf(l->error, sizeof(l->error), "%s", why);
 		return r;
+	}
+	if (*s.source && !fake_name(&l->fake)) {
+		snprintf(l->error, sizeof(l->error),
+			 "the state is of a run whose batches were not real, "
+			 "but of source %s: there is nothing to go on with",
+			 s.source);
+		return -ESTALE;
 	}
 	if (strcmp(s.fingerprint, l->feed->fingerprint)) {
 		snprintf(l->error, sizeof(l->error),
@@ -230,7 +274,8 @@ void beton_loader_info(const struct beton_loader *l,
 {
 	*out = (struct beton_loader_info){
 		.spec = l->feed->spec_text,
-		.source = l->constant ? "constant" : l->feed->ops->name,
+		.source = fake_name(&l->fake) ? fake_name(&l->fake)
+					      : l->feed->ops->name,
 		.delivery = l->feed->delivery,
 		.decoder =
 			"own for ordinary JPEGs, else libjpeg-turbo; crop only",
@@ -356,23 +401,37 @@ static bool is_job(const char *name)
 	return size < HANDOVER_JOB_SIZE;
 }
 
+/* What the caller knows of them. One that knows more may have set nothing of
+   that. */
+static int take_options(const struct beton_loader_options *from,
+			struct beton_loader_options *out, char *why)
+{
+	const char *bytes = (const char *)from;
+	bool known = from->size >= OPTIONS_MIN;
+
+	for (size_t i = sizeof(*out); known && i < from->size; i++)
+		known = !bytes[i];
+	*out = (struct beton_loader_options){ .size = sizeof(*out) };
+	if (!known) {
+		snprintf(why, ERROR_SIZE,
+			 "options of %zu bytes, this library's have %zu",
+			 from->size, sizeof(*from));
+		return -EINVAL;
+	}
+	memcpy(out, from, min_u64(from->size, sizeof(*out)));
+	out->size = sizeof(*out);
+	return 0;
+}
+
 static int check_options(const struct beton_loader_options *o, char *why)
 {
 	uint32_t world = o->world ? o->world : 1;
-	const char *job = o->size == sizeof(*o) ? job_of(o) : NULL;
+	const char *job = job_of(o);
 	enum tiers_mode mode;
 
-	if (o->size != sizeof(*o))
-		snprintf(why, ERROR_SIZE,
-			 "options of %zu bytes, this library's have %zu",
-			 o->size, sizeof(*o));
-	else if (o->rank >= world)
+	if (o->rank >= world)
 		snprintf(why, ERROR_SIZE, "rank %u of a world of %u", o->rank,
 			 world);
-	else if (o->source && strcmp(o->source, "constant"))
-		snprintf(why, ERROR_SIZE,
-			 "unknown source '%.40s'; there is constant",
-			 o->source);
 	else if (o->delivery && !is_delivery(o->delivery))
 		snprintf(
 			why, ERROR_SIZE,
@@ -523,6 +582,7 @@ static int start_ring(struct beton_loader *l,
 	struct ring_options options = {
 		.feed = l->feed,
 		.log = &l->log,
+		.trace = l->trace,
 		.plan = { l->phases, o->on_error, o->until, l->device,
 			  l->whole },
 		.start = { .spec = &l->feed->spec,
@@ -533,9 +593,13 @@ static int start_ring(struct beton_loader *l,
 		.prefetch = o->prefetch ? o->prefetch : PREFETCH_DEFAULT,
 		.workers = l->workers,
 		.balance = l->balance,
-		.constant = l->constant,
 	};
+	int r = replay_open(&l->fake, &l->feed->spec, l->phases,
+			    options.prefetch, &l->replay);
 
+	if (r)
+		return r;
+	options.replay = l->replay;
 	if (o->epochs && o->epochs < UINT64_MAX - o->epoch)
 		options.epochs_end = o->epoch + o->epochs;
 	return ring_open(&options, &l->ring);
@@ -556,11 +620,23 @@ static int read_balance(struct beton_loader *l)
 	return -EINVAL;
 }
 
+/* What is in the environment of a program with rights of its own may be
+   another's. */
+static int open_trace(struct beton_loader *l,
+		      const struct beton_loader_options *o)
+{
+	const char *path =
+		o->trace && *o->trace ? o->trace : secure_getenv("BETON_TRACE");
+
+	return path && *path ? trace_open(path, &l->log, &l->trace) : 0;
+}
+
 static int start(struct beton_loader *l, const char *path,
 		 const struct beton_loader_options *o)
 {
 	struct feed_options options = {
 		.log = &l->log,
+		.fake = &l->fake,
 		.delivery = o->delivery,
 		.job = job_of(o),
 		.tiers = { .cache_size = o->cache_size,
@@ -574,6 +650,11 @@ static int start(struct beton_loader *l, const char *path,
 	if (o->cache)
 		tiers_parse_mode(o->cache, &options.tiers.mode);
 	r = read_balance(l);
+	if (!r)
+		r = open_trace(l, o);
+	options.trace = l->trace;
+	if (!r)
+		r = fake_open(o->source, &l->log, o->log != NULL, &l->fake);
 	if (!r)
 		r = feed_open(path, &options, &l->feed);
 	if (!r)
@@ -592,18 +673,22 @@ static struct beton_loader *create(const struct beton_loader_options *o)
 	log_init(&l->log, on_log, l);
 	l->user_log = o->log;
 	l->user_log_arg = o->log_arg;
-	l->constant = o->source != NULL;
 	l->workers = o->workers ? o->workers : usable_cpus();
 	return l;
 }
 
-int beton_loader_open(const char *path, const struct beton_loader_options *o,
+int beton_loader_open(const char *path,
+		      const struct beton_loader_options *options,
 		      struct beton_loader **out)
 {
+	struct beton_loader_options own;
+	const struct beton_loader_options *o = &own;
 	char why[ERROR_SIZE];
 	struct beton_loader *l = NULL;
-	int r = check_options(o, why);
+	int r = take_options(options, &own, why);
 
+	if (!r)
+		r = check_options(o, why);
 	if (!r) {
 		l = create(o);
 		r = l ? start(l, path, o) : -ENOMEM;
@@ -613,10 +698,11 @@ int beton_loader_open(const char *path, const struct beton_loader_options *o,
 							: strerror(-r));
 	}
 	if (!r) {
+		beacon_open(o->rank, o->world ? o->world : 1, &l->beacon);
 		*out = l;
 		return 0;
 	}
-	if (o->size == sizeof(*o) && o->error && o->error_size)
+	if (o->error && o->error_size)
 		snprintf(o->error, o->error_size, "%s", why);
 	beton_loader_close(l);
 	return r;
@@ -627,9 +713,13 @@ void beton_loader_close(struct beton_loader *l)
 	if (!l)
 		return;
 	ring_close(l->ring);
+	beacon_close(&l->beacon);
+	replay_close(l->replay);
 	device_close(l->device);
 	close_pipelines(l);
 	feed_close(l->feed);
+	trace_close(l->trace);
+	fake_fini(&l->fake);
 	log_fini(&l->log);
 	free(l);
 }

@@ -20,9 +20,20 @@ void pace_init(struct pace *p, struct lane *lane, uint32_t places)
 
 /* --- a batch --- */
 
+void pace_wait(struct pace *p, uint64_t now)
+{
+	pace_ask(p, now);
+	p->is_waiting = true;
+}
+
 void pace_ask(struct pace *p, uint64_t now)
 {
+	if (p->is_waiting)
+		return;
+	trace_here(p->lane->track);
 	if (p->given_ns) {
+		trace_span(p->lane->track, TRACE_TRAINER, p->given_ns, now,
+			   tally_get(&p->epoch), tally_get(&p->number));
 		tally_items_own(&p->lane->stages[STAGE_TRAINER], 1, 0,
 				now - p->given_ns);
 		add(p, PACE_TRAINER_NS, now - p->given_ns);
@@ -33,6 +44,7 @@ void pace_ask(struct pace *p, uint64_t now)
 
 void pace_look(struct pace *p, uint32_t ready)
 {
+	trace_count(p->lane->track, TRACE_QUEUE, p->asked_ns, ready);
 	add(p, PACE_READY, min_u64(ready, p->places));
 	add(p, PACE_EMPTY, !ready);
 	add(p, PACE_FULL, ready >= p->places);
@@ -79,6 +91,8 @@ void pace_waited(struct pace *p, uint64_t begin, uint64_t now,
 	const struct pace_times *t = times ? times : &never;
 	uint64_t made = t->made_ns && t->has_upload ? t->made_ns : now;
 
+	/* Viewers take what begins later to be inside. */
+	trace_span(p->lane->track, TRACE_WAIT, begin + 1, now, 0, 0);
 	add(p, PACE_WAITS, 1);
 	add_wait(p, now - begin);
 	delay(p, STAGE_READ,
@@ -89,21 +103,58 @@ void pace_waited(struct pace *p, uint64_t begin, uint64_t now,
 
 void pace_waited_for_upload(struct pace *p, uint64_t now)
 {
+	trace_span(p->lane->track, TRACE_WAIT, p->given_ns, now, 0, 0);
 	add_wait(p, now - p->given_ns);
 	delay(p, STAGE_UPLOAD, now - p->given_ns);
 	p->given_ns = now;
 }
 
-void pace_give(struct pace *p, uint64_t now, uint32_t rows, uint64_t bytes)
+void pace_give(struct pace *p, uint64_t now, const struct beton_batch *batch,
+	       uint64_t bytes)
 {
 	struct tally *t = &p->lane->stages[STAGE_NEXT];
 
+	trace_span(p->lane->track, TRACE_NEXT, p->asked_ns, now, batch->epoch,
+		   batch->number);
 	add(p, PACE_BATCHES, 1);
-	add(p, PACE_SAMPLES, rows);
+	add(p, PACE_SAMPLES, batch->rows);
+	atomic_store_explicit(&p->epoch, batch->epoch, memory_order_relaxed);
+	atomic_store_explicit(&p->number, batch->number, memory_order_relaxed);
 	tally_add_own(&t->items, 1);
 	tally_add_own(&t->bytes, bytes);
 	tally_add_own(&t->times[histogram_bucket(now - p->asked_ns)], 1);
 	p->given_ns = now;
+	p->is_waiting = false;
+}
+
+void pace_figures(const struct pace *p, struct figures *out)
+{
+	static const enum figure sums[PACE_SUMS] = {
+		[PACE_BATCHES] = FIGURE_BATCHES,
+		[PACE_SAMPLES] = FIGURE_SAMPLES,
+		[PACE_WAITS] = FIGURE_WAITS,
+		[PACE_WAIT_NS] = FIGURE_WAIT_NS,
+		[PACE_TRAINER_NS] = FIGURE_TRAINER_NS,
+		[PACE_READY] = FIGURE_QUEUE_READY,
+	};
+	static const enum figure delays[STAGES] = {
+		[STAGE_READ] = FIGURE_READ_DELAY_NS,
+		[STAGE_DECODE] = FIGURE_DECODE_DELAY_NS,
+		[STAGE_TRANSFORM] = FIGURE_TRANSFORM_DELAY_NS,
+		[STAGE_UPLOAD] = FIGURE_UPLOAD_DELAY_NS,
+	};
+
+	out->epoch = tally_get(&p->epoch);
+	out->number = tally_get(&p->number);
+	for (size_t i = 0; i < PACE_SUMS; i++) {
+		if (sums[i])
+			out->n[sums[i]] = tally_get(&p->sums[i]);
+	}
+	for (size_t i = 0; i < STAGES; i++) {
+		if (delays[i])
+			out->n[delays[i]] = tally_get(&p->delay_ns[i]);
+	}
+	out->n[FIGURE_QUEUE_PLACES] = out->n[FIGURE_BATCHES] * p->places;
 }
 
 /* --- an epoch --- */
@@ -121,6 +172,7 @@ void pace_begin(struct pace *p, uint64_t now)
 void pace_break(struct pace *p)
 {
 	p->is_whole = false;
+	p->is_waiting = false;
 	p->given_ns = 0;
 }
 

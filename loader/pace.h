@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include "fs/figures.h"
 #include "loader/stage.h"
 
 /* The epoch's line, with room for all numbers. */
@@ -33,7 +34,10 @@ struct pace {
 	atomic_uint_fast64_t sums[PACE_SUMS];
 	/* Of PACE_WAIT_NS: by where the batch was meanwhile. */
 	atomic_uint_fast64_t delay_ns[STAGES];
+	atomic_uint_fast64_t epoch; /* of the last batch, as the next */
+	atomic_uint_fast64_t number;
 	uint64_t asked_ns;
+	bool is_waiting;   /* since then, without having asked */
 	uint64_t given_ns; /* 0: no batch of this epoch was given */
 	/* Of an epoch that the trainer has had all of, so far; else false. */
 	bool is_whole;
@@ -64,6 +68,8 @@ void pace_break(struct pace *p);
 void pace_end(struct pace *p, uint64_t now, uint64_t epoch,
 	      char line[PACE_LINE_SIZE]);
 
+/* The trainer waits until it need not for the batch that it asks for next. */
+void pace_wait(struct pace *p, uint64_t now);
 /* The trainer comes for a batch. */
 void pace_ask(struct pace *p, uint64_t now);
 /* So many are ready. */
@@ -73,7 +79,11 @@ void pace_waited(struct pace *p, uint64_t begin, uint64_t now,
 		 const struct pace_times *times);
 /* The same, after pace_give(), for its outputs to reach a GPU. */
 void pace_waited_for_upload(struct pace *p, uint64_t now);
-/* It gets one. */
-void pace_give(struct pace *p, uint64_t now, uint32_t rows, uint64_t bytes);
+/* It gets one, of so many bytes. */
+void pace_give(struct pace *p, uint64_t now, const struct beton_batch *batch,
+	       uint64_t bytes);
+
+/* What is told of it all; the rest of *out stays. */
+void pace_figures(const struct pace *p, struct figures *out);
 
 #endif

@@ -20,6 +20,8 @@ struct parcel {
 	struct upload_slot *slot;
 	size_t num_outputs;
 	struct upload_copy *copies; /* [num_outputs * PARTS] */
+	const struct parcel *of;    /* what it repeats; NULL: nothing */
+	bool ships;		    /* it has a copy of that */
 	const struct pipeline *pipeline;
 	uint32_t rows;
 	bool is_begun; /* and not released */
@@ -70,7 +72,8 @@ static uint64_t size_of_floats(const struct parcel *p, size_t i)
 	return p->rows * pipeline_num_operands(p->pipeline, i) * sizeof(float);
 }
 
-/* Of the host and of the device; the host has nothing of a kernel's result. */
+/* Of the host and of the device; the host has nothing of a kernel's result, nor
+   of what another parcel has. */
 static int reserve(struct parcel *p, size_t i, unsigned part, uint64_t size)
 {
 	bool copied = part != RESULT || !pipeline_has_rest(p->pipeline, i);
@@ -78,9 +81,10 @@ static int reserve(struct parcel *p, size_t i, unsigned part, uint64_t size)
 	p->copies[part_of(i, part)] = (struct upload_copy){
 		.part = part_of(i, part),
 		.size = copied ? size : 0,
+		.from = p->of ? p->of->slot : NULL,
 	};
-	return upload_reserve(p->slot, part_of(i, part), copied ? size : 0,
-			      size);
+	return upload_reserve(p->slot, part_of(i, part),
+			      copied && !p->of ? size : 0, size);
 }
 
 static int reserve_output(struct parcel *p, size_t i)
@@ -99,20 +103,27 @@ static int reserve_output(struct parcel *p, size_t i)
 	return r ? r : reserve(p, i, OPERANDS, size_of_floats(p, i) + p->rows);
 }
 
-int parcel_begin(struct parcel *p, const struct pipeline *pipeline,
-		 uint32_t rows)
+static int begin(struct parcel *p)
 {
 	int r = upload_begin(p->slot);
 
 	p->is_begun = !r;
-	p->pipeline = pipeline;
-	p->rows = rows;
 	memset(p->copies, 0, p->num_outputs * PARTS * sizeof(*p->copies));
-	for (size_t i = 0; !r && i < p->num_outputs; i++) {
+	for (size_t i = 0; !r && p->ships && i < p->num_outputs; i++) {
 		if (output_at(p, i)->device >= 0)
 			r = reserve_output(p, i);
 	}
 	return r;
+}
+
+int parcel_begin(struct parcel *p, const struct pipeline *pipeline,
+		 uint32_t rows)
+{
+	p->pipeline = pipeline;
+	p->rows = rows;
+	p->of = NULL;
+	p->ships = true;
+	return begin(p);
 }
 
 bool parcel_has_waited(const struct parcel *p)
@@ -140,7 +151,9 @@ uint8_t *parcel_rows(const struct parcel *p, size_t i)
 
 uint64_t parcel_address(const struct parcel *p, size_t i)
 {
-	return upload_device(p->slot, part_of(i, RESULT));
+	const struct parcel *has = p->ships ? p : p->of;
+
+	return upload_device(has->slot, part_of(i, RESULT));
 }
 
 void parcel_row(struct parcel *p, size_t i, uint32_t row,
@@ -214,7 +227,20 @@ static int run(void *arg, struct cuda *cuda, struct cuda_stream *stream)
 
 int parcel_start(struct parcel *p)
 {
-	return upload_start(p->slot, p->copies, p->num_outputs * PARTS, run, p);
+	return upload_start(p->slot, p->copies, p->num_outputs * PARTS,
+			    p->ships ? run : NULL, p);
+}
+
+int parcel_repeat(struct parcel *p, const struct parcel *of, bool ship)
+{
+	int r;
+
+	p->pipeline = of->pipeline;
+	p->rows = of->rows;
+	p->of = of;
+	p->ships = ship;
+	r = begin(p);
+	return r ? r : parcel_start(p);
 }
 
 int parcel_read(struct parcel *p, size_t i, void *to, uint64_t size)

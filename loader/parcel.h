@@ -37,6 +37,14 @@ uint8_t *parcel_rows(const struct parcel *p, size_t output);
 /* Where it will be, in the memory of the device. */
 uint64_t parcel_address(const struct parcel *p, size_t output);
 
+/*
+ * Instead of parcel_begin(), rows and parcel_start(): gives once more what
+ * another parcel was started with, which is never begun again and is closed
+ * later. `ship`: it is copied from there, and made, anew; else it is where that
+ * one has it.
+ */
+int parcel_repeat(struct parcel *p, const struct parcel *of, bool ship);
+
 /* Once per output of a GPU and row: it is there, or it is not. */
 void parcel_row(struct parcel *p, size_t output, uint32_t row,
 		const struct pipeline_row *key, bool is_made);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "fs/scope.h"
 #include "loader/complaint.h"
 #include "loader/jit.h"
 
@@ -73,11 +74,17 @@ int phases_parse(const char *text, const struct pipeline_field *fields,
 	return r;
 }
 
+void phases_stop(struct phases *p)
+{
+	if (p)
+		jit_close(steal(p->jit));
+}
+
 void phases_close(struct phases *p)
 {
 	if (!p)
 		return;
-	jit_close(p->jit);
+	phases_stop(p);
 	/* The first owns what the others keep things in. */
 	while (p->count)
 		pipeline_close(p->phase[--p->count].pipeline);

@@ -21,6 +21,8 @@ struct stash_stats;
 int phases_parse(const char *text, const struct pipeline_field *fields,
 		 size_t num_fields, struct phases **out, char *error,
 		 size_t error_size);
+/* No row is run any more; what is told of outputs stays. Takes NULL. */
+void phases_stop(struct phases *p);
 void phases_close(struct phases *p);
 
 /*

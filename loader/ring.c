@@ -17,7 +17,11 @@
    rows of a batch are shared. */
 enum { ROWS_PER_TURN = 8 };
 
+/* How often a daemon is told what the loader does. */
+#define TELL_NS UINT64_C(1000000000)
+
 enum { WHY_SIZE = 600 };
+
 /* Shorter ones are not worth a look at the clock for each. */
 enum { LONG_ROW_NS = 8000 };
 
@@ -31,6 +35,8 @@ enum turn_state { FREE, FETCHING, RUNNING, STARTING, DONE, HELD };
 struct turn {
 	struct step *step;
 	struct turn *prev, *next;
+	const struct step *of; /* whom the step borrows from; NULL: nobody */
+	bool is_kept;	       /* others may borrow, for as long as the ring */
 	enum turn_state state;
 	uint64_t sequence; /* of the batches, in the order of delivery */
 	uint32_t next_row;
@@ -56,6 +62,7 @@ struct ring {
 	bool stopping;
 	struct turn *turns; /* all but FREE, in order of sequence */
 	struct turn *free_turns;
+	struct turn *kept_turns; /* that were given back */
 	uint32_t num_free;
 	uint32_t in_flight; /* FETCHING to DONE */
 	uint64_t epochs_end;
@@ -64,11 +71,12 @@ struct ring {
 	struct cursor given;	 /* written by the user's thread alone */
 	uint64_t given_sequence; /* what has a smaller one is stale */
 	bool epoch_over;	 /* the user was told so */
-	struct turn *constant;	 /* the one batch, once it is there */
 	struct balance balance;
 	uint64_t last_given_ns; /* 0: not in this epoch */
 	struct pace pace;	/* written by the user's thread alone */
-	int worker_error;	/* why a thread cannot go on */
+	uint64_t opened_ns;
+	struct figures told; /* the fetching thread's */
+	int worker_error;    /* why a thread cannot go on */
 
 	pthread_t fetcher;
 	bool has_fetcher;
@@ -118,7 +126,8 @@ static void turn_close(struct ring *ring, struct turn *t)
 }
 
 /* From the ring to the free ones, or to the system if there are enough. What is
-   a GPU's stays: to free it is to wait for the device. */
+   a GPU's stays: to free it is to wait for the device; as does what others
+   borrow from. */
 static void recycle(struct ring *ring, struct turn *t)
 {
 	DL_DELETE(ring->turns, t);
@@ -129,7 +138,11 @@ static void recycle(struct ring *ring, struct turn *t)
 	if (t->state != HELD)
 		ring->in_flight--;
 	t->state = FREE;
-	if (ring->num_free > ring->options.prefetch && !t->step->parcel) {
+	if (t->is_kept) {
+		LL_PREPEND(ring->kept_turns, t);
+	} else if ((ring->stopping ||
+		    ring->num_free > ring->options.prefetch) &&
+		   !t->step->parcel) {
 		turn_close(ring, t);
 	} else {
 		LL_PREPEND(ring->free_turns, t);
@@ -138,26 +151,53 @@ static void recycle(struct ring *ring, struct turn *t)
 	pthread_cond_signal(&ring->room);
 }
 
+/* A turn that was made, for good: later ones may borrow from it. */
+static void keep(struct ring *ring, struct turn *t)
+{
+	if (!ring->options.replay)
+		return;
+	if (!t->error && !t->of)
+		t->is_kept = replay_keep(ring->options.replay, t->step);
+	pthread_cond_signal(&ring->room);
+}
+
 static void finish(struct ring *ring, struct turn *t, int error)
 {
 	if (!t->error)
 		t->error = error;
 	t->state = DONE;
-	if (is_stale(ring, t))
+	if (is_stale(ring, t)) {
 		recycle(ring, t);
-	else
-		pthread_cond_broadcast(&ring->ready);
+		return;
+	}
+	keep(ring, t);
+	pthread_cond_broadcast(&ring->ready);
+}
+
+/* How many are being made without borrowing. */
+static uint32_t count_making(const struct ring *ring)
+{
+	const struct turn *t;
+	uint32_t n = 0;
+
+	DL_FOREACH(ring->turns, t)
+	{
+		n += t->state < DONE && !t->of && !is_stale(ring, t);
+	}
+	return n;
 }
 
 static bool may_produce(const struct ring *ring)
 {
+	const struct replay *replay = ring->options.replay;
+
 	if (ring->in_flight >= ring->options.prefetch || ring->worker_error ||
 	    ring->produced.epoch >= ring->epochs_end)
 		return false;
-	if (ring->options.constant &&
-	    ring->produced_sequence > ring->given_sequence)
+	if (replay &&
+	    !replay_may_begin(replay, ring->produced.epoch, count_making(ring)))
 		return false;
-	return !ring->constant && spec_batches(&ring->options.feed->spec) &&
+	return spec_batches(&ring->options.feed->spec) &&
 	       spec_steps(&ring->options.feed->spec, 0, ring->produced.world);
 }
 
@@ -231,6 +271,9 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 	o->padding = o->number >= n;
 	ring->produced.step++;
 	t->sequence = ring->produced_sequence++;
+	t->of = ring->options.replay
+			? replay_next(ring->options.replay, o->epoch)
+			: NULL;
 	t->state = FETCHING;
 	t->error = 0;
 	t->times = (struct pace_times){
@@ -240,6 +283,42 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 	DL_APPEND(ring->turns, t);
 	ring->in_flight++;
 	return t;
+}
+
+static uint64_t sum_of(const struct ring *ring, enum stage stage,
+		       size_t counter)
+{
+	return stage_sum(ring->lanes, LANE_WORKERS + ring->options.workers,
+			 stage, counter);
+}
+
+static void look_at_figures(struct ring *ring, struct figures *out)
+{
+	const size_t busy = offsetof(struct tally, busy_ns);
+
+	pace_figures(&ring->pace, out);
+	out->n[FIGURE_OPEN_NS] = stage_now_ns() - ring->opened_ns;
+	out->n[FIGURE_FAILED_ROWS] = ring_failed_rows(ring);
+	out->n[FIGURE_READ_BYTES] =
+		sum_of(ring, STAGE_READ, offsetof(struct tally, bytes));
+	out->n[FIGURE_READ_NS] = sum_of(ring, STAGE_READ, busy);
+	out->n[FIGURE_DECODE_NS] = sum_of(ring, STAGE_DECODE, busy);
+	out->n[FIGURE_TRANSFORM_NS] = sum_of(ring, STAGE_TRANSFORM, busy);
+	out->n[FIGURE_UPLOAD_NS] = sum_of(ring, STAGE_UPLOAD, busy);
+}
+
+/* Unless the trainer has had nothing since. */
+static void tell(struct ring *ring)
+{
+	struct feed *feed = ring->options.feed;
+	struct figures now = { .epoch = 0 };
+
+	if (!feed->ops->tell)
+		return;
+	look_at_figures(ring, &now);
+	if (now.n[FIGURE_BATCHES] != ring->told.n[FIGURE_BATCHES])
+		feed->ops->tell(feed, &now);
+	ring->told = now;
 }
 
 /* Sets up the tensors; a GPU's memory has to be free for that. */
@@ -261,15 +340,17 @@ static int fetch(struct ring *ring, struct step *s,
 		 const struct order_ticket *o)
 {
 	struct lane *lane = &ring->lanes[LANE_FETCHER];
-	uint64_t before = stage_now_ns();
+	uint64_t before = stage_now_ns(), after;
 	int r = feed_fetch(ring->options.feed, o->epoch,
 			   o->number % spec_batches(&ring->options.feed->spec),
 			   &s->input, &s->view);
 
 	if (!r && ring->options.plan.until == BETON_STAGE_READ)
 		step_sum(s);
+	after = stage_now_ns();
 	tally_items_own(&lane->stages[STAGE_READ], 1, r ? 0 : s->input.size,
-			stage_now_ns() - before);
+			after - before);
+	trace_span(lane->track, TRACE_READ, before, after, o->epoch, o->number);
 	if (!r)
 		r = prepare(ring, s, o);
 	if (!r && ring->options.plan.until == BETON_STAGE_READ)
@@ -290,6 +371,29 @@ static void note_failure(const struct ring *ring, struct turn *t,
 		 (unsigned long long)epoch, (unsigned long long)number, why);
 }
 
+/* Instead of fetching, running rows and starting. */
+static void borrow_turn(struct ring *ring, struct turn *t,
+			const struct order_ticket *o)
+{
+	struct tally *upload = &ring->lanes[LANE_FETCHER].stages[STAGE_UPLOAD];
+	const struct parcel *p = t->step->parcel;
+	uint64_t before;
+	int r;
+
+	pthread_mutex_unlock(&ring->lock);
+	before = stage_now_ns();
+	t->times.fetched_ns = t->times.made_ns = before;
+	r = replay_fill(ring->options.replay, t->step, t->of, o->epoch,
+			o->number);
+	if (r)
+		note_failure(ring, t, o->epoch, o->number, r, p != NULL);
+	if (p && parcel_size(p))
+		tally_items_own(upload, 1, parcel_size(p),
+				stage_now_ns() - before);
+	pthread_mutex_lock(&ring->lock);
+	finish(ring, t, r);
+}
+
 static void begin_rows(struct ring *ring, struct turn *t)
 {
 	t->next_row = 0;
@@ -303,6 +407,9 @@ static void fetch_turn(struct ring *ring, struct turn *t,
 	int r;
 
 	pthread_mutex_unlock(&ring->lock);
+	if (stage_now_ns() - ring->opened_ns >=
+	    ring->told.n[FIGURE_OPEN_NS] + TELL_NS)
+		tell(ring);
 	push_range(ring, "beton read");
 	r = fetch(ring, t->step, o);
 	pop_range(ring);
@@ -325,6 +432,7 @@ static void *fetch_all(void *arg)
 	struct order_ticket o;
 	struct turn *t;
 
+	trace_here(ring->lanes[LANE_FETCHER].track);
 	pthread_mutex_lock(&ring->lock);
 	while (!ring->stopping) {
 		if (!may_produce(ring)) {
@@ -335,7 +443,9 @@ static void *fetch_all(void *arg)
 			continue;
 		}
 		t = begin_turn(ring, &o);
-		if (t)
+		if (t && t->of)
+			borrow_turn(ring, t, &o);
+		else if (t)
 			fetch_turn(ring, t, &o);
 	}
 	pthread_mutex_unlock(&ring->lock);
@@ -375,28 +485,17 @@ static void note_row(struct ring *ring, struct turn *t,
 		t->error = -EIO;
 }
 
-/* Counts some rows, which took so long together. */
-static void count_rows(struct lane *lane, uint32_t n, uint64_t ns,
-		       const struct step_cost *cost)
-{
-	uint64_t decode_ns = min_u64(ns, cost->decode_ns);
-
-	if (cost->decoded)
-		tally_items_own(&lane->stages[STAGE_DECODE], cost->decoded,
-				cost->decoded_bytes, decode_ns);
-	tally_items_own(&lane->stages[STAGE_TRANSFORM], n, cost->made_bytes,
-			ns - decode_ns);
-}
-
 /* Without the lock. Adds up what it took. */
 static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 		     uint32_t n, struct pace_times *times)
 {
 	struct ring *ring = w->ring;
-	uint64_t begin = stage_now_ns(), at = begin, now;
-	struct step_cost cost = { .decode_ns = 0 };
+	const struct beton_batch *batch = &t->step->batch;
+	/* Viewers of a trace take what begins later to be inside. */
+	uint64_t begin = stage_now_ns(), at = begin + 1, now;
+	struct stage_cost cost = { .decode_ns = 0 };
 	struct step_failure failure;
-	uint32_t counted = 0;
+	uint32_t from = 0;
 
 	push_range(ring, "beton rows");
 	for (uint32_t i = 0; i < n; i++) {
@@ -406,17 +505,20 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 		if (!w->has_long_rows && i + 1 < n)
 			continue;
 		now = stage_now_ns();
-		count_rows(w->lane, t->step->is_second ? 0 : i + 1 - counted,
-			   now - at, &cost);
+		stage_rows(w->lane, batch->ids + first + from,
+			   t->step->is_second ? 0 : i + 1 - from, at, now,
+			   &cost);
 		times->decode_ns += cost.decode_ns;
-		cost = (struct step_cost){ .decode_ns = 0 };
-		counted = i + 1;
+		cost = (struct stage_cost){ .decode_ns = 0 };
+		from = i + 1;
 		at = now;
 	}
+	times->busy_ns += at - begin;
+	w->has_long_rows =
+		w->lane->track || at - begin >= (uint64_t)n * LONG_ROW_NS;
+	trace_span(w->lane->track, TRACE_ROWS, begin, at, batch->number, first);
 	if (step_rows_done(t->step, n))
 		feed_give_back(ring->options.feed, &t->step->input);
-	times->busy_ns += at - begin;
-	w->has_long_rows = at - begin >= (uint64_t)n * LONG_ROW_NS;
 	pop_range(ring);
 }
 
@@ -425,7 +527,7 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 static int start(struct worker *w, struct turn *t)
 {
 	struct ring *ring = w->ring;
-	uint64_t before;
+	uint64_t before, after, bytes;
 	int r;
 
 	if (!t->step->parcel || t->error || is_stale(ring, t))
@@ -434,8 +536,12 @@ static int start(struct worker *w, struct turn *t)
 	pthread_mutex_unlock(&ring->lock);
 	before = stage_now_ns();
 	r = step_start(t->step);
-	tally_items_own(&w->lane->stages[STAGE_UPLOAD], 1,
-			parcel_size(t->step->parcel), stage_now_ns() - before);
+	bytes = parcel_size(t->step->parcel);
+	after = stage_now_ns();
+	tally_items_own(&w->lane->stages[STAGE_UPLOAD], 1, bytes,
+			after - before);
+	trace_span(w->lane->track, TRACE_UPLOAD, before, after,
+		   t->step->batch.number, bytes);
 	if (r)
 		note_failure(ring, t, t->step->batch.epoch,
 			     t->step->batch.number, r, true);
@@ -497,6 +603,7 @@ static void *work(void *arg)
 		phases_row(plan->whole ? plan->whole : plan->phases, 0),
 		&w->pipeline);
 
+	trace_here(w->lane->track);
 	pthread_mutex_lock(&ring->lock);
 	if (r)
 		give_up(ring, r);
@@ -532,13 +639,13 @@ static struct turn *wait_for(struct ring *ring)
 	uint64_t begin = ring->pace.asked_ns;
 	struct turn *t = find_ready(ring);
 
-	if (t || ring->worker_error)
+	if ((t && !ring->pace.is_waiting) || ring->worker_error)
 		return t;
 	push_range(ring, "beton next");
-	do {
+	while (!t && !ring->worker_error) {
 		pthread_cond_wait(&ring->ready, &ring->lock);
 		t = find_ready(ring);
-	} while (!t && !ring->worker_error);
+	}
 	pop_range(ring);
 	pace_waited(&ring->pace, begin, stage_now_ns(), t ? &t->times : NULL);
 	return t;
@@ -578,7 +685,7 @@ static void weigh(struct ring *ring, const struct turn *t, uint32_t ready,
 	struct parcel *p = t->step->parcel;
 
 	ring->last_given_ns = now;
-	if (!p || !ring->options.plan.whole)
+	if (!p || !ring->options.plan.whole || t->of)
 		return;
 	balance_add(&ring->balance,
 		    &(struct balance_batch){
@@ -607,7 +714,7 @@ static void note_given(struct ring *ring, const struct beton_batch *batch,
 {
 	bool made = ring->options.plan.until != BETON_STAGE_READ;
 
-	pace_give(&ring->pace, now, batch->rows, made ? bytes_of(batch) : 0);
+	pace_give(&ring->pace, now, batch, made ? bytes_of(batch) : 0);
 }
 
 /* Hands a turn out, or reports its error and lets it go. */
@@ -631,8 +738,6 @@ static int give(struct ring *ring, struct turn *t, uint32_t ready,
 	t->state = HELD;
 	ring->in_flight--;
 	pthread_cond_signal(&ring->room);
-	if (ring->options.constant)
-		ring->constant = t;
 	*out = &t->step->batch;
 	return 0;
 }
@@ -645,15 +750,10 @@ static int next(struct ring *ring, const struct beton_batch **out,
 	struct turn *t;
 	uint32_t ready;
 
-	if (ring->constant) {
-		ring->given.step++;
-		*out = &ring->constant->step->batch;
-		note_given(ring, *out, stage_now_ns());
-		return 0;
-	}
 	if (!cursor_consumed(&ring->given))
 		pace_begin(&ring->pace, ring->pace.asked_ns);
-	ready = find_ready(ring) ? count_ready(ring) : 0;
+	ready = find_ready(ring) && !ring->pace.is_waiting ? count_ready(ring)
+							   : 0;
 	pace_look(&ring->pace, ready);
 	t = wait_for(ring);
 	if (t)
@@ -693,6 +793,49 @@ void ring_waited_for_upload(struct ring *ring)
 	pace_waited_for_upload(&ring->pace, stage_now_ns());
 }
 
+/* Whether ring_next() tells of an end, with the lock held. */
+static bool tells_end(const struct ring *ring)
+{
+	struct cursor next = ring->given;
+
+	if (!cursor_at_end(&next))
+		return false;
+	if (!ring->epoch_over || next.epoch + 1 >= ring->epochs_end)
+		return true;
+	cursor_seek(&next, next.epoch + 1, 0);
+	return cursor_at_end(&next);
+}
+
+/* With the lock held. */
+static bool must_wait(struct ring *ring)
+{
+	return !ring->worker_error && !tells_end(ring) && !find_ready(ring);
+}
+
+static struct timespec in_future(uint32_t milliseconds)
+{
+	uint64_t ns = stage_now_ns() + (uint64_t)milliseconds * 1000000;
+
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
+				  .tv_nsec = (long)(ns % 1000000000) };
+}
+
+int ring_wait(struct ring *ring, uint32_t milliseconds)
+{
+	struct timespec end;
+	bool late = !milliseconds;
+
+	scoped_lock(&ring->lock);
+	if (!must_wait(ring))
+		return 0;
+	if (!late)
+		pace_wait(&ring->pace, stage_now_ns());
+	end = in_future(milliseconds);
+	while (!late && must_wait(ring))
+		late = pthread_cond_timedwait(&ring->ready, &ring->lock, &end);
+	return must_wait(ring) ? -EAGAIN : 0;
+}
+
 /* With the lock held. NULL: the user does not hold it. */
 static struct turn *held(struct ring *ring, const struct beton_batch *batch)
 {
@@ -712,7 +855,7 @@ void ring_release(struct ring *ring, const struct beton_batch *batch)
 
 	scoped_lock(&ring->lock);
 	t = held(ring, batch);
-	if (t && t != ring->constant)
+	if (t)
 		recycle(ring, t);
 }
 
@@ -769,8 +912,6 @@ uint64_t ring_epoch(struct ring *ring)
 	const struct cursor *c = &ring->given;
 
 	scoped_lock(&ring->lock);
-	if (ring->constant)
-		return ring->constant->step->batch.epoch;
 	if (cursor_at_end(c) && c->epoch + 1 < ring->epochs_end)
 		return c->epoch + 1;
 	return c->epoch;
@@ -819,7 +960,20 @@ static int start_worker(struct ring *ring, uint32_t i)
 
 	w->ring = ring;
 	w->lane = &ring->lanes[LANE_WORKERS + i];
+	w->has_long_rows = w->lane->track != NULL;
 	return thread_start(&w->thread, work, w);
+}
+
+/* A lane without a track is not traced. */
+static void add_tracks(struct ring *ring)
+{
+	struct trace *trace = ring->options.trace;
+
+	ring->lanes[LANE_TRAINER].track = trace_add(trace, "trainer");
+	ring->lanes[LANE_FETCHER].track = trace_add(trace, "beton reader");
+	for (uint32_t i = 0; i < ring->options.workers; i++)
+		ring->lanes[LANE_WORKERS + i].track =
+			trace_add(trace, "beton worker %u", i);
 }
 
 static int start_threads(struct ring *ring)
@@ -831,6 +985,7 @@ static int start_threads(struct ring *ring)
 	ring->lanes = stage_lanes(LANE_WORKERS + workers);
 	if (!ring->workers || !ring->lanes)
 		return -ENOMEM;
+	add_tracks(ring);
 	pace_init(&ring->pace, &ring->lanes[LANE_TRAINER],
 		  ring->options.prefetch);
 	r = thread_start(&ring->fetcher, fetch_all, ring);
@@ -838,6 +993,17 @@ static int start_threads(struct ring *ring)
 	for (; ring->num_workers < workers && !r; ring->num_workers += !r)
 		r = start_worker(ring, ring->num_workers);
 	return r;
+}
+
+/* Waits end by the clock of stage_now_ns(). */
+static void init_ready(struct ring *ring)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&ring->ready, &attributes);
+	pthread_condattr_destroy(&attributes);
 }
 
 int ring_open(const struct ring_options *options, struct ring **out)
@@ -850,11 +1016,12 @@ int ring_open(const struct ring_options *options, struct ring **out)
 	ring->options = *options;
 	ring->epochs_end = options->epochs_end;
 	ring->given = ring->produced = options->start;
+	ring->opened_ns = stage_now_ns();
 	balance_init(&ring->balance, options->balance, options->workers);
 	pthread_mutex_init(&ring->lock, NULL);
 	pthread_cond_init(&ring->room, NULL);
 	pthread_cond_init(&ring->work, NULL);
-	pthread_cond_init(&ring->ready, NULL);
+	init_ready(ring);
 	r = start_threads(ring);
 	if (r)
 		ring_close(ring);
@@ -870,10 +1037,36 @@ static void stop_threads(struct ring *ring)
 	pthread_cond_broadcast(&ring->room);
 	pthread_cond_broadcast(&ring->work);
 	pthread_mutex_unlock(&ring->lock);
-	if (ring->has_fetcher)
+	if (ring->has_fetcher) {
 		pthread_join(ring->fetcher, NULL);
+		tell(ring);
+	}
 	for (uint32_t i = 0; i < ring->num_workers; i++)
 		pthread_join(ring->workers[i].thread, NULL);
+	ring->has_fetcher = false;
+	ring->num_workers = 0;
+}
+
+void ring_stop(struct ring *ring)
+{
+	struct turn *t, *next;
+
+	stop_threads(ring);
+	scoped_lock(&ring->lock);
+	ring->worker_error = -ECANCELED;
+	DL_FOREACH_SAFE(ring->turns, t, next)
+	{
+		if (t->state != HELD)
+			recycle(ring, t);
+	}
+	LL_FOREACH_SAFE(ring->free_turns, t, next)
+	{
+		if (t->step->parcel)
+			continue;
+		LL_DELETE(ring->free_turns, t);
+		ring->num_free--;
+		turn_close(ring, t);
+	}
 }
 
 void ring_close(struct ring *ring)
@@ -885,9 +1078,18 @@ void ring_close(struct ring *ring)
 	stop_threads(ring);
 	DL_FOREACH_SAFE(ring->turns, t, next)
 	{
-		turn_close(ring, t);
+		DL_DELETE(ring->turns, t);
+		if (t->is_kept)
+			LL_PREPEND(ring->kept_turns, t);
+		else
+			turn_close(ring, t);
 	}
 	LL_FOREACH_SAFE(ring->free_turns, t, next)
+	{
+		turn_close(ring, t);
+	}
+	/* After all who borrow. */
+	LL_FOREACH_SAFE(ring->kept_turns, t, next)
 	{
 		turn_close(ring, t);
 	}

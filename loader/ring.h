@@ -12,23 +12,28 @@
 
 #include "loader/cursor.h"
 #include "loader/feed.h"
+#include "loader/replay.h"
 #include "loader/step.h"
 
 struct ring;
 
 struct ring_options {
-	struct feed *feed; /* borrowed, as the log */
+	struct feed *feed; /* borrowed, as the next two */
 	struct log *log;
+	struct trace *trace; /* NULL: none */
 	struct step_plan plan;
 	struct cursor start;
 	uint64_t epochs_end; /* epochs below this one are prepared */
 	uint32_t prefetch;
 	uint32_t workers;
 	enum balance_mode balance; /* of plan.whole */
-	bool constant;		   /* the first batch for ever */
+	struct replay *replay;	   /* borrowed; NULL: all batches are made */
 };
 
 int ring_open(const struct ring_options *options, struct ring **out);
+/* Ends all threads, and frees what the user does not hold. No feed is needed
+   any more. Nobody is in ring_next(). */
+void ring_stop(struct ring *ring);
 /* Batches that were not released become invalid. Takes NULL. */
 void ring_close(struct ring *ring);
 
@@ -38,6 +43,10 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 void ring_release(struct ring *ring, const struct beton_batch *batch);
 /* Since ring_next() the user's thread has waited for outputs to be there. */
 void ring_waited_for_upload(struct ring *ring);
+
+/* Waits at most so long until ring_next() would not. -EAGAIN: it still would.
+ */
+int ring_wait(struct ring *ring, uint32_t milliseconds);
 
 /* What a GPU has of a batch; NULL: nothing. -EINVAL: the user does not hold it.
  */

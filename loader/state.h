@@ -13,6 +13,7 @@ struct state {
 	char spec[SPEC_TEXT_MAX];
 	uint64_t epoch;
 	uint64_t batches; /* consumed of the epoch's global sequence */
+	char source[16];  /* of batches that were not real; "": they were */
 };
 
 /* -ENOSPC if it does not fit. */

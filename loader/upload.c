@@ -348,14 +348,28 @@ uint64_t upload_device(const struct upload_slot *s, uint32_t part)
 
 /* --- starting; with upload.lock held --- */
 
+/* Whose memory of the host it reads. */
+static const struct upload_slot *from_of(const struct upload_slot *s,
+					 const struct upload_copy *c)
+{
+	return c->from ? c->from : s;
+}
+
+static bool copy_fits(const struct upload_slot *s, const struct upload_copy *c)
+{
+	const struct upload_slot *from = from_of(s, c);
+
+	return c->part < s->num_parts && c->part < from->num_parts &&
+	       range_ok(c->offset, c->size,
+			min_u64(from->parts[c->part].host_capacity,
+				s->parts[c->part].device_capacity));
+}
+
 static bool copies_fit(const struct upload_slot *s, const struct upload_copy *c,
 		       size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (c[i].part >= s->num_parts ||
-		    !range_ok(c[i].offset, c[i].size,
-			      min_u64(s->parts[c[i].part].host_capacity,
-				      s->parts[c[i].part].device_capacity)))
+		if (!copy_fits(s, &c[i]))
 			return false;
 	}
 	return true;
@@ -403,11 +417,12 @@ static int copy_ordinary(struct upload *u, uint64_t to, const uint8_t *from,
 	return r;
 }
 
-static int copy(struct upload *u, const struct part *p,
-		const struct upload_copy *c)
+static int copy(struct upload_slot *s, const struct upload_copy *c)
 {
+	struct upload *u = s->upload;
+	const struct part *p = &from_of(s, c)->parts[c->part];
 	const uint8_t *from = (const uint8_t *)p->host + c->offset;
-	uint64_t to = p->device + c->offset;
+	uint64_t to = s->parts[c->part].device + c->offset;
 
 	if (!c->size)
 		return 0;
@@ -425,7 +440,7 @@ static int queue(struct upload_slot *s, const struct upload_copy *copies,
 	int r = wait_for_users(s);
 
 	for (size_t i = 0; i < num_copies && !r; i++)
-		r = copy(u, &s->parts[copies[i].part], &copies[i]);
+		r = copy(s, &copies[i]);
 	if (!r)
 		r = cuda_event_record(u->cuda, s->copied, u->stream);
 	if (!r && run)

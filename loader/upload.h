@@ -103,11 +103,16 @@ int upload_reserve(struct upload_slot *slot, uint32_t part, uint64_t host,
 void *upload_host(const struct upload_slot *slot, uint32_t part);
 uint64_t upload_device(const struct upload_slot *slot, uint32_t part);
 
-/* From the host's memory of a part to the same place in the device's. */
+/*
+ * From the host's memory of a part to the same place in the device's. `from` is
+ * whose memory of the host: NULL, the slot's own, or that of a slot which was
+ * started, is never begun again, and is closed later.
+ */
 struct upload_copy {
 	uint32_t part;
 	uint64_t offset;
 	uint64_t size; /* 0: nothing */
+	const struct upload_slot *from;
 };
 
 /* Queues kernels after the copies. Called by upload_start() with upload.lock

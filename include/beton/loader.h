@@ -26,9 +26,9 @@
  * and the loader goes from one to the next by itself. Each batch tells its own
  * shapes.
  *
- * Threads: beton_loader_next(), _state(), _load() and _seek() belong to one
- * thread at a time; beton_loader_release() and _stats() may be called from any
- * thread, at any time before close.
+ * Threads: beton_loader_next(), _wait(), _stop(), _state(), _load() and _seek()
+ * belong to one thread at a time; beton_loader_release() and _stats() may be
+ * called from any thread, at any time before close.
  */
 #ifndef BETON_LOADER_H
 #define BETON_LOADER_H
@@ -66,8 +66,11 @@ struct beton_loader_options {
 				 may name; NULL: none. A mount that has the
 				 subset needs no file. */
 	const char *pipeline; /* beton-transforms(7); NULL: plain tensors */
-	const char *source;   /* NULL: by what the path is; "constant": one
-				 decoded batch for ever, for measuring */
+	/* NULL: by what the path is. For measuring, beton-transforms(7):
+	   "constant", the first batch is given again and again; "memory" and
+	   "memory(SIZE)", the first ones; "fake(...)", there is no dataset.
+	   $BETON_FAKE comes before it. */
+	const char *source;
 	/* Of a FILE: "os", the kernel's page cache, "process", memory of this
 	   process, or NULL, by the sizes of file and memory; then bytes of
 	   the latter, 0: half of what there is, and of its cold tier, 0:
@@ -99,6 +102,9 @@ struct beton_loader_options {
 	void *log_arg;
 	char *error;	   /* why opening failed is written here, if not */
 	size_t error_size; /* NULL; opening has no handle to ask */
+	/* Where a trace of all threads goes, beton-stats(7); NULL or "":
+	   $BETON_TRACE, else there is none. */
+	const char *trace;
 };
 
 /* DLPack's device types. */
@@ -146,6 +152,13 @@ BETON_API int beton_loader_open(const char *path,
 BETON_API void beton_loader_close(struct beton_loader *loader);
 
 /*
+ * Stops all threads, closes the dataset, and frees the memory of all batches
+ * but those that are held: they stay valid until they are released, or the
+ * loader is closed. beton_loader_next() then fails with -ECANCELED.
+ */
+BETON_API void beton_loader_stop(struct beton_loader *loader);
+
+/*
  * The next batch of this rank; waits for it. It belongs to the caller until
  * beton_loader_release(); any number may be kept, beyond the ring each costs
  * fresh memory, which for a GPU is kept until close. -ENODATA: the epoch is
@@ -155,6 +168,13 @@ BETON_API void beton_loader_close(struct beton_loader *loader);
  */
 BETON_API int beton_loader_next(struct beton_loader *loader,
 				const struct beton_batch **out);
+
+/*
+ * Waits at most so long until beton_loader_next() has not to wait for threads,
+ * for who looks at other things meanwhile. -EAGAIN: it still would.
+ */
+BETON_API int beton_loader_wait(struct beton_loader *loader,
+				uint32_t milliseconds);
 
 BETON_API void beton_loader_release(struct beton_loader *loader,
 				    const struct beton_batch *batch);
@@ -198,14 +218,16 @@ BETON_API const char *beton_loader_error(const struct beton_loader *loader);
 
 /*
  * Where the loader stands, counting the batches that beton_loader_next() has
- * given: JSON text of less than 4 KiB into `buffer`. -ENOSPC: too small.
+ * given: JSON text of less than 4 KiB into `buffer`. It says if they were not
+ * real. -ENOSPC: too small.
  */
 BETON_API int beton_loader_state(const struct beton_loader *loader,
 				 char *buffer, size_t size);
 
 /*
  * Goes on from a state: same dataset and spec, any rank, world and number of
- * workers. -EINVAL: not a state; -ESTALE: of another dataset or spec.
+ * workers. -EINVAL: not a state; -ESTALE: of another dataset or spec, or of
+ * batches that were not real, where this loader's are.
  */
 BETON_API int beton_loader_load(struct beton_loader *loader, const char *state);
 
@@ -214,8 +236,9 @@ BETON_API int beton_loader_seek(struct beton_loader *loader, uint64_t epoch);
 
 /* Facts that do not change while the loader is open, valid until close. */
 struct beton_loader_info {
-	const char *spec;   /* canonical */
-	const char *source; /* "file", "mount", "constant" */
+	const char *spec; /* canonical */
+	/* "file", "mount"; not real: "constant", "memory", "fake" */
+	const char *source;
 	/* How the last batch came: "in-process", "handover", "direct". It can
 	   change when the daemon has no memory to lend, or ends. */
 	const char *delivery;

@@ -6,7 +6,8 @@ import os
 import socket
 import struct
 
-HELLO, GET, PUT, CANCEL, FORGET, WELCOME, BATCH = range(1, 8)
+HELLO, GET, PUT, CANCEL, FORGET, WELCOME, BATCH, TELL = range(1, 9)
+VERSION = 2
 MAGIC = int.from_bytes(b"betnover", "little")
 
 
@@ -16,8 +17,20 @@ def options_of(mnt):
             (line.partition("=") for line in lines)}
 
 
-def hello(version=1, magic=MAGIC, rank=0, world=1, job=b"test"):
+def hello(version=VERSION, magic=MAGIC, rank=0, world=1, job=b"test"):
     return struct.pack("<IIQII72s", HELLO, version, magic, rank, world, job)
+
+
+FIGURES = ("open_s", "batches", "samples", "failed_rows", "read_bytes",
+           "waits", "wait_s", "trainer_s", "queue_ready", "queue_places",
+           *(f"{stage}_{what}" for what in ("busy_s", "delay_s")
+             for stage in ("read", "decode", "transform", "upload")))
+
+
+def tell(epoch=0, number=0, **figures):
+    """Times are in nanoseconds."""
+    return struct.pack(f"<IIQQ{len(FIGURES)}Q", TELL, 0, epoch, number,
+                       *(figures.pop(name, 0) for name in FIGURES))
 
 
 def is_refused(what, *args, **more):
@@ -49,7 +62,7 @@ class Client:
         self.requests = 0
         if greet:
             self.send(hello())
-            assert struct.unpack("<II", self.recv()) == (WELCOME, 1)
+            assert struct.unpack("<II", self.recv()) == (WELCOME, VERSION)
 
     def send(self, message):
         self.socket.send(message)

@@ -17,7 +17,7 @@ import dumped
 import make
 from conftest import unmount, wait_until
 from dumped import AUGMENT, BUILD, SANITIZER, beton, digest, dump
-from lender import BATCH, FORGET, GET, PUT, Client, hello, options_of
+from lender import BATCH, FORGET, GET, PUT, Client, hello, options_of, tell
 from loading import Loader
 
 N = 40
@@ -216,8 +216,9 @@ def number(kind, n):
 
 @pytest.mark.parametrize("message", [
     b"x", bytes(4), bytes(5000), hello()[:-1], hello() + b"x",
-    hello(version=2), hello(magic=1), hello(rank=3, world=3),
-    hello(job=b"j" * 72), hello(job=b"\n"), number(PUT, 1)], ids=str)
+    hello(version=1), hello(version=3), hello(magic=1), hello(rank=3, world=3),
+    hello(job=b"j" * 72), hello(job=b"\n"), number(PUT, 1), tell()],
+    ids=str)
 def test_a_bad_beginning_is_cut_off(data, mount, message):
     mnt = mount(data.path, says="is cut off")
     client = Client(mnt, greet=False)
@@ -230,7 +231,8 @@ def test_bad_messages_are_cut_off(data, mount):
     mnt = mount(data.path, says="is cut off")
     path = path_of(0).encode()
     for message in (
-            hello(), b"", number(PUT, 1), number(PUT, 1 << 63),
+            hello(), b"", tell()[:-8], tell() + bytes(8), tell(batches=1 << 63),
+            tell(epoch=1 << 62 | 1), number(PUT, 1), number(PUT, 1 << 63),
             number(99, 1), number(PUT, 1)[:8], number(BATCH, 1),
             struct.pack("<IIQ", GET, len(path) + 1, 1) + path,
             struct.pack("<IIQ", GET, 0xffffffff, 1) + path,
@@ -250,6 +252,17 @@ def test_bad_messages_are_cut_off(data, mount):
         client = Client(mnt)
         socket.send_fds(client.socket, [number(FORGET, 1)], [null.fileno()] * 9)
         assert client.get(path_of(0))[0]
+
+
+def test_figures_may_not_fall(data, mount):
+    mnt = mount(data.path, says="figures that fall")
+    client = Client(mnt)
+    client.send(tell(samples=5, epoch=7, number=3))
+    client.send(tell(samples=5, epoch=6, number=9))
+    client.send(tell(samples=1 << 61))
+    assert client.get(path_of(0))[0]
+    client.send(tell(samples=4))
+    assert client.is_cut_off()
 
 
 def test_a_flood_is_cut_off(data, mount):

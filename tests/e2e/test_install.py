@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `make install` leaves, used as a stranger would use it."""
+import json
 import os
 import pathlib
 import re
@@ -127,6 +128,43 @@ def test_the_example_trains_on_a_file(trainer, env, dataset):
 def test_the_example_trains_on_a_mount(trainer, env, dataset, mount):
     assert run(trainer, mount(dataset), 2, env=env).stdout == \
         run(trainer, dataset, 2, env=env).stdout
+
+
+# What the example asks for.
+EXAMPLE = ["--spec", "order=random,batch=64,drop_last=0", "--pipeline",
+           "random_resized_crop(224) | flip | normalize(imagenet) | float | "
+           "chw"]
+
+
+def sums(out):
+    """epoch -> what the example printed."""
+    return [float(x) for x in re.findall(r"^epoch \d: (\S+)$", out, re.M)]
+
+
+def test_the_example_is_run_again_without_its_data(trainer, env, mount,
+                                                   tmp_path):
+    """As it is: epochs and steps as ever, and one batch for all of them. The
+    mount knows that no other was read."""
+    data = dumped.photos(tmp_path / "p.beton", 150).path
+    first, = dumped.dump(data, tmp_path / "first", *EXAMPLE, "--batches", ":1")
+    pixels = first.outputs["image"].astype(float)
+    mnt = mount(data)
+    env = dict(env, BETON_FAKE="constant", BETON_JOB="again")
+    for source in (data, mnt):
+        r = run(trainer, source, 3, env=env)
+        assert sums(r.stdout) == pytest.approx(
+            3 * [2 * pixels.sum() + pixels[:150 - 128].sum()], rel=1e-4)
+        assert r.stderr.startswith("beton: BETON_FAKE is `constant'")
+        assert r.stderr.count("\n") == 1
+    jobs = json.loads((mnt / ".betonfs/stats.json").read_text())["jobs"]
+    assert [j["batches"] for j in jobs if j["name"] == "again"] == [1]
+
+
+def test_the_example_is_run_without_any_data(trainer, env):
+    env = dict(env, BETON_FAKE='fake(150, image="uint8[300,400,3]", '
+                               'label="int64<10")')
+    r = run(trainer, "/nowhere/train.beton", 2, env=env)
+    assert len(sums(r.stdout)) == 2 and "BETON_FAKE" in r.stderr
 
 
 def test_the_example_says_what_is_wrong(trainer, env, tmp_path):

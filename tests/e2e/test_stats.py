@@ -14,7 +14,9 @@ import pytest
 import dumped
 import make
 from conftest import wait_until
-from dumped import BUILD, beton, dump
+from dumped import AUGMENT, BUILD, beton, dump
+from lender import tell
+from loading import Loader
 from test_handover import Client, hello, path_of, SPEC
 
 N = 40
@@ -513,10 +515,10 @@ def test_every_directory_tells_of_the_whole_mount(data, mount, tmp_path):
 
 # --- jobs ---
 
-def named(mnt, name):
+def named(mnt, name, **more):
     """A connection of a job of this name."""
     client = Client(mnt, greet=False)
-    client.send(hello(job=name))
+    client.send(hello(job=name, **more))
     client.recv()
     return client
 
@@ -570,6 +572,97 @@ def test_ranks_share_a_job(data, mount):
     assert jobs(mnt)["both"]["batches"] == 3
     ranks[0].socket.close()
     wait_until(lambda: jobs(mnt)["both"]["connections"] == 2, "the end of one")
+
+
+def rank_of(mnt, job, rank):
+    return next((r for r in jobs(mnt)[job]["ranks"] if r["rank"] == rank), {})
+
+
+def test_ranks_say_what_they_do(data, mount):
+    """What a live view needs: who, how fast, waiting for what."""
+    mnt = mount(data.path)
+    a, b = (named(mnt, b"train", rank=rank, world=8) for rank in (0, 5))
+    assert jobs(mnt)["train"]["ranks"] == []
+    a.send(tell(epoch=3, number=10, open_s=2 * 10**9, samples=600, batches=3,
+                waits=2, wait_s=10**9, trainer_s=3 * 10**9, queue_ready=2,
+                queue_places=8, decode_busy_s=5 * 10**9, decode_delay_s=10**9))
+    b.send(tell(samples=7))
+    wait_until(lambda: len(jobs(mnt)["train"]["ranks"]) == 2, "their words")
+    r = rank_of(mnt, "train", 0)
+    assert (r["world"], r["loaders"], r["epoch"], r["number"]) == (8, 1, 3, 10)
+    assert (r["samples_per_s"], r["wait_share"], r["queue_fill"]) == \
+        (300, 0.25, 0.25)
+    assert (r["wait_s"], r["trainer_s"], r["waits"]) == (1, 3, 2)
+    assert r["stages"]["decode"] == {"busy_s": 5, "delay_s": 1}
+    assert r["stages"]["read"] == {"busy_s": 0, "delay_s": 0}
+    # Rates are those of the last time, sums of all.
+    a.send(tell(epoch=3, number=18, open_s=3 * 10**9, samples=1600, batches=4,
+                waits=2, wait_s=10**9, trainer_s=4 * 10**9, queue_ready=10,
+                queue_places=16, decode_busy_s=6 * 10**9,
+                decode_delay_s=10**9))
+    wait_until(lambda: rank_of(mnt, "train", 0)["number"] == 18, "the next")
+    r = rank_of(mnt, "train", 0)
+    assert (r["samples_per_s"], r["wait_share"], r["queue_fill"]) == \
+        (1000, 0, 1)
+    assert r["samples"] == 1600 and r["open_s"] == 3
+    # Another loader of the rank adds to it, and what it did stays.
+    val = named(mnt, b"train", rank=0, world=8)
+    val.send(tell(samples=50, epoch=1))
+    wait_until(lambda: rank_of(mnt, "train", 0)["loaders"] == 2, "the other")
+    val.socket.close()
+    wait_until(lambda: rank_of(mnt, "train", 0)["loaders"] == 1, "its end")
+    m = metrics(mnt)
+    for rank, samples in (("0", 1650), ("5", 7)):
+        assert m["betonfs_rank_samples_total",
+                 (("job", "train"), ("rank", rank))] == samples
+    assert m["betonfs_rank_decode_seconds_total",
+             (("job", "train"), ("rank", "0"))] == 6
+    one = json.loads((mnt / ".betonfs/jobs/train.json").read_text())
+    assert [r["samples"] for r in one["ranks"]] == [1650, 7]
+
+
+def test_loaders_say_what_they_did(data, mount, monkeypatch):
+    """Those that end within a second too, and all that they tell is so."""
+    mnt = mount(data.path)
+    monkeypatch.setenv("BETON_JOB", "mine")
+    for rank in (0, 1):
+        with Loader(mnt, spec=SPEC, pipeline=AUGMENT, rank=rank,
+                    world=2) as loader:
+            for _ in range(2):
+                loader.epoch()
+            loader.release(loader.next())
+            pace = loader.pace()
+    wait_until(lambda: jobs(mnt)["mine"]["connections"] == 0, "their end")
+    for rank in (0, 1):
+        r = rank_of(mnt, "mine", rank)
+        # Of each epoch's ten batches, every other.
+        assert (r["epoch"], r["number"], r["batches"]) == (2, rank, 11)
+        assert (r["samples"], r["failed_rows"], r["loaders"]) == (44, 0, 0)
+        assert r["queue_places"] == 22 >= r["queue_ready"]
+        assert r["open_s"] >= r["wait_s"] + r["trainer_s"]
+        assert r["stages"]["decode"]["busy_s"] > 0
+        assert r["read_bytes"] > 0
+    assert r["wait_s"] == pytest.approx(1e-9 * pace.wait_ns)
+    assert r["waits"] == pace.waits
+    assert r["wait_s"] == pytest.approx(
+        sum(s["delay_s"] for s in r["stages"].values()))
+    # Who reads files has nobody to tell.
+    with Loader(mnt, spec=SPEC, pipeline=AUGMENT, job="files",
+                delivery="direct") as loader:
+        loader.epoch()
+    assert "files" not in jobs(mnt)
+
+
+def test_ranks_are_bounded(data, mount):
+    mnt = mount(data.path)
+    for rank in range(1100):
+        client = named(mnt, b"many", rank=rank, world=2000)
+        client.send(tell(samples=1))
+        client.socket.close()
+    wait_until(lambda: jobs(mnt)["many"]["connections"] == 0, "their end")
+    ranks = jobs(mnt)["many"]["ranks"]
+    assert len(ranks) == 1024 and ranks[-1]["rank"] == 1099
+    metrics(mnt)
 
 
 HOSTILE = [b"../../etc/passwd", b".", b"..", b"a/b", b"%", b"%2F", b" ", b"~",

@@ -33,9 +33,10 @@ same() {
     done
 }
 
+# beton doctor has a page of its own.
 all_of_beton() {
     for c in $("$build/beton" --commands); do
-        "$build/beton" "$c" --options
+        [ "$c" = doctor ] || "$build/beton" "$c" --options
     done | sort -u
     echo commands
 }
@@ -43,6 +44,7 @@ all_of_beton() {
 same fs/mkfs.beton.8 Fl "$("$build/mkfs.beton" --options)"
 same fs/betonfs.8 Cm "$("$build/betonfs" --options)"
 same fs/beton.1 Fl "$(all_of_beton)"
+same fs/beton-doctor.1 Fl "$("$build/beton" doctor --options)"
 for op in loader/ops/*.c; do
     name=$(basename "$op" .c)
     grep -q "^\.It.*\b$name\b" loader/beton-transforms.7 ||

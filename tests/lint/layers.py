@@ -12,10 +12,12 @@ import sys
 
 LAYERS = """
     include/beton/*
-    fs/bytes fs/scope fs/clock fs/thread fs/crc fs/histogram
+    fs/bytes fs/scope fs/clock fs/thread fs/crc fs/histogram fs/figures
+    fs/cgroup
     fs/tally fs/metric
     fs/openmetrics
     fs/log fs/size fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
+    fs/trace
     fs/source fs/npy fs/cold fs/subset fs/source_file fs/handover_message
     fs/field
     fs/format fs/name
@@ -36,7 +38,7 @@ LAYERS = """
     loader/library
     loader/cuda
     loader/cuda_compiler
-    loader/scratch loader/block loader/image loader/real loader/buffer loader/contents loader/complaint loader/suggest loader/stage loader/pace loader/balance loader/schedule loader/stash
+    loader/beacon loader/scratch loader/block loader/image loader/real loader/buffer loader/contents loader/complaint loader/suggest loader/stage loader/pace loader/balance loader/schedule loader/stash
     loader/upload
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
     loader/entry loader/huffman loader/idct*
@@ -56,21 +58,30 @@ LAYERS = """
     loader/device loader/parcel
     loader/phases
     loader/isa/* loader/prebuild/*
-    loader/lender
+    loader/lender loader/fake
     loader/feed loader/feed_*
     loader/step
+    loader/replay
     loader/ring
-    loader/loader
+    loader/loader loader/dataset loader/writer
     fs/opts fs/message fs/mountpoint fs/dropper fs/stats
     fs/ns*
     fs/handover_peer fs/handover_connection
     fs/ops fs/handover
     fs/betonfs
     fs/picture* fs/mkfs*
+    fs/machine_*
+    fs/doctor_pipeline fs/doctor_run fs/doctor_model
+    fs/doctor
+    fs/doctor_fix fs/doctor_verdict
+    fs/doctor_variant fs/doctor_watch
+    fs/doctor_ladder
+    fs/doctor_report fs/doctor_json fs/doctor_html
     fs/beton fs/beton_*
 """
 # Programs stand above both halves.
-MAINS = ["fs/mkfs*", "fs/picture*", "fs/beton", "fs/beton_*"]
+MAINS = ["fs/mkfs*", "fs/picture*", "fs/machine_gpu", "fs/doctor", "fs/doctor_*",
+         "fs/beton", "fs/beton_*"]
 ONLY = {
     "fuse_lowlevel.h": ["fs/ops.c", "fs/dropper.c", "fs/betonfs.c"],
     "fuse_opt.h": ["fs/betonfs.c"],

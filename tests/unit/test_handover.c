@@ -400,6 +400,7 @@ static void one_message_cuts_off(struct fixture *f, bool greets,
 static void bad_messages_end_the_connection(void)
 {
 	struct handover_number number = { HANDOVER_PUT, 0, 77 };
+	struct handover_tell tell = { .kind = HANDOVER_TELL };
 	uint8_t large[1 << 16] = { HANDOVER_GET };
 	struct handover_hello h = { .kind = HANDOVER_HELLO,
 				    .version = HANDOVER_VERSION,
@@ -420,7 +421,11 @@ static void bad_messages_end_the_connection(void)
 	one_message_cuts_off(&f, true, &number, sizeof(number) - 4);
 	one_message_cuts_off(&f, true, &g, (size_t)size - 1);
 	one_message_cuts_off(&f, true, large, sizeof(large));
-	CHECK(atomic_load(&f.messages) == 10);
+	one_message_cuts_off(&f, false, &tell, sizeof(tell));
+	one_message_cuts_off(&f, true, &tell, sizeof(tell) - 8);
+	tell.figures.n[FIGURE_WAITS] = FIGURES_MAX + 1;
+	one_message_cuts_off(&f, true, &tell, sizeof(tell));
+	CHECK(atomic_load(&f.messages) == 13);
 	tear_down(&f);
 }
 

@@ -202,12 +202,144 @@ static void test_connections(void)
 	jobs_close(jobs);
 }
 
+static struct figures figures_of(uint64_t samples, uint64_t wait_ns)
+{
+	return (struct figures){
+		.epoch = samples,
+		.number = 5,
+		.n = { [FIGURE_SAMPLES] = samples, [FIGURE_WAIT_NS] = wait_ns },
+	};
+}
+
+/* Loaders of one rank, as for training and for validating, add up. */
+static void test_ranks(void)
+{
+	struct figures figures = figures_of(100, 7);
+	struct job_rank *train, *eval, *other;
+	struct jobs_rank ranks[4];
+	struct jobs *jobs;
+	struct job *a, *b;
+
+	CHECK(!jobs_open(&jobs));
+	a = jobs_get(jobs, "a");
+	b = jobs_get(jobs, "b");
+	CHECK(!jobs_ranks(jobs, 0, ranks, 4));
+	other = job_rank_open(b, 0, 1);
+	train = job_rank_open(a, 3, 8);
+	eval = job_rank_open(a, 3, 8);
+	CHECK(train && train == eval && other && other != train);
+	job_tell(a, train, &figures);
+	figures = figures_of(20, 1);
+	job_tell(a, eval, &figures);
+	eval = job_rank_open(a, 1, 8);
+	CHECK(jobs_ranks(jobs, 0, ranks, 4) == 3);
+	/* By job, and by rank. */
+	CHECK(!strcmp(ranks[0].job, "a") && ranks[0].rank == 1);
+	CHECK(ranks[0].loaders == 1 && !ranks[0].all.n[FIGURE_SAMPLES]);
+	CHECK(!strcmp(ranks[1].job, "a") && ranks[1].rank == 3);
+	CHECK(ranks[1].world == 8 && ranks[1].loaders == 2);
+	CHECK(ranks[1].all.n[FIGURE_SAMPLES] == 120);
+	CHECK(ranks[1].all.n[FIGURE_WAIT_NS] == 8);
+	CHECK(ranks[1].all.epoch == 20 && ranks[1].all.number == 5);
+	CHECK(ranks[1].last.n[FIGURE_SAMPLES] == 20);
+	CHECK(ranks[1].idle_s < 60);
+	CHECK(!strcmp(ranks[2].job, "b") && ranks[2].rank == 0);
+	CHECK(jobs_ranks(jobs, entry_of(jobs, "b")->number, ranks, 4) == 1);
+	CHECK(!strcmp(ranks[0].job, "b"));
+	/* What was told stays. */
+	job_rank_close(a, &train);
+	CHECK(!train);
+	CHECK(jobs_ranks(jobs, 0, ranks, 2) == 2);
+	CHECK(ranks[1].loaders == 1 && ranks[1].all.n[FIGURE_SAMPLES] == 120);
+	job_rank_close(a, &eval);
+	job_rank_close(b, &other);
+	job_rank_close(b, &other);
+	jobs_put(&a);
+	jobs_put(&b);
+	jobs_close(jobs);
+}
+
+static void test_sums_of_ranks_have_an_end(void)
+{
+	struct figures figures = figures_of(FIGURES_MAX, 0);
+	struct jobs_rank rank;
+	struct job_rank *r;
+	struct jobs *jobs;
+	struct job *a;
+
+	CHECK(!jobs_open(&jobs));
+	a = jobs_get(jobs, "a");
+	r = job_rank_open(a, 0, 0);
+	for (unsigned i = 0; i < 9; i++)
+		job_tell(a, r, &figures);
+	CHECK(jobs_ranks(jobs, 0, &rank, 1) == 1);
+	CHECK(rank.all.n[FIGURE_SAMPLES] == FIGURES_MAX);
+	job_rank_close(a, &r);
+	jobs_put(&a);
+	jobs_close(jobs);
+}
+
+/* The table stays bounded; those that are in use are not forgotten. */
+static void test_ranks_are_forgotten(void)
+{
+	static struct jobs_rank ranks[JOBS_RANKS_MAX + 1];
+	struct job_rank *r, *kept, *used[JOBS_RANKS_MAX];
+	struct figures figures = figures_of(1, 1);
+	struct job *a, *b, *all[MANY];
+	char name[JOBS_NAME_SIZE];
+	struct jobs *jobs;
+
+	CHECK(!jobs_open(&jobs));
+	a = jobs_get(jobs, "a");
+	kept = job_rank_open(a, 0, 0);
+	for (uint32_t i = 1; i < 2 * JOBS_RANKS_MAX; i++) {
+		r = job_rank_open(a, i, 0);
+		CHECK(r);
+		job_tell(a, r, &figures);
+		job_rank_close(a, &r);
+	}
+	CHECK(jobs_ranks(jobs, 0, ranks, JOBS_RANKS_MAX + 1) == JOBS_RANKS_MAX);
+	CHECK(ranks[0].rank == 0);
+	CHECK(ranks[JOBS_RANKS_MAX - 1].rank == 2 * JOBS_RANKS_MAX - 1);
+	/* All are in use: no more then. */
+	b = jobs_get(jobs, "b");
+	for (uint32_t i = 1; i < JOBS_RANKS_MAX; i++) {
+		used[i] = job_rank_open(b, i, 0);
+		CHECK(used[i]);
+	}
+	CHECK(!job_rank_open(b, 0, 0));
+	job_tell(b, NULL, &figures);
+	for (uint32_t i = 1; i < JOBS_RANKS_MAX; i++)
+		job_rank_close(b, &used[i]);
+	/* Nor are they when their job is. */
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "job-%u", i);
+		all[i] = jobs_get(jobs, name);
+		CHECK(all[i]);
+	}
+	CHECK(!entry_of(jobs, "a") && !entry_of(jobs, "b"));
+	CHECK(!jobs_ranks(jobs, 0, ranks, JOBS_RANKS_MAX));
+	job_tell(a, kept, &figures);
+	job_rank_close(a, &kept);
+	for (unsigned i = 0; i < MANY; i++)
+		jobs_put(&all[i]);
+	jobs_put(&a);
+	jobs_put(&b);
+	jobs_close(jobs);
+}
+
 /* Nobody counts where there is nothing to count with. */
 static void test_nothing(void)
 {
 	struct job *job = jobs_get(NULL, "a");
 
+	struct jobs_rank rank;
+	struct job_rank *r = job_rank_open(NULL, 0, 0);
+
 	CHECK(!job && !jobs_get_session(NULL, 1));
+	CHECK(!r && !jobs_ranks(NULL, 0, &rank, 1));
+	job_rank_close(NULL, &r);
+	job_waited(job, 1);
 	CHECK(!list(NULL));
 	job_add(job, JOBS_DIRECT, 1, 1);
 	job_late(job, JOBS_DIRECT);
@@ -259,6 +391,9 @@ int main(void)
 	test_jobs_in_use_are_forgotten_too();
 	test_the_list_says_when_it_changed();
 	test_connections();
+	test_ranks();
+	test_sums_of_ranks_have_an_end();
+	test_ranks_are_forgotten();
 	test_nothing();
 	test_many_threads();
 	return 0;

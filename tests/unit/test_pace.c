@@ -18,6 +18,15 @@ static struct pace pace_of(uint32_t places)
 	return p;
 }
 
+static void give(struct pace *p, uint64_t now, uint32_t rows, uint64_t bytes)
+{
+	const struct beton_batch batch = { .epoch = 5,
+					   .number = 77,
+					   .rows = rows };
+
+	pace_give(p, now, &batch, bytes);
+}
+
 static uint64_t sum(const struct pace *p, enum pace_sum which)
 {
 	return tally_get(&p->sums[which]);
@@ -37,10 +46,10 @@ static void the_trainer_and_its_waits_are_told_apart(void)
 	pace_ask(&p, 10 * MS);
 	pace_look(&p, 0);
 	pace_waited(&p, 10 * MS, 15 * MS, &times);
-	pace_give(&p, 15 * MS, 32, 1000);
+	give(&p, 15 * MS, 32, 1000);
 	pace_ask(&p, 45 * MS);
 	pace_look(&p, 2);
-	pace_give(&p, 45 * MS, 16, 500);
+	give(&p, 45 * MS, 16, 500);
 	CHECK(sum(&p, PACE_BATCHES) == 2 && sum(&p, PACE_SAMPLES) == 48);
 	CHECK(sum(&p, PACE_WAITS) == 1 && sum(&p, PACE_WAIT_NS) == 5 * MS);
 	CHECK(sum(&p, PACE_TRAINER_NS) == 30 * MS);
@@ -102,12 +111,40 @@ static void who_waits_for_the_upload_after_all(void)
 	struct pace p = pace_of(2);
 
 	pace_ask(&p, 10 * MS);
-	pace_give(&p, 11 * MS, 1, 1);
+	give(&p, 11 * MS, 1, 1);
 	pace_waited_for_upload(&p, 14 * MS);
 	pace_ask(&p, 20 * MS);
 	CHECK(sum(&p, PACE_WAIT_NS) == 3 * MS);
 	CHECK(delay(&p, STAGE_UPLOAD) == 3 * MS);
 	CHECK(sum(&p, PACE_TRAINER_NS) == 6 * MS);
+}
+
+/* All that is counted is told, and nothing else. */
+static void figures_are_the_sums(void)
+{
+	struct pace_times times = { .fetched_ns = 2 * MS,
+				    .busy_ns = 4,
+				    .decode_ns = 1 };
+	struct figures f = { .n = { [FIGURE_READ_NS] = 9 } };
+	struct pace p = pace_of(3);
+
+	pace_ask(&p, 1 * MS);
+	pace_look(&p, 2);
+	pace_waited(&p, 1 * MS, 6 * MS, &times);
+	give(&p, 6 * MS, 10, 1);
+	pace_waited_for_upload(&p, 8 * MS);
+	pace_ask(&p, 15 * MS);
+	pace_figures(&p, &f);
+	CHECK(f.epoch == 5 && f.number == 77);
+	CHECK(f.n[FIGURE_BATCHES] == 1 && f.n[FIGURE_SAMPLES] == 10);
+	CHECK(f.n[FIGURE_WAITS] == 1 && f.n[FIGURE_WAIT_NS] == 7 * MS);
+	CHECK(f.n[FIGURE_TRAINER_NS] == 7 * MS);
+	CHECK(f.n[FIGURE_QUEUE_READY] == 2 && f.n[FIGURE_QUEUE_PLACES] == 3);
+	CHECK(f.n[FIGURE_READ_DELAY_NS] == 1 * MS);
+	CHECK(f.n[FIGURE_DECODE_DELAY_NS] == 1 * MS);
+	CHECK(f.n[FIGURE_TRANSFORM_DELAY_NS] == 3 * MS);
+	CHECK(f.n[FIGURE_UPLOAD_DELAY_NS] == 2 * MS);
+	CHECK(f.n[FIGURE_READ_NS] == 9 && !f.n[FIGURE_OPEN_NS]);
 }
 
 /* --- epochs --- */
@@ -128,7 +165,7 @@ static uint64_t run(struct pace *p, uint64_t at, unsigned n, uint64_t wait,
 		if (wait)
 			pace_waited(p, at, at + wait, &decoding);
 		at += wait;
-		pace_give(p, at, 100, 1);
+		give(p, at, 100, 1);
 		at += work;
 	}
 	pace_ask(p, at);
@@ -165,7 +202,7 @@ static void an_epoch_that_is_not_whole_has_none(void)
 
 	/* It never began: the trainer came to the middle of it. */
 	pace_ask(&p, 1 * MS);
-	pace_give(&p, 2 * MS, 10, 1);
+	give(&p, 2 * MS, 10, 1);
 	pace_end(&p, 3 * MS, 0, line);
 	CHECK(!*line);
 	/* It went elsewhere, or a batch failed. */
@@ -185,6 +222,7 @@ int main(void)
 	the_queue_is_never_more_than_full();
 	a_wait_is_the_stage_s_that_had_the_batch();
 	who_waits_for_the_upload_after_all();
+	figures_are_the_sums();
 	an_epoch_has_a_line();
 	an_epoch_that_is_not_whole_has_none();
 	return 0;

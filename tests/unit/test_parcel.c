@@ -12,7 +12,7 @@
 #include "tests/unit/fields.h"
 #include "tests/unit/gpu.h"
 
-enum { WIDTH = 21, HEIGHT = 6, PIXELS = WIDTH * HEIGHT };
+enum { WIDTH = 21, HEIGHT = 6, PIXELS = WIDTH * HEIGHT, REPEATED = 11 };
 
 static const struct pipeline_field fields[] = {
 	FIELD_IMAGE(WIDTH, HEIGHT),
@@ -82,6 +82,29 @@ static bool is_bad(uint64_t id)
 	return id % 5 == 2;
 }
 
+/* Given again, made anew or where it is: the same bytes. */
+static void check_repeats(struct device *d, const struct parcel *parcel,
+			  const struct pipeline *p, size_t i,
+			  const uint8_t *want, uint64_t size)
+{
+	uint8_t *got = malloc(size);
+	struct parcel *again;
+
+	CHECK(!parcel_open(d, pipeline_num_outputs(p), &again));
+	for (unsigned round = 0; round < 4; round++) {
+		CHECK(!parcel_repeat(again, parcel, round % 2));
+		CHECK(!parcel_size(again) == !(round % 2));
+		CHECK((parcel_address(again, i) == parcel_address(parcel, i)) ==
+		      !(round % 2));
+		memset(got, 0xa5, size);
+		CHECK(!parcel_read(again, i, got, size));
+		CHECK(!memcmp(got, want, size));
+		CHECK(!parcel_release(again, UPLOAD_NO_STREAM));
+	}
+	parcel_close(again);
+	free(got);
+}
+
 /* One batch: what is sent is what the processor makes of the plain text, with
    zeros for what was not made. */
 static void check_batch(struct device *d, struct parcel *parcel,
@@ -127,13 +150,14 @@ static void check_batch(struct device *d, struct parcel *parcel,
 					want + row * size);
 		}
 		CHECK(!memcmp(got, want, rows * size));
+		if (rows == REPEATED)
+			check_repeats(d, parcel, p, i, want, rows * size);
 		free(got);
 		free(want);
 	}
 	CHECK(!parcel_release(parcel, UPLOAD_NO_STREAM));
 	pipeline_worker_close(w);
 	pipeline_worker_close(whole);
-	(void)d;
 }
 
 static void check_text(const char *text, const uint32_t *rows, size_t n)
@@ -159,7 +183,7 @@ static void check_text(const char *text, const uint32_t *rows, size_t n)
 /* Batches grow and shrink in the same memory. */
 static void test_rows(void)
 {
-	static const uint32_t rows[] = { 3, 11, 1, 40, 7 };
+	static const uint32_t rows[] = { 3, REPEATED, 1, 40, 7 };
 	static const char *const texts[] = {
 		"image | cuda(0) | normalize(imagenet) | half | chw; vec",
 		"image | brightness(0.5, 1) | cuda(0) | saturation(0.4, 1) | "

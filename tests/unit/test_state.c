@@ -29,12 +29,29 @@ static void states_survive_being_written(void)
 	CHECK(!state_parse(text, &s, why) && same(&s, &good));
 }
 
+/* Only of batches that were not real. */
+static void a_source_is_told(void)
+{
+	char text[4096], why[SPEC_WHY_SIZE];
+	struct state s = good, t;
+
+	CHECK(!state_format(&s, text, sizeof(text)));
+	CHECK(!strstr(text, "source"));
+	CHECK(!state_parse(text, &t, why) && !*t.source);
+	strcpy(s.source, "constant");
+	CHECK(!state_format(&s, text, sizeof(text)));
+	CHECK(strstr(text, "\"source\": \"constant\""));
+	CHECK(!state_parse(text, &t, why) && same(&s, &t));
+	CHECK(!strcmp(t.source, "constant"));
+}
+
 static void the_largest_state_fits_in_4_kib(void)
 {
 	char text[4096], why[SPEC_WHY_SIZE];
 	struct state s = good, t;
 
 	memset(s.spec, 'x', sizeof(s.spec) - 1);
+	memset(s.source, 'y', sizeof(s.source) - 1);
 	s.epoch = INT64_MAX;
 	s.batches = INT64_MAX;
 	CHECK(!state_format(&s, text, sizeof(text)));
@@ -93,6 +110,10 @@ static void other_texts_are_refused_with_a_reason(void)
 		"{\"version\": 1, \"fingerprint\":"
 		" \"0123456789abcdef0123456789abcdef0\", \"spec\": \"s\","
 		" \"epoch\": 0, \"batches\": 0}",
+		"{\"version\": 1, " REST ", \"epoch\": 0, \"batches\": 0,"
+		" \"source\": 1}",
+		"{\"version\": 1, " REST ", \"epoch\": 0, \"batches\": 0,"
+		" \"source\": \"0123456789abcdef\"}",
 		"\xff\xfe",
 	};
 #undef REST
@@ -122,6 +143,7 @@ static void a_spec_too_long_is_refused(void)
 int main(void)
 {
 	states_survive_being_written();
+	a_source_is_told();
 	the_largest_state_fits_in_4_kib();
 	a_buffer_too_small_is_told();
 	json_is_read_as_json();

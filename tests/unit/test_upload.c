@@ -424,6 +424,41 @@ static void test_budget(void)
 	single_end(&s);
 }
 
+/* What another slot was started with, pinned or not, as often as wanted. */
+static void ship_again(uint64_t pinned)
+{
+	struct single s = single_begin(pinned);
+	struct upload_copy copy = { .size = SMALL, .from = s.slot };
+	struct upload_copy beyond = { .size = SMALL, .from = s.slot };
+	struct single other = s;
+
+	CHECK(!write_single(&s) && !start_single(&s));
+	other.seed = s.seed;
+	CHECK(!upload_slot_open(s.upload, 1, &other.slot));
+	beyond.offset = 1 << 20;
+	for (size_t round = 0; round < 3; round++) {
+		CHECK(!upload_begin(other.slot));
+		CHECK(!upload_reserve(other.slot, 0, 0, SMALL));
+		CHECK(!upload_host(other.slot, 0));
+		CHECK(upload_start(other.slot, &beyond, 1, NULL, NULL) ==
+		      -EINVAL);
+		CHECK(!upload_start(other.slot, &copy, 1, NULL, NULL));
+		CHECK(!upload_acquire(other.slot, s.streams[0]));
+		memset(s.result, 0, SMALL);
+		CHECK(!use_single(&other, s.streams[0]));
+		CHECK(!upload_release(other.slot, UPLOAD_NO_STREAM));
+		check_single(&other, s.streams[0]);
+	}
+	upload_slot_close(other.slot);
+	single_end(&s);
+}
+
+static void test_ship_again(void)
+{
+	ship_again(0);
+	ship_again(1 << 20);
+}
+
 /* --- what only the stand-in can show --- */
 
 static const char *const costly[] = {
@@ -891,12 +926,13 @@ static void test_threads(void)
 int main(void)
 {
 	static void (*const tests[])(void) = {
-		test_misuse,	     test_budget,
-		test_hot_path,	     test_independence,
-		test_planted,	     test_default_streams,
-		test_failures,	     test_threads,
-		test_schedules,	     test_failures_to_open,
-		test_foreign_stream, test_failed_start,
+		test_misuse,	       test_budget,
+		test_ship_again,       test_hot_path,
+		test_independence,     test_planted,
+		test_default_streams,  test_failures,
+		test_threads,	       test_schedules,
+		test_failures_to_open, test_foreign_stream,
+		test_failed_start,
 	};
 
 	gpu_begin(&gpu);

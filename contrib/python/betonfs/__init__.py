@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""betonfs: batches of ready tensors from FFCV's .beton datasets.
+
+    import betonfs
+    loader = betonfs.Loader("train.beton", batch_size=256, pipeline=
+        "random_resized_crop(224) | flip | normalize(imagenet) | float | chw")
+    for batch in loader:
+        train(batch["image"], batch["label"])
+"""
+from __future__ import annotations
+
+from . import _beton
+from ._batch import Batch, TupleBatch
+from ._dataset import Dataset
+from ._errors import BetonError
+from ._loader import Loader
+from ._tensors import Ragged
+from ._writer import write
+
+__version__ = _beton.version
+__all__ = ["Batch", "BetonError", "Dataset", "Loader", "Ragged", "TupleBatch",
+           "__version__", "write"]

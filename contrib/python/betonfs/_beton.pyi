@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+import os
+from typing import Any
+
+version: str
+
+class Tensor:
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    pointer: int
+    has_dlpack: bool
+    offsets: Tensor | None
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+class Batch:
+    epoch: int
+    number: int
+    rows: int
+    outputs: tuple[Tensor, ...]
+    ids: Tensor
+    valid: Tensor
+
+class Loader:
+    closed: bool
+    has_messages: bool
+    def __new__(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        spec: str | None = None,
+        subset: str | None = None,
+        pipeline: str | None = None,
+        source: str | None = None,
+        cache: str | None = None,
+        delivery: str | None = None,
+        job: str | None = None,
+        cache_size: int = 0,
+        cold_size: int = 0,
+        pinned: int = 0,
+        epoch: int = 0,
+        workers: int = 0,
+        prefetch: int = 0,
+        rank: int = 0,
+        world: int = 0,
+        on_error: int = 0,
+    ) -> Loader: ...
+    def close(self) -> None: ...
+    def next(self, stream: int | None, /) -> Batch | None: ...
+    def begin(self) -> None: ...
+    def state(self) -> str: ...
+    def load(self, state: str, /) -> None: ...
+    def seek(self, epoch: int, /) -> None: ...
+    def info(self) -> dict[str, Any]: ...
+    def outputs(self) -> list[dict[str, Any]]: ...
+    def stats(self) -> dict[str, Any]: ...
+    def messages(self) -> list[tuple[int, str]]: ...
+
+class Dataset:
+    samples: int
+    def __new__(cls, path: str | os.PathLike[str]) -> Dataset: ...
+    def fields(self) -> list[dict[str, Any]]: ...
+    def value(self, field: int, sample: int, /) -> Any: ...
+    def read(self, field: int, sample: int, /) -> bytes: ...
+    def fill(self, field: int, sample: int, into: Any, /) -> None: ...
+    def column(self, field: int, first: int, into: Any, /) -> None: ...
+
+class Writer:
+    def __new__(
+        cls,
+        path: str | os.PathLike[str],
+        fields: tuple[tuple[str, int, str | None, tuple[int, ...]], ...],
+        samples: int,
+        page_size: int,
+    ) -> Writer: ...
+    def append(self, values: tuple[Any, ...], /) -> None: ...
+    def finish(self) -> None: ...
+    def abort(self) -> None: ...
+
+def encode(
+    pixels: Any,
+    width: int,
+    height: int,
+    raw: bool,
+    quality: int,
+    max_resolution: int,
+    /,
+) -> tuple[bytes, int, int, int]: ...
+def keep(jpeg: bytes, /) -> tuple[bytes, int, int, int]: ...

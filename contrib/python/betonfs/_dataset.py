@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+import operator
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _beton
+
+_SCALARS = ("int", "float")
+_ARRAYS = ("ndarray", "torch_tensor")
+
+
+def field_names(path: str | os.PathLike[str]) -> list[str]:
+    """Of a FILE, or of a dataset on a MOUNT."""
+    if os.path.isdir(path):
+        with open(os.path.join(path, "dataset.json")) as f:
+            return [field["stem"] for field in json.load(f)["fields"]]
+    return [field["stem"] for field in _beton.Dataset(path).fields()]
+
+
+class Dataset(Sequence[dict[str, Any]]):
+    """Single samples of a ``.beton`` file, in any order, without a loader.
+
+    ``dataset[i]`` is a dict of field names to values: int, float, images as
+    uint8 arrays of (height, width, 3), arrays as they were written, bytes, and
+    JSON parsed. A slice is a list of those.
+
+    Opens in no time, whatever the size of the file. May be used by many threads
+    at once, and in children of fork(); pickles by its path; so
+    torch.utils.data.DataLoader can have it with workers.
+
+    Raises BetonError, an OSError, if it cannot be read or is damaged, and
+    IndexError for samples that there are not.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self._open()
+        self._index: dict[str, int] = {}
+        for i, field in enumerate(self._fields):
+            self._index.setdefault(field["name"], i)
+        for i, field in enumerate(self._fields):
+            self._index[field["stem"]] = i
+
+    def _open(self) -> None:
+        self._file = _beton.Dataset(self.path)
+        self._pid = os.getpid()
+        self._fields = self._file.fields()
+
+    @property
+    def _core(self) -> _beton.Dataset:
+        # A child of fork() has none of the threads that read.
+        if self._pid != os.getpid():
+            self._open()
+        return self._file
+
+    # --- what there is ---
+
+    @property
+    def fields(self) -> dict[str, dict[str, Any]]:
+        """name -> `type`, `dtype`, `shape`, and why it is `unusable`, if."""
+        return {f["stem"]: dict(f) for f in self._fields}
+
+    def __len__(self) -> int:
+        return self._core.samples
+
+    def _field(self, name: str) -> int:
+        try:
+            return self._index[name]
+        except KeyError:
+            raise KeyError(f"{self.path} has no field {name!r}; there are "
+                           + ", ".join(self.fields)) from None
+
+    def _sample(self, i: Any) -> int:
+        n = operator.index(i)
+        if not -len(self) <= n < len(self):
+            raise IndexError(f"sample {n} of {len(self)}")
+        return n % len(self)
+
+    # --- samples ---
+
+    def _value(self, k: int, i: int) -> Any:
+        field = self._fields[k]
+        kind = field["type"]
+        if kind in _SCALARS:
+            return self._core.value(k, i)
+        if kind == "rgb_image":
+            height, width, _ = self._core.value(k, i)
+            return self._fill(k, i, np.empty((height, width, 3), np.uint8))
+        if kind in _ARRAYS:
+            return self._fill(k, i, np.empty(field["shape"], field["dtype"]))
+        raw = self._core.read(k, i)
+        return json.loads(raw) if kind == "json" else raw
+
+    def _fill(self, k: int, i: int, into: NDArray[Any]) -> NDArray[Any]:
+        # As bytes, for there are dtypes that no buffer can tell.
+        self._core.fill(k, i, into.reshape(-1).view(np.uint8))
+        return into
+
+    @overload
+    def __getitem__(self, i: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[dict[str, Any]]: ...
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self[k] for k in range(*i.indices(len(self)))]
+        n = self._sample(i)
+        return {field["stem"]: self._value(k, n)
+                for k, field in enumerate(self._fields)
+                if not field["unusable"]}
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (self[i] for i in range(len(self)))
+
+    def get(self, i: int, field: str) -> Any:
+        """One field of one sample."""
+        return self._value(self._field(field), self._sample(i))
+
+    def raw(self, i: int, field: str) -> bytes:
+        """The bytes of a value as they are stored: a JPEG, raw pixels, an array
+        in C order, JSON."""
+        k = self._field(field)
+        if self._fields[k]["type"] in _SCALARS:
+            raise ValueError(f"{field} is a number")
+        return self._core.read(k, self._sample(i))
+
+    def get_batch(self, indices: Iterable[int],
+                  fields: Sequence[str] | None = None) -> dict[str, Any]:
+        """Samples in this order, a dict of field names to arrays of shape
+        (samples, ...); images of different sizes, bytes and JSON are lists."""
+        numbers = [self._sample(i) for i in indices]
+        names = list(fields) if fields is not None else [
+            f["stem"] for f in self._fields if not f["unusable"]]
+        return {name: self._column(self._field(name), numbers)
+                for name in names}
+
+    def _column(self, k: int, numbers: list[int]) -> Any:
+        values = [self._value(k, i) for i in numbers]
+        kind = self._fields[k]["type"]
+        if kind in _SCALARS:
+            return np.array(values, self._fields[k]["dtype"])
+        if kind not in ("rgb_image", *_ARRAYS):
+            return values
+        alike = len({v.shape for v in values}) == 1
+        return np.stack(values) if alike else values
+
+    # --- columns ---
+
+    def column(self, field: str) -> NDArray[Any]:
+        """All values of an int or float field."""
+        k = self._field(field)
+        if self._fields[k]["type"] not in _SCALARS:
+            raise ValueError(f"{field} is no number")
+        out = np.empty(len(self), self._fields[k]["dtype"])
+        self._core.column(k, 0, out)
+        return out
+
+    def filter(self, field: str,
+               condition: Callable[[Any], Any]) -> NDArray[np.int64]:
+        """Numbers of the samples for whose value of a field the condition is
+        true, for ``Loader(subset=...)`` and ``get_batch()``."""
+        k = self._field(field)
+        if self._fields[k]["type"] in _SCALARS:
+            values: Iterable[Any] = self.column(field)
+        else:
+            values = (self._value(k, i) for i in range(len(self)))
+        return np.array([i for i, v in enumerate(values) if condition(v)],
+                        np.int64)
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{f['stem']} ({f['type']})" for f in self._fields)
+        return f"<betonfs.Dataset {self.path!r}: {len(self)} samples of " \
+               f"{fields}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Dataset, (self.path,)

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from . import _beton, _tensors
+from ._batch import Maker
+from ._errors import BetonError
+from ._options import Subset, SubsetFile, pipeline_text, place, spec_text
+
+_log = logging.getLogger("betonfs")
+_ERROR = 0
+_ON_ERROR = ("raise", "skip", "zero")
+
+
+def _choice(name: str, value: str, words: Sequence[str]) -> int:
+    if value not in words:
+        raise ValueError(f"{name}={value!r}: there are " + ", ".join(words))
+    return words.index(value)
+
+
+class Loader:
+    """Batches of ready tensors from a dataset FILE, or from a dataset on a
+    MOUNT of betonfs, with the same bytes either way.
+
+    Each ``iter(loader)`` is one epoch: the next one, or the one that
+    :meth:`set_epoch` said, or the rest of the one that
+    :meth:`load_state_dict` said. The same seed gives the same batches,
+    whatever the number of workers, ranks or machines.
+
+    Parameters
+    ----------
+    path
+        The ``.beton`` file, or the directory of a dataset on a mount.
+    batch_size, order, seed, drop_last, subset
+        Keys of the SPEC, beton-orders(7): samples per batch (256); "random",
+        "sequential" or "quasi_random" ("random"); a number (0); whether a
+        short last batch is left out (True); and which samples: "A-B", a range,
+        a list or array of sample numbers, "NAME" of a mount, or "NAME:FILE".
+    spec
+        Such keys as text, "order=quasi_random,window=64MiB".
+    pipeline
+        What becomes of the fields, beton-transforms(7): text, or a dict of one
+        text per output, ``{"image": "random_resized_crop(224) | flip"}``.
+        None: plain tensors.
+    workers
+        Threads that decode. 0: one per usable CPU.
+    rank, world
+        This process among those of the job. Not given: torch.distributed's if
+        it was initialised, else RANK and WORLD_SIZE of the environment.
+    on_error
+        Samples that cannot be read: "raise" a BetonError, "skip" (the row is
+        zero and ``batch.valid[row]`` False) or "zero" (and True).
+    prefetch
+        Batches made ahead. 0: 2.
+    transforms
+        Functions of a batch, called in their order on each; what they return
+        is the batch.
+    tensors
+        "torch", "numpy", "jax", "cupy", "dlpack" (as they are), or "auto":
+        torch where it is installed, else numpy.
+    batch
+        "dict" (:class:`Batch`), or "tuple": ``for images, labels in loader``.
+    epoch
+        The first one.
+    cache, cache_size, cold_size, delivery, job, source, pinned
+        As in <beton/loader.h>: "auto", "os" or "process" and its bytes; how a
+        MOUNT's batches come; the job's name for its daemon; "constant",
+        "memory" or "fake(...)", what is not real, for measuring
+        (beton-transforms(7)); bytes that may be pinned for a GPU.
+
+    Raises
+    ------
+    ValueError
+        The spec, the pipeline or an option is wrong; the message says where.
+    BetonError
+        An OSError: there is no such dataset, it cannot be read, or is damaged.
+
+    Notes
+    -----
+    Memory of a batch belongs to the user as long as the batch or any tensor of
+    it lives, and is the loader's again after that. Waiting for a batch lets
+    other Python threads run, and can be interrupted. A loader is used by one
+    thread at a time; others wait. Its threads end when it is closed or
+    collected; ``break`` leaves some batches made ahead, and no thread that does
+    anything. A child of fork() cannot use it and gets a RuntimeError: open it
+    there, or start processes by spawn (a loader pickles, by what it was opened
+    with and where it stands).
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        batch_size: int | None = None,
+        order: str | None = None,
+        seed: int | None = None,
+        pipeline: str | Mapping[str, str | None] | None = None,
+        *,
+        drop_last: bool | None = None,
+        subset: Subset | None = None,
+        spec: str | None = None,
+        workers: int = 0,
+        rank: int | None = None,
+        world: int | None = None,
+        on_error: str = "raise",
+        prefetch: int = 0,
+        transforms: Sequence[Callable[[Any], Any]] = (),
+        tensors: str = "auto",
+        batch: str = "dict",
+        epoch: int = 0,
+        cache: str | None = None,
+        cache_size: int = 0,
+        cold_size: int = 0,
+        delivery: str | None = None,
+        job: str | None = None,
+        source: str | None = None,
+        pinned: int = 0,
+    ) -> None:
+        arguments = dict(locals())
+        del arguments["self"]
+        self._arguments = arguments
+        self.path = os.fspath(path)
+        self.rank, self.world = place(rank, world)
+        as_tuple = _choice("batch", batch, ("dict", "tuple")) == 1
+        error = _choice("on_error", on_error, _ON_ERROR)
+        self.tensors = _tensors.choose(tensors)
+        convert = _tensors.converter(self.tensors)
+        with SubsetFile(subset) as part:
+            self._core = _beton.Loader(
+                self.path,
+                spec=spec_text(spec, order=order, batch=batch_size, seed=seed,
+                               drop_last=drop_last, subset=part.key),
+                subset=part.file,
+                pipeline=pipeline_text(pipeline, self.path),
+                source=source, cache=cache, delivery=delivery, job=job,
+                cache_size=cache_size, cold_size=cold_size, pinned=pinned,
+                epoch=epoch, workers=workers, prefetch=prefetch,
+                rank=self.rank, world=self.world, on_error=error)
+        self.transforms = tuple(transforms)
+        self._outputs = self._core.outputs()
+        self._devices = {o["device_id"] for o in self._outputs
+                         if o["device_type"] != _tensors.CPU}
+        self._maker = Maker(tuple(o["name"] for o in self._outputs),
+                            any(o["ragged"] for o in self._outputs),
+                            convert, as_tuple)
+        # Who iterates: a new one, or a seek, ends all before it.
+        self._turn = 0
+        # Whether the library stands where the next iteration begins.
+        self._fresh = True
+        self._epoch = epoch
+        # Also when the program ends.
+        self._finalizer = weakref.finalize(self, self._core.close)
+        self._tell()
+
+    # --- batches ---
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._fresh:
+            self._core.seek(self._epoch + 1)
+            self._fresh = True
+        self._core.begin()
+        self._turn += 1
+        return _Epoch(self, self._turn)
+
+    def __len__(self) -> int:
+        """Batches of this rank in a whole epoch."""
+        return int(self._core.info()["steps"])
+
+    def _stream(self) -> int | None:
+        """On which outputs in a GPU's memory are waited for."""
+        if self._devices and self.tensors == "torch":
+            torch = sys.modules["torch"]
+            device, = self._devices
+            return int(torch.cuda.current_stream(device).cuda_stream)
+        return None
+
+    def _next(self) -> Any:
+        """None at the end of the epoch."""
+        core = self._core
+        try:
+            raw = core.next(self._stream() if self._devices else None)
+        finally:
+            if core.has_messages:
+                self._tell()
+        if raw is None:
+            self._epoch = self._upcoming() - 1
+            self._fresh = True
+            return None
+        self._epoch = raw.epoch
+        self._fresh = False
+        batch: Any = self._maker.make(raw)
+        for transform in self.transforms:
+            batch = transform(batch)
+        return batch
+
+    def _tell(self) -> None:
+        # What is raised is not told twice.
+        for level, text in self._core.messages():
+            if level != _ERROR or self._arguments["on_error"] != "raise":
+                _log.warning("%s", text)
+
+    # --- its place ---
+
+    def _upcoming(self) -> int:
+        """The epoch that the next batch is of, when the last one is over."""
+        state = self.state_dict()
+        over = state["batches"] >= self._core.info()["batches"]
+        return int(state["epoch"]) + int(over)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next iteration is of this epoch, from its start; or its rest, if
+        a state of it was loaded."""
+        if not self._fresh or self._upcoming() != epoch:
+            self._core.seek(epoch)
+            self._fresh = True
+        self._turn += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it stands, counting the batches that were given out: a small
+        dict of strings and numbers, the same for all ranks."""
+        state: dict[str, Any] = json.loads(self._core.state())
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The next iteration goes on after the last batch that the state
+        counts, with any number of workers and ranks.
+
+        Raises ValueError if the state is of another dataset or spec.
+        """
+        try:
+            self._core.load(json.dumps(dict(state)))
+        except BetonError as e:
+            if e.errno == errno.ESTALE:
+                raise ValueError(e.strerror) from None
+            raise
+        self._fresh = True
+        self._turn += 1
+
+    # --- facts ---
+
+    @property
+    def spec(self) -> str:
+        """In full, as batches are named on a mount."""
+        return str(self._core.info()["spec"])
+
+    @property
+    def outputs(self) -> list[dict[str, Any]]:
+        """What a batch has: `name`, `dtype`, `shape` of a row, `ragged`."""
+        return self._core.outputs()
+
+    def stats(self) -> dict[str, Any]:
+        """What was done since it was opened, beton-stats(7): `stages` with
+        their `items`, `bytes`, seconds `busy_s`, `input_wait_s` and
+        `room_wait_s`, summed over threads, and `p50_s` to `p99_s` of an item;
+        `pace`, how loader and trainer kept up with each other; `failed_rows`;
+        `kept` of cache(); and how it was done."""
+        return {**self._core.info(), **self._core.stats()}
+
+    def __repr__(self) -> str:
+        if self._core.closed:
+            return f"<betonfs.Loader {self.path!r}: closed>"
+        info = self._core.info()
+        outputs = ", ".join(
+            f"{o['name']} {o['dtype']}"
+            f"{'[ragged]' if o['ragged'] else list(o['shape'])}"
+            for o in self._core.outputs())
+        rank = f", rank {self.rank} of {self.world}" if self.world > 1 else ""
+        return (f"<betonfs.Loader {self.path!r}: {info['spec']}; "
+                f"{info['steps']} batches of {outputs}; "
+                f"{info['workers']} workers{rank}>")
+
+    # --- the end ---
+
+    def close(self) -> None:
+        """Ends its threads. Batches that are kept stay valid."""
+        self._finalizer()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None,
+                 error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self._arguments, self.state_dict())
+
+
+def _reopen(arguments: dict[str, Any], state: dict[str, Any]) -> Loader:
+    loader = Loader(**arguments)
+    loader.load_state_dict(state)
+    return loader
+
+
+class _Epoch(Iterator[Any]):
+    __slots__ = ("_loader", "_turn", "_over")
+
+    def __init__(self, loader: Loader, turn: int) -> None:
+        self._loader = loader
+        self._turn = turn
+        self._over = False
+
+    def __iter__(self) -> _Epoch:
+        return self
+
+    def __next__(self) -> Any:
+        if self._over:
+            raise StopIteration
+        if self._turn != self._loader._turn:
+            raise RuntimeError("the loader was iterated anew, or moved: a "
+                               "loader is one sequence of batches at a time")
+        batch = self._loader._next()
+        if batch is None:
+            self._over = True
+            raise StopIteration
+        return batch

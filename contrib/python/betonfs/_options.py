@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a Loader is given, as the texts of the library."""
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ._dataset import field_names
+
+Subset = str | range | slice | Iterable[int]
+
+
+def spec_text(spec: str | None, **keys: Any) -> str:
+    """The keys that are given, after those of `spec`, if that is given."""
+    parts = [spec.strip()] if spec and spec.strip() else []
+    for key, value in keys.items():
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            value = int(value)
+        parts.append(f"{key}={value}")
+    return ",".join(parts)
+
+
+def _first_word(text: str) -> str:
+    return text.split("|", 1)[0].strip()
+
+
+def pipeline_text(pipeline: str | Mapping[str, str | None] | None,
+                  path: str) -> str | None:
+    """A dict is one statement per output: {"image": "center_crop(224)"}. Where
+    the text does not begin with a field, the output's name is the field, if
+    there is one; None drops the field."""
+    if pipeline is None or isinstance(pipeline, str):
+        return pipeline
+    known = set(field_names(path))
+    statements = []
+    for name, text in pipeline.items():
+        quoted = name if name.replace("_", "a").isalnum() else f'"{name}"'
+        if text is None:
+            statements.append(f"{quoted} | drop")
+        elif name in known and _first_word(text).strip('"') not in known:
+            rest = f" | {text}" if text.strip() else ""
+            statements.append(f"{quoted} = {quoted}{rest}")
+        else:
+            statements.append(f"{quoted} = {text}")
+    return "; ".join(statements)
+
+
+class SubsetFile:
+    """A subset as the library takes it: `key` for the spec, and `file`, if its
+    ids are listed in one, which is memory and lives as long as the block."""
+
+    def __init__(self, subset: Subset | None) -> None:
+        self.key: str | None = None
+        self.file: str | None = None
+        self._fd = -1
+        if isinstance(subset, slice):
+            if subset.step not in (None, 1) or subset.stop is None:
+                raise ValueError("a slice as a subset needs an end, and no "
+                                 "step")
+            subset = range(subset.start or 0, subset.stop)
+        if isinstance(subset, str):
+            self.key, _, file = subset.partition(":")
+            self.file = subset if file else None
+        elif isinstance(subset, range) and subset.step == 1 and len(subset):
+            self.key = f"{subset.start}-{subset.stop}"
+        elif subset is not None:
+            self._list(subset)
+
+    def _list(self, ids: Iterable[int]) -> None:
+        numbers = np.fromiter(ids, np.int64) if not isinstance(
+            ids, np.ndarray) else ids
+        if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+            raise ValueError("a subset is a list of sample numbers")
+        text = "\n".join(map(str, numbers.tolist())) + "\n"
+        self._fd = os.memfd_create("beton-subset", os.MFD_CLOEXEC)
+        with open(self._fd, "w", closefd=False) as f:
+            f.write(text if len(numbers) else "")
+        self.key = "ids"
+        self.file = f"ids:/proc/self/fd/{self._fd}"
+
+    def __enter__(self) -> SubsetFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def place(rank: int | None, world: int | None) -> tuple[int, int]:
+    """This process among those of the job: as given, or as torch.distributed
+    says if it was initialised, or as the environment says."""
+    if rank is not None and world is not None:
+        return rank, world
+    if rank is not None or world is not None:
+        raise ValueError("rank and world are given together or not at all")
+    torch = sys.modules.get("torch")
+    dist = getattr(torch, "distributed", None)
+    if dist is not None and dist.is_available() and dist.is_initialized():
+        return int(dist.get_rank()), int(dist.get_world_size())
+    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+        return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    return 0, 1

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of a batch as the arrays of a framework, without a copy."""
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast, overload
+
+import numpy as np
+
+from . import _beton
+
+Convert = Callable[[_beton.Tensor], Any]
+
+CPU = 1
+
+
+def to_numpy(t: _beton.Tensor) -> Any:
+    return np.ndarray(t.shape, t.dtype, cast(memoryview, t))
+
+
+def _torch() -> Convert:
+    from_dlpack = importlib.import_module("torch.utils.dlpack").from_dlpack
+
+    def to_torch(t: _beton.Tensor) -> Any:
+        # Of text and dates only NumPy knows what they are.
+        if not t.has_dlpack:
+            return to_numpy(t)
+        # The stream was told of the batch already.
+        return from_dlpack(t.__dlpack__(stream=-1))
+
+    return to_torch
+
+
+def _jax() -> Convert:
+    from_dlpack = importlib.import_module("jax.dlpack").from_dlpack
+
+    def to_jax(t: _beton.Tensor) -> Any:
+        return from_dlpack(t) if t.has_dlpack else to_numpy(t)
+
+    return to_jax
+
+
+def _cupy() -> Convert:
+    from_dlpack = importlib.import_module("cupy").from_dlpack
+
+    def to_cupy(t: _beton.Tensor) -> Any:
+        if t.__dlpack_device__()[0] == CPU:
+            return to_numpy(t)
+        return from_dlpack(t)
+
+    return to_cupy
+
+
+_FRAMEWORKS: dict[str, Callable[[], Convert]] = {
+    "numpy": lambda: to_numpy,
+    "torch": _torch,
+    "jax": _jax,
+    "cupy": _cupy,
+    "dlpack": lambda: lambda t: t,
+}
+
+
+def choose(name: str) -> str:
+    """What `auto` stands for: torch where it is installed, else numpy."""
+    if name == "auto":
+        return "torch" if importlib.util.find_spec("torch") else "numpy"
+    if name not in _FRAMEWORKS:
+        raise ValueError(f"tensors={name!r}: there are auto, "
+                         + ", ".join(_FRAMEWORKS))
+    return name
+
+
+def converter(name: str) -> Convert:
+    """For a name that choose() gave; imports the framework."""
+    return _FRAMEWORKS[name]()
+
+
+class Ragged(Sequence[bytes]):
+    """Rows of their own sizes, of a bytes or a JSON field.
+
+    `rows[i]` are the bytes of a row. All of them, joined, are `data` (uint8),
+    and row i is from `offsets[i]` to `offsets[i + 1]` (int64, one more than
+    rows); both without a copy.
+    """
+
+    __slots__ = ("_raw", "_ends", "data", "offsets")
+
+    def __init__(self, raw: _beton.Tensor, convert: Convert) -> None:
+        offsets = raw.offsets
+        assert offsets is not None
+        self._raw = memoryview(raw)
+        self._ends = memoryview(offsets)
+        self.data = convert(raw)
+        self.offsets = convert(offsets)
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, i: int) -> bytes: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[bytes]: ...
+
+    def __getitem__(self, i: int | slice) -> bytes | list[bytes]:
+        if isinstance(i, slice):
+            return [self[k] for k in range(*i.indices(len(self)))]
+        if i < 0:
+            i += len(self)
+        if not 0 <= i < len(self):
+            raise IndexError(f"row {i} of {len(self)}")
+        return bytes(self._raw[self._ends[i]:self._ends[i + 1]])
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (self[i] for i in range(len(self)))
+
+    def json(self) -> list[Any]:
+        """The rows, parsed."""
+        return [json.loads(row) for row in self]
+
+    def __repr__(self) -> str:
+        return f"<Ragged: {len(self)} rows, {len(self._raw)} bytes>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Makefile builds the extension and the library; this puts them into a
+wheel, with what they need beside them. BETON_BUILD names a build directory of
+make's that is there already."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+# Of the libraries that libbeton needs, those that a system may not have.
+CARRIED = re.compile(r"^\s*(lib(?:jpeg|jansson|lz4)\.\S+) => (/\S+)", re.M)
+
+
+def version():
+    text = (ROOT / "Makefile").read_text()
+    return re.search(r"^VERSION := (\S+)$", text, re.M)[1]
+
+
+class Build(build_ext):
+    def build_extension(self, ext):
+        build = pathlib.Path(os.environ.get("BETON_BUILD") or
+                             self.build_temp).resolve()
+        subprocess.run(
+            ["make", "-C", ROOT, f"-j{os.cpu_count()}", f"BUILD={build}",
+             f"PYTHON={sys.executable}", "python"], check=True)
+        into = pathlib.Path(self.get_ext_fullpath(ext.name)).parent
+        into.mkdir(parents=True, exist_ok=True)
+        for file in (build / "python" / "betonfs").glob("*.so*"):
+            shutil.copy(file, into)
+        self._carry(into)
+
+    def _carry(self, into):
+        """Found beside the library, for its run path says so."""
+        needs = subprocess.run(["ldd", into / "libbeton.so.0"], check=True,
+                               capture_output=True, text=True).stdout
+        for name, path in CARRIED.findall(needs):
+            if pathlib.Path(path).parent != into:
+                shutil.copy(path, into / name)
+
+
+setup(
+    version=version(),
+    ext_modules=[Extension("betonfs._beton", [],
+                           py_limited_api=not FREE_THREADED)],
+    cmdclass={"build_ext": Build},
+    options={} if FREE_THREADED else {
+        "bdist_wheel": {"py_limited_api": "cp311"}},
+)

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dataset.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "beton/dataset.h"
+
+enum { ERROR_SIZE = 1024 };
+
+struct dataset {
+	PyObject_HEAD struct beton_dataset *ds;
+	pid_t pid;
+};
+
+/* What the library said last to this thread: its functions log before they
+   fail, and many threads may read one dataset. */
+static _Thread_local char said[ERROR_SIZE];
+
+static void note(void *arg, enum beton_log_level level, const char *message)
+{
+	(void)arg;
+	if (level == BETON_LOG_ERROR)
+		snprintf(said, sizeof(said), "%s", message);
+}
+
+static struct beton_dataset *of(PyObject *self)
+{
+	return ((struct dataset *)self)->ds;
+}
+
+static PyObject *dataset_new(PyTypeObject *type, PyObject *args,
+			     PyObject *kwargs)
+{
+	static const char *const names[] = { "path", NULL };
+	struct beton_dataset_options o = {
+		.size = sizeof(o),
+		.log = note,
+	};
+	struct dataset *d;
+	PyObject *path = NULL;
+	int r;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&", (char **)names,
+					 PyUnicode_FSConverter, &path))
+		return NULL;
+	d = (struct dataset *)PyType_GenericAlloc(type, 0);
+	if (!d) {
+		Py_DECREF(path);
+		return NULL;
+	}
+	said[0] = '\0';
+	d->pid = getpid();
+	Py_BEGIN_ALLOW_THREADS;
+	r = beton_dataset_open(PyBytes_AsString(path), &o, &d->ds);
+	Py_END_ALLOW_THREADS;
+	if (r) {
+		raise_error(-r, said, PyBytes_AsString(path));
+		Py_CLEAR(d);
+	}
+	Py_DECREF(path);
+	return (PyObject *)d;
+}
+
+/* A child of fork() has not the threads that would be ended. */
+static void dataset_dealloc(PyObject *self)
+{
+	struct dataset *d = (struct dataset *)self;
+
+	if (d->ds && d->pid == getpid()) {
+		Py_BEGIN_ALLOW_THREADS;
+		beton_dataset_close(d->ds);
+		Py_END_ALLOW_THREADS;
+	}
+	free_object(self);
+}
+
+/* --- fields --- */
+
+static PyObject *new_shape(const struct beton_field *f)
+{
+	PyObject *shape = PyTuple_New(f->ndim);
+
+	for (uint32_t i = 0; shape && i < f->ndim; i++) {
+		PyObject *n = PyLong_FromUnsignedLongLong(f->shape[i]);
+
+		if (!n || PyTuple_SetItem(shape, i, n)) {
+			Py_DECREF(shape);
+			return NULL;
+		}
+	}
+	return shape;
+}
+
+static PyObject *dataset_fields(PyObject *self, PyObject *unused)
+{
+	PyObject *list = PyList_New(0);
+	struct beton_field f;
+
+	(void)unused;
+	for (uint32_t i = 0; list && !beton_dataset_field(of(self), i, &f);
+	     i++) {
+		PyObject *field = Py_BuildValue(
+			"{s:s, s:s, s:s, s:s, s:N, s:z}", "name", f.name,
+			"stem", f.stem, "type", f.kind, "dtype", f.dtype,
+			"shape", new_shape(&f), "unusable", f.unusable);
+
+		if (!field || PyList_Append(list, field))
+			Py_CLEAR(list);
+		Py_XDECREF(field);
+	}
+	return list;
+}
+
+static PyObject *get_samples(PyObject *self, void *unused)
+{
+	(void)unused;
+	return PyLong_FromUnsignedLongLong(beton_dataset_samples(of(self)));
+}
+
+/* --- values --- */
+
+static int find(PyObject *self, unsigned field, unsigned long long sample,
+		struct beton_value *out)
+{
+	int r;
+
+	said[0] = '\0';
+	Py_BEGIN_ALLOW_THREADS;
+	r = beton_dataset_value(of(self), field, sample, out);
+	Py_END_ALLOW_THREADS;
+	if (r)
+		raise_error(-r, said, NULL);
+	return r;
+}
+
+/* An int, a float, or (height, width, bytes) of what is stored. */
+static PyObject *dataset_value(PyObject *self, PyObject *args)
+{
+	unsigned field;
+	unsigned long long sample;
+	struct beton_value v;
+	struct beton_field f;
+
+	if (!PyArg_ParseTuple(args, "IK", &field, &sample) ||
+	    find(self, field, sample, &v))
+		return NULL;
+	beton_dataset_field(of(self), field, &f);
+	if (f.type == BETON_TYPE_INT)
+		return PyLong_FromLongLong(v.integer);
+	if (f.type == BETON_TYPE_FLOAT)
+		return PyFloat_FromDouble(v.real);
+	return Py_BuildValue("IIK", v.height, v.width,
+			     (unsigned long long)v.size);
+}
+
+static PyObject *dataset_read(PyObject *self, PyObject *args)
+{
+	unsigned field;
+	unsigned long long sample;
+	struct beton_value v;
+	PyObject *bytes;
+	int r;
+
+	if (!PyArg_ParseTuple(args, "IK", &field, &sample) ||
+	    find(self, field, sample, &v))
+		return NULL;
+	bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)v.size);
+	if (!bytes)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS;
+	r = beton_dataset_read(of(self), &v, PyBytes_AsString(bytes));
+	Py_END_ALLOW_THREADS;
+	if (!r)
+		return bytes;
+	Py_DECREF(bytes);
+	return raise_error(-r, said, NULL);
+}
+
+static int fill(PyObject *self, const struct beton_value *v,
+		const Py_buffer *into)
+{
+	struct beton_field f;
+	uint64_t size = v->size;
+	int r;
+
+	beton_dataset_field(of(self), v->field, &f);
+	if (f.type == BETON_TYPE_IMAGE)
+		size = 3 * (uint64_t)v->width * v->height;
+	if ((uint64_t)into->len != size) {
+		PyErr_Format(PyExc_ValueError, "%zd bytes for a value of %llu",
+			     into->len, (unsigned long long)size);
+		return -1;
+	}
+	Py_BEGIN_ALLOW_THREADS;
+	r = f.type == BETON_TYPE_IMAGE
+		    ? beton_dataset_decode(of(self), v, into->buf)
+		    : beton_dataset_read(of(self), v, into->buf);
+	Py_END_ALLOW_THREADS;
+	if (r)
+		raise_error(-r, said, NULL);
+	return r;
+}
+
+/* Pixels of an image, else the bytes. */
+static PyObject *dataset_fill(PyObject *self, PyObject *args)
+{
+	unsigned field;
+	unsigned long long sample;
+	struct beton_value v;
+	Py_buffer into;
+	int r;
+
+	if (!PyArg_ParseTuple(args, "IKw*", &field, &sample, &into))
+		return NULL;
+	r = find(self, field, sample, &v);
+	if (!r)
+		r = fill(self, &v, &into);
+	PyBuffer_Release(&into);
+	if (r)
+		return NULL;
+	Py_RETURN_NONE;
+}
+
+static PyObject *dataset_column(PyObject *self, PyObject *args)
+{
+	unsigned field;
+	unsigned long long first;
+	Py_buffer into;
+	int r;
+
+	if (!PyArg_ParseTuple(args, "IKw*", &field, &first, &into))
+		return NULL;
+	said[0] = '\0';
+	Py_BEGIN_ALLOW_THREADS;
+	r = beton_dataset_column(of(self), field, first, (uint64_t)into.len / 8,
+				 into.buf);
+	Py_END_ALLOW_THREADS;
+	PyBuffer_Release(&into);
+	if (r)
+		return raise_error(-r, said, NULL);
+	Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+	{ "fields", dataset_fields, METH_NOARGS, NULL },
+	{ "value", dataset_value, METH_VARARGS, NULL },
+	{ "read", dataset_read, METH_VARARGS, NULL },
+	{ "fill", dataset_fill, METH_VARARGS, NULL },
+	{ "column", dataset_column, METH_VARARGS, NULL },
+	{ NULL, NULL, 0, NULL },
+};
+
+static PyGetSetDef attributes[] = {
+	{ "samples", get_samples, NULL, NULL, NULL },
+	{ NULL, NULL, NULL, NULL, NULL },
+};
+
+static PyType_Slot slots[] = {
+	{ Py_tp_new, dataset_new },
+	{ Py_tp_dealloc, dataset_dealloc },
+	{ Py_tp_methods, methods },
+	{ Py_tp_getset, attributes },
+	{ 0, NULL },
+};
+
+PyType_Spec dataset_spec = {
+	.name = "betonfs._beton.Dataset",
+	.basicsize = sizeof(struct dataset),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+	.slots = slots,
+};

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* betonfs._beton.Dataset: <beton/dataset.h>, into memory of the caller's. */
+#ifndef PYTHON_DATASET_H
+#define PYTHON_DATASET_H
+
+#include "python.h"
+
+extern PyType_Spec dataset_spec;
+
+#endif

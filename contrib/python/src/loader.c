@@ -1,0 +1,673 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tensor.h"
+
+/* How soon a signal is seen by who waits. */
+enum {
+	PATIENCE_MS = 50,
+	STATE_SIZE = 4096,
+	ERROR_SIZE = 1024,
+	STAGES_MAX = 16
+};
+
+struct loader {
+	PyObject_HEAD struct handle *handle;
+	bool on_stream; /* some outputs are in a GPU's memory */
+};
+
+struct batch {
+	PyObject_HEAD struct hold *hold;
+};
+
+/* --- batches --- */
+
+static const struct beton_batch *batch_of(PyObject *self)
+{
+	return ((struct batch *)self)->hold->batch;
+}
+
+static void batch_dealloc(PyObject *self)
+{
+	hold_put(((struct batch *)self)->hold);
+	free_object(self);
+}
+
+static PyObject *new_tensor(PyObject *self, const struct tensor_view *view)
+{
+	return tensor_new(types_of(self), ((struct batch *)self)->hold, view);
+}
+
+static PyObject *get_output(PyObject *self, uint32_t i)
+{
+	const struct beton_batch *b = batch_of(self);
+	const struct beton_tensor *t = &b->outputs[i];
+	const struct tensor_view v = {
+		.name = t->name,
+		.dtype = t->dtype,
+		.data = (void *)t->data,
+		.size = t->size,
+		.ndim = t->ndim,
+		.shape = t->shape,
+		.offsets = t->offsets,
+		.rows = b->rows,
+		.device_type = t->device_type,
+		.device_id = t->device_id,
+	};
+
+	return new_tensor(self, &v);
+}
+
+static PyObject *get_outputs(PyObject *self, void *unused)
+{
+	uint32_t n = batch_of(self)->num_outputs;
+	PyObject *outputs = PyTuple_New(n);
+
+	(void)unused;
+	for (uint32_t i = 0; outputs && i < n; i++) {
+		PyObject *t = get_output(self, i);
+
+		if (!t || PyTuple_SetItem(outputs, i, t)) {
+			Py_DECREF(outputs);
+			return NULL;
+		}
+	}
+	return outputs;
+}
+
+/* One value per row. */
+static PyObject *get_rows(PyObject *self, const char *name, const char *dtype,
+			  const void *data, uint64_t width)
+{
+	const uint32_t rows = batch_of(self)->rows;
+	const struct tensor_view v = {
+		.name = name,
+		.dtype = dtype,
+		.data = (void *)data,
+		.size = width * rows,
+		.ndim = 1,
+		.length = rows,
+		.device_type = BETON_DEVICE_CPU,
+	};
+
+	return new_tensor(self, &v);
+}
+
+static PyObject *get_ids(PyObject *self, void *unused)
+{
+	(void)unused;
+	return get_rows(self, "ids", "<i8", batch_of(self)->ids, 8);
+}
+
+static PyObject *get_valid(PyObject *self, void *unused)
+{
+	(void)unused;
+	return get_rows(self, "valid", "|b1", batch_of(self)->valid, 1);
+}
+
+static PyObject *get_epoch(PyObject *self, void *unused)
+{
+	(void)unused;
+	return PyLong_FromUnsignedLongLong(batch_of(self)->epoch);
+}
+
+static PyObject *get_number(PyObject *self, void *unused)
+{
+	(void)unused;
+	return PyLong_FromUnsignedLongLong(batch_of(self)->number);
+}
+
+static PyObject *get_num_rows(PyObject *self, void *unused)
+{
+	(void)unused;
+	return PyLong_FromUnsignedLong(batch_of(self)->rows);
+}
+
+static PyGetSetDef batch_attributes[] = {
+	{ "epoch", get_epoch, NULL, NULL, NULL },
+	{ "number", get_number, NULL, NULL, NULL },
+	{ "rows", get_num_rows, NULL, NULL, NULL },
+	{ "outputs", get_outputs, NULL, NULL, NULL },
+	{ "ids", get_ids, NULL, NULL, NULL },
+	{ "valid", get_valid, NULL, NULL, NULL },
+	{ NULL, NULL, NULL, NULL, NULL },
+};
+
+static PyType_Slot batch_slots[] = {
+	{ Py_tp_dealloc, batch_dealloc },
+	{ Py_tp_getset, batch_attributes },
+	{ 0, NULL },
+};
+
+PyType_Spec batch_spec = {
+	.name = "betonfs._beton.Batch",
+	.basicsize = sizeof(struct batch),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION |
+		 Py_TPFLAGS_IMMUTABLETYPE,
+	.slots = batch_slots,
+};
+
+/* --- who may call --- */
+
+static struct handle *handle_of(PyObject *self)
+{
+	return ((struct loader *)self)->handle;
+}
+
+static int check_process(const struct handle *h)
+{
+	if (handle_is_ours(h))
+		return 0;
+	PyErr_SetString(PyExc_RuntimeError,
+			"this loader belongs to the process that opened it, "
+			"and its threads are there: open it after fork(), or "
+			"start processes by spawn");
+	return -1;
+}
+
+static int lock_a_while(struct handle *h)
+{
+	struct timespec end;
+	int r;
+
+	Py_BEGIN_ALLOW_THREADS;
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_nsec += PATIENCE_MS * 1000000L;
+	end.tv_sec += end.tv_nsec / 1000000000;
+	end.tv_nsec %= 1000000000;
+	r = pthread_mutex_timedlock(&h->lock, &end);
+	Py_END_ALLOW_THREADS;
+	return r;
+}
+
+/* For what belongs to one thread at a time. -1: an exception is set, and the
+   lock not held. */
+static int lock(struct handle *h)
+{
+	if (check_process(h))
+		return -1;
+	if (pthread_mutex_trylock(&h->lock)) {
+		while (lock_a_while(h)) {
+			if (PyErr_CheckSignals())
+				return -1;
+		}
+	}
+	if (!h->closed)
+		return 0;
+	pthread_mutex_unlock(&h->lock);
+	PyErr_SetString(PyExc_RuntimeError, "the loader is closed");
+	return -1;
+}
+
+static void unlock(struct handle *h)
+{
+	pthread_mutex_unlock(&h->lock);
+}
+
+/* --- opening and closing --- */
+
+static bool has_gpu_output(const struct beton_loader *l)
+{
+	struct beton_output o;
+
+	for (uint32_t i = 0; !beton_loader_output(l, i, &o); i++) {
+		if (o.device_type != BETON_DEVICE_CPU)
+			return true;
+	}
+	return false;
+}
+
+static PyObject *loader_new(PyTypeObject *type, PyObject *args,
+			    PyObject *kwargs)
+{
+	static const char *const names[] = {
+		"path",	  "spec",     "subset",	 "pipeline",   "source",
+		"cache",  "delivery", "job",	 "cache_size", "cold_size",
+		"pinned", "epoch",    "workers", "prefetch",   "rank",
+		"world",  "on_error", NULL
+	};
+	struct loader *l = NULL;
+	PyObject *path = NULL;
+	char error[ERROR_SIZE] = "";
+	int on_error = 0, r;
+	unsigned long long cache_size = 0, cold_size = 0, pinned = 0, epoch = 0;
+	struct beton_loader_options o = {
+		.size = sizeof(o),
+		.log = handle_log,
+		.error = error,
+		.error_size = sizeof(error),
+	};
+
+	if (!PyArg_ParseTupleAndKeywords(
+		    args, kwargs, "O&|$zzzzzzzKKKKIIIIi", (char **)names,
+		    PyUnicode_FSConverter, &path, &o.spec, &o.subset,
+		    &o.pipeline, &o.source, &o.cache, &o.delivery, &o.job,
+		    &cache_size, &cold_size, &pinned, &epoch, &o.workers,
+		    &o.prefetch, &o.rank, &o.world, &on_error))
+		return NULL;
+	o.cache_size = cache_size;
+	o.cold_size = cold_size;
+	o.pinned = pinned;
+	o.epoch = epoch;
+	o.on_error = (enum beton_on_error)on_error;
+	l = (struct loader *)PyType_GenericAlloc(type, 0);
+	if (!l)
+		goto out;
+	o.log_arg = l->handle = handle_new();
+	if (!l->handle) {
+		PyErr_NoMemory();
+		Py_CLEAR(l);
+		goto out;
+	}
+	Py_BEGIN_ALLOW_THREADS;
+	r = beton_loader_open(PyBytes_AsString(path), &o, &l->handle->loader);
+	Py_END_ALLOW_THREADS;
+	if (r) {
+		raise_error(-r, error, PyBytes_AsString(path));
+		Py_CLEAR(l);
+	} else {
+		l->on_stream = has_gpu_output(l->handle->loader);
+	}
+out:
+	Py_DECREF(path);
+	return (PyObject *)l;
+}
+
+static void stop(struct handle *h)
+{
+	Py_BEGIN_ALLOW_THREADS;
+	pthread_mutex_lock(&h->lock);
+	handle_stop(h);
+	pthread_mutex_unlock(&h->lock);
+	Py_END_ALLOW_THREADS;
+}
+
+static void loader_dealloc(PyObject *self)
+{
+	struct handle *h = handle_of(self);
+
+	if (h && h->loader && handle_is_ours(h))
+		stop(h);
+	handle_put(h);
+	free_object(self);
+}
+
+static PyObject *loader_close(PyObject *self, PyObject *unused)
+{
+	struct handle *h = handle_of(self);
+
+	(void)unused;
+	if (handle_is_ours(h))
+		stop(h);
+	Py_RETURN_NONE;
+}
+
+/* --- batches of it --- */
+
+/* Until there is one. Signals are looked at without the lock, for their
+   handlers may ask for the state, or close. */
+static int wait_for_batch(struct handle *h)
+{
+	if (lock(h))
+		return -1;
+	while (!h->ended && beton_loader_wait(h->loader, 0)) {
+		Py_BEGIN_ALLOW_THREADS;
+		beton_loader_wait(h->loader, PATIENCE_MS);
+		pthread_mutex_unlock(&h->lock);
+		Py_END_ALLOW_THREADS;
+		if (PyErr_CheckSignals() || lock(h))
+			return -1;
+	}
+	return 0;
+}
+
+static int take(PyObject *self, void *stream, const struct beton_batch **out)
+{
+	struct loader *l = (struct loader *)self;
+	int r;
+
+	if (!l->on_stream)
+		return beton_loader_next(l->handle->loader, out);
+	Py_BEGIN_ALLOW_THREADS;
+	r = beton_loader_next_on(l->handle->loader, stream, out);
+	Py_END_ALLOW_THREADS;
+	return r;
+}
+
+static PyObject *wrap(PyObject *self, const struct beton_batch *b, void *stream)
+{
+	struct loader *l = (struct loader *)self;
+	struct types *types = types_of(self);
+	struct batch *batch =
+		(struct batch *)PyType_GenericAlloc(types->batch, 0);
+
+	if (batch)
+		batch->hold = hold_new(l->handle, b, l->on_stream, stream);
+	if (batch && batch->hold)
+		return (PyObject *)batch;
+	beton_loader_release(l->handle->loader, b);
+	Py_XDECREF((PyObject *)batch);
+	return PyErr_NoMemory();
+}
+
+static PyObject *loader_next(PyObject *self, PyObject *stream)
+{
+	struct handle *h = handle_of(self);
+	void *on = stream == Py_None ? NULL : PyLong_AsVoidPtr(stream);
+	const struct beton_batch *b;
+	char error[ERROR_SIZE] = "";
+	int r;
+
+	if (PyErr_Occurred() || wait_for_batch(h))
+		return NULL;
+	/* Whoever asks behind the last one does not begin another epoch. */
+	r = h->ended ? -ENODATA : take(self, on, &b);
+	h->ended = r == -ENODATA;
+	if (r)
+		strncat(error, beton_loader_error(h->loader),
+			sizeof(error) - 1);
+	unlock(h);
+	if (r == -ENODATA)
+		Py_RETURN_NONE;
+	return r ? raise_error(-r, error, NULL) : wrap(self, b, on);
+}
+
+/* --- its place --- */
+
+static PyObject *loader_state(PyObject *self, PyObject *unused)
+{
+	struct handle *h = handle_of(self);
+	char text[STATE_SIZE];
+	int r;
+
+	(void)unused;
+	if (lock(h))
+		return NULL;
+	r = beton_loader_state(h->loader, text, sizeof(text));
+	unlock(h);
+	return r ? raise_error(-r, NULL, NULL) : PyUnicode_FromString(text);
+}
+
+/* Of what moves it; the lock is held. */
+static PyObject *finish(struct handle *h, int r)
+{
+	char error[ERROR_SIZE] = "";
+
+	h->ended = false;
+
+	if (r)
+		strncat(error, beton_loader_error(h->loader),
+			sizeof(error) - 1);
+	unlock(h);
+	if (r)
+		return raise_error(-r, error, NULL);
+	Py_RETURN_NONE;
+}
+
+static PyObject *loader_load(PyObject *self, PyObject *args)
+{
+	struct handle *h = handle_of(self);
+	const char *text;
+
+	if (!PyArg_ParseTuple(args, "s", &text) || lock(h))
+		return NULL;
+	return finish(h, beton_loader_load(h->loader, text));
+}
+
+static PyObject *loader_begin(PyObject *self, PyObject *unused)
+{
+	struct handle *h = handle_of(self);
+
+	(void)unused;
+	return lock(h) ? NULL : finish(h, 0);
+}
+
+static PyObject *loader_seek(PyObject *self, PyObject *epoch)
+{
+	struct handle *h = handle_of(self);
+	unsigned long long n = PyLong_AsUnsignedLongLong(epoch);
+
+	if (PyErr_Occurred() || lock(h))
+		return NULL;
+	return finish(h, beton_loader_seek(h->loader, n));
+}
+
+/* --- facts --- */
+
+static PyObject *loader_info(PyObject *self, PyObject *unused)
+{
+	struct beton_loader_info i;
+	struct handle *h = handle_of(self);
+	PyObject *info;
+
+	(void)unused;
+	if (lock(h))
+		return NULL;
+	beton_loader_info(h->loader, &i);
+	info = Py_BuildValue(
+		"{s:s, s:s, s:s, s:s, s:s, s:s, s:K, s:K, s:K, s:I}", "spec",
+		i.spec, "source", i.source, "delivery", i.delivery, "decoder",
+		i.decoder, "jit", i.jit, "point", i.point, "samples",
+		(unsigned long long)i.samples, "batches",
+		(unsigned long long)i.batches, "steps",
+		(unsigned long long)i.steps, "workers", i.workers);
+	unlock(h);
+	return info;
+}
+
+static PyObject *new_shape(const struct beton_output *o)
+{
+	PyObject *shape = PyTuple_New(o->ndim);
+
+	for (uint32_t i = 0; shape && i < o->ndim; i++) {
+		PyObject *n = PyLong_FromUnsignedLongLong(o->shape[i]);
+
+		if (!n || PyTuple_SetItem(shape, i, n)) {
+			Py_DECREF(shape);
+			return NULL;
+		}
+	}
+	return shape;
+}
+
+static PyObject *new_output(const struct beton_output *o)
+{
+	return Py_BuildValue("{s:s, s:s, s:N, s:O, s:i, s:i, s:s}", "name",
+			     o->name, "dtype", o->dtype, "shape", new_shape(o),
+			     "ragged", o->ragged ? Py_True : Py_False,
+			     "device_type", (int)o->device_type, "device_id",
+			     (int)o->device_id, "jit", o->jit);
+}
+
+static PyObject *loader_outputs(PyObject *self, PyObject *unused)
+{
+	struct handle *h = handle_of(self);
+	PyObject *list = PyList_New(0);
+	struct beton_output o;
+
+	(void)unused;
+	if (!list || lock(h)) {
+		Py_XDECREF(list);
+		return NULL;
+	}
+	for (uint32_t i = 0; !beton_loader_output(h->loader, i, &o); i++) {
+		PyObject *output = new_output(&o);
+
+		if (!output || PyList_Append(list, output)) {
+			Py_XDECREF(output);
+			Py_CLEAR(list);
+			break;
+		}
+		Py_DECREF(output);
+	}
+	unlock(h);
+	return list;
+}
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / 1e9;
+}
+
+static PyObject *new_stage(const struct beton_stage_stats *s)
+{
+	typedef unsigned long long ull;
+
+	return Py_BuildValue(
+		"{s:K, s:K, s:d, s:d, s:d, s:d, s:d, s:d, s:d}", "items",
+		(ull)s->items, "bytes", (ull)s->bytes, "busy_s",
+		seconds(s->busy_ns), "input_wait_s", seconds(s->input_wait_ns),
+		"room_wait_s", seconds(s->room_wait_ns), "delay_s",
+		seconds(s->delay_ns), "p50_s", seconds(s->p50_ns), "p90_s",
+		seconds(s->p90_ns), "p99_s", seconds(s->p99_ns));
+}
+
+static PyObject *new_pace(const struct beton_loader *l)
+{
+	typedef unsigned long long ull;
+	struct beton_pace_stats p = { .size = sizeof(p) };
+
+	beton_loader_pace(l, &p);
+	return Py_BuildValue(
+		"{s:K, s:K, s:K, s:d, s:d, s:K, s:K, s:K, s:K}", "batches",
+		(ull)p.batches, "samples", (ull)p.samples, "waits",
+		(ull)p.waits, "wait_s", seconds(p.wait_ns), "trainer_s",
+		seconds(p.trainer_ns), "queue_places", (ull)p.queue_places,
+		"queue_ready", (ull)p.queue_ready, "queue_empty",
+		(ull)p.queue_empty, "queue_full", (ull)p.queue_full);
+}
+
+static PyObject *new_kept(const struct beton_loader *l)
+{
+	typedef unsigned long long ull;
+	struct beton_kept_stats k;
+
+	beton_loader_kept(l, &k);
+	return Py_BuildValue("{s:K, s:K, s:K, s:K}", "size", (ull)k.size,
+			     "used", (ull)k.used, "samples", (ull)k.samples,
+			     "hits", (ull)k.hits);
+}
+
+static PyObject *new_stats(const struct beton_loader *l)
+{
+	struct beton_stage_stats s[STAGES_MAX];
+	size_t n = beton_loader_stats(l, s, STAGES_MAX);
+	PyObject *stages = PyDict_New();
+
+	for (size_t i = 0; stages && i < n && i < STAGES_MAX; i++) {
+		PyObject *stage = new_stage(&s[i]);
+
+		if (!stage || PyDict_SetItemString(stages, s[i].name, stage)) {
+			Py_XDECREF(stage);
+			Py_DECREF(stages);
+			return NULL;
+		}
+		Py_DECREF(stage);
+	}
+	if (!stages)
+		return NULL;
+	return Py_BuildValue("{s:N, s:N, s:N, s:K}", "stages", stages, "pace",
+			     new_pace(l), "kept", new_kept(l), "failed_rows",
+			     (unsigned long long)beton_loader_failed_rows(l));
+}
+
+static PyObject *loader_stats(PyObject *self, PyObject *unused)
+{
+	struct handle *h = handle_of(self);
+	PyObject *stats;
+
+	(void)unused;
+	if (lock(h))
+		return NULL;
+	stats = new_stats(h->loader);
+	unlock(h);
+	return stats;
+}
+
+/* --- what the library said --- */
+
+static PyObject *loader_messages(PyObject *self, PyObject *unused)
+{
+	struct handle *h = handle_of(self);
+	struct message m[MESSAGES_MAX];
+	PyObject *list = PyList_New(0);
+	unsigned n;
+
+	(void)unused;
+	if (!list || check_process(h)) {
+		Py_XDECREF(list);
+		return NULL;
+	}
+	pthread_mutex_lock(&h->log_lock);
+	n = h->num_messages;
+	memcpy(m, h->messages, n * sizeof(*m));
+	h->num_messages = 0;
+	pthread_mutex_unlock(&h->log_lock);
+	for (unsigned i = 0; i < n; i++) {
+		PyObject *pair =
+			list ? Py_BuildValue(
+				       "iN", (int)m[i].level,
+				       PyUnicode_DecodeUTF8(
+					       m[i].text,
+					       (Py_ssize_t)strlen(m[i].text),
+					       "replace"))
+			     : NULL;
+
+		if (!pair || PyList_Append(list, pair))
+			Py_CLEAR(list);
+		Py_XDECREF(pair);
+		free(m[i].text);
+	}
+	return list;
+}
+
+static PyObject *get_has_messages(PyObject *self, void *unused)
+{
+	(void)unused;
+	return PyBool_FromLong(handle_of(self)->num_messages != 0);
+}
+
+static PyObject *get_closed(PyObject *self, void *unused)
+{
+	(void)unused;
+	return PyBool_FromLong(handle_of(self)->closed);
+}
+
+static PyMethodDef loader_methods[] = {
+	{ "close", loader_close, METH_NOARGS, NULL },
+	{ "next", loader_next, METH_O, NULL },
+	{ "begin", loader_begin, METH_NOARGS, NULL },
+	{ "state", loader_state, METH_NOARGS, NULL },
+	{ "load", loader_load, METH_VARARGS, NULL },
+	{ "seek", loader_seek, METH_O, NULL },
+	{ "info", loader_info, METH_NOARGS, NULL },
+	{ "outputs", loader_outputs, METH_NOARGS, NULL },
+	{ "stats", loader_stats, METH_NOARGS, NULL },
+	{ "messages", loader_messages, METH_NOARGS, NULL },
+	{ NULL, NULL, 0, NULL },
+};
+
+static PyGetSetDef loader_attributes[] = {
+	{ "closed", get_closed, NULL, NULL, NULL },
+	{ "has_messages", get_has_messages, NULL, NULL, NULL },
+	{ NULL, NULL, NULL, NULL, NULL },
+};
+
+static PyType_Slot loader_slots[] = {
+	{ Py_tp_new, loader_new },
+	{ Py_tp_dealloc, loader_dealloc },
+	{ Py_tp_methods, loader_methods },
+	{ Py_tp_getset, loader_attributes },
+	{ 0, NULL },
+};
+
+PyType_Spec loader_spec = {
+	.name = "betonfs._beton.Loader",
+	.basicsize = sizeof(struct loader),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+	.slots = loader_slots,
+};

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* betonfs._beton.Loader and its batches: <beton/loader.h>, call by call. */
+#ifndef PYTHON_LOADER_H
+#define PYTHON_LOADER_H
+
+#include "python.h"
+
+extern PyType_Spec loader_spec;
+extern PyType_Spec batch_spec;
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* betonfs._beton: the library's handles and memory, as plainly as they are.
+   What users see is made of it in Python. */
+#include "dataset.h"
+#include "loader.h"
+#include "python.h"
+#include "tensor.h"
+#include "writer.h"
+
+#include <string.h>
+
+PyObject *raise_error(int error, const char *message, const char *path)
+{
+	PyObject *errors = PyImport_ImportModule("betonfs._errors"), *e;
+
+	if (!errors)
+		return NULL;
+	e = PyObject_CallMethod(errors, "make", "izz", error,
+				message && *message ? message : strerror(error),
+				path);
+	Py_DECREF(errors);
+	if (!e)
+		return NULL;
+	PyErr_SetObject((PyObject *)Py_TYPE(e), e);
+	Py_DECREF(e);
+	return NULL;
+}
+
+struct types *types_of(PyObject *object)
+{
+	return PyType_GetModuleState(Py_TYPE(object));
+}
+
+void free_object(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+	freefunc f = (freefunc)PyType_GetSlot(type, Py_tp_free);
+
+	f(self);
+	Py_DECREF(type);
+}
+
+static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out)
+{
+	*out = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
+	return *out ? PyModule_AddType(module, *out) : -1;
+}
+
+static int fill(PyObject *module)
+{
+	struct types *t = PyModule_GetState(module);
+
+	if (PyModule_AddStringConstant(module, "version", beton_version()) ||
+	    add_type(module, &tensor_spec, &t->tensor) ||
+	    add_type(module, &batch_spec, &t->batch) ||
+	    add_type(module, &loader_spec, &t->loader) ||
+	    add_type(module, &dataset_spec, &t->dataset) ||
+	    add_type(module, &writer_spec, &t->writer))
+		return -1;
+	return 0;
+}
+
+static int traverse(PyObject *module, visitproc visit, void *arg)
+{
+	struct types *t = PyModule_GetState(module);
+
+	Py_VISIT(t->tensor);
+	Py_VISIT(t->batch);
+	Py_VISIT(t->loader);
+	Py_VISIT(t->dataset);
+	Py_VISIT(t->writer);
+	return 0;
+}
+
+static int clear(PyObject *module)
+{
+	struct types *t = PyModule_GetState(module);
+
+	Py_CLEAR(t->tensor);
+	Py_CLEAR(t->batch);
+	Py_CLEAR(t->loader);
+	Py_CLEAR(t->dataset);
+	Py_CLEAR(t->writer);
+	return 0;
+}
+
+static PyMethodDef functions[] = {
+	{ "encode", writer_encode, METH_VARARGS, NULL },
+	{ "keep", writer_keep, METH_VARARGS, NULL },
+	{ NULL, NULL, 0, NULL },
+};
+
+static PyModuleDef_Slot slots[] = {
+	{ Py_mod_exec, fill },
+#ifdef Py_GIL_DISABLED
+	{ Py_mod_gil, Py_MOD_GIL_NOT_USED },
+#endif
+	{ 0, NULL },
+};
+
+static struct PyModuleDef module = {
+	PyModuleDef_HEAD_INIT,
+	.m_name = "betonfs._beton",
+	.m_size = sizeof(struct types),
+	.m_methods = functions,
+	.m_slots = slots,
+	.m_traverse = traverse,
+	.m_clear = clear,
+};
+
+/* Python finds it by its name. */
+PyMODINIT_FUNC PyInit__beton(void);
+
+PyMODINIT_FUNC PyInit__beton(void)
+{
+	return PyModuleDef_Init(&module);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* beton doctor: why a training is slow, and what to do about it. */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs/beton_command.h"
+#include "fs/beton_reading.h"
+#include "fs/bytes.h"
+#include "fs/doctor_ladder.h"
+#include "fs/doctor_report.h"
+#include "fs/doctor_watch.h"
+
+struct doctor_options {
+	const char *spec;
+	const char *subset;
+	const char *pipeline;
+	struct reading reading;
+	uint64_t workers;
+	uint64_t prefetch;
+	uint64_t seconds;
+	uint64_t target;
+	uint64_t pid;
+	const char *trainer;
+	const char *html;
+	bool json;
+};
+
+#define AT(member) .offset = offsetof(struct doctor_options, member)
+
+static const struct option_row rows[] = {
+	{ "pipeline", .kind = OPTION_TEXT, AT(pipeline), .argument = "TEXT",
+	  .help = "what becomes of the fields, beton-transforms(7)" },
+	{ "spec", .kind = OPTION_TEXT, AT(spec), .argument = "SPEC",
+	  .help = "the sequence of batches (default: order=random)" },
+	{ "subset", .kind = OPTION_TEXT, AT(subset), .argument = "NAME:FILE",
+	  .help = "a list of sample ids that SPEC may name" },
+	{ "workers", .kind = OPTION_NUMBER, AT(workers), .min = 1, .max = 4096,
+	  .argument = "N", .help = "threads (default: usable CPUs)" },
+	{ "prefetch", .kind = OPTION_NUMBER, AT(prefetch), .min = 1,
+	  .max = 4096, .argument = "N",
+	  .help = "batches made ahead (default 2)" },
+	READING_ROWS,
+	{ "trainer", .kind = OPTION_TEXT, AT(trainer), .argument = "COMMAND",
+	  .help = "run it for a while, by the shell, and watch what it does;\n"
+		  "then again with batches that cost nothing" },
+	{ "pid", .kind = OPTION_NUMBER, AT(pid), .min = 1, .max = INT32_MAX,
+	  .argument = "PID",
+	  .help = "watch a trainer that runs, and all that it started" },
+	{ "target", .kind = OPTION_NUMBER, AT(target), .min = 1,
+	  .max = UINT32_MAX, .argument = "N",
+	  .help = "samples a second that the trainer could take" },
+	{ "seconds", .kind = OPTION_NUMBER, AT(seconds), .min = 5, .max = 3600,
+	  .argument = "N", .help = "how long to measure, about (default 30)" },
+	{ "html", .kind = OPTION_TEXT, AT(html), .argument = "FILE",
+	  .help = "write the diagnosis as a page, too" },
+	{ "json", .kind = OPTION_FLAG, AT(json),
+	  .help = "the diagnosis as JSON" },
+};
+
+static const struct doctor_options defaults = { .seconds = 30 };
+
+/* The one thing that a signal may reach. */
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	stopped = 1;
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+}
+
+/* One line on a terminal, and none elsewhere. */
+static void show_progress(void *arg, double done, const char *what)
+{
+	(void)arg;
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K%3.0f %%  %s", 100 * done, what);
+}
+
+static void hide_progress(void)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K");
+}
+
+/* The daemon says its process id among its options. */
+static pid_t find_daemon(const char *mount)
+{
+	char path[4096], line[1024];
+	int pid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/.betonfs/options", mount);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "pid=%d", &pid) == 1)
+			break;
+	}
+	if (f)
+		fclose(f);
+	return pid;
+}
+
+/* The rest of the time is the trainer's. */
+#define LADDER_SHARE(o) ((o)->trainer || (o)->pid ? 0.6 : 1.0)
+
+static int watch(const struct invocation *call, struct evidence *e)
+{
+	const struct doctor_options *o = call->options;
+	const char *root = getenv("BETON_DOCTOR_ROOT");
+	struct watch_options options = {
+		.root = root ? root : "",
+		.trainer = o->trainer,
+		.pid = (pid_t)o->pid,
+		.seconds = 0.15 * (double)o->seconds,
+		.log = call->log,
+		.stop = &stopped,
+	};
+	int r = o->trainer || o->pid ? watch_run(&options, e) : 0;
+
+	if (!r)
+		watch_model(e);
+	return r;
+}
+
+static struct ladder_options ladder_of(const struct invocation *call)
+{
+	const struct doctor_options *o = call->options;
+	struct beton_loader_options reading = { 0 };
+	const char *root = getenv("BETON_DOCTOR_ROOT");
+
+	reading_apply(&o->reading, call->log, &reading);
+	return (struct ladder_options){
+		.place = {
+			.root = root ? root : "",
+			.path = call->operands[0],
+			.spec = o->spec,
+			.subset = o->subset,
+			.delivery = reading.delivery,
+			.cache = reading.cache,
+			.cache_size = reading.cache_size,
+			.cold_size = reading.cold_size,
+			.prefetch = (uint32_t)o->prefetch,
+			.daemon = find_daemon(call->operands[0]),
+			.trainer = (pid_t)o->pid,
+			.stop = &stopped,
+		},
+		.pipeline = o->pipeline ? o->pipeline : "",
+		.workers = (uint32_t)o->workers,
+		.seconds = LADDER_SHARE(o) * (double)o->seconds,
+		.log = call->log,
+		.progress = show_progress,
+	};
+}
+
+static int doctor(const struct invocation *call)
+{
+	const struct doctor_options *o = call->options;
+	struct ladder_options ladder = ladder_of(call);
+	struct evidence *e = calloc(1, sizeof(*e));
+	struct diagnosis *d = calloc(1, sizeof(*d));
+	int r = e && d ? 0 : -ENOMEM;
+
+	/* What is real is real here; who is run without data is told so. */
+	unsetenv("BETON_FAKE");
+	catch_signals();
+	if (!r) {
+		e->target = (double)o->target;
+		r = ladder_look(&ladder, e);
+	}
+	r = r ? r : ladder_run(&ladder, e);
+	r = r ? r : watch(call, e);
+	hide_progress();
+	if (!r) {
+		report_diagnose(e, d);
+		if (o->json)
+			report_json(d, stdout);
+		else
+			report_text(d, stdout);
+	}
+	if (!r && o->html)
+		r = report_html(d, o->html, call->log);
+	for (size_t i = 0; e && i < e->num_ops; i++)
+		free(e->ops[i].written);
+	free(e);
+	free(d);
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+const struct command command_doctor = {
+	.name = "doctor",
+	.operands = "FILE|MOUNT",
+	.min_operands = 1,
+	.max_operands = 1,
+	.summary = "Tell why a training is slow, and what would help",
+	.examples =
+		"  beton doctor train.beton --pipeline 'random_resized_crop(224) | \\\n"
+		"      flip | normalize(imagenet) | float | chw'\n"
+		"  beton doctor mnt --target 3000 --json\n",
+	.rows = rows,
+	.num_rows = ARRAY_LEN(rows),
+	.options_size = sizeof(struct doctor_options),
+	.defaults = &defaults,
+	.run = doctor,
+};

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/cgroup.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/scope.h"
+
+/* A file below the root, or NULL. */
+static FILE *open_file(const char *root, const char *folder, const char *name)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s%s/%s", root, folder, name);
+
+	return n < 0 || (size_t)n >= sizeof(path) ? NULL : fopen(path, "re");
+}
+
+bool cgroup_find(const char *root, const char *folder, const char *file,
+		 const char *name, uint64_t *out)
+{
+	FILE *f = open_file(root, folder, file);
+	unsigned long long value;
+	char line[256], word[128];
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		found = sscanf(line, "%127[^: ]%*[: ]%llu", word, &value) ==
+				2 &&
+			!strcmp(word, name);
+	}
+	if (f)
+		fclose(f);
+	if (found)
+		*out = value;
+	return found;
+}
+
+bool cgroup_number(const char *root, const char *folder, const char *file,
+		   uint64_t *out)
+{
+	FILE *f = open_file(root, folder, file);
+	unsigned long long value;
+	bool found = f && fscanf(f, "%llu", &value) == 1;
+
+	if (f)
+		fclose(f);
+	if (found)
+		*out = value;
+	return found;
+}
+
+/* Whether `word` is one of a list with commas; an empty one is an empty list.
+ */
+static bool has_word(const char *list, const char *word)
+{
+	size_t size = strlen(word);
+
+	if (!size)
+		return !*list;
+	for (; list; list = strchr(list, ','), list += list != NULL) {
+		if (!strncmp(list, word, size) &&
+		    (!list[size] || list[size] == ','))
+			return true;
+	}
+	return false;
+}
+
+/* Spaces and the like are written in octal, as \040. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (; *text; to++) {
+		if (text[0] == '\\' && text[1] >= '0' && text[1] <= '3' &&
+		    text[2] && text[3]) {
+			*to = (char)((text[1] - '0') << 6 |
+				     (text[2] - '0') << 3 | (text[3] - '0'));
+			text += 4;
+		} else {
+			*to = *text++;
+		}
+	}
+	*to = '\0';
+}
+
+struct mount {
+	char root[PATH_MAX]; /* what of the hierarchy is mounted */
+	char point[PATH_MAX];
+};
+
+static bool parse_mount(const char *line, const struct cgroup_hierarchy *h,
+			struct mount *out)
+{
+	const char *rest = strstr(line, " - ");
+	char type[32], options[256];
+
+	if (!rest || sscanf(rest, " - %31s %*s %255s", type, options) != 2 ||
+	    strcmp(type, h->type) ||
+	    (*h->controller && !has_word(options, h->controller)))
+		return false;
+	_Static_assert(PATH_MAX == 4096, "the widths below");
+	if (sscanf(line, "%*s %*s %*s %4095s %4095s", out->root, out->point) !=
+	    2)
+		return false;
+	unescape(out->root);
+	unescape(out->point);
+	return true;
+}
+
+static bool find_mount(const char *root, const struct cgroup_hierarchy *h,
+		       struct mount *out)
+{
+	FILE *f = open_file(root, "/proc/self", "mountinfo");
+	cleanup_free char *line = NULL;
+	size_t size = 0;
+	bool found = false;
+
+	while (f && !found && getline(&line, &size, f) > 0)
+		found = parse_mount(line, h, out);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static void each_of_group(const char *root, const struct cgroup_hierarchy *h,
+			  const char *group, cgroup_fn *fn, void *arg)
+{
+	struct mount mount;
+	char folder[2 * PATH_MAX];
+	size_t size, least;
+
+	if (!find_mount(root, h, &mount))
+		return;
+	size = strcmp(mount.root, "/") ? strlen(mount.root) : 0;
+	if (strncmp(group, mount.root, size) || strstr(group, "/.."))
+		group = "";
+	else
+		group += size;
+	least = strlen(mount.point);
+	snprintf(folder, sizeof(folder), "%s%s", mount.point,
+		 strcmp(group, "/") ? group : "");
+	for (;;) {
+		fn(root, folder, arg);
+		if (strlen(folder) <= least)
+			break;
+		*strrchr(folder, '/') = '\0';
+	}
+}
+
+/* A line is "NUMBER:CONTROLLERS:GROUP"; the second generation's is "0::". The
+   group is told where it is of the hierarchy. */
+static const char *parse_line(char *line, const struct cgroup_hierarchy *h)
+{
+	char *controllers = strchr(line, ':'), *group;
+
+	group = controllers ? strchr(controllers + 1, ':') : NULL;
+	if (!group)
+		return NULL;
+	*controllers++ = '\0';
+	*group++ = '\0';
+	group[strcspn(group, "\n")] = '\0';
+	return has_word(controllers, h->controller) ? group : NULL;
+}
+
+void cgroup_each(const char *root, const struct cgroup_hierarchy *h,
+		 cgroup_fn *fn, void *arg)
+{
+	FILE *f = open_file(root, "/proc/self", "cgroup");
+	cleanup_free char *line = NULL;
+	const char *group;
+	size_t size = 0;
+
+	while (f && getline(&line, &size, f) > 0) {
+		group = parse_line(line, h);
+		if (group)
+			each_of_group(root, h, group, fn, arg);
+	}
+	if (f)
+		fclose(f);
+}

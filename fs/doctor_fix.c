@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/doctor_fix.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/doctor_pipeline.h"
+
+/* Less than this is within what runs differ by. */
+#define GAIN_LEAST 1.03
+/* A cache leaves the rest of the machine this share of what is free. */
+#define LEFT_FREE 0.25
+
+static void text(char *out, size_t size, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void text(char *out, size_t size, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(out, size, format, args);
+	va_end(args);
+}
+
+#define OPTION(fix, ...) text((fix)->option, FIX_OPTION_SIZE, __VA_ARGS__)
+#define WHY(fix, ...) text((fix)->why, FIX_WHY_SIZE, __VA_ARGS__)
+
+/* A round number of bytes, as options take them. */
+static void size_text(double bytes, char out[32])
+{
+	if (bytes >= 10.0 * (1 << 30))
+		text(out, 32, "%.0fGiB", floor(bytes / (1 << 30)));
+	else
+		text(out, 32, "%.0fMiB", fmax(floor(bytes / (1 << 20)), 1));
+}
+
+static bool is_mount(const struct evidence *e)
+{
+	return !strcmp(e->source, "mount");
+}
+
+/* --- threads and processors ---------------------------------------------- */
+
+static const struct sweep_point *best_of_sweep(const struct evidence *e)
+{
+	const struct sweep_point *best = NULL;
+
+	for (size_t i = 0; i < e->num_sweep; i++) {
+		const struct sweep_point *p = &e->sweep[i];
+
+		/* More threads are worth it only where they bring something. */
+		if (p->figure.known &&
+		    (!best || p->figure.rate > GAIN_LEAST * best->figure.rate))
+			best = p;
+	}
+	return best;
+}
+
+static bool workers(const struct evidence *e, struct model *m, struct fix *f)
+{
+	const struct sweep_point *best = best_of_sweep(e);
+	double now = e->ladder[RUNG_ALL].rate;
+
+	if (!best || best->workers == (unsigned)m->workers || now <= 0 ||
+	    best->figure.rate < GAIN_LEAST * now)
+		return false;
+	OPTION(f, "--workers %u", best->workers);
+	WHY(f, "measured: %.0f samples/s with %.0f workers, %.0f with %u", now,
+	    m->workers, best->figure.rate, best->workers);
+	text(f->setting, sizeof(f->setting), "workers=%u", best->workers);
+	/* What was measured counts, but other limits stay. */
+	f->gain = best->figure.rate / now;
+	if (m->trainer_rate > 0)
+		f->gain = fmin(f->gain, fmax(m->trainer_rate / now, 1));
+	m->workers = best->workers;
+	return true;
+}
+
+static bool quota(const struct evidence *e, struct model *m, struct fix *f)
+{
+	if (e->cpu.quota <= 0 || e->cpu.quota >= e->cpu.allowed)
+		return false;
+	m->cores = e->cpu.allowed;
+	m->workers = fmax(m->workers, m->cores);
+	OPTION(f,
+	       "a CPU quota of %u cores instead of %.1f for %s (cpu.max, docker --cpus)",
+	       e->cpu.allowed, e->cpu.quota, e->cpu.quota_of);
+	WHY(f, "the group was stopped in %.0f %% of its periods",
+	    100 * e->throttled);
+	return true;
+}
+
+static bool affinity(const struct evidence *e, struct model *m, struct fix *f)
+{
+	if (e->cpu.allowed >= e->cpu.online)
+		return false;
+	m->cores = e->cpu.quota > 0 ? fmin(e->cpu.quota, e->cpu.online)
+				    : e->cpu.online;
+	m->workers = fmax(m->workers, m->cores);
+	OPTION(f, "taskset --cpu-list 0-%u", e->cpu.online - 1);
+	WHY(f, "the process may use %u of %u CPUs", e->cpu.allowed,
+	    e->cpu.online);
+	return true;
+}
+
+static bool neighbours(const struct evidence *e, struct model *m, struct fix *f)
+{
+	if (e->model.others < 0.1 * e->model.cores)
+		return false;
+	OPTION(f,
+	       "move other work off these CPUs, or nice -n 19 and cpu.weight for it");
+	WHY(f, "others have %.1f of %.1f cores while the pipeline runs",
+	    m->others, m->cores);
+	m->others = 0;
+	return true;
+}
+
+/* --- decoding ------------------------------------------------------------ */
+
+/* What a variant changes beside the same samples as they are. */
+static bool take_variant(const struct evidence *e, enum variant v,
+			 const struct figure *same, struct model *m)
+{
+	const struct figure *f = &e->variants[v];
+	double saved;
+
+	if (!f->known || !same->known || same->cpu_us <= 0)
+		return false;
+	/* By the ratio: a few samples in small batches cost more each. */
+	saved = model_cpu_us(m) * (1 - f->cpu_us / same->cpu_us);
+	saved = fmin(saved, m->decode_us + m->transform_us);
+	m->decode_us -= saved;
+	if (m->decode_us < 0) {
+		m->transform_us += m->decode_us;
+		m->decode_us = 0;
+	}
+	return true;
+}
+
+/* The file that a variant would be. */
+static void take_bytes(const struct evidence *e, enum variant v, double of_all,
+		       struct model *m)
+{
+	double before = e->variants[VARIANT_SAME].bytes;
+	double ratio = before > 0 ? e->variants[v].bytes / before : 1;
+
+	ratio = 1 + of_all * (ratio - 1);
+	m->disk_bytes *= ratio;
+	m->batch_bytes *= ratio;
+	m->moved_bytes += 2 * (1 - 1 / ratio) * m->batch_bytes;
+}
+
+static bool draft(const struct evidence *e, struct model *m, struct fix *f)
+{
+	if (pipeline_has(e->pipeline, "cache"))
+		return false;
+	OPTION(f, "decode(draft) as the first operation");
+	WHY(f, "measured: %.0f us of CPU time a sample instead of %.0f",
+	    e->variants[VARIANT_DRAFT].cpu_us, e->ladder[RUNG_ALL].cpu_us);
+	return take_variant(e, VARIANT_DRAFT, &e->ladder[RUNG_ALL], m);
+}
+
+/* What is kept is decoded once; the rest as before. */
+static bool cache_decoded(const struct evidence *e, struct model *m,
+			  struct fix *f)
+{
+	double all = e->cached_bytes * m->samples;
+	double room = (1 - LEFT_FREE) * (double)e->memory.size.available;
+	double kept = all > 0 ? fmin(1, room / all) : 0, cpu = model_cpu_us(m);
+	char size[32];
+
+	if (kept < 0.05 || pipeline_has(e->pipeline, "cache") ||
+	    !take_variant(e, VARIANT_CACHED, &e->ladder[RUNG_ALL], m))
+		return false;
+	size_text(fmax(1.05 * kept * all, 65536), size);
+	OPTION(f, "cache(decoded, %s) before what draws random numbers", size);
+	WHY(f,
+	    "%.0f %% of the images fit; of those that do, %.0f us of %.0f are saved in later epochs",
+	    100 * kept, cpu - model_cpu_us(m), cpu);
+	m->decode_us =
+		e->model.decode_us - kept * (e->model.decode_us - m->decode_us);
+	m->transform_us = e->model.transform_us -
+			  kept * (e->model.transform_us - m->transform_us);
+	m->room -= fmin(m->room, kept * all);
+	return true;
+}
+
+static bool optimize(const struct evidence *e, struct model *m, struct fix *f)
+{
+	const struct figure *v = &e->variants[VARIANT_OPTIMIZED];
+
+	if (!take_variant(e, VARIANT_OPTIMIZED, &e->variants[VARIANT_SAME], m))
+		return false;
+	take_bytes(e, VARIANT_OPTIMIZED, 1, m);
+	OPTION(f, "beton optimize %s NEWFILE", e->backing);
+	WHY(f,
+	    "measured on %s samples: %.0f us of CPU time a sample instead of %.0f, the same pixels",
+	    "some", v->cpu_us, e->variants[VARIANT_SAME].cpu_us);
+	return true;
+}
+
+/* With a share of all images as pixels: that of the best rate, or the least
+   that is as good. */
+static bool raw(const struct evidence *e, struct model *m, struct fix *f)
+{
+	const struct model before = *m;
+	struct model best = before;
+	double rate = model_rate(&before, NULL), share = 0;
+
+	if (e->jpegs <= 0)
+		return false;
+	for (double p = 0.1; p < 1.05; p += 0.1) {
+		struct model all = before, some = before;
+
+		if (!take_variant(e, VARIANT_RAW, &e->variants[VARIANT_SAME],
+				  &all))
+			return false;
+		some.decode_us += p * (all.decode_us - before.decode_us);
+		some.transform_us +=
+			p * (all.transform_us - before.transform_us);
+		take_bytes(e, VARIANT_RAW, p, &some);
+		if (model_rate(&some, NULL) <= 1.01 * rate)
+			continue;
+		rate = model_rate(&some, NULL);
+		best = some;
+		share = p;
+	}
+	if (share <= 0)
+		return false;
+	*m = best;
+	OPTION(f, "mkfs.beton --mode proportion=%.1f", share);
+	WHY(f,
+	    "%.0f %% of the images as pixels: decoding costs %.0f us a sample in the mean, a sample has %.0f KB",
+	    100 * share, m->decode_us, 1e-3 * m->disk_bytes);
+	return true;
+}
+
+static bool resized(const struct evidence *e, struct model *m, struct fix *f)
+{
+	if (!e->resized_to ||
+	    !take_variant(e, VARIANT_RESIZED, &e->variants[VARIANT_SAME], m))
+		return false;
+	take_bytes(e, VARIANT_RESIZED, 1, m);
+	OPTION(f, "mkfs.beton --max-resolution %u", e->resized_to);
+	WHY(f,
+	    "images have %.0f x %.0f pixels, the pipeline makes %.0f of them; measured: %.0f us of CPU time a sample instead of %.0f",
+	    e->width, e->height, e->resize_to,
+	    e->variants[VARIANT_RESIZED].cpu_us,
+	    e->variants[VARIANT_SAME].cpu_us);
+	return true;
+}
+
+static bool as_jpeg(const struct evidence *e, struct model *m, struct fix *f)
+{
+	if (e->jpegs > 0 || e->images <= 0 ||
+	    !take_variant(e, VARIANT_QUALITY, &e->variants[VARIANT_SAME], m))
+		return false;
+	take_bytes(e, VARIANT_QUALITY, 1, m);
+	OPTION(f, "mkfs.beton --mode jpg --quality 90");
+	WHY(f, "a sample would have %.0f KB instead of %.0f",
+	    1e-3 * m->disk_bytes, 1e-3 * e->model.disk_bytes);
+	return true;
+}
+
+static bool fewer_bytes(const struct evidence *e, struct model *m,
+			struct fix *f)
+{
+	if (e->jpegs <= 0 ||
+	    !take_variant(e, VARIANT_QUALITY, &e->variants[VARIANT_SAME], m))
+		return false;
+	take_bytes(e, VARIANT_QUALITY, 1, m);
+	OPTION(f, "mkfs.beton --quality 75");
+	WHY(f, "a sample would have %.0f KB instead of %.0f",
+	    1e-3 * m->disk_bytes, 1e-3 * e->model.disk_bytes);
+	return true;
+}
+
+/* --- transforms ---------------------------------------------------------- */
+
+static bool to_the_gpu(const struct evidence *e, struct model *m, struct fix *f)
+{
+	if (!take_variant(e, VARIANT_GPU, &e->ladder[RUNG_ALL], m))
+		return false;
+	OPTION(f, "%scuda(0, auto) before normalize",
+	       e->on_gpu ? "move cuda(): " : "");
+	WHY(f, "measured: %.0f us of CPU time a sample instead of %.0f",
+	    e->variants[VARIANT_GPU].cpu_us, e->ladder[RUNG_ALL].cpu_us);
+	m->upload_bytes /= 4;
+	return true;
+}
+
+/* Of the operations, that which costs most; a resizing has no substitute. */
+static bool cheaper_op(const struct evidence *e, struct model *m, struct fix *f)
+{
+	const struct left_out *best = NULL;
+	double all = e->ladder[RUNG_ALL].cpu_us, saved;
+
+	for (size_t i = 0; i < e->num_ops; i++) {
+		const struct left_out *o = &e->ops[i];
+
+		if (o->possible && o->without.known &&
+		    (!best || o->without.cpu_us < best->without.cpu_us))
+			best = o;
+	}
+	saved = best ? all - best->without.cpu_us : 0;
+	if (saved < 0.1 * all)
+		return false;
+	saved = fmin(saved, m->transform_us);
+	m->transform_us -= saved;
+	OPTION(f, "a cheaper %.200s, or none", best->written);
+	WHY(f,
+	    "measured: without it %.0f us of CPU time a sample instead of %.0f",
+	    best->without.cpu_us, all);
+	return true;
+}
+
+static bool smaller_upload(const struct evidence *e, struct model *m,
+			   struct fix *f)
+{
+	if (!e->on_gpu || m->upload_bytes <= 0 ||
+	    !pipeline_has(e->pipeline, "float"))
+		return false;
+	m->upload_bytes /= 2;
+	OPTION(f, "half instead of float, or cuda(0) before normalize");
+	WHY(f, "%.0f KB a sample cross the link, half or a quarter would do",
+	    1e-3 * e->model.upload_bytes);
+	return true;
+}
+
+static bool wider_link(const struct evidence *e, struct model *m, struct fix *f)
+{
+	const struct machine_gpu *g = &e->gpus[0];
+
+	if (!e->on_gpu || !e->num_gpus || g->width <= 0 ||
+	    g->width >= g->width_max)
+		return false;
+	m->upload_rate *= (double)g->width_max / g->width;
+	OPTION(f, "another slot, riser or BIOS setting for %s", g->name);
+	WHY(f, "its link has %d lanes of %d", g->width, g->width_max);
+	return true;
+}
+
+/* --- the disk ------------------------------------------------------------ */
+
+static bool quasi_random(const struct evidence *e, struct model *m,
+			 struct fix *f)
+{
+	double window = 0.5 * m->room;
+	char size[32];
+
+	if (strcmp(e->order, "random") != 0 || e->large.bytes <= m->disk_rate)
+		return false;
+	size_text(fmin(fmax(window, 16 << 20), 1 << 30), size);
+	m->disk_rate = e->large.bytes;
+	OPTION(f, "--spec order=quasi_random,window=%s", size);
+	WHY(f, "reads of %.1f MB bring %.1f MB/s, those of a sample %.1f",
+	    1e-6 * e->large_piece, 1e-6 * e->large.bytes,
+	    1e-6 * e->small.bytes);
+	text(f->setting, sizeof(f->setting), "order=quasi_random,window=%s",
+	     size);
+	return true;
+}
+
+/* As much of the file as memory has room for, never evicted. */
+static bool own_cache(const struct evidence *e, struct model *m, struct fix *f)
+{
+	double room = (1 - LEFT_FREE) * (double)e->memory.size.available;
+	double all = m->samples * m->disk_bytes;
+	char size[32];
+
+	room = fmin(room, 1.05 * all + (64 << 20));
+	if (!e->cache_size || room <= m->room || m->first_epoch)
+		return false;
+	m->room = room;
+	size_text(room, size);
+	if (is_mount(e))
+		OPTION(f, "betonfs -o cache=process,cache_size=%s", size);
+	else
+		OPTION(f, "--cache process --cache-size %s", size);
+	WHY(f, "%.0f %% of the file stay in memory instead of %.0f",
+	    100 * (1 - model_misses(m)), 100 * (1 - model_misses(&e->model)));
+	text(f->setting, sizeof(f->setting), "cache=process,cache_size=%s",
+	     size);
+	return true;
+}
+
+static bool page_cache(const struct evidence *e, struct model *m, struct fix *f)
+{
+	double all = m->samples * m->disk_bytes;
+
+	if (!e->cache_size || m->first_epoch ||
+	    all > (1 - LEFT_FREE) * (double)e->memory.size.available)
+		return false;
+	m->room = all;
+	OPTION(f, is_mount(e) ? "betonfs -o cache=os" : "--cache os");
+	WHY(f, "the whole file fits into the memory that is free");
+	text(f->setting, sizeof(f->setting), "cache=os");
+	return true;
+}
+
+/* Memory that is scarce keeps more if what is in it stays. */
+static bool kept_cache(const struct evidence *e, struct model *m, struct fix *f)
+{
+	double misses = model_misses(m);
+	char size[32];
+
+	if (e->cache_size || misses <= 0 || m->first_epoch || m->room <= 0)
+		return false;
+	/* The kernel evicts what was used least recently, which in a scan is
+	   what comes next: it keeps the less the more is missing. */
+	size_text((1 - LEFT_FREE) * m->room, size);
+	m->room *= 1 - LEFT_FREE;
+	if (is_mount(e))
+		OPTION(f, "betonfs -o cache=process,cache_size=%s", size);
+	else
+		OPTION(f, "--cache process --cache-size %s", size);
+	WHY(f,
+	    "the file is larger than memory: the kernel evicts what the next epoch reads first, our cache keeps what it has");
+	text(f->setting, sizeof(f->setting), "cache=process,cache_size=%s",
+	     size);
+	f->gain = misses > 0 ? 1 / fmax(model_misses(m), 0.05) : 1;
+	return true;
+}
+
+static bool nearer(const struct evidence *e, struct model *m, struct fix *f)
+{
+	if (!e->disk.network)
+		return false;
+	/* What the slowest of solid-state disks give. */
+	m->disk_rate = fmax(m->disk_rate, 400e6);
+	OPTION(f, "cp %s to a local disk", e->backing);
+	WHY(f,
+	    "%s is read over the network; a local disk gives 400 MB/s or more",
+	    e->disk.source);
+	return true;
+}
+
+/* One read of the file for all that read it. */
+static bool share_mount(const struct evidence *e, struct model *m,
+			struct fix *f)
+{
+	if (is_mount(e) || (model_misses(m) <= 0 && e->num_ranks < 2))
+		return false;
+	(void)m;
+	OPTION(f, "betonfs %s MNT, and all ranks on MNT", e->backing);
+	WHY(f,
+	    "several ranks or jobs on one mount read each byte once and share one cache");
+	f->gain = 1;
+	return true;
+}
+
+static bool handover(const struct evidence *e, struct model *m, struct fix *f)
+{
+	if (!is_mount(e) || strcmp(e->delivery, "direct") != 0)
+		return false;
+	/* Two copies less: fs/handover.h, measured by contrib/bench/delivery.
+	 */
+	m->read_us *= 0.5;
+	m->delivery_rate *= 2;
+	OPTION(f, "--delivery handover");
+	WHY(f, "the daemon lends its memory, and the kernel copies nothing");
+	text(f->setting, sizeof(f->setting), "delivery=handover");
+	return true;
+}
+
+/* --- the trainer --------------------------------------------------------- */
+
+static bool python(const struct evidence *e, struct model *m, struct fix *f)
+{
+	if (!e->watch.known || e->watch.main_busy < 0.5)
+		return false;
+	OPTION(f,
+	       "py-spy record --pid PID, and less work per batch in the main thread (no copies to NumPy: batches are tensors by DLPack)");
+	WHY(f, "it works %.0f %% of the time, and takes no batch meanwhile",
+	    100 * e->watch.main_busy);
+	m->trainer_rate = 0;
+	f->gain = fmin(model_rate(m, NULL) / model_rate(&e->model, NULL),
+		       1 / fmax(1 - e->watch.main_busy, 0.1));
+	return true;
+}
+
+static bool model_itself(const struct evidence *e, struct model *m,
+			 struct fix *f)
+{
+	if (m->trainer_rate <= 0 ||
+	    model_data_rate(m) < 1.15 * m->trainer_rate ||
+	    (e->watch.known && e->watch.main_busy > 0.85))
+		return false;
+	OPTION(f,
+	       "the model: mixed precision, a larger batch, torch.compile, a profiler; data needs no work");
+	WHY(f, "data could be %.1f times as fast as the trainer is",
+	    model_data_rate(m) / m->trainer_rate);
+	f->gain = model_data_rate(m) / m->trainer_rate;
+	return true;
+}
+
+/* Several models that get the same batches. */
+static bool fewer_workers(const struct evidence *e, struct model *m,
+			  struct fix *f)
+{
+	double need, rate = model_data_rate(m);
+
+	if (m->trainer_rate <= 0 || rate < 2 * m->trainer_rate ||
+	    e->model.workers < 2)
+		return false;
+	need = ceil(1.3 * m->workers * m->trainer_rate / rate);
+	if (need >= m->workers)
+		return false;
+	OPTION(f, "--workers %.0f, or more models of the same batches at once",
+	       need);
+	WHY(f,
+	    "fewer threads are enough, and leave the processors to the trainer");
+	text(f->setting, sizeof(f->setting), "workers=%.0f", need);
+	f->gain = 1;
+	return true;
+}
+
+/* --- the table ----------------------------------------------------------- */
+
+static const struct row {
+	bool (*apply)(const struct evidence *e, struct model *m, struct fix *f);
+	const char *cost;
+	bool always; /* told without a gain too */
+} rows[] = {
+	{ workers, "none", false },
+	{ quota, "a setting of the container", false },
+	{ affinity, "none", false },
+	{ neighbours, "whatever the others do", false },
+	{ draft, "slightly other pixels, beton-transforms(7)", false },
+	{ cache_decoded, "memory, and a slower first epoch", false },
+	{ optimize, "the file is written once; no pixel changes", false },
+	{ raw, "the file is written anew, and larger", false },
+	{ resized, "the file is written anew; other pixels", false },
+	{ as_jpeg, "the file is written anew; other pixels, and decoding",
+	  false },
+	{ fewer_bytes, "the file is written anew; other pixels", false },
+	{ to_the_gpu, "some of the GPU's time", false },
+	{ cheaper_op, "other batches", false },
+	{ smaller_upload, "less precision, or some of the GPU's time", false },
+	{ wider_link, "a look into the machine", false },
+	{ quasi_random, "a shuffle that is somewhat worse, beton-orders(7)",
+	  false },
+	{ own_cache, "memory", false },
+	{ page_cache, "none", false },
+	{ kept_cache, "memory", false },
+	{ nearer, "a copy, and its room", false },
+	{ share_mount, "a daemon", true },
+	{ handover, "none", false },
+	{ python, "work on the trainer", false },
+	{ model_itself, "work on the model", false },
+	{ fewer_workers, "none", true },
+};
+
+static int by_gain(const void *a, const void *b)
+{
+	double x = ((const struct fix *)a)->gain;
+	double y = ((const struct fix *)b)->gain;
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+size_t fix_list(const struct evidence *e, struct fix *out, size_t max)
+{
+	double now = model_rate(&e->model, NULL);
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows) && n < max; i++) {
+		struct model m = e->model;
+		struct fix f = { .cost = rows[i].cost };
+
+		if (!rows[i].apply(e, &m, &f))
+			continue;
+		if (f.gain <= 0 && isfinite(now))
+			f.gain = model_rate(&m, NULL) / now;
+		if (!isfinite(f.gain) ||
+		    (f.gain < GAIN_LEAST && !rows[i].always))
+			continue;
+		out[n++] = f;
+	}
+	qsort(out, n, sizeof(*out), by_gain);
+	return n;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What can be done: one row of a table each. A fix changes numbers of the
+ * model, and its gain is what that does to the model's rate. Pure functions.
+ */
+#ifndef FS_DOCTOR_FIX_H
+#define FS_DOCTOR_FIX_H
+
+#include "fs/doctor.h"
+#include "fs/doctor_verdict.h"
+
+enum {
+	FIXES_MAX = 24,
+	FIX_OPTION_SIZE = 320,
+	FIX_WHY_SIZE = 320,
+};
+
+struct fix {
+	char option[FIX_OPTION_SIZE]; /* exactly what to write */
+	char why[FIX_WHY_SIZE];
+	const char *cost;
+	double gain; /* the rate then, by the rate now */
+	/* "KEY=VALUE" for --apply; "": needs more than a setting. */
+	char setting[96];
+};
+
+/* The fixes that gain, the largest first; how many. */
+size_t fix_list(const struct evidence *e, struct fix *out, size_t max);
+
+#endif

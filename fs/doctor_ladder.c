@@ -1,0 +1,894 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/doctor_ladder.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fs/bytes.h"
+#include "fs/clock.h"
+#include "fs/doctor_pipeline.h"
+#include "fs/doctor_variant.h"
+#include "fs/scope.h"
+#include "fs/size.h"
+#include "fs/spec.h"
+
+enum {
+	ROUNDS = 3,
+	/* The whole pipeline is run in between, for all are compared to it. */
+	EVERY = 4,
+	TURNS = 8,
+	JOBS_MAX = RUNGS + DOCTOR_OPS_MAX + DOCTOR_SWEEP_MAX + 2 * VARIANTS,
+	SAMPLES_MAX = 4096, /* that runs look at */
+	VARIANT_SAMPLES = 96,
+	BATCH_MAX = 256, /* of a run: what a batch costs by itself is little */
+	/* Readers at once: fewer than the loader may have, as many as most
+	   devices need. */
+	PROBE_THREADS = 8,
+	PROBE_MS = 400,
+	MEMORY_MS = 150,
+	IDLE_MS = 300,
+	LARGE = 8 << 20,
+};
+
+/* An epoch from the disk that takes so long is what people wait for. */
+#define FIRST_EPOCH_S 600
+/* Reads that are no faster than the disk, and that do not work: they wait. */
+/* Rows that failed: then it was not the pipeline that was measured. */
+#define FAILED_MOST 0.5
+#define WAITING_CORES 0.5
+#define WAITING_RATE 2.0
+
+/* Something to be run, some times. */
+struct job {
+	struct run_plan plan;
+	char *pipeline; /* owned, as the path */
+	char *path;
+	struct figure *to;
+	unsigned rounds;
+	unsigned done;
+	double rates[TURNS], cpus[TURNS];
+	struct run_figures last;
+	bool failed;
+	char why[RUN_WHY_SIZE];
+};
+
+struct ladder {
+	const struct ladder_options *options;
+	struct evidence *e;
+	struct run_place place; /* with a spec of our own */
+	char spec[512];
+	struct job jobs[JOBS_MAX];
+	size_t num_jobs;
+	uint32_t workers;
+	double run_s;	/* of one run */
+	uint64_t batch; /* of runs */
+	int64_t started_ns, end_ns;
+	char folder[64]; /* of variants; "": none */
+	double others[TURNS], stolen[TURNS], taken[TURNS];
+	double throttled[TURNS];
+	unsigned num_others;
+};
+
+static double seconds_since(int64_t ns)
+{
+	return 1e-9 * (double)(clock_ns() - ns);
+}
+
+static void progress(struct ladder *l, const char *what)
+{
+	double all = 1e-9 * (double)(l->end_ns - l->started_ns);
+	double done = all > 0 ? seconds_since(l->started_ns) / all : 0;
+
+	if (l->options->progress)
+		l->options->progress(l->options->arg, fmin(done, 1), what);
+}
+
+static bool is_stopped(const struct ladder *l)
+{
+	return *l->place.stop;
+}
+
+/* --- what there is ------------------------------------------------------- */
+
+static void look_at_disk(const struct ladder_options *o, struct evidence *e)
+{
+	struct stat st;
+
+	snprintf(e->backing, sizeof(e->backing), "%.511s", o->place.path);
+	if (!stat(o->place.path, &st) && S_ISDIR(st.st_mode) &&
+	    machine_disk_backing(o->place.root, o->place.path, e->backing,
+				 sizeof(e->backing)))
+		doctor_note(
+			e,
+			"not measured: the disk, for it is not known where the mount's dataset lies");
+	if (machine_disk_read(o->place.root, e->backing, &e->disk))
+		doctor_note(e, "not measured: the disk of %.100s", e->backing);
+	e->file_size = e->disk.size;
+}
+
+/* Options of a mount stand there a line each. */
+static bool mount_option(const char *mount, const char *name, char *out,
+			 size_t size)
+{
+	char path[4096], line[1024];
+	size_t n = strlen(name);
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%.4000s/.betonfs/options", mount);
+	f = fopen(path, "re");
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = '\0';
+		found = !strncmp(line, name, n) && line[n] == '=';
+	}
+	if (f)
+		fclose(f);
+	if (found)
+		snprintf(out, size, "%.*s", (int)size - 1, line + n + 1);
+	return found;
+}
+
+/* How large a cache of our own is; 0: the kernel's is used. */
+static void look_at_cache(const struct ladder_options *o, struct evidence *e)
+{
+	const char *cache = o->place.cache;
+	uint64_t size = o->place.cache_size;
+	char mode[32] = "", text[64] = "";
+
+	if (mount_option(o->place.path, "cache", mode, sizeof(mode)))
+		cache = mode;
+	if (mount_option(o->place.path, "cache_size", text, sizeof(text)))
+		size_parse(text, &size);
+	if (!cache || strcmp(cache, "process") != 0)
+		return;
+	e->cache_size = size ? size : e->memory.size.available / 2;
+}
+
+static void note_limits(struct evidence *e)
+{
+	const struct machine_memory *m = &e->memory;
+
+	if (m->files < 1024)
+		doctor_note(e, "RLIMIT_NOFILE is %llu: few open files",
+			    (unsigned long long)m->files);
+	if (m->address != UINT64_MAX)
+		doctor_note(e,
+			    "RLIMIT_AS is %llu MB: mappings of files count too",
+			    (unsigned long long)(m->address >> 20));
+	if (e->cpu.nodes > 1)
+		doctor_note(
+			e,
+			"%u NUMA nodes, CPUs of %u are used: memory of another one is slower",
+			e->cpu.nodes, e->cpu.nodes_used);
+	if (e->cpu.mhz > 0 && e->cpu.mhz_max > 0 &&
+	    e->cpu.mhz < 0.6 * e->cpu.mhz_max)
+		doctor_note(e, "the CPU runs at %.0f of %.0f MHz, governor %s",
+			    e->cpu.mhz, e->cpu.mhz_max, e->cpu.governor);
+}
+
+static void note_gpus(struct evidence *e)
+{
+	for (size_t i = 0; i < e->num_gpus; i++) {
+		const struct machine_gpu *g = &e->gpus[i];
+
+		if (g->width > 0 && g->width < g->width_max)
+			doctor_note(e, "GPU %zu, %.60s: %d PCIe lanes of %d", i,
+				    g->name, g->width, g->width_max);
+		if (machine_gpu_is_slowed(g))
+			doctor_note(
+				e,
+				"GPU %zu, %.60s: heat or power hold it at %d of %d MHz, P%d",
+				i, g->name, g->clock, g->clock_max, g->state);
+	}
+}
+
+/* What others take while we do nothing. */
+static void look_at_others(const struct ladder_options *o, struct evidence *e)
+{
+	struct timespec pause = { .tv_nsec = IDLE_MS * 1000000L };
+	struct machine_times a, b;
+
+	if (machine_times_read(o->place.root, &a))
+		return;
+	nanosleep(&pause, NULL);
+	if (!machine_times_read(o->place.root, &b))
+		e->others_idle = (b.busy_s - a.busy_s) / (1e-3 * IDLE_MS);
+}
+
+int ladder_look(const struct ladder_options *o, struct evidence *e)
+{
+	int r = machine_cpu_read(o->place.root, &e->cpu);
+
+	e->path = o->place.path;
+	e->pipeline = o->pipeline;
+	e->watch.gpu_busy = -1;
+	r = r ? r : machine_memory_read(o->place.root, &e->memory);
+	if (r) {
+		log_error(o->log, "%s/proc: %s", o->place.root, strerror(-r));
+		return r;
+	}
+	look_at_disk(o, e);
+	look_at_cache(o, e);
+	e->num_gpus = machine_gpu_read(e->gpus, MACHINE_GPUS_MAX);
+	look_at_others(o, e);
+	e->memory_rate = machine_memory_rate(
+		(unsigned)ceil(machine_cpu_cores(&e->cpu)), MEMORY_MS);
+	note_limits(e);
+	note_gpus(e);
+	return 0;
+}
+
+/* As long as a read takes no longer than this, a larger one is tried. */
+#define LARGE_S 0.25
+
+/* Grows step by step: the largest could take minutes of a slow device. */
+static void probe_larger(struct evidence *e, struct disk_probe *probe)
+{
+	struct disk_rate rate = e->small;
+
+	e->large = e->small;
+	e->large_piece = (double)probe->piece;
+	probe->milliseconds = PROBE_MS / 2;
+	while (probe->piece < LARGE && rate.latency_s < LARGE_S) {
+		probe->piece = min_u64(probe->piece * 8, LARGE);
+		probe->seed++;
+		if (machine_disk_probe(e->backing, probe, &rate))
+			break;
+		if (rate.bytes <= e->large.bytes)
+			continue;
+		e->large = rate;
+		e->large_piece = (double)probe->piece;
+	}
+}
+
+static void probe_disk(struct evidence *e, double sample_bytes)
+{
+	struct disk_probe probe = {
+		.piece = (uint64_t)fmax(sample_bytes, 4096),
+		.threads = PROBE_THREADS,
+		.milliseconds = PROBE_MS,
+		.seed = 1,
+	};
+	int r = machine_disk_probe(e->backing, &probe, &e->small);
+
+	if (r) {
+		doctor_note(e, "not measured: reads of %.100s: %s", e->backing,
+			    strerror(-r));
+		return;
+	}
+	if (!e->small.direct)
+		doctor_note(
+			e,
+			"%.20s reads only through the page cache: the disk may be slower than measured",
+			e->disk.type);
+	probe_larger(e, &probe);
+}
+
+/* --- what runs look at --------------------------------------------------- */
+
+/* The same SPEC with another number of samples in a batch. */
+static void spec_with_batch(const char *spec, uint64_t batch, char *out,
+			    size_t size)
+{
+	const char *old = spec, *rest;
+
+	while ((old = strstr(old, "batch=")) && old != spec && old[-1] != ',')
+		old++;
+	if (!old) {
+		snprintf(out, size, "%s%sbatch=%llu", spec, *spec ? "," : "",
+			 (unsigned long long)batch);
+		return;
+	}
+	rest = old + strcspn(old, ",");
+	snprintf(out, size, "%.*sbatch=%llu%s", (int)(old - spec), spec,
+		 (unsigned long long)batch, rest);
+}
+
+/* How many samples can be read from the device meanwhile. */
+static double samples_from_disk(const struct evidence *e, double seconds)
+{
+	double bytes = (double)e->file_size / e->model.samples;
+
+	if (e->disk.resident > 0.95 || e->small.bytes <= 0 || bytes <= 0)
+		return SAMPLES_MAX;
+	return seconds * e->small.bytes / bytes;
+}
+
+/*
+ * Batches that are small enough for a run to have several of, and no more
+ * samples than can be brought into memory in a part of the time.
+ */
+static int choose_samples(struct ladder *l)
+{
+	double reads = samples_from_disk(l->e, 0.1 * l->options->seconds);
+	struct run_plan plan = { .pipeline = l->options->pipeline,
+				 .cache = "os",
+				 .workers = l->options->workers,
+				 .seconds = 0.2 };
+	const char *spec = l->options->place.spec;
+	struct run_figures f;
+	char why[RUN_WHY_SIZE];
+	double least, batch;
+	int r;
+
+	spec = spec ? spec : "";
+	l->place.samples = (uint64_t)fmin(fmax(reads, 8), SAMPLES_MAX);
+	batch = fmin(fmax(reads / 16, 1), 16);
+	spec_with_batch(spec, (uint64_t)batch, l->spec, sizeof(l->spec));
+	l->place.spec = l->spec;
+	r = run_measure(&l->place, &plan, &f, why);
+	if (r) {
+		if (r != -ECANCELED)
+			log_error(l->options->log, "%s", why);
+		return r;
+	}
+	l->workers = f.workers;
+	least = fmin(8.0 * f.workers, BATCH_MAX);
+	batch = fmin(fmax(f.rate * l->run_s / 8, least), BATCH_MAX);
+	batch = fmin(batch, fmax(reads / 16, 1));
+	batch = fmin(batch, fmax(floor((double)f.samples / 2), 1));
+	l->batch = (uint64_t)batch;
+	l->place.samples =
+		(uint64_t)fmin(fmax(8 * batch, 2 * f.rate * l->run_s),
+			       (double)l->place.samples);
+	spec_with_batch(spec, (uint64_t)batch, l->spec, sizeof(l->spec));
+	return 0;
+}
+
+/* Facts of the dataset, by a loader that only reads. */
+static int look_at_dataset(struct ladder *l)
+{
+	struct beton_loader_options o = {
+		.size = sizeof(o),
+		.spec = l->options->place.spec,
+		.subset = l->options->place.subset,
+		.pipeline = l->options->pipeline,
+		.delivery = l->place.delivery,
+		.cache = l->place.cache,
+		.cache_size = l->place.cache_size,
+		.job = "doctor",
+		.workers = l->options->workers,
+	};
+	struct evidence *e = l->e;
+	struct beton_loader *loader;
+	struct beton_loader_info info;
+	char error[RUN_WHY_SIZE];
+	const char *order;
+	int r;
+
+	o.error = error;
+	o.error_size = sizeof(error);
+	r = beton_loader_open(l->place.path, &o, &loader);
+	if (r) {
+		log_error(l->options->log, "%s", error);
+		return r;
+	}
+	beton_loader_info(loader, &info);
+	snprintf(e->spec, sizeof(e->spec), "%s", info.spec);
+	snprintf(e->source, sizeof(e->source), "%s", info.source);
+	order = strstr(info.spec, "order=");
+	if (order)
+		snprintf(e->order, sizeof(e->order), "%.*s",
+			 (int)strcspn(order + 6, ","), order + 6);
+	e->model.samples = (double)info.samples;
+	beton_loader_close(loader);
+	if (info.samples && info.batches)
+		return 0;
+	log_error(l->options->log, "%s: %s has no batches", l->place.path,
+		  e->spec);
+	return -ENODATA;
+}
+
+/* --- what is run --------------------------------------------------------- */
+
+static struct job *add(struct ladder *l, struct figure *to, unsigned rounds)
+{
+	/* JOBS_MAX has room for all that there are tables for. */
+	struct job *j = &l->jobs[l->num_jobs++];
+
+	*j = (struct job){ .to = to, .rounds = rounds };
+	/* Of the file in memory: what a miss costs is measured by itself. */
+	j->plan = (struct run_plan){ .pipeline = l->options->pipeline,
+				     .cache = "os",
+				     .workers = l->workers,
+				     .seconds = l->run_s };
+	return j;
+}
+
+static void add_rungs(struct ladder *l)
+{
+	static const enum beton_stage until[RUNGS] = {
+		[RUNG_CONSTANT] = BETON_STAGE_ALL,
+		[RUNG_ALL] = BETON_STAGE_ALL,
+		[RUNG_TRANSFORM] = BETON_STAGE_TRANSFORM,
+		[RUNG_DECODE] = BETON_STAGE_DECODE,
+		[RUNG_READ] = BETON_STAGE_READ,
+	};
+
+	for (enum rung r = 0; r < RUNG_COLD; r++) {
+		struct job *j = add(l, &l->e->ladder[r], ROUNDS);
+
+		j->plan.until = until[r];
+		/* Where there is no GPU that is everything. */
+		if (r == RUNG_TRANSFORM &&
+		    !pipeline_has(l->options->pipeline, "cuda"))
+			j->rounds = 0;
+		if (r == RUNG_CONSTANT) {
+			j->plan.source = "constant";
+			j->rounds = 1;
+		}
+	}
+}
+
+static void add_ops(struct ladder *l)
+{
+	size_t n = pipeline_num_ops(l->options->pipeline);
+	struct evidence *e = l->e;
+
+	for (size_t i = 0; i < n && i < DOCTOR_OPS_MAX; i++) {
+		struct left_out *o = &e->ops[i];
+		char *name, *text = NULL;
+		struct job *j;
+
+		if (pipeline_op(l->options->pipeline, i, &o->written, &name))
+			return;
+		free(name);
+		e->num_ops = i + 1;
+		if (pipeline_without(l->options->pipeline, i, &text))
+			continue;
+		o->possible = true;
+		j = add(l, &o->without, ROUNDS);
+		j->pipeline = text;
+		j->plan.pipeline = text;
+	}
+}
+
+static void add_sweep(struct ladder *l)
+{
+	unsigned most = 2 * l->e->cpu.online;
+	struct evidence *e = l->e;
+
+	for (unsigned w = 1; w <= most && e->num_sweep < DOCTOR_SWEEP_MAX;
+	     w *= 2) {
+		struct sweep_point *p = &e->sweep[e->num_sweep++];
+
+		p->workers = w;
+		if (w != l->workers)
+			add(l, &p->figure, 2)->plan.workers = w;
+	}
+}
+
+static struct job *add_edited(struct ladder *l, enum variant v, char *text)
+{
+	struct job *j = add(l, &l->e->variants[v], 2);
+
+	j->pipeline = text;
+	j->plan.pipeline = text;
+	return j;
+}
+
+static void add_pipelines(struct ladder *l)
+{
+	const char *pipeline = l->options->pipeline;
+	char cache[64];
+	char *text;
+	double size;
+
+	if (!pipeline_with_first(pipeline, "decode(draft)", false, &text))
+		add_edited(l, VARIANT_DRAFT, text);
+	/* All samples that are looked at, with room to spare. */
+	size = 2 * 3 * l->e->width * l->e->height * (double)l->place.samples;
+	if (size < 0.2 * (double)l->e->memory.size.available && size > 0 &&
+	    l->e->jpegs > 0) {
+		snprintf(cache, sizeof(cache), "cache(decoded, %.0f)",
+			 fmax(size, 1 << 20));
+		if (!pipeline_with_first(pipeline, cache, true, &text))
+			add_edited(l, VARIANT_CACHED, text)->plan.samples =
+				l->batch * 4;
+	}
+	if (l->e->num_gpus && !pipeline_has(pipeline, "cuda") &&
+	    !pipeline_with_before(pipeline, "cuda(0)", "normalize", &text))
+		add_edited(l, VARIANT_GPU, text);
+}
+
+static void add_variants(struct ladder *l, struct variant_source *source)
+{
+	struct evidence *e = l->e;
+	/* A slow disk may have taken all the time, and needs them most. */
+	int64_t latest = clock_ns() + (int64_t)(3e8 * l->options->seconds);
+
+	for (enum variant v = 0; v <= VARIANT_QUALITY; v++) {
+		char *path;
+		struct job *j;
+		int r;
+
+		if (is_stopped(l) || clock_ns() > latest ||
+		    asprintf(&path, "%s/%d.beton", l->folder, v) < 0)
+			return;
+		progress(l, "variants");
+		r = variant_write(source, v, e, path);
+		j = r ? NULL : add(l, &e->variants[v], 2);
+		if (!j) {
+			unlink(path);
+			free(path);
+			continue;
+		}
+		j->path = path;
+		j->plan.path = path;
+		e->variants[v].bytes = variant_bytes(source);
+	}
+}
+
+/* --- running ------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static double median(const double *values, unsigned n)
+{
+	double v[TURNS];
+
+	memcpy(v, values, n * sizeof(*v));
+	qsort(v, n, sizeof(*v), by_value);
+	return (v[n / 2] + v[(n - 1) / 2]) / 2;
+}
+
+static double spread(const double *values, unsigned n)
+{
+	double low = INFINITY, high = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		low = fmin(low, values[i]);
+		high = fmax(high, values[i]);
+	}
+	return high - low;
+}
+
+static double lowest(const double *values, unsigned n)
+{
+	double low = values[0];
+
+	for (unsigned i = 1; i < n; i++)
+		low = fmin(low, values[i]);
+	return low;
+}
+
+static void take_figures(const struct job *j)
+{
+	struct figure *f = j->to;
+
+	f->known = true;
+	f->rate = median(j->rates, j->done);
+	/* What disturbs only adds to it. */
+	f->cpu_us = lowest(j->cpus, j->done);
+	f->runs = j->done;
+	f->spread = spread(j->rates, j->done);
+	if (j->last.bytes > 0 && !j->plan.path)
+		f->bytes = j->last.bytes;
+}
+
+/* A dataset of a few samples has other batches. */
+static struct run_place place_of(const struct ladder *l, const struct job *j,
+				 char *spec, size_t size)
+{
+	struct run_place place = l->place;
+
+	if (!j->plan.path)
+		return place;
+	spec_with_batch("order=random", 8, spec, size);
+	place.spec = spec;
+	place.subset = NULL;
+	place.delivery = NULL;
+	place.daemon = 0;
+	place.samples = 0;
+	return place;
+}
+
+/*
+ * Cores that the pipeline's threads could have had, had others not had them.
+ * What both counts say is more than there is: they are taken one after the
+ * other.
+ */
+static double taken(const struct ladder *l, const struct run_figures *f)
+{
+	double cores = machine_cpu_cores(&l->e->cpu);
+
+	/* Below a quota there may be room for both. */
+	return fmax(fmin(f->others + f->stolen - (l->e->cpu.allowed - cores),
+			 fmin(cores, f->workers) - f->cores),
+		    0);
+}
+
+static int run_job(struct ladder *l, struct job *j)
+{
+	char spec[64];
+	struct run_place place = place_of(l, j, spec, sizeof(spec));
+	int r = run_measure(&place, &j->plan, &j->last, j->why);
+
+	if (r == -ECANCELED)
+		return r;
+	/* Where nothing resizes, images that differ from the first fail. */
+	if (r || j->last.failed > FAILED_MOST) {
+		j->failed = true;
+		j->to->known = false;
+		return 0;
+	}
+	j->rates[j->done] = j->last.rate;
+	j->cpus[j->done++] = j->last.cpu_us;
+	if (j->to == &l->e->ladder[RUNG_ALL]) {
+		l->others[l->num_others] = j->last.others;
+		l->stolen[l->num_others] = j->last.stolen;
+		l->taken[l->num_others] = taken(l, &j->last);
+		l->throttled[l->num_others++] = j->last.throttled;
+	}
+	take_figures(j);
+	return 0;
+}
+
+static int run_whole(struct ladder *l)
+{
+	struct job *j = &l->jobs[RUNG_ALL];
+
+	if (j->failed || j->done >= TURNS - ROUNDS || clock_ns() > l->end_ns)
+		return 0;
+	return run_job(l, j);
+}
+
+/* As many rounds as there is time for; the first one counts most. */
+static int run_jobs(struct ladder *l)
+{
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		for (size_t i = 0; i < l->num_jobs; i++) {
+			struct job *j = &l->jobs[i];
+			int r;
+
+			if (j->failed || round >= j->rounds)
+				continue;
+			/* Without the rungs there is nothing to say, and
+			   what is in memory takes little time. */
+			if (clock_ns() > l->end_ns &&
+			    (round || (i >= RUNGS && !j->plan.path)))
+				continue;
+			progress(l, "runs");
+			r = run_job(l, j);
+			if (!r && i % EVERY == EVERY - 1)
+				r = run_whole(l);
+			if (r)
+				return r;
+		}
+	}
+	return 0;
+}
+
+static const struct job *job_of(const struct ladder *l, enum rung rung)
+{
+	for (size_t i = 0; i < l->num_jobs; i++) {
+		if (l->jobs[i].to == &l->e->ladder[rung])
+			return &l->jobs[i];
+	}
+	return NULL;
+}
+
+static void take_whole(struct ladder *l, const struct run_figures *f)
+{
+	struct evidence *e = l->e;
+	struct model *m = &e->model;
+
+	snprintf(e->delivery, sizeof(e->delivery), "%s", f->delivery);
+	snprintf(e->jit, sizeof(e->jit), "%s", f->jit);
+	e->on_gpu = f->on_gpu;
+	e->upload_busy = f->upload_busy;
+	e->others = median(l->others, l->num_others);
+	e->stolen = median(l->stolen, l->num_others);
+	m->others = median(l->taken, l->num_others);
+	e->throttled = median(l->throttled, l->num_others);
+	m->workers = f->workers;
+	/* Luma and a quarter of each chroma, as most JPEGs have them. */
+	e->cached_bytes = 1.5 * e->width * e->height;
+	m->moved_bytes = 2 * (f->bytes + f->output);
+	if (f->on_gpu && f->upload_busy > 0.02) {
+		m->upload_bytes = f->output;
+		m->upload_rate = f->rate * f->output / f->upload_busy;
+	}
+	if (f->on_gpu)
+		e->pinned = (uint64_t)(3 * f->batch * f->output);
+	for (size_t i = 0; i < e->num_sweep; i++) {
+		if (e->sweep[i].workers == f->workers)
+			e->sweep[i].figure = e->ladder[RUNG_ALL];
+	}
+}
+
+static int check_whole(struct ladder *l)
+{
+	const struct job *all = job_of(l, RUNG_ALL);
+
+	if (all && all->done) {
+		take_whole(l, &all->last);
+		return 0;
+	}
+	log_error(l->options->log, "%s", all ? all->why : "no runs");
+	return -EIO;
+}
+
+static void close_jobs(struct ladder *l)
+{
+	for (size_t i = 0; i < l->num_jobs; i++) {
+		if (l->jobs[i].path)
+			unlink(l->jobs[i].path);
+		free(l->jobs[i].path);
+		free(l->jobs[i].pipeline);
+	}
+	if (*l->folder)
+		rmdir(l->folder);
+}
+
+/* Memory, if there is a place for files in it. */
+static void make_folder(struct ladder *l)
+{
+	static const char *const places[] = { "/dev/shm", "/tmp" };
+
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		snprintf(l->folder, sizeof(l->folder),
+			 "%s/beton-doctor-%d-XXXXXX", places[i], (int)getpid());
+		if (mkdtemp(l->folder))
+			return;
+	}
+	l->folder[0] = '\0';
+}
+
+static int prepare(struct ladder *l, struct variant_source **source)
+{
+	struct evidence *e = l->e;
+	int r = look_at_dataset(l);
+
+	if (r)
+		return r;
+	/* The pixels are only looked at where that is quick. */
+	probe_disk(e, (double)e->file_size / e->model.samples);
+	if (samples_from_disk(e, 2) >= 8 &&
+	    variant_source_open(
+		    e->backing,
+		    (size_t)fmin(samples_from_disk(e, 2), VARIANT_SAMPLES),
+		    NULL, e, source))
+		doctor_note(e,
+			    "not measured: what another encoding would bring");
+	return choose_samples(l);
+}
+
+int ladder_run(const struct ladder_options *o, struct evidence *e)
+{
+	struct ladder *l = calloc(1, sizeof(*l));
+	struct variant_source *source = NULL;
+	int r = l ? 0 : -ENOMEM;
+
+	if (r)
+		return r;
+	l->options = o;
+	l->e = e;
+	l->place = o->place;
+	l->started_ns = clock_ns();
+	l->end_ns = l->started_ns + (int64_t)(1e9 * o->seconds);
+	l->run_s = o->seconds / 90;
+	progress(l, "dataset");
+	r = prepare(l, &source);
+	if (!r) {
+		e->resize_to = 0;
+		add_rungs(l);
+		add_sweep(l);
+		add_ops(l);
+		add_pipelines(l);
+		r = run_job(l, &l->jobs[RUNG_ALL]);
+		l->jobs[RUNG_ALL].done = 0;
+		l->num_others = 0;
+		e->resize_to = l->jobs[RUNG_ALL].last.side;
+	}
+	if (!r && source && !is_stopped(l)) {
+		make_folder(l);
+		if (*l->folder)
+			add_variants(l, source);
+	}
+	variant_source_close(source);
+	r = r ? r : run_jobs(l);
+	r = r ? r : check_whole(l);
+	close_jobs(l);
+	if (!r)
+		ladder_model(e);
+	e->seconds = seconds_since(l->started_ns);
+	free(l);
+	return r;
+}
+
+/* --- the model ----------------------------------------------------------- */
+
+static void model_cpus(struct evidence *e)
+{
+	const struct figure *l = e->ladder;
+	struct model *m = &e->model;
+	double all = l[RUNG_ALL].cpu_us;
+
+	/* What runs differ by must not become less than nothing. */
+	m->read_us = l[RUNG_READ].known ? fmin(l[RUNG_READ].cpu_us, all) : 0;
+	m->decode_us =
+		l[RUNG_DECODE].known
+			? fmax(fmin(l[RUNG_DECODE].cpu_us, all) - m->read_us, 0)
+			: 0;
+	m->transform_us = fmax(all - m->read_us - m->decode_us, 0);
+	m->cores = machine_cpu_cores(&e->cpu);
+	m->memory_rate = e->memory_rate;
+}
+
+static void model_disk(struct evidence *e)
+{
+	const struct figure *read = &e->ladder[RUNG_READ];
+	struct model *m = &e->model;
+	double bytes = m->samples > 0 ? (double)e->file_size / m->samples : 0;
+	double cores = 1e-6 * read->rate * read->cpu_us;
+	bool random = !strcmp(e->order, "random");
+
+	m->disk_bytes = bytes;
+	m->disk_rate = random ? e->small.bytes : e->large.bytes;
+	m->room = e->cache_size ? (double)e->cache_size
+				: (double)e->memory.size.available;
+	m->batch_bytes = read->bytes;
+	/* That rung looks at every byte, which the whole need not. */
+	m->delivery_rate =
+		fmax(read->rate, e->ladder[RUNG_ALL].rate) * read->bytes;
+	/* Reads wait, though what they read has been read before: nothing is
+	   kept, and what was measured is the disk. */
+	if (read->known && m->disk_rate > 0 && cores < WAITING_CORES &&
+	    read->rate * bytes < WAITING_RATE * m->disk_rate) {
+		m->delivery_rate = 0;
+		/* Longer than the probe: some devices are fast at first. */
+		m->disk_rate = fmin(m->disk_rate, read->rate * bytes);
+		if (!e->cache_size)
+			m->room = 0;
+	}
+	if (e->disk.resident >= 0 && e->disk.resident < 0.5 &&
+	    m->disk_rate > 0 &&
+	    (double)e->file_size / m->disk_rate > FIRST_EPOCH_S)
+		m->first_epoch = true;
+}
+
+void ladder_model(struct evidence *e)
+{
+	struct figure *cold = &e->ladder[RUNG_COLD];
+	struct model *m = &e->model;
+
+	model_cpus(e);
+	model_disk(e);
+	if (e->target > 0)
+		m->trainer_rate = e->target;
+	if (m->disk_rate > 0 && m->disk_bytes > 0)
+		*cold = (struct figure){
+			.known = true,
+			.rate = fmin(m->disk_rate / m->disk_bytes,
+				     e->ladder[RUNG_READ].known
+					     ? e->ladder[RUNG_READ].rate
+					     : INFINITY),
+			.cpu_us = m->read_us,
+			.bytes = m->disk_bytes,
+		};
+	if (!m->first_epoch && m->room > 0 && model_misses(m) <= 0 &&
+	    e->disk.resident >= 0 && e->disk.resident < 0.9 && cold->known &&
+	    cold->rate < model_data_rate(m))
+		doctor_note(
+			e,
+			"the first epoch comes from the disk, at %.0f samples/s, later ones from memory",
+			cold->rate);
+	if (e->pinned && e->memory.memlock < e->pinned)
+		doctor_note(
+			e,
+			"RLIMIT_MEMLOCK is %llu KB, batches for the GPU are %llu KB: drivers may refuse to pin them",
+			(unsigned long long)(e->memory.memlock >> 10),
+			(unsigned long long)(e->pinned >> 10));
+}

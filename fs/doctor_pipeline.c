@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/doctor_pipeline.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/op.h"
+#include "loader/parse.h"
+
+/* Where a stage stands in the text. */
+struct span {
+	size_t at;
+	size_t end; /* after its last character */
+	const struct parse_stage *stage;
+	bool is_first, is_last; /* of the operations of its statement */
+	bool is_only;		/* nothing would be left of the statement */
+};
+
+static int parse(const char *text, struct parse *out)
+{
+	struct complaint c = { .text = text };
+
+	return parse_text(&c, out);
+}
+
+/* All but the field with which a statement may begin. */
+static bool is_op(const struct parse_stage *stage)
+{
+	return stage->file || (!stage->quoted && op_by_name(stage->word));
+}
+
+/* Back over what separates stages and statements. */
+static size_t trim(const char *text, size_t from, size_t end)
+{
+	while (end > from && strchr(" \t\r\n|;", text[end - 1]))
+		end--;
+	return end;
+}
+
+static size_t end_of_stage(const struct parse *p, const char *text,
+			   size_t statement, size_t stage)
+{
+	const struct parse_statement *s = &p->statements[statement];
+	size_t end = strlen(text);
+
+	if (stage + 1 < s->first_stage + s->num_stages)
+		end = p->stages[stage + 1].at;
+	else if (statement + 1 < p->num_statements)
+		end = p->statements[statement + 1].at;
+	return trim(text, p->stages[stage].at, end);
+}
+
+/* Operation `i` of all; false: there are not so many. */
+static bool find(const struct parse *p, const char *text, size_t i,
+		 struct span *out)
+{
+	for (size_t k = 0; k < p->num_statements; k++) {
+		const struct parse_statement *s = &p->statements[k];
+		size_t last = s->first_stage + s->num_stages - 1;
+
+		for (size_t n = s->first_stage; n <= last; n++) {
+			const struct parse_stage *stage = &p->stages[n];
+
+			if (!is_op(stage) || i--)
+				continue;
+			*out = (struct span){
+				.at = stage->at,
+				.end = end_of_stage(p, text, k, n),
+				.stage = stage,
+				.is_first = n == s->first_stage ||
+					    !is_op(stage - 1),
+				.is_last = n == last,
+				.is_only = s->num_stages == 1,
+			};
+			return true;
+		}
+	}
+	return false;
+}
+
+size_t pipeline_num_ops(const char *text)
+{
+	struct parse p;
+	struct span s;
+	size_t n = 0;
+
+	if (parse(text, &p))
+		return 0;
+	while (find(&p, text, n, &s))
+		n++;
+	parse_fini(&p);
+	return n;
+}
+
+int pipeline_op(const char *text, size_t i, char **written, char **name)
+{
+	struct parse p;
+	struct span s;
+	int r = parse(text, &p);
+
+	if (r)
+		return r;
+	if (!find(&p, text, i, &s)) {
+		parse_fini(&p);
+		return -ENOENT;
+	}
+	*written = strndup(text + s.at, s.end - s.at);
+	*name = strdup(s.stage->word);
+	parse_fini(&p);
+	if (*written && *name)
+		return 0;
+	free(*written);
+	free(*name);
+	return -ENOMEM;
+}
+
+/* The text with [from, to) replaced. */
+static int replace(const char *text, size_t from, size_t to, const char *by,
+		   char **out)
+{
+	char *new;
+
+	if (asprintf(&new, "%.*s%s%s", (int)from, text, by, text + to) < 0)
+		return -ENOMEM;
+	*out = new;
+	return 0;
+}
+
+int pipeline_without(const char *text, size_t i, char **out)
+{
+	struct parse p;
+	struct span s;
+	int r = parse(text, &p);
+
+	if (r)
+		return r;
+	if (!find(&p, text, i, &s) || s.is_only)
+		r = -ENOENT;
+	else if (s.is_last)
+		r = replace(text, trim(text, 0, s.at), s.end, "", out);
+	else
+		r = replace(text, s.at,
+			    s.end + strspn(text + s.end, " \t\r\n|"), "", out);
+	parse_fini(&p);
+	return r;
+}
+
+static bool resizes(const char *word)
+{
+	return !strcmp(word, "random_resized_crop") ||
+	       !strcmp(word, "center_crop") || !strcmp(word, "resize");
+}
+
+/* The first operation of the statement that has the n-th resizing of its own,
+   one a statement. */
+static bool find_resizing(const struct parse *p, const char *text, size_t n,
+			  size_t *first)
+{
+	struct span s;
+	size_t start = 0;
+	bool counted = false;
+
+	for (size_t i = 0; find(p, text, i, &s); i++) {
+		if (s.is_first) {
+			start = i;
+			counted = false;
+		}
+		if (counted || s.stage->file || !resizes(s.stage->word))
+			continue;
+		counted = true;
+		if (!n--) {
+			*first = start;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* One statement. */
+static int put_first(const char *text, size_t n, const char *operation,
+		     bool after_decode, char **out)
+{
+	struct parse p;
+	struct span s = { 0 };
+	char *with = NULL;
+	size_t first = 0;
+	bool decodes;
+	int r = parse(text, &p);
+
+	if (r)
+		return r;
+	if (!find_resizing(&p, text, n, &first) || !find(&p, text, first, &s)) {
+		parse_fini(&p);
+		return -ENOENT;
+	}
+	decodes = !s.stage->file && !strcmp(s.stage->word, "decode");
+	if (!decodes)
+		r = asprintf(&with, "%s | ", operation) < 0 ? -ENOMEM : 0;
+	else if (after_decode)
+		r = asprintf(&with, " | %s", operation) < 0 ? -ENOMEM : 0;
+	if (!r && !decodes)
+		r = replace(text, s.at, s.at, with, out);
+	else if (!r && after_decode)
+		r = replace(text, s.end, s.end, with, out);
+	else if (!r)
+		r = replace(text, s.at, s.end, operation, out);
+	free(with);
+	parse_fini(&p);
+	return r;
+}
+
+int pipeline_with_first(const char *text, const char *operation,
+			bool after_decode, char **out)
+{
+	char *now = strdup(text), *next;
+	size_t n = 0;
+	int r = now ? 0 : -ENOMEM;
+
+	while (!r) {
+		r = put_first(now, n, operation, after_decode, &next);
+		if (r)
+			break;
+		free(now);
+		now = next;
+		n++;
+	}
+	if (r != -ENOENT || !n) {
+		free(now);
+		return r;
+	}
+	*out = now;
+	return 0;
+}
+
+int pipeline_with_before(const char *text, const char *operation,
+			 const char *name, char **out)
+{
+	char *with = NULL;
+	struct parse p;
+	struct span s;
+	int r = parse(text, &p);
+
+	if (r)
+		return r;
+	r = -ENOENT;
+	for (size_t i = 0; find(&p, text, i, &s); i++) {
+		if (s.stage->file || strcmp(s.stage->word, name) != 0)
+			continue;
+		r = asprintf(&with, "%s | ", operation) < 0 ? -ENOMEM : 0;
+		r = r ? r : replace(text, s.at, s.at, with, out);
+		break;
+	}
+	free(with);
+	parse_fini(&p);
+	return r;
+}
+
+bool pipeline_has(const char *text, const char *name)
+{
+	struct parse p;
+	struct span s;
+	bool found = false;
+
+	if (parse(text, &p))
+		return false;
+	for (size_t i = 0; !found && find(&p, text, i, &s); i++)
+		found = !s.stage->file && !strcmp(s.stage->word, name);
+	parse_fini(&p);
+	return found;
+}

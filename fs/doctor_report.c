@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/doctor_report.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+
+enum { BAR = 40 };
+
+static const char *const rungs[RUNGS] = {
+	[RUNG_CONSTANT] = "constant batch", [RUNG_ALL] = "everything",
+	[RUNG_TRANSFORM] = "no upload",	    [RUNG_DECODE] = "no transforms",
+	[RUNG_READ] = "no decoding",	    [RUNG_COLD] = "cold reads",
+};
+
+static const char *const terms[TERMS] = {
+	[TERM_DISK] = "disk",	    [TERM_DELIVERY] = "delivery",
+	[TERM_CPU] = "processors",  [TERM_WORKERS] = "workers",
+	[TERM_MEMORY] = "memory",   [TERM_UPLOAD] = "upload",
+	[TERM_TRAINER] = "trainer",
+};
+
+const char *report_rung(enum rung rung)
+{
+	return rungs[rung];
+}
+
+const char *report_term(enum term term)
+{
+	return terms[term];
+}
+
+void report_diagnose(const struct evidence *e, struct diagnosis *out)
+{
+	out->evidence = e;
+	verdict_find(e, &out->verdict);
+	out->num_fixes = fix_list(e, out->fixes, FIXES_MAX);
+}
+
+size_t report_shares(const struct evidence *e, struct stage_share *out)
+{
+	const struct model *m = &e->model;
+	double all = model_cpu_us(m);
+	const struct stage_share shares[SHARES_MAX] = {
+		{ "read", m->read_us, 0 },
+		{ "decode", m->decode_us, 0 },
+		{ "transform", m->transform_us, 0 },
+	};
+
+	for (size_t i = 0; i < SHARES_MAX; i++) {
+		out[i] = shares[i];
+		out[i].share = all > 0 ? out[i].us / all : 0;
+	}
+	return SHARES_MAX;
+}
+
+static void bar(double share, FILE *out)
+{
+	int n = (int)lround(fmin(fmax(share, 0), 1) * BAR);
+
+	for (int i = 0; i < BAR; i++)
+		fputc(i < n ? '#' : '.', out);
+}
+
+static void print_machine(const struct evidence *e, FILE *out)
+{
+	fprintf(out, "dataset   %s, %.0f samples, %.1f MB, on %s (%s)%s\n",
+		e->path, e->model.samples, 1e-6 * (double)e->file_size,
+		e->disk.source, e->disk.type,
+		e->disk.network ? ", a network" : "");
+	fprintf(out, "machine   %u CPUs, %u allowed, %.1f cores", e->cpu.online,
+		e->cpu.allowed, machine_cpu_cores(&e->cpu));
+	if (e->cpu.quota > 0)
+		fprintf(out, " by the quota of %s", e->cpu.quota_of);
+	fprintf(out, ", %.1f GB free (%s)\n",
+		1e-9 * (double)e->memory.size.available, e->memory.size.why);
+	fprintf(out,
+		"others    %.2f cores while nothing ran, %.2f beside the pipeline",
+		e->others_idle, e->others);
+	fprintf(out, ", %.2f stolen, throttled in %.0f %% of periods\n",
+		e->stolen, 100 * e->throttled);
+	for (size_t i = 0; i < e->num_gpus; i++) {
+		const struct machine_gpu *g = &e->gpus[i];
+
+		fprintf(out,
+			"GPU %zu     %s, busy %d %%, %d of %d MHz, P%d, PCIe %d x%d of %d x%d\n",
+			i, g->name, g->busy, g->clock, g->clock_max, g->state,
+			g->link, g->width, g->link_max, g->width_max);
+	}
+}
+
+static void print_ladder(const struct evidence *e, FILE *out)
+{
+	double best = 0;
+
+	for (enum rung r = RUNG_ALL; r < RUNGS; r++)
+		best = fmax(best, e->ladder[r].known ? e->ladder[r].rate : 0);
+	fprintf(out,
+		"\nladder            samples/s        +-   CPU us/sample\n");
+	for (enum rung r = 0; r < RUNGS; r++) {
+		const struct figure *f = &e->ladder[r];
+
+		if (!f->known || (r == RUNG_TRANSFORM && !e->on_gpu))
+			continue;
+		fprintf(out, "%-16s %10.0f %9.0f %15.1f  ", rungs[r], f->rate,
+			f->spread / 2, f->cpu_us);
+		bar(best > 0 ? f->rate / best : 0, out);
+		fputc('\n', out);
+	}
+}
+
+static void print_shares(const struct evidence *e, FILE *out)
+{
+	struct stage_share s[SHARES_MAX];
+	size_t n = report_shares(e, s);
+
+	fprintf(out, "\nwhere the CPU time of a sample goes\n");
+	for (size_t i = 0; i < n; i++) {
+		fprintf(out, "%-12s %5.1f %% ", s[i].name, 100 * s[i].share);
+		bar(s[i].share, out);
+		fprintf(out, " %.1f us\n", s[i].us);
+	}
+}
+
+static void print_ops(const struct evidence *e, FILE *out)
+{
+	if (e->num_ops)
+		fprintf(out,
+			"\nwithout one operation          samples/s   CPU us/sample saved\n");
+	for (size_t i = 0; i < e->num_ops; i++) {
+		const struct left_out *o = &e->ops[i];
+
+		if (o->without.known)
+			fprintf(out, "%-28.28s %11.0f %21.1f\n", o->written,
+				o->without.rate,
+				e->ladder[RUNG_ALL].cpu_us - o->without.cpu_us);
+		else
+			fprintf(out, "%-28.28s %11s %21s\n", o->written, "-",
+				"cannot be left out");
+	}
+}
+
+static void print_sweep(const struct evidence *e, FILE *out)
+{
+	fprintf(out, "\nworkers  ");
+	for (size_t i = 0; i < e->num_sweep; i++) {
+		if (e->sweep[i].figure.known)
+			fprintf(out, "  %u: %.0f/s", e->sweep[i].workers,
+				e->sweep[i].figure.rate);
+	}
+	fputc('\n', out);
+}
+
+static void print_terms(const struct evidence *e, FILE *out)
+{
+	enum term least = TERMS;
+	double rate = model_rate(&e->model, &least);
+
+	fprintf(out, "limits   ");
+	for (enum term t = 0; t < TERMS; t++) {
+		double r = model_term(&e->model, t);
+
+		if (isfinite(r))
+			fprintf(out, "  %s%s %.0f/s", t == least ? "*" : "",
+				terms[t], r);
+	}
+	if (isfinite(rate))
+		fprintf(out, "  (measured: %.0f/s)", e->ladder[RUNG_ALL].rate);
+	fputc('\n', out);
+}
+
+static void print_watch(const struct evidence *e, FILE *out)
+{
+	const struct watch *w = &e->watch;
+
+	if (!w->known)
+		return;
+	fprintf(out,
+		"trainer    main thread %.0f %% busy, its loader %.2f cores, the rest %.2f",
+		100 * w->main_busy, w->loader_cores, w->other_cores);
+	if (w->rate > 0)
+		fprintf(out, ", %s%.0f samples/s",
+			w->rate_is_guess ? "about " : "", w->rate);
+	if (w->own_rate > 0)
+		fprintf(out, ", %.0f of constant batches", w->own_rate);
+	if (w->gpu_busy >= 0)
+		fprintf(out, ", GPU %d %% busy", w->gpu_busy);
+	fputc('\n', out);
+}
+
+static void print_ranks(const struct evidence *e, FILE *out)
+{
+	for (size_t i = 0; i < e->num_ranks; i++)
+		fprintf(out, "%s%u: %.1f batches/s, %.0f %% ready",
+			i ? ", " : "ranks      ", e->ranks[i].rank,
+			e->ranks[i].rate, 100 * e->ranks[i].ready);
+	if (e->num_ranks)
+		fputc('\n', out);
+}
+
+static void print_fixes(const struct diagnosis *d, FILE *out)
+{
+	if (!d->num_fixes)
+		fprintf(out,
+			"\nNo setting that is known here would gain anything.\n");
+	else
+		fprintf(out, "\nWhat could be done, by predicted gain:\n");
+	for (size_t i = 0; i < d->num_fixes; i++) {
+		const struct fix *f = &d->fixes[i];
+
+		fprintf(out,
+			"%2zu. x%.2f  %s\n           %s\n           cost: %s\n",
+			i + 1, f->gain, f->option, f->why, f->cost);
+	}
+}
+
+void report_text(const struct diagnosis *d, FILE *out)
+{
+	const struct evidence *e = d->evidence;
+
+	print_machine(e, out);
+	print_ladder(e, out);
+	print_shares(e, out);
+	print_ops(e, out);
+	print_sweep(e, out);
+	print_terms(e, out);
+	print_watch(e, out);
+	print_ranks(e, out);
+	for (size_t i = 0; i < e->num_notes; i++)
+		fprintf(out, "note       %s\n", e->notes[i]);
+	fprintf(out, "\nVERDICT: %s%s%s%s: %s.\n", d->verdict.name,
+		*d->verdict.cause ? " (" : "", d->verdict.cause,
+		*d->verdict.cause ? ")" : "", d->verdict.text);
+	print_fixes(d, out);
+}

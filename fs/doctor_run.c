@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/doctor_run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fs/bytes.h"
+#include "fs/clock.h"
+#include "fs/machine_cpu.h"
+
+enum { JIT_WAIT_MS = 5000, PREFETCH = 2 };
+
+struct run {
+	const struct run_place *place;
+	const struct run_plan *plan;
+	struct beton_loader *loader;
+	struct beton_loader_info info;
+	uint64_t since_seek; /* samples */
+	uint64_t rows;
+	uint64_t all_rows; /* with those of the warm-up */
+	uint64_t output_bytes;
+	uint32_t batch;
+	char *why;
+};
+
+/* What is read at both ends of a measurement. */
+struct ends {
+	int64_t ns;
+	double own_s, daemon_s, trainer_s;
+	uint64_t bytes, upload_ns;
+	struct machine_times machine;
+};
+
+static double own_cpu_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void take(const struct run *run, struct ends *out)
+{
+	struct beton_stage_stats s[RUN_STAGES_MAX];
+	size_t n = beton_loader_stats(run->loader, s, RUN_STAGES_MAX);
+
+	*out = (struct ends){ 0 };
+	for (size_t i = 0; i < n && i < RUN_STAGES_MAX; i++) {
+		if (!strcmp(s[i].name, "read"))
+			out->bytes = s[i].bytes;
+		if (!strcmp(s[i].name, "upload"))
+			out->upload_ns = s[i].busy_ns;
+	}
+	machine_times_read(run->place->root, &out->machine);
+	if (run->place->daemon)
+		out->daemon_s = machine_process_s("", run->place->daemon);
+	if (run->place->trainer)
+		out->trainer_s = machine_process_s("", run->place->trainer);
+	out->own_s = own_cpu_s();
+	out->ns = clock_ns();
+}
+
+static uint64_t samples_of(const struct run *run)
+{
+	return run->plan->samples ? run->plan->samples : run->place->samples;
+}
+
+/* The next batch, at once given back. After enough of them from the start. */
+static int step(struct run *run)
+{
+	const struct beton_batch *batch;
+	int r;
+
+	if (*run->place->stop)
+		return -ECANCELED;
+	if (samples_of(run) && run->since_seek >= samples_of(run)) {
+		beton_loader_seek(run->loader, 0);
+		run->since_seek = 0;
+	}
+	r = beton_loader_next(run->loader, &batch);
+	if (r == -ENODATA)
+		r = beton_loader_next(run->loader, &batch);
+	if (r) {
+		snprintf(run->why, RUN_WHY_SIZE, "%s",
+			 beton_loader_error(run->loader));
+		return r;
+	}
+	run->rows += batch->rows;
+	run->all_rows += batch->rows;
+	run->since_seek += batch->rows;
+	if (batch->rows > run->batch)
+		run->batch = batch->rows;
+	for (uint32_t i = 0; i < batch->num_outputs; i++)
+		run->output_bytes += batch->outputs[i].size;
+	beton_loader_release(run->loader, batch);
+	return 0;
+}
+
+/*
+ * Until all memory of the ring was used, and code was compiled: both cost only
+ * once, and the compiler is a process that would count as a neighbour.
+ */
+static int warm_up(struct run *run)
+{
+	uint32_t prefetch =
+		run->place->prefetch ? run->place->prefetch : PREFETCH;
+	int64_t end = clock_ns() + (int64_t)(1e9 * run->plan->seconds);
+	int64_t latest = clock_ns() + JIT_WAIT_MS * INT64_C(1000000);
+	struct timespec pause = { .tv_nsec = 5000000 };
+	int r = 0;
+
+	for (uint32_t i = 0;
+	     !r && (i < 2 * (prefetch + 1) || run->rows < run->plan->samples);
+	     i++) {
+		r = step(run);
+		if (clock_ns() >= end && !run->plan->samples)
+			break;
+	}
+	beton_loader_info(run->loader, &run->info);
+	while (!r && !strcmp(run->info.jit, "generic") && clock_ns() < latest &&
+	       !*run->place->stop) {
+		nanosleep(&pause, NULL);
+		beton_loader_info(run->loader, &run->info);
+	}
+	return r ? r : step(run);
+}
+
+static void compare(const struct ends *a, const struct ends *b, uint64_t rows,
+		    struct run_figures *f)
+{
+	double s = 1e-9 * (double)(b->ns - a->ns);
+	double own = b->own_s - a->own_s + b->daemon_s - a->daemon_s;
+	uint64_t periods = b->machine.periods - a->machine.periods;
+
+	f->rate = (double)rows / s;
+	f->cpu_us = 1e6 * own / (double)rows;
+	f->bytes = (double)(b->bytes - a->bytes) / (double)rows;
+	f->cores = own / s;
+	f->others = (b->machine.busy_s - a->machine.busy_s -
+		     (b->trainer_s - a->trainer_s)) /
+			    s -
+		    f->cores;
+	/* Both are counted in ticks: less than nothing is nothing. */
+	if (f->others < 0)
+		f->others = 0;
+	f->stolen = (b->machine.steal_s - a->machine.steal_s) / s;
+	f->upload_busy = 1e-9 * (double)(b->upload_ns - a->upload_ns) / s;
+	f->throttled = periods ? (double)(b->machine.throttled -
+					  a->machine.throttled) /
+					 (double)periods
+			       : 0;
+	f->rows = rows;
+}
+
+static int measure(struct run *run, struct run_figures *out)
+{
+	int64_t end;
+	struct ends a, b;
+	int r = warm_up(run);
+
+	run->rows = 0;
+	run->output_bytes = 0;
+	take(run, &a);
+	end = a.ns + (int64_t)(1e9 * run->plan->seconds);
+	/* Two batches at least: one may have been ready. */
+	for (unsigned i = 0; !r && (i < 2 || clock_ns() < end); i++)
+		r = step(run);
+	take(run, &b);
+	if (r)
+		return r;
+	compare(&a, &b, run->rows, out);
+	out->output = (double)run->output_bytes / (double)run->rows;
+	return 0;
+}
+
+static void note_output(const struct beton_output *o, struct run_figures *out)
+{
+	out->on_gpu |= o->device_type == BETON_DEVICE_CUDA;
+	if (o->ndim != 3 || o->ragged)
+		return;
+	for (uint32_t i = 0; i < o->ndim; i++) {
+		if ((double)o->shape[i] > out->side)
+			out->side = (double)o->shape[i];
+	}
+}
+
+static void note_info(const struct run *run, struct run_figures *out)
+{
+	struct beton_output o;
+
+	out->failed = (double)beton_loader_failed_rows(run->loader) /
+		      (double)(run->all_rows ? run->all_rows : 1);
+	out->workers = run->info.workers;
+	out->samples = run->info.samples;
+	out->batch = run->batch;
+	snprintf(out->spec, sizeof(out->spec), "%s", run->info.spec);
+	snprintf(out->source, sizeof(out->source), "%s", run->info.source);
+	snprintf(out->delivery, sizeof(out->delivery), "%s",
+		 run->info.delivery);
+	snprintf(out->jit, sizeof(out->jit), "%s", run->info.jit);
+	for (uint32_t i = 0; !beton_loader_output(run->loader, i, &o); i++)
+		note_output(&o, out);
+	out->num_stages =
+		beton_loader_stats(run->loader, out->stages, RUN_STAGES_MAX);
+	if (out->num_stages > RUN_STAGES_MAX)
+		out->num_stages = RUN_STAGES_MAX;
+}
+
+static int open_loader(struct run *run)
+{
+	const struct run_place *place = run->place;
+	const struct run_plan *plan = run->plan;
+	struct beton_loader_options options = {
+		.size = sizeof(options),
+		.spec = place->spec,
+		.subset = place->subset,
+		.pipeline = plan->pipeline,
+		.source = plan->source,
+		.delivery = place->delivery,
+		.cache = plan->cache ? plan->cache : place->cache,
+		.cache_size = place->cache_size,
+		.cold_size = place->cold_size,
+		.workers = plan->workers,
+		.prefetch = place->prefetch,
+		.until = plan->until,
+		.job = "doctor",
+		.on_error = BETON_ON_ERROR_SKIP,
+		.error = run->why,
+		.error_size = RUN_WHY_SIZE,
+	};
+	int r = beton_loader_open(plan->path ? plan->path : place->path,
+				  &options, &run->loader);
+
+	if (r)
+		return r;
+	beton_loader_info(run->loader, &run->info);
+	if (run->info.steps)
+		return 0;
+	snprintf(run->why, RUN_WHY_SIZE, "%s has no batches: %llu samples",
+		 run->info.spec, (unsigned long long)run->info.samples);
+	return -ENODATA;
+}
+
+int run_measure(const struct run_place *place, const struct run_plan *plan,
+		struct run_figures *out, char *why)
+{
+	struct run run = { .place = place, .plan = plan, .why = why };
+	struct run_figures f = { 0 };
+	int r;
+
+	why[0] = '\0';
+	r = open_loader(&run);
+	r = r ? r : measure(&run, &f);
+	if (!r) {
+		beton_loader_info(run.loader, &run.info);
+		note_info(&run, &f);
+	}
+	beton_loader_close(run.loader);
+	if (!r)
+		*out = f;
+	return r;
+}

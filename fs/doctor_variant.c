@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/doctor_variant.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/dataset.h"
+#include "fs/scope.h"
+#include "fs/writer.h"
+#include "loader/codec.h"
+#include "loader/codec_recode.h"
+#include "loader/resample.h"
+
+enum {
+	SIZE_MAX_READ = 96 << 20,
+	PIXELS_MAX = 64 << 20, /* bytes of an image's; larger ones stay */
+	PAGE = 8 << 20,
+	QUALITY = 90,
+	QUALITY_LOW = 75,
+	/* Images are stored this much larger than a random crop makes them: as
+	   FFCV's own examples do, 256 of 224. */
+	MARGIN_PERCENT = 115,
+};
+
+struct variant_source {
+	struct dataset *dataset;
+	struct log *log;
+	size_t samples;
+	struct writer_value *values; /* of each sample's fields */
+	uint8_t **bytes;	     /* theirs, owned */
+	struct codec *codec;
+	struct codec_recoder *recoder;
+	struct resampler *resampler;
+	struct symbols_codes codes;
+	bool counted;
+	uint64_t written;
+};
+
+/* --- reading ------------------------------------------------------------- */
+
+static size_t num_fields(const struct variant_source *s)
+{
+	return s->dataset->format.num_fields;
+}
+
+static bool is_image(const struct variant_source *s, size_t i)
+{
+	const struct field *f = &s->dataset->format.fields[i % num_fields(s)];
+
+	return f->type->type == BETON_TYPE_IMAGE;
+}
+
+static int read_value(struct variant_source *s, uint64_t sample, size_t i,
+		      const uint8_t *record, uint64_t *size)
+{
+	struct value v;
+	int r = dataset_value(s->dataset, (uint32_t)(i % num_fields(s)), sample,
+			      record, &v);
+
+	if (r)
+		return r;
+	s->bytes[i] = malloc(v.size + 1);
+	if (!s->bytes[i])
+		return -ENOMEM;
+	if (v.size)
+		r = source_read(s->dataset->source, s->bytes[i], v.size, v.off);
+	s->values[i] = (struct writer_value){
+		.bytes = s->bytes[i],
+		.size = v.size,
+		.integer = (int64_t)load64(v.scalar),
+		.mode = v.mode,
+		.width = (uint16_t)v.width,
+		.height = (uint16_t)v.height,
+	};
+	memcpy(&s->values[i].real, v.scalar, sizeof(v.scalar));
+	/* As pixels it may be tried, too. */
+	*size += max_u64(v.size, (uint64_t)3 * v.width * v.height);
+	return r;
+}
+
+static int read_samples(struct variant_source *s, size_t wanted)
+{
+	const struct format *f = &s->dataset->format;
+	cleanup_free uint8_t *record = malloc(f->itemsize + 1);
+	uint64_t size = 0;
+	int r = record ? 0 : -ENOMEM;
+
+	for (size_t k = 0; k < wanted && size < SIZE_MAX_READ && !r; k++) {
+		uint64_t sample = k * (f->samples / wanted);
+
+		r = dataset_records(s->dataset, sample, 1, record);
+		for (size_t i = 0; i < num_fields(s) && !r; i++)
+			r = read_value(s, sample, k * num_fields(s) + i, record,
+				       &size);
+		s->samples = k + 1;
+	}
+	return r;
+}
+
+static void look(const struct variant_source *s, struct evidence *e)
+{
+	size_t n = s->samples * num_fields(s);
+	double images = 0, jpegs = 0, width = 0, height = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct writer_value *v = &s->values[i];
+
+		if (!is_image(s, i))
+			continue;
+		images++;
+		jpegs += v->mode == BETON_MODE_JPG;
+		width += v->width;
+		height += v->height;
+	}
+	e->images = s->samples ? images / (double)s->samples : 0;
+	if (images <= 0)
+		return;
+	e->jpegs = jpegs / images;
+	e->width = width / images;
+	e->height = height / images;
+}
+
+/* What cannot be copied cannot be tried otherwise. */
+static bool can_be_written(const struct dataset *ds)
+{
+	for (uint32_t i = 0; i < ds->format.num_fields; i++) {
+		const struct field *f = &ds->format.fields[i];
+
+		if (f->unusable || f->type->type == BETON_TYPE_CUSTOM)
+			return false;
+	}
+	return ds->format.samples > 0;
+}
+
+int variant_source_open(const char *path, size_t samples, struct log *log,
+			struct evidence *e, struct variant_source **out)
+{
+	struct variant_source *s = calloc(1, sizeof(*s));
+	int r = s ? dataset_open(path, log, &s->dataset) : -ENOMEM;
+	size_t n;
+
+	if (!r && !can_be_written(s->dataset))
+		r = -EOPNOTSUPP;
+	if (!r) {
+		samples = min_u64(samples, s->dataset->format.samples);
+		n = samples * num_fields(s);
+		s->log = log;
+		s->values = calloc(n + 1, sizeof(*s->values));
+		s->bytes = calloc(n + 1, sizeof(*s->bytes));
+		r = s->values && s->bytes ? 0 : -ENOMEM;
+	}
+	r = r ? r : codec_open(&s->codec);
+	r = r ? r : codec_recoder_open(&s->recoder);
+	r = r ? r : resampler_open(&s->resampler);
+	r = r ? r : read_samples(s, samples);
+	if (r) {
+		variant_source_close(s);
+		return r;
+	}
+	look(s, e);
+	*out = s;
+	return 0;
+}
+
+void variant_source_close(struct variant_source *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; s->bytes && i < s->samples * num_fields(s); i++)
+		free(s->bytes[i]);
+	free(s->bytes);
+	free(s->values);
+	codec_close(s->codec);
+	codec_recoder_close(s->recoder);
+	resampler_close(s->resampler);
+	dataset_close(s->dataset);
+	free(s);
+}
+
+/* --- one image ----------------------------------------------------------- */
+
+/* `made` is the image's new bytes, which the caller frees; NULL: as it is. */
+typedef int change_fn(struct variant_source *s, const struct evidence *e,
+		      struct writer_value *v, uint8_t **made);
+
+static int keep(struct variant_source *s, const struct evidence *e,
+		struct writer_value *v, uint8_t **made)
+{
+	(void)s;
+	(void)e;
+	(void)v;
+	*made = NULL;
+	return 0;
+}
+
+static int recode(struct variant_source *s, const struct evidence *e,
+		  struct writer_value *v, uint8_t **made)
+{
+	struct recoded recoded;
+
+	(void)e;
+	*made = NULL;
+	if (v->mode != BETON_MODE_JPG ||
+	    codec_recode(s->recoder, v->bytes, v->size, RECODE_ROWS, &s->codes,
+			 &recoded))
+		return 0;
+	*made = recoded.bytes;
+	v->size = recoded.size;
+	return 0;
+}
+
+static int decode(struct variant_source *s, const struct writer_value *v,
+		  struct image *out)
+{
+	struct rect all = { 0, 0, v->width, v->height };
+	size_t size = (size_t)3 * v->width * v->height;
+	int r;
+
+	*out = (struct image){ NULL, v->width, v->height,
+			       (size_t)3 * v->width };
+	if (!size || size > PIXELS_MAX)
+		return -EFBIG;
+	if (v->mode != BETON_MODE_JPG && v->size != size)
+		return -EBADMSG;
+	out->pixels = malloc(size);
+	if (!out->pixels)
+		return -ENOMEM;
+	if (v->mode != BETON_MODE_JPG) {
+		memcpy(out->pixels, v->bytes, size);
+		return 0;
+	}
+	r = codec_decode(s->codec, v->bytes, v->size, &all, out);
+	if (r)
+		free(steal(out->pixels));
+	return r;
+}
+
+/* What cannot be decoded stays as it is. */
+static int to_pixels(struct variant_source *s, const struct evidence *e,
+		     struct writer_value *v, uint8_t **made)
+{
+	struct image image;
+
+	(void)e;
+	*made = NULL;
+	if (decode(s, v, &image))
+		return 0;
+	*made = image.pixels;
+	v->size = (uint64_t)3 * v->width * v->height;
+	v->mode = BETON_MODE_RAW;
+	return 0;
+}
+
+static int encode(struct variant_source *s, const struct image *image,
+		  unsigned quality, struct writer_value *v, uint8_t **made)
+{
+	size_t size;
+	int r = codec_encode(s->codec, image, quality, made, &size);
+
+	if (r)
+		return r;
+	v->size = size;
+	v->mode = BETON_MODE_JPG;
+	v->width = (uint16_t)image->width;
+	v->height = (uint16_t)image->height;
+	return 0;
+}
+
+static int to_quality(struct variant_source *s, const struct evidence *e,
+		      struct writer_value *v, uint8_t **made)
+{
+	struct image image;
+	int r;
+
+	*made = NULL;
+	if (decode(s, v, &image))
+		return 0;
+	r = encode(s, &image, e->jpegs > 0 ? QUALITY_LOW : QUALITY, v, made);
+	free(image.pixels);
+	return r;
+}
+
+/* As mkfs.beton --max-resolution. */
+static int to_size(struct variant_source *s, const struct evidence *e,
+		   struct writer_value *v, uint8_t **made)
+{
+	double side = fmax(v->width, v->height), by = e->resized_to / side;
+	struct image image, small;
+	int r = 0;
+
+	*made = NULL;
+	if (by >= 1 || decode(s, v, &image))
+		return 0;
+	small.width = (uint32_t)fmax(floor(by * v->width), 1);
+	small.height = (uint32_t)fmax(floor(by * v->height), 1);
+	small.stride = (size_t)3 * small.width;
+	small.pixels = malloc(small.stride * small.height);
+	if (!small.pixels)
+		r = -ENOMEM;
+	r = r ? r : resample(s->resampler, INTERPOLATION_AREA, &image, &small);
+	r = r ? r : encode(s, &small, QUALITY, v, made);
+	free(small.pixels);
+	free(image.pixels);
+	return r;
+}
+
+/* --- a whole dataset ----------------------------------------------------- */
+
+static void count_symbols(struct variant_source *s)
+{
+	struct symbols sum = { 0 };
+
+	for (size_t i = 0; i < s->samples * num_fields(s); i++) {
+		if (is_image(s, i) && s->values[i].mode == BETON_MODE_JPG)
+			codec_count(s->recoder, s->bytes[i], s->values[i].size,
+				    &sum);
+	}
+	symbols_make_codes(&sum, true, &s->codes);
+	s->counted = true;
+}
+
+static int write_sample(struct variant_source *s, const struct evidence *e,
+			change_fn *change, struct writer *w, size_t k)
+{
+	size_t n = num_fields(s);
+	cleanup_free struct writer_value *values = calloc(n, sizeof(*values));
+	cleanup_free uint8_t **made = calloc(n, sizeof(*made));
+	int r = values && made ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && !r; i++) {
+		values[i] = s->values[k * n + i];
+		if (is_image(s, i))
+			r = change(s, e, &values[i], &made[i]);
+		if (made[i])
+			values[i].bytes = made[i];
+		s->written += values[i].size;
+	}
+	r = r ? r : writer_append(w, values);
+	for (size_t i = 0; made && i < n; i++)
+		free(made[i]);
+	return r;
+}
+
+static int open_writer(struct variant_source *s, const char *path,
+		       struct writer **out)
+{
+	const struct format *f = &s->dataset->format;
+	cleanup_free struct writer_field *fields =
+		calloc(f->num_fields + 1, sizeof(*fields));
+	uint64_t page = PAGE;
+
+	if (!fields)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < f->num_fields; i++) {
+		const struct field *from = &f->fields[i];
+
+		fields[i].name = from->name;
+		fields[i].type = from->type->type;
+		memcpy(fields[i].dtype, from->dtype, sizeof(from->dtype));
+		fields[i].ndim = from->ndim;
+		memcpy(fields[i].shape, from->shape, sizeof(from->shape));
+	}
+	/* Pixels take more than what the file's pages were made for. */
+	while (page < f->page_size || page < PIXELS_MAX)
+		page *= 2;
+	return writer_open(path, fields, f->num_fields, s->samples,
+			   (uint32_t)page, s->log, out);
+}
+
+/* NULL: there would be no difference. */
+static change_fn *change_of(enum variant v, struct evidence *e)
+{
+	double side = fmax(e->width, e->height);
+
+	switch (v) {
+	case VARIANT_SAME:
+		return keep;
+	case VARIANT_OPTIMIZED:
+		return e->jpegs > 0 ? recode : NULL;
+	case VARIANT_RAW:
+		return e->jpegs > 0 ? to_pixels : NULL;
+	case VARIANT_QUALITY:
+		return e->images > 0 ? to_quality : NULL;
+	case VARIANT_RESIZED:
+		e->resized_to = (unsigned)(e->resize_to * MARGIN_PERCENT / 100);
+		return e->jpegs > 0 && e->resized_to &&
+				       e->resized_to < 0.8 * side
+			       ? to_size
+			       : NULL;
+	default:
+		return NULL;
+	}
+}
+
+int variant_write(struct variant_source *s, enum variant v, struct evidence *e,
+		  const char *path)
+{
+	change_fn *change = change_of(v, e);
+	struct writer *w = NULL;
+	int r;
+
+	if (!change)
+		return -ENODATA;
+	if (v == VARIANT_OPTIMIZED && !s->counted)
+		count_symbols(s);
+	s->written = 0;
+	r = open_writer(s, path, &w);
+	for (size_t k = 0; k < s->samples && !r; k++)
+		r = write_sample(s, e, change, w, k);
+	if (!r)
+		r = writer_finish(&w);
+	writer_abort(&w);
+	return r;
+}
+
+size_t variant_samples(const struct variant_source *s)
+{
+	return s->samples;
+}
+
+double variant_bytes(const struct variant_source *s)
+{
+	return s->samples ? (double)s->written / (double)s->samples : 0;
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/doctor_verdict.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+
+/*
+ * Where the lines are drawn. Neighbours that take a quarter of the processors
+ * cost a third of the rate. A main thread that works seven eighths of its time
+ * has none to wait for batches. Batches that come a sixth faster than they are
+ * taken are there when they are asked for.
+ */
+#define NOISY 0.25
+#define PYTHON_BUSY 0.85
+#define GPU_BUSY 90
+#define ENOUGH 1.15
+#define THROTTLED 0.1
+/* Large reads so much faster than small ones: it is their number that costs. */
+#define REQUESTS 3.0
+
+/* How near a term is to the least of the data's: 1 where it is that. */
+static double nearness(const struct evidence *e, enum term term)
+{
+	double t = model_term(&e->model, term);
+
+	return isinf(t) ? 0 : model_data_rate(&e->model) / t;
+}
+
+/* Whether what the trainer takes is less than data can come, by far enough. */
+static bool trainer_is_slower(const struct evidence *e)
+{
+	const struct model *m = &e->model;
+
+	return m->trainer_rate > 0 &&
+	       model_data_rate(m) >= ENOUGH * m->trainer_rate;
+}
+
+static bool python_is_busy(const struct evidence *e)
+{
+	return e->watch.known && e->watch.main_busy >= PYTHON_BUSY;
+}
+
+/* All that is about data counts little where the trainer is the slower one. */
+static double of_data(const struct evidence *e, double score)
+{
+	if (trainer_is_slower(e) || python_is_busy(e))
+		return 0.3 * score;
+	return score;
+}
+
+static double processors(const struct evidence *e)
+{
+	return fmax(nearness(e, TERM_CPU), nearness(e, TERM_WORKERS));
+}
+
+/* Cores that nobody of us has, of those that we could have. */
+static double noise(const struct evidence *e)
+{
+	return e->model.others / e->model.cores;
+}
+
+static bool is_noisy(const struct evidence *e)
+{
+	return noise(e) >= NOISY;
+}
+
+/* The share of a stage in the CPU time of a sample. */
+static double share(const struct evidence *e, double us)
+{
+	double all = model_cpu_us(&e->model);
+
+	return all > 0 ? us / all : 0;
+}
+
+static double largest_share(const struct evidence *e)
+{
+	const struct model *m = &e->model;
+
+	return share(e, fmax(m->read_us, fmax(m->decode_us, m->transform_us)));
+}
+
+/* Of the stages, the one with the most CPU time has the whole score. */
+static double stage_score(const struct evidence *e, double us)
+{
+	double s = processors(e) * share(e, us) / fmax(largest_share(e), 1e-9);
+
+	return of_data(e, is_noisy(e) ? 0.6 * s : s);
+}
+
+static bool many_requests(const struct evidence *e)
+{
+	return e->small.reads > 0 && e->large.bytes > 0 &&
+	       e->large.bytes >= REQUESTS * e->small.bytes;
+}
+
+/* --- scores -------------------------------------------------------------- */
+
+static double disk(const struct evidence *e)
+{
+	return of_data(e, e->disk.network ? 0 : nearness(e, TERM_DISK));
+}
+
+static double network(const struct evidence *e)
+{
+	if (!e->disk.network || many_requests(e))
+		return 0;
+	return of_data(e, nearness(e, TERM_DISK));
+}
+
+static double api_rate(const struct evidence *e)
+{
+	if (!e->disk.network || !many_requests(e))
+		return 0;
+	return of_data(e, nearness(e, TERM_DISK));
+}
+
+static double decode(const struct evidence *e)
+{
+	return stage_score(e, e->model.decode_us);
+}
+
+static double transforms(const struct evidence *e)
+{
+	return stage_score(e, e->model.transform_us);
+}
+
+static double delivery(const struct evidence *e)
+{
+	double s = stage_score(e, e->model.read_us);
+
+	return fmax(s, of_data(e, fmax(nearness(e, TERM_DELIVERY),
+				       nearness(e, TERM_MEMORY))));
+}
+
+static double memory(const struct evidence *e)
+{
+	return strcmp(e->source, "mount") ? delivery(e) : 0;
+}
+
+static double ipc(const struct evidence *e)
+{
+	return strcmp(e->source, "mount") ? 0 : delivery(e);
+}
+
+static double noisy(const struct evidence *e)
+{
+	return is_noisy(e) ? of_data(e, processors(e)) : 0;
+}
+
+static double upload(const struct evidence *e)
+{
+	return of_data(e, e->on_gpu ? nearness(e, TERM_UPLOAD) : 0);
+}
+
+/* A GPU that has no time left, or no clock. */
+static double gpu(const struct evidence *e)
+{
+	double s = 0;
+
+	if (python_is_busy(e))
+		return 0;
+	if (e->watch.known && e->watch.gpu_busy >= GPU_BUSY)
+		s = 0.01 * e->watch.gpu_busy;
+	for (size_t i = 0; i < e->num_gpus && trainer_is_slower(e); i++) {
+		if (machine_gpu_is_slowed(&e->gpus[i]))
+			s = 1;
+	}
+	return s;
+}
+
+static double python(const struct evidence *e)
+{
+	return python_is_busy(e) ? fmin(e->watch.main_busy, 1) : 0;
+}
+
+static double not_data(const struct evidence *e)
+{
+	if (!trainer_is_slower(e) || python_is_busy(e))
+		return 0;
+	return gpu(e) > 0 ? 0.5 : 1;
+}
+
+/* --- sentences ----------------------------------------------------------- */
+
+static double rate_of(const struct evidence *e)
+{
+	return model_data_rate(&e->model);
+}
+
+static void say_disk(const struct evidence *e, char *out, size_t size)
+{
+	const struct model *m = &e->model;
+
+	snprintf(
+		out, size,
+		"%.0f %% of the reads have to go to %s (%s), which gives %.1f MB/s in this order: %.0f samples/s",
+		100 * model_misses(m), e->disk.source, e->disk.type,
+		1e-6 * m->disk_rate, model_term(m, TERM_DISK));
+}
+
+static void say_api(const struct evidence *e, char *out, size_t size)
+{
+	snprintf(
+		out, size,
+		"%s (%s) answers %.0f requests/s of a sample each, %.1f ms; large requests bring %.1f MB/s instead of %.1f",
+		e->disk.source, e->disk.type, e->small.reads,
+		1e3 * e->small.latency_s, 1e-6 * e->large.bytes,
+		1e-6 * e->small.bytes);
+}
+
+static void say_cores(const struct evidence *e, char *out, size_t size)
+{
+	const struct model *m = &e->model;
+
+	if (m->workers < m->cores)
+		snprintf(out, size, "%.0f worker%s of %.1f cores", m->workers,
+			 m->workers == 1 ? "" : "s", m->cores);
+	else if (e->cpu.quota > 0 && e->cpu.quota < e->cpu.allowed)
+		snprintf(out, size, "a quota of %.1f cores", e->cpu.quota);
+	else if (e->cpu.allowed < e->cpu.online)
+		snprintf(out, size, "%u of %u CPUs allowed", e->cpu.allowed,
+			 e->cpu.online);
+	else
+		snprintf(out, size, "%.1f cores", model_cores(m));
+}
+
+static void say_decode(const struct evidence *e, char *out, size_t size)
+{
+	char cores[64];
+
+	say_cores(e, cores, sizeof(cores));
+	snprintf(
+		out, size,
+		"decoding takes %.0f us of CPU time of %.0f a sample, %.0f x %.0f pixels; %s: %.0f samples/s",
+		e->model.decode_us, model_cpu_us(&e->model), e->width,
+		e->height, cores, rate_of(e));
+}
+
+/* The operation whose absence saves most. */
+static const struct left_out *dearest(const struct evidence *e)
+{
+	const struct left_out *best = NULL;
+
+	for (size_t i = 0; i < e->num_ops; i++) {
+		const struct left_out *o = &e->ops[i];
+
+		if (o->possible && o->without.known &&
+		    (!best || o->without.cpu_us < best->without.cpu_us))
+			best = o;
+	}
+	return best;
+}
+
+static void say_transforms(const struct evidence *e, char *out, size_t size)
+{
+	const struct left_out *o = dearest(e);
+	double all = e->ladder[RUNG_ALL].cpu_us;
+	char cores[64];
+	int n;
+
+	say_cores(e, cores, sizeof(cores));
+	n = snprintf(
+		out, size,
+		"what follows decoding takes %.0f us of CPU time of %.0f a sample; %s: %.0f samples/s",
+		e->model.transform_us, model_cpu_us(&e->model), cores,
+		rate_of(e));
+	if (o && n > 0 && (size_t)n < size && all - o->without.cpu_us > 1)
+		snprintf(out + n, size - (size_t)n, "; %.60s alone %.0f us",
+			 o->written, all - o->without.cpu_us);
+}
+
+static void say_memory(const struct evidence *e, char *out, size_t size)
+{
+	const struct model *m = &e->model;
+
+	snprintf(
+		out, size,
+		"bringing batches that are in memory takes %.0f us of %.0f a sample, %.0f MB/s; memory copies %.1f GB/s here",
+		m->read_us, model_cpu_us(m), 1e-6 * m->batch_bytes * rate_of(e),
+		1e-9 * m->memory_rate);
+}
+
+static void say_ipc(const struct evidence *e, char *out, size_t size)
+{
+	const struct model *m = &e->model;
+
+	snprintf(
+		out, size,
+		"bringing batches from the mount, by %s, takes %.0f us of %.0f a sample: %.0f samples/s and no more",
+		e->delivery, m->read_us, model_cpu_us(m),
+		fmin(model_term(m, TERM_DELIVERY), rate_of(e)));
+}
+
+static void say_noisy(const struct evidence *e, char *out, size_t size)
+{
+	snprintf(
+		out, size,
+		"other processes have %.1f of %.1f cores%s; alone the pipeline would make %.0f samples/s instead of %.0f",
+		e->model.others, e->model.cores,
+		e->stolen >= 0.1 ? ", or the host does" : "",
+		1e6 * e->model.cores / model_cpu_us(&e->model), rate_of(e));
+}
+
+static void say_upload(const struct evidence *e, char *out, size_t size)
+{
+	const struct model *m = &e->model;
+
+	snprintf(out, size,
+		 "%.1f MB a sample go to the GPU at %.2f GB/s: %.0f samples/s",
+		 1e-6 * m->upload_bytes, 1e-9 * m->upload_rate,
+		 model_term(m, TERM_UPLOAD));
+}
+
+static void say_gpu(const struct evidence *e, char *out, size_t size)
+{
+	const struct machine_gpu *g = &e->gpus[0];
+
+	for (size_t i = 0; i < e->num_gpus; i++)
+		if (machine_gpu_is_slowed(&e->gpus[i]))
+			g = &e->gpus[i];
+	if (machine_gpu_is_slowed(g))
+		snprintf(
+			out, size,
+			"%s runs at %d of %d MHz, held back by heat or power; batches come at %.0f samples/s",
+			g->name, g->clock, g->clock_max, rate_of(e));
+	else
+		snprintf(
+			out, size,
+			"the GPU is busy %d %% of the time, and batches come at %.0f samples/s",
+			e->watch.gpu_busy, rate_of(e));
+}
+
+static void say_python(const struct evidence *e, char *out, size_t size)
+{
+	snprintf(
+		out, size,
+		"the trainer's main thread works %.0f %% of the time%s; its loader takes %.1f of %.1f cores",
+		100 * e->watch.main_busy,
+		e->watch.own_rate > 0 ? ", also when batches cost nothing" : "",
+		e->watch.loader_cores, e->model.cores);
+}
+
+static void say_not_data(const struct evidence *e, char *out, size_t size)
+{
+	snprintf(out, size,
+		 "data can come at %.0f samples/s, and %s%.0f are %s",
+		 rate_of(e), e->watch.rate_is_guess ? "about " : "",
+		 e->model.trainer_rate, e->watch.known ? "taken" : "wanted");
+}
+
+/* --- the table ----------------------------------------------------------- */
+
+static const struct row {
+	const char *name;
+	double (*score)(const struct evidence *e);
+	void (*say)(const struct evidence *e, char *out, size_t size);
+} rows[] = {
+	{ "disk", disk, say_disk },
+	{ "network", network, say_disk },
+	{ "API rate", api_rate, say_api },
+	{ "cpu decode", decode, say_decode },
+	{ "cpu transforms", transforms, say_transforms },
+	{ "memory bandwidth", memory, say_memory },
+	{ "ipc", ipc, say_ipc },
+	{ "noisy neighbour", noisy, say_noisy },
+	{ "upload", upload, say_upload },
+	{ "gpu", gpu, say_gpu },
+	{ "trainer's Python", python, say_python },
+	{ "not data", not_data, say_not_data },
+};
+
+static bool is_about_cpu(const char *name)
+{
+	return !strncmp(name, "cpu ", 4);
+}
+
+static const char *cause_of(const struct evidence *e, const char *name)
+{
+	if (!strcmp(name, "noisy neighbour"))
+		return e->stolen > 0.5 * e->model.others ? "host" : "processes";
+	if (!is_about_cpu(name))
+		return "";
+	if (nearness(e, TERM_WORKERS) >= 1)
+		return "workers";
+	if (e->throttled >= THROTTLED ||
+	    (e->cpu.quota > 0 && e->cpu.quota < e->cpu.allowed))
+		return "quota";
+	if (e->cpu.allowed < e->cpu.online)
+		return "affinity";
+	return "";
+}
+
+const char *verdict_row(const struct evidence *e, size_t i, double *score)
+{
+	if (i >= ARRAY_LEN(rows))
+		return NULL;
+	*score = rows[i].score(e);
+	return rows[i].name;
+}
+
+void verdict_find(const struct evidence *e, struct verdict *out)
+{
+	const struct row *best = &rows[0];
+	double score = -1;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		double s = rows[i].score(e);
+
+		if (s <= score)
+			continue;
+		score = s;
+		best = &rows[i];
+	}
+	*out = (struct verdict){
+		.name = best->name,
+		.cause = cause_of(e, best->name),
+		.score = score,
+	};
+	best->say(e, out->text, sizeof(out->text));
+}

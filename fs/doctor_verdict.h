@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which bottleneck it is: one row of a table each. Pure functions. */
+#ifndef FS_DOCTOR_VERDICT_H
+#define FS_DOCTOR_VERDICT_H
+
+#include "fs/doctor.h"
+
+enum { VERDICT_TEXT_SIZE = 512 };
+
+struct verdict {
+	const char *name;  /* "cpu decode" */
+	const char *cause; /* what is behind it, "quota"; "": just that */
+	double score;	   /* 0 to 1 */
+	char text[VERDICT_TEXT_SIZE]; /* a sentence with the numbers */
+};
+
+/* The bottleneck with the highest score. */
+void verdict_find(const struct evidence *e, struct verdict *out);
+
+/* The score of row `i`, for the curious; NULL past the end. */
+const char *verdict_row(const struct evidence *e, size_t i, double *score);
+
+#endif

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/doctor_watch.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fs/bytes.h"
+#include "fs/clock.h"
+#include "fs/scope.h"
+#include "fs/thread.h"
+#include "loader/beacon.h"
+
+enum {
+	FAMILY_MAX = 256, /* processes of a job on this machine */
+	TICK_MS = 100,
+	START_S = 30, /* to import what trainers import */
+	SETTLE_S = 1,
+	END_MS = 2000,
+};
+
+/* CPU time of a job so far, in seconds. */
+struct family_cpu {
+	double main;   /* of the busiest main thread */
+	double wanted; /* the same, with the time that it waited for a CPU */
+	double loader; /* of loaders' threads */
+	double others;
+};
+
+struct watcher {
+	const struct watch_options *options;
+	struct evidence *e;
+	pid_t pid;
+	bool is_ours;
+	bool has_ended;
+	int status;
+	int output; /* a file in memory that it writes to, or -1 */
+	int beacon_fd;
+	struct beacon *beacon; /* NULL: none */
+};
+
+/* --- /proc --------------------------------------------------------------- */
+
+struct stat_line {
+	char name[32];
+	int parent;
+	double cpu_s;
+};
+
+/* "PID (NAME) STATE PARENT ...": the name may hold anything. */
+static bool read_stat(const char *path, struct stat_line *out)
+{
+	unsigned long long user, system;
+	char text[1024], *open, *close;
+	FILE *f = fopen(path, "re");
+	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+
+	if (f)
+		fclose(f);
+	text[n] = '\0';
+	open = strchr(text, '(');
+	close = strrchr(text, ')');
+	if (!open || !close ||
+	    sscanf(close + 1,
+		   " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu",
+		   &out->parent, &user, &system) != 3)
+		return false;
+	snprintf(out->name, sizeof(out->name), "%.*s",
+		 (int)min_u64((uint64_t)(close - open - 1), 31), open + 1);
+	out->cpu_s = (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+	return true;
+}
+
+/* The process and all that descend from it. */
+static size_t find_family(const char *root, pid_t pid, pid_t *out)
+{
+	size_t n = 0, before;
+	char path[PATH_MAX];
+	struct dirent *d;
+
+	out[n++] = pid;
+	do {
+		DIR *dir;
+
+		before = n;
+		snprintf(path, sizeof(path), "%s/proc", root);
+		dir = opendir(path);
+		while (dir && (d = readdir(dir))) {
+			struct stat_line s;
+			pid_t p = (pid_t)atoi(d->d_name);
+			bool known = false, child = false;
+
+			if (!isdigit((unsigned char)d->d_name[0]))
+				continue;
+			snprintf(path, sizeof(path), "%s/proc/%d/stat", root,
+				 (int)p);
+			if (!read_stat(path, &s))
+				continue;
+			for (size_t i = 0; i < n; i++) {
+				known |= out[i] == p;
+				child |= out[i] == s.parent;
+			}
+			if (child && !known && n < FAMILY_MAX)
+				out[n++] = p;
+		}
+		if (dir)
+			closedir(dir);
+	} while (n > before && n < FAMILY_MAX);
+	return n;
+}
+
+/* A thread that others keep from running would work, too. */
+static double wanted_s(const char *root, pid_t pid, double cpu_s)
+{
+	unsigned long long ran, waited;
+	char path[PATH_MAX];
+	double s = cpu_s;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/proc/%d/schedstat", root, (int)pid);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%llu %llu", &ran, &waited) == 2)
+		s = 1e-9 * (double)(ran + waited);
+	if (f)
+		fclose(f);
+	return s;
+}
+
+/* Of one process; false: it has none of our threads. */
+static bool add_threads(const char *root, pid_t pid, struct family_cpu *sum)
+{
+	char path[PATH_MAX];
+	struct family_cpu c = { 0 };
+	bool loads = false;
+	struct dirent *d;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/proc/%d/task", root, (int)pid);
+	dir = opendir(path);
+	while (dir && (d = readdir(dir))) {
+		struct stat_line s;
+
+		if (!isdigit((unsigned char)d->d_name[0]))
+			continue;
+		snprintf(path, sizeof(path), "%s/proc/%d/task/%s/stat", root,
+			 (int)pid, d->d_name);
+		if (!read_stat(path, &s))
+			continue;
+		if (!strcmp(s.name, THREAD_NAME)) {
+			c.loader += s.cpu_s;
+			loads = true;
+		} else if (atoi(d->d_name) == pid) {
+			c.main = s.cpu_s;
+			c.wanted = wanted_s(root, pid, s.cpu_s);
+		} else {
+			c.others += s.cpu_s;
+		}
+	}
+	if (dir)
+		closedir(dir);
+	sum->loader += c.loader;
+	sum->others += c.others;
+	/* Of several ranks the busiest: who it is does not matter, that it
+	   leaves no time does. Without a loader it is the process that works.
+	 */
+	if (c.main > sum->main) {
+		sum->others += sum->main;
+		sum->main = c.main;
+		sum->wanted = c.wanted;
+	} else {
+		sum->others += c.main;
+	}
+	return loads;
+}
+
+static bool family_cpu(const struct watcher *w, struct family_cpu *out)
+{
+	pid_t family[FAMILY_MAX];
+	size_t n = find_family(w->options->root, w->pid, family);
+	bool loads = false;
+
+	*out = (struct family_cpu){ 0 };
+	for (size_t i = 0; i < n; i++)
+		loads |= add_threads(w->options->root, family[i], out);
+	return loads;
+}
+
+/* --- what its loaders say ------------------------------------------------ */
+
+static void make_beacon(struct watcher *w)
+{
+	void *at;
+
+	w->beacon_fd = memfd_create("beton-beacon", MFD_CLOEXEC);
+	if (w->beacon_fd < 0 || ftruncate(w->beacon_fd, BEACON_SIZE))
+		return;
+	at = mmap(NULL, BEACON_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
+		  w->beacon_fd, 0);
+	if (at == MAP_FAILED)
+		return;
+	w->beacon = at;
+	atomic_store(&w->beacon->magic, BEACON_MAGIC);
+}
+
+static void drop_beacon(struct watcher *w)
+{
+	if (w->beacon)
+		munmap(w->beacon, BEACON_SIZE);
+	if (w->beacon_fd >= 0)
+		close(w->beacon_fd);
+	w->beacon = NULL;
+	w->beacon_fd = -1;
+}
+
+struct counts {
+	size_t n;
+	uint64_t rank[BEACON_ENTRIES];
+	double samples[BEACON_ENTRIES], batches[BEACON_ENTRIES];
+	double wait_s[BEACON_ENTRIES];
+	double all;
+};
+
+static void read_beacon(const struct watcher *w, struct counts *out)
+{
+	*out = (struct counts){ 0 };
+	if (!w->beacon)
+		return;
+	out->n = min_u64(atomic_load(&w->beacon->taken), BEACON_ENTRIES);
+	for (size_t i = 0; i < out->n; i++) {
+		const struct beacon_entry *b = &w->beacon->entries[i];
+
+		out->rank[i] = atomic_load(&b->rank);
+		out->batches[i] = (double)atomic_load(&b->batches);
+		out->samples[i] = (double)atomic_load(&b->samples);
+		out->wait_s[i] = 1e-9 * (double)atomic_load(&b->wait_ns);
+		out->all += out->samples[i];
+	}
+}
+
+/* --- starting and ending ------------------------------------------------- */
+
+static void be_the_trainer(const struct watcher *w, const char *fake)
+{
+	char text[64];
+	int null = open("/dev/null", O_RDONLY);
+
+	setsid();
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	dup2(null, STDIN_FILENO);
+	dup2(w->output >= 0 ? w->output : null, STDOUT_FILENO);
+	dup2(w->output >= 0 ? w->output : null, STDERR_FILENO);
+	if (w->beacon) {
+		snprintf(text, sizeof(text), "/proc/%d/fd/%d", (int)getppid(),
+			 w->beacon_fd);
+		setenv("BETON_BEACON", text, 1);
+	}
+	snprintf(text, sizeof(text), "doctor-%d", (int)getppid());
+	setenv("BETON_JOB", text, 0);
+	if (fake)
+		setenv("BETON_FAKE", fake, 1);
+	execl("/bin/sh", "sh", "-c", w->options->trainer, (char *)NULL);
+	_exit(127);
+}
+
+static int start(struct watcher *w, const char *fake)
+{
+	w->output = memfd_create("beton-trainer", MFD_CLOEXEC);
+	make_beacon(w);
+	w->has_ended = false;
+	w->is_ours = true;
+	w->pid = fork();
+	if (w->pid < 0)
+		return -errno;
+	if (!w->pid)
+		be_the_trainer(w, fake);
+	return 0;
+}
+
+static bool has_ended(struct watcher *w)
+{
+	if (!w->is_ours)
+		return kill(w->pid, 0) && errno == ESRCH;
+	if (!w->has_ended && waitpid(w->pid, &w->status, WNOHANG) == w->pid)
+		w->has_ended = true;
+	return w->has_ended;
+}
+
+static void wait_ms(long ms)
+{
+	struct timespec t = { ms / 1000, ms % 1000 * 1000000L };
+
+	nanosleep(&t, NULL);
+}
+
+/* All of its session's group, also what it left behind. */
+static void end(struct watcher *w)
+{
+	if (w->is_ours && w->pid > 0) {
+		kill(-w->pid, SIGTERM);
+		for (int ms = 0; ms < END_MS && !has_ended(w); ms += 20)
+			wait_ms(20);
+		kill(-w->pid, SIGKILL);
+		if (!w->has_ended)
+			waitpid(w->pid, &w->status, 0);
+	}
+	drop_beacon(w);
+	if (w->output >= 0)
+		close(w->output);
+	w->output = -1;
+}
+
+/* The last line that it wrote, if any. */
+static void last_line(const struct watcher *w, char *out, size_t size)
+{
+	char text[1024];
+	off_t length = w->output >= 0 ? lseek(w->output, 0, SEEK_END) : 0;
+	off_t at = length > (off_t)sizeof(text) - 1
+			   ? length - (off_t)sizeof(text) + 1
+			   : 0;
+	ssize_t n =
+		length > 0 ? pread(w->output, text, sizeof(text) - 1, at) : 0;
+	char *line;
+
+	out[0] = '\0';
+	if (n <= 0)
+		return;
+	text[n] = '\0';
+	while (n > 0 && isspace((unsigned char)text[n - 1]))
+		text[--n] = '\0';
+	line = strrchr(text, '\n');
+	snprintf(out, size, "%.*s", (int)size - 1, line ? line + 1 : text);
+	for (char *c = out; *c; c++)
+		*c = isprint((unsigned char)*c) ? *c : '?';
+}
+
+/* --- watching ------------------------------------------------------------ */
+
+static bool is_stopped(const struct watcher *w)
+{
+	return *w->options->stop;
+}
+
+/* Until its loader has given batches, or its threads are there. */
+static void wait_for_start(struct watcher *w)
+{
+	int64_t latest = clock_ns() + START_S * INT64_C(1000000000);
+	struct family_cpu cpu;
+	struct counts c;
+
+	while (!is_stopped(w) && !has_ended(w) && clock_ns() < latest) {
+		read_beacon(w, &c);
+		if (w->beacon ? c.all > 0 : family_cpu(w, &cpu))
+			break;
+		wait_ms(TICK_MS / 2);
+	}
+	for (int ms = 0; ms < 1000 * SETTLE_S && !has_ended(w); ms += TICK_MS)
+		wait_ms(TICK_MS);
+}
+
+static void look_at_gpus(struct evidence *e, double *sum, unsigned *n)
+{
+	struct machine_gpu gpus[MACHINE_GPUS_MAX];
+	size_t count =
+		e->num_gpus ? machine_gpu_read(gpus, MACHINE_GPUS_MAX) : 0;
+
+	if (!count)
+		return;
+	for (size_t i = 0; i < count; i++)
+		*sum += gpus[i].busy > 0 ? gpus[i].busy : 0;
+	*n += (unsigned)count;
+	/* As they are at work, not before. */
+	memcpy(e->gpus, gpus, count * sizeof(*gpus));
+	e->num_gpus = count;
+}
+
+struct view {
+	double seconds;
+	struct family_cpu cpu;
+	struct counts first, last;
+	double gpu_sum;
+	unsigned gpu_n;
+	bool loads;
+};
+
+static void watch(struct watcher *w, struct view *v)
+{
+	struct family_cpu before, now;
+	int64_t start;
+	int64_t end_ns;
+
+	*v = (struct view){ 0 };
+	wait_for_start(w);
+	v->loads = family_cpu(w, &before);
+	read_beacon(w, &v->first);
+	v->last = v->first;
+	start = clock_ns();
+	end_ns = start + (int64_t)(1e9 * w->options->seconds);
+	while (!is_stopped(w) && clock_ns() < end_ns) {
+		wait_ms(TICK_MS);
+		if (has_ended(w))
+			break;
+		v->loads |= family_cpu(w, &now);
+		read_beacon(w, &v->last);
+		v->seconds = 1e-9 * (double)(clock_ns() - start);
+		v->cpu = (struct family_cpu){
+			.main = now.main - before.main,
+			.wanted = now.wanted - before.wanted,
+			.loader = now.loader - before.loader,
+			.others = now.others - before.others,
+		};
+		look_at_gpus(w->e, &v->gpu_sum, &v->gpu_n);
+	}
+}
+
+static double rate_of(const struct view *v)
+{
+	return v->seconds > 0 ? (v->last.all - v->first.all) / v->seconds : 0;
+}
+
+static void take_ranks(const struct view *v, struct evidence *e)
+{
+	e->num_ranks = 0;
+	for (size_t i = 0; i < v->last.n && v->seconds > 0; i++) {
+		double wait = v->last.wait_s[i] - v->first.wait_s[i];
+		double n = v->last.batches[i] - v->first.batches[i];
+
+		if (n <= 0)
+			continue;
+		e->ranks[e->num_ranks++] = (struct rank_seen){
+			.rank = (unsigned)v->last.rank[i],
+			.rate = n / v->seconds,
+			.ready = fmax(0, 1 - wait / v->seconds),
+		};
+	}
+}
+
+static void take_view(const struct view *v, struct evidence *e)
+{
+	struct watch *w = &e->watch;
+
+	w->known = v->seconds > 0;
+	if (!w->known)
+		return;
+	w->seconds = v->seconds;
+	w->main_busy = fmin(v->cpu.wanted / v->seconds, 1);
+	w->main_cores = fmin(v->cpu.main / v->seconds, 1);
+	w->loader_cores = v->cpu.loader / v->seconds;
+	w->other_cores = v->cpu.others / v->seconds;
+	w->rate = rate_of(v);
+	w->gpu_busy = v->gpu_n ? (int)(v->gpu_sum / v->gpu_n) : -1;
+	take_ranks(v, e);
+}
+
+static int tell_end(struct watcher *w)
+{
+	char line[200];
+
+	last_line(w, line, sizeof(line));
+	log_error(w->options->log,
+		  "the trainer ended before its loader gave a batch%s%s",
+		  *line ? ": " : "", line);
+	return -ECHILD;
+}
+
+/* Its batches cost nothing: what is left is the trainer's own. */
+static void watch_alone(struct watcher *w)
+{
+	struct evidence *e = w->e;
+	struct view v;
+
+	if (is_stopped(w) || start(w, "constant"))
+		return;
+	watch(w, &v);
+	/* The loader still works: it does not know such batches. */
+	if (rate_of(&v) > 0 &&
+	    v.cpu.loader / v.seconds <= 0.5 * e->watch.loader_cores) {
+		e->watch.own_rate = rate_of(&v);
+		e->watch.main_busy_alone = fmin(v.cpu.wanted / v.seconds, 1);
+	}
+	end(w);
+}
+
+int watch_run(const struct watch_options *o, struct evidence *e)
+{
+	struct watcher w = { .options = o,
+			     .e = e,
+			     .pid = o->pid,
+			     .output = -1,
+			     .beacon_fd = -1 };
+	struct view v;
+	int r = 0;
+
+	e->watch.gpu_busy = -1;
+	if (o->trainer)
+		r = start(&w, NULL);
+	else if (kill(o->pid, 0) && errno == ESRCH)
+		r = -ESRCH;
+	if (r) {
+		log_error(o->log, "%s: %s", o->trainer ? o->trainer : "--pid",
+			  strerror(-r));
+		end(&w);
+		return r;
+	}
+	watch(&w, &v);
+	take_view(&v, e);
+	if (o->trainer && !e->watch.known && !is_stopped(&w))
+		r = tell_end(&w);
+	end(&w);
+	if (!r && o->trainer)
+		watch_alone(&w);
+	if (!v.loads)
+		doctor_note(
+			e,
+			"no loader was seen in the trainer: its rate is not known");
+	return is_stopped(&w) ? -ECANCELED : r;
+}
+
+void watch_model(struct evidence *e)
+{
+	struct watch *w = &e->watch;
+	struct model *m = &e->model;
+
+	if (!w->known)
+		return;
+	/* Its loader did so much work; a sample costs what it cost before. */
+	if (w->rate <= 0 && w->loader_cores > 0.01 && model_cpu_us(m) > 0) {
+		w->rate = 1e6 * w->loader_cores / model_cpu_us(m);
+		w->rate_is_guess = true;
+	}
+	m->own = fmin(w->main_cores + w->other_cores, m->cores);
+	if (w->own_rate > 0)
+		m->trainer_rate = w->own_rate;
+	else if (w->rate > 0 && w->rate * 1.25 < model_data_rate(m))
+		m->trainer_rate = w->rate;
+}

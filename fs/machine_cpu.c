@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/machine_cpu.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/cgroup.h"
+#include "fs/scope.h"
+
+enum { CPUS_MAX = CPU_SETSIZE };
+
+static FILE *open_file(const char *root, const char *path)
+{
+	char full[PATH_MAX];
+
+	if (snprintf(full, sizeof(full), "%s%s", root, path) >=
+	    (int)sizeof(full))
+		return NULL;
+	return fopen(full, "re");
+}
+
+/* The first line of a file, without its end; "": there is none. */
+static void read_word(const char *root, const char *path, char *out,
+		      size_t size)
+{
+	FILE *f = open_file(root, path);
+
+	*out = '\0';
+	if (f && !fgets(out, (int)size, f))
+		*out = '\0';
+	out[strcspn(out, "\n")] = '\0';
+	if (f)
+		fclose(f);
+}
+
+/* --- how many ------------------------------------------------------------ */
+
+/* "0-3,8": which processors. */
+static void parse_list(const char *text, cpu_set_t *out)
+{
+	unsigned first, last;
+	int n;
+
+	CPU_ZERO(out);
+	while (sscanf(text, "%u%n", &first, &n) == 1) {
+		text += n;
+		last = first;
+		if (sscanf(text, "-%u%n", &last, &n) == 1)
+			text += n;
+		for (unsigned i = first; i <= last && i < CPUS_MAX; i++)
+			CPU_SET(i, out);
+		if (*text++ != ',')
+			break;
+	}
+}
+
+/* What the kernel allows this process; in tests what a status says. */
+static void read_allowed(const char *root, cpu_set_t *out)
+{
+	cleanup_free char *line = NULL;
+	size_t size = 0;
+	FILE *f;
+
+	CPU_ZERO(out);
+	if (!*root && !sched_getaffinity(0, sizeof(*out), out))
+		return;
+	f = open_file(root, "/proc/self/status");
+	while (f && getline(&line, &size, f) > 0) {
+		if (!strncmp(line, "Cpus_allowed_list:", 18))
+			parse_list(line + 18 + strspn(line + 18, " \t"), out);
+	}
+	if (f)
+		fclose(f);
+}
+
+/* Not the first line, which sums up. */
+static bool is_processor(const char *line)
+{
+	return !strncmp(line, "cpu", 3) && line[3] >= '0' && line[3] <= '9';
+}
+
+static unsigned count_online(const char *root)
+{
+	FILE *f = open_file(root, "/proc/stat");
+	cleanup_free char *line = NULL;
+	unsigned n = 0, i;
+	size_t size = 0;
+
+	while (f && getline(&line, &size, f) > 0)
+		n += is_processor(line) && sscanf(line, "cpu%u ", &i) == 1;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static void read_nodes(const char *root, const cpu_set_t *allowed,
+		       struct machine_cpu *out)
+{
+	char path[96], list[4096];
+	cpu_set_t node, both;
+
+	for (unsigned i = 0; i < 1024; i++) {
+		snprintf(path, sizeof(path),
+			 "/sys/devices/system/node/node%u/cpulist", i);
+		read_word(root, path, list, sizeof(list));
+		if (!*list)
+			continue;
+		parse_list(list, &node);
+		CPU_AND(&both, &node, allowed);
+		out->nodes += CPU_COUNT(&node) > 0;
+		out->nodes_used += CPU_COUNT(&both) > 0;
+	}
+	out->nodes = out->nodes ? out->nodes : 1;
+	out->nodes_used = out->nodes_used ? out->nodes_used : 1;
+}
+
+static void read_frequency(const char *root, const cpu_set_t *allowed,
+			   struct machine_cpu *out)
+{
+	char path[96], word[64];
+	unsigned i = 0;
+
+	while (i + 1 < CPUS_MAX && !CPU_ISSET(i, allowed))
+		i++;
+#define CPUFREQ "/sys/devices/system/cpu/cpu%u/cpufreq/"
+	snprintf(path, sizeof(path), CPUFREQ "scaling_cur_freq", i);
+	read_word(root, path, word, sizeof(word));
+	out->mhz = atof(word) / 1e3;
+	snprintf(path, sizeof(path), CPUFREQ "cpuinfo_max_freq", i);
+	read_word(root, path, word, sizeof(word));
+	out->mhz_max = atof(word) / 1e3;
+	snprintf(path, sizeof(path), CPUFREQ "scaling_governor", i);
+	read_word(root, path, out->governor, sizeof(out->governor));
+#undef CPUFREQ
+}
+
+/* --- quotas -------------------------------------------------------------- */
+
+static const struct cgroup_hierarchy first_generation = { "cgroup", "cpu" },
+				     second_generation = { "cgroup2", "" };
+
+static void take_quota(struct machine_cpu *out, double quota,
+		       const char *folder)
+{
+	if (out->quota > 0 && quota >= out->quota)
+		return;
+	out->quota = quota;
+	snprintf(out->quota_of, sizeof(out->quota_of), "%.120s", folder);
+}
+
+static void first_quota(const char *root, const char *folder, void *arg)
+{
+	uint64_t quota, period;
+
+	/* No limit is -1, which is no number of this kind, or a huge one. */
+	if (cgroup_number(root, folder, "cpu.cfs_quota_us", &quota) &&
+	    cgroup_number(root, folder, "cpu.cfs_period_us", &period) &&
+	    quota && quota < INT64_MAX && period)
+		take_quota(arg, (double)quota / (double)period, folder);
+}
+
+static void second_quota(const char *root, const char *folder, void *arg)
+{
+	char path[PATH_MAX], text[64];
+	unsigned long long quota, period;
+
+	if (snprintf(path, sizeof(path), "%s/cpu.max", folder) >=
+	    (int)sizeof(path))
+		return;
+	read_word(root, path, text, sizeof(text));
+	if (sscanf(text, "%llu %llu", &quota, &period) == 2 && quota && period)
+		take_quota(arg, (double)quota / (double)period, folder);
+}
+
+int machine_cpu_read(const char *root, struct machine_cpu *out)
+{
+	struct machine_cpu cpu = { .online = count_online(root) };
+	cpu_set_t allowed;
+
+	if (!cpu.online)
+		return -ENOENT;
+	read_allowed(root, &allowed);
+	cpu.allowed = (unsigned)CPU_COUNT(&allowed);
+	if (!cpu.allowed)
+		cpu.allowed = cpu.online;
+	cgroup_each(root, &first_generation, first_quota, &cpu);
+	cgroup_each(root, &second_generation, second_quota, &cpu);
+	read_nodes(root, &allowed, &cpu);
+	read_frequency(root, &allowed, &cpu);
+	*out = cpu;
+	return 0;
+}
+
+double machine_cpu_cores(const struct machine_cpu *cpu)
+{
+	return cpu->quota > 0 && cpu->quota < cpu->allowed ? cpu->quota
+							   : cpu->allowed;
+}
+
+/* --- who uses them ------------------------------------------------------- */
+
+static double tick_s(void)
+{
+	return 1.0 / (double)sysconf(_SC_CLK_TCK);
+}
+
+static void add_throttling(const char *root, const char *folder, void *arg)
+{
+	struct machine_times *t = arg;
+	uint64_t n;
+
+	if (cgroup_find(root, folder, "cpu.stat", "nr_periods", &n))
+		t->periods += n;
+	if (cgroup_find(root, folder, "cpu.stat", "nr_throttled", &n))
+		t->throttled += n;
+	/* Nanoseconds of the first generation, microseconds of the second. */
+	if (cgroup_find(root, folder, "cpu.stat", "throttled_time", &n))
+		t->throttled_s += 1e-9 * (double)n;
+	if (cgroup_find(root, folder, "cpu.stat", "throttled_usec", &n))
+		t->throttled_s += 1e-6 * (double)n;
+}
+
+/* A line of /proc/stat about one processor. */
+static void add_processor(const char *line, const cpu_set_t *allowed,
+			  struct machine_times *t)
+{
+	/* user nice system idle iowait irq softirq steal */
+	unsigned long long n[8] = { 0 };
+	double tick = tick_s(), busy, steal;
+	unsigned i;
+
+	if (!is_processor(line) ||
+	    sscanf(line, "cpu%u %llu %llu %llu %llu %llu %llu %llu %llu", &i,
+		   &n[0], &n[1], &n[2], &n[3], &n[4], &n[5], &n[6],
+		   &n[7]) < 5 ||
+	    i >= CPUS_MAX || (CPU_COUNT(allowed) && !CPU_ISSET(i, allowed)))
+		return;
+	busy = tick * (double)(n[0] + n[1] + n[2] + n[5] + n[6]);
+	steal = tick * (double)n[7];
+	t->busy_s += busy;
+	t->steal_s += steal;
+	t->total_s += busy + steal + tick * (double)(n[3] + n[4]);
+}
+
+int machine_times_read(const char *root, struct machine_times *out)
+{
+	struct machine_times t = { 0 };
+	cleanup_free char *line = NULL;
+	size_t size = 0;
+	cpu_set_t allowed;
+	FILE *f = open_file(root, "/proc/stat");
+
+	if (!f)
+		return -ENOENT;
+	read_allowed(root, &allowed);
+	while (getline(&line, &size, f) > 0)
+		add_processor(line, &allowed, &t);
+	fclose(f);
+	cgroup_each(root, &first_generation, add_throttling, &t);
+	cgroup_each(root, &second_generation, add_throttling, &t);
+	*out = t;
+	return 0;
+}
+
+double machine_process_s(const char *root, pid_t pid)
+{
+	unsigned long long user = 0, system = 0;
+	char path[64], text[1024], *after;
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = open_file(root, path);
+	n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+	if (f)
+		fclose(f);
+	text[n] = '\0';
+	after = strrchr(text, ')');
+	if (!after ||
+	    sscanf(after + 1,
+		   " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu",
+		   &user, &system) != 2)
+		return 0;
+	return tick_s() * (double)(user + system);
+}

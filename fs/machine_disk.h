@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a file lies on, how much of it the page cache holds, and how fast its
+ * device reads without that cache. Nothing is kept; any thread.
+ */
+#ifndef FS_MACHINE_DISK_H
+#define FS_MACHINE_DISK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct machine_disk {
+	char type[48];	  /* of the file system, "ext4", "nfs4", "fuse.sshfs" */
+	char source[128]; /* what is mounted, "/dev/sda1", "server:/export" */
+	bool network;
+	bool rotates; /* a hard disk */
+	uint64_t size;
+	double resident; /* share that the page cache holds; -1: not told */
+};
+
+/* `root` has proc/ and sys/: "" but in tests. 0 or -errno of the file. */
+int machine_disk_read(const char *root, const char *path,
+		      struct machine_disk *out);
+
+/* Where the dataset of a mount of betonfs lies. -ENOENT: not such a mount. */
+int machine_disk_backing(const char *root, const char *mount, char *out,
+			 uint64_t size);
+
+struct disk_probe {
+	uint64_t piece;	       /* bytes of a read */
+	unsigned threads;      /* that read at once, at most 16 */
+	unsigned milliseconds; /* after which no read is begun */
+	uint64_t seed;
+};
+
+struct disk_rate {
+	double bytes;	  /* a second */
+	double reads;	  /* a second */
+	double latency_s; /* of one read, in the mean */
+	bool direct;	  /* the page cache was out of the way */
+};
+
+/* Reads pieces of the file at random places. 0 or -errno; -ENODATA: nothing
+   was read. */
+int machine_disk_probe(const char *path, const struct disk_probe *probe,
+		       struct disk_rate *out);
+
+#endif

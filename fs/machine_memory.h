@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory as a loader meets it: its limits, and how fast it can be copied.
+   Nothing is kept; any thread. */
+#ifndef FS_MACHINE_MEMORY_H
+#define FS_MACHINE_MEMORY_H
+
+#include <stdint.h>
+
+#include "fs/memory.h"
+
+struct machine_memory {
+	struct memory size;
+	uint64_t memlock; /* RLIMIT_MEMLOCK; UINT64_MAX: none, as the next */
+	uint64_t address; /* RLIMIT_AS */
+	uint64_t files;	  /* RLIMIT_NOFILE */
+};
+
+/* `root` has proc/ and sys/: "" but in tests. */
+int machine_memory_read(const char *root, struct machine_memory *out);
+
+/*
+ * Bytes that `threads` threads read and write a second, copying for
+ * `milliseconds` what no cache holds. 0: no memory for that.
+ */
+double machine_memory_rate(unsigned threads, unsigned milliseconds);
+
+#endif

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/fake.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/log.h"
+#include "fs/name.h"
+#include "fs/rng.h"
+#include "fs/size.h"
+#include "loader/parse.h"
+
+/* So that no sum of sizes can wrap: of a batch's rows, of all fields. */
+static const uint64_t ROW_BYTES_MAX = (uint64_t)1 << 32;
+static const uint64_t SAMPLES_MAX = (uint64_t)1 << 48;
+
+enum { IMAGE_SIDE_MAX = UINT16_MAX, IMAGE_CHANNELS = 3 };
+
+/* What a value can be of. */
+struct kind {
+	const char *name;
+	enum dtype dtype;
+	enum beton_type type;
+	uint64_t limit; /* unless the text says another; 0: no integer */
+	uint64_t limit_max;
+};
+
+/* Without a limit, integers are what any model takes for a label. */
+static const struct kind kinds[] = {
+	{ "bool", DTYPE_B1, BETON_TYPE_NDARRAY, 2, 2 },
+	{ "int8", DTYPE_I1, BETON_TYPE_NDARRAY, 2, 1 << 7 },
+	{ "uint8", DTYPE_U1, BETON_TYPE_NDARRAY, 256, 1 << 8 },
+	{ "int16", DTYPE_I2, BETON_TYPE_NDARRAY, 2, 1 << 15 },
+	{ "uint16", DTYPE_U2, BETON_TYPE_NDARRAY, 2, 1 << 16 },
+	{ "int32", DTYPE_I4, BETON_TYPE_NDARRAY, 2, (uint64_t)1 << 31 },
+	{ "uint32", DTYPE_U4, BETON_TYPE_NDARRAY, 2, (uint64_t)1 << 32 },
+	{ "int64", DTYPE_I8, BETON_TYPE_NDARRAY, 2, (uint64_t)1 << 63 },
+	{ "uint64", DTYPE_U8, BETON_TYPE_NDARRAY, 2, UINT64_MAX },
+	{ "float16", DTYPE_F2, BETON_TYPE_NDARRAY, 0, 0 },
+	{ "float32", DTYPE_F4, BETON_TYPE_NDARRAY, 0, 0 },
+	{ "float64", DTYPE_F8, BETON_TYPE_NDARRAY, 0, 0 },
+	{ "bytes", DTYPE_U1, BETON_TYPE_BYTES, 256, 0 },
+	{ "json", DTYPE_U1, BETON_TYPE_JSON, 256, 0 },
+};
+
+/* A value's text, as far as it was read. */
+struct reader {
+	const struct complaint *c;
+	size_t at;	  /* where the value stands */
+	const char *rest; /* of the value */
+};
+
+static int wrong(const struct reader *in, const char *what)
+{
+	return complain(in->c, in->at, "%s", what);
+}
+
+static void skip_blanks(struct reader *in)
+{
+	in->rest += strspn(in->rest, " \t");
+}
+
+static bool take(struct reader *in, char c)
+{
+	skip_blanks(in);
+	if (*in->rest != c)
+		return false;
+	in->rest++;
+	skip_blanks(in);
+	return true;
+}
+
+static bool take_number(struct reader *in, uint64_t *out)
+{
+	size_t size = strspn(in->rest, "0123456789");
+
+	if (!name_parse_u64(in->rest, size, out) || !*out)
+		return false;
+	in->rest += size;
+	return true;
+}
+
+/* NULL: told. */
+static const struct kind *take_kind(struct reader *in)
+{
+	size_t size = strcspn(in->rest, "[< \t");
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		if (strlen(kinds[i].name) == size &&
+		    !memcmp(in->rest, kinds[i].name, size)) {
+			in->rest += size;
+			return &kinds[i];
+		}
+	}
+	complain(in->c, in->at,
+		 "no type is called `%.*s'; they are bool, int8 to int64, "
+		 "uint8 to uint64, float16 to float64, bytes, json",
+		 (int)min_u64(size, 24), in->rest);
+	return NULL;
+}
+
+/* What stands between brackets, which are optional, and may be empty. */
+static int take_shape(struct reader *in, struct fake_field *f)
+{
+	uint64_t bytes = dtype_size(f->dtype);
+
+	f->count = 1;
+	if (!take(in, '[') || take(in, ']'))
+		return 0;
+	do {
+		if (f->ndim == BETON_MAX_NDIM)
+			return wrong(in, "a value has so many sides");
+		if (!take_number(in, &f->shape[f->ndim]))
+			return wrong(in, "a shape is whole numbers from 1 on, "
+					 "as in \"uint8[224,224,3]\"");
+		if (!mul_ok(bytes, f->shape[f->ndim], &bytes) ||
+		    bytes > ROW_BYTES_MAX)
+			return wrong(in, "a value is of at most 4 GiB");
+		f->count *= f->shape[f->ndim++];
+	} while (take(in, ','));
+	return take(in, ']') ? 0 : wrong(in, "`]' is missing in the shape");
+}
+
+static int take_limit(struct reader *in, const struct kind *kind,
+		      struct fake_field *f)
+{
+	f->limit = kind->limit;
+	if (!take(in, '<'))
+		return 0;
+	if (!kind->limit_max)
+		return wrong(in, "only integers have a limit");
+	if (!take_number(in, &f->limit))
+		return wrong(in, "a limit is a whole number from 1 on, as in "
+				 "\"int64<1000\"");
+	return f->limit <= kind->limit_max
+		       ? 0
+		       : wrong(in, "the limit is above the type's");
+}
+
+/* What a dataset would have of this type and shape: uint8[H,W,3] is an image.
+ */
+static enum beton_type type_of(const struct kind *kind,
+			       const struct fake_field *f)
+{
+	if (f->dtype == DTYPE_U1 && f->ndim == 3 &&
+	    f->shape[2] == IMAGE_CHANNELS && f->shape[0] <= IMAGE_SIDE_MAX &&
+	    f->shape[1] <= IMAGE_SIDE_MAX)
+		return BETON_TYPE_IMAGE;
+	if (!f->ndim && f->dtype == DTYPE_I8)
+		return BETON_TYPE_INT;
+	if (!f->ndim && f->dtype == DTYPE_F8)
+		return BETON_TYPE_FLOAT;
+	return kind->type;
+}
+
+/* TYPE, TYPE[SHAPE], TYPE<LIMIT, TYPE[SHAPE]<LIMIT */
+static int read_value(struct reader *in, struct fake_field *f)
+{
+	const struct kind *kind;
+	int r;
+
+	skip_blanks(in);
+	kind = take_kind(in);
+	if (!kind)
+		return -EINVAL;
+	f->dtype = kind->dtype;
+	r = take_shape(in, f);
+	if (!r)
+		r = take_limit(in, kind, f);
+	skip_blanks(in);
+	if (!r && *in->rest)
+		r = wrong(in, "a value is TYPE[SHAPE]<LIMIT, of which shape "
+			      "and limit may be left out");
+	if (!r && kind->type != BETON_TYPE_NDARRAY && f->ndim > 1)
+		r = wrong(in, "bytes and JSON have one length");
+	f->type = type_of(kind, f);
+	if (f->type == BETON_TYPE_JSON && !f->ndim)
+		f->count = strlen("{}");
+	return r;
+}
+
+/* --- fake(SAMPLES, FIELD=VALUE, ...) --- */
+
+static int read_samples(const struct complaint *c, const struct parse_arg *arg,
+			struct fake *f)
+{
+	if (name_parse_u64(arg->value, strlen(arg->value), &f->samples) &&
+	    f->samples && f->samples <= SAMPLES_MAX)
+		return 0;
+	return complain(c, arg->value_at,
+			"how many samples there are is a whole number from 1 "
+			"to 2^48");
+}
+
+static int read_field(const struct complaint *c, const struct parse_arg *arg,
+		      struct fake *f)
+{
+	struct fake_field *field = &f->fields[f->num_fields];
+	struct reader in = { c, arg->value_at, arg->value };
+
+	if (!arg->name)
+		return complain(c, arg->value_at,
+				"a field is NAME=TYPE, as label=int64");
+	if (!*arg->name || strlen(arg->name) > FAKE_NAME_MAX)
+		return complain(c, arg->name_at,
+				"a field's name is of 1 to %d bytes",
+				FAKE_NAME_MAX);
+	for (uint32_t i = 0; i < f->num_fields; i++) {
+		if (!strcmp(f->fields[i].name, arg->name))
+			return complain(c, arg->name_at, "a second field `%s'",
+					arg->name);
+	}
+	strcpy(field->name, arg->name);
+	f->num_fields++;
+	return read_value(&in, field);
+}
+
+static int read_dataset(const struct complaint *c, const struct parse *parse,
+			const struct parse_stage *stage, struct fake *f)
+{
+	const struct parse_arg *args = &parse->args[stage->first_arg];
+	int r;
+
+	if (stage->num_args < 2 || args[0].name)
+		return complain(c, stage->at,
+				"samples and fields are missing: fake(10000, "
+				"image=\"uint8[224,224,3]\", "
+				"label=\"int64<1000\")");
+	if (stage->num_args - 1 > FAKE_FIELDS_MAX)
+		return complain(c, stage->at, "more than %d fields",
+				FAKE_FIELDS_MAX);
+	f->fields = calloc(stage->num_args - 1, sizeof(*f->fields));
+	if (!f->fields)
+		return -ENOMEM;
+	r = read_samples(c, &args[0], f);
+	for (size_t i = 1; !r && i < stage->num_args; i++)
+		r = read_field(c, &args[i], f);
+	return r;
+}
+
+/* --- constant, memory(SIZE) --- */
+
+static int read_constant(const struct complaint *c, const struct parse *parse,
+			 const struct parse_stage *stage, struct fake *f)
+{
+	(void)parse;
+	f->replay = FAKE_REPLAY_CONSTANT;
+	if (!stage->num_args)
+		return 0;
+	return complain(c, stage->at, "constant takes no arguments");
+}
+
+static int read_memory(const struct complaint *c, const struct parse *parse,
+		       const struct parse_stage *stage, struct fake *f)
+{
+	const struct parse_arg *arg = &parse->args[stage->first_arg];
+
+	f->replay = FAKE_REPLAY_MEMORY;
+	if (!stage->num_args)
+		return 0;
+	if (stage->num_args == 1 && !arg->name &&
+	    size_parse(arg->value, &f->memory) && f->memory)
+		return 0;
+	return complain(c, stage->at,
+			"memory takes one size, as in memory(4GiB)");
+}
+
+/* --- the whole text --- */
+
+static const struct stage_row {
+	const char *name;
+	bool is_first; /* else last */
+	int (*read)(const struct complaint *c, const struct parse *parse,
+		    const struct parse_stage *stage, struct fake *f);
+} stages[] = {
+	{ "fake", true, read_dataset },
+	{ "constant", false, read_constant },
+	{ "memory", false, read_memory },
+};
+
+static int read_stage(const struct complaint *c, const struct parse *parse,
+		      const struct parse_stage *stage, struct fake *f)
+{
+	for (size_t i = 0; i < ARRAY_LEN(stages); i++) {
+		if (stage->quoted || stage->file ||
+		    strcmp(stage->word, stages[i].name) != 0)
+			continue;
+		if (f->replay || (stages[i].is_first && f->samples))
+			return complain(c, stage->at, "%s cannot come here",
+					stage->word);
+		return stages[i].read(c, parse, stage, f);
+	}
+	return complain(c, stage->at,
+			"no source is called `%.40s'; there are constant, "
+			"memory, fake(...)",
+			stage->word);
+}
+
+static int read_text(const struct complaint *c, const struct parse *parse,
+		     struct fake *f)
+{
+	const struct parse_statement *s = parse->statements;
+	int r = 0;
+
+	if (parse->num_statements > 1)
+		return complain(c, s[1].at, "a source is one statement");
+	if (parse->num_statements && s->name)
+		return complain(c, s->at, "a source has no name");
+	for (size_t i = 0; !r && i < parse->num_stages; i++)
+		r = read_stage(c, parse, &parse->stages[i], f);
+	return r;
+}
+
+/* Of the dataset alone: however it is written, and given again. */
+static void fill_print(struct fake *f)
+{
+	uint64_t print[2] = { f->samples };
+
+	for (uint32_t i = 0; i < f->num_fields; i++) {
+		const struct fake_field *field = &f->fields[i];
+		const uint64_t words[] = {
+			print[0],
+			rng_key_of_text(field->name),
+			field->type,
+			field->dtype,
+			rng_key(field->shape, field->ndim),
+			field->limit,
+		};
+
+		print[0] = rng_key(words, ARRAY_LEN(words));
+	}
+	print[1] = rng_mix(print[0]);
+	memcpy(f->fingerprint, print, sizeof(f->fingerprint));
+}
+
+static int parse(const char *text, struct fake *out, char *error,
+		 size_t error_size)
+{
+	struct complaint c = { text ? text : "", error, error_size };
+	struct fake f = { .replay = FAKE_REPLAY_NONE };
+	struct parse words;
+	int r = parse_text(&c, &words);
+
+	if (r)
+		return r;
+	r = read_text(&c, &words, &f);
+	parse_fini(&words);
+	if (r) {
+		fake_fini(&f);
+		return r;
+	}
+	fill_print(&f);
+	*out = f;
+	return 0;
+}
+
+/* A variable that was forgotten is not to be missed. */
+static void warn(const char *text, struct log *log, bool is_heard)
+{
+	static const char says[] = "BETON_FAKE is `%.100s': batches are not "
+				   "real, for measuring alone";
+	char line[256];
+
+	snprintf(line, sizeof(line), says, text);
+	log_warning(log, "%s", line);
+	if (!is_heard)
+		fprintf(stderr, "beton: %s\n", line);
+}
+
+int fake_open(const char *source, struct log *log, bool is_heard,
+	      struct fake *out)
+{
+	const char *text = getenv("BETON_FAKE");
+	bool is_set = text && *text;
+	char error[512];
+	int r = parse(is_set ? text : source, out, error, sizeof(error));
+
+	if (r == -EINVAL)
+		log_error(log, "%s: %s", is_set ? "BETON_FAKE" : "source",
+			  error);
+	else if (!r && is_set)
+		warn(text, log, is_heard);
+	return r;
+}
+
+void fake_fini(struct fake *f)
+{
+	free(f->fields);
+	*f = (struct fake){ .replay = FAKE_REPLAY_NONE };
+}
+
+const char *fake_name(const struct fake *f)
+{
+	if (f->replay == FAKE_REPLAY_CONSTANT)
+		return "constant";
+	if (f->replay == FAKE_REPLAY_MEMORY)
+		return "memory";
+	return f->samples ? "fake" : NULL;
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A dataset that is not there: batch files of the fields that a text names.
+ * Values are runs of numbers that look random, cut out of one short block per
+ * field at a place that the sample's id says, so that they cost as much as a
+ * copy. A sample has the same ones in every epoch.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/batch_place.h"
+#include "fs/bytes.h"
+#include "fs/crc.h"
+#include "fs/name.h"
+#include "fs/order.h"
+#include "fs/rng.h"
+#include "loader/fake.h"
+#include "loader/feed.h"
+
+/* Elements of a block: no more than a cache near the processor takes, whatever
+   their type. */
+enum { BLOCK = 1 << 14 };
+
+/* JSON of any length from 2 on is this, and spaces. */
+static const char JSON[] = "{}";
+
+struct fake_feed {
+	struct feed base;
+	const struct fake *fake;
+	uint8_t **blocks;
+};
+
+/* --- values --- */
+
+static uint64_t row_size(const struct fake_field *f)
+{
+	return f->count * dtype_size(f->dtype);
+}
+
+static void fill_element(const struct fake_field *f, struct rng *rng,
+			 uint8_t *out)
+{
+	uint64_t whole;
+	double part;
+
+	if (f->limit) {
+		whole = rng_next(rng) % f->limit;
+		dtype_convert(DTYPE_U8, &whole, f->dtype, out, 1);
+	} else {
+		part = rng_uniform(rng);
+		dtype_convert(DTYPE_F8, &part, f->dtype, out, 1);
+	}
+}
+
+static uint8_t *make_block(const struct fake_field *f)
+{
+	struct rng rng = { .key = rng_key_of_text(f->name) };
+	size_t item = dtype_size(f->dtype);
+	uint8_t *block = malloc(BLOCK * item);
+
+	for (size_t i = 0; block && i < BLOCK; i++)
+		fill_element(f, &rng, block + i * item);
+	return block;
+}
+
+static void fill_json(uint8_t *to, uint64_t size)
+{
+	memset(to, ' ', size);
+	if (size < strlen(JSON))
+		memset(to, '0', size);
+	else
+		memcpy(to, JSON, strlen(JSON));
+}
+
+static void fill_row(const struct fake_feed *feed, uint32_t field, uint64_t id,
+		     uint8_t *to)
+{
+	const struct fake_field *f = &feed->fake->fields[field];
+	uint64_t item = dtype_size(f->dtype), left = row_size(f), n;
+	uint64_t from = rng_mix(id) % BLOCK * item;
+
+	if (f->type == BETON_TYPE_JSON) {
+		fill_json(to, left);
+		return;
+	}
+	for (; left; left -= n, to += n, from = 0) {
+		n = min_u64(left, BLOCK * item - from);
+		memcpy(to, feed->blocks[field] + from, n);
+	}
+}
+
+/* --- a batch file --- */
+
+/* Where it is written, or only measured. */
+struct place {
+	uint8_t *bytes; /* NULL: measured */
+	uint64_t at;
+};
+
+/* Room for so many bytes behind what is there; gaps are zero. */
+static uint64_t take(struct place *p, uint64_t size)
+{
+	uint64_t from = align_up(p->at, BETON_BATCH_ALIGN);
+
+	if (p->bytes)
+		memset(p->bytes + p->at, 0, from - p->at);
+	p->at = from + size;
+	return from;
+}
+
+static bool is_variable(const struct fake_field *f)
+{
+	return f->type == BETON_TYPE_BYTES || f->type == BETON_TYPE_JSON;
+}
+
+/* A table of values, and what they are. */
+static void put_variable(const struct fake_feed *feed, struct place *p,
+			 uint32_t field, uint32_t rows, const uint64_t *ids)
+{
+	uint64_t size = row_size(&feed->fake->fields[field]);
+	uint64_t table = take(p, rows * sizeof(struct beton_batch_value));
+
+	for (uint32_t row = 0; row < rows; row++) {
+		struct beton_batch_value v = { .offset = take(p, size),
+					       .size = size };
+
+		if (!p->bytes)
+			continue;
+		fill_row(feed, field, ids[row], p->bytes + v.offset);
+		memcpy(p->bytes + table + row * sizeof(v), &v, sizeof(v));
+	}
+}
+
+static void put_fixed(const struct fake_feed *feed, struct place *p,
+		      uint32_t field, uint32_t rows, const uint64_t *ids)
+{
+	uint64_t size = row_size(&feed->fake->fields[field]);
+	uint64_t column = take(p, rows * size);
+
+	for (uint32_t row = 0; p->bytes && row < rows; row++)
+		fill_row(feed, field, ids[row], p->bytes + column + row * size);
+}
+
+static void put_column(const struct fake_feed *feed, struct place *p,
+		       uint32_t field, uint32_t rows, const uint64_t *ids,
+		       struct beton_batch_field *out)
+{
+	const struct fake_field *f = &feed->fake->fields[field];
+	uint64_t errors = take(p, 4 * (uint64_t)rows);
+
+	*out = (struct beton_batch_field){
+		.type = f->type,
+		.column = is_variable(f) ? BETON_COLUMN_VARIABLE
+					 : BETON_COLUMN_FIXED,
+		.ndim = is_variable(f) ? 0 : f->ndim,
+		.mode = f->type == BETON_TYPE_IMAGE ? BETON_MODE_RAW : 0,
+		.stride = is_variable(f) ? 0 : row_size(f),
+		.error_off = errors,
+		.column_off = align_up(p->at, BETON_BATCH_ALIGN),
+	};
+	memcpy(out->name, f->name, sizeof(f->name));
+	strcpy(out->stem, feed->base.names[field].stem);
+	strcpy(out->dtype, dtype_name(f->dtype));
+	memcpy(out->shape, f->shape, out->ndim * sizeof(f->shape[0]));
+	if (p->bytes)
+		memset(p->bytes + errors, 0, 4 * (uint64_t)rows);
+	if (is_variable(f))
+		put_variable(feed, p, field, rows, ids);
+	else
+		put_fixed(feed, p, field, rows, ids);
+	out->column_size = p->at - out->column_off;
+}
+
+static void put_ids(const struct fake_feed *feed,
+		    const struct beton_batch_header *h, uint64_t *ids)
+{
+	const struct spec *spec = &feed->base.spec;
+	struct order order = order_init(spec, h->epoch);
+
+	for (uint32_t row = 0; row < h->rows; row++)
+		ids[row] = order_sample(&order, h->batch * spec->batch + row);
+}
+
+/* Header, fields and SPEC stand before all that is aligned. */
+static void put_head(const struct fake_feed *feed, struct place *p,
+		     struct beton_batch_header *h)
+{
+	h->samples = feed->fake->samples;
+	h->num_fields = feed->fake->num_fields;
+	memcpy(h->fingerprint, feed->fake->fingerprint, sizeof(h->fingerprint));
+	h->spec_off = h->fields_off +
+		      h->num_fields * sizeof(struct beton_batch_field);
+	h->spec_size = (uint32_t)strlen(feed->base.spec_text);
+	p->at = h->spec_off + h->spec_size;
+	if (p->bytes)
+		memcpy(p->bytes + h->spec_off, feed->base.spec_text,
+		       h->spec_size);
+}
+
+static void seal(struct place *p, struct beton_batch_header *h)
+{
+	h->file_size = p->at;
+	memcpy(p->bytes, h, sizeof(*h));
+	h->crc = crc32c(0, p->bytes, h->spec_off + h->spec_size);
+	memcpy(p->bytes, h, sizeof(*h));
+}
+
+static void put_batch(const struct fake_feed *feed, struct place *p,
+		      struct beton_batch_header *h)
+{
+	struct beton_batch_field field;
+	uint64_t *ids = NULL;
+
+	put_head(feed, p, h);
+	h->ids_off = take(p, h->rows * sizeof(*ids));
+	if (p->bytes) {
+		ids = (uint64_t *)(p->bytes + h->ids_off);
+		put_ids(feed, h, ids);
+	}
+	for (uint32_t i = 0; i < h->num_fields; i++) {
+		put_column(feed, p, i, h->rows, ids, &field);
+		if (p->bytes)
+			memcpy(p->bytes + h->fields_off + i * sizeof(field),
+			       &field, sizeof(field));
+	}
+	if (p->bytes)
+		seal(p, h);
+}
+
+static int fetch(struct feed *base, uint64_t epoch, uint64_t number,
+		 struct feed_batch *into)
+{
+	struct fake_feed *feed = (struct fake_feed *)base;
+	struct beton_batch_header h;
+	struct place p = { .bytes = NULL };
+	int r;
+
+	batch_header_init(&h, &base->spec, epoch, number);
+	put_batch(feed, &p, &h);
+	r = buffer_reserve(&into->own, p.at);
+	if (r) {
+		log_error(base->log, "%s: a batch of %llu bytes: %s",
+			  base->path, (unsigned long long)p.at, strerror(-r));
+		return r;
+	}
+	p.bytes = into->own.bytes;
+	put_batch(feed, &p, &h);
+	into->bytes = p.bytes;
+	into->size = p.at;
+	return 0;
+}
+
+/* --- opening and closing --- */
+
+static bool is_for(const char *path)
+{
+	(void)path;
+	return false;
+}
+
+static void close_feed(struct feed *base)
+{
+	struct fake_feed *feed = (struct fake_feed *)base;
+
+	for (uint32_t i = 0; feed->blocks && i < base->num_fields; i++)
+		free(feed->blocks[i]);
+	free(feed->blocks);
+}
+
+static void describe_field(struct feed *base, uint32_t i,
+			   const struct fake_field *from)
+{
+	struct pipeline_field *to = &base->fields[i];
+
+	strcpy(base->names[i].name, from->name);
+	name_escape(from->name, base->names[i].stem);
+	to->type = from->type;
+	to->usable = true;
+	strcpy(to->dtype, dtype_name(from->dtype));
+	if (from->type == BETON_TYPE_IMAGE) {
+		to->height = (uint32_t)from->shape[0];
+		to->width = (uint32_t)from->shape[1];
+	} else if (!is_variable(from)) {
+		to->ndim = from->ndim;
+		memcpy(to->shape, from->shape, sizeof(to->shape));
+	}
+}
+
+static int describe(struct fake_feed *feed)
+{
+	struct feed *base = &feed->base;
+	const struct fake *fake = feed->fake;
+	uint64_t bytes = 0;
+	int r = feed_make_fields(base, fake->num_fields);
+
+	if (r)
+		return r;
+	feed->blocks = calloc(fake->num_fields, sizeof(*feed->blocks));
+	if (!feed->blocks)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < fake->num_fields; i++) {
+		describe_field(base, i, &fake->fields[i]);
+		feed->blocks[i] = make_block(&fake->fields[i]);
+		if (!feed->blocks[i])
+			return -ENOMEM;
+		bytes += row_size(&fake->fields[i]);
+	}
+	base->facts.samples = fake->samples;
+	/* Only its quotient by the samples is of interest. */
+	if (!mul_ok(bytes, fake->samples, &base->facts.data_bytes))
+		base->facts.data_bytes = UINT64_MAX;
+	for (size_t i = 0; i < BETON_FINGERPRINT_SIZE; i++)
+		sprintf(base->fingerprint + 2 * i, "%02x",
+			fake->fingerprint[i]);
+	return 0;
+}
+
+static int open_feed(const char *path, const struct feed_options *o,
+		     struct feed **out)
+{
+	struct fake_feed *feed = calloc(1, sizeof(*feed));
+	int r;
+
+	(void)path;
+	if (!feed)
+		return -ENOMEM;
+	feed->base.ops = &feed_fake;
+	feed->base.log = o->log;
+	feed->base.delivery = "in-process";
+	feed->fake = o->fake;
+	feed->base.path = strdup("the fake dataset");
+	r = feed->base.path ? describe(feed) : -ENOMEM;
+	if (r)
+		feed_close(&feed->base);
+	else
+		*out = &feed->base;
+	return r;
+}
+
+const struct feed_ops feed_fake = {
+	.name = "fake",
+	.is_for = is_for,
+	.open = open_feed,
+	.fetch = fetch,
+	.close = close_feed,
+};

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "fs/bytes.h"
+#include "fs/order.h"
+
+struct kept {
+	struct kept *prev, *next;
+	const struct pipeline *phase; /* who it is given for */
+	struct step *step;
+	uint64_t size;
+};
+
+struct replay {
+	const struct spec *spec;
+	const struct phases *phases;
+	uint64_t batches;  /* to keep, of each phase */
+	uint64_t bytes;	   /* or as many as fit; 0: `batches` says it */
+	bool ships;	   /* what is a GPU's is copied there each time */
+	struct kept *kept; /* what was borrowed from last is last */
+};
+
+int replay_open(const struct fake *fake, const struct spec *spec,
+		const struct phases *phases, uint32_t prefetch,
+		struct replay **out)
+{
+	struct replay *r;
+
+	*out = NULL;
+	if (fake->replay == FAKE_REPLAY_NONE)
+		return 0;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	r->spec = spec;
+	r->phases = phases;
+	r->ships = fake->replay == FAKE_REPLAY_MEMORY;
+	r->batches = r->ships ? (uint64_t)prefetch + 1 : 1;
+	r->bytes = fake->memory;
+	*out = r;
+	return 0;
+}
+
+void replay_close(struct replay *r)
+{
+	struct kept *k, *next;
+
+	if (!r)
+		return;
+	DL_FOREACH_SAFE(r->kept, k, next)
+	{
+		free(k);
+	}
+	free(r);
+}
+
+/* --- which --- */
+
+struct count {
+	uint64_t batches, bytes;
+};
+
+static struct count count(const struct replay *r, const struct pipeline *phase)
+{
+	struct count t = { 0, 0 };
+	const struct kept *k;
+
+	DL_FOREACH(r->kept, k)
+	{
+		if (k->phase != phase)
+			continue;
+		t.batches++;
+		t.bytes += k->size;
+	}
+	return t;
+}
+
+/* How many to keep. The first says how large they are. */
+static uint64_t wanted(const struct replay *r, const struct count *t)
+{
+	if (!r->bytes)
+		return r->batches;
+	if (!t->batches)
+		return 1;
+	return max_u64(1, r->bytes / max_u64(1, t->bytes / t->batches));
+}
+
+bool replay_may_begin(const struct replay *r, uint64_t epoch, uint32_t making)
+{
+	struct count t = count(r, phases_at(r->phases, epoch));
+	uint64_t n = wanted(r, &t);
+
+	return t.batches >= n || t.batches + making < n;
+}
+
+const struct step *replay_next(struct replay *r, uint64_t epoch)
+{
+	const struct pipeline *phase = phases_at(r->phases, epoch);
+	struct count t = count(r, phase);
+	struct kept *k;
+
+	if (t.batches < wanted(r, &t))
+		return NULL;
+	DL_FOREACH(r->kept, k)
+	{
+		if (k->phase == phase)
+			break;
+	}
+	DL_DELETE(r->kept, k);
+	DL_APPEND(r->kept, k);
+	return k->step;
+}
+
+/* What it takes, in the memory of the host or of a GPU. */
+static uint64_t size_of(const struct step *s)
+{
+	uint64_t size = s->input.own.capacity;
+
+	for (uint32_t i = 0; i < s->batch.num_outputs; i++) {
+		size += s->outputs[i].data.capacity;
+		if (s->tensors[i].device_type == BETON_DEVICE_CUDA)
+			size += s->tensors[i].size;
+	}
+	return size;
+}
+
+static int by_number(const struct kept *a, const struct kept *b)
+{
+	const struct beton_batch *x = &a->step->batch, *y = &b->step->batch;
+
+	if (x->epoch != y->epoch)
+		return x->epoch < y->epoch ? -1 : 1;
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* In their order, whichever was finished first. */
+bool replay_keep(struct replay *r, struct step *s)
+{
+	const struct pipeline *phase = phases_at(r->phases, s->batch.epoch);
+	struct count t = count(r, phase);
+	struct kept *k;
+
+	if (s->batch.rows < spec_rows(r->spec, 0) || t.batches >= wanted(r, &t))
+		return false;
+	k = malloc(sizeof(*k));
+	if (!k)
+		return false;
+	*k = (struct kept){ .phase = phase, .step = s, .size = size_of(s) };
+	DL_INSERT_INORDER(r->kept, k, by_number);
+	return true;
+}
+
+/* --- borrowing --- */
+
+/* A daemon alone may know what a subset holds: then the ids are borrowed, too.
+ */
+static void fill_ids(struct step *s, const struct step *of,
+		     const struct spec *spec, uint64_t number)
+{
+	uint64_t *ids = (uint64_t *)s->ids.bytes;
+	struct order order;
+
+	s->batch.ids = ids;
+	if (spec->subset && !spec->subset->ids) {
+		memcpy(ids, of->batch.ids, s->batch.rows * sizeof(*ids));
+		return;
+	}
+	order = order_init(spec, s->batch.epoch);
+	for (uint32_t row = 0; row < s->batch.rows; row++)
+		ids[row] = order_sample(&order, number * spec->batch + row);
+}
+
+/* The first rows of what the other has. */
+static void borrow(struct step *s, const struct step *of, uint32_t i)
+{
+	const struct beton_tensor *from = &of->tensors[i];
+	struct beton_tensor *to = &s->tensors[i];
+	uint64_t *shape = s->outputs[i].shape;
+
+	*to = *from;
+	to->shape = shape;
+	memcpy(shape, of->outputs[i].shape, sizeof(of->outputs[i].shape));
+	if (from->offsets) {
+		to->size = (uint64_t)from->offsets[s->batch.rows];
+		shape[0] = to->size;
+		return;
+	}
+	to->size = from->size / of->batch.rows * s->batch.rows;
+	shape[0] = s->batch.rows;
+	if (to->device_type == BETON_DEVICE_CUDA)
+		to->data =
+			(const void *)(uintptr_t)parcel_address(s->parcel, i);
+}
+
+int replay_fill(const struct replay *r, struct step *s, const struct step *of,
+		uint64_t epoch, uint64_t number)
+{
+	const struct spec *spec = r->spec;
+	uint64_t n = spec_batches(spec);
+	int error;
+
+	s->batch.epoch = epoch;
+	s->batch.number = number;
+	s->batch.rows = spec_rows(spec, number % n);
+	s->side = of->side;
+	s->pipeline = of->pipeline;
+	error = buffer_reserve(&s->ids, s->batch.rows * sizeof(uint64_t));
+	if (!error)
+		error = buffer_reserve(&s->valid, s->batch.rows);
+	if (!error && s->parcel)
+		error = parcel_repeat(s->parcel, of->parcel, r->ships);
+	if (error)
+		return error;
+	fill_ids(s, of, spec, number % n);
+	memcpy(s->valid.bytes, of->batch.valid, s->batch.rows);
+	if (number >= n)
+		memset(s->valid.bytes, 0, s->batch.rows);
+	s->batch.valid = s->valid.bytes;
+	for (uint32_t i = 0; i < s->batch.num_outputs; i++)
+		borrow(s, of, i);
+	return 0;
+}

@@ -1,0 +1,455 @@
+# SPDX-License-Identifier: Apache-2.0
+"""beton doctor: bottlenecks that are planted, most of them real, are named. What
+a plant is for depends on how busy the machine is otherwise: the doctor gets most
+of it where control groups allow that, and is asked again where others still had
+so much that they are what it names."""
+import contextlib
+import io
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import make
+from conftest import unmount, wait_until
+from dumped import BUILD, SANITIZER
+
+Image = pytest.importorskip("PIL.Image")
+
+HERE = pathlib.Path(__file__).parent
+CPUS = sorted(os.sched_getaffinity(0))
+CGROUP = pathlib.Path("/sys/fs/cgroup/cpu")
+AUGMENT = "random_resized_crop(64) | flip | normalize(imagenet) | float | chw"
+SECONDS = 10
+TRIES = 3
+
+
+# --- data ---
+
+def picture(rng, w, h, **how):
+    """Smooth with some noise, as photos are."""
+    small = rng.integers(0, 255, (h // 16 + 1, w // 16 + 1, 3), np.uint8)
+    big = np.asarray(Image.fromarray(small).resize((w, h))).astype(int)
+    big += rng.integers(-12, 12, (h, w, 1))
+    out = io.BytesIO()
+    Image.fromarray(big.clip(0, 255).astype(np.uint8)).save(
+        out, "JPEG", quality=90, **how)
+    return make.Image(make.JPG, w, h, out.getvalue())
+
+
+def images(path, n, w, h, page_size=1 << 20, different=16, **how):
+    rng = np.random.default_rng(n)
+    made = [picture(rng, w, h, **how) for _ in range(different)]
+    make.Dataset(path, [("image", make.IMAGE), ("label", make.INT)],
+                 [{"image": made[i % different], "label": i}
+                  for i in range(n)], page_size)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("doctor")
+
+
+@pytest.fixture(scope="module")
+def photos(folder):
+    return images(folder / "photos.beton", 1000, 256, 192)
+
+
+@pytest.fixture(scope="module")
+def arrays(folder):
+    """Nothing to be decoded, and much of it."""
+    rng = np.random.default_rng(0)
+    rows = [rng.integers(0, 255, (512, 1024), np.uint8) for _ in range(8)]
+    make.Dataset(folder / "arrays.beton",
+                 [("a", make.NDARRAY, "u1", (512, 1024))],
+                 [{"a": rows[i % 8]} for i in range(256)], 1 << 20)
+    return folder / "arrays.beton"
+
+
+# --- the doctor ---
+
+def left_by(process):
+    return [name for where in ("/dev/shm", "/tmp")
+            for name in os.listdir(where)
+            if name.startswith(f"beton-doctor-{process.pid}-")]
+
+
+def doctor_of(*args, env=None, prefix=(), seconds=SECONDS):
+    p = subprocess.Popen(
+        [*prefix, BUILD / "beton", "doctor", "--json", "--seconds",
+         str(seconds), *map(str, args)], text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "BUILD": str(BUILD), **(env or {})})
+    out, err = p.communicate(timeout=120)
+    assert p.returncode == 0, err
+    assert not SANITIZER.search(err) and not err, err
+    assert not left_by(p)
+    return json.loads(out)
+
+
+def options(d):
+    return [f["option"] for f in d["fixes"]]
+
+
+def gain(d, text):
+    found = [f["predicted_gain"] for f in d["fixes"] if text in f["option"]]
+    assert found, (text, options(d))
+    return found[0]
+
+
+@contextlib.contextmanager
+def control_group(**files):
+    """-> a prefix for commands that are to run in a new one. None: there are no
+    control groups here, or they are not ours."""
+    group = CGROUP / f"beton-test-{os.getpid()}-{time.monotonic_ns()}"
+    try:
+        group.mkdir()
+    except OSError:
+        yield None
+        return
+    try:
+        for name, value in files.items():
+            (group / f"cpu.{name}").write_text(str(value))
+        yield ["sh", "-c", f"echo $$ > {group}/tasks && exec \"$@\"", "sh"]
+    finally:
+        # What was in it has ended, but the kernel may still be counting.
+        wait_until(lambda: not (group / "tasks").read_text(), "the group")
+        group.rmdir()
+
+
+def ask(want, *args, cause=None, prefix=(), **how):
+    """The diagnosis, once it is `want`: others may be louder at first."""
+    wanted = [want] if isinstance(want, str) else want
+    for _ in range(TRIES):
+        with control_group(shares=200000) as shield:
+            d = doctor_of(*args, prefix=[*(shield or ()), *prefix], **how)
+        if d["verdict"] in wanted and cause in (None, d["evidence"]["cause"]):
+            return d
+        print(d["verdict"], d["evidence"]["cause"], d["evidence"]["sentence"])
+    if d["verdict"] == "noisy neighbour" and \
+            d["evidence"]["cpu"]["others_idle"] > 0.5:
+        pytest.skip("the machine is too busy to plant anything")
+    raise AssertionError((d["verdict"], d["evidence"]))
+
+
+def trainer(path, kind, pipeline=AUGMENT, *more):
+    return shlex.join(["exec", sys.executable, str(HERE / "trainer.py"),
+                       str(path), pipeline, kind, *map(str, more)])
+
+
+# --- processors ---
+
+def test_an_own_operation_that_is_expensive(photos, folder):
+    (folder / "slow.c").write_text("""
+#include <math.h>
+static void slow(float v[3], const struct beton_at *at)
+{
+	float x = v[0] / 255;
+
+	for (int i = 0; i < 20; i++)
+		x = sinf(x + at->random[0]);
+	v[0] += x * 1e-9f;
+}
+""")
+    pipeline = AUGMENT.replace("normalize", f'"{folder}/slow.c".slow | '
+                               "normalize")
+    d = ask("cpu transforms", photos, "--pipeline", pipeline)
+    assert "slow" in d["evidence"]["sentence"]
+    assert gain(d, "a cheaper") > 2
+
+
+def test_images_that_are_too_large(folder):
+    path = images(folder / "huge.beton", 64, 2400, 1800, 1 << 22, 4)
+    d = ask("cpu decode", path, "--spec", "batch=16", "--pipeline",
+            "resize(128) | normalize(imagenet)", seconds=30)
+    assert gain(d, "--max-resolution") > 3
+    assert gain(d, "decode(draft)") > 1.2
+    assert gain(d, "cache(decoded") > 1.2
+
+
+def test_progressive_images(folder):
+    path = images(folder / "progressive.beton", 128, 640, 480,
+                  progressive=True)
+    d = ask("cpu decode", path, "--spec", "batch=16", "--pipeline",
+            "resize(128)", seconds=20)
+    assert gain(d, "beton optimize") > 1.3
+
+
+@pytest.mark.skipif(len(CPUS) < 2, reason="one CPU")
+def test_too_few_workers(photos):
+    d = ask(["cpu decode", "cpu transforms"], photos, "--workers", 1,
+            "--pipeline", AUGMENT, cause="workers")
+    assert gain(d, "--workers") > 1.3
+
+
+def test_a_quota(photos):
+    with control_group(cfs_quota_us=50000, shares=200000) as prefix:
+        if not prefix:
+            pytest.skip("no control groups")
+        d = doctor_of(photos, "--pipeline", AUGMENT, prefix=prefix)
+    assert d["evidence"]["cpu"]["quota"] == 0.5
+    assert d["evidence"]["cpu"]["throttled"] > 0.3
+    assert d["verdict"].startswith("cpu ")
+    assert d["evidence"]["cause"] == "quota"
+    assert gain(d, "CPU quota of") > 1.5
+
+
+@pytest.mark.skipif(len(CPUS) < 2, reason="one CPU")
+def test_an_affinity(photos):
+    d = ask(["cpu decode", "cpu transforms"], photos, "--pipeline", AUGMENT,
+            prefix=["taskset", "--cpu-list", str(CPUS[0])], cause="affinity")
+    assert d["evidence"]["cpu"]["allowed"] == 1
+    assert gain(d, "taskset") > 1.3
+
+
+def test_neighbours_on_every_core(photos):
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            for _ in CPUS]
+    try:
+        d = doctor_of(photos, "--pipeline", AUGMENT)
+    finally:
+        for b in busy:
+            b.kill()
+            b.wait()
+    assert d["verdict"] == "noisy neighbour"
+    assert d["evidence"]["cause"] == "processes"
+    assert gain(d, "move other work") > 1.3
+
+
+# --- disks ---
+
+@contextlib.contextmanager
+def slow_disk(path, where, *filters):
+    """The file again, through nbdkit's filters and without a page cache."""
+    if not shutil.which("nbdkit") or not shutil.which("nbdfuse") or \
+            not os.access("/dev/fuse", os.W_OK):
+        pytest.skip("no nbdkit, nbdfuse or /dev/fuse")
+    where.mkdir(exist_ok=True)
+    names = [f"--filter={f.split(':')[0]}" for f in filters]
+    settings = [s for f in filters for s in f.split(":")[1:]]
+    p = subprocess.Popen(
+        ["nbdfuse", where / "slow.beton", "[", "nbdkit",
+         "--exit-with-parent", *names, "file", path, *settings, "]"])
+    try:
+        wait_until(lambda: (where / "slow.beton").exists(), "nbdfuse")
+        yield where / "slow.beton"
+    finally:
+        unmount(where)
+        p.wait(20)
+
+
+def test_a_disk_of_few_bytes(photos, folder):
+    with slow_disk(photos, folder / "few", "rate:rate=20M") as path:
+        d = ask("disk", path, "--pipeline", AUGMENT)
+    assert d["evidence"]["disk"]["small_bytes_per_s"] < 2e7
+    assert gain(d, "--quality") > 1.2
+
+
+def test_a_disk_that_answers_late(photos, folder):
+    with slow_disk(photos, folder / "late", "delay:rdelay=60ms") as path:
+        d = ask("disk", path, "--pipeline", AUGMENT)
+    assert gain(d, "order=quasi_random") > 2
+
+
+def test_a_cache_that_is_too_small(photos, folder):
+    """The page cache is full, or might as well be."""
+    with slow_disk(photos, folder / "full", "rate:rate=40M") as path:
+        d = ask("disk", path, "--pipeline", AUGMENT, "--cache", "process",
+                "--cache-size", "16M")
+    assert 0.1 < d["evidence"]["disk"]["misses"] < 0.9
+    assert max(f["predicted_gain"] for f in d["fixes"]
+               if "--cache" in f["option"]) > 1.1
+
+
+@pytest.mark.parametrize("delay, want", [("rate:rate=20M", "network"),
+                                         ("delay:rdelay=60ms", "API rate")])
+def test_a_network(photos, folder, delay, want):
+    """A stand-in: what the slow disk's file system is called."""
+    root = folder / f"root of {want}"
+    with slow_disk(photos, folder / want.replace(" ", "-"), delay) as path:
+        (root / "proc/self").mkdir(parents=True)
+        (root / "proc/self/mountinfo").write_text(
+            "".join(line.replace("- fuse /dev/fuse", "- nfs4 server:/data")
+                    for line in open("/proc/self/mountinfo")))
+        for name in ("stat", "meminfo"):
+            (root / "proc" / name).symlink_to(f"/proc/{name}")
+        (root / "proc/self/status").symlink_to("/proc/self/status")
+        d = ask(want, path, "--pipeline", AUGMENT,
+                env={"BETON_DOCTOR_ROOT": str(root)})
+    assert d["evidence"]["disk"]["network"]
+    assert gain(d, "to a local disk") > 2
+
+
+# --- delivery ---
+
+def test_arrays_that_are_only_copied(arrays):
+    d = ask("memory bandwidth", arrays, "--spec", "batch=32")
+    assert d["stages"]["ladder"]["no_decode"]["samples_per_s"] > 0
+
+
+def test_a_mount_that_is_read(arrays, mount):
+    d = ask("ipc", mount(arrays), "--spec", "batch=32",
+            "--delivery", "direct")
+    assert d["evidence"]["delivery"] == "direct"
+    assert gain(d, "--delivery handover") > 1.1
+
+
+# --- trainers ---
+
+def test_a_trainer_that_is_slow(photos):
+    d = ask("not data", photos, "--pipeline", AUGMENT, "--trainer",
+            trainer(photos, "sleeps"))
+    assert 20 < d["evidence"]["trainer"]["samples_per_s"] < 100
+    assert d["evidence"]["trainer"]["main_busy"] < 0.5
+    assert gain(d, "the model") > 1.2
+    assert not [o for o in options(d) if "mkfs" in o]
+
+
+def test_a_trainer_that_copies_in_python(photos):
+    d = ask("trainer's Python", photos, "--pipeline", AUGMENT, "--trainer",
+            trainer(photos, "copies"))
+    assert d["evidence"]["trainer"]["main_busy"] > 0.8
+    assert gain(d, "py-spy") > 1
+
+
+def test_a_trainer_that_takes_what_it_gets(photos):
+    d = ask(["cpu decode", "cpu transforms"], photos, "--pipeline", AUGMENT,
+            "--trainer", trainer(photos, "greedy"))
+    assert d["evidence"]["trainer"]["loader_cores"] > 0.5
+
+
+def test_a_trainer_that_runs(photos):
+    p = subprocess.Popen(
+        [sys.executable, HERE / "trainer.py", photos, AUGMENT, "computes"],
+        env={**os.environ, "BUILD": str(BUILD)})
+    try:
+        d = ask("not data", photos, "--pipeline", AUGMENT, "--pid", p.pid)
+        assert d["evidence"]["trainer"]["is_guess"]
+        assert p.poll() is None
+    finally:
+        p.kill()
+        p.wait()
+
+
+def test_ranks_of_which_one_straggles(photos):
+    command = " & ".join(trainer(photos, "straggles", AUGMENT, r, 2)
+                         .replace("exec ", "", 1) for r in range(2))
+    d = ask("not data", photos, "--pipeline", AUGMENT, "--trainer",
+            command + "; wait")
+    ranks = {r["rank"]: r["batches_per_s"] for r in d["evidence"]["ranks"]}
+    assert ranks[0] > 2 * ranks[1]
+
+
+# --- healthy ones ---
+
+def test_a_trainer_on_a_mount(photos, mount):
+    where = mount(photos)
+    ask("not data", where, "--pipeline", AUGMENT, "--trainer",
+        trainer(where, "computes"))
+
+
+def test_a_rate_that_is_reached(photos):
+    d = ask("not data", photos, "--pipeline", AUGMENT, "--target", 20)
+    assert not [o for o in options(d) if "mkfs" in o]
+
+
+def test_arrays_for_a_slow_trainer(arrays):
+    ask("not data", arrays, "--spec", "batch=32", "--trainer", trainer(arrays, "sleeps", ""))
+
+
+def test_a_slow_disk_for_a_slower_trainer(photos, folder):
+    with slow_disk(photos, folder / "enough", "rate:rate=80M") as path:
+        ask("not data", path, "--pipeline", AUGMENT, "--target", 20)
+
+
+# --- GPUs, which are stand-ins ---
+
+@pytest.fixture
+def nvml(monkeypatch):
+    monkeypatch.setenv("BETON_NVML_LIBRARY", str(BUILD / "standin/nvml.so"))
+
+    def be(*numbers):
+        monkeypatch.setenv("STANDIN_NVML", " ".join(map(str, numbers)))
+    return be
+
+
+def test_a_gpu_that_is_busy(photos, nvml):
+    nvml(98, 1980, 0, 5, 16, 0)
+    d = ask("gpu", photos, "--pipeline", AUGMENT, "--trainer",
+            trainer(photos, "sleeps"))
+    assert d["evidence"]["trainer"]["gpu_busy"] == 98
+
+
+def test_a_gpu_that_is_too_hot(photos, nvml):
+    nvml(60, 400, 5, 5, 4, 40)
+    d = ask("gpu", photos, "--pipeline", AUGMENT, "--trainer",
+            trainer(photos, "sleeps"))
+    assert d["evidence"]["gpus"][0]["slowed"]
+    assert [n for n in d["evidence"]["notes"] if "PCIe lanes" in n]
+
+
+# --- what it says, and what it leaves ---
+
+def test_text_has_one_verdict(photos):
+    r = subprocess.run([BUILD / "beton", "doctor", photos, "--pipeline",
+                        AUGMENT, "--seconds", "5"], text=True,
+                       capture_output=True, timeout=60)
+    assert r.returncode == 0 and not r.stderr
+    assert r.stdout.count("VERDICT: ") == 1
+    assert "x1." in r.stdout or "x2." in r.stdout
+
+
+def test_the_page_needs_nothing_else(photos, tmp_path):
+    pipeline = "resize(32) | flip(p=0.5)  # <b>&\"x\""
+    r = subprocess.run([BUILD / "beton", "doctor", photos, "--pipeline",
+                        pipeline, "--seconds", "5", "--html",
+                        tmp_path / "report.html"], text=True,
+                       capture_output=True, timeout=60)
+    assert r.returncode == 0 and not r.stderr, r
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<svg") >= 4 and page.count("</svg>") >= 4
+    assert "<script" not in page and "http" not in page and "url(" not in page
+    assert "&lt;b&gt;&amp;&quot;x&quot;" in page and "<b>&" not in page
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_a_trainer_that_fails(photos):
+    r = subprocess.run([BUILD / "beton", "doctor", photos, "--pipeline",
+                        AUGMENT, "--seconds", "5", "--trainer",
+                        "echo no such thing; exit 3"], text=True,
+                       capture_output=True, timeout=60)
+    assert r.returncode == 1 and "no such thing" in r.stderr
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_it_can_be_stopped(photos, how):
+    p = subprocess.Popen([BUILD / "beton", "doctor", photos, "--pipeline",
+                          AUGMENT, "--trainer", trainer(photos, "sleeps")],
+                         env={**os.environ, "BUILD": str(BUILD)},
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_until(lambda: left_by(p) or p.poll() is not None, "the variants")
+    p.send_signal(how)
+    assert p.wait(20) == 1
+    p.communicate()
+    assert not left_by(p)
+
+
+@pytest.mark.parametrize("args, says", [
+    (["/nonexistent"], "No such file"),
+    (["--pid", "2147483646"], "No such process"),
+    (["--pipeline", "resize("], "resize("),
+])
+def test_what_cannot_be(photos, args, says):
+    path = [] if args[0].startswith("/") else [photos]
+    r = subprocess.run([BUILD / "beton", "doctor", "--seconds", "5", *path,
+                        *args], text=True, capture_output=True, timeout=60)
+    assert r.returncode == 1 and says in r.stderr

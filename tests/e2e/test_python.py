@@ -1,0 +1,724 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package: the same batches as `beton dump`, memory that belongs to
+who has it, and nothing left behind."""
+import gc
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import dumped
+import make
+from conftest import wait_until
+from dumped import AUGMENT, BUILD, DEADLINE, dump
+
+PACKAGE = BUILD / "python"
+if re.search(b"__[at]san_init", (BUILD / "libbeton.so").read_bytes()):
+    pytest.skip("python has no sanitizer", allow_module_level=True)
+if not list(PACKAGE.glob("betonfs/_beton*.so")):
+    pytest.skip("the package needs Python 3.11 or later, with its headers",
+                allow_module_level=True)
+pytest.importorskip("PIL.Image")
+sys.path.insert(0, str(PACKAGE))
+
+import betonfs  # noqa: E402
+
+N, SIZE = 40, 4
+SPEC = f"batch={SIZE},seed=11,drop_last=0"
+STEPS = N // SIZE
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return dumped.photos(tmp_path_factory.mktemp("python") / "p.beton", N)
+
+
+@pytest.fixture
+def load(data):
+    """Opens loaders of numpy arrays, and closes them."""
+    opened = []
+
+    def open_one(path=data.path, **options):
+        options = {"spec": SPEC, "pipeline": AUGMENT, "tensors": "numpy",
+                   "workers": 2, **options}
+        opened.append(betonfs.Loader(path, **options))
+        return opened[-1]
+    yield open_one
+    for loader in opened:
+        loader.close()
+
+
+def snapshot(batch):
+    """A copy of all that is in it."""
+    def copy(v):
+        if isinstance(v, betonfs.Ragged):
+            return tuple(v), v.data.tobytes(), v.offsets.tobytes()
+        return v.dtype.str, v.shape, v.tobytes()
+    values = batch.items() if isinstance(batch, dict) else \
+        zip(batch._names, batch)
+    return (batch.epoch, batch.number, batch.ids.tolist(),
+            batch.valid.tolist(), {k: copy(v) for k, v in values})
+
+
+# --- batches ---
+
+@pytest.mark.parametrize("how", ["file", "mount"])
+def test_batches_are_those_of_dump(data, load, mount, tmp_path, how):
+    want = dump(data.path, tmp_path / "x", "--spec", SPEC, "--pipeline",
+                AUGMENT)
+    loader = load(mount(data.path) if how == "mount" else data.path)
+    assert len(loader) == len(want) == STEPS
+    for batch, w in zip(loader, want, strict=True):
+        assert batch.number == w.number and batch.rows == SIZE
+        assert batch.ids.tolist() == w.ids
+        assert batch.valid.tolist() == w.valid
+        assert set(batch) == set(w.outputs)
+        for name, a in w.outputs.items():
+            if name in w.offsets:
+                rows = [w.row(name, i) for i in range(SIZE)]
+                assert list(batch[name]) == rows
+                assert (batch[name].offsets == w.offsets[name]).all()
+                assert batch[name].data.tobytes() == a.tobytes()
+            else:
+                assert batch[name].dtype == a.dtype
+                assert (batch[name] == a).all()
+                assert getattr(batch, name) is batch[name]
+        assert [m["id"] for m in batch.meta.json()] == w.ids
+
+
+def test_epochs_follow_each_other(load):
+    loader = load()
+    seen = [[(b.epoch, b.number, tuple(b.ids)) for b in loader]
+            for _ in range(3)]
+    assert [e[0][0] for e in seen] == [0, 1, 2]
+    assert all(len(e) == STEPS for e in seen)
+    assert len({tuple(i for _, _, i in e) for e in seen}) == 3
+    loader.set_epoch(1)
+    assert [(b.epoch, b.number, tuple(b.ids)) for b in loader] == seen[1]
+    # After a break the next epoch comes, from its start.
+    for b in loader:
+        assert b.epoch == 2
+        break
+    assert next(iter(loader)).epoch == 3
+    loader.set_epoch(3)
+    assert next(iter(loader)).number == 0
+
+
+def test_an_iterator_ends_with_its_epoch_or_the_next_one(load):
+    loader = load()
+    first = iter(loader)
+    assert len(list(first)) == STEPS
+    assert next(first, None) is None
+    second = iter(loader)
+    next(second)
+    iter(loader)
+    with pytest.raises(RuntimeError, match="iterated anew"):
+        next(second)
+
+
+def test_a_tuple_is_unpacked(load):
+    text = "image | center_crop(8); blob | drop; meta | drop; vec | drop; " \
+           "tens | drop; score | drop"
+    as_dict = [snapshot(b) for b in load(pipeline=text)]
+    loader = load(pipeline=text, batch="tuple")
+    for batch, want in zip(loader, as_dict, strict=True):
+        images, labels = batch
+        assert images.shape == (SIZE, 8, 8, 3) and labels.shape == (SIZE,)
+        assert batch.image is images and batch.label is labels
+        assert snapshot(batch) == want
+
+
+def test_a_pipeline_is_a_dict_of_outputs(load):
+    batch = next(iter(load(pipeline={
+        "image": "center_crop(8) | float", "y": "label | int32",
+        "score": "", "blob": None, "meta": None, "vec": None,
+        "tens": "tens | float"})))
+    assert {k: (v.dtype.str, v.shape[1:]) for k, v in batch.items()} == {
+        "image": ("<f4", (8, 8, 3)), "y": ("<i4", ()), "score": ("<f8", ()),
+        "tens": ("<f4", (5,))}
+
+
+def test_options_are_keys_of_the_spec(load):
+    loader = load(spec="order=quasi_random,block=3", batch_size=5, seed=7,
+                  drop_last=False, subset=range(3, 30))
+    assert loader.spec.startswith("order=quasi_random,batch=5,seed=7,"
+                                  "drop_last=0,block=3,")
+    assert loader.spec.endswith("subset=3-30")
+    ids = np.concatenate([b.ids for b in loader])
+    assert sorted(ids) == list(range(3, 30))
+
+
+@pytest.mark.parametrize("kind", [list, np.array, iter])
+def test_a_subset_is_a_list_of_samples(load, kind):
+    some = [31, 4, 15, 9, 26]
+    loader = load(subset=kind(some), spec="batch=2,drop_last=0")
+    assert sorted(np.concatenate([b.ids for b in loader])) == sorted(some)
+    assert "subset=ids~" in loader.spec
+
+
+def test_transforms_are_called_on_batches(load):
+    def label_only(batch):
+        return {"label": batch.label + 1}
+
+    def double(batch):
+        return {k: 2 * v for k, v in batch.items()}
+    want = [b.label.copy() for b in load()]
+    got = list(load(transforms=[label_only, double]))
+    assert all((g["label"] == 2 * (w + 1)).all()
+               for g, w in zip(got, want, strict=True))
+
+
+# --- its place ---
+
+def test_a_state_goes_on_in_another_world(load):
+    want = {b.number: snapshot(b) for b in load()}
+    ranks = [load(rank=r, world=2) for r in range(2)]
+    assert [len(r) for r in ranks] == [STEPS // 2] * 2
+    got, states = {}, []
+    for loader in ranks:
+        for _, b in zip(range(2), loader):
+            got[b.number] = snapshot(b)
+        states.append(loader.state_dict())
+    assert states[0] == states[1] and states[0]["batches"] == 4
+    for r in range(3):
+        loader = load(rank=r, world=3, workers=1)
+        loader.load_state_dict(states[0])
+        loader.set_epoch(0)     # as trainers do that know the epoch
+        for b in loader:
+            got[b.number] = snapshot(b)
+        assert next(iter(loader)).epoch == 1
+    assert {k: got[k] for k in want} == want
+
+
+def test_a_state_at_an_end_is_the_next_epoch(load):
+    loader = load()
+    want = [[snapshot(b) for b in loader] for _ in range(2)]
+    other = load()
+    list(other)
+    state = other.state_dict()
+    third = load()
+    third.load_state_dict(state)
+    assert [snapshot(b) for b in third] == want[1]
+
+
+def test_states_of_others_are_refused(load):
+    loader = load()
+    state = loader.state_dict()
+    with pytest.raises(ValueError, match="is of spec"):
+        load(seed=12, spec=None).load_state_dict(state)
+    with pytest.raises(ValueError, match="another dataset"):
+        loader.load_state_dict({**state, "fingerprint": "0" * 32})
+    for bad in ({}, {**state, "version": 99}, {"epoch": "x"}):
+        with pytest.raises(ValueError):
+            loader.load_state_dict(bad)
+    assert len(list(loader)) == STEPS
+
+
+def test_a_loader_pickles_with_its_place(load):
+    loader = load(subset=[31, 4, 15, 9, 26, 8], spec="batch=2,drop_last=0")
+    it = iter(loader)
+    next(it)
+    other = pickle.loads(pickle.dumps(loader))
+    assert [snapshot(b) for b in other] == [snapshot(b) for b in it]
+    other.close()
+
+
+def test_ranks_come_from_the_environment(load, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert next(iter(load())).number == 1
+    assert next(iter(load(rank=0, world=1))).number == 0
+    with pytest.raises(ValueError, match="together"):
+        load(rank=0)
+
+
+def test_stats_count_what_was_done(load):
+    loader = load()
+    list(loader)
+    stats = loader.stats()
+    assert stats["stages"]["transform"]["items"] >= N
+    assert stats["stages"]["next"]["p50_s"] > 0
+    assert stats["pace"]["batches"] == STEPS
+    assert stats["pace"]["samples"] == N
+    assert stats["spec"] == loader.spec and stats["samples"] == N
+
+
+# --- memory ---
+
+def test_tensors_are_the_loaders_memory(load):
+    batch = next(iter(load()))
+    for raw, value in zip(batch._raw.outputs, batch.values()):
+        if isinstance(value, betonfs.Ragged):
+            value = value.data
+        assert value.ctypes.data == raw.pointer
+        assert value.flags.writeable
+    raw = batch._raw.outputs[0]
+    if hasattr(np, "from_dlpack"):
+        assert np.from_dlpack(raw).ctypes.data == raw.pointer
+    view = memoryview(raw)
+    assert (view.format, view.shape) == ("f", (SIZE, 3, 12, 12))
+    assert view.c_contiguous
+    assert (np.asarray(view) == batch.image).all()
+
+
+def test_kept_batches_stay_valid(load):
+    loader = load()
+    want = [snapshot(b) for b in load() for _ in range(1)]
+    kept = list(loader)
+    one = kept[3].image         # a tensor alone keeps its batch
+    pixels = one.tobytes()
+    pointers = {b.image.ctypes.data for b in kept}
+    assert len(pointers) == STEPS
+    for _ in range(3):
+        for b in loader:
+            b.image[...] = -1
+    assert [snapshot(b) for b in kept] == want
+    loader.close()
+    assert [snapshot(b) for b in kept] == want
+    del kept, b, loader
+    gc.collect()
+    assert one.tobytes() == pixels
+
+
+def test_memory_is_used_again(load):
+    loader = load(prefetch=2)
+    pointers = set()
+    for _ in range(20):
+        for b in loader:
+            pointers.add(b.image.ctypes.data)
+    # The ring, and what is held while the next one is asked for.
+    assert len(pointers) <= 5
+
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+
+def files():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def one_life(path, k):
+    """A loader that ends in one of the ways there are; how many batches."""
+    n = 0
+    loader = betonfs.Loader(path, spec="batch=1", pipeline=AUGMENT,
+                            tensors="numpy", workers=2)
+    for turn in range(3):
+        try:
+            for batch in loader:
+                n += 1
+                if n % (7 + k % 30) == 0:
+                    break
+                if n % 31 == 0:
+                    raise KeyError(n)
+        except KeyError:
+            pass
+    if k % 3 == 0:
+        loader.close()
+    elif k % 3 == 1:
+        with loader:
+            kept = batch
+            assert kept.rows == 1
+    return n
+
+
+def test_ten_thousand_batches_leave_nothing(data):
+    seen, k = 0, 0
+    while seen < 2000:
+        seen, k = seen + one_life(data.path, k), k + 1
+    gc.collect()
+    before = files(), resident()
+    count = threading.active_count()
+    while seen < 12000:
+        seen, k = seen + one_life(data.path, k), k + 1
+    gc.collect()
+    wait_until(lambda: threads() <= count, "the threads")
+    assert files() == before[0]
+    assert resident() - before[1] < 8 << 20
+
+
+# --- failures ---
+
+def test_errors_are_exceptions(load, data, tmp_path):
+    with pytest.raises(FileNotFoundError) as e:
+        load(tmp_path / "none.beton")
+    assert isinstance(e.value, betonfs.BetonError)
+    assert "none.beton" in str(e.value)
+    (tmp_path / "text").write_text("this is no dataset" * 100)
+    with pytest.raises(betonfs.BetonError, match="text"):
+        load(tmp_path / "text")
+    for bad in ({"spec": "batch=0"}, {"spec": "colour=1"}, {"order": "odd"},
+                {"pipeline": "image | no_such_thing"}, {"rank": 2, "world": 2},
+                {"on_error": "ignore"}, {"tensors": "numbers"},
+                {"batch": "list"}, {"cache": "disk"}):
+        with pytest.raises(ValueError):
+            load(**bad)
+    with pytest.raises(ValueError, match="no_such_thing"):
+        load(pipeline="image | no_such_thing")
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    """Sample 17 is no JPEG."""
+    d = dumped.photos(tmp_path / "own.beton", N)
+    d.patch(d.place[17, "image"] + 2, bytes(60))
+    return d.path
+
+
+def test_a_bad_sample_is_raised_with_its_number(load, damaged):
+    loader = load(damaged)
+    seen, errors, it = 0, [], iter(loader)
+    while True:
+        try:
+            next(it)
+            seen += 1
+        except betonfs.BetonError as e:
+            errors.append(str(e))
+        except StopIteration:
+            break
+    assert (seen, len(errors)) == (STEPS - 1, 1)
+    assert "sample 17" in errors[0] and "image" in errors[0]
+
+
+def test_bad_samples_can_be_skipped(load, damaged, caplog):
+    invalid = [i for b in load(damaged, on_error="skip")
+               for i in b.ids[~b.valid]]
+    assert invalid == [17]
+    assert "sample 17" in caplog.text
+    assert all(b.valid.all() for b in load(damaged, on_error="zero"))
+    loader = load(damaged, on_error="zero")
+    list(loader)
+    assert loader.stats()["failed_rows"] >= 1
+
+
+def test_a_closed_loader_says_so(load):
+    with load() as loader:
+        next(iter(loader))
+    for call in (lambda: next(iter(loader)), loader.state_dict,
+                 loader.stats, lambda: len(loader)):
+        with pytest.raises(RuntimeError, match="closed"):
+            call()
+    loader.close()
+    assert "closed" in repr(loader)
+
+
+def test_a_child_of_fork_is_told(load):
+    loader = load()
+    it = iter(loader)
+    kept = next(it)
+    want = kept.image.tobytes()
+    pid = os.fork()
+    if not pid:
+        code = 1
+        try:
+            next(it)
+        except RuntimeError as e:
+            code = 0 if "fork" in str(e) else 2
+        try:
+            code = code or (0 if kept.image.tobytes() == want else 3)
+            loader.close()
+            del kept, it, loader
+            gc.collect()
+        except BaseException:
+            code = 4
+        os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert 1 + len(list(it)) == STEPS
+
+
+def test_threads_take_turns(load):
+    loader = load()
+    it, seen, lock = iter(loader), [], threading.Lock()
+
+    def run():
+        for b in it:
+            with lock:
+                seen.append(snapshot(b))
+    workers = [threading.Thread(target=run) for _ in range(4)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    assert sorted(s[1] for s in seen) == list(range(STEPS))
+
+
+WAITING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import betonfs
+loader = betonfs.Loader(sys.argv[2], spec="batch=1", tensors="numpy",
+                        pipeline="image | center_crop(8)", prefetch=1)
+print("open", flush=True)
+sys.stdin.readline()
+try:
+    print("loop", flush=True)
+    for batch in loader:
+        pass
+except KeyboardInterrupt:
+    print("interrupted", len(loader.state_dict()), flush=True)
+"""
+
+
+def test_waiting_is_interrupted(data, daemon):
+    d = daemon(data.path)
+    p = subprocess.Popen([sys.executable, "-c", WAITING, PACKAGE, d.where],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                         text=True)
+
+    def sleeps():
+        with open(f"/proc/{p.pid}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0] == "S"
+    try:
+        assert p.stdout.readline() == "open\n"
+        # From now on no batch comes but those that were made ahead.
+        d.process.send_signal(signal.SIGSTOP)
+        p.stdin.write("\n")
+        p.stdin.flush()
+        assert p.stdout.readline() == "loop\n"
+        wait_until(sleeps, "the loader to wait")
+        p.send_signal(signal.SIGINT)
+        assert p.stdout.readline() == "interrupted 5\n"
+    finally:
+        d.process.send_signal(signal.SIGCONT)
+        try:
+            p.wait(DEADLINE)
+        finally:
+            p.kill()
+    assert p.returncode == 0
+
+
+# --- torch ---
+
+def test_torch_tensors_are_the_loaders_memory(load, data):
+    torch = pytest.importorskip("torch")
+    want = [snapshot(b) for b in load()]
+    loader = load(tensors="auto")
+    kept = []
+    for batch, w in zip(loader, want, strict=True):
+        assert isinstance(batch.image, torch.Tensor)
+        assert batch.image.shape == (SIZE, 3, 12, 12)
+        assert batch.image.data_ptr() == batch._raw.outputs[0].pointer
+        assert batch.image.numpy().tobytes() == w[4]["image"][2]
+        assert batch.ids.tolist() == w[2]
+        assert batch.label.dtype == torch.int64
+        kept.append(batch["image"])
+    loader.close()
+    assert [k.numpy().tobytes() for k in kept] == [
+        w[4]["image"][2] for w in want]
+
+
+def test_torch_sees_the_memory_used_again(load):
+    pytest.importorskip("torch")
+    loader = load(tensors="torch")
+    pointers = {b.image.data_ptr() for _ in range(10) for b in loader}
+    assert len(pointers) <= 5
+
+
+# --- samples ---
+
+@pytest.fixture
+def dataset(data):
+    return betonfs.Dataset(data.path)
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(
+        np.array_equal(a[k], b[k]) for k in a)
+
+
+def test_samples_are_what_was_written(data, dataset):
+    assert len(dataset) == N
+    assert {k: f["type"] for k, f in dataset.fields.items()} == {
+        "image": "rgb_image", "label": "int", "score": "float",
+        "blob": "bytes", "meta": "json", "vec": "ndarray",
+        "tens": "torch_tensor"}
+    for i, sample in enumerate(dataset):
+        v = data.values[i]
+        assert dataset.raw(i, "image") == v["image"].data
+        assert sample["image"].shape == (v["image"].height,
+                                         v["image"].width, 3)
+        assert sample["label"] == v["label"] == dataset.get(i, "label")
+        assert sample["score"] == v["score"]
+        assert sample["blob"] == v["blob"] and sample["meta"] == {"id": i}
+        assert (sample["vec"] == v["vec"]).all()
+        assert (sample["tens"] == v["tens"]).all()
+        assert sample["tens"].dtype == np.int16
+    assert same(dataset[-1], sample)
+    assert all(map(same, dataset[5:9], [dataset[i] for i in range(5, 9)]))
+    for bad in (N, -N - 1):
+        with pytest.raises(IndexError):
+            dataset[bad]
+    with pytest.raises(KeyError, match="colour"):
+        dataset.get(0, "colour")
+
+
+def test_pixels_are_those_of_an_exact_decode(data, dataset, tmp_path):
+    for i in range(8):
+        one = make.Dataset(tmp_path / f"{i}.beton", [("image", make.IMAGE)],
+                           [{"image": data.values[i]["image"]}], 1 << 16)
+        with betonfs.Loader(one.path, spec="batch=1", tensors="numpy",
+                            pipeline="image | decode(exact)") as loader:
+            batch = next(iter(loader))
+        assert (batch.image[0] == dataset.get(i, "image")).all()
+
+
+def test_a_batch_of_samples_is_stacked(dataset):
+    some = [7, 3, 3, 39]
+    batch = dataset.get_batch(some)
+    assert batch["label"].tolist() == [3 * i - 7 for i in some]
+    assert batch["vec"].shape == (4, 2, 3)
+    assert batch["meta"] == [{"id": i} for i in some]
+    assert [v.shape for v in batch["image"]] == [
+        dataset[i]["image"].shape for i in some]
+    alike = dataset.get_batch(np.array([0, 15, 30]), fields=["image"])
+    assert alike["image"].shape == (3, *dataset[0]["image"].shape)
+
+
+def test_columns_and_filters(data, dataset, load):
+    assert dataset.column("label").tolist() == [
+        v["label"] for v in data.values]
+    assert (dataset.column("score") == [v["score"] for v in data.values]).all()
+    some = dataset.filter("label", lambda v: v % 2 == 0)
+    assert some.tolist() == [i for i in range(N) if (3 * i - 7) % 2 == 0]
+    assert dataset.filter("meta", lambda v: v["id"] > 35).tolist() == [
+        36, 37, 38, 39]
+    labels = np.concatenate([b.label for b in load(subset=some)])
+    assert sorted(labels) == sorted(dataset.column("label")[some])
+
+
+def test_a_dataset_goes_to_other_processes(dataset):
+    other = pickle.loads(pickle.dumps(dataset))
+    assert same(other[3], dataset[3])
+    pid = os.fork()
+    if not pid:
+        os._exit(0 if same(dataset[3], other[3]) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_a_dataset_serves_many_threads(dataset):
+    want = [dataset[i]["image"] for i in range(N)]
+    wrong = []
+
+    def run(seed):
+        for i in np.random.default_rng(seed).permutation(N):
+            if not np.array_equal(dataset[int(i)]["image"], want[i]):
+                wrong.append(i)
+    workers = [threading.Thread(target=run, args=(s,)) for s in range(6)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    assert not wrong
+
+
+def test_damage_is_told_with_its_place(damaged, tmp_path):
+    dataset = betonfs.Dataset(damaged)
+    assert dataset.get(17, "label") == 44
+    with pytest.raises(betonfs.BetonError, match="sample 17 field image"):
+        dataset[17]
+    with pytest.raises(FileNotFoundError, match="none.beton"):
+        betonfs.Dataset(tmp_path / "none.beton")
+
+
+def test_a_torch_dataloader_has_it(dataset):
+    torch = pytest.importorskip("torch")
+
+    def collate(samples):
+        return torch.tensor([s["label"] for s in samples])
+    loader = torch.utils.data.DataLoader(dataset, 8, num_workers=2,
+                                         collate_fn=collate)
+    assert torch.cat(list(loader)).tolist() == \
+        dataset.column("label").tolist()
+
+
+# --- writing ---
+
+def pictures(n):
+    rng = np.random.default_rng(n)
+    return [{"image": rng.integers(0, 256, (9 + i, 12, 3), np.uint8),
+             "label": i, "score": i / 4, "blob": rng.bytes(i),
+             "meta": {"name": f"n\u00e4{i}"},
+             "vec": rng.normal(0, 1, (2, 3)).astype("<f4")}
+            for i in range(n)]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("kind", [list, iter])
+def test_what_is_written_is_read(tmp_path, kind, workers):
+    samples = pictures(25)
+    path = tmp_path / "w.beton"
+    assert betonfs.write(path, kind(samples), mode="raw", workers=workers,
+                         length=30) == 25
+    back = betonfs.Dataset(path)
+    assert len(back) == 25
+    assert all(map(same, back, samples))
+
+
+def test_images_are_written_as_they_are_or_as_jpeg(tmp_path, data):
+    from PIL import Image
+    jpeg = data.values[0]["image"].data
+    path = tmp_path / "w.beton"
+    pixels = np.full((40, 60, 3), (10, 200, 90), np.uint8)
+    betonfs.write(path, [(Image.fromarray(pixels).convert("L"), 1), (jpeg, 2),
+                         (pixels, 3)],
+                  fields={"image": "image", "label": "int"}, max_resolution=30)
+    back = betonfs.Dataset(path)
+    assert back.raw(1, "image") == jpeg
+    assert back[0]["image"].shape == back[2]["image"].shape == (20, 30, 3)
+    assert np.abs(back[2]["image"].astype(int) - pixels[0, 0]).max() < 8
+    assert back.column("label").tolist() == [1, 2, 3]
+
+
+def test_what_cannot_be_written_leaves_no_file(tmp_path):
+    path = tmp_path / "w.beton"
+    good = pictures(3)
+    for bad, why in (({**good[0], "label": "x"}, "sample 3 field label"),
+                     ({**good[0], "vec": np.zeros(7)}, "sample 3 field vec"),
+                     ({**good[0], "image": b"no"}, "sample 3 field image"),
+                     ({**good[0], "blob": bytes(3 << 20)}, "sample 3")):
+        with pytest.raises((ValueError, OSError), match=why):
+            betonfs.write(path, [*good, bad], page_size=2 << 20)
+        assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ValueError, match="length"):
+        betonfs.write(path, iter(good))
+    with pytest.raises(ValueError, match="no image, number"):
+        betonfs.write(path, [{"x": object()}])
+    with pytest.raises(FileNotFoundError):
+        betonfs.write(tmp_path / "none" / "w.beton", good)
+
+
+# --- the package ---
+
+def test_the_repr_says_what_it_is(load, data):
+    text = repr(load())
+    assert "p.beton" in text and "image <f4[3, 12, 12]" in text
+    assert f"{STEPS} batches" in text
+
+
+def test_every_dtype_comes(tmp_path, load):
+    kinds = ["|u1", "|i1", "|b1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8",
+             "<f2", "<f4", "<f8", "<c8", "<c16", ">f4", "|S5", "<U3",
+             "<M8[s]"]
+    rng = np.random.default_rng(3)
+    rows = [{f"f{k}": np.frombuffer(
+        rng.integers(0, 2, 3 * np.dtype(d).itemsize, np.uint8).tobytes(), d)
+        for k, d in enumerate(kinds)} for _ in range(4)]
+    fields = [(f"f{k}", make.NDARRAY, d, (3,)) for k, d in enumerate(kinds)]
+    d = make.Dataset(tmp_path / "kinds.beton", fields, rows, 1 << 16)
+    batch = next(iter(load(d.path, pipeline=None, spec="batch=4")))
+    for k, name in enumerate(kinds):
+        a = batch[f"f{k}"]
+        assert a.dtype == np.dtype(name) and a.shape == (4, 3)
+        for row, i in enumerate(batch.ids):
+            assert a[row].tobytes() == rows[i][f"f{k}"].tobytes()

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is found -> what is said, without a machine. */
+#include <math.h>
+#include <string.h>
+
+#include "fs/doctor_fix.h"
+#include "fs/doctor_verdict.h"
+#include "tests/unit/t.h"
+
+/* Four cores, JPEGs that fit into memory, decoding and transforms alike. */
+static struct evidence ordinary(void)
+{
+	struct evidence e = {
+		.path = "/data/train.beton",
+		.pipeline = "random_resized_crop(224) | normalize(imagenet)",
+		.spec = "order=random,batch=256",
+		.source = "file",
+		.delivery = "in-process",
+		.order = "random",
+		.backing = "/data/train.beton",
+		.images = 1,
+		.jpegs = 1,
+		.width = 500,
+		.height = 375,
+		.cpu = { .online = 4, .allowed = 4, .nodes = 1 },
+		.disk = { .type = "ext4", .source = "/dev/sda1" },
+		.small = { .bytes = 400e6, .reads = 4000 },
+		.large = { .bytes = 500e6, .reads = 60 },
+		.watch = { .gpu_busy = -1 },
+		.model = {
+			.samples = 1e6,
+			.disk_bytes = 100e3,
+			.room = 200e9,
+			.disk_rate = 400e6,
+			.batch_bytes = 100e3,
+			.delivery_rate = 5e9,
+			.read_us = 20,
+			.decode_us = 400,
+			.transform_us = 200,
+			.cores = 4,
+			.workers = 4,
+			.moved_bytes = 1e6,
+			.memory_rate = 2e10,
+		},
+	};
+
+	e.memory.size.available = (uint64_t)200e9;
+	e.ladder[RUNG_ALL] =
+		(struct figure){ .known = true, .rate = 6400, .cpu_us = 620 };
+	return e;
+}
+
+static void check(const struct evidence *e, const char *name, const char *cause)
+{
+	struct verdict v;
+
+	verdict_find(e, &v);
+	if (strcmp(v.name, name) || strcmp(v.cause, cause))
+		fprintf(stderr, "%s (%s): %s\n", v.name, v.cause, v.text);
+	CHECK(!strcmp(v.name, name) && !strcmp(v.cause, cause));
+	CHECK(strlen(v.text) > 20 && v.score > 0 && v.score <= 1);
+}
+
+static void the_model_is_the_least_of_its_terms(void)
+{
+	struct model m = ordinary().model;
+	enum term which;
+
+	CHECK(fabs(model_rate(&m, &which) - 4e6 / 620) < 1e-6);
+	CHECK(which == TERM_CPU);
+	CHECK(isinf(model_term(&m, TERM_DISK)));
+	CHECK(isinf(model_term(&m, TERM_TRAINER)));
+	CHECK(isinf(model_term(&m, TERM_WORKERS)));
+	/* Half of the file is not there: half of the reads miss. */
+	m.room = 50e9;
+	CHECK(fabs(model_misses(&m) - 0.5) < 1e-9);
+	CHECK(fabs(model_term(&m, TERM_DISK) - 8000) < 1e-6);
+	m.others = 3;
+	CHECK(fabs(model_rate(&m, &which) - 1e6 / 620) < 1e-6);
+	m.others = 4;
+	CHECK(model_rate(&m, NULL) > 0);
+	m.trainer_rate = 10;
+	CHECK(model_rate(&m, &which) == 10 && which == TERM_TRAINER);
+	CHECK(model_data_rate(&m) > 10);
+}
+
+static void processors(void)
+{
+	struct evidence e = ordinary();
+
+	check(&e, "cpu decode", "");
+	e.model.transform_us = 500;
+	check(&e, "cpu transforms", "");
+	e = ordinary();
+	e.model.workers = 1;
+	check(&e, "cpu decode", "workers");
+	e = ordinary();
+	e.cpu.quota = 1;
+	e.model.cores = 1;
+	check(&e, "cpu decode", "quota");
+	e = ordinary();
+	e.cpu.allowed = 1;
+	e.model.cores = 1;
+	check(&e, "cpu decode", "affinity");
+	e = ordinary();
+	e.model.others = 2;
+	check(&e, "noisy neighbour", "processes");
+	e.stolen = 1.9;
+	check(&e, "noisy neighbour", "host");
+	/* A little noise is no reason. */
+	e = ordinary();
+	e.model.others = 0.5;
+	check(&e, "cpu decode", "");
+}
+
+static void disks(void)
+{
+	struct evidence e = ordinary();
+
+	e.model.disk_rate = 30e6;
+	check(&e, "cpu decode", "");
+	e.model.first_epoch = true;
+	check(&e, "disk", "");
+	e.model.first_epoch = false;
+	e.model.room = 10e9;
+	check(&e, "disk", "");
+	e.disk.network = true;
+	e.small.bytes = 30e6;
+	e.large.bytes = 40e6;
+	check(&e, "network", "");
+	e.large.bytes = 300e6;
+	check(&e, "API rate", "");
+	/* Noise does not make a slow disk faster. */
+	e.model.others = 3;
+	check(&e, "API rate", "");
+}
+
+static void delivery(void)
+{
+	struct evidence e = ordinary();
+
+	e.model.read_us = 900;
+	check(&e, "memory bandwidth", "");
+	snprintf(e.source, sizeof(e.source), "mount");
+	check(&e, "ipc", "");
+	e = ordinary();
+	e.model.delivery_rate = 100e6;
+	check(&e, "memory bandwidth", "");
+	e = ordinary();
+	e.model.memory_rate = 1e9;
+	check(&e, "memory bandwidth", "");
+}
+
+static void gpus(void)
+{
+	struct evidence e = ordinary();
+
+	e.on_gpu = true;
+	e.num_gpus = 1;
+	e.model.upload_bytes = 600e3;
+	e.model.upload_rate = 1e9;
+	check(&e, "upload", "");
+	e.model.upload_rate = 20e9;
+	check(&e, "cpu decode", "");
+	e.watch.known = true;
+	e.watch.gpu_busy = 98;
+	e.model.trainer_rate = 3000;
+	check(&e, "gpu", "");
+	e.watch.gpu_busy = 40;
+	check(&e, "not data", "");
+	e.gpus[0].slowed = 0x40;
+	check(&e, "gpu", "");
+}
+
+static void trainers(void)
+{
+	struct evidence e = ordinary();
+
+	e.model.trainer_rate = 1000;
+	check(&e, "not data", "");
+	e.model.trainer_rate = 6300;
+	check(&e, "cpu decode", "");
+	e.model.trainer_rate = 1000;
+	e.watch.known = true;
+	e.watch.main_busy = 0.1;
+	check(&e, "not data", "");
+	e.watch.main_busy = 0.97;
+	check(&e, "trainer's Python", "");
+	/* A slow disk does not matter to who takes less. */
+	e = ordinary();
+	e.model.room = 10e9;
+	e.model.trainer_rate = 1000;
+	check(&e, "not data", "");
+}
+
+static const struct fix *find(const struct fix *fixes, size_t n,
+			      const char *text)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strstr(fixes[i].option, text))
+			return &fixes[i];
+	}
+	return NULL;
+}
+
+static void fixes_change_the_model(void)
+{
+	struct evidence e = ordinary();
+	struct fix fixes[FIXES_MAX];
+	const struct fix *f;
+	size_t n;
+
+	/* A quarter of the pixels: 300 us less of 620. */
+	e.resized_to = 250;
+	e.variants[VARIANT_SAME] =
+		(struct figure){ .known = true, .cpu_us = 620, .bytes = 1e5 };
+	e.variants[VARIANT_RESIZED] =
+		(struct figure){ .known = true, .cpu_us = 320, .bytes = 3e4 };
+	e.variants[VARIANT_OPTIMIZED] =
+		(struct figure){ .known = true, .cpu_us = 610, .bytes = 1e5 };
+	n = fix_list(&e, fixes, FIXES_MAX);
+	f = find(fixes, n, "--max-resolution 250");
+	CHECK(f && fabs(f->gain - 620.0 / 320) < 1e-6 && f == &fixes[0]);
+	/* What is within the noise is not told. */
+	CHECK(!find(fixes, n, "beton optimize"));
+	CHECK(!find(fixes, n, "quasi_random"));
+	/* Nothing about data helps a slow trainer. */
+	e.model.trainer_rate = 100;
+	n = fix_list(&e, fixes, FIXES_MAX);
+	CHECK(!find(fixes, n, "--max-resolution"));
+	CHECK(find(fixes, n, "the model"));
+	f = find(fixes, n, "--workers 1");
+	CHECK(f && f->gain == 1);
+}
+
+static void fixes_of_disks(void)
+{
+	struct evidence e = ordinary();
+	struct fix fixes[FIXES_MAX];
+	const struct fix *f;
+	size_t n;
+
+	e.model.room = 10e9;
+	e.memory.size.available = (uint64_t)10e9;
+	e.model.disk_rate = 10e6;
+	e.small.bytes = 10e6;
+	e.large.bytes = 100e6;
+	n = fix_list(&e, fixes, FIXES_MAX);
+	f = find(fixes, n, "order=quasi_random");
+	CHECK(f && fabs(f->gain - 10) < 0.01);
+	/* 60 KB instead of 100: of 40 instead of 90 GB missing. */
+	e.variants[VARIANT_SAME] =
+		(struct figure){ .known = true, .cpu_us = 620, .bytes = 1e5 };
+	e.variants[VARIANT_QUALITY] =
+		(struct figure){ .known = true, .cpu_us = 620, .bytes = 5e4 };
+	n = fix_list(&e, fixes, FIXES_MAX);
+	f = find(fixes, n, "--quality 75");
+	CHECK(f && fabs(f->gain - 90.0 / 40) < 0.01);
+	/* Pixels would need more of what is missing. */
+	e.variants[VARIANT_RAW] =
+		(struct figure){ .known = true, .cpu_us = 220, .bytes = 5e5 };
+	n = fix_list(&e, fixes, FIXES_MAX);
+	CHECK(!find(fixes, n, "proportion"));
+	e.model.disk_rate = 100e9;
+	e.small.bytes = e.large.bytes = 100e9;
+	/* More than this share could not be delivered. */
+	n = fix_list(&e, fixes, FIXES_MAX);
+	CHECK(find(fixes, n, "proportion=0.8"));
+	e.model.delivery_rate = 0;
+	e.model.memory_rate = 0;
+	n = fix_list(&e, fixes, FIXES_MAX);
+	CHECK(find(fixes, n, "proportion=1.0"));
+}
+
+static void workers_by_the_sweep(void)
+{
+	struct evidence e = ordinary();
+	struct fix fixes[FIXES_MAX];
+	const struct fix *f;
+	size_t n;
+
+	e.model.workers = 1;
+	e.num_sweep = 3;
+	e.ladder[RUNG_ALL].rate = 1600;
+	for (size_t i = 0; i < 3; i++)
+		e.sweep[i] = (struct sweep_point){
+			.workers = 1u << i,
+			.figure = { .known = true,
+				    .rate = 1600.0 * (1 << (i < 2 ? i : 1)) },
+		};
+	n = fix_list(&e, fixes, FIXES_MAX);
+	f = find(fixes, n, "--workers 2");
+	CHECK(f && fabs(f->gain - 2) < 1e-9);
+	CHECK(!strcmp(f->setting, "workers=2"));
+}
+
+int main(void)
+{
+	the_model_is_the_least_of_its_terms();
+	processors();
+	disks();
+	delivery();
+	gpus();
+	trainers();
+	fixes_change_the_model();
+	fixes_of_disks();
+	workers_by_the_sweep();
+	return 0;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting for batches a while only, and stopping while some are held. */
+#include <dirent.h>
+#include <sched.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "beton/loader.h"
+#include "fs/writer.h"
+#include "tests/unit/t.h"
+
+enum { SAMPLES = 40, BATCH = 4, STEPS = SAMPLES / BATCH };
+
+static char path[] = "/tmp/loader.XXXXXX";
+
+static void write_dataset(void)
+{
+	const struct writer_field f = { .name = "label",
+					.type = BETON_TYPE_INT };
+	struct writer *w;
+
+	CHECK(!writer_open(path, &f, 1, SAMPLES, 2 << 20, NULL, &w));
+	for (int64_t i = 0; i < SAMPLES; i++) {
+		const struct writer_value v = { .integer = 3 * i };
+
+		CHECK(!writer_append(w, &v));
+	}
+	CHECK(!writer_finish(&w));
+}
+
+static struct beton_loader *load(uint64_t epochs, const char *source)
+{
+	struct beton_loader_options o = {
+		.size = sizeof(o),
+		.spec = "order=random,batch=4,seed=3",
+		.source = source,
+		.workers = 2,
+		.epochs = epochs,
+	};
+	struct beton_loader *l;
+
+	CHECK(!beton_loader_open(path, &o, &l));
+	return l;
+}
+
+/* Of "task", threads; of "fd", open files. */
+static unsigned count(const char *what)
+{
+	char name[40];
+	unsigned n = 0;
+	DIR *d;
+
+	snprintf(name, sizeof(name), "/proc/self/%s", what);
+	d = opendir(name);
+	CHECK(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void wait_for_batch(struct beton_loader *l)
+{
+	int r;
+
+	while ((r = beton_loader_wait(l, 1)) == -EAGAIN)
+		;
+	CHECK(!r);
+}
+
+/* Batches, and both ends of epochs, are told of by a wait that ends. */
+static void what_was_waited_for_is_there(void)
+{
+	struct beton_loader *l = load(2, NULL);
+	const struct beton_batch *b;
+
+	for (unsigned epoch = 0; epoch < 2; epoch++) {
+		for (unsigned i = 0; i < STEPS; i++) {
+			wait_for_batch(l);
+			CHECK(!beton_loader_wait(l, 0));
+			CHECK(!beton_loader_next(l, &b));
+			CHECK(b->epoch == epoch);
+			beton_loader_release(l, b);
+		}
+		CHECK(!beton_loader_wait(l, 0));
+		CHECK(beton_loader_next(l, &b) == -ENODATA);
+	}
+	CHECK(!beton_loader_wait(l, 0));
+	CHECK(beton_loader_next(l, &b) == -ENODATA);
+	beton_loader_close(l);
+}
+
+static void a_constant_batch_is_waited_for_too(void)
+{
+	struct beton_loader *l = load(0, "constant");
+	const struct beton_batch *b;
+
+	for (unsigned i = 0; i < STEPS; i++) {
+		wait_for_batch(l);
+		CHECK(!beton_loader_next(l, &b));
+		beton_loader_release(l, b);
+	}
+	beton_loader_close(l);
+}
+
+/* The kernel shows a thread a moment longer than it can be joined. */
+static void wait_for_threads(unsigned n)
+{
+	while (count("task") > n)
+		sched_yield();
+}
+
+static bool is_right(const struct beton_batch *b)
+{
+	const int64_t *label = b->outputs[0].data;
+
+	for (uint32_t i = 0; i < b->rows; i++) {
+		if (label[i] != 3 * (int64_t)b->ids[i])
+			return false;
+	}
+	return b->rows == BATCH;
+}
+
+/* Whether batches are in the making or not. */
+static void what_is_held_outlives_a_stop(void)
+{
+	unsigned threads = count("task"), files = count("fd");
+
+	for (unsigned held = 0; held <= STEPS; held++) {
+		struct beton_loader *l = load(0, NULL);
+		const struct beton_batch *kept[STEPS], *b;
+
+		for (unsigned i = 0; i < held; i++)
+			CHECK(!beton_loader_next(l, &kept[i]));
+		beton_loader_stop(l);
+		wait_for_threads(threads);
+		CHECK(count("fd") == files);
+		CHECK(!beton_loader_wait(l, 0));
+		if (held < STEPS)
+			CHECK(beton_loader_next(l, &b) == -ECANCELED);
+		for (unsigned i = 0; i < held; i++) {
+			CHECK(is_right(kept[i]));
+			if (i % 2)
+				beton_loader_release(l, kept[i]);
+		}
+		beton_loader_stop(l);
+		beton_loader_close(l);
+	}
+}
+
+int main(void)
+{
+	int fd = mkstemp(path);
+
+	CHECK(fd >= 0 && !close(fd));
+	write_dataset();
+	what_was_waited_for_is_there();
+	a_constant_batch_is_waited_for_too();
+	what_is_held_outlives_a_stop();
+	CHECK(!unlink(path));
+	return 0;
+}

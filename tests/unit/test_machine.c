@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Facts out of trees that look like /proc and /sys. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/machine_cpu.h"
+#include "fs/machine_disk.h"
+#include "fs/machine_gpu.h"
+#include "fs/machine_memory.h"
+#include "tests/unit/t.h"
+
+static char root[] = "/tmp/test_machine.XXXXXX";
+
+/* A file below the root, with its directories. */
+static void made(const char *name, const char *text)
+{
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", root, name);
+	for (char *p = path + strlen(root) + 1; (p = strchr(p, '/')); p++) {
+		*p = '\0';
+		CHECK(!mkdir(path, 0700) || errno == EEXIST);
+		*p = '/';
+	}
+	f = fopen(path, "w");
+	CHECK(f && fputs(text, f) >= 0 && !fclose(f));
+}
+
+static void afresh(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s/*", root);
+	CHECK(!system(command));
+	made("proc/stat", "cpu  400 0 400 400 0 0 0 0 0 0\n"
+			  "cpu0 100 0 100 100 0 0 0 0 0 0\n"
+			  "cpu1 100 0 100 100 0 0 0 0 0 0\n"
+			  "cpu2 100 0 100 100 0 0 0 0 0 0\n"
+			  "cpu3 100 0 100 100 0 0 0 0 0 0\n"
+			  "intr 1 2 3\n");
+}
+
+static struct machine_cpu read_cpu(void)
+{
+	struct machine_cpu cpu;
+
+	CHECK(!machine_cpu_read(root, &cpu));
+	return cpu;
+}
+
+static void processors_that_are_there(void)
+{
+	struct machine_cpu cpu;
+
+	afresh();
+	cpu = read_cpu();
+	CHECK(cpu.online == 4 && cpu.allowed == 4 && cpu.quota == 0);
+	CHECK(cpu.nodes == 1 && cpu.nodes_used == 1 && cpu.mhz == 0);
+	CHECK(machine_cpu_cores(&cpu) == 4);
+	made("proc/self/status", "Name:\tx\nCpus_allowed_list:\t0,2-3\n");
+	made("sys/devices/system/node/node0/cpulist", "0-1\n");
+	made("sys/devices/system/node/node1/cpulist", "2-3\n");
+	made("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq",
+	     "1200000\n");
+	made("sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq",
+	     "3600000\n");
+	made("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+	     "powersave\n");
+	cpu = read_cpu();
+	CHECK(cpu.allowed == 3 && cpu.nodes == 2 && cpu.nodes_used == 2);
+	CHECK(cpu.mhz == 1200 && cpu.mhz_max == 3600);
+	CHECK(!strcmp(cpu.governor, "powersave"));
+	made("proc/self/status", "Cpus_allowed_list:\t3\n");
+	cpu = read_cpu();
+	CHECK(cpu.allowed == 1 && cpu.nodes_used == 1);
+	made("proc/self/status", "Cpus_allowed_list:\tall of them\n");
+	CHECK(read_cpu().allowed == 4);
+	CHECK(machine_cpu_read("/nonexistent", &cpu) == -ENOENT);
+}
+
+static void quotas_of_both_generations(void)
+{
+	struct machine_cpu cpu;
+
+	afresh();
+	made("proc/self/cgroup", "2:cpu:/a/b\n0::/c\n");
+	made("proc/self/mountinfo",
+	     "1 0 0:1 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
+	     "2 0 0:2 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
+	made("sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us", "-1\n");
+	made("sys/fs/cgroup/cpu/a/b/cpu.cfs_period_us", "100000\n");
+	CHECK(read_cpu().quota == 0);
+	/* The one that it is in has less. */
+	made("sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "150000\n");
+	made("sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000\n");
+	cpu = read_cpu();
+	CHECK(cpu.quota == 1.5 && machine_cpu_cores(&cpu) == 1.5);
+	CHECK(!strcmp(cpu.quota_of, "/sys/fs/cgroup/cpu/a"));
+	made("sys/fs/cgroup/unified/c/cpu.max", "max 100000\n");
+	CHECK(read_cpu().quota == 1.5);
+	made("sys/fs/cgroup/unified/c/cpu.max", "50000 100000\n");
+	CHECK(read_cpu().quota == 0.5);
+	made("sys/fs/cgroup/unified/c/cpu.max", "900000 100000\n");
+	made("sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "0\n");
+	cpu = read_cpu();
+	CHECK(cpu.quota == 9 && machine_cpu_cores(&cpu) == 4);
+}
+
+static void who_uses_them(void)
+{
+	double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
+	struct machine_times t;
+
+	afresh();
+	CHECK(!machine_times_read(root, &t));
+	CHECK(fabs(t.busy_s - 800 * tick) < 1e-9);
+	CHECK(fabs(t.total_s - 1200 * tick) < 1e-9 && t.steal_s == 0);
+	/* What happens elsewhere takes nothing from us. */
+	made("proc/self/status", "Cpus_allowed_list:\t1\n");
+	made("proc/stat", "cpu  0 0 0 0\n"
+			  "cpu0 900 900 900 900 900 900 900 900 0 0\n"
+			  "cpu1 10 1 20 100 5 2 3 7 0 0\ncpu2\ncpu\n");
+	made("proc/self/cgroup", "2:cpu:/a\n");
+	made("proc/self/mountinfo",
+	     "1 0 0:1 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n");
+	made("sys/fs/cgroup/cpu/a/cpu.stat",
+	     "nr_periods 50\nnr_throttled 40\nthrottled_time 2000000000\n");
+	CHECK(!machine_times_read(root, &t));
+	CHECK(fabs(t.busy_s - 36 * tick) < 1e-9);
+	CHECK(fabs(t.steal_s - 7 * tick) < 1e-9);
+	CHECK(t.periods == 50 && t.throttled == 40);
+	CHECK(fabs(t.throttled_s - 2) < 1e-9);
+	made("proc/77/stat", "77 (a) b) S 1 1 1 0 -1 0 0 0 0 0 30 12 0 0 0 0 "
+			     "20 0 1 0 5");
+	CHECK(fabs(machine_process_s(root, 77) - 42 * tick) < 1e-9);
+	CHECK(machine_process_s(root, 78) == 0);
+	CHECK(machine_times_read("/nonexistent", &t) == -ENOENT);
+}
+
+static void disks(void)
+{
+	struct disk_probe probe = { 4096, 2, 20, 1 };
+	char path[128], line[512], backing[64];
+	struct machine_disk d;
+	struct disk_rate rate;
+	struct stat st;
+	FILE *f;
+
+	afresh();
+	snprintf(path, sizeof(path), "%s/file", root);
+	f = fopen(path, "w");
+	CHECK(f && !fseek(f, (1 << 20) - 1, SEEK_SET) && fputc(0, f) == 0 &&
+	      !fclose(f) && !stat(path, &st));
+	CHECK(!machine_disk_read(root, path, &d));
+	CHECK(d.size == 1 << 20 && !*d.type && !d.network && !d.rotates);
+	CHECK(d.resident >= 0 && d.resident <= 1);
+#define MOUNT(type, source)                                                    \
+	snprintf(line, sizeof(line),                                           \
+		 "9 1 %u:%u / /data rw - " type " " source " rw\n",            \
+		 (unsigned)(st.st_dev >> 8 & 0xfff),                           \
+		 (unsigned)(st.st_dev & 0xff));                                \
+	made("proc/self/mountinfo", line)
+	MOUNT("nfs4", "server:/export");
+	CHECK(!machine_disk_read(root, path, &d));
+	CHECK(d.network && !strcmp(d.type, "nfs4"));
+	CHECK(!strcmp(d.source, "server:/export"));
+	MOUNT("fuse.sshfs", "host:");
+	CHECK(!machine_disk_read(root, path, &d) && d.network);
+	MOUNT("ext4", "/dev/sda1");
+	CHECK(!machine_disk_read(root, path, &d) && !d.network);
+	CHECK(machine_disk_read(root, "/nonexistent", &d) == -ENOENT);
+	CHECK(!machine_disk_probe(path, &probe, &rate));
+	CHECK(rate.bytes > 0 && rate.reads > 0 && rate.latency_s > 0);
+	CHECK(machine_disk_probe("/nonexistent", &probe, &rate) == -ENOENT);
+	made("proc/self/mountinfo",
+	     "9 1 0:9 / /tmp rw - fuse.betonfs /data/x.beton rw\n");
+	CHECK(!machine_disk_backing(root, "/tmp", backing, sizeof(backing)));
+	CHECK(!strcmp(backing, "/data/x.beton"));
+	CHECK(machine_disk_backing(root, "/tmp", backing, 4) == -ENOENT);
+	CHECK(machine_disk_backing(root, "/", backing, 64) == -ENOENT);
+}
+
+static void memory(void)
+{
+	struct machine_memory m;
+
+	afresh();
+	made("proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 500 kB\n");
+	CHECK(!machine_memory_read(root, &m));
+	CHECK(m.size.available == 500 << 10 && m.files > 0);
+	CHECK(machine_memory_read("/nonexistent", &m) == -ENOENT);
+	CHECK(machine_memory_rate(1, 1) > 1e6);
+}
+
+static void gpus(void)
+{
+	struct machine_gpu g[MACHINE_GPUS_MAX];
+	char self[512] = "";
+
+	setenv("BETON_NVML_LIBRARY", "/nonexistent", 1);
+	CHECK(machine_gpu_read(g, MACHINE_GPUS_MAX) == 0);
+	CHECK(readlink("/proc/self/exe", self, sizeof(self) - 32) > 0);
+	strcpy(strrchr(self, '/'), "/standin/nvml.so");
+	setenv("BETON_NVML_LIBRARY", self, 1);
+	setenv("STANDIN_NVML", "55 1000 2 4 8 40", 1);
+	CHECK(machine_gpu_read(g, MACHINE_GPUS_MAX) == 1);
+	CHECK(!strcmp(g[0].name, "Stand-in") && g[0].busy == 55);
+	CHECK(g[0].clock == 1000 && g[0].clock_max == 1980);
+	CHECK(g[0].state == 2 && g[0].link == 4 && g[0].link_max == 5);
+	CHECK(g[0].width == 8 && g[0].width_max == 16);
+	CHECK(g[0].memory_used == 50 && machine_gpu_is_slowed(&g[0]));
+	setenv("STANDIN_NVML", "55 1000 2 4 8 1", 1);
+	CHECK(machine_gpu_read(g, 1) == 1 && !machine_gpu_is_slowed(&g[0]));
+	CHECK(machine_gpu_read(g, 0) == 0);
+	CHECK(fabs(machine_gpu_link_rate(4, 16) - 31.5e9) < 0.1e9);
+	CHECK(machine_gpu_link_rate(0, 16) == 0);
+	CHECK(machine_gpu_link_rate(-1, -1) == 0);
+}
+
+int main(void)
+{
+	CHECK(mkdtemp(root));
+	processors_that_are_there();
+	quotas_of_both_generations();
+	who_uses_them();
+	disks();
+	memory();
+	gpus();
+	{
+		char command[128];
+
+		snprintf(command, sizeof(command), "rm -rf %s", root);
+		CHECK(!system(command));
+	}
+	return 0;
+}
