@@ -225,7 +225,7 @@ static struct pipeline_row row_key(const struct step *s, uint32_t row)
 
 static int run_fixed(struct step *s, const struct step_plan *plan,
 		     struct pipeline_worker *worker, uint32_t i, uint32_t row,
-		     const struct view_value *v, struct step_cost *cost)
+		     const struct view_value *v, struct stage_cost *cost)
 {
 	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
 	const struct pipeline_value value = {
@@ -265,7 +265,7 @@ static void describe(const struct step *s, uint32_t field, uint32_t row,
 /* One output of one row; 0, or why not in *failure. */
 static int run_output(struct step *s, const struct step_plan *plan,
 		      struct pipeline_worker *worker, uint32_t i, uint32_t row,
-		      struct step_failure *failure, struct step_cost *cost)
+		      struct step_failure *failure, struct stage_cost *cost)
 {
 	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
 	struct view_value v = view_at(&s->view, o->field, row);
@@ -298,7 +298,7 @@ static void clear_row(struct step *s, uint32_t i, uint32_t row)
 
 bool step_run_row(struct step *s, const struct step_plan *plan,
 		  struct pipeline_worker *worker, uint32_t row,
-		  struct step_failure *failure, struct step_cost *cost)
+		  struct step_failure *failure, struct stage_cost *cost)
 {
 	const struct pipeline_row key = row_key(s, row);
 	uint64_t before = cost->decode_ns;

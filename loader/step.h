@@ -14,6 +14,7 @@
 #include "loader/feed.h"
 #include "loader/parcel.h"
 #include "loader/phases.h"
+#include "loader/stage.h"
 #include "loader/view.h"
 
 enum { STEP_MESSAGE_SIZE = 1024 };
@@ -77,14 +78,6 @@ struct step_failure {
 	char why[256];
 };
 
-/* What some rows took. */
-struct step_cost {
-	uint64_t decode_ns;
-	uint64_t decoded_bytes; /* of values that had to be */
-	uint64_t made_bytes;	/* of tensors that a pipeline was run for */
-	uint32_t decoded;	/* rows */
-};
-
 /*
  * Makes all outputs of one row. A failing one is zeroed (and, by on_error, the
  * row's valid cleared), counted and described in *failure; true if there is
@@ -92,7 +85,7 @@ struct step_cost {
  */
 bool step_run_row(struct step *step, const struct step_plan *plan,
 		  struct pipeline_worker *worker, uint32_t row,
-		  struct step_failure *failure, struct step_cost *cost);
+		  struct step_failure *failure, struct stage_cost *cost);
 
 /* Counts rows that were run; true, once, for who ran the last: the batch file
    is not looked at any more. */

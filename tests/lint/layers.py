@@ -17,6 +17,7 @@ LAYERS = """
     fs/tally fs/metric
     fs/openmetrics
     fs/log fs/size fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
+    fs/trace
     fs/source fs/npy fs/cold fs/subset fs/source_file fs/handover_message
     fs/field
     fs/format fs/name
@@ -62,7 +63,7 @@ LAYERS = """
     loader/step
     loader/replay
     loader/ring
-    loader/loader loader/dataset
+    loader/loader loader/dataset loader/writer
     fs/opts fs/message fs/mountpoint fs/dropper fs/stats
     fs/ns*
     fs/handover_peer fs/handover_connection
