@@ -60,10 +60,10 @@ handover_src := $(addprefix fs/,handover.c handover_connection.c handover_peer.c
 betonfs_src := $(ns_src) $(handover_src) $(addprefix fs/,ops.c dropper.c opts.c message.c mountpoint.c betonfs.c)
 writer_src := $(addprefix fs/,writer.c schema.c outfile.c)
 tool_src   := fs/option.c fs/progress.c
-mkfs_src   := $(tool_src) $(writer_src) \
+mkfs_src   := $(tool_src) \
               $(sort $(wildcard fs/picture*.c fs/mkfs*.c))
 doctor_src := $(sort $(wildcard fs/machine*.c fs/doctor*.c))
-beton_src  := $(tool_src) $(writer_src) $(doctor_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
+beton_src  := $(tool_src) $(doctor_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
 beton_src  := $(filter-out fs/betonfs.c,$(beton_src))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -85,7 +85,7 @@ replays := $(patsubst tests/fuzz/%.c,$(BUILD)/replay_%,$(fuzz_src))
 isas      := plain $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),v3)
 isa_objs  := $(foreach i,$(isas),$(patsubst loader/isa/%.c,$(BUILD)/isa/$i/%.o,$(isa_src)) $(BUILD)/isa/$i/prebuilt.o)
 v3_flags  := -mavx2 -mf16c
-lib_objs := $(call obj,$(engine_src) $(loader_src)) $(isa_objs)
+lib_objs := $(call obj,$(engine_src) $(writer_src) $(loader_src)) $(isa_objs)
 # The Python package, for interpreters of 3.11 and later; nothing without one
 # that has its headers. Free-threaded ones need it built by themselves.
 python_dir := $(BUILD)/python/betonfs
@@ -224,7 +224,7 @@ bench: all $(bench) $(standins) $(filter %/test_cuda %/test_upload %/test_gpu_lo
 fuzz: $(BUILD)/ops.inc $(isa_objs)
 	@for f in $(fuzz_src); do n=$$(basename $$f .c); mkdir -p $(BUILD)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_}; \
 	  clang -g -O1 -std=gnu11 -ffp-contract=off -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -I. -I$(BUILD) \
-	    -o $(BUILD)/$$n $$f $(engine_src) $(loader_src) $(isa_objs) $(base_libs) && \
+	    -o $(BUILD)/$$n $$f $(engine_src) $(writer_src) $(loader_src) $(isa_objs) $(base_libs) && \
 	  $(BUILD)/$$n $(or $(FUZZ),-max_total_time=60) $(BUILD)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_} || exit 1; done
 
 compile_commands.json: ; bear --output $@ -- $(MAKE) -B all $(units)

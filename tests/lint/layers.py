@@ -62,7 +62,7 @@ LAYERS = """
     loader/step
     loader/replay
     loader/ring
-    loader/loader loader/dataset
+    loader/loader loader/dataset loader/writer
     fs/opts fs/message fs/mountpoint fs/dropper fs/stats
     fs/ns*
     fs/handover_peer fs/handover_connection
