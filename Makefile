@@ -106,7 +106,7 @@ $(BUILD)/mkfs.beton: $(call obj,$(mkfs_src)) $(lib)
 $(BUILD)/beton: $(call obj,$(beton_src)) $(lib)
 $(addprefix $(BUILD)/test_,cuda upload parcel gpu_loader machine): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
-$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(writer_src) $(ns_src) $(handover_src) $(doctor_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
+$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(ns_src) $(handover_src) $(doctor_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
 
 $(call obj,fs/ops.c fs/dropper.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(filter fs/picture%,$(mkfs_src))): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)

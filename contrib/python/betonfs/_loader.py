@@ -73,8 +73,9 @@ class Loader:
         The first one.
     cache, cache_size, cold_size, delivery, job, source, pinned
         As in <beton/loader.h>: "auto", "os" or "process" and its bytes; how a
-        MOUNT's batches come; the job's name for its daemon; "constant", one
-        batch for ever, for measuring; bytes that may be pinned for a GPU.
+        MOUNT's batches come; the job's name for its daemon; "constant",
+        "memory" or "fake(...)", what is not real, for measuring
+        (beton-transforms(7)); bytes that may be pinned for a GPU.
 
     Raises
     ------
