@@ -77,6 +77,6 @@ class ImageOperation(BuiltIn):
         first = value.ndim == 4 and value.shape[1] == 3 != value.shape[3]
         if first:
             value = value.permute(0, 2, 3, 1)
-        out = torch.from_numpy(self.images(np.array(value.cpu()), draws))
+        out = torch.from_numpy(self.images(np.array(value.cpu().numpy()), draws))
         out = out.to(value.device)
         return out.permute(0, 3, 1, 2) if first else out

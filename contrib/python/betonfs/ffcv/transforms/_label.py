@@ -78,7 +78,7 @@ class LabelMixup(BuiltIn):
 
     def apply(self, value: Any, draws: Draws) -> Any:
         tensor = isinstance(value, torch.Tensor)
-        labels = np.asarray(value.cpu() if tensor else value)
+        labels = np.asarray(value.cpu().numpy() if tensor else value)
         labels = labels.reshape(len(labels))
         out = np.stack([labels, np.roll(labels, 1), _shares(self, draws)],
                        axis=1).astype(np.float32)
