@@ -47,7 +47,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 # --- what is built from what -------------------------------------------------
 
 # The engine: the half of fs/ that knows no FUSE. See tests/lint/layers.py.
-engine_src := $(addprefix fs/,log.c size.c histogram.c rng.c arena.c heap.c cold.c cgroup.c memory.c source.c \
+engine_src := $(addprefix fs/,log.c size.c settings.c histogram.c trace.c rng.c arena.c heap.c cold.c cgroup.c memory.c source.c \
               source_file.c handover_message.c field.c format.c alloc.c custom.c \
               name.c npy.c dataset.c vfile.c sample.c subset.c spec.c order.c \
               batch.c batch_place.c chunk.c fill.c cache.c reader.c plan.c pool.c \
@@ -173,7 +173,7 @@ $(call obj,loader/op.c): $(BUILD)/ops.inc
 kernel_flags := -O3 -fno-math-errno -fno-trapping-math
 prebuild_src := loader/prebuild/prebuild.c fs/rng.c fs/name.c fs/npy.c fs/size.c $(ops_src) $(addprefix loader/,code.c \
                 emit.c emit_type.c emit_value.c graph.c own.c op.c parse.c token.c suggest.c complaint.c \
-                dtype.c real.c crop.c schedule.c contents.c ids.c)
+                dtype.c real.c crop.c beta.c schedule.c contents.c ids.c)
 $(BUILD)/prebuild: $(call obj,$(prebuild_src))
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^

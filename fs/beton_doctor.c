@@ -27,10 +27,40 @@ struct doctor_options {
 	uint64_t pid;
 	const char *trainer;
 	const char *html;
+	const char *apply;
+	unsigned allow;
 	bool json;
 };
 
 #define AT(member) .offset = offsetof(struct doctor_options, member)
+
+/* "order", "pixels", or both. */
+static int parse_allow(const char *text, void *member)
+{
+	static const struct {
+		const char *word;
+		unsigned change;
+	} words[] = { { "order", FIX_CHANGES_ORDER },
+		      { "pixels", FIX_CHANGES_PIXELS } };
+	unsigned changes = 0;
+
+	for (;; text++) {
+		size_t n = strcspn(text, ","), i = 0;
+
+		while (i < ARRAY_LEN(words) &&
+		       (strlen(words[i].word) != n ||
+			memcmp(words[i].word, text, n) != 0))
+			i++;
+		if (i == ARRAY_LEN(words))
+			return -EINVAL;
+		changes |= words[i].change;
+		text += n;
+		if (!*text)
+			break;
+	}
+	*(unsigned *)member = changes;
+	return 0;
+}
 
 static const struct option_row rows[] = {
 	{ "pipeline", .kind = OPTION_TEXT, AT(pipeline), .argument = "TEXT",
@@ -58,6 +88,12 @@ static const struct option_row rows[] = {
 	  .argument = "N", .help = "how long to measure, about (default 30)" },
 	{ "html", .kind = OPTION_TEXT, AT(html), .argument = "FILE",
 	  .help = "write the diagnosis as a page, too" },
+	{ "apply", .kind = OPTION_TEXT, AT(apply), .argument = "FILE",
+	  .help = "write what gains and is only a setting, for $BETON_SETTINGS\n"
+		  "and betonfs -o settings=FILE" },
+	{ "allow", .kind = OPTION_PARSED, AT(allow), .argument = "order,pixels",
+	  .parse = parse_allow,
+	  .help = "settings of --apply may change these (default: neither)" },
 	{ "json", .kind = OPTION_FLAG, AT(json),
 	  .help = "the diagnosis as JSON" },
 };
@@ -125,6 +161,8 @@ static int watch(const struct invocation *call, struct evidence *e)
 		.root = root ? root : "",
 		.trainer = o->trainer,
 		.pid = (pid_t)o->pid,
+		.mount = find_daemon(call->operands[0]) ? call->operands[0]
+							: NULL,
 		.seconds = 0.15 * (double)o->seconds,
 		.log = call->log,
 		.stop = &stopped,
@@ -166,10 +204,47 @@ static struct ladder_options ladder_of(const struct invocation *call)
 	};
 }
 
+/* What is left of ours says what there is without them, and a new file is not
+   made of the last one's. */
+static void leave_settings(struct log *log)
+{
+	const char *path = getenv("BETON_SETTINGS");
+
+	if (!path || !*path)
+		return;
+	log_warning(
+		log,
+		"BETON_SETTINGS is not used: settings are what is looked for");
+	unsetenv("BETON_SETTINGS");
+}
+
+/* 0 or -errno, logged. */
+static int report(const struct invocation *call, const struct evidence *e,
+		  struct diagnosis *d, struct applied *applied)
+{
+	const struct doctor_options *o = call->options;
+	int r = 0;
+
+	report_diagnose(e, d);
+	if (o->apply) {
+		r = apply_fixes(d->fixes, d->num_fixes, o->apply, o->allow,
+				call->log, applied);
+		d->applied = r ? NULL : applied;
+	}
+	if (o->json)
+		report_json(d, stdout);
+	else
+		report_text(d, stdout);
+	if (!r && o->html)
+		r = report_html(d, o->html, call->log);
+	return r;
+}
+
 static int doctor(const struct invocation *call)
 {
 	const struct doctor_options *o = call->options;
 	struct ladder_options ladder = ladder_of(call);
+	struct applied applied;
 	struct evidence *e = calloc(1, sizeof(*e));
 	struct diagnosis *d = calloc(1, sizeof(*d));
 	int r = e && d ? 0 : -ENOMEM;
@@ -177,6 +252,7 @@ static int doctor(const struct invocation *call)
 	/* What is real is real here; who is run without data is told so. */
 	unsetenv("BETON_FAKE");
 	catch_signals();
+	leave_settings(call->log);
 	if (!r) {
 		e->target = (double)o->target;
 		r = ladder_look(&ladder, e);
@@ -184,15 +260,7 @@ static int doctor(const struct invocation *call)
 	r = r ? r : ladder_run(&ladder, e);
 	r = r ? r : watch(call, e);
 	hide_progress();
-	if (!r) {
-		report_diagnose(e, d);
-		if (o->json)
-			report_json(d, stdout);
-		else
-			report_text(d, stdout);
-	}
-	if (!r && o->html)
-		r = report_html(d, o->html, call->log);
+	r = r ? r : report(call, e, d, &applied);
 	for (size_t i = 0; e && i < e->num_ops; i++)
 		free(e->ops[i].written);
 	free(e);

@@ -13,8 +13,9 @@ static void tell(void *arg, enum beton_log_level level, const char *message)
 void reading_apply(const struct reading *reading, struct log *log,
 		   struct beton_loader_options *out)
 {
-	static const char *const delivery[] = { "auto", "handover", "direct" };
-	static const char *const cache[] = { "auto", "os", "process" };
+	/* NULL is auto, and leaves it to $BETON_SETTINGS. */
+	static const char *const delivery[] = { NULL, "handover", "direct" };
+	static const char *const cache[] = { NULL, "os", "process" };
 
 	out->delivery = delivery[reading->delivery];
 	out->cache = cache[reading->cache];

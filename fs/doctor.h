@@ -132,7 +132,7 @@ struct evidence {
 	unsigned resized_to;		  /* of VARIANT_RESIZED */
 	double others, stolen, throttled; /* while the whole pipeline ran */
 	double others_idle;		  /* while nothing did */
-	double upload_busy;
+	struct figure upload; /* of batches that are made, over and over */
 	struct watch watch;
 	struct rank_seen ranks[DOCTOR_RANKS_MAX];
 	size_t num_ranks;

@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "fs/bytes.h"
-#include "fs/doctor_pipeline.h"
+#include "loader/edit.h"
 
-/* Less than this is within what runs differ by. */
-#define GAIN_LEAST 1.03
 /* A cache leaves the rest of the machine this share of what is free. */
 #define LEFT_FREE 0.25
+/* More of them on a GPU than anybody tries. */
+#define MODELS_MAX 8
 
 static void text(char *out, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -55,7 +55,8 @@ static const struct sweep_point *best_of_sweep(const struct evidence *e)
 
 		/* More threads are worth it only where they bring something. */
 		if (p->figure.known &&
-		    (!best || p->figure.rate > GAIN_LEAST * best->figure.rate))
+		    (!best ||
+		     p->figure.rate > FIX_GAIN_LEAST * best->figure.rate))
 			best = p;
 	}
 	return best;
@@ -67,7 +68,7 @@ static bool workers(const struct evidence *e, struct model *m, struct fix *f)
 	double now = e->ladder[RUNG_ALL].rate;
 
 	if (!best || best->workers == (unsigned)m->workers || now <= 0 ||
-	    best->figure.rate < GAIN_LEAST * now)
+	    best->figure.rate < FIX_GAIN_LEAST * now)
 		return false;
 	OPTION(f, "--workers %u", best->workers);
 	WHY(f, "measured: %.0f samples/s with %.0f workers, %.0f with %u", now,
@@ -157,9 +158,11 @@ static void take_bytes(const struct evidence *e, enum variant v, double of_all,
 
 static bool draft(const struct evidence *e, struct model *m, struct fix *f)
 {
-	if (pipeline_has(e->pipeline, "cache"))
+	if (edit_has(e->pipeline, "cache"))
 		return false;
 	OPTION(f, "decode(draft) as the first operation");
+	text(f->setting, sizeof(f->setting), "decode=draft");
+	f->changes = FIX_CHANGES_PIXELS;
 	WHY(f, "measured: %.0f us of CPU time a sample instead of %.0f",
 	    e->variants[VARIANT_DRAFT].cpu_us, e->ladder[RUNG_ALL].cpu_us);
 	return take_variant(e, VARIANT_DRAFT, &e->ladder[RUNG_ALL], m);
@@ -174,11 +177,12 @@ static bool cache_decoded(const struct evidence *e, struct model *m,
 	double kept = all > 0 ? fmin(1, room / all) : 0, cpu = model_cpu_us(m);
 	char size[32];
 
-	if (kept < 0.05 || pipeline_has(e->pipeline, "cache") ||
+	if (kept < 0.05 || edit_has(e->pipeline, "cache") ||
 	    !take_variant(e, VARIANT_CACHED, &e->ladder[RUNG_ALL], m))
 		return false;
 	size_text(fmax(1.05 * kept * all, 65536), size);
 	OPTION(f, "cache(decoded, %s) before what draws random numbers", size);
+	text(f->setting, sizeof(f->setting), "cache_decoded=%s", size);
 	WHY(f,
 	    "%.0f %% of the images fit; of those that do, %.0f us of %.0f are saved in later epochs",
 	    100 * kept, cpu - model_cpu_us(m), cpu);
@@ -323,7 +327,7 @@ static bool smaller_upload(const struct evidence *e, struct model *m,
 			   struct fix *f)
 {
 	if (!e->on_gpu || m->upload_bytes <= 0 ||
-	    !pipeline_has(e->pipeline, "float"))
+	    !edit_has(e->pipeline, "float"))
 		return false;
 	m->upload_bytes /= 2;
 	OPTION(f, "half instead of float, or cuda(0) before normalize");
@@ -363,6 +367,7 @@ static bool quasi_random(const struct evidence *e, struct model *m,
 	    1e-6 * e->small.bytes);
 	text(f->setting, sizeof(f->setting), "order=quasi_random,window=%s",
 	     size);
+	f->changes = FIX_CHANGES_ORDER;
 	return true;
 }
 
@@ -499,7 +504,34 @@ static bool model_itself(const struct evidence *e, struct model *m,
 	return true;
 }
 
-/* Several models that get the same batches. */
+/* A GPU that has time and memory left, and data for more than one. */
+static bool several_models(const struct evidence *e, struct model *m,
+			   struct fix *f)
+{
+	const struct machine_gpu *g = &e->gpus[0];
+	double n, data;
+
+	if (!e->num_gpus || !e->watch.known || e->watch.gpu_busy < 0 ||
+	    e->watch.main_busy > 0.85 || m->trainer_rate <= 0)
+		return false;
+	data = model_data_rate(m) / m->trainer_rate;
+	n = fmin(data, 100 / fmax(e->watch.gpu_busy, 1));
+	if (g->memory_used > 0)
+		n = fmin(n, 100.0 / g->memory_used);
+	n = floor(fmin(n, MODELS_MAX));
+	if (n < 2)
+		return false;
+	OPTION(f,
+	       "%.0f models on one GPU at once, a process each (NVIDIA MPS), all on one mount",
+	       n);
+	WHY(f,
+	    "the GPU is busy %d %% of the time, its memory used to %d %%, and data can come %.1f times as fast; the gain is of all models together",
+	    e->watch.gpu_busy, g->memory_used, data);
+	f->gain = n;
+	return true;
+}
+
+/* What is enough for the trainer. */
 static bool fewer_workers(const struct evidence *e, struct model *m,
 			  struct fix *f)
 {
@@ -511,8 +543,7 @@ static bool fewer_workers(const struct evidence *e, struct model *m,
 	need = ceil(1.3 * m->workers * m->trainer_rate / rate);
 	if (need >= m->workers)
 		return false;
-	OPTION(f, "--workers %.0f, or more models of the same batches at once",
-	       need);
+	OPTION(f, "--workers %.0f", need);
 	WHY(f,
 	    "fewer threads are enough, and leave the processors to the trainer");
 	text(f->setting, sizeof(f->setting), "workers=%.0f", need);
@@ -553,6 +584,7 @@ static const struct row {
 	{ handover, "none", false },
 	{ python, "work on the trainer", false },
 	{ model_itself, "work on the model", false },
+	{ several_models, "they share the GPU's memory", false },
 	{ fewer_workers, "none", true },
 };
 
@@ -578,7 +610,7 @@ size_t fix_list(const struct evidence *e, struct fix *out, size_t max)
 		if (f.gain <= 0 && isfinite(now))
 			f.gain = model_rate(&m, NULL) / now;
 		if (!isfinite(f.gain) ||
-		    (f.gain < GAIN_LEAST && !rows[i].always))
+		    (f.gain < FIX_GAIN_LEAST && !rows[i].always))
 			continue;
 		out[n++] = f;
 	}

@@ -15,13 +15,23 @@ enum {
 	FIX_WHY_SIZE = 320,
 };
 
+/* Less than this is within what runs differ by. */
+#define FIX_GAIN_LEAST 1.03
+
+/* What a setting changes beside the speed; bits. */
+enum {
+	FIX_CHANGES_ORDER = 1,
+	FIX_CHANGES_PIXELS = 2,
+};
+
 struct fix {
 	char option[FIX_OPTION_SIZE]; /* exactly what to write */
 	char why[FIX_WHY_SIZE];
 	const char *cost;
 	double gain; /* the rate then, by the rate now */
-	/* "KEY=VALUE" for --apply; "": needs more than a setting. */
+	/* "KEY=VALUE,..." as in fs/settings.h; "": needs more than that. */
 	char setting[96];
+	unsigned changes;
 };
 
 /* The fixes that gain, the largest first; how many. */

@@ -32,6 +32,7 @@ static json_t *ladder(const struct evidence *e)
 
 	for (enum rung r = 0; r < RUNGS; r++)
 		json_object_set_new(o, names[r], figure(&e->ladder[r]));
+	json_object_set_new(o, "upload", figure(&e->upload));
 	return o;
 }
 
@@ -194,6 +195,7 @@ static json_t *scores(const struct evidence *e)
 
 static json_t *evidence(const struct diagnosis *d)
 {
+	char scaling[VERDICT_TEXT_SIZE];
 	const struct evidence *e = d->evidence;
 	json_t *o = json_pack(
 		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "sentence",
@@ -212,6 +214,8 @@ static json_t *evidence(const struct diagnosis *d)
 	json_object_set_new(o, "gpus", gpus(e));
 	json_object_set_new(o, "trainer", watch(e));
 	json_object_set_new(o, "ranks", ranks(e));
+	verdict_ranks(e, scaling, sizeof(scaling));
+	json_object_set_new(o, "scaling", json_string(scaling));
 	json_object_set_new(o, "workers",
 			    json_integer((json_int_t)e->model.workers));
 	json_object_set_new(o, "notes", notes(e));
@@ -243,19 +247,42 @@ static json_t *fixes(const struct diagnosis *d)
 		const struct fix *f = &d->fixes[i];
 
 		json_array_append_new(
-			list, json_pack("{s:s, s:o, s:s, s:s, s:s}", "option",
-					f->option, "predicted_gain",
+			list, json_pack("{s:s, s:o, s:s, s:s, s:s, s:s}",
+					"option", f->option, "predicted_gain",
 					number(f->gain), "why", f->why, "cost",
-					f->cost, "setting", f->setting));
+					f->cost, "setting", f->setting,
+					"changes", report_changes(f->changes)));
 	}
 	return list;
 }
 
+static json_t *applied(const struct diagnosis *d)
+{
+	json_t *list = json_array();
+
+	if (!d->applied) {
+		json_decref(list);
+		return json_null();
+	}
+	for (size_t i = 0; i < d->num_fixes; i++) {
+		enum apply_fate fate = d->applied->fates[i];
+
+		if (fate != APPLY_NONE)
+			json_array_append_new(
+				list, json_pack("{s:s, s:s}", "setting",
+						d->fixes[i].setting, "fate",
+						apply_fate_name(fate)));
+	}
+	return json_pack("{s:s, s:o}", "file", d->applied->path, "settings",
+			 list);
+}
+
 void report_json(const struct diagnosis *d, FILE *out)
 {
-	json_t *o = json_pack("{s:s, s:o, s:o, s:o}", "verdict",
+	json_t *o = json_pack("{s:s, s:o, s:o, s:o, s:o}", "verdict",
 			      d->verdict.name, "evidence", evidence(d),
-			      "stages", stages(d->evidence), "fixes", fixes(d));
+			      "stages", stages(d->evidence), "fixes", fixes(d),
+			      "applied", applied(d));
 
 	json_dumpf(o, out, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
 	fputc('\n', out);

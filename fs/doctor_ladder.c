@@ -6,24 +6,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "fs/bytes.h"
 #include "fs/clock.h"
-#include "fs/doctor_pipeline.h"
 #include "fs/doctor_variant.h"
 #include "fs/scope.h"
 #include "fs/size.h"
 #include "fs/spec.h"
+#include "loader/edit.h"
 
 enum {
 	ROUNDS = 3,
 	/* The whole pipeline is run in between, for all are compared to it. */
 	EVERY = 4,
 	TURNS = 8,
-	JOBS_MAX = RUNGS + DOCTOR_OPS_MAX + DOCTOR_SWEEP_MAX + 2 * VARIANTS,
+	JOBS_MAX = RUNGS + DOCTOR_OPS_MAX + DOCTOR_SWEEP_MAX + 2 * VARIANTS + 1,
 	SAMPLES_MAX = 4096, /* that runs look at */
 	VARIANT_SAMPLES = 96,
 	BATCH_MAX = 256, /* of a run: what a batch costs by itself is little */
@@ -48,7 +49,8 @@ enum {
 struct job {
 	struct run_plan plan;
 	char *pipeline; /* owned, as the path */
-	char *path;
+	int fd; /* of a file in memory that the plan's path leads to, or -1 */
+	char path[32];
 	struct figure *to;
 	unsigned rounds;
 	unsigned done;
@@ -65,11 +67,11 @@ struct ladder {
 	char spec[512];
 	struct job jobs[JOBS_MAX];
 	size_t num_jobs;
+	size_t num_needed; /* without which there is nothing to say */
 	uint32_t workers;
 	double run_s;	/* of one run */
 	uint64_t batch; /* of runs */
 	int64_t started_ns, end_ns;
-	char folder[64]; /* of variants; "": none */
 	double others[TURNS], stolen[TURNS], taken[TURNS];
 	double throttled[TURNS];
 	unsigned num_others;
@@ -392,7 +394,7 @@ static struct job *add(struct ladder *l, struct figure *to, unsigned rounds)
 	/* JOBS_MAX has room for all that there are tables for. */
 	struct job *j = &l->jobs[l->num_jobs++];
 
-	*j = (struct job){ .to = to, .rounds = rounds };
+	*j = (struct job){ .to = to, .rounds = rounds, .fd = -1 };
 	/* Of the file in memory: what a miss costs is measured by itself. */
 	j->plan = (struct run_plan){ .pipeline = l->options->pipeline,
 				     .cache = "os",
@@ -417,7 +419,7 @@ static void add_rungs(struct ladder *l)
 		j->plan.until = until[r];
 		/* Where there is no GPU that is everything. */
 		if (r == RUNG_TRANSFORM &&
-		    !pipeline_has(l->options->pipeline, "cuda"))
+		    !edit_has(l->options->pipeline, "cuda"))
 			j->rounds = 0;
 		if (r == RUNG_CONSTANT) {
 			j->plan.source = "constant";
@@ -426,9 +428,16 @@ static void add_rungs(struct ladder *l)
 	}
 }
 
+/* Batches that are made are shipped again and again: the link alone. */
+static void add_upload(struct ladder *l)
+{
+	if (edit_has(l->options->pipeline, "cuda"))
+		add(l, &l->e->upload, ROUNDS)->plan.source = "memory";
+}
+
 static void add_ops(struct ladder *l)
 {
-	size_t n = pipeline_num_ops(l->options->pipeline);
+	size_t n = edit_num_ops(l->options->pipeline);
 	struct evidence *e = l->e;
 
 	for (size_t i = 0; i < n && i < DOCTOR_OPS_MAX; i++) {
@@ -436,11 +445,11 @@ static void add_ops(struct ladder *l)
 		char *name, *text = NULL;
 		struct job *j;
 
-		if (pipeline_op(l->options->pipeline, i, &o->written, &name))
+		if (edit_op(l->options->pipeline, i, &o->written, &name))
 			return;
 		free(name);
 		e->num_ops = i + 1;
-		if (pipeline_without(l->options->pipeline, i, &text))
+		if (edit_without(l->options->pipeline, i, &text))
 			continue;
 		o->possible = true;
 		j = add(l, &o->without, ROUNDS);
@@ -480,7 +489,7 @@ static void add_pipelines(struct ladder *l)
 	char *text;
 	double size;
 
-	if (!pipeline_with_first(pipeline, "decode(draft)", false, &text))
+	if (!edit_with_first(pipeline, "decode(draft)", false, &text))
 		add_edited(l, VARIANT_DRAFT, text);
 	/* All samples that are looked at, with room to spare. */
 	size = 2 * 3 * l->e->width * l->e->height * (double)l->place.samples;
@@ -488,12 +497,12 @@ static void add_pipelines(struct ladder *l)
 	    l->e->jpegs > 0) {
 		snprintf(cache, sizeof(cache), "cache(decoded, %.0f)",
 			 fmax(size, 1 << 20));
-		if (!pipeline_with_first(pipeline, cache, true, &text))
+		if (!edit_with_first(pipeline, cache, true, &text))
 			add_edited(l, VARIANT_CACHED, text)->plan.samples =
 				l->batch * 4;
 	}
-	if (l->e->num_gpus && !pipeline_has(pipeline, "cuda") &&
-	    !pipeline_with_before(pipeline, "cuda(0)", "normalize", &text))
+	if (l->e->num_gpus && !edit_has(pipeline, "cuda") &&
+	    !edit_with_before(pipeline, "cuda(0)", "normalize", &text))
 		add_edited(l, VARIANT_GPU, text);
 }
 
@@ -504,23 +513,24 @@ static void add_variants(struct ladder *l, struct variant_source *source)
 	int64_t latest = clock_ns() + (int64_t)(3e8 * l->options->seconds);
 
 	for (enum variant v = 0; v <= VARIANT_QUALITY; v++) {
-		char *path;
 		struct job *j;
-		int r;
+		int fd;
 
-		if (is_stopped(l) || clock_ns() > latest ||
-		    asprintf(&path, "%s/%d.beton", l->folder, v) < 0)
+		if (is_stopped(l) || clock_ns() > latest)
 			return;
 		progress(l, "variants");
-		r = variant_write(source, v, e, path);
-		j = r ? NULL : add(l, &e->variants[v], 2);
-		if (!j) {
-			unlink(path);
-			free(path);
+		/* Without a name, nothing is left of it however we end. */
+		fd = memfd_create("beton-variant", MFD_CLOEXEC);
+		if (fd < 0)
+			return;
+		if (variant_write(source, v, e, fd)) {
+			close(fd);
 			continue;
 		}
-		j->path = path;
-		j->plan.path = path;
+		j = add(l, &e->variants[v], 2);
+		j->fd = fd;
+		snprintf(j->path, sizeof(j->path), "/proc/self/fd/%d", fd);
+		j->plan.path = j->path;
 		e->variants[v].bytes = variant_bytes(source);
 	}
 }
@@ -654,10 +664,9 @@ static int run_jobs(struct ladder *l)
 
 			if (j->failed || round >= j->rounds)
 				continue;
-			/* Without the rungs there is nothing to say, and
-			   what is in memory takes little time. */
+			/* What is in memory takes little time. */
 			if (clock_ns() > l->end_ns &&
-			    (round || (i >= RUNGS && !j->plan.path)))
+			    (round || (i >= l->num_needed && !j->plan.path)))
 				continue;
 			progress(l, "runs");
 			r = run_job(l, j);
@@ -687,7 +696,6 @@ static void take_whole(struct ladder *l, const struct run_figures *f)
 	snprintf(e->delivery, sizeof(e->delivery), "%s", f->delivery);
 	snprintf(e->jit, sizeof(e->jit), "%s", f->jit);
 	e->on_gpu = f->on_gpu;
-	e->upload_busy = f->upload_busy;
 	e->others = median(l->others, l->num_others);
 	e->stolen = median(l->stolen, l->num_others);
 	m->others = median(l->taken, l->num_others);
@@ -696,9 +704,10 @@ static void take_whole(struct ladder *l, const struct run_figures *f)
 	/* Luma and a quarter of each chroma, as most JPEGs have them. */
 	e->cached_bytes = 1.5 * e->width * e->height;
 	m->moved_bytes = 2 * (f->bytes + f->output);
-	if (f->on_gpu && f->upload_busy > 0.02) {
-		m->upload_bytes = f->output;
-		m->upload_rate = f->rate * f->output / f->upload_busy;
+	/* What is queued for a GPU takes no time; that it is there does. */
+	if (e->upload.known) {
+		m->upload_bytes = f->uploaded;
+		m->upload_rate = e->upload.rate * f->uploaded;
 	}
 	if (f->on_gpu)
 		e->pinned = (uint64_t)(3 * f->batch * f->output);
@@ -723,27 +732,10 @@ static int check_whole(struct ladder *l)
 static void close_jobs(struct ladder *l)
 {
 	for (size_t i = 0; i < l->num_jobs; i++) {
-		if (l->jobs[i].path)
-			unlink(l->jobs[i].path);
-		free(l->jobs[i].path);
+		if (l->jobs[i].fd >= 0)
+			close(l->jobs[i].fd);
 		free(l->jobs[i].pipeline);
 	}
-	if (*l->folder)
-		rmdir(l->folder);
-}
-
-/* Memory, if there is a place for files in it. */
-static void make_folder(struct ladder *l)
-{
-	static const char *const places[] = { "/dev/shm", "/tmp" };
-
-	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		snprintf(l->folder, sizeof(l->folder),
-			 "%s/beton-doctor-%d-XXXXXX", places[i], (int)getpid());
-		if (mkdtemp(l->folder))
-			return;
-	}
-	l->folder[0] = '\0';
 }
 
 static int prepare(struct ladder *l, struct variant_source **source)
@@ -784,6 +776,8 @@ int ladder_run(const struct ladder_options *o, struct evidence *e)
 	if (!r) {
 		e->resize_to = 0;
 		add_rungs(l);
+		add_upload(l);
+		l->num_needed = l->num_jobs;
 		add_sweep(l);
 		add_ops(l);
 		add_pipelines(l);
@@ -792,11 +786,8 @@ int ladder_run(const struct ladder_options *o, struct evidence *e)
 		l->num_others = 0;
 		e->resize_to = l->jobs[RUNG_ALL].last.side;
 	}
-	if (!r && source && !is_stopped(l)) {
-		make_folder(l);
-		if (*l->folder)
-			add_variants(l, source);
-	}
+	if (!r && source)
+		add_variants(l, source);
 	variant_source_close(source);
 	r = r ? r : run_jobs(l);
 	r = r ? r : check_whole(l);

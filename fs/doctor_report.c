@@ -21,6 +21,17 @@ static const char *const terms[TERMS] = {
 	[TERM_TRAINER] = "trainer",
 };
 
+const char *report_changes(unsigned changes)
+{
+	static const char *const names[] = {
+		[FIX_CHANGES_ORDER] = "order",
+		[FIX_CHANGES_PIXELS] = "pixels",
+		[FIX_CHANGES_ORDER | FIX_CHANGES_PIXELS] = "order,pixels",
+	};
+
+	return changes && changes < ARRAY_LEN(names) ? names[changes] : "";
+}
+
 const char *report_rung(enum rung rung)
 {
 	return rungs[rung];
@@ -191,12 +202,17 @@ static void print_watch(const struct evidence *e, FILE *out)
 
 static void print_ranks(const struct evidence *e, FILE *out)
 {
+	char text[VERDICT_TEXT_SIZE];
+
 	for (size_t i = 0; i < e->num_ranks; i++)
 		fprintf(out, "%s%u: %.1f batches/s, %.0f %% ready",
 			i ? ", " : "ranks      ", e->ranks[i].rank,
 			e->ranks[i].rate, 100 * e->ranks[i].ready);
 	if (e->num_ranks)
 		fputc('\n', out);
+	verdict_ranks(e, text, sizeof(text));
+	if (*text)
+		fprintf(out, "scaling    %s\n", text);
 }
 
 static void print_fixes(const struct diagnosis *d, FILE *out)
@@ -213,6 +229,32 @@ static void print_fixes(const struct diagnosis *d, FILE *out)
 			"%2zu. x%.2f  %s\n           %s\n           cost: %s\n",
 			i + 1, f->gain, f->option, f->why, f->cost);
 	}
+}
+
+static void print_applied(const struct diagnosis *d, FILE *out)
+{
+	const struct applied *a = d->applied;
+	unsigned written = 0, denied = 0;
+
+	fprintf(out, "\nWritten to %s:\n", a->path);
+	for (size_t i = 0; i < d->num_fixes; i++) {
+		if (a->fates[i] == APPLY_NONE)
+			continue;
+		fprintf(out, "%3zu. %s: %s\n", i + 1, d->fixes[i].setting,
+			apply_fate_name(a->fates[i]));
+		written += a->fates[i] == APPLY_WRITTEN;
+		if (a->fates[i] == APPLY_NOT_ALLOWED)
+			denied |= d->fixes[i].changes;
+	}
+	if (!written)
+		fprintf(out, "  nothing: no setting gains anything\n");
+	else
+		fprintf(out,
+			"Loaders take it with BETON_SETTINGS=%s, a mount with -o settings=%s.\n",
+			a->path, a->path);
+	if (denied)
+		fprintf(out, "To write what changes %s too: --allow %s\n",
+			report_changes(denied), report_changes(denied));
 }
 
 void report_text(const struct diagnosis *d, FILE *out)
@@ -233,4 +275,6 @@ void report_text(const struct diagnosis *d, FILE *out)
 		*d->verdict.cause ? " (" : "", d->verdict.cause,
 		*d->verdict.cause ? ")" : "", d->verdict.text);
 	print_fixes(d, out);
+	if (d->applied)
+		print_applied(d, out);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "fs/doctor.h"
+#include "fs/doctor_apply.h"
 #include "fs/doctor_fix.h"
 #include "fs/doctor_verdict.h"
 
@@ -14,6 +15,7 @@ struct diagnosis {
 	struct verdict verdict;
 	struct fix fixes[FIXES_MAX];
 	size_t num_fixes;
+	const struct applied *applied; /* NULL: that was not asked for */
 };
 
 /* A line of the picture of where time goes. */
@@ -27,6 +29,8 @@ enum { SHARES_MAX = 3 };
 
 void report_diagnose(const struct evidence *e, struct diagnosis *out);
 size_t report_shares(const struct evidence *e, struct stage_share *out);
+/* "order,pixels", of FIX_CHANGES_... */
+const char *report_changes(unsigned changes);
 /* "no upload", what a rung of the ladder is. */
 const char *report_rung(enum rung rung);
 /* What a term of the model is about. */

@@ -30,7 +30,7 @@ struct run {
 struct ends {
 	int64_t ns;
 	double own_s, daemon_s, trainer_s;
-	uint64_t bytes, upload_ns;
+	uint64_t bytes, uploaded;
 	struct machine_times machine;
 };
 
@@ -52,7 +52,7 @@ static void take(const struct run *run, struct ends *out)
 		if (!strcmp(s[i].name, "read"))
 			out->bytes = s[i].bytes;
 		if (!strcmp(s[i].name, "upload"))
-			out->upload_ns = s[i].busy_ns;
+			out->uploaded = s[i].bytes;
 	}
 	machine_times_read(run->place->root, &out->machine);
 	if (run->place->daemon)
@@ -147,7 +147,7 @@ static void compare(const struct ends *a, const struct ends *b, uint64_t rows,
 	if (f->others < 0)
 		f->others = 0;
 	f->stolen = (b->machine.steal_s - a->machine.steal_s) / s;
-	f->upload_busy = 1e-9 * (double)(b->upload_ns - a->upload_ns) / s;
+	f->uploaded = (double)(b->uploaded - a->uploaded) / (double)rows;
 	f->throttled = periods ? (double)(b->machine.throttled -
 					  a->machine.throttled) /
 					 (double)periods

@@ -48,17 +48,17 @@ struct run_plan {
 };
 
 struct run_figures {
-	double rate;	    /* samples a second */
-	double cpu_us;	    /* of a sample, all threads, and the daemon's */
-	double bytes;	    /* of a sample, of its batch file */
-	double cores;	    /* that the loader had */
-	double others;	    /* cores that others had */
-	double stolen;	    /* cores that the host took */
-	double throttled;   /* share of periods in which a quota stopped it */
-	double upload_busy; /* share of the time; 0: nothing is uploaded */
-	double output;	    /* bytes of a sample, as outputs */
-	double failed;	    /* share of rows */
-	double side;	    /* the longest of images that come out */
+	double rate;	  /* samples a second */
+	double cpu_us;	  /* of a sample, all threads, and the daemon's */
+	double bytes;	  /* of a sample, of its batch file */
+	double cores;	  /* that the loader had */
+	double others;	  /* cores that others had */
+	double stolen;	  /* cores that the host took */
+	double throttled; /* share of periods in which a quota stopped it */
+	double uploaded;  /* bytes of a sample, to a GPU */
+	double output;	  /* bytes of a sample, as outputs */
+	double failed;	  /* share of rows */
+	double side;	  /* the longest of images that come out */
 	uint64_t rows;
 	uint32_t workers;
 	uint32_t batch;	  /* rows of a full batch */

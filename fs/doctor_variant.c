@@ -344,8 +344,7 @@ static int write_sample(struct variant_source *s, const struct evidence *e,
 	return r;
 }
 
-static int open_writer(struct variant_source *s, const char *path,
-		       struct writer **out)
+static int open_writer(struct variant_source *s, int fd, struct writer **out)
 {
 	const struct format *f = &s->dataset->format;
 	cleanup_free struct writer_field *fields =
@@ -366,8 +365,8 @@ static int open_writer(struct variant_source *s, const char *path,
 	/* Pixels take more than what the file's pages were made for. */
 	while (page < f->page_size || page < PIXELS_MAX)
 		page *= 2;
-	return writer_open(path, fields, f->num_fields, s->samples,
-			   (uint32_t)page, s->log, out);
+	return writer_open_to(fd, "variant", fields, f->num_fields, s->samples,
+			      (uint32_t)page, s->log, out);
 }
 
 /* NULL: there would be no difference. */
@@ -396,7 +395,7 @@ static change_fn *change_of(enum variant v, struct evidence *e)
 }
 
 int variant_write(struct variant_source *s, enum variant v, struct evidence *e,
-		  const char *path)
+		  int fd)
 {
 	change_fn *change = change_of(v, e);
 	struct writer *w = NULL;
@@ -407,7 +406,7 @@ int variant_write(struct variant_source *s, enum variant v, struct evidence *e,
 	if (v == VARIANT_OPTIMIZED && !s->counted)
 		count_symbols(s);
 	s->written = 0;
-	r = open_writer(s, path, &w);
+	r = open_writer(s, fd, &w);
 	for (size_t k = 0; k < s->samples && !r; k++)
 		r = write_sample(s, e, change, w, k);
 	if (!r)

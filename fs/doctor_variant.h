@@ -19,11 +19,11 @@ int variant_source_open(const char *path, size_t samples, struct log *log,
 void variant_source_close(struct variant_source *source);
 
 /*
- * Writes one of the variants of a file to `path`. -ENODATA: it would be the
+ * Writes one of the variants of a file to `fd`. -ENODATA: it would be the
  * same, or cannot be made. `e` says what the pipeline makes of the images.
  */
 int variant_write(struct variant_source *source, enum variant v,
-		  struct evidence *e, const char *path);
+		  struct evidence *e, int fd);
 
 /* Samples in it, and bytes of a sample in the last variant written. */
 size_t variant_samples(const struct variant_source *source);

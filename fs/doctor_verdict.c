@@ -309,8 +309,8 @@ static void say_upload(const struct evidence *e, char *out, size_t size)
 	const struct model *m = &e->model;
 
 	snprintf(out, size,
-		 "%.1f MB a sample go to the GPU at %.2f GB/s: %.0f samples/s",
-		 1e-6 * m->upload_bytes, 1e-9 * m->upload_rate,
+		 "%.0f KB a sample go to the GPU at %.2f GB/s: %.0f samples/s",
+		 1e-3 * m->upload_bytes, 1e-9 * m->upload_rate,
 		 model_term(m, TERM_UPLOAD));
 }
 
@@ -349,6 +349,72 @@ static void say_not_data(const struct evidence *e, char *out, size_t size)
 		 "data can come at %.0f samples/s, and %s%.0f are %s",
 		 rate_of(e), e->watch.rate_is_guess ? "about " : "",
 		 e->model.trainer_rate, e->watch.known ? "taken" : "wanted");
+}
+
+/* --- ranks --------------------------------------------------------------- */
+
+/* A rank that is so much slower than another holds a job up. */
+#define STRAGGLES 0.8
+/* Waiting for data for less of the time is not worth a word. */
+#define WAITS 0.1
+
+static void say_straggler(const struct rank_seen *slow,
+			  const struct rank_seen *fast, char *out, size_t size)
+{
+	double waits = 1 - slow->ready;
+
+	if (waits >= WAITS)
+		snprintf(
+			out, size,
+			"rank %u is a straggler by its data: %.1f batches/s, others up to %.1f; it waits for batches %.0f %% of the time",
+			slow->rank, slow->rate, fast->rate, 100 * waits);
+	else
+		snprintf(
+			out, size,
+			"rank %u is a straggler by itself: %.1f batches/s, others up to %.1f; its batches are ready, so that is not lost in data",
+			slow->rank, slow->rate, fast->rate);
+}
+
+/* All of one pace: who waits for data keeps the others waiting. */
+static void say_pace(const struct rank_seen *least,
+		     const struct rank_seen *most, char *out, size_t size)
+{
+	double waits = 1 - least->ready;
+
+	if (waits < WAITS)
+		snprintf(
+			out, size,
+			"no rank waits for data: what scaling loses is not lost in data");
+	else if (1 - most->ready < waits / 2)
+		snprintf(
+			out, size,
+			"all ranks go at the pace of rank %u, which waits for data %.0f %% of the time",
+			least->rank, 100 * waits);
+	else
+		snprintf(
+			out, size,
+			"scaling is lost in data: ranks wait for it %.0f to %.0f %% of the time",
+			100 * (1 - most->ready), 100 * waits);
+}
+
+void verdict_ranks(const struct evidence *e, char *out, size_t size)
+{
+	const struct rank_seen *r = e->ranks;
+	size_t slow = 0, fast = 0, least = 0, most = 0;
+
+	out[0] = '\0';
+	if (e->num_ranks < 2)
+		return;
+	for (size_t i = 1; i < e->num_ranks; i++) {
+		slow = r[i].rate < r[slow].rate ? i : slow;
+		fast = r[i].rate > r[fast].rate ? i : fast;
+		least = r[i].ready < r[least].ready ? i : least;
+		most = r[i].ready > r[most].ready ? i : most;
+	}
+	if (r[slow].rate < STRAGGLES * r[fast].rate)
+		say_straggler(&r[slow], &r[fast], out, size);
+	else
+		say_pace(&r[least], &r[most], out, size);
 }
 
 /* --- the table ----------------------------------------------------------- */

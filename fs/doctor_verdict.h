@@ -17,6 +17,10 @@ struct verdict {
 /* The bottleneck with the highest score. */
 void verdict_find(const struct evidence *e, struct verdict *out);
 
+/* Whether scaling over ranks is lost in data, and which rank is the slowest; ""
+   if there are not several. */
+void verdict_ranks(const struct evidence *e, char *out, size_t size);
+
 /* The score of row `i`, for the curious; NULL past the end. */
 const char *verdict_row(const struct evidence *e, size_t i, double *score);
 

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -28,6 +29,10 @@ enum {
 	START_S = 30, /* to import what trainers import */
 	SETTLE_S = 1,
 	END_MS = 2000,
+	/* Loaders tell their daemon once a second what they do. */
+	TOLD_S = 4,
+	STATS_MAX = 16 << 20, /* bytes of what it says */
+	NAME_SIZE = 65,	      /* of a job */
 };
 
 /* CPU time of a job so far, in seconds. */
@@ -48,6 +53,7 @@ struct watcher {
 	int output; /* a file in memory that it writes to, or -1 */
 	int beacon_fd;
 	struct beacon *beacon; /* NULL: none */
+	char job[NAME_SIZE];   /* that a daemon tells of; "": none */
 };
 
 /* --- /proc --------------------------------------------------------------- */
@@ -223,20 +229,24 @@ static void drop_beacon(struct watcher *w)
 	w->beacon_fd = -1;
 }
 
+/* Of loaders so far; of a daemon, up to their last word. */
 struct counts {
 	size_t n;
 	uint64_t rank[BEACON_ENTRIES];
 	double samples[BEACON_ENTRIES], batches[BEACON_ENTRIES];
 	double wait_s[BEACON_ENTRIES];
+	double at_s[BEACON_ENTRIES]; /* when that was */
 	double all;
 };
 
 static void read_beacon(const struct watcher *w, struct counts *out)
 {
-	*out = (struct counts){ 0 };
-	if (!w->beacon)
-		return;
+	double now = 1e-9 * (double)clock_ns();
+
 	out->n = min_u64(atomic_load(&w->beacon->taken), BEACON_ENTRIES);
+	/* Whoever comes later has had nothing up to now. */
+	for (size_t i = 0; i < BEACON_ENTRIES; i++)
+		out->at_s[i] = now;
 	for (size_t i = 0; i < out->n; i++) {
 		const struct beacon_entry *b = &w->beacon->entries[i];
 
@@ -246,6 +256,143 @@ static void read_beacon(const struct watcher *w, struct counts *out)
 		out->wait_s[i] = 1e-9 * (double)atomic_load(&b->wait_ns);
 		out->all += out->samples[i];
 	}
+}
+
+/* --- what a daemon says of them ------------------------------------------ */
+
+/* stats.json of the mount, NULL: none, or it is not what it should be. */
+static json_t *read_stats(const struct watcher *w)
+{
+	cleanup_free char *text = malloc(STATS_MAX);
+	char path[PATH_MAX];
+	size_t n = 0;
+	FILE *f;
+
+	if (!text || !w->options->mount)
+		return NULL;
+	snprintf(path, sizeof(path), "%.4000s/.betonfs/stats.json",
+		 w->options->mount);
+	f = fopen(path, "re");
+	if (f) {
+		n = fread(text, 1, STATS_MAX, f);
+		fclose(f);
+	}
+	return n < STATS_MAX ? json_loadb(text, n, 0, NULL) : NULL;
+}
+
+static double number_of(json_t *object, const char *key)
+{
+	double v = json_number_value(json_object_get(object, key));
+
+	return v > 0 ? v : 0;
+}
+
+static json_t *job_named(json_t *stats, const char *name)
+{
+	json_t *job;
+	size_t i;
+
+	json_array_foreach(json_object_get(stats, "jobs"), i, job)
+	{
+		const char *s = json_string_value(json_object_get(job, "name"));
+
+		if (s && !strcmp(s, name))
+			return job;
+	}
+	return NULL;
+}
+
+/* The only one whose loaders are connected. */
+static json_t *only_job(json_t *stats)
+{
+	json_t *job, *found = NULL;
+	size_t i;
+
+	json_array_foreach(json_object_get(stats, "jobs"), i, job)
+	{
+		if (number_of(job, "connections") <= 0)
+			continue;
+		if (found)
+			return NULL;
+		found = job;
+	}
+	return found;
+}
+
+/* What BETON_JOB is in its environment, if it may be seen. */
+static void job_of_environment(const struct watcher *w, pid_t pid, char *out)
+{
+	char path[PATH_MAX], *line = NULL;
+	size_t size = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/proc/%d/environ", w->options->root,
+		 (int)pid);
+	f = fopen(path, "re");
+	while (f && getdelim(&line, &size, '\0', f) > 0) {
+		if (!strncmp(line, "BETON_JOB=", 10) && strlen(line) > 10)
+			snprintf(out, NAME_SIZE, "%.64s", line + 10);
+	}
+	free(line);
+	if (f)
+		fclose(f);
+}
+
+/* By what it calls itself, by its session, or because there is no other. */
+static void find_job(struct watcher *w)
+{
+	pid_t family[FAMILY_MAX];
+	size_t n = find_family(w->options->root, w->pid, family);
+	json_t *stats = read_stats(w);
+	json_t *job = NULL;
+	char name[NAME_SIZE];
+
+	for (size_t i = 0; i < n && !job; i++) {
+		snprintf(name, sizeof(name), "session-%d",
+			 (int)getsid(family[i]));
+		job_of_environment(w, family[i], name);
+		job = job_named(stats, name);
+	}
+	job = job ? job : only_job(stats);
+	if (job)
+		snprintf(w->job, sizeof(w->job), "%s",
+			 json_string_value(json_object_get(job, "name")) ?: "");
+	json_decref(stats);
+}
+
+/* A rank is where its number says. */
+static void read_daemon(const struct watcher *w, struct counts *out)
+{
+	json_t *stats = read_stats(w);
+	json_t *ranks = json_object_get(job_named(stats, w->job), "ranks");
+	json_t *r;
+	size_t i;
+
+	json_array_foreach(ranks, i, r)
+	{
+		double rank = number_of(r, "rank");
+		size_t k = (size_t)rank;
+
+		if (rank >= BEACON_ENTRIES)
+			continue;
+		out->rank[k] = k;
+		out->batches[k] = number_of(r, "batches");
+		out->samples[k] = number_of(r, "samples");
+		out->wait_s[k] = number_of(r, "wait_s");
+		out->at_s[k] = number_of(r, "open_s");
+		out->all += out->samples[k];
+		out->n = k + 1 > out->n ? k + 1 : out->n;
+	}
+	json_decref(stats);
+}
+
+static void read_counts(const struct watcher *w, struct counts *out)
+{
+	*out = (struct counts){ 0 };
+	if (w->beacon)
+		read_beacon(w, out);
+	else if (*w->job)
+		read_daemon(w, out);
 }
 
 /* --- starting and ending ------------------------------------------------- */
@@ -359,7 +506,7 @@ static void wait_for_start(struct watcher *w)
 	struct counts c;
 
 	while (!is_stopped(w) && !has_ended(w) && clock_ns() < latest) {
-		read_beacon(w, &c);
+		read_counts(w, &c);
 		if (w->beacon ? c.all > 0 : family_cpu(w, &cpu))
 			break;
 		wait_ms(TICK_MS / 2);
@@ -402,16 +549,20 @@ static void watch(struct watcher *w, struct view *v)
 	*v = (struct view){ 0 };
 	wait_for_start(w);
 	v->loads = family_cpu(w, &before);
-	read_beacon(w, &v->first);
+	if (!w->is_ours)
+		find_job(w);
+	read_counts(w, &v->first);
 	v->last = v->first;
 	start = clock_ns();
-	end_ns = start + (int64_t)(1e9 * w->options->seconds);
+	end_ns = start +
+		 (int64_t)(1e9 * (*w->job ? fmax(w->options->seconds, TOLD_S)
+					  : w->options->seconds));
 	while (!is_stopped(w) && clock_ns() < end_ns) {
 		wait_ms(TICK_MS);
 		if (has_ended(w))
 			break;
 		v->loads |= family_cpu(w, &now);
-		read_beacon(w, &v->last);
+		read_counts(w, &v->last);
 		v->seconds = 1e-9 * (double)(clock_ns() - start);
 		v->cpu = (struct family_cpu){
 			.main = now.main - before.main,
@@ -423,24 +574,39 @@ static void watch(struct watcher *w, struct view *v)
 	}
 }
 
+/* Of a loader, between two looks; 0: nothing was told meanwhile. */
+static double seconds_of(const struct view *v, size_t i)
+{
+	return fmax(v->last.at_s[i] - v->first.at_s[i], 0);
+}
+
 static double rate_of(const struct view *v)
 {
-	return v->seconds > 0 ? (v->last.all - v->first.all) / v->seconds : 0;
+	double rate = 0;
+
+	for (size_t i = 0; i < v->last.n; i++) {
+		double s = seconds_of(v, i);
+
+		if (s > 0)
+			rate += (v->last.samples[i] - v->first.samples[i]) / s;
+	}
+	return rate;
 }
 
 static void take_ranks(const struct view *v, struct evidence *e)
 {
 	e->num_ranks = 0;
-	for (size_t i = 0; i < v->last.n && v->seconds > 0; i++) {
+	for (size_t i = 0; i < v->last.n; i++) {
 		double wait = v->last.wait_s[i] - v->first.wait_s[i];
 		double n = v->last.batches[i] - v->first.batches[i];
+		double s = seconds_of(v, i);
 
-		if (n <= 0)
+		if (n <= 0 || s <= 0)
 			continue;
 		e->ranks[e->num_ranks++] = (struct rank_seen){
 			.rank = (unsigned)v->last.rank[i],
-			.rate = n / v->seconds,
-			.ready = fmax(0, 1 - wait / v->seconds),
+			.rate = n / s,
+			.ready = fmin(fmax(0, 1 - wait / s), 1),
 		};
 	}
 }

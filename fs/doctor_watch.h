@@ -14,7 +14,8 @@ struct watch_options {
 	const char *root;    /* that has proc/ and sys/ */
 	const char *trainer; /* a command of the shell; NULL: watch pid */
 	pid_t pid;
-	double seconds; /* of one watch, beside the start */
+	const char *mount; /* whose daemon may tell of pid's loaders, or NULL */
+	double seconds;	   /* of one watch, beside the start */
 	struct log *log;
 	volatile sig_atomic_t *stop;
 };

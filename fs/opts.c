@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fs/bytes.h"
+#include "fs/settings.h"
 #include "fs/size.h"
 
 enum opts_kind {
@@ -79,6 +80,8 @@ static const struct opts_row rows[] = {
 	  "extended attributes: sizes of images, places in the dataset" },
 	{ "log", OPTS_TEXT, AT(log), 0, 0, "FILE",
 	  "messages go there instead of to syslog" },
+	{ "settings", OPTS_TEXT, AT(settings), 0, 0, "FILE",
+	  "of what is not given: what beton doctor --apply wrote" },
 };
 
 /* Of mount(8) and fstab(5), without a meaning here; a '*' stands for any end.
@@ -402,6 +405,64 @@ static int parse_operands(struct opts *opts, int n, char **operands,
 	return r;
 }
 
+/* Settings that are options, each by its key; others are a loader's. */
+static const enum setting of_a_mount[] = {
+	SETTING_CACHE,	   SETTING_ORDER, SETTING_CACHE_SIZE,
+	SETTING_COLD_SIZE, SETTING_BLOCK, SETTING_WINDOW
+};
+
+/* Of a size that belongs to a cache, or of a key that belongs to an order, that
+   was chosen, the setting means another one. */
+static bool is_free(const struct opts *opts, enum setting s)
+{
+	switch (s) {
+	case SETTING_CACHE:
+		return !opts->cache;
+	case SETTING_CACHE_SIZE:
+		return !opts->cache && opts->cache_size == OPTS_UNSET;
+	case SETTING_COLD_SIZE:
+		return !opts->cache && opts->cold_size == OPTS_UNSET;
+	case SETTING_BLOCK:
+		return !opts->spec.order && !opts->spec.block;
+	case SETTING_WINDOW:
+		return !opts->spec.order && !opts->spec.window;
+	default:
+		return !opts->spec.order;
+	}
+}
+
+static int take_settings(struct opts *opts, struct log *log)
+{
+	char taken[256] = "", left[256] = "";
+	bool take[SETTINGS] = { false };
+	struct settings s;
+	int r = settings_read(opts->settings, log, &s);
+
+	/* First all questions: an answer changes the next ones. */
+	for (size_t i = 0; i < ARRAY_LEN(of_a_mount) && !r; i++) {
+		enum setting key = of_a_mount[i];
+
+		take[key] = s.of[key].is_set && is_free(opts, key);
+		if (s.of[key].is_set)
+			settings_say(&s, key, take[key] ? taken : left,
+				     sizeof(taken));
+	}
+	for (size_t i = 0; i < SETTINGS && !r; i++) {
+		char text[2 * SETTING_SIZE];
+
+		if (!take[i])
+			continue;
+		snprintf(text, sizeof(text), "%s=%s", settings_key(i),
+			 s.of[i].text);
+		r = parse_words(opts, text, log);
+	}
+	if (!r)
+		log_info(log, "%s: taken %s%s%s", opts->settings,
+			 *taken ? taken : "nothing",
+			 *left ? "; given otherwise: " : "", left);
+	return r;
+}
+
 int opts_parse(struct opts *opts, int argc, char **argv, struct log *log)
 {
 	bool helper = is_helper(argv[0]);
@@ -421,6 +482,8 @@ int opts_parse(struct opts *opts, int argc, char **argv, struct log *log)
 					   long_options, NULL)) != -1)
 		r = helper ? parse_helper_letter(opts, letter, log)
 			   : parse_letter(opts, letter, log);
+	if (!r && opts->settings)
+		r = take_settings(opts, log);
 	return r ? r : parse_operands(opts, argc - optind, argv + optind, log);
 }
 

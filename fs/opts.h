@@ -47,6 +47,7 @@ struct opts {
 	uint64_t threads;
 	bool xattr;
 	char *log;
+	char *settings;
 	struct opts_spec spec;
 	char **subsets; /* "NAME:FILE" each */
 	size_t num_subsets;

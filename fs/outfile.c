@@ -133,21 +133,49 @@ void outfile_abort(struct outfile **file)
 	free(f);
 }
 
-int outfile_open(const char *path, struct log *log, struct outfile **out)
+/* NULL is logged. */
+static struct outfile *new (const char *path, struct log *log)
 {
 	struct outfile *f = calloc(1, sizeof(*f));
 	char *copy = strdup(path);
-	int r;
 
 	if (!f || !copy) {
 		log_error(log, "%s: out of memory", path);
 		free(copy);
 		free(f);
-		return -ENOMEM;
+		return NULL;
 	}
 	f->log = log;
 	f->folder = f->fd = -1;
 	f->path = copy;
+	return f;
+}
+
+int outfile_open_to(int fd, const char *name, struct log *log,
+		    struct outfile **out)
+{
+	struct outfile *f = new (name, log);
+	int r = 0;
+
+	if (!f)
+		return -ENOMEM;
+	f->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (f->fd < 0) {
+		r = failed(f, "cannot write it", errno);
+		outfile_abort(&f);
+		return r;
+	}
+	*out = f;
+	return 0;
+}
+
+int outfile_open(const char *path, struct log *log, struct outfile **out)
+{
+	struct outfile *f = new (path, log);
+	int r;
+
+	if (!f)
+		return -ENOMEM;
 	r = find_place(f);
 	r = r ? r : check_target(f);
 	r = r ? r : create(f);
@@ -269,6 +297,10 @@ int outfile_publish(struct outfile **file)
 	struct outfile *f = *file;
 	int r = 0;
 
+	if (f->folder < 0) {
+		outfile_abort(file);
+		return 0;
+	}
 	if (fsync(f->fd) < 0)
 		r = failed(f, "cannot write", errno);
 	if (!r) {

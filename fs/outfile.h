@@ -22,6 +22,11 @@ struct outfile;
  */
 int outfile_open(const char *path, struct log *log, struct outfile **out);
 
+/* Writes to an open file instead, which stays the caller's and has whatever
+   name it has; `name` is for messages. */
+int outfile_open_to(int fd, const char *name, struct log *log,
+		    struct outfile **out);
+
 /* Writes all bytes at `off`; what is skipped reads as zeros. */
 int outfile_write(struct outfile *f, const void *bytes, size_t size,
 		  uint64_t off);
@@ -35,7 +40,8 @@ int outfile_resize(struct outfile *f, uint64_t size);
 
 /*
  * Waits until all is on the disk and gives the file its name. On failure
- * nothing is left and the old file stays. *f becomes NULL either way.
+ * nothing is left and the old file stays. *f becomes NULL either way. An open
+ * file is only closed.
  */
 int outfile_publish(struct outfile **f);
 

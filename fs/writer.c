@@ -96,9 +96,10 @@ static int prepare(struct writer *w, uint64_t num_samples)
 	return 0;
 }
 
-int writer_open(const char *path, const struct writer_field *fields,
-		size_t num_fields, uint64_t num_samples, uint32_t page_size,
-		struct log *log, struct writer **out)
+/* Without a file. */
+static int new_writer(const char *path, const struct writer_field *fields,
+		      size_t num_fields, uint64_t num_samples,
+		      uint32_t page_size, struct log *log, struct writer **out)
 {
 	struct writer *w = calloc(1, sizeof(*w));
 	int r;
@@ -113,13 +114,43 @@ int writer_open(const char *path, const struct writer_field *fields,
 	r = w->path ? check_request(w, num_samples) : out_of_memory(w);
 	r = r ? r : schema_init(&w->schema, fields, num_fields, path, log);
 	r = r ? r : prepare(w, num_samples);
-	r = r ? r : outfile_open(path, log, &w->file);
-	if (r) {
+	if (r)
 		writer_abort(&w);
-		return r;
-	}
-	*out = w;
-	return 0;
+	else
+		*out = w;
+	return r;
+}
+
+int writer_open(const char *path, const struct writer_field *fields,
+		size_t num_fields, uint64_t num_samples, uint32_t page_size,
+		struct log *log, struct writer **out)
+{
+	struct writer *w = NULL;
+	int r = new_writer(path, fields, num_fields, num_samples, page_size,
+			   log, &w);
+
+	r = r ? r : outfile_open(path, log, &w->file);
+	if (r)
+		writer_abort(&w);
+	else
+		*out = w;
+	return r;
+}
+
+int writer_open_to(int fd, const char *name, const struct writer_field *fields,
+		   size_t num_fields, uint64_t num_samples, uint32_t page_size,
+		   struct log *log, struct writer **out)
+{
+	struct writer *w = NULL;
+	int r = new_writer(name, fields, num_fields, num_samples, page_size,
+			   log, &w);
+
+	r = r ? r : outfile_open_to(fd, name, log, &w->file);
+	if (r)
+		writer_abort(&w);
+	else
+		*out = w;
+	return r;
 }
 
 void writer_abort(struct writer **writer)

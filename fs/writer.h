@@ -43,6 +43,12 @@ int writer_open(const char *path, const struct writer_field *fields,
 		size_t num_fields, uint64_t num_samples, uint32_t page_size,
 		struct log *log, struct writer **out);
 
+/* The same into an open file, which stays the caller's; `name` is for messages.
+ */
+int writer_open_to(int fd, const char *name, const struct writer_field *fields,
+		   size_t num_fields, uint64_t num_samples, uint32_t page_size,
+		   struct log *log, struct writer **out);
+
 /*
  * Appends one sample, one value per field. -EFBIG: its bytes do not fit into a
  * page (nothing was written, nothing logged). Other errors are final.

@@ -77,13 +77,21 @@ def arrays(folder):
 
 # --- the doctor ---
 
-def left_by(process):
-    return [name for where in ("/dev/shm", "/tmp")
-            for name in os.listdir(where)
-            if name.startswith(f"beton-doctor-{process.pid}-")]
+def named_files():
+    return {f"{where}/{name}" for where in ("/dev/shm", "/tmp")
+            for name in os.listdir(where) if "doctor" in name}
+
+
+def has_variants(process):
+    try:
+        return any("beton-variant" in os.readlink(f"/proc/{process.pid}/fd/{n}")
+                   for n in os.listdir(f"/proc/{process.pid}/fd"))
+    except OSError:
+        return False
 
 
 def doctor_of(*args, env=None, prefix=(), seconds=SECONDS):
+    before = named_files()
     p = subprocess.Popen(
         [*prefix, BUILD / "beton", "doctor", "--json", "--seconds",
          str(seconds), *map(str, args)], text=True, stdout=subprocess.PIPE,
@@ -92,7 +100,7 @@ def doctor_of(*args, env=None, prefix=(), seconds=SECONDS):
     out, err = p.communicate(timeout=120)
     assert p.returncode == 0, err
     assert not SANITIZER.search(err) and not err, err
-    assert not left_by(p)
+    assert named_files() <= before
     return json.loads(out)
 
 
@@ -347,6 +355,26 @@ def test_ranks_of_which_one_straggles(photos):
             command + "; wait")
     ranks = {r["rank"]: r["batches_per_s"] for r in d["evidence"]["ranks"]}
     assert ranks[0] > 2 * ranks[1]
+    assert "rank 1 is a straggler by itself" in d["evidence"]["scaling"]
+
+
+def test_ranks_of_a_mount_that_run(photos, mount):
+    """Nobody told them that they would be watched: the daemon knows."""
+    where = mount(photos)
+    command = " & ".join(trainer(where, "straggles", AUGMENT, r, 2)
+                         .replace("exec ", "", 1) for r in range(2))
+    p = subprocess.Popen(["sh", "-c", command + "; wait"],
+                         start_new_session=True,
+                         env={**os.environ, "BUILD": str(BUILD)})
+    try:
+        d = ask("not data", where, "--pipeline", AUGMENT, "--pid", p.pid)
+    finally:
+        os.killpg(p.pid, signal.SIGKILL)
+        p.wait()
+    assert not d["evidence"]["trainer"]["is_guess"]
+    ranks = {r["rank"]: r["batches_per_s"] for r in d["evidence"]["ranks"]}
+    assert ranks[0] > 2 * ranks[1]
+    assert "rank 1 is a straggler by itself" in d["evidence"]["scaling"]
 
 
 # --- healthy ones ---
@@ -389,6 +417,23 @@ def test_a_gpu_that_is_busy(photos, nvml):
     assert d["evidence"]["trainer"]["gpu_busy"] == 98
 
 
+def test_a_gpu_that_has_time(photos, nvml):
+    nvml(25, 1980, 0, 5, 16, 0)
+    d = ask("not data", photos, "--pipeline", AUGMENT, "--trainer",
+            trainer(photos, "sleeps"))
+    assert gain(d, "2 models on one GPU") == 2
+
+
+def test_a_link_that_is_slow(photos):
+    library = BUILD / "standin/cuda.so"
+    if not library.exists():
+        pytest.skip(f"no {library}: make unit builds it")
+    d = ask("upload", photos, "--pipeline", AUGMENT + " | cuda(0)",
+            env={"BETON_CUDA_LIBRARY": str(library),
+                 "STANDIN_CUDA_RATE": "20e6"})
+    assert gain(d, "half instead of float") > 1.5
+
+
 def test_a_gpu_that_is_too_hot(photos, nvml):
     nvml(60, 400, 5, 5, 4, 40)
     d = ask("gpu", photos, "--pipeline", AUGMENT, "--trainer",
@@ -422,6 +467,78 @@ def test_the_page_needs_nothing_else(photos, tmp_path):
     assert os.listdir(tmp_path) == ["report.html"]
 
 
+# --- settings ---
+
+def bench(path, *args, settings=None):
+    env = {**os.environ, "BETON_SETTINGS": str(settings)} if settings else None
+    r = subprocess.run([BUILD / "beton", "bench", path, "--json", "--epochs",
+                        "2", *map(str, args)], text=True, capture_output=True,
+                       timeout=60, env=env)
+    assert r.returncode == 0, r.stderr
+    return json.loads(r.stdout), r.stderr
+
+
+def test_what_is_only_a_setting_is_written(photos, tmp_path):
+    where = tmp_path / "fast.settings"
+    for _ in range(TRIES):
+        d = doctor_of(photos, "--pipeline", AUGMENT, "--apply", where)
+        fates = {s["setting"]: s["fate"] for s in d["applied"]["settings"]}
+        kept = [s for s in fates if s.startswith("cache_decoded=")]
+        if kept:
+            break
+    kept, = kept
+    assert fates[kept] == "written" and d["applied"]["file"] == str(where)
+    assert fates.get("decode=draft", "not allowed") == "not allowed"
+    lines = where.read_text().splitlines()
+    assert kept in lines and not [s for s in lines if s.startswith("decode")]
+    # It replaces what it wrote, and nothing else.
+    d = doctor_of(photos, "--pipeline", AUGMENT, "--apply", where, "--allow",
+                  "pixels,order", seconds=5)
+    assert not [s for s in d["applied"]["settings"]
+                if s["fate"] == "not allowed"]
+    where.write_text("import torch\n")
+    r = subprocess.run([BUILD / "beton", "doctor", photos, "--seconds", "5",
+                        "--apply", where], text=True, capture_output=True,
+                       timeout=60)
+    assert r.returncode == 1 and "no file of settings" in r.stderr
+    assert where.read_text() == "import torch\n"
+
+
+def test_a_loader_takes_what_nobody_chose(photos, tmp_path):
+    settings = tmp_path / "fast.settings"
+    settings.write_text("workers=3\ncache_decoded=1GiB\n"
+                        "order=quasi_random\nwindow=100\n")
+    b, err = bench(photos, "--pipeline", AUGMENT, settings=settings)
+    assert b["workers"] == 3 and b["kept"]["hits"] > 0
+    assert "order=quasi_random" in b["spec"] and "window=100" in b["spec"]
+    assert str(settings) in err and "taken workers=3" in err
+    b, err = bench(photos, "--pipeline", AUGMENT, "--workers", 1, "--spec",
+                   "order=random", settings=settings)
+    assert b["workers"] == 1 and "order=random" in b["spec"]
+    assert "program chooses itself: workers=3, order=quasi_random" in err
+    settings.write_text("\nworkers=many\n")
+    r = subprocess.run([BUILD / "beton", "bench", photos], text=True,
+                       capture_output=True, timeout=60,
+                       env={**os.environ, "BETON_SETTINGS": str(settings)})
+    assert r.returncode == 1 and f"{settings}:2: workers=many" in r.stderr
+
+
+def test_a_mount_takes_what_is_not_given(photos, tmp_path, mount):
+    settings = tmp_path / "fast.settings"
+    settings.write_text("workers=3\ncache=process\ncache_size=64MiB\n"
+                        "order=quasi_random\nwindow=100\n")
+    where = mount(photos, "-o", f"settings={settings}")
+    taken = (where / ".betonfs/options").read_text().splitlines()
+    assert "cache=process" in taken and "cache_size=67108864" in taken
+    assert "window=100" in os.readlink(where / "batches/default")
+    where = mount(photos, "-o",
+                  f"cache=os,order=random,settings={settings}")
+    taken = (where / ".betonfs/options").read_text().splitlines()
+    assert "cache=os" in taken
+    assert not [line for line in taken if line.startswith("cache_size")]
+    assert "order=random" in os.readlink(where / "batches/default")
+
+
 def test_a_trainer_that_fails(photos):
     r = subprocess.run([BUILD / "beton", "doctor", photos, "--pipeline",
                         AUGMENT, "--seconds", "5", "--trainer",
@@ -430,17 +547,20 @@ def test_a_trainer_that_fails(photos):
     assert r.returncode == 1 and "no such thing" in r.stderr
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_it_can_be_stopped(photos, how):
+@pytest.mark.parametrize("how, code", [
+    (signal.SIGINT, 1), (signal.SIGTERM, 1), (signal.SIGKILL, -9)])
+def test_it_can_be_stopped(photos, how, code):
+    before = named_files()
     p = subprocess.Popen([BUILD / "beton", "doctor", photos, "--pipeline",
                           AUGMENT, "--trainer", trainer(photos, "sleeps")],
                          env={**os.environ, "BUILD": str(BUILD)},
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_until(lambda: left_by(p) or p.poll() is not None, "the variants")
+    wait_until(lambda: has_variants(p) or p.poll() is not None, "the variants")
+    assert named_files() <= before
     p.send_signal(how)
-    assert p.wait(20) == 1
+    assert p.wait(20) == code
     p.communicate()
-    assert not left_by(p)
+    assert named_files() <= before
 
 
 @pytest.mark.parametrize("args, says", [

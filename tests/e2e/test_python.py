@@ -238,6 +238,17 @@ def test_ranks_come_from_the_environment(load, monkeypatch):
         load(rank=0)
 
 
+def test_stats_count_what_was_done(load):
+    loader = load()
+    list(loader)
+    stats = loader.stats()
+    assert stats["stages"]["transform"]["items"] >= N
+    assert stats["stages"]["next"]["p50_s"] > 0
+    assert stats["pace"]["batches"] == STEPS
+    assert stats["pace"]["samples"] == N
+    assert stats["spec"] == loader.spec and stats["samples"] == N
+
+
 # --- memory ---
 
 def test_tensors_are_the_loaders_memory(load):

@@ -16,7 +16,8 @@ LAYERS = """
     fs/cgroup
     fs/tally fs/metric
     fs/openmetrics
-    fs/log fs/size fs/rng fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
+    fs/log fs/size fs/rng fs/settings fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
+    fs/trace
     fs/source fs/npy fs/cold fs/subset fs/source_file fs/handover_message
     fs/field
     fs/format fs/name
@@ -43,7 +44,7 @@ LAYERS = """
     loader/entry loader/huffman loader/idct*
     loader/scan loader/symbols
     loader/baseline*
-    loader/kept loader/ids
+    loader/kept loader/ids loader/beta
     loader/codec* loader/rows loader/rows_avx2
     loader/fancy*
     loader/lines
@@ -55,12 +56,13 @@ LAYERS = """
     loader/emit_type loader/objects loader/compiler
     loader/pipeline loader/graph loader/operands loader/emit_value loader/emit loader/emit_device loader/isa loader/jit loader/tail loader/frame loader/plan loader/worker
     loader/device loader/parcel
-    loader/phases
+    loader/phases loader/edit
     loader/isa/* loader/prebuild/*
     loader/lender loader/fake
     loader/feed loader/feed_*
     loader/step
     loader/replay
+    loader/defaults
     loader/ring
     loader/loader loader/dataset loader/writer
     fs/opts fs/message fs/mountpoint fs/dropper fs/stats
@@ -70,10 +72,10 @@ LAYERS = """
     fs/betonfs
     fs/picture* fs/mkfs*
     fs/machine_*
-    fs/doctor_pipeline fs/doctor_run fs/doctor_model
+    fs/doctor_run fs/doctor_model
     fs/doctor
     fs/doctor_fix fs/doctor_verdict
-    fs/doctor_variant fs/doctor_watch
+    fs/doctor_apply fs/doctor_variant fs/doctor_watch
     fs/doctor_ladder
     fs/doctor_report fs/doctor_json fs/doctor_html
     fs/beton fs/beton_*

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 #include <utlist.h>
 
@@ -471,12 +472,26 @@ static int free_memory(void *p, bool pinned)
 
 /* --- running --- */
 
+/* As slow as $STANDIN_CUDA_RATE says, bytes a second; else as memory is. */
+static void cross_link(uint64_t size)
+{
+	const char *text = getenv("STANDIN_CUDA_RATE");
+	double rate = text ? atof(text) : 0;
+	double s = rate > 0 ? (double)size / rate : 0;
+	struct timespec t = { .tv_sec = (time_t)s };
+
+	t.tv_nsec = (long)(1e9 * (s - (double)t.tv_sec));
+	if (rate > 0)
+		nanosleep(&t, NULL);
+}
+
 static void run(struct op *op)
 {
 	void *arguments[16];
 	size_t at = 0;
 
 	if (op->to) {
+		cross_link(op->size);
 		memcpy(op->to, op->from, op->size);
 		if (op->from_host && hash(op->to, op->size) != op->hash) {
 			pthread_mutex_lock(&lock);

@@ -17,6 +17,8 @@
  *   - no copy or kernel is queued on a default stream, unless that is allowed;
  *   - the host does not wait while the device is paused.
  *
+ * $STANDIN_CUDA_RATE, in bytes a second, makes its link slow.
+ *
  * A violation ends the program, or is counted where it is expected. The clock
  * of the host is one for all of its threads: an order that one thread knows of
  * counts for the others too.

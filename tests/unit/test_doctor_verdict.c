@@ -294,6 +294,66 @@ static void workers_by_the_sweep(void)
 	CHECK(!strcmp(f->setting, "workers=2"));
 }
 
+static void says_of_ranks(const struct evidence *e, const char *text)
+{
+	char said[VERDICT_TEXT_SIZE];
+
+	verdict_ranks(e, said, sizeof(said));
+	if (!strstr(said, text))
+		fprintf(stderr, "%s\n", said);
+	CHECK(strstr(said, text) && !*text == !*said);
+}
+
+static void ranks(void)
+{
+	struct evidence e = ordinary();
+
+	says_of_ranks(&e, "");
+	e.num_ranks = 1;
+	e.ranks[0] = (struct rank_seen){ 3, 10, 0.5 };
+	says_of_ranks(&e, "");
+	e.num_ranks = 3;
+	e.ranks[1] = (struct rank_seen){ 4, 4, 1 };
+	e.ranks[2] = (struct rank_seen){ 5, 10, 1 };
+	says_of_ranks(&e, "rank 4 is a straggler by itself");
+	e.ranks[1].ready = 0.3;
+	says_of_ranks(&e, "rank 4 is a straggler by its data");
+	/* They wait for each other, so all have one rate. */
+	e.ranks[0] = (struct rank_seen){ 3, 10, 0.97 };
+	e.ranks[1].rate = 9.9;
+	says_of_ranks(&e, "pace of rank 4, which waits for data 70 %");
+	e.ranks[0].ready = e.ranks[2].ready = 0.5;
+	says_of_ranks(&e, "scaling is lost in data: ranks wait for it 50 to");
+	e.ranks[0].ready = e.ranks[1].ready = e.ranks[2].ready = 0.95;
+	says_of_ranks(&e, "no rank waits for data");
+}
+
+static void several_models_on_one_gpu(void)
+{
+	struct evidence e = ordinary();
+	struct fix fixes[FIXES_MAX];
+	const struct fix *f;
+
+	e.num_gpus = 1;
+	e.gpus[0].memory_used = 20;
+	e.watch = (struct watch){ .known = true, .gpu_busy = 30 };
+	e.model.trainer_rate = 1000;
+	f = find(fixes, fix_list(&e, fixes, FIXES_MAX), "models on one GPU");
+	CHECK(f && f->gain == 3 && !*f->setting);
+	e.gpus[0].memory_used = 50;
+	f = find(fixes, fix_list(&e, fixes, FIXES_MAX), "models on one GPU");
+	CHECK(f && f->gain == 2);
+	e.gpus[0].memory_used = 60;
+	CHECK(!find(fixes, fix_list(&e, fixes, FIXES_MAX), "models on one"));
+	e.gpus[0].memory_used = 20;
+	e.watch.gpu_busy = 60;
+	CHECK(!find(fixes, fix_list(&e, fixes, FIXES_MAX), "models on one"));
+	/* Data for one is all that there is. */
+	e.watch.gpu_busy = 30;
+	e.model.trainer_rate = 5000;
+	CHECK(!find(fixes, fix_list(&e, fixes, FIXES_MAX), "models on one"));
+}
+
 int main(void)
 {
 	the_model_is_the_least_of_its_terms();
@@ -305,5 +365,7 @@ int main(void)
 	fixes_change_the_model();
 	fixes_of_disks();
 	workers_by_the_sweep();
+	ranks();
+	several_models_on_one_gpu();
 	return 0;
 }

@@ -257,9 +257,11 @@ class Loader:
         return self._core.outputs()
 
     def stats(self) -> dict[str, Any]:
-        """What was done since it was opened: `stages` with their `items`,
-        `bytes` and seconds `busy_s`, `input_wait_s` and `room_wait_s`, summed
-        over threads; `failed_rows`; `kept` of cache(); and how it was done."""
+        """What was done since it was opened, beton-stats(7): `stages` with
+        their `items`, `bytes`, seconds `busy_s`, `input_wait_s` and
+        `room_wait_s`, summed over threads, and `p50_s` to `p99_s` of an item;
+        `pace`, how loader and trainer kept up with each other; `failed_rows`;
+        `kept` of cache(); and how it was done."""
         return {**self._core.info(), **self._core.stats()}
 
     def __repr__(self) -> str:

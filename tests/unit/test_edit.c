@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/doctor_pipeline.h"
+#include "loader/edit.h"
 #include "tests/unit/t.h"
 
 static void check_text(int r, char *got, const char *want)
@@ -20,7 +20,7 @@ static void check_text(int r, char *got, const char *want)
 static void without(const char *text, size_t i, const char *want)
 {
 	char *got = NULL;
-	int r = pipeline_without(text, i, &got);
+	int r = edit_without(text, i, &got);
 
 	if (want)
 		check_text(r, got, want);
@@ -54,19 +54,19 @@ static void naming_operations(void)
 		"image | resize( 8 ) | \"x.c\".f(1) ; label | int32";
 	char *written, *name;
 
-	CHECK(pipeline_num_ops(text) == 3);
-	CHECK(pipeline_num_ops("resize(") == 0);
-	CHECK(!pipeline_op(text, 0, &written, &name));
+	CHECK(edit_num_ops(text) == 3);
+	CHECK(edit_num_ops("resize(") == 0);
+	CHECK(!edit_op(text, 0, &written, &name));
 	CHECK(!strcmp(name, "resize"));
 	free(name);
 	check_text(0, written, "resize( 8 )");
-	CHECK(!pipeline_op(text, 1, &written, &name));
+	CHECK(!edit_op(text, 1, &written, &name));
 	CHECK(!strcmp(name, "f"));
 	free(name);
 	check_text(0, written, "\"x.c\".f(1)");
-	CHECK(pipeline_op(text, 3, &written, &name) == -ENOENT);
-	CHECK(pipeline_op("a |", 0, &written, &name) == -EINVAL);
-	CHECK(pipeline_has(text, "int32") && !pipeline_has(text, "f"));
+	CHECK(edit_op(text, 3, &written, &name) == -ENOENT);
+	CHECK(edit_op("a |", 0, &written, &name) == -EINVAL);
+	CHECK(edit_has(text, "int32") && !edit_has(text, "f"));
 }
 
 static void first(const char *text, const char *op, bool after,
@@ -74,7 +74,7 @@ static void first(const char *text, const char *op, bool after,
 {
 	char *got = NULL;
 
-	int r = pipeline_with_first(text, op, after, &got);
+	int r = edit_with_first(text, op, after, &got);
 
 	check_text(r, got, want);
 }
@@ -92,12 +92,12 @@ static void putting_operations_in(void)
 	first("a = image | resize(8); image | flip | resize(9); label | int32",
 	      "decode(draft)", false,
 	      "a = image | decode(draft) | resize(8); image | decode(draft) | flip | resize(9); label | int32");
-	CHECK(pipeline_with_first("flip | chw", "x", false, &got) == -ENOENT);
-	CHECK(!pipeline_with_before("resize(8) | normalize(imagenet)",
-				    "cuda(0)", "normalize", &got));
+	CHECK(edit_with_first("flip | chw", "x", false, &got) == -ENOENT);
+	CHECK(!edit_with_before("resize(8) | normalize(imagenet)", "cuda(0)",
+				"normalize", &got));
 	check_text(0, got, "resize(8) | cuda(0) | normalize(imagenet)");
 	got = NULL;
-	CHECK(pipeline_with_before("resize(8)", "cuda(0)", "normalize", &got) ==
+	CHECK(edit_with_before("resize(8)", "cuda(0)", "normalize", &got) ==
 	      -ENOENT);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/doctor_pipeline.h"
+#include "loader/edit.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -80,7 +80,7 @@ static bool find(const struct parse *p, const char *text, size_t i,
 	return false;
 }
 
-size_t pipeline_num_ops(const char *text)
+size_t edit_num_ops(const char *text)
 {
 	struct parse p;
 	struct span s;
@@ -94,7 +94,7 @@ size_t pipeline_num_ops(const char *text)
 	return n;
 }
 
-int pipeline_op(const char *text, size_t i, char **written, char **name)
+int edit_op(const char *text, size_t i, char **written, char **name)
 {
 	struct parse p;
 	struct span s;
@@ -128,7 +128,7 @@ static int replace(const char *text, size_t from, size_t to, const char *by,
 	return 0;
 }
 
-int pipeline_without(const char *text, size_t i, char **out)
+int edit_without(const char *text, size_t i, char **out)
 {
 	struct parse p;
 	struct span s;
@@ -211,8 +211,8 @@ static int put_first(const char *text, size_t n, const char *operation,
 	return r;
 }
 
-int pipeline_with_first(const char *text, const char *operation,
-			bool after_decode, char **out)
+int edit_with_first(const char *text, const char *operation, bool after_decode,
+		    char **out)
 {
 	char *now = strdup(text), *next;
 	size_t n = 0;
@@ -234,8 +234,8 @@ int pipeline_with_first(const char *text, const char *operation,
 	return 0;
 }
 
-int pipeline_with_before(const char *text, const char *operation,
-			 const char *name, char **out)
+int edit_with_before(const char *text, const char *operation, const char *name,
+		     char **out)
 {
 	char *with = NULL;
 	struct parse p;
@@ -257,7 +257,7 @@ int pipeline_with_before(const char *text, const char *operation,
 	return r;
 }
 
-bool pipeline_has(const char *text, const char *name)
+bool edit_has(const char *text, const char *name)
 {
 	struct parse p;
 	struct span s;

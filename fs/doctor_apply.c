@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/doctor_apply.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs/bytes.h"
+#include "fs/outfile.h"
+#include "fs/scope.h"
+#include "fs/settings.h"
+
+enum { TEXT_SIZE = 16384, KEYS_SIZE = 1024 };
+
+const char *apply_fate_name(enum apply_fate fate)
+{
+	static const char *const names[] = {
+		[APPLY_NONE] = "no setting",
+		[APPLY_WRITTEN] = "written",
+		[APPLY_NO_GAIN] = "gains nothing",
+		[APPLY_OTHER] = "a better one sets the same",
+		[APPLY_NOT_ALLOWED] = "not allowed",
+	};
+
+	return names[fate];
+}
+
+/* A program of the user's is not to be lost by a slip. */
+static int check_target(const char *path, struct log *log)
+{
+	char head[sizeof(SETTINGS_HEAD)] = "";
+	cleanup_fd int fd =
+		open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	ssize_t n = fd >= 0 ? read(fd, head, sizeof(head) - 1) : 0;
+
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	/* An empty one holds nothing that could be lost. */
+	if (fd >= 0 && (!n || !strcmp(head, SETTINGS_HEAD)))
+		return 0;
+	log_error(log, "%s: exists, and is no file of settings", path);
+	return -EEXIST;
+}
+
+/* Whether a key of "a=b,c=d" is in " a c "; adds them all. */
+static bool is_taken(const char *setting, char *keys)
+{
+	bool found = false;
+
+	while (*setting) {
+		char key[64];
+		size_t n = strlen(keys);
+
+		snprintf(key, sizeof(key), " %.*s ", (int)strcspn(setting, "="),
+			 setting);
+		found |= strstr(keys, key) != NULL;
+		snprintf(keys + n, KEYS_SIZE - n, "%s", key);
+		setting += strcspn(setting, ",");
+		setting += strspn(setting, ",");
+	}
+	return found;
+}
+
+static enum apply_fate fate_of(const struct fix *f, unsigned allowed,
+			       char *keys)
+{
+	if (!*f->setting)
+		return APPLY_NONE;
+	if (f->gain < FIX_GAIN_LEAST)
+		return APPLY_NO_GAIN;
+	if (f->changes & ~allowed)
+		return APPLY_NOT_ALLOWED;
+	return is_taken(f->setting, keys) ? APPLY_OTHER : APPLY_WRITTEN;
+}
+
+/* A line each, and before them why. */
+static void add(const struct fix *f, char *text)
+{
+	size_t n = strlen(text);
+
+	n += (size_t)snprintf(text + n, TEXT_SIZE - n, "# x%.2f: %s\n", f->gain,
+			      f->option);
+	for (const char *s = f->setting; *s && n < TEXT_SIZE; s++)
+		n += (size_t)snprintf(text + n, TEXT_SIZE - n, "%c",
+				      *s == ',' ? '\n' : *s);
+	if (n < TEXT_SIZE)
+		snprintf(text + n, TEXT_SIZE - n, "\n");
+}
+
+static int write_text(const char *path, const char *text, struct log *log)
+{
+	struct outfile *f;
+	int r = outfile_open(path, log, &f);
+
+	if (r)
+		return r;
+	r = outfile_write(f, text, strlen(text), 0);
+	if (!r)
+		r = outfile_publish(&f);
+	outfile_abort(&f);
+	return r;
+}
+
+int apply_fixes(const struct fix *fixes, size_t n, const char *path,
+		unsigned allowed, struct log *log, struct applied *out)
+{
+	char text[TEXT_SIZE] = SETTINGS_HEAD ", by beton doctor\n";
+	char keys[KEYS_SIZE] = "";
+	int r = check_target(path, log);
+
+	if (r)
+		return r;
+	*out = (struct applied){ .path = path, .allowed = allowed };
+	for (size_t i = 0; i < n; i++) {
+		out->fates[i] = fate_of(&fixes[i], allowed, keys);
+		if (out->fates[i] == APPLY_WRITTEN)
+			add(&fixes[i], text);
+	}
+	return write_text(path, text, log);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/defaults.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/log.h"
+#include "fs/scope.h"
+#include "fs/settings.h"
+#include "loader/edit.h"
+
+struct taking {
+	struct settings settings;
+	struct beton_loader_options *o;
+	struct defaults *out;
+	char taken[512], left[512]; /* for the message */
+};
+
+static bool is_set(const struct taking *t, enum setting s)
+{
+	return t->settings.of[s].is_set;
+}
+
+/* Notes which of both it is; true: take it. */
+static bool wants(struct taking *t, enum setting s, bool is_free)
+{
+	if (!is_set(t, s))
+		return false;
+	if (is_free)
+		settings_say(&t->settings, s, t->taken, sizeof(t->taken));
+	else
+		settings_say(&t->settings, s, t->left, sizeof(t->left));
+	return is_free;
+}
+
+static int take_text(struct taking *t, enum setting s, const char **member,
+		     char **owned)
+{
+	if (!wants(t, s, !*member))
+		return 0;
+	*owned = strdup(t->settings.of[s].text);
+	if (!*owned)
+		return -ENOMEM;
+	*member = *owned;
+	return 0;
+}
+
+static void take_number(struct taking *t, enum setting s, uint32_t *member)
+{
+	if (wants(t, s, !*member))
+		*member = (uint32_t)t->settings.of[s].number;
+}
+
+/* How large a cache is depends on which it is: only with it. */
+static void take_size(struct taking *t, enum setting s, bool is_free,
+		      uint64_t *member)
+{
+	if (wants(t, s, is_free && !*member))
+		*member = t->settings.of[s].number;
+}
+
+static int take_cache(struct taking *t)
+{
+	bool is_free = !t->o->cache;
+	int r = take_text(t, SETTING_CACHE, &t->o->cache, &t->out->cache);
+
+	take_size(t, SETTING_CACHE_SIZE, is_free, &t->o->cache_size);
+	take_size(t, SETTING_COLD_SIZE, is_free, &t->o->cold_size);
+	return r;
+}
+
+/* Whether a SPEC has the key; its text is not checked yet. */
+static bool spec_has(const char *spec, const char *key)
+{
+	size_t n = strlen(key);
+
+	while (*spec) {
+		if (!strncmp(spec, key, n) && spec[n] == '=')
+			return true;
+		spec += strcspn(spec, ",");
+		spec += strspn(spec, ",");
+	}
+	return false;
+}
+
+static int add_to_spec(struct taking *t, enum setting s)
+{
+	const char *spec = t->out->spec ? t->out->spec : "";
+	char *longer;
+
+	if (asprintf(&longer, "%s%s%s=%s", spec, *spec ? "," : "",
+		     settings_key(s), t->settings.of[s].text) < 0)
+		return -ENOMEM;
+	free(t->out->spec);
+	t->out->spec = longer;
+	return 0;
+}
+
+/* Block and window are an order's: only with it. */
+static int take_order(struct taking *t)
+{
+	static const enum setting keys[] = { SETTING_ORDER, SETTING_BLOCK,
+					     SETTING_WINDOW };
+	const char *spec = t->o->spec ? t->o->spec : "";
+	bool is_free = !spec_has(spec, "order") && is_set(t, SETTING_ORDER);
+	int r = 0;
+
+	if (t->o->spec) {
+		t->out->spec = strdup(spec);
+		r = t->out->spec ? 0 : -ENOMEM;
+	}
+	for (size_t i = 0; i < 3 && !r; i++) {
+		if (wants(t, keys[i],
+			  is_free && !spec_has(spec, settings_key(keys[i]))))
+			r = add_to_spec(t, keys[i]);
+	}
+	t->o->spec = t->out->spec;
+	return r;
+}
+
+/* A pipeline that says how it decodes, or what it keeps, was chosen. */
+static void add_to_pipeline(struct taking *t, enum setting s, const char *name,
+			    const char *operation, bool after_decode)
+{
+	const char *text = t->o->pipeline ? t->o->pipeline : "";
+	char *new = NULL;
+	bool is_free = is_set(t, s) && !edit_has(text, name) &&
+		       !edit_with_first(text, operation, after_decode, &new);
+
+	if (wants(t, s, is_free)) {
+		free(t->out->pipeline);
+		t->out->pipeline = new;
+		t->o->pipeline = new;
+	}
+}
+
+static void take_pipeline(struct taking *t)
+{
+	char cache[64];
+
+	snprintf(cache, sizeof(cache), "cache(decoded, %s)",
+		 t->settings.of[SETTING_CACHE_DECODED].text);
+	add_to_pipeline(t, SETTING_DECODE, "decode", "decode(draft)", false);
+	add_to_pipeline(t, SETTING_CACHE_DECODED, "cache", cache, true);
+}
+
+static int take_all(struct taking *t)
+{
+	int r;
+
+	take_number(t, SETTING_WORKERS, &t->o->workers);
+	take_number(t, SETTING_PREFETCH, &t->o->prefetch);
+	r = take_text(t, SETTING_DELIVERY, &t->o->delivery, &t->out->delivery);
+	r = r ? r : take_cache(t);
+	r = r ? r : take_order(t);
+	if (!r)
+		take_pipeline(t);
+	return r;
+}
+
+/* Nobody should wonder where it came from. */
+static void tell(const struct taking *t, const char *path, struct log *log,
+		 bool is_heard)
+{
+	char line[1400];
+
+	snprintf(line, sizeof(line), "BETON_SETTINGS, %.200s: %s%s%s%s", path,
+		 *t->taken ? "taken " : "nothing taken", t->taken,
+		 *t->left ? "; not taken, for the program chooses itself: "
+			  : "",
+		 t->left);
+	log_warning(log, "%s", line);
+	if (!is_heard)
+		fprintf(stderr, "beton: %s\n", line);
+}
+
+int defaults_open(const struct beton_loader_options *options, struct log *log,
+		  struct defaults *out)
+{
+	const char *path = getenv("BETON_SETTINGS");
+	struct defaults d = { .options = *options };
+	struct taking t = { .o = &d.options, .out = &d };
+	int r = 0;
+
+	if (path && *path) {
+		r = settings_read(path, log, &t.settings);
+		r = r ? r : take_all(&t);
+		if (!r)
+			tell(&t, path, log, options->log != NULL);
+	}
+	if (r)
+		defaults_fini(&d);
+	else
+		*out = d;
+	return r;
+}
+
+void defaults_fini(struct defaults *d)
+{
+	free(d->spec);
+	free(d->pipeline);
+	free(d->cache);
+	free(d->delivery);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands for what a loader's caller left at its default: the file of
+ * settings that $BETON_SETTINGS names, fs/settings.h. What was chosen stays as
+ * it is, and a message says what was taken and what was not. Without the
+ * variable nothing changes.
+ */
+#ifndef LOADER_DEFAULTS_H
+#define LOADER_DEFAULTS_H
+
+#include "beton/loader.h"
+
+struct log;
+
+struct defaults {
+	struct beton_loader_options options; /* borrows the caller's texts */
+	char *spec;			     /* owned, as the rest; or NULL */
+	char *pipeline;
+	char *cache;
+	char *delivery;
+};
+
+/*
+ * Fills `out` with the caller's options, which are of this library's size, and
+ * the settings. -EINVAL and what reading fails with are logged.
+ */
+int defaults_open(const struct beton_loader_options *options, struct log *log,
+		  struct defaults *out);
+void defaults_fini(struct defaults *d);
+
+#endif
