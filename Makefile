@@ -171,6 +171,8 @@ $(call obj,loader/op.c): $(BUILD)/ops.inc
 # Kernels of the standard pipelines, written by the code generator itself. The
 # flags are those of loader/compiler.c.
 kernel_flags := -O3 -fno-math-errno -fno-trapping-math
+# Operations on whole images are loops over their pixels, too.
+$(call obj,$(ops_src)): private ALL_CFLAGS += $(kernel_flags)
 prebuild_src := loader/prebuild/prebuild.c fs/rng.c fs/name.c fs/npy.c fs/size.c $(ops_src) $(addprefix loader/,code.c \
                 emit.c emit_type.c emit_value.c graph.c own.c op.c parse.c token.c suggest.c complaint.c \
                 dtype.c real.c crop.c beta.c schedule.c contents.c ids.c)
