@@ -87,7 +87,10 @@ IDS = '"/proc/self/fd/N"'
 TEXTS = [
     (T.RandomHorizontalFlip(), "flip(0.5)"),
     (T.RandomVerticalFlip(1), "vertical_flip(1)"),
-    (T.Cutout(8, (1, 2, 3)), 'cutout(8, fill="1,2,3")'),
+    (T.Cutout(8, (1, 2, 3)), 'cutout(8, fill="1,2,3", p=1)'),
+    (T.RandomCutout(0.25, 8), 'cutout(8, fill="0,0,0", p=0.25)'),
+    (T.ColorJitter(0.5, hue=0.1), "color_jitter(0, 0, 0, 0.1, p=0.5)"),
+    (T.Solarization(0.5, 99), "solarize(99, p=0.5)"),
     (T.Cutout(8, (1.5, 2, 3)), None),
     (T.RandomTranslate(2), 'random_translate(2, fill="0,0,0")'),
     (T.RandomResizedCrop((0.1, 1), (0.5, 2), 20),
@@ -115,7 +118,7 @@ TEXTS = [
     (T.Convert(torch.int16), None),
     (T.View(torch.int8), None),
     (T.ModuleWrapper(torch.nn.Identity()), None),
-    (T.ImageMixup(0.5, True), None),
+    (T.ImageMixup(0.5, True), "mixup(0.5, batch)"),
     (RandomResizedCropRGBImageDecoder((8, 9)), 'random_resized_crop("8,9", '
      'scale="0.08,1", ratio="0.75,1.3333333333333333")'),
     (CenterCropRGBImageDecoder((8, 8), 0.5), 'center_crop("8,8", ratio=0.5)'),
@@ -326,14 +329,18 @@ def test_a_pipeline_begins_with_anothers_operation(load, rest):
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_images_and_labels_are_mixed_alike(load, same):
+@pytest.mark.parametrize("where", ["library", "python", "one in python"])
+def test_images_and_labels_are_mixed_alike(load, same, where):
+    first = [Nothing()] if where == "python" else []
+    second = [Nothing()] if where != "library" else []
     flat = [CenterCropRGBImageDecoder((1, 1), 1), T.ToTensor(),
             T.Convert(torch.uint8)]
     pure = column(load(flat)).astype(float)
     loader = load([CenterCropRGBImageDecoder((1, 1), 1),
-                   T.ImageMixup(0.6, same), T.ToTensor()],
-                  [IntDecoder(), T.LabelMixup(0.6, same), T.ToTensor(),
-                   T.MixupToOneHot(N)], seed=3)
+                   *first, T.ImageMixup(0.6, same), T.ToTensor()],
+                  [IntDecoder(), *second, T.LabelMixup(0.6, same),
+                   T.ToTensor(), T.MixupToOneHot(N)], seed=3)
+    assert ("mixup" in loader.pipeline) == (where == "library")
     shares = []
     for images, classes in loader:
         assert classes.shape == (B, N) and classes.dtype == torch.float32
@@ -344,6 +351,20 @@ def test_images_and_labels_are_mixed_alike(load, same):
         shares.append(classes.max(1).values.tolist())
     assert all((len(set(np.round(s, 5))) == 1) == same for s in shares)
     assert len({s[0] for s in shares}) > 1
+
+
+@pytest.mark.parametrize("where", ["library", "python"])
+def test_labels_that_are_mixed_tell_both_and_a_share(load, where):
+    between = [Nothing()] if where == "python" else []
+    loader = load(label=[IntDecoder(), *between, T.LabelMixup(1, False),
+                         T.ToTensor()], seed=1)
+    for k, (mixed,) in enumerate(loader):
+        ids = np.arange(B * k, B * (k + 1))
+        assert mixed.dtype == torch.float32 and mixed.shape == (B, 3)
+        assert mixed[:, 0].tolist() == ids.tolist()
+        assert mixed[:, 1].tolist() == np.roll(ids, 1).tolist()
+        assert ((mixed[:, 2] >= 0) & (mixed[:, 2] <= 1)).all()
+        assert len(set(mixed[:, 2].tolist())) == B
 
 
 def test_bytes_end_with_zeros(load):

@@ -93,7 +93,7 @@ class Rich(Pictures):
     def __getitem__(self, i):
         rng = np.random.default_rng(1000 + i)
         return (*super().__getitem__(i), i / 3,
-                rng.integers(0, 256, 1 + i % 7, dtype=np.uint8), {"i": i},
+                rng.integers(0, 256, 1 + i % 7, dtype=np.uint8), {"i": int(i)},
                 rng.random((2, 3)), torch.full((5,), i, dtype=torch.int32))
 
 

@@ -67,11 +67,12 @@ class Chain:
     memory too, and so on. `device` -1 is the processor."""
 
     def __init__(self, kind: str, dtype: str, files: Files,
-                 gpu: bool = True) -> None:
+                 gpu: bool = True, mixing: bool = True) -> None:
         self.kind = kind
         self.dtype = dtype
         self.files = files
         self.gpu = gpu
+        self.mixing = mixing
         self.ops: list[str] = []
         self.device = -1
         self.tensor = False
@@ -80,6 +81,7 @@ class Chain:
         self.squeezed = False
         self.halves = False     # float16 that FFCV calls int16
         self.coloured = False   # a colour since pixels were last made
+        self.mixed = -1         # where mixup stands
 
     # --- where operations may stand, as the library has it ---
 
@@ -97,6 +99,14 @@ class Chain:
     def may_whole(self) -> bool:
         """Whole images of bytes."""
         return self.may_move() and self.may_colour()
+
+    def mix(self, alpha: float, same: bool) -> str | None:
+        """Rows, once."""
+        if not self.mixing or self.mixed >= 0 or not \
+                1 / 1024 <= alpha <= 1024:
+            return None
+        self.mixed = len(self.ops)
+        return f"mixup({number(alpha)}, {'batch' if same else 'sample'})"
 
     # --- the result ---
 

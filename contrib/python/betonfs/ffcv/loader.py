@@ -22,7 +22,7 @@ from .pipeline.compiler import Compiler
 from .pipeline.operation import Operation
 from .pipeline.pipeline_spec import PipelineSpec
 from .reader import Reader
-from .transforms import ModuleWrapper, ToTensor
+from .transforms import ImageMixup, LabelMixup, ModuleWrapper, ToTensor
 from .transforms._base import is_ours
 from .traversal_order import TraversalOrder
 
@@ -60,10 +60,8 @@ class _Output:
         self.source: tuple[_Output, int] | None = None
         self.native = 0     # how many operations are in the text
 
-    def translate(self, kind: str, dtype: str, files: Files, gpu: bool,
-                  most: int) -> str:
+    def translate(self, chain: Chain, most: int) -> str:
         """The longest beginning that the library can do, as a statement."""
-        chain = Chain(kind, dtype, files, gpu)
         self.native = 0
         last = min([most, *(k + 1 for k in self.kept)])
         for op in self.ops[:last]:
@@ -234,6 +232,7 @@ class Loader:
         self._outputs = self._plan()
         self._native = True
         self._gpu = True
+        self._mixing = True
         self._opened: Any = None
         self._core: _Core = None    # type: ignore[assignment]
         self._open(0)
@@ -367,14 +366,26 @@ class Loader:
                 field = fields[output.field]
                 kind, dtype = _KINDS.get(field["type"]) or (
                     ARRAY, np.dtype(field["dtype"]).name)
-                text = output.translate(kind, dtype, files, self._gpu, most)
+                text = output.translate(Chain(
+                    kind, dtype, files, self._gpu, self._mixing), most)
                 statements.append(
                     f"{output.name} = {quoted(output.field)}{text}")
                 used.add(output.field)
             output.plan()
+        if self._mixing and self._split():
+            self._mixing = False
+            return self._text(files)
         statements += [f"{quoted(name)} | drop" for name, f in fields.items()
                        if name not in used and not f.get("unusable")]
         return "; ".join(statements)
+
+    def _split(self) -> bool:
+        """Whether images are mixed by the library and their labels in Python,
+        or the other way round, by other numbers."""
+        here = [i < o.native for o in self._outputs
+                for i, op in enumerate(o.ops)
+                if isinstance(op, (ImageMixup, LabelMixup))]
+        return any(here) and not all(here)
 
     def _samples(self, epoch: int) -> Any:
         """The subset, and whether it is new in every epoch."""

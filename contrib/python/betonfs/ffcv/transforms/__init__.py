@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 from ._image import (
+    ColorJitter,
     Cutout,
     Poison,
     RandomBrightness,
     RandomColorJitter,
     RandomContrast,
+    RandomCutout,
     RandomGrayscale,
     RandomHorizontalFlip,
     RandomResizedCrop,
@@ -12,6 +14,7 @@ from ._image import (
     RandomSolarization,
     RandomTranslate,
     RandomVerticalFlip,
+    Solarization,
 )
 from ._label import ImageMixup, LabelMixup, MixupToOneHot, ReplaceLabel
 from ._tensor import (
@@ -26,10 +29,11 @@ from ._tensor import (
 )
 
 __all__ = [
-    "Convert", "Cutout", "ImageMixup", "LabelMixup", "MixupToOneHot",
-    "ModuleWrapper", "NormalizeImage", "Poison", "RandomBrightness",
-    "RandomColorJitter", "RandomContrast", "RandomGrayscale",
-    "RandomHorizontalFlip", "RandomResizedCrop", "RandomSaturation",
-    "RandomSolarization", "RandomTranslate", "RandomVerticalFlip",
-    "ReplaceLabel", "Squeeze", "ToDevice", "ToTensor", "ToTorchImage", "View",
+    "ColorJitter", "Convert", "Cutout", "ImageMixup", "LabelMixup",
+    "MixupToOneHot", "ModuleWrapper", "NormalizeImage", "Poison",
+    "RandomBrightness", "RandomColorJitter", "RandomContrast", "RandomCutout",
+    "RandomGrayscale", "RandomHorizontalFlip", "RandomResizedCrop",
+    "RandomSaturation", "RandomSolarization", "RandomTranslate",
+    "RandomVerticalFlip", "ReplaceLabel", "Solarization", "Squeeze",
+    "ToDevice", "ToTensor", "ToTorchImage", "View",
 ]

@@ -62,21 +62,34 @@ class Cutout(ImageOperation):
         super().__init__()
         self.crop_size = crop_size
         self.fill = np.array(fill)
+        self.prob = 1.0
 
     def native(self, chain: Chain) -> str | None:
         if not chain.may_whole() or not _is_colour(self.fill):
             return None
         chain.coloured = False
-        return f"cutout({self.crop_size}, fill={_colour(self.fill)})"
+        return (f"cutout({self.crop_size}, fill={_colour(self.fill)}, "
+                f"p={number(self.prob)})")
 
     def images(self, images: Images, draws: Draws) -> Images:
         _, height, width, _ = images.shape
         size = self.crop_size
         rows = draws.index(height - size + 1)
         columns = draws.index(width - size + 1)
-        for image, y, x in zip(images, rows, columns):
-            image[y:y + size, x:x + size] = self.fill
+        chosen = draws.uniform() < self.prob
+        for i, y, x in zip(np.arange(len(images)), rows, columns):
+            if chosen[i]:
+                images[i, y:y + size, x:x + size] = self.fill
         return images
+
+
+class RandomCutout(Cutout):
+    """A Cutout of some images."""
+
+    def __init__(self, prob: float, crop_size: int,
+                 fill: Sequence[int] = (0, 0, 0)) -> None:
+        super().__init__(crop_size, fill)
+        self.prob = prob
 
 
 class RandomTranslate(ImageOperation):
@@ -225,6 +238,9 @@ class RandomColorJitter(ImageOperation):
                  hue: float = 0.2) -> None:
         super().__init__()
         self.jitter_prob = jitter_prob
+        if any(isinstance(m, Sequence)
+               for m in (brightness, contrast, saturation, hue)):
+            raise ValueError("magnitudes are numbers here, not ranges")
         self.magnitudes = (brightness, contrast, saturation)
         self.hue = hue
 
@@ -251,6 +267,15 @@ class RandomColorJitter(ImageOperation):
         return images
 
 
+class ColorJitter(RandomColorJitter):
+    """The same, of which nothing is asked for yet."""
+
+    def __init__(self, jitter_prob: float, brightness: float = 0,
+                 contrast: float = 0, saturation: float = 0,
+                 hue: float = 0) -> None:
+        super().__init__(jitter_prob, brightness, contrast, saturation, hue)
+
+
 class RandomSolarization(ImageOperation):
     """Inverts what is not below a threshold, in some images."""
 
@@ -272,6 +297,9 @@ class RandomSolarization(ImageOperation):
             images[i] = np.where(images[i] >= self.threshold,
                                  255 - images[i], images[i])
         return images
+
+
+Solarization = RandomSolarization
 
 
 class Poison(ImageOperation):

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._chain import SCALAR, Chain
+from .._chain import ARRAY, SCALAR, Chain
 from .._draws import Draws
 from ._base import BuiltIn, ImageOperation
 
@@ -58,6 +58,13 @@ class ImageMixup(ImageOperation):
         self.alpha = alpha
         self.same_lambda = same_lambda
 
+    def native(self, chain: Chain) -> str | None:
+        if not chain.may_whole():
+            return None
+        text = chain.mix(self.alpha, self.same_lambda)
+        chain.coloured &= text is None
+        return text
+
     def images(self, images: NDArray[np.uint8],
                draws: Draws) -> NDArray[np.uint8]:
         out = np.empty_like(images)
@@ -76,6 +83,14 @@ class LabelMixup(BuiltIn):
         self.alpha = alpha
         self.same_lambda = same_lambda
 
+    def native(self, chain: Chain) -> str | None:
+        if chain.kind != SCALAR or chain.dtype != "int64" or chain.device >= 0:
+            return None
+        text = chain.mix(self.alpha, self.same_lambda)
+        if text is not None:
+            chain.kind, chain.dtype = ARRAY, "float32"
+        return text
+
     def apply(self, value: Any, draws: Draws) -> Any:
         tensor = isinstance(value, torch.Tensor)
         labels = np.asarray(value.cpu().numpy() if tensor else value)
@@ -91,6 +106,16 @@ class MixupToOneHot(BuiltIn):
     def __init__(self, num_classes: int) -> None:
         super().__init__()
         self.num_classes = num_classes
+
+    def native(self, chain: Chain) -> str | None:
+        after = chain.ops[chain.mixed + 1:]
+        if chain.mixed < 0 or any(not op.startswith("cuda")
+                                  for op in after if op):
+            return None
+        # The library mixes classes, where FFCV classifies what is mixed.
+        chain.ops[chain.mixed] = (f"one_hot({self.num_classes}) | "
+                                  + chain.ops[chain.mixed])
+        return ""
 
     def apply(self, value: Any, draws: Draws) -> Any:
         mixed = torch.as_tensor(value)
