@@ -37,7 +37,8 @@ class NDArrayDecoder(Decoder):
 
 
 class BytesDecoder(Decoder):
-    """(batch, longest of the dataset) of uint8, with zeros after each value."""
+    """(batch, longest of the dataset) of uint8, with zeros after each value; of
+    a dataset on a mount, as wide as the longest of the batch."""
 
     kinds = ("bytes", "json")
 

@@ -52,7 +52,8 @@ class _Output:
         self.ops = ops
         self.place = place
         self.chain: Chain | None = None
-        self.stages = Stages((), place)
+        self.parts: list[tuple[int, Stages]] = []
+        self.planned = -1
         self.decoding: Decoding | None = None
         self.width = 0      # of bytes, in columns
         # What of its operations other pipelines begin with.
@@ -98,12 +99,23 @@ class _Output:
             self.kept[self.native - 1] = _copy(value)
         return value
 
+    def forget(self) -> None:
+        """What users' operations compiled."""
+        if self.decoding is not None:
+            self.decoding.forget()
+        for _, stages in self.parts:
+            stages.forget()
+
     def plan(self) -> None:
         """The rest, cut after each operation that others begin with."""
         first = self.native if self.source is None else 0
+        # What was compiled serves as long as the library does the same.
+        if self.planned == first:
+            return
+        self.planned = first
         cuts = sorted({k + 1 for k in self.kept if k >= first}
                       | {len(self.ops)})
-        self.parts = []
+        self.parts.clear()
         for end in cuts:
             stages = Stages(self.ops[first:end], self.place + first)
             self.parts.append((end - 1, stages))
@@ -461,8 +473,7 @@ class Loader:
         self._open(epoch)
         if self.recompile:
             for output in self._outputs:
-                for _, stages in output.parts:
-                    stages.forget()
+                output.forget()
         self._core.set_epoch(epoch)
         self.next_epoch = epoch + 1
         return EpochIterator(self, epoch)
