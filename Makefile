@@ -215,7 +215,7 @@ lint: all
 	@sh tests/lint/docs.sh $(BUILD)
 	@echo "lint: passed"
 e2e: all python $(standins) $(bench)
-	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e $(PYTEST)
+	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e tests/python $(PYTEST)
 
 # A harness with a main() that replays files.
 $(replays): $(BUILD)/replay_%: tests/fuzz/%.c $(lib)
