@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -160,7 +161,7 @@ void trace_count(struct trace_track *t, enum trace_kind kind, uint64_t now,
  *
  * It ends with a tail, which what is added is written over, with a new one. A
  * process can be killed in the middle of a write, but not within a page: so no
- * write but one of four bytes goes beyond one.
+ * write goes beyond one, and what must is a store to the mapped file.
  */
 
 /* The old tail, where it was: there is room for that. */
@@ -203,6 +204,37 @@ static void write_page(struct trace *trace)
 	trace->written = trace->used;
 }
 
+/* A word anywhere, stored by one instruction. */
+struct unaligned {
+	uint32_t word;
+} __attribute__((packed, may_alias));
+
+/* Blanks, and the tail behind them; false: it cannot be done so. */
+static bool store_tail(const struct trace *trace, off_t at)
+{
+	/* Blanks at the end of the file change nothing, and have their place
+	   on the disk from now on. */
+	const size_t before = PAGE - TAIL;
+	uint32_t text;
+	char *pages;
+
+	if (sysconf(_SC_PAGESIZE) != PAGE ||
+	    pwrite(trace->fd, "  ", TAIL, at + TAIL) != TAIL)
+		return false;
+	pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
+		     trace->fd, at - (off_t)before);
+	if (pages == MAP_FAILED)
+		return false;
+	memcpy(&text, "  ]}", sizeof(text));
+	/* Both can be written to after that, without a fault in between. */
+	*(volatile char *)(pages + before) = tail[0];
+	*(volatile char *)(pages + PAGE) = ' ';
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	((volatile struct unaligned *)(pages + before))->word = text;
+	munmap(pages, 2 * PAGE);
+	return true;
+}
+
 /* The tail goes to the end of this page, then to the beginning of the next. */
 static void turn_page(struct trace *trace)
 {
@@ -211,7 +243,9 @@ static void turn_page(struct trace *trace)
 	memset(trace->page + trace->used, ' ', end - trace->used);
 	trace->used = end;
 	write_page(trace);
-	write_at(trace, "  ]}", 2 * TAIL, trace->page_at + (off_t)end);
+	if (!trace->is_broken &&
+	    !store_tail(trace, trace->page_at + (off_t)end))
+		write_at(trace, "  ]}", 2 * TAIL, trace->page_at + (off_t)end);
 	trace->page_at += PAGE;
 	trace->written = trace->used = 0;
 }
@@ -365,9 +399,9 @@ static void path_of(const char *path, unsigned n, char out[PATH_SIZE])
    locks has to do without. */
 static int open_one(const char *path, int *out)
 {
-	int fd = open(path,
-		      O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-		      0666);
+	int fd =
+		open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+		     0666);
 	struct stat st;
 	int r = 0;
 

@@ -171,7 +171,6 @@ static void what_is_dropped_is_counted(void)
 	}
 	for (i = 0; i < THREADS; i++)
 		CHECK(!pthread_join(writers[i].thread, NULL));
-	warnings = 0;
 	trace_close(trace);
 	events = events_of("b.json", &root);
 	json_array_foreach(events, i, e)
@@ -244,9 +243,9 @@ static void a_full_disk_leaves_a_valid_file(void)
 	CHECK(!getrlimit(RLIMIT_FSIZE, &before));
 	small.rlim_max = before.rlim_max;
 	CHECK(!setrlimit(RLIMIT_FSIZE, &small));
+	warnings = 0;
 	trace = open_trace("d.json");
 	t = trace_add(trace, "d");
-	warnings = 0;
 	for (uint64_t i = 0; i < 4000; i++)
 		trace_span(t, TRACE_ROWS, i, i + 1, i, i);
 	trace_close(trace);
