@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of torch that learn: from a mount in several processes, which see one
-sequence of batches, also from the middle of an epoch in other numbers of
-processes; and from arrays and texts, with the values that torch's own DataLoader
-has of the same file. TORCH_PYTHON names a Python that has torch, if this one has
-not; without one these tests are skipped."""
+"""Networks of torch that learn: from a mount in several processes, which see
+one sequence of batches, also from the middle of an epoch in other numbers of
+processes; and from arrays and texts, with the values that torch's own
+DataLoader has of the same file. TORCH_PYTHON names a Python that has torch, if
+this one has not; without one these tests are skipped."""
 import json
 import os
 import pathlib
