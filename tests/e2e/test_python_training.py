@@ -2,7 +2,7 @@
 """Networks of torch that learn: from a mount in several processes, which see
 one sequence of batches, also from the middle of an epoch in other numbers of
 processes; and from arrays and texts, with the values that torch's own
-DataLoader has of the same file. TORCH_PYTHON names a Python that has torch, if
+DataLoader has of the same file. FFCV_PYTHON names a Python that has torch, if
 this one has not; without one these tests are skipped."""
 import json
 import os
@@ -36,9 +36,9 @@ BATCHES = 15
 @pytest.fixture(scope="module")
 def trainer(tmp_path_factory):
     """trainer(kind, path) -> what training.py prints."""
-    exe = os.environ.get("TORCH_PYTHON", sys.executable)
+    exe = os.environ.get("FFCV_PYTHON", sys.executable)
     if not shutil.which(exe):
-        pytest.skip(f"TORCH_PYTHON={exe} is not there")
+        pytest.skip(f"FFCV_PYTHON={exe} is not there")
     env = {**{k: v for k, v in os.environ.items()
               if k not in ("RANK", "WORLD_SIZE")}, "OMP_NUM_THREADS": "1",
            "PYTHONPATH": str(PACKAGE)}
@@ -47,7 +47,7 @@ def trainer(tmp_path_factory):
          "raise SystemExit(u.find_spec('torch') is None)"],
         env=env, capture_output=True, timeout=DEADLINE)
     if r.returncode:
-        pytest.skip(f"{exe} has no torch (set TORCH_PYTHON)")
+        pytest.skip(f"{exe} has no torch (set FFCV_PYTHON)")
 
     def run(kind, path):
         p = subprocess.run(
