@@ -14,9 +14,10 @@ from ._batch import Batch, TupleBatch
 from ._dataset import Dataset
 from ._errors import BetonError
 from ._loader import Loader
+from ._show import Shown
 from ._tensors import Ragged
 from ._writer import write
 
 __version__ = _beton.version
-__all__ = ["Batch", "BetonError", "Dataset", "Loader", "Ragged", "TupleBatch",
-           "__version__", "write"]
+__all__ = ["Batch", "BetonError", "Dataset", "Loader", "Ragged", "Shown",
+           "TupleBatch", "__version__", "write"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import _beton
+from ._show import Shown
 from ._tensors import Convert, Ragged
 
 
@@ -40,6 +41,10 @@ class _Facts:
     @property
     def rows(self) -> int:
         return self._raw.rows
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: its first rows as pictures."""
+        return Shown([self]).html
 
 
 class Batch(dict[str, Any], _Facts):

@@ -15,6 +15,7 @@ from . import _beton, _tensors
 from ._batch import Maker
 from ._errors import BetonError
 from ._options import Subset, SubsetFile, pipeline_text, place, spec_text
+from ._show import ROWS, Shown
 
 _log = logging.getLogger("betonfs")
 _ERROR = 0
@@ -124,6 +125,8 @@ class Loader:
         source: str | None = None,
         pinned: int = 0,
     ) -> None:
+        if isinstance(subset, Iterator):
+            subset = list(subset)   # it is read again where this is reopened
         arguments = dict(locals())
         del arguments["self"]
         self._arguments = arguments
@@ -263,6 +266,16 @@ class Loader:
         `pace`, how loader and trainer kept up with each other; `failed_rows`;
         `kept` of cache(); and how it was done."""
         return {**self._core.info(), **self._core.stats()}
+
+    def show(self, n: int = ROWS) -> Shown:
+        """The next n samples as they come, after the transforms: a notebook
+        shows them, ``show().save("look.html")`` writes a page. Outputs of three
+        dimensions with 1 or 3 channels are pictures: those of uint8 as they
+        are, others scaled from their least value to their greatest, as the page
+        says; large ones are thinned out. The loader stays where it is."""
+        with _reopen({**self._arguments, "workers": 1, "prefetch": 1,
+                      "job": None}, self.state_dict()) as loader:
+            return Shown(loader, n)
 
     def __repr__(self) -> str:
         if self._core.closed:
