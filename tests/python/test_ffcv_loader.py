@@ -138,6 +138,18 @@ def test_an_operation_of_images_has_a_text(op, want):
     assert text == want
 
 
+def test_an_operation_has_no_text_where_it_cannot_stand():
+    with Files() as files:
+        chain = Chain(IMAGE, "uint8", files)
+        assert T.Convert(torch.float32).native(chain) == "float"
+        for op in (T.RandomBrightness(1), T.Cutout(2), T.ImageMixup(1, True),
+                   T.NormalizeImage(MEAN, STD, np.float32)):
+            assert op.native(chain) is None
+        assert T.RandomHorizontalFlip().native(chain) == "flip(0.5)"
+        T.ToTorchImage(channels_last=False).native(chain)
+        assert T.RandomHorizontalFlip().native(chain) is None
+
+
 def test_operations_of_labels_have_a_text():
     with Files() as files:
         chain = Chain(SCALAR, "int64", files)
