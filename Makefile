@@ -47,7 +47,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 # --- what is built from what -------------------------------------------------
 
 # The engine: the half of fs/ that knows no FUSE. See tests/lint/layers.py.
-engine_src := $(addprefix fs/,log.c size.c settings.c histogram.c rng.c arena.c heap.c cold.c cgroup.c memory.c source.c \
+engine_src := $(addprefix fs/,log.c size.c settings.c histogram.c trace.c rng.c arena.c heap.c cold.c cgroup.c memory.c source.c \
               source_file.c handover_message.c field.c format.c alloc.c custom.c \
               name.c npy.c dataset.c vfile.c sample.c subset.c spec.c order.c \
               batch.c batch_place.c chunk.c fill.c cache.c reader.c plan.c pool.c \
@@ -60,10 +60,10 @@ handover_src := $(addprefix fs/,handover.c handover_connection.c handover_peer.c
 betonfs_src := $(ns_src) $(handover_src) $(addprefix fs/,ops.c dropper.c opts.c message.c mountpoint.c betonfs.c)
 writer_src := $(addprefix fs/,writer.c schema.c outfile.c)
 tool_src   := fs/option.c fs/progress.c
-mkfs_src   := $(tool_src) $(writer_src) \
+mkfs_src   := $(tool_src) \
               $(sort $(wildcard fs/picture*.c fs/mkfs*.c))
 doctor_src := $(sort $(wildcard fs/machine*.c fs/doctor*.c))
-beton_src  := $(tool_src) $(writer_src) $(doctor_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
+beton_src  := $(tool_src) $(doctor_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
 beton_src  := $(filter-out fs/betonfs.c,$(beton_src))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -85,7 +85,7 @@ replays := $(patsubst tests/fuzz/%.c,$(BUILD)/replay_%,$(fuzz_src))
 isas      := plain $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),v3)
 isa_objs  := $(foreach i,$(isas),$(patsubst loader/isa/%.c,$(BUILD)/isa/$i/%.o,$(isa_src)) $(BUILD)/isa/$i/prebuilt.o)
 v3_flags  := -mavx2 -mf16c
-lib_objs := $(call obj,$(engine_src) $(loader_src)) $(isa_objs)
+lib_objs := $(call obj,$(engine_src) $(writer_src) $(loader_src)) $(isa_objs)
 # The Python package, for interpreters of 3.11 and later; nothing without one
 # that has its headers. Free-threaded ones need it built by themselves.
 python_dir := $(BUILD)/python/betonfs
@@ -106,7 +106,7 @@ $(BUILD)/mkfs.beton: $(call obj,$(mkfs_src)) $(lib)
 $(BUILD)/beton: $(call obj,$(beton_src)) $(lib)
 $(addprefix $(BUILD)/test_,cuda upload parcel gpu_loader machine): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
-$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(writer_src) $(ns_src) $(handover_src) $(doctor_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
+$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(ns_src) $(handover_src) $(doctor_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
 
 $(call obj,fs/ops.c fs/dropper.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(filter fs/picture%,$(mkfs_src))): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
@@ -173,7 +173,7 @@ $(call obj,loader/op.c): $(BUILD)/ops.inc
 kernel_flags := -O3 -fno-math-errno -fno-trapping-math
 prebuild_src := loader/prebuild/prebuild.c fs/rng.c fs/name.c fs/npy.c fs/size.c $(ops_src) $(addprefix loader/,code.c \
                 emit.c emit_type.c emit_value.c graph.c own.c op.c parse.c token.c suggest.c complaint.c \
-                dtype.c real.c crop.c schedule.c contents.c ids.c)
+                dtype.c real.c crop.c beta.c schedule.c contents.c ids.c)
 $(BUILD)/prebuild: $(call obj,$(prebuild_src))
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^
@@ -224,7 +224,7 @@ bench: all $(bench) $(standins) $(filter %/test_cuda %/test_upload %/test_gpu_lo
 fuzz: $(BUILD)/ops.inc $(isa_objs)
 	@for f in $(fuzz_src); do n=$$(basename $$f .c); mkdir -p $(BUILD)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_}; \
 	  clang -g -O1 -std=gnu11 -ffp-contract=off -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -I. -I$(BUILD) \
-	    -o $(BUILD)/$$n $$f $(engine_src) $(loader_src) $(isa_objs) $(base_libs) && \
+	    -o $(BUILD)/$$n $$f $(engine_src) $(writer_src) $(loader_src) $(isa_objs) $(base_libs) && \
 	  $(BUILD)/$$n $(or $(FUZZ),-max_total_time=60) $(BUILD)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_} || exit 1; done
 
 compile_commands.json: ; bear --output $@ -- $(MAKE) -B all $(units)

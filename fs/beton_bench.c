@@ -22,6 +22,7 @@ struct bench_options {
 	const char *subset;
 	const char *pipeline;
 	const char *source;
+	const char *trace;
 	struct reading reading;
 	uint64_t workers;
 	uint64_t epochs;
@@ -56,6 +57,8 @@ static const struct option_row rows[] = {
 	  .help = "instead of the data: constant, the first batch for ever;\n"
 		  "memory, the first ones; fake(...), beton-transforms(7)" },
 	READING_ROWS,
+	{ "trace", .kind = OPTION_TEXT, AT(trace), .argument = "FILE",
+	  .help = "what threads do when, as JSON for Perfetto" },
 	{ "json", .kind = OPTION_FLAG, AT(json),
 	  .help = "the figures as JSON" },
 };
@@ -379,6 +382,7 @@ static int open_loader(struct bench *b, const char *path)
 		.subset = o->subset,
 		.pipeline = o->pipeline,
 		.source = o->source,
+		.trace = o->trace,
 		.workers = (uint32_t)o->workers,
 		.prefetch = (uint32_t)o->prefetch,
 		.until = until[o->until],

@@ -249,6 +249,8 @@ static int doctor(const struct invocation *call)
 	struct diagnosis *d = calloc(1, sizeof(*d));
 	int r = e && d ? 0 : -ENOMEM;
 
+	/* What is real is real here; who is run without data is told so. */
+	unsetenv("BETON_FAKE");
 	catch_signals();
 	leave_settings(call->log);
 	if (!r) {

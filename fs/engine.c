@@ -48,6 +48,7 @@ struct coming {
 
 struct engine {
 	struct log *log;
+	struct trace *trace;
 	struct tiers tiers;
 	char why[TIERS_WHY_SIZE];
 	unsigned ahead;
@@ -227,9 +228,11 @@ static int get_slot(struct engine *e, struct batch *batch, struct slot **out)
 	return r;
 }
 
-static void run_ticket(struct ticket *t)
+static void run_ticket(struct ticket *t, struct trace_track *track)
 {
+	const struct batch_key *key = &t->batch->key;
 	struct engine *e = t->engine;
+	int64_t begin = clock_ns();
 	struct slot *slot = NULL;
 	uint64_t marks;
 	int r;
@@ -240,6 +243,8 @@ static void run_ticket(struct ticket *t)
 		r = get_slot(e, t->batch, &slot);
 	if (t->dest.bytes)
 		atomic_fetch_add(&e->direct, 1);
+	trace_span(track, TRACE_ASSEMBLE, (uint64_t)begin, (uint64_t)clock_ns(),
+		   key->epoch, key->number);
 	t->done(t->arg, r, slot);
 	pthread_mutex_lock(&e->lock);
 	t->state = TICKET_DONE;
@@ -262,7 +267,7 @@ static void prepare(struct engine *e, const struct coming *c)
 }
 
 /* With the lock held before and after. What somebody waits for goes first. */
-static bool work_once(struct engine *e)
+static bool work_once(struct engine *e, struct trace_track *track)
 {
 	struct ticket *t = e->queue;
 	struct coming coming;
@@ -279,7 +284,7 @@ static bool work_once(struct engine *e)
 	}
 	pthread_mutex_unlock(&e->lock);
 	if (t)
-		run_ticket(t);
+		run_ticket(t, track);
 	else
 		prepare(e, &coming);
 	pthread_mutex_lock(&e->lock);
@@ -313,10 +318,12 @@ static void wait_for_work(struct engine *e)
 static void *work(void *arg)
 {
 	struct engine *e = arg;
+	struct trace_track *track = trace_add(e->trace, "beton engine");
 
+	trace_here(track);
 	pthread_mutex_lock(&e->lock);
 	while (!e->stopping) {
-		if (!work_once(e))
+		if (!work_once(e, track))
 			wait_for_work(e);
 	}
 	pthread_mutex_unlock(&e->lock);
@@ -548,6 +555,7 @@ int engine_open(const struct engine_options *options, struct engine **out)
 	if (!e)
 		return -ENOMEM;
 	e->log = options->log;
+	e->trace = options->trace;
 	choose_sizes(e, options);
 	pthread_mutex_init(&e->lock, NULL);
 	clock_cond_init(&e->queued);

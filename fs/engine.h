@@ -13,14 +13,16 @@
 #include "fs/plan.h"
 #include "fs/slot.h"
 #include "fs/tiers.h"
+#include "fs/trace.h"
 
 struct engine;
 struct stream;
 struct ticket;
 
 struct engine_options {
-	struct log *log;  /* must outlive the engine; may be NULL */
-	unsigned threads; /* that assemble; 0: 2 */
+	struct log *log;     /* must outlive the engine; may be NULL */
+	struct trace *trace; /* as the log */
+	unsigned threads;    /* that assemble; 0: 2 */
 	/* Batches assembled before their readers come; 0: none. */
 	unsigned ahead;
 	struct tiers tiers;

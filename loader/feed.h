@@ -12,6 +12,7 @@
 #include "fs/log.h"
 #include "fs/spec.h"
 #include "fs/tiers.h"
+#include "fs/trace.h"
 #include "loader/buffer.h"
 #include "loader/pipeline.h"
 #include "loader/view.h"
@@ -21,6 +22,7 @@ struct feed;
 
 struct feed_options {
 	struct log *log;
+	struct trace *trace; /* of a file's engine; may be NULL */
 	/* Its samples, if it has any, are instead of the path's; borrowed. */
 	const struct fake *fake;
 	/* How a mount's batches shall come: "handover" or "direct"; NULL or

@@ -82,6 +82,7 @@ static int file_open(const char *path, const struct feed_options *o,
 	struct file_feed *f = calloc(1, sizeof(*f));
 	struct engine_options options = {
 		.log = o->log,
+		.trace = o->trace,
 		.threads = 1,
 		.tiers = o->tiers,
 		.num_datasets = 1,

@@ -275,10 +275,15 @@ bool node_is_value(const struct node *n)
 	return n->op->kind == OP_POINT || n->op->kind == OP_PIXEL;
 }
 
+bool node_is_cut(const struct node *n)
+{
+	return n->op->kind == OP_IMAGE || n->op->kind == OP_BATCH;
+}
+
 static void place_operands(struct chain *chain, struct node *n)
 {
 	n->type.fresh = false;
-	if (n->op->kind == OP_IMAGE)
+	if (node_is_cut(n))
 		chain->num_operands = 0;
 	if (!node_is_value(n))
 		return;
@@ -312,6 +317,29 @@ static const char *refuse_cache(const struct chain *chain)
 		     : NULL;
 }
 
+/* What is wrong with a mixture of rows after what there is, or NULL. */
+static const char *refuse_batch(const struct builder *b,
+				const struct chain *chain, const struct node *n)
+{
+	for (size_t i = 0; i < chain->num_nodes; i++) {
+		if (chain->nodes[i].op->kind == OP_BATCH)
+			return "stands there already";
+	}
+	for (size_t i = 0; i < b->out->num_chains; i++) {
+		const struct chain *other = &b->out->chains[i];
+
+		for (size_t k = 0; k < other->num_nodes; k++) {
+			const struct node *m = &other->nodes[k];
+
+			if (m->op == n->op && m->stream == n->stream &&
+			    !op_args_equal(&m->args, &n->args))
+				return "says something else in another "
+				       "statement; name a group of its own";
+		}
+	}
+	return NULL;
+}
+
 /* `n` as the next of the chain, if it fits there. */
 static int append_node(const struct builder *b, struct chain *chain,
 		       const struct parse_stage *stage, struct node *n)
@@ -326,6 +354,8 @@ static int append_node(const struct builder *b, struct chain *chain,
 	wrong = n->op->infer(&n->args, &in, &n->type);
 	if (!wrong && n->op->kind == OP_CACHE)
 		wrong = refuse_cache(chain);
+	if (!wrong && n->op->kind == OP_BATCH)
+		wrong = refuse_batch(b, chain, n);
 	if (wrong)
 		return complain(b->complaint, stage->at, "%s %s",
 				n->own ? stage->word : n->op->name, wrong);

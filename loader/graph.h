@@ -63,10 +63,12 @@ struct chain chain_head(const struct chain *chain, size_t at);
 struct chain chain_rest(const struct chain *chain, size_t at);
 
 /*
- * The nodes from `from` up to `to`, which begin or end the chain, or have an
- * operation on whole images before them, or after.
+ * The nodes from `from` up to `to`, where parts begin and end.
  */
 struct chain chain_part(const struct chain *chain, size_t from, size_t to);
+
+/* Whether it needs more than a pixel, so that a part ends before it. */
+bool node_is_cut(const struct node *n);
 
 /* Whether an operation makes other values of values: OP_POINT, OP_PIXEL. */
 bool node_is_value(const struct node *n);

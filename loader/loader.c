@@ -17,12 +17,19 @@
 #include "loader/stash.h"
 #include "loader/state.h"
 
-enum { PREFETCH_DEFAULT = 2, THREADS_MAX = 4096, ERROR_SIZE = 1024 };
+enum {
+	PREFETCH_DEFAULT = 2,
+	THREADS_MAX = 4096,
+	ERROR_SIZE = 1024,
+	/* All that the options had at first. */
+	OPTIONS_MIN = offsetof(struct beton_loader_options, trace),
+};
 
 static const uint64_t PINNED_DEFAULT = (uint64_t)4 << 30;
 
 struct beton_loader {
 	struct log log;
+	struct trace *trace; /* NULL: none */
 	beton_log_fn *user_log;
 	void *user_log_arg;
 	struct feed *feed;
@@ -395,17 +402,35 @@ static bool is_job(const char *name)
 	return size < HANDOVER_JOB_SIZE;
 }
 
+/* What the caller knows of them. One that knows more may have set nothing of
+   that. */
+static int take_options(const struct beton_loader_options *from,
+			struct beton_loader_options *out, char *why)
+{
+	const char *bytes = (const char *)from;
+	bool known = from->size >= OPTIONS_MIN;
+
+	for (size_t i = sizeof(*out); known && i < from->size; i++)
+		known = !bytes[i];
+	*out = (struct beton_loader_options){ .size = sizeof(*out) };
+	if (!known) {
+		snprintf(why, ERROR_SIZE,
+			 "options of %zu bytes, this library's have %zu",
+			 from->size, sizeof(*from));
+		return -EINVAL;
+	}
+	memcpy(out, from, min_u64(from->size, sizeof(*out)));
+	out->size = sizeof(*out);
+	return 0;
+}
+
 static int check_options(const struct beton_loader_options *o, char *why)
 {
 	uint32_t world = o->world ? o->world : 1;
-	const char *job = o->size == sizeof(*o) ? job_of(o) : NULL;
+	const char *job = job_of(o);
 	enum tiers_mode mode;
 
-	if (o->size != sizeof(*o))
-		snprintf(why, ERROR_SIZE,
-			 "options of %zu bytes, this library's have %zu",
-			 o->size, sizeof(*o));
-	else if (o->rank >= world)
+	if (o->rank >= world)
 		snprintf(why, ERROR_SIZE, "rank %u of a world of %u", o->rank,
 			 world);
 	else if (o->delivery && !is_delivery(o->delivery))
@@ -558,6 +583,7 @@ static int start_ring(struct beton_loader *l,
 	struct ring_options options = {
 		.feed = l->feed,
 		.log = &l->log,
+		.trace = l->trace,
 		.plan = { l->phases, o->on_error, o->until, l->device,
 			  l->whole },
 		.start = { .spec = &l->feed->spec,
@@ -595,6 +621,17 @@ static int read_balance(struct beton_loader *l)
 	return -EINVAL;
 }
 
+/* What is in the environment of a program with rights of its own may be
+   another's. */
+static int open_trace(struct beton_loader *l,
+		      const struct beton_loader_options *o)
+{
+	const char *path =
+		o->trace && *o->trace ? o->trace : secure_getenv("BETON_TRACE");
+
+	return path && *path ? trace_open(path, &l->log, &l->trace) : 0;
+}
+
 static int start(struct beton_loader *l, const char *path,
 		 const struct beton_loader_options *o)
 {
@@ -614,6 +651,9 @@ static int start(struct beton_loader *l, const char *path,
 	if (o->cache)
 		tiers_parse_mode(o->cache, &options.tiers.mode);
 	r = read_balance(l);
+	if (!r)
+		r = open_trace(l, o);
+	options.trace = l->trace;
 	if (!r)
 		r = fake_open(o->source, &l->log, o->log != NULL, &l->fake);
 	if (!r)
@@ -654,13 +694,18 @@ static int start_with_defaults(struct beton_loader *l, const char *path,
 	return r;
 }
 
-int beton_loader_open(const char *path, const struct beton_loader_options *o,
+int beton_loader_open(const char *path,
+		      const struct beton_loader_options *options,
 		      struct beton_loader **out)
 {
+	struct beton_loader_options own;
+	const struct beton_loader_options *o = &own;
 	char why[ERROR_SIZE];
 	struct beton_loader *l = NULL;
-	int r = check_options(o, why);
+	int r = take_options(options, &own, why);
 
+	if (!r)
+		r = check_options(o, why);
 	if (!r) {
 		l = create(o);
 		r = l ? start_with_defaults(l, path, o) : -ENOMEM;
@@ -674,7 +719,7 @@ int beton_loader_open(const char *path, const struct beton_loader_options *o,
 		*out = l;
 		return 0;
 	}
-	if (o->size == sizeof(*o) && o->error && o->error_size)
+	if (o->error && o->error_size)
 		snprintf(o->error, o->error_size, "%s", why);
 	beton_loader_close(l);
 	return r;
@@ -690,6 +735,7 @@ void beton_loader_close(struct beton_loader *l)
 	device_close(l->device);
 	close_pipelines(l);
 	feed_close(l->feed);
+	trace_close(l->trace);
 	fake_fini(&l->fake);
 	log_fini(&l->log);
 	free(l);

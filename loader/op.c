@@ -315,6 +315,21 @@ int op_bind(const struct op *op, const struct parse *parse,
 	return wrong ? complain(c, stage->at, "%s: %s", op->name, wrong) : r;
 }
 
+bool op_args_equal(const struct args *a, const struct args *b)
+{
+	for (size_t i = 0; i < OP_PARAMS_MAX; i++) {
+		const struct arg *x = &a->arg[i], *y = &b->arg[i];
+
+		if (x->count != y->count || x->word != y->word)
+			return false;
+		for (unsigned k = 0; k < x->count; k++) {
+			if (x->number[k] != y->number[k])
+				return false;
+		}
+	}
+	return true;
+}
+
 const char *op_infer_crop(const struct type *in)
 {
 	if (in->kind != TYPE_IMAGE)

@@ -38,6 +38,7 @@ enum op_kind {
 	OP_PIXEL,    /* the three values of a pixel -> others */
 	OP_IMAGE,    /* all 8-bit pixels of an image -> others */
 	OP_ARRAY,    /* a scalar or an array -> another */
+	OP_BATCH,    /* two rows of a batch -> one */
 	OP_DTYPE,    /* the same value in another type */
 	OP_LAYOUT,   /* the order of the axes */
 	OP_CACHE,    /* nothing: images are kept as they are here */
@@ -136,6 +137,20 @@ struct op_sample {
 	struct uniform uniform;
 };
 
+/*
+ * The value of a row of a batch, and that of the row before it; of the first
+ * the last. Equal pointers: it has no other, or that could not be made.
+ */
+struct op_pair {
+	const struct type *type; /* of both */
+	size_t count;		 /* of elements, in each */
+	const void *own;	 /* aligned as the type, as all */
+	const void *other;
+	struct uniform row;   /* of the sample, */
+	struct uniform batch; /* of the batch's last one: the same for all */
+	void *out;
+};
+
 struct op {
 	const char *name;
 	const char *help;
@@ -178,6 +193,8 @@ struct op {
 	const char *(*array)(const struct args *args,
 			     const struct op_sample *sample,
 			     const struct type *in, const void *from, void *to);
+	/* OP_BATCH, the definition. Done once all rows are made up to it. */
+	void (*pair)(const struct args *args, const struct op_pair *pair);
 	/*
 	 * Reads the files that texts of the arguments name, once these are
 	 * bound, and keeps what it needs of both as args->loaded, which
@@ -213,6 +230,9 @@ bool op_is_random(const struct op *op);
 int op_bind(const struct op *op, const struct parse *parse,
 	    const struct parse_stage *stage, struct epochs *epochs,
 	    const struct complaint *c, struct args *out);
+
+/* Whether both say the same, but for texts. */
+bool op_args_equal(const struct args *a, const struct args *b);
 
 /* Bodies of infer() that several rows share. */
 const char *op_infer_crop(const struct type *in);

@@ -30,7 +30,10 @@ void pace_ask(struct pace *p, uint64_t now)
 {
 	if (p->is_waiting)
 		return;
+	trace_here(p->lane->track);
 	if (p->given_ns) {
+		trace_span(p->lane->track, TRACE_TRAINER, p->given_ns, now,
+			   tally_get(&p->epoch), tally_get(&p->number));
 		tally_items_own(&p->lane->stages[STAGE_TRAINER], 1, 0,
 				now - p->given_ns);
 		add(p, PACE_TRAINER_NS, now - p->given_ns);
@@ -41,6 +44,7 @@ void pace_ask(struct pace *p, uint64_t now)
 
 void pace_look(struct pace *p, uint32_t ready)
 {
+	trace_count(p->lane->track, TRACE_QUEUE, p->asked_ns, ready);
 	add(p, PACE_READY, min_u64(ready, p->places));
 	add(p, PACE_EMPTY, !ready);
 	add(p, PACE_FULL, ready >= p->places);
@@ -87,6 +91,8 @@ void pace_waited(struct pace *p, uint64_t begin, uint64_t now,
 	const struct pace_times *t = times ? times : &never;
 	uint64_t made = t->made_ns && t->has_upload ? t->made_ns : now;
 
+	/* Viewers take what begins later to be inside. */
+	trace_span(p->lane->track, TRACE_WAIT, begin + 1, now, 0, 0);
 	add(p, PACE_WAITS, 1);
 	add_wait(p, now - begin);
 	delay(p, STAGE_READ,
@@ -97,6 +103,7 @@ void pace_waited(struct pace *p, uint64_t begin, uint64_t now,
 
 void pace_waited_for_upload(struct pace *p, uint64_t now)
 {
+	trace_span(p->lane->track, TRACE_WAIT, p->given_ns, now, 0, 0);
 	add_wait(p, now - p->given_ns);
 	delay(p, STAGE_UPLOAD, now - p->given_ns);
 	p->given_ns = now;
@@ -107,6 +114,8 @@ void pace_give(struct pace *p, uint64_t now, const struct beton_batch *batch,
 {
 	struct tally *t = &p->lane->stages[STAGE_NEXT];
 
+	trace_span(p->lane->track, TRACE_NEXT, p->asked_ns, now, batch->epoch,
+		   batch->number);
 	add(p, PACE_BATCHES, 1);
 	add(p, PACE_SAMPLES, batch->rows);
 	atomic_store_explicit(&p->epoch, batch->epoch, memory_order_relaxed);

@@ -37,7 +37,7 @@ struct pace {
 	atomic_uint_fast64_t epoch; /* of the last batch, as the next */
 	atomic_uint_fast64_t number;
 	uint64_t asked_ns;
-	bool is_waiting; /* since then, without having asked */
+	bool is_waiting;   /* since then, without having asked */
 	uint64_t given_ns; /* 0: no batch of this epoch was given */
 	/* Of an epoch that the trainer has had all of, so far; else false. */
 	bool is_whole;

@@ -383,3 +383,9 @@ int pipeline_run(const struct pipeline *p, struct pipeline_worker *w, size_t i,
 
 	return worker_run(w, &job);
 }
+
+int pipeline_pair(const struct pipeline *p, struct pipeline_worker *w, size_t i,
+		  const struct pipeline_pair *pair, void *row_out)
+{
+	return worker_pair(w, &p->plans[i], pair, row_out);
+}

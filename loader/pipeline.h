@@ -63,6 +63,18 @@ struct pipeline_output {
 	/* Bytes that pipeline_run() makes: row_size, unless a kernel makes the
 	   row of it, of pipeline_split(). */
 	uint64_t made_size;
+	/* Instead, of a row that is mixed with another: then pipeline_pair()
+	   makes made_size of two. 0: it is not. */
+	uint64_t part_size;
+};
+
+/* Two rows of a batch of which one becomes the output. */
+struct pipeline_pair {
+	const void *own;   /* what pipeline_run() made, aligned */
+	const void *other; /* of the row before, of the first row the last; as
+			      own: could not be made */
+	const struct pipeline_row *row;
+	const struct pipeline_row *last; /* of the batch */
 };
 
 /*
@@ -87,8 +99,8 @@ int pipeline_split(struct pipeline *p, bool autos);
 bool pipeline_has_choice(const struct pipeline *p);
 
 /*
- * Of an output, after pipeline_compile(): what is left to a kernel as CUDA C, see
- * emit_device.h; NULL: nothing, or no memory. The caller frees it.
+ * Of an output, after pipeline_compile(): what is left to a kernel as CUDA C,
+ * see emit_device.h; NULL: nothing, or no memory. The caller frees it.
  */
 char *pipeline_rest(const struct pipeline *p, size_t i);
 /* Whether there is something left. */
@@ -165,6 +177,13 @@ int pipeline_run(const struct pipeline *p, struct pipeline_worker *w, size_t i,
 		 const struct pipeline_value *value,
 		 const struct pipeline_row *row, enum beton_stage until,
 		 void *row_out, uint64_t *decode_ns);
+
+/*
+ * Makes one row of an output whose part_size is not 0. As pipeline_run(), but
+ * that `until` is past decoding.
+ */
+int pipeline_pair(const struct pipeline *p, struct pipeline_worker *w, size_t i,
+		  const struct pipeline_pair *pair, void *row_out);
 
 /* Why the last pipeline_run() failed; valid until the next. */
 const char *pipeline_worker_message(const struct pipeline_worker *w);

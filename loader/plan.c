@@ -34,19 +34,24 @@ static void plan_image(struct plan *plan)
 	}
 }
 
-static size_t find_image_op(const struct chain *chain, size_t from)
+/* The next operation that wants all of an image, or other rows. */
+static size_t find_cut(const struct chain *chain, size_t from)
 {
-	while (from < chain->num_nodes &&
-	       chain->nodes[from].op->kind != OP_IMAGE)
+	while (from < chain->num_nodes && !node_is_cut(&chain->nodes[from]))
 		from++;
 	return from;
+}
+
+static bool is_pair(const struct chain *chain, size_t i)
+{
+	return i < chain->num_nodes && chain->nodes[i].op->kind == OP_BATCH;
 }
 
 /* Of the nodes from `from` on; *end is where the next begins. -ENOMEM */
 static int init_pass(struct pass *pass, const struct chain *chain, size_t from,
 		     size_t *end)
 {
-	size_t to = find_image_op(chain, from), i;
+	size_t to = find_cut(chain, from), i;
 
 	pass->chain = pass->head = chain_part(chain, from, to);
 	pass->images = chain->nodes + to;
@@ -59,7 +64,7 @@ static int init_pass(struct pass *pass, const struct chain *chain, size_t from,
 		pass->num_images++;
 		pass->is_fixed |= chain->nodes[i].op->is_sized;
 	}
-	pass->is_fixed |= !pass->num_images;
+	pass->is_fixed |= !pass->num_images || is_pair(chain, i);
 	*end = i;
 	return tail_init(&pass->tail, &pass->head, isa_best());
 }
@@ -69,6 +74,7 @@ static int add_passes(struct plan *plan)
 {
 	struct pass *pass;
 	size_t at = 0;
+	bool more;
 	int r = 0;
 
 	plan->passes = calloc(plan->chain->num_nodes + 1, sizeof(*pass));
@@ -77,7 +83,15 @@ static int add_passes(struct plan *plan)
 	do {
 		pass = &plan->passes[plan->num_passes++];
 		r = init_pass(pass, plan->chain, at, &at);
-	} while (!r && pass->num_images);
+		more = pass->num_images;
+		if (is_pair(plan->chain, at)) {
+			plan->first_half = plan->num_passes;
+			more = true;
+			at++;
+		}
+	} while (!r && more);
+	if (!plan->pair)
+		plan->first_half = plan->num_passes;
 	return r;
 }
 
@@ -91,6 +105,16 @@ static bool bytes_of_shape(const uint64_t *shape, uint32_t count, uint64_t item,
 			return false;
 	}
 	return *out <= SIZE_MAX;
+}
+
+static bool bytes_of_type(const struct type *type, uint64_t *out)
+{
+	const uint64_t image[] = { type->height, type->width, TAIL_CHANNELS };
+
+	if (type->kind == TYPE_IMAGE)
+		return bytes_of_shape(image, 3, 1, out);
+	return bytes_of_shape(type->shape, type->ndim, dtype_size(type->dtype),
+			      out);
 }
 
 static int plan_sizes(struct plan *plan, const struct pipeline_field *f)
@@ -110,6 +134,8 @@ static int plan_sizes(struct plan *plan, const struct pipeline_field *f)
 		    !bytes_of_shape(f->shape, f->ndim, item, &plan->value_size))
 			return -EINVAL;
 	}
+	if (plan->pair && !bytes_of_type(plan_pair_type(plan), &out->part_size))
+		return -EINVAL;
 	item = dtype_item_size(out->dtype);
 	return bytes_of_shape(out->shape, out->ndim, item, &out->row_size)
 		       ? 0
@@ -124,6 +150,10 @@ int plan_init(struct plan *plan, const struct chain *chain,
 
 	*plan = (struct plan){ .chain = chain };
 	plan->rest = chain_rest(chain, chain->num_nodes);
+	for (size_t i = 0; i < chain->num_nodes; i++) {
+		if (is_pair(chain, i))
+			plan->pair = &chain->nodes[i];
+	}
 	plan->out.device = (int)type->device - 1;
 	plan->out.name = chain->name;
 	plan->out.field = chain->field;
@@ -171,6 +201,18 @@ int plan_split(struct plan *plan)
 	return tail_init(&last->tail, &last->head, isa_best());
 }
 
+size_t plan_pair_at(const struct plan *plan)
+{
+	return (size_t)(plan->pair - plan->chain->nodes);
+}
+
+const struct type *plan_pair_type(const struct plan *plan)
+{
+	size_t at = plan_pair_at(plan);
+
+	return at ? &plan->chain->nodes[at - 1].type : &plan->chain->source;
+}
+
 size_t plan_num_geometry(const struct plan *plan)
 {
 	size_t count = 0;
@@ -215,17 +257,7 @@ bool plan_is_auto(const struct plan *plan)
 
 static bool is_same(const struct node *a, const struct node *b)
 {
-	for (size_t i = 0; i < OP_PARAMS_MAX; i++) {
-		const struct arg *x = &a->args.arg[i], *y = &b->args.arg[i];
-
-		if (x->count != y->count || x->word != y->word)
-			return false;
-		for (unsigned k = 0; k < x->count; k++) {
-			if (x->number[k] != y->number[k])
-				return false;
-		}
-	}
-	return a->op == b->op;
+	return a->op == b->op && op_args_equal(&a->args, &b->args);
 }
 
 bool plan_keeps_alike(const struct plan *a, const struct plan *b)

@@ -29,9 +29,11 @@ struct pass {
 struct plan {
 	struct pipeline_output out;
 	const struct chain *chain;
-	uint64_t value_size; /* arrays: bytes of a value */
-	struct pass *passes; /* images, as all below; one at least */
+	const struct node *pair; /* rows are mixed there; NULL: they are not */
+	uint64_t value_size;	 /* arrays: bytes of a value */
+	struct pass *passes;	 /* images, as all below; one at least */
 	size_t num_passes;
+	size_t first_half;    /* so many of them come before `pair', or all */
 	struct chain rest;    /* what a GPU does after the last */
 	enum quality quality; /* of the first, as what is kept */
 	uint64_t cache_size;  /* bytes; 0: no cache */
@@ -46,6 +48,10 @@ struct plan {
  */
 int plan_init(struct plan *plan, const struct chain *chain,
 	      const struct pipeline_field *f, const struct complaint *c);
+/* Which node it is, and the type of the values that it mixes. */
+size_t plan_pair_at(const struct plan *plan);
+const struct type *plan_pair_type(const struct plan *plan);
+
 /* Of all passes together. */
 size_t plan_num_geometry(const struct plan *plan);
 /* The most that one of them has. */

@@ -340,15 +340,17 @@ static int fetch(struct ring *ring, struct step *s,
 		 const struct order_ticket *o)
 {
 	struct lane *lane = &ring->lanes[LANE_FETCHER];
-	uint64_t before = stage_now_ns();
+	uint64_t before = stage_now_ns(), after;
 	int r = feed_fetch(ring->options.feed, o->epoch,
 			   o->number % spec_batches(&ring->options.feed->spec),
 			   &s->input, &s->view);
 
 	if (!r && ring->options.plan.until == BETON_STAGE_READ)
 		step_sum(s);
+	after = stage_now_ns();
 	tally_items_own(&lane->stages[STAGE_READ], 1, r ? 0 : s->input.size,
-			stage_now_ns() - before);
+			after - before);
+	trace_span(lane->track, TRACE_READ, before, after, o->epoch, o->number);
 	if (!r)
 		r = prepare(ring, s, o);
 	if (!r && ring->options.plan.until == BETON_STAGE_READ)
@@ -392,6 +394,13 @@ static void borrow_turn(struct ring *ring, struct turn *t,
 	finish(ring, t, r);
 }
 
+static void begin_rows(struct ring *ring, struct turn *t)
+{
+	t->next_row = 0;
+	t->rows_left = t->step->batch.rows;
+	pthread_cond_broadcast(&ring->work);
+}
+
 static void fetch_turn(struct ring *ring, struct turn *t,
 		       const struct order_ticket *o)
 {
@@ -414,9 +423,7 @@ static void fetch_turn(struct ring *ring, struct turn *t,
 		return;
 	}
 	t->state = RUNNING;
-	t->next_row = 0;
-	t->rows_left = t->step->batch.rows;
-	pthread_cond_broadcast(&ring->work);
+	begin_rows(ring, t);
 }
 
 static void *fetch_all(void *arg)
@@ -425,6 +432,7 @@ static void *fetch_all(void *arg)
 	struct order_ticket o;
 	struct turn *t;
 
+	trace_here(ring->lanes[LANE_FETCHER].track);
 	pthread_mutex_lock(&ring->lock);
 	while (!ring->stopping) {
 		if (!may_produce(ring)) {
@@ -477,28 +485,17 @@ static void note_row(struct ring *ring, struct turn *t,
 		t->error = -EIO;
 }
 
-/* Counts some rows, which took so long together. */
-static void count_rows(struct lane *lane, uint32_t n, uint64_t ns,
-		       const struct step_cost *cost)
-{
-	uint64_t decode_ns = min_u64(ns, cost->decode_ns);
-
-	if (cost->decoded)
-		tally_items_own(&lane->stages[STAGE_DECODE], cost->decoded,
-				cost->decoded_bytes, decode_ns);
-	tally_items_own(&lane->stages[STAGE_TRANSFORM], n, cost->made_bytes,
-			ns - decode_ns);
-}
-
 /* Without the lock. Adds up what it took. */
 static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 		     uint32_t n, struct pace_times *times)
 {
 	struct ring *ring = w->ring;
-	uint64_t begin = stage_now_ns(), at = begin, now;
-	struct step_cost cost = { .decode_ns = 0 };
+	const struct beton_batch *batch = &t->step->batch;
+	/* Viewers of a trace take what begins later to be inside. */
+	uint64_t begin = stage_now_ns(), at = begin + 1, now;
+	struct stage_cost cost = { .decode_ns = 0 };
 	struct step_failure failure;
-	uint32_t counted = 0;
+	uint32_t from = 0;
 
 	push_range(ring, "beton rows");
 	for (uint32_t i = 0; i < n; i++) {
@@ -508,16 +505,20 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 		if (!w->has_long_rows && i + 1 < n)
 			continue;
 		now = stage_now_ns();
-		count_rows(w->lane, i + 1 - counted, now - at, &cost);
+		stage_rows(w->lane, batch->ids + first + from,
+			   t->step->is_second ? 0 : i + 1 - from, at, now,
+			   &cost);
 		times->decode_ns += cost.decode_ns;
-		cost = (struct step_cost){ .decode_ns = 0 };
-		counted = i + 1;
+		cost = (struct stage_cost){ .decode_ns = 0 };
+		from = i + 1;
 		at = now;
 	}
+	times->busy_ns += at - begin;
+	w->has_long_rows =
+		w->lane->track || at - begin >= (uint64_t)n * LONG_ROW_NS;
+	trace_span(w->lane->track, TRACE_ROWS, begin, at, batch->number, first);
 	if (step_rows_done(t->step, n))
 		feed_give_back(ring->options.feed, &t->step->input);
-	times->busy_ns += at - begin;
-	w->has_long_rows = at - begin >= (uint64_t)n * LONG_ROW_NS;
 	pop_range(ring);
 }
 
@@ -526,7 +527,7 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 static int start(struct worker *w, struct turn *t)
 {
 	struct ring *ring = w->ring;
-	uint64_t before;
+	uint64_t before, after, bytes;
 	int r;
 
 	if (!t->step->parcel || t->error || is_stale(ring, t))
@@ -535,8 +536,12 @@ static int start(struct worker *w, struct turn *t)
 	pthread_mutex_unlock(&ring->lock);
 	before = stage_now_ns();
 	r = step_start(t->step);
-	tally_items_own(&w->lane->stages[STAGE_UPLOAD], 1,
-			parcel_size(t->step->parcel), stage_now_ns() - before);
+	bytes = parcel_size(t->step->parcel);
+	after = stage_now_ns();
+	tally_items_own(&w->lane->stages[STAGE_UPLOAD], 1, bytes,
+			after - before);
+	trace_span(w->lane->track, TRACE_UPLOAD, before, after,
+		   t->step->batch.number, bytes);
 	if (r)
 		note_failure(ring, t, t->step->batch.epoch,
 			     t->step->batch.number, r, true);
@@ -562,6 +567,10 @@ static void run_turn(struct worker *w, struct turn *t)
 	t->rows_left -= n;
 	if (t->rows_left)
 		return;
+	if (!t->error && !is_stale(ring, t) && step_next_round(t->step)) {
+		begin_rows(ring, t);
+		return;
+	}
 	t->times.made_ns = stage_now_ns();
 	finish(ring, t, start(w, t));
 }
@@ -594,6 +603,7 @@ static void *work(void *arg)
 		phases_row(plan->whole ? plan->whole : plan->phases, 0),
 		&w->pipeline);
 
+	trace_here(w->lane->track);
 	pthread_mutex_lock(&ring->lock);
 	if (r)
 		give_up(ring, r);
@@ -950,7 +960,20 @@ static int start_worker(struct ring *ring, uint32_t i)
 
 	w->ring = ring;
 	w->lane = &ring->lanes[LANE_WORKERS + i];
+	w->has_long_rows = w->lane->track != NULL;
 	return thread_start(&w->thread, work, w);
+}
+
+/* A lane without a track is not traced. */
+static void add_tracks(struct ring *ring)
+{
+	struct trace *trace = ring->options.trace;
+
+	ring->lanes[LANE_TRAINER].track = trace_add(trace, "trainer");
+	ring->lanes[LANE_FETCHER].track = trace_add(trace, "beton reader");
+	for (uint32_t i = 0; i < ring->options.workers; i++)
+		ring->lanes[LANE_WORKERS + i].track =
+			trace_add(trace, "beton worker %u", i);
 }
 
 static int start_threads(struct ring *ring)
@@ -962,6 +985,7 @@ static int start_threads(struct ring *ring)
 	ring->lanes = stage_lanes(LANE_WORKERS + workers);
 	if (!ring->workers || !ring->lanes)
 		return -ENOMEM;
+	add_tracks(ring);
 	pace_init(&ring->pace, &ring->lanes[LANE_TRAINER],
 		  ring->options.prefetch);
 	r = thread_start(&ring->fetcher, fetch_all, ring);

@@ -18,8 +18,9 @@
 struct ring;
 
 struct ring_options {
-	struct feed *feed; /* borrowed, as the log */
+	struct feed *feed; /* borrowed, as the next two */
 	struct log *log;
+	struct trace *trace; /* NULL: none */
 	struct step_plan plan;
 	struct cursor start;
 	uint64_t epochs_end; /* epochs below this one are prepared */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/bytes.h"
 #include "fs/clock.h"
 
 static const char *const names[STAGES] = {
@@ -50,6 +51,28 @@ static struct beton_stage_stats stats_of(const struct lane *lanes,
 		.p90_ns = histogram_quantile(sum.times, 0.9),
 		.p99_ns = histogram_quantile(sum.times, 0.99),
 	};
+}
+
+/* As if a row were decoded first and then the rest be done, where it is done in
+   turns. */
+void stage_rows(struct lane *lane, const uint64_t *samples, uint32_t n,
+		uint64_t begin, uint64_t end, const struct stage_cost *cost)
+{
+	uint64_t decode_ns = min_u64(end - begin, cost->decode_ns);
+	uint64_t decoded = begin + decode_ns;
+
+	tally_items_own(&lane->stages[STAGE_TRANSFORM], n, cost->made_bytes,
+			end - decoded);
+	if (cost->decoded)
+		tally_items_own(&lane->stages[STAGE_DECODE], cost->decoded,
+				cost->decoded_bytes, decode_ns);
+	if (!lane->track)
+		return;
+	if (cost->decoded)
+		trace_span(lane->track, TRACE_DECODE, begin, decoded,
+			   samples[0], cost->decoded_bytes);
+	trace_span(lane->track, TRACE_TRANSFORM, decoded, end, samples[0],
+		   cost->made_bytes);
 }
 
 uint64_t stage_sum(const struct lane *lanes, size_t num_lanes, enum stage stage,

@@ -9,6 +9,7 @@
 
 #include "beton/loader.h"
 #include "fs/tally.h"
+#include "fs/trace.h"
 
 enum stage {
 	STAGE_READ,
@@ -23,6 +24,15 @@ enum stage {
 /* Of one thread, which alone writes it. No two share a line of the cache. */
 struct lane {
 	_Alignas(64) struct tally stages[STAGES];
+	struct trace_track *track; /* NULL: it is not traced */
+};
+
+/* What some rows took, one after the other. */
+struct stage_cost {
+	uint64_t decode_ns;
+	uint64_t decoded_bytes; /* of values that had to be */
+	uint64_t made_bytes;	/* of tensors that a pipeline was run for */
+	uint32_t decoded;	/* rows */
 };
 
 uint64_t stage_now_ns(void);
@@ -31,6 +41,10 @@ const char *stage_name(enum stage stage);
 
 /* So many lanes, zero; the caller frees them. */
 struct lane *stage_lanes(size_t n);
+
+/* So many rows of these samples, from `begin` to `end`. */
+void stage_rows(struct lane *lane, const uint64_t *samples, uint32_t n,
+		uint64_t begin, uint64_t end, const struct stage_cost *cost);
 
 /* One counter of all lanes: a member's offset in struct tally. */
 uint64_t stage_sum(const struct lane *lanes, size_t num_lanes, enum stage stage,

@@ -40,9 +40,11 @@ void step_close(struct step *s)
 	for (uint32_t i = 0; s->outputs && i < s->batch.num_outputs; i++) {
 		buffer_fini(&s->outputs[i].data);
 		buffer_fini(&s->outputs[i].offsets);
+		buffer_fini(&s->outputs[i].parts);
 	}
 	parcel_close(s->parcel);
 	buffer_fini(&s->valid);
+	buffer_fini(&s->unmade);
 	buffer_fini(&s->ids);
 	buffer_fini(&s->input.own);
 	free(s->outputs);
@@ -150,6 +152,30 @@ static int prepare_outputs(struct step *s)
 	return r;
 }
 
+/* What the second round needs of the first. */
+static int prepare_rounds(struct step *s, enum beton_stage until)
+{
+	uint64_t rows = s->batch.rows;
+	int r = 0;
+
+	for (uint32_t i = 0; i < s->batch.num_outputs && !r; i++) {
+		uint64_t size = pipeline_output_at(s->pipeline, i)->part_size;
+
+		if (!size)
+			continue;
+		s->has_rounds = until != BETON_STAGE_DECODE;
+		r = mul_ok(rows, size, &size)
+			    ? buffer_reserve(&s->outputs[i].parts, size)
+			    : -ENOMEM;
+	}
+	if (r || !s->has_rounds)
+		return r;
+	r = buffer_reserve(&s->unmade, rows * s->batch.num_outputs);
+	if (!r)
+		memset(s->unmade.bytes, 0, rows * s->batch.num_outputs);
+	return r;
+}
+
 static int prepare_ids(struct step *s)
 {
 	uint64_t size = s->batch.rows * sizeof(*s->view.ids);
@@ -187,10 +213,12 @@ int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 	atomic_store(&s->failed, 0);
 	s->failed_row = UINT32_MAX;
 	s->message[0] = '\0';
+	s->has_rounds = s->is_second = false;
 	r = prepare_ids(s);
-	if (r)
+	if (r || plan->until == BETON_STAGE_READ)
 		return r;
-	return plan->until == BETON_STAGE_READ ? 0 : prepare_outputs(s);
+	r = prepare_outputs(s);
+	return r ? r : prepare_rounds(s, plan->until);
 }
 
 static int run_ragged(struct step *s, uint32_t i, uint32_t row,
@@ -225,7 +253,7 @@ static struct pipeline_row row_key(const struct step *s, uint32_t row)
 
 static int run_fixed(struct step *s, const struct step_plan *plan,
 		     struct pipeline_worker *worker, uint32_t i, uint32_t row,
-		     const struct view_value *v, struct step_cost *cost)
+		     const struct view_value *v, struct stage_cost *cost)
 {
 	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
 	const struct pipeline_value value = {
@@ -237,11 +265,13 @@ static int run_fixed(struct step *s, const struct step_plan *plan,
 	};
 	const struct pipeline_row key = row_key(s, row);
 	uint64_t before = cost->decode_ns;
+	uint8_t *to = o->part_size
+			      ? s->outputs[i].parts.bytes + row * o->part_size
+			      : s->outputs[i].rows + row * o->made_size;
 	int r = pipeline_run(s->pipeline, worker, i, &value, &key, plan->until,
-			     s->outputs[i].rows + row * o->made_size,
-			     &cost->decode_ns);
+			     to, &cost->decode_ns);
 
-	cost->made_bytes += o->made_size;
+	cost->made_bytes += o->part_size ? 0 : o->made_size;
 	if (cost->decode_ns != before)
 		cost->decoded_bytes += v->size;
 	return r;
@@ -265,7 +295,7 @@ static void describe(const struct step *s, uint32_t field, uint32_t row,
 /* One output of one row; 0, or why not in *failure. */
 static int run_output(struct step *s, const struct step_plan *plan,
 		      struct pipeline_worker *worker, uint32_t i, uint32_t row,
-		      struct step_failure *failure, struct step_cost *cost)
+		      struct step_failure *failure, struct stage_cost *cost)
 {
 	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
 	struct view_value v = view_at(&s->view, o->field, row);
@@ -286,6 +316,47 @@ static int run_output(struct step *s, const struct step_plan *plan,
 	return r;
 }
 
+static uint8_t *unmade_at(const struct step *s, uint32_t row, uint32_t i)
+{
+	return s->unmade.bytes + row * (size_t)s->batch.num_outputs + i;
+}
+
+/* Whether all outputs of a row could be made in the first round. */
+static bool is_whole(const struct step *s, uint32_t row)
+{
+	return !memchr(unmade_at(s, row, 0), 1, s->batch.num_outputs);
+}
+
+/*
+ * The second round of an output. A row that could not be made whole is mixed
+ * with none: then image and label remain what belongs together.
+ */
+static int run_pair(struct step *s, struct pipeline_worker *worker, uint32_t i,
+		    uint32_t row, struct step_failure *failure,
+		    struct stage_cost *cost)
+{
+	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
+	uint32_t rows = s->batch.rows, other = (row ? row : rows) - 1;
+	const uint8_t *parts = s->outputs[i].parts.bytes;
+	const struct pipeline_row key = row_key(s, row);
+	const struct pipeline_row last = row_key(s, rows - 1);
+	const struct pipeline_pair pair = {
+		.own = parts + row * o->part_size,
+		.other = parts +
+			 (is_whole(s, other) ? other : row) * o->part_size,
+		.row = &key,
+		.last = &last,
+	};
+	int r = pipeline_pair(s->pipeline, worker, i, &pair,
+			      s->outputs[i].rows + row * o->made_size);
+
+	cost->made_bytes += o->made_size;
+	if (r)
+		describe(s, o->field, row, pipeline_worker_message(worker),
+			 failure);
+	return r;
+}
+
 static void clear_row(struct step *s, uint32_t i, uint32_t row)
 {
 	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
@@ -296,22 +367,39 @@ static void clear_row(struct step *s, uint32_t i, uint32_t row)
 		       o->made_size);
 }
 
+/* Others look at what the first round could not make, while the second runs. */
+static void give_up(struct step *s, uint32_t i, uint32_t row)
+{
+	clear_row(s, i, row);
+	if (s->has_rounds && !s->is_second)
+		*unmade_at(s, row, i) = 1;
+}
+
 bool step_run_row(struct step *s, const struct step_plan *plan,
 		  struct pipeline_worker *worker, uint32_t row,
-		  struct step_failure *failure, struct step_cost *cost)
+		  struct step_failure *failure, struct stage_cost *cost)
 {
 	const struct pipeline_row key = row_key(s, row);
 	uint64_t before = cost->decode_ns;
 	bool failed = false;
 
 	for (uint32_t i = 0; i < s->batch.num_outputs; i++) {
-		bool made = !run_output(s, plan, worker, i, row, failure, cost);
+		bool is_pair = pipeline_output_at(s->pipeline, i)->part_size;
+		bool made = !s->is_second || !*unmade_at(s, row, i);
 
-		if (!made)
-			clear_row(s, i, row);
-		if (s->parcel)
+		if (s->is_second && !is_pair)
+			continue;
+		if (made) {
+			made = s->is_second ? !run_pair(s, worker, i, row,
+							failure, cost)
+					    : !run_output(s, plan, worker, i,
+							  row, failure, cost);
+			failed = failed || !made;
+			if (!made)
+				give_up(s, i, row);
+		}
+		if (s->parcel && is_pair == s->is_second)
 			parcel_row(s->parcel, i, row, &key, made);
-		failed = failed || !made;
 	}
 	cost->decoded += cost->decode_ns != before;
 	if (failed) {
@@ -323,8 +411,18 @@ bool step_run_row(struct step *s, const struct step_plan *plan,
 	return failed;
 }
 
+bool step_next_round(struct step *s)
+{
+	if (!s->has_rounds || s->is_second)
+		return false;
+	s->is_second = true;
+	return true;
+}
+
 bool step_rows_done(struct step *s, uint32_t rows)
 {
+	if (s->has_rounds && !s->is_second)
+		return false;
 	return atomic_fetch_sub(&s->unread, rows) == rows;
 }
 

@@ -14,6 +14,7 @@
 #include "loader/feed.h"
 #include "loader/parcel.h"
 #include "loader/phases.h"
+#include "loader/stage.h"
 #include "loader/view.h"
 
 enum { STEP_MESSAGE_SIZE = 1024 };
@@ -24,6 +25,7 @@ struct step_output {
 	uint8_t *rows;	/* where rows are made: there, or in a parcel */
 	bool is_column; /* the data stands in the batch file as it is wanted */
 	struct buffer offsets;
+	struct buffer parts; /* rows that are to be mixed with one another */
 	uint64_t shape[BETON_MAX_NDIM + 1];
 };
 
@@ -43,8 +45,13 @@ struct step {
 	struct parcel *parcel; /* what a GPU gets; NULL: nothing */
 	struct beton_tensor *tensors;
 	struct buffer valid;
-	atomic_uint unread; /* rows that were not run yet */
-	atomic_uint failed; /* rows, as far as they were run */
+	/* Rows are made in two rounds: in the second those before them are
+	   there to be mixed with. */
+	bool has_rounds;
+	bool is_second;
+	struct buffer unmade; /* [rows][outputs], 1: not even in the first */
+	atomic_uint unread;   /* rows that were not run yet */
+	atomic_uint failed;   /* rows, as far as they were run */
 	/* The first row that failed, and why; of equal rows the first field.
 	   Guarded by the lock that the caller passes to step_failed(). */
 	uint32_t failed_row;
@@ -77,22 +84,18 @@ struct step_failure {
 	char why[256];
 };
 
-/* What some rows took. */
-struct step_cost {
-	uint64_t decode_ns;
-	uint64_t decoded_bytes; /* of values that had to be */
-	uint64_t made_bytes;	/* of tensors that a pipeline was run for */
-	uint32_t decoded;	/* rows */
-};
-
 /*
- * Makes all outputs of one row. A failing one is zeroed (and, by on_error, the
- * row's valid cleared), counted and described in *failure; true if there is
- * one. *cost is increased.
+ * Makes all outputs of one row, or what can be made in this round. A failing
+ * one is zeroed (and, by on_error, the row's valid cleared), counted and
+ * described in *failure; true if there is one. *cost is increased.
  */
 bool step_run_row(struct step *step, const struct step_plan *plan,
 		  struct pipeline_worker *worker, uint32_t row,
-		  struct step_failure *failure, struct step_cost *cost);
+		  struct step_failure *failure, struct stage_cost *cost);
+
+/* After all rows: whether they are to be run once more. Who runs rows now has
+   to know of it. */
+bool step_next_round(struct step *step);
 
 /* Counts rows that were run; true, once, for who ran the last: the batch file
    is not looked at any more. */

@@ -76,16 +76,17 @@ static int refuse_size(struct pipeline_worker *w, const struct worker_job *job,
 }
 
 /*
- * All random numbers of a row's geometry, before any pixel is looked at: what
- * decoding has to give, and whether the result will fit, is known from sizes
- * alone.
+ * All random numbers of the geometry of some passes, before any pixel is looked
+ * at: what decoding has to give, and whether the result will fit, is known from
+ * sizes alone.
  */
-static int draw_passes(struct pipeline_worker *w, const struct worker_job *job)
+static int draw_passes(struct pipeline_worker *w, const struct worker_job *job,
+		       size_t first, size_t end)
 {
 	struct size size = { job->value->width, job->value->height };
 	struct draw *draw = w->draws;
 
-	for (size_t i = 0; i < job->plan->num_passes; i++) {
+	for (size_t i = first; i < end; i++) {
 		const struct pass *pass = &job->plan->passes[i];
 		const struct type *want = chain_type(&pass->chain);
 
@@ -202,20 +203,19 @@ static bool is_idle(const struct pass *pass)
 	       tail_is_copy(&pass->tail);
 }
 
-/* Whether the result of pass i is the row. */
-static bool is_last(const struct plan *plan, size_t i)
+/* Whether the result of pass i is that of all before `end`. */
+static bool is_last(const struct plan *plan, size_t i, size_t end)
 {
-	return i + 1 == plan->num_passes ||
-	       (i + 2 == plan->num_passes && is_idle(&plan->passes[i + 1]));
+	return i + 1 == end || (i + 2 == end && is_idle(&plan->passes[i + 1]));
 }
 
 /* Where pass i makes an image of a size; NULL: told. */
 static void *find_room(struct pipeline_worker *w, const struct worker_job *job,
-		       size_t i, struct size size)
+		       size_t i, size_t end, struct size size)
 {
 	struct buffer *b = &w->images[i % 2];
 
-	if (is_last(job->plan, i))
+	if (is_last(job->plan, i, end))
 		return job->out;
 	if (size.width <= OP_SIZE_MAX && size.height <= OP_SIZE_MAX &&
 	    !buffer_reserve(b, 3 * (uint64_t)size.width * size.height))
@@ -240,23 +240,25 @@ static int restart(struct pipeline_worker *w, const struct worker_job *job,
 	return frame_start(w->frame, &w->raw, job->plan->quality, NULL);
 }
 
-/* All passes over an image that the frame has taken up. */
-static int run_passes(struct pipeline_worker *w, const struct worker_job *job)
+/* Some passes over an image that the frame has taken up. */
+static int run_passes(struct pipeline_worker *w, const struct worker_job *job,
+		      size_t first, size_t end)
 {
 	struct size size = { job->value->width, job->value->height };
-	const struct pass *pass = job->plan->passes;
 	const struct draw *draws = w->draws;
 	void *out;
 	int r;
 
-	for (size_t i = 0;; i++, pass++) {
+	for (size_t i = first;; i++) {
+		const struct pass *pass = &job->plan->passes[i];
+
 		r = run_geometry(w, job, pass, draws);
 		if (r || job->until == BETON_STAGE_DECODE)
 			return r ? r : frame_decode(w->frame);
 		draws += pass->num_geometry;
 		if (pass->num_geometry)
 			size = draws[-1].to;
-		out = find_room(w, job, i, size);
+		out = find_room(w, job, i, end, size);
 		if (!out)
 			return -ENOMEM;
 		r = run_tail(w, job, pass, size, out);
@@ -286,16 +288,17 @@ static int check_code(struct pipeline_worker *w, const struct worker_job *job)
 
 static int run_image(struct pipeline_worker *w, const struct worker_job *job)
 {
+	size_t end = job->plan->first_half;
 	int r = check_code(w, job);
 
 	if (r)
 		return r;
 	r = start_image(w, job);
 	if (!r) {
-		r = draw_passes(w, job);
+		r = draw_passes(w, job, 0, end);
 		if (r)
 			return r;
-		r = run_passes(w, job);
+		r = run_passes(w, job, 0, end);
 	}
 	if (r && !w->message[0])
 		snprintf(w->message, sizeof(w->message), "%s",
@@ -339,30 +342,37 @@ static int run_step(struct pipeline_worker *w, const struct worker_job *job,
 	return -EINVAL;
 }
 
-/* Where step i leaves its result; NULL: no memory. */
+/* Where step i from the end leaves its result; NULL: told. */
 static void *find_array(struct pipeline_worker *w, size_t i,
 			const struct type *type)
 {
 	struct buffer *b = &w->images[i % 2];
+	uint64_t size = count_elements(type) * dtype_size(type->dtype);
 
-	return buffer_reserve(b, count_elements(type) * dtype_size(type->dtype))
-		       ? NULL
-		       : b->bytes;
+	if (!buffer_reserve(b, size))
+		return b->bytes;
+	snprintf(w->message, sizeof(w->message), "no memory for %llu bytes",
+		 (unsigned long long)size);
+	return NULL;
 }
 
-static int run_steps(struct pipeline_worker *w, const struct worker_job *job)
+static size_t count_steps(const struct chain *chain)
 {
-	const struct chain *chain = job->plan->chain;
+	size_t count = 0;
+
+	for (size_t i = 0; i < chain->num_nodes; i++)
+		count += is_step(&chain->nodes[i]);
+	return count;
+}
+
+/* `left` of the chain, from bytes of its source's type; one at least. */
+static int run_steps(struct pipeline_worker *w, const struct worker_job *job,
+		     const struct chain *chain, size_t left, const void *from)
+{
 	const struct type *in = &chain->source;
-	const void *from = job->value->bytes;
-	size_t left = 0;
 	void *to;
 	int r = 0;
 
-	for (size_t i = 0; i < chain->num_nodes; i++)
-		left += is_step(&chain->nodes[i]);
-	if (!left)
-		memcpy(job->out, from, job->value->size);
 	for (size_t i = 0; !r && i < chain->num_nodes; i++) {
 		const struct node *n = &chain->nodes[i];
 
@@ -373,8 +383,6 @@ static int run_steps(struct pipeline_worker *w, const struct worker_job *job)
 		in = &n->type;
 		from = to;
 	}
-	if (r == -ENOMEM)
-		snprintf(w->message, sizeof(w->message), "%s", strerror(-r));
 	return r;
 }
 
@@ -382,6 +390,8 @@ static int run_array(struct pipeline_worker *w, const struct worker_job *job)
 {
 	const struct plan *plan = job->plan;
 	const struct pipeline_value *v = job->value;
+	struct chain chain = *plan->chain;
+	size_t steps;
 
 	if (v->size != plan->value_size) {
 		snprintf(w->message, sizeof(w->message),
@@ -392,7 +402,13 @@ static int run_array(struct pipeline_worker *w, const struct worker_job *job)
 	}
 	if (job->until == BETON_STAGE_DECODE || !v->size)
 		return 0;
-	return run_steps(w, job);
+	if (plan->pair)
+		chain = chain_head(&chain, plan_pair_at(plan));
+	steps = count_steps(&chain);
+	if (steps)
+		return run_steps(w, job, &chain, steps, v->bytes);
+	memcpy(job->out, v->bytes, v->size);
+	return 0;
 }
 
 int worker_run(struct pipeline_worker *w, const struct worker_job *job)
@@ -408,4 +424,69 @@ int worker_run(struct pipeline_worker *w, const struct worker_job *job)
 	if (job->until == BETON_STAGE_READ)
 		return 0;
 	return plan->num_passes ? run_image(w, job) : run_array(w, job);
+}
+
+/* --- two rows --- */
+
+/* What they become, and all passes over that. */
+static int pair_images(struct pipeline_worker *w, struct worker_job *job,
+		       struct op_pair *pair)
+{
+	size_t first = job->plan->first_half, end = job->plan->num_passes;
+	const struct node *n = job->plan->pair;
+	struct size size = { pair->type->width, pair->type->height };
+	int r;
+
+	pair->count = 3 * (size_t)size.width * size.height;
+	pair->out = find_room(w, job, first - 1, end, size);
+	if (!pair->out)
+		return -ENOMEM;
+	n->op->pair(&n->args, pair);
+	if (pair->out == job->out)
+		return 0;
+	job->value = &w->raw;
+	r = restart(w, job, pair->out, size);
+	if (!r)
+		r = draw_passes(w, job, first, end);
+	if (!r)
+		r = run_passes(w, job, first, end);
+	if (r && !w->message[0])
+		snprintf(w->message, sizeof(w->message), "%s",
+			 frame_message(w->frame));
+	return r;
+}
+
+static int pair_arrays(struct pipeline_worker *w, const struct worker_job *job,
+		       struct op_pair *pair)
+{
+	const struct plan *plan = job->plan;
+	struct chain rest = chain_rest(plan->chain, plan_pair_at(plan) + 1);
+	size_t steps = count_steps(&rest);
+
+	pair->count = count_elements(pair->type);
+	pair->out = steps ? find_array(w, steps, &rest.source) : job->out;
+	if (!pair->out)
+		return -ENOMEM;
+	plan->pair->op->pair(&plan->pair->args, pair);
+	return steps ? run_steps(w, job, &rest, steps, pair->out) : 0;
+}
+
+int worker_pair(struct pipeline_worker *w, const struct plan *plan,
+		const struct pipeline_pair *rows, void *out)
+{
+	uint64_t stream = plan->pair->stream;
+	struct rng row = operands_rng(rows->row, stream);
+	struct rng last = operands_rng(rows->last, stream);
+	struct worker_job job = { .plan = plan, .row = rows->row, .out = out };
+	struct op_pair pair = {
+		.type = plan_pair_type(plan),
+		.own = rows->own,
+		.other = rows->other,
+		.row = operands_uniform(&row),
+		.batch = operands_uniform(&last),
+	};
+
+	w->message[0] = '\0';
+	return plan->num_passes ? pair_images(w, &job, &pair)
+				: pair_arrays(w, &job, &pair);
 }

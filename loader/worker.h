@@ -23,7 +23,9 @@ struct worker_job {
 int worker_open(size_t max_geometry, size_t max_floats,
 		struct pipeline_worker **out);
 
-/* As pipeline_run(). */
+/* As pipeline_run() and pipeline_pair(). */
 int worker_run(struct pipeline_worker *w, const struct worker_job *job);
+int worker_pair(struct pipeline_worker *w, const struct plan *plan,
+		const struct pipeline_pair *pair, void *out);
 
 #endif

@@ -102,6 +102,9 @@ struct beton_loader_options {
 	void *log_arg;
 	char *error;	   /* why opening failed is written here, if not */
 	size_t error_size; /* NULL; opening has no handle to ask */
+	/* Where a trace of all threads goes, beton-stats(7); NULL or "":
+	   $BETON_TRACE, else there is none. */
+	const char *trace;
 };
 
 /* DLPack's device types. */

@@ -24,7 +24,8 @@ class Options(ctypes.Structure):
                 ("until", ctypes.c_int), ("pinned", ctypes.c_uint64),
                 ("log", ctypes.c_void_p),
                 ("log_arg", ctypes.c_void_p), ("error", ctypes.c_char_p),
-                ("error_size", ctypes.c_size_t)]
+                ("error_size", ctypes.c_size_t),
+                ("trace", ctypes.c_char_p)]
 
 
 class Tensor(ctypes.Structure):

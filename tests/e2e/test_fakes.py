@@ -85,7 +85,8 @@ def test_bench_says_so(source, monkeypatch):
     d, said = bench(source, "--source", "constant")
     assert d["source"] == "constant" and not said
     assert d["stages"]["read"]["items"] == 1
-    assert d["stages"]["decode"]["items"] == BATCH
+    assert d["stages"]["transform"]["items"] == BATCH
+    assert d["stages"]["decode"]["items"] <= BATCH
     d, _ = bench(source, "--source", "memory")
     assert d["source"] == "memory" and d["stages"]["read"]["items"] == 3
     # The environment is for who cannot change the options.
@@ -93,6 +94,14 @@ def test_bench_says_so(source, monkeypatch):
     d, said = bench(source, "--source", "constant")
     assert d["source"] == "fake" and said.count("\n") == 1
     assert d["stages"]["read"]["items"] >= 3 * batches
+
+
+def test_the_doctor_looks_at_what_is_real(data, monkeypatch):
+    monkeypatch.setenv("BETON_FAKE", FAKE)
+    r = beton("doctor", data.path, "--json", "--seconds", 5, *SPEC,
+              "--pipeline", TEXT.format("", ""))
+    assert json.loads(r.stdout)["evidence"]["source"] == "file"
+    assert not r.stderr
 
 
 def test_without_a_dataset(tmp_path):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations, through `beton dump`: every row against NumPy code written from
 beton-transforms(7), draws included."""
+import math
+
 import numpy as np
 import pytest
 
@@ -243,6 +245,170 @@ def test_a_list_that_is_none_is_refused(data, tmp_path, line, says):
                      "--pipeline", f'label | replace_label("{path}", 1)',
                      code=1)
     assert "replace_label: " + str(path) in r.stderr and says in r.stderr
+
+
+# --- mixup ---
+
+def share(alpha, sample):
+    d = Draws(SEED, EPOCH, sample, "mixup:0")
+    while True:
+        u, v = d(), d()
+        if alpha <= 1:
+            x, y = math.log(1 - u) / alpha, math.log(1 - v) / alpha
+            if math.exp(x) + math.exp(y) <= 1:
+                return 1 / (1 + math.exp(y - x))
+        else:
+            w = 2 * v - 1
+            s = u * u + w * w
+            if 0 < s <= 1:
+                return .5 + u * w / s * math.sqrt(1 - s ** (2 / (2 * alpha
+                                                                - 1)))
+
+
+def mixed(own, other, l):
+    own, other = own.astype(F), other.astype(F)
+    return other + F(l) * (own - other)
+
+
+def mix_check(data, b, alpha, per):
+    """The label's shares are right, and the image has the same."""
+    for row, i in enumerate(b.ids):
+        y, other, l = b.row("label", row)
+        want = share(alpha, i if per == "sample" else b.ids[-1])
+        assert (y, other) == (label(i), label(b.ids[row - 1]))
+        assert len(b.ids) == 1 and l == 1 or abs(l - want) < 1e-6
+        got = mixed(stored(data, i), stored(data, b.ids[row - 1]), l)
+        assert (b.row("image", row) == got.astype(np.uint8)).all()
+
+
+@pytest.mark.parametrize("alpha", [0.2, 1, 3])
+@pytest.mark.parametrize("per", ["batch", "sample"])
+def test_rows_are_mixed_with_those_before(data, tmp_path, alpha, per):
+    how = f"mixup({alpha}, {per})"
+    for batch in (5, 1, 24):
+        for b in dump(data.path, tmp_path / str(batch), "--epoch", EPOCH,
+                      "--spec", f"batch={batch},seed={SEED},drop_last=0",
+                      "--pipeline", f"image | {how}; label | {how}"):
+            mix_check(data, b, alpha, per)
+
+
+def test_what_follows_works_on_the_mixture(data, tmp_path):
+    middle = dump(data.path, tmp_path / "a", *SPEC, "--pipeline",
+                  "image | random_translate(2) | mixup(0.4)")
+    last = dump(data.path, tmp_path / "b", *SPEC, "--pipeline",
+                "image | random_translate(2) | mixup(0.4) | vertical_flip | "
+                "normalize(0, 1) | chw")
+    for a, b in zip(middle, last, strict=True):
+        for row, i in enumerate(a.ids):
+            want = vertical_flip(a.row("image", row),
+                                 Draws(SEED, EPOCH, i, "vertical_flip:0"))
+            want = want.astype(F) * F(1 / 255)
+            assert (b.row("image", row) == want.transpose(2, 0, 1)).all()
+
+
+def test_one_hot_labels_are_mixed(data, tmp_path):
+    plain = dump(data.path, tmp_path / "a", *SPEC, "--pipeline",
+                 "image | drop; label | mixup(0.4, sample)")
+    hot = dump(data.path, tmp_path / "b", *SPEC, "--pipeline",
+               "image | drop; label | one_hot(8) | mixup(0.4, sample)")
+    for a, b in zip(plain, hot, strict=True):
+        for row in range(len(a.ids)):
+            y, other, l = a.row("label", row)
+            want = np.zeros(8)
+            want[int(y)] += l
+            want[int(other)] += 1 - l
+            assert np.allclose(b.row("label", row), want, atol=1e-6)
+
+
+MIXUP = ("image | random_resized_crop(8) | flip | mixup(0.3) | cutout(3) | "
+         "normalize(imagenet) | half; x = image | resize(\"5,6\") | "
+         "mixup(0.7, sample, group=a) | float; "
+         "label | one_hot(9) | mixup(0.3) | half")
+
+
+def test_mixtures_do_not_depend_on_who_makes_them(data, mount, tmp_path):
+    sums = []
+    for k, (source, workers) in enumerate([
+            (data.path, 1), (data.path, 2), (data.path, 8),
+            (mount(data.path), 3)]):
+        out = tmp_path / str(k)
+        dump(source, out, *SPEC, "--pipeline", MIXUP, "--workers", workers)
+        sums.append(digest(out))
+    assert all(s == sums[0] for s in sums)
+
+
+def test_ranks_mix_what_one_alone_mixes(data, tmp_path):
+    dump(data.path, tmp_path / "one", *SPEC, "--pipeline", MIXUP)
+    want = digest(tmp_path / "one")
+    got = {}
+    for rank in range(3):
+        out = tmp_path / str(rank)
+        dump(data.path, out, *SPEC, "--pipeline", MIXUP, "--rank", rank,
+             "--world", 3)
+        got.update(digest(out, "valid.npy"))
+    assert {k: v for k, v in got.items() if k < len(want)} == want
+    # Padding repeats a batch, mixtures and all.
+    assert [got[k] == want[k - len(want)] for k in got if k >= len(want)] \
+        == [True]
+
+
+def test_a_mixture_goes_on_where_it_was_left(data, tmp_path):
+    dump(data.path, tmp_path / "all", *SPEC, "--pipeline", MIXUP)
+    got, state = {}, tmp_path / "state"
+    for part, workers in ("0:2", 3), ("2:5", 1):
+        out = tmp_path / part
+        dump(data.path, out, *SPEC[:2], *([] if state.exists() else SPEC[2:]),
+             "--pipeline", MIXUP, "--batches", part, "--state", state,
+             "--workers", workers)
+        got.update(digest(out))
+    assert got == digest(tmp_path / "all")
+
+
+@pytest.mark.parametrize("how", ["skip", "zero"])
+def test_who_meets_a_damaged_sample_stays_as_it_is(data, tmp_path, how):
+    """In its image and in its label, which was never damaged."""
+    hurt = make.Dataset(tmp_path / "hurt.beton", data.fields, data.values)
+    hurt.patch(hurt.where(7, "image") + 5, b"\x07\0\0\0\0\0\0\0")
+    text = "image | mixup(0.4); label | mixup(0.4)"
+    met = 0
+    for g, b in zip(dump(data.path, tmp_path / "g", *SPEC, "--pipeline", text),
+                    dump(hurt.path, tmp_path / "b", *SPEC, "--pipeline", text,
+                         "--on-error", how), strict=True):
+        assert g.ids == b.ids
+        for row, i in enumerate(b.ids):
+            assert b.valid[row] == (i != 7 or how == "zero")
+            if i == 7:
+                assert not b.row("image", row).any()
+                assert (b.row("label", row) == g.row("label", row)).all()
+            elif b.ids[row - 1] == 7:
+                met += 1
+                assert (b.row("image", row) == stored(data, i)).all()
+                assert b.row("label", row).tolist() == [label(i)] * 2 + [1]
+            else:
+                for name in ("image", "label"):
+                    assert (b.row(name, row) == g.row(name, row)).all()
+    assert met == 1
+    r = dumped.beton("dump", hurt.path, "--out", tmp_path / "no", *SPEC,
+                     "--pipeline", text, code=1)
+    assert "sample 7 field image" in r.stderr
+
+
+def test_mixtures_of_a_gpu_are_the_same(data, tmp_path, monkeypatch):
+    """What follows cuda() is done there, by stand-ins for its libraries."""
+    for name, library in (("CUDA", "cuda.so"), ("NVRTC", "nvrtc.so")):
+        path = dumped.BUILD / "standin" / library
+        if not path.exists():
+            pytest.skip(f"no {path}: make unit builds it")
+        monkeypatch.setenv(f"BETON_{name}_LIBRARY", str(path))
+    text = ("image | flip | mixup(0.3) | contrast(0.5)%s | brightness(0.4) | "
+            "normalize(imagenet) | half | chw; "
+            "label | one_hot(9) | mixup(0.3)%s")
+    sums = []
+    for k, cuda in enumerate(["", " | cuda(0)", " | cuda(0, auto)"]):
+        dump(data.path, tmp_path / str(k), *SPEC, "--pipeline",
+             text % (cuda, cuda))
+        sums.append(digest(tmp_path / str(k)))
+    assert sums[0] == sums[1] == sums[2]
 
 
 def test_workers_do_not_matter(data, tmp_path):

@@ -238,6 +238,17 @@ def test_ranks_come_from_the_environment(load, monkeypatch):
         load(rank=0)
 
 
+def test_stats_count_what_was_done(load):
+    loader = load()
+    list(loader)
+    stats = loader.stats()
+    assert stats["stages"]["transform"]["items"] >= N
+    assert stats["stages"]["next"]["p50_s"] > 0
+    assert stats["pace"]["batches"] == STEPS
+    assert stats["pace"]["samples"] == N
+    assert stats["spec"] == loader.spec and stats["samples"] == N
+
+
 # --- memory ---
 
 def test_tensors_are_the_loaders_memory(load):
@@ -629,6 +640,62 @@ def test_a_torch_dataloader_has_it(dataset):
                                          collate_fn=collate)
     assert torch.cat(list(loader)).tolist() == \
         dataset.column("label").tolist()
+
+
+# --- writing ---
+
+def pictures(n):
+    rng = np.random.default_rng(n)
+    return [{"image": rng.integers(0, 256, (9 + i, 12, 3), np.uint8),
+             "label": i, "score": i / 4, "blob": rng.bytes(i),
+             "meta": {"name": f"n\u00e4{i}"},
+             "vec": rng.normal(0, 1, (2, 3)).astype("<f4")}
+            for i in range(n)]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("kind", [list, iter])
+def test_what_is_written_is_read(tmp_path, kind, workers):
+    samples = pictures(25)
+    path = tmp_path / "w.beton"
+    assert betonfs.write(path, kind(samples), mode="raw", workers=workers,
+                         length=30) == 25
+    back = betonfs.Dataset(path)
+    assert len(back) == 25
+    assert all(map(same, back, samples))
+
+
+def test_images_are_written_as_they_are_or_as_jpeg(tmp_path, data):
+    from PIL import Image
+    jpeg = data.values[0]["image"].data
+    path = tmp_path / "w.beton"
+    pixels = np.full((40, 60, 3), (10, 200, 90), np.uint8)
+    betonfs.write(path, [(Image.fromarray(pixels).convert("L"), 1), (jpeg, 2),
+                         (pixels, 3)],
+                  fields={"image": "image", "label": "int"}, max_resolution=30)
+    back = betonfs.Dataset(path)
+    assert back.raw(1, "image") == jpeg
+    assert back[0]["image"].shape == back[2]["image"].shape == (20, 30, 3)
+    assert np.abs(back[2]["image"].astype(int) - pixels[0, 0]).max() < 8
+    assert back.column("label").tolist() == [1, 2, 3]
+
+
+def test_what_cannot_be_written_leaves_no_file(tmp_path):
+    path = tmp_path / "w.beton"
+    good = pictures(3)
+    for bad, why in (({**good[0], "label": "x"}, "sample 3 field label"),
+                     ({**good[0], "vec": np.zeros(7)}, "sample 3 field vec"),
+                     ({**good[0], "image": b"no"}, "sample 3 field image"),
+                     ({**good[0], "blob": bytes(3 << 20)}, "sample 3")):
+        with pytest.raises((ValueError, OSError), match=why):
+            betonfs.write(path, [*good, bad], page_size=2 << 20)
+        assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ValueError, match="length"):
+        betonfs.write(path, iter(good))
+    with pytest.raises(ValueError, match="no image, number"):
+        betonfs.write(path, [{"x": object()}])
+    with pytest.raises(FileNotFoundError):
+        betonfs.write(tmp_path / "none" / "w.beton", good)
 
 
 # --- the package ---

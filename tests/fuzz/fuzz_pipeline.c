@@ -49,18 +49,26 @@ static void run_output(const struct pipeline *p, struct pipeline_worker *w,
 				    .width = W,
 				    .height = H };
 	struct pipeline_row row = { .id = i };
-	void *out;
+	struct pipeline_pair pair = { .row = &row, .last = &row };
+	void *out, *part;
 
-	if (o->row_size > ROW_MAX)
+	if (o->row_size > ROW_MAX || o->part_size > ROW_MAX)
 		return;
 	if (o->field == 1)
 		v.size = 8;
 	else if (o->field == 2)
 		v.size = 6;
 	out = malloc(o->row_size ? o->row_size : 1);
-	if (out)
-		pipeline_run(p, w, i, &v, &row, BETON_STAGE_ALL, out, NULL);
+	part = malloc(o->part_size ? o->part_size : 1);
+	if (out && part &&
+	    !pipeline_run(p, w, i, &v, &row, BETON_STAGE_ALL,
+			  o->part_size ? part : out, NULL) &&
+	    o->part_size) {
+		pair.own = pair.other = part;
+		pipeline_pair(p, w, i, &pair, out);
+	}
 	free(out);
+	free(part);
 }
 
 static void run_all(const struct pipeline *p)

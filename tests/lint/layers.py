@@ -17,6 +17,7 @@ LAYERS = """
     fs/tally fs/metric
     fs/openmetrics
     fs/log fs/size fs/rng fs/settings fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
+    fs/trace
     fs/source fs/npy fs/cold fs/subset fs/source_file fs/handover_message
     fs/field
     fs/format fs/name
@@ -43,7 +44,7 @@ LAYERS = """
     loader/entry loader/huffman loader/idct*
     loader/scan loader/symbols
     loader/baseline*
-    loader/kept loader/ids
+    loader/kept loader/ids loader/beta
     loader/codec* loader/rows loader/rows_avx2
     loader/fancy*
     loader/lines
@@ -63,7 +64,7 @@ LAYERS = """
     loader/replay
     loader/defaults
     loader/ring
-    loader/loader loader/dataset
+    loader/loader loader/dataset loader/writer
     fs/opts fs/message fs/mountpoint fs/dropper fs/stats
     fs/ns*
     fs/handover_peer fs/handover_connection

@@ -15,13 +15,14 @@
 enum { N = 50, BATCH = 8, EPOCHS = 2 };
 
 static char error[1024];
-static char said[1024]; /* the last line of a log, and */
+static char said[1024]; /* the last line of what went wrong, and */
 static unsigned lines;	/* how many there were */
 
 static void note(void *arg, enum beton_log_level level, const char *message)
 {
 	(void)arg;
-	CHECK(level == BETON_LOG_ERROR || level == BETON_LOG_WARNING);
+	if (level != BETON_LOG_ERROR && level != BETON_LOG_WARNING)
+		return;
 	snprintf(said, sizeof(said), "%s", message);
 	lines++;
 }

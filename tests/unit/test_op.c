@@ -41,6 +41,7 @@ static bool is_complete(const struct op *op)
 {
 	bool has_draw = op->draw, has_point = op->point, has_pixel = op->pixel;
 	bool has_image = op->image, has_array = op->array;
+	bool has_pair = op->pair;
 	bool is_value = has_point || has_pixel;
 	bool has_operands = op->operands && op->num_operands;
 
@@ -50,8 +51,8 @@ static bool is_complete(const struct op *op)
 	       has_pixel == (op->kind == OP_PIXEL) &&
 	       has_image == (op->kind == OP_IMAGE) &&
 	       has_array == (op->kind == OP_ARRAY) &&
-	       !op->load == !op->unload && is_value == has_operands &&
-	       is_value == (op->code != NULL) &&
+	       has_pair == (op->kind == OP_BATCH) && !op->load == !op->unload &&
+	       is_value == has_operands && is_value == (op->code != NULL) &&
 	       op->num_operands <= OP_OPERANDS_MAX;
 }
 

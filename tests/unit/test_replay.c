@@ -218,7 +218,7 @@ static void check_epochs(const struct how *real, const char *source,
 	}
 	/* Of two kinds of epochs, and of the kind of those that come next. */
 	CHECK(items(l, "read") == 2 * kept);
-	CHECK(items(l, "decode") == 2 * kept * BATCH);
+	CHECK(items(l, "transform") == 2 * kept * BATCH);
 	beton_loader_close(l);
 	forget(want, n);
 	forget(got, n);
@@ -378,7 +378,11 @@ static void play(const struct how *real, const char *source, uint64_t seed)
 		else if (p.num_held)
 			put(&p, what % 2);
 	}
-	/* Some are still held. */
+	/* Some are still held, and stay what they are. */
+	if (draw(&p, 2))
+		beton_loader_stop(p.l);
+	for (size_t n = p.num_held / 2; n; n--)
+		put(&p, n % 2);
 	beton_loader_close(p.l);
 	beton_loader_close(p.real);
 	forget(p.seen, p.num_held);

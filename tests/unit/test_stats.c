@@ -2,6 +2,7 @@
 #include "fs/stats.h"
 
 #include <jansson.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "fs/scope.h"
@@ -158,7 +159,6 @@ static void check_stages(const json_t *stages, const json_t *cache)
 	const json_t *values = json_object_get(stages, "cache");
 	const json_t *assembly = json_object_get(stages, "assembly");
 
-	CHECK(number(source, "items") == number(cache, "reads"));
 	CHECK(number(source, "bytes") >= number(cache, "read_bytes"));
 	CHECK(number(values, "items") == number(cache, "hits") +
 						 number(cache, "late") +
@@ -166,6 +166,28 @@ static void check_stages(const json_t *stages, const json_t *cache)
 	CHECK(number(assembly, "items") == BATCHES);
 	CHECK(json_real_value(json_object_get(assembly, "busy_s")) > 0);
 	CHECK(json_real_value(json_object_get(assembly, "p50_s")) > 0);
+}
+
+/* Once what is read ahead has come: a read counts when it is begun, an item of
+   the source when it is done. */
+static json_t *settled_json_of(struct fixture *f)
+{
+	const json_t *source;
+	json_t *json;
+	bool is_settled;
+
+	do {
+		json = json_of(f);
+		source = json_object_get(json_object_get(json, "stages"),
+					 "source");
+		is_settled = number(source, "items") ==
+			     number(json_object_get(json, "cache"), "reads");
+		if (!is_settled) {
+			json_decref(json);
+			sched_yield();
+		}
+	} while (!is_settled);
+	return json;
 }
 
 static void test_the_cache_and_its_stream(void)
@@ -176,7 +198,7 @@ static void test_the_cache_and_its_stream(void)
 
 	set_up(&f, TIERS_PROCESS);
 	read_batches(&f, 0, BATCHES);
-	json = json_of(&f);
+	json = settled_json_of(&f);
 	cache = json_object_get(json, "cache");
 	stream = json_array_get(json_object_get(json, "streams"), 0);
 	CHECK(is_text(cache, "mode", "process"));

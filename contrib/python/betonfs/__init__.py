@@ -15,7 +15,8 @@ from ._dataset import Dataset
 from ._errors import BetonError
 from ._loader import Loader
 from ._tensors import Ragged
+from ._writer import write
 
 __version__ = _beton.version
 __all__ = ["Batch", "BetonError", "Dataset", "Loader", "Ragged", "TupleBatch",
-           "__version__"]
+           "__version__", "write"]

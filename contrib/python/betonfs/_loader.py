@@ -73,8 +73,9 @@ class Loader:
         The first one.
     cache, cache_size, cold_size, delivery, job, source, pinned
         As in <beton/loader.h>: "auto", "os" or "process" and its bytes; how a
-        MOUNT's batches come; the job's name for its daemon; "constant", one
-        batch for ever, for measuring; bytes that may be pinned for a GPU.
+        MOUNT's batches come; the job's name for its daemon; "constant",
+        "memory" or "fake(...)", what is not real, for measuring
+        (beton-transforms(7)); bytes that may be pinned for a GPU.
 
     Raises
     ------
@@ -256,9 +257,11 @@ class Loader:
         return self._core.outputs()
 
     def stats(self) -> dict[str, Any]:
-        """What was done since it was opened: `stages` with their `items`,
-        `bytes` and seconds `busy_s`, `input_wait_s` and `room_wait_s`, summed
-        over threads; `failed_rows`; `kept` of cache(); and how it was done."""
+        """What was done since it was opened, beton-stats(7): `stages` with
+        their `items`, `bytes`, seconds `busy_s`, `input_wait_s` and
+        `room_wait_s`, summed over threads, and `p50_s` to `p99_s` of an item;
+        `pace`, how loader and trainer kept up with each other; `failed_rows`;
+        `kept` of cache(); and how it was done."""
         return {**self._core.info(), **self._core.stats()}
 
     def __repr__(self) -> str:

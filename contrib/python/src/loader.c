@@ -508,15 +508,37 @@ static PyObject *loader_outputs(PyObject *self, PyObject *unused)
 	return list;
 }
 
+static double seconds(uint64_t ns)
+{
+	return (double)ns / 1e9;
+}
+
 static PyObject *new_stage(const struct beton_stage_stats *s)
 {
 	typedef unsigned long long ull;
 
-	return Py_BuildValue("{s:K, s:K, s:d, s:d, s:d}", "items",
-			     (ull)s->items, "bytes", (ull)s->bytes, "busy_s",
-			     (double)s->busy_ns / 1e9, "input_wait_s",
-			     (double)s->input_wait_ns / 1e9, "room_wait_s",
-			     (double)s->room_wait_ns / 1e9);
+	return Py_BuildValue(
+		"{s:K, s:K, s:d, s:d, s:d, s:d, s:d, s:d, s:d}", "items",
+		(ull)s->items, "bytes", (ull)s->bytes, "busy_s",
+		seconds(s->busy_ns), "input_wait_s", seconds(s->input_wait_ns),
+		"room_wait_s", seconds(s->room_wait_ns), "delay_s",
+		seconds(s->delay_ns), "p50_s", seconds(s->p50_ns), "p90_s",
+		seconds(s->p90_ns), "p99_s", seconds(s->p99_ns));
+}
+
+static PyObject *new_pace(const struct beton_loader *l)
+{
+	typedef unsigned long long ull;
+	struct beton_pace_stats p = { .size = sizeof(p) };
+
+	beton_loader_pace(l, &p);
+	return Py_BuildValue(
+		"{s:K, s:K, s:K, s:d, s:d, s:K, s:K, s:K, s:K}", "batches",
+		(ull)p.batches, "samples", (ull)p.samples, "waits",
+		(ull)p.waits, "wait_s", seconds(p.wait_ns), "trainer_s",
+		seconds(p.trainer_ns), "queue_places", (ull)p.queue_places,
+		"queue_ready", (ull)p.queue_ready, "queue_empty",
+		(ull)p.queue_empty, "queue_full", (ull)p.queue_full);
 }
 
 static PyObject *new_kept(const struct beton_loader *l)
@@ -548,8 +570,8 @@ static PyObject *new_stats(const struct beton_loader *l)
 	}
 	if (!stages)
 		return NULL;
-	return Py_BuildValue("{s:N, s:N, s:K}", "stages", stages, "kept",
-			     new_kept(l), "failed_rows",
+	return Py_BuildValue("{s:N, s:N, s:N, s:K}", "stages", stages, "pace",
+			     new_pace(l), "kept", new_kept(l), "failed_rows",
 			     (unsigned long long)beton_loader_failed_rows(l));
 }
 

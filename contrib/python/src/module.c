@@ -5,6 +5,7 @@
 #include "loader.h"
 #include "python.h"
 #include "tensor.h"
+#include "writer.h"
 
 #include <string.h>
 
@@ -53,7 +54,8 @@ static int fill(PyObject *module)
 	    add_type(module, &tensor_spec, &t->tensor) ||
 	    add_type(module, &batch_spec, &t->batch) ||
 	    add_type(module, &loader_spec, &t->loader) ||
-	    add_type(module, &dataset_spec, &t->dataset))
+	    add_type(module, &dataset_spec, &t->dataset) ||
+	    add_type(module, &writer_spec, &t->writer))
 		return -1;
 	return 0;
 }
@@ -66,6 +68,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 	Py_VISIT(t->batch);
 	Py_VISIT(t->loader);
 	Py_VISIT(t->dataset);
+	Py_VISIT(t->writer);
 	return 0;
 }
 
@@ -77,8 +80,15 @@ static int clear(PyObject *module)
 	Py_CLEAR(t->batch);
 	Py_CLEAR(t->loader);
 	Py_CLEAR(t->dataset);
+	Py_CLEAR(t->writer);
 	return 0;
 }
+
+static PyMethodDef functions[] = {
+	{ "encode", writer_encode, METH_VARARGS, NULL },
+	{ "keep", writer_keep, METH_VARARGS, NULL },
+	{ NULL, NULL, 0, NULL },
+};
 
 static PyModuleDef_Slot slots[] = {
 	{ Py_mod_exec, fill },
@@ -89,9 +99,13 @@ static PyModuleDef_Slot slots[] = {
 };
 
 static struct PyModuleDef module = {
-	PyModuleDef_HEAD_INIT,		.m_name = "betonfs._beton",
-	.m_size = sizeof(struct types), .m_slots = slots,
-	.m_traverse = traverse,		.m_clear = clear,
+	PyModuleDef_HEAD_INIT,
+	.m_name = "betonfs._beton",
+	.m_size = sizeof(struct types),
+	.m_methods = functions,
+	.m_slots = slots,
+	.m_traverse = traverse,
+	.m_clear = clear,
 };
 
 /* Python finds it by its name. */

@@ -23,6 +23,7 @@ struct types {
 	PyTypeObject *batch;
 	PyTypeObject *tensor;
 	PyTypeObject *dataset;
+	PyTypeObject *writer;
 };
 
 struct types *types_of(PyObject *object);

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import operator
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from . import _beton
+from ._errors import BetonError
+
+# <beton/batch.h>
+_TYPES = {"float": 0, "int": 1, "image": 2, "bytes": 3, "array": 4, "json": 5}
+
+Field = tuple[str, str | None, tuple[int, ...]]     # type, dtype, shape
+
+
+def _is_image(value: Any) -> bool:
+    if hasattr(value, "convert") and hasattr(value, "size"):
+        return True     # PIL's
+    return (isinstance(value, np.ndarray) and value.dtype == np.uint8
+            and value.ndim == 3 and value.shape[2] == 3)
+
+
+def _field_of(name: str, value: Any) -> Field:
+    """What a value of the first sample says about its field."""
+    if _is_image(value):
+        return "image", None, ()
+    if isinstance(value, (bool, int, np.integer)):
+        return "int", None, ()
+    if isinstance(value, (float, np.floating)):
+        return "float", None, ()
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return "bytes", None, ()
+    if isinstance(value, (str, dict, list)):
+        return "json", None, ()
+    if hasattr(value, "__array__"):
+        a = np.asarray(value)
+        return "array", a.dtype.str, a.shape
+    raise ValueError(f"field {name!r}: {type(value).__name__} is no image, "
+                     "number, bytes, array or JSON")
+
+
+def _parse_field(name: str, field: Any) -> Field:
+    """"image", or an array's (dtype, shape)."""
+    if isinstance(field, str):
+        if field not in _TYPES or field == "array":
+            raise ValueError(f"field {name!r}: {field!r} is none of image, "
+                             "int, float, bytes, json, or (dtype, shape)")
+        return field, None, ()
+    dtype, shape = field
+    return "array", np.dtype(dtype).str, tuple(shape)
+
+
+class _Encoder:
+    """Turns samples into what the writer appends; for any thread."""
+
+    def __init__(self, fields: dict[str, Field], mode: str, quality: int,
+                 max_resolution: int) -> None:
+        if mode not in ("jpg", "raw"):
+            raise ValueError(f"mode={mode!r}: there are jpg, raw")
+        self.fields = fields
+        self.raw = mode == "raw"
+        self.quality = quality
+        self.max_resolution = max_resolution
+
+    def _image(self, value: Any) -> Any:
+        if isinstance(value, bytes):
+            return _beton.keep(value)
+        if hasattr(value, "convert"):
+            value = value.convert("RGB")
+        a = np.ascontiguousarray(value)
+        if a.dtype != np.uint8 or a.ndim != 3 or a.shape[2] != 3:
+            raise ValueError(f"an image of {a.dtype} {a.shape} is not uint8 "
+                             "of (height, width, 3)")
+        return _beton.encode(a, a.shape[1], a.shape[0], self.raw, self.quality,
+                             self.max_resolution)
+
+    def _value(self, field: Field, value: Any) -> Any:
+        kind, dtype, shape = field
+        if kind == "image":
+            return self._image(value)
+        if kind == "int":
+            return int(value)
+        if kind == "float":
+            return float(value)
+        if kind == "json":
+            return json.dumps(value).encode()
+        if kind == "array":
+            a = np.ascontiguousarray(value, dtype)
+            if a.shape != shape:
+                raise ValueError(f"an array of {a.shape}, not {shape}")
+            return a.reshape(-1).view(np.uint8)
+        return bytes(value)
+
+    def sample(self, number: int, sample: Any) -> tuple[Any, ...]:
+        if isinstance(sample, Mapping):
+            values = [sample[name] for name in self.fields]
+        else:
+            values = list(sample)
+            if len(values) != len(self.fields):
+                raise ValueError(f"sample {number}: {len(values)} values for "
+                                 f"{len(self.fields)} fields")
+        out = []
+        for (name, field), value in zip(self.fields.items(), values):
+            try:
+                out.append(self._value(field, value))
+            except (ValueError, TypeError) as e:
+                raise ValueError(f"sample {number} field {name}: {e}") from e
+        return tuple(out)
+
+
+def _thunks(samples: Any, n: int,
+            first: Any) -> Iterator[Callable[[], Any]]:
+    """Each gives a sample; of an indexed dataset, on the thread that calls."""
+    if hasattr(samples, "__getitem__"):
+        for i in range(n):
+            yield partial(operator.getitem, samples, i)
+        return
+    yield partial(operator.getitem, first, 0)
+    for sample in first[1]:
+        yield partial(operator.getitem, (sample,), 0)
+
+
+def _encoded(encoder: _Encoder, thunks: Iterator[Callable[[], Any]],
+             workers: int) -> Iterator[tuple[Any, ...]]:
+    """In their order, a few made ahead by threads."""
+    if workers < 2:
+        for i, thunk in enumerate(thunks):
+            yield encoder.sample(i, thunk())
+        return
+
+    def run(i: int, thunk: Callable[[], Any]) -> tuple[Any, ...]:
+        return encoder.sample(i, thunk())
+    with ThreadPoolExecutor(workers) as pool:
+        ahead: deque[Future[tuple[Any, ...]]] = deque()
+        try:
+            for i, thunk in enumerate(thunks):
+                ahead.append(pool.submit(run, i, thunk))
+                if len(ahead) >= 4 * workers:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+
+
+def _with_progress(samples: Iterable[Any], n: int,
+                   progress: bool) -> Iterable[Any]:
+    if not progress or not importlib.util.find_spec("tqdm"):
+        return samples
+    tqdm = importlib.import_module("tqdm").tqdm
+    shown: Iterable[Any] = tqdm(samples, total=n, unit="samples")
+    return shown
+
+
+def write(
+    path: str | os.PathLike[str],
+    samples: Any,
+    fields: Mapping[str, Any] | None = None,
+    *,
+    mode: str = "jpg",
+    quality: int = 90,
+    max_resolution: int = 0,
+    page_size: int = 0,
+    length: int | None = None,
+    workers: int = 1,
+    progress: bool = False,
+) -> int:
+    """Writes a dataset, and returns how many samples it has. The file appears
+    under its name when it is complete.
+
+    samples
+        Anything with ``len()`` and ``[i]``, or an iterable, then with `length`,
+        how many there are at most. A sample is a dict by field, or a tuple in
+        the fields' order.
+    fields
+        Names to "image", "int", "float", "bytes", "json", or (dtype, shape) of
+        arrays. Not given: as the first sample has them, which is a dict then.
+    mode, quality, max_resolution
+        Images, which are PIL's, or uint8 arrays of (height, width, 3): stored
+        as "jpg" of a quality, or "raw"; made smaller where the longer side is
+        above max_resolution, as FFCV does. Those given as bytes are JPEGs that
+        are stored as they are.
+    page_size
+        Bytes, a power of two from 2 MiB. 0: 8 MiB. No sample may be larger.
+    workers
+        Threads that get samples (of indexed ones) and encode them.
+    progress
+        Shows a bar, where tqdm is installed.
+
+    Raises ValueError for what cannot be written, with the sample's number, and
+    BetonError, an OSError, for the file.
+    """
+    indexed = hasattr(samples, "__getitem__") and hasattr(samples, "__len__")
+    first: Any = None
+    if indexed:
+        n = len(samples) if length is None else min(length, len(samples))
+    elif length is None:
+        raise ValueError("an iterable needs length=, the most it may give")
+    else:
+        rest = iter(samples)
+        empty = object()
+        head = next(rest, empty)
+        n = 0 if head is empty else length
+        first = head, rest
+    if fields is None:
+        if not n:
+            raise ValueError("without samples, fields= must be given")
+        example = samples[0] if indexed else first[0]
+        if not isinstance(example, Mapping):
+            raise ValueError("samples are no dicts: fields= must be given")
+        known = {k: _field_of(k, v) for k, v in example.items()}
+    else:
+        known = {k: _parse_field(k, v) for k, v in fields.items()}
+    encoder = _Encoder(known, mode, quality, max_resolution)
+    writer = _beton.Writer(
+        path, tuple((k, _TYPES[t], d, s) for k, (t, d, s) in known.items()), n,
+        page_size)
+    written = 0
+    thunks = _thunks(samples, n, first) if n else iter(())
+    try:
+        for values in _with_progress(_encoded(encoder, thunks, workers), n,
+                                     progress):
+            try:
+                writer.append(values)
+            except BetonError as e:
+                raise type(e)(e.errno, f"sample {written}: {e.strerror}") \
+                    from None
+            written += 1
+        writer.finish()
+    except BaseException:
+        writer.abort()
+        raise
+    return written

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "fs/bytes.h"
+#include "fs/clock.h"
+#include "fs/scope.h"
+#include "fs/thread.h"
+
+enum {
+	EVENTS = 8192, /* of a track, a power of two */
+	WRITE_MS = 200,
+	PAGE = 4096,
+	EVENT_TEXT = 512, /* more than any event has */
+	FILES_MAX = 99,
+	PATH_SIZE = 4096,
+	NAME_SIZE = 48,
+};
+
+/*
+ * PyTorch's profiler counts from the beginning of a quarter of a year, so that
+ * a double has room for nanoseconds. Whoever counts from the same moment can
+ * be put beside it without a calculation.
+ */
+#define QUARTER_NS (UINT64_C(7889238) * 1000000000)
+
+static const char tail[] = "]}";
+
+enum { TAIL = sizeof(tail) - 1 };
+
+static const struct {
+	const char *name;
+	const char *args[2]; /* NULL: none */
+	bool is_counter;
+} kinds[TRACE_KINDS] = {
+	[TRACE_READ] = { "read", { "epoch", "batch" } },
+	[TRACE_ASSEMBLE] = { "assemble", { "epoch", "batch" } },
+	[TRACE_ROWS] = { "rows", { "batch", "first" } },
+	[TRACE_DECODE] = { "decode", { "sample", "bytes" } },
+	[TRACE_TRANSFORM] = { "transform", { "sample", "bytes" } },
+	[TRACE_UPLOAD] = { "upload", { "batch", "bytes" } },
+	[TRACE_NEXT] = { "next", { "epoch", "batch" } },
+	[TRACE_WAIT] = { "wait", { NULL } },
+	[TRACE_TRAINER] = { "trainer", { "epoch", "batch" } },
+	[TRACE_QUEUE] = { "queue", { "ready" }, true },
+};
+
+struct event {
+	uint64_t begin;
+	uint64_t end;
+	uint64_t args[2];
+	uint32_t kind;
+	uint32_t thread;
+};
+
+/* A ring; `head` is its thread's, `tail` that of who writes the file. */
+struct trace_track {
+	struct trace_track *prev, *next;
+	struct trace *trace;
+	char name[NAME_SIZE];
+	uint32_t thread; /* that writes it */
+	uint32_t named;	 /* the one whose name is in the file */
+	atomic_uint_fast64_t head;
+	atomic_uint_fast64_t dropped;
+	_Alignas(64) atomic_uint_fast64_t tail;
+	struct event events[EVENTS];
+};
+
+struct trace {
+	struct log *log;
+	char path[PATH_SIZE];
+	int fd;
+	uint64_t to_unix_ns; /* from the monotonic clock */
+	uint64_t base_ns;    /* of the times in the file */
+	pthread_mutex_t lock;
+	pthread_cond_t wake; /* a track is half full, or it is the end */
+	bool stopping;
+	struct trace_track *tracks;
+	bool is_broken;
+	/* The last page of the file, and what is to come there. */
+	off_t page_at;
+	size_t written; /* up to the tail */
+	size_t used;
+	char page[PAGE];
+	pthread_t thread;
+	bool has_thread;
+};
+
+/* --- the threads that are traced --- */
+
+struct trace_track *trace_add(struct trace *trace, const char *format, ...)
+{
+	struct trace_track *t;
+	va_list args;
+
+	if (!trace)
+		return NULL;
+	t = aligned_alloc(_Alignof(struct trace_track), sizeof(*t));
+	if (!t)
+		return NULL;
+	memset(t, 0, offsetof(struct trace_track, events));
+	t->trace = trace;
+	va_start(args, format);
+	vsnprintf(t->name, sizeof(t->name), format, args);
+	va_end(args);
+	scoped_lock(&trace->lock);
+	DL_APPEND(trace->tracks, t);
+	return t;
+}
+
+void trace_here(struct trace_track *t)
+{
+	if (t)
+		t->thread = (uint32_t)gettid();
+}
+
+static void add(struct trace_track *t, const struct event *event)
+{
+	uint64_t head = atomic_load_explicit(&t->head, memory_order_relaxed);
+	uint64_t used =
+		head - atomic_load_explicit(&t->tail, memory_order_acquire);
+
+	if (used == EVENTS) {
+		atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
+		return;
+	}
+	t->events[head % EVENTS] = *event;
+	atomic_store_explicit(&t->head, head + 1, memory_order_release);
+	if (used == EVENTS / 2)
+		pthread_cond_signal(&t->trace->wake);
+}
+
+void trace_span(struct trace_track *t, enum trace_kind kind, uint64_t begin,
+		uint64_t end, uint64_t a, uint64_t b)
+{
+	if (t)
+		add(t,
+		    &(struct event){ begin, end, { a, b }, kind, t->thread });
+}
+
+void trace_count(struct trace_track *t, enum trace_kind kind, uint64_t now,
+		 uint64_t value)
+{
+	trace_span(t, kind, now, now, value, 0);
+}
+
+/*
+ * --- the file; with the lock held ---
+ *
+ * It ends with a tail, which what is added is written over, with a new one. A
+ * process can be killed in the middle of a write, but not within a page: so no
+ * write but one of four bytes goes beyond one.
+ */
+
+/* The old tail, where it was: there is room for that. */
+static void end_early(struct trace *trace, int error)
+{
+	off_t end = trace->page_at + (off_t)trace->written;
+
+	trace->is_broken = true;
+	if (pwrite(trace->fd, tail, TAIL, end) != TAIL ||
+	    ftruncate(trace->fd, end + TAIL))
+		error = errno;
+	log_warning(trace->log, "%s: the trace ends here: %s", trace->path,
+		    strerror(error));
+}
+
+static void write_at(struct trace *trace, const char *text, size_t size,
+		     off_t at)
+{
+	ssize_t n;
+
+	while (size && !trace->is_broken) {
+		n = pwrite(trace->fd, text, size, at);
+		if (n < 0 && errno != EINTR)
+			end_early(trace, errno);
+		if (n < 0)
+			continue;
+		text += n;
+		size -= (size_t)n;
+		at += n;
+	}
+}
+
+static void write_page(struct trace *trace)
+{
+	size_t from = trace->written;
+
+	memcpy(trace->page + trace->used, tail, TAIL);
+	write_at(trace, trace->page + from, trace->used + TAIL - from,
+		 trace->page_at + (off_t)from);
+	trace->written = trace->used;
+}
+
+/* The tail goes to the end of this page, then to the beginning of the next. */
+static void turn_page(struct trace *trace)
+{
+	const size_t end = PAGE - TAIL;
+
+	memset(trace->page + trace->used, ' ', end - trace->used);
+	trace->used = end;
+	write_page(trace);
+	write_at(trace, "  ]}", 2 * TAIL, trace->page_at + (off_t)end);
+	trace->page_at += PAGE;
+	trace->written = trace->used = 0;
+}
+
+/* Before each event: none is in two pages. */
+static void make_room(struct trace *trace)
+{
+	if (trace->used + EVENT_TEXT + TAIL > PAGE)
+		turn_page(trace);
+}
+
+static void put(struct trace *trace, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void put(struct trace *trace, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(trace->page + trace->used, PAGE - trace->used, format,
+		      args);
+	va_end(args);
+	trace->used += (size_t)n;
+}
+
+/* Nanoseconds as microseconds: times in the file. */
+#define US "%llu.%03u"
+#define US_OF(ns) (unsigned long long)((ns) / 1000), (unsigned)((ns) % 1000)
+
+static uint64_t time_in_file(const struct trace *trace, uint64_t ns)
+{
+	return ns + trace->to_unix_ns - trace->base_ns;
+}
+
+static void put_begin(struct trace *trace, const char *phase, const char *name,
+		      uint32_t thread, uint64_t ns)
+{
+	make_room(trace);
+	put(trace,
+	    ",\n{\"ph\":\"%s\",\"cat\":\"beton\",\"name\":\"%s\",\"pid\":%d,\"tid\":%u,\"ts\":" US,
+	    phase, name, (int)getpid(), thread, US_OF(time_in_file(trace, ns)));
+}
+
+static void put_name(struct trace *trace, struct trace_track *t,
+		     const struct event *e)
+{
+	if (t->named == e->thread)
+		return;
+	put_begin(trace, "M", "thread_name", e->thread, e->begin);
+	put(trace, ",\"args\":{\"name\":\"%s\"}}", t->name);
+	t->named = e->thread;
+}
+
+static void put_args(struct trace *trace, const struct event *e)
+{
+	const char *comma = "";
+
+	put(trace, ",\"args\":{");
+	for (size_t i = 0; i < ARRAY_LEN(kinds[e->kind].args); i++) {
+		if (!kinds[e->kind].args[i])
+			break;
+		put(trace, "%s\"%s\":%llu", comma, kinds[e->kind].args[i],
+		    (unsigned long long)e->args[i]);
+		comma = ",";
+	}
+	put(trace, "}}");
+}
+
+static void put_event(struct trace *trace, struct trace_track *t,
+		      const struct event *e)
+{
+	bool is_counter = kinds[e->kind].is_counter;
+
+	put_name(trace, t, e);
+	put_begin(trace, is_counter ? "C" : "X", kinds[e->kind].name, e->thread,
+		  e->begin);
+	if (!is_counter)
+		put(trace, ",\"dur\":" US, US_OF(e->end - e->begin));
+	put_args(trace, e);
+}
+
+static void put_dropped(struct trace *trace, struct trace_track *t)
+{
+	uint64_t n = atomic_exchange(&t->dropped, 0);
+
+	if (!n)
+		return;
+	put_begin(trace, "i", "dropped", t->named, (uint64_t)clock_ns());
+	put(trace, ",\"s\":\"t\",\"args\":{\"events\":%llu}}",
+	    (unsigned long long)n);
+	log_warning(trace->log, "%s: %llu events of %s came too fast",
+		    trace->path, (unsigned long long)n, t->name);
+}
+
+static void put_track(struct trace *trace, struct trace_track *t)
+{
+	uint64_t at = atomic_load_explicit(&t->tail, memory_order_relaxed);
+	uint64_t head = atomic_load_explicit(&t->head, memory_order_acquire);
+
+	for (; at < head; at++)
+		put_event(trace, t, &t->events[at % EVENTS]);
+	atomic_store_explicit(&t->tail, at, memory_order_release);
+	put_dropped(trace, t);
+}
+
+static void put_all(struct trace *trace)
+{
+	struct trace_track *t;
+
+	DL_FOREACH(trace->tracks, t)
+	{
+		put_track(trace, t);
+	}
+	if (trace->used != trace->written)
+		write_page(trace);
+}
+
+static void *write_all(void *arg)
+{
+	struct trace *trace = arg;
+	struct timespec end;
+
+	pthread_mutex_lock(&trace->lock);
+	while (!trace->stopping) {
+		end = clock_in_ms(WRITE_MS);
+		pthread_cond_timedwait(&trace->wake, &trace->lock, &end);
+		put_all(trace);
+	}
+	pthread_mutex_unlock(&trace->lock);
+	return NULL;
+}
+
+/* --- opening and closing --- */
+
+/* FILE.json, FILE.2.json and so on. */
+static void path_of(const char *path, unsigned n, char out[PATH_SIZE])
+{
+	const char *slash = strrchr(path, '/');
+	const char *dot = strrchr(slash ? slash : path, '.');
+	size_t stem = dot ? (size_t)(dot - path) : strlen(path);
+
+	if (n == 1)
+		snprintf(out, PATH_SIZE, "%s", path);
+	else
+		snprintf(out, PATH_SIZE, "%.*s.%u%s", (int)stem, path, n,
+			 path + stem);
+}
+
+/* A file that nobody else writes; -EAGAIN: somebody does. A file system without
+   locks has to do without. */
+static int open_one(const char *path, int *out)
+{
+	int fd = open(path,
+		      O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+		      0666);
+	struct stat st;
+	int r = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		r = -EINVAL;
+	else if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		r = -EAGAIN;
+	else if (ftruncate(fd, 0))
+		r = -errno;
+	if (r)
+		close(fd);
+	else
+		*out = fd;
+	return r;
+}
+
+static int open_file(struct trace *trace, const char *path)
+{
+	int r = -EAGAIN;
+
+	if (strlen(path) + 4 > PATH_SIZE)
+		return -ENAMETOOLONG;
+	for (unsigned n = 1; n <= FILES_MAX && r == -EAGAIN; n++) {
+		path_of(path, n, trace->path);
+		r = open_one(trace->path, &trace->fd);
+	}
+	return r;
+}
+
+static uint64_t unix_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* The two clocks at one moment: of some tries, the quickest. */
+static void set_clock(struct trace *trace)
+{
+	uint64_t before, now, after, best = UINT64_MAX;
+
+	for (unsigned i = 0; i < 16; i++) {
+		before = (uint64_t)clock_ns();
+		now = unix_ns();
+		after = (uint64_t)clock_ns();
+		if (after - before >= best)
+			continue;
+		best = after - before;
+		trace->to_unix_ns = now - (before + best / 2);
+		trace->base_ns = now - now % QUARTER_NS;
+	}
+}
+
+static void put_head(struct trace *trace)
+{
+	put(trace,
+	    "{\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":%llu,\n"
+	    "\"otherData\":{\"producer\":\"betonfs %s\"},\n\"traceEvents\":[\n",
+	    (unsigned long long)trace->base_ns, beton_version());
+	put(trace,
+	    "{\"ph\":\"i\",\"cat\":\"beton\",\"name\":\"trace begins\",\"pid\":%d,\"tid\":%d,\"ts\":" US
+	    ",\"s\":\"p\",\"args\":{}}",
+	    (int)getpid(), (int)gettid(),
+	    US_OF(time_in_file(trace, (uint64_t)clock_ns())));
+	write_page(trace);
+}
+
+int trace_open(const char *path, struct log *log, struct trace **out)
+{
+	struct trace *trace = calloc(1, sizeof(*trace));
+	int r;
+
+	if (!trace)
+		return -ENOMEM;
+	trace->log = log;
+	trace->fd = -1;
+	pthread_mutex_init(&trace->lock, NULL);
+	clock_cond_init(&trace->wake);
+	set_clock(trace);
+	r = open_file(trace, path);
+	if (!r) {
+		put_head(trace);
+		r = thread_start(&trace->thread, write_all, trace);
+	}
+	if (r) {
+		log_error(log, "%s: no trace: %s", path,
+			  r == -EINVAL ? "not a regular file" : strerror(-r));
+		trace_close(trace);
+		return r;
+	}
+	trace->has_thread = true;
+	log_info(log, "%s: a trace", trace->path);
+	*out = trace;
+	return 0;
+}
+
+static void stop_thread(struct trace *trace)
+{
+	pthread_mutex_lock(&trace->lock);
+	trace->stopping = true;
+	pthread_cond_signal(&trace->wake);
+	pthread_mutex_unlock(&trace->lock);
+	if (trace->has_thread)
+		pthread_join(trace->thread, NULL);
+}
+
+void trace_close(struct trace *trace)
+{
+	struct trace_track *t, *next;
+
+	if (!trace)
+		return;
+	stop_thread(trace);
+	put_all(trace);
+	DL_FOREACH_SAFE(trace->tracks, t, next)
+	{
+		free(t);
+	}
+	if (trace->fd >= 0)
+		close(trace->fd);
+	pthread_cond_destroy(&trace->wake);
+	pthread_mutex_destroy(&trace->lock);
+	free(trace);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes a dataset, sample by sample, that FFCV and everything here reads. The
+ * conventions of <beton/beton.h> hold.
+ *
+ *	struct beton_writer_options o = { .size = sizeof(o) };
+ *	const struct beton_writer_field fields[] = {
+ *		{ .name = "image", .type = BETON_TYPE_IMAGE },
+ *		{ .name = "label", .type = BETON_TYPE_INT } };
+ *	struct beton_writer *w;
+ *	int r = beton_writer_open("x.beton", fields, 2, samples, &o, &w);
+ *
+ *	for (i = 0; i < samples && !r; i++) {
+ *		struct beton_writer_value v[2] = { { .integer = 0 },
+ *						   { .integer = label[i] } };
+ *
+ *		r = beton_writer_encode(&recipe, &image[i], &v[0]);
+ *		if (!r)
+ *			r = beton_writer_append(w, v);
+ *		free((void *)v[0].bytes);
+ *	}
+ *	if (r)
+ *		beton_writer_abort(w);
+ *	else
+ *		r = beton_writer_finish(w);
+ *
+ * The file appears under its name when it is complete, and not before.
+ *
+ * Threads: a writer belongs to one thread at a time; the other functions may be
+ * called from any thread.
+ */
+#ifndef BETON_WRITER_H
+#define BETON_WRITER_H
+
+#include "beton/batch.h"
+#include "beton/beton.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct beton_writer;
+
+/* Zero-initialise, then set size and what differs: 0 is every default. */
+struct beton_writer_options {
+	size_t size;	    /* sizeof(struct beton_writer_options) */
+	uint32_t page_size; /* power of two, 2 MiB to 2 GiB; 0: 8 MiB */
+	beton_log_fn *log;  /* every failure of a writer; NULL: silence */
+	void *log_arg;
+};
+
+struct beton_writer_field {
+	const char *name; /* 1 to 16 bytes of ASCII */
+	enum beton_type type;
+	const char *dtype; /* arrays and tensors: NumPy's string */
+	uint32_t ndim;
+	const uint64_t *shape;
+};
+
+/* One value: what the field's type needs, the rest 0. */
+struct beton_writer_value {
+	const void *bytes; /* images, bytes, JSON without NUL, arrays */
+	uint64_t size;
+	int64_t integer;
+	double real;
+	enum beton_mode mode; /* images, as the next two */
+	uint16_t width;
+	uint16_t height;
+};
+
+/* Prepares `path` for `samples` samples at most. */
+BETON_API int beton_writer_open(const char *path,
+				const struct beton_writer_field *fields,
+				size_t num_fields, uint64_t samples,
+				const struct beton_writer_options *options,
+				struct beton_writer **out);
+
+/* One value per field, which are not needed after the call. -EFBIG: they do not
+   fit into a page, and nothing was written. Any other error is final. */
+BETON_API int beton_writer_append(struct beton_writer *w,
+				  const struct beton_writer_value *values);
+
+/* Completes the file under its name, or leaves none; w is gone either way. */
+BETON_API int beton_writer_finish(struct beton_writer *w);
+
+/* Leaves no file. Takes NULL. */
+BETON_API void beton_writer_abort(struct beton_writer *w);
+
+/* Rows from the top of width times red, green, blue, without gaps. */
+struct beton_writer_image {
+	const uint8_t *pixels;
+	uint32_t width; /* 1 to 65535, as the next */
+	uint32_t height;
+};
+
+/* How images are stored; as FFCV does it. */
+struct beton_writer_recipe {
+	enum beton_mode mode;
+	uint32_t quality;	 /* of JPEG, 1 to 100; 0: 90 */
+	uint32_t max_resolution; /* of the longer side; 0: no limit */
+};
+
+/* The bytes of an image, malloc'ed and the caller's in out->bytes. -EINVAL: no
+   such image or recipe. */
+BETON_API int beton_writer_encode(const struct beton_writer_recipe *recipe,
+				  const struct beton_writer_image *image,
+				  struct beton_writer_value *out);
+
+/* A JPEG as it is; out->bytes is borrowed. -EBADMSG: none that is decoded to
+   RGB. */
+BETON_API int beton_writer_keep(const void *bytes, uint64_t size,
+				struct beton_writer_value *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/beta.h"
+
+#include <stdbool.h>
+
+#include "loader/real.h"
+
+/* Each is accepted with a probability of a half at least. */
+enum { ATTEMPTS = 100 };
+
+static double next(struct uniform uniform)
+{
+	return uniform.next(uniform.arg);
+}
+
+/* Joehnk's, for alpha up to 1; by logarithms, which do not vanish. */
+static bool try_powers(double alpha, struct uniform uniform, double *out)
+{
+	double x = real_log(1 - next(uniform)) / alpha;
+	double y = real_log(1 - next(uniform)) / alpha;
+
+	if (real_exp(x) + real_exp(y) > 1)
+		return false;
+	*out = 1 / (1 + real_exp(y - x));
+	return true;
+}
+
+/* Ulrich's, for alpha above 1/2: a point of the upper half of a disc. */
+static bool try_polar(double alpha, struct uniform uniform, double *out)
+{
+	double u = next(uniform);
+	double v = 2 * next(uniform) - 1;
+	double s = u * u + v * v;
+
+	if (!(s > 0) || s > 1)
+		return false;
+	*out = 0.5 + u * v / s *
+			     real_sqrt(1 - real_exp(2 / (2 * alpha - 1) *
+						    real_log(s)));
+	return true;
+}
+
+double beta_draw(double alpha, struct uniform uniform)
+{
+	double v = 0.5;
+
+	for (int i = 0; i < ATTEMPTS; i++) {
+		if (alpha > 1 ? try_polar(alpha, uniform, &v)
+			      : try_powers(alpha, uniform, &v))
+			break;
+	}
+	return v;
+}

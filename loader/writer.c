@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* <beton/writer.h>: the writer of files, and encoders for who has pixels. */
+#include "beton/writer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/scope.h"
+#include "fs/writer.h"
+#include "loader/codec.h"
+#include "loader/resample.h"
+
+enum { PAGE_SIZE_DEFAULT = 8 << 20, QUALITY_DEFAULT = 90, SIDE_MAX = 65535 };
+
+struct beton_writer {
+	struct log log;
+	struct writer *writer;
+	size_t num_fields;
+	struct writer_value *values; /* of one sample */
+};
+
+/* What is too long is refused by its size, as what is wrong. */
+static int copy_field(const struct beton_writer_field *from,
+		      struct writer_field *to)
+{
+	*to = (struct writer_field){ .name = from->name,
+				     .type = from->type,
+				     .ndim = from->ndim };
+	if (from->dtype)
+		snprintf(to->dtype, sizeof(to->dtype), "%s", from->dtype);
+	if (from->ndim > BETON_MAX_NDIM ||
+	    (from->dtype && strlen(from->dtype) >= sizeof(to->dtype)))
+		return -EINVAL;
+	for (uint32_t i = 0; i < from->ndim; i++)
+		to->shape[i] = from->shape[i];
+	return 0;
+}
+
+static int open_writer(struct beton_writer *w, const char *path,
+		       const struct beton_writer_field *fields,
+		       uint64_t samples, uint32_t page_size)
+{
+	cleanup_free struct writer_field *own =
+		calloc(w->num_fields + 1, sizeof(*own));
+	int r = 0;
+
+	w->values = calloc(w->num_fields + 1, sizeof(*w->values));
+	if (!own || !w->values)
+		return -ENOMEM;
+	for (size_t i = 0; i < w->num_fields && !r; i++)
+		r = copy_field(&fields[i], &own[i]);
+	if (r) {
+		log_error(&w->log, "%s: no such type or shape", path);
+		return r;
+	}
+	return writer_open(path, own, w->num_fields, samples,
+			   page_size ? page_size : PAGE_SIZE_DEFAULT, &w->log,
+			   &w->writer);
+}
+
+int beton_writer_open(const char *path, const struct beton_writer_field *fields,
+		      size_t num_fields, uint64_t samples,
+		      const struct beton_writer_options *o,
+		      struct beton_writer **out)
+{
+	struct beton_writer *w;
+	int r;
+
+	if (o->size != sizeof(*o) || num_fields > UINT16_MAX)
+		return -EINVAL;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	log_init(&w->log, o->log, o->log_arg);
+	w->num_fields = num_fields;
+	r = open_writer(w, path, fields, samples, o->page_size);
+	if (r)
+		beton_writer_abort(w);
+	else
+		*out = w;
+	return r;
+}
+
+int beton_writer_append(struct beton_writer *w,
+			const struct beton_writer_value *values)
+{
+	for (size_t i = 0; i < w->num_fields; i++)
+		w->values[i] = (struct writer_value){
+			.bytes = values[i].bytes,
+			.size = values[i].size,
+			.integer = values[i].integer,
+			.real = values[i].real,
+			.mode = values[i].mode,
+			.width = values[i].width,
+			.height = values[i].height,
+		};
+	return writer_append(w->writer, w->values);
+}
+
+int beton_writer_finish(struct beton_writer *w)
+{
+	int r = writer_finish(&w->writer);
+
+	beton_writer_abort(w);
+	return r;
+}
+
+void beton_writer_abort(struct beton_writer *w)
+{
+	if (!w)
+		return;
+	writer_abort(&w->writer);
+	log_fini(&w->log);
+	free(w->values);
+	free(w);
+}
+
+/* --- images --- */
+
+/* FFCV's arithmetic, in double; it rounds thin sides down to 0, we do not. */
+static uint32_t scale_side(uint32_t side, double ratio)
+{
+	uint32_t v = (uint32_t)floor(ratio * side);
+
+	return v ? v : 1;
+}
+
+/* *out has memory of its own. */
+static int shrink(const struct image *image, uint32_t limit, struct image *out)
+{
+	uint32_t longer =
+		image->width > image->height ? image->width : image->height;
+	double ratio = (double)limit / longer;
+	struct resampler *resampler;
+	int r = resampler_open(&resampler);
+
+	if (r)
+		return r;
+	out->width = scale_side(image->width, ratio);
+	out->height = scale_side(image->height, ratio);
+	out->stride = 3 * (size_t)out->width;
+	out->pixels = malloc(out->stride * out->height);
+	r = out->pixels ? resample(resampler, INTERPOLATION_AREA, image, out)
+			: -ENOMEM;
+	resampler_close(resampler);
+	return r;
+}
+
+static int store_jpeg(const struct image *image, unsigned quality,
+		      struct beton_writer_value *out)
+{
+	struct codec *codec;
+	uint8_t *bytes;
+	size_t size;
+	int r = codec_open(&codec);
+
+	if (r)
+		return r;
+	r = codec_encode(codec, image, quality, &bytes, &size);
+	codec_close(codec);
+	if (r)
+		return r;
+	out->bytes = bytes;
+	out->size = size;
+	return 0;
+}
+
+static int store_raw(const struct image *image, struct beton_writer_value *out)
+{
+	uint64_t size = 3 * (uint64_t)image->width * image->height;
+	void *bytes = malloc(size);
+
+	if (!bytes)
+		return -ENOMEM;
+	memcpy(bytes, image->pixels, size);
+	out->bytes = bytes;
+	out->size = size;
+	return 0;
+}
+
+int beton_writer_encode(const struct beton_writer_recipe *recipe,
+			const struct beton_writer_image *from,
+			struct beton_writer_value *out)
+{
+	const uint32_t limit = recipe->max_resolution;
+	const uint32_t quality =
+		recipe->quality ? recipe->quality : QUALITY_DEFAULT;
+	struct image image = { (uint8_t *)from->pixels, from->width,
+			       from->height, 3 * (size_t)from->width };
+	struct image scaled = { .pixels = NULL };
+	struct beton_writer_value v = { .mode = recipe->mode };
+	int r = 0;
+
+	if (!from->width || !from->height || from->width > SIDE_MAX ||
+	    from->height > SIDE_MAX || quality > 100 ||
+	    (recipe->mode != BETON_MODE_JPG && recipe->mode != BETON_MODE_RAW))
+		return -EINVAL;
+	if (limit && max_u64(image.width, image.height) > limit) {
+		r = shrink(&image, limit, &scaled);
+		image = scaled;
+	}
+	if (!r)
+		r = recipe->mode == BETON_MODE_JPG
+			    ? store_jpeg(&image, quality, &v)
+			    : store_raw(&image, &v);
+	v.width = (uint16_t)image.width;
+	v.height = (uint16_t)image.height;
+	free(scaled.pixels);
+	if (!r)
+		*out = v;
+	return r;
+}
+
+int beton_writer_keep(const void *bytes, uint64_t size,
+		      struct beton_writer_value *out)
+{
+	struct codec_info info;
+	struct codec *codec;
+	int r = codec_open(&codec);
+
+	if (r)
+		return r;
+	r = codec_probe(codec, bytes, size, &info);
+	codec_close(codec);
+	if (r || info.colour == CODEC_CMYK || info.width > SIDE_MAX ||
+	    info.height > SIDE_MAX)
+		return r ? r : -EBADMSG;
+	*out = (struct beton_writer_value){ .bytes = bytes,
+					    .size = size,
+					    .mode = BETON_MODE_JPG,
+					    .width = (uint16_t)info.width,
+					    .height = (uint16_t)info.height };
+	return 0;
+}
