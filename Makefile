@@ -63,7 +63,8 @@ tool_src   := fs/option.c fs/progress.c
 mkfs_src   := $(tool_src) \
               $(sort $(wildcard fs/picture*.c fs/mkfs*.c))
 doctor_src := $(sort $(wildcard fs/machine*.c fs/doctor*.c))
-beton_src  := $(tool_src) $(doctor_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
+top_src    := $(sort $(wildcard fs/top_*.c))
+beton_src  := $(tool_src) $(doctor_src) $(top_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
 beton_src  := $(filter-out fs/betonfs.c,$(beton_src))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -106,7 +107,7 @@ $(BUILD)/mkfs.beton: $(call obj,$(mkfs_src)) $(lib)
 $(BUILD)/beton: $(call obj,$(beton_src)) $(lib)
 $(addprefix $(BUILD)/test_,cuda upload parcel gpu_loader machine): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
-$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(ns_src) $(handover_src) $(doctor_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
+$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(ns_src) $(handover_src) $(doctor_src) $(top_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
 
 $(call obj,fs/ops.c fs/dropper.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(filter fs/picture%,$(mkfs_src))): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
@@ -171,6 +172,8 @@ $(call obj,loader/op.c): $(BUILD)/ops.inc
 # Kernels of the standard pipelines, written by the code generator itself. The
 # flags are those of loader/compiler.c.
 kernel_flags := -O3 -fno-math-errno -fno-trapping-math
+# Operations on whole images are loops over their pixels, too.
+$(call obj,$(ops_src)): private ALL_CFLAGS += $(kernel_flags)
 prebuild_src := loader/prebuild/prebuild.c fs/rng.c fs/name.c fs/npy.c fs/size.c $(ops_src) $(addprefix loader/,code.c \
                 emit.c emit_type.c emit_value.c graph.c own.c op.c parse.c token.c suggest.c complaint.c \
                 dtype.c real.c crop.c beta.c schedule.c contents.c ids.c)
@@ -212,7 +215,7 @@ lint: all
 	@sh tests/lint/docs.sh $(BUILD)
 	@echo "lint: passed"
 e2e: all python $(standins) $(bench)
-	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e $(PYTEST)
+	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e tests/python $(PYTEST)
 
 # A harness with a main() that replays files.
 $(replays): $(BUILD)/replay_%: tests/fuzz/%.c $(lib)

@@ -10,8 +10,8 @@
 #include "fs/bytes.h"
 
 static const struct command *const commands[] = {
-	&command_info,	&command_show,	   &command_dump,
-	&command_bench, &command_optimize, &command_doctor,
+	&command_info,	   &command_show,   &command_dump, &command_bench,
+	&command_optimize, &command_doctor, &command_top,
 };
 
 static void print_help(void)

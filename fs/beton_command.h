@@ -41,5 +41,6 @@ extern const struct command command_dump;
 extern const struct command command_bench;
 extern const struct command command_optimize;
 extern const struct command command_doctor;
+extern const struct command command_top;
 
 #endif

@@ -235,16 +235,46 @@ char *emit_chains(const struct chain *const *chains, const char *const *names,
 	return code_take(&c);
 }
 
+static void add_word(char *name, size_t size, const char *word)
+{
+	size_t n = strlen(name);
+
+	if (n + 1 < size)
+		snprintf(name + n, size - n, "_%s", word);
+}
+
+/* What profilers show: what it does to values, as far as there is room. Types
+   and layouts can be had by more than one text, which share their code. */
+static void name_of(const struct chain *chain, char *out, size_t size)
+{
+	snprintf(out, size, "beton_image");
+	for (size_t i = 0; i < chain->num_nodes; i++) {
+		const struct node *n = &chain->nodes[i];
+
+		if (n->own)
+			add_word(out, size, n->own->function);
+		else if (n->op->kind == OP_POINT || n->op->kind == OP_PIXEL)
+			add_word(out, size, n->op->name);
+	}
+}
+
 char *emit_chain(const struct chain *chain)
 {
-	static const char *const name = KERNEL_NAME;
-	cleanup_free char *text = emit_chains(&chain, &name, 1);
+	char name[64];
+	const char *const names[] = { name };
+	cleanup_free char *text = NULL;
 	struct code c = { 0 };
 
+	name_of(chain, name, sizeof(name));
+	text = emit_chains(&chain, names, 1);
 	if (!text)
 		return NULL;
 	code_put(&c, EXPANDED_TEXT_OF(KERNEL_SPAN_CODE) "\n\n");
 	code_put(&c, text);
+	code_add(&c,
+		 "\nvoid " KERNEL_NAME "(const struct beton_span *s)\n"
+		 "\t__attribute__((alias(\"%s\")));\n",
+		 name);
 	return code_take(&c);
 }
 

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,7 @@ struct item {
 struct jit {
 	struct log *log;
 	enum mode mode;
+	bool stays; /* code, in files, where profilers look for names */
 	bool dumps;
 	bool has_compiler;
 	struct compiler compiler;
@@ -94,6 +96,7 @@ static int read_mode(struct log *log, enum mode *out)
 int jit_open(struct log *log, struct jit **out)
 {
 	const char *dump = getenv("BETON_DUMP");
+	const char *perf = secure_getenv("BETON_PERF");
 	struct jit *jit;
 	enum mode mode;
 	int r = read_mode(log, &mode);
@@ -106,6 +109,7 @@ int jit_open(struct log *log, struct jit **out)
 	jit->log = log;
 	jit->mode = mode;
 	jit->dumps = dump && !strcmp(dump, "1");
+	jit->stays = perf && !strcmp(perf, "1");
 	pthread_mutex_init(&jit->lock, NULL);
 	pthread_cond_init(&jit->wake, NULL);
 	jit->cancel_fd = eventfd(0, EFD_CLOEXEC);
@@ -163,18 +167,28 @@ static void *load_from_memory(const uint8_t *bytes, size_t size, int *fd_out)
 	return library;
 }
 
-/* Where memory may not be run, a file, for as long as that takes. */
-static void *load_from_file(const uint8_t *bytes, size_t size)
+/*
+ * Where memory may not be run, a file, for as long as that takes. It stays for
+ * profilers, which look there for the names of functions when all is over: so
+ * the name says whose it was.
+ */
+static void *load_from_file(const struct jit *jit, const uint8_t *bytes,
+			    size_t size)
 {
-	char path[] = "/tmp/beton-kernel-XXXXXX";
-	cleanup_fd int fd = mkstemp(path);
+	char path[64];
+	int fd;
 	void *library = NULL;
 
+	snprintf(path, sizeof(path), "/tmp/beton-kernel-%d-XXXXXX.so",
+		 (int)getpid());
+	fd = mkostemps(path, 3, O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
 	if (!write_whole(fd, bytes, size))
 		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	unlink(path);
+	close(fd);
+	if (!jit->stays || !library)
+		unlink(path);
 	return library;
 }
 
@@ -212,9 +226,11 @@ static int load(struct jit *jit, struct item *item, const uint8_t *bytes,
 {
 	kernel_fn *run;
 
-	item->library = load_from_memory(bytes, size, &item->fd);
+	item->library = jit->stays ? load_from_file(jit, bytes, size) : NULL;
 	if (!item->library)
-		item->library = load_from_file(bytes, size);
+		item->library = load_from_memory(bytes, size, &item->fd);
+	if (!item->library)
+		item->library = load_from_file(jit, bytes, size);
 	if (!item->library)
 		return -ENOEXEC;
 	*(void **)&run = dlsym(item->library, KERNEL_NAME);

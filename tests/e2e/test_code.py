@@ -71,6 +71,25 @@ def test_bench_says_which_code_runs(data, cache, tmp_path):
     assert len(objects(cache)) == 1
 
 
+@needs_compiler
+def test_profilers_find_names(data, cache, tmp_path):
+    """In a file that is still there when the process is not."""
+    def left(**more):
+        p = subprocess.Popen(
+            [BUILD / "beton", "bench", data.path, "--spec", SPEC, "--pipeline",
+             COLOURS, "--epochs", "2"], stdout=subprocess.DEVNULL,
+            env=env(cache, BETON_JIT="wait", **more))
+        assert p.wait() == 0
+        return list(pathlib.Path("/tmp").glob(f"beton-kernel-{p.pid}-*"))
+
+    assert left() == []
+    # From the cache as well.
+    [file] = left(BETON_PERF="1")
+    code = file.read_bytes()
+    file.unlink()
+    assert b"beton_image_brightness_saturation_solarize_normalize" in code
+
+
 @pytest.mark.parametrize("pipeline", [STANDARD, COLOURS])
 def test_no_compiler_no_difference(data, cache, tmp_path, pipeline):
     none = env(cache, PATH=str(tmp_path), BETON_JIT="wait")

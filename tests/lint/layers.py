@@ -78,6 +78,9 @@ LAYERS = """
     fs/doctor_apply fs/doctor_variant fs/doctor_watch
     fs/doctor_ladder
     fs/doctor_report fs/doctor_json fs/doctor_html
+    fs/top_reading fs/top_terminal
+    fs/top_view fs/top_fetch
+    fs/top_draw fs/top_json
     fs/beton fs/beton_*
 """
 # Programs stand above both halves.

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FFCV's own names, on betonfs: scripts of FFCV's run when they import
+
+    import betonfs.ffcv as ffcv
+    from betonfs.ffcv.loader import Loader, OrderOption
+    from betonfs.ffcv.fields.decoders import IntDecoder, SimpleRGBImageDecoder
+    from betonfs.ffcv.transforms import ToTensor, ToTorchImage
+
+and as they are by
+
+    python -m betonfs.ffcv train.py --epochs=16
+
+A pipeline's beginning, as far as the library knows its operations, becomes one
+compiled pass, beton-transforms(7); `loader.pipeline` shows its text. What comes
+after it, which is operations of users, torch modules and functions, runs in
+Python on whole batches, one after the other. Operations of users are compiled
+by numba, where that is installed.
+
+What is different, and meant to be:
+
+- Batches that are kept stay as they are: nothing is written over.
+- `seed` is that of augmentation too. The same seed, epoch and sample give the
+  same pixels, for any number of workers; orders are other permutations than
+  FFCV's. `loader.next_epoch = 5` goes on with the sixth epoch.
+- QUASI_RANDOM can be distributed, and is a function of seed and epoch; its
+  memory is bounded.
+- Ranks take whole batches in turn, of one sequence for the job.
+- Operations may stand in any order: after ToTensor, NormalizeImage and the
+  others still do what they do.
+- `break` leaves no thread behind, and nothing is allocated or compiled anew in
+  each epoch.
+- filter() of a loader with `indices` gives samples of those.
+- Squeeze() never takes the batch's axis; lists of operations that are given to
+  a Loader are not changed, and serve for the next one.
+- BytesDecoder fills rows up with zeros, not with what was there before.
+- Errors of a writer's samples are raised, with their number.
+- torch's number of threads is not touched by any import.
+
+And what cannot be had: fields of users' own classes are read, by their own
+decoders, and not written; `indices`, and an order of users' own, have no number
+twice; two loops at a time need two Loaders; operations draw other random
+numbers than FFCV's.
+"""
+from __future__ import annotations
+
+from ._aliases import add
+from .loader import Loader
+from .writer import DatasetWriter
+
+add(__name__)
+
+__version__ = "1.0.2"
+__all__ = ["DatasetWriter", "Loader"]

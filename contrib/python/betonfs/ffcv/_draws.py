@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random numbers of operations that run in Python. As those of the library they
+are functions of seed, epoch and sample, and of nothing else."""
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+_M64 = 2**64 - 1
+_STEP = 0x9E3779B97F4A7C15
+
+
+def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finisher of splitmix64."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+class Draws:
+    """For one operation, by its `place`, and one batch. Each call of uniform()
+    gives the next number of every sample."""
+
+    def __init__(self, seed: int, epoch: int, ids: NDArray[np.int64],
+                 place: int) -> None:
+        self.seed = seed & _M64
+        self.epoch = epoch
+        self.ids = ids
+        self.place = place
+        self._drawn = 0
+
+    def uniform(self, low: float = 0, high: float = 1) \
+            -> NDArray[np.float64]:
+        key = np.zeros(len(self.ids), np.uint64)
+        for part in (self.seed, self.epoch, self.place, self._drawn):
+            key = _mix(key + np.uint64((part + _STEP) & _M64))
+        key = _mix(key + self.ids.astype(np.uint64))
+        self._drawn += 1
+        unit = (key >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return low + (high - low) * unit
+
+    def index(self, count: int) -> NDArray[np.int64]:
+        """Whole numbers from 0 to before count."""
+        return (self.uniform() * count).astype(np.int64)
+
+    def batch(self) -> np.random.Generator:
+        """For numbers of the whole batch: the same for all outputs of it."""
+        last = int(self.ids[-1]) if len(self.ids) else 0
+        return np.random.default_rng((self.seed, self.epoch, last))

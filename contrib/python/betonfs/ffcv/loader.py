@@ -1,0 +1,544 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import enum
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from .. import BetonError
+from .. import Loader as _Core
+from .. import Ragged
+from ._chain import ARRAY, BYTES, IMAGE, SCALAR, Chain, Files, quoted
+from ._memory import memory_of
+from ._stages import Batch, Decoding, Stages
+from .decoders import Decoder
+from .pipeline.compiler import Compiler
+from .pipeline.operation import Operation
+from .pipeline.pipeline_spec import PipelineSpec
+from .reader import Reader
+from .transforms import ImageMixup, LabelMixup, ModuleWrapper, ToTensor
+from .transforms._base import is_ours
+from .traversal_order import TraversalOrder
+
+
+@enum.unique
+class OrderOption(enum.Enum):
+    SEQUENTIAL = enum.auto()
+    RANDOM = enum.auto()
+    QUASI_RANDOM = enum.auto()
+
+
+_DEFAULT = object()
+_FILE = re.compile("/proc/self/fd/[0-9]+")
+_KINDS = {"int": (SCALAR, "int64"), "float": (SCALAR, "float64"),
+          "rgb_image": (IMAGE, "uint8"), "bytes": (BYTES, "uint8"),
+          "json": (BYTES, "uint8")}
+
+
+class _Output:
+    """One element of a batch: the name of an output of the library, if it has
+    a part in it, and what is done then."""
+
+    def __init__(self, name: str, field: str, ops: list[Operation],
+                 place: int) -> None:
+        self.name = name
+        self.field = field
+        self.ops = ops
+        self.place = place
+        self.chain: Chain | None = None
+        self.parts: list[tuple[int, Stages]] = []
+        self.planned = -1
+        self.decoding: Decoding | None = None
+        self.width = 0      # of bytes, in columns
+        # What of its operations other pipelines begin with.
+        self.kept: dict[int, Any] = {}
+        self.source: tuple[_Output, int] | None = None
+        self.native = 0     # how many operations are in the text
+
+    def translate(self, chain: Chain, most: int) -> str:
+        """The longest beginning that the library can do, as a statement."""
+        self.native = 0
+        last = min([most, *(k + 1 for k in self.kept)])
+        for op in self.ops[:last]:
+            if not is_ours(op):
+                break
+            text = op.native(chain)
+            if text is None:
+                break
+            chain.ops.append(text)
+            self.native += 1
+        self.chain = chain
+        return chain.text()
+
+    def run(self, raw: Any, batch: Batch) -> Any:
+        value = self._begin(raw, batch)
+        for i, stages in self.parts:
+            value = stages.run(value, batch)
+            if i in self.kept:
+                self.kept[i] = _copy(value)
+        return value
+
+    def _begin(self, raw: Any, batch: Batch) -> Any:
+        if self.source is not None:
+            output, i = self.source
+            return _copy(output.kept[i])
+        if self.decoding is not None:
+            return self.decoding.run(None, batch)
+        assert self.chain is not None
+        value = raw[self.name]
+        if isinstance(value, Ragged):
+            value = _padded(value, self.width)
+        value = self.chain.finish(value)
+        if self.native - 1 in self.kept:
+            self.kept[self.native - 1] = _copy(value)
+        return value
+
+    def forget(self) -> None:
+        """What users' operations compiled."""
+        if self.decoding is not None:
+            self.decoding.forget()
+        for _, stages in self.parts:
+            stages.forget()
+
+    def plan(self) -> None:
+        """The rest, cut after each operation that others begin with."""
+        first = self.native if self.source is None else 0
+        # What was compiled serves as long as the library does the same.
+        if self.planned == first:
+            return
+        self.planned = first
+        cuts = sorted({k + 1 for k in self.kept if k >= first}
+                      | {len(self.ops)})
+        self.parts.clear()
+        for end in cuts:
+            stages = Stages(self.ops[first:end], self.place + first)
+            self.parts.append((end - 1, stages))
+            first = end
+
+
+def _copy(value: Any) -> Any:
+    """For operations that work in place."""
+    return value.clone() if isinstance(value, torch.Tensor) else value.copy()
+
+
+def _padded(rows: Ragged, width: int) -> Any:
+    sizes = [len(row) for row in rows]
+    out = torch.zeros((len(rows), width or max(sizes, default=0)),
+                      dtype=torch.uint8)
+    for into, begin, size in zip(out, rows.offsets.tolist(), sizes):
+        into[:size] = rows.data[begin:begin + size]
+    return out
+
+
+def _operation(op: Any) -> Operation:
+    if isinstance(op, Operation):
+        return op
+    if callable(op):
+        return ModuleWrapper(op)
+    raise ValueError(f"{op!r} is no operation, module or function")
+
+
+class EpochIterator(Iterator[tuple[Any, ...]]):
+    """The batches of one epoch."""
+
+    def __init__(self, loader: Loader, epoch: int) -> None:
+        self._loader = loader
+        self._epoch = epoch
+        self._batches = iter(loader._core)
+
+    def __iter__(self) -> EpochIterator:
+        return self
+
+    def __next__(self) -> tuple[Any, ...]:
+        return self._loader._finish(next(self._batches), self._epoch)
+
+    def close(self) -> None:
+        """Nothing is left to be closed."""
+
+
+class Loader:
+    """Batches of a dataset as tuples of tensors, in the order of its fields:
+    FFCV's Loader, on this package's.
+
+    Parameters
+    ----------
+    fname
+        The ``.beton`` file, or a dataset on a mount.
+    batch_size
+        Samples per batch.
+    num_workers
+        Threads. Below 1: one per usable CPU.
+    os_cache
+        True: read through the system's page cache; False: through a cache of
+        its own, of bounded size; not given: as it fits into memory.
+    order
+        OrderOption.SEQUENTIAL, RANDOM, QUASI_RANDOM, or a TraversalOrder.
+    distributed
+        Of the batches of the job, those of this rank of torch.distributed.
+    seed
+        Of order and augmentation. None: 0 if distributed, else any.
+    indices
+        Samples, each once. None: all.
+    pipelines
+        name -> operations, or a PipelineSpec, or None: not in batches. Of a
+        name that is none of a field, the PipelineSpec says the source.
+    custom_fields
+        name -> class of a field that is a user's own.
+    drop_last
+        Without a last batch that is short.
+    batches_ahead
+        How many are made ahead.
+    recompile
+        Operations are asked for their code in every epoch.
+    on_error
+        Samples that cannot be read: "raise", or "zero".
+    """
+
+    def __init__(
+        self,
+        fname: str | os.PathLike[str],
+        batch_size: int,
+        num_workers: int = -1,
+        os_cache: Any = _DEFAULT,
+        order: Any = OrderOption.SEQUENTIAL,
+        distributed: bool = False,
+        seed: int | None = None,
+        indices: Sequence[int] | None = None,
+        pipelines: Mapping[str, Any] = {},
+        custom_fields: Mapping[str, Any] = {},
+        drop_last: bool = True,
+        batches_ahead: int = 3,
+        recompile: bool = False,
+        order_kwargs: Mapping[str, Any] = {},
+        *,
+        on_error: str = "raise",
+    ) -> None:
+        if seed is None:
+            seed = 0 if distributed else int(np.random.randint(2**31 - 1))
+        self._arguments = dict(locals())
+        del self._arguments["self"]
+        self.fname = os.fspath(fname)
+        self.batch_size = batch_size
+        self.num_workers = num_workers if num_workers > 0 \
+            else len(os.sched_getaffinity(0))
+        self.batches_ahead = batches_ahead
+        self.seed = int(seed)
+        self.distributed = distributed
+        self.drop_last = drop_last
+        self.recompile = recompile
+        self.on_error = on_error
+        self.next_epoch = 0
+        self.reader = Reader(self.fname, custom_fields)
+        self._indices = None if indices is None else \
+            np.asarray(indices, np.int64)
+        self._cache = _cache(os_cache)
+        Compiler.set_num_threads(self.num_workers)
+        self.traversal_order = self._order(order, order_kwargs)
+        self.pipeline_specs = self._specs(pipelines)
+        self._outputs = self._plan()
+        self._native = True
+        self._gpu = True
+        self._mixing = True
+        self._opened: Any = None
+        self._core: _Core = None    # type: ignore[assignment]
+        self._open(0)
+
+    # --- what there is to do ---
+
+    @property
+    def indices(self) -> Any:
+        """Numbers of its samples."""
+        if self._indices is None:
+            return np.arange(self.reader.num_samples, dtype=np.int64)
+        return self._indices
+
+    def _order(self, order: Any, options: Mapping[str, Any]) -> Any:
+        if isinstance(order, OrderOption):
+            return order
+        if isinstance(order, TraversalOrder):
+            return order
+        if isinstance(order, type) and issubclass(order, TraversalOrder):
+            return order(self, **options)
+        raise ValueError(f"{order!r} is no order, and no subclass of "
+                         "TraversalOrder")
+
+    def _specs(self, pipelines: Mapping[str, Any]) -> dict[str, PipelineSpec]:
+        """By output, those of fields first, in the order of the file."""
+        given: dict[str, PipelineSpec] = {}
+        for name, spec in pipelines.items():
+            if spec is None:
+                continue
+            if isinstance(spec, PipelineSpec):
+                given[name] = spec
+            elif isinstance(spec, Sequence) and not isinstance(spec, str):
+                given[name] = PipelineSpec(name, transforms=spec)
+            else:
+                raise ValueError(f"the pipeline of {name!r} is no list of "
+                                 "operations, and no PipelineSpec")
+        specs = {}
+        for name in self.reader.handlers:
+            if name in given:
+                specs[name] = given.pop(name)
+            elif name not in pipelines:
+                specs[name] = PipelineSpec(name)
+        return {**specs, **given}
+
+    def _decoder(self, name: str, spec: PipelineSpec) -> list[Any]:
+        """The operations of a pipeline, a decoder first."""
+        assert isinstance(spec.source, str)
+        if spec.source not in self.reader.handlers:
+            raise ValueError(f"the pipeline of {name!r} is for a field "
+                             f"{spec.source!r}, and there are "
+                             + ", ".join(self.reader.handlers))
+        ops = list(spec.transforms)
+        usual = self.reader.handlers[spec.source].get_decoder_class()
+        decoder = spec.decoder
+        if decoder is None and ops and isinstance(ops[0], (Decoder, usual)):
+            decoder = ops.pop(0)
+        if decoder is None:
+            decoder = usual()
+        if not ops and spec.default_pipeline:
+            ops = [ToTensor()]
+        spec.decoder, spec.transforms = decoder, ops
+        return [decoder, *ops]
+
+    def _plan(self) -> list[_Output]:
+        outputs: list[_Output] = []
+        by_op: dict[int, list[tuple[_Output, int]]] = {}
+        place = 0
+        for k, (name, spec) in enumerate(self.pipeline_specs.items()):
+            if isinstance(spec.source, str):
+                ops = self._decoder(name, spec)
+                field = spec.source
+            else:
+                ops, field = spec.transforms, ""
+            output = _Output(f"o{k}", field, [_operation(op) for op in ops],
+                             place)
+            place += len(ops)
+            outputs.append(output)
+            for i, op in enumerate(output.ops):
+                by_op.setdefault(id(op), []).append((output, i))
+        for output, spec in zip(outputs, self.pipeline_specs.values()):
+            if isinstance(spec.source, str):
+                self._check(output)
+                continue
+            found = by_op.get(id(spec.source), [])
+            if len(found) != 1:
+                raise ValueError(f"{spec.source!r} is an operation of "
+                                 f"{len(found)} other pipelines, not of one")
+            output.source, = found
+            origin, i = output.source
+            origin.kept[i] = None
+            output.field = origin.field
+            for op in output.ops:
+                op.accept_field(self.reader.handlers[output.field])
+        return outputs
+
+    def _check(self, output: _Output) -> None:
+        """Whose decoder it has; those of users get what they ask for."""
+        decoder, k = output.ops[0], self.reader.field_names.index(output.field)
+        kind = self.reader.fields[k]["type"]
+        for op in output.ops:
+            op.accept_field(self.reader.handlers[output.field])
+        if is_ours(decoder) and isinstance(decoder, Decoder):
+            if kind not in decoder.kinds:
+                raise ValueError(
+                    f"field {output.field!r} is of type {kind}, which "
+                    f"{type(decoder).__name__} does not decode")
+            if kind in ("bytes", "json") and self.reader.is_file:
+                sizes = self.reader.column(output.field)["size"]
+                output.width = int(sizes.max(initial=0))
+            if not all(is_ours(op) for op in output.ops) \
+                    and self.reader.is_file:
+                for op in output.ops:
+                    op.accept_globals(self.reader.column(output.field), None)
+            return
+        read, storage = memory_of(self.reader)
+        records = np.array(self.reader.column(output.field))
+        for op in output.ops:
+            op.accept_globals(records, read)
+        output.decoding = Decoding(decoder, records, storage)
+        output.native = 1
+
+    # --- the library ---
+
+    def _text(self, files: Files) -> str:
+        statements = []
+        most = 1000 if self._native else 1
+        used = set()
+        fields = dict(zip(self.reader.field_names, self.reader.fields))
+        for output in self._outputs:
+            if output.decoding is None and output.source is None:
+                field = fields[output.field]
+                kind, dtype = _KINDS.get(field["type"]) or (
+                    ARRAY, np.dtype(field["dtype"]).name)
+                text = output.translate(Chain(
+                    kind, dtype, files, self._gpu, self._mixing), most)
+                statements.append(
+                    f"{output.name} = {quoted(output.field)}{text}")
+                used.add(output.field)
+            output.plan()
+        if self._mixing and self._split():
+            self._mixing = False
+            return self._text(files)
+        statements += [f"{quoted(name)} | drop" for name, f in fields.items()
+                       if name not in used and not f.get("unusable")]
+        return "; ".join(statements)
+
+    def _split(self) -> bool:
+        """Whether images are mixed by the library and their labels in Python,
+        or the other way round, by other numbers."""
+        here = [i < o.native for o in self._outputs
+                for i, op in enumerate(o.ops)
+                if isinstance(op, (ImageMixup, LabelMixup))]
+        return any(here) and not all(here)
+
+    def _samples(self, epoch: int) -> Any:
+        """The subset, and whether it is new in every epoch."""
+        if not isinstance(self.traversal_order, TraversalOrder):
+            return self._indices
+        return np.asarray(self.traversal_order.sample_order(epoch), np.int64)
+
+    def _open(self, epoch: int) -> None:
+        """Where anything changed: decoders may, between epochs."""
+        with Files() as files:
+            text = self._text(files)
+            samples = self._samples(epoch)
+            now = [_FILE.sub("", text), None if samples is None
+                   else samples.tobytes(),
+                   [_facts(op) for o in self._outputs
+                    for op in o.ops[:o.native]]]
+            if now == self._opened:
+                return
+            try:
+                core = self._try(text, samples, epoch)
+            except (ValueError, BetonError) as e:
+                core = self._retry(e, text, files, samples, epoch)
+        if self._core is not None:
+            self._core.close()
+        self._core = core
+        self._opened = now
+
+    def _retry(self, error: Exception, text: str, files: Files, samples: Any,
+               epoch: int) -> _Core:
+        """With less of it for the library."""
+        if "cuda(" in text:
+            self._gpu = False
+        elif isinstance(error, ValueError) and any(
+                o.native > 1 for o in self._outputs):
+            self._native = False
+        else:
+            raise error
+        warnings.warn(f"more of the pipeline runs in Python, for {error}",
+                      RuntimeWarning, stacklevel=4)
+        text = self._text(files)
+        try:
+            return self._try(text, samples, epoch)
+        except (ValueError, BetonError) as e:
+            return self._retry(e, text, files, samples, epoch)
+
+    def _try(self, text: str, samples: Any, epoch: int,
+             **options: Any) -> _Core:
+        order = self.traversal_order
+        own = isinstance(order, TraversalOrder)
+        alone: dict[str, Any] = {"rank": 0, "world": 1}
+        return _Core(
+            self.fname, self.batch_size,
+            "sequential" if own else order.name.lower(),
+            self.seed & (2**64 - 1), text, subset=samples,
+            workers=self.num_workers, prefetch=self.batches_ahead,
+            tensors="torch", epoch=epoch, cache=self._cache,
+            on_error=self.on_error, **{
+                "drop_last": self.drop_last,
+                **({} if self.distributed and not own else alone), **options})
+
+    # --- batches ---
+
+    def _finish(self, raw: Any, epoch: int) -> tuple[Any, ...]:
+        ids = raw.ids.numpy()
+        batch = Batch(self.seed, epoch, ids)
+        # Those that begin with what another one keeps come after it.
+        done = {o.name: o.run(raw, batch) for o in sorted(
+            self._outputs, key=lambda o: o.source is not None)}
+        return tuple(done[o.name] for o in self._outputs)
+
+    def __iter__(self) -> EpochIterator:
+        epoch = self.next_epoch
+        self._open(epoch)
+        if self.recompile:
+            for output in self._outputs:
+                output.forget()
+        self._core.set_epoch(epoch)
+        self.next_epoch = epoch + 1
+        return EpochIterator(self, epoch)
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def next_traversal_order(self) -> Any:
+        """Numbers of the samples of the next epoch; without reading any."""
+        if isinstance(self.traversal_order, TraversalOrder):
+            return self._samples(self.next_epoch)
+        fields = sorted(self.reader.fields,
+                        key=lambda f: f["type"] not in ("int", "float"))
+        text = "; ".join(f"{quoted(f['name'])} | drop" for f in fields[1:])
+        with self._try(text, self._indices, self.next_epoch,
+                       drop_last=False) as core:
+            return np.concatenate([b.ids.numpy() for b in core])
+
+    def filter(self, field_name: str,
+               condition: Callable[[Any], Any]) -> Loader:
+        """A loader of those samples for whose value of a field, as its pipeline
+        gives it, the condition is true."""
+        spec = self.pipeline_specs.get(field_name) or PipelineSpec(field_name)
+        only = {name: None for name in self.reader.handlers}
+        arguments = {**self._arguments, "order": OrderOption.SEQUENTIAL,
+                     "drop_last": False, "distributed": False,
+                     "pipelines": {**only, field_name: spec}}
+        chosen: list[int] = []
+        loader = Loader(**arguments)
+        for raw in loader._core:
+            values, = loader._finish(raw, 0)
+            chosen += [i for i, value in zip(raw.ids.tolist(), values)
+                       if condition(value)]
+        loader.close()
+        return Loader(**{**self._arguments,
+                         "indices": np.array(chosen, np.int64)})
+
+    # --- more than FFCV's ---
+
+    @property
+    def pipeline(self) -> str:
+        """What the library does, beton-transforms(7)."""
+        with Files() as files:
+            return self._text(files)
+
+    def stats(self) -> dict[str, Any]:
+        """As betonfs.Loader's."""
+        return self._core.stats()
+
+    def close(self) -> None:
+        """Ends its threads. Batches that are kept stay valid."""
+        self._core.close()
+
+
+def _facts(op: Operation) -> Any:
+    """Arguments that are too long for the text."""
+    return [(k, v.tobytes()) for k, v in vars(op).items()
+            if isinstance(v, np.ndarray)]
+
+
+def _cache(os_cache: Any) -> str | None:
+    if os_cache is _DEFAULT:
+        forced = os.environ.get("FFCV_DEFAULT_CACHE_PROCESS", "0")
+        return "process" if forced not in ("", "0") else None
+    return "os" if os_cache else "process"
+
+
+__all__ = ["EpochIterator", "Loader", "OrderOption"]

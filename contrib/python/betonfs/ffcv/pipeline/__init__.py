@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+from .compiler import Compiler
+from .pipeline_spec import PipelineSpec
+
+__all__ = ["Compiler", "PipelineSpec"]

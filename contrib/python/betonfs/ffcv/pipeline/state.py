@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class State:
+    """What is known of the values between two operations: whether they are
+    NumPy arrays for compiled code (`jit_mode`) or tensors, and where, and the
+    shape of one sample."""
+
+    jit_mode: bool
+    device: Any
+    shape: Any
+    dtype: Any

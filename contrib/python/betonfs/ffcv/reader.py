@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _beton
+from .fields import field_of
+from .fields.base import Field
+
+_HEADER = struct.Struct("<HHIQQ")
+_DESCRIPTOR = 1041
+_ARGUMENTS = 17
+_ENTRY = np.dtype([("sample_id", "<u8"), ("ptr", "<u8"), ("size", "<u8")])
+
+
+class Reader:
+    """What a dataset has. `metadata` and `alloc_table` are those of a file,
+    mapped, and not there for a mount."""
+
+    def __init__(self, fname: str | os.PathLike[str],
+                 custom_handlers: Mapping[str, type[Field]] = {}) -> None:
+        self.file_name = os.fspath(fname)
+        self.is_file = not os.path.isdir(self.file_name)
+        if self.is_file:
+            dataset = _beton.Dataset(self.file_name)
+            self.num_samples = dataset.samples
+            self.fields = dataset.fields()
+        else:
+            with open(os.path.join(self.file_name, "dataset.json")) as f:
+                told = json.load(f)
+            self.num_samples = int(told["samples"])
+            self.fields = told["fields"]
+        self.field_names = [f["name"] for f in self.fields]
+        self.num_fields = len(self.fields)
+        self.handlers: dict[str, Field] = {}
+        for i, field in enumerate(self.fields):
+            self.handlers[field["name"]] = self._handler(
+                i, field, custom_handlers)
+        self._metadata: Any = None
+
+    def _handler(self, i: int, field: Mapping[str, Any],
+                 custom: Mapping[str, type[Field]]) -> Field:
+        name = field["name"]
+        if name in custom:
+            return custom[name].from_binary(self._arguments(i))
+        known = field_of(field["type"], field.get("dtype"),
+                         field.get("shape", ()))
+        if known is None:
+            raise ValueError(f"field {name!r} is of a class of its own: "
+                             "custom_fields must say which")
+        return known
+
+    def _arguments(self, i: int) -> NDArray[np.uint8]:
+        if not self.is_file:
+            raise ValueError(f"{self.file_name}: custom fields are read from "
+                             "files, not from a mount")
+        at = _HEADER.size + _DESCRIPTOR * i + _ARGUMENTS
+        return np.fromfile(self.file_name, np.uint8, 1024, offset=at)
+
+    @property
+    def header(self) -> dict[str, int]:
+        with open(self.file_name, "rb") as f:
+            values = _HEADER.unpack(f.read(_HEADER.size))
+        return dict(zip(("version", "num_fields", "page_size", "num_samples",
+                         "alloc_table_ptr"), values))
+
+    @property
+    def page_size(self) -> int:
+        return self.header["page_size"]
+
+    @property
+    def metadata_type(self) -> np.dtype[Any]:
+        return np.dtype([("", h.metadata_type)
+                         for h in self.handlers.values()], align=True)
+
+    @property
+    def metadata(self) -> Any:
+        """A record per sample, with f0, f1... for the fields."""
+        if self._metadata is None:
+            at = _HEADER.size + _DESCRIPTOR * self.num_fields
+            self._metadata = np.memmap(self.file_name, self.metadata_type, "r",
+                                       at, self.num_samples)
+        return self._metadata
+
+    def column(self, name: str) -> Any:
+        """What all records have of a field."""
+        return self.metadata[f"f{self.field_names.index(name)}"]
+
+    @property
+    def alloc_table(self) -> Any:
+        return np.fromfile(self.file_name, _ENTRY,
+                           offset=self.header["alloc_table_ptr"])

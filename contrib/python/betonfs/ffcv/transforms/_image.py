@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Geometry, colours and noise of images."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._chain import Chain, number, numbers
+from .._draws import Draws
+from ._base import ImageOperation
+
+Images = NDArray[np.uint8]
+Pair = Sequence[float]
+
+
+class RandomHorizontalFlip(ImageOperation):
+    """Exchanges left and right with a probability."""
+
+    def __init__(self, flip_prob: float = 0.5) -> None:
+        super().__init__()
+        self.flip_prob = flip_prob
+
+    def native(self, chain: Chain) -> str | None:
+        if not chain.may_move():
+            return None
+        return f"flip({number(self.flip_prob)})"
+
+    def images(self, images: Images, draws: Draws) -> Images:
+        chosen = draws.uniform() < self.flip_prob
+        images[chosen] = images[chosen, :, ::-1]
+        return images
+
+
+class RandomVerticalFlip(ImageOperation):
+    """Exchanges top and bottom with a probability."""
+
+    def __init__(self, flip_prob: float = 0.5) -> None:
+        super().__init__()
+        self.flip_prob = flip_prob
+
+    def native(self, chain: Chain) -> str | None:
+        if not chain.may_whole():
+            return None
+        chain.coloured = False
+        return f"vertical_flip({number(self.flip_prob)})"
+
+    def images(self, images: Images, draws: Draws) -> Images:
+        chosen = draws.uniform() < self.flip_prob
+        images[chosen] = images[chosen, ::-1]
+        return images
+
+
+class Cutout(ImageOperation):
+    """A square of one colour, anywhere in every image."""
+
+    def __init__(self, crop_size: int,
+                 fill: Sequence[int] = (0, 0, 0)) -> None:
+        super().__init__()
+        self.crop_size = crop_size
+        self.fill = np.array(fill)
+        self.prob = 1.0
+
+    def native(self, chain: Chain) -> str | None:
+        if not chain.may_whole() or not _is_colour(self.fill):
+            return None
+        chain.coloured = False
+        return (f"cutout({self.crop_size}, fill={_colour(self.fill)}, "
+                f"p={number(self.prob)})")
+
+    def images(self, images: Images, draws: Draws) -> Images:
+        _, height, width, _ = images.shape
+        size = self.crop_size
+        rows = draws.index(height - size + 1)
+        columns = draws.index(width - size + 1)
+        chosen = draws.uniform() < self.prob
+        for i, y, x in zip(np.arange(len(images)), rows, columns):
+            if chosen[i]:
+                images[i, y:y + size, x:x + size] = self.fill
+        return images
+
+
+class RandomCutout(Cutout):
+    """A Cutout of some images."""
+
+    def __init__(self, prob: float, crop_size: int,
+                 fill: Sequence[int] = (0, 0, 0)) -> None:
+        super().__init__(crop_size, fill)
+        self.prob = prob
+
+
+class RandomTranslate(ImageOperation):
+    """Moves images by up to `padding` pixels in both directions."""
+
+    def __init__(self, padding: int,
+                 fill: Sequence[int] = (0, 0, 0)) -> None:
+        super().__init__()
+        self.padding = padding
+        self.fill = np.array(fill)
+
+    def native(self, chain: Chain) -> str | None:
+        if not chain.may_whole() or not _is_colour(self.fill):
+            return None
+        chain.coloured = False
+        return (f"random_translate({self.padding}, "
+                f"fill={_colour(self.fill)})")
+
+    def images(self, images: Images, draws: Draws) -> Images:
+        _, h, w, _ = images.shape
+        pad = self.padding
+        rows, columns = (draws.index(2 * pad + 1) for _ in range(2))
+        wide = np.empty((h + 2 * pad, w + 2 * pad, 3), np.uint8)
+        for image, y, x in zip(images, rows, columns):
+            wide[:] = self.fill
+            wide[pad:pad + h, pad:pad + w] = image
+            image[:] = wide[y:y + h, x:x + w]
+        return images
+
+
+class RandomResizedCrop(ImageOperation):
+    """A random crop, resized; of images that were decoded as they are. The
+    decoder of this name is faster."""
+
+    def __init__(self, scale: Pair, ratio: Pair, size: int) -> None:
+        super().__init__()
+        self.scale = scale
+        self.ratio = ratio
+        self.size = size
+
+    def native(self, chain: Chain) -> str | None:
+        if not chain.may_resize():
+            return None
+        return (f"random_resized_crop({self.size}, "
+                f"scale={numbers(self.scale)}, ratio={numbers(self.ratio)})")
+
+    def images(self, images: Images, draws: Draws) -> Images:
+        n, height, width, _ = images.shape
+        crops = _crops(height, width, self.scale, self.ratio, draws)
+        out = np.empty((n, self.size, self.size, 3), np.uint8)
+        for image, into, (y, x, h, w) in zip(images, out, crops):
+            _resize(image[y:y + h, x:x + w], into)
+        return out
+
+
+class _Colour(ImageOperation):
+    """A factor of its own for some images."""
+
+    text: str
+
+    def __init__(self, magnitude: float, p: float = 0.5) -> None:
+        super().__init__()
+        self.magnitude = magnitude
+        self.p = p
+
+    def native(self, chain: Chain) -> str | None:
+        if not chain.may_colour():
+            return None
+        chain.coloured = True
+        return f"{self.text}({number(self.magnitude)}, p={number(self.p)})"
+
+    def other(self, image: Images) -> Any:
+        """What an image is blended with."""
+        raise NotImplementedError
+
+    def images(self, images: Images, draws: Draws) -> Images:
+        chosen = draws.uniform() < self.p
+        factors = draws.uniform(max(0, 1 - self.magnitude),
+                                1 + self.magnitude)
+        for i in np.flatnonzero(chosen):
+            f = factors[i]
+            blend = f * images[i] + (1 - f) * self.other(images[i])
+            images[i] = blend.clip(0, 255)
+        return images
+
+
+class RandomBrightness(_Colour):
+    """Blends with black, by 1 - magnitude to 1 + magnitude."""
+
+    text = "brightness"
+
+    def other(self, image: Images) -> Any:
+        return 0
+
+
+class RandomContrast(_Colour):
+    """Blends with the mean grey."""
+
+    text = "contrast"
+
+    def native(self, chain: Chain) -> str | None:
+        if not chain.may_whole():
+            return None
+        text = super().native(chain)
+        chain.coloured = False
+        return text
+
+    def other(self, image: Images) -> Any:
+        return _grey(image).mean()
+
+
+class RandomSaturation(_Colour):
+    """Blends with the greys."""
+
+    text = "saturation"
+
+    def other(self, image: Images) -> Any:
+        return _grey(image)[..., None]
+
+
+class RandomGrayscale(ImageOperation):
+    """Makes some images grey."""
+
+    def __init__(self, gray_prob: float = 0.2) -> None:
+        super().__init__()
+        self.gray_prob = gray_prob
+
+    def native(self, chain: Chain) -> str | None:
+        if not chain.may_colour():
+            return None
+        chain.coloured = True
+        return f"grayscale({number(self.gray_prob)})"
+
+    def images(self, images: Images, draws: Draws) -> Images:
+        for i in np.flatnonzero(draws.uniform() < self.gray_prob):
+            images[i] = _grey(images[i])[..., None]
+        return images
+
+
+class RandomColorJitter(ImageOperation):
+    """Brightness, contrast, saturation and hue, one after the other, of some
+    images; each by 1 - its magnitude to 1 + it, hue by turns."""
+
+    def __init__(self, jitter_prob: float = 0.5, brightness: float = 0.8,
+                 contrast: float = 0.4, saturation: float = 0.4,
+                 hue: float = 0.2) -> None:
+        super().__init__()
+        self.jitter_prob = jitter_prob
+        if any(isinstance(m, Sequence)
+               for m in (brightness, contrast, saturation, hue)):
+            raise ValueError("magnitudes are numbers here, not ranges")
+        self.magnitudes = (brightness, contrast, saturation)
+        self.hue = hue
+
+    def native(self, chain: Chain) -> str | None:
+        if not chain.may_whole():
+            return None
+        chain.coloured = False
+        words = [number(m) for m in (*self.magnitudes, self.hue)]
+        return f"color_jitter({', '.join(words)}, p={number(self.jitter_prob)})"
+
+    def images(self, images: Images, draws: Draws) -> Images:
+        chosen = draws.uniform() < self.jitter_prob
+        factors = [draws.uniform(max(0, 1 - m), 1 + m)
+                   for m in self.magnitudes]
+        turns = draws.uniform(-self.hue, self.hue)
+        greys = np.array([0.2989, 0.587, 0.114])
+        for i in np.flatnonzero(chosen):
+            v = (images[i] * factors[0][i]).clip(0, 255)
+            for k in (1, 2):
+                f, grey = factors[k][i], (v @ greys)[..., None]
+                other = grey.mean() if k == 1 else grey
+                v = (f * v + (1 - f) * other).clip(0, 255)
+            images[i] = (v @ _turn(turns[i]).T).clip(0, 255)
+        return images
+
+
+class ColorJitter(RandomColorJitter):
+    """The same, of which nothing is asked for yet."""
+
+    def __init__(self, jitter_prob: float, brightness: float = 0,
+                 contrast: float = 0, saturation: float = 0,
+                 hue: float = 0) -> None:
+        super().__init__(jitter_prob, brightness, contrast, saturation, hue)
+
+
+class RandomSolarization(ImageOperation):
+    """Inverts what is not below a threshold, in some images."""
+
+    def __init__(self, solarization_prob: float = 0.5,
+                 threshold: float = 128) -> None:
+        super().__init__()
+        self.solarization_prob = solarization_prob
+        self.threshold = threshold
+
+    def native(self, chain: Chain) -> str | None:
+        if not chain.may_colour():
+            return None
+        chain.coloured = True
+        return (f"solarize({number(self.threshold)}, "
+                f"p={number(self.solarization_prob)})")
+
+    def images(self, images: Images, draws: Draws) -> Images:
+        for i in np.flatnonzero(draws.uniform() < self.solarization_prob):
+            images[i] = np.where(images[i] >= self.threshold,
+                                 255 - images[i], images[i])
+        return images
+
+
+Solarization = RandomSolarization
+
+
+class Poison(ImageOperation):
+    """Blends the images of some samples with a mask."""
+
+    def __init__(self, mask: Any, alpha: Any, indices: Sequence[int],
+                 clamp: Sequence[float] = (0, 255)) -> None:
+        super().__init__()
+        self.mask = np.asarray(mask)
+        self.alpha = np.asarray(alpha)
+        self.indices = np.sort(indices)
+        self.clamp = clamp
+
+    def native(self, chain: Chain) -> str | None:
+        if not chain.may_whole() or self.mask.ndim != 3:
+            return None
+        chain.coloured = False
+        files = chain.files
+        alpha = files.array(self.alpha.astype(float)) if self.alpha.ndim \
+            else number(self.alpha)
+        return (f"poison({files.array(self.mask.astype(float))}, {alpha}, "
+                f"{files.ids(self.indices)}, clamp={numbers(self.clamp)})")
+
+    def images(self, images: Images, draws: Draws) -> Images:
+        alpha = self.alpha[..., None] if self.alpha.ndim else self.alpha
+        mask = self.mask * alpha
+        keep = np.float32(1 - alpha) if not self.alpha.ndim \
+            else (1 - alpha).astype(np.float32)
+        for i in np.flatnonzero(np.isin(draws.ids, self.indices)):
+            mixed = images[i] * keep + mask.astype(np.float32)
+            images[i] = mixed.clip(*self.clamp)
+        return images
+
+
+# --- what they need ---
+
+def _is_colour(fill: NDArray[Any]) -> bool:
+    return (fill.size in (1, 3) and bool(((fill >= 0) & (fill <= 255)).all())
+            and bool((fill == np.floor(fill)).all()))
+
+
+def _colour(fill: NDArray[Any]) -> str:
+    return numbers(fill.reshape(-1).tolist())
+
+
+def _grey(image: Images) -> Images:
+    r, g, b = image[..., 0], image[..., 1], image[..., 2]
+    grey: Images = (0.2989 * r + 0.587 * g + 0.114 * b).astype(np.uint8)
+    return grey
+
+
+def _turn(turns: float) -> NDArray[np.float64]:
+    """Of colours, about the axis of greys."""
+    s, c = math.sin(2 * math.pi * turns), math.cos(2 * math.pi * turns)
+    d, e = (1 - c) / 3, math.sqrt(1 / 3) * s
+    return np.array([[c + d, d - e, d + e], [d + e, c + d, d - e],
+                     [d - e, d + e, c + d]])
+
+
+def _crops(height: int, width: int, scale: Pair, ratio: Pair,
+           draws: Draws) -> list[tuple[int, int, int, int]]:
+    """Row, column, height and width, by the rule of beton-transforms(7)."""
+    n = len(draws.ids)
+    logs = math.log(ratio[0]), math.log(ratio[1])
+    shape = width / height
+    h = round(width / ratio[0]) if shape < ratio[0] else height
+    w = round(height * ratio[1]) if shape > ratio[1] else width
+    out = [((height - h) // 2, (width - w) // 2, h, w)] * n
+    open_rows = set(range(n))
+    for _ in range(10):
+        areas = height * width * draws.uniform(*scale)
+        ratios = np.exp(draws.uniform(*logs))
+        widths = np.rint(np.sqrt(areas * ratios)).astype(int)
+        heights = np.rint(np.sqrt(areas / ratios)).astype(int)
+        down, right = draws.uniform(), draws.uniform()
+        for i in sorted(open_rows):
+            h, w = int(heights[i]), int(widths[i])
+            if 0 < w <= width and 0 < h <= height:
+                out[i] = (int(down[i] * (height - h + 1)),
+                          int(right[i] * (width - w + 1)), h, w)
+                open_rows.remove(i)
+    return out
+
+
+def _weights(source: int, size: int, shrink: bool) -> NDArray[np.float64]:
+    """What each pixel of one side is made of, as OpenCV's INTER_AREA."""
+    scale = source / size
+    out = np.zeros((size, source))
+    if shrink:
+        edges = np.arange(size + 1) * scale
+        for k in range(source):
+            part = np.minimum(edges[1:], k + 1) - np.maximum(edges[:-1], k)
+            out[:, k] = part.clip(0) / scale
+        return out
+    for d in range(size):
+        s = int(d * scale)
+        f = (d + 1) - (s + 1) / scale
+        f = 0.0 if f <= 0 or s + 1 >= source else f - math.floor(f)
+        out[d, s] += 1 - f
+        if f:
+            out[d, s + 1] += f
+    return out
+
+
+def _resize(image: Images, into: Images) -> None:
+    (h, w), (th, tw) = image.shape[:2], into.shape[:2]
+    shrink = th <= h and tw <= w
+    rows, columns = _weights(h, th, shrink), _weights(w, tw, shrink)
+    out = np.einsum("ij,jkc->ikc", rows, image.astype(float))
+    out = np.einsum("ij,kjc->kic", columns, out)
+    into[:] = np.rint(out).clip(0, 255)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import importlib
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .. import BetonError, _beton
+from .._writer import _encoded, _with_progress
+from .fields.base import BuiltInField
+
+MIN_PAGE_SIZE = 1 << 21
+MAX_PAGE_SIZE = 1 << 32
+
+
+class _Encoder:
+    """As betonfs.write()'s, of FFCV's fields."""
+
+    def __init__(self, fields: Mapping[str, BuiltInField]) -> None:
+        self.fields = fields
+
+    def sample(self, number: int, sample: Any) -> tuple[Any, ...]:
+        values = tuple(sample)
+        if len(values) != len(self.fields):
+            raise ValueError(f"sample {number}: {len(values)} values for "
+                             f"{len(self.fields)} fields")
+        out = []
+        for (name, field), value in zip(self.fields.items(), values):
+            try:
+                out.append(field.encode(value, number))
+            except (ValueError, TypeError) as e:
+                raise ValueError(f"sample {number} field {name}: {e}") from e
+        return tuple(out)
+
+
+class DatasetWriter:
+    """Writes a dataset; it appears under its name when it is complete.
+
+    `fields` are names and kinds of what samples are tuples of. `page_size` is a
+    power of two from 2 MiB, and no sample may be larger. `num_workers` threads
+    get and encode samples; below 1: one per usable CPU. What goes wrong with a
+    sample is raised, with its number.
+    """
+
+    def __init__(self, fname: str | os.PathLike[str],
+                 fields: Mapping[str, Any],
+                 page_size: int = 4 * MIN_PAGE_SIZE,
+                 num_workers: int = -1) -> None:
+        if page_size & (page_size - 1) or not \
+                MIN_PAGE_SIZE <= page_size < MAX_PAGE_SIZE:
+            raise ValueError(f"page_size={page_size}: it is a power of two "
+                             f"from {MIN_PAGE_SIZE} to before {MAX_PAGE_SIZE}")
+        for name, field in fields.items():
+            if not isinstance(field, BuiltInField):
+                raise ValueError(f"field {name!r}: {type(field).__name__} is "
+                                 "none of this package's fields, and others "
+                                 "cannot be written")
+        self.fname = os.fspath(fname)
+        self.fields = dict(fields)
+        self.page_size = page_size
+        self.num_workers = num_workers if num_workers > 0 \
+            else len(os.sched_getaffinity(0))
+
+    def _write(self, thunks: Iterable[Callable[[], Any]], n: int) -> None:
+        writer = _beton.Writer(
+            self.fname,
+            tuple((name, *f.description) for name, f in self.fields.items()),
+            n, self.page_size)
+        encoder: Any = _Encoder(self.fields)
+        values = _encoded(encoder, iter(thunks), self.num_workers)
+        try:
+            for i, sample in enumerate(_with_progress(values, n, True)):
+                try:
+                    writer.append(sample)
+                except BetonError as e:
+                    raise type(e)(e.errno, f"sample {i}: {e.strerror}") \
+                        from None
+            writer.finish()
+        except BaseException:
+            writer.abort()
+            raise
+
+    def from_indexed_dataset(self, dataset: Any,
+                             indices: Sequence[int] | None = None,
+                             chunksize: int = 100,
+                             shuffle_indices: bool = False) -> None:
+        """Of what has len() and [i]: all, or those of `indices`, in their
+        order or shuffled by NumPy's global generator. chunksize is not
+        needed."""
+        numbers = np.arange(len(dataset)) if indices is None \
+            else np.array(indices)
+        if shuffle_indices:
+            np.random.shuffle(numbers)
+        self._write((partial(dataset.__getitem__, i)
+                     for i in numbers.tolist()), len(numbers))
+
+    def from_webdataset(self, shards: Sequence[str],
+                        pipeline: Callable[[Any], Any]) -> None:
+        """Of shards, each given to `pipeline` as webdataset's WebDataset; all
+        are read twice, for their samples are counted first."""
+        dataset = importlib.import_module("webdataset").WebDataset
+
+        def samples() -> Iterator[Any]:
+            return itertools.chain.from_iterable(
+                pipeline(dataset(shard)) for shard in shards)
+        n = sum(1 for _ in samples())
+        self._write((partial(_given, sample) for sample in samples()), n)
+
+
+def _given(sample: Any) -> Any:
+    return sample
+
+
+__all__ = ["DatasetWriter"]

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/top_terminal.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* Of the terminals since VT100, as xterm has them: the other screen, no
+   wrapping of lines, the cursor hidden; and back. */
+#define ENTER "\033[?1049h\033[?7l\033[?25l"
+#define LEAVE "\033[?25h\033[?7h\033[?1049l"
+#define HOME "\033[H"
+#define ERASE_LINE "\033[2K"
+#define ERASE_BELOW "\033[J"
+
+static void signal_set(sigset_t *out)
+{
+	static const int all[] = { SIGINT,  SIGTERM,  SIGHUP, SIGQUIT,
+				   SIGTSTP, SIGWINCH, SIGCONT };
+
+	sigemptyset(out);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		sigaddset(out, all[i]);
+}
+
+static void put(const char *text)
+{
+	fputs(text, stdout);
+	fflush(stdout);
+}
+
+static void enter(struct terminal *t)
+{
+	struct termios raw = t->before;
+
+	if (t->has_keys) {
+		raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+		raw.c_cc[VMIN] = 1;
+		raw.c_cc[VTIME] = 0;
+		tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
+	}
+	if (t->is_screen)
+		put(ENTER);
+	t->is_ours = true;
+}
+
+static void leave(struct terminal *t)
+{
+	if (!t->is_ours)
+		return;
+	t->is_ours = false;
+	if (t->is_screen)
+		put(LEAVE);
+	if (t->has_keys)
+		tcsetattr(STDIN_FILENO, TCSADRAIN, &t->before);
+}
+
+int terminal_open(struct terminal *t)
+{
+	sigset_t set;
+
+	*t = (struct terminal){ .is_screen = isatty(STDOUT_FILENO) };
+	t->has_keys = t->is_screen && !tcgetattr(STDIN_FILENO, &t->before);
+	signal_set(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	t->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (t->signals < 0)
+		return -errno;
+	enter(t);
+	return 0;
+}
+
+void terminal_close(struct terminal *t)
+{
+	leave(t);
+	if (t->signals >= 0)
+		close(t->signals);
+	t->signals = -1;
+}
+
+enum terminal_event terminal_event(struct terminal *t)
+{
+	struct signalfd_siginfo info;
+
+	if (read(t->signals, &info, sizeof(info)) != sizeof(info))
+		return TERMINAL_NONE;
+	switch (info.ssi_signo) {
+	case SIGTSTP:
+		leave(t);
+		raise(SIGSTOP);
+		enter(t);
+		return TERMINAL_CHANGED;
+	case SIGCONT:
+		/* After a SIGSTOP, of which nobody was told. */
+		enter(t);
+		return TERMINAL_CHANGED;
+	case SIGWINCH:
+		return TERMINAL_CHANGED;
+	default:
+		return TERMINAL_END;
+	}
+}
+
+void terminal_size(unsigned *width, unsigned *height)
+{
+	struct winsize w = { 0 };
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) < 0 || !w.ws_col || !w.ws_row)
+		w = (struct winsize){ .ws_col = 80, .ws_row = 24 };
+	*width = w.ws_col;
+	*height = w.ws_row;
+}
+
+/* A line is erased before it is written: afterwards its last character would
+   go where it fills the screen. The last one has no end, which would scroll. */
+static void show_screen(const char *text)
+{
+	fputs(HOME, stdout);
+	while (*text) {
+		size_t n = strcspn(text, "\n");
+		bool is_last = !text[n] || !text[n + 1];
+
+		printf("%s%.*s%s", is_last ? ERASE_BELOW : ERASE_LINE, (int)n,
+		       text, is_last ? "" : "\r\n");
+		text += text[n] ? n + 1 : n;
+	}
+}
+
+int terminal_show(struct terminal *t, const char *text)
+{
+	if (t->is_screen)
+		show_screen(text);
+	else
+		fputs(text, stdout);
+	return fflush(stdout) ? -EIO : 0;
+}

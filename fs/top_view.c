@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/top_view.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+
+/* A trainer that waits less is not held up by its data: as the line of an epoch
+   judges it. */
+static const double enough = 0.05;
+
+/* Loaders tell about once a second, but only when a batch is taken: so long,
+   what was told last still holds. */
+enum { RECENT_S = 10 };
+
+static double ratio(double a, double b)
+{
+	return b > 0 ? a / b : 0;
+}
+
+/* Sums never fall; if one did, it began anew. */
+static double since(uint64_t before, uint64_t now)
+{
+	return (double)(now < before ? now : now - before);
+}
+
+static double since_real(double before, double now)
+{
+	return now < before ? now : now - before;
+}
+
+/* --- ranks --- */
+
+static enum top_stage slowest(const struct top_rank *before,
+			      const struct top_rank *now)
+{
+	enum top_stage most = TOP_READ;
+	double delay[TOP_STAGES];
+
+	for (enum top_stage s = 0; s < TOP_STAGES; s++) {
+		delay[s] = since_real(before->delay_s[s], now->delay_s[s]);
+		if (delay[s] > delay[most])
+			most = s;
+	}
+	return most;
+}
+
+/* By what it told between the readings: its own clock counts, for its words and
+   our readings do not come at the same times. */
+static void see_difference(const struct top_rank *before,
+			   const struct top_rank *now,
+			   struct top_rank_view *out)
+{
+	double wait = since_real(before->wait_s, now->wait_s);
+	double own = since_real(before->trainer_s, now->trainer_s);
+
+	out->samples_per_s = ratio(since(before->samples, now->samples),
+				   since_real(before->open_s, now->open_s));
+	out->wait_share = ratio(wait, wait + own);
+	out->queue_fill = ratio(since(before->queue_ready, now->queue_ready),
+				since(before->queue_places, now->queue_places));
+	out->stage = slowest(before, now);
+	out->is_active = true;
+}
+
+/* It told nothing meanwhile. */
+static void see_last_word(const struct top_rank *now, struct top_rank_view *out)
+{
+	static const struct top_rank nothing = { .rank = 0 };
+
+	out->samples_per_s = now->told_rate;
+	out->wait_share = now->told_wait;
+	out->queue_fill = now->told_fill;
+	out->stage = slowest(&nothing, now);
+	out->is_active = true;
+}
+
+static struct top_rank_view see_rank(const struct top_rank *before,
+				     const struct top_rank *now)
+{
+	struct top_rank_view v = { .now = now };
+
+	if (!now->loaders)
+		return v;
+	if (before && now->open_s != before->open_s &&
+	    now->batches != before->batches)
+		see_difference(before, now, &v);
+	else if (now->idle_s <= RECENT_S && now->told_rate > 0)
+		see_last_word(now, &v);
+	/* Shares that no clock can give, but whoever says so. */
+	if (v.wait_share > 1)
+		v.wait_share = 1;
+	if (v.queue_fill > 1)
+		v.queue_fill = 1;
+	return v;
+}
+
+static const struct top_rank *find_rank(const struct top_job *job,
+					uint64_t rank)
+{
+	for (size_t i = 0; job && i < job->num_ranks; i++) {
+		if (job->ranks[i].rank == rank)
+			return &job->ranks[i];
+	}
+	return NULL;
+}
+
+/* --- jobs --- */
+
+static const struct top_job *find_job(const struct top_reading *r,
+				      const char *name)
+{
+	for (size_t i = 0; r && i < r->num_jobs; i++) {
+		if (!strcmp(r->jobs[i].name, name))
+			return &r->jobs[i];
+	}
+	return NULL;
+}
+
+static void add_ranks(struct top_job_view *v)
+{
+	unsigned waiting = 0, active = 0;
+
+	for (size_t i = 0; i < v->now->num_ranks; i++) {
+		const struct top_rank_view *r = &v->ranks[i];
+
+		v->failed_rows += r->now->failed_rows;
+		v->samples_per_s += r->samples_per_s;
+		if (!r->is_active)
+			continue;
+		active++;
+		waiting += r->wait_share >= enough;
+		if (!v->worst.now || r->wait_share > v->worst.wait_share)
+			v->worst = *r;
+	}
+	v->is_alone = waiting == 1 && active > 1;
+}
+
+static enum top_verdict judge(const struct top_job_view *v)
+{
+	if (v->worst.now)
+		return v->worst.wait_share < enough ? TOP_NOT_DATA : TOP_WAITS;
+	if (v->now->connections)
+		return v->now->num_ranks ? TOP_IDLE : TOP_SILENT;
+	if (v->now->num_ranks || v->now->idle_s > RECENT_S)
+		return TOP_ENDED;
+	return v->late_share < enough ? TOP_FILES : TOP_LATE;
+}
+
+/* Its ranks get `room`, which has so many places. */
+static void see_job(const struct top_job *before, const struct top_job *now,
+		    double seconds, struct top_rank_view *room,
+		    struct top_job_view *v)
+{
+	static const struct top_job nothing = { .name = "" };
+	const struct top_job *b = before ? before : &nothing;
+
+	*v = (struct top_job_view){ .now = now, .ranks = room };
+	for (size_t i = 0; i < now->num_ranks; i++)
+		room[i] = see_rank(find_rank(before, now->ranks[i].rank),
+				   &now->ranks[i]);
+	add_ranks(v);
+	v->batches_per_s = ratio(since(b->batches, now->batches), seconds);
+	v->bytes_per_s = ratio(since(b->bytes, now->bytes), seconds);
+	v->late_share = ratio(since(b->late, now->late),
+			      since(b->batches, now->batches));
+	v->verdict = judge(v);
+}
+
+/* --- the daemon --- */
+
+static uint64_t all_ways(const uint64_t n[JOBS_WAYS])
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < JOBS_WAYS; i++)
+		sum += n[i];
+	return sum;
+}
+
+static void see_daemon(const struct top_reading *b, const struct top_reading *n,
+		       struct top_view *v)
+{
+	double hits = since(b->hits, n->hits), late = since(b->late, n->late);
+	double misses = since(b->misses, n->misses);
+	double read = since(b->read_bytes, n->read_bytes);
+	double batches =
+		since(all_ways(b->way_batches), all_ways(n->way_batches));
+
+	v->values_per_s = (hits + late + misses) / v->seconds;
+	v->hit_share = ratio(hits, hits + late + misses);
+	v->late_share = ratio(late, hits + late + misses);
+	v->miss_share = ratio(misses, hits + late + misses);
+	v->reads_per_s = since(b->reads, n->reads) / v->seconds;
+	v->read_bytes_per_s = read / v->seconds;
+	v->amplification =
+		ratio(read, since(b->delivered_bytes, n->delivered_bytes));
+	v->batches_per_s = batches / v->seconds;
+	v->bytes_per_s = since(all_ways(b->way_bytes), all_ways(n->way_bytes)) /
+			 v->seconds;
+	v->batches_late_share = ratio(
+		since(all_ways(b->way_late), all_ways(n->way_late)), batches);
+}
+
+/* --- the order of jobs, and of ranks --- */
+
+static int compare(double a, double b)
+{
+	return (a > b) - (a < b);
+}
+
+/* What is sorted by, the largest first; of a name, nothing. */
+static double weight(enum top_sort sort, double speed, double wait,
+		     uint64_t failed)
+{
+	switch (sort) {
+	case TOP_BY_SPEED:
+		return speed;
+	case TOP_BY_WAIT:
+		return wait;
+	case TOP_BY_FAILED:
+		return (double)failed;
+	case TOP_BY_NAME:
+		break;
+	}
+	return 0;
+}
+
+static int by_rank(const void *a, const void *b, void *sort)
+{
+	const struct top_rank_view *x = a, *y = b;
+	const enum top_sort *s = sort;
+	int order = compare(weight(*s, y->samples_per_s, y->wait_share,
+				   y->now->failed_rows),
+			    weight(*s, x->samples_per_s, x->wait_share,
+				   x->now->failed_rows));
+
+	if (order)
+		return order;
+	return (x->now->rank > y->now->rank) - (x->now->rank < y->now->rank);
+}
+
+static double weight_of_job(enum top_sort sort, const struct top_job_view *job)
+{
+	return weight(sort, job->samples_per_s, job->worst.wait_share,
+		      job->failed_rows);
+}
+
+/* Those that have ended last. */
+static int by_job(const void *a, const void *b, void *sort)
+{
+	const struct top_job_view *x = a, *y = b;
+	const enum top_sort *s = sort;
+	int order = (x->verdict == TOP_ENDED) - (y->verdict == TOP_ENDED);
+
+	if (!order)
+		order = compare(weight_of_job(*s, y), weight_of_job(*s, x));
+	return order ? order : strcmp(x->now->name, y->now->name);
+}
+
+static void sort_all(struct top_view *v, enum top_sort sort)
+{
+	for (size_t i = 0; i < v->num_jobs; i++)
+		qsort_r(v->jobs[i].ranks, v->jobs[i].now->num_ranks,
+			sizeof(v->ranks[0]), by_rank, &sort);
+	qsort_r(v->jobs, v->num_jobs, sizeof(v->jobs[0]), by_job, &sort);
+}
+
+int top_view_make(const struct top_reading *before,
+		  const struct top_reading *now, enum top_sort sort,
+		  struct top_view **out)
+{
+	struct top_view *v = calloc(1, sizeof(*v));
+	size_t n = 0;
+
+	if (!v)
+		return -ENOMEM;
+	/* A daemon that is younger than it was is another one. */
+	if (before &&
+	    (now->uptime_s < before->uptime_s || now->at_ns <= before->at_ns))
+		before = NULL;
+	v->now = now;
+	if (before) {
+		v->seconds = 1e-9 * (double)(now->at_ns - before->at_ns);
+		see_daemon(before, now, v);
+	}
+	for (size_t i = 0; i < now->num_jobs; i++) {
+		const struct top_job *job = &now->jobs[i];
+
+		see_job(find_job(before, job->name), job, v->seconds,
+			&v->ranks[n], &v->jobs[v->num_jobs++]);
+		n += job->num_ranks;
+	}
+	sort_all(v, sort);
+	*out = v;
+	return 0;
+}
+
+/* --- words --- */
+
+struct words {
+	const char *name;
+	const char *in_full;
+	const char *in_short;
+};
+
+static const struct words words[TOP_VERDICTS] = {
+	[TOP_NOT_DATA] = { "not_data", "data is not the bottleneck",
+			   "not data" },
+	[TOP_WAITS] = { "waits", "waits for", "" },
+	[TOP_IDLE] = { "idle", "takes no batch", "no batch" },
+	[TOP_SILENT] = { "silent", "has not told anything", "silent" },
+	[TOP_FILES] = { "files", "reads files", "files" },
+	[TOP_LATE] = { "late_files", "its files come late", "late files" },
+	[TOP_ENDED] = { "ended", "ended", "ended" },
+};
+
+const char *top_verdict_name(enum top_verdict verdict)
+{
+	return words[verdict].name;
+}
+
+void top_say_job(const struct top_job_view *job, bool in_full,
+		 char out[TOP_SENTENCE_SIZE])
+{
+	const struct words *w = &words[job->verdict];
+	const char *stage = top_stage_name(job->worst.stage);
+
+	if (job->verdict != TOP_WAITS)
+		snprintf(out, TOP_SENTENCE_SIZE, "%s",
+			 in_full ? w->in_full : w->in_short);
+	else if (!in_full)
+		snprintf(out, TOP_SENTENCE_SIZE, "%s", stage);
+	else if (job->is_alone)
+		snprintf(out, TOP_SENTENCE_SIZE, "rank %llu waits for %s",
+			 (unsigned long long)job->worst.now->rank, stage);
+	else
+		snprintf(out, TOP_SENTENCE_SIZE, "%s %s", w->in_full, stage);
+}
+
+void top_say_rank(const struct top_rank_view *rank, bool in_full,
+		  char out[TOP_SENTENCE_SIZE])
+{
+	const struct words *w = &words[TOP_IDLE];
+
+	*out = '\0';
+	if (!rank->now->loaders)
+		w = &words[TOP_ENDED];
+	if (!rank->is_active)
+		snprintf(out, TOP_SENTENCE_SIZE, "%s",
+			 in_full ? w->in_full : w->in_short);
+	else if (rank->wait_share >= enough)
+		snprintf(out, TOP_SENTENCE_SIZE, "%s%s",
+			 in_full ? "waits for " : "",
+			 top_stage_name(rank->stage));
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What happened in a mount between two readings, and what that means: pure
+ * arithmetic.
+ */
+#ifndef FS_TOP_VIEW_H
+#define FS_TOP_VIEW_H
+
+#include <stdbool.h>
+
+#include "fs/top_reading.h"
+
+enum top_verdict {
+	TOP_NOT_DATA, /* the data is not the bottleneck */
+	TOP_WAITS,    /* the trainer waits, for a stage */
+	TOP_IDLE,     /* loaders are there, and nobody takes batches */
+	TOP_SILENT,   /* loaders are there, and have not told anything */
+	TOP_FILES,    /* files are read, and their readers tell nothing */
+	TOP_LATE,     /* the same, and batches are late */
+	TOP_ENDED,
+	TOP_VERDICTS,
+};
+
+enum top_sort { TOP_BY_NAME, TOP_BY_SPEED, TOP_BY_WAIT, TOP_BY_FAILED };
+
+struct top_rank_view {
+	const struct top_rank *now;
+	bool is_active; /* else the next four are 0 */
+	double samples_per_s;
+	double wait_share; /* of the trainer's time */
+	double queue_fill;
+	enum top_stage stage; /* what it waited for most */
+};
+
+/* Waiting, the queue and the place are those of the worst rank: in a step that
+   all ranks take together, all wait for that one. */
+struct top_job_view {
+	const struct top_job *now;
+	struct top_rank_view *ranks; /* of the view's, sorted */
+	enum top_verdict verdict;
+	struct top_rank_view worst; /* its `now` is NULL: none is active */
+	bool is_alone;		    /* the other ranks do not wait */
+	double samples_per_s;
+	uint64_t failed_rows;
+	double batches_per_s, bytes_per_s;
+	double late_share;
+};
+
+struct top_view {
+	const struct top_reading *now;
+	double seconds; /* 0: there is one reading, and no rates of the daemon
+			 */
+	double values_per_s;
+	double hit_share, late_share, miss_share; /* of these */
+	double reads_per_s, read_bytes_per_s;
+	double amplification; /* 0: nothing was delivered */
+	double batches_per_s, bytes_per_s;
+	double batches_late_share;
+	size_t num_jobs;
+	struct top_job_view jobs[JOBS_MAX]; /* sorted */
+	struct top_rank_view ranks[JOBS_RANKS_MAX];
+};
+
+/*
+ * `before` may be NULL, or of another daemon. The view looks into `now`, which
+ * must outlive it. -ENOMEM, or 0 and *out is for free().
+ */
+int top_view_make(const struct top_reading *before,
+		  const struct top_reading *now, enum top_sort sort,
+		  struct top_view **out);
+
+/* One word. */
+const char *top_verdict_name(enum top_verdict verdict);
+
+enum { TOP_SENTENCE_SIZE = 64 };
+
+/* What is to be said of a job, or of a rank that is one of several: in full, or
+   in a word or two. */
+void top_say_job(const struct top_job_view *job, bool in_full,
+		 char out[TOP_SENTENCE_SIZE]);
+void top_say_rank(const struct top_rank_view *rank, bool in_full,
+		  char out[TOP_SENTENCE_SIZE]);
+
+#endif
