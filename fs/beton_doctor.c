@@ -253,6 +253,8 @@ static int doctor(const struct invocation *call)
 	unsetenv("BETON_FAKE");
 	catch_signals();
 	leave_settings(call->log);
+	if (!r && o->apply)
+		r = apply_check(o->apply, call->log);
 	if (!r) {
 		e->target = (double)o->target;
 		r = ladder_look(&ladder, e);

@@ -28,7 +28,7 @@ const char *apply_fate_name(enum apply_fate fate)
 }
 
 /* A program of the user's is not to be lost by a slip. */
-static int check_target(const char *path, struct log *log)
+int apply_check(const char *path, struct log *log)
 {
 	char head[sizeof(SETTINGS_HEAD)] = "";
 	cleanup_fd int fd =
@@ -108,7 +108,7 @@ int apply_fixes(const struct fix *fixes, size_t n, const char *path,
 {
 	char text[TEXT_SIZE] = SETTINGS_HEAD ", by beton doctor\n";
 	char keys[KEYS_SIZE] = "";
-	int r = check_target(path, log);
+	int r = apply_check(path, log);
 
 	if (r)
 		return r;

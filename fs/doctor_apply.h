@@ -24,6 +24,9 @@ struct applied {
 	enum apply_fate fates[FIXES_MAX];
 };
 
+/* Whether that could be written to: -EEXIST, logged, if it would be lost. */
+int apply_check(const char *path, struct log *log);
+
 /*
  * Writes the settings of what gains, the best first. Of what is there only a
  * file of settings is replaced. Failures are logged.

@@ -75,6 +75,8 @@ struct ladder {
 	double others[TURNS], stolen[TURNS], taken[TURNS];
 	double throttled[TURNS];
 	unsigned num_others;
+	/* The same of variants, which never wait for a disk; the least. */
+	double taken_in_memory;
 };
 
 static double seconds_since(int64_t ns)
@@ -641,6 +643,9 @@ static int run_job(struct ladder *l, struct job *j)
 		l->taken[l->num_others] = taken(l, &j->last);
 		l->throttled[l->num_others++] = j->last.throttled;
 	}
+	if (j->plan.path)
+		l->taken_in_memory =
+			fmin(l->taken_in_memory, taken(l, &j->last));
 	take_figures(j);
 	return 0;
 }
@@ -698,7 +703,9 @@ static void take_whole(struct ladder *l, const struct run_figures *f)
 	e->on_gpu = f->on_gpu;
 	e->others = median(l->others, l->num_others);
 	e->stolen = median(l->stolen, l->num_others);
-	m->others = median(l->taken, l->num_others);
+	/* What others have while we wait for a disk they do not take from us.
+	 */
+	m->others = fmin(median(l->taken, l->num_others), l->taken_in_memory);
 	e->throttled = median(l->throttled, l->num_others);
 	m->workers = f->workers;
 	/* Luma and a quarter of each chroma, as most JPEGs have them. */
@@ -768,6 +775,7 @@ int ladder_run(const struct ladder_options *o, struct evidence *e)
 	l->options = o;
 	l->e = e;
 	l->place = o->place;
+	l->taken_in_memory = INFINITY;
 	l->started_ns = clock_ns();
 	l->end_ns = l->started_ns + (int64_t)(1e9 * o->seconds);
 	l->run_s = o->seconds / 90;
