@@ -136,6 +136,8 @@ def control_group(**files):
 
 def ask(want, *args, cause=None, prefix=(), **how):
     """The diagnosis, once it is `want`: others may be louder at first."""
+    if not os.environ.get("BETON_DOCTOR_PLANTS"):
+        pytest.skip("measures this machine: BETON_DOCTOR_PLANTS=1, and quiet")
     wanted = [want] if isinstance(want, str) else want
     for _ in range(TRIES):
         with control_group(shares=200000) as shield:
