@@ -25,6 +25,10 @@ enum { WHY_SIZE = 600 };
 /* Shorter ones are not worth a look at the clock for each. */
 enum { LONG_ROW_NS = 8000 };
 
+/* What is shorter is told to a trace together with what comes next: the trace
+   may cost some hundredths of the time. */
+enum { SPAN_NS = 50000 };
+
 /* Whose lane it is; each worker has one from LANE_WORKERS on. */
 enum { LANE_TRAINER, LANE_FETCHER, LANE_WORKERS };
 
@@ -494,6 +498,8 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 	/* Viewers of a trace take what begins later to be inside. */
 	uint64_t begin = stage_now_ns(), at = begin + 1, now;
 	struct stage_cost cost = { .decode_ns = 0 };
+	bool looks = w->has_long_rows || w->lane->track;
+	uint64_t least = w->lane->track ? SPAN_NS : 0;
 	struct step_failure failure;
 	uint32_t from = 0;
 
@@ -502,9 +508,11 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 		if (step_run_row(t->step, &ring->options.plan, w->pipeline,
 				 first + i, &failure, &cost))
 			note_row(ring, t, &failure);
-		if (!w->has_long_rows && i + 1 < n)
+		if (!looks && i + 1 < n)
 			continue;
 		now = stage_now_ns();
+		if (now - at < least && i + 1 < n)
+			continue;
 		stage_rows(w->lane, batch->ids + first + from,
 			   t->step->is_second ? 0 : i + 1 - from, at, now,
 			   &cost);
@@ -514,8 +522,7 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 		at = now;
 	}
 	times->busy_ns += at - begin;
-	w->has_long_rows =
-		w->lane->track || at - begin >= (uint64_t)n * LONG_ROW_NS;
+	w->has_long_rows = at - begin >= (uint64_t)n * LONG_ROW_NS;
 	trace_span(w->lane->track, TRACE_ROWS, begin, at, batch->number, first);
 	if (step_rows_done(t->step, n))
 		feed_give_back(ring->options.feed, &t->step->input);
@@ -960,7 +967,6 @@ static int start_worker(struct ring *ring, uint32_t i)
 
 	w->ring = ring;
 	w->lane = &ring->lanes[LANE_WORKERS + i];
-	w->has_long_rows = w->lane->track != NULL;
 	return thread_start(&w->thread, work, w);
 }
 
