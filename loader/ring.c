@@ -13,9 +13,10 @@
 #include "loader/cuda.h"
 #include "loader/pace.h"
 
-/* Rows a worker takes at a time: some milliseconds of work, so that the last
-   rows of a batch are shared. */
-enum { ROWS_PER_TURN = 8 };
+/* Rows a worker takes at a time: few milliseconds of work, so that the last
+   rows of a batch are shared; of short ones more, since taking them has its
+   price. */
+enum { ROWS_PER_TURN = 8, SHORT_ROWS_PER_TURN = 64 };
 
 /* How often a daemon is told what the loader does. */
 #define TELL_NS UINT64_C(1000000000)
@@ -556,14 +557,24 @@ static int start(struct worker *w, struct turn *t)
 	return r;
 }
 
+/* So many rows of a turn for one worker. */
+static uint32_t rows_to_take(const struct worker *w, const struct turn *t)
+{
+	uint32_t left = t->step->batch.rows - t->next_row;
+	uint32_t share = left / (2 * w->ring->options.workers);
+
+	if (w->has_long_rows || share < ROWS_PER_TURN)
+		return (uint32_t)min_u64(ROWS_PER_TURN, left);
+	return (uint32_t)min_u64(SHORT_ROWS_PER_TURN, share);
+}
+
 /* Takes some rows of a turn and runs them; lock held before and after. */
 static void run_turn(struct worker *w, struct turn *t)
 {
 	struct ring *ring = w->ring;
 	struct pace_times times = { .busy_ns = 0 };
 	uint32_t first = t->next_row;
-	uint32_t n =
-		(uint32_t)min_u64(ROWS_PER_TURN, t->step->batch.rows - first);
+	uint32_t n = rows_to_take(w, t);
 
 	t->next_row += n;
 	pthread_mutex_unlock(&ring->lock);
@@ -967,6 +978,7 @@ static int start_worker(struct ring *ring, uint32_t i)
 
 	w->ring = ring;
 	w->lane = &ring->lanes[LANE_WORKERS + i];
+	w->has_long_rows = true; /* until it knows */
 	return thread_start(&w->thread, work, w);
 }
 
