@@ -454,12 +454,9 @@ def test_threads_take_turns(load):
 
 
 WAITING = """
-import signal
 import sys
 sys.path.insert(0, sys.argv[1])
 import betonfs
-# It may be ignored: tests are run in the background, too.
-signal.signal(signal.SIGINT, signal.default_int_handler)
 loader = betonfs.Loader(sys.argv[2], spec="batch=1", tensors="numpy",
                         pipeline="image | center_crop(8)", prefetch=1)
 print("open", flush=True)
