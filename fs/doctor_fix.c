@@ -205,8 +205,8 @@ static bool optimize(const struct evidence *e, struct model *m, struct fix *f)
 	take_bytes(e, VARIANT_OPTIMIZED, 1, m);
 	OPTION(f, "beton optimize %s NEWFILE", e->backing);
 	WHY(f,
-	    "measured on %s samples: %.0f us of CPU time a sample instead of %.0f, the same pixels",
-	    "some", v->cpu_us, e->variants[VARIANT_SAME].cpu_us);
+	    "measured: %.0f us of CPU time a sample instead of %.0f, the same pixels",
+	    v->cpu_us, e->variants[VARIANT_SAME].cpu_us);
 	return true;
 }
 
