@@ -34,7 +34,7 @@ LAYERS = """
     fs/reader
     fs/plan fs/slot fs/tiers
     fs/engine
-    fs/outfile fs/writer fs/schema fs/option fs/progress fs/quality fs/usage
+    fs/outfile fs/writer fs/schema fs/option fs/progress fs/html fs/quality fs/usage
     loader/library
     loader/cuda
     loader/cuda_compiler
