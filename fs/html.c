@@ -195,6 +195,32 @@ void html_text_of(FILE *out, const void *bytes, size_t size)
 	}
 }
 
+bool html_is_text(const void *bytes, size_t size)
+{
+	const uint8_t *s = bytes;
+	size_t length;
+
+	for (size_t i = 0; i < size; i += length) {
+		length = utf8_length(s + i, size - i);
+		if (!length || (is_control(s + i, length) && s[i] != '\r'))
+			return false;
+	}
+	return true;
+}
+
+size_t html_whole(const void *bytes, size_t size)
+{
+	const uint8_t *s = bytes;
+	size_t n = size;
+
+	/* The first byte of the last character is one of the last four. */
+	while (n && size - n < 3 && (s[n - 1] & 0xc0) == 0x80)
+		n--;
+	if (n && s[n - 1] >= 0xc0 && !utf8_length(s + n - 1, size - n + 1))
+		return n - 1;
+	return size;
+}
+
 void html_text(FILE *out, const char *text)
 {
 	html_text_of(out, text, strlen(text));
@@ -247,11 +273,21 @@ const char *html_bytes(double n, char text[HTML_NUMBER_SIZE])
 	for (n /= 1000; n >= 999.5 && i + 1 < sizeof(units) / sizeof(*units);
 	     i++)
 		n /= 1000;
-	snprintf(text, HTML_NUMBER_SIZE, "%.*f %s",
-		 n < 9.995   ? 2
-		 : n < 99.95 ? 1
-			     : 0,
-		 n, units[i]);
+	snprintf(text, HTML_NUMBER_SIZE, n < 999.5 ? "%.3g %s" : "%.0f %s", n,
+		 units[i]);
+	return text;
+}
+
+const char *html_percent(double part, double all, char text[HTML_NUMBER_SIZE])
+{
+	double v = all > 0 ? 100 * part / all : 0;
+
+	if (v > 0 && v < 0.1)
+		snprintf(text, HTML_NUMBER_SIZE, "under 0.1 %%");
+	else if (v > 99.9 && v < 100)
+		snprintf(text, HTML_NUMBER_SIZE, "over 99.9 %%");
+	else
+		snprintf(text, HTML_NUMBER_SIZE, "%.3g %%", v);
 	return text;
 }
 

@@ -32,14 +32,20 @@ void html_end(FILE *out);
 void html_text(FILE *out, const char *text);
 void html_text_of(FILE *out, const void *bytes, size_t size);
 
+/* Whether it can be read: UTF-8, and no control characters but for lines. */
+bool html_is_text(const void *bytes, size_t size);
+/* How much of a text that was cut anywhere is whole characters. */
+size_t html_whole(const void *bytes, size_t size);
+
 /* "data:image/jpeg;base64,..." */
 void html_jpeg(FILE *out, const void *bytes, size_t size);
 
-/* Numbers as people read them: 1,281,167; 84.2 kB. */
+/* Numbers as people read them: 1,281,167; 84.2 kB; 7.5 %. */
 enum { HTML_NUMBER_SIZE = 32 };
 
 const char *html_count(uint64_t n, char text[HTML_NUMBER_SIZE]);
 const char *html_bytes(double n, char text[HTML_NUMBER_SIZE]);
+const char *html_percent(double part, double all, char text[HTML_NUMBER_SIZE]);
 
 /* A bar of a table of them; its length is its share of the longest. */
 struct html_bar {

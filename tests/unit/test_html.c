@@ -58,18 +58,51 @@ static void test_text(void)
 }
 
 static const struct {
+	const char *text;
+	size_t whole;
+	bool is_text; /* of what is whole */
+} cuts[] = {
+	{ "", 0, true },
+	{ "ab\r\n\t", 5, true },
+	{ "\x1b", 1, false },
+	{ "a\xc3\xa4", 3, true },
+	{ "a\xc3", 1, true },
+	{ "\xf0\x90\x80\x80", 4, true },
+	{ "a\xf0\x90\x80", 1, true },
+	{ "a\xf0\x90", 1, true },
+	{ "a\xf0", 1, true },
+	/* Nothing that goes on could make a character of these. */
+	{ "\x80\x80\x80\x80", 4, false },
+	{ "a\x80", 2, false },
+	{ "\xff\xfe", 1, false },
+};
+
+static void test_cuts(void)
+{
+	for (size_t i = 0; i < ARRAY_LEN(cuts); i++) {
+		size_t n = strlen(cuts[i].text);
+
+		CHECK(html_whole(cuts[i].text, n) == cuts[i].whole);
+		CHECK(html_is_text(cuts[i].text, cuts[i].whole) ==
+		      cuts[i].is_text);
+	}
+	CHECK(!html_is_text("a\0b", 3));
+}
+
+static const struct {
 	uint64_t n;
 	const char *count;
 	const char *bytes;
 } numbers[] = {
 	{ 0, "0", "0 B" },
 	{ 999, "999", "999 B" },
-	{ 1000, "1,000", "1.00 kB" },
+	{ 1000, "1,000", "1 kB" },
 	{ 84210, "84,210", "84.2 kB" },
 	{ 99949, "99,949", "99.9 kB" },
 	{ 99950, "99,950", "100 kB" },
 	{ 999499, "999,499", "999 kB" },
-	{ 999500, "999,500", "1.00 MB" },
+	{ 40000, "40,000", "40 kB" },
+	{ 999500, "999,500", "1 MB" },
 	{ 1281167, "1,281,167", "1.28 MB" },
 	{ UINT64_MAX, "18,446,744,073,709,551,615", "18447 PB" },
 };
@@ -84,6 +117,30 @@ static void test_numbers(void)
 		CHECK(!strcmp(html_bytes((double)numbers[i].n, text),
 			      numbers[i].bytes));
 	}
+}
+
+static const struct {
+	double part, all;
+	const char *text;
+} percents[] = {
+	{ 0, 7, "0 %" },
+	{ 7, 7, "100 %" },
+	{ 1, 8, "12.5 %" },
+	{ 1, 1000, "0.1 %" },
+	{ 1, 1001, "under 0.1 %" },
+	{ 999, 1000, "99.9 %" },
+	{ 99999, 100000, "over 99.9 %" },
+	{ 1, 0, "0 %" },
+};
+
+static void test_percents(void)
+{
+	char text[HTML_NUMBER_SIZE];
+
+	for (size_t i = 0; i < ARRAY_LEN(percents); i++)
+		CHECK(!strcmp(
+			html_percent(percents[i].part, percents[i].all, text),
+			percents[i].text));
 }
 
 static void test_jpeg(void)
@@ -173,7 +230,9 @@ static void test_save(void)
 int main(void)
 {
 	test_text();
+	test_cuts();
 	test_numbers();
+	test_percents();
 	test_jpeg();
 	test_pictures();
 	test_save();
