@@ -272,13 +272,28 @@ static int add_fields(struct survey *s)
 	return r;
 }
 
+static bool has_images(const struct survey *s)
+{
+	for (size_t i = 0; i < s->num_fields; i++)
+		if (s->fields[i].field->type->type == BETON_TYPE_IMAGE)
+			return true;
+	return false;
+}
+
 /* Where custom fields leave the records' size open there is nothing to read. */
-static void choose_how_many(struct survey *s)
+static int choose_how_many(struct survey *s)
 {
 	uint64_t n = s->ds->format.itemsize ? s->samples : 0;
+	uint64_t values = SURVEY_VALUES;
+	size_t reads = 0;
+	int r = n && has_images(s) ? dataset_size_reads(s->ds, &reads) : 0;
 
+	if (reads)
+		values = min_u64(values, max_u64(SURVEY_READS / reads,
+						 SURVEY_VALUES_LEAST));
 	s->records = n <= SURVEY_ALL ? n : SURVEY_SPREAD;
-	s->values = min_u64(n, SURVEY_VALUES);
+	s->values = min_u64(n, values);
+	return r;
 }
 
 int survey_open(struct dataset *ds, struct survey **out)
@@ -290,8 +305,8 @@ int survey_open(struct dataset *ds, struct survey **out)
 		return -ENOMEM;
 	s->ds = ds;
 	s->samples = ds->format.samples;
-	choose_how_many(s);
 	r = add_fields(s);
+	r = r ? r : choose_how_many(s);
 	r = r ? r : look(s, s->records, count_numbers);
 	r = r ? r : look(s, s->values, look_at_values);
 	r = r ? r : settle(s);

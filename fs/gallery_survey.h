@@ -15,9 +15,12 @@ enum {
 	/* So many records are all read; of more only SURVEY_SPREAD. */
 	SURVEY_ALL = 4 << 20,
 	SURVEY_SPREAD = 1 << 18,
-	/* Values whose place is looked up, which costs reads where the
-	   allocation table is large. */
+	/* Values whose place is looked up. Where the allocation table is
+	   large that costs reads, one for each thread that wrote the file;
+	   where they would be more than SURVEY_READS values are fewer. */
 	SURVEY_VALUES = 1 << 14,
+	SURVEY_VALUES_LEAST = 256,
+	SURVEY_READS = 16 * SURVEY_VALUES,
 	/* Of fields beyond these only the name is known. */
 	SURVEY_FIELDS_MAX = 64,
 	SURVEY_DAMAGED = 8, /* that are named */

@@ -423,6 +423,33 @@ def test_large_datasets_are_sampled(tmp_path):
     assert max(seen) < 1.05 * min(seen)
 
 
+def test_tables_of_many_writers_cost_no_more(tmp_path):
+    """Where each size takes many reads fewer are looked up."""
+    n, runs = 60_000, 64
+    fields = np.dtype([("i", make.PICTURE)], align=True)
+    page, meta = 1 << 12, 24 + 1041
+    first = -(-(meta + n * fields.itemsize) // page) * page
+    at = first + page * np.arange(n)
+    records = np.zeros(n, fields)
+    records["i"]["f1"], records["i"]["f2"], records["i"]["f3"] = 7, 9, at
+    order = np.argsort(np.arange(n) % runs, kind="stable")
+    table = np.stack([np.arange(n), at, 100 + np.arange(n) % 50], 1)[order]
+    path = tmp_path / "x.beton"
+    with open(path, "wb") as f:
+        f.write(struct.pack("<HHIQQ", 2, 1, page, n, first + page * n))
+        f.write((b"\2image".ljust(17, b"\0") + bytes(1024)))
+        records.tofile(f)
+        f.seek(first + page * n)
+        table.astype("<u8").tofile(f)
+    shown = page_of(path, tmp_path, "--thumbnails=1")
+    assert "all sizes" not in shown.source
+    assert "sizes of 4,096 of them (6.83 %)" in shown.source
+    image = shown.section("image")
+    assert "all 7 px" in card(image, "width").text
+    assert "from 100 B to 149 B; 4,096 values" in \
+        card(image, "size as stored").text
+
+
 def test_nothing_in_it(tmp_path):
     d = make.Dataset(tmp_path / "x.beton",
                      [("label", make.INT), ("image", make.IMAGE),
