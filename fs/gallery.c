@@ -51,10 +51,12 @@ static int find_value(struct studio *s, const struct survey_field *f,
 
 	if (!r)
 		r = dataset_place(ds, f->index, sample, s->record, v);
-	if (r)
-		excuse(why, r == -BETON_ECORRUPT
-				    ? "points to where no value can be"
-				    : strerror(-r));
+	if (!r)
+		return 0;
+	/* It holds what was found on the way. */
+	*v = (struct value){ .off = 0 };
+	excuse(why, r == -BETON_ECORRUPT ? "points to where no value can be"
+					 : strerror(-r));
 	return r == -ENOMEM ? r : 0;
 }
 

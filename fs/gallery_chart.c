@@ -105,7 +105,7 @@ static void write_range(FILE *out, enum chart_unit unit, const struct series *s)
 	char least[CHART_NUMBER_SIZE], middle[CHART_NUMBER_SIZE];
 	char most[CHART_NUMBER_SIZE], n[HTML_NUMBER_SIZE];
 
-	fprintf(out, "<p>median %s, from %s to %s; %s values</p>",
+	fprintf(out, "<p>median %s, %s to %s; %s values</p>",
 		chart_number(unit, s->v[s->n / 2], middle),
 		chart_number(unit, s->v[0], least),
 		chart_number(unit, s->v[s->n - 1], most), html_count(s->n, n));
@@ -178,7 +178,7 @@ void chart_frequencies(FILE *out, const struct census_count *counts, size_t n)
 	snprintf(columns[num - 1].tick, HTML_NUMBER_SIZE, "rarest");
 	begin_card(out, "samples per value, by rank");
 	html_columns(out, "samples per value, by rank", columns, num);
-	fprintf(out, "<p>median %s, from %s to %s samples</p></figure>\n",
+	fprintf(out, "<p>median %s, %s to %s samples</p></figure>\n",
 		html_count(c[n / 2].n, middle), html_count(c[n - 1].n, least),
 		html_count(c[0].n, most));
 }

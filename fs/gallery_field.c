@@ -53,7 +53,7 @@ static void write_shot(FILE *out, const struct shot *shot,
 
 	fputs("<figure>", out);
 	if (shot->why[0]) {
-		fputs("<div class=\"broken\"><b>damaged</b><br>", out);
+		fputs("<div class=\"broken\"><b>cannot be shown</b><br>", out);
 		html_text(out, shot->why);
 		fputs("</div>", out);
 	} else {
@@ -138,9 +138,10 @@ static void write_float(FILE *out, const struct survey *s,
 	char n[HTML_NUMBER_SIZE];
 
 	(void)e;
+	/* No -0. */
 	if (f->finite)
-		fprintf(out, "<p>From %.6g to %.6g, mean %.6g.</p>\n", f->least,
-			f->most, f->sum / (double)f->finite);
+		fprintf(out, "<p>From %.6g to %.6g, mean %.6g.</p>\n",
+			f->least + 0.0, f->most + 0.0, f->mean + 0.0);
 	if (s->records > f->finite)
 		fprintf(out, "<p>%s are not finite.</p>\n",
 			html_count(s->records - f->finite, n));
@@ -201,7 +202,7 @@ static void write_bytes(FILE *out, const struct snippet *s)
 	size_t n = min_u64(s->n, HEX_BYTES);
 
 	for (size_t i = 0; i < n; i++)
-		fprintf(out, "%02x%s", s->bytes[i], i % 16 == 15 ? "\n" : " ");
+		fprintf(out, "%02x ", s->bytes[i]);
 	if (n < s->size)
 		fputs("...", out);
 }

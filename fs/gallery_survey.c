@@ -99,8 +99,9 @@ static int count_number(struct survey_field *f, const struct value *v)
 	if (isfinite(x)) {
 		f->least = f->finite ? fmin(f->least, x) : x;
 		f->most = f->finite ? fmax(f->most, x) : x;
-		f->sum += x;
 		f->finite++;
+		/* A sum could be too large for a double. */
+		f->mean += x / (double)f->finite - f->mean / (double)f->finite;
 	}
 	return f->census ? census_add(f->census, (int64_t)load64(v->scalar))
 			 : 0;

@@ -45,8 +45,8 @@ struct survey_field {
 	uint32_t index;
 	/* int and float, of survey.records: */
 	uint64_t finite;
-	double least, most, sum; /* of the finite ones */
-	struct census *census;	 /* int; else NULL */
+	double least, most, mean; /* of the finite ones */
+	struct census *census;	  /* int; else NULL */
 	/* Of survey.values: */
 	struct series series[SURVEY_SERIES];
 	double stored; /* bytes */

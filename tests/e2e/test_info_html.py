@@ -375,12 +375,13 @@ def test_floats(tmp_path):
 
 @pytest.mark.parametrize("values", [
     [math.nan], [-0.0] * 3, [5e-324, 0.0], [-1.7e308, 1.7e308],
-    [1.0, math.nextafter(1, 2)]], ids=str)
+    [1.7e308] * 3, [1.0, math.nextafter(1, 2)]], ids=str)
 def test_odd_floats(values, tmp_path):
     d = make.Dataset(tmp_path / "x.beton", [("score", make.FLOAT)],
                      [{"score": v} for v in values])
     page = page_of(d.path, tmp_path)
-    assert "nan" not in page.source and "inf" not in page.section("score").text
+    said = page.section("score").text
+    assert not re.search(r"nan|inf\b|-0\b", page.source + said)
 
 
 def test_sizes_of_images(tmp_path):
@@ -399,7 +400,7 @@ def test_sizes_of_images(tmp_path):
             total += n
         assert total == 300
     middle = sorted(sides)[150]
-    assert f"median {middle} px, from 100 px to 208 px; 300 values" in \
+    assert f"median {middle} px, 100 px to 208 px; 300 values" in \
         card(section, "width").text
     assert "all 1 px" in card(section, "height").text
     assert "All are raw." in section.text
@@ -446,7 +447,7 @@ def test_tables_of_many_writers_cost_no_more(tmp_path):
     assert "sizes of 4,096 of them (6.83 %)" in shown.source
     image = shown.section("image")
     assert "all 7 px" in card(image, "width").text
-    assert "from 100 B to 149 B; 4,096 values" in \
+    assert "100 B to 149 B; 4,096 values" in \
         card(image, "size as stored").text
 
 
@@ -554,6 +555,8 @@ def test_damage_is_told_and_no_failure(damage, tmp_path_factory, tmp_path):
         return
     page = Page(where.read_text())
     broken = {s.sample for s in page.shots if s.why}
+    assert all(s.why is None or "points" not in s.why or "×" not in s.caption
+               for s in page.shots)
     outcome = damage.outcome
     if outcome == ALL_JPEG:
         assert broken == {i for i in range(24)
