@@ -43,6 +43,10 @@ struct model {
 	double trainer_rate; /* samples */
 };
 
+/* Whether others take so much of the processors that what was measured is rather
+   about them than about what was changed. */
+bool model_is_noisy(const struct model *m);
+
 /* Samples a second; INFINITY: it does not limit. */
 double model_term(const struct model *m, enum term term);
 

@@ -182,7 +182,7 @@ def test_images_that_are_too_large(folder):
     d = ask("cpu decode", path, "--spec", "batch=16", "--pipeline",
             "resize(128) | normalize(imagenet)", seconds=20)
     assert gain(d, "--max-resolution") > 3
-    assert gain(d, "decode(draft)") > 1.2
+    assert gain(d, "decode(draft)") > 1
     assert gain(d, "cache(decoded") > 1.2
 
 
@@ -233,6 +233,8 @@ def test_neighbours_on_every_core(photos):
     assert d["verdict"] == "noisy neighbour"
     assert d["evidence"]["cause"] == "processes"
     assert gain(d, "move other work") > 1.3
+    # What the sweep says is about them.
+    assert not [o for o in options(d) if "--workers" in o]
 
 
 # --- disks ---
