@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from . import _beton, _tensors
 from ._batch import Maker
 from ._errors import BetonError
@@ -46,6 +48,13 @@ class Loader:
         "sequential" or "quasi_random" ("random"); a number (0); whether a
         short last batch is left out (True); and which samples: "A-B", a range,
         a list or array of sample numbers, "NAME" of a mount, or "NAME:FILE".
+        A number that is listed more than once is as many samples.
+    weights, num_samples
+        Samples are drawn with replacement, each by its weight, a number from 0:
+        one weight per sample of the dataset, or of the subset. An epoch has
+        `num_samples` of them, or as many as there are weights. Which are drawn
+        depends on seed and epoch alone. On a mount, a named subset has them:
+        order="weighted", subset="NAME".
     spec
         Such keys as text, "order=quasi_random,window=64MiB".
     pipeline
@@ -107,6 +116,8 @@ class Loader:
         *,
         drop_last: bool | None = None,
         subset: Subset | None = None,
+        weights: ArrayLike | None = None,
+        num_samples: int | None = None,
         spec: str | None = None,
         workers: int = 0,
         rank: int | None = None,
@@ -136,17 +147,27 @@ class Loader:
         error = _choice("on_error", on_error, _ON_ERROR)
         self.tensors = _tensors.choose(tensors)
         convert = _tensors.converter(self.tensors)
-        with SubsetFile(subset) as part:
+        if weights is not None and order is None:
+            order = "weighted"
+        if order != "weighted" and (weights, num_samples) != (None, None):
+            raise ValueError("weights and num_samples are for "
+                             "order=\"weighted\"")
+        with SubsetFile(subset, weights) as part:
             self._core = _beton.Loader(
                 self.path,
                 spec=spec_text(spec, order=order, batch=batch_size, seed=seed,
-                               drop_last=drop_last, subset=part.key),
+                               drop_last=drop_last, draws=num_samples,
+                               subset=part.key),
                 subset=part.file,
                 pipeline=pipeline_text(pipeline, self.path),
                 source=source, cache=cache, delivery=delivery, job=job,
                 cache_size=cache_size, cold_size=cold_size, pinned=pinned,
                 epoch=epoch, workers=workers, prefetch=prefetch,
                 rank=self.rank, world=self.world, on_error=error)
+        samples = self._core.info()["samples"]
+        if part.samples not in (None, samples):
+            self._core.close()
+            raise ValueError(f"{part.samples} weights for {samples} samples")
         self.transforms = tuple(transforms)
         self._outputs = self._core.outputs()
         self._devices = {o["device_id"] for o in self._outputs

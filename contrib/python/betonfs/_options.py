@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ._dataset import field_names
 
@@ -51,14 +52,41 @@ def pipeline_text(pipeline: str | Mapping[str, str | None] | None,
     return "; ".join(statements)
 
 
+def _whole(weights: ArrayLike) -> NDArray[np.uint64]:
+    """In the ratios of the weights, up to the last of 60 bits or so. Only powers
+    of two are multiplied by, which is exact everywhere."""
+    given = np.asarray(weights, np.float64)
+    if given.ndim != 1 or not len(given):
+        raise ValueError("weights are a list of numbers, one per sample")
+    if not (np.isfinite(given) & (given >= 0)).all() or not given.any():
+        raise ValueError("weights are numbers from 0, and not all 0")
+    bits = 62 - (len(given) - 1).bit_length()
+    _, exponent = np.frexp(given.max())
+    # A weight that is not 0 does not become 0.
+    scaled = np.ceil(np.ldexp(given, bits - int(exponent)))
+    return np.asarray(scaled.astype(np.uint64))
+
+
 class SubsetFile:
     """A subset as the library takes it: `key` for the spec, and `file`, if its
-    ids are listed in one, which is memory and lives as long as the block."""
+    ids are listed in one, which is memory and lives as long as the block. With
+    weights there is one for every sample of it, or of a dataset, which has
+    `samples` then."""
 
-    def __init__(self, subset: Subset | None) -> None:
+    def __init__(self, subset: Subset | None,
+                 weights: ArrayLike | None = None) -> None:
         self.key: str | None = None
         self.file: str | None = None
+        self.samples: int | None = None
         self._fd = -1
+        self._weights = None if weights is None else _whole(weights)
+        if self._weights is not None:
+            if isinstance(subset, str):
+                raise ValueError("weights go with a subset of numbers; the "
+                                 "file of a named one has its own")
+            if subset is None:
+                self.samples = len(self._weights)
+                subset = range(self.samples)
         if isinstance(subset, slice):
             if subset.step not in (None, 1) or subset.stop is None:
                 raise ValueError("a slice as a subset needs an end, and no "
@@ -67,7 +95,8 @@ class SubsetFile:
         if isinstance(subset, str):
             self.key, _, file = subset.partition(":")
             self.file = subset if file else None
-        elif isinstance(subset, range) and subset.step == 1 and len(subset):
+        elif isinstance(subset, range) and subset.step == 1 and len(subset) \
+                and self._weights is None:
             self.key = f"{subset.start}-{subset.stop}"
         elif subset is not None:
             self._list(subset)
@@ -77,7 +106,13 @@ class SubsetFile:
             ids, np.ndarray) else ids
         if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
             raise ValueError("a subset is a list of sample numbers")
-        text = "\n".join(map(str, numbers.tolist())) + "\n"
+        lines = map(str, numbers.tolist())
+        if self._weights is not None:
+            if len(numbers) != len(self._weights):
+                raise ValueError(f"{len(self._weights)} weights for "
+                                 f"{len(numbers)} samples")
+            lines = map("{} {}".format, lines, self._weights.tolist())
+        text = "\n".join(lines) + "\n"
         self._fd = os.memfd_create("beton-subset", os.MFD_CLOEXEC)
         with open(self._fd, "w", closefd=False) as f:
             f.write(text if len(numbers) else "")
