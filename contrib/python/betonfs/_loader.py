@@ -174,7 +174,7 @@ class Loader:
                          if o["device_type"] != _tensors.CPU}
         self._maker = Maker(tuple(o["name"] for o in self._outputs),
                             any(o["ragged"] for o in self._outputs),
-                            convert, as_tuple)
+                            convert, as_tuple, self.path)
         # Who iterates: a new one, or a seek, ends all before it.
         self._turn = 0
         # Whether the library stands where the next iteration begins.

@@ -52,15 +52,15 @@ def pipeline_text(pipeline: str | Mapping[str, str | None] | None,
     return "; ".join(statements)
 
 
-def _whole(weights: ArrayLike) -> NDArray[np.uint64]:
-    """In the ratios of the weights, up to the last of 60 bits or so. Only powers
-    of two are multiplied by, which is exact everywhere."""
+def whole_weights(weights: ArrayLike, bits: int = 62) -> NDArray[np.uint64]:
+    """Whole numbers in the ratios of the weights, of together about 2^bits. Only
+    powers of two are multiplied by, which is exact everywhere."""
     given = np.asarray(weights, np.float64)
     if given.ndim != 1 or not len(given):
-        raise ValueError("weights are a list of numbers, one per sample")
+        raise ValueError("weights are a list of numbers")
     if not (np.isfinite(given) & (given >= 0)).all() or not given.any():
         raise ValueError("weights are numbers from 0, and not all 0")
-    bits = 62 - (len(given) - 1).bit_length()
+    bits -= (len(given) - 1).bit_length()
     _, exponent = np.frexp(given.max())
     # A weight that is not 0 does not become 0.
     scaled = np.ceil(np.ldexp(given, bits - int(exponent)))
@@ -79,7 +79,7 @@ class SubsetFile:
         self.file: str | None = None
         self.samples: int | None = None
         self._fd = -1
-        self._weights = None if weights is None else _whole(weights)
+        self._weights = None if weights is None else whole_weights(weights)
         if self._weights is not None:
             if isinstance(subset, str):
                 raise ValueError("weights go with a subset of numbers; the "
