@@ -285,6 +285,72 @@ def test_transforms_are_called_on_batches(load):
 
 # --- its place ---
 
+def marked(image, label, ids):
+    for i in range(len(image)):
+        if label[i] == 3 * ids[i] - 7:
+            image[i] ^= np.uint8(i)
+
+
+@betonfs.compiled
+def halved(image):
+    return image[:, ::2] ^ np.uint8(255)
+
+
+PLAIN = "center_crop(16)"
+
+
+@pytest.mark.filterwarnings("ignore:.*numba is not installed")
+@pytest.mark.parametrize("batch", ["dict", "tuple"])
+@pytest.mark.parametrize("tensors", ["numpy", "torch"])
+def test_functions_of_arrays_are_stages(load, tensors, batch):
+    if tensors == "torch":
+        pytest.importorskip("torch")
+    stages = [betonfs.compiled(marked, parallel=True), halved]
+    options = {"pipeline": PLAIN, "order": "sequential", "spec": "batch=8"}
+    loader = load(transforms=stages, tensors=tensors, batch=batch, **options)
+    for mine, plain in zip(loader, load(**options), strict=True):
+        rows = np.arange(8, dtype=np.uint8)[:, None, None, None]
+        want = plain["image"][:, ::2] ^ rows ^ 255
+        assert (np.asarray(mine.image) == want).all()
+        assert type(mine.image) is type(mine.label)
+        assert mine.ids.tolist() == plain.ids.tolist()
+    copy = pickle.loads(pickle.dumps(loader))
+    copy.set_epoch(0)
+    assert np.asarray(next(iter(copy)).image).shape == (8, 8, 16, 3)
+    copy.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*numba is not installed")
+def test_what_is_no_function_of_arrays_is_told(load):
+    for code, error, word in (
+            (lambda nothing: None, AttributeError, "nothing"),
+            (lambda meta: None, TypeError, "Ragged, which is no array")):
+        loader = load(transforms=[betonfs.compiled(code)])
+        with pytest.raises(error, match=word):
+            next(iter(loader))
+    with pytest.raises(TypeError, match="names of outputs"):
+        betonfs.compiled(lambda: None)
+
+
+def test_without_numba_functions_are_python(load, monkeypatch):
+    monkeypatch.setattr(betonfs._compiled, "find_numba", lambda: None)
+    loader = load(transforms=[betonfs.compiled(marked)], pipeline=PLAIN)
+    with pytest.warns(RuntimeWarning, match="numba is not installed"):
+        next(iter(loader))
+
+
+def test_numba_compiles_them(load):
+    numba = pytest.importorskip("numba")
+
+    @betonfs.compiled
+    def kind(image):
+        image[:] = 7
+    batch = next(iter(load(transforms=[kind], pipeline=PLAIN)))
+    assert (batch.image == 7).all()
+    assert isinstance(kind._code, numba.core.dispatcher.Dispatcher)
+    assert kind._code.nopython_signatures
+
+
 def test_a_state_goes_on_in_another_world(load):
     want = {b.number: snapshot(b) for b in load()}
     ranks = [load(rank=r, world=2) for r in range(2)]

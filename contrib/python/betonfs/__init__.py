@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from . import _beton
 from ._batch import Batch, TupleBatch
+from ._compiled import compiled
 from ._dataset import Dataset
 from ._errors import BetonError
 from ._loader import Loader
@@ -21,4 +22,4 @@ from ._writer import write
 
 __version__ = _beton.version
 __all__ = ["Batch", "BetonError", "Dataset", "Loader", "Mix", "Ragged", "Shown",
-           "TupleBatch", "__version__", "write"]
+           "TupleBatch", "__version__", "compiled", "write"]

@@ -73,7 +73,8 @@ class Loader:
         Batches made ahead. 0: 2.
     transforms
         Functions of a batch, called in their order on each; what they return
-        is the batch.
+        is the batch. :func:`compiled` makes them of functions of arrays, by
+        numba.
     tensors
         "torch", "numpy", "jax", "cupy", "dlpack" (as they are), or "auto":
         torch where it is installed, else numpy.
