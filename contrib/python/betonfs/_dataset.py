@@ -16,12 +16,20 @@ _SCALARS = ("int", "float")
 _ARRAYS = ("ndarray", "torch_tensor")
 
 
-def field_names(path: str | os.PathLike[str]) -> list[str]:
-    """Of a FILE, or of a dataset on a MOUNT."""
+def field_types(path: str | os.PathLike[str]) -> dict[str, str]:
+    """By name, of a FILE, or of a dataset on a MOUNT."""
+    fields: list[dict[str, Any]]
     if os.path.isdir(path):
         with open(os.path.join(path, "dataset.json")) as f:
-            return [field["stem"] for field in json.load(f)["fields"]]
-    return [field["stem"] for field in _beton.Dataset(path).fields()]
+            fields = json.load(f)["fields"]
+    else:
+        fields = _beton.Dataset(path).fields()
+    return {field["stem"]: "" if field.get("unusable") else field["type"]
+            for field in fields}
+
+
+def field_names(path: str | os.PathLike[str]) -> list[str]:
+    return list(field_types(path))
 
 
 class Dataset(Sequence[dict[str, Any]]):

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 from . import _beton, _tensors
 from ._batch import Maker
 from ._errors import BetonError
-from ._options import Subset, SubsetFile, pipeline_text, place, spec_text
+from ._options import (Subset, SubsetFile, on_device, pipeline_text, place,
+                       spec_text)
 from ._show import ROWS, Shown
 
 _log = logging.getLogger("betonfs")
@@ -61,6 +62,13 @@ class Loader:
         What becomes of the fields, beton-transforms(7): text, or a dict of one
         text per output, ``{"image": "random_resized_crop(224) | flip"}``.
         None: plain tensors.
+    device
+        "cuda", "cuda:N" or N: outputs are in the memory of that GPU, but bytes and
+        JSON. Those whose pipeline has no `cuda(N)` are shipped at its end; who
+        writes `| cuda(N)` before has what follows done by the GPU. "cpu", or not
+        given: as the pipeline says. Without a driver or without this GPU it is a
+        BetonError; without NVRTC the processor does what follows, and a warning
+        says so.
     workers
         Threads that decode. 0: one per usable CPU.
     rank, world
@@ -120,6 +128,7 @@ class Loader:
         weights: ArrayLike | None = None,
         num_samples: int | None = None,
         spec: str | None = None,
+        device: Any = None,
         workers: int = 0,
         rank: int | None = None,
         world: int | None = None,
@@ -153,6 +162,9 @@ class Loader:
         if order != "weighted" and (weights, num_samples) != (None, None):
             raise ValueError("weights and num_samples are for "
                              "order=\"weighted\"")
+        text = pipeline_text(pipeline, self.path)
+        if device is not None and source is None:
+            text = on_device(text, device, self.path)
         with SubsetFile(subset, weights) as part:
             self._core = _beton.Loader(
                 self.path,
@@ -160,7 +172,7 @@ class Loader:
                                drop_last=drop_last, draws=num_samples,
                                subset=part.key),
                 subset=part.file,
-                pipeline=pipeline_text(pipeline, self.path),
+                pipeline=text,
                 source=source, cache=cache, delivery=delivery, job=job,
                 cache_size=cache_size, cold_size=cold_size, pinned=pinned,
                 epoch=epoch, workers=workers, prefetch=prefetch,
