@@ -781,6 +781,39 @@ def test_a_dataset_goes_to_other_processes(dataset):
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
+def test_a_dataset_on_a_mount_is_its_file(data, dataset, mount, tmp_path):
+    where = mount(data.path)
+    mounted = betonfs.Dataset(where)
+    assert mounted.path == str(where) and str(where) in repr(mounted)
+    assert mounted.fields == dataset.fields and len(mounted) == N
+    for mine, want in zip(mounted[3:9:2], dataset[3:9:2], strict=True):
+        assert same(mine, want)
+    for one in mounted, pickle.loads(pickle.dumps(mounted)):
+        assert same(one[7], dataset[7])
+        assert same(one.get_batch([5, -1, 5], ("label", "vec")),
+                    dataset.get_batch([5, -1, 5], ("label", "vec")))
+
+
+def test_a_directory_may_be_none_of_a_mount(data, mount, tmp_path):
+    for path in tmp_path, mount(data.path) / "samples":
+        with pytest.raises(FileNotFoundError, match="no dataset on a mount"):
+            betonfs.Dataset(path)
+    with pytest.raises(betonfs.BetonError, match="no dataset on a mount"):
+        betonfs.Loader(tmp_path, pipeline={"image": "flip"})
+
+
+def test_a_mount_whose_file_is_another_is_told(data, mount, tmp_path):
+    path = tmp_path / "moves.beton"
+    path.write_bytes(open(data.path, "rb").read())
+    where = mount(path)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="moves.beton"):
+        betonfs.Dataset(where)
+    betonfs.write(path, [{"label": 1}])
+    with pytest.raises(betonfs.BetonError, match="is not what is mounted"):
+        betonfs.Dataset(where)
+
+
 def test_a_dataset_serves_many_threads(dataset):
     want = [dataset[i]["image"] for i in range(N)]
     wrong = []
