@@ -2,6 +2,7 @@
 """betonfs.ffcv in this process, which needs torch: what each operation becomes,
 that Python does the same as the library, and what is better than FFCV on
 purpose."""
+import multiprocessing
 import os
 import pathlib
 import sys
@@ -582,6 +583,28 @@ def test_indices_are_written_in_their_order(tmp_path):
     assert sorted(labels) == list(range(9)) != labels
 
 
+class Seeded:
+    """Draws from the global generator, as samples of many datasets do."""
+
+    def __len__(self):
+        return 200
+
+    def __getitem__(self, i):
+        np.random.seed(i)
+        parts = [np.random.randint(0, 256, 50, np.uint8) for _ in range(20)]
+        return np.concatenate(parts), os.getpid()
+
+
+def test_samples_of_a_global_generator_are_their_own(tmp_path):
+    write(tmp_path / "x", Seeded(), {"image": F.NDArrayField(
+        np.dtype("uint8"), (1000,)), "label": F.IntField()})
+    got = read(tmp_path / "x", "image").numpy()
+    # Threads would rarely be caught; whose they are is certain.
+    assert os.getpid() not in read(tmp_path / "x", "label")
+    for i, row in enumerate(got):
+        assert np.array_equal(row, Seeded()[i][0])
+
+
 @pytest.mark.parametrize("broken, message", [
     ((np.zeros((4, 4), np.uint8), 1), "sample 2 field image.*uint8"),
     ((np.zeros((4, 4, 3), np.uint8), "x"), "sample 2 field label"),
@@ -591,6 +614,38 @@ def test_what_cannot_be_written_is_said(tmp_path, broken, message):
     with pytest.raises(ValueError, match=message):
         write(tmp_path / "x", [good, good, broken, good])
     assert not (tmp_path / "x").exists()
+
+
+class Refusal(Exception):
+    """That cannot be made again from its arguments."""
+
+    def __init__(self, i, why):
+        super().__init__(f"{i}: {why}")
+
+
+@pytest.mark.parametrize("error, wanted, message", [
+    (KeyError("gone"), KeyError, "gone"),
+    (Refusal(60, "no"), RuntimeError, "Refusal: 60: no")])
+def test_errors_of_a_dataset_are_raised(tmp_path, error, wanted, message):
+    class Broken(Seeded):
+        def __getitem__(self, i):
+            if i == 60:
+                raise error
+            return super().__getitem__(i)
+    with pytest.raises(wanted, match=message):
+        write(tmp_path / "x", Broken(), {"image": F.NDArrayField(
+            np.dtype("uint8"), (1000,)), "label": F.IntField()})
+    assert not (tmp_path / "x").exists()
+    assert not multiprocessing.active_children()
+
+
+def test_a_process_that_ends_is_said(tmp_path):
+    class Gone(Seeded):
+        def __getitem__(self, i):
+            return os._exit(1) if i == 60 else super().__getitem__(i)
+    with pytest.raises(RuntimeError, match="ended"):
+        write(tmp_path / "x", Gone(), {"image": F.NDArrayField(
+            np.dtype("uint8"), (1000,)), "label": F.IntField()})
 
 
 def test_a_sample_of_more_than_a_page_is_said(tmp_path):

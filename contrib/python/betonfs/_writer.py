@@ -7,7 +7,7 @@ import json
 import operator
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -131,7 +131,7 @@ def _thunks(samples: Any, n: int,
 
 
 def _encoded(encoder: _Encoder, thunks: Iterator[Callable[[], Any]],
-             workers: int) -> Iterator[tuple[Any, ...]]:
+             workers: int) -> Generator[tuple[Any, ...], None, None]:
     """In their order, a few made ahead by threads."""
     if workers < 2:
         for i, thunk in enumerate(thunks):

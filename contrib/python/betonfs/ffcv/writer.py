@@ -4,7 +4,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import BetonError, _beton
 from .._writer import _encoded, _with_progress
+from ._processes import Samples, encoded
 from .fields.base import BuiltInField
 
 MIN_PAGE_SIZE = 1 << 21
@@ -32,7 +33,7 @@ class _Encoder:
         out = []
         for (name, field), value in zip(self.fields.items(), values):
             try:
-                out.append(field.encode(value, number))
+                out.append(field.stored(value, number))
             except (ValueError, TypeError) as e:
                 raise ValueError(f"sample {number} field {name}: {e}") from e
         return tuple(out)
@@ -42,9 +43,10 @@ class DatasetWriter:
     """Writes a dataset; it appears under its name when it is complete.
 
     `fields` are names and kinds of what samples are tuples of. `page_size` is a
-    power of two from 2 MiB, and no sample may be larger. `num_workers` threads
-    get and encode samples; below 1: one per usable CPU. What goes wrong with a
-    sample is raised, with its number.
+    power of two from 2 MiB, and no sample may be larger. `num_workers`
+    processes get and encode samples, threads encode those of web datasets;
+    below 1: one per usable CPU. What goes wrong with a sample is raised, with
+    its number.
     """
 
     def __init__(self, fname: str | os.PathLike[str],
@@ -66,13 +68,11 @@ class DatasetWriter:
         self.num_workers = num_workers if num_workers > 0 \
             else len(os.sched_getaffinity(0))
 
-    def _write(self, thunks: Iterable[Callable[[], Any]], n: int) -> None:
+    def _write(self, values: Samples, n: int) -> None:
         writer = _beton.Writer(
             self.fname,
             tuple((name, *f.description) for name, f in self.fields.items()),
             n, self.page_size)
-        encoder: Any = _Encoder(self.fields)
-        values = _encoded(encoder, iter(thunks), self.num_workers)
         try:
             for i, sample in enumerate(_with_progress(values, n, True)):
                 try:
@@ -84,6 +84,9 @@ class DatasetWriter:
         except BaseException:
             writer.abort()
             raise
+        finally:
+            # An error that is kept keeps this frame.
+            values.close()
 
     def from_indexed_dataset(self, dataset: Any,
                              indices: Sequence[int] | None = None,
@@ -96,8 +99,8 @@ class DatasetWriter:
             else np.array(indices)
         if shuffle_indices:
             np.random.shuffle(numbers)
-        self._write((partial(dataset.__getitem__, i)
-                     for i in numbers.tolist()), len(numbers))
+        self._write(encoded(_Encoder(self.fields), dataset, numbers.tolist(),
+                            self.num_workers), len(numbers))
 
     def from_webdataset(self, shards: Sequence[str],
                         pipeline: Callable[[Any], Any]) -> None:
@@ -109,7 +112,9 @@ class DatasetWriter:
             return itertools.chain.from_iterable(
                 pipeline(dataset(shard)) for shard in shards)
         n = sum(1 for _ in samples())
-        self._write((partial(_given, sample) for sample in samples()), n)
+        encoder: Any = _Encoder(self.fields)
+        thunks = (partial(_given, sample) for sample in samples())
+        self._write(_encoded(encoder, thunks, self.num_workers), n)
 
 
 def _given(sample: Any) -> Any:

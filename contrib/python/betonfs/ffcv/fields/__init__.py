@@ -31,7 +31,7 @@ class IntField(BuiltInField):
 
     kind, number, record = "int", 1, "<i8"
 
-    def encode(self, value: Any, sample: int) -> int:
+    def stored(self, value: Any, sample: int) -> int:
         return int(value)
 
     def get_decoder_class(self) -> type[Any]:
@@ -43,7 +43,7 @@ class FloatField(BuiltInField):
 
     kind, number, record = "float", 0, "<f8"
 
-    def encode(self, value: Any, sample: int) -> float:
+    def stored(self, value: Any, sample: int) -> float:
         return float(value)
 
     def get_decoder_class(self) -> type[Any]:
@@ -88,7 +88,7 @@ class RGBImageField(BuiltInField):
             return not u < self.proportion
         return self.write_mode == "raw"
 
-    def encode(self, value: Any, sample: int) -> Any:
+    def stored(self, value: Any, sample: int) -> Any:
         a = np.ascontiguousarray(value)
         if a.dtype != np.uint8 or a.ndim != 3 or a.shape[2] != 3:
             raise ValueError(f"an image of {a.dtype} {a.shape} is not uint8 "
@@ -106,7 +106,7 @@ class BytesField(BuiltInField):
 
     kind, number, record = "bytes", 3, _RANGE
 
-    def encode(self, value: Any, sample: int) -> Any:
+    def stored(self, value: Any, sample: int) -> Any:
         return bytes(value)
 
     def get_decoder_class(self) -> type[Any]:
@@ -118,7 +118,7 @@ class JSONField(BytesField):
 
     kind, number = "json", 5
 
-    def encode(self, value: Any, sample: int) -> Any:
+    def stored(self, value: Any, sample: int) -> Any:
         return json.dumps(value).encode()
 
     @staticmethod
@@ -144,7 +144,7 @@ class NDArrayField(BuiltInField):
     def description(self) -> tuple[int, str | None, tuple[int, ...]]:
         return self.number, self.dtype.str, self.shape
 
-    def encode(self, value: Any, sample: int) -> Any:
+    def stored(self, value: Any, sample: int) -> Any:
         a = np.ascontiguousarray(value)
         if a.dtype != self.dtype or a.size != int(np.prod(self.shape)):
             raise ValueError(f"an array of {a.dtype} {a.shape} is not "
@@ -163,8 +163,8 @@ class TorchTensorField(NDArrayField):
     def __init__(self, dtype: Any, shape: tuple[int, ...]) -> None:
         super().__init__(torch.empty(0, dtype=dtype).numpy().dtype, shape)
 
-    def encode(self, value: Any, sample: int) -> Any:
-        return super().encode(value.numpy(), sample)
+    def stored(self, value: Any, sample: int) -> Any:
+        return super().stored(value.numpy(), sample)
 
 
 _KINDS: dict[str, type[BuiltInField]] = {

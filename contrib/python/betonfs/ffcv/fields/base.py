@@ -46,6 +46,6 @@ class BuiltInField(Field):
         """For the writer: type, dtype and shape."""
         return self.number, None, ()
 
-    def encode(self, value: Any, sample: int) -> Any:
+    def stored(self, value: Any, sample: int) -> Any:
         """A value of a user's, as the writer takes it."""
         raise NotImplementedError
