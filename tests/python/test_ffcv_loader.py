@@ -616,6 +616,43 @@ def test_what_cannot_be_written_is_said(tmp_path, broken, message):
     assert not (tmp_path / "x").exists()
 
 
+class Words(F.NDArrayField):
+    """Eight letters, with stars after those that are there."""
+
+    def __init__(self):
+        super().__init__(np.dtype("uint8"), (8,))
+
+    def encode(self, destination, field, malloc):
+        letters = np.frombuffer(field.ljust(8, "*").encode(), np.uint8)
+        super().encode(destination, letters, malloc)
+
+
+class Reversed(F.BytesField):
+    def encode(self, destination, field, malloc):
+        place, region = malloc(len(field))
+        region[:] = np.frombuffer(field[::-1], np.uint8)
+        destination["ptr"], destination["size"] = place, len(field)
+
+
+@pytest.mark.parametrize("given", [{}, {"image": Words}])
+def test_subclasses_of_fields_are_written_by_their_encode(tmp_path, given):
+    write(tmp_path / "x", [("ab", b"xyz"), ("cde", b"12")],
+          {"image": Words(), "label": Reversed()})
+    loader = Loader(tmp_path / "x", 2, custom_fields=given)
+    (words, reverse), = loader
+    assert words.numpy().tobytes() == b"ab******cde*****"
+    assert reverse.numpy().tobytes() == b"zyx21\0"
+
+
+def test_an_encode_that_sets_something_else_is_refused(tmp_path):
+    class Other(F.RGBImageField):
+        def encode(self, destination, field, malloc):
+            destination["mode"] = 1
+    with pytest.raises(ValueError, match="sample 0 field image.*'mode'"):
+        write(tmp_path / "x", [(0, 0)],
+              {"image": Other(), "label": F.IntField()})
+
+
 class Refusal(Exception):
     """That cannot be made again from its arguments."""
 

@@ -48,10 +48,12 @@ class Reader:
     def _handler(self, i: int, field: Mapping[str, Any],
                  custom: Mapping[str, type[Field]]) -> Field:
         name = field["name"]
-        if name in custom:
-            return custom[name].from_binary(self._arguments(i))
         known = field_of(field["type"], field.get("dtype"),
                          field.get("shape", ()))
+        # A subclass of one that is known was written as that one.
+        if name in custom and (known is None or not issubclass(
+                custom[name], type(known))):
+            return custom[name].from_binary(self._arguments(i))
         if known is None:
             raise ValueError(f"field {name!r} is of a class of its own: "
                              "custom_fields must say which")

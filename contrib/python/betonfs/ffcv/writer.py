@@ -13,7 +13,7 @@ import numpy as np
 from .. import BetonError, _beton
 from .._writer import _encoded, _with_progress
 from ._processes import Samples, encoded
-from .fields.base import BuiltInField
+from .fields.base import BuiltInField, encode
 
 MIN_PAGE_SIZE = 1 << 21
 MAX_PAGE_SIZE = 1 << 32
@@ -33,7 +33,7 @@ class _Encoder:
         out = []
         for (name, field), value in zip(self.fields.items(), values):
             try:
-                out.append(field.stored(value, number))
+                out.append(encode(field, value, number))
             except (ValueError, TypeError) as e:
                 raise ValueError(f"sample {number} field {name}: {e}") from e
         return tuple(out)

@@ -11,7 +11,8 @@ ARG_TYPE = np.dtype([("", "<u1", 1024)])
 
 class Field(ABC):
     """A kind of values in a dataset. Users' own are read by a decoder of
-    theirs, and cannot be written."""
+    theirs; they are written where they are a subclass of a field of this
+    package, and as that one."""
 
     @property
     @abstractmethod
@@ -46,6 +47,45 @@ class BuiltInField(Field):
         """For the writer: type, dtype and shape."""
         return self.number, None, ()
 
+    def encode(self, destination: Any, field: Any, malloc: Any) -> None:
+        """FFCV's, for users' own encode() to end with."""
+        destination[0] = self.stored(field, destination.sample)
+
+    @classmethod
+    def from_binary(cls, binary: Any) -> Field:
+        raise ValueError(f"{cls.__name__} cannot be made of its arguments")
+
     def stored(self, value: Any, sample: int) -> Any:
         """A value of a user's, as the writer takes it."""
         raise NotImplementedError
+
+
+class _Destination:
+    """Where users' encode() puts what is stored of one value."""
+
+    value: Any = None
+
+    def __init__(self, sample: int) -> None:
+        self.sample = sample
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if key in (0, "ptr"):
+            self.value = value
+        elif key != "size":
+            raise ValueError(f"encode() sets {key!r}, which is for the "
+                             "field's own encode()")
+
+
+def _malloc(size: int) -> tuple[Any, Any]:
+    """Bytes, which stand for their place in the file too."""
+    region = np.zeros(int(size), np.uint8)
+    return region, region
+
+
+def encode(field: BuiltInField, value: Any, sample: int) -> Any:
+    """As the writer takes it, by the user's encode() if there is one."""
+    if type(field).encode is BuiltInField.encode:
+        return field.stored(value, sample)
+    destination = _Destination(sample)
+    field.encode(destination, value, _malloc)
+    return destination.value
