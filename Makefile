@@ -64,7 +64,8 @@ mkfs_src   := $(tool_src) \
               $(sort $(wildcard fs/picture*.c fs/mkfs*.c))
 doctor_src := $(sort $(wildcard fs/machine*.c fs/doctor*.c))
 top_src    := $(sort $(wildcard fs/top_*.c))
-beton_src  := $(tool_src) $(doctor_src) $(top_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
+gallery_src := $(sort $(wildcard fs/gallery*.c)) fs/bins.c fs/census.c fs/html.c
+beton_src  := $(tool_src) $(doctor_src) $(top_src) $(gallery_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
 beton_src  := $(filter-out fs/betonfs.c,$(beton_src))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -107,7 +108,7 @@ $(BUILD)/mkfs.beton: $(call obj,$(mkfs_src)) $(lib)
 $(BUILD)/beton: $(call obj,$(beton_src)) $(lib)
 $(addprefix $(BUILD)/test_,cuda upload parcel gpu_loader machine): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
-$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(ns_src) $(handover_src) $(doctor_src) $(top_src) fs/opts.c fs/option.c fs/quality.c) $(lib)
+$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(ns_src) $(handover_src) $(doctor_src) $(top_src) $(gallery_src) fs/opts.c fs/option.c fs/progress.c fs/quality.c) $(lib)
 
 $(call obj,fs/ops.c fs/dropper.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(filter fs/picture%,$(mkfs_src))): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
@@ -214,7 +215,7 @@ lint: all
 	@sh tests/lint/symbols.sh $(so)
 	@sh tests/lint/docs.sh $(BUILD)
 	@echo "lint: passed"
-e2e: all python $(standins) $(bench)
+e2e: python bench
 	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e tests/python $(PYTEST)
 
 # A harness with a main() that replays files.

@@ -265,3 +265,8 @@ int alloc_size(const struct alloc *a, uint64_t off, uint64_t *size)
 		*size = largest;
 	return found;
 }
+
+size_t alloc_reads(const struct alloc *a)
+{
+	return a->extents ? 0 : a->num_runs;
+}

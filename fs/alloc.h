@@ -36,4 +36,7 @@ void alloc_close(struct alloc *alloc);
  */
 int alloc_size(const struct alloc *alloc, uint64_t off, uint64_t *size);
 
+/* How many reads that may take; 0: all is in memory. */
+size_t alloc_reads(const struct alloc *alloc);
+
 #endif

@@ -11,6 +11,7 @@
 #include "fs/beton_command.h"
 #include "fs/bytes.h"
 #include "fs/dataset.h"
+#include "fs/gallery.h"
 #include "fs/npy.h"
 #include "fs/quality.h"
 #include "fs/scope.h"
@@ -21,6 +22,8 @@ struct info_options {
 	bool json;
 	const char *spec;
 	const char *subset;
+	const char *html;
+	uint64_t thumbnails;
 };
 
 #define AT(member) .offset = offsetof(struct info_options, member)
@@ -33,7 +36,15 @@ static const struct option_row rows[] = {
 	  .help = "resolve a SPEC and measure how well it shuffles" },
 	{ "subset", .kind = OPTION_TEXT, AT(subset), .argument = "NAME:FILE",
 	  .help = "a list of sample ids that SPEC may name" },
+	{ "html", .kind = OPTION_TEXT, AT(html), .argument = "PAGE",
+	  .help = "instead, write a page to look at: images, class balance,\n"
+		  "sizes; - is standard output" },
+	{ "thumbnails", .kind = OPTION_NUMBER, AT(thumbnails),
+	  .max = GALLERY_IMAGES_MAX, .argument = "N",
+	  .help = "images on that page, at most (default 100)" },
 };
+
+static const struct info_options defaults = { .thumbnails = 100 };
 
 /* A dataset, or the schema of a mounted one. */
 struct subject {
@@ -248,18 +259,39 @@ static void print_human(const struct subject *s)
 		print_field(f);
 }
 
+/* A mount has no place of values in the file. */
+static int make_page(const struct subject *s, const struct info_options *o)
+{
+	if (!s->ds) {
+		log_error(s->log,
+			  "%s: --html needs a FILE, and this is a mount",
+			  s->path);
+		return -EINVAL;
+	}
+	return gallery_save(s->ds, strcmp(o->html, "-") ? o->html : NULL,
+			    o->thumbnails, s->log);
+}
+
 static int info(const struct invocation *call)
 {
 	const struct info_options *o = call->options;
 	struct subject s = { .path = call->operands[0],
 			     .log = call->log,
 			     .label_fd = -1 };
-	int r = subject_open(&s);
+	int r;
 
+	if (o->html && (o->json || o->spec)) {
+		log_error(call->log,
+			  "--html with --json or --spec: one of them");
+		return BETON_EXIT_USAGE;
+	}
+	r = subject_open(&s);
 	if (!r && o->subset)
 		r = subset_open(o->subset, number(&s, "samples"), s.log,
 				&s.subsets);
-	if (!r && o->spec) {
+	if (!r && o->html) {
+		r = make_page(&s, o);
+	} else if (!r && o->spec) {
 		r = print_spec(&s, o);
 	} else if (!r && o->json) {
 		json_dumpf(s.schema, stdout, JSON_INDENT(2));
@@ -278,9 +310,11 @@ const struct command command_info = {
 	.max_operands = 1,
 	.summary = "Tell what a dataset holds, and how well a SPEC shuffles it",
 	.examples = "  beton info train.beton\n"
-		    "  beton info mnt --spec order=quasi_random,batch=256\n",
+		    "  beton info mnt --spec order=quasi_random,batch=256\n"
+		    "  beton info train.beton --html train.html\n",
 	.rows = rows,
 	.num_rows = ARRAY_LEN(rows),
 	.options_size = sizeof(struct info_options),
+	.defaults = &defaults,
 	.run = info,
 };

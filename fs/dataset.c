@@ -179,6 +179,16 @@ static int need_alloc(struct dataset *ds)
 	return r;
 }
 
+int dataset_size_reads(struct dataset *ds, size_t *out)
+{
+	int r = need_alloc(ds);
+
+	if (r && r != -BETON_ECORRUPT)
+		return r;
+	*out = r ? 0 : alloc_reads(ds->alloc);
+	return 0;
+}
+
 static int size_from_table(struct dataset *ds, struct value *v,
 			   const char **why)
 {

@@ -88,6 +88,12 @@ int dataset_place(struct dataset *ds, uint32_t field, uint64_t sample,
 int dataset_value_at(struct dataset *ds, uint32_t field, uint64_t sample,
 		     struct value *out);
 
+/*
+ * How many reads it may take to find the size of a JPEG; 0: none, or they
+ * cannot be found at all. -errno: the table could not be read.
+ */
+int dataset_size_reads(struct dataset *ds, size_t *out);
+
 /* What dataset.json holds: text in *out, the caller's. */
 int dataset_json(const struct dataset *ds, char **out);
 

@@ -67,8 +67,10 @@ static bool workers(const struct evidence *e, struct model *m, struct fix *f)
 	const struct sweep_point *best = best_of_sweep(e);
 	double now = e->ladder[RUNG_ALL].rate;
 
+	/* Others' work is more or less from one run to the next. */
 	if (!best || best->workers == (unsigned)m->workers || now <= 0 ||
-	    best->figure.rate < FIX_GAIN_LEAST * now)
+	    best->figure.rate < FIX_GAIN_LEAST * now ||
+	    model_is_noisy(&e->model))
 		return false;
 	OPTION(f, "--workers %u", best->workers);
 	WHY(f, "measured: %.0f samples/s with %.0f workers, %.0f with %u", now,
@@ -203,8 +205,8 @@ static bool optimize(const struct evidence *e, struct model *m, struct fix *f)
 	take_bytes(e, VARIANT_OPTIMIZED, 1, m);
 	OPTION(f, "beton optimize %s NEWFILE", e->backing);
 	WHY(f,
-	    "measured on %s samples: %.0f us of CPU time a sample instead of %.0f, the same pixels",
-	    "some", v->cpu_us, e->variants[VARIANT_SAME].cpu_us);
+	    "measured: %.0f us of CPU time a sample instead of %.0f, the same pixels",
+	    v->cpu_us, e->variants[VARIANT_SAME].cpu_us);
 	return true;
 }
 

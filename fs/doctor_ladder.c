@@ -39,9 +39,9 @@ enum {
 
 /* An epoch from the disk that takes so long is what people wait for. */
 #define FIRST_EPOCH_S 600
-/* Reads that are no faster than the disk, and that do not work: they wait. */
 /* Rows that failed: then it was not the pipeline that was measured. */
 #define FAILED_MOST 0.5
+/* Reads that are no faster than the disk, and that do not work: they wait. */
 #define WAITING_CORES 0.5
 #define WAITING_RATE 2.0
 

@@ -3,10 +3,18 @@
 
 #include <math.h>
 
+/* A quarter of the processors costs a third of the rate. */
+#define NOISY 0.25
+
 /* `work` a second, of which a sample takes `each`. */
 static double quotient(double work, double each)
 {
 	return work > 0 && each > 0 ? work / each : INFINITY;
+}
+
+bool model_is_noisy(const struct model *m)
+{
+	return m->others >= NOISY * m->cores;
 }
 
 double model_misses(const struct model *m)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What limits a pipeline, as arithmetic: every resource has a rate of samples
- * that it can carry, and the least of them is the pipeline's. beton(1) explains
- * each. All else of the doctor measures the numbers, or changes one of them to
- * see what a fix would bring. Pure functions.
+ * that it can carry, and the least of them is the pipeline's.
+ * beton-doctor(1) explains each. All else of the doctor measures the numbers,
+ * or changes one of them to see what a fix would bring. Pure functions.
  */
 #ifndef FS_DOCTOR_MODEL_H
 #define FS_DOCTOR_MODEL_H
@@ -42,6 +42,10 @@ struct model {
 	double upload_rate;
 	double trainer_rate; /* samples */
 };
+
+/* Whether others take so much of the processors that what was measured is
+   rather about them than about what was changed. */
+bool model_is_noisy(const struct model *m);
 
 /* Samples a second; INFINITY: it does not limit. */
 double model_term(const struct model *m, enum term term);

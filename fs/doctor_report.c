@@ -152,6 +152,8 @@ static void print_ops(const struct evidence *e, FILE *out)
 	}
 }
 
+/* Beside the rule that loaders of threads go by: SPDL's guide to noisy
+   neighbours and its case studies. */
 static void print_sweep(const struct evidence *e, FILE *out)
 {
 	fprintf(out, "\nworkers  ");
@@ -160,7 +162,9 @@ static void print_sweep(const struct evidence *e, FILE *out)
 			fprintf(out, "  %u: %.0f/s", e->sweep[i].workers,
 				e->sweep[i].figure.rate);
 	}
-	fputc('\n', out);
+	fprintf(out,
+		"  (rule of thumb: 4 to 8, for light work at most cores/8: %u)\n",
+		e->cpu.online >= 8 ? e->cpu.online / 8 : 1);
 }
 
 static void print_terms(const struct evidence *e, FILE *out)

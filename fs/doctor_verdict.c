@@ -8,12 +8,10 @@
 #include "fs/bytes.h"
 
 /*
- * Where the lines are drawn. Neighbours that take a quarter of the processors
- * cost a third of the rate. A main thread that works seven eighths of its time
+ * Where the lines are drawn. A main thread that works seven eighths of its time
  * has none to wait for batches. Batches that come a sixth faster than they are
  * taken are there when they are asked for.
  */
-#define NOISY 0.25
 #define PYTHON_BUSY 0.85
 #define GPU_BUSY 90
 #define ENOUGH 1.15
@@ -56,17 +54,6 @@ static double processors(const struct evidence *e)
 	return fmax(nearness(e, TERM_CPU), nearness(e, TERM_WORKERS));
 }
 
-/* Cores that nobody of us has, of those that we could have. */
-static double noise(const struct evidence *e)
-{
-	return e->model.others / e->model.cores;
-}
-
-static bool is_noisy(const struct evidence *e)
-{
-	return noise(e) >= NOISY;
-}
-
 /* The share of a stage in the CPU time of a sample. */
 static double share(const struct evidence *e, double us)
 {
@@ -87,7 +74,7 @@ static double stage_score(const struct evidence *e, double us)
 {
 	double s = processors(e) * share(e, us) / fmax(largest_share(e), 1e-9);
 
-	return of_data(e, is_noisy(e) ? 0.6 * s : s);
+	return of_data(e, model_is_noisy(&e->model) ? 0.6 * s : s);
 }
 
 static bool many_requests(const struct evidence *e)
@@ -147,7 +134,7 @@ static double ipc(const struct evidence *e)
 
 static double noisy(const struct evidence *e)
 {
-	return is_noisy(e) ? of_data(e, processors(e)) : 0;
+	return model_is_noisy(&e->model) ? of_data(e, processors(e)) : 0;
 }
 
 static double upload(const struct evidence *e)

@@ -53,7 +53,7 @@ static const struct opts_row rows[] = {
 	{ "umask", OPTS_OCTAL, AT(umask), 0, 0777, "OCTAL",
 	  "modes are 0777 without it (mirror the dataset's)" },
 	{ "order", OPTS_SPEC, AT(spec.order), 0, 0, "NAME",
-	  "batches/default: sequential, random, quasi_random" },
+	  "batches/default: sequential, random, quasi_random, weighted" },
 	{ "batch", OPTS_SPEC, AT(spec.batch), 0, 0, "N",
 	  "batches/default: samples per batch (256)" },
 	{ "seed", OPTS_SPEC, AT(spec.seed), 0, 0, "N",

@@ -119,6 +119,13 @@ static void run_of_block(const struct order *o, uint64_t place, uint64_t *first,
 	*end = *first + min_u64(o->block, o->n - *first);
 }
 
+static uint64_t weighted_at(const struct order *o, uint64_t position)
+{
+	struct rng rng = { .key = o->key, .position = position };
+
+	return subset_draw(o->subset, rng_next(&rng));
+}
+
 static const struct order_row rows[] = {
 	{
 		.order = BETON_ORDER_SEQUENTIAL,
@@ -144,6 +151,14 @@ static const struct order_row rows[] = {
 		.at = quasi_at,
 		.position = quasi_position,
 		.run = run_of_block,
+	},
+	{
+		.order = BETON_ORDER_WEIGHTED,
+		.name = "weighted",
+		.draws = true,
+		.init = init_nothing,
+		.at = weighted_at,
+		.run = run_alone,
 	},
 };
 
@@ -176,7 +191,7 @@ struct order order_init(const struct spec *spec, uint64_t epoch)
 	const uint64_t words[] = { spec->seed, epoch, FOR_ORDER, spec->order };
 	struct order o = {
 		.row = order_by_id(spec->order),
-		.n = spec->end - spec->first,
+		.n = spec_positions(spec),
 		.first = spec->first,
 		.subset = spec->subset,
 		.key = rng_key(words, ARRAY_LEN(words)),
@@ -195,14 +210,28 @@ uint64_t order_sample(const struct order *o, uint64_t position)
 	return o->subset ? o->subset->ids[place] : place;
 }
 
-uint64_t order_position(const struct order *o, uint64_t sample)
+uint64_t order_position(const struct order *o, uint64_t sample, uint64_t nth)
 {
 	uint64_t place = sample - o->first;
 
-	if (o->subset ? !subset_place(o->subset, sample, &place)
-		      : sample < o->first || place >= o->n)
+	if (o->subset ? !subset_place(o->subset, sample, nth, &place)
+		      : nth || sample < o->first || place >= o->n)
 		return ORDER_NONE;
 	return o->row->position(o, place);
+}
+
+uint64_t order_gap(const struct order *o, uint64_t sample)
+{
+	const struct subset *s = o->subset;
+	uint64_t weight = 0, place;
+
+	for (uint64_t k = 0; k < ORDER_PLACES; k++) {
+		if (!subset_place(s, sample, k, &place))
+			break;
+		weight += subset_weight(s, place);
+	}
+	return weight ? min_u64(UINT32_MAX, s->sums[s->n - 1] / weight)
+		      : ORDER_NONE;
 }
 
 /* Neighbours in a list need not be neighbours in the dataset. */

@@ -15,10 +15,11 @@ struct order_row {
 	enum beton_order order;
 	const char *name;
 	bool uses_blocks; /* the keys block and window */
+	bool draws;	  /* the key draws, and the weights of a subset */
 	void (*init)(struct order *o);
-	/* The place in [0, n) of a position in [0, n). */
+	/* The place of a position in [0, n). */
 	uint64_t (*at)(const struct order *o, uint64_t position);
-	/* The position of a place: the inverse of at(). */
+	/* The position of a place: the inverse of at(), NULL where it draws. */
 	uint64_t (*position)(const struct order *o, uint64_t place);
 	/* The places [*first, *end) used near a place, which is one of them. */
 	void (*run)(const struct order *o, uint64_t place, uint64_t *first,
@@ -48,9 +49,18 @@ struct order order_init(const struct spec *spec, uint64_t epoch);
 /* The sample at a position of the epoch, which is below n. */
 uint64_t order_sample(const struct order *order, uint64_t position);
 
-/* The position of a sample, the inverse of order_sample(), or ORDER_NONE. */
+/* The position of the nth place of a sample, from 0, the inverse of
+   order_sample(); ORDER_NONE: it has not so many. Not where it draws. */
 #define ORDER_NONE UINT64_MAX
-uint64_t order_position(const struct order *order, uint64_t sample);
+uint64_t order_position(const struct order *order, uint64_t sample,
+			uint64_t nth);
+
+/* Places of one sample that are worth a look where time matters. */
+enum { ORDER_PLACES = 16 };
+
+/* Where it draws: positions from one use of a sample to the next, on average,
+   below 2^32, by its first places; ORDER_NONE: it is not used. */
+uint64_t order_gap(const struct order *order, uint64_t sample);
 
 /*
  * The samples [*first, *end) of the dataset that the order uses near each other

@@ -109,7 +109,8 @@ int quality_measure(const struct spec *spec, quality_label *label, void *arg,
 
 	if (!batches)
 		return -ENODATA;
-	random.order = BETON_ORDER_RANDOM;
+	if (!spec->draws)
+		random.order = BETON_ORDER_RANDOM;
 	r = measure(spec, label, arg, batches, &q.spec);
 	if (!r)
 		r = measure(&random, label, arg, batches, &q.random);

@@ -38,7 +38,7 @@ static void set_epoch(struct reader *r, const struct batch_key *key)
 
 void reader_init(struct reader *r, const struct batch_key *key)
 {
-	uint64_t n = key->spec->end - key->spec->first;
+	uint64_t n = spec_positions(key->spec);
 
 	*r = (struct reader){
 		.ds = key->ds,
@@ -185,15 +185,41 @@ uint64_t reader_position(const struct reader *r)
 	       min_u64(r->samples, (r->top + 1) * r->spec.batch);
 }
 
+/* Of its places in one epoch, as far as they are looked at. */
+static uint64_t next_in_epoch(const struct reader *r, unsigned k,
+			      uint64_t sample)
+{
+	uint64_t best = ORDER_NONE, position;
+
+	for (uint64_t nth = 0; nth < ORDER_PLACES; nth++) {
+		position = order_position(&r->orders[k], sample, nth);
+		if (position == ORDER_NONE)
+			break;
+		if (reader_awaits(r, k, position / r->spec.batch))
+			best = min_u64(best, position);
+	}
+	return best;
+}
+
+/* It is known what each draw is, but not which of them are a sample's. */
+static uint64_t next_draw(const struct reader *r, uint64_t sample)
+{
+	uint64_t gap = order_gap(&r->orders[0], sample);
+
+	return gap == ORDER_NONE ? READER_NEVER : reader_position(r) + gap;
+}
+
 uint64_t reader_next_use(const struct reader *r, uint64_t sample)
 {
 	uint64_t position;
 
+	if (r->spec.draws)
+		return next_draw(r, sample);
+	if (order_position(&r->orders[0], sample, 0) == ORDER_NONE)
+		return READER_NEVER;
 	for (unsigned k = 0; k < 2; k++) {
-		position = order_position(&r->orders[k], sample);
-		if (position == ORDER_NONE)
-			return READER_NEVER;
-		if (reader_awaits(r, k, position / r->spec.batch))
+		position = next_in_epoch(r, k, sample);
+		if (position != ORDER_NONE)
 			return (r->passed + k) * r->samples + position;
 	}
 	return (r->passed + 2) * r->samples;

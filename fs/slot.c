@@ -108,18 +108,29 @@ static struct slot *least_recent_free(struct slots *s, unsigned *n)
 	return found;
 }
 
-/* One that waits for its reader, which has not come for longest. */
-static struct slot *least_recent_ahead(struct slots *s)
+/* Whether one reader comes to `a` after `b`. */
+static bool is_later(const struct batch_key *a, const struct batch_key *b)
 {
+	if (a->ds != b->ds || !spec_equal(a->spec, b->spec))
+		return false;
+	return a->epoch != b->epoch ? a->epoch > b->epoch
+				    : a->number > b->number;
+}
+
+/* Of the reader that has not come for longest, the slot that it needs last: the
+   one it needs next would be assembled again at the cost of the one after. */
+static struct slot *last_ahead(struct slots *s)
+{
+	struct slot *slot, *found = NULL;
 	int64_t now = clock_coarse_ms();
-	struct slot *slot;
 
 	DL_FOREACH(s->list, slot)
 	{
-		if (is_idle(slot, now))
-			return slot;
+		if (is_idle(slot, now) &&
+		    (!found || is_later(&slot->batch->key, &found->batch->key)))
+			found = slot;
 	}
-	return NULL;
+	return found;
 }
 
 /* Frees what was read, as long as there is more of it than is kept. */
@@ -160,7 +171,7 @@ static bool make_room(struct slots *s, bool is_ahead)
 	scoped_lock(&s->lock);
 	slot = least_recent_free(s, &n);
 	if (!slot && !is_ahead)
-		slot = least_recent_ahead(s);
+		slot = last_ahead(s);
 	if (slot)
 		slot_free(slot);
 	return slot != NULL;

@@ -77,6 +77,13 @@ static bool parse_block(const struct text *v, const struct spec_facts *facts,
 	return parse_range(v, 1, SAMPLES_MAX, &spec->block);
 }
 
+static bool parse_draws(const struct text *v, const struct spec_facts *facts,
+			struct spec *spec)
+{
+	(void)facts;
+	return parse_range(v, 1, SAMPLES_MAX, &spec->draws);
+}
+
 /* bytes * samples / data_bytes, at least 1: how many mean samples that is. */
 static uint64_t samples_of_bytes(uint64_t bytes, const struct spec_facts *facts)
 {
@@ -163,13 +170,15 @@ static bool parse_subset(const struct text *v, const struct spec_facts *facts,
 
 /* In the order of the canonical text. */
 static const struct key keys[] = {
-	{ "order", parse_order, "sequential, random or quasi_random", NULL },
+	{ "order", parse_order, "sequential, random, quasi_random or weighted",
+	  NULL },
 	{ "batch", parse_batch, "1 to 1048576 samples", NULL },
 	{ "seed", parse_seed, "a number below 2^64", NULL },
 	{ "drop_last", parse_drop_last, "0 or 1", NULL },
 	{ "block", parse_block, "a number of samples", NULL },
 	{ "window", parse_window, "a number of samples, or of KiB, MiB, GiB",
 	  NULL },
+	{ "draws", parse_draws, "a number of samples", NULL },
 	{ "subset", parse_subset,
 	  "FIRST-END, within the dataset's samples, or a name that was given with its file",
 	  complain_of_hash },
@@ -200,7 +209,7 @@ static int parse_key(const struct text *name, const struct text *value,
 	}
 	snprintf(
 		why, SPEC_WHY_SIZE,
-		"spec: unknown key '%.*s'; the keys are order, batch, seed, drop_last, block, window, subset",
+		"spec: unknown key '%.*s'; the keys are order, batch, seed, drop_last, block, window, draws, subset",
 		(int)min_u64(name->size, 40), name->at);
 	return -EINVAL;
 }
@@ -235,7 +244,13 @@ static int parse_pairs(const char *text, const struct spec_facts *facts,
    for. */
 static void resolve(struct spec *spec, const struct spec_facts *facts)
 {
-	if (!order_by_id(spec->order)->uses_blocks) {
+	const struct order_row *row = order_by_id(spec->order);
+
+	if (!row->draws)
+		spec->draws = 0;
+	else if (!spec->draws)
+		spec->draws = spec->end;
+	if (!row->uses_blocks) {
 		spec->block = 0;
 		spec->window = 0;
 		return;
@@ -245,6 +260,19 @@ static void resolve(struct spec *spec, const struct spec_facts *facts)
 	if (!spec->window)
 		spec->window = max_u64(1, min_u64(facts->samples,
 						  WINDOW_BLOCKS * spec->block));
+}
+
+/* A subset whose ids are not known may have weights. */
+static int check_weights(const struct spec *spec, char *why)
+{
+	const struct subset *s = spec->subset;
+
+	if (!order_by_id(spec->order)->draws || (s && (!s->ids || s->sums)))
+		return 0;
+	snprintf(
+		why, SPEC_WHY_SIZE,
+		"spec: order=weighted: expected subset=NAME too, a list with weights");
+	return -EINVAL;
 }
 
 int spec_parse(const char *text, const struct spec_facts *facts,
@@ -258,6 +286,8 @@ int spec_parse(const char *text, const struct spec_facts *facts,
 	};
 	int r = parse_pairs(text, facts, &spec, why);
 
+	if (!r)
+		r = check_weights(&spec, why);
 	if (r)
 		return r;
 	resolve(&spec, facts);
@@ -293,6 +323,9 @@ void spec_canonical(const struct spec *spec, char out[SPEC_TEXT_MAX])
 		n += snprintf(out + n, SPEC_TEXT_MAX - (size_t)n,
 			      ",block=%llu,window=%llu", (ull)spec->block,
 			      (ull)spec->window);
+	if (row->draws)
+		n += snprintf(out + n, SPEC_TEXT_MAX - (size_t)n, ",draws=%llu",
+			      (ull)spec->draws);
 	if (spec->subset) {
 		subset_text(spec->subset, subset);
 		snprintf(out + n, SPEC_TEXT_MAX - (size_t)n, ",subset=%s",
@@ -308,21 +341,31 @@ bool spec_equal(const struct spec *a, const struct spec *b)
 	return a->order == b->order && a->batch == b->batch &&
 	       a->seed == b->seed && a->drop_last == b->drop_last &&
 	       a->block == b->block && a->window == b->window &&
-	       a->first == b->first && a->end == b->end &&
-	       !a->subset == !b->subset &&
+	       a->draws == b->draws && a->first == b->first &&
+	       a->end == b->end && !a->subset == !b->subset &&
 	       (!a->subset || a->subset->hash == b->subset->hash);
+}
+
+uint64_t spec_positions(const struct spec *spec)
+{
+	return spec->draws ? spec->draws : spec->end - spec->first;
+}
+
+bool spec_repeats(const struct spec *spec)
+{
+	return spec->draws || (spec->subset && spec->subset->repeats);
 }
 
 uint64_t spec_batches(const struct spec *spec)
 {
-	uint64_t n = spec->end - spec->first;
+	uint64_t n = spec_positions(spec);
 
 	return n / spec->batch + (n % spec->batch && !spec->drop_last);
 }
 
 uint32_t spec_rows(const struct spec *spec, uint64_t batch)
 {
-	uint64_t n = spec->end - spec->first;
+	uint64_t n = spec_positions(spec);
 
 	return (uint32_t)min_u64(spec->batch, n - batch * spec->batch);
 }

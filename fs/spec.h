@@ -39,6 +39,7 @@ struct spec {
 	uint64_t drop_last;
 	uint64_t block; /* 0 unless the order uses it, as the next */
 	uint64_t window;
+	uint64_t draws; /* 0 unless the order draws */
 	bool has_subset;
 	uint64_t first; /* samples [first, end); all without a subset */
 	uint64_t end;
@@ -60,6 +61,11 @@ void spec_canonical(const struct spec *spec, char out[SPEC_TEXT_MAX]);
 
 /* Whether both name the same sequence of the same dataset. */
 bool spec_equal(const struct spec *a, const struct spec *b);
+
+/* Rows of an epoch before drop_last leaves some out; whether a sample may be in
+   several. */
+uint64_t spec_positions(const struct spec *spec);
+bool spec_repeats(const struct spec *spec);
 
 /* Batches of an epoch's global sequence, and rows of one of them. */
 uint64_t spec_batches(const struct spec *spec);

@@ -103,70 +103,103 @@ struct reader {
 	const char *path;
 	struct log *log;
 	uint64_t samples;
-	uint64_t line;				    /* from 1 */
-	enum { START, NUMBER, END, COMMENT } where; /* in the line */
-	uint64_t id;				    /* so far */
-	uint64_t n;				    /* ids so far */
-	struct subset *into; /* NULL: they are only counted */
-	uint64_t capacity;   /* of into->ids */
-	uint64_t wanted;     /* a place */
-	uint64_t wanted_line;
+	uint64_t line; /* from 1 */
+	/* In the line; after END it has all that it may have. */
+	enum { START, ID, BETWEEN, WEIGHT, END, COMMENT } where;
+	uint64_t number; /* so far */
+	struct subset *into;
+	uint64_t capacity; /* of into->ids, and of into->sums */
 };
+
+static int fail(const struct reader *r, const char *what)
+{
+	log_error(r->log, "%s:%llu: %s", r->path, (ull)r->line, what);
+	return -EINVAL;
+}
 
 static int resize(struct reader *r, uint64_t capacity)
 {
-	uint64_t *ids = realloc(r->into->ids, capacity * sizeof(*ids));
+	struct subset *s = r->into;
+	uint64_t *ids = realloc(s->ids, capacity * sizeof(*ids)), *sums;
 
 	if (!ids)
 		return -ENOMEM;
-	r->into->ids = ids;
+	s->ids = ids;
+	if (s->sums) {
+		sums = realloc(s->sums, capacity * sizeof(*sums));
+		if (!sums)
+			return -ENOMEM;
+		s->sums = sums;
+	}
 	r->capacity = capacity;
 	return 0;
 }
 
 static int store_id(struct reader *r)
 {
+	struct subset *s = r->into;
 	int e = 0;
 
-	if (r->n == SUBSET_IDS_MAX) {
-		log_error(r->log, "%s:%llu: more than %llu ids", r->path,
-			  (ull)r->line, (ull)SUBSET_IDS_MAX);
-		return -EINVAL;
-	}
-	if (r->n == r->capacity)
+	if (s->n == SUBSET_IDS_MAX)
+		return fail(r, "more than 4294967295 lines");
+	if (s->n == r->capacity)
 		e = resize(r, max_u64(1024, 2 * r->capacity));
 	if (!e)
-		r->into->ids[r->n] = r->id;
+		s->ids[s->n++] = r->number;
 	return e;
+}
+
+/* Of the id that was stored last. */
+static int store_weight(struct reader *r)
+{
+	struct subset *s = r->into;
+	uint64_t sum = 0;
+
+	if (s->n == 1)
+		s->sums = malloc(r->capacity * sizeof(*s->sums));
+	if (!s->sums)
+		return s->n == 1 ? -ENOMEM
+				 : fail(r, "a weight; there is none above");
+	if (s->n > 1)
+		sum = s->sums[s->n - 2];
+	if (!add_ok(sum, r->number, &s->sums[s->n - 1]))
+		return fail(r, "the weights add up to 2^64 or more");
+	return 0;
 }
 
 /* Whatever follows a number has come. */
 static int end_number(struct reader *r)
 {
-	int e = 0;
+	bool is_id = r->where == ID;
 
-	if (r->where != NUMBER)
+	if (!is_id && r->where != WEIGHT)
 		return 0;
-	r->where = END;
-	if (r->into)
-		e = store_id(r);
-	if (r->n == r->wanted)
-		r->wanted_line = r->line;
-	r->n++;
-	return e;
+	r->where = is_id ? BETWEEN : END;
+	return is_id ? store_id(r) : store_weight(r);
+}
+
+static int end_line(struct reader *r)
+{
+	if (r->where == BETWEEN && r->into->sums)
+		return fail(r, "no weight; there is one above");
+	r->where = COMMENT;
+	return 0;
 }
 
 static int take_digit(struct reader *r, unsigned char digit)
 {
-	if (r->where != NUMBER)
-		r->id = 0;
-	r->where = NUMBER;
-	if (mul_ok(r->id, 10, &r->id) &&
-	    add_ok(r->id, (uint64_t)(digit - '0'), &r->id) &&
-	    r->id < r->samples)
+	if (r->where == START || r->where == BETWEEN) {
+		r->where = r->where == START ? ID : WEIGHT;
+		r->number = 0;
+	}
+	if (mul_ok(r->number, 10, &r->number) &&
+	    add_ok(r->number, (uint64_t)(digit - '0'), &r->number) &&
+	    (r->where == WEIGHT || r->number < r->samples))
 		return 0;
+	if (r->where == WEIGHT)
+		return fail(r, "a weight of 2^64 or more");
 	log_error(r->log, "%s:%llu: sample %llu...: the dataset has %llu",
-		  r->path, (ull)r->line, (ull)r->id, (ull)r->samples);
+		  r->path, (ull)r->line, (ull)r->number, (ull)r->samples);
 	return -EINVAL;
 }
 
@@ -174,35 +207,34 @@ static int take_byte(struct reader *r, unsigned char c)
 {
 	int e = 0;
 
-	if (r->where == COMMENT && c != '\n')
-		return 0;
-	if (isdigit(c) && r->where != END)
+	if (isdigit(c) && r->where != END && r->where != COMMENT)
 		return take_digit(r, c);
 	e = end_number(r);
-	if (c == '\n') {
-		r->line++;
-		r->where = START;
-	} else if (c == '#') {
-		r->where = COMMENT;
-	} else if (c != ' ' && c != '\t' && c != '\r') {
-		log_error(
-			r->log,
-			"%s:%llu: byte 0x%02x: expected one sample's number in a line, or # and a comment",
-			r->path, (ull)r->line, c);
-		return -EINVAL;
+	if (!e && (c == '\n' || c == '#'))
+		e = end_line(r);
+	if (e || r->where == COMMENT) {
+		if (c == '\n') {
+			r->line++;
+			r->where = START;
+		}
+		return e;
 	}
-	return e;
+	if (c == ' ' || c == '\t' || c == '\r')
+		return 0;
+	log_error(
+		r->log,
+		"%s:%llu: byte 0x%02x: expected a sample's number in a line, perhaps its weight, or # and a comment",
+		r->path, (ull)r->line, c);
+	return -EINVAL;
 }
 
-/* Ids beyond as many as there are samples are not read: by then one of them is
-   repeated, and memory is bounded. */
 static int read_ids(struct reader *r, int fd)
 {
 	char bytes[READ_BYTES];
 	ssize_t got = 1;
 	int e = 0;
 
-	while (got && !e && r->n <= r->samples) {
+	while (got && !e) {
 		got = read(fd, bytes, sizeof(bytes));
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -211,10 +243,12 @@ static int read_ids(struct reader *r, int fd)
 			log_error(r->log, "%s: %s", r->path, strerror(errno));
 			return e;
 		}
-		for (ssize_t i = 0; i < got && !e && r->n <= r->samples; i++)
+		for (ssize_t i = 0; i < got && !e; i++)
 			e = take_byte(r, (unsigned char)bytes[i]);
 	}
-	return e ? e : end_number(r);
+	if (!e)
+		e = end_number(r);
+	return e ? e : end_line(r);
 }
 
 /* --- by id --- */
@@ -275,7 +309,8 @@ static uint64_t place_by_id(const struct subset *s, uint64_t i)
 	return s->sorted ? s->sorted[i] : i;
 }
 
-bool subset_place(const struct subset *s, uint64_t id, uint64_t *place)
+/* The first of those, by id, whose id is not below this one. */
+static uint64_t lower_bound(const struct subset *s, uint64_t id)
 {
 	uint64_t low = 0, high = s->n, mid;
 
@@ -286,23 +321,50 @@ bool subset_place(const struct subset *s, uint64_t id, uint64_t *place)
 		else
 			high = mid;
 	}
-	if (low == s->n || s->ids[place_by_id(s, low)] != id)
+	return low;
+}
+
+/* Equal ids are sorted by their places. */
+bool subset_place(const struct subset *s, uint64_t id, uint64_t nth,
+		  uint64_t *place)
+{
+	uint64_t i = lower_bound(s, id);
+
+	if (nth >= s->n - i || s->ids[place_by_id(s, i + nth)] != id)
 		return false;
-	*place = place_by_id(s, low);
+	*place = place_by_id(s, i + nth);
 	return true;
 }
 
-/* The first place whose id has come before; n if there is none. Equal ids are
-   sorted by their places. */
-static uint64_t first_repeat(const struct subset *s)
+static bool has_repeats(const struct subset *s)
 {
-	uint64_t first = s->n;
-
 	for (uint64_t i = 1; s->sorted && i < s->n; i++) {
 		if (s->ids[s->sorted[i]] == s->ids[s->sorted[i - 1]])
-			first = min_u64(first, s->sorted[i]);
+			return true;
 	}
-	return first;
+	return false;
+}
+
+/* --- weights --- */
+
+uint64_t subset_weight(const struct subset *s, uint64_t place)
+{
+	return s->sums[place] - (place ? s->sums[place - 1] : 0);
+}
+
+uint64_t subset_draw(const struct subset *s, uint64_t number)
+{
+	uint64_t total = s->sums[s->n - 1], low = 0, high = s->n - 1, mid;
+	uint64_t at = (uint64_t)((unsigned __int128)number * total >> 64);
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (s->sums[mid] <= at)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
 }
 
 /* --- opening --- */
@@ -326,24 +388,6 @@ static int open_list(const char *path, struct log *log, int *fd)
 	return e ? e : -EINVAL;
 }
 
-/* Reads the file again, up to the line of a place. */
-static int tell_repeat(const struct reader *reader, uint64_t place, int fd)
-{
-	const struct subset *s = reader->into;
-	struct reader again = {
-		.path = reader->path,
-		.samples = reader->samples,
-		.line = 1,
-		.wanted = place,
-	};
-
-	if (!lseek(fd, 0, SEEK_SET))
-		read_ids(&again, fd);
-	log_error(reader->log, "%s:%llu: sample %llu is in a line above",
-		  reader->path, (ull)again.wanted_line, (ull)s->ids[place]);
-	return -EINVAL;
-}
-
 static int read_list(struct subset *s, const char *path, uint64_t samples,
 		     struct log *log)
 {
@@ -353,32 +397,33 @@ static int read_list(struct subset *s, const char *path, uint64_t samples,
 		.samples = samples,
 		.line = 1,
 		.into = s,
-		.wanted = UINT64_MAX,
 	};
 	cleanup_fd int fd = -1;
-	uint64_t repeat;
 	int e = open_list(path, log, &fd);
 
 	if (!e)
 		e = read_ids(&reader, fd);
-	s->n = reader.n;
 	if (!e && !s->n) {
 		log_error(log, "%s: no sample's number in it", path);
+		return -EINVAL;
+	}
+	if (!e && s->sums && !s->sums[s->n - 1]) {
+		log_error(log, "%s: all weights are 0", path);
 		return -EINVAL;
 	}
 	if (!e)
 		e = resize(&reader, s->n);
 	if (!e)
 		e = sort_places(s, samples);
-	if (e)
-		return e;
-	repeat = first_repeat(s);
-	return repeat < s->n ? tell_repeat(&reader, repeat, fd) : 0;
+	if (!e)
+		s->repeats = has_repeats(s);
+	return e;
 }
 
 static void subset_free(struct subset *s)
 {
 	free(s->ids);
+	free(s->sums);
 	free(s->sorted);
 	free(s);
 }
@@ -412,6 +457,17 @@ static int check_name(const char *text, const struct subset *list,
 	return -EINVAL;
 }
 
+/* Of the ids, and of what their weights add up to, if there are any. */
+static uint64_t hash_of(const struct subset *s)
+{
+	uint64_t words[2] = { rng_key(s->ids, s->n) };
+
+	if (!s->sums)
+		return words[0];
+	words[1] = rng_key(s->sums, s->n);
+	return rng_key(words, ARRAY_LEN(words));
+}
+
 int subset_open(const char *text, uint64_t samples, struct log *log,
 		struct subset **list)
 {
@@ -429,7 +485,7 @@ int subset_open(const char *text, uint64_t samples, struct log *log,
 		subset_free(s);
 		return e;
 	}
-	s->hash = rng_key(s->ids, s->n);
+	s->hash = hash_of(s);
 	s->next = *list;
 	*list = s;
 	return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A named subset: a list of sample ids from a file, beton-orders(7). Place i is
- * the i-th id of the file; no id comes twice. Immutable once open; subsets are
- * kept in lists, each owned by who opened it, and SPECs borrow from them.
+ * A named subset: a list of sample ids from a file, beton-orders(7), perhaps
+ * with weights. Place i is the i-th id of the file; an id may have many.
+ * Immutable once open; subsets are kept in lists, each owned by who opened it,
+ * and SPECs borrow from them.
  */
 #ifndef FS_SUBSET_H
 #define FS_SUBSET_H
@@ -22,14 +23,16 @@ enum {
 /* Places are 32 bits where they are sorted. */
 #define SUBSET_IDS_MAX ((uint64_t)UINT32_MAX)
 
-/* 8 bytes an id, and 4 more where the ids do not ascend. */
+/* 8 bytes an id, 8 more with weights, and 4 where the ids do not ascend. */
 struct subset {
 	struct subset *next;
 	char name[SUBSET_NAME_MAX + 1];
-	uint64_t hash; /* rng_key() of the ids */
+	uint64_t hash; /* of ids and weights */
 	uint64_t n;
 	uint64_t *ids;	  /* by place; NULL: no more is known than the above */
+	uint64_t *sums;	  /* of the weights up to each place; NULL: none */
 	uint32_t *sorted; /* places in the order of their ids; NULL: ids is */
+	bool repeats;	  /* some id has several places */
 };
 
 /*
@@ -68,7 +71,13 @@ void subset_ref_text(const struct subset_ref *ref, char out[SUBSET_TEXT_SIZE]);
 /* "NAME~HASH". */
 void subset_text(const struct subset *subset, char out[SUBSET_TEXT_SIZE]);
 
-/* The place of an id, in O(log n); false if it is not in the subset. */
-bool subset_place(const struct subset *subset, uint64_t id, uint64_t *place);
+/* The nth place of an id, from 0, in O(log n); false if it has not so many. */
+bool subset_place(const struct subset *subset, uint64_t id, uint64_t nth,
+		  uint64_t *place);
+
+/* Of a subset with weights: that of a place; and the place that a random number
+   of 64 bits means, in O(log n). */
+uint64_t subset_weight(const struct subset *subset, uint64_t place);
+uint64_t subset_draw(const struct subset *subset, uint64_t number);
 
 #endif

@@ -277,7 +277,7 @@ static int count_ids(struct feed *feed, const char *name, uint64_t hash,
 	r = view_init(&view, buffer.bytes, size, why);
 	h = view.header;
 	if (!r && (h->subset_hash != hash || h->subset_first ||
-		   !h->subset_end || h->subset_end > feed->facts.samples))
+		   !h->subset_end || h->subset_end > SUBSET_IDS_MAX))
 		r = -ESTALE;
 	if (r)
 		log_error(feed->log, "%s: %s", name, why);

@@ -13,9 +13,10 @@
 #include "loader/cuda.h"
 #include "loader/pace.h"
 
-/* Rows a worker takes at a time: some milliseconds of work, so that the last
-   rows of a batch are shared. */
-enum { ROWS_PER_TURN = 8 };
+/* Rows a worker takes at a time: few milliseconds of work, so that the last
+   rows of a batch are shared; of short ones more, since taking them has its
+   price. */
+enum { ROWS_PER_TURN = 8, SHORT_ROWS_PER_TURN = 64 };
 
 /* How often a daemon is told what the loader does. */
 #define TELL_NS UINT64_C(1000000000)
@@ -24,6 +25,10 @@ enum { WHY_SIZE = 600 };
 
 /* Shorter ones are not worth a look at the clock for each. */
 enum { LONG_ROW_NS = 8000 };
+
+/* What is shorter is told to a trace together with what comes next: the trace
+   may cost some hundredths of the time. */
+enum { SPAN_NS = 50000 };
 
 /* Whose lane it is; each worker has one from LANE_WORKERS on. */
 enum { LANE_TRAINER, LANE_FETCHER, LANE_WORKERS };
@@ -494,6 +499,8 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 	/* Viewers of a trace take what begins later to be inside. */
 	uint64_t begin = stage_now_ns(), at = begin + 1, now;
 	struct stage_cost cost = { .decode_ns = 0 };
+	bool looks = w->has_long_rows || w->lane->track;
+	uint64_t least = w->lane->track ? SPAN_NS : 0;
 	struct step_failure failure;
 	uint32_t from = 0;
 
@@ -502,9 +509,11 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 		if (step_run_row(t->step, &ring->options.plan, w->pipeline,
 				 first + i, &failure, &cost))
 			note_row(ring, t, &failure);
-		if (!w->has_long_rows && i + 1 < n)
+		if (!looks && i + 1 < n)
 			continue;
 		now = stage_now_ns();
+		if (now - at < least && i + 1 < n)
+			continue;
 		stage_rows(w->lane, batch->ids + first + from,
 			   t->step->is_second ? 0 : i + 1 - from, at, now,
 			   &cost);
@@ -514,8 +523,7 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 		at = now;
 	}
 	times->busy_ns += at - begin;
-	w->has_long_rows =
-		w->lane->track || at - begin >= (uint64_t)n * LONG_ROW_NS;
+	w->has_long_rows = at - begin >= (uint64_t)n * LONG_ROW_NS;
 	trace_span(w->lane->track, TRACE_ROWS, begin, at, batch->number, first);
 	if (step_rows_done(t->step, n))
 		feed_give_back(ring->options.feed, &t->step->input);
@@ -549,14 +557,24 @@ static int start(struct worker *w, struct turn *t)
 	return r;
 }
 
+/* So many rows of a turn for one worker. */
+static uint32_t rows_to_take(const struct worker *w, const struct turn *t)
+{
+	uint32_t left = t->step->batch.rows - t->next_row;
+	uint32_t share = left / (2 * w->ring->options.workers);
+
+	if (w->has_long_rows || share < ROWS_PER_TURN)
+		return (uint32_t)min_u64(ROWS_PER_TURN, left);
+	return (uint32_t)min_u64(SHORT_ROWS_PER_TURN, share);
+}
+
 /* Takes some rows of a turn and runs them; lock held before and after. */
 static void run_turn(struct worker *w, struct turn *t)
 {
 	struct ring *ring = w->ring;
 	struct pace_times times = { .busy_ns = 0 };
 	uint32_t first = t->next_row;
-	uint32_t n =
-		(uint32_t)min_u64(ROWS_PER_TURN, t->step->batch.rows - first);
+	uint32_t n = rows_to_take(w, t);
 
 	t->next_row += n;
 	pthread_mutex_unlock(&ring->lock);
@@ -960,7 +978,7 @@ static int start_worker(struct ring *ring, uint32_t i)
 
 	w->ring = ring;
 	w->lane = &ring->lanes[LANE_WORKERS + i];
-	w->has_long_rows = w->lane->track != NULL;
+	w->has_long_rows = true; /* until it knows */
 	return thread_start(&w->thread, work, w);
 }
 

@@ -70,9 +70,8 @@ void stage_rows(struct lane *lane, const uint64_t *samples, uint32_t n,
 		return;
 	if (cost->decoded)
 		trace_span(lane->track, TRACE_DECODE, begin, decoded,
-			   samples[0], cost->decoded_bytes);
-	trace_span(lane->track, TRACE_TRANSFORM, decoded, end, samples[0],
-		   cost->made_bytes);
+			   samples[0], cost->decoded);
+	trace_span(lane->track, TRACE_TRANSFORM, decoded, end, samples[0], n);
 }
 
 uint64_t stage_sum(const struct lane *lanes, size_t num_lanes, enum stage stage,

@@ -240,14 +240,16 @@ static int run_column(struct step *s, uint32_t i,
 	return 0;
 }
 
-/* Padding repeats a batch of the same epoch, pixel by pixel, and no order
-   repeats a sample: the occurrence is 0. */
+/* Padding repeats a batch of the same epoch, pixel by pixel. */
 static struct pipeline_row row_key(const struct step *s, uint32_t row)
 {
+	const struct beton_batch_header *h = s->view.header;
+
 	return (struct pipeline_row){
-		.seed = s->view.header->seed,
+		.seed = h->seed,
 		.epoch = s->batch.epoch,
 		.id = s->batch.ids[row],
+		.occurrence = h->repeats ? h->batch * h->batch_size + row : 0,
 	};
 }
 

@@ -81,6 +81,7 @@ enum beton_order {
 	BETON_ORDER_SEQUENTIAL = 0,
 	BETON_ORDER_RANDOM = 1,
 	BETON_ORDER_QUASI_RANDOM = 2,
+	BETON_ORDER_WEIGHTED = 3,
 };
 
 struct beton_batch_header {
@@ -116,6 +117,9 @@ struct beton_batch_header {
 	 * spec_off + spec_size, with this member taken as 0.
 	 */
 	uint32_t crc;
+	/* 1: a sample may be in several rows of the epoch, and what is random
+	   about a row goes by its place in the epoch too. */
+	uint64_t repeats;
 };
 
 struct beton_batch_field {

@@ -62,9 +62,9 @@ enum beton_stage {
 struct beton_loader_options {
 	size_t size;	      /* sizeof(struct beton_loader_options) */
 	const char *spec;     /* beton-orders(7); NULL: all defaults */
-	const char *subset;   /* "NAME:FILE", a list of sample ids that the spec
-				 may name; NULL: none. A mount that has the
-				 subset needs no file. */
+	const char *subset;   /* "NAME:FILE", a list of sample ids, perhaps with
+				 weights, that the spec may name; NULL: none. A
+				 mount that has the subset needs no file. */
 	const char *pipeline; /* beton-transforms(7); NULL: plain tensors */
 	/* NULL: by what the path is. For measuring, beton-transforms(7):
 	   "constant", the first batch is given again and again; "memory" and

@@ -21,6 +21,9 @@ SUSPICIOUS = re.compile(
     r"\b(error|warning|fatal|abort(ed)?|assert\w*)\b|^==\d+==|Sanitizer",
     re.IGNORECASE | re.MULTILINE)
 
+# A shell ignores it for what runs in the background, and so would all programs.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 @pytest.fixture
 def data(tmp_path):

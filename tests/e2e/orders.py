@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The orders of beton-orders(7), written from the page and not from the C."""
+import bisect
+import itertools
+
 M, WEYL = (1 << 64) - 1, 0x9e3779b97f4a7c15
-ORDERS = {"sequential": 0, "random": 1, "quasi_random": 2}
+ORDERS = {"sequential": 0, "random": 1, "quasi_random": 2, "weighted": 3}
 
 
 def mix(x):
@@ -39,17 +42,24 @@ def resolve(text, samples, data_bytes, lists={}):
     subset = str(s.get("subset", f"0-{samples}"))
     ids = lists.get(subset.split("~")[0])
     first, end = (0, len(ids)) if ids else subset.split("-")
+    n = int(end) - int(first)
+    if s["order"] == "weighted":
+        n = int(s.get("draws", n))
     block = int(s.get("block", count(512 << 10)))
     window = str(s.get("window", max(min(samples, 2048 * block), 1)))
     if window[-1] == "B":
         window = count(int(window[:-3]) << 10 + 10 * "KMGT".index(window[-3]))
     return s | {"block": block, "window": int(window), "first": int(first),
-                "n": int(end) - int(first), "ids": ids}
+                "n": n, "ids": ids}
 
 
 def sample(s, epoch, position):
     n, block = s["n"], s["block"]
     k = key([int(s["seed"]), epoch, 1, ORDERS[s["order"]]])
+    if s["order"] == "weighted":        # ids are pairs: a number, its weight
+        number = mix(k + WEYL * (position + 1) & M)
+        sums = list(itertools.accumulate(weight for _, weight in s["ids"]))
+        return s["ids"][bisect.bisect(sums, number * sums[-1] >> 64)][0]
     place = permute(n, k, position) if s["order"] == "random" else position
     if s["order"] == "quasi_random":
         w = -(-n // s["window"])

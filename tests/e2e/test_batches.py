@@ -27,7 +27,8 @@ HEADER = np.dtype([
     ("subset_first", "<u8"), ("subset_end", "<u8"), ("subset_hash", "<u8"),
     ("order", "<u4"), ("drop_last", "<u4"), ("rows", "<u4"),
     ("num_fields", "<u4"), ("fields_off", "<u8"), ("spec_off", "<u8"),
-    ("ids_off", "<u8"), ("spec_size", "<u4"), ("crc", "<u4")])
+    ("ids_off", "<u8"), ("spec_size", "<u4"), ("crc", "<u4"),
+    ("repeats", "<u8")])
 FIELD = np.dtype([
     ("name", "S24"), ("stem", "S64"), ("dtype", "S16"), ("type", "<u4"),
     ("column", "<u4"), ("ndim", "<u4"), ("mode", "<u4"),
@@ -55,8 +56,7 @@ class BatchFile:
         assert h["header_size"] == HEADER.itemsize
         assert h["file_size"] == len(data)
         end = int(h["spec_off"]) + int(h["spec_size"])
-        bare = data[:HEADER.itemsize - 4] + bytes(4) + \
-            data[HEADER.itemsize:end]
+        bare = data[:172] + bytes(4) + data[176:end]
         assert h["crc"] == crc32c(bare)
         self.spec = data[int(h["spec_off"]):end].decode()
         self.rows = int(h["rows"])

@@ -182,7 +182,7 @@ def test_images_that_are_too_large(folder):
     d = ask("cpu decode", path, "--spec", "batch=16", "--pipeline",
             "resize(128) | normalize(imagenet)", seconds=20)
     assert gain(d, "--max-resolution") > 3
-    assert gain(d, "decode(draft)") > 1.2
+    assert gain(d, "decode(draft)") > 1
     assert gain(d, "cache(decoded") > 1.2
 
 
@@ -233,6 +233,8 @@ def test_neighbours_on_every_core(photos):
     assert d["verdict"] == "noisy neighbour"
     assert d["evidence"]["cause"] == "processes"
     assert gain(d, "move other work") > 1.3
+    # What the sweep says is about them.
+    assert not [o for o in options(d) if "--workers" in o]
 
 
 # --- disks ---
@@ -482,7 +484,7 @@ def test_the_page_needs_nothing_else(photos, tmp_path):
                        capture_output=True, timeout=60)
     assert r.returncode == 0 and not r.stderr, r
     page = (tmp_path / "report.html").read_text()
-    assert page.count("<svg") >= 4 and page.count("</svg>") >= 4
+    assert page.count('<table class="bars"') >= 4
     assert "<script" not in page and "http" not in page and "url(" not in page
     assert "&lt;b&gt;&amp;&quot;x&quot;" in page and "<b>&" not in page
     assert os.listdir(tmp_path) == ["report.html"]

@@ -162,6 +162,115 @@ def test_a_subset_is_a_list_of_samples(load, kind):
     assert "subset=ids~" in loader.spec
 
 
+def test_a_subset_may_list_a_sample_more_than_once(load):
+    with load(subset=[7, 3, 7, 7], spec="batch=2,order=sequential") as loader:
+        batches = list(loader)
+    assert [b.ids.tolist() for b in batches] == [[7, 3], [7, 7]]
+    images = {image.tobytes() for b in batches for image in b["image"]}
+    assert len(images) == 4     # augmented anew
+
+
+def drawn(loader, epochs=1):
+    return [b.ids.tolist() for _ in range(epochs) for b in loader]
+
+
+def test_samples_are_drawn_by_their_weights(load):
+    weights = np.zeros(N)
+    weights[[3, 30]] = 1e-3, 9e-3
+    loader = load(weights=weights, num_samples=1000, pipeline="image | drop")
+    assert len(loader) == 1000 // SIZE
+    first, second = (sum(drawn(loader), []) for _ in range(2))
+    assert len(first) == 1000 and set(first) == {3, 30} and first != second
+    assert 60 < first.count(3) < 140
+    # Ratios count, of any kind of numbers.
+    again = load(weights=weights * 2**70, num_samples=1000,
+                 pipeline="image | drop")
+    assert again.spec == loader.spec and sum(drawn(again), []) == first
+    few = load(weights=[1, 0, 1], subset=[5, 6, 7], pipeline="image | drop")
+    assert few.spec.startswith("order=weighted,batch=4,seed=11,drop_last=0,"
+                               "draws=3,subset=ids~")
+    assert set(sum(drawn(few, 20), [])) == {5, 7}
+    same = [load(weights=np.array(w), pipeline="image | drop").spec
+            for w in (np.full(N, 3, np.int16), np.full(N, .75))]
+    assert same[0] == same[1]
+
+
+def test_draws_go_on_in_another_world(load):
+    options = {"weights": np.arange(N) % 5 / 7, "num_samples": 101}
+    whole = [snapshot(b) for b in load(**options)]
+    assert len(whole) == 26 and len({i for b in whole for i in b[2]}) < 101
+    loader = load(**options)
+    for _ in zip(range(7), loader):
+        pass
+    state = loader.state_dict()
+    rest = []
+    for rank in range(3):
+        other = load(rank=rank, world=3, workers=1, **options)
+        other.load_state_dict(state)
+        rest += [snapshot(b) for b in other]
+        assert len(rest) == 7 * (rank + 1)      # the same for all
+    real = sorted((b for b in rest if b[1] < 26), key=lambda b: b[1])
+    assert real == whole[7:]
+    with pytest.raises(ValueError, match="the loader's is"):
+        load(weights=np.ones(N), num_samples=101).load_state_dict(state)
+    copy = pickle.loads(pickle.dumps(loader))
+    assert [snapshot(b) for b in copy] == whole[7:]
+    copy.close()
+
+
+@pytest.mark.parametrize("options,word", [
+    ({"weights": [1.0] * (N - 1)}, "39 weights for 40 samples"),
+    ({"weights": [1.0] * (N + 1)}, "the dataset has 40"),
+    ({"weights": [1, 2], "subset": [1, 2, 3]}, "2 weights for 3 samples"),
+    ({"weights": [1.0, -1.0]}, "numbers from 0"),
+    ({"weights": [1.0, float("nan")]}, "numbers from 0"),
+    ({"weights": [0.0] * N}, "not all 0"), ({"weights": []}, "a list"),
+    ({"weights": [[1.0]]}, "a list"),
+    ({"weights": [1.0] * N, "subset": "0-9"}, "named one"),
+    ({"weights": [1.0] * N, "order": "random"}, "for order="),
+    ({"num_samples": 5}, "for order="),
+    ({"order": "weighted"}, "list with weights"),
+    ({"weights": [1.0] * N, "num_samples": 0}, "draws=0")])
+def test_wrong_weights_are_refused(load, options, word):
+    with pytest.raises(ValueError, match=word):
+        load(**options)
+
+
+def test_a_mount_draws_by_a_named_subset(load, data, mount, tmp_path):
+    weights = [i % 3 for i in range(N)]
+    (tmp_path / "w").write_text("".join(
+        f"{i} {w}\n" for i, w in enumerate(weights)))
+    where = mount(data.path, "-o", f"subset=rare:{tmp_path / 'w'}")
+    options = {"order": "weighted", "num_samples": 50, "batch_size": 4,
+               "seed": 11, "spec": None}
+    mine = load(where, subset="rare", **options)
+    file = load(subset=f"rare:{tmp_path / 'w'}", **options)
+    assert mine.spec == file.spec
+    assert [snapshot(b) for b in mine] == [snapshot(b) for b in file]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    path = tmp_path_factory.mktemp("large") / "l.beton"
+    rng = np.random.default_rng(0)
+    betonfs.write(path, ({"blob": rng.bytes(1 << 20)} for _ in range(N)),
+                  length=N)
+    return path
+
+
+@pytest.mark.parametrize("options", [
+    {"weights": np.arange(N) % 4, "num_samples": 200},
+    {"subset": [*range(0, N, 2)] * 3}])
+def test_what_comes_again_may_have_left_the_cache(load, large, options):
+    """40 MiB of samples in a cache of 16."""
+    options = {"pipeline": None, **options}
+    small = load(large, cache="process", cache_size=16 << 20, **options)
+    plain = load(large, cache="os", workers=1, **options)
+    for mine, other in zip(small, plain, strict=True):
+        assert mine.ids.tolist() == other.ids.tolist()
+        assert list(mine.blob) == list(other.blob)
+
+
 def test_transforms_are_called_on_batches(load):
     def label_only(batch):
         return {"label": batch.label + 1}
@@ -175,6 +284,72 @@ def test_transforms_are_called_on_batches(load):
 
 
 # --- its place ---
+
+def marked(image, label, ids):
+    for i in range(len(image)):
+        if label[i] == 3 * ids[i] - 7:
+            image[i] ^= np.uint8(i)
+
+
+@betonfs.compiled
+def halved(image):
+    return image[:, ::2] ^ np.uint8(255)
+
+
+PLAIN = "center_crop(16)"
+
+
+@pytest.mark.filterwarnings("ignore:.*numba is not installed")
+@pytest.mark.parametrize("batch", ["dict", "tuple"])
+@pytest.mark.parametrize("tensors", ["numpy", "torch"])
+def test_functions_of_arrays_are_stages(load, tensors, batch):
+    if tensors == "torch":
+        pytest.importorskip("torch")
+    stages = [betonfs.compiled(marked, parallel=True), halved]
+    options = {"pipeline": PLAIN, "order": "sequential", "spec": "batch=8"}
+    loader = load(transforms=stages, tensors=tensors, batch=batch, **options)
+    for mine, plain in zip(loader, load(**options), strict=True):
+        rows = np.arange(8, dtype=np.uint8)[:, None, None, None]
+        want = plain["image"][:, ::2] ^ rows ^ 255
+        assert (np.asarray(mine.image) == want).all()
+        assert type(mine.image) is type(mine.label)
+        assert mine.ids.tolist() == plain.ids.tolist()
+    copy = pickle.loads(pickle.dumps(loader))
+    copy.set_epoch(0)
+    assert np.asarray(next(iter(copy)).image).shape == (8, 8, 16, 3)
+    copy.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*numba is not installed")
+def test_what_is_no_function_of_arrays_is_told(load):
+    for code, error, word in (
+            (lambda nothing: None, AttributeError, "nothing"),
+            (lambda meta: None, TypeError, "Ragged, which is no array")):
+        loader = load(transforms=[betonfs.compiled(code)])
+        with pytest.raises(error, match=word):
+            next(iter(loader))
+    with pytest.raises(TypeError, match="names of outputs"):
+        betonfs.compiled(lambda: None)
+
+
+def test_without_numba_functions_are_python(load, monkeypatch):
+    monkeypatch.setattr(betonfs._compiled, "find_numba", lambda: None)
+    loader = load(transforms=[betonfs.compiled(marked)], pipeline=PLAIN)
+    with pytest.warns(RuntimeWarning, match="numba is not installed"):
+        next(iter(loader))
+
+
+def test_numba_compiles_them(load):
+    numba = pytest.importorskip("numba")
+
+    @betonfs.compiled
+    def kind(image):
+        image[:] = 7
+    batch = next(iter(load(transforms=[kind], pipeline=PLAIN)))
+    assert (batch.image == 7).all()
+    assert isinstance(kind._code, numba.core.dispatcher.Dispatcher)
+    assert kind._code.nopython_signatures
+
 
 def test_a_state_goes_on_in_another_world(load):
     want = {b.number: snapshot(b) for b in load()}
@@ -604,6 +779,39 @@ def test_a_dataset_goes_to_other_processes(dataset):
     if not pid:
         os._exit(0 if same(dataset[3], other[3]) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_a_dataset_on_a_mount_is_its_file(data, dataset, mount, tmp_path):
+    where = mount(data.path)
+    mounted = betonfs.Dataset(where)
+    assert mounted.path == str(where) and str(where) in repr(mounted)
+    assert mounted.fields == dataset.fields and len(mounted) == N
+    for mine, want in zip(mounted[3:9:2], dataset[3:9:2], strict=True):
+        assert same(mine, want)
+    for one in mounted, pickle.loads(pickle.dumps(mounted)):
+        assert same(one[7], dataset[7])
+        assert same(one.get_batch([5, -1, 5], ("label", "vec")),
+                    dataset.get_batch([5, -1, 5], ("label", "vec")))
+
+
+def test_a_directory_may_be_none_of_a_mount(data, mount, tmp_path):
+    for path in tmp_path, mount(data.path) / "samples":
+        with pytest.raises(FileNotFoundError, match="no dataset on a mount"):
+            betonfs.Dataset(path)
+    with pytest.raises(betonfs.BetonError, match="no dataset on a mount"):
+        betonfs.Loader(tmp_path, pipeline={"image": "flip"})
+
+
+def test_a_mount_whose_file_is_another_is_told(data, mount, tmp_path):
+    path = tmp_path / "moves.beton"
+    path.write_bytes(open(data.path, "rb").read())
+    where = mount(path)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="moves.beton"):
+        betonfs.Dataset(where)
+    betonfs.write(path, [{"label": 1}])
+    with pytest.raises(betonfs.BetonError, match="is not what is mounted"):
+        betonfs.Dataset(where)
 
 
 def test_a_dataset_serves_many_threads(dataset):

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from dumped import BUILD
+from test_stages import SLOW, needs_compiler
 
 PACKAGE = BUILD / "python"
 if re.search(b"__[at]san_init", (BUILD / "libbeton.so").read_bytes()):
@@ -49,11 +50,12 @@ def trainer(tmp_path_factory):
     if r.returncode:
         pytest.skip(f"{exe} has no torch (set FFCV_PYTHON)")
 
-    def run(kind, path):
+    def run(kind, path, folder=None, **more):
+        folder = folder or tmp_path_factory.mktemp(kind)
         p = subprocess.run(
-            [exe, HERE / "training.py", kind, path,
-             tmp_path_factory.mktemp(kind)], env=env, capture_output=True,
-            text=True, timeout=DEADLINE)
+            [exe, HERE / "training.py", kind, path, folder],
+            env={**env, **more}, capture_output=True, text=True,
+            timeout=DEADLINE)
         assert p.returncode == 0, p.stderr
         return json.loads(p.stdout)
     return run
@@ -119,6 +121,25 @@ def check_going_on(out):
     assert len({str(r["weights"]) for r in out["after"]}) == 1
     # It learnt before, and did not begin anew.
     assert np.mean(losses(out["after"], 1)) < np.mean(losses(out["whole"], 0))
+
+
+# --- without its data ---
+
+@needs_compiler
+def test_a_script_is_run_again_without_its_data(images, trainer, tmp_path):
+    """As it is, and what is left is its own time."""
+    (tmp_path / "slow.c").write_text(SLOW)
+    real = trainer("timed", images, tmp_path)
+    fake = trainer("timed", images, tmp_path, BETON_FAKE="constant")
+    assert real["steps"] == fake["steps"] == BATCHES
+    assert len(real["pixels"]) == len(fake["pixels"]) == EPOCHS * BATCHES
+    assert set(fake["pixels"]) == {fake["pixels"][0]} == {real["pixels"][0]}
+    assert len(set(real["pixels"])) == EPOCHS * BATCHES
+    assert real["transformed"] >= EPOCHS * N > fake["transformed"]
+    # What an epoch takes beyond the trainer's own work.
+    data = min(real["epochs"]) - real["own"]
+    assert data > 5 * real["own"]
+    assert min(fake["epochs"]) - fake["own"] < 0.1 * data
 
 
 # --- beside torch's own DataLoader ---

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Named subsets: a list of sample ids from a file, on files and on mounts."""
 import errno
+import itertools
 import json
 import os
 import pathlib
 import random
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -13,7 +15,7 @@ import pytest
 import make
 import orders
 from conftest import betonfs
-from dumped import BUILD, DEADLINE, beton, digest, dump, ids, show
+from dumped import BUILD, DEADLINE, beton, digest, dump, ids, photos, show
 
 N = 90
 PICKED = random.Random(3).sample(range(N), 31)
@@ -236,6 +238,103 @@ def test_a_mount_without_the_subset_says_so(data, few, mount, tmp_path):
         assert r.stderr.count("\n") == 1
 
 
+# --- samples that come more than once ---
+
+REPEATED = [3, 7, 7, 80, 3, 7]
+WEIGHED = [(i, w) for i, w in zip(PICKED, [0, 5, 1, 1, 2, 9, 0] * 5)]
+WEIGHTED = ["order=weighted,batch=7,drop_last=0",
+            "order=weighted,batch=4,seed=9,draws=200",
+            "order=weighted,batch=8,draws=3"]
+CROP = "random_resized_crop(16)"
+
+
+@pytest.mark.parametrize("spec", ORDERS[:3])
+def test_a_list_may_name_a_sample_more_than_once(data, tmp_path, spec):
+    few = write(tmp_path / "few", REPEATED)
+    got = ids(data, tmp_path / "d", "--spec", named(spec), "--subset",
+              f"few:{few}", "--pipeline", "image | drop")
+    assert got == dict(enumerate(model(spec, REPEATED)))
+
+
+def weigh(path):
+    path.write_text("".join(f"{i} {w}\n" for i, w in WEIGHED))
+    return path
+
+
+@pytest.mark.parametrize("spec", WEIGHTED)
+def test_draws_are_those_of_the_manual(data, tmp_path, spec):
+    few = weigh(tmp_path / "few")
+    for epoch in 0, 5:
+        got = ids(data, tmp_path / str(epoch), "--spec", named(spec),
+                  "--subset", f"few:{few}", "--epoch", epoch, "--pipeline",
+                  "image | drop")
+        assert got == dict(enumerate(model(spec, WEIGHED, epoch)))
+
+
+def test_the_hash_is_of_ids_and_weights(data, tmp_path):
+    few = weigh(tmp_path / "few")
+    out = beton("info", data, "--json", "--subset", f"few:{few}", "--spec",
+                "order=weighted,subset=few").stdout
+    numbers, weights = zip(*WEIGHED)
+    sums = list(itertools.accumulate(weights))
+    want = orders.key([orders.key(numbers), orders.key(sums)])
+    assert json.loads(out)["spec"] == (
+        "order=weighted,batch=256,seed=0,drop_last=1,"
+        "draws=%d,subset=few~%016x" % (len(WEIGHED), want))
+
+
+def test_draws_need_weights(data, few):
+    for spec in "order=weighted", "order=weighted,subset=few":
+        r = beton("info", data, "--spec", spec, "--subset", f"few:{few}",
+                  code=1)
+        assert "a list with weights" in r.stderr
+
+
+@pytest.fixture(scope="module")
+def shots(tmp_path_factory):
+    return photos(tmp_path_factory.mktemp("shots") / "p.beton", N).path
+
+
+def pictures(batches):
+    return [image.tobytes() for b in batches for image in b.outputs["image"]]
+
+
+@pytest.mark.parametrize("spec", ["order=sequential,batch=2", WEIGHTED[1]])
+def test_samples_that_come_again_are_augmented_anew(shots, mount, tmp_path,
+                                                    spec):
+    weighted = "weighted" in spec
+    few = weigh(tmp_path / "few") if weighted else write(tmp_path / "few",
+                                                         REPEATED)
+    where = mount(shots, "-o", f"subset=few:{few}")
+    args = ["--spec", named(spec), "--pipeline", CROP]
+    sources = {"file": (shots, "--subset", f"few:{few}"), "mount": (where,),
+               "one": (shots, "--subset", f"few:{few}", "--workers", 1)}
+    dumps = [dump(source[0], tmp_path / name, *source[1:], *args)
+             for name, source in sources.items()]
+    seen = [i for b in dumps[0] for i in b.ids]
+    assert len(set(seen)) < len(seen)
+    images = pictures(dumps[0])
+    assert images == pictures(dumps[1]) == pictures(dumps[2])
+    assert len(set(images)) > len(set(seen))
+
+
+def test_draws_are_resumed_exactly_by_another_world(shots, tmp_path):
+    few = weigh(tmp_path / "few")
+    args = ["--spec", named(WEIGHTED[1]), "--subset", f"few:{few}",
+            "--pipeline", CROP]
+    whole = dump(shots, tmp_path / "whole", *args)
+    dump(shots, tmp_path / "a", *args, "--batches", "0:12", "--state",
+         tmp_path / "state")
+    rest = [b for rank in range(2) for b in
+            dump(shots, tmp_path / str(rank), *args, "--rank", rank, "--world",
+                 2, "--state", shutil.copy(tmp_path / "state",
+                                           tmp_path / f"state{rank}"))]
+    rest.sort(key=lambda b: b.number)
+    assert [b.number for b in rest] == list(range(12, 50))
+    assert [b.ids for b in rest] == [b.ids for b in whole[12:]]
+    assert pictures(rest) == pictures(whole[12:])
+
+
 # --- what is no list ---
 
 BAD = {
@@ -244,9 +343,12 @@ BAD = {
     "large": (b"1\n%d\n" % N, ":2: "),
     "huge": (b"1\n\n" + b"9" * 5000, ":3: "),
     "negative": (b"-1\n", ":1: "),
-    "repeated": (b"1\n2\n#\n1\n", ":4: "),
+    "few weights": (b"1 1\n2 1\n#\n1\n", ":4: "),
+    "more weights": (b"1\n2 1\n", ":2: "),
+    "no weight": (b"1 0\n2 0\n", "all weights"),
+    "great weights": (b"1 18446744073709551615\n2 1\n", ":2: "),
     "words": (b"1\ntwo\n", ":2: "),
-    "pairs": (b"1 2\n", ":1: "),
+    "three": (b"1 2 3\n", ":1: "),
     "nul": (b"1\n\0\n", "0x00"),
     "npy": (b"\x93NUMPY\1\0", "0x93"),
 }

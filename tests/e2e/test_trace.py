@@ -17,7 +17,7 @@ import loading
 from conftest import wait_until
 from dumped import AUGMENT, BUILD, beton
 from loading import Loader, Options
-from test_stages import SLOW, jpegs, needs_compiler
+from test_stages import SLOW, needs_compiler
 
 N, SIZE = 40, 4
 STEPS = N // SIZE
@@ -25,8 +25,8 @@ SPEC = f"order=random,batch={SIZE},seed=0,drop_last=1"
 QUARTER = 7889238 * 10**9   # what PyTorch's profiler counts its times from
 ARGS = {
     "read": {"epoch", "batch"}, "assemble": {"epoch", "batch"},
-    "rows": {"batch", "first"}, "decode": {"sample", "bytes"},
-    "transform": {"sample", "bytes"}, "upload": {"batch", "bytes"},
+    "rows": {"batch", "first"}, "decode": {"sample", "samples"},
+    "transform": {"sample", "samples"}, "upload": {"batch", "bytes"},
     "next": {"epoch", "batch"}, "wait": set(), "trainer": {"epoch", "batch"},
     "queue": {"ready"},
 }
@@ -125,11 +125,10 @@ def test_every_stage_of_every_thread_is_there(data, tmp_path):
     assert {e["tid"] for e in t.of("next")} == {os.getpid()}
     # Nothing is missing, and all is as long as was counted.
     for name in ("decode", "transform"):
-        assert len(t.of(name)) == s[name].items
+        assert sum(e["args"]["samples"] for e in t.of(name)) == s[name].items
         assert t.seconds(name) == pytest.approx(1e-9 * s[name].busy_ns,
                                                 abs=1e-4)
-    assert {e["args"]["sample"] for e in t.of("decode")} == set(jpegs(data))
-    assert {e["args"]["sample"] for e in t.of("transform")} == set(range(N))
+        assert {e["args"]["sample"] for e in t.of(name)} <= set(range(N))
     assert [e["args"]["batch"] for e in t.of("next")] == list(range(STEPS))
     assert len(t.of("trainer")) == len(t.of("queue")) == STEPS
     assert len(t.of("read")) == len(t.of("assemble"))

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a list of sample ids. What is accepted has each id once, and
-   knows its place. */
+/* Any bytes as a list of sample ids. What is accepted knows the places of each,
+   and draws none whose weight is 0. */
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fs/rng.h"
 #include "fs/subset.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -11,16 +12,20 @@ enum { SAMPLES = 300 };
 
 static void check_subset(const struct subset *s)
 {
-	uint64_t place, found = 0;
+	uint64_t place, found = 0, n;
 
-	MUST(s->n && s->n <= SAMPLES);
-	for (uint64_t i = 0; i < s->n; i++) {
+	MUST(s->n);
+	for (uint64_t i = 0; i < s->n; i++)
 		MUST(s->ids[i] < SAMPLES);
-		MUST(subset_place(s, s->ids[i], &place) && place == i);
+	for (uint64_t id = 0; id <= SAMPLES; id++) {
+		for (n = 0; subset_place(s, id, n, &place); n++)
+			MUST(s->ids[place] == id);
+		MUST(n < 2 || s->repeats);
+		found += n;
 	}
-	for (uint64_t id = 0; id <= SAMPLES; id++)
-		found += subset_place(s, id, &place);
 	MUST(found == s->n);
+	for (uint64_t i = 0; s->sums && i < 64; i++)
+		MUST(subset_weight(s, subset_draw(s, rng_mix(i))));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

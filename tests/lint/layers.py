@@ -34,7 +34,7 @@ LAYERS = """
     fs/reader
     fs/plan fs/slot fs/tiers
     fs/engine
-    fs/outfile fs/writer fs/schema fs/option fs/progress fs/quality fs/usage
+    fs/outfile fs/writer fs/schema fs/option fs/progress fs/html fs/census fs/bins fs/quality fs/usage
     loader/library
     loader/cuda
     loader/cuda_compiler
@@ -71,6 +71,8 @@ LAYERS = """
     fs/ops fs/handover
     fs/betonfs
     fs/picture* fs/mkfs*
+    fs/gallery_survey fs/gallery_thumbnail fs/gallery_chart
+    fs/gallery fs/gallery_page fs/gallery_field
     fs/machine_*
     fs/doctor_run fs/doctor_model
     fs/doctor
@@ -84,7 +86,7 @@ LAYERS = """
     fs/beton fs/beton_*
 """
 # Programs stand above both halves.
-MAINS = ["fs/mkfs*", "fs/picture*", "fs/machine_gpu", "fs/doctor", "fs/doctor_*",
+MAINS = ["fs/mkfs*", "fs/picture*", "fs/gallery*", "fs/machine_gpu", "fs/doctor", "fs/doctor_*",
          "fs/beton", "fs/beton_*"]
 ONLY = {
     "fuse_lowlevel.h": ["fs/ops.c", "fs/dropper.c", "fs/betonfs.c"],

@@ -74,6 +74,7 @@ static void the_largest_entry_at_an_offset_counts(void)
 	struct table t;
 
 	CHECK(!table_open(&t, entries, ARRAY_LEN(entries), NULL));
+	CHECK(alloc_reads(t.alloc) == 0);
 	CHECK(size_at(&t, 500) == 9);
 	CHECK(size_at(&t, 100) == 40);
 	CHECK(size_at(&t, 140) == 0);
@@ -110,6 +111,7 @@ static void large_tables_find_their_entries(void)
 	_Static_assert(ENTRIES * FORMAT_ENTRY_SIZE > ALLOC_KEEP_BYTES, "large");
 	fill(e);
 	CHECK(!table_open(&t, e, ENTRIES, NULL));
+	CHECK(alloc_reads(t.alloc) == RUNS);
 	for (size_t i = 0; i < ENTRIES; i += 5)
 		CHECK(size_at(&t, e[i].off) == e[i].size);
 	for (size_t i = 0; i < ENTRIES; i += 17)

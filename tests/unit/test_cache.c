@@ -160,7 +160,7 @@ static uint64_t use_after(const struct order *orders, uint64_t sample,
 			  uint64_t at)
 {
 	for (uint64_t e = at / SAMPLES; e < EPOCHS + 2; e++) {
-		uint64_t use = e * SAMPLES + order_position(&orders[e], sample);
+		uint64_t use = e * SAMPLES + order_position(&orders[e], sample, 0);
 
 		if (use > at)
 			return use;

@@ -26,7 +26,7 @@ static void rows_are_found_by_number_and_by_name(void)
 		CHECK(order_by_id(row->order) == row);
 		CHECK(order_by_name(row->name, strlen(row->name)) == row);
 	}
-	CHECK(n == 3);
+	CHECK(n == 4);
 	CHECK(!order_by_name("rand", 4) && !order_by_name("", 0));
 	CHECK(!order_by_name("random_", 7));
 }
@@ -43,7 +43,7 @@ static void check_bijection(const struct spec *spec, uint64_t epoch)
 		id = order_sample(&o, i);
 		CHECK(id >= spec->first && id < spec->end);
 		CHECK(!seen[id - spec->first]);
-		CHECK(order_position(&o, id) == i);
+		CHECK(order_position(&o, id, 0) == i);
 		seen[id - spec->first] = 1;
 	}
 	free(seen);
@@ -57,6 +57,8 @@ static void every_order_gives_each_sample_once(void)
 		for (uint64_t n = 1; n <= 130; n++) {
 			struct spec spec;
 
+			if (order_row_at(row)->draws)
+				continue;
 			snprintf(text, sizeof(text), "order=%s,seed=%llu",
 				 order_row_at(row)->name,
 				 (unsigned long long)n * 7919);
@@ -125,9 +127,9 @@ static void positions_beyond_32_bits_are_found(void)
 		range = spec.end - spec.first;
 		for (uint64_t k = 0; k < 1000; k++) {
 			i = k < 10 ? range - 1 - k : rng_mix(k) % range;
-			CHECK(order_position(&o, order_sample(&o, i)) == i);
+			CHECK(order_position(&o, order_sample(&o, i), 0) == i);
 			i += spec.first;
-			CHECK(order_sample(&o, order_position(&o, i)) == i);
+			CHECK(order_sample(&o, order_position(&o, i, 0)) == i);
 		}
 	}
 }

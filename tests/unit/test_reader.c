@@ -52,9 +52,8 @@ static void begin(struct reader *r, const struct spec *spec, uint64_t number)
 
 /* The next use is the first place in this epoch or the next that is still to
    come: compared with walking through both. */
-static void next_use_is_what_walking_finds(enum beton_order order)
+static void next_use_is_what_walking_finds(struct spec spec)
 {
-	struct spec spec = spec_of(order);
 	struct order orders[2] = { order_init(&spec, 3), order_init(&spec, 4) };
 	struct reader r;
 	uint64_t at;
@@ -64,6 +63,8 @@ static void next_use_is_what_walking_finds(enum beton_order order)
 		open_batch(&r, 3, b);
 	CHECK(reader_position(&r) == 40 * BATCH);
 	for (uint64_t s = 0; s < SAMPLES; s++) {
+		if (order_position(&orders[0], s, 0) == ORDER_NONE)
+			continue;
 		for (at = 40 * BATCH; at < 2 * SAMPLES; at++) {
 			if (order_sample(&orders[at / SAMPLES], at % SAMPLES) ==
 			    s)
@@ -72,6 +73,42 @@ static void next_use_is_what_walking_finds(enum beton_order order)
 		CHECK(reader_next_use(&r, s) == at);
 	}
 	CHECK(reader_next_use(&r, SAMPLES) == READER_NEVER);
+}
+
+/* Some samples have several places, and some none. */
+static void next_use_of_a_list_is_what_walking_finds(void)
+{
+	struct subset list = { .n = SAMPLES, .repeats = true };
+	struct spec spec = spec_of(BETON_ORDER_RANDOM);
+	uint64_t ids[SAMPLES];
+	uint32_t sorted[SAMPLES];
+
+	for (uint64_t i = 0; i < SAMPLES; i++) {
+		ids[i] = SAMPLES - 2 - i / 4 * 3;
+		sorted[SAMPLES - 4 - i / 4 * 4 + i % 4] = (uint32_t)i;
+	}
+	list.ids = ids;
+	list.sorted = sorted;
+	spec.subset = &list;
+	next_use_is_what_walking_finds(spec);
+}
+
+/* Of draws it is guessed, by the weights. */
+static void what_is_drawn_often_is_needed_soon(void)
+{
+	uint64_t ids[] = { 3, 5, 7 }, sums[] = { 1, 1, 10 };
+	const struct subset list = { .n = 3, .ids = ids, .sums = sums };
+	struct spec spec = spec_of(BETON_ORDER_WEIGHTED);
+	struct reader r;
+
+	spec.draws = SAMPLES;
+	spec.subset = &list;
+	begin(&r, &spec, 0);
+	CHECK(r.batches == BATCHES && r.samples == SAMPLES);
+	CHECK(reader_next_use(&r, 7) == BATCH + 1);
+	CHECK(reader_next_use(&r, 3) == BATCH + 10);
+	CHECK(reader_next_use(&r, 5) == READER_NEVER);
+	CHECK(reader_next_use(&r, 4) == READER_NEVER);
 }
 
 /* Threads and ranks of one job open batches out of order, each once. */
@@ -156,9 +193,11 @@ static void holes_are_given_up(void)
 int main(void)
 {
 	ds = made_open(SAMPLES, NULL);
-	next_use_is_what_walking_finds(BETON_ORDER_SEQUENTIAL);
-	next_use_is_what_walking_finds(BETON_ORDER_RANDOM);
-	next_use_is_what_walking_finds(BETON_ORDER_QUASI_RANDOM);
+	next_use_is_what_walking_finds(spec_of(BETON_ORDER_SEQUENTIAL));
+	next_use_is_what_walking_finds(spec_of(BETON_ORDER_RANDOM));
+	next_use_is_what_walking_finds(spec_of(BETON_ORDER_QUASI_RANDOM));
+	next_use_of_a_list_is_what_walking_finds();
+	what_is_drawn_often_is_needed_soon();
 	one_job_is_one_reader();
 	a_lone_rank_has_a_stride();
 	the_next_epoch_goes_on();

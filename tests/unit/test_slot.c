@@ -33,6 +33,7 @@ static struct batch *batch_of(uint64_t number, uint64_t size)
 	CHECK(b);
 	atomic_init(&b->refs, 1);
 	b->key.number = number;
+	b->key.spec = &b->spec;
 	b->vfile.size = size;
 	return b;
 }
@@ -392,10 +393,44 @@ static void what_waits_for_its_reader_is_kept(void)
 	/* Who is there goes before who is to come. */
 	touch(&f, 2);
 	CHECK(stats_of(&f).wasted == 1);
-	touch(&f, 1);
+	touch(&f, 0);
 	CHECK(stats_of(&f).assembled == 3 && stats_of(&f).shared == 1);
 	/* What was read makes room. */
 	CHECK(!slots_prepare(f.slots, f.batches[3]));
+	tear_down(&f);
+}
+
+/* Where there is room for one of three, each costs what is needed last. */
+static void what_is_needed_last_makes_room(void)
+{
+	struct fixture f;
+
+	set_up(&f, 6 * MIB, true, 2 * MIB);
+	f.batches[9]->key.epoch = 1;
+	CHECK(!slots_prepare(f.slots, f.batches[3]));
+	CHECK(!slots_prepare(f.slots, f.batches[9]));
+	CHECK(!slots_prepare(f.slots, f.batches[4]));
+	touch(&f, 2);
+	touch(&f, 3);
+	touch(&f, 4);
+	CHECK(stats_of(&f).assembled == 4 && stats_of(&f).wasted == 1);
+	tear_down(&f);
+}
+
+/* Another reader that has not come for longer keeps less, from its end on. */
+static void who_has_not_come_for_longest_makes_room(void)
+{
+	struct fixture f;
+
+	set_up(&f, 6 * MIB, true, 2 * MIB);
+	f.batches[7]->spec.seed = f.batches[8]->spec.seed = 1;
+	CHECK(!slots_prepare(f.slots, f.batches[7]));
+	CHECK(!slots_prepare(f.slots, f.batches[8]));
+	CHECK(!slots_prepare(f.slots, f.batches[1]));
+	touch(&f, 0);
+	touch(&f, 1);
+	touch(&f, 7);
+	CHECK(stats_of(&f).assembled == 4 && stats_of(&f).wasted == 1);
 	tear_down(&f);
 }
 
@@ -478,6 +513,8 @@ int main(void)
 	all_who_wait_hear_of_a_failure_and_the_next_tries_again();
 	samples_that_failed_are_noted();
 	what_waits_for_its_reader_is_kept();
+	what_is_needed_last_makes_room();
+	who_has_not_come_for_longest_makes_room();
 	what_was_read_to_its_end_makes_room();
 	what_was_begun_is_kept();
 	who_leaves_early_is_not_waited_for();

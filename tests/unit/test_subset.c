@@ -108,7 +108,7 @@ static void test_lists_are_refused_with_their_line(void)
 	refused("18446744073709551617\n", ":1:");
 	refused("5\n-1\n", ":2:");
 	refused("5\n+1\n", ":2:");
-	refused("1 2\n", ":1:");
+	refused("1 2 3\n", ":1:");
 	refused("1.0\n", ":1:");
 	refused("1,2\n", ":1:");
 	refused("0x1\n", ":1:");
@@ -119,14 +119,65 @@ static void test_lists_are_refused_with_their_line(void)
 	refused_bytes("0\n", 2, 0, "has 0");
 }
 
-static void test_a_repeated_id_names_its_line(void)
+static void test_an_id_may_have_many_places(void)
 {
-	refused("5\n6\n5\n", ":3:");
-	refused("5\n# x\n\n9\n1\n9\n5\n", ":6:");
-	refused("5\n5", ":2:");
-	refused_bytes("1\n0\n2\n1\n", 8, 3, ":4:");
-	/* More ids than there are samples are not even read. */
-	refused_bytes("0\n1\n0\n1\nx\n", 10, 2, ":3:");
+	static const uint64_t want[] = { 5, 9, 1, 9, 5, 9 };
+	struct subset *s = opened("5\n9\n1\n9\n5\n9");
+	uint64_t place;
+
+	CHECK(s->repeats && s->n == ARRAY_LEN(want));
+	CHECK(!memcmp(s->ids, want, sizeof(want)));
+	CHECK(s->hash == rng_key(want, ARRAY_LEN(want)));
+	CHECK(subset_place(s, 9, 0, &place) && place == 1);
+	CHECK(subset_place(s, 9, 1, &place) && place == 3);
+	CHECK(subset_place(s, 9, 2, &place) && place == 5);
+	CHECK(!subset_place(s, 9, 3, &place));
+	CHECK(!subset_place(s, 9, UINT64_MAX, &place));
+	CHECK(subset_place(s, 5, 1, &place) && place == 4);
+	CHECK(!subset_place(s, 1, 1, &place));
+	subset_close_all(s);
+	s = opened("1\n2\n2\n");
+	CHECK(s->repeats);
+	subset_close_all(s);
+	s = opened("2\n1\n");
+	CHECK(!s->repeats);
+	subset_close_all(s);
+}
+
+static void test_weights_stand_behind_ids(void)
+{
+	static const uint64_t ids[] = { 7, 3, 7 }, sums[] = { 2, 2, 102 };
+	const uint64_t words[] = { rng_key(ids, 3), rng_key(sums, 3) };
+	struct subset *s = opened("7 2 # two\n3\t0\r\n\n007 100");
+
+	CHECK(s->n == 3 && s->repeats && s->sums);
+	CHECK(!memcmp(s->ids, ids, sizeof(ids)));
+	CHECK(!memcmp(s->sums, sums, sizeof(sums)));
+	CHECK(s->hash == rng_key(words, 2));
+	CHECK(subset_weight(s, 0) == 2 && subset_weight(s, 1) == 0);
+	CHECK(subset_weight(s, 2) == 100);
+	/* number * 102 / 2^64 is the tick. */
+	CHECK(subset_draw(s, 0) == 0 && subset_draw(s, UINT64_MAX) == 2);
+	CHECK(subset_draw(s, UINT64_MAX / 51 - 51) == 0);
+	CHECK(subset_draw(s, UINT64_MAX / 51 + 51) == 2);
+	subset_close_all(s);
+	s = opened("1 0\n2 18446744073709551615\n3 0\n");
+	for (uint64_t i = 0; i < 1000; i++)
+		CHECK(subset_draw(s, rng_mix(i)) == 1);
+	subset_close_all(s);
+}
+
+static void test_weights_are_refused_with_their_line(void)
+{
+	refused("1 1\n2\n", ":2: no weight");
+	refused("1 1\n2", ":2: no weight");
+	refused("1 1\n2 # x\n", ":2: no weight");
+	refused("1\n2 1\n", ":2: a weight");
+	refused("1 18446744073709551616\n", ":1: a weight");
+	refused("1 18446744073709551615\n2 1\n", ":2: the weights");
+	refused("1 -1\n", "0x2d");
+	refused("1 1.5\n", "0x2e");
+	refused("1 0\n2 0\n", "all weights");
 }
 
 static void test_long_lines_and_files_are_read_in_pieces(void)
@@ -244,10 +295,10 @@ static void test_an_id_tells_its_place(void)
 	CHECK(!open_as("s", 3 * N, &s));
 	CHECK(s->n == N && s->sorted);
 	for (uint64_t i = 0; i < N; i++)
-		CHECK(subset_place(s, s->ids[i], &place) && place == i);
+		CHECK(subset_place(s, s->ids[i], 0, &place) && place == i);
 	for (uint64_t id = 1; id < 3 * N; id += 3)
-		CHECK(!subset_place(s, id, &place));
-	CHECK(!subset_place(s, UINT64_MAX, &place));
+		CHECK(!subset_place(s, id, 0, &place));
+	CHECK(!subset_place(s, UINT64_MAX, 0, &place));
 	subset_close_all(s);
 }
 
@@ -257,9 +308,10 @@ static void test_ascending_ids_cost_no_second_list(void)
 	uint64_t place;
 
 	CHECK(!s->sorted);
-	CHECK(subset_place(s, 900, &place) && place == 2);
-	CHECK(subset_place(s, 3, &place) && place == 0);
-	CHECK(!subset_place(s, 4, &place) && !subset_place(s, 901, &place));
+	CHECK(subset_place(s, 900, 0, &place) && place == 2);
+	CHECK(subset_place(s, 3, 0, &place) && place == 0);
+	CHECK(!subset_place(s, 4, 0, &place) &&
+	      !subset_place(s, 901, 0, &place));
 	subset_close_all(s);
 }
 
@@ -321,6 +373,43 @@ static void test_a_spec_names_a_subset(void)
 	subset_close_all(s);
 }
 
+static void test_a_spec_draws_by_weights(void)
+{
+	struct subset *s = opened("3 1\n1 0\n4 6\n15 1\n4 2\n"), *plain;
+	struct spec spec = spec_of(
+		"order=weighted,subset=s,draws=10000,batch=7,drop_last=0", s);
+	char text[SPEC_TEXT_MAX];
+	struct order o = order_init(&spec, 3);
+	unsigned counts[16] = { 0 };
+
+	spec_canonical(&spec, text);
+	CHECK(strstr(text, "order=weighted,batch=7,seed=0,drop_last=0,"
+			   "draws=10000,subset=s~"));
+	CHECK(spec_batches(&spec) == 1429 && spec_rows(&spec, 1428) == 4);
+	CHECK(spec_repeats(&spec));
+	for (uint64_t i = 0; i < 10000; i++)
+		counts[order_sample(&o, i)]++;
+	CHECK(!counts[1]);
+	CHECK(counts[3] > 800 && counts[3] < 1200 && counts[15] > 800);
+	CHECK(counts[4] > 7700 && counts[4] < 8300);
+	CHECK(order_gap(&o, 4) == 1 && order_gap(&o, 3) == 10);
+	CHECK(order_gap(&o, 1) == ORDER_NONE && order_gap(&o, 2) == ORDER_NONE);
+	spec = spec_of("order=weighted,subset=s", s);
+	CHECK(spec.draws == 5);
+	/* Other orders have no use for weights and draws. */
+	spec = spec_of("order=random,subset=s,draws=9", s);
+	CHECK(!spec.draws && spec_positions(&spec) == 5 && spec_repeats(&spec));
+	refused_spec("order=weighted", s, "weights");
+	refused_spec("order=weighted,subset=0-5", s, "weights");
+	refused_spec("order=weighted,subset=s,draws=0", s, "draws=0");
+	subset_close_all(s);
+	plain = opened("1\n2\n");
+	refused_spec("order=weighted,subset=s", plain, "weights");
+	spec = spec_of("subset=s", plain);
+	CHECK(!spec_repeats(&spec));
+	subset_close_all(plain);
+}
+
 static void test_orders_give_each_id_once(void)
 {
 	static const char *const texts[] = {
@@ -344,7 +433,7 @@ static void test_orders_give_each_id_once(void)
 		for (uint64_t i = 0; i < s->n; i++) {
 			uint64_t id = order_sample(&o, i);
 
-			CHECK(subset_place(s, id, &place) && !seen[id]++);
+			CHECK(subset_place(s, id, 0, &place) && !seen[id]++);
 		}
 	}
 	subset_close_all(s);
@@ -398,7 +487,9 @@ int main(void)
 	test_ids_come_in_the_order_of_the_file();
 	test_the_hash_is_of_the_ids_alone();
 	test_lists_are_refused_with_their_line();
-	test_a_repeated_id_names_its_line();
+	test_an_id_may_have_many_places();
+	test_weights_stand_behind_ids();
+	test_weights_are_refused_with_their_line();
 	test_long_lines_and_files_are_read_in_pieces();
 	test_what_is_no_regular_file_is_refused_at_once();
 	test_names_are_told_from_ranges();
@@ -406,6 +497,7 @@ int main(void)
 	test_an_id_tells_its_place();
 	test_ascending_ids_cost_no_second_list();
 	test_a_spec_names_a_subset();
+	test_a_spec_draws_by_weights();
 	test_orders_give_each_id_once();
 	test_the_longest_name_fits();
 	test_a_subset_is_found_in_any_spelling();

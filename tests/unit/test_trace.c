@@ -126,7 +126,7 @@ static void what_is_traced_is_in_the_file(void)
 	CHECK(number(e, "pid") == getpid() && number(e, "tid") == gettid());
 	CHECK(number(e, "dur") == 1234.567);
 	CHECK(number(json_object_get(e, "args"), "sample") == 42);
-	CHECK(number(json_object_get(e, "args"), "bytes") == 1000);
+	CHECK(number(json_object_get(e, "args"), "samples") == 1000);
 	/* Times are those of the world. */
 	CHECK(now.tv_sec - (number(root, "baseTimeNanoseconds") / 1e9 +
 			    number(e, "ts") / 1e6) <

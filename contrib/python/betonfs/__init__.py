@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from . import _beton
 from ._batch import Batch, TupleBatch
+from ._compiled import compiled
 from ._dataset import Dataset
 from ._errors import BetonError
 from ._loader import Loader
+from ._mix import Mix
 from ._show import Shown
 from ._tensors import Ragged
 from ._writer import write
 
 __version__ = _beton.version
-__all__ = ["Batch", "BetonError", "Dataset", "Loader", "Ragged", "Shown",
-           "TupleBatch", "__version__", "write"]
+__all__ = ["Batch", "BetonError", "Dataset", "Loader", "Mix", "Ragged", "Shown",
+           "TupleBatch", "__version__", "compiled", "write"]

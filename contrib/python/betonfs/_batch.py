@@ -17,6 +17,7 @@ class _Facts:
     __slots__ = ()
     _raw: _beton.Batch
     _convert: Convert
+    _dataset: str
 
     @property
     def ids(self) -> Any:
@@ -42,6 +43,11 @@ class _Facts:
     def rows(self) -> int:
         return self._raw.rows
 
+    @property
+    def dataset(self) -> str:
+        """The path that its loader was opened with."""
+        return self._dataset
+
     def _repr_html_(self) -> str:
         """What notebooks show: its first rows as pictures."""
         return Shown([self]).html
@@ -49,14 +55,14 @@ class _Facts:
 
 class Batch(dict[str, Any], _Facts):
     """Outputs by name, `batch["image"]` or `batch.image`, and `ids`, `valid`,
-    `epoch`, `number`, `rows`.
+    `epoch`, `number`, `rows`, `dataset`.
 
     The memory belongs to the batch and to every tensor of it: as long as any of
     them lives, it stays as it is, and may be written to. After that the loader
     uses it again.
     """
 
-    __slots__ = ("_raw", "_convert")
+    __slots__ = ("_raw", "_convert", "_dataset")
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -94,11 +100,12 @@ class Maker:
     """Makes batches of one kind."""
 
     def __init__(self, names: tuple[str, ...], ragged: bool,
-                 convert: Convert, as_tuple: bool) -> None:
+                 convert: Convert, as_tuple: bool, dataset: str) -> None:
         self.names = names
         self.ragged = ragged
         self.convert = convert
         self.as_tuple = as_tuple
+        self.dataset = dataset
 
     def make(self, raw: _beton.Batch) -> Batch | TupleBatch:
         values = _values(raw, self.convert, self.ragged)
@@ -110,4 +117,5 @@ class Maker:
             batch = Batch(zip(self.names, values))
         batch._raw = raw
         batch._convert = self.convert
+        batch._dataset = self.dataset
         return batch

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import errno
 import json
 import operator
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, overload
 
@@ -11,21 +13,62 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _beton
+from ._errors import make
 
 _SCALARS = ("int", "float")
 _ARRAYS = ("ndarray", "torch_tensor")
 
 
-def field_names(path: str | os.PathLike[str]) -> list[str]:
-    """Of a FILE, or of a dataset on a MOUNT."""
+def _told(path: str | os.PathLike[str], name: str) -> str:
+    """A text of a mount's about its dataset."""
+    try:
+        with open(os.path.join(path, name), encoding="utf-8",
+                  errors="surrogateescape") as f:
+            return f.read()
+    except FileNotFoundError:
+        raise make(errno.ENOENT, f"{os.fspath(path)}: a directory, and no "
+                   "dataset on a mount of betonfs") from None
+    except OSError as e:
+        raise make(e.errno or errno.EIO, f"{e.filename}: {e.strerror}") \
+            from None
+
+
+def _open(path: str) -> _beton.Dataset:
+    """A FILE, or that of a dataset on a MOUNT: there, samples are files
+    already."""
+    if not os.path.isdir(path):
+        return _beton.Dataset(path)
+    options = _told(path, ".betonfs/options")
+    of, = re.findall(r"^dataset=(.*)$", options, re.M)[:1] or [""]
+    told = json.loads(_told(path, "dataset.json"))
+    file = _beton.Dataset(of)
+    if (os.path.getsize(of), file.samples,
+            [f["name"] for f in file.fields()]) != (
+                told["file_size"], told["samples"],
+                [f["name"] for f in told["fields"]]):
+        raise make(errno.ESTALE, f"{path}: {of} is not what is mounted")
+    return file
+
+
+def field_types(path: str | os.PathLike[str]) -> dict[str, str]:
+    """By name, of a FILE, or of a dataset on a MOUNT."""
+    fields: list[dict[str, Any]]
     if os.path.isdir(path):
-        with open(os.path.join(path, "dataset.json")) as f:
-            return [field["stem"] for field in json.load(f)["fields"]]
-    return [field["stem"] for field in _beton.Dataset(path).fields()]
+        fields = json.loads(_told(path, "dataset.json"))["fields"]
+    else:
+        fields = _beton.Dataset(path).fields()
+    return {field["stem"]: "" if field.get("unusable") else field["type"]
+            for field in fields}
+
+
+def field_names(path: str | os.PathLike[str]) -> list[str]:
+    return list(field_types(path))
 
 
 class Dataset(Sequence[dict[str, Any]]):
-    """Single samples of a ``.beton`` file, in any order, without a loader.
+    """Single samples of a ``.beton`` file, in any order, without a loader. Of a
+    dataset on a mount it reads the file that is mounted, which must be there for
+    this process too.
 
     ``dataset[i]`` is a dict of field names to values: int, float, images as
     uint8 arrays of (height, width, 3), arrays as they were written, bytes, and
@@ -49,7 +92,7 @@ class Dataset(Sequence[dict[str, Any]]):
             self._index[field["stem"]] = i
 
     def _open(self) -> None:
-        self._file = _beton.Dataset(self.path)
+        self._file = _open(self.path)
         self._pid = os.getpid()
         self._fields = self._file.fields()
 

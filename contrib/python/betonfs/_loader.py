@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from . import _beton, _tensors
 from ._batch import Maker
 from ._errors import BetonError
-from ._options import Subset, SubsetFile, pipeline_text, place, spec_text
+from ._options import (Subset, SubsetFile, on_device, pipeline_text, place,
+                       spec_text)
 from ._show import ROWS, Shown
 
 _log = logging.getLogger("betonfs")
@@ -46,12 +49,26 @@ class Loader:
         "sequential" or "quasi_random" ("random"); a number (0); whether a
         short last batch is left out (True); and which samples: "A-B", a range,
         a list or array of sample numbers, "NAME" of a mount, or "NAME:FILE".
+        A number that is listed more than once is as many samples.
+    weights, num_samples
+        Samples are drawn with replacement, each by its weight, a number from 0:
+        one weight per sample of the dataset, or of the subset. An epoch has
+        `num_samples` of them, or as many as there are weights. Which are drawn
+        depends on seed and epoch alone. On a mount, a named subset has them:
+        order="weighted", subset="NAME".
     spec
         Such keys as text, "order=quasi_random,window=64MiB".
     pipeline
         What becomes of the fields, beton-transforms(7): text, or a dict of one
         text per output, ``{"image": "random_resized_crop(224) | flip"}``.
         None: plain tensors.
+    device
+        "cuda", "cuda:N" or N: outputs are in the memory of that GPU, but bytes and
+        JSON. Those whose pipeline has no `cuda(N)` are shipped at its end; who
+        writes `| cuda(N)` before has what follows done by the GPU. "cpu", or not
+        given: as the pipeline says. Without a driver or without this GPU it is a
+        BetonError; without NVRTC the processor does what follows, and a warning
+        says so.
     workers
         Threads that decode. 0: one per usable CPU.
     rank, world
@@ -64,7 +81,8 @@ class Loader:
         Batches made ahead. 0: 2.
     transforms
         Functions of a batch, called in their order on each; what they return
-        is the batch.
+        is the batch. :func:`compiled` makes them of functions of arrays, by
+        numba.
     tensors
         "torch", "numpy", "jax", "cupy", "dlpack" (as they are), or "auto":
         torch where it is installed, else numpy.
@@ -107,7 +125,10 @@ class Loader:
         *,
         drop_last: bool | None = None,
         subset: Subset | None = None,
+        weights: ArrayLike | None = None,
+        num_samples: int | None = None,
         spec: str | None = None,
+        device: Any = None,
         workers: int = 0,
         rank: int | None = None,
         world: int | None = None,
@@ -136,24 +157,37 @@ class Loader:
         error = _choice("on_error", on_error, _ON_ERROR)
         self.tensors = _tensors.choose(tensors)
         convert = _tensors.converter(self.tensors)
-        with SubsetFile(subset) as part:
+        if weights is not None and order is None:
+            order = "weighted"
+        if order != "weighted" and (weights, num_samples) != (None, None):
+            raise ValueError("weights and num_samples are for "
+                             "order=\"weighted\"")
+        text = pipeline_text(pipeline, self.path)
+        if device is not None and source is None:
+            text = on_device(text, device, self.path)
+        with SubsetFile(subset, weights) as part:
             self._core = _beton.Loader(
                 self.path,
                 spec=spec_text(spec, order=order, batch=batch_size, seed=seed,
-                               drop_last=drop_last, subset=part.key),
+                               drop_last=drop_last, draws=num_samples,
+                               subset=part.key),
                 subset=part.file,
-                pipeline=pipeline_text(pipeline, self.path),
+                pipeline=text,
                 source=source, cache=cache, delivery=delivery, job=job,
                 cache_size=cache_size, cold_size=cold_size, pinned=pinned,
                 epoch=epoch, workers=workers, prefetch=prefetch,
                 rank=self.rank, world=self.world, on_error=error)
+        samples = self._core.info()["samples"]
+        if part.samples not in (None, samples):
+            self._core.close()
+            raise ValueError(f"{part.samples} weights for {samples} samples")
         self.transforms = tuple(transforms)
         self._outputs = self._core.outputs()
         self._devices = {o["device_id"] for o in self._outputs
                          if o["device_type"] != _tensors.CPU}
         self._maker = Maker(tuple(o["name"] for o in self._outputs),
                             any(o["ragged"] for o in self._outputs),
-                            convert, as_tuple)
+                            convert, as_tuple, self.path)
         # Who iterates: a new one, or a seek, ends all before it.
         self._turn = 0
         # Whether the library stands where the next iteration begins.

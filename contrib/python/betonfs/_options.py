@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from ._dataset import field_names
+from ._dataset import field_names, field_types
 
 Subset = str | range | slice | Iterable[int]
 
@@ -51,14 +53,86 @@ def pipeline_text(pipeline: str | Mapping[str, str | None] | None,
     return "; ".join(statements)
 
 
+def whole_weights(weights: ArrayLike, bits: int = 62) -> NDArray[np.uint64]:
+    """Whole numbers in the ratios of the weights, of together about 2^bits. Only
+    powers of two are multiplied by, which is exact everywhere."""
+    given = np.asarray(weights, np.float64)
+    if given.ndim != 1 or not len(given):
+        raise ValueError("weights are a list of numbers")
+    if not (np.isfinite(given) & (given >= 0)).all() or not given.any():
+        raise ValueError("weights are numbers from 0, and not all 0")
+    bits -= (len(given) - 1).bit_length()
+    _, exponent = np.frexp(given.max())
+    # A weight that is not 0 does not become 0.
+    scaled = np.ceil(np.ldexp(given, bits - int(exponent)))
+    return np.asarray(scaled.astype(np.uint64))
+
+
+# Names and texts in quotes, and what stands between the ends of statements.
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_COMMENT = re.compile(rf"({_QUOTED})|#[^\n]*")
+_STATEMENT = re.compile(
+    rf"(?:{_QUOTED}|\((?:{_QUOTED}|[^)\"])*\)|\|\s*|[^;\n\"(|])+")
+_NAMED = re.compile(rf"\s*(?:{_QUOTED}|\w+)\s*=")
+# Of fields that may be in a GPU's memory.
+_SHIPPED = ("rgb_image", "int", "float", "ndarray", "torch_tensor")
+
+
+def gpu_of(device: Any) -> int | None:
+    """Its number; None: the processor. Takes "cuda:1", "cuda", "cpu", a number,
+    and torch's devices."""
+    if isinstance(device, int) and not isinstance(device, bool) and device >= 0:
+        return device
+    named = re.fullmatch(r"cpu|cuda(?::(\d+))?", str(device))
+    if named:
+        return None if named[0] == "cpu" else int(named[1] or 0)
+    raise ValueError(f"device={device!r}: there are cpu, cuda, and cuda:N")
+
+
+def on_device(text: str | None, device: Any, path: str) -> str | None:
+    """Each output that can be there, at its end, where it is not told already
+    when it goes."""
+    gpu = gpu_of(device)
+    if gpu is None:
+        return text
+    kinds = field_types(path)
+    images = [name for name, kind in kinds.items() if kind == "rgb_image"]
+    ship = f" | cuda({gpu})"
+    statements, left = [], dict(kinds)
+    for part in _STATEMENT.findall(_COMMENT.sub(r"\1", text or "")):
+        if not part.strip():
+            continue
+        word = _first_word(_NAMED.sub("", part, count=1)).strip('"')
+        field = word if word in kinds else "".join(images[:1])
+        left.pop(field, None)
+        goes = kinds.get(field) in _SHIPPED and not re.search(
+            r"\|\s*(cuda\b|drop\s*$)", re.sub(_QUOTED, "", part))
+        statements.append(part.strip() + ship * goes)
+    statements += [f'"{name}"{ship}' for name, kind in left.items()
+                   if kind in _SHIPPED]
+    return "; ".join(statements)
+
+
 class SubsetFile:
     """A subset as the library takes it: `key` for the spec, and `file`, if its
-    ids are listed in one, which is memory and lives as long as the block."""
+    ids are listed in one, which is memory and lives as long as the block. With
+    weights there is one for every sample of it, or of a dataset, which has
+    `samples` then."""
 
-    def __init__(self, subset: Subset | None) -> None:
+    def __init__(self, subset: Subset | None,
+                 weights: ArrayLike | None = None) -> None:
         self.key: str | None = None
         self.file: str | None = None
+        self.samples: int | None = None
         self._fd = -1
+        self._weights = None if weights is None else whole_weights(weights)
+        if self._weights is not None:
+            if isinstance(subset, str):
+                raise ValueError("weights go with a subset of numbers; the "
+                                 "file of a named one has its own")
+            if subset is None:
+                self.samples = len(self._weights)
+                subset = range(self.samples)
         if isinstance(subset, slice):
             if subset.step not in (None, 1) or subset.stop is None:
                 raise ValueError("a slice as a subset needs an end, and no "
@@ -67,7 +141,8 @@ class SubsetFile:
         if isinstance(subset, str):
             self.key, _, file = subset.partition(":")
             self.file = subset if file else None
-        elif isinstance(subset, range) and subset.step == 1 and len(subset):
+        elif isinstance(subset, range) and subset.step == 1 and len(subset) \
+                and self._weights is None:
             self.key = f"{subset.start}-{subset.stop}"
         elif subset is not None:
             self._list(subset)
@@ -77,7 +152,13 @@ class SubsetFile:
             ids, np.ndarray) else ids
         if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
             raise ValueError("a subset is a list of sample numbers")
-        text = "\n".join(map(str, numbers.tolist())) + "\n"
+        lines = map(str, numbers.tolist())
+        if self._weights is not None:
+            if len(numbers) != len(self._weights):
+                raise ValueError(f"{len(self._weights)} weights for "
+                                 f"{len(numbers)} samples")
+            lines = map("{} {}".format, lines, self._weights.tolist())
+        text = "\n".join(lines) + "\n"
         self._fd = os.memfd_create("beton-subset", os.MFD_CLOEXEC)
         with open(self._fd, "w", closefd=False) as f:
             f.write(text if len(numbers) else "")

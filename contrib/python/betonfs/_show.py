@@ -92,7 +92,8 @@ def _hwc(value: Any) -> NDArray[Any] | None:
     if value.shape[2] not in (1, 3):
         return None
     step = -(-max(value.shape[:2]) // _SIDE)
-    return value[::step, ::step]
+    thinned: NDArray[Any] = value[::step, ::step]
+    return thinned
 
 
 def _scaled(pictures: list[NDArray[Any]]) -> tuple[list[NDArray[np.uint8]],

@@ -18,5 +18,5 @@ class TraversalOrder(ABC):
 
     @abstractmethod
     def sample_order(self, epoch: int) -> Sequence[int]:
-        """Of this process, in this epoch; no number twice."""
+        """Of this process, in this epoch."""
         raise NotImplementedError

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
-import warnings
 from collections.abc import Callable
 from typing import Any
+
+from ..._compiled import compile_code, find_numba
 
 
 class Compiler:
@@ -27,31 +26,14 @@ class Compiler:
 
     @classmethod
     def _numba(cls) -> Any:
-        if not cls.is_enabled or not importlib.util.find_spec("numba"):
-            return None
-        return importlib.import_module("numba")
+        return find_numba() if cls.is_enabled else None
 
     @classmethod
     def compile(cls, code: Callable[..., Any],
                 signature: Any = None) -> Callable[..., Any]:
-        numba = cls._numba()
-        if numba is None:
-            if cls.is_enabled:
-                warnings.warn(f"{code.__name__}: numba is not installed, so "
-                              "this runs as plain Python, slowly",
-                              RuntimeWarning, stacklevel=2)
+        if not cls.is_enabled:
             return code
-        threads = min(cls.num_threads, numba.config.NUMBA_NUM_THREADS)
-        parallel = bool(getattr(code, "is_parallel", False)) and threads > 1
-        # Functions that users compiled themselves are taken as they are.
-        if isinstance(code, numba.core.dispatcher.Dispatcher):
-            own: Callable[..., Any] = code
-            return own
-        numba.set_num_threads(threads)
-        compiled: Callable[..., Any] = numba.njit(
-            signature, fastmath=True, nogil=True, error_model="numpy",
-            parallel=parallel)(code)
-        return compiled
+        return compile_code(cls._numba(), code, cls.num_threads, signature)
 
     @classmethod
     def get_iterator(cls) -> Any:

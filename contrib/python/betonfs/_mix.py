@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._loader import Loader
+from ._options import whole_weights
+
+# Draws that are made at a time.
+_BLOCK = 4096
+_WEYL = 0x9e3779b97f4a7c15
+# So that no other use of a seed has the same numbers, beton-orders(7).
+_FOR_MIX = 3
+
+
+def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """mix() of beton-orders(7)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xbf58476d1ce4e5b9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94d049bb133111eb)
+    return x ^ (x >> np.uint64(31))
+
+
+def _key(*words: int) -> NDArray[np.uint64]:
+    """key() of beton-orders(7), in an array of one."""
+    weyl = np.uint64(_WEYL)
+    k = _mixed(np.array([_WEYL + len(words)], np.uint64))
+    for word in words:
+        k = _mixed((k ^ np.uint64(word)) + weyl)
+    return k
+
+
+class _Draws:
+    """Which loader each step of an epoch is of."""
+
+    def __init__(self, seed: int, weights: ArrayLike) -> None:
+        self._seed = seed
+        # Products with numbers of 32 bits stay below 2^64.
+        self.weights = whole_weights(weights, 31)
+        self._sums = np.cumsum(self.weights, dtype=np.uint64)
+        self._blocks: dict[tuple[int, int], NDArray[np.intp]] = {}
+
+    def block(self, epoch: int, number: int) -> NDArray[np.intp]:
+        """Steps from _BLOCK * number on."""
+        found = self._blocks.get((epoch, number))
+        if found is None:
+            at = np.arange(number * _BLOCK + 1, (number + 1) * _BLOCK + 1,
+                           dtype=np.uint64)
+            numbers = _mixed(_key(self._seed, epoch, _FOR_MIX)
+                             + at * np.uint64(_WEYL))
+            ticks = ((numbers >> np.uint64(32)) * self._sums[-1]
+                     >> np.uint64(32))
+            found = np.searchsorted(self._sums, ticks, "right")
+            if len(self._blocks) > 64:
+                self._blocks.clear()
+            self._blocks[epoch, number] = found
+        return found
+
+    def at(self, epoch: int, step: int) -> int:
+        return int(self.block(epoch, step // _BLOCK)[step % _BLOCK])
+
+    def length(self, epoch: int, lengths: Sequence[int], cycle: bool
+               ) -> tuple[int, NDArray[np.int64]]:
+        """Steps of an epoch, and how many are of each loader."""
+        most = np.array(lengths, np.int64)
+        counts = np.zeros(len(most), np.int64)
+        number = 0
+        while True:
+            drawn = self.block(epoch, number)
+            ones = drawn[:, None] == np.arange(len(most))
+            after = counts + np.cumsum(ones, 0)
+            # Where one more is drawn than there are, or where all are.
+            over = (after >= most).all(1) if cycle else (after > most).any(1)
+            if over.any():
+                last = int(over.argmax())
+                end = last + 1 if cycle else last
+                counts += ones[:end].sum(0)
+                return number * _BLOCK + end, counts
+            counts = after[-1]
+            number += 1
+
+
+class Mix:
+    """Batches of several loaders, as one: each is of one of them, drawn by its
+    weight.
+
+    Which loader a step is of depends on `seed`, the epoch and the step alone:
+    all ranks take batches of the same one, and equally many. A batch says by
+    ``batch.dataset`` where it is of.
+
+    Parameters
+    ----------
+    loaders
+        They belong to the mix from then on, also to be closed.
+    weights
+        A number above 0 for each; all alike, if not given.
+    seed
+        Of the draws; the loaders have their own.
+    cycle
+        False: the epoch ends when a batch is drawn of a loader that has no more;
+        all loaders begin their next epoch then. True: it ends when each has been
+        drawn as often as it has batches; those that are at their end meanwhile
+        begin again, with their next epoch, and all go on with the mix's next
+        epoch where they are.
+    """
+
+    def __init__(self, loaders: Sequence[Loader],
+                 weights: ArrayLike | None = None, *, seed: int = 0,
+                 cycle: bool = False) -> None:
+        self.loaders = tuple(loaders)
+        if not self.loaders:
+            raise ValueError("a mix of no loaders")
+        if len({(x.rank, x.world) for x in self.loaders}) > 1:
+            raise ValueError("the loaders are of different ranks")
+        self._draws = _Draws(seed, [1] * len(self.loaders)
+                             if weights is None else weights)
+        if len(self._draws.weights) != len(self.loaders):
+            raise ValueError(f"{len(self._draws.weights)} weights for "
+                             f"{len(self.loaders)} loaders")
+        self.cycle = cycle
+        if not self._draws.weights.all():
+            raise ValueError("weights of a mix are above 0")
+        for loader in self.loaders:
+            if cycle and not len(loader):
+                raise ValueError(f"{loader.path} has no batch")
+        self.seed = seed
+        self._world = self.loaders[0].world
+        self._turn = 0
+        self._fresh = False
+        self._epoch = -1
+        self.set_epoch(0)
+
+    # --- batches ---
+
+    def __len__(self) -> int:
+        """Batches of this rank in a whole epoch, the one that is under way or
+        next; by chance it differs from epoch to epoch."""
+        return self._length(self._epoch)[0]
+
+    def _length(self, epoch: int) -> tuple[int, NDArray[np.int64]]:
+        return self._draws.length(epoch, [len(x) for x in self.loaders],
+                                  self.cycle)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._fresh:
+            self.set_epoch(self._epoch + 1)
+        self._fresh = False
+        self._turn += 1
+        for loader in self.loaders:
+            loader._core.begin()
+        return _Epoch(self, self._turn)
+
+    def _is_over(self, i: int) -> bool:
+        if self.cycle:
+            return all(taken >= len(x) * self._world for taken, x in
+                       zip(self._taken, self.loaders))
+        return not self._left[i]
+
+    def _take(self, i: int) -> Any:
+        loader = self.loaders[i]
+        batch = loader._next()
+        if batch is None and self.cycle:
+            loader._core.begin()
+            self._left[i] = len(loader)
+            batch = loader._next()
+        return batch
+
+    def _next(self) -> Any:
+        """None at the end of the epoch."""
+        i = self._draws.at(self._epoch, self._step)
+        batch = None
+        if not self._is_over(i):
+            try:
+                batch = self._take(i)
+            except Exception:
+                self._count(i)
+                raise
+        if batch is None:
+            self._begin(self._epoch + 1)
+        else:
+            self._count(i)
+        return batch
+
+    def _count(self, i: int) -> None:
+        self._step += 1
+        self._left[i] -= 1
+        self._taken[i] += self._world
+
+    # --- its place ---
+
+    def _rest(self, loader: Loader, state: Mapping[str, Any],
+              epoch: int) -> int:
+        """Steps that are left of a loader's epoch; where they cycle, of the one
+        that its next batch is of."""
+        batches = loader._core.info()["batches"]
+        left: int = batches - state["batches"]
+        if left <= 0 or not (self.cycle or state["epoch"] == epoch):
+            return len(loader) if self.cycle else 0
+        if "drop_last=1" in loader.spec:
+            return left // self._world
+        return -(-left // self._world)
+
+    def _stand(self, epoch: int, states: Sequence[Mapping[str, Any]]) -> None:
+        self._epoch = epoch
+        self._step = 0
+        # Batches of each in this epoch, of all ranks.
+        self._taken = [0] * len(self.loaders)
+        self._left = [self._rest(x, state, epoch)
+                      for x, state in zip(self.loaders, states)]
+        self._fresh = True
+
+    def _begin(self, epoch: int) -> None:
+        """The loaders are where the one before it ended."""
+        if not self.cycle:
+            for loader in self.loaders:
+                loader.set_epoch(epoch)
+        self._stand(epoch, [x.state_dict() for x in self.loaders])
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next iteration is of this epoch, from its start; or its rest, if
+        a state of it was loaded."""
+        self._turn += 1
+        if self._fresh and self._epoch == epoch:
+            return
+        if self.cycle:
+            self._replay(epoch)
+        self._begin(epoch)
+
+    def _replay(self, epoch: int) -> None:
+        """Has each loader where it is when so many epochs are over."""
+        taken = np.zeros(len(self.loaders), np.int64)
+        for e in range(epoch):
+            taken += self._length(e)[1]
+        for loader, n in zip(self.loaders, taken.tolist()):
+            own, steps = divmod(n, len(loader))
+            loader.load_state_dict({**loader.state_dict(), "epoch": own,
+                                    "batches": steps * self._world})
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it stands, counting the batches that were given out: a small
+        dict, the same for all ranks."""
+        return {"version": 1, "seed": self.seed, "cycle": self.cycle,
+                "weights": self._draws.weights.tolist(),
+                "epoch": self._epoch, "steps": self._step,
+                "batches": list(self._taken),
+                "loaders": [x.state_dict() for x in self.loaders]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The next iteration goes on after the last batch that the state
+        counts. With another number of ranks each dataset goes on exactly, but
+        an epoch has another number of steps then, and their draws are others.
+
+        Raises ValueError if the state is of another mix, dataset or spec.
+        """
+        mine = self.state_dict()
+        for key in ("version", "seed", "cycle", "weights"):
+            if state[key] != mine[key]:
+                raise ValueError(f"the state is of {key} {state[key]}, the "
+                                 f"mix's is {mine[key]}")
+        for loader, own in zip(self.loaders, state["loaders"], strict=True):
+            loader.load_state_dict(own)
+        self._stand(state["epoch"], state["loaders"])
+        self._step = state["steps"]
+        self._taken = list(state["batches"])
+        self._turn += 1
+        # An end is the start of what follows.
+        if self._step and self._is_over(self._draws.at(self._epoch,
+                                                       self._step)):
+            self._begin(self._epoch + 1)
+
+    # --- facts ---
+
+    def stats(self) -> list[dict[str, Any]]:
+        """Those of the loaders, in their order."""
+        return [x.stats() for x in self.loaders]
+
+    def __repr__(self) -> str:
+        share = self._draws.weights / self._draws.weights.sum()
+        parts = ", ".join(f"{s:.3g} of {x.path!r}"
+                          for s, x in zip(share, self.loaders))
+        return f"<betonfs.Mix: {parts}>"
+
+    # --- the end ---
+
+    def close(self) -> None:
+        """Closes the loaders. Batches that are kept stay valid."""
+        for loader in self.loaders:
+            loader.close()
+
+    def __enter__(self) -> Mix:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None,
+                 error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self.loaders, self.state_dict())
+
+
+def _reopen(loaders: Sequence[Loader], state: dict[str, Any]) -> Mix:
+    mix = Mix(loaders, state["weights"], seed=state["seed"],
+              cycle=state["cycle"])
+    mix.load_state_dict(state)
+    return mix
+
+
+class _Epoch(Iterator[Any]):
+    __slots__ = ("_mix", "_turn", "_over")
+
+    def __init__(self, mix: Mix, turn: int) -> None:
+        self._mix = mix
+        self._turn = turn
+        self._over = False
+
+    def __next__(self) -> Any:
+        if self._over:
+            raise StopIteration
+        if self._turn != self._mix._turn:
+            raise RuntimeError("the mix was iterated anew, or moved: it is one "
+                               "sequence of batches at a time")
+        batch = self._mix._next()
+        if batch is None:
+            self._over = True
+            raise StopIteration
+        return batch

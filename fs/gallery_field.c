@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/gallery_field.h"
+
+#include "fs/bytes.h"
+#include "fs/gallery_chart.h"
+#include "fs/html.h"
+
+enum {
+	HEX_BYTES = 48,
+	/* Images whose pixels shall be seen as such. */
+	TINY = 100,
+	/* Images that are seen at once. */
+	FIRST = 24,
+};
+
+static void write_caption(FILE *out, const struct shot *shot,
+			  const struct survey *s, bool mixed)
+{
+	const struct value *v = &shot->value;
+	char size[HTML_NUMBER_SIZE], label[CHART_NUMBER_SIZE];
+
+	fputs("<figcaption>", out);
+	if (shot->has_label) {
+		fputs("<b>", out);
+		html_text(out, s->label->field->stem);
+		fprintf(out, " %s</b><br>", chart_integer(shot->label, label));
+	}
+	fprintf(out, "sample %llu", (unsigned long long)shot->sample);
+	if (v->width)
+		fprintf(out, "<br>%u &times; %u, %s%s", v->width, v->height,
+			html_bytes((double)v->size, size),
+			mixed && v->mode == BETON_MODE_RAW ? ", raw" : "");
+	fputs("</figcaption></figure>\n", out);
+}
+
+static void write_alt(FILE *out, const struct shot *shot,
+		      const struct survey *s)
+{
+	char label[CHART_NUMBER_SIZE];
+
+	fprintf(out, "sample %llu", (unsigned long long)shot->sample);
+	if (!shot->has_label)
+		return;
+	fputs(", ", out);
+	html_text(out, s->label->field->stem);
+	fprintf(out, " %s", chart_integer(shot->label, label));
+}
+
+static void write_shot(FILE *out, const struct shot *shot,
+		       const struct survey *s, bool mixed)
+{
+	const struct thumbnail *t = &shot->thumbnail;
+
+	fputs("<figure>", out);
+	if (shot->why[0]) {
+		fputs("<div class=\"broken\"><b>cannot be shown</b><br>", out);
+		html_text(out, shot->why);
+		fputs("</div>", out);
+	} else {
+		fprintf(out, "<img%s width=\"%u\" height=\"%u\" alt=\"",
+			t->width < TINY && t->height < TINY ? " class=\"tiny\""
+							    : "",
+			t->width, t->height);
+		write_alt(out, shot, s);
+		fputs("\" src=\"", out);
+		html_jpeg(out, t->jpeg, t->size);
+		fputs("\">", out);
+	}
+	write_caption(out, shot, s, mixed);
+}
+
+/* The first ones to be seen are spread over all, as all are over classes. */
+static bool is_first(const struct exhibit *e, size_t i)
+{
+	size_t n = e->num_shots;
+
+	return n <= FIRST || i * FIRST / n != (i + 1) * FIRST / n;
+}
+
+static void write_shots(FILE *out, const struct survey *s,
+			const struct survey_field *f, const struct exhibit *e)
+{
+	bool mixed = f->jpegs && f->raws;
+	const char *end =
+		e->num_shots > FIRST ? "</div></details>\n" : "</div>\n";
+
+	fputs("<div class=\"shots\">\n", out);
+	for (size_t i = 0; i < e->num_shots; i++)
+		if (is_first(e, i))
+			write_shot(out, &e->shots[i], s, mixed);
+	if (e->num_shots > FIRST)
+		fprintf(out,
+			"</div>\n<details><summary>%zu more</summary><div class=\"shots\">\n",
+			e->num_shots - FIRST);
+	for (size_t i = 0; i < e->num_shots; i++)
+		if (!is_first(e, i))
+			write_shot(out, &e->shots[i], s, mixed);
+	fputs(end, out);
+}
+
+static void write_modes(FILE *out, const struct survey_field *f)
+{
+	const uint64_t counts[] = { f->jpegs, f->raws };
+	static const char *const names[] = { "JPEG", "raw" };
+	struct html_bar bars[ARRAY_LEN(counts)];
+	double all = (double)(f->jpegs + f->raws);
+	char n[HTML_NUMBER_SIZE], share[HTML_NUMBER_SIZE];
+
+	if (!f->jpegs || !f->raws) {
+		if (all > 0)
+			fprintf(out, "<p>All are %s.</p>\n",
+				names[f->jpegs == 0]);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+		bars[i] = html_bar(names[i], (double)counts[i], false,
+				   "%s  (%s)", html_count(counts[i], n),
+				   html_percent((double)counts[i], all, share));
+	html_bars(out, "How images are stored", bars, ARRAY_LEN(bars));
+}
+
+static void write_images(FILE *out, const struct survey *s,
+			 const struct survey_field *f, const struct exhibit *e)
+{
+	write_shots(out, s, f, e);
+	write_modes(out, f);
+	fputs("<div class=\"cards\">\n", out);
+	chart_series(out, "size as stored", CHART_BYTES,
+		     &f->series[SURVEY_SIZES]);
+	chart_series(out, "width", CHART_PIXELS, &f->series[SURVEY_WIDTHS]);
+	chart_series(out, "height", CHART_PIXELS, &f->series[SURVEY_HEIGHTS]);
+	fputs("</div>\n", out);
+}
+
+static void write_float(FILE *out, const struct survey *s,
+			const struct survey_field *f, const struct exhibit *e)
+{
+	char n[HTML_NUMBER_SIZE];
+
+	(void)e;
+	/* No -0. */
+	if (f->finite)
+		fprintf(out, "<p>From %.6g to %.6g, mean %.6g.</p>\n",
+			f->least + 0.0, f->most + 0.0, f->mean + 0.0);
+	if (s->records > f->finite)
+		fprintf(out, "<p>%s are not finite.</p>\n",
+			html_count(s->records - f->finite, n));
+	fputs("<div class=\"cards\">\n", out);
+	chart_series(out, "values", CHART_REAL, &f->series[SURVEY_NUMBERS]);
+	fputs("</div>\n", out);
+}
+
+/* The rarest and the most frequent. */
+static void write_balance(FILE *out, const struct census_count *c, size_t n)
+{
+	char least[HTML_NUMBER_SIZE], most[HTML_NUMBER_SIZE];
+	uint64_t low = c[0].n, high = c[0].n;
+
+	for (size_t i = 1; i < n; i++) {
+		low = min_u64(low, c[i].n);
+		high = max_u64(high, c[i].n);
+	}
+	if (low == high)
+		fprintf(out, ", each of %s samples", html_count(low, least));
+	else
+		fprintf(out, ", of %s to %s samples: 1 to %.3g",
+			html_count(low, least), html_count(high, most),
+			(double)high / (double)low);
+}
+
+static void write_int(FILE *out, const struct survey *s,
+		      const struct survey_field *f, const struct exhibit *e)
+{
+	char text[HTML_NUMBER_SIZE];
+	size_t n;
+	const struct census_count *c = census_counts(f->census, &n);
+	bool classes = n && n < s->records;
+
+	(void)e;
+	if (!s->records)
+		return;
+	fprintf(out, "<p>%s%s different value%s", n ? "" : "More than ",
+		html_count(n ? n : CENSUS_MAX, text), n == 1 ? "" : "s");
+	if (classes)
+		write_balance(out, c, n);
+	else if (n)
+		fputs(", one for each sample", out);
+	fputs(".</p>\n", out);
+	if (classes)
+		chart_classes(out, "Samples per value", c, n);
+	fputs("<div class=\"cards\">\n", out);
+	if (!classes)
+		chart_series(out, "values", CHART_WHOLE,
+			     &f->series[SURVEY_NUMBERS]);
+	else
+		chart_frequencies(out, c, n);
+	fputs("</div>\n", out);
+}
+
+static void write_bytes(FILE *out, const struct snippet *s)
+{
+	size_t n = min_u64(s->n, HEX_BYTES);
+
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "%02x ", s->bytes[i]);
+	if (n < s->size)
+		fputs("...", out);
+}
+
+static void write_snippet(FILE *out, const struct snippet *s)
+{
+	size_t n = s->n < s->size ? html_whole(s->bytes, s->n) : s->n;
+	char size[HTML_NUMBER_SIZE];
+
+	fprintf(out, "<figure><figcaption>sample %llu, ",
+		(unsigned long long)s->sample);
+	if (s->why[0]) {
+		fputs("damaged</figcaption><pre>", out);
+		html_text(out, s->why);
+	} else {
+		fprintf(out, "%s</figcaption><pre>",
+			html_bytes((double)s->size, size));
+		if (html_is_text(s->bytes, n)) {
+			html_text_of(out, s->bytes, n);
+			fputs(n < s->size ? "..." : "", out);
+		} else {
+			write_bytes(out, s);
+		}
+	}
+	fputs("</pre></figure>\n", out);
+}
+
+static void write_texts(FILE *out, const struct survey *s,
+			const struct survey_field *f, const struct exhibit *e)
+{
+	(void)s;
+	fputs("<div class=\"texts\">\n", out);
+	for (size_t i = 0; i < e->num_snippets; i++)
+		write_snippet(out, &e->snippets[i]);
+	fputs("</div>\n<div class=\"cards\">\n", out);
+	chart_series(out, "size", CHART_BYTES, &f->series[SURVEY_SIZES]);
+	fputs("</div>\n", out);
+}
+
+/* --- kinds of fields ----------------------------------------------------- */
+
+typedef void write_fn(FILE *out, const struct survey *s,
+		      const struct survey_field *f, const struct exhibit *e);
+
+static const struct kind {
+	enum beton_type type;
+	const char *words;
+	write_fn *write; /* NULL: there is no more to say than that */
+} kinds[] = {
+	{ BETON_TYPE_IMAGE, "images", write_images },
+	{ BETON_TYPE_INT, "integers", write_int },
+	{ BETON_TYPE_FLOAT, "floating-point numbers", write_float },
+	{ BETON_TYPE_JSON, "JSON", write_texts },
+	{ BETON_TYPE_BYTES, "bytes", write_texts },
+	{ BETON_TYPE_NDARRAY, "arrays", NULL },
+	{ BETON_TYPE_TENSOR, "tensors", NULL },
+	{ BETON_TYPE_CUSTOM, "custom", NULL },
+};
+
+static const struct kind *kind_of(const struct field *f)
+{
+	size_t i = 0;
+
+	while (i + 1 < ARRAY_LEN(kinds) && kinds[i].type != f->type->type)
+		i++;
+	return &kinds[i];
+}
+
+void gallery_field_holds(FILE *out, const struct field *f)
+{
+	fputs(kind_of(f)->words, out);
+	if (f->type->has_dtype) {
+		fputs(", <code>", out);
+		html_text(out, f->dtype);
+		fputs("</code> (", out);
+		for (uint32_t i = 0; i < f->ndim; i++)
+			fprintf(out, "%s%llu", i ? ", " : "",
+				(unsigned long long)f->shape[i]);
+		fputs(f->ndim == 1 ? ",)" : ")", out);
+	}
+	if (f->unusable) {
+		fputs("; not usable: ", out);
+		html_text(out, f->unusable);
+	}
+}
+
+void gallery_field_write(FILE *out, const struct survey *s,
+			 const struct survey_field *f, const struct exhibit *e)
+{
+	const struct kind *kind = kind_of(f->field);
+
+	if (!kind->write || f->field->unusable)
+		return;
+	fputs("<section><h2>", out);
+	html_text(out, f->field->stem);
+	fprintf(out, " <small>%s</small></h2>\n", kind->words);
+	kind->write(out, s, f, e);
+	fputs("</section>\n", out);
+}

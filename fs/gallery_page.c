@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/gallery_page.h"
+
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/gallery_field.h"
+#include "fs/html.h"
+
+static const char style[] =
+	"body{max-width:1120px}\n"
+	"h1{margin:0;font-size:1.5em;overflow-wrap:anywhere}\n"
+	"h2{margin:2.2em 0 .6em;font-size:1.15em}h2 small{font-weight:400}\n"
+	".tiles{display:grid;gap:.6em;margin:1.2em 0;"
+	"grid-template-columns:repeat(auto-fit,minmax(140px,1fr))}\n"
+	".tiles div,.card{background:var(--card);border-radius:8px;"
+	"padding:.7em .9em}\n"
+	".tiles dt{color:var(--soft);font-size:.85em}"
+	".tiles dd{margin:0;font-size:1.3em;font-weight:600}\n"
+	".tiles .bad dd{color:var(--bad)}\n"
+	".cards{display:grid;gap:.8em;"
+	"grid-template-columns:repeat(auto-fill,minmax(min(300px,100%),1fr))}\n"
+	".card{margin:0;min-width:0}.card figcaption{font-weight:600;"
+	"margin-bottom:.5em}.card p{margin:.5em 0 0;color:var(--soft);"
+	"font-size:.87em}.card p.all{font-size:1.1em;color:var(--ink)}\n"
+	".scroll{overflow-x:auto}\n"
+	".shots{display:grid;gap:10px;margin:.8em 0;padding:0;"
+	"grid-template-columns:repeat(auto-fill,minmax(120px,1fr))}\n"
+	".shots figure{margin:0;min-width:0}\n"
+	".shots img,.shots .broken{display:block;width:100%;height:auto;aspect-ratio:1;"
+	"object-fit:contain;background:var(--card);border-radius:6px}\n"
+	".shots img.tiny{image-rendering:pixelated}\n"
+	".shots .broken{padding:.6em;font-size:.75em;line-height:1.3;"
+	"color:var(--bad);background:var(--tint);overflow:hidden;"
+	"overflow-wrap:anywhere}\n"
+	".shots figcaption{font-size:.75em;line-height:1.35;margin-top:.3em;"
+	"color:var(--soft);overflow-wrap:anywhere}"
+	".shots b{color:var(--ink)}\n"
+	"summary{cursor:pointer;color:var(--soft)}\n"
+	".damage{border-left:6px solid var(--bad);background:var(--tint);"
+	"padding:.7em 1em;margin:1em 0}.damage ul{margin:.3em 0 0;"
+	"padding-left:1.2em}\n"
+	".texts{display:grid;gap:.8em;margin-bottom:.8em;"
+	"grid-template-columns:repeat(auto-fill,minmax(min(340px,100%),1fr))}\n"
+	".texts pre{margin:0;padding:.6em .8em;border-radius:0 0 8px 8px;"
+	"white-space:pre-wrap;max-height:13em;overflow:hidden}\n"
+	".texts figure{margin:0;min-width:0}.texts figcaption{font-size:.8em;"
+	"color:var(--soft);background:var(--card);padding:.4em 1em;"
+	"border-radius:8px 8px 0 0;border-bottom:1px solid var(--line)}\n"
+	".bars{margin:.8em 0}.others{color:var(--soft);margin:.3em 0}\n"
+	"footer{margin-top:3em;color:var(--soft);font-size:.85em}\n";
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* --- the dataset --------------------------------------------------------- */
+
+/* Bytes of a sample, of those that were looked at. */
+static double mean_size(const struct survey_field *f)
+{
+	size_t n = f->series[SURVEY_SIZES].n;
+
+	return n ? f->stored / (double)n : 0;
+}
+
+/* What all its fields have, and their metadata. */
+static double mean_sample(const struct survey *s)
+{
+	double sum = (double)s->ds->format.itemsize;
+
+	for (size_t i = 0; i < s->num_fields; i++)
+		sum += mean_size(&s->fields[i]);
+	return sum;
+}
+
+static void write_tile(FILE *out, const char *name, const char *value)
+{
+	fprintf(out, "<div><dt>%s</dt><dd>%s</dd></div>\n", name, value);
+}
+
+static void write_modes_tile(FILE *out, const struct survey *s)
+{
+	uint64_t jpegs = 0, raws = 0;
+	char text[HTML_NUMBER_SIZE];
+
+	for (size_t i = 0; i < s->num_fields; i++) {
+		jpegs += s->fields[i].jpegs;
+		raws += s->fields[i].raws;
+	}
+	if (jpegs + raws)
+		write_tile(out, "images that are JPEG",
+			   html_percent((double)jpegs, (double)(jpegs + raws),
+					text));
+}
+
+/* Values that are damaged in their metadata, and images as they were shown. */
+static uint64_t count_damage(const struct gallery *g)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < g->survey->num_fields; i++)
+		n += g->survey->fields[i].damaged + g->exhibits[i].failed;
+	return n;
+}
+
+static void write_tiles(FILE *out, const struct gallery *g)
+{
+	const struct survey *s = g->survey;
+	const struct format *f = &s->ds->format;
+	uint64_t pages = (f->table_off - f->first_page) / f->page_size;
+	char a[HTML_NUMBER_SIZE], b[HTML_NUMBER_SIZE];
+	char text[2 * HTML_NUMBER_SIZE + 8];
+
+	fputs("<dl class=\"tiles\">\n", out);
+	write_tile(out, "samples", html_count(s->samples, a));
+	write_tile(out, "file size", html_bytes((double)f->file_size, a));
+	write_tile(out, "mean sample", html_bytes(mean_sample(s), a));
+	write_tile(out, "fields", html_count(f->num_fields, a));
+	snprintf(text, sizeof(text), "%s of %s", html_count(pages, a),
+		 html_bytes(f->page_size, b));
+	write_tile(out, "pages", text);
+	write_modes_tile(out, s);
+	fputs("</dl>\n", out);
+}
+
+static void write_looked(FILE *out, const struct survey *s)
+{
+	char n[HTML_NUMBER_SIZE], all[HTML_NUMBER_SIZE],
+		share[HTML_NUMBER_SIZE];
+
+	html_count(s->samples, all);
+	fputs("<p>", out);
+	if (s->records == s->samples)
+		fprintf(out, "Labels and numbers of all %s samples", all);
+	else
+		fprintf(out,
+			"Labels and numbers of %s of %s samples (%s), spread evenly",
+			html_count(s->records, n), all,
+			html_percent((double)s->records, (double)s->samples,
+				     share));
+	if (s->values == s->samples)
+		fputs(", and all sizes, were looked at.</p>\n", out);
+	else
+		fprintf(out,
+			", and sizes of %s of them (%s), spread evenly, were looked at.</p>\n",
+			html_count(s->values, n),
+			html_percent((double)s->values, (double)s->samples,
+				     share));
+}
+
+static void write_damaged_samples(FILE *out, const struct survey_field *f)
+{
+	uint64_t n = min_u64(f->damaged, SURVEY_DAMAGED);
+
+	for (uint64_t i = 0; i < n; i++)
+		fprintf(out, "%s %llu",
+			i		  ? ","
+			: f->damaged == 1 ? " sample"
+					  : " samples",
+			(unsigned long long)f->damaged_samples[i]);
+	if (n < f->damaged)
+		fputs(" and others", out);
+}
+
+static void write_damage_of(FILE *out, const struct survey_field *f,
+			    const struct exhibit *e, uint64_t values)
+{
+	char n[HTML_NUMBER_SIZE], all[HTML_NUMBER_SIZE];
+
+	if (f->damaged) {
+		fputs("<li>", out);
+		html_text(out, f->field->stem);
+		fprintf(out, ": %s of %s values point to where none can be:",
+			html_count(f->damaged, n), html_count(values, all));
+		write_damaged_samples(out, f);
+		fputs("</li>\n", out);
+	}
+	if (e->failed) {
+		fputs("<li>", out);
+		html_text(out, f->field->stem);
+		fprintf(out,
+			": %s of the %s images below cannot be shown</li>\n",
+			html_count(e->failed, n),
+			html_count(e->num_shots, all));
+	}
+}
+
+static void write_damage(FILE *out, const struct gallery *g)
+{
+	if (!count_damage(g))
+		return;
+	fputs("<div class=\"damage\"><b>Some of it is damaged</b><ul>\n", out);
+	for (size_t i = 0; i < g->survey->num_fields; i++)
+		write_damage_of(out, &g->survey->fields[i], &g->exhibits[i],
+				g->survey->values);
+	fputs("</ul></div>\n", out);
+}
+
+/* --- the fields ---------------------------------------------------------- */
+
+static void write_field_row(FILE *out, const struct survey_field *f)
+{
+	char size[HTML_NUMBER_SIZE] = "8 B";
+
+	if (!field_is_scalar(f->field))
+		html_bytes(mean_size(f), size);
+	fputs("<tr><th scope=\"row\">", out);
+	html_text(out, f->field->name);
+	if (strcmp(f->field->name, f->field->stem) != 0) {
+		fputs("<br><small>in file names ", out);
+		html_text(out, f->field->stem);
+		fputs("</small>", out);
+	}
+	fputs("</th><td>", out);
+	gallery_field_holds(out, f->field);
+	fprintf(out, "</td><td class=\"n\">%s</td></tr>\n", size);
+}
+
+static void write_fields(FILE *out, const struct survey *s)
+{
+	char n[HTML_NUMBER_SIZE];
+	uint64_t all = s->ds->format.num_fields;
+
+	fputs("<h2>Fields</h2>\n<div class=\"scroll\"><table>\n"
+	      "<tr><th scope=\"col\">name</th><th scope=\"col\">holds</th>"
+	      "<th scope=\"col\" class=\"n\">mean size</th></tr>\n",
+	      out);
+	for (size_t i = 0; i < s->num_fields; i++)
+		write_field_row(out, &s->fields[i]);
+	fputs("</table></div>\n", out);
+	if (s->num_fields < all)
+		fprintf(out, "<p>And %s more, which are not shown.</p>\n",
+			html_count(all - s->num_fields, n));
+}
+
+static struct html_bar space_bar(const char *name, double bytes, double all)
+{
+	char size[HTML_NUMBER_SIZE], share[HTML_NUMBER_SIZE];
+
+	return html_bar(name, bytes, false, "%s  (%s)", html_bytes(bytes, size),
+			html_percent(bytes, all, share));
+}
+
+static void write_space(FILE *out, const struct survey *s)
+{
+	const struct format *f = &s->ds->format;
+	struct html_bar bars[SURVEY_FIELDS_MAX + 3];
+	double all = (double)f->file_size;
+	double left = all, records = (double)f->samples * (double)f->itemsize;
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->num_fields; i++)
+		if (s->fields[i].stored > 0)
+			bars[n++] = space_bar(s->fields[i].field->stem,
+					      mean_size(&s->fields[i]) *
+						      (double)s->samples,
+					      all);
+	bars[n++] = space_bar("metadata", (double)f->meta_off + records, all);
+	bars[n++] =
+		space_bar("allocation table", all - (double)f->table_off, all);
+	for (size_t i = 0; i < n; i++)
+		left -= bars[i].value;
+	/* Beyond that it is what the mean of some samples differs by. */
+	if (left > 0)
+		bars[n++] = space_bar("unused", left, all);
+	fputs("<h2>Where the bytes are</h2>\n", out);
+	html_bars(out, "Bytes of the file", bars, n);
+}
+
+static void write_footer(FILE *out, const struct survey *s)
+{
+	fputs("<footer>Fingerprint ", out);
+	for (size_t i = 0; i < BETON_FINGERPRINT_SIZE; i++)
+		fprintf(out, "%02x", s->ds->fingerprint[i]);
+	fprintf(out,
+		". Made by beton %s; images are reduced copies, beton(1).</footer>\n",
+		beton_version());
+}
+
+void gallery_page_write(FILE *out, const struct gallery *g)
+{
+	const struct survey *s = g->survey;
+	const char *name = base_name(dataset_path(s->ds));
+
+	html_begin(out, name, style);
+	fputs("<h1>", out);
+	html_text(out, name);
+	fputs("</h1>\n", out);
+	write_tiles(out, g);
+	write_looked(out, s);
+	write_damage(out, g);
+	write_fields(out, s);
+	for (size_t i = 0; i < s->num_fields; i++)
+		gallery_field_write(out, s, &s->fields[i], &g->exhibits[i]);
+	write_space(out, s);
+	write_footer(out, s);
+	html_end(out);
+}

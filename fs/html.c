@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/html.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/outfile.h"
+
+static const char head[] =
+	"</title>\n<style>\n"
+	":root{color-scheme:light dark;--ink:#1d2430;--soft:#5b6575;"
+	"--page:#fff;--card:#f5f6f9;--line:#dde1e8;--bar:#4f7fbf;"
+	"--mark:#c8552b;--bad:#b4451f;--tint:#fbf1ec;--good:#2c7a4b;"
+	"--fresh:#edf7f0}\n"
+	"@media(prefers-color-scheme:dark){:root{--ink:#e4e8ef;--soft:#9aa5b5;"
+	"--page:#14181f;--card:#1c222c;--line:#333b48;--bar:#6f9ddb;"
+	"--mark:#e0764d;--bad:#e0764d;--tint:#33221b;--good:#5fb583;"
+	"--fresh:#17301f}}\n"
+	"*{box-sizing:border-box}\n"
+	"body{font:15px/1.45 system-ui,sans-serif;color:var(--ink);"
+	"background:var(--page);max-width:800px;margin:2em auto;"
+	"padding:0 1em;print-color-adjust:exact;"
+	"-webkit-print-color-adjust:exact}\n"
+	"h1{font-size:1.3em}h2{font-size:1.05em;margin-top:2em}\n"
+	"table{border-collapse:collapse;width:100%}\n"
+	"td,th{text-align:left;vertical-align:top;padding:.35em .6em;"
+	"border-bottom:1px solid var(--line)}\n"
+	"td.n,th.n{white-space:nowrap;text-align:right;"
+	"font-variant-numeric:tabular-nums}\n"
+	"code,pre{font:13px ui-monospace,monospace;background:var(--card);"
+	"padding:0 .2em;overflow-wrap:anywhere;unicode-bidi:isolate}\n"
+	"small{color:var(--soft)}\n"
+	".bars td,.bars th{border:0;padding:.12em .4em .12em 0;"
+	"font-weight:400;vertical-align:middle}\n"
+	".bars th{width:1%;max-width:13em;text-align:right;overflow:hidden;"
+	"text-overflow:ellipsis;white-space:nowrap}\n"
+	".bars .n{width:1%;text-align:left;padding-right:0}\n"
+	".bars i{display:block;height:1.15em;min-width:1px;border-radius:2px;"
+	"background:var(--bar)}.bars i.m{background:var(--mark)}\n"
+	"svg{display:block;width:100%;height:auto}\n"
+	"svg text{font:11px system-ui,sans-serif;fill:var(--soft)}\n"
+	"svg rect{fill:var(--bar)}svg path{stroke:var(--line)}\n";
+
+/* --- the file ------------------------------------------------------------ */
+
+/* An outfile, written from its start to its end. */
+struct writing {
+	struct outfile *file;
+	uint64_t off;
+	int error;
+};
+
+static ssize_t write_on(void *cookie, const char *bytes, size_t size)
+{
+	struct writing *w = cookie;
+
+	if (!w->error)
+		w->error = outfile_write(w->file, bytes, size, w->off);
+	if (w->error)
+		return 0;
+	w->off += size;
+	return (ssize_t)size;
+}
+
+static int save_to_stdout(struct log *log, html_write_fn *write, void *arg)
+{
+	int r = write(stdout, arg);
+
+	if (r || (!fflush(stdout) && !ferror(stdout)))
+		return r;
+	log_error(log, "standard output: %s", strerror(errno ? errno : EIO));
+	return errno ? -errno : -EIO;
+}
+
+static int write_file(struct writing *w, const char *path, struct log *log,
+		      html_write_fn *write, void *arg)
+{
+	FILE *out = fopencookie(w, "w",
+				(cookie_io_functions_t){ .write = write_on });
+	int r;
+
+	if (!out) {
+		log_error(log, "%s: out of memory", path);
+		return -ENOMEM;
+	}
+	r = write(out, arg);
+	fclose(out);
+	return r ? r : w->error;
+}
+
+int html_save(const char *path, struct log *log, html_write_fn *write,
+	      void *arg)
+{
+	struct writing w = { .off = 0 };
+	int r;
+
+	if (!path)
+		return save_to_stdout(log, write, arg);
+	r = outfile_open(path, log, &w.file);
+	if (r)
+		return r;
+	r = write_file(&w, path, log, write, arg);
+	if (!r)
+		return outfile_publish(&w.file);
+	outfile_abort(&w.file);
+	return r;
+}
+
+/* --- text ---------------------------------------------------------------- */
+
+void html_begin(FILE *out, const char *title, const char *style)
+{
+	fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+	      "<meta name=\"viewport\" content=\"width=device-width\">\n<title>",
+	      out);
+	html_text(out, title);
+	fputs(head, out);
+	fputs(style, out);
+	fputs("</style></head><body>\n", out);
+}
+
+void html_end(FILE *out)
+{
+	fputs("</body></html>\n", out);
+}
+
+/* The number of bytes of the character that begins here; 0: it is none. */
+static size_t utf8_length(const uint8_t *s, size_t size)
+{
+	/* The least and the largest second byte of those that are special:
+	   nothing is longer than it has to be, no surrogates, no end beyond
+	   U+10FFFF. */
+	uint8_t low = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
+	uint8_t high = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
+	size_t n = s[0] < 0x80			 ? 1
+		   : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+		   : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+		   : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+						 : 0;
+
+	if (n > size || (n > 1 && (s[1] < low || s[1] > high)))
+		return 0;
+	for (size_t i = 2; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	return n;
+}
+
+static bool is_control(const uint8_t *s, size_t n)
+{
+	if (n == 2)
+		return s[0] == 0xc2 && s[1] < 0xa0;
+	return n == 1 &&
+	       (s[0] == 0x7f || (s[0] < ' ' && s[0] != '\n' && s[0] != '\t'));
+}
+
+static const char *entity(uint8_t c)
+{
+	switch (c) {
+	case '<':
+		return "&lt;";
+	case '>':
+		return "&gt;";
+	case '&':
+		return "&amp;";
+	case '"':
+		return "&quot;";
+	case '\'':
+		return "&#39;";
+	default:
+		return NULL;
+	}
+}
+
+void html_text_of(FILE *out, const void *bytes, size_t size)
+{
+	const uint8_t *s = bytes, *end = s + size;
+	const char *e;
+	size_t n;
+
+	for (; s < end; s += n ? n : 1) {
+		n = utf8_length(s, (size_t)(end - s));
+		e = entity(*s);
+		if (!n)
+			fputs("\xef\xbf\xbd", out);
+		else if (is_control(s, n))
+			fputc(' ', out);
+		else if (e)
+			fputs(e, out);
+		else
+			fwrite(s, 1, n, out);
+	}
+}
+
+bool html_is_text(const void *bytes, size_t size)
+{
+	const uint8_t *s = bytes;
+	size_t length;
+
+	for (size_t i = 0; i < size; i += length) {
+		length = utf8_length(s + i, size - i);
+		if (!length || (is_control(s + i, length) && s[i] != '\r'))
+			return false;
+	}
+	return true;
+}
+
+size_t html_whole(const void *bytes, size_t size)
+{
+	const uint8_t *s = bytes;
+	size_t n = size;
+
+	/* The first byte of the last character is one of the last four. */
+	while (n && size - n < 3 && (s[n - 1] & 0xc0) == 0x80)
+		n--;
+	if (n && s[n - 1] >= 0xc0 && !utf8_length(s + n - 1, size - n + 1))
+		return n - 1;
+	return size;
+}
+
+void html_text(FILE *out, const char *text)
+{
+	html_text_of(out, text, strlen(text));
+}
+
+void html_jpeg(FILE *out, const void *bytes, size_t size)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const uint8_t *s = bytes;
+	uint32_t word;
+
+	fputs("data:image/jpeg;base64,", out);
+	for (size_t i = 0; i < size; i += 3) {
+		word = (uint32_t)s[i] << 16;
+		word |= i + 1 < size ? (uint32_t)s[i + 1] << 8 : 0;
+		word |= i + 2 < size ? s[i + 2] : 0;
+		fputc(digits[word >> 18], out);
+		fputc(digits[word >> 12 & 63], out);
+		fputc(i + 1 < size ? digits[word >> 6 & 63] : '=', out);
+		fputc(i + 2 < size ? digits[word & 63] : '=', out);
+	}
+}
+
+const char *html_count(uint64_t n, char text[HTML_NUMBER_SIZE])
+{
+	char digits[24];
+	int size =
+		snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n);
+	char *to = text;
+
+	for (int i = 0; i < size; i++) {
+		if (i && (size - i) % 3 == 0)
+			*to++ = ',';
+		*to++ = digits[i];
+	}
+	*to = '\0';
+	return text;
+}
+
+const char *html_bytes(double n, char text[HTML_NUMBER_SIZE])
+{
+	static const char *const units[] = { "kB", "MB", "GB", "TB", "PB" };
+	size_t i = 0;
+
+	if (n < 999.5) {
+		snprintf(text, HTML_NUMBER_SIZE, "%.0f B", n);
+		return text;
+	}
+	for (n /= 1000; n >= 999.5 && i + 1 < sizeof(units) / sizeof(*units);
+	     i++)
+		n /= 1000;
+	snprintf(text, HTML_NUMBER_SIZE, n < 999.5 ? "%.3g %s" : "%.0f %s", n,
+		 units[i]);
+	return text;
+}
+
+const char *html_percent(double part, double all, char text[HTML_NUMBER_SIZE])
+{
+	double v = all > 0 ? 100 * part / all : 0;
+
+	if (v > 0 && v < 0.1)
+		snprintf(text, HTML_NUMBER_SIZE, "under 0.1 %%");
+	else if (v > 99.9 && v < 100)
+		snprintf(text, HTML_NUMBER_SIZE, "over 99.9 %%");
+	else
+		snprintf(text, HTML_NUMBER_SIZE, "%.3g %%", v);
+	return text;
+}
+
+/* --- pictures ------------------------------------------------------------ */
+
+struct html_bar html_bar(const char *name, double value, bool marked,
+			 const char *format, ...)
+{
+	struct html_bar b = { .value = value, .marked = marked };
+	va_list args;
+
+	snprintf(b.name, sizeof(b.name), "%.60s", name);
+	va_start(args, format);
+	vsnprintf(b.number, sizeof(b.number), format, args);
+	va_end(args);
+	return b;
+}
+
+static double share_of(double value, double most)
+{
+	return most > 0 ? fmin(fmax(value / most, 0), 1) : 0;
+}
+
+void html_bars(FILE *out, const char *title, const struct html_bar *bars,
+	       size_t n)
+{
+	double most = 0;
+
+	for (size_t i = 0; i < n; i++)
+		most = fmax(most, bars[i].value);
+	fputs("<table class=\"bars\" aria-label=\"", out);
+	html_text(out, title);
+	fputs("\">\n", out);
+	for (size_t i = 0; i < n; i++) {
+		fputs("<tr><th scope=\"row\">", out);
+		html_text(out, bars[i].name);
+		fprintf(out,
+			"</th><td><i%s style=\"width:%.1f%%\"></i></td><td class=\"n\">",
+			bars[i].marked ? " class=\"m\"" : "",
+			100 * share_of(bars[i].value, most));
+		html_text(out, bars[i].number);
+		fputs("</td></tr>\n", out);
+	}
+	fputs("</table>\n", out);
+}
+
+/* A picture of columns, in its own units. */
+enum {
+	WIDTH = 340,
+	TALL = 92, /* of the highest column */
+	FLOOR = TALL + 4,
+	HEIGHT = FLOOR + 16,
+	TICK_ROOM = 30, /* that a tick's text needs on either side */
+};
+
+static void draw_column(FILE *out, const struct html_column *c, double most,
+			double left, double width)
+{
+	double tall = share_of(c->value, most) * TALL;
+
+	/* One of many is seen, too. */
+	if (c->value > 0)
+		tall = fmax(tall, 1);
+	fputs("<g><title>", out);
+	html_text(out, c->title);
+	fprintf(out,
+		"</title><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/></g>\n",
+		left, FLOOR - tall, width > 4 ? width - 1 : width, tall);
+}
+
+static void draw_tick(FILE *out, const char *text, double at)
+{
+	fprintf(out,
+		"<path d=\"M%.1f %dv4\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">",
+		at, FLOOR, at, HEIGHT - 2,
+		at < TICK_ROOM		 ? "start"
+		: at > WIDTH - TICK_ROOM ? "end"
+					 : "middle");
+	html_text(out, text);
+	fputs("</text>\n", out);
+}
+
+void html_columns(FILE *out, const char *title,
+		  const struct html_column *columns, size_t n)
+{
+	double most = 0, width = (double)WIDTH / (double)(n ? n : 1);
+
+	for (size_t i = 0; i < n; i++)
+		most = fmax(most, columns[i].value);
+	fputs("<svg role=\"img\" aria-label=\"", out);
+	html_text(out, title);
+	fprintf(out, "\" viewBox=\"0 0 %d %d\">\n", WIDTH, HEIGHT);
+	for (size_t i = 0; i < n; i++)
+		draw_column(out, &columns[i], most, width * (double)i, width);
+	fprintf(out, "<path d=\"M0 %d.5H%d\"/>\n", FLOOR, WIDTH);
+	for (size_t i = 0; i < n; i++)
+		if (columns[i].tick[0])
+			draw_tick(out, columns[i].tick, width * (double)i);
+	fputs("</svg>\n", out);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pages that stand alone: no scripts, no fonts, no pictures from elsewhere,
+ * light or dark as the reader has it. Text that comes from outside, of names,
+ * files and pipelines, goes through html_text() or is drawn by what is here;
+ * then it is text in the page, whatever it is. One thread.
+ */
+#ifndef FS_HTML_H
+#define FS_HTML_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "fs/log.h"
+
+/* Writes a page; 0 or -errno, logged. */
+typedef int html_write_fn(FILE *out, void *arg);
+
+/* Has `path` written, which appears when it is complete; NULL: standard
+   output. 0 or -errno, logged. */
+int html_save(const char *path, struct log *log, html_write_fn *write,
+	      void *arg);
+
+/* Everything before the content, and after it. `style` is CSS on top of what
+   all pages have. */
+void html_begin(FILE *out, const char *title, const char *style);
+void html_end(FILE *out);
+
+/* As UTF-8: what is none is replaced, control characters are blanks. */
+void html_text(FILE *out, const char *text);
+void html_text_of(FILE *out, const void *bytes, size_t size);
+
+/* Whether it can be read: UTF-8, and no control characters but for lines. */
+bool html_is_text(const void *bytes, size_t size);
+/* How much of a text that was cut anywhere is whole characters. */
+size_t html_whole(const void *bytes, size_t size);
+
+/* "data:image/jpeg;base64,..." */
+void html_jpeg(FILE *out, const void *bytes, size_t size);
+
+/* Numbers as people read them: 1,281,167; 84.2 kB; 7.5 %. */
+enum { HTML_NUMBER_SIZE = 32 };
+
+const char *html_count(uint64_t n, char text[HTML_NUMBER_SIZE]);
+const char *html_bytes(double n, char text[HTML_NUMBER_SIZE]);
+const char *html_percent(double part, double all, char text[HTML_NUMBER_SIZE]);
+
+/* A bar of a table of them; its length is its share of the longest. */
+struct html_bar {
+	char name[64];
+	char number[64];
+	double value;
+	bool marked;
+};
+
+struct html_bar html_bar(const char *name, double value, bool marked,
+			 const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* `title` is what the table is about, for who does not see it. */
+void html_bars(FILE *out, const char *title, const struct html_bar *bars,
+	       size_t n);
+
+/* A column of a picture of them. */
+struct html_column {
+	double value;
+	char tick[HTML_NUMBER_SIZE]; /* below its left edge; "": none */
+	char title[96];		     /* when it is pointed at */
+};
+
+/* A histogram; `title` says all that it shows. */
+void html_columns(FILE *out, const char *title,
+		  const struct html_column *columns, size_t n);
+
+#endif

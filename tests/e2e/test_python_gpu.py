@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors in a GPU's memory as Python has them. By a stand-in for the driver,
+whose memory is this machine's, in a process of its own: it ends the program
+where something is not ordered."""
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import dumped
+from dumped import BUILD, DEADLINE
+
+PACKAGE = BUILD / "python"
+if re.search(b"__[at]san_init", (BUILD / "libbeton.so").read_bytes()):
+    pytest.skip("python has no sanitizer", allow_module_level=True)
+if not list(PACKAGE.glob("betonfs/_beton*.so")):
+    pytest.skip("the package needs Python 3.11 or later, with its headers",
+                allow_module_level=True)
+pytest.importorskip("PIL.Image")
+sys.path.insert(0, str(PACKAGE))
+
+import betonfs  # noqa: E402
+from betonfs._options import on_device  # noqa: E402
+
+STANDINS = {"BETON_CUDA_LIBRARY": BUILD / "standin/cuda.so",
+            "BETON_NVRTC_LIBRARY": BUILD / "standin/nvrtc.so"}
+N = 12
+
+# Copies all that is on the GPU, after it was waited for on a stream of its own.
+PROGRAM = """
+import ctypes, hashlib, json, os, sys
+import betonfs
+
+path, options = sys.argv[1], json.loads(sys.argv[2])
+cuda = ctypes.CDLL(os.environ["BETON_CUDA_LIBRARY"])
+context, stream = ctypes.c_void_p(), ctypes.c_void_p()
+cuda.cuInit(0)
+cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+cuda.cuCtxPushCurrent_v2(context)
+cuda.cuStreamCreate(ctypes.byref(stream), 1)
+loader = betonfs.Loader(path, 4, seed=5, tensors="dlpack", workers=2, **options)
+
+
+def copied(t):
+    if t.__dlpack_device__()[0] == 1:
+        return memoryview(t).tobytes()
+    capsule = t.__dlpack__(stream=stream.value)
+    cuda.cuStreamSynchronize(stream)
+    for view in memoryview, bytes:
+        try:
+            view(t)
+            raise SystemExit("a buffer of a GPU's memory")
+        except BufferError:
+            pass
+    size = 1
+    for n in t.shape:
+        size *= n
+    return ctypes.string_at(t.pointer, size * int(t.dtype[2:]))
+
+
+out = []
+for batch in loader:
+    out.append({name: [t.__dlpack_device__(), t.shape, t.dtype,
+                       hashlib.sha256(copied(t)).hexdigest()]
+                for name, t in batch.items() if not hasattr(t, "json")})
+del batch
+loader.close()
+del loader
+cuda.cuStreamDestroy_v2(stream)
+cuda.cuDevicePrimaryCtxRelease_v2(0)
+print(json.dumps(out))
+"""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return dumped.photos(tmp_path_factory.mktemp("gpu") / "g.beton", N)
+
+
+@pytest.fixture
+def env():
+    for path in STANDINS.values():
+        if not path.exists():
+            pytest.skip(f"no {path}: make e2e builds it")
+    return {**os.environ, **{k: str(v) for k, v in STANDINS.items()},
+            "PYTHONPATH": str(PACKAGE)}
+
+
+def run(path, env, **options):
+    r = subprocess.run([sys.executable, "-c", PROGRAM, path,
+                        json.dumps(options)], env=env, capture_output=True,
+                       text=True, timeout=DEADLINE)
+    assert r.returncode == 0, r.stderr
+    return json.loads(r.stdout)
+
+
+CPU, GPU = [1, 0], [2, 0]
+TEXT = "image | random_resized_crop(12) | flip{} | normalize(imagenet) | float"
+
+
+@pytest.mark.parametrize("text, device", [
+    (TEXT.format(" | cuda(0)"), None), (TEXT.format(""), "cuda:0"),
+    (TEXT.format(" | cuda(0)"), "cuda"), ({"image": "center_crop(8)"}, 0),
+    (TEXT.format(""), "cpu")])
+def test_tensors_are_where_they_are_asked_for(data, env, text, device):
+    got = run(data.path, env, pipeline=text, device=device)
+    plain = run(data.path, env, pipeline=text if isinstance(text, dict)
+                else TEXT.format(""))
+    assert len(got) == N // 4
+    for mine, want in zip(got, plain, strict=True):
+        on_gpu = {name for name, t in mine.items() if t[0] == GPU}
+        assert on_gpu == (set() if device == "cpu" else {"image"}
+                          if device is None else set(mine))
+        assert {k: v[1:] for k, v in mine.items()} == \
+            {k: v[1:] for k, v in want.items()}
+
+
+def test_a_device_is_the_end_of_each_output(data):
+    def made(text, device="cuda:1"):
+        return on_device(text, device, data.path).split("; ")
+    rest = [f'"{name}" | cuda(1)' for name in ("label", "score", "vec",
+                                               "tens")]
+    assert made("flip") == ["flip | cuda(1)", *rest]
+    assert made("a = flip\nb = image | cuda(1) | half # ; no | cuda(3)") == [
+        "a = flip | cuda(1)", "b = image | cuda(1) | half", *rest]
+    assert made('"x;y" = vec | "f;#.c".g(1); label | drop; meta; image') == [
+        '"x;y" = vec | "f;#.c".g(1) | cuda(1)', "label | drop", "meta",
+        "image | cuda(1)", rest[1], rest[3]]
+    assert made('a = image | \n flip(p=\n"0=1;", x=1\n) |\nhalf\n\nvec') == [
+        'a = image | \n flip(p=\n"0=1;", x=1\n) |\nhalf | cuda(1)',
+        "vec | cuda(1)", rest[0], rest[1], rest[3]]
+    assert made(None) == ['"image" | cuda(1)', *rest]
+    assert on_device("flip", "cpu", data.path) == "flip"
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:x", "cuda:", -1, True, "0"])
+def test_what_is_no_device_is_refused(data, device):
+    with pytest.raises(ValueError, match="there are cpu, cuda"):
+        betonfs.Loader(data.path, device=device)
+
+
+def test_without_a_gpu_it_is_told(data, monkeypatch):
+    monkeypatch.setenv("BETON_CUDA_LIBRARY", "/nonexistent/libcuda.so")
+    for options in {"device": "cuda"}, {"pipeline": "vec | cuda(0)"}:
+        with pytest.raises(betonfs.BetonError, match="no CUDA driver"):
+            betonfs.Loader(data.path, workers=1, **options)

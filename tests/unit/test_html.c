@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What comes from outside is text in the page, whatever it is. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/bytes.h"
+#include "fs/html.h"
+#include "fs/scope.h"
+#include "tests/unit/t.h"
+
+#define MISSING "\xef\xbf\xbd"
+
+static const struct {
+	const char *text;
+	const char *html;
+} texts[] = {
+	{ "", "" },
+	{ "plain, 1 + 2", "plain, 1 + 2" },
+	{ "</script><b a=\"1\" b='2'>&amp;",
+	  "&lt;/script&gt;&lt;b a=&quot;1&quot; b=&#39;2&#39;&gt;&amp;amp;" },
+	{ "a\tb\nc\rd\x1b[31m\x7f", "a\tb\nc d [31m " },
+	/* Two, three and four bytes, at both ends. */
+	{ "\xc2\xa0\xdf\xbf", "\xc2\xa0\xdf\xbf" },
+	{ "\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80",
+	  "\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80" },
+	{ "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf",
+	  "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf" },
+	{ "\xc2\x9b", " " },
+	/* Too long for what they are, surrogates, beyond the last one. */
+	{ "\xc0\xbc", MISSING MISSING },
+	{ "\xe0\x80\xbc", MISSING MISSING MISSING },
+	{ "\xed\xa0\x80", MISSING MISSING MISSING },
+	{ "\xf4\x90\x80\x80", MISSING MISSING MISSING MISSING },
+	{ "\xff\x80", MISSING MISSING },
+	/* Cut short. */
+	{ "x\xe2\x82", "x" MISSING MISSING },
+	{ "\xc3<", MISSING "&lt;" },
+	{ "\xe2\x82<", MISSING MISSING "&lt;" },
+};
+
+static void test_text(void)
+{
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		/* What lies behind the text would be found by ASan. */
+		size_t n = strlen(texts[i].text), size = 0;
+		cleanup_free char *exact = malloc(n + !n);
+		cleanup_free char *html = NULL;
+		FILE *out = open_memstream(&html, &size);
+
+		CHECK(exact && out);
+		memcpy(exact, texts[i].text, n);
+		html_text_of(out, exact, n);
+		CHECK(!fclose(out));
+		CHECK(!strcmp(html, texts[i].html));
+	}
+}
+
+static const struct {
+	const char *text;
+	size_t whole;
+	bool is_text; /* of what is whole */
+} cuts[] = {
+	{ "", 0, true },
+	{ "ab\r\n\t", 5, true },
+	{ "\x1b", 1, false },
+	{ "a\xc3\xa4", 3, true },
+	{ "a\xc3", 1, true },
+	{ "\xf0\x90\x80\x80", 4, true },
+	{ "a\xf0\x90\x80", 1, true },
+	{ "a\xf0\x90", 1, true },
+	{ "a\xf0", 1, true },
+	/* Nothing that goes on could make a character of these. */
+	{ "\x80\x80\x80\x80", 4, false },
+	{ "a\x80", 2, false },
+	{ "\xff\xfe", 1, false },
+};
+
+static void test_cuts(void)
+{
+	for (size_t i = 0; i < ARRAY_LEN(cuts); i++) {
+		size_t n = strlen(cuts[i].text);
+
+		CHECK(html_whole(cuts[i].text, n) == cuts[i].whole);
+		CHECK(html_is_text(cuts[i].text, cuts[i].whole) ==
+		      cuts[i].is_text);
+	}
+	CHECK(!html_is_text("a\0b", 3));
+}
+
+static const struct {
+	uint64_t n;
+	const char *count;
+	const char *bytes;
+} numbers[] = {
+	{ 0, "0", "0 B" },
+	{ 999, "999", "999 B" },
+	{ 1000, "1,000", "1 kB" },
+	{ 84210, "84,210", "84.2 kB" },
+	{ 99949, "99,949", "99.9 kB" },
+	{ 99950, "99,950", "100 kB" },
+	{ 999499, "999,499", "999 kB" },
+	{ 40000, "40,000", "40 kB" },
+	{ 999500, "999,500", "1 MB" },
+	{ 1281167, "1,281,167", "1.28 MB" },
+	{ UINT64_MAX, "18,446,744,073,709,551,615", "18447 PB" },
+};
+
+static void test_numbers(void)
+{
+	char text[HTML_NUMBER_SIZE];
+
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+		CHECK(!strcmp(html_count(numbers[i].n, text),
+			      numbers[i].count));
+		CHECK(!strcmp(html_bytes((double)numbers[i].n, text),
+			      numbers[i].bytes));
+	}
+}
+
+static const struct {
+	double part, all;
+	const char *text;
+} percents[] = {
+	{ 0, 7, "0 %" },
+	{ 7, 7, "100 %" },
+	{ 1, 8, "12.5 %" },
+	{ 1, 1000, "0.1 %" },
+	{ 1, 1001, "under 0.1 %" },
+	{ 999, 1000, "99.9 %" },
+	{ 99999, 100000, "over 99.9 %" },
+	{ 1, 0, "0 %" },
+};
+
+static void test_percents(void)
+{
+	char text[HTML_NUMBER_SIZE];
+
+	for (size_t i = 0; i < ARRAY_LEN(percents); i++)
+		CHECK(!strcmp(
+			html_percent(percents[i].part, percents[i].all, text),
+			percents[i].text));
+}
+
+static void test_jpeg(void)
+{
+	static const char *const wanted[] = { "", "AA==", "AP8=", "AP8Q",
+					      "AP8Q+w==" };
+	const uint8_t bytes[] = { 0x00, 0xff, 0x10, 0xfb };
+
+	for (size_t n = 0; n < ARRAY_LEN(wanted); n++) {
+		cleanup_free char *html = NULL;
+		size_t size = 0;
+		FILE *out = open_memstream(&html, &size);
+
+		html_jpeg(out, bytes, n);
+		CHECK(!fclose(out));
+		CHECK(!strncmp(html, "data:image/jpeg;base64,", 23));
+		CHECK(!strcmp(html + 23, wanted[n]));
+	}
+}
+
+static void test_pictures(void)
+{
+	const struct html_bar bars[] = {
+		html_bar("<b>", 2, false, "%d of %s", 2, "4 & 5"),
+		html_bar("most", 8, true, "8"),
+		html_bar("less than none", -1, false, "-1"),
+	};
+	const struct html_column columns[] = {
+		{ .value = 3, .title = "\"three\"", .tick = "<1" },
+		{ .value = 0, .title = "none" },
+	};
+	cleanup_free char *html = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&html, &size);
+
+	html_bars(out, "bars \"x\"", bars, ARRAY_LEN(bars));
+	html_bars(out, "none", bars, 0);
+	html_columns(out, "columns \"x\"", columns, ARRAY_LEN(columns));
+	html_columns(out, "none", columns, 0);
+	CHECK(!fclose(out));
+	CHECK(strstr(html, "aria-label=\"bars &quot;x&quot;\""));
+	CHECK(strstr(html, "&lt;b&gt;") && !strstr(html, "<b>"));
+	CHECK(strstr(html, "width:25.0%") && strstr(html, "width:100.0%"));
+	CHECK(strstr(html, "width:0.0%") && strstr(html, "2 of 4 &amp; 5"));
+	CHECK(strstr(html, "<title>&quot;three&quot;</title>"));
+	CHECK(strstr(html, "&lt;1</text>"));
+}
+
+static int write_some(FILE *out, void *arg)
+{
+	const char *text = arg;
+
+	html_begin(out, text, "");
+	html_end(out);
+	return *text == '!' ? -EIO : 0;
+}
+
+static int save(const char *path, const char *title)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%s", title);
+	return html_save(path, NULL, write_some, text);
+}
+
+static void test_save(void)
+{
+	char folder[] = "/tmp/test_html.XXXXXX", path[64];
+	struct stat before, after;
+
+	CHECK(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/page.html", folder);
+	CHECK(save(path, "!fails") == -EIO);
+	CHECK(stat(path, &before) < 0 && errno == ENOENT);
+	CHECK(!save(path, "x < y"));
+	CHECK(!stat(path, &before) && before.st_size > 500);
+	/* What is there stays until the new one is complete. */
+	CHECK(save(path, "!fails") == -EIO);
+	CHECK(!stat(path, &after) && after.st_ino == before.st_ino);
+	CHECK(!save(path, "longer than before"));
+	CHECK(!stat(path, &after) && after.st_ino != before.st_ino);
+	CHECK(after.st_size > before.st_size);
+	CHECK(save(folder, "x") == -EISDIR);
+	CHECK(!unlink(path) && !rmdir(folder));
+}
+
+int main(void)
+{
+	test_text();
+	test_cuts();
+	test_numbers();
+	test_percents();
+	test_jpeg();
+	test_pictures();
+	test_save();
+	return 0;
+}
