@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the scripts beside this share."""
+import html
 import os
 import pathlib
 import random
@@ -53,6 +54,16 @@ def compiled(name, work):
     run("cc", "-O3", "-march=native", "-pthread", "-o", work / name,
         HERE / f"{name}.c")
     return work / name
+
+
+def package():
+    """The Python package, as it was built."""
+    sys.path.insert(0, str(ROOT / "build/python"))
+    try:
+        import betonfs
+    except ImportError as e:
+        fail(f"{e}: run make python")
+    return betonfs
 
 
 def spread(values):
@@ -160,3 +171,29 @@ def extents(path):
         for sample, place, size in struct.iter_unpack("<3Q", f.read()):
             out.setdefault(sample, []).append((place, size))
     return out
+
+
+# --- plots of bars, in SVG; pixels ---
+
+WIDTH, LABELS, BAR, GAP, TOP = 860, 260, 22, 12, 40
+
+
+def text(x, y, words, anchor="start"):
+    return (f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">'
+            f'{html.escape(words)}</text>')
+
+
+def box(x, y, width, colour, title, height=BAR):
+    return (f'<rect x="{x:.1f}" y="{y:g}" width="{max(width, 0):.1f}" '
+            f'height="{height}" fill="{colour}"><title>{html.escape(title)}'
+            '</title></rect>')
+
+
+def drawing(bars, pieces):
+    """A file of so many rows of bars below a head."""
+    height = TOP + bars * (BAR + GAP)
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" '
+        f'height="{height}" font-family="sans-serif" font-size="13">',
+        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
+        *pieces, "</svg>", ""])
