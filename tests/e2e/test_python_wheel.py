@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel: built as its README says, by nobody in particular, and loading
+batches where there is no source, no build and no libbeton."""
+import importlib.util
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import zipfile
+
+import pytest
+
+import make
+from dumped import BUILD
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEADLINE = 900
+NOBODY = 65534
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+if not list(BUILD.glob("python/betonfs/_beton*.so")):
+    pytest.skip("the package needs Python 3.11 or later, with its headers",
+                allow_module_level=True)
+for _module in "pip", "setuptools", "wheel", "venv", "ensurepip":
+    if not importlib.util.find_spec(_module):
+        pytest.skip(f"{_module} is not installed", allow_module_level=True)
+
+# Of the stable ABI of 3.11, what the extension uses. A name that is not here is
+# looked up in "C API Stability" of Python's documentation before it is added.
+STABLE = """
+PyBool_FromLong PyBuffer_Release PyBytes_AsString PyBytes_AsStringAndSize
+PyBytes_FromStringAndSize PyCapsule_GetPointer PyCapsule_IsValid PyCapsule_New
+PyDict_New PyDict_SetItemString PyErr_CheckSignals PyErr_Format PyErr_NoMemory
+PyErr_Occurred PyErr_SetObject PyErr_SetString PyEval_RestoreThread
+PyEval_SaveThread PyExc_BufferError PyExc_RuntimeError PyExc_ValueError
+PyFloat_AsDouble PyFloat_FromDouble PyImport_ImportModule PyList_Append
+PyList_New PyLong_AsLongLong PyLong_AsUnsignedLongLong PyLong_AsVoidPtr
+PyLong_FromLongLong PyLong_FromUnsignedLong PyLong_FromUnsignedLongLong
+PyLong_FromVoidPtr PyModuleDef_Init PyModule_AddStringConstant PyModule_AddType
+PyModule_GetState PyObject_GetBuffer PyTuple_GetItem PyTuple_New
+PyTuple_SetItem PyTuple_Size PyTuple_Type PyType_FromModuleAndSpec
+PyType_GenericAlloc PyType_GetFlags PyType_GetModuleState PyType_GetSlot
+PyUnicode_DecodeUTF8 PyUnicode_FSConverter PyUnicode_FromString
+_PyArg_ParseTupleAndKeywords_SizeT _PyArg_ParseTuple_SizeT
+_PyObject_CallMethod_SizeT _Py_BuildValue_SizeT _Py_Dealloc _Py_FalseStruct
+_Py_NoneStruct _Py_TrueStruct
+""".split()
+
+PROGRAM = """
+import json, sys
+import betonfs
+with betonfs.Loader(sys.argv[1], 4, order="sequential", tensors="numpy",
+                    workers=1) as loader:
+    batch = next(iter(loader))
+    with open("/proc/self/maps") as maps:
+        files = {line.split()[-1] for line in maps if ".so" in line}
+    print(json.dumps([batch["label"].tolist(), betonfs.__version__,
+                      sorted(files)]))
+"""
+
+
+@pytest.fixture(scope="module")
+def place():
+    """A folder that another user may use, and run(), as that user, if it can
+    be: with no variable of make's or of a build."""
+    top = pathlib.Path(tempfile.mkdtemp(prefix="beton-wheel."))
+    who = {}
+    if not os.geteuid():
+        os.chown(top, NOBODY, NOBODY)
+        who = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    env = {k: os.environ[k] for k in ("PATH", "LANG", "CCACHE_DIR")
+           if k in os.environ and not (who and k == "CCACHE_DIR")}
+    env |= {"HOME": str(top), "TMPDIR": str(top),
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+    def run(*command, **how):
+        r = subprocess.run(list(map(str, command)), env=env, cwd=top,
+                           capture_output=True, text=True, timeout=DEADLINE,
+                           **who, **how)
+        assert r.returncode == 0, (command, r.stdout[-3000:], r.stderr[-3000:])
+        return r.stdout
+    if who:
+        try:
+            run(sys.executable, "-c", "")
+        except PermissionError:     # a Python in somebody's home
+            os.chown(top, 0, 0)
+            who.clear()
+    yield top, run
+    shutil.rmtree(top)
+
+
+@pytest.fixture(scope="module")
+def wheel(place):
+    """Out of a copy of the source, which is gone then."""
+    top, run = place
+    source = top / "source"
+    source.mkdir()
+    for name in "fs", "include", "loader", "contrib/python":
+        shutil.copytree(ROOT / name, source / name,
+                        ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    shutil.copy(ROOT / "Makefile", source)
+    if os.stat(top).st_uid != os.geteuid():
+        for folder, _, files in os.walk(source):
+            for path in folder, *(os.path.join(folder, f) for f in files):
+                os.chown(path, NOBODY, NOBODY)
+    run(sys.executable, "-m", "pip", "wheel", "--no-build-isolation",
+        "--no-deps", "--no-index", "-w", top / "wheels",
+        source / "contrib/python")
+    shutil.rmtree(source)
+    made, = (top / "wheels").iterdir()
+    return made
+
+
+@pytest.mark.skipif(FREE_THREADED, reason="has no stable ABI")
+def test_one_wheel_is_for_all_later_pythons(wheel, tmp_path):
+    assert "-cp311-abi3-" in wheel.name
+    with zipfile.ZipFile(wheel) as z:
+        assert {"betonfs/_beton.abi3.so", "betonfs/libbeton.so.0",
+                "betonfs/py.typed", "betonfs/_beton.pyi",
+                "betonfs/ffcv/_shim/ffcv/__init__.py"} <= set(z.namelist())
+        z.extract("betonfs/_beton.abi3.so", tmp_path)
+    if not shutil.which("nm"):
+        pytest.skip("nm is not installed")
+    symbols = subprocess.run(
+        ["nm", "-D", "--undefined-only", tmp_path / "betonfs/_beton.abi3.so"],
+        capture_output=True, text=True, check=True).stdout.split()
+    used = {s for s in symbols if s.startswith(("Py", "_Py"))}
+    assert len(used) > 30 and used <= set(STABLE)
+
+
+def test_a_wheel_needs_nothing_else(place, wheel, tmp_path):
+    top, run = place
+    run(sys.executable, "-m", "venv", "--system-site-packages", top / "venv")
+    python = top / "venv/bin/python"
+    run(python, "-m", "pip", "install", "--no-index", "--no-deps", wheel)
+    data = make.numbers(tmp_path / "n.beton", 9)
+    path = shutil.copy(data.path, top / "n.beton")
+    os.chmod(path, 0o644)
+    values, version, files = json.loads(run(python, "-c", PROGRAM, path))
+    assert values == [0, 1, 2, 3]
+    assert f"betonfs-{version}-" in wheel.name
+    for name in "_beton", "libbeton", "libjpeg", "libjansson", "liblz4":
+        of, = {pathlib.Path(f) for f in files if f"/{name}." in f}
+        assert of.is_relative_to(top / "venv")
