@@ -4,7 +4,6 @@ who has it, and nothing left behind."""
 import gc
 import os
 import pickle
-import re
 import signal
 import subprocess
 import sys
@@ -16,18 +15,10 @@ import pytest
 import dumped
 import make
 from conftest import wait_until
-from dumped import AUGMENT, BUILD, DEADLINE, dump
+from dumped import AUGMENT, DEADLINE, dump
+from package import PACKAGE, betonfs
 
-PACKAGE = BUILD / "python"
-if re.search(b"__[at]san_init", (BUILD / "libbeton.so").read_bytes()):
-    pytest.skip("python has no sanitizer", allow_module_level=True)
-if not list(PACKAGE.glob("betonfs/_beton*.so")):
-    pytest.skip("the package needs Python 3.11 or later, with its headers",
-                allow_module_level=True)
 pytest.importorskip("PIL.Image")
-sys.path.insert(0, str(PACKAGE))
-
-import betonfs  # noqa: E402
 
 N, SIZE = 40, 4
 SPEC = f"batch={SIZE},seed=11,drop_last=0"

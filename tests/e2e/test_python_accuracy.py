@@ -6,7 +6,6 @@ import io
 import json
 import math
 import os
-import re
 import shutil
 import statistics
 import subprocess
@@ -15,18 +14,9 @@ import sys
 import numpy as np
 import pytest
 
-from dumped import BUILD
+from package import PACKAGE, betonfs
 
 Image = pytest.importorskip("PIL.Image")
-PACKAGE = BUILD / "python"
-if re.search(b"__[at]san_init", (BUILD / "libbeton.so").read_bytes()):
-    pytest.skip("python has no sanitizer", allow_module_level=True)
-if not list(PACKAGE.glob("betonfs/_beton*.so")):
-    pytest.skip("the package needs Python 3.11 or later, with its headers",
-                allow_module_level=True)
-sys.path.insert(0, str(PACKAGE))
-
-import betonfs  # noqa: E402
 
 PROGRAM = os.path.join(os.path.dirname(__file__), "learning.py")
 DEADLINE = 900

@@ -3,26 +3,15 @@
 FFCV_PYTHON names a Python that has it; without one these tests are skipped."""
 import io
 import json
-import re
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import test_ffcv
-from dumped import BUILD
+from package import betonfs
 
 Image = pytest.importorskip("PIL.Image")
-PACKAGE = BUILD / "python"
-if re.search(b"__[at]san_init", (BUILD / "libbeton.so").read_bytes()):
-    pytest.skip("python has no sanitizer", allow_module_level=True)
-if not list(PACKAGE.glob("betonfs/_beton*.so")):
-    pytest.skip("the package needs Python 3.11 or later, with its headers",
-                allow_module_level=True)
-sys.path.insert(0, str(PACKAGE))
-
-import betonfs  # noqa: E402
 
 python = test_ffcv.python
 N = 40

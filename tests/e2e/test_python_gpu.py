@@ -4,7 +4,6 @@ whose memory is this machine's, in a process of its own: it ends the program
 where something is not ordered."""
 import json
 import os
-import re
 import subprocess
 import sys
 
@@ -12,18 +11,10 @@ import pytest
 
 import dumped
 from dumped import BUILD, DEADLINE
+from package import PACKAGE, betonfs
+from betonfs._options import on_device
 
-PACKAGE = BUILD / "python"
-if re.search(b"__[at]san_init", (BUILD / "libbeton.so").read_bytes()):
-    pytest.skip("python has no sanitizer", allow_module_level=True)
-if not list(PACKAGE.glob("betonfs/_beton*.so")):
-    pytest.skip("the package needs Python 3.11 or later, with its headers",
-                allow_module_level=True)
 pytest.importorskip("PIL.Image")
-sys.path.insert(0, str(PACKAGE))
-
-import betonfs  # noqa: E402
-from betonfs._options import on_device  # noqa: E402
 
 STANDINS = {"BETON_CUDA_LIBRARY": BUILD / "standin/cuda.so",
             "BETON_NVRTC_LIBRARY": BUILD / "standin/nvrtc.so"}

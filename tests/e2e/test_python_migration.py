@@ -7,7 +7,6 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 import tarfile
 
 import numpy as np
@@ -15,17 +14,9 @@ import pytest
 
 import dumped
 from dumped import BUILD, DEADLINE
+from package import betonfs
 
-PACKAGE = BUILD / "python"
-if re.search(b"__[at]san_init", (BUILD / "libbeton.so").read_bytes()):
-    pytest.skip("python has no sanitizer", allow_module_level=True)
-if not list(PACKAGE.glob("betonfs/_beton*.so")):
-    pytest.skip("the package needs Python 3.11 or later, with its headers",
-                allow_module_level=True)
 pytest.importorskip("PIL.Image")
-sys.path.insert(0, str(PACKAGE))
-
-import betonfs  # noqa: E402
 
 N = 70
 PAGE = pathlib.Path(__file__).resolve().parents[2] / \

@@ -3,24 +3,12 @@
 on."""
 import json
 import pickle
-import re
-import sys
 
 import pytest
 
 import make
 import orders
-from dumped import BUILD
-
-PACKAGE = BUILD / "python"
-if re.search(b"__[at]san_init", (BUILD / "libbeton.so").read_bytes()):
-    pytest.skip("python has no sanitizer", allow_module_level=True)
-if not list(PACKAGE.glob("betonfs/_beton*.so")):
-    pytest.skip("the package needs Python 3.11 or later, with its headers",
-                allow_module_level=True)
-sys.path.insert(0, str(PACKAGE))
-
-import betonfs  # noqa: E402
+from package import betonfs
 
 SIZES, SHARES = (40, 26), (3, 1)
 

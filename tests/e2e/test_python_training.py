@@ -7,7 +7,6 @@ this one has not; without one these tests are skipped."""
 import json
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -15,18 +14,8 @@ import sys
 import numpy as np
 import pytest
 
-from dumped import BUILD
+from package import PACKAGE, betonfs
 from test_stages import SLOW, needs_compiler
-
-PACKAGE = BUILD / "python"
-if re.search(b"__[at]san_init", (BUILD / "libbeton.so").read_bytes()):
-    pytest.skip("python has no sanitizer", allow_module_level=True)
-if not list(PACKAGE.glob("betonfs/_beton*.so")):
-    pytest.skip("the package needs Python 3.11 or later, with its headers",
-                allow_module_level=True)
-sys.path.insert(0, str(PACKAGE))
-
-import betonfs  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 DEADLINE = 300

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package as it was built; whoever imports this can import betonfs,
+and is skipped where there is none."""
+import re
+import sys
+
+import pytest
+
+from dumped import BUILD
+
+PACKAGE = BUILD / "python"
+
+if re.search(b"__[at]san_init", (BUILD / "libbeton.so").read_bytes()):
+    pytest.skip("python has no sanitizer", allow_module_level=True)
+if not list(PACKAGE.glob("betonfs/_beton*.so")):
+    pytest.skip("the package needs Python 3.11 or later, with its headers",
+                allow_module_level=True)
+sys.path.insert(0, str(PACKAGE))
+
+import betonfs  # noqa: E402, F401
