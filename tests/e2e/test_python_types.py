@@ -16,7 +16,7 @@ CONFIG = PYTHON / "pyproject.toml"
 NAMES = """
 from collections.abc import Iterable
 from typing import Any
-from package import betonfs
+import betonfs
 def train(*batch: Any) -> None: ...
 text: str = ""
 w: list[float] = []

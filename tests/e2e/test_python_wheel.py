@@ -52,7 +52,7 @@ _Py_NoneStruct _Py_TrueStruct
 
 PROGRAM = """
 import json, sys
-from package import betonfs
+import betonfs
 with betonfs.Loader(sys.argv[1], 4, order="sequential", tensors="numpy",
                     workers=1) as loader:
     batch = next(iter(loader))
