@@ -216,20 +216,28 @@ def test_metrics_are_text_of_prometheus_too(data, mount):
     assert set(found) == {name for name, _ in parse(text)}
 
 
+def words_of(page, heading):
+    """All that a section of a manual page says, down to the next such one."""
+    text = (pathlib.Path(__file__).parents[2] / page).read_text()
+    said = text.split(f"\n{heading}\n")[1]
+    ends = r"\n\.Sh " if heading.startswith(".Sh ") else r"\n\.S[hs] "
+    return set(re.findall(r"[a-z][a-z0-9_]*", re.split(ends, said)[0]))
+
+
+def keys_of(value):
+    """In all that is in it."""
+    if isinstance(value, list):
+        return set().union(*map(keys_of, value))
+    if isinstance(value, dict):
+        return set(value).union(*map(keys_of, value.values()))
+    return set()
+
+
 def test_the_manual_tells_every_key(data, mount):
     mnt = mount(data.path)
     (mnt / path_of(0)).read_bytes()
-    page = pathlib.Path(__file__).parents[2] / "fs/betonfs.8"
-    said = page.read_text().split(".Sh STATISTICS\n")[1].split("\n.Sh ")[0]
-    words = set(re.findall(r"[a-z][a-z0-9_]*", said))
-
-    def keys(value):
-        if isinstance(value, list):
-            return set().union(*map(keys, value))
-        if isinstance(value, dict):
-            return set(value).union(*map(keys, value.values()))
-        return set()
-    assert keys(stats(mnt)) - words == set()
+    words = words_of("fs/betonfs.8", ".Sh STATISTICS")
+    assert keys_of(stats(mnt)) - words == set()
     names = {re.sub("^betonfs_(.*?)(_total|_bucket|_count|_sum)?$", r"\1", name)
              for name, _ in metrics(mnt)}
     # Those of streams are told together.
