@@ -8,13 +8,13 @@ import os
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from . import _beton, _tensors
 from ._batch import Maker
+from ._epochs import Epoch, Epochs
 from ._errors import BetonError
 from ._options import (Subset, SubsetFile, on_device, pipeline_text, place,
                        spec_text)
@@ -31,7 +31,7 @@ def _choice(name: str, value: str, words: Sequence[str]) -> int:
     return words.index(value)
 
 
-class Loader:
+class Loader(Epochs):
     """Batches of ready tensors from a dataset FILE, or from a dataset on a
     MOUNT of betonfs, with the same bytes either way.
 
@@ -188,8 +188,6 @@ class Loader:
         self._maker = Maker(tuple(o["name"] for o in self._outputs),
                             any(o["ragged"] for o in self._outputs),
                             convert, as_tuple, self.path)
-        # Who iterates: a new one, or a seek, ends all before it.
-        self._turn = 0
         # Whether the library stands where the next iteration begins.
         self._fresh = True
         self._epoch = epoch
@@ -204,8 +202,7 @@ class Loader:
             self._core.seek(self._epoch + 1)
             self._fresh = True
         self._core.begin()
-        self._turn += 1
-        return _Epoch(self, self._turn)
+        return Epoch(self)
 
     def __len__(self) -> int:
         """Batches of this rank in a whole epoch."""
@@ -220,7 +217,6 @@ class Loader:
         return None
 
     def _next(self) -> Any:
-        """None at the end of the epoch."""
         core = self._core
         try:
             raw = core.next(self._stream() if self._devices else None)
@@ -327,16 +323,7 @@ class Loader:
     # --- the end ---
 
     def close(self) -> None:
-        """Ends its threads. Batches that are kept stay valid."""
         self._finalizer()
-
-    def __enter__(self) -> Loader:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None,
-                 error: BaseException | None,
-                 trace: TracebackType | None) -> None:
-        self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self._arguments, self.state_dict())
@@ -346,27 +333,3 @@ def _reopen(arguments: dict[str, Any], state: dict[str, Any]) -> Loader:
     loader = Loader(**arguments)
     loader.load_state_dict(state)
     return loader
-
-
-class _Epoch(Iterator[Any]):
-    __slots__ = ("_loader", "_turn", "_over")
-
-    def __init__(self, loader: Loader, turn: int) -> None:
-        self._loader = loader
-        self._turn = turn
-        self._over = False
-
-    def __iter__(self) -> _Epoch:
-        return self
-
-    def __next__(self) -> Any:
-        if self._over:
-            raise StopIteration
-        if self._turn != self._loader._turn:
-            raise RuntimeError("the loader was iterated anew, or moved: a "
-                               "loader is one sequence of batches at a time")
-        batch = self._loader._next()
-        if batch is None:
-            self._over = True
-            raise StopIteration
-        return batch

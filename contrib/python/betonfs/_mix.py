@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._epochs import Epoch, Epochs
 from ._loader import Loader
 from ._options import whole_weights
 
@@ -84,7 +84,7 @@ class _Draws:
             number += 1
 
 
-class Mix:
+class Mix(Epochs):
     """Batches of several loaders, as one: each is of one of them, drawn by its
     weight.
 
@@ -129,7 +129,6 @@ class Mix:
                 raise ValueError(f"{loader.path} has no batch")
         self.seed = seed
         self._world = self.loaders[0].world
-        self._turn = 0
         self._fresh = False
         self._epoch = -1
         self.set_epoch(0)
@@ -149,10 +148,9 @@ class Mix:
         if not self._fresh:
             self.set_epoch(self._epoch + 1)
         self._fresh = False
-        self._turn += 1
         for loader in self.loaders:
             loader._core.begin()
-        return _Epoch(self, self._turn)
+        return Epoch(self)
 
     def _is_over(self, i: int) -> bool:
         if self.cycle:
@@ -170,7 +168,6 @@ class Mix:
         return batch
 
     def _next(self) -> Any:
-        """None at the end of the epoch."""
         i = self._draws.at(self._epoch, self._step)
         batch = None
         if not self._is_over(i):
@@ -291,14 +288,6 @@ class Mix:
         for loader in self.loaders:
             loader.close()
 
-    def __enter__(self) -> Mix:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None,
-                 error: BaseException | None,
-                 trace: TracebackType | None) -> None:
-        self.close()
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self.loaders, self.state_dict())
 
@@ -308,24 +297,3 @@ def _reopen(loaders: Sequence[Loader], state: dict[str, Any]) -> Mix:
               cycle=state["cycle"])
     mix.load_state_dict(state)
     return mix
-
-
-class _Epoch(Iterator[Any]):
-    __slots__ = ("_mix", "_turn", "_over")
-
-    def __init__(self, mix: Mix, turn: int) -> None:
-        self._mix = mix
-        self._turn = turn
-        self._over = False
-
-    def __next__(self) -> Any:
-        if self._over:
-            raise StopIteration
-        if self._turn != self._mix._turn:
-            raise RuntimeError("the mix was iterated anew, or moved: it is one "
-                               "sequence of batches at a time")
-        batch = self._mix._next()
-        if batch is None:
-            self._over = True
-            raise StopIteration
-        return batch
