@@ -605,6 +605,34 @@ def test_samples_of_a_global_generator_are_their_own(tmp_path):
         assert np.array_equal(row, Seeded()[i][0])
 
 
+class Noisy:
+    """Of torch's generator, whose state is the caller's, and nobody else's."""
+
+    def __len__(self):
+        return 50
+
+    def __getitem__(self, i):
+        return torch.rand(40).numpy(), i
+
+
+def test_samples_are_the_same_for_any_number_of_processes(tmp_path):
+    fields = {"image": F.NDArrayField(np.dtype("float32"), (40,)),
+              "label": F.IntField()}
+    files, after = [], []
+    for workers in 1, 2, 3:
+        for seed in 0, 0, 1:
+            torch.manual_seed(seed)
+            DatasetWriter(tmp_path / "x", fields, num_workers=workers
+                          ).from_indexed_dataset(Noisy())
+            files.append((tmp_path / "x").read_bytes())
+        after.append(torch.rand(9).tolist())
+    assert files[0] == files[1] != files[2]
+    assert files == files[:3] * 3
+    assert after == [after[0]] * 3
+    rows = read(tmp_path / "x", "image").numpy()
+    assert len({row.tobytes() for row in rows}) == len(rows)
+
+
 @pytest.mark.parametrize("broken, message", [
     ((np.zeros((4, 4), np.uint8), 1), "sample 2 field image.*uint8"),
     ((np.zeros((4, 4, 3), np.uint8), "x"), "sample 2 field label"),

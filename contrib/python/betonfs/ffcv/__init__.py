@@ -33,7 +33,8 @@ What is different, and meant to be:
 - Squeeze() never takes the batch's axis; lists of operations that are given to
   a Loader are not changed, and serve for the next one.
 - BytesDecoder fills rows up with zeros, not with what was there before.
-- Errors of a writer's samples are raised, with their number.
+- Errors of a writer's samples are raised, with their number; and what samples
+  draw of global generators is each one's own, for any number of workers.
 - torch's number of threads is not touched by any import.
 
 And what cannot be had: fields of users' own classes are read, by their own
