@@ -106,7 +106,7 @@ $(so): $(lib_objs)
 $(BUILD)/betonfs: $(call obj,$(betonfs_src)) $(lib)
 $(BUILD)/mkfs.beton: $(call obj,$(mkfs_src)) $(lib)
 $(BUILD)/beton: $(call obj,$(beton_src)) $(lib)
-$(addprefix $(BUILD)/test_,cuda upload parcel gpu_loader machine): | $(standins)
+$(addprefix $(BUILD)/test_,cuda upload parcel gpu_loader hook machine): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(ns_src) $(handover_src) $(doctor_src) $(top_src) $(gallery_src) fs/opts.c fs/option.c fs/progress.c fs/quality.c) $(lib)
 
