@@ -84,8 +84,9 @@ class Loader(Epochs):
         is the batch. :func:`compiled` makes them of functions of arrays, by
         numba.
     tensors
-        "torch", "numpy", "jax", "cupy", "dlpack" (as they are), or "auto":
-        torch where it is installed, else numpy.
+        "torch", "numpy", "jax", "cupy", "dlpack" (as they are, for any
+        from_dlpack()), or "auto": torch where it is installed, else numpy.
+        jax makes 32 bits of 64, in a copy, unless jax_enable_x64 is set.
     batch
         "dict" (:class:`Batch`), or "tuple": ``for images, labels in loader``.
     epoch
