@@ -11,12 +11,10 @@ from typing import Any, Self
 class Epochs(ABC):
     """Gives batches, one sequence of them at a time."""
 
-    # Who iterates: a new one, or a move to another place, ends all before it.
-    _turn = 0
-
     @abstractmethod
-    def _next(self) -> Any:
-        """A batch; None at the end of the epoch."""
+    def _next(self, turn: int) -> Any:
+        """A batch; None at the end of the epoch. RuntimeError: another one
+        iterates, or has moved it, since it was this one's turn."""
 
     @abstractmethod
     def close(self) -> None:
@@ -36,19 +34,15 @@ class Epoch(Iterator[Any]):
 
     __slots__ = ("_of", "_turn", "_over")
 
-    def __init__(self, of: Epochs) -> None:
-        of._turn += 1
+    def __init__(self, of: Epochs, turn: int) -> None:
         self._of = of
-        self._turn = of._turn
+        self._turn = turn
         self._over = False
 
     def __next__(self) -> Any:
         if self._over:
             raise StopIteration
-        if self._turn != self._of._turn:
-            raise RuntimeError("the loader was iterated anew, or moved: a "
-                               "loader is one sequence of batches at a time")
-        batch = self._of._next()
+        batch = self._of._next(self._turn)
         if batch is None:
             self._over = True
             raise StopIteration

@@ -84,8 +84,9 @@ class Loader(Epochs):
         is the batch. :func:`compiled` makes them of functions of arrays, by
         numba.
     tensors
-        "torch", "numpy", "jax", "cupy", "dlpack" (as they are), or "auto":
-        torch where it is installed, else numpy.
+        "torch", "numpy", "jax", "cupy", "dlpack" (as they are, for any
+        from_dlpack()), or "auto": torch where it is installed, else numpy.
+        jax makes 32 bits of 64, in a copy, unless jax_enable_x64 is set.
     batch
         "dict" (:class:`Batch`), or "tuple": ``for images, labels in loader``.
     epoch
@@ -188,9 +189,6 @@ class Loader(Epochs):
         self._maker = Maker(tuple(o["name"] for o in self._outputs),
                             any(o["ragged"] for o in self._outputs),
                             convert, as_tuple, self.path)
-        # Whether the library stands where the next iteration begins.
-        self._fresh = True
-        self._epoch = epoch
         # Also when the program ends.
         self._finalizer = weakref.finalize(self, self._core.close)
         self._tell()
@@ -198,11 +196,7 @@ class Loader(Epochs):
     # --- batches ---
 
     def __iter__(self) -> Iterator[Any]:
-        if not self._fresh:
-            self._core.seek(self._epoch + 1)
-            self._fresh = True
-        self._core.begin()
-        return Epoch(self)
+        return Epoch(self, self._core.begin_epoch())
 
     def __len__(self) -> int:
         """Batches of this rank in a whole epoch."""
@@ -216,19 +210,15 @@ class Loader(Epochs):
             return int(torch.cuda.current_stream(device).cuda_stream)
         return None
 
-    def _next(self) -> Any:
+    def _next(self, turn: int) -> Any:
         core = self._core
         try:
-            raw = core.next(self._stream() if self._devices else None)
+            raw = core.next(self._stream() if self._devices else None, turn)
         finally:
             if core.has_messages:
                 self._tell()
         if raw is None:
-            self._epoch = self._upcoming() - 1
-            self._fresh = True
             return None
-        self._epoch = raw.epoch
-        self._fresh = False
         batch: Any = self._maker.make(raw)
         for transform in self.transforms:
             batch = transform(batch)
@@ -251,10 +241,10 @@ class Loader(Epochs):
     def set_epoch(self, epoch: int) -> None:
         """The next iteration is of this epoch, from its start; or its rest, if
         a state of it was loaded."""
-        if not self._fresh or self._upcoming() != epoch:
+        # Who iterated takes nothing any more, so that it stays where it is.
+        self._core.begin()
+        if not self._core.is_fresh() or self._upcoming() != epoch:
             self._core.seek(epoch)
-            self._fresh = True
-        self._turn += 1
 
     def state_dict(self) -> dict[str, Any]:
         """Where it stands, counting the batches that were given out: a small
@@ -274,8 +264,6 @@ class Loader(Epochs):
             if e.errno == errno.ESTALE:
                 raise ValueError(e.strerror) from None
             raise
-        self._fresh = True
-        self._turn += 1
 
     # --- facts ---
 
@@ -323,7 +311,8 @@ class Loader(Epochs):
     # --- the end ---
 
     def close(self) -> None:
-        self._finalizer()
+        self._core.close()
+        self._finalizer.detach()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self._arguments, self.state_dict())

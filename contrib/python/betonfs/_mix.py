@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -129,6 +130,11 @@ class Mix(Epochs):
                 raise ValueError(f"{loader.path} has no batch")
         self.seed = seed
         self._world = self.loaders[0].world
+        # Of its place; whoever has it may wait for a batch.
+        self._lock = threading.RLock()
+        # Of who iterates: a new one, or a move, ends all before it.
+        self._turn = 0
+        self._ended = False
         self._fresh = False
         self._epoch = -1
         self.set_epoch(0)
@@ -145,12 +151,13 @@ class Mix(Epochs):
                                   self.cycle)
 
     def __iter__(self) -> Iterator[Any]:
-        if not self._fresh:
-            self.set_epoch(self._epoch + 1)
-        self._fresh = False
-        for loader in self.loaders:
-            loader._core.begin()
-        return Epoch(self)
+        with self._lock:
+            if not self._fresh:
+                self.set_epoch(self._epoch + 1)
+            self._fresh = self._ended = False
+            self._turns = [x._core.begin() for x in self.loaders]
+            self._turn += 1
+            return Epoch(self, self._turn)
 
     def _is_over(self, i: int) -> bool:
         if self.cycle:
@@ -160,14 +167,21 @@ class Mix(Epochs):
 
     def _take(self, i: int) -> Any:
         loader = self.loaders[i]
-        batch = loader._next()
+        batch = loader._next(self._turns[i])
         if batch is None and self.cycle:
-            loader._core.begin()
+            self._turns[i] = loader._core.begin()
             self._left[i] = len(loader)
-            batch = loader._next()
+            batch = loader._next(self._turns[i])
         return batch
 
-    def _next(self) -> Any:
+    def _next(self, turn: int) -> Any:
+        with self._lock:
+            if self._turn != turn:
+                raise RuntimeError("the mix was iterated anew, or moved: it "
+                                   "is one sequence of batches at a time")
+            return None if self._ended else self._step_on()
+
+    def _step_on(self) -> Any:
         i = self._draws.at(self._epoch, self._step)
         batch = None
         if not self._is_over(i):
@@ -177,6 +191,7 @@ class Mix(Epochs):
                 self._count(i)
                 raise
         if batch is None:
+            self._ended = True
             self._begin(self._epoch + 1)
         else:
             self._count(i)
@@ -220,12 +235,13 @@ class Mix(Epochs):
     def set_epoch(self, epoch: int) -> None:
         """The next iteration is of this epoch, from its start; or its rest, if
         a state of it was loaded."""
-        self._turn += 1
-        if self._fresh and self._epoch == epoch:
-            return
-        if self.cycle:
-            self._replay(epoch)
-        self._begin(epoch)
+        with self._lock:
+            self._turn += 1
+            if self._fresh and self._epoch == epoch:
+                return
+            if self.cycle:
+                self._replay(epoch)
+            self._begin(epoch)
 
     def _replay(self, epoch: int) -> None:
         """Has each loader where it is when so many epochs are over."""
@@ -240,11 +256,12 @@ class Mix(Epochs):
     def state_dict(self) -> dict[str, Any]:
         """Where it stands, counting the batches that were given out: a small
         dict, the same for all ranks."""
-        return {"version": 1, "seed": self.seed, "cycle": self.cycle,
-                "weights": self._draws.weights.tolist(),
-                "epoch": self._epoch, "steps": self._step,
-                "batches": list(self._taken),
-                "loaders": [x.state_dict() for x in self.loaders]}
+        with self._lock:
+            return {"version": 1, "seed": self.seed, "cycle": self.cycle,
+                    "weights": self._draws.weights.tolist(),
+                    "epoch": self._epoch, "steps": self._step,
+                    "batches": list(self._taken),
+                    "loaders": [x.state_dict() for x in self.loaders]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next iteration goes on after the last batch that the state
@@ -258,16 +275,18 @@ class Mix(Epochs):
             if state[key] != mine[key]:
                 raise ValueError(f"the state is of {key} {state[key]}, the "
                                  f"mix's is {mine[key]}")
-        for loader, own in zip(self.loaders, state["loaders"], strict=True):
-            loader.load_state_dict(own)
-        self._stand(state["epoch"], state["loaders"])
-        self._step = state["steps"]
-        self._taken = list(state["batches"])
-        self._turn += 1
-        # An end is the start of what follows.
-        if self._step and self._is_over(self._draws.at(self._epoch,
-                                                       self._step)):
-            self._begin(self._epoch + 1)
+        with self._lock:
+            self._turn += 1
+            for loader, own in zip(self.loaders, state["loaders"],
+                                   strict=True):
+                loader.load_state_dict(own)
+            self._stand(state["epoch"], state["loaders"])
+            self._step = state["steps"]
+            self._taken = list(state["batches"])
+            # An end is the start of what follows.
+            if self._step and self._is_over(self._draws.at(self._epoch,
+                                                           self._step)):
+                self._begin(self._epoch + 1)
 
     # --- facts ---
 
