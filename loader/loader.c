@@ -12,6 +12,7 @@
 #include "loader/beacon.h"
 #include "loader/defaults.h"
 #include "loader/fake.h"
+#include "loader/hook.h"
 #include "loader/replay.h"
 #include "loader/ring.h"
 #include "loader/stash.h"
@@ -39,6 +40,7 @@ struct beton_loader {
 	struct device *device; /* NULL: no output is a GPU's */
 	struct fake fake;      /* what is not real */
 	struct replay *replay; /* NULL: no batch is given again */
+	struct hook *hook;     /* NULL: there is none */
 	struct ring *ring;
 	uint32_t workers;
 	enum balance_mode balance;
@@ -128,6 +130,11 @@ int beton_loader_read(struct beton_loader *l, const struct beton_batch *batch,
 int beton_loader_wait(struct beton_loader *l, uint32_t milliseconds)
 {
 	return ring_wait(l->ring, milliseconds);
+}
+
+int beton_loader_hook(struct beton_loader *l, beton_hook_fn *hook, void *arg)
+{
+	return l->hook ? hook_set(l->hook, hook, arg) : -EINVAL;
 }
 
 void beton_loader_stop(struct beton_loader *l)
@@ -598,9 +605,14 @@ static int start_ring(struct beton_loader *l,
 	int r = replay_open(&l->fake, &l->feed->spec, l->phases,
 			    options.prefetch, &l->replay);
 
+	if (!r && o->hooked)
+		r = hook_open(&l->hook);
 	if (r)
 		return r;
 	options.replay = l->replay;
+	/* What is less than whole tensors is nobody's. */
+	if (o->until == BETON_STAGE_ALL || o->until == BETON_STAGE_TRANSFORM)
+		options.hook = l->hook;
 	if (o->epochs && o->epochs < UINT64_MAX - o->epoch)
 		options.epochs_end = o->epoch + o->epochs;
 	return ring_open(&options, &l->ring);
@@ -732,6 +744,7 @@ void beton_loader_close(struct beton_loader *l)
 	ring_close(l->ring);
 	beacon_close(&l->beacon);
 	replay_close(l->replay);
+	hook_close(l->hook);
 	device_close(l->device);
 	close_pipelines(l);
 	feed_close(l->feed);

@@ -363,6 +363,14 @@ static int fetch(struct ring *ring, struct step *s,
 	return r;
 }
 
+static void note_reason(const struct ring *ring, struct turn *t, uint64_t epoch,
+			uint64_t number, const char *why)
+{
+	snprintf(t->step->message, sizeof(t->step->message),
+		 "%.300s: epoch %llu batch %llu: %s", ring->options.feed->path,
+		 (unsigned long long)epoch, (unsigned long long)number, why);
+}
+
 /* A batch that could not be had is a message too. */
 static void note_failure(const struct ring *ring, struct turn *t,
 			 uint64_t epoch, uint64_t number, int error,
@@ -371,9 +379,7 @@ static void note_failure(const struct ring *ring, struct turn *t,
 	char why[WHY_SIZE];
 
 	explain(ring, error, by_device, why, sizeof(why));
-	snprintf(t->step->message, sizeof(t->step->message),
-		 "%.300s: epoch %llu batch %llu: %s", ring->options.feed->path,
-		 (unsigned long long)epoch, (unsigned long long)number, why);
+	note_reason(ring, t, epoch, number, why);
 }
 
 /* Instead of fetching, running rows and starting. */
@@ -530,6 +536,32 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 	pop_range(ring);
 }
 
+/* Has the user's hook run on a turn whose rows are made, if there is one. Lock
+   held before and after. */
+static int hook(struct worker *w, struct turn *t)
+{
+	struct ring *ring = w->ring;
+	const struct beton_batch *batch = &t->step->batch;
+	uint64_t busy_ns = 0;
+	char why[WHY_SIZE];
+	int r;
+
+	if (!ring->options.hook || t->error || is_stale(ring, t))
+		return 0;
+	t->state = STARTING;
+	pthread_mutex_unlock(&ring->lock);
+	push_range(ring, "beton hook");
+	r = hook_run(ring->options.hook, batch, w->lane, &busy_ns, why,
+		     sizeof(why));
+	pop_range(ring);
+	if (r)
+		note_reason(ring, t, batch->epoch, batch->number,
+			    *why ? why : strerror(-r));
+	pthread_mutex_lock(&ring->lock);
+	t->times.busy_ns += busy_ns;
+	return r;
+}
+
 /* Sends a turn whose rows are made to the GPU, if there is one. Lock held
    before and after. */
 static int start(struct worker *w, struct turn *t)
@@ -575,6 +607,7 @@ static void run_turn(struct worker *w, struct turn *t)
 	struct pace_times times = { .busy_ns = 0 };
 	uint32_t first = t->next_row;
 	uint32_t n = rows_to_take(w, t);
+	int r;
 
 	t->next_row += n;
 	pthread_mutex_unlock(&ring->lock);
@@ -589,8 +622,9 @@ static void run_turn(struct worker *w, struct turn *t)
 		begin_rows(ring, t);
 		return;
 	}
+	r = hook(w, t);
 	t->times.made_ns = stage_now_ns();
-	finish(ring, t, start(w, t));
+	finish(ring, t, r ? r : start(w, t));
 }
 
 /* Who has no rows waits for a batch, if one is on its way; else for the user to
@@ -1055,6 +1089,7 @@ static void stop_threads(struct ring *ring)
 	pthread_cond_broadcast(&ring->room);
 	pthread_cond_broadcast(&ring->work);
 	pthread_mutex_unlock(&ring->lock);
+	hook_stop(ring->options.hook);
 	if (ring->has_fetcher) {
 		pthread_join(ring->fetcher, NULL);
 		tell(ring);

@@ -12,6 +12,7 @@
 
 #include "loader/cursor.h"
 #include "loader/feed.h"
+#include "loader/hook.h"
 #include "loader/replay.h"
 #include "loader/step.h"
 
@@ -28,6 +29,7 @@ struct ring_options {
 	uint32_t workers;
 	enum balance_mode balance; /* of plan.whole */
 	struct replay *replay;	   /* borrowed; NULL: all batches are made */
+	struct hook *hook;	   /* borrowed; NULL: batches are as made */
 };
 
 int ring_open(const struct ring_options *options, struct ring **out);

@@ -28,7 +28,8 @@
  *
  * Threads: beton_loader_next(), _wait(), _stop(), _state(), _load() and _seek()
  * belong to one thread at a time; beton_loader_release() and _stats() may be
- * called from any thread, at any time before close.
+ * called from any thread, at any time before close, and so may
+ * beton_loader_hook(), whose function is called by the loader's threads.
  */
 #ifndef BETON_LOADER_H
 #define BETON_LOADER_H
@@ -105,6 +106,9 @@ struct beton_loader_options {
 	/* Where a trace of all threads goes, beton-stats(7); NULL or "":
 	   $BETON_TRACE, else there is none. */
 	const char *trace;
+	/* Something is done to each batch before it is ready: batches wait
+	   until beton_loader_hook() says what. */
+	bool hooked;
 };
 
 /* DLPack's device types. */
@@ -147,6 +151,29 @@ struct beton_batch {
 BETON_API int beton_loader_open(const char *path,
 				const struct beton_loader_options *options,
 				struct beton_loader **out);
+
+/*
+ * What is done to a batch by the loader's workers, once all its rows are there,
+ * before any of it goes to a GPU and before it is ready: once for each, in no
+ * order, by several threads at a time, each with another batch. It may write
+ * to outputs in the CPU's memory; those in a GPU's are not there yet. It must
+ * not call the loader, and the loader's end waits for it. Batches that failed
+ * do not get there, nor does any with BETON_STAGE_READ or _DECODE; what
+ * `source` gives again and again was there once.
+ *
+ * 0, or -errno: then beton_loader_next() fails for this batch, and goes on
+ * after it. The reason may be written to `why`, of `size` bytes.
+ */
+typedef int beton_hook_fn(void *arg, const struct beton_batch *batch, char *why,
+			  size_t size);
+
+/*
+ * Says what is done to batches, for good, of a loader that was opened with
+ * `hooked`. What it is may depend on beton_loader_output(); NULL: nothing.
+ * -EINVAL: it was said already, or the loader was opened without.
+ */
+BETON_API int beton_loader_hook(struct beton_loader *loader,
+				beton_hook_fn *hook, void *arg);
 
 /* Stops all threads. Batches that were not released become invalid. */
 BETON_API void beton_loader_close(struct beton_loader *loader);

@@ -27,6 +27,7 @@ LAYERS = """
     fs/sample fs/group
     fs/shard
     fs/spec fs/order
+    fs/foresight
     fs/batch fs/batch_place fs/pool
     fs/chunk
     fs/fill
@@ -38,7 +39,7 @@ LAYERS = """
     loader/library
     loader/cuda
     loader/cuda_compiler
-    loader/beacon loader/scratch loader/block loader/image loader/real loader/buffer loader/contents loader/complaint loader/suggest loader/stage loader/pace loader/balance loader/schedule loader/stash
+    loader/beacon loader/scratch loader/block loader/image loader/real loader/buffer loader/contents loader/complaint loader/suggest loader/stage loader/hook loader/pace loader/balance loader/schedule loader/stash
     loader/upload
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
     loader/entry loader/huffman loader/idct*

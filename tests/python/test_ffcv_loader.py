@@ -544,6 +544,22 @@ class OwnDecoder(Operation):
                 AllocationQuery((1,), np.dtype("int64")))
 
 
+def test_images_as_they_are_have_one_size(tmp_path):
+    rng = np.random.default_rng(0)
+    pictures = [(rng.integers(0, 256, (9 + i // 8, 12, 3), np.uint8),)
+                for i in range(12)]
+    DatasetWriter(tmp_path / "x", {"image": F.RGBImageField()}, num_workers=1
+                  ).from_indexed_dataset(pictures)
+    loader = Loader(tmp_path / "x", B)
+    with pytest.raises(TypeError, match="'image' are from 9 to 10 .* height"):
+        iter(loader)
+    alike = Loader(tmp_path / "x", B, indices=range(8))
+    assert [image.shape for image, in alike] == [(B, 9, 12, 3)] * 2
+    crop = [SimpleRGBImageDecoder(), T.RandomResizedCrop((.5, 1), (1, 1), 8)]
+    cropped = Loader(tmp_path / "x", B, pipelines={"image": crop})
+    assert len(list(cropped)) == 3
+
+
 def test_fields_of_users_are_read_by_their_decoders(tmp_path, monkeypatch):
     monkeypatch.setattr(Compiler, "is_enabled", False)
     data = make.Dataset(tmp_path / "x", [("label", make.INT),

@@ -38,9 +38,9 @@ What is different, and meant to be:
 - torch's number of threads is not touched by any import.
 
 And what cannot be had: fields of users' own classes are read, by their own
-decoders, and only subclasses of FFCV's are written, as these; `indices`, and an order of users' own, have no number
-twice; two loops at a time need two Loaders; operations draw other random
-numbers than FFCV's.
+decoders, and only subclasses of FFCV's are written, as these; `indices`, and
+an order of users' own, have no number twice; two loops at a time need two
+Loaders; operations draw other random numbers than FFCV's.
 """
 from __future__ import annotations
 

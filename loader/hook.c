@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/hook.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "fs/scope.h"
+
+struct hook {
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t known;
+	bool is_known; /* run and arg do not change any more */
+	bool is_stopped;
+	beton_hook_fn *run; /* NULL: nothing is to be done */
+	void *arg;
+};
+
+int hook_open(struct hook **out)
+{
+	struct hook *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return -ENOMEM;
+	pthread_mutex_init(&h->lock, NULL);
+	pthread_cond_init(&h->known, NULL);
+	*out = h;
+	return 0;
+}
+
+void hook_close(struct hook *h)
+{
+	if (!h)
+		return;
+	pthread_cond_destroy(&h->known);
+	pthread_mutex_destroy(&h->lock);
+	free(h);
+}
+
+int hook_set(struct hook *h, beton_hook_fn *run, void *arg)
+{
+	scoped_lock(&h->lock);
+	if (h->is_known)
+		return -EINVAL;
+	h->run = run;
+	h->arg = arg;
+	h->is_known = true;
+	pthread_cond_broadcast(&h->known);
+	return 0;
+}
+
+void hook_stop(struct hook *h)
+{
+	if (!h)
+		return;
+	scoped_lock(&h->lock);
+	h->is_stopped = true;
+	pthread_cond_broadcast(&h->known);
+}
+
+/* Waits for the user, which is not the stage's work. */
+static int wait_until_known(struct hook *h, struct tally *transform)
+{
+	uint64_t before;
+
+	scoped_lock(&h->lock);
+	if (h->is_known)
+		return 0;
+	before = stage_now_ns();
+	while (!h->is_known && !h->is_stopped)
+		pthread_cond_wait(&h->known, &h->lock);
+	tally_add_own(&transform->input_wait_ns, stage_now_ns() - before);
+	return h->is_known ? 0 : -ECANCELED;
+}
+
+int hook_run(struct hook *h, const struct beton_batch *batch, struct lane *lane,
+	     uint64_t *busy_ns, char *why, size_t size)
+{
+	struct tally *transform = &lane->stages[STAGE_TRANSFORM];
+	int r = wait_until_known(h, transform);
+	uint64_t before, after;
+
+	*why = '\0';
+	if (r || !h->run)
+		return r;
+	before = stage_now_ns();
+	r = h->run(h->arg, batch, why, size);
+	after = stage_now_ns();
+	/* Of rows that were counted when they were made. */
+	tally_items_own(transform, 0, 0, after - before);
+	trace_span(lane->track, TRACE_TRANSFORM, before, after, batch->ids[0],
+		   batch->rows);
+	*busy_ns += after - before;
+	return r;
+}
