@@ -345,6 +345,28 @@ def test_no_process_is_left(tmp_path, how, everybody):
         assert not list(tmp_path.glob("*w.beton*"))
 
 
+HELD = """
+import os, sys
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+import betonfs
+lock = np.random.mtrand._rand._bit_generator.lock
+other = ThreadPoolExecutor(1)
+os.register_at_fork(before=lambda: other.submit(lock.acquire).result(),
+                    after_in_parent=lambda: other.submit(lock.release).result())
+betonfs.write(sys.argv[2], [{"a": 1}] * 9, workers=2)
+"""
+
+
+def test_a_thread_may_draw_while_processes_begin(tmp_path):
+    """The lock of NumPy's generator is its own then, and stays so in a
+    process where that thread is not."""
+    subprocess.run([sys.executable, "-c", HELD, PACKAGE, tmp_path / "w.beton"],
+                   check=True, timeout=DEADLINE)
+    assert len(betonfs.Dataset(tmp_path / "w.beton")) == 9
+
+
 # --- torch ---
 
 def test_torch_is_not_imported(tmp_path):

@@ -78,6 +78,16 @@ def _kept_generators() -> Iterator[None]:
             torch.set_rng_state(torchs)
 
 
+def _forget_threads() -> None:
+    """After a fork: a thread that drew has no part in this process, and would
+    never give NumPy's lock back. torch's own threads are not there either."""
+    generator: Any = np.random.mtrand._rand
+    generator._bit_generator.lock._at_fork_reinit()
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
+
+
 # --- what passes a pipe ---
 
 def _loose(value: Any) -> Any:
@@ -137,10 +147,7 @@ def _work(make: Make, seeds: _Seeds, numbers: Sequence[int], out: int,
     os.close(gate[1])
     if not os.read(gate[0], 1) or parent is None or os.getppid() != parent.pid:
         return
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        # Its own threads are not there after a fork.
-        torch.set_num_threads(1)
+    _forget_threads()
     with open(out, "wb") as to:
         for i in numbers:
             try:
