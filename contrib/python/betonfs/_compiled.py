@@ -44,10 +44,11 @@ def compile_code(numba: Any, code: Code, threads: int, signature: Any = None,
     threads = min(threads, numba.config.NUMBA_NUM_THREADS)
     if parallel is None:
         parallel = bool(getattr(code, "is_parallel", False))
-    numba.set_num_threads(threads)
-    compiled: Code = numba.njit(
-        signature, fastmath=True, nogil=True, error_model="numpy",
-        parallel=parallel and threads > 1)(code)
+    parallel = parallel and threads > 1
+    if parallel:
+        numba.set_num_threads(threads)
+    compiled: Code = numba.njit(signature, fastmath=True, nogil=True,
+                                error_model="numpy", parallel=parallel)(code)
     return compiled
 
 
@@ -133,12 +134,11 @@ class Compiled:
                                       parallel=self.parallel)
         return self._code
 
-    def code_for(self, types: tuple[Any, ...]) -> Code:
-        """For the loader's threads, which give it these, numba's."""
+    def code_for(self, numba: Any, types: tuple[Any, ...],
+                 shapes: dict[str, tuple[int, ...]]) -> Code:
+        """For the loader's threads, which give it these types; with the shapes
+        of outputs as they are now."""
         return self.code()
-
-    def taken(self) -> None:
-        """The loader's threads call it."""
 
     def run(self, seed: int | None, place: int, batch: Any) -> Any:
         """In the thread that iterates. Without a seed numbers are any."""

@@ -174,6 +174,7 @@ class Pool:
             and not transforms[0].parallel
         self.numba = find_numba() if wanted else None
         self.calls: list[Callable[[Any], Any]] = []
+        self.places: set[int] = set()   # of those that the threads call
         self._hook: Any = None      # is code as long as it lives
         self._started = False
 
@@ -183,21 +184,21 @@ class Pool:
             return
         found = re.search(r"\bseed=(\d+)", core.info()["spec"])
         assert found
-        seed, outputs = int(found[1]), tuple(map(Output.of, core.outputs()))
-        stages, taken, calls = self._divide(outputs, seed)
+        seed, facts = int(found[1]), core.outputs()
+        outputs = tuple(map(Output.of, facts))
+        shapes = {o["name"]: tuple(o["shape"]) for o in facts}
+        stages, calls = self._divide(outputs, shapes, seed)
         if stages:
             self._hook = compile_hook(self.numba, tuple(stages), outputs, seed)
         if self.numba is not None:
             core.hook(self._hook.address if stages else 0)
-        for transform in taken:
-            transform.taken()
+        self.places = {stage.place for stage in stages}
         self.calls = calls
         self._started = True
 
-    def _divide(self, outputs: Outputs, seed: int) -> tuple[
-            list[Stage], list[Compiled], list[Callable[[Any], Any]]]:
+    def _divide(self, outputs: Outputs, shapes: dict[str, tuple[int, ...]],
+                seed: int) -> tuple[list[Stage], list[Callable[[Any], Any]]]:
         stages: list[Stage] = []
-        taken: list[Compiled] = []
         calls: list[Callable[[Any], Any]] = []
         ended: set[Any] = set()
         for i, transform in enumerate(self._transforms):
@@ -209,21 +210,20 @@ class Pool:
             try:
                 if self.numba is None or transform.chain in ended:
                     raise Refused
-                stages.append(self._stage(transform, outputs, place))
-                taken.append(transform)
+                stages.append(self._stage(transform, outputs, shapes, place))
             except Exception:
                 # What numba has to say, it says again when it is called.
                 calls.append(functools.partial(transform.run, seed, place))
                 ended.add(transform.chain)
-        return stages, taken, calls
+        return stages, calls
 
     def _stage(self, transform: Compiled, outputs: Outputs,
-               place: int) -> Stage:
+               shapes: dict[str, tuple[int, ...]], place: int) -> Stage:
         if transform.parallel:
             raise Refused
         given = tuple(type_of(self.numba, outputs, name)
                       for name in transform.names)
-        stage = Stage(transform.name, transform.code_for(given),
-                      tuple(transform.names), place)
+        code = transform.code_for(self.numba, given, shapes)
+        stage = Stage(transform.name, code, tuple(transform.names), place)
         check(self.numba, stage, given)
         return stage
