@@ -50,7 +50,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 engine_src := $(addprefix fs/,log.c size.c settings.c histogram.c trace.c rng.c arena.c heap.c cold.c cgroup.c memory.c source.c \
               source_file.c handover_message.c field.c format.c alloc.c custom.c \
               name.c npy.c dataset.c vfile.c sample.c subset.c spec.c order.c \
-              batch.c batch_place.c chunk.c fill.c cache.c reader.c plan.c pool.c \
+              batch.c batch_place.c chunk.c fill.c cache.c foresight.c reader.c plan.c pool.c \
               slot.c tiers.c engine.c)
 loader_src := $(sort $(wildcard loader/*.c) $(wildcard loader/ops/*.c))
 isa_src    := $(sort $(wildcard loader/isa/*.c))
@@ -119,6 +119,7 @@ $(BUILD)/betonfs: private LDLIBS += $(call pkg,--libs,fuse3)
 $(BUILD)/mkfs.beton: private LDLIBS += $(call pkg,--libs,libpng) $(if $(have_webp),$(call pkg,--libs,libwebp))
 $(so) $(python_dir)/$(SONAME) $(progs) $(units) $(bench): private LDLIBS += $(base_libs)
 
+$(python_objs): $(BUILD)/python.flags
 $(python_objs): private CPPFLAGS += -isystem $(python_include)
 # The library beside the extension, and what it needs beside that, wherever they
 # are put.
@@ -164,6 +165,9 @@ $(BUILD)/%.o: %.c $(BUILD)/flags Makefile
 update = @mkdir -p $(@D); { $(1); } | cmp -s - $@ || { $(1); } > $@
 $(BUILD)/flags: FORCE
 	$(call update,echo '$(CC) $(ALL_CFLAGS) webp=$(have_webp)')
+# Objects for one interpreter are none for another.
+$(BUILD)/python.flags: FORCE
+	$(call update,echo '$(python_include) $(python_suffix)')
 
 # The registry of operations is the directory listing of loader/ops.
 $(BUILD)/ops.inc: FORCE

@@ -2,7 +2,6 @@
 #include "fs/log.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "fs/clock.h"
@@ -59,7 +58,7 @@ static void emit(struct log *log, enum beton_log_level level,
 	if (!log || !log->fn || level > log->level)
 		return;
 	scoped_lock(&log->lock);
-	if (level <= BETON_LOG_WARNING && !has_room(log)) {
+	if (level <= BETON_LOG_WARNING && !log->every && !has_room(log)) {
 		log->held_back++;
 		return;
 	}

@@ -7,6 +7,7 @@
 #define FS_LOG_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "beton/beton.h"
@@ -14,14 +15,17 @@
 /*
  * One per handle; thread-safe. A NULL log swallows everything. Errors and
  * warnings are limited to LOG_BURST a second, so that a damaged dataset does
- * not fill a disk; what was held back is counted in the next line.
+ * not fill a disk; what was held back is counted in the next line. With
+ * `every`, set before the first message, nothing is: for who asks for what
+ * fails, and then what it was.
  */
 struct log {
 	pthread_mutex_t lock;
 	beton_log_fn *fn; /* NULL: silence */
 	void *arg;
 	enum beton_log_level level; /* the least important that is passed */
-	int64_t second;		    /* guarded by lock, as the next two */
+	bool every;
+	int64_t second; /* guarded by lock, as the next two */
 	unsigned in_second;
 	uint64_t held_back;
 };

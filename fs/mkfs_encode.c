@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,26 +219,13 @@ static int read_file(struct encoder *e, const char *path, size_t *out)
 	return 0;
 }
 
-/* FFCV's arithmetic, in double; it rounds thin sides down to 0, we do not. */
-static uint32_t scale_side(uint32_t side, double ratio)
-{
-	uint32_t v = (uint32_t)floor(ratio * side);
-
-	return v ? v : 1;
-}
-
 /* Shrinks *image where its longer side is above the limit. */
 static int limit_size(struct encoder *e, struct image *image)
 {
-	uint32_t longer =
-		image->width > image->height ? image->width : image->height;
-	double ratio = (double)e->recipe->max_resolution / longer;
 	struct image *s = &e->scaled;
 	int r;
 
-	s->width = scale_side(image->width, ratio);
-	s->height = scale_side(image->height, ratio);
-	s->stride = (size_t)s->width * 3;
+	resample_limit(image, e->recipe->max_resolution, s);
 	r = reserve(&s->pixels, &e->scaled_size, s->stride * s->height);
 	r = r ? r : resample(e->resampler, INTERPOLATION_AREA, image, s);
 	if (!r)

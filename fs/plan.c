@@ -70,6 +70,7 @@ static void forget(struct plan *p, int64_t now)
 			i++;
 			continue;
 		}
+		reader_fini(&p->readers[i]);
 		p->readers[i] = p->readers[--p->num_readers];
 		rekey(p);
 	}
@@ -150,6 +151,8 @@ static struct reader *add_reader(struct plan *p, const struct batch_key *key)
 	}
 	if (p->num_readers < READERS_MAX)
 		r = &p->readers[p->num_readers++];
+	else
+		reader_fini(r);
 	reader_init(r, key);
 	r->id = ++p->ids;
 	r->base = p->clock - min_u64(p->clock, reader_position(r) * r->weight);
@@ -339,6 +342,9 @@ static uint64_t reach_of(const struct plan *p, const struct reader *r)
 	uint64_t want = r->spec.window + p->ahead / r->weight;
 	uint64_t room = share_of(p, r);
 
+	/* Of what is drawn later nobody knows that it is needed. */
+	if (r->spec.draws)
+		want = min_u64(want, FORESIGHT_POSITIONS / 2);
 	if (r->spec.window)
 		room -= min_u64(room, r->spec.window + 2 * r->spec.batch);
 	else
@@ -638,6 +644,8 @@ void plan_close(struct plan *p)
 {
 	if (!p)
 		return;
+	for (size_t i = 0; i < p->num_readers; i++)
+		reader_fini(&p->readers[i]);
 	pthread_cond_destroy(&p->changed);
 	pthread_mutex_destroy(&p->lock);
 	free(p);

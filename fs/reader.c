@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/reader.h"
 
+#include <stdlib.h>
+
 #include "fs/bytes.h"
 
 static uint64_t gcd(uint64_t a, uint64_t b)
@@ -52,6 +54,13 @@ void reader_init(struct reader *r, const struct batch_key *key)
 	r->samples = min_u64(n, r->batches * key->spec->batch);
 	set_epoch(r, key);
 	r->ahead = key->number * key->spec->batch;
+	if (key->spec->draws)
+		r->foresight = calloc(1, sizeof(*r->foresight));
+}
+
+void reader_fini(struct reader *r)
+{
+	free(r->foresight);
 }
 
 static bool is_set(const struct reader *r, const uint64_t *bits,
@@ -201,12 +210,48 @@ static uint64_t next_in_epoch(const struct reader *r, unsigned k,
 	return best;
 }
 
-/* It is known what each draw is, but not which of them are a sample's. */
+/* Knows at least half of its positions ahead of the reader, and some behind,
+   for batches that others have not opened yet. */
+static void look_ahead(const struct reader *r)
+{
+	struct foresight *f = r->foresight;
+	uint64_t at = min_u64(r->samples, (r->top + 1) * r->spec.batch);
+
+	if (!f->end || f->epoch != r->epoch ||
+	    at > f->first + FORESIGHT_POSITIONS / 2)
+		foresight_look(f, r->orders, r->samples, r->epoch,
+			       at - min_u64(at, FORESIGHT_POSITIONS / 4));
+}
+
+static uint64_t next_seen(const struct reader *r, uint64_t sample)
+{
+	uint64_t position, k;
+
+	for (uint64_t nth = 0;; nth++) {
+		position = foresight_position(r->foresight, sample, nth);
+		if (position == ORDER_NONE)
+			return ORDER_NONE;
+		k = position / r->samples;
+		if (reader_awaits(r, (unsigned)k,
+				  position % r->samples / r->spec.batch))
+			return r->passed * r->samples + position;
+	}
+}
+
+/* Beyond what is seen it is guessed, by the weights. */
 static uint64_t next_draw(const struct reader *r, uint64_t sample)
 {
-	uint64_t gap = order_gap(&r->orders[0], sample);
+	uint64_t gap = order_gap(&r->orders[0], sample), next = ORDER_NONE;
+	uint64_t from = reader_position(r);
 
-	return gap == ORDER_NONE ? READER_NEVER : reader_position(r) + gap;
+	if (gap == ORDER_NONE)
+		return READER_NEVER;
+	if (r->foresight) {
+		look_ahead(r);
+		next = next_seen(r, sample);
+		from = r->passed * r->samples + r->foresight->end;
+	}
+	return next == ORDER_NONE ? from + gap : next;
 }
 
 uint64_t reader_next_use(const struct reader *r, uint64_t sample)

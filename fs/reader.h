@@ -8,6 +8,7 @@
 
 #include "fs/batch.h"
 #include "fs/cache.h"
+#include "fs/foresight.h"
 #include "fs/order.h"
 
 enum {
@@ -28,7 +29,9 @@ struct reader {
 	uint64_t epoch;
 	uint64_t passed;	/* epochs since it began */
 	struct order orders[2]; /* of this epoch and of the next */
-	uint64_t batches;	/* of an epoch, as the next */
+	/* Its own; NULL where nothing is drawn, or without memory. */
+	struct foresight *foresight;
+	uint64_t batches; /* of an epoch, as the next */
 	uint64_t samples;
 	uint64_t first;	 /* lowest batch it opened in this epoch */
 	uint64_t top;	 /* highest */
@@ -49,6 +52,7 @@ struct reader {
 };
 
 void reader_init(struct reader *r, const struct batch_key *key);
+void reader_fini(struct reader *r);
 
 /* Whether it is this reader, by all we know, that opens a batch now. */
 bool reader_matches(const struct reader *r, const struct batch_key *key);

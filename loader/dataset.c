@@ -58,6 +58,7 @@ static struct beton_dataset *create(const struct beton_dataset_options *o)
 	d->user_log = o->log;
 	d->user_log_arg = o->log_arg;
 	log_init(&d->log, on_log, d);
+	d->log.every = true;
 	pthread_mutex_init(&d->lock, NULL);
 	return d;
 }

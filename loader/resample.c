@@ -2,6 +2,7 @@
 #include "loader/resample.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,4 +227,22 @@ int resample(struct resampler *r, enum interpolation how,
 		return e;
 	from.pixels += needs.y * in->stride + (size_t)needs.x * CHANNELS;
 	return resample_rows(r, &(struct row_source){ image_row, &from }, out);
+}
+
+/* FFCV's arithmetic, in double; it rounds thin sides down to 0, we do not. */
+static uint32_t scale_side(uint32_t side, double ratio)
+{
+	uint32_t v = (uint32_t)floor(ratio * side);
+
+	return v ? v : 1;
+}
+
+void resample_limit(const struct image *in, uint32_t limit, struct image *out)
+{
+	uint32_t longer = in->width > in->height ? in->width : in->height;
+	double ratio = (double)limit / longer;
+
+	out->width = scale_side(in->width, ratio);
+	out->height = scale_side(in->height, ratio);
+	out->stride = (size_t)out->width * CHANNELS;
 }

@@ -78,4 +78,8 @@ int resample_rows(struct resampler *r, const struct row_source *source,
 int resample(struct resampler *r, enum interpolation how,
 	     const struct image *in, struct image *out);
 
+/* Sets the size of `out`, without gaps, for its longer side to be `limit`: as
+   FFCV makes an image smaller. */
+void resample_limit(const struct image *in, uint32_t limit, struct image *out);
+
 #endif

@@ -2,7 +2,6 @@
 /* <beton/writer.h>: the writer of files, and encoders for who has pixels. */
 #include "beton/writer.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,28 +119,15 @@ void beton_writer_abort(struct beton_writer *w)
 
 /* --- images --- */
 
-/* FFCV's arithmetic, in double; it rounds thin sides down to 0, we do not. */
-static uint32_t scale_side(uint32_t side, double ratio)
-{
-	uint32_t v = (uint32_t)floor(ratio * side);
-
-	return v ? v : 1;
-}
-
 /* *out has memory of its own. */
 static int shrink(const struct image *image, uint32_t limit, struct image *out)
 {
-	uint32_t longer =
-		image->width > image->height ? image->width : image->height;
-	double ratio = (double)limit / longer;
 	struct resampler *resampler;
 	int r = resampler_open(&resampler);
 
 	if (r)
 		return r;
-	out->width = scale_side(image->width, ratio);
-	out->height = scale_side(image->height, ratio);
-	out->stride = 3 * (size_t)out->width;
+	resample_limit(image, limit, out);
 	out->pixels = malloc(out->stride * out->height);
 	r = out->pixels ? resample(resampler, INTERPOLATION_AREA, image, out)
 			: -ENOMEM;

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Makefile builds the extension and the library; this puts them into a
 wheel, with what they need beside them. BETON_BUILD names a build directory of
-make's that is there already."""
+make's that is there already. One wheel is for all interpreters of 3.11 and
+later; a free-threaded one has no stable ABI, and makes a wheel for itself."""
 import os
 import pathlib
 import re
@@ -32,10 +33,12 @@ class Build(build_ext):
         subprocess.run(
             ["make", "-C", ROOT, f"-j{os.cpu_count()}", f"BUILD={build}",
              f"PYTHON={sys.executable}", "python"], check=True)
-        into = pathlib.Path(self.get_ext_fullpath(ext.name)).parent
+        made = pathlib.Path(self.get_ext_fullpath(ext.name))
+        into = made.parent.resolve()
         into.mkdir(parents=True, exist_ok=True)
-        for file in (build / "python" / "betonfs").glob("*.so*"):
-            shutil.copy(file, into)
+        # There may be one for another interpreter beside it.
+        for name in made.name, "libbeton.so.0":
+            shutil.copy(build / "python" / "betonfs" / name, into)
         self._carry(into)
 
     def _carry(self, into):

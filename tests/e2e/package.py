@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package as it was built; whoever imports this can import betonfs,
-and is skipped where there is none."""
+"""The Python package as it was built, or as it lies in the folder that
+BETON_PACKAGE names; whoever imports this can import betonfs, and is skipped
+where there is none."""
+import os
+import pathlib
 import re
 import sys
 
@@ -8,7 +11,7 @@ import pytest
 
 from dumped import BUILD
 
-PACKAGE = BUILD / "python"
+PACKAGE = pathlib.Path(os.environ.get("BETON_PACKAGE", BUILD / "python"))
 
 if re.search(b"__[at]san_init", (BUILD / "libbeton.so").read_bytes()):
     pytest.skip("python has no sanitizer", allow_module_level=True)

@@ -80,7 +80,7 @@ def run(kind, code):
 
 def test_what_it_shows_of_others_is_python():
     assert list(CHAPTERS) == ["FFCV", "DataLoader and ImageFolder of torch",
-                              "WebDataset", "DALI"]
+                              "WebDataset", "Hugging Face datasets", "DALI"]
     for blocks in CHAPTERS.values():
         assert blocks[0][0] == "python" and len(blocks) > 1
         assert all(kind.endswith(" betonfs") for kind, _ in blocks[1:])
@@ -88,7 +88,10 @@ def test_what_it_shows_of_others_is_python():
 
 
 @pytest.mark.parametrize("title", CHAPTERS)
-def test_what_it_shows_of_betonfs_runs(title, place, jpegs):
+def test_what_it_shows_of_betonfs_runs(title, place, jpegs, monkeypatch):
+    if "Hugging Face" in title:
+        monkeypatch.setenv("HF_HOME", str(place / "cache"))
+        pytest.importorskip("datasets")
     steps = [run(*block) for block in CHAPTERS[title][1:]]
     batches = [s for s in sum(steps, []) if s[0].shape == (64, 3, 224, 224)]
     assert len(batches) == (2 if "torch" in title else 1)
@@ -106,6 +109,10 @@ def test_what_it_shows_of_betonfs_runs(title, place, jpegs):
         assert not any(labels.any() for _, labels in steps[2][1:])
         raw = betonfs.Dataset(place / "train.beton")
         assert sorted(raw.raw(i, "image") for i in range(N)) == sorted(jpegs)
+    if "Hugging Face" in title:
+        written = betonfs.Dataset(place / "rows.beton")
+        assert sorted(written.raw(i, "image") for i in range(N)) == \
+            sorted(jpegs)
     if title == "WebDataset":
         written = betonfs.Dataset(place / "shards.beton")
         order = [*range(0, N, 2), *range(1, N, 2)]

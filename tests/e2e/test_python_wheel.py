@@ -132,10 +132,25 @@ def test_one_wheel_is_for_all_later_pythons(wheel, tmp_path):
     assert len(used) > 30 and used <= set(STABLE)
 
 
+@pytest.mark.skipif(not FREE_THREADED, reason="has the stable ABI")
+def test_a_free_threaded_wheel_is_for_one_python(wheel):
+    this = "cp%d%d" % sys.version_info[:2]
+    assert f"-{this}-{this}t-" in wheel.name
+    with zipfile.ZipFile(wheel) as z:
+        extensions = [name for name in z.namelist() if "/_beton." in name
+                      and name.endswith(".so")]
+    assert extensions == ["betonfs/_beton"
+                          + sysconfig.get_config_var("EXT_SUFFIX")]
+
+
 def test_a_wheel_needs_nothing_else(place, wheel, tmp_path):
     top, run = place
     run(sys.executable, "-m", "venv", "--system-site-packages", top / "venv")
     python = top / "venv/bin/python"
+    # Of a Python that is a venv itself, its packages are none of the system's.
+    where, = (top / "venv").glob("lib/python*/site-packages")
+    (where / "numpy.pth").write_text(str(pathlib.Path(
+        importlib.util.find_spec("numpy").origin).parents[1]))
     run(python, "-m", "pip", "install", "--no-index", "--no-deps", wheel)
     data = make.numbers(tmp_path / "n.beton", 9)
     path = shutil.copy(data.path, top / "n.beton")

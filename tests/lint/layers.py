@@ -27,6 +27,7 @@ LAYERS = """
     fs/sample fs/group
     fs/shard
     fs/spec fs/order
+    fs/foresight
     fs/batch fs/batch_place fs/pool
     fs/chunk
     fs/fill

@@ -663,6 +663,22 @@ class OwnDecoder(Operation):
                 AllocationQuery((1,), np.dtype("int64")))
 
 
+def test_images_as_they_are_have_one_size(tmp_path):
+    rng = np.random.default_rng(0)
+    pictures = [(rng.integers(0, 256, (9 + i // 8, 12, 3), np.uint8),)
+                for i in range(12)]
+    DatasetWriter(tmp_path / "x", {"image": F.RGBImageField()}, num_workers=1
+                  ).from_indexed_dataset(pictures)
+    loader = Loader(tmp_path / "x", B)
+    with pytest.raises(TypeError, match="'image' are from 9 to 10 .* height"):
+        iter(loader)
+    alike = Loader(tmp_path / "x", B, indices=range(8))
+    assert [image.shape for image, in alike] == [(B, 9, 12, 3)] * 2
+    crop = [SimpleRGBImageDecoder(), T.RandomResizedCrop((.5, 1), (1, 1), 8)]
+    cropped = Loader(tmp_path / "x", B, pipelines={"image": crop})
+    assert len(list(cropped)) == 3
+
+
 def test_fields_of_users_are_read_by_their_decoders(tmp_path, monkeypatch):
     monkeypatch.setattr(Compiler, "is_enabled", False)
     data = make.Dataset(tmp_path / "x", [("label", make.INT),
@@ -722,6 +738,34 @@ def test_samples_of_a_global_generator_are_their_own(tmp_path):
     assert os.getpid() not in read(tmp_path / "x", "label")
     for i, row in enumerate(got):
         assert np.array_equal(row, Seeded()[i][0])
+
+
+class Noisy:
+    """Of torch's generator, whose state is the caller's, and nobody else's."""
+
+    def __len__(self):
+        return 50
+
+    def __getitem__(self, i):
+        return torch.rand(40).numpy(), i
+
+
+def test_samples_are_the_same_for_any_number_of_processes(tmp_path):
+    fields = {"image": F.NDArrayField(np.dtype("float32"), (40,)),
+              "label": F.IntField()}
+    files, after = [], []
+    for workers in 1, 2, 3:
+        for seed in 0, 0, 1:
+            torch.manual_seed(seed)
+            DatasetWriter(tmp_path / "x", fields, num_workers=workers
+                          ).from_indexed_dataset(Noisy())
+            files.append((tmp_path / "x").read_bytes())
+        after.append(torch.rand(9).tolist())
+    assert files[0] == files[1] != files[2]
+    assert files == files[:3] * 3
+    assert after == [after[0]] * 3
+    rows = read(tmp_path / "x", "image").numpy()
+    assert len({row.tobytes() for row in rows}) == len(rows)
 
 
 @pytest.mark.parametrize("broken, message", [

@@ -98,6 +98,19 @@ static void a_flood_is_held_back_and_counted(void)
 	log_fini(&log);
 }
 
+static void who_wants_every_message_has_them(void)
+{
+	struct seen seen = { 0 };
+	struct log log;
+
+	log_init(&log, note, &seen);
+	log.every = true;
+	for (unsigned i = 0; i < 10 * LOG_BURST; i++)
+		log_error(&log, "flood");
+	CHECK(seen.lines == 10 * LOG_BURST);
+	log_fini(&log);
+}
+
 static void *shout(void *arg)
 {
 	for (int i = 0; i < 200; i++)
@@ -136,6 +149,7 @@ int main(void)
 	a_message_is_one_line_without_control_characters();
 	a_long_message_is_cut();
 	a_flood_is_held_back_and_counted();
+	who_wants_every_message_has_them();
 	threads_log_one_at_a_time();
 	the_library_knows_its_version();
 	return 0;

@@ -93,10 +93,67 @@ static void next_use_of_a_list_is_what_walking_finds(void)
 	next_use_is_what_walking_finds(spec);
 }
 
-/* Of draws it is guessed, by the weights. */
+/* The first draw of a sample from `at` on, before `end`, or `end`. */
+static uint64_t walk(const struct order *orders, uint64_t draws, uint64_t at,
+		     uint64_t end, uint64_t sample)
+{
+	while (at < end &&
+	       order_sample(&orders[at / draws], at % draws) != sample)
+		at++;
+	return at;
+}
+
+/* Samples 0 to 999 by weights of 1 to 1000 in epochs of so many draws, when
+   the reader has come to a batch. */
+static void next_use_of_draws(uint64_t draws, uint64_t batch)
+{
+	uint64_t ids[SAMPLES], sums[SAMPLES], end, at;
+	const struct subset list = { .n = SAMPLES, .ids = ids, .sums = sums };
+	struct spec spec = spec_of(BETON_ORDER_WEIGHTED);
+	struct order orders[2];
+	struct reader r;
+
+	for (uint64_t i = 0; i < SAMPLES; i++) {
+		ids[i] = i;
+		sums[i] = (i ? sums[i - 1] : 0) + i + 1;
+	}
+	spec.draws = draws;
+	spec.subset = &list;
+	orders[0] = order_init(&spec, 3);
+	orders[1] = order_init(&spec, 4);
+	begin(&r, &spec, 0);
+	for (uint64_t b = 1; b <= batch; b++) {
+		open_batch(&r, 3, b);
+		/* Wherever it begins to look. */
+		reader_next_use(&r, 0);
+	}
+	at = (batch + 1) * BATCH;
+	end = min_u64(2 * draws, at + FORESIGHT_POSITIONS / 2);
+	for (uint64_t s = 0; s < SAMPLES; s++) {
+		uint64_t use = reader_next_use(&r, s);
+		uint64_t seen = walk(orders, draws, at, end, s);
+
+		CHECK(seen < end ? use == seen : use >= end);
+	}
+	reader_fini(&r);
+}
+
+/* What is drawn is known for a while ahead; after that it is guessed, by the
+   weights. */
+static void draws_are_foreseen(void)
+{
+	next_use_of_draws(SAMPLES, 0);
+	next_use_of_draws(SAMPLES, 40);
+	next_use_of_draws(SAMPLES, BATCHES - 1);
+	next_use_of_draws(40 * SAMPLES, 0);
+	next_use_of_draws(40 * SAMPLES, 3000);
+	next_use_of_draws(40 * SAMPLES, 3999);
+}
+
 static void what_is_drawn_often_is_needed_soon(void)
 {
-	uint64_t ids[] = { 3, 5, 7 }, sums[] = { 1, 1, 10 };
+	uint64_t ids[] = { 3, 5, 7 };
+	uint64_t sums[] = { 1, 1, (uint64_t)1 << 40 };
 	const struct subset list = { .n = 3, .ids = ids, .sums = sums };
 	struct spec spec = spec_of(BETON_ORDER_WEIGHTED);
 	struct reader r;
@@ -105,10 +162,11 @@ static void what_is_drawn_often_is_needed_soon(void)
 	spec.subset = &list;
 	begin(&r, &spec, 0);
 	CHECK(r.batches == BATCHES && r.samples == SAMPLES);
-	CHECK(reader_next_use(&r, 7) == BATCH + 1);
-	CHECK(reader_next_use(&r, 3) == BATCH + 10);
+	CHECK(reader_next_use(&r, 7) == BATCH);
+	CHECK(reader_next_use(&r, 3) == UINT32_MAX + (uint64_t)2 * SAMPLES);
 	CHECK(reader_next_use(&r, 5) == READER_NEVER);
 	CHECK(reader_next_use(&r, 4) == READER_NEVER);
+	reader_fini(&r);
 }
 
 /* Threads and ranks of one job open batches out of order, each once. */
@@ -197,6 +255,7 @@ int main(void)
 	next_use_is_what_walking_finds(spec_of(BETON_ORDER_RANDOM));
 	next_use_is_what_walking_finds(spec_of(BETON_ORDER_QUASI_RANDOM));
 	next_use_of_a_list_is_what_walking_finds();
+	draws_are_foreseen();
 	what_is_drawn_often_is_needed_soon();
 	one_job_is_one_reader();
 	a_lone_rank_has_a_stride();

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from typing import Any
 
 
 class BetonError(OSError):
@@ -13,6 +14,10 @@ class BetonError(OSError):
     Where Python has a class of its own for an errno, the error is of that too:
     `except FileNotFoundError` works.
     """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Those classes cannot be found by their names.
+        return make, self.args, self.__dict__
 
 
 class _NotFound(BetonError, FileNotFoundError):

@@ -8,13 +8,13 @@ import os
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from . import _beton, _tensors
 from ._batch import Maker
+from ._epochs import Epoch, Epochs
 from ._errors import BetonError
 from ._options import (Subset, SubsetFile, on_device, pipeline_text, place,
                        spec_text)
@@ -32,7 +32,7 @@ def _choice(name: str, value: str, words: Sequence[str]) -> int:
     return words.index(value)
 
 
-class Loader:
+class Loader(Epochs):
     """Batches of ready tensors from a dataset FILE, or from a dataset on a
     MOUNT of betonfs, with the same bytes either way.
 
@@ -87,8 +87,9 @@ class Loader:
         several batches at a time, before they are ready. The rest is called in
         the thread that iterates.
     tensors
-        "torch", "numpy", "jax", "cupy", "dlpack" (as they are), or "auto":
-        torch where it is installed, else numpy.
+        "torch", "numpy", "jax", "cupy", "dlpack" (as they are, for any
+        from_dlpack()), or "auto": torch where it is installed, else numpy.
+        jax makes 32 bits of 64, in a copy, unless jax_enable_x64 is set.
     batch
         "dict" (:class:`Batch`), or "tuple": ``for images, labels in loader``.
     epoch
@@ -193,11 +194,6 @@ class Loader:
         self._maker = Maker(tuple(o["name"] for o in self._outputs),
                             any(o["ragged"] for o in self._outputs),
                             convert, as_tuple, self.path)
-        # Who iterates: a new one, or a seek, ends all before it.
-        self._turn = 0
-        # Whether the library stands where the next iteration begins.
-        self._fresh = True
-        self._epoch = epoch
         # Also when the program ends.
         self._finalizer = weakref.finalize(self, self._core.close)
         self._tell()
@@ -205,16 +201,13 @@ class Loader:
     # --- batches ---
 
     def __iter__(self) -> Iterator[Any]:
-        if not self._fresh:
-            self._core.seek(self._epoch + 1)
-            self._fresh = True
-        self._begin()
-        self._turn += 1
-        return _Epoch(self, self._turn)
-
-    def _begin(self) -> None:
         self._pool.start(self._core)
-        self._core.begin()
+        return Epoch(self, self._core.begin_epoch())
+
+    def _begin(self) -> int:
+        """Whose turn it is then; from where it stands."""
+        self._pool.start(self._core)
+        return self._core.begin()
 
     def __len__(self) -> int:
         """Batches of this rank in a whole epoch."""
@@ -228,20 +221,15 @@ class Loader:
             return int(torch.cuda.current_stream(device).cuda_stream)
         return None
 
-    def _next(self) -> Any:
-        """None at the end of the epoch."""
+    def _next(self, turn: int) -> Any:
         core = self._core
         try:
-            raw = core.next(self._stream() if self._devices else None)
+            raw = core.next(self._stream() if self._devices else None, turn)
         finally:
             if core.has_messages:
                 self._tell()
         if raw is None:
-            self._epoch = self._upcoming() - 1
-            self._fresh = True
             return None
-        self._epoch = raw.epoch
-        self._fresh = False
         batch: Any = self._maker.make(raw)
         for call in self._pool.calls:
             batch = call(batch)
@@ -264,10 +252,10 @@ class Loader:
     def set_epoch(self, epoch: int) -> None:
         """The next iteration is of this epoch, from its start; or its rest, if
         a state of it was loaded."""
-        if not self._fresh or self._upcoming() != epoch:
+        # Who iterated takes nothing any more, so that it stays where it is.
+        self._core.begin()
+        if not self._core.is_fresh() or self._upcoming() != epoch:
             self._core.seek(epoch)
-            self._fresh = True
-        self._turn += 1
 
     def state_dict(self) -> dict[str, Any]:
         """Where it stands, counting the batches that were given out: a small
@@ -287,8 +275,6 @@ class Loader:
             if e.errno == errno.ESTALE:
                 raise ValueError(e.strerror) from None
             raise
-        self._fresh = True
-        self._turn += 1
 
     # --- facts ---
 
@@ -336,16 +322,8 @@ class Loader:
     # --- the end ---
 
     def close(self) -> None:
-        """Ends its threads. Batches that are kept stay valid."""
-        self._finalizer()
-
-    def __enter__(self) -> Loader:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None,
-                 error: BaseException | None,
-                 trace: TracebackType | None) -> None:
-        self.close()
+        self._core.close()
+        self._finalizer.detach()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self._arguments, self.state_dict())
@@ -355,27 +333,3 @@ def _reopen(arguments: dict[str, Any], state: dict[str, Any]) -> Loader:
     loader = Loader(**arguments)
     loader.load_state_dict(state)
     return loader
-
-
-class _Epoch(Iterator[Any]):
-    __slots__ = ("_loader", "_turn", "_over")
-
-    def __init__(self, loader: Loader, turn: int) -> None:
-        self._loader = loader
-        self._turn = turn
-        self._over = False
-
-    def __iter__(self) -> _Epoch:
-        return self
-
-    def __next__(self) -> Any:
-        if self._over:
-            raise StopIteration
-        if self._turn != self._loader._turn:
-            raise RuntimeError("the loader was iterated anew, or moved: a "
-                               "loader is one sequence of batches at a time")
-        batch = self._loader._next()
-        if batch is None:
-            self._over = True
-            raise StopIteration
-        return batch

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._epochs import Epoch, Epochs
 from ._loader import Loader
 from ._options import whole_weights
 from ._random import WEYL, key, mix
@@ -67,7 +68,7 @@ class _Draws:
             number += 1
 
 
-class Mix:
+class Mix(Epochs):
     """Batches of several loaders, as one: each is of one of them, drawn by its
     weight.
 
@@ -112,7 +113,11 @@ class Mix:
                 raise ValueError(f"{loader.path} has no batch")
         self.seed = seed
         self._world = self.loaders[0].world
+        # Of its place; whoever has it may wait for a batch.
+        self._lock = threading.RLock()
+        # Of who iterates: a new one, or a move, ends all before it.
         self._turn = 0
+        self._ended = False
         self._fresh = False
         self._epoch = -1
         self.set_epoch(0)
@@ -129,13 +134,13 @@ class Mix:
                                   self.cycle)
 
     def __iter__(self) -> Iterator[Any]:
-        if not self._fresh:
-            self.set_epoch(self._epoch + 1)
-        self._fresh = False
-        self._turn += 1
-        for loader in self.loaders:
-            loader._begin()
-        return _Epoch(self, self._turn)
+        with self._lock:
+            if not self._fresh:
+                self.set_epoch(self._epoch + 1)
+            self._fresh = self._ended = False
+            self._turns = [x._begin() for x in self.loaders]
+            self._turn += 1
+            return Epoch(self, self._turn)
 
     def _is_over(self, i: int) -> bool:
         if self.cycle:
@@ -145,15 +150,21 @@ class Mix:
 
     def _take(self, i: int) -> Any:
         loader = self.loaders[i]
-        batch = loader._next()
+        batch = loader._next(self._turns[i])
         if batch is None and self.cycle:
-            loader._core.begin()
+            self._turns[i] = loader._core.begin()
             self._left[i] = len(loader)
-            batch = loader._next()
+            batch = loader._next(self._turns[i])
         return batch
 
-    def _next(self) -> Any:
-        """None at the end of the epoch."""
+    def _next(self, turn: int) -> Any:
+        with self._lock:
+            if self._turn != turn:
+                raise RuntimeError("the mix was iterated anew, or moved: it "
+                                   "is one sequence of batches at a time")
+            return None if self._ended else self._step_on()
+
+    def _step_on(self) -> Any:
         i = self._draws.at(self._epoch, self._step)
         batch = None
         if not self._is_over(i):
@@ -163,6 +174,7 @@ class Mix:
                 self._count(i)
                 raise
         if batch is None:
+            self._ended = True
             self._begin(self._epoch + 1)
         else:
             self._count(i)
@@ -206,12 +218,13 @@ class Mix:
     def set_epoch(self, epoch: int) -> None:
         """The next iteration is of this epoch, from its start; or its rest, if
         a state of it was loaded."""
-        self._turn += 1
-        if self._fresh and self._epoch == epoch:
-            return
-        if self.cycle:
-            self._replay(epoch)
-        self._begin(epoch)
+        with self._lock:
+            self._turn += 1
+            if self._fresh and self._epoch == epoch:
+                return
+            if self.cycle:
+                self._replay(epoch)
+            self._begin(epoch)
 
     def _replay(self, epoch: int) -> None:
         """Has each loader where it is when so many epochs are over."""
@@ -226,11 +239,12 @@ class Mix:
     def state_dict(self) -> dict[str, Any]:
         """Where it stands, counting the batches that were given out: a small
         dict, the same for all ranks."""
-        return {"version": 1, "seed": self.seed, "cycle": self.cycle,
-                "weights": self._draws.weights.tolist(),
-                "epoch": self._epoch, "steps": self._step,
-                "batches": list(self._taken),
-                "loaders": [x.state_dict() for x in self.loaders]}
+        with self._lock:
+            return {"version": 1, "seed": self.seed, "cycle": self.cycle,
+                    "weights": self._draws.weights.tolist(),
+                    "epoch": self._epoch, "steps": self._step,
+                    "batches": list(self._taken),
+                    "loaders": [x.state_dict() for x in self.loaders]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next iteration goes on after the last batch that the state
@@ -244,16 +258,18 @@ class Mix:
             if state[key] != mine[key]:
                 raise ValueError(f"the state is of {key} {state[key]}, the "
                                  f"mix's is {mine[key]}")
-        for loader, own in zip(self.loaders, state["loaders"], strict=True):
-            loader.load_state_dict(own)
-        self._stand(state["epoch"], state["loaders"])
-        self._step = state["steps"]
-        self._taken = list(state["batches"])
-        self._turn += 1
-        # An end is the start of what follows.
-        if self._step and self._is_over(self._draws.at(self._epoch,
-                                                       self._step)):
-            self._begin(self._epoch + 1)
+        with self._lock:
+            self._turn += 1
+            for loader, own in zip(self.loaders, state["loaders"],
+                                   strict=True):
+                loader.load_state_dict(own)
+            self._stand(state["epoch"], state["loaders"])
+            self._step = state["steps"]
+            self._taken = list(state["batches"])
+            # An end is the start of what follows.
+            if self._step and self._is_over(self._draws.at(self._epoch,
+                                                           self._step)):
+                self._begin(self._epoch + 1)
 
     # --- facts ---
 
@@ -274,14 +290,6 @@ class Mix:
         for loader in self.loaders:
             loader.close()
 
-    def __enter__(self) -> Mix:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None,
-                 error: BaseException | None,
-                 trace: TracebackType | None) -> None:
-        self.close()
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self.loaders, self.state_dict())
 
@@ -291,24 +299,3 @@ def _reopen(loaders: Sequence[Loader], state: dict[str, Any]) -> Mix:
               cycle=state["cycle"])
     mix.load_state_dict(state)
     return mix
-
-
-class _Epoch(Iterator[Any]):
-    __slots__ = ("_mix", "_turn", "_over")
-
-    def __init__(self, mix: Mix, turn: int) -> None:
-        self._mix = mix
-        self._turn = turn
-        self._over = False
-
-    def __next__(self) -> Any:
-        if self._over:
-            raise StopIteration
-        if self._turn != self._mix._turn:
-            raise RuntimeError("the mix was iterated anew, or moved: it is one "
-                               "sequence of batches at a time")
-        batch = self._mix._next()
-        if batch is None:
-            self._over = True
-            raise StopIteration
-        return batch

@@ -37,6 +37,8 @@ def _torch() -> Convert:
 def _jax() -> Convert:
     from_dlpack = importlib.import_module("jax.dlpack").from_dlpack
 
+    # What has 64 bits comes as 32, in a copy, unless jax_enable_x64 is set.
+
     def to_jax(t: _beton.Tensor) -> Any:
         return from_dlpack(t) if t.has_dlpack else to_numpy(t)
 
@@ -91,7 +93,9 @@ class Ragged(Sequence[bytes]):
     def __init__(self, raw: _beton.Tensor, convert: Convert) -> None:
         offsets = raw.offsets
         assert offsets is not None
-        self._raw = memoryview(raw)
+        # Parts of one memoryview may not be taken by several threads: where
+        # there is no GIL, it counts them wrongly.
+        self._raw = to_numpy(raw)
         self._ends = memoryview(offsets)
         self.data = convert(raw)
         self.offsets = convert(offsets)
@@ -111,7 +115,8 @@ class Ragged(Sequence[bytes]):
             i += len(self)
         if not 0 <= i < len(self):
             raise IndexError(f"row {i} of {len(self)}")
-        return bytes(self._raw[self._ends[i]:self._ends[i + 1]])
+        row: bytes = self._raw[self._ends[i]:self._ends[i + 1]].tobytes()
+        return row
 
     def __iter__(self) -> Iterator[bytes]:
         return (self[i] for i in range(len(self)))

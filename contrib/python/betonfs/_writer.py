@@ -1,26 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
+import itertools
 import json
-import operator
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
 from . import _beton
 from ._errors import BetonError
+from ._processes import at, made
 
 # <beton/batch.h>
 _TYPES = {"float": 0, "int": 1, "image": 2, "bytes": 3, "array": 4, "json": 5}
 
 Field = tuple[str, str | None, tuple[int, ...]]     # type, dtype, shape
+# Samples as the writer takes them, in their order.
+Values = Iterator[tuple[Any, ...]]
 
 
 def _is_image(value: Any) -> bool:
@@ -61,7 +65,7 @@ def _parse_field(name: str, field: Any) -> Field:
 
 
 class _Encoder:
-    """Turns samples into what the writer appends; for any thread."""
+    """Turns samples into what the writer appends; for any thread or process."""
 
     def __init__(self, fields: dict[str, Field], mode: str, quality: int,
                  max_resolution: int) -> None:
@@ -118,40 +122,39 @@ class _Encoder:
         return tuple(out)
 
 
-def _thunks(samples: Any, n: int,
-            first: Any) -> Iterator[Callable[[], Any]]:
-    """Each gives a sample; of an indexed dataset, on the thread that calls."""
-    if hasattr(samples, "__getitem__"):
-        for i in range(n):
-            yield partial(operator.getitem, samples, i)
-        return
-    yield partial(operator.getitem, first, 0)
-    for sample in first[1]:
-        yield partial(operator.getitem, (sample,), 0)
-
-
-def _encoded(encoder: _Encoder, thunks: Iterator[Callable[[], Any]],
-             workers: int) -> Generator[tuple[Any, ...], None, None]:
-    """In their order, a few made ahead by threads."""
+@contextlib.contextmanager
+def given(encoder: Any, samples: Iterator[Any],
+          workers: int) -> Iterator[Values]:
+    """Of samples that are taken here, one after the other; threads encode those
+    that come next, without the GIL."""
+    def encode(i: int, sample: Any) -> Any:
+        with at(i):
+            return encoder.sample(i, sample)
     if workers < 2:
-        for i, thunk in enumerate(thunks):
-            yield encoder.sample(i, thunk())
+        yield (encode(i, sample) for i, sample in enumerate(samples))
         return
+    ahead: deque[Future[Any]] = deque()
 
-    def run(i: int, thunk: Callable[[], Any]) -> tuple[Any, ...]:
-        return encoder.sample(i, thunk())
-    with ThreadPoolExecutor(workers) as pool:
-        ahead: deque[Future[tuple[Any, ...]]] = deque()
-        try:
-            for i, thunk in enumerate(thunks):
-                ahead.append(pool.submit(run, i, thunk))
-                if len(ahead) >= 4 * workers:
-                    yield ahead.popleft().result()
-            while ahead:
+    def encoded(pool: ThreadPoolExecutor) -> Values:
+        for i, sample in enumerate(samples):
+            ahead.append(pool.submit(encode, i, sample))
+            if len(ahead) >= 4 * workers:
                 yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            yield encoded(pool)
         finally:
             for future in ahead:
                 future.cancel()
+
+
+def indexed(encoder: Any, samples: Any, numbers: Sequence[int],
+            workers: int) -> AbstractContextManager[Values]:
+    """Those of these numbers, by processes."""
+    return made(lambda k: encoder.sample(k, samples[numbers[k]]), len(numbers),
+                workers)
 
 
 def _with_progress(samples: Iterable[Any], n: int,
@@ -161,6 +164,33 @@ def _with_progress(samples: Iterable[Any], n: int,
     tqdm = importlib.import_module("tqdm").tqdm
     shown: Iterable[Any] = tqdm(samples, total=n, unit="samples")
     return shown
+
+
+def fill(writer: _beton.Writer, values: AbstractContextManager[Values], n: int,
+         progress: bool) -> int:
+    """Completes the file, or leaves none; how many samples there were."""
+    written = 0
+    try:
+        # Processes begin before the bar has a thread.
+        with values as encoded:
+            for value in _with_progress(encoded, n, progress):
+                try:
+                    writer.append(value)
+                except BetonError as e:
+                    raise type(e)(e.errno, f"sample {written}: {e.strerror}") \
+                        from None
+                written += 1
+        writer.finish()
+    except BaseException:
+        writer.abort()
+        raise
+    return written
+
+
+def _fields_of(sample: Any) -> dict[str, Field]:
+    if not isinstance(sample, Mapping):
+        raise ValueError("samples are no dicts: fields= must be given")
+    return {name: _field_of(name, value) for name, value in sample.items()}
 
 
 def write(
@@ -194,51 +224,52 @@ def write(
     page_size
         Bytes, a power of two from 2 MiB. 0: 8 MiB. No sample may be larger.
     workers
-        Threads that get samples (of indexed ones) and encode them.
+        Above 1: so many processes get and encode samples of what has ``[i]``;
+        of an iterable they are taken here, one after the other, and threads
+        encode them. The file is the same for any number.
+
+        The processes are forked, as torch's DataLoader has its own: what a
+        dataset opened before is theirs in common, with its place in the file,
+        so files are best opened when they are first needed. They are daemons,
+        and may start no processes. In one that is such itself, write() goes
+        without.
+
+        What ``[i]`` draws of Python's, NumPy's and torch's global generators
+        depends on their state when write() began and on i, for any `workers`.
+        A generator of the dataset's own is copied with it, and gives the same
+        in each process: it should be made anew from i.
     progress
         Shows a bar, where tqdm is installed.
 
     Raises ValueError for what cannot be written, with the sample's number, and
     BetonError, an OSError, for the file.
     """
-    indexed = hasattr(samples, "__getitem__") and hasattr(samples, "__len__")
-    first: Any = None
-    if indexed:
+    head: list[Any] = []
+    rest: Iterator[Any] = iter(())
+    by_number = hasattr(samples, "__getitem__") and hasattr(samples, "__len__")
+    if by_number:
         n = len(samples) if length is None else min(length, len(samples))
     elif length is None:
         raise ValueError("an iterable needs length=, the most it may give")
     else:
         rest = iter(samples)
-        empty = object()
-        head = next(rest, empty)
-        n = 0 if head is empty else length
-        first = head, rest
-    if fields is None:
-        if not n:
-            raise ValueError("without samples, fields= must be given")
-        example = samples[0] if indexed else first[0]
-        if not isinstance(example, Mapping):
-            raise ValueError("samples are no dicts: fields= must be given")
-        known = {k: _field_of(k, v) for k, v in example.items()}
-    else:
+        head = list(itertools.islice(rest, 1))
+        n = length if head else 0
+    if fields is not None:
         known = {k: _parse_field(k, v) for k, v in fields.items()}
+    elif not n:
+        raise ValueError("without samples, fields= must be given")
+    elif by_number:
+        # By a process too: what a sample opens is not to be shared.
+        with made(lambda i: _fields_of(samples[i]), 1, workers) as found:
+            known, = found
+    else:
+        known = _fields_of(head[0])
     encoder = _Encoder(known, mode, quality, max_resolution)
     writer = _beton.Writer(
         path, tuple((k, _TYPES[t], d, s) for k, (t, d, s) in known.items()), n,
         page_size)
-    written = 0
-    thunks = _thunks(samples, n, first) if n else iter(())
-    try:
-        for values in _with_progress(_encoded(encoder, thunks, workers), n,
-                                     progress):
-            try:
-                writer.append(values)
-            except BetonError as e:
-                raise type(e)(e.errno, f"sample {written}: {e.strerror}") \
-                    from None
-            written += 1
-        writer.finish()
-    except BaseException:
-        writer.abort()
-        raise
-    return written
+    return fill(writer, indexed(encoder, samples, range(n), workers)
+                if by_number else
+                given(encoder, itertools.chain(head, rest), workers), n,
+                progress)

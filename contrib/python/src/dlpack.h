@@ -40,12 +40,16 @@ struct dl_managed {
 	void (*deleter)(struct dl_managed *self);
 };
 
+enum dl_flag {
+	DL_IS_COPIED = 2,
+};
+
 struct dl_versioned {
 	uint32_t major;
 	uint32_t minor;
 	void *context;
 	void (*deleter)(struct dl_versioned *self);
-	uint64_t flags;
+	uint64_t flags; /* enum dl_flag */
 	struct dl_tensor tensor;
 };
 

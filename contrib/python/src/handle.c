@@ -13,6 +13,7 @@ struct handle *handle_new(void)
 		return NULL;
 	atomic_store(&h->refs, 1);
 	h->pid = getpid();
+	h->fresh = true;
 	pthread_mutex_init(&h->lock, NULL);
 	pthread_mutex_init(&h->log_lock, NULL);
 	return h;

@@ -31,7 +31,11 @@ struct handle {
 	pid_t pid;
 	pthread_mutex_t lock; /* of what belongs to one thread at a time */
 	atomic_bool closed;   /* written under the lock */
-	bool ended;	      /* the epoch; guarded by the lock */
+	/* Guarded by the lock. */
+	bool ended;	/* the epoch */
+	bool fresh;	/* it stands where the next iteration begins */
+	uint64_t epoch; /* of the last batch, where it is not */
+	uint64_t turn;	/* of who iterates; who has another is told */
 
 	pthread_mutex_t log_lock; /* guards the messages */
 	struct message messages[MESSAGES_MAX];

@@ -325,18 +325,32 @@ static PyObject *loader_hook(PyObject *self, PyObject *address)
 
 /* --- batches of it --- */
 
-/* Until there is one. Signals are looked at without the lock, for their
-   handlers may ask for the state, or close. */
-static int wait_for_batch(struct handle *h)
+/* As lock(), for who iterates: others may have begun anew meanwhile. */
+static int lock_turn(struct handle *h, uint64_t turn)
 {
 	if (lock(h))
+		return -1;
+	if (h->turn == turn)
+		return 0;
+	unlock(h);
+	PyErr_SetString(PyExc_RuntimeError,
+			"the loader was iterated anew, or moved: a loader is "
+			"one sequence of batches at a time");
+	return -1;
+}
+
+/* Until there is one. Signals are looked at without the lock, for their
+   handlers may ask for the state, or close. */
+static int wait_for_batch(struct handle *h, uint64_t turn)
+{
+	if (lock_turn(h, turn))
 		return -1;
 	while (!h->ended && beton_loader_wait(h->loader, 0)) {
 		Py_BEGIN_ALLOW_THREADS;
 		beton_loader_wait(h->loader, PATIENCE_MS);
 		pthread_mutex_unlock(&h->lock);
 		Py_END_ALLOW_THREADS;
-		if (PyErr_CheckSignals() || lock(h))
+		if (PyErr_CheckSignals() || lock_turn(h, turn))
 			return -1;
 	}
 	return 0;
@@ -371,19 +385,28 @@ static PyObject *wrap(PyObject *self, const struct beton_batch *b, void *stream)
 	return PyErr_NoMemory();
 }
 
-static PyObject *loader_next(PyObject *self, PyObject *stream)
+static PyObject *loader_next(PyObject *self, PyObject *args)
 {
 	struct handle *h = handle_of(self);
-	void *on = stream == Py_None ? NULL : PyLong_AsVoidPtr(stream);
+	PyObject *stream;
+	unsigned long long turn;
+	void *on;
 	const struct beton_batch *b;
 	char error[ERROR_SIZE] = "";
 	int r;
 
-	if (PyErr_Occurred() || wait_for_batch(h))
+	if (!PyArg_ParseTuple(args, "OK", &stream, &turn))
+		return NULL;
+	on = stream == Py_None ? NULL : PyLong_AsVoidPtr(stream);
+	if (PyErr_Occurred() || wait_for_batch(h, turn))
 		return NULL;
 	/* Whoever asks behind the last one does not begin another epoch. */
 	r = h->ended ? -ENODATA : take(self, on, &b);
 	h->ended = r == -ENODATA;
+	if (!r)
+		h->epoch = b->epoch;
+	if (!r || h->ended)
+		h->fresh = h->ended;
 	if (r)
 		strncat(error, beton_loader_error(h->loader),
 			sizeof(error) - 1);
@@ -409,20 +432,30 @@ static PyObject *loader_state(PyObject *self, PyObject *unused)
 	return r ? raise_error(-r, NULL, NULL) : PyUnicode_FromString(text);
 }
 
-/* Of what moves it; the lock is held. */
+/* Of what moves it, and so ends all iterations before; the lock is held. The
+   turn of who iterates next. */
 static PyObject *finish(struct handle *h, int r)
 {
 	char error[ERROR_SIZE] = "";
+	uint64_t turn = 0;
 
-	h->ended = false;
-
-	if (r)
+	if (r) {
 		strncat(error, beton_loader_error(h->loader),
 			sizeof(error) - 1);
+	} else {
+		h->ended = false;
+		turn = ++h->turn;
+	}
 	unlock(h);
-	if (r)
-		return raise_error(-r, error, NULL);
-	Py_RETURN_NONE;
+	return r ? raise_error(-r, error, NULL)
+		 : PyLong_FromUnsignedLongLong(turn);
+}
+
+/* Where an iteration may begin. */
+static PyObject *finish_fresh(struct handle *h, int r)
+{
+	h->fresh = h->fresh || !r;
+	return finish(h, r);
 }
 
 static PyObject *loader_load(PyObject *self, PyObject *args)
@@ -432,15 +465,28 @@ static PyObject *loader_load(PyObject *self, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "s", &text) || lock(h))
 		return NULL;
-	return finish(h, beton_loader_load(h->loader, text));
+	return finish_fresh(h, beton_loader_load(h->loader, text));
 }
 
+/* Where it stands. */
 static PyObject *loader_begin(PyObject *self, PyObject *unused)
 {
 	struct handle *h = handle_of(self);
 
 	(void)unused;
 	return lock(h) ? NULL : finish(h, 0);
+}
+
+/* In the next epoch, if batches of this one were taken. */
+static PyObject *loader_begin_epoch(PyObject *self, PyObject *unused)
+{
+	struct handle *h = handle_of(self);
+
+	(void)unused;
+	if (lock(h))
+		return NULL;
+	return finish_fresh(
+		h, h->fresh ? 0 : beton_loader_seek(h->loader, h->epoch + 1));
 }
 
 static PyObject *loader_seek(PyObject *self, PyObject *epoch)
@@ -450,30 +496,43 @@ static PyObject *loader_seek(PyObject *self, PyObject *epoch)
 
 	if (PyErr_Occurred() || lock(h))
 		return NULL;
-	return finish(h, beton_loader_seek(h->loader, n));
+	return finish_fresh(h, beton_loader_seek(h->loader, n));
+}
+
+static PyObject *loader_is_fresh(PyObject *self, PyObject *unused)
+{
+	struct handle *h = handle_of(self);
+	bool fresh;
+
+	(void)unused;
+	if (lock(h))
+		return NULL;
+	fresh = h->fresh;
+	unlock(h);
+	return PyBool_FromLong(fresh);
 }
 
 /* --- facts --- */
 
+/* Objects are made without the lock: what is collected then may be a user's,
+   and have a finalizer that asks for anything. */
 static PyObject *loader_info(PyObject *self, PyObject *unused)
 {
 	struct beton_loader_info i;
 	struct handle *h = handle_of(self);
-	PyObject *info;
 
 	(void)unused;
 	if (lock(h))
 		return NULL;
 	beton_loader_info(h->loader, &i);
-	info = Py_BuildValue(
+	unlock(h);
+	return Py_BuildValue(
 		"{s:s, s:s, s:s, s:s, s:s, s:s, s:K, s:K, s:K, s:I}", "spec",
 		i.spec, "source", i.source, "delivery", i.delivery, "decoder",
 		i.decoder, "jit", i.jit, "point", i.point, "samples",
 		(unsigned long long)i.samples, "batches",
 		(unsigned long long)i.batches, "steps",
 		(unsigned long long)i.steps, "workers", i.workers);
-	unlock(h);
-	return info;
 }
 
 static PyObject *new_shape(const struct beton_output *o)
@@ -500,29 +559,40 @@ static PyObject *new_output(const struct beton_output *o)
 			     (int)o->device_id, "jit", o->jit);
 }
 
+/* -ENOENT past the last one; -1 with an exception. */
+static int find_output(struct handle *h, uint32_t i, struct beton_output *out)
+{
+	int r;
+
+	if (lock(h))
+		return -1;
+	r = beton_loader_output(h->loader, i, out);
+	unlock(h);
+	return r;
+}
+
 static PyObject *loader_outputs(PyObject *self, PyObject *unused)
 {
-	struct handle *h = handle_of(self);
 	PyObject *list = PyList_New(0);
 	struct beton_output o;
+	int r = 0;
 
 	(void)unused;
-	if (!list || lock(h)) {
-		Py_XDECREF(list);
-		return NULL;
-	}
-	for (uint32_t i = 0; !beton_loader_output(h->loader, i, &o); i++) {
-		PyObject *output = new_output(&o);
+	for (uint32_t i = 0; list && !r; i++) {
+		PyObject *output;
 
-		if (!output || PyList_Append(list, output)) {
-			Py_XDECREF(output);
-			Py_CLEAR(list);
+		r = find_output(handle_of(self), i, &o);
+		if (r)
 			break;
-		}
-		Py_DECREF(output);
+		output = new_output(&o);
+		if (!output || PyList_Append(list, output))
+			r = -1;
+		Py_XDECREF(output);
 	}
-	unlock(h);
-	return list;
+	if (r == -ENOENT)
+		return list;
+	Py_XDECREF(list);
+	return NULL;
 }
 
 static double seconds(uint64_t ns)
@@ -543,42 +613,54 @@ static PyObject *new_stage(const struct beton_stage_stats *s)
 		seconds(s->p90_ns), "p99_s", seconds(s->p99_ns));
 }
 
-static PyObject *new_pace(const struct beton_loader *l)
+struct stats {
+	struct beton_stage_stats stages[STAGES_MAX];
+	size_t num_stages;
+	struct beton_pace_stats pace;
+	struct beton_kept_stats kept;
+	uint64_t failed_rows;
+};
+
+static void read_stats(const struct beton_loader *l, struct stats *s)
+{
+	s->num_stages = beton_loader_stats(l, s->stages, STAGES_MAX);
+	s->pace.size = sizeof(s->pace);
+	beton_loader_pace(l, &s->pace);
+	beton_loader_kept(l, &s->kept);
+	s->failed_rows = beton_loader_failed_rows(l);
+}
+
+static PyObject *new_pace(const struct beton_pace_stats *p)
 {
 	typedef unsigned long long ull;
-	struct beton_pace_stats p = { .size = sizeof(p) };
 
-	beton_loader_pace(l, &p);
 	return Py_BuildValue(
 		"{s:K, s:K, s:K, s:d, s:d, s:K, s:K, s:K, s:K}", "batches",
-		(ull)p.batches, "samples", (ull)p.samples, "waits",
-		(ull)p.waits, "wait_s", seconds(p.wait_ns), "trainer_s",
-		seconds(p.trainer_ns), "queue_places", (ull)p.queue_places,
-		"queue_ready", (ull)p.queue_ready, "queue_empty",
-		(ull)p.queue_empty, "queue_full", (ull)p.queue_full);
+		(ull)p->batches, "samples", (ull)p->samples, "waits",
+		(ull)p->waits, "wait_s", seconds(p->wait_ns), "trainer_s",
+		seconds(p->trainer_ns), "queue_places", (ull)p->queue_places,
+		"queue_ready", (ull)p->queue_ready, "queue_empty",
+		(ull)p->queue_empty, "queue_full", (ull)p->queue_full);
 }
 
-static PyObject *new_kept(const struct beton_loader *l)
+static PyObject *new_kept(const struct beton_kept_stats *k)
 {
 	typedef unsigned long long ull;
-	struct beton_kept_stats k;
 
-	beton_loader_kept(l, &k);
-	return Py_BuildValue("{s:K, s:K, s:K, s:K}", "size", (ull)k.size,
-			     "used", (ull)k.used, "samples", (ull)k.samples,
-			     "hits", (ull)k.hits);
+	return Py_BuildValue("{s:K, s:K, s:K, s:K}", "size", (ull)k->size,
+			     "used", (ull)k->used, "samples", (ull)k->samples,
+			     "hits", (ull)k->hits);
 }
 
-static PyObject *new_stats(const struct beton_loader *l)
+static PyObject *new_stats(const struct stats *s)
 {
-	struct beton_stage_stats s[STAGES_MAX];
-	size_t n = beton_loader_stats(l, s, STAGES_MAX);
 	PyObject *stages = PyDict_New();
 
-	for (size_t i = 0; stages && i < n && i < STAGES_MAX; i++) {
-		PyObject *stage = new_stage(&s[i]);
+	for (size_t i = 0; stages && i < s->num_stages && i < STAGES_MAX; i++) {
+		PyObject *stage = new_stage(&s->stages[i]);
 
-		if (!stage || PyDict_SetItemString(stages, s[i].name, stage)) {
+		if (!stage ||
+		    PyDict_SetItemString(stages, s->stages[i].name, stage)) {
 			Py_XDECREF(stage);
 			Py_DECREF(stages);
 			return NULL;
@@ -588,21 +670,21 @@ static PyObject *new_stats(const struct beton_loader *l)
 	if (!stages)
 		return NULL;
 	return Py_BuildValue("{s:N, s:N, s:N, s:K}", "stages", stages, "pace",
-			     new_pace(l), "kept", new_kept(l), "failed_rows",
-			     (unsigned long long)beton_loader_failed_rows(l));
+			     new_pace(&s->pace), "kept", new_kept(&s->kept),
+			     "failed_rows", (unsigned long long)s->failed_rows);
 }
 
 static PyObject *loader_stats(PyObject *self, PyObject *unused)
 {
 	struct handle *h = handle_of(self);
-	PyObject *stats;
+	struct stats stats;
 
 	(void)unused;
 	if (lock(h))
 		return NULL;
-	stats = new_stats(h->loader);
+	read_stats(h->loader, &stats);
 	unlock(h);
-	return stats;
+	return new_stats(&stats);
 }
 
 /* --- what the library said --- */
@@ -657,8 +739,10 @@ static PyObject *get_closed(PyObject *self, void *unused)
 static PyMethodDef loader_methods[] = {
 	{ "close", loader_close, METH_NOARGS, NULL },
 	{ "hook", loader_hook, METH_O, NULL },
-	{ "next", loader_next, METH_O, NULL },
+	{ "next", loader_next, METH_VARARGS, NULL },
 	{ "begin", loader_begin, METH_NOARGS, NULL },
+	{ "begin_epoch", loader_begin_epoch, METH_NOARGS, NULL },
+	{ "is_fresh", loader_is_fresh, METH_NOARGS, NULL },
 	{ "state", loader_state, METH_NOARGS, NULL },
 	{ "load", loader_load, METH_VARARGS, NULL },
 	{ "seek", loader_seek, METH_O, NULL },

@@ -8,6 +8,8 @@
 #define PYTHON_PYTHON_H
 
 #define PY_SSIZE_T_CLEAN
+/* Which of them it is; to be known before Python.h is read. */
+#include <pyconfig.h>
 #ifndef Py_GIL_DISABLED
 #	define Py_LIMITED_API 0x030b0000
 #endif

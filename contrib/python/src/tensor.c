@@ -6,6 +6,9 @@
 
 #include "dlpack.h"
 
+/* Of copies, as of batches: below it some would copy once more. */
+enum { ALIGNMENT = 64 };
+
 struct tensor {
 	PyObject_HEAD struct hold *hold;
 	struct tensor_view view;
@@ -146,7 +149,8 @@ static void release_buffer(PyObject *self, Py_buffer *view)
 
 /* --- DLPack --- */
 
-/* One of the two forms, what it points at, and the hold of the batch. */
+/* One of the two forms, what it points at, and the hold of the batch, or a copy
+   of the values. */
 struct export
 {
 	union {
@@ -154,6 +158,7 @@ struct export
 		struct dl_versioned versioned;
 	};
 	struct hold *hold;
+	void *copy;
 	int64_t shape[BETON_MAX_NDIM + 1];
 	int64_t strides[BETON_MAX_NDIM + 1];
 };
@@ -161,6 +166,7 @@ struct export
 static void export_free(struct export *e)
 {
 	hold_put(e->hold);
+	free(e->copy);
 	free(e);
 }
 
@@ -197,6 +203,18 @@ static void delete_capsule(PyObject *capsule)
 	}
 }
 
+/* In the order of the batch, which has no gaps. */
+static int fill_copy(struct export *e, const struct tensor *t)
+{
+	const size_t size = t->view.size ? t->view.size : 1;
+
+	if (posix_memalign(&e->copy, ALIGNMENT, size))
+		return -1;
+	if (t->view.size)
+		memcpy(e->copy, t->view.data, t->view.size);
+	return 0;
+}
+
 static void fill_export(struct export *e, struct tensor *t,
 			const struct element *element, bool versioned)
 {
@@ -207,18 +225,18 @@ static void fill_export(struct export *e, struct tensor *t,
 		e->shape[i] = (int64_t)t->view.shape[i];
 	fill_strides(t, e->strides, 1);
 	*dl = (struct dl_tensor){
-		.data = t->view.data,
+		.data = e->copy ? e->copy : t->view.data,
 		.device = { t->view.device_type, t->view.device_id },
 		.ndim = (int32_t)t->view.ndim,
 		.dtype = element->dl,
 		.shape = e->shape,
 		.strides = e->strides,
 	};
-	e->hold = t->hold;
+	e->hold = e->copy ? NULL : t->hold;
 	if (versioned) {
 		e->versioned.major = 1;
 		e->versioned.minor = 0;
-		e->versioned.flags = 0;
+		e->versioned.flags = e->copy ? DL_IS_COPIED : 0;
 		e->versioned.context = e;
 		e->versioned.deleter = delete_versioned;
 	} else {
@@ -227,7 +245,7 @@ static void fill_export(struct export *e, struct tensor *t,
 	}
 }
 
-static PyObject *make_capsule(struct tensor *t, bool versioned)
+static PyObject *make_capsule(struct tensor *t, bool versioned, bool copy)
 {
 	const struct element *element = element_of(t);
 	struct export *e;
@@ -236,15 +254,17 @@ static PyObject *make_capsule(struct tensor *t, bool versioned)
 	if (!element)
 		return PyErr_Format(PyExc_BufferError,
 				    "DLPack has no type for %s", t->view.dtype);
-	e = malloc(sizeof(*e));
-	if (!e)
-		return PyErr_NoMemory();
-	fill_export(e, t, element, versioned);
-	capsule = PyCapsule_New(e, capsule_name(versioned), delete_capsule);
-	if (capsule)
-		hold_get(e->hold);
-	else
+	e = calloc(1, sizeof(*e));
+	if (!e || (copy && fill_copy(e, t))) {
 		free(e);
+		return PyErr_NoMemory();
+	}
+	fill_export(e, t, element, versioned);
+	if (e->hold)
+		hold_get(e->hold);
+	capsule = PyCapsule_New(e, capsule_name(versioned), delete_capsule);
+	if (!capsule)
+		export_free(e);
 	return capsule;
 }
 
@@ -273,8 +293,9 @@ static int check_request(struct tensor *t, PyObject *device, PyObject *copy)
 {
 	int type, id;
 
-	if (copy == Py_True) {
-		PyErr_SetString(PyExc_BufferError, "copying is not done here");
+	if (copy == Py_True && t->view.device_type != BETON_DEVICE_CPU) {
+		PyErr_SetString(PyExc_BufferError,
+				"what is in a GPU's memory is not copied here");
 		return -1;
 	}
 	if (device == Py_None)
@@ -304,7 +325,7 @@ static PyObject *dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 		return NULL;
 	if (check_request(t, device, copy) || acquire(t, stream))
 		return NULL;
-	return make_capsule(t, major >= 1);
+	return make_capsule(t, major >= 1, copy == Py_True);
 }
 
 static PyObject *dlpack_device(PyObject *self, PyObject *unused)

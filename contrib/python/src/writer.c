@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "writer.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,10 +11,11 @@
 enum { ERROR_SIZE = 1024 };
 
 struct pywriter {
-	PyObject_HEAD struct beton_writer *writer;
-	size_t num_fields;
+	PyObject_HEAD size_t num_fields;
 	enum beton_type *types;
-	char said[ERROR_SIZE];
+	pthread_mutex_t lock;	     /* never while Python code runs */
+	struct beton_writer *writer; /* guarded by it; NULL: it is gone */
+	char said[ERROR_SIZE];	     /* belongs to who uses the writer */
 };
 
 static void note(void *arg, enum beton_log_level level, const char *message)
@@ -100,6 +103,8 @@ static PyObject *pywriter_new(PyTypeObject *type, PyObject *args,
 					 &page_size))
 		return NULL;
 	w = (struct pywriter *)PyType_GenericAlloc(type, 0);
+	if (w)
+		pthread_mutex_init(&w->lock, NULL);
 	if (w &&
 	    open_writer(w, PyBytes_AsString(path), fields, samples, page_size))
 		Py_CLEAR(w);
@@ -112,6 +117,7 @@ static void pywriter_dealloc(PyObject *self)
 	struct pywriter *w = (struct pywriter *)self;
 
 	beton_writer_abort(w->writer);
+	pthread_mutex_destroy(&w->lock);
 	free(w->types);
 	free_object(self);
 }
@@ -154,9 +160,28 @@ static int parse_value(enum beton_type type, PyObject *item,
 	return PyErr_Occurred() ? -1 : 0;
 }
 
+/* `said` receives what the library says. -ECANCELED: the writer is gone. */
+static int append_locked(struct pywriter *w, const struct beton_writer_value *v,
+			 char said[ERROR_SIZE])
+{
+	int r = -ECANCELED;
+
+	Py_BEGIN_ALLOW_THREADS;
+	pthread_mutex_lock(&w->lock);
+	if (w->writer) {
+		w->said[0] = '\0';
+		r = beton_writer_append(w->writer, v);
+		memcpy(said, w->said, ERROR_SIZE);
+	}
+	pthread_mutex_unlock(&w->lock);
+	Py_END_ALLOW_THREADS;
+	return r;
+}
+
 static PyObject *append(struct pywriter *w, PyObject *values,
 			struct beton_writer_value *v, Py_buffer *held)
 {
+	char said[ERROR_SIZE];
 	int r;
 
 	for (size_t i = 0; i < w->num_fields; i++) {
@@ -165,15 +190,16 @@ static PyObject *append(struct pywriter *w, PyObject *values,
 				&held[i]))
 			return NULL;
 	}
-	w->said[0] = '\0';
-	Py_BEGIN_ALLOW_THREADS;
-	r = beton_writer_append(w->writer, v);
-	Py_END_ALLOW_THREADS;
+	r = append_locked(w, v, said);
+	if (r == -ECANCELED) {
+		PyErr_SetString(PyExc_ValueError, "the writer is finished");
+		return NULL;
+	}
 	if (r == -EFBIG)
 		return raise_error(-r, "the sample is larger than a page",
 				   NULL);
 	if (r)
-		return raise_error(-r, w->said, NULL);
+		return raise_error(-r, said, NULL);
 	Py_RETURN_NONE;
 }
 
@@ -184,7 +210,7 @@ static PyObject *pywriter_append(PyObject *self, PyObject *values)
 	Py_buffer *held;
 	PyObject *result = NULL;
 
-	if (!w->writer || !PyTuple_Check(values) ||
+	if (!PyTuple_Check(values) ||
 	    (size_t)PyTuple_Size(values) != w->num_fields) {
 		PyErr_SetString(PyExc_ValueError, "not a value per field");
 		return NULL;
@@ -202,16 +228,29 @@ static PyObject *pywriter_append(PyObject *self, PyObject *values)
 	return result;
 }
 
+/* It is gone then; whoever comes later finds none. */
+static struct beton_writer *take_writer(struct pywriter *w)
+{
+	struct beton_writer *writer;
+
+	Py_BEGIN_ALLOW_THREADS;
+	pthread_mutex_lock(&w->lock);
+	writer = w->writer;
+	w->writer = NULL;
+	pthread_mutex_unlock(&w->lock);
+	Py_END_ALLOW_THREADS;
+	return writer;
+}
+
 static PyObject *pywriter_finish(PyObject *self, PyObject *unused)
 {
 	struct pywriter *w = (struct pywriter *)self;
-	struct beton_writer *writer = w->writer;
+	struct beton_writer *writer = take_writer(w);
 	int r;
 
 	(void)unused;
 	if (!writer)
 		Py_RETURN_NONE;
-	w->writer = NULL;
 	Py_BEGIN_ALLOW_THREADS;
 	r = beton_writer_finish(writer);
 	Py_END_ALLOW_THREADS;
@@ -222,11 +261,8 @@ static PyObject *pywriter_finish(PyObject *self, PyObject *unused)
 
 static PyObject *pywriter_abort(PyObject *self, PyObject *unused)
 {
-	struct pywriter *w = (struct pywriter *)self;
-
 	(void)unused;
-	beton_writer_abort(w->writer);
-	w->writer = NULL;
+	beton_writer_abort(take_writer((struct pywriter *)self));
 	Py_RETURN_NONE;
 }
 

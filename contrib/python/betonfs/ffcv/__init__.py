@@ -36,14 +36,15 @@ What is different, and meant to be:
 - Squeeze() never takes the batch's axis; lists of operations that are given to
   a Loader are not changed, and serve for the next one.
 - BytesDecoder fills rows up with zeros, not with what was there before.
-- Errors of a writer's samples are raised, with their number.
+- Errors of a writer's samples are raised, with their number; and what samples
+  draw of global generators is each one's own, for any number of workers.
 - torch's number of threads is not touched by any import.
 
 And what cannot be had: fields of users' own classes are read, by their own
-decoders, and only subclasses of FFCV's are written, as these; `indices`, and an order of users' own, have no number
-twice; two loops at a time need two Loaders; operations draw other random
-numbers than FFCV's; what an operation of a user's draws by np.random depends on
-seed, epoch and batch alone.
+decoders, and only subclasses of FFCV's are written, as these; `indices`, and
+an order of users' own, have no number twice; two loops at a time need two
+Loaders; operations draw other random numbers than FFCV's; what one of a user's
+draws by np.random depends on seed, epoch and batch alone.
 """
 from __future__ import annotations
 

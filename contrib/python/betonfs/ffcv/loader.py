@@ -17,12 +17,13 @@ from .. import Ragged
 from ._chain import ARRAY, BYTES, IMAGE, SCALAR, Chain, Files, quoted
 from ._memory import memory_of
 from ._stages import Batch, Decoding, Pooled, Stages
-from .decoders import Decoder
+from .decoders import Decoder, ResizedCropRGBImageDecoder
 from .pipeline.compiler import Compiler
 from .pipeline.operation import Operation
 from .pipeline.pipeline_spec import PipelineSpec
 from .reader import Reader
-from .transforms import ImageMixup, LabelMixup, ModuleWrapper, ToTensor
+from .transforms import (ImageMixup, LabelMixup, ModuleWrapper,
+                         RandomResizedCrop, ToTensor)
 from .transforms._base import is_ours
 from .traversal_order import TraversalOrder
 
@@ -254,6 +255,7 @@ class Loader:
         self._native = True
         self._gpu = True
         self._mixing = True
+        self._sized = on_error == "zero" or not self.reader.is_file
         self._opened: Any = None
         self._core: _Core = None    # type: ignore[assignment]
         self._open(0)
@@ -375,6 +377,25 @@ class Loader:
         output.decoding = Decoding(decoder, records, storage)
         output.native = 1
 
+    def _check_sizes(self, output: _Output) -> None:
+        """Images that are decoded as they are have one size."""
+        decoder = output.ops[0]
+        if output.source is not None or not is_ours(decoder) \
+                or "rgb_image" not in getattr(decoder, "kinds", ()) \
+                or isinstance(decoder, ResizedCropRGBImageDecoder) \
+                or any(isinstance(op, RandomResizedCrop) for op in output.ops):
+            return
+        records = self.reader.column(output.field)
+        if self._indices is not None:
+            records = records[self._indices]
+        for side in "width", "height":
+            sizes = records[side]
+            if len(sizes) and sizes.min() != sizes.max():
+                raise TypeError(
+                    f"images of field {output.field!r} are from {sizes.min()} "
+                    f"to {sizes.max()} pixels in {side}: "
+                    f"{type(decoder).__name__} is for images of one size")
+
     # --- the library ---
 
     def _text(self, files: Files) -> str:
@@ -486,6 +507,10 @@ class Loader:
 
     def __iter__(self) -> EpochIterator:
         epoch = self.next_epoch
+        if not self._sized:
+            for output in self._outputs:
+                self._check_sizes(output)
+            self._sized = True
         self._open(epoch)
         if self.recompile:
             for output in self._outputs:

@@ -5,14 +5,13 @@ import importlib
 import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
-from .. import BetonError, _beton
-from .._writer import _encoded, _with_progress
-from ._processes import Samples, encoded
+from .. import _beton
+from .._writer import Values, fill, given, indexed
 from .fields.base import BuiltInField, encode
 
 MIN_PAGE_SIZE = 1 << 21
@@ -68,25 +67,12 @@ class DatasetWriter:
         self.num_workers = num_workers if num_workers > 0 \
             else len(os.sched_getaffinity(0))
 
-    def _write(self, values: Samples, n: int) -> None:
+    def _write(self, values: AbstractContextManager[Values], n: int) -> None:
         writer = _beton.Writer(
             self.fname,
             tuple((name, *f.description) for name, f in self.fields.items()),
             n, self.page_size)
-        try:
-            for i, sample in enumerate(_with_progress(values, n, True)):
-                try:
-                    writer.append(sample)
-                except BetonError as e:
-                    raise type(e)(e.errno, f"sample {i}: {e.strerror}") \
-                        from None
-            writer.finish()
-        except BaseException:
-            writer.abort()
-            raise
-        finally:
-            # An error that is kept keeps this frame.
-            values.close()
+        fill(writer, values, n, True)
 
     def from_indexed_dataset(self, dataset: Any,
                              indices: Sequence[int] | None = None,
@@ -99,7 +85,7 @@ class DatasetWriter:
             else np.array(indices)
         if shuffle_indices:
             np.random.shuffle(numbers)
-        self._write(encoded(_Encoder(self.fields), dataset, numbers.tolist(),
+        self._write(indexed(_Encoder(self.fields), dataset, numbers.tolist(),
                             self.num_workers), len(numbers))
 
     def from_webdataset(self, shards: Sequence[str],
@@ -112,13 +98,8 @@ class DatasetWriter:
             return itertools.chain.from_iterable(
                 pipeline(dataset(shard)) for shard in shards)
         n = sum(1 for _ in samples())
-        encoder: Any = _Encoder(self.fields)
-        thunks = (partial(_given, sample) for sample in samples())
-        self._write(_encoded(encoder, thunks, self.num_workers), n)
-
-
-def _given(sample: Any) -> Any:
-    return sample
+        self._write(given(_Encoder(self.fields), samples(), self.num_workers),
+                    n)
 
 
 __all__ = ["DatasetWriter"]
