@@ -254,6 +254,25 @@ def test_what_cannot_be_compiled_is_said(load):
             next(iter(loader))
 
 
+def test_two_threads_may_begin_at_once(load):
+    loader, errors = load(compiled(who)), []
+    together = threading.Barrier(2)
+
+    def begin():
+        together.wait()
+        try:
+            iter(loader)
+        except BaseException as e:
+            errors.append(e)
+
+    begins = [threading.Thread(target=begin) for _ in range(2)]
+    for t in begins:
+        t.start()
+    for t in begins:
+        t.join()
+    assert not errors and is_pooled(loader)
+
+
 # --- ends ---
 
 def threads():

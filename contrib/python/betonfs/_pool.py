@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import functools
 import re
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -177,11 +178,16 @@ class Pool:
         self.places: set[int] = set()   # of those that the threads call
         self._hook: Any = None      # is code as long as it lives
         self._started = False
+        self._lock = threading.Lock()
 
     def start(self, core: _beton.Loader) -> None:
         """Once; threads of a loader that was opened for it wait for this."""
-        if self._started:
-            return
+        with self._lock:
+            if not self._started:
+                self._start(core)
+                self._started = True
+
+    def _start(self, core: _beton.Loader) -> None:
         found = re.search(r"\bseed=(\d+)", core.info()["spec"])
         assert found
         seed, facts = int(found[1]), core.outputs()
@@ -194,7 +200,6 @@ class Pool:
             core.hook(self._hook.address if stages else 0)
         self.places = {stage.place for stage in stages}
         self.calls = calls
-        self._started = True
 
     def _divide(self, outputs: Outputs, shapes: dict[str, tuple[int, ...]],
                 seed: int) -> tuple[list[Stage], list[Callable[[Any], Any]]]:
