@@ -7,6 +7,7 @@ import os
 import pathlib
 import sys
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -320,6 +321,124 @@ def test_code_is_asked_for_once(load, recompile, want):
     for _ in range(3):
         list(loader)
     assert len(asked) == want
+
+
+# --- what the library's threads do ---
+
+class Own(Operation):
+    """Of images, by a function that says what it makes of them."""
+
+    def __init__(self, code, memory=True):
+        super().__init__()
+        self.code, self.memory = code, memory
+
+    def generate_code(self):
+        return self.code
+
+    def declare_state_and_memory(self, state):
+        query = AllocationQuery(state.shape, np.dtype("u1"))
+        return replace(state, jit_mode=True), query if self.memory else None
+
+
+class Inverted(Own):
+    def generate_code(self):
+        my_range = Compiler.get_iterator()
+
+        def inverted(images, dst, indices):
+            for i in my_range(len(images)):
+                dst[i] = images[i] ^ np.uint8(indices[i])
+            return dst
+
+        inverted.with_indices = inverted.is_parallel = True
+        return inverted
+
+
+def mirrored(images, dst):
+    return images[:, ::-1]
+
+
+def turned(images, dst):
+    return images.transpose(0, 2, 1, 3)
+
+
+def noisy(images, dst):
+    for i in range(len(images)):
+        images[i, 0, 0, 0] = np.random.randint(0, 256)
+    return images
+
+
+def other_type(images, dst):
+    return images.astype(np.float32)
+
+
+OWN = [
+    # Operations after the decoder, and how many the threads do.
+    ([Inverted(None)], 1),
+    ([Own(mirrored, False), Own(noisy, False), T.ToTensor()], 2),
+    ([T.ToTensor(), T.ToTorchImage(channels_last=False), Own(noisy)], 1),
+    ([T.ToTensor(), T.ToTorchImage(), Own(mirrored), T.ToTensor()], 1),
+    ([Own(other_type), Own(noisy)], 0),
+    ([T.ToTensor(), lambda x: x.numpy(), Own(noisy)], 0),
+    ([Own(noisy), T.Cutout(2), T.ToTensor()], 1),
+]
+
+
+@pytest.mark.parametrize("ops, count", OWN)
+def test_threads_run_users_operations(load, monkeypatch, ops, count):
+    pytest.importorskip("numba")
+    how = {"image": [SimpleRGBImageDecoder(), *ops], "seed": 3,
+           "drop_last": False}
+    loader = load(**how)
+    images = [column(loader, 0) for _ in range(2)]
+    assert len(loader._core._pool.places) == count
+    # Without them, and without numba's.
+    again = load(**how, recompile=True, num_workers=1)
+    for want in images:
+        assert np.array_equal(column(again, 0), want)
+        assert not again._core._pool.places
+    monkeypatch.setattr(Compiler, "_numba", classmethod(lambda cls: None))
+    with pytest.warns(RuntimeWarning, match="numba is not installed"):
+        plain = load(**how)
+        for want in images:
+            assert np.array_equal(column(plain, 0), want)
+
+
+def test_what_looks_alike_is_not_the_same(load):
+    """Same place, same shape, other strides."""
+    pytest.importorskip("numba")
+    crop = CenterCropRGBImageDecoder((8, 8), 0.9)
+    loader = load([crop, Own(turned, False)])
+    want = column(load([crop])).transpose(0, 2, 1, 3)
+    assert np.array_equal(column(loader), want)
+    assert len(loader._core._pool.places) == 1
+
+
+def test_what_another_pipeline_begins_with_stays(load):
+    pytest.importorskip("numba")
+    first, second = SimpleRGBImageDecoder(), Inverted(None)
+    more = {"view": PipelineSpec(second, transforms=[Own(noisy)])}
+    loader = load([first, second, Own(mirrored)], [IntDecoder()], more=more)
+    for image, _, view in loader:
+        assert np.array_equal(view[:, 1:], np.asarray(image)[:, ::-1][:, 1:])
+    assert len(loader._core._pool.places) == 1
+    more = {"view": PipelineSpec(first, transforms=[Own(noisy)])}
+    loader = load([first, second], [IntDecoder()], more=more)
+    for image, label, view in loader:
+        want = np.asarray(image) ^ label[:, :, None, None].astype("u1")
+        assert np.array_equal(view[:, 1:], want[:, 1:])
+    assert not loader._core._pool.places
+
+
+def test_wrong_operations_are_told_by_name(load):
+    pytest.importorskip("numba")
+
+    class Short(Own):
+        pass
+
+    loader = load([SimpleRGBImageDecoder(),
+                   Short(lambda images, dst: images[:, 1:])])
+    with pytest.raises(OSError, match=r"Short\(\) raised an exception"):
+        next(iter(loader))
 
 
 def test_functions_are_operations(load):

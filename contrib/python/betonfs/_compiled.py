@@ -10,12 +10,13 @@ import inspect
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _random
 from ._batch import TupleBatch
 
 Code = Callable[..., Any]
@@ -28,11 +29,11 @@ def find_numba() -> Any:
     return importlib.import_module("numba")
 
 
-def compile_code(numba: Any, code: Code, threads: int,
-                 signature: Any = None) -> Code:
-    """As FFCV does: without the GIL, and with numba's threads where the function
-    says that it `is_parallel`. Functions that users compiled themselves are
-    taken as they are."""
+def compile_code(numba: Any, code: Code, threads: int, signature: Any = None,
+                 parallel: bool | None = None) -> Code:
+    """As FFCV does: without the GIL, and with numba's threads where it is to be
+    `parallel`, or, not given, the function says that it `is_parallel`. Functions
+    that users compiled themselves are taken as they are."""
     if numba is None:
         warnings.warn(f"{code.__name__}: numba is not installed, so this runs "
                       "as plain Python, slowly", RuntimeWarning, stacklevel=3)
@@ -41,11 +42,37 @@ def compile_code(numba: Any, code: Code, threads: int,
         own: Code = code
         return own
     threads = min(threads, numba.config.NUMBA_NUM_THREADS)
-    parallel = bool(getattr(code, "is_parallel", False)) and threads > 1
-    numba.set_num_threads(threads)
+    if parallel is None:
+        parallel = bool(getattr(code, "is_parallel", False))
+    parallel = parallel and threads > 1
+    if parallel:
+        numba.set_num_threads(threads)
     compiled: Code = numba.njit(signature, fastmath=True, nogil=True,
                                 error_model="numpy", parallel=parallel)(code)
     return compiled
+
+
+@functools.cache
+def seeding(numba: Any) -> Any:
+    """Seeds np.random in compiled code of the thread."""
+    return _random.seeding(numba.njit)
+
+
+def call(code: Code, arguments: Iterable[Any], seed: int, epoch: int,
+         number: int, place: int) -> Any:
+    """With random numbers of np.random that are the function's and the batch's
+    own: by its `place` among all functions of a loader. What NumPy's own
+    generator gave before, it goes on with."""
+    numba = sys.modules.get("numba")
+    if numba and isinstance(code, numba.core.dispatcher.Dispatcher):
+        seeding(numba)(seed, epoch, number, place)
+        return code(*arguments)
+    state = np.random.get_state()
+    _random.seeding()(seed, epoch, number, place)
+    try:
+        return code(*arguments)
+    finally:
+        np.random.set_state(state)
 
 
 def _array(name: str, value: Any) -> NDArray[Any]:
@@ -82,35 +109,53 @@ def _replaced(batch: Any, name: str, new: Any) -> Any:
 class Compiled:
     """What compiled() gives."""
 
+    # Where one is called in the thread that iterates, so are those that follow
+    # in its chain.
+    chain: Any = None
+    # Among all functions of a loader; None: its place among the transforms.
+    place: int | None = None
+
     def __init__(self, code: Code, parallel: bool) -> None:
         functools.update_wrapper(self, code)
         self._plain = code
-        self._parallel = parallel
-        self._names = list(inspect.signature(
+        self.name = code.__name__
+        self.parallel = parallel or bool(getattr(code, "is_parallel", False))
+        self.names = list(inspect.signature(
             getattr(code, "py_func", code)).parameters)
-        if not self._names:
+        if not self.names:
             raise TypeError(f"{code.__name__} has no parameters: they are the "
                             "names of outputs")
         self._code: Code | None = None
 
-    def _compile(self) -> Code:
-        code = self._plain
-        if self._parallel:
-            code.is_parallel = True     # type: ignore[attr-defined]
-        return compile_code(find_numba(), code,
-                            len(os.sched_getaffinity(0))
-                            if self._parallel else 1)
-
-    def __call__(self, batch: Any) -> Any:
+    def code(self) -> Code:
         if self._code is None:
-            self._code = self._compile()
-        given = [getattr(batch, name) for name in self._names]
-        result = self._code(*(
-            value if isinstance(value, (int, str)) else _array(name, value)
-            for name, value in zip(self._names, given)))
+            threads = len(os.sched_getaffinity(0)) if self.parallel else 1
+            self._code = compile_code(find_numba(), self._plain, threads,
+                                      parallel=self.parallel)
+        return self._code
+
+    def code_for(self, numba: Any, types: tuple[Any, ...],
+                 shapes: dict[str, tuple[int, ...]]) -> Code:
+        """For the loader's threads, which give it these types; with the shapes
+        of outputs as they are now."""
+        return self.code()
+
+    def run(self, seed: int | None, place: int, batch: Any) -> Any:
+        """In the thread that iterates. Without a seed numbers are any."""
+        given = [getattr(batch, name) for name in self.names]
+        given = [value if isinstance(value, (int, str)) else _array(name, value)
+                 for name, value in zip(self.names, given)]
+        if seed is None:
+            result = self.code()(*given)
+        else:
+            result = call(self.code(), given, seed, batch.epoch, batch.number,
+                          place)
         if result is None:
             return batch
-        return _replaced(batch, self._names[0], result)
+        return _replaced(batch, self.names[0], result)
+
+    def __call__(self, batch: Any) -> Any:
+        return self.run(None, 0, batch)
 
     def __reduce__(self) -> Any:
         # Where it decorates, its name is the function's.
@@ -118,7 +163,7 @@ class Compiled:
         module = sys.modules.get(code.__module__)
         if getattr(module, code.__qualname__, None) is self:
             return code.__qualname__
-        return Compiled, (code, self._parallel)
+        return Compiled, (code, self.parallel)
 
 
 def compiled(code: Code | None = None, *, parallel: bool = False) -> Any:
@@ -132,13 +177,24 @@ def compiled(code: Code | None = None, *, parallel: bool = False) -> Any:
                     image[i] //= 2
 
     Its parameters are named as outputs of the pipeline, or as facts of a batch,
-    `ids`, `valid`, `epoch`, `number`; it gets their memory, and changes it in
-    place. What it returns takes the place of the first one; None: it stays.
+    `ids`, `valid`, `epoch`, `number`, `rows`; it gets their memory, and changes
+    it in place. What it returns takes the place of the first one; None: it
+    stays.
 
-    numba compiles it at the first batch, and it runs without the GIL; where numba
-    is not installed, it runs as Python, and a warning says so. With `parallel`,
-    ``numba.prange`` takes all usable CPUs. Batches pass it in the thread that
-    iterates.
+    numba compiles it when the first iteration begins. If it returns nothing,
+    takes no bytes, JSON, or arrays of a GPU, and all transforms before it are of
+    this kind, the loader's threads call it: without the GIL, on several batches
+    at a time, before they are ready. What it raises is then a BetonError with
+    its name. Any other is called in the thread that iterates; so are those with
+    `parallel`, whose ``numba.prange`` takes all usable CPUs. Where numba is not
+    installed, it runs as Python in that thread, and a warning says so.
+
+    Random numbers of ``np.random`` in it are functions of the loader's seed,
+    the epoch, the batch's number and the function's place among the transforms,
+    whoever calls it and with any number of workers; not those of ``prange``'s
+    threads. Without numba ``random``, ``uniform``, ``normal``, ``randint`` and
+    ``permutation`` give the same bits. In that thread numba's generator is
+    seeded for it, and NumPy's is as it was before.
     """
     if code is None:
         return functools.partial(compiled, parallel=parallel)

@@ -18,6 +18,7 @@ from ._epochs import Epoch, Epochs
 from ._errors import BetonError
 from ._options import (Subset, SubsetFile, on_device, pipeline_text, place,
                        spec_text)
+from ._pool import Pool
 from ._show import ROWS, Shown
 
 _log = logging.getLogger("betonfs")
@@ -82,7 +83,9 @@ class Loader(Epochs):
     transforms
         Functions of a batch, called in their order on each; what they return
         is the batch. :func:`compiled` makes them of functions of arrays, by
-        numba.
+        numba; the first of these are called by the loader's threads, on
+        several batches at a time, before they are ready. The rest is called in
+        the thread that iterates.
     tensors
         "torch", "numpy", "jax", "cupy", "dlpack" (as they are, for any
         from_dlpack()), or "auto": torch where it is installed, else numpy.
@@ -166,6 +169,8 @@ class Loader(Epochs):
         text = pipeline_text(pipeline, self.path)
         if device is not None and source is None:
             text = on_device(text, device, self.path)
+        self.transforms = tuple(transforms)
+        self._pool = Pool(self.transforms)
         with SubsetFile(subset, weights) as part:
             self._core = _beton.Loader(
                 self.path,
@@ -177,12 +182,12 @@ class Loader(Epochs):
                 source=source, cache=cache, delivery=delivery, job=job,
                 cache_size=cache_size, cold_size=cold_size, pinned=pinned,
                 epoch=epoch, workers=workers, prefetch=prefetch,
-                rank=self.rank, world=self.world, on_error=error)
+                rank=self.rank, world=self.world, on_error=error,
+                hooked=self._pool.numba is not None)
         samples = self._core.info()["samples"]
         if part.samples not in (None, samples):
             self._core.close()
             raise ValueError(f"{part.samples} weights for {samples} samples")
-        self.transforms = tuple(transforms)
         self._outputs = self._core.outputs()
         self._devices = {o["device_id"] for o in self._outputs
                          if o["device_type"] != _tensors.CPU}
@@ -196,7 +201,13 @@ class Loader(Epochs):
     # --- batches ---
 
     def __iter__(self) -> Iterator[Any]:
+        self._pool.start(self._core)
         return Epoch(self, self._core.begin_epoch())
+
+    def _begin(self) -> int:
+        """Whose turn it is then; from where it stands."""
+        self._pool.start(self._core)
+        return self._core.begin()
 
     def __len__(self) -> int:
         """Batches of this rank in a whole epoch."""
@@ -220,8 +231,8 @@ class Loader(Epochs):
         if raw is None:
             return None
         batch: Any = self._maker.make(raw)
-        for transform in self.transforms:
-            batch = transform(batch)
+        for call in self._pool.calls:
+            batch = call(batch)
         return batch
 
     def _tell(self) -> None:

@@ -11,28 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from ._epochs import Epoch, Epochs
 from ._loader import Loader
 from ._options import whole_weights
+from ._random import WEYL, key, mix
 
 # Draws that are made at a time.
 _BLOCK = 4096
-_WEYL = 0x9e3779b97f4a7c15
 # So that no other use of a seed has the same numbers, beton-orders(7).
 _FOR_MIX = 3
-
-
-def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """mix() of beton-orders(7)."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xbf58476d1ce4e5b9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94d049bb133111eb)
-    return x ^ (x >> np.uint64(31))
-
-
-def _key(*words: int) -> NDArray[np.uint64]:
-    """key() of beton-orders(7), in an array of one."""
-    weyl = np.uint64(_WEYL)
-    k = _mixed(np.array([_WEYL + len(words)], np.uint64))
-    for word in words:
-        k = _mixed((k ^ np.uint64(word)) + weyl)
-    return k
 
 
 class _Draws:
@@ -51,8 +35,7 @@ class _Draws:
         if found is None:
             at = np.arange(number * _BLOCK + 1, (number + 1) * _BLOCK + 1,
                            dtype=np.uint64)
-            numbers = _mixed(_key(self._seed, epoch, _FOR_MIX)
-                             + at * np.uint64(_WEYL))
+            numbers = mix(key(self._seed, epoch, _FOR_MIX) + at * WEYL)
             ticks = ((numbers >> np.uint64(32)) * self._sums[-1]
                      >> np.uint64(32))
             found = np.searchsorted(self._sums, ticks, "right")
@@ -155,7 +138,7 @@ class Mix(Epochs):
             if not self._fresh:
                 self.set_epoch(self._epoch + 1)
             self._fresh = self._ended = False
-            self._turns = [x._core.begin() for x in self.loaders]
+            self._turns = [x._begin() for x in self.loaders]
             self._turn += 1
             return Epoch(self, self._turn)
 

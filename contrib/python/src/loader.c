@@ -228,12 +228,12 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args,
 		"path",	  "spec",     "subset",	 "pipeline",   "source",
 		"cache",  "delivery", "job",	 "cache_size", "cold_size",
 		"pinned", "epoch",    "workers", "prefetch",   "rank",
-		"world",  "on_error", NULL
+		"world",  "on_error", "hooked",	 NULL
 	};
 	struct loader *l = NULL;
 	PyObject *path = NULL;
 	char error[ERROR_SIZE] = "";
-	int on_error = 0, r;
+	int on_error = 0, hooked = 0, r;
 	unsigned long long cache_size = 0, cold_size = 0, pinned = 0, epoch = 0;
 	struct beton_loader_options o = {
 		.size = sizeof(o),
@@ -243,17 +243,18 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args,
 	};
 
 	if (!PyArg_ParseTupleAndKeywords(
-		    args, kwargs, "O&|$zzzzzzzKKKKIIIIi", (char **)names,
+		    args, kwargs, "O&|$zzzzzzzKKKKIIIIip", (char **)names,
 		    PyUnicode_FSConverter, &path, &o.spec, &o.subset,
 		    &o.pipeline, &o.source, &o.cache, &o.delivery, &o.job,
 		    &cache_size, &cold_size, &pinned, &epoch, &o.workers,
-		    &o.prefetch, &o.rank, &o.world, &on_error))
+		    &o.prefetch, &o.rank, &o.world, &on_error, &hooked))
 		return NULL;
 	o.cache_size = cache_size;
 	o.cold_size = cold_size;
 	o.pinned = pinned;
 	o.epoch = epoch;
 	o.on_error = (enum beton_on_error)on_error;
+	o.hooked = hooked;
 	l = (struct loader *)PyType_GenericAlloc(type, 0);
 	if (!l)
 		goto out;
@@ -303,6 +304,22 @@ static PyObject *loader_close(PyObject *self, PyObject *unused)
 	(void)unused;
 	if (handle_is_ours(h))
 		stop(h);
+	Py_RETURN_NONE;
+}
+
+/* The address of a beton_hook_fn, which is there until the threads end. */
+static PyObject *loader_hook(PyObject *self, PyObject *address)
+{
+	struct handle *h = handle_of(self);
+	beton_hook_fn *hook = (beton_hook_fn *)PyLong_AsVoidPtr(address);
+	int r;
+
+	if (PyErr_Occurred() || lock(h))
+		return NULL;
+	r = beton_loader_hook(h->loader, hook, NULL);
+	unlock(h);
+	if (r)
+		return raise_error(-r, "the loader has a hook, or none", NULL);
 	Py_RETURN_NONE;
 }
 
@@ -721,6 +738,7 @@ static PyObject *get_closed(PyObject *self, void *unused)
 
 static PyMethodDef loader_methods[] = {
 	{ "close", loader_close, METH_NOARGS, NULL },
+	{ "hook", loader_hook, METH_O, NULL },
 	{ "next", loader_next, METH_VARARGS, NULL },
 	{ "begin", loader_begin, METH_NOARGS, NULL },
 	{ "begin_epoch", loader_begin_epoch, METH_NOARGS, NULL },

@@ -14,7 +14,10 @@ A pipeline's beginning, as far as the library knows its operations, becomes one
 compiled pass, beton-transforms(7); `loader.pipeline` shows its text. What comes
 after it, which is operations of users, torch modules and functions, runs in
 Python on whole batches, one after the other. Operations of users are compiled
-by numba, where that is installed.
+by numba, where that is installed; those that directly follow the library's, have
+no shared memory, and give the shape and dtype that they get, are run by the
+loader's threads, on several batches at a time, before these are ready. Not with
+`recompile`, nor after what another pipeline begins with.
 
 What is different, and meant to be:
 
@@ -40,7 +43,8 @@ What is different, and meant to be:
 And what cannot be had: fields of users' own classes are read, by their own
 decoders, and only subclasses of FFCV's are written, as these; `indices`, and
 an order of users' own, have no number twice; two loops at a time need two
-Loaders; operations draw other random numbers than FFCV's.
+Loaders; operations draw other random numbers than FFCV's; what one of a user's
+draws by np.random depends on seed, epoch and batch alone.
 """
 from __future__ import annotations
 

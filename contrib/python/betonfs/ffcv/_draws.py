@@ -6,15 +6,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .._random import WEYL, mix
+
 _M64 = 2**64 - 1
-_STEP = 0x9E3779B97F4A7C15
-
-
-def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finisher of splitmix64."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 class Draws:
@@ -31,10 +25,10 @@ class Draws:
 
     def uniform(self, low: float = 0, high: float = 1) \
             -> NDArray[np.float64]:
-        key = np.zeros(len(self.ids), np.uint64)
+        key: NDArray[np.uint64] = np.zeros(len(self.ids), np.uint64)
         for part in (self.seed, self.epoch, self.place, self._drawn):
-            key = _mix(key + np.uint64((part + _STEP) & _M64))
-        key = _mix(key + self.ids.astype(np.uint64))
+            key = mix(key + np.uint64((part + int(WEYL)) & _M64))
+        key = mix(key + self.ids.astype(np.uint64))
         self._drawn += 1
         unit = (key >> np.uint64(11)).astype(np.float64) * 2.0**-53
         return low + (high - low) * unit

@@ -16,7 +16,7 @@ from .. import Loader as _Core
 from .. import Ragged
 from ._chain import ARRAY, BYTES, IMAGE, SCALAR, Chain, Files, quoted
 from ._memory import memory_of
-from ._stages import Batch, Decoding, Stages
+from ._stages import Batch, Decoding, Pooled, Stages
 from .decoders import Decoder, ResizedCropRGBImageDecoder
 from .pipeline.compiler import Compiler
 from .pipeline.operation import Operation
@@ -90,7 +90,7 @@ class _Output:
             output, i = self.source
             return _copy(output.kept[i])
         if self.decoding is not None:
-            return self.decoding.run(None, batch)
+            return self.decoding.run(None, batch, self.place)
         assert self.chain is not None
         value = raw[self.name]
         if isinstance(value, Ragged):
@@ -99,6 +99,15 @@ class _Output:
         if self.native - 1 in self.kept:
             self.kept[self.native - 1] = _copy(value)
         return value
+
+    def pooled(self) -> list[Pooled]:
+        """What the library's threads may do after the library. Not where
+        another pipeline begins with what was before."""
+        if self.source is not None or self.decoding is not None \
+                or self.native - 1 in self.kept or not self.parts:
+            return []
+        assert self.chain is not None
+        return self.parts[0][1].pooled(self.name, self.chain)
 
     def forget(self) -> None:
         """What users' operations compiled."""
@@ -476,14 +485,21 @@ class Loader:
             workers=self.num_workers, prefetch=self.batches_ahead,
             tensors="torch", epoch=epoch, cache=self._cache,
             on_error=self.on_error, **{
-                "drop_last": self.drop_last,
+                "transforms": self._pooled(), "drop_last": self.drop_last,
                 **({} if self.distributed and not own else alone), **options})
+
+    def _pooled(self) -> list[Pooled]:
+        if self.recompile:
+            return []
+        ops = [op for output in self._outputs for op in output.pooled()]
+        return ops if ops and Compiler.has_numba() else []
 
     # --- batches ---
 
     def _finish(self, raw: Any, epoch: int) -> tuple[Any, ...]:
         ids = raw.ids.numpy()
-        batch = Batch(self.seed, epoch, ids)
+        batch = Batch(self.seed & (2**64 - 1), epoch, raw.number, ids,
+                      self._core._pool.places)
         # Those that begin with what another one keeps come after it.
         done = {o.name: o.run(raw, batch) for o in sorted(
             self._outputs, key=lambda o: o.source is not None)}
@@ -514,7 +530,7 @@ class Loader:
                         key=lambda f: f["type"] not in ("int", "float"))
         text = "; ".join(f"{quoted(f['name'])} | drop" for f in fields[1:])
         with self._try(text, self._indices, self.next_epoch,
-                       drop_last=False) as core:
+                       drop_last=False, transforms=()) as core:
             return np.concatenate([b.ids.numpy() for b in core])
 
     def filter(self, field_name: str,

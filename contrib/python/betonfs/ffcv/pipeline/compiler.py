@@ -29,6 +29,10 @@ class Compiler:
         return find_numba() if cls.is_enabled else None
 
     @classmethod
+    def has_numba(cls) -> bool:
+        return cls._numba() is not None
+
+    @classmethod
     def compile(cls, code: Callable[..., Any],
                 signature: Any = None) -> Callable[..., Any]:
         if not cls.is_enabled:
