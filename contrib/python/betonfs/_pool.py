@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import functools
 import re
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -176,9 +177,16 @@ class Pool:
         self.calls: list[Callable[[Any], Any]] = []
         self._hook: Any = None      # is code as long as it lives
         self._started = False
+        self._lock = threading.Lock()
 
     def start(self, core: _beton.Loader) -> None:
-        """Once; threads of a loader that was opened for it wait for this."""
+        """Once; threads of a loader that was opened for it wait for this, and so
+        does whoever else iterates."""
+        if not self._started:
+            with self._lock:
+                self._start(core)
+
+    def _start(self, core: _beton.Loader) -> None:
         if self._started:
             return
         found = re.search(r"\bseed=(\d+)", core.info()["spec"])
