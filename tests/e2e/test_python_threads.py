@@ -300,6 +300,47 @@ def test_loaders_die_in_other_threads(data, epochs):
     gc.collect()
 
 
+# --- functions of arrays ---
+
+@betonfs.compiled
+def noisy(label):
+    for i in range(len(label)):
+        for _ in range(50):
+            label[i] = np.random.randint(0, 1 << 30)
+
+
+@pytest.mark.filterwarnings("ignore:.*numba is not installed")
+def test_random_numbers_of_functions_are_their_own(load):
+    """Of each loader, though NumPy's generator is one for all threads."""
+    options = {"transforms": [noisy], "pipeline": "image | drop"}
+
+    def numbers(loader):
+        return [b.label.tolist() for _ in range(3) for b in loader]
+    want = numbers(load(**options))
+    assert len({n for labels in want for n in labels}) > 2 * N
+    for _ in range(5):
+        def run(i):
+            assert numbers(load(**options)) == want
+        at_once(run)
+
+
+@pytest.mark.filterwarnings("ignore:.*numba is not installed")
+def test_all_may_begin_the_first_iteration(load):
+    """What compiles the functions."""
+    for _ in range(5):
+        loader = load(transforms=[noisy], pipeline="image | drop")
+
+        def run(i):
+            try:
+                for batch in loader:
+                    assert batch.rows == SIZE
+            except RuntimeError as e:
+                assert "iterated anew" in str(e)
+        at_once(run)
+        loader.set_epoch(7)
+        assert {b.epoch for b in loader} == {7}
+
+
 # --- several loaders as one ---
 
 @pytest.mark.parametrize("cycle", [False, True])

@@ -9,6 +9,7 @@ import importlib.util
 import inspect
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -52,6 +53,10 @@ def compile_code(numba: Any, code: Code, threads: int, signature: Any = None,
     return compiled
 
 
+# NumPy's own generator, of all threads, has a state of ours.
+_generator = threading.RLock()
+
+
 @functools.cache
 def seeding(numba: Any) -> Any:
     """Seeds np.random in compiled code of the thread."""
@@ -67,12 +72,13 @@ def call(code: Code, arguments: Iterable[Any], seed: int, epoch: int,
     if numba and isinstance(code, numba.core.dispatcher.Dispatcher):
         seeding(numba)(seed, epoch, number, place)
         return code(*arguments)
-    state = np.random.get_state()
-    _random.seeding()(seed, epoch, number, place)
-    try:
-        return code(*arguments)
-    finally:
-        np.random.set_state(state)
+    with _generator:
+        state = np.random.get_state()
+        _random.seeding()(seed, epoch, number, place)
+        try:
+            return code(*arguments)
+        finally:
+            np.random.set_state(state)
 
 
 def _array(name: str, value: Any) -> NDArray[Any]:
