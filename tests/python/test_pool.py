@@ -227,7 +227,7 @@ def test_what_it_raises_is_the_batchs_error(load, capfd):
     @betonfs.compiled
     def picky(label, number):
         if number % 2:
-            raise ValueError("odd", number)
+            raise ValueError("odd")
         label[:] = 7
 
     it, errors = iter(load(betonfs.compiled(who), picky)), []
