@@ -96,6 +96,23 @@ def test_an_iterable_is_taken_here(tmp_path):
     assert back.column("real").tolist() == [random.random() for _ in range(N)]
 
 
+class Columns:
+    """An iterable whose [name] is a column, as streams of rows have it."""
+
+    def __iter__(self):
+        return ({"number": i} for i in range(N))
+
+    def __getitem__(self, name):
+        raise KeyError(name)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_has_no_length_is_iterated(tmp_path, workers):
+    path = tmp_path / "w.beton"
+    assert betonfs.write(path, Columns(), length=2 * N, workers=workers) == N
+    assert betonfs.Dataset(path).column("number").tolist() == list(range(N))
+
+
 class Large(Drawn):
     SIZE = 40 << 20
 
