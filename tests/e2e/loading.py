@@ -25,7 +25,7 @@ class Options(ctypes.Structure):
                 ("log", ctypes.c_void_p),
                 ("log_arg", ctypes.c_void_p), ("error", ctypes.c_char_p),
                 ("error_size", ctypes.c_size_t),
-                ("trace", ctypes.c_char_p)]
+                ("trace", ctypes.c_char_p), ("hooked", ctypes.c_bool)]
 
 
 class Tensor(ctypes.Structure):
