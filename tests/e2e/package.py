@@ -2,6 +2,7 @@
 """The Python package as it was built, or as it lies in the folder that
 BETON_PACKAGE names; whoever imports this can import betonfs, and is skipped
 where there is none."""
+import contextlib
 import os
 import pathlib
 import re
@@ -20,4 +21,15 @@ if not list(PACKAGE.glob("betonfs/_beton*.so")):
                 allow_module_level=True)
 sys.path.insert(0, str(PACKAGE))
 
-import betonfs  # noqa: E402, F401
+import betonfs  # noqa: E402
+
+
+@contextlib.contextmanager
+def opener(path, **usual):
+    """Opens loaders, of this path and with these options unless it is given
+    others, and closes them."""
+    with contextlib.ExitStack() as opened:
+        def open_one(path=path, **options):
+            return opened.enter_context(
+                betonfs.Loader(path, **{**usual, **options}))
+        yield open_one

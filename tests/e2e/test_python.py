@@ -17,7 +17,7 @@ import dumped
 import make
 from conftest import wait_until
 from dumped import AUGMENT, DEADLINE, dump
-from package import PACKAGE, betonfs
+from package import PACKAGE, betonfs, opener
 
 pytest.importorskip("PIL.Image")
 
@@ -34,16 +34,9 @@ def data(tmp_path_factory):
 @pytest.fixture
 def load(data):
     """Opens loaders of numpy arrays, and closes them."""
-    opened = []
-
-    def open_one(path=data.path, **options):
-        options = {"spec": SPEC, "pipeline": AUGMENT, "tensors": "numpy",
-                   "workers": 2, **options}
-        opened.append(betonfs.Loader(path, **options))
-        return opened[-1]
-    yield open_one
-    for loader in opened:
-        loader.close()
+    with opener(data.path, spec=SPEC, pipeline=AUGMENT, tensors="numpy",
+                workers=2) as open_one:
+        yield open_one
 
 
 def snapshot(batch):

@@ -11,7 +11,7 @@ jax = pytest.importorskip("jax")
 import dumped  # noqa: E402
 import make  # noqa: E402
 from dumped import AUGMENT  # noqa: E402
-from package import betonfs  # noqa: E402
+from package import opener  # noqa: E402
 
 pytest.importorskip("PIL.Image")
 
@@ -29,16 +29,9 @@ def data(tmp_path_factory):
 
 @pytest.fixture
 def load(data):
-    opened = []
-
-    def open_one(path=data.path, **options):
-        options = {"spec": SPEC, "pipeline": AUGMENT, "tensors": "jax",
-                   "workers": 2, **options}
-        opened.append(betonfs.Loader(path, **options))
-        return opened[-1]
-    yield open_one
-    for loader in opened:
-        loader.close()
+    with opener(data.path, spec=SPEC, pipeline=AUGMENT, tensors="jax",
+                workers=2) as open_one:
+        yield open_one
 
 
 @pytest.fixture(params=[False, True])

@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from package import betonfs
+from package import betonfs, opener
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -64,14 +64,8 @@ def path(tmp_path_factory):
 
 @pytest.fixture
 def load(path):
-    opened = []
-
-    def open_one(**options):
-        opened.append(betonfs.Loader(path, **{**SPEC, **options}))
-        return opened[-1]
-    yield open_one
-    for loader in opened:
-        loader.close()
+    with opener(path, **SPEC) as open_one:
+        yield open_one
 
 
 def test_pictures_of_bytes_are_as_they_are(load):

@@ -18,7 +18,7 @@ sys.path.append(str(pathlib.Path(__file__).parent.parent / "e2e"))
 
 import dumped  # noqa: E402
 from conftest import wait_until  # noqa: E402
-from package import betonfs  # noqa: E402
+from package import betonfs, opener  # noqa: E402
 from betonfs import _pool  # noqa: E402
 
 DATA = ('fake(100, image="uint8[6,8,3]", label="int64<9", '
@@ -32,17 +32,10 @@ pthread_self.argtypes = ()
 
 @pytest.fixture
 def load():
-    opened = []
-
-    def open_one(*transforms, path="/nowhere", **options):
-        options = {"batch_size": B, "seed": 5, "drop_last": False,
-                   "source": DATA, "tensors": "numpy", "workers": 2,
-                   **options}
-        opened.append(betonfs.Loader(path, transforms=transforms, **options))
-        return opened[-1]
-    yield open_one
-    for loader in opened:
-        loader.close()
+    with opener("/nowhere", batch_size=B, seed=5, drop_last=False,
+                source=DATA, tensors="numpy", workers=2) as open_one:
+        yield lambda *transforms, **options: open_one(
+            transforms=transforms, **options)
 
 
 def who(label):
