@@ -14,7 +14,7 @@
 #include "fs/tiers.h"
 #include "fs/trace.h"
 #include "loader/buffer.h"
-#include "loader/pipeline.h"
+#include "loader/value.h"
 #include "loader/view.h"
 
 struct fake;

@@ -13,19 +13,8 @@
 
 #include "loader/kept.h"
 #include "loader/op.h"
-#include "loader/pipeline.h"
 #include "loader/stash.h"
-#include "loader/tail.h"
-
-/*
- * How JPEGs are decoded, in the order of decode()'s words; beton-transforms(7)
- * says what each gives.
- */
-enum quality {
-	QUALITY_DEFAULT,
-	QUALITY_EXACT,
-	QUALITY_DRAFT,
-};
+#include "loader/value.h"
 
 struct frame;
 

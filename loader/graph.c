@@ -8,7 +8,6 @@
 
 #include "fs/bytes.h"
 #include "fs/rng.h"
-#include "loader/frame.h"
 #include "loader/own.h"
 #include "loader/parse.h"
 #include "loader/suggest.h"

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { IMAGE_CHANNELS = 3 };
+
 /* 8-bit RGB, interleaved, rows from the top `stride` bytes apart; borrowed. */
 struct image {
 	uint8_t *pixels;
@@ -20,6 +22,15 @@ struct rect {
 	uint32_t y;
 	uint32_t width;
 	uint32_t height;
+};
+
+/* Rows of pixels of an image, as geometry produces them; borrowed. */
+struct band {
+	const uint8_t *channel[IMAGE_CHANNELS]; /* the first R, G and B */
+	size_t step;   /* to the next pixel: 3, or 1 if each has a plane */
+	size_t stride; /* to the next row */
+	uint32_t y;    /* which row of the image the first is */
+	uint32_t rows;
 };
 
 #endif

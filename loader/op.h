@@ -97,6 +97,16 @@ enum layout {
 	LAYOUT_CHW,
 };
 
+/*
+ * How JPEGs are decoded, in the order of decode()'s words; beton-transforms(7)
+ * says what each gives.
+ */
+enum quality {
+	QUALITY_DEFAULT,
+	QUALITY_EXACT,
+	QUALITY_DRAFT,
+};
+
 enum type_kind {
 	TYPE_IMAGE,
 	TYPE_ARRAY,  /* scalars too */

@@ -7,6 +7,7 @@
 
 #include "fs/bytes.h"
 #include "loader/emit_device.h"
+#include "loader/pipeline.h"
 
 /*
  * Parts of the slot that an output has. Without a kernel the result is what was

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "loader/device.h"
-#include "loader/pipeline.h"
+#include "loader/value.h"
 
 struct parcel;
 

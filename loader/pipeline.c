@@ -17,6 +17,7 @@
 #include "loader/parse.h"
 #include "loader/plan.h"
 #include "loader/schedule.h"
+#include "loader/stash.h"
 #include "loader/worker.h"
 
 struct pipeline {
@@ -365,6 +366,16 @@ const struct pipeline_output *pipeline_output_at(const struct pipeline *p,
 int pipeline_worker_open(const struct pipeline *p, struct pipeline_worker **out)
 {
 	return worker_open(p->max_geometry, p->max_floats, out);
+}
+
+void pipeline_worker_close(struct pipeline_worker *w)
+{
+	worker_close(w);
+}
+
+const char *pipeline_worker_message(const struct pipeline_worker *w)
+{
+	return worker_message(w);
 }
 
 int pipeline_run(const struct pipeline *p, struct pipeline_worker *w, size_t i,

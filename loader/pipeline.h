@@ -11,71 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "beton/batch.h"
 #include "beton/loader.h"
+#include "loader/value.h"
 
 struct jit;
 struct log;
 struct stash_stats;
 struct pipeline;
 struct pipeline_worker;
-
-/* What a pipeline has to know of a dataset's field, in field order. */
-struct pipeline_field {
-	const char *name; /* as in the dataset, what texts name it by */
-	const char *stem; /* unique; texts may use it too; outputs' name */
-	enum beton_type type;
-	bool usable; /* false: a custom field nobody can place */
-	char dtype[BETON_DTYPE_SIZE]; /* arrays; else "<i8", "<f8", "|u1" */
-	uint32_t ndim;
-	uint64_t shape[BETON_MAX_NDIM];
-	uint32_t width, height; /* images: sample 0's, 0 if it is not known */
-};
-
-/* One sample's value of one field. */
-struct pipeline_value {
-	const uint8_t *bytes;
-	uint64_t size;
-	enum beton_mode mode; /* images, as the next two */
-	uint32_t width;
-	uint32_t height;
-};
-
-/* What the random numbers of a row are keyed by (beton-orders(7)). */
-struct pipeline_row {
-	uint64_t seed;
-	uint64_t epoch;
-	uint64_t id;
-	uint64_t occurrence;
-};
-
-struct pipeline_output {
-	const char *name;
-	uint32_t field; /* index of its source */
-	bool ragged;	/* bytes and JSON: rows joined, no fixed size */
-	bool plain;	/* no operation: where the batch file has a
-			   column of row_size, that is the output */
-	char dtype[BETON_DTYPE_SIZE];
-	uint32_t ndim; /* of one row */
-	uint64_t shape[BETON_MAX_NDIM];
-	uint64_t row_size; /* bytes; 0 if ragged, or if no image tells */
-	int device;	   /* the GPU that gets it, by cuda(); -1: none */
-	/* Bytes that pipeline_run() makes: row_size, unless a kernel makes the
-	   row of it, of pipeline_split(). */
-	uint64_t made_size;
-	/* Instead, of a row that is mixed with another: then pipeline_pair()
-	   makes made_size of two. 0: it is not. */
-	uint64_t part_size;
-};
-
-/* Two rows of a batch of which one becomes the output. */
-struct pipeline_pair {
-	const void *own;   /* what pipeline_run() made, aligned */
-	const void *other; /* of the row before, of the first row the last; as
-			      own: could not be made */
-	const struct pipeline_row *row;
-	const struct pipeline_row *last; /* of the batch */
-};
 
 /*
  * What the text means in an epoch. `error` (may be NULL) receives one line that

@@ -8,6 +8,7 @@
 
 #include "fs/bytes.h"
 #include "loader/complaint.h"
+#include "loader/stash.h"
 
 static void plan_image(struct plan *plan)
 {

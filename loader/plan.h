@@ -6,10 +6,9 @@
 #ifndef LOADER_PLAN_H
 #define LOADER_PLAN_H
 
-#include "loader/frame.h"
 #include "loader/graph.h"
-#include "loader/pipeline.h"
 #include "loader/tail.h"
+#include "loader/value.h"
 
 /*
  * Once over an image: geometry, then values, each pixel touched once, and then

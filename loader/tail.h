@@ -17,7 +17,7 @@
 #include "loader/image.h"
 #include "loader/isa.h"
 
-enum { TAIL_CHANNELS = 3, TAIL_VALUES = 256 };
+enum { TAIL_CHANNELS = IMAGE_CHANNELS, TAIL_VALUES = 256 };
 
 /* [TAIL_CHANNELS][TAIL_VALUES] elements of one of these sizes in bits. */
 union tail_table {
@@ -93,15 +93,6 @@ struct tail_image {
 	const float *operands; /* tail_operands() */
 	void *out; /* the tensor of the whole image: width * height * 3 values
 		      aligned as their type */
-};
-
-/* Rows of pixels of it, as geometry makes them. */
-struct band {
-	const uint8_t *channel[TAIL_CHANNELS]; /* the first R, G and B */
-	size_t step;   /* to the next pixel: 3, or 1 if each has a plane */
-	size_t stride; /* to the next row */
-	uint32_t y;    /* which row of the image the first is */
-	uint32_t rows;
 };
 
 /* Fills the band's rows of the tensor. */

@@ -32,13 +32,13 @@ int worker_open(size_t max_geometry, size_t max_floats,
 		r = w->draws && w->operands ? 0 : -ENOMEM;
 	}
 	if (r)
-		pipeline_worker_close(w);
+		worker_close(w);
 	else
 		*out = w;
 	return r;
 }
 
-void pipeline_worker_close(struct pipeline_worker *w)
+void worker_close(struct pipeline_worker *w)
 {
 	if (!w)
 		return;
@@ -50,7 +50,7 @@ void pipeline_worker_close(struct pipeline_worker *w)
 	free(w);
 }
 
-const char *pipeline_worker_message(const struct pipeline_worker *w)
+const char *worker_message(const struct pipeline_worker *w)
 {
 	return w->message;
 }

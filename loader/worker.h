@@ -6,8 +6,10 @@
 #ifndef LOADER_WORKER_H
 #define LOADER_WORKER_H
 
-#include "loader/pipeline.h"
+#include "beton/loader.h"
 #include "loader/plan.h"
+
+struct pipeline_worker;
 
 /* What pipeline_run() is asked for. */
 struct worker_job {
@@ -22,10 +24,15 @@ struct worker_job {
 /* For plans of at most so many geometries, and floats for their tails. */
 int worker_open(size_t max_geometry, size_t max_floats,
 		struct pipeline_worker **out);
+/* NULL is fine. */
+void worker_close(struct pipeline_worker *w);
 
 /* As pipeline_run() and pipeline_pair(). */
 int worker_run(struct pipeline_worker *w, const struct worker_job *job);
 int worker_pair(struct pipeline_worker *w, const struct plan *plan,
 		const struct pipeline_pair *pair, void *out);
+
+/* Why the last worker_run() or worker_pair() failed; valid until the next. */
+const char *worker_message(const struct pipeline_worker *w);
 
 #endif

@@ -23,7 +23,7 @@ static void add_band(struct run *run, const struct band *band, bool mirror)
 {
 	for (uint32_t y = 0; y < band->rows; y++)
 		for (uint32_t x = 0; x < run->side - 5; x++)
-			for (unsigned c = 0; c < TAIL_CHANNELS; c++) {
+			for (unsigned c = 0; c < IMAGE_CHANNELS; c++) {
 				size_t at = mirror ? run->side - 6 - x : x;
 
 				run->sum *= 31;

@@ -39,7 +39,7 @@ LAYERS = """
     loader/library
     loader/cuda
     loader/cuda_compiler
-    loader/beacon loader/scratch loader/block loader/image loader/real loader/buffer loader/contents loader/complaint loader/suggest loader/stage loader/hook loader/pace loader/balance loader/schedule loader/stash
+    loader/beacon loader/scratch loader/block loader/value loader/image loader/real loader/buffer loader/contents loader/complaint loader/suggest loader/stage loader/hook loader/pace loader/balance loader/schedule loader/stash
     loader/upload
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
     loader/entry loader/huffman loader/idct*
@@ -55,7 +55,14 @@ LAYERS = """
     loader/parse loader/op loader/kernel loader/code
     loader/ops/* loader/own
     loader/emit_type loader/objects loader/compiler
-    loader/pipeline loader/graph loader/operands loader/emit_value loader/emit loader/emit_device loader/isa loader/jit loader/tail loader/frame loader/plan loader/worker
+    loader/graph loader/frame
+    loader/operands loader/emit_value
+    loader/emit loader/emit_device
+    loader/isa
+    loader/tail
+    loader/jit loader/plan
+    loader/worker
+    loader/pipeline
     loader/device loader/parcel
     loader/phases loader/edit
     loader/isa/* loader/prebuild/*
