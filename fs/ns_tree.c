@@ -13,6 +13,7 @@ enum { BLOCK = 512, IO_SIZE = 128 << 10 };
 static const struct ns_row no_row = { .type = 0 };
 
 static const struct ns_row *const kinds[1 << NS_KIND_BITS] = {
+	[NS_FIXED] = ns_fixed_rows,
 	[NS_SAMPLE] = &ns_sample_row,	  [NS_VALUE] = &ns_value_row,
 	[NS_COLUMN] = &ns_column_row,	  [NS_ARRAY] = &ns_array_row,
 	[NS_SPEC] = &ns_spec_row,	  [NS_SPEC_LINK] = &ns_spec_link_row,
@@ -21,13 +22,16 @@ static const struct ns_row *const kinds[1 << NS_KIND_BITS] = {
 	[NS_SHARD] = &ns_shard_row,	  [NS_JOB] = &ns_job_row,
 };
 
-const struct ns_row *ns_row(const struct ns_object *object)
+static const struct ns_row *row_of(const struct ns *ns,
+				   const struct ns_object *object)
 {
-	if (object->kind == NS_FIXED && object->index < NS_FIXED_END)
-		return &ns_fixed_rows[object->index];
-	if (object->kind == NS_FIXED || !kinds[object->kind])
+	const struct ns_row *row = ns->kinds[object->kind];
+
+	if (!row)
 		return &no_row;
-	return kinds[object->kind];
+	if (object->kind != NS_FIXED)
+		return row;
+	return object->index < NS_FIXED_END ? &row[object->index] : &no_row;
 }
 
 bool ns_emit(const struct ns_listing *listing, uint64_t next, const char *name,
@@ -87,6 +91,7 @@ int ns_open(const struct ns_options *options, struct ns **out)
 
 	if (!ns)
 		return -ENOMEM;
+	ns->kinds = kinds;
 	ns->engine = options->engine;
 	ns->log = options->log;
 	ns_stats_open(ns, options);
@@ -126,7 +131,7 @@ void ns_close(struct ns *ns)
 int ns_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
 	      struct ns_entry *out)
 {
-	const struct ns_row *row = ns_row(dir);
+	const struct ns_row *row = row_of(ns, dir);
 
 	if (!row->lookup)
 		return -ENOTDIR;
@@ -138,7 +143,7 @@ int ns_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
 
 int ns_attr(struct ns *ns, const struct ns_object *object, struct ns_entry *out)
 {
-	const struct ns_row *row = ns_row(object);
+	const struct ns_row *row = row_of(ns, object);
 
 	*out = (struct ns_entry){ .object = *object };
 	return row->attr ? row->attr(ns, object, out) : 0;
@@ -148,7 +153,7 @@ void ns_stat_object(const struct ns *ns, const struct ns_object *object,
 		    struct stat *out)
 {
 	const struct ns_tree *tree = ns_tree(ns, object);
-	mode_t type = ns_row(object)->type;
+	mode_t type = row_of(ns, object)->type;
 
 	/* A value has a name under samples/, columns/ and perhaps by/, but is
 	   counted once, lest every tar looks for the others. */
@@ -179,7 +184,7 @@ void ns_stat(const struct ns *ns, const struct ns_entry *entry,
 
 struct ns_object ns_parent(struct ns *ns, const struct ns_object *object)
 {
-	const struct ns_row *row = ns_row(object);
+	const struct ns_row *row = row_of(ns, object);
 
 	return row->parent ? row->parent(ns, object) : *object;
 }
@@ -187,7 +192,7 @@ struct ns_object ns_parent(struct ns *ns, const struct ns_object *object)
 int ns_list(struct ns *ns, const struct ns_object *dir,
 	    const struct ns_listing *listing)
 {
-	const struct ns_row *row = ns_row(dir);
+	const struct ns_row *row = row_of(ns, dir);
 
 	return row->list ? row->list(ns, dir, listing) : -ENOTDIR;
 }
@@ -195,7 +200,7 @@ int ns_list(struct ns *ns, const struct ns_object *dir,
 int ns_readlink(struct ns *ns, const struct ns_object *link,
 		char out[SPEC_TEXT_MAX])
 {
-	const struct ns_row *row = ns_row(link);
+	const struct ns_row *row = row_of(ns, link);
 
 	return row->readlink ? row->readlink(ns, link, out) : -EINVAL;
 }
@@ -203,7 +208,7 @@ int ns_readlink(struct ns *ns, const struct ns_object *link,
 int ns_open_file(struct ns *ns, const struct ns_object *object,
 		 struct ns_file *out)
 {
-	const struct ns_row *row = ns_row(object);
+	const struct ns_row *row = row_of(ns, object);
 
 	*out = (struct ns_file){ .vfile = NULL };
 	return row->open ? row->open(ns, object, out) : -EISDIR;

@@ -63,6 +63,9 @@ struct ns_tree {
 };
 
 struct ns {
+	/* Rows by ns_object.kind; NULL: there is no such kind. NS_FIXED has an
+	   array of rows, by ns_object.index. */
+	const struct ns_row *const *kinds;
 	struct engine *engine;
 	struct log *log;
 	struct ns_tree *trees; /* by ns_object.dataset */
@@ -71,8 +74,6 @@ struct ns {
 	struct memo *shards; /* their layouts */
 	struct stats stats;
 };
-
-const struct ns_row *ns_row(const struct ns_object *object);
 
 static inline struct ns_tree *ns_tree(const struct ns *ns,
 				      const struct ns_object *object)
