@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "fs/bytes.h"
+#include "fs/ns_text_file.h"
 
 /* Where the fixed objects are. A hidden one is not listed. */
 static const struct {
@@ -119,26 +120,7 @@ static int root_list(struct ns *ns, const struct ns_object *dir,
 	return 0;
 }
 
-/* --- files of text, made when the namespace is, or by whoever opens --- */
-
-struct text_file {
-	struct vfile vfile;
-	const char *text;
-	char *owned; /* the same, or NULL */
-};
-
-static void text_segment(const struct vfile *vfile, uint64_t off,
-			 struct segment *out)
-{
-	const struct text_file *file = (const struct text_file *)vfile;
-
-	(void)off;
-	*out = (struct segment){
-		.kind = SEGMENT_LITERAL,
-		.size = vfile->size,
-		.literal = file->text,
-	};
-}
+/* --- files of text, made when the namespace is opened --- */
 
 static int text_attr(struct ns *ns, const struct ns_object *object,
 		     struct ns_entry *out)
@@ -147,44 +129,12 @@ static int text_attr(struct ns *ns, const struct ns_object *object,
 	return 0;
 }
 
-static void text_close(struct vfile *vfile)
-{
-	free(((struct text_file *)vfile)->owned);
-	free(vfile);
-}
-
-static int open_text(const char *text, size_t size, struct ns_file *out)
-{
-	struct text_file *file = calloc(1, sizeof(*file));
-
-	if (!file)
-		return -ENOMEM;
-	file->text = text;
-	file->vfile.size = size;
-	file->vfile.segment_at = text_segment;
-	*out = (struct ns_file){ .vfile = &file->vfile, .close = text_close };
-	return 0;
-}
-
 static int text_open(struct ns *ns, const struct ns_object *object,
 		     struct ns_file *out)
 {
 	const struct ns_text *text = &ns_tree(ns, object)->texts[object->index];
 
-	return open_text(text->text, text->size, out);
-}
-
-int ns_snapshot(char *text, struct ns_file *out)
-{
-	int r = open_text(text, strlen(text), out);
-
-	if (r) {
-		free(text);
-		return r;
-	}
-	((struct text_file *)out->vfile)->owned = text;
-	out->is_snapshot = true;
-	return 0;
+	return ns_text_open(text->text, text->size, out);
 }
 
 /* Takes the text. */

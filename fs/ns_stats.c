@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "fs/name.h"
+#include "fs/ns_text_file.h"
 
 static const char suffix[] = ".json";
 

@@ -106,8 +106,6 @@ bool ns_emit_entry(const struct ns_listing *listing, uint64_t next,
 extern const struct ns_row ns_fixed_rows[NS_FIXED_END];
 int ns_fixed_open(struct ns_tree *tree, const char *options);
 void ns_fixed_close(struct ns_tree *tree);
-/* An open file of this text, which is taken over in any case. */
-int ns_snapshot(char *text, struct ns_file *out);
 
 /* ns_value.c */
 extern const struct ns_row ns_sample_row, ns_value_row;

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open files whose content is one text in memory. For the namespace alone. */
+#ifndef FS_NS_TEXT_FILE_H
+#define FS_NS_TEXT_FILE_H
+
+#include "fs/ns_tree.h"
+
+/* Opens a file of `size` bytes at `text`. The text outlives the file. */
+int ns_text_open(const char *text, size_t size, struct ns_file *out);
+
+/* Opens a file of a text that was made for this opening. Takes the text, and
+   frees it on failure. */
+int ns_snapshot(char *text, struct ns_file *out);
+
+#endif
