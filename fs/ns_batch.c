@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* batches/: any SPEC can be named without anyone having listed it. */
-#include "fs/ns_stream.h"
+#include "fs/ns_batch.h"
 
 #include <string.h>
 
 #include "fs/name.h"
+#include "fs/ns_stream.h"
 
 static const char default_name[] = "default";
 static const char suffix[] = ".batch";

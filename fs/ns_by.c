@@ -5,7 +5,7 @@
  * there is room (fs/group.h). Values are numbered in their order, so that a
  * directory has the same inode number when this is found again.
  */
-#include "fs/ns_value.h"
+#include "fs/ns_by.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@
 #include "fs/group.h"
 #include "fs/memo.h"
 #include "fs/name.h"
+#include "fs/ns_value.h"
 #include "fs/scope.h"
 
 enum {

@@ -3,7 +3,7 @@
  * columns/: the same files as samples/, one directory per field, and arrays. A
  * listing reads the metadata of many samples at once.
  */
-#include "fs/ns_value.h"
+#include "fs/ns_column.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 
 #include "fs/bytes.h"
 #include "fs/name.h"
+#include "fs/ns_value.h"
 #include "fs/sample.h"
 #include "fs/scope.h"
 

@@ -4,14 +4,20 @@
  * Above several datasets is a root that has them, and of the rest .betonfs/
  * alone.
  */
-#include "fs/ns_tree.h"
+#include "fs/ns_fixed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fs/bytes.h"
+#include "fs/ns_batch.h"
+#include "fs/ns_by.h"
+#include "fs/ns_column.h"
+#include "fs/ns_shard.h"
+#include "fs/ns_stats.h"
 #include "fs/ns_text_file.h"
+#include "fs/ns_value.h"
 
 /* Where the fixed objects are. A hidden one is not listed. */
 static const struct {

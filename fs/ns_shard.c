@@ -3,7 +3,7 @@
  * shards/: tars of samples. The layouts of some are kept, because a tar is
  * looked at, opened, and read by one reader after the other.
  */
-#include "fs/ns_tree.h"
+#include "fs/ns_shard.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * under every .betonfs/. Texts are made when a file is opened, so their sizes
  * are told as 0, as those of /proc.
  */
-#include "fs/ns_tree.h"
+#include "fs/ns_stats.h"
 
 #include <string.h>
 #include <time.h>

@@ -48,4 +48,13 @@ const struct ns_spec *ns_spec_of(struct ns *ns, const struct ns_object *object);
 const struct ns_epoch *ns_epoch_of(struct ns *ns,
 				   const struct ns_object *object);
 
+/* Makes the streams of a dataset, whose root is `top`: reads the subsets, and
+   gives number 0 to the default spec. -EINVAL: default_spec is none of this
+   dataset, or a subset is damaged; the reason was logged. On failure,
+   ns_streams_close() frees what was made. */
+int ns_streams_open(struct ns *ns, const struct ns_object *top,
+		    const struct ns_options *options);
+/* Takes NULL. */
+void ns_streams_close(struct ns_streams *streams);
+
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open files whose content is one text in memory. For the namespace alone. */
+/*
+ * Open files whose content is one text in memory. Private to the namespace.
+ */
 #ifndef FS_NS_TEXT_FILE_H
 #define FS_NS_TEXT_FILE_H
 

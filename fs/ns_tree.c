@@ -7,6 +7,14 @@
 
 #include "fs/bytes.h"
 #include "fs/memo.h"
+#include "fs/ns_batch.h"
+#include "fs/ns_by.h"
+#include "fs/ns_column.h"
+#include "fs/ns_fixed.h"
+#include "fs/ns_shard.h"
+#include "fs/ns_stats.h"
+#include "fs/ns_stream.h"
+#include "fs/ns_value.h"
 
 enum { BLOCK = 512, IO_SIZE = 128 << 10 };
 

@@ -25,4 +25,11 @@ int ns_value_entry(struct ns *ns, const struct ns_object *object,
 bool ns_value_emit(struct ns *ns, const struct ns_listing *listing,
 		   const struct ns_name *name, const uint8_t *record);
 
+extern const struct ns_row ns_sample_row, ns_value_row;
+
+int ns_samples_lookup(struct ns *ns, const struct ns_object *dir,
+		      const char *name, struct ns_entry *out);
+int ns_samples_list(struct ns *ns, const struct ns_object *dir,
+		    const struct ns_listing *listing);
+
 #endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * batches/: the directories of sampling specs and epochs, and their batches.
+ * Lookups number specs and epochs (fs/ns_stream.h). Private to the namespace.
+ */
+#ifndef FS_NS_BATCH_H
+#define FS_NS_BATCH_H
+
+#include "fs/ns_tree.h"
+
+extern const struct ns_row ns_spec_row, ns_spec_link_row, ns_epoch_row,
+	ns_batch_row;
+
+int ns_batches_lookup(struct ns *ns, const struct ns_object *dir,
+		      const char *name, struct ns_entry *out);
+int ns_batches_list(struct ns *ns, const struct ns_object *dir,
+		    const struct ns_listing *listing);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The objects that have a name of their own in a dataset: its top directories,
+ * and files of text. A mount of several datasets has a root above them, which
+ * has .betonfs/ alone. Their rows are one array, by the number of the object.
+ * Private to the namespace.
+ */
+#ifndef FS_NS_FIXED_H
+#define FS_NS_FIXED_H
+
+#include "fs/ns_tree.h"
+
+extern const struct ns_row ns_fixed_rows[NS_FIXED_END];
+
+/* Makes the texts of a tree, whose dataset is set. `options` is copied. On
+   failure, ns_fixed_close() frees what was made. */
+int ns_fixed_open(struct ns_tree *tree, const char *options);
+void ns_fixed_close(struct ns_tree *tree);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shards/: samples as tars. The namespace keeps the layouts of some. Private to
+ * the namespace.
+ */
+#ifndef FS_NS_SHARD_H
+#define FS_NS_SHARD_H
+
+#include "fs/ns_tree.h"
+
+extern const struct ns_row ns_shard_row;
+
+int ns_shards_lookup(struct ns *ns, const struct ns_object *dir,
+		     const char *name, struct ns_entry *out);
+int ns_shards_list(struct ns *ns, const struct ns_object *dir,
+		   const struct ns_listing *listing);
+
+/* Opens ns->shards, which memo_close() closes. */
+int ns_shards_open(struct ns *ns);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * .betonfs/stats.json, metrics and jobs/: statistics of the whole mount, the
+ * same under every .betonfs/. Private to the namespace.
+ */
+#ifndef FS_NS_STATS_H
+#define FS_NS_STATS_H
+
+#include "fs/ns_tree.h"
+
+extern const struct ns_row ns_job_row;
+
+/* Fills ns->stats, which borrows the strings of `options`. */
+void ns_stats_open(struct ns *ns, const struct ns_options *options);
+int ns_stats_attr(struct ns *ns, const struct ns_object *object,
+		  struct ns_entry *out);
+int ns_stats_open_file(struct ns *ns, const struct ns_object *object,
+		       struct ns_file *out);
+int ns_jobs_attr(struct ns *ns, const struct ns_object *object,
+		 struct ns_entry *out);
+int ns_jobs_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
+		   struct ns_entry *out);
+int ns_jobs_list(struct ns *ns, const struct ns_object *dir,
+		 const struct ns_listing *listing);
+
+#endif
