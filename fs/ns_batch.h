@@ -6,7 +6,7 @@
 #ifndef FS_NS_BATCH_H
 #define FS_NS_BATCH_H
 
-#include "fs/ns_tree.h"
+#include "fs/ns_object.h"
 
 extern const struct ns_row ns_spec_row, ns_spec_link_row, ns_epoch_row,
 	ns_batch_row;

@@ -6,7 +6,7 @@
 #ifndef FS_NS_BY_H
 #define FS_NS_BY_H
 
-#include "fs/ns_tree.h"
+#include "fs/ns_object.h"
 
 extern const struct ns_row ns_by_field_row, ns_by_value_row;
 

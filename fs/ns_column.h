@@ -6,7 +6,7 @@
 #ifndef FS_NS_COLUMN_H
 #define FS_NS_COLUMN_H
 
-#include "fs/ns_tree.h"
+#include "fs/ns_object.h"
 
 extern const struct ns_row ns_column_row, ns_array_row;
 

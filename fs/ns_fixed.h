@@ -8,7 +8,7 @@
 #ifndef FS_NS_FIXED_H
 #define FS_NS_FIXED_H
 
-#include "fs/ns_tree.h"
+#include "fs/ns_object.h"
 
 extern const struct ns_row ns_fixed_rows[NS_FIXED_END];
 

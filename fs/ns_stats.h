@@ -6,7 +6,7 @@
 #ifndef FS_NS_STATS_H
 #define FS_NS_STATS_H
 
-#include "fs/ns_tree.h"
+#include "fs/ns_object.h"
 
 extern const struct ns_row ns_job_row;
 

@@ -12,7 +12,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "fs/ns_tree.h"
+#include "fs/ns_object.h"
 
 /* Both live as long as the namespace, and do not change. */
 struct ns_spec {

@@ -5,7 +5,7 @@
 #ifndef FS_NS_TEXT_FILE_H
 #define FS_NS_TEXT_FILE_H
 
-#include "fs/ns_tree.h"
+#include "fs/ns_object.h"
 
 /* Opens a file of `size` bytes at `text`. The text outlives the file. */
 int ns_text_open(const char *text, size_t size, struct ns_file *out);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of kinds, and the namespace seen from outside. */
-#include "fs/ns_tree.h"
+/*
+ * The namespace of a mount as a whole: the table of kinds, and the trees. Above
+ * all parts of the namespace; the calls from outside are in fs/ns.h.
+ */
+#include "fs/ns_object.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
 #include "fs/memo.h"
 #include "fs/ns_batch.h"
 #include "fs/ns_by.h"
@@ -16,10 +18,6 @@
 #include "fs/ns_stream.h"
 #include "fs/ns_value.h"
 
-enum { BLOCK = 512, IO_SIZE = 128 << 10 };
-
-static const struct ns_row no_row = { .type = 0 };
-
 static const struct ns_row *const kinds[1 << NS_KIND_BITS] = {
 	[NS_FIXED] = ns_fixed_rows,
 	[NS_SAMPLE] = &ns_sample_row,	  [NS_VALUE] = &ns_value_row,
@@ -29,39 +27,6 @@ static const struct ns_row *const kinds[1 << NS_KIND_BITS] = {
 	[NS_BY_FIELD] = &ns_by_field_row, [NS_BY_VALUE] = &ns_by_value_row,
 	[NS_SHARD] = &ns_shard_row,	  [NS_JOB] = &ns_job_row,
 };
-
-static const struct ns_row *row_of(const struct ns *ns,
-				   const struct ns_object *object)
-{
-	const struct ns_row *row = ns->kinds[object->kind];
-
-	if (!row)
-		return &no_row;
-	if (object->kind != NS_FIXED)
-		return row;
-	return object->index < NS_FIXED_END ? &row[object->index] : &no_row;
-}
-
-bool ns_emit(const struct ns_listing *listing, uint64_t next, const char *name,
-	     const struct ns_object *object)
-{
-	return listing->emit(listing->arg, &(struct ns_name){
-						   .name = name,
-						   .next = next,
-						   .entry.object = *object,
-					   });
-}
-
-bool ns_emit_entry(const struct ns_listing *listing, uint64_t next,
-		   const char *name, const struct ns_entry *entry)
-{
-	return listing->emit(listing->arg, &(struct ns_name){
-						   .name = name,
-						   .next = next,
-						   .entry = *entry,
-						   .has_attr = true,
-					   });
-}
 
 static bool is_newer(const struct timespec *a, const struct timespec *b)
 {
@@ -134,99 +99,6 @@ void ns_close(struct ns *ns)
 	}
 	free(ns->trees);
 	free(ns);
-}
-
-int ns_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
-	      struct ns_entry *out)
-{
-	const struct ns_row *row = row_of(ns, dir);
-
-	if (!row->lookup)
-		return -ENOTDIR;
-	if (strlen(name) > NS_NAME_MAX)
-		return -ENAMETOOLONG;
-	*out = (struct ns_entry){ .may_change = false };
-	return row->lookup(ns, dir, name, out);
-}
-
-int ns_attr(struct ns *ns, const struct ns_object *object, struct ns_entry *out)
-{
-	const struct ns_row *row = row_of(ns, object);
-
-	*out = (struct ns_entry){ .object = *object };
-	return row->attr ? row->attr(ns, object, out) : 0;
-}
-
-void ns_stat_object(const struct ns *ns, const struct ns_object *object,
-		    struct stat *out)
-{
-	const struct ns_tree *tree = ns_tree(ns, object);
-	mode_t type = row_of(ns, object)->type;
-
-	/* A value has a name under samples/, columns/ and perhaps by/, but is
-	   counted once, lest every tar looks for the others. */
-	*out = (struct stat){
-		.st_ino = ns_ino(object),
-		.st_mode = type | (S_ISDIR(type)   ? tree->owner.dir_mode
-				   : S_ISLNK(type) ? 0777
-						   : tree->owner.file_mode),
-		.st_nlink = S_ISDIR(type) ? 2 : 1,
-		.st_uid = tree->owner.uid,
-		.st_gid = tree->owner.gid,
-		.st_blksize = IO_SIZE,
-		.st_atim = tree->time,
-		.st_mtim = tree->time,
-		.st_ctim = tree->time,
-	};
-}
-
-void ns_stat(const struct ns *ns, const struct ns_entry *entry,
-	     struct stat *out)
-{
-	ns_stat_object(ns, &entry->object, out);
-	if (entry->time.tv_sec)
-		out->st_atim = out->st_mtim = out->st_ctim = entry->time;
-	out->st_size = (off_t)entry->size;
-	out->st_blocks = (blkcnt_t)((entry->size + BLOCK - 1) / BLOCK);
-}
-
-struct ns_object ns_parent(struct ns *ns, const struct ns_object *object)
-{
-	const struct ns_row *row = row_of(ns, object);
-
-	return row->parent ? row->parent(ns, object) : *object;
-}
-
-int ns_list(struct ns *ns, const struct ns_object *dir,
-	    const struct ns_listing *listing)
-{
-	const struct ns_row *row = row_of(ns, dir);
-
-	return row->list ? row->list(ns, dir, listing) : -ENOTDIR;
-}
-
-int ns_readlink(struct ns *ns, const struct ns_object *link,
-		char out[SPEC_TEXT_MAX])
-{
-	const struct ns_row *row = row_of(ns, link);
-
-	return row->readlink ? row->readlink(ns, link, out) : -EINVAL;
-}
-
-int ns_open_file(struct ns *ns, const struct ns_object *object,
-		 struct ns_file *out)
-{
-	const struct ns_row *row = row_of(ns, object);
-
-	*out = (struct ns_file){ .vfile = NULL };
-	return row->open ? row->open(ns, object, out) : -EISDIR;
-}
-
-void ns_close_file(struct ns_file *file)
-{
-	if (file->vfile)
-		file->close(file->vfile);
-	file->vfile = NULL;
 }
 
 static uint64_t files_of(const struct dataset *ds)

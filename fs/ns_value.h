@@ -7,7 +7,7 @@
 #ifndef FS_NS_VALUE_H
 #define FS_NS_VALUE_H
 
-#include "fs/ns_tree.h"
+#include "fs/ns_object.h"
 
 /* What follows the stem or number in a file's name. An image whose metadata
    make no sense has no extension: it is listed, and reading it fails. */

@@ -74,7 +74,12 @@ LAYERS = """
     loader/ring
     loader/loader loader/dataset loader/writer
     fs/opts fs/message fs/mountpoint fs/dropper fs/stats
-    fs/ns*
+    fs/ns
+    fs/ns_object
+    fs/ns_stream fs/ns_text_file fs/ns_value
+    fs/ns_batch fs/ns_by fs/ns_column fs/ns_shard fs/ns_stats fs/ns_xattr
+    fs/ns_fixed
+    fs/ns_tree
     fs/handover_peer fs/handover_connection
     fs/ops fs/handover
     fs/betonfs

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a kind of object can do, and the parts of the namespace that implement
- * it. For the files ns_*.c alone.
+ * The base of the namespace's parts: the functions that make up a kind of
+ * object, and the state of a mount. Calls reach the parts through the table of
+ * kinds in fs/ns_tree.c, so no part is named here. Private to the namespace.
  */
-#ifndef FS_NS_TREE_H
-#define FS_NS_TREE_H
+#ifndef FS_NS_OBJECT_H
+#define FS_NS_OBJECT_H
 
 #include "fs/ns.h"
 #include "fs/stats.h"
