@@ -10,15 +10,16 @@
 #include "fs/ns.h"
 #include "fs/stats.h"
 
-/* A directory has lookup and list, a file attr and open, a link attr and
-   readlink; all have parent. */
+/* A kind of object. A directory has lookup and list, a file attr and open, a
+   link attr and readlink. All have parent. */
 struct ns_row {
 	mode_t type; /* S_IFDIR, S_IFREG, S_IFLNK */
 	int (*lookup)(struct ns *ns, const struct ns_object *dir,
 		      const char *name, struct ns_entry *out);
 	int (*list)(struct ns *ns, const struct ns_object *dir,
 		    const struct ns_listing *listing);
-	/* Fills size, may_change and time. NULL: the size is 0. */
+	/* Sets size, may_change and time where they are not 0. NULL: all
+	   are 0. */
 	int (*attr)(struct ns *ns, const struct ns_object *object,
 		    struct ns_entry *out);
 	int (*open)(struct ns *ns, const struct ns_object *object,
@@ -29,7 +30,8 @@ struct ns_row {
 				   const struct ns_object *object);
 };
 
-/* The fixed objects: their numbers are their inode numbers. */
+/* Fixed objects, by ns_object.index. For dataset 0, that is the inode number.
+ */
 enum {
 	NS_DATASET_JSON = NS_ROOT + 1,
 	NS_SAMPLES,
@@ -40,7 +42,8 @@ enum {
 	NS_CONTROL, /* .betonfs/ */
 	NS_VERSION,
 	NS_OPTIONS,
-	NS_STATS, /* this and the next two only with ns_options.jobs */
+	/* NS_STATS to NS_JOBS exist only with ns_options.jobs. */
+	NS_STATS,
 	NS_METRICS,
 	NS_JOBS,
 	NS_FIXED_END,
@@ -53,12 +56,12 @@ struct ns_text {
 
 struct ns_streams; /* ns_stream.c */
 
-/* All that hangs under one directory with .betonfs/ in it. */
+/* The state of one directory that has .betonfs/ in it. */
 struct ns_tree {
 	struct dataset *ds; /* NULL: the root above several */
 	char *name;	    /* owned */
 	struct ns_owner owner;
-	struct timespec time; /* of everything: the dataset's mtime */
+	struct timespec time; /* of its objects: the dataset's mtime */
 	struct ns_text texts[NS_FIXED_END];
 	struct ns_streams *streams;
 };
@@ -71,8 +74,8 @@ struct ns {
 	struct log *log;
 	struct ns_tree *trees; /* by ns_object.dataset */
 	uint32_t num_trees;
-	struct memo *groups; /* of by/FIELD/, of all datasets */
-	struct memo *shards; /* their layouts */
+	struct memo *groups; /* ns_by.c: groups of all datasets */
+	struct memo *shards; /* ns_shard.c: layouts of tars */
 	struct stats stats;
 };
 
@@ -97,9 +100,11 @@ static inline struct ns_object ns_make(const struct ns_object *of,
 	return (struct ns_object){ kind, of->dataset, part, index };
 }
 
-/* Passes on a name without attributes, or with those that attr() finds. */
+/* Emits a name without attributes. `next` is where a listing continues after
+   it. False: the listing takes no more names. */
 bool ns_emit(const struct ns_listing *listing, uint64_t next, const char *name,
 	     const struct ns_object *object);
+/* Emits a name with the attributes in `entry`, as ns_emit() does without. */
 bool ns_emit_entry(const struct ns_listing *listing, uint64_t next,
 		   const char *name, const struct ns_entry *entry);
 

@@ -3,7 +3,7 @@
  * SPECs are numbered when they are first named, dataset by dataset, and so are
  * their epochs, which are the streams. Numbers are given once, never taken
  * back, and end at NS_PARTS_MAX: that bounds what a curious process can make us
- * remember. Thread-safe. For the files ns_*.c alone.
+ * remember. Thread-safe. Private to the namespace.
  */
 #ifndef FS_NS_STREAM_H
 #define FS_NS_STREAM_H
@@ -49,8 +49,8 @@ const struct ns_epoch *ns_epoch_of(struct ns *ns,
 				   const struct ns_object *object);
 
 /* Makes the streams of a dataset, whose root is `top`: reads the subsets, and
-   gives number 0 to the default spec. -EINVAL: default_spec is none of this
-   dataset, or a subset is damaged; the reason was logged. On failure,
+   gives number 0 to the default spec. -EINVAL: default_spec does not fit
+   this dataset, or a subset cannot be read; the reason was logged. On failure,
    ns_streams_close() frees what was made. */
 int ns_streams_open(struct ns *ns, const struct ns_object *top,
 		    const struct ns_options *options);

@@ -7,7 +7,7 @@
 struct text_file {
 	struct vfile vfile;
 	const char *text;
-	char *owned; /* the same, or NULL */
+	char *owned; /* a snapshot's text, freed with the file; or NULL */
 };
 
 static void text_segment(const struct vfile *vfile, uint64_t off,

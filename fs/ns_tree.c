@@ -34,7 +34,8 @@ static bool is_newer(const struct timespec *a, const struct timespec *b)
 	       (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
 }
 
-/* Number `i`; the root above several has the time of the newest. */
+/* Opens tree number `i`. The root above several datasets has the time of the
+   newest. */
 static int open_tree(struct ns *ns, uint32_t i,
 		     const struct ns_options *options)
 {

@@ -2,7 +2,7 @@
 /*
  * Values as files, which have the same inodes under samples/, columns/ and by/.
  * What a name needs is in the metadata; what a size needs may be in the
- * allocation table. For the files ns_*.c alone.
+ * allocation table. Private to the namespace.
  */
 #ifndef FS_NS_VALUE_H
 #define FS_NS_VALUE_H
