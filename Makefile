@@ -49,7 +49,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 # The engine: the half of fs/ that knows no FUSE. See tests/lint/layers.py.
 engine_src := $(addprefix fs/,log.c size.c settings.c histogram.c trace.c rng.c arena.c heap.c cold.c cgroup.c memory.c source.c \
               source_file.c handover_message.c field.c format.c alloc.c custom.c \
-              name.c npy.c dataset.c vfile.c sample.c subset.c spec.c order.c \
+              name.c npy.c dataset.c vfile.c sample.c subset.c spec.c order.c spec_text.c \
               batch.c batch_place.c chunk.c fill.c cache.c foresight.c reader.c plan.c pool.c \
               slot.c tiers.c engine.c)
 loader_src := $(sort $(wildcard loader/*.c) $(wildcard loader/ops/*.c))

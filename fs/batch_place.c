@@ -5,6 +5,7 @@
 
 #include "fs/bytes.h"
 #include "fs/crc.h"
+#include "fs/spec_text.h"
 
 static uint64_t aligned(uint64_t v)
 {

@@ -15,6 +15,7 @@
 #include "fs/npy.h"
 #include "fs/quality.h"
 #include "fs/scope.h"
+#include "fs/spec_text.h"
 
 enum { PATH_SIZE = 4096 };
 

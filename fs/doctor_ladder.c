@@ -16,7 +16,6 @@
 #include "fs/doctor_variant.h"
 #include "fs/scope.h"
 #include "fs/size.h"
-#include "fs/spec.h"
 #include "loader/edit.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A SPEC: the text that names a global sequence of batches, beton-orders(7).
- * Pure functions of the text and of two facts about the dataset.
+ * A SPEC, parsed: it names a global sequence of batches, beton-orders(7). The
+ * struct and its counts; spec_text.h has the text. Pure functions.
  */
 #ifndef FS_SPEC_H
 #define FS_SPEC_H
@@ -14,8 +14,6 @@
 #include "fs/subset.h"
 
 enum {
-	SPEC_TEXT_MAX = 256, /* of a canonical SPEC, with its NUL */
-	SPEC_WHY_SIZE = 160,
 	/* Rows of a batch: bounds what a batch's layout takes (32 bytes a row
 	   and field). */
 	SPEC_BATCH_MAX = 1 << 20,
@@ -23,14 +21,6 @@ enum {
 
 /* JSON's readers have signed numbers, and states are JSON. */
 #define SPEC_EPOCH_MAX ((uint64_t)INT64_MAX)
-
-/* What defaults and byte sizes depend on. */
-struct spec_facts {
-	uint64_t samples;
-	uint64_t data_bytes; /* dataset_data_bytes() */
-	/* That a SPEC may name; NULL: none. They outlive all specs. */
-	const struct subset *subsets;
-};
 
 struct spec {
 	enum beton_order order;
@@ -43,21 +33,10 @@ struct spec {
 	bool has_subset;
 	uint64_t first; /* samples [first, end); all without a subset */
 	uint64_t end;
-	/* Borrowed from the facts. Not NULL: the samples are the places
+	/* Borrowed from struct spec_facts. Not NULL: the samples are the places
 	   [first, end) of this list, and first is 0. */
 	const struct subset *subset;
 };
-
-/* -EINVAL, and why in one line. The empty text is all defaults. */
-int spec_parse(const char *text, const struct spec_facts *facts,
-	       struct spec *out, char why[SPEC_WHY_SIZE]);
-
-/* The named subset that a text asks for, which need not be a SPEC. False: it
-   names none. */
-bool spec_names_subset(const char *text, struct subset_ref *out);
-
-/* The one canonical text. */
-void spec_canonical(const struct spec *spec, char out[SPEC_TEXT_MAX]);
 
 /* Whether both name the same sequence of the same dataset. */
 bool spec_equal(const struct spec *a, const struct spec *b);

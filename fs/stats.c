@@ -12,6 +12,7 @@
 #include "fs/name.h"
 #include "fs/openmetrics.h"
 #include "fs/scope.h"
+#include "fs/spec_text.h"
 
 enum {
 	STREAMS_MAX = 64, /* as many as a plan has */

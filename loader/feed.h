@@ -10,7 +10,7 @@
 
 #include "fs/figures.h"
 #include "fs/log.h"
-#include "fs/spec.h"
+#include "fs/spec_text.h"
 #include "fs/tiers.h"
 #include "fs/trace.h"
 #include "loader/buffer.h"

@@ -9,6 +9,7 @@
 #include "fs/batch.h"
 #include "fs/bytes.h"
 #include "fs/sample.h"
+#include "fs/spec_text.h"
 #include "loader/view.h"
 #include "tests/fuzz/fuzz.h"
 

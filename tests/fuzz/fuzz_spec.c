@@ -3,6 +3,7 @@
    that stays among its samples. */
 #include "fs/bytes.h"
 #include "fs/order.h"
+#include "fs/spec_text.h"
 #include "tests/fuzz/fuzz.h"
 
 static uint64_t ids[] = { 41, 7, 999, 0, 40, 8 };

@@ -26,7 +26,9 @@ LAYERS = """
     fs/vfile
     fs/sample fs/group
     fs/shard
-    fs/spec fs/order
+    fs/spec
+    fs/order
+    fs/spec_text
     fs/foresight
     fs/batch fs/batch_place fs/pool
     fs/chunk

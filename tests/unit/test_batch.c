@@ -3,6 +3,7 @@
 
 #include "fs/batch.h"
 #include "fs/order.h"
+#include "fs/spec_text.h"
 #include "loader/view.h"
 #include "tests/unit/made.h"
 

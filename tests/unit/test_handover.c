@@ -11,6 +11,7 @@
 #include "fs/handover_message.h"
 #include "fs/handover_peer.h"
 #include "fs/rng.h"
+#include "fs/spec_text.h"
 #include "loader/lender.h"
 #include "tests/unit/made.h"
 

@@ -4,6 +4,7 @@
 
 #include "fs/bytes.h"
 #include "fs/order.h"
+#include "fs/spec_text.h"
 #include "tests/unit/t.h"
 
 static struct spec spec_of(const char *text, uint64_t samples)

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "fs/quality.h"
+#include "fs/spec_text.h"
 #include "tests/unit/t.h"
 
 enum { SAMPLES = 20000, CLASSES = 100 };

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fs/bytes.h"
-#include "fs/spec.h"
+#include "fs/spec_text.h"
 #include "tests/unit/t.h"
 
 static const struct spec_facts facts = { .samples = 1000,

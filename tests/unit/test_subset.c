@@ -10,6 +10,7 @@
 #include "fs/bytes.h"
 #include "fs/order.h"
 #include "fs/rng.h"
+#include "fs/spec_text.h"
 #include "tests/unit/t.h"
 
 enum { SAMPLES = 1000 };

@@ -6,6 +6,7 @@
 
 #include "fs/order.h"
 #include "fs/rng.h"
+#include "fs/spec_text.h"
 #include "tests/unit/t.h"
 
 enum { WORDS_MAX = 16 };

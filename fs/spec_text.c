@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/spec_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+#include "fs/name.h"
+#include "fs/order.h"
+
+/* block: half a megabyte is what a disk reads at full speed (beton-orders(7));
+   window: a gigabyte of them. */
+enum { BLOCK_BYTES = 512 << 10, WINDOW_BLOCKS = 2048 };
+
+/* Larger blocks and windows than any dataset: keeps products in 64 bits. */
+#define SAMPLES_MAX ((uint64_t)1 << 40)
+
+/* A key's value in a text. */
+struct text {
+	const char *at;
+	size_t size;
+};
+
+struct key {
+	const char *name;
+	bool (*parse)(const struct text *value, const struct spec_facts *facts,
+		      struct spec *spec);
+	const char *expected;
+	/* Why a value failed, where `expected` does not tell; or NULL. */
+	bool (*complain)(const struct text *value,
+			 const struct spec_facts *facts, char *why);
+};
+
+static bool parse_order(const struct text *v, const struct spec_facts *facts,
+			struct spec *spec)
+{
+	const struct order_row *row = order_by_name(v->at, v->size);
+
+	(void)facts;
+	if (row)
+		spec->order = row->order;
+	return row != NULL;
+}
+
+static bool parse_range(const struct text *v, uint64_t min, uint64_t max,
+			uint64_t *out)
+{
+	return name_parse_u64(v->at, v->size, out) && *out >= min &&
+	       *out <= max;
+}
+
+static bool parse_batch(const struct text *v, const struct spec_facts *facts,
+			struct spec *spec)
+{
+	(void)facts;
+	return parse_range(v, 1, SPEC_BATCH_MAX, &spec->batch);
+}
+
+static bool parse_seed(const struct text *v, const struct spec_facts *facts,
+		       struct spec *spec)
+{
+	(void)facts;
+	return parse_range(v, 0, UINT64_MAX, &spec->seed);
+}
+
+static bool parse_drop_last(const struct text *v,
+			    const struct spec_facts *facts, struct spec *spec)
+{
+	(void)facts;
+	return parse_range(v, 0, 1, &spec->drop_last);
+}
+
+static bool parse_block(const struct text *v, const struct spec_facts *facts,
+			struct spec *spec)
+{
+	(void)facts;
+	return parse_range(v, 1, SAMPLES_MAX, &spec->block);
+}
+
+static bool parse_draws(const struct text *v, const struct spec_facts *facts,
+			struct spec *spec)
+{
+	(void)facts;
+	return parse_range(v, 1, SAMPLES_MAX, &spec->draws);
+}
+
+/* bytes * samples / data_bytes, at least 1: how many mean samples that is. */
+static uint64_t samples_of_bytes(uint64_t bytes, const struct spec_facts *facts)
+{
+	unsigned __int128 n = (unsigned __int128)bytes * facts->samples /
+			      max_u64(1, facts->data_bytes);
+
+	if (n > SAMPLES_MAX)
+		return SAMPLES_MAX;
+	return max_u64(1, (uint64_t)n);
+}
+
+static const struct {
+	const char *suffix;
+	unsigned shift;
+} units[] = { { "KiB", 10 }, { "MiB", 20 }, { "GiB", 30 }, { "TiB", 40 } };
+
+static bool parse_window(const struct text *v, const struct spec_facts *facts,
+			 struct spec *spec)
+{
+	struct text number = *v;
+	uint64_t count;
+
+	for (size_t i = 0; i < ARRAY_LEN(units) && v->size > 3; i++) {
+		if (memcmp(v->at + v->size - 3, units[i].suffix, 3))
+			continue;
+		number.size -= 3;
+		if (!parse_range(&number, 1, UINT64_MAX >> units[i].shift,
+				 &count))
+			return false;
+		spec->window = samples_of_bytes(count << units[i].shift, facts);
+		return true;
+	}
+	return parse_range(v, 1, SAMPLES_MAX, &spec->window);
+}
+
+static bool parse_named(const struct subset_ref *ref,
+			const struct spec_facts *facts, struct spec *spec)
+{
+	spec->subset = subset_find(facts->subsets, ref);
+	if (!spec->subset || (ref->has_hash && ref->hash != spec->subset->hash))
+		return false;
+	spec->has_subset = true;
+	spec->first = 0;
+	spec->end = spec->subset->n;
+	return true;
+}
+
+/* A canonical text names its samples for ever, or nothing. */
+static bool complain_of_hash(const struct text *v,
+			     const struct spec_facts *facts, char *why)
+{
+	const struct subset *s = NULL;
+	struct subset_ref ref;
+	char now[SUBSET_TEXT_SIZE];
+
+	if (subset_parse_ref(v->at, v->size, &ref))
+		s = subset_find(facts->subsets, &ref);
+	if (!s)
+		return false;
+	subset_text(s, now);
+	snprintf(why, SPEC_WHY_SIZE,
+		 "spec: subset=%.*s: it is %s: the file has changed",
+		 (int)v->size, v->at, now);
+	return true;
+}
+
+static bool parse_subset(const struct text *v, const struct spec_facts *facts,
+			 struct spec *spec)
+{
+	const char *dash = memchr(v->at, '-', v->size);
+	struct subset_ref ref;
+	struct text first, end;
+
+	if (subset_parse_ref(v->at, v->size, &ref))
+		return parse_named(&ref, facts, spec);
+	if (!dash)
+		return false;
+	first = (struct text){ v->at, (size_t)(dash - v->at) };
+	end = (struct text){ dash + 1, v->size - first.size - 1 };
+	spec->has_subset = true;
+	return parse_range(&first, 0, facts->samples, &spec->first) &&
+	       parse_range(&end, spec->first + 1, facts->samples, &spec->end);
+}
+
+/* In the order of the canonical text. */
+static const struct key keys[] = {
+	{ "order", parse_order, "sequential, random, quasi_random or weighted",
+	  NULL },
+	{ "batch", parse_batch, "1 to 1048576 samples", NULL },
+	{ "seed", parse_seed, "a number below 2^64", NULL },
+	{ "drop_last", parse_drop_last, "0 or 1", NULL },
+	{ "block", parse_block, "a number of samples", NULL },
+	{ "window", parse_window, "a number of samples, or of KiB, MiB, GiB",
+	  NULL },
+	{ "draws", parse_draws, "a number of samples", NULL },
+	{ "subset", parse_subset,
+	  "FIRST-END, within the dataset's samples, or a name that was given with its file",
+	  complain_of_hash },
+};
+
+static int parse_key(const struct text *name, const struct text *value,
+		     const struct spec_facts *facts, struct spec *spec,
+		     unsigned *seen, char *why)
+{
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		if (strlen(keys[i].name) != name->size ||
+		    memcmp(keys[i].name, name->at, name->size))
+			continue;
+		if (*seen & 1u << i) {
+			snprintf(why, SPEC_WHY_SIZE, "spec: %s is given twice",
+				 keys[i].name);
+			return -EINVAL;
+		}
+		*seen |= 1u << i;
+		if (keys[i].parse(value, facts, spec))
+			return 0;
+		if (keys[i].complain && keys[i].complain(value, facts, why))
+			return -EINVAL;
+		snprintf(why, SPEC_WHY_SIZE, "spec: %s=%.*s: expected %s",
+			 keys[i].name, (int)min_u64(value->size, 40), value->at,
+			 keys[i].expected);
+		return -EINVAL;
+	}
+	snprintf(
+		why, SPEC_WHY_SIZE,
+		"spec: unknown key '%.*s'; the keys are order, batch, seed, drop_last, block, window, draws, subset",
+		(int)min_u64(name->size, 40), name->at);
+	return -EINVAL;
+}
+
+static int parse_pairs(const char *text, const struct spec_facts *facts,
+		       struct spec *spec, char *why)
+{
+	unsigned seen = 0;
+	size_t size, equals;
+	int r = 0;
+
+	for (const char *at = text; *text && !r; at += size + 1) {
+		size = strcspn(at, ",");
+		equals = strcspn(at, ",=");
+		if (equals >= size) {
+			snprintf(why, SPEC_WHY_SIZE,
+				 "spec: expected key=value instead of '%.*s'",
+				 (int)min_u64(size, 40), at);
+			return -EINVAL;
+		}
+		r = parse_key(
+			&(struct text){ at, equals },
+			&(struct text){ at + equals + 1, size - equals - 1 },
+			facts, spec, &seen, why);
+		if (!at[size])
+			break;
+	}
+	return r;
+}
+
+/* Defaults that depend on the dataset, and keys that the order has no use
+   for. */
+static void resolve(struct spec *spec, const struct spec_facts *facts)
+{
+	const struct order_row *row = order_by_id(spec->order);
+
+	if (!row->draws)
+		spec->draws = 0;
+	else if (!spec->draws)
+		spec->draws = spec->end;
+	if (!row->uses_blocks) {
+		spec->block = 0;
+		spec->window = 0;
+		return;
+	}
+	if (!spec->block)
+		spec->block = samples_of_bytes(BLOCK_BYTES, facts);
+	if (!spec->window)
+		spec->window = max_u64(1, min_u64(facts->samples,
+						  WINDOW_BLOCKS * spec->block));
+}
+
+/* A subset whose ids are not known may have weights. */
+static int check_weights(const struct spec *spec, char *why)
+{
+	const struct subset *s = spec->subset;
+
+	if (!order_by_id(spec->order)->draws || (s && (!s->ids || s->sums)))
+		return 0;
+	snprintf(
+		why, SPEC_WHY_SIZE,
+		"spec: order=weighted: expected subset=NAME too, a list with weights");
+	return -EINVAL;
+}
+
+int spec_parse(const char *text, const struct spec_facts *facts,
+	       struct spec *out, char why[SPEC_WHY_SIZE])
+{
+	struct spec spec = {
+		.order = BETON_ORDER_RANDOM,
+		.batch = 256,
+		.drop_last = 1,
+		.end = facts->samples,
+	};
+	int r = parse_pairs(text, facts, &spec, why);
+
+	if (!r)
+		r = check_weights(&spec, why);
+	if (r)
+		return r;
+	resolve(&spec, facts);
+	*out = spec;
+	return 0;
+}
+
+bool spec_names_subset(const char *text, struct subset_ref *out)
+{
+	static const char key[] = "subset=";
+	const size_t n = sizeof(key) - 1;
+	size_t size;
+
+	for (; *text; text += size + (text[size] == ',')) {
+		size = strcspn(text, ",");
+		if (size > n && !memcmp(text, key, n))
+			return subset_parse_ref(text + n, size - n, out);
+	}
+	return false;
+}
+
+void spec_canonical(const struct spec *spec, char out[SPEC_TEXT_MAX])
+{
+	typedef unsigned long long ull;
+	const struct order_row *row = order_by_id(spec->order);
+	char subset[SUBSET_TEXT_SIZE];
+	int n = snprintf(out, SPEC_TEXT_MAX,
+			 "order=%s,batch=%llu,seed=%llu,drop_last=%llu",
+			 row->name, (ull)spec->batch, (ull)spec->seed,
+			 (ull)spec->drop_last);
+
+	if (row->uses_blocks)
+		n += snprintf(out + n, SPEC_TEXT_MAX - (size_t)n,
+			      ",block=%llu,window=%llu", (ull)spec->block,
+			      (ull)spec->window);
+	if (row->draws)
+		n += snprintf(out + n, SPEC_TEXT_MAX - (size_t)n, ",draws=%llu",
+			      (ull)spec->draws);
+	if (spec->subset) {
+		subset_text(spec->subset, subset);
+		snprintf(out + n, SPEC_TEXT_MAX - (size_t)n, ",subset=%s",
+			 subset);
+	} else if (spec->has_subset) {
+		snprintf(out + n, SPEC_TEXT_MAX - (size_t)n,
+			 ",subset=%llu-%llu", (ull)spec->first, (ull)spec->end);
+	}
+}
