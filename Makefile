@@ -49,7 +49,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 # The engine: the half of fs/ that knows no FUSE. See tests/lint/layers.py.
 engine_src := $(addprefix fs/,log.c size.c settings.c histogram.c trace.c rng.c arena.c heap.c cold.c cgroup.c memory.c source.c \
               source_file.c handover_message.c field.c format.c alloc.c custom.c \
-              name.c npy.c dataset.c vfile.c sample.c subset.c spec.c order.c spec_text.c \
+              name.c field_names.c npy.c dataset.c vfile.c sample.c subset.c spec.c order.c spec_text.c \
               batch.c batch_place.c chunk.c fill.c cache.c foresight.c reader.c plan.c pool.c \
               slot.c tiers.c engine.c)
 loader_src := $(sort $(wildcard loader/*.c) $(wildcard loader/ops/*.c))
@@ -57,7 +57,7 @@ isa_src    := $(sort $(wildcard loader/isa/*.c))
 ops_src    := $(sort $(wildcard loader/ops/*.c))
 ns_src     := $(sort $(wildcard fs/ns*.c)) $(addprefix fs/,memo.c group.c tar.c shard.c jobs.c openmetrics.c stats.c)
 handover_src := $(addprefix fs/,handover.c handover_connection.c handover_peer.c)
-betonfs_src := $(ns_src) $(handover_src) $(addprefix fs/,ops.c dropper.c opts.c message.c mountpoint.c betonfs.c)
+betonfs_src := $(ns_src) $(handover_src) $(addprefix fs/,ops.c dropper.c opts.c message.c mountpoint.c dataset_names.c betonfs.c)
 writer_src := $(addprefix fs/,writer.c schema.c outfile.c)
 tool_src   := fs/option.c fs/progress.c
 mkfs_src   := $(tool_src) \
@@ -108,7 +108,7 @@ $(BUILD)/mkfs.beton: $(call obj,$(mkfs_src)) $(lib)
 $(BUILD)/beton: $(call obj,$(beton_src)) $(lib)
 $(addprefix $(BUILD)/test_,cuda upload parcel gpu_loader hook machine): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
-$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(ns_src) $(handover_src) $(doctor_src) $(top_src) $(gallery_src) fs/opts.c fs/option.c fs/progress.c fs/quality.c) $(lib)
+$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(ns_src) $(handover_src) $(doctor_src) $(top_src) $(gallery_src) fs/opts.c fs/dataset_names.c fs/option.c fs/progress.c fs/quality.c) $(lib)
 
 $(call obj,fs/ops.c fs/dropper.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(filter fs/picture%,$(mkfs_src))): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)

@@ -15,10 +15,10 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "fs/dataset_names.h"
 #include "fs/handover.h"
 #include "fs/message.h"
 #include "fs/mountpoint.h"
-#include "fs/name.h"
 #include "fs/ops.h"
 #include "fs/opts.h"
 #include "fs/scope.h"

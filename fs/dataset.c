@@ -7,7 +7,7 @@
 
 #include "fs/bytes.h"
 #include "fs/custom.h"
-#include "fs/name.h"
+#include "fs/field_names.h"
 #include "fs/rng.h"
 #include "fs/scope.h"
 

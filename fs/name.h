@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names in a mount: of fields, and of numbers. Pure functions. */
+/* Numbers, and any text, as parts of names in a mount. Pure functions. */
 #ifndef FS_NAME_H
 #define FS_NAME_H
 
@@ -7,11 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fs/field.h"
-
 enum {
 	NAME_DIGITS_MAX = 20,
-	NAME_DIRECTORY_SIZE = 256,
 	NAME_ESCAPED = 3, /* as many bytes each byte may become */
 };
 
@@ -21,20 +18,6 @@ enum {
  * room for NAME_ESCAPED times the text and 2 bytes.
  */
 void name_escape(const char *text, char *out);
-
-/*
- * Gives every field its stem, its name escaped. One whose files would have the
- * name of an earlier field's gets "~2", "~3" and so on.
- */
-void name_fields(struct field *fields, size_t n);
-
-/*
- * The directories of several datasets on one mount: their file names without
- * ".beton"; the second of a name gets "~2", and so on. Everything else of a
- * file name stays as it is.
- */
-void name_datasets(const char *const *paths, size_t n,
-		   char (*out)[NAME_DIRECTORY_SIZE]);
 
 /* How many digits the numbers of [0, n) are written with: at least 6. */
 unsigned name_digits(uint64_t n);

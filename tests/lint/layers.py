@@ -16,12 +16,12 @@ LAYERS = """
     fs/cgroup
     fs/tally fs/metric
     fs/openmetrics
-    fs/log fs/size fs/rng fs/settings fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
+    fs/log fs/size fs/name fs/rng fs/settings fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
     fs/trace
     fs/source fs/npy fs/cold fs/subset fs/source_file fs/handover_message
     fs/field
-    fs/format fs/name
-    fs/alloc fs/custom
+    fs/format
+    fs/alloc fs/custom fs/field_names
     fs/dataset
     fs/vfile
     fs/sample fs/group
@@ -75,7 +75,7 @@ LAYERS = """
     loader/defaults
     loader/ring
     loader/loader loader/dataset loader/writer
-    fs/opts fs/message fs/mountpoint fs/dropper fs/stats
+    fs/opts fs/message fs/mountpoint fs/dropper fs/dataset_names fs/stats
     fs/ns
     fs/ns_object
     fs/ns_stream fs/ns_text_file fs/ns_value

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "fs/bytes.h"
+#include "fs/dataset_names.h"
+#include "fs/field_names.h"
 #include "fs/name.h"
 #include "tests/unit/t.h"
 

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/dataset_names.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fs/bytes.h"
+
+/* Names that a root has, or that cannot be looked up, taken by nobody. */
+static bool is_reserved(const char *name)
+{
+	return !*name || !strcmp(name, ".") || !strcmp(name, "..") ||
+	       !strcmp(name, ".betonfs");
+}
+
+static bool is_directory_taken(char (*names)[NAME_DIRECTORY_SIZE], size_t i)
+{
+	for (size_t j = 0; j < i; j++) {
+		if (!strcmp(names[j], names[i]))
+			return true;
+	}
+	return is_reserved(names[i]);
+}
+
+/* The length of the part of a path's last word that names its directory. */
+static size_t directory_size(const char *file)
+{
+	static const char suffix[] = ".beton";
+	size_t size = strlen(file), cut = sizeof(suffix) - 1;
+
+	return size > cut && !strcmp(file + size - cut, suffix) ? size - cut
+								: size;
+}
+
+void name_datasets(const char *const *paths, size_t n,
+		   char (*out)[NAME_DIRECTORY_SIZE])
+{
+	const char *slash, *file;
+	size_t size;
+
+	for (size_t i = 0; i < n; i++) {
+		slash = strrchr(paths[i], '/');
+		file = slash ? slash + 1 : paths[i];
+		/* Room for the "~" and the number of a second one. */
+		size = min_u64(directory_size(file), NAME_DIRECTORY_SIZE - 12);
+		snprintf(out[i], NAME_DIRECTORY_SIZE, "%.*s", (int)size, file);
+		for (unsigned k = 2; is_directory_taken(out, i); k++)
+			snprintf(out[i], NAME_DIRECTORY_SIZE, "%.*s~%u",
+				 (int)size, file, k);
+	}
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/field_names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "fs/name.h"
+
+enum { FILE_NAMES_MAX = 3, FILE_NAME_SIZE = BETON_STEM_SIZE + 8 };
+
+/* The names under which a field's files and directories appear. */
+static unsigned file_names(const struct field *f,
+			   char names[FILE_NAMES_MAX][FILE_NAME_SIZE])
+{
+	unsigned n = 0;
+
+	snprintf(names[n++], FILE_NAME_SIZE, "%s", f->stem);
+	if (f->type->type == BETON_TYPE_IMAGE) {
+		snprintf(names[n++], FILE_NAME_SIZE, "%s.jpg", f->stem);
+		snprintf(names[n++], FILE_NAME_SIZE, "%s.ppm", f->stem);
+	} else {
+		snprintf(names[n++], FILE_NAME_SIZE, "%s%s", f->stem,
+			 field_is_scalar(f) ? ".npy" : f->type->extension);
+	}
+	return n;
+}
+
+static bool collide(const struct field *a, const struct field *b)
+{
+	char x[FILE_NAMES_MAX][FILE_NAME_SIZE];
+	char y[FILE_NAMES_MAX][FILE_NAME_SIZE];
+	unsigned nx = file_names(a, x), ny = file_names(b, y);
+
+	for (unsigned i = 0; i < nx * ny; i++) {
+		if (!strcmp(x[i / ny], y[i % ny]))
+			return true;
+	}
+	return false;
+}
+
+static bool is_taken(const struct field *fields, size_t i)
+{
+	for (size_t j = 0; j < i; j++) {
+		if (collide(&fields[j], &fields[i]))
+			return true;
+	}
+	return false;
+}
+
+void name_fields(struct field *fields, size_t n)
+{
+	char plain[BETON_STEM_SIZE];
+
+	for (size_t i = 0; i < n; i++) {
+		name_escape(fields[i].name, plain);
+		memcpy(fields[i].stem, plain, sizeof(plain));
+		for (unsigned k = 2; is_taken(fields, i); k++)
+			snprintf(fields[i].stem, BETON_STEM_SIZE, "%.50s~%u",
+				 plain, k);
+	}
+}
