@@ -6,9 +6,21 @@
 #ifndef FS_SCHEMA_H
 #define FS_SCHEMA_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "fs/field.h"
 #include "fs/format.h"
-#include "fs/writer.h"
+#include "fs/log.h"
+
+/* A field of the new file. */
+struct writer_field {
+	const char *name; /* 1..16 bytes of ASCII */
+	enum beton_type type;
+	char dtype[BETON_DTYPE_SIZE]; /* arrays and tensors */
+	uint32_t ndim;
+	uint64_t shape[BETON_MAX_NDIM];
+};
 
 struct schema_column {
 	const struct field_type *type;

@@ -15,7 +15,6 @@
 #include "fs/field.h"
 #include "fs/format.h"
 #include "fs/outfile.h"
-#include "fs/schema.h"
 
 enum {
 	BUFFER_SIZE = 4 << 20,

@@ -13,16 +13,9 @@
 
 #include "beton/batch.h"
 #include "fs/log.h"
+#include "fs/schema.h"
 
 struct writer;
-
-struct writer_field {
-	const char *name; /* 1..16 bytes of ASCII */
-	enum beton_type type;
-	char dtype[BETON_DTYPE_SIZE]; /* arrays and tensors */
-	uint32_t ndim;
-	uint64_t shape[BETON_MAX_NDIM];
-};
 
 /* One value: what the field's type needs, the rest 0. */
 struct writer_value {

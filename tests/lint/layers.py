@@ -37,7 +37,8 @@ LAYERS = """
     fs/reader
     fs/plan fs/slot fs/tiers
     fs/engine
-    fs/outfile fs/writer fs/schema fs/option fs/progress fs/html fs/census fs/bins fs/quality fs/usage
+    fs/outfile fs/schema
+    fs/writer fs/option fs/progress fs/html fs/census fs/bins fs/quality fs/usage
     loader/library
     loader/cuda
     loader/cuda_compiler
