@@ -3,7 +3,12 @@
 #ifndef FS_PICTURE_FORMAT_H
 #define FS_PICTURE_FORMAT_H
 
-#include "fs/picture.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loader/codec.h"
+#include "loader/image.h"
 
 enum { PICTURE_MESSAGE_SIZE = 160 };
 
