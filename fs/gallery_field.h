@@ -5,7 +5,41 @@
 
 #include <stdio.h>
 
-#include "fs/gallery.h"
+#include "fs/gallery_survey.h"
+#include "fs/gallery_thumbnail.h"
+
+enum {
+	GALLERY_TEXT_SIZE = 320, /* bytes that are shown of a snippet */
+	GALLERY_WHY_SIZE = 200,
+};
+
+/* An image of the gallery. */
+struct shot {
+	uint64_t sample;
+	struct value value;
+	struct thumbnail thumbnail;
+	bool has_label;
+	int64_t label;
+	char why[GALLERY_WHY_SIZE]; /* it cannot be shown; "": it can */
+};
+
+/* How a value of JSON or bytes begins. */
+struct snippet {
+	uint64_t sample;
+	uint64_t size; /* of all of it */
+	size_t n;
+	uint8_t bytes[GALLERY_TEXT_SIZE];
+	char why[GALLERY_WHY_SIZE];
+};
+
+/* What is shown of a field, beside its numbers. */
+struct exhibit {
+	struct shot *shots;
+	size_t num_shots;
+	size_t failed; /* of these */
+	struct snippet *snippets;
+	size_t num_snippets;
+};
 
 /* "arrays, <f4 (2, 3)" */
 void gallery_field_holds(FILE *out, const struct field *f);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "fs/bytes.h"
-#include "fs/gallery_field.h"
 #include "fs/html.h"
 
 static const char style[] =

@@ -6,7 +6,12 @@
 
 #include <stdio.h>
 
-#include "fs/gallery.h"
+#include "fs/gallery_field.h"
+
+struct gallery {
+	const struct survey *survey;
+	struct exhibit *exhibits; /* one for each field of the survey */
+};
 
 void gallery_page_write(FILE *out, const struct gallery *g);
 

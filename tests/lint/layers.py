@@ -88,7 +88,9 @@ LAYERS = """
     fs/betonfs
     fs/picture* fs/mkfs*
     fs/gallery_survey fs/gallery_thumbnail fs/gallery_chart
-    fs/gallery fs/gallery_page fs/gallery_field
+    fs/gallery_field
+    fs/gallery_page
+    fs/gallery
     fs/machine_*
     fs/doctor_run fs/doctor_model
     fs/doctor
