@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "fs/bytes.h"
-#include "loader/baseline_header.h"
 #include "loader/entry.h"
 #include "loader/huffman.h"
 #include "loader/scan.h"

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 #include "fs/bytes.h"
-#include "loader/baseline.h"
+#include "loader/entry.h"
 #include "loader/huffman.h"
 #include "loader/scan.h"
 

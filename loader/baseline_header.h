@@ -6,7 +6,39 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct baseline_image;
+enum { BASELINE_COMPONENTS = 3 };
+
+/* Of one component; luma is the first. */
+struct baseline_component {
+	uint8_t across; /* how many image pixels a sample covers: 1 or 2 */
+	uint8_t down;
+	uint32_t
+		width; /* of the whole component: pixels / across, rounded up */
+	uint32_t height;
+	/* Of no interest to callers: */
+	uint8_t side;	       /* of a block, in samples */
+	uint8_t blocks_across; /* of an MCU */
+	uint8_t blocks_down;
+	const uint8_t *quant; /* 64 bytes in zigzag order; borrowed */
+	const uint8_t *dc;    /* a DHT's 16 counts, and symbols; borrowed */
+	const uint8_t *ac;
+};
+
+/* What the header says. It borrows the JPEG's bytes. */
+struct baseline_image {
+	uint32_t width;
+	uint32_t height;
+	unsigned components; /* 1: gray, 3: Y, Cb, Cr (JFIF's conversion) */
+	struct baseline_component component[BASELINE_COMPONENTS];
+	/* Of no interest to callers: */
+	uint32_t mcus_across;
+	uint32_t mcus_down;
+	uint32_t restart_interval; /* MCUs; 0: none */
+	const uint8_t *scan;	   /* entropy-coded data, and what follows */
+	size_t scan_size;
+	const uint8_t *index; /* the first segment of that name; or NULL */
+	size_t index_size;
+};
 
 /*
  * Takes only what leaves nothing open: segments that follow each other without

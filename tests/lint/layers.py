@@ -47,7 +47,8 @@ LAYERS = """
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
     loader/entry loader/huffman loader/idct*
     loader/scan loader/symbols
-    loader/baseline*
+    loader/baseline_header
+    loader/baseline
     loader/kept loader/ids loader/beta
     loader/codec* loader/rows loader/rows_avx2
     loader/fancy*
