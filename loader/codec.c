@@ -143,6 +143,15 @@ static unsigned orientation_of(const uint8_t *bytes, size_t size)
 	return o;
 }
 
+static enum codec_colour
+color_of_header(const struct jpeg_decompress_struct *jpeg)
+{
+	if (jpeg->jpeg_color_space == JCS_CMYK ||
+	    jpeg->jpeg_color_space == JCS_YCCK)
+		return CODEC_CMYK;
+	return jpeg->num_components == 1 ? CODEC_GRAY : CODEC_RGB;
+}
+
 int codec_probe(struct codec *c, const uint8_t *bytes, size_t size,
 		struct codec_info *out)
 {
@@ -155,7 +164,7 @@ int codec_probe(struct codec *c, const uint8_t *bytes, size_t size,
 		*out = (struct codec_info){
 			.width = c->jpeg.image_width,
 			.height = c->jpeg.image_height,
-			.colour = codec_header_colour(&c->jpeg),
+			.colour = color_of_header(&c->jpeg),
 			.baseline =
 				codec_marker_frame(bytes, size) == MARKER_SOF0,
 			.orientation = orientation_of(bytes, size),
@@ -167,9 +176,8 @@ int codec_probe(struct codec *c, const uint8_t *bytes, size_t size,
 /* Set for each image: jpeg_read_header() resets them. */
 static void choose(struct codec *c)
 {
-	c->jpeg.out_color_space = codec_header_colour(&c->jpeg) == CODEC_CMYK
-					  ? JCS_CMYK
-					  : JCS_RGB;
+	c->jpeg.out_color_space =
+		color_of_header(&c->jpeg) == CODEC_CMYK ? JCS_CMYK : JCS_RGB;
 	c->jpeg.dct_method = JDCT_ISLOW;
 	c->jpeg.do_fancy_upsampling = TRUE;
 }

@@ -63,11 +63,3 @@ int codec_header_check(struct jpeg_decompress_struct *jpeg,
 
 	return r ? r : check_memory(jpeg, size, error);
 }
-
-enum codec_colour codec_header_colour(const struct jpeg_decompress_struct *jpeg)
-{
-	if (jpeg->jpeg_color_space == JCS_CMYK ||
-	    jpeg->jpeg_color_space == JCS_YCCK)
-		return CODEC_CMYK;
-	return jpeg->num_components == 1 ? CODEC_GRAY : CODEC_RGB;
-}

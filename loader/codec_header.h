@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is refused as soon as the header is read, and what it says. */
+/* Refuses a JPEG by its header, before libjpeg takes memory for pixels. */
 #ifndef LOADER_CODEC_HEADER_H
 #define LOADER_CODEC_HEADER_H
 
 #include <stddef.h>
 #include <stdint.h>
-
-#include "loader/codec.h"
 
 struct codec_error;
 struct jpeg_decompress_struct;
@@ -18,8 +16,5 @@ enum { CODEC_MEMORY_MAX = 1 << 30 };
 int codec_header_check(struct jpeg_decompress_struct *jpeg,
 		       const uint8_t *bytes, size_t size,
 		       struct codec_error *error);
-
-enum codec_colour
-codec_header_colour(const struct jpeg_decompress_struct *jpeg);
 
 #endif
