@@ -7,7 +7,7 @@
 
 #include "fs/bytes.h"
 
-/* Names that a root has, or that cannot be looked up, taken by nobody. */
+/* Whether the root of a mount has the name already, or cannot look it up. */
 static bool is_reserved(const char *name)
 {
 	return !*name || !strcmp(name, ".") || !strcmp(name, "..") ||
@@ -23,7 +23,7 @@ static bool is_directory_taken(char (*names)[NAME_DIRECTORY_SIZE], size_t i)
 	return is_reserved(names[i]);
 }
 
-/* The length of the part of a path's last word that names its directory. */
+/* The length of a file name without ".beton". */
 static size_t directory_size(const char *file)
 {
 	static const char suffix[] = ".beton";
@@ -42,7 +42,7 @@ void name_datasets(const char *const *paths, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		slash = strrchr(paths[i], '/');
 		file = slash ? slash + 1 : paths[i];
-		/* Room for the "~" and the number of a second one. */
+		/* Leaves room for "~" and a number. */
 		size = min_u64(directory_size(file), NAME_DIRECTORY_SIZE - 12);
 		snprintf(out[i], NAME_DIRECTORY_SIZE, "%.*s", (int)size, file);
 		for (unsigned k = 2; is_directory_taken(out, i); k++)

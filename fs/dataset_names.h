@@ -8,9 +8,9 @@
 enum { NAME_DIRECTORY_SIZE = 256 };
 
 /*
- * The directories of several datasets on one mount: their file names without
- * ".beton"; the second of a name gets "~2", and so on. Everything else of a
- * file name stays as it is.
+ * Names the directory of each dataset on a mount: its file name without
+ * ".beton", otherwise unchanged. If an earlier dataset has that name, "~2",
+ * "~3" and so on follow.
  */
 void name_datasets(const char *const *paths, size_t n,
 		   char (*out)[NAME_DIRECTORY_SIZE]);

@@ -9,8 +9,8 @@
 enum { FILE_NAMES_MAX = 3, FILE_NAME_SIZE = BETON_STEM_SIZE + 8 };
 
 /* The names under which a field's files and directories appear. */
-static unsigned file_names(const struct field *f,
-			   char names[FILE_NAMES_MAX][FILE_NAME_SIZE])
+static unsigned file_names_of(const struct field *f,
+			      char names[FILE_NAMES_MAX][FILE_NAME_SIZE])
 {
 	unsigned n = 0;
 
@@ -25,11 +25,11 @@ static unsigned file_names(const struct field *f,
 	return n;
 }
 
-static bool collide(const struct field *a, const struct field *b)
+static bool fields_collide(const struct field *a, const struct field *b)
 {
 	char x[FILE_NAMES_MAX][FILE_NAME_SIZE];
 	char y[FILE_NAMES_MAX][FILE_NAME_SIZE];
-	unsigned nx = file_names(a, x), ny = file_names(b, y);
+	unsigned nx = file_names_of(a, x), ny = file_names_of(b, y);
 
 	for (unsigned i = 0; i < nx * ny; i++) {
 		if (!strcmp(x[i / ny], y[i % ny]))
@@ -38,10 +38,10 @@ static bool collide(const struct field *a, const struct field *b)
 	return false;
 }
 
-static bool is_taken(const struct field *fields, size_t i)
+static bool is_stem_taken(const struct field *fields, size_t i)
 {
 	for (size_t j = 0; j < i; j++) {
-		if (collide(&fields[j], &fields[i]))
+		if (fields_collide(&fields[j], &fields[i]))
 			return true;
 	}
 	return false;
@@ -54,7 +54,7 @@ void name_fields(struct field *fields, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		name_escape(fields[i].name, plain);
 		memcpy(fields[i].stem, plain, sizeof(plain));
-		for (unsigned k = 2; is_taken(fields, i); k++)
+		for (unsigned k = 2; is_stem_taken(fields, i); k++)
 			snprintf(fields[i].stem, BETON_STEM_SIZE, "%.50s~%u",
 				 plain, k);
 	}

@@ -8,8 +8,9 @@
 #include "fs/field.h"
 
 /*
- * Gives every field its stem, its name escaped. One whose files would have the
- * name of an earlier field's gets "~2", "~3" and so on.
+ * Sets the stem of every field: its name, escaped. If a file of the field would
+ * have the name of an earlier field's file, the stem ends in "~2", "~3" and so
+ * on.
  */
 void name_fields(struct field *fields, size_t n);
 

@@ -20,7 +20,7 @@ struct shot {
 	struct thumbnail thumbnail;
 	bool has_label;
 	int64_t label;
-	char why[GALLERY_WHY_SIZE]; /* it cannot be shown; "": it can */
+	char why[GALLERY_WHY_SIZE]; /* why it cannot be shown, or "" */
 };
 
 /* How a value of JSON or bytes begins. */
@@ -29,14 +29,14 @@ struct snippet {
 	uint64_t size; /* of all of it */
 	size_t n;
 	uint8_t bytes[GALLERY_TEXT_SIZE];
-	char why[GALLERY_WHY_SIZE];
+	char why[GALLERY_WHY_SIZE]; /* why it cannot be shown, or "" */
 };
 
-/* What is shown of a field, beside its numbers. */
+/* The values of a field that the page shows, besides its numbers. */
 struct exhibit {
 	struct shot *shots;
 	size_t num_shots;
-	size_t failed; /* of these */
+	size_t failed; /* shots that cannot be shown */
 	struct snippet *snippets;
 	size_t num_snippets;
 };

@@ -8,6 +8,7 @@
 
 #include "fs/gallery_field.h"
 
+/* Everything that the page shows. */
 struct gallery {
 	const struct survey *survey;
 	struct exhibit *exhibits; /* one for each field of the survey */

@@ -7,7 +7,7 @@
 
 #include "fs/bytes.h"
 
-static bool stays(const char *name, size_t i, size_t size)
+static bool stays_in_name(const char *name, size_t i, size_t size)
 {
 	unsigned char c = (unsigned char)name[i];
 
@@ -22,7 +22,7 @@ void name_escape(const char *name, char *out)
 	if (!size)
 		*out++ = '%';
 	for (size_t i = 0; i < size; i++) {
-		if (stays(name, i, size))
+		if (stays_in_name(name, i, size))
 			*out++ = name[i];
 		else
 			out += sprintf(out, "%%%02X", (unsigned char)name[i]);

@@ -27,9 +27,9 @@ struct spec {
 	uint64_t batch;
 	uint64_t seed;
 	uint64_t drop_last;
-	uint64_t block; /* 0 unless the order uses it, as the next */
-	uint64_t window;
-	uint64_t draws; /* 0 unless the order draws */
+	uint64_t block;	 /* 0 unless the order uses blocks */
+	uint64_t window; /* 0 unless the order uses blocks */
+	uint64_t draws;	 /* 0 unless the order draws */
 	bool has_subset;
 	uint64_t first; /* samples [first, end); all without a subset */
 	uint64_t end;
@@ -38,7 +38,7 @@ struct spec {
 	const struct subset *subset;
 };
 
-/* Whether both name the same sequence of the same dataset. */
+/* Whether both specs of one dataset name the same sequence. */
 bool spec_equal(const struct spec *a, const struct spec *b);
 
 /* Rows of an epoch before drop_last leaves some out; whether a sample may be in

@@ -8,14 +8,15 @@
 #include "fs/name.h"
 #include "fs/order.h"
 
-/* block: half a megabyte is what a disk reads at full speed (beton-orders(7));
-   window: a gigabyte of them. */
+/* The default block is half a megabyte, which a disk reads at full speed
+   (beton-orders(7)). The default window is a gigabyte of such blocks. */
 enum { BLOCK_BYTES = 512 << 10, WINDOW_BLOCKS = 2048 };
 
-/* Larger blocks and windows than any dataset: keeps products in 64 bits. */
+/* Limits blocks, windows and draws, so that their products fit in 64 bits. No
+   dataset has so many samples. */
 #define SAMPLES_MAX ((uint64_t)1 << 40)
 
-/* A key's value in a text. */
+/* A part of the text: a key, or its value. Borrowed, without NUL. */
 struct text {
 	const char *at;
 	size_t size;
@@ -26,7 +27,8 @@ struct key {
 	bool (*parse)(const struct text *value, const struct spec_facts *facts,
 		      struct spec *spec);
 	const char *expected;
-	/* Why a value failed, where `expected` does not tell; or NULL. */
+	/* Writes a better reason than `expected`, or returns false. NULL: there
+	   is none. */
 	bool (*complain)(const struct text *value,
 			 const struct spec_facts *facts, char *why);
 };
@@ -84,7 +86,7 @@ static bool parse_draws(const struct text *v, const struct spec_facts *facts,
 	return parse_range(v, 1, SAMPLES_MAX, &spec->draws);
 }
 
-/* bytes * samples / data_bytes, at least 1: how many mean samples that is. */
+/* How many samples of mean size fit in so many bytes, at least 1. */
 static uint64_t samples_of_bytes(uint64_t bytes, const struct spec_facts *facts)
 {
 	unsigned __int128 n = (unsigned __int128)bytes * facts->samples /
@@ -131,7 +133,8 @@ static bool parse_named(const struct subset_ref *ref,
 	return true;
 }
 
-/* A canonical text names its samples for ever, or nothing. */
+/* A canonical text has a hash of the list: once the file of the list changes,
+   the text is refused, because it would name other samples. */
 static bool complain_of_hash(const struct text *v,
 			     const struct spec_facts *facts, char *why)
 {
@@ -168,7 +171,7 @@ static bool parse_subset(const struct text *v, const struct spec_facts *facts,
 	       parse_range(&end, spec->first + 1, facts->samples, &spec->end);
 }
 
-/* In the order of the canonical text. */
+/* In the same order as in the canonical text. */
 static const struct key keys[] = {
 	{ "order", parse_order, "sequential, random, quasi_random or weighted",
 	  NULL },
@@ -240,9 +243,9 @@ static int parse_pairs(const char *text, const struct spec_facts *facts,
 	return r;
 }
 
-/* Defaults that depend on the dataset, and keys that the order has no use
-   for. */
-static void resolve(struct spec *spec, const struct spec_facts *facts)
+/* Fills in defaults that depend on the dataset, and clears keys that the order
+   does not use. */
+static void resolve_defaults(struct spec *spec, const struct spec_facts *facts)
 {
 	const struct order_row *row = order_by_id(spec->order);
 
@@ -262,7 +265,8 @@ static void resolve(struct spec *spec, const struct spec_facts *facts)
 						  WINDOW_BLOCKS * spec->block));
 }
 
-/* A subset whose ids are not known may have weights. */
+/* Refuses order=weighted without weights. A subset whose ids are unknown
+   passes: its file may have weights. */
 static int check_weights(const struct spec *spec, char *why)
 {
 	const struct subset *s = spec->subset;
@@ -290,7 +294,7 @@ int spec_parse(const char *text, const struct spec_facts *facts,
 		r = check_weights(&spec, why);
 	if (r)
 		return r;
-	resolve(&spec, facts);
+	resolve_defaults(&spec, facts);
 	*out = spec;
 	return 0;
 }

@@ -15,26 +15,27 @@
 
 enum {
 	SPEC_TEXT_MAX = 256, /* of a canonical SPEC, with its NUL */
-	SPEC_WHY_SIZE = 160,
+	SPEC_WHY_SIZE = 160, /* of a reason, with its NUL */
 };
 
-/* What defaults and byte sizes depend on. */
+/* The dataset, as far as defaults and sizes in bytes depend on it. */
 struct spec_facts {
 	uint64_t samples;
 	uint64_t data_bytes; /* dataset_data_bytes() */
-	/* That a SPEC may name; NULL: none. They outlive all specs. */
+	/* The subsets that a SPEC may name, or NULL. They outlive all specs. */
 	const struct subset *subsets;
 };
 
-/* -EINVAL, and why in one line. The empty text is all defaults. */
+/* Parses a SPEC; the empty text means all defaults. If the text is wrong,
+   returns -EINVAL and writes the reason as one line to `why`. */
 int spec_parse(const char *text, const struct spec_facts *facts,
 	       struct spec *out, char why[SPEC_WHY_SIZE]);
 
-/* The named subset that a text asks for, which need not be a SPEC. False: it
-   names none. */
+/* Finds the named subset in a text, which may be wrong otherwise. Returns false
+   if the text names none. */
 bool spec_names_subset(const char *text, struct subset_ref *out);
 
-/* The one canonical text. */
+/* Writes the canonical text. Equal specs have equal texts. */
 void spec_canonical(const struct spec *spec, char out[SPEC_TEXT_MAX]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands before the scan of a JPEG that baseline.c can decode. */
+/* The header of a JPEG that baseline.c decodes: all before its scan. */
 #ifndef LOADER_BASELINE_HEADER_H
 #define LOADER_BASELINE_HEADER_H
 
@@ -8,14 +8,14 @@
 
 enum { BASELINE_COMPONENTS = 3 };
 
-/* Of one component; luma is the first. */
+/* One component of a JPEG; luma is the first. */
 struct baseline_component {
 	uint8_t across; /* how many image pixels a sample covers: 1 or 2 */
 	uint8_t down;
 	uint32_t
 		width; /* of the whole component: pixels / across, rounded up */
 	uint32_t height;
-	/* Of no interest to callers: */
+	/* For the decoder alone: */
 	uint8_t side;	       /* of a block, in samples */
 	uint8_t blocks_across; /* of an MCU */
 	uint8_t blocks_down;
@@ -24,13 +24,13 @@ struct baseline_component {
 	const uint8_t *ac;
 };
 
-/* What the header says. It borrows the JPEG's bytes. */
+/* The header of a JPEG, parsed. It borrows the JPEG's bytes. */
 struct baseline_image {
 	uint32_t width;
 	uint32_t height;
 	unsigned components; /* 1: gray, 3: Y, Cb, Cr (JFIF's conversion) */
 	struct baseline_component component[BASELINE_COMPONENTS];
-	/* Of no interest to callers: */
+	/* For the decoder alone: */
 	uint32_t mcus_across;
 	uint32_t mcus_down;
 	uint32_t restart_interval; /* MCUs; 0: none */
