@@ -46,36 +46,39 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 
 # --- what is built from what -------------------------------------------------
 
-# The engine: the half of fs/ that knows no FUSE. See tests/lint/layers.py.
-engine_src := $(addprefix fs/,log.c size.c settings.c histogram.c trace.c rng.c arena.c heap.c cold.c cgroup.c memory.c source.c \
-              source_file.c handover_message.c field.c format.c alloc.c custom.c \
-              name.c field_names.c npy.c dataset.c vfile.c sample.c subset.c spec.c order.c spec_text.c \
-              batch.c batch_place.c chunk.c fill.c cache.c foresight.c reader.c plan.c pool.c \
-              slot.c tiers.c engine.c)
-loader_src := $(sort $(wildcard loader/*.c) $(wildcard loader/ops/*.c))
-isa_src    := $(sort $(wildcard loader/isa/*.c))
-ops_src    := $(sort $(wildcard loader/ops/*.c))
-ns_src     := $(sort $(wildcard fs/ns*.c)) $(addprefix fs/,memo.c group.c tar.c shard.c jobs.c openmetrics.c stats.c)
-handover_src := $(addprefix fs/,handover.c handover_connection.c handover_peer.c)
-betonfs_src := $(ns_src) $(handover_src) $(addprefix fs/,ops.c dropper.c opts.c message.c mountpoint.c dataset_names.c betonfs.c)
-writer_src := $(addprefix fs/,writer.c schema.c outfile.c)
-tool_src   := fs/option.c fs/progress.c
-mkfs_src   := $(tool_src) \
-              $(sort $(wildcard fs/picture*.c fs/mkfs*.c))
-doctor_src := $(sort $(wildcard fs/machine*.c fs/doctor*.c))
-top_src    := $(sort $(wildcard fs/top_*.c))
-gallery_src := $(sort $(wildcard fs/gallery*.c)) fs/bins.c fs/census.c fs/html.c
-beton_src  := $(tool_src) $(doctor_src) $(top_src) $(gallery_src) fs/quality.c fs/usage.c $(sort $(wildcard fs/beton*.c))
-beton_src  := $(filter-out fs/betonfs.c,$(beton_src))
+# The sources of a list of folders: a new file needs no line here.
+in = $(sort $(wildcard $(addsuffix /*.c,$(1))))
+
+# The library: the engine, which is the half of fs/ that knows no FUSE, and the
+# loader. tests/lint/layers.py has the order of the folders.
+lib_src    := $(call in,$(addprefix fs/,util metrics order dataset cache engine) \
+              loader $(addprefix loader/,util jpeg codec resize graph ops jit feed pipeline gpu run))
+isa_src    := $(call in,loader/jit/isa)
+ops_src    := $(call in,loader/ops)
+# The programs. Each takes of these what it refers to.
+prog_src   := $(call in,fs/namespace fs/mount \
+              $(addprefix loader/tools/,ui machine mkfs top gallery doctor beton))
+# Files that have no folder yet.
+lib_left := $(addprefix fs/,log.c size.c settings.c histogram.c trace.c rng.c \
+              arena.c heap.c cold.c cgroup.c memory.c source.c source_file.c \
+              handover_message.c field.c format.c alloc.c custom.c name.c \
+              field_names.c npy.c dataset.c vfile.c sample.c subset.c spec.c \
+              order.c spec_text.c batch.c batch_place.c chunk.c fill.c \
+              cache.c foresight.c reader.c plan.c pool.c slot.c tiers.c \
+              engine.c writer.c schema.c outfile.c)
+lib_src    += $(lib_left)
+isa_src    += $(wildcard loader/isa/*.c)
+prog_src   += $(filter-out $(lib_left),$(wildcard fs/*.c))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
-man        := $(sort $(wildcard fs/*.[178] fs/*.5 loader/*.[1578]))
+man        := $(sort $(foreach n,1 5 7 8,$(wildcard fs/*.$n fs/*/*.$n loader/*.$n loader/*/*.$n loader/tools/*/*.$n)))
 
 have_webp  := $(shell $(PKG_CONFIG) --exists libwebp && echo y)
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 lib   := $(BUILD)/libbeton.a
 so    := $(BUILD)/libbeton.so
+parts := $(BUILD)/programs.a
 progs := $(BUILD)/betonfs $(BUILD)/mkfs.beton $(BUILD)/beton
 units := $(patsubst tests/unit/%.c,$(BUILD)/%,$(unit_src))
 # Libraries of machines with GPUs, as the tests see them elsewhere.
@@ -85,9 +88,9 @@ bench := $(BUILD)/bench_gpu
 replays := $(patsubst tests/fuzz/%.c,$(BUILD)/replay_%,$(fuzz_src))
 # Compiled once for each instruction set: as any machine, and as most have.
 isas      := plain $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),v3)
-isa_objs  := $(foreach i,$(isas),$(patsubst loader/isa/%.c,$(BUILD)/isa/$i/%.o,$(isa_src)) $(BUILD)/isa/$i/prebuilt.o)
+isa_objs  := $(foreach i,$(isas),$(patsubst %.c,$(BUILD)/kernels/$i/%.o,$(notdir $(isa_src))) $(BUILD)/kernels/$i/prebuilt.o)
 v3_flags  := -mavx2 -mf16c
-lib_objs := $(call obj,$(engine_src) $(writer_src) $(loader_src)) $(isa_objs)
+lib_objs := $(call obj,$(lib_src)) $(isa_objs)
 # The Python package, for interpreters of 3.11 and later; nothing without one
 # that has its headers. Free-threaded ones need it built by themselves.
 python_dir := $(BUILD)/python/betonfs
@@ -96,22 +99,23 @@ python_suffix := $(shell $(PYTHON) -c 'import sysconfig as s; print(s.get_config
 python_src := $(sort $(wildcard contrib/python/src/*.c))
 python_files := $(patsubst contrib/python/betonfs/%,$(python_dir)/%,$(sort $(shell find contrib/python/betonfs -name '*.py' -o -name '*.pyi' -o -name py.typed)))
 python_objs := $(call obj,$(python_src))
-objs  := $(sort $(lib_objs) $(call obj,$(betonfs_src) $(mkfs_src) $(beton_src) $(unit_src) loader/prebuild/prebuild.c contrib/bench/gpu.c) $(python_objs))
+objs  := $(sort $(lib_objs) $(call obj,$(prog_src) $(unit_src) $(main_of_prebuild) contrib/bench/gpu.c) $(python_objs))
 
 all: $(lib) $(so) $(progs) $(BUILD)/beton.pc
 
 $(lib): $(lib_objs)
 # Objects, not the archive: an archive drops members nothing refers to.
 $(so): $(lib_objs)
-$(BUILD)/betonfs: $(call obj,$(betonfs_src)) $(lib)
-$(BUILD)/mkfs.beton: $(call obj,$(mkfs_src)) $(lib)
-$(BUILD)/beton: $(call obj,$(beton_src)) $(lib)
+$(parts): $(call obj,$(prog_src))
+$(BUILD)/betonfs: $(call obj,$(wildcard fs/betonfs.c fs/mount/betonfs.c)) $(parts) $(lib)
+$(BUILD)/mkfs.beton: $(call obj,$(wildcard fs/mkfs.c loader/tools/mkfs/mkfs.c)) $(parts) $(lib)
+$(BUILD)/beton: $(call obj,$(wildcard fs/beton.c loader/tools/beton/beton.c)) $(parts) $(lib)
 $(addprefix $(BUILD)/test_,cuda upload parcel gpu_loader hook machine): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
-$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(call obj,$(ns_src) $(handover_src) $(doctor_src) $(top_src) $(gallery_src) fs/opts.c fs/dataset_names.c fs/option.c fs/progress.c fs/quality.c) $(lib)
+$(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(parts) $(lib)
 
-$(call obj,fs/ops.c fs/dropper.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
-$(call obj,$(filter fs/picture%,$(mkfs_src))): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
+$(call obj,$(call in,fs/mount) fs/ops.c fs/dropper.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
+$(call obj,$(call in,loader/tools/mkfs) $(wildcard fs/picture*.c)): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
 
 base_libs := $(call pkg,--libs,libjpeg jansson liblz4) -ldl -lm -lpthread
 $(so) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
@@ -127,7 +131,7 @@ $(python_dir)/_beton$(python_suffix) $(python_dir)/$(SONAME): private LDFLAGS +=
 
 # --- how ---------------------------------------------------------------------
 
-$(lib):
+$(lib) $(parts) $(BUILD)/generator.a:
 	$(call say,AR)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(so):
@@ -172,28 +176,34 @@ $(BUILD)/python.flags: FORCE
 # The registry of operations is the directory listing of loader/ops.
 $(BUILD)/ops.inc: FORCE
 	$(call update,printf 'OP(%s)\n' $(basename $(notdir $(ops_src))))
-$(call obj,loader/op.c): $(BUILD)/ops.inc
+$(call obj,$(wildcard loader/op.c loader/graph/op.c)): $(BUILD)/ops.inc
 
 # Kernels of the standard pipelines, written by the code generator itself. The
 # flags are those of loader/compiler.c.
 kernel_flags := -O3 -fno-math-errno -fno-trapping-math
 # Operations on whole images are loops over their pixels, too.
 $(call obj,$(ops_src)): private ALL_CFLAGS += $(kernel_flags)
-prebuild_src := loader/prebuild/prebuild.c fs/rng.c fs/name.c fs/npy.c fs/size.c $(ops_src) $(addprefix loader/,code.c \
-                emit.c emit_type.c emit_value.c graph.c own.c op.c parse.c token.c suggest.c complaint.c \
-                dtype.c real.c crop.c beta.c schedule.c contents.c ids.c)
-$(BUILD)/prebuild: $(call obj,$(prebuild_src))
+# It is linked with what knows pipelines, and needs no kernels itself.
+main_of_prebuild := $(wildcard loader/prebuild/prebuild.c loader/jit/prebuild/prebuild.c)
+generator_src := $(call in,fs/util $(addprefix loader/,util resize graph ops jit)) $(wildcard loader/*.c) \
+                 fs/rng.c fs/name.c fs/npy.c fs/size.c
+$(BUILD)/generator.a: $(call obj,$(generator_src))
+$(BUILD)/prebuild: $(call obj,$(main_of_prebuild)) $(BUILD)/generator.a
 	$(call say,LD)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^
-$(BUILD)/prebuilt.c: $(BUILD)/prebuild
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lm
+$(BUILD)/prebuilt.new: $(BUILD)/prebuild
 	$(call say,GEN)
 	$(Q)$< > $@.tmp && mv $@.tmp $@
+# Its kernels take seconds to compile: only when their text changes.
+$(BUILD)/prebuilt.c: $(BUILD)/prebuilt.new
+	$(Q)cmp -s $< $@ || cp $< $@
+isa_dir := $(firstword $(wildcard loader/jit/isa loader/isa))
 define isa_rules
-$(BUILD)/isa/$1/prebuilt.o: $(BUILD)/prebuilt.c
+$(BUILD)/kernels/$1/prebuilt.o: $(BUILD)/prebuilt.c
 	@mkdir -p $$(@D)
 	$$(call say,CC)
 	$$(Q)$$(CC) $$(ALL_CFLAGS) $$(kernel_flags) $$($1_flags) -DISA=$1 -MMD -MP -c -o $$@ $$<
-$(BUILD)/isa/$1/%.o: loader/isa/%.c $(BUILD)/flags Makefile
+$(BUILD)/kernels/$1/%.o: $$(isa_dir)/%.c $(BUILD)/flags Makefile
 	@mkdir -p $$(@D)
 	$$(call say,CC)
 	$$(Q)$$(CC) $$(ALL_CFLAGS) $$(kernel_flags) $$($1_flags) -DISA=$1 -MMD -MP -c -o $$@ $$<
@@ -232,7 +242,7 @@ bench: all $(bench) $(standins) $(filter %/test_cuda %/test_upload %/test_gpu_lo
 fuzz: $(BUILD)/ops.inc $(isa_objs)
 	@for f in $(fuzz_src); do n=$$(basename $$f .c); mkdir -p $(BUILD)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_}; \
 	  clang -g -O1 -std=gnu11 -ffp-contract=off -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -I. -I$(BUILD) \
-	    -o $(BUILD)/$$n $$f $(engine_src) $(writer_src) $(loader_src) $(isa_objs) $(base_libs) && \
+	    -o $(BUILD)/$$n $$f $(lib_src) $(isa_objs) $(base_libs) && \
 	  $(BUILD)/$$n $(or $(FUZZ),-max_total_time=60) $(BUILD)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_} || exit 1; done
 
 compile_commands.json: ; bear --output $@ -- $(MAKE) -B all $(units)

@@ -50,7 +50,7 @@ for op in loader/ops/*.c; do
     grep -q "^\.It.*\b$name\b" loader/beton-transforms.7 ||
         complain "loader/beton-transforms.7: says nothing of $name"
 done
-for page in fs/*.[1578] loader/*.[1578]; do
+for page in $(find fs loader -name "*.[1578]" | sort); do
     [ -e "$page" ] || continue
     ! command -v mandoc >/dev/null || mandoc -Tlint -W warning "$page" ||
         bad=1

@@ -45,19 +45,19 @@ LAYERS = """
     loader/beacon loader/scratch loader/block loader/value loader/image loader/real loader/buffer loader/contents loader/complaint loader/suggest loader/stage loader/hook loader/pace loader/balance loader/schedule loader/stash
     loader/upload
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
-    loader/entry loader/huffman loader/idct*
+    loader/entry loader/huffman loader/idct loader/idct_parts loader/idct_reduced
     loader/scan loader/symbols
     loader/baseline_header
     loader/baseline
     loader/kept loader/ids loader/beta
-    loader/codec* loader/rows loader/rows_avx2
-    loader/fancy*
+    loader/codec loader/codec_encode loader/codec_error loader/codec_header loader/codec_index loader/codec_marker loader/codec_recode loader/codec_source loader/codec_target loader/rows loader/rows_avx2
+    loader/fancy loader/fancy_avx2 loader/fancy_class loader/fancy_plain
     loader/lines
     loader/resample loader/view loader/state
     loader/filter
-    loader/planar*
+    loader/planar loader/planar_avx2 loader/planar_class loader/planar_plain
     loader/parse loader/op loader/kernel loader/code
-    loader/ops/* loader/own
+    loader/ops/brightness loader/ops/cache loader/ops/center_crop loader/ops/chw loader/ops/color_jitter loader/ops/contrast loader/ops/cuda loader/ops/cutout loader/ops/decode loader/ops/double loader/ops/drop loader/ops/flip loader/ops/float loader/ops/grayscale loader/ops/half loader/ops/hwc loader/ops/int32 loader/ops/int64 loader/ops/invert loader/ops/mixup loader/ops/normalize loader/ops/one_hot loader/ops/poison loader/ops/posterize loader/ops/random_resized_crop loader/ops/random_translate loader/ops/replace_label loader/ops/resize loader/ops/saturation loader/ops/solarize loader/ops/uint8 loader/ops/vertical_flip loader/own
     loader/emit_type loader/objects loader/compiler
     loader/graph loader/frame
     loader/operands loader/emit_value
@@ -69,9 +69,9 @@ LAYERS = """
     loader/pipeline
     loader/device loader/parcel
     loader/phases loader/edit
-    loader/isa/* loader/prebuild/*
+    loader/isa/gather loader/prebuild/prebuild
     loader/lender loader/fake
-    loader/feed loader/feed_*
+    loader/feed loader/feed_fake loader/feed_file loader/feed_mount
     loader/step
     loader/replay
     loader/defaults
@@ -87,12 +87,12 @@ LAYERS = """
     fs/handover_peer fs/handover_connection
     fs/ops fs/handover
     fs/betonfs
-    fs/picture* fs/mkfs*
+    fs/picture fs/picture_format fs/picture_png fs/picture_webp fs/mkfs fs/mkfs_encode fs/mkfs_options fs/mkfs_pool fs/mkfs_scan
     fs/gallery_survey fs/gallery_thumbnail fs/gallery_chart
     fs/gallery_field
     fs/gallery_page
     fs/gallery
-    fs/machine_*
+    fs/machine_cpu fs/machine_disk fs/machine_gpu fs/machine_memory
     fs/doctor_run fs/doctor_model
     fs/doctor
     fs/doctor_fix fs/doctor_verdict
@@ -102,7 +102,7 @@ LAYERS = """
     fs/top_reading fs/top_terminal
     fs/top_view fs/top_fetch
     fs/top_draw fs/top_json
-    fs/beton fs/beton_*
+    fs/beton fs/beton_bench fs/beton_command fs/beton_doctor fs/beton_dump fs/beton_info fs/beton_jpegs fs/beton_optimize fs/beton_reading fs/beton_show fs/beton_top
 """
 # Programs stand above both halves.
 MAINS = ["fs/mkfs*", "fs/picture*", "fs/gallery*", "fs/machine_gpu", "fs/doctor", "fs/doctor_*",
