@@ -59,13 +59,12 @@ ops_src    := $(call in,loader/ops)
 prog_src   := $(call in,fs/namespace fs/mount \
               $(addprefix loader/tools/,ui machine mkfs top gallery doctor beton))
 # Files that have no folder yet.
-lib_left := $(addprefix fs/,log.c size.c settings.c histogram.c trace.c rng.c \
-              arena.c heap.c cold.c cgroup.c memory.c source.c source_file.c \
-              handover_message.c field.c format.c alloc.c custom.c name.c \
-              field_names.c npy.c dataset.c vfile.c sample.c subset.c spec.c \
-              order.c spec_text.c batch.c batch_place.c chunk.c fill.c \
-              cache.c foresight.c reader.c plan.c pool.c slot.c tiers.c \
-              engine.c writer.c schema.c outfile.c)
+lib_left := $(addprefix fs/,settings.c histogram.c trace.c arena.c heap.c \
+              cold.c source.c source_file.c handover_message.c field.c \
+              format.c alloc.c custom.c field_names.c dataset.c vfile.c \
+              sample.c subset.c spec.c order.c spec_text.c batch.c \
+              batch_place.c chunk.c fill.c cache.c foresight.c reader.c \
+              plan.c pool.c slot.c tiers.c engine.c writer.c schema.c)
 lib_src    += $(lib_left)
 isa_src    += $(wildcard loader/isa/*.c)
 prog_src   += $(filter-out $(lib_left),$(wildcard fs/*.c))
@@ -186,7 +185,7 @@ $(call obj,$(ops_src)): private ALL_CFLAGS += $(kernel_flags)
 # It is linked with what knows pipelines, and needs no kernels itself.
 main_of_prebuild := $(wildcard loader/prebuild/prebuild.c loader/jit/prebuild/prebuild.c)
 generator_src := $(call in,fs/util $(addprefix loader/,util resize graph ops jit)) $(wildcard loader/*.c) \
-                 fs/rng.c fs/name.c fs/npy.c fs/size.c
+                 fs/util/rng.c fs/util/name.c fs/util/npy.c fs/util/size.c
 $(BUILD)/generator.a: $(call obj,$(generator_src))
 $(BUILD)/prebuild: $(call obj,$(main_of_prebuild)) $(BUILD)/generator.a
 	$(call say,LD)

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "fs/batch_place.h"
-#include "fs/bytes.h"
 #include "fs/order.h"
-#include "fs/rng.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/rng.h"
 
 enum {
 	/* Metadata is read in pieces of at most so many bytes. */

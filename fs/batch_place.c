@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "fs/bytes.h"
-#include "fs/crc.h"
 #include "fs/spec_text.h"
+#include "fs/util/bytes.h"
+#include "fs/util/crc.h"
 
 static uint64_t aligned(uint64_t v)
 {

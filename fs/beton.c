@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fs/beton_command.h"
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 static const struct command *const commands[] = {
 	&command_info,	   &command_show,   &command_dump, &command_bench,

@@ -10,10 +10,10 @@
 
 #include "fs/beton_command.h"
 #include "fs/beton_reading.h"
-#include "fs/bytes.h"
 #include "fs/doctor_ladder.h"
 #include "fs/doctor_report.h"
 #include "fs/doctor_watch.h"
+#include "fs/util/bytes.h"
 
 struct doctor_options {
 	const char *spec;

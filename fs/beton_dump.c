@@ -11,11 +11,11 @@
 #include "beton/loader.h"
 #include "fs/beton_command.h"
 #include "fs/beton_reading.h"
-#include "fs/bytes.h"
-#include "fs/name.h"
-#include "fs/npy.h"
 #include "fs/progress.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/name.h"
+#include "fs/util/npy.h"
 #include "loader/state.h"
 
 enum { PATH_SIZE = 4096, STATE_SIZE = 4096 };

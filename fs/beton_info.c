@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 
 #include "fs/beton_command.h"
-#include "fs/bytes.h"
 #include "fs/dataset.h"
 #include "fs/gallery.h"
-#include "fs/npy.h"
 #include "fs/quality.h"
-#include "fs/scope.h"
 #include "fs/spec_text.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/npy.h"
 
 enum { PATH_SIZE = 4096 };
 

@@ -15,10 +15,10 @@
 
 #include "fs/beton_command.h"
 #include "fs/beton_jpegs.h"
-#include "fs/bytes.h"
 #include "fs/dataset.h"
 #include "fs/progress.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 #include "fs/writer.h"
 #include "loader/codec_recode.h"
 

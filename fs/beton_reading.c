@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/beton_reading.h"
 
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 /* Errors are told by whoever sees the call fail. */
 static void tell(void *arg, enum beton_log_level level, const char *message)

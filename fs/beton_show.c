@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 
 #include "fs/beton_command.h"
-#include "fs/bytes.h"
 #include "fs/field.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 #include "loader/view.h"
 
 struct show_options {

@@ -21,7 +21,7 @@
 #include "fs/mountpoint.h"
 #include "fs/ops.h"
 #include "fs/opts.h"
-#include "fs/scope.h"
+#include "fs/util/cleanup.h"
 
 /* As in betonfs(8). */
 enum exit_code {

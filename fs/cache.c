@@ -3,12 +3,12 @@
 
 #include <stdlib.h>
 
-#include "fs/bytes.h"
-#include "fs/clock.h"
 #include "fs/cold.h"
 #include "fs/fill.h"
-#include "fs/rng.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
+#include "fs/util/rng.h"
 
 enum {
 	SHARDS = 16,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/chunk.h"
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 enum { FRAME = ARENA_FRAME };
 

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 #include "fs/arena.h"
-#include "fs/bytes.h"
 #include "fs/heap.h"
-#include "fs/rng.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/rng.h"
 
 enum {
 	/*

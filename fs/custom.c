@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "fs/bytes.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 
 enum {
 	/* Larger ones would be read as ambiguous; FFCV's own have 8 to 16. */

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fs/bytes.h"
 #include "fs/custom.h"
 #include "fs/field_names.h"
-#include "fs/rng.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/rng.h"
 
 enum { SAMPLED_BLOCK = 4096 };
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 /* Whether the root of a mount has the name already, or cannot look it up. */
 static bool is_reserved(const char *name)

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
-#include "fs/outfile.h"
-#include "fs/scope.h"
 #include "fs/settings.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/outfile.h"
 
 enum { TEXT_SIZE = 16384, KEYS_SIZE = 1024 };
 

@@ -7,7 +7,7 @@
 #define FS_DOCTOR_APPLY_H
 
 #include "fs/doctor_fix.h"
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 /* What became of a fix. */
 enum apply_fate {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/edit.h"
 
 /* A cache leaves the rest of the machine this share of what is free. */

@@ -11,11 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
-#include "fs/clock.h"
 #include "fs/doctor_variant.h"
-#include "fs/scope.h"
-#include "fs/size.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
+#include "fs/util/size.h"
 #include "loader/edit.h"
 
 enum {

@@ -8,7 +8,7 @@
 #define FS_DOCTOR_LADDER_H
 
 #include "fs/doctor.h"
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 struct ladder_options {
 	struct run_place place;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 enum { BAR = 40 };
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "beton/loader.h"
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 enum { RUN_WHY_SIZE = 512, RUN_STAGES_MAX = 8 };
 

@@ -8,7 +8,7 @@
 #define FS_DOCTOR_VARIANT_H
 
 #include "fs/doctor.h"
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 struct variant_source;
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 /*
  * Where the lines are drawn. A main thread that works seven eighths of its time

@@ -17,10 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
-#include "fs/clock.h"
-#include "fs/scope.h"
-#include "fs/thread.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
+#include "fs/util/thread.h"
 #include "loader/beacon.h"
 
 enum {

@@ -8,7 +8,7 @@
 #define FS_DOCTOR_WATCH_H
 
 #include "fs/doctor.h"
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 struct watch_options {
 	const char *root;    /* that has proc/ and sys/ */

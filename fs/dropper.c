@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/clock.h"
-#include "fs/scope.h"
-#include "fs/thread.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
+#include "fs/util/thread.h"
 
 enum {
 	WAITING_MAX = 256,

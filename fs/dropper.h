@@ -8,7 +8,7 @@
 #ifndef FS_DROPPER_H
 #define FS_DROPPER_H
 
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 struct fuse_session;
 struct dropper;

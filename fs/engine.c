@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "fs/bytes.h"
-#include "fs/clock.h"
-#include "fs/memory.h"
 #include "fs/pool.h"
-#include "fs/scope.h"
-#include "fs/thread.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
+#include "fs/util/memory.h"
+#include "fs/util/thread.h"
 
 enum {
 	THREADS_DEFAULT = 2,

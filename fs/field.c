@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fs/bytes.h"
-#include "fs/npy.h"
+#include "fs/util/bytes.h"
+#include "fs/util/npy.h"
 
 /* Where things lie in a descriptor's arguments (beton(5)). */
 enum {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/name.h"
+#include "fs/util/name.h"
 
 enum { FILE_NAMES_MAX = 3, FILE_NAME_SIZE = BETON_STEM_SIZE + 8 };
 

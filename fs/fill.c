@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 enum { FRAME = ARENA_FRAME };
 

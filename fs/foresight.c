@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 static int by_sample(const void *a, const void *b)
 {

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "fs/dataset.h"
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 enum {
 	GALLERY_IMAGES_MAX = 2000,

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "fs/bins.h"
-#include "fs/bytes.h"
 #include "fs/html.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 
 enum {
 	TICKS = 4,	  /* below a histogram, at most */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/gallery_field.h"
 
-#include "fs/bytes.h"
 #include "fs/gallery_chart.h"
 #include "fs/html.h"
+#include "fs/util/bytes.h"
 
 enum {
 	HEX_BYTES = 48,

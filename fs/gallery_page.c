@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "fs/bytes.h"
 #include "fs/html.h"
+#include "fs/util/bytes.h"
 
 static const char style[] =
 	"body{max-width:1120px}\n"

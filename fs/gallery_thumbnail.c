@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/codec.h"
 #include "loader/frame.h"
 

@@ -13,8 +13,8 @@
 #include <sys/un.h>
 
 #include "fs/handover_connection.h"
-#include "fs/scope.h"
-#include "fs/thread.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/thread.h"
 
 enum { BACKLOG = 64 };
 

@@ -8,11 +8,11 @@
 #include <sys/socket.h>
 #include <utlist.h>
 
-#include "fs/bytes.h"
-#include "fs/clock.h"
 #include "fs/handover_message.h"
 #include "fs/pool.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
 
 enum {
 	/* Messages of one loader before another has its turn. */

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 /* These return what is wrong, or NULL. */
 static const char *parse_hello(const uint8_t *bytes, size_t size,

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 enum { UNIT_BITS = 6 };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/outfile.h"
+#include "fs/util/outfile.h"
 
 static const char head[] =
 	"</title>\n<style>\n"

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 /* Writes a page; 0 or -errno, logged. */
 typedef int html_write_fn(FILE *out, void *arg);

@@ -10,9 +10,9 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "fs/bytes.h"
-#include "fs/clock.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
 
 struct counter {
 	atomic_uint_fast64_t batches;

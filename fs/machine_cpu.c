@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/cgroup.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cgroup.h"
+#include "fs/util/cleanup.h"
 
 enum { CPUS_MAX = CPU_SETSIZE };
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/library.h"
 
 /* Of nvml.h, whose numbers do not change. */

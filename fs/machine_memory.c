@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "fs/clock.h"
-#include "fs/scope.h"
-#include "fs/thread.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
+#include "fs/util/thread.h"
 
 /* More threads do not move more; more memory is no further from the caches. */
 enum { THREADS_MAX = 16, PIECE = 32 << 20 };

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "fs/memory.h"
+#include "fs/util/memory.h"
 
 struct machine_memory {
 	struct memory size;

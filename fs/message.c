@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fs/scope.h"
-#include "fs/thread.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/thread.h"
 
 static const char name[] = "betonfs";
 

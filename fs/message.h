@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 struct message {
 	int fd;	    /* of the file; -1: none. The number never changes. */

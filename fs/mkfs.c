@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "fs/bytes.h"
-#include "fs/log.h"
 #include "fs/mkfs_options.h"
 #include "fs/mkfs_pool.h"
 #include "fs/mkfs_scan.h"
 #include "fs/progress.h"
+#include "fs/util/bytes.h"
+#include "fs/util/log.h"
 #include "fs/writer.h"
 
 enum {

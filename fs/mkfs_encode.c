@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
 #include "fs/picture.h"
-#include "fs/rng.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/rng.h"
 #include "loader/codec.h"
 #include "loader/codec_index.h"
 #include "loader/resample.h"

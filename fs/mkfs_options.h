@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fs/log.h"
 #include "fs/mkfs_encode.h"
+#include "fs/util/log.h"
 
 #define MKFS_PROGRAM "mkfs.beton"
 

@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "fs/clock.h"
-#include "fs/scope.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
 
 enum { WINDOW_PER_THREAD = 4 };
 

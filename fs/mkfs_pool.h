@@ -8,7 +8,7 @@
 
 #include "fs/mkfs_encode.h"
 #include "fs/mkfs_scan.h"
-#include "fs/rng.h"
+#include "fs/util/rng.h"
 
 /* Which file is which sample. Immutable while a pool runs. */
 struct mkfs_plan {

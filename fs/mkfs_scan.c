@@ -9,8 +9,8 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "fs/bytes.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 
 static const char *const extensions[] = { ".jpg", ".jpeg", ".jpe", ".png",
 					  ".webp" };

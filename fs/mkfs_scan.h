@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 struct scan_file {
 	char *path;	 /* as to open it */

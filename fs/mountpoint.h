@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 /* Whether the path is of the second sort, with N above the standard streams:
    then it is no path to resolve. */

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "fs/name.h"
 #include "fs/ns_stream.h"
+#include "fs/util/name.h"
 
 static const char default_name[] = "default";
 static const char suffix[] = ".batch";

@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
 #include "fs/group.h"
-#include "fs/memo.h"
-#include "fs/name.h"
 #include "fs/ns_value.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/memo.h"
+#include "fs/util/name.h"
 
 enum {
 	/* Reading one page costs as much as reading one record of it. */

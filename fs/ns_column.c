@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/name.h"
 #include "fs/ns_value.h"
 #include "fs/sample.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/name.h"
 
 enum { RECORDS_BYTES = 64 << 10 };
 

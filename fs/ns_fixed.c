@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
 #include "fs/ns_batch.h"
 #include "fs/ns_by.h"
 #include "fs/ns_column.h"
@@ -18,6 +17,7 @@
 #include "fs/ns_stats.h"
 #include "fs/ns_text_file.h"
 #include "fs/ns_value.h"
+#include "fs/util/bytes.h"
 
 /* Where the fixed objects are. A hidden one is not listed. */
 static const struct {

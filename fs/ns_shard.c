@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/memo.h"
-#include "fs/name.h"
 #include "fs/shard.h"
+#include "fs/util/memo.h"
+#include "fs/util/name.h"
 
 enum { KEPT_BYTES = 16 << 20 };
 

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "fs/name.h"
 #include "fs/ns_text_file.h"
+#include "fs/util/name.h"
 
 static const char suffix[] = ".json";
 

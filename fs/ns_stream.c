@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/scope.h"
+#include "fs/util/cleanup.h"
 
 /* All numbers given so far. */
 struct ns_streams {

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/memo.h"
 #include "fs/ns_batch.h"
 #include "fs/ns_by.h"
 #include "fs/ns_column.h"
@@ -17,6 +16,7 @@
 #include "fs/ns_stats.h"
 #include "fs/ns_stream.h"
 #include "fs/ns_value.h"
+#include "fs/util/memo.h"
 
 static const struct ns_row *const kinds[1 << NS_KIND_BITS] = {
 	[NS_FIXED] = ns_fixed_rows,

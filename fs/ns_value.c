@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/name.h"
 #include "fs/sample.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/name.h"
 
 static struct ns_object in_samples(struct ns *ns,
 				   const struct ns_object *object)

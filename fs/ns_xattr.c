@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 static const char prefix[] = "user.beton.";
 

@@ -15,10 +15,10 @@
 #include <sys/statvfs.h>
 #include <utlist.h>
 
-#include "fs/bytes.h"
-#include "fs/clock.h"
 #include "fs/dropper.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
 
 enum {
 	/* Requests in the kernel's queue: readahead of many files at once. */

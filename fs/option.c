@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/size.h"
+#include "fs/util/bytes.h"
+#include "fs/util/size.h"
 
 /* The column where --help's explanations begin. */
 enum { HELP_INDENT = 26 };

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 enum option_kind {
 	OPTION_FLAG,   /* bool, true when given; takes no value */

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
 #include "fs/settings.h"
-#include "fs/size.h"
+#include "fs/util/bytes.h"
+#include "fs/util/size.h"
 
 enum opts_kind {
 	OPTS_MOUNT,  /* bool; passed through to the mount */

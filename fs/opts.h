@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 /* The keys of a SPEC; one that is not given is NULL. */
 struct opts_spec {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/order.h"
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 /* What a key is for, so that no two uses share one. */
 enum { FOR_ORDER = 1, FOR_WINDOW = 2 };

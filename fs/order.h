@@ -6,8 +6,8 @@
 #ifndef FS_ORDER_H
 #define FS_ORDER_H
 
-#include "fs/rng.h"
 #include "fs/spec.h"
+#include "fs/util/rng.h"
 
 struct order;
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
 #include "fs/picture_format.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 #include "loader/exif.h"
 
 /* Beyond this, memory is given back after the image that needed it. */

@@ -4,8 +4,8 @@
 #include <png.h>
 #include <string.h>
 
-#include "fs/bytes.h"
 #include "fs/picture_format.h"
+#include "fs/util/bytes.h"
 
 /* What libpng reads from, and where its errors go. */
 struct input {

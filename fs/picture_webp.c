@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fs/bytes.h"
 #include "fs/picture_format.h"
+#include "fs/util/bytes.h"
 
 #ifdef HAVE_WEBP
 

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 
 #include "fs/arena.h"
-#include "fs/bytes.h"
-#include "fs/clock.h"
 #include "fs/reader.h"
-#include "fs/scope.h"
-#include "fs/thread.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
+#include "fs/util/thread.h"
 
 enum {
 	READERS_MAX = 64,

@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <utlist.h>
 
-#include "fs/bytes.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 
 /* Newer than the C libraries that may be around. */
 #ifndef MADV_COLLAPSE

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "fs/bytes.h"
 #include "fs/order.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 
 /* Enough for means within a percent; labels of 64 batches of 256 are 16,384
    reads. */

@@ -3,7 +3,7 @@
 #ifndef FS_SAMPLE_H
 #define FS_SAMPLE_H
 
-#include "fs/npy.h"
+#include "fs/util/npy.h"
 #include "fs/vfile.h"
 
 /* One value as a file: a literal head (text, or the header of a .npy or a

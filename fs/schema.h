@@ -11,7 +11,7 @@
 
 #include "fs/field.h"
 #include "fs/format.h"
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 /* A field of the new file. */
 struct writer_field {

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
-#include "fs/scope.h"
-#include "fs/size.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/size.h"
 
 enum { FILE_MAX = 65536, THREADS_MAX = 4096 };
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 enum setting {
 	SETTING_WORKERS,

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fs/bytes.h"
-#include "fs/name.h"
-#include "fs/scope.h"
 #include "fs/tar.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/name.h"
 
 enum {
 	CHUNK_BYTES = 1 << 20,

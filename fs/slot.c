@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "fs/bytes.h"
-#include "fs/clock.h"
 #include "fs/pool.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
 
 enum {
 	/* Slots that were read and that nobody holds, for whoever reads the

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "fs/scope.h"
+#include "fs/util/cleanup.h"
 
 void source_close(struct source *source)
 {

@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#include "fs/log.h"
 #include "fs/tally.h"
+#include "fs/util/log.h"
 
 struct source;
 struct source_request;

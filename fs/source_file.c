@@ -8,11 +8,11 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "fs/bytes.h"
-#include "fs/clock.h"
-#include "fs/scope.h"
 #include "fs/source.h"
-#include "fs/thread.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
+#include "fs/util/thread.h"
 
 enum {
 	/* Enough to keep a solid-state disk busy with reads of 100 KiB. */

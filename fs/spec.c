@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/spec.h"
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 bool spec_equal(const struct spec *a, const struct spec *b)
 {

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/name.h"
 #include "fs/order.h"
+#include "fs/util/bytes.h"
+#include "fs/util/name.h"
 
 /* The default block is half a megabyte, which a disk reads at full speed
    (beton-orders(7)). The default window is a gigabyte of such blocks. */

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/clock.h"
-#include "fs/name.h"
 #include "fs/openmetrics.h"
-#include "fs/scope.h"
 #include "fs/spec_text.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
+#include "fs/util/name.h"
 
 enum {
 	STREAMS_MAX = 64, /* as many as a plan has */

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "fs/bytes.h"
-#include "fs/rng.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/rng.h"
 
 enum { READ_BYTES = 16 << 10, HASH_DIGITS = 16, RADIX_BITS = 8 };
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 enum {
 	SUBSET_NAME_MAX = 32,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 /* Octal digits and a NUL; a sum of 512 bytes needs no more than six. */
 struct ustar {

@@ -4,11 +4,11 @@
 #include <stdio.h>
 
 #include "fs/arena.h"
-#include "fs/bytes.h"
 #include "fs/cold.h"
-#include "fs/memory.h"
-#include "fs/rng.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/memory.h"
+#include "fs/util/rng.h"
 
 enum {
 	/* A process cache below that holds no batch worth the name. */

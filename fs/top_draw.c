@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 enum {
 	LINE_SIZE = 512,

@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fs/scope.h"
-#include "fs/thread.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/thread.h"
 
 /* Of a daemon that answers, more than long enough. */
 enum { END_MS = 500 };

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
-#include "fs/clock.h"
 #include "fs/figures.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
 
 /* As many jobs and ranks as there can be are told in a fifth of it. */
 enum { TEXT_MAX = 8 << 20, KEY_SIZE = 32 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 /* A trainer that waits less is not held up by its data: as the line of an epoch
    judges it. */

@@ -14,10 +14,10 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "fs/bytes.h"
-#include "fs/clock.h"
-#include "fs/scope.h"
-#include "fs/thread.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
+#include "fs/util/thread.h"
 
 enum {
 	EVENTS = 8192, /* of a track, a power of two */

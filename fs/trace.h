@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 struct trace;
 struct trace_track;

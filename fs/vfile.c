@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "fs/bytes.h"
-#include "fs/clock.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
 
 enum {
 	/* Reads under way at once, per call: enough for any device's queue. */

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
 #include "fs/field.h"
 #include "fs/format.h"
-#include "fs/outfile.h"
+#include "fs/util/bytes.h"
+#include "fs/util/outfile.h"
 
 enum {
 	BUFFER_SIZE = 4 << 20,

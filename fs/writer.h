@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "beton/batch.h"
-#include "fs/log.h"
 #include "fs/schema.h"
+#include "fs/util/log.h"
 
 struct writer;
 

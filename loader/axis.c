@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/real.h"
 
 /* OpenCV leaves out what a box covers less of than this. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 enum { STAY_PAYS = 8 };
 

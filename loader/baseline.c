@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/entry.h"
 #include "loader/huffman.h"
 #include "loader/scan.h"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/scope.h"
+#include "fs/util/cleanup.h"
 
 /* A file of our own user: nobody else may have us write. */
 static struct beacon *map(const char *path)

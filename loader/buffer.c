@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 enum { HUGE_PAGE = 2 << 20, PAGE = 4096 };
 

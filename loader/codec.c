@@ -10,7 +10,7 @@
 
 #include <jerror.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/codec_encode.h"
 #include "loader/codec_error.h"
 #include "loader/codec_header.h"

@@ -7,7 +7,7 @@
 
 #include <jpeglib.h>
 
-#include "fs/scope.h"
+#include "fs/util/cleanup.h"
 #include "loader/codec_error.h"
 #include "loader/codec_target.h"
 

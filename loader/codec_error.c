@@ -12,7 +12,7 @@
 
 #include <jerror.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 struct codec_error {
 	struct jpeg_error_mgr manager; /* first: libjpeg passes it around */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/codec_marker.h"
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 static uint16_t load16_big(const uint8_t *p)
 {

@@ -9,8 +9,8 @@
 
 #include <jpeglib.h>
 
-#include "fs/bytes.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 #include "loader/codec_error.h"
 #include "loader/codec_header.h"
 #include "loader/codec_index.h"

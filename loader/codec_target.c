@@ -9,8 +9,8 @@
 
 #include <jerror.h>
 
-#include "fs/bytes.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 
 enum { FIRST_SIZE = 1 << 16 };
 

@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
-#include "fs/clock.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
 
 enum { OBJECT_MAX = 8 << 20, MESSAGES_MAX = 16 << 10 };
 

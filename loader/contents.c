@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "fs/scope.h"
+#include "fs/util/cleanup.h"
 
 /* Grown as the file turns out to be, which may not be what stat() says. */
 static int read_all(int fd, size_t max, char **out, size_t *size)

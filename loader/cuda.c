@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
-#include "fs/log.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/log.h"
 #include "loader/library.h"
 
 /* Numbers of the driver's ABI. */

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/log.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/log.h"
 #include "loader/cuda.h"
 #include "loader/library.h"
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "fs/bytes.h"
 #include "fs/sample.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 #include "loader/codec.h"
 
 enum { ERROR_SIZE = 1024 };

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/log.h"
-#include "fs/scope.h"
 #include "fs/settings.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/log.h"
 #include "loader/edit.h"
 
 struct taking {

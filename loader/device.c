@@ -8,9 +8,9 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "fs/bytes.h"
-#include "fs/log.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/log.h"
 #include "loader/cuda_compiler.h"
 #include "loader/emit_device.h"
 #include "loader/objects.h"

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/rng.h"
-#include "fs/scope.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/rng.h"
 #include "loader/code.h"
 #include "loader/emit_type.h"
 #include "loader/emit_value.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/emit_device.h"
 
-#include "fs/scope.h"
+#include "fs/util/cleanup.h"
 #include "loader/code.h"
 #include "loader/emit_type.h"
 #include "loader/emit_value.h"

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/code.h"
 
 struct helper {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 /* A segment: this, and all entries but the first, which has only zeros. */
 enum {

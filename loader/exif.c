@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 enum {
 	TIFF_OFF = 6, /* behind "Exif\0\0" */

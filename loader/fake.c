@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/log.h"
-#include "fs/name.h"
-#include "fs/rng.h"
-#include "fs/size.h"
+#include "fs/util/bytes.h"
+#include "fs/util/log.h"
+#include "fs/util/name.h"
+#include "fs/util/rng.h"
+#include "fs/util/size.h"
 #include "loader/parse.h"
 
 /* So that no sum of sizes can wrap: of a batch's rows, of all fields. */

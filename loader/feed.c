@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 #include "loader/fake.h"
 
 /* The first that is for a path serves it; a file is the last resort, and tells

@@ -9,10 +9,10 @@
 #include <stdatomic.h>
 
 #include "fs/figures.h"
-#include "fs/log.h"
 #include "fs/spec_text.h"
 #include "fs/tiers.h"
 #include "fs/trace.h"
+#include "fs/util/log.h"
 #include "loader/buffer.h"
 #include "loader/value.h"
 #include "loader/view.h"

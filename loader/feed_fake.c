@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "fs/batch_place.h"
-#include "fs/bytes.h"
-#include "fs/crc.h"
-#include "fs/name.h"
 #include "fs/order.h"
-#include "fs/rng.h"
+#include "fs/util/bytes.h"
+#include "fs/util/crc.h"
+#include "fs/util/name.h"
+#include "fs/util/rng.h"
 #include "loader/fake.h"
 #include "loader/feed.h"
 

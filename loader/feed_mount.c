@@ -16,10 +16,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
 #include "fs/field.h"
-#include "fs/name.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/name.h"
 #include "loader/feed.h"
 #include "loader/lender.h"
 #include "loader/view.h"

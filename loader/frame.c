@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/baseline.h"
 #include "loader/buffer.h"
 #include "loader/entry.h"

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "fs/scope.h"
+#include "fs/util/cleanup.h"
 
 struct hook {
 	pthread_mutex_t lock; /* guards what follows */

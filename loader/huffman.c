@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 enum {
 	TABLES = 8, /* of each kind; an image has up to three */

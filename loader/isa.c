@@ -5,7 +5,7 @@
 #	include <cpuid.h>
 #endif
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/emit.h"
 
 /* By the names that the Makefile gives to ISA. */

@@ -12,10 +12,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
-#include "fs/log.h"
-#include "fs/scope.h"
-#include "fs/thread.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/log.h"
+#include "fs/util/thread.h"
 #include "loader/code.h"
 #include "loader/compiler.h"
 #include "loader/objects.h"

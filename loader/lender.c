@@ -13,9 +13,9 @@
 #include <sys/un.h>
 #include <utlist.h>
 
-#include "fs/bytes.h"
 #include "fs/handover_message.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 
 enum {
 	HUGE_PAGE = 2 << 20,

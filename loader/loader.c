@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
 #include "fs/handover_message.h"
+#include "fs/util/bytes.h"
 #include "loader/beacon.h"
 #include "loader/defaults.h"
 #include "loader/fake.h"

@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
-#include "fs/log.h"
-#include "fs/rng.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/log.h"
+#include "fs/util/rng.h"
 
 enum {
 	OBJECT_MAX = 16 << 20,

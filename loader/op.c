@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/size.h"
+#include "fs/util/bytes.h"
+#include "fs/util/size.h"
 #include "loader/parse.h"
 #include "loader/schedule.h"
 #include "loader/suggest.h"

@@ -51,7 +51,7 @@ enum param_kind {
 	PARAM_REALS,
 	PARAM_WORD,  /* one of `words` */
 	PARAM_NAME,  /* any text, not empty */
-	PARAM_BYTES, /* a size as fs/size.h has it, one number */
+	PARAM_BYTES, /* a size as fs/util/size.h has it, one number */
 };
 
 enum {

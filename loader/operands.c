@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/operands.h"
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/own.h"
 
 enum { CHANNELS = 3 };

@@ -6,7 +6,7 @@
 #ifndef LOADER_OPERANDS_H
 #define LOADER_OPERANDS_H
 
-#include "fs/rng.h"
+#include "fs/util/rng.h"
 #include "loader/graph.h"
 
 /* The random numbers of an operation for a row (beton-transforms(7)). */

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 /* A trainer that waits less is not held up by its data: as others judge it. */
 static const double enough = 0.05;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "fs/scope.h"
+#include "fs/util/cleanup.h"
 #include "loader/complaint.h"
 #include "loader/jit.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/log.h"
-#include "fs/memory.h"
+#include "fs/util/bytes.h"
+#include "fs/util/log.h"
+#include "fs/util/memory.h"
 #include "loader/emit_device.h"
 #include "loader/graph.h"
 #include "loader/jit.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/filter.h"
 #include "loader/planar_class.h"
 #include "loader/scratch.h"

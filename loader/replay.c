@@ -5,8 +5,8 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "fs/bytes.h"
 #include "fs/order.h"
+#include "fs/util/bytes.h"
 
 struct kept {
 	struct kept *prev, *next;

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "fs/bytes.h"
-#include "fs/scope.h"
-#include "fs/thread.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/thread.h"
 #include "loader/cuda.h"
 #include "loader/pace.h"
 

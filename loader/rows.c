@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 /*
  * Three colours and a lane that nobody looks at. The vectors are the compiler's

@@ -9,7 +9,7 @@
 #	include <immintrin.h>
 #	include <string.h>
 
-#	include "fs/bytes.h"
+#	include "fs/util/bytes.h"
 
 #	define AVX2 __attribute__((target("avx2")))
 /* Of the loops over constant numbers of taps. */

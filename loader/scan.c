@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/entry.h"
 #include "loader/huffman.h"
 

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/name.h"
 #include "fs/spec.h"
+#include "fs/util/bytes.h"
+#include "fs/util/name.h"
 
 bool epochs_reach(struct epochs *epochs, uint64_t first)
 {

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 struct scratch {
 	void *p;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "fs/bytes.h"
-#include "fs/rng.h"
+#include "fs/util/bytes.h"
+#include "fs/util/rng.h"
 
 enum {
 	HUGE_PAGE = 2 << 20,

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "fs/bytes.h"
-#include "fs/crc.h"
+#include "fs/util/bytes.h"
+#include "fs/util/crc.h"
 
 static int bad(char *why, const char *what)
 {

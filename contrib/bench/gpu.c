@@ -33,9 +33,9 @@
 #include <sys/resource.h>
 
 #include "beton/loader.h"
-#include "fs/bytes.h"
-#include "fs/clock.h"
-#include "fs/log.h"
+#include "fs/util/bytes.h"
+#include "fs/util/clock.h"
+#include "fs/util/log.h"
 #include "loader/cuda.h"
 #include "loader/cuda_compiler.h"
 #include "loader/upload.h"

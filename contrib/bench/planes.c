@@ -20,8 +20,8 @@
 
 #include <jpeglib.h>
 
-#include "fs/bytes.h"
-#include "fs/rng.h"
+#include "fs/util/bytes.h"
+#include "fs/util/rng.h"
 #include "loader/baseline.h"
 #include "loader/entry.h"
 

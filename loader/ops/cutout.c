@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/op.h"
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 enum { SIZE, FILL, P };
 

@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/baseline.h"
 #include "loader/entry.h"
 #include "tests/fuzz/fuzz.h"

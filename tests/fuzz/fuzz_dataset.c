@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "fs/batch.h"
-#include "fs/bytes.h"
 #include "fs/sample.h"
 #include "fs/spec_text.h"
+#include "fs/util/bytes.h"
 #include "loader/view.h"
 #include "tests/fuzz/fuzz.h"
 

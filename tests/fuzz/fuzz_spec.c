@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as a SPEC. What is accepted has one canonical form, and an order
    that stays among its samples. */
-#include "fs/bytes.h"
 #include "fs/order.h"
 #include "fs/spec_text.h"
+#include "fs/util/bytes.h"
 #include "tests/fuzz/fuzz.h"
 
 static uint64_t ids[] = { 41, 7, 999, 0, 40, 8 };

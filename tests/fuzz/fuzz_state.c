@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as a loader's state. What is accepted survives being written. */
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/state.h"
 #include "tests/fuzz/fuzz.h"
 

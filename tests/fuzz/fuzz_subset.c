@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fs/rng.h"
 #include "fs/subset.h"
+#include "fs/util/rng.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { SAMPLES = 300 };

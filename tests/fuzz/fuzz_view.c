@@ -4,8 +4,8 @@
  * the CRC put right, which no mutation would find. What is accepted is read
  * whole.
  */
-#include "fs/bytes.h"
-#include "fs/crc.h"
+#include "fs/util/bytes.h"
+#include "fs/util/crc.h"
 #include "loader/view.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -12,13 +12,13 @@ import sys
 
 LAYERS = """
     include/beton/*
-    fs/bytes fs/scope fs/clock fs/thread fs/crc fs/histogram fs/figures
-    fs/cgroup
+    fs/util/bytes fs/util/cleanup fs/util/clock fs/util/thread fs/util/crc fs/histogram fs/figures
+    fs/util/cgroup
     fs/tally fs/metric
     fs/openmetrics
-    fs/log fs/size fs/name fs/rng fs/settings fs/arena fs/heap fs/memory fs/memo fs/tar fs/jobs
+    fs/util/log fs/util/size fs/util/name fs/util/rng fs/settings fs/arena fs/heap fs/util/memory fs/util/memo fs/tar fs/jobs
     fs/trace
-    fs/source fs/npy fs/cold fs/subset fs/source_file fs/handover_message
+    fs/source fs/util/npy fs/cold fs/subset fs/source_file fs/handover_message
     fs/field
     fs/format
     fs/alloc fs/custom fs/field_names
@@ -37,7 +37,7 @@ LAYERS = """
     fs/reader
     fs/plan fs/slot fs/tiers
     fs/engine
-    fs/outfile fs/schema
+    fs/util/outfile fs/schema
     fs/writer fs/option fs/progress fs/html fs/census fs/bins fs/quality fs/usage
     loader/library
     loader/cuda

@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "fs/bytes.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

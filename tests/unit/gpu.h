@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/log.h"
+#include "fs/util/log.h"
 #include "loader/cuda.h"
 #include "loader/cuda_compiler.h"
 #include "tests/standin/cuda.h"

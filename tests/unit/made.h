@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
 #include "fs/dataset.h"
+#include "fs/util/bytes.h"
 #include "fs/writer.h"
 #include "tests/unit/t.h"
 

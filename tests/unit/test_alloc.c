@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "fs/alloc.h"
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
 /* The table of a sparse file: nothing before it takes any room. */

@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 
 #include "fs/arena.h"
-#include "fs/bytes.h"
-#include "fs/rng.h"
+#include "fs/util/bytes.h"
+#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { CHUNK = 512, MIB = 1 << 20 };

@@ -3,7 +3,7 @@
    is looked at. */
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/balance.h"
 #include "tests/unit/t.h"
 

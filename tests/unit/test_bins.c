@@ -4,7 +4,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
 static uint64_t sum(const struct bins *b)

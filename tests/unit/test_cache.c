@@ -6,7 +6,7 @@
 
 #include "fs/order.h"
 #include "fs/plan.h"
-#include "fs/scope.h"
+#include "fs/util/cleanup.h"
 #include "tests/unit/made.h"
 
 enum {

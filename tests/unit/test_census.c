@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/census.h"
 
-#include "fs/rng.h"
+#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
 static void check_order(const struct census_count *c, size_t n)

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "fs/arena.h"
-#include "fs/bytes.h"
 #include "fs/cold.h"
-#include "fs/rng.h"
+#include "fs/util/bytes.h"
+#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { MIB = 1 << 20, KIB = 1 << 10 };

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/cursor.h"
 #include "tests/unit/t.h"
 

@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/rng.h"
+#include "fs/util/bytes.h"
+#include "fs/util/rng.h"
 #include "loader/dtype.h"
 #include "tests/unit/t.h"
 

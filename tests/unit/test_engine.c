@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "fs/engine.h"
-#include "fs/rng.h"
+#include "fs/util/rng.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 96, THREADS = 8, BATCH = 8, BATCHES = SAMPLES / BATCH };

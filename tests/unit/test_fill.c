@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
 #include "fs/fill.h"
+#include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
 enum { FRAME = ARENA_FRAME, REQUESTS_MAX = 16, CHUNKS_MAX = 4 };

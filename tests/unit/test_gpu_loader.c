@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 #include "beton/loader.h"
-#include "fs/bytes.h"
-#include "fs/rng.h"
-#include "fs/thread.h"
+#include "fs/util/bytes.h"
+#include "fs/util/rng.h"
+#include "fs/util/thread.h"
 #include "fs/writer.h"
 #include "tests/unit/gpu.h"
 

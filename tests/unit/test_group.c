@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
-#include "fs/rng.h"
+#include "fs/util/bytes.h"
+#include "fs/util/rng.h"
 #include "fs/writer.h"
 #include "tests/unit/t.h"
 

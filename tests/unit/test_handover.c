@@ -10,8 +10,8 @@
 
 #include "fs/handover_message.h"
 #include "fs/handover_peer.h"
-#include "fs/rng.h"
 #include "fs/spec_text.h"
+#include "fs/util/rng.h"
 #include "loader/lender.h"
 #include "tests/unit/made.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/heap.h"
-#include "fs/rng.h"
+#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { N = 2000 };

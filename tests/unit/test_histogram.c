@@ -5,9 +5,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/rng.h"
 #include "fs/tally.h"
+#include "fs/util/bytes.h"
+#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { MANY = 100000, THREADS = 8 };

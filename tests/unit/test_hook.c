@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "beton/loader.h"
-#include "fs/bytes.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 #include "loader/stage.h"
 #include "tests/unit/gpu.h"
 #include "tests/unit/made.h"

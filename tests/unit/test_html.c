@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
 #include "fs/html.h"
-#include "fs/scope.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 #include "tests/unit/t.h"
 
 #define MISSING "\xef\xbf\xbd"

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
-#include "fs/npy.h"
-#include "fs/rng.h"
+#include "fs/util/bytes.h"
+#include "fs/util/npy.h"
+#include "fs/util/rng.h"
 #include "loader/op.h"
 #include "loader/parse.h"
 #include "loader/pipeline.h"

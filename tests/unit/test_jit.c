@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
-#include "fs/log.h"
+#include "fs/util/bytes.h"
+#include "fs/util/log.h"
 #include "loader/compiler.h"
 #include "loader/phases.h"
 #include "tests/unit/fields.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
 enum { MANY = 300, THREADS = 8, ROUNDS = 2000 };

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/rng.h"
+#include "fs/util/bytes.h"
+#include "fs/util/rng.h"
 #include "loader/codec_index.h"
 #include "loader/pipeline.h"
 #include "loader/stash.h"

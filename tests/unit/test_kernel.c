@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
-#include "fs/rng.h"
+#include "fs/util/bytes.h"
+#include "fs/util/rng.h"
 #include "loader/code.h"
 #include "loader/compiler.h"
 #include "loader/emit.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
-#include "fs/log.h"
+#include "fs/util/bytes.h"
+#include "fs/util/log.h"
 #include "tests/unit/t.h"
 
 struct seen {

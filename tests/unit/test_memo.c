@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/memo.h"
+#include "fs/util/memo.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
 enum { THREADS = 8, SIZE = 10 };

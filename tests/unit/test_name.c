@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/bytes.h"
 #include "fs/dataset_names.h"
 #include "fs/field_names.h"
-#include "fs/name.h"
+#include "fs/util/bytes.h"
+#include "fs/util/name.h"
 #include "tests/unit/t.h"
 
 static const char *stem_of(const char *name)

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "beton/batch.h"
-#include "fs/bytes.h"
-#include "fs/crc.h"
-#include "fs/npy.h"
+#include "fs/util/bytes.h"
+#include "fs/util/crc.h"
+#include "fs/util/npy.h"
 #include "tests/unit/t.h"
 
 static void check_header(const char *dtype, uint32_t ndim,

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
-#include "fs/log.h"
+#include "fs/util/bytes.h"
+#include "fs/util/log.h"
 #include "loader/objects.h"
 #include "tests/unit/t.h"
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/rng.h"
+#include "fs/util/bytes.h"
+#include "fs/util/rng.h"
 #include "loader/op.h"
 #include "loader/parse.h"
 #include "loader/schedule.h"

@@ -3,8 +3,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "fs/bytes.h"
 #include "fs/option.h"
+#include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
 struct options {

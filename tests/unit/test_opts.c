@@ -5,7 +5,7 @@
 #include <getopt.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
 enum { WORDS_MAX = 16 };

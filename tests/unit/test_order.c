@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/bytes.h"
 #include "fs/order.h"
 #include "fs/spec_text.h"
+#include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
 static struct spec spec_of(const char *text, uint64_t samples)

@@ -3,7 +3,7 @@
 #include <locale.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/parse.h"
 #include "loader/token.h"
 #include "tests/unit/t.h"

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "beton/loader.h"
-#include "fs/bytes.h"
-#include "fs/rng.h"
+#include "fs/util/bytes.h"
+#include "fs/util/rng.h"
 #include "fs/writer.h"
 #include "loader/phases.h"
 #include "tests/unit/fields.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/rng.h"
+#include "fs/util/bytes.h"
+#include "fs/util/rng.h"
 #include "loader/codec.h"
 #include "loader/dtype.h"
 #include "loader/pipeline.h"

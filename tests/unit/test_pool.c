@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "fs/pool.h"
-#include "fs/rng.h"
+#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { MIB = 1 << 20, THREADS = 6 };

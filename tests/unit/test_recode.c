@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/baseline.h"
 #include "loader/codec.h"
 #include "tests/unit/encoded.h"

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "beton/loader.h"
-#include "fs/bytes.h"
-#include "fs/rng.h"
+#include "fs/util/bytes.h"
+#include "fs/util/rng.h"
 #include "tests/unit/gpu.h"
 #include "tests/unit/t.h"
 

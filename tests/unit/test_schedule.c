@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "loader/schedule.h"
 #include "tests/unit/t.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/shard.h"
 
-#include "fs/scope.h"
 #include "fs/tar.h"
+#include "fs/util/cleanup.h"
 #include "tests/unit/made.h"
 
 /* What the fields of made.h are called; two have their stems. */

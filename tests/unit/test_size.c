@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/bytes.h"
-#include "fs/size.h"
+#include "fs/util/bytes.h"
+#include "fs/util/size.h"
 #include "tests/unit/t.h"
 
 static const struct {

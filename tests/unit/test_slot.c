@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "fs/pool.h"
-#include "fs/rng.h"
 #include "fs/slot.h"
+#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { MIB = 1 << 20, BATCHES = 12, THREADS = 6, ROUNDS = 400 };

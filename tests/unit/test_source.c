@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
-#include "fs/scope.h"
 #include "fs/source.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 #include "tests/unit/t.h"
 
 static char folder[] = "/tmp/test_source.XXXXXX";

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/bytes.h"
 #include "fs/spec_text.h"
+#include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
 static const struct spec_facts facts = { .samples = 1000,

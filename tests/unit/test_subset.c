@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
 #include "fs/order.h"
-#include "fs/rng.h"
 #include "fs/spec_text.h"
+#include "fs/util/bytes.h"
+#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { SAMPLES = 1000 };

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
 /* Where POSIX puts them. */

@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fs/bytes.h"
-#include "fs/rng.h"
 #include "fs/tiers.h"
+#include "fs/util/bytes.h"
+#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { DATASETS = 16, FIRST_PAGE = 8192 };

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/clock.h"
-#include "fs/thread.h"
+#include "fs/util/clock.h"
+#include "fs/util/thread.h"
 #include "tests/unit/t.h"
 
 enum { THREADS = 4, MANY = 50000 };

@@ -5,9 +5,9 @@
  */
 #include <pthread.h>
 
-#include "fs/bytes.h"
-#include "fs/rng.h"
-#include "fs/thread.h"
+#include "fs/util/bytes.h"
+#include "fs/util/rng.h"
+#include "fs/util/thread.h"
 #include "loader/upload.h"
 #include "tests/unit/gpu.h"
 

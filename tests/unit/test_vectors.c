@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "fs/order.h"
-#include "fs/rng.h"
 #include "fs/spec_text.h"
+#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { WORDS_MAX = 16 };

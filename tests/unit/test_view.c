@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "fs/batch.h"
-#include "fs/crc.h"
+#include "fs/util/crc.h"
 #include "loader/view.h"
 #include "tests/unit/made.h"
 

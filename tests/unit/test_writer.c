@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 #include "fs/writer.h"
 #include "tests/unit/t.h"
 

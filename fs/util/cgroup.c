@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/cgroup.h"
+#include "fs/util/cgroup.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/scope.h"
+#include "fs/util/cleanup.h"
 
 /* A file below the root, or NULL. */
 static FILE *open_file(const char *root, const char *folder, const char *name)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes as people write them: 4096, 512K, 512MiB, 2G. */
-#ifndef FS_SIZE_H
-#define FS_SIZE_H
+#ifndef FS_UTIL_SIZE_H
+#define FS_UTIL_SIZE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/rng.h"
+#include "fs/util/rng.h"
 
 /* 2^64 divided by the golden ratio, odd: the step of a Weyl sequence. */
 static const uint64_t WEYL = 0x9e3779b97f4a7c15;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/size.h"
+#include "fs/util/size.h"
 
 #include <ctype.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 bool size_parse(const char *text, uint64_t *out)
 {

@@ -3,8 +3,8 @@
  * Unaligned little-endian loads and stores, and arithmetic that cannot wrap.
  * Every sum or product of numbers that come from a file goes through here.
  */
-#ifndef FS_BYTES_H
-#define FS_BYTES_H
+#ifndef FS_UTIL_BYTES_H
+#define FS_UTIL_BYTES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The header of a .npy file: written in format 1.0, read in all there are. */
-#ifndef FS_NPY_H
-#define FS_NPY_H
+#ifndef FS_UTIL_NPY_H
+#define FS_UTIL_NPY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * How much memory there is: the machine's, or what the control groups of this
  * process allow, whichever is less. Thread-safe; nothing is kept.
  */
-#ifndef FS_MEMORY_H
-#define FS_MEMORY_H
+#ifndef FS_UTIL_MEMORY_H
+#define FS_UTIL_MEMORY_H
 
 #include <stdint.h>
 

@@ -7,8 +7,8 @@
  * failure is not remembered. Thread-safe; its lock is not held while a thing
  * is made or freed.
  */
-#ifndef FS_MEMO_H
-#define FS_MEMO_H
+#ifndef FS_UTIL_MEMO_H
+#define FS_UTIL_MEMO_H
 
 #include <stdint.h>
 

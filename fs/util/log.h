@@ -3,8 +3,8 @@
  * Messages: levels, one callback, one line each. Whoever finds a failure logs
  * it once, with place and values; everybody else passes the number up.
  */
-#ifndef FS_LOG_H
-#define FS_LOG_H
+#ifndef FS_UTIL_LOG_H
+#define FS_UTIL_LOG_H
 
 #include <pthread.h>
 #include <stdbool.h>

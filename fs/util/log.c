@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "fs/clock.h"
-#include "fs/scope.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
 
 enum { LINE_MAX_BYTES = 1024 };
 

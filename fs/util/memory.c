@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/memory.h"
+#include "fs/util/memory.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "fs/bytes.h"
-#include "fs/cgroup.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cgroup.h"
 
 /* The most of a group's name that fits into memory.why. */
 enum { FOLDER_SHOWN = 96 };

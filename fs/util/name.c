@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/name.h"
+#include "fs/util/name.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 static bool stays_in_name(const char *name, size_t i, size_t size)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/memo.h"
+#include "fs/util/memo.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <uthash.h>
 
-#include "fs/scope.h"
+#include "fs/util/cleanup.h"
 
 struct item {
 	UT_hash_handle hh;

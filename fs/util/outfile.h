@@ -5,13 +5,13 @@
  * the program ends nothing is left; on file systems without that it has a
  * temporary name, ".beton-XXXXXXXX", in the same folder. One thread.
  */
-#ifndef FS_OUTFILE_H
-#define FS_OUTFILE_H
+#ifndef FS_UTIL_OUTFILE_H
+#define FS_UTIL_OUTFILE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fs/log.h"
+#include "fs/util/log.h"
 
 struct outfile;
 

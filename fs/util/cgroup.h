@@ -4,8 +4,8 @@
  * nothing is kept. `root` is the directory that has proc/ and sys/: "" but in
  * tests.
  */
-#ifndef FS_CGROUP_H
-#define FS_CGROUP_H
+#ifndef FS_UTIL_CGROUP_H
+#define FS_UTIL_CGROUP_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ownership that ends with a scope. These four macros and no others. */
-#ifndef FS_SCOPE_H
-#define FS_SCOPE_H
+#ifndef FS_UTIL_CLEANUP_H
+#define FS_UTIL_CLEANUP_H
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/npy.h"
+#include "fs/util/npy.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/bytes.h"
+#include "fs/util/bytes.h"
 
 enum { PREFIX = 10, ALIGN = 64 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers, and any text, as parts of names in a mount. Pure functions. */
-#ifndef FS_NAME_H
-#define FS_NAME_H
+#ifndef FS_UTIL_NAME_H
+#define FS_UTIL_NAME_H
 
 #include <stdbool.h>
 #include <stddef.h>

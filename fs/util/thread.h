@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads of a library: they take no signals, which are the program's. */
-#ifndef FS_THREAD_H
-#define FS_THREAD_H
+#ifndef FS_UTIL_THREAD_H
+#define FS_UTIL_THREAD_H
 
 #include <pthread.h>
 #include <signal.h>

@@ -3,8 +3,8 @@
  * The monotonic clock, which nobody sets: times since some moment, and waits
  * that end at one. Header only.
  */
-#ifndef FS_CLOCK_H
-#define FS_CLOCK_H
+#ifndef FS_UTIL_CLOCK_H
+#define FS_UTIL_CLOCK_H
 
 #include <pthread.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * integer arithmetic only, no state but a key and a position, the same on every
  * machine. Not for cryptography.
  */
-#ifndef FS_RNG_H
-#define FS_RNG_H
+#ifndef FS_UTIL_RNG_H
+#define FS_UTIL_RNG_H
 
 #include <stddef.h>
 #include <stdint.h>
