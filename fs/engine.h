@@ -10,10 +10,10 @@
 #ifndef FS_ENGINE_H
 #define FS_ENGINE_H
 
+#include "fs/metrics/trace.h"
 #include "fs/plan.h"
 #include "fs/slot.h"
 #include "fs/tiers.h"
-#include "fs/trace.h"
 
 struct engine;
 struct stream;

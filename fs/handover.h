@@ -15,7 +15,7 @@
 #ifndef FS_HANDOVER_H
 #define FS_HANDOVER_H
 
-#include "fs/jobs.h"
+#include "fs/metrics/jobs.h"
 #include "fs/ns.h"
 
 enum {

@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 #include "fs/handover_peer.h"
-#include "fs/jobs.h"
+#include "fs/metrics/jobs.h"
 #include "fs/ns.h"
 
 struct connection;

@@ -21,7 +21,7 @@
 #ifndef FS_HANDOVER_MESSAGE_H
 #define FS_HANDOVER_MESSAGE_H
 
-#include "fs/figures.h"
+#include "fs/metrics/rank_figures.h"
 
 enum {
 	HANDOVER_VERSION = 2,

@@ -6,7 +6,7 @@
 #ifndef FS_OPS_H
 #define FS_OPS_H
 
-#include "fs/jobs.h"
+#include "fs/metrics/jobs.h"
 #include "fs/ns.h"
 
 struct fuse_lowlevel_ops;

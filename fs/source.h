@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#include "fs/tally.h"
+#include "fs/metrics/counters.h"
 #include "fs/util/log.h"
 
 struct source;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/openmetrics.h"
+#include "fs/metrics/openmetrics.h"
 #include "fs/spec_text.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"

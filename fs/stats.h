@@ -7,7 +7,7 @@
 #define FS_STATS_H
 
 #include "fs/engine.h"
-#include "fs/jobs.h"
+#include "fs/metrics/jobs.h"
 
 /* What is looked at; it all outlives this. */
 struct stats {

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fs/jobs.h"
+#include "fs/metrics/jobs.h"
 
 enum top_stage {
 	TOP_READ,

@@ -8,10 +8,10 @@
 
 #include <stdatomic.h>
 
-#include "fs/figures.h"
+#include "fs/metrics/rank_figures.h"
+#include "fs/metrics/trace.h"
 #include "fs/spec_text.h"
 #include "fs/tiers.h"
-#include "fs/trace.h"
 #include "fs/util/log.h"
 #include "loader/buffer.h"
 #include "loader/value.h"

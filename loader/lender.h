@@ -10,7 +10,7 @@
 #ifndef LOADER_LENDER_H
 #define LOADER_LENDER_H
 
-#include "fs/figures.h"
+#include "fs/metrics/rank_figures.h"
 
 struct lender;
 

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "fs/figures.h"
+#include "fs/metrics/rank_figures.h"
 #include "loader/stage.h"
 
 /* The epoch's line, with room for all numbers. */

@@ -8,8 +8,8 @@
 #define LOADER_STAGE_H
 
 #include "beton/loader.h"
-#include "fs/tally.h"
-#include "fs/trace.h"
+#include "fs/metrics/counters.h"
+#include "fs/metrics/trace.h"
 
 enum stage {
 	STAGE_READ,

@@ -12,12 +12,12 @@ import sys
 
 LAYERS = """
     include/beton/*
-    fs/util/bytes fs/util/cleanup fs/util/clock fs/util/thread fs/util/crc fs/histogram fs/figures
+    fs/util/bytes fs/util/cleanup fs/util/clock fs/util/thread fs/util/crc fs/metrics/histogram fs/metrics/rank_figures
     fs/util/cgroup
-    fs/tally fs/metric
-    fs/openmetrics
-    fs/util/log fs/util/size fs/util/name fs/util/rng fs/settings fs/arena fs/heap fs/util/memory fs/util/memo fs/tar fs/jobs
-    fs/trace
+    fs/metrics/counters fs/metrics/metric
+    fs/metrics/openmetrics
+    fs/util/log fs/util/size fs/util/name fs/util/rng fs/settings fs/arena fs/heap fs/util/memory fs/util/memo fs/tar fs/metrics/jobs
+    fs/metrics/trace
     fs/source fs/util/npy fs/cold fs/subset fs/source_file fs/handover_message
     fs/field
     fs/format

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/jobs.h"
+#include "fs/metrics/jobs.h"
 
 #include <pthread.h>
 #include <string.h>

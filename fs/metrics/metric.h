@@ -3,12 +3,12 @@
  * What can be told of a thing, as a table: where the number is, what it is
  * called in JSON and in OpenMetrics. Header only.
  */
-#ifndef FS_METRIC_H
-#define FS_METRIC_H
+#ifndef FS_METRICS_METRIC_H
+#define FS_METRICS_METRIC_H
 
 #include <stddef.h>
 
-#include "fs/histogram.h"
+#include "fs/metrics/histogram.h"
 
 enum metric_type {
 	COUNTER,

@@ -9,8 +9,8 @@
  * Thread-safe. jobs.lock guards the list of jobs, nothing follows it; counting
  * takes no lock.
  */
-#ifndef FS_JOBS_H
-#define FS_JOBS_H
+#ifndef FS_METRICS_JOBS_H
+#define FS_METRICS_JOBS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,8 +18,8 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "fs/figures.h"
-#include "fs/tally.h"
+#include "fs/metrics/counters.h"
+#include "fs/metrics/rank_figures.h"
 
 struct jobs;
 struct job;

@@ -8,8 +8,8 @@
  *
  * trace.lock guards the list of tracks and the file; nothing follows it.
  */
-#ifndef FS_TRACE_H
-#define FS_TRACE_H
+#ifndef FS_METRICS_TRACE_H
+#define FS_METRICS_TRACE_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * What a loader tells the daemon of itself: sums since it was opened, none of
  * which ever falls, and where it is. Header only.
  */
-#ifndef FS_FIGURES_H
-#define FS_FIGURES_H
+#ifndef FS_METRICS_RANK_FIGURES_H
+#define FS_METRICS_RANK_FIGURES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,12 +4,12 @@
  * went. Counters are read by any thread at any time, each by itself; nothing
  * is ordered by them. Header only.
  */
-#ifndef FS_TALLY_H
-#define FS_TALLY_H
+#ifndef FS_METRICS_COUNTERS_H
+#define FS_METRICS_COUNTERS_H
 
 #include <stdatomic.h>
 
-#include "fs/histogram.h"
+#include "fs/metrics/histogram.h"
 
 struct tally {
 	atomic_uint_fast64_t items;

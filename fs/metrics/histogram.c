@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/histogram.h"
+#include "fs/metrics/histogram.h"
 
 #include <math.h>
 

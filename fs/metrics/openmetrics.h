@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of metrics as text of OpenMetrics 1.0. */
-#ifndef FS_OPENMETRICS_H
-#define FS_OPENMETRICS_H
+#ifndef FS_METRICS_OPENMETRICS_H
+#define FS_METRICS_OPENMETRICS_H
 
 #include <stdio.h>
 
-#include "fs/metric.h"
+#include "fs/metrics/metric.h"
 
 /* What has the rows of a table: one thing, or many that labels tell apart. */
 struct openmetrics_family {

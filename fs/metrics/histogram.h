@@ -4,8 +4,8 @@
  * nine minutes, but none of less than 64 ns. A time that is told out of them is
  * off by an eighth at most, or by 32 ns.
  */
-#ifndef FS_HISTOGRAM_H
-#define FS_HISTOGRAM_H
+#ifndef FS_METRICS_HISTOGRAM_H
+#define FS_METRICS_HISTOGRAM_H
 
 #include <stdint.h>
 

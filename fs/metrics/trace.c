@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/trace.h"
+#include "fs/metrics/trace.h"
 
 #include <errno.h>
 #include <fcntl.h>

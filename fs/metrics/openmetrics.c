@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/openmetrics.h"
+#include "fs/metrics/openmetrics.h"
 
 #include <stdbool.h>
 
