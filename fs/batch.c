@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "fs/batch_place.h"
-#include "fs/order.h"
+#include "fs/order/order.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/rng.h"

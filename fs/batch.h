@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-#include "fs/spec.h"
+#include "fs/order/spec.h"
 #include "fs/vfile.h"
 
 /* One field's part of the file. */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "fs/spec_text.h"
+#include "fs/order/spec_text.h"
 #include "fs/util/bytes.h"
 #include "fs/util/crc.h"
 

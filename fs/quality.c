@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "fs/order.h"
+#include "fs/order/order.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 

@@ -8,7 +8,7 @@
 #ifndef FS_QUALITY_H
 #define FS_QUALITY_H
 
-#include "fs/spec.h"
+#include "fs/order/spec.h"
 
 /* The label of a sample; 0 or -errno. NULL: there are no labels. */
 typedef int quality_label(void *arg, uint64_t sample, int64_t *label);

@@ -8,8 +8,8 @@
 
 #include "fs/batch.h"
 #include "fs/cache.h"
-#include "fs/foresight.h"
-#include "fs/order.h"
+#include "fs/order/draws.h"
+#include "fs/order/order.h"
 
 enum {
 	/* Batches that are remembered as opened. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "fs/metrics/openmetrics.h"
-#include "fs/spec_text.h"
+#include "fs/order/spec_text.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"

@@ -10,7 +10,7 @@
 
 #include "fs/metrics/rank_figures.h"
 #include "fs/metrics/trace.h"
-#include "fs/spec_text.h"
+#include "fs/order/spec_text.h"
 #include "fs/tiers.h"
 #include "fs/util/log.h"
 #include "loader/buffer.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "fs/batch_place.h"
-#include "fs/order.h"
+#include "fs/order/order.h"
 #include "fs/util/bytes.h"
 #include "fs/util/crc.h"
 #include "fs/util/name.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "fs/order.h"
+#include "fs/order/order.h"
 #include "fs/util/bytes.h"
 
 struct kept {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/spec.h"
+#include "fs/order/spec.h"
 #include "fs/util/bytes.h"
 #include "fs/util/name.h"
 

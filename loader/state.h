@@ -4,7 +4,7 @@
 #define LOADER_STATE_H
 
 #include "beton/batch.h"
-#include "fs/spec_text.h"
+#include "fs/order/spec_text.h"
 
 enum { STATE_VERSION = 1 };
 

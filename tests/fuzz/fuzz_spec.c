@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as a SPEC. What is accepted has one canonical form, and an order
    that stays among its samples. */
-#include "fs/order.h"
-#include "fs/spec_text.h"
+#include "fs/order/order.h"
+#include "fs/order/spec_text.h"
 #include "fs/util/bytes.h"
 #include "tests/fuzz/fuzz.h"
 

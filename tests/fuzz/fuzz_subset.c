@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fs/subset.h"
+#include "fs/order/subset.h"
 #include "fs/util/rng.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -18,7 +18,7 @@ LAYERS = """
     fs/metrics/openmetrics
     fs/util/log fs/util/size fs/util/name fs/util/rng fs/settings fs/arena fs/heap fs/util/memory fs/util/memo fs/tar fs/metrics/jobs
     fs/metrics/trace
-    fs/source fs/util/npy fs/cold fs/subset fs/source_file fs/handover_message
+    fs/source fs/util/npy fs/cold fs/order/subset fs/source_file fs/handover_message
     fs/field
     fs/format
     fs/alloc fs/custom fs/field_names
@@ -26,10 +26,10 @@ LAYERS = """
     fs/vfile
     fs/sample fs/group
     fs/shard
-    fs/spec
-    fs/order
-    fs/spec_text
-    fs/foresight
+    fs/order/spec
+    fs/order/order
+    fs/order/spec_text
+    fs/order/draws
     fs/batch fs/batch_place fs/pool
     fs/chunk
     fs/fill

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "fs/batch.h"
-#include "fs/order.h"
-#include "fs/spec_text.h"
+#include "fs/order/order.h"
+#include "fs/order/spec_text.h"
 #include "loader/view.h"
 #include "tests/unit/made.h"
 

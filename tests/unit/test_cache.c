@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "fs/order.h"
+#include "fs/order/order.h"
 #include "fs/plan.h"
 #include "fs/util/cleanup.h"
 #include "tests/unit/made.h"

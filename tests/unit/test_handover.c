@@ -10,7 +10,7 @@
 
 #include "fs/handover_message.h"
 #include "fs/handover_peer.h"
-#include "fs/spec_text.h"
+#include "fs/order/spec_text.h"
 #include "fs/util/rng.h"
 #include "loader/lender.h"
 #include "tests/unit/made.h"

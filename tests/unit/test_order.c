@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/order.h"
-#include "fs/spec_text.h"
+#include "fs/order/order.h"
+#include "fs/order/spec_text.h"
 #include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 

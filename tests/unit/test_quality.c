@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <math.h>
 
+#include "fs/order/spec_text.h"
 #include "fs/quality.h"
-#include "fs/spec_text.h"
 #include "tests/unit/t.h"
 
 enum { SAMPLES = 20000, CLASSES = 100 };

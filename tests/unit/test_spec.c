@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/spec_text.h"
+#include "fs/order/spec_text.h"
 #include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 

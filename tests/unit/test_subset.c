@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/subset.h"
+#include "fs/order/subset.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/order.h"
-#include "fs/spec_text.h"
+#include "fs/order/order.h"
+#include "fs/order/spec_text.h"
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
 #include "tests/unit/t.h"

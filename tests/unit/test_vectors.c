@@ -4,8 +4,8 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "fs/order.h"
-#include "fs/spec_text.h"
+#include "fs/order/order.h"
+#include "fs/order/spec_text.h"
 #include "fs/util/rng.h"
 #include "tests/unit/t.h"
 

@@ -5,8 +5,8 @@
  * Immutable once open; subsets are kept in lists, each owned by who opened it,
  * and SPECs borrow from them.
  */
-#ifndef FS_SUBSET_H
-#define FS_SUBSET_H
+#ifndef FS_ORDER_SUBSET_H
+#define FS_ORDER_SUBSET_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,10 +3,10 @@
  * Orders: pure functions from (spec, epoch, position) to a sample, in O(1) time
  * and memory; defined to the bit in beton-orders(7). An order is one row.
  */
-#ifndef FS_ORDER_H
-#define FS_ORDER_H
+#ifndef FS_ORDER_ORDER_H
+#define FS_ORDER_ORDER_H
 
-#include "fs/spec.h"
+#include "fs/order/spec.h"
 #include "fs/util/rng.h"
 
 struct order;

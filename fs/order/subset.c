@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/subset.h"
+#include "fs/order/subset.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/order.h"
+#include "fs/order/order.h"
 
 #include "fs/util/bytes.h"
 

@@ -4,10 +4,10 @@
  * positions of a sample, so the draws of some positions are made ahead, and
  * found by sample here. Not thread-safe.
  */
-#ifndef FS_FORESIGHT_H
-#define FS_FORESIGHT_H
+#ifndef FS_ORDER_DRAWS_H
+#define FS_ORDER_DRAWS_H
 
-#include "fs/order.h"
+#include "fs/order/order.h"
 
 /* Positions that are known at a time: a few milliseconds' work, and more than
    is read ahead. */

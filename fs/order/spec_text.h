@@ -4,14 +4,14 @@
  * beton-orders(7). Pure functions of the text and of two facts about the
  * dataset.
  */
-#ifndef FS_SPEC_TEXT_H
-#define FS_SPEC_TEXT_H
+#ifndef FS_ORDER_SPEC_TEXT_H
+#define FS_ORDER_SPEC_TEXT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fs/spec.h"
-#include "fs/subset.h"
+#include "fs/order/spec.h"
+#include "fs/order/subset.h"
 
 enum {
 	SPEC_TEXT_MAX = 256, /* of a canonical SPEC, with its NUL */

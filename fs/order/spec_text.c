@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/spec_text.h"
+#include "fs/order/spec_text.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/order.h"
+#include "fs/order/order.h"
 #include "fs/util/bytes.h"
 #include "fs/util/name.h"
 

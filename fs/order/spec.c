@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/spec.h"
+#include "fs/order/spec.h"
 
 #include "fs/util/bytes.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/foresight.h"
+#include "fs/order/draws.h"
 
 #include <stdlib.h>
 

@@ -3,15 +3,15 @@
  * A SPEC, parsed: it names a global sequence of batches, beton-orders(7). The
  * struct and its counts; spec_text.h has the text. Pure functions.
  */
-#ifndef FS_SPEC_H
-#define FS_SPEC_H
+#ifndef FS_ORDER_SPEC_H
+#define FS_ORDER_SPEC_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "beton/batch.h"
-#include "fs/subset.h"
+#include "fs/order/subset.h"
 
 enum {
 	/* Rows of a batch: bounds what a batch's layout takes (32 bytes a row
