@@ -59,11 +59,9 @@ ops_src    := $(call in,loader/ops)
 prog_src   := $(call in,fs/namespace fs/mount \
               $(addprefix loader/tools/,ui machine mkfs top gallery doctor beton))
 # Files that have no folder yet.
-lib_left := $(addprefix fs/,settings.c arena.c heap.c cold.c source.c \
-              source_file.c handover_message.c field.c format.c alloc.c \
-              custom.c field_names.c dataset.c vfile.c sample.c batch.c \
-              batch_place.c chunk.c fill.c cache.c reader.c plan.c pool.c \
-              slot.c tiers.c engine.c writer.c schema.c)
+lib_left := $(addprefix fs/,settings.c arena.c heap.c cold.c \
+              handover_message.c batch.c batch_place.c chunk.c fill.c cache.c \
+              reader.c plan.c pool.c slot.c tiers.c engine.c)
 lib_src    += $(lib_left)
 isa_src    += $(wildcard loader/isa/*.c)
 prog_src   += $(filter-out $(lib_left),$(wildcard fs/*.c))

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "fs/beton_command.h"
-#include "fs/dataset.h"
+#include "fs/dataset/dataset.h"
 #include "fs/gallery.h"
 #include "fs/order/spec_text.h"
 #include "fs/quality.h"

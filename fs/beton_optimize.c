@@ -15,11 +15,11 @@
 
 #include "fs/beton_command.h"
 #include "fs/beton_jpegs.h"
-#include "fs/dataset.h"
+#include "fs/dataset/dataset.h"
+#include "fs/dataset/writer.h"
 #include "fs/progress.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/writer.h"
 #include "loader/codec_recode.h"
 
 enum {

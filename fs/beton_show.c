@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "fs/beton_command.h"
-#include "fs/field.h"
+#include "fs/dataset/field.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/view.h"

@@ -11,7 +11,7 @@
 #ifndef FS_CACHE_H
 #define FS_CACHE_H
 
-#include "fs/dataset.h"
+#include "fs/dataset/dataset.h"
 
 struct cache;
 struct fill_target;

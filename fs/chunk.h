@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 
 #include "fs/arena.h"
-#include "fs/dataset.h"
+#include "fs/dataset/dataset.h"
 #include "fs/heap.h"
 
 /* Pieces of the file. One sample's values stand together, except where a page

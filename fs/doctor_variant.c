@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/dataset.h"
+#include "fs/dataset/dataset.h"
+#include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/writer.h"
 #include "loader/codec.h"
 #include "loader/codec_recode.h"
 #include "loader/resample.h"

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "fs/dataset.h"
+#include "fs/dataset/dataset.h"
 #include "fs/util/log.h"
 
 enum {

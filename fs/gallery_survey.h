@@ -9,7 +9,7 @@
 #define FS_GALLERY_SURVEY_H
 
 #include "fs/census.h"
-#include "fs/dataset.h"
+#include "fs/dataset/dataset.h"
 
 enum {
 	/* So many records are all read; of more only SURVEY_SPREAD. */

@@ -8,13 +8,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fs/dataset/writer.h"
 #include "fs/mkfs_options.h"
 #include "fs/mkfs_pool.h"
 #include "fs/mkfs_scan.h"
 #include "fs/progress.h"
 #include "fs/util/bytes.h"
 #include "fs/util/log.h"
-#include "fs/writer.h"
 
 enum {
 	EXIT_USAGE = 2,

@@ -2,7 +2,7 @@
 /*
  * by/: the files of one column, in a directory per value of an int field. What
  * is where is found on the first look below by/FIELD/, and kept as long as
- * there is room (fs/group.h). Values are numbered in their order, so that a
+ * there is room (fs/dataset/group.h). Values are numbered in their order, so that a
  * directory has the same inode number when this is found again.
  */
 #include "fs/ns_by.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/group.h"
+#include "fs/dataset/group.h"
 #include "fs/ns_value.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"

@@ -8,7 +8,7 @@
 #ifndef FS_SHARD_H
 #define FS_SHARD_H
 
-#include "fs/sample.h"
+#include "fs/dataset/value_file.h"
 
 enum { SHARD_SAMPLES = 1000 };
 

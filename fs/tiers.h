@@ -7,7 +7,7 @@
 #ifndef FS_TIERS_H
 #define FS_TIERS_H
 
-#include "fs/dataset.h"
+#include "fs/dataset/dataset.h"
 
 enum tiers_mode { TIERS_AUTO, TIERS_OS, TIERS_PROCESS };
 

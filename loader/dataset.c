@@ -7,7 +7,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "fs/sample.h"
+#include "fs/dataset/value_file.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/codec.h"

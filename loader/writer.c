@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/writer.h"
 #include "loader/codec.h"
 #include "loader/resample.h"
 

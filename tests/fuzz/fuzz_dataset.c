@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "fs/batch.h"
+#include "fs/dataset/value_file.h"
 #include "fs/order/spec_text.h"
-#include "fs/sample.h"
 #include "fs/util/bytes.h"
 #include "loader/view.h"
 #include "tests/fuzz/fuzz.h"

@@ -18,13 +18,13 @@ LAYERS = """
     fs/metrics/openmetrics
     fs/util/log fs/util/size fs/util/name fs/util/rng fs/settings fs/arena fs/heap fs/util/memory fs/util/memo fs/tar fs/metrics/jobs
     fs/metrics/trace
-    fs/source fs/util/npy fs/cold fs/order/subset fs/source_file fs/handover_message
-    fs/field
-    fs/format
-    fs/alloc fs/custom fs/field_names
-    fs/dataset
-    fs/vfile
-    fs/sample fs/group
+    fs/dataset/source fs/util/npy fs/cold fs/order/subset fs/dataset/source_file fs/handover_message
+    fs/dataset/field
+    fs/dataset/format
+    fs/dataset/alloc_table fs/dataset/custom_field fs/dataset/field_names
+    fs/dataset/dataset
+    fs/dataset/vfile
+    fs/dataset/value_file fs/dataset/group
     fs/shard
     fs/order/spec
     fs/order/order
@@ -37,8 +37,8 @@ LAYERS = """
     fs/reader
     fs/plan fs/slot fs/tiers
     fs/engine
-    fs/util/outfile fs/schema
-    fs/writer fs/option fs/progress fs/html fs/census fs/bins fs/quality fs/usage
+    fs/util/outfile fs/dataset/schema
+    fs/dataset/writer fs/option fs/progress fs/html fs/census fs/bins fs/quality fs/usage
     loader/library
     loader/cuda
     loader/cuda_compiler

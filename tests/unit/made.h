@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/dataset.h"
+#include "fs/dataset/dataset.h"
+#include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
-#include "fs/writer.h"
 #include "tests/unit/t.h"
 
 enum made_field {

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/alloc.h"
+#include "fs/dataset/alloc_table.h"
 #include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 

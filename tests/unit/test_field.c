@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/field.h"
+#include "fs/dataset/field.h"
 #include "fs/util/bytes.h"
 #include "fs/util/npy.h"
 #include "tests/unit/t.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/format.h"
+#include "fs/dataset/format.h"
 #include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 
 #include "beton/loader.h"
+#include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
 #include "fs/util/thread.h"
-#include "fs/writer.h"
 #include "tests/unit/gpu.h"
 
 enum {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/group.h"
+#include "fs/dataset/group.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "fs/writer.h"
 #include "tests/unit/t.h"
 
 static const struct writer_field fields[] = {

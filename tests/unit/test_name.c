@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fs/dataset/field_names.h"
 #include "fs/dataset_names.h"
-#include "fs/field_names.h"
 #include "fs/util/bytes.h"
 #include "fs/util/name.h"
 #include "tests/unit/t.h"

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "beton/loader.h"
+#include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "fs/writer.h"
 #include "loader/phases.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "beton/dataset.h"
-#include "fs/writer.h"
+#include "fs/dataset/writer.h"
 #include "loader/codec.h"
 #include "tests/unit/t.h"
 

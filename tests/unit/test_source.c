@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/source.h"
+#include "fs/dataset/source.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "tests/unit/t.h"

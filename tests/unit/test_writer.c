@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
-#include "fs/writer.h"
 #include "tests/unit/t.h"
 
 enum { PAGE = 2 << 20, HEADER = 24, DESCRIPTOR = 1041 };

@@ -6,10 +6,10 @@
  * differ. Ten million samples take a second, or three. Immutable once
  * open.
  */
-#ifndef FS_GROUP_H
-#define FS_GROUP_H
+#ifndef FS_DATASET_GROUP_H
+#define FS_DATASET_GROUP_H
 
-#include "fs/dataset.h"
+#include "fs/dataset/dataset.h"
 
 /* More would take gigabytes. */
 #define GROUP_SAMPLES_MAX ((uint64_t)1 << 28)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/custom.h"
+#include "fs/dataset/custom_field.h"
 
 #include <stdlib.h>
 

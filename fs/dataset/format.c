@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/format.h"
+#include "fs/dataset/format.h"
 
 #include <stdio.h>
 #include <stdlib.h>

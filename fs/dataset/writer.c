@@ -5,14 +5,14 @@
  * buffer; records and table stay in memory (some 50 bytes a sample) and are
  * written at the end, the header last of all.
  */
-#include "fs/writer.h"
+#include "fs/dataset/writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/field.h"
-#include "fs/format.h"
+#include "fs/dataset/field.h"
+#include "fs/dataset/format.h"
 #include "fs/util/bytes.h"
 #include "fs/util/outfile.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/schema.h"
+#include "fs/dataset/schema.h"
 
 #include <stdio.h>
 #include <stdlib.h>

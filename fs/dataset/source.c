@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/source.h"
+#include "fs/dataset/source.h"
 
 #include <stdlib.h>
 

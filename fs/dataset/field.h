@@ -4,8 +4,8 @@
  * metadata record is, how it reads, and what its files are called. Adding a
  * type is adding a row.
  */
-#ifndef FS_FIELD_H
-#define FS_FIELD_H
+#ifndef FS_DATASET_FIELD_H
+#define FS_DATASET_FIELD_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/field_names.h"
+#include "fs/dataset/field_names.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/field.h"
+#include "fs/dataset/field.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -5,11 +5,11 @@
  * first allocations of the table appear as pointers in the records of the
  * samples that they belong to.
  */
-#ifndef FS_CUSTOM_H
-#define FS_CUSTOM_H
+#ifndef FS_DATASET_CUSTOM_FIELD_H
+#define FS_DATASET_CUSTOM_FIELD_H
 
-#include "fs/format.h"
-#include "fs/source.h"
+#include "fs/dataset/format.h"
+#include "fs/dataset/source.h"
 
 /*
  * Lays out a format with custom fields. Where no layout or more than one fits,

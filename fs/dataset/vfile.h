@@ -5,12 +5,12 @@
  * over the metadata; every file of a mount is made of these, and reading is one
  * function.
  */
-#ifndef FS_VFILE_H
-#define FS_VFILE_H
+#ifndef FS_DATASET_VFILE_H
+#define FS_DATASET_VFILE_H
 
 #include <sys/types.h>
 
-#include "fs/dataset.h"
+#include "fs/dataset/dataset.h"
 
 enum segment_kind {
 	SEGMENT_LITERAL,

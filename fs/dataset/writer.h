@@ -5,14 +5,14 @@
  * complete: it is written without a name (or under a temporary one beside its
  * place), synced, and then renamed. One thread.
  */
-#ifndef FS_WRITER_H
-#define FS_WRITER_H
+#ifndef FS_DATASET_WRITER_H
+#define FS_DATASET_WRITER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "beton/batch.h"
-#include "fs/schema.h"
+#include "fs/dataset/schema.h"
 #include "fs/util/log.h"
 
 struct writer;

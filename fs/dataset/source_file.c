@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "fs/source.h"
+#include "fs/dataset/source.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"

@@ -5,15 +5,15 @@
  * they are used. Immutable but for the allocation table, which is read on first
  * use; so everything here is thread-safe.
  */
-#ifndef FS_DATASET_H
-#define FS_DATASET_H
+#ifndef FS_DATASET_DATASET_H
+#define FS_DATASET_DATASET_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "fs/alloc.h"
-#include "fs/format.h"
-#include "fs/source.h"
+#include "fs/dataset/alloc_table.h"
+#include "fs/dataset/format.h"
+#include "fs/dataset/source.h"
 
 struct payloads;
 

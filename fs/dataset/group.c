@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/group.h"
+#include "fs/dataset/group.h"
 
 #include <stdlib.h>
 

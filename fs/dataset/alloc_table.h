@@ -10,11 +10,11 @@
  *
  * At ten million entries that is 240 MB read once, and 300 KB kept.
  */
-#ifndef FS_ALLOC_H
-#define FS_ALLOC_H
+#ifndef FS_DATASET_ALLOC_TABLE_H
+#define FS_DATASET_ALLOC_TABLE_H
 
-#include "fs/format.h"
-#include "fs/source.h"
+#include "fs/dataset/format.h"
+#include "fs/dataset/source.h"
 
 enum {
 	ALLOC_KEEP_BYTES = 1 << 20,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/dataset.h"
+#include "fs/dataset/dataset.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fs/custom.h"
-#include "fs/field_names.h"
+#include "fs/dataset/custom_field.h"
+#include "fs/dataset/field_names.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/rng.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/sample.h"
+#include "fs/dataset/value_file.h"
 
 static void sample_segment(const struct vfile *vfile, uint64_t off,
 			   struct segment *out)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The file-name form of each field of a dataset. A pure function. */
-#ifndef FS_FIELD_NAMES_H
-#define FS_FIELD_NAMES_H
+#ifndef FS_DATASET_FIELD_NAMES_H
+#define FS_DATASET_FIELD_NAMES_H
 
 #include <stddef.h>
 
-#include "fs/field.h"
+#include "fs/dataset/field.h"
 
 /*
  * Sets the stem of every field: its name, escaped. If a file of the field would

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/vfile.h"
+#include "fs/dataset/vfile.h"
 
 #include <stdlib.h>
 

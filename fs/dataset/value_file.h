@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of samples/ and columns/ as virtual files. */
-#ifndef FS_SAMPLE_H
-#define FS_SAMPLE_H
+#ifndef FS_DATASET_VALUE_FILE_H
+#define FS_DATASET_VALUE_FILE_H
 
+#include "fs/dataset/vfile.h"
 #include "fs/util/npy.h"
-#include "fs/vfile.h"
 
 /* One value as a file: a literal head (text, or the header of a .npy or a
    .ppm) and a range of the dataset. */

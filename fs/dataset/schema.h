@@ -3,14 +3,14 @@
  * What a new file says about its fields: the descriptors' bytes, and where in
  * a metadata record each field has its place.
  */
-#ifndef FS_SCHEMA_H
-#define FS_SCHEMA_H
+#ifndef FS_DATASET_SCHEMA_H
+#define FS_DATASET_SCHEMA_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fs/field.h"
-#include "fs/format.h"
+#include "fs/dataset/field.h"
+#include "fs/dataset/format.h"
 #include "fs/util/log.h"
 
 /* A field of the new file. */

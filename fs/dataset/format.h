@@ -3,12 +3,12 @@
  * The file format of FFCV, version 2 (beton(5)): bytes -> struct format, every
  * number checked against the file's size once, here. Knows no I/O.
  */
-#ifndef FS_FORMAT_H
-#define FS_FORMAT_H
+#ifndef FS_DATASET_FORMAT_H
+#define FS_DATASET_FORMAT_H
 
 #include <stdint.h>
 
-#include "fs/field.h"
+#include "fs/dataset/field.h"
 
 enum {
 	FORMAT_VERSION = 2,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/alloc.h"
+#include "fs/dataset/alloc_table.h"
 
 #include <stdlib.h>
 

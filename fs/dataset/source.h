@@ -8,8 +8,8 @@
  * not, and what goes past it, is read by threads that are started as requests
  * wait, so that a device has many reads to work on.
  */
-#ifndef FS_SOURCE_H
-#define FS_SOURCE_H
+#ifndef FS_DATASET_SOURCE_H
+#define FS_DATASET_SOURCE_H
 
 #include <pthread.h>
 #include <stdbool.h>
