@@ -10,10 +10,10 @@
 #ifndef FS_ENGINE_H
 #define FS_ENGINE_H
 
+#include "fs/cache/choice.h"
 #include "fs/metrics/trace.h"
 #include "fs/plan.h"
 #include "fs/slot.h"
-#include "fs/tiers.h"
 
 struct engine;
 struct stream;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "fs/arena.h"
+#include "fs/cache/arena.h"
 #include "fs/reader.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"

@@ -12,7 +12,7 @@
 #define FS_PLAN_H
 
 #include "fs/batch.h"
-#include "fs/cache.h"
+#include "fs/cache/cache.h"
 
 struct plan;
 

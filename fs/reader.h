@@ -7,7 +7,7 @@
 #define FS_READER_H
 
 #include "fs/batch.h"
-#include "fs/cache.h"
+#include "fs/cache/cache.h"
 #include "fs/order/draws.h"
 #include "fs/order/order.h"
 

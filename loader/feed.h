@@ -8,10 +8,10 @@
 
 #include <stdatomic.h>
 
+#include "fs/cache/choice.h"
 #include "fs/metrics/rank_figures.h"
 #include "fs/metrics/trace.h"
 #include "fs/order/spec_text.h"
-#include "fs/tiers.h"
 #include "fs/util/log.h"
 #include "loader/buffer.h"
 #include "loader/value.h"

@@ -16,9 +16,9 @@ LAYERS = """
     fs/util/cgroup
     fs/metrics/counters fs/metrics/metric
     fs/metrics/openmetrics
-    fs/util/log fs/util/size fs/util/name fs/util/rng fs/settings fs/arena fs/heap fs/util/memory fs/util/memo fs/tar fs/metrics/jobs
+    fs/util/log fs/util/size fs/util/name fs/util/rng fs/settings fs/cache/arena fs/cache/heap fs/util/memory fs/util/memo fs/tar fs/metrics/jobs
     fs/metrics/trace
-    fs/dataset/source fs/util/npy fs/cold fs/order/subset fs/dataset/source_file fs/handover_message
+    fs/dataset/source fs/util/npy fs/cache/cold fs/order/subset fs/dataset/source_file fs/handover_message
     fs/dataset/field
     fs/dataset/format
     fs/dataset/alloc_table fs/dataset/custom_field fs/dataset/field_names
@@ -31,11 +31,11 @@ LAYERS = """
     fs/order/spec_text
     fs/order/draws
     fs/batch fs/batch_place fs/pool
-    fs/chunk
-    fs/fill
-    fs/cache
+    fs/cache/chunk
+    fs/cache/fill
+    fs/cache/cache
     fs/reader
-    fs/plan fs/slot fs/tiers
+    fs/plan fs/slot fs/cache/choice
     fs/engine
     fs/util/outfile fs/dataset/schema
     fs/dataset/writer fs/option fs/progress fs/html fs/census fs/bins fs/quality fs/usage
@@ -113,7 +113,7 @@ ONLY = {
     "dlfcn.h": ["loader/jit.c", "loader/library.c"],
     "link.h": ["loader/library.c"],
     "jpeglib.h": ["loader/codec*.c"],
-    "lz4.h": ["fs/cold.c"],
+    "lz4.h": ["fs/cache/cold.c"],
     "png.h": ["fs/picture*.c"],
     "webp/decode.h": ["fs/picture*.c"],
     "Python.h": ["loader/python.c"],

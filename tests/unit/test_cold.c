@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "fs/arena.h"
-#include "fs/cold.h"
+#include "fs/cache/arena.h"
+#include "fs/cache/cold.h"
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
 #include "tests/unit/t.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/fill.h"
+#include "fs/cache/fill.h"
 #include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fs/tiers.h"
+#include "fs/cache/choice.h"
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
 #include "tests/unit/t.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/fill.h"
+#include "fs/cache/fill.h"
 
 #include <stdlib.h>
 

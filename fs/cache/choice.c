@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/tiers.h"
+#include "fs/cache/choice.h"
 
 #include <stdio.h>
 
-#include "fs/arena.h"
-#include "fs/cold.h"
+#include "fs/cache/arena.h"
+#include "fs/cache/cold.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/memory.h"

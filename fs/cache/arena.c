@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/arena.h"
+#include "fs/cache/arena.h"
 
 #include <errno.h>
 #include <stdbool.h>

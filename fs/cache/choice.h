@@ -4,8 +4,8 @@
  * they fit into it, else a page cache of our own, and behind that a cold tier
  * where it pays.
  */
-#ifndef FS_TIERS_H
-#define FS_TIERS_H
+#ifndef FS_CACHE_CHOICE_H
+#define FS_CACHE_CHOICE_H
 
 #include "fs/dataset/dataset.h"
 

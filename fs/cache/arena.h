@@ -8,8 +8,8 @@
  *
  * Not thread-safe, but for arena_at(): the owner locks.
  */
-#ifndef FS_ARENA_H
-#define FS_ARENA_H
+#ifndef FS_CACHE_ARENA_H
+#define FS_CACHE_ARENA_H
 
 #include <stdint.h>
 

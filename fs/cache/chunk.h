@@ -4,15 +4,15 @@
  * neighbouring samples (of one, unless samples are tiny), as whole pages of
  * the dataset file. For the files cache.c, fill.c and chunk.c alone.
  */
-#ifndef FS_CHUNK_H
-#define FS_CHUNK_H
+#ifndef FS_CACHE_CHUNK_H
+#define FS_CACHE_CHUNK_H
 
 #include <stdatomic.h>
 #include <sys/uio.h>
 
-#include "fs/arena.h"
+#include "fs/cache/arena.h"
+#include "fs/cache/heap.h"
 #include "fs/dataset/dataset.h"
-#include "fs/heap.h"
 
 /* Pieces of the file. One sample's values stand together, except where a page
    of the dataset ended between them. */

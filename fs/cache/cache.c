@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/cache.h"
+#include "fs/cache/cache.h"
 
 #include <stdlib.h>
 
-#include "fs/cold.h"
-#include "fs/fill.h"
+#include "fs/cache/cold.h"
+#include "fs/cache/fill.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"

@@ -7,8 +7,8 @@
  * Thread-safe. cold.lock is held while items and frames change owners, never
  * while bytes are compressed, decompressed or copied; nothing follows it.
  */
-#ifndef FS_COLD_H
-#define FS_COLD_H
+#ifndef FS_CACHE_COLD_H
+#define FS_CACHE_COLD_H
 
 #include <stdbool.h>
 #include <stddef.h>

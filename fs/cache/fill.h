@@ -3,10 +3,10 @@
  * Reads that fill chunks: pages that stand together in the file are read
  * together, up to FILL_FRAMES, whichever chunks they belong to.
  */
-#ifndef FS_FILL_H
-#define FS_FILL_H
+#ifndef FS_CACHE_FILL_H
+#define FS_CACHE_FILL_H
 
-#include "fs/chunk.h"
+#include "fs/cache/chunk.h"
 
 /* 1 MiB: larger reads gain nothing on the devices there are, and a kernel takes
    1024 pieces of memory for one read. */

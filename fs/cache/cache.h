@@ -8,8 +8,8 @@
  * Thread-safe. Locks: `room`, then one of a shard; neither is held while
  * reading, copying or compressing.
  */
-#ifndef FS_CACHE_H
-#define FS_CACHE_H
+#ifndef FS_CACHE_CACHE_H
+#define FS_CACHE_CACHE_H
 
 #include "fs/dataset/dataset.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/heap.h"
+#include "fs/cache/heap.h"
 
 #include <errno.h>
 #include <stdlib.h>

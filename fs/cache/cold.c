@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/cold.h"
+#include "fs/cache/cold.h"
 
 #include <errno.h>
 #include <lz4.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "fs/arena.h"
-#include "fs/heap.h"
+#include "fs/cache/arena.h"
+#include "fs/cache/heap.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/rng.h"

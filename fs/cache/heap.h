@@ -3,8 +3,8 @@
  * A heap of nodes embedded in structures of the owner: the greatest key is on
  * top. Zeros are an empty heap, and a node that is in none. Not thread-safe.
  */
-#ifndef FS_HEAP_H
-#define FS_HEAP_H
+#ifndef FS_CACHE_HEAP_H
+#define FS_CACHE_HEAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/chunk.h"
+#include "fs/cache/chunk.h"
 
 #include "fs/util/bytes.h"
 
