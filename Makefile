@@ -59,8 +59,7 @@ ops_src    := $(call in,loader/ops)
 prog_src   := $(call in,fs/namespace fs/mount \
               $(addprefix loader/tools/,ui machine mkfs top gallery doctor beton))
 # Files that have no folder yet.
-lib_left := $(addprefix fs/,settings.c handover_message.c batch.c \
-              batch_place.c reader.c plan.c pool.c slot.c engine.c)
+lib_left := $(addprefix fs/,)
 lib_src    += $(lib_left)
 isa_src    += $(wildcard loader/isa/*.c)
 prog_src   += $(filter-out $(lib_left),$(wildcard fs/*.c))

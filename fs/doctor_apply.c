@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/settings.h"
+#include "fs/engine/settings.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/outfile.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fixes that are settings, written to a file for loaders and mounts,
- * fs/settings.h. One thread.
+ * fs/engine/settings.h. One thread.
  */
 #ifndef FS_DOCTOR_APPLY_H
 #define FS_DOCTOR_APPLY_H

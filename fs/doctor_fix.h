@@ -29,7 +29,7 @@ struct fix {
 	char why[FIX_WHY_SIZE];
 	const char *cost;
 	double gain; /* the rate then, by the rate now */
-	/* "KEY=VALUE,..." as in fs/settings.h; "": needs more than that. */
+	/* "KEY=VALUE,..." as in fs/engine/settings.h; "": needs more than that. */
 	char setting[96];
 	unsigned changes;
 };

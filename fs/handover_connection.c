@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <utlist.h>
 
-#include "fs/handover_message.h"
-#include "fs/pool.h"
+#include "fs/engine/handover_message.h"
+#include "fs/engine/pool.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"

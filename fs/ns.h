@@ -14,7 +14,7 @@
 
 #include <sys/stat.h>
 
-#include "fs/engine.h"
+#include "fs/engine/engine.h"
 #include "fs/order/spec_text.h"
 
 /* What there is. At most 16 kinds; each is a row of the table in ns_tree.c. */

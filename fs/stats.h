@@ -6,7 +6,7 @@
 #ifndef FS_STATS_H
 #define FS_STATS_H
 
-#include "fs/engine.h"
+#include "fs/engine/engine.h"
 #include "fs/metrics/jobs.h"
 
 /* What is looked at; it all outlives this. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/settings.h"
+#include "fs/engine/settings.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/log.h"
 #include "loader/edit.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What stands for what a loader's caller left at its default: the file of
- * settings that $BETON_SETTINGS names, fs/settings.h. What was chosen stays as
+ * settings that $BETON_SETTINGS names, fs/engine/settings.h. What was chosen stays as
  * it is, and a message says what was taken and what was not. Without the
  * variable nothing changes.
  */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/batch_place.h"
+#include "fs/engine/batch_place.h"
 #include "fs/order/order.h"
 #include "fs/util/bytes.h"
 #include "fs/util/crc.h"

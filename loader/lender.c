@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <utlist.h>
 
-#include "fs/handover_message.h"
+#include "fs/engine/handover_message.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The daemon of a mount, as the one that hands over batches in its own memory,
- * fs/handover_message.h. Memory is mapped once, for reading, and only if it is
+ * fs/engine/handover_message.h. Memory is mapped once, for reading, and only if it is
  * sealed against shrinking: a daemon that dies leaves it valid.
  *
  * One thread asks; any may give back. lender.lock guards the mappings' counts,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/handover_message.h"
+#include "fs/engine/handover_message.h"
 #include "fs/util/bytes.h"
 #include "loader/beacon.h"
 #include "loader/defaults.h"

@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fs/batch.h"
 #include "fs/dataset/value_file.h"
+#include "fs/engine/batch.h"
 #include "fs/order/spec_text.h"
 #include "fs/util/bytes.h"
 #include "loader/view.h"

@@ -16,9 +16,9 @@ LAYERS = """
     fs/util/cgroup
     fs/metrics/counters fs/metrics/metric
     fs/metrics/openmetrics
-    fs/util/log fs/util/size fs/util/name fs/util/rng fs/settings fs/cache/arena fs/cache/heap fs/util/memory fs/util/memo fs/tar fs/metrics/jobs
+    fs/util/log fs/util/size fs/util/name fs/util/rng fs/engine/settings fs/cache/arena fs/cache/heap fs/util/memory fs/util/memo fs/tar fs/metrics/jobs
     fs/metrics/trace
-    fs/dataset/source fs/util/npy fs/cache/cold fs/order/subset fs/dataset/source_file fs/handover_message
+    fs/dataset/source fs/util/npy fs/cache/cold fs/order/subset fs/dataset/source_file fs/engine/handover_message
     fs/dataset/field
     fs/dataset/format
     fs/dataset/alloc_table fs/dataset/custom_field fs/dataset/field_names
@@ -30,13 +30,13 @@ LAYERS = """
     fs/order/order
     fs/order/spec_text
     fs/order/draws
-    fs/batch fs/batch_place fs/pool
+    fs/engine/batch fs/engine/batch_place fs/engine/pool
     fs/cache/chunk
     fs/cache/fill
     fs/cache/cache
-    fs/reader
-    fs/plan fs/slot fs/cache/choice
-    fs/engine
+    fs/engine/reader
+    fs/engine/plan fs/engine/slot fs/cache/choice
+    fs/engine/engine
     fs/util/outfile fs/dataset/schema
     fs/dataset/writer fs/option fs/progress fs/html fs/census fs/bins fs/quality fs/usage
     loader/library

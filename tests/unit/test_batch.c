@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "fs/batch.h"
+#include "fs/engine/batch.h"
 #include "fs/order/order.h"
 #include "fs/order/spec_text.h"
 #include "loader/view.h"

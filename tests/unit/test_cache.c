@@ -4,8 +4,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "fs/engine/plan.h"
 #include "fs/order/order.h"
-#include "fs/plan.h"
 #include "fs/util/cleanup.h"
 #include "tests/unit/made.h"
 

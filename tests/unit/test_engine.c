@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "fs/engine.h"
+#include "fs/engine/engine.h"
 #include "fs/util/rng.h"
 #include "tests/unit/made.h"
 

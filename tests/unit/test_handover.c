@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "fs/handover_message.h"
+#include "fs/engine/handover_message.h"
 #include "fs/handover_peer.h"
 #include "fs/order/spec_text.h"
 #include "fs/util/rng.h"

@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "fs/pool.h"
+#include "fs/engine/pool.h"
 #include "fs/util/rng.h"
 #include "tests/unit/t.h"
 

@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "fs/pool.h"
-#include "fs/slot.h"
+#include "fs/engine/pool.h"
+#include "fs/engine/slot.h"
 #include "fs/util/rng.h"
 #include "tests/unit/t.h"
 

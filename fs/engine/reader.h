@@ -3,11 +3,11 @@
  * One reader of batches as the plan sees it: where it is, which batches it has
  * opened, and when it will come to a sample. Not thread-safe; the plan locks.
  */
-#ifndef FS_READER_H
-#define FS_READER_H
+#ifndef FS_ENGINE_READER_H
+#define FS_ENGINE_READER_H
 
-#include "fs/batch.h"
 #include "fs/cache/cache.h"
+#include "fs/engine/batch.h"
 #include "fs/order/draws.h"
 #include "fs/order/order.h"
 

@@ -7,10 +7,10 @@
  * Thread-safe. slots.lock is not held while a batch is assembled; pool.lock
  * may follow it. slots.growth is held while the owner is told that slots grow.
  */
-#ifndef FS_SLOT_H
-#define FS_SLOT_H
+#ifndef FS_ENGINE_SLOT_H
+#define FS_ENGINE_SLOT_H
 
-#include "fs/batch.h"
+#include "fs/engine/batch.h"
 
 struct slots;
 struct slot;

@@ -4,8 +4,8 @@
  * from metadata alone; no payload is touched before it is read. Immutable, but
  * for its tally.
  */
-#ifndef FS_BATCH_H
-#define FS_BATCH_H
+#ifndef FS_ENGINE_BATCH_H
+#define FS_ENGINE_BATCH_H
 
 #include <stdatomic.h>
 

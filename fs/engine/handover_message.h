@@ -18,8 +18,8 @@
  *
  * A socket that is closed puts and cancels all.
  */
-#ifndef FS_HANDOVER_MESSAGE_H
-#define FS_HANDOVER_MESSAGE_H
+#ifndef FS_ENGINE_HANDOVER_MESSAGE_H
+#define FS_ENGINE_HANDOVER_MESSAGE_H
 
 #include "fs/metrics/rank_figures.h"
 

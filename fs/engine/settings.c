@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/settings.h"
+#include "fs/engine/settings.h"
 
 #include <ctype.h>
 #include <errno.h>

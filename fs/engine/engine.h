@@ -7,13 +7,13 @@
  *
  * Lock order: engine.lock, then those of slots.
  */
-#ifndef FS_ENGINE_H
-#define FS_ENGINE_H
+#ifndef FS_ENGINE_ENGINE_H
+#define FS_ENGINE_ENGINE_H
 
 #include "fs/cache/choice.h"
+#include "fs/engine/plan.h"
+#include "fs/engine/slot.h"
 #include "fs/metrics/trace.h"
-#include "fs/plan.h"
-#include "fs/slot.h"
 
 struct engine;
 struct stream;

@@ -10,8 +10,8 @@
  * Thread-safe. pool.lock may follow engine.lock, nothing follows it; it is not
  * held while memory is made or freed.
  */
-#ifndef FS_POOL_H
-#define FS_POOL_H
+#ifndef FS_ENGINE_POOL_H
+#define FS_ENGINE_POOL_H
 
 #include <stdbool.h>
 #include <stdint.h>

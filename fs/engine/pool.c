@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/pool.h"
+#include "fs/engine/pool.h"
 
 #include <errno.h>
 #include <fcntl.h>

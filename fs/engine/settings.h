@@ -4,8 +4,8 @@
  * doctor --apply writes them, which loaders and mounts read. Every value is
  * checked here; beton-doctor(1) says what each is. Pure but for reading.
  */
-#ifndef FS_SETTINGS_H
-#define FS_SETTINGS_H
+#ifndef FS_ENGINE_SETTINGS_H
+#define FS_ENGINE_SETTINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where everything of a batch file goes, once its metadata is known. */
-#ifndef FS_BATCH_PLACE_H
-#define FS_BATCH_PLACE_H
+#ifndef FS_ENGINE_BATCH_PLACE_H
+#define FS_ENGINE_BATCH_PLACE_H
 
-#include "fs/batch.h"
+#include "fs/engine/batch.h"
 
 /*
  * Places ids, errors, columns and payloads in order, and writes header, field

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/reader.h"
+#include "fs/engine/reader.h"
 
 #include <stdlib.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/slot.h"
+#include "fs/engine/slot.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "fs/pool.h"
+#include "fs/engine/pool.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"

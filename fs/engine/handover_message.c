@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/handover_message.h"
+#include "fs/engine/handover_message.h"
 
 #include <errno.h>
 #include <string.h>

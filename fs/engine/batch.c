@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/batch.h"
+#include "fs/engine/batch.h"
 
 #include <stdlib.h>
 
-#include "fs/batch_place.h"
+#include "fs/engine/batch_place.h"
 #include "fs/order/order.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"

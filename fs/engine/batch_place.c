@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/batch_place.h"
+#include "fs/engine/batch_place.h"
 
 #include <stdlib.h>
 

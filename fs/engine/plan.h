@@ -8,11 +8,11 @@
  * Thread-safe. The lock of a plan is taken under those of a cache, so nothing
  * of the cache is called with it held.
  */
-#ifndef FS_PLAN_H
-#define FS_PLAN_H
+#ifndef FS_ENGINE_PLAN_H
+#define FS_ENGINE_PLAN_H
 
-#include "fs/batch.h"
 #include "fs/cache/cache.h"
+#include "fs/engine/batch.h"
 
 struct plan;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/plan.h"
+#include "fs/engine/plan.h"
 
 #include <stdlib.h>
 
 #include "fs/cache/arena.h"
-#include "fs/reader.h"
+#include "fs/engine/reader.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
