@@ -16,7 +16,7 @@
 #define FS_HANDOVER_H
 
 #include "fs/metrics/jobs.h"
-#include "fs/ns.h"
+#include "fs/namespace/ns.h"
 
 enum {
 	HANDOVER_CONNECTIONS_MAX = 256,

@@ -10,7 +10,7 @@
 
 #include "fs/handover_peer.h"
 #include "fs/metrics/jobs.h"
-#include "fs/ns.h"
+#include "fs/namespace/ns.h"
 
 struct connection;
 struct request;

@@ -7,7 +7,7 @@
 #define FS_OPS_H
 
 #include "fs/metrics/jobs.h"
-#include "fs/ns.h"
+#include "fs/namespace/ns.h"
 
 struct fuse_lowlevel_ops;
 struct fuse_session;

@@ -16,7 +16,7 @@ LAYERS = """
     fs/util/cgroup
     fs/metrics/counters fs/metrics/metric
     fs/metrics/openmetrics
-    fs/util/log fs/util/size fs/util/name fs/util/rng fs/engine/settings fs/cache/arena fs/cache/heap fs/util/memory fs/util/memo fs/tar fs/metrics/jobs
+    fs/util/log fs/util/size fs/util/name fs/util/rng fs/engine/settings fs/cache/arena fs/cache/heap fs/util/memory fs/util/memo fs/namespace/tar fs/metrics/jobs
     fs/metrics/trace
     fs/dataset/source fs/util/npy fs/cache/cold fs/order/subset fs/dataset/source_file fs/engine/handover_message
     fs/dataset/field
@@ -25,7 +25,7 @@ LAYERS = """
     fs/dataset/dataset
     fs/dataset/vfile
     fs/dataset/value_file fs/dataset/group
-    fs/shard
+    fs/namespace/shard_layout
     fs/order/spec
     fs/order/order
     fs/order/spec_text
@@ -77,13 +77,13 @@ LAYERS = """
     loader/defaults
     loader/ring
     loader/loader loader/dataset loader/writer
-    fs/opts fs/message fs/mountpoint fs/dropper fs/dataset_names fs/stats
-    fs/ns
-    fs/ns_object
-    fs/ns_stream fs/ns_text_file fs/ns_value
-    fs/ns_batch fs/ns_by fs/ns_column fs/ns_shard fs/ns_stats fs/ns_xattr
-    fs/ns_fixed
-    fs/ns_tree
+    fs/opts fs/message fs/mountpoint fs/dropper fs/dataset_names fs/namespace/stats
+    fs/namespace/ns
+    fs/namespace/object
+    fs/namespace/streams fs/namespace/text_file fs/namespace/samples
+    fs/namespace/batches fs/namespace/by fs/namespace/columns fs/namespace/shards fs/namespace/stats_files fs/namespace/xattr
+    fs/namespace/fixed
+    fs/namespace/tree
     fs/handover_peer fs/handover_connection
     fs/ops fs/handover
     fs/betonfs

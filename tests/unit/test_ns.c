@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/ns.h"
+#include "fs/namespace/ns.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/shard.h"
+#include "fs/namespace/shard_layout.h"
 
-#include "fs/tar.h"
+#include "fs/namespace/tar.h"
 #include "fs/util/cleanup.h"
 #include "tests/unit/made.h"
 

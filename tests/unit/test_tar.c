@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/tar.h"
+#include "fs/namespace/tar.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
  * the metadata of these samples and is found when a shard is opened; the
  * contents are ranges of the dataset. Immutable once open.
  */
-#ifndef FS_SHARD_H
-#define FS_SHARD_H
+#ifndef FS_NAMESPACE_SHARD_LAYOUT_H
+#define FS_NAMESPACE_SHARD_LAYOUT_H
 
 #include "fs/dataset/value_file.h"
 

@@ -3,14 +3,14 @@
  * columns/: the same files as samples/, one directory per field, and arrays. A
  * listing reads the metadata of many samples at once.
  */
-#include "fs/ns_column.h"
+#include "fs/namespace/columns.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fs/dataset/value_file.h"
-#include "fs/ns_value.h"
+#include "fs/namespace/samples.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"

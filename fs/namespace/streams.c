@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/ns_stream.h"
+#include "fs/namespace/streams.h"
 
 #include <stdlib.h>
 #include <string.h>

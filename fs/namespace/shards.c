@@ -3,13 +3,13 @@
  * shards/: tars of samples. The layouts of some are kept, because a tar is
  * looked at, opened, and read by one reader after the other.
  */
-#include "fs/ns_shard.h"
+#include "fs/namespace/shards.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/shard.h"
+#include "fs/namespace/shard_layout.h"
 #include "fs/util/memo.h"
 #include "fs/util/name.h"
 

@@ -3,8 +3,8 @@
  * What a mount did since it was mounted, as text: JSON, and OpenMetrics 1.0 for
  * Prometheus, both from one table. Thread-safe; the texts are the caller's.
  */
-#ifndef FS_STATS_H
-#define FS_STATS_H
+#ifndef FS_NAMESPACE_STATS_H
+#define FS_NAMESPACE_STATS_H
 
 #include "fs/engine/engine.h"
 #include "fs/metrics/jobs.h"

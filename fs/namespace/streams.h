@@ -5,14 +5,14 @@
  * back, and end at NS_PARTS_MAX: that bounds what a curious process can make us
  * remember. Thread-safe. Private to the namespace.
  */
-#ifndef FS_NS_STREAM_H
-#define FS_NS_STREAM_H
+#ifndef FS_NAMESPACE_STREAMS_H
+#define FS_NAMESPACE_STREAMS_H
 
 /* Without memory an element is not found again; it does not end the daemon. */
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "fs/ns_object.h"
+#include "fs/namespace/object.h"
 
 /* Both live as long as the namespace, and do not change. */
 struct ns_spec {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/shard.h"
+#include "fs/namespace/shard_layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fs/tar.h"
+#include "fs/namespace/tar.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"

@@ -3,10 +3,10 @@
  * shards/: samples as tars. The namespace keeps the layouts of some. Private to
  * the namespace.
  */
-#ifndef FS_NS_SHARD_H
-#define FS_NS_SHARD_H
+#ifndef FS_NAMESPACE_SHARDS_H
+#define FS_NAMESPACE_SHARDS_H
 
-#include "fs/ns_object.h"
+#include "fs/namespace/object.h"
 
 extern const struct ns_row ns_shard_row;
 

@@ -4,19 +4,19 @@
  * Above several datasets is a root that has them, and of the rest .betonfs/
  * alone.
  */
-#include "fs/ns_fixed.h"
+#include "fs/namespace/fixed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/ns_batch.h"
-#include "fs/ns_by.h"
-#include "fs/ns_column.h"
-#include "fs/ns_shard.h"
-#include "fs/ns_stats.h"
-#include "fs/ns_text_file.h"
-#include "fs/ns_value.h"
+#include "fs/namespace/batches.h"
+#include "fs/namespace/by.h"
+#include "fs/namespace/columns.h"
+#include "fs/namespace/samples.h"
+#include "fs/namespace/shards.h"
+#include "fs/namespace/stats_files.h"
+#include "fs/namespace/text_file.h"
 #include "fs/util/bytes.h"
 
 /* Where the fixed objects are. A hidden one is not listed. */

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The namespace of a mount as a whole: the table of kinds, and the trees. Above
- * all parts of the namespace; the calls from outside are in fs/ns.h.
+ * all parts of the namespace; the calls from outside are in fs/namespace/ns.h.
  */
-#include "fs/ns_object.h"
+#include "fs/namespace/object.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/ns_batch.h"
-#include "fs/ns_by.h"
-#include "fs/ns_column.h"
-#include "fs/ns_fixed.h"
-#include "fs/ns_shard.h"
-#include "fs/ns_stats.h"
-#include "fs/ns_stream.h"
-#include "fs/ns_value.h"
+#include "fs/namespace/batches.h"
+#include "fs/namespace/by.h"
+#include "fs/namespace/columns.h"
+#include "fs/namespace/fixed.h"
+#include "fs/namespace/samples.h"
+#include "fs/namespace/shards.h"
+#include "fs/namespace/stats_files.h"
+#include "fs/namespace/streams.h"
 #include "fs/util/memo.h"
 
 static const struct ns_row *const kinds[1 << NS_KIND_BITS] = {

@@ -4,7 +4,7 @@
  * dataset, the part and the index. So the root, which is number 1 among the
  * fixed objects, comes out as FUSE wants it, and no object as 0.
  */
-#include "fs/ns.h"
+#include "fs/namespace/ns.h"
 
 #include "fs/util/bytes.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * batches/: the directories of sampling specs and epochs, and their batches.
- * Lookups number specs and epochs (fs/ns_stream.h). Private to the namespace.
+ * Lookups number specs and epochs (fs/namespace/streams.h). Private to the namespace.
  */
-#ifndef FS_NS_BATCH_H
-#define FS_NS_BATCH_H
+#ifndef FS_NAMESPACE_BATCHES_H
+#define FS_NAMESPACE_BATCHES_H
 
-#include "fs/ns_object.h"
+#include "fs/namespace/object.h"
 
 extern const struct ns_row ns_spec_row, ns_spec_link_row, ns_epoch_row,
 	ns_batch_row;

@@ -3,10 +3,10 @@
  * columns/: a directory per field, and an array per field of numbers. The files
  * are those of samples/. Private to the namespace.
  */
-#ifndef FS_NS_COLUMN_H
-#define FS_NS_COLUMN_H
+#ifndef FS_NAMESPACE_COLUMNS_H
+#define FS_NAMESPACE_COLUMNS_H
 
-#include "fs/ns_object.h"
+#include "fs/namespace/object.h"
 
 extern const struct ns_row ns_column_row, ns_array_row;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/stats.h"
+#include "fs/namespace/stats.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -2,10 +2,10 @@
 /*
  * Open files whose content is one text in memory. Private to the namespace.
  */
-#ifndef FS_NS_TEXT_FILE_H
-#define FS_NS_TEXT_FILE_H
+#ifndef FS_NAMESPACE_TEXT_FILE_H
+#define FS_NAMESPACE_TEXT_FILE_H
 
-#include "fs/ns_object.h"
+#include "fs/namespace/object.h"
 
 /* Opens a file of `size` bytes at `text`. The text outlives the file. */
 int ns_text_open(const char *text, size_t size, struct ns_file *out);

@@ -5,7 +5,7 @@
  * there is room (fs/dataset/group.h). Values are numbered in their order, so that a
  * directory has the same inode number when this is found again.
  */
-#include "fs/ns_by.h"
+#include "fs/namespace/by.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "fs/dataset/group.h"
-#include "fs/ns_value.h"
+#include "fs/namespace/samples.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/memo.h"

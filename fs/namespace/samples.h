@@ -4,10 +4,10 @@
  * What a name needs is in the metadata; what a size needs may be in the
  * allocation table. Private to the namespace.
  */
-#ifndef FS_NS_VALUE_H
-#define FS_NS_VALUE_H
+#ifndef FS_NAMESPACE_SAMPLES_H
+#define FS_NAMESPACE_SAMPLES_H
 
-#include "fs/ns_object.h"
+#include "fs/namespace/object.h"
 
 /* What follows the stem or number in a file's name. An image whose metadata
    make no sense has no extension: it is listed, and reading it fails. */

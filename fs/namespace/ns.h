@@ -9,8 +9,8 @@
  * Functions return 0 or -errno; -BETON_ECORRUPT for damaged values, which were
  * logged where the damage was found.
  */
-#ifndef FS_NS_H
-#define FS_NS_H
+#ifndef FS_NAMESPACE_NS_H
+#define FS_NAMESPACE_NS_H
 
 #include <sys/stat.h>
 

@@ -5,10 +5,10 @@
  * has .betonfs/ alone. Their rows are one array, by the number of the object.
  * Private to the namespace.
  */
-#ifndef FS_NS_FIXED_H
-#define FS_NS_FIXED_H
+#ifndef FS_NAMESPACE_FIXED_H
+#define FS_NAMESPACE_FIXED_H
 
-#include "fs/ns_object.h"
+#include "fs/namespace/object.h"
 
 extern const struct ns_row ns_fixed_rows[NS_FIXED_END];
 

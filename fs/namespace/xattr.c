@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Extended attributes of values: what stat cannot tell. One row each. */
-#include "fs/ns_object.h"
+#include "fs/namespace/object.h"
 
 #include <stdio.h>
 #include <string.h>

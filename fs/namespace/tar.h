@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Headers of members of a tar archive, POSIX ustar. */
-#ifndef FS_TAR_H
-#define FS_TAR_H
+#ifndef FS_NAMESPACE_TAR_H
+#define FS_NAMESPACE_TAR_H
 
 #include <stdint.h>
 

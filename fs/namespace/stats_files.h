@@ -3,10 +3,10 @@
  * .betonfs/stats.json, metrics and jobs/: statistics of the whole mount, the
  * same under every .betonfs/. Private to the namespace.
  */
-#ifndef FS_NS_STATS_H
-#define FS_NS_STATS_H
+#ifndef FS_NAMESPACE_STATS_FILES_H
+#define FS_NAMESPACE_STATS_FILES_H
 
-#include "fs/ns_object.h"
+#include "fs/namespace/object.h"
 
 extern const struct ns_row ns_job_row;
 

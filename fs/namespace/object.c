@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/ns_object.h"
+#include "fs/namespace/object.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/ns_text_file.h"
+#include "fs/namespace/text_file.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* batches/: any SPEC can be named without anyone having listed it. */
-#include "fs/ns_batch.h"
+#include "fs/namespace/batches.h"
 
 #include <string.h>
 
-#include "fs/ns_stream.h"
+#include "fs/namespace/streams.h"
 #include "fs/util/name.h"
 
 static const char default_name[] = "default";

@@ -2,13 +2,13 @@
 /*
  * The base of the namespace's parts: the functions that make up a kind of
  * object, and the state of a mount. Calls reach the parts through the table of
- * kinds in fs/ns_tree.c, so no part is named here. Private to the namespace.
+ * kinds in fs/namespace/tree.c, so no part is named here. Private to the namespace.
  */
-#ifndef FS_NS_OBJECT_H
-#define FS_NS_OBJECT_H
+#ifndef FS_NAMESPACE_OBJECT_H
+#define FS_NAMESPACE_OBJECT_H
 
-#include "fs/ns.h"
-#include "fs/stats.h"
+#include "fs/namespace/ns.h"
+#include "fs/namespace/stats.h"
 
 /* A kind of object. A directory has lookup and list, a file attr and open, a
    link attr and readlink. All have parent. */

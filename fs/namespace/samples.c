@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* samples/, and the values that are files of it and of columns/. */
-#include "fs/ns_value.h"
+#include "fs/namespace/samples.h"
 
 #include <stdio.h>
 #include <stdlib.h>

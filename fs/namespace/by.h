@@ -3,10 +3,10 @@
  * by/: samples in a directory per value of an int field. The namespace keeps
  * what it found below by/FIELD/ while there is room. Private to the namespace.
  */
-#ifndef FS_NS_BY_H
-#define FS_NS_BY_H
+#ifndef FS_NAMESPACE_BY_H
+#define FS_NAMESPACE_BY_H
 
-#include "fs/ns_object.h"
+#include "fs/namespace/object.h"
 
 extern const struct ns_row ns_by_field_row, ns_by_value_row;
 

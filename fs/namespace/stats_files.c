@@ -4,12 +4,12 @@
  * under every .betonfs/. Texts are made when a file is opened, so their sizes
  * are told as 0, as those of /proc.
  */
-#include "fs/ns_stats.h"
+#include "fs/namespace/stats_files.h"
 
 #include <string.h>
 #include <time.h>
 
-#include "fs/ns_text_file.h"
+#include "fs/namespace/text_file.h"
 #include "fs/util/name.h"
 
 static const char suffix[] = ".json";
