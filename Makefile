@@ -101,14 +101,14 @@ $(lib): $(lib_objs)
 # Objects, not the archive: an archive drops members nothing refers to.
 $(so): $(lib_objs)
 $(parts): $(call obj,$(prog_src))
-$(BUILD)/betonfs: $(call obj,$(wildcard fs/betonfs.c fs/mount/betonfs.c)) $(parts) $(lib)
+$(BUILD)/betonfs: $(call obj,$(wildcard fs/mount/betonfs.c fs/mount/betonfs.c)) $(parts) $(lib)
 $(BUILD)/mkfs.beton: $(call obj,$(wildcard fs/mkfs.c loader/tools/mkfs/mkfs.c)) $(parts) $(lib)
 $(BUILD)/beton: $(call obj,$(wildcard fs/beton.c loader/tools/beton/beton.c)) $(parts) $(lib)
 $(addprefix $(BUILD)/test_,cuda upload parcel gpu_loader hook machine): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(parts) $(lib)
 
-$(call obj,$(call in,fs/mount) fs/ops.c fs/dropper.c fs/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
+$(call obj,$(call in,fs/mount) fs/mount/fuse_ops.c fs/mount/inval.c fs/mount/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(call in,loader/tools/mkfs) $(wildcard fs/picture*.c)): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
 
 base_libs := $(call pkg,--libs,libjpeg jansson liblz4) -ldl -lm -lpthread

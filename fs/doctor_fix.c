@@ -486,7 +486,7 @@ static bool handover(const struct evidence *e, struct model *m, struct fix *f)
 {
 	if (!is_mount(e) || strcmp(e->delivery, "direct") != 0)
 		return false;
-	/* Two copies less: fs/handover.h, measured by contrib/bench/delivery.
+	/* Two copies less: fs/mount/handover.h, measured by contrib/bench/delivery.
 	 */
 	m->read_us *= 0.5;
 	m->delivery_rate *= 2;

@@ -236,7 +236,7 @@ def keys_of(value):
 def test_the_manual_tells_every_key(data, mount):
     mnt = mount(data.path)
     (mnt / path_of(0)).read_bytes()
-    words = words_of("fs/betonfs.8", ".Sh STATISTICS")
+    words = words_of("fs/mount/betonfs.8", ".Sh STATISTICS")
     assert keys_of(stats(mnt)) - words == set()
     names = {re.sub("^betonfs_(.*?)(_total|_bucket|_count|_sum)?$", r"\1", name)
              for name, _ in metrics(mnt)}

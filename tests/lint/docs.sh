@@ -42,7 +42,7 @@ all_of_beton() {
 }
 
 same fs/mkfs.beton.8 Fl "$("$build/mkfs.beton" --options)"
-same fs/betonfs.8 Cm "$("$build/betonfs" --options)"
+same fs/mount/betonfs.8 Cm "$("$build/betonfs" --options)"
 same fs/beton.1 Fl "$(all_of_beton)"
 same fs/beton-doctor.1 Fl "$("$build/beton" doctor --options)"
 for op in loader/ops/*.c; do

@@ -77,16 +77,16 @@ LAYERS = """
     loader/defaults
     loader/ring
     loader/loader loader/dataset loader/writer
-    fs/opts fs/message fs/mountpoint fs/dropper fs/dataset_names fs/namespace/stats
+    fs/mount/options fs/mount/log_output fs/mount/mountpoint fs/mount/inval fs/mount/dataset_names fs/namespace/stats
     fs/namespace/ns
     fs/namespace/object
     fs/namespace/streams fs/namespace/text_file fs/namespace/samples
     fs/namespace/batches fs/namespace/by fs/namespace/columns fs/namespace/shards fs/namespace/stats_files fs/namespace/xattr
     fs/namespace/fixed
     fs/namespace/tree
-    fs/handover_peer fs/handover_connection
-    fs/ops fs/handover
-    fs/betonfs
+    fs/mount/handover_peer fs/mount/handover_connection
+    fs/mount/fuse_ops fs/mount/handover
+    fs/mount/betonfs
     fs/picture fs/picture_format fs/picture_png fs/picture_webp fs/mkfs fs/mkfs_encode fs/mkfs_options fs/mkfs_pool fs/mkfs_scan
     fs/gallery_survey fs/gallery_thumbnail fs/gallery_chart
     fs/gallery_field
@@ -108,8 +108,8 @@ LAYERS = """
 MAINS = ["fs/mkfs*", "fs/picture*", "fs/gallery*", "fs/machine_gpu", "fs/doctor", "fs/doctor_*",
          "fs/beton", "fs/beton_*"]
 ONLY = {
-    "fuse_lowlevel.h": ["fs/ops.c", "fs/dropper.c", "fs/betonfs.c"],
-    "fuse_opt.h": ["fs/betonfs.c"],
+    "fuse_lowlevel.h": ["fs/mount/fuse_ops.c", "fs/mount/inval.c", "fs/mount/betonfs.c"],
+    "fuse_opt.h": ["fs/mount/betonfs.c"],
     "dlfcn.h": ["loader/jit.c", "loader/library.c"],
     "link.h": ["loader/library.c"],
     "jpeglib.h": ["loader/codec*.c"],

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fs/dataset/field_names.h"
-#include "fs/dataset_names.h"
+#include "fs/mount/dataset_names.h"
 #include "fs/util/bytes.h"
 #include "fs/util/name.h"
 #include "tests/unit/t.h"

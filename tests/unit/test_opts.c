@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/opts.h"
+#include "fs/mount/options.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/dataset_names.h"
+#include "fs/mount/dataset_names.h"
 
 #include <stdbool.h>
 #include <stdio.h>

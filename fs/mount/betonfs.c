@@ -15,12 +15,12 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "fs/dataset_names.h"
-#include "fs/handover.h"
-#include "fs/message.h"
-#include "fs/mountpoint.h"
-#include "fs/ops.h"
-#include "fs/opts.h"
+#include "fs/mount/dataset_names.h"
+#include "fs/mount/fuse_ops.h"
+#include "fs/mount/handover.h"
+#include "fs/mount/log_output.h"
+#include "fs/mount/mountpoint.h"
+#include "fs/mount/options.h"
 #include "fs/util/cleanup.h"
 
 /* As in betonfs(8). */

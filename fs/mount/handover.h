@@ -12,8 +12,8 @@
  * when a batch is there. handover.lock guards what they pass; nothing follows
  * it.
  */
-#ifndef FS_HANDOVER_H
-#define FS_HANDOVER_H
+#ifndef FS_MOUNT_HANDOVER_H
+#define FS_MOUNT_HANDOVER_H
 
 #include "fs/metrics/jobs.h"
 #include "fs/namespace/ns.h"

@@ -3,13 +3,13 @@
  * One loader at the hand-over socket: what it asked for, what it holds. For
  * handover.c alone; all but the ends of requests happens on its thread.
  */
-#ifndef FS_HANDOVER_CONNECTION_H
-#define FS_HANDOVER_CONNECTION_H
+#ifndef FS_MOUNT_HANDOVER_CONNECTION_H
+#define FS_MOUNT_HANDOVER_CONNECTION_H
 
 #include <pthread.h>
 
-#include "fs/handover_peer.h"
 #include "fs/metrics/jobs.h"
+#include "fs/mount/handover_peer.h"
 #include "fs/namespace/ns.h"
 
 struct connection;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of the directories of datasets that share a mount. A pure function. */
-#ifndef FS_DATASET_NAMES_H
-#define FS_DATASET_NAMES_H
+#ifndef FS_MOUNT_DATASET_NAMES_H
+#define FS_MOUNT_DATASET_NAMES_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/mountpoint.h"
+#include "fs/mount/mountpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>

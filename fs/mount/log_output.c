@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/message.h"
+#include "fs/mount/log_output.h"
 
 #include <errno.h>
 #include <fcntl.h>

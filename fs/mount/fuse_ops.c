@@ -6,7 +6,7 @@
  */
 #define FUSE_USE_VERSION 312
 
-#include "fs/ops.h"
+#include "fs/mount/fuse_ops.h"
 
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
@@ -15,7 +15,7 @@
 #include <sys/statvfs.h>
 #include <utlist.h>
 
-#include "fs/dropper.h"
+#include "fs/mount/inval.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/handover_peer.h"
+#include "fs/mount/handover_peer.h"
 
 #include <errno.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/handover_connection.h"
+#include "fs/mount/handover_connection.h"
 
 #include <errno.h>
 #include <stdlib.h>

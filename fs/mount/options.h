@@ -3,8 +3,8 @@
  * The command line of betonfs. An option of -o is a row of one table; parsing,
  * --help, --options and .betonfs/options come from it.
  */
-#ifndef FS_OPTS_H
-#define FS_OPTS_H
+#ifndef FS_MOUNT_OPTIONS_H
+#define FS_MOUNT_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

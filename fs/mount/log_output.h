@@ -4,8 +4,8 @@
  * start, afterwards to a file or to syslog. SIGHUP opens the file again, after
  * somebody renamed it; without a file it means nothing.
  */
-#ifndef FS_MESSAGE_H
-#define FS_MESSAGE_H
+#ifndef FS_MOUNT_LOG_OUTPUT_H
+#define FS_MOUNT_LOG_OUTPUT_H
 
 #include <pthread.h>
 #include <stdatomic.h>

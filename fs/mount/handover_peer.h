@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is at the other end of a Unix socket, and what it may read of a mount. */
-#ifndef FS_HANDOVER_PEER_H
-#define FS_HANDOVER_PEER_H
+#ifndef FS_MOUNT_HANDOVER_PEER_H
+#define FS_MOUNT_HANDOVER_PEER_H
 
 #include <stdbool.h>
 #include <sys/stat.h>

@@ -4,8 +4,8 @@
  * died on it; or "/dev/fd/N", an open /dev/fuse that somebody else mounted.
  * Failures are logged.
  */
-#ifndef FS_MOUNTPOINT_H
-#define FS_MOUNTPOINT_H
+#ifndef FS_MOUNT_MOUNTPOINT_H
+#define FS_MOUNT_MOUNTPOINT_H
 
 #include <stdbool.h>
 

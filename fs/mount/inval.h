@@ -5,8 +5,8 @@
  * each. On a thread of its own, for the kernel may wait for a request while it
  * forgets.
  */
-#ifndef FS_DROPPER_H
-#define FS_DROPPER_H
+#ifndef FS_MOUNT_INVAL_H
+#define FS_MOUNT_INVAL_H
 
 #include "fs/util/log.h"
 

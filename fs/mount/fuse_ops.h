@@ -3,8 +3,8 @@
  * The operations of FUSE over a namespace: decode, ask, reply. The only file
  * that replies to the kernel.
  */
-#ifndef FS_OPS_H
-#define FS_OPS_H
+#ifndef FS_MOUNT_FUSE_OPS_H
+#define FS_MOUNT_FUSE_OPS_H
 
 #include "fs/metrics/jobs.h"
 #include "fs/namespace/ns.h"
