@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "fs/util/bytes.h"
-#include "loader/library.h"
+#include "loader/util/library.h"
 
 /* Of nvml.h, whose numbers do not change. */
 enum { CLOCK_SM = 1 };

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "loader/codec.h"
-#include "loader/image.h"
+#include "loader/util/image.h"
 
 enum {
 	/* A dataset has 16 bits for width and for height. */

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "loader/codec.h"
-#include "loader/image.h"
+#include "loader/util/image.h"
 
 enum { PICTURE_MESSAGE_SIZE = 160 };
 

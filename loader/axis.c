@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/real.h"
+#include "loader/util/exact_math.h"
 
 /* OpenCV leaves out what a box covers less of than this. */
 static const double BOX_LEAST = 1e-3;

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/scratch.h"
+#include "loader/util/scratch.h"
 
 enum axis_kind {
 	AXIS_NONE,     /* nothing built yet */

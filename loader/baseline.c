@@ -9,7 +9,7 @@
 #include "loader/entry.h"
 #include "loader/huffman.h"
 #include "loader/scan.h"
-#include "loader/scratch.h"
+#include "loader/util/scratch.h"
 
 enum {
 	RST0 = 0xd0,

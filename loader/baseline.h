@@ -27,7 +27,7 @@
 
 #include "loader/baseline_header.h"
 #include "loader/entry.h"
-#include "loader/image.h"
+#include "loader/util/image.h"
 
 enum {
 	/* Bytes on both sides of a plane's rows that may be read, not used. */

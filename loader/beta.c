@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "loader/real.h"
+#include "loader/util/exact_math.h"
 
 /* Each is accepted with a probability of a half at least. */
 enum { ATTEMPTS = 100 };

@@ -17,7 +17,7 @@
 #include "loader/codec_marker.h"
 #include "loader/codec_source.h"
 #include "loader/exif.h"
-#include "loader/scratch.h"
+#include "loader/util/scratch.h"
 
 enum {
 	/* Each costs a pass over all blocks; encoders write about ten. */

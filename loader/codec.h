@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/image.h"
+#include "loader/util/image.h"
 
 struct codec;
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/image.h"
+#include "loader/util/image.h"
 
 struct codec_encoder;
 struct codec_error;

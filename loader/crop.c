@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "loader/real.h"
+#include "loader/util/exact_math.h"
 
 enum { ATTEMPTS = 10 };
 

@@ -6,7 +6,7 @@
 #ifndef LOADER_CROP_H
 #define LOADER_CROP_H
 
-#include "loader/image.h"
+#include "loader/util/image.h"
 
 /* Numbers in [0, 1), one per call. */
 struct uniform {

@@ -13,7 +13,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/log.h"
 #include "loader/cuda.h"
-#include "loader/library.h"
+#include "loader/util/library.h"
 
 enum { OPTIONS_MAX = 16, ARCHITECTURES_MAX = 64 };
 

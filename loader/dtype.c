@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/real.h"
+#include "loader/util/exact_math.h"
 
 /*
  * Every value passes through the widest type of its class, which holds it

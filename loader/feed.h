@@ -13,8 +13,8 @@
 #include "fs/metrics/trace.h"
 #include "fs/order/spec_text.h"
 #include "fs/util/log.h"
-#include "loader/buffer.h"
-#include "loader/value.h"
+#include "loader/util/buffer.h"
+#include "loader/util/value.h"
 #include "loader/view.h"
 
 struct fake;

@@ -15,7 +15,7 @@
 
 #include "loader/axis.h"
 #include "loader/resample.h"
-#include "loader/scratch.h"
+#include "loader/util/scratch.h"
 
 enum {
 	/* Source pixels of an output; beyond, errors of rounding add up. */

@@ -8,12 +8,12 @@
 
 #include "fs/util/bytes.h"
 #include "loader/baseline.h"
-#include "loader/buffer.h"
 #include "loader/entry.h"
 #include "loader/fancy.h"
 #include "loader/lines.h"
 #include "loader/planar.h"
-#include "loader/stage.h"
+#include "loader/util/buffer.h"
+#include "loader/util/stages.h"
 
 /* What is resized at once: it stays in the first cache until the tail. */
 enum { BAND_ROWS = 4 };

@@ -14,7 +14,7 @@
 #include "loader/kept.h"
 #include "loader/op.h"
 #include "loader/stash.h"
-#include "loader/value.h"
+#include "loader/util/value.h"
 
 struct frame;
 

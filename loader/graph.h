@@ -8,7 +8,7 @@
 #define LOADER_GRAPH_H
 
 #include "loader/op.h"
-#include "loader/value.h"
+#include "loader/util/value.h"
 
 struct epochs;
 struct own;

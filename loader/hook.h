@@ -8,7 +8,7 @@
 #ifndef LOADER_HOOK_H
 #define LOADER_HOOK_H
 
-#include "loader/stage.h"
+#include "loader/util/stages.h"
 
 struct hook;
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "loader/baseline.h"
-#include "loader/image.h"
+#include "loader/util/image.h"
 
 /* Its samples stand behind it. */
 struct kept {

@@ -8,8 +8,8 @@
 #include "fs/util/bytes.h"
 #include "loader/codec.h"
 #include "loader/fancy.h"
-#include "loader/scratch.h"
-#include "loader/stage.h"
+#include "loader/util/scratch.h"
+#include "loader/util/stages.h"
 
 enum {
 	CHANNELS = 3,

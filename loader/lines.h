@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "loader/baseline.h"
-#include "loader/image.h"
+#include "loader/util/image.h"
 
 struct lines;
 

@@ -23,8 +23,8 @@
 #include "beton/batch.h"
 #include "loader/crop.h"
 #include "loader/dtype.h"
-#include "loader/image.h"
 #include "loader/resample.h"
+#include "loader/util/image.h"
 
 struct complaint;
 struct epochs;

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "fs/metrics/rank_figures.h"
-#include "loader/stage.h"
+#include "loader/util/stages.h"
 
 /* The epoch's line, with room for all numbers. */
 enum { PACE_LINE_SIZE = 256 };

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "loader/device.h"
-#include "loader/value.h"
+#include "loader/util/value.h"
 
 struct parcel;
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "beton/loader.h"
-#include "loader/value.h"
+#include "loader/util/value.h"
 
 struct jit;
 struct log;

@@ -8,7 +8,7 @@
 
 #include "loader/graph.h"
 #include "loader/tail.h"
-#include "loader/value.h"
+#include "loader/util/value.h"
 
 /*
  * Once over an image: geometry, then values, each pixel touched once, and then

@@ -8,7 +8,7 @@
 #include "fs/util/bytes.h"
 #include "loader/filter.h"
 #include "loader/planar_class.h"
-#include "loader/scratch.h"
+#include "loader/util/scratch.h"
 
 enum {
 	COMPONENTS = BASELINE_COMPONENTS,

@@ -9,9 +9,9 @@
 
 #include "fs/util/bytes.h"
 #include "loader/axis.h"
-#include "loader/real.h"
 #include "loader/rows.h"
-#include "loader/scratch.h"
+#include "loader/util/exact_math.h"
+#include "loader/util/scratch.h"
 
 enum {
 	CHANNELS = 3,

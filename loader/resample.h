@@ -26,7 +26,7 @@
 
 #include <stdbool.h>
 
-#include "loader/image.h"
+#include "loader/util/image.h"
 
 enum interpolation {
 	INTERPOLATION_AREA,

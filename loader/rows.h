@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "loader/axis.h"
-#include "loader/block.h"
+#include "loader/util/vec16.h"
 
 /* Numbers to allocate for a row of `width` pixels: some more are touched. */
 size_t rows_size(uint32_t width);

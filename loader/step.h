@@ -10,11 +10,11 @@
 
 #include "beton/loader.h"
 #include "loader/balance.h"
-#include "loader/buffer.h"
 #include "loader/feed.h"
 #include "loader/parcel.h"
 #include "loader/phases.h"
-#include "loader/stage.h"
+#include "loader/util/buffer.h"
+#include "loader/util/stages.h"
 #include "loader/view.h"
 
 enum { STEP_MESSAGE_SIZE = 1024 };

@@ -14,8 +14,8 @@
 #include <stdbool.h>
 
 #include "loader/graph.h"
-#include "loader/image.h"
 #include "loader/isa.h"
+#include "loader/util/image.h"
 
 enum { TAIL_CHANNELS = IMAGE_CHANNELS, TAIL_VALUES = 256 };
 

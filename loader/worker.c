@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/buffer.h"
 #include "loader/frame.h"
 #include "loader/operands.h"
+#include "loader/util/buffer.h"
 
 struct pipeline_worker {
 	struct frame *frame;

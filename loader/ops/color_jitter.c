@@ -2,7 +2,7 @@
 #include "loader/op.h"
 
 #include "fs/util/bytes.h"
-#include "loader/real.h"
+#include "loader/util/exact_math.h"
 
 enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, P };
 

@@ -39,10 +39,10 @@ LAYERS = """
     fs/engine/engine
     fs/util/outfile fs/dataset/schema
     fs/dataset/writer fs/option fs/progress fs/html fs/census fs/bins fs/quality fs/usage
-    loader/library
+    loader/util/library
     loader/cuda
     loader/cuda_compiler
-    loader/beacon loader/scratch loader/block loader/value loader/image loader/real loader/buffer loader/contents loader/complaint loader/suggest loader/stage loader/hook loader/pace loader/balance loader/schedule loader/stash
+    loader/beacon loader/util/scratch loader/util/vec16 loader/util/value loader/util/image loader/util/exact_math loader/util/buffer loader/contents loader/complaint loader/suggest loader/util/stages loader/hook loader/pace loader/balance loader/schedule loader/stash
     loader/upload
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
     loader/entry loader/huffman loader/idct loader/idct_parts loader/idct_reduced
@@ -110,8 +110,8 @@ MAINS = ["fs/mkfs*", "fs/picture*", "fs/gallery*", "fs/machine_gpu", "fs/doctor"
 ONLY = {
     "fuse_lowlevel.h": ["fs/mount/fuse_ops.c", "fs/mount/inval.c", "fs/mount/betonfs.c"],
     "fuse_opt.h": ["fs/mount/betonfs.c"],
-    "dlfcn.h": ["loader/jit.c", "loader/library.c"],
-    "link.h": ["loader/library.c"],
+    "dlfcn.h": ["loader/jit.c", "loader/util/library.c"],
+    "link.h": ["loader/util/library.c"],
     "jpeglib.h": ["loader/codec*.c"],
     "lz4.h": ["fs/cache/cold.c"],
     "png.h": ["fs/picture*.c"],

@@ -9,7 +9,7 @@
 #include "beton/loader.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/stage.h"
+#include "loader/util/stages.h"
 #include "tests/unit/gpu.h"
 #include "tests/unit/made.h"
 #include "tests/unit/t.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/real.h"
+#include "loader/util/exact_math.h"
 
 #include <stdbool.h>
 #include <stdint.h>

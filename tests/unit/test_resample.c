@@ -9,7 +9,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/block.h"
+#include "loader/util/vec16.h"
 #include "tests/unit/t.h"
 
 enum { CHANNELS = 3, GUARD = 5, GUARD_BYTE = 0xa5 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/stage.h"
+#include "loader/util/stages.h"
 
 #include <stdlib.h>
 #include <string.h>

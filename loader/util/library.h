@@ -4,8 +4,8 @@
  * neither building nor starting needs it. Its functions are rows of a table
  * that fill a struct of function pointers. Any thread.
  */
-#ifndef LOADER_LIBRARY_H
-#define LOADER_LIBRARY_H
+#ifndef LOADER_UTIL_LIBRARY_H
+#define LOADER_UTIL_LIBRARY_H
 
 #include <stdbool.h>
 #include <stddef.h>

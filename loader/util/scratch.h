@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that is kept from one use to the next and only ever grows. */
-#ifndef LOADER_SCRATCH_H
-#define LOADER_SCRATCH_H
+#ifndef LOADER_UTIL_SCRATCH_H
+#define LOADER_UTIL_SCRATCH_H
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pixels in memory, and places in them. */
-#ifndef LOADER_IMAGE_H
-#define LOADER_IMAGE_H
+#ifndef LOADER_UTIL_IMAGE_H
+#define LOADER_UTIL_IMAGE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * the compiler, the C library and the machine: only IEEE double operations in
  * a fixed order (builds use -ffp-contract=off), never libm.
  */
-#ifndef LOADER_REAL_H
-#define LOADER_REAL_H
+#ifndef LOADER_UTIL_EXACT_MATH_H
+#define LOADER_UTIL_EXACT_MATH_H
 
 /* e to the x, within 1 ulp; infinity above 709.78, 0 below -745.13. */
 double real_exp(double x);

@@ -3,8 +3,8 @@
  * Sixteen bytes to sixteen 32-bit numbers and back, and a multiplication. The
  * plain versions are the definition, and what other machines use.
  */
-#ifndef LOADER_BLOCK_H
-#define LOADER_BLOCK_H
+#ifndef LOADER_UTIL_VEC16_H
+#define LOADER_UTIL_VEC16_H
 
 #include <stdint.h>
 

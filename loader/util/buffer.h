@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that is grown but never shrinks: page-aligned, so that O_DIRECT and
    pinning can use it, and of huge pages where it is large. */
-#ifndef LOADER_BUFFER_H
-#define LOADER_BUFFER_H
+#ifndef LOADER_UTIL_BUFFER_H
+#define LOADER_UTIL_BUFFER_H
 
 #include <stdint.h>
 

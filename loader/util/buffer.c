@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/buffer.h"
+#include "loader/util/buffer.h"
 
 #include <errno.h>
 #include <sys/mman.h>

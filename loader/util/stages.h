@@ -4,8 +4,8 @@
  * counts in a lane of its own, so that counting costs next to nothing; whoever
  * asks gets the sum of all lanes.
  */
-#ifndef LOADER_STAGE_H
-#define LOADER_STAGE_H
+#ifndef LOADER_UTIL_STAGES_H
+#define LOADER_UTIL_STAGES_H
 
 #include "beton/loader.h"
 #include "fs/metrics/counters.h"

@@ -4,8 +4,8 @@
  * dataset, one sample's value of it, the row that a value belongs to, and the
  * output that the row becomes. Plain structs without functions.
  */
-#ifndef LOADER_VALUE_H
-#define LOADER_VALUE_H
+#ifndef LOADER_UTIL_VALUE_H
+#define LOADER_UTIL_VALUE_H
 
 #include <stdbool.h>
 #include <stdint.h>
