@@ -8,8 +8,8 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/baseline.h"
 #include "loader/codec.h"
+#include "loader/jpeg/baseline.h"
 
 enum { TABLE = 64, GRAY = 0, OTHER = JPEGS_SAMPLINGS - 1 };
 

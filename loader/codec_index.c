@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/baseline.h"
+#include "loader/jpeg/baseline.h"
 
 enum {
 	MARKER_APP0 = 0xe0,

@@ -17,7 +17,7 @@
 #include "loader/codec_marker.h"
 #include "loader/codec_source.h"
 #include "loader/codec_target.h"
-#include "loader/entry.h"
+#include "loader/jpeg/entry_index.h"
 
 enum {
 	MARKER_APP0 = 0xe0,

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/symbols.h"
+#include "loader/jpeg/huffman_best.h"
 
 struct codec_recoder;
 

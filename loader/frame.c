@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/baseline.h"
-#include "loader/entry.h"
-#include "loader/fancy.h"
+#include "loader/jpeg/baseline.h"
+#include "loader/jpeg/entry_index.h"
+#include "loader/jpeg/upsample.h"
 #include "loader/lines.h"
 #include "loader/planar.h"
 #include "loader/util/buffer.h"

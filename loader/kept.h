@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "loader/baseline.h"
+#include "loader/jpeg/baseline.h"
 #include "loader/util/image.h"
 
 /* Its samples stand behind it. */

@@ -7,7 +7,7 @@
 
 #include "fs/util/bytes.h"
 #include "loader/codec.h"
-#include "loader/fancy.h"
+#include "loader/jpeg/upsample.h"
 #include "loader/util/scratch.h"
 #include "loader/util/stages.h"
 

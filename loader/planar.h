@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "loader/baseline.h"
+#include "loader/jpeg/baseline.h"
 #include "loader/resample.h"
 
 /* Rows of the result: a plane each of R, G and B, which may be one. */

@@ -22,8 +22,8 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/baseline.h"
-#include "loader/entry.h"
+#include "loader/jpeg/baseline.h"
+#include "loader/jpeg/entry_index.h"
 
 /* Room for 16 rows of three planes of any width, or 4 of RGB. */
 enum { PASSES_MAX = 1000, TRIES = 10, ROW = 1 << 17, ROOM = 48 * ROW };

@@ -7,8 +7,8 @@
 #include <errno.h>
 
 #include "fs/util/bytes.h"
-#include "loader/baseline.h"
-#include "loader/entry.h"
+#include "loader/jpeg/baseline.h"
+#include "loader/jpeg/entry_index.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/planes.h"
 

@@ -45,13 +45,13 @@ LAYERS = """
     loader/beacon loader/util/scratch loader/util/vec16 loader/util/value loader/util/image loader/util/exact_math loader/util/buffer loader/contents loader/complaint loader/suggest loader/util/stages loader/hook loader/pace loader/balance loader/schedule loader/stash
     loader/upload
     loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
-    loader/entry loader/huffman loader/idct loader/idct_parts loader/idct_reduced
-    loader/scan loader/symbols
-    loader/baseline_header
-    loader/baseline
+    loader/jpeg/entry_index loader/jpeg/huffman loader/jpeg/idct loader/jpeg/idct_parts loader/jpeg/idct_reduced
+    loader/jpeg/scan loader/jpeg/huffman_best
+    loader/jpeg/baseline_header
+    loader/jpeg/baseline
     loader/kept loader/ids loader/beta
     loader/codec loader/codec_encode loader/codec_error loader/codec_header loader/codec_index loader/codec_marker loader/codec_recode loader/codec_source loader/codec_target loader/rows loader/rows_avx2
-    loader/fancy loader/fancy_avx2 loader/fancy_class loader/fancy_plain
+    loader/jpeg/upsample loader/jpeg/upsample_avx2 loader/jpeg/upsample_class loader/jpeg/upsample_plain
     loader/lines
     loader/resample loader/view loader/state
     loader/filter

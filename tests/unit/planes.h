@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planes of JPEGs by libjpeg-turbo: what loader/baseline.h is compared with. */
+/* Planes of JPEGs by libjpeg-turbo: what loader/jpeg/baseline.h is compared with. */
 #ifndef TESTS_UNIT_PLANES_H
 #define TESTS_UNIT_PLANES_H
 
@@ -14,7 +14,7 @@
 
 #include <jerror.h>
 
-#include "loader/baseline.h"
+#include "loader/jpeg/baseline.h"
 
 /* All of a JPEG, each plane with rows of its blocks' whole width. */
 struct planes {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/baseline.h"
+#include "loader/jpeg/baseline.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/entry.h"
+#include "loader/jpeg/entry_index.h"
 #include "tests/unit/encoded.h"
 #include "tests/unit/jpegs.h"
 #include "tests/unit/photos.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/baseline.h"
+#include "loader/jpeg/baseline.h"
 #include "tests/unit/encoded.h"
 #include "tests/unit/jpegs.h"
 #include "tests/unit/t.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/entry.h"
+#include "loader/jpeg/entry_index.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/baseline.h"
+#include "loader/jpeg/baseline.h"
 #include "tests/unit/encoded.h"
 #include "tests/unit/planes.h"
 #include "tests/unit/t.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/fancy.h"
+#include "loader/jpeg/upsample.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
 #include "loader/codec.h"
-#include "loader/fancy_class.h"
+#include "loader/jpeg/upsample_class.h"
 #include "tests/unit/jpegs.h"
 #include "tests/unit/t.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/symbols.h"
+#include "loader/jpeg/huffman_best.h"
 
 #include <string.h>
 

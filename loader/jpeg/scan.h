@@ -5,13 +5,13 @@
  * hostile: damage is noticed at the end of a run of MCUs at the latest, and
  * until then reads stay within the padding.
  */
-#ifndef LOADER_SCAN_H
-#define LOADER_SCAN_H
+#ifndef LOADER_JPEG_SCAN_H
+#define LOADER_JPEG_SCAN_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/idct.h"
+#include "loader/jpeg/idct.h"
 
 struct huffman_ac;
 struct huffman_dc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inner loops of fancy_plain.c with AVX2, sixteen numbers at a time. */
-#include "loader/fancy.h"
-#include "loader/fancy_class.h"
+#include "loader/jpeg/upsample.h"
+#include "loader/jpeg/upsample_class.h"
 
 #ifdef __x86_64__
 #	include <immintrin.h>

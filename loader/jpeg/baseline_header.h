@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The header of a JPEG that baseline.c decodes: all before its scan. */
-#ifndef LOADER_BASELINE_HEADER_H
-#define LOADER_BASELINE_HEADER_H
+#ifndef LOADER_JPEG_BASELINE_HEADER_H
+#define LOADER_JPEG_BASELINE_HEADER_H
 
 #include <stddef.h>
 #include <stdint.h>

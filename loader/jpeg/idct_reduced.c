@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "loader/idct.h"
-#include "loader/idct_parts.h"
+#include "loader/jpeg/idct.h"
+#include "loader/jpeg/idct_parts.h"
 
 /*
  * Shifts take back that row 0 counts 2 or 4, of side 4 or 2. The others'

@@ -4,13 +4,13 @@
  * Huffman tables that code them in the fewest bits. Plain data; counts of
  * several JPEGs may be added up in any order.
  */
-#ifndef LOADER_SYMBOLS_H
-#define LOADER_SYMBOLS_H
+#ifndef LOADER_JPEG_HUFFMAN_BEST_H
+#define LOADER_JPEG_HUFFMAN_BEST_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "loader/huffman.h"
+#include "loader/jpeg/huffman.h"
 
 /* Tables: two of luma, or of what is coded as it, and two of chroma. */
 enum {

@@ -13,8 +13,8 @@
  * the IJG's library at a half, a quarter and an eighth of the size, also to the
  * bit.
  */
-#ifndef LOADER_IDCT_H
-#define LOADER_IDCT_H
+#ifndef LOADER_JPEG_IDCT_H
+#define LOADER_JPEG_IDCT_H
 
 #include <stddef.h>
 #include <stdint.h>

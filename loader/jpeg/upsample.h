@@ -6,12 +6,12 @@
  *
  * A fancy is one thread's: it keeps memory from image to image.
  */
-#ifndef LOADER_FANCY_H
-#define LOADER_FANCY_H
+#ifndef LOADER_JPEG_UPSAMPLE_H
+#define LOADER_JPEG_UPSAMPLE_H
 
 #include <stdbool.h>
 
-#include "loader/baseline.h"
+#include "loader/jpeg/baseline.h"
 
 struct fancy;
 

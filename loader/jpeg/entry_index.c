@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/entry.h"
+#include "loader/jpeg/entry_index.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The definition of the inner loops; other machines use it too. */
-#include "loader/fancy.h"
-#include "loader/fancy_class.h"
+#include "loader/jpeg/upsample.h"
+#include "loader/jpeg/upsample_class.h"
 
 static void sum(const uint8_t *near, const uint8_t *far, size_t n, int16_t *out)
 {

@@ -3,8 +3,8 @@
  * The inner loops of fancy.c. All may read and write up to a multiple of
  * FANCY_BLOCK numbers or pixels.
  */
-#ifndef LOADER_FANCY_CLASS_H
-#define LOADER_FANCY_CLASS_H
+#ifndef LOADER_JPEG_UPSAMPLE_CLASS_H
+#define LOADER_JPEG_UPSAMPLE_CLASS_H
 
 #include <stddef.h>
 #include <stdint.h>

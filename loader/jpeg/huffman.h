@@ -6,8 +6,8 @@
  * kept by their definition, for most files share theirs; a set of them is one
  * thread's.
  */
-#ifndef LOADER_HUFFMAN_H
-#define LOADER_HUFFMAN_H
+#ifndef LOADER_JPEG_HUFFMAN_H
+#define LOADER_JPEG_HUFFMAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

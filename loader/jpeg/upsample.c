@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/fancy.h"
+#include "loader/jpeg/upsample.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/fancy_class.h"
+#include "loader/jpeg/upsample_class.h"
 #include "loader/util/scratch.h"
 
 enum {

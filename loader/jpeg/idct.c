@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/idct.h"
+#include "loader/jpeg/idct.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#include "loader/idct_parts.h"
+#include "loader/jpeg/idct_parts.h"
 
 /*
  * The factors of Loeffler, Ligtenberg and Moschytz' algorithm. Products are

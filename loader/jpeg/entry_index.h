@@ -7,8 +7,8 @@
  * `step` MCUs of the row after it. Scans with restart markers have none. It may
  * be stored in the JPEG, in a segment that other readers pass over (beton(5)).
  */
-#ifndef LOADER_ENTRY_H
-#define LOADER_ENTRY_H
+#ifndef LOADER_JPEG_ENTRY_INDEX_H
+#define LOADER_JPEG_ENTRY_INDEX_H
 
 #include <stddef.h>
 #include <stdint.h>

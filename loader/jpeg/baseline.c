@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/baseline.h"
+#include "loader/jpeg/baseline.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "fs/util/bytes.h"
-#include "loader/entry.h"
-#include "loader/huffman.h"
-#include "loader/scan.h"
+#include "loader/jpeg/entry_index.h"
+#include "loader/jpeg/huffman.h"
+#include "loader/jpeg/scan.h"
 #include "loader/util/scratch.h"
 
 enum {

@@ -19,14 +19,14 @@
  * A decoder is one thread's: it keeps Huffman tables and memory from image to
  * image, and once these are large enough allocates nothing.
  */
-#ifndef LOADER_BASELINE_H
-#define LOADER_BASELINE_H
+#ifndef LOADER_JPEG_BASELINE_H
+#define LOADER_JPEG_BASELINE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/baseline_header.h"
-#include "loader/entry.h"
+#include "loader/jpeg/baseline_header.h"
+#include "loader/jpeg/entry_index.h"
 #include "loader/util/image.h"
 
 enum {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/scan.h"
+#include "loader/jpeg/scan.h"
 
 #include <stdbool.h>
 
 #include "fs/util/bytes.h"
-#include "loader/entry.h"
-#include "loader/huffman.h"
+#include "loader/jpeg/entry_index.h"
+#include "loader/jpeg/huffman.h"
 
 /*
  * Compiled for machines with and without the instructions that make it fast,

@@ -3,10 +3,10 @@
  * What the full inverse DCT and the reduced ones have in common: the order of
  * the coefficients, and arithmetic of 16 and 32 bits as vector code has it.
  */
-#ifndef LOADER_IDCT_PARTS_H
-#define LOADER_IDCT_PARTS_H
+#ifndef LOADER_JPEG_IDCT_PARTS_H
+#define LOADER_JPEG_IDCT_PARTS_H
 
-#include "loader/idct.h"
+#include "loader/jpeg/idct.h"
 
 enum {
 	CONST_BITS = 13, /* of factors: round(x * 8192) */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/baseline_header.h"
+#include "loader/jpeg/baseline_header.h"
 
 #include <stdbool.h>
 
 #include "fs/util/bytes.h"
-#include "loader/entry.h"
-#include "loader/huffman.h"
-#include "loader/scan.h"
+#include "loader/jpeg/entry_index.h"
+#include "loader/jpeg/huffman.h"
+#include "loader/jpeg/scan.h"
 
 enum {
 	SOF0 = 0xc0,
