@@ -8,7 +8,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/codec.h"
+#include "loader/codec/codec.h"
 #include "loader/jpeg/baseline.h"
 
 enum { TABLE = 64, GRAY = 0, OTHER = JPEGS_SAMPLINGS - 1 };

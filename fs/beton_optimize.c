@@ -20,7 +20,7 @@
 #include "fs/progress.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/codec_recode.h"
+#include "loader/codec/recode.h"
 
 enum {
 	/* What is in memory at a time; the last sample may exceed it. */

@@ -10,8 +10,8 @@
 #include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/codec.h"
-#include "loader/codec_recode.h"
+#include "loader/codec/codec.h"
+#include "loader/codec/recode.h"
 #include "loader/resample.h"
 
 enum {

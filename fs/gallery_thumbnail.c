@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "fs/util/bytes.h"
-#include "loader/codec.h"
+#include "loader/codec/codec.h"
 #include "loader/frame.h"
 
 /* Tiny images are shown enlarged, with their artifacts. */

@@ -13,8 +13,8 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/rng.h"
-#include "loader/codec.h"
-#include "loader/codec_index.h"
+#include "loader/codec/codec.h"
+#include "loader/codec/index.h"
 #include "loader/resample.h"
 
 /* The largest page, so the largest value; and no image file is larger. */

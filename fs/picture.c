@@ -10,7 +10,7 @@
 #include "fs/picture_format.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/exif.h"
+#include "loader/codec/exif.h"
 
 /* Beyond this, memory is given back after the image that needed it. */
 static const size_t KEEP_MEMORY = (size_t)64 << 20;

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/codec.h"
+#include "loader/codec/codec.h"
 #include "loader/util/image.h"
 
 enum {

@@ -10,7 +10,7 @@
 #include "fs/dataset/value_file.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/codec.h"
+#include "loader/codec/codec.h"
 
 enum { ERROR_SIZE = 1024 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/codec.h"
+#include "loader/codec/codec.h"
 #include "loader/jpeg/upsample.h"
 #include "loader/util/scratch.h"
 #include "loader/util/stages.h"

@@ -9,7 +9,7 @@
 #include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/codec.h"
+#include "loader/codec/codec.h"
 #include "loader/resample.h"
 
 enum { PAGE_SIZE_DEFAULT = 8 << 20, QUALITY_DEFAULT = 90, SIDE_MAX = 65535 };

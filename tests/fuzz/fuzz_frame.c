@@ -4,7 +4,7 @@
  * what exact gives, the others give too, and all but drafts give the same where
  * the whole image was kept. With -DFUZZ_MAIN a program that replays files.
  */
-#include "loader/codec.h"
+#include "loader/codec/codec.h"
 #include "loader/frame.h"
 #include "tests/fuzz/fuzz.h"
 

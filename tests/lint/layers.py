@@ -44,13 +44,13 @@ LAYERS = """
     loader/cuda_compiler
     loader/beacon loader/util/scratch loader/util/vec16 loader/util/value loader/util/image loader/util/exact_math loader/util/buffer loader/contents loader/complaint loader/suggest loader/util/stages loader/hook loader/pace loader/balance loader/schedule loader/stash
     loader/upload
-    loader/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
+    loader/codec/exif loader/axis loader/crop loader/dtype loader/token loader/cursor
     loader/jpeg/entry_index loader/jpeg/huffman loader/jpeg/idct loader/jpeg/idct_parts loader/jpeg/idct_reduced
     loader/jpeg/scan loader/jpeg/huffman_best
     loader/jpeg/baseline_header
     loader/jpeg/baseline
     loader/kept loader/ids loader/beta
-    loader/codec loader/codec_encode loader/codec_error loader/codec_header loader/codec_index loader/codec_marker loader/codec_recode loader/codec_source loader/codec_target loader/rows loader/rows_avx2
+    loader/codec/codec loader/codec/encode loader/codec/error loader/codec/header loader/codec/index loader/codec/marker loader/codec/recode loader/codec/source loader/codec/target loader/rows loader/rows_avx2
     loader/jpeg/upsample loader/jpeg/upsample_avx2 loader/jpeg/upsample_class loader/jpeg/upsample_plain
     loader/lines
     loader/resample loader/view loader/state
@@ -112,7 +112,7 @@ ONLY = {
     "fuse_opt.h": ["fs/mount/betonfs.c"],
     "dlfcn.h": ["loader/jit.c", "loader/util/library.c"],
     "link.h": ["loader/util/library.c"],
-    "jpeglib.h": ["loader/codec*.c"],
+    "jpeglib.h": ["loader/codec/*.c"],
     "lz4.h": ["fs/cache/cold.c"],
     "png.h": ["fs/picture*.c"],
     "webp/decode.h": ["fs/picture*.c"],

@@ -36,7 +36,7 @@ static void planes_escape(j_common_ptr cinfo)
 	longjmp(((struct planes_error *)cinfo->err)->escape, 1);
 }
 
-/* As loader/codec.c has it; a JPEG may lack its end marker. */
+/* As loader/codec/codec.c has it; a JPEG may lack its end marker. */
 static void planes_hear(j_common_ptr cinfo, int level)
 {
 	int code = cinfo->err->msg_code;

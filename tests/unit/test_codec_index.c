@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/codec_index.h"
+#include "loader/codec/index.h"
 
 #include <errno.h>
 #include <stdlib.h>

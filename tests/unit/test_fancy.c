@@ -7,7 +7,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/codec.h"
+#include "loader/codec/codec.h"
 #include "loader/jpeg/upsample_class.h"
 #include "tests/unit/jpegs.h"
 #include "tests/unit/t.h"

@@ -7,7 +7,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/codec_index.h"
+#include "loader/codec/index.h"
 #include "loader/pipeline.h"
 #include "loader/stash.h"
 #include "tests/unit/encoded.h"

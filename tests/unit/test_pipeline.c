@@ -5,7 +5,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/codec.h"
+#include "loader/codec/codec.h"
 #include "loader/dtype.h"
 #include "loader/pipeline.h"
 #include "loader/resample.h"

@@ -7,7 +7,7 @@
 
 #include "beton/dataset.h"
 #include "fs/dataset/writer.h"
-#include "loader/codec.h"
+#include "loader/codec/codec.h"
 #include "tests/unit/t.h"
 
 enum { SAMPLES = 20, SIDE = 24, PIXELS = 3 * SIDE * SIDE };

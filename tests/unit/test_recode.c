@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/codec_recode.h"
+#include "loader/codec/recode.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/codec.h"
+#include "loader/codec/codec.h"
 #include "loader/jpeg/baseline.h"
 #include "tests/unit/encoded.h"
 #include "tests/unit/jpegs.h"

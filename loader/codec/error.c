@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/codec_error.h"
+#include "loader/codec/error.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/codec_recode.h"
+#include "loader/codec/recode.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -11,12 +11,12 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/codec_error.h"
-#include "loader/codec_header.h"
-#include "loader/codec_index.h"
-#include "loader/codec_marker.h"
-#include "loader/codec_source.h"
-#include "loader/codec_target.h"
+#include "loader/codec/error.h"
+#include "loader/codec/header.h"
+#include "loader/codec/index.h"
+#include "loader/codec/marker.h"
+#include "loader/codec/source.h"
+#include "loader/codec/target.h"
 #include "loader/jpeg/entry_index.h"
 
 enum {

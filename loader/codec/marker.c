@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/codec_marker.h"
+#include "loader/codec/marker.h"
 
 #include "fs/util/bytes.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/codec_source.h"
+#include "loader/codec/source.h"
 
 #include <errno.h>
 #include <stdio.h>

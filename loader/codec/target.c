@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/codec_target.h"
+#include "loader/codec/target.h"
 
 #include <errno.h>
 #include <stdio.h>

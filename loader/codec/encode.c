@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/codec_encode.h"
+#include "loader/codec/encode.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include <jpeglib.h>
 
 #include "fs/util/cleanup.h"
-#include "loader/codec_error.h"
-#include "loader/codec_target.h"
+#include "loader/codec/error.h"
+#include "loader/codec/target.h"
 
 struct codec_encoder {
 	struct jpeg_compress_struct jpeg;

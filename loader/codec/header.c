@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/codec_header.h"
+#include "loader/codec/header.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -7,8 +7,8 @@
 
 #include <jpeglib.h>
 
-#include "loader/codec_error.h"
-#include "loader/codec_marker.h"
+#include "loader/codec/error.h"
+#include "loader/codec/marker.h"
 
 enum { BLOCK_BYTES = DCTSIZE2 * sizeof(JCOEF) };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/exif.h"
+#include "loader/codec/exif.h"
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one thing of EXIF that matters here: which way up. */
-#ifndef LOADER_EXIF_H
-#define LOADER_EXIF_H
+#ifndef LOADER_CODEC_EXIF_H
+#define LOADER_CODEC_EXIF_H
 
 #include <stddef.h>
 #include <stdint.h>

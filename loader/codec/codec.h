@@ -5,8 +5,8 @@
  * Input is hostile: whatever the bytes, no call crashes, reads outside them or
  * takes memory beyond what width and height announce (65500 x 65500 at most).
  */
-#ifndef LOADER_CODEC_H
-#define LOADER_CODEC_H
+#ifndef LOADER_CODEC_CODEC_H
+#define LOADER_CODEC_CODEC_H
 
 #include <stdbool.h>
 #include <stddef.h>

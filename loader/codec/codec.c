@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/codec.h"
+#include "loader/codec/codec.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,12 +11,12 @@
 #include <jerror.h>
 
 #include "fs/util/bytes.h"
-#include "loader/codec_encode.h"
-#include "loader/codec_error.h"
-#include "loader/codec_header.h"
-#include "loader/codec_marker.h"
-#include "loader/codec_source.h"
-#include "loader/exif.h"
+#include "loader/codec/encode.h"
+#include "loader/codec/error.h"
+#include "loader/codec/exif.h"
+#include "loader/codec/header.h"
+#include "loader/codec/marker.h"
+#include "loader/codec/source.h"
 #include "loader/util/scratch.h"
 
 enum {
