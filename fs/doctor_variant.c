@@ -12,7 +12,7 @@
 #include "fs/util/cleanup.h"
 #include "loader/codec/codec.h"
 #include "loader/codec/recode.h"
-#include "loader/resample.h"
+#include "loader/resize/resample.h"
 
 enum {
 	SIZE_MAX_READ = 96 << 20,

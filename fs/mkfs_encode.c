@@ -15,7 +15,7 @@
 #include "fs/util/rng.h"
 #include "loader/codec/codec.h"
 #include "loader/codec/index.h"
-#include "loader/resample.h"
+#include "loader/resize/resample.h"
 
 /* The largest page, so the largest value; and no image file is larger. */
 static const uint64_t STORED_MAX = (uint64_t)2 << 30;

@@ -11,7 +11,7 @@
 #include "loader/jpeg/entry_index.h"
 #include "loader/jpeg/upsample.h"
 #include "loader/lines.h"
-#include "loader/planar.h"
+#include "loader/resize/planar.h"
 #include "loader/util/buffer.h"
 #include "loader/util/stages.h"
 

@@ -23,7 +23,7 @@
 #include "beton/batch.h"
 #include "loader/crop.h"
 #include "loader/dtype.h"
-#include "loader/resample.h"
+#include "loader/resize/resample.h"
 #include "loader/util/image.h"
 
 struct complaint;

@@ -10,7 +10,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/codec/codec.h"
-#include "loader/resample.h"
+#include "loader/resize/resample.h"
 
 enum { PAGE_SIZE_DEFAULT = 8 << 20, QUALITY_DEFAULT = 90, SIDE_MAX = 65535 };
 

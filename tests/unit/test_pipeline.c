@@ -8,7 +8,7 @@
 #include "loader/codec/codec.h"
 #include "loader/dtype.h"
 #include "loader/pipeline.h"
-#include "loader/resample.h"
+#include "loader/resize/resample.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/jpegs.h"
 #include "tests/unit/t.h"

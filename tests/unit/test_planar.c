@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/planar.h"
+#include "loader/resize/planar.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/filter.h"
+#include "loader/resize/filter.h"
 #include "tests/unit/t.h"
 
 enum { SIDE_MAX = 90, COMPONENTS = 3, MARGIN = 1 };

@@ -3,13 +3,13 @@
  * The inner loops of planar.c: sixteen rows of the result at a time, in numbers
  * of 16 bits of which 7 are below the point.
  */
-#ifndef LOADER_PLANAR_CLASS_H
-#define LOADER_PLANAR_CLASS_H
+#ifndef LOADER_RESIZE_PLANAR_CLASS_H
+#define LOADER_RESIZE_PLANAR_CLASS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/filter.h"
+#include "loader/resize/filter.h"
 
 enum {
 	PLANAR_ROWS = 16,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/resample.h"
+#include "loader/resize/resample.h"
 
 #include <errno.h>
 #include <math.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/axis.h"
-#include "loader/rows.h"
+#include "loader/resize/axis.h"
+#include "loader/resize/rows.h"
 #include "loader/util/exact_math.h"
 #include "loader/util/scratch.h"
 

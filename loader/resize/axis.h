@@ -8,8 +8,8 @@
  * An axis may be about some of the outputs only; then only some of the inputs
  * are needed, from `origin` on.
  */
-#ifndef LOADER_AXIS_H
-#define LOADER_AXIS_H
+#ifndef LOADER_RESIZE_AXIS_H
+#define LOADER_RESIZE_AXIS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/planar.h"
+#include "loader/resize/planar.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/filter.h"
-#include "loader/planar_class.h"
+#include "loader/resize/filter.h"
+#include "loader/resize/planar_class.h"
 #include "loader/util/scratch.h"
 
 enum {

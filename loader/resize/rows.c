@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/rows.h"
+#include "loader/resize/rows.h"
 
 #include <string.h>
 

@@ -8,13 +8,13 @@
  *
  * A planar is one thread's: it keeps memory from image to image.
  */
-#ifndef LOADER_PLANAR_H
-#define LOADER_PLANAR_H
+#ifndef LOADER_RESIZE_PLANAR_H
+#define LOADER_RESIZE_PLANAR_H
 
 #include <stdbool.h>
 
 #include "loader/jpeg/baseline.h"
-#include "loader/resample.h"
+#include "loader/resize/resample.h"
 
 /* Rows of the result: a plane each of R, G and B, which may be one. */
 struct planar_rows {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/filter.h"
+#include "loader/resize/filter.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/axis.h"
+#include "loader/resize/axis.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -7,13 +7,13 @@
  * The plain classes are the definition; those of a machine's own instructions
  * give the same bits.
  */
-#ifndef LOADER_ROWS_H
-#define LOADER_ROWS_H
+#ifndef LOADER_RESIZE_ROWS_H
+#define LOADER_RESIZE_ROWS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/axis.h"
+#include "loader/resize/axis.h"
 #include "loader/util/vec16.h"
 
 /* Numbers to allocate for a row of `width` pixels: some more are touched. */

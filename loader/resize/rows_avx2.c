@@ -3,7 +3,7 @@
  * The rows of rows.c with AVX2. Products and sums are the same, in the same
  * order; only lanes are computed side by side, so the bits cannot differ.
  */
-#include "loader/rows.h"
+#include "loader/resize/rows.h"
 
 #ifdef __x86_64__
 #	include <immintrin.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inner loops of planar_plain.c with AVX2, sixteen numbers at a time. */
-#include "loader/planar.h"
-#include "loader/planar_class.h"
+#include "loader/resize/planar.h"
+#include "loader/resize/planar_class.h"
 
 #ifdef __x86_64__
 #	include <immintrin.h>

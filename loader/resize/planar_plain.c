@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The definition of the inner loops; other machines use it too. */
-#include "loader/planar.h"
-#include "loader/planar_class.h"
+#include "loader/resize/planar.h"
+#include "loader/resize/planar_class.h"
 
 enum { ONE_BITS = 15 };
 

@@ -21,8 +21,8 @@
  *
  * A resampler is one thread's: it keeps scratch memory from image to image.
  */
-#ifndef LOADER_RESAMPLE_H
-#define LOADER_RESAMPLE_H
+#ifndef LOADER_RESIZE_RESAMPLE_H
+#define LOADER_RESIZE_RESAMPLE_H
 
 #include <stdbool.h>
 

@@ -10,11 +10,11 @@
  * image, whose pixels are larger: where they lie is a grid, and an axis need
  * not begin or end where one of them does.
  */
-#ifndef LOADER_FILTER_H
-#define LOADER_FILTER_H
+#ifndef LOADER_RESIZE_FILTER_H
+#define LOADER_RESIZE_FILTER_H
 
-#include "loader/axis.h"
-#include "loader/resample.h"
+#include "loader/resize/axis.h"
+#include "loader/resize/resample.h"
 #include "loader/util/scratch.h"
 
 enum {
