@@ -170,7 +170,7 @@ $(BUILD)/python.flags: FORCE
 # The registry of operations is the directory listing of loader/ops.
 $(BUILD)/ops.inc: FORCE
 	$(call update,printf 'OP(%s)\n' $(basename $(notdir $(ops_src))))
-$(call obj,$(wildcard loader/op.c loader/graph/op.c)): $(BUILD)/ops.inc
+$(call obj,$(wildcard loader/graph/op.c loader/graph/op.c)): $(BUILD)/ops.inc
 
 # Kernels of the standard pipelines, written by the code generator itself. The
 # flags are those of loader/compiler.c.

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/edit.h"
+#include "loader/graph/edit.h"
 
 /* A cache leaves the rest of the machine this share of what is free. */
 #define LEFT_FREE 0.25

@@ -16,7 +16,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 #include "fs/util/size.h"
-#include "loader/edit.h"
+#include "loader/graph/edit.h"
 
 enum {
 	ROUNDS = 3,

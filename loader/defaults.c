@@ -9,7 +9,7 @@
 #include "fs/engine/settings.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/log.h"
-#include "loader/edit.h"
+#include "loader/graph/edit.h"
 
 struct taking {
 	struct settings settings;

@@ -9,8 +9,8 @@
 #include "loader/code.h"
 #include "loader/emit_type.h"
 #include "loader/emit_value.h"
+#include "loader/graph/user_op.h"
 #include "loader/kernel.h"
-#include "loader/own.h"
 
 #define TEXT_OF(...) #__VA_ARGS__
 #define EXPANDED_TEXT_OF(...) TEXT_OF(__VA_ARGS__)

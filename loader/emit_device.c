@@ -5,7 +5,7 @@
 #include "loader/code.h"
 #include "loader/emit_type.h"
 #include "loader/emit_value.h"
-#include "loader/own.h"
+#include "loader/graph/user_op.h"
 
 /*
  * For NVRTC, which has no C, and no headers of a C library. All that is not

@@ -7,7 +7,7 @@
 #ifndef LOADER_EMIT_DEVICE_H
 #define LOADER_EMIT_DEVICE_H
 
-#include "loader/graph.h"
+#include "loader/graph/graph.h"
 
 #define EMIT_DEVICE_NAME "beton_device_tail"
 

@@ -6,7 +6,7 @@
 #ifndef LOADER_EMIT_TYPE_H
 #define LOADER_EMIT_TYPE_H
 
-#include "loader/dtype.h"
+#include "loader/graph/dtype.h"
 
 struct code;
 

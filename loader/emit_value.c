@@ -6,8 +6,8 @@
 
 #include "loader/code.h"
 #include "loader/emit_type.h"
+#include "loader/graph/user_op.h"
 #include "loader/kernel.h"
-#include "loader/own.h"
 
 unsigned emit_value_channels(const struct emit_value *w)
 {

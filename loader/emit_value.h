@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "loader/graph.h"
+#include "loader/graph/graph.h"
 
 struct code;
 

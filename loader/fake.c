@@ -11,7 +11,7 @@
 #include "fs/util/name.h"
 #include "fs/util/rng.h"
 #include "fs/util/size.h"
-#include "loader/parse.h"
+#include "loader/graph/parse.h"
 
 /* So that no sum of sizes can wrap: of a batch's rows, of all fields. */
 static const uint64_t ROW_BYTES_MAX = (uint64_t)1 << 32;

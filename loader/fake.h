@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "beton/batch.h"
-#include "loader/dtype.h"
+#include "loader/graph/dtype.h"
 
 enum {
 	FAKE_NAME_MAX = 16, /* of a field, as in a dataset */

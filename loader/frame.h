@@ -11,8 +11,8 @@
 
 #include <stdbool.h>
 
+#include "loader/graph/op.h"
 #include "loader/kept.h"
-#include "loader/op.h"
 #include "loader/stash.h"
 #include "loader/util/value.h"
 

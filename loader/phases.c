@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "fs/util/cleanup.h"
-#include "loader/complaint.h"
+#include "loader/graph/diagnostic.h"
 #include "loader/jit.h"
 
 struct phase {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/complaint.h"
+#include "loader/graph/diagnostic.h"
 #include "loader/stash.h"
 
 static void plan_image(struct plan *plan)

@@ -6,7 +6,7 @@
 #ifndef LOADER_PLAN_H
 #define LOADER_PLAN_H
 
-#include "loader/graph.h"
+#include "loader/graph/graph.h"
 #include "loader/tail.h"
 #include "loader/util/value.h"
 

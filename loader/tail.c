@@ -8,7 +8,7 @@
 
 #include "fs/util/bytes.h"
 #include "loader/emit.h"
-#include "loader/operands.h"
+#include "loader/graph/operands.h"
 
 /* --- the definition --- */
 

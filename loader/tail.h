@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "loader/graph.h"
+#include "loader/graph/graph.h"
 #include "loader/isa.h"
 #include "loader/util/image.h"
 

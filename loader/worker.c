@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "loader/frame.h"
-#include "loader/operands.h"
+#include "loader/graph/operands.h"
 #include "loader/util/buffer.h"
 
 struct pipeline_worker {

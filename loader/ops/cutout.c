@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/op.h"
+#include "loader/graph/op.h"
 
 #include "fs/util/bytes.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/op.h"
+#include "loader/graph/op.h"
 
 /* In the order of enum quality. */
 static const char *const qualities[] = { "default", "exact", "draft", NULL };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/op.h"
+#include "loader/graph/op.h"
 
 static const char *infer(const struct args *args, const struct type *in,
 			 struct type *out)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/op.h"
+#include "loader/graph/op.h"
 
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/beta.h"
+#include "loader/graph/beta.h"
 
 enum { ALPHA, LAMBDA };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/op.h"
+#include "loader/graph/op.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,9 +9,9 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/npy.h"
-#include "loader/contents.h"
-#include "loader/ids.h"
-#include "loader/token.h"
+#include "loader/graph/read_file.h"
+#include "loader/graph/sample_ids.h"
+#include "loader/graph/token.h"
 
 enum { MASK, ALPHA, IDS, CLAMP, FILE_MAX = 64 << 20 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/op.h"
+#include "loader/graph/op.h"
 
-#include "loader/ids.h"
+#include "loader/graph/sample_ids.h"
 
 enum { IDS, LABEL };
 

@@ -10,8 +10,8 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/emit.h"
-#include "loader/parse.h"
-#include "loader/schedule.h"
+#include "loader/graph/parse.h"
+#include "loader/graph/schedule.h"
 
 static const char *const pipelines[] = {
 	"image",

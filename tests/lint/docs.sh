@@ -47,8 +47,8 @@ same fs/beton.1 Fl "$(all_of_beton)"
 same fs/beton-doctor.1 Fl "$("$build/beton" doctor --options)"
 for op in loader/ops/*.c; do
     name=$(basename "$op" .c)
-    grep -q "^\.It.*\b$name\b" loader/beton-transforms.7 ||
-        complain "loader/beton-transforms.7: says nothing of $name"
+    grep -q "^\.It.*\b$name\b" loader/graph/beton-transforms.7 ||
+        complain "loader/graph/beton-transforms.7: says nothing of $name"
 done
 for page in $(find fs loader -name "*.[1578]" | sort); do
     [ -e "$page" ] || continue

@@ -42,25 +42,25 @@ LAYERS = """
     loader/util/library
     loader/cuda
     loader/cuda_compiler
-    loader/beacon loader/util/scratch loader/util/vec16 loader/util/value loader/util/image loader/util/exact_math loader/util/buffer loader/contents loader/complaint loader/suggest loader/util/stages loader/hook loader/pace loader/balance loader/schedule loader/stash
+    loader/beacon loader/util/scratch loader/util/vec16 loader/util/value loader/util/image loader/util/exact_math loader/util/buffer loader/graph/read_file loader/graph/diagnostic loader/graph/suggest loader/util/stages loader/hook loader/pace loader/balance loader/graph/schedule loader/stash
     loader/upload
-    loader/codec/exif loader/resize/axis loader/crop loader/dtype loader/token loader/cursor
+    loader/codec/exif loader/resize/axis loader/graph/crop loader/graph/dtype loader/graph/token loader/cursor
     loader/jpeg/entry_index loader/jpeg/huffman loader/jpeg/idct loader/jpeg/idct_parts loader/jpeg/idct_reduced
     loader/jpeg/scan loader/jpeg/huffman_best
     loader/jpeg/baseline_header
     loader/jpeg/baseline
-    loader/kept loader/ids loader/beta
+    loader/kept loader/graph/sample_ids loader/graph/beta
     loader/codec/codec loader/codec/encode loader/codec/error loader/codec/header loader/codec/index loader/codec/marker loader/codec/recode loader/codec/source loader/codec/target loader/resize/rows loader/resize/rows_avx2
     loader/jpeg/upsample loader/jpeg/upsample_avx2 loader/jpeg/upsample_class loader/jpeg/upsample_plain
     loader/lines
     loader/resize/resample loader/view loader/state
     loader/resize/filter
     loader/resize/planar loader/resize/planar_avx2 loader/resize/planar_class loader/resize/planar_plain
-    loader/parse loader/op loader/kernel loader/code
-    loader/ops/brightness loader/ops/cache loader/ops/center_crop loader/ops/chw loader/ops/color_jitter loader/ops/contrast loader/ops/cuda loader/ops/cutout loader/ops/decode loader/ops/double loader/ops/drop loader/ops/flip loader/ops/float loader/ops/grayscale loader/ops/half loader/ops/hwc loader/ops/int32 loader/ops/int64 loader/ops/invert loader/ops/mixup loader/ops/normalize loader/ops/one_hot loader/ops/poison loader/ops/posterize loader/ops/random_resized_crop loader/ops/random_translate loader/ops/replace_label loader/ops/resize loader/ops/saturation loader/ops/solarize loader/ops/uint8 loader/ops/vertical_flip loader/own
+    loader/graph/parse loader/graph/op loader/kernel loader/code
+    loader/ops/brightness loader/ops/cache loader/ops/center_crop loader/ops/chw loader/ops/color_jitter loader/ops/contrast loader/ops/cuda loader/ops/cutout loader/ops/decode loader/ops/double loader/ops/drop loader/ops/flip loader/ops/float loader/ops/grayscale loader/ops/half loader/ops/hwc loader/ops/int32 loader/ops/int64 loader/ops/invert loader/ops/mixup loader/ops/normalize loader/ops/one_hot loader/ops/poison loader/ops/posterize loader/ops/random_resized_crop loader/ops/random_translate loader/ops/replace_label loader/ops/resize loader/ops/saturation loader/ops/solarize loader/ops/uint8 loader/ops/vertical_flip loader/graph/user_op
     loader/emit_type loader/objects loader/compiler
-    loader/graph loader/frame
-    loader/operands loader/emit_value
+    loader/graph/graph loader/frame
+    loader/graph/operands loader/emit_value
     loader/emit loader/emit_device
     loader/isa
     loader/tail
@@ -68,7 +68,7 @@ LAYERS = """
     loader/worker
     loader/pipeline
     loader/device loader/parcel
-    loader/phases loader/edit
+    loader/phases loader/graph/edit
     loader/isa/gather loader/prebuild/prebuild
     loader/lender loader/fake
     loader/feed loader/feed_fake loader/feed_file loader/feed_mount

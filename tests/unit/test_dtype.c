@@ -5,7 +5,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/dtype.h"
+#include "loader/graph/dtype.h"
 #include "tests/unit/t.h"
 
 static void every_half_survives_the_way_through_float(void)

@@ -12,10 +12,10 @@
 #include "fs/util/bytes.h"
 #include "fs/util/npy.h"
 #include "fs/util/rng.h"
-#include "loader/op.h"
-#include "loader/parse.h"
+#include "loader/graph/op.h"
+#include "loader/graph/parse.h"
+#include "loader/graph/schedule.h"
 #include "loader/pipeline.h"
-#include "loader/schedule.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 

@@ -7,8 +7,8 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/beta.h"
-#include "loader/dtype.h"
+#include "loader/graph/beta.h"
+#include "loader/graph/dtype.h"
 #include "loader/pipeline.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"

@@ -5,9 +5,9 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/op.h"
-#include "loader/parse.h"
-#include "loader/schedule.h"
+#include "loader/graph/op.h"
+#include "loader/graph/parse.h"
+#include "loader/graph/schedule.h"
 #include "tests/unit/t.h"
 
 static char error[256];
@@ -466,11 +466,11 @@ static bool is_documented(const char *manual, const struct op *op,
 static void the_manual_knows_every_operation_and_parameter(void)
 {
 	static char manual[1 << 16];
-	FILE *f = fopen("loader/beton-transforms.7", "r");
+	FILE *f = fopen("loader/graph/beton-transforms.7", "r");
 	char name[64];
 
 	if (!f) {
-		printf("skip: no loader/beton-transforms.7 here\n");
+		printf("skip: no loader/graph/beton-transforms.7 here\n");
 		return;
 	}
 	CHECK(fread(manual, 1, sizeof(manual) - 1, f) > 0);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/parse.h"
-#include "loader/token.h"
+#include "loader/graph/parse.h"
+#include "loader/graph/token.h"
 #include "tests/unit/t.h"
 
 static char error[256];

@@ -6,7 +6,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
 #include "loader/codec/codec.h"
-#include "loader/dtype.h"
+#include "loader/graph/dtype.h"
 #include "loader/pipeline.h"
 #include "loader/resize/resample.h"
 #include "tests/unit/fields.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/schedule.h"
+#include "loader/graph/schedule.h"
 
 #include <errno.h>
 #include <stdarg.h>

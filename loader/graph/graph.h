@@ -4,10 +4,10 @@
  * operations resolved, arguments bound, types inferred, everything checked.
  * What is left to do with a graph is to run it, by tables or by generated code.
  */
-#ifndef LOADER_GRAPH_H
-#define LOADER_GRAPH_H
+#ifndef LOADER_GRAPH_GRAPH_H
+#define LOADER_GRAPH_GRAPH_H
 
-#include "loader/op.h"
+#include "loader/graph/op.h"
 #include "loader/util/value.h"
 
 struct epochs;

@@ -4,13 +4,13 @@
  * beton-transforms(7), but no field and no operation: whether the first word of
  * a statement is a field is for others to say.
  */
-#ifndef LOADER_PARSE_H
-#define LOADER_PARSE_H
+#ifndef LOADER_GRAPH_PARSE_H
+#define LOADER_GRAPH_PARSE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "loader/complaint.h"
+#include "loader/graph/diagnostic.h"
 
 /* One argument: VALUE or NAME=VALUE. */
 struct parse_arg {

@@ -13,16 +13,16 @@
  * text (OP_CODE) generated code repeats word by word. What has to see more than
  * a pixel is given all pixels at once (OP_IMAGE), and runs as it stands.
  */
-#ifndef LOADER_OP_H
-#define LOADER_OP_H
+#ifndef LOADER_GRAPH_OP_H
+#define LOADER_GRAPH_OP_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "beton/batch.h"
-#include "loader/crop.h"
-#include "loader/dtype.h"
+#include "loader/graph/crop.h"
+#include "loader/graph/dtype.h"
 #include "loader/resize/resample.h"
 #include "loader/util/image.h"
 

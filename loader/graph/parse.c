@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/parse.h"
+#include "loader/graph/parse.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/token.h"
+#include "loader/graph/token.h"
 
 /* Longer texts are mistakes: a file of another kind, a missing newline. */
 enum { TEXT_MAX = 1 << 16 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/contents.h"
+#include "loader/graph/read_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/complaint.h"
+#include "loader/graph/diagnostic.h"
 
 #include <errno.h>
 #include <stdarg.h>

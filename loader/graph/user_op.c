@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/own.h"
+#include "loader/graph/user_op.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/contents.h"
-#include "loader/parse.h"
-#include "loader/schedule.h"
-#include "loader/token.h"
+#include "loader/graph/parse.h"
+#include "loader/graph/read_file.h"
+#include "loader/graph/schedule.h"
+#include "loader/graph/token.h"
 
 static const char *infer(const struct args *args, const struct type *in,
 			 struct type *out)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/ids.h"
+#include "loader/graph/sample_ids.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"
-#include "loader/contents.h"
+#include "loader/graph/read_file.h"
 
 /* Some millions of ids, a line each. */
 enum { FILE_MAX = 64 << 20 };

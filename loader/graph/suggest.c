@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/suggest.h"
+#include "loader/graph/suggest.h"
 
 #include <stdio.h>
 #include <string.h>

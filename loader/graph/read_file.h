@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file that the text of a pipeline names, read whole. */
-#ifndef LOADER_CONTENTS_H
-#define LOADER_CONTENTS_H
+#ifndef LOADER_GRAPH_READ_FILE_H
+#define LOADER_GRAPH_READ_FILE_H
 
 #include <stddef.h>
 

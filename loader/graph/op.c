@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/op.h"
+#include "loader/graph/op.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,10 +7,10 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/size.h"
-#include "loader/parse.h"
-#include "loader/schedule.h"
-#include "loader/suggest.h"
-#include "loader/token.h"
+#include "loader/graph/parse.h"
+#include "loader/graph/schedule.h"
+#include "loader/graph/suggest.h"
+#include "loader/graph/token.h"
 
 /* The listing of loader/ops, written by the Makefile: OP(center_crop) ... */
 #define OP(name) extern const struct op op_##name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/beta.h"
+#include "loader/graph/beta.h"
 
 #include <stdbool.h>
 

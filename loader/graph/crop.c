@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/crop.h"
+#include "loader/graph/crop.h"
 
 #include <stdbool.h>
 

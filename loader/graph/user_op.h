@@ -5,10 +5,10 @@
  * rows, but has no definition except the file: it runs compiled or not at all.
  * What it sees is in beton-transforms(7).
  */
-#ifndef LOADER_OWN_H
-#define LOADER_OWN_H
+#ifndef LOADER_GRAPH_USER_OP_H
+#define LOADER_GRAPH_USER_OP_H
 
-#include "loader/op.h"
+#include "loader/graph/op.h"
 
 struct complaint;
 struct epochs;

@@ -3,11 +3,11 @@
  * What the operations of a chain are given for one sample: the stream of random
  * numbers of each, and the operands of all value operations.
  */
-#ifndef LOADER_OPERANDS_H
-#define LOADER_OPERANDS_H
+#ifndef LOADER_GRAPH_OPERANDS_H
+#define LOADER_GRAPH_OPERANDS_H
 
 #include "fs/util/rng.h"
-#include "loader/graph.h"
+#include "loader/graph/graph.h"
 
 /* The random numbers of an operation for a row (beton-transforms(7)). */
 struct rng operands_rng(const struct pipeline_row *row, uint64_t stream);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/edit.h"
+#include "loader/graph/edit.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/op.h"
-#include "loader/parse.h"
+#include "loader/graph/op.h"
+#include "loader/graph/parse.h"
 
 /* Where a stage stands in the text. */
 struct span {

@@ -3,8 +3,8 @@
  * Where crops lie: FFCV's rules (beton-transforms(7)), over any source of
  * uniform numbers, so that they can be compared draw by draw.
  */
-#ifndef LOADER_CROP_H
-#define LOADER_CROP_H
+#ifndef LOADER_GRAPH_CROP_H
+#define LOADER_GRAPH_CROP_H
 
 #include "loader/util/image.h"
 

@@ -3,8 +3,8 @@
  * The samples that an argument names: "3,17,40", or a file with a number in
  * each line, as of a subset (beton-orders(7)). Immutable.
  */
-#ifndef LOADER_IDS_H
-#define LOADER_IDS_H
+#ifndef LOADER_GRAPH_SAMPLE_IDS_H
+#define LOADER_GRAPH_SAMPLE_IDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The words and marks that the text of a pipeline is made of. */
-#ifndef LOADER_TOKEN_H
-#define LOADER_TOKEN_H
+#ifndef LOADER_GRAPH_TOKEN_H
+#define LOADER_GRAPH_TOKEN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "loader/complaint.h"
+#include "loader/graph/diagnostic.h"
 
 enum token_kind {
 	TOKEN_END,   /* of the text */

@@ -5,8 +5,8 @@
  * behind it are meant. Knows no operation; what numbers may be is for others to
  * say.
  */
-#ifndef LOADER_SCHEDULE_H
-#define LOADER_SCHEDULE_H
+#ifndef LOADER_GRAPH_SCHEDULE_H
+#define LOADER_GRAPH_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stdint.h>

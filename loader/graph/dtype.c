@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/dtype.h"
+#include "loader/graph/dtype.h"
 
 #include <string.h>
 

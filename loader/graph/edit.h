@@ -3,8 +3,8 @@
  * Pipelines that differ from a given one by one operation. Works on the text:
  * whether the result is a pipeline is for the loader to say. Pure functions.
  */
-#ifndef LOADER_EDIT_H
-#define LOADER_EDIT_H
+#ifndef LOADER_GRAPH_EDIT_H
+#define LOADER_GRAPH_EDIT_H
 
 #include <stdbool.h>
 #include <stddef.h>

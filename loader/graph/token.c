@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/token.h"
+#include "loader/graph/token.h"
 
 #include <errno.h>
 #include <locale.h>

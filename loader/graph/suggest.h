@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "Did you mean": the candidate nearest to a word that nobody knows. */
-#ifndef LOADER_SUGGEST_H
-#define LOADER_SUGGEST_H
+#ifndef LOADER_GRAPH_SUGGEST_H
+#define LOADER_GRAPH_SUGGEST_H
 
 struct suggestion {
 	const char *word;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/operands.h"
+#include "loader/graph/operands.h"
 
 #include "fs/util/bytes.h"
-#include "loader/own.h"
+#include "loader/graph/user_op.h"
 
 enum { CHANNELS = 3 };
 

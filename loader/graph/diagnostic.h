@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Saying what is wrong with a text, and where. */
-#ifndef LOADER_COMPLAINT_H
-#define LOADER_COMPLAINT_H
+#ifndef LOADER_GRAPH_DIAGNOSTIC_H
+#define LOADER_GRAPH_DIAGNOSTIC_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/graph.h"
+#include "loader/graph/graph.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,9 +8,9 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/own.h"
-#include "loader/parse.h"
-#include "loader/suggest.h"
+#include "loader/graph/parse.h"
+#include "loader/graph/suggest.h"
+#include "loader/graph/user_op.h"
 
 struct builder {
 	const struct parse *parse;
