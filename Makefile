@@ -173,12 +173,12 @@ $(BUILD)/ops.inc: FORCE
 $(call obj,$(wildcard loader/graph/op.c loader/graph/op.c)): $(BUILD)/ops.inc
 
 # Kernels of the standard pipelines, written by the code generator itself. The
-# flags are those of loader/compiler.c.
+# flags are those of loader/jit/compiler.c.
 kernel_flags := -O3 -fno-math-errno -fno-trapping-math
 # Operations on whole images are loops over their pixels, too.
 $(call obj,$(ops_src)): private ALL_CFLAGS += $(kernel_flags)
 # It is linked with what knows pipelines, and needs no kernels itself.
-main_of_prebuild := $(wildcard loader/prebuild/prebuild.c loader/jit/prebuild/prebuild.c)
+main_of_prebuild := $(wildcard loader/jit/prebuild/prebuild.c loader/jit/prebuild/prebuild.c)
 generator_src := $(call in,fs/util $(addprefix loader/,util resize graph ops jit)) $(wildcard loader/*.c) \
                  fs/util/rng.c fs/util/name.c fs/util/npy.c fs/util/size.c
 $(BUILD)/generator.a: $(call obj,$(generator_src))

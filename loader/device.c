@@ -12,8 +12,8 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/log.h"
 #include "loader/cuda_compiler.h"
-#include "loader/emit_device.h"
-#include "loader/objects.h"
+#include "loader/jit/code_cache.h"
+#include "loader/jit/emit_device.h"
 #include "loader/pipeline.h"
 
 enum { CACHE_LIMIT = 64 << 20, PIECE = 4 << 20 };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/emit_device.h"
+#include "loader/jit/emit_device.h"
 #include "loader/pipeline.h"
 
 /*

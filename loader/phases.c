@@ -6,7 +6,7 @@
 
 #include "fs/util/cleanup.h"
 #include "loader/graph/diagnostic.h"
-#include "loader/jit.h"
+#include "loader/jit/jit.h"
 
 struct phase {
 	uint64_t first; /* epoch */

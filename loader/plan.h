@@ -7,7 +7,7 @@
 #define LOADER_PLAN_H
 
 #include "loader/graph/graph.h"
-#include "loader/tail.h"
+#include "loader/jit/tail.h"
 #include "loader/util/value.h"
 
 /*

@@ -56,20 +56,20 @@ LAYERS = """
     loader/resize/resample loader/view loader/state
     loader/resize/filter
     loader/resize/planar loader/resize/planar_avx2 loader/resize/planar_class loader/resize/planar_plain
-    loader/graph/parse loader/graph/op loader/kernel loader/code
+    loader/graph/parse loader/graph/op loader/jit/kernel loader/jit/code
     loader/ops/brightness loader/ops/cache loader/ops/center_crop loader/ops/chw loader/ops/color_jitter loader/ops/contrast loader/ops/cuda loader/ops/cutout loader/ops/decode loader/ops/double loader/ops/drop loader/ops/flip loader/ops/float loader/ops/grayscale loader/ops/half loader/ops/hwc loader/ops/int32 loader/ops/int64 loader/ops/invert loader/ops/mixup loader/ops/normalize loader/ops/one_hot loader/ops/poison loader/ops/posterize loader/ops/random_resized_crop loader/ops/random_translate loader/ops/replace_label loader/ops/resize loader/ops/saturation loader/ops/solarize loader/ops/uint8 loader/ops/vertical_flip loader/graph/user_op
-    loader/emit_type loader/objects loader/compiler
+    loader/jit/emit_type loader/jit/code_cache loader/jit/compiler
     loader/graph/graph loader/frame
-    loader/graph/operands loader/emit_value
-    loader/emit loader/emit_device
-    loader/isa
-    loader/tail
-    loader/jit loader/plan
+    loader/graph/operands loader/jit/emit_value
+    loader/jit/emit loader/jit/emit_device
+    loader/jit/isa
+    loader/jit/tail
+    loader/jit/jit loader/plan
     loader/worker
     loader/pipeline
     loader/device loader/parcel
     loader/phases loader/graph/edit
-    loader/isa/gather loader/prebuild/prebuild
+    loader/jit/isa/gather loader/jit/prebuild/prebuild
     loader/lender loader/fake
     loader/feed loader/feed_fake loader/feed_file loader/feed_mount
     loader/step
@@ -110,7 +110,7 @@ MAINS = ["fs/mkfs*", "fs/picture*", "fs/gallery*", "fs/machine_gpu", "fs/doctor"
 ONLY = {
     "fuse_lowlevel.h": ["fs/mount/fuse_ops.c", "fs/mount/inval.c", "fs/mount/betonfs.c"],
     "fuse_opt.h": ["fs/mount/betonfs.c"],
-    "dlfcn.h": ["loader/jit.c", "loader/util/library.c"],
+    "dlfcn.h": ["loader/jit/jit.c", "loader/util/library.c"],
     "link.h": ["loader/util/library.c"],
     "jpeglib.h": ["loader/codec/*.c"],
     "lz4.h": ["fs/cache/cold.c"],

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/compiler.h"
+#include "loader/jit/compiler.h"
 #include "tests/unit/t.h"
 
 static char dir[] = "/tmp/test compiler-XXXXXX";

@@ -4,7 +4,7 @@
  * text is made C by a few macros, and its threads are a loop. What NVRTC makes
  * of it, only NVRTC can tell: $BETON_NVRTC_LIBRARY, or a machine that has one.
  */
-#include "loader/emit_device.h"
+#include "loader/jit/emit_device.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -14,12 +14,12 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/code.h"
-#include "loader/compiler.h"
 #include "loader/graph/operands.h"
 #include "loader/graph/parse.h"
 #include "loader/graph/schedule.h"
-#include "loader/tail.h"
+#include "loader/jit/code.h"
+#include "loader/jit/compiler.h"
+#include "loader/jit/tail.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 

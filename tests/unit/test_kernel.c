@@ -11,13 +11,13 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/code.h"
-#include "loader/compiler.h"
-#include "loader/emit.h"
-#include "loader/emit_type.h"
 #include "loader/graph/parse.h"
 #include "loader/graph/schedule.h"
-#include "loader/tail.h"
+#include "loader/jit/code.h"
+#include "loader/jit/compiler.h"
+#include "loader/jit/emit.h"
+#include "loader/jit/emit_type.h"
+#include "loader/jit/tail.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 

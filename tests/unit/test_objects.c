@@ -11,7 +11,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/log.h"
-#include "loader/objects.h"
+#include "loader/jit/code_cache.h"
 #include "tests/unit/t.h"
 
 enum { LIMIT = 1 << 20, NOBODY = 65534 };

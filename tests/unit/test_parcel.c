@@ -8,7 +8,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/emit_device.h"
+#include "loader/jit/emit_device.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/gpu.h"
 

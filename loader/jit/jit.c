@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/jit.h"
+#include "loader/jit/jit.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/log.h"
 #include "fs/util/thread.h"
-#include "loader/code.h"
-#include "loader/compiler.h"
-#include "loader/objects.h"
+#include "loader/jit/code.h"
+#include "loader/jit/code_cache.h"
+#include "loader/jit/compiler.h"
 
 enum {
 	COMPILE_MS = 60000,

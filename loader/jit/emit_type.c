@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/emit_type.h"
+#include "loader/jit/emit_type.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/code.h"
+#include "loader/jit/code.h"
 
 struct helper {
 	const char *name;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/emit.h"
+#include "loader/jit/emit.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "fs/util/cleanup.h"
 #include "fs/util/rng.h"
-#include "loader/code.h"
-#include "loader/emit_type.h"
-#include "loader/emit_value.h"
 #include "loader/graph/user_op.h"
-#include "loader/kernel.h"
+#include "loader/jit/code.h"
+#include "loader/jit/emit_type.h"
+#include "loader/jit/emit_value.h"
+#include "loader/jit/kernel.h"
 
 #define TEXT_OF(...) #__VA_ARGS__
 #define EXPANDED_TEXT_OF(...) TEXT_OF(__VA_ARGS__)

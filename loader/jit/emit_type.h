@@ -3,8 +3,8 @@
  * The types of values in generated code, and how one is made another: the same
  * bits as dtype_convert().
  */
-#ifndef LOADER_EMIT_TYPE_H
-#define LOADER_EMIT_TYPE_H
+#ifndef LOADER_JIT_EMIT_TYPE_H
+#define LOADER_JIT_EMIT_TYPE_H
 
 #include "loader/graph/dtype.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A chain of operations -> C: one function (loader/kernel.h) that does all that
+ * A chain of operations -> C: one function (loader/jit/kernel.h) that does all that
  * comes after geometry. Value operations bring their own text; here are the
  * loops around them, and what makes one type another, to the bit as
  * dtype_convert() and tail's tables do.
@@ -9,8 +9,8 @@
  * the same operations and types are the same text, whatever their numbers: it
  * is compiled once, and a few texts (prebuilt.h) serve most pipelines.
  */
-#ifndef LOADER_EMIT_H
-#define LOADER_EMIT_H
+#ifndef LOADER_JIT_EMIT_H
+#define LOADER_JIT_EMIT_H
 
 #include <stdbool.h>
 
@@ -25,7 +25,7 @@ bool emit_is_flat(const struct chain *chain);
  */
 char *emit_chain(const struct chain *chain);
 
-/* Several under other names than KERNEL_NAME, for after loader/kernel.h. */
+/* Several under other names than KERNEL_NAME, for after loader/jit/kernel.h. */
 char *emit_chains(const struct chain *const *chains, const char *const *names,
 		  size_t count);
 

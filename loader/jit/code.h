@@ -3,8 +3,8 @@
  * Text under construction. Running out of memory is remembered, so that who
  * writes need not ask after every line.
  */
-#ifndef LOADER_CODE_H
-#define LOADER_CODE_H
+#ifndef LOADER_JIT_CODE_H
+#define LOADER_JIT_CODE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * operations are the text that processors run (OP_CODE), and NVRTC is told not
  * to contract, so that the bits are the same.
  */
-#ifndef LOADER_EMIT_DEVICE_H
-#define LOADER_EMIT_DEVICE_H
+#ifndef LOADER_JIT_EMIT_DEVICE_H
+#define LOADER_JIT_EMIT_DEVICE_H
 
 #include "loader/graph/graph.h"
 

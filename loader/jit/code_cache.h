@@ -10,8 +10,8 @@
  * Thread-safe, and safe with any number of processes on any file system that
  * renames atomically.
  */
-#ifndef LOADER_OBJECTS_H
-#define LOADER_OBJECTS_H
+#ifndef LOADER_JIT_CODE_CACHE_H
+#define LOADER_JIT_CODE_CACHE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * of a row of a tensor out of 8-bit pixels. A change of anything here needs a
  * new KERNEL_ABI, because compiled code is kept in files.
  */
-#ifndef LOADER_KERNEL_H
-#define LOADER_KERNEL_H
+#ifndef LOADER_JIT_KERNEL_H
+#define LOADER_JIT_KERNEL_H
 
 enum {
 	KERNEL_ABI = 1,

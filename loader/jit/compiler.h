@@ -4,8 +4,8 @@
  * PATH. Run without a shell, in a process group of its own, with a time limit,
  * in a temporary directory that is gone afterwards.
  */
-#ifndef LOADER_COMPILER_H
-#define LOADER_COMPILER_H
+#ifndef LOADER_JIT_COMPILER_H
+#define LOADER_JIT_COMPILER_H
 
 #include <limits.h>
 #include <stdbool.h>

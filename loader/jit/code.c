@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/code.h"
+#include "loader/jit/code.h"
 
 #include <stdarg.h>
 #include <stdio.h>

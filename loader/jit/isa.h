@@ -3,14 +3,14 @@
  * Instruction sets: what is compiled once for each, with the flags that code
  * compiled later gets too. Results never depend on which one runs.
  */
-#ifndef LOADER_ISA_H
-#define LOADER_ISA_H
+#ifndef LOADER_JIT_ISA_H
+#define LOADER_JIT_ISA_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/kernel.h"
+#include "loader/jit/kernel.h"
 
 /* Rows of pixels from one order to another; memory does not overlap. */
 struct gather {

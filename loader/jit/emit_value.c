@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/emit_value.h"
+#include "loader/jit/emit_value.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/code.h"
-#include "loader/emit_type.h"
 #include "loader/graph/user_op.h"
-#include "loader/kernel.h"
+#include "loader/jit/code.h"
+#include "loader/jit/emit_type.h"
+#include "loader/jit/kernel.h"
 
 unsigned emit_value_channels(const struct emit_value *w)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/tail.h"
+#include "loader/jit/tail.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/emit.h"
 #include "loader/graph/operands.h"
+#include "loader/jit/emit.h"
 
 /* --- the definition --- */
 

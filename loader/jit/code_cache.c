@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/objects.h"
+#include "loader/jit/code_cache.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -8,10 +8,10 @@
  * $BETON_JIT: `background' as above, `wait': everything is waited for, `off':
  * only what is part of the library. $BETON_DUMP=1 writes the code to stderr.
  */
-#ifndef LOADER_JIT_H
-#define LOADER_JIT_H
+#ifndef LOADER_JIT_JIT_H
+#define LOADER_JIT_JIT_H
 
-#include "loader/tail.h"
+#include "loader/jit/tail.h"
 
 struct jit;
 struct log;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/isa.h"
+#include "loader/jit/isa.h"
 
 #ifdef __SSSE3__
 typedef uint8_t bytes __attribute__((vector_size(16)));

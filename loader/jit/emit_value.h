@@ -4,8 +4,8 @@
  * statement by statement. The loops around them, and where values come from and
  * go to, are others' business: emit.h for processors, emit_device.h for GPUs.
  */
-#ifndef LOADER_EMIT_VALUE_H
-#define LOADER_EMIT_VALUE_H
+#ifndef LOADER_JIT_EMIT_VALUE_H
+#define LOADER_JIT_EMIT_VALUE_H
 
 #include <stdbool.h>
 
@@ -20,7 +20,7 @@ struct code;
 struct emit_value {
 	struct code *code;
 	const struct chain *chain;
-	bool flat;	 /* a lane of a flat kernel, loader/kernel.h */
+	bool flat;	 /* a lane of a flat kernel, loader/jit/kernel.h */
 	enum dtype type; /* of the value now */
 	unsigned value;	 /* its name is v and this number */
 };

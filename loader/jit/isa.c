@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/isa.h"
+#include "loader/jit/isa.h"
 
 #ifdef __x86_64__
 #	include <cpuid.h>
 #endif
 
 #include "fs/util/bytes.h"
-#include "loader/emit.h"
+#include "loader/jit/emit.h"
 
 /* By the names that the Makefile gives to ISA. */
 extern const struct gather gather_plain;

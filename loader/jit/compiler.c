@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/compiler.h"
+#include "loader/jit/compiler.h"
 
 #include <dirent.h>
 #include <errno.h>

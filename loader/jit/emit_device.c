@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/emit_device.h"
+#include "loader/jit/emit_device.h"
 
 #include "fs/util/cleanup.h"
-#include "loader/code.h"
-#include "loader/emit_type.h"
-#include "loader/emit_value.h"
 #include "loader/graph/user_op.h"
+#include "loader/jit/code.h"
+#include "loader/jit/emit_type.h"
+#include "loader/jit/emit_value.h"
 
 /*
  * For NVRTC, which has no C, and no headers of a C library. All that is not

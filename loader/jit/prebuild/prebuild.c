@@ -9,9 +9,9 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/emit.h"
 #include "loader/graph/parse.h"
 #include "loader/graph/schedule.h"
+#include "loader/jit/emit.h"
 
 static const char *const pipelines[] = {
 	"image",
@@ -76,7 +76,7 @@ static int print_all(const struct chain *const *chains,
 
 	if (r)
 		return r;
-	printf("#include \"loader/isa.h\"\n"
+	printf("#include \"loader/jit/isa.h\"\n"
 	       "#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n"
 	       "#pragma GCC diagnostic ignored \"-Wunused-function\"\n\n");
 	for (size_t i = 0; i < COUNT; i++)

@@ -7,14 +7,14 @@
  * channel can be only 256 things, so that they are called once per value, not
  * per pixel, unless an operation needs the three values of a pixel.
  */
-#ifndef LOADER_TAIL_H
-#define LOADER_TAIL_H
+#ifndef LOADER_JIT_TAIL_H
+#define LOADER_JIT_TAIL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "loader/graph/graph.h"
-#include "loader/isa.h"
+#include "loader/jit/isa.h"
 #include "loader/util/image.h"
 
 enum { TAIL_CHANNELS = IMAGE_CHANNELS, TAIL_VALUES = 256 };
@@ -45,7 +45,7 @@ struct tail {
 	enum dtype dtype;		 /* of the result */
 	enum layout layout;
 	bool plain;	   /* values stay as they are */
-	bool flat;	   /* what the kernel is: loader/kernel.h */
+	bool flat;	   /* what the kernel is: loader/jit/kernel.h */
 	bool varies;	   /* operands differ from sample to sample */
 	bool is_own;	   /* no definition but the kernel */
 	bool is_wide;	   /* has OP_PIXEL: `table` is not used */
