@@ -6,7 +6,7 @@
 
 #include "fs/util/bytes.h"
 #include "loader/codec/codec.h"
-#include "loader/frame.h"
+#include "loader/pipeline/frame.h"
 
 /* Tiny images are shown enlarged, with their artifacts. */
 enum { QUALITY = 78, QUALITY_TINY = 95, TINY = 64 };

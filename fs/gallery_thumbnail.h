@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/pipeline.h"
+#include "loader/pipeline/pipeline.h"
 
 /* The longer side; pages show them at two thirds of that, screens often have
    two pixels for one. */

@@ -14,7 +14,7 @@
 #include "loader/cuda_compiler.h"
 #include "loader/jit/code_cache.h"
 #include "loader/jit/emit_device.h"
-#include "loader/pipeline.h"
+#include "loader/pipeline/pipeline.h"
 
 enum { CACHE_LIMIT = 64 << 20, PIECE = 4 << 20 };
 

@@ -13,9 +13,9 @@
 #include "loader/defaults.h"
 #include "loader/fake.h"
 #include "loader/hook.h"
+#include "loader/pipeline/value_store.h"
 #include "loader/replay.h"
 #include "loader/ring.h"
-#include "loader/stash.h"
 #include "loader/state.h"
 
 enum {

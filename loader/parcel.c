@@ -7,7 +7,7 @@
 
 #include "fs/util/bytes.h"
 #include "loader/jit/emit_device.h"
-#include "loader/pipeline.h"
+#include "loader/pipeline/pipeline.h"
 
 /*
  * Parts of the slot that an output has. Without a kernel the result is what was

@@ -12,7 +12,7 @@
 #include "loader/balance.h"
 #include "loader/feed.h"
 #include "loader/parcel.h"
-#include "loader/phases.h"
+#include "loader/pipeline/phases.h"
 #include "loader/util/buffer.h"
 #include "loader/util/stages.h"
 #include "loader/view.h"

@@ -5,7 +5,7 @@
  * the whole image was kept. With -DFUZZ_MAIN a program that replays files.
  */
 #include "loader/codec/codec.h"
-#include "loader/frame.h"
+#include "loader/pipeline/frame.h"
 #include "tests/fuzz/fuzz.h"
 
 /* More pixels are right, and slow. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/phases.h"
+#include "loader/pipeline/phases.h"
 #include "tests/unit/fields.h"
 
 enum { W = 13, H = 9, ROW_MAX = 1 << 20 };

@@ -42,33 +42,33 @@ LAYERS = """
     loader/util/library
     loader/cuda
     loader/cuda_compiler
-    loader/beacon loader/util/scratch loader/util/vec16 loader/util/value loader/util/image loader/util/exact_math loader/util/buffer loader/graph/read_file loader/graph/diagnostic loader/graph/suggest loader/util/stages loader/hook loader/pace loader/balance loader/graph/schedule loader/stash
+    loader/beacon loader/util/scratch loader/util/vec16 loader/util/value loader/util/image loader/util/exact_math loader/util/buffer loader/graph/read_file loader/graph/diagnostic loader/graph/suggest loader/util/stages loader/hook loader/pace loader/balance loader/graph/schedule loader/pipeline/value_store
     loader/upload
     loader/codec/exif loader/resize/axis loader/graph/crop loader/graph/dtype loader/graph/token loader/cursor
     loader/jpeg/entry_index loader/jpeg/huffman loader/jpeg/idct loader/jpeg/idct_parts loader/jpeg/idct_reduced
     loader/jpeg/scan loader/jpeg/huffman_best
     loader/jpeg/baseline_header
     loader/jpeg/baseline
-    loader/kept loader/graph/sample_ids loader/graph/beta
+    loader/pipeline/kept_image loader/graph/sample_ids loader/graph/beta
     loader/codec/codec loader/codec/encode loader/codec/error loader/codec/header loader/codec/index loader/codec/marker loader/codec/recode loader/codec/source loader/codec/target loader/resize/rows loader/resize/rows_avx2
     loader/jpeg/upsample loader/jpeg/upsample_avx2 loader/jpeg/upsample_class loader/jpeg/upsample_plain
-    loader/lines
+    loader/pipeline/scanlines
     loader/resize/resample loader/view loader/state
     loader/resize/filter
     loader/resize/planar loader/resize/planar_avx2 loader/resize/planar_class loader/resize/planar_plain
     loader/graph/parse loader/graph/op loader/jit/kernel loader/jit/code
     loader/ops/brightness loader/ops/cache loader/ops/center_crop loader/ops/chw loader/ops/color_jitter loader/ops/contrast loader/ops/cuda loader/ops/cutout loader/ops/decode loader/ops/double loader/ops/drop loader/ops/flip loader/ops/float loader/ops/grayscale loader/ops/half loader/ops/hwc loader/ops/int32 loader/ops/int64 loader/ops/invert loader/ops/mixup loader/ops/normalize loader/ops/one_hot loader/ops/poison loader/ops/posterize loader/ops/random_resized_crop loader/ops/random_translate loader/ops/replace_label loader/ops/resize loader/ops/saturation loader/ops/solarize loader/ops/uint8 loader/ops/vertical_flip loader/graph/user_op
     loader/jit/emit_type loader/jit/code_cache loader/jit/compiler
-    loader/graph/graph loader/frame
+    loader/graph/graph loader/pipeline/frame
     loader/graph/operands loader/jit/emit_value
     loader/jit/emit loader/jit/emit_device
     loader/jit/isa
     loader/jit/tail
-    loader/jit/jit loader/plan
-    loader/worker
-    loader/pipeline
+    loader/jit/jit loader/pipeline/output_plan
+    loader/pipeline/worker
+    loader/pipeline/pipeline
     loader/device loader/parcel
-    loader/phases loader/graph/edit
+    loader/pipeline/phases loader/graph/edit
     loader/jit/isa/gather loader/jit/prebuild/prebuild
     loader/lender loader/fake
     loader/feed loader/feed_fake loader/feed_file loader/feed_mount

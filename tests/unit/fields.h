@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_FIELDS_H
 #define TESTS_UNIT_FIELDS_H
 
-#include "loader/pipeline.h"
+#include "loader/pipeline/pipeline.h"
 
 #define FIELD_IMAGE(w, h)                                                      \
 	{                                                                      \

@@ -15,7 +15,7 @@
 #include "loader/graph/op.h"
 #include "loader/graph/parse.h"
 #include "loader/graph/schedule.h"
-#include "loader/pipeline.h"
+#include "loader/pipeline/pipeline.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 

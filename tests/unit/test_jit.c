@@ -11,7 +11,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/log.h"
 #include "loader/jit/compiler.h"
-#include "loader/phases.h"
+#include "loader/pipeline/phases.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 

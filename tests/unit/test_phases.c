@@ -10,7 +10,7 @@
 #include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/phases.h"
+#include "loader/pipeline/phases.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 

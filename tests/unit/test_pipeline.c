@@ -7,7 +7,7 @@
 #include "fs/util/rng.h"
 #include "loader/codec/codec.h"
 #include "loader/graph/dtype.h"
-#include "loader/pipeline.h"
+#include "loader/pipeline/pipeline.h"
 #include "loader/resize/resample.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/jpegs.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/phases.h"
+#include "loader/pipeline/phases.h"
 
 #include <errno.h>
 #include <stdlib.h>

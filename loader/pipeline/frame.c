@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/frame.h"
+#include "loader/pipeline/frame.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "loader/jpeg/baseline.h"
 #include "loader/jpeg/entry_index.h"
 #include "loader/jpeg/upsample.h"
-#include "loader/lines.h"
+#include "loader/pipeline/scanlines.h"
 #include "loader/resize/planar.h"
 #include "loader/util/buffer.h"
 #include "loader/util/stages.h"

@@ -3,11 +3,11 @@
  * Making one row of one output: what a plan says is done to one value. A worker
  * has the memory for it, and belongs to one thread.
  */
-#ifndef LOADER_WORKER_H
-#define LOADER_WORKER_H
+#ifndef LOADER_PIPELINE_WORKER_H
+#define LOADER_PIPELINE_WORKER_H
 
 #include "beton/loader.h"
-#include "loader/plan.h"
+#include "loader/pipeline/output_plan.h"
 
 struct pipeline_worker;
 

@@ -6,14 +6,14 @@
  * resize follows, which needs the pixels of the one before, or until the end:
  * then pixels pass from the decoder to the result a few rows at a time.
  */
-#ifndef LOADER_FRAME_H
-#define LOADER_FRAME_H
+#ifndef LOADER_PIPELINE_FRAME_H
+#define LOADER_PIPELINE_FRAME_H
 
 #include <stdbool.h>
 
 #include "loader/graph/op.h"
-#include "loader/kept.h"
-#include "loader/stash.h"
+#include "loader/pipeline/kept_image.h"
+#include "loader/pipeline/value_store.h"
 #include "loader/util/value.h"
 
 struct frame;

@@ -4,8 +4,8 @@
  * Immutable once parsed, but for what cache() keeps, so any number of threads
  * may run it, each with a pipeline_worker of its own.
  */
-#ifndef LOADER_PIPELINE_H
-#define LOADER_PIPELINE_H
+#ifndef LOADER_PIPELINE_PIPELINE_H
+#define LOADER_PIPELINE_PIPELINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

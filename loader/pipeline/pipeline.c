@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/pipeline.h"
+#include "loader/pipeline/pipeline.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,9 +16,9 @@
 #include "loader/graph/user_op.h"
 #include "loader/jit/emit_device.h"
 #include "loader/jit/jit.h"
-#include "loader/plan.h"
-#include "loader/stash.h"
-#include "loader/worker.h"
+#include "loader/pipeline/output_plan.h"
+#include "loader/pipeline/value_store.h"
+#include "loader/pipeline/worker.h"
 
 struct pipeline {
 	char *text;

@@ -3,8 +3,8 @@
  * What running one output needs to know: its row's shape and size, and its
  * chain made ready.
  */
-#ifndef LOADER_PLAN_H
-#define LOADER_PLAN_H
+#ifndef LOADER_PIPELINE_OUTPUT_PLAN_H
+#define LOADER_PIPELINE_OUTPUT_PLAN_H
 
 #include "loader/graph/graph.h"
 #include "loader/jit/tail.h"

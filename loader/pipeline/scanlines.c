@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/lines.h"
+#include "loader/pipeline/scanlines.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -14,8 +14,8 @@
  * All but open and close may be called by any number of threads. If two make
  * one value, that of the first is kept.
  */
-#ifndef LOADER_STASH_H
-#define LOADER_STASH_H
+#ifndef LOADER_PIPELINE_VALUE_STORE_H
+#define LOADER_PIPELINE_VALUE_STORE_H
 
 #include <stdint.h>
 

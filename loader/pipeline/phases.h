@@ -5,10 +5,10 @@
  * (pipeline_is_alike()), are all parsed, and so checked, at once, and share the
  * code that is compiled for them. Immutable but for phases_compile().
  */
-#ifndef LOADER_PHASES_H
-#define LOADER_PHASES_H
+#ifndef LOADER_PIPELINE_PHASES_H
+#define LOADER_PIPELINE_PHASES_H
 
-#include "loader/pipeline.h"
+#include "loader/pipeline/pipeline.h"
 
 /* Each has tables of its own for every output. */
 enum { PHASES_MAX = 64 };

@@ -4,8 +4,8 @@
  * never moves: the planes of a whole ordinary JPEG, or pixels, and what of them
  * is looked at.
  */
-#ifndef LOADER_KEPT_H
-#define LOADER_KEPT_H
+#ifndef LOADER_PIPELINE_KEPT_IMAGE_H
+#define LOADER_PIPELINE_KEPT_IMAGE_H
 
 #include <stdbool.h>
 

@@ -4,8 +4,8 @@
  * or out of a JPEG, while it is decoded or out of its planes, to the bit those
  * of a full decode.
  */
-#ifndef LOADER_LINES_H
-#define LOADER_LINES_H
+#ifndef LOADER_PIPELINE_SCANLINES_H
+#define LOADER_PIPELINE_SCANLINES_H
 
 #include <stdbool.h>
 #include <stddef.h>

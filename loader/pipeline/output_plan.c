@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/plan.h"
+#include "loader/pipeline/output_plan.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "fs/util/bytes.h"
 #include "loader/graph/diagnostic.h"
-#include "loader/stash.h"
+#include "loader/pipeline/value_store.h"
 
 static void plan_image(struct plan *plan)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/kept.h"
+#include "loader/pipeline/kept_image.h"
 
 #include <string.h>
 

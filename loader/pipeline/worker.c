@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/worker.h"
+#include "loader/pipeline/worker.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/frame.h"
 #include "loader/graph/operands.h"
+#include "loader/pipeline/frame.h"
 #include "loader/util/buffer.h"
 
 struct pipeline_worker {
