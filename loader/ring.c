@@ -10,7 +10,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/thread.h"
-#include "loader/cuda.h"
+#include "loader/gpu/cuda.h"
 #include "loader/pace.h"
 
 /* Rows a worker takes at a time: few milliseconds of work, so that the last

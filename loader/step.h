@@ -11,7 +11,7 @@
 #include "beton/loader.h"
 #include "loader/balance.h"
 #include "loader/feed.h"
-#include "loader/parcel.h"
+#include "loader/gpu/device_batch.h"
 #include "loader/pipeline/phases.h"
 #include "loader/util/buffer.h"
 #include "loader/util/stages.h"

@@ -36,9 +36,9 @@
 #include "fs/util/bytes.h"
 #include "fs/util/clock.h"
 #include "fs/util/log.h"
-#include "loader/cuda.h"
-#include "loader/cuda_compiler.h"
-#include "loader/upload.h"
+#include "loader/gpu/cuda.h"
+#include "loader/gpu/nvrtc.h"
+#include "loader/gpu/upload.h"
 
 enum {
 	NO_GPU = 2,

@@ -40,10 +40,10 @@ LAYERS = """
     fs/util/outfile fs/dataset/schema
     fs/dataset/writer fs/option fs/progress fs/html fs/census fs/bins fs/quality fs/usage
     loader/util/library
-    loader/cuda
-    loader/cuda_compiler
+    loader/gpu/cuda
+    loader/gpu/nvrtc
     loader/beacon loader/util/scratch loader/util/vec16 loader/util/value loader/util/image loader/util/exact_math loader/util/buffer loader/graph/read_file loader/graph/diagnostic loader/graph/suggest loader/util/stages loader/hook loader/pace loader/balance loader/graph/schedule loader/pipeline/value_store
-    loader/upload
+    loader/gpu/upload
     loader/codec/exif loader/resize/axis loader/graph/crop loader/graph/dtype loader/graph/token loader/cursor
     loader/jpeg/entry_index loader/jpeg/huffman loader/jpeg/idct loader/jpeg/idct_parts loader/jpeg/idct_reduced
     loader/jpeg/scan loader/jpeg/huffman_best
@@ -67,7 +67,7 @@ LAYERS = """
     loader/jit/jit loader/pipeline/output_plan
     loader/pipeline/worker
     loader/pipeline/pipeline
-    loader/device loader/parcel
+    loader/gpu/device loader/gpu/device_batch
     loader/pipeline/phases loader/graph/edit
     loader/jit/isa/gather loader/jit/prebuild/prebuild
     loader/lender loader/fake

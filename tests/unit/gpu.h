@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "fs/util/log.h"
-#include "loader/cuda.h"
-#include "loader/cuda_compiler.h"
+#include "loader/gpu/cuda.h"
+#include "loader/gpu/nvrtc.h"
 #include "tests/standin/cuda.h"
 #include "tests/unit/t.h"
 

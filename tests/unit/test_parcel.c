@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels of a device, kept and compiled, and batches that go through them: the
    rows are those that the processor makes of the whole text. */
-#include "loader/parcel.h"
+#include "loader/gpu/device_batch.h"
 
 #include <stdlib.h>
 #include <unistd.h>

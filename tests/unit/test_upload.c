@@ -8,7 +8,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
 #include "fs/util/thread.h"
-#include "loader/upload.h"
+#include "loader/gpu/upload.h"
 #include "tests/unit/gpu.h"
 
 enum {

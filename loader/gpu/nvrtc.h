@@ -11,8 +11,8 @@
  *
  * Threads: any.
  */
-#ifndef LOADER_CUDA_COMPILER_H
-#define LOADER_CUDA_COMPILER_H
+#ifndef LOADER_GPU_NVRTC_H
+#define LOADER_GPU_NVRTC_H
 
 #include <stddef.h>
 

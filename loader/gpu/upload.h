@@ -36,14 +36,14 @@
  *They are never held together, nor while the host waits, except upload.lock for
  * ordinary memory, as said.
  */
-#ifndef LOADER_UPLOAD_H
-#define LOADER_UPLOAD_H
+#ifndef LOADER_GPU_UPLOAD_H
+#define LOADER_GPU_UPLOAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/cuda.h"
+#include "loader/gpu/cuda.h"
 
 struct log;
 struct upload;

@@ -19,8 +19,8 @@
  * use. There is no lock. Nothing here synchronises the device, but for what is
  * said to.
  */
-#ifndef LOADER_CUDA_H
-#define LOADER_CUDA_H
+#ifndef LOADER_GPU_CUDA_H
+#define LOADER_GPU_CUDA_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,13 +7,13 @@
  *
  * Threads: device_add() before all else, then any.
  */
-#ifndef LOADER_DEVICE_H
-#define LOADER_DEVICE_H
+#ifndef LOADER_GPU_DEVICE_H
+#define LOADER_GPU_DEVICE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/upload.h"
+#include "loader/gpu/upload.h"
 
 struct device;
 struct log;

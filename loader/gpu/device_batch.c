@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/parcel.h"
+#include "loader/gpu/device_batch.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,12 +6,12 @@
  *
  * The protocol, and the threads, are those of upload.h.
  */
-#ifndef LOADER_PARCEL_H
-#define LOADER_PARCEL_H
+#ifndef LOADER_GPU_DEVICE_BATCH_H
+#define LOADER_GPU_DEVICE_BATCH_H
 
 #include <stdbool.h>
 
-#include "loader/device.h"
+#include "loader/gpu/device.h"
 #include "loader/util/value.h"
 
 struct parcel;

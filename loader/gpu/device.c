@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/device.h"
+#include "loader/gpu/device.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/log.h"
-#include "loader/cuda_compiler.h"
+#include "loader/gpu/nvrtc.h"
 #include "loader/jit/code_cache.h"
 #include "loader/jit/emit_device.h"
 #include "loader/pipeline/pipeline.h"

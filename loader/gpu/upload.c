@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/upload.h"
+#include "loader/gpu/upload.h"
 
 #include <errno.h>
 #include <pthread.h>

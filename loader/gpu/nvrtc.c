@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/cuda_compiler.h"
+#include "loader/gpu/nvrtc.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -12,7 +12,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/log.h"
-#include "loader/cuda.h"
+#include "loader/gpu/cuda.h"
 #include "loader/util/library.h"
 
 enum { OPTIONS_MAX = 16, ARCHITECTURES_MAX = 64 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/cuda.h"
+#include "loader/gpu/cuda.h"
 
 #include <errno.h>
 #include <fcntl.h>
