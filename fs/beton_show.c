@@ -12,7 +12,7 @@
 #include "fs/dataset/field.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/view.h"
+#include "loader/feed/batch_view.h"
 
 struct show_options {
 	bool json;

@@ -11,7 +11,7 @@
 #include "fs/util/bytes.h"
 #include "loader/beacon.h"
 #include "loader/defaults.h"
-#include "loader/fake.h"
+#include "loader/feed/fake_text.h"
 #include "loader/hook.h"
 #include "loader/pipeline/value_store.h"
 #include "loader/replay.h"

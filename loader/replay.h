@@ -13,7 +13,7 @@
 #ifndef LOADER_REPLAY_H
 #define LOADER_REPLAY_H
 
-#include "loader/fake.h"
+#include "loader/feed/fake_text.h"
 #include "loader/step.h"
 
 struct replay;

@@ -11,7 +11,7 @@
 #define LOADER_RING_H
 
 #include "loader/cursor.h"
-#include "loader/feed.h"
+#include "loader/feed/feed.h"
 #include "loader/hook.h"
 #include "loader/replay.h"
 #include "loader/step.h"

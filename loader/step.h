@@ -10,12 +10,12 @@
 
 #include "beton/loader.h"
 #include "loader/balance.h"
-#include "loader/feed.h"
+#include "loader/feed/batch_view.h"
+#include "loader/feed/feed.h"
 #include "loader/gpu/device_batch.h"
 #include "loader/pipeline/phases.h"
 #include "loader/util/buffer.h"
 #include "loader/util/stages.h"
-#include "loader/view.h"
 
 enum { STEP_MESSAGE_SIZE = 1024 };
 

@@ -10,7 +10,7 @@
 #include "fs/engine/batch.h"
 #include "fs/order/spec_text.h"
 #include "fs/util/bytes.h"
-#include "loader/view.h"
+#include "loader/feed/batch_view.h"
 #include "tests/fuzz/fuzz.h"
 
 enum {

@@ -6,7 +6,7 @@
  */
 #include "fs/util/bytes.h"
 #include "fs/util/crc.h"
-#include "loader/view.h"
+#include "loader/feed/batch_view.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { VALUES_MAX = 4096 };

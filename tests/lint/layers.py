@@ -53,7 +53,7 @@ LAYERS = """
     loader/codec/codec loader/codec/encode loader/codec/error loader/codec/header loader/codec/index loader/codec/marker loader/codec/recode loader/codec/source loader/codec/target loader/resize/rows loader/resize/rows_avx2
     loader/jpeg/upsample loader/jpeg/upsample_avx2 loader/jpeg/upsample_class loader/jpeg/upsample_plain
     loader/pipeline/scanlines
-    loader/resize/resample loader/view loader/state
+    loader/resize/resample loader/feed/batch_view loader/state
     loader/resize/filter
     loader/resize/planar loader/resize/planar_avx2 loader/resize/planar_class loader/resize/planar_plain
     loader/graph/parse loader/graph/op loader/jit/kernel loader/jit/code
@@ -70,8 +70,8 @@ LAYERS = """
     loader/gpu/device loader/gpu/device_batch
     loader/pipeline/phases loader/graph/edit
     loader/jit/isa/gather loader/jit/prebuild/prebuild
-    loader/lender loader/fake
-    loader/feed loader/feed_fake loader/feed_file loader/feed_mount
+    loader/feed/handover_client loader/feed/fake_text
+    loader/feed/feed loader/feed/fake loader/feed/file loader/feed/mount
     loader/step
     loader/replay
     loader/defaults

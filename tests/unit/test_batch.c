@@ -4,7 +4,7 @@
 #include "fs/engine/batch.h"
 #include "fs/order/order.h"
 #include "fs/order/spec_text.h"
-#include "loader/view.h"
+#include "loader/feed/batch_view.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 100 };

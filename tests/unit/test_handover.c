@@ -12,7 +12,7 @@
 #include "fs/mount/handover_peer.h"
 #include "fs/order/spec_text.h"
 #include "fs/util/rng.h"
-#include "loader/lender.h"
+#include "loader/feed/handover_client.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 96, BATCH = 8, BATCHES = SAMPLES / BATCH, THREADS = 8 };

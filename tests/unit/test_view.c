@@ -3,7 +3,7 @@
 
 #include "fs/engine/batch.h"
 #include "fs/util/crc.h"
-#include "loader/view.h"
+#include "loader/feed/batch_view.h"
 #include "tests/unit/made.h"
 
 /* A batch file of all types, and a copy to hurt. */

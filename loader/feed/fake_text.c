@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/fake.h"
+#include "loader/feed/fake_text.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "fs/engine/engine.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/feed.h"
+#include "loader/feed/feed.h"
 
 struct file_feed {
 	struct feed base;

@@ -3,8 +3,8 @@
  * A batch file in memory, include/beton/batch.h: checked once, then read
  * without looking at bounds again.
  */
-#ifndef LOADER_VIEW_H
-#define LOADER_VIEW_H
+#ifndef LOADER_FEED_BATCH_VIEW_H
+#define LOADER_FEED_BATCH_VIEW_H
 
 #include "beton/batch.h"
 

@@ -4,8 +4,8 @@
  * text of `source` and of $BETON_FAKE, in the grammar of pipelines,
  * beton-transforms(7). Knows what the text says, and how to say no to it.
  */
-#ifndef LOADER_FAKE_H
-#define LOADER_FAKE_H
+#ifndef LOADER_FEED_FAKE_TEXT_H
+#define LOADER_FEED_FAKE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

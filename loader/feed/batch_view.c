@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/view.h"
+#include "loader/feed/batch_view.h"
 
 #include <stdbool.h>
 #include <stdio.h>

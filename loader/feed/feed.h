@@ -3,8 +3,8 @@
  * Where a loader's batch files come from. One row each: "file" runs the engine
  * inside the process, "mount" has them from a daemon, "fake" makes them up.
  */
-#ifndef LOADER_FEED_H
-#define LOADER_FEED_H
+#ifndef LOADER_FEED_FEED_H
+#define LOADER_FEED_FEED_H
 
 #include <stdatomic.h>
 
@@ -13,9 +13,9 @@
 #include "fs/metrics/trace.h"
 #include "fs/order/spec_text.h"
 #include "fs/util/log.h"
+#include "loader/feed/batch_view.h"
 #include "loader/util/buffer.h"
 #include "loader/util/value.h"
-#include "loader/view.h"
 
 struct fake;
 struct feed;

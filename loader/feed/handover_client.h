@@ -7,8 +7,8 @@
  * One thread asks; any may give back. lender.lock guards the mappings' counts,
  * nothing follows it.
  */
-#ifndef LOADER_LENDER_H
-#define LOADER_LENDER_H
+#ifndef LOADER_FEED_HANDOVER_CLIENT_H
+#define LOADER_FEED_HANDOVER_CLIENT_H
 
 #include "fs/metrics/rank_figures.h"
 

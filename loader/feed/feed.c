@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/feed.h"
+#include "loader/feed/feed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/fake.h"
+#include "loader/feed/fake_text.h"
 
 /* The first that is for a path serves it; a file is the last resort, and tells
    what is wrong with a path that is nothing. */

@@ -16,8 +16,8 @@
 #include "fs/util/crc.h"
 #include "fs/util/name.h"
 #include "fs/util/rng.h"
-#include "loader/fake.h"
-#include "loader/feed.h"
+#include "loader/feed/fake_text.h"
+#include "loader/feed/feed.h"
 
 /* Elements of a block: no more than a cache near the processor takes, whatever
    their type. */

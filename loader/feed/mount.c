@@ -20,9 +20,9 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"
-#include "loader/feed.h"
-#include "loader/lender.h"
-#include "loader/view.h"
+#include "loader/feed/batch_view.h"
+#include "loader/feed/feed.h"
+#include "loader/feed/handover_client.h"
 
 enum {
 	/* Larger reads gain nothing: the kernel cuts them to 1 MiB. */

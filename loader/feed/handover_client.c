@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/lender.h"
+#include "loader/feed/handover_client.h"
 
 #include <errno.h>
 #include <fcntl.h>
