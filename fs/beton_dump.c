@@ -16,7 +16,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"
 #include "fs/util/npy.h"
-#include "loader/state.h"
+#include "loader/run/state.h"
 
 enum { PATH_SIZE = 4096, STATE_SIZE = 4096 };
 

@@ -21,7 +21,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 #include "fs/util/thread.h"
-#include "loader/beacon.h"
+#include "loader/run/beacon.h"
 
 enum {
 	FAMILY_MAX = 256, /* processes of a job on this machine */

@@ -9,14 +9,14 @@
 
 #include "fs/engine/handover_message.h"
 #include "fs/util/bytes.h"
-#include "loader/beacon.h"
 #include "loader/defaults.h"
 #include "loader/feed/fake_text.h"
-#include "loader/hook.h"
 #include "loader/pipeline/value_store.h"
-#include "loader/replay.h"
-#include "loader/ring.h"
-#include "loader/state.h"
+#include "loader/run/beacon.h"
+#include "loader/run/hook.h"
+#include "loader/run/replay.h"
+#include "loader/run/ring.h"
+#include "loader/run/state.h"
 
 enum {
 	PREFETCH_DEFAULT = 2,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as a loader's state. What is accepted survives being written. */
 #include "fs/util/bytes.h"
-#include "loader/state.h"
+#include "loader/run/state.h"
 #include "tests/fuzz/fuzz.h"
 
 /* A loader compares these with its own before it writes a state. */

@@ -42,9 +42,9 @@ LAYERS = """
     loader/util/library
     loader/gpu/cuda
     loader/gpu/nvrtc
-    loader/beacon loader/util/scratch loader/util/vec16 loader/util/value loader/util/image loader/util/exact_math loader/util/buffer loader/graph/read_file loader/graph/diagnostic loader/graph/suggest loader/util/stages loader/hook loader/pace loader/balance loader/graph/schedule loader/pipeline/value_store
+    loader/run/beacon loader/util/scratch loader/util/vec16 loader/util/value loader/util/image loader/util/exact_math loader/util/buffer loader/graph/read_file loader/graph/diagnostic loader/graph/suggest loader/util/stages loader/run/hook loader/run/pace loader/run/offload loader/graph/schedule loader/pipeline/value_store
     loader/gpu/upload
-    loader/codec/exif loader/resize/axis loader/graph/crop loader/graph/dtype loader/graph/token loader/cursor
+    loader/codec/exif loader/resize/axis loader/graph/crop loader/graph/dtype loader/graph/token loader/run/cursor
     loader/jpeg/entry_index loader/jpeg/huffman loader/jpeg/idct loader/jpeg/idct_parts loader/jpeg/idct_reduced
     loader/jpeg/scan loader/jpeg/huffman_best
     loader/jpeg/baseline_header
@@ -53,7 +53,7 @@ LAYERS = """
     loader/codec/codec loader/codec/encode loader/codec/error loader/codec/header loader/codec/index loader/codec/marker loader/codec/recode loader/codec/source loader/codec/target loader/resize/rows loader/resize/rows_avx2
     loader/jpeg/upsample loader/jpeg/upsample_avx2 loader/jpeg/upsample_class loader/jpeg/upsample_plain
     loader/pipeline/scanlines
-    loader/resize/resample loader/feed/batch_view loader/state
+    loader/resize/resample loader/feed/batch_view loader/run/state
     loader/resize/filter
     loader/resize/planar loader/resize/planar_avx2 loader/resize/planar_class loader/resize/planar_plain
     loader/graph/parse loader/graph/op loader/jit/kernel loader/jit/code
@@ -72,10 +72,10 @@ LAYERS = """
     loader/jit/isa/gather loader/jit/prebuild/prebuild
     loader/feed/handover_client loader/feed/fake_text
     loader/feed/feed loader/feed/fake loader/feed/file loader/feed/mount
-    loader/step
-    loader/replay
+    loader/run/step
+    loader/run/replay
     loader/defaults
-    loader/ring
+    loader/run/ring
     loader/loader loader/dataset loader/writer
     fs/mount/options fs/mount/log_output fs/mount/mountpoint fs/mount/inval fs/mount/dataset_names fs/namespace/stats
     fs/namespace/ns

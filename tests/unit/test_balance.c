@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/balance.h"
+#include "loader/run/offload.h"
 #include "tests/unit/t.h"
 
 enum { ROWS = 64, WORKERS = 4, WINDOW = BALANCE_WINDOW };

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/cursor.h"
+#include "loader/run/cursor.h"
 #include "tests/unit/t.h"
 
 enum { NUMBERS_MAX = 64 };

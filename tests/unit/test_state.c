@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/state.h"
+#include "loader/run/state.h"
 #include "tests/unit/t.h"
 
 static const struct state good = {

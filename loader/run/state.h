@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A loader's place as a small JSON text, beton-orders(7). */
-#ifndef LOADER_STATE_H
-#define LOADER_STATE_H
+#ifndef LOADER_RUN_STATE_H
+#define LOADER_RUN_STATE_H
 
 #include "beton/batch.h"
 #include "fs/order/spec_text.h"

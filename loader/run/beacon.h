@@ -7,8 +7,8 @@
  * Whoever watches makes the file, of BEACON_SIZE, and must not shrink it. Its
  * numbers are other processes': hostile until checked.
  */
-#ifndef LOADER_BEACON_H
-#define LOADER_BEACON_H
+#ifndef LOADER_RUN_BEACON_H
+#define LOADER_RUN_BEACON_H
 
 #include <stdatomic.h>
 #include <stddef.h>

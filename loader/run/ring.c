@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/ring.h"
+#include "loader/run/ring.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/thread.h"
 #include "loader/gpu/cuda.h"
-#include "loader/pace.h"
+#include "loader/run/pace.h"
 
 /* Rows a worker takes at a time: few milliseconds of work, so that the last
    rows of a batch are shared; of short ones more, since taking them has its

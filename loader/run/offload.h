@@ -13,8 +13,8 @@
  * Pure: no clocks, no threads; the caller has a lock. Equal facts give equal
  * choices.
  */
-#ifndef LOADER_BALANCE_H
-#define LOADER_BALANCE_H
+#ifndef LOADER_RUN_OFFLOAD_H
+#define LOADER_RUN_OFFLOAD_H
 
 #include <stdbool.h>
 #include <stdint.h>

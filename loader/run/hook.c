@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/hook.h"
+#include "loader/run/hook.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -3,17 +3,17 @@
  * One training step's batch on its way: the batch file as it came, and the
  * tensors made of it. Knows no threads: whoever runs a row has it to itself.
  */
-#ifndef LOADER_STEP_H
-#define LOADER_STEP_H
+#ifndef LOADER_RUN_STEP_H
+#define LOADER_RUN_STEP_H
 
 #include <stdatomic.h>
 
 #include "beton/loader.h"
-#include "loader/balance.h"
 #include "loader/feed/batch_view.h"
 #include "loader/feed/feed.h"
 #include "loader/gpu/device_batch.h"
 #include "loader/pipeline/phases.h"
+#include "loader/run/offload.h"
 #include "loader/util/buffer.h"
 #include "loader/util/stages.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/state.h"
+#include "loader/run/state.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/cursor.h"
+#include "loader/run/cursor.h"
 
 #include "fs/util/bytes.h"
 

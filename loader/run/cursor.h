@@ -4,8 +4,8 @@
  * with `start` batches of an epoch consumed, rank r of w takes batches
  * start + r, start + r + w, and so on. Pure functions.
  */
-#ifndef LOADER_CURSOR_H
-#define LOADER_CURSOR_H
+#ifndef LOADER_RUN_CURSOR_H
+#define LOADER_RUN_CURSOR_H
 
 #include <stdbool.h>
 

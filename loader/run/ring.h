@@ -7,14 +7,14 @@
  * At most `prefetch` steps are in the making. A user that keeps many makes the
  * ring allocate more, and the surplus is freed on release.
  */
-#ifndef LOADER_RING_H
-#define LOADER_RING_H
+#ifndef LOADER_RUN_RING_H
+#define LOADER_RUN_RING_H
 
-#include "loader/cursor.h"
 #include "loader/feed/feed.h"
-#include "loader/hook.h"
-#include "loader/replay.h"
-#include "loader/step.h"
+#include "loader/run/cursor.h"
+#include "loader/run/hook.h"
+#include "loader/run/replay.h"
+#include "loader/run/step.h"
 
 struct ring;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/step.h"
+#include "loader/run/step.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/balance.h"
+#include "loader/run/offload.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
  * takes by itself. What is written belongs to the thread that calls next();
  * sums may be read by any.
  */
-#ifndef LOADER_PACE_H
-#define LOADER_PACE_H
+#ifndef LOADER_RUN_PACE_H
+#define LOADER_RUN_PACE_H
 
 #include <stdbool.h>
 

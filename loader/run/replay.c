@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/replay.h"
+#include "loader/run/replay.h"
 
 #include <stdlib.h>
 #include <string.h>

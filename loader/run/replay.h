@@ -10,11 +10,11 @@
  *
  * Threads: the caller's lock, unless said.
  */
-#ifndef LOADER_REPLAY_H
-#define LOADER_REPLAY_H
+#ifndef LOADER_RUN_REPLAY_H
+#define LOADER_RUN_REPLAY_H
 
 #include "loader/feed/fake_text.h"
-#include "loader/step.h"
+#include "loader/run/step.h"
 
 struct replay;
 

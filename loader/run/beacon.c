@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/beacon.h"
+#include "loader/run/beacon.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

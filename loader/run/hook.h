@@ -5,8 +5,8 @@
  *
  * Threads: any, its lock guards it; it is not held while the hook runs.
  */
-#ifndef LOADER_HOOK_H
-#define LOADER_HOOK_H
+#ifndef LOADER_RUN_HOOK_H
+#define LOADER_RUN_HOOK_H
 
 #include "loader/util/stages.h"
 

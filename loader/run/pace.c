@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/pace.h"
+#include "loader/run/pace.h"
 
 #include <stdio.h>
 
