@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#include "fs/option.h"
 #include "fs/util/log.h"
+#include "loader/tools/ui/option.h"
 
 /* beton's exit codes beside EXIT_SUCCESS and EXIT_FAILURE. */
 enum { BETON_EXIT_USAGE = 2 };

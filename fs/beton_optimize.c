@@ -17,10 +17,10 @@
 #include "fs/beton_jpegs.h"
 #include "fs/dataset/dataset.h"
 #include "fs/dataset/writer.h"
-#include "fs/progress.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/codec/recode.h"
+#include "loader/tools/ui/progress.h"
 
 enum {
 	/* What is in memory at a time; the last sample may exceed it. */

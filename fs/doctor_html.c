@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fs/doctor_report.h"
-#include "fs/html.h"
+#include "loader/tools/ui/html.h"
 
 static const char style[] =
 	".verdict{border-left:6px solid var(--bad);background:var(--tint);"

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "fs/gallery_page.h"
-#include "fs/html.h"
-#include "fs/progress.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "loader/tools/ui/html.h"
+#include "loader/tools/ui/progress.h"
 
 /* What is larger is not read, or decoded, for a picture as large as a stamp. */
 static const uint64_t STORED_MAX = (uint64_t)512 << 20;

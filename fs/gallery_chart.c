@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "fs/bins.h"
-#include "fs/html.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "loader/tools/ui/html.h"
 
 enum {
 	TICKS = 4,	  /* below a histogram, at most */

@@ -2,8 +2,8 @@
 #include "fs/gallery_field.h"
 
 #include "fs/gallery_chart.h"
-#include "fs/html.h"
 #include "fs/util/bytes.h"
+#include "loader/tools/ui/html.h"
 
 enum {
 	HEX_BYTES = 48,

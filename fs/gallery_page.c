@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "fs/html.h"
 #include "fs/util/bytes.h"
+#include "loader/tools/ui/html.h"
 
 static const char style[] =
 	"body{max-width:1120px}\n"

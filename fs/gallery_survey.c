@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "fs/progress.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/rng.h"
+#include "loader/tools/ui/progress.h"
 
 enum { READ_BYTES = 256 << 10, SHOW_EVERY = 1024 };
 

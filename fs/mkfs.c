@@ -12,9 +12,9 @@
 #include "fs/mkfs_options.h"
 #include "fs/mkfs_pool.h"
 #include "fs/mkfs_scan.h"
-#include "fs/progress.h"
 #include "fs/util/bytes.h"
 #include "fs/util/log.h"
+#include "loader/tools/ui/progress.h"
 
 enum {
 	EXIT_USAGE = 2,

@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "beton/beton.h"
-#include "fs/option.h"
 #include "fs/util/bytes.h"
+#include "loader/tools/ui/option.h"
 
 enum { JOBS_MAX = 1024 };
 

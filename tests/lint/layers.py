@@ -38,7 +38,7 @@ LAYERS = """
     fs/engine/plan fs/engine/slot fs/cache/choice
     fs/engine/engine
     fs/util/outfile fs/dataset/schema
-    fs/dataset/writer fs/option fs/progress fs/html fs/census fs/bins fs/quality fs/usage
+    fs/dataset/writer loader/tools/ui/option loader/tools/ui/progress loader/tools/ui/html fs/census fs/bins fs/quality fs/usage
     loader/util/library
     loader/gpu/cuda
     loader/gpu/nvrtc

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/html.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "loader/tools/ui/html.h"
 #include "tests/unit/t.h"
 
 #define MISSING "\xef\xbf\xbd"

@@ -3,8 +3,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "fs/option.h"
 #include "fs/util/bytes.h"
+#include "loader/tools/ui/option.h"
 #include "tests/unit/t.h"
 
 struct options {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/html.h"
+#include "loader/tools/ui/html.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,8 +4,8 @@
  * second of the work on. One thread. Whoever prints something else meanwhile
  * calls progress_hide() before.
  */
-#ifndef FS_PROGRESS_H
-#define FS_PROGRESS_H
+#ifndef LOADER_TOOLS_UI_PROGRESS_H
+#define LOADER_TOOLS_UI_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * files and pipelines, goes through html_text() or is drawn by what is here;
  * then it is text in the page, whatever it is. One thread.
  */
-#ifndef FS_HTML_H
-#define FS_HTML_H
+#ifndef LOADER_TOOLS_UI_HTML_H
+#define LOADER_TOOLS_UI_HTML_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/option.h"
+#include "loader/tools/ui/option.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

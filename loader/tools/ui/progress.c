@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/progress.h"
+#include "loader/tools/ui/progress.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  * or "--name=value", and single letters, "-n value" or "-nvalue"; operands may
  * stand anywhere, and all that follows "--" is operands.
  */
-#ifndef FS_OPTION_H
-#define FS_OPTION_H
+#ifndef LOADER_TOOLS_UI_OPTION_H
+#define LOADER_TOOLS_UI_OPTION_H
 
 #include <stddef.h>
 #include <stdint.h>
