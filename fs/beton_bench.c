@@ -9,10 +9,10 @@
 #include "beton/loader.h"
 #include "fs/beton_command.h"
 #include "fs/beton_reading.h"
-#include "fs/usage.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
+#include "loader/tools/machine/usage.h"
 #include "loader/tools/ui/progress.h"
 
 enum { EPOCHS_MAX = 1 << 20, STAGES_MAX = 8, PATH_SIZE = 4096 };

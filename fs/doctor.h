@@ -9,10 +9,10 @@
 
 #include "fs/doctor_model.h"
 #include "fs/doctor_run.h"
-#include "fs/machine_cpu.h"
-#include "fs/machine_disk.h"
-#include "fs/machine_gpu.h"
-#include "fs/machine_memory.h"
+#include "loader/tools/machine/cpu.h"
+#include "loader/tools/machine/disk.h"
+#include "loader/tools/machine/gpu.h"
+#include "loader/tools/machine/memory.h"
 
 enum {
 	DOCTOR_OPS_MAX = 32,

@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fs/machine_cpu.h"
 #include "fs/util/bytes.h"
 #include "fs/util/clock.h"
+#include "loader/tools/machine/cpu.h"
 
 enum { JIT_WAIT_MS = 5000, PREFETCH = 2 };
 

@@ -38,7 +38,7 @@ LAYERS = """
     fs/engine/plan fs/engine/slot fs/cache/choice
     fs/engine/engine
     fs/util/outfile fs/dataset/schema
-    fs/dataset/writer loader/tools/ui/option loader/tools/ui/progress loader/tools/ui/html fs/census fs/bins fs/quality fs/usage
+    fs/dataset/writer loader/tools/ui/option loader/tools/ui/progress loader/tools/ui/html fs/census fs/bins fs/quality loader/tools/machine/usage
     loader/util/library
     loader/gpu/cuda
     loader/gpu/nvrtc
@@ -92,7 +92,7 @@ LAYERS = """
     fs/gallery_field
     fs/gallery_page
     fs/gallery
-    fs/machine_cpu fs/machine_disk fs/machine_gpu fs/machine_memory
+    loader/tools/machine/cpu loader/tools/machine/disk loader/tools/machine/gpu loader/tools/machine/memory
     fs/doctor_run fs/doctor_model
     fs/doctor
     fs/doctor_fix fs/doctor_verdict

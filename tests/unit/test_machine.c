@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/machine_cpu.h"
-#include "fs/machine_disk.h"
-#include "fs/machine_gpu.h"
-#include "fs/machine_memory.h"
+#include "loader/tools/machine/cpu.h"
+#include "loader/tools/machine/disk.h"
+#include "loader/tools/machine/gpu.h"
+#include "loader/tools/machine/memory.h"
 #include "tests/unit/t.h"
 
 static char root[] = "/tmp/test_machine.XXXXXX";

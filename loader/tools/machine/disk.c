@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/machine_disk.h"
+#include "loader/tools/machine/disk.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What processes have used so far, from /proc. */
-#ifndef FS_USAGE_H
-#define FS_USAGE_H
+#ifndef LOADER_TOOLS_MACHINE_USAGE_H
+#define LOADER_TOOLS_MACHINE_USAGE_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -4,8 +4,8 @@
  * they are told to run. Nothing is kept; any thread. `root` is the directory
  * that has proc/ and sys/: "" but in tests.
  */
-#ifndef FS_MACHINE_CPU_H
-#define FS_MACHINE_CPU_H
+#ifndef LOADER_TOOLS_MACHINE_CPU_H
+#define LOADER_TOOLS_MACHINE_CPU_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/usage.h"
+#include "loader/tools/machine/usage.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/machine_gpu.h"
+#include "loader/tools/machine/gpu.h"
 
 #include <stdint.h>
 #include <stdlib.h>

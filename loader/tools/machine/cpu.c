@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/machine_cpu.h"
+#include "loader/tools/machine/cpu.h"
 
 #include <errno.h>
 #include <limits.h>

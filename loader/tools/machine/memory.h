@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory as a loader meets it: its limits, and how fast it can be copied.
    Nothing is kept; any thread. */
-#ifndef FS_MACHINE_MEMORY_H
-#define FS_MACHINE_MEMORY_H
+#ifndef LOADER_TOOLS_MACHINE_MEMORY_H
+#define LOADER_TOOLS_MACHINE_MEMORY_H
 
 #include <stdint.h>
 

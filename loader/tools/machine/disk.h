@@ -3,8 +3,8 @@
  * What a file lies on, how much of it the page cache holds, and how fast its
  * device reads without that cache. Nothing is kept; any thread.
  */
-#ifndef FS_MACHINE_DISK_H
-#define FS_MACHINE_DISK_H
+#ifndef LOADER_TOOLS_MACHINE_DISK_H
+#define LOADER_TOOLS_MACHINE_DISK_H
 
 #include <stdbool.h>
 #include <stdint.h>

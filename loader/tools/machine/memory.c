@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/machine_memory.h"
+#include "loader/tools/machine/memory.h"
 
 #include <pthread.h>
 #include <stdbool.h>

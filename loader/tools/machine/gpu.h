@@ -4,8 +4,8 @@
  * there is no libnvidia-ml.so.1 there are none. $BETON_NVML_LIBRARY is its path
  * instead. One thread.
  */
-#ifndef FS_MACHINE_GPU_H
-#define FS_MACHINE_GPU_H
+#ifndef LOADER_TOOLS_MACHINE_GPU_H
+#define LOADER_TOOLS_MACHINE_GPU_H
 
 #include <stddef.h>
 
