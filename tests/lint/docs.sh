@@ -41,7 +41,7 @@ all_of_beton() {
     echo commands
 }
 
-same fs/mkfs.beton.8 Fl "$("$build/mkfs.beton" --options)"
+same loader/tools/mkfs/mkfs.beton.8 Fl "$("$build/mkfs.beton" --options)"
 same fs/mount/betonfs.8 Cm "$("$build/betonfs" --options)"
 same fs/beton.1 Fl "$(all_of_beton)"
 same fs/beton-doctor.1 Fl "$("$build/beton" doctor --options)"

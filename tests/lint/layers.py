@@ -87,7 +87,7 @@ LAYERS = """
     fs/mount/handover_peer fs/mount/handover_connection
     fs/mount/fuse_ops fs/mount/handover
     fs/mount/betonfs
-    fs/picture fs/picture_format fs/picture_png fs/picture_webp fs/mkfs fs/mkfs_encode fs/mkfs_options fs/mkfs_pool fs/mkfs_scan
+    loader/tools/mkfs/picture loader/tools/mkfs/picture_format loader/tools/mkfs/picture_png loader/tools/mkfs/picture_webp loader/tools/mkfs/mkfs loader/tools/mkfs/encode loader/tools/mkfs/options loader/tools/mkfs/pool loader/tools/mkfs/scan
     fs/gallery_survey fs/gallery_thumbnail fs/gallery_chart
     fs/gallery_field
     fs/gallery_page
@@ -114,8 +114,8 @@ ONLY = {
     "link.h": ["loader/util/library.c"],
     "jpeglib.h": ["loader/codec/*.c"],
     "lz4.h": ["fs/cache/cold.c"],
-    "png.h": ["fs/picture*.c"],
-    "webp/decode.h": ["fs/picture*.c"],
+    "png.h": ["loader/tools/mkfs/*.c"],
+    "webp/decode.h": ["loader/tools/mkfs/*.c"],
     "Python.h": ["loader/python.c"],
 }
 GENERATED = {"ops.inc"}

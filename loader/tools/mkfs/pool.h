@@ -3,12 +3,12 @@
  * Encodes images on several threads and gives them out in order. At most four
  * per thread are in memory, however long one of them takes.
  */
-#ifndef FS_MKFS_POOL_H
-#define FS_MKFS_POOL_H
+#ifndef LOADER_TOOLS_MKFS_POOL_H
+#define LOADER_TOOLS_MKFS_POOL_H
 
-#include "fs/mkfs_encode.h"
-#include "fs/mkfs_scan.h"
 #include "fs/util/rng.h"
+#include "loader/tools/mkfs/encode.h"
+#include "loader/tools/mkfs/scan.h"
 
 /* Which file is which sample. Immutable while a pool runs. */
 struct mkfs_plan {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/mkfs_pool.h"
+#include "loader/tools/mkfs/pool.h"
 
 #include <errno.h>
 #include <pthread.h>

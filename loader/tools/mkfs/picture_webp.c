@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fs/picture_format.h"
 #include "fs/util/bytes.h"
+#include "loader/tools/mkfs/picture_format.h"
 
 #ifdef HAVE_WEBP
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One image file -> the bytes that a dataset stores for it. */
-#ifndef FS_MKFS_ENCODE_H
-#define FS_MKFS_ENCODE_H
+#ifndef LOADER_TOOLS_MKFS_ENCODE_H
+#define LOADER_TOOLS_MKFS_ENCODE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/picture.h"
+#include "loader/tools/mkfs/picture.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/picture_format.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/codec/exif.h"
+#include "loader/tools/mkfs/picture_format.h"
 
 /* Beyond this, memory is given back after the image that needed it. */
 static const size_t KEEP_MEMORY = (size_t)64 << 20;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/mkfs_encode.h"
+#include "loader/tools/mkfs/encode.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/picture.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/rng.h"
 #include "loader/codec/codec.h"
 #include "loader/codec/index.h"
 #include "loader/resize/resample.h"
+#include "loader/tools/mkfs/picture.h"
 
 /* The largest page, so the largest value; and no image file is larger. */
 static const uint64_t STORED_MAX = (uint64_t)2 << 30;

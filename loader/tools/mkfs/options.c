@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/mkfs_options.h"
+#include "loader/tools/mkfs/options.h"
 
 #include <errno.h>
 #include <stddef.h>

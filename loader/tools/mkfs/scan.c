@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/mkfs_scan.h"
+#include "loader/tools/mkfs/scan.h"
 
 #include <dirent.h>
 #include <errno.h>

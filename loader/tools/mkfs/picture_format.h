@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the formats of picture.c share: how one of them hands over an image. */
-#ifndef FS_PICTURE_FORMAT_H
-#define FS_PICTURE_FORMAT_H
+#ifndef LOADER_TOOLS_MKFS_PICTURE_FORMAT_H
+#define LOADER_TOOLS_MKFS_PICTURE_FORMAT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 
 #include "fs/dataset/writer.h"
-#include "fs/mkfs_options.h"
-#include "fs/mkfs_pool.h"
-#include "fs/mkfs_scan.h"
 #include "fs/util/bytes.h"
 #include "fs/util/log.h"
+#include "loader/tools/mkfs/options.h"
+#include "loader/tools/mkfs/pool.h"
+#include "loader/tools/mkfs/scan.h"
 #include "loader/tools/ui/progress.h"
 
 enum {

@@ -3,8 +3,8 @@
  * What mkfs.beton makes a dataset of: the image files below some folders, in
  * the byte order of their paths, and the classes that the folders name.
  */
-#ifndef FS_MKFS_SCAN_H
-#define FS_MKFS_SCAN_H
+#ifndef LOADER_TOOLS_MKFS_SCAN_H
+#define LOADER_TOOLS_MKFS_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

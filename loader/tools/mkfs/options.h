@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of mkfs.beton. */
-#ifndef FS_MKFS_OPTIONS_H
-#define FS_MKFS_OPTIONS_H
+#ifndef LOADER_TOOLS_MKFS_OPTIONS_H
+#define LOADER_TOOLS_MKFS_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fs/mkfs_encode.h"
 #include "fs/util/log.h"
+#include "loader/tools/mkfs/encode.h"
 
 #define MKFS_PROGRAM "mkfs.beton"
 

@@ -6,8 +6,8 @@
  * their upper 8. Input is hostile: whatever the bytes, no crash, and no more
  * memory than PICTURE_PIXELS_MAX pixels twice and the file.
  */
-#ifndef FS_PICTURE_H
-#define FS_PICTURE_H
+#ifndef LOADER_TOOLS_MKFS_PICTURE_H
+#define LOADER_TOOLS_MKFS_PICTURE_H
 
 #include <stdbool.h>
 #include <stddef.h>

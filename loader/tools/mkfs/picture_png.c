@@ -4,8 +4,8 @@
 #include <png.h>
 #include <string.h>
 
-#include "fs/picture_format.h"
 #include "fs/util/bytes.h"
+#include "loader/tools/mkfs/picture_format.h"
 
 /* What libpng reads from, and where its errors go. */
 struct input {
