@@ -8,13 +8,13 @@
 #include <time.h>
 
 #include "fs/beton_command.h"
-#include "fs/top_draw.h"
-#include "fs/top_fetch.h"
-#include "fs/top_json.h"
-#include "fs/top_terminal.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
+#include "loader/tools/top/draw.h"
+#include "loader/tools/top/fetch.h"
+#include "loader/tools/top/json.h"
+#include "loader/tools/top/terminal.h"
 
 enum {
 	KEYS_MAX = 64, /* that are read at a time */

@@ -99,9 +99,9 @@ LAYERS = """
     fs/doctor_apply fs/doctor_variant fs/doctor_watch
     fs/doctor_ladder
     fs/doctor_report fs/doctor_json fs/doctor_html
-    fs/top_reading fs/top_terminal
-    fs/top_view fs/top_fetch
-    fs/top_draw fs/top_json
+    loader/tools/top/reading loader/tools/top/terminal
+    loader/tools/top/view loader/tools/top/fetch
+    loader/tools/top/draw loader/tools/top/json
     fs/beton fs/beton_bench fs/beton_command fs/beton_doctor fs/beton_dump fs/beton_info fs/beton_jpegs fs/beton_optimize fs/beton_reading fs/beton_show fs/beton_top
 """
 # Programs stand above both halves.

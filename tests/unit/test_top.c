@@ -4,9 +4,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "fs/top_draw.h"
-#include "fs/top_json.h"
 #include "fs/util/cleanup.h"
+#include "loader/tools/top/draw.h"
+#include "loader/tools/top/json.h"
 #include "tests/unit/t.h"
 
 #define S INT64_C(1000000000)

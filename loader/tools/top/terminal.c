@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/top_terminal.h"
+#include "loader/tools/top/terminal.h"
 
 #include <errno.h>
 #include <signal.h>

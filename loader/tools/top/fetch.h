@@ -3,13 +3,13 @@
  * Readings of a mount, taken by a thread: a daemon that does not answer holds
  * up that thread only, and nobody who wants to quit. One reading at a time.
  */
-#ifndef FS_TOP_FETCH_H
-#define FS_TOP_FETCH_H
+#ifndef LOADER_TOOLS_TOP_FETCH_H
+#define LOADER_TOOLS_TOP_FETCH_H
 
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "fs/top_reading.h"
+#include "loader/tools/top/reading.h"
 
 struct top_fetch {
 	const char *mount;

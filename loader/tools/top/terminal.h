@@ -4,8 +4,8 @@
  * without an echo, and signals as something to read. Not on a terminal there
  * are the signals only. One thread; close it whatever happens.
  */
-#ifndef FS_TOP_TERMINAL_H
-#define FS_TOP_TERMINAL_H
+#ifndef LOADER_TOOLS_TOP_TERMINAL_H
+#define LOADER_TOOLS_TOP_TERMINAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

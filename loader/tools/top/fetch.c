@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/top_fetch.h"
+#include "loader/tools/top/fetch.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/top_draw.h"
+#include "loader/tools/top/draw.h"
 
 #include <stdarg.h>
 #include <string.h>

@@ -3,12 +3,12 @@
  * A view of a mount as text for people: a function of what it is given and of
  * nothing else, so it needs no terminal.
  */
-#ifndef FS_TOP_DRAW_H
-#define FS_TOP_DRAW_H
+#ifndef LOADER_TOOLS_TOP_DRAW_H
+#define LOADER_TOOLS_TOP_DRAW_H
 
 #include <stdio.h>
 
-#include "fs/top_view.h"
+#include "loader/tools/top/view.h"
 
 /* How somebody wants to see it. */
 struct top_look {

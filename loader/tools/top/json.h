@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A view of a mount for programs. */
-#ifndef FS_TOP_JSON_H
-#define FS_TOP_JSON_H
+#ifndef LOADER_TOOLS_TOP_JSON_H
+#define LOADER_TOOLS_TOP_JSON_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "fs/top_view.h"
+#include "loader/tools/top/view.h"
 
 /* One object: over lines, or, of many, in one line each. */
 int top_json(const struct top_view *view, const char *mount, bool in_lines,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/top_view.h"
+#include "loader/tools/top/view.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/top_json.h"
+#include "loader/tools/top/json.h"
 
 #include <errno.h>
 #include <jansson.h>

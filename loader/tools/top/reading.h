@@ -6,8 +6,8 @@
  *
  * Nothing in the mount stays open, so that it can be unmounted meanwhile.
  */
-#ifndef FS_TOP_READING_H
-#define FS_TOP_READING_H
+#ifndef LOADER_TOOLS_TOP_READING_H
+#define LOADER_TOOLS_TOP_READING_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,12 +3,12 @@
  * What happened in a mount between two readings, and what that means: pure
  * arithmetic.
  */
-#ifndef FS_TOP_VIEW_H
-#define FS_TOP_VIEW_H
+#ifndef LOADER_TOOLS_TOP_VIEW_H
+#define LOADER_TOOLS_TOP_VIEW_H
 
 #include <stdbool.h>
 
-#include "fs/top_reading.h"
+#include "loader/tools/top/reading.h"
 
 enum top_verdict {
 	TOP_NOT_DATA, /* the data is not the bottleneck */
