@@ -10,12 +10,12 @@
 
 #include "fs/beton_command.h"
 #include "fs/dataset/dataset.h"
-#include "fs/gallery.h"
 #include "fs/order/spec_text.h"
 #include "fs/quality.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/npy.h"
+#include "loader/tools/gallery/gallery.h"
 
 enum { PATH_SIZE = 4096 };
 

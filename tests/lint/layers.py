@@ -38,7 +38,7 @@ LAYERS = """
     fs/engine/plan fs/engine/slot fs/cache/choice
     fs/engine/engine
     fs/util/outfile fs/dataset/schema
-    fs/dataset/writer loader/tools/ui/option loader/tools/ui/progress loader/tools/ui/html fs/census fs/bins fs/quality loader/tools/machine/usage
+    fs/dataset/writer loader/tools/ui/option loader/tools/ui/progress loader/tools/ui/html loader/tools/gallery/census loader/tools/gallery/bins fs/quality loader/tools/machine/usage
     loader/util/library
     loader/gpu/cuda
     loader/gpu/nvrtc
@@ -88,10 +88,10 @@ LAYERS = """
     fs/mount/fuse_ops fs/mount/handover
     fs/mount/betonfs
     loader/tools/mkfs/picture loader/tools/mkfs/picture_format loader/tools/mkfs/picture_png loader/tools/mkfs/picture_webp loader/tools/mkfs/mkfs loader/tools/mkfs/encode loader/tools/mkfs/options loader/tools/mkfs/pool loader/tools/mkfs/scan
-    fs/gallery_survey fs/gallery_thumbnail fs/gallery_chart
-    fs/gallery_field
-    fs/gallery_page
-    fs/gallery
+    loader/tools/gallery/survey loader/tools/gallery/thumbnail loader/tools/gallery/chart
+    loader/tools/gallery/field
+    loader/tools/gallery/page
+    loader/tools/gallery/gallery
     loader/tools/machine/cpu loader/tools/machine/disk loader/tools/machine/gpu loader/tools/machine/memory
     fs/doctor_run fs/doctor_model
     fs/doctor

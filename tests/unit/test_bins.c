@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/bins.h"
+#include "loader/tools/gallery/bins.h"
 
 #include <float.h>
 #include <math.h>

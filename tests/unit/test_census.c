@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/census.h"
+#include "loader/tools/gallery/census.h"
 
 #include "fs/util/rng.h"
 #include "tests/unit/t.h"

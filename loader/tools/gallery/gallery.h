@@ -5,8 +5,8 @@
  * the page, and is no failure. Memory is that of the images shown, once small,
  * and one as it is stored.
  */
-#ifndef FS_GALLERY_H
-#define FS_GALLERY_H
+#ifndef LOADER_TOOLS_GALLERY_GALLERY_H
+#define LOADER_TOOLS_GALLERY_GALLERY_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/gallery_survey.h"
+#include "loader/tools/gallery/survey.h"
 
 #include <errno.h>
 #include <math.h>

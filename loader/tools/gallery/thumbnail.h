@@ -5,8 +5,8 @@
  * but pixels comes out. Memory is bounded by the image's own size. One
  * thread's.
  */
-#ifndef FS_GALLERY_THUMBNAIL_H
-#define FS_GALLERY_THUMBNAIL_H
+#ifndef LOADER_TOOLS_GALLERY_THUMBNAIL_H
+#define LOADER_TOOLS_GALLERY_THUMBNAIL_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -5,11 +5,11 @@
  * spread, and the same ones each time; memory and time have a bound that does
  * not depend on its size. One thread.
  */
-#ifndef FS_GALLERY_SURVEY_H
-#define FS_GALLERY_SURVEY_H
+#ifndef LOADER_TOOLS_GALLERY_SURVEY_H
+#define LOADER_TOOLS_GALLERY_SURVEY_H
 
-#include "fs/census.h"
 #include "fs/dataset/dataset.h"
+#include "loader/tools/gallery/census.h"
 
 enum {
 	/* So many records are all read; of more only SURVEY_SPREAD. */

@@ -3,8 +3,8 @@
  * How often each integer was seen, as long as there are not too many different
  * ones. Sorted as they come, so that no choice of them is slow. One thread.
  */
-#ifndef FS_CENSUS_H
-#define FS_CENSUS_H
+#ifndef LOADER_TOOLS_GALLERY_CENSUS_H
+#define LOADER_TOOLS_GALLERY_CENSUS_H
 
 #include <stdbool.h>
 #include <stddef.h>

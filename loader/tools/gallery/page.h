@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page of a gallery: a function of what it is given and of nothing else,
    the same for the same dataset. */
-#ifndef FS_GALLERY_PAGE_H
-#define FS_GALLERY_PAGE_H
+#ifndef LOADER_TOOLS_GALLERY_PAGE_H
+#define LOADER_TOOLS_GALLERY_PAGE_H
 
 #include <stdio.h>
 
-#include "fs/gallery_field.h"
+#include "loader/tools/gallery/field.h"
 
 /* Everything that the page shows. */
 struct gallery {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/gallery_page.h"
+#include "loader/tools/gallery/page.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/gallery_field.h"
+#include "loader/tools/gallery/field.h"
 
-#include "fs/gallery_chart.h"
 #include "fs/util/bytes.h"
+#include "loader/tools/gallery/chart.h"
 #include "loader/tools/ui/html.h"
 
 enum {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of a gallery's page that is about one field. */
-#ifndef FS_GALLERY_FIELD_H
-#define FS_GALLERY_FIELD_H
+#ifndef LOADER_TOOLS_GALLERY_FIELD_H
+#define LOADER_TOOLS_GALLERY_FIELD_H
 
 #include <stdio.h>
 
-#include "fs/gallery_survey.h"
-#include "fs/gallery_thumbnail.h"
+#include "loader/tools/gallery/survey.h"
+#include "loader/tools/gallery/thumbnail.h"
 
 enum {
 	GALLERY_TEXT_SIZE = 320, /* bytes that are shown of a snippet */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/gallery.h"
+#include "loader/tools/gallery/gallery.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/gallery_page.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "loader/tools/gallery/page.h"
 #include "loader/tools/ui/html.h"
 #include "loader/tools/ui/progress.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/gallery_thumbnail.h"
+#include "loader/tools/gallery/thumbnail.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/gallery_chart.h"
+#include "loader/tools/gallery/chart.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/bins.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "loader/tools/gallery/bins.h"
 #include "loader/tools/ui/html.h"
 
 enum {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers of a survey as pictures, in HTML. */
-#ifndef FS_GALLERY_CHART_H
-#define FS_GALLERY_CHART_H
+#ifndef LOADER_TOOLS_GALLERY_CHART_H
+#define LOADER_TOOLS_GALLERY_CHART_H
 
 #include <stdio.h>
 
-#include "fs/census.h"
-#include "fs/gallery_survey.h"
+#include "loader/tools/gallery/census.h"
+#include "loader/tools/gallery/survey.h"
 
 enum chart_unit {
 	CHART_BYTES,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A histogram for people: bins that begin at round numbers. */
-#ifndef FS_BINS_H
-#define FS_BINS_H
+#ifndef LOADER_TOOLS_GALLERY_BINS_H
+#define LOADER_TOOLS_GALLERY_BINS_H
 
 #include <stdbool.h>
 #include <stddef.h>
