@@ -10,10 +10,10 @@
 
 #include "fs/beton_command.h"
 #include "fs/beton_reading.h"
-#include "fs/doctor_ladder.h"
-#include "fs/doctor_report.h"
-#include "fs/doctor_watch.h"
 #include "fs/util/bytes.h"
+#include "loader/tools/doctor/report.h"
+#include "loader/tools/doctor/trials.h"
+#include "loader/tools/doctor/watch.h"
 
 struct doctor_options {
 	const char *spec;

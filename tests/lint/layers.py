@@ -93,12 +93,12 @@ LAYERS = """
     loader/tools/gallery/page
     loader/tools/gallery/gallery
     loader/tools/machine/cpu loader/tools/machine/disk loader/tools/machine/gpu loader/tools/machine/memory
-    fs/doctor_run fs/doctor_model
-    fs/doctor
-    fs/doctor_fix fs/doctor_verdict
-    fs/doctor_apply fs/doctor_variant fs/doctor_watch
-    fs/doctor_ladder
-    fs/doctor_report fs/doctor_json fs/doctor_html
+    loader/tools/doctor/run loader/tools/doctor/model
+    loader/tools/doctor/evidence
+    loader/tools/doctor/fix loader/tools/doctor/verdict
+    loader/tools/doctor/apply loader/tools/doctor/variant loader/tools/doctor/watch
+    loader/tools/doctor/trials
+    loader/tools/doctor/report loader/tools/doctor/json loader/tools/doctor/html
     loader/tools/top/reading loader/tools/top/terminal
     loader/tools/top/view loader/tools/top/fetch
     loader/tools/top/draw loader/tools/top/json

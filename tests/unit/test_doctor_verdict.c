@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "fs/doctor_fix.h"
-#include "fs/doctor_verdict.h"
+#include "loader/tools/doctor/fix.h"
+#include "loader/tools/doctor/verdict.h"
 #include "tests/unit/t.h"
 
 /* Four cores, JPEGs that fit into memory, decoding and transforms alike. */

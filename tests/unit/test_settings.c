@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/doctor_apply.h"
 #include "loader/defaults.h"
+#include "loader/tools/doctor/apply.h"
 #include "tests/unit/t.h"
 
 static char path[] = "/tmp/beton-test-settings-XXXXXX";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which bottleneck it is: one row of a table each. Pure functions. */
-#ifndef FS_DOCTOR_VERDICT_H
-#define FS_DOCTOR_VERDICT_H
+#ifndef LOADER_TOOLS_DOCTOR_VERDICT_H
+#define LOADER_TOOLS_DOCTOR_VERDICT_H
 
-#include "fs/doctor.h"
+#include "loader/tools/doctor/evidence.h"
 
 enum { VERDICT_TEXT_SIZE = 512 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/doctor_ladder.h"
+#include "loader/tools/doctor/trials.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,12 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fs/doctor_variant.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 #include "fs/util/size.h"
 #include "loader/graph/edit.h"
+#include "loader/tools/doctor/variant.h"
 
 enum {
 	ROUNDS = 3,

@@ -4,11 +4,11 @@
  * its loaders get. Runs it, or watches one that runs; one thread. Whatever was
  * started is gone afterwards.
  */
-#ifndef FS_DOCTOR_WATCH_H
-#define FS_DOCTOR_WATCH_H
+#ifndef LOADER_TOOLS_DOCTOR_WATCH_H
+#define LOADER_TOOLS_DOCTOR_WATCH_H
 
-#include "fs/doctor.h"
 #include "fs/util/log.h"
+#include "loader/tools/doctor/evidence.h"
 
 struct watch_options {
 	const char *root;    /* that has proc/ and sys/ */

@@ -3,11 +3,11 @@
  * Fixes that are settings, written to a file for loaders and mounts,
  * fs/engine/settings.h. One thread.
  */
-#ifndef FS_DOCTOR_APPLY_H
-#define FS_DOCTOR_APPLY_H
+#ifndef LOADER_TOOLS_DOCTOR_APPLY_H
+#define LOADER_TOOLS_DOCTOR_APPLY_H
 
-#include "fs/doctor_fix.h"
 #include "fs/util/log.h"
+#include "loader/tools/doctor/fix.h"
 
 /* What became of a fix. */
 enum apply_fate {

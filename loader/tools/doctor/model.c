@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/doctor_model.h"
+#include "loader/tools/doctor/model.h"
 
 #include <math.h>
 

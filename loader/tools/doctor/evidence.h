@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the doctor knows: all that was found and measured before anything is
- * said about it. Filled by fs/doctor_ladder.c and fs/doctor_watch.c; verdicts,
+ * said about it. Filled by loader/tools/doctor/trials.c and loader/tools/doctor/watch.c; verdicts,
  * fixes and reports only look at it, so that tests can make it up.
  */
-#ifndef FS_DOCTOR_H
-#define FS_DOCTOR_H
+#ifndef LOADER_TOOLS_DOCTOR_EVIDENCE_H
+#define LOADER_TOOLS_DOCTOR_EVIDENCE_H
 
-#include "fs/doctor_model.h"
-#include "fs/doctor_run.h"
+#include "loader/tools/doctor/model.h"
+#include "loader/tools/doctor/run.h"
 #include "loader/tools/machine/cpu.h"
 #include "loader/tools/machine/disk.h"
 #include "loader/tools/machine/gpu.h"

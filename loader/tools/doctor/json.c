@@ -2,7 +2,7 @@
 #include <jansson.h>
 #include <math.h>
 
-#include "fs/doctor_report.h"
+#include "loader/tools/doctor/report.h"
 
 /* JSON has no infinity. */
 static json_t *number(double v)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/doctor_run.h"
+#include "loader/tools/doctor/run.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/doctor_fix.h"
+#include "loader/tools/doctor/fix.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/doctor_report.h"
+#include "loader/tools/doctor/report.h"
 #include "loader/tools/ui/html.h"
 
 static const char style[] =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/doctor_watch.h"
+#include "loader/tools/doctor/watch.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/doctor_apply.h"
+#include "loader/tools/doctor/apply.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the doctor says, as a person or a program reads it. */
-#ifndef FS_DOCTOR_REPORT_H
-#define FS_DOCTOR_REPORT_H
+#ifndef LOADER_TOOLS_DOCTOR_REPORT_H
+#define LOADER_TOOLS_DOCTOR_REPORT_H
 
 #include <stdio.h>
 
-#include "fs/doctor.h"
-#include "fs/doctor_apply.h"
-#include "fs/doctor_fix.h"
-#include "fs/doctor_verdict.h"
+#include "loader/tools/doctor/apply.h"
+#include "loader/tools/doctor/evidence.h"
+#include "loader/tools/doctor/fix.h"
+#include "loader/tools/doctor/verdict.h"
 
 struct diagnosis {
 	const struct evidence *evidence;

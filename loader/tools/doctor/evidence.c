@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/doctor.h"
+#include "loader/tools/doctor/evidence.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
  * processors they took, and how much of these others had meanwhile. One thread,
  * beside those of the loader.
  */
-#ifndef FS_DOCTOR_RUN_H
-#define FS_DOCTOR_RUN_H
+#ifndef LOADER_TOOLS_DOCTOR_RUN_H
+#define LOADER_TOOLS_DOCTOR_RUN_H
 
 #include <signal.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/doctor_variant.h"
+#include "loader/tools/doctor/variant.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/doctor_report.h"
+#include "loader/tools/doctor/report.h"
 
 #include <math.h>
 #include <string.h>

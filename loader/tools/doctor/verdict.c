@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/doctor_verdict.h"
+#include "loader/tools/doctor/verdict.h"
 
 #include <math.h>
 #include <stdio.h>

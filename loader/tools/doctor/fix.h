@@ -3,11 +3,11 @@
  * What can be done: one row of a table each. A fix changes numbers of the
  * model, and its gain is what that does to the model's rate. Pure functions.
  */
-#ifndef FS_DOCTOR_FIX_H
-#define FS_DOCTOR_FIX_H
+#ifndef LOADER_TOOLS_DOCTOR_FIX_H
+#define LOADER_TOOLS_DOCTOR_FIX_H
 
-#include "fs/doctor.h"
-#include "fs/doctor_verdict.h"
+#include "loader/tools/doctor/evidence.h"
+#include "loader/tools/doctor/verdict.h"
 
 enum {
 	FIXES_MAX = 24,

@@ -5,8 +5,8 @@
  * beton-doctor(1) explains each. All else of the doctor measures the numbers,
  * or changes one of them to see what a fix would bring. Pure functions.
  */
-#ifndef FS_DOCTOR_MODEL_H
-#define FS_DOCTOR_MODEL_H
+#ifndef LOADER_TOOLS_DOCTOR_MODEL_H
+#define LOADER_TOOLS_DOCTOR_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,11 +4,11 @@
  * encoded otherwise, so that what that would bring can be measured instead of
  * guessed. One thread.
  */
-#ifndef FS_DOCTOR_VARIANT_H
-#define FS_DOCTOR_VARIANT_H
+#ifndef LOADER_TOOLS_DOCTOR_VARIANT_H
+#define LOADER_TOOLS_DOCTOR_VARIANT_H
 
-#include "fs/doctor.h"
 #include "fs/util/log.h"
+#include "loader/tools/doctor/evidence.h"
 
 struct variant_source;
 

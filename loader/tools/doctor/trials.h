@@ -4,11 +4,11 @@
  * that what disturbs the machine meanwhile disturbs all alike; medians are
  * kept.
  */
-#ifndef FS_DOCTOR_LADDER_H
-#define FS_DOCTOR_LADDER_H
+#ifndef LOADER_TOOLS_DOCTOR_TRIALS_H
+#define LOADER_TOOLS_DOCTOR_TRIALS_H
 
-#include "fs/doctor.h"
 #include "fs/util/log.h"
+#include "loader/tools/doctor/evidence.h"
 
 struct ladder_options {
 	struct run_place place;
