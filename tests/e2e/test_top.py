@@ -147,7 +147,7 @@ def test_the_manual_tells_every_key(data, mount):
     wait_until(lambda: rank_of(mnt, "train", 0), "its word")
     told = once(mnt)
     assert keys_of(told["jobs"])
-    assert keys_of(told) - words_of("fs/beton.1", ".Ss top") == set()
+    assert keys_of(told) - words_of("loader/tools/beton/beton.1", ".Ss top") == set()
 
 
 # --- what is no mount ---

@@ -43,7 +43,7 @@ all_of_beton() {
 
 same loader/tools/mkfs/mkfs.beton.8 Fl "$("$build/mkfs.beton" --options)"
 same fs/mount/betonfs.8 Cm "$("$build/betonfs" --options)"
-same fs/beton.1 Fl "$(all_of_beton)"
+same loader/tools/beton/beton.1 Fl "$(all_of_beton)"
 same loader/tools/doctor/beton-doctor.1 Fl "$("$build/beton" doctor --options)"
 for op in loader/ops/*.c; do
     name=$(basename "$op" .c)

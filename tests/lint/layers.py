@@ -38,7 +38,7 @@ LAYERS = """
     fs/engine/plan fs/engine/slot fs/cache/choice
     fs/engine/engine
     fs/util/outfile fs/dataset/schema
-    fs/dataset/writer loader/tools/ui/option loader/tools/ui/progress loader/tools/ui/html loader/tools/gallery/census loader/tools/gallery/bins fs/quality loader/tools/machine/usage
+    fs/dataset/writer loader/tools/ui/option loader/tools/ui/progress loader/tools/ui/html loader/tools/gallery/census loader/tools/gallery/bins loader/tools/beton/shuffle_quality loader/tools/machine/usage
     loader/util/library
     loader/gpu/cuda
     loader/gpu/nvrtc
@@ -102,7 +102,7 @@ LAYERS = """
     loader/tools/top/reading loader/tools/top/terminal
     loader/tools/top/view loader/tools/top/fetch
     loader/tools/top/draw loader/tools/top/json
-    fs/beton fs/beton_bench fs/beton_command fs/beton_doctor fs/beton_dump fs/beton_info fs/beton_jpegs fs/beton_optimize fs/beton_reading fs/beton_show fs/beton_top
+    loader/tools/beton/beton loader/tools/beton/bench loader/tools/beton/command loader/tools/beton/doctor loader/tools/beton/dump loader/tools/beton/info loader/tools/beton/jpegs loader/tools/beton/optimize loader/tools/beton/delivery loader/tools/beton/show loader/tools/beton/top
 """
 # Programs stand above both halves.
 MAINS = ["fs/mkfs*", "fs/picture*", "fs/gallery*", "fs/machine_gpu", "fs/doctor", "fs/doctor_*",

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "fs/order/spec_text.h"
-#include "fs/quality.h"
+#include "loader/tools/beton/shuffle_quality.h"
 #include "tests/unit/t.h"
 
 enum { SAMPLES = 20000, CLASSES = 100 };

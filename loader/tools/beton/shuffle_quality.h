@@ -5,8 +5,8 @@
  * without one, how many bits of entropy the gaps between neighbours' ids have
  * (by the power of two of their size).
  */
-#ifndef FS_QUALITY_H
-#define FS_QUALITY_H
+#ifndef LOADER_TOOLS_BETON_SHUFFLE_QUALITY_H
+#define LOADER_TOOLS_BETON_SHUFFLE_QUALITY_H
 
 #include "fs/order/spec.h"
 

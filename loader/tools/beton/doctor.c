@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/beton_command.h"
-#include "fs/beton_reading.h"
 #include "fs/util/bytes.h"
+#include "loader/tools/beton/command.h"
+#include "loader/tools/beton/delivery.h"
 #include "loader/tools/doctor/report.h"
 #include "loader/tools/doctor/trials.h"
 #include "loader/tools/doctor/watch.h"

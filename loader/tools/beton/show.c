@@ -8,11 +8,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "fs/beton_command.h"
 #include "fs/dataset/field.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/feed/batch_view.h"
+#include "loader/tools/beton/command.h"
 
 struct show_options {
 	bool json;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/beton_reading.h"
+#include "loader/tools/beton/delivery.h"
 
 #include "fs/util/log.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options of commands that open a loader: how batches come to it. */
-#ifndef FS_BETON_READING_H
-#define FS_BETON_READING_H
+#ifndef LOADER_TOOLS_BETON_DELIVERY_H
+#define LOADER_TOOLS_BETON_DELIVERY_H
 
 #include "beton/loader.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/quality.h"
+#include "loader/tools/beton/shuffle_quality.h"
 
 #include <errno.h>
 #include <math.h>

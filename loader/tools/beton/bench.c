@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "beton/loader.h"
-#include "fs/beton_command.h"
-#include "fs/beton_reading.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
+#include "loader/tools/beton/command.h"
+#include "loader/tools/beton/delivery.h"
 #include "loader/tools/machine/usage.h"
 #include "loader/tools/ui/progress.h"
 

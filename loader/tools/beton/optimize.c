@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/beton_command.h"
-#include "fs/beton_jpegs.h"
 #include "fs/dataset/dataset.h"
 #include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/codec/recode.h"
+#include "loader/tools/beton/command.h"
+#include "loader/tools/beton/jpegs.h"
 #include "loader/tools/ui/progress.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/beton_jpegs.h"
+#include "loader/tools/beton/jpegs.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/beton_command.h"
 #include "fs/util/bytes.h"
+#include "loader/tools/beton/command.h"
 
 static const struct command *const commands[] = {
 	&command_info,	   &command_show,   &command_dump, &command_bench,

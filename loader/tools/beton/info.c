@@ -8,13 +8,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "fs/beton_command.h"
 #include "fs/dataset/dataset.h"
 #include "fs/order/spec_text.h"
-#include "fs/quality.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/npy.h"
+#include "loader/tools/beton/command.h"
+#include "loader/tools/beton/shuffle_quality.h"
 #include "loader/tools/gallery/gallery.h"
 
 enum { PATH_SIZE = 4096 };

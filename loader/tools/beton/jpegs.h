@@ -4,8 +4,8 @@
  * they have the same pixels after they were recoded. One thread; figures of
  * several are added up in any order.
  */
-#ifndef FS_BETON_JPEGS_H
-#define FS_BETON_JPEGS_H
+#ifndef LOADER_TOOLS_BETON_JPEGS_H
+#define LOADER_TOOLS_BETON_JPEGS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 
 #include "beton/loader.h"
-#include "fs/beton_command.h"
-#include "fs/beton_reading.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"
 #include "fs/util/npy.h"
 #include "loader/run/state.h"
+#include "loader/tools/beton/command.h"
+#include "loader/tools/beton/delivery.h"
 #include "loader/tools/ui/progress.h"
 
 enum { PATH_SIZE = 4096, STATE_SIZE = 4096 };

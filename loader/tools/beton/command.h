@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands of `beton`: one row each, one file each (fs/beton_NAME.c). */
-#ifndef FS_BETON_COMMAND_H
-#define FS_BETON_COMMAND_H
+#ifndef LOADER_TOOLS_BETON_COMMAND_H
+#define LOADER_TOOLS_BETON_COMMAND_H
 
 #include <stdbool.h>
 
