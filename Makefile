@@ -58,14 +58,9 @@ ops_src    := $(call in,loader/ops)
 # The programs. Each takes of these what it refers to.
 prog_src   := $(call in,fs/namespace fs/mount \
               $(addprefix loader/tools/,ui machine mkfs top gallery doctor beton))
-# Files that have no folder yet.
-lib_left := $(addprefix fs/,)
-lib_src    += $(lib_left)
-isa_src    += $(wildcard loader/isa/*.c)
-prog_src   += $(filter-out $(lib_left),$(wildcard fs/*.c))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
-man        := $(sort $(foreach n,1 5 7 8,$(wildcard fs/*.$n fs/*/*.$n loader/*.$n loader/*/*.$n loader/tools/*/*.$n)))
+man        := $(sort $(wildcard $(foreach n,1 5 7 8,fs/*/*.$n loader/*/*.$n loader/tools/*/*.$n)))
 
 have_webp  := $(shell $(PKG_CONFIG) --exists libwebp && echo y)
 
@@ -93,7 +88,7 @@ python_suffix := $(shell $(PYTHON) -c 'import sysconfig as s; print(s.get_config
 python_src := $(sort $(wildcard contrib/python/src/*.c))
 python_files := $(patsubst contrib/python/betonfs/%,$(python_dir)/%,$(sort $(shell find contrib/python/betonfs -name '*.py' -o -name '*.pyi' -o -name py.typed)))
 python_objs := $(call obj,$(python_src))
-objs  := $(sort $(lib_objs) $(call obj,$(prog_src) $(unit_src) $(main_of_prebuild) contrib/bench/gpu.c) $(python_objs))
+objs  := $(sort $(lib_objs) $(call obj,$(prog_src) $(unit_src) loader/jit/prebuild/prebuild.c contrib/bench/gpu.c) $(python_objs))
 
 all: $(lib) $(so) $(progs) $(BUILD)/beton.pc
 
@@ -101,15 +96,15 @@ $(lib): $(lib_objs)
 # Objects, not the archive: an archive drops members nothing refers to.
 $(so): $(lib_objs)
 $(parts): $(call obj,$(prog_src))
-$(BUILD)/betonfs: $(call obj,$(wildcard fs/mount/betonfs.c fs/mount/betonfs.c)) $(parts) $(lib)
-$(BUILD)/mkfs.beton: $(call obj,$(wildcard loader/tools/mkfs/mkfs.c loader/tools/mkfs/mkfs.c)) $(parts) $(lib)
-$(BUILD)/beton: $(call obj,$(wildcard loader/tools/beton/beton.c loader/tools/beton/beton.c)) $(parts) $(lib)
+$(BUILD)/betonfs: $(call obj,fs/mount/betonfs.c) $(parts) $(lib)
+$(BUILD)/mkfs.beton: $(call obj,loader/tools/mkfs/mkfs.c) $(parts) $(lib)
+$(BUILD)/beton: $(call obj,loader/tools/beton/beton.c) $(parts) $(lib)
 $(addprefix $(BUILD)/test_,cuda upload parcel gpu_loader hook machine): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(parts) $(lib)
 
-$(call obj,$(call in,fs/mount) fs/mount/fuse_ops.c fs/mount/inval.c fs/mount/betonfs.c): private CPPFLAGS += $(call pkg,--cflags,fuse3)
-$(call obj,$(call in,loader/tools/mkfs) $(wildcard fs/picture*.c)): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
+$(call obj,$(call in,fs/mount)): private CPPFLAGS += $(call pkg,--cflags,fuse3)
+$(call obj,$(call in,loader/tools/mkfs)): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
 
 base_libs := $(call pkg,--libs,libjpeg jansson liblz4) -ldl -lm -lpthread
 $(so) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
@@ -170,7 +165,7 @@ $(BUILD)/python.flags: FORCE
 # The registry of operations is the directory listing of loader/ops.
 $(BUILD)/ops.inc: FORCE
 	$(call update,printf 'OP(%s)\n' $(basename $(notdir $(ops_src))))
-$(call obj,$(wildcard loader/graph/op.c loader/graph/op.c)): $(BUILD)/ops.inc
+$(call obj,loader/graph/op.c): $(BUILD)/ops.inc
 
 # Kernels of the standard pipelines, written by the code generator itself. The
 # flags are those of loader/jit/compiler.c.
@@ -178,11 +173,9 @@ kernel_flags := -O3 -fno-math-errno -fno-trapping-math
 # Operations on whole images are loops over their pixels, too.
 $(call obj,$(ops_src)): private ALL_CFLAGS += $(kernel_flags)
 # It is linked with what knows pipelines, and needs no kernels itself.
-main_of_prebuild := $(wildcard loader/jit/prebuild/prebuild.c loader/jit/prebuild/prebuild.c)
-generator_src := $(call in,fs/util $(addprefix loader/,util resize graph ops jit)) $(wildcard loader/*.c) \
-                 fs/util/rng.c fs/util/name.c fs/util/npy.c fs/util/size.c
+generator_src := $(call in,fs/util $(addprefix loader/,util resize graph ops jit))
 $(BUILD)/generator.a: $(call obj,$(generator_src))
-$(BUILD)/prebuild: $(call obj,$(main_of_prebuild)) $(BUILD)/generator.a
+$(BUILD)/prebuild: $(call obj,loader/jit/prebuild/prebuild.c) $(BUILD)/generator.a
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lm
 $(BUILD)/prebuilt.new: $(BUILD)/prebuild
@@ -191,13 +184,12 @@ $(BUILD)/prebuilt.new: $(BUILD)/prebuild
 # Its kernels take seconds to compile: only when their text changes.
 $(BUILD)/prebuilt.c: $(BUILD)/prebuilt.new
 	$(Q)cmp -s $< $@ || cp $< $@
-isa_dir := $(firstword $(wildcard loader/jit/isa loader/isa))
 define isa_rules
 $(BUILD)/kernels/$1/prebuilt.o: $(BUILD)/prebuilt.c
 	@mkdir -p $$(@D)
 	$$(call say,CC)
 	$$(Q)$$(CC) $$(ALL_CFLAGS) $$(kernel_flags) $$($1_flags) -DISA=$1 -MMD -MP -c -o $$@ $$<
-$(BUILD)/kernels/$1/%.o: $$(isa_dir)/%.c $(BUILD)/flags Makefile
+$(BUILD)/kernels/$1/%.o: loader/jit/isa/%.c $(BUILD)/flags Makefile
 	@mkdir -p $$(@D)
 	$$(call say,CC)
 	$$(Q)$$(CC) $$(ALL_CFLAGS) $$(kernel_flags) $$($1_flags) -DISA=$1 -MMD -MP -c -o $$@ $$<

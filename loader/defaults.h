@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands for what a loader's caller left at its default: the file of
- * settings that $BETON_SETTINGS names, fs/engine/settings.h. What was chosen stays as
- * it is, and a message says what was taken and what was not. Without the
- * variable nothing changes.
+ * Replaces the defaults of a loader's options by the file of settings that
+ * $BETON_SETTINGS names (fs/engine/settings.h). Options that the caller chose
+ * keep their values, and a message lists the settings taken and those ignored.
+ * Without the variable nothing changes.
  */
 #ifndef LOADER_DEFAULTS_H
 #define LOADER_DEFAULTS_H

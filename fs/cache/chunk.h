@@ -2,7 +2,7 @@
 /*
  * What the page cache holds, evicts and reads as one: the payloads of a few
  * neighbouring samples (of one, unless samples are tiny), as whole pages of
- * the dataset file. For the files cache.c, fill.c and chunk.c alone.
+ * the dataset file. Private to fs/cache.
  */
 #ifndef FS_CACHE_CHUNK_H
 #define FS_CACHE_CHUNK_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * batches/: the directories of sampling specs and epochs, and their batches.
- * Lookups number specs and epochs (fs/namespace/streams.h). Private to the namespace.
+ * Lookups number specs and epochs (streams.h). Private to the namespace.
  */
 #ifndef FS_NAMESPACE_BATCHES_H
 #define FS_NAMESPACE_BATCHES_H

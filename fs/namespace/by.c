@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * by/: the files of one column, in a directory per value of an int field. What
- * is where is found on the first look below by/FIELD/, and kept as long as
- * there is room (fs/dataset/group.h). Values are numbered in their order, so that a
- * directory has the same inode number when this is found again.
+ * by/: the files of one column, in a directory per value of an int field. The
+ * first lookup below by/FIELD/ groups the samples (fs/dataset/group.h), and the
+ * groups stay while there is room. Values are numbered in ascending order, so a
+ * directory keeps its inode number when its groups are made again.
  */
 #include "fs/namespace/by.h"
 

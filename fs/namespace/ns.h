@@ -17,9 +17,9 @@
 #include "fs/engine/engine.h"
 #include "fs/order/spec_text.h"
 
-/* What there is. At most 16 kinds; each is a row of the table in ns_tree.c. */
+/* What there is. At most 16 kinds; each is a row of the table in tree.c. */
 enum ns_kind {
-	NS_FIXED,     /* index: a row of the table in ns_fixed.c */
+	NS_FIXED,     /* index: a row of the table in fixed.c */
 	NS_SAMPLE,    /* samples/INDEX/ */
 	NS_VALUE,     /* field `part` of sample INDEX, under all of its names */
 	NS_COLUMN,    /* columns/PART/ */

@@ -2,7 +2,7 @@
 /*
  * The base of the namespace's parts: the functions that make up a kind of
  * object, and the state of a mount. Calls reach the parts through the table of
- * kinds in fs/namespace/tree.c, so no part is named here. Private to the namespace.
+ * kinds in tree.c, so no part is named here. Private to the namespace.
  */
 #ifndef FS_NAMESPACE_OBJECT_H
 #define FS_NAMESPACE_OBJECT_H
@@ -54,7 +54,7 @@ struct ns_text {
 	size_t size;
 };
 
-struct ns_streams; /* ns_stream.c */
+struct ns_streams; /* streams.c */
 
 /* The state of one directory that has .betonfs/ in it. */
 struct ns_tree {
@@ -74,8 +74,8 @@ struct ns {
 	struct log *log;
 	struct ns_tree *trees; /* by ns_object.dataset */
 	uint32_t num_trees;
-	struct memo *groups; /* ns_by.c: groups of all datasets */
-	struct memo *shards; /* ns_shard.c: layouts of tars */
+	struct memo *groups; /* by.c: groups of all datasets */
+	struct memo *shards; /* shards.c: layouts of tars */
 	struct stats stats;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A JPEG with an index of entry points (entry.h) put into it, and nothing else
- * changed. One thread. Input is hostile.
+ * Puts an index of entry points (loader/jpeg/entry_index.h) into a JPEG, and
+ * changes nothing else. One thread. Input is hostile.
  */
 #ifndef LOADER_CODEC_INDEX_H
 #define LOADER_CODEC_INDEX_H

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon of a mount, as the one that hands over batches in its own memory,
- * fs/engine/handover_message.h. Memory is mapped once, for reading, and only if it is
- * sealed against shrinking: a daemon that dies leaves it valid.
+ * Zero-copy delivery, the loader's end: batches in memory that the daemon of a
+ * mount shares over a socket (fs/engine/handover_message.h). Each piece is mapped
+ * once, read-only, and only if it is sealed against shrinking, so the mapping
+ * stays valid when the daemon dies.
  *
- * One thread asks; any may give back. lender.lock guards the mappings' counts,
- * nothing follows it.
+ * One thread requests batches; any thread may release them. lender.lock guards
+ * the mappings' counts; no lock is taken under it.
  */
 #ifndef LOADER_FEED_HANDOVER_CLIENT_H
 #define LOADER_FEED_HANDOVER_CLIENT_H

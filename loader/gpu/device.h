@@ -3,7 +3,7 @@
  * A GPU as one loader uses it: an upload of its own, and kernels for what its
  * pipelines leave to the GPU. Kernels are compiled when the loader opens, once
  * for equal texts, and kept from one process to the next as processors' code is
- * (objects.h).
+ * (loader/jit/code_cache.h).
  *
  * Threads: device_add() before all else, then any.
  */

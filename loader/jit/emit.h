@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A chain of operations -> C: one function (loader/jit/kernel.h) that does all that
- * comes after geometry. Value operations bring their own text; here are the
+ * A chain of operations -> C: one function (loader/jit/kernel.h) that does all
+ * that comes after geometry. Value operations bring their own text; here are the
  * loops around them, and what makes one type another, to the bit as
  * dtype_convert() and tail's tables do.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inner loops of fancy_plain.c with AVX2, sixteen numbers at a time. */
+/* The inner loops of upsample_plain.c with AVX2, sixteen numbers at a time. */
 #include "loader/jpeg/upsample.h"
 #include "loader/jpeg/upsample_class.h"
 

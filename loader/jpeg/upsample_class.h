@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inner loops of fancy.c. All may read and write up to a multiple of
+ * The inner loops of upsample.c. All may read and write up to a multiple of
  * FANCY_BLOCK numbers or pixels.
  */
 #ifndef LOADER_JPEG_UPSAMPLE_CLASS_H

@@ -27,7 +27,7 @@ struct recipe {
 	uint64_t quality;
 	uint64_t max_resolution; /* 0: no limit */
 	uint64_t seed;		 /* of proportion's draws */
-	bool index;		 /* JPEGs have one, entry.h */
+	bool index;		 /* JPEGs have one, entry_index.h */
 };
 
 /* What became of one image. */

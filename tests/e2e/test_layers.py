@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tests/lint/layers.py refuses what it says it refuses: plants in a copy of the
+sources, each of which must be found by file and line."""
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+TOP = pathlib.Path(__file__).parents[2]
+
+
+def lint(root):
+    run = subprocess.run([sys.executable, TOP / "tests/lint/layers.py", root],
+                         text=True, capture_output=True)
+    assert not run.stderr
+    return run.returncode, run.stdout
+
+
+@pytest.fixture
+def tree(tmp_path):
+    for d in "fs", "loader", "include":
+        shutil.copytree(TOP / d, tmp_path / d)
+    assert lint(tmp_path) == (0, "")
+    return tmp_path
+
+
+def plant(tree, file, line):
+    """Adds a line at the end of a file; returns the place as lint prints it."""
+    text = (tree / file).read_text()
+    (tree / file).write_text(text + line + "\n")
+    return f"{file}:{text.count(chr(10)) + 1}: "
+
+
+@pytest.mark.parametrize("file, header, why", [
+    ("fs/util/log.c", "fs/engine/engine.h", "points back up"),
+    ("fs/engine/plan.h", "loader/feed/feed.h", "points back up"),
+    ("loader/jpeg/idct.c", "loader/graph/graph.h", "points back up"),
+    ("loader/resize/rows.c", "loader/codec/codec.h", "points back up"),
+    ("loader/run/ring.c", "loader/tools/ui/html.h", "points back up"),
+    ("loader/feed/feed.c", "fs/namespace/ns.h", "is closed to loader/"),
+    ("loader/tools/top/draw.c", "fs/mount/options.h", "is closed to loader/"),
+    ("fs/mount/fuse_ops.c", "fs/namespace/by.h", "is no face"),
+    ("fs/engine/engine.c", "fs/cache/chunk.h", "is no face"),
+    ("loader/pipeline/frame.c", "loader/graph/token.h", "is no face"),
+    ("fs/util/size.c", "tests/unit/t.h", "is in no folder"),
+])
+def test_an_include_against_the_order_is_refused(tree, file, header, why):
+    where = plant(tree, file, f'#include "{header}"')
+    code, text = lint(tree)
+    assert code == 1
+    assert any(line.startswith(f"{where}{header} {why}")
+               for line in text.splitlines()), text
+
+
+def test_a_face_can_be_for_one_folder_alone(tree):
+    plant(tree, "loader/ops/flip.c", '#include "loader/graph/token.h"')
+    assert lint(tree) == (0, "")
+
+
+@pytest.mark.parametrize("file, header", [
+    ("fs/cache/arena.c", "fuse_lowlevel.h"),
+    ("loader/jpeg/scan.c", "jpeglib.h"),
+    ("loader/pipeline/frame.c", "dlfcn.h"),
+])
+def test_a_reserved_header_is_refused(tree, file, header):
+    where = plant(tree, file, f"#include <{header}>")
+    code, text = lint(tree)
+    assert code == 1 and text.startswith(f"{where}{header} is reserved for ")
+
+
+def test_a_circle_of_rooms_is_refused(tree):
+    plant(tree, "fs/cache/arena.h", '#include "fs/cache/cache.h"')
+    code, text = lint(tree)
+    assert code == 1 and "a circle: fs/cache/arena -> fs/cache/cache -> " in text
+
+
+def test_a_folder_of_too_many_rooms_is_refused(tree):
+    for i in range(20):
+        (tree / f"fs/order/more{i}.c").write_text(
+            "/* SPDX-License-Identifier: Apache-2.0 */\n")
+    code, text = lint(tree)
+    assert code == 1 and "fs/order: 25 rooms, 20 at most" in text
+
+
+def test_a_new_file_needs_no_list_and_a_new_folder_does(tree):
+    for name in "loader/ops/newest.c", "fs/util/newest.h":
+        (tree / name).write_text("/* SPDX-License-Identifier: Apache-2.0 */\n")
+    assert lint(tree) == (0, "")
+    (tree / "fs/attic").mkdir()
+    (tree / "fs/attic/newest.c").write_text(
+        "/* SPDX-License-Identifier: Apache-2.0 */\n")
+    code, text = lint(tree)
+    assert code == 1
+    assert text == "fs/attic/newest.c: fs/attic is no folder of LAYERS\n"
+
+
+def test_a_file_without_its_license_is_refused(tree):
+    (tree / "fs/util/newest.c").write_text("int a;\n")
+    code, text = lint(tree)
+    assert code == 1 and text.startswith("fs/util/newest.c:1: the first line")
