@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batches/: any SPEC can be named without anyone having listed it. */
+/* batches/: a lookup finds any SPEC; no listing shows it first. */
 #include "fs/namespace/batches.h"
 
 #include <string.h>
@@ -121,7 +121,7 @@ static int epoch_lookup(struct ns *ns, const struct ns_object *dir,
 	return ns_attr(ns, &object, out);
 }
 
-/* Names alone: a size takes the layout of its batch. */
+/* Lists names without sizes: a size needs the layout of its batch. */
 static int epoch_list(struct ns *ns, const struct ns_object *dir,
 		      const struct ns_listing *listing)
 {
@@ -165,8 +165,8 @@ static struct ns_object epoch_parent(struct ns *ns,
 /* --- a batch --- */
 
 /*
- * Afresh: a layout that met I/O errors is not believed twice, since the size
- * that is told here must be the one of the batch that is opened next.
+ * Makes the layout again if the last one met I/O errors: the size returned here
+ * must be that of the batch that is opened next.
  */
 static int batch_of(struct ns *ns, const struct ns_object *object,
 		    struct stream **stream, struct batch **out)

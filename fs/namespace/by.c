@@ -29,7 +29,7 @@ enum {
 
 /* --- groups --- */
 
-/* What a group is made of. */
+/* The column that one group reads. */
 struct column {
 	struct dataset *ds;
 	uint32_t field;
@@ -79,8 +79,8 @@ static void group_put(struct ns *ns, const struct ns_object *dir)
 	memo_put(ns->groups, group_key(dir));
 }
 
-/* The same for by/FIELD/VALUE/. A dataset that was written to may have fewer
-   values than when the directory was looked up. */
+/* The same for by/FIELD/VALUE/. If the dataset was modified, it may have fewer
+   values than at the lookup of the directory. */
 static int group_get_value(struct ns *ns, const struct ns_object *dir,
 			   const struct group **out)
 {
@@ -109,8 +109,9 @@ static struct ns_object in_field(struct ns *ns, const struct ns_object *object)
 	return ns_make(object, NS_BY_FIELD, object->part, 0);
 }
 
-/* The column whose files are shown: of the first image field, or of the first
-   that has files. Where there is a tree, that is at least the tree's own. */
+/* The column whose files the tree shows: that of the first image field, or of
+   the first field with files. The tree's own field has files, so there is one.
+ */
 static uint32_t shown_field(const struct format *f)
 {
 	uint32_t shown = f->num_fields;
@@ -148,7 +149,7 @@ static int value_lookup(struct ns *ns, const struct ns_object *dir,
 	return has ? ns_lookup(ns, &column, name, out) : -ENOENT;
 }
 
-/* Records that were read last. */
+/* The records of the last read. */
 struct window {
 	uint8_t *records;
 	uint64_t first;
@@ -176,7 +177,7 @@ static int window_record(struct dataset *ds, struct window *w, uint64_t sample,
 	return 0;
 }
 
-/* Lists samples of a directory; `w` has no memory if names do not need it. */
+/* Lists samples of a directory. `w` has no memory if names need no records. */
 static int list_samples(struct ns *ns, const struct ns_object *dir,
 			const struct ns_listing *listing,
 			const struct group *group, struct window *w)
@@ -244,7 +245,7 @@ static uint64_t magnitude_of(int64_t value)
 	return value < 0 ? -(uint64_t)value : (uint64_t)value;
 }
 
-/* How many digits the longest value has; all are written with so many. */
+/* The number of digits of the longest value; names are padded to it. */
 static unsigned group_digits(const struct group *group)
 {
 	uint64_t longest = 0;
@@ -258,8 +259,8 @@ static unsigned group_digits(const struct group *group)
 	return digits;
 }
 
-/* "207", "-01": names that read as the number; those of values that are not
-   negative sort as numbers, after all others. */
+/* "207", "-01": a name reads as its number. Names of non-negative values sort
+   as numbers, after the names of negative ones. */
 static void value_name(char out[VALUE_NAME_SIZE], int64_t value,
 		       unsigned digits)
 {

@@ -15,7 +15,7 @@ int ns_by_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
 int ns_by_list(struct ns *ns, const struct ns_object *dir,
 	       const struct ns_listing *listing);
 
-/* Opens ns->groups, which memo_close() closes. */
+/* Opens ns->groups; memo_close() closes it. */
 int ns_groups_open(struct ns *ns);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * columns/: the same files as samples/, one directory per field, and arrays. A
- * listing reads the metadata of many samples at once.
+ * columns/: the files of samples/, in one directory per field, and an array per
+ * field of numbers. A listing reads the metadata of many samples at once.
  */
 #include "fs/namespace/columns.h"
 
@@ -48,8 +48,8 @@ static int column_lookup(struct ns *ns, const struct ns_object *dir,
 	return ns_value_entry(ns, &object, record, out);
 }
 
-/* Lists samples [first, first + n); false when the listing is full. `records`
-   is NULL where names do not need them. */
+/* Lists samples [first, first + n). False: the listing is full. `records` is
+   NULL if names do not need them. */
 static bool emit_run(struct ns *ns, const struct ns_object *dir,
 		     const struct ns_listing *listing, const uint8_t *records,
 		     uint64_t range[2])

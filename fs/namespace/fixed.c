@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every dataset has: the top directories, and files of generated text.
- * Above several datasets is a root that has them, and of the rest .betonfs/
- * alone.
+ * The top directories and the files of generated text, which every dataset has.
+ * A mount of several datasets has one more root above them, with a directory
+ * per dataset and .betonfs/.
  */
 #include "fs/namespace/fixed.h"
 
@@ -19,7 +19,7 @@
 #include "fs/namespace/text_file.h"
 #include "fs/util/bytes.h"
 
-/* Where the fixed objects are. A hidden one is not listed. */
+/* The place of each fixed object. Listings leave hidden ones out. */
 static const struct {
 	const char *name;
 	uint64_t parent;
@@ -49,7 +49,7 @@ static bool is_there(const struct ns *ns, const struct ns_object *dir,
 	       places[i].parent == NS_CONTROL;
 }
 
-/* The only object whose parent is of another dataset is a dataset's root. */
+/* Only the root of a dataset has a parent outside its dataset. */
 static struct ns_object fixed_parent(struct ns *ns,
 				     const struct ns_object *object)
 {
@@ -95,7 +95,7 @@ static int fixed_list(struct ns *ns, const struct ns_object *dir,
 	return 0;
 }
 
-/* --- the root, which may be one above several datasets --- */
+/* --- the root of a dataset, or the one above several --- */
 
 static int root_lookup(struct ns *ns, const struct ns_object *dir,
 		       const char *name, struct ns_entry *out)
@@ -126,7 +126,7 @@ static int root_list(struct ns *ns, const struct ns_object *dir,
 	return 0;
 }
 
-/* --- files of text, made when the namespace is opened --- */
+/* --- files of text, written when the namespace opens --- */
 
 static int text_attr(struct ns *ns, const struct ns_object *object,
 		     struct ns_entry *out)
@@ -143,7 +143,7 @@ static int text_open(struct ns *ns, const struct ns_object *object,
 	return ns_text_open(text->text, text->size, out);
 }
 
-/* Takes the text. */
+/* Takes ownership of the text. */
 static int set_text(struct ns_tree *tree, unsigned i, char *text)
 {
 	tree->texts[i].text = text;

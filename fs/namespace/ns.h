@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The namespace of a mount: inode number <-> object, names, attributes, what a
- * directory lists and what a file holds. An object is arithmetic on a few
- * numbers, so nothing is remembered about what was looked at, except that
- * SPECs and epochs are numbered in the order in which they were first named.
- * Knows no FUSE. Thread-safe.
+ * The namespace of a mount: inode number <-> object, names, attributes, the
+ * entries of directories and the contents of files. An object is arithmetic on
+ * a few numbers, so lookups leave nothing behind, with one exception: SPECs and
+ * epochs are numbered in the order in which they were first named. Knows no
+ * FUSE. Thread-safe.
  *
- * Functions return 0 or -errno; -BETON_ECORRUPT for damaged values, which were
- * logged where the damage was found.
+ * Functions return 0 or -errno. -BETON_ECORRUPT means a damaged value; the
+ * function that found the damage logged it.
  */
 #ifndef FS_NAMESPACE_NS_H
 #define FS_NAMESPACE_NS_H
@@ -17,7 +17,7 @@
 #include "fs/engine/engine.h"
 #include "fs/order/spec_text.h"
 
-/* What there is. At most 16 kinds; each is a row of the table in tree.c. */
+/* The kinds of objects, 16 at most; each is a row of the table in tree.c. */
 enum ns_kind {
 	NS_FIXED,     /* index: a row of the table in fixed.c */
 	NS_SAMPLE,    /* samples/INDEX/ */
@@ -40,11 +40,11 @@ enum {
 	NS_DATASET_BITS = 6,
 	NS_PART_BITS = 18,
 	NS_INDEX_BITS = 36,
-	/* SPECs, and streams, of a dataset that one mount tells apart in its
-	   life. */
+	/* How many SPECs, and how many streams, a mount can number for a
+	   dataset before it must be mounted again. */
 	NS_PARTS_MAX = 1 << NS_PART_BITS,
 	NS_NAME_MAX = 255,
-	/* Number 0 is the root above them. */
+	/* Number 0 is the root above several datasets. */
 	NS_DATASETS_MAX = (1 << NS_DATASET_BITS) - 1,
 	/* Text of an extended attribute: a shape of 32 dimensions is longest.
 	 */
@@ -62,17 +62,18 @@ struct ns_object {
 uint64_t ns_ino(const struct ns_object *object);
 struct ns_object ns_object(uint64_t ino);
 
-/* An object with what stat tells about it. */
+/* An object with its attributes, as stat(2) returns them. */
 struct ns_entry {
 	struct ns_object object;
 	uint64_t size;
-	/* A batch whose layout met I/O errors, and what is about the mount
-	   itself. With -ENOENT: the name may be there later. */
+	/* The size may differ at the next open: a batch whose layout met I/O
+	   errors, and files about the mount itself. With -ENOENT: the name may
+	   exist later. */
 	bool may_change;
 	struct timespec time; /* of its last change; 0: the dataset's */
 };
 
-/* Who owns the files, and which permissions they have. */
+/* The owner and the permissions of the files. */
 struct ns_owner {
 	uid_t uid;
 	gid_t gid;
@@ -99,19 +100,19 @@ struct ns_options {
 	struct log *log;
 	char *const *subsets; /* NAME:FILE, that SPECs may name */
 	size_t num_subsets;
-	const char *default_spec; /* what batches/default leads to */
-	/* Whose counts the statistics show, and which mount they are told to be
-	   of. NULL: there are none. Both outlive the namespace. */
+	const char *default_spec; /* the target of batches/default */
+	/* The jobs that statistics count, and the mount that they name. NULL:
+	   no statistics. Both outlive the namespace. */
 	struct jobs *jobs;
 	const char *mountpoint;
 };
 
 struct ns;
 
-/* -EINVAL: default_spec is none of some dataset, or a subset is none; it was
-   logged why. */
+/* -EINVAL: default_spec does not fit a dataset, or a subset cannot be used; a
+   logged line says why. */
 int ns_open(const struct ns_options *options, struct ns **out);
-/* All files are closed before. Takes NULL. */
+/* The caller has closed all files. Takes NULL. */
 void ns_close(struct ns *ns);
 
 int ns_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
@@ -120,27 +121,27 @@ int ns_attr(struct ns *ns, const struct ns_object *object,
 	    struct ns_entry *out);
 void ns_stat(const struct ns *ns, const struct ns_entry *entry,
 	     struct stat *out);
-/* Type, inode number and owner alone: for what cannot be read. */
+/* Type, inode number and owner only, for an object that cannot be read. */
 void ns_stat_object(const struct ns *ns, const struct ns_object *object,
 		    struct stat *out);
 struct ns_object ns_parent(struct ns *ns, const struct ns_object *object);
 int ns_readlink(struct ns *ns, const struct ns_object *link,
 		char out[SPEC_TEXT_MAX]);
-/* An extended attribute, without a NUL, and the names of all that an object
-   has, each with one. -ENODATA: it has none of that name. */
+/* The text of an extended attribute, without a NUL; and the names of all of an
+   object's, each with a NUL. -ENODATA: the object has none of that name. */
 int ns_xattr(struct ns *ns, const struct ns_object *object, const char *name,
 	     char out[NS_XATTR_MAX], size_t *size);
 int ns_xattr_names(struct ns *ns, const struct ns_object *object,
 		   char out[NS_XATTR_MAX], size_t *size);
-/* How many files and directories there are under samples/, of all datasets. */
+/* The number of files and directories under samples/, of all datasets. */
 uint64_t ns_files(const struct ns *ns);
-/* Bytes of the dataset files, which is what the mount shows. */
+/* The total size of the dataset files in bytes, for statfs(2). */
 uint64_t ns_bytes(const struct ns *ns);
 
 /* One name of a directory. */
 struct ns_name {
 	const char *name; /* valid during the call */
-	uint64_t next;	  /* where a listing goes on after it */
+	uint64_t next;	  /* where a listing continues after it */
 	struct ns_entry entry;
 	bool has_attr; /* of entry, only the object is set otherwise */
 };
@@ -148,8 +149,8 @@ struct ns_name {
 /* A part of a listing: entries from `first` on, until emit() is false. */
 struct ns_listing {
 	uint64_t first;
-	uint64_t hint;	/* about as many will be taken */
-	bool with_attr; /* where it is cheap enough */
+	uint64_t hint;	/* about how many entries emit() will take */
+	bool with_attr; /* emit attributes, where they are cheap */
 	bool (*emit)(void *arg, const struct ns_name *name);
 	void *arg;
 };
@@ -157,12 +158,12 @@ struct ns_listing {
 int ns_list(struct ns *ns, const struct ns_object *dir,
 	    const struct ns_listing *listing);
 
-/* The name of a batch in its directory, ns_parent(). -EINVAL: it is none. */
+/* The name of a batch in its directory, ns_parent(). -EINVAL: not a batch. */
 int ns_batch_name(struct ns *ns, const struct ns_object *object,
 		  char out[NS_NAME_MAX + 1]);
 
-/* An open file. For a batch, `stream` says where its slot is had from. A
-   snapshot is text made for this opening: its size was not told before. */
+/* An open file. For a batch, `stream` is the stream that has its slot. A
+   snapshot is text made for this opening: stat(2) reported the size 0. */
 struct ns_file {
 	struct vfile *vfile;
 	struct stream *stream;
@@ -174,8 +175,8 @@ int ns_open_file(struct ns *ns, const struct ns_object *object,
 		 struct ns_file *out);
 void ns_close_file(struct ns_file *file);
 
-/* Once for every file that is going to be read: of a batch, its reader will
-   want those that come after it. */
+/* To be called once for every file that is going to be read: if it is a batch,
+   the engine prefetches the batches after it. */
 void ns_note_file(const struct ns_file *file);
 
 #endif

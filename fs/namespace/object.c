@@ -67,8 +67,8 @@ void ns_stat_object(const struct ns *ns, const struct ns_object *object,
 	const struct ns_tree *tree = ns_tree(ns, object);
 	mode_t type = row_of(ns, object)->type;
 
-	/* A value has a name under samples/, columns/ and perhaps by/, but is
-	   counted once, lest every tar looks for the others. */
+	/* A value has names under samples/, columns/ and perhaps by/. The link
+	   count is 1 all the same: else tar would look for the other names. */
 	*out = (struct stat){
 		.st_ino = ns_ino(object),
 		.st_mode = type | (S_ISDIR(type)   ? tree->owner.dir_mode

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* samples/, and the values that are files of it and of columns/. */
+/* samples/, and the values, which are files there and in columns/. */
 #include "fs/namespace/samples.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shards/: tars of samples. The layouts of some are kept, because a tar is
- * looked at, opened, and read by one reader after the other.
+ * shards/: tars of samples. A memo keeps the layouts of the last ones, because
+ * one reader after the other looks a tar up, opens and reads it.
  */
 #include "fs/namespace/shards.h"
 
@@ -25,7 +25,7 @@ static struct ns_object in_shards(struct ns *ns, const struct ns_object *object)
 
 /* --- layouts --- */
 
-/* What a shard is made of. */
+/* The samples of one shard. */
 struct place {
 	struct dataset *ds;
 	uint64_t index;
@@ -135,7 +135,7 @@ int ns_shards_lookup(struct ns *ns, const struct ns_object *dir,
 	return ns_attr(ns, &object, out);
 }
 
-/* Without sizes, which take the metadata of all samples. */
+/* Lists names without sizes: sizes need the metadata of all samples. */
 int ns_shards_list(struct ns *ns, const struct ns_object *dir,
 		   const struct ns_listing *listing)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shards/: samples as tars. The namespace keeps the layouts of some. Private to
- * the namespace.
+ * shards/: samples as tars. The namespace caches some layouts. Private to the
+ * namespace.
  */
 #ifndef FS_NAMESPACE_SHARDS_H
 #define FS_NAMESPACE_SHARDS_H
@@ -15,7 +15,7 @@ int ns_shards_lookup(struct ns *ns, const struct ns_object *dir,
 int ns_shards_list(struct ns *ns, const struct ns_object *dir,
 		   const struct ns_listing *listing);
 
-/* Opens ns->shards, which memo_close() closes. */
+/* Opens ns->shards; memo_close() closes it. */
 int ns_shards_open(struct ns *ns);
 
 #endif

@@ -57,7 +57,7 @@ struct stage_facts {
 
 enum { STAGES = ENGINE_STAGES + 1 };
 
-/* All that is told, taken at one time. */
+/* All figures of one report, read at one time. */
 struct facts {
 	uint64_t one;
 	const char *mode; /* of the cache */
@@ -73,7 +73,7 @@ struct facts {
 	struct ranks ranks;
 };
 
-/* --- what there is to tell --- */
+/* --- the figures --- */
 
 #define OF(member) offsetof(struct facts, member)
 static const struct metric totals[] = {
@@ -138,7 +138,8 @@ static const struct metric totals[] = {
 #undef OF
 
 #define OF(member) offsetof(struct facts, member)
-/* A gauge, since Prometheus' own format, which is still read, has no infos. */
+/* A gauge: the Prometheus text format, which scrapers still read, has no info
+   type. */
 static const struct metric build[] = {
 	{ NULL, "build_info", NULL, GAUGE, OF(one),
 	  "Always 1; version and kind of cache." },
@@ -288,7 +289,7 @@ static const char *const way_names[JOBS_WAYS] = {
 	[JOBS_HANDOVER] = "handover",
 };
 
-/* In the order in which bytes pass through them. */
+/* In the order in which bytes pass through the stages. */
 static const char *const stage_names[STAGES] = {
 	[ENGINE_SOURCE] = "source",
 	[ENGINE_CACHE] = "cache",
@@ -296,15 +297,15 @@ static const char *const stage_names[STAGES] = {
 	[ENGINE_STAGES] = "delivery",
 };
 
-/* --- looking --- */
+/* --- reading the figures --- */
 
 time_t stats_now(void)
 {
 	return clock_coarse_ms() / 1000;
 }
 
-/* A name as it is, or, since both formats are UTF-8 and names of files may be
-   anything, escaped: the caller's, or NULL. */
+/* A name, escaped if it is not UTF-8, which both formats demand. The caller
+   frees it; NULL: no memory. */
 static char *utf8_of(const char *name)
 {
 	json_t *utf8 = json_string(name);
@@ -357,7 +358,7 @@ static int look_at_streams(const struct stats *stats, struct facts *f)
 	return 0;
 }
 
-/* Of one job, by its number, or of all: 0. */
+/* Reads one job by its number; 0: all jobs. */
 static int look_at_ranks(const struct stats *stats, uint64_t number,
 			 struct ranks *out)
 {
@@ -419,7 +420,7 @@ static int look(const struct stats *stats, struct facts **out)
 	f->one = 1;
 	f->mode = tiers_mode_name(engine_tiers(stats->engine)->mode);
 	f->uptime_s = (uint64_t)(stats_now() - stats->started);
-	/* First what is part of something, so that it is never more. */
+	/* Parts are read before their totals, so that no part is larger. */
 	r = look_at_streams(stats, f);
 	if (!r)
 		r = look_at_ranks(stats, 0, &f->ranks);
@@ -440,8 +441,7 @@ static int look(const struct stats *stats, struct facts **out)
 
 /* --- JSON --- */
 
-/* The object that a path leads to, or NULL; what is left of the path is the
-   key. */
+/* The object at a path, or NULL; the last part of the path is the key. */
 static json_t *object_at(json_t *root, const char **path)
 {
 	char key[KEY_SIZE];
@@ -462,8 +462,8 @@ static json_t *object_at(json_t *root, const char **path)
 	return root;
 }
 
-/* Takes the object, and returns it with what the rows tell of a thing; NULL
-   stays NULL, and is what comes of having no memory. */
+/* Takes the object and returns it with the members that the rows read of a
+   struct. NULL stays NULL; it means no memory. */
 static json_t *with(json_t *object, const struct metric *rows, size_t n,
 		    const void *thing)
 {
@@ -557,7 +557,7 @@ static json_t *json_of_jobs(const struct facts *f)
 	return all;
 }
 
-/* Takes it. */
+/* Takes ownership of the object. */
 static int text_of(json_t *json, char **out)
 {
 	cleanup_free char *text =
@@ -673,7 +673,7 @@ static void add_stream(struct stream_facts *to, const struct stream_facts *from)
 				  to->reader.counts.delivered_bytes);
 }
 
-/* Readers of one SPEC, as when a job starts anew, have the same labels. */
+/* Readers of one SPEC have the same labels, as after a restart of a job. */
 static void merge_streams(struct facts *f)
 {
 	struct stream_facts *s = f->streams;

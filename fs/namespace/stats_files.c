@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * .betonfs/stats.json, metrics and jobs/: what the whole mount did, the same
- * under every .betonfs/. Texts are made when a file is opened, so their sizes
- * are told as 0, as those of /proc.
+ * .betonfs/stats.json, metrics and jobs/: statistics of the whole mount, the
+ * same under every .betonfs/. A text is made when its file is opened, so
+ * stat(2) reports the size 0, as in /proc.
  */
 #include "fs/namespace/stats_files.h"
 
@@ -41,7 +41,7 @@ void ns_stats_open(struct ns *ns, const struct ns_options *options)
 
 /* --- files --- */
 
-/* Always just changed. */
+/* The time of the last change is always now. */
 int ns_stats_attr(struct ns *ns, const struct ns_object *object,
 		  struct ns_entry *out)
 {
@@ -69,7 +69,7 @@ int ns_stats_open_file(struct ns *ns, const struct ns_object *object,
 
 /* --- jobs/ --- */
 
-/* A listing that the kernel has kept is made again when the time is another. */
+/* A new time makes the kernel drop a listing that it has cached. */
 int ns_jobs_attr(struct ns *ns, const struct ns_object *object,
 		 struct ns_entry *out)
 {

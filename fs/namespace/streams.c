@@ -6,7 +6,7 @@
 
 #include "fs/util/cleanup.h"
 
-/* All numbers given so far. */
+/* The numbers given so far. */
 struct ns_streams {
 	pthread_mutex_t lock; /* guards all that follows */
 	struct ns_spec *by_text;
@@ -15,7 +15,7 @@ struct ns_streams {
 	struct ns_epoch **epochs;
 	uint32_t num_specs;
 	uint32_t num_epochs;
-	struct subset *subsets; /* not guarded: all there is when open */
+	struct subset *subsets; /* not guarded: complete once open */
 };
 
 /* Room for one more pointer, doubling. */
@@ -156,7 +156,7 @@ const struct ns_epoch *ns_epoch_of(struct ns *ns,
 	return object->part < s->num_epochs ? s->epochs[object->part] : NULL;
 }
 
-/* -EINVAL for all that a user can mend. */
+/* -EINVAL: the user can mend it. */
 static int open_subsets(struct ns *ns, const struct ns_tree *tree,
 			const struct ns_options *options)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SPECs are numbered when they are first named, dataset by dataset, and so are
- * their epochs, which are the streams. Numbers are given once, never taken
- * back, and end at NS_PARTS_MAX: that bounds what a curious process can make us
- * remember. Thread-safe. Private to the namespace.
+ * The numbers of SPECs, and of their epochs, which are the streams. The first
+ * lookup gives the number, per dataset. Numbers are never reused and end at
+ * NS_PARTS_MAX, which bounds the memory that lookups can take. Thread-safe.
+ * Private to the namespace.
  */
 #ifndef FS_NAMESPACE_STREAMS_H
 #define FS_NAMESPACE_STREAMS_H
 
-/* Without memory an element is not found again; it does not end the daemon. */
+/* If memory runs out, uthash leaves the element out instead of exiting. */
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "fs/namespace/object.h"
 
-/* Both live as long as the namespace, and do not change. */
+/* Both structs live as long as the namespace and do not change. */
 struct ns_spec {
 	UT_hash_handle hh;
 	struct spec spec;
@@ -35,15 +35,15 @@ struct ns_epoch {
 	uint32_t number;
 };
 
-/* The SPEC that a text spells, of any spelling, for the dataset of an object.
-   -EINVAL: none, and it was logged why; -ENFILE: there are too many. */
+/* Finds the SPEC that a text spells, in any spelling, for the dataset of an
+   object. -EINVAL: no SPEC, a logged line says why; -ENFILE: too many SPECs. */
 int ns_spec_named(struct ns *ns, const struct ns_object *of, const char *text,
 		  const struct ns_spec **out);
 int ns_epoch_named(struct ns *ns, const struct ns_object *of,
 		   const struct ns_spec *spec, uint64_t epoch,
 		   const struct ns_epoch **out);
 
-/* The one with the number `part`; NULL if that was never given. */
+/* The one with the number `part`; NULL: the number was never given. */
 const struct ns_spec *ns_spec_of(struct ns *ns, const struct ns_object *object);
 const struct ns_epoch *ns_epoch_of(struct ns *ns,
 				   const struct ns_object *object);

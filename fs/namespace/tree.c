@@ -20,12 +20,18 @@
 
 static const struct ns_row *const kinds[1 << NS_KIND_BITS] = {
 	[NS_FIXED] = ns_fixed_rows,
-	[NS_SAMPLE] = &ns_sample_row,	  [NS_VALUE] = &ns_value_row,
-	[NS_COLUMN] = &ns_column_row,	  [NS_ARRAY] = &ns_array_row,
-	[NS_SPEC] = &ns_spec_row,	  [NS_SPEC_LINK] = &ns_spec_link_row,
-	[NS_EPOCH] = &ns_epoch_row,	  [NS_BATCH] = &ns_batch_row,
-	[NS_BY_FIELD] = &ns_by_field_row, [NS_BY_VALUE] = &ns_by_value_row,
-	[NS_SHARD] = &ns_shard_row,	  [NS_JOB] = &ns_job_row,
+	[NS_SAMPLE] = &ns_sample_row,
+	[NS_VALUE] = &ns_value_row,
+	[NS_COLUMN] = &ns_column_row,
+	[NS_ARRAY] = &ns_array_row,
+	[NS_SPEC] = &ns_spec_row,
+	[NS_SPEC_LINK] = &ns_spec_link_row,
+	[NS_EPOCH] = &ns_epoch_row,
+	[NS_BATCH] = &ns_batch_row,
+	[NS_BY_FIELD] = &ns_by_field_row,
+	[NS_BY_VALUE] = &ns_by_value_row,
+	[NS_SHARD] = &ns_shard_row,
+	[NS_JOB] = &ns_job_row,
 };
 
 static bool is_newer(const struct timespec *a, const struct timespec *b)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Extended attributes of values: what stat cannot tell. One row each. */
+/* Extended attributes of values, which stat(2) cannot return. One row each. */
 #include "fs/namespace/object.h"
 
 #include <stdio.h>
@@ -9,13 +9,13 @@
 
 static const char prefix[] = "user.beton.";
 
-/* A value, and where it lies. */
+/* A value and its place. */
 struct told {
 	const struct field *field;
 	struct value value;
 };
 
-/* Writes the text, and returns its size: 0 if there is none to tell. */
+/* Writes the text and returns its size. 0: the value has no such attribute. */
 typedef size_t print_fn(const struct told *t, char out[NS_XATTR_MAX]);
 
 static size_t print_number(char *out, uint64_t number)

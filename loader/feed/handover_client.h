@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Zero-copy delivery, the loader's end: batches in memory that the daemon of a
- * mount shares over a socket (fs/engine/handover_message.h). Each piece is mapped
- * once, read-only, and only if it is sealed against shrinking, so the mapping
- * stays valid when the daemon dies.
+ * mount shares over a socket (fs/engine/handover_message.h). Each piece is
+ * mapped once, read-only, and only if it is sealed against shrinking, so the
+ * mapping stays valid when the daemon dies.
  *
  * One thread requests batches; any thread may release them. lender.lock guards
  * the mappings' counts; no lock is taken under it.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A chain of operations -> C: one function (loader/jit/kernel.h) that does all
- * that comes after geometry. Value operations bring their own text; here are the
- * loops around them, and what makes one type another, to the bit as
+ * that comes after geometry. Value operations bring their own text; here are
+ * the loops around them, and what makes one type another, to the bit as
  * dtype_convert() and tail's tables do.
  *
  * All that a chain's arguments say comes as operands at run time, so chains of
