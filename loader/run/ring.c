@@ -12,6 +12,7 @@
 #include "fs/util/thread.h"
 #include "loader/gpu/cuda.h"
 #include "loader/run/pace.h"
+#include "loader/run/turns.h"
 
 /* Rows a worker takes at a time: few milliseconds of work, so that the last
    rows of a batch are shared; of short ones more, since taking them has its
@@ -21,34 +22,12 @@ enum { ROWS_PER_TURN = 8, SHORT_ROWS_PER_TURN = 64 };
 /* How often a daemon is told what the loader does. */
 #define TELL_NS UINT64_C(1000000000)
 
-enum { WHY_SIZE = 600 };
-
 /* Shorter ones are not worth a look at the clock for each. */
 enum { LONG_ROW_NS = 8000 };
 
 /* What is shorter is told to a trace together with what comes next: the trace
    may cost some hundredths of the time. */
 enum { SPAN_NS = 50000 };
-
-/* Whose lane it is; each worker has one from LANE_WORKERS on. */
-enum { LANE_TRAINER, LANE_FETCHER, LANE_WORKERS };
-
-/* A step is in one state, changed under the lock, in this order. */
-enum turn_state { FREE, FETCHING, RUNNING, STARTING, DONE, HELD };
-
-/* A step and its place in the ring. All but `step` is guarded by the lock. */
-struct turn {
-	struct step *step;
-	struct turn *prev, *next;
-	const struct step *of; /* whom the step borrows from; NULL: nobody */
-	bool is_kept;	       /* others may borrow, for as long as the ring */
-	enum turn_state state;
-	uint64_t sequence; /* of the batches, in the order of delivery */
-	uint32_t next_row;
-	uint32_t rows_left; /* not finished yet */
-	struct pace_times times;
-	int error;
-};
 
 struct worker {
 	struct ring *ring;
@@ -58,126 +37,7 @@ struct worker {
 	bool has_long_rows; /* in its last turn */
 };
 
-struct ring {
-	struct ring_options options;
-	pthread_mutex_t lock; /* guards all down to worker_error */
-	pthread_cond_t room;  /* for the fetching thread */
-	pthread_cond_t work;  /* for the workers */
-	pthread_cond_t ready; /* for the user */
-	bool stopping;
-	struct turn *turns; /* all but FREE, in order of sequence */
-	struct turn *free_turns;
-	struct turn *kept_turns; /* that were given back */
-	uint32_t num_free;
-	uint32_t in_flight; /* FETCHING to DONE */
-	uint64_t epochs_end;
-	struct cursor produced;
-	uint64_t produced_sequence;
-	struct cursor given;	 /* written by the user's thread alone */
-	uint64_t given_sequence; /* what has a smaller one is stale */
-	bool epoch_over;	 /* the user was told so */
-	struct balance balance;
-	uint64_t last_given_ns; /* 0: not in this epoch */
-	struct pace pace;	/* written by the user's thread alone */
-	uint64_t opened_ns;
-	struct figures told; /* the fetching thread's */
-	int worker_error;    /* why a thread cannot go on */
-
-	pthread_t fetcher;
-	bool has_fetcher;
-	struct worker *workers;
-	uint32_t num_workers; /* that were started */
-	struct lane *lanes;
-	atomic_uint_fast64_t failed_rows;
-};
-
-/* Names what the thread does now to NVIDIA's profilers. */
-static void push_range(struct ring *ring, const char *name)
-{
-	struct device *d = ring->options.plan.device;
-
-	cuda_range_push(d ? device_cuda(d) : NULL, name);
-}
-
-static void pop_range(struct ring *ring)
-{
-	struct device *d = ring->options.plan.device;
-
-	cuda_range_pop(d ? device_cuda(d) : NULL);
-}
-
-/* Waits, and counts the wait; the counter is the thread's own. */
-static void wait_counted(struct ring *ring, pthread_cond_t *cond,
-			 atomic_uint_fast64_t *counter)
-{
-	uint64_t before = stage_now_ns();
-
-	pthread_cond_wait(cond, &ring->lock);
-	tally_add_own(counter, stage_now_ns() - before);
-}
-
 /* --- the ring; all with the lock held --- */
-
-static bool is_stale(const struct ring *ring, const struct turn *t)
-{
-	return t->state != HELD && t->sequence < ring->given_sequence;
-}
-
-static void turn_close(struct ring *ring, struct turn *t)
-{
-	feed_give_back(ring->options.feed, &t->step->input);
-	step_close(t->step);
-	free(t);
-}
-
-/* From the ring to the free ones, or to the system if there are enough. What is
-   a GPU's stays: to free it is to wait for the device; as does what others
-   borrow from. */
-static void recycle(struct ring *ring, struct turn *t)
-{
-	DL_DELETE(ring->turns, t);
-	if (t->step->parcel)
-		parcel_end(t->step->parcel);
-	/* Unless it ended early, what was lent went back already. */
-	feed_give_back(ring->options.feed, &t->step->input);
-	if (t->state != HELD)
-		ring->in_flight--;
-	t->state = FREE;
-	if (t->is_kept) {
-		LL_PREPEND(ring->kept_turns, t);
-	} else if ((ring->stopping ||
-		    ring->num_free > ring->options.prefetch) &&
-		   !t->step->parcel) {
-		turn_close(ring, t);
-	} else {
-		LL_PREPEND(ring->free_turns, t);
-		ring->num_free++;
-	}
-	pthread_cond_signal(&ring->room);
-}
-
-/* A turn that was made, for good: later ones may borrow from it. */
-static void keep(struct ring *ring, struct turn *t)
-{
-	if (!ring->options.replay)
-		return;
-	if (!t->error && !t->of)
-		t->is_kept = replay_keep(ring->options.replay, t->step);
-	pthread_cond_signal(&ring->room);
-}
-
-static void finish(struct ring *ring, struct turn *t, int error)
-{
-	if (!t->error)
-		t->error = error;
-	t->state = DONE;
-	if (is_stale(ring, t)) {
-		recycle(ring, t);
-		return;
-	}
-	keep(ring, t);
-	pthread_cond_broadcast(&ring->ready);
-}
 
 /* How many are being made without borrowing. */
 static uint32_t count_making(const struct ring *ring)
@@ -187,7 +47,7 @@ static uint32_t count_making(const struct ring *ring)
 
 	DL_FOREACH(ring->turns, t)
 	{
-		n += t->state < DONE && !t->of && !is_stale(ring, t);
+		n += t->state < DONE && !t->of && !turn_is_stale(ring, t);
 	}
 	return n;
 }
@@ -206,26 +66,6 @@ static bool may_produce(const struct ring *ring)
 	       spec_steps(&ring->options.feed->spec, 0, ring->produced.world);
 }
 
-static int take_free(struct ring *ring, struct turn **out)
-{
-	struct turn *t = ring->free_turns;
-	int r;
-
-	if (t) {
-		LL_DELETE(ring->free_turns, t);
-		ring->num_free--;
-		*out = t;
-		return 0;
-	}
-	t = calloc(1, sizeof(*t));
-	r = t ? step_open(&ring->options.plan, &t->step) : -ENOMEM;
-	if (r)
-		free(t);
-	else
-		*out = t;
-	return r;
-}
-
 /* --- fetching --- */
 
 struct order_ticket {
@@ -233,26 +73,6 @@ struct order_ticket {
 	uint64_t number; /* in the global sequence */
 	bool padding;
 };
-
-/* In words, of the device if that is what failed. */
-static void explain(const struct ring *ring, int error, bool by_device,
-		    char *out, size_t size)
-{
-	struct device *d = ring->options.plan.device;
-
-	*out = '\0';
-	if (d && (by_device || cuda_is_lost(device_cuda(d))))
-		cuda_failure(device_cuda(d), out, size);
-	if (!*out)
-		snprintf(out, size, "%s", strerror(-error));
-}
-
-/* No more batches: the user is told why. */
-static void give_up(struct ring *ring, int error)
-{
-	ring->worker_error = error;
-	pthread_cond_broadcast(&ring->ready);
-}
 
 /* The next step of this rank, and the turn that is to become it; NULL at the
    end of an epoch, or when none can be had. */
@@ -266,9 +86,9 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 		cursor_seek(&ring->produced, ring->produced.epoch + 1, 0);
 		return NULL;
 	}
-	r = take_free(ring, &t);
+	r = turn_take_free(ring, &t);
 	if (r) {
-		give_up(ring, r);
+		turns_give_up(ring, r);
 		return NULL;
 	}
 	o->epoch = ring->produced.epoch;
@@ -363,25 +183,6 @@ static int fetch(struct ring *ring, struct step *s,
 	return r;
 }
 
-static void note_reason(const struct ring *ring, struct turn *t, uint64_t epoch,
-			uint64_t number, const char *why)
-{
-	snprintf(t->step->message, sizeof(t->step->message),
-		 "%.300s: epoch %llu batch %llu: %s", ring->options.feed->path,
-		 (unsigned long long)epoch, (unsigned long long)number, why);
-}
-
-/* A batch that could not be had is a message too. */
-static void note_failure(const struct ring *ring, struct turn *t,
-			 uint64_t epoch, uint64_t number, int error,
-			 bool by_device)
-{
-	char why[WHY_SIZE];
-
-	explain(ring, error, by_device, why, sizeof(why));
-	note_reason(ring, t, epoch, number, why);
-}
-
 /* Instead of fetching, running rows and starting. */
 static void borrow_turn(struct ring *ring, struct turn *t,
 			const struct order_ticket *o)
@@ -397,19 +198,12 @@ static void borrow_turn(struct ring *ring, struct turn *t,
 	r = replay_fill(ring->options.replay, t->step, t->of, o->epoch,
 			o->number);
 	if (r)
-		note_failure(ring, t, o->epoch, o->number, r, p != NULL);
+		turn_note_failure(ring, t, o->epoch, o->number, r, p != NULL);
 	if (p && parcel_size(p))
 		tally_items_own(upload, 1, parcel_size(p),
 				stage_now_ns() - before);
 	pthread_mutex_lock(&ring->lock);
-	finish(ring, t, r);
-}
-
-static void begin_rows(struct ring *ring, struct turn *t)
-{
-	t->next_row = 0;
-	t->rows_left = t->step->batch.rows;
-	pthread_cond_broadcast(&ring->work);
+	turn_finish(ring, t, r);
 }
 
 static void fetch_turn(struct ring *ring, struct turn *t,
@@ -421,20 +215,20 @@ static void fetch_turn(struct ring *ring, struct turn *t,
 	if (stage_now_ns() - ring->opened_ns >=
 	    ring->told.n[FIGURE_OPEN_NS] + TELL_NS)
 		tell(ring);
-	push_range(ring, "beton read");
+	turns_push_range(ring, "beton read");
 	r = fetch(ring, t->step, o);
-	pop_range(ring);
+	turns_pop_range(ring);
 	if (r)
-		note_failure(ring, t, o->epoch, o->number, r, false);
+		turn_note_failure(ring, t, o->epoch, o->number, r, false);
 	t->times.fetched_ns = stage_now_ns();
 	pthread_mutex_lock(&ring->lock);
 	if (r || ring->options.plan.until == BETON_STAGE_READ ||
-	    is_stale(ring, t)) {
-		finish(ring, t, r);
+	    turn_is_stale(ring, t)) {
+		turn_finish(ring, t, r);
 		return;
 	}
 	t->state = RUNNING;
-	begin_rows(ring, t);
+	turn_begin_rows(ring, t);
 }
 
 static void *fetch_all(void *arg)
@@ -447,10 +241,10 @@ static void *fetch_all(void *arg)
 	pthread_mutex_lock(&ring->lock);
 	while (!ring->stopping) {
 		if (!may_produce(ring)) {
-			wait_counted(ring, &ring->room,
-				     &ring->lanes[LANE_FETCHER]
-					      .stages[STAGE_READ]
-					      .room_wait_ns);
+			turns_wait_counted(ring, &ring->room,
+					   &ring->lanes[LANE_FETCHER]
+						    .stages[STAGE_READ]
+						    .room_wait_ns);
 			continue;
 		}
 		t = begin_turn(ring, &o);
@@ -510,7 +304,7 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 	struct step_failure failure;
 	uint32_t from = 0;
 
-	push_range(ring, "beton rows");
+	turns_push_range(ring, "beton rows");
 	for (uint32_t i = 0; i < n; i++) {
 		if (step_run_row(t->step, &ring->options.plan, w->pipeline,
 				 first + i, &failure, &cost))
@@ -533,7 +327,7 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 	trace_span(w->lane->track, TRACE_ROWS, begin, at, batch->number, first);
 	if (step_rows_done(t->step, n))
 		feed_give_back(ring->options.feed, &t->step->input);
-	pop_range(ring);
+	turns_pop_range(ring);
 }
 
 /* Has the user's hook run on a turn whose rows are made, if there is one. Lock
@@ -546,17 +340,17 @@ static int hook(struct worker *w, struct turn *t)
 	char why[WHY_SIZE];
 	int r;
 
-	if (!ring->options.hook || t->error || is_stale(ring, t))
+	if (!ring->options.hook || t->error || turn_is_stale(ring, t))
 		return 0;
 	t->state = STARTING;
 	pthread_mutex_unlock(&ring->lock);
-	push_range(ring, "beton hook");
+	turns_push_range(ring, "beton hook");
 	r = hook_run(ring->options.hook, batch, w->lane, &busy_ns, why,
 		     sizeof(why));
-	pop_range(ring);
+	turns_pop_range(ring);
 	if (r)
-		note_reason(ring, t, batch->epoch, batch->number,
-			    *why ? why : strerror(-r));
+		turn_note_reason(ring, t, batch->epoch, batch->number,
+				 *why ? why : strerror(-r));
 	pthread_mutex_lock(&ring->lock);
 	t->times.busy_ns += busy_ns;
 	return r;
@@ -570,7 +364,7 @@ static int start(struct worker *w, struct turn *t)
 	uint64_t before, after, bytes;
 	int r;
 
-	if (!t->step->parcel || t->error || is_stale(ring, t))
+	if (!t->step->parcel || t->error || turn_is_stale(ring, t))
 		return 0;
 	t->state = STARTING;
 	pthread_mutex_unlock(&ring->lock);
@@ -583,8 +377,8 @@ static int start(struct worker *w, struct turn *t)
 	trace_span(w->lane->track, TRACE_UPLOAD, before, after,
 		   t->step->batch.number, bytes);
 	if (r)
-		note_failure(ring, t, t->step->batch.epoch,
-			     t->step->batch.number, r, true);
+		turn_note_failure(ring, t, t->step->batch.epoch,
+				  t->step->batch.number, r, true);
 	pthread_mutex_lock(&ring->lock);
 	return r;
 }
@@ -618,13 +412,13 @@ static void run_turn(struct worker *w, struct turn *t)
 	t->rows_left -= n;
 	if (t->rows_left)
 		return;
-	if (!t->error && !is_stale(ring, t) && step_next_round(t->step)) {
-		begin_rows(ring, t);
+	if (!t->error && !turn_is_stale(ring, t) && step_next_round(t->step)) {
+		turn_begin_rows(ring, t);
 		return;
 	}
 	r = hook(w, t);
 	t->times.made_ns = stage_now_ns();
-	finish(ring, t, r ? r : start(w, t));
+	turn_finish(ring, t, r ? r : start(w, t));
 }
 
 /* Who has no rows waits for a batch, if one is on its way; else for the user to
@@ -640,8 +434,9 @@ static void wait_for_rows(struct worker *w)
 	{
 		comes |= t->state == FETCHING;
 	}
-	wait_counted(ring, &ring->work,
-		     comes ? &decode->input_wait_ns : &decode->room_wait_ns);
+	turns_wait_counted(ring, &ring->work,
+			   comes ? &decode->input_wait_ns
+				 : &decode->room_wait_ns);
 }
 
 static void *work(void *arg)
@@ -658,7 +453,7 @@ static void *work(void *arg)
 	trace_here(w->lane->track);
 	pthread_mutex_lock(&ring->lock);
 	if (r)
-		give_up(ring, r);
+		turns_give_up(ring, r);
 	while (!ring->stopping && !r) {
 		t = turn_with_rows(ring);
 		if (t)
@@ -693,12 +488,12 @@ static struct turn *wait_for(struct ring *ring)
 
 	if ((t && !ring->pace.is_waiting) || ring->worker_error)
 		return t;
-	push_range(ring, "beton next");
+	turns_push_range(ring, "beton next");
 	while (!t && !ring->worker_error) {
 		pthread_cond_wait(&ring->ready, &ring->lock);
 		t = find_ready(ring);
 	}
-	pop_range(ring);
+	turns_pop_range(ring);
 	pace_waited(&ring->pace, begin, stage_now_ns(), t ? &t->times : NULL);
 	return t;
 }
@@ -782,7 +577,7 @@ static int give(struct ring *ring, struct turn *t, uint32_t ready,
 
 		pace_break(&ring->pace);
 		snprintf(message, size, "%s", t->step->message);
-		recycle(ring, t);
+		turn_recycle(ring, t);
 		return r;
 	}
 	weigh(ring, t, ready, now);
@@ -811,7 +606,7 @@ static int next(struct ring *ring, const struct beton_batch **out,
 	if (t)
 		return give(ring, t, ready, out, message, size);
 	pace_break(&ring->pace);
-	explain(ring, ring->worker_error, false, why, sizeof(why));
+	turns_explain_error(ring, ring->worker_error, false, why, sizeof(why));
 	snprintf(message, size, "the loader cannot go on: %s", why);
 	return ring->worker_error;
 }
@@ -908,7 +703,7 @@ void ring_release(struct ring *ring, const struct beton_batch *batch)
 	scoped_lock(&ring->lock);
 	t = held(ring, batch);
 	if (t)
-		recycle(ring, t);
+		turn_recycle(ring, t);
 }
 
 int ring_parcel(struct ring *ring, const struct beton_batch *batch,
@@ -942,14 +737,14 @@ void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches)
 	pace_break(&ring->pace);
 	DL_FOREACH_SAFE(ring->turns, t, next)
 	{
-		if (!is_stale(ring, t))
+		if (!turn_is_stale(ring, t))
 			continue;
 		if (t->state == RUNNING) {
 			t->rows_left -= t->step->batch.rows - t->next_row;
 			t->next_row = t->step->batch.rows;
 		}
 		if (t->state == DONE || (t->state == RUNNING && !t->rows_left))
-			recycle(ring, t);
+			turn_recycle(ring, t);
 	}
 	pthread_cond_signal(&ring->room);
 }
@@ -1110,7 +905,7 @@ void ring_stop(struct ring *ring)
 	DL_FOREACH_SAFE(ring->turns, t, next)
 	{
 		if (t->state != HELD)
-			recycle(ring, t);
+			turn_recycle(ring, t);
 	}
 	LL_FOREACH_SAFE(ring->free_turns, t, next)
 	{

@@ -10,27 +10,9 @@
 #ifndef LOADER_RUN_RING_H
 #define LOADER_RUN_RING_H
 
-#include "loader/feed/feed.h"
-#include "loader/run/cursor.h"
-#include "loader/run/hook.h"
-#include "loader/run/replay.h"
-#include "loader/run/step.h"
+#include "loader/run/ring_options.h"
 
 struct ring;
-
-struct ring_options {
-	struct feed *feed; /* borrowed, as the next two */
-	struct log *log;
-	struct trace *trace; /* NULL: none */
-	struct step_plan plan;
-	struct cursor start;
-	uint64_t epochs_end; /* epochs below this one are prepared */
-	uint32_t prefetch;
-	uint32_t workers;
-	enum balance_mode balance; /* of plan.whole */
-	struct replay *replay;	   /* borrowed; NULL: all batches are made */
-	struct hook *hook;	   /* borrowed; NULL: batches are as made */
-};
 
 int ring_open(const struct ring_options *options, struct ring **out);
 /* Ends all threads, and frees what the user does not hold. No feed is needed

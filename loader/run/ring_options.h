@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parameters of a ring. ring.h passes them to ring_open(), and turns.h
+ * keeps them in the ring; neither includes the other.
+ */
+#ifndef LOADER_RUN_RING_OPTIONS_H
+#define LOADER_RUN_RING_OPTIONS_H
+
+#include "loader/feed/feed.h"
+#include "loader/run/cursor.h"
+#include "loader/run/hook.h"
+#include "loader/run/replay.h"
+#include "loader/run/step.h"
+
+struct ring_options {
+	struct feed *feed; /* borrowed, as the next two */
+	struct log *log;
+	struct trace *trace; /* NULL: none */
+	struct step_plan plan;
+	struct cursor start;
+	uint64_t epochs_end; /* epochs below this one are prepared */
+	uint32_t prefetch;
+	uint32_t workers;
+	enum balance_mode balance; /* of plan.whole */
+	struct replay *replay;	   /* borrowed; NULL: all batches are made */
+	struct hook *hook;	   /* borrowed; NULL: batches are as made */
+};
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/run/turns.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "loader/gpu/cuda.h"
+
+/* Names what the thread does now to NVIDIA's profilers. */
+void turns_push_range(struct ring *ring, const char *name)
+{
+	struct device *d = ring->options.plan.device;
+
+	cuda_range_push(d ? device_cuda(d) : NULL, name);
+}
+
+void turns_pop_range(struct ring *ring)
+{
+	struct device *d = ring->options.plan.device;
+
+	cuda_range_pop(d ? device_cuda(d) : NULL);
+}
+
+/* Waits, and counts the wait; the counter is the thread's own. */
+void turns_wait_counted(struct ring *ring, pthread_cond_t *cond,
+			atomic_uint_fast64_t *counter)
+{
+	uint64_t before = stage_now_ns();
+
+	pthread_cond_wait(cond, &ring->lock);
+	tally_add_own(counter, stage_now_ns() - before);
+}
+
+bool turn_is_stale(const struct ring *ring, const struct turn *t)
+{
+	return t->state != HELD && t->sequence < ring->given_sequence;
+}
+
+void turn_close(struct ring *ring, struct turn *t)
+{
+	feed_give_back(ring->options.feed, &t->step->input);
+	step_close(t->step);
+	free(t);
+}
+
+/* From the ring to the free ones, or to the system if there are enough. What is
+   a GPU's stays: to free it is to wait for the device; as does what others
+   borrow from. */
+void turn_recycle(struct ring *ring, struct turn *t)
+{
+	DL_DELETE(ring->turns, t);
+	if (t->step->parcel)
+		parcel_end(t->step->parcel);
+	/* Unless it ended early, what was lent went back already. */
+	feed_give_back(ring->options.feed, &t->step->input);
+	if (t->state != HELD)
+		ring->in_flight--;
+	t->state = FREE;
+	if (t->is_kept) {
+		LL_PREPEND(ring->kept_turns, t);
+	} else if ((ring->stopping ||
+		    ring->num_free > ring->options.prefetch) &&
+		   !t->step->parcel) {
+		turn_close(ring, t);
+	} else {
+		LL_PREPEND(ring->free_turns, t);
+		ring->num_free++;
+	}
+	pthread_cond_signal(&ring->room);
+}
+
+/* A turn that was made, for good: later ones may borrow from it. */
+static void keep(struct ring *ring, struct turn *t)
+{
+	if (!ring->options.replay)
+		return;
+	if (!t->error && !t->of)
+		t->is_kept = replay_keep(ring->options.replay, t->step);
+	pthread_cond_signal(&ring->room);
+}
+
+void turn_finish(struct ring *ring, struct turn *t, int error)
+{
+	if (!t->error)
+		t->error = error;
+	t->state = DONE;
+	if (turn_is_stale(ring, t)) {
+		turn_recycle(ring, t);
+		return;
+	}
+	keep(ring, t);
+	pthread_cond_broadcast(&ring->ready);
+}
+
+int turn_take_free(struct ring *ring, struct turn **out)
+{
+	struct turn *t = ring->free_turns;
+	int r;
+
+	if (t) {
+		LL_DELETE(ring->free_turns, t);
+		ring->num_free--;
+		*out = t;
+		return 0;
+	}
+	t = calloc(1, sizeof(*t));
+	r = t ? step_open(&ring->options.plan, &t->step) : -ENOMEM;
+	if (r)
+		free(t);
+	else
+		*out = t;
+	return r;
+}
+
+/* In words, of the device if that is what failed. */
+void turns_explain_error(const struct ring *ring, int error, bool by_device,
+			 char *out, size_t size)
+{
+	struct device *d = ring->options.plan.device;
+
+	*out = '\0';
+	if (d && (by_device || cuda_is_lost(device_cuda(d))))
+		cuda_failure(device_cuda(d), out, size);
+	if (!*out)
+		snprintf(out, size, "%s", strerror(-error));
+}
+
+/* No more batches: the user is told why. */
+void turns_give_up(struct ring *ring, int error)
+{
+	ring->worker_error = error;
+	pthread_cond_broadcast(&ring->ready);
+}
+
+void turn_note_reason(const struct ring *ring, struct turn *t, uint64_t epoch,
+		      uint64_t number, const char *why)
+{
+	snprintf(t->step->message, sizeof(t->step->message),
+		 "%.300s: epoch %llu batch %llu: %s", ring->options.feed->path,
+		 (unsigned long long)epoch, (unsigned long long)number, why);
+}
+
+/* A batch that could not be had is a message too. */
+void turn_note_failure(const struct ring *ring, struct turn *t, uint64_t epoch,
+		       uint64_t number, int error, bool by_device)
+{
+	char why[WHY_SIZE];
+
+	turns_explain_error(ring, error, by_device, why, sizeof(why));
+	turn_note_reason(ring, t, epoch, number, why);
+}
+
+void turn_begin_rows(struct ring *ring, struct turn *t)
+{
+	t->next_row = 0;
+	t->rows_left = t->step->batch.rows;
+	pthread_cond_broadcast(&ring->work);
+}
