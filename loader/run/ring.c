@@ -12,15 +12,13 @@
 #include "fs/util/thread.h"
 #include "loader/gpu/cuda.h"
 #include "loader/run/pace.h"
+#include "loader/run/told.h"
 #include "loader/run/turns.h"
 
 /* Rows a worker takes at a time: few milliseconds of work, so that the last
    rows of a batch are shared; of short ones more, since taking them has its
    price. */
 enum { ROWS_PER_TURN = 8, SHORT_ROWS_PER_TURN = 64 };
-
-/* How often a daemon is told what the loader does. */
-#define TELL_NS UINT64_C(1000000000)
 
 /* Shorter ones are not worth a look at the clock for each. */
 enum { LONG_ROW_NS = 8000 };
@@ -110,42 +108,6 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 	return t;
 }
 
-static uint64_t sum_of(const struct ring *ring, enum stage stage,
-		       size_t counter)
-{
-	return stage_sum(ring->lanes, LANE_WORKERS + ring->options.workers,
-			 stage, counter);
-}
-
-static void look_at_figures(struct ring *ring, struct figures *out)
-{
-	const size_t busy = offsetof(struct tally, busy_ns);
-
-	pace_figures(&ring->pace, out);
-	out->n[FIGURE_OPEN_NS] = stage_now_ns() - ring->opened_ns;
-	out->n[FIGURE_FAILED_ROWS] = ring_failed_rows(ring);
-	out->n[FIGURE_READ_BYTES] =
-		sum_of(ring, STAGE_READ, offsetof(struct tally, bytes));
-	out->n[FIGURE_READ_NS] = sum_of(ring, STAGE_READ, busy);
-	out->n[FIGURE_DECODE_NS] = sum_of(ring, STAGE_DECODE, busy);
-	out->n[FIGURE_TRANSFORM_NS] = sum_of(ring, STAGE_TRANSFORM, busy);
-	out->n[FIGURE_UPLOAD_NS] = sum_of(ring, STAGE_UPLOAD, busy);
-}
-
-/* Unless the trainer has had nothing since. */
-static void tell(struct ring *ring)
-{
-	struct feed *feed = ring->options.feed;
-	struct figures now = { .epoch = 0 };
-
-	if (!feed->ops->tell)
-		return;
-	look_at_figures(ring, &now);
-	if (now.n[FIGURE_BATCHES] != ring->told.n[FIGURE_BATCHES])
-		feed->ops->tell(feed, &now);
-	ring->told = now;
-}
-
 /* Sets up the tensors; a GPU's memory has to be free for that. */
 static int prepare(struct ring *ring, struct step *s,
 		   const struct order_ticket *o)
@@ -212,9 +174,7 @@ static void fetch_turn(struct ring *ring, struct turn *t,
 	int r;
 
 	pthread_mutex_unlock(&ring->lock);
-	if (stage_now_ns() - ring->opened_ns >=
-	    ring->told.n[FIGURE_OPEN_NS] + TELL_NS)
-		tell(ring);
+	told_send_if_due(ring);
 	turns_push_range(ring, "beton read");
 	r = fetch(ring, t->step, o);
 	turns_pop_range(ring);
@@ -887,7 +847,7 @@ static void stop_threads(struct ring *ring)
 	hook_stop(ring->options.hook);
 	if (ring->has_fetcher) {
 		pthread_join(ring->fetcher, NULL);
-		tell(ring);
+		told_send(ring);
 	}
 	for (uint32_t i = 0; i < ring->num_workers; i++)
 		pthread_join(ring->workers[i].thread, NULL);
