@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/run/fetcher.h"
+
+#include <utlist.h>
+
+#include "fs/util/thread.h"
+#include "loader/run/told.h"
+
+/* How many are being made without borrowing. */
+static uint32_t count_making(const struct ring *ring)
+{
+	const struct turn *t;
+	uint32_t n = 0;
+
+	DL_FOREACH(ring->turns, t)
+	{
+		n += t->state < DONE && !t->of && !turn_is_stale(ring, t);
+	}
+	return n;
+}
+
+static bool may_produce(const struct ring *ring)
+{
+	const struct replay *replay = ring->options.replay;
+
+	if (ring->in_flight >= ring->options.prefetch || ring->worker_error ||
+	    ring->produced.epoch >= ring->epochs_end)
+		return false;
+	if (replay &&
+	    !replay_may_begin(replay, ring->produced.epoch, count_making(ring)))
+		return false;
+	return spec_batches(&ring->options.feed->spec) &&
+	       spec_steps(&ring->options.feed->spec, 0, ring->produced.world);
+}
+
+struct order_ticket {
+	uint64_t epoch;
+	uint64_t number; /* in the global sequence */
+	bool padding;
+};
+
+/* The next step of this rank, and the turn that is to become it; NULL at the
+   end of an epoch, or when none can be had. */
+static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
+{
+	struct turn *t;
+	uint64_t n = spec_batches(&ring->options.feed->spec);
+	int r;
+
+	if (cursor_at_end(&ring->produced)) {
+		cursor_seek(&ring->produced, ring->produced.epoch + 1, 0);
+		return NULL;
+	}
+	r = turn_take_free(ring, &t);
+	if (r) {
+		turns_give_up(ring, r);
+		return NULL;
+	}
+	o->epoch = ring->produced.epoch;
+	o->number = cursor_number(&ring->produced);
+	o->padding = o->number >= n;
+	ring->produced.step++;
+	t->sequence = ring->produced_sequence++;
+	t->of = ring->options.replay
+			? replay_next(ring->options.replay, o->epoch)
+			: NULL;
+	t->state = FETCHING;
+	t->error = 0;
+	t->times = (struct pace_times){
+		.has_upload = t->step->parcel != NULL,
+	};
+	t->step->side = balance_choose(&ring->balance);
+	DL_APPEND(ring->turns, t);
+	ring->in_flight++;
+	return t;
+}
+
+/* Sets up the tensors; a GPU's memory has to be free for that. */
+static int prepare(struct ring *ring, struct step *s,
+		   const struct order_ticket *o)
+{
+	struct lane *lane = &ring->lanes[LANE_FETCHER];
+	uint64_t before = stage_now_ns();
+	int r = step_prepare(s, &ring->options.plan, o->number, o->padding);
+
+	if (s->parcel)
+		tally_add_own(&lane->stages[STAGE_UPLOAD].room_wait_ns,
+			      stage_now_ns() - before);
+	return r;
+}
+
+/* Without the lock. */
+static int fetch(struct ring *ring, struct step *s,
+		 const struct order_ticket *o)
+{
+	struct lane *lane = &ring->lanes[LANE_FETCHER];
+	uint64_t before = stage_now_ns(), after;
+	int r = feed_fetch(ring->options.feed, o->epoch,
+			   o->number % spec_batches(&ring->options.feed->spec),
+			   &s->input, &s->view);
+
+	if (!r && ring->options.plan.until == BETON_STAGE_READ)
+		step_sum(s);
+	after = stage_now_ns();
+	tally_items_own(&lane->stages[STAGE_READ], 1, r ? 0 : s->input.size,
+			after - before);
+	trace_span(lane->track, TRACE_READ, before, after, o->epoch, o->number);
+	if (!r)
+		r = prepare(ring, s, o);
+	if (!r && ring->options.plan.until == BETON_STAGE_READ)
+		feed_give_back(ring->options.feed, &s->input);
+	return r;
+}
+
+/* Instead of fetching, running rows and starting. */
+static void borrow_turn(struct ring *ring, struct turn *t,
+			const struct order_ticket *o)
+{
+	struct tally *upload = &ring->lanes[LANE_FETCHER].stages[STAGE_UPLOAD];
+	const struct parcel *p = t->step->parcel;
+	uint64_t before;
+	int r;
+
+	pthread_mutex_unlock(&ring->lock);
+	before = stage_now_ns();
+	t->times.fetched_ns = t->times.made_ns = before;
+	r = replay_fill(ring->options.replay, t->step, t->of, o->epoch,
+			o->number);
+	if (r)
+		turn_note_failure(ring, t, o->epoch, o->number, r, p != NULL);
+	if (p && parcel_size(p))
+		tally_items_own(upload, 1, parcel_size(p),
+				stage_now_ns() - before);
+	pthread_mutex_lock(&ring->lock);
+	turn_finish(ring, t, r);
+}
+
+static void fetch_turn(struct ring *ring, struct turn *t,
+		       const struct order_ticket *o)
+{
+	int r;
+
+	pthread_mutex_unlock(&ring->lock);
+	told_send_if_due(ring);
+	turns_push_range(ring, "beton read");
+	r = fetch(ring, t->step, o);
+	turns_pop_range(ring);
+	if (r)
+		turn_note_failure(ring, t, o->epoch, o->number, r, false);
+	t->times.fetched_ns = stage_now_ns();
+	pthread_mutex_lock(&ring->lock);
+	if (r || ring->options.plan.until == BETON_STAGE_READ ||
+	    turn_is_stale(ring, t)) {
+		turn_finish(ring, t, r);
+		return;
+	}
+	t->state = RUNNING;
+	turn_begin_rows(ring, t);
+}
+
+static void *fetch_all(void *arg)
+{
+	struct ring *ring = arg;
+	struct order_ticket o;
+	struct turn *t;
+
+	trace_here(ring->lanes[LANE_FETCHER].track);
+	pthread_mutex_lock(&ring->lock);
+	while (!ring->stopping) {
+		if (!may_produce(ring)) {
+			turns_wait_counted(ring, &ring->room,
+					   &ring->lanes[LANE_FETCHER]
+						    .stages[STAGE_READ]
+						    .room_wait_ns);
+			continue;
+		}
+		t = begin_turn(ring, &o);
+		if (t && t->of)
+			borrow_turn(ring, t, &o);
+		else if (t)
+			fetch_turn(ring, t, &o);
+	}
+	pthread_mutex_unlock(&ring->lock);
+	return NULL;
+}
+
+int fetcher_start(struct ring *ring)
+{
+	int r = thread_start(&ring->fetcher, fetch_all, ring);
+
+	ring->has_fetcher = !r;
+	return r;
+}
+
+void fetcher_join(struct ring *ring)
+{
+	if (ring->has_fetcher) {
+		pthread_join(ring->fetcher, NULL);
+		told_send(ring);
+	}
+	ring->has_fetcher = false;
+}
