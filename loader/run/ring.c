@@ -4,245 +4,13 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
-#include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/util/thread.h"
-#include "loader/gpu/cuda.h"
 #include "loader/run/fetcher.h"
 #include "loader/run/pace.h"
 #include "loader/run/turns.h"
-
-/* Rows a worker takes at a time: few milliseconds of work, so that the last
-   rows of a batch are shared; of short ones more, since taking them has its
-   price. */
-enum { ROWS_PER_TURN = 8, SHORT_ROWS_PER_TURN = 64 };
-
-/* Shorter ones are not worth a look at the clock for each. */
-enum { LONG_ROW_NS = 8000 };
-
-/* What is shorter is told to a trace together with what comes next: the trace
-   may cost some hundredths of the time. */
-enum { SPAN_NS = 50000 };
-
-struct worker {
-	struct ring *ring;
-	pthread_t thread;
-	struct lane *lane;
-	struct pipeline_worker *pipeline;
-	bool has_long_rows; /* in its last turn */
-};
-
-/* --- running rows --- */
-
-static struct turn *turn_with_rows(struct ring *ring)
-{
-	struct turn *t;
-
-	DL_FOREACH(ring->turns, t)
-	{
-		if (t->state == RUNNING && t->next_row < t->step->batch.rows)
-			return t;
-	}
-	return NULL;
-}
-
-/* Of all failures of a batch the first row's is told, whoever ran it. */
-static void note_row(struct ring *ring, struct turn *t,
-		     const struct step_failure *f)
-{
-	struct step *s = t->step;
-
-	atomic_fetch_add(&ring->failed_rows, 1);
-	log_error(ring->options.log, "%s: %s", ring->options.feed->path,
-		  f->why);
-	scoped_lock(&ring->lock);
-	if (f->row >= s->failed_row)
-		return;
-	s->failed_row = f->row;
-	snprintf(s->message, sizeof(s->message), "%.200s: %s",
-		 ring->options.feed->path, f->why);
-	if (ring->options.plan.on_error == BETON_ON_ERROR_RAISE)
-		t->error = -EIO;
-}
-
-/* Without the lock. Adds up what it took. */
-static void run_rows(struct worker *w, struct turn *t, uint32_t first,
-		     uint32_t n, struct pace_times *times)
-{
-	struct ring *ring = w->ring;
-	const struct beton_batch *batch = &t->step->batch;
-	/* Viewers of a trace take what begins later to be inside. */
-	uint64_t begin = stage_now_ns(), at = begin + 1, now;
-	struct stage_cost cost = { .decode_ns = 0 };
-	bool looks = w->has_long_rows || w->lane->track;
-	uint64_t least = w->lane->track ? SPAN_NS : 0;
-	struct step_failure failure;
-	uint32_t from = 0;
-
-	turns_push_range(ring, "beton rows");
-	for (uint32_t i = 0; i < n; i++) {
-		if (step_run_row(t->step, &ring->options.plan, w->pipeline,
-				 first + i, &failure, &cost))
-			note_row(ring, t, &failure);
-		if (!looks && i + 1 < n)
-			continue;
-		now = stage_now_ns();
-		if (now - at < least && i + 1 < n)
-			continue;
-		stage_rows(w->lane, batch->ids + first + from,
-			   t->step->is_second ? 0 : i + 1 - from, at, now,
-			   &cost);
-		times->decode_ns += cost.decode_ns;
-		cost = (struct stage_cost){ .decode_ns = 0 };
-		from = i + 1;
-		at = now;
-	}
-	times->busy_ns += at - begin;
-	w->has_long_rows = at - begin >= (uint64_t)n * LONG_ROW_NS;
-	trace_span(w->lane->track, TRACE_ROWS, begin, at, batch->number, first);
-	if (step_rows_done(t->step, n))
-		feed_give_back(ring->options.feed, &t->step->input);
-	turns_pop_range(ring);
-}
-
-/* Has the user's hook run on a turn whose rows are made, if there is one. Lock
-   held before and after. */
-static int hook(struct worker *w, struct turn *t)
-{
-	struct ring *ring = w->ring;
-	const struct beton_batch *batch = &t->step->batch;
-	uint64_t busy_ns = 0;
-	char why[WHY_SIZE];
-	int r;
-
-	if (!ring->options.hook || t->error || turn_is_stale(ring, t))
-		return 0;
-	t->state = STARTING;
-	pthread_mutex_unlock(&ring->lock);
-	turns_push_range(ring, "beton hook");
-	r = hook_run(ring->options.hook, batch, w->lane, &busy_ns, why,
-		     sizeof(why));
-	turns_pop_range(ring);
-	if (r)
-		turn_note_reason(ring, t, batch->epoch, batch->number,
-				 *why ? why : strerror(-r));
-	pthread_mutex_lock(&ring->lock);
-	t->times.busy_ns += busy_ns;
-	return r;
-}
-
-/* Sends a turn whose rows are made to the GPU, if there is one. Lock held
-   before and after. */
-static int start(struct worker *w, struct turn *t)
-{
-	struct ring *ring = w->ring;
-	uint64_t before, after, bytes;
-	int r;
-
-	if (!t->step->parcel || t->error || turn_is_stale(ring, t))
-		return 0;
-	t->state = STARTING;
-	pthread_mutex_unlock(&ring->lock);
-	before = stage_now_ns();
-	r = step_start(t->step);
-	bytes = parcel_size(t->step->parcel);
-	after = stage_now_ns();
-	tally_items_own(&w->lane->stages[STAGE_UPLOAD], 1, bytes,
-			after - before);
-	trace_span(w->lane->track, TRACE_UPLOAD, before, after,
-		   t->step->batch.number, bytes);
-	if (r)
-		turn_note_failure(ring, t, t->step->batch.epoch,
-				  t->step->batch.number, r, true);
-	pthread_mutex_lock(&ring->lock);
-	return r;
-}
-
-/* So many rows of a turn for one worker. */
-static uint32_t rows_to_take(const struct worker *w, const struct turn *t)
-{
-	uint32_t left = t->step->batch.rows - t->next_row;
-	uint32_t share = left / (2 * w->ring->options.workers);
-
-	if (w->has_long_rows || share < ROWS_PER_TURN)
-		return (uint32_t)min_u64(ROWS_PER_TURN, left);
-	return (uint32_t)min_u64(SHORT_ROWS_PER_TURN, share);
-}
-
-/* Takes some rows of a turn and runs them; lock held before and after. */
-static void run_turn(struct worker *w, struct turn *t)
-{
-	struct ring *ring = w->ring;
-	struct pace_times times = { .busy_ns = 0 };
-	uint32_t first = t->next_row;
-	uint32_t n = rows_to_take(w, t);
-	int r;
-
-	t->next_row += n;
-	pthread_mutex_unlock(&ring->lock);
-	run_rows(w, t, first, n, &times);
-	pthread_mutex_lock(&ring->lock);
-	t->times.busy_ns += times.busy_ns;
-	t->times.decode_ns += times.decode_ns;
-	t->rows_left -= n;
-	if (t->rows_left)
-		return;
-	if (!t->error && !turn_is_stale(ring, t) && step_next_round(t->step)) {
-		turn_begin_rows(ring, t);
-		return;
-	}
-	r = hook(w, t);
-	t->times.made_ns = stage_now_ns();
-	turn_finish(ring, t, r ? r : start(w, t));
-}
-
-/* Who has no rows waits for a batch, if one is on its way; else for the user to
-   take those that are ready. */
-static void wait_for_rows(struct worker *w)
-{
-	struct tally *decode = &w->lane->stages[STAGE_DECODE];
-	struct ring *ring = w->ring;
-	const struct turn *t;
-	bool comes = false;
-
-	DL_FOREACH(ring->turns, t)
-	{
-		comes |= t->state == FETCHING;
-	}
-	turns_wait_counted(ring, &ring->work,
-			   comes ? &decode->input_wait_ns
-				 : &decode->room_wait_ns);
-}
-
-static void *work(void *arg)
-{
-	struct worker *w = arg;
-	struct ring *ring = w->ring;
-	struct turn *t;
-	const struct step_plan *plan = &ring->options.plan;
-	/* Who can finish rows can do less, too. */
-	int r = pipeline_worker_open(
-		phases_row(plan->whole ? plan->whole : plan->phases, 0),
-		&w->pipeline);
-
-	trace_here(w->lane->track);
-	pthread_mutex_lock(&ring->lock);
-	if (r)
-		turns_give_up(ring, r);
-	while (!ring->stopping && !r) {
-		t = turn_with_rows(ring);
-		if (t)
-			run_turn(w, t);
-		else
-			wait_for_rows(w);
-	}
-	pthread_mutex_unlock(&ring->lock);
-	pipeline_worker_close(w->pipeline);
-	return NULL;
-}
+#include "loader/run/workers.h"
 
 /* --- what the user calls --- */
 
@@ -579,16 +347,6 @@ uint64_t ring_failed_rows(const struct ring *ring)
 
 /* --- opening and closing --- */
 
-static int start_worker(struct ring *ring, uint32_t i)
-{
-	struct worker *w = &ring->workers[i];
-
-	w->ring = ring;
-	w->lane = &ring->lanes[LANE_WORKERS + i];
-	w->has_long_rows = true; /* until it knows */
-	return thread_start(&w->thread, work, w);
-}
-
 /* A lane without a track is not traced. */
 static void add_tracks(struct ring *ring)
 {
@@ -603,20 +361,16 @@ static void add_tracks(struct ring *ring)
 
 static int start_threads(struct ring *ring)
 {
-	uint32_t workers = ring->options.workers;
 	int r;
 
-	ring->workers = calloc(workers, sizeof(*ring->workers));
-	ring->lanes = stage_lanes(LANE_WORKERS + workers);
-	if (!ring->workers || !ring->lanes)
+	ring->lanes = stage_lanes(LANE_WORKERS + ring->options.workers);
+	if (!ring->lanes)
 		return -ENOMEM;
 	add_tracks(ring);
 	pace_init(&ring->pace, &ring->lanes[LANE_TRAINER],
 		  ring->options.prefetch);
 	r = fetcher_start(ring);
-	for (; ring->num_workers < workers && !r; ring->num_workers += !r)
-		r = start_worker(ring, ring->num_workers);
-	return r;
+	return r ? r : workers_start(ring);
 }
 
 /* Waits end by the clock of stage_now_ns(). */
@@ -663,9 +417,7 @@ static void stop_threads(struct ring *ring)
 	pthread_mutex_unlock(&ring->lock);
 	hook_stop(ring->options.hook);
 	fetcher_join(ring);
-	for (uint32_t i = 0; i < ring->num_workers; i++)
-		pthread_join(ring->workers[i].thread, NULL);
-	ring->num_workers = 0;
+	workers_join(ring);
 }
 
 void ring_stop(struct ring *ring)
