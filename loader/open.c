@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * beton_loader_open() and beton_loader_close(): options, the feed, the
+ * pipelines, the GPU, the ring.
+ */
+#include "loader/open.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/engine/handover_message.h"
+#include "fs/util/bytes.h"
+#include "loader/defaults.h"
+
+enum {
+	PREFETCH_DEFAULT = 2,
+	THREADS_MAX = 4096,
+	/* All that the options had at first. */
+	OPTIONS_MIN = offsetof(struct beton_loader_options, trace),
+};
+
+static const uint64_t PINNED_DEFAULT = (uint64_t)4 << 30;
+
+/* Remembers the last error for beton_loader_error(), then tells the user. */
+static void on_log(void *arg, enum beton_log_level level, const char *message)
+{
+	struct beton_loader *l = arg;
+
+	if (level == BETON_LOG_ERROR)
+		snprintf(l->last_logged, sizeof(l->last_logged), "%s", message);
+	if (l->user_log)
+		l->user_log(l->user_log_arg, level, message);
+}
+
+static uint32_t usable_cpus(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return 1;
+	return (uint32_t)CPU_COUNT(&set);
+}
+
+static bool is_delivery(const char *word)
+{
+	return !strcmp(word, "auto") || !strcmp(word, "handover") ||
+	       !strcmp(word, "direct");
+}
+
+/* NULL: none, and the daemon sees whose session it is. */
+static const char *job_of(const struct beton_loader_options *o)
+{
+	const char *job = o->job && *o->job ? o->job : getenv("BETON_JOB");
+
+	return job && *job ? job : NULL;
+}
+
+static bool is_job(const char *name)
+{
+	size_t size = 0;
+
+	for (; name[size]; size++) {
+		if (name[size] < ' ' || name[size] > '~')
+			return false;
+	}
+	return size < HANDOVER_JOB_SIZE;
+}
+
+/* What the caller knows of them. One that knows more may have set nothing of
+   that. */
+static int take_options(const struct beton_loader_options *from,
+			struct beton_loader_options *out, char *why)
+{
+	const char *bytes = (const char *)from;
+	bool known = from->size >= OPTIONS_MIN;
+
+	for (size_t i = sizeof(*out); known && i < from->size; i++)
+		known = !bytes[i];
+	*out = (struct beton_loader_options){ .size = sizeof(*out) };
+	if (!known) {
+		snprintf(why, ERROR_SIZE,
+			 "options of %zu bytes, this library's have %zu",
+			 from->size, sizeof(*from));
+		return -EINVAL;
+	}
+	memcpy(out, from, min_u64(from->size, sizeof(*out)));
+	out->size = sizeof(*out);
+	return 0;
+}
+
+static int check_options(const struct beton_loader_options *o, char *why)
+{
+	uint32_t world = o->world ? o->world : 1;
+	const char *job = job_of(o);
+	enum tiers_mode mode;
+
+	if (o->rank >= world)
+		snprintf(why, ERROR_SIZE, "rank %u of a world of %u", o->rank,
+			 world);
+	else if (o->delivery && !is_delivery(o->delivery))
+		snprintf(
+			why, ERROR_SIZE,
+			"unknown delivery '%.40s'; there are auto, handover, direct",
+			o->delivery);
+	else if (o->cache && !tiers_parse_mode(o->cache, &mode))
+		snprintf(why, ERROR_SIZE,
+			 "unknown cache '%.40s'; there are auto, os, process",
+			 o->cache);
+	else if (job && !is_job(job))
+		snprintf(
+			why, ERROR_SIZE,
+			"the job's name (BETON_JOB) is no ASCII of up to %d characters",
+			HANDOVER_JOB_SIZE - 1);
+	else if (o->on_error > BETON_ON_ERROR_ZERO ||
+		 o->until > BETON_STAGE_TRANSFORM || o->workers > THREADS_MAX ||
+		 o->prefetch > THREADS_MAX || o->epoch > SPEC_EPOCH_MAX)
+		snprintf(why, ERROR_SIZE, "an option is out of range");
+	else
+		return 0;
+	return -EINVAL;
+}
+
+static int parse_pipeline(struct beton_loader *l, const char *text,
+			  struct phases **out)
+{
+	char why[ERROR_SIZE];
+	int r = phases_parse(text, l->feed->fields, l->feed->num_fields, out,
+			     why, sizeof(why));
+
+	if (r && *why)
+		log_error(&l->log, "%s", why);
+	return r;
+}
+
+static int compile_pipeline(struct beton_loader *l, struct phases *phases)
+{
+	char why[ERROR_SIZE];
+	int r = phases_compile(phases, &l->log, why, sizeof(why));
+
+	if (r && *why)
+		log_error(&l->log, "%s", why);
+	return r;
+}
+
+/* The GPU that outputs are for; -1: none. */
+static int find_gpu(struct beton_loader *l, int *out)
+{
+	const struct pipeline *p = phases_row(l->phases, 0);
+	const struct pipeline_output *o;
+
+	*out = -1;
+	for (size_t i = 0; (o = pipeline_output_at(p, i)); i++) {
+		if (o->device < 0 || o->device == *out)
+			continue;
+		if (*out >= 0) {
+			log_error(&l->log,
+				  "`%s' is for GPU %d, another output for %d; "
+				  "a loader serves one",
+				  o->name, o->device, *out);
+			return -EINVAL;
+		}
+		*out = o->device;
+	}
+	return 0;
+}
+
+static int open_gpu(struct beton_loader *l, int gpu, uint64_t pinned)
+{
+	return device_open(gpu, pinned ? pinned : PINNED_DEFAULT, &l->log,
+			   &l->device);
+}
+
+/* Leaves what it can to the GPU, but for `autos`, if they are not meant. */
+static int split_pipeline(struct beton_loader *l, struct phases *phases,
+			  bool autos)
+{
+	const struct pipeline *p;
+	int r = phases_split(phases, autos);
+
+	if (!r)
+		r = compile_pipeline(l, phases);
+	for (size_t i = 0; !r && (p = phases_row(phases, i)); i++)
+		r = device_add(l->device, p);
+	return r;
+}
+
+/* What the GPU is given, and, where there is a choice, the other side too. */
+static int split_pipelines(struct beton_loader *l, const char *text)
+{
+	int r = split_pipeline(l, l->phases, true);
+
+	if (r || !pipeline_has_choice(phases_row(l->phases, 0)))
+		return r;
+	r = parse_pipeline(l, text, &l->whole);
+	return r ? r : split_pipeline(l, l->whole, false);
+}
+
+static void close_pipelines(struct beton_loader *l)
+{
+	/* It keeps nothing of its own. */
+	phases_close(l->whole);
+	phases_close(l->phases);
+	l->whole = l->phases = NULL;
+}
+
+/* Without a compiler for the GPU the processor does it all. */
+static int start_on_gpu(struct beton_loader *l, int gpu,
+			const struct beton_loader_options *o)
+{
+	int r = open_gpu(l, gpu, o->pinned);
+
+	if (!r)
+		r = split_pipelines(l, o->pipeline);
+	if (r != -ENOSYS || !l->device)
+		return r;
+	log_warning(&l->log, "what follows cuda() runs on the processor");
+	device_close(l->device);
+	l->device = NULL;
+	close_pipelines(l);
+	r = open_gpu(l, gpu, o->pinned);
+	if (!r)
+		r = parse_pipeline(l, o->pipeline, &l->phases);
+	return r ? r : compile_pipeline(l, l->phases);
+}
+
+static int start_pipeline(struct beton_loader *l,
+			  const struct beton_loader_options *o)
+{
+	int gpu, r = parse_pipeline(l, o->pipeline, &l->phases);
+
+	if (!r)
+		r = find_gpu(l, &gpu);
+	if (!r)
+		r = gpu >= 0 && o->until == BETON_STAGE_ALL
+			    ? start_on_gpu(l, gpu, o)
+			    : compile_pipeline(l, l->phases);
+	if (!r)
+		r = phases_keep(l->phases, &l->log);
+	if (!r && l->whole)
+		phases_keep_with(l->whole, l->phases);
+	return r;
+}
+
+static int start_ring(struct beton_loader *l,
+		      const struct beton_loader_options *o)
+{
+	struct ring_options options = {
+		.feed = l->feed,
+		.log = &l->log,
+		.trace = l->trace,
+		.plan = { l->phases, o->on_error, o->until, l->device,
+			  l->whole },
+		.start = { .spec = &l->feed->spec,
+			   .rank = o->rank,
+			   .world = o->world ? o->world : 1,
+			   .epoch = o->epoch },
+		.epochs_end = UINT64_MAX,
+		.prefetch = o->prefetch ? o->prefetch : PREFETCH_DEFAULT,
+		.workers = l->workers,
+		.balance = l->balance,
+	};
+	int r = replay_open(&l->fake, &l->feed->spec, l->phases,
+			    options.prefetch, &l->replay);
+
+	if (!r && o->hooked)
+		r = hook_open(&l->hook);
+	if (r)
+		return r;
+	options.replay = l->replay;
+	/* What is less than whole tensors is nobody's. */
+	if (o->until == BETON_STAGE_ALL || o->until == BETON_STAGE_TRANSFORM)
+		options.hook = l->hook;
+	if (o->epochs && o->epochs < UINT64_MAX - o->epoch)
+		options.epochs_end = o->epoch + o->epochs;
+	return ring_open(&options, &l->ring);
+}
+
+/* Who finishes what follows cuda(N, auto). */
+static int read_balance(struct beton_loader *l)
+{
+	const char *word = getenv("BETON_POINT");
+
+	l->balance = BALANCE_BY_COST;
+	if (!word || !*word || balance_parse(word, &l->balance))
+		return 0;
+	log_error(&l->log,
+		  "BETON_POINT is `%.40s'; there are auto, device, processor "
+		  "and turns",
+		  word);
+	return -EINVAL;
+}
+
+/* What is in the environment of a program with rights of its own may be
+   another's. */
+static int open_trace(struct beton_loader *l,
+		      const struct beton_loader_options *o)
+{
+	const char *path =
+		o->trace && *o->trace ? o->trace : secure_getenv("BETON_TRACE");
+
+	return path && *path ? trace_open(path, &l->log, &l->trace) : 0;
+}
+
+static int start(struct beton_loader *l, const char *path,
+		 const struct beton_loader_options *o)
+{
+	struct feed_options options = {
+		.log = &l->log,
+		.fake = &l->fake,
+		.delivery = o->delivery,
+		.job = job_of(o),
+		.tiers = { .cache_size = o->cache_size,
+			   .cold_size = o->cold_size ? o->cold_size
+						     : TIERS_COLD_AUTO },
+		.rank = o->rank,
+		.world = o->world ? o->world : 1,
+	};
+	int r;
+
+	if (o->cache)
+		tiers_parse_mode(o->cache, &options.tiers.mode);
+	r = read_balance(l);
+	if (!r)
+		r = open_trace(l, o);
+	options.trace = l->trace;
+	if (!r)
+		r = fake_open(o->source, &l->log, o->log != NULL, &l->fake);
+	if (!r)
+		r = feed_open(path, &options, &l->feed);
+	if (!r)
+		r = feed_start(l->feed, o->spec, o->subset);
+	if (!r)
+		r = start_pipeline(l, o);
+	return r ? r : start_ring(l, o);
+}
+
+static struct beton_loader *create(const struct beton_loader_options *o)
+{
+	struct beton_loader *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	log_init(&l->log, on_log, l);
+	l->user_log = o->log;
+	l->user_log_arg = o->log_arg;
+	l->workers = o->workers ? o->workers : usable_cpus();
+	return l;
+}
+
+/* With what the settings say of what was left at its default. */
+static int start_with_defaults(struct beton_loader *l, const char *path,
+			       const struct beton_loader_options *o)
+{
+	struct defaults d;
+	int r = defaults_open(o, &l->log, &d);
+
+	if (r)
+		return r;
+	if (d.options.workers)
+		l->workers = d.options.workers;
+	r = start(l, path, &d.options);
+	defaults_fini(&d);
+	return r;
+}
+
+int beton_loader_open(const char *path,
+		      const struct beton_loader_options *options,
+		      struct beton_loader **out)
+{
+	struct beton_loader_options own;
+	const struct beton_loader_options *o = &own;
+	char why[ERROR_SIZE];
+	struct beton_loader *l = NULL;
+	int r = take_options(options, &own, why);
+
+	if (!r)
+		r = check_options(o, why);
+	if (!r) {
+		l = create(o);
+		r = l ? start_with_defaults(l, path, o) : -ENOMEM;
+		if (r)
+			snprintf(why, sizeof(why), "%s",
+				 l && l->last_logged[0] ? l->last_logged
+							: strerror(-r));
+	}
+	if (!r) {
+		beacon_open(o->rank, o->world ? o->world : 1, &l->beacon);
+		*out = l;
+		return 0;
+	}
+	if (o->error && o->error_size)
+		snprintf(o->error, o->error_size, "%s", why);
+	beton_loader_close(l);
+	return r;
+}
+
+void beton_loader_close(struct beton_loader *l)
+{
+	if (!l)
+		return;
+	ring_close(l->ring);
+	beacon_close(&l->beacon);
+	replay_close(l->replay);
+	hook_close(l->hook);
+	device_close(l->device);
+	close_pipelines(l);
+	feed_close(l->feed);
+	trace_close(l->trace);
+	fake_fini(&l->fake);
+	log_fini(&l->log);
+	free(l);
+}
