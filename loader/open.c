@@ -50,14 +50,14 @@ static bool is_delivery(const char *word)
 }
 
 /* NULL: none, and the daemon sees whose session it is. */
-static const char *job_of(const struct beton_loader_options *o)
+static const char *job_name(const struct beton_loader_options *o)
 {
 	const char *job = o->job && *o->job ? o->job : getenv("BETON_JOB");
 
 	return job && *job ? job : NULL;
 }
 
-static bool is_job(const char *name)
+static bool is_job_name(const char *name)
 {
 	size_t size = 0;
 
@@ -80,7 +80,7 @@ static int take_options(const struct beton_loader_options *from,
 		known = !bytes[i];
 	*out = (struct beton_loader_options){ .size = sizeof(*out) };
 	if (!known) {
-		snprintf(why, ERROR_SIZE,
+		snprintf(why, LOADER_ERROR_SIZE,
 			 "options of %zu bytes, this library's have %zu",
 			 from->size, sizeof(*from));
 		return -EINVAL;
@@ -93,30 +93,30 @@ static int take_options(const struct beton_loader_options *from,
 static int check_options(const struct beton_loader_options *o, char *why)
 {
 	uint32_t world = o->world ? o->world : 1;
-	const char *job = job_of(o);
+	const char *job = job_name(o);
 	enum tiers_mode mode;
 
 	if (o->rank >= world)
-		snprintf(why, ERROR_SIZE, "rank %u of a world of %u", o->rank,
-			 world);
+		snprintf(why, LOADER_ERROR_SIZE, "rank %u of a world of %u",
+			 o->rank, world);
 	else if (o->delivery && !is_delivery(o->delivery))
 		snprintf(
-			why, ERROR_SIZE,
+			why, LOADER_ERROR_SIZE,
 			"unknown delivery '%.40s'; there are auto, handover, direct",
 			o->delivery);
 	else if (o->cache && !tiers_parse_mode(o->cache, &mode))
-		snprintf(why, ERROR_SIZE,
+		snprintf(why, LOADER_ERROR_SIZE,
 			 "unknown cache '%.40s'; there are auto, os, process",
 			 o->cache);
-	else if (job && !is_job(job))
+	else if (job && !is_job_name(job))
 		snprintf(
-			why, ERROR_SIZE,
+			why, LOADER_ERROR_SIZE,
 			"the job's name (BETON_JOB) is no ASCII of up to %d characters",
 			HANDOVER_JOB_SIZE - 1);
 	else if (o->on_error > BETON_ON_ERROR_ZERO ||
 		 o->until > BETON_STAGE_TRANSFORM || o->workers > THREADS_MAX ||
 		 o->prefetch > THREADS_MAX || o->epoch > SPEC_EPOCH_MAX)
-		snprintf(why, ERROR_SIZE, "an option is out of range");
+		snprintf(why, LOADER_ERROR_SIZE, "an option is out of range");
 	else
 		return 0;
 	return -EINVAL;
@@ -125,7 +125,7 @@ static int check_options(const struct beton_loader_options *o, char *why)
 static int parse_pipeline(struct beton_loader *l, const char *text,
 			  struct phases **out)
 {
-	char why[ERROR_SIZE];
+	char why[LOADER_ERROR_SIZE];
 	int r = phases_parse(text, l->feed->fields, l->feed->num_fields, out,
 			     why, sizeof(why));
 
@@ -136,7 +136,7 @@ static int parse_pipeline(struct beton_loader *l, const char *text,
 
 static int compile_pipeline(struct beton_loader *l, struct phases *phases)
 {
-	char why[ERROR_SIZE];
+	char why[LOADER_ERROR_SIZE];
 	int r = phases_compile(phases, &l->log, why, sizeof(why));
 
 	if (r && *why)
@@ -303,14 +303,14 @@ static int open_trace(struct beton_loader *l,
 	return path && *path ? trace_open(path, &l->log, &l->trace) : 0;
 }
 
-static int start(struct beton_loader *l, const char *path,
-		 const struct beton_loader_options *o)
+static int start_loader(struct beton_loader *l, const char *path,
+			const struct beton_loader_options *o)
 {
 	struct feed_options options = {
 		.log = &l->log,
 		.fake = &l->fake,
 		.delivery = o->delivery,
-		.job = job_of(o),
+		.job = job_name(o),
 		.tiers = { .cache_size = o->cache_size,
 			   .cold_size = o->cold_size ? o->cold_size
 						     : TIERS_COLD_AUTO },
@@ -336,7 +336,7 @@ static int start(struct beton_loader *l, const char *path,
 	return r ? r : start_ring(l, o);
 }
 
-static struct beton_loader *create(const struct beton_loader_options *o)
+static struct beton_loader *create_loader(const struct beton_loader_options *o)
 {
 	struct beton_loader *l = calloc(1, sizeof(*l));
 
@@ -360,7 +360,7 @@ static int start_with_defaults(struct beton_loader *l, const char *path,
 		return r;
 	if (d.options.workers)
 		l->workers = d.options.workers;
-	r = start(l, path, &d.options);
+	r = start_loader(l, path, &d.options);
 	defaults_fini(&d);
 	return r;
 }
@@ -371,14 +371,14 @@ int beton_loader_open(const char *path,
 {
 	struct beton_loader_options own;
 	const struct beton_loader_options *o = &own;
-	char why[ERROR_SIZE];
+	char why[LOADER_ERROR_SIZE];
 	struct beton_loader *l = NULL;
 	int r = take_options(options, &own, why);
 
 	if (!r)
 		r = check_options(o, why);
 	if (!r) {
-		l = create(o);
+		l = create_loader(o);
 		r = l ? start_with_defaults(l, path, o) : -ENOMEM;
 		if (r)
 			snprintf(why, sizeof(why), "%s",

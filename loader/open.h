@@ -16,7 +16,7 @@
 #include "loader/run/replay.h"
 #include "loader/run/ring.h"
 
-enum { ERROR_SIZE = 1024 };
+enum { LOADER_ERROR_SIZE = 1024 };
 
 struct beton_loader {
 	struct log log;
@@ -35,8 +35,8 @@ struct beton_loader {
 	uint32_t workers;
 	enum balance_mode balance;
 	struct beacon_place beacon;
-	char error[ERROR_SIZE];	      /* of the thread that calls next() */
-	char last_logged[ERROR_SIZE]; /* guarded by log.lock */
+	char error[LOADER_ERROR_SIZE]; /* of the thread that calls next() */
+	char last_logged[LOADER_ERROR_SIZE]; /* guarded by log.lock */
 };
 
 #endif

@@ -7,27 +7,27 @@
 #include "loader/run/told.h"
 
 /* How many are being made without borrowing. */
-static uint32_t count_making(const struct ring *ring)
+static uint32_t count_turns_in_making(const struct ring *ring)
 {
 	const struct turn *t;
 	uint32_t n = 0;
 
 	DL_FOREACH(ring->turns, t)
 	{
-		n += t->state < DONE && !t->of && !turn_is_stale(ring, t);
+		n += t->state < TURN_DONE && !t->of && !turn_is_stale(ring, t);
 	}
 	return n;
 }
 
-static bool may_produce(const struct ring *ring)
+static bool may_begin_turn(const struct ring *ring)
 {
 	const struct replay *replay = ring->options.replay;
 
 	if (ring->in_flight >= ring->options.prefetch || ring->worker_error ||
 	    ring->produced.epoch >= ring->epochs_end)
 		return false;
-	if (replay &&
-	    !replay_may_begin(replay, ring->produced.epoch, count_making(ring)))
+	if (replay && !replay_may_begin(replay, ring->produced.epoch,
+					count_turns_in_making(ring)))
 		return false;
 	return spec_batches(&ring->options.feed->spec) &&
 	       spec_steps(&ring->options.feed->spec, 0, ring->produced.world);
@@ -64,7 +64,7 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 	t->of = ring->options.replay
 			? replay_next(ring->options.replay, o->epoch)
 			: NULL;
-	t->state = FETCHING;
+	t->state = TURN_FETCHING;
 	t->error = 0;
 	t->times = (struct pace_times){
 		.has_upload = t->step->parcel != NULL,
@@ -76,8 +76,8 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 }
 
 /* Sets up the tensors; a GPU's memory has to be free for that. */
-static int prepare(struct ring *ring, struct step *s,
-		   const struct order_ticket *o)
+static int prepare_step(struct ring *ring, struct step *s,
+			const struct order_ticket *o)
 {
 	struct lane *lane = &ring->lanes[LANE_FETCHER];
 	uint64_t before = stage_now_ns();
@@ -90,8 +90,8 @@ static int prepare(struct ring *ring, struct step *s,
 }
 
 /* Without the lock. */
-static int fetch(struct ring *ring, struct step *s,
-		 const struct order_ticket *o)
+static int fetch_batch(struct ring *ring, struct step *s,
+		       const struct order_ticket *o)
 {
 	struct lane *lane = &ring->lanes[LANE_FETCHER];
 	uint64_t before = stage_now_ns(), after;
@@ -106,7 +106,7 @@ static int fetch(struct ring *ring, struct step *s,
 			after - before);
 	trace_span(lane->track, TRACE_READ, before, after, o->epoch, o->number);
 	if (!r)
-		r = prepare(ring, s, o);
+		r = prepare_step(ring, s, o);
 	if (!r && ring->options.plan.until == BETON_STAGE_READ)
 		feed_give_back(ring->options.feed, &s->input);
 	return r;
@@ -143,7 +143,7 @@ static void fetch_turn(struct ring *ring, struct turn *t,
 	pthread_mutex_unlock(&ring->lock);
 	told_send_if_due(ring);
 	turns_push_range(ring, "beton read");
-	r = fetch(ring, t->step, o);
+	r = fetch_batch(ring, t->step, o);
 	turns_pop_range(ring);
 	if (r)
 		turn_note_failure(ring, t, o->epoch, o->number, r, false);
@@ -154,11 +154,11 @@ static void fetch_turn(struct ring *ring, struct turn *t,
 		turn_finish(ring, t, r);
 		return;
 	}
-	t->state = RUNNING;
+	t->state = TURN_RUNNING;
 	turn_begin_rows(ring, t);
 }
 
-static void *fetch_all(void *arg)
+static void *run_fetcher(void *arg)
 {
 	struct ring *ring = arg;
 	struct order_ticket o;
@@ -167,7 +167,7 @@ static void *fetch_all(void *arg)
 	trace_here(ring->lanes[LANE_FETCHER].track);
 	pthread_mutex_lock(&ring->lock);
 	while (!ring->stopping) {
-		if (!may_produce(ring)) {
+		if (!may_begin_turn(ring)) {
 			turns_wait_counted(ring, &ring->room,
 					   &ring->lanes[LANE_FETCHER]
 						    .stages[STAGE_READ]
@@ -186,7 +186,7 @@ static void *fetch_all(void *arg)
 
 int fetcher_start(struct ring *ring)
 {
-	int r = thread_start(&ring->fetcher, fetch_all, ring);
+	int r = thread_start(&ring->fetcher, run_fetcher, ring);
 
 	ring->has_fetcher = !r;
 	return r;

@@ -15,36 +15,37 @@
 /* --- what the user calls --- */
 
 /* The next turn if it is ready. */
-static struct turn *find_ready(struct ring *ring)
+static struct turn *find_ready_turn(struct ring *ring)
 {
 	struct turn *t;
 
 	DL_FOREACH(ring->turns, t)
 	{
-		if (t->state == DONE && t->sequence == ring->given_sequence)
+		if (t->state == TURN_DONE &&
+		    t->sequence == ring->given_sequence)
 			return t;
 	}
 	return NULL;
 }
 
-static struct turn *wait_for(struct ring *ring)
+static struct turn *wait_for_turn(struct ring *ring)
 {
 	uint64_t begin = ring->pace.asked_ns;
-	struct turn *t = find_ready(ring);
+	struct turn *t = find_ready_turn(ring);
 
 	if ((t && !ring->pace.is_waiting) || ring->worker_error)
 		return t;
 	turns_push_range(ring, "beton next");
 	while (!t && !ring->worker_error) {
 		pthread_cond_wait(&ring->ready, &ring->lock);
-		t = find_ready(ring);
+		t = find_ready_turn(ring);
 	}
 	turns_pop_range(ring);
 	pace_waited(&ring->pace, begin, stage_now_ns(), t ? &t->times : NULL);
 	return t;
 }
 
-static bool turn_epoch(struct ring *ring)
+static bool advance_epoch(struct ring *ring)
 {
 	if (!cursor_at_end(&ring->given))
 		return false;
@@ -57,22 +58,22 @@ static bool turn_epoch(struct ring *ring)
 	return cursor_at_end(&ring->given);
 }
 
-static uint32_t count_ready(const struct ring *ring)
+static uint32_t count_ready_turns(const struct ring *ring)
 {
 	const struct turn *t;
 	uint32_t n = 0;
 
 	DL_FOREACH(ring->turns, t)
 	{
-		n += t->state == DONE;
+		n += t->state == TURN_DONE;
 	}
 	return n;
 }
 
 /* What a turn that is given out says about who has time; so many were ready
    when the user came. */
-static void weigh(struct ring *ring, const struct turn *t, uint32_t ready,
-		  uint64_t now)
+static void weigh_turn(struct ring *ring, const struct turn *t, uint32_t ready,
+		       uint64_t now)
 {
 	uint64_t last = ring->last_given_ns;
 	struct parcel *p = t->step->parcel;
@@ -93,7 +94,7 @@ static void weigh(struct ring *ring, const struct turn *t, uint32_t ready,
 		    });
 }
 
-static uint64_t bytes_of(const struct beton_batch *batch)
+static uint64_t count_output_bytes(const struct beton_batch *batch)
 {
 	uint64_t bytes = 0;
 
@@ -102,17 +103,18 @@ static uint64_t bytes_of(const struct beton_batch *batch)
 	return bytes;
 }
 
-static void note_given(struct ring *ring, const struct beton_batch *batch,
-		       uint64_t now)
+static void note_given_batch(struct ring *ring, const struct beton_batch *batch,
+			     uint64_t now)
 {
 	bool made = ring->options.plan.until != BETON_STAGE_READ;
 
-	pace_give(&ring->pace, now, batch, made ? bytes_of(batch) : 0);
+	pace_give(&ring->pace, now, batch,
+		  made ? count_output_bytes(batch) : 0);
 }
 
 /* Hands a turn out, or reports its error and lets it go. */
-static int give(struct ring *ring, struct turn *t, uint32_t ready,
-		const struct beton_batch **out, char *message, size_t size)
+static int give_turn(struct ring *ring, struct turn *t, uint32_t ready,
+		     const struct beton_batch **out, char *message, size_t size)
 {
 	uint64_t now = stage_now_ns();
 
@@ -126,9 +128,9 @@ static int give(struct ring *ring, struct turn *t, uint32_t ready,
 		turn_recycle(ring, t);
 		return r;
 	}
-	weigh(ring, t, ready, now);
-	note_given(ring, &t->step->batch, now);
-	t->state = HELD;
+	weigh_turn(ring, t, ready, now);
+	note_given_batch(ring, &t->step->batch, now);
+	t->state = TURN_HELD;
 	ring->in_flight--;
 	pthread_cond_signal(&ring->room);
 	*out = &t->step->batch;
@@ -136,21 +138,22 @@ static int give(struct ring *ring, struct turn *t, uint32_t ready,
 }
 
 /* The next batch. With the lock held. */
-static int next(struct ring *ring, const struct beton_batch **out,
-		char *message, size_t size)
+static int give_next_turn(struct ring *ring, const struct beton_batch **out,
+			  char *message, size_t size)
 {
-	char why[WHY_SIZE];
+	char why[TURNS_WHY_SIZE];
 	struct turn *t;
 	uint32_t ready;
 
 	if (!cursor_consumed(&ring->given))
 		pace_begin(&ring->pace, ring->pace.asked_ns);
-	ready = find_ready(ring) && !ring->pace.is_waiting ? count_ready(ring)
-							   : 0;
+	ready = find_ready_turn(ring) && !ring->pace.is_waiting
+			? count_ready_turns(ring)
+			: 0;
 	pace_look(&ring->pace, ready);
-	t = wait_for(ring);
+	t = wait_for_turn(ring);
 	if (t)
-		return give(ring, t, ready, out, message, size);
+		return give_turn(ring, t, ready, out, message, size);
 	pace_break(&ring->pace);
 	turns_explain_error(ring, ring->worker_error, false, why, sizeof(why));
 	snprintf(message, size, "the loader cannot go on: %s", why);
@@ -166,8 +169,8 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 
 	pace_ask(&ring->pace, now);
 	pthread_mutex_lock(&ring->lock);
-	if (!turn_epoch(ring)) {
-		r = next(ring, out, message, message_size);
+	if (!advance_epoch(ring)) {
+		r = give_next_turn(ring, out, message, message_size);
 		pthread_mutex_unlock(&ring->lock);
 		return r;
 	}
@@ -187,7 +190,7 @@ void ring_waited_for_upload(struct ring *ring)
 }
 
 /* Whether ring_next() tells of an end, with the lock held. */
-static bool tells_end(const struct ring *ring)
+static bool is_at_end(const struct ring *ring)
 {
 	struct cursor next = ring->given;
 
@@ -202,10 +205,11 @@ static bool tells_end(const struct ring *ring)
 /* With the lock held. */
 static bool must_wait(struct ring *ring)
 {
-	return !ring->worker_error && !tells_end(ring) && !find_ready(ring);
+	return !ring->worker_error && !is_at_end(ring) &&
+	       !find_ready_turn(ring);
 }
 
-static struct timespec in_future(uint32_t milliseconds)
+static struct timespec time_from_now(uint32_t milliseconds)
 {
 	uint64_t ns = stage_now_ns() + (uint64_t)milliseconds * 1000000;
 
@@ -223,20 +227,21 @@ int ring_wait(struct ring *ring, uint32_t milliseconds)
 		return 0;
 	if (!late)
 		pace_wait(&ring->pace, stage_now_ns());
-	end = in_future(milliseconds);
+	end = time_from_now(milliseconds);
 	while (!late && must_wait(ring))
 		late = pthread_cond_timedwait(&ring->ready, &ring->lock, &end);
 	return must_wait(ring) ? -EAGAIN : 0;
 }
 
 /* With the lock held. NULL: the user does not hold it. */
-static struct turn *held(struct ring *ring, const struct beton_batch *batch)
+static struct turn *find_held_turn(struct ring *ring,
+				   const struct beton_batch *batch)
 {
 	struct turn *t;
 
 	DL_FOREACH(ring->turns, t)
 	{
-		if (&t->step->batch == batch && t->state == HELD)
+		if (&t->step->batch == batch && t->state == TURN_HELD)
 			return t;
 	}
 	return NULL;
@@ -247,7 +252,7 @@ void ring_release(struct ring *ring, const struct beton_batch *batch)
 	struct turn *t;
 
 	scoped_lock(&ring->lock);
-	t = held(ring, batch);
+	t = find_held_turn(ring, batch);
 	if (t)
 		turn_recycle(ring, t);
 }
@@ -258,7 +263,7 @@ int ring_parcel(struct ring *ring, const struct beton_batch *batch,
 	struct turn *t;
 
 	scoped_lock(&ring->lock);
-	t = held(ring, batch);
+	t = find_held_turn(ring, batch);
 	if (!t)
 		return -EINVAL;
 	*out = t->step->batch.rows ? t->step->parcel : NULL;
@@ -285,11 +290,12 @@ void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches)
 	{
 		if (!turn_is_stale(ring, t))
 			continue;
-		if (t->state == RUNNING) {
+		if (t->state == TURN_RUNNING) {
 			t->rows_left -= t->step->batch.rows - t->next_row;
 			t->next_row = t->step->batch.rows;
 		}
-		if (t->state == DONE || (t->state == RUNNING && !t->rows_left))
+		if (t->state == TURN_DONE ||
+		    (t->state == TURN_RUNNING && !t->rows_left))
 			turn_recycle(ring, t);
 	}
 	pthread_cond_signal(&ring->room);
@@ -374,7 +380,7 @@ static int start_threads(struct ring *ring)
 }
 
 /* Waits end by the clock of stage_now_ns(). */
-static void init_ready(struct ring *ring)
+static void init_ready_cond(struct ring *ring)
 {
 	pthread_condattr_t attributes;
 
@@ -399,7 +405,7 @@ int ring_open(const struct ring_options *options, struct ring **out)
 	pthread_mutex_init(&ring->lock, NULL);
 	pthread_cond_init(&ring->room, NULL);
 	pthread_cond_init(&ring->work, NULL);
-	init_ready(ring);
+	init_ready_cond(ring);
 	r = start_threads(ring);
 	if (r)
 		ring_close(ring);
@@ -429,7 +435,7 @@ void ring_stop(struct ring *ring)
 	ring->worker_error = -ECANCELED;
 	DL_FOREACH_SAFE(ring->turns, t, next)
 	{
-		if (t->state != HELD)
+		if (t->state != TURN_HELD)
 			turn_recycle(ring, t);
 	}
 	LL_FOREACH_SAFE(ring->free_turns, t, next)

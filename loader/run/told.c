@@ -6,14 +6,14 @@
 /* How often a daemon is told what the loader does. */
 #define TELL_NS UINT64_C(1000000000)
 
-static uint64_t sum_of(const struct ring *ring, enum stage stage,
-		       size_t counter)
+static uint64_t sum_counter(const struct ring *ring, enum stage stage,
+			    size_t counter)
 {
 	return stage_sum(ring->lanes, LANE_WORKERS + ring->options.workers,
 			 stage, counter);
 }
 
-static void look_at_figures(struct ring *ring, struct figures *out)
+static void read_figures(struct ring *ring, struct figures *out)
 {
 	const size_t busy = offsetof(struct tally, busy_ns);
 
@@ -21,11 +21,11 @@ static void look_at_figures(struct ring *ring, struct figures *out)
 	out->n[FIGURE_OPEN_NS] = stage_now_ns() - ring->opened_ns;
 	out->n[FIGURE_FAILED_ROWS] = atomic_load(&ring->failed_rows);
 	out->n[FIGURE_READ_BYTES] =
-		sum_of(ring, STAGE_READ, offsetof(struct tally, bytes));
-	out->n[FIGURE_READ_NS] = sum_of(ring, STAGE_READ, busy);
-	out->n[FIGURE_DECODE_NS] = sum_of(ring, STAGE_DECODE, busy);
-	out->n[FIGURE_TRANSFORM_NS] = sum_of(ring, STAGE_TRANSFORM, busy);
-	out->n[FIGURE_UPLOAD_NS] = sum_of(ring, STAGE_UPLOAD, busy);
+		sum_counter(ring, STAGE_READ, offsetof(struct tally, bytes));
+	out->n[FIGURE_READ_NS] = sum_counter(ring, STAGE_READ, busy);
+	out->n[FIGURE_DECODE_NS] = sum_counter(ring, STAGE_DECODE, busy);
+	out->n[FIGURE_TRANSFORM_NS] = sum_counter(ring, STAGE_TRANSFORM, busy);
+	out->n[FIGURE_UPLOAD_NS] = sum_counter(ring, STAGE_UPLOAD, busy);
 }
 
 /* Unless the trainer has had nothing since. */
@@ -36,7 +36,7 @@ void told_send(struct ring *ring)
 
 	if (!feed->ops->tell)
 		return;
-	look_at_figures(ring, &now);
+	read_figures(ring, &now);
 	if (now.n[FIGURE_BATCHES] != ring->told.n[FIGURE_BATCHES])
 		feed->ops->tell(feed, &now);
 	ring->told = now;

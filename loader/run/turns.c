@@ -35,7 +35,7 @@ void turns_wait_counted(struct ring *ring, pthread_cond_t *cond,
 
 bool turn_is_stale(const struct ring *ring, const struct turn *t)
 {
-	return t->state != HELD && t->sequence < ring->given_sequence;
+	return t->state != TURN_HELD && t->sequence < ring->given_sequence;
 }
 
 void turn_close(struct ring *ring, struct turn *t)
@@ -55,9 +55,9 @@ void turn_recycle(struct ring *ring, struct turn *t)
 		parcel_end(t->step->parcel);
 	/* Unless it ended early, what was lent went back already. */
 	feed_give_back(ring->options.feed, &t->step->input);
-	if (t->state != HELD)
+	if (t->state != TURN_HELD)
 		ring->in_flight--;
-	t->state = FREE;
+	t->state = TURN_FREE;
 	if (t->is_kept) {
 		LL_PREPEND(ring->kept_turns, t);
 	} else if ((ring->stopping ||
@@ -72,7 +72,7 @@ void turn_recycle(struct ring *ring, struct turn *t)
 }
 
 /* A turn that was made, for good: later ones may borrow from it. */
-static void keep(struct ring *ring, struct turn *t)
+static void keep_turn(struct ring *ring, struct turn *t)
 {
 	if (!ring->options.replay)
 		return;
@@ -85,12 +85,12 @@ void turn_finish(struct ring *ring, struct turn *t, int error)
 {
 	if (!t->error)
 		t->error = error;
-	t->state = DONE;
+	t->state = TURN_DONE;
 	if (turn_is_stale(ring, t)) {
 		turn_recycle(ring, t);
 		return;
 	}
-	keep(ring, t);
+	keep_turn(ring, t);
 	pthread_cond_broadcast(&ring->ready);
 }
 
@@ -146,7 +146,7 @@ void turn_note_reason(const struct ring *ring, struct turn *t, uint64_t epoch,
 void turn_note_failure(const struct ring *ring, struct turn *t, uint64_t epoch,
 		       uint64_t number, int error, bool by_device)
 {
-	char why[WHY_SIZE];
+	char why[TURNS_WHY_SIZE];
 
 	turns_explain_error(ring, error, by_device, why, sizeof(why));
 	turn_note_reason(ring, t, epoch, number, why);

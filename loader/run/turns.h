@@ -19,13 +19,20 @@
 #include "loader/run/pace.h"
 #include "loader/run/ring_options.h"
 
-enum { WHY_SIZE = 600 };
+enum { TURNS_WHY_SIZE = 600 };
 
 /* Whose lane it is; each worker has one from LANE_WORKERS on. */
 enum { LANE_TRAINER, LANE_FETCHER, LANE_WORKERS };
 
 /* A step is in one state, changed under the lock, in this order. */
-enum turn_state { FREE, FETCHING, RUNNING, STARTING, DONE, HELD };
+enum turn_state {
+	TURN_FREE,
+	TURN_FETCHING,
+	TURN_RUNNING,
+	TURN_STARTING,
+	TURN_DONE,
+	TURN_HELD,
+};
 
 /* A step and its place in the ring. All but `step` is guarded by the lock. */
 struct turn {
@@ -50,11 +57,11 @@ struct ring {
 	pthread_cond_t work;  /* for the workers */
 	pthread_cond_t ready; /* for the user */
 	bool stopping;
-	struct turn *turns; /* all but FREE, in order of sequence */
+	struct turn *turns; /* all but TURN_FREE, in order of sequence */
 	struct turn *free_turns;
 	struct turn *kept_turns; /* that were given back */
 	uint32_t num_free;
-	uint32_t in_flight; /* FETCHING to DONE */
+	uint32_t in_flight; /* TURN_FETCHING to TURN_DONE */
 	uint64_t epochs_end;
 	struct cursor produced;
 	uint64_t produced_sequence;

@@ -30,21 +30,22 @@ struct worker {
 	bool has_long_rows; /* in its last turn */
 };
 
-static struct turn *turn_with_rows(struct ring *ring)
+static struct turn *find_turn_with_rows(struct ring *ring)
 {
 	struct turn *t;
 
 	DL_FOREACH(ring->turns, t)
 	{
-		if (t->state == RUNNING && t->next_row < t->step->batch.rows)
+		if (t->state == TURN_RUNNING &&
+		    t->next_row < t->step->batch.rows)
 			return t;
 	}
 	return NULL;
 }
 
 /* Of all failures of a batch the first row's is told, whoever ran it. */
-static void note_row(struct ring *ring, struct turn *t,
-		     const struct step_failure *f)
+static void note_failed_row(struct ring *ring, struct turn *t,
+			    const struct step_failure *f)
 {
 	struct step *s = t->step;
 
@@ -79,7 +80,7 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 	for (uint32_t i = 0; i < n; i++) {
 		if (step_run_row(t->step, &ring->options.plan, w->pipeline,
 				 first + i, &failure, &cost))
-			note_row(ring, t, &failure);
+			note_failed_row(ring, t, &failure);
 		if (!looks && i + 1 < n)
 			continue;
 		now = stage_now_ns();
@@ -103,17 +104,17 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 
 /* Has the user's hook run on a turn whose rows are made, if there is one. Lock
    held before and after. */
-static int hook(struct worker *w, struct turn *t)
+static int run_hook(struct worker *w, struct turn *t)
 {
 	struct ring *ring = w->ring;
 	const struct beton_batch *batch = &t->step->batch;
 	uint64_t busy_ns = 0;
-	char why[WHY_SIZE];
+	char why[TURNS_WHY_SIZE];
 	int r;
 
 	if (!ring->options.hook || t->error || turn_is_stale(ring, t))
 		return 0;
-	t->state = STARTING;
+	t->state = TURN_STARTING;
 	pthread_mutex_unlock(&ring->lock);
 	turns_push_range(ring, "beton hook");
 	r = hook_run(ring->options.hook, batch, w->lane, &busy_ns, why,
@@ -129,7 +130,7 @@ static int hook(struct worker *w, struct turn *t)
 
 /* Sends a turn whose rows are made to the GPU, if there is one. Lock held
    before and after. */
-static int start(struct worker *w, struct turn *t)
+static int start_upload(struct worker *w, struct turn *t)
 {
 	struct ring *ring = w->ring;
 	uint64_t before, after, bytes;
@@ -137,7 +138,7 @@ static int start(struct worker *w, struct turn *t)
 
 	if (!t->step->parcel || t->error || turn_is_stale(ring, t))
 		return 0;
-	t->state = STARTING;
+	t->state = TURN_STARTING;
 	pthread_mutex_unlock(&ring->lock);
 	before = stage_now_ns();
 	r = step_start(t->step);
@@ -187,9 +188,9 @@ static void run_turn(struct worker *w, struct turn *t)
 		turn_begin_rows(ring, t);
 		return;
 	}
-	r = hook(w, t);
+	r = run_hook(w, t);
 	t->times.made_ns = stage_now_ns();
-	turn_finish(ring, t, r ? r : start(w, t));
+	turn_finish(ring, t, r ? r : start_upload(w, t));
 }
 
 /* Who has no rows waits for a batch, if one is on its way; else for the user to
@@ -203,14 +204,14 @@ static void wait_for_rows(struct worker *w)
 
 	DL_FOREACH(ring->turns, t)
 	{
-		comes |= t->state == FETCHING;
+		comes |= t->state == TURN_FETCHING;
 	}
 	turns_wait_counted(ring, &ring->work,
 			   comes ? &decode->input_wait_ns
 				 : &decode->room_wait_ns);
 }
 
-static void *work(void *arg)
+static void *run_worker(void *arg)
 {
 	struct worker *w = arg;
 	struct ring *ring = w->ring;
@@ -226,7 +227,7 @@ static void *work(void *arg)
 	if (r)
 		turns_give_up(ring, r);
 	while (!ring->stopping && !r) {
-		t = turn_with_rows(ring);
+		t = find_turn_with_rows(ring);
 		if (t)
 			run_turn(w, t);
 		else
@@ -244,7 +245,7 @@ static int start_worker(struct ring *ring, uint32_t i)
 	w->ring = ring;
 	w->lane = &ring->lanes[LANE_WORKERS + i];
 	w->has_long_rows = true; /* until it knows */
-	return thread_start(&w->thread, work, w);
+	return thread_start(&w->thread, run_worker, w);
 }
 
 int workers_start(struct ring *ring)
