@@ -5,18 +5,11 @@
 
 #include "fs/cache/cold.h"
 #include "fs/cache/fill.h"
+#include "fs/cache/table.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
-#include "fs/util/rng.h"
 
 enum {
-	SHARDS = 16,
-	/* A bucket per so many bytes: chains stay short for the common 10 to
-	   100 KB, and 8 bytes each are nothing. */
-	BYTES_PER_BUCKET = 32 << 10,
-	/* Of a shard: enough for half a TiB. */
-	BUCKETS_MAX = 1 << 20,
 	/* Below about two pages a read costs the same whatever its size. */
 	CHUNK_BYTES = 8 << 10,
 	CHUNK_SAMPLES_MAX = 1024,
@@ -26,24 +19,6 @@ enum {
 	OVERHEAD_SHARE = 32,
 	/* A chunk may take this part of the limit: larger ones are not kept. */
 	CHUNK_SHARE = 16,
-	COLD_FILE_SHIFT = 56, /* of a cold key: file, then chunk */
-};
-
-struct shard {
-	pthread_mutex_t lock;
-	pthread_cond_t settled;
-	struct chunk **buckets;
-	struct chunk *touched; /* used or read since they got their key */
-};
-
-enum counter {
-	READS,
-	READ_BYTES,
-	EVICTED,
-	WASTED,
-	COLD_HITS,
-	COLD_BYTES,
-	COUNTERS,
 };
 
 struct cache {
@@ -51,8 +26,7 @@ struct cache {
 	struct cold *cold; /* NULL: none */
 	struct cache_file *files[CACHE_FILES_MAX];
 	uint32_t num_files;
-	size_t mask; /* of buckets in a shard */
-	struct shard shards[SHARDS];
+	struct table table;
 	pthread_mutex_t room; /* guards all down to overhead */
 	struct arena *arena;
 	struct heap heap;
@@ -62,66 +36,8 @@ struct cache {
 	atomic_bool is_full; /* there are keys: something was evicted */
 	atomic_uint reads;
 	struct source_wait wait; /* for the reads, at the end */
-	atomic_uint_fast64_t counters[COUNTERS];
-	struct payload_tally tally;
-	struct tally waits;
+	struct counts counts;
 };
-
-static void count(struct cache *c, enum counter what, uint64_t n)
-{
-	atomic_fetch_add_explicit(&c->counters[what], n, memory_order_relaxed);
-}
-
-/* For all, and for those who asked. */
-static void count_value(struct cache *c, struct payload_tally *tally,
-			enum payload_count what, uint64_t n)
-{
-	atomic_fetch_add_explicit(&c->tally.n[what], n, memory_order_relaxed);
-	if (tally)
-		atomic_fetch_add_explicit(&tally->n[what], n,
-					  memory_order_relaxed);
-}
-
-/* --- the index --- */
-
-static uint64_t hash_of(const struct cache_file *file, uint64_t index)
-{
-	return rng_mix(index ^ (uint64_t)file->id << COLD_FILE_SHIFT);
-}
-
-static struct shard *shard_of(const struct cache_file *file, uint64_t index)
-{
-	return &file->cache->shards[hash_of(file, index) % SHARDS];
-}
-
-/* Where the pointer to a chunk is, or would be; with the shard's lock held. */
-static struct chunk **find(const struct cache_file *file, uint64_t index)
-{
-	struct shard *s = shard_of(file, index);
-	struct chunk **at =
-		&s->buckets[hash_of(file, index) / SHARDS & file->cache->mask];
-
-	while (*at && ((*at)->index != index || (*at)->file != file))
-		at = &(*at)->chain;
-	return at;
-}
-
-static void unlink_chunk(struct chunk *g)
-{
-	struct chunk **at = find(g->file, g->index);
-
-	*at = g->chain;
-}
-
-/* For the next time that room is made; with the shard's lock held. */
-static void touch(struct shard *s, struct chunk *g)
-{
-	if (g->is_touched)
-		return;
-	g->is_touched = true;
-	g->touched = s->touched;
-	s->touched = g;
-}
 
 /* With the room lock held; of one that is neither in the index nor in the
    heap. */
@@ -135,107 +51,22 @@ static void give_back(struct cache *c, struct chunk *g)
 }
 
 /* Whoever lets the last reference of an unlinked chunk go frees it. */
-static void unpin(struct chunk *g)
+static void free_chunk(struct cache *c, struct chunk *g)
 {
-	struct cache *c = g->file->cache;
-	struct shard *s = shard_of(g->file, g->index);
-	bool last;
-
-	pthread_mutex_lock(&s->lock);
-	last = !--g->refs && g->state >= CHUNK_FAILED;
-	if (g->state == CHUNK_READY)
-		touch(s, g);
-	pthread_mutex_unlock(&s->lock);
-	if (!last)
-		return;
 	scoped_lock(&c->room);
 	give_back(c, g);
 }
 
-/* A chunk becomes what it will be, and its waiters go on. Drops the reference
-   of the read. */
-static void settle(struct chunk *g, enum chunk_state state)
+static void unpin(struct cache *c, struct chunk *g)
 {
-	struct shard *s = shard_of(g->file, g->index);
-
-	pthread_mutex_lock(&s->lock);
-	g->state = state;
-	if (state != CHUNK_READY)
-		unlink_chunk(g);
-	pthread_cond_broadcast(&s->settled);
-	pthread_mutex_unlock(&s->lock);
-	unpin(g);
+	if (table_unpin(&c->table, g))
+		free_chunk(c, g);
 }
 
-/* A chunk that is there or on its way, with a reference; NULL: none. */
-static struct chunk *pin(struct cache_file *file, uint64_t index)
+static void settle(struct cache *c, struct chunk *g, enum chunk_state state)
 {
-	struct shard *s = shard_of(file, index);
-	struct chunk *g;
-
-	scoped_lock(&s->lock);
-	g = *find(file, index);
-	if (g)
-		g->refs++;
-	return g;
-}
-
-/* What it means to a reader that a chunk is as it is; with the shard's lock
-   held. */
-static enum payload_count found(const struct chunk *g)
-{
-	if (g->is_missed && !g->used)
-		return PAYLOAD_MISSES;
-	return g->state == CHUNK_READY ? PAYLOAD_HITS : PAYLOAD_LATE;
-}
-
-/* With the lock of the shard held. */
-static void wait_read(struct cache *c, struct shard *s, const struct chunk *g,
-		      struct payload_tally *tally)
-{
-	int64_t begin = clock_ns();
-	uint64_t ns;
-
-	while (g->state == CHUNK_READING)
-		pthread_cond_wait(&s->settled, &s->lock);
-	ns = (uint64_t)(clock_ns() - begin);
-	count_value(c, tally, PAYLOAD_WAIT_NS, ns);
-	tally_add(&c->waits.input_wait_ns, ns);
-	tally_add(&c->waits.times[histogram_bucket(ns)], 1);
-}
-
-static bool wait_settled(struct cache *c, struct chunk *g,
-			 struct payload_tally *tally)
-{
-	struct shard *s = shard_of(g->file, g->index);
-
-	scoped_lock(&s->lock);
-	count_value(c, tally, found(g), 1);
-	if (g->state == CHUNK_READING)
-		wait_read(c, s, g, tally);
-	g->used = true;
-	return g->state == CHUNK_READY;
-}
-
-bool cache_has(struct cache_file *file, uint64_t chunk)
-{
-	struct shard *s = shard_of(file, chunk);
-
-	scoped_lock(&s->lock);
-	return *find(file, chunk) != NULL;
-}
-
-void cache_touch(struct cache_file *file, uint64_t chunk)
-{
-	struct shard *s = shard_of(file, chunk);
-	struct chunk *g;
-
-	if (!atomic_load(&file->cache->is_full))
-		return;
-	scoped_lock(&s->lock);
-	g = *find(file, chunk);
-	if (g && g->state == CHUNK_READY)
-		touch(s, g);
+	if (table_settle(&c->table, g, state))
+		free_chunk(c, g);
 }
 
 /* --- room; all with the room lock held --- */
@@ -247,7 +78,7 @@ static uint64_t key_of(struct cache *c, const struct chunk *g)
 
 static void rekey(struct cache *c, struct chunk *g)
 {
-	struct shard *s = shard_of(g->file, g->index);
+	struct shard *s = table_shard(&c->table, g->file, g->index);
 
 	scoped_lock(&s->lock);
 	g->is_touched = false;
@@ -258,7 +89,7 @@ static void rekey(struct cache *c, struct chunk *g)
 	g->node.key = key_of(c, g);
 	/* Without memory it stays touched, and is tried again. */
 	if (heap_push(&c->heap, &g->node))
-		touch(s, g);
+		table_mark(s, g);
 }
 
 static void rekey_all(struct cache *c)
@@ -272,11 +103,13 @@ static void rekey_all(struct cache *c)
 static void rekey_touched(struct cache *c)
 {
 	struct chunk *list, *next;
+	struct shard *s;
 
-	for (size_t i = 0; i < SHARDS; i++) {
-		pthread_mutex_lock(&c->shards[i].lock);
-		list = steal(c->shards[i].touched);
-		pthread_mutex_unlock(&c->shards[i].lock);
+	for (size_t i = 0; i < TABLE_SHARDS; i++) {
+		s = &c->table.shards[i];
+		pthread_mutex_lock(&s->lock);
+		list = steal(s->touched);
+		pthread_mutex_unlock(&s->lock);
 		for (; list; list = next) {
 			next = list->touched;
 			rekey(c, list);
@@ -290,14 +123,14 @@ static void rekey_touched(struct cache *c)
    the touched. */
 static bool take_out(struct cache *c, struct chunk *g)
 {
-	struct shard *s = shard_of(g->file, g->index);
+	struct shard *s = table_shard(&c->table, g->file, g->index);
 
 	heap_remove(&c->heap, &g->node);
 	scoped_lock(&s->lock);
 	if (g->refs || g->is_touched)
 		return false;
 	g->state = CHUNK_GONE;
-	unlink_chunk(g);
+	table_unlink(&c->table, g);
 	return true;
 }
 
@@ -309,7 +142,7 @@ static void keep_cold(struct cache *c, const struct chunk *g, uint64_t key)
 	pthread_mutex_unlock(&c->room);
 	if (iov)
 		cold_put(c->cold,
-			 g->index | (uint64_t)g->file->id << COLD_FILE_SHIFT,
+			 g->index | (uint64_t)g->file->id << CACHE_FILE_SHIFT,
 			 iov, chunk_iov(g, c->arena, iov), key);
 	pthread_mutex_lock(&c->room);
 	free(iov);
@@ -319,9 +152,9 @@ static void evict(struct cache *c, struct chunk *g)
 {
 	uint64_t bytes = (uint64_t)g->num_frames * ARENA_FRAME;
 
-	count(c, EVICTED, bytes);
+	count(&c->counts, EVICTED, bytes);
 	if (!g->used) {
-		count(c, WASTED, bytes);
+		count(&c->counts, WASTED, bytes);
 		c->options.wasted(c->options.arg, g->owner, bytes);
 	}
 	if (c->cold && g->num_frames && g->node.key != CACHE_NEVER)
@@ -367,14 +200,15 @@ static unsigned claim(struct cache_file *file, const struct cache_want *want,
 		      struct chunk **out)
 {
 	uint64_t end = min_u64(want->end, file->chunks);
+	struct table *t = &file->cache->table;
 	struct chunk *g, **at;
 	struct shard *s;
 	unsigned n = 0;
 
 	for (uint64_t i = want->first; i < end && n < CACHE_RUN; i++) {
-		s = shard_of(file, i);
+		s = table_shard(t, file, i);
 		scoped_lock(&s->lock);
-		at = find(file, i);
+		at = table_find(t, file, i);
 		g = *at ? NULL : calloc(1, sizeof(*g));
 		if (!g)
 			continue;
@@ -480,12 +314,12 @@ static bool take_cold(struct cache *c, struct chunk *g)
 	if (!iov)
 		return false;
 	r = cold_take(c->cold,
-		      g->index | (uint64_t)g->file->id << COLD_FILE_SHIFT, iov,
+		      g->index | (uint64_t)g->file->id << CACHE_FILE_SHIFT, iov,
 		      chunk_iov(g, c->arena, iov));
 	if (r)
 		return false;
-	count(c, COLD_HITS, 1);
-	count(c, COLD_BYTES, (uint64_t)g->num_frames * ARENA_FRAME);
+	count(&c->counts, COLD_HITS, 1);
+	count(&c->counts, COLD_BYTES, (uint64_t)g->num_frames * ARENA_FRAME);
 	return true;
 }
 
@@ -494,8 +328,8 @@ static void read_done(void *arg, uint64_t owner, uint64_t bytes, int result)
 	struct cache *c = arg;
 
 	bytes = result ? 0 : bytes;
-	count(c, READS, 1);
-	count(c, READ_BYTES, bytes);
+	count(&c->counts, READS, 1);
+	count(&c->counts, READ_BYTES, bytes);
 	atomic_fetch_sub(&c->reads, 1);
 	c->options.read_done(c->options.arg, owner, bytes);
 	source_wait_done(&c->wait);
@@ -511,8 +345,7 @@ static void read_begun(void *arg)
 
 static void chunk_done(void *arg, struct chunk *g)
 {
-	(void)arg;
-	settle(g, atomic_load(&g->error) ? CHUNK_FAILED : CHUNK_READY);
+	settle(arg, g, atomic_load(&g->error) ? CHUNK_FAILED : CHUNK_READY);
 }
 
 /* Gives memory to chunks; the number of those that are to be read, in front.
@@ -528,10 +361,10 @@ static unsigned prepare(struct cache *c, struct chunk **chunks, unsigned n,
 			    : take_frames(c, chunks[i],
 					  chunks[i]->index == must);
 		if (r) {
-			settle(chunks[i], CHUNK_GONE);
+			settle(c, chunks[i], CHUNK_GONE);
 			*error = r;
 		} else if (!chunks[i]->num_frames || take_cold(c, chunks[i])) {
-			settle(chunks[i], CHUNK_READY);
+			settle(c, chunks[i], CHUNK_READY);
 		} else {
 			chunks[left++] = chunks[i];
 		}
@@ -568,18 +401,18 @@ static struct chunk *need(struct cache_file *file, uint64_t index,
 		.owner = tally ? atomic_load(&tally->owner) : 0,
 	};
 	struct cache *c = file->cache;
-	struct chunk *g = pin(file, index);
+	struct chunk *g = table_pin(&c->table, file, index);
 
 	if (!g) {
 		cache_fetch(file, &want);
-		g = pin(file, index);
+		g = table_pin(&c->table, file, index);
 	}
 	if (!g)
-		count_value(c, tally, PAYLOAD_MISSES, 1);
-	if (g && wait_settled(c, g, tally))
+		count_value(&c->counts, tally, PAYLOAD_MISSES, 1);
+	if (g && table_wait(&c->table, g, tally))
 		return g;
 	if (g)
-		unpin(g);
+		unpin(c, g);
 	return NULL;
 }
 
@@ -592,12 +425,12 @@ static int read_value(struct payloads *payloads, uint64_t sample, void *buf,
 	bool copied = g && chunk_copy(g, c->arena, buf, size, off);
 
 	if (g)
-		unpin(g);
-	count_value(c, tally, PAYLOAD_BYTES, size);
+		unpin(c, g);
+	count_value(&c->counts, tally, PAYLOAD_BYTES, size);
 	if (copied)
 		return 0;
 	/* A chunk that could not be read says nothing about one value. */
-	count_value(c, tally, PAYLOAD_BYPASSED, 1);
+	count_value(&c->counts, tally, PAYLOAD_BYPASSED, 1);
 	return source_read(file->ds->source, buf, size, off);
 }
 
@@ -652,25 +485,6 @@ int cache_add(struct cache *c, struct dataset *ds)
 	return 0;
 }
 
-static int open_shards(struct cache *c)
-{
-	size_t buckets = 64;
-
-	while (buckets < BUCKETS_MAX &&
-	       buckets * SHARDS * BYTES_PER_BUCKET < c->limit)
-		buckets *= 2;
-	c->mask = buckets - 1;
-	for (size_t i = 0; i < SHARDS; i++) {
-		pthread_mutex_init(&c->shards[i].lock, NULL);
-		pthread_cond_init(&c->shards[i].settled, NULL);
-		c->shards[i].buckets =
-			calloc(buckets, sizeof(*c->shards[i].buckets));
-		if (!c->shards[i].buckets)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 int cache_open(const struct cache_options *options, struct cache **out)
 {
 	struct cache *c = calloc(1, sizeof(*c));
@@ -682,7 +496,7 @@ int cache_open(const struct cache_options *options, struct cache **out)
 	c->limit = options->limit;
 	pthread_mutex_init(&c->room, NULL);
 	source_wait_init(&c->wait);
-	r = open_shards(c);
+	r = table_open(&c->table, c->limit, &c->counts);
 	if (!r)
 		r = arena_open(c->limit - c->limit / OVERHEAD_SHARE, &c->arena);
 	if (!r && options->cold)
@@ -694,30 +508,13 @@ int cache_open(const struct cache_options *options, struct cache **out)
 	return r;
 }
 
-static void close_shard(struct cache *c, struct shard *s)
-{
-	struct chunk *g, *next;
-
-	for (size_t i = 0; s->buckets && i <= c->mask; i++) {
-		for (g = s->buckets[i]; g; g = next) {
-			next = g->chain;
-			free(g->frames);
-			free(g);
-		}
-	}
-	free(s->buckets);
-	pthread_cond_destroy(&s->settled);
-	pthread_mutex_destroy(&s->lock);
-}
-
 void cache_close(struct cache *c)
 {
 	if (!c)
 		return;
 	source_wait_idle(&c->wait);
 	source_wait_fini(&c->wait);
-	for (size_t i = 0; i < SHARDS; i++)
-		close_shard(c, &c->shards[i]);
+	table_close(&c->table);
 	for (uint32_t i = 0; i < c->num_files; i++) {
 		c->files[i]->ds->payloads = NULL;
 		free(c->files[i]->target);
@@ -731,6 +528,17 @@ void cache_close(struct cache *c)
 }
 
 /* --- what the owner tells and asks --- */
+
+bool cache_has(struct cache_file *file, uint64_t chunk)
+{
+	return table_has(&file->cache->table, file, chunk);
+}
+
+void cache_touch(struct cache_file *file, uint64_t chunk)
+{
+	if (atomic_load(&file->cache->is_full))
+		table_touch(&file->cache->table, file, chunk);
+}
 
 unsigned cache_reads(const struct cache *c)
 {
@@ -772,7 +580,7 @@ void cache_count(struct cache_counts *counts, struct payload_tally *tally)
 
 const struct tally *cache_waits(const struct cache *c)
 {
-	return &c->waits;
+	return &c->counts.waits;
 }
 
 void cache_stats(struct cache *c, struct cache_stats *out)
@@ -781,9 +589,9 @@ void cache_stats(struct cache *c, struct cache_stats *out)
 	uint64_t n[COUNTERS], values[PAYLOAD_COUNTS];
 
 	for (size_t i = 0; i < COUNTERS; i++)
-		n[i] = atomic_load(&c->counters[i]);
+		n[i] = atomic_load(&c->counts.counters[i]);
 	for (size_t i = 0; i < PAYLOAD_COUNTS; i++)
-		values[i] = atomic_load(&c->tally.n[i]);
+		values[i] = atomic_load(&c->counts.tally.n[i]);
 	if (c->cold)
 		cold_stats(c->cold, &cold);
 	scoped_lock(&c->room);

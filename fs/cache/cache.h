@@ -11,24 +11,7 @@
 #ifndef FS_CACHE_CACHE_H
 #define FS_CACHE_CACHE_H
 
-#include "fs/dataset/dataset.h"
-
-struct cache;
-struct fill_target;
-
-/* A dataset in the cache, in chunks of `per` neighbouring samples. */
-struct cache_file {
-	struct payloads payloads; /* first: how batches read through it */
-	struct cache *cache;
-	struct dataset *ds;
-	struct fill_target *target; /* of its reads */
-	uint32_t id;
-	uint64_t per;
-	uint64_t chunks;
-};
-
-/* Of no reader's future. Smaller is sooner. */
-#define CACHE_NEVER UINT64_MAX
+#include "fs/cache/file.h"
 
 struct cache_options {
 	uint64_t limit; /* bytes, all included but the cold tier */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a page cache has counted since it was opened. Any thread adds and reads,
+ * without locks. Header only; private to fs/cache.
+ */
+#ifndef FS_CACHE_COUNTS_H
+#define FS_CACHE_COUNTS_H
+
+#include "fs/dataset/dataset.h"
+#include "fs/metrics/counters.h"
+
+enum counter {
+	READS,
+	READ_BYTES,
+	EVICTED,
+	WASTED,
+	COLD_HITS,
+	COLD_BYTES,
+	COUNTERS,
+};
+
+struct counts {
+	atomic_uint_fast64_t counters[COUNTERS];
+	struct payload_tally tally;
+	struct tally waits;
+};
+
+static inline void count(struct counts *c, enum counter what, uint64_t n)
+{
+	atomic_fetch_add_explicit(&c->counters[what], n, memory_order_relaxed);
+}
+
+/* For all, and for those who asked. */
+static inline void count_value(struct counts *c, struct payload_tally *tally,
+			       enum payload_count what, uint64_t n)
+{
+	atomic_fetch_add_explicit(&c->tally.n[what], n, memory_order_relaxed);
+	if (tally)
+		atomic_fetch_add_explicit(&tally->n[what], n,
+					  memory_order_relaxed);
+}
+
+#endif
