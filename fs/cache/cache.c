@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "fs/cache/cold.h"
+#include "fs/cache/evict.h"
 #include "fs/cache/fill.h"
-#include "fs/cache/table.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 
@@ -15,46 +15,26 @@ enum {
 	CHUNK_SAMPLES_MAX = 1024,
 	/* Metadata that are looked at at once, unless one record is larger. */
 	RECORDS_BYTES = 1 << 20,
-	/* The part of the limit that is for chunks themselves: 1/32. */
-	OVERHEAD_SHARE = 32,
 	/* A chunk may take this part of the limit: larger ones are not kept. */
 	CHUNK_SHARE = 16,
 };
 
 struct cache {
 	struct cache_options options;
-	struct cold *cold; /* NULL: none */
 	struct cache_file *files[CACHE_FILES_MAX];
 	uint32_t num_files;
 	struct table table;
-	pthread_mutex_t room; /* guards all down to overhead */
-	struct arena *arena;
-	struct heap heap;
-	uint64_t limit;
-	uint64_t overhead;
-	atomic_bool stale;   /* all keys are */
-	atomic_bool is_full; /* there are keys: something was evicted */
+	struct room room;
 	atomic_uint reads;
 	struct source_wait wait; /* for the reads, at the end */
 	struct counts counts;
 };
 
-/* With the room lock held; of one that is neither in the index nor in the
-   heap. */
-static void give_back(struct cache *c, struct chunk *g)
-{
-	if (g->frames)
-		arena_free(c->arena, g->frames, g->num_frames);
-	c->overhead -= g->charged;
-	free(g->frames);
-	free(g);
-}
-
 /* Whoever lets the last reference of an unlinked chunk go frees it. */
 static void free_chunk(struct cache *c, struct chunk *g)
 {
-	scoped_lock(&c->room);
-	give_back(c, g);
+	scoped_lock(&c->room.lock);
+	evict_give_back(&c->room, g);
 }
 
 static void unpin(struct cache *c, struct chunk *g)
@@ -67,130 +47,6 @@ static void settle(struct cache *c, struct chunk *g, enum chunk_state state)
 {
 	if (table_settle(&c->table, g, state))
 		free_chunk(c, g);
-}
-
-/* --- room; all with the room lock held --- */
-
-static uint64_t key_of(struct cache *c, const struct chunk *g)
-{
-	return c->options.next_use(c->options.arg, g->file, g->index);
-}
-
-static void rekey(struct cache *c, struct chunk *g)
-{
-	struct shard *s = table_shard(&c->table, g->file, g->index);
-
-	scoped_lock(&s->lock);
-	g->is_touched = false;
-	if (heap_holds(&g->node)) {
-		heap_update(&c->heap, &g->node, key_of(c, g));
-		return;
-	}
-	g->node.key = key_of(c, g);
-	/* Without memory it stays touched, and is tried again. */
-	if (heap_push(&c->heap, &g->node))
-		table_mark(s, g);
-}
-
-static void rekey_all(struct cache *c)
-{
-	for (size_t i = 0; i < c->heap.n; i++)
-		c->heap.nodes[i]->key =
-			key_of(c, (struct chunk *)c->heap.nodes[i]);
-	heap_rebuild(&c->heap);
-}
-
-static void rekey_touched(struct cache *c)
-{
-	struct chunk *list, *next;
-	struct shard *s;
-
-	for (size_t i = 0; i < TABLE_SHARDS; i++) {
-		s = &c->table.shards[i];
-		pthread_mutex_lock(&s->lock);
-		list = steal(s->touched);
-		pthread_mutex_unlock(&s->lock);
-		for (; list; list = next) {
-			next = list->touched;
-			rekey(c, list);
-		}
-	}
-	if (atomic_exchange(&c->stale, false))
-		rekey_all(c);
-}
-
-/* Takes a chunk out, unless somebody holds it: then it is found again among
-   the touched. */
-static bool take_out(struct cache *c, struct chunk *g)
-{
-	struct shard *s = table_shard(&c->table, g->file, g->index);
-
-	heap_remove(&c->heap, &g->node);
-	scoped_lock(&s->lock);
-	if (g->refs || g->is_touched)
-		return false;
-	g->state = CHUNK_GONE;
-	table_unlink(&c->table, g);
-	return true;
-}
-
-/* Compresses what was evicted, without the lock. */
-static void keep_cold(struct cache *c, const struct chunk *g, uint64_t key)
-{
-	struct iovec *iov = malloc(g->num_frames * sizeof(*iov));
-
-	pthread_mutex_unlock(&c->room);
-	if (iov)
-		cold_put(c->cold,
-			 g->index | (uint64_t)g->file->id << CACHE_FILE_SHIFT,
-			 iov, chunk_iov(g, c->arena, iov), key);
-	pthread_mutex_lock(&c->room);
-	free(iov);
-}
-
-static void evict(struct cache *c, struct chunk *g)
-{
-	uint64_t bytes = (uint64_t)g->num_frames * ARENA_FRAME;
-
-	count(&c->counts, EVICTED, bytes);
-	if (!g->used) {
-		count(&c->counts, WASTED, bytes);
-		c->options.wasted(c->options.arg, g->owner, bytes);
-	}
-	if (c->cold && g->num_frames && g->node.key != CACHE_NEVER)
-		keep_cold(c, g, g->node.key);
-	give_back(c, g);
-}
-
-static bool fits(const struct cache *c, uint64_t bytes, uint64_t overhead)
-{
-	return arena_used(c->arena) + bytes <= arena_limit(c->arena) &&
-	       c->overhead + overhead <= c->limit / OVERHEAD_SHARE;
-}
-
-/* Evicts what is needed after `key` until so much fits. */
-static int make_room(struct cache *c, uint64_t bytes, uint64_t overhead,
-		     uint64_t key)
-{
-	struct heap_node *top;
-	uint64_t now;
-
-	while (!fits(c, bytes, overhead)) {
-		atomic_store(&c->is_full, true);
-		rekey_touched(c);
-		top = heap_top(&c->heap);
-		if (!top || top->key <= key)
-			return -ENOSPC;
-		/* Readers have moved on since it got its key. */
-		now = key_of(c, (struct chunk *)top);
-		if (now < top->key) {
-			heap_update(&c->heap, top, now);
-			continue;
-		}
-		if (take_out(c, (struct chunk *)top))
-			evict(c, (struct chunk *)top);
-	}
-	return 0;
 }
 
 /* --- reading --- */
@@ -279,6 +135,7 @@ static int locate(struct cache_file *file, struct chunk **chunks, unsigned n)
 static int take_frames(struct cache *c, struct chunk *g, bool must)
 {
 	uint64_t bytes = (uint64_t)g->num_frames * ARENA_FRAME, overhead;
+	struct room *room = &c->room;
 	int r;
 
 	if (bytes > c->options.limit / CHUNK_SHARE) {
@@ -290,37 +147,17 @@ static int take_frames(struct cache *c, struct chunk *g, bool must)
 	g->frames = malloc(g->num_frames * sizeof(*g->frames) + 1);
 	if (!g->frames)
 		return -ENOMEM;
-	scoped_lock(&c->room);
-	r = make_room(c, bytes, overhead, must ? 0 : key_of(c, g));
+	scoped_lock(&room->lock);
+	r = evict_make_room(room, bytes, overhead,
+			    must ? 0 : evict_key(room, g));
 	if (!r)
-		r = arena_alloc(c->arena, g->frames, g->num_frames);
+		r = arena_alloc(room->arena, g->frames, g->num_frames);
 	if (r)
 		free(steal(g->frames));
 	else
 		g->charged = overhead;
-	c->overhead += g->charged;
+	room->overhead += g->charged;
 	return r;
-}
-
-/* From the cold tier, if it is there. */
-static bool take_cold(struct cache *c, struct chunk *g)
-{
-	cleanup_free struct iovec *iov = NULL;
-	int r;
-
-	if (!c->cold)
-		return false;
-	iov = malloc(g->num_frames * sizeof(*iov));
-	if (!iov)
-		return false;
-	r = cold_take(c->cold,
-		      g->index | (uint64_t)g->file->id << CACHE_FILE_SHIFT, iov,
-		      chunk_iov(g, c->arena, iov));
-	if (r)
-		return false;
-	count(&c->counts, COLD_HITS, 1);
-	count(&c->counts, COLD_BYTES, (uint64_t)g->num_frames * ARENA_FRAME);
-	return true;
 }
 
 static void read_done(void *arg, uint64_t owner, uint64_t bytes, int result)
@@ -363,7 +200,8 @@ static unsigned prepare(struct cache *c, struct chunk **chunks, unsigned n,
 		if (r) {
 			settle(c, chunks[i], CHUNK_GONE);
 			*error = r;
-		} else if (!chunks[i]->num_frames || take_cold(c, chunks[i])) {
+		} else if (!chunks[i]->num_frames ||
+			   evict_take_cold(&c->room, chunks[i])) {
 			settle(c, chunks[i], CHUNK_READY);
 		} else {
 			chunks[left++] = chunks[i];
@@ -422,7 +260,7 @@ static int read_value(struct payloads *payloads, uint64_t sample, void *buf,
 	struct cache_file *file = (struct cache_file *)payloads;
 	struct cache *c = file->cache;
 	struct chunk *g = need(file, sample / file->per, tally);
-	bool copied = g && chunk_copy(g, c->arena, buf, size, off);
+	bool copied = g && chunk_copy(g, c->room.arena, buf, size, off);
 
 	if (g)
 		unpin(c, g);
@@ -464,7 +302,7 @@ int cache_add(struct cache *c, struct dataset *ds)
 		return -ENOMEM;
 	}
 	*target = (struct fill_target){
-		.arena = c->arena,
+		.arena = c->room.arena,
 		.source = ds->source,
 		.read_begun = read_begun,
 		.read_done = read_done,
@@ -493,14 +331,15 @@ int cache_open(const struct cache_options *options, struct cache **out)
 	if (!c)
 		return -ENOMEM;
 	c->options = *options;
-	c->limit = options->limit;
-	pthread_mutex_init(&c->room, NULL);
+	c->room = (struct room){ .table = &c->table,
+				 .counts = &c->counts,
+				 .next_use = options->next_use,
+				 .wasted = options->wasted,
+				 .arg = options->arg };
 	source_wait_init(&c->wait);
-	r = table_open(&c->table, c->limit, &c->counts);
+	r = table_open(&c->table, options->limit, &c->counts);
 	if (!r)
-		r = arena_open(c->limit - c->limit / OVERHEAD_SHARE, &c->arena);
-	if (!r && options->cold)
-		r = cold_open(options->cold, &c->cold);
+		r = evict_open(&c->room, options->limit, options->cold);
 	if (r)
 		cache_close(c);
 	else
@@ -520,10 +359,7 @@ void cache_close(struct cache *c)
 		free(c->files[i]->target);
 		free(c->files[i]);
 	}
-	heap_fini(&c->heap);
-	cold_close(c->cold);
-	arena_close(c->arena);
-	pthread_mutex_destroy(&c->room);
+	evict_close(&c->room);
 	free(c);
 }
 
@@ -536,7 +372,7 @@ bool cache_has(struct cache_file *file, uint64_t chunk)
 
 void cache_touch(struct cache_file *file, uint64_t chunk)
 {
-	if (atomic_load(&file->cache->is_full))
+	if (atomic_load(&file->cache->room.is_full))
 		table_touch(&file->cache->table, file, chunk);
 }
 
@@ -547,22 +383,12 @@ unsigned cache_reads(const struct cache *c)
 
 void cache_rekey(struct cache *c)
 {
-	atomic_store(&c->stale, true);
+	atomic_store(&c->room.stale, true);
 }
 
 void cache_set_limit(struct cache *c, uint64_t bytes)
 {
-	uint64_t now, lower;
-
-	scoped_lock(&c->room);
-	now = arena_limit(c->arena);
-	c->limit = bytes;
-	bytes -= bytes / OVERHEAD_SHARE;
-	/* As if what has to go were asked for. What is held now goes as soon as
-	   it is let go. */
-	lower = now - min_u64(now, bytes);
-	make_room(c, lower, 0, 0);
-	arena_set_limit(c->arena, bytes);
+	evict_set_limit(&c->room, bytes);
 }
 
 void cache_count(struct cache_counts *counts, struct payload_tally *tally)
@@ -592,9 +418,9 @@ void cache_stats(struct cache *c, struct cache_stats *out)
 		n[i] = atomic_load(&c->counts.counters[i]);
 	for (size_t i = 0; i < PAYLOAD_COUNTS; i++)
 		values[i] = atomic_load(&c->counts.tally.n[i]);
-	if (c->cold)
-		cold_stats(c->cold, &cold);
-	scoped_lock(&c->room);
+	if (c->room.cold)
+		cold_stats(c->room.cold, &cold);
+	scoped_lock(&c->room.lock);
 	*out = (struct cache_stats){
 		.hits = values[PAYLOAD_HITS],
 		.late = values[PAYLOAD_LATE],
@@ -608,8 +434,8 @@ void cache_stats(struct cache *c, struct cache_stats *out)
 		.cold_hits = n[COLD_HITS],
 		.cold_bytes = n[COLD_BYTES],
 		.cold_dropped = cold.dropped_incompressible + cold.dropped_full,
-		.used_bytes = arena_used(c->arena) + c->overhead,
+		.used_bytes = arena_used(c->room.arena) + c->room.overhead,
 		.cold_used_bytes = cold.used,
-		.limit = c->limit,
+		.limit = c->room.limit,
 	};
 }

@@ -34,7 +34,7 @@ struct chunk_extent {
 struct cache_file;
 
 struct chunk {
-	struct heap_node node; /* guarded by cache.room, as the next */
+	struct heap_node node; /* guarded by room.lock, as the next */
 	uint64_t charged;      /* bytes counted for the chunk itself */
 	struct cache_file *file;
 	uint64_t index; /* among the chunks of the file */

@@ -30,9 +30,11 @@ struct table {
 	struct counts *counts;
 };
 
-/* For a cache of `limit` bytes. -ENOMEM, and table_close() has to follow. */
+/* For a cache of `limit` bytes. After -ENOMEM, the caller calls table_close().
+ */
 int table_open(struct table *table, uint64_t limit, struct counts *counts);
-/* Frees the chunks that are there, but not their frames. */
+/* Frees the chunks that are there, but not their memory in the arena. Takes
+   zeros. */
 void table_close(struct table *table);
 
 bool table_has(struct table *table, const struct cache_file *file,

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory of a page cache's chunks, within a hard limit: which chunks are
+ * evicted, and in which order. The chunk that is needed last goes first; it may
+ * stay compressed in a cold tier.
+ *
+ * Locks: room.lock, then one of a shard of the table. Private to fs/cache.
+ */
+#ifndef FS_CACHE_EVICT_H
+#define FS_CACHE_EVICT_H
+
+#include "fs/cache/table.h"
+
+struct cold;
+
+struct room {
+	struct table *table;
+	struct counts *counts;
+	/* As in struct cache_options. */
+	uint64_t (*next_use)(void *arg, const struct cache_file *file,
+			     uint64_t chunk);
+	void (*wasted)(void *arg, uint64_t owner, uint64_t bytes);
+	void *arg;
+	struct cold *cold;    /* NULL: none */
+	pthread_mutex_t lock; /* guards all down to overhead */
+	struct arena *arena;
+	struct heap heap;
+	uint64_t limit;
+	uint64_t overhead;
+	atomic_bool stale;   /* all keys are */
+	atomic_bool is_full; /* there are keys: something was evicted */
+};
+
+/* The members down to `arg` are set before. `limit` and `cold` as in struct
+   cache_options. After a failure, the caller calls evict_close(). */
+int evict_open(struct room *room, uint64_t limit, uint64_t cold);
+/* Takes zeros. */
+void evict_close(struct room *room);
+
+/* From the cold tier, if it is there. */
+bool evict_take_cold(struct room *room, struct chunk *g);
+
+/* Evicts down to a new limit. */
+void evict_set_limit(struct room *room, uint64_t bytes);
+
+/* --- under the room's lock --- */
+
+/* When a chunk is needed next. */
+uint64_t evict_key(struct room *room, const struct chunk *g);
+
+/* Evicts chunks that are needed after `key` until so much fits. -ENOSPC. */
+int evict_make_room(struct room *room, uint64_t bytes, uint64_t overhead,
+		    uint64_t key);
+
+/* Frees a chunk that is neither in the table nor in the heap. */
+void evict_give_back(struct room *room, struct chunk *g);
+
+#endif
