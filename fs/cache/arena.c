@@ -92,7 +92,7 @@ static uint64_t memory_of_machine(void)
 }
 
 /* Address space only. Nothing of it belongs into a core dump. */
-static int reserve(struct arena *a, uint64_t bytes)
+static int reserve_addresses(struct arena *a, uint64_t bytes)
 {
 	uint64_t size = align_up(min_u64(bytes, RESERVE_MAX), CHUNK) + CHUNK;
 	void *p = mmap(NULL, size, PROT_NONE,
@@ -115,10 +115,10 @@ int arena_open(uint64_t limit_bytes, struct arena **out)
 
 	if (!a)
 		return -ENOMEM;
-	r = reserve(a, max_u64(limit_bytes, memory_of_machine()));
+	r = reserve_addresses(a, max_u64(limit_bytes, memory_of_machine()));
 	/* Address space itself may be limited. */
 	if (r)
-		r = reserve(a, limit_bytes);
+		r = reserve_addresses(a, limit_bytes);
 	if (!r) {
 		/* Large: zero pages until a chunk is opened. */
 		a->chunks = calloc(a->num_chunks + 1, sizeof(*a->chunks));
@@ -168,7 +168,7 @@ static bool open_chunk(struct arena *a, struct chunk *c, bool huge)
  * A chunk to allocate from when no free frame is resident. There is one: all
  * resident frames are used, and those are fewer than the limit.
  */
-static struct chunk *more(struct arena *a)
+static struct chunk *chunk_with_room(struct arena *a)
 {
 	bool huge = a->resident + CHUNK_FRAMES <= a->limit;
 	struct chunk *c = a->lists[LIST_EMPTY];
@@ -188,7 +188,7 @@ static struct chunk *more(struct arena *a)
 
 /* --- frames --- */
 
-static void take(struct arena *a, struct chunk *c, unsigned i)
+static void take_frame(struct arena *a, struct chunk *c, unsigned i)
 {
 	uint64_t bit = (uint64_t)1 << i % WORD_BITS;
 
@@ -203,8 +203,8 @@ static void take(struct arena *a, struct chunk *c, unsigned i)
 }
 
 /* Up to n frames of a chunk, resident ones only where it has such. */
-static uint32_t take_some(struct arena *a, struct chunk *c, uint32_t *frames,
-			  uint32_t n)
+static uint32_t take_frames(struct arena *a, struct chunk *c, uint32_t *frames,
+			    uint32_t n)
 {
 	uint32_t first = (uint32_t)(c - a->chunks) * CHUNK_FRAMES, taken = 0;
 	bool resident = c->num_resident > c->num_used;
@@ -218,7 +218,7 @@ static uint32_t take_some(struct arena *a, struct chunk *c, uint32_t *frames,
 		for (; free_bits && taken < n; free_bits &= free_bits - 1) {
 			i = w * WORD_BITS +
 			    (unsigned)__builtin_ctzll(free_bits);
-			take(a, c, i);
+			take_frame(a, c, i);
 			frames[taken++] = first + i;
 		}
 	}
@@ -244,13 +244,13 @@ int arena_alloc(struct arena *a, uint32_t *frames, uint32_t n)
 	while (taken < n) {
 		c = a->lists[LIST_READY];
 		if (!c)
-			c = more(a);
+			c = chunk_with_room(a);
 		if (!c) {
 			arena_free(a, frames, taken);
 			return -ENOSPC;
 		}
 		before = taken;
-		taken += take_some(a, c, frames + taken, n - taken);
+		taken += take_frames(a, c, frames + taken, n - taken);
 		if (before && frames[before] < frames[before - 1])
 			ascending = false;
 	}
@@ -281,7 +281,7 @@ static bool is_spare(const struct chunk *c, unsigned i)
  * Gives back up to `surplus` free frames of a chunk. In small pages from now
  * on, for the kernel makes pages huge again behind our back.
  */
-static void give_back(struct arena *a, struct chunk *c, uint64_t surplus)
+static void give_back_frames(struct arena *a, struct chunk *c, uint64_t surplus)
 {
 	unsigned n;
 
@@ -301,7 +301,8 @@ static void give_back(struct arena *a, struct chunk *c, uint64_t surplus)
 static void trim(struct arena *a)
 {
 	while (a->resident > a->limit && a->lists[LIST_READY])
-		give_back(a, a->lists[LIST_READY], a->resident - a->limit);
+		give_back_frames(a, a->lists[LIST_READY],
+				 a->resident - a->limit);
 }
 
 void arena_free(struct arena *a, const uint32_t *frames, uint32_t n)

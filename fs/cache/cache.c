@@ -37,13 +37,14 @@ static void free_chunk(struct cache *c, struct chunk *g)
 	evict_give_back(&c->room, g);
 }
 
-static void unpin(struct cache *c, struct chunk *g)
+static void unpin_chunk(struct cache *c, struct chunk *g)
 {
 	if (table_unpin(&c->table, g))
 		free_chunk(c, g);
 }
 
-static void settle(struct cache *c, struct chunk *g, enum chunk_state state)
+static void settle_chunk(struct cache *c, struct chunk *g,
+			 enum chunk_state state)
 {
 	if (table_settle(&c->table, g, state))
 		free_chunk(c, g);
@@ -52,17 +53,17 @@ static void settle(struct cache *c, struct chunk *g, enum chunk_state state)
 /* --- reading --- */
 
 /* The chunks of a range that nobody has, now on their way. */
-static unsigned claim(struct cache_file *file, const struct cache_want *want,
-		      struct chunk **out)
+static unsigned claim_chunks(struct cache_file *file,
+			     const struct cache_want *want, struct chunk **out)
 {
 	uint64_t end = min_u64(want->end, file->chunks);
 	struct table *t = &file->cache->table;
 	struct chunk *g, **at;
-	struct shard *s;
+	struct table_shard *s;
 	unsigned n = 0;
 
 	for (uint64_t i = want->first; i < end && n < CACHE_RUN; i++) {
-		s = table_shard(t, file, i);
+		s = table_shard_of(t, file, i);
 		scoped_lock(&s->lock);
 		at = table_find(t, file, i);
 		g = *at ? NULL : calloc(1, sizeof(*g));
@@ -99,8 +100,8 @@ static unsigned records_together(const struct cache_file *file,
 }
 
 /* Where some chunks lie: one read of the metadata for all. */
-static int locate_some(struct cache_file *file, struct chunk **chunks,
-		       unsigned n)
+static int locate_with_one_read(struct cache_file *file, struct chunk **chunks,
+				unsigned n)
 {
 	uint64_t itemsize = file->ds->format.itemsize, from, to;
 	uint64_t first = samples_before(file, chunks[0]->index);
@@ -119,20 +120,21 @@ static int locate_some(struct cache_file *file, struct chunk **chunks,
 	return r;
 }
 
-static int locate(struct cache_file *file, struct chunk **chunks, unsigned n)
+static int locate_chunks(struct cache_file *file, struct chunk **chunks,
+			 unsigned n)
 {
 	unsigned some;
 	int r = 0;
 
 	for (unsigned i = 0; i < n && !r; i += some) {
 		some = records_together(file, chunks + i, n - i);
-		r = locate_some(file, chunks + i, some);
+		r = locate_with_one_read(file, chunks + i, some);
 	}
 	return r;
 }
 
 /* Memory for a chunk. Large ones get none, and count as read. */
-static int take_frames(struct cache *c, struct chunk *g, bool must)
+static int alloc_chunk_frames(struct cache *c, struct chunk *g, bool must)
 {
 	uint64_t bytes = (uint64_t)g->num_frames * ARENA_FRAME, overhead;
 	struct room *room = &c->room;
@@ -182,27 +184,28 @@ static void read_begun(void *arg)
 
 static void chunk_done(void *arg, struct chunk *g)
 {
-	settle(arg, g, atomic_load(&g->error) ? CHUNK_FAILED : CHUNK_READY);
+	settle_chunk(arg, g,
+		     atomic_load(&g->error) ? CHUNK_FAILED : CHUNK_READY);
 }
 
 /* Gives memory to chunks; the number of those that are to be read, in front.
    `error` befell all, or is 0. */
-static unsigned prepare(struct cache *c, struct chunk **chunks, unsigned n,
-			uint64_t must, int *error)
+static unsigned prepare_chunks(struct cache *c, struct chunk **chunks,
+			       unsigned n, uint64_t must, int *error)
 {
 	unsigned left = 0;
 	int located = *error, r;
 
 	for (unsigned i = 0; i < n; i++) {
 		r = located ? located
-			    : take_frames(c, chunks[i],
-					  chunks[i]->index == must);
+			    : alloc_chunk_frames(c, chunks[i],
+						 chunks[i]->index == must);
 		if (r) {
-			settle(c, chunks[i], CHUNK_GONE);
+			settle_chunk(c, chunks[i], CHUNK_GONE);
 			*error = r;
 		} else if (!chunks[i]->num_frames ||
 			   evict_take_cold(&c->room, chunks[i])) {
-			settle(c, chunks[i], CHUNK_READY);
+			settle_chunk(c, chunks[i], CHUNK_READY);
 		} else {
 			chunks[left++] = chunks[i];
 		}
@@ -213,13 +216,13 @@ static unsigned prepare(struct cache *c, struct chunk **chunks, unsigned n,
 int cache_fetch(struct cache_file *file, const struct cache_want *want)
 {
 	struct chunk *chunks[CACHE_RUN];
-	unsigned n = claim(file, want, chunks);
+	unsigned n = claim_chunks(file, want, chunks);
 	int r;
 
 	if (!n)
 		return 0;
-	r = locate(file, chunks, n);
-	n = prepare(file->cache, chunks, n, want->must, &r);
+	r = locate_chunks(file, chunks, n);
+	n = prepare_chunks(file->cache, chunks, n, want->must, &r);
 	if (n)
 		fill_chunks(file->target, chunks, n);
 	return r;
@@ -229,8 +232,8 @@ int cache_fetch(struct cache_file *file, const struct cache_want *want)
 
 /* The chunk of a value, with a reference, read if it is not there. NULL: it
    cannot be had. */
-static struct chunk *need(struct cache_file *file, uint64_t index,
-			  struct payload_tally *tally)
+static struct chunk *need_chunk(struct cache_file *file, uint64_t index,
+				struct payload_tally *tally)
 {
 	const struct cache_want want = {
 		.first = index,
@@ -250,7 +253,7 @@ static struct chunk *need(struct cache_file *file, uint64_t index,
 	if (g && table_wait(&c->table, g, tally))
 		return g;
 	if (g)
-		unpin(c, g);
+		unpin_chunk(c, g);
 	return NULL;
 }
 
@@ -259,11 +262,11 @@ static int read_value(struct payloads *payloads, uint64_t sample, void *buf,
 {
 	struct cache_file *file = (struct cache_file *)payloads;
 	struct cache *c = file->cache;
-	struct chunk *g = need(file, sample / file->per, tally);
+	struct chunk *g = need_chunk(file, sample / file->per, tally);
 	bool copied = g && chunk_copy(g, c->room.arena, buf, size, off);
 
 	if (g)
-		unpin(c, g);
+		unpin_chunk(c, g);
 	count_value(&c->counts, tally, PAYLOAD_BYTES, size);
 	if (copied)
 		return 0;

@@ -87,7 +87,7 @@ struct cursor {
 	size_t at;
 };
 
-static uint64_t total(const struct iovec *iov, unsigned n)
+static uint64_t iov_bytes(const struct iovec *iov, unsigned n)
 {
 	uint64_t size = 0;
 
@@ -251,7 +251,7 @@ static void free_item(struct cold *c, struct item *item)
 	free(item);
 }
 
-static void drop(struct cold *c, uint64_t key)
+static void drop_item(struct cold *c, uint64_t key)
 {
 	struct item **at = place_of(c, key);
 
@@ -265,7 +265,7 @@ static const struct item *item_of(const struct heap_node *node)
 }
 
 /* Evicts what is needed later, until so many bytes are free. */
-static bool make_room(struct cold *c, uint64_t bytes, uint64_t next_use)
+static bool make_room_for(struct cold *c, uint64_t bytes, uint64_t next_use)
 {
 	struct heap_node *top;
 
@@ -273,7 +273,7 @@ static bool make_room(struct cold *c, uint64_t bytes, uint64_t next_use)
 		top = heap_top(&c->heap);
 		if (!top || top->key <= next_use)
 			return false;
-		drop(c, item_of(top)->key);
+		drop_item(c, item_of(top)->key);
 	}
 	return true;
 }
@@ -332,7 +332,7 @@ static bool is_worth_trying(struct cold *c, uint64_t key, uint64_t size,
 
 	scoped_lock(&c->lock);
 	c->stats.puts++;
-	drop(c, key);
+	drop_item(c, key);
 	if (!size || size > COLD_ITEM_MAX ||
 	    (c->streak >= STREAK && ++c->skipped % STREAK)) {
 		c->stats.dropped_incompressible++;
@@ -371,7 +371,7 @@ static struct item *new_item(struct cold *c, uint32_t stored, uint64_t next_use)
 	item->node = (struct heap_node){ .key = next_use };
 	item->stored = stored;
 	scoped_lock(&c->lock);
-	if (!make_room(c, (uint64_t)frames * ARENA_FRAME, next_use) ||
+	if (!make_room_for(c, (uint64_t)frames * ARENA_FRAME, next_use) ||
 	    arena_alloc(c->arena, item->frames, frames)) {
 		c->stats.dropped_full++;
 		free(item);
@@ -386,7 +386,7 @@ static bool publish(struct cold *c, struct item *item)
 	struct item **at;
 
 	scoped_lock(&c->lock);
-	drop(c, item->key);
+	drop_item(c, item->key);
 	if (heap_push(&c->heap, &item->node)) {
 		free_item(c, item);
 		return false;
@@ -400,8 +400,8 @@ static bool publish(struct cold *c, struct item *item)
 	return true;
 }
 
-static void store(const struct cold *c, const struct item *item,
-		  const uint8_t *packed)
+static void store_item(const struct cold *c, const struct item *item,
+		       const uint8_t *packed)
 {
 	uint32_t n;
 
@@ -415,7 +415,7 @@ static void store(const struct cold *c, const struct item *item,
 bool cold_put(struct cold *c, uint64_t key, const struct iovec *in, unsigned n,
 	      uint64_t next_use)
 {
-	uint64_t size = total(in, n);
+	uint64_t size = iov_bytes(in, n);
 	cleanup_free struct scratch *s = NULL;
 	cleanup_free uint8_t *packed = NULL;
 	struct item *item;
@@ -436,7 +436,7 @@ bool cold_put(struct cold *c, uint64_t key, const struct iovec *in, unsigned n,
 		return false;
 	item->key = key;
 	item->size = (uint32_t)size;
-	store(c, item, packed);
+	store_item(c, item, packed);
 	return publish(c, item);
 }
 
@@ -504,7 +504,8 @@ static int unpack(const struct cold *c, const struct item *item,
 }
 
 /* Takes the item out, so that it is the caller's alone. */
-static int claim(struct cold *c, uint64_t key, uint64_t size, struct item **out)
+static int claim_item(struct cold *c, uint64_t key, uint64_t size,
+		      struct item **out)
 {
 	struct item **at;
 
@@ -523,7 +524,7 @@ int cold_take(struct cold *c, uint64_t key, const struct iovec *out, unsigned n)
 {
 	cleanup_free struct scratch *s = malloc(sizeof(*s));
 	struct item *item;
-	int r = s ? claim(c, key, total(out, n), &item) : -ENOMEM;
+	int r = s ? claim_item(c, key, iov_bytes(out, n), &item) : -ENOMEM;
 
 	if (r)
 		return r;
@@ -536,7 +537,7 @@ int cold_take(struct cold *c, uint64_t key, const struct iovec *out, unsigned n)
 void cold_drop(struct cold *c, uint64_t key)
 {
 	scoped_lock(&c->lock);
-	drop(c, key);
+	drop_item(c, key);
 }
 
 void cold_stats(struct cold *c, struct cold_stats *out)

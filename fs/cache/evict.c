@@ -25,9 +25,9 @@ uint64_t evict_key(struct room *room, const struct chunk *g)
 	return room->next_use(room->arg, g->file, g->index);
 }
 
-static void rekey(struct room *room, struct chunk *g)
+static void rekey_chunk(struct room *room, struct chunk *g)
 {
-	struct shard *s = table_shard(room->table, g->file, g->index);
+	struct table_shard *s = table_shard_of(room->table, g->file, g->index);
 
 	scoped_lock(&s->lock);
 	g->is_touched = false;
@@ -38,7 +38,7 @@ static void rekey(struct room *room, struct chunk *g)
 	g->node.key = evict_key(room, g);
 	/* Without memory it stays touched, and is tried again. */
 	if (heap_push(&room->heap, &g->node))
-		table_mark(s, g);
+		table_mark_touched(s, g);
 }
 
 static void rekey_all(struct room *room)
@@ -52,7 +52,7 @@ static void rekey_all(struct room *room)
 static void rekey_touched(struct room *room)
 {
 	struct chunk *list, *next;
-	struct shard *s;
+	struct table_shard *s;
 
 	for (size_t i = 0; i < TABLE_SHARDS; i++) {
 		s = &room->table->shards[i];
@@ -61,7 +61,7 @@ static void rekey_touched(struct room *room)
 		pthread_mutex_unlock(&s->lock);
 		for (; list; list = next) {
 			next = list->touched;
-			rekey(room, list);
+			rekey_chunk(room, list);
 		}
 	}
 	if (atomic_exchange(&room->stale, false))
@@ -70,9 +70,9 @@ static void rekey_touched(struct room *room)
 
 /* Takes a chunk out, unless somebody holds it: then it is found again among
    the touched. */
-static bool take_out(struct room *room, struct chunk *g)
+static bool take_chunk_out(struct room *room, struct chunk *g)
 {
-	struct shard *s = table_shard(room->table, g->file, g->index);
+	struct table_shard *s = table_shard_of(room->table, g->file, g->index);
 
 	heap_remove(&room->heap, &g->node);
 	scoped_lock(&s->lock);
@@ -83,21 +83,26 @@ static bool take_out(struct room *room, struct chunk *g)
 	return true;
 }
 
+static uint64_t cold_key(const struct chunk *g)
+{
+	return g->index | (uint64_t)g->file->id << CACHE_FILE_SHIFT;
+}
+
 /* Compresses what was evicted, without the lock. */
-static void keep_cold(struct room *room, const struct chunk *g, uint64_t key)
+static void keep_chunk_cold(struct room *room, const struct chunk *g,
+			    uint64_t key)
 {
 	struct iovec *iov = malloc(g->num_frames * sizeof(*iov));
 
 	pthread_mutex_unlock(&room->lock);
 	if (iov)
-		cold_put(room->cold,
-			 g->index | (uint64_t)g->file->id << CACHE_FILE_SHIFT,
-			 iov, chunk_iov(g, room->arena, iov), key);
+		cold_put(room->cold, cold_key(g), iov,
+			 chunk_iov(g, room->arena, iov), key);
 	pthread_mutex_lock(&room->lock);
 	free(iov);
 }
 
-static void evict(struct room *room, struct chunk *g)
+static void evict_chunk(struct room *room, struct chunk *g)
 {
 	uint64_t bytes = (uint64_t)g->num_frames * ARENA_FRAME;
 
@@ -107,7 +112,7 @@ static void evict(struct room *room, struct chunk *g)
 		room->wasted(room->arg, g->owner, bytes);
 	}
 	if (room->cold && g->num_frames && g->node.key != CACHE_NEVER)
-		keep_cold(room, g, g->node.key);
+		keep_chunk_cold(room, g, g->node.key);
 	evict_give_back(room, g);
 }
 
@@ -135,8 +140,8 @@ int evict_make_room(struct room *room, uint64_t bytes, uint64_t overhead,
 			heap_update(&room->heap, top, now);
 			continue;
 		}
-		if (take_out(room, (struct chunk *)top))
-			evict(room, (struct chunk *)top);
+		if (take_chunk_out(room, (struct chunk *)top))
+			evict_chunk(room, (struct chunk *)top);
 	}
 	return 0;
 }
@@ -151,8 +156,7 @@ bool evict_take_cold(struct room *room, struct chunk *g)
 	iov = malloc(g->num_frames * sizeof(*iov));
 	if (!iov)
 		return false;
-	r = cold_take(room->cold,
-		      g->index | (uint64_t)g->file->id << CACHE_FILE_SHIFT, iov,
+	r = cold_take(room->cold, cold_key(g), iov,
 		      chunk_iov(g, room->arena, iov));
 	if (r)
 		return false;

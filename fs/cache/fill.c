@@ -67,7 +67,7 @@ static void set_iov(struct fill *f)
 	}
 }
 
-static void submit(struct fill *f)
+static void submit_fill(struct fill *f)
 {
 	uint64_t end = (uint64_t)f->target->source->stat.st_size;
 	struct source_request *q = &f->request;
@@ -150,7 +150,7 @@ static int add_pages(const struct fill_target *target, struct fill **fill,
 			if (*fill && add_page(*fill, g, off, g->frames[frame]))
 				continue;
 			if (*fill)
-				submit(*fill);
+				submit_fill(*fill);
 			*fill = fill_new(target, off);
 			if (!*fill)
 				return -ENOMEM;
@@ -175,7 +175,7 @@ void fill_chunks(const struct fill_target *target, struct chunk **chunks,
 			atomic_store(&chunks[i]->error, r);
 	}
 	if (fill)
-		submit(fill);
+		submit_fill(fill);
 	for (unsigned i = 0; i < n; i++)
 		drop_pending(target, chunks[i]);
 }

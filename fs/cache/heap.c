@@ -39,7 +39,7 @@ static void sift_down(struct heap *h, size_t i)
 	put_at(h, i, node);
 }
 
-static int grow(struct heap *h)
+static int grow_nodes(struct heap *h)
 {
 	size_t capacity = h->capacity ? 2 * h->capacity : CAPACITY_MIN;
 	void *nodes;
@@ -62,7 +62,7 @@ void heap_fini(struct heap *h)
 
 int heap_push(struct heap *h, struct heap_node *node)
 {
-	int r = h->n == h->capacity ? grow(h) : 0;
+	int r = h->n == h->capacity ? grow_nodes(h) : 0;
 
 	if (r)
 		return r;

@@ -22,21 +22,21 @@ static uint64_t hash_of(const struct cache_file *file, uint64_t index)
 	return rng_mix(index ^ (uint64_t)file->id << CACHE_FILE_SHIFT);
 }
 
-struct shard *table_shard(struct table *t, const struct cache_file *file,
-			  uint64_t index)
+struct table_shard *
+table_shard_of(struct table *t, const struct cache_file *file, uint64_t index)
 {
 	return &t->shards[hash_of(file, index) % SHARDS];
 }
 
-static struct shard *shard_of(struct table *t, const struct chunk *g)
+static struct table_shard *shard_of(struct table *t, const struct chunk *g)
 {
-	return table_shard(t, g->file, g->index);
+	return table_shard_of(t, g->file, g->index);
 }
 
 struct chunk **table_find(struct table *t, const struct cache_file *file,
 			  uint64_t index)
 {
-	struct shard *s = table_shard(t, file, index);
+	struct table_shard *s = table_shard_of(t, file, index);
 	struct chunk **at =
 		&s->buckets[hash_of(file, index) / SHARDS & t->mask];
 
@@ -52,7 +52,7 @@ void table_unlink(struct table *t, struct chunk *g)
 	*at = g->chain;
 }
 
-void table_mark(struct shard *s, struct chunk *g)
+void table_mark_touched(struct table_shard *s, struct chunk *g)
 {
 	if (g->is_touched)
 		return;
@@ -63,19 +63,19 @@ void table_mark(struct shard *s, struct chunk *g)
 
 bool table_unpin(struct table *t, struct chunk *g)
 {
-	struct shard *s = shard_of(t, g);
+	struct table_shard *s = shard_of(t, g);
 	bool last;
 
 	scoped_lock(&s->lock);
 	last = !--g->refs && g->state >= CHUNK_FAILED;
 	if (g->state == CHUNK_READY)
-		table_mark(s, g);
+		table_mark_touched(s, g);
 	return last;
 }
 
 bool table_settle(struct table *t, struct chunk *g, enum chunk_state state)
 {
-	struct shard *s = shard_of(t, g);
+	struct table_shard *s = shard_of(t, g);
 
 	pthread_mutex_lock(&s->lock);
 	g->state = state;
@@ -89,7 +89,7 @@ bool table_settle(struct table *t, struct chunk *g, enum chunk_state state)
 struct chunk *table_pin(struct table *t, const struct cache_file *file,
 			uint64_t index)
 {
-	struct shard *s = table_shard(t, file, index);
+	struct table_shard *s = table_shard_of(t, file, index);
 	struct chunk *g;
 
 	scoped_lock(&s->lock);
@@ -101,7 +101,7 @@ struct chunk *table_pin(struct table *t, const struct cache_file *file,
 
 /* What it means to a reader that a chunk is as it is; with the shard's lock
    held. */
-static enum payload_count found(const struct chunk *g)
+static enum payload_count count_of_chunk(const struct chunk *g)
 {
 	if (g->is_missed && !g->used)
 		return PAYLOAD_MISSES;
@@ -109,8 +109,8 @@ static enum payload_count found(const struct chunk *g)
 }
 
 /* With the lock of the shard held. */
-static void wait_read(struct counts *c, struct shard *s, const struct chunk *g,
-		      struct payload_tally *tally)
+static void wait_chunk_read(struct counts *c, struct table_shard *s,
+			    const struct chunk *g, struct payload_tally *tally)
 {
 	int64_t begin = clock_ns();
 	uint64_t ns;
@@ -125,19 +125,19 @@ static void wait_read(struct counts *c, struct shard *s, const struct chunk *g,
 
 bool table_wait(struct table *t, struct chunk *g, struct payload_tally *tally)
 {
-	struct shard *s = shard_of(t, g);
+	struct table_shard *s = shard_of(t, g);
 
 	scoped_lock(&s->lock);
-	count_value(t->counts, tally, found(g), 1);
+	count_value(t->counts, tally, count_of_chunk(g), 1);
 	if (g->state == CHUNK_READING)
-		wait_read(t->counts, s, g, tally);
+		wait_chunk_read(t->counts, s, g, tally);
 	g->used = true;
 	return g->state == CHUNK_READY;
 }
 
 bool table_has(struct table *t, const struct cache_file *file, uint64_t index)
 {
-	struct shard *s = table_shard(t, file, index);
+	struct table_shard *s = table_shard_of(t, file, index);
 
 	scoped_lock(&s->lock);
 	return *table_find(t, file, index) != NULL;
@@ -145,13 +145,13 @@ bool table_has(struct table *t, const struct cache_file *file, uint64_t index)
 
 void table_touch(struct table *t, const struct cache_file *file, uint64_t index)
 {
-	struct shard *s = table_shard(t, file, index);
+	struct table_shard *s = table_shard_of(t, file, index);
 	struct chunk *g;
 
 	scoped_lock(&s->lock);
 	g = *table_find(t, file, index);
 	if (g && g->state == CHUNK_READY)
-		table_mark(s, g);
+		table_mark_touched(s, g);
 }
 
 /* --- opening and closing --- */
@@ -176,7 +176,7 @@ int table_open(struct table *t, uint64_t limit, struct counts *counts)
 	return 0;
 }
 
-static void close_shard(struct table *t, struct shard *s)
+static void close_shard(struct table *t, struct table_shard *s)
 {
 	struct chunk *g, *next;
 

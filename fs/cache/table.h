@@ -5,7 +5,8 @@
  * table in shards, each with a lock of its own.
  *
  * Thread-safe. A chunk with references stays where it is; the caller who drops
- * the last one of a chunk that has left the table frees it. Private to fs/cache.
+ * the last one of a chunk that has left the table frees it. Private to
+ * fs/cache.
  */
 #ifndef FS_CACHE_TABLE_H
 #define FS_CACHE_TABLE_H
@@ -17,7 +18,7 @@
 
 enum { TABLE_SHARDS = 16 };
 
-struct shard {
+struct table_shard {
 	pthread_mutex_t lock;
 	pthread_cond_t settled;
 	struct chunk **buckets;
@@ -26,7 +27,7 @@ struct shard {
 
 struct table {
 	size_t mask; /* of buckets in a shard */
-	struct shard shards[TABLE_SHARDS];
+	struct table_shard shards[TABLE_SHARDS];
 	struct counts *counts;
 };
 
@@ -63,8 +64,9 @@ void table_touch(struct table *table, const struct cache_file *file,
 
 /* --- under a shard's lock --- */
 
-struct shard *table_shard(struct table *table, const struct cache_file *file,
-			  uint64_t index);
+struct table_shard *table_shard_of(struct table *table,
+				   const struct cache_file *file,
+				   uint64_t index);
 
 /* Where the pointer to a chunk is, or would be. */
 struct chunk **table_find(struct table *table, const struct cache_file *file,
@@ -73,6 +75,6 @@ struct chunk **table_find(struct table *table, const struct cache_file *file,
 void table_unlink(struct table *table, struct chunk *g);
 
 /* For the next time that room is made. */
-void table_mark(struct shard *s, struct chunk *g);
+void table_mark_touched(struct table_shard *s, struct chunk *g);
 
 #endif
