@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the doctor knows: all that was found and measured before anything is
- * said about it. Filled by trials.c and watch.c; verdicts,
+ * said about it. Filled by look.c, trials.c, estimate.c and watch.c; verdicts,
  * fixes and reports only look at it, so that tests can make it up.
  */
 #ifndef LOADER_TOOLS_DOCTOR_EVIDENCE_H

@@ -7,15 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
-#include "fs/util/size.h"
 #include "loader/graph/edit.h"
+#include "loader/tools/doctor/estimate.h"
 #include "loader/tools/doctor/variant.h"
 
 enum {
@@ -27,22 +23,10 @@ enum {
 	SAMPLES_MAX = 4096, /* that runs look at */
 	VARIANT_SAMPLES = 96,
 	BATCH_MAX = 256, /* of a run: what a batch costs by itself is little */
-	/* Readers at once: fewer than the loader may have, as many as most
-	   devices need. */
-	PROBE_THREADS = 8,
-	PROBE_MS = 400,
-	MEMORY_MS = 150,
-	IDLE_MS = 300,
-	LARGE = 8 << 20,
 };
 
-/* An epoch from the disk that takes so long is what people wait for. */
-#define FIRST_EPOCH_S 600
 /* Rows that failed: then it was not the pipeline that was measured. */
 #define FAILED_MOST 0.5
-/* Reads that are no faster than the disk, and that do not work: they wait. */
-#define WAITING_CORES 0.5
-#define WAITING_RATE 2.0
 
 /* Something to be run, some times. */
 struct job {
@@ -95,182 +79,6 @@ static void progress(struct ladder *l, const char *what)
 static bool is_stopped(const struct ladder *l)
 {
 	return *l->place.stop;
-}
-
-/* --- what there is ------------------------------------------------------- */
-
-static void look_at_disk(const struct ladder_options *o, struct evidence *e)
-{
-	struct stat st;
-
-	snprintf(e->backing, sizeof(e->backing), "%.511s", o->place.path);
-	if (!stat(o->place.path, &st) && S_ISDIR(st.st_mode) &&
-	    machine_disk_backing(o->place.root, o->place.path, e->backing,
-				 sizeof(e->backing)))
-		doctor_note(
-			e,
-			"not measured: the disk, for it is not known where the mount's dataset lies");
-	if (machine_disk_read(o->place.root, e->backing, &e->disk))
-		doctor_note(e, "not measured: the disk of %.100s", e->backing);
-	e->file_size = e->disk.size;
-}
-
-/* Options of a mount stand there a line each. */
-static bool mount_option(const char *mount, const char *name, char *out,
-			 size_t size)
-{
-	char path[4096], line[1024];
-	size_t n = strlen(name);
-	bool found = false;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%.4000s/.betonfs/options", mount);
-	f = fopen(path, "re");
-	while (f && !found && fgets(line, sizeof(line), f)) {
-		line[strcspn(line, "\n")] = '\0';
-		found = !strncmp(line, name, n) && line[n] == '=';
-	}
-	if (f)
-		fclose(f);
-	if (found)
-		snprintf(out, size, "%.*s", (int)size - 1, line + n + 1);
-	return found;
-}
-
-/* How large a cache of our own is; 0: the kernel's is used. */
-static void look_at_cache(const struct ladder_options *o, struct evidence *e)
-{
-	const char *cache = o->place.cache;
-	uint64_t size = o->place.cache_size;
-	char mode[32] = "", text[64] = "";
-
-	if (mount_option(o->place.path, "cache", mode, sizeof(mode)))
-		cache = mode;
-	if (mount_option(o->place.path, "cache_size", text, sizeof(text)))
-		size_parse(text, &size);
-	if (!cache || strcmp(cache, "process") != 0)
-		return;
-	e->cache_size = size ? size : e->memory.size.available / 2;
-}
-
-static void note_limits(struct evidence *e)
-{
-	const struct machine_memory *m = &e->memory;
-
-	if (m->files < 1024)
-		doctor_note(e, "RLIMIT_NOFILE is %llu: few open files",
-			    (unsigned long long)m->files);
-	if (m->address != UINT64_MAX)
-		doctor_note(e,
-			    "RLIMIT_AS is %llu MB: mappings of files count too",
-			    (unsigned long long)(m->address >> 20));
-	if (e->cpu.nodes > 1)
-		doctor_note(
-			e,
-			"%u NUMA nodes, CPUs of %u are used: memory of another one is slower",
-			e->cpu.nodes, e->cpu.nodes_used);
-	if (e->cpu.mhz > 0 && e->cpu.mhz_max > 0 &&
-	    e->cpu.mhz < 0.6 * e->cpu.mhz_max)
-		doctor_note(e, "the CPU runs at %.0f of %.0f MHz, governor %s",
-			    e->cpu.mhz, e->cpu.mhz_max, e->cpu.governor);
-}
-
-static void note_gpus(struct evidence *e)
-{
-	for (size_t i = 0; i < e->num_gpus; i++) {
-		const struct machine_gpu *g = &e->gpus[i];
-
-		if (g->width > 0 && g->width < g->width_max)
-			doctor_note(e, "GPU %zu, %.60s: %d PCIe lanes of %d", i,
-				    g->name, g->width, g->width_max);
-		if (machine_gpu_is_slowed(g))
-			doctor_note(
-				e,
-				"GPU %zu, %.60s: heat or power hold it at %d of %d MHz, P%d",
-				i, g->name, g->clock, g->clock_max, g->state);
-	}
-}
-
-/* What others take while we do nothing. */
-static void look_at_others(const struct ladder_options *o, struct evidence *e)
-{
-	struct timespec pause = { .tv_nsec = IDLE_MS * 1000000L };
-	struct machine_times a, b;
-
-	if (machine_times_read(o->place.root, &a))
-		return;
-	nanosleep(&pause, NULL);
-	if (!machine_times_read(o->place.root, &b))
-		e->others_idle = (b.busy_s - a.busy_s) / (1e-3 * IDLE_MS);
-}
-
-int ladder_look(const struct ladder_options *o, struct evidence *e)
-{
-	int r = machine_cpu_read(o->place.root, &e->cpu);
-
-	e->path = o->place.path;
-	e->pipeline = o->pipeline;
-	e->watch.gpu_busy = -1;
-	r = r ? r : machine_memory_read(o->place.root, &e->memory);
-	if (r) {
-		log_error(o->log, "%s/proc: %s", o->place.root, strerror(-r));
-		return r;
-	}
-	look_at_disk(o, e);
-	look_at_cache(o, e);
-	e->num_gpus = machine_gpu_read(e->gpus, MACHINE_GPUS_MAX);
-	look_at_others(o, e);
-	e->memory_rate = machine_memory_rate(
-		(unsigned)ceil(machine_cpu_cores(&e->cpu)), MEMORY_MS);
-	note_limits(e);
-	note_gpus(e);
-	return 0;
-}
-
-/* As long as a read takes no longer than this, a larger one is tried. */
-#define LARGE_S 0.25
-
-/* Grows step by step: the largest could take minutes of a slow device. */
-static void probe_larger(struct evidence *e, struct disk_probe *probe)
-{
-	struct disk_rate rate = e->small;
-
-	e->large = e->small;
-	e->large_piece = (double)probe->piece;
-	probe->milliseconds = PROBE_MS / 2;
-	while (probe->piece < LARGE && rate.latency_s < LARGE_S) {
-		probe->piece = min_u64(probe->piece * 8, LARGE);
-		probe->seed++;
-		if (machine_disk_probe(e->backing, probe, &rate))
-			break;
-		if (rate.bytes <= e->large.bytes)
-			continue;
-		e->large = rate;
-		e->large_piece = (double)probe->piece;
-	}
-}
-
-static void probe_disk(struct evidence *e, double sample_bytes)
-{
-	struct disk_probe probe = {
-		.piece = (uint64_t)fmax(sample_bytes, 4096),
-		.threads = PROBE_THREADS,
-		.milliseconds = PROBE_MS,
-		.seed = 1,
-	};
-	int r = machine_disk_probe(e->backing, &probe, &e->small);
-
-	if (r) {
-		doctor_note(e, "not measured: reads of %.100s: %s", e->backing,
-			    strerror(-r));
-		return;
-	}
-	if (!e->small.direct)
-		doctor_note(
-			e,
-			"%.20s reads only through the page cache: the disk may be slower than measured",
-			e->disk.type);
-	probe_larger(e, &probe);
 }
 
 /* --- what runs look at --------------------------------------------------- */
@@ -342,50 +150,6 @@ static int choose_samples(struct ladder *l)
 			       (double)l->place.samples);
 	spec_with_batch(spec, (uint64_t)batch, l->spec, sizeof(l->spec));
 	return 0;
-}
-
-/* Facts of the dataset, by a loader that only reads. */
-static int look_at_dataset(struct ladder *l)
-{
-	struct beton_loader_options o = {
-		.size = sizeof(o),
-		.spec = l->options->place.spec,
-		.subset = l->options->place.subset,
-		.pipeline = l->options->pipeline,
-		.delivery = l->place.delivery,
-		.cache = l->place.cache,
-		.cache_size = l->place.cache_size,
-		.job = "doctor",
-		.workers = l->options->workers,
-	};
-	struct evidence *e = l->e;
-	struct beton_loader *loader;
-	struct beton_loader_info info;
-	char error[RUN_WHY_SIZE];
-	const char *order;
-	int r;
-
-	o.error = error;
-	o.error_size = sizeof(error);
-	r = beton_loader_open(l->place.path, &o, &loader);
-	if (r) {
-		log_error(l->options->log, "%s", error);
-		return r;
-	}
-	beton_loader_info(loader, &info);
-	snprintf(e->spec, sizeof(e->spec), "%s", info.spec);
-	snprintf(e->source, sizeof(e->source), "%s", info.source);
-	order = strstr(info.spec, "order=");
-	if (order)
-		snprintf(e->order, sizeof(e->order), "%.*s",
-			 (int)strcspn(order + 6, ","), order + 6);
-	e->model.samples = (double)info.samples;
-	beton_loader_close(loader);
-	if (info.samples && info.batches)
-		return 0;
-	log_error(l->options->log, "%s: %s has no batches", l->place.path,
-		  e->spec);
-	return -ENODATA;
 }
 
 /* --- what is run --------------------------------------------------------- */
@@ -747,12 +511,12 @@ static void close_jobs(struct ladder *l)
 static int prepare(struct ladder *l, struct variant_source **source)
 {
 	struct evidence *e = l->e;
-	int r = look_at_dataset(l);
+	int r = ladder_look_at_dataset(l->options, e);
 
 	if (r)
 		return r;
 	/* The pixels are only looked at where that is quick. */
-	probe_disk(e, (double)e->file_size / e->model.samples);
+	ladder_probe_disk(e, (double)e->file_size / e->model.samples);
 	if (samples_from_disk(e, 2) >= 8 &&
 	    variant_source_open(
 		    e->backing,
@@ -804,89 +568,4 @@ int ladder_run(const struct ladder_options *o, struct evidence *e)
 	e->seconds = seconds_since(l->started_ns);
 	free(l);
 	return r;
-}
-
-/* --- the model ----------------------------------------------------------- */
-
-static void model_cpus(struct evidence *e)
-{
-	const struct figure *l = e->ladder;
-	struct model *m = &e->model;
-	double all = l[RUNG_ALL].cpu_us;
-
-	/* What runs differ by must not become less than nothing. */
-	m->read_us = l[RUNG_READ].known ? fmin(l[RUNG_READ].cpu_us, all) : 0;
-	m->decode_us =
-		l[RUNG_DECODE].known
-			? fmax(fmin(l[RUNG_DECODE].cpu_us, all) - m->read_us, 0)
-			: 0;
-	m->transform_us = fmax(all - m->read_us - m->decode_us, 0);
-	m->cores = machine_cpu_cores(&e->cpu);
-	m->memory_rate = e->memory_rate;
-}
-
-static void model_disk(struct evidence *e)
-{
-	const struct figure *read = &e->ladder[RUNG_READ];
-	struct model *m = &e->model;
-	double bytes = m->samples > 0 ? (double)e->file_size / m->samples : 0;
-	double cores = 1e-6 * read->rate * read->cpu_us;
-	bool random = !strcmp(e->order, "random");
-
-	m->disk_bytes = bytes;
-	m->disk_rate = random ? e->small.bytes : e->large.bytes;
-	m->room = e->cache_size ? (double)e->cache_size
-				: (double)e->memory.size.available;
-	m->batch_bytes = read->bytes;
-	/* That rung looks at every byte, which the whole need not. */
-	m->delivery_rate =
-		fmax(read->rate, e->ladder[RUNG_ALL].rate) * read->bytes;
-	/* Reads wait, though what they read has been read before: nothing is
-	   kept, and what was measured is the disk. */
-	if (read->known && m->disk_rate > 0 && cores < WAITING_CORES &&
-	    read->rate * bytes < WAITING_RATE * m->disk_rate) {
-		m->delivery_rate = 0;
-		/* Longer than the probe: some devices are fast at first. */
-		m->disk_rate = fmin(m->disk_rate, read->rate * bytes);
-		if (!e->cache_size)
-			m->room = 0;
-	}
-	if (e->disk.resident >= 0 && e->disk.resident < 0.5 &&
-	    m->disk_rate > 0 &&
-	    (double)e->file_size / m->disk_rate > FIRST_EPOCH_S)
-		m->first_epoch = true;
-}
-
-void ladder_model(struct evidence *e)
-{
-	struct figure *cold = &e->ladder[RUNG_COLD];
-	struct model *m = &e->model;
-
-	model_cpus(e);
-	model_disk(e);
-	if (e->target > 0)
-		m->trainer_rate = e->target;
-	if (m->disk_rate > 0 && m->disk_bytes > 0)
-		*cold = (struct figure){
-			.known = true,
-			.rate = fmin(m->disk_rate / m->disk_bytes,
-				     e->ladder[RUNG_READ].known
-					     ? e->ladder[RUNG_READ].rate
-					     : INFINITY),
-			.cpu_us = m->read_us,
-			.bytes = m->disk_bytes,
-		};
-	if (!m->first_epoch && m->room > 0 && model_misses(m) <= 0 &&
-	    e->disk.resident >= 0 && e->disk.resident < 0.9 && cold->known &&
-	    cold->rate < model_data_rate(m))
-		doctor_note(
-			e,
-			"the first epoch comes from the disk, at %.0f samples/s, later ones from memory",
-			cold->rate);
-	if (e->pinned && e->memory.memlock < e->pinned)
-		doctor_note(
-			e,
-			"RLIMIT_MEMLOCK is %llu KB, batches for the GPU are %llu KB: drivers may refuse to pin them",
-			(unsigned long long)(e->memory.memlock >> 10),
-			(unsigned long long)(e->pinned >> 10));
 }

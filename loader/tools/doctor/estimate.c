@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/tools/doctor/estimate.h"
+
+#include <math.h>
+#include <string.h>
+
+/* An epoch from the disk that takes so long is what people wait for. */
+#define FIRST_EPOCH_S 600
+/* Reads that are no faster than the disk, and that do not work: they wait. */
+#define WAITING_CORES 0.5
+#define WAITING_RATE 2.0
+
+static void model_cpus(struct evidence *e)
+{
+	const struct figure *l = e->ladder;
+	struct model *m = &e->model;
+	double all = l[RUNG_ALL].cpu_us;
+
+	/* What runs differ by must not become less than nothing. */
+	m->read_us = l[RUNG_READ].known ? fmin(l[RUNG_READ].cpu_us, all) : 0;
+	m->decode_us =
+		l[RUNG_DECODE].known
+			? fmax(fmin(l[RUNG_DECODE].cpu_us, all) - m->read_us, 0)
+			: 0;
+	m->transform_us = fmax(all - m->read_us - m->decode_us, 0);
+	m->cores = machine_cpu_cores(&e->cpu);
+	m->memory_rate = e->memory_rate;
+}
+
+static void model_disk(struct evidence *e)
+{
+	const struct figure *read = &e->ladder[RUNG_READ];
+	struct model *m = &e->model;
+	double bytes = m->samples > 0 ? (double)e->file_size / m->samples : 0;
+	double cores = 1e-6 * read->rate * read->cpu_us;
+	bool random = !strcmp(e->order, "random");
+
+	m->disk_bytes = bytes;
+	m->disk_rate = random ? e->small.bytes : e->large.bytes;
+	m->room = e->cache_size ? (double)e->cache_size
+				: (double)e->memory.size.available;
+	m->batch_bytes = read->bytes;
+	/* That rung looks at every byte, which the whole need not. */
+	m->delivery_rate =
+		fmax(read->rate, e->ladder[RUNG_ALL].rate) * read->bytes;
+	/* Reads wait, though what they read has been read before: nothing is
+	   kept, and what was measured is the disk. */
+	if (read->known && m->disk_rate > 0 && cores < WAITING_CORES &&
+	    read->rate * bytes < WAITING_RATE * m->disk_rate) {
+		m->delivery_rate = 0;
+		/* Longer than the probe: some devices are fast at first. */
+		m->disk_rate = fmin(m->disk_rate, read->rate * bytes);
+		if (!e->cache_size)
+			m->room = 0;
+	}
+	if (e->disk.resident >= 0 && e->disk.resident < 0.5 &&
+	    m->disk_rate > 0 &&
+	    (double)e->file_size / m->disk_rate > FIRST_EPOCH_S)
+		m->first_epoch = true;
+}
+
+void ladder_model(struct evidence *e)
+{
+	struct figure *cold = &e->ladder[RUNG_COLD];
+	struct model *m = &e->model;
+
+	model_cpus(e);
+	model_disk(e);
+	if (e->target > 0)
+		m->trainer_rate = e->target;
+	if (m->disk_rate > 0 && m->disk_bytes > 0)
+		*cold = (struct figure){
+			.known = true,
+			.rate = fmin(m->disk_rate / m->disk_bytes,
+				     e->ladder[RUNG_READ].known
+					     ? e->ladder[RUNG_READ].rate
+					     : INFINITY),
+			.cpu_us = m->read_us,
+			.bytes = m->disk_bytes,
+		};
+	if (!m->first_epoch && m->room > 0 && model_misses(m) <= 0 &&
+	    e->disk.resident >= 0 && e->disk.resident < 0.9 && cold->known &&
+	    cold->rate < model_data_rate(m))
+		doctor_note(
+			e,
+			"the first epoch comes from the disk, at %.0f samples/s, later ones from memory",
+			cold->rate);
+	if (e->pinned && e->memory.memlock < e->pinned)
+		doctor_note(
+			e,
+			"RLIMIT_MEMLOCK is %llu KB, batches for the GPU are %llu KB: drivers may refuse to pin them",
+			(unsigned long long)(e->memory.memlock >> 10),
+			(unsigned long long)(e->pinned >> 10));
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the doctor finds out before it runs anything: the machine, its disk and
+ * memory, the options of a mount, the dataset. One thread.
+ */
+#ifndef LOADER_TOOLS_DOCTOR_LOOK_H
+#define LOADER_TOOLS_DOCTOR_LOOK_H
+
+#include "fs/util/log.h"
+#include "loader/tools/doctor/evidence.h"
+
+struct ladder_options {
+	struct run_place place;
+	const char *pipeline; /* "": none */
+	uint32_t workers;     /* 0: as the loader chooses */
+	double seconds;	      /* for all of it, about */
+	struct log *log;
+	/* Told now and then: how much is done, 0 to 1, and what is next. */
+	void (*progress)(void *arg, double done, const char *what);
+	void *arg;
+};
+
+/* Machine, dataset and options; measures nothing of the loader. */
+int ladder_look(const struct ladder_options *o, struct evidence *e);
+
+/* Facts of the dataset, by a loader that only reads. Errors are logged. */
+int ladder_look_at_dataset(const struct ladder_options *o, struct evidence *e);
+
+/* How fast the disk is, in reads of a sample and in larger ones. */
+void ladder_probe_disk(struct evidence *e, double sample_bytes);
+
+#endif
