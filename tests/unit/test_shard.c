@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/namespace/shard_layout.h"
 
-#include "fs/namespace/tar.h"
 #include "fs/util/cleanup.h"
 #include "tests/unit/made.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/namespace/tar.h"
+#include "fs/namespace/shard_layout.h"
 
 #include <string.h>
 
