@@ -8,8 +8,8 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
+#include "loader/graph/diagnostic.h"
 #include "loader/graph/parse.h"
-#include "loader/graph/suggest.h"
 #include "loader/graph/user_op.h"
 
 struct builder {

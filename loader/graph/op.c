@@ -7,9 +7,9 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/size.h"
+#include "loader/graph/diagnostic.h"
 #include "loader/graph/parse.h"
 #include "loader/graph/schedule.h"
-#include "loader/graph/suggest.h"
 #include "loader/graph/token.h"
 
 /* The listing of loader/ops, written by the Makefile: OP(center_crop) ... */
