@@ -14,7 +14,7 @@
 #include "fs/order/spec_text.h"
 #include "fs/util/log.h"
 #include "loader/feed/batch_view.h"
-#include "loader/util/buffer.h"
+#include "loader/util/scratch.h"
 #include "loader/util/value.h"
 
 struct fake;

@@ -11,7 +11,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 #include "fs/util/log.h"
-#include "loader/util/buffer.h"
+#include "loader/util/scratch.h"
 
 enum {
 	PIECES = 2,

@@ -12,7 +12,7 @@
 #include "loader/jpeg/upsample.h"
 #include "loader/pipeline/scanlines.h"
 #include "loader/resize/planar.h"
-#include "loader/util/buffer.h"
+#include "loader/util/scratch.h"
 #include "loader/util/stages.h"
 
 /* What is resized at once: it stays in the first cache until the tail. */

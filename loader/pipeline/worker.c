@@ -8,7 +8,7 @@
 
 #include "loader/graph/operands.h"
 #include "loader/pipeline/frame.h"
-#include "loader/util/buffer.h"
+#include "loader/util/scratch.h"
 
 struct pipeline_worker {
 	struct frame *frame;

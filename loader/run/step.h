@@ -14,7 +14,7 @@
 #include "loader/gpu/device_batch.h"
 #include "loader/pipeline/phases.h"
 #include "loader/run/offload.h"
-#include "loader/util/buffer.h"
+#include "loader/util/scratch.h"
 #include "loader/util/stages.h"
 
 enum { STEP_MESSAGE_SIZE = 1024 };

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is kept from one use to the next and only ever grows. */
+/*
+ * Memory that is kept from one use to the next and only ever grows: scratch for
+ * arrays of one thread, buffers for batches.
+ */
 #ifndef LOADER_UTIL_SCRATCH_H
 #define LOADER_UTIL_SCRATCH_H
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "fs/util/bytes.h"
@@ -36,5 +40,16 @@ static inline void scratch_fini(struct scratch *s)
 	free(s->p);
 	*s = (struct scratch){ 0 };
 }
+
+/* Page-aligned, so that O_DIRECT and pinning can use it, and of huge pages
+   where it is large. */
+struct buffer {
+	uint8_t *bytes; /* NULL while capacity is 0 */
+	uint64_t capacity;
+};
+
+/* Makes room for `size` bytes; the content is lost if it has to grow. */
+int buffer_reserve(struct buffer *buffer, uint64_t size);
+void buffer_fini(struct buffer *buffer);
 
 #endif

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/util/buffer.h"
+#include "loader/util/scratch.h"
 
-#include <errno.h>
 #include <sys/mman.h>
-
-#include "fs/util/bytes.h"
 
 enum { HUGE_PAGE = 2 << 20, PAGE = 4096 };
 
