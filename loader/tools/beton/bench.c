@@ -14,6 +14,7 @@
 #include "loader/tools/beton/delivery.h"
 #include "loader/tools/machine/usage.h"
 #include "loader/tools/ui/progress.h"
+#include "loader/tools/ui/sort.h"
 
 enum { EPOCHS_MAX = 1 << 20, STAGES_MAX = 8, PATH_SIZE = 4096 };
 
@@ -197,13 +198,6 @@ static int run_epochs(struct bench *b)
 	return r;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 static double cpu_per_image(const struct bench *b)
 {
 	return b->images ? (double)b->cpu_us / (double)b->images : 0;
@@ -265,13 +259,12 @@ static void print_kept(const struct bench *b)
 
 static void print_human(struct bench *b)
 {
-	qsort(b->rates, b->num_rates, sizeof(*b->rates), by_value);
+	sort_reals(b->rates, b->num_rates);
 	printf("%s, %s, %u workers, %s, code %s\n", b->info.spec,
 	       b->info.source, b->info.workers, b->info.delivery, b->info.jit);
 	printf("images/s       %.0f (%.0f to %.0f, %zu epochs after the first)\n",
-	       (b->rates[b->num_rates / 2] + b->rates[(b->num_rates - 1) / 2]) /
-		       2,
-	       b->rates[0], b->rates[b->num_rates - 1], b->num_rates);
+	       sort_median(b->rates, b->num_rates), b->rates[0],
+	       b->rates[b->num_rates - 1], b->num_rates);
 	printf("CPU us/image   %.0f%s\n", cpu_per_image(b),
 	       b->daemon ? " (loader and daemon)" : "");
 	printf("bytes/s        %.0f\n", (double)b->bytes / b->seconds);

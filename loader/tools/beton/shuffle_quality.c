@@ -8,17 +8,11 @@
 #include "fs/order/order.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "loader/tools/ui/sort.h"
 
 /* Enough for means within a percent; labels of 64 batches of 256 are 16,384
    reads. */
 enum { BATCHES = 64, BUCKETS = 130 };
-
-static int by_value(const void *a, const void *b)
-{
-	const int64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
 
 static int count_classes(const uint64_t *ids, uint32_t n, quality_label *label,
 			 void *arg, double *out)
@@ -31,7 +25,7 @@ static int count_classes(const uint64_t *ids, uint32_t n, quality_label *label,
 		r = label(arg, ids[i], &labels[i]);
 	if (r)
 		return r;
-	qsort(labels, n, sizeof(*labels), by_value);
+	sort_integers(labels, n);
 	for (uint32_t i = 1; i < n; i++)
 		distinct += labels[i] != labels[i - 1];
 	*out = distinct;

@@ -13,6 +13,7 @@
 #include "loader/graph/edit.h"
 #include "loader/tools/doctor/estimate.h"
 #include "loader/tools/doctor/variant.h"
+#include "loader/tools/ui/sort.h"
 
 enum {
 	ROUNDS = 3,
@@ -302,20 +303,13 @@ static void add_variants(struct ladder *l, struct variant_source *source)
 
 /* --- running ------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-static double median(const double *values, unsigned n)
+static double median_of(const double *values, unsigned n)
 {
 	double v[TURNS];
 
 	memcpy(v, values, n * sizeof(*v));
-	qsort(v, n, sizeof(*v), by_value);
-	return (v[n / 2] + v[(n - 1) / 2]) / 2;
+	sort_reals(v, n);
+	return sort_median(v, n);
 }
 
 static double spread(const double *values, unsigned n)
@@ -343,7 +337,7 @@ static void take_figures(const struct job *j)
 	struct figure *f = j->to;
 
 	f->known = true;
-	f->rate = median(j->rates, j->done);
+	f->rate = median_of(j->rates, j->done);
 	/* What disturbs only adds to it. */
 	f->cpu_us = lowest(j->cpus, j->done);
 	f->runs = j->done;
@@ -464,12 +458,13 @@ static void take_whole(struct ladder *l, const struct run_figures *f)
 	snprintf(e->delivery, sizeof(e->delivery), "%s", f->delivery);
 	snprintf(e->jit, sizeof(e->jit), "%s", f->jit);
 	e->on_gpu = f->on_gpu;
-	e->others = median(l->others, l->num_others);
-	e->stolen = median(l->stolen, l->num_others);
+	e->others = median_of(l->others, l->num_others);
+	e->stolen = median_of(l->stolen, l->num_others);
 	/* What others have while we wait for a disk they do not take from us.
 	 */
-	m->others = fmin(median(l->taken, l->num_others), l->taken_in_memory);
-	e->throttled = median(l->throttled, l->num_others);
+	m->others =
+		fmin(median_of(l->taken, l->num_others), l->taken_in_memory);
+	e->throttled = median_of(l->throttled, l->num_others);
 	m->workers = f->workers;
 	/* Luma and a quarter of each chroma, as most JPEGs have them. */
 	e->cached_bytes = 1.5 * e->width * e->height;

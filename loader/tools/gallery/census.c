@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "fs/util/cleanup.h"
+#include "loader/tools/ui/sort.h"
 
 struct census {
 	struct census_count *counts; /* by value */
@@ -26,13 +27,6 @@ void census_close(struct census *c)
 		return;
 	free(c->counts);
 	free(c);
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const int64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
 }
 
 /* Takes what waits and equals `value`, from *at on. */
@@ -72,7 +66,7 @@ int census_end(struct census *c)
 	both = malloc((c->num_counts + c->num_waiting) * sizeof(*both));
 	if (!both)
 		return -ENOMEM;
-	qsort(c->waiting, c->num_waiting, sizeof(*c->waiting), by_value);
+	sort_integers(c->waiting, c->num_waiting);
 	c->num_counts = merge(c, both);
 	c->num_waiting = 0;
 	c->counts = steal(both);

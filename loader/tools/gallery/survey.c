@@ -9,6 +9,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/rng.h"
 #include "loader/tools/ui/progress.h"
+#include "loader/tools/ui/sort.h"
 
 enum { READ_BYTES = 256 << 10, SHOW_EVERY = 1024 };
 
@@ -210,13 +211,6 @@ static int look(struct survey *s, uint64_t n, look_fn *at)
 	return r;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 static int settle(struct survey *s)
 {
 	int r = 0;
@@ -225,9 +219,7 @@ static int settle(struct survey *s)
 		struct survey_field *f = &s->fields[i];
 
 		for (size_t k = 0; k < SURVEY_SERIES; k++)
-			if (f->series[k].n)
-				qsort(f->series[k].v, f->series[k].n,
-				      sizeof(double), by_number);
+			sort_reals(f->series[k].v, f->series[k].n);
 		if (f->census)
 			r = census_end(f->census);
 	}
