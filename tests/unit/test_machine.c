@@ -11,6 +11,7 @@
 #include "loader/tools/machine/disk.h"
 #include "loader/tools/machine/gpu.h"
 #include "loader/tools/machine/memory.h"
+#include "loader/tools/machine/process.h"
 #include "tests/unit/t.h"
 
 static char root[] = "/tmp/test_machine.XXXXXX";
@@ -137,8 +138,8 @@ static void who_uses_them(void)
 	CHECK(fabs(t.throttled_s - 2) < 1e-9);
 	made("proc/77/stat", "77 (a) b) S 1 1 1 0 -1 0 0 0 0 0 30 12 0 0 0 0 "
 			     "20 0 1 0 5");
-	CHECK(fabs(machine_process_s(root, 77) - 42 * tick) < 1e-9);
-	CHECK(machine_process_s(root, 78) == 0);
+	CHECK(fabs(process_cpu_s(root, 77) - 42 * tick) < 1e-9);
+	CHECK(process_cpu_s(root, 78) == 0);
 	CHECK(machine_times_read("/nonexistent", &t) == -ENOENT);
 }
 

@@ -12,7 +12,7 @@
 #include "fs/util/clock.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/beton/delivery.h"
-#include "loader/tools/machine/usage.h"
+#include "loader/tools/machine/process.h"
 #include "loader/tools/ui/progress.h"
 #include "loader/tools/ui/sort.h"
 
@@ -116,9 +116,9 @@ static struct usage total_usage(const struct bench *b)
 {
 	struct usage own = { 0, 0 }, daemon = { 0, 0 };
 
-	usage_of(getpid(), &own);
+	process_usage(getpid(), &own);
 	if (b->daemon)
-		usage_of(b->daemon, &daemon);
+		process_usage(b->daemon, &daemon);
 	return (struct usage){ own.cpu_us + daemon.cpu_us,
 			       own.peak_rss + daemon.peak_rss };
 }
@@ -140,7 +140,7 @@ static int run_epoch(struct bench *b, uint64_t *images)
 	*images = 0;
 	while (!(r = beton_loader_next(b->loader, &batch))) {
 		if (b->first_batch_s == 0)
-			b->first_batch_s = 1e-6 * (double)usage_age_us();
+			b->first_batch_s = 1e-6 * (double)process_age_us();
 		*images += batch->rows;
 		beton_loader_release(b->loader, batch);
 	}

@@ -10,6 +10,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/clock.h"
 #include "loader/tools/machine/cpu.h"
+#include "loader/tools/machine/process.h"
 
 enum { JIT_WAIT_MS = 5000, PREFETCH = 2 };
 
@@ -56,9 +57,9 @@ static void take(const struct run *run, struct ends *out)
 	}
 	machine_times_read(run->place->root, &out->machine);
 	if (run->place->daemon)
-		out->daemon_s = machine_process_s("", run->place->daemon);
+		out->daemon_s = process_cpu_s("", run->place->daemon);
 	if (run->place->trainer)
-		out->trainer_s = machine_process_s("", run->place->trainer);
+		out->trainer_s = process_cpu_s("", run->place->trainer);
 	out->own_s = own_cpu_s();
 	out->ns = clock_ns();
 }

@@ -266,25 +266,3 @@ int machine_times_read(const char *root, struct machine_times *out)
 	*out = t;
 	return 0;
 }
-
-double machine_process_s(const char *root, pid_t pid)
-{
-	unsigned long long user = 0, system = 0;
-	char path[64], text[1024], *after;
-	FILE *f;
-	size_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = open_file(root, path);
-	n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
-	if (f)
-		fclose(f);
-	text[n] = '\0';
-	after = strrchr(text, ')');
-	if (!after ||
-	    sscanf(after + 1,
-		   " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu",
-		   &user, &system) != 2)
-		return 0;
-	return tick_s() * (double)(user + system);
-}

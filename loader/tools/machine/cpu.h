@@ -9,7 +9,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 struct machine_cpu {
 	unsigned online;
@@ -40,8 +39,5 @@ struct machine_times {
 };
 
 int machine_times_read(const char *root, struct machine_times *out);
-
-/* CPU time of a process so far, in seconds; 0: there is none. */
-double machine_process_s(const char *root, pid_t pid);
 
 #endif
