@@ -143,6 +143,54 @@ static void who_uses_them(void)
 	CHECK(machine_times_read("/nonexistent", &t) == -ENOENT);
 }
 
+static void add_thread(void *arg, pid_t tid, const struct process_stat *s)
+{
+	double *ticks = arg;
+
+	ticks[strcmp(s->name, "worker (1)") ? 0 : 1] +=
+		(double)s->cpu_ticks + (double)tid / 1000;
+}
+
+static void processes_and_threads(void)
+{
+	double tick = 1.0 / (double)sysconf(_SC_CLK_TCK), ticks[2] = { 0, 0 };
+	char job[8] = "none";
+	pid_t family[8];
+
+	afresh();
+	made("proc/77/stat", "77 (a) S 1 1 1 0 -1 0 0 0 0 0 30 12\n");
+	made("proc/80/stat", "80 (b) S 79 1 1 0 -1 0 0 0 0 0 1 1\n");
+	made("proc/79/stat", "79 (c) d 7) S 77 1 1 0 -1 0 0 0 0 0 1 1\n");
+	made("proc/81/stat", "81 (stranger) S 1 1 1 0 -1 0 0 0 0 0 1 1\n");
+	made("proc/82/stat", "no process at all");
+	made("proc/uptime", "1 1\n");
+	CHECK(process_family(root, 77, family, 8) == 3);
+	CHECK(family[0] == 77 && family[1] == 79 && family[2] == 80);
+	CHECK(process_family(root, 77, family, 2) == 2);
+	CHECK(process_family(root, 99, family, 8) == 1 && family[0] == 99);
+
+	made("proc/77/task/77/stat", "77 (a) S 1 1 1 0 -1 0 0 0 0 0 20 3\n");
+	made("proc/77/task/78/stat",
+	     "78 (worker (1)) S 1 1 1 0 -1 0 0 0 0 0 5 5\n");
+	process_each_thread(root, 77, add_thread, ticks);
+	CHECK(fabs(ticks[0] - 23.077) < 1e-9 && fabs(ticks[1] - 10.078) < 1e-9);
+	process_each_thread(root, 99, add_thread, ticks);
+
+	CHECK(process_wanted_s(root, 77, 42 * tick) == 42 * tick);
+	made("proc/77/schedstat", "1000000000 500000000 9\n");
+	CHECK(process_wanted_s(root, 77, 0) == 1.5);
+
+	process_environment(root, 77, "BETON_JOB", job, sizeof(job));
+	made("proc/77/environ", "BETON_JOBS=x");
+	process_environment(root, 77, "BETON_JOB", job, sizeof(job));
+	made("proc/77/environ", "BETON_JOB=");
+	process_environment(root, 77, "BETON_JOB", job, sizeof(job));
+	CHECK(!strcmp(job, "none"));
+	made("proc/77/environ", "BETON_JOB=resnet-50");
+	process_environment(root, 77, "BETON_JOB", job, sizeof(job));
+	CHECK(!strcmp(job, "resnet-"));
+}
+
 static void disks(void)
 {
 	struct disk_probe probe = { 4096, 2, 20, 1 };
@@ -229,6 +277,7 @@ int main(void)
 	processors_that_are_there();
 	quotas_of_both_generations();
 	who_uses_them();
+	processes_and_threads();
 	disks();
 	memory();
 	gpus();

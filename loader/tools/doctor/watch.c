@@ -2,7 +2,6 @@
 #include "loader/tools/doctor/watch.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -22,6 +21,7 @@
 #include "fs/util/clock.h"
 #include "fs/util/thread.h"
 #include "loader/run/beacon.h"
+#include "loader/tools/machine/process.h"
 
 enum {
 	FAMILY_MAX = 256, /* processes of a job on this machine */
@@ -56,144 +56,58 @@ struct watcher {
 	char job[NAME_SIZE];   /* that a daemon tells of; "": none */
 };
 
-/* --- /proc --------------------------------------------------------------- */
+/* --- CPU time ------------------------------------------------------------ */
 
-struct stat_line {
-	char name[32];
-	int parent;
-	double cpu_s;
+/* What the threads of one process have used. */
+struct thread_sums {
+	const char *root;
+	pid_t pid;
+	struct family_cpu cpu;
+	bool loads; /* has threads of ours */
 };
 
-/* "PID (NAME) STATE PARENT ...": the name may hold anything. */
-static bool read_stat(const char *path, struct stat_line *out)
+static void add_thread(void *arg, pid_t tid, const struct process_stat *stat)
 {
-	unsigned long long user, system;
-	char text[1024], *open, *close;
-	FILE *f = fopen(path, "re");
-	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+	struct thread_sums *sums = arg;
 
-	if (f)
-		fclose(f);
-	text[n] = '\0';
-	open = strchr(text, '(');
-	close = strrchr(text, ')');
-	if (!open || !close ||
-	    sscanf(close + 1,
-		   " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu",
-		   &out->parent, &user, &system) != 3)
-		return false;
-	snprintf(out->name, sizeof(out->name), "%.*s",
-		 (int)min_u64((uint64_t)(close - open - 1), 31), open + 1);
-	out->cpu_s = (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
-	return true;
-}
-
-/* The process and all that descend from it. */
-static size_t find_family(const char *root, pid_t pid, pid_t *out)
-{
-	size_t n = 0, before;
-	char path[PATH_MAX];
-	struct dirent *d;
-
-	out[n++] = pid;
-	do {
-		DIR *dir;
-
-		before = n;
-		snprintf(path, sizeof(path), "%s/proc", root);
-		dir = opendir(path);
-		while (dir && (d = readdir(dir))) {
-			struct stat_line s;
-			pid_t p = (pid_t)atoi(d->d_name);
-			bool known = false, child = false;
-
-			if (!isdigit((unsigned char)d->d_name[0]))
-				continue;
-			snprintf(path, sizeof(path), "%s/proc/%d/stat", root,
-				 (int)p);
-			if (!read_stat(path, &s))
-				continue;
-			for (size_t i = 0; i < n; i++) {
-				known |= out[i] == p;
-				child |= out[i] == s.parent;
-			}
-			if (child && !known && n < FAMILY_MAX)
-				out[n++] = p;
-		}
-		if (dir)
-			closedir(dir);
-	} while (n > before && n < FAMILY_MAX);
-	return n;
-}
-
-/* A thread that others keep from running would work, too. */
-static double wanted_s(const char *root, pid_t pid, double cpu_s)
-{
-	unsigned long long ran, waited;
-	char path[PATH_MAX];
-	double s = cpu_s;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/proc/%d/schedstat", root, (int)pid);
-	f = fopen(path, "re");
-	if (f && fscanf(f, "%llu %llu", &ran, &waited) == 2)
-		s = 1e-9 * (double)(ran + waited);
-	if (f)
-		fclose(f);
-	return s;
+	if (!strcmp(stat->name, THREAD_NAME)) {
+		sums->cpu.loader += stat->cpu_s;
+		sums->loads = true;
+	} else if (tid == sums->pid) {
+		sums->cpu.main = stat->cpu_s;
+		sums->cpu.wanted =
+			process_wanted_s(sums->root, tid, stat->cpu_s);
+	} else {
+		sums->cpu.others += stat->cpu_s;
+	}
 }
 
 /* Of one process; false: it has none of our threads. */
 static bool add_threads(const char *root, pid_t pid, struct family_cpu *sum)
 {
-	char path[PATH_MAX];
-	struct family_cpu c = { 0 };
-	bool loads = false;
-	struct dirent *d;
-	DIR *dir;
+	struct thread_sums sums = { .root = root, .pid = pid };
+	const struct family_cpu *c = &sums.cpu;
 
-	snprintf(path, sizeof(path), "%s/proc/%d/task", root, (int)pid);
-	dir = opendir(path);
-	while (dir && (d = readdir(dir))) {
-		struct stat_line s;
-
-		if (!isdigit((unsigned char)d->d_name[0]))
-			continue;
-		snprintf(path, sizeof(path), "%s/proc/%d/task/%s/stat", root,
-			 (int)pid, d->d_name);
-		if (!read_stat(path, &s))
-			continue;
-		if (!strcmp(s.name, THREAD_NAME)) {
-			c.loader += s.cpu_s;
-			loads = true;
-		} else if (atoi(d->d_name) == pid) {
-			c.main = s.cpu_s;
-			c.wanted = wanted_s(root, pid, s.cpu_s);
-		} else {
-			c.others += s.cpu_s;
-		}
-	}
-	if (dir)
-		closedir(dir);
-	sum->loader += c.loader;
-	sum->others += c.others;
+	process_each_thread(root, pid, add_thread, &sums);
+	sum->loader += c->loader;
+	sum->others += c->others;
 	/* Of several ranks the busiest: who it is does not matter, that it
 	   leaves no time does. Without a loader it is the process that works.
 	 */
-	if (c.main > sum->main) {
+	if (c->main > sum->main) {
 		sum->others += sum->main;
-		sum->main = c.main;
-		sum->wanted = c.wanted;
+		sum->main = c->main;
+		sum->wanted = c->wanted;
 	} else {
-		sum->others += c.main;
+		sum->others += c->main;
 	}
-	return loads;
+	return sums.loads;
 }
 
 static bool family_cpu(const struct watcher *w, struct family_cpu *out)
 {
 	pid_t family[FAMILY_MAX];
-	size_t n = find_family(w->options->root, w->pid, family);
+	size_t n = process_family(w->options->root, w->pid, family, FAMILY_MAX);
 	bool loads = false;
 
 	*out = (struct family_cpu){ 0 };
@@ -319,30 +233,11 @@ static json_t *only_job(json_t *stats)
 	return found;
 }
 
-/* What BETON_JOB is in its environment, if it may be seen. */
-static void job_of_environment(const struct watcher *w, pid_t pid, char *out)
-{
-	char path[PATH_MAX], *line = NULL;
-	size_t size = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/proc/%d/environ", w->options->root,
-		 (int)pid);
-	f = fopen(path, "re");
-	while (f && getdelim(&line, &size, '\0', f) > 0) {
-		if (!strncmp(line, "BETON_JOB=", 10) && strlen(line) > 10)
-			snprintf(out, NAME_SIZE, "%.64s", line + 10);
-	}
-	free(line);
-	if (f)
-		fclose(f);
-}
-
 /* By what it calls itself, by its session, or because there is no other. */
 static void find_job(struct watcher *w)
 {
 	pid_t family[FAMILY_MAX];
-	size_t n = find_family(w->options->root, w->pid, family);
+	size_t n = process_family(w->options->root, w->pid, family, FAMILY_MAX);
 	json_t *stats = read_stats(w);
 	json_t *job = NULL;
 	char name[NAME_SIZE];
@@ -350,7 +245,8 @@ static void find_job(struct watcher *w)
 	for (size_t i = 0; i < n && !job; i++) {
 		snprintf(name, sizeof(name), "session-%d",
 			 (int)getsid(family[i]));
-		job_of_environment(w, family[i], name);
+		process_environment(w->options->root, family[i], "BETON_JOB",
+				    name, sizeof(name));
 		job = job_named(stats, name);
 	}
 	job = job ? job : only_job(stats);

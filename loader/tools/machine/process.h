@@ -7,8 +7,36 @@
 #ifndef LOADER_TOOLS_MACHINE_PROCESS_H
 #define LOADER_TOOLS_MACHINE_PROCESS_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/* Of a process, or of one of its threads. */
+struct process_stat {
+	char name[32];
+	pid_t parent;
+	double cpu_s;	      /* user and system */
+	uint64_t cpu_ticks;   /* the same in ticks of the clock */
+	uint64_t start_ticks; /* when it began, since the machine did */
+};
+
+/* Calls `thread` for each thread of a process. */
+void process_each_thread(const char *root, pid_t pid,
+			 void (*thread)(void *arg, pid_t tid,
+					const struct process_stat *stat),
+			 void *arg);
+
+/* The process and its descendants, at most `max`; returns their number. */
+size_t process_family(const char *root, pid_t pid, pid_t *out, size_t max);
+
+/* The main thread's CPU time and the time that it waited for a CPU, in seconds;
+   `cpu_s`: it is not known. */
+double process_wanted_s(const char *root, pid_t pid, double cpu_s);
+
+/* Copies a variable of its environment to `out`, which stays as it is if there
+   is none, it is empty, or it may not be read. */
+void process_environment(const char *root, pid_t pid, const char *name,
+			 char *out, size_t size);
 
 /* CPU time of a process so far, in seconds; 0: there is none. */
 double process_cpu_s(const char *root, pid_t pid);
