@@ -9,7 +9,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"
-#include "loader/graph/read_file.h"
+#include "loader/util/read_file.h"
 
 /* Some millions of ids, a line each. */
 enum { FILE_MAX = 64 << 20 };
@@ -98,11 +98,11 @@ static int read_lines(struct reader *r, const char *text)
 	return e;
 }
 
-static int read_file(struct reader *r, const char *path)
+static int read_ids_of_file(struct reader *r, const char *path)
 {
 	cleanup_free char *text = NULL;
 	size_t size;
-	int e = contents_read(path, FILE_MAX, &text, &size);
+	int e = read_file(path, FILE_MAX, &text, &size);
 
 	r->file = path;
 	r->line = 1;
@@ -136,7 +136,7 @@ int ids_open(const char *text, struct ids **out, char *why, size_t size)
 	r.ids = calloc(1, sizeof(*r.ids));
 	if (!r.ids)
 		return -ENOMEM;
-	e = is_list(text) ? read_list(&r, text) : read_file(&r, text);
+	e = is_list(text) ? read_list(&r, text) : read_ids_of_file(&r, text);
 	if (e) {
 		ids_close(r.ids);
 		return e;

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "loader/graph/parse.h"
-#include "loader/graph/read_file.h"
 #include "loader/graph/schedule.h"
 #include "loader/graph/token.h"
+#include "loader/util/read_file.h"
 
 static const char *infer(const struct args *args, const struct type *in,
 			 struct type *out)
@@ -155,7 +155,7 @@ int own_load(struct own *own, const struct complaint *c)
 	const char *line;
 	size_t number = 1;
 	size_t size;
-	int r = contents_read(own->file, OWN_FILE_MAX, &own->text, &size);
+	int r = read_file(own->file, OWN_FILE_MAX, &own->text, &size);
 
 	if (r)
 		return complain(c, own->at, "cannot read %s: %s", own->file,

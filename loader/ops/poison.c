@@ -9,9 +9,9 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/npy.h"
-#include "loader/graph/read_file.h"
 #include "loader/graph/sample_ids.h"
 #include "loader/graph/token.h"
+#include "loader/util/read_file.h"
 
 enum { MASK, ALPHA, IDS, CLAMP, FILE_MAX = 64 << 20 };
 
@@ -65,7 +65,7 @@ static int read_array(const char *path, uint32_t ndim, const char *what,
 	size_t length;
 	uint64_t count = 1, need;
 	enum dtype type;
-	int r = contents_read(path, FILE_MAX, &bytes, &length);
+	int r = read_file(path, FILE_MAX, &bytes, &length);
 
 	if (r) {
 		snprintf(why, size, "%s: %s", path, strerror(-r));

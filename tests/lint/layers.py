@@ -55,7 +55,7 @@ FACE = {
     "loader/codec": "codec exif index recode",
     "loader/resize": "planar resample",
     "loader/graph": "diagnostic dtype edit graph op operands parse sample_ids schedule user_op"
-                    " beta>loader/ops read_file>loader/ops token>loader/ops",
+                    " beta>loader/ops token>loader/ops",
     "loader/ops": "",
     "loader/jit": "code_cache emit_device jit tail *>loader/jit",
     "loader/jit/isa": "",

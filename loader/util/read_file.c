@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/graph/read_file.h"
+#include "loader/util/read_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,9 +7,10 @@
 
 #include "fs/util/cleanup.h"
 
-/* Grown as the file turns out to be, which may not be what stat() says. */
-static int read_all(int fd, size_t max, char **out, size_t *size)
+int read_file_fd(int fd, size_t max, char **out, size_t *size)
 {
+	/* Grown as the file turns out to be, which may not be what stat() says.
+	 */
 	cleanup_free char *bytes = NULL;
 	size_t used = 0, room = 0;
 	char *more;
@@ -25,9 +26,9 @@ static int read_all(int fd, size_t max, char **out, size_t *size)
 			bytes = more;
 		}
 		n = read(fd, bytes + used, room - used);
-		if (n < 0)
+		if (n < 0 && errno != EINTR)
 			return -errno;
-		used += (size_t)n;
+		used += n > 0 ? (size_t)n : 0;
 		if (used > max)
 			return -EFBIG;
 	}
@@ -37,7 +38,7 @@ static int read_all(int fd, size_t max, char **out, size_t *size)
 	return 0;
 }
 
-int contents_read(const char *path, size_t max, char **out, size_t *size)
+int read_file(const char *path, size_t max, char **out, size_t *size)
 {
 	/* O_NONBLOCK: a FIFO must not be waited for. */
 	cleanup_fd int fd =
@@ -48,5 +49,5 @@ int contents_read(const char *path, size_t max, char **out, size_t *size)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	return read_all(fd, max, out, size);
+	return read_file_fd(fd, max, out, size);
 }
