@@ -316,7 +316,7 @@ static void be_the_trainer(const struct watcher *w, const char *fake)
 	_exit(127);
 }
 
-static int start(struct watcher *w, const char *fake)
+static int start_trainer(struct watcher *w, const char *fake)
 {
 	w->output = memfd_create("beton-trainer", MFD_CLOEXEC);
 	make_beacon(w);
@@ -347,7 +347,7 @@ static void wait_ms(long ms)
 }
 
 /* All of its session's group, also what it left behind. */
-static void end(struct watcher *w)
+static void end_trainer(struct watcher *w)
 {
 	if (w->is_ours && w->pid > 0) {
 		kill(-w->pid, SIGTERM);
@@ -436,7 +436,7 @@ struct view {
 	bool loads;
 };
 
-static void watch(struct watcher *w, struct view *v)
+static void watch_trainer(struct watcher *w, struct view *v)
 {
 	struct family_cpu before, now;
 	int64_t start;
@@ -489,7 +489,7 @@ static double rate_of(const struct view *v)
 	return rate;
 }
 
-static void take_ranks(const struct view *v, struct evidence *e)
+static void take_ranks_seen(const struct view *v, struct evidence *e)
 {
 	e->num_ranks = 0;
 	for (size_t i = 0; i < v->last.n; i++) {
@@ -521,7 +521,7 @@ static void take_view(const struct view *v, struct evidence *e)
 	w->other_cores = v->cpu.others / v->seconds;
 	w->rate = rate_of(v);
 	w->gpu_busy = v->gpu_n ? (int)(v->gpu_sum / v->gpu_n) : -1;
-	take_ranks(v, e);
+	take_ranks_seen(v, e);
 }
 
 static int tell_end(struct watcher *w)
@@ -541,16 +541,16 @@ static void watch_alone(struct watcher *w)
 	struct evidence *e = w->e;
 	struct view v;
 
-	if (is_stopped(w) || start(w, "constant"))
+	if (is_stopped(w) || start_trainer(w, "constant"))
 		return;
-	watch(w, &v);
+	watch_trainer(w, &v);
 	/* The loader still works: it does not know such batches. */
 	if (rate_of(&v) > 0 &&
 	    v.cpu.loader / v.seconds <= 0.5 * e->watch.loader_cores) {
 		e->watch.own_rate = rate_of(&v);
 		e->watch.main_busy_alone = fmin(v.cpu.wanted / v.seconds, 1);
 	}
-	end(w);
+	end_trainer(w);
 }
 
 int watch_run(const struct watch_options *o, struct evidence *e)
@@ -565,20 +565,20 @@ int watch_run(const struct watch_options *o, struct evidence *e)
 
 	e->watch.gpu_busy = -1;
 	if (o->trainer)
-		r = start(&w, NULL);
+		r = start_trainer(&w, NULL);
 	else if (kill(o->pid, 0) && errno == ESRCH)
 		r = -ESRCH;
 	if (r) {
 		log_error(o->log, "%s: %s", o->trainer ? o->trainer : "--pid",
 			  strerror(-r));
-		end(&w);
+		end_trainer(&w);
 		return r;
 	}
-	watch(&w, &v);
+	watch_trainer(&w, &v);
 	take_view(&v, e);
 	if (o->trainer && !e->watch.known && !is_stopped(&w))
 		r = tell_end(&w);
-	end(&w);
+	end_trainer(&w);
 	if (!r && o->trainer)
 		watch_alone(&w);
 	if (!v.loads)
