@@ -20,6 +20,7 @@
 #include "fs/mount/handover.h"
 #include "fs/mount/log_output.h"
 #include "fs/mount/mountpoint.h"
+#include "fs/mount/option_text.h"
 #include "fs/mount/options.h"
 #include "fs/util/cleanup.h"
 

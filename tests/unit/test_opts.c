@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "fs/mount/option_text.h"
 #include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 

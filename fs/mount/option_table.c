@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/mount/option_table.h"
+
+#include <string.h>
+
+#include "fs/util/bytes.h"
+
+#define AT(member) offsetof(struct opts, member)
+
+static const struct opts_row rows[] = {
+	{ "ro", OPTS_ALWAYS, 0, 0, 0, NULL, "read only: always on" },
+	{ "nosuid", OPTS_ALWAYS, 0, 0, 0, NULL, "always on" },
+	{ "nodev", OPTS_ALWAYS, 0, 0, 0, NULL, "always on" },
+	{ "noexec", OPTS_MOUNT, AT(noexec), 0, 0, NULL,
+	  "no file can be executed" },
+	{ "allow_other", OPTS_MOUNT, AT(allow_other), 0, 0, NULL,
+	  "other users may look, as the modes say" },
+	{ "allow_root", OPTS_MOUNT, AT(allow_root), 0, 0, NULL,
+	  "root may look" },
+	{ "auto_unmount", OPTS_MOUNT, AT(auto_unmount), 0, 0, NULL,
+	  "unmount if the daemon is killed" },
+	{ "uid", OPTS_NUMBER, AT(uid), 0, UINT32_MAX - 1, "N",
+	  "owner of all files (the dataset's)" },
+	{ "gid", OPTS_NUMBER, AT(gid), 0, UINT32_MAX - 1, "N",
+	  "group of all files (the dataset's)" },
+	{ "umask", OPTS_OCTAL, AT(umask), 0, 0777, "OCTAL",
+	  "modes are 0777 without it (mirror the dataset's)" },
+	{ "order", OPTS_SPEC, AT(spec.order), 0, 0, "NAME",
+	  "batches/default: sequential, random, quasi_random, weighted" },
+	{ "batch", OPTS_SPEC, AT(spec.batch), 0, 0, "N",
+	  "batches/default: samples per batch (256)" },
+	{ "seed", OPTS_SPEC, AT(spec.seed), 0, 0, "N",
+	  "batches/default: of the order (0)" },
+	{ "drop_last", OPTS_SPEC, AT(spec.drop_last), 0, 0, "0|1",
+	  "batches/default: leave out a short last batch (1)" },
+	{ "block", OPTS_SPEC, AT(spec.block), 0, 0, "N",
+	  "batches/default: samples that stay together" },
+	{ "window", OPTS_SPEC, AT(spec.window), 0, 0, "N|NMiB",
+	  "batches/default: samples that are mixed" },
+	{ "subset", OPTS_SUBSET, AT(spec.subset), 0, 0, "A-B|NAME[:FILE]",
+	  "batches/default: samples; or FILE's ids get a name" },
+	{ "cache", OPTS_TEXT, AT(cache), 0, 0, "auto|os|process",
+	  "the kernel's page cache, or our own (by size)" },
+	{ "cache_size", OPTS_SIZE, AT(cache_size), 16 << 20, UINT64_MAX - 1,
+	  "SIZE", "of all memory of our own cache (half of what there is)" },
+	{ "cold_size", OPTS_SIZE, AT(cold_size), 0, UINT64_MAX - 1, "SIZE",
+	  "beside it, for evicted pages, compressed (where it pays)" },
+	{ "ahead", OPTS_NUMBER, AT(ahead), 0, 8, "N",
+	  "batches assembled before their readers come (2)" },
+	{ "threads", OPTS_NUMBER, AT(threads), 1, 1024, "N",
+	  "threads that assemble batches ahead (2)" },
+	{ "xattr", OPTS_FLAG, AT(xattr), 0, 0, NULL,
+	  "extended attributes: sizes of images, places in the dataset" },
+	{ "log", OPTS_TEXT, AT(log), 0, 0, "FILE",
+	  "messages go there instead of to syslog" },
+	{ "settings", OPTS_TEXT, AT(settings), 0, 0, "FILE",
+	  "of what is not given: what beton doctor --apply wrote" },
+};
+
+/* Of mount(8) and fstab(5), without a meaning here; a '*' stands for any end.
+   mount(8) adds rw, and mount.fuse3 dev and suid, unless told otherwise; a
+   dataset is mounted ro,nosuid,nodev all the same. */
+static const char *const words[] = {
+	"rw",	       "dev",
+	"suid",	       "exec",
+	"defaults",    "default_permissions",
+	"auto",	       "noauto",
+	"nofail",      "_netdev",
+	"user",	       "user=*",
+	"users",       "nouser",
+	"owner",       "group",
+	"sync",	       "async",
+	"dirsync",     "silent",
+	"atime",       "noatime",
+	"diratime",    "nodiratime",
+	"relatime",    "norelatime",
+	"strictatime", "nostrictatime",
+	"lazytime",    "nolazytime",
+	"comment=*",   "x-*",
+	"X-*",
+};
+
+const struct opts_row *opts_row_at(size_t i)
+{
+	return i < ARRAY_LEN(rows) ? &rows[i] : NULL;
+}
+
+const struct opts_row *opts_row_of(const char *key, size_t size)
+{
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		if (strlen(rows[i].key) == size &&
+		    !memcmp(rows[i].key, key, size))
+			return &rows[i];
+	}
+	return NULL;
+}
+
+bool opts_is_ignored(const char *option, size_t size)
+{
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		size_t known = strcspn(words[i], "*");
+
+		if ((words[i][known] ? size >= known : size == known) &&
+		    !memcmp(words[i], option, known))
+			return true;
+	}
+	return false;
+}
+
+void *opts_member(const struct opts *opts, const struct opts_row *row)
+{
+	return (char *)opts + row->offset;
+}
+
+bool opts_is_text(const struct opts_row *row)
+{
+	return row->kind == OPTS_TEXT || row->kind == OPTS_SPEC ||
+	       row->kind == OPTS_SUBSET;
+}

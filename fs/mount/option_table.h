@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The options of -o, a row each: parsing, --help, --options and
+ * .betonfs/options come from the rows. A new option is a row and a member of
+ * struct opts.
+ */
+#ifndef FS_MOUNT_OPTION_TABLE_H
+#define FS_MOUNT_OPTION_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The keys of a SPEC; one that is not given is NULL. */
+struct opts_spec {
+	char *order;
+	char *batch;
+	char *seed;
+	char *drop_last;
+	char *block;
+	char *window;
+	char *subset;
+};
+
+struct opts {
+	bool foreground;
+	bool debug;
+	bool single_thread;
+	bool help; /* as the next two: print that, and stop */
+	bool version;
+	bool list;
+	bool fake; /* everything but mounting: for mount(8) */
+	/* -o */
+	bool noexec;
+	bool allow_other;
+	bool allow_root;
+	bool auto_unmount;
+	uint64_t uid; /* OPTS_UNSET: the dataset's, as the next two */
+	uint64_t gid;
+	uint64_t umask;
+	char *cache;	     /* NULL: auto */
+	uint64_t cache_size; /* OPTS_UNSET: to be chosen, as the next */
+	uint64_t cold_size;
+	uint64_t ahead;
+	uint64_t threads;
+	bool xattr;
+	char *log;
+	char *settings;
+	struct opts_spec spec;
+	char **subsets; /* "NAME:FILE" each */
+	size_t num_subsets;
+	/* Operands. */
+	char **datasets; /* owned, as is each */
+	size_t num_datasets;
+	const char *mountpoint; /* in argv */
+};
+
+#define OPTS_UNSET UINT64_MAX
+
+enum opts_kind {
+	OPTS_MOUNT,  /* bool; passed through to the mount */
+	OPTS_ALWAYS, /* every mount is so */
+	OPTS_FLAG,   /* bool; the daemon's own */
+	OPTS_NUMBER, /* uint64_t in [min, max] */
+	OPTS_OCTAL,
+	OPTS_SIZE,   /* as a number; may have a unit */
+	OPTS_TEXT,   /* char *, owned */
+	OPTS_SPEC,   /* the same, a key of a SPEC: checked with the dataset */
+	OPTS_SUBSET, /* the same, or NAME:FILE, of which there may be many */
+};
+
+struct opts_row {
+	const char *key;
+	enum opts_kind kind;
+	size_t offset;
+	uint64_t min, max;
+	const char *value; /* what --help calls it */
+	const char *help;
+};
+
+/* The row at an index; NULL past the end. */
+const struct opts_row *opts_row_at(size_t i);
+
+/* The row of a key, which need not end with a NUL; NULL: there is none. */
+const struct opts_row *opts_row_of(const char *key, size_t size);
+
+/* Whether an option is one of mount(8) or fstab(5) that has no meaning here. */
+bool opts_is_ignored(const char *option, size_t size);
+
+void *opts_member(const struct opts *opts, const struct opts_row *row);
+
+/* Whether the member is a char *, owned. */
+bool opts_is_text(const struct opts_row *row);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of a mount as text: for --help, --options and .betonfs/options,
+   for the SPEC of batches/default, and for mount(2). */
+#ifndef FS_MOUNT_OPTION_TEXT_H
+#define FS_MOUNT_OPTION_TEXT_H
+
+#include <stdio.h>
+
+#include "fs/mount/option_table.h"
+
+void opts_help(FILE *out);
+void opts_list(FILE *out); /* one key per line */
+
+/* The SPEC that the options make, the options that mount(2) or fusermount3
+   shall see, and all that are set, one per line: text, the caller's, or
+   NULL. */
+char *opts_spec(const struct opts *opts);
+char *opts_mount(const struct opts *opts);
+char *opts_text(const struct opts *opts);
+
+#endif
