@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * betonfs(8), the daemon: opens datasets, mounts them, serves them until they
- * are unmounted. In the background it is a child of the process that was
- * started, which ends when the mount answers; or with the child's exit code, so
- * that failures are the caller's to see.
+ * betonfs(8), the daemon: mounts datasets and serves them until they are
+ * unmounted. In the background it is a child process. Its parent exits when the
+ * mount answers or, if the child fails, with the child's exit code.
  */
 #define FUSE_USE_VERSION 312
 
@@ -15,6 +14,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "fs/mount/log_output.h"
 #include "fs/mount/mountpoint.h"
 #include "fs/mount/option_text.h"
 #include "fs/mount/options.h"
@@ -22,18 +22,29 @@
 #include "fs/util/cleanup.h"
 
 enum {
-	/* Enough for most of the time, that they do not come and go. */
+	/* Enough for most loads, so that libfuse seldom starts and ends
+	   threads. */
 	IDLE_THREADS = 10,
-	/* A thread that assembles a batch, or waits for one, has its request as
-	   long. Ten, which is what libfuse starts, would leave none for other
-	   files, nor for the readers whose end is waited for. */
+	/* A request for a batch occupies its thread until the batch is
+	   collated. libfuse's default of 10 would leave no thread for others,
+	   such as reading other files. */
 	THREADS_MAX = 200,
 };
 
-/* Of a mount's source; mount(2) takes a page, and commas take two bytes. */
+/* Bytes of the list of datasets that mount(8) shows as the source. mount(2)
+   accepts a page of options, in which a comma takes two bytes. */
 enum { SOURCE_MAX = 3000 };
 
-/* libfuse's messages come without any handle. */
+struct daemon {
+	struct opts opts;
+	struct message message;
+	struct log log;
+	struct served served;
+	char mountpoint[PATH_MAX]; /* absolute: the daemon's directory is / */
+	int ready_fd; /* to the waiting parent; -1 in the foreground */
+};
+
+/* libfuse passes no pointer of ours to log_fuse(). */
 static struct log *fuse_messages;
 
 static void log_fuse(enum fuse_log_level level, const char *format,
@@ -65,26 +76,26 @@ static void let_go_of_terminal(void)
 		return;
 }
 
-/* Called by the thread that answers INIT. */
+/* The thread that answers INIT calls it. */
 static void mount_is_ready(void *arg)
 {
 	struct daemon *d = arg;
 	ssize_t sent = 1;
 
 	message_start(&d->message);
-	/* The usual case is in .betonfs/options alone. */
-	if (engine_tiers(d->engine)->mode != TIERS_OS)
-		log_info(&d->log, "%s", engine_tiers_why(d->engine));
+	/* Only .betonfs/options names the usual choice. */
+	if (engine_tiers(d->served.engine)->mode != TIERS_OS)
+		log_info(&d->log, "%s", engine_tiers_why(d->served.engine));
 	if (d->ready_fd < 0)
 		return;
 	let_go_of_terminal();
-	/* A parent that is gone has nothing to be told. */
+	/* An error means that the parent has ended already. */
 	sent = write(d->ready_fd, "", (size_t)sent);
 	close(d->ready_fd);
 	d->ready_fd = -1;
 }
 
-/* Waits for the child to be ready, or to end. */
+/* Waits until the child is ready or has ended. Returns an exit code. */
 static int wait_for(pid_t child, int ready_fd)
 {
 	char byte;
@@ -109,7 +120,7 @@ static int wait_for(pid_t child, int ready_fd)
 
 /* --- sessions --- */
 
-/* A path as a list of datasets spells it. */
+/* Writes a path as in a list of datasets: "\:" for a colon. */
 static void print_listed(FILE *out, const char *path)
 {
 	for (; *path; path++) {
@@ -119,30 +130,32 @@ static void print_listed(FILE *out, const char *path)
 	}
 }
 
-/* "fsname=PATH:PATH": text, the caller's, or NULL. */
+/* "fsname=PATH:PATH". The caller frees it; NULL without memory. */
 static char *source_option(const struct daemon *d)
 {
+	const struct served_dataset *served = d->served.datasets;
 	char *text = NULL;
-	size_t size;
+	size_t size, n = d->opts.num_datasets;
 	FILE *out = open_memstream(&text, &size);
 
 	if (!out)
 		return NULL;
-	fprintf(out, "fsname=%s", num_served(d) > 1 ? "" : d->served[0].path);
-	for (size_t i = 0; i < num_served(d) && num_served(d) > 1; i++) {
+	fprintf(out, "fsname=%s", n > 1 ? "" : served[0].path);
+	for (size_t i = 0; i < n && n > 1; i++) {
 		fputs(i ? ":" : "", out);
 		fflush(out);
-		if (size + strlen(d->served[i].path) > SOURCE_MAX) {
+		if (size + strlen(served[i].path) > SOURCE_MAX) {
 			fputs("...", out);
 			break;
 		}
-		print_listed(out, d->served[i].path);
+		print_listed(out, served[i].path);
 	}
 	fclose(out);
 	return text;
 }
 
-/* What libfuse and the kernel are told: text, the caller's, or NULL. */
+/* The -o list for libfuse and the kernel. The caller frees it; NULL without
+   memory. */
 static char *mount_options(const struct daemon *d)
 {
 	cleanup_free char *words = opts_mount(&d->opts);
@@ -159,8 +172,8 @@ static char *mount_options(const struct daemon *d)
 	return list;
 }
 
-/* fusermount3 looks, as root, whether the mount is dead; before 3.15 it gave up
-   where root may not look. */
+/* As root, fusermount3 checks whether the mount is dead. Before 3.15 it gave up
+   on mounts that are closed to root. */
 static void warn_of_auto_unmount(struct daemon *d)
 {
 	const struct opts *o = &d->opts;
@@ -187,14 +200,14 @@ static struct fuse_session *new_session(struct daemon *d)
 	if (list && !fuse_opt_add_arg(&args, "betonfs") &&
 	    !fuse_opt_add_arg(&args, "-o") && !fuse_opt_add_arg(&args, list) &&
 	    (!d->opts.debug || !fuse_opt_add_arg(&args, "-d")))
-		session = fuse_session_new(&args, table, size, d->ops);
+		session = fuse_session_new(&args, table, size, d->served.ops);
 	fuse_opt_free_args(&args);
 	return session;
 }
 
 static int loop_with_threads(struct fuse_session *session)
 {
-/* Those before start as many as there are requests. */
+/* Earlier versions start a thread for each request that waits. */
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 12)
 	struct fuse_loop_config *config = fuse_loop_cfg_create();
 	int r;
@@ -213,16 +226,16 @@ static int loop_with_threads(struct fuse_session *session)
 #endif
 }
 
-/* A positive result of a loop is the signal that ended it. */
-static int loop(struct daemon *d, struct fuse_session *session)
+/* A positive result of a libfuse loop is the signal that ended it. */
+static int run_loop(struct daemon *d, struct fuse_session *session)
 {
 	int r = d->opts.single_thread ? fuse_session_loop(session)
 				      : loop_with_threads(session);
 
-	return r < 0 ? failed(d, d->mountpoint, r) : EXIT_OK;
+	return r < 0 ? exit_failed(&d->log, d->mountpoint, r) : EXIT_OK;
 }
 
-/* The mountpoint exists; signals end the loop. */
+/* The mountpoint exists. Signals end the loop. */
 static int mount_and_serve(struct daemon *d, struct fuse_session *session)
 {
 	int code;
@@ -234,9 +247,9 @@ static int mount_and_serve(struct daemon *d, struct fuse_session *session)
 				   &d->log);
 		return EXIT_MOUNTPOINT;
 	}
-	ops_start_dropping(d->ops, session);
-	code = loop(d, session);
-	ops_stop_dropping(d->ops, d->mountpoint);
+	ops_start_dropping(d->served.ops, session);
+	code = run_loop(d, session);
+	ops_stop_dropping(d->served.ops, d->mountpoint);
 	fuse_session_unmount(session);
 	return code;
 }
@@ -247,7 +260,7 @@ static int serve_session(struct daemon *d)
 	bool made = false;
 	int code = EXIT_MOUNTPOINT;
 
-	/* libfuse has said why. */
+	/* libfuse has logged the reason. */
 	if (!session)
 		return EXIT_SYSTEM;
 	if (fuse_set_signal_handlers(session)) {
@@ -265,32 +278,32 @@ static int serve_session(struct daemon *d)
 
 static int serve(struct daemon *d)
 {
-	int code = open_all(d, mount_is_ready);
+	int code = served_open(&d->served, mount_is_ready, d);
 	int r = code ? 0 : message_watch(&d->message, &d->log);
 
 	if (r)
-		code = failed(d, "thread", r);
+		code = exit_failed(&d->log, "thread", r);
 	if (!code && d->opts.fake)
 		code = mountpoint_check(d->mountpoint, &d->log)
 			       ? EXIT_MOUNTPOINT
 			       : EXIT_OK;
 	else if (!code)
 		code = serve_session(d);
-	close_all(d);
+	served_close(&d->served);
 	return code;
 }
 
-/* Forks before there is any thread. */
+/* Forks before the process starts a thread. */
 static int serve_in_background(struct daemon *d)
 {
 	int ready[2], code;
 	pid_t child;
 
 	if (pipe2(ready, O_CLOEXEC))
-		return failed(d, "pipe", -errno);
+		return exit_failed(&d->log, "pipe", -errno);
 	child = fork();
 	if (child < 0)
-		return failed(d, "fork", -errno);
+		return exit_failed(&d->log, "fork", -errno);
 	if (child == 0) {
 		close(ready[0]);
 		d->ready_fd = ready[1];
@@ -304,7 +317,7 @@ static int serve_in_background(struct daemon *d)
 
 /* --- the command line --- */
 
-/* realpath() where there is something, else a path from the root. */
+/* realpath() of a path that exists, otherwise the path from the root. */
 static int absolute(const char *path, char out[PATH_MAX])
 {
 	char dir[PATH_MAX];
@@ -330,7 +343,8 @@ static int name_served(struct daemon *d)
 {
 	char names[NS_DATASETS_MAX][NAME_DIRECTORY_SIZE];
 	char *const *paths = d->opts.datasets;
-	size_t n = num_served(d);
+	struct served_dataset *served;
+	size_t n = d->opts.num_datasets;
 	int r;
 
 	if (n > NS_DATASETS_MAX) {
@@ -338,19 +352,20 @@ static int name_served(struct daemon *d)
 			  (int)NS_DATASETS_MAX);
 		return EXIT_USAGE;
 	}
-	d->served = calloc(n, sizeof(*d->served));
-	if (!d->served)
-		return failed(d, "datasets", -ENOMEM);
-	/* After the words of the command line, not what links lead to. */
+	served = calloc(n, sizeof(*served));
+	if (!served)
+		return exit_failed(&d->log, "datasets", -ENOMEM);
+	d->served.datasets = served;
+	/* After the words of the command line, not the targets of links. */
 	name_datasets((const char *const *)paths, n, names);
 	for (size_t i = 0; i < n; i++) {
-		r = absolute(paths[i], d->served[i].path);
+		r = absolute(paths[i], served[i].path);
 		if (r) {
-			failed(d, paths[i], r);
+			exit_failed(&d->log, paths[i], r);
 			return EXIT_NO_DATASET;
 		}
 		if (n > 1)
-			strcpy(d->served[i].name, names[i]);
+			strcpy(served[i].name, names[i]);
 	}
 	return EXIT_OK;
 }
@@ -361,7 +376,7 @@ static int mount_datasets(struct daemon *d)
 	int r = message_open(&d->message, o->log), code;
 
 	if (r)
-		return failed(d, o->log, r);
+		return exit_failed(&d->log, o->log, r);
 	code = name_served(d);
 	if (code)
 		return code;
@@ -369,7 +384,7 @@ static int mount_datasets(struct daemon *d)
 		    ? copy_path(o->mountpoint, d->mountpoint)
 		    : absolute(o->mountpoint, d->mountpoint);
 	if (r) {
-		failed(d, o->mountpoint, r);
+		exit_failed(&d->log, o->mountpoint, r);
 		return EXIT_MOUNTPOINT;
 	}
 	return o->foreground || o->fake ? serve(d) : serve_in_background(d);
@@ -400,8 +415,11 @@ int main(int argc, char **argv)
 	log_init(&d.log, message_log, &d.message);
 	fuse_messages = &d.log;
 	fuse_set_log_func(log_fuse);
+	d.served = (struct served){ .opts = &d.opts,
+				    .log = &d.log,
+				    .mountpoint = d.mountpoint };
 	code = run(&d, argc, argv);
-	free(d.served);
+	free(d.served.datasets);
 	opts_fini(&d.opts);
 	message_close(&d.message);
 	log_fini(&d.log);

@@ -9,9 +9,9 @@
 #include "fs/mount/option_text.h"
 #include "fs/util/cleanup.h"
 
-static int open_dataset(struct daemon *d, struct served *served)
+static int open_dataset(struct served *s, struct served_dataset *dataset)
 {
-	int r = dataset_open(served->path, &d->log, &served->ds);
+	int r = dataset_open(dataset->path, s->log, &dataset->ds);
 
 	switch (-r) {
 	case 0:
@@ -29,10 +29,11 @@ static int open_dataset(struct daemon *d, struct served *served)
 	}
 }
 
-/* Whoever may read the dataset may read its parts. */
-static struct ns_owner owner_of(const struct daemon *d, const struct stat *st)
+/* The owner and the modes of a dataset's file hold for all files made of it,
+   unless options set others. */
+static struct ns_owner owner_of(const struct served *s, const struct stat *st)
 {
-	const struct opts *o = &d->opts;
+	const struct opts *o = s->opts;
 	mode_t file = st->st_mode & 0555, dir = st->st_mode & 0444;
 
 	if (o->umask != OPTS_UNSET) {
@@ -47,22 +48,23 @@ static struct ns_owner owner_of(const struct daemon *d, const struct stat *st)
 	};
 }
 
-int failed(struct daemon *d, const char *what, int r)
+int exit_failed(struct log *log, const char *what, int r)
 {
-	log_error(&d->log, "%s: %s", what, strerror(-r));
+	log_error(log, "%s: %s", what, strerror(-r));
 	return EXIT_SYSTEM;
 }
 
-size_t num_served(const struct daemon *d)
+static size_t num_served(const struct served *s)
 {
-	return d->opts.num_datasets;
+	return s->opts->num_datasets;
 }
 
-/* The text of .betonfs/options of one dataset, or of the root above several,
-   where `only` is NULL: the caller's. */
-static char *options_text(const struct daemon *d, const struct served *only)
+/* The text of .betonfs/options of one dataset or, if `only` is NULL, of the
+   root above several. The caller frees it. */
+static char *options_text(const struct served *s,
+			  const struct served_dataset *only)
 {
-	cleanup_free char *set = opts_text(&d->opts);
+	cleanup_free char *set = opts_text(s->opts);
 	char *text = NULL;
 	size_t size;
 	FILE *out = set ? open_memstream(&text, &size) : NULL;
@@ -70,21 +72,22 @@ static char *options_text(const struct daemon *d, const struct served *only)
 	if (!out)
 		return NULL;
 	fprintf(out, "pid=%d\n", (int)getpid());
-	for (size_t i = 0; i < num_served(d); i++) {
-		if (!only || only == &d->served[i])
-			fprintf(out, "dataset=%s\n", d->served[i].path);
+	for (size_t i = 0; i < num_served(s); i++) {
+		if (!only || only == &s->datasets[i])
+			fprintf(out, "dataset=%s\n", s->datasets[i].path);
 	}
 	fprintf(out, "mountpoint=%s\ndirectory=%s\nhandover=%s%s\nwhy=%s\n%s",
-		d->mountpoint, only ? only->name : "", d->handover ? "@" : "",
-		d->handover ? handover_name(d->handover) : "",
-		engine_tiers_why(d->engine), set);
+		s->mountpoint, only ? only->name : "", s->handover ? "@" : "",
+		s->handover ? handover_name(s->handover) : "",
+		engine_tiers_why(s->engine), set);
 	fclose(out);
 	return text;
 }
 
-/* Of a dataset, or of the root above several, which shows their names to
-   whoever may use the mount. */
-static struct ns_top top_of(const struct daemon *d, const struct served *only)
+/* The directory of one dataset or, if `only` is NULL, the root above several:
+   every user who may use the mount may list their names. */
+static struct ns_top top_of(const struct served *s,
+			    const struct served_dataset *only)
 {
 	const struct stat root = {
 		.st_uid = geteuid(),
@@ -95,86 +98,87 @@ static struct ns_top top_of(const struct daemon *d, const struct served *only)
 	return (struct ns_top){
 		.dataset = only ? only->ds : NULL,
 		.name = only ? only->name : "",
-		.owner = owner_of(d, only ? &only->ds->source->stat : &root),
-		.options = options_text(d, only),
+		.owner = owner_of(s, only ? &only->ds->source->stat : &root),
+		.options = options_text(s, only),
 	};
 }
 
-/* Without it loaders read files: no reason not to mount. */
-static void open_handover(struct daemon *d)
+/* A failure does not end the mount: loaders then read batches as files. */
+static void open_handover(struct served *s)
 {
 	const struct handover_options options = {
-		.log = &d->log,
-		.allow = d->opts.allow_other ? HANDOVER_ALLOW_OTHER
-					     : HANDOVER_ALLOW_ROOT,
-		.max_bytes = engine_lendable(d->engine),
-		.jobs = d->jobs,
+		.log = s->log,
+		.allow = s->opts->allow_other ? HANDOVER_ALLOW_OTHER
+					      : HANDOVER_ALLOW_ROOT,
+		.max_bytes = engine_lendable(s->engine),
+		.jobs = s->jobs,
 	};
-	int r = handover_open(&options, &d->handover);
+	int r = handover_open(&options, &s->handover);
 
 	if (r)
-		log_info(&d->log, "hand-over: %s", strerror(-r));
+		log_info(s->log, "hand-over: %s", strerror(-r));
 }
 
-static int open_namespace(struct daemon *d)
+static int open_namespace(struct served *s)
 {
-	cleanup_free char *spec = opts_spec(&d->opts);
+	cleanup_free char *spec = opts_spec(s->opts);
 	struct ns_top tops[NS_DATASETS_MAX + 1];
 	const struct ns_options options = {
 		.tops = tops,
-		.num_tops = (uint32_t)(num_served(d) + (num_served(d) > 1)),
-		.engine = d->engine,
-		.log = &d->log,
-		.subsets = d->opts.subsets,
-		.num_subsets = d->opts.num_subsets,
+		.num_tops = (uint32_t)(num_served(s) + (num_served(s) > 1)),
+		.engine = s->engine,
+		.log = s->log,
+		.subsets = s->opts->subsets,
+		.num_subsets = s->opts->num_subsets,
 		.default_spec = spec,
-		.jobs = d->jobs,
-		.mountpoint = d->mountpoint,
+		.jobs = s->jobs,
+		.mountpoint = s->mountpoint,
 	};
 	uint32_t i = 0;
 	int r = spec ? 0 : -ENOMEM;
 
-	if (num_served(d) > 1)
-		tops[i++] = top_of(d, NULL);
-	for (size_t k = 0; k < num_served(d); k++)
-		tops[i++] = top_of(d, &d->served[k]);
+	if (num_served(s) > 1)
+		tops[i++] = top_of(s, NULL);
+	for (size_t k = 0; k < num_served(s); k++)
+		tops[i++] = top_of(s, &s->datasets[k]);
 	for (i = 0; i < options.num_tops; i++) {
 		if (!tops[i].options)
 			r = -ENOMEM;
 	}
 	if (!r)
-		r = ns_open(&options, &d->ns);
+		r = ns_open(&options, &s->ns);
 	for (i = 0; i < options.num_tops; i++)
 		free((char *)tops[i].options);
 	if (r == -EINVAL)
 		return EXIT_USAGE;
-	return r ? failed(d, "namespace", r) : EXIT_OK;
+	return r ? exit_failed(s->log, "namespace", r) : EXIT_OK;
 }
 
-/* What was chosen stands among the options, as if it had been asked for. */
-static int note_tiers(struct daemon *d)
+/* Sets the options of the cache to what the engine chose, so that
+   .betonfs/options shows them. */
+static int note_tiers(struct served *s)
 {
-	const struct tiers *tiers = engine_tiers(d->engine);
+	const struct tiers *tiers = engine_tiers(s->engine);
 	char *name = strdup(tiers_mode_name(tiers->mode));
 
 	if (!name)
 		return -ENOMEM;
-	free(d->opts.cache);
-	d->opts.cache = name;
-	d->opts.cache_size = d->opts.cold_size = OPTS_UNSET;
+	free(s->opts->cache);
+	s->opts->cache = name;
+	s->opts->cache_size = s->opts->cold_size = OPTS_UNSET;
 	if (tiers->mode == TIERS_PROCESS) {
-		d->opts.cache_size = tiers->cache_size;
-		d->opts.cold_size = tiers->cold_size;
+		s->opts->cache_size = tiers->cache_size;
+		s->opts->cold_size = tiers->cold_size;
 	}
 	return 0;
 }
 
-static int open_engine(struct daemon *d)
+static int open_engine(struct served *s)
 {
 	struct dataset *datasets[NS_DATASETS_MAX];
-	struct opts *o = &d->opts;
+	struct opts *o = s->opts;
 	struct engine_options options = {
-		.log = &d->log,
+		.log = s->log,
 		.threads = (unsigned)o->threads,
 		.ahead = (unsigned)o->ahead,
 		.tiers = {
@@ -186,56 +190,56 @@ static int open_engine(struct daemon *d)
 					     : o->cold_size,
 		},
 		.datasets = datasets,
-		.num_datasets = num_served(d),
+		.num_datasets = num_served(s),
 	};
 	int r;
 
 	if (o->cache && !tiers_parse_mode(o->cache, &options.tiers.mode)) {
-		log_error(&d->log, "-o cache=%s: expected auto, os or process",
+		log_error(s->log, "-o cache=%s: expected auto, os or process",
 			  o->cache);
 		return EXIT_USAGE;
 	}
-	for (size_t i = 0; i < num_served(d); i++)
-		datasets[i] = d->served[i].ds;
-	r = engine_open(&options, &d->engine);
+	for (size_t i = 0; i < num_served(s); i++)
+		datasets[i] = s->datasets[i].ds;
+	r = engine_open(&options, &s->engine);
 	if (!r)
-		r = note_tiers(d);
-	return r ? failed(d, "engine", r) : EXIT_OK;
+		r = note_tiers(s);
+	return r ? exit_failed(s->log, "engine", r) : EXIT_OK;
 }
 
-int open_all(struct daemon *d, void (*ready)(void *arg))
+int served_open(struct served *s, void (*ready)(void *arg), void *arg)
 {
 	int code = EXIT_OK, r;
 
-	for (size_t i = 0; i < num_served(d) && !code; i++)
-		code = open_dataset(d, &d->served[i]);
+	for (size_t i = 0; i < num_served(s) && !code; i++)
+		code = open_dataset(s, &s->datasets[i]);
 	if (!code)
-		code = open_engine(d);
+		code = open_engine(s);
 	if (code)
 		return code;
-	r = jobs_open(&d->jobs);
+	r = jobs_open(&s->jobs);
 	if (r)
-		return failed(d, "jobs", r);
-	open_handover(d);
-	code = open_namespace(d);
+		return exit_failed(s->log, "jobs", r);
+	open_handover(s);
+	code = open_namespace(s);
 	if (code)
 		return code;
-	r = d->handover ? handover_serve(d->handover, d->ns) : 0;
+	r = s->handover ? handover_serve(s->handover, s->ns) : 0;
 	if (r)
-		return failed(d, "hand-over", r);
-	r = ops_open(d->ns, d->jobs, ready, d, &d->ops);
-	return r ? failed(d, "operations", r) : EXIT_OK;
+		return exit_failed(s->log, "hand-over", r);
+	r = ops_open(s->ns, s->jobs, ready, arg, &s->ops);
+	return r ? exit_failed(s->log, "operations", r) : EXIT_OK;
 }
 
-void close_all(struct daemon *d)
+void served_close(struct served *s)
 {
-	handover_close(d->handover);
-	ops_close(d->ops);
-	/* The namespace has the subsets that read-ahead looks at. */
-	engine_stop(d->engine);
-	ns_close(d->ns);
-	jobs_close(d->jobs);
-	engine_close(d->engine);
-	for (size_t i = 0; i < num_served(d); i++)
-		dataset_close(d->served[i].ds);
+	handover_close(s->handover);
+	ops_close(s->ops);
+	/* Read-ahead uses subsets, which the namespace owns. */
+	engine_stop(s->engine);
+	ns_close(s->ns);
+	jobs_close(s->jobs);
+	engine_close(s->engine);
+	for (size_t i = 0; i < num_served(s); i++)
+		dataset_close(s->datasets[i].ds);
 }

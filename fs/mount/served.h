@@ -11,10 +11,9 @@
 #include "fs/mount/dataset_names.h"
 #include "fs/mount/fuse_ops.h"
 #include "fs/mount/handover.h"
-#include "fs/mount/log_output.h"
 #include "fs/mount/option_table.h"
 
-/* As in betonfs(8). */
+/* Exit codes of betonfs(8). */
 enum exit_code {
 	EXIT_OK = 0,
 	EXIT_USAGE = 1,
@@ -25,35 +24,34 @@ enum exit_code {
 	EXIT_MOUNTPOINT = 20,
 };
 
-struct served {
-	char path[PATH_MAX]; /* absolute */
-	char name[NAME_DIRECTORY_SIZE];
+struct served_dataset {
+	char path[PATH_MAX];		/* absolute */
+	char name[NAME_DIRECTORY_SIZE]; /* of its directory; "": the root */
 	struct dataset *ds;
 };
 
-struct daemon {
-	struct opts opts;
-	struct message message;
-	struct log log;
-	struct served *served;	   /* each dataset */
-	char mountpoint[PATH_MAX]; /* absolute: the daemon has / as its
-				      directory */
-	int ready_fd; /* to the waiting parent; -1 in the foreground */
+struct served {
+	struct opts *opts; /* served_open() sets those of the cache */
+	struct log *log;
+	const char *mountpoint;
+	struct served_dataset *datasets; /* opts->num_datasets, the caller's */
 	struct engine *engine;
 	struct jobs *jobs;
-	struct handover *handover; /* NULL: there can be none */
+	struct handover *handover; /* NULL: it could not be opened */
 	struct ns *ns;
 	struct ops *ops;
 };
 
-/* Logs an error number; EXIT_SYSTEM. */
-int failed(struct daemon *d, const char *what, int r);
+/* Logs an error number. Returns EXIT_SYSTEM. */
+int exit_failed(struct log *log, const char *what, int r);
 
-size_t num_served(const struct daemon *d);
-
-/* An exit code. `ready` is called with the daemon once the mount answers. The
-   caller calls close_all() either way. */
-int open_all(struct daemon *d, void (*ready)(void *arg));
-void close_all(struct daemon *d);
+/*
+ * Opens all datasets and what serves them; the first four members are set.
+ * Returns an exit code after it logged the failure; the caller calls
+ * served_close() in any case. The thread that answers the kernel's INIT calls
+ * `ready`.
+ */
+int served_open(struct served *served, void (*ready)(void *arg), void *arg);
+void served_close(struct served *served);
 
 #endif
