@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
+#include "fs/util/typed.h"
 
 static bool stays_in_name(const char *name, size_t i, size_t size)
 {
@@ -73,15 +74,9 @@ bool name_parse_number(const char *name, uint64_t n, uint64_t *number,
 
 bool name_parse_u64(const char *text, size_t size, uint64_t *out)
 {
-	uint64_t v = 0;
+	static const struct typed number = { TYPED_NUMBER,
+					     .max = UINT64_MAX,
+					     .strict = true };
 
-	if (!size || (text[0] == '0' && size > 1))
-		return false;
-	for (size_t i = 0; i < size; i++) {
-		if (!isdigit((unsigned char)text[i]) || !mul_ok(v, 10, &v) ||
-		    !add_ok(v, (uint64_t)(text[i] - '0'), &v))
-			return false;
-	}
-	*out = v;
-	return true;
+	return typed_parse(&number, text, size, out);
 }
