@@ -167,6 +167,11 @@ const struct order_row *order_row_at(size_t i)
 	return i < ARRAY_LEN(rows) ? &rows[i] : NULL;
 }
 
+const char *order_name_at(size_t i)
+{
+	return i < ARRAY_LEN(rows) ? rows[i].name : NULL;
+}
+
 const struct order_row *order_by_name(const char *name, size_t size)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

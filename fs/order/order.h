@@ -43,6 +43,9 @@ const struct order_row *order_row_at(size_t i);
 const struct order_row *order_by_name(const char *name, size_t size);
 const struct order_row *order_by_id(enum beton_order order);
 
+/* The word_at() of a struct typed whose words are all orders. */
+const char *order_name_at(size_t i);
+
 /* A named subset of the spec must have its ids. */
 struct order order_init(const struct spec *spec, uint64_t epoch);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/order/spec_text.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "fs/order/order.h"
 #include "fs/util/bytes.h"
-#include "fs/util/name.h"
+#include "fs/util/typed.h"
 
 /* The default block is half a megabyte, which a disk reads at full speed
    (beton-orders(7)). The default window is a gigabyte of such blocks. */
@@ -24,66 +25,26 @@ struct text {
 
 struct key {
 	const char *name;
-	bool (*parse)(const struct text *value, const struct spec_facts *facts,
-		      struct spec *spec);
+	struct typed type; /* and of error messages, unless `expected` is set */
+	size_t offset;	   /* of the uint64_t in struct spec, if !parse */
+	bool (*parse)(const struct key *key, const struct text *value,
+		      const struct spec_facts *facts, struct spec *spec);
 	const char *expected;
-	/* Writes a better reason than `expected`, or returns false. NULL: there
-	   is none. */
+	/* Writes a better reason, or returns false. NULL: there is none. */
 	bool (*complain)(const struct text *value,
 			 const struct spec_facts *facts, char *why);
 };
 
-static bool parse_order(const struct text *v, const struct spec_facts *facts,
-			struct spec *spec)
+static bool parse_order(const struct key *key, const struct text *v,
+			const struct spec_facts *facts, struct spec *spec)
 {
 	const struct order_row *row = order_by_name(v->at, v->size);
 
+	(void)key;
 	(void)facts;
 	if (row)
 		spec->order = row->order;
 	return row != NULL;
-}
-
-static bool parse_range(const struct text *v, uint64_t min, uint64_t max,
-			uint64_t *out)
-{
-	return name_parse_u64(v->at, v->size, out) && *out >= min &&
-	       *out <= max;
-}
-
-static bool parse_batch(const struct text *v, const struct spec_facts *facts,
-			struct spec *spec)
-{
-	(void)facts;
-	return parse_range(v, 1, SPEC_BATCH_MAX, &spec->batch);
-}
-
-static bool parse_seed(const struct text *v, const struct spec_facts *facts,
-		       struct spec *spec)
-{
-	(void)facts;
-	return parse_range(v, 0, UINT64_MAX, &spec->seed);
-}
-
-static bool parse_drop_last(const struct text *v,
-			    const struct spec_facts *facts, struct spec *spec)
-{
-	(void)facts;
-	return parse_range(v, 0, 1, &spec->drop_last);
-}
-
-static bool parse_block(const struct text *v, const struct spec_facts *facts,
-			struct spec *spec)
-{
-	(void)facts;
-	return parse_range(v, 1, SAMPLES_MAX, &spec->block);
-}
-
-static bool parse_draws(const struct text *v, const struct spec_facts *facts,
-			struct spec *spec)
-{
-	(void)facts;
-	return parse_range(v, 1, SAMPLES_MAX, &spec->draws);
 }
 
 /* How many samples of mean size fit in so many bytes, at least 1. */
@@ -97,28 +58,20 @@ static uint64_t samples_of_bytes(uint64_t bytes, const struct spec_facts *facts)
 	return max_u64(1, (uint64_t)n);
 }
 
-static const struct {
-	const char *suffix;
-	unsigned shift;
-} units[] = { { "KiB", 10 }, { "MiB", 20 }, { "GiB", 30 }, { "TiB", 40 } };
-
-static bool parse_window(const struct text *v, const struct spec_facts *facts,
-			 struct spec *spec)
+/* A number of samples; with a unit, as many as take so many bytes. */
+static bool parse_window(const struct key *key, const struct text *v,
+			 const struct spec_facts *facts, struct spec *spec)
 {
-	struct text number = *v;
-	uint64_t count;
+	static const struct typed size = { TYPED_SIZE, .min = 1,
+					   .max = UINT64_MAX, .strict = true };
+	uint64_t bytes;
 
-	for (size_t i = 0; i < ARRAY_LEN(units) && v->size > 3; i++) {
-		if (memcmp(v->at + v->size - 3, units[i].suffix, 3))
-			continue;
-		number.size -= 3;
-		if (!parse_range(&number, 1, UINT64_MAX >> units[i].shift,
-				 &count))
-			return false;
-		spec->window = samples_of_bytes(count << units[i].shift, facts);
-		return true;
-	}
-	return parse_range(v, 1, SAMPLES_MAX, &spec->window);
+	if (v->size && isdigit((unsigned char)v->at[v->size - 1]))
+		return typed_parse(&key->type, v->at, v->size, &spec->window);
+	if (!typed_parse(&size, v->at, v->size, &bytes))
+		return false;
+	spec->window = samples_of_bytes(bytes, facts);
+	return true;
 }
 
 static bool parse_named(const struct subset_ref *ref,
@@ -153,13 +106,23 @@ static bool complain_of_hash(const struct text *v,
 	return true;
 }
 
-static bool parse_subset(const struct text *v, const struct spec_facts *facts,
-			 struct spec *spec)
+static bool parse_range(const struct text *v, uint64_t min, uint64_t max,
+			uint64_t *out)
+{
+	const struct typed range = { TYPED_NUMBER, .min = min, .max = max,
+				     .strict = true };
+
+	return typed_parse(&range, v->at, v->size, out);
+}
+
+static bool parse_subset(const struct key *key, const struct text *v,
+			 const struct spec_facts *facts, struct spec *spec)
 {
 	const char *dash = memchr(v->at, '-', v->size);
 	struct subset_ref ref;
 	struct text first, end;
 
+	(void)key;
 	if (subset_parse_ref(v->at, v->size, &ref))
 		return parse_named(&ref, facts, spec);
 	if (!dash)
@@ -171,49 +134,74 @@ static bool parse_subset(const struct text *v, const struct spec_facts *facts,
 	       parse_range(&end, spec->first + 1, facts->samples, &spec->end);
 }
 
+#define AT(member) .offset = offsetof(struct spec, member)
+#define NUMBER(low, high)                                                      \
+	.type = { TYPED_NUMBER, .min = low, .max = high, .strict = true }
+
 /* In the same order as in the canonical text. */
 static const struct key keys[] = {
-	{ "order", parse_order, "sequential, random, quasi_random or weighted",
-	  NULL },
-	{ "batch", parse_batch, "1 to 1048576 samples", NULL },
-	{ "seed", parse_seed, "a number below 2^64", NULL },
-	{ "drop_last", parse_drop_last, "0 or 1", NULL },
-	{ "block", parse_block, "a number of samples", NULL },
-	{ "window", parse_window, "a number of samples, or of KiB, MiB, GiB",
-	  NULL },
-	{ "draws", parse_draws, "a number of samples", NULL },
-	{ "subset", parse_subset,
-	  "FIRST-END, within the dataset's samples, or a name that was given with its file",
-	  complain_of_hash },
+	{ "order", .type = { TYPED_WORD, .word_at = order_name_at },
+	  .parse = parse_order },
+	{ "batch", NUMBER(1, SPEC_BATCH_MAX), AT(batch) },
+	{ "seed", NUMBER(0, UINT64_MAX), AT(seed) },
+	{ "drop_last", NUMBER(0, 1), AT(drop_last) },
+	{ "block", NUMBER(1, SAMPLES_MAX), AT(block) },
+	{ "window", NUMBER(1, SAMPLES_MAX), .parse = parse_window,
+	  .expected =
+		  "a number of samples from 1 to 2^40, or a size, such as 64MiB" },
+	{ "draws", NUMBER(1, SAMPLES_MAX), AT(draws) },
+	{ "subset", .parse = parse_subset,
+	  .expected =
+		  "FIRST-END within the dataset's samples, or a name that was given with its file",
+	  .complain = complain_of_hash },
 };
+
+static const char *key_name_at(size_t i)
+{
+	return i < ARRAY_LEN(keys) ? keys[i].name : NULL;
+}
+
+static bool parse_value(const struct key *key, const struct text *v,
+			const struct spec_facts *facts, struct spec *spec)
+{
+	if (key->parse)
+		return key->parse(key, v, facts, spec);
+	return typed_parse(&key->type, v->at, v->size,
+			   (uint64_t *)((char *)spec + key->offset));
+}
 
 static int parse_key(const struct text *name, const struct text *value,
 		     const struct spec_facts *facts, struct spec *spec,
 		     unsigned *seen, char *why)
 {
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		if (strlen(keys[i].name) != name->size ||
-		    memcmp(keys[i].name, name->at, name->size))
-			continue;
-		if (*seen & 1u << i) {
-			snprintf(why, SPEC_WHY_SIZE, "spec: %s is given twice",
-				 keys[i].name);
-			return -EINVAL;
-		}
-		*seen |= 1u << i;
-		if (keys[i].parse(value, facts, spec))
-			return 0;
-		if (keys[i].complain && keys[i].complain(value, facts, why))
-			return -EINVAL;
-		snprintf(why, SPEC_WHY_SIZE, "spec: %s=%.*s: expected %s",
-			 keys[i].name, (int)min_u64(value->size, 40), value->at,
-			 keys[i].expected);
+	static const struct typed names = { TYPED_WORD,
+					    .word_at = key_name_at };
+	char expected[TYPED_EXPECTED_SIZE];
+	const struct key *key;
+	uint64_t i;
+
+	if (!typed_parse(&names, name->at, name->size, &i)) {
+		snprintf(why, SPEC_WHY_SIZE,
+			 "spec: unknown key '%.*s': expected %s",
+			 (int)min_u64(name->size, 40), name->at,
+			 typed_expected(&names, expected));
 		return -EINVAL;
 	}
-	snprintf(
-		why, SPEC_WHY_SIZE,
-		"spec: unknown key '%.*s'; the keys are order, batch, seed, drop_last, block, window, draws, subset",
-		(int)min_u64(name->size, 40), name->at);
+	key = &keys[i];
+	if (*seen & 1u << i) {
+		snprintf(why, SPEC_WHY_SIZE, "spec: %s is given twice",
+			 key->name);
+		return -EINVAL;
+	}
+	*seen |= 1u << i;
+	if (parse_value(key, value, facts, spec))
+		return 0;
+	if (key->complain && key->complain(value, facts, why))
+		return -EINVAL;
+	snprintf(why, SPEC_WHY_SIZE, "spec: %s=%.*s: expected %s", key->name,
+		 (int)min_u64(value->size, 40), value->at,
+		 key->expected ? key->expected
+			       : typed_expected(&key->type, expected));
 	return -EINVAL;
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fs/order/order.h"
 #include "fs/order/spec_text.h"
 #include "fs/util/bytes.h"
 #include "tests/unit/t.h"
@@ -96,34 +97,49 @@ static void the_longest_spec_fits(void)
 	CHECK(strlen(text) + 1 <= SPEC_TEXT_MAX);
 }
 
+/* Whatever order is added to the table. */
+static void a_wrong_order_lists_the_right_ones(void)
+{
+	struct spec spec;
+
+	CHECK(spec_parse("order=x", &facts, &spec, why) == -EINVAL);
+	for (size_t i = 0; order_name_at(i); i++)
+		CHECK(strstr(why, order_name_at(i)));
+}
+
 static void nonsense_is_refused_by_name(void)
 {
 	static const char *const table[][2] = {
 		{ ",", "key=value" },
 		{ "order", "key=value" },
 		{ "order=", "order=" },
-		{ "order=rand", "order=rand" },
+		{ "order=rand", "order=rand: expected one of sequential, " },
 		{ "order=Random", "order=Random" },
 		{ "order=random,", "key=value" },
 		{ ",order=random", "key=value" },
 		{ "order=random,,seed=1", "key=value" },
 		{ "batch=0", "batch=0" },
-		{ "batch=1048577", "batch=" },
+		{ "batch=1048577", "a whole number from 1 to 1048576" },
 		{ "batch=007", "batch=007" },
 		{ "batch=-1", "batch=-1" },
 		{ "batch=1.5", "batch=1.5" },
 		{ "batch= 1", "batch= 1" },
 		{ "batch=1 ", "batch=1 " },
 		{ "seed=18446744073709551616", "seed=" },
-		{ "seed=", "seed=" },
-		{ "drop_last=2", "drop_last=2" },
+		{ "seed=", "seed=: expected a whole number below 2^64" },
+		{ "drop_last=2", "drop_last=2: expected 0 or 1" },
 		{ "drop_last=true", "drop_last" },
 		{ "block=0", "block=0" },
 		{ "block=1KiB", "block" },
 		{ "window=0", "window=0" },
 		{ "window=0MiB", "window" },
 		{ "window=MiB", "window" },
-		{ "window=1MB", "window" },
+		{ "window=1MB", "2^40, or a size, such as 64MiB" },
+		{ "window=1M", "window=1M: expected" },
+		{ "window=1miB", "window=1miB: expected" },
+		{ "window=01KiB", "window=01KiB: expected" },
+		{ "window=08", "window=08: expected" },
+		{ "window=1099511627777", "window=1099511627777: expected" },
 		{ "window=18446744073709551615TiB", "window" },
 		{ "subset=", "subset" },
 		{ "subset=5", "subset" },
@@ -135,7 +151,7 @@ static void nonsense_is_refused_by_name(void)
 		{ "subset=1-2-3", "subset" },
 		{ "subset=18446744073709551615-0", "subset" },
 		{ "seed=1,seed=1", "seed is given twice" },
-		{ "color=red", "'color'" },
+		{ "color=red", "'color': expected one of order, batch, seed" },
 		{ "Seed=1", "'Seed'" },
 		{ "=1", "''" },
 		{ "order=random\n", "order=random" },
@@ -212,6 +228,7 @@ int main(void)
 	every_spelling_has_one_canonical_form();
 	the_canonical_form_is_its_own();
 	the_longest_spec_fits();
+	a_wrong_order_lists_the_right_ones();
 	nonsense_is_refused_by_name();
 	long_nonsense_is_cut_not_overrun();
 	datasets_without_samples_or_bytes_have_specs();
