@@ -9,35 +9,49 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/util/bytes.h"
+#include "fs/order/order.h"
 #include "fs/util/cleanup.h"
-#include "fs/util/size.h"
+#include "fs/util/typed.h"
 
 enum { FILE_MAX = 65536, THREADS_MAX = 4096 };
 
-enum kind { WORD, NUMBER, SIZE };
+/* The order at an index among those that need no weights. */
+static const char *unweighted_order_at(size_t i)
+{
+	const struct order_row *row;
+
+	for (size_t k = 0; (row = order_row_at(k)); k++) {
+		if (!row->draws && i-- == 0)
+			return row->name;
+	}
+	return NULL;
+}
 
 static const struct row {
 	const char *key;
-	enum kind kind;
-	uint64_t min, max;
-	const char *words; /* of which a WORD is one, with '|' between */
+	struct typed type;
 } rows[SETTINGS] = {
-	[SETTING_WORKERS] = { "workers", NUMBER, 1, THREADS_MAX, NULL },
-	[SETTING_PREFETCH] = { "prefetch", NUMBER, 1, THREADS_MAX, NULL },
-	[SETTING_DELIVERY] = { "delivery", WORD, 0, 0, "auto|handover|direct" },
-	[SETTING_CACHE] = { "cache", WORD, 0, 0, "auto|os|process" },
-	[SETTING_CACHE_SIZE] = { "cache_size", SIZE, 16 << 20, UINT64_MAX - 1,
-				 NULL },
-	[SETTING_COLD_SIZE] = { "cold_size", SIZE, 1, UINT64_MAX - 1, NULL },
-	[SETTING_ORDER] = { "order", WORD, 0, 0,
-			    "sequential|random|quasi_random" },
-	[SETTING_BLOCK] = { "block", NUMBER, 1, UINT32_MAX, NULL },
-	[SETTING_WINDOW] = { "window", SIZE, 1, UINT64_MAX - 1, NULL },
-	[SETTING_DECODE] = { "decode", WORD, 0, 0, "draft" },
-	[SETTING_CACHE_DECODED] = { "cache_decoded", SIZE, 1, UINT64_MAX - 1,
-				    NULL },
+	[SETTING_WORKERS] = { "workers", TYPED_NUMBER_IN(1, THREADS_MAX) },
+	[SETTING_PREFETCH] = { "prefetch", TYPED_NUMBER_IN(1, THREADS_MAX) },
+	[SETTING_DELIVERY] = { "delivery",
+			       TYPED_WORD_OF("auto|handover|direct") },
+	[SETTING_CACHE] = { "cache", TYPED_WORD_OF("auto|os|process") },
+	[SETTING_CACHE_SIZE] = { "cache_size", TYPED_SIZE_FROM(16 << 20) },
+	[SETTING_COLD_SIZE] = { "cold_size", TYPED_SIZE_FROM(1) },
+	[SETTING_ORDER] = { "order",
+			    { TYPED_WORD, .word_at = unweighted_order_at } },
+	[SETTING_BLOCK] = { "block", TYPED_NUMBER_IN(1, UINT32_MAX) },
+	[SETTING_WINDOW] = { "window", TYPED_SIZE_FROM(1) },
+	[SETTING_DECODE] = { "decode", TYPED_WORD_OF("draft") },
+	[SETTING_CACHE_DECODED] = { "cache_decoded", TYPED_SIZE_FROM(1) },
 };
+
+static const char *key_at(size_t i)
+{
+	return i < SETTINGS ? rows[i].key : NULL;
+}
+
+static const struct typed keys = { TYPED_WORD, .word_at = key_at };
 
 const char *settings_key(enum setting setting)
 {
@@ -51,42 +65,6 @@ void settings_say(const struct settings *s, enum setting setting, char *out,
 
 	snprintf(out + n, size - n, "%s%s=%s", n ? ", " : "", rows[setting].key,
 		 s->of[setting].text);
-}
-
-static bool is_one_of(const char *words, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (; *words; words += strspn(words, "|")) {
-		if (n == strcspn(words, "|") && !memcmp(words, word, n))
-			return true;
-		words += strcspn(words, "|");
-	}
-	return false;
-}
-
-static bool is_digits(const char *text)
-{
-	return *text && !text[strspn(text, "0123456789")];
-}
-
-static bool is_value(const struct row *row, const char *text, uint64_t *number)
-{
-	*number = 0;
-	if (row->kind == WORD)
-		return is_one_of(row->words, text);
-	if (row->kind == NUMBER && !is_digits(text))
-		return false;
-	return size_parse(text, number) && *number >= row->min &&
-	       *number <= row->max;
-}
-
-static const char *expected(const struct row *row)
-{
-	return row->kind == WORD ? row->words
-	       : row->kind == SIZE
-		       ? "a size, as 512MiB"
-		       : "a number that is not 0, and not too large";
 }
 
 /* Where a line is, for messages. */
@@ -108,30 +86,31 @@ static void shown(const char *text, char out[SETTING_SIZE])
 
 static int refuse_key(const struct place *at, const char *key)
 {
-	char names[256] = "", text[SETTING_SIZE];
+	char expected[TYPED_EXPECTED_SIZE], text[SETTING_SIZE];
 
-	for (size_t i = 0; i < SETTINGS; i++) {
-		size_t n = strlen(names);
-
-		snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "",
-			 rows[i].key);
-	}
 	shown(key, text);
-	log_error(at->log, "%s:%u: unknown key '%s'; there are %s", at->path,
-		  at->line, text, names);
+	log_error(at->log, "%s:%u: unknown key '%s': expected %s", at->path,
+		  at->line, text, typed_expected(&keys, expected));
 	return -EINVAL;
 }
 
-static int set(const struct place *at, const char *key, const char *value,
-	       struct settings *s)
+static int refuse_value(const struct place *at, const struct row *row,
+			const char *value)
 {
-	char text[SETTING_SIZE];
-	uint64_t number;
-	size_t i = 0;
+	char expected[TYPED_EXPECTED_SIZE], text[SETTING_SIZE];
 
-	while (i < SETTINGS && strcmp(rows[i].key, key) != 0)
-		i++;
-	if (i == SETTINGS)
+	shown(value, text);
+	log_error(at->log, "%s:%u: %s=%s: expected %s", at->path, at->line,
+		  row->key, text, typed_expected(&row->type, expected));
+	return -EINVAL;
+}
+
+static int set_key(const struct place *at, const char *key, const char *value,
+		   struct settings *s)
+{
+	uint64_t i, number;
+
+	if (!typed_parse_string(&keys, key, &i))
 		return refuse_key(at, key);
 	if (s->of[i].is_set) {
 		log_error(at->log, "%s:%u: %s is there already", at->path,
@@ -139,12 +118,8 @@ static int set(const struct place *at, const char *key, const char *value,
 		return -EINVAL;
 	}
 	if (strlen(value) >= SETTING_SIZE ||
-	    !is_value(&rows[i], value, &number)) {
-		shown(value, text);
-		log_error(at->log, "%s:%u: %s=%s: expected %s", at->path,
-			  at->line, rows[i].key, text, expected(&rows[i]));
-		return -EINVAL;
-	}
+	    !typed_parse_string(&rows[i].type, value, &number))
+		return refuse_value(at, &rows[i], value);
 	s->of[i].is_set = true;
 	s->of[i].number = number;
 	snprintf(s->of[i].text, SETTING_SIZE, "%s", value);
@@ -178,7 +153,7 @@ static int parse_line(const struct place *at, char *line, struct settings *s)
 		return -EINVAL;
 	}
 	*equals = '\0';
-	return set(at, trim(text), trim(equals + 1), s);
+	return set_key(at, trim(text), trim(equals + 1), s);
 }
 
 static int parse(const char *path, char *text, struct log *log,

@@ -34,6 +34,20 @@ struct typed {
 	const char *(*word_at)(size_t i);
 };
 
+/* Initializers of the usual types; no limit is above TYPED_SIZE_FROM(). */
+#define TYPED_NUMBER_IN(low, high)                                             \
+	{                                                                      \
+		TYPED_NUMBER, .min = (low), .max = (high)                      \
+	}
+#define TYPED_SIZE_FROM(low)                                                   \
+	{                                                                      \
+		TYPED_SIZE, .min = (low), .max = UINT64_MAX - 1                \
+	}
+#define TYPED_WORD_OF(list)                                                    \
+	{                                                                      \
+		TYPED_WORD, .words = (list)                                    \
+	}
+
 /* Parses a text, which need not end with a NUL. Returns false, and leaves *out
    alone, unless the text is accepted. */
 bool typed_parse(const struct typed *type, const char *text, size_t size,
@@ -43,7 +57,7 @@ bool typed_parse(const struct typed *type, const char *text, size_t size,
 bool typed_parse_string(const struct typed *type, const char *text,
 			uint64_t *out);
 
-enum { TYPED_EXPECTED_SIZE = 128 };
+enum { TYPED_EXPECTED_SIZE = 256 };
 
 /*
  * Describes the accepted texts, as in "a whole number from 1 to 8", "a size

@@ -65,19 +65,23 @@ static void test_what_is_wrong_is_named_by_its_line(void)
 {
 	char long_line[200] = "workers=";
 
-	refused("prefetch=2\nworkres=3\n", ":2: unknown key 'workres'");
+	refused("prefetch=2\nworkres=3\n",
+		":2: unknown key 'workres': expected one of workers, ");
 	refused("workers\n", ":1: expected key=value, not 'workers'");
-	refused("\n\nworkers=0\n", ":3: workers=0: expected a number");
+	refused("\n\nworkers=0\n",
+		":3: workers=0: expected a whole number from 1 to 4096");
 	refused("workers=-1\n", "workers=-1");
 	refused("workers=4097\n", "workers=4097");
 	refused("workers=2K\n", "workers=2K");
 	refused("workers=\n", "workers=");
-	refused("cache=o\n", "expected auto|os|process");
-	refused("cache=os|process\n", "expected auto|os|process");
-	refused("cache=\n", "expected auto|os|process");
+	refused("cache=o\n", "expected one of auto, os, process");
+	refused("cache=os|process\n", "expected one of auto, os, process");
+	refused("cache=\n", "expected one of auto, os, process");
 	refused("cache_size=99999999999999999999G\n", "expected a size");
-	refused("cache_size=1M\n", "expected a size");
+	refused("cache_size=1M\n",
+		"expected a size from 16MiB, such as 512MiB");
 	refused("decode=exact\n", "expected draft");
+	refused("order=weighted\n", "expected one of sequential, random, ");
 	refused("delivery=direct\ndelivery=direct\n",
 		":2: delivery is there already");
 	refused("window=1000\n", "block and window are of an order");

@@ -245,7 +245,7 @@ static void descriptions_have_one_wording(void)
 	EXPECTED("draft", TYPED_WORD, .words = "draft");
 	/* A list that is too long is cut off. */
 	memset(long_words, 'x', sizeof(long_words));
-	long_words[100] = long_words[200] = '|';
+	long_words[100] = long_words[300] = '|';
 	long_words[sizeof(long_words) - 1] = '\0';
 	CHECK(strlen(expected(
 		      (struct typed){ TYPED_WORD, .words = long_words })) ==
