@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fs/util/typed.h"
+
 /* The keys of a SPEC; one that is not given is NULL. */
 struct opts_spec {
 	char *order;
@@ -59,23 +61,22 @@ struct opts {
 
 enum opts_kind {
 	OPTS_MOUNT,  /* bool; passed through to the mount */
-	OPTS_ALWAYS, /* every mount is so */
-	OPTS_FLAG,   /* bool; the daemon's own */
-	OPTS_NUMBER, /* uint64_t in [min, max] */
-	OPTS_OCTAL,
-	OPTS_SIZE,   /* as a number; may have a unit */
+	OPTS_ALWAYS, /* no member: on for every mount */
+	OPTS_FLAG,   /* bool; for the daemon */
+	OPTS_NUMBER, /* uint64_t, of the row's type */
+	OPTS_WORD,   /* char *, owned: a word of the row's type */
 	OPTS_TEXT,   /* char *, owned */
 	OPTS_SPEC,   /* the same, a key of a SPEC: checked with the dataset */
-	OPTS_SUBSET, /* the same, or NAME:FILE, of which there may be many */
+	OPTS_SUBSET, /* the same, or NAME:FILE, which may be given repeatedly */
 };
 
 struct opts_row {
 	const char *key;
 	enum opts_kind kind;
 	size_t offset;
-	uint64_t min, max;
-	const char *value; /* what --help calls it */
-	const char *help;
+	struct typed type; /* with OPTS_SPEC: for --help alone */
+	const char *value; /* the value's name in --help; NULL: no value */
+	const char *help;  /* word_at()'s words follow, if the type has it */
 };
 
 /* The row at an index; NULL past the end. */

@@ -36,7 +36,7 @@ static const char examples[] =
 void opts_help(FILE *out)
 {
 	const struct opts_row *row;
-	char left[32];
+	char left[32], list[TYPED_EXPECTED_SIZE];
 
 	fputs(usage, out);
 	for (size_t i = 0; (row = opts_row_at(i)); i++) {
@@ -44,7 +44,9 @@ void opts_help(FILE *out)
 			continue;
 		snprintf(left, sizeof(left), "%s%s%s", row->key,
 			 row->value ? "=" : "", row->value ? row->value : "");
-		fprintf(out, "  %-24s%s\n", left, row->help);
+		fprintf(out, "  %-24s%s%s\n", left, row->help,
+			row->type.word_at ? typed_expected(&row->type, list)
+					  : "");
 	}
 	fputs(examples, out);
 }
@@ -74,15 +76,15 @@ static bool print_row(FILE *out, const struct opts *opts,
 		fprintf(out, "%s%s", before, row->key);
 		return true;
 	case OPTS_NUMBER:
-	case OPTS_SIZE:
-	case OPTS_OCTAL:
 		number = *(uint64_t *)opts_member(opts, row);
 		if (number == OPTS_UNSET)
 			return false;
 		fprintf(out,
-			row->kind == OPTS_OCTAL ? "%s%s=%03llo" : "%s%s=%llu",
+			row->type.kind == TYPED_OCTAL ? "%s%s=%03llo"
+						      : "%s%s=%llu",
 			before, row->key, (unsigned long long)number);
 		return true;
+	case OPTS_WORD:
 	case OPTS_TEXT:
 	case OPTS_SPEC:
 	case OPTS_SUBSET:

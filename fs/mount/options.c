@@ -10,7 +10,7 @@
 
 #include "fs/engine/settings.h"
 #include "fs/util/bytes.h"
-#include "fs/util/size.h"
+#include "fs/util/cleanup.h"
 
 /* One option of a -o list, which is not changed: ps shows it. */
 struct word {
@@ -20,21 +20,6 @@ struct word {
 	const char *value; /* NULL: none */
 	size_t value_size;
 };
-
-static int parse_number(const struct opts_row *row, const char *text, int base,
-			uint64_t *out)
-{
-	char *end;
-	unsigned long long v;
-
-	errno = 0;
-	v = strtoull(text, &end, base);
-	if (errno || *end || text[0] < '0' || text[0] > '9' || v < row->min ||
-	    v > row->max)
-		return -EINVAL;
-	*out = v;
-	return 0;
-}
 
 /* Takes the text. */
 static int add_subset(struct opts *opts, char *text)
@@ -52,59 +37,57 @@ static int add_subset(struct opts *opts, char *text)
 	return 0;
 }
 
-static int parse_size(const struct opts_row *row, const char *text,
-		      uint64_t *out)
-{
-	uint64_t v;
-
-	if (!size_parse(text, &v) || v < row->min || v > row->max)
-		return -EINVAL;
-	*out = v;
-	return 0;
-}
-
-/* Takes the value's text, NULL if there is none. */
+/* Sets the member of a row that has a value. Keeps or frees the text. */
 static int set_value(struct opts *opts, const struct opts_row *row, char *text)
 {
-	char **member = opts_member(opts, row);
-	int r = -EINVAL;
+	void *member = opts_member(opts, row);
+	uint64_t v;
+	int r = 0;
 
-	if (text && row->kind == OPTS_SUBSET && strchr(text, ':'))
+	if (!text)
+		return -ENOMEM;
+	if (row->kind == OPTS_SUBSET && strchr(text, ':'))
 		return add_subset(opts, text);
-	if (text && *text && opts_is_text(row)) {
-		free(*member);
-		*member = text;
-		return 0;
+	if (row->kind == OPTS_NUMBER)
+		r = typed_parse_string(&row->type, text, member) ? 0 : -EINVAL;
+	else if (row->kind == OPTS_WORD)
+		r = typed_parse_string(&row->type, text, &v) ? 0 : -EINVAL;
+	else if (!*text)
+		r = -EINVAL;
+	if (!r && opts_is_text(row)) {
+		free(*(char **)member);
+		*(char **)member = steal(text);
 	}
-	if (text && row->kind == OPTS_NUMBER)
-		r = parse_number(row, text, 10, opts_member(opts, row));
-	if (text && row->kind == OPTS_SIZE)
-		r = parse_size(row, text, opts_member(opts, row));
-	if (text && row->kind == OPTS_OCTAL)
-		r = parse_number(row, text, 8, opts_member(opts, row));
 	free(text);
 	return r;
 }
 
-static int set_flag(struct opts *opts, const struct opts_row *row,
-		    const struct word *word)
+static void set_flag(struct opts *opts, const struct opts_row *row)
 {
-	if (word->value)
-		return -EINVAL;
 	if (row->kind == OPTS_MOUNT || row->kind == OPTS_FLAG)
 		*(bool *)opts_member(opts, row) = true;
-	return 0;
 }
 
-static bool takes_value(const struct opts_row *row)
+static int refuse_word(const struct opts_row *row, const struct word *word,
+		       struct log *log)
 {
-	return row->value != NULL;
+	bool has_type = row->kind == OPTS_NUMBER || row->kind == OPTS_WORD;
+	char expected[TYPED_EXPECTED_SIZE];
+	int size = (int)word->size;
+
+	if (word->value && has_type)
+		log_error(log, "-o %.*s: expected %s", size, word->at,
+			  typed_expected(&row->type, expected));
+	else
+		log_error(log, "-o %.*s: expected %s%s%s", size, word->at,
+			  row->key, row->value ? "=" : " without a value",
+			  row->value ? row->value : "");
+	return -EINVAL;
 }
 
 static int set_word(struct opts *opts, const struct word *word, struct log *log)
 {
 	const struct opts_row *row = opts_row_of(word->at, word->key_size);
-	int size = (int)word->size;
 	int r;
 
 	if (!row && opts_is_ignored(word->at, word->size))
@@ -112,21 +95,17 @@ static int set_word(struct opts *opts, const struct word *word, struct log *log)
 	if (!row) {
 		log_error(log,
 			  "-o %.*s: unknown option (betonfs --help lists them)",
-			  size, word->at);
+			  (int)word->size, word->at);
 		return -EINVAL;
 	}
-	if (takes_value(row))
-		r = set_value(opts, row,
-			      word->value
-				      ? strndup(word->value, word->value_size)
-				      : NULL);
-	else
-		r = set_flag(opts, row, word);
-	if (r)
-		log_error(log, "-o %.*s: expected %s%s%s", size, word->at,
-			  row->key, row->value ? "=" : " without a value",
-			  row->value ? row->value : "");
-	return r;
+	if (!row->value != !word->value)
+		return refuse_word(row, word, log);
+	if (!row->value) {
+		set_flag(opts, row);
+		return 0;
+	}
+	r = set_value(opts, row, strndup(word->value, word->value_size));
+	return r == -EINVAL ? refuse_word(row, word, log) : r;
 }
 
 /* "a,b=c". Empty words mean nothing. */

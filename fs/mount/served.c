@@ -194,11 +194,9 @@ static int open_engine(struct served *s)
 	};
 	int r;
 
-	if (o->cache && !tiers_parse_mode(o->cache, &options.tiers.mode)) {
-		log_error(s->log, "-o cache=%s: expected auto, os or process",
-			  o->cache);
-		return EXIT_USAGE;
-	}
+	/* Words of this option were checked with the command line. */
+	if (o->cache)
+		tiers_parse_mode(o->cache, &options.tiers.mode);
 	for (size_t i = 0; i < num_served(s); i++)
 		datasets[i] = s->datasets[i].ds;
 	r = engine_open(&options, &s->engine);

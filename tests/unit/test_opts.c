@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fs/mount/option_text.h"
+#include "fs/order/order.h"
 #include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
@@ -81,7 +82,8 @@ static void test_the_keys_of_a_spec_make_one(void)
 	spec = opts_spec(&opts);
 	text = opts_text(&opts);
 	CHECK(!strcmp(spec, "order=random,batch=8,seed=3"));
-	CHECK(!strcmp(text, "order=random\nbatch=8\nseed=3\nahead=2\nthreads=2\n"));
+	CHECK(!strcmp(text,
+		      "order=random\nbatch=8\nseed=3\nahead=2\nthreads=2\n"));
 	free(spec);
 	free(text);
 	opts_fini(&opts);
@@ -109,14 +111,57 @@ static void test_wrong_options_are_refused_by_name(void)
 	refused("d m -o ro,nosuch=3", "nosuch=3");
 	refused("d m -o use", "use");
 	refused("d m -o uid", "uid=N");
-	refused("d m -o uid=", "uid=N");
+	refused("d m -o uid=", "uid=: expected a whole number from 0 to ");
 	refused("d m -o uid=-1", "uid=-1");
-	refused("d m -o uid=4294967295", "uid=4294967295");
-	refused("d m -o umask=8", "umask=8");
-	refused("d m -o threads=0", "threads=0");
-	refused("d m -o noexec=1", "noexec=1");
+	refused("d m -o uid=4294967295",
+		"uid=4294967295: expected a whole number from 0 to 4294967294");
+	refused("d m -o umask=8",
+		"umask=8: expected an octal number up to 0777");
+	refused("d m -o umask=1000", "umask=1000");
+	refused("d m -o threads=0",
+		"threads=0: expected a whole number from 1 to 1024");
+	refused("d m -o threads=1k", "threads=1k");
+	refused("d m -o cache_size=1M",
+		"cache_size=1M: expected a size from 16MiB, such as 512MiB");
+	refused("d m -o cache=", "cache=: expected one of auto, os, process");
+	refused("d m -o cache=o", "cache=o: expected one of auto, os, process");
+	refused("d m -o cache", "cache: expected cache=auto|os|process");
+	refused("d m -o noexec=1", "noexec=1: expected noexec without a value");
+	refused("d m -o noexec=", "noexec=: expected noexec without a value");
 	refused("d m -o log=", "log=FILE");
+	refused("d m -o seed=", "seed=N");
 	refused("d", "usage");
+}
+
+static void test_values_have_types(void)
+{
+	char line[] =
+		"d m -o umask=0022,threads=0008,cache_size=16m,cold_size=0"
+		",cache=os,cache=process,subset=few:f:g,subset=few";
+	struct opts opts;
+
+	CHECK(parse(&opts, line, NULL) == 0);
+	CHECK(opts.umask == 022 && opts.threads == 8);
+	CHECK(opts.cache_size == 16 << 20 && opts.cold_size == 0);
+	CHECK(!strcmp(opts.cache, "process"));
+	CHECK(opts.num_subsets == 1 && !strcmp(opts.subsets[0], "few:f:g"));
+	CHECK(!strcmp(opts.spec.subset, "few"));
+	opts_fini(&opts);
+}
+
+static void test_help_lists_the_orders(void)
+{
+	char text[8192] = "", *order;
+	FILE *f = fmemopen(text, sizeof(text) - 1, "w");
+
+	CHECK(f);
+	opts_help(f);
+	fclose(f);
+	order = strstr(text, "  order=NAME ");
+	CHECK(order);
+	*strchr(order, '\n') = '\0';
+	for (size_t i = 0; order_name_at(i); i++)
+		CHECK(strstr(order, order_name_at(i)));
 }
 
 static void datasets_are(const char *text, const char *joined)
@@ -172,5 +217,7 @@ int main(void)
 	test_words_of_fstab_mean_nothing();
 	test_the_letters_of_mount_are_others();
 	test_wrong_options_are_refused_by_name();
+	test_values_have_types();
+	test_help_lists_the_orders();
 	return 0;
 }
