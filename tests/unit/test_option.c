@@ -39,12 +39,23 @@ static const struct option_row rows[] = {
 	  .help = "a letter", .parse = parse_letter },
 };
 
+static char message[256];
+
+static void keep_message(void *arg, enum beton_log_level level,
+			 const char *text)
+{
+	(void)arg;
+	(void)level;
+	snprintf(message, sizeof(message), "%s", text);
+}
+
 /* The program's name and up to ten arguments, separated by spaces. */
 static int parse(const char *line, struct options *o, char *argv[12],
 		 int *operands)
 {
 	static char buf[256];
-	int n = 1;
+	struct log log;
+	int n = 1, r;
 
 	*o = (struct options){ .number = 5 };
 	argv[0] = buf;
@@ -52,7 +63,11 @@ static int parse(const char *line, struct options *o, char *argv[12],
 	for (char *s = strtok(buf, " "); s && n < 11; s = strtok(NULL, " "))
 		argv[n++] = s;
 	argv[n] = NULL;
-	return option_parse(rows, ARRAY_LEN(rows), argv, o, NULL, operands);
+	message[0] = '\0';
+	log_init(&log, keep_message, NULL);
+	r = option_parse(rows, ARRAY_LEN(rows), argv, o, &log, operands);
+	log_fini(&log);
+	return r;
 }
 
 static void every_kind_is_stored(void)
@@ -128,6 +143,33 @@ static void wrong_usage_is_refused(void)
 		CHECK(parse(bad[i], &o, argv, &n) == -EINVAL);
 }
 
+static void errors_name_option_value_and_limits(void)
+{
+	static const char *const table[][2] = {
+		{ "--number=10",
+		  "--number=10: expected a whole number from 2 to 9" },
+		{ "-n 1", "--number=1: expected a whole number from 2 to 9" },
+		{ "-n", "--number: expected a whole number from 2 to 9" },
+		{ "--size=1kk", "--size=1kk: expected a size, such as 512MiB" },
+		{ "--choice reds",
+		  "--choice=reds: expected one of red, green, blue" },
+		{ "--parsed=q", "--parsed=q: expected A-Z" },
+		{ "--text", "--text: expected T" },
+		{ "--flag=1", "--flag=1: expected no value" },
+		{ "--flags=1",
+		  "unknown option --flags: --help lists the options" },
+		{ "-x1", "unknown option -x1: --help lists the options" },
+	};
+	struct options o;
+	char *argv[12];
+	int n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		CHECK(parse(table[i][0], &o, argv, &n) == -EINVAL);
+		CHECK(!strcmp(message, table[i][1]));
+	}
+}
+
 static void help_and_list_come_from_the_rows(void)
 {
 	char text[2048] = "";
@@ -151,6 +193,7 @@ int main(void)
 	absent_options_keep_their_values();
 	operands_may_stand_anywhere();
 	wrong_usage_is_refused();
+	errors_name_option_value_and_limits();
 	help_and_list_come_from_the_rows();
 	return 0;
 }

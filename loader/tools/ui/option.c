@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/tools/ui/option.h"
 
+#include <errno.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
-#include "fs/util/size.h"
+#include "fs/util/typed.h"
 
 /* The column where --help's explanations begin. */
 enum { HELP_INDENT = 26 };
@@ -16,107 +15,93 @@ struct parser {
 	size_t num_rows;
 	char *members;
 	struct log *log;
-	char **next; /* the argument to look at */
+	char **next; /* argument; NULL ends them */
 };
 
-/* Of a number no suffix is taken. */
-static int parse_number(const char *text, bool suffix, uint64_t *out)
+static bool is_typed(const struct option_row *row)
 {
-	if (!suffix && text[strspn(text, "0123456789")])
-		return -EINVAL;
-	return size_parse(text, out) ? 0 : -EINVAL;
+	return row->kind == OPTION_NUMBER || row->kind == OPTION_SIZE ||
+	       row->kind == OPTION_CHOICE;
 }
 
-static int parse_choice(const char *choices, const char *text, unsigned *out)
+static struct typed type_of(const struct option_row *row)
 {
-	size_t n = strlen(text);
-	unsigned i = 0;
-
-	for (const char *c = strchr(text, '|') ? NULL : choices; c; i++) {
-		if (strncmp(c, text, n) == 0 && (!c[n] || c[n] == '|')) {
-			*out = i;
-			return 0;
-		}
-		c = strchr(c, '|');
-		c = c ? c + 1 : NULL;
-	}
-	return -EINVAL;
+	if (row->kind == OPTION_CHOICE)
+		return (struct typed)TYPED_WORD_OF(row->argument);
+	return (struct typed){
+		.kind = row->kind == OPTION_SIZE ? TYPED_SIZE : TYPED_NUMBER,
+		.min = row->min,
+		.max = row->max,
+	};
 }
 
-static int parse_value(const struct option_row *row, const char *text,
-		       void *member)
+static bool parse_typed(const struct option_row *row, const char *text,
+			void *member)
 {
-	uint64_t v = 0;
+	const struct typed type = type_of(row);
+	uint64_t v;
 
-	switch (row->kind) {
-	case OPTION_FLAG:
-		*(bool *)member = true;
-		return 0;
-	case OPTION_TEXT:
-		*(const char **)member = text;
-		return 0;
-	case OPTION_CHOICE:
-		return parse_choice(row->argument, text, member);
-	case OPTION_PARSED:
-		return row->parse(text, member);
-	case OPTION_NUMBER:
-	case OPTION_SIZE:
-		break;
-	}
-	if (parse_number(text, row->kind == OPTION_SIZE, &v) || v < row->min ||
-	    v > row->max)
-		return -EINVAL;
-	*(uint64_t *)member = v;
-	return 0;
-}
-
-static int bad_value(struct parser *p, const struct option_row *row,
-		     const char *text)
-{
-	bool is_number = row->kind == OPTION_NUMBER || row->kind == OPTION_SIZE;
-
-	if (!is_number)
-		log_error(p->log, "--%s: '%s' is not %s", row->name, text,
-			  row->argument);
-	else if (row->max == UINT64_MAX)
-		log_error(p->log, "--%s: '%s' is no number from %llu on",
-			  row->name, text, (unsigned long long)row->min);
+	if (!typed_parse_string(&type, text, &v))
+		return false;
+	if (row->kind == OPTION_CHOICE)
+		*(unsigned *)member = (unsigned)v;
 	else
-		log_error(p->log, "--%s: '%s' is no number from %llu to %llu",
-			  row->name, text, (unsigned long long)row->min,
-			  (unsigned long long)row->max);
+		*(uint64_t *)member = v;
+	return true;
+}
+
+static bool parse_value(const struct option_row *row, const char *text,
+			void *member)
+{
+	if (row->kind == OPTION_PARSED)
+		return row->parse(text, member) == 0;
+	if (is_typed(row))
+		return parse_typed(row, text, member);
+	*(const char **)member = text;
+	return true;
+}
+
+static int refuse_value(struct parser *p, const struct option_row *row,
+			const char *text)
+{
+	const struct typed type = type_of(row);
+	char expected[TYPED_EXPECTED_SIZE];
+
+	log_error(p->log, "--%s%s%s: expected %s", row->name, text ? "=" : "",
+		  text ? text : "",
+		  row->kind == OPTION_FLAG ? "no value"
+		  : is_typed(row)	   ? typed_expected(&type, expected)
+					   : row->argument);
 	return -EINVAL;
 }
 
 /* Stores a value; `text` NULL: it is the next argument. */
-static int take(struct parser *p, const struct option_row *row,
-		const char *text)
+static int set_option(struct parser *p, const struct option_row *row,
+		      const char *text)
 {
-	if (row->kind == OPTION_FLAG && text) {
-		log_error(p->log, "--%s takes no value", row->name);
-		return -EINVAL;
+	char *member = p->members + row->offset;
+
+	if (row->kind == OPTION_FLAG && !text) {
+		*(bool *)member = true;
+		return 0;
 	}
-	if (row->kind != OPTION_FLAG && !text) {
-		text = *p->next;
-		if (!text) {
-			log_error(p->log, "--%s needs a value: %s", row->name,
-				  row->argument);
-			return -EINVAL;
-		}
-		p->next++;
-	}
-	if (parse_value(row, text, p->members + row->offset))
-		return bad_value(p, row, text);
+	if (row->kind == OPTION_FLAG)
+		return refuse_value(p, row, text);
+	if (!text && *p->next)
+		text = *p->next++;
+	if (!text || !parse_value(row, text, member))
+		return refuse_value(p, row, text);
 	return 0;
 }
 
-static int unknown(struct parser *p, const char *argument, size_t size)
+static int refuse_option(struct parser *p, const char *argument, size_t size)
 {
-	log_error(p->log, "unknown option %.*s", (int)size, argument);
+	log_error(p->log, "unknown option %.*s: --help lists the options",
+		  (int)size, argument);
 	return -EINVAL;
 }
 
-static int take_long(struct parser *p, const char *argument)
+static int parse_long(struct parser *p, const char *argument)
 {
 	const char *name = argument + 2, *end = strchr(name, '=');
 	size_t n = end ? (size_t)(end - name) : strlen(name);
@@ -125,21 +110,22 @@ static int take_long(struct parser *p, const char *argument)
 		const struct option_row *row = &p->rows[i];
 
 		if (strlen(row->name) == n && memcmp(row->name, name, n) == 0)
-			return take(p, row, end ? end + 1 : NULL);
+			return set_option(p, row, end ? end + 1 : NULL);
 	}
-	return unknown(p, argument, n + 2);
+	return refuse_option(p, argument, n + 2);
 }
 
 /* "-a", "-avalue"; letters do not share a dash. */
-static int take_letter(struct parser *p, const char *argument)
+static int parse_letter(struct parser *p, const char *argument)
 {
 	for (size_t i = 0; i < p->num_rows; i++) {
 		const struct option_row *row = &p->rows[i];
 
 		if (row->letter && row->letter == argument[1])
-			return take(p, row, argument[2] ? argument + 2 : NULL);
+			return set_option(p, row,
+					  argument[2] ? argument + 2 : NULL);
 	}
-	return unknown(p, argument, strlen(argument));
+	return refuse_option(p, argument, strlen(argument));
 }
 
 int option_parse(const struct option_row *rows, size_t num_rows, char **argv,
@@ -159,9 +145,9 @@ int option_parse(const struct option_row *rows, size_t num_rows, char **argv,
 		else if (strcmp(argument, "--") == 0)
 			only_operands = true;
 		else if (argument[1] == '-')
-			r = take_long(&p, argument);
+			r = parse_long(&p, argument);
 		else
-			r = take_letter(&p, argument);
+			r = parse_letter(&p, argument);
 	}
 	*operands = n;
 	return r;
