@@ -39,10 +39,11 @@ struct typed {
 	{                                                                      \
 		TYPED_NUMBER, .min = (low), .max = (high)                      \
 	}
-#define TYPED_SIZE_FROM(low)                                                   \
+#define TYPED_SIZE_IN(low, high)                                               \
 	{                                                                      \
-		TYPED_SIZE, .min = (low), .max = UINT64_MAX - 1                \
+		TYPED_SIZE, .min = (low), .max = (high)                        \
 	}
+#define TYPED_SIZE_FROM(low) TYPED_SIZE_IN(low, UINT64_MAX - 1)
 #define TYPED_WORD_OF(list)                                                    \
 	{                                                                      \
 		TYPED_WORD, .words = (list)                                    \

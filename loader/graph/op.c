@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "fs/util/size.h"
+#include "fs/util/typed.h"
 #include "loader/graph/diagnostic.h"
 #include "loader/graph/parse.h"
 #include "loader/graph/schedule.h"
@@ -22,9 +22,6 @@ static const struct op *const ops[] = {
 #include "ops.inc"
 #undef OP
 };
-
-/* In the order of enum interpolation. */
-const char *const op_interpolations[] = { "area", "bilinear", NULL };
 
 const struct op *op_row(size_t i)
 {
@@ -56,25 +53,21 @@ bool op_is_random(const struct op *op)
 	return op_param(op, "group") >= 0;
 }
 
-static int word_index(const struct param *param, const char *word)
+/* Of a word or a size; other numbers are reals. */
+static struct typed type_of(const struct param *param)
 {
-	for (int i = 0; param->words && param->words[i]; i++) {
-		if (!strcmp(param->words[i], word))
-			return i;
-	}
-	return -1;
+	if (param->kind != PARAM_BYTES)
+		return (struct typed)TYPED_WORD_OF(param->words);
+	return (struct typed)TYPED_SIZE_IN((uint64_t)param->min,
+					   (uint64_t)param->max);
 }
 
-/* "area, bilinear" */
-static const char *list_words(const struct param *param, char *out, size_t size)
+static int word_index(const struct param *param, const char *word)
 {
-	size_t used = 0;
+	const struct typed type = TYPED_WORD_OF(param->words);
+	uint64_t i;
 
-	*out = '\0';
-	for (size_t i = 0; param->words[i] && used < size; i++)
-		used += (size_t)snprintf(out + used, size - used, "%s%s",
-					 i ? ", " : "", param->words[i]);
-	return out;
+	return typed_parse_string(&type, word, &i) ? (int)i : -1;
 }
 
 /* What is wrong with a value, told where it stands. */
@@ -87,13 +80,14 @@ struct place {
 	size_t at;
 };
 
-static int wrong_word(const struct place *p)
+static int wrong_value(const struct place *p)
 {
-	char list[128];
+	const struct typed type = type_of(p->param);
+	char expected[TYPED_EXPECTED_SIZE];
 
-	return complain(p->complaint, p->at, "%s of %s is one of %s, not `%s'",
+	return complain(p->complaint, p->at, "%s of %s takes %s, not `%s'",
 			p->param->name, p->op->name,
-			list_words(p->param, list, sizeof(list)), p->value);
+			typed_expected(&type, expected), p->value);
 }
 
 /* Where a part of a value stands in the text; escapes are not looked at. */
@@ -180,16 +174,11 @@ static int bind_schedule(const struct place *p, struct arg *out)
 /* Exact as a double: sizes are below 2^53. */
 static int bind_bytes(const struct place *p, struct arg *out)
 {
-	const struct param *param = p->param;
+	const struct typed type = type_of(p->param);
 	uint64_t v;
 
-	if (!size_parse(p->value, &v) || (double)v < param->min ||
-	    (double)v > param->max)
-		return complain(p->complaint, p->at,
-				"%s of %s takes bytes, as 512MiB or 2GiB, "
-				"from %.0f to %.0f, not `%s'",
-				param->name, p->op->name, param->min,
-				param->max, p->value);
+	if (!typed_parse_string(&type, p->value, &v))
+		return wrong_value(p);
 	out->number[0] = (double)v;
 	out->count = 1;
 	return 0;
@@ -208,7 +197,7 @@ static int bind_value(const struct place *p, struct arg *out)
 	if (out->word >= 0)
 		return 0;
 	if (p->param->kind == PARAM_WORD)
-		return wrong_word(p);
+		return wrong_value(p);
 	if (p->param->kind == PARAM_BYTES)
 		return bind_bytes(p, out);
 	return bind_schedule(p, out);

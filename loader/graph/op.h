@@ -51,7 +51,7 @@ enum param_kind {
 	PARAM_REALS,
 	PARAM_WORD,  /* one of `words` */
 	PARAM_NAME,  /* any text, not empty */
-	PARAM_BYTES, /* a size as fs/util/size.h has it, one number */
+	PARAM_BYTES, /* a TYPED_SIZE, one number */
 };
 
 enum {
@@ -73,8 +73,8 @@ struct param {
 	unsigned max_count;
 	double min; /* numbers: each of them */
 	double max;
-	const char *const *words; /* NULL-terminated; with numbers: words that
-				     may stand in their place */
+	const char *words; /* "one|two"; with numbers: words that may stand
+			      in their place */
 	const char *help;
 };
 
@@ -287,17 +287,16 @@ float op_factor(const struct arg *magnitude, const struct arg *p,
 		struct uniform uniform);
 
 /* Parameter rows that several operations share. */
-extern const char *const op_interpolations[];
-
 #define OP_PARAM_SIZE(text)                                                    \
 	{                                                                      \
 		.name = "size", .kind = PARAM_INTEGERS, .min_count = 1,        \
 		.max_count = 2, .min = 1, .max = OP_SIZE_MAX, .help = text     \
 	}
+/* The words are in the order of enum interpolation. */
 #define OP_PARAM_INTERPOLATION                                                 \
 	{                                                                      \
 		.name = "interpolation", .kind = PARAM_WORD,                   \
-		.initial = "area", .words = op_interpolations,                 \
+		.initial = "area", .words = "area|bilinear",                   \
 		.help = "how pixels are averaged when the size changes"        \
 	}
 #define OP_PARAM_MAGNITUDE                                                     \

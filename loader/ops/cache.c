@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/graph/op.h"
 
-static const char *const kinds[] = { "decoded", NULL };
-
 static const struct param params[] = {
 	{ .name = "what",
 	  .kind = PARAM_WORD,
-	  .words = kinds,
+	  .words = "decoded",
 	  .help = "what is kept of an image" },
 	[OP_CACHE_SIZE] = { .name = "size",
 			    .kind = PARAM_BYTES,

@@ -3,8 +3,6 @@
 
 enum { DEVICE, DEVICES_MAX = 63 };
 
-static const char *const points[] = { "here", [OP_DEVICE_AUTO] = "auto", NULL };
-
 static const struct param params[] = {
 	[DEVICE] = { .name = "device",
 		     .kind = PARAM_INTEGERS,
@@ -16,7 +14,7 @@ static const struct param params[] = {
 	[OP_DEVICE_POINT] = { .name = "point",
 			      .kind = PARAM_WORD,
 			      .initial = "here",
-			      .words = points,
+			      .words = "here|auto", /* 1: OP_DEVICE_AUTO */
 			      .help = "what comes after it runs there, or wherever "
 				      "there is more time for it" },
 	{ 0 },

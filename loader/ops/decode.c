@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/graph/op.h"
 
-/* In the order of enum quality. */
-static const char *const qualities[] = { "default", "exact", "draft", NULL };
-
 static const struct param params[] = {
 	{ .name = "quality",
 	  .kind = PARAM_WORD,
 	  .initial = "default",
-	  .words = qualities,
+	  .words = "default|exact|draft", /* as enum quality */
 	  .help = "which pixels decoding may give" },
 	{ 0 },
 };

@@ -8,11 +8,8 @@
 
 enum { ALPHA, LAMBDA };
 
+/* In the order of the words of lambda. */
 enum { OF_BATCH, OF_SAMPLE };
-
-static const char *const lambdas[] = {
-	[OF_BATCH] = "batch", [OF_SAMPLE] = "sample", NULL
-};
 
 /* The image and its label are nearly always two of them: one group unless they
    say otherwise. */
@@ -27,7 +24,7 @@ static const struct param params[] = {
 	[LAMBDA] = { .name = "lambda",
 		     .kind = PARAM_WORD,
 		     .initial = "batch",
-		     .words = lambdas,
+		     .words = "batch|sample",
 		     .help = "what has one of its own" },
 	{ .name = "group",
 	  .kind = PARAM_NAME,

@@ -9,8 +9,6 @@ static const double imagenet[][3] = {
 	[STD] = { 0.229, 0.224, 0.225 },
 };
 
-static const char *const presets[] = { "imagenet", NULL };
-
 static const struct param params[] = {
 	[MEAN] = { .name = "mean",
 		   .kind = PARAM_REALS,
@@ -18,7 +16,7 @@ static const struct param params[] = {
 		   .max_count = 3,
 		   .min = 0,
 		   .max = 1,
-		   .words = presets,
+		   .words = "imagenet",
 		   .help = "per channel, of values from 0 to 1; or imagenet" },
 	[STD] = { .name = "std",
 		  .kind = PARAM_REALS,

@@ -489,13 +489,13 @@ struct mistake {
 static const struct mistake mistakes[] = {
 	{ "cache", "column 1: cache needs a what" },
 	{ "cache(decoded)", "column 1: cache needs a size" },
-	{ "cache(1GiB)", "column 7: what of cache is one of decoded" },
+	{ "cache(1GiB)", "column 7: what of cache takes decoded, not" },
 	{ "cache(decoded, 1GB)",
-	  "column 16: size of cache takes bytes, as "
-	  "512MiB or 2GiB, from 65536 to 70368744177664, not `1GB'" },
-	{ "cache(decoded, 65535)", "column 16: size of cache takes bytes" },
-	{ "cache(decoded, 1000T)", "column 16: size of cache takes bytes" },
-	{ "cache(decoded, -1)", "column 16: size of cache takes bytes" },
+	  "column 16: size of cache takes a size from 64KiB to 64TiB, "
+	  "not `1GB'" },
+	{ "cache(decoded, 65535)", "column 16: size of cache takes a size" },
+	{ "cache(decoded, 1000T)", "column 16: size of cache takes a size" },
+	{ "cache(decoded, -1)", "column 16: size of cache takes a size" },
 	{ "flip | cache(decoded, 1GiB)",
 	  "column 8: cache must stand before what draws random numbers" },
 	{ "resize(8) | random_resized_crop(8) | cache(decoded, 1GiB)",

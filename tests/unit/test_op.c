@@ -94,7 +94,14 @@ static void every_parameter_is_described(void)
 
 static const char *fitting(const struct param *p)
 {
-	return p->words ? p->words[0] : p->kind == PARAM_BYTES ? "1GiB" : "7";
+	static char word[32];
+
+	if (p->words) {
+		snprintf(word, sizeof(word), "%.*s",
+			 (int)strcspn(p->words, "|"), p->words);
+		return word;
+	}
+	return p->kind == PARAM_BYTES ? "1GiB" : "7";
 }
 
 /* "NAME(x, y)" with values that fit the parameters that must be given. */
@@ -269,15 +276,15 @@ static const struct mistake mistakes[] = {
 	{ "center_crop(ratio=1, 8)", "column 22: an argument without a name" },
 	{ "chw(1)", "column 5: chw takes 0 arguments at most" },
 	{ "decode(good)",
-	  "column 8: quality of decode is one of default, exact, "
+	  "column 8: quality of decode takes one of default, exact, "
 	  "draft, not `good'" },
-	{ "decode(quality=1, 2)", "column 16: quality of decode is one of" },
+	{ "decode(quality=1, 2)", "column 16: quality of decode takes one of" },
 	{ "flip(1.01)", "column 6: p of flip takes numbers from 0 to 1" },
 	{ "flip(nan)", "column 6: p of flip" },
 	{ "flip(group=\"\")", "column 12: group of flip is empty" },
 	{ "resize(8, interpolation=cubic)",
 	  "column 25: interpolation of resize "
-	  "is one of area, bilinear" },
+	  "takes one of area, bilinear, not `cubic'" },
 	{ "random_resized_crop(8, scale=\"1,0.5\")", "column 1: random_resized_"
 						     "crop: the least scale" },
 	{ "random_resized_crop(8, scale=0.5)",
@@ -316,7 +323,7 @@ static const struct mistake mistakes[] = {
 	  "16384, 1 to 2 of them, not `1,2,3'" },
 	{ "center_crop(0=8)", "column 13: numbers that change with the epoch" },
 	{ "normalize(\"0=imagenet\")", "column 14: mean of normalize takes" },
-	{ "decode(\"0=exact\")", "column 8: quality of decode is one of" },
+	{ "decode(\"0=exact\")", "column 8: quality of decode takes one of" },
 };
 
 static void mistakes_are_told_where_they_are(void)
