@@ -109,8 +109,7 @@ static bool complain_of_hash(const struct text *v,
 static bool parse_range(const struct text *v, uint64_t min, uint64_t max,
 			uint64_t *out)
 {
-	const struct typed range = { TYPED_NUMBER, .min = min, .max = max,
-				     .strict = true };
+	const struct typed range = TYPED_STRICT_IN(min, max);
 
 	return typed_parse(&range, v->at, v->size, out);
 }
@@ -135,8 +134,7 @@ static bool parse_subset(const struct key *key, const struct text *v,
 }
 
 #define AT(member) .offset = offsetof(struct spec, member)
-#define NUMBER(low, high)                                                      \
-	.type = { TYPED_NUMBER, .min = low, .max = high, .strict = true }
+#define NUMBER(low, high) .type = TYPED_STRICT_IN(low, high)
 
 /* In the same order as in the canonical text. */
 static const struct key keys[] = {

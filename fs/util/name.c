@@ -74,9 +74,7 @@ bool name_parse_number(const char *name, uint64_t n, uint64_t *number,
 
 bool name_parse_u64(const char *text, size_t size, uint64_t *out)
 {
-	static const struct typed number = { TYPED_NUMBER,
-					     .max = UINT64_MAX,
-					     .strict = true };
+	static const struct typed number = TYPED_STRICT_IN(0, UINT64_MAX);
 
 	return typed_parse(&number, text, size, out);
 }

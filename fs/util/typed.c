@@ -95,7 +95,8 @@ bool typed_parse(const struct typed *type, const char *text, size_t size,
 	return true;
 }
 
-bool typed_parse_string(const struct typed *type, const char *text, uint64_t *out)
+bool typed_parse_string(const struct typed *type, const char *text,
+			uint64_t *out)
 {
 	return typed_parse(type, text, strlen(text), out);
 }

@@ -39,6 +39,10 @@ struct typed {
 	{                                                                      \
 		TYPED_NUMBER, .min = (low), .max = (high)                      \
 	}
+#define TYPED_STRICT_IN(low, high)                                             \
+	{                                                                      \
+		TYPED_NUMBER, .min = (low), .max = (high), .strict = true      \
+	}
 #define TYPED_SIZE_IN(low, high)                                               \
 	{                                                                      \
 		TYPED_SIZE, .min = (low), .max = (high)                        \

@@ -8,16 +8,18 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/log.h"
-#include "fs/util/name.h"
 #include "fs/util/rng.h"
-#include "fs/util/size.h"
+#include "fs/util/typed.h"
 #include "loader/graph/parse.h"
 
 /* So that no sum of sizes can wrap: of a batch's rows, of all fields. */
 static const uint64_t ROW_BYTES_MAX = (uint64_t)1 << 32;
-static const uint64_t SAMPLES_MAX = (uint64_t)1 << 48;
 
 enum { IMAGE_SIDE_MAX = UINT16_MAX, IMAGE_CHANNELS = 3 };
+
+static const struct typed any_count = TYPED_STRICT_IN(1, UINT64_MAX);
+static const struct typed sample_count = TYPED_STRICT_IN(1, (uint64_t)1 << 48);
+static const struct typed memory_size = TYPED_SIZE_IN(1, UINT64_MAX);
 
 /* What a value can be of. */
 struct kind {
@@ -63,7 +65,7 @@ static void skip_blanks(struct reader *in)
 	in->rest += strspn(in->rest, " \t");
 }
 
-static bool take(struct reader *in, char c)
+static bool take_char(struct reader *in, char c)
 {
 	skip_blanks(in);
 	if (*in->rest != c)
@@ -73,14 +75,18 @@ static bool take(struct reader *in, char c)
 	return true;
 }
 
-static bool take_number(struct reader *in, uint64_t *out)
+/* `what` begins the message about anything else, which `example` ends. */
+static int take_number(struct reader *in, const struct typed *type,
+		       const char *what, const char *example, uint64_t *out)
 {
 	size_t size = strspn(in->rest, "0123456789");
+	char expected[TYPED_EXPECTED_SIZE];
 
-	if (!name_parse_u64(in->rest, size, out) || !*out)
-		return false;
+	if (!typed_parse(type, in->rest, size, out))
+		return complain(in->c, in->at, "%s is %s, as in \"%s\"", what,
+				typed_expected(type, expected), example);
 	in->rest += size;
-	return true;
+	return 0;
 }
 
 /* NULL: told. */
@@ -106,35 +112,40 @@ static const struct kind *take_kind(struct reader *in)
 static int take_shape(struct reader *in, struct fake_field *f)
 {
 	uint64_t bytes = dtype_size(f->dtype);
+	int r;
 
 	f->count = 1;
-	if (!take(in, '[') || take(in, ']'))
+	if (!take_char(in, '[') || take_char(in, ']'))
 		return 0;
 	do {
 		if (f->ndim == BETON_MAX_NDIM)
 			return wrong(in, "a value has so many sides");
-		if (!take_number(in, &f->shape[f->ndim]))
-			return wrong(in, "a shape is whole numbers from 1 on, "
-					 "as in \"uint8[224,224,3]\"");
+		r = take_number(in, &any_count, "a side of a shape",
+				"uint8[224,224,3]", &f->shape[f->ndim]);
+		if (r)
+			return r;
 		if (!mul_ok(bytes, f->shape[f->ndim], &bytes) ||
 		    bytes > ROW_BYTES_MAX)
 			return wrong(in, "a value is of at most 4 GiB");
 		f->count *= f->shape[f->ndim++];
-	} while (take(in, ','));
-	return take(in, ']') ? 0 : wrong(in, "`]' is missing in the shape");
+	} while (take_char(in, ','));
+	return take_char(in, ']') ? 0
+				  : wrong(in, "`]' is missing in the shape");
 }
 
 static int take_limit(struct reader *in, const struct kind *kind,
 		      struct fake_field *f)
 {
+	int r;
+
 	f->limit = kind->limit;
-	if (!take(in, '<'))
+	if (!take_char(in, '<'))
 		return 0;
 	if (!kind->limit_max)
 		return wrong(in, "only integers have a limit");
-	if (!take_number(in, &f->limit))
-		return wrong(in, "a limit is a whole number from 1 on, as in "
-				 "\"int64<1000\"");
+	r = take_number(in, &any_count, "a limit", "int64<1000", &f->limit);
+	if (r)
+		return r;
 	return f->limit <= kind->limit_max
 		       ? 0
 		       : wrong(in, "the limit is above the type's");
@@ -187,12 +198,13 @@ static int read_value(struct reader *in, struct fake_field *f)
 static int read_samples(const struct complaint *c, const struct parse_arg *arg,
 			struct fake *f)
 {
-	if (name_parse_u64(arg->value, strlen(arg->value), &f->samples) &&
-	    f->samples && f->samples <= SAMPLES_MAX)
+	char expected[TYPED_EXPECTED_SIZE];
+
+	if (typed_parse_string(&sample_count, arg->value, &f->samples))
 		return 0;
 	return complain(c, arg->value_at,
-			"how many samples there are is a whole number from 1 "
-			"to 2^48");
+			"the number of samples is %s, not `%.24s'",
+			typed_expected(&sample_count, expected), arg->value);
 }
 
 static int read_field(const struct complaint *c, const struct parse_arg *arg,
@@ -262,10 +274,10 @@ static int read_memory(const struct complaint *c, const struct parse *parse,
 	if (!stage->num_args)
 		return 0;
 	if (stage->num_args == 1 && !arg->name &&
-	    size_parse(arg->value, &f->memory) && f->memory)
+	    typed_parse_string(&memory_size, arg->value, &f->memory))
 		return 0;
 	return complain(c, stage->at,
-			"memory takes one size, as in memory(4GiB)");
+			"memory takes one size above 0, as in memory(4GiB)");
 }
 
 /* --- the whole text --- */
