@@ -121,7 +121,7 @@ int beton_dataset_field(const struct beton_dataset *d, uint32_t field,
 		.kind = f->type->name,
 		.type = f->type->type,
 		.dtype = f->dtype,
-		.ndim = f->type->has_dtype ? f->ndim : 0,
+		.ndim = field_is_array(f) ? f->ndim : 0,
 		.shape = f->shape,
 		.unusable = f->unusable,
 	};

@@ -44,8 +44,7 @@ static void locate_sample(struct chunk *g, struct dataset *ds,
 	struct value v;
 
 	for (uint32_t i = 0; i < f->num_fields; i++) {
-		if (field_is_scalar(&f->fields[i]) ||
-		    f->fields[i].type->type == BETON_TYPE_CUSTOM ||
+		if (!field_has_payload(&f->fields[i]) ||
 		    dataset_place(ds, i, sample, record, &v) || !v.size ||
 		    v.size > UINT32_MAX)
 			continue;

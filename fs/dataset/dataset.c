@@ -230,7 +230,7 @@ static int value_of(struct dataset *ds, uint32_t field, uint64_t sample,
 	if (f->unusable)
 		return -EOPNOTSUPP;
 	r = f->type->view(f, record + f->meta_off, v, why);
-	if (!r && f->type->type == BETON_TYPE_CUSTOM)
+	if (!r && f->type->column == COLUMN_RECORD)
 		v->off = ds->format.meta_off + sample * ds->format.itemsize +
 			 f->meta_off;
 	else if (!r && !field_is_scalar(f))
@@ -283,7 +283,7 @@ static json_t *field_json(const struct field *f)
 		return NULL;
 	if (f->dtype[0])
 		json_object_set_new(o, "dtype", json_string(f->dtype));
-	if (f->type->has_dtype) {
+	if (field_is_array(f)) {
 		shape = json_array();
 		for (uint32_t i = 0; i < f->ndim; i++)
 			json_array_append_new(

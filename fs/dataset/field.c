@@ -137,22 +137,84 @@ static size_t head_image(const struct field *field, const struct value *value,
 }
 
 static const struct field_type types[] = {
-	{ BETON_TYPE_FLOAT, "float", 8, 8, "<f8", "", false, view_scalar,
-	  head_float },
-	{ BETON_TYPE_INT, "int", 8, 8, "<i8", "", false, view_scalar,
-	  head_int },
-	{ BETON_TYPE_IMAGE, "rgb_image", 13, 1, NULL, "", false, view_image,
-	  head_image },
-	{ BETON_TYPE_BYTES, "bytes", 16, 1, NULL, ".bin", false, view_bytes,
-	  NULL },
-	{ BETON_TYPE_NDARRAY, "ndarray", 8, 8, NULL, ".npy", true, view_array,
-	  head_array },
-	{ BETON_TYPE_JSON, "json", 16, 1, NULL, ".json", false, view_json,
-	  NULL },
-	{ BETON_TYPE_TENSOR, "torch_tensor", 8, 8, NULL, ".npy", true,
-	  view_array, head_array },
-	{ BETON_TYPE_CUSTOM, "custom", 0, 1, NULL, ".bin", false, view_custom,
-	  NULL },
+	{
+		.type = BETON_TYPE_FLOAT,
+		.name = "float",
+		.column = COLUMN_SCALAR,
+		.meta_size = 8,
+		.meta_align = 8,
+		.dtype = "<f8",
+		.extension = "",
+		.view = view_scalar,
+		.head = head_float,
+	},
+	{
+		.type = BETON_TYPE_INT,
+		.name = "int",
+		.column = COLUMN_SCALAR,
+		.meta_size = 8,
+		.meta_align = 8,
+		.dtype = "<i8",
+		.extension = "",
+		.view = view_scalar,
+		.head = head_int,
+	},
+	{
+		.type = BETON_TYPE_IMAGE,
+		.name = "rgb_image",
+		.column = COLUMN_IMAGE,
+		.meta_size = 13,
+		.meta_align = 1,
+		.extension = "",
+		.view = view_image,
+		.head = head_image,
+	},
+	{
+		.type = BETON_TYPE_BYTES,
+		.name = "bytes",
+		.column = COLUMN_RAGGED,
+		.meta_size = 16,
+		.meta_align = 1,
+		.extension = ".bin",
+		.view = view_bytes,
+	},
+	{
+		.type = BETON_TYPE_NDARRAY,
+		.name = "ndarray",
+		.column = COLUMN_ARRAY,
+		.meta_size = 8,
+		.meta_align = 8,
+		.extension = ".npy",
+		.view = view_array,
+		.head = head_array,
+	},
+	{
+		.type = BETON_TYPE_JSON,
+		.name = "json",
+		.column = COLUMN_RAGGED,
+		.meta_size = 16,
+		.meta_align = 1,
+		.extension = ".json",
+		.view = view_json,
+	},
+	{
+		.type = BETON_TYPE_TENSOR,
+		.name = "torch_tensor",
+		.column = COLUMN_ARRAY,
+		.meta_size = 8,
+		.meta_align = 8,
+		.extension = ".npy",
+		.view = view_array,
+		.head = head_array,
+	},
+	{
+		.type = BETON_TYPE_CUSTOM,
+		.name = "custom",
+		.column = COLUMN_RECORD,
+		.meta_align = 1,
+		.extension = ".bin",
+		.view = view_custom,
+	},
 };
 
 const struct field_type *field_type_by_id(unsigned id)
@@ -173,9 +235,16 @@ const struct field_type *field_type_by_name(const char *name)
 	return NULL;
 }
 
+enum field_column field_column(unsigned id)
+{
+	const struct field_type *type = field_type_by_id(id);
+
+	return type ? type->column : COLUMN_RECORD;
+}
+
 const char *field_extension(const struct field *field, enum beton_mode mode)
 {
-	if (field->type->type != BETON_TYPE_IMAGE)
+	if (!field_is_image(field))
 		return field->type->extension;
 	return mode == BETON_MODE_RAW ? ".ppm" : ".jpg";
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The types of fields: one row each. A row says how big the field's part of a
- * metadata record is, how it reads, and what its files are called. Adding a
- * type is adding a row.
+ * The types of fields: one row each. A row contains how large the field's part
+ * of a metadata record is, how to read it, the column that its values make in
+ * a batch, and the extension of its files. Others switch on the column, never
+ * on the type: to add a type, add its number in beton/batch.h and a row here.
  */
 #ifndef FS_DATASET_FIELD_H
 #define FS_DATASET_FIELD_H
@@ -27,14 +28,23 @@ struct value {
 
 #define VALUE_SIZE_IN_TABLE UINT64_MAX
 
+/* How the values of a field are stored, and the column they make in a batch. */
+enum field_column {
+	COLUMN_SCALAR, /* fixed: one number, which the metadata holds */
+	COLUMN_ARRAY,  /* fixed: the field's arguments name dtype and shape */
+	COLUMN_IMAGE,  /* ragged; fixed if all are raw and of one size */
+	COLUMN_RAGGED, /* any number of bytes each */
+	COLUMN_RECORD, /* fixed: the metadata's bytes, of unknown meaning */
+};
+
 struct field_type {
 	enum beton_type type;
-	const char *name;   /* in dataset.json */
+	const char *name; /* in dataset.json */
+	enum field_column column;
 	uint32_t meta_size; /* in a record; 0: has to be inferred */
 	uint32_t meta_align;
 	const char *dtype;     /* of a scalar's column, else NULL */
 	const char *extension; /* of its files; images: by mode */
-	bool has_dtype;	       /* its arguments tell a dtype and a shape */
 	/* meta_size bytes -> *out. -EUCLEAN with *why set. */
 	int (*view)(const struct field *field, const uint8_t *meta,
 		    struct value *out, const char **why);
@@ -62,10 +72,29 @@ struct field {
 const struct field_type *field_type_by_id(unsigned id);
 const struct field_type *field_type_by_name(const char *name);
 
-/* A scalar has its value in the metadata: int and float. */
+/* COLUMN_RECORD if there is no such type. */
+enum field_column field_column(unsigned id);
+
 static inline bool field_is_scalar(const struct field *f)
 {
-	return f->type->dtype != NULL;
+	return f->type->column == COLUMN_SCALAR;
+}
+
+static inline bool field_is_array(const struct field *f)
+{
+	return f->type->column == COLUMN_ARRAY;
+}
+
+static inline bool field_is_image(const struct field *f)
+{
+	return f->type->column == COLUMN_IMAGE;
+}
+
+/* Whether its values lie in pages; others are in the metadata. */
+static inline bool field_has_payload(const struct field *f)
+{
+	return f->type->column != COLUMN_SCALAR &&
+	       f->type->column != COLUMN_RECORD;
 }
 
 /* Fills dtype, ndim, shape, array_size of a field from the 1024 bytes of its

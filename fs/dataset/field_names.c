@@ -15,7 +15,7 @@ static unsigned file_names_of(const struct field *f,
 	unsigned n = 0;
 
 	snprintf(names[n++], FILE_NAME_SIZE, "%s", f->stem);
-	if (f->type->type == BETON_TYPE_IMAGE) {
+	if (field_is_image(f)) {
 		snprintf(names[n++], FILE_NAME_SIZE, "%s.jpg", f->stem);
 		snprintf(names[n++], FILE_NAME_SIZE, "%s.ppm", f->stem);
 	} else {

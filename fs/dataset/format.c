@@ -97,7 +97,7 @@ static int parse_field(struct field *field, unsigned i, const uint8_t *d,
 	if (field_is_scalar(field))
 		memcpy(field->dtype, field->type->dtype,
 		       strlen(field->type->dtype) + 1);
-	if (field->type->has_dtype &&
+	if (field_is_array(field) &&
 	    field_parse_arguments(field, d + FORMAT_ARGS_OFF, &reason)) {
 		WHY(why, "field %u (%s): %s", i, field->name, reason);
 		return -BETON_ECORRUPT;

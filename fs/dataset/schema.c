@@ -80,7 +80,7 @@ static int add_column(struct builder *b, const struct writer_field *field,
 	memcpy(c->name, field->name, strlen(field->name));
 	d[0] = (uint8_t)field->type;
 	memcpy(d + 1, c->name, FORMAT_NAME_SIZE);
-	return c->type->has_dtype
+	return c->type->column == COLUMN_ARRAY
 		       ? write_arguments(b, field, c, d + FORMAT_ARGS_OFF)
 		       : 0;
 }

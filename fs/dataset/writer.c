@@ -174,7 +174,7 @@ void writer_abort(struct writer **writer)
 /* Scalars stand in the metadata alone. */
 static bool has_bytes(const struct schema_column *c)
 {
-	return c->type->dtype == NULL;
+	return c->type->column != COLUMN_SCALAR;
 }
 
 /* Bytes that a value's allocation holds. */

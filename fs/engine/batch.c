@@ -49,7 +49,8 @@ static void payload(const struct batch *b, const struct batch_column *c,
 		.size = size,
 		.off = c->sources[row],
 		.row = row,
-		.is_payload = c->desc.type != BETON_TYPE_CUSTOM,
+		.is_payload = field_has_payload(
+			&b->vfile.ds->format.fields[c - b->columns]),
 		.sample = b->ids[row],
 	};
 }
@@ -165,7 +166,7 @@ static void set_value(struct batch_column *c, const struct field *f,
 	}
 	c->sources[row] = v->off;
 	c->values[row].size = v->size;
-	if (f->type->type == BETON_TYPE_IMAGE) {
+	if (field_is_image(f)) {
 		c->values[row].mode = v->mode;
 		c->values[row].width = v->width;
 		c->values[row].height = v->height;
@@ -241,15 +242,21 @@ static void describe(struct batch_column *c, const struct field *f)
 	d->type = f->type->type;
 	d->ndim = f->ndim;
 	memcpy(d->shape, f->shape, sizeof(d->shape));
-	if (field_is_scalar(f))
+	switch (f->type->column) {
+	case COLUMN_SCALAR:
 		d->stride = 8;
-	else if (f->type->has_dtype)
+		break;
+	case COLUMN_ARRAY:
 		d->stride = f->array_size;
-	else if (f->type->type == BETON_TYPE_CUSTOM)
+		break;
+	case COLUMN_RECORD:
 		d->stride = f->unusable ? 0 : f->meta_size;
-	if (f->type->type == BETON_TYPE_CUSTOM) {
 		d->ndim = 1;
 		d->shape[0] = d->stride;
+		break;
+	case COLUMN_IMAGE:
+	case COLUMN_RAGGED:
+		break;
 	}
 }
 

@@ -73,23 +73,27 @@ static void place_images(struct batch *b, struct batch_column *c, uint64_t *at)
 
 static void place_column(struct batch *b, struct batch_column *c, uint64_t *at)
 {
+	const struct field *f = &b->vfile.ds->format.fields[c - b->columns];
+
 	c->desc.error_off = aligned(*at);
 	*at = c->desc.error_off + 4 * (uint64_t)b->rows;
-	if (b->vfile.ds->format.fields[c - b->columns].unusable) {
+	if (f->unusable) {
 		c->desc.column = BETON_COLUMN_NONE;
 		c->desc.column_off = *at;
 		return;
 	}
-	switch (c->desc.type) {
-	case BETON_TYPE_IMAGE:
+	switch (f->type->column) {
+	case COLUMN_IMAGE:
 		place_images(b, c, at);
 		break;
-	case BETON_TYPE_BYTES:
-	case BETON_TYPE_JSON:
+	case COLUMN_RAGGED:
 		place_variable(b, c, at);
 		break;
-	default:
+	case COLUMN_SCALAR:
+	case COLUMN_ARRAY:
+	case COLUMN_RECORD:
 		place_fixed(b, c, at);
+		break;
 	}
 }
 

@@ -119,7 +119,7 @@ static uint32_t shown_field(const struct format *f)
 	for (uint32_t i = 0; i < f->num_fields; i++) {
 		if (f->fields[i].unusable)
 			continue;
-		if (f->fields[i].type->type == BETON_TYPE_IMAGE)
+		if (field_is_image(&f->fields[i]))
 			return i;
 		if (shown == f->num_fields)
 			shown = i;
@@ -212,7 +212,7 @@ static int value_list(struct ns *ns, const struct ns_object *dir,
 {
 	const struct format *f = &ns_dataset(ns, dir)->format;
 	bool needs = listing->with_attr ||
-		     f->fields[shown_field(f)].type->type == BETON_TYPE_IMAGE;
+		     field_is_image(&f->fields[shown_field(f)]);
 	struct window w = {
 		.n_max = max_u64(1, WINDOW_BYTES / f->itemsize),
 	};

@@ -77,8 +77,8 @@ static int column_list(struct ns *ns, const struct ns_object *dir,
 		       const struct ns_listing *listing)
 {
 	const struct format *f = &ns_dataset(ns, dir)->format;
-	bool needs = f->fields[dir->part].type->type == BETON_TYPE_IMAGE ||
-		     listing->with_attr;
+	bool needs =
+		field_is_image(&f->fields[dir->part]) || listing->with_attr;
 	uint64_t most =
 		max_u64(1, min_u64(listing->hint, RECORDS_BYTES / f->itemsize));
 	cleanup_free uint8_t *records =

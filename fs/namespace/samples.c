@@ -25,7 +25,7 @@ const char *ns_value_extension(const struct field *f, const uint8_t *record)
 	struct value v;
 	const char *why = NULL;
 
-	if (f->type->type != BETON_TYPE_IMAGE)
+	if (!field_is_image(f))
 		return f->type->extension;
 	if (f->type->view(f, record + f->meta_off, &v, &why))
 		return "";

@@ -39,7 +39,7 @@ static size_t print_shape(const struct told *t, char out[NS_XATTR_MAX])
 {
 	size_t used = 0;
 
-	for (uint32_t i = 0; i < t->field->ndim && t->field->type->has_dtype;
+	for (uint32_t i = 0; i < t->field->ndim && field_is_array(t->field);
 	     i++)
 		used += (size_t)snprintf(
 			out + used, NS_XATTR_MAX - used, "%s%llu", i ? "," : "",
@@ -59,7 +59,7 @@ static size_t print_size(const struct told *t, char out[NS_XATTR_MAX])
 
 static bool is_image(const struct told *t)
 {
-	return t->field->type->type == BETON_TYPE_IMAGE;
+	return field_is_image(t->field);
 }
 
 static size_t print_width(const struct told *t, char out[NS_XATTR_MAX])

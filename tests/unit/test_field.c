@@ -13,11 +13,16 @@ static void every_type_is_found_by_number_and_by_name(void)
 		unsigned id;
 		const char *name;
 		uint32_t size, align;
+		enum field_column column;
 	} table[] = {
-		{ 0, "float", 8, 8 },	     { 1, "int", 8, 8 },
-		{ 2, "rgb_image", 13, 1 },   { 3, "bytes", 16, 1 },
-		{ 4, "ndarray", 8, 8 },	     { 5, "json", 16, 1 },
-		{ 6, "torch_tensor", 8, 8 }, { 255, "custom", 0, 1 },
+		{ 0, "float", 8, 8, COLUMN_SCALAR },
+		{ 1, "int", 8, 8, COLUMN_SCALAR },
+		{ 2, "rgb_image", 13, 1, COLUMN_IMAGE },
+		{ 3, "bytes", 16, 1, COLUMN_RAGGED },
+		{ 4, "ndarray", 8, 8, COLUMN_ARRAY },
+		{ 5, "json", 16, 1, COLUMN_RAGGED },
+		{ 6, "torch_tensor", 8, 8, COLUMN_ARRAY },
+		{ 255, "custom", 0, 1, COLUMN_RECORD },
 	};
 	const struct field_type *t;
 
@@ -26,10 +31,38 @@ static void every_type_is_found_by_number_and_by_name(void)
 		CHECK(t && t == field_type_by_name(table[i].name));
 		CHECK(t->meta_size == table[i].size);
 		CHECK(t->meta_align == table[i].align);
+		CHECK(t->column == table[i].column);
+		CHECK(field_column(table[i].id) == table[i].column);
+		CHECK((t->column == COLUMN_SCALAR) == (t->dtype != NULL));
+		CHECK((t->column == COLUMN_RECORD) == !t->meta_size);
 	}
 	for (unsigned id = 7; id < 255; id++)
-		CHECK(!field_type_by_id(id));
+		CHECK(!field_type_by_id(id) &&
+		      field_column(id) == COLUMN_RECORD);
 	CHECK(!field_type_by_name("") && !field_type_by_name("image"));
+}
+
+static void columns_tell_where_values_lie(void)
+{
+	static const struct {
+		unsigned id;
+		bool scalar, array, image, payload;
+	} table[] = {
+		{ BETON_TYPE_INT, true, false, false, false },
+		{ BETON_TYPE_IMAGE, false, false, true, true },
+		{ BETON_TYPE_JSON, false, false, false, true },
+		{ BETON_TYPE_TENSOR, false, true, false, true },
+		{ BETON_TYPE_CUSTOM, false, false, false, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		struct field f = { .type = field_type_by_id(table[i].id) };
+
+		CHECK(field_is_scalar(&f) == table[i].scalar);
+		CHECK(field_is_array(&f) == table[i].array);
+		CHECK(field_is_image(&f) == table[i].image);
+		CHECK(field_has_payload(&f) == table[i].payload);
+	}
 }
 
 static void sizes_of_numpy_types_are_known(void)
@@ -259,6 +292,7 @@ static void floats_read_back_as_themselves(void)
 int main(void)
 {
 	every_type_is_found_by_number_and_by_name();
+	columns_tell_where_values_lie();
 	sizes_of_numpy_types_are_known();
 	what_is_no_numpy_type_has_no_size();
 	shapes_end_before_their_trailing_zeros();

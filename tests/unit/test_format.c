@@ -225,7 +225,7 @@ static void records_are_laid_out_as_numpy_aligns_them(void)
 			uint8_t *args = d + 1041 * i + 17;
 
 			d[1041 * i] = table[t].types[i];
-			if (!field_type_by_id(table[t].types[i])->has_dtype)
+			if (field_column(table[t].types[i]) != COLUMN_ARRAY)
 				continue;
 			store64(args + 256, sizeof(text) - 1);
 			memcpy(args + 264, text, sizeof(text) - 1);

@@ -274,7 +274,7 @@ static const struct kind *kind_of(const struct field *f)
 void gallery_field_holds(FILE *out, const struct field *f)
 {
 	fputs(kind_of(f)->words, out);
-	if (f->type->has_dtype) {
+	if (field_is_array(f)) {
 		fputs(", <code>", out);
 		html_text(out, f->dtype);
 		fputs("</code> (", out);
