@@ -252,8 +252,7 @@ int beton_dataset_decode(struct beton_dataset *d, const struct beton_value *v,
 	struct pooled *p;
 	int r;
 
-	if (!is_value(d, v) ||
-	    d->ds->format.fields[v->field].type->type != BETON_TYPE_IMAGE)
+	if (!is_value(d, v) || !field_is_image(&d->ds->format.fields[v->field]))
 		return -EINVAL;
 	if (v->mode == BETON_MODE_RAW)
 		return beton_dataset_read(d, v, to);

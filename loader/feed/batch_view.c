@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "fs/dataset/field.h"
 #include "fs/util/bytes.h"
 #include "fs/util/crc.h"
 
@@ -135,7 +136,7 @@ struct view_value view_at(const struct view *v, uint32_t field, uint32_t row)
 	out.bytes = v->bytes + f->column_off + row * f->stride;
 	out.size = f->stride;
 	out.mode = f->mode;
-	if (f->type == BETON_TYPE_IMAGE) {
+	if (field_column(f->type) == COLUMN_IMAGE) {
 		out.height = (uint32_t)f->shape[0];
 		out.width = (uint32_t)f->shape[1];
 	}

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/dataset/field.h"
 #include "fs/engine/batch_place.h"
 #include "fs/order/order.h"
 #include "fs/util/bytes.h"
@@ -112,7 +113,12 @@ static uint64_t take(struct place *p, uint64_t size)
 
 static bool is_variable(const struct fake_field *f)
 {
-	return f->type == BETON_TYPE_BYTES || f->type == BETON_TYPE_JSON;
+	return field_column(f->type) == COLUMN_RAGGED;
+}
+
+static bool is_image(const struct fake_field *f)
+{
+	return field_column(f->type) == COLUMN_IMAGE;
 }
 
 /* A table of values, and what they are. */
@@ -155,7 +161,7 @@ static void put_column(const struct fake_feed *feed, struct place *p,
 		.column = is_variable(f) ? BETON_COLUMN_VARIABLE
 					 : BETON_COLUMN_FIXED,
 		.ndim = is_variable(f) ? 0 : f->ndim,
-		.mode = f->type == BETON_TYPE_IMAGE ? BETON_MODE_RAW : 0,
+		.mode = is_image(f) ? BETON_MODE_RAW : 0,
 		.stride = is_variable(f) ? 0 : row_size(f),
 		.error_off = errors,
 		.column_off = align_up(p->at, BETON_BATCH_ALIGN),
@@ -276,10 +282,10 @@ static void describe_field(struct feed *base, uint32_t i,
 
 	strcpy(base->names[i].name, from->name);
 	name_escape(from->name, base->names[i].stem);
-	to->type = from->type;
+	to->column = field_column(from->type);
 	to->usable = true;
 	strcpy(to->dtype, dtype_name(from->dtype));
-	if (from->type == BETON_TYPE_IMAGE) {
+	if (is_image(from)) {
 		to->height = (uint32_t)from->shape[0];
 		to->width = (uint32_t)from->shape[1];
 	} else if (!is_variable(from)) {

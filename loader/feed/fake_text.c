@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/dataset/field.h"
 #include "fs/util/bytes.h"
 #include "fs/util/log.h"
 #include "fs/util/rng.h"
@@ -185,7 +186,7 @@ static int read_value(struct reader *in, struct fake_field *f)
 	if (!r && *in->rest)
 		r = wrong(in, "a value is TYPE[SHAPE]<LIMIT, of which shape "
 			      "and limit may be left out");
-	if (!r && kind->type != BETON_TYPE_NDARRAY && f->ndim > 1)
+	if (!r && field_column(kind->type) == COLUMN_RAGGED && f->ndim > 1)
 		r = wrong(in, "bytes and JSON have one length");
 	f->type = type_of(kind, f);
 	if (f->type == BETON_TYPE_JSON && !f->ndim)

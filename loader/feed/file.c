@@ -40,18 +40,18 @@ static int describe_field(struct file_feed *f, uint32_t i)
 
 	memcpy(f->base.names[i].name, from->name, sizeof(from->name));
 	memcpy(f->base.names[i].stem, from->stem, sizeof(from->stem));
-	to->type = from->type->type;
+	to->column = from->type->column;
 	to->usable = !from->unusable;
 	memcpy(to->dtype, from->dtype, sizeof(from->dtype));
 	to->ndim = from->ndim;
 	memcpy(to->shape, from->shape, sizeof(from->shape));
-	if (to->type == BETON_TYPE_CUSTOM) {
+	if (to->column == COLUMN_RECORD) {
 		to->ndim = 1;
 		to->shape[0] = from->meta_size;
 	}
 	if (!to->dtype[0])
 		strcpy(to->dtype, "|u1");
-	if (to->type == BETON_TYPE_IMAGE && f->base.facts.samples &&
+	if (to->column == COLUMN_IMAGE && f->base.facts.samples &&
 	    !dataset_value_at(f->ds, i, 0, &v)) {
 		to->width = v.width;
 		to->height = v.height;

@@ -72,7 +72,7 @@ static int parse_field(struct feed *feed, uint32_t i, json_t *o)
 		return -BETON_ECORRUPT;
 	snprintf(feed->names[i].name, sizeof(feed->names[i].name), "%s", name);
 	snprintf(feed->names[i].stem, sizeof(feed->names[i].stem), "%s", stem);
-	f->type = row->type;
+	f->column = row->column;
 	strcpy(f->dtype, dtype);
 	f->usable = !unusable;
 	f->ndim = (uint32_t)json_array_size(shape);
@@ -195,7 +195,7 @@ static int read_shapes(struct feed *feed)
 		v = view_at(&view, i, 0);
 		feed->fields[i].width = v.width;
 		feed->fields[i].height = v.height;
-		if (feed->fields[i].type == BETON_TYPE_CUSTOM) {
+		if (feed->fields[i].column == COLUMN_RECORD) {
 			feed->fields[i].ndim = 1;
 			feed->fields[i].shape[0] = v.size;
 		}

@@ -72,7 +72,7 @@ static int only_image(const struct builder *b, size_t at, uint32_t *out)
 	size_t found = 0;
 
 	for (size_t i = 0; i < b->num_fields; i++) {
-		if (b->fields[i].type != BETON_TYPE_IMAGE)
+		if (b->fields[i].column != COLUMN_IMAGE)
 			continue;
 		*out = (uint32_t)i;
 		found++;
@@ -118,13 +118,20 @@ static struct type source_type(const struct pipeline_field *f)
 	t.dtype = dtype_by_name(f->dtype);
 	t.ndim = (uint32_t)min_u64(f->ndim, BETON_MAX_NDIM);
 	memcpy(t.shape, f->shape, t.ndim * sizeof(*t.shape));
-	if (f->type == BETON_TYPE_IMAGE) {
+	switch (f->column) {
+	case COLUMN_IMAGE:
 		t.kind = TYPE_IMAGE;
 		t.dtype = DTYPE_U1;
 		t.width = f->width;
 		t.height = f->height;
-	} else if (f->type == BETON_TYPE_BYTES || f->type == BETON_TYPE_JSON) {
+		break;
+	case COLUMN_RAGGED:
 		t.kind = TYPE_RAGGED;
+		break;
+	case COLUMN_SCALAR:
+	case COLUMN_ARRAY:
+	case COLUMN_RECORD:
+		break;
 	}
 	return t;
 }

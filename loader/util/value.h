@@ -11,13 +11,14 @@
 #include <stdint.h>
 
 #include "beton/batch.h"
+#include "fs/dataset/field.h"
 
 /* A dataset's field as a pipeline needs it; arrays are in field order. */
 struct pipeline_field {
 	const char *name; /* as in the dataset, what texts name it by */
 	const char *stem; /* unique; texts may use it too; outputs' name */
-	enum beton_type type;
-	bool usable; /* false: a custom field nobody can place */
+	enum field_column column;
+	bool usable; /* false: the place of its values is unknown */
 	char dtype[BETON_DTYPE_SIZE]; /* arrays; else "<i8", "<f8", "|u1" */
 	uint32_t ndim;
 	uint64_t shape[BETON_MAX_NDIM];

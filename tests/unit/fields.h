@@ -7,12 +7,12 @@
 
 #define FIELD_IMAGE(w, h)                                                      \
 	{                                                                      \
-		.name = "image", .stem = "image", .type = BETON_TYPE_IMAGE,    \
+		.name = "image", .stem = "image", .column = COLUMN_IMAGE,      \
 		.usable = true, .dtype = "|u1", .width = (w), .height = (h)    \
 	}
 #define FIELD_LABEL                                                            \
 	{                                                                      \
-		.name = "label", .stem = "label", .type = BETON_TYPE_INT,      \
+		.name = "label", .stem = "label", .column = COLUMN_SCALAR,     \
 		.usable = true, .dtype = "<i8"                                 \
 	}
 

@@ -18,7 +18,7 @@ static const struct pipeline_field fields[] = {
 	FIELD_IMAGE(WIDTH, HEIGHT),
 	{ .name = "vec",
 	  .stem = "vec",
-	  .type = BETON_TYPE_NDARRAY,
+	  .column = COLUMN_ARRAY,
 	  .usable = true,
 	  .dtype = "<f4",
 	  .ndim = 1,

@@ -67,7 +67,7 @@ static json_t *value_json(const struct view *v, uint32_t field, uint32_t row)
 		(json_int_t)(value.bytes ? value.bytes - v->bytes : 0), "size",
 		(json_int_t)value.size);
 
-	if (v->fields[field].type == BETON_TYPE_IMAGE) {
+	if (field_column(v->fields[field].type) == COLUMN_IMAGE) {
 		json_object_set_new(o, "mode",
 				    json_string(value.mode == BETON_MODE_RAW
 							? "raw"

@@ -28,9 +28,9 @@ struct studio {
 	uint64_t room;
 };
 
-static enum beton_type type_of(const struct survey_field *f)
+static enum field_column column_of(const struct survey_field *f)
 {
-	return f->field->unusable ? BETON_TYPE_CUSTOM : f->field->type->type;
+	return f->field->unusable ? COLUMN_RECORD : f->field->type->column;
 }
 
 static void excuse(char why[GALLERY_WHY_SIZE], const char *text)
@@ -183,15 +183,17 @@ static int exhibit(struct studio *s, size_t i, struct exhibit *e)
 {
 	const struct survey_field *f = &s->survey->fields[i];
 
-	switch (type_of(f)) {
-	case BETON_TYPE_IMAGE:
+	switch (column_of(f)) {
+	case COLUMN_IMAGE:
 		return take_shots(s, f, e);
-	case BETON_TYPE_JSON:
-	case BETON_TYPE_BYTES:
+	case COLUMN_RAGGED:
 		return cut_snippets(s, f, e);
-	default:
-		return 0;
+	case COLUMN_SCALAR:
+	case COLUMN_ARRAY:
+	case COLUMN_RECORD:
+		break;
 	}
+	return 0;
 }
 
 static uint64_t count_image_fields(const struct survey *s)
@@ -199,7 +201,7 @@ static uint64_t count_image_fields(const struct survey *s)
 	uint64_t n = 0;
 
 	for (size_t i = 0; i < s->num_fields; i++)
-		n += type_of(&s->fields[i]) == BETON_TYPE_IMAGE;
+		n += column_of(&s->fields[i]) == COLUMN_IMAGE;
 	return n;
 }
 

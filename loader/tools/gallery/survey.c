@@ -164,7 +164,7 @@ static int look_at_value(struct survey_field *f, const struct value *v)
 	}
 	f->stored += (double)v->size;
 	r = append(f, SURVEY_SIZES, (double)v->size);
-	if (!r && f->field->type->type == BETON_TYPE_IMAGE)
+	if (!r && field_is_image(f->field))
 		r = look_at_image(f, v);
 	return r;
 }
@@ -268,7 +268,7 @@ static int add_fields(struct survey *s)
 static bool has_images(const struct survey *s)
 {
 	for (size_t i = 0; i < s->num_fields; i++)
-		if (s->fields[i].field->type->type == BETON_TYPE_IMAGE)
+		if (field_is_image(s->fields[i].field))
 			return true;
 	return false;
 }
