@@ -136,6 +136,77 @@ static size_t head_image(const struct field *field, const struct value *value,
 				value->width, value->height);
 }
 
+static const char *check_image(const struct field *field,
+			       const struct writer_value *v)
+{
+	(void)field;
+	if (v->mode != BETON_MODE_JPG && v->mode != BETON_MODE_RAW)
+		return "an unknown mode";
+	if (!v->width || !v->height || !v->size)
+		return "an image without pixels";
+	if (v->mode == BETON_MODE_RAW &&
+	    v->size != (uint64_t)v->width * v->height * 3)
+		return "raw pixels of wrong size";
+	return NULL;
+}
+
+static const char *check_array(const struct field *field,
+			       const struct writer_value *v)
+{
+	return v->size == field->array_size ? NULL : "an array of wrong size";
+}
+
+/* FFCV ends a text at its first NUL. */
+static const char *check_json(const struct field *field,
+			      const struct writer_value *v)
+{
+	(void)field;
+	return v->size && memchr(v->bytes, 0, v->size) ? "JSON with a NUL in it"
+						       : NULL;
+}
+
+static void put_float(uint8_t *meta, const struct writer_value *v, uint64_t off,
+		      uint64_t size)
+{
+	(void)off;
+	(void)size;
+	memcpy(meta, &v->real, 8);
+}
+
+static void put_int(uint8_t *meta, const struct writer_value *v, uint64_t off,
+		    uint64_t size)
+{
+	(void)off;
+	(void)size;
+	store64(meta, (uint64_t)v->integer);
+}
+
+static void put_image(uint8_t *meta, const struct writer_value *v, uint64_t off,
+		      uint64_t size)
+{
+	(void)size;
+	meta[0] = (uint8_t)v->mode;
+	store16(meta + 1, v->width);
+	store16(meta + 3, v->height);
+	store64(meta + 5, off);
+}
+
+static void put_bytes(uint8_t *meta, const struct writer_value *v, uint64_t off,
+		      uint64_t size)
+{
+	(void)v;
+	store64(meta, off);
+	store64(meta + 8, size);
+}
+
+static void put_array(uint8_t *meta, const struct writer_value *v, uint64_t off,
+		      uint64_t size)
+{
+	(void)v;
+	(void)size;
+	store64(meta, off);
+}
+
 static const struct field_type types[] = {
 	{
 		.type = BETON_TYPE_FLOAT,
@@ -147,6 +218,7 @@ static const struct field_type types[] = {
 		.extension = "",
 		.view = view_scalar,
 		.head = head_float,
+		.put = put_float,
 	},
 	{
 		.type = BETON_TYPE_INT,
@@ -158,6 +230,7 @@ static const struct field_type types[] = {
 		.extension = "",
 		.view = view_scalar,
 		.head = head_int,
+		.put = put_int,
 	},
 	{
 		.type = BETON_TYPE_IMAGE,
@@ -166,8 +239,11 @@ static const struct field_type types[] = {
 		.meta_size = 13,
 		.meta_align = 1,
 		.extension = "",
+		.pointer_at = 5,
 		.view = view_image,
 		.head = head_image,
+		.check = check_image,
+		.put = put_image,
 	},
 	{
 		.type = BETON_TYPE_BYTES,
@@ -177,6 +253,7 @@ static const struct field_type types[] = {
 		.meta_align = 1,
 		.extension = ".bin",
 		.view = view_bytes,
+		.put = put_bytes,
 	},
 	{
 		.type = BETON_TYPE_NDARRAY,
@@ -187,6 +264,8 @@ static const struct field_type types[] = {
 		.extension = ".npy",
 		.view = view_array,
 		.head = head_array,
+		.check = check_array,
+		.put = put_array,
 	},
 	{
 		.type = BETON_TYPE_JSON,
@@ -195,7 +274,10 @@ static const struct field_type types[] = {
 		.meta_size = 16,
 		.meta_align = 1,
 		.extension = ".json",
+		.ends_in_nul = true,
 		.view = view_json,
+		.check = check_json,
+		.put = put_bytes,
 	},
 	{
 		.type = BETON_TYPE_TENSOR,
@@ -206,6 +288,8 @@ static const struct field_type types[] = {
 		.extension = ".npy",
 		.view = view_array,
 		.head = head_array,
+		.check = check_array,
+		.put = put_array,
 	},
 	{
 		.type = BETON_TYPE_CUSTOM,

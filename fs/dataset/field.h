@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The types of fields: one row each. A row contains how large the field's part
- * of a metadata record is, how to read it, the column that its values make in
- * a batch, and the extension of its files. Others switch on the column, never
- * on the type: to add a type, add its number in beton/batch.h and a row here.
+ * of a metadata record is, how to read and write it, the column that its values
+ * make in a batch, and the extension of its files. Others switch on the column,
+ * never on the type: to add a type, add its number in beton/batch.h and a row
+ * here.
  */
 #ifndef FS_DATASET_FIELD_H
 #define FS_DATASET_FIELD_H
@@ -28,6 +29,17 @@ struct value {
 
 #define VALUE_SIZE_IN_TABLE UINT64_MAX
 
+/* A value to be written: what the field's type needs, the rest 0. */
+struct writer_value {
+	const void *bytes; /* images, bytes, JSON (without NUL), arrays */
+	uint64_t size;
+	int64_t integer;
+	double real;
+	enum beton_mode mode; /* images alone, like width and height */
+	uint16_t width;
+	uint16_t height;
+};
+
 /* How the values of a field are stored, and the column they make in a batch. */
 enum field_column {
 	COLUMN_SCALAR, /* fixed: one number, which the metadata holds */
@@ -45,6 +57,8 @@ struct field_type {
 	uint32_t meta_align;
 	const char *dtype;     /* of a scalar's column, else NULL */
 	const char *extension; /* of its files; images: by mode */
+	uint32_t pointer_at;   /* of the payload's offset in the metadata */
+	bool ends_in_nul;      /* the payload; its stored size counts the NUL */
 	/* meta_size bytes -> *out. -EUCLEAN with *why set. */
 	int (*view)(const struct field *field, const uint8_t *meta,
 		    struct value *out, const char **why);
@@ -52,6 +66,14 @@ struct field_type {
 	   scalars): at most NPY_HEADER_MAX bytes; the size. NULL: nothing. */
 	size_t (*head)(const struct field *field, const struct value *value,
 		       char *out);
+	/* Returns what makes the value one that cannot be written, or NULL. A
+	   row without it takes any value. */
+	const char *(*check)(const struct field *field,
+			     const struct writer_value *value);
+	/* Writes meta_size bytes to `meta`, for a payload of `size` bytes, with
+	   its NUL, at `off` of the file. NULL: the type cannot be written. */
+	void (*put)(uint8_t *meta, const struct writer_value *value,
+		    uint64_t off, uint64_t size);
 };
 
 /* One field of a dataset. Immutable after opening. */

@@ -38,7 +38,7 @@ static bool is_name(const char *name)
  */
 static int write_arguments(const struct builder *b,
 			   const struct writer_field *field,
-			   struct schema_column *column, uint8_t *args)
+			   uint64_t *array_size, uint8_t *args)
 {
 	uint64_t size = field_dtype_size(field->dtype);
 	int n;
@@ -54,7 +54,7 @@ static int write_arguments(const struct builder *b,
 			return refuse(b, field->name, "too large");
 		store64(args + 8 * i, field->shape[i]);
 	}
-	column->array_size = size;
+	*array_size = size;
 	args += 8 * BETON_MAX_NDIM;
 	n = snprintf((char *)args + 8, ARGS_SIZE - 8 * BETON_MAX_NDIM - 8,
 		     "[[\"\", \"%s\"]]", field->dtype);
@@ -62,27 +62,27 @@ static int write_arguments(const struct builder *b,
 	return 0;
 }
 
-static int add_column(struct builder *b, const struct writer_field *field,
-		      size_t i)
+static int add_field(struct builder *b, const struct writer_field *field,
+		     size_t i)
 {
-	struct schema_column *c = &b->schema->columns[i];
+	struct field *f = &b->schema->fields[i];
 	uint8_t *d = b->schema->descriptors + i * FORMAT_DESCRIPTOR_SIZE;
 
 	if (!is_name(field->name))
 		return refuse(b, field->name, "not 1 to 16 bytes of ASCII");
 	for (size_t k = 0; k < i; k++) {
-		if (strcmp(b->schema->columns[k].name, field->name) == 0)
+		if (strcmp(b->schema->fields[k].name, field->name) == 0)
 			return refuse(b, field->name, "there are two of them");
 	}
-	c->type = field_type_by_id(field->type);
-	if (!c->type || !c->type->meta_size)
+	f->type = field_type_by_id(field->type);
+	if (!f->type || !f->type->put)
 		return refuse(b, field->name, "a type that cannot be written");
-	memcpy(c->name, field->name, strlen(field->name));
+	memcpy(f->name, field->name, strlen(field->name));
 	d[0] = (uint8_t)field->type;
-	memcpy(d + 1, c->name, FORMAT_NAME_SIZE);
-	return c->type->column == COLUMN_ARRAY
-		       ? write_arguments(b, field, c, d + FORMAT_ARGS_OFF)
-		       : 0;
+	memcpy(d + 1, f->name, FORMAT_NAME_SIZE);
+	return field_is_array(f) ? write_arguments(b, field, &f->array_size,
+						   d + FORMAT_ARGS_OFF)
+				 : 0;
 }
 
 /* Records are laid out as NumPy's align=True does. */
@@ -90,14 +90,14 @@ static void lay_out(struct schema *s)
 {
 	uint32_t widest = 1;
 
-	for (size_t i = 0; i < s->num_columns; i++) {
-		struct schema_column *c = &s->columns[i];
+	for (size_t i = 0; i < s->num_fields; i++) {
+		struct field *f = &s->fields[i];
 
-		s->itemsize = align_up(s->itemsize, c->type->meta_align);
-		c->meta_off = (uint32_t)s->itemsize;
-		s->itemsize += c->type->meta_size;
-		if (c->type->meta_align > widest)
-			widest = c->type->meta_align;
+		s->itemsize = align_up(s->itemsize, f->type->meta_align);
+		f->meta_off = (uint32_t)s->itemsize;
+		s->itemsize += f->type->meta_size;
+		if (f->type->meta_align > widest)
+			widest = f->type->meta_align;
 	}
 	s->itemsize = align_up(s->itemsize, widest);
 }
@@ -108,7 +108,7 @@ int schema_init(struct schema *s, const struct writer_field *fields,
 	struct builder b = { s, path, log };
 	int r = 0;
 
-	*s = (struct schema){ .num_columns = num_fields };
+	*s = (struct schema){ .num_fields = num_fields };
 	if (!num_fields || num_fields > FORMAT_FIELDS_MAX) {
 		log_error(log, "%s: needs 1 to %d fields, not %zu", path,
 			  FORMAT_FIELDS_MAX, num_fields);
@@ -116,13 +116,13 @@ int schema_init(struct schema *s, const struct writer_field *fields,
 	}
 	s->descriptors_size = num_fields * FORMAT_DESCRIPTOR_SIZE;
 	s->descriptors = calloc(1, s->descriptors_size);
-	s->columns = calloc(num_fields, sizeof(*s->columns));
-	if (!s->descriptors || !s->columns) {
+	s->fields = calloc(num_fields, sizeof(*s->fields));
+	if (!s->descriptors || !s->fields) {
 		log_error(log, "%s: out of memory", path);
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < num_fields && !r; i++)
-		r = add_column(&b, &fields[i], i);
+		r = add_field(&b, &fields[i], i);
 	if (!r)
 		lay_out(s);
 	return r;
@@ -130,6 +130,6 @@ int schema_init(struct schema *s, const struct writer_field *fields,
 
 void schema_fini(struct schema *s)
 {
-	free(s->columns);
+	free(s->fields);
 	free(s->descriptors);
 }

@@ -22,16 +22,9 @@ struct writer_field {
 	uint64_t shape[BETON_MAX_NDIM];
 };
 
-struct schema_column {
-	const struct field_type *type;
-	char name[FORMAT_NAME_SIZE + 1];
-	uint32_t meta_off;   /* in a record */
-	uint64_t array_size; /* bytes of an array or tensor */
-};
-
 struct schema {
-	size_t num_columns;
-	struct schema_column *columns;
+	size_t num_fields;
+	struct field *fields; /* type, name, meta_off, array_size alone */
 	uint8_t *descriptors;
 	size_t descriptors_size;
 	uint64_t itemsize; /* of a record */

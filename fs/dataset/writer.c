@@ -87,7 +87,7 @@ static int prepare(struct writer *w, uint64_t num_samples)
 				 w->page_size);
 	w->end = w->first_page;
 	w->buffer = malloc(BUFFER_SIZE);
-	w->places = calloc(w->schema.num_columns, sizeof(*w->places));
+	w->places = calloc(w->schema.num_fields, sizeof(*w->places));
 	/* At least one byte, so that NULL means only one thing. */
 	w->records = calloc(num_samples + 1, w->schema.itemsize);
 	if (!w->buffer || !w->places || !w->records)
@@ -171,55 +171,27 @@ void writer_abort(struct writer **writer)
 
 /* --- samples ------------------------------------------------------------- */
 
-/* Scalars stand in the metadata alone. */
-static bool has_bytes(const struct schema_column *c)
-{
-	return c->type->column != COLUMN_SCALAR;
-}
-
 /* Bytes that a value's allocation holds. */
-static uint64_t stored_size(const struct schema_column *c,
-			    const struct writer_value *v)
+static uint64_t stored_size(const struct field *f, const struct writer_value *v)
 {
-	return v->size + (c->type->type == BETON_TYPE_JSON);
+	return v->size + f->type->ends_in_nul;
 }
 
 /*
  * Bytes of a page that it takes. FFCV finds sizes by offset, so an empty value
  * that shared its offset with the next one would get that one's size.
  */
-static uint64_t taken_size(const struct schema_column *c,
-			   const struct writer_value *v)
+static uint64_t taken_size(const struct field *f, const struct writer_value *v)
 {
-	return max_u64(stored_size(c, v), 1);
+	return max_u64(stored_size(f, v), 1);
 }
 
-static int check_value(const struct writer *w, const struct schema_column *c,
+static int check_value(const struct writer *w, const struct field *f,
 		       const struct writer_value *v)
 {
-	switch (c->type->type) {
-	case BETON_TYPE_IMAGE:
-		if (v->mode != BETON_MODE_JPG && v->mode != BETON_MODE_RAW)
-			return refuse(w, c->name, "an unknown mode");
-		if (!v->width || !v->height || !v->size)
-			return refuse(w, c->name, "an image without pixels");
-		if (v->mode == BETON_MODE_RAW &&
-		    v->size != (uint64_t)v->width * v->height * 3)
-			return refuse(w, c->name, "raw pixels of wrong size");
-		return 0;
-	case BETON_TYPE_NDARRAY:
-	case BETON_TYPE_TENSOR:
-		return v->size == c->array_size
-			       ? 0
-			       : refuse(w, c->name, "an array of wrong size");
-	case BETON_TYPE_JSON:
-		/* FFCV ends a text at its first NUL. */
-		return v->size && memchr(v->bytes, 0, v->size)
-			       ? refuse(w, c->name, "JSON with a NUL in it")
-			       : 0;
-	default:
-		return 0;
-	}
+	const char *wrong = f->type->check ? f->type->check(f, v) : NULL;
+
+	return wrong ? refuse(w, f->name, wrong) : 0;
 }
 
 /* The bytes that a sample takes, all in one page. */
@@ -228,15 +200,15 @@ static int measure(const struct writer *w, const struct writer_value *values,
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < w->schema.num_columns; i++) {
-		const struct schema_column *c = &w->schema.columns[i];
-		int r = check_value(w, c, &values[i]);
+	for (size_t i = 0; i < w->schema.num_fields; i++) {
+		const struct field *f = &w->schema.fields[i];
+		int r = check_value(w, f, &values[i]);
 
 		if (r)
 			return r;
-		if (!has_bytes(c))
+		if (!field_has_payload(f))
 			continue;
-		if (!add_ok(sum, taken_size(c, &values[i]), &sum))
+		if (!add_ok(sum, taken_size(f, &values[i]), &sum))
 			return -EFBIG;
 	}
 	*out = sum;
@@ -285,16 +257,16 @@ static int add_entry(struct writer *w, uint64_t off, uint64_t size)
 	return 0;
 }
 
-static int put_value(struct writer *w, const struct schema_column *c,
+static int put_value(struct writer *w, const struct field *f,
 		     const struct writer_value *v)
 {
-	uint64_t size = stored_size(c, v);
+	uint64_t size = stored_size(f, v);
 	int r = add_entry(w, w->end, size);
 
 	if (!r && v->size)
 		r = put_bytes(w, v->bytes, v->size);
 	/* JSON's NUL, or the byte that sets an empty value apart. */
-	if (!r && taken_size(c, v) > v->size)
+	if (!r && taken_size(f, v) > v->size)
 		r = put_bytes(w, "", 1);
 	return r;
 }
@@ -303,31 +275,11 @@ static void put_record(struct writer *w, const struct writer_value *values)
 {
 	uint8_t *record = w->records + w->samples * w->schema.itemsize;
 
-	for (size_t i = 0; i < w->schema.num_columns; i++) {
-		const struct schema_column *c = &w->schema.columns[i];
-		const struct writer_value *v = &values[i];
-		uint8_t *at = record + c->meta_off;
+	for (size_t i = 0; i < w->schema.num_fields; i++) {
+		const struct field *f = &w->schema.fields[i];
 
-		switch (c->type->type) {
-		case BETON_TYPE_FLOAT:
-			memcpy(at, &v->real, 8);
-			break;
-		case BETON_TYPE_INT:
-			store64(at, (uint64_t)v->integer);
-			break;
-		case BETON_TYPE_IMAGE:
-			at[0] = (uint8_t)v->mode;
-			store16(at + 1, v->width);
-			store16(at + 3, v->height);
-			store64(at + 5, w->places[i]);
-			break;
-		case BETON_TYPE_BYTES:
-		case BETON_TYPE_JSON:
-			store64(at + 8, stored_size(c, v));
-			/* fallthrough */
-		default:
-			store64(at, w->places[i]);
-		}
+		f->type->put(record + f->meta_off, &values[i], w->places[i],
+			     stored_size(f, &values[i]));
 	}
 }
 
@@ -347,12 +299,12 @@ int writer_append(struct writer *w, const struct writer_value *values)
 		r = flush(w);
 		w->end = align_up(w->end, w->page_size);
 	}
-	for (size_t i = 0; i < w->schema.num_columns && !r; i++) {
-		const struct schema_column *c = &w->schema.columns[i];
+	for (size_t i = 0; i < w->schema.num_fields && !r; i++) {
+		const struct field *f = &w->schema.fields[i];
 
 		w->places[i] = w->end;
-		if (has_bytes(c))
-			r = put_value(w, c, &values[i]);
+		if (field_has_payload(f))
+			r = put_value(w, f, &values[i]);
 	}
 	if (r)
 		return r;
@@ -368,12 +320,11 @@ static void lower_offsets(struct writer *w, uint64_t down)
 {
 	for (size_t i = 0; i < w->table_size; i++)
 		w->table[i].off -= down;
-	for (size_t k = 0; k < w->schema.num_columns; k++) {
-		const struct schema_column *c = &w->schema.columns[k];
-		uint8_t *at = w->records + c->meta_off +
-			      (c->type->type == BETON_TYPE_IMAGE ? 5 : 0);
+	for (size_t k = 0; k < w->schema.num_fields; k++) {
+		const struct field *f = &w->schema.fields[k];
+		uint8_t *at = w->records + f->meta_off + f->type->pointer_at;
 
-		if (!has_bytes(c))
+		if (!field_has_payload(f))
 			continue;
 		for (uint64_t i = 0; i < w->samples;
 		     i++, at += w->schema.itemsize)
@@ -417,7 +368,7 @@ static int write_header(struct writer *w, uint64_t table_at)
 	uint8_t header[FORMAT_HEADER_SIZE];
 
 	store16(header, FORMAT_VERSION);
-	store16(header + 2, (uint16_t)w->schema.num_columns);
+	store16(header + 2, (uint16_t)w->schema.num_fields);
 	store32(header + 4, w->page_size);
 	store64(header + 8, w->samples);
 	store64(header + 16, table_at);

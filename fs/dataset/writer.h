@@ -11,22 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "beton/batch.h"
+#include "fs/dataset/field.h"
 #include "fs/dataset/schema.h"
 #include "fs/util/log.h"
 
 struct writer;
-
-/* One value: what the field's type needs, the rest 0. */
-struct writer_value {
-	const void *bytes; /* images, bytes, JSON (without NUL), arrays */
-	uint64_t size;
-	int64_t integer;
-	double real;
-	enum beton_mode mode; /* images, as the next two */
-	uint16_t width;
-	uint16_t height;
-};
 
 /*
  * Prepares `path` for `num_samples` samples at most; page_size is a power of

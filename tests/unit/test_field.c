@@ -252,6 +252,137 @@ static void json_loses_its_nul(void)
 	CHECK(view(BETON_TYPE_BYTES, meta, &v) == -BETON_ECORRUPT && why);
 }
 
+/* --- writing --- */
+
+#define PLACE UINT64_C(0x123456789a)
+
+/* What each type is written with, and what view() has to find. */
+static const struct written {
+	unsigned type;
+	struct writer_value value;
+	struct value found;
+} written[] = {
+	{ BETON_TYPE_FLOAT, { .real = -0.5 }, { .size = 8 } },
+	{ BETON_TYPE_INT, { .integer = INT64_MIN }, { .size = 8 } },
+	{ BETON_TYPE_IMAGE,
+	  { .bytes = "JPEG", .size = 4, .width = 300, .height = 65535 },
+	  { .off = PLACE,
+	    .size = VALUE_SIZE_IN_TABLE,
+	    .width = 300,
+	    .height = 65535 } },
+	{ BETON_TYPE_IMAGE,
+	  { .bytes = "RGBrgb",
+	    .size = 6,
+	    .mode = BETON_MODE_RAW,
+	    .width = 2,
+	    .height = 1 },
+	  { .off = PLACE,
+	    .size = 6,
+	    .mode = BETON_MODE_RAW,
+	    .width = 2,
+	    .height = 1 } },
+	{ BETON_TYPE_BYTES,
+	  { .bytes = "a\0b", .size = 3 },
+	  { .off = PLACE, .size = 3 } },
+	{ BETON_TYPE_BYTES, { .size = 0 }, { .off = PLACE, .size = 0 } },
+	{ BETON_TYPE_NDARRAY,
+	  { .bytes = "012345678901234567890123", .size = 24 },
+	  { .off = PLACE, .size = 24 } },
+	{ BETON_TYPE_JSON,
+	  { .bytes = "{}", .size = 2 },
+	  { .off = PLACE, .size = 2 } },
+	{ BETON_TYPE_JSON, { .size = 0 }, { .off = PLACE, .size = 0 } },
+	{ BETON_TYPE_TENSOR,
+	  { .bytes = "012345678901234567890123", .size = 24 },
+	  { .off = PLACE, .size = 24 } },
+};
+
+static void round_trip(const struct written *w)
+{
+	struct field f = { .type = field_type_by_id(w->type),
+			   .array_size = 24 };
+	struct value v = { .off = 1 };
+	uint8_t meta[18];
+
+	CHECK(!f.type->check || !f.type->check(&f, &w->value));
+	memset(meta, 0xa5, sizeof(meta));
+	f.type->put(meta + 1, &w->value, PLACE,
+		    w->value.size + f.type->ends_in_nul);
+	CHECK(meta[0] == 0xa5 && meta[1 + f.type->meta_size] == 0xa5);
+	CHECK(!f.type->view(&f, meta + 1, &v, &why));
+	CHECK(v.off == w->found.off && v.size == w->found.size);
+	CHECK(v.mode == w->found.mode);
+	CHECK(v.width == w->found.width && v.height == w->found.height);
+	if (field_has_payload(&f))
+		CHECK(load64(meta + 1 + f.type->pointer_at) == PLACE);
+	else if (w->type == BETON_TYPE_FLOAT)
+		CHECK(!memcmp(v.scalar, &w->value.real, 8));
+	else
+		CHECK((int64_t)load64(v.scalar) == w->value.integer);
+}
+
+static void every_type_reads_what_it_wrote(void)
+{
+	for (unsigned id = 0; id < 256; id++) {
+		const struct field_type *t = field_type_by_id(id);
+		unsigned n = 0;
+
+		for (size_t i = 0; i < ARRAY_LEN(written); i++) {
+			if (written[i].type != id)
+				continue;
+			round_trip(&written[i]);
+			n++;
+		}
+		CHECK(!n == (!t || !t->put));
+	}
+	CHECK(!field_type_by_id(BETON_TYPE_CUSTOM)->put);
+}
+
+static void values_that_cannot_be_written_have_a_reason(void)
+{
+	static const struct {
+		unsigned type;
+		struct writer_value value;
+		const char *wrong;
+	} table[] = {
+		{ BETON_TYPE_IMAGE,
+		  { .size = 4, .mode = 2, .width = 1, .height = 1 },
+		  "an unknown mode" },
+		{ BETON_TYPE_IMAGE,
+		  { .size = 4, .height = 1 },
+		  "an image without pixels" },
+		{ BETON_TYPE_IMAGE,
+		  { .size = 4, .width = 1 },
+		  "an image without pixels" },
+		{ BETON_TYPE_IMAGE,
+		  { .width = 1, .height = 1 },
+		  "an image without pixels" },
+		{ BETON_TYPE_IMAGE,
+		  { .size = 2,
+		    .mode = BETON_MODE_RAW,
+		    .width = 1,
+		    .height = 1 },
+		  "raw pixels of wrong size" },
+		{ BETON_TYPE_NDARRAY,
+		  { .size = 23 },
+		  "an array of wrong size" },
+		{ BETON_TYPE_TENSOR, { .size = 25 }, "an array of wrong size" },
+		{ BETON_TYPE_JSON,
+		  { .bytes = "{\0}", .size = 3 },
+		  "JSON with a NUL in it" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		const struct field f = {
+			.type = field_type_by_id(table[i].type),
+			.array_size = 24,
+		};
+
+		CHECK(!strcmp(f.type->check(&f, &table[i].value),
+			      table[i].wrong));
+	}
+}
+
 /* --- texts --- */
 
 static const char *text_of(unsigned type, const void *scalar)
@@ -305,6 +436,8 @@ int main(void)
 	the_largest_raw_image_does_not_wrap();
 	images_without_sense_are_damaged();
 	json_loses_its_nul();
+	every_type_reads_what_it_wrote();
+	values_that_cannot_be_written_have_a_reason();
 	ints_print_whole();
 	floats_read_back_as_themselves();
 	return 0;
