@@ -131,12 +131,14 @@ int beton_dataset_field(const struct beton_dataset *d, uint32_t field,
 int beton_dataset_value(struct beton_dataset *d, uint32_t field,
 			uint64_t sample, struct beton_value *out)
 {
+	const struct field *f;
 	struct value v;
 	int r;
 
 	if (field >= d->ds->format.num_fields ||
 	    sample >= d->ds->format.samples)
 		return -ENOENT;
+	f = &d->ds->format.fields[field];
 	r = dataset_value_at(d->ds, field, sample, &v);
 	if (r)
 		return r;
@@ -149,11 +151,12 @@ int beton_dataset_value(struct beton_dataset *d, uint32_t field,
 		.off = v.off,
 		.size = v.size,
 	};
-	if (field_is_scalar(&d->ds->format.fields[field])) {
+	if (field_is_scalar(f))
 		out->size = 0;
-		memcpy(&out->integer, v.scalar, 8);
-		memcpy(&out->real, v.scalar, 8);
-	}
+	if (f->type->integer)
+		out->integer = f->type->integer(v.scalar);
+	if (f->type->real)
+		out->real = f->type->real(v.scalar);
 	return 0;
 }
 
@@ -270,19 +273,22 @@ int beton_dataset_decode(struct beton_dataset *d, const struct beton_value *v,
 int beton_dataset_column(struct beton_dataset *d, uint32_t field,
 			 uint64_t first, uint64_t n, void *to)
 {
+	const struct field *f;
 	struct column_file file;
 	uint64_t end;
 	ssize_t r;
 
-	if (field >= d->ds->format.num_fields ||
-	    !field_is_scalar(&d->ds->format.fields[field]))
+	if (field >= d->ds->format.num_fields)
+		return -EINVAL;
+	f = &d->ds->format.fields[field];
+	if (!field_is_scalar(f))
 		return -EINVAL;
 	if (!add_ok(first, n, &end) || end > d->ds->format.samples)
 		return -ENOENT;
 	if (!n)
 		return 0;
 	column_file_init(&file, d->ds, field);
-	r = vfile_read(&file.vfile, to, 8 * n, file.head_size + 8 * first, NULL,
-		       NULL);
+	r = vfile_read(&file.vfile, to, f->meta_size * n,
+		       file.head_size + f->meta_size * first, NULL, NULL);
 	return r < 0 ? (int)r : 0;
 }

@@ -19,10 +19,11 @@ enum {
 static int view_scalar(const struct field *field, const uint8_t *meta,
 		       struct value *out, const char **why)
 {
-	(void)field;
+	const uint32_t size = field->type->meta_size;
+
 	(void)why;
-	*out = (struct value){ .size = 8 };
-	memcpy(out->scalar, meta, 8);
+	*out = (struct value){ .size = size };
+	memcpy(out->scalar, meta, size);
 	return 0;
 }
 
@@ -93,15 +94,26 @@ static int view_custom(const struct field *field, const uint8_t *meta,
 	return 0;
 }
 
+static double real_of_float(const uint8_t *meta)
+{
+	double v;
+
+	memcpy(&v, meta, sizeof(v));
+	return v;
+}
+
+static int64_t integer_of_int(const uint8_t *meta)
+{
+	return (int64_t)load64(meta);
+}
+
 /* The shortest of the usual precisions that reads back as the same double. */
 static size_t head_float(const struct field *field, const struct value *value,
 			 char *out)
 {
-	double v, back;
+	double v = field_number(field, value->scalar), back;
 	int n = 0;
 
-	(void)field;
-	memcpy(&v, value->scalar, sizeof(v));
 	for (int digits = 15; digits <= 17; digits++) {
 		n = snprintf(out, NPY_HEADER_MAX, "%.*g\n", digits, v);
 		back = strtod(out, NULL);
@@ -114,9 +126,8 @@ static size_t head_float(const struct field *field, const struct value *value,
 static size_t head_int(const struct field *field, const struct value *value,
 		       char *out)
 {
-	(void)field;
 	return (size_t)snprintf(out, NPY_HEADER_MAX, "%lld\n",
-				(long long)load64(value->scalar));
+				(long long)field->type->integer(value->scalar));
 }
 
 static size_t head_array(const struct field *field, const struct value *value,
@@ -216,6 +227,7 @@ static const struct field_type types[] = {
 		.meta_align = 8,
 		.dtype = "<f8",
 		.extension = "",
+		.real = real_of_float,
 		.view = view_scalar,
 		.head = head_float,
 		.put = put_float,
@@ -228,6 +240,7 @@ static const struct field_type types[] = {
 		.meta_align = 8,
 		.dtype = "<i8",
 		.extension = "",
+		.integer = integer_of_int,
 		.view = view_scalar,
 		.head = head_int,
 		.put = put_int,
@@ -317,6 +330,12 @@ const struct field_type *field_type_by_name(const char *name)
 			return &types[i];
 	}
 	return NULL;
+}
+
+double field_number(const struct field *field, const uint8_t *meta)
+{
+	return field->type->real ? field->type->real(meta)
+				 : (double)field->type->integer(meta);
 }
 
 enum field_column field_column(unsigned id)

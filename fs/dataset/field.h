@@ -21,8 +21,8 @@ struct value {
 	uint64_t off;	      /* in the dataset file; 0 for scalars */
 	uint64_t size;	      /* VALUE_SIZE_IN_TABLE: only the allocation
 				 table knows it */
-	uint8_t scalar[8];    /* int and float: the 8 bytes */
-	enum beton_mode mode; /* images, as the next two */
+	uint8_t scalar[8];    /* the metadata of a scalar, then zeros */
+	enum beton_mode mode; /* images alone, like width and height */
 	uint32_t width;
 	uint32_t height;
 };
@@ -59,6 +59,9 @@ struct field_type {
 	const char *extension; /* of its files; images: by mode */
 	uint32_t pointer_at;   /* of the payload's offset in the metadata */
 	bool ends_in_nul;      /* the payload; its stored size counts the NUL */
+	/* Scalars have one of the two: the number out of meta_size bytes. */
+	int64_t (*integer)(const uint8_t *meta);
+	double (*real)(const uint8_t *meta);
 	/* meta_size bytes -> *out. -EUCLEAN with *why set. */
 	int (*view)(const struct field *field, const uint8_t *meta,
 		    struct value *out, const char **why);
@@ -93,6 +96,15 @@ struct field {
 /* NULL if there is no such type. */
 const struct field_type *field_type_by_id(unsigned id);
 const struct field_type *field_type_by_name(const char *name);
+
+/* The number of a scalar, whichever type it has. */
+double field_number(const struct field *field, const uint8_t *meta);
+
+/* Whether the values are whole numbers, by which samples can be grouped. */
+static inline bool field_is_integer(const struct field *f)
+{
+	return f->type->integer != NULL;
+}
 
 /* COLUMN_RECORD if there is no such type. */
 enum field_column field_column(unsigned id);

@@ -39,15 +39,17 @@ static int read_keys(struct dataset *ds, uint32_t field, struct column *c)
 	uint64_t itemsize = ds->format.itemsize, n;
 	uint64_t most = max_u64(1, CHUNK_BYTES / itemsize);
 	cleanup_free uint8_t *records = malloc(most * itemsize);
+	const struct field *f = &ds->format.fields[field];
 	const uint8_t *at;
 	int r = records ? 0 : -ENOMEM;
 
 	for (uint64_t first = 0; first < c->n && !r; first += n) {
 		n = min_u64(most, c->n - first);
 		r = dataset_records(ds, first, n, records);
-		at = records + ds->format.fields[field].meta_off;
+		at = records + f->meta_off;
 		for (uint64_t i = 0; i < n && !r; i++, at += itemsize)
-			note_key(c, first + i, load64(at) ^ SIGN);
+			note_key(c, first + i,
+				 (uint64_t)f->type->integer(at) ^ SIGN);
 	}
 	return r;
 }

@@ -73,7 +73,7 @@ static void column_segment(const struct vfile *vfile, uint64_t off,
 			.off = format->meta_off +
 			       format->fields[file->field].meta_off,
 			.stride = format->itemsize,
-			.width = 8,
+			.width = format->fields[file->field].meta_size,
 		};
 }
 
@@ -81,13 +81,13 @@ void column_file_init(struct column_file *file, struct dataset *ds,
 		      uint32_t field)
 {
 	const struct format *format = &ds->format;
+	const struct field *f = &format->fields[field];
 
 	file->field = field;
-	file->head_size = npy_header(file->head, format->fields[field].dtype, 1,
-				     &format->samples);
+	file->head_size = npy_header(file->head, f->dtype, 1, &format->samples);
 	file->vfile = (struct vfile){
 		.ds = ds,
-		.size = file->head_size + 8 * format->samples,
+		.size = file->head_size + f->meta_size * format->samples,
 		.segment_at = column_segment,
 	};
 }

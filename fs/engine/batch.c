@@ -161,7 +161,7 @@ static void set_value(struct batch_column *c, const struct field *f,
 		      uint32_t row, const struct value *v)
 {
 	if (c->scalars) {
-		memcpy(c->scalars + 8 * (size_t)row, v->scalar, 8);
+		memcpy(c->scalars + v->size * row, v->scalar, v->size);
 		return;
 	}
 	c->sources[row] = v->off;
@@ -244,7 +244,7 @@ static void describe(struct batch_column *c, const struct field *f)
 	memcpy(d->shape, f->shape, sizeof(d->shape));
 	switch (f->type->column) {
 	case COLUMN_SCALAR:
-		d->stride = 8;
+		d->stride = f->meta_size;
 		break;
 	case COLUMN_ARRAY:
 		d->stride = f->array_size;
@@ -274,7 +274,7 @@ static int make_columns(struct batch *b)
 		describe(c, &f->fields[i]);
 		c->errors = calloc(b->rows, sizeof(*c->errors));
 		if (field_is_scalar(&f->fields[i])) {
-			c->scalars = calloc(b->rows, 8);
+			c->scalars = calloc(b->rows, c->desc.stride);
 		} else {
 			c->sources = calloc(b->rows, sizeof(*c->sources));
 			c->values = calloc(b->rows, sizeof(*c->values));

@@ -16,7 +16,7 @@
 struct batch_column {
 	struct beton_batch_field desc;
 	int32_t *errors;   /* rows, as the metadata alone tells */
-	uint8_t *scalars;  /* rows * 8, int and float */
+	uint8_t *scalars;  /* rows * desc.stride, of a column of scalars */
 	uint64_t *sources; /* rows: dataset offsets of the payloads */
 	struct beton_batch_value *values; /* rows, while variable */
 };

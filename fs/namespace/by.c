@@ -335,7 +335,7 @@ static int field_list(struct ns *ns, const struct ns_object *dir,
 
 static bool has_tree(const struct field *f)
 {
-	return f->type->type == BETON_TYPE_INT && !f->unusable;
+	return field_is_integer(f) && !f->unusable;
 }
 
 int ns_by_lookup(struct ns *ns, const struct ns_object *dir, const char *name,

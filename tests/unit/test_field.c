@@ -34,6 +34,9 @@ static void every_type_is_found_by_number_and_by_name(void)
 		CHECK(t->column == table[i].column);
 		CHECK(field_column(table[i].id) == table[i].column);
 		CHECK((t->column == COLUMN_SCALAR) == (t->dtype != NULL));
+		CHECK((t->integer || t->real) == (t->dtype != NULL));
+		CHECK(!t->integer || !t->real);
+		CHECK(!t->dtype || t->meta_size == field_dtype_size(t->dtype));
 		CHECK((t->column == COLUMN_RECORD) == !t->meta_size);
 	}
 	for (unsigned id = 7; id < 255; id++)
@@ -206,6 +209,21 @@ static int view(unsigned type, const uint8_t *meta, struct value *out)
 	return f.type->view(&f, meta, out, &why);
 }
 
+static void scalars_have_their_number(void)
+{
+	const struct field i = { .type = field_type_by_id(BETON_TYPE_INT) };
+	const struct field f = { .type = field_type_by_id(BETON_TYPE_FLOAT) };
+	const double half = -0.5;
+	uint8_t meta[8];
+
+	store64(meta, (uint64_t)INT64_MIN);
+	CHECK(field_is_integer(&i) && i.type->integer(meta) == INT64_MIN);
+	CHECK(field_number(&i, meta) == -9223372036854775808.0);
+	memcpy(meta, &half, sizeof(meta));
+	CHECK(!field_is_integer(&f) && f.type->real(meta) == half);
+	CHECK(field_number(&f, meta) == half);
+}
+
 static void image_metadata_is_packed(void)
 {
 	static const uint8_t meta[13] = { 1, 0x2c, 1, 0xc8, 0, 1, 2 };
@@ -315,10 +333,10 @@ static void round_trip(const struct written *w)
 	CHECK(v.width == w->found.width && v.height == w->found.height);
 	if (field_has_payload(&f))
 		CHECK(load64(meta + 1 + f.type->pointer_at) == PLACE);
-	else if (w->type == BETON_TYPE_FLOAT)
-		CHECK(!memcmp(v.scalar, &w->value.real, 8));
+	else if (f.type->real)
+		CHECK(f.type->real(v.scalar) == w->value.real);
 	else
-		CHECK((int64_t)load64(v.scalar) == w->value.integer);
+		CHECK(f.type->integer(v.scalar) == w->value.integer);
 }
 
 static void every_type_reads_what_it_wrote(void)
@@ -432,6 +450,7 @@ int main(void)
 	texts_that_name_no_plain_type_are_refused();
 	sizes_that_wrap_are_refused();
 	a_text_longer_than_its_place_is_refused();
+	scalars_have_their_number();
 	image_metadata_is_packed();
 	the_largest_raw_image_does_not_wrap();
 	images_without_sense_are_damaged();

@@ -106,7 +106,7 @@ static void find_label(struct studio *s, struct shot *shot)
 	    dataset_place(s->survey->ds, f->index, shot->sample, s->record, &v))
 		return;
 	shot->has_label = true;
-	shot->label = (int64_t)load64(v.scalar);
+	shot->label = f->field->type->integer(v.scalar);
 }
 
 static int take_shot(struct studio *s, const struct survey_field *f,

@@ -83,19 +83,9 @@ static bool is_usable(const struct survey_field *f)
 	return !f->field->unusable;
 }
 
-static double number_of(const struct survey_field *f, const struct value *v)
-{
-	double real;
-
-	if (f->census)
-		return (double)(int64_t)load64(v->scalar);
-	memcpy(&real, v->scalar, sizeof(real));
-	return real;
-}
-
 static int count_number(struct survey_field *f, const struct value *v)
 {
-	double x = number_of(f, v);
+	double x = field_number(f->field, v->scalar);
 
 	if (isfinite(x)) {
 		f->least = f->finite ? fmin(f->least, x) : x;
@@ -104,7 +94,8 @@ static int count_number(struct survey_field *f, const struct value *v)
 		/* A sum could be too large for a double. */
 		f->mean += x / (double)f->finite - f->mean / (double)f->finite;
 	}
-	return f->census ? census_add(f->census, (int64_t)load64(v->scalar))
+	return f->census ? census_add(f->census,
+				      f->field->type->integer(v->scalar))
 			 : 0;
 }
 
@@ -159,7 +150,7 @@ static int look_at_value(struct survey_field *f, const struct value *v)
 	int r;
 
 	if (field_is_scalar(f->field)) {
-		x = number_of(f, v);
+		x = field_number(f->field, v->scalar);
 		return isfinite(x) ? append(f, SURVEY_NUMBERS, x) : 0;
 	}
 	f->stored += (double)v->size;
@@ -259,7 +250,7 @@ static int add_fields(struct survey *s)
 
 		f->field = &format->fields[i];
 		f->index = i;
-		if (f->field->type->type == BETON_TYPE_INT)
+		if (field_is_integer(f->field))
 			r = census_open(&f->census);
 	}
 	return r;
@@ -389,7 +380,7 @@ static int pick_of_classes(const struct survey *s, struct quota *q,
 	counts = census_counts(f->census, &num);
 	while (!r && (r = walk_next(&w, &record)) > 0) {
 		r = dataset_place(s->ds, f->index, w.sample, record, &v);
-		label = r ? 0 : (int64_t)load64(v.scalar);
+		label = r ? 0 : f->field->type->integer(v.scalar);
 		c = bsearch(&label, counts, num, sizeof(*counts), by_key);
 		/* None: the file has changed since. */
 		if (!r && c && is_chosen(&q[c - counts], c->n))
