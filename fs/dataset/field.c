@@ -222,11 +222,13 @@ static const struct field_type types[] = {
 	{
 		.type = BETON_TYPE_FLOAT,
 		.name = "float",
+		.words = "floating-point numbers",
 		.column = COLUMN_SCALAR,
 		.meta_size = 8,
 		.meta_align = 8,
 		.dtype = "<f8",
 		.extension = "",
+		.decoder = ".txt",
 		.real = real_of_float,
 		.view = view_scalar,
 		.head = head_float,
@@ -235,11 +237,13 @@ static const struct field_type types[] = {
 	{
 		.type = BETON_TYPE_INT,
 		.name = "int",
+		.words = "integers",
 		.column = COLUMN_SCALAR,
 		.meta_size = 8,
 		.meta_align = 8,
 		.dtype = "<i8",
 		.extension = "",
+		.decoder = ".cls",
 		.integer = integer_of_int,
 		.view = view_scalar,
 		.head = head_int,
@@ -248,6 +252,7 @@ static const struct field_type types[] = {
 	{
 		.type = BETON_TYPE_IMAGE,
 		.name = "rgb_image",
+		.words = "images",
 		.column = COLUMN_IMAGE,
 		.meta_size = 13,
 		.meta_align = 1,
@@ -261,6 +266,7 @@ static const struct field_type types[] = {
 	{
 		.type = BETON_TYPE_BYTES,
 		.name = "bytes",
+		.words = "bytes",
 		.column = COLUMN_RAGGED,
 		.meta_size = 16,
 		.meta_align = 1,
@@ -271,6 +277,7 @@ static const struct field_type types[] = {
 	{
 		.type = BETON_TYPE_NDARRAY,
 		.name = "ndarray",
+		.words = "arrays",
 		.column = COLUMN_ARRAY,
 		.meta_size = 8,
 		.meta_align = 8,
@@ -283,6 +290,7 @@ static const struct field_type types[] = {
 	{
 		.type = BETON_TYPE_JSON,
 		.name = "json",
+		.words = "JSON",
 		.column = COLUMN_RAGGED,
 		.meta_size = 16,
 		.meta_align = 1,
@@ -295,6 +303,7 @@ static const struct field_type types[] = {
 	{
 		.type = BETON_TYPE_TENSOR,
 		.name = "torch_tensor",
+		.words = "tensors",
 		.column = COLUMN_ARRAY,
 		.meta_size = 8,
 		.meta_align = 8,
@@ -307,6 +316,7 @@ static const struct field_type types[] = {
 	{
 		.type = BETON_TYPE_CUSTOM,
 		.name = "custom",
+		.words = "custom",
 		.column = COLUMN_RECORD,
 		.meta_align = 1,
 		.extension = ".bin",

@@ -51,12 +51,15 @@ enum field_column {
 
 struct field_type {
 	enum beton_type type;
-	const char *name; /* in dataset.json */
+	const char *name;  /* in dataset.json */
+	const char *words; /* its values, to people: "integers" */
 	enum field_column column;
 	uint32_t meta_size; /* in a record; 0: has to be inferred */
 	uint32_t meta_align;
 	const char *dtype;     /* of a scalar's column, else NULL */
 	const char *extension; /* of its files; images: by mode */
+	const char *decoder;   /* the extension by which WebDataset decodes it;
+				  NULL: the same */
 	uint32_t pointer_at;   /* of the payload's offset in the metadata */
 	bool ends_in_nul;      /* the payload; its stored size counts the NUL */
 	/* Scalars have one of the two: the number out of meta_size bytes. */

@@ -90,11 +90,7 @@ void tar_header(char out[TAR_BLOCK], const char *name, uint64_t size,
 /* What WebDataset decodes a value by. */
 static const char *extension_of(const struct field *f, enum beton_mode mode)
 {
-	if (f->type->type == BETON_TYPE_INT)
-		return ".cls";
-	if (f->type->type == BETON_TYPE_FLOAT)
-		return ".txt";
-	return field_extension(f, mode);
+	return f->type->decoder ? f->type->decoder : field_extension(f, mode);
 }
 
 /* Whether the extension is enough of a name. */

@@ -36,6 +36,7 @@ static void every_type_is_found_by_number_and_by_name(void)
 		CHECK((t->column == COLUMN_SCALAR) == (t->dtype != NULL));
 		CHECK((t->integer || t->real) == (t->dtype != NULL));
 		CHECK(!t->integer || !t->real);
+		CHECK(t->words && t->words[0] && t->extension);
 		CHECK(!t->dtype || t->meta_size == field_dtype_size(t->dtype));
 		CHECK((t->column == COLUMN_RECORD) == !t->meta_size);
 	}

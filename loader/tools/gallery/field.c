@@ -242,38 +242,31 @@ static void write_texts(FILE *out, const struct survey *s,
 	fputs("</div>\n", out);
 }
 
-/* --- kinds of fields ----------------------------------------------------- */
+/* --- fields -------------------------------------------------------------- */
 
 typedef void write_fn(FILE *out, const struct survey *s,
 		      const struct survey_field *f, const struct exhibit *e);
 
-static const struct kind {
-	enum beton_type type;
-	const char *words;
-	write_fn *write; /* NULL: there is no more to say than that */
-} kinds[] = {
-	{ BETON_TYPE_IMAGE, "images", write_images },
-	{ BETON_TYPE_INT, "integers", write_int },
-	{ BETON_TYPE_FLOAT, "floating-point numbers", write_float },
-	{ BETON_TYPE_JSON, "JSON", write_texts },
-	{ BETON_TYPE_BYTES, "bytes", write_texts },
-	{ BETON_TYPE_NDARRAY, "arrays", NULL },
-	{ BETON_TYPE_TENSOR, "tensors", NULL },
-	{ BETON_TYPE_CUSTOM, "custom", NULL },
-};
-
-static const struct kind *kind_of(const struct field *f)
+/* NULL: the page shows nothing of such values. */
+static write_fn *writer_of(const struct field *f)
 {
-	size_t i = 0;
-
-	while (i + 1 < ARRAY_LEN(kinds) && kinds[i].type != f->type->type)
-		i++;
-	return &kinds[i];
+	switch (f->type->column) {
+	case COLUMN_IMAGE:
+		return write_images;
+	case COLUMN_RAGGED:
+		return write_texts;
+	case COLUMN_SCALAR:
+		return field_is_integer(f) ? write_int : write_float;
+	case COLUMN_ARRAY:
+	case COLUMN_RECORD:
+		break;
+	}
+	return NULL;
 }
 
 void gallery_field_holds(FILE *out, const struct field *f)
 {
-	fputs(kind_of(f)->words, out);
+	fputs(f->type->words, out);
 	if (field_is_array(f)) {
 		fputs(", <code>", out);
 		html_text(out, f->dtype);
@@ -292,13 +285,13 @@ void gallery_field_holds(FILE *out, const struct field *f)
 void gallery_field_write(FILE *out, const struct survey *s,
 			 const struct survey_field *f, const struct exhibit *e)
 {
-	const struct kind *kind = kind_of(f->field);
+	write_fn *write = writer_of(f->field);
 
-	if (!kind->write || f->field->unusable)
+	if (!write || f->field->unusable)
 		return;
 	fputs("<section><h2>", out);
 	html_text(out, f->field->stem);
-	fprintf(out, " <small>%s</small></h2>\n", kind->words);
-	kind->write(out, s, f, e);
+	fprintf(out, " <small>%s</small></h2>\n", f->field->type->words);
+	write(out, s, f, e);
 	fputs("</section>\n", out);
 }

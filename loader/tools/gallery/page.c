@@ -203,10 +203,11 @@ static void write_damage(FILE *out, const struct gallery *g)
 
 static void write_field_row(FILE *out, const struct survey_field *f)
 {
-	char size[HTML_NUMBER_SIZE] = "8 B";
+	char size[HTML_NUMBER_SIZE];
 
-	if (!field_is_scalar(f->field))
-		html_bytes(mean_size(f), size);
+	html_bytes(field_is_scalar(f->field) ? f->field->type->meta_size
+					     : mean_size(f),
+		   size);
 	fputs("<tr><th scope=\"row\">", out);
 	html_text(out, f->field->name);
 	if (strcmp(f->field->name, f->field->stem) != 0) {
