@@ -227,9 +227,25 @@ static void test_save(void)
 	CHECK(!unlink(path) && !rmdir(folder));
 }
 
+static void test_print(void)
+{
+	cleanup_free char *html = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&html, &size);
+
+	html_print(out, "<i>%s</i> %s %% %d %u %zu %llu %02x %.2f %g|", "<&>",
+		   "%s%n", -7, 4000000000u, (size_t)1 << 40, 1ull << 63, 0xau,
+		   2.005, 0.5);
+	html_print(out, "%s", "");
+	CHECK(!fclose(out));
+	CHECK(!strcmp(html, "<i>&lt;&amp;&gt;</i> %s%n % -7 4000000000 "
+			    "1099511627776 9223372036854775808 0a 2.00 0.5|"));
+}
+
 int main(void)
 {
 	test_text();
+	test_print();
 	test_cuts();
 	test_numbers();
 	test_percents();

@@ -123,14 +123,10 @@ static void write_fixes(FILE *out, const struct diagnosis *d)
 	for (size_t i = 0; i < d->num_fixes; i++) {
 		const struct fix *f = &d->fixes[i];
 
-		fprintf(out, "<tr><td class=\"n\">&times; %.2f</td><td><code>",
-			f->gain);
-		html_text(out, f->option);
-		fprintf(out, "</code><br><small>");
-		html_text(out, f->why);
-		fprintf(out, "</small></td><td>");
-		html_text(out, f->cost);
-		fprintf(out, "</td></tr>\n");
+		html_print(
+			out,
+			"<tr><td class=\"n\">&times; %.2f</td><td><code>%s</code><br><small>%s</small></td><td>%s</td></tr>\n",
+			f->gain, f->option, f->why, f->cost);
 	}
 	fprintf(out, "</table>\n");
 }
@@ -139,31 +135,27 @@ static void write_verdict(FILE *out, const struct diagnosis *d)
 {
 	bool well = !strcmp(d->verdict.name, "not data");
 
-	fprintf(out, "<div class=\"verdict%s\"><b>", well ? " well" : "");
-	html_text(out, d->verdict.name);
+	html_print(out, "<div class=\"verdict%s\"><b>%s", well ? " well" : "",
+		   d->verdict.name);
 	if (*d->verdict.cause)
-		fprintf(out, " (%s)", d->verdict.cause);
-	fprintf(out, "</b><br>");
-	html_text(out, d->verdict.text);
-	fprintf(out, ".</div>\n");
+		html_print(out, " (%s)", d->verdict.cause);
+	html_print(out, "</b><br>%s.</div>\n", d->verdict.text);
 }
 
 /* What the text has besides, as it stands there. */
 static void write_facts(FILE *out, const struct evidence *e)
 {
+	html_print(
+		out,
+		"<h2>What was looked at</h2>\n<table><tr><td>dataset</td><td><code>%s</code>, %.0f samples, %.1f MB, on %s (%s)</td></tr>\n",
+		e->path, e->model.samples, 1e-6 * (double)e->file_size,
+		e->disk.source, e->disk.type);
+	html_print(
+		out,
+		"<tr><td>pipeline</td><td><code>%s</code></td></tr>\n<tr><td>spec</td><td><code>%s</code></td></tr>\n",
+		e->pipeline, e->spec);
 	fprintf(out,
-		"<h2>What was looked at</h2>\n<table><tr><td>dataset</td><td><code>");
-	html_text(out, e->path);
-	fprintf(out, "</code>, %.0f samples, %.1f MB, on ", e->model.samples,
-		1e-6 * (double)e->file_size);
-	html_text(out, e->disk.source);
-	fprintf(out, " (%s)</td></tr>\n<tr><td>pipeline</td><td><code>",
-		e->disk.type);
-	html_text(out, e->pipeline);
-	fprintf(out, "</code></td></tr>\n<tr><td>spec</td><td><code>");
-	html_text(out, e->spec);
-	fprintf(out,
-		"</code></td></tr>\n<tr><td>machine</td><td>%u CPUs, %u allowed, %.1f cores; others had %.2f; %.1f GB of memory free; copies %.1f GB/s</td></tr>\n",
+		"<tr><td>machine</td><td>%u CPUs, %u allowed, %.1f cores; others had %.2f; %.1f GB of memory free; copies %.1f GB/s</td></tr>\n",
 		e->cpu.online, e->cpu.allowed, machine_cpu_cores(&e->cpu),
 		e->others, 1e-9 * (double)e->memory.size.available,
 		1e-9 * e->memory_rate);
@@ -172,11 +164,9 @@ static void write_facts(FILE *out, const struct evidence *e)
 			"<tr><td>trainer</td><td>main thread busy %.0f %%, loader %.2f cores, %.0f samples/s</td></tr>\n",
 			100 * e->watch.main_busy, e->watch.loader_cores,
 			e->watch.rate);
-	for (size_t i = 0; i < e->num_notes; i++) {
-		fprintf(out, "<tr><td>note</td><td>");
-		html_text(out, e->notes[i]);
-		fprintf(out, "</td></tr>\n");
-	}
+	for (size_t i = 0; i < e->num_notes; i++)
+		html_print(out, "<tr><td>note</td><td>%s</td></tr>\n",
+			   e->notes[i]);
 	fprintf(out, "</table>\n");
 }
 

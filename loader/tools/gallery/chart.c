@@ -95,9 +95,8 @@ static void draw_histogram(FILE *out, const char *title, enum chart_unit unit,
 
 static void begin_card(FILE *out, const char *title)
 {
-	fputs("<figure class=\"card\"><figcaption>", out);
-	html_text(out, title);
-	fputs("</figcaption>\n", out);
+	html_print(out, "<figure class=\"card\"><figcaption>%s</figcaption>\n",
+		   title);
 }
 
 static void write_range(FILE *out, enum chart_unit unit, const struct series *s)

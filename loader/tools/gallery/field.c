@@ -20,11 +20,9 @@ static void write_caption(FILE *out, const struct shot *shot,
 	char size[HTML_NUMBER_SIZE], label[CHART_NUMBER_SIZE];
 
 	fputs("<figcaption>", out);
-	if (shot->has_label) {
-		fputs("<b>", out);
-		html_text(out, s->label->field->stem);
-		fprintf(out, " %s</b><br>", chart_integer(shot->label, label));
-	}
+	if (shot->has_label)
+		html_print(out, "<b>%s %s</b><br>", s->label->field->stem,
+			   chart_integer(shot->label, label));
 	fprintf(out, "sample %llu", (unsigned long long)shot->sample);
 	if (v->width)
 		fprintf(out, "<br>%u &times; %u, %s%s", v->width, v->height,
@@ -39,11 +37,9 @@ static void write_alt(FILE *out, const struct shot *shot,
 	char label[CHART_NUMBER_SIZE];
 
 	fprintf(out, "sample %llu", (unsigned long long)shot->sample);
-	if (!shot->has_label)
-		return;
-	fputs(", ", out);
-	html_text(out, s->label->field->stem);
-	fprintf(out, " %s", chart_integer(shot->label, label));
+	if (shot->has_label)
+		html_print(out, ", %s %s", s->label->field->stem,
+			   chart_integer(shot->label, label));
 }
 
 static void write_shot(FILE *out, const struct shot *shot,
@@ -53,9 +49,10 @@ static void write_shot(FILE *out, const struct shot *shot,
 
 	fputs("<figure>", out);
 	if (shot->why[0]) {
-		fputs("<div class=\"broken\"><b>cannot be shown</b><br>", out);
-		html_text(out, shot->why);
-		fputs("</div>", out);
+		html_print(
+			out,
+			"<div class=\"broken\"><b>cannot be shown</b><br>%s</div>",
+			shot->why);
 	} else {
 		fprintf(out, "<img%s width=\"%u\" height=\"%u\" alt=\"",
 			t->width < TINY && t->height < TINY ? " class=\"tiny\""
@@ -215,8 +212,7 @@ static void write_snippet(FILE *out, const struct snippet *s)
 	fprintf(out, "<figure><figcaption>sample %llu, ",
 		(unsigned long long)s->sample);
 	if (s->why[0]) {
-		fputs("damaged</figcaption><pre>", out);
-		html_text(out, s->why);
+		html_print(out, "damaged</figcaption><pre>%s", s->why);
 	} else {
 		fprintf(out, "%s</figcaption><pre>",
 			html_bytes((double)s->size, size));
@@ -268,18 +264,14 @@ void gallery_field_holds(FILE *out, const struct field *f)
 {
 	fputs(f->type->words, out);
 	if (field_is_array(f)) {
-		fputs(", <code>", out);
-		html_text(out, f->dtype);
-		fputs("</code> (", out);
+		html_print(out, ", <code>%s</code> (", f->dtype);
 		for (uint32_t i = 0; i < f->ndim; i++)
 			fprintf(out, "%s%llu", i ? ", " : "",
 				(unsigned long long)f->shape[i]);
 		fputs(f->ndim == 1 ? ",)" : ")", out);
 	}
-	if (f->unusable) {
-		fputs("; not usable: ", out);
-		html_text(out, f->unusable);
-	}
+	if (f->unusable)
+		html_print(out, "; not usable: %s", f->unusable);
 }
 
 void gallery_field_write(FILE *out, const struct survey *s,
@@ -289,9 +281,8 @@ void gallery_field_write(FILE *out, const struct survey *s,
 
 	if (!write || f->field->unusable)
 		return;
-	fputs("<section><h2>", out);
-	html_text(out, f->field->stem);
-	fprintf(out, " <small>%s</small></h2>\n", f->field->type->words);
+	html_print(out, "<section><h2>%s <small>%s</small></h2>\n",
+		   f->field->stem, f->field->type->words);
 	write(out, s, f, e);
 	fputs("</section>\n", out);
 }

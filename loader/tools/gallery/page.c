@@ -171,21 +171,20 @@ static void write_damage_of(FILE *out, const struct survey_field *f,
 	char n[HTML_NUMBER_SIZE], all[HTML_NUMBER_SIZE];
 
 	if (f->damaged) {
-		fputs("<li>", out);
-		html_text(out, f->field->stem);
-		fprintf(out, ": %s of %s values point to where none can be:",
-			html_count(f->damaged, n), html_count(values, all));
+		html_print(
+			out,
+			"<li>%s: %s of %s values point to where none can be:",
+			f->field->stem, html_count(f->damaged, n),
+			html_count(values, all));
 		write_damaged_samples(out, f);
 		fputs("</li>\n", out);
 	}
-	if (e->failed) {
-		fputs("<li>", out);
-		html_text(out, f->field->stem);
-		fprintf(out,
-			": %s of the %s images below cannot be shown</li>\n",
-			html_count(e->failed, n),
+	if (e->failed)
+		html_print(
+			out,
+			"<li>%s: %s of the %s images below cannot be shown</li>\n",
+			f->field->stem, html_count(e->failed, n),
 			html_count(e->num_shots, all));
-	}
 }
 
 static void write_damage(FILE *out, const struct gallery *g)
@@ -208,13 +207,10 @@ static void write_field_row(FILE *out, const struct survey_field *f)
 	html_bytes(field_is_scalar(f->field) ? f->field->type->meta_size
 					     : mean_size(f),
 		   size);
-	fputs("<tr><th scope=\"row\">", out);
-	html_text(out, f->field->name);
-	if (strcmp(f->field->name, f->field->stem) != 0) {
-		fputs("<br><small>in file names ", out);
-		html_text(out, f->field->stem);
-		fputs("</small>", out);
-	}
+	html_print(out, "<tr><th scope=\"row\">%s", f->field->name);
+	if (strcmp(f->field->name, f->field->stem) != 0)
+		html_print(out, "<br><small>in file names %s</small>",
+			   f->field->stem);
 	fputs("</th><td>", out);
 	gallery_field_holds(out, f->field);
 	fprintf(out, "</td><td class=\"n\">%s</td></tr>\n", size);
@@ -287,9 +283,7 @@ void gallery_page_write(FILE *out, const struct gallery *g)
 	const char *name = base_name(dataset_path(s->ds));
 
 	html_begin(out, name, style);
-	fputs("<h1>", out);
-	html_text(out, name);
-	fputs("</h1>\n", out);
+	html_print(out, "<h1>%s</h1>\n", name);
 	write_tiles(out, g);
 	write_looked(out, s);
 	write_damage(out, g);

@@ -9,6 +9,8 @@
 
 #include "fs/util/outfile.h"
 
+enum { CONVERSION_SIZE = 16 };
+
 static const char head[] =
 	"</title>\n<style>\n"
 	":root{color-scheme:light dark;--ink:#1d2430;--soft:#5b6575;"
@@ -226,6 +228,53 @@ void html_text(FILE *out, const char *text)
 	html_text_of(out, text, strlen(text));
 }
 
+/* Writes one conversion of a format, such as "%.1f", and its argument. */
+static void print_conversion(FILE *out, const char *conversion, size_t size,
+			     va_list *args)
+{
+	char format[CONVERSION_SIZE];
+
+	snprintf(format, sizeof(format), "%.*s", (int)size, conversion);
+	switch (conversion[size - 1]) {
+	case 's':
+		html_text(out, va_arg(*args, const char *));
+		break;
+	case 'f':
+	case 'g':
+		fprintf(out, format, va_arg(*args, double));
+		break;
+	case '%':
+		fputc('%', out);
+		break;
+	default:
+		if (strstr(format, "ll"))
+			fprintf(out, format, va_arg(*args, unsigned long long));
+		else if (strchr(format, 'z'))
+			fprintf(out, format, va_arg(*args, size_t));
+		else
+			fprintf(out, format, va_arg(*args, unsigned));
+	}
+}
+
+void html_print(FILE *out, const char *format, ...)
+{
+	va_list args;
+	size_t n;
+
+	va_start(args, format);
+	while (*format) {
+		n = strcspn(format, "%");
+		fwrite(format, 1, n, out);
+		format += n;
+		if (!*format)
+			break;
+		n = strcspn(format + 1, "sfgdux%") + 2;
+		print_conversion(out, format, n, &args);
+		format += n;
+	}
+	va_end(args);
+}
+
 void html_jpeg(FILE *out, const void *bytes, size_t size)
 {
 	static const char digits[] =
@@ -318,18 +367,15 @@ void html_bars(FILE *out, const char *title, const struct html_bar *bars,
 
 	for (size_t i = 0; i < n; i++)
 		most = fmax(most, bars[i].value);
-	fputs("<table class=\"bars\" aria-label=\"", out);
-	html_text(out, title);
-	fputs("\">\n", out);
+	html_print(out, "<table class=\"bars\" aria-label=\"%s\">\n", title);
 	for (size_t i = 0; i < n; i++) {
-		fputs("<tr><th scope=\"row\">", out);
-		html_text(out, bars[i].name);
-		fprintf(out,
-			"</th><td><i%s style=\"width:%.1f%%\"></i></td><td class=\"n\">",
-			bars[i].marked ? " class=\"m\"" : "",
-			100 * share_of(bars[i].value, most));
-		html_text(out, bars[i].number);
-		fputs("</td></tr>\n", out);
+		html_print(out, "<tr><th scope=\"row\">%s</th><td>",
+			   bars[i].name);
+		fputs(bars[i].marked ? "<i class=\"m\"" : "<i", out);
+		html_print(
+			out,
+			" style=\"width:%.1f%%\"></i></td><td class=\"n\">%s</td></tr>\n",
+			100 * share_of(bars[i].value, most), bars[i].number);
 	}
 	fputs("</table>\n", out);
 }
@@ -351,23 +397,23 @@ static void draw_column(FILE *out, const struct html_column *c, double most,
 	/* One of many is seen, too. */
 	if (c->value > 0)
 		tall = fmax(tall, 1);
-	fputs("<g><title>", out);
-	html_text(out, c->title);
-	fprintf(out,
-		"</title><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/></g>\n",
-		left, FLOOR - tall, width > 4 ? width - 1 : width, tall);
+	html_print(
+		out,
+		"<g><title>%s</title><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/></g>\n",
+		c->title, left, FLOOR - tall, width > 4 ? width - 1 : width,
+		tall);
 }
 
 static void draw_tick(FILE *out, const char *text, double at)
 {
-	fprintf(out,
-		"<path d=\"M%.1f %dv4\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">",
+	html_print(
+		out,
+		"<path d=\"M%.1f %dv4\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">%s</text>\n",
 		at, FLOOR, at, HEIGHT - 2,
 		at < TICK_ROOM		 ? "start"
 		: at > WIDTH - TICK_ROOM ? "end"
-					 : "middle");
-	html_text(out, text);
-	fputs("</text>\n", out);
+					 : "middle",
+		text);
 }
 
 void html_columns(FILE *out, const char *title,
@@ -377,9 +423,10 @@ void html_columns(FILE *out, const char *title,
 
 	for (size_t i = 0; i < n; i++)
 		most = fmax(most, columns[i].value);
-	fputs("<svg role=\"img\" aria-label=\"", out);
-	html_text(out, title);
-	fprintf(out, "\" viewBox=\"0 0 %d %d\">\n", WIDTH, HEIGHT);
+	html_print(
+		out,
+		"<svg role=\"img\" aria-label=\"%s\" viewBox=\"0 0 %d %d\">\n",
+		title, WIDTH, HEIGHT);
 	for (size_t i = 0; i < n; i++)
 		draw_column(out, &columns[i], most, width * (double)i, width);
 	fprintf(out, "<path d=\"M0 %d.5H%d\"/>\n", FLOOR, WIDTH);

@@ -31,6 +31,10 @@ void html_end(FILE *out);
 /* As UTF-8: what is none is replaced, control characters are blanks. */
 void html_text(FILE *out, const char *text);
 void html_text_of(FILE *out, const void *bytes, size_t size);
+/* Writes `format` as it is, and what %s stands for by html_text(). Numbers are
+   %d, %u, %llu, %zu, %x, %f or %g, with digits but without `*`. */
+void html_print(FILE *out, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* Whether it can be read: UTF-8, and no control characters but for lines. */
 bool html_is_text(const void *bytes, size_t size);
