@@ -167,6 +167,14 @@ $(BUILD)/ops.inc: FORCE
 	$(call update,printf 'OP(%s)\n' $(basename $(notdir $(ops_src))))
 $(call obj,loader/graph/op.c): $(BUILD)/ops.inc
 
+# Pages and styles lie as files beside the programs that write them, and a C file
+# that has FILE as a string includes FILE.inc. Once it did, its .d file knows.
+strings := $(patsubst %,$(BUILD)/%.inc,$(wildcard loader/tools/*/*.html loader/tools/*/*.css))
+$(strings): $(BUILD)/%.inc: % Makefile
+	@mkdir -p $(@D)
+	$(Q)sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@.tmp && mv $@.tmp $@
+$(call obj,$(prog_src)): | $(strings)
+
 # Kernels of the standard pipelines, written by the code generator itself. The
 # flags are those of loader/jit/compiler.c.
 kernel_flags := -O3 -fno-math-errno -fno-trapping-math

@@ -84,7 +84,9 @@ ONLY = {
     "png.h": ["loader/tools/mkfs/*"],
     "webp/decode.h": ["loader/tools/mkfs/*"],
 }
+# What make writes: the list of operations, and a file as a string.
 GENERATED = {"ops.inc"}
+STRINGS = (".css.inc", ".html.inc")
 # An owner and its helper, which needs the owner's struct: the circles there are.
 PAIRS = [
     {"fs/engine/batch", "fs/engine/batch_place"},
@@ -174,6 +176,8 @@ class Tree:
     def check(self, name, me, kind, header):
         if header in GENERATED:
             return None
+        if header.endswith(STRINGS):
+            return None if folder(header) == folder(me) else "is another folder's"
         if kind == "<":
             owners = ONLY.get(header, ["*"])
             return (None if any(fnmatch.fnmatch(name, o) for o in owners)

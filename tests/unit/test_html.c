@@ -189,12 +189,41 @@ static void test_pictures(void)
 	CHECK(strstr(html, "&lt;1</text>"));
 }
 
+static void write_number(FILE *out, const void *arg)
+{
+	fprintf(out, "%d", *(const int *)arg);
+}
+
+static void test_page(void)
+{
+	static const int seven = 7;
+	const struct html_part parts[] = {
+		{ "text", .text = "<&>" },
+		{ "markup", .markup = "<br>" },
+		{ "number", .write = write_number },
+		{ .name = NULL },
+	};
+	cleanup_free char *html = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&html, &size);
+
+	html_page(out,
+		  &(struct html_page){ "a < b", "b{c:d}\n",
+				       "{text}{markup}, {number}{}{tex} }{text",
+				       parts, &seven });
+	CHECK(!fclose(out));
+	CHECK(!strncmp(html, "<!DOCTYPE html>\n", 16));
+	CHECK(strstr(html, "<title>a &lt; b</title>"));
+	CHECK(strstr(html,
+		     "\nb{c:d}\n</style></head><body>\n"
+		     "&lt;&amp;&gt;<br>, 7{}{tex} }{text</body></html>\n"));
+}
+
 static int write_some(FILE *out, void *arg)
 {
 	const char *text = arg;
 
-	html_begin(out, text, "");
-	html_end(out);
+	html_page(out, &(struct html_page){ text, "", "", NULL, NULL });
 	return *text == '!' ? -EIO : 0;
 }
 
@@ -246,6 +275,7 @@ int main(void)
 {
 	test_text();
 	test_print();
+	test_page();
 	test_cuts();
 	test_numbers();
 	test_percents();

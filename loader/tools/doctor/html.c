@@ -8,12 +8,19 @@
 #include "loader/tools/ui/html.h"
 
 static const char style[] =
-	".verdict{border-left:6px solid var(--bad);background:var(--tint);"
-	"padding:.7em 1em;margin:1em 0}\n"
-	".verdict.well{border-color:var(--good);background:var(--fresh)}\n"
-	".verdict b{font-size:1.2em}\n";
+#include "loader/tools/doctor/report.css.inc"
+	;
+
+static const char body[] =
+#include "loader/tools/doctor/report.html.inc"
+	;
 
 /* --- pictures ------------------------------------------------------------ */
+
+static const struct evidence *evidence_of(const struct diagnosis *d)
+{
+	return d->evidence;
+}
 
 static void draw(FILE *out, const char *title, const struct html_bar *bars,
 		 size_t n)
@@ -22,8 +29,9 @@ static void draw(FILE *out, const char *title, const struct html_bar *bars,
 	html_bars(out, title, bars, n);
 }
 
-static void draw_ladder(FILE *out, const struct evidence *e)
+static void draw_ladder(FILE *out, const void *diagnosis)
 {
+	const struct evidence *e = evidence_of(diagnosis);
 	struct html_bar bars[RUNGS];
 	size_t n = 0;
 
@@ -37,8 +45,9 @@ static void draw_ladder(FILE *out, const struct evidence *e)
 	draw(out, "The ladder, samples a second", bars, n);
 }
 
-static void draw_shares(FILE *out, const struct evidence *e)
+static void draw_shares(FILE *out, const void *diagnosis)
 {
+	const struct evidence *e = evidence_of(diagnosis);
 	struct stage_share s[SHARES_MAX];
 	size_t n = report_shares(e, s);
 	struct html_bar bars[SHARES_MAX];
@@ -51,8 +60,9 @@ static void draw_shares(FILE *out, const struct evidence *e)
 }
 
 /* It is the short ones that matter. */
-static void draw_limits(FILE *out, const struct evidence *e)
+static void draw_limits(FILE *out, const void *diagnosis)
 {
+	const struct evidence *e = evidence_of(diagnosis);
 	enum term least = TERMS;
 	double rate = model_rate(&e->model, &least);
 	struct html_bar bars[TERMS];
@@ -70,8 +80,9 @@ static void draw_limits(FILE *out, const struct evidence *e)
 	     bars, n);
 }
 
-static void draw_ops(FILE *out, const struct evidence *e)
+static void draw_ops(FILE *out, const void *diagnosis)
 {
+	const struct evidence *e = evidence_of(diagnosis);
 	struct html_bar bars[DOCTOR_OPS_MAX];
 	size_t n = 0;
 
@@ -87,8 +98,9 @@ static void draw_ops(FILE *out, const struct evidence *e)
 		draw(out, "CPU time saved without one operation", bars, n);
 }
 
-static void draw_sweep(FILE *out, const struct evidence *e)
+static void draw_sweep(FILE *out, const void *diagnosis)
 {
+	const struct evidence *e = evidence_of(diagnosis);
 	struct html_bar bars[DOCTOR_SWEEP_MAX];
 	char name[32];
 	size_t n = 0;
@@ -110,9 +122,10 @@ static void draw_sweep(FILE *out, const struct evidence *e)
 
 /* --- text ---------------------------------------------------------------- */
 
-static void write_fixes(FILE *out, const struct diagnosis *d)
+static void write_fixes(FILE *out, const void *diagnosis)
 {
-	fprintf(out, "<h2>What could be done</h2>\n");
+	const struct diagnosis *d = diagnosis;
+
 	if (!d->num_fixes) {
 		fprintf(out,
 			"<p>No setting that is known here would gain anything.</p>\n");
@@ -131,8 +144,9 @@ static void write_fixes(FILE *out, const struct diagnosis *d)
 	fprintf(out, "</table>\n");
 }
 
-static void write_verdict(FILE *out, const struct diagnosis *d)
+static void write_verdict(FILE *out, const void *diagnosis)
 {
+	const struct diagnosis *d = diagnosis;
 	bool well = !strcmp(d->verdict.name, "not data");
 
 	html_print(out, "<div class=\"verdict%s\"><b>%s", well ? " well" : "",
@@ -142,52 +156,67 @@ static void write_verdict(FILE *out, const struct diagnosis *d)
 	html_print(out, "</b><br>%s.</div>\n", d->verdict.text);
 }
 
-/* What the text has besides, as it stands there. */
-static void write_facts(FILE *out, const struct evidence *e)
+static void write_dataset(FILE *out, const void *diagnosis)
 {
-	html_print(
-		out,
-		"<h2>What was looked at</h2>\n<table><tr><td>dataset</td><td><code>%s</code>, %.0f samples, %.1f MB, on %s (%s)</td></tr>\n",
-		e->path, e->model.samples, 1e-6 * (double)e->file_size,
-		e->disk.source, e->disk.type);
-	html_print(
-		out,
-		"<tr><td>pipeline</td><td><code>%s</code></td></tr>\n<tr><td>spec</td><td><code>%s</code></td></tr>\n",
-		e->pipeline, e->spec);
+	const struct evidence *e = evidence_of(diagnosis);
+
+	html_print(out, "<code>%s</code>, %.0f samples, %.1f MB, on %s (%s)",
+		   e->path, e->model.samples, 1e-6 * (double)e->file_size,
+		   e->disk.source, e->disk.type);
+}
+
+static void write_machine(FILE *out, const void *diagnosis)
+{
+	const struct evidence *e = evidence_of(diagnosis);
+
 	fprintf(out,
-		"<tr><td>machine</td><td>%u CPUs, %u allowed, %.1f cores; others had %.2f; %.1f GB of memory free; copies %.1f GB/s</td></tr>\n",
+		"%u CPUs, %u allowed, %.1f cores; others had %.2f; %.1f GB of memory free; copies %.1f GB/s",
 		e->cpu.online, e->cpu.allowed, machine_cpu_cores(&e->cpu),
 		e->others, 1e-9 * (double)e->memory.size.available,
 		1e-9 * e->memory_rate);
-	if (e->watch.known)
+}
+
+static void write_trainer(FILE *out, const void *diagnosis)
+{
+	const struct watch *w = &evidence_of(diagnosis)->watch;
+
+	if (w->known)
 		fprintf(out,
 			"<tr><td>trainer</td><td>main thread busy %.0f %%, loader %.2f cores, %.0f samples/s</td></tr>\n",
-			100 * e->watch.main_busy, e->watch.loader_cores,
-			e->watch.rate);
+			100 * w->main_busy, w->loader_cores, w->rate);
+}
+
+static void write_notes(FILE *out, const void *diagnosis)
+{
+	const struct evidence *e = evidence_of(diagnosis);
+
 	for (size_t i = 0; i < e->num_notes; i++)
 		html_print(out, "<tr><td>note</td><td>%s</td></tr>\n",
 			   e->notes[i]);
-	fprintf(out, "</table>\n");
 }
 
 static int write_page(FILE *out, void *arg)
 {
 	const struct diagnosis *d = arg;
+	const struct html_part parts[] = {
+		{ "verdict", .write = write_verdict },
+		{ "limits", .write = draw_limits },
+		{ "ladder", .write = draw_ladder },
+		{ "shares", .write = draw_shares },
+		{ "fixes", .write = write_fixes },
+		{ "operations", .write = draw_ops },
+		{ "workers", .write = draw_sweep },
+		{ "dataset", .write = write_dataset },
+		{ "pipeline", .text = d->evidence->pipeline },
+		{ "spec", .text = d->evidence->spec },
+		{ "machine", .write = write_machine },
+		{ "trainer", .write = write_trainer },
+		{ "notes", .write = write_notes },
+		{ .name = NULL },
+	};
 
-	html_begin(out, "beton doctor", style);
-	fprintf(out,
-		"<h1>Why this training is slow, and what would help</h1>\n");
-	write_verdict(out, d);
-	draw_limits(out, d->evidence);
-	draw_ladder(out, d->evidence);
-	draw_shares(out, d->evidence);
-	write_fixes(out, d);
-	draw_ops(out, d->evidence);
-	draw_sweep(out, d->evidence);
-	write_facts(out, d->evidence);
-	fprintf(out,
-		"<p><small>beton-doctor(1) explains each of these.</small></p>\n");
-	html_end(out);
+	html_page(out,
+		  &(struct html_page){ "beton doctor", style, body, parts, d });
 	return 0;
 }
 

@@ -7,47 +7,17 @@
 #include "loader/tools/ui/html.h"
 
 static const char style[] =
-	"body{max-width:1120px}\n"
-	"h1{margin:0;font-size:1.5em;overflow-wrap:anywhere}\n"
-	"h2{margin:2.2em 0 .6em;font-size:1.15em}h2 small{font-weight:400}\n"
-	".tiles{display:grid;gap:.6em;margin:1.2em 0;"
-	"grid-template-columns:repeat(auto-fit,minmax(140px,1fr))}\n"
-	".tiles div,.card{background:var(--card);border-radius:8px;"
-	"padding:.7em .9em}\n"
-	".tiles dt{color:var(--soft);font-size:.85em}"
-	".tiles dd{margin:0;font-size:1.3em;font-weight:600}\n"
-	".tiles .bad dd{color:var(--bad)}\n"
-	".cards{display:grid;gap:.8em;"
-	"grid-template-columns:repeat(auto-fill,minmax(min(300px,100%),1fr))}\n"
-	".card{margin:0;min-width:0}.card figcaption{font-weight:600;"
-	"margin-bottom:.5em}.card p{margin:.5em 0 0;color:var(--soft);"
-	"font-size:.87em}.card p.all{font-size:1.1em;color:var(--ink)}\n"
-	".scroll{overflow-x:auto}\n"
-	".shots{display:grid;gap:10px;margin:.8em 0;padding:0;"
-	"grid-template-columns:repeat(auto-fill,minmax(120px,1fr))}\n"
-	".shots figure{margin:0;min-width:0}\n"
-	".shots img,.shots .broken{display:block;width:100%;height:auto;aspect-ratio:1;"
-	"object-fit:contain;background:var(--card);border-radius:6px}\n"
-	".shots img.tiny{image-rendering:pixelated}\n"
-	".shots .broken{padding:.6em;font-size:.75em;line-height:1.3;"
-	"color:var(--bad);background:var(--tint);overflow:hidden;"
-	"overflow-wrap:anywhere}\n"
-	".shots figcaption{font-size:.75em;line-height:1.35;margin-top:.3em;"
-	"color:var(--soft);overflow-wrap:anywhere}"
-	".shots b{color:var(--ink)}\n"
-	"summary{cursor:pointer;color:var(--soft)}\n"
-	".damage{border-left:6px solid var(--bad);background:var(--tint);"
-	"padding:.7em 1em;margin:1em 0}.damage ul{margin:.3em 0 0;"
-	"padding-left:1.2em}\n"
-	".texts{display:grid;gap:.8em;margin-bottom:.8em;"
-	"grid-template-columns:repeat(auto-fill,minmax(min(340px,100%),1fr))}\n"
-	".texts pre{margin:0;padding:.6em .8em;border-radius:0 0 8px 8px;"
-	"white-space:pre-wrap;max-height:13em;overflow:hidden}\n"
-	".texts figure{margin:0;min-width:0}.texts figcaption{font-size:.8em;"
-	"color:var(--soft);background:var(--card);padding:.4em 1em;"
-	"border-radius:8px 8px 0 0;border-bottom:1px solid var(--line)}\n"
-	".bars{margin:.8em 0}.others{color:var(--soft);margin:.3em 0}\n"
-	"footer{margin-top:3em;color:var(--soft);font-size:.85em}\n";
+#include "loader/tools/gallery/page.css.inc"
+	;
+
+static const char body[] =
+#include "loader/tools/gallery/page.html.inc"
+	;
+
+static const struct survey *survey_of(const struct gallery *g)
+{
+	return g->survey;
+}
 
 static const char *base_name(const char *path)
 {
@@ -106,15 +76,14 @@ static uint64_t count_damage(const struct gallery *g)
 	return n;
 }
 
-static void write_tiles(FILE *out, const struct gallery *g)
+static void write_tiles(FILE *out, const void *gallery)
 {
-	const struct survey *s = g->survey;
+	const struct survey *s = survey_of(gallery);
 	const struct format *f = &s->ds->format;
 	uint64_t pages = (f->table_off - f->first_page) / f->page_size;
 	char a[HTML_NUMBER_SIZE], b[HTML_NUMBER_SIZE];
 	char text[2 * HTML_NUMBER_SIZE + 8];
 
-	fputs("<dl class=\"tiles\">\n", out);
 	write_tile(out, "samples", html_count(s->samples, a));
 	write_tile(out, "file size", html_bytes((double)f->file_size, a));
 	write_tile(out, "mean sample", html_bytes(mean_sample(s), a));
@@ -123,16 +92,15 @@ static void write_tiles(FILE *out, const struct gallery *g)
 		 html_bytes(f->page_size, b));
 	write_tile(out, "pages", text);
 	write_modes_tile(out, s);
-	fputs("</dl>\n", out);
 }
 
-static void write_looked(FILE *out, const struct survey *s)
+static void write_looked(FILE *out, const void *gallery)
 {
+	const struct survey *s = survey_of(gallery);
 	char n[HTML_NUMBER_SIZE], all[HTML_NUMBER_SIZE],
 		share[HTML_NUMBER_SIZE];
 
 	html_count(s->samples, all);
-	fputs("<p>", out);
 	if (s->records == s->samples)
 		fprintf(out, "Labels and numbers of all %s samples", all);
 	else
@@ -142,10 +110,10 @@ static void write_looked(FILE *out, const struct survey *s)
 			html_percent((double)s->records, (double)s->samples,
 				     share));
 	if (s->values == s->samples)
-		fputs(", and all sizes, were looked at.</p>\n", out);
+		fputs(", and all sizes, were looked at.", out);
 	else
 		fprintf(out,
-			", and sizes of %s of them (%s), spread evenly, were looked at.</p>\n",
+			", and sizes of %s of them (%s), spread evenly, were looked at.",
 			html_count(s->values, n),
 			html_percent((double)s->values, (double)s->samples,
 				     share));
@@ -187,8 +155,10 @@ static void write_damage_of(FILE *out, const struct survey_field *f,
 			html_count(e->num_shots, all));
 }
 
-static void write_damage(FILE *out, const struct gallery *g)
+static void write_damage(FILE *out, const void *gallery)
 {
+	const struct gallery *g = gallery;
+
 	if (!count_damage(g))
 		return;
 	fputs("<div class=\"damage\"><b>Some of it is damaged</b><ul>\n", out);
@@ -216,21 +186,32 @@ static void write_field_row(FILE *out, const struct survey_field *f)
 	fprintf(out, "</td><td class=\"n\">%s</td></tr>\n", size);
 }
 
-static void write_fields(FILE *out, const struct survey *s)
+static void write_fields(FILE *out, const void *gallery)
 {
-	char n[HTML_NUMBER_SIZE];
-	uint64_t all = s->ds->format.num_fields;
+	const struct survey *s = survey_of(gallery);
 
-	fputs("<h2>Fields</h2>\n<div class=\"scroll\"><table>\n"
-	      "<tr><th scope=\"col\">name</th><th scope=\"col\">holds</th>"
-	      "<th scope=\"col\" class=\"n\">mean size</th></tr>\n",
-	      out);
 	for (size_t i = 0; i < s->num_fields; i++)
 		write_field_row(out, &s->fields[i]);
-	fputs("</table></div>\n", out);
+}
+
+static void write_more(FILE *out, const void *gallery)
+{
+	const struct survey *s = survey_of(gallery);
+	uint64_t all = s->ds->format.num_fields;
+	char n[HTML_NUMBER_SIZE];
+
 	if (s->num_fields < all)
 		fprintf(out, "<p>And %s more, which are not shown.</p>\n",
 			html_count(all - s->num_fields, n));
+}
+
+static void write_sections(FILE *out, const void *gallery)
+{
+	const struct gallery *g = gallery;
+	const struct survey *s = g->survey;
+
+	for (size_t i = 0; i < s->num_fields; i++)
+		gallery_field_write(out, s, &s->fields[i], &g->exhibits[i]);
 }
 
 static struct html_bar space_bar(const char *name, double bytes, double all)
@@ -241,8 +222,9 @@ static struct html_bar space_bar(const char *name, double bytes, double all)
 			html_percent(bytes, all, share));
 }
 
-static void write_space(FILE *out, const struct survey *s)
+static void write_space(FILE *out, const void *gallery)
 {
+	const struct survey *s = survey_of(gallery);
 	const struct format *f = &s->ds->format;
 	struct html_bar bars[SURVEY_FIELDS_MAX + 3];
 	double all = (double)f->file_size;
@@ -263,34 +245,33 @@ static void write_space(FILE *out, const struct survey *s)
 	/* Beyond that it is what the mean of some samples differs by. */
 	if (left > 0)
 		bars[n++] = space_bar("unused", left, all);
-	fputs("<h2>Where the bytes are</h2>\n", out);
 	html_bars(out, "Bytes of the file", bars, n);
 }
 
-static void write_footer(FILE *out, const struct survey *s)
+static void write_fingerprint(FILE *out, const void *gallery)
 {
-	fputs("<footer>Fingerprint ", out);
+	const struct dataset *ds = survey_of(gallery)->ds;
+
 	for (size_t i = 0; i < BETON_FINGERPRINT_SIZE; i++)
-		fprintf(out, "%02x", s->ds->fingerprint[i]);
-	fprintf(out,
-		". Made by beton %s; images are reduced copies, beton(1).</footer>\n",
-		beton_version());
+		fprintf(out, "%02x", ds->fingerprint[i]);
 }
 
 void gallery_page_write(FILE *out, const struct gallery *g)
 {
-	const struct survey *s = g->survey;
-	const char *name = base_name(dataset_path(s->ds));
+	const char *name = base_name(dataset_path(g->survey->ds));
+	const struct html_part parts[] = {
+		{ "name", .text = name },
+		{ "tiles", .write = write_tiles },
+		{ "looked", .write = write_looked },
+		{ "damage", .write = write_damage },
+		{ "fields", .write = write_fields },
+		{ "more", .write = write_more },
+		{ "sections", .write = write_sections },
+		{ "space", .write = write_space },
+		{ "fingerprint", .write = write_fingerprint },
+		{ "version", .text = beton_version() },
+		{ .name = NULL },
+	};
 
-	html_begin(out, name, style);
-	html_print(out, "<h1>%s</h1>\n", name);
-	write_tiles(out, g);
-	write_looked(out, s);
-	write_damage(out, g);
-	write_fields(out, s);
-	for (size_t i = 0; i < s->num_fields; i++)
-		gallery_field_write(out, s, &s->fields[i], &g->exhibits[i]);
-	write_space(out, s);
-	write_footer(out, s);
-	html_end(out);
+	html_page(out, &(struct html_page){ name, style, body, parts, g });
 }

@@ -11,40 +11,13 @@
 
 enum { CONVERSION_SIZE = 16 };
 
-static const char head[] =
-	"</title>\n<style>\n"
-	":root{color-scheme:light dark;--ink:#1d2430;--soft:#5b6575;"
-	"--page:#fff;--card:#f5f6f9;--line:#dde1e8;--bar:#4f7fbf;"
-	"--mark:#c8552b;--bad:#b4451f;--tint:#fbf1ec;--good:#2c7a4b;"
-	"--fresh:#edf7f0}\n"
-	"@media(prefers-color-scheme:dark){:root{--ink:#e4e8ef;--soft:#9aa5b5;"
-	"--page:#14181f;--card:#1c222c;--line:#333b48;--bar:#6f9ddb;"
-	"--mark:#e0764d;--bad:#e0764d;--tint:#33221b;--good:#5fb583;"
-	"--fresh:#17301f}}\n"
-	"*{box-sizing:border-box}\n"
-	"body{font:15px/1.45 system-ui,sans-serif;color:var(--ink);"
-	"background:var(--page);max-width:800px;margin:2em auto;"
-	"padding:0 1em;print-color-adjust:exact;"
-	"-webkit-print-color-adjust:exact}\n"
-	"h1{font-size:1.3em}h2{font-size:1.05em;margin-top:2em}\n"
-	"table{border-collapse:collapse;width:100%}\n"
-	"td,th{text-align:left;vertical-align:top;padding:.35em .6em;"
-	"border-bottom:1px solid var(--line)}\n"
-	"td.n,th.n{white-space:nowrap;text-align:right;"
-	"font-variant-numeric:tabular-nums}\n"
-	"code,pre{font:13px ui-monospace,monospace;background:var(--card);"
-	"padding:0 .2em;overflow-wrap:anywhere;unicode-bidi:isolate}\n"
-	"small{color:var(--soft)}\n"
-	".bars td,.bars th{border:0;padding:.12em .4em .12em 0;"
-	"font-weight:400;vertical-align:middle}\n"
-	".bars th{width:1%;max-width:13em;text-align:right;overflow:hidden;"
-	"text-overflow:ellipsis;white-space:nowrap}\n"
-	".bars .n{width:1%;text-align:left;padding-right:0}\n"
-	".bars i{display:block;height:1.15em;min-width:1px;border-radius:2px;"
-	"background:var(--bar)}.bars i.m{background:var(--mark)}\n"
-	"svg{display:block;width:100%;height:auto}\n"
-	"svg text{font:11px system-ui,sans-serif;fill:var(--soft)}\n"
-	"svg rect{fill:var(--bar)}svg path{stroke:var(--line)}\n";
+static const char frame[] =
+#include "loader/tools/ui/page.html.inc"
+	;
+
+static const char base[] =
+#include "loader/tools/ui/page.css.inc"
+	;
 
 /* --- the file ------------------------------------------------------------ */
 
@@ -112,22 +85,6 @@ int html_save(const char *path, struct log *log, html_write_fn *write,
 }
 
 /* --- text ---------------------------------------------------------------- */
-
-void html_begin(FILE *out, const char *title, const char *style)
-{
-	fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-	      "<meta name=\"viewport\" content=\"width=device-width\">\n<title>",
-	      out);
-	html_text(out, title);
-	fputs(head, out);
-	fputs(style, out);
-	fputs("</style></head><body>\n", out);
-}
-
-void html_end(FILE *out)
-{
-	fputs("</body></html>\n", out);
-}
 
 /* The number of bytes of the character that begins here; 0: it is none. */
 static size_t utf8_length(const uint8_t *s, size_t size)
@@ -273,6 +230,65 @@ void html_print(FILE *out, const char *format, ...)
 		format += n;
 	}
 	va_end(args);
+}
+
+static const struct html_part *find_part(const struct html_part *parts,
+					 const char *name, size_t size)
+{
+	for (; parts && parts->name; parts++)
+		if (!strncmp(parts->name, name, size) && !parts->name[size])
+			return parts;
+	return NULL;
+}
+
+static void write_part(FILE *out, const struct html_part *part, const void *arg)
+{
+	if (part->text)
+		html_text(out, part->text);
+	else if (part->markup)
+		fputs(part->markup, out);
+	else
+		part->write(out, arg);
+}
+
+/* Writes `text` with its parts; a brace that names none stands for itself. */
+static void write_template(FILE *out, const char *text,
+			   const struct html_part *parts, const void *arg)
+{
+	const struct html_part *part;
+	size_t n;
+
+	while (*text) {
+		n = strcspn(text + 1, "{}");
+		part = *text == '{' && text[n + 1] == '}'
+			       ? find_part(parts, text + 1, n)
+			       : NULL;
+		if (part)
+			write_part(out, part, arg);
+		else
+			fwrite(text, 1, n + 1, out);
+		text += part ? n + 2 : n + 1;
+	}
+}
+
+static void write_body(FILE *out, const void *arg)
+{
+	const struct html_page *page = arg;
+
+	write_template(out, page->body, page->parts, page->arg);
+}
+
+void html_page(FILE *out, const struct html_page *page)
+{
+	const struct html_part parts[] = {
+		{ "title", .text = page->title },
+		{ "base", .markup = base },
+		{ "style", .markup = page->style },
+		{ "body", .write = write_body },
+		{ .name = NULL },
+	};
+
+	write_template(out, frame, parts, page);
 }
 
 void html_jpeg(FILE *out, const void *bytes, size_t size)

@@ -23,10 +23,24 @@ typedef int html_write_fn(FILE *out, void *arg);
 int html_save(const char *path, struct log *log, html_write_fn *write,
 	      void *arg);
 
-/* Everything before the content, and after it. `style` is CSS on top of what
-   all pages have. */
-void html_begin(FILE *out, const char *title, const char *style);
-void html_end(FILE *out);
+/* What stands in a template for `{name}`: the first of these that is given. */
+struct html_part {
+	const char *name;
+	const char *text; /* by html_text() */
+	const char *markup;
+	void (*write)(FILE *out, const void *arg);
+};
+
+/* A page in the frame of ui/page.html, with the style of ui/page.css. */
+struct html_page {
+	const char *title;
+	const char *style;	       /* CSS on top of what all pages have */
+	const char *body;	       /* a template */
+	const struct html_part *parts; /* up to one without a name; or NULL */
+	const void *arg;	       /* for `write` */
+};
+
+void html_page(FILE *out, const struct html_page *page);
 
 /* As UTF-8: what is none is replaced, control characters are blanks. */
 void html_text(FILE *out, const char *text);
