@@ -9,7 +9,8 @@
 
 #include "fs/util/cleanup.h"
 
-/* A file of our own user: nobody else may have us write. */
+/* The file has to belong to this user: no other user may make the loader write
+   to a file. */
 static struct beacon *map(const char *path)
 {
 	cleanup_fd int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What loaders of other processes get, for beton doctor, which runs a trainer
- * that knows nothing of it: a file, named by $BETON_BEACON, that every loader
- * maps, and in which each has an entry. Without the variable nothing is done.
+ * A file through which beton doctor watches the loaders of other processes,
+ * without the help of the training script. Each loader maps the file that
+ * $BETON_BEACON names, and has an entry in it. Without the variable the
+ * functions do nothing.
  *
- * Whoever watches makes the file, of BEACON_SIZE, and must not shrink it. Its
- * numbers are other processes': hostile until checked.
+ * The watching process creates the file with BEACON_SIZE bytes and must not
+ * shrink it. Other processes write its numbers, so a reader has to check them.
  */
 #ifndef LOADER_RUN_BEACON_H
 #define LOADER_RUN_BEACON_H
@@ -16,7 +17,7 @@
 
 enum { BEACON_ENTRIES = 64 };
 
-/* One loader's; all zero: nobody's. */
+/* The entry of one loader. A free entry is all zero. */
 struct beacon_entry {
 	atomic_uint_fast64_t pid, rank, world, samples, batches, wait_ns;
 	uint64_t reserved[2];
@@ -32,18 +33,19 @@ struct beacon {
 
 enum { BEACON_SIZE = sizeof(struct beacon) };
 
-/* A mapped file, and the entry in it that is one's own. */
+/* The mapped file, and the entry of this loader in it. */
 struct beacon_place {
-	struct beacon *beacon; /* NULL: nobody watches */
+	struct beacon *beacon; /* NULL: there is no file to write to */
 	struct beacon_entry *entry;
 };
 
-/* Nothing is an error: who cannot be watched is not. */
+/* Without a usable file or a free entry the loader runs unwatched. */
 void beacon_open(uint32_t rank, uint32_t world, struct beacon_place *out);
-/* The entry stays, for who watches. */
+/* The entry keeps its last figures for the watching process. */
 void beacon_close(struct beacon_place *place);
 
-/* What its trainer got since it began, and waited for that. */
+/* Publishes the totals since open: samples, batches, and how long the trainer
+   waited for them. */
 static inline void beacon_tell(const struct beacon_place *place,
 			       uint64_t samples, uint64_t batches,
 			       uint64_t wait_ns)

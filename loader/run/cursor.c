@@ -16,7 +16,8 @@ uint64_t cursor_consumed(const struct cursor *c)
 {
 	uint64_t n = spec_batches(c->spec);
 
-	/* What no rank will be given (drop_last) is consumed with the rest. */
+	/* With drop_last, batches at the end that no rank gets count as
+	   consumed. */
 	if (cursor_at_end(c))
 		return n;
 	return min_u64(n, c->start + c->step * c->world);

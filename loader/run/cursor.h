@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The place of one rank in the global sequences of epochs (beton-orders(7)):
- * with `start` batches of an epoch consumed, rank r of w takes batches
+ * The position of one rank in the global sequences of epochs (beton-orders(7)).
+ * When `start` batches of an epoch are consumed, rank r of w takes batches
  * start + r, start + r + w, and so on. Pure functions.
  */
 #ifndef LOADER_RUN_CURSOR_H
@@ -17,10 +17,11 @@ struct cursor {
 	uint32_t world;
 	uint64_t epoch;
 	uint64_t start;
-	uint64_t step; /* of this epoch, from start on */
+	uint64_t step; /* steps of this epoch since start */
 };
 
-/* To `batches` consumed of an epoch; all of them: to the next epoch. */
+/* Moves to the position after `batches` consumed batches of an epoch. If that
+   is all of them, moves to the start of the next epoch. */
 void cursor_seek(struct cursor *c, uint64_t epoch, uint64_t batches);
 
 static inline bool cursor_at_end(const struct cursor *c)
@@ -28,8 +29,8 @@ static inline bool cursor_at_end(const struct cursor *c)
 	return c->step >= spec_steps(c->spec, c->start, c->world);
 }
 
-/* Number in the global sequence; at or above its length: padding that repeats
-   batch number modulo the length. */
+/* The number of the current batch in the global sequence. A number at or above
+   the sequence's length is padding: it repeats batch number modulo length. */
 static inline uint64_t cursor_number(const struct cursor *c)
 {
 	return c->start + c->step * c->world + c->rank;

@@ -6,7 +6,7 @@
 #include "fs/util/thread.h"
 #include "loader/run/told.h"
 
-/* How many are being made without borrowing. */
+/* Turns in the making that share no kept tensors. */
 static uint32_t count_turns_in_making(const struct ring *ring)
 {
 	const struct turn *t;
@@ -35,12 +35,12 @@ static bool may_begin_turn(const struct ring *ring)
 
 struct order_ticket {
 	uint64_t epoch;
-	uint64_t number; /* in the global sequence */
+	uint64_t number; /* in the epoch's global sequence */
 	bool padding;
 };
 
-/* The next step of this rank, and the turn that is to become it; NULL at the
-   end of an epoch, or when none can be had. */
+/* Takes a turn for the next batch of this rank, and describes the batch in *o.
+   NULL at the end of an epoch, or if no turn can be allocated. */
 static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 {
 	struct turn *t;
@@ -75,7 +75,7 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 	return t;
 }
 
-/* Sets up the tensors; a GPU's memory has to be free for that. */
+/* Sets up the tensors. On a GPU this waits until their memory is free. */
 static int prepare_step(struct ring *ring, struct step *s,
 			const struct order_ticket *o)
 {
@@ -89,7 +89,7 @@ static int prepare_step(struct ring *ring, struct step *s,
 	return r;
 }
 
-/* Without the lock. */
+/* Fetches the batch file and sets up the tensors. Without the lock. */
 static int fetch_batch(struct ring *ring, struct step *s,
 		       const struct order_ticket *o)
 {
@@ -112,7 +112,8 @@ static int fetch_batch(struct ring *ring, struct step *s,
 	return r;
 }
 
-/* Instead of fetching, running rows and starting. */
+/* Fills a turn from a kept one. No batch file is fetched and no row is run.
+   Called with the lock, which it drops meanwhile. */
 static void borrow_turn(struct ring *ring, struct turn *t,
 			const struct order_ticket *o)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fetching thread. It begins the next turn of this rank whenever the ring
- * has room, fetches the turn's batch file without the lock, and passes the turn
- * to the workers. A turn that borrows from a kept one it finishes by itself.
+ * The fetching thread. Whenever the ring has room, it begins the next turn of
+ * this rank. It fetches the turn's batch file without the lock and passes the
+ * turn to the workers. If the turn shares the tensors of a kept one, the thread
+ * finishes it alone.
  */
 #ifndef LOADER_RUN_FETCHER_H
 #define LOADER_RUN_FETCHER_H
@@ -10,8 +11,9 @@
 #include "loader/run/turns.h"
 
 int fetcher_start(struct ring *ring);
-/* After ring->stopping is set, without the lock. Reports the last figures to
-   the daemon. Does nothing if no thread runs. */
+/* Waits for the thread and sends a last report to the daemon. Does nothing if
+   no thread runs. The caller has set ring->stopping and does not hold the lock.
+   */
 void fetcher_join(struct ring *ring);
 
 #endif

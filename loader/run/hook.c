@@ -8,11 +8,11 @@
 #include "fs/util/cleanup.h"
 
 struct hook {
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards all other members */
 	pthread_cond_t known;
-	bool is_known; /* run and arg do not change any more */
+	bool is_known; /* run and arg are final */
 	bool is_stopped;
-	beton_hook_fn *run; /* NULL: nothing is to be done */
+	beton_hook_fn *run; /* NULL: batches pass unchanged */
 	void *arg;
 };
 
@@ -58,7 +58,8 @@ void hook_stop(struct hook *h)
 	pthread_cond_broadcast(&h->known);
 }
 
-/* Waits for the user, which is not the stage's work. */
+/* Waits until the user has set the callback. The wait does not count as work of
+   the stage. */
 static int wait_until_known(struct hook *h, struct tally *transform)
 {
 	uint64_t before;
@@ -86,7 +87,7 @@ int hook_run(struct hook *h, const struct beton_batch *batch, struct lane *lane,
 	before = stage_now_ns();
 	r = h->run(h->arg, batch, why, size);
 	after = stage_now_ns();
-	/* Of rows that were counted when they were made. */
+	/* The rows were counted when they were made; only the time is added. */
 	tally_items_own(transform, 0, 0, after - before);
 	trace_span(lane->track, TRACE_TRANSFORM, before, after, batch->ids[0],
 		   batch->rows);

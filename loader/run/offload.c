@@ -7,7 +7,7 @@
 
 enum { STAY_PAYS = 8 };
 
-/* Whose time there is too little of. */
+/* The part that has too little time. */
 enum scarce { SCARCE_NONE, SCARCE_LOADER, SCARCE_CONSUMER };
 
 bool balance_parse(const char *word, enum balance_mode *out)
@@ -65,7 +65,7 @@ static void sum(struct balance_sum *s, const struct balance_batch *batch)
 	s->longest_ns = max_u64(s->longest_ns, batch->period_ns);
 }
 
-/* Of the processors, per row. */
+/* Nanoseconds of CPU time per row. */
 static double busy(const struct balance_sum *s)
 {
 	return s->rows ? (double)s->busy_ns / (double)s->rows : 0;
@@ -76,7 +76,7 @@ static double bytes(const struct balance_sum *s)
 	return s->rows ? (double)s->bytes / (double)s->rows : 0;
 }
 
-/* Between two rows; 0: not known. */
+/* Nanoseconds between two rows, without the longest period. 0: not known. */
 static double period(const struct balance_sum *s)
 {
 	double rows;
@@ -87,8 +87,8 @@ static double period(const struct balance_sum *s)
 	return (double)(s->period_ns - s->longest_ns) / rows;
 }
 
-/* A GPU that is behind keeps the loader from its memory, and so the consumer
-   waits for both: that comes first. */
+/* A GPU that is behind keeps its memory from the loader, so that the consumer
+   waits as well. For that reason `blocked` is judged first. */
 static enum scarce find_scarce(const struct balance_sum *s)
 {
 	if (2 * s->blocked >= s->batches)
@@ -100,24 +100,24 @@ static enum scarce find_scarce(const struct balance_sum *s)
 	return SCARCE_NONE;
 }
 
-/* Less by what measurements differ anyway is not less. */
+/* The margin covers the noise of measurements. */
 static bool processor_is_lighter(const struct balance *b)
 {
 	return b->ratio > 0 && b->ratio < 0.9;
 }
 
-/* Whether the processors have the time to finish the rows too. */
+/* Whether the CPU has time left to finish the rows as well. */
 static bool has_time(const struct balance *b)
 {
 	double time = period(&b->device) * b->workers;
 
-	/* What is not known is tried where there is some room for it. */
+	/* Without a known ratio, a try needs some room. */
 	if (b->ratio <= 0)
 		return busy(&b->device) < 0.75 * time;
 	return busy(&b->device) * b->ratio < 0.9 * time;
 }
 
-/* The processor is not tried for a time, and for twice that the next time. */
+/* Delays the next try. Each delay is twice as long as the one before. */
 static void put_off(struct balance *b)
 {
 	b->wait = b->next_wait;
@@ -125,7 +125,7 @@ static void put_off(struct balance *b)
 		b->next_wait *= 2;
 }
 
-/* On the GPU's side: whether to try the processor. */
+/* Whether to try the processor, after a window on the GPU's side. */
 static bool is_worth_a_try(struct balance *b, enum scarce scarce)
 {
 	if (b->wait) {
@@ -138,18 +138,16 @@ static bool is_worth_a_try(struct balance *b, enum scarce scarce)
 		return false;
 	if (has_time(b))
 		return true;
-	/* Code that was not compiled yet is faster now. */
+	/* The ratio may be out of date: code may have been compiled since. */
 	if (b->ratio > 0)
 		put_off(b);
 	b->ratio = 0;
 	return false;
 }
 
-/*
- * After the first window of a try: batches must come as fast as before. If the
- * GPU was late with its copies these may be what it is late with, so more bytes
- * must pay.
- */
+/* Whether batches come more slowly than before, after the first window of a
+   try. If the GPU was late with its copies, a larger upload must bring a gain.
+   */
 static bool is_slower(const struct balance *b, const struct balance_sum *now)
 {
 	bool must_pay = b->was_blocked && bytes(now) > bytes(&b->device);
@@ -157,7 +155,7 @@ static bool is_slower(const struct balance *b, const struct balance_sum *now)
 	return period(now) > (must_pay ? 0.95 : 1.05) * period(&b->device);
 }
 
-/* On the processor's side: whether that is wrong. */
+/* Whether to go back to the GPU, after a window on the processor's side. */
 static bool has_failed(const struct balance *b, enum scarce scarce,
 		       const struct balance_sum *now)
 {
@@ -166,7 +164,7 @@ static bool has_failed(const struct balance *b, enum scarce scarce,
 	return !b->stay && is_slower(b, now);
 }
 
-/* What follows a window of the GPU's side. */
+/* Decides after a window on the GPU's side. */
 static void judge_device(struct balance *b, const struct balance_sum *now)
 {
 	b->device = *now;
@@ -177,8 +175,8 @@ static void judge_device(struct balance *b, const struct balance_sum *now)
 	b->stay = 0;
 }
 
-/* The first window of a try is next to one of the GPU's side, so that the two
-   can be compared; later ones may be of images of another size. */
+/* Only the first window of a try is compared with the GPU's, because they
+   follow each other. Later windows may have images of another size. */
 static void judge_processor(struct balance *b, const struct balance_sum *now)
 {
 	if (!b->stay && busy(&b->device) > 0)
@@ -187,7 +185,7 @@ static void judge_processor(struct balance *b, const struct balance_sum *now)
 		b->stay++;
 		return;
 	}
-	/* A stay that was much longer than the wait before it has paid. */
+	/* A stay much longer than the wait before it has paid off. */
 	if (b->stay >= STAY_PAYS * b->next_wait)
 		b->wait = b->next_wait;
 	else
@@ -199,7 +197,7 @@ void balance_add(struct balance *b, const struct balance_batch *batch)
 {
 	struct balance_sum now;
 
-	/* Of another side: it was begun before the last change. */
+	/* A batch of the other side was begun before the last change. */
 	if (b->mode != BALANCE_BY_COST || batch->side != b->side)
 		return;
 	sum(&b->window, batch);

@@ -5,7 +5,8 @@
 
 #include "fs/util/bytes.h"
 
-/* A trainer that waits less is not held up by its data: as others judge it. */
+/* A smaller share of time spent waiting does not count as a data bottleneck.
+   `beton top` has the same bound. */
 static const double enough = 0.05;
 
 static void add(struct pace *p, enum pace_sum sum, uint64_t n)
@@ -61,7 +62,7 @@ static void delay(struct pace *p, enum stage stage, uint64_t ns)
 	tally_add_own(&p->delay_ns[stage], ns);
 }
 
-/* The part of a time that lies before a moment; the time begins there. */
+/* Cuts the part before `moment` off a time span and returns its length. */
 static uint64_t take_until(uint64_t *begin, uint64_t end, uint64_t moment)
 {
 	uint64_t until = min_u64(end, max_u64(*begin, moment));
@@ -71,8 +72,8 @@ static uint64_t take_until(uint64_t *begin, uint64_t end, uint64_t moment)
 	return taken;
 }
 
-/* Rows are decoded and transformed in turns: the wait is shared as the time of
-   the threads was. */
+/* Workers decode and transform row by row, so the wait is divided in proportion
+   to their time in either stage. */
 static void delay_by_rows(struct pace *p, uint64_t ns,
 			  const struct pace_times *t)
 {
@@ -91,7 +92,7 @@ void pace_waited(struct pace *p, uint64_t begin, uint64_t now,
 	const struct pace_times *t = times ? times : &never;
 	uint64_t made = t->made_ns && t->has_upload ? t->made_ns : now;
 
-	/* Viewers take what begins later to be inside. */
+	/* Trace viewers nest a span in one that begins earlier. */
 	trace_span(p->lane->track, TRACE_WAIT, begin + 1, now, 0, 0);
 	add(p, PACE_WAITS, 1);
 	add_wait(p, now - begin);
@@ -181,7 +182,7 @@ static double ratio(uint64_t a, uint64_t b)
 	return b ? (double)a / (double)b : 0;
 }
 
-/* The stage that held most batches up since the epoch began. */
+/* The stage with the longest delay since the epoch began. */
 static const char *slowest(const struct pace *p)
 {
 	size_t most = 0;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How the trainer and the loader keep up with each other: how full the queue is
- * when the trainer comes, how long it waits and for which stage, how long it
- * takes by itself. What is written belongs to the thread that calls next();
- * sums may be read by any.
+ * when the trainer asks, how long the trainer waits and for which stage, and
+ * how long it works by itself.
+ *
+ * Threads: only the thread that calls beton_loader_next() writes. Any thread
+ * may read the sums.
  */
 #ifndef LOADER_RUN_PACE_H
 #define LOADER_RUN_PACE_H
@@ -13,77 +15,77 @@
 #include "fs/metrics/rank_figures.h"
 #include "loader/util/stages.h"
 
-/* The epoch's line, with room for all numbers. */
+/* The buffer size that fits any epoch's line. */
 enum { PACE_LINE_SIZE = 256 };
 
 enum pace_sum {
 	PACE_BATCHES,
 	PACE_SAMPLES,
-	PACE_WAITS, /* a batch was not ready when it was asked for */
+	PACE_WAITS, /* requests for which no batch was ready */
 	PACE_WAIT_NS,
 	PACE_TRAINER_NS,
-	PACE_READY, /* batches that were ready, whenever one was asked for */
-	PACE_EMPTY, /* times that none was */
-	PACE_FULL,  /* times that all were */
+	PACE_READY, /* batches ready at each request, summed */
+	PACE_EMPTY, /* requests that found the queue empty */
+	PACE_FULL,  /* requests that found the queue full */
 	PACE_SUMS,
 };
 
 struct pace {
-	struct lane *lane; /* of the thread that calls next() */
-	uint32_t places;   /* of the queue */
+	struct lane *lane; /* of the thread that calls beton_loader_next() */
+	uint32_t places;   /* capacity of the queue */
 	atomic_uint_fast64_t sums[PACE_SUMS];
-	/* Of PACE_WAIT_NS: by where the batch was meanwhile. */
+	/* PACE_WAIT_NS divided among the stages in which the batch was
+	   meanwhile. */
 	atomic_uint_fast64_t delay_ns[STAGES];
-	atomic_uint_fast64_t epoch; /* of the last batch, as the next */
+	atomic_uint_fast64_t epoch; /* of the last batch */
 	atomic_uint_fast64_t number;
 	uint64_t asked_ns;
-	bool is_waiting;   /* since then, without having asked */
-	uint64_t given_ns; /* 0: no batch of this epoch was given */
-	/* Of an epoch that the trainer has had all of, so far; else false. */
+	bool is_waiting;   /* since asked_ns, in pace_wait() */
+	uint64_t given_ns; /* 0: the trainer has no batch of this epoch */
+	/* The trainer has had every batch of this epoch so far. */
 	bool is_whole;
 	uint64_t begun_ns;
 	uint64_t sums_before[PACE_SUMS];
 	uint64_t delay_before[STAGES];
 };
 
-/* When a batch was where; 0: it was not there yet. */
+/* When a batch passed each stage; 0: not yet. */
 struct pace_times {
 	uint64_t fetched_ns;
 	uint64_t made_ns;
-	uint64_t busy_ns;   /* of all threads that ran rows of it */
-	uint64_t decode_ns; /* of that */
+	uint64_t busy_ns;   /* all threads that ran rows of the batch */
+	uint64_t decode_ns; /* the part of busy_ns spent decoding */
 	bool has_upload;
 };
 
 void pace_init(struct pace *p, struct lane *lane, uint32_t places);
 
-/* The first batch of an epoch is about to be asked for. */
+/* Call before the first batch of an epoch. */
 void pace_begin(struct pace *p, uint64_t now);
-/* The trainer goes elsewhere, or did not get a batch. */
+/* Call after a seek or a failed batch: the epoch is not reported. */
 void pace_break(struct pace *p);
-/*
- * The epoch is over. If the trainer had all of it, its line, else none: `line`
- * becomes empty.
- */
+/* Call at the end of an epoch. `line` receives the epoch's report, or the empty
+   text if the trainer did not have every batch. */
 void pace_end(struct pace *p, uint64_t now, uint64_t epoch,
 	      char line[PACE_LINE_SIZE]);
 
-/* The trainer waits until it need not for the batch that it asks for next. */
+/* The trainer waits for the next batch before it asks for it. */
 void pace_wait(struct pace *p, uint64_t now);
-/* The trainer comes for a batch. */
+/* The trainer asks for a batch. */
 void pace_ask(struct pace *p, uint64_t now);
-/* So many are ready. */
+/* Counts the batches that are ready at a request. */
 void pace_look(struct pace *p, uint32_t ready);
-/* The trainer has waited from `begin` on for a batch; NULL: for none. */
+/* The trainer has waited from `begin` to `now` for a batch with these times.
+   NULL: no batch came. */
 void pace_waited(struct pace *p, uint64_t begin, uint64_t now,
 		 const struct pace_times *times);
-/* The same, after pace_give(), for its outputs to reach a GPU. */
+/* The trainer has waited since pace_give() for the outputs to reach a GPU. */
 void pace_waited_for_upload(struct pace *p, uint64_t now);
-/* It gets one, of so many bytes. */
+/* The trainer gets a batch. `bytes` is the size of its outputs. */
 void pace_give(struct pace *p, uint64_t now, const struct beton_batch *batch,
 	       uint64_t bytes);
 
-/* What is told of it all; the rest of *out stays. */
+/* Writes the figures that the daemon gets. The rest of *out stays. */
 void pace_figures(const struct pace *p, struct figures *out);
 
 #endif

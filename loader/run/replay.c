@@ -10,7 +10,7 @@
 
 struct kept {
 	struct kept *prev, *next;
-	const struct pipeline *phase; /* who it is given for */
+	const struct pipeline *phase; /* that made the step */
 	struct step *step;
 	uint64_t size;
 };
@@ -18,10 +18,10 @@ struct kept {
 struct replay {
 	const struct spec *spec;
 	const struct phases *phases;
-	uint64_t batches;  /* to keep, of each phase */
-	uint64_t bytes;	   /* or as many as fit; 0: `batches` says it */
-	bool ships;	   /* what is a GPU's is copied there each time */
-	struct kept *kept; /* what was borrowed from last is last */
+	uint64_t batches;  /* to keep for each phase */
+	uint64_t bytes;	   /* keep as many as fit; 0: see `batches` */
+	bool ships;	   /* upload the GPU's outputs at each replay */
+	struct kept *kept; /* the least recently replayed first */
 };
 
 int replay_open(const struct fake *fake, const struct spec *spec,
@@ -58,7 +58,7 @@ void replay_close(struct replay *r)
 	free(r);
 }
 
-/* --- which --- */
+/* --- choosing steps --- */
 
 struct count {
 	uint64_t batches, bytes;
@@ -79,7 +79,7 @@ static struct count count(const struct replay *r, const struct pipeline *phase)
 	return t;
 }
 
-/* How many to keep. The first says how large they are. */
+/* The number of steps to keep. The first kept step gives the size of all. */
 static uint64_t wanted(const struct replay *r, const struct count *t)
 {
 	if (!r->bytes)
@@ -115,7 +115,7 @@ const struct step *replay_next(struct replay *r, uint64_t epoch)
 	return k->step;
 }
 
-/* What it takes, in the memory of the host or of a GPU. */
+/* The bytes that a step takes in the memory of the host and of a GPU. */
 static uint64_t size_of(const struct step *s)
 {
 	uint64_t size = s->input.own.capacity;
@@ -137,7 +137,7 @@ static int by_number(const struct kept *a, const struct kept *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* In their order, whichever was finished first. */
+/* The list is in the order of delivery, whichever step was finished first. */
 bool replay_keep(struct replay *r, struct step *s)
 {
 	const struct pipeline *phase = phases_at(r->phases, s->batch.epoch);
@@ -156,8 +156,7 @@ bool replay_keep(struct replay *r, struct step *s)
 
 /* --- borrowing --- */
 
-/* A daemon alone may know what a subset holds: then the ids are borrowed, too.
- */
+/* If only the daemon knows a subset's ids, repeats those of the kept step. */
 static void fill_ids(struct step *s, const struct step *of,
 		     const struct spec *spec, uint64_t number)
 {
@@ -174,7 +173,7 @@ static void fill_ids(struct step *s, const struct step *of,
 		ids[row] = order_sample(&order, number * spec->batch + row);
 }
 
-/* The first rows of what the other has. */
+/* Shares the first rows of the kept step's output. */
 static void borrow(struct step *s, const struct step *of, uint32_t i)
 {
 	const struct beton_tensor *from = &of->tensors[i];

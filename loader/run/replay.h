@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps whose batches are given again and again, for measuring what comes after
- * the loader. The first that are made are kept, as they are, and later ones
- * borrow their tensors; numbers, ids and how many rows there are, are their
- * own.
+ * Replay of batches, to measure the consumer alone: the loader keeps its first
+ * steps, and later steps share the tensors of a kept one. They have numbers,
+ * ids and row counts of their own.
  *
- * A kept step is never written again, and closed after all that borrow. Steps
- * are kept of every phase of the pipeline: shapes change as they would.
+ * A kept step never changes. It is closed after all steps that share its
+ * tensors. Each phase of the pipeline has kept steps of its own, so that shapes
+ * change as they would without the replay.
  *
- * Threads: the caller's lock, unless said.
+ * Threads: unless a function says otherwise, the caller holds a lock that
+ * guards the replay.
  */
 #ifndef LOADER_RUN_REPLAY_H
 #define LOADER_RUN_REPLAY_H
@@ -18,31 +19,29 @@
 
 struct replay;
 
-/*
- * As the fake says; *out is NULL where it says nothing of that. Without a size,
- * as many batches are kept of each phase as a ring with this prefetch has in
- * use. Spec and phases are borrowed.
- */
+/* Opens the replay that `fake` asks for; *out is NULL if it asks for none.
+   Without a size in `fake`, keeps as many batches per phase as a ring with this
+   prefetch depth has in use. Borrows spec and phases. */
 int replay_open(const struct fake *fake, const struct spec *spec,
 		const struct phases *phases, uint32_t prefetch,
 		struct replay **out);
-/* The steps are the caller's. Takes NULL. */
+/* Does not close the kept steps. Takes NULL. */
 void replay_close(struct replay *r);
 
-/* Whether a batch of this epoch may be begun, while so many are being made that
-   do not borrow. */
+/* Whether a batch of this epoch may be begun. `making` is the number of steps
+   in the making that share no tensors. */
 bool replay_may_begin(const struct replay *r, uint64_t epoch, uint32_t making);
 
-/* Of whom a batch of this epoch is to borrow; NULL: it is to be made. */
+/* The kept step to replay for a batch of this epoch, or NULL if the batch is to
+   be made. */
 const struct step *replay_next(struct replay *r, uint64_t epoch);
 
-/* Whether a step that was made is kept from now on. Short ones are not. */
+/* Keeps a step that was just made, if another one is needed, and returns
+   whether it did. Shorter last batches are not kept. */
 bool replay_keep(struct replay *r, struct step *s);
 
-/*
- * Makes a whole step of one that is kept. `number` at or above the length of
- * the epoch: padding. Without the lock. -ENOMEM, -EIO
- */
+/* Fills a step from a kept one. A `number` at or above the length of the epoch
+   is padding. Without the lock. -ENOMEM, -EIO */
 int replay_fill(const struct replay *r, struct step *s, const struct step *of,
 		uint64_t epoch, uint64_t number);
 

@@ -12,9 +12,9 @@
 #include "loader/run/turns.h"
 #include "loader/run/workers.h"
 
-/* --- what the user calls --- */
+/* --- calls of the user --- */
 
-/* The next turn if it is ready. */
+/* The turn that the user gets next, or NULL if it is not done. */
 static struct turn *find_ready_turn(struct ring *ring)
 {
 	struct turn *t;
@@ -70,8 +70,8 @@ static uint32_t count_ready_turns(const struct ring *ring)
 	return n;
 }
 
-/* What a turn that is given out says about who has time; so many were ready
-   when the user came. */
+/* Reports a turn to the balance of processor and GPU. `ready` is the number of
+   batches that were ready when the user called. */
 static void weigh_turn(struct ring *ring, const struct turn *t, uint32_t ready,
 		       uint64_t now)
 {
@@ -112,7 +112,7 @@ static void note_given_batch(struct ring *ring, const struct beton_batch *batch,
 		  made ? count_output_bytes(batch) : 0);
 }
 
-/* Hands a turn out, or reports its error and lets it go. */
+/* Gives a turn to the user. If it failed, returns its error and recycles it. */
 static int give_turn(struct ring *ring, struct turn *t, uint32_t ready,
 		     const struct beton_batch **out, char *message, size_t size)
 {
@@ -137,7 +137,7 @@ static int give_turn(struct ring *ring, struct turn *t, uint32_t ready,
 	return 0;
 }
 
-/* The next batch. With the lock held. */
+/* Waits for the next turn and gives it to the user. Called with the lock. */
 static int give_next_turn(struct ring *ring, const struct beton_batch **out,
 			  char *message, size_t size)
 {
@@ -189,7 +189,7 @@ void ring_waited_for_upload(struct ring *ring)
 	pace_waited_for_upload(&ring->pace, stage_now_ns());
 }
 
-/* Whether ring_next() tells of an end, with the lock held. */
+/* Whether ring_next() would return -ENODATA. Called with the lock. */
 static bool is_at_end(const struct ring *ring)
 {
 	struct cursor next = ring->given;
@@ -202,7 +202,7 @@ static bool is_at_end(const struct ring *ring)
 	return cursor_at_end(&next);
 }
 
-/* With the lock held. */
+/* Whether ring_next() would block. Called with the lock. */
 static bool must_wait(struct ring *ring)
 {
 	return !ring->worker_error && !is_at_end(ring) &&
@@ -233,7 +233,7 @@ int ring_wait(struct ring *ring, uint32_t milliseconds)
 	return must_wait(ring) ? -EAGAIN : 0;
 }
 
-/* With the lock held. NULL: the user does not hold it. */
+/* The turn of a batch that the user holds, or NULL. Called with the lock. */
 static struct turn *find_held_turn(struct ring *ring,
 				   const struct beton_batch *batch)
 {
@@ -270,7 +270,6 @@ int ring_parcel(struct ring *ring, const struct beton_batch *batch,
 	return 0;
 }
 
-/* Forgets what is under way and goes on elsewhere. */
 void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches)
 {
 	struct turn *t, *next;
@@ -353,7 +352,7 @@ uint64_t ring_failed_rows(const struct ring *ring)
 
 /* --- opening and closing --- */
 
-/* A lane without a track is not traced. */
+/* Without a trace the tracks are NULL, and nothing is traced. */
 static void add_tracks(struct ring *ring)
 {
 	struct trace *trace = ring->options.trace;
@@ -379,7 +378,7 @@ static int start_threads(struct ring *ring)
 	return r ? r : workers_start(ring);
 }
 
-/* Waits end by the clock of stage_now_ns(). */
+/* Timed waits use the clock of stage_now_ns(). */
 static void init_ready_cond(struct ring *ring)
 {
 	pthread_condattr_t attributes;
@@ -467,7 +466,7 @@ void ring_close(struct ring *ring)
 	{
 		turn_close(ring, t);
 	}
-	/* After all who borrow. */
+	/* Other turns share the tensors of these, so they are closed last. */
 	LL_FOREACH_SAFE(ring->kept_turns, t, next)
 	{
 		turn_close(ring, t);

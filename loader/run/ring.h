@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loader's threads and the steps between them. One thread fetches batch
- * files in order; workers take rows of the oldest step that has any left; the
- * user takes steps in order and gives them back.
+ * The loader's threads and the batches between them. One thread fetches batch
+ * files in order. Workers run the rows of the oldest batch that has rows left.
+ * The user's thread takes batches in order and releases them.
  *
- * At most `prefetch` steps are in the making. A user that keeps many makes the
- * ring allocate more, and the surplus is freed on release.
+ * At most `prefetch` batches are in the making. If the user holds many, the
+ * ring allocates more and frees the surplus on release.
  */
 #ifndef LOADER_RUN_RING_H
 #define LOADER_RUN_RING_H
@@ -15,39 +15,42 @@
 struct ring;
 
 int ring_open(const struct ring_options *options, struct ring **out);
-/* Ends all threads, and frees what the user does not hold. No feed is needed
-   any more. Nobody is in ring_next(). */
+/* Ends all threads and frees the batches that the user does not hold. Does not
+   use the feed afterwards. No thread may be in ring_next() meanwhile. */
 void ring_stop(struct ring *ring);
-/* Batches that were not released become invalid. Takes NULL. */
+/* Also invalidates the batches that the user still holds. Takes NULL. */
 void ring_close(struct ring *ring);
 
-/* As beton_loader_next() and _release(); `message` receives why not. */
+/* As beton_loader_next() and _release(). On failure `message` receives the
+   reason. */
 int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 	      size_t message_size);
 void ring_release(struct ring *ring, const struct beton_batch *batch);
-/* Since ring_next() the user's thread has waited for outputs to be there. */
+/* Counts the time since ring_next() returned as a wait for the upload. For the
+   user's thread. */
 void ring_waited_for_upload(struct ring *ring);
 
-/* Waits at most so long until ring_next() would not. -EAGAIN: it still would.
- */
+/* Waits up to `milliseconds` until ring_next() can return without blocking.
+   -EAGAIN on timeout. */
 int ring_wait(struct ring *ring, uint32_t milliseconds);
 
-/* What a GPU has of a batch; NULL: nothing. -EINVAL: the user does not hold it.
- */
+/* The part of a batch that is on a GPU, or NULL. -EINVAL: the user does not
+   hold the batch. */
 int ring_parcel(struct ring *ring, const struct beton_batch *batch,
 		struct parcel **out);
 
-/* Forgets what is in the making, and goes on elsewhere. */
+/* Discards the batches in the making. The next batch is the one after `batches`
+   of the epoch's global sequence. */
 void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches);
 
-/* Where the user is; for the thread that calls ring_next(). */
+/* The position of the user's thread, which alone may call this. */
 const struct cursor *ring_cursor(const struct ring *ring);
 
-/* Which epoch the next batch is of; for any thread. */
+/* The epoch of the next batch. For any thread. */
 uint64_t ring_epoch(struct ring *ring);
 
-/* Who finishes the rows of batches that are begun now, where there is a choice;
-   for any thread. */
+/* The side, processor or GPU, that finishes the rows of batches begun now. For
+   any thread. */
 enum balance_side ring_side(struct ring *ring);
 
 /* As beton_loader_stats(), _pace() and _failed_rows(). */

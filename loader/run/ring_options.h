@@ -13,17 +13,17 @@
 #include "loader/run/step.h"
 
 struct ring_options {
-	struct feed *feed; /* borrowed, as the next two */
-	struct log *log;
-	struct trace *trace; /* NULL: none */
+	struct feed *feed;   /* borrowed */
+	struct log *log;     /* borrowed */
+	struct trace *trace; /* borrowed; NULL: no trace */
 	struct step_plan plan;
 	struct cursor start;
 	uint64_t epochs_end; /* epochs below this one are prepared */
 	uint32_t prefetch;
 	uint32_t workers;
-	enum balance_mode balance; /* of plan.whole */
-	struct replay *replay;	   /* borrowed; NULL: all batches are made */
-	struct hook *hook;	   /* borrowed; NULL: batches are as made */
+	enum balance_mode balance; /* for plan.whole */
+	struct replay *replay;	   /* borrowed; NULL: no batch is replayed */
+	struct hook *hook;	   /* borrowed; NULL: no callback */
 };
 
 #endif

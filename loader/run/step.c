@@ -52,7 +52,7 @@ void step_close(struct step *s)
 	free(s);
 }
 
-/* A row that cannot be read joins as no bytes. */
+/* A row that cannot be read has no bytes. */
 static uint64_t ragged_size(const struct step *s, uint32_t field, uint32_t row)
 {
 	struct view_value v = view_at(&s->view, field, row);
@@ -60,8 +60,8 @@ static uint64_t ragged_size(const struct step *s, uint32_t field, uint32_t row)
 	return v.error ? 0 : v.size;
 }
 
-/* Rows of different sizes, joined: offsets first, so that rows can be copied
-   in any order. */
+/* Rows of different sizes are concatenated. Their offsets are computed first,
+   so that rows can be copied in any order. */
 static int prepare_ragged(struct step *s, uint32_t i,
 			  const struct pipeline_output *o)
 {
@@ -90,7 +90,7 @@ static int prepare_ragged(struct step *s, uint32_t i,
 	return r;
 }
 
-/* Whether the batch file's column is the output as it stands. */
+/* Whether the output is the batch file's column, unchanged. */
 static bool is_column(const struct step *s, const struct pipeline_output *o)
 {
 	const struct beton_batch_field *f = &s->view.fields[o->field];
@@ -152,7 +152,7 @@ static int prepare_outputs(struct step *s)
 	return r;
 }
 
-/* What the second round needs of the first. */
+/* Memory in which the first round leaves its results for the second. */
 static int prepare_rounds(struct step *s, enum beton_stage until)
 {
 	uint64_t rows = s->batch.rows;
@@ -240,7 +240,8 @@ static int run_column(struct step *s, uint32_t i,
 	return 0;
 }
 
-/* Padding repeats a batch of the same epoch, pixel by pixel. */
+/* Random numbers depend on the batch file, not on step->batch.number: padding
+   repeats a batch of the same epoch, pixel by pixel. */
 static struct pipeline_row row_key(const struct step *s, uint32_t row)
 {
 	const struct beton_batch_header *h = s->view.header;
@@ -294,7 +295,7 @@ static void describe(const struct step *s, uint32_t field, uint32_t row,
 		(ull)s->batch.epoch, (ull)s->view.header->batch);
 }
 
-/* One output of one row; 0, or why not in *failure. */
+/* Makes one output of one row. On failure *failure receives the reason. */
 static int run_output(struct step *s, const struct step_plan *plan,
 		      struct pipeline_worker *worker, uint32_t i, uint32_t row,
 		      struct step_failure *failure, struct stage_cost *cost)
@@ -323,16 +324,15 @@ static uint8_t *unmade_at(const struct step *s, uint32_t row, uint32_t i)
 	return s->unmade.bytes + row * (size_t)s->batch.num_outputs + i;
 }
 
-/* Whether all outputs of a row could be made in the first round. */
+/* Whether the first round made all outputs of a row. */
 static bool is_whole(const struct step *s, uint32_t row)
 {
 	return !memchr(unmade_at(s, row, 0), 1, s->batch.num_outputs);
 }
 
-/*
- * The second round of an output. A row that could not be made whole is mixed
- * with none: then image and label remain what belongs together.
- */
+/* The second round of an output: mixes a row with the one before it. A row that
+   failed in part is mixed into no other row, so that images and labels stay
+   together. */
 static int run_pair(struct step *s, struct pipeline_worker *worker, uint32_t i,
 		    uint32_t row, struct step_failure *failure,
 		    struct stage_cost *cost)
@@ -363,13 +363,13 @@ static void clear_row(struct step *s, uint32_t i, uint32_t row)
 {
 	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
 
-	/* The batch file's own column has zeros there already. */
+	/* The column in the batch file has zeros there already. */
 	if (!o->ragged && (!s->outputs[i].is_column || s->input.lent))
 		memset(s->outputs[i].rows + row * o->made_size, 0,
 		       o->made_size);
 }
 
-/* Others look at what the first round could not make, while the second runs. */
+/* Marks failures of the first round, which other rows read in the second. */
 static void give_up(struct step *s, uint32_t i, uint32_t row)
 {
 	clear_row(s, i, row);
@@ -433,7 +433,7 @@ int step_start(struct step *s)
 	return s->parcel ? parcel_start(s->parcel) : 0;
 }
 
-/* Four sums: one would wait for its own last addition. */
+/* With four sums the additions need not wait for each other. */
 uint64_t step_sum(const struct step *s)
 {
 	const uint64_t *words = (const uint64_t *)s->view.bytes;

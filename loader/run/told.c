@@ -3,7 +3,7 @@
 
 #include "fs/metrics/rank_figures.h"
 
-/* How often a daemon is told what the loader does. */
+/* Least time between two reports. */
 #define TELL_NS UINT64_C(1000000000)
 
 static uint64_t sum_counter(const struct ring *ring, enum stage stage,
@@ -28,7 +28,6 @@ static void read_figures(struct ring *ring, struct figures *out)
 	out->n[FIGURE_UPLOAD_NS] = sum_counter(ring, STAGE_UPLOAD, busy);
 }
 
-/* Unless the trainer has had nothing since. */
 void told_send(struct ring *ring)
 {
 	struct feed *feed = ring->options.feed;

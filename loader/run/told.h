@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The figures of this rank that the loader reports to the daemon, for
- * beton-stats(7). For the fetching thread, and for whoever has joined it; both
- * functions run without the ring's lock.
+ * Reports of this rank's figures to the daemon, which publishes them
+ * (beton-stats(7)). Only the fetching thread calls these functions, or the
+ * thread that has joined it. Neither function takes the ring's lock.
  */
 #ifndef LOADER_RUN_TOLD_H
 #define LOADER_RUN_TOLD_H
 
 #include "loader/run/turns.h"
 
-/* Reports the figures, unless the trainer got no batch since the last report.
-   A feed without a daemon ignores them. */
+/* Sends a report if the trainer got a batch since the last one. Does nothing if
+   the feed has no daemon. */
 void told_send(struct ring *ring);
-/* The same, at most once a second. */
+/* Calls told_send() if the last report is at least a second old. */
 void told_send_if_due(struct ring *ring);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "loader/gpu/cuda.h"
 
-/* Names what the thread does now to NVIDIA's profilers. */
 void turns_push_range(struct ring *ring, const char *name)
 {
 	struct device *d = ring->options.plan.device;
@@ -23,7 +22,6 @@ void turns_pop_range(struct ring *ring)
 	cuda_range_pop(d ? device_cuda(d) : NULL);
 }
 
-/* Waits, and counts the wait; the counter is the thread's own. */
 void turns_wait_counted(struct ring *ring, pthread_cond_t *cond,
 			atomic_uint_fast64_t *counter)
 {
@@ -45,15 +43,15 @@ void turn_close(struct ring *ring, struct turn *t)
 	free(t);
 }
 
-/* From the ring to the free ones, or to the system if there are enough. What is
-   a GPU's stays: to free it is to wait for the device; as does what others
-   borrow from. */
+/* Surplus turns are freed. A turn with GPU memory is not, because freeing that
+   memory waits for the device. Neither is a kept turn, because other turns may
+   share its tensors. */
 void turn_recycle(struct ring *ring, struct turn *t)
 {
 	DL_DELETE(ring->turns, t);
 	if (t->step->parcel)
 		parcel_end(t->step->parcel);
-	/* Unless it ended early, what was lent went back already. */
+	/* Only a turn that ended early still has its batch file here. */
 	feed_give_back(ring->options.feed, &t->step->input);
 	if (t->state != TURN_HELD)
 		ring->in_flight--;
@@ -71,7 +69,7 @@ void turn_recycle(struct ring *ring, struct turn *t)
 	pthread_cond_signal(&ring->room);
 }
 
-/* A turn that was made, for good: later ones may borrow from it. */
+/* Lets later turns share the tensors of this one, if the replay wants it. */
 static void keep_turn(struct ring *ring, struct turn *t)
 {
 	if (!ring->options.replay)
@@ -114,7 +112,6 @@ int turn_take_free(struct ring *ring, struct turn **out)
 	return r;
 }
 
-/* In words, of the device if that is what failed. */
 void turns_explain_error(const struct ring *ring, int error, bool by_device,
 			 char *out, size_t size)
 {
@@ -127,7 +124,6 @@ void turns_explain_error(const struct ring *ring, int error, bool by_device,
 		snprintf(out, size, "%s", strerror(-error));
 }
 
-/* No more batches: the user is told why. */
 void turns_give_up(struct ring *ring, int error)
 {
 	ring->worker_error = error;
@@ -142,7 +138,6 @@ void turn_note_reason(const struct ring *ring, struct turn *t, uint64_t epoch,
 		 (unsigned long long)epoch, (unsigned long long)number, why);
 }
 
-/* A batch that could not be had is a message too. */
 void turn_note_failure(const struct ring *ring, struct turn *t, uint64_t epoch,
 		       uint64_t number, int error, bool by_device)
 {

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The turns of a ring, their states and the lock that guards them. For the
- * files that make up the ring: fetcher, workers, told and ring itself.
+ * The turns of a ring: the batches between fetching and release, their states,
+ * and the lock that guards them. Only the files that make up the ring include
+ * this header: fetcher, workers, told and ring.
+ *
+ * The fetching thread begins turns in the order of delivery, and workers run
+ * their rows. The user's thread takes each turn when it is done. Its release
+ * makes the turn free.
  *
  * Unless a function says otherwise, the caller holds ring->lock.
  */
@@ -21,10 +26,10 @@
 
 enum { TURNS_WHY_SIZE = 600 };
 
-/* Whose lane it is; each worker has one from LANE_WORKERS on. */
+/* Indices of ring->lanes. Worker i has lane LANE_WORKERS + i. */
 enum { LANE_TRAINER, LANE_FETCHER, LANE_WORKERS };
 
-/* A step is in one state, changed under the lock, in this order. */
+/* A turn passes through these states in this order, under the lock. */
 enum turn_state {
 	TURN_FREE,
 	TURN_FETCHING,
@@ -34,16 +39,17 @@ enum turn_state {
 	TURN_HELD,
 };
 
-/* A step and its place in the ring. All but `step` is guarded by the lock. */
+/* A step and its place in the ring. The lock guards every member, but not the
+   step that `step` points to. */
 struct turn {
 	struct step *step;
 	struct turn *prev, *next;
-	const struct step *of; /* whom the step borrows from; NULL: nobody */
-	bool is_kept;	       /* others may borrow, for as long as the ring */
+	const struct step *of; /* kept step that lends its tensors, or NULL */
+	bool is_kept; /* later turns may share its tensors until ring_close() */
 	enum turn_state state;
-	uint64_t sequence; /* of the batches, in the order of delivery */
+	uint64_t sequence; /* number in the order of delivery */
 	uint32_t next_row;
-	uint32_t rows_left; /* not finished yet */
+	uint32_t rows_left; /* rows that no worker has finished */
 	struct pace_times times;
 	int error;
 };
@@ -52,39 +58,39 @@ struct worker;
 
 struct ring {
 	struct ring_options options;
-	pthread_mutex_t lock; /* guards all down to worker_error */
-	pthread_cond_t room;  /* for the fetching thread */
-	pthread_cond_t work;  /* for the workers */
-	pthread_cond_t ready; /* for the user */
+	pthread_mutex_t lock; /* guards all members down to worker_error */
+	pthread_cond_t room;  /* wakes the fetching thread */
+	pthread_cond_t work;  /* wakes the workers */
+	pthread_cond_t ready; /* wakes the user's thread */
 	bool stopping;
-	struct turn *turns; /* all but TURN_FREE, in order of sequence */
+	struct turn *turns; /* all but free ones, in order of sequence */
 	struct turn *free_turns;
-	struct turn *kept_turns; /* that were given back */
+	struct turn *kept_turns; /* kept turns that the user has released */
 	uint32_t num_free;
-	uint32_t in_flight; /* TURN_FETCHING to TURN_DONE */
+	uint32_t in_flight; /* turns from TURN_FETCHING to TURN_DONE */
 	uint64_t epochs_end;
 	struct cursor produced;
 	uint64_t produced_sequence;
-	struct cursor given;	 /* written by the user's thread alone */
-	uint64_t given_sequence; /* what has a smaller one is stale */
-	bool epoch_over;	 /* the user was told so */
+	struct cursor given;	 /* only the user's thread writes it */
+	uint64_t given_sequence; /* turns with a smaller sequence are stale */
+	bool epoch_over;	 /* ring_next() has reported the end */
 	struct balance balance;
-	uint64_t last_given_ns; /* 0: not in this epoch */
-	struct pace pace;	/* written by the user's thread alone */
+	uint64_t last_given_ns; /* 0: no batch of this epoch was given */
+	struct pace pace;	/* only the user's thread writes it */
 	uint64_t opened_ns;
-	struct figures told; /* the fetching thread's */
-	int worker_error;    /* why a thread cannot go on */
+	struct figures told; /* last report; only the fetching thread uses it */
+	int worker_error; /* negative errno value that ended a thread, or 0 */
 
 	pthread_t fetcher;
 	bool has_fetcher;
 	struct worker *workers;
-	uint32_t num_workers; /* that were started */
+	uint32_t num_workers; /* threads that were started */
 	struct lane *lanes;
 	atomic_uint_fast64_t failed_rows;
 };
 
-/* Names the calling thread's work for NVIDIA's profilers, until the matching
-   pop. Without the lock. */
+/* Shows the calling thread's work under this name in NVIDIA's profilers, until
+   the matching pop. Without the lock. */
 void turns_push_range(struct ring *ring, const char *name);
 void turns_pop_range(struct ring *ring);
 
@@ -97,8 +103,8 @@ void turns_wait_counted(struct ring *ring, pthread_cond_t *cond,
    holds. */
 bool turn_is_stale(const struct ring *ring, const struct turn *t);
 
-/* A free turn for the caller to fill and to append to ring->turns. Opens a new
-   one if none is left. -ENOMEM */
+/* Takes a free turn, or allocates one. The caller fills it and appends it to
+   ring->turns. Fails as step_open() does. */
 int turn_take_free(struct ring *ring, struct turn **out);
 /* Marks all rows as not run yet and wakes the workers. */
 void turn_begin_rows(struct ring *ring, struct turn *t);
@@ -111,15 +117,16 @@ void turn_recycle(struct ring *ring, struct turn *t);
 /* Frees a turn that is in no list. */
 void turn_close(struct ring *ring, struct turn *t);
 
-/* Describes an error; a failure of the GPU in the words of its driver. With or
-   without the lock. */
+/* Writes the text of an error to `out`. If the GPU failed, the text is that of
+   its driver. With or without the lock. */
 void turns_explain_error(const struct ring *ring, int error, bool by_device,
 			 char *out, size_t size);
-/* Ends the ring: ring_next() returns the error once no batch is ready. */
+/* Stops the ring from beginning turns. ring_next() returns the error once no
+   turn is ready. */
 void turns_give_up(struct ring *ring, int error);
 
-/* Write the message of a batch that failed. For the thread that works on the
-   turn; without the lock. */
+/* Write the message that ring_next() returns for a failed batch. Only for the
+   thread that works on the turn, without the lock. */
 void turn_note_reason(const struct ring *ring, struct turn *t, uint64_t epoch,
 		      uint64_t number, const char *why);
 void turn_note_failure(const struct ring *ring, struct turn *t, uint64_t epoch,

@@ -10,16 +10,17 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/thread.h"
 
-/* Rows a worker takes at a time: few milliseconds of work, so that the last
-   rows of a batch are shared; of short ones more, since taking them has its
-   price. */
+/* Rows that a worker takes at a time: a few milliseconds of work, so that all
+   workers share the last rows of a batch. Short rows are taken in larger
+   numbers, because each time costs a lock. */
 enum { ROWS_PER_TURN = 8, SHORT_ROWS_PER_TURN = 64 };
 
-/* Shorter ones are not worth a look at the clock for each. */
+/* Shorter rows are not timed one by one, because reading the clock costs too
+   much. */
 enum { LONG_ROW_NS = 8000 };
 
-/* What is shorter is told to a trace together with what comes next: the trace
-   may cost some hundredths of the time. */
+/* A trace gets shorter spans joined into one, so that tracing costs at most a
+   few percent of the time. */
 enum { SPAN_NS = 50000 };
 
 struct worker {
@@ -27,7 +28,7 @@ struct worker {
 	pthread_t thread;
 	struct lane *lane;
 	struct pipeline_worker *pipeline;
-	bool has_long_rows; /* in its last turn */
+	bool has_long_rows; /* in the rows that it ran last */
 };
 
 static struct turn *find_turn_with_rows(struct ring *ring)
@@ -43,7 +44,8 @@ static struct turn *find_turn_with_rows(struct ring *ring)
 	return NULL;
 }
 
-/* Of all failures of a batch the first row's is told, whoever ran it. */
+/* Keeps the message of the failed row with the lowest number, whichever worker
+   ran that row. */
 static void note_failed_row(struct ring *ring, struct turn *t,
 			    const struct step_failure *f)
 {
@@ -62,13 +64,13 @@ static void note_failed_row(struct ring *ring, struct turn *t,
 		t->error = -EIO;
 }
 
-/* Without the lock. Adds up what it took. */
+/* Runs rows and adds their time to *times. Without the lock. */
 static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 		     uint32_t n, struct pace_times *times)
 {
 	struct ring *ring = w->ring;
 	const struct beton_batch *batch = &t->step->batch;
-	/* Viewers of a trace take what begins later to be inside. */
+	/* Trace viewers nest a span in one that begins earlier. */
 	uint64_t begin = stage_now_ns(), at = begin + 1, now;
 	struct stage_cost cost = { .decode_ns = 0 };
 	bool looks = w->has_long_rows || w->lane->track;
@@ -102,8 +104,8 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 	turns_pop_range(ring);
 }
 
-/* Has the user's hook run on a turn whose rows are made, if there is one. Lock
-   held before and after. */
+/* Runs the user's callback, if there is one, on a turn whose rows are made.
+   Called with the lock, which it drops meanwhile. */
 static int run_hook(struct worker *w, struct turn *t)
 {
 	struct ring *ring = w->ring;
@@ -128,8 +130,8 @@ static int run_hook(struct worker *w, struct turn *t)
 	return r;
 }
 
-/* Sends a turn whose rows are made to the GPU, if there is one. Lock held
-   before and after. */
+/* Starts the upload of a turn whose rows are made, if it has outputs on a GPU.
+   Called with the lock, which it drops meanwhile. */
 static int start_upload(struct worker *w, struct turn *t)
 {
 	struct ring *ring = w->ring;
@@ -155,7 +157,7 @@ static int start_upload(struct worker *w, struct turn *t)
 	return r;
 }
 
-/* So many rows of a turn for one worker. */
+/* The number of rows that the worker takes of this turn. */
 static uint32_t rows_to_take(const struct worker *w, const struct turn *t)
 {
 	uint32_t left = t->step->batch.rows - t->next_row;
@@ -166,7 +168,8 @@ static uint32_t rows_to_take(const struct worker *w, const struct turn *t)
 	return (uint32_t)min_u64(SHORT_ROWS_PER_TURN, share);
 }
 
-/* Takes some rows of a turn and runs them; lock held before and after. */
+/* Takes some rows of a turn and runs them. Called with the lock, which it drops
+   meanwhile. */
 static void run_turn(struct worker *w, struct turn *t)
 {
 	struct ring *ring = w->ring;
@@ -193,8 +196,8 @@ static void run_turn(struct worker *w, struct turn *t)
 	turn_finish(ring, t, r ? r : start_upload(w, t));
 }
 
-/* Who has no rows waits for a batch, if one is on its way; else for the user to
-   take those that are ready. */
+/* Counts the wait as one for input if a batch is being fetched. Otherwise the
+   user has to take a batch first, and it counts as one for room. */
 static void wait_for_rows(struct worker *w)
 {
 	struct tally *decode = &w->lane->stages[STAGE_DECODE];
@@ -217,7 +220,7 @@ static void *run_worker(void *arg)
 	struct ring *ring = w->ring;
 	struct turn *t;
 	const struct step_plan *plan = &ring->options.plan;
-	/* Who can finish rows can do less, too. */
+	/* `whole` needs all parts of a worker. */
 	int r = pipeline_worker_open(
 		phases_row(plan->whole ? plan->whole : plan->phases, 0),
 		&w->pipeline);
@@ -244,7 +247,7 @@ static int start_worker(struct ring *ring, uint32_t i)
 
 	w->ring = ring;
 	w->lane = &ring->lanes[LANE_WORKERS + i];
-	w->has_long_rows = true; /* until it knows */
+	w->has_long_rows = true; /* until the first rows are timed */
 	return thread_start(&w->thread, run_worker, w);
 }
 

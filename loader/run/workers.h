@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker threads. Each takes a few rows of the oldest turn that has any
- * left and runs them without the lock. The worker that finishes a turn's last
+ * The worker threads. Each takes a few rows of the oldest turn that has rows
+ * left, and runs them without the lock. The worker that finishes a turn's last
  * row also runs the user's batch callback and starts the upload.
  */
 #ifndef LOADER_RUN_WORKERS_H
@@ -9,10 +9,11 @@
 
 #include "loader/run/turns.h"
 
-/* After an error, workers_join() ends the threads that did start. The caller
+/* On failure some threads may run; workers_join() waits for them. The caller
    frees ring->workers. */
 int workers_start(struct ring *ring);
-/* After ring->stopping is set, without the lock. */
+/* Waits for the threads that were started. The caller has set ring->stopping
+   and does not hold the lock. */
 void workers_join(struct ring *ring);
 
 #endif
