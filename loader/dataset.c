@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* <beton/dataset.h>: the dataset of the engine, and codecs for who decodes. */
+/* <beton/dataset.h>: a dataset of the engine, and codecs for its images. */
 #include "beton/dataset.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 enum { ERROR_SIZE = 1024 };
 
-/* A codec is one thread's while it decodes. */
+/* A codec. A thread takes it out of the pool while it decodes. */
 struct pooled {
 	struct codec *codec;
 	struct pooled *next;
@@ -27,7 +27,7 @@ struct beton_dataset {
 	struct dataset *ds;
 	pthread_mutex_t lock; /* guards the idle codecs */
 	struct pooled *idle;
-	char last_logged[ERROR_SIZE]; /* while it is opened */
+	char last_logged[ERROR_SIZE]; /* errors of beton_dataset_open() */
 	bool is_open;
 };
 
@@ -160,7 +160,7 @@ int beton_dataset_value(struct beton_dataset *d, uint32_t field,
 	return 0;
 }
 
-/* Whether it can be what beton_dataset_value() said. */
+/* Whether the value can come from beton_dataset_value(). */
 static bool is_value(const struct beton_dataset *d, const struct beton_value *v)
 {
 	return v->field < d->ds->format.num_fields &&

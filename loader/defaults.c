@@ -15,7 +15,7 @@ struct taking {
 	struct settings settings;
 	struct beton_loader_options *o;
 	struct defaults *out;
-	char taken[512], left[512]; /* for the message */
+	char taken[512], left[512]; /* lists of settings for the message */
 };
 
 static bool is_set(const struct taking *t, enum setting s)
@@ -23,7 +23,8 @@ static bool is_set(const struct taking *t, enum setting s)
 	return t->settings.of[s].is_set;
 }
 
-/* Notes which of both it is; true: take it. */
+/* Whether to take the setting. Adds it to the list of settings taken, or to
+   that of settings ignored. */
 static bool wants(struct taking *t, enum setting s, bool is_free)
 {
 	if (!is_set(t, s))
@@ -53,7 +54,7 @@ static void take_number(struct taking *t, enum setting s, uint32_t *member)
 		*member = (uint32_t)t->settings.of[s].number;
 }
 
-/* How large a cache is depends on which it is: only with it. */
+/* Takes the size of a cache, unless the caller chose the kind of cache. */
 static void take_size(struct taking *t, enum setting s, bool is_free,
 		      uint64_t *member)
 {
@@ -71,7 +72,7 @@ static int take_cache(struct taking *t)
 	return r;
 }
 
-/* Whether a SPEC has the key; its text is not checked yet. */
+/* Whether a sampling spec has the key. The spec is not parsed yet. */
 static bool spec_has(const char *spec, const char *key)
 {
 	size_t n = strlen(key);
@@ -98,7 +99,7 @@ static int add_to_spec(struct taking *t, enum setting s)
 	return 0;
 }
 
-/* Block and window are an order's: only with it. */
+/* Block and window belong to an order: they are taken only with it. */
 static int take_order(struct taking *t)
 {
 	static const enum setting keys[] = { SETTING_ORDER, SETTING_BLOCK,
@@ -120,7 +121,7 @@ static int take_order(struct taking *t)
 	return r;
 }
 
-/* A pipeline that says how it decodes, or what it keeps, was chosen. */
+/* If the pipeline has the operation already, the caller chose it. */
 static void add_to_pipeline(struct taking *t, enum setting s, const char *name,
 			    const char *operation, bool after_decode)
 {
@@ -160,7 +161,7 @@ static int take_all(struct taking *t)
 	return r;
 }
 
-/* Nobody should wonder where it came from. */
+/* Reports the settings, so that you can see where the options come from. */
 static void tell(const struct taking *t, const char *path, struct log *log,
 		 bool is_heard)
 {

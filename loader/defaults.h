@@ -14,16 +14,14 @@ struct log;
 
 struct defaults {
 	struct beton_loader_options options; /* borrows the caller's texts */
-	char *spec;			     /* owned, as the rest; or NULL */
+	char *spec; /* this and the members below: owned, or NULL */
 	char *pipeline;
 	char *cache;
 	char *delivery;
 };
 
-/*
- * Fills `out` with the caller's options, which are of this library's size, and
- * the settings. -EINVAL and what reading fails with are logged.
- */
+/* Fills `out` with the caller's options, which have this library's size, and
+   the settings. -EINVAL and the errors of reading the file are logged. */
 int defaults_open(const struct beton_loader_options *options, struct log *log,
 		  struct defaults *out);
 void defaults_fini(struct defaults *d);

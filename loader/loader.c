@@ -10,7 +10,7 @@
 #include "loader/pipeline/value_store.h"
 #include "loader/run/state.h"
 
-/* Gives a batch that a GPU was not given, or not in time, back at once. */
+/* Releases a batch whose outputs did not reach the GPU, and sets the error. */
 static int lose_batch(struct beton_loader *l, const struct beton_batch **out,
 		      int error)
 {
@@ -122,7 +122,7 @@ int beton_loader_release_on(struct beton_loader *l,
 		return r;
 	if (p)
 		r = parcel_release(p, stream);
-	/* No device that is lost uses its memory any more. */
+	/* A lost device does not use its memory any more. */
 	if (!r || cuda_is_lost(device_cuda(l->device)))
 		ring_release(l->ring, batch);
 	return r;
@@ -200,7 +200,7 @@ static bool has_engine(const struct pipeline *p, const char *engine)
 	return false;
 }
 
-/* Of all outputs: one that waits for its code is worth knowing. */
+/* The slowest engine of all outputs, which shows a wait for the compiler. */
 static const char *slowest_engine(const struct phases *phases)
 {
 	static const char *const order[] = { "generic", "generated",
@@ -216,7 +216,7 @@ static const char *slowest_engine(const struct phases *phases)
 	return "none";
 }
 
-/* Of the batches that are begun now. */
+/* The pipelines of the batches that are begun now. */
 static const struct phases *phases_now(const struct beton_loader *l)
 {
 	return l->whole && ring_side(l->ring) == BALANCE_PROCESSOR ? l->whole

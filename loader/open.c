@@ -17,13 +17,14 @@
 enum {
 	PREFETCH_DEFAULT = 2,
 	THREADS_MAX = 4096,
-	/* All that the options had at first. */
+	/* Size of the first version of the options. */
 	OPTIONS_MIN = offsetof(struct beton_loader_options, trace),
 };
 
 static const uint64_t PINNED_DEFAULT = (uint64_t)4 << 30;
 
-/* Remembers the last error for beton_loader_error(), then tells the user. */
+/* Keeps the last error for beton_loader_options.error and passes the message to
+   the user's callback. */
 static void on_log(void *arg, enum beton_log_level level, const char *message)
 {
 	struct beton_loader *l = arg;
@@ -49,7 +50,7 @@ static bool is_delivery(const char *word)
 	       !strcmp(word, "direct");
 }
 
-/* NULL: none, and the daemon sees whose session it is. */
+/* The name of the job, or NULL: then the daemon counts by session. */
 static const char *job_name(const struct beton_loader_options *o)
 {
 	const char *job = o->job && *o->job ? o->job : getenv("BETON_JOB");
@@ -68,8 +69,8 @@ static bool is_job_name(const char *name)
 	return size < HANDOVER_JOB_SIZE;
 }
 
-/* What the caller knows of them. One that knows more may have set nothing of
-   that. */
+/* Copies the members that the caller's version of the struct has. If the caller
+   was compiled for a later version, its additional members must be 0. */
 static int take_options(const struct beton_loader_options *from,
 			struct beton_loader_options *out, char *why)
 {
@@ -144,7 +145,7 @@ static int compile_pipeline(struct beton_loader *l, struct phases *phases)
 	return r;
 }
 
-/* The GPU that outputs are for; -1: none. */
+/* The number of the GPU that outputs are on, or -1. */
 static int find_gpu(struct beton_loader *l, int *out)
 {
 	const struct pipeline *p = phases_row(l->phases, 0);
@@ -172,7 +173,8 @@ static int open_gpu(struct beton_loader *l, int gpu, uint64_t pinned)
 			   &l->device);
 }
 
-/* Leaves what it can to the GPU, but for `autos`, if they are not meant. */
+/* Splits the pipelines between CPU and GPU and compiles both parts. Without
+   `autos` the part after cuda(N, auto) stays on the CPU. */
 static int split_pipeline(struct beton_loader *l, struct phases *phases,
 			  bool autos)
 {
@@ -186,7 +188,7 @@ static int split_pipeline(struct beton_loader *l, struct phases *phases,
 	return r;
 }
 
-/* What the GPU is given, and, where there is a choice, the other side too. */
+/* Splits the pipelines. With cuda(N, auto) also prepares them for the CPU. */
 static int split_pipelines(struct beton_loader *l, const char *text)
 {
 	int r = split_pipeline(l, l->phases, true);
@@ -199,13 +201,13 @@ static int split_pipelines(struct beton_loader *l, const char *text)
 
 static void close_pipelines(struct beton_loader *l)
 {
-	/* It keeps nothing of its own. */
+	/* `whole` uses the cache of `phases`, so it is closed first. */
 	phases_close(l->whole);
 	phases_close(l->phases);
 	l->whole = l->phases = NULL;
 }
 
-/* Without a compiler for the GPU the processor does it all. */
+/* Without a compiler for the GPU the CPU runs the whole pipeline. */
 static int start_on_gpu(struct beton_loader *l, int gpu,
 			const struct beton_loader_options *o)
 {
@@ -269,7 +271,7 @@ static int start_ring(struct beton_loader *l,
 	if (r)
 		return r;
 	options.replay = l->replay;
-	/* What is less than whole tensors is nobody's. */
+	/* The callback gets complete tensors only. */
 	if (o->until == BETON_STAGE_ALL || o->until == BETON_STAGE_TRANSFORM)
 		options.hook = l->hook;
 	if (o->epochs && o->epochs < UINT64_MAX - o->epoch)
@@ -277,7 +279,8 @@ static int start_ring(struct beton_loader *l,
 	return ring_open(&options, &l->ring);
 }
 
-/* Who finishes what follows cuda(N, auto). */
+/* Reads $BETON_POINT, which chooses the side that runs what follows cuda(N,
+   auto). */
 static int read_balance(struct beton_loader *l)
 {
 	const char *word = getenv("BETON_POINT");
@@ -292,8 +295,8 @@ static int read_balance(struct beton_loader *l)
 	return -EINVAL;
 }
 
-/* What is in the environment of a program with rights of its own may be
-   another's. */
+/* The environment of a set-user-ID program may come from another user, so it
+   must not name a file to write. */
 static int open_trace(struct beton_loader *l,
 		      const struct beton_loader_options *o)
 {
@@ -349,7 +352,7 @@ static struct beton_loader *create_loader(const struct beton_loader_options *o)
 	return l;
 }
 
-/* With what the settings say of what was left at its default. */
+/* Options that have their default take their value from $BETON_SETTINGS. */
 static int start_with_defaults(struct beton_loader *l, const char *path,
 			       const struct beton_loader_options *o)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An open loader: what beton_loader_open() sets up, beton_loader_close() frees,
- * and the calls of <beton/loader.h> use. For loader.c and open.c alone.
+ * struct beton_loader, an open loader. beton_loader_open() fills it, the calls
+ * of <beton/loader.h> use it, and beton_loader_close() frees it. Only loader.c
+ * and open.c include this header.
  */
 #ifndef LOADER_OPEN_H
 #define LOADER_OPEN_H
@@ -20,22 +21,22 @@ enum { LOADER_ERROR_SIZE = 1024 };
 
 struct beton_loader {
 	struct log log;
-	struct trace *trace; /* NULL: none */
+	struct trace *trace; /* NULL: no trace */
 	beton_log_fn *user_log;
 	void *user_log_arg;
 	struct feed *feed;
 	struct phases *phases;
-	struct phases *whole;  /* the same with nothing left to a GPU that has
-				  the choice; NULL: there is none */
-	struct device *device; /* NULL: no output is a GPU's */
-	struct fake fake;      /* what is not real */
-	struct replay *replay; /* NULL: no batch is given again */
-	struct hook *hook;     /* NULL: there is none */
+	struct phases *whole;  /* the same pipelines without the part that
+				  cuda(N, auto) leaves to a GPU, or NULL */
+	struct device *device; /* NULL: no output is on a GPU */
+	struct fake fake;      /* the synthetic data, if any */
+	struct replay *replay; /* NULL: no batch is replayed */
+	struct hook *hook;     /* NULL: no callback */
 	struct ring *ring;
 	uint32_t workers;
 	enum balance_mode balance;
 	struct beacon_place beacon;
-	char error[LOADER_ERROR_SIZE]; /* of the thread that calls next() */
+	char error[LOADER_ERROR_SIZE];	     /* of the user's thread */
 	char last_logged[LOADER_ERROR_SIZE]; /* guarded by log.lock */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* <beton/writer.h>: the writer of files, and encoders for who has pixels. */
+/* <beton/writer.h>: a writer of dataset files, and encoders for pixels. */
 #include "beton/writer.h"
 
 #include <stdio.h>
@@ -18,10 +18,11 @@ struct beton_writer {
 	struct log log;
 	struct writer *writer;
 	size_t num_fields;
-	struct writer_value *values; /* of one sample */
+	struct writer_value *values; /* the values of one sample */
 };
 
-/* What is too long is refused by its size, as what is wrong. */
+/* Copies a field's description. A dtype or shape that is too long gets the
+   error of an invalid one. */
 static int copy_field(const struct beton_writer_field *from,
 		      struct writer_field *to)
 {
@@ -119,7 +120,7 @@ void beton_writer_abort(struct beton_writer *w)
 
 /* --- images --- */
 
-/* *out has memory of its own. */
+/* The caller owns the pixels of *out. */
 static int shrink(const struct image *image, uint32_t limit, struct image *out)
 {
 	struct resampler *resampler;

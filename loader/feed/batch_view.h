@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A batch file in memory, include/beton/batch.h: checked once, then read
- * without looking at bounds again.
+ * A batch file in memory (include/beton/batch.h). view_init() checks it once;
+ * reading values needs no further checks.
  */
 #ifndef LOADER_FEED_BATCH_VIEW_H
 #define LOADER_FEED_BATCH_VIEW_H
@@ -10,7 +10,7 @@
 
 enum { VIEW_WHY_SIZE = 160 };
 
-/* Borrows the bytes. */
+/* A checked batch file. The bytes must outlive the view. */
 struct view {
 	const uint8_t *bytes;
 	uint64_t size;
@@ -20,7 +20,7 @@ struct view {
 	const uint64_t *ids;
 };
 
-/* One value; bytes is inside the view. */
+/* One value. `bytes` points into the view. */
 struct view_value {
 	const uint8_t *bytes;
 	uint64_t size;
@@ -30,10 +30,8 @@ struct view_value {
 	int error; /* 0 or a positive errno */
 };
 
-/*
- * `bytes` is aligned to 8. -BETON_ENOTBETON: no batch file; -BETON_ECORRUPT:
- * one that contradicts itself; why, in one line.
- */
+/* `bytes` is aligned to 8. -BETON_ENOTBETON: no batch file. -BETON_ECORRUPT: a
+   batch file that contradicts itself. `why` receives the reason in one line. */
 int view_init(struct view *view, const void *bytes, uint64_t size,
 	      char why[VIEW_WHY_SIZE]);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A dataset that is not there: batch files of the fields that a text names.
- * Values are runs of numbers that look random, cut out of one short block per
- * field at a place that the sample's id says, so that they cost as much as a
- * copy. A sample has the same ones in every epoch.
+ * Synthetic datasets: batch files with the fields that a text names. Values
+ * look random. They are copied out of one short block of numbers per field,
+ * from a place that depends on the sample's id, so they cost one copy.
+ * A sample has the same values in every epoch.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,11 +20,10 @@
 #include "loader/feed/fake_text.h"
 #include "loader/feed/feed.h"
 
-/* Elements of a block: no more than a cache near the processor takes, whatever
-   their type. */
+/* Elements of a block. Blocks of any type fit into a CPU's L2 cache. */
 enum { BLOCK = 1 << 14 };
 
-/* JSON of any length from 2 on is this, and spaces. */
+/* JSON of two or more bytes is this text and spaces. */
 static const char JSON[] = "{}";
 
 struct fake_feed {
@@ -94,13 +93,14 @@ static void fill_row(const struct fake_feed *feed, uint32_t field, uint64_t id,
 
 /* --- a batch file --- */
 
-/* Where it is written, or only measured. */
+/* A batch file that is written, or only measured. */
 struct place {
-	uint8_t *bytes; /* NULL: measured */
+	uint8_t *bytes; /* NULL: only measure */
 	uint64_t at;
 };
 
-/* Room for so many bytes behind what is there; gaps are zero. */
+/* Reserves `size` bytes at the end, aligned, and returns their offset. Gaps are
+   zero. */
 static uint64_t take(struct place *p, uint64_t size)
 {
 	uint64_t from = align_up(p->at, BETON_BATCH_ALIGN);
@@ -121,7 +121,7 @@ static bool is_image(const struct fake_field *f)
 	return field_column(f->type) == COLUMN_IMAGE;
 }
 
-/* A table of values, and what they are. */
+/* Writes a table of values and their payloads. */
 static void put_variable(const struct fake_feed *feed, struct place *p,
 			 uint32_t field, uint32_t rows, const uint64_t *ids)
 {
@@ -189,7 +189,7 @@ static void put_ids(const struct fake_feed *feed,
 		ids[row] = order_sample(&order, h->batch * spec->batch + row);
 }
 
-/* Header, fields and SPEC stand before all that is aligned. */
+/* Writes header, fields and sampling spec. They precede all aligned parts. */
 static void put_head(const struct fake_feed *feed, struct place *p,
 		     struct beton_batch_header *h)
 {
@@ -314,7 +314,7 @@ static int describe(struct fake_feed *feed)
 		bytes += row_size(&fake->fields[i]);
 	}
 	base->facts.samples = fake->samples;
-	/* Only its quotient by the samples is of interest. */
+	/* Only the mean size of a sample is used. */
 	if (!mul_ok(bytes, fake->samples, &base->facts.data_bytes))
 		base->facts.data_bytes = UINT64_MAX;
 	for (size_t i = 0; i < BETON_FINGERPRINT_SIZE; i++)

@@ -13,7 +13,7 @@
 #include "fs/util/typed.h"
 #include "loader/graph/parse.h"
 
-/* So that no sum of sizes can wrap: of a batch's rows, of all fields. */
+/* Limits that keep sums of sizes, over rows and fields, from overflowing. */
 static const uint64_t ROW_BYTES_MAX = (uint64_t)1 << 32;
 
 enum { IMAGE_SIDE_MAX = UINT16_MAX, IMAGE_CHANNELS = 3 };
@@ -22,16 +22,17 @@ static const struct typed any_count = TYPED_STRICT_IN(1, UINT64_MAX);
 static const struct typed sample_count = TYPED_STRICT_IN(1, (uint64_t)1 << 48);
 static const struct typed memory_size = TYPED_SIZE_IN(1, UINT64_MAX);
 
-/* What a value can be of. */
+/* A type that a field can have. */
 struct kind {
 	const char *name;
 	enum dtype dtype;
 	enum beton_type type;
-	uint64_t limit; /* unless the text says another; 0: no integer */
+	uint64_t limit; /* default limit; 0: not an integer */
 	uint64_t limit_max;
 };
 
-/* Without a limit, integers are what any model takes for a label. */
+/* Default limits of integers are small, so that any model accepts them as
+   labels. */
 static const struct kind kinds[] = {
 	{ "bool", DTYPE_B1, BETON_TYPE_NDARRAY, 2, 2 },
 	{ "int8", DTYPE_I1, BETON_TYPE_NDARRAY, 2, 1 << 7 },
@@ -49,11 +50,11 @@ static const struct kind kinds[] = {
 	{ "json", DTYPE_U1, BETON_TYPE_JSON, 256, 0 },
 };
 
-/* A value's text, as far as it was read. */
+/* A parser's position in the text of a value. */
 struct reader {
 	const struct complaint *c;
-	size_t at;	  /* where the value stands */
-	const char *rest; /* of the value */
+	size_t at;	  /* offset of the value in the whole text */
+	const char *rest; /* rest of the value's text */
 };
 
 static int wrong(const struct reader *in, const char *what)
@@ -90,7 +91,7 @@ static int take_number(struct reader *in, const struct typed *type,
 	return 0;
 }
 
-/* NULL: told. */
+/* Reads the name of a type. NULL: unknown, and a message was written. */
 static const struct kind *take_kind(struct reader *in)
 {
 	size_t size = strcspn(in->rest, "[< \t");
@@ -109,7 +110,7 @@ static const struct kind *take_kind(struct reader *in)
 	return NULL;
 }
 
-/* What stands between brackets, which are optional, and may be empty. */
+/* Reads a shape in brackets. The brackets are optional and may be empty. */
 static int take_shape(struct reader *in, struct fake_field *f)
 {
 	uint64_t bytes = dtype_size(f->dtype);
@@ -152,8 +153,8 @@ static int take_limit(struct reader *in, const struct kind *kind,
 		       : wrong(in, "the limit is above the type's");
 }
 
-/* What a dataset would have of this type and shape: uint8[H,W,3] is an image.
- */
+/* The field type that a dataset has for this kind and shape. uint8[H,W,3] is an
+   image. */
 static enum beton_type type_of(const struct kind *kind,
 			       const struct fake_field *f)
 {
@@ -168,7 +169,7 @@ static enum beton_type type_of(const struct kind *kind,
 	return kind->type;
 }
 
-/* TYPE, TYPE[SHAPE], TYPE<LIMIT, TYPE[SHAPE]<LIMIT */
+/* Reads TYPE, TYPE[SHAPE], TYPE<LIMIT or TYPE[SHAPE]<LIMIT. */
 static int read_value(struct reader *in, struct fake_field *f)
 {
 	const struct kind *kind;
@@ -285,7 +286,7 @@ static int read_memory(const struct complaint *c, const struct parse *parse,
 
 static const struct stage_row {
 	const char *name;
-	bool is_first; /* else last */
+	bool is_first; /* first in the text; else last */
 	int (*read)(const struct complaint *c, const struct parse *parse,
 		    const struct parse_stage *stage, struct fake *f);
 } stages[] = {
@@ -327,7 +328,8 @@ static int read_text(const struct complaint *c, const struct parse *parse,
 	return r;
 }
 
-/* Of the dataset alone: however it is written, and given again. */
+/* Computes the fingerprint, which depends on the dataset's samples and fields
+   only. */
 static void fill_print(struct fake *f)
 {
 	uint64_t print[2] = { f->samples };
@@ -370,7 +372,7 @@ static int parse(const char *text, struct fake *out, char *error,
 	return 0;
 }
 
-/* A variable that was forgotten is not to be missed. */
+/* Warns that the variable is set, in case it was left over from another run. */
 static void warn(const char *text, struct log *log, bool is_heard)
 {
 	static const char says[] = "BETON_FAKE is `%.100s': batches are not "

@@ -9,8 +9,8 @@
 #include "fs/util/cleanup.h"
 #include "loader/feed/fake_text.h"
 
-/* The first that is for a path serves it; a file is the last resort, and tells
-   what is wrong with a path that is nothing. */
+/* The first feed that accepts a path serves it. A file is the last resort: it
+   reports what is wrong with a path that no feed accepts. */
 static const struct feed_ops *const feeds[] = { &feed_mount, &feed_file };
 
 int feed_open(const char *path, const struct feed_options *options,
@@ -25,7 +25,7 @@ int feed_open(const char *path, const struct feed_options *options,
 	return -ENOENT;
 }
 
-/* What the spec may name. */
+/* Opens the subsets that the spec may name. */
 static int need_subsets(struct feed *feed, const char *spec, const char *subset)
 {
 	struct subset_ref ref;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a loader's batch files come from. One row each: "file" runs the engine
- * inside the process, "mount" has them from a daemon, "fake" makes them up.
+ * Sources of batch files. Each is a row: "file" runs the engine inside the
+ * process, "mount" gets them from a daemon, "fake" makes synthetic ones.
  */
 #ifndef LOADER_FEED_FEED_H
 #define LOADER_FEED_FEED_H
@@ -22,54 +22,48 @@ struct feed;
 
 struct feed_options {
 	struct log *log;
-	struct trace *trace; /* of a file's engine; may be NULL */
-	/* Its samples, if it has any, are instead of the path's; borrowed. */
+	struct trace *trace; /* for a file's engine; may be NULL */
+	/* Borrowed. Its samples, if it has any, replace those of the path. */
 	const struct fake *fake;
-	/* How a mount's batches shall come: "handover" or "direct"; NULL or
-	   "auto": whichever works, the first before the second. */
+	/* Delivery from a mount: "handover" (zero-copy) or "direct". NULL or
+	   "auto": the first of them that works. */
 	const char *delivery;
-	/* Of a file's engine. */
+	/* For a file's engine. */
 	struct tiers tiers;
-	/* Who asks, for the daemon; job may be NULL. */
+	/* Identify the loader to the daemon. job may be NULL. */
 	const char *job;
 	uint32_t rank;
 	uint32_t world;
 };
 
-/*
- * A batch file as it came: in memory of the reader's, which is kept from batch
- * to batch, or in memory that the feed lent, until feed_give_back().
- */
+/* A batch file: in memory of the loader, which the next batch uses again, or in
+   shared memory until feed_give_back(). */
 struct feed_batch {
 	struct buffer own;
 	const uint8_t *bytes;
 	uint64_t size;
-	void *lent; /* NULL: the bytes are own */
+	void *lent; /* NULL: the bytes are in `own` */
 };
 
 struct feed_ops {
 	const char *name;
-	/* Whether this is the feed for what lies at the path. */
+	/* Whether this feed serves the path. */
 	bool (*is_for)(const char *path);
-	/* Allocates *out (this feed's own struct) and fills what it tells. */
+	/* Allocates and fills *out, a struct that begins with struct feed. */
 	int (*open)(const char *path, const struct feed_options *options,
 		    struct feed **out);
-	/*
-	 * A whole batch file; `own` is grown as needed. One thread at a time.
-	 * Failures are logged.
-	 */
+	/* Gets a whole batch file; `own` grows as needed. One thread at a time.
+	   Failures are logged. */
 	int (*fetch)(struct feed *feed, uint64_t epoch, uint64_t number,
 		     struct feed_batch *into);
-	/* Any thread; NULL where nothing is lent. */
+	/* Releases shared memory. Any thread. NULL: the feed has none. */
 	void (*give_back)(struct feed *feed, void *lent);
-	/*
-	 * Puts the subset that a spec asks for among those of the feed, or
-	 * checks that it is the one that the feed has under that name. NULL:
-	 * the feed uses what it was given. Failures are logged.
-	 */
+	/* Adds the subset that a spec names to the feed's. If the feed has one
+	   of that name, checks that both are the same. NULL: the feed has only
+	   the subsets that it was given. Failures are logged. */
 	int (*find_subset)(struct feed *feed, const struct subset_ref *ref);
-	/* For the daemon's statistics; NULL: nobody wants to know. The thread
-	   of fetch(), or the last one. */
+	/* Sends figures to the daemon's statistics. Only for the thread of
+	   fetch(), or the one that has joined it. NULL: there is no daemon. */
 	void (*tell)(struct feed *feed, const struct figures *figures);
 	void (*close)(struct feed *feed);
 };
@@ -79,20 +73,20 @@ struct feed_name {
 	char stem[BETON_STEM_SIZE];
 };
 
-/* What every feed begins with; filled by its open(). */
+/* The beginning of every feed's struct. open() fills it. */
 struct feed {
 	const struct feed_ops *ops;
 	bool stopped;
 	struct log *log;
-	const char *_Atomic delivery; /* how the last batch came */
+	const char *_Atomic delivery; /* of the last batch */
 	char *path;
 	struct spec_facts facts;
 	struct subset *subsets; /* facts.subsets; owned */
 	char fingerprint[2 * BETON_FINGERPRINT_SIZE + 1]; /* hexadecimal */
 	uint32_t num_fields;
 	struct pipeline_field *fields;
-	struct feed_name *names; /* what fields[].name and .stem point at */
-	struct spec spec;	 /* after feed_start(), as the next */
+	struct feed_name *names; /* fields[].name and .stem point here */
+	struct spec spec;	 /* set by feed_start() */
 	char spec_text[SPEC_TEXT_MAX];
 };
 
@@ -100,27 +94,26 @@ extern const struct feed_ops feed_file;
 extern const struct feed_ops feed_mount;
 extern const struct feed_ops feed_fake;
 
-/* Chooses by the path, unless there is a fake. Failures are logged. */
+/* Opens the feed that serves the path, or that of synthetic data. Failures are
+   logged. */
 int feed_open(const char *path, const struct feed_options *options,
 	      struct feed **out);
 /* Opens the subset ("NAME:FILE" or NULL) and parses the spec (NULL: defaults).
    -EINVAL is logged. */
 int feed_start(struct feed *feed, const char *spec, const char *subset);
-/* Ends what it reads with: no fetch() and nothing to give back any more. What
-   it tells stays. */
+/* Closes files and connections. The members stay, but fetch() and give_back()
+   must not be called any more. */
 void feed_stop(struct feed *feed);
 void feed_close(struct feed *feed);
 
-/* For open(): room for n fields. */
+/* Allocates `fields` and `names` for n fields. For open(). */
 int feed_make_fields(struct feed *feed, uint32_t n);
 
-/*
- * fetch(), checked: the batch file is whole, of this dataset and the one asked
- * for. The view borrows `into`. Failures are logged.
- */
+/* Fetches a batch file and checks that it is whole, of this dataset, and the
+   one asked for. The view points into `into`. Failures are logged. */
 int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 	       struct feed_batch *into, struct view *out);
-/* Nobody looks at the batch any more; any thread. */
+/* Releases the batch file. Any thread. */
 void feed_give_back(struct feed *feed, struct feed_batch *batch);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine inside the loader's process. */
+/* The feed that runs the engine inside the loader's process. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ struct file_feed {
 	struct feed base;
 	struct engine *engine;
 	struct dataset *ds;
-	struct stream *stream; /* of the epoch that was asked for last */
+	struct stream *stream; /* of the epoch requested last */
 	uint64_t epoch;
 };
 

@@ -19,20 +19,21 @@
 
 enum {
 	HUGE_PAGE = 2 << 20,
-	/* Who does not answer a HELLO is not worth waiting for. */
+	/* Longest wait for the daemon's answer to a HELLO. */
 	HELLO_SECONDS = 2,
-	/* Memory that so many batches did not come in is let go: the daemon may
-	   have, and its bytes are freed when nobody maps them. */
+	/* A piece of memory that this many requests did not use is unmapped.
+	   The daemon may have dropped it, and its bytes are freed with the last
+	   mapping. */
 	UNUSED_MAX = 32,
 };
 
-/* A mapping. */
+/* A mapped piece of the daemon's memory. */
 struct lent {
 	struct lent *prev, *next;
 	uint64_t id;
 	uint8_t *bytes;
 	uint64_t capacity;
-	uint64_t last_used; /* the number of a request */
+	uint64_t last_used; /* number of the last request that used it */
 	unsigned refs;	    /* guarded by lender.lock */
 };
 
@@ -58,8 +59,8 @@ static int check_memory(int fd, uint64_t capacity)
 	return 0;
 }
 
-/* Huge pages can be mapped as such at a multiple of their size only: of more,
-   the ends are let go. */
+/* Maps memory at a multiple of the huge page size, which huge pages need. Maps
+   more than that first, and unmaps both ends. */
 static uint8_t *map_aligned(int fd, uint64_t capacity)
 {
 	uint64_t size = align_up(capacity, HUGE_PAGE), head;
@@ -151,8 +152,8 @@ static int send_number(const struct lender *l, uint32_t kind, uint64_t number)
 	return send_bytes(l, &message, sizeof(message));
 }
 
-/* A whole message of this size, and the descriptor that came with it or -1,
-   which is the caller's. */
+/* Receives a whole message of this size. *fd is the descriptor that came with
+   it, which the caller closes, or -1. */
 static int receive(const struct lender *l, void *bytes, size_t size, int *fd)
 {
 	union {
@@ -209,7 +210,7 @@ static int greet(const struct lender *l, const struct lender_name *name)
 
 /* --- batches --- */
 
-/* The mapping that the message is about, made if it came with memory. */
+/* The mapping that the message names. Creates it if a descriptor came along. */
 static int lent_of(struct lender *l, int fd, const struct handover_batch *b,
 		   struct lent **out)
 {
@@ -282,7 +283,7 @@ int lender_get(struct lender *l, const char *path, struct loan *out)
 	r = exchange(l, path, &reply, &fd);
 	if (!r)
 		r = lend(l, fd, &reply, out);
-	/* What the daemon answered is no failure of the connection. */
+	/* An error that the daemon reports is no failure of the connection. */
 	if (r && r != reply.result)
 		l->broken = true;
 	drop_unused(l);
@@ -294,7 +295,7 @@ bool lender_is_broken(const struct lender *l)
 	return l->broken;
 }
 
-/* Without waiting for a daemon that is busy. */
+/* Does not wait for a busy daemon. */
 void lender_tell(struct lender *l, const struct figures *figures)
 {
 	const struct handover_tell tell = { .kind = HANDOVER_TELL,
@@ -311,7 +312,7 @@ void lender_give_back(struct lender *l, struct lent *lent)
 	pthread_mutex_lock(&l->lock);
 	lent->refs--;
 	pthread_mutex_unlock(&l->lock);
-	/* A daemon that is gone does not mind. */
+	/* The message fails if the daemon is gone, which does no harm. */
 	send_number(l, HANDOVER_PUT, id);
 }
 
@@ -331,8 +332,8 @@ static int connect_to(int fd, const char *name)
 	return 0;
 }
 
-/* What is checked in this memory could be changed afterwards by its owner: that
-   has to be somebody who could do worse. */
+/* The owner of shared memory can change it after the loader has checked it. For
+   that reason the owner has to be root or this user. */
 static int check_owner(int fd)
 {
 	struct ucred who;
@@ -374,7 +375,7 @@ int lender_open(const char *address, const struct lender_name *name,
 	if (!r)
 		r = greet(l, name);
 	if (!r) {
-		/* A batch may take as long as the disk does. */
+		/* A batch may take as long as the disk needs. */
 		set_timeout(l->fd, 0);
 		*out = l;
 		return 0;

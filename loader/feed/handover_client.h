@@ -15,39 +15,35 @@
 
 struct lender;
 
-/* What the daemon is told about who asks. */
+/* The identity of a loader, for the daemon. */
 struct lender_name {
 	const char *job; /* NULL: none */
 	uint32_t rank;
 	uint32_t world;
 };
 
-/* A batch file in memory of the daemon's, until it is given back. */
+/* A batch file in shared memory of the daemon, until lender_give_back(). */
 struct loan {
 	const uint8_t *bytes;
 	uint64_t size;
 	struct lent *lent;
 };
 
-/*
- * Connects to an address, "@NAME". Any failure means that there is no such way,
- * and is not worth a message: -ECONNREFUSED, -EPERM if the daemon is neither
- * root's nor this user's, -EPROTO and others.
- */
+/* Connects to an address, "@NAME". Failures are not logged, because the caller
+   can read files instead. -ECONNREFUSED; -EPERM: the daemon belongs neither to
+   root nor to this user; -EPROTO and others. */
 int lender_open(const char *address, const struct lender_name *name,
 		struct lender **out);
-/* Everything was given back before. Takes NULL. */
+/* All batches have been released before. Takes NULL. */
 void lender_close(struct lender *lender);
 
-/*
- * Waits for the batch file at this path in the mount. -ENOSPC: not now, the
- * memory is lent out; other errors are the file's own, unless the connection is
- * broken: then nothing will come any more.
- */
+/* Waits for the batch file at this path in the mount. -ENOSPC: the daemon has
+   no free shared memory now. Other errors concern the file, unless the
+   connection is broken: then all later calls fail. */
 int lender_get(struct lender *lender, const char *path, struct loan *out);
 bool lender_is_broken(const struct lender *lender);
 
-/* What this loader has done so far. It is no matter if it does not arrive. */
+/* Sends this loader's figures. The message may get lost. */
 void lender_tell(struct lender *lender, const struct figures *figures);
 
 void lender_give_back(struct lender *lender, struct lent *lent);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The batch files of a mount: handed over by the daemon in its own memory, or
- * read with O_DIRECT into ours, which takes a third of what the page cache
- * costs. Either way a daemon that dies is an error code, where a mapping of a
- * file would be a SIGBUS.
+ * The feed of a mount. The daemon shares its memory (zero-copy), or the loader
+ * reads the batch file with O_DIRECT, for a third of the cost of the page
+ * cache. If the daemon dies, both return an error, where a mapping of the file
+ * would raise SIGBUS.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -132,7 +132,7 @@ static int read_file(int fd, struct buffer *into, uint64_t *size)
 
 	if (fstat(fd, &st))
 		return -errno;
-	/* O_DIRECT wants to be able to write whole pages. */
+	/* O_DIRECT may write whole pages. */
 	r = buffer_reserve(into, align_up((uint64_t)st.st_size + 1, 4096));
 	while (!r) {
 		n = pread(fd, into->bytes + at,
@@ -147,8 +147,8 @@ static int read_file(int fd, struct buffer *into, uint64_t *size)
 		if (at >= (uint64_t)st.st_size)
 			break;
 	}
-	/* Less than the kernel knows of: metadata cannot be read any more. The
-	   header tells whether it is whole. */
+	/* A file shorter than its size had metadata that could not be read any
+	   more. Its header shows whether it is whole. */
 	*size = at;
 	return r;
 }
@@ -204,7 +204,7 @@ static int read_shapes(struct feed *feed)
 	return r;
 }
 
-/* --- subsets: the mount knows what a name means --- */
+/* --- subsets, by the names of the mount --- */
 
 static int fail(struct feed *feed, const char *name, int error)
 {
@@ -212,10 +212,8 @@ static int fail(struct feed *feed, const char *name, int error)
 	return -error;
 }
 
-/*
- * The canonical text of a SPEC with this subset: it is what the link of any
- * other spelling says, and itself a directory.
- */
+/* Writes the canonical text of a spec with this subset. The mount has a
+   directory of that name, and a link to it for any other spelling. */
 static int resolve_subset(struct feed *feed, const char *subset,
 			  char out[SPEC_TEXT_MAX])
 {
@@ -238,7 +236,8 @@ static int resolve_subset(struct feed *feed, const char *subset,
 	return -EINVAL;
 }
 
-/* Any batch of epoch 0: the header of each says how many ids there are. */
+/* The path of any batch of epoch 0. The header of each batch has the number of
+   ids. */
 static int some_batch(struct feed *feed, const char *spec, char out[PATH_SIZE])
 {
 	struct dirent *entry;
@@ -308,7 +307,7 @@ static int mount_find_subset(struct feed *feed, const struct subset_ref *ref)
 	char subset[SUBSET_TEXT_SIZE], spec[SPEC_TEXT_MAX];
 	int r;
 
-	/* With another hash than the file's it is no SPEC at all. */
+	/* If the hash is not that of the file, parsing the spec will fail. */
 	if (own && ref->has_hash && ref->hash != own->hash)
 		return 0;
 	if (own)
@@ -319,9 +318,9 @@ static int mount_find_subset(struct feed *feed, const struct subset_ref *ref)
 	return r || own ? r : learn_subset(feed, spec);
 }
 
-/* --- the hand-over --- */
+/* --- zero-copy delivery --- */
 
-/* The value of an option of the daemon, or the empty text. */
+/* Reads the value of an option of the daemon, or the empty text. */
 static void read_option(FILE *options, const char *key, char *out, size_t size)
 {
 	size_t n = strlen(key);
@@ -356,7 +355,8 @@ static int find_lender(struct mount_feed *m, const struct feed_options *o)
 	return lender_open(address, &name, &m->lender);
 }
 
-/* Only who insists is told that there is none. */
+/* Chooses the delivery. Without zero-copy, "handover" is an error and "auto"
+   reads files. */
 static int choose_delivery(struct mount_feed *m, const struct feed_options *o)
 {
 	bool any = !o->delivery || !strcmp(o->delivery, "auto");
@@ -434,8 +434,8 @@ static int mount_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 		feed->delivery = "handover";
 		return 0;
 	}
-	/* Whatever the reason, the file itself may do, or tells what is wrong
-	   for good. */
+	/* Whatever the reason, reading the file may work. If it fails, its
+	   error is the one to report. */
 	if (snprintf(path, sizeof(path), "%s/%s", feed->path, name) >=
 	    (int)sizeof(path))
 		return -ENAMETOOLONG;
