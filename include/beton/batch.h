@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The batch file: what betonfs hands to a trainer for one training step.
- * beton-batch(5) is the same in prose, with an example.
+ * The batch file: the samples that betonfs delivers to a trainer for one
+ * training step. beton-batch(5) describes it in prose, with an example.
  *
  * A file is, in this order:
  *
@@ -21,14 +21,15 @@
  *                         points at its payload, which starts at a multiple of
  *                         BETON_BATCH_ALIGN
  *
- * error[i] is 0, or the positive Linux errno that kept sample i of this field
- * from being read: EUCLEAN for damaged metadata, EIO for bytes that could not
- * be read, EOPNOTSUPP where a custom field keeps records from being placed. The
- * value is then zero bytes: a zero row of a fixed column, a value of the
- * announced size (0 if that is not known) of a variable one.
+ * error[i] is 0, or the positive Linux errno of reading row i of this field:
+ * EUCLEAN for damaged metadata, EIO for bytes that could not be read,
+ * EOPNOTSUPP if a custom field hides the offsets of records. The value of such
+ * a row is all zero. In a variable column it has the size that the dataset
+ * announces, or 0 if that is not known.
  *
- * A reader checks magic, version, file_size against what it holds, the CRC,
- * and that every offset and size it uses lies inside the file.
+ * A reader checks the magic, the version, the CRC, and file_size against the
+ * size of the file. Every offset and size that it uses must lie inside the
+ * file.
  */
 #ifndef BETON_BATCH_H
 #define BETON_BATCH_H
@@ -45,7 +46,7 @@ enum {
 	BETON_BATCH_ALIGN = 64,
 	BETON_MAX_NDIM = 32,
 	BETON_FINGERPRINT_SIZE = 16,
-	/* A stem is at most 16 bytes, each escaped as %XX, and "~65535". */
+	/* A stem has at most 16 bytes, each escaped as %XX, and "~65535". */
 	BETON_STEM_SIZE = 64,
 	BETON_NAME_SIZE = 24,
 	BETON_DTYPE_SIZE = 16,
@@ -61,14 +62,14 @@ enum beton_type {
 	BETON_TYPE_JSON = 5, /* text, here without the NUL of the dataset */
 	BETON_TYPE_TENSOR = 6,
 	BETON_TYPE_CUSTOM =
-		255, /* the metadata bytes of a Python class's own */
+		255, /* metadata bytes that a Python class defines */
 };
 
 enum beton_column {
 	BETON_COLUMN_FIXED = 0,
 	BETON_COLUMN_VARIABLE = 1,
-	/* A field whose place cannot be inferred, because a custom field is in
-	   the dataset: every row an error. */
+	/* A field whose offset cannot be inferred, because the dataset has a
+	   custom field. Every row has an error. */
 	BETON_COLUMN_NONE = 2,
 };
 
@@ -95,15 +96,15 @@ struct beton_batch_header {
 	uint64_t batch;	  /* number in the epoch's global sequence */
 	uint64_t batches; /* in the epoch */
 	uint64_t seed;
-	uint64_t batch_size; /* of the SPEC; a last batch may be shorter */
-	uint64_t block;	     /* 0 unless quasi_random, as the next */
+	uint64_t batch_size; /* of the spec; the last batch may be shorter */
+	uint64_t block;	     /* 0 unless quasi_random, like window */
 	uint64_t window;
-	/* [first, end) of the dataset's samples; where the SPEC names a subset,
-	   0 and how many ids that has. */
+	/* [first, end) of the dataset's samples. If the spec names a subset: 0
+	   and the subset's number of ids. */
 	uint64_t subset_first;
 	uint64_t subset_end;
-	uint64_t subset_hash; /* of a named subset's ids, as in the SPEC, which
-				 has the name too; else 0 */
+	uint64_t subset_hash; /* hash of a named subset's ids, as in the spec
+				 text, which also has the name; else 0 */
 	uint32_t order;	      /* enum beton_order */
 	uint32_t drop_last;
 	uint32_t rows;
@@ -117,14 +118,14 @@ struct beton_batch_header {
 	 * spec_off + spec_size, with this member taken as 0.
 	 */
 	uint32_t crc;
-	/* 1: a sample may be in several rows of the epoch, and what is random
-	   about a row goes by its place in the epoch too. */
+	/* 1: a sample may occur several times in an epoch. Random numbers for a
+	   row then also depend on its position in the epoch. */
 	uint64_t repeats;
 };
 
 struct beton_batch_field {
-	char name[BETON_NAME_SIZE];   /* as in the dataset, NUL padded */
-	char stem[BETON_STEM_SIZE];   /* as in file names, NUL padded */
+	char name[BETON_NAME_SIZE];   /* in the dataset, NUL padded */
+	char stem[BETON_STEM_SIZE];   /* in file names, NUL padded */
 	char dtype[BETON_DTYPE_SIZE]; /* NumPy's string, NUL padded */
 	uint32_t type;		      /* enum beton_type */
 	uint32_t column;	      /* enum beton_column */
@@ -134,13 +135,13 @@ struct beton_batch_field {
 	uint64_t stride;    /* bytes of a row, fixed columns; else 0 */
 	uint64_t error_off; /* int32_t error[rows] */
 	uint64_t column_off;
-	uint64_t column_size; /* with payloads */
+	uint64_t column_size; /* including payloads */
 };
 
 struct beton_batch_value {
 	uint64_t offset; /* from the start of the file */
 	uint64_t size;
-	uint32_t mode; /* enum beton_mode; images only, else 0 */
+	uint32_t mode; /* enum beton_mode of an image, else 0 */
 	uint32_t width;
 	uint32_t height;
 	uint32_t reserved; /* 0 */

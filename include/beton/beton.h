@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * betonfs: what all of its public headers share.
+ * betonfs: the declarations and conventions that all public headers share.
  *
- * Conventions, true of every function of <beton/...> unless it says otherwise:
+ * These conventions hold for every function of <beton/...> unless its comment
+ * says otherwise:
  *   - int results are 0 or a negative errno value; outputs are written only
  *     on success;
- *   - sizes and offsets are bytes, sample and batch numbers count from 0;
+ *   - sizes and offsets are in bytes, sample and batch numbers count from 0;
  *   - strings are UTF-8 and end in NUL;
  *   - x_close() takes NULL;
- *   - a struct with a member `size` has it set to its sizeof by the caller, who
- *     may have been compiled with fewer members than the library, or more: what
- *     one of them does not know is 0. Others may grow until version 1;
+ *   - if a struct has a member `size`, the caller sets it to the struct's
+ *     sizeof. Caller and library may be of different versions: members that one
+ *     of them does not have are 0. Other structs may grow until version 1;
  *   - the library prints nothing, changes no signal handler, never exits and
- *     has no global state: messages go to the log callback of the handle.
+ *     has no global state. Messages go to the log callback of the handle.
  */
 #ifndef BETON_BETON_H
 #define BETON_BETON_H
@@ -32,9 +33,9 @@ extern "C" {
 /* Marks what the shared library exports. */
 #define BETON_API __attribute__((visibility("default")))
 
-/* A dataset or batch file that contradicts itself: damaged, or hostile. */
+/* A dataset or batch file that contradicts itself: it is damaged or hostile. */
 #define BETON_ECORRUPT EUCLEAN
-/* Not a dataset at all, or an unfinished one. */
+/* The file is not a dataset, or was never finished. */
 #define BETON_ENOTBETON EMEDIUMTYPE
 
 enum beton_log_level {
@@ -44,15 +45,13 @@ enum beton_log_level {
 	BETON_LOG_DEBUG,
 };
 
-/*
- * Receives one message, without a newline, that names the file and the place.
- * Called from any thread of the library, one call at a time per handle; it
- * must not call back into that handle. `message` is valid during the call.
- */
+/* Receives one message, without a newline, that names the file and the place.
+   Any thread of the library may call it, one call at a time per handle. It must
+   not call back into that handle. `message` is valid during the call. */
 typedef void beton_log_fn(void *arg, enum beton_log_level level,
 			  const char *message);
 
-/* The version of the library that runs, "0.1.0"; compare with the macros. */
+/* The version of the loaded library, "0.1.0", to compare with the macros. */
 BETON_API const char *beton_version(void);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Single samples of a dataset FILE, in any order, without a loader. The
- * conventions of <beton/beton.h> hold. The image of a sample:
+ * Random access to the samples of a dataset FILE, without a loader. The
+ * conventions of <beton/beton.h> hold. To decode the image of a sample:
  *
  *	struct beton_dataset_options o = { .size = sizeof(o) };
  *	struct beton_dataset *ds;
@@ -29,16 +29,17 @@ extern "C" {
 
 struct beton_dataset;
 
-/* Zero-initialise, then set size and what differs: 0 is every default. */
+/* Zero-initialize the struct, then set `size` and the members you need. 0 is
+   the default of every member. */
 struct beton_dataset_options {
 	size_t size;	   /* sizeof(struct beton_dataset_options) */
-	beton_log_fn *log; /* every failure below, in one line; NULL: silence */
+	beton_log_fn *log; /* one line per failure; NULL: discard messages */
 	void *log_arg;
-	char *error;	   /* why opening failed is written here, if not */
-	size_t error_size; /* NULL */
+	char *error; /* receives the reason if opening fails; or NULL */
+	size_t error_size;
 };
 
-/* Opens a dataset FILE; O(1), whatever its size. */
+/* Opens a dataset FILE, in constant time whatever its size. */
 BETON_API int beton_dataset_open(const char *path,
 				 const struct beton_dataset_options *options,
 				 struct beton_dataset **out);
@@ -46,27 +47,28 @@ BETON_API void beton_dataset_close(struct beton_dataset *ds);
 
 BETON_API uint64_t beton_dataset_samples(const struct beton_dataset *ds);
 
-/* One field, in the order of the file; valid until close. */
+/* One field of the dataset, in the order of the file. Valid until close. */
 struct beton_field {
 	const char *name; /* in the dataset */
-	const char *stem; /* in file names of a mount, and of outputs */
-	const char *kind; /* as in dataset.json: "rgb_image", "int" ... */
+	const char *stem; /* in file names of a mount; the name of outputs */
+	const char *kind; /* as in dataset.json: "rgb_image", "int", ... */
 	enum beton_type type;
-	const char *dtype; /* NumPy's string; scalars and arrays, else "" */
-	uint32_t ndim;	   /* arrays, as shape */
+	const char *dtype; /* NumPy's string for scalars and arrays, else "" */
+	uint32_t ndim;	   /* arrays only, like shape */
 	const uint64_t *shape;
-	const char *unusable; /* why its values cannot be read, or NULL */
+	/* Reason why its values cannot be read, or NULL. */
+	const char *unusable;
 };
 
 /* -ENOENT past the last field. */
 BETON_API int beton_dataset_field(const struct beton_dataset *ds,
 				  uint32_t field, struct beton_field *out);
 
-/* One field of one sample: where it is, and of a scalar what it is. */
+/* One value: a field of a sample. Its place in the file, or a scalar itself. */
 struct beton_value {
 	uint64_t sample;
 	uint32_t field;
-	enum beton_mode mode; /* images, as the next two */
+	enum beton_mode mode; /* images; also width, height */
 	uint32_t width;
 	uint32_t height;
 	uint64_t off;	 /* in the file */
@@ -75,24 +77,24 @@ struct beton_value {
 	double real;	 /* of a float field */
 };
 
-/* -ENOENT: no such sample or field; -BETON_ECORRUPT: it points nowhere. */
+/* -ENOENT: no such sample or field. -BETON_ECORRUPT: the value points outside
+   the file. */
 BETON_API int beton_dataset_value(struct beton_dataset *ds, uint32_t field,
 				  uint64_t sample, struct beton_value *out);
 
-/* The bytes as they are stored, v->size of them: a JPEG, raw pixels, JSON
+/* Reads the v->size bytes of a value as stored: a JPEG, raw pixels, JSON
    without its NUL, an array in C order. */
 BETON_API int beton_dataset_read(struct beton_dataset *ds,
 				 const struct beton_value *v, void *to);
 
-/*
- * The pixels of an image, height rows of width times red, green, blue: those of
- * `decode(exact)` in beton-transforms(7). -EBADMSG: no JPEG of that size.
- */
+/* Decodes an image: `height` rows of `width` pixels of red, green, blue, the
+   same as `decode(exact)` in beton-transforms(7). -EBADMSG: not a JPEG of that
+   size. */
 BETON_API int beton_dataset_decode(struct beton_dataset *ds,
 				   const struct beton_value *v, void *to);
 
-/* Values of samples [first, first + n) of an int or float field, 8 bytes each.
-   -EINVAL: another field. */
+/* Reads the values of samples [first, first + n) of an int or float field, 8
+   bytes each. -EINVAL: a field of another type. */
 BETON_API int beton_dataset_column(struct beton_dataset *ds, uint32_t field,
 				   uint64_t first, uint64_t n, void *to);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a dataset, sample by sample, that FFCV and everything here reads. The
+ * Writes a dataset sample by sample. FFCV and all of betonfs read it. The
  * conventions of <beton/beton.h> hold.
  *
  *	struct beton_writer_options o = { .size = sizeof(o) };
@@ -24,7 +24,7 @@
  *	else
  *		r = beton_writer_finish(w);
  *
- * The file appears under its name when it is complete, and not before.
+ * The file appears under its name only when it is complete.
  *
  * Threads: a writer belongs to one thread at a time; the other functions may be
  * called from any thread.
@@ -41,11 +41,12 @@ extern "C" {
 
 struct beton_writer;
 
-/* Zero-initialise, then set size and what differs: 0 is every default. */
+/* Zero-initialize the struct, then set `size` and the members you need. 0 is
+   the default of every member. */
 struct beton_writer_options {
 	size_t size;	    /* sizeof(struct beton_writer_options) */
 	uint32_t page_size; /* power of two, 2 MiB to 2 GiB; 0: 8 MiB */
-	beton_log_fn *log;  /* every failure of a writer; NULL: silence */
+	beton_log_fn *log;  /* every failure; NULL: discard messages */
 	void *log_arg;
 };
 
@@ -57,57 +58,59 @@ struct beton_writer_field {
 	const uint64_t *shape;
 };
 
-/* One value: what the field's type needs, the rest 0. */
+/* One value. Set the members that the field's type needs, and the rest to 0. */
 struct beton_writer_value {
 	const void *bytes; /* images, bytes, JSON without NUL, arrays */
 	uint64_t size;
 	int64_t integer;
 	double real;
-	enum beton_mode mode; /* images, as the next two */
+	enum beton_mode mode; /* images; also width, height */
 	uint16_t width;
 	uint16_t height;
 };
 
-/* Prepares `path` for `samples` samples at most. */
+/* Creates a dataset file for at most `samples` samples. */
 BETON_API int beton_writer_open(const char *path,
 				const struct beton_writer_field *fields,
 				size_t num_fields, uint64_t samples,
 				const struct beton_writer_options *options,
 				struct beton_writer **out);
 
-/* One value per field, which are not needed after the call. -EFBIG: they do not
-   fit into a page, and nothing was written. Any other error is final. */
+/* Appends a sample. `values` has one value per field and may be freed after the
+   call. -EFBIG: the values do not fit into a page, and nothing was written.
+   After any other error the writer accepts no more samples. */
 BETON_API int beton_writer_append(struct beton_writer *w,
 				  const struct beton_writer_value *values);
 
-/* Completes the file under its name, or leaves none; w is gone either way. */
+/* Completes the file and gives it its name. On failure leaves no file. Frees w
+   in either case. */
 BETON_API int beton_writer_finish(struct beton_writer *w);
 
-/* Leaves no file. Takes NULL. */
+/* Frees w and leaves no file. Takes NULL. */
 BETON_API void beton_writer_abort(struct beton_writer *w);
 
-/* Rows from the top of width times red, green, blue, without gaps. */
+/* Pixels of red, green, blue, without gaps, in rows from the top. */
 struct beton_writer_image {
 	const uint8_t *pixels;
-	uint32_t width; /* 1 to 65535, as the next */
+	uint32_t width; /* 1 to 65535, like height */
 	uint32_t height;
 };
 
-/* How images are stored; as FFCV does it. */
+/* How to store images. The results are those of FFCV. */
 struct beton_writer_recipe {
 	enum beton_mode mode;
-	uint32_t quality;	 /* of JPEG, 1 to 100; 0: 90 */
-	uint32_t max_resolution; /* of the longer side; 0: no limit */
+	uint32_t quality;	 /* JPEG quality, 1 to 100; 0: 90 */
+	uint32_t max_resolution; /* longer side in pixels; 0: no limit */
 };
 
-/* The bytes of an image, malloc'ed and the caller's in out->bytes. -EINVAL: no
-   such image or recipe. */
+/* Encodes an image. out->bytes is malloc'ed, and the caller frees it. -EINVAL:
+   invalid image or recipe. */
 BETON_API int beton_writer_encode(const struct beton_writer_recipe *recipe,
 				  const struct beton_writer_image *image,
 				  struct beton_writer_value *out);
 
-/* A JPEG as it is; out->bytes is borrowed. -EBADMSG: none that is decoded to
-   RGB. */
+/* Makes a value of a JPEG, without re-encoding it. out->bytes points to
+   `bytes`. -EBADMSG: not a JPEG that decodes to RGB. */
 BETON_API int beton_writer_keep(const void *bytes, uint64_t size,
 				struct beton_writer_value *out);
 
