@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a loader tells the daemon of itself: sums since it was opened, none of
- * which ever falls, and where it is. Header only.
+ * The statistics that a loader sends to the daemon: sums since it was opened,
+ * none of which ever falls, and the batch at which it is. A new figure is one
+ * row here, and a line in loader/run where it is counted. Header only.
  */
 #ifndef FS_METRICS_RANK_FIGURES_H
 #define FS_METRICS_RANK_FIGURES_H
@@ -10,31 +11,75 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/*
+ * A row per figure, in the order of stats.json: its place in the message to the
+ * daemon, its number, and the rest of a row of struct metric
+ * (fs/metrics/metric.h). A new figure takes the next place; a changed message
+ * is a new HANDOVER_VERSION.
+ */
+#define RANK_FIGURES(ROW)                                                      \
+	ROW(0, FIGURE_OPEN_NS, "open_s", "rank_open_seconds", "seconds",       \
+	    SECONDS, "Time that loaders were open, up to their last word.")    \
+	ROW(1, FIGURE_BATCHES, "batches", "rank_batches", NULL, COUNTER,       \
+	    "Batches that the trainer of a rank got.")                         \
+	ROW(2, FIGURE_SAMPLES, "samples", "rank_samples", NULL, COUNTER,       \
+	    "Samples in these.")                                               \
+	ROW(3, FIGURE_FAILED_ROWS, "failed_rows", "rank_failed_rows", NULL,    \
+	    COUNTER, "Samples that could not be read or decoded.")             \
+	ROW(5, FIGURE_WAITS, "waits", "rank_waits", NULL, COUNTER,             \
+	    "Batches that were not ready when the trainer came for them.")     \
+	ROW(6, FIGURE_WAIT_NS, "wait_s", "rank_wait_seconds", "seconds",       \
+	    SECONDS, "Time that the trainer waited for batches.")              \
+	ROW(7, FIGURE_TRAINER_NS, "trainer_s", "rank_trainer_seconds",         \
+	    "seconds", SECONDS, "Time that the trainer took by itself.")       \
+	ROW(8, FIGURE_QUEUE_READY, "queue_ready", "rank_queue_ready", NULL,    \
+	    COUNTER,                                                           \
+	    "Batches that were ready whenever the trainer came, added up.")    \
+	ROW(9, FIGURE_QUEUE_PLACES, "queue_places", "rank_queue_places", NULL, \
+	    COUNTER, "How many could have been, added up.")                    \
+	ROW(4, FIGURE_READ_BYTES, "read_bytes", "rank_read_bytes", "bytes",    \
+	    COUNTER, "Bytes of batch files.")                                  \
+	ROW(10, FIGURE_READ_NS, "stages.read.busy_s", "rank_read_seconds",     \
+	    "seconds", SECONDS, "Time that loaders read.")                     \
+	ROW(14, FIGURE_READ_DELAY_NS, "stages.read.delay_s",                   \
+	    "rank_read_delay_seconds", "seconds", SECONDS,                     \
+	    "Time that the trainer waited for reading.")                       \
+	ROW(11, FIGURE_DECODE_NS, "stages.decode.busy_s",                      \
+	    "rank_decode_seconds", "seconds", SECONDS,                         \
+	    "Time of threads that decoded.")                                   \
+	ROW(15, FIGURE_DECODE_DELAY_NS, "stages.decode.delay_s",               \
+	    "rank_decode_delay_seconds", "seconds", SECONDS,                   \
+	    "Time that the trainer waited for decoding.")                      \
+	ROW(12, FIGURE_TRANSFORM_NS, "stages.transform.busy_s",                \
+	    "rank_transform_seconds", "seconds", SECONDS,                      \
+	    "Time of threads that transformed.")                               \
+	ROW(16, FIGURE_TRANSFORM_DELAY_NS, "stages.transform.delay_s",         \
+	    "rank_transform_delay_seconds", "seconds", SECONDS,                \
+	    "Time that the trainer waited for transforming.")                  \
+	ROW(13, FIGURE_UPLOAD_NS, "stages.upload.busy_s",                      \
+	    "rank_upload_seconds", "seconds", SECONDS,                         \
+	    "Time of threads that fed the GPU.")                               \
+	ROW(17, FIGURE_UPLOAD_DELAY_NS, "stages.upload.delay_s",               \
+	    "rank_upload_delay_seconds", "seconds", SECONDS,                   \
+	    "Time that the trainer waited for copies to the GPU.")
+
 enum figure {
-	FIGURE_OPEN_NS, /* how long it has been open */
-	FIGURE_BATCHES, /* that the trainer was given */
-	FIGURE_SAMPLES,
-	FIGURE_FAILED_ROWS,
-	FIGURE_READ_BYTES,
-	FIGURE_WAITS, /* of the trainer, for batches */
-	FIGURE_WAIT_NS,
-	FIGURE_TRAINER_NS,   /* from one batch to the call for the next */
-	FIGURE_QUEUE_READY,  /* batches that were ready, at each call, */
-	FIGURE_QUEUE_PLACES, /* and that could have been */
-	FIGURE_READ_NS,	     /* the stages at work, over all threads */
-	FIGURE_DECODE_NS,
-	FIGURE_TRANSFORM_NS,
-	FIGURE_UPLOAD_NS,
-	FIGURE_READ_DELAY_NS, /* the trainer's wait, by stage */
-	FIGURE_DECODE_DELAY_NS,
-	FIGURE_TRANSFORM_DELAY_NS,
-	FIGURE_UPLOAD_DELAY_NS,
-	FIGURES,
+#define ROW(place, figure, ...) figure = place,
+	RANK_FIGURES(ROW)
+#undef ROW
+#define ROW(...) +1
+		FIGURES = RANK_FIGURES(ROW)
+#undef ROW
 };
 
+#define ROW(place, ...) | UINT64_C(1) << (place)
+_Static_assert((0 RANK_FIGURES(ROW)) == (UINT64_C(1) << FIGURES) - 1,
+	       "every place up to FIGURES has a row");
+#undef ROW
+
 struct figures {
-	uint64_t epoch; /* of the last batch given, as the next */
-	uint64_t number;
+	uint64_t epoch;	 /* of the last batch that the trainer got */
+	uint64_t number; /* of that batch in its epoch */
 	uint64_t n[FIGURES];
 };
 

@@ -226,7 +226,6 @@ static const struct metric of_job[] = {
 #undef OF
 
 #define OF(member) offsetof(struct rank_facts, member)
-#define SUM(figure) OF(told.all.n[FIGURE_##figure])
 static const struct metric of_rank[] = {
 	{ "rank", NULL, NULL, GAUGE, OF(told.rank), NULL },
 	{ "world", NULL, NULL, GAUGE, OF(told.world), NULL },
@@ -240,47 +239,11 @@ static const struct metric of_rank[] = {
 	{ "samples_per_s", NULL, NULL, RATIO, OF(samples_per_s), NULL },
 	{ "wait_share", NULL, NULL, RATIO, OF(wait_share), NULL },
 	{ "queue_fill", NULL, NULL, RATIO, OF(queue_fill), NULL },
-	{ "open_s", "rank_open_seconds", "seconds", SECONDS, SUM(OPEN_NS),
-	  "Time that loaders were open, up to their last word." },
-	{ "batches", "rank_batches", NULL, COUNTER, SUM(BATCHES),
-	  "Batches that the trainer of a rank got." },
-	{ "samples", "rank_samples", NULL, COUNTER, SUM(SAMPLES),
-	  "Samples in these." },
-	{ "failed_rows", "rank_failed_rows", NULL, COUNTER, SUM(FAILED_ROWS),
-	  "Samples that could not be read or decoded." },
-	{ "waits", "rank_waits", NULL, COUNTER, SUM(WAITS),
-	  "Batches that were not ready when the trainer came for them." },
-	{ "wait_s", "rank_wait_seconds", "seconds", SECONDS, SUM(WAIT_NS),
-	  "Time that the trainer waited for batches." },
-	{ "trainer_s", "rank_trainer_seconds", "seconds", SECONDS,
-	  SUM(TRAINER_NS), "Time that the trainer took by itself." },
-	{ "queue_ready", "rank_queue_ready", NULL, COUNTER, SUM(QUEUE_READY),
-	  "Batches that were ready whenever the trainer came, added up." },
-	{ "queue_places", "rank_queue_places", NULL, COUNTER, SUM(QUEUE_PLACES),
-	  "How many could have been, added up." },
-	{ "read_bytes", "rank_read_bytes", "bytes", COUNTER, SUM(READ_BYTES),
-	  "Bytes of batch files." },
-	{ "stages.read.busy_s", "rank_read_seconds", "seconds", SECONDS,
-	  SUM(READ_NS), "Time that loaders read." },
-	{ "stages.read.delay_s", "rank_read_delay_seconds", "seconds", SECONDS,
-	  SUM(READ_DELAY_NS), "Time that the trainer waited for reading." },
-	{ "stages.decode.busy_s", "rank_decode_seconds", "seconds", SECONDS,
-	  SUM(DECODE_NS), "Time of threads that decoded." },
-	{ "stages.decode.delay_s", "rank_decode_delay_seconds", "seconds",
-	  SECONDS, SUM(DECODE_DELAY_NS),
-	  "Time that the trainer waited for decoding." },
-	{ "stages.transform.busy_s", "rank_transform_seconds", "seconds",
-	  SECONDS, SUM(TRANSFORM_NS), "Time of threads that transformed." },
-	{ "stages.transform.delay_s", "rank_transform_delay_seconds", "seconds",
-	  SECONDS, SUM(TRANSFORM_DELAY_NS),
-	  "Time that the trainer waited for transforming." },
-	{ "stages.upload.busy_s", "rank_upload_seconds", "seconds", SECONDS,
-	  SUM(UPLOAD_NS), "Time of threads that fed the GPU." },
-	{ "stages.upload.delay_s", "rank_upload_delay_seconds", "seconds",
-	  SECONDS, SUM(UPLOAD_DELAY_NS),
-	  "Time that the trainer waited for copies to the GPU." },
+#define ROW(place, figure, path, name, unit, type, help)                       \
+	{ path, name, unit, type, OF(told.all.n[figure]), help },
+	RANK_FIGURES(ROW)
+#undef ROW
 };
-#undef SUM
 #undef OF
 
 static const char *const way_names[JOBS_WAYS] = {
