@@ -33,7 +33,7 @@ struct alloc {
 	size_t num_extents;
 	struct run *runs;
 	size_t num_runs;
-	uint64_t *keys; /* per run: the offset of every stride's first */
+	uint64_t *keys; /* per run: the offset of each stride's first entry */
 	size_t num_keys;
 };
 
@@ -76,7 +76,7 @@ static int keep_whole(struct alloc *a)
 	return 0;
 }
 
-/* Room for one more element, doubling; -ENOMEM. */
+/* Makes room for one more element, by doubling. -ENOMEM. */
 static int grow(void *array, size_t n, size_t size)
 {
 	void **p = array, *bigger;
@@ -198,8 +198,9 @@ static int size_in_extents(const struct alloc *a, uint64_t off, uint64_t *size)
 	return 0;
 }
 
-/* Index of the last stride of the run whose first offset is below `off`, or of
-   its first one: equal offsets may begin in the stride before. */
+/* The index of the run's last stride whose first offset is below `off`, or 0.
+   The first one at `off` itself is too late: equal offsets may begin in the
+   stride before it. */
 static uint64_t stride_of(const struct alloc *a, const struct run *run,
 			  uint64_t off)
 {
@@ -215,7 +216,7 @@ static uint64_t stride_of(const struct alloc *a, const struct run *run,
 	return low;
 }
 
-/* Looks through the strides of one run that may hold `off`. */
+/* Searches the strides of one run that may contain `off`. */
 static int size_in_run(const struct alloc *a, const struct run *run,
 		       uint64_t off, uint64_t *size)
 {

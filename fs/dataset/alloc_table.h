@@ -19,24 +19,24 @@
 enum {
 	ALLOC_KEEP_BYTES = 1 << 20,
 	ALLOC_STRIDE = 256, /* entries: 6 KiB, one or two disk pages */
-	/* More are no file of FFCV's, and would cost memory without bound. */
+	/* A limit on memory. A file that FFCV wrote has far fewer. */
 	ALLOC_RUNS_MAX = 65536,
 };
 
 struct alloc;
 
-/* Reads the table. Logs failures. The source must outlive the result. */
+/* Reads the table. Failures are logged. The source must outlive the result. */
 int alloc_open(struct source *source, const struct format *format,
 	       struct log *log, struct alloc **out);
 void alloc_close(struct alloc *alloc);
 
 /*
- * The size of the largest allocation at `off`: empty ones share their offset
- * with the next. -ENOENT if there is none. Thread-safe.
+ * Sets *size to that of the largest allocation at `off`: an empty one may have
+ * the offset of another. -ENOENT: there is none. Thread-safe.
  */
 int alloc_size(const struct alloc *alloc, uint64_t off, uint64_t *size);
 
-/* How many reads that may take; 0: all is in memory. */
+/* How many reads alloc_size() may need; 0: the table is in memory. */
 size_t alloc_reads(const struct alloc *alloc);
 
 #endif

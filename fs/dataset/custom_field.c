@@ -7,9 +7,10 @@
 #include "fs/util/cleanup.h"
 
 enum {
-	/* Larger ones would be read as ambiguous; FFCV's own have 8 to 16. */
+	/* Larger fields make the layout ambiguous; those of FFCV have 8 to 16.
+	 */
 	CUSTOM_SIZE_MAX = 64,
-	/* Entries compared; enough to see samples 0 and 1 of any writer. */
+	/* Entries to compare: enough for samples 0 and 1 of any writer. */
 	ENTRIES_MAX = 64,
 };
 
@@ -28,7 +29,7 @@ static int read_evidence(struct source *source, const struct format *f,
 			   f->table_off);
 }
 
-/* Whether the record of an entry's sample holds the entry's offset. */
+/* Whether a record contains the offset of an entry, at any place. */
 static bool holds_pointer(const uint8_t *record, uint64_t itemsize,
 			  uint64_t off)
 {
@@ -59,7 +60,7 @@ static bool explains(struct source *source, const struct format *f,
 	return record != NULL;
 }
 
-/* Whether two layouts put the known fields at the same places. */
+/* A hash of record size and field offsets: equal for equal layouts. */
 static uint64_t places_of(const struct format *f)
 {
 	uint64_t sum = f->itemsize;
@@ -93,7 +94,7 @@ static void try_layout(struct source *source, struct format *f,
 		return;
 	c.places = places_of(f);
 	c.found = best->found;
-	/* Sizes that differ by padding alone: show all there may be. */
+	/* Of sizes that differ only by padding, the last is the largest. */
 	if (!best->found || best->places != c.places)
 		c.found++;
 	*best = c;

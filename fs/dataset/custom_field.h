@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where custom fields (type 255) lie: their size is not in the file, so it is
- * inferred. A layout is believed when it alone fits the file and makes the
- * first allocations of the table appear as pointers in the records of the
- * samples that they belong to.
+ * Infers the layout of records with custom fields (type 255), whose size the
+ * file does not contain. A layout is accepted if no other fits the file and
+ * explains its first allocations: each must be a pointer in its sample's
+ * record.
  */
 #ifndef FS_DATASET_CUSTOM_FIELD_H
 #define FS_DATASET_CUSTOM_FIELD_H
@@ -12,9 +12,9 @@
 #include "fs/dataset/source.h"
 
 /*
- * Lays out a format with custom fields. Where no layout or more than one fits,
- * the fields are marked unusable with the reason and the itemsize stays 0.
- * Fails only for I/O and memory, and for files that no layout fits at all.
+ * Lays out a format with custom fields. If no layout or more than one is
+ * accepted, marks all fields unusable with the reason and leaves itemsize 0.
+ * Fails only if the allocation table cannot be read.
  */
 int custom_infer(struct source *source, struct format *format, struct log *log);
 

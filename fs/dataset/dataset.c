@@ -47,7 +47,7 @@ static int read_format(struct dataset *ds)
 	return r;
 }
 
-/* Two chains of 64 bits over the words of a block, the last one padded. */
+/* Updates two chained hashes of 64 bits with a block, padded to whole words. */
 static void hash_block(uint64_t hash[2], const uint8_t *bytes, size_t size)
 {
 	uint64_t word;
@@ -60,7 +60,7 @@ static void hash_block(uint64_t hash[2], const uint8_t *bytes, size_t size)
 	}
 }
 
-/* The first, the middle and the last block of a part of the file. */
+/* Hashes the first, the middle and the last block of a part of the file. */
 static int hash_part(struct dataset *ds, uint64_t hash[2], uint64_t off,
 		     uint64_t size)
 {
@@ -78,8 +78,9 @@ static int hash_part(struct dataset *ds, uint64_t hash[2], uint64_t off,
 }
 
 /*
- * Header and descriptors whole, the file's size, and samples of the two tables:
- * O(1), the same for a copy, another for what differs in any of these.
+ * Hashes the header and the descriptors, the file's size, and some blocks of
+ * metadata and allocation table. O(1). A copy has the same fingerprint; a file
+ * that differs in any of these has another.
  */
 static int fingerprint(struct dataset *ds)
 {
@@ -163,7 +164,8 @@ int dataset_records(struct dataset *ds, uint64_t first, uint64_t n, void *buf)
 			   f->meta_off + first * f->itemsize);
 }
 
-/* A failure to read the table is remembered only if trying again is futile. */
+/* Reads the allocation table if it is not there yet. Only damage is remembered:
+   other failures may not happen again. */
 static int need_alloc(struct dataset *ds)
 {
 	int r;
@@ -220,7 +222,7 @@ static int check_value(struct dataset *ds, struct value *v, const char **why)
 	return r;
 }
 
-/* *why is set where the value is damaged; *v is what was found of it. */
+/* Sets *why if the value is damaged; *v is then as far as it was read. */
 static int value_of(struct dataset *ds, uint32_t field, uint64_t sample,
 		    const uint8_t *record, struct value *v, const char **why)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An open dataset: its format, its fields, and the place of every value. Opens
- * in O(1): header and descriptors are checked then, metadata and pointers when
- * they are used. Immutable but for the allocation table, which is read on first
- * use; so everything here is thread-safe.
+ * An open dataset: its format, its fields, and the place of every value.
+ * Opening is O(1): it checks header and descriptors. Metadata and pointers are
+ * checked when they are used. Only the allocation table changes after that: it
+ * is read on first use, under a lock. So every function is thread-safe.
  */
 #ifndef FS_DATASET_DATASET_H
 #define FS_DATASET_DATASET_H
@@ -17,26 +17,27 @@
 
 struct payloads;
 
-/* What reads of values through a cache met. */
+/* Counts of values that were read through a cache. */
 enum payload_count {
-	PAYLOAD_HITS,	  /* it was there */
-	PAYLOAD_LATE,	  /* on its way: the reader had to wait */
-	PAYLOAD_MISSES,	  /* nobody had asked for it before */
-	PAYLOAD_BYPASSED, /* read without the cache, besides */
+	PAYLOAD_HITS,	  /* in the cache */
+	PAYLOAD_LATE,	  /* being read: the reader had to wait */
+	PAYLOAD_MISSES,	  /* not requested before */
+	PAYLOAD_BYPASSED, /* read without the cache; also counted as one of the
+			     others */
 	PAYLOAD_BYTES,
-	PAYLOAD_WAIT_NS, /* for reads that were under way */
+	PAYLOAD_WAIT_NS, /* spent waiting for PAYLOAD_LATE */
 	PAYLOAD_COUNTS,
 };
 
 struct payload_tally {
 	atomic_uint_fast64_t n[PAYLOAD_COUNTS];
-	atomic_uint_fast64_t owner; /* whose reads they are, to the cache */
+	atomic_uint_fast64_t owner; /* identifies the reader to the cache */
 };
 
 /* A cache in front of the source, for the payloads of batches. */
 struct payload_ops {
-	/* A range of a sample's payloads: 0 or -errno, logged. What it met is
-	   added to the tally, if there is one. */
+	/* Reads a range of a sample's payloads. 0 or -errno, logged. Adds to
+	   the tally unless that is NULL. */
 	int (*read)(struct payloads *payloads, uint64_t sample, void *buf,
 		    size_t size, uint64_t off, struct payload_tally *tally);
 };
@@ -52,8 +53,8 @@ struct dataset {
 	uint8_t fingerprint[BETON_FINGERPRINT_SIZE];
 	pthread_mutex_t lock;
 	struct alloc *alloc;	   /* guarded by lock until it is set */
-	int alloc_error;	   /* guarded by lock: why it cannot be had */
-	struct payloads *payloads; /* NULL: the source is read */
+	int alloc_error;	   /* guarded by lock: why it cannot be read */
+	struct payloads *payloads; /* NULL: read from the source */
 };
 
 /*
@@ -65,22 +66,22 @@ void dataset_close(struct dataset *ds);
 
 const char *dataset_path(const struct dataset *ds);
 
-/* Bytes of the pages, or of the metadata where there are none: what a mean
-   sample is a share of (beton-orders(7)). */
+/* Bytes of the pages, or of the metadata if there are no pages. Divided by the
+   number of samples, this is the mean size of a sample (beton-orders(7)). */
 uint64_t dataset_data_bytes(const struct dataset *ds);
 
 /* Reads the metadata records of samples [first, first + n), itemsize each. */
 int dataset_records(struct dataset *ds, uint64_t first, uint64_t n, void *buf);
 
 /*
- * The value of field `i` of a sample, out of its record. -BETON_ECORRUPT, and
- * one line in the log, if it points anywhere but into a page; -EOPNOTSUPP for
- * fields that cannot be placed.
+ * Finds the value of a field of a sample, whose record the caller has.
+ * -BETON_ECORRUPT, logged: it does not lie inside one page. -EOPNOTSUPP: the
+ * field is unusable.
  */
 int dataset_value(struct dataset *ds, uint32_t field, uint64_t sample,
 		  const uint8_t *record, struct value *out);
 
-/* The same, without a word about damage: for looking ahead. */
+/* Like dataset_value(), but does not log damage. For prefetching. */
 int dataset_place(struct dataset *ds, uint32_t field, uint64_t sample,
 		  const uint8_t *record, struct value *out);
 
@@ -89,12 +90,12 @@ int dataset_value_at(struct dataset *ds, uint32_t field, uint64_t sample,
 		     struct value *out);
 
 /*
- * How many reads it may take to find the size of a JPEG; 0: none, or they
- * cannot be found at all. -errno: the table could not be read.
+ * Sets *out to how many reads dataset_value() may need for the size of a JPEG.
+ * 0: none, or the allocation table is damaged. -errno: reading it failed.
  */
 int dataset_size_reads(struct dataset *ds, size_t *out);
 
-/* What dataset.json holds: text in *out, the caller's. */
+/* Prints the content of dataset.json to *out, which the caller frees. */
 int dataset_json(const struct dataset *ds, char **out);
 
 #endif

@@ -8,7 +8,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/npy.h"
 
-/* Where things lie in a descriptor's arguments (beton(5)). */
+/* Offsets in a descriptor's arguments (beton(5)). */
 enum {
 	ARGS_SHAPE = 0,
 	ARGS_TEXT_SIZE = 8 * BETON_MAX_NDIM,
@@ -64,7 +64,7 @@ static int view_bytes(const struct field *field, const uint8_t *meta,
 	return 0;
 }
 
-/* The stored text ends in a NUL, which its size counts and nobody wants. */
+/* The stored text ends in a NUL, which its size counts. A value has none. */
 static int view_json(const struct field *field, const uint8_t *meta,
 		     struct value *out, const char **why)
 {
@@ -83,8 +83,8 @@ static int view_array(const struct field *field, const uint8_t *meta,
 	return 0;
 }
 
-/* Nobody but its Python class knows what the metadata of a custom field means,
-   so it is all there is to show: dataset.c places it. */
+/* Only the field's Python class knows what its metadata means. The value is the
+   metadata itself; dataset.c sets its offset. */
 static int view_custom(const struct field *field, const uint8_t *meta,
 		       struct value *out, const char **why)
 {
@@ -107,7 +107,7 @@ static int64_t integer_of_int(const uint8_t *meta)
 	return (int64_t)load64(meta);
 }
 
-/* The shortest of the usual precisions that reads back as the same double. */
+/* Prints as few digits as give the same double when they are read back. */
 static size_t head_float(const struct field *field, const struct value *value,
 			 char *out)
 {
@@ -362,10 +362,10 @@ const char *field_extension(const struct field *field, enum beton_mode mode)
 	return mode == BETON_MODE_RAW ? ".ppm" : ".jpg";
 }
 
-/* The kinds of NumPy's type strings, and the sizes they come in (0: any). */
+/* The kinds of NumPy's type strings, and their sizes (0: any). */
 static const struct {
 	char kind;
-	uint8_t scale; /* bytes per counted unit */
+	uint8_t scale; /* bytes per unit of the size */
 	uint8_t sizes[4];
 } kinds[] = {
 	{ 'b', 1, { 1 } },	    { 'i', 1, { 1, 2, 4, 8 } },
@@ -386,7 +386,7 @@ static bool size_allowed(const uint8_t *sizes, uint64_t n)
 	return false;
 }
 
-/* What may follow the number: the unit of a time, "[ns]". */
+/* Whether `tail` may follow the number: a unit of time, like "[ns]". */
 static bool tail_ok(char kind, const char *tail)
 {
 	if (!*tail)
@@ -416,8 +416,8 @@ uint64_t field_dtype_size(const char *dtype)
 }
 
 /*
- * The text is what Python's json.dumps makes of numpy.dtype.descr. Only one
- * entry without a name is an array that NumPy reads back: [["", "<f4"]].
+ * The text is numpy.dtype.descr, printed by Python's json.dumps. NumPy reads an
+ * array back only if that has one entry without a name: [["", "<f4"]].
  */
 static int parse_dtype(struct field *field, const uint8_t *text, uint64_t size)
 {

@@ -16,11 +16,11 @@
 
 struct field;
 
-/* The value of one field of one sample, as its metadata tells it. */
+/* The value of one field of one sample, read from its metadata. */
 struct value {
-	uint64_t off;	      /* in the dataset file; 0 for scalars */
-	uint64_t size;	      /* VALUE_SIZE_IN_TABLE: only the allocation
-				 table knows it */
+	uint64_t off;  /* in the dataset file; scalars: 0 */
+	uint64_t size; /* VALUE_SIZE_IN_TABLE: look it up in the allocation
+			  table */
 	uint8_t scalar[8];    /* the metadata of a scalar, then zeros */
 	enum beton_mode mode; /* images alone, like width and height */
 	uint32_t width;
@@ -65,11 +65,12 @@ struct field_type {
 	/* Scalars have one of the two: the number out of meta_size bytes. */
 	int64_t (*integer)(const uint8_t *meta);
 	double (*real)(const uint8_t *meta);
-	/* meta_size bytes -> *out. -EUCLEAN with *why set. */
+	/* Reads meta_size bytes into *out. -EUCLEAN with *why set. */
 	int (*view)(const struct field *field, const uint8_t *meta,
 		    struct value *out, const char **why);
-	/* What stands before the value's bytes in its file (all of it, for
-	   scalars): at most NPY_HEADER_MAX bytes; the size. NULL: nothing. */
+	/* Prints the bytes that precede the value's own in its file, at most
+	   NPY_HEADER_MAX. Returns how many. The file of a scalar has no others.
+	   NULL: there are none. */
 	size_t (*head)(const struct field *field, const struct value *value,
 		       char *out);
 	/* Returns what makes the value one that cannot be written, or NULL. A
@@ -86,8 +87,8 @@ struct field_type {
 struct field {
 	const struct field_type *type;
 	char name[17];
-	char stem[BETON_STEM_SIZE];   /* what file names call it; unique */
-	char dtype[BETON_DTYPE_SIZE]; /* scalars and arrays, else "" */
+	char stem[BETON_STEM_SIZE];   /* the name in file names; unique */
+	char dtype[BETON_DTYPE_SIZE]; /* of scalars and arrays, else "" */
 	uint32_t ndim;
 	uint64_t shape[BETON_MAX_NDIM];
 	uint64_t array_size; /* bytes of an array */
@@ -100,7 +101,7 @@ struct field {
 const struct field_type *field_type_by_id(unsigned id);
 const struct field_type *field_type_by_name(const char *name);
 
-/* The number of a scalar, whichever type it has. */
+/* The number of a scalar, as a double. */
 double field_number(const struct field *field, const uint8_t *meta);
 
 /* Whether the values are whole numbers, by which samples can be grouped. */
@@ -127,15 +128,15 @@ static inline bool field_is_image(const struct field *f)
 	return f->type->column == COLUMN_IMAGE;
 }
 
-/* Whether its values lie in pages; others are in the metadata. */
+/* Whether the values lie in pages, not in the metadata. */
 static inline bool field_has_payload(const struct field *f)
 {
 	return f->type->column != COLUMN_SCALAR &&
 	       f->type->column != COLUMN_RECORD;
 }
 
-/* Fills dtype, ndim, shape, array_size of a field from the 1024 bytes of its
-   descriptor's arguments. -EUCLEAN with *why set. */
+/* Sets dtype, ndim, shape and array_size of a field from the arguments in its
+   descriptor, 1024 bytes. -EUCLEAN with *why set. */
 int field_parse_arguments(struct field *field, const uint8_t *args,
 			  const char **why);
 

@@ -131,7 +131,7 @@ bool format_has_custom(const struct format *f)
 	return false;
 }
 
-/* As numpy.dtype(..., align=True) does it. */
+/* Lays records out like numpy.dtype(..., align=True). */
 static void place_fields(struct format *f, uint32_t custom_size,
 			 uint32_t custom_align)
 {
@@ -206,7 +206,7 @@ int format_lay_out(struct format *f, uint32_t custom_size,
 	r = check_pages(f, meta_end, why);
 	if (!r)
 		r = check_arrays(f, why);
-	/* Bytes behind the last whole entry are what FFCV ignores too. */
+	/* Like FFCV, ignore bytes after the last whole entry. */
 	f->table_entries = (f->file_size - f->table_off) / FORMAT_ENTRY_SIZE;
 	return r;
 }
@@ -214,8 +214,8 @@ int format_lay_out(struct format *f, uint32_t custom_size,
 bool format_is_value_range(const struct format *f, uint64_t off, uint64_t size)
 {
 	if (!size)
-		return true; /* nothing is nowhere: empty values point
-				anywhere (beton(5)) */
+		return true; /* the offset of an empty value means nothing
+				(beton(5)) */
 	return off >= f->first_page && range_ok(off, size, f->table_off) &&
 	       off / f->page_size == (off + size - 1) / f->page_size;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file format of FFCV, version 2 (beton(5)): bytes -> struct format, every
- * number checked against the file's size once, here. Knows no I/O.
+ * Parses the file format of FFCV, version 2 (beton(5)), into struct format.
+ * Every number is checked here against the file's size. Does no I/O.
  */
 #ifndef FS_DATASET_FORMAT_H
 #define FS_DATASET_FORMAT_H
@@ -14,18 +14,17 @@ enum {
 	FORMAT_VERSION = 2,
 	FORMAT_HEADER_SIZE = 24,
 	FORMAT_DESCRIPTOR_SIZE = 1041,
-	FORMAT_NAME_SIZE = 16,	/* at 1 of a descriptor */
-	FORMAT_ARGS_OFF = 17,	/* of a descriptor */
+	FORMAT_NAME_SIZE = 16,	/* at offset 1 of a descriptor */
+	FORMAT_ARGS_OFF = 17,	/* offset in a descriptor */
 	FORMAT_ENTRY_SIZE = 24, /* of the allocation table */
 	/* FFCV's writer starts at 2 MiB; smaller pages are legal in a file. */
 	FORMAT_PAGE_SIZE_MIN = 512,
-	/* FFCV has no limit. This one bounds memory before anything is known.
-	 */
+	/* FFCV has no limit. This one bounds the memory for descriptors. */
 	FORMAT_FIELDS_MAX = 4096,
 	FORMAT_WHY_SIZE = 160,
 };
 
-/* Samples are numbered in 36 bits of an inode number. */
+/* An inode number has 36 bits for the number of a sample. */
 #define FORMAT_SAMPLES_MAX ((uint64_t)1 << 36)
 
 struct format {
@@ -33,10 +32,11 @@ struct format {
 	uint32_t page_size;
 	uint64_t samples;
 	uint64_t file_size;
-	uint64_t meta_off;   /* the metadata records */
-	uint64_t itemsize;   /* of a record; 0: not known (custom fields) */
-	uint64_t first_page; /* == table_off: there are no pages */
-	uint64_t table_off;  /* the allocation table */
+	uint64_t meta_off;   /* of the metadata records */
+	uint64_t itemsize;   /* bytes of a record; 0: unknown, because of custom
+				fields */
+	uint64_t first_page; /* table_off if there are no pages */
+	uint64_t table_off;  /* of the allocation table */
 	uint64_t table_entries;
 	struct field *fields; /* owned */
 };
@@ -51,15 +51,15 @@ struct format_entry {
 struct format_entry format_entry_parse(const uint8_t bytes[FORMAT_ENTRY_SIZE]);
 
 /*
- * Reads the header and how many descriptors follow. -BETON_ENOTBETON, or
- * -BETON_ECORRUPT; `why` then says what is wrong, with the values.
+ * Parses the header, which contains the number of descriptors that follow.
+ * -BETON_ENOTBETON or -BETON_ECORRUPT, with the reason and the values in `why`.
  */
 int format_parse_header(struct format *f, uint64_t file_size,
 			const uint8_t header[FORMAT_HEADER_SIZE],
 			char why[FORMAT_WHY_SIZE]);
 
-/* Then the descriptors; fills fields, and the layout unless a custom field
-   leaves it open (itemsize 0). */
+/* Parses the descriptors into f->fields. Lays records out, unless a custom
+   field leaves their layout open (itemsize 0). */
 int format_parse_fields(struct format *f, const uint8_t *descriptors,
 			char why[FORMAT_WHY_SIZE]);
 
@@ -70,10 +70,10 @@ int format_parse_fields(struct format *f, const uint8_t *descriptors,
 int format_lay_out(struct format *f, uint32_t custom_size,
 		   uint32_t custom_align, char why[FORMAT_WHY_SIZE]);
 
-/* Whether any field's size has to be inferred. */
+/* Whether the size of any field has to be inferred. */
 bool format_has_custom(const struct format *f);
 
-/* Whether [off, off + size) is a place where a value may lie: one page. */
+/* Whether [off, off + size) is empty or lies inside one page. */
 bool format_is_value_range(const struct format *f, uint64_t off, uint64_t size);
 
 void format_fini(struct format *f);

@@ -8,7 +8,8 @@
 
 enum {
 	CHUNK_BYTES = 4 << 20,
-	/* More would write to too many places at once for the TLB. */
+	/* With more bits a pass writes to more places than the TLB has entries.
+	 */
 	DIGIT_BITS = 8,
 	BUCKETS = 1 << DIGIT_BITS,
 };
@@ -21,9 +22,10 @@ struct column {
 	uint64_t n;
 	uint64_t *keys;	    /* values of the samples, sign flipped */
 	uint64_t varying;   /* bits in which they differ */
-	bool is_ascending;  /* as in datasets that are sorted by class */
-	uint32_t *samples;  /* in order of their keys, in the end */
-	uint32_t *previous; /* one digit earlier; while they are sorted */
+	bool is_ascending;  /* true for datasets that are sorted by class */
+	uint32_t *samples;  /* in the order of their keys, once sorted */
+	uint32_t *previous; /* the order before the current digit, while sorting
+			     */
 };
 
 static void note_key(struct column *c, uint64_t sample, uint64_t key)
@@ -54,7 +56,7 @@ static int read_keys(struct dataset *ds, uint32_t field, struct column *c)
 	return r;
 }
 
-/* One pass of a radix sort; what has the same digit keeps its order. */
+/* One pass of a stable radix sort. */
 static void sort_digit(struct column *c, unsigned shift)
 {
 	uint32_t counts[BUCKETS] = { 0 };

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The samples of a dataset, grouped by the value of an int field. Made by one
- * pass over the metadata. What is kept takes 4 bytes per sample and 12 per
- * value that occurs; while it is made, 16 bytes per sample, 24 if all values
- * differ. Ten million samples take a second, or three. Immutable once
- * open.
+ * The samples of a dataset, grouped by the value of an integer field. Opening
+ * reads the metadata once: one to three seconds for ten million samples. A
+ * group takes 4 bytes per sample and 12 per distinct value; while it is opened,
+ * 16 to 24 bytes per sample. Immutable once open.
  */
 #ifndef FS_DATASET_GROUP_H
 #define FS_DATASET_GROUP_H
 
 #include "fs/dataset/dataset.h"
 
-/* More would take gigabytes. */
+/* A limit on memory: more samples take gigabytes. */
 #define GROUP_SAMPLES_MAX ((uint64_t)1 << 28)
 
 struct group {
-	uint64_t num;	   /* values that occur */
+	uint64_t num;	   /* distinct values */
 	int64_t *values;   /* ascending */
-	uint32_t *starts;  /* num + 1: where the samples of a value begin */
-	uint32_t *samples; /* by value; those of one value ascend */
+	uint32_t *starts;  /* num + 1: the index of each value's first sample */
+	uint32_t *samples; /* by value, then ascending */
 };
 
-/* -EFBIG for more than GROUP_SAMPLES_MAX samples, which is logged. */
+/* `field` has integers. -EFBIG: more than GROUP_SAMPLES_MAX samples; logged. */
 int group_open(struct dataset *ds, uint32_t field, struct group **out);
 /* Takes NULL. */
 void group_close(struct group *group);
 
 uint64_t group_bytes(const struct group *group);
 
-/* The place of a value among those that occur, or false. */
+/* Sets *ordinal to the index of a value among the distinct ones. False: no
+   sample has it. */
 bool group_find(const struct group *group, int64_t value, uint64_t *ordinal);
-/* Whether a sample has the value of this place. */
+/* Whether a sample has the value with this index. */
 bool group_has(const struct group *group, uint64_t ordinal, uint64_t sample);
 
 #endif

@@ -33,8 +33,8 @@ static bool is_name(const char *name)
 }
 
 /*
- * shape, then the type as NumPy's descr in JSON. FFCV takes trailing zeros of
- * the shape for unused dimensions, so those it cannot tell are refused.
+ * Writes the shape, then the type as NumPy's descr in JSON. FFCV reads trailing
+ * zeros of a shape as unused dimensions, so a dimension of 0 is refused.
  */
 static int write_arguments(const struct builder *b,
 			   const struct writer_field *field,
@@ -85,7 +85,7 @@ static int add_field(struct builder *b, const struct writer_field *field,
 				 : 0;
 }
 
-/* Records are laid out as NumPy's align=True does. */
+/* Lays records out like numpy.dtype(..., align=True). */
 static void lay_out(struct schema *s)
 {
 	uint32_t widest = 1;

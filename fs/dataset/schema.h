@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a new file says about its fields: the descriptors' bytes, and where in
- * a metadata record each field has its place.
+ * The fields of a file to be written: their descriptors, and the offset of each
+ * field in a metadata record.
  */
 #ifndef FS_DATASET_SCHEMA_H
 #define FS_DATASET_SCHEMA_H
@@ -17,24 +17,26 @@
 struct writer_field {
 	const char *name; /* 1..16 bytes of ASCII */
 	enum beton_type type;
-	char dtype[BETON_DTYPE_SIZE]; /* arrays and tensors */
+	char dtype[BETON_DTYPE_SIZE]; /* of arrays and tensors */
 	uint32_t ndim;
 	uint64_t shape[BETON_MAX_NDIM];
 };
 
 struct schema {
 	size_t num_fields;
-	struct field *fields; /* type, name, meta_off, array_size alone */
+	struct field
+		*fields; /* only type, name, meta_off, array_size are set */
 	uint8_t *descriptors;
 	size_t descriptors_size;
 	uint64_t itemsize; /* of a record */
 };
 
-/* Refuses, and logs under the file's `path`, what FFCV could not read. */
+/* -EINVAL: FFCV could not read such a file. Failures are logged, with `path`.
+ */
 int schema_init(struct schema *s, const struct writer_field *fields,
 		size_t num_fields, const char *path, struct log *log);
 
-/* Takes what schema_init() made or left behind when it failed. */
+/* Frees the members, also after schema_init() failed. */
 void schema_fini(struct schema *s);
 
 #endif

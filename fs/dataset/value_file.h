@@ -6,8 +6,8 @@
 #include "fs/dataset/vfile.h"
 #include "fs/util/npy.h"
 
-/* One value as a file: a literal head (text, or the header of a .npy or a
-   .ppm) and a range of the dataset. */
+/* One value as a file: a head in memory (text, or the header of a .npy or
+   .ppm), then a range of the dataset. */
 struct sample_file {
 	struct vfile vfile;
 	struct value value;
@@ -15,15 +15,15 @@ struct sample_file {
 	char head[NPY_HEADER_MAX];
 };
 
-/* The file of a value that dataset_value() gave for this field. */
+/* Prepares the file of a value of this field, as read by dataset_value(). */
 void sample_file_init(struct sample_file *file, struct dataset *ds,
 		      uint32_t field, const struct value *value);
 
-/* The st_size alone: cheaper. */
+/* The size of the file, without preparing it. */
 uint64_t sample_file_size(const struct dataset *ds, uint32_t field,
 			  const struct value *value);
 
-/* All values of an int or float field as one .npy. */
+/* All values of a field of scalars, as one .npy file. */
 struct column_file {
 	struct vfile vfile;
 	uint32_t field;

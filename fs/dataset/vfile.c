@@ -8,7 +8,7 @@
 #include "fs/util/clock.h"
 
 enum {
-	/* Reads under way at once, per call: enough for any device's queue. */
+	/* Reads in flight per call: enough for any device's queue. */
 	REQUESTS = 64,
 	STRIDED_CHUNK = 64 << 10,
 };
@@ -50,7 +50,7 @@ static void wait_for_all(struct ranges *ranges)
 			  (uint64_t)(clock_ns() - begin));
 }
 
-/* Waits for all pieces. Failed ones become zeros, or the call's error. */
+/* Waits for all pieces. Zeros those that failed, or returns the error. */
 static int collect(struct ranges *ranges)
 {
 	int r = 0;
@@ -112,7 +112,8 @@ static int read_range(const struct vfile *file, struct ranges *ranges,
 	return 0;
 }
 
-/* Picks bytes [skip, skip + size) of the run out of whole records. */
+/* Reads whole records, and copies bytes [skip, skip + size) of the strided run
+   out of them. */
 static int read_strided(const struct vfile *file, const struct segment *s,
 			uint8_t *buf, size_t size, uint64_t skip)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file from front to back (beton(5)): header, descriptors, one metadata
- * record per sample, pages, allocation table. Pages stream out through one
- * buffer; records and table stay in memory (some 50 bytes a sample) and are
- * written at the end, the header last of all.
+ * A file contains, in this order: header, descriptors, one metadata record per
+ * sample, pages, allocation table (beton(5)). Pages are written through one
+ * buffer as samples come. Records and table stay in memory, about 50 bytes per
+ * sample, and are written at the end. The header is written last.
  */
 #include "fs/dataset/writer.h"
 
@@ -28,17 +28,17 @@ struct writer {
 	struct log *log;
 	char *path;
 	struct schema schema;
-	uint64_t *places; /* of one sample's values, scratch */
+	uint64_t *places; /* offsets of one sample's values; scratch */
 
 	uint32_t page_size;
 	uint64_t meta_off;
 	uint64_t first_page;
-	uint64_t samples; /* written, as the next */
+	uint64_t samples; /* written so far */
 	uint64_t capacity;
 	uint8_t *records;
 
-	uint64_t end;	 /* of the allocations; first_page: there are none */
-	uint8_t *buffer; /* what stands before `end` and is not written yet */
+	uint64_t end;	 /* of the allocations; first_page if there are none */
+	uint8_t *buffer; /* the bytes before `end` that are not written yet */
 	size_t buffered;
 
 	struct format_entry *table;
@@ -78,7 +78,7 @@ static int check_request(struct writer *w, uint64_t num_samples)
 	return 0;
 }
 
-/* The schema is there. */
+/* Allocates the buffers. Requires the schema. */
 static int prepare(struct writer *w, uint64_t num_samples)
 {
 	w->capacity = num_samples;
@@ -88,14 +88,14 @@ static int prepare(struct writer *w, uint64_t num_samples)
 	w->end = w->first_page;
 	w->buffer = malloc(BUFFER_SIZE);
 	w->places = calloc(w->schema.num_fields, sizeof(*w->places));
-	/* At least one byte, so that NULL means only one thing. */
+	/* One record more: calloc(0, n) may return NULL without an error. */
 	w->records = calloc(num_samples + 1, w->schema.itemsize);
 	if (!w->buffer || !w->places || !w->records)
 		return out_of_memory(w);
 	return 0;
 }
 
-/* Without a file. */
+/* Creates a writer that has no file yet. */
 static int new_writer(const char *path, const struct writer_field *fields,
 		      size_t num_fields, uint64_t num_samples,
 		      uint32_t page_size, struct log *log, struct writer **out)
@@ -171,15 +171,15 @@ void writer_abort(struct writer **writer)
 
 /* --- samples ------------------------------------------------------------- */
 
-/* Bytes that a value's allocation holds. */
+/* Bytes of a value's allocation, with the NUL if it has one. */
 static uint64_t stored_size(const struct field *f, const struct writer_value *v)
 {
 	return v->size + f->type->ends_in_nul;
 }
 
 /*
- * Bytes of a page that it takes. FFCV finds sizes by offset, so an empty value
- * that shared its offset with the next one would get that one's size.
+ * Bytes of a page that a value takes: at least one. FFCV looks sizes up by
+ * offset, so an empty value must not share its offset with another value.
  */
 static uint64_t taken_size(const struct field *f, const struct writer_value *v)
 {
@@ -194,7 +194,8 @@ static int check_value(const struct writer *w, const struct field *f,
 	return wrong ? refuse(w, f->name, wrong) : 0;
 }
 
-/* The bytes that a sample takes, all in one page. */
+/* Checks the values of a sample, and adds up the bytes that they take. -EFBIG:
+   they do not fit into one page. */
 static int measure(const struct writer *w, const struct writer_value *values,
 		   uint64_t *out)
 {
@@ -224,7 +225,7 @@ static int flush(struct writer *w)
 		    : 0;
 }
 
-/* Appends to the page. */
+/* Appends bytes to the current page. */
 static int put_bytes(struct writer *w, const void *bytes, uint64_t size)
 {
 	int r = w->buffered + size > BUFFER_SIZE ? flush(w) : 0;
@@ -265,7 +266,7 @@ static int put_value(struct writer *w, const struct field *f,
 
 	if (!r && v->size)
 		r = put_bytes(w, v->bytes, v->size);
-	/* JSON's NUL, or the byte that sets an empty value apart. */
+	/* The value's NUL, or the byte that an empty value takes. */
 	if (!r && taken_size(f, v) > v->size)
 		r = put_bytes(w, "", 1);
 	return r;
@@ -315,7 +316,7 @@ int writer_append(struct writer *w, const struct writer_value *values)
 
 /* --- the end ------------------------------------------------------------- */
 
-/* Offsets of all values by `down` lower. */
+/* Lowers the offsets of all values by `down`. */
 static void lower_offsets(struct writer *w, uint64_t down)
 {
 	for (size_t i = 0; i < w->table_size; i++)
@@ -333,8 +334,9 @@ static void lower_offsets(struct writer *w, uint64_t down)
 }
 
 /*
- * FFCV has the first page where the records of the samples that there are end.
- * With fewer samples than announced that can be some pages before `first_page`.
+ * FFCV expects the first page after the records of the samples that the file
+ * has. If there are fewer samples than announced, the pages may have to move
+ * down.
  */
 static int close_gap(struct writer *w)
 {
@@ -358,7 +360,7 @@ static int write_table(struct writer *w, uint64_t at)
 {
 	size_t size = w->table_size * sizeof(*w->table);
 
-	/* The entry in memory is the one in the file. */
+	/* An entry has the same layout in memory and in the file. */
 	_Static_assert(sizeof(*w->table) == FORMAT_ENTRY_SIZE, "layout");
 	return outfile_write(w->file, w->table, size, at);
 }
@@ -383,7 +385,7 @@ static int write_rest(struct writer *w)
 	r = r ? r : close_gap(w);
 	if (r)
 		return r;
-	/* Without allocations there are no pages, and nothing follows. */
+	/* Without allocations there are no pages and no entries. */
 	table_at = w->table_size ? align_up(w->end, w->page_size)
 				 : w->meta_off + meta_size;
 	r = outfile_resize(w->file, table_at);

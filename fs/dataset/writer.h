@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a dataset that FFCV reads: samples are appended in order, values are
- * bytes already encoded. The file appears under its name only when it is
- * complete: it is written without a name (or under a temporary one beside its
- * place), synced, and then renamed. One thread.
+ * Writes a dataset that FFCV can read. Samples are appended in order; values
+ * are encoded already. The file appears under its name when it is complete:
+ * until then it has no name, or a temporary one in the same directory. It is
+ * synced before it gets its name. One thread.
  */
 #ifndef FS_DATASET_WRITER_H
 #define FS_DATASET_WRITER_H
@@ -18,29 +18,31 @@
 struct writer;
 
 /*
- * Prepares `path` for `num_samples` samples at most; page_size is a power of
- * two from 2 MiB to 2 GiB. Failures name the path through `log`.
+ * Begins a file of at most `num_samples` samples; page_size is a power of two
+ * from 2 MiB to 2 GiB. Failures are logged, with the path.
  */
 int writer_open(const char *path, const struct writer_field *fields,
 		size_t num_fields, uint64_t num_samples, uint32_t page_size,
 		struct log *log, struct writer **out);
 
-/* The same into an open file, which stays the caller's; `name` is for messages.
- */
+/* Like writer_open(), into an open file that the caller closes; `name` is for
+   messages. */
 int writer_open_to(int fd, const char *name, const struct writer_field *fields,
 		   size_t num_fields, uint64_t num_samples, uint32_t page_size,
 		   struct log *log, struct writer **out);
 
 /*
- * Appends one sample, one value per field. -EFBIG: its bytes do not fit into a
- * page (nothing was written, nothing logged). Other errors are final.
+ * Appends one sample: one value per field. -EFBIG: its bytes do not fit into a
+ * page; nothing was written or logged, and the writer remains usable. After any
+ * other error only writer_abort() may follow.
  */
 int writer_append(struct writer *w, const struct writer_value *values);
 
-/* Completes the file under its name. Errors leave no file; w is gone. */
+/* Completes the file and gives it its name. If that fails, there is no file.
+   Frees the writer in either case. */
 int writer_finish(struct writer **w);
 
-/* Drops everything; takes NULL. */
+/* Frees the writer and removes its unfinished file. Takes NULL. */
 void writer_abort(struct writer **w);
 
 #endif
