@@ -10,13 +10,13 @@
 #include "fs/util/rng.h"
 
 enum {
-	/* Metadata is read in pieces of at most so many bytes. */
+	/* Bytes of metadata per read, at most. */
 	RECORDS_CHUNK = 256 << 10,
-	/* Rows times fields: bounds a layout's memory to about 700 MB. */
+	/* Rows times fields: limits the memory of a layout to about 700 MB. */
 	CELLS_MAX = 1 << 24,
 };
 
-/* --- from an offset to a segment --- */
+/* --- segments at an offset --- */
 
 static void literal(struct segment *s, uint64_t start, const void *bytes,
 		    uint64_t size)
@@ -38,7 +38,7 @@ static void zero(struct segment *s, uint64_t start, uint64_t end)
 	};
 }
 
-/* The payload of one row, or the zeros that stand for it. */
+/* The payload of one row, or zeros if the row has an error. */
 static void payload(const struct batch *b, const struct batch_column *c,
 		    struct segment *s, uint32_t row, uint64_t start,
 		    uint64_t size)
@@ -56,7 +56,7 @@ static void payload(const struct batch *b, const struct batch_column *c,
 }
 
 /* The last row whose value starts at or before `off`, which is past the table.
-   Empty values share their start with the next and are never the answer. */
+   It is never an empty value: those start where the next value does. */
 static uint32_t row_at(const struct batch_column *c, uint32_t rows,
 		       uint64_t off)
 {
@@ -155,7 +155,7 @@ static void batch_segment(const struct vfile *vfile, uint64_t off,
 	zero(s, end, vfile->size);
 }
 
-/* --- what the metadata says --- */
+/* --- values --- */
 
 static void set_value(struct batch_column *c, const struct field *f,
 		      uint32_t row, const struct value *v)
@@ -193,7 +193,7 @@ static void view_row(struct batch *b, uint32_t row, const uint8_t *record,
 	}
 }
 
-/* How many rows from `row` on are neighbours in the dataset too. */
+/* How many rows from `row` on have consecutive samples, at most `max`. */
 static uint32_t run_length(const struct batch *b, uint32_t row, uint64_t max)
 {
 	uint32_t n = 1;
@@ -225,13 +225,13 @@ static int view_rows(struct batch *b)
 
 /* --- opening --- */
 
-/* Into zeroed memory, without whatever follows the NUL. */
+/* Copies a text into zeroed memory, without its NUL. */
 static void set_text(char *out, const char *text)
 {
 	memcpy(out, text, strlen(text));
 }
 
-/* What is known of a column before any row is looked at. */
+/* Describes a column, as far as its field defines it. */
 static void describe(struct batch_column *c, const struct field *f)
 {
 	struct beton_batch_field *d = &c->desc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A batch file, include/beton/batch.h: where everything of it lies is computed
- * from metadata alone; no payload is touched before it is read. Immutable, but
- * for its tally.
+ * A batch file, as include/beton/batch.h describes it. Opening computes the
+ * whole layout from metadata; payloads are read only by reading the file.
+ * Immutable, except for its tally.
  */
 #ifndef FS_ENGINE_BATCH_H
 #define FS_ENGINE_BATCH_H
@@ -15,13 +15,13 @@
 /* One field's part of the file. */
 struct batch_column {
 	struct beton_batch_field desc;
-	int32_t *errors;   /* rows, as the metadata alone tells */
+	int32_t *errors;   /* rows; only those that the metadata shows */
 	uint8_t *scalars;  /* rows * desc.stride, of a column of scalars */
 	uint64_t *sources; /* rows: dataset offsets of the payloads */
-	struct beton_batch_value *values; /* rows, while variable */
+	struct beton_batch_value *values; /* rows; scalars: NULL */
 };
 
-/* What names a batch. */
+/* Identifies a batch. */
 struct batch_key {
 	struct dataset *ds;
 	const struct spec *spec;
@@ -32,8 +32,8 @@ struct batch_key {
 struct batch {
 	struct vfile vfile; /* first: a batch is a virtual file */
 	struct batch_key key;
-	struct payload_tally tally; /* what vfile.tally points at */
-	struct spec spec;	    /* what key.spec points at */
+	struct payload_tally tally; /* vfile.tally points to it */
+	struct spec spec;	    /* key.spec points to it */
 	atomic_uint refs;
 	uint32_t rows;
 	uint8_t *head; /* header, field table, SPEC */
@@ -42,27 +42,29 @@ struct batch {
 	uint64_t *ids;
 	uint32_t num_columns;
 	struct batch_column *columns;
-	bool has_io_errors; /* of its metadata: another try may differ */
+	bool has_io_errors; /* metadata could not be read; it may be readable
+			       later */
 };
 
 /*
- * Lays a batch out; one reference. -ENOENT: no such batch. Samples that cannot
- * be read are marked in it. Failures are logged.
+ * Lays out a batch and gives the caller one reference to it. -ENOENT: no such
+ * batch. Samples whose metadata cannot be read have an error in it. Failures
+ * are logged.
  */
 int batch_open(const struct batch_key *key, struct batch **out);
 
 void batch_get(struct batch *batch);
-/* Drops a reference and the caller's pointer; takes NULL. */
+/* Drops a reference and sets the caller's pointer to NULL. Takes NULL. */
 void batch_put(struct batch **batch);
 
 /*
- * Fills `buf`, of vfile.size bytes, with the whole file. Samples whose bytes
- * cannot be read are zero and marked; *failed is set if there are any.
+ * Reads the whole file into `buf`, of vfile.size bytes. Samples whose payload
+ * cannot be read become zeros and have an error. *failed: there are some.
  */
 int batch_assemble(const struct batch *batch, void *buf, bool *failed);
 
-/* Of bytes in which samples failed: which ones. Never 0, and another number if
-   others did, but by an accident in 2^64. */
+/* A hash of the errors in `bytes`, the content of a batch file. Never 0. Other
+   errors have another hash, except with probability 2^-64. */
 uint64_t batch_marks(const struct batch *batch, const void *bytes);
 
 #endif
