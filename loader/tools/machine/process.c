@@ -14,14 +14,17 @@
 
 #include "fs/util/bytes.h"
 
+/* False: the path is too long. */
+static bool path_below(const char *root, const char *path, char out[PATH_MAX])
+{
+	return snprintf(out, PATH_MAX, "%s%s", root, path) < PATH_MAX;
+}
+
 static FILE *open_file(const char *root, const char *path)
 {
 	char full[PATH_MAX];
 
-	if (snprintf(full, sizeof(full), "%s%s", root, path) >=
-	    (int)sizeof(full))
-		return NULL;
-	return fopen(full, "re");
+	return path_below(root, path, full) ? fopen(full, "re") : NULL;
 }
 
 /* "PID (NAME) STATE PARENT ...": the name may hold anything. */
@@ -66,10 +69,7 @@ static DIR *open_numbers(const char *root, const char *path)
 {
 	char full[PATH_MAX];
 
-	if (snprintf(full, sizeof(full), "%s%s", root, path) >=
-	    (int)sizeof(full))
-		return NULL;
-	return opendir(full);
+	return path_below(root, path, full) ? opendir(full) : NULL;
 }
 
 /* The next number; false: there is none. */
