@@ -22,6 +22,7 @@
 #include "fs/util/thread.h"
 #include "loader/run/beacon.h"
 #include "loader/tools/machine/process.h"
+#include "loader/util/read_file.h"
 
 enum {
 	FAMILY_MAX = 256, /* processes of a job on this machine */
@@ -177,21 +178,19 @@ static void read_beacon(const struct watcher *w, struct counts *out)
 /* stats.json of the mount, NULL: none, or it is not what it should be. */
 static json_t *read_stats(const struct watcher *w)
 {
-	cleanup_free char *text = malloc(STATS_MAX);
+	cleanup_free char *text = NULL;
+	cleanup_fd int fd = -1;
 	char path[PATH_MAX];
-	size_t n = 0;
-	FILE *f;
+	size_t n;
 
-	if (!text || !w->options->mount)
+	if (!w->options->mount)
 		return NULL;
 	snprintf(path, sizeof(path), "%.4000s/.betonfs/stats.json",
 		 w->options->mount);
-	f = fopen(path, "re");
-	if (f) {
-		n = fread(text, 1, STATS_MAX, f);
-		fclose(f);
-	}
-	return n < STATS_MAX ? json_loadb(text, n, 0, NULL) : NULL;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read_file_fd(fd, STATS_MAX - 1, &text, &n))
+		return NULL;
+	return json_loadb(text, n, 0, NULL);
 }
 
 static double number_of(json_t *object, const char *key)

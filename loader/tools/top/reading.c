@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "fs/metrics/rank_figures.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
+#include "loader/util/read_file.h"
 
 /* As many jobs and ranks as there can be are told in a fifth of it. */
 enum { TEXT_MAX = 8 << 20, KEY_SIZE = 32 };
@@ -274,30 +274,14 @@ int top_reading_parse(const char *text, size_t size, int64_t at_ns,
 	return bad;
 }
 
-/* Up to its end, which its size does not tell. */
-static int read_all(int fd, char *text, size_t *size)
-{
-	ssize_t n;
-
-	*size = 0;
-	do {
-		if (*size == TEXT_MAX)
-			return -EFBIG;
-		n = read(fd, text + *size, TEXT_MAX - *size);
-		if (n > 0)
-			*size += (size_t)n;
-	} while (n > 0 || (n < 0 && errno == EINTR));
-	return n ? -errno : 0;
-}
-
 int top_reading_take(const char *mount, struct top_reading **out,
 		     char why[TOP_WHY_SIZE])
 {
-	cleanup_free char *text = malloc(TEXT_MAX);
+	cleanup_free char *text = NULL;
 	cleanup_fd int fd = -1;
 	char path[PATH_MAX];
 	size_t size = 0;
-	int r = text ? 0 : -ENOMEM;
+	int r = 0;
 
 	if (snprintf(path, sizeof(path), "%s/.betonfs/stats.json", mount) >=
 	    (int)sizeof(path))
@@ -305,7 +289,8 @@ int top_reading_take(const char *mount, struct top_reading **out,
 	if (!r) {
 		/* A FIFO or a terminal must not hold us up. */
 		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-		r = fd < 0 ? -errno : read_all(fd, text, &size);
+		r = fd < 0 ? -errno
+			   : read_file_fd(fd, TEXT_MAX - 1, &text, &size);
 	}
 	if (r) {
 		snprintf(why, TOP_WHY_SIZE, "%s", strerror(-r));
