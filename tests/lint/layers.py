@@ -69,7 +69,7 @@ FACE = {
     "loader/tools/machine": "*",
     "loader/tools/top": "draw fetch json terminal",
     "loader/tools/gallery": "gallery",
-    "loader/tools/doctor": "look report trials watch",
+    "loader/tools/doctor": "estimate look report trials watch",
     "loader/tools/mkfs": "",
     "loader/tools/beton": "",
 }

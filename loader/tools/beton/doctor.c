@@ -11,6 +11,7 @@
 #include "fs/util/bytes.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/beton/delivery.h"
+#include "loader/tools/doctor/estimate.h"
 #include "loader/tools/doctor/look.h"
 #include "loader/tools/doctor/report.h"
 #include "loader/tools/doctor/trials.h"

@@ -92,3 +92,22 @@ void ladder_model(struct evidence *e)
 			(unsigned long long)(e->memory.memlock >> 10),
 			(unsigned long long)(e->pinned >> 10));
 }
+
+void watch_model(struct evidence *e)
+{
+	struct watch *w = &e->watch;
+	struct model *m = &e->model;
+
+	if (!w->known)
+		return;
+	/* Its loader did so much work; a sample costs what it cost before. */
+	if (w->rate <= 0 && w->loader_cores > 0.01 && model_cpu_us(m) > 0) {
+		w->rate = 1e6 * w->loader_cores / model_cpu_us(m);
+		w->rate_is_guess = true;
+	}
+	m->own = fmin(w->main_cores + w->other_cores, m->cores);
+	if (w->own_rate > 0)
+		m->trainer_rate = w->own_rate;
+	else if (w->rate > 0 && w->rate * 1.25 < model_data_rate(m))
+		m->trainer_rate = w->rate;
+}

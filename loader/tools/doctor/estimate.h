@@ -9,4 +9,7 @@
    there. */
 void ladder_model(struct evidence *e);
 
+/* After ladder_run(): what the trainer takes, as far as it was seen. */
+void watch_model(struct evidence *e);
+
 #endif

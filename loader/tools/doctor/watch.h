@@ -27,7 +27,4 @@ struct watch_options {
  */
 int watch_run(const struct watch_options *o, struct evidence *e);
 
-/* After ladder_run(): what the trainer takes, as far as it was seen. */
-void watch_model(struct evidence *e);
-
 #endif
