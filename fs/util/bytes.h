@@ -56,13 +56,13 @@ static inline void store64(void *p, uint64_t v)
 	memcpy(p, &v, sizeof(v));
 }
 
-/* Whether [off, off + len) lies in [0, size). */
+/* Whether the range [off, off + len) lies in [0, size). */
 static inline bool range_ok(uint64_t off, uint64_t len, uint64_t size)
 {
 	return off <= size && len <= size - off;
 }
 
-/* *out = a + b; false, and *out untouched, where that wraps. */
+/* Sets *out = a + b. Returns false, with *out untouched, if the sum wraps. */
 static inline bool add_ok(uint64_t a, uint64_t b, uint64_t *out)
 {
 	uint64_t v;
@@ -83,7 +83,7 @@ static inline bool mul_ok(uint64_t a, uint64_t b, uint64_t *out)
 	return true;
 }
 
-/* The next multiple of `to`, a power of two; the caller rules out wrapping. */
+/* The next multiple of `to`, a power of two. The caller rules out wrapping. */
 static inline uint64_t align_up(uint64_t v, uint64_t to)
 {
 	return (v + to - 1) & ~(to - 1);

@@ -51,8 +51,8 @@ bool cgroup_number(const char *root, const char *folder, const char *file,
 	return found;
 }
 
-/* Whether `word` is one of a list with commas; an empty one is an empty list.
- */
+/* Whether a comma-separated list contains `word`. An empty word asks whether
+   the list is empty. */
 static bool has_word(const char *list, const char *word)
 {
 	size_t size = strlen(word);
@@ -67,7 +67,7 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
-/* Spaces and the like are written in octal, as \040. */
+/* Spaces and similar bytes are written in octal, as \040. */
 static void unescape(char *text)
 {
 	char *to = text;
@@ -86,7 +86,7 @@ static void unescape(char *text)
 }
 
 struct mount {
-	char root[PATH_MAX]; /* what of the hierarchy is mounted */
+	char root[PATH_MAX]; /* the part of the hierarchy that is mounted */
 	char point[PATH_MAX];
 };
 
@@ -149,8 +149,8 @@ static void each_of_group(const char *root, const struct cgroup_hierarchy *h,
 	}
 }
 
-/* A line is "NUMBER:CONTROLLERS:GROUP"; the second generation's is "0::". The
-   group is told where it is of the hierarchy. */
+/* Parses a line "NUMBER:CONTROLLERS:GROUP"; version 2 writes "0::GROUP".
+   Returns the group if the line is about hierarchy `h`, or NULL. */
 static const char *parse_line(char *line, const struct cgroup_hierarchy *h)
 {
 	char *controllers = strchr(line, ':'), *group;

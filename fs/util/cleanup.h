@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ownership that ends with a scope. These four macros and no others. */
+/* Ownership that ends with a scope. There are these four macros and no others.
+ */
 #ifndef FS_UTIL_CLEANUP_H
 #define FS_UTIL_CLEANUP_H
 
@@ -34,7 +35,8 @@ static inline void scope_unlock(pthread_mutex_t **lock)
 	__attribute__((cleanup(scope_unlock), unused)) pthread_mutex_t *       \
 	SCOPE_NAME(__LINE__) = (pthread_mutex_lock(mutex), (mutex))
 
-/* The value of a pointer variable, which becomes NULL: ownership moves on. */
+/* Returns the value of a pointer variable and sets the variable to NULL: the
+   ownership moves to the caller. */
 #define steal(pointer)                                                         \
 	({                                                                     \
 		__typeof__(pointer) stolen_ = (pointer);                       \

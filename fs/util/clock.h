@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The monotonic clock, which nobody sets: times since some moment, and waits
- * that end at one. Header only.
- */
+/* The monotonic clock, which counts from an arbitrary moment and is never set:
+   the time, and condition variables whose timed waits use it. Header only. */
 #ifndef FS_UTIL_CLOCK_H
 #define FS_UTIL_CLOCK_H
 
@@ -18,7 +16,7 @@ static inline int64_t clock_ns(void)
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-/* To some milliseconds, and cheaper. */
+/* Exact to a few milliseconds, and cheaper than clock_ns(). */
 static inline int64_t clock_coarse_ms(void)
 {
 	struct timespec t;
@@ -27,7 +25,8 @@ static inline int64_t clock_coarse_ms(void)
 	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }
 
-/* When so much time will have passed, for a wait on clock_cond_init()'s. */
+/* The moment `ms` milliseconds from now, for a timed wait on a condition of
+   clock_cond_init(). */
 static inline struct timespec clock_in_ms(int64_t ms)
 {
 	int64_t at = clock_ns() + ms * 1000000;
@@ -36,7 +35,7 @@ static inline struct timespec clock_in_ms(int64_t ms)
 				  .tv_nsec = (long)(at % 1000000000) };
 }
 
-/* A condition whose timed waits end by this clock. */
+/* Initializes a condition whose timed waits use this clock. */
 static inline void clock_cond_init(pthread_cond_t *cond)
 {
 	pthread_condattr_t attr;

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Goes on from `crc`, which is 0 at the start. A nibble at a time: a kilobyte
-   of header takes 3 us, and the table is one line. */
+/* Continues from `crc`, which is 0 at the start. Works a nibble at a time: the
+   table fits on one line, and a kilobyte of header takes 3 us. */
 static inline uint32_t crc32c(uint32_t crc, const void *bytes, size_t size)
 {
 	static const uint32_t table[16] = {

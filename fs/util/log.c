@@ -28,7 +28,8 @@ void log_fini(struct log *log)
 	pthread_mutex_destroy(&log->lock);
 }
 
-/* Whether one more line fits into this second. Called with the lock held. */
+/* Whether the limit of this second allows one more line. The caller holds the
+   lock. */
 static bool has_room(struct log *log)
 {
 	time_t now = clock_coarse_ms() / 1000;
@@ -40,7 +41,8 @@ static bool has_room(struct log *log)
 	return log->in_second++ < LOG_BURST;
 }
 
-/* A message is one line and holds no control characters, whatever it names. */
+/* A message is one line without control characters, whatever names it contains.
+ */
 static void tame(char *line)
 {
 	for (char *c = line; *c; c++) {

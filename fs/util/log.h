@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Messages: levels, one callback, one line each. Whoever finds a failure logs
- * it once, with place and values; everybody else passes the number up.
+/* Messages: levels, one callback, one line each. Log a failure once, where it
+   is found, with file, place and values; callers only pass the error number on.
  */
 #ifndef FS_UTIL_LOG_H
 #define FS_UTIL_LOG_H
@@ -13,19 +12,20 @@
 #include "beton/beton.h"
 
 /*
- * One per handle; thread-safe. A NULL log swallows everything. Errors and
- * warnings are limited to LOG_BURST a second, so that a damaged dataset does
- * not fill a disk; what was held back is counted in the next line. With
- * `every`, set before the first message, nothing is: for who asks for what
- * fails, and then what it was.
+ * One log per handle; thread-safe. A NULL log drops every message.
+ *
+ * Errors and warnings are limited to LOG_BURST a second, so that a damaged
+ * dataset does not fill a disk. The next line that is passed on says how many
+ * were held back. If `every` is set before the first message, there is no
+ * limit, for callers that need the reason of each failure.
  */
 struct log {
 	pthread_mutex_t lock;
 	beton_log_fn *fn; /* NULL: silence */
 	void *arg;
-	enum beton_log_level level; /* the least important that is passed */
+	enum beton_log_level level; /* drops less important ones */
 	bool every;
-	int64_t second; /* guarded by lock, as the next two */
+	int64_t second; /* this and the members below are guarded by lock */
 	unsigned in_second;
 	uint64_t held_back;
 };
@@ -42,7 +42,8 @@ void log_warning(struct log *log, const char *format, ...)
 void log_info(struct log *log, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* A beton_log_fn for programs: "ARG: message" on stderr; arg is the name. */
+/* A beton_log_fn for programs: prints "ARG: message" to stderr, where `arg` is
+   the program's name. */
 void log_to_stderr(void *arg, enum beton_log_level level, const char *message);
 
 #endif

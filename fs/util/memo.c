@@ -10,9 +10,9 @@
 struct item {
 	UT_hash_handle hh;
 	uint64_t key;
-	unsigned users; /* who made it or waits for it are among them */
+	unsigned users; /* callers that use it, wait for it, or make it */
 	bool is_made;
-	int error; /* once it is made; then it is in no table any more */
+	int error; /* of make(); such an item has left the table */
 	void *thing;
 	uint64_t bytes;
 };
@@ -21,7 +21,7 @@ struct memo {
 	struct memo_options options;
 	pthread_mutex_t lock;
 	pthread_cond_t made;
-	/* Guarded by lock, as the items. Listed by their last use. */
+	/* This and the items are guarded by lock. Sorted by their last use. */
 	struct item *items;
 	uint64_t bytes;
 };
@@ -62,7 +62,8 @@ void memo_close(struct memo *m)
 	free(m);
 }
 
-/* The longest unused item, out of the table, if there is no room for it. */
+/* If the objects exceed the limit, takes the least recently used one that is
+   unused out of the table. */
 static struct item *take_surplus(struct memo *m)
 {
 	struct item *item, *next;
@@ -89,7 +90,8 @@ static void trim(struct memo *m)
 		item_free(m, item);
 }
 
-/* Under the lock: the item of a key, as the latest used, or NULL. */
+/* Marks the item of a key as the latest used, and returns it or NULL. The
+   caller holds the lock. */
 static struct item *use_item(struct memo *m, uint64_t key)
 {
 	struct item *item;
@@ -103,7 +105,8 @@ static struct item *use_item(struct memo *m, uint64_t key)
 	return item;
 }
 
-/* Under the lock: an item that is still to be made, or NULL. */
+/* Adds an item that is still to be made; NULL without memory. The caller holds
+   the lock. */
 static struct item *add_item(struct memo *m, uint64_t key)
 {
 	struct item *item = calloc(1, sizeof(*item));
@@ -128,13 +131,14 @@ static void make_item(struct memo *m, struct item *item, const void *arg)
 	item->thing = r ? NULL : thing;
 	item->bytes = r ? 0 : bytes;
 	m->bytes += item->bytes;
-	/* Whoever asks from now on shall try again. */
+	/* The next caller that asks for this key tries again. */
 	if (r)
 		HASH_DEL(m->items, item);
 	pthread_cond_broadcast(&m->made);
 }
 
-/* Waits until it is made. If that failed, the last who waits frees it. */
+/* Waits until the item is made. If that failed, the last waiting caller frees
+   it. */
 static int wait_item(struct memo *m, struct item *item)
 {
 	int r;

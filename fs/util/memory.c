@@ -8,15 +8,15 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cgroup.h"
 
-/* The most of a group's name that fits into memory.why. */
+/* As much of a group's name as fits into memory.why. */
 enum { FOLDER_SHOWN = 96 };
 
-/* The two generations of control groups. */
+/* The two versions of control groups. */
 static const struct hierarchy {
 	struct cgroup_hierarchy groups;
-	const char *limits[2]; /* files; the least counts */
-	const char *usage;     /* a file, of which this line of memory.stat */
-	const char *unused;    /* is page cache that can go at once */
+	const char *limits[2]; /* files; the lower limit counts */
+	const char *usage;     /* a file: the bytes in use */
+	const char *unused;    /* line of memory.stat: cache that can go */
 } hierarchies[] = {
 	{
 		.groups = { "cgroup", "memory" },
@@ -47,7 +47,7 @@ static int read_meminfo(const char *root, struct memory *m)
 	snprintf(m->why, sizeof(m->why), "MemAvailable of /proc/meminfo");
 	if (meminfo(root, "MemAvailable", &m->available))
 		return 0;
-	/* Kernels before 3.14. */
+	/* Kernels before 3.14 have no MemAvailable. */
 	snprintf(m->why, sizeof(m->why), "MemFree of /proc/meminfo");
 	if (!meminfo(root, "MemFree", &m->available))
 		return -ENOENT;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How much memory there is: the machine's, or what the control groups of this
- * process allow, whichever is less. Thread-safe; nothing is kept.
- */
+/* How much memory is available: the machine's, or what the control groups of
+   this process allow if that is less. Thread-safe, without state. */
 #ifndef FS_UTIL_MEMORY_H
 #define FS_UTIL_MEMORY_H
 
@@ -10,17 +8,15 @@
 
 struct memory {
 	uint64_t total;
-	/* Can be had without swapping; page cache that nobody uses counts. */
+	/* Can be allocated without swapping; unused page cache counts. */
 	uint64_t available;
-	/* What decided: "MemAvailable of /proc/meminfo", or "cgroup limit 2.0
-	   GiB of /sys/fs/cgroup/x". */
+	/* The figure that decided: "MemAvailable of /proc/meminfo", or "cgroup
+	   limit 2.0 GiB of /sys/fs/cgroup/x". */
 	char why[128];
 };
 
-/*
- * `root` is the directory that has proc/ and sys/: "" but in tests. Control
- * groups that cannot be read do not count. -ENOENT: no /proc/meminfo.
- */
+/* `root` is the directory that has proc/ and sys/: "" except in tests. Control
+   groups that cannot be read are ignored. -ENOENT: no /proc/meminfo. */
 int memory_read(const char *root, struct memory *out);
 
 #endif

@@ -32,7 +32,8 @@ size_t npy_header(char out[NPY_HEADER_MAX], const char *dtype, uint32_t ndim,
 
 /* --- reading --- */
 
-/* What is left of a header: the text of a Python dict. */
+/* The rest of a header that is still to be parsed: the text of a Python dict.
+ */
 struct text {
 	const char *at;
 	const char *end;
@@ -44,7 +45,7 @@ static void skip_blanks(struct text *t)
 		t->at++;
 }
 
-/* Passes over it, with blanks around, if it is next. */
+/* If `word` comes next, skips it with the blanks around it. */
 static bool take(struct text *t, const char *word)
 {
 	size_t size = strlen(word);
@@ -133,7 +134,7 @@ bool npy_parse(const void *bytes, size_t size, struct npy *out)
 	if (size < PREFIX + 2 || memcmp(head, "\x93NUMPY", 6) != 0)
 		return false;
 	length = load16(head + 8);
-	/* Formats 2.0 and 3.0 have 32 bits for it. */
+	/* The header's length has 32 bits in formats 2.0 and 3.0. */
 	if (head[6] > 1) {
 		length = load32(head + 8);
 		start += 2;

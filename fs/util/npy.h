@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header of a .npy file: written in format 1.0, read in all there are. */
+/* The header of a .npy file: written in format 1.0, read in formats 1.0 to 3.0.
+ */
 #ifndef FS_UTIL_NPY_H
 #define FS_UTIL_NPY_H
 
@@ -9,7 +10,7 @@
 
 #include "beton/batch.h"
 
-/* 32 dimensions of 20 digits, and what stands around them, rounded up. */
+/* Room for 32 dimensions of 20 digits and the text around them, rounded up. */
 enum { NPY_HEADER_MAX = 1024 };
 
 /* Writes the header, a multiple of 64 bytes, and returns its size. */
@@ -24,8 +25,9 @@ struct npy {
 };
 
 /*
- * Of a whole file. False: it is none, is in Fortran's order or has fields, or a
- * dtype or shape beyond the above. That there are so many elements is not said.
+ * Parses the header of a .npy file in memory. Returns false if it is not one,
+ * is in Fortran order, has fields, or has a dtype or shape that struct npy
+ * cannot hold. Does not check that all elements are there.
  */
 bool npy_parse(const void *bytes, size_t size, struct npy *out);
 

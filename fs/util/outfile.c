@@ -18,18 +18,18 @@ enum {
 	TEMPORARY_SIZE = sizeof(".beton-XXXXXXXX"),
 	NAME_TRIES = 100,
 	MOVE_SIZE = 1 << 20,
-	/* How much may wait in memory before the disk is told to begin. */
+	/* Bytes that may wait in memory before the disk starts to write. */
 	BEHIND_MAX = 64 << 20,
 };
 
 struct outfile {
 	struct log *log;
 	char *path;	  /* as the caller wrote it, for messages */
-	char *place;	  /* the same with links followed */
+	char *place;	  /* the same with symbolic links resolved */
 	const char *name; /* the last component of place */
 	int folder;
 	int fd;
-	uint64_t behind; /* bytes written since writing back last began */
+	uint64_t behind; /* bytes written since begin_write_back() */
 	char temporary[TEMPORARY_SIZE]; /* "": the file has no name yet */
 };
 
@@ -49,7 +49,7 @@ static void make_name(char name[TEMPORARY_SIZE])
 	snprintf(name, TEMPORARY_SIZE, ".beton-%08x", noise);
 }
 
-/* Whether something that may be replaced, or nothing, has the name. */
+/* Checks that the name is free, or names a file that may be replaced. */
 static int check_target(struct outfile *f)
 {
 	struct stat st;
@@ -67,12 +67,12 @@ static int check_target(struct outfile *f)
 	return 0;
 }
 
-/* Splits the path and opens the folder. */
+/* Splits the path and opens the directory. */
 static int find_place(struct outfile *f)
 {
 	char *slash;
 
-	/* A link that leads nowhere is replaced, any other one followed. */
+	/* A dangling link is replaced, any other link followed. */
 	f->place = realpath(f->path, NULL);
 	if (!f->place)
 		f->place = strdup(f->path);
@@ -106,7 +106,7 @@ static int create_named(struct outfile *f)
 	return failed(f, "cannot write it", errno);
 }
 
-/* A file without a name can only be given one through /proc. */
+/* Only /proc can give a name to a file without one. */
 static int create(struct outfile *f)
 {
 	if (access("/proc/self/fd", X_OK) == 0)
@@ -187,10 +187,8 @@ int outfile_open(const char *path, struct log *log, struct outfile **out)
 	return 0;
 }
 
-/*
- * Starts to write back, so that the sync at the end, which nothing interrupts,
- * is short. Whether that works does not matter.
- */
+/* Starts to write back, so that the final sync, which cannot be interrupted, is
+   short. Failures do not matter. */
 static void begin_write_back(struct outfile *f, size_t size)
 {
 	f->behind += size;
@@ -255,7 +253,7 @@ int outfile_move_down(struct outfile *f, uint64_t from, uint64_t to,
 	return outfile_resize(f, to);
 }
 
-/* Links the nameless file to `name`; -errno, nothing logged. */
+/* Links the nameless file to `name`. Returns -errno, without a message. */
 static int link_to(const struct outfile *f, const char *name)
 {
 	char self[32];
@@ -266,10 +264,8 @@ static int link_to(const struct outfile *f, const char *name)
 		       : 0;
 }
 
-/*
- * A link cannot replace a file, a rename can. So only where the name is taken
- * there is, for a moment, a temporary one.
- */
+/* link(2) cannot replace a file, rename(2) can. So a temporary name exists for
+   a moment, but only if the name is taken. */
 static int give_name(struct outfile *f)
 {
 	char name[TEMPORARY_SIZE];
@@ -308,7 +304,7 @@ int outfile_publish(struct outfile **file)
 		if (r)
 			failed(f, "cannot give the file its name", -r);
 	}
-	/* Not every file system can sync a folder; the data is safe. */
+	/* Not every file system can sync a directory; the data is safe. */
 	if (!r && fsync(f->folder) < 0)
 		log_info(f->log, "%s: cannot sync its folder: %s", f->path,
 			 strerror(errno));

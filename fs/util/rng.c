@@ -4,16 +4,14 @@
 /* 2^64 divided by the golden ratio, odd: the step of a Weyl sequence. */
 static const uint64_t WEYL = 0x9e3779b97f4a7c15;
 
-/*
- * Ten rounds: with fewer, permutations of some dozens of elements are visibly
- * uneven (tests/unit/test_rng.c measures it); ten cost 15 ns.
- */
+/* With fewer than ten rounds, permutations of some dozens of elements are
+   visibly uneven (tests/unit/test_rng.c measures it). Ten cost 15 ns. */
 enum { ROUNDS = 10 };
 
 /*
- * The smallest network. Halves of one or two bits mix poorly, so a permutation
- * of a few elements walks through 64: at n = 2 some 32 steps, half a
- * microsecond, and never worth saving.
+ * The smallest network has 6 bits, for halves of one or two bits mix poorly. A
+ * permutation of a few elements therefore walks through 64: at n = 2 some 32
+ * steps, half a microsecond.
  */
 enum { BITS_MIN = 6 };
 
@@ -65,7 +63,8 @@ struct permutation permutation_init(uint64_t n, uint64_t key)
 	return p;
 }
 
-/* What a round adds to a half of `width` bits, given the other half. */
+/* The number that a round adds to a half of `width` bits, from the other half.
+ */
 static uint64_t round_of(const struct permutation *p, uint64_t round,
 			 uint64_t other, unsigned width)
 {
@@ -121,7 +120,8 @@ uint64_t permutation_at(const struct permutation *p, uint64_t i)
 	return i;
 }
 
-/* The walk of permutation_at() backwards: what it passed was not below n. */
+/* Walks as permutation_at() does, but backwards: it passed only values that
+   were not below n. */
 uint64_t permutation_inverse(const struct permutation *p, uint64_t i)
 {
 	if (p->n == 1)

@@ -16,7 +16,7 @@ uint64_t rng_mix(uint64_t x);
 /* One key out of `n` words; the order of the words matters. */
 uint64_t rng_key(const uint64_t *words, size_t n);
 
-/* The key of a text, for naming streams of random numbers. */
+/* The key of a text, which names a stream of random numbers. */
 uint64_t rng_key_of_text(const char *text);
 
 /* A stream of numbers: the i-th depends on the key and on i alone. */
@@ -44,7 +44,7 @@ struct permutation {
 struct permutation permutation_init(uint64_t n, uint64_t key);
 /* Requires i < n. */
 uint64_t permutation_at(const struct permutation *p, uint64_t i);
-/* The place that permutation_at() takes to i. Requires i < n. */
+/* The inverse: the place that permutation_at() maps to i. Requires i < n. */
 uint64_t permutation_inverse(const struct permutation *p, uint64_t i);
 
 #endif
