@@ -20,12 +20,12 @@ enum {
 /* Frames are numbered in 32 bits. */
 static const uint64_t RESERVE_MAX = ((uint64_t)1 << 32) * ARENA_FRAME;
 
-/* Where a chunk is, by what can be had from it. */
+/* The list that a chunk is in, by the frames that it can give. */
 enum list {
-	LIST_NONE,  /* not opened yet, or full */
-	LIST_READY, /* frames that are free and resident */
-	LIST_HOLES, /* no such, but frames that were given back */
-	LIST_EMPTY, /* opened once, nothing is resident */
+	LIST_NONE,  /* not opened yet, or all frames are used */
+	LIST_READY, /* has free frames that are resident */
+	LIST_HOLES, /* has only free frames that were given back */
+	LIST_EMPTY, /* opened before, nothing is resident */
 	LISTS,
 };
 
@@ -43,12 +43,12 @@ struct arena {
 	uint8_t *base;
 	uint8_t *mapped; /* what mmap returned, `mapped_size` bytes */
 	uint64_t mapped_size;
-	uint64_t limit; /* this and the next two in frames */
+	uint64_t limit; /* limit, used and resident count frames */
 	uint64_t used;
 	uint64_t resident;
 	struct chunk *chunks;
 	uint64_t num_chunks;
-	uint64_t num_opened; /* the first ones */
+	uint64_t num_opened; /* these are the first ones */
 	struct chunk *lists[LISTS];
 };
 
@@ -66,10 +66,8 @@ static enum list list_of(const struct chunk *c)
 	return c->num_resident < CHUNK_FRAMES ? LIST_HOLES : LIST_NONE;
 }
 
-/*
- * To the end of the list where it belongs now. The chunk at the head is used up
- * before the next, while the others gather neighbours that are free.
- */
+/* Moves a chunk to the end of the list where it belongs now. The chunk at the
+   head is used up first, while the others gather free neighbors. */
 static void relist(struct arena *a, struct chunk *c)
 {
 	enum list list = list_of(c);
@@ -91,7 +89,7 @@ static uint64_t memory_of_machine(void)
 	       (uint64_t)sysconf(_SC_PAGE_SIZE);
 }
 
-/* Address space only. Nothing of it belongs into a core dump. */
+/* Reserves address space only, which is left out of core dumps. */
 static int reserve_addresses(struct arena *a, uint64_t bytes)
 {
 	uint64_t size = align_up(min_u64(bytes, RESERVE_MAX), CHUNK) + CHUNK;
@@ -116,11 +114,12 @@ int arena_open(uint64_t limit_bytes, struct arena **out)
 	if (!a)
 		return -ENOMEM;
 	r = reserve_addresses(a, max_u64(limit_bytes, memory_of_machine()));
-	/* Address space itself may be limited. */
+	/* Address space may be limited, too. */
 	if (r)
 		r = reserve_addresses(a, limit_bytes);
 	if (!r) {
-		/* Large: zero pages until a chunk is opened. */
+		/* A large array, but its pages are not touched until a chunk is
+		   opened. */
 		a->chunks = calloc(a->num_chunks + 1, sizeof(*a->chunks));
 		if (!a->chunks)
 			r = -ENOMEM;
@@ -144,10 +143,8 @@ void arena_close(struct arena *a)
 	free(a);
 }
 
-/*
- * Makes a chunk with nothing resident usable: as a huge page, all of which is
- * resident from the first touch, or in small pages.
- */
+/* Makes a chunk usable of which nothing is resident: as a huge page, which is
+   resident as a whole from the first touch, or in small pages. */
 static bool open_chunk(struct arena *a, struct chunk *c, bool huge)
 {
 	uint8_t *bytes = chunk_bytes(a, c);
@@ -164,10 +161,8 @@ static bool open_chunk(struct arena *a, struct chunk *c, bool huge)
 	return true;
 }
 
-/*
- * A chunk to allocate from when no free frame is resident. There is one: all
- * resident frames are used, and those are fewer than the limit.
- */
+/* Returns a chunk to allocate from when no free frame is resident. There is
+   one: all resident frames are used, and they are fewer than the limit. */
 static struct chunk *chunk_with_room(struct arena *a)
 {
 	bool huge = a->resident + CHUNK_FRAMES <= a->limit;
@@ -202,7 +197,7 @@ static void take_frame(struct arena *a, struct chunk *c, unsigned i)
 	a->used++;
 }
 
-/* Up to n frames of a chunk, resident ones only where it has such. */
+/* Takes up to n frames of a chunk: resident ones only, if it has free ones. */
 static uint32_t take_frames(struct arena *a, struct chunk *c, uint32_t *frames,
 			    uint32_t n)
 {
@@ -277,10 +272,8 @@ static bool is_spare(const struct chunk *c, unsigned i)
 	       1;
 }
 
-/*
- * Gives back up to `surplus` free frames of a chunk. In small pages from now
- * on, for the kernel makes pages huge again behind our back.
- */
+/* Gives back up to `surplus` free frames of a chunk. From now on it has small
+   pages, for the kernel would make them huge again. */
 static void give_back_frames(struct arena *a, struct chunk *c, uint64_t surplus)
 {
 	unsigned n;

@@ -10,12 +10,13 @@
 #include "fs/util/cleanup.h"
 
 enum {
-	/* Below about two pages a read costs the same whatever its size. */
+	/* A read of less than about two pages costs the same whatever its size.
+	 */
 	CHUNK_BYTES = 8 << 10,
 	CHUNK_SAMPLES_MAX = 1024,
-	/* Metadata that are looked at at once, unless one record is larger. */
+	/* Metadata that is read at a time, unless one record is larger. */
 	RECORDS_BYTES = 1 << 20,
-	/* A chunk may take this part of the limit: larger ones are not kept. */
+	/* A chunk may take this part of the limit; larger ones are not kept. */
 	CHUNK_SHARE = 16,
 };
 
@@ -26,11 +27,11 @@ struct cache {
 	struct table table;
 	struct room room;
 	atomic_uint reads;
-	struct source_wait wait; /* for the reads, at the end */
+	struct source_wait wait; /* cache_close() waits for the reads */
 	struct counts counts;
 };
 
-/* Whoever lets the last reference of an unlinked chunk go frees it. */
+/* Frees a chunk that is not in the table any more and has no references. */
 static void free_chunk(struct cache *c, struct chunk *g)
 {
 	scoped_lock(&c->room.lock);
@@ -52,7 +53,7 @@ static void settle_chunk(struct cache *c, struct chunk *g,
 
 /* --- reading --- */
 
-/* The chunks of a range that nobody has, now on their way. */
+/* Adds the missing chunks of a range to the table, as being read. */
 static unsigned claim_chunks(struct cache_file *file,
 			     const struct cache_want *want, struct chunk **out)
 {
@@ -85,8 +86,8 @@ static uint64_t samples_before(const struct cache_file *file, uint64_t chunk)
 	return min_u64(chunk * file->per, file->ds->format.samples);
 }
 
-/* How many of the chunks have their records within RECORDS_BYTES; at least
-   one. */
+/* How many of the chunks have their records within RECORDS_BYTES; at least one.
+ */
 static unsigned records_together(const struct cache_file *file,
 				 struct chunk *const *chunks, unsigned n)
 {
@@ -99,7 +100,7 @@ static unsigned records_together(const struct cache_file *file,
 	return i;
 }
 
-/* Where some chunks lie: one read of the metadata for all. */
+/* Finds where some chunks lie, with one read of the metadata for all. */
 static int locate_with_one_read(struct cache_file *file, struct chunk **chunks,
 				unsigned n)
 {
@@ -133,7 +134,8 @@ static int locate_chunks(struct cache_file *file, struct chunk **chunks,
 	return r;
 }
 
-/* Memory for a chunk. Large ones get none, and count as read. */
+/* Allocates memory for a chunk. Chunks that are too large get none, and are
+   READY without contents. */
 static int alloc_chunk_frames(struct cache *c, struct chunk *g, bool must)
 {
 	uint64_t bytes = (uint64_t)g->num_frames * ARENA_FRAME, overhead;
@@ -188,8 +190,8 @@ static void chunk_done(void *arg, struct chunk *g)
 		     atomic_load(&g->error) ? CHUNK_FAILED : CHUNK_READY);
 }
 
-/* Gives memory to chunks; the number of those that are to be read, in front.
-   `error` befell all, or is 0. */
+/* Gives memory to chunks. Moves those that are to be read to the front and
+   returns their number. A nonzero `*error` has failed them all. */
 static unsigned prepare_chunks(struct cache *c, struct chunk **chunks,
 			       unsigned n, uint64_t must, int *error)
 {
@@ -230,8 +232,8 @@ int cache_fetch(struct cache_file *file, const struct cache_want *want)
 
 /* --- reading values --- */
 
-/* The chunk of a value, with a reference, read if it is not there. NULL: it
-   cannot be had. */
+/* The chunk of a value, with a reference, after a read if it is missing. NULL:
+   it cannot be read, or there is no room. */
 static struct chunk *need_chunk(struct cache_file *file, uint64_t index,
 				struct payload_tally *tally)
 {
@@ -270,7 +272,8 @@ static int read_value(struct payloads *payloads, uint64_t sample, void *buf,
 	count_value(&c->counts, tally, PAYLOAD_BYTES, size);
 	if (copied)
 		return 0;
-	/* A chunk that could not be read says nothing about one value. */
+	/* A failed read of a whole chunk says nothing about this value: read it
+	   alone. */
 	count_value(&c->counts, tally, PAYLOAD_BYPASSED, 1);
 	return source_read(file->ds->source, buf, size, off);
 }
@@ -366,7 +369,7 @@ void cache_close(struct cache *c)
 	free(c);
 }
 
-/* --- what the owner tells and asks --- */
+/* --- what the owner sets and asks --- */
 
 bool cache_has(struct cache_file *file, uint64_t chunk)
 {

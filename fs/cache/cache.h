@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page cache of an engine: payloads of all of its datasets, read past the
- * kernel's cache, within a hard limit. One read per page, however many wait
- * for it. What is evicted is what will be needed last, which the owner knows.
- * Evicted pages may stay compressed in a cold tier.
+ * The page cache of an engine: the payloads of its datasets, read past the
+ * kernel's cache, within a hard limit. Each page is read once, however many
+ * readers wait for it. The chunk that is needed last is evicted first; the
+ * owner knows the order. Evicted chunks may stay compressed in a cold tier.
  *
- * Thread-safe. Locks: `room`, then one of a shard; neither is held while
- * reading, copying or compressing.
+ * fs/cache/table finds chunks, fs/cache/evict makes room for them, and this
+ * module reads them. Thread-safe. Locks: `room.lock`, then one of a shard;
+ * neither is held while reading, copying or compressing.
  */
 #ifndef FS_CACHE_CACHE_H
 #define FS_CACHE_CACHE_H
@@ -14,54 +15,55 @@
 #include "fs/cache/file.h"
 
 struct cache_options {
-	uint64_t limit; /* bytes, all included but the cold tier */
+	uint64_t limit; /* bytes, with all but the cold tier */
 	uint64_t cold;	/* bytes of the cold tier; 0: none */
-	/* When a chunk is needed next. Called with locks held: it may take no
-	   lock of the cache's. */
+	/* When a chunk is needed next: smaller is sooner, CACHE_NEVER is never.
+	   Called with locks held: it may take no lock of the cache. */
 	uint64_t (*next_use)(void *arg, const struct cache_file *file,
 			     uint64_t chunk);
-	/* Whose read is over, of so many bytes; 0: it failed. */
+	/* A read for `owner` has ended; `bytes` is 0 if it failed. */
 	void (*read_done)(void *arg, uint64_t owner, uint64_t bytes);
-	/* What was read for an owner is evicted, and nobody had used it. Called
-	   as next_use(). */
+	/* Bytes that were read for `owner` are evicted without having been
+	   used. Called with locks held, as next_use() is. */
 	void (*wasted)(void *arg, uint64_t owner, uint64_t bytes);
 	void *arg;
 };
 
 int cache_open(const struct cache_options *options, struct cache **out);
-/* Nobody reads any more. Takes NULL. */
+/* No thread reads from the cache any more. Takes NULL. */
 void cache_close(struct cache *cache);
 
-/* Before anything is read; -E2BIG beyond CACHE_FILES_MAX. The dataset is closed
-   after the cache. */
+/* Call before the first read. -E2BIG beyond CACHE_FILES_MAX. The dataset is
+   closed after the cache. */
 enum { CACHE_FILES_MAX = 64 };
 int cache_add(struct cache *cache, struct dataset *ds);
 
 bool cache_has(struct cache_file *file, uint64_t chunk);
 
-/* Chunks [first, end), of which at most CACHE_RUN are looked at. */
+/* Chunks [first, end), of which cache_fetch() looks at no more than CACHE_RUN.
+ */
 enum { CACHE_RUN = 256 };
 struct cache_want {
 	uint64_t first;
 	uint64_t end;
-	uint64_t must;	/* somebody waits for it; CACHE_NEVER: for none */
+	uint64_t must;	/* a reader waits for this chunk; CACHE_NEVER: none */
 	uint64_t owner; /* for read_done() and wasted() */
 };
 
 /*
- * Starts to read those chunks that are not there. For `must` room is made at
- * the cost of anything that nobody holds; for others, of what is needed later
- * than they are. -ENOSPC if some found no room.
+ * Starts to read the chunks that are missing. To make room for `must`, it
+ * evicts any chunk without references; for other chunks, only chunks that are
+ * needed later than they are. -ENOSPC if some found no room.
  */
 int cache_fetch(struct cache_file *file, const struct cache_want *want);
 
-/* What was needed of a chunk is over: its next use is another one. */
+/* A use of a chunk is over, so its next use has changed. */
 void cache_touch(struct cache_file *file, uint64_t chunk);
 
 /* Reads under way. */
 unsigned cache_reads(const struct cache *cache);
 
-/* next_use() tells otherwise than before. */
+/* next_use() returns other values than before, for any chunk. */
 void cache_rekey(struct cache *cache);
 
 /* Evicts down to a new limit. */
@@ -69,29 +71,29 @@ void cache_set_limit(struct cache *cache, uint64_t bytes);
 
 /* Counters since open. */
 struct cache_stats {
-	uint64_t hits;	   /* values that were there when they were needed */
-	uint64_t late;	   /* on their way: the reader had to wait */
-	uint64_t misses;   /* nobody had asked for them before */
+	uint64_t hits;	   /* values that were in the cache */
+	uint64_t late;	   /* the read was under way: the reader waited */
+	uint64_t misses;   /* values that nothing had asked for before */
 	uint64_t bypassed; /* read without the cache */
 	uint64_t reads;	   /* requests to the device */
 	uint64_t read_bytes;
 	uint64_t delivered_bytes; /* to batches */
 	uint64_t evicted_bytes;
-	uint64_t wasted_bytes; /* evicted before anybody used them */
+	uint64_t wasted_bytes; /* evicted without having been used */
 	uint64_t cold_hits;
-	uint64_t cold_bytes; /* what these would have read */
+	uint64_t cold_bytes; /* bytes that these hits did not read */
 	uint64_t cold_dropped;
-	uint64_t used_bytes; /* now, as the next */
+	uint64_t used_bytes; /* at the moment, without the cold tier */
 	uint64_t cold_used_bytes;
 	uint64_t limit;
 };
 
 void cache_stats(struct cache *cache, struct cache_stats *out);
 
-/* Of values that were late or missed: how long batches waited for them. */
+/* How long batches waited for values that were late or missed. */
 const struct tally *cache_waits(const struct cache *cache);
 
-/* Those of them that can be told of one reader. */
+/* The counters that are known for each reader. */
 struct cache_counts {
 	uint64_t hits;
 	uint64_t late;
@@ -103,7 +105,7 @@ struct cache_counts {
 	uint64_t wasted_bytes;
 };
 
-/* Takes what a tally has, and leaves it empty. */
+/* Adds what a tally has counted, and leaves the tally empty. */
 void cache_count(struct cache_counts *counts, struct payload_tally *tally);
 
 #endif

@@ -11,21 +11,22 @@
 #include "fs/util/rng.h"
 
 enum {
-	/* A process cache below that holds no batch worth the name. */
+	/* A smaller process cache holds too little to be useful. */
 	CACHE_MIN = 64 << 20,
-	/* Places of a dataset that are looked at for how they shrink. */
+	/* Samples of bytes, over all datasets, that are compressed for a try.
+	 */
 	PROBES = 16,
 	PROBE_BYTES = 64 << 10,
 };
 
-/* The page cache is everybody's: a dataset may take so much of what there is.
- */
+/* All processes share the page cache, so datasets may take this part of the
+   available memory. */
 static const double os_share = 0.8;
 
 /*
- * A cold tier gives up cache for what it compresses, at 1/ratio of the size; so
- * it pays from about two thirds on (arrays and drawings: 0.1 to 0.5; JPEG and
- * photographs: 0.9 to 1).
+ * A cold tier takes memory from the cache and holds 1/ratio as many bytes in
+ * it. It pays below a ratio of about two thirds (arrays and drawings: 0.1 to
+ * 0.5; JPEG and photographs: 0.9 to 1).
  */
 static const double cold_worth = 0.67;
 
@@ -56,8 +57,8 @@ static double gib(uint64_t bytes)
 	return (double)bytes / (1 << 30);
 }
 
-/* How payloads shrink: the mean of some places, the same for a dataset each
-   time. 1 where nothing can be read. */
+/* The mean compression ratio of some places, which are the same for a dataset
+   each time. 1 if none can be read. */
 static double shrinks_to(struct dataset *const *datasets, size_t n)
 {
 	cleanup_free uint8_t *bytes = malloc(PROBE_BYTES);
@@ -91,7 +92,7 @@ static uint64_t size_of_all(struct dataset *const *datasets, size_t n)
 	return bytes;
 }
 
-/* Half of the cache becomes a cold tier, if that holds more. */
+/* Turns half of the cache into a cold tier, if that holds more. */
 static void choose_cold(struct tiers *t, struct dataset *const *datasets,
 			size_t n, char *why, size_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the page cache holds, evicts and reads as one: the payloads of a few
- * neighbouring samples (of one, unless samples are tiny), as whole pages of
+ * The unit in which the page cache holds, evicts and reads: the payloads of a
+ * few neighboring samples (of one, unless samples are tiny), as whole pages of
  * the dataset file. Private to fs/cache.
  */
 #ifndef FS_CACHE_CHUNK_H
@@ -14,18 +14,18 @@
 #include "fs/cache/heap.h"
 #include "fs/dataset/dataset.h"
 
-/* Pieces of the file. One sample's values stand together, except where a page
-   of the dataset ended between them. */
+/* Pieces of the file. The values of one sample are adjacent, except where a
+   page of the dataset ended between them. */
 enum { CHUNK_EXTENTS = 4 };
 
 enum chunk_state {
 	CHUNK_READING,
 	CHUNK_READY,
-	CHUNK_FAILED, /* not in the index any more, as the next */
+	CHUNK_FAILED, /* FAILED and GONE chunks are not in the table */
 	CHUNK_GONE,
 };
 
-/* Whole frames' worth of the file, [off, off + frames * ARENA_FRAME). */
+/* A range of the file, [off, off + frames * ARENA_FRAME). */
 struct chunk_extent {
 	uint64_t off;
 	uint32_t frames;
@@ -34,20 +34,20 @@ struct chunk_extent {
 struct cache_file;
 
 struct chunk {
-	struct heap_node node; /* guarded by room.lock, as the next */
+	struct heap_node node; /* guarded by room.lock, as `charged` is */
 	uint64_t charged;      /* bytes counted for the chunk itself */
 	struct cache_file *file;
 	uint64_t index; /* among the chunks of the file */
-	uint64_t owner; /* for whom it is read: cache_fetch() */
-	bool is_missed; /* and that somebody waited for it */
+	uint64_t owner; /* of its read, as in struct cache_want */
+	bool is_missed; /* a reader waited for it before it was read */
 	/* Guarded by the lock of the shard, down to `used`. */
 	struct chunk *chain;
 	struct chunk *touched;
 	enum chunk_state state;
-	uint32_t refs; /* who copies out of it, and its read */
+	uint32_t refs; /* readers that copy out of it, and its read */
 	bool is_touched;
 	bool used;
-	/* Set before it is READY, and constant from then on. */
+	/* Set before the chunk is READY, and constant from then on. */
 	atomic_uint pending; /* reads under way */
 	atomic_int error;
 	uint32_t num_extents;
@@ -63,12 +63,12 @@ struct chunk {
 void chunk_locate(struct chunk *g, struct dataset *ds, const uint8_t *records,
 		  uint64_t first, uint64_t n);
 
-/* Copies a range of the file out; false if the chunk does not cover it. */
+/* Copies a range of the file out. False if the chunk does not cover it. */
 bool chunk_copy(const struct chunk *g, const struct arena *arena, void *buf,
 		size_t size, uint64_t off);
 
-/* The frames from the i-th on as memory, neighbours joined; the number of
-   entries. */
+/* Fills `iov` with the memory of all frames, neighbors joined. Returns the
+   number of entries. */
 unsigned chunk_iov(const struct chunk *g, const struct arena *arena,
 		   struct iovec *iov);
 

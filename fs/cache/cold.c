@@ -13,31 +13,28 @@
 #include "fs/util/rng.h"
 
 enum {
-	/*
-	 * Compressed one by one, so that what is at hand stays in a core's
-	 * cache. LZ4 looks back no further.
-	 */
+	/* Segments are compressed one by one, so that the data stays in a
+	   core's cache. LZ4 looks back no further. */
 	SEGMENT = 64 << 10,
-	/* Before each: its stored size, and whether that is raw. */
+	/* In front of each segment: its stored size, and whether it is raw. */
 	HEADER = 4,
 	/*
-	 * How much of an item is tried first, how hastily, and the part of it
-	 * in eighths that must be left: haste misses some matches, so this asks
-	 * for less than what is kept in the end.
+	 * Bytes of an item that are tried first, LZ4's acceleration, and the
+	 * limit of the result in eighths. A hasty try misses some matches, so
+	 * it need save less than the final result must.
 	 */
 	PROBE = 16 << 10,
 	PROBE_HASTE = 4,
 	PROBE_EIGHTHS = 7,
-	/* After so many that did not shrink, one in so many is tried. */
+	/* After this many failures in a row, one item in this many is tried. */
 	STREAK = 32,
-	/* The least that items take on average, for the table's size. */
+	/* A low estimate of the mean size of an item, for the size of the
+	   table. */
 	ITEM_TYPICAL = 16 << 10,
-	/* malloc's own bytes, and the heap's two pointers. */
+	/* Bytes of malloc for an item, and the heap's two pointers. */
 	ITEM_BOOKS = 32,
-	/*
-	 * The part of the limit that is books: an item of one frame has 90
-	 * bytes of them, and larger ones less in proportion.
-	 */
+	/* The part of the limit that is for books: an item of one frame has 90
+	   bytes of them, larger ones less in proportion. */
 	BOOKS_PART = 32,
 };
 
@@ -60,7 +57,7 @@ struct cold {
 	uint64_t num_buckets; /* a power of two */
 	uint64_t books;	      /* bytes, of items */
 	unsigned streak;      /* of items that did not shrink */
-	unsigned skipped;     /* since one was tried */
+	unsigned skipped;     /* since the last try */
 	struct cold_stats stats;
 };
 
@@ -98,7 +95,7 @@ static uint64_t iov_bytes(const struct iovec *iov, unsigned n)
 	return size;
 }
 
-/* The next `size` bytes if they lie together, or NULL; no step is made. */
+/* The next `size` bytes if they are contiguous, or NULL. Does not advance. */
 static uint8_t *in_one_piece(struct cursor *c, size_t size)
 {
 	while (c->at == c->iov->iov_len) {
@@ -110,7 +107,7 @@ static uint8_t *in_one_piece(struct cursor *c, size_t size)
 	return (uint8_t *)c->iov->iov_base + c->at;
 }
 
-/* The next `size` bytes, copied to `scratch` where they do not lie together. */
+/* The next `size` bytes, copied to `scratch` unless they are contiguous. */
 static const uint8_t *gather(struct cursor *c, uint8_t *scratch, size_t size)
 {
 	const uint8_t *bytes = in_one_piece(c, size);
@@ -154,7 +151,8 @@ static bool probe(const struct iovec *in, size_t size, struct scratch *s)
 				 n / 8 * PROBE_EIGHTHS, PROBE_HASTE) > 0;
 }
 
-/* The bytes of one segment with its header, or 0 where they do not fit. */
+/* Compresses one segment. Returns its size with the header, or 0 if it does not
+   fit into `room`. */
 static size_t pack_segment(const uint8_t *raw, size_t n, uint8_t *out,
 			   size_t room)
 {
@@ -176,7 +174,8 @@ static size_t pack_segment(const uint8_t *raw, size_t n, uint8_t *out,
 	return HEADER + n;
 }
 
-/* The size of all of `in` in `out`, or 0 where it does not fit. */
+/* Compresses all of `in`. Returns the size, or 0 if it does not fit into
+   `room`. */
 static size_t pack(const struct iovec *in, size_t size, uint8_t *out,
 		   size_t room, struct scratch *s)
 {
@@ -195,8 +194,9 @@ static size_t pack(const struct iovec *in, size_t size, uint8_t *out,
 }
 
 /*
- * The most that is worth keeping: three quarters, for below a third more items
- * is less than decompressing costs, and at least a frame less.
+ * The largest result that is worth keeping: three quarters of the size, and at
+ * least a frame less. Beyond that, decompressing costs more than the room is
+ * worth.
  */
 static size_t worth_keeping(size_t size)
 {
@@ -233,7 +233,7 @@ static struct item **place_of(struct cold *c, uint64_t key)
 	return at;
 }
 
-/* Nobody finds it any more. */
+/* Takes an item out of the table and the heap. */
 static struct item *unlink_item(struct cold *c, struct item **at)
 {
 	struct item *item = *at;
@@ -264,7 +264,8 @@ static const struct item *item_of(const struct heap_node *node)
 	return (const void *)((const char *)node - offsetof(struct item, node));
 }
 
-/* Evicts what is needed later, until so many bytes are free. */
+/* Evicts items that are needed later than `next_use`, until `bytes` are free.
+ */
 static bool make_room_for(struct cold *c, uint64_t bytes, uint64_t next_use)
 {
 	struct heap_node *top;
@@ -320,10 +321,8 @@ void cold_close(struct cold *c)
 	free(c);
 }
 
-/*
- * Whether to compress at all. Not when so many others did not shrink that only
- * one in many is tried, nor when even a quarter of it would find no room.
- */
+/* Whether to compress at all. Not after a streak of failures, except for one
+   item in many, and not if a quarter of the size would find no room. */
 static bool is_worth_trying(struct cold *c, uint64_t key, uint64_t size,
 			    uint64_t next_use)
 {
@@ -359,7 +358,7 @@ static void note_shrinks(struct cold *c, bool shrinks)
 	}
 }
 
-/* An item with frames that nobody knows yet, or NULL. */
+/* A new item with frames, not in the table yet, or NULL. */
 static struct item *new_item(struct cold *c, uint32_t stored, uint64_t next_use)
 {
 	uint32_t frames = frames_of(stored);
@@ -442,7 +441,8 @@ bool cold_put(struct cold *c, uint64_t key, const struct iovec *in, unsigned n,
 
 /* --- taking --- */
 
-/* Stored bytes [off, off + n): in place where their frames are neighbours. */
+/* The stored bytes [off, off + n), without a copy if their frames are
+   neighbors. */
 static const uint8_t *stored_bytes(const struct cold *c,
 				   const struct item *item, uint32_t off,
 				   uint32_t n, uint8_t *scratch)
@@ -451,7 +451,7 @@ static const uint8_t *stored_bytes(const struct cold *c,
 	uint32_t in = off % ARENA_FRAME, last = (in + n - 1) / ARENA_FRAME;
 	uint32_t piece;
 
-	/* They ascend. */
+	/* Frame numbers ascend. */
 	if (frame[last] - frame[0] == last)
 		return (uint8_t *)arena_at(c->arena, *frame) + in;
 	for (uint32_t done = 0; done < n; done += piece, in = 0) {
@@ -462,7 +462,8 @@ static const uint8_t *stored_bytes(const struct cold *c,
 	return scratch;
 }
 
-/* Writes n bytes out of `packed` bytes, by way of `scratch` if need be. */
+/* Decompresses `packed` bytes to n, by way of `scratch` if the output is not
+   contiguous. */
 static int unpack_segment(const uint8_t *bytes, uint32_t packed, bool raw,
 			  struct cursor *out, uint32_t n, uint8_t *scratch)
 {
@@ -503,7 +504,7 @@ static int unpack(const struct cold *c, const struct item *item,
 	return r;
 }
 
-/* Takes the item out, so that it is the caller's alone. */
+/* Takes the item out of the table, so that only the caller has it. */
 static int claim_item(struct cold *c, uint64_t key, uint64_t size,
 		      struct item **out)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cold tier: a copy of what a cache evicted, compressed by LZ4, within a
- * hard limit that includes its books. What does not shrink is noticed early and
- * costs next to nothing; what is used latest goes first.
+ * The cold tier: compressed copies (LZ4) of evicted chunks, within a hard limit
+ * that includes its books. Items that do not shrink are detected early and cost
+ * little. The item that is used latest is evicted first.
  *
  * Thread-safe. cold.lock is held while items and frames change owners, never
- * while bytes are compressed, decompressed or copied; nothing follows it.
+ * while bytes are compressed, decompressed or copied. No other lock is taken
+ * under it.
  */
 #ifndef FS_CACHE_COLD_H
 #define FS_CACHE_COLD_H
@@ -25,17 +26,15 @@ int cold_open(uint64_t limit_bytes, struct cold **out);
 void cold_close(struct cold *cold);
 
 /*
- * Keeps a copy in place of what the key had. `next_use`: the greater, the
- * sooner it is evicted. False: dropped, for it does not shrink, or all room is
- * taken by what is needed no later.
+ * Keeps a compressed copy, in place of an older one with this key. `next_use`:
+ * the greater, the sooner it is evicted. Returns false if it is dropped: it
+ * does not shrink, or all items in the tier are needed no later.
  */
 bool cold_put(struct cold *cold, uint64_t key, const struct iovec *in,
 	      unsigned n, uint64_t next_use);
 
-/*
- * Decompresses into `out` and forgets the item. -ENOENT: not there; -EINVAL,
- * and it stays: `out` is not of its size.
- */
+/* Decompresses into `out` and forgets the item. -ENOENT: no such item. -EINVAL:
+   `out` does not have its size, and the item stays. */
 int cold_take(struct cold *cold, uint64_t key, const struct iovec *out,
 	      unsigned n);
 
@@ -44,17 +43,17 @@ void cold_drop(struct cold *cold, uint64_t key);
 struct cold_stats {
 	uint64_t puts;
 	uint64_t dropped_incompressible;
-	uint64_t dropped_full; /* evicted later ones are not counted */
+	uint64_t dropped_full; /* not counting evicted items */
 	uint64_t hits;
-	uint64_t in_bytes;  /* of all that was kept, before */
-	uint64_t out_bytes; /* and after */
+	uint64_t in_bytes;  /* of all items that were kept, before */
+	uint64_t out_bytes; /* and after compression */
 	uint64_t used;	    /* bytes of frames and books now */
 	uint64_t items;	    /* now */
 };
 
 void cold_stats(struct cold *cold, struct cold_stats *out);
 
-/* The part of their size that bytes would take: 1 where they do not shrink. */
+/* The compression ratio of some bytes: 1 if they do not shrink. */
 double cold_probe(const void *bytes, size_t size);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a page cache has counted since it was opened. Any thread adds and reads,
- * without locks. Header only; private to fs/cache.
- */
+/* Counters of a page cache since it was opened. Any thread adds and reads,
+   without locks. Header only; private to fs/cache. */
 #ifndef FS_CACHE_COUNTS_H
 #define FS_CACHE_COUNTS_H
 
@@ -30,7 +28,7 @@ static inline void count(struct counts *c, enum counter what, uint64_t n)
 	atomic_fetch_add_explicit(&c->counters[what], n, memory_order_relaxed);
 }
 
-/* For all, and for those who asked. */
+/* Counts for the cache, and for the reader's tally if there is one. */
 static inline void count_value(struct counts *c, struct payload_tally *tally,
 			       enum payload_count what, uint64_t n)
 {

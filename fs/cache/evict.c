@@ -8,7 +8,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 
-/* The part of the limit that is for chunks themselves: 1/32. */
+/* The part of the limit that is for the books of chunks: 1/32. */
 enum { OVERHEAD_SHARE = 32 };
 
 void evict_give_back(struct room *room, struct chunk *g)
@@ -36,7 +36,7 @@ static void rekey_chunk(struct room *room, struct chunk *g)
 		return;
 	}
 	g->node.key = evict_key(room, g);
-	/* Without memory it stays touched, and is tried again. */
+	/* Without memory for the heap it stays touched, and is tried again. */
 	if (heap_push(&room->heap, &g->node))
 		table_mark_touched(s, g);
 }
@@ -68,8 +68,11 @@ static void rekey_touched(struct room *room)
 		rekey_all(room);
 }
 
-/* Takes a chunk out, unless somebody holds it: then it is found again among
-   the touched. */
+/*
+ * Takes a chunk out of the heap and the table. False if it has references or
+ * was just used: it stays in the table, and comes back to the heap when it is
+ * touched.
+ */
 static bool take_chunk_out(struct room *room, struct chunk *g)
 {
 	struct table_shard *s = table_shard_of(room->table, g->file, g->index);
@@ -88,7 +91,7 @@ static uint64_t cold_key(const struct chunk *g)
 	return g->index | (uint64_t)g->file->id << CACHE_FILE_SHIFT;
 }
 
-/* Compresses what was evicted, without the lock. */
+/* Compresses an evicted chunk, with the lock released meanwhile. */
 static void keep_chunk_cold(struct room *room, const struct chunk *g,
 			    uint64_t key)
 {
@@ -134,7 +137,7 @@ int evict_make_room(struct room *room, uint64_t bytes, uint64_t overhead,
 		top = heap_top(&room->heap);
 		if (!top || top->key <= key)
 			return -ENOSPC;
-		/* Readers have moved on since it got its key. */
+		/* Readers have advanced since it got its key. */
 		now = evict_key(room, (struct chunk *)top);
 		if (now < top->key) {
 			heap_update(&room->heap, top, now);
@@ -173,8 +176,8 @@ void evict_set_limit(struct room *room, uint64_t bytes)
 	now = arena_limit(room->arena);
 	room->limit = bytes;
 	bytes -= bytes / OVERHEAD_SHARE;
-	/* As if what has to go were asked for. What is held now goes as soon as
-	   it is let go. */
+	/* Makes as much room as must be given up. Chunks that are in use now
+	   are evicted when they are not any more. */
 	lower = now - min_u64(now, bytes);
 	evict_make_room(room, lower, 0, 0);
 	arena_set_limit(room->arena, bytes);

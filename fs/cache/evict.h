@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of a page cache's chunks, within a hard limit: which chunks are
- * evicted, and in which order. The chunk that is needed last goes first; it may
- * stay compressed in a cold tier.
+ * The memory of a page cache, within a hard limit: which chunks are evicted,
+ * and in which order. The chunk that is needed last goes first; it may stay
+ * compressed in a cold tier.
  *
  * Locks: room.lock, then one of a shard of the table. Private to fs/cache.
  */
@@ -22,13 +22,13 @@ struct room {
 	void (*wasted)(void *arg, uint64_t owner, uint64_t bytes);
 	void *arg;
 	struct cold *cold;    /* NULL: none */
-	pthread_mutex_t lock; /* guards all down to overhead */
+	pthread_mutex_t lock; /* guards the members down to `overhead` */
 	struct arena *arena;
 	struct heap heap;
 	uint64_t limit;
 	uint64_t overhead;
-	atomic_bool stale;   /* all keys are */
-	atomic_bool is_full; /* there are keys: something was evicted */
+	atomic_bool stale;   /* all keys in the heap are out of date */
+	atomic_bool is_full; /* chunks have keys: something was evicted */
 };
 
 /* The members down to `arg` are set before. `limit` and `cold` as in struct
@@ -37,10 +37,11 @@ int evict_open(struct room *room, uint64_t limit, uint64_t cold);
 /* Takes zeros. */
 void evict_close(struct room *room);
 
-/* From the cold tier, if it is there. */
+/* Fills a chunk from the cold tier. False if it is not there. */
 bool evict_take_cold(struct room *room, struct chunk *g);
 
-/* Evicts down to a new limit. */
+/* Evicts down to a new limit. Chunks with references go when these are dropped.
+ */
 void evict_set_limit(struct room *room, uint64_t bytes);
 
 /* --- under the room's lock --- */
@@ -48,7 +49,8 @@ void evict_set_limit(struct room *room, uint64_t bytes);
 /* When a chunk is needed next. */
 uint64_t evict_key(struct room *room, const struct chunk *g);
 
-/* Evicts chunks that are needed after `key` until so much fits. -ENOSPC. */
+/* Evicts chunks that are needed later than `key`, until `bytes` of frames and
+   `overhead` bytes of books fit. -ENOSPC if they never do. */
 int evict_make_room(struct room *room, uint64_t bytes, uint64_t overhead,
 		    uint64_t key);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dataset in the page cache, which reads and keeps it in chunks. */
+/* A dataset in the page cache, which reads and keeps it in chunks. Header only.
+ */
 #ifndef FS_CACHE_FILE_H
 #define FS_CACHE_FILE_H
 
@@ -13,16 +14,18 @@ struct cache_file {
 	struct payloads payloads; /* first: how batches read through it */
 	struct cache *cache;
 	struct dataset *ds;
-	struct fill_target *target; /* of its reads */
+	struct fill_target *target; /* for its reads */
 	uint32_t id;
 	uint64_t per;
 	uint64_t chunks;
 };
 
-/* The id's place in numbers that tell apart the chunks of all files. */
+/* The bit at which the id stands in numbers that identify a chunk of any file.
+ */
 enum { CACHE_FILE_SHIFT = 56 };
 
-/* Of no reader's future. Smaller is sooner. */
+/* The next use of a chunk that no reader will come to; sooner uses are smaller.
+ */
 #define CACHE_NEVER UINT64_MAX
 
 #endif

@@ -7,13 +7,13 @@
 
 enum { FRAME = ARENA_FRAME };
 
-/* A page that two neighbouring chunks need is read once. */
+/* A page that two neighboring chunks need is read once, and copied. */
 struct fill_copy {
 	uint32_t from;
 	uint32_t to;
 };
 
-/* One read. Every chunk has a frame of its own in it, or a copy. */
+/* One read. Each of its chunks has a frame or a copy in it. */
 struct fill {
 	struct source_request request;
 	const struct fill_target *target;
@@ -36,7 +36,7 @@ static void fill_done(struct source_request *request, int result)
 {
 	struct fill *f = request->arg;
 	const struct fill_target *target = f->target;
-	/* Chunks may go as soon as they are done. */
+	/* A chunk may be freed as soon as it is done. */
 	uint64_t owner = f->chunks[0]->owner;
 
 	for (unsigned i = 0; i < f->num_copies && !result; i++)
@@ -75,7 +75,7 @@ static void submit_fill(struct fill *f)
 	set_iov(f);
 	q->iov = f->iov;
 	q->size = (size_t)f->num_frames * FRAME;
-	/* The last page of a file is seldom a whole one. */
+	/* The file may end within its last page. */
 	q->need = min_u64(q->size, end > q->off ? end - q->off : q->size);
 	q->direct = true;
 	q->done = fill_done;
@@ -113,7 +113,8 @@ static void add_chunk(struct fill *f, struct chunk *g)
 	f->chunks[f->num_chunks++] = g;
 }
 
-/* One page of the file: false if it does not go on where the read ends. */
+/* Adds one page of the file. False if it is not adjacent to the end of the
+   read. */
 static bool add_page(struct fill *f, struct chunk *g, uint64_t off,
 		     uint32_t frame)
 {
@@ -136,7 +137,7 @@ static bool add_page(struct fill *f, struct chunk *g, uint64_t off,
 	return true;
 }
 
-/* Adds a chunk's pages to the read, or to new ones. */
+/* Adds a chunk's pages to the read, or to new reads. */
 static int add_pages(const struct fill_target *target, struct fill **fill,
 		     struct chunk *g)
 {
@@ -166,7 +167,8 @@ void fill_chunks(const struct fill_target *target, struct chunk **chunks,
 	struct fill *fill = NULL;
 	int r;
 
-	/* One of its own each, lest a quick read finishes a chunk half way. */
+	/* An extra count for each chunk: it cannot be done before all its reads
+	   are submitted. */
 	for (unsigned i = 0; i < n; i++)
 		atomic_store(&chunks[i]->pending, 1);
 	for (unsigned i = 0; i < n; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A heap of nodes embedded in structures of the owner: the greatest key is on
- * top. Zeros are an empty heap, and a node that is in none. Not thread-safe.
+ * A heap of nodes that are embedded in structs of the owner; the greatest key
+ * is on top. A zeroed heap is empty, and a zeroed node is in no heap. Not
+ * thread-safe.
  */
 #ifndef FS_CACHE_HEAP_H
 #define FS_CACHE_HEAP_H
@@ -21,17 +22,17 @@ struct heap {
 	size_t capacity;
 };
 
-/* Forgets the nodes, which keep their index. */
+/* Frees the heap, but not the nodes, which keep their index. */
 void heap_fini(struct heap *heap);
 
-/* The node's key is set before. -ENOMEM. */
+/* The caller has set the node's key. -ENOMEM. */
 int heap_push(struct heap *heap, struct heap_node *node);
 void heap_remove(struct heap *heap, struct heap_node *node);
 void heap_update(struct heap *heap, struct heap_node *node, uint64_t key);
 /* NULL when empty. */
 struct heap_node *heap_top(const struct heap *heap);
 
-/* After keys were changed in place, in O(n). */
+/* Call after keys were changed in place. O(n). */
 void heap_rebuild(struct heap *heap);
 
 static inline bool heap_holds(const struct heap_node *node)

@@ -10,10 +10,10 @@
 
 enum {
 	SHARDS = TABLE_SHARDS,
-	/* A bucket per so many bytes: chains stay short for the common 10 to
-	   100 KB, and 8 bytes each are nothing. */
+	/* Bytes of the limit per bucket: chains stay short for the common 10 to
+	   100 KB, and 8 bytes for each bucket cost little. */
 	BYTES_PER_BUCKET = 32 << 10,
-	/* Of a shard: enough for half a TiB. */
+	/* In each shard: enough for half a TiB. */
 	BUCKETS_MAX = 1 << 20,
 };
 
@@ -99,8 +99,8 @@ struct chunk *table_pin(struct table *t, const struct cache_file *file,
 	return g;
 }
 
-/* What it means to a reader that a chunk is as it is; with the shard's lock
-   held. */
+/* The counter for a reader that finds a chunk in its present state. The caller
+   holds the shard's lock. */
 static enum payload_count count_of_chunk(const struct chunk *g)
 {
 	if (g->is_missed && !g->used)
@@ -108,7 +108,7 @@ static enum payload_count count_of_chunk(const struct chunk *g)
 	return g->state == CHUNK_READY ? PAYLOAD_HITS : PAYLOAD_LATE;
 }
 
-/* With the lock of the shard held. */
+/* The caller holds the shard's lock. */
 static void wait_chunk_read(struct counts *c, struct table_shard *s,
 			    const struct chunk *g, struct payload_tally *tally)
 {

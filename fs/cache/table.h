@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The chunks that a page cache has, or that are on their way to it, by file and
- * index: finding them, holding them, and waiting until they are read. A hash
- * table in shards, each with a lock of its own.
+ * The chunks that are in a page cache or on their way to it, by file and index:
+ * finding them, holding them, and waiting until they are read. A hash table in
+ * shards, each with a lock of its own.
  *
- * Thread-safe. A chunk with references stays where it is; the caller who drops
- * the last one of a chunk that has left the table frees it. Private to
+ * Thread-safe. A chunk with references stays where it is. The caller that drops
+ * the last reference of a chunk outside the table frees the chunk. Private to
  * fs/cache.
  */
 #ifndef FS_CACHE_TABLE_H
@@ -22,7 +22,7 @@ struct table_shard {
 	pthread_mutex_t lock;
 	pthread_cond_t settled;
 	struct chunk **buckets;
-	struct chunk *touched; /* used or read since they got their key */
+	struct chunk *touched; /* chunks whose key is out of date */
 };
 
 struct table {
@@ -41,40 +41,42 @@ void table_close(struct table *table);
 bool table_has(struct table *table, const struct cache_file *file,
 	       uint64_t index);
 
-/* A chunk that is there or on its way, with a reference; NULL: none. */
+/* Finds a chunk that is READY or being read, and adds a reference. NULL: none.
+ */
 struct chunk *table_pin(struct table *table, const struct cache_file *file,
 			uint64_t index);
 
-/* Drops a reference. True: it was the last one, and the caller frees the
-   chunk, which is not in the table any more. */
+/* Drops a reference. True: it was the last one of a chunk that is not in the
+   table any more, so the caller frees the chunk. */
 bool table_unpin(struct table *table, struct chunk *g);
 
-/* A chunk becomes READY, FAILED or GONE, and its waiters go on. Drops the
-   reference of the read, as table_unpin(). */
+/* Sets the state of a chunk that was being read and wakes its waiters. Drops
+   the reference of the read, with the result of table_unpin(). */
 bool table_settle(struct table *table, struct chunk *g, enum chunk_state state);
 
-/* Waits until a chunk is read, and counts what its reader met; false: it could
-   not be read. */
+/* Waits until a chunk is read, and counts the hit, wait or miss. False: the
+   read failed. */
 bool table_wait(struct table *table, struct chunk *g,
 		struct payload_tally *tally);
 
-/* Its next use is another one: a chunk that is READY gets a new key. */
+/* The next use of a chunk has changed. If it is READY, it gets a new key. */
 void table_touch(struct table *table, const struct cache_file *file,
 		 uint64_t index);
 
-/* --- under a shard's lock --- */
+/* --- with the lock of the shard held --- */
 
 struct table_shard *table_shard_of(struct table *table,
 				   const struct cache_file *file,
 				   uint64_t index);
 
-/* Where the pointer to a chunk is, or would be. */
+/* The link that points to the chunk, or NULL's place at the end of its chain.
+ */
 struct chunk **table_find(struct table *table, const struct cache_file *file,
 			  uint64_t index);
 
 void table_unlink(struct table *table, struct chunk *g);
 
-/* For the next time that room is made. */
+/* Puts the chunk on the shard's list of those that need a new key. */
 void table_mark_touched(struct table_shard *s, struct chunk *g);
 
 #endif
