@@ -119,7 +119,7 @@ static bool find_kept(struct engine *e, const struct batch_key *key,
 
 /* Slots are found by the layout, so there is to be one of each. Of two that
    were made at once, the first stays. */
-static void keep(struct engine *e, struct batch **batch)
+static void keep_layout(struct engine *e, struct batch **batch)
 {
 	scoped_lock(&e->lock);
 	for (size_t i = 0; i < BATCHES_KEPT; i++) {
@@ -158,7 +158,7 @@ static int layout(struct engine *e, const struct batch_key *key, bool afresh,
 		batch_put(&batch);
 		return -EFBIG;
 	}
-	keep(e, &batch);
+	keep_layout(e, &batch);
 	*out = batch;
 	return 0;
 }
@@ -180,8 +180,8 @@ static void count_assembly(struct engine *e, const struct batch *batch,
 }
 
 /* Into a slot, or into memory of its reader. */
-static int assemble(void *arg, const struct batch *batch, void *buf,
-		    uint64_t *marks)
+static int assemble_batch(void *arg, const struct batch *batch, void *buf,
+			  uint64_t *marks)
 {
 	struct engine *e = arg;
 	int64_t begin = clock_ns();
@@ -238,7 +238,7 @@ static void run_ticket(struct ticket *t, struct trace_track *track)
 	int r;
 
 	if (t->dest.bytes)
-		r = assemble(e, t->batch, t->dest.bytes, &marks);
+		r = assemble_batch(e, t->batch, t->dest.bytes, &marks);
 	else
 		r = get_slot(e, t->batch, &slot);
 	if (t->dest.bytes)
@@ -253,7 +253,7 @@ static void run_ticket(struct ticket *t, struct trace_track *track)
 }
 
 /* A failure is met again, and told, by whoever wants the batch. */
-static void prepare(struct engine *e, const struct coming *c)
+static void prepare_coming(struct engine *e, const struct coming *c)
 {
 	const struct batch_key key = { c->ds, &c->spec, c->epoch, c->number };
 	struct batch *batch;
@@ -286,7 +286,7 @@ static bool work_once(struct engine *e, struct trace_track *track)
 	if (t)
 		run_ticket(t, track);
 	else
-		prepare(e, &coming);
+		prepare_coming(e, &coming);
 	pthread_mutex_lock(&e->lock);
 	return true;
 }
@@ -510,7 +510,7 @@ static int open_slots(struct engine *e)
 	const struct slots_options slots = {
 		.limit = e->slot_bytes,
 		.is_hard = e->tiers.mode == TIERS_PROCESS,
-		.assemble = assemble,
+		.assemble = assemble_batch,
 		.grow = make_room_for_slots,
 		.arg = e,
 	};

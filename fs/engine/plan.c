@@ -486,7 +486,7 @@ static uint64_t room_ahead(const struct plan *p, const struct reader *r,
 }
 
 /* Whoever has the least ahead of it is next. */
-static struct reader *choose(struct plan *p)
+static struct reader *choose_reader(struct plan *p)
 {
 	struct reader *best = NULL, *r = p->readers;
 	uint64_t most = 0, room;
@@ -583,7 +583,8 @@ static void *read_ahead(void *arg)
 
 	pthread_mutex_lock(&p->lock);
 	while (!p->stopping) {
-		r = cache_reads(p->cache) < READS_AHEAD ? choose(p) : NULL;
+		r = cache_reads(p->cache) < READS_AHEAD ? choose_reader(p)
+							: NULL;
 		if (!r) {
 			pthread_cond_wait(&p->changed, &p->lock);
 			continue;

@@ -84,7 +84,7 @@ static uint8_t *map_aligned(uint64_t capacity, int fd)
  * What it refuses is made of small ones, now: a page that cannot be had later
  * is a SIGBUS.
  */
-static int fill(struct piece *p)
+static int fill_piece(struct piece *p)
 {
 	int r = 0;
 
@@ -97,7 +97,7 @@ static int fill(struct piece *p)
 }
 
 /* Afterwards the mapping made before is the only one that can write. */
-static bool seal(int fd)
+static bool seal_memfd(int fd)
 {
 	return !fcntl(fd, F_ADD_SEALS,
 		      F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE |
@@ -125,8 +125,8 @@ static int make_memory(struct piece *p)
 		madvise(p->bytes, p->capacity, MADV_HUGEPAGE);
 		return 0;
 	}
-	r = fill(p);
-	if (!r && !seal(p->fd)) {
+	r = fill_piece(p);
+	if (!r && !seal_memfd(p->fd)) {
 		/* Then it is for this process alone. */
 		close(p->fd);
 		p->fd = -1;
@@ -186,7 +186,7 @@ void pool_close(struct pool *pool)
 }
 
 /* Counts a piece in, or out. Called with the lock held, as the next three. */
-static void count(struct pool *pool, const struct piece *p, int sign)
+static void count_piece(struct pool *pool, const struct piece *p, int sign)
 {
 	pool->stats.pieces += (uint64_t)sign;
 	pool->stats.collapsed += p->collapsed ? (uint64_t)sign : 0;
@@ -209,7 +209,7 @@ static struct piece *take_unused(struct pool *pool, uint64_t needed)
 
 /* Takes unused pieces out, the oldest first, until all are at most `bytes`.
    They are the caller's to free, without the lock. */
-static struct piece *shrink(struct pool *pool, uint64_t bytes)
+static struct piece *shrink_unused(struct pool *pool, uint64_t bytes)
 {
 	struct piece *out = NULL, *p;
 
@@ -218,7 +218,7 @@ static struct piece *shrink(struct pool *pool, uint64_t bytes)
 		DL_DELETE(pool->unused, p);
 		pool->stats.unused--;
 		pool->stats.bytes -= p->capacity;
-		count(pool, p, -1);
+		count_piece(pool, p, -1);
 		DL_APPEND(out, p);
 	}
 	return out;
@@ -226,7 +226,7 @@ static struct piece *shrink(struct pool *pool, uint64_t bytes)
 
 static struct piece *make_room(struct pool *pool, uint64_t more)
 {
-	return shrink(pool, pool->limit - min_u64(pool->limit, more));
+	return shrink_unused(pool, pool->limit - min_u64(pool->limit, more));
 }
 
 /* Without the lock, as the rest: a piece was made, or could not be. */
@@ -239,7 +239,7 @@ static void note_made(struct pool *pool, const struct piece *p,
 		return;
 	}
 	pool->stats.made++;
-	count(pool, p, 1);
+	count_piece(pool, p, 1);
 }
 
 /* Some more than asked for: the next batch differs by a little. With the lock
@@ -306,7 +306,7 @@ void pool_drop(struct pool *pool, struct piece **piece)
 		return;
 	pthread_mutex_lock(&pool->lock);
 	pool->stats.bytes -= p->capacity;
-	count(pool, p, -1);
+	count_piece(pool, p, -1);
 	pthread_mutex_unlock(&pool->lock);
 	piece_free(p);
 }
@@ -327,7 +327,7 @@ void pool_tidy(struct pool *pool)
 	struct piece *unused;
 
 	pthread_mutex_lock(&pool->lock);
-	unused = shrink(pool, 0);
+	unused = shrink_unused(pool, 0);
 	pthread_mutex_unlock(&pool->lock);
 	free_all(unused);
 }

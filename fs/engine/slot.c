@@ -134,7 +134,7 @@ static struct slot *last_ahead(struct slots *s)
 }
 
 /* Frees what was read, as long as there is more of it than is kept. */
-static void trim(struct slots *s)
+static void trim_read_slots(struct slots *s)
 {
 	struct slot *slot;
 	unsigned n;
@@ -163,7 +163,7 @@ static struct slot *find(struct slots *s, const struct batch *batch)
 /* --- filling; without the lock --- */
 
 /* Makes room for one more piece: true if it is worth trying again. */
-static bool make_room(struct slots *s, bool is_ahead)
+static bool make_room_for_piece(struct slots *s, bool is_ahead)
 {
 	struct slot *slot;
 	unsigned n;
@@ -234,7 +234,7 @@ static int take_piece(struct slots *s, uint64_t size, bool is_ahead,
 		r = pool_take(s->pool, size, false, out);
 		if (r != -ENOSPC)
 			return r;
-		if (make_room(s, is_ahead))
+		if (make_room_for_piece(s, is_ahead))
 			continue;
 		if (is_ahead)
 			return -EAGAIN;
@@ -307,7 +307,8 @@ static int need_filled(struct slots *s, struct slot *slot, bool is_ahead)
 /* --- what others call --- */
 
 /* A slot for the batch, with a reference: the one that has it, or a new one. */
-static struct slot *take(struct slots *s, struct batch *batch, bool is_ahead)
+static struct slot *take_slot(struct slots *s, struct batch *batch,
+			      bool is_ahead)
 {
 	struct slot *slot;
 
@@ -329,7 +330,7 @@ static struct slot *take(struct slots *s, struct batch *batch, bool is_ahead)
 	slot->refs++;
 	if (!is_ahead)
 		slot->is_ahead = false;
-	trim(s);
+	trim_read_slots(s);
 	return slot;
 }
 
@@ -341,7 +342,7 @@ static int get(struct slots *s, struct batch *batch, bool is_ahead,
 
 	/* -EAGAIN: it was being prepared, and there was no room for that. */
 	do {
-		slot = take(s, batch, is_ahead);
+		slot = take_slot(s, batch, is_ahead);
 		if (!slot)
 			return -ENOMEM;
 		r = need_filled(s, slot, is_ahead);
@@ -448,7 +449,7 @@ static void put(struct slot *slot, bool is_begun)
 		slot_free(slot);
 	else
 		tell_freed(s);
-	trim(s);
+	trim_read_slots(s);
 }
 
 void slot_put(struct slot **slot)
@@ -473,7 +474,7 @@ void slots_leave(struct slots *s, const struct batch *batch)
 		return;
 	slot->is_begun = false;
 	tell_freed(s);
-	trim(s);
+	trim_read_slots(s);
 }
 
 void slot_abandon(struct slot **slot)

@@ -277,7 +277,7 @@ static void turn_page(struct trace *trace)
 }
 
 /* Before each event: none is in two pages. */
-static void make_room(struct trace *trace)
+static void make_room_for_event(struct trace *trace)
 {
 	if (trace->used + EVENT_TEXT + TAIL > PAGE)
 		turn_page(trace);
@@ -336,7 +336,7 @@ static void put_us(struct trace *trace, uint64_t ns)
 static void put_begin(struct trace *trace, const char *phase, const char *name,
 		      uint32_t thread, uint64_t ns)
 {
-	make_room(trace);
+	make_room_for_event(trace);
 	put_text(trace, ",\n{\"ph\":\"");
 	put_text(trace, phase);
 	put_text(trace, "\",\"cat\":\"beton\",\"name\":\"");

@@ -46,7 +46,7 @@ static void skip_blanks(struct text *t)
 }
 
 /* If `word` comes next, skips it with the blanks around it. */
-static bool take(struct text *t, const char *word)
+static bool take_word(struct text *t, const char *word)
 {
 	size_t size = strlen(word);
 
@@ -62,7 +62,7 @@ static bool take_dtype(struct text *t, char out[BETON_DTYPE_SIZE])
 {
 	size_t n = 0;
 
-	if (!take(t, "'"))
+	if (!take_word(t, "'"))
 		return false;
 	for (; t->at < t->end && *t->at != '\''; t->at++) {
 		if (n + 1 == BETON_DTYPE_SIZE ||
@@ -71,7 +71,7 @@ static bool take_dtype(struct text *t, char out[BETON_DTYPE_SIZE])
 		out[n++] = *t->at;
 	}
 	out[n] = '\0';
-	return take(t, "'");
+	return take_word(t, "'");
 }
 
 static bool take_number(struct text *t, uint64_t *out)
@@ -91,15 +91,15 @@ static bool take_number(struct text *t, uint64_t *out)
 
 static bool take_shape(struct text *t, struct npy *out)
 {
-	bool more = take(t, "(");
+	bool more = take_word(t, "(");
 
 	if (!more)
 		return false;
-	for (out->ndim = 0; !take(t, ")"); out->ndim++) {
+	for (out->ndim = 0; !take_word(t, ")"); out->ndim++) {
 		if (!more || out->ndim == BETON_MAX_NDIM ||
 		    !take_number(t, &out->shape[out->ndim]))
 			return false;
-		more = take(t, ",");
+		more = take_word(t, ",");
 	}
 	return true;
 }
@@ -107,20 +107,21 @@ static bool take_shape(struct text *t, struct npy *out)
 static bool take_dict(struct text *t, struct npy *out)
 {
 	unsigned has = 0;
-	bool more = take(t, "{");
+	bool more = take_word(t, "{");
 
-	while (!take(t, "}")) {
+	while (!take_word(t, "}")) {
 		if (!more)
 			return false;
-		if (take(t, "'descr':") && take_dtype(t, out->dtype))
+		if (take_word(t, "'descr':") && take_dtype(t, out->dtype))
 			has |= 1;
-		else if (take(t, "'fortran_order':") && take(t, "False"))
+		else if (take_word(t, "'fortran_order':") &&
+			 take_word(t, "False"))
 			has |= 2;
-		else if (take(t, "'shape':") && take_shape(t, out))
+		else if (take_word(t, "'shape':") && take_shape(t, out))
 			has |= 4;
 		else
 			return false;
-		more = take(t, ",");
+		more = take_word(t, ",");
 	}
 	return has == 7 && t->at == t->end;
 }

@@ -107,7 +107,7 @@ static int create_named(struct outfile *f)
 }
 
 /* Only /proc can give a name to a file without one. */
-static int create(struct outfile *f)
+static int create_file(struct outfile *f)
 {
 	if (access("/proc/self/fd", X_OK) == 0)
 		f->fd = openat(f->folder, ".", O_RDWR | O_TMPFILE | O_CLOEXEC,
@@ -134,7 +134,7 @@ void outfile_abort(struct outfile **file)
 }
 
 /* NULL is logged. */
-static struct outfile *new (const char *path, struct log *log)
+static struct outfile *new_outfile(const char *path, struct log *log)
 {
 	struct outfile *f = calloc(1, sizeof(*f));
 	char *copy = strdup(path);
@@ -154,7 +154,7 @@ static struct outfile *new (const char *path, struct log *log)
 int outfile_open_to(int fd, const char *name, struct log *log,
 		    struct outfile **out)
 {
-	struct outfile *f = new (name, log);
+	struct outfile *f = new_outfile(name, log);
 	int r = 0;
 
 	if (!f)
@@ -171,14 +171,14 @@ int outfile_open_to(int fd, const char *name, struct log *log,
 
 int outfile_open(const char *path, struct log *log, struct outfile **out)
 {
-	struct outfile *f = new (path, log);
+	struct outfile *f = new_outfile(path, log);
 	int r;
 
 	if (!f)
 		return -ENOMEM;
 	r = find_place(f);
 	r = r ? r : check_target(f);
-	r = r ? r : create(f);
+	r = r ? r : create_file(f);
 	if (r) {
 		outfile_abort(&f);
 		return r;
