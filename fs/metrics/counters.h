@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a stage of the engine or of the loader has done, and where its time
- * went. Counters are read by any thread at any time, each by itself; nothing
- * is ordered by them. Header only.
+ * Counters of a stage of the engine or of the loader: what it has done, and
+ * where its time went. Any thread reads them at any time, each counter by
+ * itself; they order no other memory access. Header only.
  */
 #ifndef FS_METRICS_COUNTERS_H
 #define FS_METRICS_COUNTERS_H
@@ -15,12 +15,12 @@ struct tally {
 	atomic_uint_fast64_t items;
 	atomic_uint_fast64_t bytes;
 	atomic_uint_fast64_t busy_ns;
-	atomic_uint_fast64_t input_wait_ns; /* for something to do */
-	atomic_uint_fast64_t room_wait_ns;  /* for room for the result */
-	atomic_uint_fast64_t times[HISTOGRAM_BUCKETS]; /* of items */
+	atomic_uint_fast64_t input_wait_ns; /* waits for input */
+	atomic_uint_fast64_t room_wait_ns;  /* waits for room for the result */
+	atomic_uint_fast64_t times[HISTOGRAM_BUCKETS]; /* how long items took */
 };
 
-/* The same, of one moment, or of several together. */
+/* The same counters at one moment, or the sum of several tallies. */
 struct tally_sum {
 	uint64_t items;
 	uint64_t bytes;
@@ -30,13 +30,13 @@ struct tally_sum {
 	uint64_t times[HISTOGRAM_BUCKETS];
 };
 
-/* By any thread. */
+/* Any thread may call it. */
 static inline void tally_add(atomic_uint_fast64_t *counter, uint64_t n)
 {
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-/* By the only thread that writes this counter, for a tenth of the price. */
+/* For the only thread that writes this counter: a tenth of the cost. */
 static inline void tally_add_own(atomic_uint_fast64_t *counter, uint64_t n)
 {
 	atomic_store_explicit(
@@ -50,7 +50,7 @@ static inline uint64_t tally_get(const atomic_uint_fast64_t *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* One item that took so long. */
+/* Counts one item that took `ns`. */
 static inline void tally_item(struct tally *t, uint64_t bytes, uint64_t ns)
 {
 	tally_add(&t->items, 1);
@@ -59,7 +59,7 @@ static inline void tally_item(struct tally *t, uint64_t bytes, uint64_t ns)
 	tally_add(&t->times[histogram_bucket(ns)], 1);
 }
 
-/* Some items that took so long together, alike as far as one knows. */
+/* Counts items that took `ns` together, each an equal part of it. */
 static inline void tally_items_own(struct tally *t, uint64_t items,
 				   uint64_t bytes, uint64_t ns)
 {

@@ -20,7 +20,7 @@ struct counter {
 	atomic_uint_fast64_t bytes;
 };
 
-/* What loaders of a rank have told; guarded by jobs.lock. */
+/* The reports of the loaders of a rank; guarded by jobs.lock. */
 struct job_rank {
 	struct job_rank *prev, *next; /* in job.ranks, by rank */
 	uint32_t rank;
@@ -35,7 +35,7 @@ struct job {
 	struct jobs *jobs;
 	char name[JOBS_NAME_SIZE];
 	uint64_t number;
-	unsigned refs;	   /* guarded by jobs.lock, as the next */
+	unsigned refs;	   /* refs and is_forgotten: guarded by jobs.lock */
 	bool is_forgotten; /* not in jobs.list: freed with its last reference */
 	struct job_rank *ranks;
 	struct counter count;
@@ -46,10 +46,10 @@ struct job {
 struct jobs {
 	struct counter ways[JOBS_WAYS];
 	struct tally waits;	    /* of readers */
-	pthread_mutex_t lock;	    /* guards all that follows */
+	pthread_mutex_t lock;	    /* guards the members below */
 	struct job *list[JOBS_MAX]; /* by number */
 	size_t n;
-	size_t num_ranks; /* of all jobs, also of forgotten ones */
+	size_t num_ranks; /* of all jobs, forgotten ones included */
 	uint64_t last_number;
 	struct timespec changed;
 };
@@ -88,7 +88,7 @@ static void note_change(struct jobs *jobs)
 	clock_gettime(CLOCK_REALTIME, &jobs->changed);
 }
 
-/* Whether `a` is to be forgotten rather than `b`. */
+/* Whether to forget `a` rather than `b`. */
 static bool goes_before(struct job *a, struct job *b)
 {
 	if (!a->refs != !b->refs)
@@ -103,7 +103,7 @@ static void rank_free(struct job *job, struct job_rank *r)
 	free(r);
 }
 
-/* Those that nobody tells of any more, or all. */
+/* Frees the ranks that have no loader any more, or all. */
 static void free_ranks(struct job *job, bool all)
 {
 	struct job_rank *r, *next;
@@ -187,7 +187,7 @@ struct job *jobs_get(struct jobs *jobs, const char *name)
 
 struct job *jobs_get_session(struct jobs *jobs, pid_t pid)
 {
-	/* To getsid(2), 0 is the caller. */
+	/* To getsid(2), 0 would mean the calling process. */
 	pid_t session = pid > 0 ? getsid(pid) : 0;
 	char name[JOBS_NAME_SIZE];
 
@@ -252,8 +252,8 @@ void job_disconnect(struct job *job)
 
 /* --- ranks --- */
 
-/* Makes room for one more: of those without loaders, the one that was silent
-   for longest goes. With the lock held. */
+/* Makes room for one more rank: of those without loaders, the one with the
+   oldest report goes. The caller holds the lock. */
 static bool forget_rank(struct jobs *jobs)
 {
 	struct job_rank *r, *found = NULL;
@@ -278,7 +278,7 @@ static int by_rank(const struct job_rank *a, const struct job_rank *b)
 	return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static struct job_rank *add_rank(struct job *job, uint32_t rank)
 {
 	struct jobs *jobs = job->jobs;

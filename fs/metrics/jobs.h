@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who gets batches, and how much: jobs by the names that their loaders give, or
- * by the session of a process that opens files. The most recent ones are
- * remembered, under numbers that are never used again; how batches left is
- * counted for all together. Of ranks of a job there are the figures that their
- * loaders tell.
+ * The jobs that get batches, and how many: by the names that their loaders
+ * send, or by the session of a process that opens files. The most recent jobs
+ * are remembered, under numbers that are never used again. The ways of delivery
+ * are counted for all jobs together. For each rank of a job there are the
+ * figures that its loaders report.
  *
- * Thread-safe. jobs.lock guards the list of jobs, nothing follows it; counting
- * takes no lock.
+ * Thread-safe. jobs.lock guards the list of jobs, and no other lock is taken
+ * under it; counting takes no lock.
  */
 #ifndef FS_METRICS_JOBS_H
 #define FS_METRICS_JOBS_H
@@ -27,47 +27,49 @@ struct job_rank;
 
 /* How a batch leaves the daemon. */
 enum jobs_way {
-	JOBS_PAGE_CACHE, /* by a file, through the kernel's page cache */
-	JOBS_DIRECT,	 /* by a file that was opened with O_DIRECT */
-	JOBS_HANDOVER,	 /* in its own memory */
+	JOBS_PAGE_CACHE, /* through a file and the kernel's page cache */
+	JOBS_DIRECT,	 /* through a file that was opened with O_DIRECT */
+	JOBS_HANDOVER,	 /* in shared memory, without a copy */
 	JOBS_WAYS,
 };
 
 enum {
-	JOBS_MAX = 256,	       /* that are remembered */
-	JOBS_RANKS_MAX = 1024, /* of all of them */
+	JOBS_MAX = 256,	       /* jobs that are remembered */
+	JOBS_RANKS_MAX = 1024, /* ranks of all these jobs */
 	JOBS_NAME_SIZE = 65,
 };
 
 int jobs_open(struct jobs **out);
-/* All are put. Takes NULL. */
+/* The caller has put all jobs. Takes NULL. */
 void jobs_close(struct jobs *jobs);
 
 /*
- * The job of a name, which is ASCII and of which as much counts as fits, with a
- * reference for the caller. A new one takes the place of the least recent; who
- * counts that goes on unseen. NULL, for want of memory or of `jobs`: all
- * functions take it, and count nothing.
+ * The job of a name, with a reference for the caller. Names are ASCII and cut
+ * to what fits. A new job takes the place of the least recent one, which may
+ * still be counted but is not listed any more. NULL without memory or without
+ * `jobs`: all functions accept it and do nothing.
  */
 struct job *jobs_get(struct jobs *jobs, const char *name);
-/* "session-N" of a process; N is 0 if it cannot be seen from here. */
+/* The job "session-N" of a process; N is 0 if the session cannot be seen from
+   this process. */
 struct job *jobs_get_session(struct jobs *jobs, pid_t pid);
 /* Drops the reference and the caller's pointer. */
 void jobs_put(struct job **job);
 
 void job_add(struct job *job, enum jobs_way way, uint64_t batches,
 	     uint64_t bytes);
-/* One of these batches was not ready when it was asked for. */
+/* One of the batches of job_add() was not ready when it was requested. */
 void job_late(struct job *job, enum jobs_way way);
-/* A reader has waited so long for a batch. */
+/* A reader has waited `ns` for a batch. */
 void job_waited(struct job *job, uint64_t ns);
-/* A connection of the job's, in the time between these two. */
+/* The job has a connection from one call to the other. */
 void job_connect(struct job *job);
 void job_disconnect(struct job *job);
 
 /*
- * A loader of a rank, in the time between these two, of which job_tell() adds
- * up what it has done since it told last. NULL: too many tell already.
+ * A rank has a loader from one call to the other. job_tell() adds what this
+ * loader has done since its last report. NULL: too many ranks are remembered
+ * already.
  */
 struct job_rank *job_rank_open(struct job *job, uint32_t rank, uint32_t world);
 /* Clears the caller's pointer; takes NULL. */
@@ -77,12 +79,12 @@ void job_tell(struct job *job, struct job_rank *rank,
 
 struct jobs_count {
 	uint64_t batches;
-	uint64_t late; /* of these */
+	uint64_t late; /* batches that were not ready */
 	uint64_t bytes;
 };
 
 void jobs_delivered(struct jobs *jobs, struct jobs_count out[JOBS_WAYS]);
-/* The same of all ways, as a stage: its times are those of waiting. */
+/* The sum of all ways as a stage, whose times are those of waiting. */
 void jobs_delivery(struct jobs *jobs, struct tally_sum *out);
 
 struct jobs_entry {
@@ -90,28 +92,28 @@ struct jobs_entry {
 	uint64_t number;
 	struct jobs_count count;
 	uint64_t connections;
-	uint64_t last_s; /* since its last batch, or since it came */
+	uint64_t last_s; /* since its last batch, or its start */
 };
 
-/* Those with this number and greater ones, by number, at most `max`; returns
-   how many. */
+/* Lists the jobs with number `first` and greater ones, by number, at most
+   `max`. Returns how many. */
 size_t jobs_list(struct jobs *jobs, uint64_t first, struct jobs_entry *out,
 		 size_t max);
 struct jobs_rank {
 	char job[JOBS_NAME_SIZE];
 	uint64_t rank;
 	uint64_t world;
-	uint64_t loaders; /* that are connected */
-	uint64_t idle_s;  /* since one told last */
+	uint64_t loaders; /* connected ones */
+	uint64_t idle_s;  /* since the last report */
 	struct figures all;
-	struct figures last; /* between its last two words */
+	struct figures last; /* between its last two reports */
 };
 
-/* Those of the job with this number, 0: of all, by job and rank, at most `max`;
-   returns how many. */
+/* Lists the ranks of the job with this number, or of all jobs if it is 0, by
+   job and rank, at most `max`. Returns how many. */
 size_t jobs_ranks(struct jobs *jobs, uint64_t number, struct jobs_rank *out,
 		  size_t max);
-/* When a job came or went last. */
+/* When a job was last added or removed. */
 struct timespec jobs_changed(struct jobs *jobs);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What can be told of a thing, as a table: where the number is, what it is
- * called in JSON and in OpenMetrics. Header only.
- */
+/* The metrics of a kind of object as a table: where each number is, and its
+   name in JSON and in OpenMetrics. Header only. */
 #ifndef FS_METRICS_METRIC_H
 #define FS_METRICS_METRIC_H
 
@@ -19,14 +17,15 @@ enum metric_type {
 };
 
 struct metric {
-	/* In stats.json, from the object that the table is about; NULL: not
-	   there. */
+	/* The path in stats.json, below the object of the table; NULL: not in
+	   JSON. */
 	const char *path;
-	/* In metrics, after "betonfs_" and before "_total"; NULL: not there. */
+	/* The name in OpenMetrics, between "betonfs_" and "_total"; NULL: not
+	   there. */
 	const char *name;
-	const char *unit; /* with which the name must end; NULL: none */
+	const char *unit; /* the name must end with it; NULL: none */
 	enum metric_type type;
-	size_t at; /* of a uint64_t, a RATIO's double, or struct metric_times */
+	size_t at; /* offset of a uint64_t, double or metric_times */
 	const char *help;
 };
 
@@ -40,7 +39,7 @@ static inline uint64_t metric_count(const struct metric *m, const void *thing)
 	return *(const uint64_t *)((const char *)thing + m->at);
 }
 
-/* What is no whole number: a RATIO, or SECONDS. */
+/* The value of a RATIO or of SECONDS. */
 static inline double metric_real(const struct metric *m, const void *thing)
 {
 	const void *at = (const char *)thing + m->at;

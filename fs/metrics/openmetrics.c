@@ -22,7 +22,7 @@ void openmetrics_label(FILE *out, const char *name, const char *value)
 	fputc('"', out);
 }
 
-/* Of metric_type. */
+/* By enum metric_type. */
 static const char *const types[] = { "counter", "gauge", "gauge", "counter",
 				     "histogram" };
 
@@ -34,7 +34,7 @@ static void put_head(FILE *out, const struct metric *m)
 	fprintf(out, "# HELP betonfs_%s %s\n", m->name, m->help);
 }
 
-/* What samples of a thing are told with. */
+/* The object whose samples are written. */
 struct place {
 	const struct openmetrics_family *family;
 	const char *mountpoint;
@@ -42,8 +42,9 @@ struct place {
 };
 
 /*
- * A name, and labels but for the end. The mountpoint is told everywhere: the
- * files of several mounts of a machine are collected together.
+ * Writes a name and its labels, but not the end of the list of labels. Every
+ * sample names the mountpoint, for the files of several mounts of a machine are
+ * collected together.
  */
 static void put_name(FILE *out, const struct place *place,
 		     const struct metric *m, const char *suffix)
@@ -59,7 +60,7 @@ static void put_count(FILE *out, uint64_t n)
 	fprintf(out, "} %llu\n", (unsigned long long)n);
 }
 
-/* Where power number n of four begins, counted from 16 microseconds. */
+/* The first bucket of 4^n times 16 microseconds. */
 static unsigned bucket_of(unsigned n)
 {
 	return histogram_bucket(UINT64_C(1) << (14 + 2 * n));
@@ -110,7 +111,7 @@ static void put_sample(FILE *out, const struct place *place,
 			metric_real(m, place->thing));
 }
 
-/* Samples of one name stand together. */
+/* OpenMetrics requires the samples of one name to be adjacent. */
 void openmetrics_put(FILE *out, const struct openmetrics_family *family,
 		     const char *mountpoint)
 {

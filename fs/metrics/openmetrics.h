@@ -7,21 +7,21 @@
 
 #include "fs/metrics/metric.h"
 
-/* What has the rows of a table: one thing, or many that labels tell apart. */
+/* The objects that have the metrics of a table: one, or many with labels. */
 struct openmetrics_family {
 	const struct metric *rows;
 	size_t num_rows;
 	const void *things;
-	size_t size; /* of a thing */
+	size_t size; /* of one object */
 	size_t n;
-	/* Of each: openmetrics_label() */
+	/* Writes the labels of an object by openmetrics_label(). */
 	void (*labels)(FILE *out, const void *thing);
 };
 
-/* A label after another one. */
+/* Writes one more label. */
 void openmetrics_label(FILE *out, const char *name, const char *value);
 
-/* All samples have a label with the mountpoint, which is UTF-8. */
+/* Every sample gets a label with the mountpoint, which is UTF-8. */
 void openmetrics_put(FILE *out, const struct openmetrics_family *family,
 		     const char *mountpoint);
 void openmetrics_end(FILE *out);

@@ -20,11 +20,11 @@
 #include "fs/util/thread.h"
 
 enum {
-	EVENTS = 8192, /* of a track, a power of two */
+	EVENTS = 8192, /* in a track; a power of two */
 	WRITE_MS = 200,
 	PAGE = 4096,
-	WINDOW = 1 << 20, /* of the file, mapped at a time */
-	EVENT_TEXT = 512, /* more than any event has */
+	WINDOW = 1 << 20, /* bytes of the file that are mapped at a time */
+	EVENT_TEXT = 512, /* more than any event takes */
 	FILES_MAX = 99,
 	PATH_SIZE = 4096,
 	NAME_SIZE = 48,
@@ -32,8 +32,8 @@ enum {
 
 /*
  * PyTorch's profiler counts from the beginning of a quarter of a year, so that
- * a double has room for nanoseconds. Whoever counts from the same moment can
- * be put beside it without a calculation.
+ * nanoseconds fit into a double. Counting from the same moment makes both
+ * traces comparable without a calculation.
  */
 #define QUARTER_NS (UINT64_C(7889238) * 1000000000)
 
@@ -66,13 +66,13 @@ struct event {
 	uint32_t thread;
 };
 
-/* A ring; `head` is its thread's, `tail` that of who writes the file. */
+/* A ring: its thread moves `head`, the thread that writes the file `tail`. */
 struct trace_track {
 	struct trace_track *prev, *next;
 	struct trace *trace;
 	char name[NAME_SIZE];
 	uint32_t thread; /* that writes it */
-	uint32_t named;	 /* the one whose name is in the file */
+	uint32_t named;	 /* the one that the file names */
 	atomic_uint_fast64_t head;
 	atomic_uint_fast64_t dropped;
 	_Alignas(64) atomic_uint_fast64_t tail;
@@ -83,19 +83,20 @@ struct trace {
 	struct log *log;
 	char path[PATH_SIZE];
 	int fd;
-	uint64_t to_unix_ns; /* from the monotonic clock */
-	uint64_t base_ns;    /* of the times in the file */
+	uint64_t to_unix_ns; /* offset from the monotonic clock */
+	uint64_t base_ns;    /* zero of the times in the file */
 	pthread_mutex_t lock;
 	pthread_cond_t wake; /* a track is half full, or it is the end */
 	bool stopping;
 	struct trace_track *tracks;
 	bool is_broken;
-	/* The last page of the file, and what is to come there. */
+	/* The last page of the file, with the bytes that are to be written
+	   there. */
 	off_t page_at;
-	size_t written; /* up to the tail */
+	size_t written; /* bytes in the file, up to the tail */
 	size_t used;
 	char page[PAGE];
-	char *window; /* of the file, and a page more; NULL: none yet */
+	char *window; /* a part of the file and a page; NULL: none */
 	off_t window_at;
 	pthread_t thread;
 	bool has_thread;
@@ -162,12 +163,14 @@ void trace_count(struct trace_track *t, enum trace_kind kind, uint64_t now,
 /*
  * --- the file; with the lock held ---
  *
- * It ends with a tail, which what is added is written over, with a new one. A
- * process can be killed in the middle of a write, but not within a page: so no
- * write goes beyond one, and what must is a store to the mapped file.
+ * The file ends with a tail, which closes the JSON. New events overwrite it and
+ * end with a new tail. A process can be killed in the middle of a write, but
+ * not within a page. So no write crosses a page; where the tail must, it is
+ * stored to the mapped file.
  */
 
-/* The old tail, where it was: there is room for that. */
+/* Ends the file after an error, with the tail where it was: it has room there.
+ */
 static void end_early(struct trace *trace, int error)
 {
 	off_t end = trace->page_at + (off_t)trace->written;
@@ -207,7 +210,7 @@ static void write_page(struct trace *trace)
 	trace->written = trace->used;
 }
 
-/* A word anywhere, stored by one instruction. */
+/* A word at any address, stored by one instruction. */
 struct unaligned {
 	uint32_t word;
 } __attribute__((packed, may_alias));
@@ -219,7 +222,7 @@ static void unmap_window(struct trace *trace)
 	trace->window = NULL;
 }
 
-/* This page of the file and the next; NULL: they cannot be mapped. */
+/* This page of the file and the page behind it; NULL: they cannot be mapped. */
 static char *two_pages(struct trace *trace, off_t at)
 {
 	off_t window_at = at - at % WINDOW;
@@ -237,11 +240,11 @@ static char *two_pages(struct trace *trace, off_t at)
 	return trace->window + (at - window_at);
 }
 
-/* Blanks, and the tail behind them; false: it cannot be done so. */
+/* Writes blanks with the tail behind them. False: it cannot be done. */
 static bool store_tail(struct trace *trace, off_t at)
 {
-	/* Blanks at the end of the file change nothing, and have their place
-	   on the disk from now on. */
+	/* Blanks at the end of the file change nothing, and reserve its place
+	   on the disk. */
 	const size_t before = PAGE - TAIL;
 	uint32_t text;
 	char *pages;
@@ -253,7 +256,7 @@ static bool store_tail(struct trace *trace, off_t at)
 	if (!pages)
 		return false;
 	memcpy(&text, "  ]}", sizeof(text));
-	/* Both can be written to after that, without a fault in between. */
+	/* Touch both pages, so that no fault can come between the stores. */
 	*(volatile char *)(pages + before) = tail[0];
 	*(volatile char *)(pages + PAGE) = ' ';
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -261,7 +264,8 @@ static bool store_tail(struct trace *trace, off_t at)
 	return true;
 }
 
-/* The tail goes to the end of this page, then to the beginning of the next. */
+/* Moves the tail to the end of this page, then to the beginning of the page
+   behind it. */
 static void turn_page(struct trace *trace)
 {
 	const size_t end = PAGE - TAIL;
@@ -276,7 +280,7 @@ static void turn_page(struct trace *trace)
 	trace->written = trace->used = 0;
 }
 
-/* Before each event: none is in two pages. */
+/* Call before each event, so that none crosses a page. */
 static void make_room_for_event(struct trace *trace)
 {
 	if (trace->used + EVENT_TEXT + TAIL > PAGE)
@@ -298,8 +302,8 @@ static void put(struct trace *trace, const char *format, ...)
 	trace->used += (size_t)n;
 }
 
-/* As "%s". What each event needs is put together by hand: printf() would take
-   half of the time that tracing costs. */
+/* Like "%s". Events are formatted by hand: printf() would take half of the time
+   that tracing costs. */
 static void put_text(struct trace *trace, const char *text)
 {
 	size_t n = strlen(text);
@@ -308,7 +312,7 @@ static void put_text(struct trace *trace, const char *text)
 	trace->used += n;
 }
 
-/* As "%llu" with so many digits at least. */
+/* Like "%llu", with at least this many digits. */
 static void put_digits(struct trace *trace, uint64_t n, size_t least)
 {
 	char digits[20];
@@ -325,7 +329,7 @@ static void put_number(struct trace *trace, uint64_t n)
 	put_digits(trace, n, 1);
 }
 
-/* Nanoseconds as microseconds: times in the file. */
+/* Times in the file: nanoseconds, written as microseconds. */
 static void put_us(struct trace *trace, uint64_t ns)
 {
 	put_number(trace, ns / 1000);
@@ -458,8 +462,8 @@ static void path_of(const char *path, unsigned n, char out[PATH_SIZE])
 			 path + stem);
 }
 
-/* A file that nobody else writes; -EAGAIN: somebody does. A file system without
-   locks has to do without. */
+/* Opens and locks a file. -EAGAIN: another trace has it. On file systems
+   without locks it is not locked. */
 static int open_one(const char *path, int *out)
 {
 	int fd =
@@ -504,7 +508,7 @@ static uint64_t unix_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* The two clocks at one moment: of some tries, the quickest. */
+/* Reads both clocks at one moment: the quickest of some tries. */
 static void set_clock(struct trace *trace)
 {
 	uint64_t before, now, after, best = UINT64_MAX;

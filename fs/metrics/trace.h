@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What threads do when, as a file for trace viewers: Chrome's JSON, which
- * Perfetto reads too. Each thread has a track of its own, which it alone writes
- * without a lock; a thread of the trace's writes them to the file, several
- * times a second, so that whatever ends the process leaves valid JSON. What
- * comes faster than that is dropped, and counted.
+ * A timeline of what each thread does, as a file for trace viewers: Chrome's
+ * JSON, which Perfetto reads too. Each thread writes to a track of its own,
+ * without a lock. A thread of the trace writes the tracks to the file several
+ * times a second, so that the file is valid JSON however the process ends.
+ * Events that come too fast are dropped and counted.
  *
- * trace.lock guards the list of tracks and the file; nothing follows it.
+ * trace.lock guards the list of tracks and the file; no other lock is taken
+ * under it.
  */
 #ifndef FS_METRICS_TRACE_H
 #define FS_METRICS_TRACE_H
@@ -28,28 +29,29 @@ enum trace_kind {
 	TRACE_NEXT,
 	TRACE_WAIT,
 	TRACE_TRAINER,
-	TRACE_QUEUE, /* not a span: a number that changes */
+	TRACE_QUEUE, /* not a span, but a counter's value */
 	TRACE_KINDS,
 };
 
 /*
- * Begins the file. Where another trace is being written to it, in this process
- * or another, FILE.json becomes FILE.2.json and so on. Failures are logged. The
+ * Begins the file. If another trace is being written to it, in this process or
+ * another, FILE.json becomes FILE.2.json and so on. Failures are logged. The
  * log must outlive the trace.
  */
 int trace_open(const char *path, struct log *log, struct trace **out);
-/* Nobody writes to its tracks any more. Takes NULL. */
+/* No thread writes to its tracks any more. Takes NULL. */
 void trace_close(struct trace *trace);
 
-/* A track, up to the end of the trace. NULL without a trace, or memory: all
-   that follows takes that, and does nothing. */
+/* Adds a track, which lives as long as the trace. NULL without a trace or
+   without memory: all functions on tracks accept NULL and do nothing. */
 struct trace_track *trace_add(struct trace *trace, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* The calling thread is the one that writes the track from now on. */
+/* From now on the calling thread writes the track. */
 void trace_here(struct trace_track *track);
 
-/* By stage_now_ns(), clock_ns(); what `a` and `b` are called is the kind's. */
+/* Times are those of stage_now_ns() or clock_ns(). The kind says what `a` and
+   `b` are called. */
 void trace_span(struct trace_track *track, enum trace_kind kind, uint64_t begin,
 		uint64_t end, uint64_t a, uint64_t b);
 void trace_count(struct trace_track *track, enum trace_kind kind, uint64_t now,
