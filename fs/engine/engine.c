@@ -15,13 +15,13 @@
 enum {
 	THREADS_DEFAULT = 2,
 	SLOT_BYTES_DEFAULT = 256 << 20,
-	/* Layouts kept for a look-up that follows another soon. */
+	/* Layouts that are kept for another look-up soon. */
 	BATCHES_KEPT = 64,
-	/* Batches ahead of a reader, and of all of them together. */
+	/* The most batches ahead of a reader, and of all readers together. */
 	AHEAD_MAX = 8,
 	COMING_MAX = 64,
-	/* Payloads ahead of a reader: enough to keep a device busy while a
-	   batch is made of them. */
+	/* Bytes of payloads that are read ahead of a reader: enough to keep a
+	   device busy while a batch is assembled. */
 	READ_AHEAD_MIN = 16 << 20,
 	READ_AHEAD_MAX = 256 << 20,
 };
@@ -61,7 +61,7 @@ struct engine {
 	size_t num_datasets;
 	atomic_uint_fast64_t direct;
 	struct tally assembly;
-	pthread_mutex_t lock; /* guards all that follows */
+	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t queued;
 	pthread_cond_t finished; /* a ticket is done */
 	struct ticket *queue;
@@ -70,8 +70,8 @@ struct engine {
 	unsigned num_coming;
 	struct batch *kept[BATCHES_KEPT];
 	size_t oldest;	 /* index in kept to replace next */
-	bool is_untidy;	 /* there may be slots that nobody wants */
-	bool is_watched; /* a thread waits to look for them */
+	bool is_untidy;	 /* there may be slots that no reader wants */
+	bool is_watched; /* a thread will look for such slots */
 	bool stopping;
 	pthread_t *threads;
 	unsigned num_threads;
@@ -86,7 +86,7 @@ struct stream {
 
 /* --- layouts --- */
 
-/* Whether a sample of a kept batch may be readable by now. */
+/* Whether a failed sample of a kept batch may be readable by now. */
 static bool may_improve(struct engine *e, const struct batch *batch)
 {
 	return batch->has_io_errors || slots_failed(e->slots, batch);
@@ -117,8 +117,8 @@ static bool find_kept(struct engine *e, const struct batch_key *key,
 	return false;
 }
 
-/* Slots are found by the layout, so there is to be one of each. Of two that
-   were made at once, the first stays. */
+/* Slots are found by their layout, so each batch has one layout only. If two
+   threads made it at once, the first one stays. */
 static void keep_layout(struct engine *e, struct batch **batch)
 {
 	scoped_lock(&e->lock);
@@ -165,7 +165,7 @@ static int layout(struct engine *e, const struct batch_key *key, bool afresh,
 
 /* --- assembling --- */
 
-/* What it waited for is in its tally. */
+/* The tally of the batch has counted its waits. */
 static void count_assembly(struct engine *e, const struct batch *batch,
 			   uint64_t ns)
 {
@@ -179,7 +179,7 @@ static void count_assembly(struct engine *e, const struct batch *batch,
 	tally_add(&e->assembly.times[histogram_bucket(ns)], 1);
 }
 
-/* Into a slot, or into memory of its reader. */
+/* Assembles a batch into a slot, or into memory of its reader. */
 static int assemble_batch(void *arg, const struct batch *batch, void *buf,
 			  uint64_t *marks)
 {
@@ -197,7 +197,7 @@ static int assemble_batch(void *arg, const struct batch *batch, void *buf,
 	return r;
 }
 
-/* Slots come out of what the cache may have. */
+/* Slots take their memory from the cache's. */
 static void make_room_for_slots(void *arg, uint64_t bytes)
 {
 	struct engine *e = arg;
@@ -209,7 +209,7 @@ static void make_room_for_slots(void *arg, uint64_t bytes)
 	plan_set_room(e->plan, left);
 }
 
-/* Some thread is to look, after a while, for slots that nobody wants. */
+/* Asks a thread to look for slots that no reader wants, after a while. */
 static void note_untidy(struct engine *e)
 {
 	scoped_lock(&e->lock);
@@ -252,13 +252,13 @@ static void run_ticket(struct ticket *t, struct trace_track *track)
 	pthread_mutex_unlock(&e->lock);
 }
 
-/* A failure is met again, and told, by whoever wants the batch. */
+/* Failures are not reported: the reader of the batch meets them again. */
 static void prepare_coming(struct engine *e, const struct coming *c)
 {
 	const struct batch_key key = { c->ds, &c->spec, c->epoch, c->number };
 	struct batch *batch;
 
-	/* It may have come and gone while this was waiting for its turn. */
+	/* Its reader may have passed it while this waited for its turn. */
 	if (!plan_wants(e->plan, &key) || layout(e, &key, false, &batch))
 		return;
 	slots_prepare(e->slots, batch);
@@ -266,7 +266,8 @@ static void prepare_coming(struct engine *e, const struct coming *c)
 	note_untidy(e);
 }
 
-/* With the lock held before and after. What somebody waits for goes first. */
+/* Called with the lock held, and returns with it held. Work that a reader waits
+   for goes first. */
 static bool work_once(struct engine *e, struct trace_track *track)
 {
 	struct ticket *t = e->queue;
@@ -291,8 +292,8 @@ static bool work_once(struct engine *e, struct trace_track *track)
 	return true;
 }
 
-/* Waits for work. One thread sees to it that slots nobody wants are given up
-   after a while; with the lock held. */
+/* Waits for work, with the lock held. One of the waiting threads frees slots
+   that no reader wants after a while. */
 static void wait_for_work(struct engine *e)
 {
 	struct timespec end;
@@ -305,7 +306,8 @@ static void wait_for_work(struct engine *e)
 	e->is_watched = true;
 	end = clock_in_ms((SLOTS_PATIENCE + 1) * 1000);
 	if (pthread_cond_timedwait(&e->queued, &e->lock, &end) == ETIMEDOUT) {
-		/* Before it looks: of what comes meanwhile it knows nothing. */
+		/* Cleared before the look, which may miss slots that come
+		   meanwhile. */
 		e->is_untidy = false;
 		pthread_mutex_unlock(&e->lock);
 		is_left = slots_tidy(e->slots);
@@ -350,7 +352,7 @@ int stream_submit(struct stream *stream, struct batch *batch,
 	t->dest = *dest;
 	t->done = done;
 	t->arg = arg;
-	/* Set before the work can be over and its callback look for it. */
+	/* Set before the work can end, for its callback may use it. */
 	*out = t;
 	scoped_lock(&e->lock);
 	DL_APPEND(e->queue, t);
@@ -429,7 +431,7 @@ int stream_batch(struct stream *s, uint64_t number, bool afresh,
 	return layout(s->engine, &key, afresh, out);
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static bool is_coming(const struct engine *e, const struct coming *c)
 {
 	for (unsigned i = 0; i < e->num_coming; i++) {
@@ -464,7 +466,7 @@ void stream_note(struct stream *s, uint64_t number)
 
 /* --- the engine --- */
 
-/* Of what this process may have. */
+/* A quarter of the memory that this process may use. */
 static uint64_t quarter_of_memory(void)
 {
 	struct memory memory;
@@ -484,7 +486,7 @@ static int start_threads(struct engine *e, unsigned n)
 	return r;
 }
 
-/* The half of it that is left to slots is taken when there are any. */
+/* Slots take their half of the memory when they need it. */
 static int open_cache(struct engine *e, const struct engine_options *options)
 {
 	const struct cache_options cache = {
@@ -538,8 +540,8 @@ static void choose_sizes(struct engine *e, const struct engine_options *o)
 	e->slot_bytes = o->slot_bytes ? o->slot_bytes
 			: is_hard     ? e->tiers.cache_size / 2
 				      : SLOT_BYTES_DEFAULT;
-	/* Of a hard limit, what is less than a piece of memory is for nobody.
-	 */
+	/* Below a hard limit, the rest that is no whole piece of memory cannot
+	   be used. */
 	if (is_hard)
 		e->slot_bytes &= ~(uint64_t)(POOL_ALIGN - 1);
 	e->batch_max = is_hard ? e->slot_bytes

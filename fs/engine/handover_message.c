@@ -6,7 +6,7 @@
 
 #include "fs/util/bytes.h"
 
-/* These return what is wrong, or NULL. */
+/* parse_*() return an error for the log, or NULL. */
 static const char *parse_hello(const uint8_t *bytes, size_t size,
 			       struct handover_message *out)
 {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a loader and the daemon say to each other over the hand-over socket, a
- * SOCK_SEQPACKET one: each message is one of these structs, whole. Private to
- * one version of both; who does not know the other's version reads files.
+ * The messages between a loader and the daemon on the socket for zero-copy
+ * delivery, of type SOCK_SEQPACKET: each message is one of these structs,
+ * whole. They may change with each version; a loader of another version than
+ * the daemon's reads files instead.
  *
  *	loader	HELLO		  once, first
  *	daemon	WELCOME
- *	loader	GET path	  as often as the loader likes ahead
- *	daemon	BATCH		  one per GET, in any order, with a descriptor
+ *	loader	GET path	  a request; several may be open at once
+ *	daemon	BATCH		  one per GET, in any order: with a descriptor
  *				  (SCM_RIGHTS) if this memory is new to the
  *				  loader, or with an error
  *	loader	PUT id		  has read the batch in this memory
- *	loader	CANCEL request	  wants no answer any more, if none was sent yet
+ *	loader	CANCEL request	  wants no answer, if none was sent yet
  *	loader	FORGET id	  has unmapped this memory
- *	loader	TELL figures	  what it has done since it was opened, about
- *once a second; no answer
+ *	loader	TELL figures	  its report, about once a second; no answer
  *
- * A socket that is closed puts and cancels all.
+ * Closing the socket puts all memory and cancels all requests.
  */
 #ifndef FS_ENGINE_HANDOVER_MESSAGE_H
 #define FS_ENGINE_HANDOVER_MESSAGE_H
@@ -27,8 +27,8 @@ enum {
 	HANDOVER_VERSION = 2,
 	HANDOVER_PATH_MAX = 1024,
 	HANDOVER_JOB_SIZE = 65,	    /* with the NUL */
-	HANDOVER_REQUESTS_MAX = 64, /* of one loader not answered yet */
-	HANDOVER_SLOTS_MAX = 64,    /* of one loader not put yet */
+	HANDOVER_REQUESTS_MAX = 64, /* open ones of a loader */
+	HANDOVER_SLOTS_MAX = 64,    /* that a loader has not put yet */
 };
 
 #define HANDOVER_MAGIC UINT64_C(0x7265766f6e746562) /* "betnover" */
@@ -44,7 +44,8 @@ enum handover_kind {
 	HANDOVER_TELL,
 };
 
-/* Every message begins with its kind and, HELLO and WELCOME, its version. */
+/* Every message begins with its kind; HELLO and WELCOME go on with the version.
+ */
 struct handover_hello {
 	uint32_t kind;
 	uint32_t version;
@@ -89,7 +90,7 @@ struct handover_batch {
 	uint64_t capacity; /* of the memory, what is to be mapped */
 };
 
-/* Any message of a loader, checked. */
+/* A message of a loader, after its check. */
 struct handover_message {
 	uint32_t kind;
 	uint64_t number; /* request or slot */
@@ -100,11 +101,12 @@ struct handover_message {
 	struct figures figures;
 };
 
-/* -EPROTO: no message of this version; *why says what is wrong. */
+/* -EPROTO: not a message of this version, and *why is the reason. */
 int handover_parse(const void *bytes, size_t size, struct handover_message *out,
 		   const char **why);
 
-/* A GET of this path; how many bytes of it to send, or -ENAMETOOLONG. */
+/* Fills in a GET of this path. Returns how many bytes of it to send, or
+   -ENAMETOOLONG. */
 int handover_make_get(struct handover_get *get, uint64_t request,
 		      const char *path);
 

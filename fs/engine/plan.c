@@ -12,25 +12,27 @@
 
 enum {
 	READERS_MAX = 64,
-	/* Reads under way at once: what saturates an SSD, and hides the way to
-	   a file server. */
+	/* Reads under way at once: enough to saturate an SSD, and to hide the
+	   latency of a file server. */
 	READS_AHEAD = 32,
-	/* Samples looked at before others get their turn. */
+	/* Samples of one reader that are looked at in a row. */
 	STRETCH = 16,
-	/* Samples of a chunk whose next use is looked up: with more, some is
-	   always near. */
+	/* Samples of a chunk whose next use is looked up. If there were more,
+	   one of them would always be near. */
 	LOOKED_AT = 16,
-	/* A reader that is slower than others by this part of an epoch is put
+	/* A reader that lags behind the others by this part of an epoch is put
 	   level with them again. */
 	DRIFT = 16,
 	RUN_BYTES = 1 << 20,
-	/* The part of the cache that is not planned with: 1/8. */
+	/* The part of the cache that the plan leaves free: 1/8. */
 	SPARE = 8,
 };
 
-/* A reader that is silent so long is not read ahead for any more, and then not
-   counted on. A trainer's evaluation takes minutes, and costs no more than
-   reading its next batches again. */
+/*
+ * Reading ahead stops for a reader that has been silent for this long, and such
+ * a reader no longer counts. The evaluation of a trainer takes minutes. After
+ * it, only the next batches of the trainer have to be read again.
+ */
 static const int64_t idle_ns = 10 * 1000000000LL;
 static const int64_t forget_ns = 120 * 1000000000LL;
 
@@ -38,12 +40,12 @@ struct plan {
 	struct cache *cache;
 	uint64_t ahead;
 	_Atomic uint64_t room; /* bytes of the cache */
-	pthread_mutex_t lock;  /* guards all that follows */
+	pthread_mutex_t lock;  /* guards the members below */
 	pthread_cond_t changed;
 	struct reader readers[READERS_MAX];
 	size_t num_readers;
 	uint64_t ids;
-	uint64_t clock; /* bytes: where the foremost reader is */
+	uint64_t clock; /* bytes: position of the foremost reader */
 	bool stopping;
 	bool has_thread;
 	pthread_t thread;
@@ -51,7 +53,7 @@ struct plan {
 
 /* --- readers; all with the lock held --- */
 
-/* What the reader's progress is in the units of all. */
+/* The reader's progress, in the unit that all readers share. */
 static uint64_t place_of(const struct reader *r)
 {
 	return r->base + reader_position(r) * r->weight;
@@ -76,8 +78,11 @@ static void forget(struct plan *p, int64_t now)
 	}
 }
 
-/* Of two jobs with one SPEC, a batch belongs rather to the one in its epoch,
-   and the first of an epoch to the one that is nearer to it. */
+/*
+ * The reader that opens this batch. If two jobs have the same SPEC, it is the
+ * one in the batch's epoch; at the start of an epoch, the one that is nearer to
+ * it.
+ */
 static struct reader *find_reader(struct plan *p, const struct batch_key *key)
 {
 	struct reader *best = NULL, *r = p->readers;
@@ -93,7 +98,7 @@ static struct reader *find_reader(struct plan *p, const struct batch_key *key)
 	return best;
 }
 
-/* Any that reads this sequence. */
+/* Any reader of this sequence. */
 static struct reader *find_stream(struct plan *p, const struct batch_key *key)
 {
 	for (size_t i = 0; i < p->num_readers; i++) {
@@ -104,7 +109,7 @@ static struct reader *find_stream(struct plan *p, const struct batch_key *key)
 	return NULL;
 }
 
-/* NULL: it is gone by now. */
+/* NULL: the reader is gone. */
 static struct reader *find_id(struct plan *p, uint64_t id)
 {
 	for (size_t i = 0; i < p->num_readers; i++) {
@@ -114,7 +119,7 @@ static struct reader *find_id(struct plan *p, uint64_t id)
 	return NULL;
 }
 
-/* Of those that have not opened the batch yet, the one that comes next. */
+/* The next reader to come, among those that have not opened the batch yet. */
 static struct reader *find_next(struct plan *p, const struct batch_key *key)
 {
 	struct reader *next = NULL, *r = p->readers;
@@ -127,7 +132,7 @@ static struct reader *find_next(struct plan *p, const struct batch_key *key)
 	return next;
 }
 
-/* For whom a batch is assembled, as far as is known; NULL: nobody. */
+/* The reader for which a batch is assembled, as far as is known, or NULL. */
 static struct reader *find_served(struct plan *p, const struct batch_key *key)
 {
 	struct reader *next = find_next(p, key);
@@ -139,8 +144,8 @@ static struct reader *find_served(struct plan *p, const struct batch_key *key)
 	return next ? next : find_stream(p, key);
 }
 
-/* A new one, level with the foremost, in the place of the most silent if there
-   are too many. */
+/* Adds a reader, level with the foremost. If there are too many, it replaces
+   the one that has been silent for longest. */
 static struct reader *add_reader(struct plan *p, const struct batch_key *key)
 {
 	struct reader *r = &p->readers[0];
@@ -160,7 +165,7 @@ static struct reader *add_reader(struct plan *p, const struct batch_key *key)
 	return r;
 }
 
-/* Moves the common clock on, or a reader that fell behind back to it. */
+/* Advances the common clock, or brings a reader that fell behind back to it. */
 static void keep_level(struct plan *p, struct reader *r)
 {
 	uint64_t place = place_of(r);
@@ -239,7 +244,7 @@ static uint64_t sample_next_use(const struct plan *p, const struct dataset *ds,
 	return best;
 }
 
-/* Never 0, which is sooner than anything. */
+/* Never 0, which means a chunk that a reader waits for. */
 static uint64_t chunk_next_use(const struct plan *p,
 			       const struct cache_file *file, uint64_t chunk)
 {
@@ -268,7 +273,7 @@ static struct cache_file *file_of(const struct dataset *ds)
 	return (struct cache_file *)ds->payloads;
 }
 
-/* What is to be read, and how far one looks ahead. */
+/* A sample that is to be read, and how far to look ahead from it. */
 struct wish {
 	struct cache_file *file;
 	const struct order *order;
@@ -278,8 +283,8 @@ struct wish {
 	uint64_t horizon; /* chunks needed later than that can wait */
 };
 
-/* The chunks that the order uses together with the sample's: a read of up to
-   RUN_BYTES. */
+/* The chunks that the order uses together with the sample's chunk: a read of up
+   to RUN_BYTES. */
 static void run_of(const struct wish *w, uint64_t *first, uint64_t *end)
 {
 	const struct dataset *ds = w->file->ds;
@@ -295,7 +300,8 @@ static void run_of(const struct wish *w, uint64_t *first, uint64_t *end)
 	*end = min_u64(b, *first + max);
 }
 
-/* Fetches the sample's chunk, and of its run what is needed soon as well. */
+/* Fetches the sample's chunk, and those chunks of its run that are needed soon.
+ */
 static int fetch_run(struct plan *p, const struct wish *w)
 {
 	uint64_t chunk = w->sample / w->file->per, first, end;
@@ -323,8 +329,8 @@ static int fetch_run(struct plan *p, const struct wish *w)
 	return result;
 }
 
-/* What a reader may have in the cache, in samples. A part is left for what is
-   being assembled. */
+/* The samples that a reader may have in the cache. A part is left for batches
+   that are being assembled. */
 static uint64_t share_of(const struct plan *p, const struct reader *r)
 {
 	/* Values begin and end within pages. */
@@ -333,16 +339,16 @@ static uint64_t share_of(const struct plan *p, const struct reader *r)
 }
 
 /*
- * How far ahead of a reader one reads, in samples. What was read brings its run
- * along, which is used within a window; so that has to find room as well, or it
- * would be read twice.
+ * How many samples to read ahead of a reader. A sample brings its whole run
+ * along, which is used within a window. So the run must find room as well, or
+ * it would be read twice.
  */
 static uint64_t reach_of(const struct plan *p, const struct reader *r)
 {
 	uint64_t want = r->spec.window + p->ahead / r->weight;
 	uint64_t room = share_of(p, r);
 
-	/* Of what is drawn later nobody knows that it is needed. */
+	/* Samples that are drawn later are not known yet. */
 	if (r->spec.draws)
 		want = min_u64(want, FORESIGHT_POSITIONS / 2);
 	if (r->spec.window)
@@ -352,7 +358,7 @@ static uint64_t reach_of(const struct plan *p, const struct reader *r)
 	return max_u64(r->spec.batch, min_u64(want, room));
 }
 
-/* What is needed later than that can wait. */
+/* The horizon of a reader: chunks that are needed later can wait. */
 static uint64_t horizon_of(const struct plan *p, const struct reader *r)
 {
 	uint64_t far = reach_of(p, r) + r->spec.window;
@@ -395,7 +401,8 @@ bool plan_wants(struct plan *p, const struct batch_key *key)
 	return false;
 }
 
-/* For those that have opened the batch; whether one needed it until now. */
+/* Updates the readers that have opened the batch. Returns whether one of them
+   needed it until now. */
 static bool opened_done(struct plan *p, const struct batch_key *key)
 {
 	bool changed = false;
@@ -407,8 +414,8 @@ static bool opened_done(struct plan *p, const struct batch_key *key)
 	return changed;
 }
 
-/* If it was assembled ahead, then for the reader that comes next. Those behind
-   it may find it gone and have to assemble it once more. */
+/* If the batch was assembled ahead, it was for the reader that comes next.
+   Readers behind that one may find it gone and have it assembled again. */
 static void next_done(struct plan *p, const struct batch_key *key)
 {
 	struct reader *next = find_next(p, key);
@@ -460,19 +467,19 @@ void plan_shared(struct plan *p, const struct batch *batch)
 
 /* --- the thread that reads ahead --- */
 
-/* Some samples that a reader will come to, in that order. */
+/* The next samples of a reader, in its order. */
 struct stretch {
 	uint64_t reader; /* its id */
 	struct cache_file *file;
 	struct order order;
 	uint64_t horizon;
-	uint64_t from; /* its `ahead` before, and after */
+	uint64_t from; /* its `ahead` before and after */
 	uint64_t to;
 	uint64_t samples[STRETCH];
 	unsigned n;
 };
 
-/* How much a reader may be read ahead for, in samples; 0: it has enough. */
+/* How many samples may be read ahead for a reader; 0: it has enough. */
 static uint64_t room_ahead(const struct plan *p, const struct reader *r,
 			   int64_t now)
 {
@@ -485,7 +492,7 @@ static uint64_t room_ahead(const struct plan *p, const struct reader *r,
 	return end - min_u64(end, r->ahead);
 }
 
-/* Whoever has the least ahead of it is next. */
+/* Returns the reader that has the least read ahead. */
 static struct reader *choose_reader(struct plan *p)
 {
 	struct reader *best = NULL, *r = p->readers;
@@ -502,7 +509,7 @@ static struct reader *choose_reader(struct plan *p)
 	return best;
 }
 
-/* The next samples of a reader's future, of one epoch. */
+/* Takes the next samples of a reader's future, all of one epoch. */
 static void take_stretch(const struct plan *p, const struct reader *r,
 			 struct stretch *c)
 {
@@ -532,7 +539,7 @@ static void take_stretch(const struct plan *p, const struct reader *r,
 enum outcome {
 	READ_ALL,
 	READ_BUSY, /* enough reads are under way */
-	READ_FULL, /* of what is needed sooner */
+	READ_FULL, /* of chunks that are needed sooner */
 };
 
 static enum outcome read_stretch(struct plan *p, const struct stretch *c)
@@ -550,8 +557,8 @@ static enum outcome read_stretch(struct plan *p, const struct stretch *c)
 			continue;
 		if (cache_reads(p->cache) >= READS_AHEAD)
 			return READ_BUSY;
-		/* What the run has no room for is another's worry. By now its
-		   batch may be assembled, and it be needed no more. */
+		/* A run without room is no failure. By now the batch may be
+		   assembled, and the chunks not be needed any more. */
 		if (fetch_run(p, &w) &&
 		    !cache_has(w.file, w.sample / w.file->per))
 			return READ_FULL;
@@ -559,7 +566,7 @@ static enum outcome read_stretch(struct plan *p, const struct stretch *c)
 	return READ_ALL;
 }
 
-/* With the lock held; the reader may be gone, or elsewhere, by now. */
+/* The caller holds the lock. The reader may be gone, or elsewhere, by now. */
 static void note_stretch(struct plan *p, const struct stretch *c,
 			 enum outcome outcome)
 {

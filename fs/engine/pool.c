@@ -11,7 +11,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 
-/* Newer than the C libraries that may be around. */
+/* Constants that the C library may not have yet. */
 #ifndef MADV_COLLAPSE
 #	define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
@@ -24,15 +24,15 @@
 
 enum {
 	PAGE = 4096,
-	/* A huge page more than needed is little here. */
+	/* From this size on, one huge page too many is little. */
 	ROOM_FROM = 16 << 20,
 };
 
 struct pool {
-	pthread_mutex_t lock; /* guards all that follows */
-	struct piece *unused; /* the last one given back first */
+	pthread_mutex_t lock; /* guards the members below */
+	struct piece *unused; /* the most recently used first */
 	uint64_t limit;
-	uint64_t ids; /* given so far */
+	uint64_t ids; /* last id that was given */
 	struct pool_stats stats;
 };
 
@@ -52,7 +52,7 @@ static int open_memory(uint64_t capacity)
 	return fd;
 }
 
-/* Maps at a multiple of POOL_ALIGN: of more, the ends are let go. */
+/* Maps memory at a multiple of POOL_ALIGN: maps more, and unmaps the ends. */
 static uint8_t *map_aligned(uint64_t capacity, int fd)
 {
 	uint64_t head;
@@ -79,10 +79,10 @@ static uint8_t *map_aligned(uint64_t capacity, int fd)
 }
 
 /*
- * Huge pages: the kernel makes one out of a range in which at least one small
- * page is there, and clearing it whole is ten times faster than 512 small ones.
- * What it refuses is made of small ones, now: a page that cannot be had later
- * is a SIGBUS.
+ * Fills a piece with huge pages. The kernel makes one from a range in which at
+ * least one small page is present; clearing it as a whole is ten times faster
+ * than clearing 512 small ones. Where the kernel refuses, small pages are
+ * allocated now: a page that cannot be had later is a SIGBUS.
  */
 static int fill_piece(struct piece *p)
 {
@@ -96,7 +96,7 @@ static int fill_piece(struct piece *p)
 	return r ? -ENOMEM : 0;
 }
 
-/* Afterwards the mapping made before is the only one that can write. */
+/* Afterwards only the mapping that exists already can write. */
 static bool seal_memfd(int fd)
 {
 	return !fcntl(fd, F_ADD_SEALS,
@@ -127,7 +127,7 @@ static int make_memory(struct piece *p)
 	}
 	r = fill_piece(p);
 	if (!r && !seal_memfd(p->fd)) {
-		/* Then it is for this process alone. */
+		/* Without the seals, the memory is for this process alone. */
 		close(p->fd);
 		p->fd = -1;
 	}
@@ -185,7 +185,7 @@ void pool_close(struct pool *pool)
 	free(pool);
 }
 
-/* Counts a piece in, or out. Called with the lock held, as the next three. */
+/* Adds a piece to the counts, or removes it. The caller holds the lock. */
 static void count_piece(struct pool *pool, const struct piece *p, int sign)
 {
 	pool->stats.pieces += (uint64_t)sign;
@@ -207,8 +207,8 @@ static struct piece *take_unused(struct pool *pool, uint64_t needed)
 	return NULL;
 }
 
-/* Takes unused pieces out, the oldest first, until all are at most `bytes`.
-   They are the caller's to free, without the lock. */
+/* Takes unused pieces out, the oldest first, until all pieces together are at
+   most `bytes`. Called with the lock held; the caller frees them without it. */
 static struct piece *shrink_unused(struct pool *pool, uint64_t bytes)
 {
 	struct piece *out = NULL, *p;
@@ -229,7 +229,7 @@ static struct piece *make_room(struct pool *pool, uint64_t more)
 	return shrink_unused(pool, pool->limit - min_u64(pool->limit, more));
 }
 
-/* Without the lock, as the rest: a piece was made, or could not be. */
+/* Notes that a piece was made, or could not be. Called without the lock. */
 static void note_made(struct pool *pool, const struct piece *p,
 		      uint64_t capacity)
 {
@@ -242,8 +242,8 @@ static void note_made(struct pool *pool, const struct piece *p,
 	count_piece(pool, p, 1);
 }
 
-/* Some more than asked for: the next batch differs by a little. With the lock
-   held. */
+/* Rounds up by some more, for the next batch differs by a little. The caller
+   holds the lock. */
 static uint64_t capacity_for(const struct pool *pool, uint64_t size)
 {
 	uint64_t more = align_up(size + size / 16, POOL_ALIGN);

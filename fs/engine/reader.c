@@ -50,7 +50,7 @@ void reader_init(struct reader *r, const struct batch_key *key)
 			max_u64(1, dataset_data_bytes(key->ds) /
 					   max_u64(1, key->ds->format.samples)),
 	};
-	/* What drop_last leaves out is not read. */
+	/* Samples that drop_last leaves out are not read. */
 	r->samples = min_u64(n, r->batches * key->spec->batch);
 	set_epoch(r, key);
 	r->ahead = key->number * key->spec->batch;
@@ -85,7 +85,7 @@ static void set(struct reader *r, uint64_t *bits, uint64_t number)
 
 	if (number < r->floor)
 		return;
-	/* Forgets the oldest, a word at a time. */
+	/* Forgets the oldest batches, a word of bits at a time. */
 	if (i >= READER_WINDOW) {
 		words = (i - READER_WINDOW) / 64 + 1;
 		shift(r->seen, min_u64(words, READER_WINDOW / 64));
@@ -96,14 +96,15 @@ static void set(struct reader *r, uint64_t *bits, uint64_t number)
 	bits[i / 64] |= (uint64_t)1 << i % 64;
 }
 
-/* Whether the batch is in step with those it opened so far. */
+/* Whether the batch is a whole number of strides from the others that it
+   opened. */
 static bool in_step(const struct reader *r, uint64_t number)
 {
 	return distance(number, r->first) % step_of(r) == 0;
 }
 
-/* A batch near the others that nobody has opened yet: a job opens each once,
-   so a second time is another job. */
+/* Whether a batch is near the others and not opened yet. A job opens each batch
+   once, so a second time is another job. */
 static bool is_near(const struct reader *r, uint64_t number)
 {
 	uint64_t reach = READER_LAG * step_of(r);
@@ -121,7 +122,7 @@ bool reader_matches(const struct reader *r, const struct batch_key *key)
 		return is_near(r, key->number);
 	if (key->epoch == r->epoch + 1)
 		return key->number < READER_LAG * step_of(r);
-	/* A straggler, when others have begun the next epoch. */
+	/* A straggler, after others have begun the next epoch. */
 	return key->epoch + 1 == r->epoch && r->passed &&
 	       r->top < READER_LAG * step_of(r) &&
 	       r->batches - key->number <= READER_LAG * step_of(r);
@@ -174,7 +175,7 @@ bool reader_done(struct reader *r, const struct batch_key *key)
 	return true;
 }
 
-/* Not opened long ago, nor passed over. */
+/* Whether the batch was neither opened long ago nor passed over. */
 static bool is_due(const struct reader *r, uint64_t number)
 {
 	return number > r->top || (number >= r->first &&
@@ -194,7 +195,8 @@ uint64_t reader_position(const struct reader *r)
 	       min_u64(r->samples, (r->top + 1) * r->spec.batch);
 }
 
-/* Of its places in one epoch, as far as they are looked at. */
+/* The next use among the sample's places in one epoch, as far as they are
+   looked at. */
 static uint64_t next_in_epoch(const struct reader *r, unsigned k,
 			      uint64_t sample)
 {
@@ -210,8 +212,8 @@ static uint64_t next_in_epoch(const struct reader *r, unsigned k,
 	return best;
 }
 
-/* Knows at least half of its positions ahead of the reader, and some behind,
-   for batches that others have not opened yet. */
+/* Keeps at least half of the known positions ahead of the reader, and some
+   behind it for batches that others have not opened yet. */
 static void look_ahead(const struct reader *r)
 {
 	struct foresight *f = r->foresight;
@@ -238,7 +240,7 @@ static uint64_t next_seen(const struct reader *r, uint64_t sample)
 	}
 }
 
-/* Beyond what is seen it is guessed, by the weights. */
+/* Beyond the known positions, estimates the next use by the weights. */
 static uint64_t next_draw(const struct reader *r, uint64_t sample)
 {
 	uint64_t gap = order_gap(&r->orders[0], sample), next = ORDER_NONE;
@@ -274,7 +276,7 @@ bool reader_next(const struct reader *r, unsigned *next, uint64_t *number)
 {
 	uint64_t step = step_of(r), at = *number + step;
 
-	/* The first one says nothing about how others are reached from it. */
+	/* One batch does not show the stride yet. */
 	if (!r->stride)
 		return false;
 	for (; !*next && at < r->batches; at += step) {

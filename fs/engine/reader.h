@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One reader of batches as the plan sees it: where it is, which batches it has
- * opened, and when it will come to a sample. Not thread-safe; the plan locks.
+ * One reader of batches as the plan sees it: its position, the batches that it
+ * has opened, and when it will come to a sample. Not thread-safe; the plan
+ * locks.
  */
 #ifndef FS_ENGINE_READER_H
 #define FS_ENGINE_READER_H
@@ -12,11 +13,11 @@
 #include "fs/order/order.h"
 
 enum {
-	/* Batches that are remembered as opened. */
+	/* Opened batches that are remembered. */
 	READER_WINDOW = 512,
-	/* Steps that threads and ranks of one job are apart at most. */
+	/* The most steps between threads and ranks of one job. */
 	READER_LAG = 64,
-	/* Steps that batches are assembled ahead of their reader at most. */
+	/* The most steps that batches are assembled ahead of their reader. */
 	READER_AHEAD = 8,
 };
 
@@ -29,24 +30,24 @@ struct reader {
 	uint64_t epoch;
 	uint64_t passed;	/* epochs since it began */
 	struct order orders[2]; /* of this epoch and of the next */
-	/* Its own; NULL where nothing is drawn, or without memory. */
+	/* Owned. NULL if the order draws no samples, or without memory. */
 	struct foresight *foresight;
-	uint64_t batches; /* of an epoch, as the next */
+	uint64_t batches; /* batches and samples: of an epoch */
 	uint64_t samples;
 	uint64_t first;	 /* lowest batch it opened in this epoch */
 	uint64_t top;	 /* highest */
-	uint64_t stride; /* gcd of the steps between batches; 0: not known */
-	uint64_t floor;	 /* the next two begin with this batch */
+	uint64_t stride; /* gcd of the steps between batches; 0: unknown */
+	uint64_t floor;	 /* first batch in `seen` and `done` */
 	uint64_t seen[READER_WINDOW / 64]; /* opened */
 	uint64_t done[READER_WINDOW / 64]; /* assembled: often before */
 	uint64_t opened;
-	struct cache_counts counts; /* of its batches, and read for it */
-	int64_t last_ns; /* of CLOCK_MONOTONIC: when it was heard of last */
-	/* Of the plan's thread: samples looked at, counted from the start of
-	   the epoch on; those of the next follow. */
+	struct cache_counts counts; /* of its batches and of reads for it */
+	int64_t last_ns; /* of CLOCK_MONOTONIC: its last sign of life */
+	/* For the plan's thread: how many samples were looked at, from the
+	   start of the epoch and on into the one after it. */
 	uint64_t ahead;
 	bool is_blocked; /* no room to read further */
-	/* Progress in bytes that all readers have in common. */
+	/* Progress in bytes, the unit that all readers share. */
 	uint64_t base;
 	uint64_t weight; /* bytes of a sample */
 };
@@ -54,31 +55,32 @@ struct reader {
 void reader_init(struct reader *r, const struct batch_key *key);
 void reader_fini(struct reader *r);
 
-/* Whether it is this reader, by all we know, that opens a batch now. */
+/* Whether this reader is likely to be the one that opens a batch now. */
 bool reader_matches(const struct reader *r, const struct batch_key *key);
 
-/* It opens the batch. */
+/* The reader opens the batch. */
 void reader_advance(struct reader *r, const struct batch_key *key);
 
-/* Whether it may still open the batch, or has. */
+/* Whether it may still open the batch, and whether it has. */
 bool reader_wants(const struct reader *r, const struct batch_key *key);
 bool reader_opened(const struct reader *r, const struct batch_key *key);
 
-/* The batch was assembled, and needs no more reading; false: as was known. */
+/* The batch was assembled and needs no more reading. False: that was known. */
 bool reader_done(struct reader *r, const struct batch_key *key);
 
-/* Whether a batch of this epoch (0) or of the next (1) is to be assembled for
-   it. */
+/* Whether to assemble a batch of this epoch (0) or of the one after it (1) for
+   this reader. */
 bool reader_awaits(const struct reader *r, unsigned next, uint64_t number);
 
-/* Samples it has passed since it began. */
+/* Samples that it has passed since it began. */
 uint64_t reader_position(const struct reader *r);
 
-/* When it comes to a sample, in the same unit; READER_NEVER: not at all. */
+/* When it comes to a sample, as a reader_position(). READER_NEVER: not at all.
+ */
 uint64_t reader_next_use(const struct reader *r, uint64_t sample);
 
-/* The next batch it will want after one of epoch `next`; false: none that is
-   known. */
+/* The batch that it will want after batch *number of epoch *next, into the same
+   variables. False: none is known. */
 bool reader_next(const struct reader *r, unsigned *next, uint64_t *number);
 
 #endif

@@ -11,31 +11,35 @@
 #include "fs/util/clock.h"
 
 enum {
-	/* Slots that were read and that nobody holds, for whoever reads the
-	   same once more; the memory of others is used again, while it still is
-	   in the processor's cache. */
+	/*
+	 * Slots that were read and are not held, kept for readers of the same
+	 * batch. The memory of others is used again while it is in the
+	 * processor's cache.
+	 */
 	READ_KEPT = 2,
-	/* Milliseconds that a slot waits for who reads the next piece of it:
-	   much longer than one takes to ask, and about what it takes to
-	   assemble a large batch again. */
+	/*
+	 * Milliseconds that a slot waits for the reader of its next piece: much
+	 * longer than a request takes, and about the time to assemble a large
+	 * batch again.
+	 */
 	BEGUN_MS = 500,
-	/* How often one looks for those that wait no more. */
+	/* Milliseconds between looks for slots whose wait is over. */
 	LOOK_MS = 50,
 };
 
 enum slot_state { SLOT_NEW, SLOT_FILLING, SLOT_READY, SLOT_FAILED };
 
-/* All but what `batch` and `piece` point at is guarded by slots.lock. */
+/* Guarded by slots.lock, except the contents of `batch` and `piece`. */
 struct slot {
 	struct slots *slots;
 	struct slot *prev, *next; /* in slots.list, least recent first */
-	struct batch *batch;	  /* whose bytes these are; one reference */
-	struct piece *piece;	  /* set by the thread that fills */
+	struct batch *batch;	  /* the batch in `piece`; one reference */
+	struct piece *piece;	  /* set by the thread that fills it */
 	unsigned refs;
-	enum slot_state state; /* one thread fills; others wait on filled */
+	enum slot_state state; /* one thread fills, others wait on filled */
 	int result;
 	uint64_t marks; /* which samples could not be read; 0: none */
-	bool abandoned; /* to somebody who may still read */
+	bool abandoned; /* another process may still read it */
 	bool is_ahead;	/* its reader has not come yet */
 	bool is_begun;	/* its reader will come for more of it */
 	int64_t since;	/* milliseconds: when it was last touched */
@@ -44,15 +48,15 @@ struct slot {
 struct slots {
 	struct slots_options options;
 	struct pool *pool;
-	pthread_mutex_t lock; /* guards all that follows */
+	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t filled;
-	pthread_cond_t freed; /* a slot, or memory */
-	uint64_t frees;	      /* times that something was */
+	pthread_cond_t freed; /* a slot or memory became free */
+	uint64_t frees;	      /* times that one became free */
 	struct slot *list;
 	uint64_t assembled, ahead, shared, wasted, wait_ns;
-	pthread_mutex_t growth; /* guards the next two */
+	pthread_mutex_t growth; /* guards `taking` and `told` */
 	uint64_t taking;	/* bytes that threads are about to take */
-	uint64_t told;		/* that the pool may have had at most */
+	uint64_t told;		/* largest `bytes` in a call of grow() */
 };
 
 /* --- the list; with the lock held --- */
@@ -77,14 +81,14 @@ static void slot_free(struct slot *slot)
 	tell_freed(s);
 }
 
-/* Held by nobody, and not in the middle of being read. */
+/* Not held, and not between two pieces of a reader. */
 static bool is_idle(const struct slot *slot, int64_t now)
 {
 	return !slot->refs && slot->state == SLOT_READY &&
 	       (!slot->is_begun || now - slot->since > BEGUN_MS);
 }
 
-/* And not waiting for its reader. */
+/* Idle, and not waiting for its reader. */
 static bool is_free(const struct slot *slot, int64_t now)
 {
 	return is_idle(slot, now) &&
@@ -108,7 +112,7 @@ static struct slot *least_recent_free(struct slots *s, unsigned *n)
 	return found;
 }
 
-/* Whether one reader comes to `a` after `b`. */
+/* Whether a reader comes to `a` after `b`. */
 static bool is_later(const struct batch_key *a, const struct batch_key *b)
 {
 	if (a->ds != b->ds || !spec_equal(a->spec, b->spec))
@@ -117,8 +121,11 @@ static bool is_later(const struct batch_key *a, const struct batch_key *b)
 				    : a->number > b->number;
 }
 
-/* Of the reader that has not come for longest, the slot that it needs last: the
-   one it needs next would be assembled again at the cost of the one after. */
+/*
+ * Returns the slot to give up: the last one that the longest absent reader
+ * needs. The slot that it needs first would be assembled again at the cost of
+ * the one after it.
+ */
 static struct slot *last_ahead(struct slots *s)
 {
 	struct slot *slot, *found = NULL;
@@ -133,7 +140,7 @@ static struct slot *last_ahead(struct slots *s)
 	return found;
 }
 
-/* Frees what was read, as long as there is more of it than is kept. */
+/* Frees slots that were read, if there are more than READ_KEPT. */
 static void trim_read_slots(struct slots *s)
 {
 	struct slot *slot;
@@ -162,7 +169,7 @@ static struct slot *find(struct slots *s, const struct batch *batch)
 
 /* --- filling; without the lock --- */
 
-/* Makes room for one more piece: true if it is worth trying again. */
+/* Makes room for one more piece. True: it is worth trying again. */
 static bool make_room_for_piece(struct slots *s, bool is_ahead)
 {
 	struct slot *slot;
@@ -178,8 +185,9 @@ static bool make_room_for_piece(struct slots *s, bool is_ahead)
 }
 
 /*
- * Tells how much all may have once this thread has taken so much. In turn, lest
- * a smaller number comes after a larger one.
+ * Calls grow() with the bytes that all slots may have once this thread has
+ * taken its own. One thread at a time, so that a larger number is not followed
+ * by a smaller one.
  */
 static void begin_growth(struct slots *s, uint64_t size)
 {
@@ -209,7 +217,7 @@ static uint64_t frees_so_far(struct slots *s)
 	return s->frees;
 }
 
-/* Nobody tells when the reader of a slot is given up. */
+/* Nothing signals that a reader between two pieces has given up. */
 static void wait_freed(struct slots *s, uint64_t frees)
 {
 	struct timespec end = clock_in_ms(LOOK_MS);
@@ -229,7 +237,7 @@ static int take_piece(struct slots *s, uint64_t size, bool is_ahead,
 	int r;
 
 	for (;;) {
-		/* What is freed from here on ends the wait below. */
+		/* Memory that is freed from here on ends the wait below. */
 		frees = frees_so_far(s);
 		r = pool_take(s->pool, size, false, out);
 		if (r != -ENOSPC)
@@ -250,7 +258,7 @@ static int take_memory(struct slots *s, uint64_t size, bool is_ahead,
 	uint64_t needed = align_up(size, POOL_ALIGN);
 	int r;
 
-	/* It would wait for ever. */
+	/* It would wait indefinitely. */
 	if (s->options.is_hard && needed > s->options.limit)
 		return -EFBIG;
 	begin_growth(s, needed);
@@ -306,7 +314,8 @@ static int need_filled(struct slots *s, struct slot *slot, bool is_ahead)
 
 /* --- what others call --- */
 
-/* A slot for the batch, with a reference: the one that has it, or a new one. */
+/* Returns a slot for the batch, with a reference: the one that has it, or a new
+   one. */
 static struct slot *take_slot(struct slots *s, struct batch *batch,
 			      bool is_ahead)
 {
@@ -340,7 +349,7 @@ static int get(struct slots *s, struct batch *batch, bool is_ahead,
 	struct slot *slot;
 	int r;
 
-	/* -EAGAIN: it was being prepared, and there was no room for that. */
+	/* -EAGAIN: another thread was preparing it and found no room. */
 	do {
 		slot = take_slot(s, batch, is_ahead);
 		if (!slot)
@@ -444,7 +453,7 @@ static void put(struct slot *slot, bool is_begun)
 	if (--slot->refs)
 		return;
 	slot->since = clock_coarse_ms();
-	/* What failed is tried again by the next reader. */
+	/* The next reader tries a failed batch again. */
 	if (slot->result)
 		slot_free(slot);
 	else

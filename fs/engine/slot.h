@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slots: batches assembled in recycled memory, each once, for all who read
- * them. A slot is not used for another batch as long as somebody holds it; the
- * most recent ones stay for readers to come.
+ * Slots: batches assembled in recycled memory, each once, for all readers. A
+ * slot is not used for another batch while a reader holds it. The most recent
+ * slots stay for readers to come.
  *
- * Thread-safe. slots.lock is not held while a batch is assembled; pool.lock
- * may follow it. slots.growth is held while the owner is told that slots grow.
+ * Thread-safe. slots.lock is not held while a batch is assembled; pool.lock may
+ * be taken under it. slots.growth is held during calls of grow().
  */
 #ifndef FS_ENGINE_SLOT_H
 #define FS_ENGINE_SLOT_H
@@ -17,47 +17,46 @@ struct slot;
 
 struct slots_options {
 	uint64_t limit; /* bytes */
-	bool is_hard;	/* who finds no room waits, rather than exceed it */
-	/* Fills `buf`; 0 or -errno, and which samples failed: 0 for none. */
+	bool is_hard;	/* a reader without room waits for some */
+	/* Fills `buf`. Returns 0 or -errno, and which samples failed: 0 for
+	   none. */
 	int (*assemble)(void *arg, const struct batch *batch, void *buf,
 			uint64_t *marks);
-	/* The slots are about to hold so many bytes at most, more than was told
-	   before. One call at a time; NULL: nobody wants to know. */
+	/* The slots are about to hold up to `bytes`, more than in the last
+	   call. One call at a time; may be NULL. */
 	void (*grow)(void *arg, uint64_t bytes);
 	void *arg;
 };
 
 int slots_open(const struct slots_options *options, struct slots **out);
-/* All are put. Takes NULL. */
+/* The caller has put all slots. Takes NULL. */
 void slots_close(struct slots *slots);
 
-/* A slot with the batch, which is assembled if there is none; waits. -EFBIG: it
-   never fits into a hard limit. */
+/* Gets a slot with the batch; assembles it if there is none, and waits. -EFBIG:
+   it never fits into a hard limit. */
 int slots_get(struct slots *slots, struct batch *batch, struct slot **out);
 
-/*
- * The same for a reader to come: -EAGAIN rather than at the cost of a slot that
- * is in use, or that another reader will come for.
- */
+/* Assembles a batch for a reader to come. -EAGAIN if only a slot is free that
+   is in use, or that another reader will come for. */
 int slots_prepare(struct slots *slots, struct batch *batch);
 
-/* Whether a reader would find it assembled. */
+/* Whether a slot has the batch, assembled. */
 bool slots_ready(struct slots *slots, const struct batch *batch);
 
-/* Frees what nobody has wanted for a while. Returns whether anything is left
-   that may be freed later. */
+/* Frees slots that no reader has wanted for SLOTS_PATIENCE. Returns whether
+   slots are left that may be freed later. */
 enum { SLOTS_PATIENCE = 10 }; /* seconds */
 bool slots_tidy(struct slots *slots);
 
-/* Whether there is one, and some sample in it could not be read. */
+/* Whether a slot has the batch, and a sample in it could not be read. */
 bool slots_failed(struct slots *slots, const struct batch *batch);
 
 struct slots_stats {
 	uint64_t assembled; /* batches */
-	uint64_t ahead;	    /* of these, before anybody asked */
-	uint64_t shared;    /* times that a reader found one there */
-	uint64_t wasted;    /* nobody came for */
-	uint64_t wait_ns;   /* for memory to be free */
+	uint64_t ahead;	    /* assembled before a reader asked for them */
+	uint64_t shared;    /* readers that found their batch assembled */
+	uint64_t wasted;    /* batches that no reader came for */
+	uint64_t wait_ns;   /* waits for free memory */
 	uint64_t slots;
 	uint64_t bytes;
 	uint64_t huge; /* slots of huge pages */
@@ -67,28 +66,30 @@ void slots_stats(struct slots *slots, struct slots_stats *out);
 
 const void *slot_bytes(const struct slot *slot);
 /*
- * Which samples failed. Who reads a batch in pieces, with the slot given up in
- * between, must see to it that this stays the same: of a sample that was told
- * to be good the zeros of a later try are no bytes.
+ * Which samples failed. A reader that puts the slot between two pieces of a
+ * batch must check that this stays the same. Otherwise a sample that it took
+ * for good may be zeros of a later try.
  */
 uint64_t slot_marks(const struct slot *slot);
 /*
- * The memory itself, for another process to map: fd is -1 where this cannot be.
- * As long as the slots are open no other memory has the same id, and the next
- * batch in this memory has it too.
+ * The memory itself, for another process to map. fd is -1 if that is
+ * impossible. While the slots are open, no other memory has the same id; other
+ * batches in this memory have it, too.
  */
 int slot_fd(const struct slot *slot);
 uint64_t slot_id(const struct slot *slot);
 uint64_t slot_capacity(const struct slot *slot);
-/* Drops the reference and the caller's pointer; takes NULL. */
+/* Drops the reference and clears the caller's pointer; takes NULL. */
 void slot_put(struct slot **slot);
-/* As slot_put(), by a reader who comes for the rest in a moment: until then it
-   keeps what it has, so that where slots are few some readers come to their end
-   rather than each of them take the slot of another. */
+/*
+ * Like slot_put(), by a reader that comes back soon for the rest. Until then
+ * the slot keeps its batch. If slots are few, some readers finish this way,
+ * where otherwise each would take the slot of another.
+ */
 void slot_put_begun(struct slot **slot);
-/* A reader of the batch will not come for the rest. */
+/* A reader of the batch will not come back for the rest. */
 void slots_leave(struct slots *slots, const struct batch *batch);
-/* As slot_put(), where another process may go on reading: its memory will hold
+/* Like slot_put(), if another process may still read the memory: it will hold
    no other batch. */
 void slot_abandon(struct slot **slot);
 
