@@ -5,7 +5,7 @@
 
 #include "loader/util/exact_math.h"
 
-/* Each is accepted with a probability of a half at least. */
+/* Each attempt is accepted with a probability of at least 1/2. */
 enum { ATTEMPTS = 100 };
 
 static double next(struct uniform uniform)
@@ -13,7 +13,7 @@ static double next(struct uniform uniform)
 	return uniform.next(uniform.arg);
 }
 
-/* Joehnk's, for alpha up to 1; by logarithms, which do not vanish. */
+/* Joehnk's method, for alpha up to 1. Logarithms do not underflow. */
 static bool try_powers(double alpha, struct uniform uniform, double *out)
 {
 	double x = real_log(1 - next(uniform)) / alpha;
@@ -25,7 +25,7 @@ static bool try_powers(double alpha, struct uniform uniform, double *out)
 	return true;
 }
 
-/* Ulrich's, for alpha above 1/2: a point of the upper half of a disc. */
+/* Ulrich's method, for alpha above 1/2: a point in the upper half disc. */
 static bool try_polar(double alpha, struct uniform uniform, double *out)
 {
 	double u = next(uniform);

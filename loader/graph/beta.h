@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of the symmetric beta distribution, to the bit everywhere. */
+/* Random numbers of the symmetric beta distribution, with the same bits on
+   every machine. */
 #ifndef LOADER_GRAPH_BETA_H
 #define LOADER_GRAPH_BETA_H
 
 #include "loader/graph/crop.h"
 
 /*
- * One of Beta(alpha, alpha), alpha > 0, as beton-transforms(7) says; some pairs
- * of uniform numbers are drawn for it.
+ * Draws a number of Beta(alpha, alpha), alpha > 0, as beton-transforms(7)
+ * defines it. Takes a few pairs of numbers from `uniform`.
  */
 double beta_draw(double alpha, struct uniform uniform);
 

@@ -12,7 +12,7 @@ static double draw(struct uniform u, double low, double high)
 	return low + (high - low) * u.next(u.arg);
 }
 
-/* The shape of one attempt; false where it does not fit into the image. */
+/* Draws the shape of one attempt. False: it does not fit into the image. */
 static bool attempt(const struct crop_limits *limits, struct uniform uniform,
 		    uint32_t width, uint32_t height, struct rect *out)
 {
@@ -30,7 +30,7 @@ static bool attempt(const struct crop_limits *limits, struct uniform uniform,
 	return true;
 }
 
-/* The largest central crop of a permitted ratio. */
+/* The largest central crop with a permitted ratio. */
 static struct rect fallback(const struct crop_limits *limits, uint32_t width,
 			    uint32_t height)
 {

@@ -1,33 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where crops lie: FFCV's rules (beton-transforms(7)), over any source of
- * uniform numbers, so that they can be compared draw by draw.
+ * The place of random and central crops, by FFCV's rules (beton-transforms(7)).
+ * The caller supplies the uniform numbers, so that tests can compare each draw
+ * with FFCV's.
  */
 #ifndef LOADER_GRAPH_CROP_H
 #define LOADER_GRAPH_CROP_H
 
 #include "loader/util/image.h"
 
-/* Numbers in [0, 1), one per call. */
+/* A source of numbers in [0, 1), one per call. */
 struct uniform {
 	double (*next)(void *arg);
 	void *arg;
 };
 
 struct crop_limits {
-	double scale[2]; /* of the image's area */
-	double ratio[2]; /* of width to height */
+	double scale[2]; /* range, as a share of the image's area */
+	double ratio[2]; /* range of width / height */
 };
 
 /*
- * A random crop of an image of width x height, neither 0. As FFCV's, it may be
- * empty where an extreme ratio meets a thin image.
+ * Draws a random crop of an image of width x height, neither 0. Like FFCV's, it
+ * may be empty if the ratio is extreme and the image is thin.
  */
 struct rect crop_random(const struct crop_limits *limits,
 			struct uniform uniform, uint32_t width,
 			uint32_t height);
 
-/* The central square whose side is `ratio` of the shorter; maybe empty. */
+/* The central square; its side is `ratio` times the image's shorter side. It
+   may be empty. */
 struct rect crop_center(double ratio, uint32_t width, uint32_t height);
 
 #endif

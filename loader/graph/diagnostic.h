@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saying what is wrong with a text, and where. */
+/* Error messages about a text, with the line and the column. */
 #ifndef LOADER_GRAPH_DIAGNOSTIC_H
 #define LOADER_GRAPH_DIAGNOSTIC_H
 
 #include <stddef.h>
 
-/* What goes wrong with a text is told here, in one line; out may be NULL. */
+/* A text, and the memory for a message about it, one line. out may be NULL. */
 struct complaint {
 	const char *text;
 	char *out;

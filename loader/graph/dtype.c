@@ -7,8 +7,8 @@
 #include "loader/util/exact_math.h"
 
 /*
- * Every value passes through the widest type of its class, which holds it
- * exactly; each pair of types is then a load and a store.
+ * A conversion loads a value into the widest type of its class, which holds it
+ * exactly, and stores it from there. So no pair of types needs code of its own.
  */
 enum class {
 	CLASS_SIGNED,
@@ -29,7 +29,7 @@ struct row {
 	const char *name;
 	size_t size;
 	enum class class;
-	int64_t min; /* integers */
+	int64_t min; /* of integers */
 	uint64_t max;
 };
 
@@ -79,7 +79,7 @@ uint64_t dtype_item_size(const char *name)
 
 	if (!*name || !strchr("<>|=", *name) || !name[1])
 		return 0;
-	is_text = name[1] == 'U'; /* of four bytes a character */
+	is_text = name[1] == 'U'; /* four bytes per character */
 	for (name += 2; *name >= '0' && *name <= '9'; name++) {
 		size = 10 * size + (uint64_t)(*name - '0');
 		if (size > UINT32_MAX)
@@ -109,13 +109,13 @@ uint16_t half_of_float(float v)
 	uint32_t bits = bits_of_float(v), sign = bits >> 16 & 0x8000;
 	uint32_t size = bits & 0x7fffffff;
 
-	if (size > 0x7f800000) /* a NaN stays one, quiet */
+	if (size > 0x7f800000) /* a NaN becomes a quiet NaN */
 		return (uint16_t)(sign | 0x7e00 | (size >> 13 & 0x3ff));
-	if (size >= 0x477ff000) /* 65520: half way to 2^16 rounds up */
+	if (size >= 0x477ff000) /* 65520, half way to 2^16, rounds up */
 		return (uint16_t)(sign | 0x7c00);
 	/*
-	 * Below 2^-14 halves are multiples of 2^-24, as are float32 between
-	 * 1/2 and 1: adding 1/2 lets the processor round.
+	 * Below 2^-14, halves are multiples of 2^-24, like float32 between 1/2
+	 * and 1. So adding 1/2 makes the processor round.
 	 */
 	if (size < 0x38800000)
 		return (uint16_t)(sign |
@@ -147,7 +147,8 @@ static struct number load_integer(const struct row *row, const void *p)
 	if (is_signed)
 		return (struct number){ .class = CLASS_SIGNED,
 					.i = (int64_t)(v << unused) >> unused };
-	/* A byte of a bool array may hold anything; NumPy means "not 0". */
+	/* A byte of a bool array may have any value. Like NumPy, take every
+	   value but 0 as true. */
 	return (struct number){ .class = CLASS_UNSIGNED,
 				.u = row->max == 1 ? v != 0 : v };
 }
@@ -170,7 +171,7 @@ static struct number load_number(enum dtype t, const void *p)
 	return n;
 }
 
-/* The bits of the integer of a row's range that is nearest to n. */
+/* The bits of the integer nearest to n within the range of a row. */
 static uint64_t saturate(const struct row *row, struct number n)
 {
 	if (n.class == CLASS_REAL) {
@@ -178,7 +179,7 @@ static uint64_t saturate(const struct row *row, struct number n)
 
 		if (v != v)
 			return 0;
-		/* The float of a maximum may lie one above it: hence >=. */
+		/* The maximum as a double may be one above it: hence >=. */
 		if (v >= (double)row->max)
 			return row->max;
 		if (v <= (double)row->min)
@@ -222,7 +223,8 @@ static void store_number(enum dtype t, struct number n, void *p)
 	}
 }
 
-/* What images need, without looking at types again for every value. */
+/* Conversions that images need, in loops that do not check types for every
+   value. False: not one of them. */
 static bool convert_quickly(enum dtype from, const uint8_t *in, enum dtype to,
 			    uint8_t *out, size_t count)
 {

@@ -28,22 +28,23 @@ enum dtype {
 	DTYPE_F2,
 	DTYPE_F4,
 	DTYPE_F8,
-	DTYPE_OTHER, /* not one to calculate with: text, complex, dates */
+	DTYPE_OTHER, /* no numbers: text, complex, dates */
 };
 
-/* By NumPy's string: "<f4". */
+/* Looks up NumPy's string, like "<f4". */
 enum dtype dtype_by_name(const char *name);
 const char *dtype_name(enum dtype t);
 size_t dtype_size(enum dtype t); /* 0 for DTYPE_OTHER */
 bool dtype_is_whole(enum dtype t);
 
 /*
- * The bytes of one element of any of NumPy's types, "<U3" and "<M8[s]" too; 0
- * if the string makes no sense.
+ * Bytes of one element of any of NumPy's types, also "<U3" and "<M8[s]". 0 if
+ * there is no such type.
  */
 uint64_t dtype_item_size(const char *name);
 
-/* IEEE binary16, as bits, to nearest, ties to even; and back, exactly. */
+/* Converts to the bits of an IEEE binary16, to nearest, ties to even; and back,
+   exactly. */
 uint16_t half_of_float(float v);
 float float_of_half(uint16_t h);
 

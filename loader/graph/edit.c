@@ -9,13 +9,13 @@
 #include "loader/graph/op.h"
 #include "loader/graph/parse.h"
 
-/* Where a stage stands in the text. */
+/* The place of a stage in the text. */
 struct span {
 	size_t at;
 	size_t end; /* after its last character */
 	const struct parse_stage *stage;
-	bool is_first, is_last; /* of the operations of its statement */
-	bool is_only;		/* nothing would be left of the statement */
+	bool is_first, is_last; /* among the operations of its statement */
+	bool is_only;		/* the statement has no other stage */
 };
 
 static int parse(const char *text, struct parse *out)
@@ -25,13 +25,14 @@ static int parse(const char *text, struct parse *out)
 	return parse_text(&c, out);
 }
 
-/* All but the field with which a statement may begin. */
+/* Whether a stage is an operation. Only the first stage of a statement can be
+   none: its field. */
 static bool is_op(const struct parse_stage *stage)
 {
 	return stage->file || (!stage->quoted && op_by_name(stage->word));
 }
 
-/* Back over what separates stages and statements. */
+/* Moves `end` back over characters that separate stages or statements. */
 static size_t trim(const char *text, size_t from, size_t end)
 {
 	while (end > from && strchr(" \t\r\n|;", text[end - 1]))
@@ -52,7 +53,7 @@ static size_t end_of_stage(const struct parse *p, const char *text,
 	return trim(text, p->stages[stage].at, end);
 }
 
-/* Operation `i` of all; false: there are not so many. */
+/* Finds operation `i` of the text. False: it has fewer. */
 static bool find(const struct parse *p, const char *text, size_t i,
 		 struct span *out)
 {
@@ -116,7 +117,7 @@ int edit_op(const char *text, size_t i, char **written, char **name)
 	return -ENOMEM;
 }
 
-/* The text with [from, to) replaced. */
+/* Copies the text with [from, to) replaced. */
 static int replace(const char *text, size_t from, size_t to, const char *by,
 		   char **out)
 {
@@ -153,8 +154,7 @@ static bool resizes(const char *word)
 	       !strcmp(word, "center_crop") || !strcmp(word, "resize");
 }
 
-/* The first operation of the statement that has the n-th resizing of its own,
-   one a statement. */
+/* The index of the first operation in the n-th statement that resizes. */
 static bool find_resizing(const struct parse *p, const char *text, size_t n,
 			  size_t *first)
 {
@@ -178,7 +178,7 @@ static bool find_resizing(const struct parse *p, const char *text, size_t n,
 	return false;
 }
 
-/* One statement. */
+/* Puts the operation into the n-th statement that resizes. */
 static int put_first(const char *text, size_t n, const char *operation,
 		     bool after_decode, char **out)
 {

@@ -23,7 +23,7 @@ struct builder {
 
 enum { NOT_FOUND = -1 };
 
-/* Stems are unique, so they go before names, which may repeat. */
+/* Stems are unique, names are not: prefer a stem. */
 static int find_field(const struct builder *b, const char *word)
 {
 	for (size_t i = 0; i < b->num_fields; i++) {
@@ -50,7 +50,7 @@ static int unknown_field(const struct builder *b,
 			suggest_text(&s, text, sizeof(text)));
 }
 
-/* `first`: the word stands where a field might. */
+/* `first`: the word could also be the name of a field. */
 static int unknown_op(const struct builder *b, const struct parse_stage *stage,
 		      bool first)
 {
@@ -66,7 +66,7 @@ static int unknown_op(const struct builder *b, const struct parse_stage *stage,
 			suggest_text(&s, text, sizeof(text)));
 }
 
-/* The field of a statement that names none. */
+/* Finds the field of a statement that names none: the only image field. */
 static int only_image(const struct builder *b, size_t at, uint32_t *out)
 {
 	size_t found = 0;
@@ -86,7 +86,7 @@ static int only_image(const struct builder *b, size_t at, uint32_t *out)
 				"FIELD | ...");
 }
 
-/* Sets chain->field; *skip is how many stages that took. */
+/* Sets chain->field. *skip: the number of stages that name it, 0 or 1. */
 static int take_field(const struct builder *b, const struct parse_statement *s,
 		      struct chain *chain, size_t *skip)
 {
@@ -169,7 +169,7 @@ struct chain chain_rest(const struct chain *chain, size_t at)
 	return rest;
 }
 
-/* How many operands an operation has for the values of a pixel. */
+/* The number of operands of an operation, for all values of a pixel. */
 static size_t count_operands(const struct node *n)
 {
 	size_t count = n->own ? own_num_operands(n->own) : n->op->num_operands;
@@ -196,7 +196,7 @@ static bool is_same(const struct node *a, const struct node *b)
 	       (!a->own || !strcmp(a->own->function, b->own->function));
 }
 
-/* How often the text has used the operation so far. */
+/* Counts the uses of an operation in the text so far. */
 static unsigned ordinal(const struct builder *b, const struct node *n)
 {
 	unsigned count = 0;
@@ -253,7 +253,7 @@ static void close_node(struct node *n)
 		n->op->unload(n->args.loaded);
 }
 
-/* The operation and its arguments. */
+/* Resolves the operation of a stage and binds its arguments. */
 static int bind_node(const struct builder *b, const struct parse_stage *stage,
 		     struct node *n)
 {
@@ -298,7 +298,7 @@ static void place_operands(struct chain *chain, struct node *n)
 	chain->num_operands += count_operands(n);
 }
 
-/* What is wrong with a cache after what there is of the chain, or NULL. */
+/* Returns why a cache cannot follow the nodes of the chain, or NULL. */
 static const char *refuse_cache(const struct chain *chain)
 {
 	bool draft = false;
@@ -323,7 +323,8 @@ static const char *refuse_cache(const struct chain *chain)
 		     : NULL;
 }
 
-/* What is wrong with a mixture of rows after what there is, or NULL. */
+/* Returns why a mixture of rows cannot follow the nodes of the chain, or NULL.
+ */
 static const char *refuse_batch(const struct builder *b,
 				const struct chain *chain, const struct node *n)
 {
@@ -346,7 +347,7 @@ static const char *refuse_batch(const struct builder *b,
 	return NULL;
 }
 
-/* `n` as the next of the chain, if it fits there. */
+/* Appends `n` to the chain, if it can follow its last node. */
 static int append_node(const struct builder *b, struct chain *chain,
 		       const struct parse_stage *stage, struct node *n)
 {
@@ -385,7 +386,7 @@ static int add_node(const struct builder *b, struct chain *chain,
 	return r;
 }
 
-/* Output names become names of files and of Python's dictionary keys. */
+/* An output's name becomes a file name and a key of a Python dictionary. */
 static int check_name(const struct builder *b, const struct parse_statement *s)
 {
 	const char *name = s->name;
@@ -453,7 +454,8 @@ static bool is_named(const struct graph *g, size_t num_statements,
 	return false;
 }
 
-/* An output that a statement gave the name of a field that comes as well. */
+/* Refuses a statement's name for its output if a field of that name is an
+   output too. */
 static int refuse_stem(const struct builder *b, const char *stem)
 {
 	for (size_t i = 0; i < b->parse->num_statements; i++) {

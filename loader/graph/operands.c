@@ -40,7 +40,7 @@ bool operands_vary(const struct chain *chain)
 	return false;
 }
 
-/* `in`: the type that the operation is applied to. */
+/* `in`: the type of the values that the operation gets. */
 static void fill_node(const struct node *n, enum dtype in,
 		      const struct pipeline_row *row, float *out)
 {

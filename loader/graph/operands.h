@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the operations of a chain are given for one sample: the stream of random
- * numbers of each, and the operands of all value operations.
+ * The inputs of a chain's operations for one sample: a stream of random numbers
+ * for each, and the operands of all value operations.
  */
 #ifndef LOADER_GRAPH_OPERANDS_H
 #define LOADER_GRAPH_OPERANDS_H
@@ -9,16 +9,17 @@
 #include "fs/util/rng.h"
 #include "loader/graph/graph.h"
 
-/* The random numbers of an operation for a row (beton-transforms(7)). */
+/* The stream of random numbers of an operation for a row (beton-transforms(7)).
+ */
 struct rng operands_rng(const struct pipeline_row *row, uint64_t stream);
 struct uniform operands_uniform(struct rng *rng);
 
-/* Whether they differ from sample to sample. */
+/* Whether the operands of a chain differ from sample to sample. */
 bool operands_vary(const struct chain *chain);
 
 /*
- * chain->num_operands of them, as node.first_operand places them. Without a
- * row random ones are left as they are.
+ * Writes chain->num_operands operands to `out`, each node's at its
+ * first_operand. If `row` is NULL, random ones are not written.
  */
 void operands_fill(const struct chain *chain, const struct pipeline_row *row,
 		   float *out);

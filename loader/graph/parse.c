@@ -7,7 +7,7 @@
 
 #include "loader/graph/token.h"
 
-/* Longer texts are mistakes: a file of another kind, a missing newline. */
+/* A longer text is a mistake, like a file of another kind. */
 enum { TEXT_MAX = 1 << 16 };
 
 struct parser {
@@ -49,7 +49,7 @@ static int expected(const struct parser *p, const char *what)
 			what, t->word);
 }
 
-/* VALUE or NAME=VALUE; leaves the token after it. */
+/* Takes VALUE or NAME=VALUE; the token after it becomes the current one. */
 static int take_arg(struct parser *p)
 {
 	struct parse_arg *arg = &p->out->args[p->out->num_args];
@@ -81,7 +81,7 @@ static int take_arg(struct parser *p)
 	return lexer_advance(&p->lexer);
 }
 
-/* The arguments after an opening parenthesis, and the closing one. */
+/* Takes the arguments after an opening parenthesis, and the closing one. */
 static int take_args(struct parser *p, struct parse_stage *stage)
 {
 	int r;
@@ -105,7 +105,7 @@ out:
 	return r ? r : lexer_advance(&p->lexer);
 }
 
-/* .WORD behind a string, which then names a file. */
+/* Whether .WORD follows a string, which is then the name of a file. */
 static bool is_member(const struct parser *p, const struct parse_stage *stage)
 {
 	return stage->quoted && p->lexer.token.kind == TOKEN_WORD &&
@@ -139,7 +139,7 @@ static int take_stage(struct parser *p, struct parse_statement *s)
 	return r;
 }
 
-/* If a name stood before the first stage, it looked like a stage itself. */
+/* The name of an output was parsed as the first stage: makes it the name. */
 static int turn_into_name(struct parser *p, struct parse_statement *s)
 {
 	const struct parse_stage *stage = &p->out->stages[s->first_stage];
@@ -167,7 +167,7 @@ static int take_statement(struct parser *p)
 	if (!r && is_mark(p, '='))
 		r = turn_into_name(p, s);
 	while (!r && is_mark(p, '|')) {
-		/* A statement may go on after a `|' at the end of a line. */
+		/* A statement may continue after a `|' at the end of a line. */
 		p->lexer.soft = true;
 		r = lexer_advance(&p->lexer);
 		p->lexer.soft = false;
@@ -179,7 +179,7 @@ static int take_statement(struct parser *p)
 	return r;
 }
 
-/* Statements, stages and arguments have at least one word each. */
+/* Allocates as many of each as the text has words: each has at least one. */
 static int allocate(const char *text, struct parse *out)
 {
 	size_t words = lexer_max_words(text) + 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text of a pipeline -> statements. Knows the grammar of
- * beton-transforms(7), but no field and no operation: whether the first word of
- * a statement is a field is for others to say.
+ * Parses the text of a pipeline into statements. Implements the grammar of
+ * beton-transforms(7), and has no list of fields or operations: graph.h
+ * resolves words.
  */
 #ifndef LOADER_GRAPH_PARSE_H
 #define LOADER_GRAPH_PARSE_H
@@ -21,8 +21,8 @@ struct parse_arg {
 };
 
 /*
- * A word or a quoted string, with arguments in parentheses if it had any; or
- * "FILE".WORD, then file is not NULL.
+ * A word or a quoted string, with arguments in parentheses if it has any; or
+ * "FILE".WORD, for which file is not NULL.
  */
 struct parse_stage {
 	const char *file;
@@ -37,7 +37,7 @@ struct parse_stage {
 /* [NAME =] stage | stage ... */
 struct parse_statement {
 	const char *name;   /* NULL: none given */
-	size_t at;	    /* of the name, else of the first stage */
+	size_t at;	    /* offset of the name, else of the first stage */
 	size_t first_stage; /* in parse.stages */
 	size_t num_stages;  /* at least 1 */
 };
@@ -46,13 +46,14 @@ struct parse {
 	struct parse_statement *statements;
 	struct parse_stage *stages;
 	struct parse_arg *args;
-	char *strings; /* all words above point into it */
+	char *strings; /* memory of all words */
 	size_t num_statements;
 	size_t num_stages;
 	size_t num_args;
 };
 
-/* -EINVAL: told through `c`. c->text need not outlive the call. */
+/* Parses c->text, which need not outlive the call. -EINVAL, with a message in
+   `c`. */
 int parse_text(const struct complaint *c, struct parse *out);
 void parse_fini(struct parse *p);
 

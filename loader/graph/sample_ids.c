@@ -11,10 +11,10 @@
 #include "fs/util/name.h"
 #include "loader/util/read_file.h"
 
-/* Some millions of ids, a line each. */
+/* Enough for millions of ids, one per line. */
 enum { FILE_MAX = 64 << 20 };
 
-/* A list on its way, and where a mistake is told. */
+/* A list being read, and the memory for a message. */
 struct reader {
 	struct ids *ids;
 	size_t room;
@@ -54,7 +54,7 @@ static int add(struct reader *r, uint64_t id)
 	return 0;
 }
 
-/* A number with blanks around it, and zeros before it as in file names. */
+/* Takes a number, with blanks around it, and leading zeros as in file names. */
 static int take(struct reader *r, const char *at, const char *end)
 {
 	uint64_t id;
@@ -82,7 +82,7 @@ static int read_list(struct reader *r, const char *text)
 	return e;
 }
 
-/* What is before a comment in each line, if there is anything. */
+/* Takes the number of each line, if it has one before its comment. */
 static int read_lines(struct reader *r, const char *text)
 {
 	int e = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The samples that an argument names: "3,17,40", or a file with a number in
- * each line, as of a subset (beton-orders(7)). Immutable.
+ * The samples of an argument: "3,17,40", or a file with one number per line,
+ * like that of a subset (beton-orders(7)). Immutable.
  */
 #ifndef LOADER_GRAPH_SAMPLE_IDS_H
 #define LOADER_GRAPH_SAMPLE_IDS_H
@@ -15,7 +15,7 @@ struct ids {
 	size_t count;
 };
 
-/* -EINVAL: `why` tells; -ENOMEM. */
+/* -EINVAL, with the reason in `why`; -ENOMEM. */
 int ids_open(const char *text, struct ids **out, char *why, size_t size);
 /* Takes NULL. */
 void ids_close(struct ids *ids);

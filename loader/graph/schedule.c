@@ -35,7 +35,7 @@ static const char *skip_blanks(const char *at)
 	return at + strspn(at, " \t");
 }
 
-/* EPOCH of a part, up to its `='. */
+/* Takes EPOCH of a part, up to its `='. */
 static int take_epoch(struct schedule *s, const char *equals)
 {
 	const char *end = equals;
@@ -48,7 +48,7 @@ static int take_epoch(struct schedule *s, const char *equals)
 	if (!name_parse_u64(s->at, size, &epoch) || epoch > SPEC_EPOCH_MAX)
 		return refuse(s, s->at, "`%.*s' is not the number of an epoch",
 			      (int)min_u64(size, 24), s->at);
-	/* `numbers' is that of the part before. */
+	/* `numbers' is still that of the previous part. */
 	if (!s->numbers && epoch)
 		return refuse(s, s->at, "the first epoch is 0, not %llu",
 			      (unsigned long long)epoch);
@@ -61,7 +61,7 @@ static int take_epoch(struct schedule *s, const char *equals)
 	return 0;
 }
 
-/* The last comma before `end', exclusive. */
+/* The last comma in [from, end). */
 static const char *last_comma(const char *from, const char *end)
 {
 	return memrchr(from, ',', (size_t)(end - from));

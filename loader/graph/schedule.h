@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers that differ from epoch to epoch: an argument is "160" or "0.08,1", or
- * "0=160,10=192,14=224", where EPOCH= says from which epoch on the numbers
- * behind it are meant. Knows no operation; what numbers may be is for others to
- * say.
+ * Arguments with numbers that may depend on the epoch: "160", "0.08,1", or
+ * "0=160,10=192,14=224". The numbers after EPOCH= apply from that epoch on.
+ * Does not check the numbers themselves.
  */
 #ifndef LOADER_GRAPH_SCHEDULE_H
 #define LOADER_GRAPH_SCHEDULE_H
@@ -11,32 +10,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The epoch that is asked about, and how long the answer holds. */
+/* An epoch, and the first one for which a schedule has other numbers. */
 struct epochs {
 	uint64_t now;
-	uint64_t end; /* the first that differs; UINT64_MAX: none does */
+	uint64_t end; /* first epoch with other numbers; UINT64_MAX: none */
 };
 
 /*
- * Whether what begins with an epoch has begun. If not, epochs->end is not past
- * it any more.
+ * Whether numbers that apply from `first` on apply in epochs->now. If not,
+ * limits epochs->end to `first`.
  */
 bool epochs_reach(struct epochs *epochs, uint64_t first);
 
-/* An argument on its way through its parts. */
+/* An argument while it is read, part by part. */
 struct schedule {
-	const char *rest; /* in the beginning all of it; NULL: no more */
-	const char *at;	  /* the part; if it is wrong, what is wrong of it */
-	uint64_t epoch;	  /* from which on it holds, and its numbers, up to */
+	const char *rest; /* not read yet; at first all of it; NULL: no more */
+	const char *at;	  /* the part, or the wrong piece of it */
+	uint64_t epoch;	  /* first epoch of the part */
 	const char *numbers;
-	const char *end;   /* this, exclusive */
-	bool is_scheduled; /* it says so; else it is the only part */
+	const char *end;   /* end of its numbers, exclusive */
+	bool is_scheduled; /* it has EPOCH=; else it is the only part */
 	char wrong[96];
 };
 
 /*
- * Moves to the next part; there is one, as long as rest is not NULL. The first
- * is of epoch 0, epochs increase. -EINVAL: `wrong' tells.
+ * Moves to the next part. Requires that rest is not NULL. The first part has
+ * epoch 0, epochs increase. -EINVAL, with the reason in `wrong'.
  */
 int schedule_next(struct schedule *s);
 

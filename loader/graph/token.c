@@ -23,7 +23,8 @@ int token_number(const char *text, const char *end, double *out)
 	char *stop;
 	double v;
 
-	/* strtod() also takes hexadecimal, infinities and leading spaces. */
+	/* Refuse what strtod() takes besides: hexadecimal, infinities, blanks.
+	 */
 	if (!size || size >= sizeof(copy) ||
 	    strspn(text, "0123456789.+-eE") < size)
 		return -EINVAL;
@@ -50,7 +51,7 @@ size_t lexer_max_words(const char *text)
 	return words;
 }
 
-/* Every word ends with a NUL, for which a string has its quotes. */
+/* A word needs a byte for its NUL. A string has room for it: its quotes. */
 size_t lexer_max_bytes(const char *text)
 {
 	return strlen(text) + lexer_max_words(text);
@@ -82,7 +83,7 @@ static void take_word(struct lexer *l)
 	l->strings = to;
 }
 
-/* "..." with \" and \\ for the two that need it. */
+/* Takes a string in quotes, in which \" and \\ are escapes. */
 static int take_string(struct lexer *l)
 {
 	char *to = l->strings;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words and marks that the text of a pipeline is made of. */
+/* Splits the text of a pipeline into words, strings and marks. */
 #ifndef LOADER_GRAPH_TOKEN_H
 #define LOADER_GRAPH_TOKEN_H
 
@@ -26,25 +26,25 @@ struct token {
 struct lexer {
 	const struct complaint *complaint;
 	const char *text;
-	size_t at;	    /* where the next token is looked for */
-	char *strings;	    /* where its word goes */
-	bool soft;	    /* a newline is but a space here */
-	struct token token; /* the one being looked at */
+	size_t at;	    /* offset of the next token */
+	char *strings;	    /* memory for its word */
+	bool soft;	    /* newlines are spaces */
+	struct token token; /* the current one */
 };
 
 /*
- * How many words and strings a text can have at most, and the bytes that
- * lexer->strings must have room for.
+ * Upper bounds for a text: the number of its words and strings, and the bytes
+ * that lexer->strings needs.
  */
 size_t lexer_max_words(const char *text);
 size_t lexer_max_bytes(const char *text);
 
-/* Moves to the next token. -EINVAL: told. */
+/* Moves to the next token. -EINVAL, with a message in the complaint. */
 int lexer_advance(struct lexer *lexer);
 
 /*
- * A decimal number that fills `text` up to `end` (exclusive), rounded to
- * nearest, whatever the locale. -EINVAL: none, or not finite.
+ * Parses [text, end) as a decimal number, rounded to nearest, in any locale.
+ * -EINVAL: it is not one, or not finite.
  */
 int token_number(const char *text, const char *end, double *out);
 

@@ -119,7 +119,7 @@ size_t own_num_operands(const struct own *own)
 void own_operands(const struct own *own, struct uniform uniform, float *out)
 {
 	memcpy(out, own->args, own->num_args * sizeof(*out));
-	/* 24 bits, so that none is rounded up to 1. */
+	/* 24 bits: more could be rounded up to 1. */
 	for (size_t i = 0; i < OWN_RANDOM; i++)
 		out[own->num_args + i] =
 			(float)(int)(uniform.next(uniform.arg) * 0x1p24) *
@@ -127,8 +127,8 @@ void own_operands(const struct own *own, struct uniform uniform, float *out)
 }
 
 /*
- * The first line that includes a file of the user's, or NULL: what such a file
- * says would not be part of what tells compiled code apart.
+ * The first line that includes another file of the user, or NULL. The key of
+ * compiled code would not contain the text of such a file.
  */
 static const char *find_include(const char *text)
 {

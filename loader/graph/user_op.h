@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations of a user's own: a C function in a file that the text of a
- * pipeline names, `"my_op.c".solarize2(0.3)`. It takes part like OP_PIXEL
- * rows, but has no definition except the file: it runs compiled or not at all.
- * What it sees is in beton-transforms(7).
+ * Operations that a user writes: a C function in a file, which a pipeline names
+ * as in `"my_op.c".solarize2(0.3)`. It takes part like an OP_PIXEL row, but
+ * only compiled code can run it. beton-transforms(7) describes its parameters.
  */
 #ifndef LOADER_GRAPH_USER_OP_H
 #define LOADER_GRAPH_USER_OP_H
@@ -15,7 +14,7 @@ struct epochs;
 struct parse;
 struct parse_stage;
 
-/* After the arguments stand the random numbers of the sample. */
+/* The operands are the arguments, then the sample's random numbers. */
 enum { OWN_ARGS_MAX = 8, OWN_RANDOM = 4, OWN_FILE_MAX = 1 << 20 };
 
 struct own {
@@ -23,14 +22,14 @@ struct own {
 	char *function;
 	size_t num_args;
 	float args[OWN_ARGS_MAX];
-	size_t at;  /* where the pipeline's text names it */
-	char *text; /* of the file, after own_load() */
+	size_t at;  /* offset of its name in the pipeline's text */
+	char *text; /* of the file, set by own_load() */
 };
 
-/* The row of all of them. */
+/* The row that all of them share. */
 extern const struct op own_op;
 
-/* Reads no file; as op_bind() otherwise. -EINVAL: told. */
+/* Like op_bind(), without reading the file. -EINVAL, with a message. */
 int own_bind(const struct parse *parse, const struct parse_stage *stage,
 	     struct epochs *epochs, const struct complaint *c,
 	     struct own **out);
@@ -39,7 +38,8 @@ void own_close(struct own *own);
 size_t own_num_operands(const struct own *own);
 void own_operands(const struct own *own, struct uniform uniform, float *out);
 
-/* Reads the file, relative to the working directory. -EINVAL: told. */
+/* Reads the file, relative to the working directory. -EINVAL, with a message in
+   `c`. */
 int own_load(struct own *own, const struct complaint *c);
 
 #endif
