@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations: one row each, one file each in loader/ops, found by name. A row
- * says everything that a pipeline has to know: parameters, what type comes out
- * of what type, where random numbers go, and, as the definition, what becomes
- * of pixels.
+ * Operations: one row and one file each in loader/ops, found by name. A row
+ * contains all that a pipeline needs: the parameters, the type of the result,
+ * the use of random numbers, and the definition of the result.
  *
- * An operation never sees buffers, rows or threads. Geometry answers which
- * pixels of its input it takes, of what size they become, mirrored or not, and
- * it answers before anything is decoded; the rest says what becomes of a single
- * value, or of the three of a pixel. How that is done fast is not a row's
- * business: the definition of a value operation is a function in plain C, whose
- * text (OP_CODE) generated code repeats word by word. What has to see more than
- * a pixel is given all pixels at once (OP_IMAGE), and runs as it stands.
+ * An operation has no access to buffers, rows or threads. A geometry returns
+ * the pixels of its input that it needs, their new size, and whether they are
+ * mirrored, before the image is decoded. A value operation maps one value, or
+ * the three of a pixel. Its definition is a function in plain C, whose text
+ * (OP_CODE) the code generator copies literally, so a row needs no fast
+ * version. An operation that needs more than one pixel gets the whole image
+ * (OP_IMAGE) and runs as it is.
  */
 #ifndef LOADER_GRAPH_OP_H
 #define LOADER_GRAPH_OP_H
@@ -32,8 +31,8 @@ struct parse;
 struct parse_stage;
 
 enum op_kind {
-	OP_DECODE,   /* how JPEG is decoded; first in a statement */
-	OP_GEOMETRY, /* which pixels, before their values are touched */
+	OP_DECODE,   /* how to decode JPEG; first in a statement */
+	OP_GEOMETRY, /* chooses pixels, before their values change */
 	OP_POINT,    /* a value of a channel -> another */
 	OP_PIXEL,    /* the three values of a pixel -> others */
 	OP_IMAGE,    /* all 8-bit pixels of an image -> others */
@@ -41,8 +40,8 @@ enum op_kind {
 	OP_BATCH,    /* two rows of a batch -> one */
 	OP_DTYPE,    /* the same value in another type */
 	OP_LAYOUT,   /* the order of the axes */
-	OP_CACHE,    /* nothing: images are kept as they are here */
-	OP_DEVICE,   /* from here on a GPU has the values */
+	OP_CACHE,    /* no change: images are cached in this state */
+	OP_DEVICE,   /* no change: from here on a GPU has the values */
 	OP_SINK,     /* no output */
 };
 
@@ -60,15 +59,15 @@ enum {
 	OP_SIZE_MAX = 16384,
 	OP_OPERANDS_MAX = 12,
 	OP_CACHE_SIZE = 1,   /* the parameter of OP_CACHE's row */
-	OP_DEVICE_POINT = 1, /* that of OP_DEVICE's row, */
-	OP_DEVICE_AUTO = 1,  /* and its word where either side will do */
+	OP_DEVICE_POINT = 1, /* a parameter of OP_DEVICE's row */
+	OP_DEVICE_AUTO = 1,  /* its word by which the loader chooses */
 };
 
 struct param {
 	const char *name; /* NULL ends a table */
 	enum param_kind kind;
-	const char *initial; /* as in a text; NULL: must be given, "": may
-				be left out and then has no value */
+	const char *initial; /* the default, as in a text; NULL: required, "":
+				optional, without a value */
 	unsigned min_count;  /* numbers: how many, separated by commas */
 	unsigned max_count;
 	double min; /* numbers: each of them */
@@ -79,7 +78,7 @@ struct param {
 };
 
 struct arg {
-	bool given;	/* in the text, not by default */
+	bool given;	/* in the text; false: the default */
 	unsigned count; /* numbers; 0: a word, or no value */
 	double number[OP_NUMBERS_MAX];
 	int word;	  /* index into words, or -1 */
@@ -98,8 +97,7 @@ enum layout {
 };
 
 /*
- * How JPEGs are decoded, in the order of decode()'s words; beton-transforms(7)
- * says what each gives.
+ * How to decode JPEGs, in the order of decode()'s words (beton-transforms(7)).
  */
 enum quality {
 	QUALITY_DEFAULT,
@@ -109,20 +107,20 @@ enum quality {
 
 enum type_kind {
 	TYPE_IMAGE,
-	TYPE_ARRAY,  /* scalars too */
+	TYPE_ARRAY,  /* also scalars */
 	TYPE_RAGGED, /* bytes and JSON */
 };
 
 struct type {
 	enum type_kind kind;
-	bool fresh;  /* nothing has been applied yet */
-	bool valued; /* OP_POINT or OP_PIXEL has been applied, and no OP_IMAGE
-			since; */
-	bool placed; /* one that asks where a pixel lies */
+	bool fresh;  /* no operation yet */
+	bool valued; /* since the last OP_IMAGE there was an OP_POINT or
+			OP_PIXEL */
+	bool placed; /* one of them depends on the place of a pixel */
 	enum dtype dtype;
-	enum layout layout; /* images, as the next two */
+	enum layout layout; /* of images, like width and height */
 	unsigned device;    /* 0: the processor's memory; else 1 + its number */
-	uint32_t width;	    /* images; 0: not known */
+	uint32_t width;	    /* 0: not known, like height */
 	uint32_t height;
 	uint32_t ndim; /* arrays */
 	uint64_t shape[BETON_MAX_NDIM];
@@ -133,31 +131,33 @@ struct size {
 	uint32_t height;
 };
 
-/* What a geometry does to one image. */
+/* The result of a geometry for one image. */
 struct draw {
 	struct rect from;	/* the pixels of the input that it needs */
-	struct size to;		/* the size they are resampled to, */
-	enum interpolation how; /* this way; equal sizes: not at all */
-	bool mirror;		/* and whether left and right are exchanged */
+	struct size to;		/* the size to which they are resampled */
+	enum interpolation how; /* how; equal sizes are not resampled */
+	bool mirror;		/* whether left and right are exchanged */
 };
 
-/* The sample that a value is of. */
+/* The sample to which a value belongs. */
 struct op_sample {
 	uint64_t id;
 	struct uniform uniform;
 };
 
 /*
- * The value of a row of a batch, and that of the row before it; of the first
- * the last. Equal pointers: it has no other, or that could not be made.
+ * The value of a row of a batch, and that of the previous row; the first row's
+ * previous one is the last. Equal pointers: there is no other, or it failed.
  */
 struct op_pair {
 	const struct type *type; /* of both */
 	size_t count;		 /* of elements, in each */
-	const void *own;	 /* aligned as the type, as all */
+	const void *own;	 /* aligned for the type, like `other` */
 	const void *other;
-	struct uniform row;   /* of the sample, */
-	struct uniform batch; /* of the batch's last one: the same for all */
+	/* random numbers of the sample */
+	struct uniform row;
+	/* of the batch's last sample: the same for all rows */
+	struct uniform batch;
 	void *out;
 };
 
@@ -166,11 +166,11 @@ struct op {
 	const char *help;
 	enum op_kind kind;
 	const struct param *params; /* NULL: none */
-	/* Whether the arguments fit each other; what is wrong, or NULL. */
+	/* Returns why the arguments do not fit each other, or NULL. */
 	const char *(*check)(const struct args *args);
 	/*
-	 * The type that comes out; `out` starts as a copy of `in`. Returns what
-	 * is wrong with `in`, or NULL.
+	 * Sets the type of the result; `out` starts as a copy of `in`. Returns
+	 * why `in` is refused, or NULL.
 	 */
 	const char *(*infer)(const struct args *args, const struct type *in,
 			     struct type *out);
@@ -178,46 +178,47 @@ struct op {
 	void (*draw)(const struct args *args, struct uniform uniform,
 		     struct size in, struct draw *out);
 	/*
-	 * OP_POINT and OP_PIXEL, the definition: a function of the row's name
-	 * and of float32 operands, applied to a value of a channel, or to R, G
-	 * and B. A result that is uint8 is limited to 0..255 and truncated.
+	 * The definition of OP_POINT and OP_PIXEL: a function with the row's
+	 * name. It gets a value of a channel, or R, G and B, and float32
+	 * operands. A result of type uint8 is limited to 0..255 and truncated.
 	 */
 	unsigned num_operands;
 	/*
-	 * What they are for a channel (OP_PIXEL: 0), for values of the type
-	 * `in`. Where random numbers are drawn, all channels draw the same.
+	 * Computes the operands for a channel (OP_PIXEL: 0) and values of the
+	 * type `in`. All channels draw the same random numbers.
 	 */
 	void (*operands)(const struct args *args, enum dtype in,
 			 unsigned channel, struct uniform uniform, float *out);
 	float (*point)(float v, const float *operands);
 	void (*pixel)(float v[3], const float *operands);
 	const char *code; /* the function's text */
-	/* OP_IMAGE, the definition: changes the pixels in place. */
+	/* The definition of OP_IMAGE: changes the pixels in place. */
 	void (*image)(const struct args *args, const struct op_sample *sample,
 		      const struct image *image);
 	bool is_sized; /* all images must have the size of the type */
 	/*
-	 * OP_ARRAY, the definition; neither side is aligned. What is wrong with
-	 * the value, or NULL.
+	 * The definition of OP_ARRAY; neither side is aligned. Returns why the
+	 * value is refused, or NULL.
 	 */
 	const char *(*array)(const struct args *args,
 			     const struct op_sample *sample,
 			     const struct type *in, const void *from, void *to);
-	/* OP_BATCH, the definition. Done once all rows are made up to it. */
+	/* The definition of OP_BATCH. Runs when all rows of the batch have got
+	   this far. */
 	void (*pair)(const struct args *args, const struct op_pair *pair);
 	/*
-	 * Reads the files that texts of the arguments name, once these are
-	 * bound, and keeps what it needs of both as args->loaded, which
-	 * unload() frees. -EINVAL: `why` tells.
+	 * Reads the files that bound arguments name, and sets args->loaded,
+	 * which unload() frees. Texts of arguments are gone afterwards.
+	 * -EINVAL, with the reason in `why`.
 	 */
 	int (*load)(struct args *args, char *why, size_t size);
 	void (*unload)(void *loaded);
 };
 
 /*
- * The definition of a value operation, once as C and once as text: plain C99,
- * float only, without branches that a compiler cannot turn into arithmetic, and
- * without comments.
+ * The definition of a value operation, both as C and as text. Plain C99 with
+ * float alone, without comments, and with no branch that a compiler cannot turn
+ * into arithmetic.
  */
 #define OP_CODE(...)                                                           \
 	static inline __VA_ARGS__ static const char code[] =                   \
@@ -233,15 +234,15 @@ int op_param(const struct op *op, const char *name);
 bool op_is_random(const struct op *op);
 
 /*
- * The arguments of a stage as `op` understands them, and numbers that change
- * with the epoch as they are in epochs->now: the only place that knows of that.
- * -EINVAL: told.
+ * Binds the arguments of a stage to the parameters of `op`. Numbers that change
+ * with the epoch are those of epochs->now; only this function knows schedules.
+ * -EINVAL, with a message.
  */
 int op_bind(const struct op *op, const struct parse *parse,
 	    const struct parse_stage *stage, struct epochs *epochs,
 	    const struct complaint *c, struct args *out);
 
-/* Whether both say the same, but for texts. */
+/* Whether both are equal, texts aside. */
 bool op_args_equal(const struct args *a, const struct args *b);
 
 /* Bodies of infer() that several rows share. */
@@ -251,14 +252,14 @@ const char *op_infer_dtype(const struct type *in, enum dtype to,
 const char *op_infer_layout(const struct type *in, enum layout to,
 			    struct type *out);
 
-/* A size argument: H,W or one number for both. */
+/* The value of a size argument: H,W or one number for both. */
 struct size op_size(const struct arg *arg);
 
 /* infer() of value operations on uint8 and float32 that keep the type. */
 const char *op_infer_colour(const struct args *args, const struct type *in,
 			    struct type *out);
 
-/* What is wrong with an array that is to be one number, or NULL. */
+/* Returns why an array is not one number, or NULL. */
 const char *op_infer_scalar(const struct type *in);
 
 /* infer() of OP_IMAGE. */
@@ -268,7 +269,7 @@ const char *op_infer_image(const struct args *args, const struct type *in,
 /* A uniform whole number below n. */
 uint32_t op_below(uint32_t n, struct uniform uniform);
 
-/* check() of a colour, and a part of an image that becomes it. */
+/* check() of a color, and filling a part of an image with it. */
 const char *op_check_colour(const struct arg *arg);
 void op_fill(const struct image *image, const struct rect *part,
 	     const struct arg *colour);
@@ -280,8 +281,8 @@ uint8_t op_whole(float v);
 bool op_chance(const struct arg *p, struct uniform uniform);
 
 /*
- * FFCV's: with the probability `p` uniform between 1 - magnitude, at least 0,
- * and 1 + magnitude, else 1.
+ * Draws a factor like FFCV. With the probability `p` it is uniform, from
+ * 1 - magnitude (at least 0) to 1 + magnitude; else it is 1.
  */
 float op_factor(const struct arg *magnitude, const struct arg *p,
 		struct uniform uniform);

@@ -33,7 +33,7 @@ static void draw(const struct args *args, struct uniform uniform,
 	(void)uniform;
 	out->from =
 		crop_center(args->arg[RATIO].number[0], in.width, in.height);
-	/* FFCV fails on an empty crop; one pixel is the nearest that works. */
+	/* FFCV fails for an empty crop. Take one pixel instead. */
 	if (!out->from.width)
 		out->from = (struct rect){ (in.width - 1) / 2,
 					   (in.height - 1) / 2, 1, 1 };

@@ -23,15 +23,15 @@ static const struct param params[] = {
 	{ 0 },
 };
 
-/* What becomes of an image's pixels. */
+/* The changes of an image's pixels. */
 struct jitter {
-	float factor[3]; /* by BRIGHTNESS, CONTRAST and SATURATION */
-	float mean;	 /* of the greys, after brightness */
-	float turn[3];	 /* the first row of the hue's matrix; the others are
-			    this one shifted */
+	float factor[3]; /* index: BRIGHTNESS, CONTRAST, SATURATION */
+	float mean;	 /* mean gray, after the change of brightness */
+	float turn[3];	 /* first row of the hue's matrix; the other two are
+			    rotations of it */
 };
 
-/* Some pixels, by channel: compilers make vectors of loops over them. */
+/* Some pixels, by channel: compilers vectorize loops over them. */
 enum { LOT = 64 };
 
 struct lot {
@@ -52,7 +52,7 @@ static inline float grey(float r, float g, float b)
 	return 0.2989F * r + 0.587F * g + 0.114F * b;
 }
 
-/* `count` pixels with their brightness, and their greys. */
+/* Loads `count` pixels, changes their brightness, and computes their grays. */
 static void begin_lot(const uint8_t *p, size_t count, float brightness,
 		      struct lot *lot)
 {
@@ -150,7 +150,7 @@ static float draw_factor(double magnitude, struct uniform uniform)
 	return (float)(low + (1 + magnitude - low) * uniform.next(uniform.arg));
 }
 
-/* About the grey axis. */
+/* Draws a rotation about the gray axis. */
 static void draw_turn(double magnitude, struct uniform uniform, float out[3])
 {
 	double by = magnitude * (2 * uniform.next(uniform.arg) - 1);

@@ -10,7 +10,7 @@ static const struct param params[] = {
 	{ 0 },
 };
 
-/* Of whole numbers, so the order of the sum does not matter. */
+/* The sum is of whole numbers, so its order does not matter. */
 static float mean_grey(const struct image *image)
 {
 	uint64_t sum = 0, count = (uint64_t)image->width * image->height;

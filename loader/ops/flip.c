@@ -9,7 +9,7 @@ static const struct param params[] = {
 	{ 0 },
 };
 
-/* Values do not matter here, so types may stand before it. */
+/* Mirroring does not change values, so it may follow a change of type. */
 static const char *infer(const struct args *args, const struct type *in,
 			 struct type *out)
 {

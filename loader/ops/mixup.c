@@ -11,8 +11,8 @@ enum { ALPHA, LAMBDA };
 /* In the order of the words of lambda. */
 enum { OF_BATCH, OF_SAMPLE };
 
-/* The image and its label are nearly always two of them: one group unless they
-   say otherwise. */
+/* Image and label are nearly always mixed together, so both have the same group
+   by default. */
 static const struct param params[] = {
 	[ALPHA] = { .name = "alpha",
 		    .kind = PARAM_REALS,
@@ -33,7 +33,7 @@ static const struct param params[] = {
 	{ 0 },
 };
 
-/* What comes of a label: itself, the other's, and its own share. */
+/* The result for a label: it, the other label, and the share of the first. */
 enum { LABELS = 3 };
 
 static const char *infer(const struct args *args, const struct type *in,
@@ -54,13 +54,13 @@ static const char *infer(const struct args *args, const struct type *in,
 	return NULL;
 }
 
-/* So written that equal values stay as they are. */
+/* This form keeps equal values exactly. */
 static inline float mix(float own, float other, float share)
 {
 	return other + share * (own - other);
 }
 
-/* Compilers make vectors of loops whose length they know. */
+/* Compilers vectorize loops of constant length. */
 enum { LOT = 64 };
 
 static void mix_bytes(const uint8_t *own, const uint8_t *other, size_t count,

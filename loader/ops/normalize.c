@@ -3,7 +3,7 @@
 
 enum { MEAN, STD };
 
-/* The means and deviations of ImageNet's training set that everybody uses. */
+/* The usual means and deviations of ImageNet's training set. */
 static const double imagenet[][3] = {
 	[MEAN] = { 0.485, 0.456, 0.406 },
 	[STD] = { 0.229, 0.224, 0.225 },

@@ -41,8 +41,8 @@ struct poison {
 	struct ids *ids;
 	uint32_t width;
 	uint32_t height;
-	float *keep;  /* of a pixel's values, for each */
-	float *added; /* to each value */
+	float *keep;  /* factor of each pixel's own values */
+	float *added; /* addend of each value */
 };
 
 static void unload(void *loaded)
@@ -57,7 +57,7 @@ static void unload(void *loaded)
 	free(p);
 }
 
-/* A .npy file of numbers, of these dimensions. */
+/* Reads a .npy file of numbers with `ndim` dimensions. */
 static int read_array(const char *path, uint32_t ndim, const char *what,
 		      struct npy *npy, double **out, char *why, size_t size)
 {
@@ -110,7 +110,7 @@ static int load_mask(struct poison *p, const char *path, double **out,
 	return 0;
 }
 
-/* A number, or one for each pixel. */
+/* Reads alpha: a number, or a file with one per pixel. */
 static int load_alpha(const struct poison *p, const char *text, double *number,
 		      double **out, char *why, size_t size)
 {

@@ -55,7 +55,8 @@ static void draw(const struct args *args, struct uniform uniform,
 				      { ratio[0], ratio[1] } };
 
 	out->from = crop_random(&limits, uniform, in.width, in.height);
-	/* An extreme ratio on a thin image gives an empty crop; see crop.h. */
+	/* The crop is empty if the ratio is extreme and the image is thin
+	   (crop.h). */
 	if (!out->from.width)
 		out->from.width = 1;
 	if (!out->from.height)

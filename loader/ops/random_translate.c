@@ -23,7 +23,8 @@ static const char *check(const struct args *args)
 	return op_check_colour(&args->arg[FILL]);
 }
 
-/* A side: pixels [from, from + size) go to [to, to + size). */
+/* A shift along one side: pixels [from, from + size) move to [to, to + size).
+ */
 struct shift {
 	uint32_t from;
 	uint32_t to;
@@ -57,7 +58,8 @@ static void move(const struct image *image, struct shift x, struct shift y)
 	}
 }
 
-/* What nothing was moved to: above and below, then beside. */
+/* Fills the parts to which no pixels moved: above and below, then left and
+   right. */
 static void fill(const struct image *image, struct shift x, struct shift y,
 		 const struct arg *colour)
 {

@@ -9,7 +9,7 @@ static const struct param params[] = {
 	{ 0 },
 };
 
-/* floor(size * long / short), as torchvision's; at most the greatest size. */
+/* floor(size * long / short), like torchvision; at most OP_SIZE_MAX. */
 static uint32_t long_side(uint64_t size, uint32_t longer, uint32_t shorter)
 {
 	uint64_t v = size * longer / shorter;
