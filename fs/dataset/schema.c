@@ -15,7 +15,8 @@ struct builder {
 	struct log *log;
 };
 
-static int refuse(const struct builder *b, const char *name, const char *why)
+static int refuse_field(const struct builder *b, const char *name,
+			const char *why)
 {
 	log_error(b->log, "%s: field '%s': %s", b->path, name, why);
 	return -EINVAL;
@@ -44,14 +45,14 @@ static int write_arguments(const struct builder *b,
 	int n;
 
 	if (!size)
-		return refuse(b, field->name, "not a type of NumPy's");
+		return refuse_field(b, field->name, "not a type of NumPy's");
 	if (!field->ndim || field->ndim > BETON_MAX_NDIM)
-		return refuse(b, field->name, "needs 1 to 32 dimensions");
+		return refuse_field(b, field->name, "needs 1 to 32 dimensions");
 	for (uint32_t i = 0; i < field->ndim; i++) {
 		if (!field->shape[i])
-			return refuse(b, field->name, "a dimension of 0");
+			return refuse_field(b, field->name, "a dimension of 0");
 		if (!mul_ok(size, field->shape[i], &size))
-			return refuse(b, field->name, "too large");
+			return refuse_field(b, field->name, "too large");
 		store64(args + 8 * i, field->shape[i]);
 	}
 	*array_size = size;
@@ -69,14 +70,17 @@ static int add_field(struct builder *b, const struct writer_field *field,
 	uint8_t *d = b->schema->descriptors + i * FORMAT_DESCRIPTOR_SIZE;
 
 	if (!is_name(field->name))
-		return refuse(b, field->name, "not 1 to 16 bytes of ASCII");
+		return refuse_field(b, field->name,
+				    "not 1 to 16 bytes of ASCII");
 	for (size_t k = 0; k < i; k++) {
 		if (strcmp(b->schema->fields[k].name, field->name) == 0)
-			return refuse(b, field->name, "there are two of them");
+			return refuse_field(b, field->name,
+					    "there are two of them");
 	}
 	f->type = field_type_by_id(field->type);
 	if (!f->type || !f->type->put)
-		return refuse(b, field->name, "a type that cannot be written");
+		return refuse_field(b, field->name,
+				    "a type that cannot be written");
 	memcpy(f->name, field->name, strlen(field->name));
 	d[0] = (uint8_t)field->type;
 	memcpy(d + 1, f->name, FORMAT_NAME_SIZE);

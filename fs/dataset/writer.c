@@ -46,7 +46,8 @@ struct writer {
 	size_t table_room;
 };
 
-static int refuse(const struct writer *w, const char *name, const char *why)
+static int refuse_field(const struct writer *w, const char *name,
+			const char *why)
 {
 	log_error(w->log, "%s: field '%s': %s", w->path, name, why);
 	return -EINVAL;
@@ -79,7 +80,7 @@ static int check_request(struct writer *w, uint64_t num_samples)
 }
 
 /* Allocates the buffers. Requires the schema. */
-static int prepare(struct writer *w, uint64_t num_samples)
+static int allocate_buffers(struct writer *w, uint64_t num_samples)
 {
 	w->capacity = num_samples;
 	w->meta_off = FORMAT_HEADER_SIZE + w->schema.descriptors_size;
@@ -112,7 +113,7 @@ static int new_writer(const char *path, const struct writer_field *fields,
 	w->path = strdup(path);
 	r = w->path ? check_request(w, num_samples) : out_of_memory(w);
 	r = r ? r : schema_init(&w->schema, fields, num_fields, path, log);
-	r = r ? r : prepare(w, num_samples);
+	r = r ? r : allocate_buffers(w, num_samples);
 	if (r)
 		writer_abort(&w);
 	else
@@ -191,13 +192,13 @@ static int check_value(const struct writer *w, const struct field *f,
 {
 	const char *wrong = f->type->check ? f->type->check(f, v) : NULL;
 
-	return wrong ? refuse(w, f->name, wrong) : 0;
+	return wrong ? refuse_field(w, f->name, wrong) : 0;
 }
 
 /* Checks the values of a sample, and adds up the bytes that they take. -EFBIG:
    they do not fit into one page. */
-static int measure(const struct writer *w, const struct writer_value *values,
-		   uint64_t *out)
+static int measure_sample(const struct writer *w,
+			  const struct writer_value *values, uint64_t *out)
 {
 	uint64_t sum = 0;
 
@@ -216,7 +217,7 @@ static int measure(const struct writer *w, const struct writer_value *values,
 	return sum > w->page_size ? -EFBIG : 0;
 }
 
-static int flush(struct writer *w)
+static int flush_buffer(struct writer *w)
 {
 	size_t size = w->buffered;
 
@@ -228,7 +229,7 @@ static int flush(struct writer *w)
 /* Appends bytes to the current page. */
 static int put_bytes(struct writer *w, const void *bytes, uint64_t size)
 {
-	int r = w->buffered + size > BUFFER_SIZE ? flush(w) : 0;
+	int r = w->buffered + size > BUFFER_SIZE ? flush_buffer(w) : 0;
 
 	if (r)
 		return r;
@@ -287,7 +288,7 @@ static void put_record(struct writer *w, const struct writer_value *values)
 int writer_append(struct writer *w, const struct writer_value *values)
 {
 	uint64_t size = 0, used = w->end & (w->page_size - 1);
-	int r = measure(w, values, &size);
+	int r = measure_sample(w, values, &size);
 
 	if (r)
 		return r;
@@ -297,7 +298,7 @@ int writer_append(struct writer *w, const struct writer_value *values)
 	}
 	/* The rest of a page stays a hole, which reads as zeros. */
 	if (used && size > w->page_size - used) {
-		r = flush(w);
+		r = flush_buffer(w);
 		w->end = align_up(w->end, w->page_size);
 	}
 	for (size_t i = 0; i < w->schema.num_fields && !r; i++) {
@@ -380,7 +381,7 @@ static int write_header(struct writer *w, uint64_t table_at)
 static int write_rest(struct writer *w)
 {
 	uint64_t meta_size = w->samples * w->schema.itemsize, table_at;
-	int r = flush(w);
+	int r = flush_buffer(w);
 
 	r = r ? r : close_gap(w);
 	if (r)

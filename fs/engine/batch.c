@@ -18,8 +18,8 @@ enum {
 
 /* --- segments at an offset --- */
 
-static void literal(struct segment *s, uint64_t start, const void *bytes,
-		    uint64_t size)
+static void set_literal(struct segment *s, uint64_t start, const void *bytes,
+			uint64_t size)
 {
 	*s = (struct segment){
 		.kind = SEGMENT_LITERAL,
@@ -29,7 +29,7 @@ static void literal(struct segment *s, uint64_t start, const void *bytes,
 	};
 }
 
-static void zero(struct segment *s, uint64_t start, uint64_t end)
+static void set_zeros(struct segment *s, uint64_t start, uint64_t end)
 {
 	*s = (struct segment){
 		.kind = SEGMENT_ZERO,
@@ -39,9 +39,9 @@ static void zero(struct segment *s, uint64_t start, uint64_t end)
 }
 
 /* The payload of one row, or zeros if the row has an error. */
-static void payload(const struct batch *b, const struct batch_column *c,
-		    struct segment *s, uint32_t row, uint64_t start,
-		    uint64_t size)
+static void set_payload(const struct batch *b, const struct batch_column *c,
+			struct segment *s, uint32_t row, uint64_t start,
+			uint64_t size)
 {
 	*s = (struct segment){
 		.kind = c->errors[row] ? SEGMENT_ZERO : SEGMENT_RANGE,
@@ -83,20 +83,20 @@ static void variable_segment(const struct batch *b,
 	uint32_t row;
 
 	if (off < d->column_off + table) {
-		literal(s, d->column_off, c->values, table);
+		set_literal(s, d->column_off, c->values, table);
 		return;
 	}
 	if (off < c->values[0].offset) {
-		zero(s, d->column_off + table, c->values[0].offset);
+		set_zeros(s, d->column_off + table, c->values[0].offset);
 		return;
 	}
 	row = row_at(c, b->rows, off);
 	v = &c->values[row];
 	next = row + 1 < b->rows ? v[1].offset : end;
 	if (off < v->offset + v->size)
-		payload(b, c, s, row, v->offset, v->size);
+		set_payload(b, c, s, row, v->offset, v->size);
 	else
-		zero(s, v->offset + v->size, next);
+		set_zeros(s, v->offset + v->size, next);
 }
 
 static void column_segment(const struct batch *b, const struct batch_column *c,
@@ -106,17 +106,18 @@ static void column_segment(const struct batch *b, const struct batch_column *c,
 	uint32_t row;
 
 	if (off < d->error_off + 4 * (uint64_t)b->rows) {
-		literal(s, d->error_off, c->errors, 4 * (uint64_t)b->rows);
+		set_literal(s, d->error_off, c->errors, 4 * (uint64_t)b->rows);
 	} else if (off < d->column_off) {
-		zero(s, d->error_off + 4 * (uint64_t)b->rows, d->column_off);
+		set_zeros(s, d->error_off + 4 * (uint64_t)b->rows,
+			  d->column_off);
 	} else if (d->column == BETON_COLUMN_VARIABLE) {
 		variable_segment(b, c, off, s);
 	} else if (c->scalars) {
-		literal(s, d->column_off, c->scalars, d->column_size);
+		set_literal(s, d->column_off, c->scalars, d->column_size);
 	} else {
 		row = (uint32_t)((off - d->column_off) / d->stride);
-		payload(b, c, s, row, d->column_off + row * d->stride,
-			d->stride);
+		set_payload(b, c, s, row, d->column_off + row * d->stride,
+			    d->stride);
 	}
 	s->field = (uint32_t)(c - b->columns);
 }
@@ -129,21 +130,21 @@ static void batch_segment(const struct vfile *vfile, uint64_t off,
 	uint64_t ids_end = b->ids_off + 8 * (uint64_t)b->rows, end;
 
 	if (off < b->head_size) {
-		literal(s, 0, b->head, b->head_size);
+		set_literal(s, 0, b->head, b->head_size);
 		return;
 	}
 	if (off < b->ids_off) {
-		zero(s, b->head_size, b->ids_off);
+		set_zeros(s, b->head_size, b->ids_off);
 		return;
 	}
 	if (off < ids_end) {
-		literal(s, b->ids_off, b->ids, 8 * (uint64_t)b->rows);
+		set_literal(s, b->ids_off, b->ids, 8 * (uint64_t)b->rows);
 		return;
 	}
 	end = ids_end;
 	for (uint32_t i = 0; i < b->num_columns; i++, c++) {
 		if (off < c->desc.error_off) {
-			zero(s, end, c->desc.error_off);
+			set_zeros(s, end, c->desc.error_off);
 			return;
 		}
 		end = c->desc.column_off + c->desc.column_size;
@@ -152,7 +153,7 @@ static void batch_segment(const struct vfile *vfile, uint64_t off,
 			return;
 		}
 	}
-	zero(s, end, vfile->size);
+	set_zeros(s, end, vfile->size);
 }
 
 /* --- values --- */
@@ -232,7 +233,7 @@ static void set_text(char *out, const char *text)
 }
 
 /* Describes a column, as far as its field defines it. */
-static void describe(struct batch_column *c, const struct field *f)
+static void describe_column(struct batch_column *c, const struct field *f)
 {
 	struct beton_batch_field *d = &c->desc;
 
@@ -271,7 +272,7 @@ static int make_columns(struct batch *b)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < f->num_fields; i++) {
 		c = &b->columns[i];
-		describe(c, &f->fields[i]);
+		describe_column(c, &f->fields[i]);
 		c->errors = calloc(b->rows, sizeof(*c->errors));
 		if (field_is_scalar(&f->fields[i])) {
 			c->scalars = calloc(b->rows, c->desc.stride);

@@ -8,7 +8,7 @@
 /* Each attempt is accepted with a probability of at least 1/2. */
 enum { ATTEMPTS = 100 };
 
-static double next(struct uniform uniform)
+static double next_number(struct uniform uniform)
 {
 	return uniform.next(uniform.arg);
 }
@@ -16,8 +16,8 @@ static double next(struct uniform uniform)
 /* Joehnk's method, for alpha up to 1. Logarithms do not underflow. */
 static bool try_powers(double alpha, struct uniform uniform, double *out)
 {
-	double x = real_log(1 - next(uniform)) / alpha;
-	double y = real_log(1 - next(uniform)) / alpha;
+	double x = real_log(1 - next_number(uniform)) / alpha;
+	double y = real_log(1 - next_number(uniform)) / alpha;
 
 	if (real_exp(x) + real_exp(y) > 1)
 		return false;
@@ -28,8 +28,8 @@ static bool try_powers(double alpha, struct uniform uniform, double *out)
 /* Ulrich's method, for alpha above 1/2: a point in the upper half disc. */
 static bool try_polar(double alpha, struct uniform uniform, double *out)
 {
-	double u = next(uniform);
-	double v = 2 * next(uniform) - 1;
+	double u = next_number(uniform);
+	double v = 2 * next_number(uniform) - 1;
 	double s = u * u + v * v;
 
 	if (!(s > 0) || s > 1)

@@ -7,19 +7,20 @@
 
 enum { ATTEMPTS = 10 };
 
-static double draw(struct uniform u, double low, double high)
+static double draw_between(struct uniform u, double low, double high)
 {
 	return low + (high - low) * u.next(u.arg);
 }
 
 /* Draws the shape of one attempt. False: it does not fit into the image. */
-static bool attempt(const struct crop_limits *limits, struct uniform uniform,
-		    uint32_t width, uint32_t height, struct rect *out)
+static bool draw_shape(const struct crop_limits *limits, struct uniform uniform,
+		       uint32_t width, uint32_t height, struct rect *out)
 {
 	double area = (double)height * (double)width *
-		      draw(uniform, limits->scale[0], limits->scale[1]);
-	double ratio = real_exp(draw(uniform, real_log(limits->ratio[0]),
-				     real_log(limits->ratio[1])));
+		      draw_between(uniform, limits->scale[0], limits->scale[1]);
+	double ratio =
+		real_exp(draw_between(uniform, real_log(limits->ratio[0]),
+				      real_log(limits->ratio[1])));
 	double w = real_round(real_sqrt(area * ratio));
 	double h = real_round(real_sqrt(area / ratio));
 
@@ -31,8 +32,8 @@ static bool attempt(const struct crop_limits *limits, struct uniform uniform,
 }
 
 /* The largest central crop with a permitted ratio. */
-static struct rect fallback(const struct crop_limits *limits, uint32_t width,
-			    uint32_t height)
+static struct rect largest_center(const struct crop_limits *limits,
+				  uint32_t width, uint32_t height)
 {
 	double w = (double)width, h = (double)height;
 	struct rect r = { .width = width, .height = height };
@@ -52,14 +53,15 @@ struct rect crop_random(const struct crop_limits *limits,
 	struct rect r = { 0 };
 
 	for (int i = 0; i < ATTEMPTS; i++) {
-		if (!attempt(limits, uniform, width, height, &r))
+		if (!draw_shape(limits, uniform, width, height, &r))
 			continue;
-		r.y = (uint32_t)draw(uniform, 0,
-				     (double)(height - r.height) + 1);
-		r.x = (uint32_t)draw(uniform, 0, (double)(width - r.width) + 1);
+		r.y = (uint32_t)draw_between(uniform, 0,
+					     (double)(height - r.height) + 1);
+		r.x = (uint32_t)draw_between(uniform, 0,
+					     (double)(width - r.width) + 1);
 		return r;
 	}
-	return fallback(limits, width, height);
+	return largest_center(limits, width, height);
 }
 
 struct rect crop_center(double ratio, uint32_t width, uint32_t height)

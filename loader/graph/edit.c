@@ -33,7 +33,7 @@ static bool is_op(const struct parse_stage *stage)
 }
 
 /* Moves `end` back over characters that separate stages or statements. */
-static size_t trim(const char *text, size_t from, size_t end)
+static size_t skip_separators_back(const char *text, size_t from, size_t end)
 {
 	while (end > from && strchr(" \t\r\n|;", text[end - 1]))
 		end--;
@@ -50,12 +50,12 @@ static size_t end_of_stage(const struct parse *p, const char *text,
 		end = p->stages[stage + 1].at;
 	else if (statement + 1 < p->num_statements)
 		end = p->statements[statement + 1].at;
-	return trim(text, p->stages[stage].at, end);
+	return skip_separators_back(text, p->stages[stage].at, end);
 }
 
 /* Finds operation `i` of the text. False: it has fewer. */
-static bool find(const struct parse *p, const char *text, size_t i,
-		 struct span *out)
+static bool find_op(const struct parse *p, const char *text, size_t i,
+		    struct span *out)
 {
 	for (size_t k = 0; k < p->num_statements; k++) {
 		const struct parse_statement *s = &p->statements[k];
@@ -89,7 +89,7 @@ size_t edit_num_ops(const char *text)
 
 	if (parse(text, &p))
 		return 0;
-	while (find(&p, text, n, &s))
+	while (find_op(&p, text, n, &s))
 		n++;
 	parse_fini(&p);
 	return n;
@@ -103,7 +103,7 @@ int edit_op(const char *text, size_t i, char **written, char **name)
 
 	if (r)
 		return r;
-	if (!find(&p, text, i, &s)) {
+	if (!find_op(&p, text, i, &s)) {
 		parse_fini(&p);
 		return -ENOENT;
 	}
@@ -118,8 +118,8 @@ int edit_op(const char *text, size_t i, char **written, char **name)
 }
 
 /* Copies the text with [from, to) replaced. */
-static int replace(const char *text, size_t from, size_t to, const char *by,
-		   char **out)
+static int replace_span(const char *text, size_t from, size_t to,
+			const char *by, char **out)
 {
 	char *new;
 
@@ -137,13 +137,15 @@ int edit_without(const char *text, size_t i, char **out)
 
 	if (r)
 		return r;
-	if (!find(&p, text, i, &s) || s.is_only)
+	if (!find_op(&p, text, i, &s) || s.is_only)
 		r = -ENOENT;
 	else if (s.is_last)
-		r = replace(text, trim(text, 0, s.at), s.end, "", out);
+		r = replace_span(text, skip_separators_back(text, 0, s.at),
+				 s.end, "", out);
 	else
-		r = replace(text, s.at,
-			    s.end + strspn(text + s.end, " \t\r\n|"), "", out);
+		r = replace_span(text, s.at,
+				 s.end + strspn(text + s.end, " \t\r\n|"), "",
+				 out);
 	parse_fini(&p);
 	return r;
 }
@@ -162,7 +164,7 @@ static bool find_resizing(const struct parse *p, const char *text, size_t n,
 	size_t start = 0;
 	bool counted = false;
 
-	for (size_t i = 0; find(p, text, i, &s); i++) {
+	for (size_t i = 0; find_op(p, text, i, &s); i++) {
 		if (s.is_first) {
 			start = i;
 			counted = false;
@@ -191,7 +193,8 @@ static int put_first(const char *text, size_t n, const char *operation,
 
 	if (r)
 		return r;
-	if (!find_resizing(&p, text, n, &first) || !find(&p, text, first, &s)) {
+	if (!find_resizing(&p, text, n, &first) ||
+	    !find_op(&p, text, first, &s)) {
 		parse_fini(&p);
 		return -ENOENT;
 	}
@@ -201,11 +204,11 @@ static int put_first(const char *text, size_t n, const char *operation,
 	else if (after_decode)
 		r = asprintf(&with, " | %s", operation) < 0 ? -ENOMEM : 0;
 	if (!r && !decodes)
-		r = replace(text, s.at, s.at, with, out);
+		r = replace_span(text, s.at, s.at, with, out);
 	else if (!r && after_decode)
-		r = replace(text, s.end, s.end, with, out);
+		r = replace_span(text, s.end, s.end, with, out);
 	else if (!r)
-		r = replace(text, s.at, s.end, operation, out);
+		r = replace_span(text, s.at, s.end, operation, out);
 	free(with);
 	parse_fini(&p);
 	return r;
@@ -245,11 +248,11 @@ int edit_with_before(const char *text, const char *operation, const char *name,
 	if (r)
 		return r;
 	r = -ENOENT;
-	for (size_t i = 0; find(&p, text, i, &s); i++) {
+	for (size_t i = 0; find_op(&p, text, i, &s); i++) {
 		if (s.stage->file || strcmp(s.stage->word, name) != 0)
 			continue;
 		r = asprintf(&with, "%s | ", operation) < 0 ? -ENOMEM : 0;
-		r = r ? r : replace(text, s.at, s.at, with, out);
+		r = r ? r : replace_span(text, s.at, s.at, with, out);
 		break;
 	}
 	free(with);
@@ -265,7 +268,7 @@ bool edit_has(const char *text, const char *name)
 
 	if (parse(text, &p))
 		return false;
-	for (size_t i = 0; !found && find(&p, text, i, &s); i++)
+	for (size_t i = 0; !found && find_op(&p, text, i, &s); i++)
 		found = !s.stage->file && !strcmp(s.stage->word, name);
 	parse_fini(&p);
 	return found;

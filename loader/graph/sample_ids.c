@@ -24,7 +24,7 @@ struct reader {
 	size_t size;
 };
 
-static int refuse(const struct reader *r, const char *at, size_t length)
+static int refuse_number(const struct reader *r, const char *at, size_t length)
 {
 	if (r->file)
 		snprintf(r->why, r->size,
@@ -38,7 +38,7 @@ static int refuse(const struct reader *r, const char *at, size_t length)
 	return -EINVAL;
 }
 
-static int add(struct reader *r, uint64_t id)
+static int add_id(struct reader *r, uint64_t id)
 {
 	struct ids *ids = r->ids;
 	uint64_t *more;
@@ -55,7 +55,7 @@ static int add(struct reader *r, uint64_t id)
 }
 
 /* Takes a number, with blanks around it, and leading zeros as in file names. */
-static int take(struct reader *r, const char *at, const char *end)
+static int take_id(struct reader *r, const char *at, const char *end)
 {
 	uint64_t id;
 
@@ -65,8 +65,8 @@ static int take(struct reader *r, const char *at, const char *end)
 	while (at + 1 < end && *at == '0')
 		at++;
 	if (at >= end || !name_parse_u64(at, (size_t)(end - at), &id))
-		return refuse(r, at, at < end ? (size_t)(end - at) : 0);
-	return add(r, id);
+		return refuse_number(r, at, at < end ? (size_t)(end - at) : 0);
+	return add_id(r, id);
 }
 
 static int read_list(struct reader *r, const char *text)
@@ -75,7 +75,7 @@ static int read_list(struct reader *r, const char *text)
 
 	for (const char *at = text, *end; !e; at = end + 1) {
 		end = at + strcspn(at, ",");
-		e = take(r, at, end);
+		e = take_id(r, at, end);
 		if (!*end)
 			break;
 	}
@@ -92,7 +92,7 @@ static int read_lines(struct reader *r, const char *text)
 		const char *end = at + strcspn(at, "#\n");
 
 		if (at + strspn(at, " \t\r") < end)
-			e = take(r, at, end);
+			e = take_id(r, at, end);
 		at = line + (*line == '\n');
 	}
 	return e;

@@ -43,7 +43,8 @@ static struct shift draw_shift(uint32_t side, uint32_t padding,
 	return s;
 }
 
-static void move(const struct image *image, struct shift x, struct shift y)
+static void move_pixels(const struct image *image, struct shift x,
+			struct shift y)
 {
 	bool upwards = y.from > y.to;
 
@@ -60,8 +61,8 @@ static void move(const struct image *image, struct shift x, struct shift y)
 
 /* Fills the parts to which no pixels moved: above and below, then left and
    right. */
-static void fill(const struct image *image, struct shift x, struct shift y,
-		 const struct arg *colour)
+static void fill_uncovered(const struct image *image, struct shift x,
+			   struct shift y, const struct arg *colour)
 {
 	uint32_t right = x.to + x.size, bottom = y.to + y.size;
 	const struct rect rects[] = {
@@ -87,8 +88,8 @@ static void image(const struct args *args, const struct op_sample *sample,
 		op_fill(image, &all, &args->arg[FILL]);
 		return;
 	}
-	move(image, x, y);
-	fill(image, x, y, &args->arg[FILL]);
+	move_pixels(image, x, y);
+	fill_uncovered(image, x, y, &args->arg[FILL]);
 }
 
 const struct op op_random_translate = {
