@@ -44,7 +44,7 @@ def plant(tree, file, line):
     ("fs/mount/fuse_ops.c", "fs/namespace/by.h", "is no face"),
     ("fs/engine/engine.c", "fs/cache/chunk.h", "is no face"),
     ("loader/pipeline/frame.c", "loader/graph/token.h", "is no face"),
-    ("fs/util/size.c", "tests/unit/t.h", "is in no folder"),
+    ("fs/util/typed.c", "tests/unit/t.h", "is in no folder"),
 ])
 def test_an_include_against_the_order_is_refused(tree, file, header, why):
     where = plant(tree, file, f'#include "{header}"')

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "fs/util/bytes.h"
-#include "fs/util/size.h"
+#include "fs/util/typed.h"
 
 enum {
 	/* Readers at once: fewer than the loader may have, as many as most
@@ -62,6 +62,7 @@ static bool mount_option(const char *mount, const char *name, char *out,
 /* How large a cache of our own is; 0: the kernel's is used. */
 static void look_at_cache(const struct ladder_options *o, struct evidence *e)
 {
+	static const struct typed any_size = TYPED_SIZE_FROM(0);
 	const char *cache = o->place.cache;
 	uint64_t size = o->place.cache_size;
 	char mode[32] = "", text[64] = "";
@@ -69,7 +70,7 @@ static void look_at_cache(const struct ladder_options *o, struct evidence *e)
 	if (mount_option(o->place.path, "cache", mode, sizeof(mode)))
 		cache = mode;
 	if (mount_option(o->place.path, "cache_size", text, sizeof(text)))
-		size_parse(text, &size);
+		typed_parse_string(&any_size, text, &size);
 	if (!cache || strcmp(cache, "process") != 0)
 		return;
 	e->cache_size = size ? size : e->memory.size.available / 2;
