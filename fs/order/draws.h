@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where drawn samples come next: orders that draw cannot be asked for the
- * positions of a sample, so the draws of some positions are made ahead, and
- * found by sample here. Not thread-safe.
+ * The next positions of samples that are sampled with replacement. Such an
+ * order cannot compute the positions of a sample. So a window of positions is
+ * drawn in advance and indexed by sample. Not thread-safe.
  */
 #ifndef FS_ORDER_DRAWS_H
 #define FS_ORDER_DRAWS_H
 
 #include "fs/order/order.h"
 
-/* Positions that are known at a time: a few milliseconds' work, and more than
-   is read ahead. */
+/* Positions in the window: drawing them takes a few milliseconds. Read-ahead
+   looks less far. */
 enum { FORESIGHT_POSITIONS = 1 << 14 };
 
 struct foresight {
@@ -23,13 +23,14 @@ struct foresight {
 	} draws[FORESIGHT_POSITIONS];
 };
 
-/* Makes those from `first` on. Positions are counted through two epochs, which
-   have n each, and `epoch` is the first one's. */
+/* Moves the window to begin at `first`. Positions run through two epochs of n
+   positions each, orders[0] and orders[1]; `epoch` is the number of the first.
+ */
 void foresight_look(struct foresight *f, const struct order orders[2],
 		    uint64_t n, uint64_t epoch, uint64_t first);
 
-/* The nth of them that are a sample's, from 0; ORDER_NONE: there are not so
-   many. */
+/* The nth position, from 0, of a sample within the window. ORDER_NONE: it has
+   fewer. */
 uint64_t foresight_position(const struct foresight *f, uint64_t sample,
 			    uint64_t nth);
 

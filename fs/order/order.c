@@ -3,7 +3,7 @@
 
 #include "fs/util/bytes.h"
 
-/* What a key is for, so that no two uses share one. */
+/* The use of a random key is part of it, so that uses never share a key. */
 enum { FOR_ORDER = 1, FOR_WINDOW = 2 };
 
 static void init_nothing(struct order *o)
@@ -11,7 +11,7 @@ static void init_nothing(struct order *o)
 	(void)o;
 }
 
-static uint64_t same(const struct order *o, uint64_t i)
+static uint64_t same_place(const struct order *o, uint64_t i)
 {
 	(void)o;
 	return i;
@@ -47,34 +47,34 @@ static void run_alone(const struct order *o, uint64_t place, uint64_t *first,
 	*end = place + 1;
 }
 
-/* Whole blocks are permuted; the short one stays last. */
+/* Permutes the whole blocks; a short block stays last. */
 static void init_quasi(struct order *o)
 {
 	o->permutation = permutation_init(o->n / o->block, o->key);
 }
 
 /* a * b / c without wrapping. */
-static uint64_t scale(uint64_t a, uint64_t b, uint64_t c)
+static uint64_t mul_div(uint64_t a, uint64_t b, uint64_t c)
 {
 	return (uint64_t)((unsigned __int128)a * b / c);
 }
 
 /*
- * The k-th of `count` windows is positions [k n / count, (k + 1) n / count).
- * The one that holds a position is floor(position count / n), or the next where
- * rounding down put its end below the position.
+ * Window k of `count` windows is positions [k n / count, (k + 1) n / count).
+ * A position lies in window floor(position count / n) or, if rounding down put
+ * the end of that window at or below the position, in the next.
  */
 static uint64_t window_of(const struct order *o, uint64_t position,
 			  uint64_t count)
 {
-	uint64_t k = scale(position, count, o->n);
+	uint64_t k = mul_div(position, count, o->n);
 
-	while (scale(k + 1, o->n, count) <= position)
+	while (mul_div(k + 1, o->n, count) <= position)
 		k++;
 	return k;
 }
 
-/* The window of a position: where it starts, and how it is mixed. */
+/* The start and the permutation of the window of a position. */
 static struct permutation mix_of(const struct order *o, uint64_t position,
 				 uint64_t *start)
 {
@@ -82,12 +82,12 @@ static struct permutation mix_of(const struct order *o, uint64_t position,
 	uint64_t k = window_of(o, position, count);
 	const uint64_t words[] = { o->key, FOR_WINDOW, k };
 
-	*start = scale(k, o->n, count);
-	return permutation_init(scale(k + 1, o->n, count) - *start,
+	*start = mul_div(k, o->n, count);
+	return permutation_init(mul_div(k + 1, o->n, count) - *start,
 				rng_key(words, ARRAY_LEN(words)));
 }
 
-/* Blocks in random order, then every window of that sequence mixed. */
+/* Blocks are in random order, and each window of that sequence is shuffled. */
 static uint64_t quasi_at(const struct order *o, uint64_t position)
 {
 	uint64_t start;
@@ -131,8 +131,8 @@ static const struct order_row rows[] = {
 		.order = BETON_ORDER_SEQUENTIAL,
 		.name = "sequential",
 		.init = init_nothing,
-		.at = same,
-		.position = same,
+		.at = same_place,
+		.position = same_place,
 		.run = run_to_the_end,
 	},
 	{
@@ -239,7 +239,7 @@ uint64_t order_gap(const struct order *o, uint64_t sample)
 		      : ORDER_NONE;
 }
 
-/* Neighbours in a list need not be neighbours in the dataset. */
+/* Neighbors in a subset's list may lie far apart in the dataset. */
 void order_run(const struct order *o, uint64_t sample, uint64_t *first,
 	       uint64_t *end)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Orders: pure functions from (spec, epoch, position) to a sample, in O(1) time
- * and memory; defined to the bit in beton-orders(7). An order is one row.
+ * and memory. beton-orders(7) defines them to the bit. A new order is a row of
+ * the table in order.c; messages and --help list the rows.
  */
 #ifndef FS_ORDER_ORDER_H
 #define FS_ORDER_ORDER_H
@@ -15,13 +16,14 @@ struct order_row {
 	enum beton_order order;
 	const char *name;
 	bool uses_blocks; /* the keys block and window */
-	bool draws;	  /* the key draws, and the weights of a subset */
+	bool draws;	  /* samples with replacement, by weights of a subset */
 	void (*init)(struct order *o);
 	/* The place of a position in [0, n). */
 	uint64_t (*at)(const struct order *o, uint64_t position);
-	/* The position of a place: the inverse of at(), NULL where it draws. */
+	/* The position of a place: the inverse of at(). NULL if `draws`. */
 	uint64_t (*position)(const struct order *o, uint64_t place);
-	/* The places [*first, *end) used near a place, which is one of them. */
+	/* The places [*first, *end) around a place that the order uses
+	   together. */
 	void (*run)(const struct order *o, uint64_t place, uint64_t *first,
 		    uint64_t *end);
 };
@@ -38,7 +40,7 @@ struct order {
 	struct permutation permutation;
 };
 
-/* NULL past the end, or for a name that is none. */
+/* Rows by index, by name and by number. NULL: there is no such row. */
 const struct order_row *order_row_at(size_t i);
 const struct order_row *order_by_name(const char *name, size_t size);
 const struct order_row *order_by_id(enum beton_order order);
@@ -46,28 +48,29 @@ const struct order_row *order_by_id(enum beton_order order);
 /* The word_at() of a struct typed whose words are all orders. */
 const char *order_name_at(size_t i);
 
-/* A named subset of the spec must have its ids. */
+/* The ids of a named subset of the spec must be known. */
 struct order order_init(const struct spec *spec, uint64_t epoch);
 
 /* The sample at a position of the epoch, which is below n. */
 uint64_t order_sample(const struct order *order, uint64_t position);
 
-/* The position of the nth place of a sample, from 0, the inverse of
-   order_sample(); ORDER_NONE: it has not so many. Not where it draws. */
+/* The inverse of order_sample(): the position of the nth place, from 0, of a
+   sample. ORDER_NONE: it has fewer places. Not for orders with `draws`. */
 #define ORDER_NONE UINT64_MAX
 uint64_t order_position(const struct order *order, uint64_t sample,
 			uint64_t nth);
 
-/* Places of one sample that are worth a look where time matters. */
+/* At most so many places of one sample are looked at where time matters. */
 enum { ORDER_PLACES = 16 };
 
-/* Where it draws: positions from one use of a sample to the next, on average,
-   below 2^32, by its first places; ORDER_NONE: it is not used. */
+/* For orders with `draws`: positions from one use of a sample to the next on
+   average, below 2^32, computed from its first ORDER_PLACES places. ORDER_NONE:
+   the order never uses it. */
 uint64_t order_gap(const struct order *order, uint64_t sample);
 
 /*
- * The samples [*first, *end) of the dataset that the order uses near each other
- * and near this one, which is among them: what is worth reading in one go.
+ * The samples [*first, *end) of the dataset around a sample that the order uses
+ * together, and that are therefore worth reading with one request.
  */
 void order_run(const struct order *order, uint64_t sample, uint64_t *first,
 	       uint64_t *end);

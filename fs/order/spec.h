@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A SPEC, parsed: it names a global sequence of batches, beton-orders(7). The
- * struct and its counts; spec_text.h has the text. Pure functions.
+ * A parsed SPEC (sampling spec), which names a global sequence of batches,
+ * beton-orders(7): the struct and its counts. For the text see spec_text.h.
+ * Pure functions.
  */
 #ifndef FS_ORDER_SPEC_H
 #define FS_ORDER_SPEC_H
@@ -14,12 +15,12 @@
 #include "fs/order/subset.h"
 
 enum {
-	/* Rows of a batch: bounds what a batch's layout takes (32 bytes a row
-	   and field). */
+	/* Samples of a batch. Bounds the memory of a batch's layout, which is
+	   32 bytes for each sample and field. */
 	SPEC_BATCH_MAX = 1 << 20,
 };
 
-/* JSON's readers have signed numbers, and states are JSON. */
+/* Checkpoints are JSON, whose readers have signed integers. */
 #define SPEC_EPOCH_MAX ((uint64_t)INT64_MAX)
 
 struct spec {
@@ -33,24 +34,24 @@ struct spec {
 	bool has_subset;
 	uint64_t first; /* samples [first, end); all without a subset */
 	uint64_t end;
-	/* Borrowed from struct spec_facts. Not NULL: the samples are the places
-	   [first, end) of this list, and first is 0. */
+	/* Borrowed from struct spec_facts. If not NULL, the samples are the
+	   places [first, end) of this list, and first is 0. */
 	const struct subset *subset;
 };
 
-/* Whether both specs of one dataset name the same sequence. */
+/* Whether two specs of one dataset name the same sequence. */
 bool spec_equal(const struct spec *a, const struct spec *b);
 
-/* Rows of an epoch before drop_last leaves some out; whether a sample may be in
-   several. */
+/* Samples of an epoch before drop_last omits some; and whether a sample may
+   occur more than once. */
 uint64_t spec_positions(const struct spec *spec);
 bool spec_repeats(const struct spec *spec);
 
-/* Batches of an epoch's global sequence, and rows of one of them. */
+/* Batches of an epoch's global sequence, and samples of a batch. */
 uint64_t spec_batches(const struct spec *spec);
 uint32_t spec_rows(const struct spec *spec, uint64_t batch);
 
-/* Steps of every rank from `consumed` batches on. */
+/* Steps that every rank takes after `consumed` batches. */
 uint64_t spec_steps(const struct spec *spec, uint64_t consumed, uint32_t world);
 
 #endif

@@ -25,7 +25,7 @@ struct text {
 
 struct key {
 	const char *name;
-	struct typed type; /* and of error messages, unless `expected` is set */
+	struct typed type; /* errors describe it, unless `expected` is set */
 	size_t offset;	   /* of the uint64_t in struct spec, if !parse */
 	bool (*parse)(const struct key *key, const struct text *value,
 		      const struct spec_facts *facts, struct spec *spec);
@@ -47,7 +47,7 @@ static bool parse_order(const struct key *key, const struct text *v,
 	return row != NULL;
 }
 
-/* How many samples of mean size fit in so many bytes, at least 1. */
+/* The number of samples of mean size that fit in so many bytes, at least 1. */
 static uint64_t samples_of_bytes(uint64_t bytes, const struct spec_facts *facts)
 {
 	unsigned __int128 n = (unsigned __int128)bytes * facts->samples /
@@ -58,7 +58,7 @@ static uint64_t samples_of_bytes(uint64_t bytes, const struct spec_facts *facts)
 	return max_u64(1, (uint64_t)n);
 }
 
-/* A number of samples; with a unit, as many as take so many bytes. */
+/* A number of samples or, with a unit, the size of them in bytes. */
 static bool parse_window(const struct key *key, const struct text *v,
 			 const struct spec_facts *facts, struct spec *spec)
 {

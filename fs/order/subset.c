@@ -97,27 +97,27 @@ void subset_text(const struct subset *s, char out[SUBSET_TEXT_SIZE])
 	subset_ref_text(&ref, out);
 }
 
-/* --- reading a file: a byte at a time, so that no line is too long --- */
+/* --- reading a file byte by byte, so that lines may have any length --- */
 
 struct reader {
 	const char *path;
 	struct log *log;
 	uint64_t samples;
 	uint64_t line; /* from 1 */
-	/* In the line; after END it has all that it may have. */
+	/* The position in the line. END: the line is complete. */
 	enum { START, ID, BETWEEN, WEIGHT, END, COMMENT } where;
 	uint64_t number; /* so far */
 	struct subset *into;
 	uint64_t capacity; /* of into->ids, and of into->sums */
 };
 
-static int fail(const struct reader *r, const char *what)
+static int fail_line(const struct reader *r, const char *what)
 {
 	log_error(r->log, "%s:%llu: %s", r->path, (ull)r->line, what);
 	return -EINVAL;
 }
 
-static int resize(struct reader *r, uint64_t capacity)
+static int resize_lists(struct reader *r, uint64_t capacity)
 {
 	struct subset *s = r->into;
 	uint64_t *ids = realloc(s->ids, capacity * sizeof(*ids)), *sums;
@@ -141,15 +141,15 @@ static int store_id(struct reader *r)
 	int e = 0;
 
 	if (s->n == SUBSET_IDS_MAX)
-		return fail(r, "more than 4294967295 lines");
+		return fail_line(r, "more than 4294967295 lines");
 	if (s->n == r->capacity)
-		e = resize(r, max_u64(1024, 2 * r->capacity));
+		e = resize_lists(r, max_u64(1024, 2 * r->capacity));
 	if (!e)
 		s->ids[s->n++] = r->number;
 	return e;
 }
 
-/* Of the id that was stored last. */
+/* Stores the weight of the last id. */
 static int store_weight(struct reader *r)
 {
 	struct subset *s = r->into;
@@ -158,16 +158,17 @@ static int store_weight(struct reader *r)
 	if (s->n == 1)
 		s->sums = malloc(r->capacity * sizeof(*s->sums));
 	if (!s->sums)
-		return s->n == 1 ? -ENOMEM
-				 : fail(r, "a weight; there is none above");
+		return s->n == 1
+			       ? -ENOMEM
+			       : fail_line(r, "a weight; there is none above");
 	if (s->n > 1)
 		sum = s->sums[s->n - 2];
 	if (!add_ok(sum, r->number, &s->sums[s->n - 1]))
-		return fail(r, "the weights add up to 2^64 or more");
+		return fail_line(r, "the weights add up to 2^64 or more");
 	return 0;
 }
 
-/* Whatever follows a number has come. */
+/* Stores a number when the first byte after it is read. */
 static int end_number(struct reader *r)
 {
 	bool is_id = r->where == ID;
@@ -181,7 +182,7 @@ static int end_number(struct reader *r)
 static int end_line(struct reader *r)
 {
 	if (r->where == BETWEEN && r->into->sums)
-		return fail(r, "no weight; there is one above");
+		return fail_line(r, "no weight; there is one above");
 	r->where = COMMENT;
 	return 0;
 }
@@ -197,7 +198,7 @@ static int take_digit(struct reader *r, unsigned char digit)
 	    (r->where == WEIGHT || r->number < r->samples))
 		return 0;
 	if (r->where == WEIGHT)
-		return fail(r, "a weight of 2^64 or more");
+		return fail_line(r, "a weight of 2^64 or more");
 	log_error(r->log, "%s:%llu: sample %llu...: the dataset has %llu",
 		  r->path, (ull)r->line, (ull)r->number, (ull)r->samples);
 	return -EINVAL;
@@ -262,8 +263,8 @@ static bool ascends(const struct subset *s)
 	return true;
 }
 
-/* One pass of a radix sort: `to` has the places of `from` by some bits of their
-   ids, those of equal bits in the order they had. */
+/* One pass of a radix sort: writes the places of `from` to `to`, ordered by
+   some bits of their ids. Places with equal bits keep their order. */
 static void sort_by_bits(const struct subset *s, unsigned shift,
 			 const uint32_t *from, uint32_t *to)
 {
@@ -309,7 +310,7 @@ static uint64_t place_by_id(const struct subset *s, uint64_t i)
 	return s->sorted ? s->sorted[i] : i;
 }
 
-/* The first of those, by id, whose id is not below this one. */
+/* The number of places whose ids are below `id`. */
 static uint64_t lower_bound(const struct subset *s, uint64_t id)
 {
 	uint64_t low = 0, high = s->n, mid;
@@ -324,7 +325,7 @@ static uint64_t lower_bound(const struct subset *s, uint64_t id)
 	return low;
 }
 
-/* Equal ids are sorted by their places. */
+/* Equal ids are in the order of their places. */
 bool subset_place(const struct subset *s, uint64_t id, uint64_t nth,
 		  uint64_t *place)
 {
@@ -369,7 +370,7 @@ uint64_t subset_draw(const struct subset *s, uint64_t number)
 
 /* --- opening --- */
 
-/* O_NONBLOCK: opening a FIFO or a device must not wait for anybody. */
+/* With O_NONBLOCK, opening a FIFO or a device does not block. */
 static int open_list(const char *path, struct log *log, int *fd)
 {
 	struct stat st;
@@ -412,7 +413,7 @@ static int read_list(struct subset *s, const char *path, uint64_t samples,
 		return -EINVAL;
 	}
 	if (!e)
-		e = resize(&reader, s->n);
+		e = resize_lists(&reader, s->n);
 	if (!e)
 		e = sort_places(s, samples);
 	if (!e)
@@ -437,7 +438,7 @@ static struct subset *subset_new(const struct subset_ref *ref)
 	return s;
 }
 
-/* Of two texts of one name, neither is meant. */
+/* Refuses a name that the list has already, since a SPEC could not choose. */
 static int check_name(const char *text, const struct subset *list,
 		      struct log *log, struct subset_ref *out)
 {
@@ -457,7 +458,7 @@ static int check_name(const char *text, const struct subset *list,
 	return -EINVAL;
 }
 
-/* Of the ids, and of what their weights add up to, if there are any. */
+/* A hash of the ids and, if there are weights, of their sums. */
 static uint64_t hash_of(const struct subset *s)
 {
 	uint64_t words[2] = { rng_key(s->ids, s->n) };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A named subset: a list of sample ids from a file, beton-orders(7), perhaps
- * with weights. Place i is the i-th id of the file; an id may have many.
- * Immutable once open; subsets are kept in lists, each owned by who opened it,
- * and SPECs borrow from them.
+ * A named subset: a list of sample ids from a file, beton-orders(7), with or
+ * without weights. Place i is the i-th id of the file; an id may have several
+ * places. Subsets never change once open. The caller that opened a list of
+ * subsets owns it, and SPECs borrow from it.
  */
 #ifndef FS_ORDER_SUBSET_H
 #define FS_ORDER_SUBSET_H
@@ -20,31 +20,32 @@ enum {
 	SUBSET_TEXT_SIZE = SUBSET_NAME_MAX + 18,
 };
 
-/* Places are 32 bits where they are sorted. */
+/* Sorted places are numbers of 32 bits. */
 #define SUBSET_IDS_MAX ((uint64_t)UINT32_MAX)
 
-/* 8 bytes an id, 8 more with weights, and 4 where the ids do not ascend. */
+/* Takes 8 bytes for each id, 8 more with weights, and 4 more if the ids do not
+   ascend. */
 struct subset {
 	struct subset *next;
 	char name[SUBSET_NAME_MAX + 1];
 	uint64_t hash; /* of ids and weights */
 	uint64_t n;
-	uint64_t *ids;	  /* by place; NULL: no more is known than the above */
-	uint64_t *sums;	  /* of the weights up to each place; NULL: none */
-	uint32_t *sorted; /* places in the order of their ids; NULL: ids is */
-	bool repeats;	  /* some id has several places */
+	uint64_t *ids;	  /* by place; NULL: only the members above are known */
+	uint64_t *sums;	  /* of weights up to each place; NULL: no weights */
+	uint32_t *sorted; /* places by their ids; NULL: `ids` ascends */
+	bool repeats;	  /* an id has several places */
 };
 
 /*
- * Opens "NAME:FILE" and puts it before *list. -EINVAL: not that, a file that is
- * no list of samples of the dataset, or a name that *list has. All failures but
- * -ENOMEM are logged, with the line.
+ * Opens "NAME:FILE" and puts it before *list. -EINVAL: another text, a file
+ * that does not list samples of the dataset, or a name that *list has already.
+ * Logs all failures except -ENOMEM, with the line of the file.
  */
 int subset_open(const char *text, uint64_t samples, struct log *log,
 		struct subset **list);
 void subset_close_all(struct subset *list);
 
-/* What a SPEC says: "NAME" or "NAME~HASH". */
+/* A subset as a SPEC names it: "NAME" or "NAME~HASH". */
 struct subset_ref {
 	const char *name; /* not terminated */
 	size_t size;
@@ -53,30 +54,30 @@ struct subset_ref {
 };
 
 /*
- * False for any other text. A name is of letters, digits, '_' and '-', and not
- * of digits and '-' alone: what could be a range is one.
+ * Returns false for any other text. A name has letters, digits, '_' and '-'.
+ * Digits and '-' alone are a range, never a name.
  */
 bool subset_parse_ref(const char *text, size_t size, struct subset_ref *out);
 
-/* By its name alone; NULL: there is none. */
+/* Finds a subset by its name; the hash does not matter. NULL: none. */
 const struct subset *subset_find(const struct subset *list,
 				 const struct subset_ref *ref);
 
-/* Puts a subset whose ids are not known before *list; `ref` has a hash. */
+/* Puts a subset before *list whose ids are unknown; `ref` has a hash. */
 int subset_add_known(const struct subset_ref *ref, uint64_t n,
 		     struct subset **list);
 
-/* As it was parsed. */
+/* Writes "NAME" or "NAME~HASH", as it was parsed. */
 void subset_ref_text(const struct subset_ref *ref, char out[SUBSET_TEXT_SIZE]);
-/* "NAME~HASH". */
+/* Writes "NAME~HASH". */
 void subset_text(const struct subset *subset, char out[SUBSET_TEXT_SIZE]);
 
-/* The nth place of an id, from 0, in O(log n); false if it has not so many. */
+/* The nth place of an id, from 0, in O(log n). False: it has fewer. */
 bool subset_place(const struct subset *subset, uint64_t id, uint64_t nth,
 		  uint64_t *place);
 
-/* Of a subset with weights: that of a place; and the place that a random number
-   of 64 bits means, in O(log n). */
+/* For a subset with weights: the weight of a place, and the place that a random
+   number of 64 bits selects, in O(log n). */
 uint64_t subset_weight(const struct subset *subset, uint64_t place);
 uint64_t subset_draw(const struct subset *subset, uint64_t number);
 
