@@ -8,6 +8,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
+#include "loader/graph/args.h"
 #include "loader/graph/diagnostic.h"
 #include "loader/graph/parse.h"
 #include "loader/graph/user_op.h"
@@ -266,8 +267,8 @@ static int bind_node(const struct builder *b, const struct parse_stage *stage,
 		n->op = stage->quoted ? NULL : op_by_name(stage->word);
 		if (!n->op)
 			return unknown_op(b, stage, false);
-		r = op_bind(n->op, b->parse, stage, b->epochs, b->complaint,
-			    &n->args);
+		r = args_bind(n->op, b->parse, stage, b->epochs, b->complaint,
+			      &n->args);
 		if (!r && n->op->load)
 			r = load_node(b, stage, n);
 	}
@@ -339,7 +340,7 @@ static const char *refuse_batch(const struct builder *b,
 			const struct node *m = &other->nodes[k];
 
 			if (m->op == n->op && m->stream == n->stream &&
-			    !op_args_equal(&m->args, &n->args))
+			    !args_equal(&m->args, &n->args))
 				return "says something else in another "
 				       "statement; name a group of its own";
 		}

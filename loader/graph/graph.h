@@ -11,6 +11,7 @@
 #include "loader/graph/op.h"
 #include "loader/util/value.h"
 
+struct complaint;
 struct epochs;
 struct own;
 struct parse;

@@ -25,11 +25,6 @@
 #include "loader/resize/resample.h"
 #include "loader/util/image.h"
 
-struct complaint;
-struct epochs;
-struct parse;
-struct parse_stage;
-
 enum op_kind {
 	OP_DECODE,   /* how to decode JPEG; first in a statement */
 	OP_GEOMETRY, /* chooses pixels, before their values change */
@@ -232,18 +227,6 @@ const struct op *op_by_name(const char *name);
 int op_param(const struct op *op, const char *name);
 /* Whether it draws random numbers: then it has a parameter `group'. */
 bool op_is_random(const struct op *op);
-
-/*
- * Binds the arguments of a stage to the parameters of `op`. Numbers that change
- * with the epoch are those of epochs->now; only this function knows schedules.
- * -EINVAL, with a message.
- */
-int op_bind(const struct op *op, const struct parse *parse,
-	    const struct parse_stage *stage, struct epochs *epochs,
-	    const struct complaint *c, struct args *out);
-
-/* Whether both are equal, texts aside. */
-bool op_args_equal(const struct args *a, const struct args *b);
 
 /* Bodies of infer() that several rows share. */
 const char *op_infer_crop(const struct type *in);

@@ -29,7 +29,7 @@ struct own {
 /* The row that all of them share. */
 extern const struct op own_op;
 
-/* Like op_bind(), without reading the file. -EINVAL, with a message. */
+/* Like args_bind(), without reading the file. -EINVAL, with a message. */
 int own_bind(const struct parse *parse, const struct parse_stage *stage,
 	     struct epochs *epochs, const struct complaint *c,
 	     struct own **out);

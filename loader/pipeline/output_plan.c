@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
+#include "loader/graph/args.h"
 #include "loader/graph/diagnostic.h"
 #include "loader/pipeline/value_store.h"
 
@@ -258,7 +259,7 @@ bool plan_is_auto(const struct plan *plan)
 
 static bool is_same(const struct node *a, const struct node *b)
 {
-	return a->op == b->op && op_args_equal(&a->args, &b->args);
+	return a->op == b->op && args_equal(&a->args, &b->args);
 }
 
 bool plan_keeps_alike(const struct plan *a, const struct plan *b)

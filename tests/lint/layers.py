@@ -54,7 +54,7 @@ FACE = {
     "loader/jpeg": "baseline entry_index huffman_best upsample",
     "loader/codec": "codec exif index recode",
     "loader/resize": "planar resample",
-    "loader/graph": "diagnostic dtype edit graph op operands parse sample_ids schedule user_op"
+    "loader/graph": "args diagnostic dtype edit graph op operands parse sample_ids schedule user_op"
                     " beta>loader/ops token>loader/ops",
     "loader/ops": "",
     "loader/jit": "code_cache emit_device jit tail *>loader/jit",

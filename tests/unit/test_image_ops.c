@@ -12,6 +12,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/npy.h"
 #include "fs/util/rng.h"
+#include "loader/graph/args.h"
 #include "loader/graph/op.h"
 #include "loader/graph/parse.h"
 #include "loader/graph/schedule.h"
@@ -59,7 +60,7 @@ static void apply(const char *text, const double *draws, size_t count,
 	CHECK(!parse_text(&c, &p) && p.num_stages == 1);
 	op = op_by_name(p.stages[0].word);
 	CHECK(op && op->kind == OP_IMAGE);
-	CHECK(!op_bind(op, &p, &p.stages[0], &epochs, &c, &args));
+	CHECK(!args_bind(op, &p, &p.stages[0], &epochs, &c, &args));
 	op->image(&args, &sample, &all);
 	CHECK(script.at == count);
 	parse_fini(&p);

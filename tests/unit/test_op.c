@@ -5,6 +5,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
+#include "loader/graph/args.h"
 #include "loader/graph/op.h"
 #include "loader/graph/parse.h"
 #include "loader/graph/schedule.h"
@@ -22,8 +23,8 @@ static int bind_in(struct epochs *epochs, const char *text, struct args *out)
 	error[0] = '\0';
 	CHECK(!parse_text(&c, &p));
 	CHECK(p.num_stages == 1 && op_by_name(p.stages[0].word));
-	r = op_bind(op_by_name(p.stages[0].word), &p, &p.stages[0], epochs, &c,
-		    out);
+	r = args_bind(op_by_name(p.stages[0].word), &p, &p.stages[0], epochs,
+		      &c, out);
 	parse_fini(&p);
 	return r;
 }

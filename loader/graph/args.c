@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/graph/args.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fs/util/bytes.h"
+#include "fs/util/typed.h"
+#include "loader/graph/diagnostic.h"
+#include "loader/graph/parse.h"
+#include "loader/graph/schedule.h"
+#include "loader/graph/token.h"
+
+/* Of a word or a size; other numbers are reals. */
+static struct typed type_of(const struct param *param)
+{
+	if (param->kind != PARAM_BYTES)
+		return (struct typed)TYPED_WORD_OF(param->words);
+	return (struct typed)TYPED_SIZE_IN((uint64_t)param->min,
+					   (uint64_t)param->max);
+}
+
+static int word_index(const struct param *param, const char *word)
+{
+	const struct typed type = TYPED_WORD_OF(param->words);
+	uint64_t i;
+
+	return typed_parse_string(&type, word, &i) ? (int)i : -1;
+}
+
+/* A value, and its place in the text for messages. */
+struct place {
+	const struct complaint *complaint;
+	struct epochs *epochs;
+	const struct op *op;
+	const struct param *param;
+	const char *value;
+	size_t at;
+};
+
+static int wrong_value(const struct place *p)
+{
+	const struct typed type = type_of(p->param);
+	char expected[TYPED_EXPECTED_SIZE];
+
+	return complain(p->complaint, p->at, "%s of %s takes %s, not `%s'",
+			p->param->name, p->op->name,
+			typed_expected(&type, expected), p->value);
+}
+
+/* Where a part of a value stands in the text; escapes are not looked at. */
+static size_t part_at(const struct place *p, const char *part)
+{
+	bool quoted = p->complaint->text[p->at] == '"';
+
+	return p->at + (quoted ? 1 + (size_t)(part - p->value) : 0);
+}
+
+/* A plain value is quoted whole, of a schedule the numbers of the epoch. */
+static int wrong_number(const struct place *p, const struct schedule *s)
+{
+	const struct param *param = p->param;
+	const char *value = s->is_scheduled ? s->numbers : p->value;
+	char count[48] = "";
+
+	if (param->max_count > 1 && param->min_count == param->max_count)
+		snprintf(count, sizeof(count), "%u of them, as \"0.5,0.5\", ",
+			 param->max_count);
+	else if (param->max_count > 1)
+		snprintf(count, sizeof(count), "%u to %u of them, ",
+			 param->min_count, param->max_count);
+	return complain(
+		p->complaint, s->is_scheduled ? part_at(p, s->numbers) : p->at,
+		"%s of %s takes %s from %.9g to %.9g, %snot `%.*s'",
+		param->name, p->op->name,
+		param->kind == PARAM_INTEGERS ? "whole numbers" : "numbers",
+		param->min, param->max, count, (int)(s->end - value), value);
+}
+
+static bool number_ok(const struct param *param, double v)
+{
+	return v >= param->min && v <= param->max &&
+	       (param->kind == PARAM_REALS || v == (double)(int64_t)v);
+}
+
+/* Numbers separated by commas, blanks around them allowed. */
+static int bind_numbers(const struct place *p, const struct schedule *s,
+			struct arg *out)
+{
+	const char *at = s->numbers, *end, *last;
+	unsigned n = 0;
+	double v;
+
+	for (;; at = end + 1) {
+		at += strspn(at, " \t");
+		end = at + min_u64(strcspn(at, ","), (size_t)(s->end - at));
+		last = end;
+		while (last > at && (last[-1] == ' ' || last[-1] == '\t'))
+			last--;
+		if (n == p->param->max_count || token_number(at, last, &v) ||
+		    !number_ok(p->param, v))
+			return wrong_number(p, s);
+		out->number[n++] = v;
+		if (end == s->end)
+			break;
+	}
+	if (n < p->param->min_count)
+		return wrong_number(p, s);
+	out->count = n;
+	return 0;
+}
+
+/* The numbers of the epoch; those of the others are looked at too. */
+static int bind_schedule(const struct place *p, struct arg *out)
+{
+	struct schedule s = { .rest = p->value };
+	struct arg arg = *out;
+	int r = 0;
+
+	while (!r && s.rest) {
+		if (schedule_next(&s))
+			return complain(p->complaint, part_at(p, s.at),
+					"%s of %s: %s", p->param->name,
+					p->op->name, s.wrong);
+		r = bind_numbers(p, &s, &arg);
+		if (!r && epochs_reach(p->epochs, s.epoch))
+			*out = arg;
+	}
+	return r;
+}
+
+/* Exact as a double: sizes are below 2^53. */
+static int bind_bytes(const struct place *p, struct arg *out)
+{
+	const struct typed type = type_of(p->param);
+	uint64_t v;
+
+	if (!typed_parse_string(&type, p->value, &v))
+		return wrong_value(p);
+	out->number[0] = (double)v;
+	out->count = 1;
+	return 0;
+}
+
+static int bind_value(const struct place *p, struct arg *out)
+{
+	*out = (struct arg){ .word = word_index(p->param, p->value) };
+	if (p->param->kind == PARAM_NAME) {
+		out->text = p->value;
+		if (*p->value)
+			return 0;
+		return complain(p->complaint, p->at, "%s of %s is empty",
+				p->param->name, p->op->name);
+	}
+	if (out->word >= 0)
+		return 0;
+	if (p->param->kind == PARAM_WORD)
+		return wrong_value(p);
+	if (p->param->kind == PARAM_BYTES)
+		return bind_bytes(p, out);
+	return bind_schedule(p, out);
+}
+
+static int unknown_param(const struct op *op, const struct parse_arg *arg,
+			 const struct complaint *c)
+{
+	struct suggestion s = { .word = arg->name };
+	char text[80];
+
+	if (*arg->name >= '0' && *arg->name <= '9')
+		return complain(c, arg->name_at,
+				"numbers that change with the epoch are "
+				"quoted: \"0=160,10=192\"");
+	for (size_t i = 0; op->params && op->params[i].name; i++)
+		suggest_try(&s, op->params[i].name);
+	return complain(c, arg->name_at, "%s has no parameter `%s'%s", op->name,
+			arg->name, suggest_text(&s, text, sizeof(text)));
+}
+
+/* The index of the parameter that an argument is for, or -EINVAL. */
+static int find_param(const struct op *op, const struct parse_arg *arg,
+		      size_t position, const struct complaint *c)
+{
+	int i;
+
+	if (arg->name) {
+		i = op_param(op, arg->name);
+		return i < 0 ? unknown_param(op, arg, c) : i;
+	}
+	for (i = 0; op->params && op->params[i].name; i++) {
+		if ((size_t)i == position)
+			return i;
+	}
+	return complain(c, arg->value_at, "%s takes %d argument%s at most",
+			op->name, i, i == 1 ? "" : "s");
+}
+
+static int bind_given(const struct op *op, const struct parse *parse,
+		      const struct parse_stage *stage, struct epochs *epochs,
+		      const struct complaint *c, struct args *out)
+{
+	bool named = false;
+	int r = 0;
+
+	for (size_t i = 0; !r && i < stage->num_args; i++) {
+		const struct parse_arg *arg =
+			&parse->args[stage->first_arg + i];
+		struct place place = { .complaint = c,
+				       .epochs = epochs,
+				       .op = op,
+				       .value = arg->value,
+				       .at = arg->value_at };
+		int param;
+
+		if (named && !arg->name)
+			return complain(c, arg->value_at,
+					"an argument without a name follows "
+					"one with a name");
+		named = arg->name;
+		param = find_param(op, arg, i, c);
+		if (param < 0)
+			return param;
+		if (out->arg[param].given)
+			return complain(c, arg->value_at,
+					"%s of %s is given twice",
+					op->params[param].name, op->name);
+		place.param = &op->params[param];
+		r = bind_value(&place, &out->arg[param]);
+		out->arg[param].given = true;
+	}
+	return r;
+}
+
+int args_bind(const struct op *op, const struct parse *parse,
+	      const struct parse_stage *stage, struct epochs *epochs,
+	      const struct complaint *c, struct args *out)
+{
+	const struct param *p;
+	const char *wrong;
+	int r;
+
+	*out = (struct args){ 0 };
+	r = bind_given(op, parse, stage, epochs, c, out);
+	for (int i = 0; !r && op->params && op->params[i].name; i++) {
+		p = &op->params[i];
+		if (out->arg[i].given)
+			continue;
+		if (!p->initial)
+			return complain(c, stage->at, "%s needs a %s", op->name,
+					p->name);
+		out->arg[i].word = -1;
+		if (*p->initial)
+			r = bind_value(&(struct place){ .complaint = c,
+							.epochs = epochs,
+							.op = op,
+							.param = p,
+							.value = p->initial,
+							.at = stage->at },
+				       &out->arg[i]);
+	}
+	wrong = !r && op->check ? op->check(out) : NULL;
+	return wrong ? complain(c, stage->at, "%s: %s", op->name, wrong) : r;
+}
+
+bool args_equal(const struct args *a, const struct args *b)
+{
+	for (size_t i = 0; i < OP_PARAMS_MAX; i++) {
+		const struct arg *x = &a->arg[i], *y = &b->arg[i];
+
+		if (x->count != y->count || x->word != y->word)
+			return false;
+		for (unsigned k = 0; k < x->count; k++) {
+			if (x->number[k] != y->number[k])
+				return false;
+		}
+	}
+	return true;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The arguments of an operation: texts of a pipeline string become the numbers
+ * and words that the operation's parameters declare (loader/graph/op.h).
+ * Messages quote the string and name the column. Pure functions.
+ */
+#ifndef LOADER_GRAPH_ARGS_H
+#define LOADER_GRAPH_ARGS_H
+
+#include "loader/graph/op.h"
+
+struct complaint;
+struct epochs;
+struct parse;
+struct parse_stage;
+
+/*
+ * Binds the arguments of a stage to the parameters of `op`. Numbers that change
+ * with the epoch are those of epochs->now; no other function knows schedules.
+ * -EINVAL, with a message.
+ */
+int args_bind(const struct op *op, const struct parse *parse,
+	      const struct parse_stage *stage, struct epochs *epochs,
+	      const struct complaint *c, struct args *out);
+
+/* Whether two sets of arguments are equal, except for their texts. */
+bool args_equal(const struct args *a, const struct args *b);
+
+#endif
