@@ -21,7 +21,7 @@ static const char base[] =
 
 /* --- the file ------------------------------------------------------------ */
 
-/* An outfile, written from its start to its end. */
+/* A stream that writes to an outfile from its start to its end. */
 struct writing {
 	struct outfile *file;
 	uint64_t off;
@@ -86,12 +86,11 @@ int html_save(const char *path, struct log *log, html_write_fn *write,
 
 /* --- text ---------------------------------------------------------------- */
 
-/* The number of bytes of the character that begins here; 0: it is none. */
+/* The number of bytes of the character at `s`; 0: it is not UTF-8. */
 static size_t utf8_length(const uint8_t *s, size_t size)
 {
-	/* The least and the largest second byte of those that are special:
-	   nothing is longer than it has to be, no surrogates, no end beyond
-	   U+10FFFF. */
+	/* The range of the second byte excludes encodings that are too long,
+	   surrogates, and characters above U+10FFFF. */
 	uint8_t low = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
 	uint8_t high = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
 	size_t n = s[0] < 0x80			 ? 1
@@ -172,7 +171,7 @@ size_t html_whole(const void *bytes, size_t size)
 	const uint8_t *s = bytes;
 	size_t n = size;
 
-	/* The first byte of the last character is one of the last four. */
+	/* The last character begins within the last four bytes. */
 	while (n && size - n < 3 && (s[n - 1] & 0xc0) == 0x80)
 		n--;
 	if (n && s[n - 1] >= 0xc0 && !utf8_length(s + n - 1, size - n + 1))
@@ -396,13 +395,13 @@ void html_bars(FILE *out, const char *title, const struct html_bar *bars,
 	fputs("</table>\n", out);
 }
 
-/* A picture of columns, in its own units. */
+/* A histogram, in units of its picture. */
 enum {
 	WIDTH = 340,
 	TALL = 92, /* of the highest column */
 	FLOOR = TALL + 4,
 	HEIGHT = FLOOR + 16,
-	TICK_ROOM = 30, /* that a tick's text needs on either side */
+	TICK_ROOM = 30, /* for half of the text of a tick, on each side */
 };
 
 static void draw_column(FILE *out, const struct html_column *c, double most,
@@ -410,7 +409,7 @@ static void draw_column(FILE *out, const struct html_column *c, double most,
 {
 	double tall = share_of(c->value, most) * TALL;
 
-	/* One of many is seen, too. */
+	/* A small value is visible, too. */
 	if (c->value > 0)
 		tall = fmax(tall, 1);
 	html_print(

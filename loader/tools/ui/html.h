@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages that stand alone: no scripts, no fonts, no pictures from elsewhere,
- * light or dark as the reader has it. Text that comes from outside, of names,
- * files and pipelines, goes through html_text() or is drawn by what is here;
- * then it is text in the page, whatever it is. One thread.
+ * Self-contained HTML pages: without scripts, external fonts or external
+ * images, in the reader's light or dark theme. Names, files and pipelines may
+ * be hostile. html_text() and the tables and charts below escape them. One
+ * thread.
  */
 #ifndef LOADER_TOOLS_UI_HTML_H
 #define LOADER_TOOLS_UI_HTML_H
@@ -15,11 +15,11 @@
 
 #include "fs/util/log.h"
 
-/* Writes a page; 0 or -errno, logged. */
+/* Writes a page. Returns 0 or -errno, which it logged. */
 typedef int html_write_fn(FILE *out, void *arg);
 
-/* Has `path` written, which appears when it is complete; NULL: standard
-   output. 0 or -errno, logged. */
+/* Calls a function that writes the page to `path`, which appears when it is
+   complete. NULL: standard output. Returns 0 or -errno, which it logged. */
 int html_save(const char *path, struct log *log, html_write_fn *write,
 	      void *arg);
 
@@ -42,7 +42,8 @@ struct html_page {
 
 void html_page(FILE *out, const struct html_page *page);
 
-/* As UTF-8: what is none is replaced, control characters are blanks. */
+/* Writes text as escaped UTF-8. Invalid bytes are replaced, and control
+   characters become blanks. */
 void html_text(FILE *out, const char *text);
 void html_text_of(FILE *out, const void *bytes, size_t size);
 /* Writes `format` as it is, and what %s stands for by html_text(). Numbers are
@@ -50,22 +51,22 @@ void html_text_of(FILE *out, const void *bytes, size_t size);
 void html_print(FILE *out, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Whether it can be read: UTF-8, and no control characters but for lines. */
+/* Whether a text is UTF-8 without control characters other than line ends. */
 bool html_is_text(const void *bytes, size_t size);
-/* How much of a text that was cut anywhere is whole characters. */
+/* The length of the whole characters of a text that was cut at any byte. */
 size_t html_whole(const void *bytes, size_t size);
 
 /* "data:image/jpeg;base64,..." */
 void html_jpeg(FILE *out, const void *bytes, size_t size);
 
-/* Numbers as people read them: 1,281,167; 84.2 kB; 7.5 %. */
+/* Numbers for readers: 1,281,167; 84.2 kB; 7.5 %. */
 enum { HTML_NUMBER_SIZE = 32 };
 
 const char *html_count(uint64_t n, char text[HTML_NUMBER_SIZE]);
 const char *html_bytes(double n, char text[HTML_NUMBER_SIZE]);
 const char *html_percent(double part, double all, char text[HTML_NUMBER_SIZE]);
 
-/* A bar of a table of them; its length is its share of the longest. */
+/* A row of a bar chart. The length of a bar is relative to the longest. */
 struct html_bar {
 	char name[64];
 	char number[64];
@@ -77,18 +78,18 @@ struct html_bar html_bar(const char *name, double value, bool marked,
 			 const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* `title` is what the table is about, for who does not see it. */
+/* `title` describes the table to readers who do not see it. */
 void html_bars(FILE *out, const char *title, const struct html_bar *bars,
 	       size_t n);
 
-/* A column of a picture of them. */
+/* A column of a histogram. */
 struct html_column {
 	double value;
 	char tick[HTML_NUMBER_SIZE]; /* below its left edge; "": none */
-	char title[96];		     /* when it is pointed at */
+	char title[96];		     /* shown under the pointer */
 };
 
-/* A histogram; `title` says all that it shows. */
+/* A histogram. `title` describes all that it shows. */
 void html_columns(FILE *out, const char *title,
 		  const struct html_column *columns, size_t n);
 

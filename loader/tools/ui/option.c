@@ -75,7 +75,7 @@ static int refuse_value(struct parser *p, const struct option_row *row,
 	return -EINVAL;
 }
 
-/* Stores a value; `text` NULL: it is the next argument. */
+/* Sets the member of a row. NULL: the value is the next argument. */
 static int set_option(struct parser *p, const struct option_row *row,
 		      const char *text)
 {
@@ -115,7 +115,7 @@ static int parse_long(struct parser *p, const char *argument)
 	return refuse_option(p, argument, n + 2);
 }
 
-/* "-a", "-avalue"; letters do not share a dash. */
+/* "-a" or "-avalue"; "-ab" is not "-a -b". */
 static int parse_letter(struct parser *p, const char *argument)
 {
 	for (size_t i = 0; i < p->num_rows; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command lines of the programs: an option is a row of a table, and parsing,
- * --help and --options come from the same rows. Long options, "--name value"
- * or "--name=value", and single letters, "-n value" or "-nvalue"; operands may
- * stand anywhere, and all that follows "--" is operands.
+ * Command lines of the programs. An option is a row of a table; parsing, --help
+ * and --options come from the rows. Options are "--name value", "--name=value",
+ * "-n value" or "-nvalue". Operands may precede options; after "--" all
+ * arguments are operands.
  */
 #ifndef LOADER_TOOLS_UI_OPTION_H
 #define LOADER_TOOLS_UI_OPTION_H
@@ -17,13 +17,13 @@
 enum option_kind {
 	OPTION_FLAG,   /* bool, true when given; takes no value */
 	OPTION_NUMBER, /* uint64_t in [min, max] */
-	OPTION_SIZE,   /* the same; K, M, G, T mean powers of 1024 */
+	OPTION_SIZE,   /* uint64_t in [min, max], a TYPED_SIZE */
 	OPTION_TEXT,   /* const char *, points into argv */
-	OPTION_CHOICE, /* unsigned: which word of `argument`, "one|two" */
-	OPTION_PARSED, /* whatever parse() makes of it */
+	OPTION_CHOICE, /* unsigned: index of a word of `argument`, "one|two" */
+	OPTION_PARSED, /* the type that parse() writes */
 };
 
-/* Text -> *member. -EINVAL: it is not what `argument` says. */
+/* Parses a text into *member. -EINVAL: it is not an `argument`. */
 typedef int option_parse_fn(const char *text, void *member);
 
 struct option_row {
@@ -32,23 +32,23 @@ struct option_row {
 	enum option_kind kind;
 	size_t offset; /* of the member in the caller's struct */
 	uint64_t min, max;
-	const char *argument; /* what --help calls the value */
+	const char *argument; /* the value's name in --help and errors */
 	const char *help;     /* lines end in \n, except the last */
 	option_parse_fn *parse;
 };
 
 /*
- * Fills the members of `options`, which keep their values where an option is
- * absent, and moves the operands to argv[1], argv[2]...; *operands says how
- * many. -EINVAL: wrong usage, and a logged line says which.
+ * Sets the member of `options` of each option that is given; others keep their
+ * values. Moves the operands to argv[1], argv[2], ... and sets *operands to
+ * their number. -EINVAL: wrong usage, which is logged.
  */
 int option_parse(const struct option_row *rows, size_t num_rows, char **argv,
 		 void *options, struct log *log, int *operands);
 
-/* One paragraph per row, for --help. */
+/* Prints a paragraph for each row, for --help. */
 void option_help(const struct option_row *rows, size_t num_rows, FILE *out);
 
-/* One name per line, for completions and the test of the manual. */
+/* Prints a name per line, for completions and the test of the manual. */
 void option_list(const struct option_row *rows, size_t num_rows, FILE *out);
 
 #endif

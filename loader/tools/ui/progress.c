@@ -12,7 +12,7 @@ enum {
 	SECOND_NS = 1000000000,
 	INTERVAL_NS = SECOND_NS / 10,
 	BAR_MAX = 40,
-	TEXT_WIDTH = 56, /* of what stands beside the bar, at most */
+	TEXT_WIDTH = 56, /* columns of the text beside the bar, at most */
 	LEFT_MAX = 100 * 3600 - 1,
 };
 
@@ -42,7 +42,7 @@ static int bar_width(void)
 					       : BAR_MAX;
 }
 
-static void draw(const struct progress *p, uint64_t done)
+static void draw_bar(const struct progress *p, uint64_t done)
 {
 	static const char full[BAR_MAX + 1] =
 		"########################################";
@@ -72,7 +72,7 @@ void progress_show(struct progress *p, uint64_t done)
 		return;
 	p->drawn_ns = now;
 	p->visible = true;
-	draw(p, done);
+	draw_bar(p, done);
 }
 
 void progress_hide(struct progress *p)

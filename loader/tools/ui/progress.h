@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A progress bar on stderr: drawn only on a terminal, and only from the second
- * second of the work on. One thread. Whoever prints something else meanwhile
- * calls progress_hide() before.
+ * A progress bar on stderr, if that is a terminal and the work takes more than
+ * a second. Callers call progress_hide() before they print something else. One
+ * thread.
  */
 #ifndef LOADER_TOOLS_UI_PROGRESS_H
 #define LOADER_TOOLS_UI_PROGRESS_H
@@ -20,7 +20,7 @@ struct progress {
 
 void progress_init(struct progress *p, uint64_t total);
 
-/* Call as often as is convenient; draws ten times a second at most. */
+/* May be called at any rate; draws at most ten times a second. */
 void progress_show(struct progress *p, uint64_t done);
 void progress_hide(struct progress *p);
 
