@@ -7,7 +7,8 @@
 
 #include "fs/util/bytes.h"
 
-/* Whether the root of a mount has the name already, or cannot look it up. */
+/* Whether the root of a mount has an entry of this name or could not find it.
+ */
 static bool is_reserved(const char *name)
 {
 	return !*name || !strcmp(name, ".") || !strcmp(name, "..") ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * There is no forget: inode numbers are arithmetic. There is no flush and
- * access either, and getxattr only if it is asked for: libfuse answers ENOSYS
- * for these, once per mount.
+ * The operations lack forget, because inode numbers are computed. They lack
+ * flush, access and, without -o xattr, getxattr: libfuse answers ENOSYS once
+ * per mount, after which the kernel does not ask again.
  */
 #define FUSE_USE_VERSION 312
 
@@ -21,33 +21,34 @@
 #include "fs/util/clock.h"
 
 enum {
-	/* Requests in the kernel's queue: readahead of many files at once. */
+	/* Requests in the kernel's queue, for readahead of many files. */
 	BACKGROUND = 64,
 	CONGESTION = 48,
 	STATFS_BLOCK = 4096,
 	/* "." and ".." come first in every directory. */
 	DOTS = 2,
-	/* What an entry of a listing takes, for guessing how many fit. */
+	/* Bytes of an entry of a listing, to estimate how many fit. */
 	ENTRY_BYTES = 40,
 	ENTRY_PLUS_BYTES = 168,
 };
 
-/* Nothing changes while it is mounted: a year, in seconds. */
+/* Seconds that the kernel may cache entries: a year, because a mount never
+   changes. */
 static const double for_long = 365 * 24 * 3600.0;
 
-/* What fi->fh of an open file points to. */
+/* An open file; fi->fh points to it. */
 struct handle {
 	struct handle *prev, *next;
 	fuse_ino_t ino;
 	struct ns_file file;
-	bool is_direct;	 /* past the page cache */
-	bool is_begun;	 /* guarded by ops.lock, as the next */
+	bool is_direct;	 /* bypasses the page cache */
+	bool is_begun;	 /* guarded by ops.lock, like marks */
 	uint64_t marks;	 /* of the batch, when the first piece was read */
-	struct job *job; /* who reads a batch; NULL: no batch, as the next */
+	struct job *job; /* the reader of a batch; NULL: not a batch */
 	enum jobs_way way;
 };
 
-/* A thread's memory for replies, which grows as it must. */
+/* A thread's memory for replies. It only grows. */
 struct scratch {
 	size_t size;
 	char bytes[];
@@ -58,13 +59,13 @@ struct ops {
 	struct jobs *jobs;
 	void (*ready)(void *arg);
 	void *arg;
-	bool no_opendir; /* what the kernel can do without */
+	bool no_opendir; /* the kernel supports mounts without opendir */
 	pthread_key_t scratch;
 	struct dropper *dropper;
 	struct fuse_session *session; /* while it is mounted */
 	pthread_mutex_t lock;
-	/* Guarded by lock. When a session ends by a signal the kernel does not
-	   release these, so they are found here. */
+	/* Guarded by lock. If a signal ends a session, the kernel does not
+	   release its open files, and ops_close() does. */
 	struct handle *handles;
 };
 
@@ -73,7 +74,7 @@ static struct ops *ops_of(fuse_req_t req)
 	return fuse_req_userdata(req);
 }
 
-/* The one place where damaged data becomes what programs know. */
+/* The only place that turns damaged data into an error number of the system. */
 static void reply_error(fuse_req_t req, int r)
 {
 	fuse_reply_err(req, r == -BETON_ECORRUPT ? EIO : -r);
@@ -116,7 +117,8 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
 	struct ops *ops = userdata;
 
-	/* Replies come from memory, and contents never change. */
+	/* Replies come from memory, so that splice is no use, and contents
+	   never change. */
 	conn->want &=
 		~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
 			    FUSE_CAP_SPLICE_MOVE | FUSE_CAP_AUTO_INVAL_DATA |
@@ -154,7 +156,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct ns_entry entry = { .may_change = false };
 	int r = ns_lookup(ns, &dir, name, &entry);
 
-	/* Without an inode number: a name to remember as absent. */
+	/* Inode number 0: the kernel caches that the name does not exist. */
 	param.entry_timeout = timeout_of(&entry);
 	if (!r)
 		fill_entry(ns, &entry, &param);
@@ -196,7 +198,7 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 
 /* --- extended attributes --- */
 
-/* `size` is what the caller has room for; 0 asks how much is needed. */
+/* `size` is the size of the caller's buffer; 0 asks for the size needed. */
 static void reply_xattr(fuse_req_t req, int r, const char *text, size_t need,
 			size_t size)
 {
@@ -233,7 +235,7 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 
 /* --- directories --- */
 
-/* A listing under way: what fits into one reply. */
+/* The part of a listing that fits into one reply. */
 struct dirents {
 	fuse_req_t req;
 	struct ns *ns;
@@ -243,7 +245,7 @@ struct dirents {
 	bool plus;
 };
 
-/* Appends a name, with `next` as the offset after it. False: no room. */
+/* Appends a name; `next` is the offset after it. False: it does not fit. */
 static bool append(struct dirents *d, const struct ns_name *name, off_t next)
 {
 	struct fuse_entry_param param = { .ino = 0 };
@@ -300,7 +302,8 @@ static void reply_dirents(struct dirents *d, fuse_ino_t ino, off_t off)
 
 	if (!r && append_dots(d, &dir, off))
 		r = ns_list(d->ns, &dir, &listing);
-	/* What was listed before a failure counts; the next call meets it. */
+	/* Entries before a failure are valid; the next call returns the
+	   error. */
 	if (r && !d->used)
 		reply_error(d->req, r);
 	else
@@ -308,9 +311,9 @@ static void reply_dirents(struct dirents *d, fuse_ino_t ino, off_t off)
 }
 
 /*
- * There is nothing to open, and all listings may be cached for good. A kernel
- * that is told so asks once per mount, and releases none; older ones take
- * ENOSYS for a failure.
+ * A directory needs no handle, and the kernel may cache all listings
+ * indefinitely. On ENOSYS, a kernel with FUSE_CAP_NO_OPENDIR_SUPPORT stops
+ * asking for this mount; an older one would report a failure.
  */
 static void op_opendir(fuse_req_t req, fuse_ino_t ino,
 		       struct fuse_file_info *fi)
@@ -393,8 +396,9 @@ static bool is_laid_out_badly(const struct handle *h)
 	       ((const struct batch *)h->file.vfile)->has_io_errors;
 }
 
-/* Whether somebody still has the batch open with another layout, which it has
-   when metadata could not be read: they may not meet in the page cache. */
+/* Whether another open file has another layout of this batch. The layout
+   differs if metadata could not be read. Pages of two layouts must not mix in
+   the page cache. */
 static bool has_other_layout(struct ops *ops, const struct handle *h)
 {
 	const struct handle *other;
@@ -411,11 +415,12 @@ static bool has_other_layout(struct ops *ops, const struct handle *h)
 }
 
 /*
- * Whether a piece of the batch as it was assembled now goes with those that
- * were read before: through this open file, or into the page cache that all
- * share. If it does not, that is EIO, and to open it once more the way out.
+ * A batch may be collated again between two reads, with other failed samples.
+ * Whether this collation has the marks of the parts that were read before:
+ * through this open file, or into the page cache that open files share. If not,
+ * the read fails with EIO, and the reader has to open the file again.
  */
-static bool goes_together(struct ops *ops, struct handle *h, uint64_t marks)
+static bool marks_match(struct ops *ops, struct handle *h, uint64_t marks)
 {
 	const struct handle *other;
 
@@ -434,8 +439,8 @@ static bool goes_together(struct ops *ops, struct handle *h, uint64_t marks)
 }
 
 /*
- * A batch whose metadata cannot be read is shorter, and what the kernel knows
- * of it is to be asked for again, now and when it opens another.
+ * A batch whose metadata cannot be read is shorter. The kernel has to ask for
+ * its size again, now and whenever the batch is opened.
  */
 static void forget_size(const struct ops *ops, const struct handle *h)
 {
@@ -443,7 +448,7 @@ static void forget_size(const struct ops *ops, const struct handle *h)
 		fuse_lowlevel_notify_inval_inode(ops->session, h->ino, -1, 0);
 }
 
-/* A program that is no loader is known by its session alone. */
+/* Counts a reader that is not a loader by its session. */
 static void note_reader(fuse_req_t req, const struct fuse_file_info *fi,
 			struct handle *h)
 {
@@ -467,17 +472,17 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (h->file.stream)
 		note_reader(req, fi, h);
 	fi->fh = (uintptr_t)h;
-	/* A batch with failed samples may be whole when it is opened again. */
+	/* A batch with failed samples may be complete at the next open. */
 	fi->keep_cache = !h->file.stream && !h->file.is_snapshot;
 	fi->direct_io = h->file.is_snapshot || has_other_layout(ops, h);
 	h->is_direct = fi->direct_io || fi->flags & O_DIRECT;
 	forget_size(ops, h);
-	/* Nobody will release it if the caller was interrupted. */
+	/* If the caller was interrupted, the kernel will not release it. */
 	if (fuse_reply_open(req, fi))
 		handle_close(ops, h);
 }
 
-/* A batch of the page cache would stay there beside the slot it came from. */
+/* Drops the pages of a batch, which would be a second copy of its slot. */
 static void drop_batch(struct ops *ops, fuse_ino_t ino)
 {
 	const struct ns_object object = ns_object(ino);
@@ -502,7 +507,7 @@ static void op_release(fuse_req_t req, fuse_ino_t ino,
 	fuse_reply_err(req, 0);
 }
 
-/* From the slot that all readers of the batch share. */
+/* Reads from the slot, which all readers of the batch share. */
 static void read_slot(fuse_req_t req, struct handle *h, size_t size,
 		      uint64_t off)
 {
@@ -516,13 +521,13 @@ static void read_slot(fuse_req_t req, struct handle *h, size_t size,
 		return;
 	}
 	r = stream_slot(h->file.stream, batch, &slot);
-	/* Who has the first piece, or finds it there, has them all. */
+	/* Only the first part waits: the slot has the whole batch. */
 	if (!r && !off)
 		job_waited(h->job, (uint64_t)(clock_ns() - begin));
-	if (!r && !goes_together(ops_of(req), h, slot_marks(slot)))
+	if (!r && !marks_match(ops_of(req), h, slot_marks(slot)))
 		r = -EIO;
 	size = min_u64(size, batch->vfile.size - off);
-	/* Told before the reader can ask. */
+	/* Counted before the reader can read the statistics. */
 	if (!r)
 		job_add(h->job, h->way, 0, size);
 	if (r)
@@ -605,7 +610,8 @@ void ops_close(struct ops *ops)
 	dropper_close(ops->dropper, "");
 	while (ops->handles)
 		handle_close(ops, ops->handles);
-	/* Threads that ended freed theirs; the caller was one with -s. */
+	/* Threads free theirs when they end. With -s the caller is the
+	   thread. */
 	free(pthread_getspecific(ops->scratch));
 	pthread_key_delete(ops->scratch);
 	pthread_mutex_destroy(&ops->lock);

@@ -26,11 +26,11 @@ struct handover {
 	int epoll;
 	pthread_t thread;
 	bool has_thread;
-	bool refused;  /* somebody, and it was logged; the thread's own */
+	bool refused;  /* a refusal was logged; for the thread alone */
 	bool stopping; /* guarded by shared.lock */
 };
 
-/* --- who comes --- */
+/* --- loaders that connect --- */
 
 static bool is_welcome(struct handover *h, const struct peer *peer)
 {
@@ -42,7 +42,7 @@ static bool is_welcome(struct handover *h, const struct peer *peer)
 	       (h->allow == HANDOVER_ALLOW_OTHER && peer_may(peer, &st, 1));
 }
 
-/* Takes the socket over if it succeeds. */
+/* Owns the socket if it succeeds. */
 static int let_in(struct handover *h, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -78,8 +78,8 @@ static void on_connect(struct handover *h)
 			     SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 			continue;
-		/* Without descriptors, those who wait do so until the next
-		   comes: the listener is edge-triggered. */
+		/* If descriptors are used up, waiting loaders wait until
+		   another one connects: the listener is edge-triggered. */
 		if (fd < 0)
 			return;
 		if (let_in(h, fd))
@@ -95,8 +95,9 @@ static bool is_stopping(struct handover *h)
 	return h->stopping;
 }
 
-/* One event at a time: what one does may end what the next would be about. */
-static void *run(void *arg)
+/* Takes one event at a time, because an event may close the connection of the
+   next. */
+static void *serve_events(void *arg)
 {
 	struct handover *h = arg;
 	struct epoll_event event;
@@ -114,9 +115,10 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* --- from outside --- */
+/* --- interface --- */
 
-/* An abstract address, which nobody can guess or take before. */
+/* Binds an abstract address with a random part, so that no other process can
+   bind it first. */
 static int bind_name(struct handover *h)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -190,7 +192,7 @@ int handover_serve(struct handover *h, struct ns *ns)
 	int r;
 
 	h->shared.ns = ns;
-	r = thread_start(&h->thread, run, h);
+	r = thread_start(&h->thread, serve_events, h);
 	h->has_thread = !r;
 	return r;
 }

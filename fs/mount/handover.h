@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon's end of the hand-over: loaders that connect to an abstract Unix
- * socket are handed the memory that batches were assembled in, and give it back
- * by message, or by closing. Nobody else is written there, and nothing is left
- * behind by a daemon that is killed.
+ * The daemon's end of zero-copy delivery. Loaders connect to an abstract Unix
+ * socket, acquire the memory in which batches were collated, and release it by
+ * message or by closing the socket. A daemon that is killed leaves nothing
+ * behind.
  *
- * A peer is hostile until its message is checked: it may see what the kernel
- * would let it read in the mount, and whoever breaks the rules is cut off.
+ * Peers are untrusted, and every message is checked. A peer may acquire the
+ * batches that the kernel would let it read in the mount. The daemon closes the
+ * connection of a peer that breaks the protocol.
  *
- * One thread of its own does everything, but that the engine's threads tell it
- * when a batch is there. handover.lock guards what they pass; nothing follows
- * it.
+ * A thread of its own does all work. The engine's threads only pass it finished
+ * batches, under handover.lock, which is the last lock to take.
  */
 #ifndef FS_MOUNT_HANDOVER_H
 #define FS_MOUNT_HANDOVER_H
@@ -23,34 +23,34 @@ enum {
 	HANDOVER_NAME_SIZE = 64,
 };
 
-/* Whom the kernel lets see the mount, beside the daemon's own user. */
+/* Users besides the daemon's own that the kernel lets into the mount. */
 enum handover_allow {
-	HANDOVER_ALLOW_ROOT,  /* whatever the options: root */
-	HANDOVER_ALLOW_OTHER, /* and who has the permissions */
+	HANDOVER_ALLOW_ROOT,  /* root, with all options */
+	HANDOVER_ALLOW_OTHER, /* and users with the permissions */
 };
 
 struct handover_options {
 	struct log *log;
 	enum handover_allow allow;
-	/* Memory that loaders may hold at a time; what they ask for beyond that
-	   they are to read as files. */
+	/* Bytes that loaders may hold at a time. Beyond that, requests fail
+	   and loaders read files. */
 	uint64_t max_bytes;
 	struct jobs *jobs; /* where batches are counted, or NULL */
 };
 
 struct handover;
 
-/* Listens; nobody is answered yet. */
+/* Listens, and answers no connection yet. */
 int handover_open(const struct handover_options *options,
 		  struct handover **out);
-/* Puts and cancels everything, before the namespace and the engine close.
-   Takes NULL. */
+/* Releases all slots and cancels all requests. Call it before the namespace and
+   the engine close. Accepts NULL. */
 void handover_close(struct handover *handover);
 
-/* The address, without the leading NUL that stands for abstract. */
+/* The address without the leading NUL of abstract addresses. */
 const char *handover_name(const struct handover *handover);
 
-/* Begins to answer; the namespace must outlive the hand-over. */
+/* Begins to answer. The namespace must outlive the hand-over. */
 int handover_serve(struct handover *handover, struct ns *ns);
 
 #endif

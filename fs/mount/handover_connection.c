@@ -15,15 +15,17 @@
 #include "fs/util/clock.h"
 
 enum {
-	/* Messages of one loader before another has its turn. */
+	/* Messages read from one loader before another's turn. */
 	MESSAGES_PER_TURN = 16,
-	/* Memory that a loader is taken to know; then it is sent again. */
+	/* Slots whose descriptors a loader keeps; older ones are sent
+	   again. */
 	KNOWN_MAX = 64,
 };
 
-/* A GET that was not answered yet. */
+/* A GET without an answer yet. */
 struct request {
-	/* In connection.requests, or without one in shared->given_up. */
+	/* In connection.requests or, if connection is NULL, in
+	   shared->given_up. */
 	struct request *prev, *next;
 	struct connection *connection;
 	struct handover_shared *shared;
@@ -32,7 +34,7 @@ struct request {
 	struct ticket *ticket;
 	uint64_t bytes; /* counted in shared->bytes */
 	int64_t asked_ns;
-	bool is_late; /* it was not ready when it was asked for */
+	bool is_late; /* the batch was not ready at the GET */
 	/* Guarded by handover.lock. */
 	struct request *prev_done, *next_done; /* in handover.done */
 	bool is_done;
@@ -46,11 +48,11 @@ struct connection {
 	int fd;
 	struct peer peer;
 	bool greeted;
-	struct job *job; /* by HELLO, as the next two */
+	struct job *job; /* set by HELLO, like rank and world */
 	uint32_t rank;
 	uint32_t world;
-	struct job_rank *told_as; /* by its first TELL */
-	struct figures told;	  /* by its last one */
+	struct job_rank *told_as; /* set by the first TELL */
+	struct figures told;	  /* the last TELL */
 	struct request *requests; /* in the order of the GETs */
 	unsigned num_requests;
 	struct slot *held[HANDOVER_SLOTS_MAX];
@@ -61,14 +63,14 @@ struct connection {
 
 void handover_wake(const struct handover_shared *h)
 {
-	/* Its counter cannot be full. */
+	/* The counter cannot overflow. */
 	if (eventfd_write(h->events, 1))
 		return;
 }
 
 /* --- slots that a loader holds --- */
 
-/* The loader is through with one. */
+/* Releases a slot that the loader no longer uses. */
 static void put_held(struct connection *c, unsigned i)
 {
 	c->shared->bytes -= slot_capacity(c->held[i]);
@@ -76,7 +78,8 @@ static void put_held(struct connection *c, unsigned i)
 	c->held[i] = c->held[--c->num_held];
 }
 
-/* Who was cut off, or is left when the mount ends, may still read. */
+/* Abandons the slots of a closed connection: the process may still read them.
+ */
 static void abandon_held(struct connection *c)
 {
 	while (c->num_held) {
@@ -85,7 +88,7 @@ static void abandon_held(struct connection *c)
 	}
 }
 
-static bool knows(const struct connection *c, uint64_t id)
+static bool knows_slot(const struct connection *c, uint64_t id)
 {
 	for (size_t i = 0; i < KNOWN_MAX; i++) {
 		if (c->known[i] == id)
@@ -94,13 +97,13 @@ static bool knows(const struct connection *c, uint64_t id)
 	return false;
 }
 
-static void remember(struct connection *c, uint64_t id)
+static void remember_slot(struct connection *c, uint64_t id)
 {
 	c->known[c->oldest_known] = id;
 	c->oldest_known = (c->oldest_known + 1) % KNOWN_MAX;
 }
 
-static void forget(struct connection *c, uint64_t id)
+static void forget_slot(struct connection *c, uint64_t id)
 {
 	for (size_t i = 0; i < KNOWN_MAX; i++) {
 		if (c->known[i] == id)
@@ -110,7 +113,7 @@ static void forget(struct connection *c, uint64_t id)
 
 /* --- requests --- */
 
-/* On a thread of the engine. */
+/* A thread of the engine calls it. */
 static void request_done(void *arg, int result, struct slot *slot)
 {
 	struct request *q = arg;
@@ -121,13 +124,13 @@ static void request_done(void *arg, int result, struct slot *slot)
 	q->result = result;
 	q->slot = slot;
 	DL_APPEND2(h->done, q, prev_done, next_done);
-	/* Within the lock: afterwards the request may be gone, and all with
-	   it. */
+	/* With the lock held: without it the request, and what it points to,
+	   may be freed. */
 	handover_wake(h);
 	pthread_mutex_unlock(&h->lock);
 }
 
-/* Nobody waits for it any more. */
+/* Removes a request from its list. */
 static void request_unlink(struct request *q)
 {
 	struct connection *c = q->connection;
@@ -141,7 +144,7 @@ static void request_unlink(struct request *q)
 	}
 }
 
-/* Gives up what is under way, and what came of it. */
+/* Cancels a request, and releases its result. */
 static void request_free(struct request *q)
 {
 	struct handover_shared *h = q->shared;
@@ -158,8 +161,8 @@ static void request_free(struct request *q)
 	free(q);
 }
 
-/* The same, without the wait for a thread that is about it, which may wait for
-   its disk: others would have to as well. */
+/* Cancels a request without a wait for the thread that collates its batch:
+   that thread may wait for a disk, and other loaders would wait too. */
 static void request_give_up(struct request *q)
 {
 	if (!ticket_is_running(q->ticket)) {
@@ -182,7 +185,8 @@ void connection_close(struct connection *c)
 {
 	struct handover_shared *h = c->shared;
 
-	/* The last first: most have not begun, and never will. */
+	/* The last first: most of them have not begun and are canceled at
+	   once. */
 	while (c->requests)
 		request_give_up(c->requests->prev);
 	abandon_held(c);
@@ -203,8 +207,8 @@ static void cut_off(struct connection *c, const char *why)
 	connection_close(c);
 }
 
-/* With the descriptor if that is not -1. A loader that does not read what it is
-   sent does not get more. */
+/* Sends a descriptor too unless it is -1. Never blocks: a loader that does not
+   read its messages fails with -EAGAIN. */
 static int send_message(const struct connection *c, const void *bytes,
 			size_t size, int fd)
 {
@@ -239,7 +243,7 @@ static int reply_error(const struct connection *c, uint64_t request, int r)
 	return send_message(c, &reply, sizeof(reply), -1);
 }
 
-/* Passes a slot on to the loader, which then holds it. */
+/* Sends a slot to the loader, which then holds it. */
 static int reply_slot(struct connection *c, struct request *q)
 {
 	const struct handover_batch reply = {
@@ -249,10 +253,10 @@ static int reply_slot(struct connection *c, struct request *q)
 		.size = q->file.vfile->size,
 		.capacity = slot_capacity(q->slot),
 	};
-	bool is_new = !knows(c, reply.slot);
+	bool is_new = !knows_slot(c, reply.slot);
 	int r;
 
-	/* Told before the loader can ask. */
+	/* Counted before the loader can read the statistics. */
 	job_add(c->job, JOBS_HANDOVER, 1, reply.size);
 	job_waited(c->job, (uint64_t)(clock_ns() - q->asked_ns));
 	if (q->is_late)
@@ -262,13 +266,13 @@ static int reply_slot(struct connection *c, struct request *q)
 	if (r)
 		return r;
 	if (is_new)
-		remember(c, reply.slot);
+		remember_slot(c, reply.slot);
 	c->shared->bytes += reply.capacity;
 	c->held[c->num_held++] = steal(q->slot);
 	return 0;
 }
 
-static int reply(struct connection *c, struct request *q)
+static int reply_request(struct connection *c, struct request *q)
 {
 	if (q->result)
 		return reply_error(c, q->number, q->result);
@@ -277,9 +281,10 @@ static int reply(struct connection *c, struct request *q)
 	return reply_slot(c, q);
 }
 
-/* --- what a loader says --- */
+/* --- messages of a loader --- */
 
-/* Each name of the path, as the kernel would look it up for this peer. */
+/* Looks up each name of a path with the permissions of the peer, as the kernel
+   would. */
 static int resolve(const struct connection *c, char *path,
 		   struct ns_object *out)
 {
@@ -318,7 +323,7 @@ static int open_batch(const struct connection *c, char *path,
 	return r;
 }
 
-/* Takes the file over if it succeeds. */
+/* Owns the file if it succeeds. */
 static int submit(struct connection *c, uint64_t number,
 		  const struct ns_file *file)
 {
@@ -338,7 +343,8 @@ static int submit(struct connection *c, uint64_t number,
 	q->bytes = bytes;
 	q->asked_ns = clock_ns();
 	q->is_late = !stream_ready(file->stream, (struct batch *)file->vfile);
-	/* Who is refused opens the file, and is not to be taken for two. */
+	/* A loader that is refused opens the file instead. It counts as one
+	   reader. */
 	ns_note_file(file);
 	r = stream_submit(file->stream, (struct batch *)file->vfile,
 			  &(struct dest){ NULL, 0 }, request_done, q,
@@ -429,7 +435,7 @@ static const char *on_hello(struct connection *c,
 		       : NULL;
 }
 
-/* These return why the loader is to be cut off, or NULL. */
+/* Returns the reason to close the connection, or NULL. */
 static const char *on_message(struct connection *c, const void *bytes,
 			      size_t size)
 {
@@ -452,12 +458,13 @@ static const char *on_message(struct connection *c, const void *bytes,
 	case HANDOVER_TELL:
 		return on_tell(c, &m.figures);
 	default:
-		forget(c, m.number);
+		forget_slot(c, m.number);
 		return NULL;
 	}
 }
 
-/* Descriptors that it might send are dropped by the kernel. */
+/* recv() without room for descriptors makes the kernel close any that a loader
+   sends. */
 void connection_read(struct connection *c)
 {
 	uint8_t bytes[sizeof(struct handover_get) + 1];
@@ -480,7 +487,7 @@ void connection_read(struct connection *c)
 	}
 }
 
-/* --- from outside --- */
+/* --- interface --- */
 
 int connection_open(struct handover_shared *shared, int fd,
 		    const struct peer *peer, struct connection **out)
@@ -522,9 +529,9 @@ void connections_answer(struct handover_shared *h)
 		return;
 	while ((q = next_done(h))) {
 		c = q->connection;
-		r = c ? reply(c, q) : 0;
+		r = c ? reply_request(c, q) : 0;
 		request_free(q);
-		/* Who has gone is told of by its socket. */
+		/* The socket reports a loader that has disconnected. */
 		if (r && r != -EPIPE && r != -ECONNRESET)
 			cut_off(c, "it does not listen");
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One loader at the hand-over socket: what it asked for, what it holds. For
- * handover.c alone; all but the ends of requests happens on its thread.
+ * The connection of one loader: its requests, and the slots that it holds. For
+ * handover.c alone, whose thread makes all calls; only requests end on threads
+ * of the engine.
  */
 #ifndef FS_MOUNT_HANDOVER_CONNECTION_H
 #define FS_MOUNT_HANDOVER_CONNECTION_H
@@ -15,36 +16,36 @@
 struct connection;
 struct request;
 
-/* What all connections share. */
+/* State that all connections share. */
 struct handover_shared {
 	struct ns *ns;
 	struct log *log;
 	int events; /* an eventfd: wakes the thread */
 	uint64_t max_bytes;
 	struct jobs *jobs;
-	/* The thread's own. */
-	uint64_t bytes; /* of slots held, or asked for */
+	/* For the thread alone. */
+	uint64_t bytes; /* of slots that are held or requested */
 	struct connection *connections;
-	struct request *given_up; /* under way, for nobody any more */
+	struct request *given_up; /* running, and their loaders are gone */
 	unsigned num_connections;
 	/* handover.lock */
 	pthread_mutex_t lock;
 	struct request *done; /* guarded by it */
 };
 
-/* Takes the socket over, and is in shared->connections, if it succeeds. */
+/* If it succeeds, owns the socket and is in shared->connections. */
 int connection_open(struct handover_shared *shared, int fd,
 		    const struct peer *peer, struct connection **out);
-/* Gives up and puts everything. */
+/* Cancels all requests and abandons all slots. */
 void connection_close(struct connection *connection);
 
-/* Messages are there; afterwards the connection may be gone. */
+/* Reads messages; may close the connection. */
 void connection_read(struct connection *connection);
 
-/* When all are closed: waits for what they gave up. */
+/* Waits for canceled requests that still run, after all connections closed. */
 void connections_wait(struct handover_shared *shared);
 
-/* Answers all requests that are done; connections may go. */
+/* Answers all finished requests; may close connections. */
 void connections_answer(struct handover_shared *shared);
 
 void handover_wake(const struct handover_shared *shared);

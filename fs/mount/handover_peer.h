@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is at the other end of a Unix socket, and what it may read of a mount. */
+/* The process at the other end of a Unix socket, and its permissions in a
+   mount. */
 #ifndef FS_MOUNT_HANDOVER_PEER_H
 #define FS_MOUNT_HANDOVER_PEER_H
 
@@ -23,8 +24,8 @@ int peer_of(int socket, struct peer *out);
 /* Root, or the user that the daemon runs as. */
 bool peer_is_trusted(const struct peer *peer);
 
-/* Whether the peer has these permissions, of 4 to read and 1 to search: as the
-   kernel decides with default_permissions. */
+/* Whether the peer has permissions, 4 to read and 1 to search, by the rules of
+   the kernel's default_permissions. */
 bool peer_may(const struct peer *peer, const struct stat *st, unsigned wanted);
 
 #endif

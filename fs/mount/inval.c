@@ -19,7 +19,7 @@
 enum {
 	WAITING_MAX = 256,
 	NAME_SIZE = 64,
-	/* How long an ending dropper may take, in seconds. */
+	/* Seconds that dropper_close() waits for the thread. */
 	PATIENCE = 2,
 };
 
@@ -29,7 +29,7 @@ struct drop {
 };
 
 struct dropper {
-	pthread_mutex_t lock; /* guards all that follows */
+	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t changed;
 	pthread_cond_t stopped;
 	struct fuse_session *session;	  /* NULL: not started */
@@ -50,7 +50,7 @@ static void drop_oldest(struct dropper *d)
 	d->first = (d->first + 1) % WAITING_MAX;
 	d->n--;
 	pthread_mutex_unlock(&d->lock);
-	/* What the kernel has forgotten by itself is -ENOENT. */
+	/* -ENOENT: the kernel has forgotten the name already. */
 	if (!fuse_session_exited(session))
 		fuse_lowlevel_notify_inval_entry(session, drop.directory,
 						 drop.name, strlen(drop.name));
@@ -93,7 +93,8 @@ void dropper_start(struct dropper *d, struct fuse_session *session)
 	d->session = session;
 }
 
-/* With the lock held; most mounts never need the thread. */
+/* Starts the thread when it is first needed, which is never on most mounts. The
+   lock is held. */
 static void need_thread(struct dropper *d)
 {
 	if (d->has_thread)
@@ -118,8 +119,8 @@ void dropper_push(struct dropper *d, uint64_t directory, const char *name)
 	pthread_cond_signal(&d->changed);
 }
 
-/* Whether mountinfo's word is the path: what would end a word is octal there.
- */
+/* Whether a word of mountinfo is the path. mountinfo writes blanks and
+   backslashes in octal. */
 static bool is_spelled(const char *word, const char *path)
 {
 	char octal[16];
@@ -138,8 +139,8 @@ static bool is_spelled(const char *word, const char *path)
 	return !*word;
 }
 
-/* The minor number of the device that is mounted there: of mountinfo, for stat
-   would ask the mount. 0: none. */
+/* The minor number of the device of a mount, from mountinfo, because stat()
+   would send a request to the mount. 0: not a mountpoint. */
 static unsigned minor_of(const char *mountpoint)
 {
 	unsigned minor, found = 0;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells the kernel to forget files that were read to their end of use: batches
- * that somebody read through the page cache, which would keep a second copy of
- * each. On a thread of its own, for the kernel may wait for a request while it
- * forgets.
+ * Makes the kernel forget batches that were read through the page cache, which
+ * would keep a second copy of each. It does so on a thread of its own, because
+ * the kernel may wait for another request meanwhile.
  */
 #ifndef FS_MOUNT_INVAL_H
 #define FS_MOUNT_INVAL_H
@@ -13,19 +12,19 @@
 struct fuse_session;
 struct dropper;
 
-/* Nothing is dropped before dropper_start(). */
+/* Ignores all names until dropper_start(). */
 int dropper_open(struct dropper **out);
-/* The session must be mounted, and outlive the dropper. */
+/* The session must be mounted and outlive the dropper. */
 void dropper_start(struct dropper *dropper, struct fuse_session *session);
 
-/* Forgets a name of a directory, soon; or never, if there are too many. */
+/* Queues a name of a directory. Does nothing if the queue is full. */
 void dropper_push(struct dropper *dropper, uint64_t directory,
 		  const char *name);
 
 /*
- * After the loop of the session, before it is unmounted: stops. A look-up that
- * nobody will answer any more may hold it up; then the connection of what is
- * mounted at `mountpoint` is aborted. Takes NULL.
+ * Stops the thread. Call it after the loop of the session and before the
+ * unmount. If the kernel waits for a lookup that no thread will answer, aborts
+ * the connection of the mount at `mountpoint`. Accepts NULL.
  */
 void dropper_close(struct dropper *dropper, const char *mountpoint);
 

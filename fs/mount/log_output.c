@@ -30,7 +30,7 @@ static int open_file(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The daemon will have / as its directory. */
+/* The path must be absolute, because the daemon changes its directory to /. */
 static char *absolute(const char *path)
 {
 	cleanup_free char *dir = *path == '/' ? NULL : getcwd(NULL, 0);
@@ -66,7 +66,7 @@ int message_open(struct message *m, const char *path)
 	return 0;
 }
 
-/* Whoever is writing goes on with the descriptor's number. */
+/* Keeps the descriptor's number, so that other threads may write meanwhile. */
 static int reopen(struct message *m)
 {
 	cleanup_fd int fd = open_file(m->path);
@@ -76,7 +76,7 @@ static int reopen(struct message *m)
 	return dup3(fd, m->fd, O_CLOEXEC) < 0 ? -errno : 0;
 }
 
-static void *watch(void *arg)
+static void *watch_hangups(void *arg)
 {
 	struct message *m = arg;
 	sigset_t hangup;
@@ -100,7 +100,7 @@ int message_watch(struct message *m, struct log *log)
 	if (!m->path)
 		return 0;
 	m->log = log;
-	r = thread_start(&m->watcher, watch, m);
+	r = thread_start(&m->watcher, watch_hangups, m);
 	m->is_watched = !r;
 	return r;
 }
@@ -126,7 +126,7 @@ void message_start(struct message *m)
 	atomic_store(&m->started, true);
 }
 
-/* A line is one write, so that daemons may share a file. */
+/* Writes a line by one write(), so that daemons may share a file. */
 static void log_to_file(int fd, const char *message)
 {
 	char time_text[32];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the daemon's messages go: to stderr while somebody waits for it to
- * start, afterwards to a file or to syslog. SIGHUP opens the file again, after
- * somebody renamed it; without a file it means nothing.
+ * The output of the daemon's log: stderr until the mount answers, then a file
+ * or syslog. SIGHUP opens the file again, for log rotation; without a file it
+ * has no effect.
  */
 #ifndef FS_MOUNT_LOG_OUTPUT_H
 #define FS_MOUNT_LOG_OUTPUT_H
@@ -20,23 +20,24 @@ struct message {
 	bool keeps_stderr; /* in the foreground */
 	bool is_watched;
 	pthread_t watcher; /* if is_watched */
-	atomic_bool ends;  /* what the watcher shall do */
+	atomic_bool ends;  /* the watcher has to end */
 	struct log *log;   /* of the watcher */
 };
 
-/* `path` may be NULL. -errno if the file cannot be opened. Blocks SIGHUP, for
-   all threads that are to come. */
+/* `path` may be NULL. Returns -errno if the file cannot be opened. Blocks
+   SIGHUP in this thread and the threads that it starts. */
 int message_open(struct message *m, const char *path);
 void message_close(struct message *m);
 
-/* Starts the thread that waits for SIGHUP, if there is a file: after the last
-   fork. The log, which leads here, outlives it. -errno without a thread. */
+/* If there is a file, starts the thread that waits for SIGHUP. Call it after
+   the last fork. The log must outlive the thread. Returns -errno if it cannot
+   start the thread. */
 int message_watch(struct message *m, struct log *log);
 
-/* From here on, nobody reads stderr. */
+/* Moves the output from stderr to the file or syslog. */
 void message_start(struct message *m);
 
-/* A beton_log_fn; arg is a struct message. */
+/* A beton_log_fn whose `arg` is a struct message. */
 void message_log(void *arg, enum beton_log_level level, const char *message);
 
 #endif

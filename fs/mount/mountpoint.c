@@ -15,14 +15,14 @@
 
 enum { STALE_MAX = 16 }; /* dead mounts on one directory */
 
-/* Of /dev/fuse, in the kernel's list of devices. */
+/* The device numbers of /dev/fuse. */
 enum { FUSE_MAJOR = 10, FUSE_MINOR = 229 };
 
 static const char fd_prefix[] = "/dev/fd/";
 
 extern char **environ;
 
-/* fusermount3 may unmount what the user mounted. */
+/* fusermount3 has the privilege to unmount the user's own mounts. */
 static int detach_by_helper(const char *path)
 {
 	char program[] = "fusermount3", flags[] = "-uqz", end[] = "--";
@@ -37,35 +37,36 @@ static int detach_by_helper(const char *path)
 	return r;
 }
 
-static int detach(const char *path)
+static int detach_mount(const char *path)
 {
 	if (geteuid() == 0 && !umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW))
 		return 0;
 	return detach_by_helper(path);
 }
 
-/* What a dead daemon's mountpoint answers. */
+/* The errors of a mountpoint whose daemon died. */
 static bool is_stale(int error)
 {
 	return error == ENOTCONN || error == ECONNABORTED;
 }
 
-static int refuse(const char *path, struct log *log, int error)
+static int refuse_path(const char *path, struct log *log, int error)
 {
 	log_error(log, "mountpoint %s: %s", path, strerror(error));
 	return -error;
 }
 
-static int make(const char *path, struct log *log, bool *made)
+static int make_directory(const char *path, struct log *log, bool *made)
 {
 	if (mkdir(path, 0777))
-		return refuse(path, log, errno);
+		return refuse_path(path, log, errno);
 	*made = true;
 	return 0;
 }
 
-/* Asks whoever serves it: what the kernel remembers outlives the daemon. */
-static int look(const char *path, bool *is_dir)
+/* Asks the daemon that serves the path: attributes in the kernel's cache
+   outlive it. */
+static int stat_mountpoint(const char *path, bool *is_dir)
 {
 	struct statx st;
 
@@ -75,7 +76,7 @@ static int look(const char *path, bool *is_dir)
 	return 0;
 }
 
-/* The N of "/dev/fd/N"; -1: another path. */
+/* The N of "/dev/fd/N". -1: another path. */
 static int fd_of(const char *path)
 {
 	const char *digits = path + sizeof(fd_prefix) - 1;
@@ -92,21 +93,22 @@ bool mountpoint_is_fd(const char *path)
 	return fd_of(path) > STDERR_FILENO;
 }
 
-/* It is kept open, but not by the programs that are started from here. */
+/* Checks the descriptor, and closes it in programs that the daemon starts. */
 static int check_fd(const char *path, struct log *log)
 {
 	int fd = fd_of(path);
 	struct stat st;
 
 	if (fstat(fd, &st))
-		return refuse(path, log, errno);
+		return refuse_path(path, log, errno);
 	if (!S_ISCHR(st.st_mode) ||
 	    st.st_rdev != makedev(FUSE_MAJOR, FUSE_MINOR)) {
 		log_error(log, "mountpoint %s: that is no open /dev/fuse",
 			  path);
 		return -ENODEV;
 	}
-	return fcntl(fd, F_SETFD, FD_CLOEXEC) ? refuse(path, log, errno) : 0;
+	return fcntl(fd, F_SETFD, FD_CLOEXEC) ? refuse_path(path, log, errno)
+					      : 0;
 }
 
 int mountpoint_check(const char *path, struct log *log)
@@ -116,12 +118,12 @@ int mountpoint_check(const char *path, struct log *log)
 
 	if (mountpoint_is_fd(path))
 		return check_fd(path, log);
-	e = look(path, &is_dir);
+	e = stat_mountpoint(path, &is_dir);
 	if (e == ENOENT || is_stale(e))
 		return 0;
 	if (!e && !is_dir)
 		e = ENOTDIR;
-	return e ? refuse(path, log, e) : 0;
+	return e ? refuse_path(path, log, e) : 0;
 }
 
 int mountpoint_prepare(const char *path, struct log *log, bool *made)
@@ -132,17 +134,18 @@ int mountpoint_prepare(const char *path, struct log *log, bool *made)
 	*made = false;
 	if (mountpoint_is_fd(path))
 		return check_fd(path, log);
-	e = look(path, &is_dir);
-	for (int i = 0; is_stale(e) && i < STALE_MAX && !detach(path); i++) {
+	e = stat_mountpoint(path, &is_dir);
+	for (int i = 0; is_stale(e) && i < STALE_MAX && !detach_mount(path);
+	     i++) {
 		log_info(log, "mountpoint %s: its daemon had died: unmounted",
 			 path);
-		e = look(path, &is_dir);
+		e = stat_mountpoint(path, &is_dir);
 	}
 	if (e == ENOENT)
-		return make(path, log, made);
+		return make_directory(path, log, made);
 	if (!e && !is_dir)
 		e = ENOTDIR;
-	return e ? refuse(path, log, e) : 0;
+	return e ? refuse_path(path, log, e) : 0;
 }
 
 void mountpoint_remove(const char *path)

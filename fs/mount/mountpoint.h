@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is mounted on: a directory, made if it is missing, freed if a daemon
- * died on it; or "/dev/fd/N", an open /dev/fuse that somebody else mounted.
- * Failures are logged.
+ * The mountpoint: a directory, or "/dev/fd/N", an open /dev/fuse that another
+ * process has mounted. Creates a missing directory, and unmounts what a
+ * dead daemon left on it. Failures are logged.
  */
 #ifndef FS_MOUNT_MOUNTPOINT_H
 #define FS_MOUNT_MOUNTPOINT_H
@@ -11,21 +11,21 @@
 
 #include "fs/util/log.h"
 
-/* Whether the path is of the second sort, with N above the standard streams:
-   then it is no path to resolve. */
+/* Whether the path is "/dev/fd/N" with N above 2, which must not be resolved.
+ */
 bool mountpoint_is_fd(const char *path);
 
-/* Changes nothing. */
+/* Checks whether a mount is possible, and changes nothing. */
 int mountpoint_check(const char *path, struct log *log);
 
-/* *made: it did not exist, and mountpoint_remove() is due. */
+/* Sets *made if it created the directory: then call mountpoint_remove(). */
 int mountpoint_prepare(const char *path, struct log *log, bool *made);
 
-/* Leaves alone what is no empty directory. */
+/* Removes the directory if it is empty. */
 void mountpoint_remove(const char *path);
 
-/* After a mount was refused: logs what to do about it, if that can be told.
-   `shared`: it was to be for other users too. */
+/* Logs what to do about a mount that was refused, if the cause is known.
+   `shared`: the mount was for other users too. */
 void mountpoint_explain(bool shared, struct log *log);
 
 #endif

@@ -64,9 +64,9 @@ static const struct opts_row rows[] = {
 	  .help = "of what is not given: what beton doctor --apply wrote" },
 };
 
-/* Of mount(8) and fstab(5), without a meaning here; a '*' stands for any end.
-   mount(8) adds rw, and mount.fuse3 dev and suid, unless told otherwise; a
-   dataset is mounted ro,nosuid,nodev all the same. */
+/* Options of mount(8) and fstab(5) that have no effect; '*' matches any end.
+   mount(8) adds rw, and mount.fuse3 adds dev and suid, unless the user sets the
+   opposite. A mount is ro,nosuid,nodev in any case. */
 static const char *const words[] = {
 	"rw",	       "dev",
 	"suid",	       "exec",

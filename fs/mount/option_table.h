@@ -13,7 +13,7 @@
 
 #include "fs/util/typed.h"
 
-/* The keys of a SPEC; one that is not given is NULL. */
+/* The keys of a SPEC. NULL: not given. */
 struct opts_spec {
 	char *order;
 	char *batch;
@@ -28,21 +28,21 @@ struct opts {
 	bool foreground;
 	bool debug;
 	bool single_thread;
-	bool help; /* as the next two: print that, and stop */
-	bool version;
-	bool list;
-	bool fake; /* everything but mounting: for mount(8) */
+	bool help;    /* print the help and stop */
+	bool version; /* print versions and stop */
+	bool list;    /* print the keys of -o and stop */
+	bool fake;    /* mount(8)'s -f: do all but the mount */
 	/* -o */
 	bool noexec;
 	bool allow_other;
 	bool allow_root;
 	bool auto_unmount;
-	uint64_t uid; /* OPTS_UNSET: the dataset's, as the next two */
-	uint64_t gid;
-	uint64_t umask;
+	uint64_t uid;	     /* OPTS_UNSET: the dataset's */
+	uint64_t gid;	     /* OPTS_UNSET: the dataset's */
+	uint64_t umask;	     /* OPTS_UNSET: modes of the dataset */
 	char *cache;	     /* NULL: auto */
-	uint64_t cache_size; /* OPTS_UNSET: to be chosen, as the next */
-	uint64_t cold_size;
+	uint64_t cache_size; /* OPTS_UNSET: the engine chooses */
+	uint64_t cold_size;  /* OPTS_UNSET: the engine chooses */
 	uint64_t ahead;
 	uint64_t threads;
 	bool xattr;
@@ -52,7 +52,7 @@ struct opts {
 	char **subsets; /* "NAME:FILE" each */
 	size_t num_subsets;
 	/* Operands. */
-	char **datasets; /* owned, as is each */
+	char **datasets; /* the list and each path are owned */
 	size_t num_datasets;
 	const char *mountpoint; /* in argv */
 };

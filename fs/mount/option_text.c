@@ -61,7 +61,7 @@ void opts_list(FILE *out)
 	}
 }
 
-/* "key=value" of a row that is set; false if it is not. */
+/* Writes "key=value" of a row that is set. Returns false if it is not. */
 static bool print_row(FILE *out, const struct opts *opts,
 		      const struct opts_row *row, const char *before)
 {
@@ -98,7 +98,8 @@ static bool print_row(FILE *out, const struct opts *opts,
 	}
 }
 
-/* The rows of some kinds, a bit each, that are set. */
+/* The rows that are set, of some kinds: a bit for each. The caller frees the
+   text. */
 static char *print_rows(const struct opts *opts, unsigned kinds,
 			const char *between)
 {

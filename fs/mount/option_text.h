@@ -11,9 +11,9 @@
 void opts_help(FILE *out);
 void opts_list(FILE *out); /* one key per line */
 
-/* The SPEC that the options make, the options that mount(2) or fusermount3
-   shall see, and all that are set, one per line: text, the caller's, or
-   NULL. */
+/* The SPEC of the options, the options for mount(2) or fusermount3, and all
+   options that are set, one per line. The caller frees the text; NULL without
+   memory. */
 char *opts_spec(const struct opts *opts);
 char *opts_mount(const struct opts *opts);
 char *opts_text(const struct opts *opts);

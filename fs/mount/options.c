@@ -12,7 +12,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 
-/* One option of a -o list, which is not changed: ps shows it. */
+/* One option of a -o list. The list stays as it is, because ps shows it. */
 struct word {
 	const char *at;
 	size_t size;
@@ -21,7 +21,7 @@ struct word {
 	size_t value_size;
 };
 
-/* Takes the text. */
+/* Owns the text, "NAME:FILE". */
 static int add_subset(struct opts *opts, char *text)
 {
 	size_t n = opts->num_subsets;
@@ -108,7 +108,7 @@ static int set_word(struct opts *opts, const struct word *word, struct log *log)
 	return r == -EINVAL ? refuse_word(row, word, log) : r;
 }
 
-/* "a,b=c". Empty words mean nothing. */
+/* Parses "a,b=c". Empty words have no effect. */
 static int parse_words(struct opts *opts, const char *list, struct log *log)
 {
 	int r = 0;
@@ -161,11 +161,11 @@ static int parse_letter(struct opts *opts, int letter, struct log *log)
 		opts->list = true;
 		return 0;
 	}
-	/* getopt has said what is wrong. */
+	/* getopt has printed the error. */
 	return -EINVAL;
 }
 
-/* mount(8) gives its own letters to the program of a type. */
+/* mount(8) starts "mount.TYPE" with letters of its own. */
 static bool is_helper(const char *program)
 {
 	const char *slash = strrchr(program, '/');
@@ -204,8 +204,8 @@ static int add_dataset(struct opts *opts, char *path)
 	return 0;
 }
 
-/* Takes a path off a list: up to a colon that is part neither of "\:", which
-   means a colon, nor of "://". The caller's, or NULL. */
+/* Splits a path off a list, at a colon that is not part of "://". "\:" is a
+   colon within a path. The caller frees the path; NULL without memory. */
 static char *next_path(const char **list)
 {
 	const char *s = *list;
@@ -222,8 +222,8 @@ static char *next_path(const char **list)
 	return path;
 }
 
-/* fstab(5) has one word for all of them, so that what is no file may be a list
-   with colons. */
+/* Adds the dataset of an operand, or the datasets of "PATH:PATH" if no such
+   file exists: fstab(5) has only one word for all datasets. */
 static int add_datasets(struct opts *opts, const char *operand)
 {
 	int r;
@@ -255,14 +255,14 @@ static int parse_operands(struct opts *opts, int n, char **operands,
 	return r;
 }
 
-/* Settings that are options, each by its key; others are a loader's. */
+/* Settings that are options of the same key. The others are for loaders. */
 static const enum setting of_a_mount[] = {
 	SETTING_CACHE,	   SETTING_ORDER, SETTING_CACHE_SIZE,
 	SETTING_COLD_SIZE, SETTING_BLOCK, SETTING_WINDOW
 };
 
-/* Of a size that belongs to a cache, or of a key that belongs to an order, that
-   was chosen, the setting means another one. */
+/* Whether a setting may set its option. A size belongs to a cache and a key to
+   an order, so that it does not apply if the user chose another of these. */
 static bool is_free(const struct opts *opts, enum setting s)
 {
 	switch (s) {
@@ -288,7 +288,7 @@ static int take_settings(struct opts *opts, struct log *log)
 	struct settings s;
 	int r = settings_read(opts->settings, log, &s);
 
-	/* First all questions: an answer changes the next ones. */
+	/* Ask for all settings before any is set, which changes answers. */
 	for (size_t i = 0; i < ARRAY_LEN(of_a_mount) && !r; i++) {
 		enum setting key = of_a_mount[i];
 

@@ -6,9 +6,9 @@
 #include "fs/mount/option_table.h"
 #include "fs/util/log.h"
 
-/* As a program whose name begins with "mount." it takes the letters of mount(8)
-   instead of its own. -EINVAL: wrong usage, and a logged line says which.
-   Either way the caller calls opts_fini(). */
+/* Parses a command line. A program whose name begins with "mount." accepts the
+   letters of mount(8) instead of its own. -EINVAL: wrong usage, which is
+   logged. The caller calls opts_fini() in any case. */
 int opts_parse(struct opts *opts, int argc, char **argv, struct log *log);
 void opts_fini(struct opts *opts);
 
