@@ -78,15 +78,15 @@ static bool take_char(struct reader *in, char c)
 }
 
 /* `what` begins the message about anything else, which `example` ends. */
-static int take_number(struct reader *in, const struct typed *type,
-		       const char *what, const char *example, uint64_t *out)
+static int take_count(struct reader *in, const char *what, const char *example,
+		      uint64_t *out)
 {
 	size_t size = strspn(in->rest, "0123456789");
 	char expected[TYPED_EXPECTED_SIZE];
 
-	if (!typed_parse(type, in->rest, size, out))
+	if (!typed_parse(&any_count, in->rest, size, out))
 		return complain(in->c, in->at, "%s is %s, as in \"%s\"", what,
-				typed_expected(type, expected), example);
+				typed_expected(&any_count, expected), example);
 	in->rest += size;
 	return 0;
 }
@@ -122,8 +122,8 @@ static int take_shape(struct reader *in, struct fake_field *f)
 	do {
 		if (f->ndim == BETON_MAX_NDIM)
 			return wrong(in, "a value has so many sides");
-		r = take_number(in, &any_count, "a side of a shape",
-				"uint8[224,224,3]", &f->shape[f->ndim]);
+		r = take_count(in, "a side of a shape", "uint8[224,224,3]",
+			       &f->shape[f->ndim]);
 		if (r)
 			return r;
 		if (!mul_ok(bytes, f->shape[f->ndim], &bytes) ||
@@ -145,7 +145,7 @@ static int take_limit(struct reader *in, const struct kind *kind,
 		return 0;
 	if (!kind->limit_max)
 		return wrong(in, "only integers have a limit");
-	r = take_number(in, &any_count, "a limit", "int64<1000", &f->limit);
+	r = take_count(in, "a limit", "int64<1000", &f->limit);
 	if (r)
 		return r;
 	return f->limit <= kind->limit_max
