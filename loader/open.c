@@ -5,13 +5,13 @@
  */
 #include "loader/open.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fs/engine/handover_message.h"
 #include "fs/util/bytes.h"
+#include "fs/util/thread.h"
 #include "loader/defaults.h"
 
 enum {
@@ -33,15 +33,6 @@ static void on_log(void *arg, enum beton_log_level level, const char *message)
 		snprintf(l->last_logged, sizeof(l->last_logged), "%s", message);
 	if (l->user_log)
 		l->user_log(l->user_log_arg, level, message);
-}
-
-static uint32_t usable_cpus(void)
-{
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set))
-		return 1;
-	return (uint32_t)CPU_COUNT(&set);
 }
 
 static bool is_delivery(const char *word)
@@ -348,7 +339,7 @@ static struct beton_loader *create_loader(const struct beton_loader_options *o)
 	log_init(&l->log, on_log, l);
 	l->user_log = o->log;
 	l->user_log_arg = o->log_arg;
-	l->workers = o->workers ? o->workers : usable_cpus();
+	l->workers = o->workers ? o->workers : thread_usable_cpus();
 	return l;
 }
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads of a library: they take no signals, which are the program's. */
+/*
+ * Threads of a library: they take no signals, which are the program's. And how
+ * many of them can run at once.
+ */
 #ifndef FS_UTIL_THREAD_H
 #define FS_UTIL_THREAD_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 
 #define THREAD_NAME "beton"
@@ -22,6 +26,16 @@ static inline int thread_start(pthread_t *out, void *(*run)(void *), void *arg)
 	if (!r)
 		pthread_setname_np(*out, THREAD_NAME);
 	return r;
+}
+
+/* CPUs that the kernel lets this process run on; 1 if that is unknown. */
+static inline unsigned thread_usable_cpus(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return 1;
+	return (unsigned)CPU_COUNT(&set);
 }
 
 #endif

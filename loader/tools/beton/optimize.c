@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/thread.h"
 #include "loader/codec/recode.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/beton/jpegs.h"
@@ -451,15 +451,6 @@ static int open_writer(struct optimize *run)
 			   run->log, &run->writer);
 }
 
-static unsigned usable_cpus(void)
-{
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set) < 0)
-		return 1;
-	return (unsigned)CPU_COUNT(&set);
-}
-
 static int open_workers(struct optimize *run)
 {
 	size_t n = (size_t)CHUNK * run->dataset->format.num_fields;
@@ -467,7 +458,7 @@ static int open_workers(struct optimize *run)
 	int r = 0;
 
 	run->num_workers =
-		run->options->workers ? run->options->workers : usable_cpus();
+		run->options->workers ? run->options->workers : thread_usable_cpus();
 	run->workers = calloc(run->num_workers, sizeof(*run->workers));
 	c->values = calloc(n + 1, sizeof(*c->values));
 	c->bytes = calloc(n + 1, sizeof(*c->bytes));

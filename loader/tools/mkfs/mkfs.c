@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mkfs.beton: folders of images -> a dataset. mkfs.beton(8) is its manual. */
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/log.h"
+#include "fs/util/thread.h"
 #include "loader/tools/mkfs/options.h"
 #include "loader/tools/mkfs/pool.h"
 #include "loader/tools/mkfs/scan.h"
@@ -260,15 +260,6 @@ static void make_plan(struct run *run)
 	};
 }
 
-static unsigned usable_cpus(void)
-{
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set) < 0)
-		return 1;
-	return (unsigned)CPU_COUNT(&set);
-}
-
 /* Leaves out what is ignored, as by nohup: it shall stay so. */
 static void block_signals(sigset_t *set)
 {
@@ -311,7 +302,7 @@ static int make_dataset(struct run *run, char **operands, int n)
 	int r;
 
 	run->dataset = operands[n - 1];
-	run->jobs = o->jobs ? (unsigned)o->jobs : usable_cpus();
+	run->jobs = o->jobs ? (unsigned)o->jobs : thread_usable_cpus();
 	run->page_size =
 		(uint32_t)(o->page_size ? o->page_size : PAGE_SIZE_DEFAULT);
 	r = scan_sources(run, operands, n - 1);
