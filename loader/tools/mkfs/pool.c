@@ -2,39 +2,33 @@
 #include "loader/tools/mkfs/pool.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 
-#include "fs/util/cleanup.h"
-#include "fs/util/clock.h"
+#include "fs/util/workqueue.h"
 
 enum { WINDOW_PER_THREAD = 4 };
 
-struct slot {
+/* An image on its way. */
+struct job {
+	uint64_t number;
 	struct encoded sample;
-	bool ready;
 };
 
 struct worker {
-	struct mkfs_pool *pool;
+	const struct mkfs_plan *plan;
 	struct encoder *encoder;
-	pthread_t thread;
 };
 
-/* The slot of image i is i modulo `window`. */
+/* The job of image i is i modulo `window`. */
 struct mkfs_pool {
 	const struct mkfs_plan *plan;
-	unsigned num_threads; /* that run */
 	unsigned num_workers;
 	struct worker *workers;
+	struct workqueue *queue;
 	uint64_t window;
-	pthread_mutex_t lock;
-	pthread_cond_t ready; /* the slot of `given` is */
-	pthread_cond_t room;  /* `taken` may go on, or stop */
-	struct slot *slots;   /* guarded by lock unless being filled */
-	uint64_t taken;	      /* guarded by lock, as the next two */
+	struct job *jobs;
+	uint64_t submitted;
 	uint64_t given;
-	bool stop;
 };
 
 const struct scan_file *mkfs_plan_file(const struct mkfs_plan *plan,
@@ -46,101 +40,98 @@ const struct scan_file *mkfs_plan_file(const struct mkfs_plan *plan,
 	return &plan->scan->files[i];
 }
 
-/* Takes the next image to encode; false: there is nothing more to do. */
-static bool take(struct mkfs_pool *pool, uint64_t *number)
-{
-	scoped_lock(&pool->lock);
-	while (!pool->stop && pool->taken < pool->plan->count &&
-	       pool->taken >= pool->given + pool->window)
-		pthread_cond_wait(&pool->room, &pool->lock);
-	if (pool->stop || pool->taken == pool->plan->count)
-		return false;
-	*number = pool->taken++;
-	return true;
-}
-
-static void *work(void *arg)
+/* A bad image is a result too: the caller decides whether it ends the run. */
+static int encode_job(void *arg, void *job_arg)
 {
 	struct worker *w = arg;
-	struct mkfs_pool *pool = w->pool;
-	uint64_t i = 0;
+	struct job *job = job_arg;
 
-	while (take(pool, &i)) {
-		struct slot *slot = &pool->slots[i % pool->window];
+	encode(w->encoder, mkfs_plan_file(w->plan, job->number)->path,
+	       job->number, &job->sample);
+	return 0;
+}
 
-		encode(w->encoder, mkfs_plan_file(pool->plan, i)->path, i,
-		       &slot->sample);
-		scoped_lock(&pool->lock);
-		slot->ready = true;
-		if (i == pool->given)
-			pthread_cond_signal(&pool->ready);
+static void drop_job(void *arg)
+{
+	struct job *job = arg;
+
+	free(job->sample.bytes);
+}
+
+/* Submits as many images as the window has room for. */
+static int submit_images(struct mkfs_pool *pool)
+{
+	int r = 0;
+
+	while (!r && pool->submitted < pool->plan->count &&
+	       pool->submitted < pool->given + pool->window) {
+		struct job *job = &pool->jobs[pool->submitted % pool->window];
+
+		*job = (struct job){ .number = pool->submitted };
+		r = workqueue_submit(pool->queue, job, 0);
+		pool->submitted += !r;
 	}
-	return NULL;
+	return r;
 }
 
 int mkfs_pool_next(struct mkfs_pool *pool, int timeout_ms, struct encoded *out)
 {
-	struct timespec until = clock_in_ms(timeout_ms);
-	struct slot *slot;
-	int r = 0;
-
-	scoped_lock(&pool->lock);
-	if (pool->given == pool->plan->count)
-		return -ENODATA;
-	slot = &pool->slots[pool->given % pool->window];
-	while (!slot->ready && !r)
-		r = pthread_cond_timedwait(&pool->ready, &pool->lock, &until);
-	if (!slot->ready)
-		return -EAGAIN;
-	*out = slot->sample;
-	slot->ready = false;
-	pool->given++;
-	pthread_cond_signal(&pool->room);
-	return 0;
-}
-
-static void init_locks(struct mkfs_pool *pool)
-{
-	pthread_mutex_init(&pool->lock, NULL);
-	pthread_cond_init(&pool->room, NULL);
-	clock_cond_init(&pool->ready);
-}
-
-static int start(struct mkfs_pool *pool, unsigned threads)
-{
+	void *job;
 	int r;
 
+	if (pool->given == pool->plan->count)
+		return -ENODATA;
+	r = submit_images(pool);
+	r = r ? r : workqueue_take(pool->queue, timeout_ms, &job);
+	if (r)
+		return r;
+	*out = ((struct job *)job)->sample;
+	pool->given++;
+	return 0;
+}
+
+static int open_workers(struct mkfs_pool *pool, unsigned threads)
+{
 	for (unsigned i = 0; i < threads; i++) {
 		struct worker *w = &pool->workers[i];
+		int r = encoder_open(pool->plan->recipe, &w->encoder);
 
-		w->pool = pool;
-		r = encoder_open(pool->plan->recipe, &w->encoder);
 		if (r)
 			return r;
+		w->plan = pool->plan;
 		pool->num_workers++;
-		r = pthread_create(&w->thread, NULL, work, w);
-		if (r)
-			return -r;
-		pool->num_threads++;
 	}
 	return 0;
+}
+
+static int open_queue(struct mkfs_pool *pool)
+{
+	struct workqueue_setup setup = {
+		.run = encode_job,
+		.drop = drop_job,
+		.workers = pool->workers,
+		.worker_size = sizeof(*pool->workers),
+		.threads = pool->num_workers,
+		.room = pool->window,
+	};
+
+	return workqueue_open(&setup, &pool->queue);
 }
 
 int mkfs_pool_open(const struct mkfs_plan *plan, unsigned threads,
 		   struct mkfs_pool **out)
 {
 	struct mkfs_pool *pool = calloc(1, sizeof(*pool));
-	int r = -ENOMEM;
+	int r;
 
 	if (!pool)
 		return -ENOMEM;
 	pool->plan = plan;
 	pool->window = (uint64_t)WINDOW_PER_THREAD * threads;
-	init_locks(pool);
 	pool->workers = calloc(threads, sizeof(*pool->workers));
-	pool->slots = calloc(pool->window, sizeof(*pool->slots));
-	if (pool->workers && pool->slots)
-		r = start(pool, threads);
+	pool->jobs = calloc(pool->window, sizeof(*pool->jobs));
+	r = pool->workers && pool->jobs ? open_workers(pool, threads) : -ENOMEM;
+	r = r ? r : open_queue(pool);
 	if (r) {
 		mkfs_pool_close(pool);
 		return r;
@@ -149,30 +140,14 @@ int mkfs_pool_open(const struct mkfs_plan *plan, unsigned threads,
 	return 0;
 }
 
-static void stop(struct mkfs_pool *pool)
-{
-	scoped_lock(&pool->lock);
-	pool->stop = true;
-	pthread_cond_broadcast(&pool->room);
-}
-
 void mkfs_pool_close(struct mkfs_pool *pool)
 {
 	if (!pool)
 		return;
-	stop(pool);
-	for (unsigned i = 0; i < pool->num_threads; i++)
-		pthread_join(pool->workers[i].thread, NULL);
+	workqueue_close(pool->queue);
 	for (unsigned i = 0; i < pool->num_workers; i++)
 		encoder_close(pool->workers[i].encoder);
-	for (uint64_t i = 0; pool->slots && i < pool->window; i++) {
-		if (pool->slots[i].ready)
-			free(pool->slots[i].sample.bytes);
-	}
-	pthread_cond_destroy(&pool->ready);
-	pthread_cond_destroy(&pool->room);
-	pthread_mutex_destroy(&pool->lock);
-	free(pool->slots);
+	free(pool->jobs);
 	free(pool->workers);
 	free(pool);
 }
