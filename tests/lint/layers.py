@@ -45,7 +45,7 @@ FACE = {
     "fs/util": "*",
     "fs/metrics": "counters histogram jobs openmetrics rank_figures trace",
     "fs/order": "draws order spec spec_text subset",
-    "fs/dataset": "dataset field format group source value_file vfile writer",
+    "fs/dataset": "dataset field format group rewrite source value_file vfile writer",
     "fs/cache": "arena cache choice",
     "fs/engine": "batch_place engine handover_message pool settings",
     "fs/namespace": "ns",
