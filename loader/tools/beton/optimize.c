@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * beton optimize: a dataset again, its JPEGs without loss as they decode
- * fastest. Chunks are read, worked on by some threads, and written in order:
- * once to count the symbols of some JPEGs, from which come the Huffman tables
- * that all share, and once to recode.
+ * beton optimize: copies a dataset and recodes its JPEGs, without loss, as they
+ * decode fastest. A first pass counts the symbols of some JPEGs and makes the
+ * Huffman tables that all share. A second one recodes and writes.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "fs/dataset/dataset.h"
+#include "fs/dataset/rewrite.h"
 #include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -23,10 +21,7 @@
 #include "loader/tools/ui/progress.h"
 
 enum {
-	/* What is in memory at a time; the last sample may exceed it. */
-	CHUNK = 256, /* samples */
-	CHUNK_SIZE = 64 << 20,
-	/* Of so many samples symbols are counted; more change nothing. */
+	/* Samples whose symbols are counted; more change nothing. */
 	COUNTED_MAX = 4096,
 	COMPARED = 256, /* samples at least, or all */
 	WORKERS_MAX = 256,
@@ -56,35 +51,15 @@ static const struct option_row rows[] = {
 	  .help = "threads (default: one per usable CPU)" },
 };
 
-/* A JPEG on its way; `made.bytes` is NULL where it stays as it was. */
-struct picture {
-	const uint8_t *bytes;
-	size_t size;
-	struct recoded made;
-};
-
-/* What is in memory at a time. */
-struct chunk {
-	uint64_t first; /* of those that are taken */
-	uint64_t samples;
-	uint64_t size;		     /* of the values */
-	struct writer_value *values; /* of each sample's fields */
-	uint8_t **bytes;	     /* theirs, as they were; owned */
-	struct picture *pictures;    /* one per value; size 0: none */
-	atomic_size_t next;	     /* picture that nobody has taken */
-};
+/* Notes of a JPEG that was recoded. */
+enum { HAS_INDEX = 1, HAS_OWN_CODES = 2 };
 
 struct worker {
-	pthread_t thread;
+	const struct optimize *run;
 	struct codec_recoder *recoder;
 	struct symbols symbols; /* that it counted */
-	struct jpegs *jpegs;	/* NULL: there is no report */
-	int error;		/* of its report */
-	struct optimize *run;
+	struct jpegs *jpegs;	/* NULL: no report was asked for */
 };
-
-/* What is done with a JPEG. */
-typedef void task_fn(struct worker *w, struct picture *p);
 
 struct optimize {
 	const struct optimize_options *options;
@@ -93,12 +68,10 @@ struct optimize {
 	struct dataset *dataset;
 	struct writer *writer;
 	struct progress progress;
-	struct chunk chunk;
 	struct worker *workers;
-	size_t num_workers;
-	task_fn *task;
-	uint64_t taken; /* samples, evenly spread over all */
-	uint64_t done;	/* samples of both passes */
+	unsigned num_workers;
+	uint64_t counted; /* samples whose symbols are counted */
+	uint64_t done;	  /* samples of both passes */
 	struct symbols_codes codes;
 	struct jpegs_figures figures;
 	/* For the last line: */
@@ -110,314 +83,183 @@ struct optimize {
 	uint64_t size_after;
 };
 
-/* --- recoding ------------------------------------------------------------ */
+/* --- one JPEG ------------------------------------------------------------ */
 
-static int step_of(const struct optimize_options *o)
+static bool is_jpeg(const struct rewrite_value *v)
 {
-	return o->no_index ? RECODE_NO_INDEX : (int)o->step;
+	return v->field->type->type == BETON_TYPE_IMAGE &&
+	       v->read.mode == BETON_MODE_JPG;
 }
 
-static size_t num_values(const struct optimize *run)
+/* A JPEG that cannot be read does not count. */
+static int count_symbols(void *worker, struct rewrite_sample *s, size_t i)
 {
-	return run->chunk.samples * run->dataset->format.num_fields;
+	const struct rewrite_value *v = &s->values[i];
+	struct worker *w = worker;
+
+	if (is_jpeg(v))
+		codec_count(w->recoder, v->bytes, v->read.size, &w->symbols);
+	return 0;
 }
 
-/* What cannot be read does not count. */
-static void count_symbols(struct worker *w, struct picture *p)
+/* A JPEG that cannot be recoded, or would not gain, stays. */
+static int recode(void *worker, struct rewrite_sample *s, size_t i)
 {
-	codec_count(w->recoder, p->bytes, p->size, &w->symbols);
-}
-
-/* What cannot be recoded, or would not gain, stays. */
-static void recode(struct worker *w, struct picture *p)
-{
+	struct rewrite_value *v = &s->values[i];
+	const struct worker *w = worker;
+	const struct optimize_options *o = w->run->options;
+	int step = o->no_index ? RECODE_NO_INDEX : (int)o->step;
 	struct recoded made;
 
-	if (codec_recode(w->recoder, p->bytes, p->size,
-			 step_of(w->run->options), &w->run->codes, &made))
-		return;
-	if (!made.index_size && made.size >= p->size)
+	if (!is_jpeg(v) || codec_recode(w->recoder, v->bytes, v->read.size,
+					step, &w->run->codes, &made))
+		return 0;
+	if (!made.index_size && made.size >= v->read.size) {
 		free(made.bytes);
-	else
-		p->made = made;
+		return 0;
+	}
+	rewrite_replace(s, i, made.bytes, made.size);
+	v->note = (made.index_size ? HAS_INDEX : 0) |
+		  (made.own_codes ? HAS_OWN_CODES : 0);
+	return 0;
 }
 
 /* Whether the pixels of this sample are compared. */
-static bool is_compared(const struct optimize *run, const struct picture *p)
+static bool is_compared(const struct rewrite_sample *s)
 {
-	size_t i = (size_t)(p - run->chunk.pictures);
-	uint64_t row = i / run->dataset->format.num_fields;
+	uint64_t every = s->dataset->format.samples / COMPARED;
 
-	return (run->chunk.first + row) % max_u64(run->taken / COMPARED, 1) ==
-	       0;
+	return s->number % max_u64(every, 1) == 0;
 }
 
-static void recode_and_report(struct worker *w, struct picture *p)
+static int recode_and_report(void *worker, struct rewrite_sample *s, size_t i)
 {
-	const struct recoded *made = &p->made;
+	const struct rewrite_value *v = &s->values[i];
+	const struct writer_value *made = &s->written[i];
+	struct worker *w = worker;
 
-	recode(w, p);
-	jpegs_look(w->jpegs, made->bytes ? made->bytes : p->bytes,
-		   made->bytes ? made->size : p->size, p->size);
-	if (made->bytes && is_compared(w->run, p) && !w->error)
-		w->error = jpegs_compare(w->jpegs, p->bytes, p->size,
-					 made->bytes, made->size);
+	if (!is_jpeg(v))
+		return 0;
+	recode(w, s, i);
+	jpegs_look(w->jpegs, made->bytes, made->size, v->read.size);
+	return v->replaced && is_compared(s)
+		       ? jpegs_compare(w->jpegs, v->bytes, v->read.size,
+				       made->bytes, made->size)
+		       : 0;
 }
 
-static void *work(void *arg)
+/* --- two passes ---------------------------------------------------------- */
+
+/* The samples whose symbols are counted lie evenly over all. */
+static struct rewrite_place counted_place(void *arg, uint64_t i)
 {
-	struct worker *w = arg;
-	struct chunk *c = &w->run->chunk;
-	size_t n = num_values(w->run);
-	size_t i;
-
-	while ((i = atomic_fetch_add(&c->next, 1)) < n)
-		if (c->pictures[i].size)
-			w->run->task(w, &c->pictures[i]);
-	return NULL;
-}
-
-/* The first worker is this thread. */
-static void work_on_chunk(struct optimize *run)
-{
-	size_t n = 1;
-
-	atomic_store(&run->chunk.next, 0);
-	while (n < run->num_workers &&
-	       !pthread_create(&run->workers[n].thread, NULL, work,
-			       &run->workers[n]))
-		n++;
-	work(&run->workers[0]);
-	while (n-- > 1)
-		pthread_join(run->workers[n].thread, NULL);
-}
-
-/* --- reading and writing ------------------------------------------------- */
-
-static int read_value(struct optimize *run, uint64_t sample, uint32_t field,
-		      const uint8_t *record, size_t i)
-{
-	struct chunk *c = &run->chunk;
-	struct value v;
-	int r = dataset_value(run->dataset, field, sample, record, &v);
-
-	if (r)
-		return r;
-	c->bytes[i] = malloc(v.size + 1);
-	if (!c->bytes[i]) {
-		log_error(run->log, "%s: out of memory", run->path);
-		return -ENOMEM;
-	}
-	if (v.size)
-		r = source_read(run->dataset->source, c->bytes[i], v.size,
-				v.off);
-	if (r)
-		return r;
-	c->values[i] = (struct writer_value){
-		.bytes = c->bytes[i],
-		.size = v.size,
-		.integer = (int64_t)load64(v.scalar),
-		.mode = v.mode,
-		.width = (uint16_t)v.width,
-		.height = (uint16_t)v.height,
-	};
-	memcpy(&c->values[i].real, v.scalar, sizeof(v.scalar));
-	return 0;
-}
-
-static bool is_jpeg(const struct optimize *run, size_t i)
-{
-	const struct format *f = &run->dataset->format;
-
-	return f->fields[i % f->num_fields].type->type == BETON_TYPE_IMAGE &&
-	       run->chunk.values[i].mode == BETON_MODE_JPG;
-}
-
-/* The sample that is taken as number i. */
-static uint64_t sample_at(const struct optimize *run, uint64_t i)
-{
+	const struct optimize *run = arg;
 	uint64_t samples = run->dataset->format.samples;
 
-	return (uint64_t)((unsigned __int128)i * samples / run->taken);
+	return (struct rewrite_place){
+		run->dataset,
+		(uint64_t)((unsigned __int128)i * samples / run->counted),
+	};
 }
 
-static int read_sample(struct optimize *run, uint64_t row, uint8_t *record)
+static void show_progress(void *arg, const struct rewrite_sample *s)
 {
-	uint32_t n = run->dataset->format.num_fields;
-	struct chunk *c = &run->chunk;
-	uint64_t sample = sample_at(run, c->first + row);
-	int r = dataset_records(run->dataset, sample, 1, record);
+	struct optimize *run = arg;
 
-	for (uint32_t field = 0; field < n && !r; field++) {
-		size_t i = row * n + field;
-
-		c->pictures[i] = (struct picture){ 0 };
-		r = read_value(run, sample, field, record, i);
-		if (r)
-			break;
-		c->size += c->values[i].size;
-		if (is_jpeg(run, i))
-			c->pictures[i] = (struct picture){
-				.bytes = c->bytes[i],
-				.size = c->values[i].size,
-			};
-	}
-	return r;
+	(void)s;
+	progress_show(&run->progress, ++run->done);
 }
 
-/* Up to `most` samples, as many as are to be in memory. */
-static int read_chunk(struct optimize *run, uint64_t most)
+static void add_to_summary(void *arg, const struct rewrite_sample *s)
 {
-	struct chunk *c = &run->chunk;
-	cleanup_free uint8_t *record =
-		malloc(run->dataset->format.itemsize + 1);
-	int r = 0;
+	struct optimize *run = arg;
 
-	if (!record) {
-		log_error(run->log, "%s: out of memory", run->path);
-		return -ENOMEM;
-	}
-	c->size = 0;
-	for (c->samples = 0; c->samples < most && c->size < CHUNK_SIZE && !r;
-	     c->samples++)
-		r = read_sample(run, c->samples, record);
-	return r;
-}
+	for (size_t i = 0; i < s->num_values; i++) {
+		const struct rewrite_value *v = &s->values[i];
 
-static void free_chunk(struct optimize *run)
-{
-	struct chunk *c = &run->chunk;
-
-	for (size_t i = 0; i < num_values(run); i++) {
-		free(c->bytes[i]);
-		c->bytes[i] = NULL;
-		free(c->pictures[i].made.bytes);
-		c->pictures[i].made.bytes = NULL;
-	}
-}
-
-/* With what was made of its JPEGs, or as it was. */
-static int append(struct optimize *run, size_t first, bool made)
-{
-	uint32_t n = run->dataset->format.num_fields;
-	struct chunk *c = &run->chunk;
-
-	for (size_t i = first; i < first + n; i++) {
-		const struct picture *p = &c->pictures[i];
-		bool new = made && p->made.bytes;
-
-		if (!p->size)
-			continue;
-		c->values[i].bytes = new ? p->made.bytes : p->bytes;
-		c->values[i].size = new ? p->made.size : p->size;
-	}
-	return writer_append(run->writer, &c->values[first]);
-}
-
-static void count(struct optimize *run, size_t first)
-{
-	uint32_t n = run->dataset->format.num_fields;
-
-	for (size_t i = first; i < first + n; i++) {
-		const struct picture *p = &run->chunk.pictures[i];
-		const struct writer_value *v = &run->chunk.values[i];
-
-		if (!p->size)
+		if (!is_jpeg(v))
 			continue;
 		run->jpegs++;
-		run->size_before += p->size;
-		run->size_after += v->size;
-		if (v->bytes == p->bytes)
+		run->size_before += v->read.size;
+		run->size_after += s->written[i].size;
+		if (!v->replaced) {
 			run->kept++;
-		else {
-			run->indexed += p->made.index_size > 0;
-			run->own_codes += p->made.own_codes;
+			continue;
 		}
+		run->indexed += (v->note & HAS_INDEX) != 0;
+		run->own_codes += (v->note & HAS_OWN_CODES) != 0;
 	}
+	show_progress(run, s);
 }
 
-static int write_chunk(struct optimize *run)
+static struct rewrite new_pass(struct optimize *run, rewrite_fn *change)
 {
-	uint32_t n = run->dataset->format.num_fields;
-
-	for (uint64_t row = 0; row < run->chunk.samples; row++) {
-		int r = append(run, row * n, true);
-
-		/* No room in a page with the index. */
-		if (r == -EFBIG)
-			r = append(run, row * n, false);
-		if (r == -EFBIG)
-			log_error(run->log,
-				  "%s: sample %llu does not fit into a page",
-				  run->path,
-				  (unsigned long long)(run->chunk.first + row));
-		if (r)
-			return r;
-		count(run, row * n);
-	}
-	return 0;
+	return (struct rewrite){
+		.dataset = run->dataset,
+		.log = run->log,
+		.change = change,
+		.workers = run->workers,
+		.worker_size = sizeof(*run->workers),
+		.threads = run->num_workers,
+		.arg = run,
+	};
 }
 
-/* Reads `taken` samples, has the task done, and writes them if `write`. */
-static int pass(struct optimize *run, task_fn *task, uint64_t taken, bool write)
+static int make_codes(struct optimize *run)
 {
-	int r = 0;
+	struct rewrite pass = new_pass(run, count_symbols);
+	struct symbols sum = { 0 };
+	int r;
 
-	run->task = task;
-	run->taken = taken;
-	for (uint64_t done = 0; done < taken && !r;
-	     done += run->chunk.samples) {
-		run->chunk.first = done;
-		r = read_chunk(run, min_u64(CHUNK, taken - done));
-		if (!r)
-			work_on_chunk(run);
-		if (!r && write)
-			r = write_chunk(run);
-		free_chunk(run);
-		run->done += run->chunk.samples;
-		progress_show(&run->progress, run->done);
-	}
+	pass.count = run->counted;
+	pass.place = counted_place;
+	pass.done = show_progress;
+	r = rewrite_run(&pass);
+	for (size_t i = 0; i < run->num_workers; i++)
+		symbols_add(&sum, &run->workers[i].symbols);
+	symbols_make_codes(&sum, true, &run->codes);
 	return r;
 }
 
-/* What was written is not to be kept where pixels differ. */
+static int recode_all(struct optimize *run)
+{
+	bool report = run->options->quality_report;
+	struct rewrite pass =
+		new_pass(run, report ? recode_and_report : recode);
+
+	pass.count = run->dataset->format.samples;
+	pass.writer = run->writer;
+	/* A page may have no room for the index. */
+	pass.undo_too_large = true;
+	pass.done = add_to_summary;
+	return rewrite_run(&pass);
+}
+
+/* A file whose pixels differ is not to be kept. */
 static int add_reports(struct optimize *run)
 {
-	int r = 0;
-
-	for (size_t i = 0; i < run->num_workers && !r; i++) {
+	for (size_t i = 0; i < run->num_workers; i++) {
 		const struct worker *w = &run->workers[i];
 
-		r = w->error;
 		if (w->jpegs)
 			jpegs_add(&run->figures, jpegs_figures(w->jpegs));
 	}
-	if (r)
-		log_error(run->log, "%s: out of memory", run->path);
-	if (!r && run->figures.different) {
-		log_error(run->log, "%s: %llu JPEGs have other pixels",
-			  run->path,
-			  (unsigned long long)run->figures.different);
-		r = -EIO;
-	}
-	return r;
+	if (!run->figures.different)
+		return 0;
+	log_error(run->log, "%s: %llu JPEGs have other pixels", run->path,
+		  (unsigned long long)run->figures.different);
+	return -EIO;
 }
 
 static int copy(struct optimize *run)
 {
 	uint64_t samples = run->dataset->format.samples;
-	uint64_t counted = min_u64(samples, COUNTED_MAX);
-	bool report = run->options->quality_report;
-	struct symbols sum = { 0 };
 	int r;
 
-	progress_init(&run->progress, samples + counted);
-	r = pass(run, count_symbols, counted, false);
-	for (size_t i = 0; i < run->num_workers; i++)
-		symbols_add(&sum, &run->workers[i].symbols);
-	symbols_make_codes(&sum, true, &run->codes);
-	r = r ? r
-	      : pass(run, report ? recode_and_report : recode, samples, true);
+	run->counted = min_u64(samples, COUNTED_MAX);
+	progress_init(&run->progress, samples + run->counted);
+	r = make_codes(run);
+	r = r ? r : recode_all(run);
 	progress_hide(&run->progress);
 	return r ? r : add_reports(run);
 }
@@ -427,25 +269,11 @@ static int copy(struct optimize *run)
 static int open_writer(struct optimize *run)
 {
 	const struct format *f = &run->dataset->format;
-	cleanup_free struct writer_field *fields =
-		calloc(f->num_fields + 1, sizeof(*fields));
+	cleanup_free struct writer_field *fields = NULL;
+	int r = rewrite_fields(run->dataset, &fields);
 
-	if (!fields)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < f->num_fields; i++) {
-		const struct field *from = &f->fields[i];
-
-		if (from->unusable || from->type->type == BETON_TYPE_CUSTOM) {
-			log_error(run->log, "%s: field '%s' cannot be copied",
-				  dataset_path(run->dataset), from->name);
-			return -EOPNOTSUPP;
-		}
-		fields[i].name = from->name;
-		fields[i].type = from->type->type;
-		memcpy(fields[i].dtype, from->dtype, sizeof(from->dtype));
-		fields[i].ndim = from->ndim;
-		memcpy(fields[i].shape, from->shape, sizeof(from->shape));
-	}
+	if (r)
+		return r;
 	return writer_open(run->path, fields, f->num_fields, f->samples,
 			   (uint32_t)max_u64(f->page_size, PAGE_SIZE_MIN),
 			   run->log, &run->writer);
@@ -453,18 +281,12 @@ static int open_writer(struct optimize *run)
 
 static int open_workers(struct optimize *run)
 {
-	size_t n = (size_t)CHUNK * run->dataset->format.num_fields;
-	struct chunk *c = &run->chunk;
-	int r = 0;
+	uint64_t n = run->options->workers;
+	int r;
 
-	run->num_workers =
-		run->options->workers ? run->options->workers : thread_usable_cpus();
+	run->num_workers = n ? (unsigned)n : thread_usable_cpus();
 	run->workers = calloc(run->num_workers, sizeof(*run->workers));
-	c->values = calloc(n + 1, sizeof(*c->values));
-	c->bytes = calloc(n + 1, sizeof(*c->bytes));
-	c->pictures = calloc(n + 1, sizeof(*c->pictures));
-	if (!run->workers || !c->values || !c->bytes || !c->pictures)
-		r = -ENOMEM;
+	r = run->workers ? 0 : -ENOMEM;
 	for (size_t i = 0; i < run->num_workers && !r; i++) {
 		run->workers[i].run = run;
 		r = codec_recoder_open(&run->workers[i].recoder);
@@ -483,9 +305,6 @@ static void close_all(struct optimize *run)
 		jpegs_close(run->workers[i].jpegs);
 	}
 	free(run->workers);
-	free(run->chunk.values);
-	free(run->chunk.bytes);
-	free(run->chunk.pictures);
 	writer_abort(&run->writer);
 	dataset_close(run->dataset);
 }
