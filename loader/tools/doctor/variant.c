@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fs/dataset/dataset.h"
+#include "fs/dataset/rewrite.h"
 #include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -28,9 +29,8 @@ enum {
 struct variant_source {
 	struct dataset *dataset;
 	struct log *log;
-	size_t samples;
-	struct writer_value *values; /* of each sample's fields */
-	uint8_t **bytes;	     /* theirs, owned */
+	size_t num_samples;
+	struct rewrite_sample **samples; /* owned */
 	struct codec *codec;
 	struct codec_recoder *recoder;
 	struct resampler *resampler;
@@ -41,81 +41,60 @@ struct variant_source {
 
 /* --- reading ------------------------------------------------------------- */
 
-static size_t num_fields(const struct variant_source *s)
+static bool is_image(const struct rewrite_value *v)
 {
-	return s->dataset->format.num_fields;
+	return v->field->type->type == BETON_TYPE_IMAGE;
 }
 
-static bool is_image(const struct variant_source *s, size_t i)
+/* Bytes of a sample, or of its images' pixels where those are more: pixels are
+   one of the variants. */
+static uint64_t sample_size(const struct rewrite_sample *sample)
 {
-	const struct field *f = &s->dataset->format.fields[i % num_fields(s)];
+	uint64_t size = 0;
 
-	return f->type->type == BETON_TYPE_IMAGE;
-}
+	for (size_t i = 0; i < sample->num_values; i++) {
+		const struct writer_value *v = &sample->values[i].read;
 
-static int read_value(struct variant_source *s, uint64_t sample, size_t i,
-		      const uint8_t *record, uint64_t *size)
-{
-	struct value v;
-	int r = dataset_value(s->dataset, (uint32_t)(i % num_fields(s)), sample,
-			      record, &v);
-
-	if (r)
-		return r;
-	s->bytes[i] = malloc(v.size + 1);
-	if (!s->bytes[i])
-		return -ENOMEM;
-	if (v.size)
-		r = source_read(s->dataset->source, s->bytes[i], v.size, v.off);
-	s->values[i] = (struct writer_value){
-		.bytes = s->bytes[i],
-		.size = v.size,
-		.integer = (int64_t)load64(v.scalar),
-		.mode = v.mode,
-		.width = (uint16_t)v.width,
-		.height = (uint16_t)v.height,
-	};
-	memcpy(&s->values[i].real, v.scalar, sizeof(v.scalar));
-	/* As pixels it may be tried, too. */
-	*size += max_u64(v.size, (uint64_t)3 * v.width * v.height);
-	return r;
+		size += max_u64(v->size, (uint64_t)3 * v->width * v->height);
+	}
+	return size;
 }
 
 static int read_samples(struct variant_source *s, size_t wanted)
 {
-	const struct format *f = &s->dataset->format;
-	cleanup_free uint8_t *record = malloc(f->itemsize + 1);
 	uint64_t size = 0;
-	int r = record ? 0 : -ENOMEM;
 
-	for (size_t k = 0; k < wanted && size < SIZE_MAX_READ && !r; k++) {
-		uint64_t sample = k * (f->samples / wanted);
+	for (size_t k = 0; k < wanted && size < SIZE_MAX_READ; k++) {
+		uint64_t sample = k * (s->dataset->format.samples / wanted);
+		int r = rewrite_read(s->dataset, sample, &s->samples[k]);
 
-		r = dataset_records(s->dataset, sample, 1, record);
-		for (size_t i = 0; i < num_fields(s) && !r; i++)
-			r = read_value(s, sample, k * num_fields(s) + i, record,
-				       &size);
-		s->samples = k + 1;
+		if (r)
+			return r;
+		s->num_samples++;
+		size += sample_size(s->samples[k]);
 	}
-	return r;
+	return 0;
 }
 
-static void look(const struct variant_source *s, struct evidence *e)
+static void describe_images(const struct variant_source *s, struct evidence *e)
 {
-	size_t n = s->samples * num_fields(s);
 	double images = 0, jpegs = 0, width = 0, height = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct writer_value *v = &s->values[i];
+	for (size_t k = 0; k < s->num_samples; k++) {
+		const struct rewrite_sample *sample = s->samples[k];
 
-		if (!is_image(s, i))
-			continue;
-		images++;
-		jpegs += v->mode == BETON_MODE_JPG;
-		width += v->width;
-		height += v->height;
+		for (size_t i = 0; i < sample->num_values; i++) {
+			const struct writer_value *v = &sample->values[i].read;
+
+			if (!is_image(&sample->values[i]))
+				continue;
+			images++;
+			jpegs += v->mode == BETON_MODE_JPG;
+			width += v->width;
+			height += v->height;
+		}
 	}
-	e->images = s->samples ? images / (double)s->samples : 0;
+	e->images = s->num_samples ? images / (double)s->num_samples : 0;
 	if (images <= 0)
 		return;
 	e->jpegs = jpegs / images;
@@ -123,13 +102,11 @@ static void look(const struct variant_source *s, struct evidence *e)
 	e->height = height / images;
 }
 
-/* What cannot be copied cannot be tried otherwise. */
+/* No variant can be made of a dataset that cannot be copied. */
 static bool can_be_written(const struct dataset *ds)
 {
 	for (uint32_t i = 0; i < ds->format.num_fields; i++) {
-		const struct field *f = &ds->format.fields[i];
-
-		if (f->unusable || f->type->type == BETON_TYPE_CUSTOM)
+		if (!rewrite_can_copy(&ds->format.fields[i]))
 			return false;
 	}
 	return ds->format.samples > 0;
@@ -140,17 +117,14 @@ int variant_source_open(const char *path, size_t samples, struct log *log,
 {
 	struct variant_source *s = calloc(1, sizeof(*s));
 	int r = s ? dataset_open(path, log, &s->dataset) : -ENOMEM;
-	size_t n;
 
 	if (!r && !can_be_written(s->dataset))
 		r = -EOPNOTSUPP;
 	if (!r) {
 		samples = min_u64(samples, s->dataset->format.samples);
-		n = samples * num_fields(s);
 		s->log = log;
-		s->values = calloc(n + 1, sizeof(*s->values));
-		s->bytes = calloc(n + 1, sizeof(*s->bytes));
-		r = s->values && s->bytes ? 0 : -ENOMEM;
+		s->samples = calloc(samples + 1, sizeof(*s->samples));
+		r = s->samples ? 0 : -ENOMEM;
 	}
 	r = r ? r : codec_open(&s->codec);
 	r = r ? r : codec_recoder_open(&s->recoder);
@@ -160,7 +134,7 @@ int variant_source_open(const char *path, size_t samples, struct log *log,
 		variant_source_close(s);
 		return r;
 	}
-	look(s, e);
+	describe_images(s, e);
 	*out = s;
 	return 0;
 }
@@ -169,10 +143,9 @@ void variant_source_close(struct variant_source *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; s->bytes && i < s->samples * num_fields(s); i++)
-		free(s->bytes[i]);
-	free(s->bytes);
-	free(s->values);
+	for (size_t k = 0; k < s->num_samples; k++)
+		rewrite_free(s->samples[k]);
+	free(s->samples);
 	codec_close(s->codec);
 	codec_recoder_close(s->recoder);
 	resampler_close(s->resampler);
@@ -313,60 +286,56 @@ static void count_symbols(struct variant_source *s)
 {
 	struct symbols sum = { 0 };
 
-	for (size_t i = 0; i < s->samples * num_fields(s); i++) {
-		if (is_image(s, i) && s->values[i].mode == BETON_MODE_JPG)
-			codec_count(s->recoder, s->bytes[i], s->values[i].size,
-				    &sum);
+	for (size_t k = 0; k < s->num_samples; k++) {
+		const struct rewrite_sample *sample = s->samples[k];
+
+		for (size_t i = 0; i < sample->num_values; i++) {
+			const struct rewrite_value *v = &sample->values[i];
+
+			if (is_image(v) && v->read.mode == BETON_MODE_JPG)
+				codec_count(s->recoder, v->bytes, v->read.size,
+					    &sum);
+		}
 	}
 	symbols_make_codes(&sum, true, &s->codes);
 	s->counted = true;
 }
 
 static int write_sample(struct variant_source *s, const struct evidence *e,
-			change_fn *change, struct writer *w, size_t k)
+			change_fn *change, struct writer *w,
+			struct rewrite_sample *sample)
 {
-	size_t n = num_fields(s);
-	cleanup_free struct writer_value *values = calloc(n, sizeof(*values));
-	cleanup_free uint8_t **made = calloc(n, sizeof(*made));
-	int r = values && made ? 0 : -ENOMEM;
+	int r = 0;
 
-	for (size_t i = 0; i < n && !r; i++) {
-		values[i] = s->values[k * n + i];
-		if (is_image(s, i))
-			r = change(s, e, &values[i], &made[i]);
-		if (made[i])
-			values[i].bytes = made[i];
-		s->written += values[i].size;
+	for (size_t i = 0; i < sample->num_values && !r; i++) {
+		struct writer_value *v = &sample->written[i];
+		uint8_t *made = NULL;
+
+		if (is_image(&sample->values[i]))
+			r = change(s, e, v, &made);
+		if (made)
+			rewrite_replace(sample, i, made, v->size);
+		s->written += v->size;
 	}
-	r = r ? r : writer_append(w, values);
-	for (size_t i = 0; made && i < n; i++)
-		free(made[i]);
+	r = r ? r : rewrite_append(w, sample);
+	rewrite_undo(sample);
 	return r;
 }
 
 static int open_writer(struct variant_source *s, int fd, struct writer **out)
 {
 	const struct format *f = &s->dataset->format;
-	cleanup_free struct writer_field *fields =
-		calloc(f->num_fields + 1, sizeof(*fields));
+	cleanup_free struct writer_field *fields = NULL;
 	uint64_t page = PAGE;
+	int r = rewrite_fields(s->dataset, &fields);
 
-	if (!fields)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < f->num_fields; i++) {
-		const struct field *from = &f->fields[i];
-
-		fields[i].name = from->name;
-		fields[i].type = from->type->type;
-		memcpy(fields[i].dtype, from->dtype, sizeof(from->dtype));
-		fields[i].ndim = from->ndim;
-		memcpy(fields[i].shape, from->shape, sizeof(from->shape));
-	}
+	if (r)
+		return r;
 	/* Pixels take more than what the file's pages were made for. */
 	while (page < f->page_size || page < PIXELS_MAX)
 		page *= 2;
-	return writer_open_to(fd, "variant", fields, f->num_fields, s->samples,
-			      (uint32_t)page, s->log, out);
+	return writer_open_to(fd, "variant", fields, f->num_fields,
+			      s->num_samples, (uint32_t)page, s->log, out);
 }
 
 /* NULL: there would be no difference. */
@@ -407,8 +376,8 @@ int variant_write(struct variant_source *s, enum variant v, struct evidence *e,
 		count_symbols(s);
 	s->written = 0;
 	r = open_writer(s, fd, &w);
-	for (size_t k = 0; k < s->samples && !r; k++)
-		r = write_sample(s, e, change, w, k);
+	for (size_t k = 0; k < s->num_samples && !r; k++)
+		r = write_sample(s, e, change, w, s->samples[k]);
 	if (!r)
 		r = writer_finish(&w);
 	writer_abort(&w);
@@ -417,10 +386,10 @@ int variant_write(struct variant_source *s, enum variant v, struct evidence *e,
 
 size_t variant_samples(const struct variant_source *s)
 {
-	return s->samples;
+	return s->num_samples;
 }
 
 double variant_bytes(const struct variant_source *s)
 {
-	return s->samples ? (double)s->written / (double)s->samples : 0;
+	return s->num_samples ? (double)s->written / (double)s->num_samples : 0;
 }
