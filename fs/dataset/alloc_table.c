@@ -20,7 +20,7 @@ struct extent {
 struct run {
 	uint64_t first;
 	uint64_t n;
-	uint64_t low; /* offsets of the first and last entry */
+	uint64_t low; /* offsets of its first and last entry */
 	uint64_t high;
 	size_t key; /* index of its first key */
 };
@@ -28,8 +28,8 @@ struct run {
 struct alloc {
 	struct source *source;
 	const struct format *format;
-	struct extent *extents; /* a small table, sorted, largest first at the
-				   same offset; else NULL */
+	struct extent *extents; /* of a small table: sorted, the largest first
+				   among equal offsets; else NULL */
 	size_t num_extents;
 	struct run *runs;
 	size_t num_runs;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the bytes of a dataset come from: asynchronous reads of ranges. A local
- * file for now, read by pread (never mapped: a file that shrinks under a
- * mapping kills its reader). What is behind it is a row of source_ops.
- *
- * What is in the page cache is read before source_submit() returns. What is
- * not, and what goes past it, is read by threads that are started as requests
- * wait, so that a device has many reads to work on.
+ * The bytes of a dataset, read in ranges, asynchronously. The only source so
+ * far is a local file, read by pread(). It is never mapped, because a file that
+ * shrinks under a mapping kills its reader. Each kind of source is a row of
+ * source_ops. source_submit() itself reads what is in the page cache. Threads
+ * read the rest, and everything that bypasses the page cache. They are started
+ * while requests wait, so that a device has many reads to work on.
  */
 #ifndef FS_DATASET_SOURCE_H
 #define FS_DATASET_SOURCE_H
@@ -26,42 +25,45 @@ struct source_request;
 
 /*
  * Called once per submitted request, from any thread, possibly before
- * source_submit() returns. `result` is 0 when all of the bytes are there,
- * -ECANCELED, or another -errno (-EIO: the range reaches past the end).
+ * source_submit() returns. `result` is 0 if all bytes were read, -ECANCELED, or
+ * another -errno (-EIO: the range reaches past the end).
  */
 typedef void source_done(struct source_request *request, int result);
 
-/* Of offsets, sizes and memory of direct requests. */
+/* Alignment of the offset, the size and the memory of a direct request. */
 enum { SOURCE_ALIGN = 4096 };
 
-/* The caller's memory, which stays until `done` is called. */
+/* A request. The caller owns it and keeps it until `done` is called. */
 struct source_request {
-	void *buf; /* NULL: iov, which has `size` bytes in all */
+	void *buf; /* NULL: read into iov, which has `size` bytes in all */
 	const struct iovec *iov;
 	unsigned iovcnt;
 	uint64_t off;
 	size_t size;
-	/* So many bytes must come, the others may lie past the end; 0: all. */
+	/* Bytes that must be read; the others may lie past the end. 0: all. */
 	size_t need;
 	/*
-	 * Past the page cache where that works, which source_is_direct() tells;
-	 * elsewhere by way of it, leaving nothing there.
+	 * Bypass the page cache if source_is_direct(). Otherwise read through
+	 * it and leave nothing there.
 	 */
 	bool direct;
 	source_done *done;
 	void *arg;
 
-	/* The source's own. */
+	/* The members below belong to the source. */
 	struct source_request *prev, *next;
 	size_t got;
-	uint64_t since_ns; /* that it waits for a thread */
+	uint64_t since_ns; /* when it began to wait for a thread */
 	bool queued;
 };
 
 struct source_ops {
 	const char *name;
 	void (*submit)(struct source *source, struct source_request *request);
-	/* Asks for an early -ECANCELED; nothing for what is being read. */
+	/*
+	 * Ends a request that waits with -ECANCELED. A request that is being
+	 * read goes on.
+	 */
 	void (*cancel)(struct source *source, struct source_request *request);
 	int (*read)(struct source *source, void *buf, size_t size,
 		    uint64_t off);
@@ -69,36 +71,38 @@ struct source_ops {
 	void (*close)(struct source *source);
 };
 
-/* What every source begins with. Thread-safe. */
+/* The first member of every source. Thread-safe. */
 struct source {
 	const struct source_ops *ops;
 	char *path;
 	struct log *log;
-	struct stat stat; /* when it was opened */
-	/* Requests for the device, not those that the kernel had in memory;
-	   room_wait_ns: for one of the threads that read. */
+	struct stat stat; /* of the file when it was opened */
+	/*
+	 * Requests that went to the device, not to the page cache. Here
+	 * room_wait_ns is the wait for one of the threads that read.
+	 */
 	struct tally reads;
 };
 
 /*
- * Opens a regular file; anything else is refused without blocking. Failures are
+ * Opens a regular file; refuses anything else without blocking. Failures are
  * logged with the path. The log must outlive the source.
  */
 int source_open(const char *path, struct log *log, struct source **out);
-/* Cancels what still waits. Takes NULL. */
+/* Cancels all requests that wait. Takes NULL. */
 void source_close(struct source *source);
 
 void source_submit(struct source *source, struct source_request *request);
-/* Of a request that was submitted and whose memory is still there. */
+/* The request was submitted, and its memory is still there. */
 void source_cancel(struct source *source, struct source_request *request);
 
-/* Reads all of a range, on the caller's thread. */
+/* Reads a whole range on the caller's thread. */
 int source_read(struct source *source, void *buf, size_t size, uint64_t off);
 
-/* Whether direct requests go past the page cache. Tries to, the first time. */
+/* Whether direct requests bypass the page cache. The first call tries it. */
 bool source_is_direct(const struct source *source);
 
-/* Counts requests that are under way, for waiting until none is. */
+/* Counts requests under way, and waits until there are none. */
 struct source_wait {
 	pthread_mutex_t lock;
 	pthread_cond_t idle;

@@ -26,10 +26,10 @@ enum direct { DIRECT_UNTRIED, DIRECT_WORKS, DIRECT_FAILS };
 struct file_source {
 	struct source base;
 	int fd;
-	int direct_fd;	   /* set once, before `direct` says that it works */
+	int direct_fd;	   /* set once, before `direct` becomes DIRECT_WORKS */
 	atomic_int direct; /* enum direct */
-	atomic_bool no_nowait; /* RWF_NOWAIT is not known here */
-	pthread_mutex_t lock;  /* guards all that follows; nothing follows it */
+	atomic_bool no_nowait; /* RWF_NOWAIT was refused */
+	pthread_mutex_t lock;  /* innermost; guards all members below */
 	pthread_cond_t waiting;
 	struct source_request *queue;
 	unsigned num_queued;
@@ -46,7 +46,7 @@ static struct file_source *file_of(const struct source *source)
 
 /* --- reading --- */
 
-/* The memory of a request from byte `got` on, or the beginning of it. */
+/* The request's memory from byte `got` on, or as much of it as fits. */
 static int window_of(const struct source_request *q, struct iovec *out)
 {
 	size_t skip = q->got;
@@ -87,7 +87,10 @@ static bool is_enough(const struct source_request *q)
 	return q->got >= (q->need ? q->need : q->size);
 }
 
-/* The rest of a request; 0 with less than all of it only at the end. */
+/*
+ * Reads the rest of a request. Returns 0 with fewer bytes only at the end of
+ * the file, and only if `need` bytes are there.
+ */
 static int read_rest(int fd, struct source_request *q)
 {
 	ssize_t got;
@@ -101,7 +104,7 @@ static int read_rest(int fd, struct source_request *q)
 		if (got == 0)
 			return is_enough(q) ? 0 : -EIO;
 		q->got += (size_t)got;
-		/* Within a block a direct read stops at the end alone. */
+		/* A direct read stops inside a block only at the file's end. */
 		if (q->direct && q->got % SOURCE_ALIGN)
 			return is_enough(q) ? 0 : -EIO;
 	}
@@ -124,8 +127,9 @@ static void finish(struct file_source *file, struct source_request *q, int r)
 }
 
 /*
- * Reads what is in the page cache. 0 when that was all, -EAGAIN when the device
- * has the rest, or another error, of which read_rest() knows more.
+ * Reads the bytes that are in the page cache. Returns 0 if those were all,
+ * -EAGAIN if the rest is on the device, or another error, which read_rest()
+ * will report.
  */
 static int read_cached(struct file_source *file, struct source_request *q)
 {
@@ -160,7 +164,7 @@ static int file_read(struct source *source, void *buf, size_t size,
 
 /* --- past the page cache --- */
 
-/* Whether this kernel says that blocks of SOURCE_ALIGN are not enough. */
+/* Whether the kernel reports that blocks of SOURCE_ALIGN are too small. */
 static bool needs_more_alignment(int fd)
 {
 #ifdef STATX_DIOALIGN
@@ -186,7 +190,10 @@ static bool is_same_file(const struct file_source *file, int fd)
 	       st.st_ino == mine->st_ino;
 }
 
-/* The file once more, or -1. Its name may be another file's by now. */
+/*
+ * Opens the same file again, or returns -1. Its name may belong to another file
+ * by now.
+ */
 static int open_direct(const struct file_source *file)
 {
 	const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
@@ -262,7 +269,7 @@ static void serve(struct file_source *file, struct source_request *q)
 	finish(file, q, r);
 }
 
-/* Called with the lock held. */
+/* Called under the lock. */
 static void dequeue(struct file_source *file, struct source_request *q)
 {
 	DL_DELETE(file->queue, q);
@@ -293,7 +300,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* False where no thread can be had. */
+/* Returns false if no thread can be started. */
 static bool enqueue(struct file_source *file, struct source_request *q)
 {
 	scoped_lock(&file->lock);
@@ -379,7 +386,7 @@ static const struct source_ops file_ops = {
 	.close = file_close,
 };
 
-/* O_NONBLOCK: opening a FIFO or a device must not wait for anybody. */
+/* O_NONBLOCK: opening a FIFO or a device must not block. */
 static int open_regular(const char *path, struct stat *st, int *fd)
 {
 	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of samples/ and columns/ as virtual files. */
+/* The files below samples/ and columns/ as virtual files. */
 #ifndef FS_DATASET_VALUE_FILE_H
 #define FS_DATASET_VALUE_FILE_H
 

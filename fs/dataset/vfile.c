@@ -22,7 +22,7 @@ struct piece {
 	int result;
 };
 
-/* The reads of one vfile_read() call. */
+/* The reads that one vfile_read() call submits. */
 struct ranges {
 	struct source_wait wait;
 	struct piece pieces[REQUESTS];
@@ -124,7 +124,7 @@ static int read_strided(const struct vfile *file, const struct segment *s,
 
 	for (first = skip / s->width; first <= last && !r; first += n) {
 		n = min_u64(per_chunk, last - first + 1);
-		/* The last record ends with its piece. */
+		/* The last record is read only up to the end of its piece. */
 		r = source_read(file->ds->source, records,
 				(n - 1) * s->stride + s->width,
 				s->off + first * s->stride);
