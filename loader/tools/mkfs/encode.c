@@ -17,7 +17,7 @@
 #include "loader/resize/resample.h"
 #include "loader/tools/mkfs/picture.h"
 
-/* The largest page, so the largest value; and no image file is larger. */
+/* The largest page and so the largest value. A larger image file is refused. */
 static const uint64_t STORED_MAX = (uint64_t)2 << 30;
 
 struct encoder {
@@ -42,7 +42,7 @@ typedef bool wants_jpeg_fn(const struct encoder *e, uint64_t number,
 struct encode_mode_row {
 	const char *name;
 	wants_jpeg_fn *wants_jpeg;
-	bool keeps; /* plain JPEG files as they are */
+	bool keeps; /* plain JPEG files are stored as they are */
 	bool has_proportion;
 };
 
@@ -154,7 +154,7 @@ void encoder_close(struct encoder *e)
 	free(e);
 }
 
-/* Too few resources are no fault of the image. */
+/* A lack of resources is not the image's fault. */
 static bool is_fatal(int error)
 {
 	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
@@ -198,7 +198,10 @@ static int open_file(const char *path, size_t *size)
 	return fd;
 }
 
-/* The whole file into e->file; a file that shrinks meanwhile is shorter. */
+/*
+ * Reads the whole file into e->file. If the file shrinks meanwhile, less is
+ * read.
+ */
 static int read_file(struct encoder *e, const char *path, size_t *out)
 {
 	size_t size = 0, used = 0;
@@ -219,7 +222,7 @@ static int read_file(struct encoder *e, const char *path, size_t *out)
 	return 0;
 }
 
-/* Shrinks *image where its longer side is above the limit. */
+/* Shrinks *image if its longer side is above the limit. */
 static int limit_size(struct encoder *e, struct image *image)
 {
 	struct image *s = &e->scaled;
@@ -268,7 +271,10 @@ static int store(struct encoder *e, const struct image *image, uint64_t number,
 	return store_copy(out, image->pixels, size);
 }
 
-/* Where it can have one: all that the codec encodes, most of what is kept. */
+/*
+ * Adds an index to a JPEG that can have one: to all that the codec encodes and
+ * to most that are kept as they are.
+ */
 static void add_index(struct encoder *e, struct encoded *out)
 {
 	uint8_t *bytes = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One image file -> the bytes that a dataset stores for it. */
+/* Encodes one image file to the bytes that a dataset stores for it. */
 #ifndef LOADER_TOOLS_MKFS_ENCODE_H
 #define LOADER_TOOLS_MKFS_ENCODE_H
 
@@ -14,7 +14,7 @@ enum {
 	ENCODE_SMART_THRESHOLD = 128 << 10,
 };
 
-/* --mode: a row of a table, and the P of proportion=P. */
+/* The argument of --mode: a row of a table, and P of proportion=P. */
 struct encode_mode {
 	const struct encode_mode_row *row;
 	double proportion;
@@ -23,17 +23,18 @@ struct encode_mode {
 /* How all images of a dataset are stored. */
 struct recipe {
 	struct encode_mode mode;
-	uint64_t smart_threshold; /* bytes of pixels; more becomes JPEG */
+	uint64_t smart_threshold; /* bytes of pixels; a larger image becomes a
+				     JPEG */
 	uint64_t quality;
 	uint64_t max_resolution; /* 0: no limit */
-	uint64_t seed;		 /* of proportion's draws */
-	bool index;		 /* JPEGs have one, entry_index.h */
+	uint64_t seed;		 /* of the random draws of --mode=proportion */
+	bool index;		 /* add an index to JPEGs (entry_index.h) */
 };
 
-/* What became of one image. */
+/* The result for one image. */
 struct encoded {
 	int status;  /* 0, or -errno: then `why`, and no bytes */
-	bool fatal;  /* not the image's fault: no use in going on */
+	bool fatal;  /* not the image's fault: the next image would fail too */
 	void *bytes; /* malloc'ed */
 	size_t size;
 	enum beton_mode mode;
@@ -42,7 +43,7 @@ struct encoded {
 	char why[ENCODE_WHY_SIZE];
 };
 
-/* An option_parse_fn; -EINVAL leaves *mode alone. */
+/* An option_parse_fn. On -EINVAL *mode does not change. */
 int encode_parse_mode(const char *text, void *mode);
 
 /* One thread's decoder, resampler and encoder. */
@@ -52,8 +53,9 @@ int encoder_open(const struct recipe *recipe, struct encoder **out);
 void encoder_close(struct encoder *e);
 
 /*
- * `number` is the image's place in the sequence of images: proportion's draw
- * depends on it and the seed alone. Failures are in out->status.
+ * Encodes the image file at `path`. `number` is the image's position in the
+ * sequence of images: the draw of --mode=proportion depends on it and the seed
+ * alone. Failures are in out->status.
  */
 void encode(struct encoder *e, const char *path, uint64_t number,
 	    struct encoded *out);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mkfs.beton: folders of images -> a dataset. mkfs.beton(8) is its manual. */
+/*
+ * mkfs.beton: makes a dataset of folders of images. mkfs.beton(8) is its
+ * manual.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +21,9 @@
 
 enum {
 	EXIT_USAGE = 2,
-	/* How soon a signal is noticed, and the progress bar redrawn. */
+	/*
+	 * Time between two looks for a signal and drawings of the progress bar.
+	 */
 	POLL_MS = 100,
 };
 
@@ -26,7 +31,7 @@ enum {
 
 /* --- one run ------------------------------------------------------------- */
 
-/* What goes on in the program; reset where it has to start over. */
+/* The state of the program. The figures are reset when it starts over. */
 struct run {
 	const struct mkfs_options *options;
 	struct log *log;
@@ -35,14 +40,15 @@ struct run {
 	const char *dataset;
 	unsigned jobs;
 	uint32_t page_size;
-	uint64_t reported; /* skipped images before this one are known */
+	uint64_t reported; /* number of the first image whose failure is not
+			      logged yet */
 	sigset_t signals;
-	int signal; /* that ends the program, or 0 */
+	int signal; /* the one that ends the program, or 0 */
 	struct progress progress;
 	uint64_t jpegs;
 	uint64_t raws;
 	uint64_t skipped;
-	uint64_t bytes; /* of the samples */
+	uint64_t bytes; /* of all samples */
 };
 
 static const char *path_of(const struct run *run, uint64_t number)
@@ -50,7 +56,7 @@ static const char *path_of(const struct run *run, uint64_t number)
 	return mkfs_plan_file(&run->plan, number)->path;
 }
 
-/* Whether a bad image ends the run; says what is wrong with it either way. */
+/* Logs what is wrong with a bad image. Returns an error if it ends the run. */
 static int report_bad(struct run *run, uint64_t number,
 		      const struct encoded *sample)
 {
@@ -62,14 +68,14 @@ static int report_bad(struct run *run, uint64_t number,
 		return sample->status;
 	}
 	run->skipped++;
-	/* Not a warning: of those, the log holds back what is too many. */
+	/* Not a warning, because the log suppresses warnings beyond a limit. */
 	if (number >= run->reported)
 		log_info(run->log, "%s: %s; skipped", path, sample->why);
 	run->reported = max_u64(run->reported, number + 1);
 	return 0;
 }
 
-/* Without --page-size there is another try with larger pages: -EAGAIN. */
+/* Without --page-size, returns -EAGAIN to try again with larger pages. */
 static int report_too_large(struct run *run, uint64_t number, uint64_t size)
 {
 	uint64_t page = run->page_size;
@@ -122,8 +128,7 @@ static int append(struct run *run, struct writer *w, uint64_t number,
 }
 
 /*
- * The signals are blocked and asked for: nothing has to be cleaned up in a
- * handler.
+ * The signals are blocked and polled, so no handler has anything to clean up.
  */
 static bool is_interrupted(struct run *run)
 {
@@ -192,7 +197,7 @@ static int build(struct run *run)
 			  strerror(-r));
 	r = r ? r : copy_samples(run, pool, w);
 	progress_hide(&run->progress);
-	/* Who interrupts does not wait for images that nobody wants. */
+	/* After a signal, do not wait for the images still being encoded. */
 	if (run->signal) {
 		writer_abort(&w);
 		signal(run->signal, SIG_DFL);
@@ -260,7 +265,7 @@ static void make_plan(struct run *run)
 	};
 }
 
-/* Leaves out what is ignored, as by nohup: it shall stay so. */
+/* Leaves out ignored signals: after nohup, SIGHUP must stay ignored. */
 static void block_signals(sigset_t *set)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };

@@ -18,8 +18,8 @@ enum on_error {
 
 struct mkfs_options {
 	struct recipe recipe;
-	uint64_t page_size; /* 0: what the images need */
-	uint64_t jobs;	    /* 0: usable CPUs */
+	uint64_t page_size; /* 0: as large as the images need */
+	uint64_t jobs;	    /* 0: one per usable CPU */
 	uint64_t limit;
 	enum on_error on_error;
 	bool shuffle;
@@ -29,13 +29,16 @@ struct mkfs_options {
 };
 
 /*
- * Fills *options, defaults first, and moves the operands to argv[1], argv[2]...
- * -EINVAL: wrong usage, which has been logged.
+ * Fills *options, defaults first, and moves the operands to argv[1] and up.
+ * -EINVAL: wrong usage, which is logged.
  */
 int mkfs_options_parse(char **argv, struct log *log,
 		       struct mkfs_options *options, int *operands);
 
-/* Answers --help, --version and --options; false: none was given. */
+/*
+ * Prints the answer to --help, --version or --options. Returns false if none
+ * was given.
+ */
 bool mkfs_options_answer(const struct mkfs_options *options);
 
 #endif

@@ -12,7 +12,7 @@
 #include "loader/codec/exif.h"
 #include "loader/tools/mkfs/picture_format.h"
 
-/* Beyond this, memory is given back after the image that needed it. */
+/* Memory beyond this size is freed after the image that needed it. */
 static const size_t KEEP_MEMORY = (size_t)64 << 20;
 
 /* --- what the formats share ---------------------------------------------- */
@@ -37,7 +37,9 @@ static int grow(struct picture_decoder *d, struct picture_memory *m,
 	m->size = 0;
 	/* Not calloc(): pages that a short file never fills stay untouched. */
 	m->bytes = malloc(size);
-	/* Where it is much, the image is at fault and not the machine. */
+	/*
+	 * A failure to get much memory is the image's fault, not the machine's.
+	 */
 	if (!m->bytes)
 		return picture_refuse(d, size > KEEP_MEMORY ? -EFBIG : -ENOMEM,
 				      "no memory for %zu MiB of pixels",
@@ -80,7 +82,10 @@ unsigned picture_exif_orientation(const uint8_t *tiff, size_t size)
 	static const char marker[6] = "Exif\0";
 	cleanup_free uint8_t *segment = NULL;
 
-	/* Some writers leave JPEG's marker in front; else it is added. */
+	/*
+	 * Some writers leave JPEG's marker in front of the block; otherwise it
+	 * is added.
+	 */
 	if (size >= sizeof(marker) && !memcmp(tiff, marker, sizeof(marker)))
 		return exif_orientation(tiff, size);
 	segment = malloc(sizeof(marker) + size);
@@ -91,9 +96,9 @@ unsigned picture_exif_orientation(const uint8_t *tiff, size_t size)
 	return exif_orientation(segment, sizeof(marker) + size);
 }
 
-/* What an orientation means for where a pixel of the result comes from. */
+/* Where a pixel of the upright image comes from, by orientation. */
 static const struct turn {
-	bool swap; /* rows are columns */
+	bool swap; /* rows become columns */
 	bool mirror_x;
 	bool mirror_y;
 } turns[] = {
@@ -103,7 +108,10 @@ static const struct turn {
 	[7] = { true, true, true },    [8] = { true, true, false },
 };
 
-/* `step_x` and `step_y`: bytes in the source per pixel of the result. */
+/*
+ * `step_x` and `step_y` are the bytes in the source from one pixel of the
+ * result to the next.
+ */
 static void copy_pixels(const uint8_t *from, ptrdiff_t step_x, ptrdiff_t step_y,
 			struct image *to)
 {

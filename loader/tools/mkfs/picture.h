@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Image files -> pixels, for mkfs.beton: JPEG, PNG, WebP, told apart by their
- * first bytes. The pixels are what Pillow's exif_transpose() and convert('RGB')
- * give: upright, gray and palettes spread out, alpha dropped, 16 bits cut to
- * their upper 8. Input is hostile: whatever the bytes, no crash, and no more
- * memory than PICTURE_PIXELS_MAX pixels twice and the file.
+ * Decodes image files for mkfs.beton: JPEG, PNG and WebP, recognized by their
+ * first bytes. The pixels are those of Pillow's exif_transpose() and
+ * convert('RGB'): upright, gray and palettes expanded, alpha dropped, 16 bits
+ * cut to the upper 8. Input is hostile: no bytes cause a crash, and memory is
+ * bounded by the file and twice PICTURE_PIXELS_MAX pixels.
  */
 #ifndef LOADER_TOOLS_MKFS_PICTURE_H
 #define LOADER_TOOLS_MKFS_PICTURE_H
@@ -17,12 +17,12 @@
 #include "loader/util/image.h"
 
 enum {
-	/* A dataset has 16 bits for width and for height. */
+	/* A dataset stores width and height in 16 bits. */
 	PICTURE_SIDE_MAX = 65535,
 	PICTURE_PIXELS_MAX = 1 << 30,
 };
 
-/* One thread's: keeps its memory from image to image. */
+/* A decoder belongs to one thread and keeps its memory from image to image. */
 struct picture_decoder;
 
 struct picture {
@@ -35,7 +35,7 @@ struct picture {
 int picture_decoder_open(struct codec *codec, struct picture_decoder **out);
 void picture_decoder_close(struct picture_decoder *d);
 
-/* -EBADMSG, -ENOTSUP, -EFBIG: the image's fault; -ENOMEM. */
+/* -EBADMSG, -ENOTSUP and -EFBIG are the image's fault; -ENOMEM is not. */
 int picture_decode(struct picture_decoder *d, const uint8_t *bytes, size_t size,
 		   struct picture *out);
 

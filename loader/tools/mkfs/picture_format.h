@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the formats of picture.c share: how one of them hands over an image. */
+/*
+ * The interface of the formats to picture.c: how each one hands over an image.
+ */
 #ifndef LOADER_TOOLS_MKFS_PICTURE_FORMAT_H
 #define LOADER_TOOLS_MKFS_PICTURE_FORMAT_H
 
@@ -12,7 +14,7 @@
 
 enum { PICTURE_MESSAGE_SIZE = 160 };
 
-/* Memory that grows and is used again. */
+/* Memory that grows and is reused. */
 struct picture_memory {
 	uint8_t *bytes;
 	size_t size;
@@ -25,7 +27,10 @@ struct picture_decoder {
 	char message[PICTURE_MESSAGE_SIZE];
 };
 
-/* What a format finds in a file; all but the first line for picture.c. */
+/*
+ * A format's result. `image` is the caller's of picture.c; the rest is for
+ * picture.c.
+ */
 struct picture_found {
 	struct image image;   /* in decoder->decoded */
 	unsigned orientation; /* 1..8 of the EXIF tag, 0 if there is none */
@@ -37,15 +42,18 @@ typedef int picture_decode_fn(struct picture_decoder *d, const uint8_t *bytes,
 
 picture_decode_fn picture_decode_jpeg, picture_decode_png, picture_decode_webp;
 
-/* Remembers why a picture is refused; returns `error`. */
+/* Stores the reason why a picture is refused. Returns `error`. */
 int picture_refuse(struct picture_decoder *d, int error, const char *format,
 		   ...) __attribute__((format(printf, 3, 4)));
 
-/* Checks the size and sets image->pixels to memory for it. */
+/* Checks the size and points image->pixels to memory for it. */
 int picture_reserve(struct picture_decoder *d, uint32_t width, uint32_t height,
 		    struct image *image);
 
-/* The orientation in a block of EXIF (a TIFF file); 1: none that is valid. */
+/*
+ * Reads the orientation from a block of EXIF (a TIFF file); 1 if it has no
+ * valid one.
+ */
 unsigned picture_exif_orientation(const uint8_t *tiff, size_t size);
 
 #endif

@@ -7,7 +7,7 @@
 #include "fs/util/bytes.h"
 #include "loader/tools/mkfs/picture_format.h"
 
-/* What libpng reads from, and where its errors go. */
+/* The source that libpng reads from, and the receiver of its errors. */
 struct input {
 	struct picture_decoder *decoder;
 	const uint8_t *bytes;
@@ -40,8 +40,8 @@ static void on_read(png_structp png, png_bytep out, size_t size)
 }
 
 /*
- * Everything becomes 8-bit RGB as Pillow has it: 16 bits lose their lower 8,
- * alpha and transparent colours are dropped, gamma is left alone.
+ * Asks libpng for 8-bit RGB as Pillow makes it: 16 bits lose their lower 8,
+ * alpha and transparent colors are dropped, gamma is not applied.
  */
 static void ask_for_rgb(png_structp png, png_infop info)
 {
@@ -66,7 +66,7 @@ static unsigned read_orientation(png_structp png, png_infop info)
 		       : 0;
 }
 
-/* Leaves by longjmp where libpng finds something wrong. */
+/* Leaves by longjmp() if libpng finds an error. */
 static int read_image(struct picture_decoder *d, png_structp png,
 		      png_infop info, struct picture_found *out)
 {
@@ -100,7 +100,7 @@ int picture_decode_png(struct picture_decoder *d, const uint8_t *bytes,
 	png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &in,
 						 on_error, on_warning);
 	png_infop info = png ? png_create_info_struct(png) : NULL;
-	/* Not in a register: longjmp() would lose it. */
+	/* Volatile: longjmp() may lose the value of a register. */
 	volatile int r = -EBADMSG;
 
 	if (!info) {
@@ -108,8 +108,10 @@ int picture_decode_png(struct picture_decoder *d, const uint8_t *bytes,
 		return picture_refuse(d, -ENOMEM, "out of memory");
 	}
 	png_set_read_fn(png, &in, on_read);
-	/* picture_reserve() names sizes beyond the limits better than libpng,
-	   whose own default of a million a side stays. */
+	/*
+	 * picture_reserve() reports sizes beyond the limits better than libpng.
+	 * libpng's own limit of a million pixels per side stays.
+	 */
 	if (!setjmp(png_jmpbuf(png)))
 		r = read_image(d, png, info, out);
 	png_destroy_read_struct(&png, &info, NULL);

@@ -8,7 +8,7 @@
 
 enum { WINDOW_PER_THREAD = 4 };
 
-/* An image on its way. */
+/* An image to encode, and the result. */
 struct job {
 	uint64_t number;
 	struct encoded sample;
@@ -19,7 +19,7 @@ struct worker {
 	struct encoder *encoder;
 };
 
-/* The job of image i is i modulo `window`. */
+/* The job of image i is at index i modulo `window`. */
 struct mkfs_pool {
 	const struct mkfs_plan *plan;
 	unsigned num_workers;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Encodes images on several threads and gives them out in order. At most four
- * per thread are in memory, however long one of them takes.
+ * Encodes images on several threads and returns them in order. The pool holds
+ * at most four images per thread, however long one of them takes.
  */
 #ifndef LOADER_TOOLS_MKFS_POOL_H
 #define LOADER_TOOLS_MKFS_POOL_H
@@ -10,7 +10,7 @@
 #include "loader/tools/mkfs/encode.h"
 #include "loader/tools/mkfs/scan.h"
 
-/* Which file is which sample. Immutable while a pool runs. */
+/* Maps samples to files. Immutable while a pool runs. */
 struct mkfs_plan {
 	const struct scan *scan;
 	const struct recipe *recipe;
@@ -28,12 +28,13 @@ int mkfs_pool_open(const struct mkfs_plan *plan, unsigned threads,
 		   struct mkfs_pool **out);
 
 /*
- * The next image in order; its bytes are the caller's. -EAGAIN: not within
- * `timeout_ms`. -ENODATA: that was all.
+ * Returns the next image in order; the caller frees its bytes. Waits up to
+ * `timeout_ms`. -EAGAIN: not encoded in that time. -ENODATA: there are no more
+ * images.
  */
 int mkfs_pool_next(struct mkfs_pool *pool, int timeout_ms, struct encoded *out);
 
-/* Waits for the threads to end what they are at. Takes NULL. */
+/* Waits until the threads end the images they work on. Takes NULL. */
 void mkfs_pool_close(struct mkfs_pool *pool);
 
 #endif

@@ -17,11 +17,11 @@ static const char *const extensions[] = { ".jpg", ".jpeg", ".jpe", ".png",
 
 static const size_t NO_PARENT = SIZE_MAX;
 
-/* A folder to look into. They are worked off in the order they are found. */
+/* A directory to list. Directories are listed in the order they are found. */
 struct folder {
 	char *path;
 	size_t parent; /* index, or NO_PARENT */
-	dev_t dev;     /* known once it has been opened, as the next */
+	dev_t dev;     /* dev and ino are set when it is opened */
 	ino_t ino;
 };
 
@@ -45,7 +45,7 @@ static int out_of_memory(struct scan *s)
 	return -ENOMEM;
 }
 
-/* Makes room for one more element of `size` bytes. */
+/* Makes room in an array for one more element of `size` bytes. */
 static int reserve(void **array, size_t used, size_t *room, size_t size)
 {
 	size_t more = *room ? 2 * *room : 64;
@@ -73,8 +73,8 @@ static bool has_image_name(const char *name)
 }
 
 /*
- * Links count as what they lead to. One that leads nowhere counts as a file,
- * so that an image that is missing is noticed.
+ * A link counts as its target. A broken link counts as a file, so that a
+ * missing image is noticed.
  */
 static enum entry_kind kind_of(int dir, const struct dirent *e)
 {
@@ -156,7 +156,7 @@ static int add_entry(struct walk *w, size_t parent, int dir,
 	return r;
 }
 
-/* Whether folder i is one of those that it lies in, by way of a link. */
+/* Whether directory i is one of its own ancestors, through a link. */
 static bool is_loop(const struct walk *w, size_t i)
 {
 	const struct folder *f = &w->folders[i];
@@ -182,7 +182,7 @@ static int read_folder(struct walk *w, size_t i, DIR *dir)
 		w->scan->ignored++;
 		return 0;
 	}
-	/* The folders right below the source are the classes. */
+	/* Each directory right below the source is a class. */
 	if (w->folders[i].parent == 0)
 		r = add_class(w->scan, w->folders[i].path + w->rel);
 	while (!r) {
@@ -215,7 +215,7 @@ int scan_add(struct scan *s, const char *folder)
 	char *path = strdup(folder);
 	int r;
 
-	/* "photos/" and "photos" give the same paths, "/" keeps its own. */
+	/* "photos/" and "photos" give the same paths; "/" stays. */
 	while (path && n > 1 && path[n - 1] == '/')
 		path[--n] = '\0';
 	w.rel = n + 1;
@@ -235,7 +235,7 @@ int scan_add(struct scan *s, const char *folder)
 
 /* --- order --------------------------------------------------------------- */
 
-/* strcmp() compares bytes, whatever the locale. */
+/* strcmp() compares bytes in any locale. */
 static int compare_files(const void *a, const void *b)
 {
 	const struct scan_file *x = a, *y = b;
@@ -280,7 +280,7 @@ static int find_label(struct scan *s, struct scan_file *f)
 	return 0;
 }
 
-/* A class that no image has still has its number: say so. */
+/* Warns of classes without images, which still have numbers. */
 static int report_empty(struct scan *s)
 {
 	cleanup_free bool *seen = calloc(s->num_classes, sizeof(*seen));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What mkfs.beton makes a dataset of: the image files below some folders, in
- * the byte order of their paths, and the classes that the folders name.
+ * The input of mkfs.beton: the image files below some directories, in the byte
+ * order of their paths, and the classes that directories name.
  */
 #ifndef LOADER_TOOLS_MKFS_SCAN_H
 #define LOADER_TOOLS_MKFS_SCAN_H
@@ -13,13 +13,13 @@
 #include "fs/util/log.h"
 
 struct scan_file {
-	char *path;	 /* as to open it */
-	uint32_t source; /* which of the folders */
-	uint32_t rel;	 /* where the path relative to the folder begins */
+	char *path;	 /* for open() */
+	uint32_t source; /* index of its directory on the command line */
+	uint32_t rel;	 /* where the path relative to that directory begins */
 	uint32_t label;	 /* index of its class; 0 without labels */
 };
 
-/* Zero-initialise. Plain data once scan_finish() is done. */
+/* Zero-initialize. Immutable after scan_finish(). */
 struct scan {
 	struct log *log;
 	struct scan_file *files;
@@ -29,14 +29,14 @@ struct scan {
 	size_t num_classes;
 	size_t classes_room;
 	uint32_t num_sources;
-	uint64_t ignored; /* files that are no images, and hidden things */
+	uint64_t ignored; /* files that are not images, and hidden entries */
 	bool has_labels;  /* every image lies below a class folder */
 };
 
-/* Adds all that is below `folder`. Failures are logged. */
+/* Adds all files below `folder`. Failures are logged. */
 int scan_add(struct scan *s, const char *folder);
 
-/* Brings files and classes into order and numbers the labels. */
+/* Sorts files and classes and numbers the labels. */
 int scan_finish(struct scan *s);
 
 void scan_fini(struct scan *s);
