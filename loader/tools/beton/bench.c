@@ -70,8 +70,9 @@ static const struct bench_options defaults = { .epochs = 4 };
 enum { UNTIL_UPLOAD = 4 };
 
 /*
- * What was measured. The loader is opened without an end: as much is made ahead
- * when the last epoch ends as there was when the first one that counts began.
+ * What was measured. The loader is opened without an end, so that as many
+ * batches are prefetched when the last epoch ends as when the first measured
+ * epoch began.
  */
 struct bench {
 	const struct bench_options *options;
@@ -82,8 +83,8 @@ struct bench {
 	double first_batch_s;
 	double *rates; /* images per second, per epoch after the first */
 	size_t num_rates;
-	uint64_t images; /* in those epochs */
-	uint64_t bytes;	 /* of batch files */
+	uint64_t images; /* in the epochs of `rates` */
+	uint64_t bytes;	 /* of the batch files read */
 	double seconds;
 	uint64_t cpu_us;
 	uint64_t peak_rss;
@@ -94,7 +95,7 @@ static double now_s(void)
 	return 1e-9 * (double)clock_ns();
 }
 
-/* The daemon says its process id among its options. */
+/* Finds the daemon's process id among the options of its mount. */
 static pid_t find_daemon(const char *mount)
 {
 	char path[PATH_SIZE], line[1024];
@@ -131,7 +132,7 @@ static uint64_t bytes_read(const struct bench *b)
 	return stats[0].bytes;
 }
 
-/* One epoch; the number of its images. */
+/* Runs one epoch and returns the number of its images. */
 static int run_epoch(struct bench *b, uint64_t *images)
 {
 	const struct beton_batch *batch;
@@ -151,8 +152,8 @@ static int run_epoch(struct bench *b, uint64_t *images)
 }
 
 /*
- * An epoch, and more if it is short: until all batches that may be there at
- * once have been twice. Memory costs most when it is used for the first time.
+ * Runs one epoch, or several if it is short: until every buffer that batches
+ * can occupy was used twice. Memory is slowest at its first use.
  */
 static int warm_up(struct bench *b)
 {
@@ -414,7 +415,7 @@ static int bench(const struct invocation *call)
 	r = b.rates ? open_loader(&b, call->operands[0]) : -ENOMEM;
 	if (!r)
 		r = run_epochs(&b);
-	/* How the batches came in the end. */
+	/* Finds how the batches were delivered in the end. */
 	if (!r)
 		beton_loader_info(b.loader, &b.info);
 	if (!r && b.options->json)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* beton: everything that a person does with a dataset but mount and make it.
-   beton(1) is its manual. */
+/*
+ * beton: all work on a dataset except mounting and making it. beton(1) is its
+ * manual.
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +45,7 @@ static int run(const struct command *c, char **argv, struct log *log)
 	struct invocation call = { .command = c, .log = log };
 	int r, code = BETON_EXIT_USAGE;
 
-	/* option_parse() leaves its argv[0], here the command's name, alone. */
+	/* option_parse() skips argv[0], which is the command's name here. */
 	for (char **a = argv; *a; a++) {
 		if (!strcmp(*a, "--"))
 			break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands of `beton`: one row each, one file each (fs/beton_NAME.c). */
+/* The commands of `beton`: each is one row, in a file named after it. */
 #ifndef LOADER_TOOLS_BETON_COMMAND_H
 #define LOADER_TOOLS_BETON_COMMAND_H
 
@@ -11,7 +11,7 @@
 /* beton's exit codes beside EXIT_SUCCESS and EXIT_FAILURE. */
 enum { BETON_EXIT_USAGE = 2 };
 
-/* What a command is called with: options filled, operands counted. */
+/* The arguments of a command: options filled in, operands counted. */
 struct invocation {
 	const struct command *command;
 	struct log *log;
@@ -25,13 +25,13 @@ struct command {
 	const char *operands; /* for the usage line, "FILE|MOUNT" */
 	int min_operands;
 	int max_operands;
-	const char *summary;  /* a line */
+	const char *summary;  /* one line */
 	const char *examples; /* for --help */
 	const struct option_row *rows;
 	size_t num_rows;
 	size_t options_size;
 	const void *defaults; /* options_size bytes, or NULL for zeros */
-	/* An exit code; failures are logged. */
+	/* Returns an exit code; failures are logged. */
 	int (*run)(const struct invocation *call);
 };
 

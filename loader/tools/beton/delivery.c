@@ -3,7 +3,7 @@
 
 #include "fs/util/log.h"
 
-/* Errors are told by whoever sees the call fail. */
+/* Prints only warnings: the caller of the failing function reports errors. */
 static void tell(void *arg, enum beton_log_level level, const char *message)
 {
 	if (level == BETON_LOG_WARNING)
@@ -13,7 +13,7 @@ static void tell(void *arg, enum beton_log_level level, const char *message)
 void reading_apply(const struct reading *reading, struct log *log,
 		   struct beton_loader_options *out)
 {
-	/* NULL is auto, and leaves it to $BETON_SETTINGS. */
+	/* NULL means auto and leaves the choice to $BETON_SETTINGS. */
 	static const char *const delivery[] = { NULL, "handover", "direct" };
 	static const char *const cache[] = { NULL, "os", "process" };
 

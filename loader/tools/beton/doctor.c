@@ -102,7 +102,7 @@ static const struct option_row rows[] = {
 
 static const struct doctor_options defaults = { .seconds = 30 };
 
-/* The one thing that a signal may reach. */
+/* The only variable that a signal handler writes. */
 static volatile sig_atomic_t stopped;
 
 static void on_signal(int signal)
@@ -120,7 +120,7 @@ static void catch_signals(void)
 	sigaction(SIGHUP, &action, NULL);
 }
 
-/* One line on a terminal, and none elsewhere. */
+/* Shows the progress in one line on a terminal, and nowhere else. */
 static void show_progress(void *arg, double done, const char *what)
 {
 	(void)arg;
@@ -134,7 +134,7 @@ static void hide_progress(void)
 		fprintf(stderr, "\r\033[K");
 }
 
-/* The daemon says its process id among its options. */
+/* Finds the daemon's process id among the options of its mount. */
 static pid_t find_daemon(const char *mount)
 {
 	char path[4096], line[1024];
@@ -152,7 +152,7 @@ static pid_t find_daemon(const char *mount)
 	return pid;
 }
 
-/* The rest of the time is the trainer's. */
+/* The trainer takes the rest of the time. */
 #define LADDER_SHARE(o) ((o)->trainer || (o)->pid ? 0.6 : 1.0)
 
 static int watch(const struct invocation *call, struct evidence *e)
@@ -206,8 +206,10 @@ static struct ladder_options ladder_of(const struct invocation *call)
 	};
 }
 
-/* What is left of ours says what there is without them, and a new file is not
-   made of the last one's. */
+/*
+ * Unsets $BETON_SETTINGS: the doctor measures the machine without settings, and
+ * a new file does not build on the last one.
+ */
 static void leave_settings(struct log *log)
 {
 	const char *path = getenv("BETON_SETTINGS");
@@ -220,7 +222,7 @@ static void leave_settings(struct log *log)
 	unsetenv("BETON_SETTINGS");
 }
 
-/* 0 or -errno, logged. */
+/* Returns 0 or -errno, logged. */
 static int report(const struct invocation *call, const struct evidence *e,
 		  struct diagnosis *d, struct applied *applied)
 {
@@ -251,7 +253,10 @@ static int doctor(const struct invocation *call)
 	struct diagnosis *d = calloc(1, sizeof(*d));
 	int r = e && d ? 0 : -ENOMEM;
 
-	/* What is real is real here; who is run without data is told so. */
+	/*
+	 * Measure real data. A trainer that the doctor starts on synthetic data
+	 * gets $BETON_FAKE from it.
+	 */
 	unsetenv("BETON_FAKE");
 	catch_signals();
 	leave_settings(call->log);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* beton dump: the tensors that a trainer of one rank would have got, as .npy
-   files. */
+/*
+ * beton dump: writes the tensors that one rank's trainer would get as .npy
+ * files.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -40,7 +42,7 @@ struct dump_options {
 	unsigned on_error;
 };
 
-/* FIRST:END, either may be left out. */
+/* Parses FIRST:END; either may be left out. */
 static int parse_batches(const char *text, void *member)
 {
 	struct range *range = member;
@@ -128,7 +130,7 @@ static int write_npy(struct dump *d, const char *path, const char *dtype,
 	return 0;
 }
 
-/* FOLDER/NAME and a suffix. */
+/* Makes the path FOLDER/NAME with a suffix. */
 static int path_of(struct dump *d, char path[PATH_SIZE], const char *folder,
 		   const char *name, const char *suffix)
 {
@@ -137,7 +139,7 @@ static int path_of(struct dump *d, char path[PATH_SIZE], const char *folder,
 	return n < PATH_SIZE ? 0 : fail(d, folder, ENAMETOOLONG);
 }
 
-/* A tensor that may be in the memory of a GPU. */
+/* Writes a tensor, which may be in the memory of a GPU. */
 static int write_data(struct dump *d, const char *path,
 		      const struct beton_batch *b, uint32_t i)
 {
@@ -157,7 +159,7 @@ static int write_data(struct dump *d, const char *path,
 			     t->size);
 }
 
-/* One tensor of a batch into FOLDER/NAME.npy. */
+/* Writes one tensor of a batch to FOLDER/NAME.npy. */
 static int write_tensor(struct dump *d, const char *folder,
 			const struct beton_batch *b, uint32_t i)
 {
@@ -211,7 +213,9 @@ static int write_batch(struct dump *d, const struct beton_batch *b)
 	return r;
 }
 
-/* The state after the batches of the range, whatever is made ahead. */
+/*
+ * Notes the state after the batches of the range, however many are prefetched.
+ */
 static int note_state(struct dump *d)
 {
 	return beton_loader_state(d->loader, d->state, sizeof(d->state));
@@ -241,8 +245,10 @@ static int step(struct dump *d, bool *done)
 	return r;
 }
 
-/* Skips what lies before the range without decoding it: to the last place of
-   this rank's steps that is not past it. */
+/*
+ * Skips the batches before the range without decoding them: goes to the last
+ * position of this rank's steps that is not past the range's begin.
+ */
 static int skip(struct dump *d)
 {
 	const struct dump_options *o = d->options;
@@ -303,7 +309,7 @@ static int write_state(struct dump *d)
 	return 0;
 }
 
-/* An output's file may not be one of dump's own. */
+/* An output may not have the name of one of dump's own files. */
 static int check_names(struct dump *d)
 {
 	struct beton_output o;

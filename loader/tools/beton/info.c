@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* beton info: what a dataset holds, and how well a SPEC shuffles it. */
+/*
+ * beton info: what a dataset holds, and how well a sampling spec shuffles it.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -154,7 +156,10 @@ static int label_of(void *arg, uint64_t sample, int64_t *label)
 			 s->label);
 		s->label_fd = open(name, O_RDONLY | O_CLOEXEC);
 	}
-	/* The header's size does not depend on the length for any dataset. */
+	/*
+	 * The header of a column has the same size for any length of the
+	 * dataset.
+	 */
 	if (pread(s->label_fd, label, sizeof(*label),
 		  (off_t)(skip + 8 * sample)) != sizeof(*label)) {
 		log_error(s->log, "%s: columns/%s.npy: %s", s->path, s->label,
@@ -260,7 +265,7 @@ static void print_human(const struct subject *s)
 		print_field(f);
 }
 
-/* A mount has no place of values in the file. */
+/* The files of a mount do not say where values lie in the dataset file. */
 static int make_page(const struct subject *s, const struct info_options *o)
 {
 	if (!s->ds) {

@@ -68,7 +68,7 @@ const struct jpegs_figures *jpegs_figures(const struct jpegs *j)
 	return &j->figures;
 }
 
-/* As libjpeg scales the table. */
+/* Scales an entry of the table as libjpeg does. */
 static unsigned scaled(unsigned standard, unsigned quality)
 {
 	unsigned percent = quality < 50 ? 5000 / quality : 200 - 2 * quality;
@@ -87,7 +87,7 @@ static unsigned distance(const uint8_t *quant, unsigned quality)
 	return sum;
 }
 
-/* The quality whose table is the nearest. */
+/* Returns the quality with the nearest table. */
 static unsigned quality_of(const uint8_t *quant)
 {
 	unsigned best = 100;
@@ -131,7 +131,7 @@ void jpegs_look(struct jpegs *j, const uint8_t *bytes, size_t n, uint64_t size)
 	f->jpegs++;
 }
 
-/* out->pixels is the caller's. */
+/* The caller frees out->pixels, also after a failure. */
 static int decode(struct jpegs *j, const uint8_t *bytes, size_t size,
 		  struct image *out)
 {

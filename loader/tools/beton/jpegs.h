@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What JPEGs a dataset has: estimated quality, sampling, sizes; and whether
- * they have the same pixels after they were recoded. One thread; figures of
- * several are added up in any order.
+ * The JPEGs of a dataset: their estimated quality, sampling and sizes, and
+ * whether they have the same pixels after recoding. One thread; the figures of
+ * several can be added up in any order.
  */
 #ifndef LOADER_TOOLS_BETON_JPEGS_H
 #define LOADER_TOOLS_BETON_JPEGS_H
@@ -12,11 +12,11 @@
 #include <stdio.h>
 
 enum {
-	JPEGS_QUALITIES = 101, /* by quality; 0: not known */
+	JPEGS_QUALITIES = 101, /* one per quality; 0: unknown */
 	JPEGS_SAMPLINGS = 6,
 };
 
-/* Zero-initialise. */
+/* Zero-initialize. */
 struct jpegs_figures {
 	uint64_t jpegs;
 	uint64_t size;
@@ -37,10 +37,14 @@ int jpegs_open(struct jpegs **out);
 void jpegs_close(struct jpegs *j);
 const struct jpegs_figures *jpegs_figures(const struct jpegs *j);
 
-/* Looks at a JPEG's header; `size` is what it had in the dataset. */
+/*
+ * Adds a JPEG to the figures, by its header; `size` is its size in the dataset.
+ */
 void jpegs_look(struct jpegs *j, const uint8_t *bytes, size_t n, uint64_t size);
 
-/* Decodes both, if the first has pixels; figures tell if they differ. -ENOMEM.
+/*
+ * Decodes both and adds to the figures whether their pixels differ. Does not
+ * count a pair whose first JPEG cannot be decoded. Returns 0 or -ENOMEM.
  */
 int jpegs_compare(struct jpegs *j, const uint8_t *a, size_t a_size,
 		  const uint8_t *b, size_t b_size);

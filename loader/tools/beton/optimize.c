@@ -25,7 +25,7 @@ enum {
 	COUNTED_MAX = 4096,
 	COMPARED = 256, /* samples at least, or all */
 	WORKERS_MAX = 256,
-	PAGE_SIZE_MIN = 2 << 20, /* the writer's */
+	PAGE_SIZE_MIN = 2 << 20, /* the writer's limit */
 };
 
 struct optimize_options {
@@ -71,10 +71,10 @@ struct optimize {
 	struct worker *workers;
 	unsigned num_workers;
 	uint64_t counted; /* samples whose symbols are counted */
-	uint64_t done;	  /* samples of both passes */
+	uint64_t done;	  /* samples done, of both passes */
 	struct symbols_codes codes;
 	struct jpegs_figures figures;
-	/* For the last line: */
+	/* Figures of the last line: */
 	uint64_t jpegs;
 	uint64_t own_codes;
 	uint64_t kept;

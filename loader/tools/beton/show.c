@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* beton show: what is in a batch file, and where. */
+/* beton show: prints what a batch file holds, and where. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -24,7 +24,7 @@ static const struct option_row rows[] = {
 	  .help = "header, fields, and every value's place, as JSON" },
 };
 
-/* Reads a whole file; *bytes is the caller's. */
+/* Reads a whole file. The caller frees *bytes. */
 static int read_whole(const char *path, uint8_t **bytes, uint64_t *size)
 {
 	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

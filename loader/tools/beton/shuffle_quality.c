@@ -10,8 +10,10 @@
 #include "fs/util/cleanup.h"
 #include "loader/tools/ui/sort.h"
 
-/* Enough for means within a percent; labels of 64 batches of 256 are 16,384
-   reads. */
+/*
+ * Enough for means within one percent. The labels of 64 batches of 256 take
+ * 16,384 reads.
+ */
 enum { BATCHES = 64, BUCKETS = 130 };
 
 static int count_classes(const uint64_t *ids, uint32_t n, quality_label *label,
@@ -32,7 +34,7 @@ static int count_classes(const uint64_t *ids, uint32_t n, quality_label *label,
 	return 0;
 }
 
-/* Which power of two a gap is of, forward or backward. */
+/* Returns the bucket of a gap: its power of two, forward or backward. */
 static unsigned bucket(uint64_t from, uint64_t to)
 {
 	uint64_t gap = to > from ? to - from : from - to;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How well an order shuffles, measured on some batches of epoch 0 beside the
- * random order of the same seed: with a label, how many classes a batch has;
- * without one, how many bits of entropy the gaps between neighbours' ids have
- * (by the power of two of their size).
+ * How well an order shuffles, measured on some batches of epoch 0 and compared
+ * with the random order of the same seed. With a label the measure is the
+ * number of classes in a batch. Without one it is the entropy, in bits, of the
+ * gaps between neighboring ids, by the power of two of their size.
  */
 #ifndef LOADER_TOOLS_BETON_SHUFFLE_QUALITY_H
 #define LOADER_TOOLS_BETON_SHUFFLE_QUALITY_H
 
 #include "fs/order/spec.h"
 
-/* The label of a sample; 0 or -errno. NULL: there are no labels. */
+/*
+ * Sets the label of a sample; returns 0 or -errno. NULL: there are no labels.
+ */
 typedef int quality_label(void *arg, uint64_t sample, int64_t *label);
 
 struct quality_measure {
@@ -20,12 +22,12 @@ struct quality_measure {
 
 struct quality {
 	bool of_labels;	  /* classes per batch; else bits of entropy */
-	uint64_t batches; /* that were looked at */
+	uint64_t batches; /* measured */
 	struct quality_measure spec;
 	struct quality_measure random;
 };
 
-/* -ENODATA for an epoch without batches; what `label` returns otherwise. */
+/* Returns -ENODATA for an epoch without batches, or the error of `label`. */
 int quality_measure(const struct spec *spec, quality_label *label, void *arg,
 		    struct quality *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* beton top: what a mount does for whom, while it does. */
+/* beton top: a live view of a mount's work for each of its jobs. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "loader/tools/top/terminal.h"
 
 enum {
-	KEYS_MAX = 64, /* that are read at a time */
+	KEYS_MAX = 64, /* read at a time */
 	PAGE = 10,     /* rows to scroll by */
 	FIRST_MS = 1000,
 	PATIENCE_MS = 3000,
@@ -58,7 +58,7 @@ static const struct option_row rows[] = {
 
 static const struct top_options defaults = { .interval = 2 };
 
-/* A view that goes on. */
+/* A view that is refreshed until the user ends it. */
 struct top {
 	const struct invocation *call;
 	const struct top_options *options;
@@ -67,10 +67,10 @@ struct top {
 	struct top_fetch *fetch;
 	struct terminal terminal;
 	int64_t asked_ns;
-	int64_t next_ns;   /* when to ask again */
-	size_t last;	   /* row that can be the first one seen */
+	int64_t next_ns;   /* when to read the mount again */
+	size_t last;	   /* the last row that can be the first one shown */
 	bool is_slow;	   /* the mount has not answered for a while */
-	bool wants_to_end; /* somebody has said so */
+	bool wants_to_end; /* the user pressed a key, or a signal came */
 };
 
 static int64_t interval_ns(const struct top_options *o)
@@ -91,7 +91,7 @@ static int complain(const struct invocation *call, int r, const char *why)
 
 /* --- one picture --- */
 
-/* Of all that there is; *out is for free(). */
+/* Makes the text of a view. The caller frees *out. */
 static int make_text(const struct top_reading *before,
 		     const struct top_reading *now, const struct top_look *look,
 		     const struct top_options *o, size_t *last, char **out)
@@ -183,7 +183,7 @@ static int take_answer(struct top *t)
 			complain(t->call, r, t->fetch->why);
 		return r;
 	}
-	/* The first rates come early. */
+	/* The first rates appear after less than an interval. */
 	if (!t->now)
 		step = (int64_t)min_u64((uint64_t)step,
 					FIRST_MS * UINT64_C(1000000));
@@ -192,7 +192,9 @@ static int take_answer(struct top *t)
 	free(t->before);
 	t->before = t->now;
 	t->now = reading;
-	/* Where nothing is painted over, a picture without rates is in the way.
+	/*
+	 * Without a screen the pictures follow each other. Skip one without
+	 * rates.
 	 */
 	return t->before || t->terminal.is_screen ? show(t) : 0;
 }
@@ -237,8 +239,10 @@ static void take_key(struct top *t, char key)
 	}
 }
 
-/* Of the cursor keys and their like, "\033[A", and as some terminals say it
-   "\033OA", or "\033[5~"; returns how many bytes that are. */
+/*
+ * Handles a cursor key or a similar one: "\033[A", "\033OA" on some terminals,
+ * or "\033[5~". Returns how many bytes it has.
+ */
 static size_t take_sequence(struct top *t, const char *keys, size_t n)
 {
 	if (n < 3 || (keys[1] != '[' && keys[1] != 'O'))
@@ -257,7 +261,7 @@ static int take_keys(struct top *t)
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return 0;
-	/* Nobody is there. */
+	/* The terminal is gone. */
 	if (n <= 0)
 		t->wants_to_end = true;
 	for (ssize_t i = 0; i < n;) {
@@ -280,7 +284,7 @@ static int take_signal(struct top *t)
 	return e == TERMINAL_CHANGED && t->terminal.is_screen ? show(t) : 0;
 }
 
-/* Asks when it is time to; until when there is nothing to do, at most. */
+/* Requests a reading if one is due. Returns the latest time to look again. */
 static int64_t ask(struct top *t)
 {
 	int64_t now = clock_ns();
@@ -319,7 +323,7 @@ static int step(struct top *t)
 	int64_t ns = ask(t) - clock_ns();
 	int r = 0;
 
-	/* Up to the next millisecond. */
+	/* Rounded up to a millisecond. */
 	if (poll(fds, ARRAY_LEN(fds), ns > 0 ? (int)(ns / 1000000) + 1 : 0) < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (fds[0].revents)

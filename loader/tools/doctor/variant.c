@@ -17,12 +17,15 @@
 
 enum {
 	SIZE_MAX_READ = 96 << 20,
-	PIXELS_MAX = 64 << 20, /* bytes of an image's; larger ones stay */
+	PIXELS_MAX = 64 << 20, /* bytes of an image's pixels; larger images are
+				  not changed */
 	PAGE = 8 << 20,
 	QUALITY = 90,
 	QUALITY_LOW = 75,
-	/* Images are stored this much larger than a random crop makes them: as
-	   FFCV's own examples do, 256 of 224. */
+	/*
+	 * Stored images are larger than a random crop makes them, by as much as
+	 * in FFCV's own examples: 256 for 224.
+	 */
 	MARGIN_PERCENT = 115,
 };
 
@@ -155,7 +158,7 @@ void variant_source_close(struct variant_source *s)
 
 /* --- one image ----------------------------------------------------------- */
 
-/* `made` is the image's new bytes, which the caller frees; NULL: as it is. */
+/* Changes an image. The caller frees *made, the new bytes; NULL: no change. */
 typedef int change_fn(struct variant_source *s, const struct evidence *e,
 		      struct writer_value *v, uint8_t **made);
 
@@ -211,7 +214,7 @@ static int decode(struct variant_source *s, const struct writer_value *v,
 	return r;
 }
 
-/* What cannot be decoded stays as it is. */
+/* An image that cannot be decoded does not change. */
 static int to_pixels(struct variant_source *s, const struct evidence *e,
 		     struct writer_value *v, uint8_t **made)
 {
@@ -256,7 +259,7 @@ static int to_quality(struct variant_source *s, const struct evidence *e,
 	return r;
 }
 
-/* As mkfs.beton --max-resolution. */
+/* Resizes an image as mkfs.beton --max-resolution does. */
 static int to_size(struct variant_source *s, const struct evidence *e,
 		   struct writer_value *v, uint8_t **made)
 {
@@ -331,14 +334,14 @@ static int open_writer(struct variant_source *s, int fd, struct writer **out)
 
 	if (r)
 		return r;
-	/* Pixels take more than what the file's pages were made for. */
+	/* Pixels may need larger pages than the file has. */
 	while (page < f->page_size || page < PIXELS_MAX)
 		page *= 2;
 	return writer_open_to(fd, "variant", fields, f->num_fields,
 			      s->num_samples, (uint32_t)page, s->log, out);
 }
 
-/* NULL: there would be no difference. */
+/* Returns NULL if the variant would be the same. */
 static change_fn *change_of(enum variant v, struct evidence *e)
 {
 	double side = fmax(e->width, e->height);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Some samples of a dataset as a small dataset of their own, as they are or
- * encoded otherwise, so that what that would bring can be measured instead of
- * guessed. One thread.
+ * Some samples of a dataset as small datasets of their own: as they are, or
+ * encoded in another way. The doctor measures the gain of an encoding with them
+ * instead of guessing it. One thread.
  */
 #ifndef LOADER_TOOLS_DOCTOR_VARIANT_H
 #define LOADER_TOOLS_DOCTOR_VARIANT_H
@@ -12,20 +12,24 @@
 
 struct variant_source;
 
-/* Reads up to `samples` samples, evenly spread, and no more than 96 MiB of
-   them; fills what the evidence says of images. Failures are logged. */
+/*
+ * Reads up to `samples` samples, evenly spread, and no more than 96 MiB of
+ * them. Fills the evidence's figures of images. Failures are logged.
+ */
 int variant_source_open(const char *path, size_t samples, struct log *log,
 			struct evidence *e, struct variant_source **out);
 void variant_source_close(struct variant_source *source);
 
 /*
- * Writes one of the variants of a file to `fd`. -ENODATA: it would be the
- * same, or cannot be made. `e` says what the pipeline makes of the images.
+ * Writes a variant of the samples to `fd`. `e` says what the pipeline makes of
+ * the images. -ENODATA: the variant would be the same, or cannot be made.
  */
 int variant_write(struct variant_source *source, enum variant v,
 		  struct evidence *e, int fd);
 
-/* Samples in it, and bytes of a sample in the last variant written. */
+/*
+ * The number of samples, and the bytes per sample of the last variant written.
+ */
 size_t variant_samples(const struct variant_source *source);
 double variant_bytes(const struct variant_source *source);
 
