@@ -76,8 +76,8 @@ static int keep_whole(struct alloc *a)
 	return 0;
 }
 
-/* Makes room for one more element, by doubling. -ENOMEM. */
-static int grow(void *array, size_t n, size_t size)
+/* Makes room for one more element by doubling the array. Returns -ENOMEM. */
+static int grow_array(void *array, size_t n, size_t size)
 {
 	void **p = array, *bigger;
 
@@ -94,7 +94,7 @@ static int add_run(struct alloc *a, uint64_t entry, uint64_t off)
 {
 	if (a->num_runs == ALLOC_RUNS_MAX)
 		return -BETON_ECORRUPT;
-	if (grow(&a->runs, a->num_runs, sizeof(*a->runs)))
+	if (grow_array(&a->runs, a->num_runs, sizeof(*a->runs)))
 		return -ENOMEM;
 	a->runs[a->num_runs++] = (struct run){
 		.first = entry,
@@ -117,7 +117,7 @@ static int note_entry(struct alloc *a, uint64_t entry, uint64_t off)
 		run = &a->runs[a->num_runs - 1];
 	}
 	if (run->n % ALLOC_STRIDE == 0) {
-		if (grow(&a->keys, a->num_keys, sizeof(*a->keys)))
+		if (grow_array(&a->keys, a->num_keys, sizeof(*a->keys)))
 			return -ENOMEM;
 		a->keys[a->num_keys++] = off;
 	}

@@ -23,7 +23,7 @@ enum {
 	QUEUE_SIZE = 64 << 20,
 };
 
-static int report(const struct rewrite_sample *s, size_t i, int error)
+static int report_value(const struct rewrite_sample *s, size_t i, int error)
 {
 	log_error(s->dataset->log, "%s: sample %llu field %s: %s",
 		  dataset_path(s->dataset), (unsigned long long)s->number,
@@ -96,7 +96,7 @@ static int read_bytes(struct rewrite_sample *s, size_t i, uint64_t off,
 
 	v->bytes = malloc(size);
 	if (!v->bytes)
-		return report(s, i, -ENOMEM);
+		return report_value(s, i, -ENOMEM);
 	v->read.bytes = v->bytes;
 	return source_read(s->dataset->source, v->bytes, size, off);
 }
@@ -108,7 +108,7 @@ static int read_value(struct rewrite_sample *s, size_t i, const uint8_t *record)
 	int r;
 
 	if (!rewrite_can_copy(to->field))
-		return report(s, i, -EOPNOTSUPP);
+		return report_value(s, i, -EOPNOTSUPP);
 	r = dataset_value(s->dataset, (uint32_t)i, s->number, record, &v);
 	if (r)
 		return r;
@@ -217,7 +217,7 @@ static int change_batch(void *worker, void *arg)
 			int r = b->run->change(worker, s, i);
 
 			if (r)
-				return report(s, i, r);
+				return report_value(s, i, r);
 		}
 	}
 	return 0;

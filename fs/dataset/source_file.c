@@ -111,18 +111,19 @@ static int read_rest(int fd, struct source_request *q)
 	return 0;
 }
 
-static void complain(const struct file_source *file,
-		     const struct source_request *q, int r)
+static void log_failed_read(const struct file_source *file,
+			    const struct source_request *q, int r)
 {
 	log_error(file->base.log, "%s: read of %zu bytes at %llu: %s",
 		  file->base.path, q->size, (unsigned long long)q->off,
 		  strerror(-r));
 }
 
-static void finish(struct file_source *file, struct source_request *q, int r)
+static void finish_request(struct file_source *file, struct source_request *q,
+			   int r)
 {
 	if (r && r != -ECANCELED)
-		complain(file, q, r);
+		log_failed_read(file, q, r);
 	q->done(q, r);
 }
 
@@ -158,7 +159,7 @@ static int file_read(struct source *source, void *buf, size_t size,
 	int r = read_rest(file->fd, &q);
 
 	if (r)
-		complain(file, &q, r);
+		log_failed_read(file, &q, r);
 	return r;
 }
 
@@ -258,7 +259,7 @@ static int read_direct(struct file_source *file, struct source_request *q)
 
 /* --- threads --- */
 
-static void serve(struct file_source *file, struct source_request *q)
+static void serve_request(struct file_source *file, struct source_request *q)
 {
 	struct tally *reads = &file->base.reads;
 	uint64_t begin = (uint64_t)clock_ns();
@@ -266,18 +267,18 @@ static void serve(struct file_source *file, struct source_request *q)
 
 	tally_item(reads, q->got, (uint64_t)clock_ns() - begin);
 	tally_add(&reads->room_wait_ns, begin - q->since_ns);
-	finish(file, q, r);
+	finish_request(file, q, r);
 }
 
 /* Called under the lock. */
-static void dequeue(struct file_source *file, struct source_request *q)
+static void dequeue_request(struct file_source *file, struct source_request *q)
 {
 	DL_DELETE(file->queue, q);
 	file->num_queued--;
 	q->queued = false;
 }
 
-static void *work(void *arg)
+static void *serve_requests(void *arg)
 {
 	struct file_source *file = arg;
 	struct source_request *q;
@@ -291,9 +292,9 @@ static void *work(void *arg)
 			file->num_idle--;
 			continue;
 		}
-		dequeue(file, q);
+		dequeue_request(file, q);
 		pthread_mutex_unlock(&file->lock);
-		serve(file, q);
+		serve_request(file, q);
 		pthread_mutex_lock(&file->lock);
 	}
 	pthread_mutex_unlock(&file->lock);
@@ -301,7 +302,7 @@ static void *work(void *arg)
 }
 
 /* Returns false if no thread can be started. */
-static bool enqueue(struct file_source *file, struct source_request *q)
+static bool enqueue_request(struct file_source *file, struct source_request *q)
 {
 	scoped_lock(&file->lock);
 	DL_APPEND(file->queue, q);
@@ -309,10 +310,11 @@ static bool enqueue(struct file_source *file, struct source_request *q)
 	q->queued = true;
 	if (file->num_queued > file->num_idle &&
 	    file->num_threads < THREADS_MAX &&
-	    !thread_start(&file->threads[file->num_threads], work, file))
+	    !thread_start(&file->threads[file->num_threads], serve_requests,
+			  file))
 		file->num_threads++;
 	if (!file->num_threads) {
-		dequeue(file, q);
+		dequeue_request(file, q);
 		return false;
 	}
 	pthread_cond_signal(&file->waiting);
@@ -332,8 +334,8 @@ static void file_submit(struct source *source, struct source_request *q)
 		return;
 	}
 	q->since_ns = (uint64_t)clock_ns();
-	if (r != -EAGAIN || !enqueue(file, q))
-		serve(file, q);
+	if (r != -EAGAIN || !enqueue_request(file, q))
+		serve_request(file, q);
 }
 
 static void file_cancel(struct source *source, struct source_request *q)
@@ -344,10 +346,10 @@ static void file_cancel(struct source *source, struct source_request *q)
 	pthread_mutex_lock(&file->lock);
 	waited = q->queued;
 	if (waited)
-		dequeue(file, q);
+		dequeue_request(file, q);
 	pthread_mutex_unlock(&file->lock);
 	if (waited)
-		finish(file, q, -ECANCELED);
+		finish_request(file, q, -ECANCELED);
 }
 
 /* --- opening and closing --- */

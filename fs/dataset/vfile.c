@@ -50,8 +50,8 @@ static void wait_for_all(struct ranges *ranges)
 			  (uint64_t)(clock_ns() - begin));
 }
 
-/* Waits for all pieces. Zeros those that failed, or returns the error. */
-static int collect(struct ranges *ranges)
+/* Waits for all pieces. A failed piece becomes zeros or fails the call. */
+static int collect_ranges(struct ranges *ranges)
 {
 	int r = 0;
 
@@ -93,7 +93,7 @@ static int read_range(const struct vfile *file, struct ranges *ranges,
 		      uint64_t skip)
 {
 	struct piece *p;
-	int r = ranges->n == REQUESTS ? collect(ranges) : 0;
+	int r = ranges->n == REQUESTS ? collect_ranges(ranges) : 0;
 
 	if (r)
 		return r;
@@ -184,7 +184,7 @@ ssize_t vfile_read(const struct vfile *file, void *buf, size_t size,
 		r = read_segment(file, &ranges, &s, (char *)buf + (at - off), n,
 				 skip);
 	}
-	collected = collect(&ranges);
+	collected = collect_ranges(&ranges);
 	source_wait_fini(&ranges.wait);
 	if (!r)
 		r = collected;

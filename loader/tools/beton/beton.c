@@ -40,7 +40,7 @@ static void print_command_help(const struct command *c)
 	printf("\nexamples:\n%s", c->examples);
 }
 
-static int run(const struct command *c, char **argv, struct log *log)
+static int run_command(const struct command *c, char **argv, struct log *log)
 {
 	struct invocation call = { .command = c, .log = log };
 	int r, code = BETON_EXIT_USAGE;
@@ -77,11 +77,11 @@ static int run(const struct command *c, char **argv, struct log *log)
 	return code;
 }
 
-static int dispatch(char **argv, struct log *log)
+static int dispatch_command(char **argv, struct log *log)
 {
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
 		if (!strcmp(argv[1], commands[i]->name))
-			return run(commands[i], argv + 1, log);
+			return run_command(commands[i], argv + 1, log);
 	}
 	log_error(log, "unknown %s '%s'; see beton --help",
 		  argv[1][0] == '-' ? "option" : "command", argv[1]);
@@ -117,7 +117,7 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "--commands"))
 		return list_commands();
 	log_init(&log, log_to_stderr, name);
-	code = dispatch(argv, &log);
+	code = dispatch_command(argv, &log);
 	log_fini(&log);
 	return code;
 }

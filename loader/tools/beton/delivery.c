@@ -4,7 +4,8 @@
 #include "fs/util/log.h"
 
 /* Prints only warnings: the caller of the failing function reports errors. */
-static void tell(void *arg, enum beton_log_level level, const char *message)
+static void pass_warning(void *arg, enum beton_log_level level,
+			 const char *message)
 {
 	if (level == BETON_LOG_WARNING)
 		log_warning(arg, "%s", message);
@@ -21,6 +22,6 @@ void reading_apply(const struct reading *reading, struct log *log,
 	out->cache = cache[reading->cache];
 	out->cache_size = reading->cache_size;
 	out->cold_size = reading->cold_size;
-	out->log = tell;
+	out->log = pass_warning;
 	out->log_arg = log;
 }

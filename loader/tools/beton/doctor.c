@@ -155,7 +155,7 @@ static pid_t find_daemon(const char *mount)
 /* The trainer takes the rest of the time. */
 #define LADDER_SHARE(o) ((o)->trainer || (o)->pid ? 0.6 : 1.0)
 
-static int watch(const struct invocation *call, struct evidence *e)
+static int watch_trainer(const struct invocation *call, struct evidence *e)
 {
 	const struct doctor_options *o = call->options;
 	const char *root = getenv("BETON_DOCTOR_ROOT");
@@ -223,8 +223,9 @@ static void leave_settings(struct log *log)
 }
 
 /* Returns 0 or -errno, logged. */
-static int report(const struct invocation *call, const struct evidence *e,
-		  struct diagnosis *d, struct applied *applied)
+static int report_evidence(const struct invocation *call,
+			   const struct evidence *e, struct diagnosis *d,
+			   struct applied *applied)
 {
 	const struct doctor_options *o = call->options;
 	int r = 0;
@@ -267,9 +268,9 @@ static int doctor(const struct invocation *call)
 		r = ladder_look(&ladder, e);
 	}
 	r = r ? r : ladder_run(&ladder, e);
-	r = r ? r : watch(call, e);
+	r = r ? r : watch_trainer(call, e);
 	hide_progress();
-	r = r ? r : report(call, e, d, &applied);
+	r = r ? r : report_evidence(call, e, d, &applied);
 	for (size_t i = 0; e && i < e->num_ops; i++)
 		free(e->ops[i].written);
 	free(e);

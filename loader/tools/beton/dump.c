@@ -106,7 +106,7 @@ struct dump {
 	char state[STATE_SIZE]; /* after the last batch in range */
 };
 
-static int fail(struct dump *d, const char *path, int error)
+static int fail_path(struct dump *d, const char *path, int error)
 {
 	log_error(d->log, "%s: %s", path, strerror(error));
 	return -error;
@@ -122,11 +122,11 @@ static int write_npy(struct dump *d, const char *path, const char *dtype,
 	bool ok;
 
 	if (!f)
-		return fail(d, path, errno);
+		return fail_path(d, path, errno);
 	ok = fwrite(head, 1, head_size, f) == head_size &&
 	     fwrite(data, 1, size, f) == size;
 	if (fclose(f) || !ok)
-		return fail(d, path, errno ? errno : EIO);
+		return fail_path(d, path, errno ? errno : EIO);
 	return 0;
 }
 
@@ -136,7 +136,7 @@ static int path_of(struct dump *d, char path[PATH_SIZE], const char *folder,
 {
 	int n = snprintf(path, PATH_SIZE, "%s/%s%s", folder, name, suffix);
 
-	return n < PATH_SIZE ? 0 : fail(d, folder, ENAMETOOLONG);
+	return n < PATH_SIZE ? 0 : fail_path(d, folder, ENAMETOOLONG);
 }
 
 /* Writes a tensor, which may be in the memory of a GPU. */
@@ -151,10 +151,10 @@ static int write_data(struct dump *d, const char *path,
 	if (t->device_type != BETON_DEVICE_CPU) {
 		data = copy = malloc(t->size + 1);
 		if (!copy)
-			return fail(d, path, ENOMEM);
+			return fail_path(d, path, ENOMEM);
 		r = beton_loader_read(d->loader, b, i, copy);
 	}
-	return r ? fail(d, path, -r)
+	return r ? fail_path(d, path, -r)
 		 : write_npy(d, path, t->dtype, t->ndim, t->shape, data,
 			     t->size);
 }
@@ -191,8 +191,9 @@ static int write_rows(struct dump *d, const char *folder,
 	if (r)
 		return r;
 	if (!memchr(b->valid, 0, n))
-		return unlink(path) && errno != ENOENT ? fail(d, path, errno)
-						       : 0;
+		return unlink(path) && errno != ENOENT
+			       ? fail_path(d, path, errno)
+			       : 0;
 	return write_npy(d, path, "|b1", 1, &n, b->valid, n);
 }
 
@@ -204,9 +205,9 @@ static int write_batch(struct dump *d, const struct beton_batch *b)
 	name_number(digits, b->number, name_digits(d->info.batches));
 	if (snprintf(folder, sizeof(folder), "%s/%s", d->options->out, digits) >
 	    PATH_SIZE - 128)
-		return fail(d, d->options->out, ENAMETOOLONG);
+		return fail_path(d, d->options->out, ENAMETOOLONG);
 	if (mkdir(folder, 0777) && errno != EEXIST)
-		return fail(d, folder, errno);
+		return fail_path(d, folder, errno);
 	r = write_rows(d, folder, b);
 	for (uint32_t i = 0; i < b->num_outputs && !r; i++)
 		r = write_tensor(d, folder, b, i);
@@ -221,7 +222,7 @@ static int note_state(struct dump *d)
 	return beton_loader_state(d->loader, d->state, sizeof(d->state));
 }
 
-static int step(struct dump *d, bool *done)
+static int dump_next(struct dump *d, bool *done)
 {
 	const struct beton_batch *b;
 	int r = beton_loader_next(d->loader, &b);
@@ -249,7 +250,7 @@ static int step(struct dump *d, bool *done)
  * Skips the batches before the range without decoding them: goes to the last
  * position of this rank's steps that is not past the range's begin.
  */
-static int skip(struct dump *d)
+static int skip_batches(struct dump *d)
 {
 	const struct dump_options *o = d->options;
 	struct state s;
@@ -275,7 +276,7 @@ static int read_state(struct dump *d, struct state *s, bool *exists)
 
 	*exists = f != NULL;
 	if (!f)
-		return path && errno != ENOENT ? fail(d, path, errno) : 0;
+		return path && errno != ENOENT ? fail_path(d, path, errno) : 0;
 	n = fread(d->state, 1, sizeof(d->state) - 1, f);
 	d->state[n] = '\0';
 	fclose(f);
@@ -297,14 +298,14 @@ static int write_state(struct dump *d)
 	snprintf(temporary, sizeof(temporary), "%s.%d", path, (int)getpid());
 	f = fopen(temporary, "we");
 	if (!f)
-		return fail(d, temporary, errno);
+		return fail_path(d, temporary, errno);
 	ok = fprintf(f, "%s\n", d->state) > 0;
 	ok = !fclose(f) && ok;
 	if (!ok || rename(temporary, path)) {
 		int error = errno ? errno : EIO;
 
 		unlink(temporary);
-		return fail(d, path, error);
+		return fail_path(d, path, error);
 	}
 	return 0;
 }
@@ -373,7 +374,7 @@ static int open_loader(struct dump *d, const char *path)
 static int make_folder(struct dump *d)
 {
 	if (mkdir(d->options->out, 0777) && errno != EEXIST)
-		return fail(d, d->options->out, errno);
+		return fail_path(d, d->options->out, errno);
 	return 0;
 }
 
@@ -383,17 +384,17 @@ static int dump_all(struct dump *d)
 	int r = make_folder(d);
 
 	if (!r)
-		r = skip(d);
+		r = skip_batches(d);
 	progress_init(&d->progress, min_u64(d->info.steps,
 					    d->options->batches.end -
 						    d->options->batches.first));
 	while (!r && !done)
-		r = step(d, &done);
+		r = dump_next(d, &done);
 	progress_hide(&d->progress);
 	return r ? r : write_state(d);
 }
 
-static int check(const struct invocation *call)
+static int check_options(const struct invocation *call)
 {
 	const struct dump_options *o = call->options;
 
@@ -413,7 +414,7 @@ static int dump(const struct invocation *call)
 	struct dump d = { .options = call->options, .log = call->log };
 	int r;
 
-	if (check(call))
+	if (check_options(call))
 		return BETON_EXIT_USAGE;
 	r = open_loader(&d, call->operands[0]);
 	if (!r)

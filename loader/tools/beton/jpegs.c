@@ -69,7 +69,7 @@ const struct jpegs_figures *jpegs_figures(const struct jpegs *j)
 }
 
 /* Scales an entry of the table as libjpeg does. */
-static unsigned scaled(unsigned standard, unsigned quality)
+static unsigned scale_entry(unsigned standard, unsigned quality)
 {
 	unsigned percent = quality < 50 ? 5000 / quality : 200 - 2 * quality;
 	unsigned v = (standard * percent + 50) / 100;
@@ -77,12 +77,12 @@ static unsigned scaled(unsigned standard, unsigned quality)
 	return v < 1 ? 1 : v > 255 ? 255 : v;
 }
 
-static unsigned distance(const uint8_t *quant, unsigned quality)
+static unsigned table_distance(const uint8_t *quant, unsigned quality)
 {
 	unsigned sum = 0;
 
 	for (int i = 0; i < TABLE; i++)
-		sum += (unsigned)abs((int)scaled(STANDARD[i], quality) -
+		sum += (unsigned)abs((int)scale_entry(STANDARD[i], quality) -
 				     quant[i]);
 	return sum;
 }
@@ -93,7 +93,7 @@ static unsigned quality_of(const uint8_t *quant)
 	unsigned best = 100;
 
 	for (unsigned q = 99; q > 0; q--)
-		if (distance(quant, q) < distance(quant, best))
+		if (table_distance(quant, q) < table_distance(quant, best))
 			best = q;
 	return best;
 }
@@ -132,8 +132,8 @@ void jpegs_look(struct jpegs *j, const uint8_t *bytes, size_t n, uint64_t size)
 }
 
 /* The caller frees out->pixels, also after a failure. */
-static int decode(struct jpegs *j, const uint8_t *bytes, size_t size,
-		  struct image *out)
+static int decode_jpeg(struct jpegs *j, const uint8_t *bytes, size_t size,
+		       struct image *out)
 {
 	struct codec_info info;
 	int r = codec_probe(j->codec, bytes, size, &info);
@@ -163,8 +163,8 @@ int jpegs_compare(struct jpegs *j, const uint8_t *a, size_t a_size,
 {
 	struct image x;
 	struct image y;
-	int r = decode(j, a, a_size, &x);
-	int s = decode(j, b, b_size, &y);
+	int r = decode_jpeg(j, a, a_size, &x);
+	int s = decode_jpeg(j, b, b_size, &y);
 
 	if (!r) {
 		j->figures.compared++;

@@ -103,7 +103,7 @@ static int count_symbols(void *worker, struct rewrite_sample *s, size_t i)
 }
 
 /* A JPEG that cannot be recoded, or would not gain, stays. */
-static int recode(void *worker, struct rewrite_sample *s, size_t i)
+static int recode_value(void *worker, struct rewrite_sample *s, size_t i)
 {
 	struct rewrite_value *v = &s->values[i];
 	const struct worker *w = worker;
@@ -140,7 +140,7 @@ static int recode_and_report(void *worker, struct rewrite_sample *s, size_t i)
 
 	if (!is_jpeg(v))
 		return 0;
-	recode(w, s, i);
+	recode_value(w, s, i);
 	jpegs_look(w->jpegs, made->bytes, made->size, v->read.size);
 	return v->replaced && is_compared(s)
 		       ? jpegs_compare(w->jpegs, v->bytes, v->read.size,
@@ -225,7 +225,7 @@ static int recode_all(struct optimize *run)
 {
 	bool report = run->options->quality_report;
 	struct rewrite pass =
-		new_pass(run, report ? recode_and_report : recode);
+		new_pass(run, report ? recode_and_report : recode_value);
 
 	pass.count = run->dataset->format.samples;
 	pass.writer = run->writer;
@@ -251,7 +251,7 @@ static int add_reports(struct optimize *run)
 	return -EIO;
 }
 
-static int copy(struct optimize *run)
+static int copy_dataset(struct optimize *run)
 {
 	uint64_t samples = run->dataset->format.samples;
 	int r;
@@ -333,7 +333,7 @@ static int optimize(const struct invocation *call)
 
 	r = r ? r : open_workers(&run);
 	r = r ? r : open_writer(&run);
-	r = r ? r : copy(&run);
+	r = r ? r : copy_dataset(&run);
 	r = r ? r : writer_finish(&run.writer);
 	if (!r && run.options->quality_report)
 		jpegs_print(&run.figures, stdout);

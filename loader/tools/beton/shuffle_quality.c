@@ -35,7 +35,7 @@ static int count_classes(const uint64_t *ids, uint32_t n, quality_label *label,
 }
 
 /* Returns the bucket of a gap: its power of two, forward or backward. */
-static unsigned bucket(uint64_t from, uint64_t to)
+static unsigned bucket_of_gap(uint64_t from, uint64_t to)
 {
 	uint64_t gap = to > from ? to - from : from - to;
 	unsigned bits = gap ? 64 - (unsigned)__builtin_clzll(gap) : 0;
@@ -49,7 +49,7 @@ static double gap_entropy(const uint64_t *ids, uint32_t n)
 	double bits = 0, share;
 
 	for (uint32_t i = 1; i < n; i++)
-		counts[bucket(ids[i - 1], ids[i])]++;
+		counts[bucket_of_gap(ids[i - 1], ids[i])]++;
 	for (size_t i = 0; i < BUCKETS; i++) {
 		share = counts[i] / (n > 1 ? n - 1.0 : 1.0);
 		if (counts[i])
@@ -75,8 +75,9 @@ static int measure_batch(const struct spec *spec, const struct order *order,
 	return 0;
 }
 
-static int measure(const struct spec *spec, quality_label *label, void *arg,
-		   uint64_t batches, struct quality_measure *out)
+static int measure_spec(const struct spec *spec, quality_label *label,
+			void *arg, uint64_t batches,
+			struct quality_measure *out)
 {
 	const struct order order = order_init(spec, 0);
 	uint64_t total = spec_batches(spec), number;
@@ -107,9 +108,9 @@ int quality_measure(const struct spec *spec, quality_label *label, void *arg,
 		return -ENODATA;
 	if (!spec->draws)
 		random.order = BETON_ORDER_RANDOM;
-	r = measure(spec, label, arg, batches, &q.spec);
+	r = measure_spec(spec, label, arg, batches, &q.spec);
 	if (!r)
-		r = measure(&random, label, arg, batches, &q.random);
+		r = measure_spec(&random, label, arg, batches, &q.random);
 	if (!r)
 		*out = q;
 	return r;

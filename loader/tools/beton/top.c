@@ -78,7 +78,8 @@ static int64_t interval_ns(const struct top_options *o)
 	return (int64_t)(1e9 * o->interval);
 }
 
-static int complain(const struct invocation *call, int r, const char *why)
+static int log_mount_error(const struct invocation *call, int r,
+			   const char *why)
 {
 	const char *mount = call->operands[0];
 
@@ -140,7 +141,7 @@ static int top_once(const struct invocation *call)
 		r = top_reading_take(look.mount, &now, why);
 	}
 	if (r)
-		return complain(call, r, why);
+		return log_mount_error(call, r, why);
 	r = make_text(before, now, &look, o, &last, &text);
 	if (!r && (fputs(text, stdout) < 0 || fflush(stdout)))
 		r = -EIO;
@@ -151,7 +152,7 @@ static int top_once(const struct invocation *call)
 
 /* --- a picture after another --- */
 
-static int show(struct top *t)
+static int show_picture(struct top *t)
 {
 	cleanup_free char *text = NULL;
 	int r;
@@ -180,7 +181,7 @@ static int take_answer(struct top *t)
 			log_error(t->call->log, "%s: the mount went away",
 				  t->look.mount);
 		else
-			complain(t->call, r, t->fetch->why);
+			log_mount_error(t->call, r, t->fetch->why);
 		return r;
 	}
 	/* The first rates appear after less than an interval. */
@@ -196,10 +197,10 @@ static int take_answer(struct top *t)
 	 * Without a screen the pictures follow each other. Skip one without
 	 * rates.
 	 */
-	return t->before || t->terminal.is_screen ? show(t) : 0;
+	return t->before || t->terminal.is_screen ? show_picture(t) : 0;
 }
 
-static void scroll(struct top *t, int64_t by)
+static void scroll_rows(struct top *t, int64_t by)
 {
 	int64_t first = (int64_t)t->look.first + by;
 
@@ -228,10 +229,10 @@ static void take_key(struct top *t, char key)
 		t->look.shows_ended = !t->look.shows_ended;
 		break;
 	case 'j':
-		scroll(t, 1);
+		scroll_rows(t, 1);
 		break;
 	case 'k':
-		scroll(t, -1);
+		scroll_rows(t, -1);
 		break;
 	case ' ':
 		t->next_ns = 0;
@@ -248,9 +249,9 @@ static size_t take_sequence(struct top *t, const char *keys, size_t n)
 	if (n < 3 || (keys[1] != '[' && keys[1] != 'O'))
 		return 1;
 	if (keys[2] == 'A' || keys[2] == 'B')
-		scroll(t, keys[2] == 'A' ? -1 : 1);
+		scroll_rows(t, keys[2] == 'A' ? -1 : 1);
 	if (keys[2] == '5' || keys[2] == '6')
-		scroll(t, keys[2] == '5' ? -PAGE : PAGE);
+		scroll_rows(t, keys[2] == '5' ? -PAGE : PAGE);
 	return n > 3 && keys[3] == '~' ? 4 : 3;
 }
 
@@ -273,7 +274,7 @@ static int take_keys(struct top *t)
 		take_key(t, keys[i]);
 		i++;
 	}
-	return t->wants_to_end ? 0 : show(t);
+	return t->wants_to_end ? 0 : show_picture(t);
 }
 
 static int take_signal(struct top *t)
@@ -281,11 +282,12 @@ static int take_signal(struct top *t)
 	enum terminal_event e = terminal_event(&t->terminal);
 
 	t->wants_to_end = e == TERMINAL_END;
-	return e == TERMINAL_CHANGED && t->terminal.is_screen ? show(t) : 0;
+	return e == TERMINAL_CHANGED && t->terminal.is_screen ? show_picture(t)
+							      : 0;
 }
 
 /* Requests a reading if one is due. Returns the latest time to look again. */
-static int64_t ask(struct top *t)
+static int64_t request_reading(struct top *t)
 {
 	int64_t now = clock_ns();
 
@@ -313,14 +315,14 @@ static void tell_patience(struct top *t)
 			    t->look.mount);
 }
 
-static int step(struct top *t)
+static int wait_for_event(struct top *t)
 {
 	struct pollfd fds[] = {
 		{ t->terminal.signals, POLLIN, 0 },
 		{ t->fetch->answers[0], POLLIN, 0 },
 		{ t->terminal.has_keys ? STDIN_FILENO : -1, POLLIN, 0 },
 	};
-	int64_t ns = ask(t) - clock_ns();
+	int64_t ns = request_reading(t) - clock_ns();
 	int r = 0;
 
 	/* Rounded up to a millisecond. */
@@ -356,7 +358,7 @@ static int top_live(const struct invocation *call)
 	t.look.has_styles = t.terminal.is_screen;
 	t.look.shows_ended = !t.terminal.is_screen;
 	while (!r && !t.wants_to_end)
-		r = step(&t);
+		r = wait_for_event(&t);
 	terminal_close(&t.terminal);
 	top_fetch_close(t.fetch);
 	free(t.before);

@@ -162,8 +162,8 @@ void variant_source_close(struct variant_source *s)
 typedef int change_fn(struct variant_source *s, const struct evidence *e,
 		      struct writer_value *v, uint8_t **made);
 
-static int keep(struct variant_source *s, const struct evidence *e,
-		struct writer_value *v, uint8_t **made)
+static int keep_image(struct variant_source *s, const struct evidence *e,
+		      struct writer_value *v, uint8_t **made)
 {
 	(void)s;
 	(void)e;
@@ -172,8 +172,8 @@ static int keep(struct variant_source *s, const struct evidence *e,
 	return 0;
 }
 
-static int recode(struct variant_source *s, const struct evidence *e,
-		  struct writer_value *v, uint8_t **made)
+static int recode_image(struct variant_source *s, const struct evidence *e,
+			struct writer_value *v, uint8_t **made)
 {
 	struct recoded recoded;
 
@@ -188,8 +188,8 @@ static int recode(struct variant_source *s, const struct evidence *e,
 	return 0;
 }
 
-static int decode(struct variant_source *s, const struct writer_value *v,
-		  struct image *out)
+static int decode_image(struct variant_source *s, const struct writer_value *v,
+			struct image *out)
 {
 	struct rect all = { 0, 0, v->width, v->height };
 	size_t size = (size_t)3 * v->width * v->height;
@@ -222,7 +222,7 @@ static int to_pixels(struct variant_source *s, const struct evidence *e,
 
 	(void)e;
 	*made = NULL;
-	if (decode(s, v, &image))
+	if (decode_image(s, v, &image))
 		return 0;
 	*made = image.pixels;
 	v->size = (uint64_t)3 * v->width * v->height;
@@ -230,8 +230,9 @@ static int to_pixels(struct variant_source *s, const struct evidence *e,
 	return 0;
 }
 
-static int encode(struct variant_source *s, const struct image *image,
-		  unsigned quality, struct writer_value *v, uint8_t **made)
+static int encode_image(struct variant_source *s, const struct image *image,
+			unsigned quality, struct writer_value *v,
+			uint8_t **made)
 {
 	size_t size;
 	int r = codec_encode(s->codec, image, quality, made, &size);
@@ -252,9 +253,10 @@ static int to_quality(struct variant_source *s, const struct evidence *e,
 	int r;
 
 	*made = NULL;
-	if (decode(s, v, &image))
+	if (decode_image(s, v, &image))
 		return 0;
-	r = encode(s, &image, e->jpegs > 0 ? QUALITY_LOW : QUALITY, v, made);
+	r = encode_image(s, &image, e->jpegs > 0 ? QUALITY_LOW : QUALITY, v,
+			 made);
 	free(image.pixels);
 	return r;
 }
@@ -268,7 +270,7 @@ static int to_size(struct variant_source *s, const struct evidence *e,
 	int r = 0;
 
 	*made = NULL;
-	if (by >= 1 || decode(s, v, &image))
+	if (by >= 1 || decode_image(s, v, &image))
 		return 0;
 	small.width = (uint32_t)fmax(floor(by * v->width), 1);
 	small.height = (uint32_t)fmax(floor(by * v->height), 1);
@@ -277,7 +279,7 @@ static int to_size(struct variant_source *s, const struct evidence *e,
 	if (!small.pixels)
 		r = -ENOMEM;
 	r = r ? r : resample(s->resampler, INTERPOLATION_AREA, &image, &small);
-	r = r ? r : encode(s, &small, QUALITY, v, made);
+	r = r ? r : encode_image(s, &small, QUALITY, v, made);
 	free(small.pixels);
 	free(image.pixels);
 	return r;
@@ -348,9 +350,9 @@ static change_fn *change_of(enum variant v, struct evidence *e)
 
 	switch (v) {
 	case VARIANT_SAME:
-		return keep;
+		return keep_image;
 	case VARIANT_OPTIMIZED:
-		return e->jpegs > 0 ? recode : NULL;
+		return e->jpegs > 0 ? recode_image : NULL;
 	case VARIANT_RAW:
 		return e->jpegs > 0 ? to_pixels : NULL;
 	case VARIANT_QUALITY:

@@ -160,7 +160,7 @@ static bool is_fatal(int error)
 	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
 }
 
-static int refuse(struct encoded *out, int error, const char *why)
+static int refuse_image(struct encoded *out, int error, const char *why)
 {
 	out->status = error;
 	out->fatal = is_fatal(error);
@@ -168,7 +168,7 @@ static int refuse(struct encoded *out, int error, const char *why)
 	return error;
 }
 
-static int reserve(uint8_t **bytes, size_t *room, size_t size)
+static int reserve_bytes(uint8_t **bytes, size_t *room, size_t size)
 {
 	if (*room >= size)
 		return 0;
@@ -210,7 +210,7 @@ static int read_file(struct encoder *e, const char *path, size_t *out)
 
 	if (fd < 0)
 		return fd;
-	if (reserve(&e->file, &e->file_room, size))
+	if (reserve_bytes(&e->file, &e->file_room, size))
 		return -ENOMEM;
 	while (used < size && n) {
 		n = read(fd, e->file + used, size - used);
@@ -229,7 +229,7 @@ static int limit_size(struct encoder *e, struct image *image)
 	int r;
 
 	resample_limit(image, e->recipe->max_resolution, s);
-	r = reserve(&s->pixels, &e->scaled_size, s->stride * s->height);
+	r = reserve_bytes(&s->pixels, &e->scaled_size, s->stride * s->height);
 	r = r ? r : resample(e->resampler, INTERPOLATION_AREA, image, s);
 	if (!r)
 		*image = *s;
@@ -239,10 +239,10 @@ static int limit_size(struct encoder *e, struct image *image)
 static int store_copy(struct encoded *out, const uint8_t *bytes, size_t size)
 {
 	if (size > STORED_MAX)
-		return refuse(out, -EFBIG, "more than 2 GiB of pixels");
+		return refuse_image(out, -EFBIG, "more than 2 GiB of pixels");
 	out->bytes = malloc(size);
 	if (!out->bytes)
-		return refuse(out, -ENOMEM, "out of memory");
+		return refuse_image(out, -ENOMEM, "out of memory");
 	memcpy(out->bytes, bytes, size);
 	out->size = size;
 	return 0;
@@ -257,11 +257,11 @@ static int store_jpeg(struct encoder *e, const struct image *image,
 
 	out->mode = BETON_MODE_JPG;
 	out->bytes = bytes;
-	return r ? refuse(out, r, codec_message(e->codec)) : 0;
+	return r ? refuse_image(out, r, codec_message(e->codec)) : 0;
 }
 
-static int store(struct encoder *e, const struct image *image, uint64_t number,
-		 struct encoded *out)
+static int store_image(struct encoder *e, const struct image *image,
+		       uint64_t number, struct encoded *out)
 {
 	uint64_t size = (uint64_t)image->width * image->height * 3;
 
@@ -288,7 +288,7 @@ static void add_index(struct encoder *e, struct encoded *out)
 	out->bytes = bytes;
 	out->size = size;
 	if (r)
-		refuse(out, r, "out of memory");
+		refuse_image(out, r, "out of memory");
 }
 
 void encode(struct encoder *e, const char *path, uint64_t number,
@@ -302,12 +302,12 @@ void encode(struct encoder *e, const char *path, uint64_t number,
 
 	*out = (struct encoded){ 0 };
 	if (r) {
-		refuse(out, r, strerror(-r));
+		refuse_image(out, r, strerror(-r));
 		return;
 	}
 	r = picture_decode(e->pictures, e->file, size, &picture);
 	if (r) {
-		refuse(out, r, picture_message(e->pictures));
+		refuse_image(out, r, picture_message(e->pictures));
 		return;
 	}
 	fits = !limit ||
@@ -315,7 +315,7 @@ void encode(struct encoder *e, const char *path, uint64_t number,
 	if (!fits)
 		r = limit_size(e, &picture.image);
 	if (r) {
-		refuse(out, r, strerror(-r));
+		refuse_image(out, r, strerror(-r));
 		return;
 	}
 	out->width = (uint16_t)picture.image.width;
@@ -323,7 +323,7 @@ void encode(struct encoder *e, const char *path, uint64_t number,
 	if (fits && picture.plain && e->recipe->mode.row->keeps)
 		store_copy(out, e->file, size);
 	else
-		store(e, &picture.image, number, out);
+		store_image(e, &picture.image, number, out);
 	if (e->recipe->index && !out->status && out->mode == BETON_MODE_JPG)
 		add_index(e, out);
 }

@@ -100,8 +100,8 @@ static int report_too_large(struct run *run, uint64_t number, uint64_t size)
 	return -EAGAIN;
 }
 
-static int append(struct run *run, struct writer *w, uint64_t number,
-		  const struct encoded *sample)
+static int append_sample(struct run *run, struct writer *w, uint64_t number,
+			 const struct encoded *sample)
 {
 	struct writer_value values[2] = {
 		{
@@ -157,7 +157,7 @@ static int copy_samples(struct run *run, struct mkfs_pool *pool,
 		if (r)
 			return r == -ENODATA ? 0 : r;
 		r = sample.status ? report_bad(run, number, &sample)
-				  : append(run, w, number, &sample);
+				  : append_sample(run, w, number, &sample);
 		free(sample.bytes);
 		if (r)
 			return r;
@@ -165,7 +165,7 @@ static int copy_samples(struct run *run, struct mkfs_pool *pool,
 	}
 }
 
-static int finish(struct run *run, struct writer **w)
+static int finish_dataset(struct run *run, struct writer **w)
 {
 	progress_hide(&run->progress);
 	if (!run->jpegs && !run->raws) {
@@ -177,7 +177,7 @@ static int finish(struct run *run, struct writer **w)
 }
 
 /* Writes the dataset. -EAGAIN: run->page_size had to grow. */
-static int build(struct run *run)
+static int build_dataset(struct run *run)
 {
 	static const struct writer_field fields[] = {
 		{ .name = "image", .type = BETON_TYPE_IMAGE },
@@ -205,7 +205,7 @@ static int build(struct run *run)
 		raise(run->signal);
 	}
 	mkfs_pool_close(pool);
-	r = r ? r : finish(run, &w);
+	r = r ? r : finish_dataset(run, &w);
 	writer_abort(&w);
 	return r;
 }
@@ -317,7 +317,7 @@ static int make_dataset(struct run *run, char **operands, int n)
 	block_signals(&run->signals);
 	progress_init(&run->progress, run->plan.count);
 	do
-		r = build(run);
+		r = build_dataset(run);
 	while (r == -EAGAIN);
 	if (!r)
 		print_summary(run);

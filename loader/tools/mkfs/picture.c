@@ -28,8 +28,8 @@ int picture_refuse(struct picture_decoder *d, int error, const char *format,
 	return error;
 }
 
-static int grow(struct picture_decoder *d, struct picture_memory *m,
-		size_t size)
+static int grow_memory(struct picture_decoder *d, struct picture_memory *m,
+		       size_t size)
 {
 	if (m->size >= size && m->size <= KEEP_MEMORY)
 		return 0;
@@ -63,7 +63,7 @@ int picture_reserve(struct picture_decoder *d, uint32_t width, uint32_t height,
 		return picture_refuse(d, -EFBIG,
 				      "%u x %u pixels; an image may have %d",
 				      width, height, PICTURE_PIXELS_MAX);
-	r = grow(d, &d->decoded, (size_t)width * height * 3);
+	r = grow_memory(d, &d->decoded, (size_t)width * height * 3);
 	if (r)
 		return r;
 	*image = (struct image){
@@ -127,14 +127,15 @@ static void copy_pixels(const uint8_t *from, ptrdiff_t step_x, ptrdiff_t step_y,
 	}
 }
 
-static int turn(struct picture_decoder *d, unsigned orientation,
-		struct image *image)
+static int turn_image(struct picture_decoder *d, unsigned orientation,
+		      struct image *image)
 {
 	const struct turn *t = &turns[orientation];
 	ptrdiff_t step_x = 3, step_y = (ptrdiff_t)image->stride;
 	const uint8_t *from = image->pixels;
 	struct image out = *image;
-	int r = grow(d, &d->turned, (size_t)image->width * image->height * 3);
+	int r = grow_memory(d, &d->turned,
+			    (size_t)image->width * image->height * 3);
 
 	if (r)
 		return r;
@@ -258,7 +259,7 @@ int picture_decode(struct picture_decoder *d, const uint8_t *bytes, size_t size,
 					   : "an empty file");
 	r = format->decode(d, bytes, size, &found);
 	if (!r && found.orientation > 1)
-		r = turn(d, found.orientation, &found.image);
+		r = turn_image(d, found.orientation, &found.image);
 	if (r)
 		return r;
 	out->image = found.image;

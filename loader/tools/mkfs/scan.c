@@ -46,7 +46,7 @@ static int out_of_memory(struct scan *s)
 }
 
 /* Makes room in an array for one more element of `size` bytes. */
-static int reserve(void **array, size_t used, size_t *room, size_t size)
+static int reserve_element(void **array, size_t used, size_t *room, size_t size)
 {
 	size_t more = *room ? 2 * *room : 64;
 	void *p;
@@ -101,8 +101,8 @@ static int add_file(struct walk *w, char *path)
 {
 	struct scan *s = w->scan;
 
-	if (reserve((void **)&s->files, s->num_files, &s->room,
-		    sizeof(*s->files)))
+	if (reserve_element((void **)&s->files, s->num_files, &s->room,
+			    sizeof(*s->files)))
 		return -ENOMEM;
 	s->files[s->num_files++] = (struct scan_file){
 		.path = path,
@@ -114,8 +114,8 @@ static int add_file(struct walk *w, char *path)
 
 static int add_folder(struct walk *w, char *path, size_t parent)
 {
-	if (reserve((void **)&w->folders, w->num_folders, &w->room,
-		    sizeof(*w->folders)))
+	if (reserve_element((void **)&w->folders, w->num_folders, &w->room,
+			    sizeof(*w->folders)))
 		return -ENOMEM;
 	w->folders[w->num_folders++] =
 		(struct folder){ .path = path, .parent = parent };
@@ -126,8 +126,8 @@ static int add_class(struct scan *s, const char *name)
 {
 	char *copy = strdup(name);
 
-	if (!copy || reserve((void **)&s->classes, s->num_classes,
-			     &s->classes_room, sizeof(*s->classes))) {
+	if (!copy || reserve_element((void **)&s->classes, s->num_classes,
+				     &s->classes_room, sizeof(*s->classes))) {
 		free(copy);
 		return -ENOMEM;
 	}
@@ -195,7 +195,7 @@ static int read_folder(struct walk *w, size_t i, DIR *dir)
 	return r;
 }
 
-static int visit(struct walk *w, size_t i)
+static int visit_folder(struct walk *w, size_t i)
 {
 	DIR *dir = opendir(w->folders[i].path);
 	int r = dir ? read_folder(w, i, dir) : -errno;
@@ -225,7 +225,7 @@ int scan_add(struct scan *s, const char *folder)
 		return out_of_memory(s);
 	}
 	for (size_t i = 0; i < w.num_folders && !r; i++)
-		r = visit(&w, i);
+		r = visit_folder(&w, i);
 	for (size_t i = 0; i < w.num_folders; i++)
 		free(w.folders[i].path);
 	free(w.folders);
