@@ -17,11 +17,6 @@ static const char body[] =
 
 /* --- pictures ------------------------------------------------------------ */
 
-static const struct evidence *evidence_of(const struct diagnosis *d)
-{
-	return d->evidence;
-}
-
 static void draw(FILE *out, const char *title, const struct html_bar *bars,
 		 size_t n)
 {
@@ -29,9 +24,9 @@ static void draw(FILE *out, const char *title, const struct html_bar *bars,
 	html_bars(out, title, bars, n);
 }
 
-static void draw_ladder(FILE *out, const void *diagnosis)
+static void draw_ladder(FILE *out, const void *facts)
 {
-	const struct evidence *e = evidence_of(diagnosis);
+	const struct evidence *e = &((const struct facts *)facts)->e;
 	struct html_bar bars[RUNGS];
 	size_t n = 0;
 
@@ -45,9 +40,9 @@ static void draw_ladder(FILE *out, const void *diagnosis)
 	draw(out, "The ladder, samples a second", bars, n);
 }
 
-static void draw_shares(FILE *out, const void *diagnosis)
+static void draw_shares(FILE *out, const void *facts)
 {
-	const struct evidence *e = evidence_of(diagnosis);
+	const struct evidence *e = &((const struct facts *)facts)->e;
 	struct stage_share s[SHARES_MAX];
 	size_t n = report_shares(e, s);
 	struct html_bar bars[SHARES_MAX];
@@ -60,9 +55,9 @@ static void draw_shares(FILE *out, const void *diagnosis)
 }
 
 /* It is the short ones that matter. */
-static void draw_limits(FILE *out, const void *diagnosis)
+static void draw_limits(FILE *out, const void *facts)
 {
-	const struct evidence *e = evidence_of(diagnosis);
+	const struct evidence *e = &((const struct facts *)facts)->e;
 	enum term least = TERMS;
 	double rate = model_rate(&e->model, &least);
 	struct html_bar bars[TERMS];
@@ -80,9 +75,9 @@ static void draw_limits(FILE *out, const void *diagnosis)
 	     bars, n);
 }
 
-static void draw_ops(FILE *out, const void *diagnosis)
+static void draw_ops(FILE *out, const void *facts)
 {
-	const struct evidence *e = evidence_of(diagnosis);
+	const struct evidence *e = &((const struct facts *)facts)->e;
 	struct html_bar bars[DOCTOR_OPS_MAX];
 	size_t n = 0;
 
@@ -98,9 +93,9 @@ static void draw_ops(FILE *out, const void *diagnosis)
 		draw(out, "CPU time saved without one operation", bars, n);
 }
 
-static void draw_sweep(FILE *out, const void *diagnosis)
+static void draw_sweep(FILE *out, const void *facts)
 {
-	const struct evidence *e = evidence_of(diagnosis);
+	const struct evidence *e = &((const struct facts *)facts)->e;
 	struct html_bar bars[DOCTOR_SWEEP_MAX];
 	char name[32];
 	size_t n = 0;
@@ -122,9 +117,9 @@ static void draw_sweep(FILE *out, const void *diagnosis)
 
 /* --- text ---------------------------------------------------------------- */
 
-static void write_fixes(FILE *out, const void *diagnosis)
+static void write_fixes(FILE *out, const void *facts)
 {
-	const struct diagnosis *d = diagnosis;
+	const struct diagnosis *d = ((const struct facts *)facts)->d;
 
 	if (!d->num_fixes) {
 		fprintf(out,
@@ -133,20 +128,14 @@ static void write_fixes(FILE *out, const void *diagnosis)
 	}
 	fprintf(out,
 		"<table><tr><th>gain</th><th>how</th><th>cost</th></tr>\n");
-	for (size_t i = 0; i < d->num_fixes; i++) {
-		const struct fix *f = &d->fixes[i];
-
-		html_print(
-			out,
-			"<tr><td class=\"n\">&times; %.2f</td><td><code>%s</code><br><small>%s</small></td><td>%s</td></tr>\n",
-			f->gain, f->option, f->why, f->cost);
-	}
+	for (size_t i = 0; i < d->num_fixes; i++)
+		fact_html(out, facts_fix, &d->fixes[i]);
 	fprintf(out, "</table>\n");
 }
 
-static void write_verdict(FILE *out, const void *diagnosis)
+static void write_verdict(FILE *out, const void *facts)
 {
-	const struct diagnosis *d = diagnosis;
+	const struct diagnosis *d = ((const struct facts *)facts)->d;
 	bool well = !strcmp(d->verdict.name, "not data");
 
 	html_print(out, "<div class=\"verdict%s\"><b>%s", well ? " well" : "",
@@ -156,39 +145,31 @@ static void write_verdict(FILE *out, const void *diagnosis)
 	html_print(out, "</b><br>%s.</div>\n", d->verdict.text);
 }
 
-static void write_dataset(FILE *out, const void *diagnosis)
+static void write_dataset(FILE *out, const void *facts)
 {
-	const struct evidence *e = evidence_of(diagnosis);
-
-	html_print(out, "<code>%s</code>, %.0f samples, %.1f MB, on %s (%s)",
-		   e->path, e->model.samples, 1e-6 * (double)e->file_size,
-		   e->disk.source, e->disk.type);
+	fact_html(out, facts_head, facts);
+	fact_html(out, facts_disk, facts);
 }
 
-static void write_machine(FILE *out, const void *diagnosis)
+static void write_machine(FILE *out, const void *facts)
 {
-	const struct evidence *e = evidence_of(diagnosis);
-
-	fprintf(out,
-		"%u CPUs, %u allowed, %.1f cores; others had %.2f; %.1f GB of memory free; copies %.1f GB/s",
-		e->cpu.online, e->cpu.allowed, machine_cpu_cores(&e->cpu),
-		e->others, 1e-9 * (double)e->memory.size.available,
-		1e-9 * e->memory_rate);
+	fact_html(out, facts_cpu, facts);
+	fact_html(out, facts_others, facts);
+	fact_html(out, facts_memory, facts);
 }
 
-static void write_trainer(FILE *out, const void *diagnosis)
+static void write_trainer(FILE *out, const void *facts)
 {
-	const struct watch *w = &evidence_of(diagnosis)->watch;
-
-	if (w->known)
-		fprintf(out,
-			"<tr><td>trainer</td><td>main thread busy %.0f %%, loader %.2f cores, %.0f samples/s</td></tr>\n",
-			100 * w->main_busy, w->loader_cores, w->rate);
+	if (!((const struct facts *)facts)->e.watch.known)
+		return;
+	fputs("<tr><td>trainer</td><td>", out);
+	fact_html(out, facts_watch, facts);
+	fputs("</td></tr>\n", out);
 }
 
-static void write_notes(FILE *out, const void *diagnosis)
+static void write_notes(FILE *out, const void *facts)
 {
-	const struct evidence *e = evidence_of(diagnosis);
+	const struct evidence *e = &((const struct facts *)facts)->e;
 
 	for (size_t i = 0; i < e->num_notes; i++)
 		html_print(out, "<tr><td>note</td><td>%s</td></tr>\n",
@@ -197,7 +178,7 @@ static void write_notes(FILE *out, const void *diagnosis)
 
 static int write_page(FILE *out, void *arg)
 {
-	const struct diagnosis *d = arg;
+	const struct facts *f = arg;
 	const struct html_part parts[] = {
 		{ "verdict", .write = write_verdict },
 		{ "limits", .write = draw_limits },
@@ -207,8 +188,8 @@ static int write_page(FILE *out, void *arg)
 		{ "operations", .write = draw_ops },
 		{ "workers", .write = draw_sweep },
 		{ "dataset", .write = write_dataset },
-		{ "pipeline", .text = d->evidence->pipeline },
-		{ "spec", .text = d->evidence->spec },
+		{ "pipeline", .text = f->e.pipeline },
+		{ "spec", .text = f->e.spec },
 		{ "machine", .write = write_machine },
 		{ "trainer", .write = write_trainer },
 		{ "notes", .write = write_notes },
@@ -216,13 +197,14 @@ static int write_page(FILE *out, void *arg)
 	};
 
 	html_page(out,
-		  &(struct html_page){ "beton doctor", style, body, parts, d });
+		  &(struct html_page){ "beton doctor", style, body, parts, f });
 	return 0;
 }
 
 int report_html(const struct diagnosis *d, const char *path, struct log *log)
 {
-	struct diagnosis page = *d;
+	struct facts f;
 
-	return html_save(path, log, write_page, &page);
+	facts_of(d, &f);
+	return html_save(path, log, write_page, &f);
 }

@@ -8,10 +8,16 @@
 
 enum { BAR = 40 };
 
-static const char *const rungs[RUNGS] = {
-	[RUNG_CONSTANT] = "constant batch", [RUNG_ALL] = "everything",
-	[RUNG_TRANSFORM] = "no upload",	    [RUNG_DECODE] = "no transforms",
-	[RUNG_READ] = "no decoding",	    [RUNG_COLD] = "cold reads",
+static const struct {
+	const char *name;
+	const char *key; /* in JSON */
+} rungs[RUNGS] = {
+	[RUNG_CONSTANT] = { "constant batch", "constant" },
+	[RUNG_ALL] = { "everything", "all" },
+	[RUNG_TRANSFORM] = { "no upload", "no_upload" },
+	[RUNG_DECODE] = { "no transforms", "no_transform" },
+	[RUNG_READ] = { "no decoding", "no_decode" },
+	[RUNG_COLD] = { "cold reads", "cold" },
 };
 
 static const char *const terms[TERMS] = {
@@ -34,7 +40,12 @@ const char *report_changes(unsigned changes)
 
 const char *report_rung(enum rung rung)
 {
-	return rungs[rung];
+	return rungs[rung].name;
+}
+
+const char *report_rung_key(enum rung rung)
+{
+	return rungs[rung].key;
 }
 
 const char *report_term(enum term term)
@@ -74,30 +85,20 @@ static void bar(double share, FILE *out)
 		fputc(i < n ? '#' : '.', out);
 }
 
-static void print_machine(const struct evidence *e, FILE *out)
+static void print_machine(const struct facts *f, FILE *out)
 {
-	fprintf(out, "dataset   %s, %.0f samples, %.1f MB, on %s (%s)%s\n",
-		e->path, e->model.samples, 1e-6 * (double)e->file_size,
-		e->disk.source, e->disk.type,
-		e->disk.network ? ", a network" : "");
-	fprintf(out, "machine   %u CPUs, %u allowed, %.1f cores", e->cpu.online,
-		e->cpu.allowed, machine_cpu_cores(&e->cpu));
-	if (e->cpu.quota > 0)
-		fprintf(out, " by the quota of %s", e->cpu.quota_of);
-	fprintf(out, ", %.1f GB free (%s)\n",
-		1e-9 * (double)e->memory.size.available, e->memory.size.why);
-	fprintf(out,
-		"others    %.2f cores while nothing ran, %.2f beside the pipeline",
-		e->others_idle, e->others);
-	fprintf(out, ", %.2f stolen, throttled in %.0f %% of periods\n",
-		e->stolen, 100 * e->throttled);
-	for (size_t i = 0; i < e->num_gpus; i++) {
-		const struct machine_gpu *g = &e->gpus[i];
-
-		fprintf(out,
-			"GPU %zu     %s, busy %d %%, %d of %d MHz, P%d, PCIe %d x%d of %d x%d\n",
-			i, g->name, g->busy, g->clock, g->clock_max, g->state,
-			g->link, g->width, g->link_max, g->width_max);
+	fact_text(out, facts_head, f);
+	fact_text(out, facts_disk, f);
+	fprintf(out, "\nmachine   ");
+	fact_text(out, facts_cpu, f);
+	fact_text(out, facts_memory, f);
+	fprintf(out, "\nothers    ");
+	fact_text(out, facts_others, f);
+	fputc('\n', out);
+	for (size_t i = 0; i < f->e.num_gpus; i++) {
+		fprintf(out, "GPU %zu     ", i);
+		fact_text(out, facts_machine_gpu, &f->e.gpus[i]);
+		fputc('\n', out);
 	}
 }
 
@@ -107,15 +108,16 @@ static void print_ladder(const struct evidence *e, FILE *out)
 
 	for (enum rung r = RUNG_ALL; r < RUNGS; r++)
 		best = fmax(best, e->ladder[r].known ? e->ladder[r].rate : 0);
-	fprintf(out,
-		"\nladder            samples/s        +-   CPU us/sample\n");
+	fprintf(out, "\n%-16s", "ladder");
+	fact_titles(out, facts_figure);
 	for (enum rung r = 0; r < RUNGS; r++) {
 		const struct figure *f = &e->ladder[r];
 
 		if (!f->known || (r == RUNG_TRANSFORM && !e->on_gpu))
 			continue;
-		fprintf(out, "%-16s %10.0f %9.0f %15.1f  ", rungs[r], f->rate,
-			f->spread / 2, f->cpu_us);
+		fprintf(out, "%-16s", rungs[r].name);
+		fact_text(out, facts_figure, f);
+		fputs("  ", out);
 		bar(best > 0 ? f->rate / best : 0, out);
 		fputc('\n', out);
 	}
@@ -128,7 +130,7 @@ static void print_shares(const struct evidence *e, FILE *out)
 
 	fprintf(out, "\nwhere the CPU time of a sample goes\n");
 	for (size_t i = 0; i < n; i++) {
-		fprintf(out, "%-12s %5.1f %% ", s[i].name, 100 * s[i].share);
+		fact_text(out, facts_stage_share, &s[i]);
 		bar(s[i].share, out);
 		fprintf(out, " %.1f us\n", s[i].us);
 	}
@@ -185,22 +187,12 @@ static void print_terms(const struct evidence *e, FILE *out)
 	fputc('\n', out);
 }
 
-static void print_watch(const struct evidence *e, FILE *out)
+static void print_watch(const struct facts *f, FILE *out)
 {
-	const struct watch *w = &e->watch;
-
-	if (!w->known)
+	if (!f->e.watch.known)
 		return;
-	fprintf(out,
-		"trainer    main thread %.0f %% busy, its loader %.2f cores, the rest %.2f",
-		100 * w->main_busy, w->loader_cores, w->other_cores);
-	if (w->rate > 0)
-		fprintf(out, ", %s%.0f samples/s",
-			w->rate_is_guess ? "about " : "", w->rate);
-	if (w->own_rate > 0)
-		fprintf(out, ", %.0f of constant batches", w->own_rate);
-	if (w->gpu_busy >= 0)
-		fprintf(out, ", GPU %d %% busy", w->gpu_busy);
+	fputs("trainer    ", out);
+	fact_text(out, facts_watch, f);
 	fputc('\n', out);
 }
 
@@ -208,10 +200,10 @@ static void print_ranks(const struct evidence *e, FILE *out)
 {
 	char text[VERDICT_TEXT_SIZE];
 
-	for (size_t i = 0; i < e->num_ranks; i++)
-		fprintf(out, "%s%u: %.1f batches/s, %.0f %% ready",
-			i ? ", " : "ranks      ", e->ranks[i].rank,
-			e->ranks[i].rate, 100 * e->ranks[i].ready);
+	for (size_t i = 0; i < e->num_ranks; i++) {
+		fputs(i ? ", " : "ranks      ", out);
+		fact_text(out, facts_rank_seen, &e->ranks[i]);
+	}
 	if (e->num_ranks)
 		fputc('\n', out);
 	verdict_ranks(e, text, sizeof(text));
@@ -227,11 +219,8 @@ static void print_fixes(const struct diagnosis *d, FILE *out)
 	else
 		fprintf(out, "\nWhat could be done, by predicted gain:\n");
 	for (size_t i = 0; i < d->num_fixes; i++) {
-		const struct fix *f = &d->fixes[i];
-
-		fprintf(out,
-			"%2zu. x%.2f  %s\n           %s\n           cost: %s\n",
-			i + 1, f->gain, f->option, f->why, f->cost);
+		fprintf(out, "%2zu. ", i + 1);
+		fact_text(out, facts_fix, &d->fixes[i]);
 	}
 }
 
@@ -264,14 +253,16 @@ static void print_applied(const struct diagnosis *d, FILE *out)
 void report_text(const struct diagnosis *d, FILE *out)
 {
 	const struct evidence *e = d->evidence;
+	struct facts f;
 
-	print_machine(e, out);
+	facts_of(d, &f);
+	print_machine(&f, out);
 	print_ladder(e, out);
 	print_shares(e, out);
 	print_ops(e, out);
 	print_sweep(e, out);
 	print_terms(e, out);
-	print_watch(e, out);
+	print_watch(&f, out);
 	print_ranks(e, out);
 	for (size_t i = 0; i < e->num_notes; i++)
 		fprintf(out, "note       %s\n", e->notes[i]);

@@ -5,25 +5,7 @@
 
 #include <stdio.h>
 
-#include "loader/tools/doctor/apply.h"
-#include "loader/tools/doctor/evidence.h"
-#include "loader/tools/doctor/fix.h"
-#include "loader/tools/doctor/verdict.h"
-
-struct diagnosis {
-	const struct evidence *evidence;
-	struct verdict verdict;
-	struct fix fixes[FIXES_MAX];
-	size_t num_fixes;
-	const struct applied *applied; /* NULL: that was not asked for */
-};
-
-/* A line of the picture of where time goes. */
-struct stage_share {
-	const char *name;
-	double us; /* CPU time of a sample */
-	double share;
-};
+#include "loader/tools/doctor/facts.h"
 
 enum { SHARES_MAX = 3 };
 
@@ -33,6 +15,7 @@ size_t report_shares(const struct evidence *e, struct stage_share *out);
 const char *report_changes(unsigned changes);
 /* "no upload", what a rung of the ladder is. */
 const char *report_rung(enum rung rung);
+const char *report_rung_key(enum rung rung);
 /* What a term of the model is about. */
 const char *report_term(enum term term);
 

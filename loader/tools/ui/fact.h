@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reports as tables of facts. A row says where a value lies in a struct, its
+ * key in JSON, its unit, and how text and HTML show it. A report that gains a
+ * value gains a row.
+ *
+ * A table is an array that ends with FACT_LAST. Nothing is kept; any thread.
+ */
+#ifndef LOADER_TOOLS_UI_FACT_H
+#define LOADER_TOOLS_UI_FACT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum fact_type {
+	FACT_END,
+	FACT_REAL,
+	FACT_INT,
+	FACT_UNSIGNED,
+	FACT_U64,
+	FACT_BOOL,
+	FACT_CHARS, /* an array in the struct */
+	FACT_TEXT,  /* a pointer; NULL: not known */
+};
+
+/* How people see a number. JSON has it as it is. */
+enum fact_unit {
+	FACT_ONE,
+	FACT_PERCENT, /* of a share */
+	FACT_HALF,
+	FACT_MEGA,
+	FACT_GIGA,
+	/* The units below make text of a number, "-" if it is not known. */
+	FACT_BRIEF, /* "1.5", "2037", "12M" */
+	FACT_BYTES, /* "1.5 GiB" */
+	FACT_RATIO, /* "1.50" */
+};
+
+struct fact {
+	const char *key; /* in JSON; NULL: not there */
+	enum fact_type type;
+	enum fact_unit unit;
+	size_t at;    /* where the value lies */
+	size_t known; /* where a bool says if it is known; 0: it always is */
+	/* A format of printf() for the value, with %s for text and for units
+	   that make text, and %f for other numbers. A bool has no conversion:
+	   its text is shown if it is true. NULL: not shown. */
+	const char *text;
+	const char *html; /* markup; not for bools, and not for such units */
+	unsigned whose;	  /* bits of the objects that have it; 0: all have */
+	/* In a table for people: */
+	const char *title; /* of its column; NULL: it has none */
+	int width;	   /* characters */
+	int place;	   /* among the columns */
+	int goes; /* the order in which columns leave a narrow window */
+};
+
+/* The type and place of a member, which may be one of another member's. */
+#define FACT_AT(type_, member)                                                 \
+	.type = _Generic(&((type_ *)0)->member,                                \
+			 double *: FACT_REAL,                                  \
+			 int *: FACT_INT,                                      \
+			 unsigned *: FACT_UNSIGNED,                            \
+			 uint64_t *: FACT_U64,                                 \
+			 bool *: FACT_BOOL,                                    \
+			 char(*)[sizeof(((type_ *)0)->member)]: FACT_CHARS,    \
+			 char **: FACT_TEXT,                                   \
+			 const char **: FACT_TEXT),                            \
+	.at = offsetof(type_, member)
+
+#define FACT_LAST                                                              \
+	{                                                                      \
+		.type = FACT_END                                               \
+	}
+
+/* Adds the facts of `thing` to an object, and returns the object. Numbers that
+   are not known or not finite, and text that is not UTF-8, are null. */
+json_t *fact_json(json_t *object, const struct fact *facts, unsigned whose,
+		  const void *thing);
+
+/* A line of the titles, each as wide as its column. */
+void fact_titles(FILE *out, const struct fact *facts);
+
+/* Prints the facts that `text` or `html` is given for and that are known. */
+void fact_text(FILE *out, const struct fact *facts, const void *thing);
+void fact_html(FILE *out, const struct fact *facts, const void *thing);
+
+/* A cell of a table: a number by its unit or its `text`; "-": not known. */
+void fact_cell(const struct fact *fact, const void *thing, char *out,
+	       size_t size);
+
+enum { FACT_NUMBER_SIZE = 32 };
+
+/* "0", "3.0", "2037", "12M": below ten with `digits` behind the point. */
+const char *fact_brief(double v, int digits, char out[FACT_NUMBER_SIZE]);
+/* "512 MiB" */
+const char *fact_bytes(double v, char out[FACT_NUMBER_SIZE]);
+
+#endif
