@@ -10,6 +10,10 @@
 #include "loader/tools/ui/fact.h"
 #include "tests/unit/t.h"
 
+/* Of loader/tools/top/facts.h, which has another `figure`. */
+extern const struct fact top_row_facts[], top_delivery_facts[];
+extern const struct fact top_value_facts[], top_disk_facts[], top_cache_facts[];
+
 struct thing {
 	double share, unlimited;
 	int below;
@@ -127,10 +131,12 @@ static bool suits(const struct fact *f, const char *format)
 static void test_every_row(void)
 {
 	static const struct fact *const tables[] = {
-		facts_head,	   facts_cpu,	    facts_others,
-		facts_memory,	   facts_disk,	    facts_watch,
-		facts_machine_gpu, facts_rank_seen, facts_figure,
-		facts_stage_share, facts_fix,
+		facts_head,	    facts_cpu,	     facts_others,
+		facts_memory,	    facts_disk,	     facts_watch,
+		facts_machine_gpu,  facts_rank_seen, facts_figure,
+		facts_stage_share,  facts_fix,	     top_row_facts,
+		top_delivery_facts, top_value_facts, top_disk_facts,
+		top_cache_facts,
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {

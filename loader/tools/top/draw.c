@@ -5,14 +5,12 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
+#include "loader/tools/top/facts.h"
 
 enum {
 	LINE_SIZE = 512,
 	CELL_SIZE = 96,
-	NAME_MIN = 12,
-	BAR_MIN = 5, /* between its brackets */
 	BAR_MAX = 20,
-	VERDICT_MIN = 10,
 	VERDICT_FULL = 28, /* the longest sentence, of a rank below 1000 */
 	LONG_AGO_S = 60,
 };
@@ -21,47 +19,14 @@ enum {
 #define BOLD "\033[1m"
 #define PLAIN "\033[m"
 
-enum column {
-	COLUMN_NAME,
-	COLUMN_SPEED,
-	COLUMN_EPOCH,
-	COLUMN_BATCH,
-	COLUMN_QUEUE,
-	COLUMN_WAIT,
-	COLUMN_FAILED,
-	COLUMN_VERDICT,
-	COLUMNS,
-};
-
-/* Those that stay longest are the most useful in a narrow window. */
-static const struct {
-	const char *title;
-	int width;
-	int goes; /* in this order; 0: never */
-} columns[COLUMNS] = {
-	[COLUMN_NAME] = { "JOB", NAME_MIN, 0 },
-	[COLUMN_SPEED] = { "IMG/S", 7, 0 },
-	[COLUMN_EPOCH] = { "EPOCH", 5, 3 },
-	[COLUMN_BATCH] = { "BATCH", 6, 2 },
-	[COLUMN_QUEUE] = { "QUEUE", BAR_MIN + 2, 4 },
-	[COLUMN_WAIT] = { "WAIT", 4, 5 },
-	[COLUMN_FAILED] = { "FAILED", 6, 1 },
-	[COLUMN_VERDICT] = { "VERDICT", VERDICT_MIN, 0 },
-};
-
 enum { GOES = 5 };
-
-/* A row of the table: a job, or a rank that is one of several. */
-struct row {
-	const struct top_job_view *job;
-	const struct top_rank_view *rank; /* NULL: the job's own */
-};
 
 struct canvas {
 	FILE *out;
 	const struct top_look *look;
-	unsigned width;	     /* of a line, at most */
-	unsigned left;	     /* lines */
+	unsigned width; /* of a line, at most */
+	unsigned left;	/* lines */
+	const struct fact *columns[COLUMNS];
 	int widths[COLUMNS]; /* 0: not shown */
 };
 
@@ -90,37 +55,19 @@ put_line(struct canvas *c, const char *format, ...)
 	put_text(c, NULL, line);
 }
 
-/* In six characters or, above a million, a few more; below ten with so many
-   digits behind the point. */
-static const char *brief(double v, int digits, char out[CELL_SIZE])
+/* A line of the head: all of `facts`, or "-" without rates. */
+static void put_facts(struct canvas *c, const char *label,
+		      const struct fact *facts, const void *thing,
+		      bool is_known)
 {
-	static const char units[] = " kMGTPEZ";
-	unsigned i = 0;
+	char line[LINE_SIZE] = "";
+	FILE *out = is_known ? fmemopen(line, sizeof(line), "w") : NULL;
 
-	while (v >= 999999.5 && units[i + 2]) {
-		v /= 1000;
-		i++;
+	if (out) {
+		fact_text(out, facts, thing);
+		fclose(out);
 	}
-	if (i)
-		snprintf(out, CELL_SIZE, "%.0f%c", v, units[i]);
-	else
-		snprintf(out, CELL_SIZE, "%.*f", v > 0 && v < 9.95 ? digits : 0,
-			 v);
-	return out;
-}
-
-static const char *bytes(double v, char out[CELL_SIZE])
-{
-	static const char *const units[] = { "B",   "KiB", "MiB", "GiB",
-					     "TiB", "PiB", "EiB" };
-	unsigned i = 0;
-
-	while (v >= 1023.5 && i + 1 < ARRAY_LEN(units)) {
-		v /= 1024;
-		i++;
-	}
-	snprintf(out, CELL_SIZE, "%.*f %s", i && v < 99.95, v, units[i]);
-	return out;
+	put_line(c, "%s%s", label, is_known ? line : "-");
 }
 
 static const char *duration(uint64_t s, char out[CELL_SIZE])
@@ -172,72 +119,47 @@ static void put_title(struct canvas *c, const struct top_view *v)
 		put_line(c, "%s%s", mount, rest);
 }
 
+static bool has_own_cache(const struct top_view *v)
+{
+	return !strcmp(v->now->mode, "process");
+}
+
 static void put_batches(struct canvas *c, const struct top_view *v)
 {
-	char n[CELL_SIZE], size[CELL_SIZE];
-
-	if (v->seconds > 0)
-		put_line(
-			c,
-			"batches  %s/s, %s/s, %.1f %% of them were not ready when asked for",
-			brief(v->batches_per_s, 1, n),
-			bytes(v->bytes_per_s, size),
-			100 * v->batches_late_share);
-	else
-		put_line(c, "batches  -");
+	put_facts(c, "batches  ", top_delivery_facts, v, v->has_rates);
 }
 
 static void put_values(struct canvas *c, const struct top_view *v)
 {
-	char n[CELL_SIZE];
-
-	if (strcmp(v->now->mode, "process"))
+	if (has_own_cache(v))
+		put_facts(c, "values   ", top_value_facts, v, v->has_rates);
+	else
 		put_line(
 			c,
 			"cache    the kernel's, which does not tell what it does");
-	else if (v->seconds > 0)
-		put_line(
-			c,
-			"values   %s/s: %.1f %% cache hits, %.1f %% late prefetches, %.1f %% misses",
-			brief(v->values_per_s, 1, n), 100 * v->hit_share,
-			100 * v->late_share, 100 * v->miss_share);
-	else
-		put_line(c, "values   -");
 }
 
 static void put_reads(struct canvas *c, const struct top_view *v)
 {
-	char n[CELL_SIZE], size[CELL_SIZE], by[CELL_SIZE] = "-";
-
-	if (strcmp(v->now->mode, "process"))
-		return;
-	if (v->amplification > 0)
-		snprintf(by, sizeof(by), "%.2f", v->amplification);
-	if (v->seconds > 0)
-		put_line(c, "disk     %s/s, %s reads/s, read amplification %s",
-			 bytes(v->read_bytes_per_s, size),
-			 brief(v->reads_per_s, 1, n), by);
-	else
-		put_line(c, "disk     -");
+	if (has_own_cache(v))
+		put_facts(c, "disk     ", top_disk_facts, v, v->has_rates);
 }
 
 static void put_budget(struct canvas *c, const struct top_view *v)
 {
-	char used[CELL_SIZE], limit[CELL_SIZE], slots[CELL_SIZE];
-	char fill[CELL_SIZE];
+	char fill[CELL_SIZE], label[CELL_SIZE + 16], slots[FACT_NUMBER_SIZE];
 	const struct top_reading *r = v->now;
 	double share =
 		r->limit ? (double)min_u64(r->used, r->limit) / (double)r->limit
 			 : 0;
 
-	bytes((double)r->slot_bytes, slots);
-	if (strcmp(r->mode, "process"))
-		put_line(c, "memory   batches %s", slots);
+	snprintf(label, sizeof(label), "memory   %s",
+		 bar(share, BAR_MAX, fill));
+	if (has_own_cache(v))
+		put_facts(c, label, top_cache_facts, r, true);
 	else
-		put_line(c, "memory   %s cache %s of %s; batches %s",
-			 bar(share, BAR_MAX, fill),
-			 bytes((double)r->used, used),
-			 bytes((double)r->limit, limit), slots);
+		put_line(c, "memory   batches %s",
+			 fact_bytes((double)r->slot_bytes, slots));
 }
 
 /* As many lines as a window of this height can spare, the first ones most. */
@@ -299,7 +221,7 @@ static int sum_of(const int widths[COLUMNS])
 {
 	int sum = -1;
 
-	for (enum column i = 0; i < COLUMNS; i++)
+	for (enum top_column i = COLUMN_NAME; i < COLUMNS; i++)
 		sum += widths[i] ? widths[i] + 1 : 0;
 	return sum;
 }
@@ -318,11 +240,13 @@ static void lay_out(struct canvas *c, const struct top_view *v)
 {
 	int *w = c->widths, spare;
 
-	for (enum column i = 0; i < COLUMNS; i++)
-		w[i] = columns[i].width;
+	for (const struct fact *f = top_row_facts; f->type != FACT_END; f++) {
+		c->columns[f->place] = f;
+		w[f->place] = f->width;
+	}
 	for (int turn = 1; turn <= GOES && sum_of(w) > (int)c->width; turn++) {
-		for (enum column i = 0; i < COLUMNS; i++)
-			w[i] = columns[i].goes == turn ? 0 : w[i];
+		for (enum top_column i = COLUMN_NAME; i < COLUMNS; i++)
+			w[i] = c->columns[i]->goes == turn ? 0 : w[i];
 	}
 	spare = (int)c->width - sum_of(w);
 	if (spare <= 0)
@@ -333,7 +257,7 @@ static void lay_out(struct canvas *c, const struct top_view *v)
 		w[COLUMN_QUEUE] += take_up_to(&spare, BAR_MAX - BAR_MIN);
 }
 
-static bool is_left(enum column column)
+static bool is_left(enum top_column column)
 {
 	return column == COLUMN_NAME || column == COLUMN_QUEUE ||
 	       column == COLUMN_VERDICT;
@@ -350,31 +274,31 @@ static void put_titles(struct canvas *c)
 	char line[LINE_SIZE];
 	int n = 0;
 
-	for (enum column i = 0; i < COLUMNS; i++) {
+	for (enum top_column i = COLUMN_NAME; i < COLUMNS; i++) {
 		if (c->widths[i])
 			n += snprintf(line + n, sizeof(line) - (size_t)n,
 				      is_left(i) ? "%s%-*s" : "%s%*s",
 				      n ? " " : "", c->widths[i],
-				      columns[i].title);
+				      c->columns[i]->title);
 	}
 	if (!c->look->has_styles)
 		trim(line, n);
 	put_text(c, REVERSE, line);
 }
 
-static void cell_name(const struct row *row, int width, char out[CELL_SIZE])
+static void cell_name(const struct top_row *row, int width, char out[CELL_SIZE])
 {
 	if (row->rank)
 		snprintf(out, CELL_SIZE, "  rank %llu",
-			 (unsigned long long)row->rank->now->rank);
-	else if (strlen(row->job->now->name) <= (size_t)width)
-		snprintf(out, CELL_SIZE, "%s", row->job->now->name);
+			 (unsigned long long)row->now.rank);
+	else if (strlen(row->name) <= (size_t)width)
+		snprintf(out, CELL_SIZE, "%s", row->name);
 	else
-		snprintf(out, CELL_SIZE, "%.*s...", width - 3,
-			 row->job->now->name);
+		snprintf(out, CELL_SIZE, "%.*s...", width - 3, row->name);
 }
 
-static void cell_verdict(const struct row *row, int width, char out[CELL_SIZE])
+static void cell_verdict(const struct top_row *row, int width,
+			 char out[CELL_SIZE])
 {
 	bool in_full = true;
 
@@ -387,47 +311,36 @@ static void cell_verdict(const struct row *row, int width, char out[CELL_SIZE])
 	} while (!in_full && strlen(out) > (size_t)width);
 }
 
-static void cell(enum column column, const struct row *row, int width,
-		 char out[CELL_SIZE])
+static void cell(const struct fact *column, const struct top_row *row,
+		 int width, char out[CELL_SIZE])
 {
-	const struct top_rank_view *r =
-		row->rank ? row->rank : &row->job->worst;
-	uint64_t failed =
-		row->rank ? row->rank->now->failed_rows : row->job->failed_rows;
-	double speed = row->rank ? r->samples_per_s : row->job->samples_per_s;
-
-	strcpy(out, "-");
-	if (column == COLUMN_NAME)
+	if (column->place == COLUMN_NAME)
 		cell_name(row, width, out);
-	else if (column == COLUMN_VERDICT)
+	else if (column->place == COLUMN_VERDICT)
 		cell_verdict(row, width, out);
-	else if (column == COLUMN_FAILED && row->job->now->num_ranks)
-		brief((double)failed, 0, out);
-	else if (column == COLUMN_EPOCH && r->now)
-		brief((double)r->now->epoch, 0, out);
-	else if (column == COLUMN_BATCH && r->now)
-		brief((double)r->now->number, 0, out);
-	else if (column == COLUMN_SPEED && r->is_active)
-		brief(speed, 1, out);
-	else if (column == COLUMN_QUEUE && r->is_active)
-		bar(r->queue_fill, width - 2, out);
-	else if (column == COLUMN_WAIT && r->is_active)
-		snprintf(out, CELL_SIZE, "%.0f%%", 100 * r->wait_share);
+	else if (column->place == COLUMN_QUEUE && row->seen.is_active)
+		bar(row->seen.queue_fill, width - 2, out);
+	else
+		fact_cell(column, row, out, CELL_SIZE);
 }
 
-static void put_row(struct canvas *c, const struct row *row)
+static void put_row(struct canvas *c, const struct top_view *v,
+		    const struct top_job_view *job,
+		    const struct top_rank_view *rank)
 {
-	bool is_bold = !row->rank && (row->job->verdict == TOP_WAITS ||
-				      row->job->verdict == TOP_LATE);
+	bool is_bold = !rank &&
+		       (job->verdict == TOP_WAITS || job->verdict == TOP_LATE);
 	char line[LINE_SIZE], text[CELL_SIZE];
+	struct top_row row;
 	int n = 0;
 
-	for (enum column i = 0; i < COLUMNS; i++) {
+	top_row_fill(v, job, rank, &row);
+	for (enum top_column i = COLUMN_NAME; i < COLUMNS; i++) {
 		int w = c->widths[i];
 
 		if (!w)
 			continue;
-		cell(i, row, w, text);
+		cell(c->columns[i], &row, w, text);
 		n += snprintf(line + n, sizeof(line) - (size_t)n,
 			      is_left(i) ? "%s%-*.*s" : "%s%*.*s", n ? " " : "",
 			      w, w, text);
@@ -443,18 +356,16 @@ static void put_rows(struct canvas *c, const struct top_view *v, size_t first,
 	size_t at = 0, end = first + lines;
 
 	for (size_t i = 0; i < v->num_jobs && at < end; i++) {
-		struct row row = { .job = &v->jobs[i] };
+		const struct top_job_view *job = &v->jobs[i];
 
-		if (!is_shown(c->look, row.job))
+		if (!is_shown(c->look, job))
 			continue;
-		if (at >= first)
-			put_row(c, &row);
-		at++;
-		for (size_t k = 0;
-		     k < ranks_shown(c->look, row.job) && at < end; k++, at++) {
-			row.rank = &row.job->ranks[k];
-			if (at >= first)
-				put_row(c, &row);
+		if (at++ >= first)
+			put_row(c, v, job, NULL);
+		for (size_t k = 0; k < ranks_shown(c->look, job) && at < end;
+		     k++) {
+			if (at++ >= first)
+				put_row(c, v, job, &job->ranks[k]);
 		}
 	}
 }

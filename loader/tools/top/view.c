@@ -286,6 +286,8 @@ int top_view_make(const struct top_reading *before,
 	if (before) {
 		v->seconds = 1e-9 * (double)(now->at_ns - before->at_ns);
 		see_daemon(before, now, v);
+		v->has_rates = true;
+		v->has_amplification = v->amplification > 0;
 	}
 	for (size_t i = 0; i < now->num_jobs; i++) {
 		const struct top_job *job = &now->jobs[i];

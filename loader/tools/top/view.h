@@ -48,12 +48,13 @@ struct top_job_view {
 
 struct top_view {
 	const struct top_reading *now;
-	double seconds; /* 0: there is one reading, and no rates of the daemon
-			 */
+	double seconds; /* between the two readings; 0: there is only one */
+	bool has_rates; /* there are two */
 	double values_per_s;
 	double hit_share, late_share, miss_share; /* of these */
 	double reads_per_s, read_bytes_per_s;
 	double amplification; /* 0: nothing was delivered */
+	bool has_amplification;
 	double batches_per_s, bytes_per_s;
 	double batches_late_share;
 	size_t num_jobs;
