@@ -53,7 +53,8 @@ in = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 # loader. tests/lint/layers.py has the order of the folders.
 lib_src    := $(call in,$(addprefix fs/,util metrics order dataset cache engine) \
               loader $(addprefix loader/,util jpeg codec resize graph ops jit feed pipeline gpu run))
-isa_src    := $(call in,loader/jit/isa)
+# Folders named isa/ are compiled once for each instruction set.
+isa_src    := $(call in,$(wildcard loader/*/isa))
 ops_src    := $(call in,loader/ops)
 # The programs. Each takes of these what it refers to.
 prog_src   := $(call in,fs/namespace fs/mount \
@@ -77,7 +78,7 @@ bench := $(BUILD)/bench_gpu
 replays := $(patsubst tests/fuzz/%.c,$(BUILD)/replay_%,$(fuzz_src))
 # Compiled once for each instruction set: as any machine, and as most have.
 isas      := plain $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),v3)
-isa_objs  := $(foreach i,$(isas),$(patsubst %.c,$(BUILD)/kernels/$i/%.o,$(notdir $(isa_src))) $(BUILD)/kernels/$i/prebuilt.o)
+isa_objs  := $(foreach i,$(isas),$(patsubst %.c,$(BUILD)/kernels/$i/%.o,$(isa_src)) $(BUILD)/kernels/$i/prebuilt.o)
 v3_flags  := -mavx2 -mf16c
 lib_objs := $(call obj,$(lib_src)) $(isa_objs)
 # The Python package, for interpreters of 3.11 and later; nothing without one
@@ -197,7 +198,7 @@ $(BUILD)/kernels/$1/prebuilt.o: $(BUILD)/prebuilt.c
 	@mkdir -p $$(@D)
 	$$(call say,CC)
 	$$(Q)$$(CC) $$(ALL_CFLAGS) $$(kernel_flags) $$($1_flags) -DISA=$1 -MMD -MP -c -o $$@ $$<
-$(BUILD)/kernels/$1/%.o: loader/jit/isa/%.c $(BUILD)/flags Makefile
+$(BUILD)/kernels/$1/%.o: %.c $(BUILD)/flags Makefile
 	@mkdir -p $$(@D)
 	$$(call say,CC)
 	$$(Q)$$(CC) $$(ALL_CFLAGS) $$(kernel_flags) $$($1_flags) -DISA=$1 -MMD -MP -c -o $$@ $$<

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/jit/isa.h"
 
-#ifdef __x86_64__
-#	include <cpuid.h>
-#endif
-
 #include "fs/util/bytes.h"
 #include "loader/jit/emit.h"
 
 /* By the names that the Makefile gives to ISA. */
-extern const struct gather gather_plain;
+ISA_DECLARE(struct gather, gather);
 extern const struct prebuilt prebuilt_plain[];
 
 static bool is_always(void)
@@ -18,24 +14,14 @@ static bool is_always(void)
 }
 
 #ifdef __x86_64__
-extern const struct gather gather_v3;
 extern const struct prebuilt prebuilt_v3[];
-
-/* Compilers that know AVX2 by name need not know F16C. */
-static bool is_v3(void)
-{
-	unsigned a, b, c, d;
-
-	return __builtin_cpu_supports("avx2") &&
-	       __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
-}
 #endif
 
 static const struct isa isas[] = {
 #ifdef __x86_64__
 	{ .name = "x86-64-v3",
 	  .flags = { "-mavx2", "-mf16c" },
-	  .is_supported = is_v3,
+	  .is_supported = isa_has_v3,
 	  .gather = &gather_v3,
 	  .prebuilt = prebuilt_v3 },
 	{ .name = "x86-64",

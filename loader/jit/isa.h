@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "loader/jit/kernel.h"
+#include "loader/util/isa_choice.h"
 
 /* Rows of pixels from one order to another; memory does not overlap. */
 struct gather {
@@ -53,10 +54,5 @@ const struct isa *isa_best(void);
 
 /* The prebuilt kernel of a text; NULL: none. */
 kernel_fn *isa_find(const struct isa *isa, const char *text);
-
-/* Files of loader/isa are compiled for every ISA, with these names in them. */
-#define ISA_PASTE(a, b) a##_##b
-#define ISA_EXPAND(a, b) ISA_PASTE(a, b)
-#define ISA_NAME(name) ISA_EXPAND(name, ISA)
 
 #endif
