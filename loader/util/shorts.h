@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Vectors of 16-bit numbers, eight or with AVX2 sixteen, for files that are
+ * compiled once per instruction set (isa_choice.h). The compiler's operators
+ * `+`, `-`, `*`, `<<` and `>>` apply to each number. The functions below are
+ * the operations that C lacks.
+ *
+ * The versions for any machine, at the end, are the definition. AVX2 has
+ * instructions with the same results.
+ */
+#ifndef LOADER_UTIL_SHORTS_H
+#define LOADER_UTIL_SHORTS_H
+
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __AVX2__
+#	include <immintrin.h>
+enum { SHORTS_BYTES = 32 };
+#else
+enum { SHORTS_BYTES = 16 };
+#endif
+enum { SHORTS = SHORTS_BYTES / 2, BYTE16 = 16 };
+
+typedef int16_t shorts __attribute__((vector_size(SHORTS_BYTES)));
+typedef uint16_t ushorts __attribute__((vector_size(SHORTS_BYTES)));
+typedef uint8_t byte16 __attribute__((vector_size(BYTE16)));
+
+/* A vector of elements at constant places in a, followed by b. */
+#ifdef __clang__
+#	define VECTOR_SHUFFLE(a, b, ...)                                      \
+		__builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#	define VECTOR_SHUFFLE(a, b, ...)                                      \
+		__builtin_shuffle(a, b, (__typeof__(a)){ __VA_ARGS__ })
+#endif
+
+#define SHORTS_INLINE static inline __attribute__((always_inline))
+
+SHORTS_INLINE shorts shorts_load(const void *p)
+{
+	shorts v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+SHORTS_INLINE void shorts_store(void *p, shorts v)
+{
+	memcpy(p, &v, sizeof(v));
+}
+
+SHORTS_INLINE byte16 byte16_load(const void *p)
+{
+	byte16 v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+SHORTS_INLINE void byte16_store(void *p, byte16 v)
+{
+	memcpy(p, &v, sizeof(v));
+}
+
+/* The two numbers in `pair`, the lower one first, repeated. */
+SHORTS_INLINE shorts shorts_of_pair(uint32_t pair)
+{
+	typedef uint32_t pairs __attribute__((vector_size(SHORTS_BYTES)));
+
+	return (shorts)((pairs){ 0 } + pair);
+}
+
+/* Every number is v. */
+SHORTS_INLINE shorts shorts_of(int v)
+{
+	return shorts_of_pair((uint32_t)v << 16 | (uint16_t)v);
+}
+
+#ifdef __AVX2__
+SHORTS_INLINE shorts shorts_add(shorts a, shorts b)
+{
+	return (shorts)_mm256_adds_epi16((__m256i)a, (__m256i)b);
+}
+
+SHORTS_INLINE shorts shorts_high(shorts a, shorts b)
+{
+	return (shorts)_mm256_mulhi_epi16((__m256i)a, (__m256i)b);
+}
+
+SHORTS_INLINE shorts shorts_scale(shorts a, shorts b)
+{
+	return (shorts)_mm256_mulhrs_epi16((__m256i)a, (__m256i)b);
+}
+
+SHORTS_INLINE shorts shorts_blend(shorts a, int ka, shorts b, int kb)
+{
+	__m256i k = (__m256i)shorts_of_pair((uint32_t)kb << 16 | (uint16_t)ka);
+	__m256i half = _mm256_set1_epi32(1 << 15);
+	__m256i low = _mm256_unpacklo_epi16((__m256i)a, (__m256i)b);
+	__m256i high = _mm256_unpackhi_epi16((__m256i)a, (__m256i)b);
+
+	low = _mm256_add_epi32(_mm256_madd_epi16(low, k), half);
+	high = _mm256_add_epi32(_mm256_madd_epi16(high, k), half);
+	return (shorts)_mm256_packs_epi32(_mm256_srai_epi32(low, 16),
+					  _mm256_srai_epi32(high, 16));
+}
+
+SHORTS_INLINE shorts shorts_load_bytes(const uint8_t *p)
+{
+	return (shorts)_mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)p));
+}
+
+SHORTS_INLINE void shorts_store_bytes(uint8_t *p, shorts v)
+{
+	__m128i low = _mm256_castsi256_si128((__m256i)v);
+	__m128i high = _mm256_extracti128_si256((__m256i)v, 1);
+
+	_mm_storeu_si128((void *)p, _mm_packus_epi16(low, high));
+}
+#else
+/* The sums, limited to 16 bits. */
+SHORTS_INLINE shorts shorts_add(shorts a, shorts b)
+{
+	shorts sum = (shorts)((ushorts)a + (ushorts)b);
+	shorts over = ((a ^ sum) & (b ^ sum)) >> 15;
+
+	return (sum & ~over) | (((a >> 15) ^ INT16_MAX) & over);
+}
+
+/* The upper 16 bits of the products. */
+SHORTS_INLINE shorts shorts_high(shorts a, shorts b)
+{
+	int16_t x[SHORTS], y[SHORTS];
+
+	shorts_store(x, a);
+	shorts_store(y, b);
+	for (int i = 0; i < SHORTS; i++)
+		x[i] = (int16_t)(x[i] * y[i] >> 16);
+	return shorts_load(x);
+}
+
+/* a b / 2^15, rounded half up; not for -2^15 times itself. */
+SHORTS_INLINE shorts shorts_scale(shorts a, shorts b)
+{
+	int16_t x[SHORTS], y[SHORTS];
+
+	shorts_store(x, a);
+	shorts_store(y, b);
+	for (int i = 0; i < SHORTS; i++)
+		x[i] = (int16_t)((x[i] * y[i] + (1 << 14)) >> 15);
+	return shorts_load(x);
+}
+
+/* (a ka + b kb) / 2^16 for 16-bit ka and kb, rounded half up. */
+SHORTS_INLINE shorts shorts_blend(shorts a, int ka, shorts b, int kb)
+{
+	int16_t x[SHORTS], y[SHORTS];
+
+	shorts_store(x, a);
+	shorts_store(y, b);
+	for (int i = 0; i < SHORTS; i++)
+		x[i] = (int16_t)((x[i] * ka + y[i] * kb + (1 << 15)) >> 16);
+	return shorts_load(x);
+}
+
+typedef uint8_t shorts_bytes __attribute__((vector_size(SHORTS)));
+
+/* SHORTS bytes become as many numbers. */
+SHORTS_INLINE shorts shorts_load_bytes(const uint8_t *p)
+{
+	shorts_bytes v;
+
+	memcpy(&v, p, sizeof(v));
+	return __builtin_convertvector(v, shorts);
+}
+
+/* SHORTS numbers, limited to bytes. */
+SHORTS_INLINE void shorts_store_bytes(uint8_t *p, shorts v)
+{
+	shorts_bytes bytes = __builtin_convertvector(
+		(v & (v > 0)) | (v > UINT8_MAX), shorts_bytes);
+
+	memcpy(p, &bytes, sizeof(bytes));
+}
+#endif
+
+#endif
