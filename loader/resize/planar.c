@@ -49,7 +49,7 @@ int planar_open(struct planar **out)
 
 	if (!p)
 		return -ENOMEM;
-	planar_use(p, planar_avx2() ? planar_avx2() : &planar_plain);
+	planar_use(p, ISA_BEST(planar));
 	*out = p;
 	return 0;
 }

@@ -54,10 +54,8 @@ int planar_start(struct planar *p, const struct resize *resize,
 /* The next rows, valid until the next call; out->rows is 0 after the last. */
 void planar_next(struct planar *p, struct planar_rows *out);
 
-/* The inner loops, for tests: the definition, and NULL or what is faster. */
+/* For tests: other inner loops than the fastest that this machine runs. */
 struct planar_class;
-extern const struct planar_class planar_plain;
-const struct planar_class *planar_avx2(void);
 void planar_use(struct planar *p, const struct planar_class *class);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "loader/resize/filter.h"
+#include "loader/util/isa_choice.h"
 
 enum {
 	PLANAR_ROWS = 16,
@@ -54,5 +55,7 @@ struct planar_class {
 	void (*colour)(const struct planar_colours *c);
 	void (*gray)(const struct planar_colours *c);
 };
+
+ISA_DECLARE(struct planar_class, planar);
 
 #endif

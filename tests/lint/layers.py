@@ -24,7 +24,8 @@ LAYERS = """
     fs/mount
     loader/util
     loader/jpeg
-    loader/codec loader/resize
+    loader/codec loader/resize loader/jpeg/isa
+    loader/resize/isa
     loader/graph
     loader/ops loader/jit loader/feed
     loader/jit/isa loader/jit/prebuild
@@ -51,9 +52,11 @@ FACE = {
     "fs/namespace": "ns",
     "fs/mount": "",
     "loader/util": "*",
-    "loader/jpeg": "baseline entry_index huffman_best upsample",
+    "loader/jpeg": "baseline entry_index huffman_best upsample *>loader/jpeg",
+    "loader/jpeg/isa": "",
     "loader/codec": "codec exif index recode",
-    "loader/resize": "planar resample",
+    "loader/resize": "planar resample *>loader/resize",
+    "loader/resize/isa": "",
     "loader/graph": "args diagnostic dtype edit graph op operands parse sample_ids schedule user_op"
                     " beta>loader/ops token>loader/ops",
     "loader/ops": "",

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The definition of the inner loops; other machines use it too. */
-#include "loader/resize/planar.h"
+/* The inner loops of planar.c in plain C, number by number. */
+#ifndef TESTS_UNIT_PLANAR_MODEL_H
+#define TESTS_UNIT_PLANAR_MODEL_H
+
 #include "loader/resize/planar_class.h"
 
 enum { ONE_BITS = 15 };
@@ -92,10 +94,12 @@ static void gray(const struct planar_colours *c)
 				byte_of(limited(c->in[0][x][y] + c->rounding));
 }
 
-const struct planar_class planar_plain = {
+static const struct planar_class planar_model = {
 	.down = down,
 	.turn = turn,
 	.across = across,
 	.colour = colour,
 	.gray = gray,
 };
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inner loops of planar.c, on a vector of numbers at a time. */
+#include "loader/resize/planar.h"
+#include "loader/resize/planar_class.h"
+#include "loader/util/isa_choice.h"
+#include "loader/util/shorts.h"
+
+/* For loops over constant numbers of taps. */
+#define UNROLL _Pragma("GCC unroll 4")
+#define INLINE static inline __attribute__((always_inline))
+
+enum { SIDE = PLANAR_ROWS, HALF = SIDE / 2 };
+
+/* Sixteen columns of sixteen rows. */
+typedef uint8_t block[SIDE][SIDE];
+
+INLINE void down_taps(const struct planar_down *d, uint32_t taps)
+{
+	for (uint32_t x = 0; x < d->width; x += SHORTS) {
+		const uint8_t *p = d->samples + x;
+		shorts sum = { 0 };
+
+		UNROLL
+		for (uint32_t k = 0; k < taps; k++, p += d->stride) {
+			shorts v = shorts_load_bytes(p) << PLANAR_POINT;
+			shorts w = shorts_of_pair(d->weights[k]);
+
+			sum = shorts_add(sum, shorts_scale(v, w));
+		}
+		shorts_store(d->out + x, sum);
+	}
+}
+
+static void down(const struct planar_down *d)
+{
+	if (d->taps == 2)
+		down_taps(d, 2);
+	else if (d->taps == 3)
+		down_taps(d, 3);
+	else if (d->taps == 4)
+		down_taps(d, 4);
+	else
+		down_taps(d, d->taps);
+}
+
+/*
+ * A matrix is transposed by perfect shuffles of its rows: a step interleaves
+ * the first half of the vectors with the second. Three steps transpose eight
+ * rows, four steps sixteen.
+ */
+typedef int16_t short8 __attribute__((vector_size(16)));
+
+INLINE void shuffle_eight(const short8 in[HALF], short8 out[HALF])
+{
+	for (unsigned i = 0; i < HALF / 2; i++) {
+		short8 a = in[i], b = in[i + HALF / 2];
+
+		out[2 * i] = VECTOR_SHUFFLE(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+		out[2 * i + 1] =
+			VECTOR_SHUFFLE(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+	}
+}
+
+/* Eight columns of eight rows. */
+INLINE void turn_eight(const int16_t *in, size_t stride, int16_t *out)
+{
+	short8 a[HALF], b[HALF];
+
+	for (unsigned i = 0; i < HALF; i++)
+		memcpy(&a[i], in + i * stride, sizeof(a[i]));
+	shuffle_eight(a, b);
+	shuffle_eight(b, a);
+	shuffle_eight(a, b);
+	for (unsigned i = 0; i < HALF; i++)
+		memcpy(out + i * (size_t)PLANAR_ROWS, &b[i], sizeof(b[i]));
+}
+
+static void turn(const int16_t *in, size_t stride, uint32_t width,
+		 planar_column *out)
+{
+	for (uint32_t x = 0; x < width; x += HALF) {
+		turn_eight(in + x, stride, out[x]);
+		turn_eight(in + HALF * stride + x, stride, out[x] + HALF);
+	}
+}
+
+INLINE shorts column_sum(const planar_column *in, const uint32_t *w,
+			 uint32_t taps, uint32_t y)
+{
+	shorts sum = { 0 };
+
+	UNROLL
+	for (uint32_t k = 0; k < taps; k++)
+		sum = shorts_add(sum, shorts_scale(shorts_load(in[k] + y),
+						   shorts_of_pair(w[k])));
+	return sum;
+}
+
+INLINE void across_taps(const struct filter *f, const planar_column *in,
+			planar_column *out, uint32_t taps)
+{
+	const uint32_t *w = f->weights;
+
+	for (uint32_t i = 0; i < f->count; i++, w += taps)
+		for (uint32_t y = 0; y < SIDE; y += SHORTS)
+			shorts_store(out[i] + y,
+				     column_sum(in + f->first[i], w, taps, y));
+}
+
+static void across(const struct filter *f, const planar_column *in,
+		   planar_column *out)
+{
+	if (f->taps == 2)
+		across_taps(f, in, out, 2);
+	else if (f->taps == 3)
+		across_taps(f, in, out, 3);
+	else if (f->taps == 4)
+		across_taps(f, in, out, 4);
+	else
+		across_taps(f, in, out, f->taps);
+}
+
+INLINE void shuffle_sixteen(const byte16 in[SIDE], byte16 out[SIDE])
+{
+	for (unsigned i = 0; i < HALF; i++) {
+		byte16 a = in[i], b = in[i + HALF];
+
+		out[2 * i] = VECTOR_SHUFFLE(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4,
+					    20, 5, 21, 6, 22, 7, 23);
+		out[2 * i + 1] =
+			VECTOR_SHUFFLE(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12,
+				       28, 13, 29, 14, 30, 15, 31);
+	}
+}
+
+INLINE void store_rows(const block columns, uint8_t *out, size_t stride)
+{
+	byte16 a[SIDE], b[SIDE];
+
+	for (unsigned i = 0; i < SIDE; i++)
+		a[i] = byte16_load(columns[i]);
+	shuffle_sixteen(a, b);
+	shuffle_sixteen(b, a);
+	shuffle_sixteen(a, b);
+	shuffle_sixteen(b, a);
+	for (unsigned i = 0; i < SIDE; i++)
+		byte16_store(out + i * stride, a[i]);
+}
+
+INLINE shorts times(shorts v, int coefficient)
+{
+	return shorts_scale(v, shorts_of(coefficient));
+}
+
+INLINE shorts luma_of(const struct planar_colours *c, uint32_t x, uint32_t y)
+{
+	return shorts_add(shorts_load(c->in[0][x] + y), shorts_of(c->rounding));
+}
+
+INLINE shorts chroma_of(const planar_column *in, uint32_t x, uint32_t y)
+{
+	return shorts_load(in[x] + y) - PLANAR_ZERO_CHROMA;
+}
+
+INLINE void store_sum(uint8_t *out, shorts luma, shorts chroma)
+{
+	shorts_store_bytes(out, shorts_add(luma, chroma) >> PLANAR_POINT);
+}
+
+static void colour(const struct planar_colours *c)
+{
+	block red, green, blue;
+
+	for (uint32_t x = 0; x < c->width; x += SIDE) {
+		for (uint32_t at = 0; at < SIDE * SIDE; at += SHORTS) {
+			uint32_t i = at / SIDE, k = at % SIDE;
+			shorts y = luma_of(c, x + i, k);
+			shorts cb = chroma_of(c->in[1], x + i, k);
+			shorts cr = chroma_of(c->in[2], x + i, k);
+
+			store_sum(red[i] + k, y,
+				  cr + times(cr, PLANAR_RED_OF_CR));
+			store_sum(green[i] + k, y,
+				  times(cb, PLANAR_GREEN_OF_CB) +
+					  times(cr, PLANAR_GREEN_OF_CR));
+			store_sum(blue[i] + k, y,
+				  cb + times(cb, PLANAR_BLUE_OF_CB));
+		}
+		store_rows(red, c->out[0] + x, c->stride);
+		store_rows(green, c->out[1] + x, c->stride);
+		store_rows(blue, c->out[2] + x, c->stride);
+	}
+}
+
+static void gray(const struct planar_colours *c)
+{
+	block luma;
+
+	for (uint32_t x = 0; x < c->width; x += SIDE) {
+		for (uint32_t at = 0; at < SIDE * SIDE; at += SHORTS) {
+			uint32_t i = at / SIDE, k = at % SIDE;
+
+			shorts_store_bytes(luma[i] + k, luma_of(c, x + i, k) >>
+								PLANAR_POINT);
+		}
+		store_rows(luma, c->out[0] + x, c->stride);
+	}
+}
+
+const struct planar_class ISA_NAME(planar) = {
+	.down = down,
+	.turn = turn,
+	.across = across,
+	.colour = colour,
+	.gray = gray,
+};
