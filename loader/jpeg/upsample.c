@@ -36,7 +36,7 @@ int fancy_open(struct fancy **out)
 
 	if (!f)
 		return -ENOMEM;
-	fancy_use(f, fancy_avx2() ? fancy_avx2() : &fancy_plain);
+	fancy_use(f, ISA_BEST(fancy));
 	*out = f;
 	return 0;
 }

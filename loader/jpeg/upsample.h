@@ -31,10 +31,8 @@ int fancy_start(struct fancy *f, const struct baseline_image *image,
 /* Row y of the rectangle, valid until the next call. */
 const uint8_t *fancy_row(struct fancy *f, uint32_t y);
 
-/* The inner loops, for tests: the definition, and NULL or what is faster. */
+/* For tests: other inner loops than the fastest that this machine runs. */
 struct fancy_class;
-extern const struct fancy_class fancy_plain;
-const struct fancy_class *fancy_avx2(void);
 void fancy_use(struct fancy *f, const struct fancy_class *class);
 
 #endif

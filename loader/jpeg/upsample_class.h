@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "loader/util/isa_choice.h"
+
 enum {
 	FANCY_BLOCK = 32,
 	FANCY_POINT = 16,
@@ -37,5 +39,7 @@ struct fancy_class {
 	/* n pixels of Y, Cb and Cr to R, G and B, interleaved. */
 	void (*colour)(const uint8_t *const in[3], size_t n, uint8_t *out);
 };
+
+ISA_DECLARE(struct fancy_class, fancy);
 
 #endif
