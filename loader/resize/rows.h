@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arithmetic of a separable resize, one row at a time: a source row is
- * filtered across into a row of numbers, then some of those are filtered down
- * into a row of bytes. What the numbers are is the class's own business.
+ * The arithmetic of a separable resize, one row at a time. across() filters a
+ * source row into a row of numbers; down() filters some of those rows into a
+ * row of bytes. Each class has numbers of its own.
  *
- * The plain classes are the definition; those of a machine's own instructions
- * give the same bits.
+ * All variants of a class give the same bits. tests/unit/rows_model.h has the
+ * arithmetic in plain C.
  */
 #ifndef LOADER_RESIZE_ROWS_H
 #define LOADER_RESIZE_ROWS_H
@@ -14,7 +14,13 @@
 #include <stdint.h>
 
 #include "loader/resize/axis.h"
-#include "loader/util/vec16.h"
+#include "loader/util/isa_choice.h"
+
+/* A sum, while it is one; both members are 32 bits. */
+union cell {
+	float real;
+	int32_t fixed;
+};
 
 /* Numbers to allocate for a row of `width` pixels: some more are touched. */
 size_t rows_size(uint32_t width);
@@ -46,10 +52,14 @@ struct rows_class {
 	void (*down)(const struct rows_down *d);
 };
 
-/* By the kind of both axes: the fastest that this machine can run. */
+/* By the kind of both axes. */
+struct rows_table {
+	struct rows_class of[AXIS_TRIANGLE + 1];
+};
+
+ISA_DECLARE(struct rows_table, rows);
+
+/* The fastest class that this machine runs. */
 const struct rows_class *rows_class(enum axis_kind kind);
-const struct rows_class *rows_class_plain(enum axis_kind kind);
-/* NULL: none, or not on this machine. */
-const struct rows_class *rows_class_avx2(enum axis_kind kind);
 
 #endif

@@ -14,8 +14,11 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifdef __AVX2__
+#ifdef __SSE2__
 #	include <immintrin.h>
+#endif
+
+#ifdef __AVX2__
 enum { SHORTS_BYTES = 32 };
 #else
 enum { SHORTS_BYTES = 16 };
@@ -131,6 +134,9 @@ SHORTS_INLINE shorts shorts_add(shorts a, shorts b)
 /* The upper 16 bits of the products. */
 SHORTS_INLINE shorts shorts_high(shorts a, shorts b)
 {
+#	ifdef __SSE2__
+	return (shorts)_mm_mulhi_epi16((__m128i)a, (__m128i)b);
+#	else
 	int16_t x[SHORTS], y[SHORTS];
 
 	shorts_store(x, a);
@@ -138,18 +144,19 @@ SHORTS_INLINE shorts shorts_high(shorts a, shorts b)
 	for (int i = 0; i < SHORTS; i++)
 		x[i] = (int16_t)(x[i] * y[i] >> 16);
 	return shorts_load(x);
+#	endif
 }
 
-/* a b / 2^15, rounded half up; not for -2^15 times itself. */
+/*
+ * a b / 2^15, rounded half up; not for -2^15 times itself. That is two more
+ * bits of the products than shorts_high() has, of which one is rounded off.
+ */
 SHORTS_INLINE shorts shorts_scale(shorts a, shorts b)
 {
-	int16_t x[SHORTS], y[SHORTS];
+	ushorts low = (ushorts)a * (ushorts)b;
+	ushorts high = (ushorts)shorts_high(a, b);
 
-	shorts_store(x, a);
-	shorts_store(y, b);
-	for (int i = 0; i < SHORTS; i++)
-		x[i] = (int16_t)((x[i] * y[i] + (1 << 14)) >> 15);
-	return shorts_load(x);
+	return (shorts)(2 * high + (((low >> 14) + 1) >> 1));
 }
 
 /* (a ka + b kb) / 2^16 for 16-bit ka and kb, rounded half up. */

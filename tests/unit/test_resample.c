@@ -9,7 +9,6 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/util/vec16.h"
 #include "tests/unit/t.h"
 
 enum { CHANNELS = 3, GUARD = 5, GUARD_BYTE = 0xa5 };
@@ -385,36 +384,6 @@ static void parts_are_cut_out_of_the_whole(void)
 	}
 }
 
-static void blocks_are_what_plain_c_makes(void)
-{
-	struct rng rng = { .key = 5 };
-
-	for (int i = 0; i < 1000; i++) {
-		uint8_t in[BLOCK], out[2][BLOCK];
-		union cell cells[2][BLOCK];
-		fixed4 v[2];
-
-		for (int k = 0; k < BLOCK; k++)
-			in[k] = (uint8_t)rng_next(&rng);
-		block_real(in, cells[0]);
-		block_real_plain(in, cells[1]);
-		CHECK(!memcmp(cells[0], cells[1], sizeof(cells[0])));
-		block_narrow(cells[0], out[0]);
-		block_narrow_plain(cells[0], out[1]);
-		CHECK(!memcmp(out[0], out[1], sizeof(out[0])));
-		block_fixed(in, cells[0]);
-		block_fixed_plain(in, cells[1]);
-		CHECK(!memcmp(cells[0], cells[1], sizeof(cells[0])));
-		for (int k = 0; k < 8; k++)
-			v[k / 4][k % 4] = (int32_t)rng_next(&rng);
-
-		fixed4 a = block_pairs(v[0], v[1]);
-		fixed4 b = block_pairs_plain(v[0], v[1]);
-
-		CHECK(!memcmp(&a, &b, sizeof(a)));
-	}
-}
-
 static char *shared_path(const char *name, char path[4096])
 {
 	const char *shared = getenv("BETON_SHARED");
@@ -512,7 +481,6 @@ int main(void)
 	one_colour_stays_one_colour();
 	results_do_not_depend_on_history();
 	parts_are_cut_out_of_the_whole();
-	blocks_are_what_plain_c_makes();
 	area_gives_the_golden_bytes();
 	resampler_close(resampler);
 	resampler_close(NULL);
