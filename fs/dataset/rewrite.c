@@ -16,7 +16,7 @@
 
 enum {
 	/* A batch, so that small samples do not each wake a thread. */
-	BATCH_SAMPLES = 16,
+	BATCH_SAMPLES = 64,
 	BATCH_SIZE = 256 << 10, /* bytes of values; the last may exceed it */
 	BATCHES_PER_THREAD = 4,
 	/* Bytes of all values in the queue. */
