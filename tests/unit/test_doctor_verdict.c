@@ -354,6 +354,15 @@ static void several_models_on_one_gpu(void)
 	CHECK(!find(fixes, fix_list(&e, fixes, FIXES_MAX), "models on one"));
 }
 
+static void a_run_that_measured_no_time(void)
+{
+	struct evidence e = ordinary();
+	struct fix fixes[FIXES_MAX];
+
+	e.ladder[RUNG_ALL].cpu_us = 0;
+	CHECK(!find(fixes, fix_list(&e, fixes, FIXES_MAX), "a cheaper"));
+}
+
 int main(void)
 {
 	the_model_is_the_least_of_its_terms();
@@ -367,5 +376,6 @@ int main(void)
 	workers_by_the_sweep();
 	ranks();
 	several_models_on_one_gpu();
+	a_run_that_measured_no_time();
 	return 0;
 }

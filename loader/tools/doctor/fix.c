@@ -314,7 +314,7 @@ static bool cheaper_op(const struct evidence *e, struct model *m, struct fix *f)
 			best = o;
 	}
 	saved = best ? all - best->without.cpu_us : 0;
-	if (saved < 0.1 * all)
+	if (!best || saved < 0.1 * all)
 		return false;
 	saved = fmin(saved, m->transform_us);
 	m->transform_us -= saved;
