@@ -76,7 +76,7 @@ static enum apply_fate fate_of(const struct fix *f, unsigned allowed,
 }
 
 /* A line each, and before them why. */
-static void add(const struct fix *f, char *text)
+static void add_setting(const struct fix *f, char *text)
 {
 	size_t n = strlen(text);
 
@@ -116,7 +116,7 @@ int apply_fixes(const struct fix *fixes, size_t n, const char *path,
 	for (size_t i = 0; i < n; i++) {
 		out->fates[i] = fate_of(&fixes[i], allowed, keys);
 		if (out->fates[i] == APPLY_WRITTEN)
-			add(&fixes[i], text);
+			add_setting(&fixes[i], text);
 	}
 	return write_text(path, text, log);
 }

@@ -15,10 +15,10 @@
 /* More of them on a GPU than anybody tries. */
 #define MODELS_MAX 8
 
-static void text(char *out, size_t size, const char *format, ...)
+static void format_text(char *out, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void text(char *out, size_t size, const char *format, ...)
+static void format_text(char *out, size_t size, const char *format, ...)
 {
 	va_list args;
 
@@ -27,16 +27,18 @@ static void text(char *out, size_t size, const char *format, ...)
 	va_end(args);
 }
 
-#define OPTION(fix, ...) text((fix)->option, FIX_OPTION_SIZE, __VA_ARGS__)
-#define WHY(fix, ...) text((fix)->why, FIX_WHY_SIZE, __VA_ARGS__)
+#define OPTION(fix, ...)                                                       \
+	format_text((fix)->option, FIX_OPTION_SIZE, __VA_ARGS__)
+#define WHY(fix, ...) format_text((fix)->why, FIX_WHY_SIZE, __VA_ARGS__)
 
 /* A round number of bytes, as options take them. */
 static void size_text(double bytes, char out[32])
 {
 	if (bytes >= 10.0 * (1 << 30))
-		text(out, 32, "%.0fGiB", floor(bytes / (1 << 30)));
+		format_text(out, 32, "%.0fGiB", floor(bytes / (1 << 30)));
 	else
-		text(out, 32, "%.0fMiB", fmax(floor(bytes / (1 << 20)), 1));
+		format_text(out, 32, "%.0fMiB",
+			    fmax(floor(bytes / (1 << 20)), 1));
 }
 
 static bool is_mount(const struct evidence *e)
@@ -75,7 +77,8 @@ static bool workers(const struct evidence *e, struct model *m, struct fix *f)
 	OPTION(f, "--workers %u", best->workers);
 	WHY(f, "measured: %.0f samples/s with %.0f workers, %.0f with %u", now,
 	    m->workers, best->figure.rate, best->workers);
-	text(f->setting, sizeof(f->setting), "workers=%u", best->workers);
+	format_text(f->setting, sizeof(f->setting), "workers=%u",
+		    best->workers);
 	/* What was measured counts, but other limits stay. */
 	f->gain = best->figure.rate / now;
 	if (m->trainer_rate > 0)
@@ -163,7 +166,7 @@ static bool draft(const struct evidence *e, struct model *m, struct fix *f)
 	if (edit_has(e->pipeline, "cache"))
 		return false;
 	OPTION(f, "decode(draft) as the first operation");
-	text(f->setting, sizeof(f->setting), "decode=draft");
+	format_text(f->setting, sizeof(f->setting), "decode=draft");
 	f->changes = FIX_CHANGES_PIXELS;
 	WHY(f, "measured: %.0f us of CPU time a sample instead of %.0f",
 	    e->variants[VARIANT_DRAFT].cpu_us, e->ladder[RUNG_ALL].cpu_us);
@@ -184,7 +187,7 @@ static bool cache_decoded(const struct evidence *e, struct model *m,
 		return false;
 	size_text(fmax(1.05 * kept * all, 65536), size);
 	OPTION(f, "cache(decoded, %s) before what draws random numbers", size);
-	text(f->setting, sizeof(f->setting), "cache_decoded=%s", size);
+	format_text(f->setting, sizeof(f->setting), "cache_decoded=%s", size);
 	WHY(f,
 	    "%.0f %% of the images fit; of those that do, %.0f us of %.0f are saved in later epochs",
 	    100 * kept, cpu - model_cpu_us(m), cpu);
@@ -371,8 +374,9 @@ static bool quasi_random(const struct evidence *e, struct model *m,
 	WHY(f, "reads of %.1f MB bring %.1f MB/s, those of a sample %.1f",
 	    1e-6 * e->large_piece, 1e-6 * e->large.bytes,
 	    1e-6 * e->small.bytes);
-	text(f->setting, sizeof(f->setting), "order=quasi_random,window=%s%s",
-	     size, e->cache_size ? "" : ",cache=process");
+	format_text(f->setting, sizeof(f->setting),
+		    "order=quasi_random,window=%s%s", size,
+		    e->cache_size ? "" : ",cache=process");
 	f->changes = FIX_CHANGES_ORDER;
 	return true;
 }
@@ -390,7 +394,7 @@ static bool parallel_reads(const struct evidence *e, struct model *m,
 	WHY(f,
 	    "several reads of a sample at once bring %.1f MB/s, the kernel's page cache has %.1f",
 	    1e-6 * e->small.bytes, 1e-6 * e->model.disk_rate);
-	text(f->setting, sizeof(f->setting), "cache=process");
+	format_text(f->setting, sizeof(f->setting), "cache=process");
 	return true;
 }
 
@@ -412,8 +416,8 @@ static bool own_cache(const struct evidence *e, struct model *m, struct fix *f)
 		OPTION(f, "--cache process --cache-size %s", size);
 	WHY(f, "%.0f %% of the file stay in memory instead of %.0f",
 	    100 * (1 - model_misses(m)), 100 * (1 - model_misses(&e->model)));
-	text(f->setting, sizeof(f->setting), "cache=process,cache_size=%s",
-	     size);
+	format_text(f->setting, sizeof(f->setting),
+		    "cache=process,cache_size=%s", size);
 	return true;
 }
 
@@ -427,7 +431,7 @@ static bool page_cache(const struct evidence *e, struct model *m, struct fix *f)
 	m->room = all;
 	OPTION(f, is_mount(e) ? "betonfs -o cache=os" : "--cache os");
 	WHY(f, "the whole file fits into the memory that is free");
-	text(f->setting, sizeof(f->setting), "cache=os");
+	format_text(f->setting, sizeof(f->setting), "cache=os");
 	return true;
 }
 
@@ -449,8 +453,8 @@ static bool kept_cache(const struct evidence *e, struct model *m, struct fix *f)
 		OPTION(f, "--cache process --cache-size %s", size);
 	WHY(f,
 	    "the file is larger than memory: the kernel evicts what the next epoch reads first, our cache keeps what it has");
-	text(f->setting, sizeof(f->setting), "cache=process,cache_size=%s",
-	     size);
+	format_text(f->setting, sizeof(f->setting),
+		    "cache=process,cache_size=%s", size);
 	f->gain = misses > 0 ? 1 / fmax(model_misses(m), 0.05) : 1;
 	return true;
 }
@@ -486,13 +490,14 @@ static bool handover(const struct evidence *e, struct model *m, struct fix *f)
 {
 	if (!is_mount(e) || strcmp(e->delivery, "direct") != 0)
 		return false;
-	/* Two copies less: fs/mount/handover.h, measured by contrib/bench/delivery.
+	/* Two copies less: fs/mount/handover.h, measured by
+	 * contrib/bench/delivery.
 	 */
 	m->read_us *= 0.5;
 	m->delivery_rate *= 2;
 	OPTION(f, "--delivery handover");
 	WHY(f, "the daemon lends its memory, and the kernel copies nothing");
-	text(f->setting, sizeof(f->setting), "delivery=handover");
+	format_text(f->setting, sizeof(f->setting), "delivery=handover");
 	return true;
 }
 
@@ -569,7 +574,7 @@ static bool fewer_workers(const struct evidence *e, struct model *m,
 	OPTION(f, "--workers %.0f", need);
 	WHY(f,
 	    "fewer threads are enough, and leave the processors to the trainer");
-	text(f->setting, sizeof(f->setting), "workers=%.0f", need);
+	format_text(f->setting, sizeof(f->setting), "workers=%.0f", need);
 	f->gain = 1;
 	return true;
 }

@@ -17,8 +17,8 @@ static const char body[] =
 
 /* --- pictures ------------------------------------------------------------ */
 
-static void draw(FILE *out, const char *title, const struct html_bar *bars,
-		 size_t n)
+static void draw_bars(FILE *out, const char *title, const struct html_bar *bars,
+		      size_t n)
 {
 	fprintf(out, "<h2>%s</h2>\n", title);
 	html_bars(out, title, bars, n);
@@ -37,7 +37,7 @@ static void draw_ladder(FILE *out, const void *facts)
 			bars[n++] = html_bar(report_rung(r), f->rate,
 					     r == RUNG_ALL, "%.0f/s", f->rate);
 	}
-	draw(out, "The ladder, samples a second", bars, n);
+	draw_bars(out, "The ladder, samples a second", bars, n);
 }
 
 static void draw_shares(FILE *out, const void *facts)
@@ -51,7 +51,7 @@ static void draw_shares(FILE *out, const void *facts)
 		bars[i] =
 			html_bar(s[i].name, s[i].us, false, "%.0f us, %.0f %%",
 				 s[i].us, 100 * s[i].share);
-	draw(out, "CPU time of a sample", bars, n);
+	draw_bars(out, "CPU time of a sample", bars, n);
 }
 
 /* It is the short ones that matter. */
@@ -70,9 +70,10 @@ static void draw_limits(FILE *out, const void *facts)
 			bars[n++] = html_bar(report_term(t), fmin(r, 5 * rate),
 					     t == least, "%.0f/s", r);
 	}
-	draw(out,
-	     "What each resource can carry (bars end at five times the least)",
-	     bars, n);
+	draw_bars(
+		out,
+		"What each resource can carry (bars end at five times the least)",
+		bars, n);
 }
 
 static void draw_ops(FILE *out, const void *facts)
@@ -90,7 +91,7 @@ static void draw_ops(FILE *out, const void *facts)
 					     false, "%.0f us", us);
 	}
 	if (n)
-		draw(out, "CPU time saved without one operation", bars, n);
+		draw_bars(out, "CPU time saved without one operation", bars, n);
 }
 
 static void draw_sweep(FILE *out, const void *facts)
@@ -112,7 +113,7 @@ static void draw_sweep(FILE *out, const void *facts)
 				     "%.0f/s", p->figure.rate);
 	}
 	if (n)
-		draw(out, "Workers", bars, n);
+		draw_bars(out, "Workers", bars, n);
 }
 
 /* --- text ---------------------------------------------------------------- */

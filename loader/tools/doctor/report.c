@@ -77,7 +77,7 @@ size_t report_shares(const struct evidence *e, struct stage_share *out)
 	return SHARES_MAX;
 }
 
-static void bar(double share, FILE *out)
+static void print_bar(double share, FILE *out)
 {
 	int n = (int)lround(fmin(fmax(share, 0), 1) * BAR);
 
@@ -118,7 +118,7 @@ static void print_ladder(const struct evidence *e, FILE *out)
 		fprintf(out, "%-16s", rungs[r].name);
 		fact_text(out, facts_figure, f);
 		fputs("  ", out);
-		bar(best > 0 ? f->rate / best : 0, out);
+		print_bar(best > 0 ? f->rate / best : 0, out);
 		fputc('\n', out);
 	}
 }
@@ -131,7 +131,7 @@ static void print_shares(const struct evidence *e, FILE *out)
 	fprintf(out, "\nwhere the CPU time of a sample goes\n");
 	for (size_t i = 0; i < n; i++) {
 		fact_text(out, facts_stage_share, &s[i]);
-		bar(s[i].share, out);
+		print_bar(s[i].share, out);
 		fprintf(out, " %.1f us\n", s[i].us);
 	}
 }

@@ -43,7 +43,7 @@ static double own_cpu_s(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void take(const struct run *run, struct ends *out)
+static void read_ends(const struct run *run, struct ends *out)
 {
 	struct beton_stage_stats s[RUN_STAGES_MAX];
 	size_t n = beton_loader_stats(run->loader, s, RUN_STAGES_MAX);
@@ -70,7 +70,7 @@ static uint64_t samples_of(const struct run *run)
 }
 
 /* The next batch, at once given back. After enough of them from the start. */
-static int step(struct run *run)
+static int take_batch(struct run *run)
 {
 	const struct beton_batch *batch;
 	int r;
@@ -116,7 +116,7 @@ static int warm_up(struct run *run)
 	for (uint32_t i = 0;
 	     !r && (i < 2 * (prefetch + 1) || run->rows < run->plan->samples);
 	     i++) {
-		r = step(run);
+		r = take_batch(run);
 		if (clock_ns() >= end && !run->plan->samples)
 			break;
 	}
@@ -126,11 +126,11 @@ static int warm_up(struct run *run)
 		nanosleep(&pause, NULL);
 		beton_loader_info(run->loader, &run->info);
 	}
-	return r ? r : step(run);
+	return r ? r : take_batch(run);
 }
 
-static void compare(const struct ends *a, const struct ends *b, uint64_t rows,
-		    struct run_figures *f)
+static void figures_between(const struct ends *a, const struct ends *b,
+			    uint64_t rows, struct run_figures *f)
 {
 	double s = 1e-9 * (double)(b->ns - a->ns);
 	double own = b->own_s - a->own_s + b->daemon_s - a->daemon_s;
@@ -156,7 +156,7 @@ static void compare(const struct ends *a, const struct ends *b, uint64_t rows,
 	f->rows = rows;
 }
 
-static int measure(struct run *run, struct run_figures *out)
+static int measure_loader(struct run *run, struct run_figures *out)
 {
 	int64_t end;
 	struct ends a, b;
@@ -164,15 +164,15 @@ static int measure(struct run *run, struct run_figures *out)
 
 	run->rows = 0;
 	run->output_bytes = 0;
-	take(run, &a);
+	read_ends(run, &a);
 	end = a.ns + (int64_t)(1e9 * run->plan->seconds);
 	/* Two batches at least: one may have been ready. */
 	for (unsigned i = 0; !r && (i < 2 || clock_ns() < end); i++)
-		r = step(run);
-	take(run, &b);
+		r = take_batch(run);
+	read_ends(run, &b);
 	if (r)
 		return r;
-	compare(&a, &b, run->rows, out);
+	figures_between(&a, &b, run->rows, out);
 	out->output = (double)run->output_bytes / (double)run->rows;
 	return 0;
 }
@@ -254,7 +254,7 @@ int run_measure(const struct run_place *place, const struct run_plan *plan,
 
 	why[0] = '\0';
 	r = open_loader(&run);
-	r = r ? r : measure(&run, &f);
+	r = r ? r : measure_loader(&run, &f);
 	if (!r) {
 		beton_loader_info(run.loader, &run.info);
 		note_info(&run, &f);

@@ -55,7 +55,7 @@ static double processors(const struct evidence *e)
 }
 
 /* The share of a stage in the CPU time of a sample. */
-static double share(const struct evidence *e, double us)
+static double cpu_share(const struct evidence *e, double us)
 {
 	double all = model_cpu_us(&e->model);
 
@@ -66,13 +66,15 @@ static double largest_share(const struct evidence *e)
 {
 	const struct model *m = &e->model;
 
-	return share(e, fmax(m->read_us, fmax(m->decode_us, m->transform_us)));
+	return cpu_share(e,
+			 fmax(m->read_us, fmax(m->decode_us, m->transform_us)));
 }
 
 /* Of the stages, the one with the most CPU time has the whole score. */
 static double stage_score(const struct evidence *e, double us)
 {
-	double s = processors(e) * share(e, us) / fmax(largest_share(e), 1e-9);
+	double s =
+		processors(e) * cpu_share(e, us) / fmax(largest_share(e), 1e-9);
 
 	return of_data(e, model_is_noisy(&e->model) ? 0.6 * s : s);
 }

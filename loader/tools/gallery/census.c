@@ -40,7 +40,7 @@ static uint64_t take_equal(const struct census *c, size_t *at, int64_t value)
 }
 
 /* Both are sorted, and so is what becomes of them; returns how many. */
-static size_t merge(const struct census *c, struct census_count *to)
+static size_t merge_waiting(const struct census *c, struct census_count *to)
 {
 	size_t i = 0, at = 0, n = 0;
 
@@ -67,7 +67,7 @@ int census_end(struct census *c)
 	if (!both)
 		return -ENOMEM;
 	sort_integers(c->waiting, c->num_waiting);
-	c->num_counts = merge(c, both);
+	c->num_counts = merge_waiting(c, both);
 	c->num_waiting = 0;
 	c->counts = steal(both);
 	c->full = c->num_counts > CENSUS_MAX;

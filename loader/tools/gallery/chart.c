@@ -46,8 +46,8 @@ const char *chart_number(enum chart_unit unit, double x,
 }
 
 /* A bound of a bin, which is 0 where it is as good as. */
-static const char *bound(const struct bins *b, enum chart_unit unit, size_t i,
-			 char text[CHART_NUMBER_SIZE])
+static const char *bound_text(const struct bins *b, enum chart_unit unit,
+			      size_t i, char text[CHART_NUMBER_SIZE])
 {
 	double x = b->first + (double)i * b->width;
 
@@ -67,8 +67,8 @@ static void fill_column(const struct bins *b, enum chart_unit unit, size_t i,
 
 	c->value = (double)b->count[i];
 	html_count(b->count[i], n);
-	bound(b, unit, i, from);
-	bound(b, unit, i + 1, to);
+	bound_text(b, unit, i, from);
+	bound_text(b, unit, i + 1, to);
 	if (single)
 		snprintf(c->title, sizeof(c->title), "%.40s: %.30s", from, n);
 	else
@@ -144,7 +144,8 @@ static int by_frequency(const void *a, const void *b)
 }
 
 /* A copy, which the caller frees; NULL: no memory. */
-static struct census_count *by_rank(const struct census_count *counts, size_t n)
+static struct census_count *copy_by_rank(const struct census_count *counts,
+					 size_t n)
 {
 	struct census_count *c = malloc(n * sizeof(*c) + 1);
 
@@ -157,7 +158,7 @@ static struct census_count *by_rank(const struct census_count *counts, size_t n)
 
 void chart_frequencies(FILE *out, const struct census_count *counts, size_t n)
 {
-	cleanup_free struct census_count *c = by_rank(counts, n);
+	cleanup_free struct census_count *c = copy_by_rank(counts, n);
 	struct html_column columns[PROFILE] = { 0 };
 	char most[HTML_NUMBER_SIZE], least[HTML_NUMBER_SIZE];
 	char middle[HTML_NUMBER_SIZE], rank[HTML_NUMBER_SIZE];
@@ -211,7 +212,7 @@ static void write_others(FILE *out, const struct census_count *c, size_t n,
 void chart_classes(FILE *out, const char *title,
 		   const struct census_count *counts, size_t n)
 {
-	cleanup_free struct census_count *ranked = by_rank(counts, n);
+	cleanup_free struct census_count *ranked = copy_by_rank(counts, n);
 	const struct census_count *c = n <= CLASSES_ALL ? counts : ranked;
 	size_t num = n <= CLASSES_ALL ? n : CLASSES_TOP;
 	struct html_bar bars[CLASSES_ALL];

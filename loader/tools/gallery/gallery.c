@@ -33,7 +33,7 @@ static enum field_column column_of(const struct survey_field *f)
 	return f->field->unusable ? COLUMN_RECORD : f->field->type->column;
 }
 
-static void excuse(char why[GALLERY_WHY_SIZE], const char *text)
+static void set_why(char why[GALLERY_WHY_SIZE], const char *text)
 {
 	snprintf(why, GALLERY_WHY_SIZE, "%s", text);
 }
@@ -55,14 +55,14 @@ static int find_value(struct studio *s, const struct survey_field *f,
 		return 0;
 	/* It holds what was found on the way. */
 	*v = (struct value){ .off = 0 };
-	excuse(why, r == -BETON_ECORRUPT ? "points to where no value can be"
-					 : strerror(-r));
+	set_why(why, r == -BETON_ECORRUPT ? "points to where no value can be"
+					  : strerror(-r));
 	return r == -ENOMEM ? r : 0;
 }
 
 /* --- images -------------------------------------------------------------- */
 
-static int reserve(struct studio *s, uint64_t size)
+static int reserve_bytes(struct studio *s, uint64_t size)
 {
 	if (s->room >= size)
 		return 0;
@@ -73,7 +73,7 @@ static int reserve(struct studio *s, uint64_t size)
 }
 
 /* Memory that cannot be had for one image is a fault of the image, too. */
-static void develop(struct studio *s, struct shot *shot)
+static void make_thumbnail(struct studio *s, struct shot *shot)
 {
 	const struct value *v = &shot->value;
 	struct pipeline_value image = { .size = v->size,
@@ -84,17 +84,17 @@ static void develop(struct studio *s, struct shot *shot)
 
 	if (v->size <= STORED_MAX &&
 	    (uint64_t)v->width * v->height <= PIXELS_MAX)
-		r = reserve(s, v->size + 1);
+		r = reserve_bytes(s, v->size + 1);
 	if (!r)
 		r = source_read(s->survey->ds->source, s->bytes, v->size,
 				v->off);
 	if (r) {
-		excuse(shot->why, strerror(-r));
+		set_why(shot->why, strerror(-r));
 		return;
 	}
 	image.bytes = s->bytes;
 	if (thumbnail_make(s->thumbnailer, &image, &shot->thumbnail))
-		excuse(shot->why, thumbnailer_message(s->thumbnailer));
+		set_why(shot->why, thumbnailer_message(s->thumbnailer));
 }
 
 static void find_label(struct studio *s, struct shot *shot)
@@ -117,7 +117,7 @@ static int take_shot(struct studio *s, const struct survey_field *f,
 	progress_show(&s->progress, s->done++);
 	find_label(s, shot);
 	if (!r && !shot->why[0])
-		develop(s, shot);
+		make_thumbnail(s, shot);
 	return r;
 }
 
@@ -156,7 +156,7 @@ static int cut_out(struct studio *s, const struct survey_field *f,
 	out->n = (size_t)min_u64(v.size, sizeof(out->bytes));
 	r = source_read(s->survey->ds->source, out->bytes, out->n, v.off);
 	if (r)
-		excuse(out->why, strerror(-r));
+		set_why(out->why, strerror(-r));
 	return 0;
 }
 
@@ -179,7 +179,7 @@ static int cut_snippets(struct studio *s, const struct survey_field *f,
 
 /* --- the whole ----------------------------------------------------------- */
 
-static int exhibit(struct studio *s, size_t i, struct exhibit *e)
+static int fill_exhibit(struct studio *s, size_t i, struct exhibit *e)
 {
 	const struct survey_field *f = &s->survey->fields[i];
 
@@ -205,7 +205,8 @@ static uint64_t count_image_fields(const struct survey *s)
 	return n;
 }
 
-static int fill(struct survey *survey, uint64_t images, struct exhibit *to)
+static int fill_exhibits(struct survey *survey, uint64_t images,
+			 struct exhibit *to)
 {
 	uint64_t n = count_image_fields(survey);
 	struct studio s = { .survey = survey, .images = images / (n + !n) };
@@ -216,7 +217,7 @@ static int fill(struct survey *survey, uint64_t images, struct exhibit *to)
 		r = -ENOMEM;
 	progress_init(&s.progress, n * min_u64(s.images, survey->samples));
 	for (size_t i = 0; i < survey->num_fields && !r; i++)
-		r = exhibit(&s, i, &to[i]);
+		r = fill_exhibit(&s, i, &to[i]);
 	progress_hide(&s.progress);
 	thumbnailer_close(s.thumbnailer);
 	free(s.record);
@@ -224,7 +225,7 @@ static int fill(struct survey *survey, uint64_t images, struct exhibit *to)
 	return r;
 }
 
-static void clear(struct exhibit *e, size_t n)
+static void free_exhibits(struct exhibit *e, size_t n)
 {
 	for (size_t i = 0; e && i < n; i++) {
 		for (size_t k = 0; k < e[i].num_shots; k++)
@@ -241,19 +242,20 @@ static int write_page(FILE *out, void *arg)
 	return 0;
 }
 
-static int save(struct survey *survey, const char *path, uint64_t images,
-		struct log *log)
+static int save_page(struct survey *survey, const char *path, uint64_t images,
+		     struct log *log)
 {
 	size_t n = survey->num_fields;
 	struct gallery g = { .survey = survey,
 			     .exhibits = calloc(n + 1, sizeof(*g.exhibits)) };
-	int r = g.exhibits ? fill(survey, images, g.exhibits) : -ENOMEM;
+	int r = g.exhibits ? fill_exhibits(survey, images, g.exhibits)
+			   : -ENOMEM;
 
 	if (r == -ENOMEM)
 		log_error(log, "%s: out of memory", dataset_path(survey->ds));
 	if (!r)
 		r = html_save(path, log, write_page, &g);
-	clear(g.exhibits, n);
+	free_exhibits(g.exhibits, n);
 	return r;
 }
 
@@ -267,7 +269,7 @@ int gallery_save(struct dataset *ds, const char *path, uint64_t images,
 		log_error(log, "%s: out of memory", dataset_path(ds));
 	if (r)
 		return r;
-	r = save(survey, path, images, log);
+	r = save_page(survey, path, images, log);
 	survey_close(survey);
 	return r;
 }

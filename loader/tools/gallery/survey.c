@@ -124,7 +124,8 @@ static void note_damage(struct survey_field *f, uint64_t sample)
 	f->damaged++;
 }
 
-static int append(struct survey_field *f, enum survey_series which, double x)
+static int append_number(struct survey_field *f, enum survey_series which,
+			 double x)
 {
 	struct series *series = &f->series[which];
 
@@ -138,10 +139,10 @@ static int append(struct survey_field *f, enum survey_series which, double x)
 
 static int look_at_image(struct survey_field *f, const struct value *v)
 {
-	int r = append(f, SURVEY_WIDTHS, v->width);
+	int r = append_number(f, SURVEY_WIDTHS, v->width);
 
 	*(v->mode == BETON_MODE_RAW ? &f->raws : &f->jpegs) += 1;
-	return r ? r : append(f, SURVEY_HEIGHTS, v->height);
+	return r ? r : append_number(f, SURVEY_HEIGHTS, v->height);
 }
 
 static int look_at_value(struct survey_field *f, const struct value *v)
@@ -151,10 +152,10 @@ static int look_at_value(struct survey_field *f, const struct value *v)
 
 	if (field_is_scalar(f->field)) {
 		x = field_number(f->field, v->scalar);
-		return isfinite(x) ? append(f, SURVEY_NUMBERS, x) : 0;
+		return isfinite(x) ? append_number(f, SURVEY_NUMBERS, x) : 0;
 	}
 	f->stored += (double)v->size;
-	r = append(f, SURVEY_SIZES, (double)v->size);
+	r = append_number(f, SURVEY_SIZES, (double)v->size);
 	if (!r && field_is_image(f->field))
 		r = look_at_image(f, v);
 	return r;
@@ -187,7 +188,7 @@ static int look_at_values(struct survey *s, const struct walk *w,
 typedef int look_fn(struct survey *s, const struct walk *w,
 		    const uint8_t *record);
 
-static int look(struct survey *s, uint64_t n, look_fn *at)
+static int look_at_samples(struct survey *s, uint64_t n, look_fn *at)
 {
 	struct progress progress;
 	struct walk w;
@@ -202,7 +203,7 @@ static int look(struct survey *s, uint64_t n, look_fn *at)
 	return r;
 }
 
-static int settle(struct survey *s)
+static int sort_series(struct survey *s)
 {
 	int r = 0;
 
@@ -291,9 +292,9 @@ int survey_open(struct dataset *ds, struct survey **out)
 	s->samples = ds->format.samples;
 	r = add_fields(s);
 	r = r ? r : choose_how_many(s);
-	r = r ? r : look(s, s->records, count_numbers);
-	r = r ? r : look(s, s->values, look_at_values);
-	r = r ? r : settle(s);
+	r = r ? r : look_at_samples(s, s->records, count_numbers);
+	r = r ? r : look_at_samples(s, s->values, look_at_values);
+	r = r ? r : sort_series(s);
 	if (r) {
 		survey_close(s);
 		return r;

@@ -49,7 +49,7 @@ const char *thumbnailer_message(const struct thumbnailer *t)
 	return t->message;
 }
 
-static uint32_t scaled(uint32_t side, uint32_t longer)
+static uint32_t scaled_side(uint32_t side, uint32_t longer)
 {
 	uint64_t v = ((uint64_t)side * THUMBNAIL_SIDE + longer / 2) / longer;
 
@@ -62,8 +62,8 @@ static struct size size_of(const struct pipeline_value *v)
 
 	if (longer <= THUMBNAIL_SIDE)
 		return (struct size){ v->width, v->height };
-	return (struct size){ scaled(v->width, longer),
-			      scaled(v->height, longer) };
+	return (struct size){ scaled_side(v->width, longer),
+			      scaled_side(v->height, longer) };
 }
 
 static void copy_band(const struct band *band, const struct image *out)
@@ -77,8 +77,9 @@ static void copy_band(const struct band *band, const struct image *out)
 							 x * band->step];
 }
 
-static int decode(struct thumbnailer *t, const struct pipeline_value *value,
-		  const struct image *out)
+static int decode_image(struct thumbnailer *t,
+			const struct pipeline_value *value,
+			const struct image *out)
 {
 	const struct size to = { out->width, out->height };
 	struct band band;
@@ -103,7 +104,7 @@ int thumbnail_make(struct thumbnailer *t, const struct pipeline_value *value,
 				     .stride = 3 * (size_t)size.width };
 	bool tiny = size.width <= TINY && size.height <= TINY;
 	struct thumbnail made = { .width = size.width, .height = size.height };
-	int r = decode(t, value, &image);
+	int r = decode_image(t, value, &image);
 
 	if (r)
 		return r;

@@ -83,7 +83,7 @@ static const char *duration(uint64_t s, char out[CELL_SIZE])
 	return out;
 }
 
-static const char *bar(double fill, int inner, char out[CELL_SIZE])
+static const char *draw_bar(double fill, int inner, char out[CELL_SIZE])
 {
 	static const char full[BAR_MAX + 1] = "####################";
 	static const char empty[BAR_MAX + 1] = "....................";
@@ -154,7 +154,7 @@ static void put_budget(struct canvas *c, const struct top_view *v)
 			 : 0;
 
 	snprintf(label, sizeof(label), "memory   %s",
-		 bar(share, BAR_MAX, fill));
+		 draw_bar(share, BAR_MAX, fill));
 	if (has_own_cache(v))
 		put_facts(c, label, top_cache_facts, r, true);
 	else
@@ -217,7 +217,7 @@ static int longest_name(const struct top_view *v)
 	return (int)n;
 }
 
-static int sum_of(const int widths[COLUMNS])
+static int sum_of_widths(const int widths[COLUMNS])
 {
 	int sum = -1;
 
@@ -244,11 +244,12 @@ static void lay_out(struct canvas *c, const struct top_view *v)
 		c->columns[f->place] = f;
 		w[f->place] = f->width;
 	}
-	for (int turn = 1; turn <= GOES && sum_of(w) > (int)c->width; turn++) {
+	for (int turn = 1; turn <= GOES && sum_of_widths(w) > (int)c->width;
+	     turn++) {
 		for (enum top_column i = COLUMN_NAME; i < COLUMNS; i++)
 			w[i] = c->columns[i]->goes == turn ? 0 : w[i];
 	}
-	spare = (int)c->width - sum_of(w);
+	spare = (int)c->width - sum_of_widths(w);
 	if (spare <= 0)
 		return;
 	w[COLUMN_VERDICT] += take_up_to(&spare, VERDICT_FULL - VERDICT_MIN);
@@ -257,13 +258,13 @@ static void lay_out(struct canvas *c, const struct top_view *v)
 		w[COLUMN_QUEUE] += take_up_to(&spare, BAR_MAX - BAR_MIN);
 }
 
-static bool is_left(enum top_column column)
+static bool is_left_aligned(enum top_column column)
 {
 	return column == COLUMN_NAME || column == COLUMN_QUEUE ||
 	       column == COLUMN_VERDICT;
 }
 
-static void trim(char *line, int n)
+static void trim_line(char *line, int n)
 {
 	while (n && line[n - 1] == ' ')
 		line[--n] = '\0';
@@ -277,12 +278,12 @@ static void put_titles(struct canvas *c)
 	for (enum top_column i = COLUMN_NAME; i < COLUMNS; i++) {
 		if (c->widths[i])
 			n += snprintf(line + n, sizeof(line) - (size_t)n,
-				      is_left(i) ? "%s%-*s" : "%s%*s",
+				      is_left_aligned(i) ? "%s%-*s" : "%s%*s",
 				      n ? " " : "", c->widths[i],
 				      c->columns[i]->title);
 	}
 	if (!c->look->has_styles)
-		trim(line, n);
+		trim_line(line, n);
 	put_text(c, REVERSE, line);
 }
 
@@ -311,15 +312,15 @@ static void cell_verdict(const struct top_row *row, int width,
 	} while (!in_full && strlen(out) > (size_t)width);
 }
 
-static void cell(const struct fact *column, const struct top_row *row,
-		 int width, char out[CELL_SIZE])
+static void draw_cell(const struct fact *column, const struct top_row *row,
+		      int width, char out[CELL_SIZE])
 {
 	if (column->place == COLUMN_NAME)
 		cell_name(row, width, out);
 	else if (column->place == COLUMN_VERDICT)
 		cell_verdict(row, width, out);
 	else if (column->place == COLUMN_QUEUE && row->seen.is_active)
-		bar(row->seen.queue_fill, width - 2, out);
+		draw_bar(row->seen.queue_fill, width - 2, out);
 	else
 		fact_cell(column, row, out, CELL_SIZE);
 }
@@ -340,12 +341,12 @@ static void put_row(struct canvas *c, const struct top_view *v,
 
 		if (!w)
 			continue;
-		cell(c->columns[i], &row, w, text);
+		draw_cell(c->columns[i], &row, w, text);
 		n += snprintf(line + n, sizeof(line) - (size_t)n,
-			      is_left(i) ? "%s%-*.*s" : "%s%*.*s", n ? " " : "",
-			      w, w, text);
+			      is_left_aligned(i) ? "%s%-*.*s" : "%s%*.*s",
+			      n ? " " : "", w, w, text);
 	}
-	trim(line, n);
+	trim_line(line, n);
 	put_text(c, is_bold ? BOLD : NULL, line);
 }
 

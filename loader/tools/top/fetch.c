@@ -13,7 +13,7 @@
 /* Of a daemon that answers, more than long enough. */
 enum { END_MS = 500 };
 
-static void *run(void *arg)
+static void *answer_asks(void *arg)
 {
 	struct top_fetch *f = arg;
 	char byte;
@@ -26,7 +26,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static void free_all(struct top_fetch *f)
+static void free_fetch(struct top_fetch *f)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		if (f->asks[i] >= 0)
@@ -50,9 +50,9 @@ int top_fetch_open(const char *mount, struct top_fetch **out)
 				 .answers = { -1, -1 } };
 	if (pipe2(f->asks, O_CLOEXEC) || pipe2(f->answers, O_CLOEXEC))
 		r = -errno;
-	r = r ? r : thread_start(&f->thread, run, f);
+	r = r ? r : thread_start(&f->thread, answer_asks, f);
 	if (r)
-		free_all(f);
+		free_fetch(f);
 	else
 		*out = f;
 	return r;
@@ -71,7 +71,7 @@ void top_fetch_close(struct top_fetch *f)
 	close(f->asks[1]);
 	f->asks[1] = -1;
 	if (!pthread_timedjoin_np(f->thread, NULL, &end))
-		free_all(f);
+		free_fetch(f);
 }
 
 void top_fetch_ask(struct top_fetch *f)

@@ -114,7 +114,7 @@ void top_printable(const char *text, char *out, size_t size)
 
 /* --- numbers --- */
 
-static json_t *find(json_t *object, const char *path)
+static json_t *find_value(json_t *object, const char *path)
 {
 	char key[KEY_SIZE];
 	size_t n;
@@ -150,11 +150,12 @@ static int take_number(json_t *value, const struct row *row, void *thing)
 	return 0;
 }
 
-static int take(json_t *object, const struct row *rows, size_t n, void *thing,
-		char why[TOP_WHY_SIZE])
+static int take_numbers(json_t *object, const struct row *rows, size_t n,
+			void *thing, char why[TOP_WHY_SIZE])
 {
 	for (size_t i = 0; i < n; i++) {
-		if (!take_number(find(object, rows[i].path), &rows[i], thing))
+		if (!take_number(find_value(object, rows[i].path), &rows[i],
+				 thing))
 			continue;
 		snprintf(why, TOP_WHY_SIZE, "%s is no number that can be",
 			 rows[i].path);
@@ -180,8 +181,8 @@ static int take_ranks(json_t *list, struct top_reading *r, struct top_job *job,
 	}
 	json_array_foreach(list, i, o)
 	{
-		int bad = take(o, of_rank, ARRAY_LEN(of_rank),
-			       &r->ranks[r->num_ranks + i], why);
+		int bad = take_numbers(o, of_rank, ARRAY_LEN(of_rank),
+				       &r->ranks[r->num_ranks + i], why);
 
 		if (bad)
 			return bad;
@@ -194,7 +195,7 @@ static int take_job(json_t *o, struct top_reading *r, struct top_job *job,
 		    char why[TOP_WHY_SIZE])
 {
 	const char *name = json_string_value(json_object_get(o, "name"));
-	int bad = take(o, of_job, ARRAY_LEN(of_job), job, why);
+	int bad = take_numbers(o, of_job, ARRAY_LEN(of_job), job, why);
 
 	if (!bad && (!name || strlen(name) >= sizeof(job->name))) {
 		snprintf(why, TOP_WHY_SIZE, "a job without a name");
@@ -232,7 +233,7 @@ static int take_jobs(json_t *list, struct top_reading *r,
 static int take_all(json_t *o, struct top_reading *r, char why[TOP_WHY_SIZE])
 {
 	json_t *version = json_object_get(o, "version");
-	const char *mode = json_string_value(find(o, "cache.mode"));
+	const char *mode = json_string_value(find_value(o, "cache.mode"));
 	int bad;
 
 	if (!json_is_integer(version) || json_integer_value(version) != 1) {
@@ -240,7 +241,7 @@ static int take_all(json_t *o, struct top_reading *r, char why[TOP_WHY_SIZE])
 			 "not statistics of a version that is known");
 		return -EPROTO;
 	}
-	bad = take(o, totals, ARRAY_LEN(totals), r, why);
+	bad = take_numbers(o, totals, ARRAY_LEN(totals), r, why);
 	if (bad)
 		return bad;
 	top_printable(mode ? mode : "", r->mode, sizeof(r->mode));

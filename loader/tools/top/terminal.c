@@ -27,13 +27,13 @@ static void signal_set(sigset_t *out)
 		sigaddset(out, all[i]);
 }
 
-static void put(const char *text)
+static void put_sequence(const char *text)
 {
 	fputs(text, stdout);
 	fflush(stdout);
 }
 
-static void enter(struct terminal *t)
+static void enter_screen(struct terminal *t)
 {
 	struct termios raw = t->before;
 
@@ -44,17 +44,17 @@ static void enter(struct terminal *t)
 		tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
 	}
 	if (t->is_screen)
-		put(ENTER);
+		put_sequence(ENTER);
 	t->is_ours = true;
 }
 
-static void leave(struct terminal *t)
+static void leave_screen(struct terminal *t)
 {
 	if (!t->is_ours)
 		return;
 	t->is_ours = false;
 	if (t->is_screen)
-		put(LEAVE);
+		put_sequence(LEAVE);
 	if (t->has_keys)
 		tcsetattr(STDIN_FILENO, TCSADRAIN, &t->before);
 }
@@ -70,13 +70,13 @@ int terminal_open(struct terminal *t)
 	t->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (t->signals < 0)
 		return -errno;
-	enter(t);
+	enter_screen(t);
 	return 0;
 }
 
 void terminal_close(struct terminal *t)
 {
-	leave(t);
+	leave_screen(t);
 	if (t->signals >= 0)
 		close(t->signals);
 	t->signals = -1;
@@ -90,13 +90,13 @@ enum terminal_event terminal_event(struct terminal *t)
 		return TERMINAL_NONE;
 	switch (info.ssi_signo) {
 	case SIGTSTP:
-		leave(t);
+		leave_screen(t);
 		raise(SIGSTOP);
-		enter(t);
+		enter_screen(t);
 		return TERMINAL_CHANGED;
 	case SIGCONT:
 		/* After a SIGSTOP, of which nobody was told. */
-		enter(t);
+		enter_screen(t);
 		return TERMINAL_CHANGED;
 	case SIGWINCH:
 		return TERMINAL_CHANGED;

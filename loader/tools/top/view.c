@@ -22,26 +22,26 @@ static double ratio(double a, double b)
 }
 
 /* Sums never fall; if one did, it began anew. */
-static double since(uint64_t before, uint64_t now)
+static double count_since(uint64_t before, uint64_t now)
 {
 	return (double)(now < before ? now : now - before);
 }
 
-static double since_real(double before, double now)
+static double time_since(double before, double now)
 {
 	return now < before ? now : now - before;
 }
 
 /* --- ranks --- */
 
-static enum top_stage slowest(const struct top_rank *before,
-			      const struct top_rank *now)
+static enum top_stage slowest_stage(const struct top_rank *before,
+				    const struct top_rank *now)
 {
 	enum top_stage most = TOP_READ;
 	double delay[TOP_STAGES];
 
 	for (enum top_stage s = 0; s < TOP_STAGES; s++) {
-		delay[s] = since_real(before->delay_s[s], now->delay_s[s]);
+		delay[s] = time_since(before->delay_s[s], now->delay_s[s]);
 		if (delay[s] > delay[most])
 			most = s;
 	}
@@ -54,15 +54,16 @@ static void see_difference(const struct top_rank *before,
 			   const struct top_rank *now,
 			   struct top_rank_view *out)
 {
-	double wait = since_real(before->wait_s, now->wait_s);
-	double own = since_real(before->trainer_s, now->trainer_s);
+	double wait = time_since(before->wait_s, now->wait_s);
+	double own = time_since(before->trainer_s, now->trainer_s);
 
-	out->samples_per_s = ratio(since(before->samples, now->samples),
-				   since_real(before->open_s, now->open_s));
+	out->samples_per_s = ratio(count_since(before->samples, now->samples),
+				   time_since(before->open_s, now->open_s));
 	out->wait_share = ratio(wait, wait + own);
-	out->queue_fill = ratio(since(before->queue_ready, now->queue_ready),
-				since(before->queue_places, now->queue_places));
-	out->stage = slowest(before, now);
+	out->queue_fill =
+		ratio(count_since(before->queue_ready, now->queue_ready),
+		      count_since(before->queue_places, now->queue_places));
+	out->stage = slowest_stage(before, now);
 	out->is_active = true;
 }
 
@@ -74,7 +75,7 @@ static void see_last_word(const struct top_rank *now, struct top_rank_view *out)
 	out->samples_per_s = now->told_rate;
 	out->wait_share = now->told_wait;
 	out->queue_fill = now->told_fill;
-	out->stage = slowest(&nothing, now);
+	out->stage = slowest_stage(&nothing, now);
 	out->is_active = true;
 }
 
@@ -139,7 +140,7 @@ static void add_ranks(struct top_job_view *v)
 	v->is_alone = waiting == 1 && active > 1;
 }
 
-static enum top_verdict judge(const struct top_job_view *v)
+static enum top_verdict judge_job(const struct top_job_view *v)
 {
 	if (v->worst.now)
 		return v->worst.wait_share < enough ? TOP_NOT_DATA : TOP_WAITS;
@@ -163,11 +164,12 @@ static void see_job(const struct top_job *before, const struct top_job *now,
 		room[i] = see_rank(find_rank(before, now->ranks[i].rank),
 				   &now->ranks[i]);
 	add_ranks(v);
-	v->batches_per_s = ratio(since(b->batches, now->batches), seconds);
-	v->bytes_per_s = ratio(since(b->bytes, now->bytes), seconds);
-	v->late_share = ratio(since(b->late, now->late),
-			      since(b->batches, now->batches));
-	v->verdict = judge(v);
+	v->batches_per_s =
+		ratio(count_since(b->batches, now->batches), seconds);
+	v->bytes_per_s = ratio(count_since(b->bytes, now->bytes), seconds);
+	v->late_share = ratio(count_since(b->late, now->late),
+			      count_since(b->batches, now->batches));
+	v->verdict = judge_job(v);
 }
 
 /* --- the daemon --- */
@@ -184,37 +186,40 @@ static uint64_t all_ways(const uint64_t n[JOBS_WAYS])
 static void see_daemon(const struct top_reading *b, const struct top_reading *n,
 		       struct top_view *v)
 {
-	double hits = since(b->hits, n->hits), late = since(b->late, n->late);
-	double misses = since(b->misses, n->misses);
-	double read = since(b->read_bytes, n->read_bytes);
+	double hits = count_since(b->hits, n->hits),
+	       late = count_since(b->late, n->late);
+	double misses = count_since(b->misses, n->misses);
+	double read = count_since(b->read_bytes, n->read_bytes);
 	double batches =
-		since(all_ways(b->way_batches), all_ways(n->way_batches));
+		count_since(all_ways(b->way_batches), all_ways(n->way_batches));
 
 	v->values_per_s = (hits + late + misses) / v->seconds;
 	v->hit_share = ratio(hits, hits + late + misses);
 	v->late_share = ratio(late, hits + late + misses);
 	v->miss_share = ratio(misses, hits + late + misses);
-	v->reads_per_s = since(b->reads, n->reads) / v->seconds;
+	v->reads_per_s = count_since(b->reads, n->reads) / v->seconds;
 	v->read_bytes_per_s = read / v->seconds;
-	v->amplification =
-		ratio(read, since(b->delivered_bytes, n->delivered_bytes));
+	v->amplification = ratio(
+		read, count_since(b->delivered_bytes, n->delivered_bytes));
 	v->batches_per_s = batches / v->seconds;
-	v->bytes_per_s = since(all_ways(b->way_bytes), all_ways(n->way_bytes)) /
-			 v->seconds;
-	v->batches_late_share = ratio(
-		since(all_ways(b->way_late), all_ways(n->way_late)), batches);
+	v->bytes_per_s =
+		count_since(all_ways(b->way_bytes), all_ways(n->way_bytes)) /
+		v->seconds;
+	v->batches_late_share =
+		ratio(count_since(all_ways(b->way_late), all_ways(n->way_late)),
+		      batches);
 }
 
 /* --- the order of jobs, and of ranks --- */
 
-static int compare(double a, double b)
+static int compare_numbers(double a, double b)
 {
 	return (a > b) - (a < b);
 }
 
 /* What is sorted by, the largest first; of a name, nothing. */
-static double weight(enum top_sort sort, double speed, double wait,
-		     uint64_t failed)
+static double sort_weight(enum top_sort sort, double speed, double wait,
+			  uint64_t failed)
 {
 	switch (sort) {
 	case TOP_BY_SPEED:
@@ -233,10 +238,11 @@ static int by_rank(const void *a, const void *b, void *sort)
 {
 	const struct top_rank_view *x = a, *y = b;
 	const enum top_sort *s = sort;
-	int order = compare(weight(*s, y->samples_per_s, y->wait_share,
-				   y->now->failed_rows),
-			    weight(*s, x->samples_per_s, x->wait_share,
-				   x->now->failed_rows));
+	int order =
+		compare_numbers(sort_weight(*s, y->samples_per_s, y->wait_share,
+					    y->now->failed_rows),
+				sort_weight(*s, x->samples_per_s, x->wait_share,
+					    x->now->failed_rows));
 
 	if (order)
 		return order;
@@ -245,8 +251,8 @@ static int by_rank(const void *a, const void *b, void *sort)
 
 static double weight_of_job(enum top_sort sort, const struct top_job_view *job)
 {
-	return weight(sort, job->samples_per_s, job->worst.wait_share,
-		      job->failed_rows);
+	return sort_weight(sort, job->samples_per_s, job->worst.wait_share,
+			   job->failed_rows);
 }
 
 /* Those that have ended last. */
@@ -257,7 +263,8 @@ static int by_job(const void *a, const void *b, void *sort)
 	int order = (x->verdict == TOP_ENDED) - (y->verdict == TOP_ENDED);
 
 	if (!order)
-		order = compare(weight_of_job(*s, y), weight_of_job(*s, x));
+		order = compare_numbers(weight_of_job(*s, y),
+					weight_of_job(*s, x));
 	return order ? order : strcmp(x->now->name, y->now->name);
 }
 

@@ -115,7 +115,7 @@ static bool is_control(const uint8_t *s, size_t n)
 	       (s[0] == 0x7f || (s[0] < ' ' && s[0] != '\n' && s[0] != '\t'));
 }
 
-static const char *entity(uint8_t c)
+static const char *entity_of(uint8_t c)
 {
 	switch (c) {
 	case '<':
@@ -141,7 +141,7 @@ void html_text_of(FILE *out, const void *bytes, size_t size)
 
 	for (; s < end; s += n ? n : 1) {
 		n = utf8_length(s, (size_t)(end - s));
-		e = entity(*s);
+		e = entity_of(*s);
 		if (!n)
 			fputs("\xef\xbf\xbd", out);
 		else if (is_control(s, n))
