@@ -27,7 +27,8 @@ const char *apply_fate_name(enum apply_fate fate)
 	return names[fate];
 }
 
-/* A program of the user's is not to be lost by a slip. */
+/* Replaces settings files only: a mistyped path must not cost the user a
+   file. */
 int apply_check(const char *path, struct log *log)
 {
 	char head[sizeof(SETTINGS_HEAD)] = "";
@@ -37,14 +38,15 @@ int apply_check(const char *path, struct log *log)
 
 	if (fd < 0 && errno == ENOENT)
 		return 0;
-	/* An empty one holds nothing that could be lost. */
+	/* An empty file holds nothing to lose. */
 	if (fd >= 0 && (!n || !strcmp(head, SETTINGS_HEAD)))
 		return 0;
 	log_error(log, "%s: exists, and is no file of settings", path);
 	return -EEXIST;
 }
 
-/* Whether a key of "a=b,c=d" is in " a c "; adds them all. */
+/* Whether `keys`, " a c ", contains a key of `setting`, "a=b,c=d". Adds all
+   keys of the setting. */
 static bool is_taken(const char *setting, char *keys)
 {
 	bool found = false;
@@ -75,7 +77,7 @@ static enum apply_fate fate_of(const struct fix *f, unsigned allowed,
 	return is_taken(f->setting, keys) ? APPLY_OTHER : APPLY_WRITTEN;
 }
 
-/* A line each, and before them why. */
+/* Appends the settings of a fix, one a line, below a comment with its gain. */
 static void add_setting(const struct fix *f, char *text)
 {
 	size_t n = strlen(text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fixes that are settings, written to a file for loaders and mounts,
- * fs/engine/settings.h. One thread.
+ * Writes fixes that are settings to a file that loaders and mounts read, as
+ * fs/engine/settings.h defines it. One thread.
  */
 #ifndef LOADER_TOOLS_DOCTOR_APPLY_H
 #define LOADER_TOOLS_DOCTOR_APPLY_H
@@ -9,32 +9,33 @@
 #include "fs/util/log.h"
 #include "loader/tools/doctor/fix.h"
 
-/* What became of a fix. */
+/* The outcome for one fix. */
 enum apply_fate {
-	APPLY_NONE, /* it is no setting */
+	APPLY_NONE, /* the fix is not a setting */
 	APPLY_WRITTEN,
 	APPLY_NO_GAIN,
-	APPLY_OTHER, /* a better one sets the same */
+	APPLY_OTHER, /* a fix that gains more sets the same key */
 	APPLY_NOT_ALLOWED,
 };
 
 struct applied {
 	const char *path;
-	unsigned allowed; /* FIX_CHANGES_..., told to change */
+	unsigned allowed; /* FIX_CHANGES_... that the user permits */
 	enum apply_fate fates[FIXES_MAX];
 };
 
-/* Whether that could be written to: -EEXIST, logged, if it would be lost. */
+/* Checks that apply_fixes() may write `path`. -EEXIST, logged: the file exists
+   and holds something other than settings. */
 int apply_check(const char *path, struct log *log);
 
 /*
- * Writes the settings of what gains, the best first. Of what is there only a
- * file of settings is replaced. Failures are logged.
+ * Writes the settings of the fixes that gain, the largest gain first. Replaces
+ * an existing file only if it holds settings. 0 or -errno, logged.
  */
 int apply_fixes(const struct fix *fixes, size_t n, const char *path,
 		unsigned allowed, struct log *log, struct applied *out);
 
-/* "written", "not allowed"; what a person is told of it. */
+/* The outcome in words: "written", "not allowed". */
 const char *apply_fate_name(enum apply_fate fate);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the doctor knows: all that was found and measured before anything is
- * said about it. Filled by look.c, trials.c, estimate.c and watch.c; verdicts,
- * fixes and reports only look at it, so that tests can make it up.
+ * Everything that the doctor finds and measures before it judges. look.c,
+ * trials.c, estimate.c and watch.c fill it. Verdicts, fixes and reports only read
+ * it, so tests can invent it.
  */
 #ifndef LOADER_TOOLS_DOCTOR_EVIDENCE_H
 #define LOADER_TOOLS_DOCTOR_EVIDENCE_H
@@ -22,30 +22,30 @@ enum {
 	DOCTOR_NOTE_SIZE = 256,
 };
 
-/* The ladder, from the top. */
+/* Rungs of the ladder from the top. From RUNG_ALL on each leaves out more. */
 enum rung {
-	RUNG_CONSTANT, /* one ready batch for ever */
+	RUNG_CONSTANT, /* the same finished batch over and over */
 	RUNG_ALL,
 	RUNG_TRANSFORM, /* no upload */
 	RUNG_DECODE,	/* no transforms */
-	RUNG_READ,	/* no decoding; in memory */
+	RUNG_READ,	/* no decoding; data in memory */
 	RUNG_COLD,	/* read from the device */
 	RUNGS,
 };
 
-/* A rate, the median of some runs, and what it costs. */
+/* The median rate of several runs, and its cost. */
 struct figure {
 	bool known;
-	double rate;   /* samples a second */
-	double spread; /* between the runs, of the rate */
-	double cpu_us; /* a sample, in the run that was disturbed least */
+	double rate;   /* samples per second */
+	double spread; /* of the rate, between the runs */
+	double cpu_us; /* per sample, in the run that was disturbed least */
 	unsigned runs;
-	double bytes; /* a sample */
+	double bytes; /* per sample */
 };
 
 struct left_out {
-	char *written; /* the operation; owned */
-	bool possible; /* something was left that runs */
+	char *written; /* the text of the operation; owned */
+	bool possible; /* the pipeline runs without it */
 	struct figure without;
 };
 
@@ -54,46 +54,47 @@ struct sweep_point {
 	struct figure figure;
 };
 
-/* Ways to have the same dataset or pipeline otherwise, that were run. */
+/* Other forms of the dataset or the pipeline that the doctor ran. */
 enum variant {
-	VARIANT_SAME, /* some samples of it, what the others are compared to */
+	VARIANT_SAME, /* a few samples as they are; the base of comparisons */
 	VARIANT_OPTIMIZED,
 	VARIANT_RAW,
 	VARIANT_RESIZED,
 	VARIANT_QUALITY,
 	VARIANT_DRAFT,	/* the pipeline with decode(draft) */
-	VARIANT_CACHED, /* with cache(decoded), all of it there */
+	VARIANT_CACHED, /* with cache(decoded), when it holds every image */
 	VARIANT_GPU,	/* with cuda() before normalize */
 	VARIANTS,
 };
 
-/* The trainer, seen from outside. */
+/* The trainer, observed from outside. */
 struct watch {
 	bool known;
 	double seconds;
-	double main_busy;  /* share of the time that its main thread worked, or
-			      would have if it had got a CPU */
-	double main_cores; /* that it took */
-	double loader_cores; /* of the loader's threads */
-	double other_cores;  /* of all its other threads and processes */
-	double rate;	     /* samples a second that it took; 0: not known */
-	bool rate_is_guess;  /* by the CPU time of its loader */
-	double own_rate; /* what it took of constant batches; 0: not known */
-	double main_busy_alone; /* meanwhile */
-	int gpu_busy;		/* percent in the mean; -1: not known */
-	bool ended;		/* by itself, while it was watched */
-	int status;		/* if so, as of waitpid() */
-	char said[256];		/* the last line of what it wrote */
+	double main_busy;  /* share of the time in which its main thread ran or
+			      waited for a CPU */
+	double main_cores; /* used by the main thread */
+	double loader_cores; /* used by the threads of its loader */
+	double other_cores;  /* used by its other threads and processes */
+	double rate; /* samples per second that it consumed; 0: not known */
+	bool rate_is_guess; /* estimated from the CPU time of its loader */
+	double own_rate;    /* with constant batches, samples per second; 0: not
+			       known */
+	double main_busy_alone; /* main_busy with constant batches */
+	int gpu_busy;		/* mean percentage; -1: not known */
+	bool ended;	/* it ended by itself while the doctor watched */
+	int status;	/* how it ended, as waitpid() returns it */
+	char said[256]; /* the last line that it printed */
 };
 
 struct rank_seen {
 	unsigned rank;
-	double rate;  /* batches a second */
-	double ready; /* share of its batches that it did not wait for */
+	double rate;  /* batches per second */
+	double ready; /* share of its batches that were ready when it asked */
 };
 
 struct evidence {
-	/* what was asked */
+	/* The request: */
 	const char *path;
 	const char *pipeline; /* "": none */
 	char spec[256];
@@ -101,49 +102,48 @@ struct evidence {
 	char delivery[16];
 	char jit[16];
 	char order[32];
-	double target;	/* samples a second that are wanted; 0: not told */
-	double seconds; /* that all took */
-	/* what there is */
-	char backing[512]; /* the file */
+	double target;	/* wanted samples per second; 0: not given */
+	double seconds; /* that the diagnosis took */
+	/* The machine and the dataset: */
+	char backing[512]; /* the path of the file */
 	uint64_t file_size;
-	uint64_t pinned;      /* bytes that batches for a GPU take */
-	double images;	      /* share of samples that were looked at */
-	double jpegs;	      /* of these */
-	double width, height; /* of an image, in the mean */
-	double resize_to;     /* the largest size that the pipeline makes */
-	uint64_t cache_size;  /* of a cache of our own, 0: the kernel's */
+	uint64_t pinned;      /* bytes of pinned memory for batches of a GPU */
+	double images;	      /* share of the inspected samples that have one */
+	double jpegs;	      /* share of the inspected images */
+	double width, height; /* means, in pixels */
+	double resize_to;     /* the longest side that the pipeline produces */
+	uint64_t cache_size;  /* of the process's cache; 0: the kernel caches */
 	struct machine_cpu cpu;
 	struct machine_memory memory;
 	double memory_rate;
 	struct machine_disk disk;
-	struct disk_rate small, large; /* reads of a sample, and large ones */
+	struct disk_rate small, large; /* reads of one sample, and large ones */
 	double large_piece;
 	struct machine_gpu gpus[MACHINE_GPUS_MAX];
 	size_t num_gpus;
-	bool on_gpu; /* the pipeline has outputs there */
-	/* what was measured */
+	bool on_gpu; /* an output of the pipeline is on a GPU */
+	/* The measurements: */
 	struct figure ladder[RUNGS];
 	struct left_out ops[DOCTOR_OPS_MAX];
 	size_t num_ops;
 	struct sweep_point sweep[DOCTOR_SWEEP_MAX];
 	size_t num_sweep;
 	struct figure variants[VARIANTS];
-	double cached_bytes;		  /* of a sample, by cache(decoded) */
-	unsigned resized_to;		  /* of VARIANT_RESIZED */
-	double others, stolen, throttled; /* while the whole pipeline ran */
-	double others_idle;		  /* while nothing did */
-	struct figure upload; /* of batches that are made, over and over */
+	double cached_bytes; /* that cache(decoded) takes per sample */
+	unsigned resized_to; /* longest side of VARIANT_RESIZED, in pixels */
+	double others, stolen, throttled; /* while the complete pipeline ran */
+	double others_idle;		  /* while nothing of the doctor ran */
+	struct figure upload; /* of the same finished batches over and over */
 	struct watch watch;
 	struct rank_seen ranks[DOCTOR_RANKS_MAX];
 	size_t num_ranks;
 	struct model model;
-	/* What is worth knowing, whatever the verdict; and what could not be
-	   measured. */
+	/* Remarks that hold for any verdict, and measurements that failed. */
 	char notes[DOCTOR_NOTES_MAX][DOCTOR_NOTE_SIZE];
 	size_t num_notes;
 };
 
-/* Adds to the notes; more than there is room for are dropped. */
+/* Appends a note. Drops it if DOCTOR_NOTES_MAX notes exist. */
 void doctor_note(struct evidence *e, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

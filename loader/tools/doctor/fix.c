@@ -10,9 +10,10 @@
 #include "fs/util/bytes.h"
 #include "loader/graph/edit.h"
 
-/* A cache leaves the rest of the machine this share of what is free. */
+/* A cache leaves this share of the available memory to the rest of the
+   machine. */
 #define LEFT_FREE 0.25
-/* More of them on a GPU than anybody tries. */
+/* Models that share a GPU, at most. */
 #define MODELS_MAX 8
 
 static void format_text(char *out, size_t size, const char *format, ...)
@@ -31,7 +32,7 @@ static void format_text(char *out, size_t size, const char *format, ...)
 	format_text((fix)->option, FIX_OPTION_SIZE, __VA_ARGS__)
 #define WHY(fix, ...) format_text((fix)->why, FIX_WHY_SIZE, __VA_ARGS__)
 
-/* A round number of bytes, as options take them. */
+/* Rounds a number of bytes down to the form that options accept: "12GiB". */
 static void size_text(double bytes, char out[32])
 {
 	if (bytes >= 10.0 * (1 << 30))
@@ -55,7 +56,7 @@ static const struct sweep_point *best_of_sweep(const struct evidence *e)
 	for (size_t i = 0; i < e->num_sweep; i++) {
 		const struct sweep_point *p = &e->sweep[i];
 
-		/* More threads are worth it only where they bring something. */
+		/* More threads must be clearly faster to be worth it. */
 		if (p->figure.known &&
 		    (!best ||
 		     p->figure.rate > FIX_GAIN_LEAST * best->figure.rate))
@@ -69,7 +70,7 @@ static bool workers(const struct evidence *e, struct model *m, struct fix *f)
 	const struct sweep_point *best = best_of_sweep(e);
 	double now = e->ladder[RUNG_ALL].rate;
 
-	/* Others' work is more or less from one run to the next. */
+	/* On a noisy machine the runs differ because of other processes. */
 	if (!best || best->workers == (unsigned)m->workers || now <= 0 ||
 	    best->figure.rate < FIX_GAIN_LEAST * now ||
 	    model_is_noisy(&e->model))
@@ -79,7 +80,7 @@ static bool workers(const struct evidence *e, struct model *m, struct fix *f)
 	    m->workers, best->figure.rate, best->workers);
 	format_text(f->setting, sizeof(f->setting), "workers=%u",
 		    best->workers);
-	/* What was measured counts, but other limits stay. */
+	/* The measured gain counts, up to the rate of the trainer. */
 	f->gain = best->figure.rate / now;
 	if (m->trainer_rate > 0)
 		f->gain = fmin(f->gain, fmax(m->trainer_rate / now, 1));
@@ -128,7 +129,8 @@ static bool neighbours(const struct evidence *e, struct model *m, struct fix *f)
 
 /* --- decoding ------------------------------------------------------------ */
 
-/* What a variant changes beside the same samples as they are. */
+/* Subtracts the CPU time that a variant saves from the model. False: not
+   measured. */
 static bool take_variant(const struct evidence *e, enum variant v,
 			 const struct figure *same, struct model *m)
 {
@@ -137,7 +139,8 @@ static bool take_variant(const struct evidence *e, enum variant v,
 
 	if (!f->known || !same->known || same->cpu_us <= 0)
 		return false;
-	/* By the ratio: a few samples in small batches cost more each. */
+	/* Uses the ratio of costs: the few samples of a variant, in small
+	   batches, cost more each than those of a full run. */
 	saved = model_cpu_us(m) * (1 - f->cpu_us / same->cpu_us);
 	saved = fmin(saved, m->decode_us + m->transform_us);
 	m->decode_us -= saved;
@@ -148,7 +151,8 @@ static bool take_variant(const struct evidence *e, enum variant v,
 	return true;
 }
 
-/* The file that a variant would be. */
+/* Gives the model the sample size of a variant, for the share `of_all` of the
+   samples. */
 static void take_bytes(const struct evidence *e, enum variant v, double of_all,
 		       struct model *m)
 {
@@ -173,7 +177,7 @@ static bool draft(const struct evidence *e, struct model *m, struct fix *f)
 	return take_variant(e, VARIANT_DRAFT, &e->ladder[RUNG_ALL], m);
 }
 
-/* What is kept is decoded once; the rest as before. */
+/* Cached images cost decoding once; the others cost it in every epoch. */
 static bool cache_decoded(const struct evidence *e, struct model *m,
 			  struct fix *f)
 {
@@ -213,8 +217,8 @@ static bool optimize(const struct evidence *e, struct model *m, struct fix *f)
 	return true;
 }
 
-/* With a share of all images as pixels: that of the best rate, or the least
-   that is as good. */
+/* Tries storing shares of the images as raw pixels. Picks the share with the
+   best rate, or the smallest share that is as good. */
 static bool raw(const struct evidence *e, struct model *m, struct fix *f)
 {
 	const struct model before = *m;
@@ -303,7 +307,7 @@ static bool to_the_gpu(const struct evidence *e, struct model *m, struct fix *f)
 	return true;
 }
 
-/* Of the operations, that which costs most; a resizing has no substitute. */
+/* The operation that costs most. Resizing has no cheaper substitute. */
 static bool cheaper_op(const struct evidence *e, struct model *m, struct fix *f)
 {
 	const struct left_out *best = NULL;
@@ -366,7 +370,8 @@ static bool quasi_random(const struct evidence *e, struct model *m,
 		return false;
 	size_text(fmin(fmax(window, 16 << 20), 1 << 30), size);
 	m->disk_rate = e->large.bytes;
-	/* By the kernel's cache samples are read one by one in any order. */
+	/* Through the kernel's page cache samples are read one by one, whatever
+	   the order is. */
 	OPTION(f, "--spec order=quasi_random,window=%s%s", size,
 	       is_mount(e)     ? ", of a mount with cache=process"
 	       : e->cache_size ? ""
@@ -381,8 +386,8 @@ static bool quasi_random(const struct evidence *e, struct model *m,
 	return true;
 }
 
-/* The kernel reads what a thread waits for; we read what will be wanted, and as
-   much at once as the device takes. */
+/* The kernel reads on demand. The process's own cache prefetches, with as many
+   concurrent reads as the device takes. */
 static bool parallel_reads(const struct evidence *e, struct model *m,
 			   struct fix *f)
 {
@@ -398,7 +403,7 @@ static bool parallel_reads(const struct evidence *e, struct model *m,
 	return true;
 }
 
-/* As much of the file as memory has room for, never evicted. */
+/* A cache as large as the available memory permits. */
 static bool own_cache(const struct evidence *e, struct model *m, struct fix *f)
 {
 	double room = (1 - LEFT_FREE) * (double)e->memory.size.available;
@@ -435,7 +440,8 @@ static bool page_cache(const struct evidence *e, struct model *m, struct fix *f)
 	return true;
 }
 
-/* Memory that is scarce keeps more if what is in it stays. */
+/* If memory is scarce, a cache that does not evict what it has hits more
+   often. */
 static bool kept_cache(const struct evidence *e, struct model *m, struct fix *f)
 {
 	double misses = model_misses(m);
@@ -443,8 +449,8 @@ static bool kept_cache(const struct evidence *e, struct model *m, struct fix *f)
 
 	if (e->cache_size || misses <= 0 || m->first_epoch || m->room <= 0)
 		return false;
-	/* The kernel evicts what was used least recently, which in a scan is
-	   what comes next: it keeps the less the more is missing. */
+	/* The kernel evicts the least recently used pages. An epoch needs these
+	   next, so its hit rate falls faster than its memory does. */
 	size_text((1 - LEFT_FREE) * m->room, size);
 	m->room *= 1 - LEFT_FREE;
 	if (is_mount(e))
@@ -463,7 +469,7 @@ static bool nearer(const struct evidence *e, struct model *m, struct fix *f)
 {
 	if (!e->disk.network)
 		return false;
-	/* What the slowest of solid-state disks give. */
+	/* The slowest solid-state disks reach this rate. */
 	m->disk_rate = fmax(m->disk_rate, 400e6);
 	OPTION(f, "cp %s to a local disk", e->backing);
 	WHY(f,
@@ -472,7 +478,7 @@ static bool nearer(const struct evidence *e, struct model *m, struct fix *f)
 	return true;
 }
 
-/* One read of the file for all that read it. */
+/* Several ranks or jobs share one read of the file. */
 static bool share_mount(const struct evidence *e, struct model *m,
 			struct fix *f)
 {
@@ -490,9 +496,8 @@ static bool handover(const struct evidence *e, struct model *m, struct fix *f)
 {
 	if (!is_mount(e) || strcmp(e->delivery, "direct") != 0)
 		return false;
-	/* Two copies less: fs/mount/handover.h, measured by
-	 * contrib/bench/delivery.
-	 */
+	/* Zero-copy delivery saves two copies. contrib/bench measures the
+	   ratio. */
 	m->read_us *= 0.5;
 	m->delivery_rate *= 2;
 	OPTION(f, "--delivery handover");
@@ -532,7 +537,8 @@ static bool model_itself(const struct evidence *e, struct model *m,
 	return true;
 }
 
-/* A GPU that has time and memory left, and data for more than one. */
+/* The GPU has time and memory left, and data comes fast enough for several
+   models. */
 static bool several_models(const struct evidence *e, struct model *m,
 			   struct fix *f)
 {
@@ -559,7 +565,7 @@ static bool several_models(const struct evidence *e, struct model *m,
 	return true;
 }
 
-/* What is enough for the trainer. */
+/* The fewest workers that keep the trainer busy, with a reserve. */
 static bool fewer_workers(const struct evidence *e, struct model *m,
 			  struct fix *f)
 {
@@ -584,7 +590,7 @@ static bool fewer_workers(const struct evidence *e, struct model *m,
 static const struct row {
 	bool (*apply)(const struct evidence *e, struct model *m, struct fix *f);
 	const char *cost;
-	bool always; /* told without a gain too */
+	bool always; /* listed even without a gain */
 } rows[] = {
 	{ workers, "none", false },
 	{ quota, "a setting of the container", false },

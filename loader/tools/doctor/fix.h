@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be done: one row of a table each. A fix changes numbers of the
- * model, and its gain is what that does to the model's rate. Pure functions.
+ * Fixes, one row of a table each. A fix changes numbers of the model; its gain
+ * is the model's rate with the change, divided by the rate without. Pure
+ * functions.
  */
 #ifndef LOADER_TOOLS_DOCTOR_FIX_H
 #define LOADER_TOOLS_DOCTOR_FIX_H
@@ -15,26 +16,27 @@ enum {
 	FIX_WHY_SIZE = 320,
 };
 
-/* Less than this is within what runs differ by. */
+/* Smaller gains are within the variation of the runs. */
 #define FIX_GAIN_LEAST 1.03
 
-/* What a setting changes beside the speed; bits. */
+/* Effects of a setting besides speed; bits. */
 enum {
 	FIX_CHANGES_ORDER = 1,
 	FIX_CHANGES_PIXELS = 2,
 };
 
 struct fix {
-	char option[FIX_OPTION_SIZE]; /* exactly what to write */
+	char option[FIX_OPTION_SIZE]; /* the option, ready to copy */
 	char why[FIX_WHY_SIZE];
 	const char *cost;
-	double gain; /* the rate then, by the rate now */
-	/* "KEY=VALUE,..." as in fs/engine/settings.h; "": needs more than that. */
+	double gain; /* predicted rate divided by the present rate */
+	/* "KEY=VALUE,..." for fs/engine/settings.h; "": no setting does it. */
 	char setting[96];
 	unsigned changes;
 };
 
-/* The fixes that gain, the largest first; how many. */
+/* Fills `out` with the fixes that gain, the largest gain first, and with those
+   that are always listed. Returns their number. */
 size_t fix_list(const struct evidence *e, struct fix *out, size_t max);
 
 #endif

@@ -54,7 +54,7 @@ static void draw_shares(FILE *out, const void *facts)
 	draw_bars(out, "CPU time of a sample", bars, n);
 }
 
-/* It is the short ones that matter. */
+/* The short bars matter, so long ones are cut. */
 static void draw_limits(FILE *out, const void *facts)
 {
 	const struct evidence *e = &((const struct facts *)facts)->e;

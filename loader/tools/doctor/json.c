@@ -4,7 +4,7 @@
 
 #include "loader/tools/doctor/report.h"
 
-/* JSON has no infinity. */
+/* JSON has no infinity: null. */
 static json_t *number(double v)
 {
 	return isfinite(v) ? json_real(v) : json_null();

@@ -3,10 +3,11 @@
 
 #include <math.h>
 
-/* A quarter of the processors costs a third of the rate. */
+/* A share of the CPUs. Without a quarter of them all takes a third longer. */
 #define NOISY 0.25
 
-/* `work` a second, of which a sample takes `each`. */
+/* Samples per second, if a resource provides `work` per second and a sample
+   needs `each`. */
 static double quotient(double work, double each)
 {
 	return work > 0 && each > 0 ? work / each : INFINITY;
@@ -23,7 +24,7 @@ double model_misses(const struct model *m)
 
 	if (m->first_epoch)
 		return 1;
-	/* What is kept is used in every epoch, the rest never is. */
+	/* Cached bytes hit in every epoch; the others miss in every epoch. */
 	return bytes > m->room ? 1 - m->room / bytes : 0;
 }
 
@@ -36,7 +37,7 @@ double model_cores(const struct model *m)
 {
 	double left = m->cores - m->others - m->own;
 
-	/* The scheduler gives everybody something. */
+	/* The scheduler gives every process a share. */
 	return fmax(left, m->cores / 8);
 }
 

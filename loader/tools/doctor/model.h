@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What limits a pipeline, as arithmetic: every resource has a rate of samples
- * that it can carry, and the least of them is the pipeline's.
- * beton-doctor(1) explains each. All else of the doctor measures the numbers,
- * or changes one of them to see what a fix would bring. Pure functions.
+ * The limits of a pipeline as arithmetic. Each resource can carry a rate of
+ * samples, and the lowest of these rates is the pipeline's. beton-doctor(1)
+ * explains each resource. The trials measure the numbers; a fix changes some of
+ * them to predict its gain. Pure functions.
  */
 #ifndef LOADER_TOOLS_DOCTOR_MODEL_H
 #define LOADER_TOOLS_DOCTOR_MODEL_H
@@ -13,55 +13,55 @@
 
 enum term {
 	TERM_DISK,
-	TERM_DELIVERY, /* of batches that are in memory */
+	TERM_DELIVERY, /* copying batches that are in memory */
 	TERM_CPU,
-	TERM_WORKERS, /* too few to use the processors */
+	TERM_WORKERS, /* too few threads for the CPUs */
 	TERM_MEMORY,
 	TERM_UPLOAD,
 	TERM_TRAINER,
 	TERMS,
 };
 
-/* Times are microseconds of CPU time a sample, rates a second. */
+/* Times are microseconds of CPU time per sample; rates are per second. */
 struct model {
-	double samples;	      /* of the dataset */
-	double disk_bytes;    /* of a sample in the file */
-	double room;	      /* bytes of payload that memory keeps */
-	double disk_rate;     /* bytes, read as the order reads; 0: not known */
-	bool first_epoch;     /* nothing is in memory yet, for a long time */
-	double batch_bytes;   /* of a sample in a batch file */
-	double delivery_rate; /* of those bytes; 0: not known, as below */
+	double samples;	    /* in the dataset */
+	double disk_bytes;  /* size of a sample in the file */
+	double room;	    /* bytes of samples that memory can cache */
+	double disk_rate;   /* bytes, in the order of the epoch; 0: not known */
+	bool first_epoch;   /* memory is cold, and stays so for long */
+	double batch_bytes; /* size of a sample in a batch file */
+	double delivery_rate; /* of batch bytes; in all rates 0 is: not known */
 	double read_us, decode_us, transform_us;
 	double cores;  /* that the process may use */
-	double others; /* of these, taken by other processes */
-	double own;    /* of these, taken by the trainer itself */
+	double others; /* of `cores`, used by other processes */
+	double own;    /* of `cores`, used by the trainer itself */
 	double workers;
-	double moved_bytes; /* of a sample through memory, at least */
+	double moved_bytes; /* that a sample moves through memory, at least */
 	double memory_rate;
 	double upload_bytes;
 	double upload_rate;
-	double trainer_rate; /* samples */
+	double trainer_rate; /* samples per second */
 };
 
-/* Whether others take so much of the processors that what was measured is
-   rather about them than about what was changed. */
+/* Whether other processes use so much CPU that they may explain a difference
+   between two runs. */
 bool model_is_noisy(const struct model *m);
 
-/* Samples a second; INFINITY: it does not limit. */
+/* Samples per second that a resource can carry. INFINITY: it is no limit. */
 double model_term(const struct model *m, enum term term);
 
-/* The least of all, and whose that is; `which` may be NULL. */
+/* The lowest rate of all terms, and in *which its term. `which` may be NULL. */
 double model_rate(const struct model *m, enum term *which);
 
-/* The same without what the trainer can take. */
+/* The lowest rate of all terms but TERM_TRAINER. */
 double model_data_rate(const struct model *m);
 
-/* The share of reads that have to go to the disk, 0 to 1. */
+/* The share of reads that miss in memory and go to the disk, 0 to 1. */
 double model_misses(const struct model *m);
 
 double model_cpu_us(const struct model *m);
 
-/* Cores that are left for the loader. */
+/* Cores that remain for the loader. */
 double model_cores(const struct model *m);
 
 #endif

@@ -154,8 +154,8 @@ static void print_ops(const struct evidence *e, FILE *out)
 	}
 }
 
-/* Beside the rule that loaders of threads go by: SPDL's guide to noisy
-   neighbours and its case studies. */
+/* The rule of thumb is that of SPDL, a thread-based loader: its guide on noisy
+   neighbors and its case studies. */
 static void print_sweep(const struct evidence *e, FILE *out)
 {
 	fprintf(out, "\nworkers  ");

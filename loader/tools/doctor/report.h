@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the doctor says, as a person or a program reads it. */
+/* The report of the doctor as text, as JSON and as a page. */
 #ifndef LOADER_TOOLS_DOCTOR_REPORT_H
 #define LOADER_TOOLS_DOCTOR_REPORT_H
 
@@ -11,12 +11,12 @@ enum { SHARES_MAX = 3 };
 
 void report_diagnose(const struct evidence *e, struct diagnosis *out);
 size_t report_shares(const struct evidence *e, struct stage_share *out);
-/* "order,pixels", of FIX_CHANGES_... */
+/* FIX_CHANGES_... in words: "order,pixels". */
 const char *report_changes(unsigned changes);
-/* "no upload", what a rung of the ladder is. */
+/* A rung of the ladder in words, "no upload"; and its key in JSON. */
 const char *report_rung(enum rung rung);
 const char *report_rung_key(enum rung rung);
-/* What a term of the model is about. */
+/* A term of the model in a word, "disk". */
 const char *report_term(enum term term);
 
 void report_text(const struct diagnosis *d, FILE *out);

@@ -19,15 +19,15 @@ struct run {
 	const struct run_plan *plan;
 	struct beton_loader *loader;
 	struct beton_loader_info info;
-	uint64_t since_seek; /* samples */
+	uint64_t since_seek; /* samples, since the last seek to the start */
 	uint64_t rows;
-	uint64_t all_rows; /* with those of the warm-up */
+	uint64_t all_rows; /* including the warm-up */
 	uint64_t output_bytes;
 	uint32_t batch;
 	char *why;
 };
 
-/* What is read at both ends of a measurement. */
+/* Counters at one end of a measurement. */
 struct ends {
 	int64_t ns;
 	double own_s, daemon_s, trainer_s;
@@ -69,7 +69,8 @@ static uint64_t samples_of(const struct run *run)
 	return run->plan->samples ? run->plan->samples : run->place->samples;
 }
 
-/* The next batch, at once given back. After enough of them from the start. */
+/* Takes the next batch and releases it at once. Starts over after as many
+   samples as the run may look at. */
 static int take_batch(struct run *run)
 {
 	const struct beton_batch *batch;
@@ -101,8 +102,9 @@ static int take_batch(struct run *run)
 }
 
 /*
- * Until all memory of the ring was used, and code was compiled: both cost only
- * once, and the compiler is a process that would count as a neighbour.
+ * Runs until every slot of the ring was used and the kernel is compiled. Both
+ * cost time once only, and the compiler's process would count as a noisy
+ * neighbor.
  */
 static int warm_up(struct run *run)
 {
@@ -144,7 +146,8 @@ static void figures_between(const struct ends *a, const struct ends *b,
 		     (b->trainer_s - a->trainer_s)) /
 			    s -
 		    f->cores;
-	/* Both are counted in ticks: less than nothing is nothing. */
+	/* Both times are counted in ticks, so their difference can be
+	   negative. */
 	if (f->others < 0)
 		f->others = 0;
 	f->stolen = (b->machine.steal_s - a->machine.steal_s) / s;
@@ -166,7 +169,7 @@ static int measure_loader(struct run *run, struct run_figures *out)
 	run->output_bytes = 0;
 	read_ends(run, &a);
 	end = a.ns + (int64_t)(1e9 * run->plan->seconds);
-	/* Two batches at least: one may have been ready. */
+	/* At least two batches: the first may have been ready. */
 	for (unsigned i = 0; !r && (i < 2 || clock_ns() < end); i++)
 		r = take_batch(run);
 	read_ends(run, &b);

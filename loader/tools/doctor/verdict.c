@@ -8,18 +8,20 @@
 #include "fs/util/bytes.h"
 
 /*
- * Where the lines are drawn. A main thread that works seven eighths of its time
- * has none to wait for batches. Batches that come a sixth faster than they are
- * taken are there when they are asked for.
+ * Thresholds. A main thread that works 85 % of the time hardly ever waits for
+ * batches. Batches that can come 15 % faster than the trainer takes them are
+ * ready when it asks.
  */
 #define PYTHON_BUSY 0.85
 #define GPU_BUSY 90
 #define ENOUGH 1.15
 #define THROTTLED 0.1
-/* Large reads so much faster than small ones: it is their number that costs. */
+/* If large reads are faster than small ones by this factor, the number of
+   requests is what costs. */
 #define REQUESTS 3.0
 
-/* How near a term is to the least of the data's: 1 where it is that. */
+/* How close a term is to the limit of the data, 0 to 1. The limit itself is
+   1. */
 static double nearness(const struct evidence *e, enum term term)
 {
 	double t = model_term(&e->model, term);
@@ -27,7 +29,7 @@ static double nearness(const struct evidence *e, enum term term)
 	return isinf(t) ? 0 : model_data_rate(&e->model) / t;
 }
 
-/* Whether what the trainer takes is less than data can come, by far enough. */
+/* Whether data can come clearly faster than the trainer takes it. */
 static bool trainer_is_slower(const struct evidence *e)
 {
 	const struct model *m = &e->model;
@@ -41,7 +43,7 @@ static bool python_is_busy(const struct evidence *e)
 	return e->watch.known && e->watch.main_busy >= PYTHON_BUSY;
 }
 
-/* All that is about data counts little where the trainer is the slower one. */
+/* Lowers the score of a bottleneck in the data if the trainer is slower. */
 static double of_data(const struct evidence *e, double score)
 {
 	if (trainer_is_slower(e) || python_is_busy(e))
@@ -54,7 +56,7 @@ static double processors(const struct evidence *e)
 	return fmax(nearness(e, TERM_CPU), nearness(e, TERM_WORKERS));
 }
 
-/* The share of a stage in the CPU time of a sample. */
+/* The share of one stage in the CPU time of a sample. */
 static double cpu_share(const struct evidence *e, double us)
 {
 	double all = model_cpu_us(&e->model);
@@ -70,7 +72,7 @@ static double largest_share(const struct evidence *e)
 			 fmax(m->read_us, fmax(m->decode_us, m->transform_us)));
 }
 
-/* Of the stages, the one with the most CPU time has the whole score. */
+/* The stage with the most CPU time gets the whole score of the CPUs. */
 static double stage_score(const struct evidence *e, double us)
 {
 	double s =
@@ -144,7 +146,7 @@ static double upload(const struct evidence *e)
 	return of_data(e, e->on_gpu ? nearness(e, TERM_UPLOAD) : 0);
 }
 
-/* A GPU that has no time left, or no clock. */
+/* The GPU is busy all the time, or runs at a reduced clock. */
 static double gpu(const struct evidence *e)
 {
 	double s = 0;
@@ -228,7 +230,7 @@ static void say_decode(const struct evidence *e, char *out, size_t size)
 		e->height, cores, rate_of(e));
 }
 
-/* The operation whose absence saves most. */
+/* The operation that saves most if it is left out. */
 static const struct left_out *dearest(const struct evidence *e)
 {
 	const struct left_out *best = NULL;
@@ -342,9 +344,9 @@ static void say_not_data(const struct evidence *e, char *out, size_t size)
 
 /* --- ranks --------------------------------------------------------------- */
 
-/* A rank that is so much slower than another holds a job up. */
+/* A rank below this share of the fastest rank's rate delays the job. */
 #define STRAGGLES 0.8
-/* Waiting for data for less of the time is not worth a word. */
+/* Shorter waits for data, as a share of the time, are not reported. */
 #define WAITS 0.1
 
 static void say_straggler(const struct rank_seen *slow,
@@ -364,7 +366,7 @@ static void say_straggler(const struct rank_seen *slow,
 			slow->rank, slow->rate, fast->rate);
 }
 
-/* All of one pace: who waits for data keeps the others waiting. */
+/* All ranks have one rate: a rank that waits for data delays the others. */
 static void say_pace(const struct rank_seen *least,
 		     const struct rank_seen *most, char *out, size_t size)
 {
