@@ -11,7 +11,7 @@ enum {
 	LINE_SIZE = 512,
 	CELL_SIZE = 96,
 	BAR_MAX = 20,
-	VERDICT_FULL = 28, /* the longest sentence, of a rank below 1000 */
+	VERDICT_FULL = 28, /* the longest sentence, with a rank below 1000 */
 	LONG_AGO_S = 60,
 };
 
@@ -24,8 +24,8 @@ enum { GOES = 5 };
 struct canvas {
 	FILE *out;
 	const struct top_look *look;
-	unsigned width; /* of a line, at most */
-	unsigned left;	/* lines */
+	unsigned width; /* characters of a line, at most */
+	unsigned left;	/* lines that may still be printed */
 	const struct fact *columns[COLUMNS];
 	int widths[COLUMNS]; /* 0: not shown */
 };
@@ -95,7 +95,7 @@ static const char *draw_bar(double fill, int inner, char out[CELL_SIZE])
 
 /* --- what the daemon does --- */
 
-/* The end of a path says more than its beginning. */
+/* Cuts a path at its beginning: the end identifies the mount. */
 static void put_title(struct canvas *c, const struct top_view *v)
 {
 	char rest[LINE_SIZE], mount[LINE_SIZE], up[CELL_SIZE], every[CELL_SIZE];
@@ -162,7 +162,7 @@ static void put_budget(struct canvas *c, const struct top_view *v)
 			 fact_bytes((double)r->slot_bytes, slots));
 }
 
-/* As many lines as a window of this height can spare, the first ones most. */
+/* Prints the first lines of the head, as many as the height permits. */
 static void put_head(struct canvas *c, const struct top_view *v)
 {
 	static void (*const lines[])(struct canvas *,
@@ -188,7 +188,7 @@ static bool is_shown(const struct top_look *look, const struct top_job_view *j)
 	       j->now->idle_s < LONG_AGO_S;
 }
 
-/* A job of one rank is one row. */
+/* A job with a single rank has no rows of ranks. */
 static size_t ranks_shown(const struct top_look *look,
 			  const struct top_job_view *job)
 {
@@ -234,8 +234,8 @@ static int take_up_to(int *spare, int most)
 	return n;
 }
 
-/* First what does not fit goes; then the sentence, names and bars get what is
-   left over. */
+/* Drops columns until the line fits. Then widens the sentence, the names and
+   the bars, in this order. */
 static void lay_out(struct canvas *c, const struct top_view *v)
 {
 	int *w = c->widths, spare;
@@ -350,7 +350,7 @@ static void put_row(struct canvas *c, const struct top_view *v,
 	put_text(c, is_bold ? BOLD : NULL, line);
 }
 
-/* From row `first` on, as many as there are lines for. */
+/* Prints at most `lines` rows, from row `first` on. */
 static void put_rows(struct canvas *c, const struct top_view *v, size_t first,
 		     size_t lines)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A view of a mount as text for people: a function of what it is given and of
- * nothing else, so it needs no terminal.
+ * A view of a mount as text for people. The text depends on the arguments only,
+ * so drawing needs no terminal.
  */
 #ifndef LOADER_TOOLS_TOP_DRAW_H
 #define LOADER_TOOLS_TOP_DRAW_H
@@ -10,23 +10,24 @@
 
 #include "loader/tools/top/view.h"
 
-/* How somebody wants to see it. */
+/* What the user chose to see. */
 struct top_look {
 	const char *mount;
-	double interval_s; /* 0: there is but one picture */
+	double interval_s; /* between two pictures; 0: there is one */
 	enum top_sort sort;
 	bool hides_ranks;
-	bool shows_ended; /* also jobs that ended a while ago */
-	size_t first;	  /* the first row of the table that is seen */
-	/* Characters; 0: as many as it takes, and no help for keys. */
+	bool shows_ended; /* also shows jobs that ended a while ago */
+	size_t first;	  /* the first visible row of the table */
+	/* Characters and lines. 0: as many as the text needs, without the line
+	   of keys. */
 	unsigned width, height;
-	bool has_styles; /* of ANSI terminals */
+	bool has_styles; /* the terminal understands ANSI styles */
 };
 
 /*
- * Lines that end in '\n', at most `height` of at most `width` characters of
- * printable ASCII. Returns how far down the table can be scrolled: `first`
- * beyond that counts as that.
+ * Prints at most `height` lines of at most `width` characters of printable
+ * ASCII, each with a '\n'. Returns the largest useful `first`; a larger one is
+ * taken as that.
  */
 size_t top_draw(const struct top_view *view, const struct top_look *look,
 		FILE *out);

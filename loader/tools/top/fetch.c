@@ -10,7 +10,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/thread.h"
 
-/* Of a daemon that answers, more than long enough. */
+/* Milliseconds to wait for the thread. A daemon that responds takes less. */
 enum { END_MS = 500 };
 
 static void *answer_asks(void *arg)
@@ -67,7 +67,7 @@ void top_fetch_close(struct top_fetch *f)
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += (end.tv_nsec + END_MS * 1000000L) / 1000000000;
 	end.tv_nsec = (end.tv_nsec + END_MS * 1000000L) % 1000000000;
-	/* The thread sees the end of what it reads. */
+	/* The thread reads the end of the pipe and returns. */
 	close(f->asks[1]);
 	f->asks[1] = -1;
 	if (!pthread_timedjoin_np(f->thread, NULL, &end))

@@ -31,7 +31,7 @@ static json_t *json_of_cache(const struct top_view *v)
 	return fact_json(o, top_disk_facts, 0, v);
 }
 
-/* A path that is no UTF-8 is not told. */
+/* null if the path is not UTF-8. */
 static json_t *json_of_path(const char *path)
 {
 	json_t *o = json_string(path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A view of a mount for programs. */
+/* A view of a mount as JSON. */
 #ifndef LOADER_TOOLS_TOP_JSON_H
 #define LOADER_TOOLS_TOP_JSON_H
 
@@ -8,7 +8,8 @@
 
 #include "loader/tools/top/view.h"
 
-/* One object: over lines, or, of many, in one line each. */
+/* Prints one object, indented over several lines or compact in one. 0 or
+   -ENOMEM. */
 int top_json(const struct top_view *view, const char *mount, bool in_lines,
 	     FILE *out);
 

@@ -15,15 +15,15 @@
 #include "fs/util/clock.h"
 #include "loader/util/read_file.h"
 
-/* As many jobs and ranks as there can be are told in a fifth of it. */
+/* The largest possible statistics take a fifth of TEXT_MAX. */
 enum { TEXT_MAX = 8 << 20, KEY_SIZE = 32 };
 
-/* Sums over a million ranks that have run for ages. */
+/* Larger than any sum over a million ranks that run for years. */
 #define REAL_MAX 1e15
 
 enum kind { COUNT, REAL };
 
-/* A number: where it is told, and where it goes. */
+/* A number of the statistics, and the member that receives it. */
 struct row {
 	const char *path; /* in an object, with dots */
 	enum kind kind;
@@ -129,7 +129,7 @@ static json_t *find_value(json_t *object, const char *path)
 	}
 }
 
-/* What is not told, by a daemon of another age, is 0. */
+/* A number that is missing, as from a daemon of another version, stays 0. */
 static int take_number(json_t *value, const struct row *row, void *thing)
 {
 	void *to = (char *)thing + row->at;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a mount tells of itself at one time, out of its .betonfs/stats.json.
- * Nothing of it is believed: numbers are in range, names are printable, and
- * there are no more of them than a mount can have.
+ * The statistics of a mount at one time, read from its .betonfs/stats.json.
+ * They are untrusted: numbers are checked to be in range, names are made
+ * printable, and lists are no longer than a mount can have.
  *
- * Nothing in the mount stays open, so that it can be unmounted meanwhile.
+ * No file in the mount stays open, so the mount can be unmounted.
  */
 #ifndef LOADER_TOOLS_TOP_READING_H
 #define LOADER_TOOLS_TOP_READING_H
@@ -22,13 +22,13 @@ enum top_stage {
 	TOP_STAGES,
 };
 
-/* Times are in seconds; sums are of all loaders that the rank has had. */
+/* Times are in seconds. Sums cover all loaders that the rank has had. */
 struct top_rank {
 	uint64_t rank, world;
-	uint64_t loaders; /* that are connected */
+	uint64_t loaders; /* connected ones */
 	uint64_t epoch, number;
-	uint64_t idle_s; /* since a loader told anything */
-	/* Of the time between the last two words. */
+	uint64_t idle_s; /* since a loader last reported */
+	/* Between the last two reports of its loader: */
 	double told_rate, told_wait, told_fill;
 	uint64_t batches, samples, failed_rows;
 	uint64_t queue_ready, queue_places;
@@ -41,7 +41,7 @@ struct top_job {
 	uint64_t batches, late, bytes;
 	uint64_t connections;
 	uint64_t idle_s;
-	const struct top_rank *ranks; /* of the reading's */
+	const struct top_rank *ranks; /* in the reading's `ranks` */
 	size_t num_ranks;
 };
 
@@ -63,20 +63,20 @@ struct top_reading {
 
 enum { TOP_WHY_SIZE = 160 };
 
-/* *out is for free(). -EPROTO: it is not what a mount tells. With any error,
-   `why` is a sentence. */
+/* Parses statistics. Free *out with free(). -EPROTO: the text is not the
+   statistics of a mount. With any error `why` contains a sentence. */
 int top_reading_parse(const char *text, size_t size, int64_t at_ns,
 		      struct top_reading **out, char why[TOP_WHY_SIZE]);
 
-/* The same from a mount, as it is now. -ENOENT: it is none; any error may mean
-   that it went away. */
+/* Reads the present statistics of a mount. -ENOENT: `mount` is not a mount. Any
+   error may mean that it was unmounted. */
 int top_reading_take(const char *mount, struct top_reading **out,
 		     char why[TOP_WHY_SIZE]);
 
 const char *top_stage_name(enum top_stage stage);
 
-/* Text of others, as a terminal may have it: bytes that are not printable ASCII
-   become '?', and what does not fit is cut. */
+/* Copies untrusted text so that a terminal can show it: replaces each byte that
+   is not printable ASCII with '?', and cuts what does not fit. */
 void top_printable(const char *text, char *out, size_t size);
 
 #endif

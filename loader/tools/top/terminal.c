@@ -9,8 +9,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* Of the terminals since VT100, as xterm has them: the other screen, no
-   wrapping of lines, the cursor hidden; and back. */
+/* Control sequences of xterm and its relatives. ENTER switches to the alternate
+   screen, stops wrapping lines and hides the cursor. LEAVE undoes it. */
 #define ENTER "\033[?1049h\033[?7l\033[?25l"
 #define LEAVE "\033[?25h\033[?7h\033[?1049l"
 #define HOME "\033[H"
@@ -95,7 +95,8 @@ enum terminal_event terminal_event(struct terminal *t)
 		enter_screen(t);
 		return TERMINAL_CHANGED;
 	case SIGCONT:
-		/* After a SIGSTOP, of which nobody was told. */
+		/* The process continues after a SIGSTOP, which no process can
+		   catch. */
 		enter_screen(t);
 		return TERMINAL_CHANGED;
 	case SIGWINCH:
@@ -115,8 +116,9 @@ void terminal_size(unsigned *width, unsigned *height)
 	*height = w.ws_row;
 }
 
-/* A line is erased before it is written: afterwards its last character would
-   go where it fills the screen. The last one has no end, which would scroll. */
+/* Erases each line before writing it: erasing afterwards would delete the last
+   character of a line as wide as the screen. The last line ends without '\n',
+   which would scroll. */
 static void show_screen(const char *text)
 {
 	fputs(HOME, stdout);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The terminal of a live view: a screen beside the one with the history, keys
- * without an echo, and signals as something to read. Not on a terminal there
- * are the signals only. One thread; close it whatever happens.
+ * The terminal of a live view: the alternate screen, keys without echo, and
+ * signals as a file descriptor. Without a terminal there are only the signals.
+ * One thread. Always close it.
  */
 #ifndef LOADER_TOOLS_TOP_TERMINAL_H
 #define LOADER_TOOLS_TOP_TERMINAL_H
@@ -13,30 +13,31 @@
 
 struct terminal {
 	bool is_screen; /* standard output is a terminal */
-	bool has_keys;	/* standard input, too */
+	bool has_keys;	/* standard input is a terminal, too */
 	bool is_ours;
 	struct termios before;
-	int signals; /* to poll; terminal_event() reads it */
+	int signals; /* a descriptor to poll; terminal_event() reads it */
 };
 
 enum terminal_event {
 	TERMINAL_NONE,
-	TERMINAL_END,	 /* somebody wants us to */
-	TERMINAL_CHANGED /* draw again: another size, or back from a stop */
+	TERMINAL_END,	 /* a signal asks the process to end */
+	TERMINAL_CHANGED /* draw again: a new size, or SIGCONT */
 };
 
-/* 0 or -errno. */
+/* Takes over the terminal and blocks the signals. 0 or -errno. */
 int terminal_open(struct terminal *t);
-/* All is as it was. */
+/* Restores the terminal. */
 void terminal_close(struct terminal *t);
 
-/* SIGTSTP gives the terminal back, and stops the process, in this call. */
+/* Reads the next signal. On SIGTSTP restores the terminal and stops the process
+   within this call. */
 enum terminal_event terminal_event(struct terminal *t);
 
 void terminal_size(unsigned *width, unsigned *height);
 
-/* Lines, from the top of the screen; or as they are, where there is none.
-   -EIO: nobody can see them any more. */
+/* Prints lines from the top of the screen or, without a terminal, as they are.
+   -EIO: standard output is gone. */
 int terminal_show(struct terminal *t, const char *text);
 
 #endif

@@ -8,12 +8,12 @@
 
 #include "fs/util/bytes.h"
 
-/* A trainer that waits less is not held up by its data: as the line of an epoch
-   judges it. */
+/* A trainer that waits for a smaller share of its time is not limited by data.
+   The line that a loader logs per epoch uses the same threshold. */
 static const double enough = 0.05;
 
-/* Loaders tell about once a second, but only when a batch is taken: so long,
-   what was told last still holds. */
+/* Loaders report about once a second, but only when the trainer takes a batch.
+   For this time their last report still holds. */
 enum { RECENT_S = 10 };
 
 static double ratio(double a, double b)
@@ -21,7 +21,7 @@ static double ratio(double a, double b)
 	return b > 0 ? a / b : 0;
 }
 
-/* Sums never fall; if one did, it began anew. */
+/* Sums never decrease. If one did, it started again from 0. */
 static double count_since(uint64_t before, uint64_t now)
 {
 	return (double)(now < before ? now : now - before);
@@ -48,8 +48,8 @@ static enum top_stage slowest_stage(const struct top_rank *before,
 	return most;
 }
 
-/* By what it told between the readings: its own clock counts, for its words and
-   our readings do not come at the same times. */
+/* Compares two reports of a rank by its own clock, because reports and readings
+   do not happen at the same times. */
 static void see_difference(const struct top_rank *before,
 			   const struct top_rank *now,
 			   struct top_rank_view *out)
@@ -67,7 +67,7 @@ static void see_difference(const struct top_rank *before,
 	out->is_active = true;
 }
 
-/* It told nothing meanwhile. */
+/* The rank did not report between the readings: its last report counts. */
 static void see_last_word(const struct top_rank *now, struct top_rank_view *out)
 {
 	static const struct top_rank nothing = { .rank = 0 };
@@ -91,7 +91,7 @@ static struct top_rank_view see_rank(const struct top_rank *before,
 		see_difference(before, now, &v);
 	else if (now->idle_s <= RECENT_S && now->told_rate > 0)
 		see_last_word(now, &v);
-	/* Shares that no clock can give, but whoever says so. */
+	/* An untrusted report may claim shares above 1. */
 	if (v.wait_share > 1)
 		v.wait_share = 1;
 	if (v.queue_fill > 1)
@@ -151,7 +151,7 @@ static enum top_verdict judge_job(const struct top_job_view *v)
 	return v->late_share < enough ? TOP_FILES : TOP_LATE;
 }
 
-/* Its ranks get `room`, which has so many places. */
+/* Stores the views of its ranks in `room`, which has a place for each. */
 static void see_job(const struct top_job *before, const struct top_job *now,
 		    double seconds, struct top_rank_view *room,
 		    struct top_job_view *v)
@@ -217,7 +217,7 @@ static int compare_numbers(double a, double b)
 	return (a > b) - (a < b);
 }
 
-/* What is sorted by, the largest first; of a name, nothing. */
+/* The key to sort by, the largest first. 0 for names, which are no numbers. */
 static double sort_weight(enum top_sort sort, double speed, double wait,
 			  uint64_t failed)
 {
@@ -255,7 +255,7 @@ static double weight_of_job(enum top_sort sort, const struct top_job_view *job)
 			   job->failed_rows);
 }
 
-/* Those that have ended last. */
+/* Puts jobs that ended last. */
 static int by_job(const void *a, const void *b, void *sort)
 {
 	const struct top_job_view *x = a, *y = b;
@@ -285,7 +285,7 @@ int top_view_make(const struct top_reading *before,
 
 	if (!v)
 		return -ENOMEM;
-	/* A daemon that is younger than it was is another one. */
+	/* An uptime that decreased belongs to another daemon. */
 	if (before &&
 	    (now->uptime_s < before->uptime_s || now->at_ns <= before->at_ns))
 		before = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happened in a mount between two readings, and what that means: pure
- * arithmetic.
+ * What happened in a mount between two readings, and the bottleneck that this
+ * suggests. Pure arithmetic.
  */
 #ifndef LOADER_TOOLS_TOP_VIEW_H
 #define LOADER_TOOLS_TOP_VIEW_H
@@ -11,12 +11,12 @@
 #include "loader/tools/top/reading.h"
 
 enum top_verdict {
-	TOP_NOT_DATA, /* the data is not the bottleneck */
-	TOP_WAITS,    /* the trainer waits, for a stage */
-	TOP_IDLE,     /* loaders are there, and nobody takes batches */
-	TOP_SILENT,   /* loaders are there, and have not told anything */
-	TOP_FILES,    /* files are read, and their readers tell nothing */
-	TOP_LATE,     /* the same, and batches are late */
+	TOP_NOT_DATA, /* data is not the bottleneck */
+	TOP_WAITS,    /* the trainer waits for a stage */
+	TOP_IDLE, /* loaders are connected, but the trainer takes no batches */
+	TOP_SILENT, /* loaders are connected, but never reported */
+	TOP_FILES,  /* batch files are read by programs that do not report */
+	TOP_LATE,   /* the same, and batches are late */
 	TOP_ENDED,
 	TOP_VERDICTS,
 };
@@ -25,21 +25,21 @@ enum top_sort { TOP_BY_NAME, TOP_BY_SPEED, TOP_BY_WAIT, TOP_BY_FAILED };
 
 struct top_rank_view {
 	const struct top_rank *now;
-	bool is_active; /* else the next four are 0 */
+	bool is_active; /* false: all members below are 0 */
 	double samples_per_s;
 	double wait_share; /* of the trainer's time */
 	double queue_fill;
-	enum top_stage stage; /* what it waited for most */
+	enum top_stage stage; /* the stage that it waited for most */
 };
 
-/* Waiting, the queue and the place are those of the worst rank: in a step that
-   all ranks take together, all wait for that one. */
+/* The worst rank is the one that waits most for data. If all ranks step
+   together, all wait for it. */
 struct top_job_view {
 	const struct top_job *now;
-	struct top_rank_view *ranks; /* of the view's, sorted */
+	struct top_rank_view *ranks; /* sorted; in the view's `ranks` */
 	enum top_verdict verdict;
-	struct top_rank_view worst; /* its `now` is NULL: none is active */
-	bool is_alone;		    /* the other ranks do not wait */
+	struct top_rank_view worst; /* `now` is NULL if no rank is active */
+	bool is_alone;		    /* no other rank waits */
 	double samples_per_s;
 	uint64_t failed_rows;
 	double batches_per_s, bytes_per_s;
@@ -51,7 +51,7 @@ struct top_view {
 	double seconds; /* between the two readings; 0: there is only one */
 	bool has_rates; /* there are two */
 	double values_per_s;
-	double hit_share, late_share, miss_share; /* of these */
+	double hit_share, late_share, miss_share; /* of values_per_s */
 	double reads_per_s, read_bytes_per_s;
 	double amplification; /* 0: nothing was delivered */
 	bool has_amplification;
@@ -63,20 +63,21 @@ struct top_view {
 };
 
 /*
- * `before` may be NULL, or of another daemon. The view looks into `now`, which
- * must outlive it. -ENOMEM, or 0 and *out is for free().
+ * Compares two readings. `before` may be NULL or a reading of another daemon.
+ * The view points into `now`, which must outlive it. 0, and free *out with
+ * free(); or -ENOMEM.
  */
 int top_view_make(const struct top_reading *before,
 		  const struct top_reading *now, enum top_sort sort,
 		  struct top_view **out);
 
-/* One word. */
+/* The verdict in one word. */
 const char *top_verdict_name(enum top_verdict verdict);
 
 enum { TOP_SENTENCE_SIZE = 64 };
 
-/* What is to be said of a job, or of a rank that is one of several: in full, or
-   in a word or two. */
+/* Describes a job, or a rank that is one of several, in a sentence or, if not
+   `in_full`, in a word or two. */
 void top_say_job(const struct top_job_view *job, bool in_full,
 		 char out[TOP_SENTENCE_SIZE]);
 void top_say_rank(const struct top_rank_view *rank, bool in_full,
