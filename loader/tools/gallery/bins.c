@@ -4,14 +4,16 @@
 #include <math.h>
 
 enum {
-	/* Bins, about: as many as the square root of the values. */
+	/* The number of bins is about the square root of the number of
+	   values. */
 	BINS_LEAST = 6,
 	BINS_WANTED = 24,
-	/* What a few values may be at most, each way: a percent. */
+	/* At each end a hundredth of the values may be outliers. */
 	FEW = 100,
 };
 
-/* The least of 1, 2, 5, 10, ... that is not below v; 0: there is none. */
+/* The smallest of ..., 1, 2, 5, 10, ... that is at least v. 0: there is
+   none. */
 static double round_up(double v)
 {
 	static const double steps[] = { 1, 2, 5, 10 };
@@ -23,7 +25,7 @@ static double round_up(double v)
 	return 0;
 }
 
-/* Leaves out what is farther away than nearly all values are wide. */
+/* Excludes outliers: values farther from the rest than the rest is wide. */
 static void find_range(struct bins *b, const double *v, size_t n, double *low,
 		       double *high)
 {
@@ -63,7 +65,7 @@ bool bins_fill(struct bins *b, const double *v, size_t n, bool whole)
 	b->first = floor(low / b->width) * b->width;
 	if (!(b->width > 0) || !isfinite(b->first))
 		return false;
-	/* At most one more than fit in and one that is cut, each way. */
+	/* Rounding of both ends may add a bin at each. */
 	b->n = (size_t)fmin(floor((high - b->first) / b->width) + 1, BINS_MAX);
 	for (size_t i = 0; i < n; i++)
 		b->count[bin_of(b, v[i])]++;

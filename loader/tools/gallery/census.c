@@ -8,11 +8,11 @@
 #include "loader/tools/ui/sort.h"
 
 struct census {
-	struct census_count *counts; /* by value */
+	struct census_count *counts; /* in ascending order of values */
 	size_t num_counts;
 	size_t num_waiting;
 	bool full;
-	int64_t waiting[CENSUS_MAX]; /* in no order, not counted yet */
+	int64_t waiting[CENSUS_MAX]; /* unordered, not counted yet */
 };
 
 int census_open(struct census **out)
@@ -29,7 +29,8 @@ void census_close(struct census *c)
 	free(c);
 }
 
-/* Takes what waits and equals `value`, from *at on. */
+/* Counts the waiting values equal to `value` from *at on, and moves *at behind
+   them. */
 static uint64_t take_equal(const struct census *c, size_t *at, int64_t value)
 {
 	size_t first = *at;
@@ -39,7 +40,8 @@ static uint64_t take_equal(const struct census *c, size_t *at, int64_t value)
 	return *at - first;
 }
 
-/* Both are sorted, and so is what becomes of them; returns how many. */
+/* Merges the counts and the waiting values, both sorted, into `to`. Returns the
+   number of counts. */
 static size_t merge_waiting(const struct census *c, struct census_count *to)
 {
 	size_t i = 0, at = 0, n = 0;

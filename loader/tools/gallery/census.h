@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How often each integer was seen, as long as there are not too many different
- * ones. Sorted as they come, so that no choice of them is slow. One thread.
+ * Counts how often each integer occurs, up to CENSUS_MAX different ones. Values
+ * are sorted in batches, so no input is slow. One thread.
  */
 #ifndef LOADER_TOOLS_GALLERY_CENSUS_H
 #define LOADER_TOOLS_GALLERY_CENSUS_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ImageNet's largest set has 21,841 classes. */
+/* The largest ImageNet has 21,841 classes. */
 enum { CENSUS_MAX = 1 << 15 };
 
 struct census_count {
@@ -27,9 +27,9 @@ void census_close(struct census *c);
 int census_add(struct census *c, int64_t value);
 
 /*
- * What was added, by value, valid until the next call of census_add(); *n of
- * them. NULL, and *n is 0: there are more than CENSUS_MAX. Call census_end()
- * before.
+ * The counts in ascending order of values, and in *n their number. They are
+ * valid until the next census_add(). NULL, and 0 in *n: there are more than
+ * CENSUS_MAX. Call census_end() first.
  */
 const struct census_count *census_counts(const struct census *c, size_t *n);
 /* -ENOMEM */

@@ -12,13 +12,13 @@
 
 enum {
 	TICKS = 4,	  /* below a histogram, at most */
-	TICK_LENGTH = 11, /* characters that there is room for */
-	CLASSES_ALL = 32, /* that have a bar each; of more */
-	CLASSES_TOP = 20, /* so many have */
+	TICK_LENGTH = 11, /* characters that fit below a tick */
+	CLASSES_ALL = 32, /* up to so many classes have a bar each */
+	CLASSES_TOP = 20, /* bars, if there are more classes */
 	PROFILE = 68,	  /* columns, 5 units of the picture each */
 };
 
-/* Beyond these doubles have no unit's digit. */
+/* Larger doubles cannot represent every integer. */
 #define WHOLE_MAX 9007199254740992.0
 
 /* --- numbers ------------------------------------------------------------- */
@@ -45,7 +45,7 @@ const char *chart_number(enum chart_unit unit, double x,
 	return text;
 }
 
-/* A bound of a bin, which is 0 where it is as good as. */
+/* The lower bound of bin i as text. Rounding errors near 0 are 0. */
 static const char *bound_text(const struct bins *b, enum chart_unit unit,
 			      size_t i, char text[CHART_NUMBER_SIZE])
 {
@@ -133,7 +133,7 @@ void chart_series(FILE *out, const char *title, enum chart_unit unit,
 
 /* --- classes ------------------------------------------------------------- */
 
-/* Equal ones by value. */
+/* The most frequent first; equally frequent ones in order of values. */
 static int by_frequency(const void *a, const void *b)
 {
 	const struct census_count *x = a, *y = b;
@@ -143,7 +143,8 @@ static int by_frequency(const void *a, const void *b)
 	return x->value < y->value ? -1 : x->value > y->value;
 }
 
-/* A copy, which the caller frees; NULL: no memory. */
+/* A copy, the most frequent first, which the caller frees. NULL: out of
+   memory. */
 static struct census_count *copy_by_rank(const struct census_count *counts,
 					 size_t n)
 {
@@ -193,7 +194,8 @@ static struct html_bar bar_of(const struct census_count *c, uint64_t total)
 			html_percent((double)c->n, (double)total, share));
 }
 
-/* What is not drawn: its bar would be longer than all. */
+/* A line for the classes without a bar. One bar for all of them would dwarf the
+   others. */
 static void write_others(FILE *out, const struct census_count *c, size_t n,
 			 uint64_t total)
 {

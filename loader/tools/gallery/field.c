@@ -7,9 +7,9 @@
 
 enum {
 	HEX_BYTES = 48,
-	/* Images whose pixels shall be seen as such. */
+	/* Smaller images are enlarged without smoothing; pixels a side. */
 	TINY = 100,
-	/* Images that are seen at once. */
+	/* Images outside the fold-out part. */
 	FIRST = 24,
 };
 
@@ -66,7 +66,8 @@ static void write_shot(FILE *out, const struct shot *shot,
 	write_caption(out, shot, s, mixed);
 }
 
-/* The first ones to be seen are spread over all, as all are over classes. */
+/* Whether image i is visible at first. These images are spread over all, so
+   they show many classes. */
 static bool is_first(const struct exhibit *e, size_t i)
 {
 	size_t n = e->num_shots;
@@ -135,7 +136,7 @@ static void write_float(FILE *out, const struct survey *s,
 	char n[HTML_NUMBER_SIZE];
 
 	(void)e;
-	/* No -0. */
+	/* Adding 0 turns -0 into 0. */
 	if (f->finite)
 		fprintf(out, "<p>From %.6g to %.6g, mean %.6g.</p>\n",
 			f->least + 0.0, f->most + 0.0, f->mean + 0.0);
@@ -147,7 +148,7 @@ static void write_float(FILE *out, const struct survey *s,
 	fputs("</div>\n", out);
 }
 
-/* The rarest and the most frequent. */
+/* The counts of the rarest and of the most frequent value. */
 static void write_balance(FILE *out, const struct census_count *c, size_t n)
 {
 	char least[HTML_NUMBER_SIZE], most[HTML_NUMBER_SIZE];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of a gallery's page that is about one field. */
+/* The section of a gallery's page about one field. */
 #ifndef LOADER_TOOLS_GALLERY_FIELD_H
 #define LOADER_TOOLS_GALLERY_FIELD_H
 
@@ -9,30 +9,30 @@
 #include "loader/tools/gallery/thumbnail.h"
 
 enum {
-	GALLERY_TEXT_SIZE = 320, /* bytes that are shown of a snippet */
+	GALLERY_TEXT_SIZE = 320, /* bytes of a snippet, at most */
 	GALLERY_WHY_SIZE = 200,
 };
 
-/* An image of the gallery. */
+/* An image on the page. */
 struct shot {
 	uint64_t sample;
 	struct value value;
 	struct thumbnail thumbnail;
 	bool has_label;
 	int64_t label;
-	char why[GALLERY_WHY_SIZE]; /* why it cannot be shown, or "" */
+	char why[GALLERY_WHY_SIZE]; /* why it cannot be shown; "": it can */
 };
 
-/* How a value of JSON or bytes begins. */
+/* The start of a value of JSON or bytes. */
 struct snippet {
 	uint64_t sample;
-	uint64_t size; /* of all of it */
+	uint64_t size; /* of the whole value */
 	size_t n;
 	uint8_t bytes[GALLERY_TEXT_SIZE];
-	char why[GALLERY_WHY_SIZE]; /* why it cannot be shown, or "" */
+	char why[GALLERY_WHY_SIZE]; /* why it cannot be shown; "": it can */
 };
 
-/* The values of a field that the page shows, besides its numbers. */
+/* Sample values of a field that the page shows. */
 struct exhibit {
 	struct shot *shots;
 	size_t num_shots;
@@ -41,10 +41,10 @@ struct exhibit {
 	size_t num_snippets;
 };
 
-/* "arrays, <f4 (2, 3)" */
+/* Writes the kind, type and shape of a field: "arrays, <f4 (2, 3)". */
 void gallery_field_holds(FILE *out, const struct field *f);
 
-/* Nothing where the line above says all. */
+/* Writes the section of a field. Types without one are skipped. */
 void gallery_field_write(FILE *out, const struct survey *s,
 			 const struct survey_field *f, const struct exhibit *e);
 

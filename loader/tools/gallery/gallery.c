@@ -12,16 +12,17 @@
 #include "loader/tools/ui/html.h"
 #include "loader/tools/ui/progress.h"
 
-/* What is larger is not read, or decoded, for a picture as large as a stamp. */
+/* Larger values and images are not worth reading or decoding for a
+   thumbnail. */
 static const uint64_t STORED_MAX = (uint64_t)512 << 20;
 static const uint64_t PIXELS_MAX = (uint64_t)512 << 20;
 
-/* What shots are taken with. */
+/* Everything needed to make the images of the page. */
 struct studio {
 	struct survey *survey;
 	struct thumbnailer *thumbnailer;
 	struct progress progress;
-	uint64_t images; /* of each field */
+	uint64_t images; /* per field */
 	uint64_t done;
 	uint8_t *record;
 	uint8_t *bytes;
@@ -39,8 +40,8 @@ static void set_why(char why[GALLERY_WHY_SIZE], const char *text)
 }
 
 /*
- * Reads the sample's record and finds the value. What is wrong with it is told
- * in `why`; -ENOMEM is the only failure.
+ * Reads the record of a sample and locates a value. Damage is described in
+ * `why` and is not a failure. 0 or -ENOMEM.
  */
 static int find_value(struct studio *s, const struct survey_field *f,
 		      uint64_t sample, struct value *v,
@@ -53,7 +54,7 @@ static int find_value(struct studio *s, const struct survey_field *f,
 		r = dataset_place(ds, f->index, sample, s->record, v);
 	if (!r)
 		return 0;
-	/* It holds what was found on the way. */
+	/* A failed lookup leaves it half filled. */
 	*v = (struct value){ .off = 0 };
 	set_why(why, r == -BETON_ECORRUPT ? "points to where no value can be"
 					  : strerror(-r));
@@ -72,7 +73,7 @@ static int reserve_bytes(struct studio *s, uint64_t size)
 	return s->bytes ? 0 : -ENOMEM;
 }
 
-/* Memory that cannot be had for one image is a fault of the image, too. */
+/* Running out of memory for one image marks that image as broken. */
 static void make_thumbnail(struct studio *s, struct shot *shot)
 {
 	const struct value *v = &shot->value;

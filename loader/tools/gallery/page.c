@@ -28,7 +28,7 @@ static const char *base_name(const char *path)
 
 /* --- the dataset --------------------------------------------------------- */
 
-/* Bytes of a sample, of those that were looked at. */
+/* Mean size of the inspected values, in bytes. */
 static double mean_size(const struct survey_field *f)
 {
 	size_t n = f->series[SURVEY_SIZES].n;
@@ -36,7 +36,7 @@ static double mean_size(const struct survey_field *f)
 	return n ? f->stored / (double)n : 0;
 }
 
-/* What all its fields have, and their metadata. */
+/* Mean size of a sample: its values and its metadata. */
 static double mean_sample(const struct survey *s)
 {
 	double sum = (double)s->ds->format.itemsize;
@@ -66,7 +66,7 @@ static void write_modes_tile(FILE *out, const struct survey *s)
 					text));
 }
 
-/* Values that are damaged in their metadata, and images as they were shown. */
+/* Values with damaged metadata, plus images that failed to decode. */
 static uint64_t count_damage(const struct gallery *g)
 {
 	uint64_t n = 0;
@@ -242,7 +242,8 @@ static void write_space(FILE *out, const void *gallery)
 		space_bar("allocation table", all - (double)f->table_off, all);
 	for (size_t i = 0; i < n; i++)
 		left -= bars[i].value;
-	/* Beyond that it is what the mean of some samples differs by. */
+	/* A negative rest is the error of sizes that were estimated from some
+	   samples. */
 	if (left > 0)
 		bars[n++] = space_bar("unused", left, all);
 	html_bars(out, "Bytes of the file", bars, n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page of a gallery: a function of what it is given and of nothing else,
-   the same for the same dataset. */
+/* The page of a gallery. It depends on the arguments only, so a dataset gives
+   the same page each time. */
 #ifndef LOADER_TOOLS_GALLERY_PAGE_H
 #define LOADER_TOOLS_GALLERY_PAGE_H
 
@@ -8,10 +8,10 @@
 
 #include "loader/tools/gallery/field.h"
 
-/* Everything that the page shows. */
+/* The content of the page. */
 struct gallery {
 	const struct survey *survey;
-	struct exhibit *exhibits; /* one for each field of the survey */
+	struct exhibit *exhibits; /* one per field of the survey */
 };
 
 void gallery_page_write(FILE *out, const struct gallery *g);

@@ -21,22 +21,23 @@ uint64_t survey_place(uint64_t samples, uint64_t n, uint64_t i)
 		return i;
 	first = (uint64_t)((unsigned __int128)i * samples / n);
 	next = (uint64_t)((unsigned __int128)(i + 1) * samples / n);
-	/* Anywhere in its share: a fixed step would meet every tenth label
-	   where labels repeat after ten. */
+	/* A random position within the share: with a fixed step, labels that
+	   repeat every ten samples would all be the same. */
 	return first + rng_mix(i) % (next - first);
 }
 
 /* --- records ------------------------------------------------------------- */
 
-/* Records of samples that are spread, or of all, in order. */
+/* A walk through the records, in order: all of them, or some that are spread
+   evenly. */
 struct walk {
 	struct dataset *ds;
 	struct progress *progress;
-	uint64_t n; /* how many in all */
+	uint64_t n; /* samples to visit */
 	uint64_t next;
-	uint64_t sample; /* the last one given */
+	uint64_t sample; /* that the last record belongs to */
 	uint8_t *buf;
-	uint64_t room; /* records that fit in there */
+	uint64_t room; /* records that fit into `buf` */
 	uint64_t first;
 	uint64_t have;
 };
@@ -54,7 +55,8 @@ static int walk_open(struct walk *w, struct dataset *ds, uint64_t n,
 	return w->buf ? 0 : -ENOMEM;
 }
 
-/* 1 and a record, which is valid until the next call; 0: there are no more. */
+/* Returns 1 and the next record, valid until the next call; 0 at the end; or
+   -errno. */
 static int walk_next(struct walk *w, const uint8_t **record)
 {
 	const struct format *f = &w->ds->format;
@@ -91,7 +93,7 @@ static int count_number(struct survey_field *f, const struct value *v)
 		f->least = f->finite ? fmin(f->least, x) : x;
 		f->most = f->finite ? fmax(f->most, x) : x;
 		f->finite++;
-		/* A sum could be too large for a double. */
+		/* A running mean: the sum could exceed a double. */
 		f->mean += x / (double)f->finite - f->mean / (double)f->finite;
 	}
 	return f->census ? census_add(f->census,
@@ -218,7 +220,8 @@ static int sort_series(struct survey *s)
 	return r;
 }
 
-/* Values that most samples have for themselves are no classes. */
+/* Chooses the label field. Values are classes if on average two samples share
+   each. */
 static void find_label(struct survey *s)
 {
 	const struct survey_field *f;
@@ -265,7 +268,7 @@ static bool has_images(const struct survey *s)
 	return false;
 }
 
-/* Where custom fields leave the records' size open there is nothing to read. */
+/* If custom fields leave the size of records open, nothing can be read. */
 static int choose_how_many(struct survey *s)
 {
 	uint64_t n = s->ds->format.itemsize ? s->samples : 0;
@@ -325,7 +328,8 @@ struct quota {
 	uint64_t seen;
 };
 
-/* One each for classes that are spread over all, if there are too few. */
+/* Divides `n` samples among the classes, evenly. If there are fewer samples
+   than classes, one each for classes that are spread over all. */
 static void share_out(struct quota *q, const struct census_count *counts,
 		      size_t num, uint64_t n)
 {
@@ -353,7 +357,7 @@ static int by_key(const void *key, const void *element)
 	return *v < c->value ? -1 : *v > c->value;
 }
 
-/* Whether this one of a class's samples is a chosen one. */
+/* Whether to choose the next sample of a class, which has `n` of them. */
 static bool is_chosen(struct quota *q, uint64_t n)
 {
 	uint64_t at = q->seen++;
@@ -365,7 +369,7 @@ static bool is_chosen(struct quota *q, uint64_t n)
 	return true;
 }
 
-/* Goes through the labels again; ids of class i begin at starts[i]. */
+/* Reads the labels again. The chosen ids of class i start at ids[starts[i]]. */
 static int pick_of_classes(const struct survey *s, struct quota *q,
 			   const size_t *starts, uint64_t *ids)
 {
@@ -383,7 +387,7 @@ static int pick_of_classes(const struct survey *s, struct quota *q,
 		r = dataset_place(s->ds, f->index, w.sample, record, &v);
 		label = r ? 0 : f->field->type->integer(v.scalar);
 		c = bsearch(&label, counts, num, sizeof(*counts), by_key);
-		/* None: the file has changed since. */
+		/* An unknown label: the file changed meanwhile. */
 		if (!r && c && is_chosen(&q[c - counts], c->n))
 			ids[starts[c - counts] + q[c - counts].given - 1] =
 				w.sample;

@@ -8,7 +8,8 @@
 #include "loader/codec/codec.h"
 #include "loader/pipeline/frame.h"
 
-/* Tiny images are shown enlarged, with their artifacts. */
+/* Pages enlarge tiny images, which makes artifacts visible: a better
+   quality. */
 enum { QUALITY = 78, QUALITY_TINY = 95, TINY = 64 };
 
 struct thumbnailer {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small JPEGs of images: decoded as a loader decodes them, at a reduced size
- * where that will do, and coded anew, so that nothing of what the dataset holds
- * but pixels comes out. Memory is bounded by the image's own size. One
- * thread's.
+ * Thumbnails of images. They are decoded as a loader decodes them, if possible
+ * at a reduced size, and encoded again, so nothing but pixels leaves the
+ * dataset. Memory is bounded by the size of the image. One thread.
  */
 #ifndef LOADER_TOOLS_GALLERY_THUMBNAIL_H
 #define LOADER_TOOLS_GALLERY_THUMBNAIL_H
@@ -13,12 +12,12 @@
 
 #include "loader/pipeline/pipeline.h"
 
-/* The longer side; pages show them at two thirds of that, screens often have
-   two pixels for one. */
+/* Pixels of the longer side. Pages show thumbnails at two thirds of it, because
+   many screens have two pixels per CSS pixel. */
 enum { THUMBNAIL_SIDE = 208 };
 
 struct thumbnail {
-	uint8_t *jpeg; /* malloc'ed */
+	uint8_t *jpeg; /* the caller frees it */
 	size_t size;
 	uint32_t width;
 	uint32_t height;
@@ -33,7 +32,7 @@ void thumbnailer_close(struct thumbnailer *t);
 int thumbnail_make(struct thumbnailer *t, const struct pipeline_value *value,
 		   struct thumbnail *out);
 
-/* Why the last call failed; valid until the next. */
+/* Why the last call failed. Valid until the next call. */
 const char *thumbnailer_message(const struct thumbnailer *t);
 
 #endif

@@ -398,7 +398,7 @@ void html_bars(FILE *out, const char *title, const struct html_bar *bars,
 /* A histogram, in units of its picture. */
 enum {
 	WIDTH = 340,
-	TALL = 92, /* of the highest column */
+	TALL = 92, /* the highest column */
 	FLOOR = TALL + 4,
 	HEIGHT = FLOOR + 16,
 	TICK_ROOM = 30, /* for half of the text of a tick, on each side */

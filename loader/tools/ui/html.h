@@ -23,10 +23,10 @@ typedef int html_write_fn(FILE *out, void *arg);
 int html_save(const char *path, struct log *log, html_write_fn *write,
 	      void *arg);
 
-/* What stands in a template for `{name}`: the first of these that is given. */
+/* Replaces `{name}` in a template. Set one of the other members. */
 struct html_part {
 	const char *name;
-	const char *text; /* by html_text() */
+	const char *text; /* escaped */
 	const char *markup;
 	void (*write)(FILE *out, const void *arg);
 };
@@ -34,9 +34,9 @@ struct html_part {
 /* A page in the frame of ui/page.html, with the style of ui/page.css. */
 struct html_page {
 	const char *title;
-	const char *style;	       /* CSS on top of what all pages have */
+	const char *style;	       /* CSS in addition to ui/page.css */
 	const char *body;	       /* a template */
-	const struct html_part *parts; /* up to one without a name; or NULL */
+	const struct html_part *parts; /* the last has no name; or NULL */
 	const void *arg;	       /* for `write` */
 };
 
@@ -46,8 +46,8 @@ void html_page(FILE *out, const struct html_page *page);
    characters become blanks. */
 void html_text(FILE *out, const char *text);
 void html_text_of(FILE *out, const void *bytes, size_t size);
-/* Writes `format` as it is, and what %s stands for by html_text(). Numbers are
-   %d, %u, %llu, %zu, %x, %f or %g, with digits but without `*`. */
+/* Like printf(), but escapes what %s stands for; `format` itself is markup.
+   Supports %s, %d, %u, %x, %llu, %zu, %f and %g, without `*`. */
 void html_print(FILE *out, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -56,7 +56,7 @@ bool html_is_text(const void *bytes, size_t size);
 /* The length of the whole characters of a text that was cut at any byte. */
 size_t html_whole(const void *bytes, size_t size);
 
-/* "data:image/jpeg;base64,..." */
+/* Writes a JPEG as a data URL. */
 void html_jpeg(FILE *out, const void *bytes, size_t size);
 
 /* Numbers for readers: 1,281,167; 84.2 kB; 7.5 %. */
