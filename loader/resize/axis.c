@@ -7,7 +7,7 @@
 #include "fs/util/bytes.h"
 #include "loader/util/exact_math.h"
 
-/* OpenCV leaves out what a box covers less of than this. */
+/* OpenCV ignores a pixel if a box covers less than this part of it. */
 static const double BOX_LEAST = 1e-3;
 
 enum {
@@ -15,7 +15,7 @@ enum {
 	TRIANGLE_ONE = 1 << 22,
 };
 
-/* What a kind does: span() is what weigh() fills, weights[0 .. span.n). */
+/* The functions of a kind. weigh() sets weights[0 .. span.n). */
 struct axis_class {
 	double (*scale)(uint32_t from, uint32_t to);
 	struct axis_span (*span)(const struct axis *axis, uint32_t i);
@@ -51,7 +51,10 @@ static double min_double(double a, double b)
 	return a < b ? a : b;
 }
 
-/* [begin, end) of the input: the pixels [head, tail) whole, and two parts. */
+/*
+ * The part [begin, end) of the input: pixels [head, tail) whole, and a part of
+ * the pixel at either side.
+ */
 struct box {
 	double begin;
 	double end;
@@ -131,8 +134,8 @@ static void whole_weigh(const struct axis *axis, uint32_t i,
 
 static struct axis_span linear_span(const struct axis *axis, uint32_t i)
 {
-	/* OpenCV multiplies by 1 / (to / from), which is rounded once more: one
-	   pair of sizes in forty then takes a pixel too far left somewhere. */
+	/* OpenCV multiplies by 1 / (to / from), which rounds twice. For one
+	   pair of sizes in forty that takes a pixel too far left somewhere. */
 	double at = i * axis->scale;
 	uint32_t first = (uint32_t)min_u64(floor_u32(at), axis->part.from - 1);
 
@@ -180,7 +183,10 @@ static double triangle_at(double x)
 	return x < 1 ? 1 - x : 0;
 }
 
-/* The pair of 16-bit numbers a + 128 b; 2^22 is the only one above 32767. */
+/*
+ * Packs a weight as two 16-bit numbers a + 128 b. 2^22 is the only weight whose
+ * b is above 32767.
+ */
 static int32_t pair_of(int32_t weight)
 {
 	int32_t upper = (int32_t)min_u64((uint64_t)weight >> 7, INT16_MAX);
@@ -215,15 +221,15 @@ static const struct axis_class CLASSES[] = {
 	[AXIS_TRIANGLE] = { ratio, triangle_span, triangle_weigh },
 };
 
-/* Which output the axis' i-th is. */
+/* The number, in the whole result, of the axis' output i. */
 static uint32_t output_at(const struct axis_part *part, uint32_t i)
 {
 	return part->begin + (part->mirror ? part->count - 1 - i : i);
 }
 
 /*
- * All spans are as long as the longest; those that would end past the input
- * begin earlier, with weights of 0.
+ * Makes all spans as long as the longest. A span that would end past the input
+ * begins earlier, with weights of 0.
  */
 static void measure(struct axis *axis, const struct axis_class *class)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How one axis of an image is resampled: output i is the sum over k < taps of
- * weight[i * taps + k] * input[origin + first[i] + k]. All outputs have equally
- * many taps, all inside the input; what a kind does not need has the weight 0,
- * which changes no sum.
+ * weight[i * taps + k] * input[origin + first[i] + k]. All outputs have the
+ * same number of taps, all inside the input. A tap that an output does not need
+ * has the weight 0.
  *
- * An axis may be about some of the outputs only; then only some of the inputs
- * are needed, from `origin` on.
+ * An axis may cover a part of the outputs. It then needs a part of the inputs
+ * only, from `origin` on.
  */
 #ifndef LOADER_RESIZE_AXIS_H
 #define LOADER_RESIZE_AXIS_H
@@ -18,7 +18,7 @@
 #include "loader/util/scratch.h"
 
 enum axis_kind {
-	AXIS_NONE,     /* nothing built yet */
+	AXIS_NONE,     /* not built yet */
 	AXIS_BOX,      /* float: OpenCV's INTER_AREA, shrinking */
 	AXIS_WHOLE,    /* no weights: from is a multiple of to */
 	AXIS_LINEAR,   /* int, 1 is 2^11: INTER_AREA, enlarging */
@@ -30,7 +30,7 @@ union weight {
 	int32_t fixed;
 };
 
-/* Outputs [begin, begin + count) of those that resizing `from` to `to` has. */
+/* A part of resizing `from` to `to`: outputs [begin, begin + count). */
 struct axis_part {
 	uint32_t from;
 	uint32_t to;
@@ -39,7 +39,7 @@ struct axis_part {
 	bool mirror; /* from the last to the first */
 };
 
-/* The inputs that one output is made of. */
+/* The inputs of one output. */
 struct axis_span {
 	uint32_t first;
 	uint32_t n;
@@ -48,8 +48,8 @@ struct axis_span {
 struct axis {
 	enum axis_kind kind;
 	struct axis_part part;
-	uint32_t origin; /* the first input that is needed, */
-	uint32_t span;	 /* and how many are */
+	uint32_t origin; /* the first needed input */
+	uint32_t span;	 /* number of needed inputs */
 	uint32_t taps;
 	double scale;		 /* input by output */
 	double inverse;		 /* to / from */
@@ -62,7 +62,10 @@ struct axis {
 /* OpenCV's scale, which need not be the double nearest to from / to. */
 double axis_scale(uint32_t from, uint32_t to);
 
-/* Makes a zeroed or used axis one of `kind`; what is the same stays. -ENOMEM */
+/*
+ * Builds an axis of `kind` from a zeroed or used one; does nothing if it is
+ * that axis already. -ENOMEM
+ */
 int axis_build(struct axis *axis, enum axis_kind kind,
 	       const struct axis_part *part);
 void axis_fini(struct axis *axis);

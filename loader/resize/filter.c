@@ -8,28 +8,30 @@
 enum {
 	ONE_BITS = 15,
 	ONE = 1 << ONE_BITS,
-	/* Of the reciprocal that shares are multiplied by. */
+	/* Bits of the reciprocal that shares are multiplied by. */
 	SCALE_BITS = 32,
-	/* The triangle of upsampling: a sample is near or far. */
+	/* Weights of libjpeg's upsampling, for the nearer and the farther
+	   sample. */
 	NEAR = 3,
 	FAR = 1,
-	/* Samples of an output: its pixels', and a neighbour on both sides. */
+	/* Most samples of an output: those of its pixels, and a neighbor on
+	   each side. */
 	CELLS_MAX = FILTER_PIXELS_MAX + 2,
 };
 
-/* An axis in parts of a pixel of the image, as many as make shares whole. */
+/* An axis in units so small that every share is a whole number of them. */
 struct measure {
-	uint64_t output; /* each is so long, */
-	uint64_t pixel;	 /* and so is each pixel of the grid */
+	uint64_t output; /* length of an output */
+	uint64_t pixel;	 /* length of a pixel of the grid */
 	uint64_t before; /* where the axis begins */
 	uint64_t pixels; /* of the grid */
 };
 
-/* The pixels of an output, and the share of each of them. */
+/* The pixels of an output, and the share of each. */
 typedef uint32_t shares_fn(const struct measure *m, uint64_t i, uint32_t *first,
 			   uint32_t *of);
 
-/* The parts of source pixels that an output covers. */
+/* The shares of the source pixels that an output covers. */
 static uint32_t area_shares(const struct measure *m, uint64_t i,
 			    uint32_t *first, uint32_t *of)
 {
@@ -44,7 +46,7 @@ static uint32_t area_shares(const struct measure *m, uint64_t i,
 	return n;
 }
 
-/* What OpenCV's INTER_AREA does where a side grows. */
+/* OpenCV's INTER_AREA for a side that grows. */
 static uint32_t linear_shares(const struct measure *m, uint64_t i,
 			      uint32_t *first, uint32_t *of)
 {
@@ -58,7 +60,7 @@ static uint32_t linear_shares(const struct measure *m, uint64_t i,
 	return 1 + (right > 0);
 }
 
-/* A triangle as wide as the reduction, in halves of these parts. */
+/* A triangle as wide as the reduction, in half units. */
 static uint32_t triangle_shares(const struct measure *m, uint64_t i,
 				uint32_t *first, uint32_t *of)
 {
@@ -86,7 +88,10 @@ static shares_fn *const SHARES[] = {
 	[FILTER_TRIANGLE] = triangle_shares,
 };
 
-/* Parts of 1 / to of a pixel of the image: nothing here is a fraction. */
+/*
+ * The unit is 1 / to of a pixel of the image, so that nothing here is a
+ * fraction.
+ */
 static struct measure measure_of(const struct axis_part *part,
 				 const struct filter_grid *grid)
 {
@@ -98,7 +103,7 @@ static struct measure measure_of(const struct axis_part *part,
 	};
 }
 
-/* Pixels of an output at most: the triangle's are twice the reduction. */
+/* Most pixels of an output. A triangle spans twice the reduction. */
 static uint64_t most_pixels(uint64_t output, uint64_t pixel)
 {
 	return 2 * (output / pixel) + 3;
@@ -197,7 +202,7 @@ void shares_fini(struct shares *s)
 	*s = (struct shares){ 0 };
 }
 
-/* The sample farther from a pixel, of the two that it is made of. */
+/* The farther one of the two samples of a pixel. */
 static uint32_t far_of(const struct filter_source *s, uint32_t pixel)
 {
 	uint32_t near = pixel / 2;
@@ -226,7 +231,7 @@ static struct pixels pixels_of(const struct shares *shares,
 	return (struct pixels){ low, low + rest };
 }
 
-/* How many samples the outputs have, and where they begin. */
+/* Counts the samples of the outputs, and finds where they begin. */
 static void measure(struct filter *f, const struct shares *shares,
 		    const struct filter_source *s)
 {
@@ -252,7 +257,10 @@ static void measure(struct filter *f, const struct shares *shares,
 	f->span = end - low;
 }
 
-/* Adds the shares of pixels to those of their samples, from `first` on. */
+/*
+ * Adds the shares of pixels to those of their samples; `first` is the first
+ * sample.
+ */
 static void spread(const struct filter_source *s, struct pixels p,
 		   const uint32_t *of, uint32_t first, uint64_t *cells)
 {
@@ -269,7 +277,10 @@ static void spread(const struct filter_source *s, struct pixels p,
 	}
 }
 
-/* To the nearest; what the sum then lacks goes to the first of the largest. */
+/*
+ * Rounds to the nearest, then adds the rest of the sum to the first of the
+ * largest weights.
+ */
 static void weigh(const uint64_t *cells, uint32_t n, uint64_t scale,
 		  uint32_t *weights)
 {
@@ -284,7 +295,7 @@ static void weigh(const uint64_t *cells, uint32_t n, uint64_t scale,
 			largest = k;
 	}
 	weights[largest] += left;
-	/* The only weight that 16 bits with a sign cannot hold. */
+	/* 2^15 is the only weight that a signed 16-bit number cannot hold. */
 	if (weights[largest] == ONE)
 		weights[largest]--;
 	for (uint32_t k = 0; k < n; k++)
@@ -302,14 +313,14 @@ static void fill(struct filter *f, const struct shares *shares,
 		uint32_t last = f->span - f->taps, first = f->first[i] - low;
 		const uint32_t *of = shares->of + (size_t)i * shares->most;
 
-		/* Outputs that would end too late begin earlier. */
+		/* An output that would end too late begins earlier. */
 		first = first < last ? first : last;
 		memset(cells, 0, f->taps * sizeof(*cells));
 		spread(s, pixels_of(shares, s, i), of, f->first[i],
 		       cells + (f->first[i] - low - first));
 		for (uint32_t k = 0; k < shares->n[i]; k++)
 			total += of[k];
-		/* Mostly the same for all. */
+		/* Most outputs have the same number. */
 		if (total != sum) {
 			sum = total;
 			scale = (1ull << (ONE_BITS + SCALE_BITS)) /

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The weights of one axis of a resize in whole numbers, for one component of a
- * JPEG: output i is the sum over k < taps of weight[i * taps + k] / 2^15 times
- * sample first[i] + k. Upsampling as libjpeg's fancy one is contained in them,
- * so components with half the samples need no other treatment. What they are,
- * to the bit, is in beton-transforms(7).
+ * JPEG. Output i is the sum over k < taps of weight[i * taps + k] / 2^15 times
+ * sample first[i] + k. The weights include libjpeg's fancy upsampling, so
+ * components with half the samples need no other treatment. beton-transforms(7)
+ * defines them to the bit.
  *
- * An axis is measured in pixels of the image. What is filtered may be a reduced
- * image, whose pixels are larger: where they lie is a grid, and an axis need
- * not begin or end where one of them does.
+ * An axis is measured in pixels of the image. The samples may be those of a
+ * reduced image, whose pixels are larger. A grid says where they lie; an axis
+ * need not begin or end at the edge of one.
  */
 #ifndef LOADER_RESIZE_FILTER_H
 #define LOADER_RESIZE_FILTER_H
@@ -18,7 +18,8 @@
 #include "loader/util/scratch.h"
 
 enum {
-	/* Source pixels of an output; beyond, errors of rounding add up. */
+	/* Most source pixels of an output: with more, rounding errors add
+	   up. */
 	FILTER_PIXELS_MAX = 64,
 };
 
@@ -28,22 +29,22 @@ enum filter_kind {
 	FILTER_TRIANGLE,
 };
 
-/* Pixels of what is filtered, of which the first may begin before the axis. */
+/* The pixels of the filtered image. The first one may begin before the axis. */
 struct filter_grid {
-	uint32_t pixel;	 /* of so many pixels of the image: 1, 2, 4 or 8 */
-	uint32_t before; /* of the first, those that are not the axis' */
+	uint32_t pixel;	 /* size in pixels of the image: 1, 2, 4 or 8 */
+	uint32_t before; /* pixels of the image in the first before the axis */
 };
 
 /*
- * What outputs are made of in pixels of the grid, whatever the component:
- * output i of pixels first[i] + k, k < n[i], each by of[i * most + k] / sum of
- * these.
+ * The shares of an axis in pixels of the grid, for any component. Output i has
+ * the pixels first[i] + k, k < n[i]; each counts of[i * most + k] / the sum of
+ * all of them.
  */
 struct shares {
 	enum filter_kind kind;
 	struct axis_part part;
 	struct filter_grid grid;
-	uint32_t pixels; /* of the grid, that have any of the axis */
+	uint32_t pixels; /* pixels of the grid that touch the axis */
 	uint32_t most;
 	uint32_t *first; /* [part.count] */
 	uint32_t *n;	 /* [part.count] */
@@ -53,18 +54,18 @@ struct shares {
 
 /* Where the samples of an axis are. */
 struct filter_source {
-	uint32_t at;	  /* the pixel that is the axis' first, */
-	bool mirror;	  /* or, running down, its last */
+	uint32_t at;	  /* pixel of the axis' first, */
+	bool mirror;	  /* or with a mirror its last */
 	uint32_t across;  /* pixels that a sample covers: 1 or 2 */
 	uint32_t samples; /* of the whole component */
-	bool smooth;	  /* the samples' triangle, not repetition */
-	uint32_t begin;	  /* the first that is there */
+	bool smooth;	  /* interpolated, not repeated */
+	uint32_t begin;	  /* first sample in memory */
 };
 
 struct filter {
 	uint32_t count;
 	uint32_t taps;
-	uint32_t origin;   /* first[] and taps are within */
+	uint32_t origin;   /* all taps are within */
 	uint32_t span;	   /* [origin, origin + span) */
 	uint32_t *first;   /* [count], of source.begin + origin */
 	uint32_t *weights; /* [count * taps], twice in each: v << 16 | v */
@@ -72,25 +73,28 @@ struct filter {
 };
 
 /*
- * Of both axes, of pixels of a grid; false: a side shrinks too much for whole
- * numbers. Larger pixels than one are for sides that do not grow.
+ * The kind of filter of both axes, for pixels of a grid. False: a side shrinks
+ * too much for whole numbers. Pixels larger than 1 require that no side grows.
  */
 bool filter_kind(const struct resize *resize, uint32_t pixel,
 		 enum filter_kind *out);
 
-/* How many pixels of the grid have any of an axis of so many. */
+/* Pixels of the grid that touch an axis of `from` pixels. */
 uint32_t filter_pixels(uint32_t from, const struct filter_grid *grid);
 
-/* Pixels [*first, *first + *n) of the grid are what its outputs need. */
+/* Finds the pixels [*first, *first + *n) of the grid that the outputs need. */
 void filter_needs(enum filter_kind kind, const struct axis_part *part,
 		  const struct filter_grid *grid, uint32_t *first, uint32_t *n);
 
-/* Makes zeroed or used shares others; what is the same stays. -ENOMEM */
+/*
+ * Builds shares from zeroed or used ones; does nothing if they are those
+ * already. -ENOMEM
+ */
 int shares_build(struct shares *shares, enum filter_kind kind,
 		 const struct axis_part *part, const struct filter_grid *grid);
 void shares_fini(struct shares *shares);
 
-/* Makes a zeroed or used filter another one. -ENOMEM */
+/* Builds a filter from a zeroed or used one. -ENOMEM */
 int filter_build(struct filter *filter, const struct shares *shares,
 		 const struct filter_source *source);
 void filter_fini(struct filter *filter);

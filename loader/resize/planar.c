@@ -12,20 +12,20 @@
 
 enum {
 	COMPONENTS = BASELINE_COMPONENTS,
-	/* Half of what is shifted out at the end. */
+	/* Half of the unit that the last shift rounds to. */
 	HALF = 1 << (PLANAR_POINT - 1),
-	/* libjpeg repeats samples of planes that are not wider. */
+	/* libjpeg repeats the samples of narrower planes. */
 	SMOOTH_MIN = 3,
 };
 
 struct component {
-	struct filter x; /* its own, */
+	struct filter x; /* its own filters, */
 	struct filter y;
-	const struct filter *fx; /* and those it uses */
+	const struct filter *fx; /* and the filters in use */
 	const struct filter *fy;
-	const uint8_t *samples; /* of the filters' origins */
+	const uint8_t *samples; /* sample at the filters' origins */
 	size_t stride;
-	size_t width; /* x.span to whole vectors */
+	size_t width; /* x.span, rounded up to whole vectors */
 };
 
 struct planar {
@@ -89,7 +89,7 @@ static struct axis_part part_y(const struct resize *z)
 				   z->part.height, false };
 }
 
-/* The pixels of the reduced image that have any of [at, at + size). */
+/* The pixels of the reduced image that touch [at, at + size). */
 static struct filter_grid grid_of(const struct planar_view *view, uint32_t at,
 				  uint32_t size, bool mirror)
 {
@@ -154,14 +154,14 @@ static int build_filters(struct planar *p, struct component *c,
 	return r ? r : filter_build(&c->y, &p->y, &y);
 }
 
-/* Whether two components have their samples at the same places. */
+/* Whether the samples of two components lie at the same places. */
 static bool is_alike(const struct baseline_component *a,
 		     const struct baseline_component *b)
 {
 	return a->across == b->across && a->down == b->down;
 }
 
-/* Cr's filters are Cb's, for which there is room in one place only. */
+/* Cr uses Cb's filters if its samples lie at the same places. */
 static int start_components(struct planar *p, const struct planar_view *view,
 			    const struct baseline_image *image,
 			    const struct baseline_plane *planes)
@@ -208,7 +208,7 @@ static int make_room(struct planar *p, uint32_t width)
 	return r;
 }
 
-/* Also clears what is computed with and never looked at. */
+/* Also clears the columns that the last vector reads past the width. */
 static void point_colours(struct planar *p, uint32_t width)
 {
 	struct planar_colours *c = &p->colours;
@@ -261,7 +261,8 @@ static void run_component(struct planar *p, unsigned i, uint32_t rows)
 	int16_t *out = p->rows.p;
 
 	for (uint32_t y = 0; y < PLANAR_ROWS; y++, out += c->width) {
-		/* The last rows once more, where there are too few. */
+		/* Repeats the last row where fewer than PLANAR_ROWS are
+		   left. */
 		uint32_t at = p->next + (y < rows ? y : rows - 1);
 
 		p->class->down(&(struct planar_down){

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inner loops of planar.c: sixteen rows of the result at a time, in numbers
- * of 16 bits of which 7 are below the point.
+ * The inner loops of planar.c. They compute sixteen rows of the result at a
+ * time, in 16-bit numbers with 7 bits after the binary point.
  */
 #ifndef LOADER_RESIZE_PLANAR_CLASS_H
 #define LOADER_RESIZE_PLANAR_CLASS_H
@@ -16,7 +16,8 @@ enum {
 	PLANAR_ROWS = 16,
 	PLANAR_POINT = 7,
 	PLANAR_ZERO_CHROMA = 128 << PLANAR_POINT,
-	/* JFIF's coefficients times 2^15; those above 1 without the 1. */
+	/* JFIF's coefficients times 2^15. Coefficients above 1 are stored less
+	   1. */
 	PLANAR_RED_OF_CR = 13173,
 	PLANAR_GREEN_OF_CB = -11277,
 	PLANAR_GREEN_OF_CR = -23401,
@@ -28,18 +29,18 @@ typedef int16_t planar_column[PLANAR_ROWS];
 
 /* A row of the result in one component. */
 struct planar_down {
-	const uint8_t *samples; /* of the first tap; 15 too many may be read */
+	const uint8_t *samples; /* of the first tap; up to 15 more are read */
 	size_t stride;
 	const uint32_t *weights; /* [taps] */
 	uint32_t taps;
 	uint32_t width;
-	int16_t *out; /* width, and as many as make it a multiple of 16 */
+	int16_t *out; /* width, rounded up to a multiple of 16 */
 };
 
 /* Planes of bytes, whole columns of PLANAR_ROWS rows `stride` apart. */
 struct planar_colours {
 	const planar_column *in[3]; /* Y, Cb, Cr */
-	uint32_t width;		    /* a multiple of 16 is read and written */
+	uint32_t width;		    /* rounded up to 16 for reads and writes */
 	int16_t rounding;	    /* added to Y */
 	uint8_t *out[3];	    /* R, G, B */
 	size_t stride;

@@ -15,13 +15,14 @@
 
 enum {
 	CHANNELS = 3,
-	/* Sums of as many bytes fit 31 bits; OpenCV's overflow beyond. */
+	/* The sum of this many bytes fits 31 bits. OpenCV's sums overflow
+	   beyond it. */
 	WHOLE_AREA_MAX = 1 << 23,
 };
 
 /*
- * The rows that were filtered across last, in a ring: row i of the input is in
- * slot i % taps, so an output's rows are all there, each filtered once.
+ * A ring of the rows that were filtered across last. Row i of the input is in
+ * slot i % taps, so each row is filtered once.
  */
 struct resampler {
 	const struct rows_class *class;
@@ -30,11 +31,11 @@ struct resampler {
 	struct scratch prepared; /* by the class */
 	struct scratch numbers;	 /* tmp, then the slots */
 	struct scratch pointers; /* rows */
-	union cell *tmp;	 /* a row whose sums are not complete */
+	union cell *tmp;	 /* scratch for one row */
 	union cell *slots;	 /* [y.taps] of slot_size numbers */
 	size_t slot_size;
 	const union cell **rows; /* [y.taps] of one output row */
-	uint32_t filtered;	 /* input rows below it have been */
+	uint32_t filtered;	 /* input rows below it are filtered */
 	uint32_t next;		 /* output row */
 };
 
@@ -67,7 +68,7 @@ static bool is_whole(uint32_t from, uint32_t to)
 	return __builtin_fabs(scale - real_round(scale)) < __DBL_EPSILON__;
 }
 
-/* Both axes are of one kind: which, is decided as OpenCV does. */
+/* Both axes have the same kind, chosen as OpenCV does. */
 static enum axis_kind kind_of(const struct resize *z)
 {
 	if (z->how == INTERPOLATION_BILINEAR)
@@ -229,7 +230,10 @@ int resample(struct resampler *r, enum interpolation how,
 	return resample_rows(r, &(struct row_source){ image_row, &from }, out);
 }
 
-/* FFCV's arithmetic, in double; it rounds thin sides down to 0, we do not. */
+/*
+ * FFCV's arithmetic, in double. FFCV rounds thin sides down to 0; this does
+ * not.
+ */
 static uint32_t scale_side(uint32_t side, double ratio)
 {
 	uint32_t v = (uint32_t)floor(ratio * side);

@@ -33,7 +33,7 @@ enum interpolation {
 	INTERPOLATION_BILINEAR,
 };
 
-/* A part of what resizing an image gives. None of the sizes is 0. */
+/* A part of the result of a resize. No size is 0. */
 struct resize {
 	enum interpolation how;
 	uint32_t from_width;
@@ -41,12 +41,13 @@ struct resize {
 	uint32_t to_width;
 	uint32_t to_height;
 	struct rect part; /* of the result */
-	bool mirror;	  /* then its left and right are exchanged */
+	bool mirror;	  /* exchange its left and right */
 };
 
-/* Where rows of pixels come from. */
+/* A source of rows of pixels. */
 struct row_source {
-	/* Row y, valid until the next call; y never falls. */
+	/* Sets *pixels to row y, valid until the next call; y never
+	   decreases. */
 	int (*row)(void *arg, uint32_t y, const uint8_t **pixels);
 	void *arg;
 };
@@ -57,29 +58,31 @@ int resampler_open(struct resampler **out);
 void resampler_close(struct resampler *r);
 
 /*
- * Makes ready for a part of a resize to another size. *needs is the part of the
- * input that it is made of: the source gives rows of needs->width pixels, the
- * first of which has the number 0. -ENOMEM.
+ * Prepares a part of a resize. *needs is the part of the input that it needs:
+ * the source returns rows of needs->width pixels, and row 0 is the first of
+ * them. -ENOMEM.
  */
 int resample_start(struct resampler *r, const struct resize *resize,
 		   struct rect *needs);
 
 /*
- * Fills out->pixels with the next out->height rows of the part, no more than
- * there are. Fails as the source does.
+ * Writes the next out->height rows of the part to out->pixels. The caller asks
+ * for no more than there are. Returns the source's errors.
  */
 int resample_rows(struct resampler *r, const struct row_source *source,
 		  const struct image *out);
 
 /*
- * Fills out->pixels, out->width x out->height, from all of `in`. Neither may be
+ * Resizes all of `in` to out->pixels, out->width x out->height. Neither may be
  * empty, and they may not overlap. -ENOMEM.
  */
 int resample(struct resampler *r, enum interpolation how,
 	     const struct image *in, struct image *out);
 
-/* Sets the size of `out`, without gaps, for its longer side to be `limit`: as
-   FFCV makes an image smaller. */
+/*
+ * Sets the size of `out` so that its longer side is `limit`, without gaps
+ * between rows. Rounds as FFCV does.
+ */
 void resample_limit(const struct image *in, uint32_t limit, struct image *out);
 
 #endif

@@ -16,43 +16,47 @@
 #include "loader/resize/axis.h"
 #include "loader/util/isa_choice.h"
 
-/* A sum, while it is one; both members are 32 bits. */
+/* A number between the passes. */
 union cell {
 	float real;
 	int32_t fixed;
 };
 
-/* Numbers to allocate for a row of `width` pixels: some more are touched. */
+/*
+ * Numbers to allocate for a row of `width` pixels, with the padding that
+ * vectors touch.
+ */
 size_t rows_size(uint32_t width);
 
-/* One source row, and what becomes of it. */
+/* One source row to filter across. */
 struct rows_across {
 	const struct axis *x;
-	const void *prepared; /* by prepare() */
+	const void *prepared; /* made by prepare() */
 	const uint8_t *in;    /* x->span pixels of 3 bytes */
-	union cell *tmp;      /* as many of scratch */
+	union cell *tmp;      /* scratch for x->span pixels */
 	union cell *out;      /* x->part.count pixels */
 };
 
-/* One output row and what it is made of. */
+/* One output row to filter down. */
 struct rows_down {
 	const struct axis *x;
-	uint32_t taps;		 /* y's */
+	uint32_t taps;		 /* taps of the other axis */
 	const union weight *w;	 /* [taps] */
 	const union cell **rows; /* [taps], filtered across */
 	union cell *tmp;	 /* x->part.count pixels of scratch */
-	uint8_t *out;		 /* as many of 3 bytes */
+	uint8_t *out;		 /* x->part.count pixels of 3 bytes */
 };
 
 struct rows_class {
-	/* Bytes that prepare() fills, of an axis, for across(); NULL: none. */
+	/* Bytes that prepare() writes for across(). NULL: across() needs
+	   none. */
 	size_t (*prepared_size)(const struct axis *x);
 	void (*prepare)(const struct axis *x, void *prepared);
 	void (*across)(const struct rows_across *a);
 	void (*down)(const struct rows_down *d);
 };
 
-/* By the kind of both axes. */
+/* The classes by the kind of both axes. */
 struct rows_table {
 	struct rows_class of[AXIS_TRIANGLE + 1];
 };

@@ -44,9 +44,9 @@ static void down(const struct planar_down *d)
 }
 
 /*
- * A matrix is transposed by perfect shuffles of its rows: a step interleaves
- * the first half of the vectors with the second. Three steps transpose eight
- * rows, four steps sixteen.
+ * Perfect shuffles transpose a matrix: each step interleaves the first half of
+ * its rows with the second half. Eight rows take three steps, sixteen take
+ * four.
  */
 typedef int16_t short8 __attribute__((vector_size(16)));
 
