@@ -119,7 +119,7 @@ double real_exp(double x)
 	double high = x - k * LN2_HIGH;
 	double low = k * LN2_LOW;
 	double r = high - low;
-	double tail = (high - r) - low; /* what r lost to rounding */
+	double tail = (high - r) - low; /* rounding error of r */
 	double p = polynomial(EXP_TERMS, ARRAY_LEN(EXP_TERMS), r);
 	double y = 1 + (r + (tail + r * r * p));
 
@@ -129,7 +129,7 @@ double real_exp(double x)
 	return y * power_of_two(half) * power_of_two((int)k - half);
 }
 
-/* log(x) for a positive normal x that is 2^-extra of what was asked. */
+/* log(x 2^extra) for a positive normal x. */
 static double log_of_normal(double x, int extra)
 {
 	uint64_t bits = bits_of(x);
@@ -195,7 +195,7 @@ double real_sqrt(double x)
 
 double real_round(double x)
 {
-	/* From 2^52 on there are no fractions, and adding it drops them. */
+	/* A double of 2^52 or more has no fraction, so adding 2^52 drops it. */
 	double magic = __builtin_copysign(0x1p52, x);
 
 	if (!(__builtin_fabs(x) < 0x1p52))

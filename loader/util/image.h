@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pixels in memory, and places in them. */
+/* Pixels in memory, and rectangles of them. */
 #ifndef LOADER_UTIL_IMAGE_H
 #define LOADER_UTIL_IMAGE_H
 
@@ -29,7 +29,7 @@ struct band {
 	const uint8_t *channel[IMAGE_CHANNELS]; /* the first R, G and B */
 	size_t step;   /* to the next pixel: 3, or 1 if each has a plane */
 	size_t stride; /* to the next row */
-	uint32_t y;    /* which row of the image the first is */
+	uint32_t y;    /* number of the first row in the image */
 	uint32_t rows;
 };
 

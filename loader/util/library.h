@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A shared library that may not be there: found when the program runs, so that
- * neither building nor starting needs it. Its functions are rows of a table
- * that fill a struct of function pointers. Any thread.
+ * An optional shared library, loaded at run time: neither building nor starting
+ * needs it. A table of its functions says where their pointers go in a struct.
+ * Any thread.
  */
 #ifndef LOADER_UTIL_LIBRARY_H
 #define LOADER_UTIL_LIBRARY_H
@@ -13,28 +13,30 @@
 struct library_symbol {
 	const char *name;
 	size_t offset; /* of its pointer in the struct */
-	bool required; /* else the pointer may stay NULL */
+	bool required; /* false: the pointer may stay NULL */
 };
 
 /*
- * By a path, or by a name that is searched for as dlopen(3) does; NULL where
- * there is none. `loaded`: only if the process has it already.
+ * Opens a library by its path, or by a name that dlopen(3) searches for. NULL
+ * if there is none. `loaded`: only if the process has it already.
  */
 void *library_open(const char *name, bool loaded);
 void library_close(void *library);
 
 /*
- * The path of a library that the process has loaded, the first that holds the
- * text. False, and nothing written: there is none.
+ * Finds the first library loaded in the process whose path contains the text.
+ * Returns false, with nothing written, if there is none.
  */
 bool library_find_loaded(const char *text, char *path, size_t size);
 
-/* Fills the struct. NULL, or the name of the first that is required and
-   missing. */
+/*
+ * Sets the pointers of the struct. Returns NULL, or the name of the first
+ * required function that is missing.
+ */
 const char *library_fill(void *library, const struct library_symbol *symbols,
 			 size_t n, void *functions);
 
-/* Why the last library_open() of this thread found nothing. */
+/* The reason why this thread's last library_open() failed. */
 const char *library_error(void);
 
 #endif

@@ -14,7 +14,8 @@ int buffer_reserve(struct buffer *b, uint64_t size)
 		return 0;
 	if (size > INT64_MAX / 2)
 		return -ENOMEM;
-	/* Some more than asked for: the next batch differs by a little. */
+	/* Allocates some more than requested, since sizes differ a little from
+	   batch to batch. */
 	capacity = align_up(size + size / 16,
 			    size >= HUGE_PAGE ? HUGE_PAGE : PAGE);
 	bytes = mmap(NULL, capacity, PROT_READ | PROT_WRITE,

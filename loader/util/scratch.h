@@ -17,7 +17,7 @@ struct scratch {
 	size_t size;
 };
 
-/* Room for n elements, whose old values are lost. -ENOMEM */
+/* Ensures room for n elements. Growing loses the old values. -ENOMEM */
 static inline int scratch_grow(struct scratch *s, uint64_t n, size_t element)
 {
 	uint64_t bytes;

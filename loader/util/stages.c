@@ -53,8 +53,10 @@ static struct beton_stage_stats stats_of(const struct lane *lanes,
 	};
 }
 
-/* As if a row were decoded first and then the rest be done, where it is done in
-   turns. */
+/*
+ * Counts as if a row were decoded before the rest is done, although both take
+ * turns.
+ */
 void stage_rows(struct lane *lane, const uint64_t *samples, uint32_t n,
 		uint64_t begin, uint64_t end, const struct stage_cost *cost)
 {

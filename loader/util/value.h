@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The nouns that data sources, pipelines and outputs share: a field of a
- * dataset, one sample's value of it, the row that a value belongs to, and the
- * output that the row becomes. Plain structs without functions.
+ * Structs that data sources, pipelines and outputs share: a field of a dataset,
+ * a sample's value of it, the row with the value, and the output made from the
+ * row. They have no functions.
  */
 #ifndef LOADER_UTIL_VALUE_H
 #define LOADER_UTIL_VALUE_H
@@ -13,28 +13,28 @@
 #include "beton/batch.h"
 #include "fs/dataset/field.h"
 
-/* A dataset's field as a pipeline needs it; arrays are in field order. */
+/* A dataset's field as a pipeline sees it. Arrays are in field order. */
 struct pipeline_field {
-	const char *name; /* as in the dataset, what texts name it by */
-	const char *stem; /* unique; texts may use it too; outputs' name */
+	const char *name; /* name in the dataset, and in pipeline strings */
+	const char *stem; /* unique file-name form; outputs' name */
 	enum field_column column;
 	bool usable; /* false: the place of its values is unknown */
 	char dtype[BETON_DTYPE_SIZE]; /* arrays; else "<i8", "<f8", "|u1" */
 	uint32_t ndim;
 	uint64_t shape[BETON_MAX_NDIM];
-	uint32_t width, height; /* images: sample 0's, 0 if it is not known */
+	uint32_t width, height; /* images: those of sample 0; 0: unknown */
 };
 
 /* One sample's value of one field. */
 struct pipeline_value {
 	const uint8_t *bytes;
 	uint64_t size;
-	enum beton_mode mode; /* images, as the next two */
+	enum beton_mode mode; /* images only, as width and height */
 	uint32_t width;
 	uint32_t height;
 };
 
-/* What the random numbers of a row are keyed by (beton-orders(7)). */
+/* The key of a row's random numbers (beton-orders(7)). */
 struct pipeline_row {
 	uint64_t seed;
 	uint64_t epoch;
@@ -44,30 +44,31 @@ struct pipeline_row {
 
 struct pipeline_output {
 	const char *name;
-	uint32_t field; /* index of its source */
+	uint32_t field; /* index of its source field */
 	bool ragged;	/* bytes and JSON: rows joined, no fixed size */
 	bool plain;	/* no operation: where the batch file has a
 			   column of row_size, that is the output */
 	char dtype[BETON_DTYPE_SIZE];
 	uint32_t ndim; /* of one row */
 	uint64_t shape[BETON_MAX_NDIM];
-	uint64_t row_size; /* bytes; 0 if ragged, or if no image tells */
-	int device;	   /* the GPU that gets it, by cuda(); -1: none */
-	/* Bytes that pipeline_run() makes: row_size, unless a kernel makes the
-	   row of it, of pipeline_split(). */
+	uint64_t row_size; /* bytes; 0: ragged, or no image is known */
+	int device;	   /* GPU that cuda() names; -1: none */
+	/* Bytes that pipeline_run() writes: row_size, unless a kernel makes the
+	   row from the output of pipeline_split(). */
 	uint64_t made_size;
-	/* Instead, of a row that is mixed with another: then pipeline_pair()
-	   makes made_size of two. 0: it is not. */
+	/* Bytes that pipeline_run() writes of a row that is mixed with another
+	   one. pipeline_pair() then makes made_size of two such rows. 0: rows
+	   are not mixed. */
 	uint64_t part_size;
 };
 
-/* Two rows of a batch of which one becomes the output. */
+/* Two rows of a batch that pipeline_pair() mixes to one output. */
 struct pipeline_pair {
-	const void *own;   /* what pipeline_run() made, aligned */
+	const void *own;   /* output of pipeline_run(), aligned */
 	const void *other; /* of the row before, of the first row the last; as
 			      own: could not be made */
 	const struct pipeline_row *row;
-	const struct pipeline_row *last; /* of the batch */
+	const struct pipeline_row *last; /* last row of the batch */
 };
 
 #endif
