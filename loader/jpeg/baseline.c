@@ -15,7 +15,7 @@ enum {
 	RST0 = 0xd0,
 	RESTARTS = 8,
 	MARKER_SIZE = 2,
-	/* Rows whose length is a power of two would share few cache sets. */
+	/* Row lengths that are a power of two would share few cache sets. */
 	STRIDE_UNIT = 64,
 };
 
@@ -32,7 +32,7 @@ struct baseline {
 
 int baseline_open(struct baseline **out)
 {
-	/* Of the alignment that the scan's tables need. */
+	/* Alignment of the scan's tables. */
 	struct baseline *b =
 		aligned_alloc(_Alignof(struct baseline),
 			      align_up(sizeof(*b), _Alignof(struct baseline)));
@@ -67,7 +67,7 @@ const char *baseline_message(const struct baseline *b)
 	return b->message;
 }
 
-/* Sets the message, NULL for success; returns e in its presence. */
+/* Sets the message, or NULL for success. Returns e if there is a message. */
 static int say(struct baseline *b, const char *message, int e)
 {
 	b->message = message ? message : "";
@@ -86,8 +86,8 @@ static uint32_t divide_up(uint32_t a, uint32_t b)
 }
 
 /*
- * Samples of half the sides in both directions are not reduced as far as
- * others: libjpeg-turbo does so, too, rather than to upsample them.
+ * Components of half size in both directions are reduced by half as much.
+ * libjpeg-turbo does so too, and need not upsample them.
  */
 void baseline_reduce(const struct baseline_image *image, unsigned by,
 		     struct baseline_image *out)
@@ -134,7 +134,7 @@ static const char *set_tables(struct baseline *b,
 	return NULL;
 }
 
-/* What of an axis is wanted of a component, in samples. */
+/* The part of an axis that is wanted of a component, in samples. */
 struct span {
 	uint32_t from;
 	uint32_t to;
@@ -152,7 +152,7 @@ static struct span span_of(uint32_t at, uint32_t size, uint32_t covers,
 	};
 }
 
-/* Sets the wanted blocks of a component, and makes room for their samples. */
+/* Sets the wanted blocks of a component, and allocates their samples. */
 static int make_plane(struct scratch *memory, struct span x, struct span y,
 		      struct scan_component *c, struct baseline_plane *out)
 {
@@ -183,7 +183,7 @@ static int make_plane(struct scratch *memory, struct span x, struct span y,
 	return 0;
 }
 
-/* The MCUs that hold any block that is wanted. */
+/* The MCUs that contain a wanted block. */
 static void set_mcus(struct scan *scan)
 {
 	uint32_t left = UINT32_MAX;
@@ -227,8 +227,8 @@ static int make_planes(struct baseline *b, const struct baseline_image *image,
 }
 
 /*
- * The rows of MCUs that libjpeg looks at: for the last row of pixels its
- * upsampling has the next row of chroma samples.
+ * The rows of MCUs that libjpeg decodes. To upsample the last row of pixels, it
+ * needs the next row of chroma samples.
  */
 static uint32_t rows_to_read(const struct baseline *b,
 			     const struct baseline_image *image,
@@ -254,8 +254,8 @@ static bool is_restart(const uint8_t *p, size_t size, uint32_t number)
 }
 
 /*
- * MCUs from the first on, one run for each restart interval. An interval ends
- * with at most seven bits of padding.
+ * Decodes MCUs from the first on, one run for each restart interval. An
+ * interval ends with at most seven bits of padding.
  */
 static const char *decode_from_start(struct baseline *b,
 				     const struct baseline_image *image,
@@ -288,7 +288,10 @@ static const char *decode_from_start(struct baseline *b,
 	}
 }
 
-/* The end of what is stored of an MCU before entry i: it may share a byte. */
+/*
+ * The end of the bytes of the MCU before entry i, which may share its last
+ * byte.
+ */
 static size_t end_before(const struct entry_index *index, uint64_t i,
 			 size_t scan_size)
 {
@@ -297,7 +300,7 @@ static size_t end_before(const struct entry_index *index, uint64_t i,
 	return (size_t)min_u64((uint64_t)index->entries[i].byte + 2, scan_size);
 }
 
-/* The wanted MCUs of a row, from the entry at or before the first. */
+/* Decodes the wanted MCUs of a row, from the entry at or before the first. */
 static const char *decode_row(struct baseline *b,
 			      const struct baseline_image *image,
 			      const struct entry_index *index, uint32_t y)
@@ -324,7 +327,7 @@ static const char *decode_row(struct baseline *b,
 	return scan_decode(&b->scan, &run);
 }
 
-/* Whether it has as many entries as the image's has. */
+/* Whether the index has the number of entries that the image needs. */
 static bool is_index_of(const struct entry_index *index,
 			const struct baseline_image *image)
 {
@@ -413,7 +416,7 @@ void baseline_part(const struct baseline_image *image,
 	}
 }
 
-/* Where the bytes of the scan with stuffing are, as one goes on. */
+/* The position in the scan with stuffing, as decoding advances. */
 struct stuffed {
 	const uint8_t *bytes; /* without */
 	uint64_t at;
@@ -469,7 +472,7 @@ static bool is_entry(const struct entry *a, const struct entry *b)
 	       !memcmp(a->dc, b->dc, sizeof(a->dc));
 }
 
-/* MCUs from the first on, and what the index says of each. */
+/* Decodes MCUs from the first on, and compares them with the index. */
 static const char *decode_entries(struct baseline *b,
 				  const struct baseline_image *image,
 				  const struct entry_index *index)

@@ -30,7 +30,8 @@
 #include "loader/util/image.h"
 
 enum {
-	/* Bytes on both sides of a plane's rows that may be read, not used. */
+	/* Bytes on both sides of a plane's rows that may be read; their values
+	   do not matter. */
 	BASELINE_SLACK = 64,
 	BASELINE_REDUCE_MAX = 8,
 };
@@ -53,7 +54,10 @@ struct baseline;
 int baseline_open(struct baseline **out);
 void baseline_close(struct baseline *b);
 
-/* Reads the header; it keeps nothing. -ENOTSUP: not for this decoder. */
+/*
+ * Reads the header and keeps nothing. -ENOTSUP: this decoder cannot decode the
+ * JPEG.
+ */
 int baseline_header(struct baseline *b, const uint8_t *bytes, size_t size,
 		    struct baseline_image *out);
 
@@ -98,15 +102,16 @@ int baseline_decode_whole(struct baseline *b,
 			  struct baseline_plane planes[BASELINE_COMPONENTS]);
 
 /*
- * What baseline_decode() gives for a rectangle and a margin, out of the planes
- * of the whole image, which have BASELINE_SLACK as its own.
+ * Cuts the planes of a rectangle and a margin out of those of the whole image,
+ * as baseline_decode() would return them. Rows have BASELINE_SLACK on both
+ * sides too.
  */
 void baseline_part(const struct baseline_image *image,
 		   const struct baseline_plane *whole, const struct rect *rect,
 		   uint32_t margin,
 		   struct baseline_plane planes[BASELINE_COMPONENTS]);
 
-/* The image's scan, as entry_emit() wants it. */
+/* The image's scan, for entry_emit(). */
 struct entry_scan baseline_scan(const struct baseline_image *image);
 
 /*
@@ -128,7 +133,9 @@ int baseline_stored_index(struct baseline *b,
 			  const struct baseline_image *image,
 			  struct entry_index *out);
 
-/* Why the last call failed, in one line; valid until the next call. */
+/*
+ * The reason why the last call failed, in one line; valid until the next call.
+ */
 const char *baseline_message(const struct baseline *b);
 
 #endif

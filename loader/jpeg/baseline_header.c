@@ -23,13 +23,13 @@ enum {
 };
 
 enum {
-	TABLES = 4, /* of each kind */
+	TABLES = 4, /* tables of each kind */
 	QUANTS = 64,
 	SIDE_MAX = 65500, /* libjpeg's */
 	FRAME_SIZE = 6,	  /* and 3 bytes for each component */
 	JFIF_SIZE = 14,
 	ADOBE_SIZE = 12,
-	ADOBE_TRANSFORM = 11, /* its place */
+	ADOBE_TRANSFORM = 11, /* offset of the transform */
 	LAST = 63,	      /* coefficient of a scan */
 };
 
@@ -50,7 +50,7 @@ static uint16_t load16_big(const uint8_t *p)
 	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
-/* A segment may have several tables, as may those of DHT. */
+/* A DQT segment may have several tables, as a DHT segment may. */
 static const char *parse_quants(struct header *h, const uint8_t *p, size_t size)
 {
 	for (; size; p += 1 + QUANTS, size -= 1 + QUANTS) {
@@ -80,7 +80,7 @@ static const char *parse_codes(struct header *h, const uint8_t *p, size_t size)
 	return NULL;
 }
 
-/* Sampling factors, turned into what a sample covers. */
+/* Turns sampling factors into the pixels that a sample covers. */
 static const char *parse_sampling(struct header *h, const uint8_t *p)
 {
 	struct baseline_image *image = &h->image;
@@ -166,7 +166,7 @@ static const char *parse_interval(struct header *h, const uint8_t *p,
 	return NULL;
 }
 
-/* The first two libjpeg takes for what they say if they are long enough. */
+/* libjpeg believes JFIF and Adobe segments that are long enough. */
 static void note_application(struct header *h, unsigned marker,
 			     const uint8_t *p, size_t size)
 {
@@ -184,7 +184,7 @@ static void note_application(struct header *h, unsigned marker,
 	}
 }
 
-/* Without JFIF's or Adobe's word the components' names tell. */
+/* Without a JFIF or Adobe segment, the components' names decide. */
 static bool is_rgb(const struct header *h)
 {
 	if (h->image.components == 1 || h->jfif)
@@ -255,8 +255,8 @@ static const char *parse_segment(struct header *h, unsigned marker,
 }
 
 /*
- * Whether the scan can be whole: a block has two codes of a bit at least, so
- * that a few bytes do not make anybody take memory for 65500 x 65500 pixels.
+ * Whether the scan can be complete. A block has two codes of at least one bit,
+ * so a small file cannot claim 65500 x 65500 pixels and their memory.
  */
 static bool is_long_enough(const struct baseline_image *image)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header of a JPEG that baseline.c decodes: all before its scan. */
+/*
+ * The header of a JPEG that baseline.c decodes: all segments before its scan.
+ */
 #ifndef LOADER_JPEG_BASELINE_HEADER_H
 #define LOADER_JPEG_BASELINE_HEADER_H
 
@@ -16,8 +18,8 @@ struct baseline_component {
 		width; /* of the whole component: pixels / across, rounded up */
 	uint32_t height;
 	/* For the decoder alone: */
-	uint8_t side;	       /* of a block, in samples */
-	uint8_t blocks_across; /* of an MCU */
+	uint8_t side;	       /* side of a block, in samples */
+	uint8_t blocks_across; /* blocks in an MCU */
 	uint8_t blocks_down;
 	const uint8_t *quant; /* 64 bytes in zigzag order; borrowed */
 	const uint8_t *dc;    /* a DHT's 16 counts, and symbols; borrowed */
@@ -41,9 +43,9 @@ struct baseline_image {
 };
 
 /*
- * Takes only what leaves nothing open: segments that follow each other without
- * a byte between them, each with the length that it must have, every table
- * there. NULL, or why not; *out is written on success only.
+ * Accepts unambiguous headers only: segments without a byte between them, each
+ * of the required length, and every table present. Returns NULL and writes
+ * *out, or returns the reason.
  */
 const char *baseline_header_parse(const uint8_t *bytes, size_t size,
 				  struct baseline_image *out);

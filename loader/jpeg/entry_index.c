@@ -6,7 +6,10 @@
 
 #include "fs/util/bytes.h"
 
-/* A segment: this, and all entries but the first, which has only zeros. */
+/*
+ * The header of a segment. All entries but the first follow; the first has only
+ * zeros.
+ */
 enum {
 	NAME = 0, /* "beton" and a zero */
 	NAME_SIZE = 6,
@@ -18,7 +21,7 @@ enum {
 	HEAD_SIZE = 18,
 };
 
-/* An entry: bytes since the last one, bit, predictors. */
+/* An entry: bytes since the previous one, bit, predictors. */
 enum {
 	DELTA_BITS = 16,
 	BIT_BITS = 3,
@@ -41,7 +44,7 @@ static size_t entry_size(const struct entry_scan *scan)
 	return scan->components == 1 ? GRAY_SIZE : COLOUR_SIZE;
 }
 
-/* The scan's bytes up to its end marker; the size is what is stored. */
+/* The scan's bytes up to its end marker. The segment stores the size. */
 static bool is_end(const struct entry_scan *scan, size_t at)
 {
 	return range_ok(at, 2, scan->size) && scan->bytes[at] == 0xff &&
@@ -56,7 +59,7 @@ static bool find_end(const struct entry_scan *scan, size_t *at)
 	return false;
 }
 
-/* Eight bytes of the data, or as many as there are before its end. */
+/* Up to eight bytes of the data. */
 static uint64_t word_at(const struct entry_scan *scan, size_t end,
 			uint32_t byte)
 {
@@ -75,7 +78,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 	return hash ^ hash >> 32;
 }
 
-/* Of the entry's own bits, and of the data that it points to. */
+/* A hash of the entry's own bits, and of the data that it points to. */
 static uint64_t mix_entry(uint64_t hash, uint64_t packed,
 			  const struct entry_scan *scan, size_t end,
 			  uint32_t byte)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places inside the scan of a baseline JPEG where decoding can begin: with an
- * index of them, pixels that nobody wants need not be decoded to get past.
+ * Places inside the scan of a baseline JPEG where decoding can begin. With an
+ * index of them, a decoder can skip pixels that are not wanted.
  *
  * An index has an entry for the first MCU of each row of MCUs, and for every
- * `step` MCUs of the row after it. Scans with restart markers have none. It may
- * be stored in the JPEG, in a segment that other readers pass over (beton(5)).
+ * `step` MCUs of the row after it. Scans with restart markers have none. A JPEG
+ * may contain its index in a segment that other readers skip (beton(5)).
  */
 #ifndef LOADER_JPEG_ENTRY_INDEX_H
 #define LOADER_JPEG_ENTRY_INDEX_H
@@ -14,20 +14,20 @@
 #include <stdint.h>
 
 enum {
-	/* Predictors of damaged files only do not fit in so many bits. */
+	/* Bits of a stored predictor. Only damaged files have larger ones. */
 	ENTRY_DC_BITS = 12,
 	ENTRY_DC_MIN = -(1 << (ENTRY_DC_BITS - 1)),
 	ENTRY_DC_MAX = (1 << (ENTRY_DC_BITS - 1)) - 1,
-	/* Bytes from one entry to the next, as they are stored. */
+	/* Most stored bytes from one entry to the next. */
 	ENTRY_DELTA_MAX = UINT16_MAX,
 	ENTRY_MARKER = 0xe9,   /* APP9 */
-	ENTRY_SEGMENT = 65533, /* the most bytes that a segment has */
+	ENTRY_SEGMENT = 65533, /* most bytes of a segment */
 };
 
-/* A segment that holds an index begins with this, and its NUL. */
+/* An index segment begins with this name and its NUL. */
 #define ENTRY_NAME "beton"
 
-/* Where an MCU begins, and what the DC coefficients before it were. */
+/* Where an MCU begins, and the DC coefficients before it. */
 struct entry {
 	uint32_t byte; /* from the first of the scan's data, as it is stored */
 	uint8_t bit;   /* of that byte, 0 the highest */
@@ -41,36 +41,37 @@ struct entry_index {
 	uint32_t step; /* MCUs; at least 1 */
 };
 
-/* What an index belongs to. */
+/* The scan that an index belongs to. */
 struct entry_scan {
-	const uint8_t *bytes; /* what follows the header of the scan */
+	const uint8_t *bytes; /* data after the header of the scan */
 	size_t size;
 	uint32_t mcus_across;
 	uint32_t mcus_down;
 	unsigned components; /* 1 or 3 */
 };
 
-/* How many entries an index of that step has; 0: that is no step. */
+/* The number of entries of an index of that step. 0: the step is invalid. */
 uint64_t entry_count(const struct entry_scan *scan, uint32_t step);
 
 /*
- * Writes what the segment holds, with room for ENTRY_SEGMENT bytes; *size of
- * them. -E2BIG: it does not fit, in all or from one entry to the next.
+ * Writes the content of the segment to a buffer of ENTRY_SEGMENT bytes, and its
+ * size to *size. -E2BIG: the index, or the distance between two entries, does
+ * not fit.
  */
 int entry_emit(const struct entry_index *index, const struct entry_scan *scan,
 	       uint8_t *out, size_t *size);
 
 /*
- * What a segment says: its step, if it is of this scan, or 0. The bytes of the
- * scan at all entries are part of its hash, so that a JPEG that was changed and
- * kept its segments is noticed.
+ * Returns the step of the index in a segment, or 0 if it is not of this scan.
+ * Its hash covers the scan's bytes at all entries, so that a JPEG that was
+ * changed but kept its segments is noticed.
  */
 uint32_t entry_step(const uint8_t *bytes, size_t size,
 		    const struct entry_scan *scan);
 
 /*
- * Reads the entries: room for entry_count() of that step. -EBADMSG: it is not
- * of this scan.
+ * Reads the entries into an array of entry_count() of that step. -EBADMSG: the
+ * index is not of this scan.
  */
 int entry_parse(const uint8_t *bytes, size_t size,
 		const struct entry_scan *scan, struct entry *out);

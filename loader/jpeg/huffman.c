@@ -8,19 +8,19 @@
 #include "fs/util/bytes.h"
 
 enum {
-	TABLES = 8, /* of each kind; an image has up to three */
+	TABLES = 8, /* tables of each kind; an image has up to three */
 	DEFINITION_MAX = HUFFMAN_CODE_MAX + HUFFMAN_SYMBOLS,
 	AC_WINDOWS = 1 << HUFFMAN_AC_BITS,
-	/* Bits of a value that an entry has room for as its second. */
+	/* Bits that an entry has for the value of its second symbol. */
 	SECOND_SIZE_MAX = 7,
-	/* Where values lie in a pair that is taken for a number. */
+	/* Where the values lie in a pair that is read as one number. */
 	VALUE1_AT = 8 * offsetof(struct huffman_pair, value1),
 	VALUE2_AT = 8 * offsetof(struct huffman_pair, value2),
 };
 
-/* What a table was made from, and when it was last asked for. */
+/* The definition of a table, and when it was last used. */
 struct origin {
-	size_t size; /* 0: there is no table */
+	size_t size; /* 0: no table */
 	uint64_t used;
 	uint8_t definition[DEFINITION_MAX];
 };
@@ -54,9 +54,8 @@ size_t huffman_size(const uint8_t *definition)
 }
 
 /*
- * The number of the table made from a definition, or of one that is to be: the
- * one that was not asked for longest, which is none from now on. TABLES: it is
- * too long.
+ * The number of the table for a definition. If it is not there yet, the least
+ * recently used table is dropped for it. TABLES: the definition is too long.
  */
 static int find(struct huffman *h, struct origin *origins,
 		const uint8_t *definition, bool *is_there)
@@ -91,8 +90,8 @@ static void remember(const struct huffman *h, struct origin *origin,
 }
 
 /*
- * Codes of a length are consecutive numbers, from twice what follows those one
- * bit shorter. Those of all ones are not used: -EINVAL.
+ * Codes of a length are consecutive numbers, from twice the number after the
+ * last code of one bit less. Codes of all ones are not used: -EINVAL.
  */
 static int count_codes(const uint8_t *definition, struct huffman_codes *codes)
 {
@@ -114,7 +113,7 @@ static int count_codes(const uint8_t *definition, struct huffman_codes *codes)
 	return 0;
 }
 
-/* The same, if there are no symbols of another kind. */
+/* As table_symbols(), but fails on symbols of another kind. */
 static int check_codes(const uint8_t *definition, bool (*is_symbol)(uint8_t),
 		       struct huffman_codes *codes)
 {
@@ -135,8 +134,8 @@ struct code {
 };
 
 /*
- * Calls for each code of up to `bits` bits, in the order of the windows.
- * Returns the first window that begins with none of them.
+ * Calls a function for each code of up to `bits` bits, in the order of the
+ * windows. Returns the first window that begins with no such code.
  */
 static unsigned each_code(const uint8_t *definition, unsigned bits, void *arg,
 			  void (*call)(void *arg, const struct code *code))
@@ -157,9 +156,10 @@ static unsigned each_code(const uint8_t *definition, unsigned bits, void *arg,
 }
 
 /*
- * Tables are made for each file that has its own, so in few instructions for a
- * window: first what each adds to an entry as the second symbol, then for each
- * code what may follow it, which is the same for all of its values.
+ * Files with tables of their own make this code hot, so it takes few
+ * instructions for a window. It computes first what each window adds to an
+ * entry as the second symbol. Then it computes for each code what may follow
+ * it, which is the same for all its values.
  */
 struct making {
 	struct huffman_ac *table;
@@ -167,9 +167,9 @@ struct making {
 	uint32_t skips[AC_WINDOWS];   /* bits, advance, length of the code */
 };
 
-/* What follows a code with its value. */
+/* The entries after a code with its value. */
 struct rest {
-	unsigned n; /* windows of each value */
+	unsigned n; /* windows for each value */
 	uint64_t pairs[AC_WINDOWS];
 	uint16_t skips[AC_WINDOWS];
 };
@@ -183,7 +183,7 @@ static uint64_t pack(struct huffman_pair pair)
 	return v;
 }
 
-/* As the second symbol: more bits than any window has left. */
+/* As the second symbol: more bits than any window has. */
 static const struct huffman_pair NO_SECOND = { .bits = 64 };
 
 static void add_miss(struct making *m, const struct code *c)
@@ -210,7 +210,7 @@ static unsigned advance_of(const struct code *c)
 	return c->symbol ? (c->symbol >> 4) + 1u : HUFFMAN_END;
 }
 
-/* A symbol alone, but for its value. */
+/* An entry of a single symbol, without its value. */
 static uint64_t first_of(const struct code *c)
 {
 	return pack((struct huffman_pair){
@@ -222,7 +222,7 @@ static uint64_t first_of(const struct code *c)
 	});
 }
 
-/* What a symbol adds to an entry of another, but for its value. */
+/* The part that a second symbol adds to an entry, without its value. */
 static uint64_t second_of(const struct code *c)
 {
 	if ((c->symbol & 15) > SECOND_SIZE_MAX)
@@ -274,7 +274,7 @@ static void add_code(void *arg, const struct code *c)
 		add_seconds(m, c);
 }
 
-/* Windows of codes that are longer, or of none. */
+/* Windows that begin with a longer code, or with none. */
 static void add_others(struct making *m, unsigned at)
 {
 	struct code others = { .first = at, .count = AC_WINDOWS - at };
@@ -308,7 +308,7 @@ static void make_rest(const struct making *m, const struct code *c,
 	}
 }
 
-/* Members are added all at once; none overflows. */
+/* Adds all members at once; none overflows. */
 static void join(void *arg, const struct code *c)
 {
 	struct making *m = arg;

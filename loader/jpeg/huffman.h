@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Huffman tables of JPEG, made for speed. An AC entry tells all about the first
- * two symbols of a window of bits, with their values, or the first, where both
- * do not fit in the window: 1.5 symbols of a photograph on average. Tables are
- * kept by their definition, for most files share theirs; a set of them is one
- * thread's.
+ * Huffman tables of JPEG, designed for speed. An AC entry describes the first
+ * two symbols of a window of bits, with their values, or the first if both do
+ * not fit. In photographs that is 1.5 symbols on average. Most files share
+ * their tables, so a set keeps them by their definition. One thread uses a set.
  */
 #ifndef LOADER_JPEG_HUFFMAN_H
 #define LOADER_JPEG_HUFFMAN_H
@@ -18,14 +17,14 @@ enum {
 	HUFFMAN_SYMBOLS = 256,
 	/* 10 and 12 are slower: more misses of the window, or of the cache. */
 	HUFFMAN_AC_BITS = 11,
-	HUFFMAN_DC_BITS = 9, /* of a code only */
-	/* Longer values no encoder writes. */
+	HUFFMAN_DC_BITS = 9, /* bits of a code only */
+	/* No encoder writes longer values. */
 	HUFFMAN_AC_SIZE_MAX = 10,
 	HUFFMAN_DC_SIZE_MAX = 11,
 	HUFFMAN_ZEROS = 0xf0, /* the symbol of sixteen zeros */
 };
 
-/* Codes of each length: numbers below limit[] are of that length or less. */
+/* Codes of each length: numbers below limit[i] have i bits or fewer. */
 struct huffman_codes {
 	uint32_t limit[HUFFMAN_CODE_MAX + 1]; /* of 16 bits, left-aligned */
 	int32_t first[HUFFMAN_CODE_MAX + 1];  /* symbol of code 0 */
@@ -57,8 +56,9 @@ enum {
 };
 
 /*
- * What to skip where values are of no interest: symbols whose codes lie in the
- * window; the value of the last may reach past it. HUFFMAN_END, _MISS as above.
+ * How far to skip if values do not matter: the symbols whose codes lie in the
+ * window. The value of the last one may end past it. HUFFMAN_END and _MISS as
+ * in an AC entry.
  */
 struct huffman_skip {
 	uint8_t bits;
@@ -80,7 +80,7 @@ struct huffman_dc {
 	struct huffman_codes codes;
 };
 
-/* Whether an encoder writes it. */
+/* Whether an encoder writes this symbol. */
 static inline bool huffman_is_ac(uint8_t symbol)
 {
 	unsigned size = symbol & 15;
@@ -104,7 +104,7 @@ const struct huffman_ac *huffman_ac(struct huffman *h,
 const struct huffman_dc *huffman_dc(struct huffman *h,
 				    const uint8_t *definition);
 
-/* The bytes of a definition, or 0 if it has more symbols than there are. */
+/* The size of a definition in bytes, or 0 if it has more symbols than bytes. */
 size_t huffman_size(const uint8_t *definition);
 
 /*
@@ -126,7 +126,9 @@ static inline unsigned huffman_find(const struct huffman_codes *codes,
 	return 0;
 }
 
-/* The value of the lowest `size` bits: a first bit of 0 means negative. */
+/*
+ * The value of the lowest `size` bits. If the first bit is 0, it is negative.
+ */
 static inline int32_t huffman_value(uint32_t bits, unsigned size)
 {
 	uint32_t mask = (1u << size) - 1;

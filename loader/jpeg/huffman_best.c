@@ -10,7 +10,7 @@ enum {
 	LEAVES_MAX = HUFFMAN_SYMBOLS + 1,
 	NODES_MAX = 2 * LEAVES_MAX,
 	RUN_MAX = 15,
-	END = 0x00, /* of a block */
+	END = 0x00, /* end of a block */
 };
 
 /* Natural order along the zigzag. */
@@ -63,7 +63,7 @@ void symbols_count_block(struct symbols *s, bool chroma, int before,
 
 /* --- codes --------------------------------------------------------------- */
 
-/* A parent has a higher number than its children; 0: there is none yet. */
+/* A parent has a higher number than its children. 0: no parent yet. */
 struct tree {
 	unsigned leaves; /* the first is the code of all ones */
 	unsigned nodes;
@@ -80,7 +80,10 @@ static bool is_symbol(int table, unsigned symbol)
 		       : huffman_is_ac((uint8_t)symbol);
 }
 
-/* Nothing weighs less than `least`, but for the code that is not used. */
+/*
+ * Gives every symbol at least the weight `least`; the unused code keeps its
+ * own.
+ */
 static void plant(struct tree *t, const struct symbols *s, int table, bool all,
 		  uint64_t least)
 {
@@ -108,7 +111,7 @@ static unsigned take_lightest(struct tree *t)
 	return found;
 }
 
-/* Huffman's way. The first leaf ends as deep as any. */
+/* Huffman's algorithm. The first leaf is as deep as any. */
 static void grow(struct tree *t)
 {
 	memset(t->parent, 0, sizeof(t->parent));
@@ -136,7 +139,7 @@ static void define(const struct tree *t, uint8_t *definition)
 			}
 }
 
-/* Codes that are too long: rare symbols weigh more, until there are none. */
+/* While a code is too long, raises the weight of rare symbols. */
 static void make_code(const struct symbols *s, int table, bool all,
 		      uint8_t *definition)
 {

@@ -51,7 +51,7 @@ const uint8_t IDCT_PLACE[IDCT_SIZE + IDCT_PAST] = {
 	64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
 };
 
-/* Eight numbers into eight. */
+/* Transforms eight numbers. */
 static void transform(const int16_t in[IDCT_SIDE], int shift,
 		      int16_t out[IDCT_SIDE])
 {
@@ -126,7 +126,7 @@ static int low_bits(int v, int bits)
 	return ((v & (2 * above - 1)) ^ above) - above;
 }
 
-/* Where bits are lost is where each transform loses them. */
+/* Each step drops the same bits as libjpeg's. */
 uint8_t idct_flat(int dc, int quant, unsigned side)
 {
 	int v = dc * quant;

@@ -23,13 +23,14 @@ enum {
 	IDCT_SIDE = 8,
 	IDCT_SIZE = 64,
 	IDCT_ALIGN = 32,
-	/* What a run of zeros can at most lead to past the end of a block. */
+	/* Most coefficients that a run of zeros reaches past the end of a
+	   block. */
 	IDCT_PAST = 32,
 };
 
 /*
- * Where the coefficients of the zigzag order lie. Places past the end are all
- * the first one past the block.
+ * Where the coefficients of the zigzag order lie. All places past the end are
+ * the first one after the block.
  */
 extern const uint8_t IDCT_PLACE[IDCT_SIZE + IDCT_PAST];
 
@@ -48,7 +49,7 @@ void idct_plain4(int16_t *coefficients, const int16_t *quant, uint8_t *out,
 void idct_plain2(int16_t *coefficients, const int16_t *quant, uint8_t *out,
 		 size_t stride);
 
-/* The fastest for this machine. For a side of 1 there is only idct_flat(). */
+/* The fastest transform for this machine. A side of 1 has only idct_flat(). */
 idct_fn *idct_best(unsigned side);
 
 /*

@@ -10,14 +10,14 @@
 
 enum {
 	CONST_BITS = 13, /* of factors: round(x * 8192) */
-	PASS1_BITS = 2,	 /* of precision that columns keep for the rows */
+	PASS1_BITS = 2,	 /* more bits that columns keep for the rows */
 	CENTRE = 128,
 };
 
 /* idct_best() of sides 4 and 2. */
 idct_fn *idct_reduced_best(unsigned side);
 
-/* Of the first and the second number of a pair. */
+/* Factors of the first and the second number of a pair. */
 struct factors {
 	int16_t a;
 	int16_t b;
@@ -39,7 +39,7 @@ static inline int16_t saturate(int32_t v)
 					 : v);
 }
 
-/* Cannot overflow, but for sums of four, which wrap. */
+/* Only sums of four can overflow, and they wrap. */
 static inline uint32_t products(int16_t a, int16_t b, struct factors f)
 {
 	return (uint32_t)(a * f.a + b * f.b);

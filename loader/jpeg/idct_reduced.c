@@ -34,7 +34,7 @@ static const struct factors OUTER_71 = { -4176,
 	TWO_71 = { -5906, 29692 },		  /* 0.720959822, 3.624509785 */
 	TWO_35 = { -10426, 6967 };		  /* 1.272758580, 0.850430095 */
 
-/* Eight numbers into four. */
+/* Transforms eight numbers to four. */
 static void transform4(const int16_t in[IDCT_SIDE], int shift, int16_t out[4])
 {
 	uint32_t t0 = (uint32_t)(in[0] * (1 << (CONST_BITS + 1)));
@@ -50,7 +50,7 @@ static void transform4(const int16_t in[IDCT_SIDE], int shift, int16_t out[4])
 	out[3] = saturate(descale(t0 + t2 - outer, shift));
 }
 
-/* Whether all that counts is 0 but for the first row. */
+/* Whether all needed coefficients are 0 but for the first row. */
 static bool is_first_row_only(const int16_t *coefficients)
 {
 	for (int r = 1; r < IDCT_SIDE; r++)

@@ -8,9 +8,8 @@
 #include "loader/jpeg/huffman.h"
 
 /*
- * Compiled for machines with and without the instructions that make it fast,
- * and for whole and for reduced images: a constant `side` is worth some
- * percent.
+ * Compiled with and without the instructions that make it fast, and for full
+ * and reduced images. A constant `side` gains some percent.
  */
 #define INLINE static inline __attribute__((always_inline))
 
@@ -19,11 +18,11 @@ enum {
 	/* A block, and what is written past its end, aligned. */
 	BLOCK_ROOM = IDCT_SIZE + IDCT_ALIGN,
 	REFILLED = 56, /* bits; five windows of eleven */
-	/* What makes any predictor one that is refused. */
+	/* A difference that turns any predictor into a refused one. */
 	DC_NONE = 1 << 16,
 };
 
-/* The next bits are the highest of `window`; `left` of them are there. */
+/* The next bits are the highest of `window`; `left` counts the valid ones. */
 struct reader {
 	uint64_t window;
 	uint64_t left;
@@ -33,8 +32,8 @@ struct reader {
 struct decoder {
 	const struct scan *scan;
 	int16_t *blocks; /* two */
-	int16_t *next;	 /* where the next one's coefficients go; all are 0 */
-	/* The last block that was decoded, if there is a component. */
+	int16_t *next;	 /* coefficients of the next one; all are 0 */
+	/* The last decoded block. It has a component, or there is none. */
 	const struct scan_component *component;
 	int16_t *last;
 	uint8_t *out;
@@ -62,7 +61,10 @@ size_t scan_unstuff(const uint8_t *bytes, size_t size, uint8_t *out, size_t *n)
 	return at;
 }
 
-/* Up to 63 bits, at least 56. Bits that are there already stay the same. */
+/*
+ * Refills the window to at least 56 and at most 63 bits. Valid bits stay the
+ * same.
+ */
 INLINE void refill(struct reader *r)
 {
 	r->window |= __builtin_bswap64(load64(r->at)) >> r->left;
@@ -88,7 +90,7 @@ INLINE void seek(struct reader *r, const uint8_t *start, uint64_t bit)
 	skip_bits(r, bit % 8);
 }
 
-/* By bits that were skipped. */
+/* Drops the skipped bits. */
 INLINE void go_back(struct reader *r, uint64_t n)
 {
 	uint64_t ahead = r->left + n;
@@ -97,7 +99,8 @@ INLINE void go_back(struct reader *r, uint64_t n)
 }
 
 /*
- * Takes an entry; true: it goes past the block's end, and *k is where it began.
+ * Decodes an entry. True: it ends past the block's end, and *k is where it
+ * began.
  */
 INLINE bool take_entry(struct reader *r, const struct huffman_ac *ac,
 		       int16_t *out, unsigned *k,
@@ -118,7 +121,7 @@ INLINE bool take_entry(struct reader *r, const struct huffman_ac *ac,
 	return false;
 }
 
-/* Takes entries to the block's end: a refill is good for five. */
+/* Decodes entries to the block's end. A refill lasts for five. */
 INLINE const struct huffman_pair *take_entries(struct reader *r,
 					       const struct huffman_ac *ac,
 					       int16_t *out, unsigned *k)
@@ -136,8 +139,8 @@ INLINE const struct huffman_pair *take_entries(struct reader *r,
 }
 
 /*
- * Takes a symbol that is too long for the table. Returns the next k, more than
- * BLOCK_END for an end of the block, or 0: there is no such code.
+ * Decodes a symbol that is too long for the table. Returns the next k, which is
+ * above BLOCK_END for an end of the block. 0: there is no such code.
  */
 INLINE unsigned take_symbol(struct reader *r, const struct huffman_ac *ac,
 			    const struct huffman_pair *e, int16_t *out,
@@ -169,17 +172,17 @@ INLINE unsigned take_symbol(struct reader *r, const struct huffman_ac *ac,
 	return at + 1;
 }
 
-/* What comes after an entry that goes past the block's end. */
+/* What follows an entry that ends past the block's end. */
 enum end {
 	END_NOT_YET,
 	END_GOOD,
-	END_FLAT, /* and no AC coefficient but 0 */
+	END_FLAT, /* and all AC coefficients are 0 */
 	END_DAMAGED,
 };
 
 /*
- * Where already the entry's first symbol fills the block, the second is of the
- * next one.
+ * If the entry's first symbol fills the block, the second belongs to the next
+ * block.
  */
 INLINE enum end end_pair(struct reader *r, const struct huffman_pair *e,
 			 unsigned k)
@@ -212,7 +215,7 @@ INLINE enum end end_entry(struct reader *r, const struct huffman_ac *ac,
 	return *k ? END_NOT_YET : END_DAMAGED;
 }
 
-/* The AC coefficients from k on. */
+/* Decodes the AC coefficients from k on. */
 INLINE enum end take_ac(struct reader *r, const struct huffman_ac *ac,
 			int16_t *out, unsigned k)
 {
@@ -226,7 +229,7 @@ INLINE enum end take_ac(struct reader *r, const struct huffman_ac *ac,
 	return end;
 }
 
-/* As take_entry(), where no value is wanted. */
+/* As take_entry(), without values. */
 INLINE bool skip_entry(struct reader *r, const struct huffman_ac *ac,
 		       unsigned *k, const struct huffman_skip **entry)
 {
@@ -242,7 +245,7 @@ INLINE bool skip_entry(struct reader *r, const struct huffman_ac *ac,
 	return false;
 }
 
-/* Whether a block ends right where the entry does. */
+/* Whether a block ends exactly where the entry ends. */
 INLINE bool is_end(const struct huffman_skip *e, unsigned k)
 {
 	if (e->advance < HUFFMAN_END)
@@ -251,7 +254,7 @@ INLINE bool is_end(const struct huffman_skip *e, unsigned k)
 	       k + e->advance - HUFFMAN_END < BLOCK_END;
 }
 
-/* Past the AC coefficients; false: damage. A refill is good for two entries. */
+/* Skips the AC coefficients. False: damage. A refill lasts for two entries. */
 INLINE bool skip_ac(struct reader *r, const struct huffman_ac *ac)
 {
 	static const struct huffman_pair unknown;
@@ -274,7 +277,7 @@ INLINE bool skip_ac(struct reader *r, const struct huffman_ac *ac)
 	}
 }
 
-/* The difference to the last DC coefficient; DC_NONE: there is no code. */
+/* Decodes the difference to the last DC coefficient. DC_NONE: no such code. */
 INLINE int32_t take_dc(struct reader *r, const struct huffman_dc *dc)
 {
 	unsigned i = (unsigned)(r->window >> (64 - HUFFMAN_DC_BITS));
@@ -297,7 +300,7 @@ INLINE int32_t take_dc(struct reader *r, const struct huffman_dc *dc)
 	return huffman_value(v, size);
 }
 
-/* Eight bits of all samples, without a transform. */
+/* The value of all samples, without a transform. */
 INLINE void put_flat(const struct scan_component *c, uint32_t side, int32_t dc,
 		     uint8_t *out)
 {
@@ -315,8 +318,8 @@ INLINE void put_flat(const struct scan_component *c, uint32_t side, int32_t dc,
 }
 
 /*
- * Transforms the block before this one: coefficients that were only just
- * written, two bytes at a time, cannot be read as vectors without a wait.
+ * Transforms the previous block. Coefficients that were just written, two bytes
+ * at a time, cannot be read as vectors without a wait.
  */
 INLINE void put_last(struct decoder *d)
 {
@@ -345,7 +348,7 @@ INLINE bool add_dc(struct reader *r, const struct scan_component *c,
 	return *dc >= ENTRY_DC_MIN && *dc <= ENTRY_DC_MAX;
 }
 
-/* Makes samples of a block, unless it is damaged. */
+/* Turns a block into samples, unless it is damaged. */
 INLINE bool put_end(struct decoder *d, const struct scan_component *c,
 		    uint32_t side, int32_t dc, int16_t *coefficients,
 		    enum end end, uint8_t *out)
@@ -380,7 +383,7 @@ INLINE bool skip_block(struct reader *r, const struct scan_component *c,
 	return add_dc(r, c, dc) && skip_ac(r, c->ac);
 }
 
-/* Where the samples of a block go; NULL: nowhere. */
+/* The place of a block's samples; NULL: not wanted. */
 INLINE uint8_t *place_of(const struct scan_component *c, uint32_t side,
 			 uint32_t x, uint32_t y)
 {
@@ -391,7 +394,7 @@ INLINE uint8_t *place_of(const struct scan_component *c, uint32_t side,
 	return c->samples + (size_t)y * side * c->stride + (size_t)x * side;
 }
 
-/* A block, wherever it goes. One sample needs the DC coefficient only. */
+/* Decodes a block. For a single sample, the DC coefficient is enough. */
 INLINE bool take_or_skip(struct reader *r, struct decoder *d,
 			 const struct scan_component *c, uint32_t side,
 			 int32_t *dc, uint8_t *out)

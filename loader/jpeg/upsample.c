@@ -12,7 +12,7 @@
 
 enum {
 	COMPONENTS = BASELINE_COMPONENTS,
-	/* libjpeg repeats samples of planes that are not wider. */
+	/* libjpeg repeats the samples of narrower planes. */
 	SMOOTH_MIN = 3,
 };
 
@@ -26,7 +26,7 @@ struct fancy {
 	struct scratch pixels;
 };
 
-/* Rounds to and fro, so that errors do not add up. */
+/* Rounds up and down in turns, so that errors do not add up. */
 static const struct fancy_rule ACROSS = { 1, 2, 2 };
 static const struct fancy_rule BOTH = { 8, 7, 4 };
 
@@ -59,7 +59,8 @@ void fancy_use(struct fancy *f, const struct fancy_class *class)
 
 bool fancy_can(const struct baseline_image *image)
 {
-	/* Rows alone are interpolated since 2.0, and repeated before. */
+	/* libjpeg-turbo interpolates rows alone since 2.0, and repeated them
+	   before. */
 	for (unsigned i = 0; i < image->components; i++)
 		if (image->component[i].down > image->component[i].across)
 			return false;
@@ -93,7 +94,7 @@ int fancy_start(struct fancy *f, const struct baseline_image *image,
 	return r;
 }
 
-/* Row y of the component, which is repeated at both ends. */
+/* Row y of the component, whose first and last rows are repeated beyond it. */
 static const uint8_t *row_at(const struct fancy *f, unsigned i, int64_t y)
 {
 	const struct baseline_plane *p = &f->planes[i];
@@ -109,7 +110,7 @@ static void repeat(const uint8_t *in, size_t n, uint8_t *out)
 		out[2 * x] = out[2 * x + 1] = in[x];
 }
 
-/* Row y of the image in one component, from the rectangle's left on. */
+/* Row y of the image in one component, from the rectangle's left edge on. */
 static const uint8_t *component_row(struct fancy *f, unsigned i, uint32_t y)
 {
 	const struct baseline_component *c = &f->image.component[i];

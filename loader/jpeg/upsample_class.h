@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inner loops of upsample.c. All may read and write up to a multiple of
- * FANCY_BLOCK numbers or pixels.
+ * The inner loops of upsample.c. All of them may read and write up to the next
+ * multiple of FANCY_BLOCK numbers or pixels.
  */
 #ifndef LOADER_JPEG_UPSAMPLE_CLASS_H
 #define LOADER_JPEG_UPSAMPLE_CLASS_H
@@ -22,7 +22,7 @@ enum {
 	FANCY_BLUE_OF_CB = 116130,
 };
 
-/* How sums become two samples each: (3 here + beside + add) >> shift. */
+/* How a sum becomes two samples: (3 here + beside + add) >> shift. */
 struct fancy_rule {
 	int16_t add_left;
 	int16_t add_right;
@@ -30,13 +30,13 @@ struct fancy_rule {
 };
 
 struct fancy_class {
-	/* 3 near + far, or near, if that is NULL. */
+	/* Computes 3 near + far, or near if far is NULL. */
 	void (*sum)(const uint8_t *near, const uint8_t *far, size_t n,
 		    int16_t *out);
-	/* From in[-1 .. n] to out[0 .. 2 n). */
+	/* Reads in[-1 .. n], writes out[0 .. 2 n). */
 	void (*twice)(const int16_t *in, size_t n, struct fancy_rule rule,
 		      uint8_t *out);
-	/* n pixels of Y, Cb and Cr to R, G and B, interleaved. */
+	/* Converts n pixels of Y, Cb and Cr to interleaved R, G and B. */
 	void (*colour)(const uint8_t *const in[3], size_t n, uint8_t *out);
 };
 
