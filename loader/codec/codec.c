@@ -20,13 +20,17 @@
 #include "loader/util/scratch.h"
 
 enum {
-	/* Each costs a pass over all blocks; encoders write about ten. */
+	/* Most scans of a file. Each costs a pass over all blocks; encoders
+	   write about ten. */
 	SCANS_MAX = 500,
-	/* Columns: eight chroma samples where there are half as many. */
+	/* Least columns of a strip: eight chroma samples of half width. */
 	STRIP_MIN = 16,
 };
 
-/* What libjpeg decodes of a row, in pixels; it contains the rectangle's. */
+/*
+ * The part of a row that libjpeg decodes, in pixels. It contains the
+ * rectangle's.
+ */
 struct strip {
 	JDIMENSION x;
 	JDIMENSION width;
@@ -39,7 +43,7 @@ struct codec {
 	struct codec_source *source;
 	struct codec_encoder *encoder;
 	struct scratch rows; /* CODEC_ROWS of them */
-	/* Of what is under way: */
+	/* State of the decoding in progress: */
 	const uint8_t *bytes;
 	size_t size;
 	struct rect rect;
@@ -63,7 +67,7 @@ static int create(void *arg)
 	jpeg_create_decompress(&c->jpeg);
 	c->jpeg.src = codec_source_manager(c->source);
 	c->jpeg.progress = &c->progress;
-	/* The environment's JPEGMEM is not ours. */
+	/* Ignores the environment's JPEGMEM. */
 	c->jpeg.mem->max_memory_to_use = CODEC_MEMORY_MAX;
 	return 0;
 }
@@ -110,9 +114,8 @@ const char *codec_message(const struct codec *c)
 }
 
 /*
- * With a decoder that is as good as new: libjpeg keeps the tables of one image
- * for the next, so that a file which lacks its own would give what the one
- * before it had.
+ * Resets the decoder first. libjpeg keeps the tables of one image for the next,
+ * so a file without tables would decode with those of the previous one.
  */
 static int read_header(struct codec *c)
 {
@@ -130,7 +133,7 @@ static int probe(void *arg)
 	return read_header(arg);
 }
 
-/* The first that is not the ordinary one. */
+/* The first warning that is not harmless. */
 static unsigned orientation_of(const uint8_t *bytes, size_t size)
 {
 	struct marker_walk walk = { .bytes = bytes, .size = size };
@@ -173,7 +176,7 @@ int codec_probe(struct codec *c, const uint8_t *bytes, size_t size,
 	return r;
 }
 
-/* Set for each image: jpeg_read_header() resets them. */
+/* Sets the decoder's options for each image: jpeg_read_header() resets them. */
 static void choose(struct codec *c)
 {
 	c->jpeg.out_color_space =
@@ -183,9 +186,9 @@ static void choose(struct codec *c)
 }
 
 /*
- * Progressive files that never send some coefficients are smoothed over their
- * neighbours, which a crop does not have. coef_bits is the precision that
- * each coefficient of each component is known to: 0 is all of it.
+ * libjpeg smooths progressive files that never send some coefficients over
+ * their neighbors, which a crop does not have. coef_bits is the known precision
+ * of each coefficient of each component; 0 is all of it.
  */
 static bool is_smoothed(const struct jpeg_decompress_struct *jpeg)
 {
@@ -198,7 +201,7 @@ static bool is_smoothed(const struct jpeg_decompress_struct *jpeg)
 	return false;
 }
 
-/* Crops are compared with full decodes for these samplings only. */
+/* Tests compare crops with full decodes for these samplings only. */
 static bool has_usual_sampling(const struct jpeg_decompress_struct *jpeg)
 {
 	for (int i = 0; i < jpeg->num_components; i++) {
@@ -212,7 +215,7 @@ static bool has_usual_sampling(const struct jpeg_decompress_struct *jpeg)
 	return true;
 }
 
-/* Reads rows that nobody wants. */
+/* Reads rows that are not wanted. */
 static void read_past(struct codec *c, uint32_t n)
 {
 	JSAMPROW row = c->rows.p;
@@ -232,9 +235,9 @@ static int make_rows(struct codec *c)
 }
 
 /*
- * The columns to decode: a pixel of margin on both sides gives the upsampling
- * its neighbours, and libjpeg goes wrong on fewer than three chroma samples.
- * It widens the strip to the left, to whole blocks.
+ * The columns to decode. A pixel of margin on both sides gives upsampling its
+ * neighbors. libjpeg is wrong for fewer than three chroma samples. It widens
+ * the strip to the left, to whole blocks.
  */
 static struct strip strip_of(const struct rect *rect, uint32_t width)
 {
@@ -246,7 +249,7 @@ static struct strip strip_of(const struct rect *rect, uint32_t width)
 	return (struct strip){ (JDIMENSION)left, (JDIMENSION)(right - left) };
 }
 
-/* Goes to the rectangle's first row, decoding no more than it must. */
+/* Skips to the rectangle's first row, decoding as little as possible. */
 static int seek(struct codec *c)
 {
 	JDIMENSION width = c->jpeg.output_width;
@@ -263,7 +266,7 @@ static int seek(struct codec *c)
 	*strip = strip_of(&c->rect, width);
 	if (strip->width < width)
 		jpeg_crop_scanline(&c->jpeg, &strip->x, &strip->width);
-	/* Exact when done once, from row 0. */
+	/* Exact only if called once, from row 0. */
 	if (c->rect.y)
 		jpeg_skip_scanlines(&c->jpeg, c->rect.y);
 	return 0;
@@ -285,7 +288,7 @@ static int start(void *arg)
 				       c->jpeg.image_height);
 	choose(c);
 	jpeg_start_decompress(&c->jpeg);
-	/* All scans were read; one that is missing leaves no other trace. */
+	/* All scans are read. Only this shows that one is missing. */
 	if (jpeg_has_multiple_scans(&c->jpeg) && codec_source_ended(c->source))
 		return codec_error_set(c->error, -EBADMSG,
 				       "premature end of the file");
@@ -308,8 +311,8 @@ int codec_start(struct codec *c, const uint8_t *bytes, size_t size,
 }
 
 /*
- * Every program that writes CMYK does it inverted, as Adobe's: 255 is no ink.
- * Rounded as Pillow rounds. In place: what is written has been read.
+ * All programs write CMYK inverted, as Adobe does: 255 is no ink. Rounds as
+ * Pillow does. In place: each byte is read before it is overwritten.
  */
 static void cmyk_to_rgb(uint8_t *pixels, uint32_t width)
 {
@@ -327,7 +330,7 @@ static void cmyk_to_rgb(uint8_t *pixels, uint32_t width)
 	}
 }
 
-/* Fills the rows of c->out. */
+/* Writes the rows of c->out. */
 static int read_rows(void *arg)
 {
 	struct codec *c = arg;
@@ -370,7 +373,7 @@ int codec_rows(struct codec *c, struct image *out)
 	c->out = out;
 	r = codec_error_run(c->error, read_rows, c);
 	c->next += out->height;
-	/* What libjpeg holds is given up at once, not with the next image. */
+	/* Frees libjpeg's memory at once, not with the next image. */
 	if (r || c->next == c->rect.height) {
 		jpeg_abort_decompress(&c->jpeg);
 		c->next = c->rect.height;

@@ -18,23 +18,25 @@ struct codec;
 
 enum codec_colour {
 	CODEC_GRAY,
-	CODEC_RGB,  /* three components, however they are coded */
+	CODEC_RGB,  /* three components, of any coding */
 	CODEC_CMYK, /* four */
 };
 
-/* What the header of a JPEG says. */
+/* The content of a JPEG's header. */
 struct codec_info {
 	uint32_t width;
 	uint32_t height;
 	enum codec_colour colour;
 	bool baseline;	      /* 8-bit baseline Huffman, one frame */
-	unsigned orientation; /* 1..8 of the EXIF tag; 1 if there is none */
+	unsigned orientation; /* EXIF tag, 1..8; 1 if there is none */
 };
 
 int codec_open(struct codec **out);
 void codec_close(struct codec *codec);
 
-/* Reads the header only. -EBADMSG: no JPEG, or one that cannot be decoded. */
+/*
+ * Reads the header only. -EBADMSG: the bytes are no JPEG that can be decoded.
+ */
 int codec_probe(struct codec *codec, const uint8_t *bytes, size_t size,
 		struct codec_info *out);
 
@@ -49,10 +51,11 @@ int codec_decode(struct codec *codec, const uint8_t *bytes, size_t size,
 		 const struct rect *rect, struct image *out);
 
 /*
- * The same a few rows at a time. After codec_start(), each codec_rows() gives
- * the next rows of `rect`, at most CODEC_ROWS, in the codec's memory and valid
- * until its next call; out->height is 0 after the last. Any other call, and any
- * failure, ends it. The bytes must live as long.
+ * As codec_decode(), a few rows at a time. After codec_start(), each
+ * codec_rows() returns the next rows of `rect`, at most CODEC_ROWS, in the
+ * codec's memory; they are valid until its next call. out->height is 0 after
+ * the last. Any other call, and any failure, ends the decoding. The bytes must
+ * live until then.
  */
 enum { CODEC_ROWS = 8 };
 
@@ -60,7 +63,7 @@ int codec_start(struct codec *codec, const uint8_t *bytes, size_t size,
 		const struct rect *rect);
 int codec_rows(struct codec *codec, struct image *out);
 
-/* Why the last call failed; valid until the next call. */
+/* The reason why the last call failed; valid until the next call. */
 const char *codec_message(const struct codec *codec);
 
 /*

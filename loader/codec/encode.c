@@ -15,7 +15,7 @@ struct codec_encoder {
 	struct jpeg_compress_struct jpeg;
 	struct codec_target *target;
 	struct codec_error *error;
-	const struct image *image; /* what is being encoded */
+	const struct image *image; /* image to encode */
 	unsigned quality;
 };
 
@@ -57,7 +57,7 @@ void codec_encoder_close(struct codec_encoder *e)
 	free(e);
 }
 
-/* libjpeg's defaults are what is wanted: JFIF, 4:2:0, Annex K's tables. */
+/* libjpeg's defaults are FFCV's choice: JFIF, 4:2:0, Annex K's tables. */
 static int encode(void *arg)
 {
 	struct codec_encoder *e = arg;

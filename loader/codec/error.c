@@ -15,12 +15,12 @@
 #include "fs/util/bytes.h"
 
 struct codec_error {
-	struct jpeg_error_mgr manager; /* first: libjpeg passes it around */
+	struct jpeg_error_mgr manager; /* first member, which libjpeg passes */
 	jmp_buf escape;
 	char message[JMSG_LENGTH_MAX];
 };
 
-/* Warnings after which the pixels are still those that were encoded. */
+/* Warnings that leave the pixels as they were encoded. */
 static const int HARMLESS[] = {
 	JWRN_ADOBE_XFORM, JWRN_BOGUS_ICC,      JWRN_EXTRANEOUS_DATA,
 	JWRN_JFIF_MAJOR,  JWRN_NOT_SEQUENTIAL, JWRN_TOO_MUCH_DATA,
@@ -42,7 +42,7 @@ static bool is_harmless(int code)
 	return false;
 }
 
-/* Level -1 is a warning, the others tell what libjpeg is about. */
+/* Level -1 is a warning; the other levels are progress messages. */
 static void hear(j_common_ptr cinfo, int level)
 {
 	if (level < 0 && !is_harmless(cinfo->err->msg_code))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libjpeg's way to fail, turned into ours: what it raises ends the step that
- * codec_error_run() runs, with an errno value and a message, and nothing is
- * printed. Warnings that mean wrong pixels are failures; others are ignored.
+ * Turns libjpeg's errors into return values. An error ends the step that
+ * codec_error_run() runs, with an errno value and a message; nothing is
+ * printed. Warnings that mean wrong pixels are failures, others are ignored.
  */
 #ifndef LOADER_CODEC_ERROR_H
 #define LOADER_CODEC_ERROR_H
@@ -17,9 +17,9 @@ void codec_error_close(struct codec_error *error);
 struct jpeg_error_mgr *codec_error_manager(struct codec_error *error);
 
 /*
- * Clears the message and runs step(arg). -EBADMSG or -ENOMEM where libjpeg
- * raised an error, else what the step returns. The step may be left anywhere
- * inside libjpeg, so it may own nothing.
+ * Clears the message and runs step(arg). Returns -EBADMSG or -ENOMEM if libjpeg
+ * raised an error, else the step's result. An error leaves the step anywhere
+ * inside libjpeg, so the step must own nothing.
  */
 int codec_error_run(struct codec_error *error, int (*step)(void *arg),
 		    void *arg);

@@ -6,7 +6,7 @@
 #include "fs/util/bytes.h"
 
 enum {
-	TIFF_OFF = 6, /* behind "Exif\0\0" */
+	TIFF_OFF = 6, /* after "Exif\0\0" */
 	ENTRY_SIZE = 12,
 	TAG_ORIENTATION = 0x0112,
 	TYPE_SHORT = 3,

@@ -13,9 +13,9 @@
 enum { BLOCK_BYTES = DCTSIZE2 * sizeof(JCOEF) };
 
 /*
- * A file with several scans makes libjpeg hold 128 bytes per block of pixels,
- * cleared. Its first scans spend a bit or more on each block, so a complete
- * file is at least an eighth as many bytes long; arithmetic coding can do
+ * For a file with several scans, libjpeg allocates and clears 128 bytes per
+ * block of pixels. Its first scans need a bit or more for each block, so a
+ * complete file has at least an eighth as many bytes. Arithmetic coding can do
  * better, and is only limited.
  */
 static int check_memory(struct jpeg_decompress_struct *jpeg, size_t size,
@@ -41,7 +41,7 @@ static int check_kind(const struct jpeg_decompress_struct *jpeg, unsigned frame,
 		      struct codec_error *error)
 {
 
-	/* Newer libjpeg-turbos read it, but cannot crop it. */
+	/* Newer versions of libjpeg-turbo read it, but cannot crop it. */
 	if (frame == MARKER_SOF0 + 3 || frame == MARKER_SOF0 + 11)
 		return codec_error_set(error, -EBADMSG, "a lossless JPEG");
 	if (jpeg->data_precision != 8)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Refuses a JPEG by its header, before libjpeg takes memory for pixels. */
+/* Checks a JPEG's header before libjpeg allocates memory for pixels. */
 #ifndef LOADER_CODEC_HEADER_H
 #define LOADER_CODEC_HEADER_H
 
@@ -9,10 +9,13 @@
 struct codec_error;
 struct jpeg_decompress_struct;
 
-/* Coefficients of files with several scans are kept all at once. */
+/*
+ * Most memory for coefficients, all of which libjpeg holds for files with
+ * several scans.
+ */
 enum { CODEC_MEMORY_MAX = 1 << 30 };
 
-/* -EBADMSG: no kind of JPEG that we decode, or a bomb. */
+/* -EBADMSG: an unsupported kind of JPEG, or a decompression bomb. */
 int codec_header_check(struct jpeg_decompress_struct *jpeg,
 		       const uint8_t *bytes, size_t size,
 		       struct codec_error *error);

@@ -41,7 +41,7 @@ void codec_indexer_close(struct codec_indexer *x)
 	free(x);
 }
 
-/* Behind JFIF's segment, which wants to be the first. */
+/* After JFIF's segment, which has to be the first. */
 static size_t place_of(const uint8_t *bytes, size_t size)
 {
 	size_t at = SOI_SIZE;
@@ -52,7 +52,7 @@ static size_t place_of(const uint8_t *bytes, size_t size)
 	return at;
 }
 
-/* What the segment holds, in x->segment. */
+/* Writes the content of the segment to x->segment. */
 static int make(struct codec_indexer *x, const uint8_t *bytes, size_t size,
 		uint32_t step, size_t *made)
 {

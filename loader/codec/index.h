@@ -17,8 +17,9 @@ int codec_indexer_open(struct codec_indexer **out);
 void codec_indexer_close(struct codec_indexer *x);
 
 /*
- * *out is malloc'ed and the caller's. -EEXIST: there is an index; -ENOTSUP:
- * there can be none; -E2BIG: it does not fit in a segment; -ENOMEM.
+ * *out is malloc'ed and the caller's. -EEXIST: the JPEG has an index already;
+ * -ENOTSUP: it cannot have one; -E2BIG: the index does not fit in a segment;
+ * -ENOMEM.
  */
 int codec_index(struct codec_indexer *x, const uint8_t *bytes, size_t size,
 		uint32_t step, uint8_t **out, size_t *out_size);

@@ -21,18 +21,20 @@ enum marker {
 
 struct marker_segment {
 	unsigned marker;
-	const uint8_t *bytes; /* what follows the length; borrowed */
+	const uint8_t *bytes; /* content after the length; borrowed */
 	size_t size;
 };
 
-/* Where a walk is; begins as { bytes, size, 0 }. */
+/* The position of a walk over segments, initially { bytes, size, 0 }. */
 struct marker_walk {
 	const uint8_t *bytes;
 	size_t size;
 	size_t at;
 };
 
-/* The next segment; false at the first SOS, at EOI and where bytes end. */
+/*
+ * The next segment. False at the first SOS, at EOI and at the end of the bytes.
+ */
 bool codec_marker_next(struct marker_walk *walk, struct marker_segment *out);
 
 /* The marker of the first frame header; 0 if there is none. */

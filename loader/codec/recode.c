@@ -24,7 +24,8 @@ enum {
 	MARKER_APP14 = 0xee,
 	APPLICATIONS = 16,
 	SEGMENT_MAX = 0xffff,
-	/* Bits that are decoded in the time in which tables are made. */
+	/* Bits that a decoder reads in the time that it needs to make
+	   tables. */
 	OWN_CODES_GAIN = 8 * 8192,
 };
 
@@ -35,13 +36,13 @@ struct codec_recoder {
 	struct codec_source *source;
 	struct codec_target *target;
 	struct codec_indexer *indexer;
-	/* Of the call that is under way: */
+	/* State of the current call: */
 	const uint8_t *bytes;
 	size_t size;
 	const struct symbols_codes *shared;
 	jvirt_barray_ptr *coefficients;
 	struct symbols symbols;
-	struct symbols_codes codes; /* the best for them */
+	struct symbols_codes codes; /* best codes for the counts */
 	bool own_codes;
 };
 
@@ -53,7 +54,7 @@ static int create(void *arg)
 	jpeg_create_compress(&r->out);
 	r->in.src = codec_source_manager(r->source);
 	r->out.dest = codec_target_manager(r->target);
-	/* The environment's JPEGMEM is not ours. */
+	/* Ignores the environment's JPEGMEM. */
 	r->in.mem->max_memory_to_use = CODEC_MEMORY_MAX;
 	jpeg_save_markers(&r->in, JPEG_COM, SEGMENT_MAX);
 	for (int i = 0; i < APPLICATIONS; i++)
@@ -103,8 +104,8 @@ const char *codec_recoder_message(const struct codec_recoder *r)
 }
 
 /*
- * All coefficients are held at once, 128 bytes a block, and a block takes two
- * bits of a whole file or more.
+ * libjpeg holds all coefficients at once, 128 bytes a block. A block takes two
+ * bits or more of a whole file.
  */
 static int check_memory(struct codec_recoder *r)
 {
@@ -128,7 +129,7 @@ static bool begins_with(const struct jpeg_marker_struct *m, const char *name)
 	return m->data_length >= size && !memcmp(m->data, name, size);
 }
 
-/* What libjpeg writes itself, and an index of the old data. */
+/* Drops segments that libjpeg writes itself, and an index of the old data. */
 static bool is_ours(const struct codec_recoder *r,
 		    const struct jpeg_marker_struct *m)
 {
@@ -152,7 +153,7 @@ static void copy_segments(struct codec_recoder *r)
 					  m->data_length);
 }
 
-/* All coefficients, and how they will be written but for the codes. */
+/* Copies the coefficients, and all settings but the codes. */
 static int read_coefficients(struct codec_recoder *r)
 {
 	int e;
@@ -174,8 +175,8 @@ static int read_coefficients(struct codec_recoder *r)
 }
 
 /*
- * A component's blocks in the order of the scan, `down` rows at a time. Those
- * that only fill up the last MCUs are left out: they make no difference.
+ * A component's blocks in the order of the scan, `down` rows at a time. Leaves
+ * out padding blocks of the last MCUs, which make no difference.
  */
 static void count_component(struct codec_recoder *r, int i)
 {
@@ -237,7 +238,7 @@ int codec_count(struct codec_recoder *r, const uint8_t *bytes, size_t size,
 	return e;
 }
 
-/* Whether the JPEG gains enough by codes of its own. */
+/* Whether codes of its own make the JPEG enough smaller. */
 static bool wants_own_codes(struct codec_recoder *r)
 {
 	if (!r->shared)
@@ -285,7 +286,7 @@ static int transcode(void *arg)
 	return 0;
 }
 
-/* *out takes over the bytes, or a copy with the index. */
+/* *out becomes the owner of the bytes, or of a copy with the index. */
 static int finish(struct codec_recoder *r, uint8_t **made, size_t size,
 		  int step, struct recoded *out)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A JPEG once more, without loss: the same coefficients, and so the same pixels
- * in every decoder, but as baseline.h decodes them fastest: one scan, Huffman
- * tables made for it or for all JPEGs of a dataset, no restart markers, with an
- * index of entry points. One thread. Input is hostile.
+ * Rewrites a JPEG without loss: it keeps the coefficients, so every decoder
+ * gives the same pixels. baseline.h decodes the result fastest. It has one
+ * scan, Huffman tables of its own or of all JPEGs of a dataset, no restart
+ * markers, and an index of entry points. One thread. Input is hostile.
  */
 #ifndef LOADER_CODEC_RECODE_H
 #define LOADER_CODEC_RECODE_H
@@ -24,14 +24,16 @@ enum {
 struct recoded {
 	uint8_t *bytes; /* malloc'ed, the caller's */
 	size_t size;
-	size_t index_size; /* of it; 0: there is none */
+	size_t index_size; /* size of the index; 0: none */
 	bool own_codes;	   /* not the shared ones */
 };
 
 int codec_recoder_open(struct codec_recoder **out);
 void codec_recoder_close(struct codec_recoder *r);
 
-/* Adds the symbols that codec_recode() would write. -EBADMSG as there. */
+/*
+ * Adds the symbols that codec_recode() would write. -EBADMSG as codec_recode().
+ */
 int codec_count(struct codec_recoder *r, const uint8_t *bytes, size_t size,
 		struct symbols *sum);
 
@@ -46,7 +48,7 @@ int codec_recode(struct codec_recoder *r, const uint8_t *bytes, size_t size,
 		 int step, const struct symbols_codes *shared,
 		 struct recoded *out);
 
-/* Why the last call failed; valid until the next call. */
+/* The reason why the last call failed; valid until the next call. */
 const char *codec_recoder_message(const struct codec_recoder *r);
 
 #endif

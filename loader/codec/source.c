@@ -10,7 +10,7 @@
 #include <jerror.h>
 
 struct codec_source {
-	struct jpeg_source_mgr manager; /* first: libjpeg passes it around */
+	struct jpeg_source_mgr manager; /* first member, which libjpeg passes */
 	bool in_header;
 	bool ended;
 };

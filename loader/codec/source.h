@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes in memory as libjpeg's data source. Where they end inside the header
- * it is an error at once; later libjpeg is given an end-of-image marker, so
- * that what it only looks ahead for may be missing, and `ended` tells.
+ * Bytes in memory as libjpeg's data source. Their end inside the header is an
+ * error at once. After the header, libjpeg gets an end-of-image marker instead,
+ * since it may only look ahead.
  */
 #ifndef LOADER_CODEC_SOURCE_H
 #define LOADER_CODEC_SOURCE_H
@@ -24,10 +24,10 @@ struct jpeg_source_mgr *codec_source_manager(struct codec_source *source);
 void codec_source_set(struct codec_source *source, const uint8_t *bytes,
 		      size_t size);
 
-/* From here on the end of the bytes is no error by itself. */
+/* From here on, the end of the bytes is no error by itself. */
 void codec_source_past_header(struct codec_source *source);
 
-/* Whether more was asked for than there is. */
+/* Whether libjpeg asked for more bytes than there are. */
 bool codec_source_ended(const struct codec_source *source);
 
 #endif

@@ -16,7 +16,7 @@ enum { FIRST_SIZE = 1 << 16 };
 
 struct codec_target {
 	struct jpeg_destination_mgr
-		manager; /* first: libjpeg passes it around */
+		manager; /* first member, which libjpeg passes */
 	uint8_t *bytes;
 	size_t size;
 };
@@ -39,7 +39,7 @@ static void start(j_compress_ptr cinfo)
 	aim(t, 0);
 }
 
-/* Called when all is full, whatever free_in_buffer says. */
+/* libjpeg calls this with a full buffer, whatever free_in_buffer says. */
 static boolean grow(j_compress_ptr cinfo)
 {
 	struct codec_target *t = (struct codec_target *)cinfo->dest;

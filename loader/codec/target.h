@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that grows as libjpeg's destination of data. */
+/* Growing memory as libjpeg's destination of data. */
 #ifndef LOADER_CODEC_TARGET_H
 #define LOADER_CODEC_TARGET_H
 
@@ -16,8 +16,8 @@ void codec_target_close(struct codec_target *target);
 struct jpeg_destination_mgr *codec_target_manager(struct codec_target *target);
 
 /*
- * What was written since the encoder was started, malloc'ed and the caller's;
- * *size is right only if the encoder finished. NULL: nothing.
+ * The bytes since the encoder was started, malloc'ed and the caller's. *size is
+ * right only if the encoder finished. NULL: no bytes.
  */
 uint8_t *codec_target_take(struct codec_target *target, size_t *size);
 
