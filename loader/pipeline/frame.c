@@ -15,20 +15,23 @@
 #include "loader/util/scratch.h"
 #include "loader/util/stages.h"
 
-/* What is resized at once: it stays in the first cache until the tail. */
+/*
+ * Rows to resize at a time. They stay in the first cache until the tail reads
+ * them.
+ */
 enum { BAND_ROWS = 4 };
 
 struct frame {
 	const struct pipeline_value *value;
 	enum quality quality;
 	uint64_t *decode_ns;
-	bool ordinary;	/* a JPEG whose planes can be had; see `jpeg` */
+	bool ordinary;	/* baseline JPEG, described by `jpeg` */
 	bool in_memory; /* `image` holds pixels */
 	struct image image;
-	const struct baseline_plane *whole; /* NULL, or all planes of `jpeg` */
+	const struct baseline_plane *whole; /* all planes of `jpeg`, or NULL */
 	struct rect view;		    /* of the value, or of `image` */
 	bool mirror;  /* the view's left and right are exchanged */
-	bool resizes; /* the view, by `resize` */
+	bool resizes; /* resize the view by `resize` */
 	struct resize resize;
 	bool started;  /* rows are coming, */
 	bool planes;   /* from `planar`, else from `lines` */
@@ -83,7 +86,7 @@ const char *frame_message(const struct frame *f)
 	return f->message;
 }
 
-/* Passes on what lines_*() returned. */
+/* Returns the result of lines_*(), with its message. */
 static int lines_result(struct frame *f, int r)
 {
 	if (r)
@@ -104,14 +107,14 @@ static int start_raw(struct frame *f)
 			 (unsigned long long)v->size, v->width, v->height);
 		return -EINVAL;
 	}
-	/* Borrowed, and only ever read. */
+	/* Borrowed, and never written. */
 	f->image = (struct image){ (uint8_t *)(uintptr_t)v->bytes, v->width,
 				   v->height, 3 * (size_t)v->width };
 	f->in_memory = true;
 	return 0;
 }
 
-/* The header only. */
+/* Reads the header only. */
 static int start_jpeg(struct frame *f)
 {
 	const struct pipeline_value *v = f->value;
@@ -155,7 +158,7 @@ int frame_start(struct frame *f, const struct pipeline_value *value,
 	return value->mode == BETON_MODE_RAW ? start_raw(f) : start_jpeg(f);
 }
 
-/* From now on the image is what was kept. */
+/* Uses the kept image from now on. */
 static void take_up(struct frame *f, const struct kept *kept)
 {
 	f->ordinary = kept->has_planes;
@@ -182,7 +185,7 @@ bool frame_resume(struct frame *f, const struct pipeline_value *value,
 	return true;
 }
 
-/* Part of a part whose left and right may be exchanged. */
+/* A part of a part whose left and right may be exchanged. */
 static void narrow(struct rect *view, bool mirror, const struct rect *part)
 {
 	view->x += mirror ? view->width - part->x - part->width : part->x;
@@ -213,7 +216,10 @@ static int no_memory(struct frame *f, uint32_t width, uint32_t height)
 	return -ENOMEM;
 }
 
-/* The planes of a part of an ordinary JPEG, as `image`. -ENOTSUP, -ENOMEM */
+/*
+ * Decodes the planes of a part of a baseline JPEG, described by `image`.
+ * -ENOTSUP, -ENOMEM
+ */
 static int decode_planes(struct frame *f, const struct baseline_image *image,
 			 const struct rect *part,
 			 struct baseline_plane planes[BASELINE_COMPONENTS])
@@ -230,7 +236,10 @@ static int decode_planes(struct frame *f, const struct baseline_image *image,
 	return r;
 }
 
-/* The same, also where all planes are there; those are never reduced. */
+/*
+ * As decode_planes(), or from all planes if they are there. All planes are
+ * never reduced.
+ */
 static int find_planes(struct frame *f, const struct baseline_image *image,
 		       const struct rect *part,
 		       struct baseline_plane planes[BASELINE_COMPONENTS])
@@ -241,7 +250,7 @@ static int find_planes(struct frame *f, const struct baseline_image *image,
 	return 0;
 }
 
-/* How far a draft is reduced: what is resized is no smaller than its result. */
+/* The reduction of a draft: the reduced image is no smaller than the result. */
 static unsigned reduction(const struct resize *z)
 {
 	uint32_t across = z->from_width / z->to_width;
@@ -253,7 +262,7 @@ static unsigned reduction(const struct resize *z)
 	return by;
 }
 
-/* Resizes planes. -ENOTSUP: it has to be done with pixels. */
+/* Resizes planes. -ENOTSUP: only pixels can be resized so. */
 static int start_planes(struct frame *f)
 {
 	struct planar_view view = { f->view, f->mirror, 1 };
@@ -276,7 +285,7 @@ static int start_planes(struct frame *f)
 	return r;
 }
 
-/* Rows of the pixels of a part of the value. */
+/* Starts rows of pixels of a part of the value. */
 static int start_pixels(struct frame *f, const struct rect *part)
 {
 	const struct pipeline_value *v = f->value;
@@ -293,7 +302,7 @@ static int start_pixels(struct frame *f, const struct rect *part)
 		r = lines_of_planes(f->lines, &f->jpeg, planes, part);
 	if (!r || r == -ENOMEM)
 		return r;
-	/* Whatever the planes' decoder does not like, libjpeg judges. */
+	/* libjpeg decides about files that the planes' decoder refuses. */
 	return lines_result(f, lines_of_jpeg(f->lines, v->bytes, v->size, part,
 					     f->decode_ns));
 }
@@ -312,7 +321,7 @@ static int start_lines(struct frame *f)
 	return start_pixels(f, &part);
 }
 
-/* From here on rows come; crops, mirrors and resizes are known. */
+/* Starts the rows. Crops, mirrors and resizes are complete. */
 static int start_rows(struct frame *f)
 {
 	int r = start_planes(f);
@@ -332,7 +341,7 @@ static int row_of(void *arg, uint32_t y, const uint8_t **pixels)
 	return lines_row(f->lines, y, f->mirror, pixels);
 }
 
-/* All rows of the result as one image. */
+/* Collects all rows of the result in one image. */
 static void planes_to_pixels(struct frame *f, const struct image *out)
 {
 	uint8_t *to = out->pixels;
@@ -354,7 +363,7 @@ static int resize_rows(struct frame *f, const struct image *out)
 	return lines_result(f, resample_rows(f->resampler, &source, out));
 }
 
-/* Does the resize that was noted, once rows are coming. */
+/* Performs the noted resize, row by row. */
 static int fill_resized(struct frame *f, const struct image *out)
 {
 	if (!f->planes)
@@ -363,7 +372,7 @@ static int fill_resized(struct frame *f, const struct image *out)
 	return 0;
 }
 
-/* Does the resize that was noted: from now on the frame is its pixels. */
+/* Performs the noted resize. The frame then consists of its pixels. */
 static int settle(struct frame *f)
 {
 	struct buffer *b = &f->buffers[f->turn];
@@ -394,7 +403,7 @@ static int settle(struct frame *f)
 
 /* --- keeping --- */
 
-/* What of an image is kept. */
+/* The part of an image to keep. */
 struct keeping {
 	uint64_t (*size)(const struct frame *f);
 	int (*fill)(struct frame *f, struct kept *k);
@@ -405,7 +414,9 @@ static uint64_t size_of_resized(const struct frame *f)
 	return kept_size_of_pixels(f->resize.part.width, f->resize.part.height);
 }
 
-/* Whether rows are made of planes: others are exact from libjpeg alone. */
+/*
+ * Whether rows may be made of planes. Other rows are exact from libjpeg alone.
+ */
 static bool uses_planes(const struct frame *f)
 {
 	return !f->in_memory && f->ordinary &&
@@ -428,8 +439,8 @@ static int decode_whole(struct frame *f,
 }
 
 /*
- * What spoils the planes may lie beside the part that is wanted later, which is
- * then not what it would be here: so only of planes that are right all over.
+ * Keeps planes only if all of them are right. Damage beside the wanted part
+ * would change a later, larger part.
  */
 static int keep_resized(struct frame *f, struct kept *k)
 {
@@ -442,7 +453,7 @@ static int keep_resized(struct frame *f, struct kept *k)
 	k->mirror = false;
 	if (uses_planes(f)) {
 		r = decode_whole(f, planes);
-		/* Draft has a way of its own from the JPEG to the resize. */
+		/* Draft quality resizes reduced planes instead. */
 		if (!r && f->quality != QUALITY_DRAFT)
 			f->whole = planes;
 	}
@@ -495,7 +506,7 @@ static const struct keeping RESIZED = { size_of_resized, keep_resized };
 static const struct keeping PLANES = { size_of_planes, keep_planes };
 static const struct keeping PIXELS = { size_of_pixels, keep_pixels };
 
-/* NULL: there is nothing to gain. */
+/* NULL: keeping gains nothing. */
 static const struct keeping *what_to_keep(const struct frame *f)
 {
 	if (f->resizes)
@@ -563,7 +574,7 @@ int frame_decode(struct frame *f)
 	return r;
 }
 
-/* The next rows, whether resized or as they are. */
+/* The next rows, resized or not. */
 static int next_rows(struct frame *f, struct image *out)
 {
 	const struct rect *part = &f->resize.part;

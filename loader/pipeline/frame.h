@@ -22,16 +22,16 @@ int frame_open(struct frame **out);
 void frame_close(struct frame *f);
 
 /*
- * Takes up a new value, which must live until the next. The time that decoding
- * takes is added to *decode_ns, if that is not NULL. -EINVAL: the value is not
- * what it announces; -EBADMSG: not decodable.
+ * Starts on a new value, which must live until the next one. Adds the time of
+ * decoding to *decode_ns, if that is not NULL. -EINVAL: the value's size
+ * contradicts its description; -EBADMSG: it cannot be decoded.
  */
 int frame_start(struct frame *f, const struct pipeline_value *value,
 		enum quality quality, uint64_t *decode_ns);
 
 /*
- * Takes up a value where frame_keep() left it, instead of frame_start() and
- * what came between. False: that was another value.
+ * Continues a value from frame_keep()'s image, instead of frame_start() and the
+ * steps before it. False: the image is of another value.
  */
 bool frame_resume(struct frame *f, const struct pipeline_value *value,
 		  enum quality quality, const struct kept *kept,
@@ -48,24 +48,27 @@ bool frame_resume(struct frame *f, const struct pipeline_value *value,
  */
 void frame_keep(struct frame *f, struct stash *stash, uint64_t id);
 
-/* Keeps `part` of the view; exchanges the view's left and right. */
+/* Crops the view to `part`; exchanges the view's left and right. */
 void frame_crop(struct frame *f, const struct rect *part);
 void frame_mirror(struct frame *f);
 
-/* The view becomes an image of another size. -EBADMSG, -ENOMEM */
+/* Resizes the view. -EBADMSG, -ENOMEM */
 int frame_resample(struct frame *f, enum interpolation how, struct size to);
 
-/* Decodes what is needed of a value that was not, and nothing else. */
+/*
+ * Decodes the needed part of a value that is not decoded yet, and does nothing
+ * else.
+ */
 int frame_decode(struct frame *f);
 
 /*
- * The next rows of the view, valid until the next call; band->rows is 0 after
- * the last. *mirror: their left and right are still to be exchanged. -EBADMSG,
+ * The next rows of the view, valid until the next call. band->rows is 0 after
+ * the last. *mirror: the caller still has to exchange left and right. -EBADMSG,
  * -ENOMEM
  */
 int frame_next(struct frame *f, struct band *band, bool *mirror);
 
-/* Why the last call failed; valid until the next. */
+/* The reason why the last call failed; valid until the next call. */
 const char *frame_message(const struct frame *f);
 
 #endif

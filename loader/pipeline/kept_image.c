@@ -5,13 +5,13 @@
 
 enum { CHANNELS = 3 };
 
-/* Rows follow each other without gaps: a gap would be read into as well. */
+/* Rows have no gaps between them, since a gap would be stored too. */
 static uint64_t plane_size(const struct baseline_component *c)
 {
 	return (uint64_t)c->width * c->height;
 }
 
-/* Slack before the first plane is the struct itself. */
+/* The struct itself serves as the slack before the first plane. */
 _Static_assert(sizeof(struct kept) >= BASELINE_SLACK, "slack");
 
 uint64_t kept_size_of_planes(const struct baseline_image *jpeg)
@@ -28,7 +28,10 @@ uint64_t kept_size_of_pixels(uint32_t width, uint32_t height)
 	return sizeof(struct kept) + (uint64_t)width * height * CHANNELS;
 }
 
-/* Without what points into the JPEG, and is for decoding only. */
+/*
+ * Copies the description without pointers into the JPEG, which only decoding
+ * needs.
+ */
 static struct baseline_image without_bytes(const struct baseline_image *jpeg)
 {
 	struct baseline_image out = *jpeg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is kept of an image from epoch to epoch, in one piece of memory that
- * never moves: the planes of a whole ordinary JPEG, or pixels, and what of them
- * is looked at.
+ * An image that is kept from epoch to epoch, in one block of memory that never
+ * moves. It holds the planes of a whole baseline JPEG, or pixels, and the view
+ * of them.
  */
 #ifndef LOADER_PIPELINE_KEPT_IMAGE_H
 #define LOADER_PIPELINE_KEPT_IMAGE_H
@@ -12,19 +12,19 @@
 #include "loader/jpeg/baseline.h"
 #include "loader/util/image.h"
 
-/* Its samples stand behind it. */
+/* The samples follow the struct. */
 struct kept {
 	uint32_t width; /* of the value that it was made of */
 	uint32_t height;
-	struct rect view; /* as a frame's */
+	struct rect view; /* as in a frame */
 	bool mirror;
-	bool has_planes; /* of `jpeg`; else `image` */
+	bool has_planes; /* planes of `jpeg`; else `image` */
 	struct image image;
 	struct baseline_image jpeg; /* borrows nothing */
 	struct baseline_plane planes[BASELINE_COMPONENTS];
 };
 
-/* Bytes of one whole, with its samples. */
+/* Bytes of the struct with its samples. */
 uint64_t kept_size_of_planes(const struct baseline_image *jpeg);
 uint64_t kept_size_of_pixels(uint32_t width, uint32_t height);
 
@@ -32,7 +32,7 @@ uint64_t kept_size_of_pixels(uint32_t width, uint32_t height);
 void kept_take_planes(struct kept *k, const struct baseline_image *jpeg,
 		      const struct baseline_plane *planes);
 
-/* Makes kept->image of a size; its pixels are for the caller to fill. */
+/* Describes kept->image of a size. The caller writes its pixels. */
 void kept_take_pixels(struct kept *k, uint32_t width, uint32_t height);
 
 #endif

@@ -36,7 +36,7 @@ static void plan_image(struct plan *plan)
 	}
 }
 
-/* The next operation that wants all of an image, or other rows. */
+/* The next operation that needs a whole image, or rows of other samples. */
 static size_t find_cut(const struct chain *chain, size_t from)
 {
 	while (from < chain->num_nodes && !node_is_cut(&chain->nodes[from]))
@@ -49,7 +49,10 @@ static bool is_pair(const struct chain *chain, size_t i)
 	return i < chain->num_nodes && chain->nodes[i].op->kind == OP_BATCH;
 }
 
-/* Of the nodes from `from` on; *end is where the next begins. -ENOMEM */
+/*
+ * Makes a pass of the nodes from `from` on; *end is where the next one begins.
+ * -ENOMEM
+ */
 static int init_pass(struct pass *pass, const struct chain *chain, size_t from,
 		     size_t *end)
 {
@@ -71,7 +74,7 @@ static int init_pass(struct pass *pass, const struct chain *chain, size_t from,
 	return tail_init(&pass->tail, &pass->head, isa_best());
 }
 
-/* The last ends without operations on images, but may have nothing at all. */
+/* The last pass has no operations on images, and may be empty. */
 static int add_passes(struct plan *plan)
 {
 	struct pass *pass;
@@ -97,7 +100,7 @@ static int add_passes(struct plan *plan)
 	return r;
 }
 
-/* Bytes of `count` dimensions of elements of `item` bytes. */
+/* Bytes of an array of `count` dimensions, with elements of `item` bytes. */
 static bool bytes_of_shape(const uint64_t *shape, uint32_t count, uint64_t item,
 			   uint64_t *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What running one output needs to know: its row's shape and size, and its
- * chain made ready.
+ * Everything needed to run one output: the shape and size of its row, and its
+ * chain, prepared.
  */
 #ifndef LOADER_PIPELINE_OUTPUT_PLAN_H
 #define LOADER_PIPELINE_OUTPUT_PLAN_H
@@ -11,63 +11,63 @@
 #include "loader/util/value.h"
 
 /*
- * Once over an image: geometry, then values, each pixel touched once, and then
- * operations on all of the result. What follows those begins with their image,
- * as if a dataset had it raw.
+ * One pass over an image: geometry, then value operations that touch each pixel
+ * once, and then operations on the whole result. The next pass begins with that
+ * result, as if the dataset had stored it raw.
  */
 struct pass {
 	struct chain chain;
-	struct chain head; /* what of it the processor does */
+	struct chain head; /* operations of the CPU */
 	size_t num_geometry;
 	struct tail tail;
-	const struct node *images; /* in place, on what the tail made */
+	const struct node *images; /* in place, on the tail's result */
 	size_t num_images;
-	bool is_fixed; /* images of another size than the type's are refused */
+	bool is_fixed; /* refuses images of another size */
 };
 
 struct plan {
 	struct pipeline_output out;
 	const struct chain *chain;
-	const struct node *pair; /* rows are mixed there; NULL: they are not */
+	const struct node *pair; /* mixes two rows; NULL: none */
 	uint64_t value_size;	 /* arrays: bytes of a value */
-	struct pass *passes;	 /* images, as all below; one at least */
+	struct pass *passes;	 /* of images, as all below; at least one */
 	size_t num_passes;
-	size_t first_half;    /* so many of them come before `pair', or all */
-	struct chain rest;    /* what a GPU does after the last */
-	enum quality quality; /* of the first, as what is kept */
+	size_t first_half;    /* passes before `pair', or all */
+	struct chain rest;    /* operations of a GPU, after the last pass */
+	enum quality quality; /* of the first pass, and of kept images */
 	uint64_t cache_size;  /* bytes; 0: no cache */
-	size_t cache_at;      /* that many geometries are before it */
-	struct stash *stash;  /* NULL: nothing is kept */
-	bool is_lent;	      /* it is another plan's */
+	size_t cache_at;      /* geometries before cache() */
+	struct stash *stash;  /* NULL: keeps nothing */
+	bool is_lent;	      /* belongs to another plan */
 };
 
 /*
- * For an output of a field; the chain must outlive the plan. -EINVAL: told.
- * Needs plan_fini() whether it succeeds or not.
+ * Plans an output of a field. The chain must outlive the plan. -EINVAL: the
+ * message is set. Needs plan_fini() even if it fails.
  */
 int plan_init(struct plan *plan, const struct chain *chain,
 	      const struct pipeline_field *f, const struct complaint *c);
-/* Which node it is, and the type of the values that it mixes. */
+/* Sets the node that mixes rows, and the type of its values. */
 size_t plan_pair_at(const struct plan *plan);
 const struct type *plan_pair_type(const struct plan *plan);
 
-/* Of all passes together. */
+/* The number in all passes together. */
 size_t plan_num_geometry(const struct plan *plan);
-/* The most that one of them has. */
+/* The largest number in one pass. */
 size_t plan_max_floats(const struct plan *plan);
 
-/* Of an image's passes the one whose engine is the slowest. */
+/* The pass of an image whose engine is the slowest. */
 const struct tail *plan_slowest(const struct plan *plan);
 
 /*
- * Moves what comes after cuda() from head to rest, if that is worth a kernel:
- * arrays are small. -ENOMEM.
+ * Moves the operations after cuda() from head to rest, if they are worth a
+ * kernel; arrays are too small for one. -ENOMEM.
  */
 int plan_split(struct plan *plan);
-/* Whether cuda() leaves open who does what comes after it. */
+/* Whether cuda() lets the loader choose where later operations run. */
 bool plan_is_auto(const struct plan *plan);
 
-/* Whether both keep the same of every sample. */
+/* Whether both keep the same image of every sample. */
 bool plan_keeps_alike(const struct plan *a, const struct plan *b);
 void plan_fini(struct plan *plan);
 

@@ -9,17 +9,17 @@
 #include "loader/jit/jit.h"
 
 struct phase {
-	uint64_t first; /* epoch */
+	uint64_t first; /* first epoch */
 	struct pipeline *pipeline;
 };
 
 struct phases {
-	struct phase phase[PHASES_MAX]; /* by their epochs */
+	struct phase phase[PHASES_MAX]; /* in the order of their epochs */
 	size_t count;
 	struct jit *jit; /* NULL until phases_compile() */
 };
 
-/* The phase that begins with an epoch, behind the others. */
+/* Appends the phase that begins with an epoch. */
 static int add_phase(struct phases *p, const char *text,
 		     const struct pipeline_field *fields, size_t num_fields,
 		     uint64_t epoch, char *error, size_t error_size)
@@ -85,7 +85,7 @@ void phases_close(struct phases *p)
 	if (!p)
 		return;
 	phases_stop(p);
-	/* The first owns what the others keep things in. */
+	/* The first phase owns the caches of the others. */
 	while (p->count)
 		pipeline_close(p->phase[--p->count].pipeline);
 	free(p);

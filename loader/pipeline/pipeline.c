@@ -25,9 +25,9 @@ struct pipeline {
 	struct graph graph;
 	struct plan *plans;
 	size_t num_plans;
-	size_t max_geometry; /* of any plan, as the next */
+	size_t max_geometry; /* largest of any plan */
 	size_t max_floats;
-	uint64_t end; /* the next epoch that differs */
+	uint64_t end; /* next epoch with other numbers */
 };
 
 static size_t max_floats(const struct pipeline *p)
@@ -192,7 +192,7 @@ bool pipeline_keeps_alike(const struct pipeline *a, const struct pipeline *b)
 	return alike;
 }
 
-/* The lines in which a compiler says what is wrong; the first of them. */
+/* The compiler's error lines, or the first of them. */
 static void pick_errors(const char *messages, char *out, size_t size)
 {
 	size_t used = 0;
@@ -275,8 +275,8 @@ int pipeline_compile(struct pipeline *p, struct jit *jit, char *error,
 }
 
 /*
- * More than there can ever be would end the process when it is full, some epoch
- * later. What others hold now they may give back.
+ * A cache larger than all memory would end the process once it is full. Memory
+ * that other processes use now may become free.
  */
 static int check_memory(uint64_t size, struct log *log)
 {

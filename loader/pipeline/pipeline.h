@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pipeline: text (beton-transforms(7)) -> typed outputs -> rows of tensors.
- * Immutable once parsed, but for what cache() keeps, so any number of threads
- * may run it, each with a pipeline_worker of its own.
+ * A pipeline: a string (beton-transforms(7)) -> typed outputs -> rows of
+ * tensors. Immutable once parsed, except for the caches. Any number of threads
+ * may run it, each with its own pipeline_worker.
  */
 #ifndef LOADER_PIPELINE_PIPELINE_H
 #define LOADER_PIPELINE_PIPELINE_H
@@ -21,14 +21,14 @@ struct pipeline;
 struct pipeline_worker;
 
 /*
- * What the text means in an epoch. `error` (may be NULL) receives one line that
- * quotes the text and names the column. -EINVAL. The fields must outlive the
- * call only.
+ * Parses the string for an epoch. `error` may be NULL; it receives one line
+ * that quotes the string and names the column. -EINVAL. The fields need to
+ * outlive this call only.
  */
 int pipeline_parse(const char *text, const struct pipeline_field *fields,
 		   size_t num_fields, uint64_t epoch, struct pipeline **out,
 		   char *error, size_t error_size);
-/* What it was compiled with is closed before. */
+/* Closes a pipeline; close the jit that compiled it before. */
 void pipeline_close(struct pipeline *p);
 
 /*
@@ -38,55 +38,63 @@ void pipeline_close(struct pipeline *p);
  */
 int pipeline_split(struct pipeline *p, bool autos);
 
-/* After that: whether something was left that the processor may do as well. */
+/*
+ * After pipeline_split(): whether the CPU could do some of the split
+ * operations.
+ */
 bool pipeline_has_choice(const struct pipeline *p);
 
 /*
- * Of an output, after pipeline_compile(): what is left to a kernel as CUDA C,
- * see emit_device.h; NULL: nothing, or no memory. The caller frees it.
+ * The CUDA C of the kernel of an output, after pipeline_compile(); see
+ * emit_device.h. NULL: no kernel, or no memory. The caller frees it.
  */
 char *pipeline_rest(const struct pipeline *p, size_t i);
-/* Whether there is something left. */
+/* Whether the output has operations left for a kernel. */
 bool pipeline_has_rest(const struct pipeline *p, size_t i);
 
-/* Of an image's output, in pixels. */
+/* The size of an image's output, in pixels. */
 void pipeline_image_size(const struct pipeline *p, size_t i, uint32_t *width,
 			 uint32_t *height);
 
-/* How many floats a kernel needs for a row, and what they are. */
+/* The number of floats that a kernel needs for a row, and their values. */
 size_t pipeline_num_operands(const struct pipeline *p, size_t i);
 void pipeline_operands(const struct pipeline *p, size_t i,
 		       const struct pipeline_row *row, float *out);
 
-/* The next epoch in which the text means something else; UINT64_MAX: none. */
+/* The next epoch with other numbers; UINT64_MAX: none. */
 uint64_t pipeline_end(const struct pipeline *p);
 
 /*
- * Whether two differ in numbers alone: equal outputs but for shapes and sizes
- * of rows, and workers of one can run the other.
+ * Whether two pipelines differ in numbers alone: outputs are equal but for
+ * shapes and sizes of rows, and workers of one can run the other.
  */
 bool pipeline_is_alike(const struct pipeline *a, const struct pipeline *b);
 
-/* Whether what cache() keeps for one serves the other as well; if alike. */
+/*
+ * Whether the cache of one pipeline serves the other as well, if they are
+ * alike.
+ */
 bool pipeline_keeps_alike(const struct pipeline *a, const struct pipeline *b);
 
 /*
- * Has code made for the outputs that no part of the library serves (jit.h): it
- * is faster, and operations of files need it. To be called once, before workers
- * run. -EINVAL, -ENOSYS: told as by pipeline_parse().
+ * Compiles code for the outputs that no part of the library serves (jit.h). It
+ * is faster, and operations from files need it. Call it once, before workers
+ * run. -EINVAL, -ENOSYS: with a message as from pipeline_parse().
  */
 int pipeline_compile(struct pipeline *p, struct jit *jit, char *error,
 		     size_t error_size);
 
 /*
- * Gives every cache() its memory; before, and without it, nothing is kept. To
- * be called once, before workers run; runs of one pipeline must then give a
- * sample the same value every time. -ENOMEM: there is not so much, told to the
- * log.
+ * Gives every cache() its memory; without it, nothing is cached. Call it once,
+ * before workers run. All runs of the pipeline must then give a sample the same
+ * value every time. -ENOMEM: there is not enough, which is logged.
  */
 int pipeline_keep(struct pipeline *p, struct log *log);
 
-/* Instead: has them use the memory of another, which outlives it. */
+/*
+ * Instead of pipeline_keep(): uses the memory of another pipeline, which
+ * outlives this one.
+ */
 void pipeline_keep_with(struct pipeline *p, const struct pipeline *owner);
 
 /* Of all caches together. Thread-safe. */
@@ -122,13 +130,13 @@ int pipeline_run(const struct pipeline *p, struct pipeline_worker *w, size_t i,
 		 void *row_out, uint64_t *decode_ns);
 
 /*
- * Makes one row of an output whose part_size is not 0. As pipeline_run(), but
- * that `until` is past decoding.
+ * Makes one row of an output whose part_size is not 0, as pipeline_run() does.
+ * `until` is past decoding.
  */
 int pipeline_pair(const struct pipeline *p, struct pipeline_worker *w, size_t i,
 		  const struct pipeline_pair *pair, void *row_out);
 
-/* Why the last pipeline_run() failed; valid until the next. */
+/* The reason why the last pipeline_run() failed; valid until the next. */
 const char *pipeline_worker_message(const struct pipeline_worker *w);
 
 #endif

@@ -13,13 +13,13 @@
 
 enum {
 	CHANNELS = 3,
-	/* Rows of planes that become pixels at once. */
+	/* Rows of planes to convert to pixels at once. */
 	FANCY_ROWS = 4,
 };
 
-/* Where rows come from. */
+/* The source of rows. */
 enum origin {
-	ORIGIN_MEMORY, /* there is no more than `rows` */
+	ORIGIN_MEMORY, /* `rows` has all rows */
 	ORIGIN_CODEC,
 	ORIGIN_FANCY,
 };
@@ -29,10 +29,10 @@ struct lines {
 	struct fancy *fancy;
 	enum origin origin;
 	uint32_t height;   /* of the rectangle */
-	struct image rows; /* what there is at present, */
+	struct image rows; /* rows in memory now, */
 	uint32_t first;	   /* from this row of the rectangle on */
 	uint64_t *decode_ns;
-	struct scratch mirrored; /* a row */
+	struct scratch mirrored; /* one row */
 	struct scratch pixels;	 /* FANCY_ROWS of them */
 };
 
@@ -79,7 +79,7 @@ int lines_probe(struct lines *l, const uint8_t *bytes, size_t size,
 	return 0;
 }
 
-/* Of a rectangle of which no row is there yet. */
+/* Starts a rectangle without any rows yet. */
 static void restart(struct lines *l, enum origin origin,
 		    const struct rect *part)
 {

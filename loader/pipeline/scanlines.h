@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of a rectangle of pixels, as they come: out of an image in memory,
- * or out of a JPEG, while it is decoded or out of its planes, to the bit those
- * of a full decode.
+ * The rows of a rectangle of pixels, one after the other. They come from an
+ * image in memory, from a JPEG while it is decoded, or from a JPEG's planes;
+ * all are to the bit those of a full decode.
  */
 #ifndef LOADER_PIPELINE_SCANLINES_H
 #define LOADER_PIPELINE_SCANLINES_H
@@ -19,43 +19,46 @@ struct lines;
 int lines_open(struct lines **out);
 void lines_close(struct lines *lines);
 
-/* `part` of an image, which is borrowed. */
+/* Starts on `part` of an image, which is borrowed. */
 void lines_of_image(struct lines *lines, const struct image *image,
 		    const struct rect *part);
 
 /*
- * `part` of a JPEG, which is borrowed too. The time that decoding takes, now
- * and later, is added to *decode_ns, if that is not NULL. -EBADMSG, -ENOMEM.
+ * Starts on `part` of a JPEG, which is borrowed. Adds the time of decoding, now
+ * and later, to *decode_ns, if that is not NULL. -EBADMSG, -ENOMEM.
  */
 int lines_of_jpeg(struct lines *lines, const uint8_t *bytes, size_t size,
 		  const struct rect *part, uint64_t *decode_ns);
 
 /*
- * `part` of the image that planes are of; they were decoded for it with a
- * margin of 1, and are borrowed. Requires fancy_can(). -ENOMEM.
+ * Starts on `part` of an image from its planes. They were decoded for the part
+ * with a margin of 1, and are borrowed. Requires fancy_can(). -ENOMEM.
  */
 int lines_of_planes(struct lines *lines, const struct baseline_image *image,
 		    const struct baseline_plane *planes,
 		    const struct rect *part);
 
-/* Whether it is a JPEG that can be decoded, and of what size. -EBADMSG */
+/*
+ * Checks that the bytes are a JPEG that can be decoded, and finds its size.
+ * -EBADMSG
+ */
 int lines_probe(struct lines *lines, const uint8_t *bytes, size_t size,
 		uint32_t *width, uint32_t *height);
 
 /*
- * The next rows, as many as are there at once, valid until the next call;
- * out->height is 0 after the last. -EBADMSG, -ENOMEM.
+ * The next rows, as many as are ready, valid until the next call. out->height
+ * is 0 after the last. -EBADMSG, -ENOMEM.
  */
 int lines_next(struct lines *lines, struct image *out);
 
 /*
  * Row y of the rectangle, from right to left if `mirror`; valid until the next
- * call. No row can be had after one that is below it.
+ * call. y must not decrease.
  */
 int lines_row(struct lines *lines, uint32_t y, bool mirror,
 	      const uint8_t **pixels);
 
-/* Why the last call failed; valid until the next. */
+/* The reason why the last call failed; valid until the next call. */
 const char *lines_message(const struct lines *lines);
 
 #endif

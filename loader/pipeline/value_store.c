@@ -12,28 +12,30 @@
 
 enum {
 	HUGE_PAGE = 2 << 20,
-	/* A place of the index for so much memory: it is half full of values
-	   as small as those of images of 32 x 32, and takes a hundredth. */
+	/* Memory for each slot of the index. With values as small as images of
+	   32 x 32, half of the slots are used; the index takes a hundredth of
+	   the memory. */
 	SIZE_PER_PLACE = 1024,
-	/* How far from its own place an item may be; beyond it is not kept. */
+	/* How far from its own slot an item may be. Beyond it, the item is not
+	   kept. */
 	REACH = 32,
 };
 
-/* What stands before a value. */
+/* The header of a value. */
 struct item {
 	uint64_t id;
-	uint64_t size; /* with this; that of a refusal is no more */
+	uint64_t size; /* with this header; a refusal has no more */
 };
 
 _Static_assert(sizeof(struct item) == STASH_ALIGN, "values are aligned");
 
-/* A place of the index: where an item is in the memory, or 0. */
+/* A slot of the index: the offset of an item in the memory, or 0. */
 typedef atomic_uint_fast64_t place;
 
 struct stash {
-	uint8_t *memory; /* places, then items */
+	uint8_t *memory; /* slots, then items */
 	place *places;
-	uint64_t mask; /* their number less one */
+	uint64_t mask; /* number of slots less one */
 	uint64_t size;
 	atomic_uint_fast64_t used;
 	atomic_uint_fast64_t values;
@@ -84,13 +86,13 @@ void stash_close(struct stash *s)
 	free(s);
 }
 
-/* The i-th place where an item may be. */
+/* The i-th slot where an item may be. */
 static place *place_at(const struct stash *s, uint64_t id, unsigned i)
 {
 	return &s->places[(rng_mix(id) + i) & s->mask];
 }
 
-/* The item of a place, or NULL. */
+/* The item of a slot, or NULL. */
 static struct item *item_at(const struct stash *s, place *p)
 {
 	uint64_t at = atomic_load_explicit(p, memory_order_acquire);
@@ -153,7 +155,7 @@ void stash_give(struct stash *s, void *value)
 	atomic_compare_exchange_strong(&s->used, &end, at);
 }
 
-/* Makes an item found. */
+/* Enters an item in the index. */
 static int publish(struct stash *s, struct item *item)
 {
 	uint64_t at = (uint64_t)((uint8_t *)item - s->memory);

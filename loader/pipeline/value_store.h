@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values that were made once and are wanted again, by the number of a sample,
- * in memory of a size that is given once.
+ * A store of values by sample number, in memory of a fixed size. It serves
+ * values that are made once and needed again.
  *
- * What was put stays where it is, unchanged, until the stash is closed: looking
- * up takes no lock, and what it finds needs no giving back. Nothing is evicted.
- * Who wants every sample once per epoch, in ever new orders, finds as many in
- * any set of a size as in any other; to change the set is only work.
+ * A stored value stays in place, unchanged, until the stash is closed. Lookups
+ * take no lock, and their result is never released. Nothing is evicted: with
+ * every sample needed once per epoch in a new order, any set of values of a
+ * size has the same number of hits.
  *
- * The size is that of all memory, the index too. Memory is taken from the
- * system as it is filled.
+ * The size includes the index. The system provides memory as it is filled.
  *
- * All but open and close may be called by any number of threads. If two make
- * one value, that of the first is kept.
+ * Any number of threads may call all functions but open and close. If two
+ * threads make the same value, the first one is kept.
  */
 #ifndef LOADER_PIPELINE_VALUE_STORE_H
 #define LOADER_PIPELINE_VALUE_STORE_H
@@ -21,7 +20,7 @@
 
 enum {
 	STASH_SIZE_MIN = 64 << 10,
-	/* Of the memory that stash_take() gives. */
+	/* Alignment of the memory from stash_take(). */
 	STASH_ALIGN = 16,
 };
 
@@ -34,36 +33,43 @@ enum stash_found {
 struct stash;
 
 struct stash_stats {
-	uint64_t size;	 /* bytes, as it was opened */
-	uint64_t used;	 /* of them, with the index */
-	uint64_t values; /* that are kept */
-	uint64_t hits;	 /* how often one was found */
+	uint64_t size;	 /* bytes, as given to stash_open() */
+	uint64_t used;	 /* used bytes, with the index */
+	uint64_t values; /* number of stored values */
+	uint64_t hits;	 /* successful lookups */
 };
 
-/* Of STASH_SIZE_MIN at least. -ENOMEM: not even addresses. */
+/* Opens a stash of at least STASH_SIZE_MIN bytes. -ENOMEM: no address space. */
 int stash_open(uint64_t size, struct stash **out);
 /* Takes NULL. */
 void stash_close(struct stash *s);
 
-/* What there is of a sample: *out is a value, or left alone. */
+/* Looks up a sample. *out becomes its value, or stays as it is. */
 enum stash_found stash_get(struct stash *s, uint64_t id, const void **out);
 
 /*
- * Memory for a sample's value; NULL: there is no room for it. It is passed to
+ * Allocates memory for a sample's value; NULL: there is no room. Pass it to
  * stash_put() or stash_give() next.
  */
 void *stash_take(struct stash *s, uint64_t id, uint64_t size);
 
 /*
- * From now on stash_get() finds it. -EEXIST: another thread's was put first;
- * -ENOSPC: the index has no room; then the memory was given back.
+ * Publishes a value: stash_get() finds it from now on. -EEXIST: another thread
+ * published the value first. -ENOSPC: the index has no room. In both cases the
+ * memory is released.
  */
 int stash_put(struct stash *s, void *value);
 
-/* Gives back what was taken; of no use if more was taken after it. */
+/*
+ * Releases memory from stash_take(). Memory that another thread took after it
+ * keeps it from being reused.
+ */
 void stash_give(struct stash *s, void *value);
 
-/* The sample has no value worth keeping: nobody needs to try again. */
+/*
+ * Records that the sample has no value worth keeping, so that no thread tries
+ * again.
+ */
 void stash_refuse(struct stash *s, uint64_t id);
 
 void stash_stats(const struct stash *s, struct stash_stats *out);

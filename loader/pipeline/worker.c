@@ -12,11 +12,11 @@
 
 struct pipeline_worker {
 	struct frame *frame;
-	struct draw *draws; /* one per geometry of the row being made */
-	float *operands;    /* of its value operations */
+	struct draw *draws; /* one per geometry of the current row */
+	float *operands;    /* operands of its value operations */
 	enum stash_found found;
 	struct buffer images[2];   /* a pass reads one and fills the other */
-	struct pipeline_value raw; /* the one it reads */
+	struct pipeline_value raw; /* value that a pass reads */
 	char message[256];
 };
 
@@ -76,9 +76,9 @@ static int refuse_size(struct pipeline_worker *w, const struct worker_job *job,
 }
 
 /*
- * All random numbers of the geometry of some passes, before any pixel is looked
- * at: what decoding has to give, and whether the result will fit, is known from
- * sizes alone.
+ * Draws all random numbers of the geometry of some passes before any pixel is
+ * read. Sizes alone decide what has to be decoded, and whether the result will
+ * fit.
  */
 static int draw_passes(struct pipeline_worker *w, const struct worker_job *job,
 		       size_t first, size_t end)
@@ -111,7 +111,7 @@ static bool changes_size(const struct draw *draw)
 	       draw->to.height != draw->from.height;
 }
 
-/* The image as it is stored, or as it was kept. */
+/* Starts on the stored image, or on the kept one. */
 static int start_image(struct pipeline_worker *w, const struct worker_job *job)
 {
 	const struct plan *plan = job->plan;
@@ -203,13 +203,13 @@ static bool is_idle(const struct pass *pass)
 	       tail_is_copy(&pass->tail);
 }
 
-/* Whether the result of pass i is that of all before `end`. */
+/* Whether pass i makes the final result of the passes before `end`. */
 static bool is_last(const struct plan *plan, size_t i, size_t end)
 {
 	return i + 1 == end || (i + 2 == end && is_idle(&plan->passes[i + 1]));
 }
 
-/* Where pass i makes an image of a size; NULL: told. */
+/* The memory for the image that pass i makes; NULL: the message is set. */
 static void *find_room(struct pipeline_worker *w, const struct worker_job *job,
 		       size_t i, size_t end, struct size size)
 {
@@ -225,7 +225,7 @@ static void *find_room(struct pipeline_worker *w, const struct worker_job *job,
 	return NULL;
 }
 
-/* What a pass made as the value that the next begins with. */
+/* Turns the result of a pass into the value of the next one. */
 static int restart(struct pipeline_worker *w, const struct worker_job *job,
 		   const uint8_t *pixels, struct size size)
 {
@@ -240,7 +240,7 @@ static int restart(struct pipeline_worker *w, const struct worker_job *job,
 	return frame_start(w->frame, &w->raw, job->plan->quality, NULL);
 }
 
-/* Some passes over an image that the frame has taken up. */
+/* Runs some passes over an image that the frame has started. */
 static int run_passes(struct pipeline_worker *w, const struct worker_job *job,
 		      size_t first, size_t end)
 {
@@ -271,7 +271,7 @@ static int run_passes(struct pipeline_worker *w, const struct worker_job *job,
 	}
 }
 
-/* Operations of files have nothing but their code. */
+/* Operations from files have compiled code only. */
 static int check_code(struct pipeline_worker *w, const struct worker_job *job)
 {
 	for (size_t i = 0; i < job->plan->num_passes; i++) {
@@ -306,7 +306,7 @@ static int run_image(struct pipeline_worker *w, const struct worker_job *job)
 	return r;
 }
 
-/* Whether an operation makes other bytes of an array. */
+/* Whether an operation changes the bytes of an array. */
 static bool is_step(const struct node *n)
 {
 	return n->op->kind == OP_DTYPE || n->op->kind == OP_ARRAY;
@@ -342,7 +342,9 @@ static int run_step(struct pipeline_worker *w, const struct worker_job *job,
 	return -EINVAL;
 }
 
-/* Where step i from the end leaves its result; NULL: told. */
+/*
+ * The memory for the result of step i from the end; NULL: the message is set.
+ */
 static void *find_array(struct pipeline_worker *w, size_t i,
 			const struct type *type)
 {
@@ -365,7 +367,10 @@ static size_t count_steps(const struct chain *chain)
 	return count;
 }
 
-/* `left` of the chain, from bytes of its source's type; one at least. */
+/*
+ * Runs the last `left` operations of the chain, at least one, on bytes of its
+ * source's type.
+ */
 static int run_steps(struct pipeline_worker *w, const struct worker_job *job,
 		     const struct chain *chain, size_t left, const void *from)
 {
@@ -428,7 +433,7 @@ int worker_run(struct pipeline_worker *w, const struct worker_job *job)
 
 /* --- two rows --- */
 
-/* What they become, and all passes over that. */
+/* Mixes two rows, and runs all passes over the result. */
 static int pair_images(struct pipeline_worker *w, struct worker_job *job,
 		       struct op_pair *pair)
 {

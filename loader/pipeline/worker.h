@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making one row of one output: what a plan says is done to one value. A worker
- * has the memory for it, and belongs to one thread.
+ * Makes one row of one output from one value, as a plan says. A worker has the
+ * memory for it, and belongs to one thread.
  */
 #ifndef LOADER_PIPELINE_WORKER_H
 #define LOADER_PIPELINE_WORKER_H
@@ -11,7 +11,7 @@
 
 struct pipeline_worker;
 
-/* What pipeline_run() is asked for. */
+/* The arguments of pipeline_run(). */
 struct worker_job {
 	const struct plan *plan;
 	const struct pipeline_value *value;
@@ -21,10 +21,13 @@ struct worker_job {
 	uint64_t *decode_ns;
 };
 
-/* For plans of at most so many geometries, and floats for their tails. */
+/*
+ * Opens a worker for plans of at most that many geometries, with that many
+ * floats for their tails.
+ */
 int worker_open(size_t max_geometry, size_t max_floats,
 		struct pipeline_worker **out);
-/* NULL is fine. */
+/* Takes NULL. */
 void worker_close(struct pipeline_worker *w);
 
 /* As pipeline_run() and pipeline_pair(). */
@@ -32,7 +35,10 @@ int worker_run(struct pipeline_worker *w, const struct worker_job *job);
 int worker_pair(struct pipeline_worker *w, const struct plan *plan,
 		const struct pipeline_pair *pair, void *out);
 
-/* Why the last worker_run() or worker_pair() failed; valid until the next. */
+/*
+ * The reason why the last worker_run() or worker_pair() failed; valid until the
+ * next call.
+ */
 const char *worker_message(const struct pipeline_worker *w);
 
 #endif
