@@ -8,7 +8,7 @@
 
 enum { ROOM_AT_FIRST = 4096 };
 
-/* Room for `size` more and a NUL. */
+/* Ensures room for `size` more bytes and a NUL. */
 static bool reserve(struct code *c, size_t size)
 {
 	size_t room = c->room ? c->room : ROOM_AT_FIRST;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text under construction. Running out of memory is remembered, so that who
- * writes need not ask after every line.
+ * Text under construction. It remembers running out of memory, so callers need
+ * not check after every line.
  */
 #ifndef LOADER_JIT_CODE_H
 #define LOADER_JIT_CODE_H
@@ -22,7 +22,10 @@ void code_add(struct code *c, const char *format, ...)
 /* The text as it is. */
 void code_put(struct code *c, const char *text);
 
-/* The text, which the caller frees; NULL: no memory. `c` starts anew. */
+/*
+ * Returns the text, which the caller frees, or NULL: no memory. `c` is empty
+ * then.
+ */
 char *code_take(struct code *c);
 
 #endif

@@ -23,8 +23,8 @@ enum {
 	OBJECT_MAX = 16 << 20,
 	LOCK_POLL_MS = 20,
 	NAME_ROOM = 48,
-	STALE_S = 3600,	   /* a temporary file that nobody will rename */
-	TOUCH_S = 6 * 3600 /* no need to be exact about what was used last */
+	STALE_S = 3600,	   /* age at which a temporary file is garbage */
+	TOUCH_S = 6 * 3600 /* the time of last use may be this old */
 };
 
 struct objects {
@@ -32,25 +32,28 @@ struct objects {
 	uint64_t limit;
 };
 
-/* Behind the object and its key. */
+/* The trailer of a file, after the object and its key. */
 struct trailer {
 	char magic[8];
 	uint64_t object_size;
 	uint64_t key_size;
-	uint64_t sum[2]; /* of all that stands before the trailer */
+	uint64_t sum[2]; /* of all bytes before the trailer */
 };
 
 static const char magic[8] = "betonso1";
 
 /* --- the directory --- */
 
-/* Nobody but the user may have put anything there. */
+/* Only the user may have been able to write here. */
 static bool is_private(const struct stat *st)
 {
 	return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* The directory `name` in `at`, made if it is missing, or -errno. */
+/*
+ * Opens the directory `name` in `at`, and makes it if it is missing. Returns
+ * -errno on failure.
+ */
 static int open_dir(int at, const char *name)
 {
 	if (mkdirat(at, name, 0700) && errno != EEXIST)
@@ -80,7 +83,7 @@ static int open_private(int at, const char *name, const char *path,
 	return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-/* $BETON_CACHE_DIR, or where the user's caches are; NULL: nowhere. */
+/* $BETON_CACHE_DIR, or the user's cache directory; NULL: none. */
 static char *base_path(void)
 {
 	const char *own = getenv("BETON_CACHE_DIR");
@@ -90,7 +93,7 @@ static char *base_path(void)
 
 	if (own && *own)
 		return strdup(own);
-	/* The rules of XDG: a relative path is none. */
+	/* By the rules of XDG, a relative path counts as none. */
 	if (xdg && *xdg == '/')
 		r = asprintf(&path, "%s/betonfs", xdg);
 	else if (home && *home == '/')
@@ -202,7 +205,7 @@ static int write_all(int fd, const void *data, size_t size)
 	return 0;
 }
 
-/* Whether these are an object and its key; *size becomes the object's. */
+/* Whether the bytes are an object and its key. Sets *size to the object's. */
 static bool is_whole(const uint8_t *bytes, size_t *size, const char *key)
 {
 	struct trailer t;
@@ -327,7 +330,7 @@ static void list_one(int dir, const char *name, struct listing *l)
 	l->bytes += more->size;
 }
 
-/* What was just stored stays, whatever the clock says. */
+/* Keeps the newest file, whatever the clock says. */
 static void make_room(const struct objects *o, const char *stored)
 {
 	struct listing l = { 0 };
@@ -352,8 +355,8 @@ static void make_room(const struct objects *o, const char *stored)
 }
 
 /*
- * Not synchronised to disk: what a crash leaves of it is not whole, and
- * objects_load() will say so.
+ * Does not sync to disk. If a crash leaves an incomplete file, objects_load()
+ * notices.
  */
 int objects_store(struct objects *o, const char *key, const uint8_t *bytes,
 		  size_t size)
@@ -395,8 +398,8 @@ int objects_lock(struct objects *o, const char *key, int timeout_ms,
 
 	if (!o)
 		return -ENOLCK;
-	/* One file for all keys, and a byte of it for each: locks belong to
-	   the descriptor, so threads exclude each other too. */
+	/* One file has the locks of all keys, a byte for each. Locks belong to
+	   the descriptor, so they exclude threads too. */
 	hash_key(key, hash);
 	lock.l_start = (off_t)(hash[0] >> 2);
 	fd = openat(o->dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
@@ -412,7 +415,7 @@ int objects_lock(struct objects *o, const char *key, int timeout_ms,
 		if (poll(&cancel, 1, LOCK_POLL_MS) > 0)
 			return -ECANCELED;
 	}
-	/* The descriptor is the lock: it moves to the caller. */
+	/* The descriptor is the lock. The caller owns it from now on. */
 	int held = fd;
 
 	fd = -1;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compiled code, kept from one process to the next: a directory of the user's,
- * one file per key. What it gives will be run, so nothing is believed: the
- * directory and the file must belong to the user and be writable by nobody
- * else, and a file must be whole, by a sum over it, and hold the very key that
- * is asked for, not just its hash. Everything that goes wrong only means that
- * code is compiled again; NULL is a valid cache with nothing in it.
+ * Compiled code, kept from one process to the next in a directory of the user,
+ * one file per key. Its content is executed, so nothing is trusted. The
+ * directory and the file must belong to the user, and no other user may be able
+ * to write them. A file must be complete, with a valid checksum, and contain
+ * the whole key, not only its hash. After any failure, code is compiled again.
+ * NULL is a valid, empty cache.
  *
  * Thread-safe, and safe with any number of processes on any file system that
  * renames atomically.
@@ -20,25 +20,29 @@ struct log;
 struct objects;
 
 /*
- * Room for `limit` bytes below $BETON_CACHE_DIR, else in betonfs below
- * $XDG_CACHE_HOME or ~/.cache, with a directory per `isa`. NULL: there is none
- * that can be used; a warning says so where somebody else could have written.
+ * Opens a cache of `limit` bytes below $BETON_CACHE_DIR, else in betonfs below
+ * $XDG_CACHE_HOME or ~/.cache, with a directory per `isa`. NULL: no usable
+ * directory. A warning is logged if other users could have written to it.
  */
 struct objects *objects_open(const char *isa, uint64_t limit, struct log *log);
 void objects_close(struct objects *o);
 
-/* The caller frees *bytes. -ENOENT: there is nothing to be trusted. */
+/* Loads an object; the caller frees *bytes. -ENOENT: no trusted file. */
 int objects_load(struct objects *o, const char *key, uint8_t **bytes,
 		 size_t *size);
 
-/* Replaces what there is, and removes what was not used longest. */
+/*
+ * Stores an object in place of any other with the key, and removes the least
+ * recently used ones.
+ */
 int objects_store(struct objects *o, const char *key, const uint8_t *bytes,
 		  size_t size);
 
 /*
- * Who holds the lock of a key makes its object, the others wait. Returns a
- * descriptor to be closed, -ETIMEDOUT, -ECANCELED once `cancel_fd` is readable,
- * or another error where there are no locks: then everybody works alone.
+ * Takes the lock of a key. Its holder compiles the object, the others wait.
+ * Returns a descriptor for the caller to close, -ETIMEDOUT, or -ECANCELED once
+ * `cancel_fd` is readable. Any other error means that there are no locks; then
+ * each process compiles for itself.
  */
 int objects_lock(struct objects *o, const char *key, int timeout_ms,
 		 int cancel_fd);

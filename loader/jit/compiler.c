@@ -36,7 +36,7 @@ static int identify(struct compiler *c)
 	return 0;
 }
 
-/* A name without a slash is looked for on the PATH. */
+/* A name without a slash is searched for on the PATH. */
 static int find_name(const char *name, struct compiler *out)
 {
 	const char *at = getenv("PATH");
@@ -48,7 +48,8 @@ static int find_name(const char *name, struct compiler *out)
 	}
 	for (; at && *at; at += size + (at[size] == ':')) {
 		size = strcspn(at, ":");
-		/* An empty entry, or a relative one, is wherever we are. */
+		/* An empty or relative entry refers to the working
+		   directory. */
 		if (*at != '/')
 			continue;
 		snprintf(out->path, sizeof(out->path), "%.*s/%s", (int)size, at,
@@ -76,8 +77,8 @@ int compiler_find(struct compiler *out)
 
 void compiler_flags(const struct compiler_job *job, const char **out)
 {
-	/* No contraction, as everywhere. The two without which comparisons are
-	   not vectorised change no result. */
+	/* No contraction, as everywhere. The two -fno options allow comparisons
+	   to be vectorized, and change no result. */
 	static const char *const always[] = {
 		"-std=gnu11",
 		"-O3",
@@ -100,7 +101,7 @@ void compiler_flags(const struct compiler_job *job, const char **out)
 	*out = NULL;
 }
 
-/* A compiler at work. */
+/* A running compiler. */
 struct run {
 	const struct compiler_job *job;
 	char dir[PATH_MAX - 16];
@@ -108,7 +109,7 @@ struct run {
 	char object[PATH_MAX];
 	pid_t pid;
 	char *messages;
-	size_t size; /* of messages */
+	size_t size; /* size of messages */
 };
 
 static int make_dir(struct run *run)
@@ -142,7 +143,7 @@ static int write_source(const struct run *run)
 	return r;
 }
 
-/* Without what would change the compiler, or leave its files lying around. */
+/* Removes variables that would change the compiler, or make it leave files. */
 static bool is_inherited(const char *variable)
 {
 	static const char *const replaced[] = { "TMPDIR=", "LC_ALL=",
@@ -175,7 +176,9 @@ static char **make_environment(char *tmpdir)
 	return out;
 }
 
-/* Signals as any new process has them, which this thread may block. */
+/*
+ * Resets the signals, which this thread may block, to those of a new process.
+ */
 static int set_attributes(posix_spawnattr_t *a)
 {
 	sigset_t none, all;
@@ -215,7 +218,7 @@ static int spawn(struct run *run, const struct compiler *c, int out)
 	posix_spawnattr_t attributes;
 	int r = environment ? 0 : ENOMEM;
 
-	/* Flags last: a library must follow what needs it. */
+	/* Flags come last: a library must follow its users. */
 	compiler_flags(run->job, args + 8);
 	snprintf(tmpdir, sizeof(tmpdir), "TMPDIR=%s", run->dir);
 	posix_spawn_file_actions_init(&files);
@@ -237,7 +240,7 @@ static int64_t now_ms(void)
 	return clock_ns() / 1000000;
 }
 
-/* Keeps the beginning; what follows is read and forgotten. */
+/* Keeps the beginning, and reads and drops the rest. */
 static ssize_t read_messages(struct run *run, int fd)
 {
 	char chunk[1024];
@@ -252,7 +255,7 @@ static ssize_t read_messages(struct run *run, int fd)
 	return n;
 }
 
-/* Until everybody who could write has ended. */
+/* Reads until every writer has ended. */
 static int listen_to(struct run *run, int fd)
 {
 	struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
@@ -278,8 +281,8 @@ static int listen_to(struct run *run, int fd)
 }
 
 /*
- * -EINVAL unless it ended well. Where the program around us has taken the
- * status away, the object that there is has to say it.
+ * -EINVAL unless the compiler succeeded. If the host program has already
+ * collected the status, the object file decides.
  */
 static int wait_for(pid_t pid)
 {
@@ -335,7 +338,7 @@ static int read_object(const char *path, uint8_t **out, size_t *size)
 	return 0;
 }
 
-/* The compiler's own files are in there too, if it was killed. */
+/* The compiler's own files are there too, if it was killed. */
 static void remove_dir(const char *path)
 {
 	DIR *dir = opendir(path);

@@ -16,11 +16,9 @@ enum { COMPILER_FLAGS_MAX = 32 };
 
 struct compiler {
 	char path[PATH_MAX];
-	/*
-	 * Path, size and time of the file that it is: what tells one compiler
-	 * from another. Asking it for its version would cost every start some
-	 * 20 ms, and an update changes the file too.
-	 */
+	/* Path, size and time of the compiler's file, which identify it. Asking
+	   the compiler for its version would cost every start some 20 ms, and
+	   an update changes the file too. */
 	char identity[PATH_MAX + 64];
 };
 
@@ -30,19 +28,21 @@ int compiler_find(struct compiler *out);
 struct compiler_job {
 	const char *source;
 	const char *const *isa_flags; /* NULL ends */
-	bool is_user;		      /* may call what a C library has */
+	bool is_user;		      /* may call functions of the C library */
 	int cancel_fd;		      /* readable: give up; -1: never */
 	int limit_ms;
 };
 
-/* All arguments but the files, for keys; `out` has COMPILER_FLAGS_MAX places.
+/*
+ * All arguments but the files, for cache keys. `out` has COMPILER_FLAGS_MAX
+ * places.
  */
 void compiler_flags(const struct compiler_job *job, const char **out);
 
 /*
- * Source -> shared object. -EINVAL: the compiler refuses, -ETIMEDOUT,
- * -ECANCELED, or what the system says; then *messages, if not NULL, is what
- * it wrote. The caller frees both.
+ * Compiles source to a shared object. -EINVAL: the compiler refuses,
+ * -ETIMEDOUT, -ECANCELED, or a system error; then *messages, if not NULL, is
+ * the compiler's output. The caller frees both.
  */
 int compiler_run(const struct compiler *c, const struct compiler_job *job,
 		 uint8_t **object, size_t *size, char **messages);

@@ -18,8 +18,8 @@
 struct writer {
 	struct emit_value v; /* of a pixel, or of a lane */
 	const char *name;
-	bool planar; /* the result has a plane per channel */
-	bool places; /* an operation asks where a pixel lies */
+	bool planar; /* result has a plane per channel */
+	bool places; /* an operation uses a pixel's position */
 };
 
 bool emit_is_flat(const struct chain *chain)
@@ -33,7 +33,7 @@ bool emit_is_flat(const struct chain *chain)
 	return true;
 }
 
-/* Where the loop leaves its values, channel by channel. */
+/* Names where the loop leaves its values, channel by channel. */
 static void put_stores(const struct writer *w)
 {
 	bool halves = emit_value_has_halves(w->v.chain);
@@ -55,7 +55,7 @@ static void put_stores(const struct writer *w)
 	}
 }
 
-/* Floats -> halves, and where they go. */
+/* Converts floats to halves, and stores them. */
 static void put_halves(const struct writer *w)
 {
 	if (w->v.flat)
@@ -105,7 +105,7 @@ static void put_chunk_head(const struct writer *w)
 	code_put(w->v.code, ")\n{\n");
 }
 
-/* The function for KERNEL_PIXELS of them. */
+/* Emits the function for KERNEL_PIXELS pixels. */
 static void put_chunk(struct writer *w)
 {
 	put_chunk_head(w);
@@ -133,7 +133,7 @@ static void put_chunk(struct writer *w)
 	code_put(w->v.code, "}\n\n");
 }
 
-/* A call of the chunk's function with the given names of its arguments. */
+/* Emits a call of the chunk's function with the given arguments. */
 static void put_chunk_call(const struct writer *w, const char *in,
 			   const char *out)
 {
@@ -154,7 +154,7 @@ static void put_chunk_call(const struct writer *w, const char *in,
 	code_put(w->v.code, ");\n");
 }
 
-/* What is left of a row that is no multiple of KERNEL_PIXELS. */
+/* Emits the rest of a row that is no multiple of KERNEL_PIXELS. */
 static void put_rest(const struct writer *w)
 {
 	const char *in = w->v.flat ? "3 * " : "",
@@ -201,7 +201,7 @@ static void put_kernel(struct writer *w)
 
 /* --- texts --- */
 
-/* The kernels alone. */
+/* Emits the kernels alone. */
 static char *emit_bodies(const struct chain *const *chains,
 			 const char *const *names, size_t count)
 {
@@ -243,8 +243,10 @@ static void add_word(char *name, size_t size, const char *word)
 		snprintf(name + n, size - n, "_%s", word);
 }
 
-/* What profilers show: what it does to values, as far as there is room. Types
-   and layouts can be had by more than one text, which share their code. */
+/*
+ * The name in profilers: the operations, as far as there is room. Texts for
+ * other types or layouts may have the same name.
+ */
 static void name_of(const struct chain *chain, char *out, size_t size)
 {
 	snprintf(out, size, "beton_image");

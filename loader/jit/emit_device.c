@@ -8,8 +8,8 @@
 #include "loader/jit/emit_value.h"
 
 /*
- * For NVRTC, which has no C, and no headers of a C library. All that is not
- * said to be a kernel is for the device (-default-device).
+ * The prelude for NVRTC, which has no C and no headers of a C library.
+ * Everything that is not a kernel is for the device (-default-device).
  */
 static const char PRELUDE[] = "#ifdef __CUDACC_RTC__\n"
 			      "#define restrict __restrict__\n"
@@ -17,7 +17,7 @@ static const char PRELUDE[] = "#ifdef __CUDACC_RTC__\n"
 			      "#define KERNEL extern \"C\" __global__\n"
 			      "#endif\n";
 
-/* Where the value of a channel of pixel p of an image lies. */
+/* The address of the value of a channel of pixel p. */
 static const char *place(const struct type *type, unsigned channel)
 {
 	static const char *const planar[] = { "p", "size + p", "2 * size + p" };
@@ -43,7 +43,7 @@ static void put_head(struct code *c, const struct chain *chain)
 		"\tk += row * stride;\n\t{\n",
 		emit_type_element(chain->source.dtype),
 		emit_type_element(chain_type(chain)->dtype), EMIT_DEVICE_BLOCK);
-	/* The names that a call of a function of a file uses. */
+	/* The names of the arguments of a function from a file. */
 	if (emit_value_uses(chain, &own_op))
 		code_put(c, "\t\tint x = (int)(p % width), "
 			    "y = (int)(p / width), i = 0;\n");

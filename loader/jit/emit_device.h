@@ -12,12 +12,12 @@
 #define EMIT_DEVICE_NAME "beton_device_tail"
 
 /*
- * The kernel is called with blocks of so many threads, as many of them as an
- * image's pixels need side by side, and a row of them per image.
+ * Threads of a block. Each row of blocks covers the pixels of an image, and
+ * there is a row for each image.
  */
 enum { EMIT_DEVICE_BLOCK = 256, EMIT_DEVICE_ROWS_MAX = 65535 };
 
-/* Its arguments, in this order; addresses are the device's. */
+/* The kernel's arguments, in this order. Addresses are the device's. */
 struct emit_device_call {
 	uint64_t in;	   /* rows of the source's values, */
 	uint64_t out;	   /* rows of the result's, */
@@ -30,9 +30,9 @@ struct emit_device_call {
 };
 
 /*
- * For a chain whose source is an image of any type and layout, and which has no
- * geometry. Own operations are loaded. The caller frees the text; NULL: no
- * memory.
+ * Emits the kernel of a chain without geometry, whose source is an image of any
+ * type and layout. Custom operations are loaded. The caller frees the text;
+ * NULL: no memory.
  */
 char *emit_device(const struct chain *chain);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The types of values in generated code, and how one is made another: the same
+ * The types of values in generated code, and their conversions, with the same
  * bits as dtype_convert().
  */
 #ifndef LOADER_JIT_EMIT_TYPE_H
@@ -15,14 +15,14 @@ const char *emit_type_name(enum dtype type);
 const char *emit_type_element(enum dtype type);
 
 /*
- * What stands before (v) to convert it. The types differ; float16 is only made
- * of float32, and back.
+ * The text before (v) that converts it to another type. float16 is only made of
+ * float32, and the reverse.
  */
 const char *emit_type_cast(enum dtype from, enum dtype to);
 
 /*
- * Those of the functions that casts name, beton_whole() and beton_halves(),
- * that `text` calls.
+ * Emits those of beton_whole() and beton_halves() that `text` calls. Casts name
+ * them.
  */
 void emit_type_helpers(struct code *c, const char *text);
 

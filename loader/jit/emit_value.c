@@ -37,7 +37,7 @@ static void end_value(struct emit_value *w)
 	w->value++;
 }
 
-/* The next value is `function` of this one; a cast stands before as it is. */
+/* Emits the next value: `function` of this one. A cast is text before it. */
 static void put_call(struct emit_value *w, const char *type,
 		     const char *function)
 {
@@ -134,7 +134,7 @@ static void put_value_op(struct emit_value *w, const struct node *n)
 	}
 }
 
-/* Nodes up to this one; after it values stay as they are. */
+/* The last node that changes values. */
 static size_t last_change(const struct chain *chain)
 {
 	size_t i = chain->num_nodes;
@@ -187,7 +187,7 @@ static bool is_used(const struct chain *const *chains, size_t count,
 	return false;
 }
 
-/* Files that several operations name are there once. */
+/* A file that several operations name is emitted once. */
 static bool is_first_of_file(const struct chain *chain, const struct node *n)
 {
 	for (const struct node *at = chain->nodes; at < n; at++) {

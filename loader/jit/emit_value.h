@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of one pixel, as C: a chain's value operations and conversions,
- * statement by statement. The loops around them, and where values come from and
- * go to, are others' business: emit.h for processors, emit_device.h for GPUs.
+ * Emits C for one pixel: a chain's value operations and conversions, statement
+ * by statement. emit.h for CPUs and emit_device.h for GPUs add the loops, and
+ * load and store the values.
  */
 #ifndef LOADER_JIT_EMIT_VALUE_H
 #define LOADER_JIT_EMIT_VALUE_H
@@ -14,27 +14,27 @@
 struct code;
 
 /*
- * The value on its way: v0, which whoever writes the loop declares, of `type`,
- * an array of three unless it is flat; then v1, v2, ... Operands are in k.
+ * The current value. The writer of the loop declares v0, of `type`, as an array
+ * of three unless it is flat; then v1, v2, ... follow. Operands are in k.
  */
 struct emit_value {
 	struct code *code;
 	const struct chain *chain;
 	bool flat;	 /* a lane of a flat kernel, loader/jit/kernel.h */
-	enum dtype type; /* of the value now */
-	unsigned value;	 /* its name is v and this number */
+	enum dtype type; /* of the current value */
+	unsigned value;	 /* number in its name */
 };
 
 /*
- * The whole chain. float16 at its end is left to the loop, which may have
- * a faster way: then the value is float.
+ * Emits the whole chain. A final conversion to float16 is left to the loop,
+ * which may have a faster way: then the value is float.
  */
 void emit_value_put(struct emit_value *w);
 
-/* Whether it ends with float16. */
+/* Whether the chain ends with float16. */
 bool emit_value_has_halves(const struct chain *chain);
 
-/* How many a value has: one at a time in a flat kernel. */
+/* Numbers of a value: one at a time in a flat kernel. */
 unsigned emit_value_channels(const struct emit_value *w);
 
 /* "v2", or of a pixel "v2[1]". */
@@ -43,7 +43,10 @@ const char *emit_value_spell(const struct emit_value *w, unsigned channel,
 
 bool emit_value_uses(const struct chain *chain, const struct op *op);
 
-/* All that `text`, made of these chains, calls; it stands before it. */
+/*
+ * Emits all functions that `text`, made of these chains, calls. They go before
+ * it.
+ */
 void emit_value_needs(struct code *c, const struct chain *const *chains,
 		      size_t count, const char *text);
 

@@ -4,7 +4,7 @@
 #include "fs/util/bytes.h"
 #include "loader/jit/emit.h"
 
-/* By the names that the Makefile gives to ISA. */
+/* Declared by the names that the Makefile gives to ISA. */
 ISA_DECLARE(struct gather, gather);
 extern const struct prebuilt prebuilt_plain[];
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instruction sets: what is compiled once for each, with the flags that code
- * compiled later gets too. Results never depend on which one runs.
+ * Instruction sets: the tables that are compiled once for each, and the flags
+ * for code that is compiled at run time. Results never depend on which one
+ * runs.
  */
 #ifndef LOADER_JIT_ISA_H
 #define LOADER_JIT_ISA_H
@@ -13,7 +14,7 @@
 #include "loader/jit/kernel.h"
 #include "loader/util/isa_choice.h"
 
-/* Rows of pixels from one order to another; memory does not overlap. */
+/* Reorders rows of pixels; memory does not overlap. */
 struct gather {
 	/* Interleaved -> planes, `stride` apart. */
 	void (*split)(const uint8_t *restrict in, size_t count,
@@ -35,20 +36,17 @@ struct prebuilt {
 enum { ISA_FLAGS_MAX = 3 };
 
 struct isa {
-	const char *name; /* of its directory in the cache, too */
+	const char *name; /* also of its directory in the cache */
 	const char *flags[ISA_FLAGS_MAX + 1]; /* for compilers; NULL ends */
 	bool (*is_supported)(void);
-	/*
-	 * Without instructions that permute bytes or make float16: where a
-	 * table of 256 values says all, it is faster than a kernel that needs
-	 * either.
-	 */
+	/* Has no instructions that permute bytes or make float16. A table of
+	   256 values is then faster than a kernel that needs either. */
 	bool is_weak;
 	const struct gather *gather;
 	const struct prebuilt *prebuilt; /* run == NULL ends */
 };
 
-/* From the best to the one that every machine has; NULL past the end. */
+/* Row i, from the best to the one that every machine has; NULL past the end. */
 const struct isa *isa_row(size_t i);
 const struct isa *isa_best(void);
 

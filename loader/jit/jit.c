@@ -22,7 +22,8 @@
 
 enum {
 	COMPILE_MS = 60000,
-	/* A process that makes the same object needs about as long as we. */
+	/* How long to wait for another process that compiles the same object.
+	   It needs about as long as this one. */
 	LOCK_MS = 5000,
 	CACHE_LIMIT = 64 << 20,
 };
@@ -33,29 +34,29 @@ enum mode {
 	MODE_OFF,
 };
 
-/* Another tail that the code of an item is for. */
+/* Another tail that uses the code of an item. */
 struct sharer {
 	struct sharer *next;
 	struct tail *tail;
 };
 
-/* One kernel on its way. */
+/* A kernel, loaded or being compiled. */
 struct item {
 	struct item *next;
 	struct item *next_waiting;
 	struct tail *tail;
 	char *key;
 	void *library;		/* NULL: not loaded */
-	int fd;			/* of its memory; -1: none */
+	int fd;			/* of its memory file; -1: none */
 	kernel_fn *run;		/* NULL: not there; guarded by jit.lock, as the
 				   next */
-	struct sharer *sharers; /* they get it as well */
+	struct sharer *sharers; /* tails that get it too */
 };
 
 struct jit {
 	struct log *log;
 	enum mode mode;
-	bool stays; /* code, in files, where profilers look for names */
+	bool stays; /* keep code in files, for profilers */
 	bool dumps;
 	bool has_compiler;
 	struct compiler compiler;
@@ -143,8 +144,8 @@ static int write_whole(int fd, const uint8_t *bytes, size_t size)
 }
 
 /*
- * Where file systems that programs can write to run nothing, memory does; and
- * nobody changes it under our feet.
+ * Loads from memory, which works on machines that forbid execution on writable
+ * file systems. No other process can change it either.
  */
 static void *load_from_memory(const uint8_t *bytes, size_t size, int *fd_out)
 {
@@ -161,16 +162,16 @@ static void *load_from_memory(const uint8_t *bytes, size_t size, int *fd_out)
 		close(fd);
 		return NULL;
 	}
-	/* Kept open as long as the library: dlopen() tells libraries apart by
-	   their names. */
+	/* The file stays open as long as the library, since dlopen() tells
+	   libraries apart by their names. */
 	*fd_out = fd;
 	return library;
 }
 
 /*
- * Where memory may not be run, a file, for as long as that takes. It stays for
- * profilers, which look there for the names of functions when all is over: so
- * the name says whose it was.
+ * If memory files may not be executed, uses a temporary file. For profilers the
+ * file stays, since they read names of functions after the run. Its name
+ * contains the owner's process.
  */
 static void *load_from_file(const struct jit *jit, const uint8_t *bytes,
 			    size_t size)
@@ -208,7 +209,7 @@ static void give(struct tail *tail, kernel_fn *run)
 		tail_set_kernel(tail, run, TAIL_GENERATED);
 }
 
-/* From now on whoever shares the item's code has it. */
+/* Gives the code to all tails that share the item. */
 static void publish(struct jit *jit, struct item *item, kernel_fn *run)
 {
 	struct sharer *s;
@@ -256,7 +257,7 @@ static struct compiler_job job_of(const struct jit *jit,
 	};
 }
 
-/* All that an object depends on. */
+/* The key of an object: everything that it depends on. */
 static char *make_key(const struct jit *jit, const struct tail *tail)
 {
 	const struct compiler_job job = job_of(jit, tail);
@@ -299,7 +300,10 @@ static int compile(struct jit *jit, struct item *item, char **messages)
 	return r;
 }
 
-/* The kernel of an item that was not in the cache when we looked first. */
+/*
+ * Compiles the kernel of an item that the first lookup did not find in the
+ * cache.
+ */
 static int make(struct jit *jit, struct item *item, char **messages)
 {
 	cleanup_fd int lock =
@@ -307,13 +311,13 @@ static int make(struct jit *jit, struct item *item, char **messages)
 
 	if (lock == -ECANCELED)
 		return lock;
-	/* Another process may have been faster. */
+	/* Another process may have stored it meanwhile. */
 	if (lock >= 0 && !load_cached(jit, item))
 		return 0;
 	return compile(jit, item, messages);
 }
 
-/* Only what the definitions do as well is made here. */
+/* The thread only compiles code that the definitions can replace. */
 static void make_quietly(struct jit *jit, struct item *item)
 {
 	cleanup_free char *messages = NULL;
@@ -382,7 +386,7 @@ static struct item *add_item(struct jit *jit, struct tail *tail, char *key)
 	return item;
 }
 
-/* Without the lock: nobody but who calls this adds items. */
+/* Needs no lock: only callers of this function add items. */
 static struct item *find_item(const struct jit *jit, const char *key)
 {
 	struct item *item = jit->items;
@@ -392,7 +396,7 @@ static struct item *find_item(const struct jit *jit, const char *key)
 	return item;
 }
 
-/* The tail gets what another does, now or when it is there. */
+/* The tail shares another tail's kernel, now or once it is ready. */
 static int share(struct jit *jit, struct item *item, struct tail *tail)
 {
 	struct sharer *s = calloc(1, sizeof(*s));
@@ -408,7 +412,7 @@ static int share(struct jit *jit, struct item *item, struct tail *tail)
 	return 0;
 }
 
-/* Leaves it to the thread, or does its work. */
+/* Queues the item for the thread, or compiles it at once. */
 static void queue(struct jit *jit, struct item *item)
 {
 	struct item **end = &jit->waiting;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What generated code looks like from outside: one function that makes a part
- * of a row of a tensor out of 8-bit pixels. A change of anything here needs a
- * new KERNEL_ABI, because compiled code is kept in files.
+ * The interface of generated code: one function that makes a part of a row of a
+ * tensor from 8-bit pixels. Any change here needs a new KERNEL_ABI, because
+ * compiled code is kept in files.
  */
 #ifndef LOADER_JIT_KERNEL_H
 #define LOADER_JIT_KERNEL_H
@@ -11,10 +11,8 @@ enum {
 	KERNEL_ABI = 1,
 	/* Pixels that a kernel calculates together. */
 	KERNEL_PIXELS = 32,
-	/*
-	 * Flat kernels: the pixels are interleaved, and so are the operands:
-	 * each is this many, for the channels in turn.
-	 */
+	/* Flat kernels have interleaved pixels and operands. Each operand is
+	   this many numbers, for the channels in turn. */
 	KERNEL_LANES = 3 * KERNEL_PIXELS,
 };
 
@@ -33,9 +31,9 @@ enum {
 /* clang-format on */
 
 /*
- * `count` neighbours of an image of width x height, the first at (x, y).
- * in: a plane per channel, flat kernels: interleaved, in[0]. out: where the
- * first pixel goes, planar tensors: a plane per channel, else out[0].
+ * `count` neighbors of an image of width x height, the first at (x, y). in: a
+ * plane per channel; flat kernels: interleaved, in[0]. out: address of the
+ * first pixel; planar tensors: a plane per channel, else out[0].
  */
 KERNEL_SPAN_CODE
 

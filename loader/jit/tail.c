@@ -22,15 +22,15 @@ union values {
 };
 
 /*
- * Some values on their way through a chain, one operation after the other: of
- * the channels from `first` on, all three where an operation needs pixels.
+ * Some values between two operations of a chain: those of the channels from
+ * `first` on, or of all three if an operation needs whole pixels.
  */
 struct lot {
 	unsigned first;
 	unsigned channels;
 	size_t count; /* of each channel */
 	enum dtype type;
-	union values *now; /* one per channel, as the next */
+	union values *now; /* one per channel */
 	union values *spare;
 	union values memory[2][TAIL_CHANNELS];
 };
@@ -125,7 +125,7 @@ static void run_chain(const struct chain *chain, const float *operands,
 	}
 }
 
-/* Whether bytes from `first` on have stayed as they were. */
+/* Whether the bytes from `first` on are unchanged. */
 static bool is_count(const uint8_t *bytes, unsigned first)
 {
 	for (unsigned i = 0; i < LOT; i++) {
@@ -135,7 +135,7 @@ static bool is_count(const uint8_t *bytes, unsigned first)
 	return true;
 }
 
-/* Returns whether values stay as they are. */
+/* Returns whether values do not change. */
 static bool fill_table(const struct tail *tail, const float *operands,
 		       union tail_table *table)
 {
@@ -160,7 +160,7 @@ static bool fill_table(const struct tail *tail, const float *operands,
 
 /* --- a tail --- */
 
-/* Flat kernels take each operand for all their lanes. */
+/* Repeats each operand for all lanes of a flat kernel. */
 static void spread(const struct tail *tail, const float *operands, float *out)
 {
 	const struct chain *chain = tail->chain;
@@ -283,20 +283,20 @@ const char *tail_engine_name(const struct tail *tail)
 
 /* --- rows, by the definition --- */
 
-/* Where a row comes from, from its first pixel or, mirrored, its last. */
+/* The source of a row, from its first pixel or, mirrored, its last. */
 struct origin {
 	const uint8_t *channel[TAIL_CHANNELS];
 	ptrdiff_t step;
 };
 
-/* Where a row of the result goes, in elements of its type. */
+/* The destination of a row, in elements of its type. */
 struct target {
 	void *start;
 	size_t plane; /* from a channel to the next */
 	size_t step;  /* from a pixel to the next */
 };
 
-/* The same for elements of 8, 16, 32 and 64 bits. */
+/* put_values() for elements of 8, 16, 32 and 64 bits. */
 #define DEFINE_LOOK_UP(bits)                                                   \
 	static void look_up_##bits(const union tail_table *table,              \
 				   const struct origin *from, size_t width,    \
@@ -324,7 +324,7 @@ DEFINE_LOOK_UP(32)
 DEFINE_LOOK_UP(64)
 
 /*
- * Planes of narrow elements, 32 bits at a time: processors whose first cache
+ * Writes planes of narrow elements 32 bits at a time. CPUs whose first cache
  * has ECC over words pay double for narrower stores to alternating places.
  */
 #define DEFINE_PACK(bits)                                                      \
@@ -378,7 +378,7 @@ static look_up_fn *const look_ups[][2] = {
 	[8] = { look_up_64, look_up_64 },
 };
 
-/* Of the first row. */
+/* Element 0 of the first row. */
 static struct origin origin_of(const struct band *band,
 			       const struct tail_image *image)
 {
@@ -414,7 +414,7 @@ static struct target target_of(const struct tail *tail,
 	return t;
 }
 
-/* Values of a channel into a tensor, `step` elements apart. */
+/* Writes values of a channel to a tensor, `step` elements apart. */
 static void scatter(const uint8_t *values, size_t count, size_t size,
 		    size_t step, uint8_t *to)
 {
@@ -426,7 +426,7 @@ static void scatter(const uint8_t *values, size_t count, size_t size,
 		memcpy(to + i * step * size, values + i * size, size);
 }
 
-/* A row pixel by pixel: some operation wants all three values. */
+/* Makes a row pixel by pixel, since an operation needs all three values. */
 static void define_row(const struct tail *tail, const struct tail_image *image,
 		       const struct origin *from, const struct target *target)
 {
@@ -478,7 +478,7 @@ static void define_band(const struct tail *tail, const struct tail_image *image,
 
 /* --- rows, by a kernel --- */
 
-/* What is put in another order before a kernel sees it, at most at once. */
+/* Pixels that are reordered for a kernel at a time. */
 enum { PIECE = 512 };
 
 struct piece {
@@ -486,8 +486,8 @@ struct piece {
 };
 
 /*
- * `count` pixels from x on, as they come out, into memory of the piece, in the
- * order that the kernel wants.
+ * Copies `count` pixels from x on, in the order of the result, to the memory of
+ * the piece, in the order that the kernel needs.
  */
 static void gather_piece(const struct tail *tail, const struct origin *from,
 			 uint32_t x, uint32_t count, struct piece *piece,
@@ -582,7 +582,7 @@ static void copy_rows(const struct band *band, uint32_t width, uint8_t *out)
 		memcpy(out + y * row, band->channel[0] + y * band->stride, row);
 }
 
-/* Whether to look up what `run` could calculate, because that is faster. */
+/* Whether a table lookup is faster than `run`. */
 static bool is_table_faster(const struct tail *tail,
 			    const struct tail_image *image,
 			    const struct band *band)
@@ -621,7 +621,10 @@ struct trial {
 	uint64_t out[2][TAIL_CHANNELS * TRIAL_WIDTH * TRIAL_HEIGHT];
 };
 
-/* Without the first operands and pixels a compiler's mistake could hide in. */
+/*
+ * Compares a kernel with the definitions, for row 1 and mirrored: operands of
+ * row 0, or the first pixels, could hide a compiler's mistake.
+ */
 static bool try_kernel(const struct tail *tail, kernel_fn *run, struct trial *t,
 		       float *scratch)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of an image's pipeline: pixels -> the values, type and layout of the
- * tensor, each pixel touched once. A chain becomes one function, prebuilt or
- * compiled (jit.h), and until there is one the definitions of the operations do
- * the same, more slowly and to the bit: what becomes of one 8-bit value of one
- * channel can be only 256 things, so that they are called once per value, not
- * per pixel, unless an operation needs the three values of a pixel.
+ * The end of an image's pipeline: it turns pixels into the values, type and
+ * layout of the tensor, and touches each pixel once. A chain becomes one
+ * function, prebuilt or compiled (jit.h). Until that is ready, the definitions
+ * of the operations make the same bits more slowly. An 8-bit value of a channel
+ * has only 256 results, so the definitions are called once per value. If an
+ * operation needs the three values of a pixel, they are called once per pixel.
  */
 #ifndef LOADER_JIT_TAIL_H
 #define LOADER_JIT_TAIL_H
@@ -27,12 +27,12 @@ union tail_table {
 	uint64_t of_64[TAIL_CHANNELS * TAIL_VALUES];
 };
 
-/* What makes the rows of a tail, the slowest first. */
+/* The engine that makes the rows of a tail, the slowest first. */
 enum tail_engine {
 	TAIL_GENERIC,
 	TAIL_PREBUILT,
 	TAIL_GENERATED,
-	TAIL_NOTHING, /* there is nothing to do: pixels are copied */
+	TAIL_NOTHING, /* pixels are copied */
 };
 
 struct tail {
@@ -44,8 +44,8 @@ struct tail {
 	_Atomic enum tail_engine engine; /* set before it */
 	enum dtype dtype;		 /* of the result */
 	enum layout layout;
-	bool plain;	   /* values stay as they are */
-	bool flat;	   /* what the kernel is: loader/jit/kernel.h */
+	bool plain;	   /* values do not change */
+	bool flat;	   /* kind of kernel, see */
 	bool varies;	   /* operands differ from sample to sample */
 	bool is_own;	   /* no definition but the kernel */
 	bool is_wide;	   /* has OP_PIXEL: `table` is not used */
@@ -55,23 +55,25 @@ struct tail {
 };
 
 /*
- * For a chain whose source is an image; geometry is passed over. -ENOMEM.
- * Needs tail_fini() whether it succeeds or not.
+ * Initializes the tail of a chain whose source is an image; skips geometry.
+ * -ENOMEM. Needs tail_fini() even if it fails.
  */
 int tail_init(struct tail *tail, const struct chain *chain,
 	      const struct isa *isa);
 void tail_fini(struct tail *tail);
 
-/* The kernel's text; its own operations are loaded. -ENOMEM. */
+/* Sets the kernel's text; custom operations are loaded. -ENOMEM. */
 int tail_emit(struct tail *tail);
 
-/* Whether nothing is to be done to pixels. */
+/* Whether pixels are only copied. */
 bool tail_is_copy(const struct tail *tail);
 
-/* Whether it makes the rows that the definitions make, where there are any. */
+/*
+ * Whether the kernel makes the same rows as the definitions, if there are any.
+ */
 bool tail_agrees(const struct tail *tail, kernel_fn *run);
 
-/* From now on rows are made by this function. Thread-safe. */
+/* Uses this function for rows from now on. Thread-safe. */
 void tail_set_kernel(struct tail *tail, kernel_fn *run,
 		     enum tail_engine engine);
 
@@ -86,7 +88,7 @@ const char *tail_engine_name(const struct tail *tail);
 const float *tail_operands(const struct tail *tail,
 			   const struct pipeline_row *row, float *scratch);
 
-/* An image on its way into a tensor. */
+/* An image to be written to a tensor. */
 struct tail_image {
 	struct size size;
 	bool mirror;	       /* left and right are exchanged */
@@ -95,7 +97,7 @@ struct tail_image {
 		      aligned as their type */
 };
 
-/* Fills the band's rows of the tensor. */
+/* Writes the band's rows of the tensor. */
 void tail_band(const struct tail *tail, const struct tail_image *image,
 	       const struct band *band);
 

@@ -4,7 +4,7 @@
 #include "loader/util/isa_choice.h"
 #include "loader/util/rgb16.h"
 
-/* Sixteen pixels at a time; returns how many. */
+/* Handles blocks of sixteen pixels, and returns the number of pixels done. */
 static size_t split_blocks(const uint8_t *restrict in, size_t count,
 			   uint8_t *restrict planes, size_t stride)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes the kernels that become part of the library: those of the pipelines
- * that most people write, whatever geometry stands before and whatever the
- * numbers are. Runs while the library is built.
+ * Writes the kernels that become part of the library: those of the most common
+ * pipelines, with any geometry before them and any numbers. The build runs this
+ * program.
  */
 #include <stdio.h>
 #include <stdlib.h>
