@@ -16,7 +16,7 @@
 #include "fs/util/log.h"
 #include "loader/util/library.h"
 
-/* Numbers of the driver's ABI. */
+/* Constants of the driver's ABI. */
 enum {
 	CODE_OUT_OF_MEMORY = 2,
 	CODE_NOT_READY = 600,
@@ -157,11 +157,11 @@ struct cuda {
 
 /* --- errors --- */
 
-/* What codes of the driver mean to us; all others are -EIO. */
+/* The errno values of the driver's codes; all others are -EIO. */
 static const struct {
 	int code;
 	int error;
-	bool lost;	    /* nothing works from then on */
+	bool lost;	    /* the device is lost */
 	const char *advice; /* NULL: none */
 } meanings[] = {
 	{ 1, -EINVAL, false, NULL },
@@ -226,7 +226,7 @@ static const char *text_of(int (*get)(int, const char **), int code)
 	return get(code, &text) || !text ? "unknown" : text;
 }
 
-/* Says what failed, once; -errno. */
+/* Logs the failure once, and returns -errno. */
 static int complain(struct cuda *cuda, int code, const char *format,
 		    va_list args)
 {
@@ -237,7 +237,7 @@ static int complain(struct cuda *cuda, int code, const char *format,
 	bool lost = known && meanings[m].lost;
 	char what[200], why[FAILURE_SIZE];
 
-	/* Of several threads that meet with the loss, one tells. */
+	/* Only the first thread that notices the loss logs it. */
 	if (atomic_load(&cuda->lost) ||
 	    (lost && atomic_exchange(&cuda->lost, true)))
 		return -EIO;
@@ -270,7 +270,7 @@ check(struct cuda *cuda, int code, const char *format, ...)
 
 /* --- the context --- */
 
-/* Makes the context current. What follows goes through leave(). */
+/* Makes the context current, until leave(). */
 static int enter(struct cuda *cuda)
 {
 	if (atomic_load(&cuda->lost))
@@ -279,14 +279,16 @@ static int enter(struct cuda *cuda)
 		     "use its context");
 }
 
-/* To end something, which is tried on a lost device too: false, if nothing was
-   entered. */
+/*
+ * Enters to free something, which is tried on a lost device too. False: the
+ * context could not be made current.
+ */
 static bool enter_to_end(struct cuda *cuda)
 {
 	return !cuda->driver.context_push(cuda->context);
 }
 
-/* As it was before; then check(). */
+/* Restores the previous context, then calls check(). */
 __attribute__((format(printf, 3, 4))) static int
 leave(struct cuda *cuda, int code, const char *format, ...)
 {
@@ -322,7 +324,7 @@ static int open_driver(struct cuda *cuda)
 	}
 	missing = library_fill(cuda->library, driver_symbols,
 			       ARRAY_LEN(driver_symbols), &cuda->driver);
-	/* Which may have been found before what is missing. */
+	/* Closes libraries that were opened before the failure. */
 	if (cuda->driver.driver_version)
 		cuda->driver.driver_version(&version);
 	cuda->facts.driver = version;
@@ -360,7 +362,7 @@ static int open_context(struct cuda *cuda)
 	return r;
 }
 
-/* NVTX has had two names; not having it is no matter. */
+/* NVTX has had two names. It is optional. */
 static void open_ranges(struct cuda *cuda)
 {
 	static const char *const names[] = { "libnvToolsExt.so.1",
@@ -384,7 +386,7 @@ static int attribute(struct cuda *cuda, int which)
 		       : value;
 }
 
-/* One line that the kernel has on a PCI device; empty: none. */
+/* Reads a one-line attribute of a PCI device from sysfs; empty: none. */
 static void read_pci(const char *pci, const char *what, char *out, size_t size)
 {
 	char path[96];
@@ -593,7 +595,7 @@ int cuda_event_query(struct cuda *cuda, struct cuda_event *event)
 	if (r)
 		return r;
 	code = cuda->driver.event_query(event);
-	/* An answer, and nothing to log. */
+	/* A normal answer that is not logged. */
 	r = leave(cuda, code == CODE_NOT_READY ? 0 : code, "ask for an event");
 	return code == CODE_NOT_READY ? -EAGAIN : r;
 }

@@ -29,21 +29,23 @@
 struct log;
 struct cuda;
 
-/* Handles of the driver: of the same types as its own, never looked into. */
+/*
+ * Handles of the driver, with its own types. This code never looks into them.
+ */
 struct cuda_stream;
 struct cuda_event;
 struct cuda_module;
 struct cuda_kernel;
 
 /*
- * Streams that are not made: the legacy default stream, which NULL means too,
- * and each thread's own default stream, which depends on who calls. The numbers
- * are CUDA's and DLPack's.
+ * Streams that always exist: the legacy default stream, which NULL means too,
+ * and each calling thread's own default stream. The numbers are CUDA's and
+ * DLPack's.
  */
 #define CUDA_STREAM_LEGACY ((struct cuda_stream *)1)
 #define CUDA_STREAM_PER_THREAD ((struct cuda_stream *)2)
 
-/* What a device is. -1 where the driver does not tell. */
+/* Properties of a device. -1: the driver does not report it. */
 struct cuda_facts {
 	int device; /* its ordinal */
 	int driver; /* CUDA version of the driver: 12040 is 12.4 */
@@ -56,7 +58,7 @@ struct cuda_facts {
 	int coherent;	/* 1: reads the host's pageable memory by its page
 			   tables, as over NVLink-C2C */
 	char pci[16];	/* "0000:3b:00.0"; empty: not told */
-	/* Of the bus, as the kernel has it; empty or -1: it does not say. */
+	/* Of the bus, as the kernel reports it; empty or -1: unknown. */
 	char link_speed[32]; /* "16.0 GT/s PCIe" */
 	int link_width;	     /* lanes */
 	int numa_node;
@@ -68,14 +70,16 @@ struct cuda_facts {
  * that many. One line is logged that says what to do.
  */
 int cuda_open(int device, struct log *log, struct cuda **out);
-/* Everything made of it has ended. Takes NULL. */
+/* Closes the device; everything made from it is closed. Takes NULL. */
 void cuda_close(struct cuda *cuda);
 
 const struct cuda_facts *cuda_facts(const struct cuda *cuda);
 /* Whether the device was lost; calls fail with -EIO from then on. */
 bool cuda_is_lost(const struct cuda *cuda);
-/* What the last call that failed was about, as it was logged; after the device
-   was lost that. "" if none did. */
+/*
+ * The last logged failure; after the device was lost, the loss. "" if there is
+ * none.
+ */
 void cuda_failure(struct cuda *cuda, char *out, size_t size);
 
 /* --- memory; at least one byte ---
@@ -92,27 +96,32 @@ void cuda_device_free(struct cuda *cuda, uint64_t address);
 
 /* --- streams and events --- */
 
-/* One that the legacy default stream does not wait for, nor it for that. */
+/* Makes a stream that does not synchronize with the legacy default stream. */
 int cuda_stream_create(struct cuda *cuda, struct cuda_stream **out);
-/* Takes NULL. What was queued is still done. */
+/* Closes a stream; queued work is still done. Takes NULL. */
 void cuda_stream_destroy(struct cuda *cuda, struct cuda_stream *stream);
-/* The host waits for what is queued now. */
+/* Blocks the host until the work queued so far is done. */
 int cuda_stream_synchronize(struct cuda *cuda, struct cuda_stream *stream);
-/* What is queued from now on waits, on the device, for the event as it was last
-   recorded; not at all if it never was. */
+/*
+ * Makes work that is queued from now on wait, on the device, for the event as
+ * last recorded. It does not wait if the event was never recorded.
+ */
 int cuda_stream_wait_event(struct cuda *cuda, struct cuda_stream *stream,
 			   struct cuda_event *event);
 
-/* Without a time. Waiting for it sleeps. */
+/* Makes an event without a timestamp. Waiting for it sleeps. */
 int cuda_event_create(struct cuda *cuda, struct cuda_event **out);
-/* Takes NULL. May be waited for by streams still. */
+/* Closes an event; streams may still wait for it. Takes NULL. */
 void cuda_event_destroy(struct cuda *cuda, struct cuda_event *event);
 int cuda_event_record(struct cuda *cuda, struct cuda_event *event,
 		      struct cuda_stream *stream);
-/* 0: it has come, or was never recorded; -EAGAIN: not yet. */
+/* 0: the event occurred, or was never recorded. -EAGAIN: not yet. */
 int cuda_event_query(struct cuda *cuda, struct cuda_event *event);
 int cuda_event_synchronize(struct cuda *cuda, struct cuda_event *event);
-/* The host waits for everything that this process has queued on the device. */
+/*
+ * Blocks the host until everything that this process queued on the device is
+ * done.
+ */
 int cuda_synchronize(struct cuda *cuda);
 
 /* --- work; queued on a stream, done when its turn comes --- */
@@ -127,9 +136,9 @@ int cuda_copy_to_host(struct cuda *cuda, void *to, uint64_t from, uint64_t size,
 /* A cubin, PTX or a fat binary. -ENOEXEC: not for this device or driver. */
 int cuda_module_load(struct cuda *cuda, const void *image,
 		     struct cuda_module **out);
-/* Nothing of it runs any more. Takes NULL. */
+/* Closes a module; none of its kernels runs. Takes NULL. */
 void cuda_module_unload(struct cuda *cuda, struct cuda_module *module);
-/* Belongs to the module. -ENOENT: there is none of this name. */
+/* Finds a kernel, which belongs to the module. -ENOENT: no such name. */
 int cuda_module_kernel(struct cuda *cuda, struct cuda_module *module,
 		       const char *name, struct cuda_kernel **out);
 

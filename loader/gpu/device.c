@@ -18,13 +18,13 @@
 
 enum { CACHE_LIMIT = 64 << 20, PIECE = 4 << 20 };
 
-/* What makes the device round as the processor does (beton-transforms(7)). */
+/* Options that make the device round as the CPU does (beton-transforms(7)). */
 static const char *const OPTIONS[] = {
 	"-default-device", "--fmad=false",     "--ftz=false",
 	"--prec-div=true", "--prec-sqrt=true",
 };
 
-/* One text, loaded. */
+/* A loaded text. */
 struct code {
 	struct code *next;
 	char *text;
@@ -32,7 +32,7 @@ struct code {
 	struct cuda_kernel *kernel;
 };
 
-/* Whose code it is. */
+/* The output of this code. */
 struct use {
 	struct use *next;
 	const struct pipeline *pipeline;
@@ -44,7 +44,7 @@ struct device {
 	struct log *log;
 	struct cuda *cuda;
 	struct upload *upload;
-	struct cuda_compiler *compiler; /* NULL until it is needed */
+	struct cuda_compiler *compiler; /* NULL until needed */
 	struct objects *objects;	/* as it is */
 	struct code *codes;
 	struct use *uses;
@@ -175,7 +175,7 @@ static int start_compiler(struct device *d)
 	return r;
 }
 
-/* All that code depends on. */
+/* The key of code: everything that it depends on. */
 static char *make_key(const struct device *d, const char *text)
 {
 	char *key;
@@ -251,7 +251,7 @@ static int make(struct device *d, struct code *code)
 	return r == -EINVAL ? -ENOSYS : r;
 }
 
-/* Takes the text. */
+/* Becomes the owner of the text. */
 static int find_code(struct device *d, char *text, const struct code **out)
 {
 	struct code *code;

@@ -20,30 +20,31 @@ struct log;
 struct pipeline;
 
 /*
- * `pinned`: bytes of batches that may be pinned. -ENODEV, -ENOSYS: there is no
- * such GPU, or no driver; told to the log.
+ * Opens a GPU. `pinned`: bytes of batches that may be pinned. -ENODEV, -ENOSYS:
+ * there is no such GPU, or no driver, which is logged.
  */
 int device_open(int ordinal, uint64_t pinned, struct log *log,
 		struct device **out);
-/* All that uses it has ended. Takes NULL. */
+/* Closes the device; everything that uses it is closed. Takes NULL. */
 void device_close(struct device *d);
 
 /*
- * Kernels for what pipeline_split() left of a pipeline, which outlives the
- * device. -ENOSYS: there is no compiler, or it refuses a function of a file;
- * told to the log.
+ * Compiles kernels for the operations that pipeline_split() left to the GPU.
+ * The pipeline outlives the device. -ENOSYS: there is no compiler, or it
+ * refuses a function from a file, which is logged.
  */
 int device_add(struct device *d, const struct pipeline *p);
 
 /*
- * Bytes of the device to the host, after what makes them was waited for. Waits;
- * a few at a time through pinned memory: for looking, not for speed.
+ * Copies bytes of the device to the host, after the work that makes them.
+ * Blocks, and copies a few at a time through pinned memory: for inspection, not
+ * for speed.
  */
 int device_download(struct device *d, uint64_t from, void *to, uint64_t size);
 
 struct cuda *device_cuda(const struct device *d);
 struct upload *device_upload(const struct device *d);
-/* Of an output; NULL: there is nothing left to a kernel. */
+/* The kernel of an output; NULL: it needs none. */
 struct cuda_kernel *device_kernel(const struct device *d,
 				  const struct pipeline *p, size_t i);
 

@@ -21,11 +21,11 @@ struct parcel {
 	struct upload_slot *slot;
 	size_t num_outputs;
 	struct upload_copy *copies; /* [num_outputs * PARTS] */
-	const struct parcel *of;    /* what it repeats; NULL: nothing */
-	bool ships;		    /* it has a copy of that */
+	const struct parcel *of;    /* parcel that it repeats; NULL: none */
+	bool ships;		    /* has its own copy of that parcel */
 	const struct pipeline *pipeline;
 	uint32_t rows;
-	bool is_begun; /* and not released */
+	bool is_begun; /* begun, and not released */
 };
 
 int parcel_open(struct device *d, size_t num_outputs, struct parcel **out)
@@ -171,7 +171,9 @@ void parcel_row(struct parcel *p, size_t i, uint32_t row,
 				  row * pipeline_num_operands(p->pipeline, i));
 }
 
-/* Rows [first, first + count): a grid is so high only. */
+/*
+ * Launches rows [first, first + count), since the height of a grid is limited.
+ */
 static int launch(struct parcel *p, size_t i, uint32_t first, uint32_t count,
 		  struct cuda *cuda, struct cuda_stream *stream)
 {

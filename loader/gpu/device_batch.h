@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A batch for a GPU: the memory that rows are made in, and what becomes of it.
- * An output is copied as it was made, or a kernel makes it of that; where a row
- * could not be made, it makes zeros, as processors do.
+ * A batch for a GPU: the memory for its rows, and their way to the device. An
+ * output is copied as it is, or a kernel makes it from the copied rows. For a
+ * row that failed, the kernel makes zeros, as CPUs do.
  *
  * The protocol, and the threads, are those of upload.h.
  */
@@ -21,20 +21,20 @@ int parcel_open(struct device *d, size_t num_outputs, struct parcel **out);
 void parcel_close(struct parcel *p);
 
 /*
- * Room for so many rows of a pipeline, which the device knows by device_add().
- * Waits until the last batch in this memory was copied. -ENOMEM, -EIO
+ * Starts a batch of `rows` rows of a pipeline that device_add() prepared.
+ * Blocks until the last batch in this memory is copied. -ENOMEM, -EIO
  */
 int parcel_begin(struct parcel *p, const struct pipeline *pipeline,
 		 uint32_t rows);
 
-/* Whether that wait was one. */
+/* Whether parcel_begin() had to block. */
 bool parcel_has_waited(const struct parcel *p);
 /* Bytes that are copied to the device. */
 uint64_t parcel_size(const struct parcel *p);
 
-/* Where rows of made_size bytes are to be; NULL: the output is no GPU's. */
+/* The memory for rows of made_size bytes; NULL: the output is not for a GPU. */
 uint8_t *parcel_rows(const struct parcel *p, size_t output);
-/* Where it will be, in the memory of the device. */
+/* The address of the output on the device. */
 uint64_t parcel_address(const struct parcel *p, size_t output);
 
 /*
@@ -45,21 +45,21 @@ uint64_t parcel_address(const struct parcel *p, size_t output);
  */
 int parcel_repeat(struct parcel *p, const struct parcel *of, bool ship);
 
-/* Once per output of a GPU and row: it is there, or it is not. */
+/* Records for each output of a GPU and row whether the row was made. */
 void parcel_row(struct parcel *p, size_t output, uint32_t row,
 		const struct pipeline_row *key, bool is_made);
 
-/* After all rows: copies and kernels are queued. */
+/* Queues copies and kernels, after all rows. */
 int parcel_start(struct parcel *p);
 
-/* An output that was started, to memory of the host. Waits. */
+/* Copies a started output to memory of the host. Blocks. */
 int parcel_read(struct parcel *p, size_t output, void *to, uint64_t size);
 
 /* As upload_acquire(), _wait() and _release(). */
 int parcel_acquire(struct parcel *p, struct cuda_stream *stream);
 int parcel_wait(struct parcel *p);
 int parcel_release(struct parcel *p, struct cuda_stream *stream);
-/* As upload_release_done(), if it was begun and not released. */
+/* As upload_release_done(), if the batch was begun and not released. */
 void parcel_end(struct parcel *p);
 
 #endif

@@ -31,7 +31,7 @@ struct nvrtc {
 	int (*log)(void *program, char *text);
 	int (*ptx_size)(void *program, size_t *size);
 	int (*ptx)(void *program, char *text);
-	/* Since 11.1 and 11.2. */
+	/* Available since CUDA 11.1 and 11.2. */
 	int (*cubin_size)(void *program, size_t *size);
 	int (*cubin)(void *program, char *bytes);
 	int (*num_architectures)(int *n);
@@ -65,7 +65,7 @@ static const struct library_symbol symbols[] = {
 static const char *const names[] = { "libnvrtc.so.13", "libnvrtc.so.12",
 				     "libnvrtc.so.11.2", "libnvrtc.so" };
 
-/* Where packages keep it, below site-packages. */
+/* Directories of packages, below site-packages. */
 static const char *const packages[] = { "nvidia/cu13/lib",
 					"nvidia/cuda_nvrtc/lib" };
 
@@ -76,13 +76,13 @@ struct cuda_compiler {
 	int device_version; /* 90: compute capability 9.0 */
 	int driver;
 	bool to_cubin;	 /* else PTX */
-	char option[64]; /* for which architecture */
+	char option[64]; /* architecture option */
 	char name[64];
 };
 
 /* --- finding it --- */
 
-/* Takes the library if it will do. */
+/* Uses the library if it is suitable. */
 static bool take(struct cuda_compiler *c, void *library)
 {
 	int major = 0, minor = 0;
@@ -108,7 +108,7 @@ static bool take_named(struct cuda_compiler *c, bool loaded)
 	return taken;
 }
 
-/* Of the files of this pattern, the newest that will do. */
+/* Finds the newest suitable file of this pattern. */
 static bool take_file(struct cuda_compiler *c, const char *pattern)
 {
 	glob_t found;
@@ -135,7 +135,10 @@ static bool take_below(struct cuda_compiler *c, const char *site_packages)
 	return taken;
 }
 
-/* Beside the CUDA libraries that a framework brought, if they are loaded. */
+/*
+ * Searches beside the CUDA libraries that a framework brought, if they are
+ * loaded.
+ */
 static bool take_beside_loaded(struct cuda_compiler *c)
 {
 	static const char mark[] = "/site-packages/nvidia/";
@@ -240,8 +243,10 @@ const char *cuda_compiler_name(const struct cuda_compiler *c)
 
 /* --- compiling --- */
 
-/* All that the compiler wrote, a message of its own for each line. Who calls
-   may go on without the code. */
+/*
+ * Logs all output of the compiler, a message for each line. The caller may go
+ * on without the code.
+ */
 static void log_messages(struct cuda_compiler *c, void *program,
 			 const char *name, int code)
 {

@@ -20,8 +20,10 @@ struct log;
 struct cuda_facts;
 struct cuda_compiler;
 
-/* Of the facts, driver, major and minor count. -ENOSYS: there is no NVRTC; one
-   line is logged that says what to install. */
+/*
+ * Opens NVRTC for a device; driver, major and minor of the facts count.
+ * -ENOSYS: there is no NVRTC, and a logged line says what to install.
+ */
 int cuda_compiler_open(const struct cuda_facts *facts, struct log *log,
 		       struct cuda_compiler **out);
 /* Takes NULL. */
@@ -34,15 +36,15 @@ void cuda_compiler_close(struct cuda_compiler *compiler);
  */
 const char *cuda_compiler_name(const struct cuda_compiler *compiler);
 
-/* What cuda_module_load() takes; the caller frees the bytes. */
+/* Code for cuda_module_load(). The caller frees the bytes. */
 struct cuda_image {
 	char *bytes;
 	size_t size;
 };
 
 /*
- * Compiles a text; `name` stands in its messages. Functions are to be extern
- * "C". -EINVAL: it refuses the text, and what it said is logged.
+ * Compiles a text; messages contain `name`. Functions must be extern "C".
+ * -EINVAL: the compiler refuses the text, and its output is logged.
  */
 int cuda_compiler_run(struct cuda_compiler *compiler, const char *name,
 		      const char *text, const char *const *options,

@@ -15,18 +15,18 @@
 
 enum {
 	PIECES = 2,
-	/* Some 50 us of a bus of 25 GB/s: long against what a copy costs to
-	   queue, some 3 us. */
+	/* Size of a copy: some 50 us on a bus of 25 GB/s, long compared with
+	   the 3 us of queuing it. */
 	PIECE_SIZE = 1 << 20,
 	PAGE = 4096,
-	/* What a GPU hands out at least, in size and for each tensor. */
+	/* The granularity of a GPU's memory, in size and for each tensor. */
 	DEVICE_GRAIN = 512,
 };
 
-/* Pinned memory that ordinary memory is copied through. */
+/* Pinned memory through which ordinary memory is copied. */
 struct piece {
 	void *bytes;
-	struct cuda_event *read; /* by the last copy out of it */
+	struct cuda_event *read; /* recorded after the last copy out of it */
 };
 
 struct upload {
@@ -38,7 +38,7 @@ struct upload {
 	struct piece pieces[PIECES];
 	uint32_t next_piece;
 	uint64_t budget;
-	bool told; /* that the budget is used up */
+	bool told; /* the exhausted budget was logged */
 	struct upload_stats stats;
 };
 
@@ -59,7 +59,7 @@ struct user {
 	struct cuda_event *released;
 };
 
-/* Where a round is. */
+/* The state of a round. */
 enum round { ROUND_NONE, ROUND_WRITING, ROUND_STARTED };
 
 struct upload_slot {
@@ -67,7 +67,7 @@ struct upload_slot {
 	struct part *parts;
 	uint32_t num_parts;
 	enum round round; /* changed by who has the round, as the next */
-	bool has_waited;  /* as it began */
+	bool has_waited;  /* begin had to wait */
 	struct cuda_event *copied; /* the host's memory was read */
 	struct cuda_event *ready;
 	pthread_mutex_t lock; /* guards all that follows */
@@ -93,7 +93,10 @@ static int open_pieces(struct upload *u)
 	return r;
 }
 
-/* Until nothing of it runs. Where the driver cannot tell, the whole device. */
+/*
+ * Waits until nothing of the upload runs. If the driver cannot tell, waits for
+ * the whole device.
+ */
 static void finish_stream(struct upload *u)
 {
 	if (cuda_stream_synchronize(u->cuda, u->stream))
@@ -144,7 +147,7 @@ void upload_get_stats(struct upload *u, struct upload_stats *out)
 
 /* --- memory --- */
 
-/* Counts pinned bytes in, if the budget has them. */
+/* Adds pinned bytes, if the budget allows. */
 static bool take_budget(struct upload *u, uint64_t size)
 {
 	scoped_lock(&u->lock);
@@ -193,7 +196,7 @@ static int grow_host(struct upload *u, struct part *p, uint64_t size)
 			p->host_capacity = capacity;
 			return 0;
 		}
-		/* What the system does not pin may still be had. */
+		/* Memory that cannot be pinned may still be allocated. */
 		count(u, &u->stats.pinned, -capacity);
 	}
 	r = buffer_reserve(&p->ordinary, size);
@@ -254,7 +257,7 @@ int upload_slot_open(struct upload *upload, uint32_t num_parts,
 	return r;
 }
 
-/* Until nobody uses its memory any more. */
+/* Waits until the slot's memory is unused. */
 static int wait_for_all(struct upload_slot *s)
 {
 	struct cuda *cuda = s->upload->cuda;
@@ -271,8 +274,8 @@ void upload_slot_close(struct upload_slot *s)
 		return;
 	if (s->round != ROUND_NONE && upload_release(s, UPLOAD_NO_STREAM))
 		upload_release_done(s);
-	/* Memory that is still used must not be another's: where the driver
-	   cannot tell by the events, all of the device is waited for. */
+	/* Memory in use must not be freed. If the driver cannot tell by the
+	   events, waits for the whole device. */
 	if (wait_for_all(s))
 		cuda_synchronize(s->upload->cuda);
 	for (uint32_t i = 0; s->parts && i < s->num_parts; i++) {
@@ -348,7 +351,7 @@ uint64_t upload_device(const struct upload_slot *s, uint32_t part)
 
 /* --- starting; with upload.lock held --- */
 
-/* Whose memory of the host it reads. */
+/* The slot whose host memory it reads. */
 static const struct upload_slot *from_of(const struct upload_slot *s,
 					 const struct upload_copy *c)
 {
@@ -375,7 +378,7 @@ static bool copies_fit(const struct upload_slot *s, const struct upload_copy *c,
 	return true;
 }
 
-/* What was queued by consumers of the last round comes first. */
+/* Makes the stream wait for the consumers of the last round. */
 static int wait_for_users(struct upload_slot *s)
 {
 	int r = 0;
@@ -386,7 +389,7 @@ static int wait_for_users(struct upload_slot *s)
 	return r;
 }
 
-/* At most a piece of ordinary memory. */
+/* Copies at most one piece of ordinary memory. */
 static int copy_piece(struct upload *u, uint64_t to, const uint8_t *from,
 		      uint64_t size)
 {
@@ -465,8 +468,8 @@ int upload_start(struct upload_slot *s, const struct upload_copy *copies,
 	pthread_mutex_unlock(&u->lock);
 	cuda_range_pop(u->cuda);
 	if (r) {
-		/* Some of it may be queued, and would read what the host is
-		   going to write. */
+		/* Queued copies would read memory that the host is about to
+		   write. */
 		finish_stream(u);
 		return r;
 	}
@@ -477,7 +480,10 @@ int upload_start(struct upload_slot *s, const struct upload_copy *copies,
 
 /* --- consumers; with slot.lock held --- */
 
-/* A stream is who uses it, where each thread has its own by that name. */
+/*
+ * A thread's own default stream has the same name in every thread, so the
+ * thread tells them apart.
+ */
 static struct user *find_user(struct upload_slot *s, struct cuda_stream *stream)
 {
 	for (uint32_t i = 0; i < s->num_users; i++) {
@@ -489,7 +495,7 @@ static struct user *find_user(struct upload_slot *s, struct cuda_stream *stream)
 	return NULL;
 }
 
-/* Room for one more, and its event. */
+/* Ensures room for one more user, with its event. */
 static int reserve_user(struct upload_slot *s)
 {
 	struct user *users = s->users;
@@ -520,8 +526,8 @@ static void add_user(struct upload_slot *s, struct cuda_stream *stream)
 }
 
 /*
- * Another thread's own default stream cannot be named. But the legacy default
- * stream waits for all that is queued on those.
+ * The default stream of another thread cannot be named. The legacy default
+ * stream waits for all work on those streams.
  */
 static struct cuda_stream *stream_of(const struct user *u)
 {
@@ -576,8 +582,8 @@ int upload_release(struct upload_slot *s, struct cuda_stream *stream)
 	scoped_lock(&s->lock);
 	if (s->round == ROUND_NONE)
 		return -EINVAL;
-	/* What was not started has no users but the last round's, whose events
-	   stay as they are. */
+	/* A slot that was not started has only the users of the last round,
+	   whose events stay valid. */
 	if (s->round == ROUND_WRITING) {
 		s->round = ROUND_NONE;
 		return 0;

@@ -50,25 +50,28 @@ struct upload;
 struct upload_slot;
 
 struct upload_options {
-	struct cuda *cuda; /* outlives the upload */
+	struct cuda *cuda; /* must outlive the upload */
 	uint64_t pinned;   /* bytes of slots that may be pinned; besides it 2
 			      MiB for what is not */
 	struct log *log;
 };
 
 int upload_open(const struct upload_options *options, struct upload **out);
-/* All slots were closed. Waits for what is queued on its stream. Takes NULL. */
+/*
+ * Closes the upload, after all its slots. Waits for the work on its stream.
+ * Takes NULL.
+ */
 void upload_close(struct upload *upload);
 
-/* Since open. */
+/* Totals since upload_open(). */
 struct upload_stats {
 	uint64_t batches;  /* started */
 	uint64_t bytes;	   /* copied */
 	uint64_t staged;   /* of these, through the pieces */
 	uint64_t waits;	   /* upload_begin() found copies unfinished */
-	uint64_t wait_ns;  /* and waited so long */
+	uint64_t wait_ns;  /* how long it waited */
 	uint64_t pinned;   /* bytes of slots that are pinned now */
-	uint64_t ordinary; /* that are not */
+	uint64_t ordinary; /* bytes of slots that are not pinned */
 	uint64_t device;   /* bytes of the device's memory now */
 };
 
@@ -84,10 +87,12 @@ int upload_slot_open(struct upload *upload, uint32_t num_parts,
  */
 void upload_slot_close(struct upload_slot *slot);
 
-/* After that the host's memory may be written. -EIO: the device is lost.
-   -EBUSY: the last round was not released. */
+/*
+ * Begins a round: the host's memory may be written then. -EIO: the device is
+ * lost. -EBUSY: the last round was not released.
+ */
 int upload_begin(struct upload_slot *slot);
-/* Whether the last one found copies unfinished. */
+/* Whether the last upload_begin() found copies unfinished. */
 bool upload_has_waited(const struct upload_slot *slot);
 
 /*
@@ -98,8 +103,10 @@ bool upload_has_waited(const struct upload_slot *slot);
  */
 int upload_reserve(struct upload_slot *slot, uint32_t part, uint64_t host,
 		   uint64_t device);
-/* Where the part is; NULL and 0 while nothing was reserved. Changes only with
-   upload_reserve(). At least 64-byte and 256-byte aligned. */
+/*
+ * The addresses of a part; NULL and 0 before upload_reserve(), which alone
+ * changes them. At least 64-byte and 256-byte aligned.
+ */
 void *upload_host(const struct upload_slot *slot, uint32_t part);
 uint64_t upload_device(const struct upload_slot *slot, uint32_t part);
 
@@ -135,10 +142,10 @@ int upload_start(struct upload_slot *slot, const struct upload_copy *copies,
  * does not, or the slot was not started.
  */
 int upload_acquire(struct upload_slot *slot, struct cuda_stream *stream);
-/* The same for the host: waits until the batch is complete. */
+/* Blocks the host until the batch is complete. */
 int upload_wait(struct upload_slot *slot);
 
-/* For upload_release(): none but those that acquired it. */
+/* For upload_release(): no stream but those that acquired the slot. */
 #define UPLOAD_NO_STREAM ((struct cuda_stream *)-1)
 
 /*
