@@ -37,14 +37,14 @@ static int take_batch(struct beton_loader *l, const struct beton_batch **out)
 
 int beton_loader_next(struct beton_loader *l, const struct beton_batch **out)
 {
-	struct parcel *p;
+	struct device_batch *p;
 	int r = take_batch(l, out);
 
 	if (r)
 		return r;
 	r = ring_parcel(l->ring, *out, &p);
 	if (!r && p) {
-		r = parcel_wait(p);
+		r = device_batch_wait(p);
 		ring_waited_for_upload(l->ring);
 	}
 	return r ? lose_batch(l, out, r) : 0;
@@ -64,17 +64,17 @@ int beton_loader_next_on(struct beton_loader *l, void *stream,
 int beton_loader_acquire(struct beton_loader *l,
 			 const struct beton_batch *batch, void *stream)
 {
-	struct parcel *p;
+	struct device_batch *p;
 	int r = ring_parcel(l->ring, batch, &p);
 
-	return !r && p ? parcel_acquire(p, stream) : r;
+	return !r && p ? device_batch_acquire(p, stream) : r;
 }
 
 int beton_loader_read(struct beton_loader *l, const struct beton_batch *batch,
 		      uint32_t output, void *to)
 {
 	const struct beton_tensor *t;
-	struct parcel *p;
+	struct device_batch *p;
 	int r = ring_parcel(l->ring, batch, &p);
 
 	if (!r && output >= batch->num_outputs)
@@ -83,7 +83,7 @@ int beton_loader_read(struct beton_loader *l, const struct beton_batch *batch,
 		return r;
 	t = &batch->outputs[output];
 	if (t->device_type != BETON_DEVICE_CPU)
-		return parcel_read(p, output, to, t->size);
+		return device_batch_read(p, output, to, t->size);
 	memcpy(to, t->data, t->size);
 	return 0;
 }
@@ -115,13 +115,13 @@ void beton_loader_release(struct beton_loader *l,
 int beton_loader_release_on(struct beton_loader *l,
 			    const struct beton_batch *batch, void *stream)
 {
-	struct parcel *p;
+	struct device_batch *p;
 	int r = ring_parcel(l->ring, batch, &p);
 
 	if (r)
 		return r;
 	if (p)
-		r = parcel_release(p, stream);
+		r = device_batch_release(p, stream);
 	/* A lost device does not use its memory any more. */
 	if (!r || cuda_is_lost(device_cuda(l->device)))
 		ring_release(l->ring, batch);
@@ -219,7 +219,7 @@ static const char *slowest_engine(const struct phases *phases)
 /* The pipelines of the batches that are begun now. */
 static const struct phases *phases_now(const struct beton_loader *l)
 {
-	return l->whole && ring_side(l->ring) == BALANCE_PROCESSOR ? l->whole
+	return l->whole && ring_side(l->ring) == OFFLOAD_PROCESSOR ? l->whole
 								   : l->phases;
 }
 
@@ -230,12 +230,12 @@ static const char *point_now(const struct beton_loader *l)
 	if (!l->device)
 		return "none";
 	if (l->whole)
-		return balance_name(ring_side(l->ring));
+		return offload_name(ring_side(l->ring));
 	for (size_t i = 0; i < pipeline_num_outputs(p); i++) {
 		if (pipeline_has_rest(p, i))
-			return balance_name(BALANCE_DEVICE);
+			return offload_name(OFFLOAD_DEVICE);
 	}
-	return balance_name(BALANCE_PROCESSOR);
+	return offload_name(OFFLOAD_PROCESSOR);
 }
 
 void beton_loader_info(const struct beton_loader *l,
@@ -307,7 +307,7 @@ int beton_loader_pace(const struct beton_loader *l,
 void beton_loader_kept(const struct beton_loader *l,
 		       struct beton_kept_stats *out)
 {
-	struct stash_stats s;
+	struct value_store_stats s;
 
 	phases_kept(l->phases, &s);
 	*out = (struct beton_kept_stats){

@@ -86,7 +86,7 @@ static int check_options(const struct beton_loader_options *o, char *why)
 {
 	uint32_t world = o->world ? o->world : 1;
 	const char *job = job_name(o);
-	enum tiers_mode mode;
+	enum cache_mode mode;
 
 	if (o->rank >= world)
 		snprintf(why, LOADER_ERROR_SIZE, "rank %u of a world of %u",
@@ -96,7 +96,7 @@ static int check_options(const struct beton_loader_options *o, char *why)
 			why, LOADER_ERROR_SIZE,
 			"unknown delivery '%.40s'; there are auto, handover, direct",
 			o->delivery);
-	else if (o->cache && !tiers_parse_mode(o->cache, &mode))
+	else if (o->cache && !cache_parse_mode(o->cache, &mode))
 		snprintf(why, LOADER_ERROR_SIZE,
 			 "unknown cache '%.40s'; there are auto, os, process",
 			 o->cache);
@@ -276,8 +276,8 @@ static int read_balance(struct beton_loader *l)
 {
 	const char *word = getenv("BETON_POINT");
 
-	l->balance = BALANCE_BY_COST;
-	if (!word || !*word || balance_parse(word, &l->balance))
+	l->balance = OFFLOAD_BY_COST;
+	if (!word || !*word || offload_parse(word, &l->balance))
 		return 0;
 	log_error(&l->log,
 		  "BETON_POINT is `%.40s'; there are auto, device, processor "
@@ -305,16 +305,16 @@ static int start_loader(struct beton_loader *l, const char *path,
 		.fake = &l->fake,
 		.delivery = o->delivery,
 		.job = job_name(o),
-		.tiers = { .cache_size = o->cache_size,
-			   .cold_size = o->cold_size ? o->cold_size
-						     : TIERS_COLD_AUTO },
+		.choice = { .cache_size = o->cache_size,
+			    .cold_size = o->cold_size ? o->cold_size
+						      : CACHE_COLD_AUTO },
 		.rank = o->rank,
 		.world = o->world ? o->world : 1,
 	};
 	int r;
 
 	if (o->cache)
-		tiers_parse_mode(o->cache, &options.tiers.mode);
+		cache_parse_mode(o->cache, &options.choice.mode);
 	r = read_balance(l);
 	if (!r)
 		r = open_trace(l, o);

@@ -34,7 +34,7 @@ struct beton_loader {
 	struct hook *hook;     /* NULL: no callback */
 	struct ring *ring;
 	uint32_t workers;
-	enum balance_mode balance;
+	enum offload_mode balance;
 	struct beacon_place beacon;
 	char error[LOADER_ERROR_SIZE];	     /* of the user's thread */
 	char last_logged[LOADER_ERROR_SIZE]; /* guarded by log.lock */

@@ -319,19 +319,18 @@ static const char text[] =
 
 static struct cuda_module *load_kernels(struct cuda *cuda, struct log *log)
 {
-	struct cuda_compiler *compiler;
+	struct nvrtc *compiler;
 	struct cuda_module *module;
 	struct cuda_image image;
 
-	if (cuda_compiler_open(cuda_facts(cuda), log, &compiler)) {
+	if (nvrtc_open(cuda_facts(cuda), log, &compiler)) {
 		cuda_close(cuda);
 		exit(NO_COMPILER);
 	}
-	must(cuda_compiler_run(compiler, NAME, text, NULL, 0, &image),
-	     "kernels");
+	must(nvrtc_run(compiler, NAME, text, NULL, 0, &image), "kernels");
 	must(cuda_module_load(cuda, image.bytes, &module), "kernels");
 	free(image.bytes);
-	cuda_compiler_close(compiler);
+	nvrtc_close(compiler);
 	return module;
 }
 

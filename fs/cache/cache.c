@@ -410,7 +410,7 @@ void cache_count(struct cache_counts *counts, struct payload_tally *tally)
 	counts->delivered_bytes += n[PAYLOAD_BYTES];
 }
 
-const struct tally *cache_waits(const struct cache *c)
+const struct counters *cache_waits(const struct cache *c)
 {
 	return &c->counts.waits;
 }

@@ -91,7 +91,7 @@ struct cache_stats {
 void cache_stats(struct cache *cache, struct cache_stats *out);
 
 /* How long batches waited for values that were late or missed. */
-const struct tally *cache_waits(const struct cache *cache);
+const struct counters *cache_waits(const struct cache *cache);
 
 /* The counters that are known for each reader. */
 struct cache_counts {

@@ -31,21 +31,21 @@ static const double os_share = 0.8;
 static const double cold_worth = 0.67;
 
 static const char *const names[] = {
-	[TIERS_AUTO] = "auto",
-	[TIERS_OS] = "os",
-	[TIERS_PROCESS] = "process",
+	[CACHE_AUTO] = "auto",
+	[CACHE_OS] = "os",
+	[CACHE_PROCESS] = "process",
 };
 
-const char *tiers_mode_name(enum tiers_mode mode)
+const char *cache_mode_name(enum cache_mode mode)
 {
 	return names[mode];
 }
 
-bool tiers_parse_mode(const char *text, enum tiers_mode *out)
+bool cache_parse_mode(const char *text, enum cache_mode *out)
 {
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (!strcmp(names[i], text)) {
-			*out = (enum tiers_mode)i;
+			*out = (enum cache_mode)i;
 			return true;
 		}
 	}
@@ -93,12 +93,12 @@ static uint64_t size_of_all(struct dataset *const *datasets, size_t n)
 }
 
 /* Turns half of the cache into a cold tier, if that holds more. */
-static void choose_cold(struct tiers *t, struct dataset *const *datasets,
+static void choose_cold(struct cache_choice *t, struct dataset *const *datasets,
 			size_t n, char *why, size_t size)
 {
 	double ratio;
 
-	if (t->cold_size != TIERS_COLD_AUTO)
+	if (t->cold_size != CACHE_COLD_AUTO)
 		return;
 	ratio = shrinks_to(datasets, n);
 	t->cold_size = 0;
@@ -110,31 +110,31 @@ static void choose_cold(struct tiers *t, struct dataset *const *datasets,
 		 t->cold_size ? "a" : "no", 100 * ratio);
 }
 
-void tiers_choose(struct tiers *t, struct dataset *const *datasets, size_t n,
-		  char why[TIERS_WHY_SIZE])
+void cache_choose(struct cache_choice *t, struct dataset *const *datasets,
+		  size_t n, char why[CACHE_WHY_SIZE])
 {
 	struct memory memory = { .available = 0, .why = "unknown" };
 	uint64_t bytes = size_of_all(datasets, n);
-	enum tiers_mode mode = t->mode;
+	enum cache_mode mode = t->mode;
 	size_t at;
 
 	memory_read("", &memory);
-	if (mode == TIERS_AUTO)
+	if (mode == CACHE_AUTO)
 		mode = (double)bytes <= os_share * (double)memory.available
-			       ? TIERS_OS
-			       : TIERS_PROCESS;
+			       ? CACHE_OS
+			       : CACHE_PROCESS;
 	at = (size_t)snprintf(
-		why, TIERS_WHY_SIZE,
+		why, CACHE_WHY_SIZE,
 		"cache %s%s: datasets %.2f GiB, memory %.2f GiB (%s)",
 		names[mode], t->mode == mode ? " as asked" : "", gib(bytes),
 		gib(memory.available), memory.why);
 	if (!t->cache_size)
 		t->cache_size = max_u64(CACHE_MIN, memory.available / 2);
-	if (mode == TIERS_OS)
+	if (mode == CACHE_OS)
 		t->cache_size = t->cold_size = 0;
-	else if (t->mode == TIERS_AUTO && at < TIERS_WHY_SIZE)
-		choose_cold(t, datasets, n, why + at, TIERS_WHY_SIZE - at);
-	if (t->cold_size == TIERS_COLD_AUTO)
+	else if (t->mode == CACHE_AUTO && at < CACHE_WHY_SIZE)
+		choose_cold(t, datasets, n, why + at, CACHE_WHY_SIZE - at);
+	if (t->cold_size == CACHE_COLD_AUTO)
 		t->cold_size = 0;
 	t->mode = mode;
 }

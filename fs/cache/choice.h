@@ -9,27 +9,27 @@
 
 #include "fs/dataset/dataset.h"
 
-enum tiers_mode { TIERS_AUTO, TIERS_OS, TIERS_PROCESS };
+enum cache_mode { CACHE_AUTO, CACHE_OS, CACHE_PROCESS };
 
-/* A cold tier if it pays and the mode is TIERS_AUTO; else none. */
-#define TIERS_COLD_AUTO UINT64_MAX
+/* A cold tier if it pays and the mode is CACHE_AUTO; else none. */
+#define CACHE_COLD_AUTO UINT64_MAX
 
-struct tiers {
-	enum tiers_mode mode;
+struct cache_choice {
+	enum cache_mode mode;
 	uint64_t cache_size; /* of a process cache; 0: half of the memory */
 	uint64_t cold_size;
 };
 
-enum { TIERS_WHY_SIZE = 320 };
+enum { CACHE_WHY_SIZE = 320 };
 
 /* Replaces the automatic settings by the chosen ones, and writes the reason to
    `why`. */
-void tiers_choose(struct tiers *tiers, struct dataset *const *datasets,
-		  size_t n, char why[TIERS_WHY_SIZE]);
+void cache_choose(struct cache_choice *choice, struct dataset *const *datasets,
+		  size_t n, char why[CACHE_WHY_SIZE]);
 
 /* "auto", "os", "process". */
-const char *tiers_mode_name(enum tiers_mode mode);
+const char *cache_mode_name(enum cache_mode mode);
 /* Returns false for any other text. */
-bool tiers_parse_mode(const char *text, enum tiers_mode *out);
+bool cache_parse_mode(const char *text, enum cache_mode *out);
 
 #endif

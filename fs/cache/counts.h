@@ -20,7 +20,7 @@ enum counter {
 struct counts {
 	atomic_uint_fast64_t counters[COUNTERS];
 	struct payload_tally tally;
-	struct tally waits;
+	struct counters waits;
 };
 
 static inline void count(struct counts *c, enum counter what, uint64_t n)

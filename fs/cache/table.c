@@ -119,8 +119,8 @@ static void wait_chunk_read(struct counts *c, struct table_shard *s,
 		pthread_cond_wait(&s->settled, &s->lock);
 	ns = (uint64_t)(clock_ns() - begin);
 	count_value(c, tally, PAYLOAD_WAIT_NS, ns);
-	tally_add(&c->waits.input_wait_ns, ns);
-	tally_add(&c->waits.times[histogram_bucket(ns)], 1);
+	counters_add(&c->waits.input_wait_ns, ns);
+	counters_add(&c->waits.times[histogram_bucket(ns)], 1);
 }
 
 bool table_wait(struct table *t, struct chunk *g, struct payload_tally *tally)

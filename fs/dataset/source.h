@@ -81,7 +81,7 @@ struct source {
 	 * Requests that went to the device, not to the page cache. Here
 	 * room_wait_ns is the wait for one of the threads that read.
 	 */
-	struct tally reads;
+	struct counters reads;
 };
 
 /*

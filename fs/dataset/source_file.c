@@ -261,12 +261,12 @@ static int read_direct(struct file_source *file, struct source_request *q)
 
 static void serve_request(struct file_source *file, struct source_request *q)
 {
-	struct tally *reads = &file->base.reads;
+	struct counters *reads = &file->base.reads;
 	uint64_t begin = (uint64_t)clock_ns();
 	int r = q->direct ? read_direct(file, q) : read_rest(file->fd, q);
 
-	tally_item(reads, q->got, (uint64_t)clock_ns() - begin);
-	tally_add(&reads->room_wait_ns, begin - q->since_ns);
+	counters_item(reads, q->got, (uint64_t)clock_ns() - begin);
+	counters_add(&reads->room_wait_ns, begin - q->since_ns);
 	finish_request(file, q, r);
 }
 

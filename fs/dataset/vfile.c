@@ -46,8 +46,8 @@ static void wait_for_all(struct ranges *ranges)
 
 	source_wait_idle(&ranges->wait);
 	if (ranges->tally)
-		tally_add(&ranges->tally->n[PAYLOAD_WAIT_NS],
-			  (uint64_t)(clock_ns() - begin));
+		counters_add(&ranges->tally->n[PAYLOAD_WAIT_NS],
+			     (uint64_t)(clock_ns() - begin));
 }
 
 /* Waits for all pieces. A failed piece becomes zeros or fails the call. */

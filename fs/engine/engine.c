@@ -49,8 +49,8 @@ struct coming {
 struct engine {
 	struct log *log;
 	struct trace *trace;
-	struct tiers tiers;
-	char why[TIERS_WHY_SIZE];
+	struct cache_choice choice;
+	char why[CACHE_WHY_SIZE];
 	unsigned ahead;
 	uint64_t slot_bytes;
 	uint64_t batch_max;
@@ -60,7 +60,7 @@ struct engine {
 	struct dataset **datasets;
 	size_t num_datasets;
 	atomic_uint_fast64_t direct;
-	struct tally assembly;
+	struct counters assembly;
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t queued;
 	pthread_cond_t finished; /* a ticket is done */
@@ -169,14 +169,14 @@ static int layout(struct engine *e, const struct batch_key *key, bool afresh,
 static void count_assembly(struct engine *e, const struct batch *batch,
 			   uint64_t ns)
 {
-	uint64_t wait = tally_get(&batch->tally.n[PAYLOAD_WAIT_NS]);
+	uint64_t wait = counters_get(&batch->tally.n[PAYLOAD_WAIT_NS]);
 
 	wait = min_u64(wait, ns);
-	tally_add(&e->assembly.items, 1);
-	tally_add(&e->assembly.bytes, batch->vfile.size);
-	tally_add(&e->assembly.busy_ns, ns - wait);
-	tally_add(&e->assembly.input_wait_ns, wait);
-	tally_add(&e->assembly.times[histogram_bucket(ns)], 1);
+	counters_add(&e->assembly.items, 1);
+	counters_add(&e->assembly.bytes, batch->vfile.size);
+	counters_add(&e->assembly.busy_ns, ns - wait);
+	counters_add(&e->assembly.input_wait_ns, wait);
+	counters_add(&e->assembly.times[histogram_bucket(ns)], 1);
 }
 
 /* Assembles a batch into a slot, or into memory of its reader. */
@@ -201,7 +201,7 @@ static int assemble_batch(void *arg, const struct batch *batch, void *buf,
 static void make_room_for_slots(void *arg, uint64_t bytes)
 {
 	struct engine *e = arg;
-	uint64_t left = e->tiers.cache_size - bytes;
+	uint64_t left = e->choice.cache_size - bytes;
 
 	if (!e->cache)
 		return;
@@ -490,8 +490,8 @@ static int start_threads(struct engine *e, unsigned n)
 static int open_cache(struct engine *e, const struct engine_options *options)
 {
 	const struct cache_options cache = {
-		.limit = e->tiers.cache_size,
-		.cold = e->tiers.cold_size,
+		.limit = e->choice.cache_size,
+		.cold = e->choice.cold_size,
 		.next_use = plan_next_use,
 		.read_done = plan_read_done,
 		.wasted = plan_wasted,
@@ -499,19 +499,19 @@ static int open_cache(struct engine *e, const struct engine_options *options)
 	};
 	int r;
 
-	if (e->tiers.mode != TIERS_PROCESS)
+	if (e->choice.mode != CACHE_PROCESS)
 		return 0;
 	r = cache_open(&cache, &e->cache);
 	for (size_t i = 0; i < options->num_datasets && !r; i++)
 		r = cache_add(e->cache, options->datasets[i]);
-	return r ? r : plan_start(e->plan, e->cache, e->tiers.cache_size);
+	return r ? r : plan_start(e->plan, e->cache, e->choice.cache_size);
 }
 
 static int open_slots(struct engine *e)
 {
 	const struct slots_options slots = {
 		.limit = e->slot_bytes,
-		.is_hard = e->tiers.mode == TIERS_PROCESS,
+		.is_hard = e->choice.mode == CACHE_PROCESS,
 		.assemble = assemble_batch,
 		.grow = make_room_for_slots,
 		.arg = e,
@@ -534,11 +534,11 @@ static void choose_sizes(struct engine *e, const struct engine_options *o)
 {
 	bool is_hard;
 
-	e->tiers = o->tiers;
-	tiers_choose(&e->tiers, o->datasets, o->num_datasets, e->why);
-	is_hard = e->tiers.mode == TIERS_PROCESS;
+	e->choice = o->choice;
+	cache_choose(&e->choice, o->datasets, o->num_datasets, e->why);
+	is_hard = e->choice.mode == CACHE_PROCESS;
 	e->slot_bytes = o->slot_bytes ? o->slot_bytes
-			: is_hard     ? e->tiers.cache_size / 2
+			: is_hard     ? e->choice.cache_size / 2
 				      : SLOT_BYTES_DEFAULT;
 	/* Below a hard limit, the rest that is no whole piece of memory cannot
 	   be used. */
@@ -566,7 +566,7 @@ int engine_open(const struct engine_options *options, struct engine **out)
 	if (!r)
 		r = plan_open(max_u64(READ_AHEAD_MIN,
 				      min_u64(READ_AHEAD_MAX,
-					      e->tiers.cache_size / 8)),
+					      e->choice.cache_size / 8)),
 			      &e->plan);
 	if (!r)
 		r = open_slots(e);
@@ -614,9 +614,9 @@ void engine_close(struct engine *e)
 	free(e);
 }
 
-const struct tiers *engine_tiers(const struct engine *e)
+const struct cache_choice *engine_choice(const struct engine *e)
 {
-	return &e->tiers;
+	return &e->choice;
 }
 
 const char *engine_tiers_why(const struct engine *e)
@@ -626,22 +626,22 @@ const char *engine_tiers_why(const struct engine *e)
 
 uint64_t engine_lendable(const struct engine *e)
 {
-	return e->tiers.mode == TIERS_PROCESS ? e->slot_bytes / 2
-					      : e->slot_bytes;
+	return e->choice.mode == CACHE_PROCESS ? e->slot_bytes / 2
+					       : e->slot_bytes;
 }
 
 static void stage_stats(struct engine *e, struct engine_stats *out)
 {
-	struct tally_sum *s = out->stages;
+	struct counters_sum *s = out->stages;
 
 	for (size_t i = 0; i < e->num_datasets; i++)
-		tally_sum(&s[ENGINE_SOURCE], &e->datasets[i]->source->reads);
+		counters_sum(&s[ENGINE_SOURCE], &e->datasets[i]->source->reads);
 	if (e->cache)
-		tally_sum(&s[ENGINE_CACHE], cache_waits(e->cache));
+		counters_sum(&s[ENGINE_CACHE], cache_waits(e->cache));
 	s[ENGINE_CACHE].items =
 		out->cache.hits + out->cache.late + out->cache.misses;
 	s[ENGINE_CACHE].bytes = out->cache.delivered_bytes;
-	tally_sum(&s[ENGINE_ASSEMBLY], &e->assembly);
+	counters_sum(&s[ENGINE_ASSEMBLY], &e->assembly);
 	s[ENGINE_ASSEMBLY].room_wait_ns = out->slots.wait_ns;
 }
 

@@ -26,7 +26,7 @@ struct engine_options {
 	/* Batches that are assembled before their readers ask for them; 0:
 	   none. */
 	unsigned ahead;
-	struct tiers tiers;
+	struct cache_choice choice;
 	/* All datasets that will be read; they outlive the engine. */
 	struct dataset *const *datasets;
 	size_t num_datasets;
@@ -50,7 +50,7 @@ void engine_stop(struct engine *engine);
 void engine_close(struct engine *engine);
 
 /* The memory that was chosen for payloads, and a line that says why. */
-const struct tiers *engine_tiers(const struct engine *engine);
+const struct cache_choice *engine_choice(const struct engine *engine);
 const char *engine_tiers_why(const struct engine *engine);
 
 /* Bytes of slots that readers may hold for a long time. */
@@ -69,7 +69,7 @@ struct engine_stats {
 	struct slots_stats slots;
 	struct cache_stats cache;
 	uint64_t direct; /* batches assembled into memory of their readers */
-	struct tally_sum stages[ENGINE_STAGES];
+	struct counters_sum stages[ENGINE_STAGES];
 };
 
 void engine_stats(struct engine *engine, struct engine_stats *out);

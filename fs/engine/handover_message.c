@@ -67,15 +67,15 @@ static const char *parse_tell(const uint8_t *bytes, size_t size,
 			      struct handover_message *out)
 {
 	struct handover_tell tell;
-	const struct figures *f = &tell.figures;
+	const struct rank_figures *f = &tell.figures;
 
 	if (size != sizeof(tell))
 		return "a message of a wrong length";
 	memcpy(&tell, bytes, sizeof(tell));
-	if (f->epoch > FIGURES_MAX || f->number > FIGURES_MAX)
+	if (f->epoch > RANK_FIGURES_MAX || f->number > RANK_FIGURES_MAX)
 		return "figures that are too large";
 	for (size_t i = 0; i < FIGURES; i++) {
-		if (f->n[i] > FIGURES_MAX)
+		if (f->n[i] > RANK_FIGURES_MAX)
 			return "figures that are too large";
 	}
 	out->figures = *f;

@@ -78,7 +78,7 @@ struct handover_number {
 struct handover_tell {
 	uint32_t kind;
 	uint32_t zero;
-	struct figures figures;
+	struct rank_figures figures;
 };
 
 struct handover_batch {
@@ -98,7 +98,7 @@ struct handover_message {
 	uint32_t rank;
 	uint32_t world;
 	char path[HANDOVER_PATH_MAX + 1];
-	struct figures figures;
+	struct rank_figures figures;
 };
 
 /* -EPROTO: not a message of this version, and *why is the reason. */

@@ -350,7 +350,7 @@ static uint64_t reach_of(const struct plan *p, const struct reader *r)
 
 	/* Samples that are drawn later are not known yet. */
 	if (r->spec.draws)
-		want = min_u64(want, FORESIGHT_POSITIONS / 2);
+		want = min_u64(want, DRAWS_POSITIONS / 2);
 	if (r->spec.window)
 		room -= min_u64(room, r->spec.window + 2 * r->spec.batch);
 	else

@@ -55,12 +55,12 @@ void reader_init(struct reader *r, const struct batch_key *key)
 	set_epoch(r, key);
 	r->ahead = key->number * key->spec->batch;
 	if (key->spec->draws)
-		r->foresight = calloc(1, sizeof(*r->foresight));
+		r->draws = calloc(1, sizeof(*r->draws));
 }
 
 void reader_fini(struct reader *r)
 {
-	free(r->foresight);
+	free(r->draws);
 }
 
 static bool is_set(const struct reader *r, const uint64_t *bits,
@@ -216,13 +216,13 @@ static uint64_t next_in_epoch(const struct reader *r, unsigned k,
    behind it for batches that others have not opened yet. */
 static void look_ahead(const struct reader *r)
 {
-	struct foresight *f = r->foresight;
+	struct draws *f = r->draws;
 	uint64_t at = min_u64(r->samples, (r->top + 1) * r->spec.batch);
 
 	if (!f->end || f->epoch != r->epoch ||
-	    at > f->first + FORESIGHT_POSITIONS / 2)
-		foresight_look(f, r->orders, r->samples, r->epoch,
-			       at - min_u64(at, FORESIGHT_POSITIONS / 4));
+	    at > f->first + DRAWS_POSITIONS / 2)
+		draws_look(f, r->orders, r->samples, r->epoch,
+			   at - min_u64(at, DRAWS_POSITIONS / 4));
 }
 
 static uint64_t next_seen(const struct reader *r, uint64_t sample)
@@ -230,7 +230,7 @@ static uint64_t next_seen(const struct reader *r, uint64_t sample)
 	uint64_t position, k;
 
 	for (uint64_t nth = 0;; nth++) {
-		position = foresight_position(r->foresight, sample, nth);
+		position = draws_position(r->draws, sample, nth);
 		if (position == ORDER_NONE)
 			return ORDER_NONE;
 		k = position / r->samples;
@@ -248,10 +248,10 @@ static uint64_t next_draw(const struct reader *r, uint64_t sample)
 
 	if (gap == ORDER_NONE)
 		return READER_NEVER;
-	if (r->foresight) {
+	if (r->draws) {
 		look_ahead(r);
 		next = next_seen(r, sample);
-		from = r->passed * r->samples + r->foresight->end;
+		from = r->passed * r->samples + r->draws->end;
 	}
 	return next == ORDER_NONE ? from + gap : next;
 }

@@ -31,7 +31,7 @@ struct reader {
 	uint64_t passed;	/* epochs since it began */
 	struct order orders[2]; /* of this epoch and of the next */
 	/* Owned. NULL if the order draws no samples, or without memory. */
-	struct foresight *foresight;
+	struct draws *draws;
 	uint64_t batches; /* batches and samples: of an epoch */
 	uint64_t samples;
 	uint64_t first;	 /* lowest batch it opened in this epoch */

@@ -11,7 +11,7 @@
 
 #include "fs/metrics/histogram.h"
 
-struct tally {
+struct counters {
 	atomic_uint_fast64_t items;
 	atomic_uint_fast64_t bytes;
 	atomic_uint_fast64_t busy_ns;
@@ -21,7 +21,7 @@ struct tally {
 };
 
 /* The same counters at one moment, or the sum of several tallies. */
-struct tally_sum {
+struct counters_sum {
 	uint64_t items;
 	uint64_t bytes;
 	uint64_t busy_ns;
@@ -31,13 +31,13 @@ struct tally_sum {
 };
 
 /* Any thread may call it. */
-static inline void tally_add(atomic_uint_fast64_t *counter, uint64_t n)
+static inline void counters_add(atomic_uint_fast64_t *counter, uint64_t n)
 {
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
 /* For the only thread that writes this counter: a tenth of the cost. */
-static inline void tally_add_own(atomic_uint_fast64_t *counter, uint64_t n)
+static inline void counters_add_own(atomic_uint_fast64_t *counter, uint64_t n)
 {
 	atomic_store_explicit(
 		counter,
@@ -45,40 +45,43 @@ static inline void tally_add_own(atomic_uint_fast64_t *counter, uint64_t n)
 		memory_order_relaxed);
 }
 
-static inline uint64_t tally_get(const atomic_uint_fast64_t *counter)
+static inline uint64_t counters_get(const atomic_uint_fast64_t *counter)
 {
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
 /* Counts one item that took `ns`. */
-static inline void tally_item(struct tally *t, uint64_t bytes, uint64_t ns)
+static inline void counters_item(struct counters *t, uint64_t bytes,
+				 uint64_t ns)
 {
-	tally_add(&t->items, 1);
-	tally_add(&t->bytes, bytes);
-	tally_add(&t->busy_ns, ns);
-	tally_add(&t->times[histogram_bucket(ns)], 1);
+	counters_add(&t->items, 1);
+	counters_add(&t->bytes, bytes);
+	counters_add(&t->busy_ns, ns);
+	counters_add(&t->times[histogram_bucket(ns)], 1);
 }
 
 /* Counts items that took `ns` together, each an equal part of it. */
-static inline void tally_items_own(struct tally *t, uint64_t items,
-				   uint64_t bytes, uint64_t ns)
+static inline void counters_items_own(struct counters *t, uint64_t items,
+				      uint64_t bytes, uint64_t ns)
 {
-	tally_add_own(&t->items, items);
-	tally_add_own(&t->bytes, bytes);
-	tally_add_own(&t->busy_ns, ns);
+	counters_add_own(&t->items, items);
+	counters_add_own(&t->bytes, bytes);
+	counters_add_own(&t->busy_ns, ns);
 	if (items)
-		tally_add_own(&t->times[histogram_bucket(ns / items)], items);
+		counters_add_own(&t->times[histogram_bucket(ns / items)],
+				 items);
 }
 
-static inline void tally_sum(struct tally_sum *sum, const struct tally *t)
+static inline void counters_sum(struct counters_sum *sum,
+				const struct counters *t)
 {
-	sum->items += tally_get(&t->items);
-	sum->bytes += tally_get(&t->bytes);
-	sum->busy_ns += tally_get(&t->busy_ns);
-	sum->input_wait_ns += tally_get(&t->input_wait_ns);
-	sum->room_wait_ns += tally_get(&t->room_wait_ns);
+	sum->items += counters_get(&t->items);
+	sum->bytes += counters_get(&t->bytes);
+	sum->busy_ns += counters_get(&t->busy_ns);
+	sum->input_wait_ns += counters_get(&t->input_wait_ns);
+	sum->room_wait_ns += counters_get(&t->room_wait_ns);
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
-		sum->times[i] += tally_get(&t->times[i]);
+		sum->times[i] += counters_get(&t->times[i]);
 }
 
 #endif

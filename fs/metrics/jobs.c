@@ -27,8 +27,8 @@ struct job_rank {
 	uint32_t world;
 	unsigned loaders;
 	int64_t told_s; /* of the monotonic clock */
-	struct figures all;
-	struct figures last;
+	struct rank_figures all;
+	struct rank_figures last;
 };
 
 struct job {
@@ -45,7 +45,7 @@ struct job {
 
 struct jobs {
 	struct counter ways[JOBS_WAYS];
-	struct tally waits;	    /* of readers */
+	struct counters waits;	    /* of readers */
 	pthread_mutex_t lock;	    /* guards the members below */
 	struct job *list[JOBS_MAX]; /* by number */
 	size_t n;
@@ -230,12 +230,12 @@ void job_late(struct job *job, enum jobs_way way)
 
 void job_waited(struct job *job, uint64_t ns)
 {
-	struct tally *t = job ? &job->jobs->waits : NULL;
+	struct counters *t = job ? &job->jobs->waits : NULL;
 
 	if (!t)
 		return;
-	tally_add(&t->input_wait_ns, ns);
-	tally_add(&t->times[histogram_bucket(ns)], 1);
+	counters_add(&t->input_wait_ns, ns);
+	counters_add(&t->times[histogram_bucket(ns)], 1);
 }
 
 void job_connect(struct job *job)
@@ -324,13 +324,15 @@ void job_rank_close(struct job *job, struct job_rank **pointer)
 		rank_free(job, r);
 }
 
-void job_tell(struct job *job, struct job_rank *r, const struct figures *since)
+void job_tell(struct job *job, struct job_rank *r,
+	      const struct rank_figures *since)
 {
 	if (!r)
 		return;
 	scoped_lock(&job->jobs->lock);
 	for (size_t i = 0; i < FIGURES; i++)
-		r->all.n[i] = min_u64(FIGURES_MAX, r->all.n[i] + since->n[i]);
+		r->all.n[i] =
+			min_u64(RANK_FIGURES_MAX, r->all.n[i] + since->n[i]);
 	r->all.epoch = since->epoch;
 	r->all.number = since->number;
 	r->last = *since;
@@ -346,13 +348,13 @@ void jobs_delivered(struct jobs *jobs, struct jobs_count out[JOBS_WAYS])
 			      : (struct jobs_count){ 0, 0, 0 };
 }
 
-void jobs_delivery(struct jobs *jobs, struct tally_sum *out)
+void jobs_delivery(struct jobs *jobs, struct counters_sum *out)
 {
 	struct jobs_count ways[JOBS_WAYS];
 
-	*out = (struct tally_sum){ .items = 0 };
+	*out = (struct counters_sum){ .items = 0 };
 	if (jobs)
-		tally_sum(out, &jobs->waits);
+		counters_sum(out, &jobs->waits);
 	jobs_delivered(jobs, ways);
 	for (int i = 0; i < JOBS_WAYS; i++) {
 		out->items += ways[i].batches;

@@ -75,7 +75,7 @@ struct job_rank *job_rank_open(struct job *job, uint32_t rank, uint32_t world);
 /* Clears the caller's pointer; takes NULL. */
 void job_rank_close(struct job *job, struct job_rank **rank);
 void job_tell(struct job *job, struct job_rank *rank,
-	      const struct figures *since);
+	      const struct rank_figures *since);
 
 struct jobs_count {
 	uint64_t batches;
@@ -85,7 +85,7 @@ struct jobs_count {
 
 void jobs_delivered(struct jobs *jobs, struct jobs_count out[JOBS_WAYS]);
 /* The sum of all ways as a stage, whose times are those of waiting. */
-void jobs_delivery(struct jobs *jobs, struct tally_sum *out);
+void jobs_delivery(struct jobs *jobs, struct counters_sum *out);
 
 struct jobs_entry {
 	char name[JOBS_NAME_SIZE];
@@ -105,8 +105,8 @@ struct jobs_rank {
 	uint64_t world;
 	uint64_t loaders; /* connected ones */
 	uint64_t idle_s;  /* since the last report */
-	struct figures all;
-	struct figures last; /* between its last two reports */
+	struct rank_figures all;
+	struct rank_figures last; /* between its last two reports */
 };
 
 /* Lists the ranks of the job with this number, or of all jobs if it is 0, by

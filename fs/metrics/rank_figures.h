@@ -77,18 +77,19 @@ _Static_assert((0 RANK_FIGURES(ROW)) == (UINT64_C(1) << FIGURES) - 1,
 	       "every place up to FIGURES has a row");
 #undef ROW
 
-struct figures {
+struct rank_figures {
 	uint64_t epoch;	 /* of the last batch that the trainer got */
 	uint64_t number; /* of that batch in its epoch */
 	uint64_t n[FIGURES];
 };
 
 /* Of every member: all fit into JSON's numbers, also added up. */
-#define FIGURES_MAX (UINT64_C(1) << 62)
+#define RANK_FIGURES_MAX (UINT64_C(1) << 62)
 
 /* What came between; false if any sum has fallen. */
-static inline bool figures_since(const struct figures *before,
-				 const struct figures *now, struct figures *out)
+static inline bool rank_figures_since(const struct rank_figures *before,
+				      const struct rank_figures *now,
+				      struct rank_figures *out)
 {
 	*out = *now;
 	for (size_t i = 0; i < FIGURES; i++) {

@@ -36,8 +36,8 @@ enum {
 enum { SOURCE_MAX = 3000 };
 
 struct daemon {
-	struct opts opts;
-	struct message message;
+	struct options opts;
+	struct log_output message;
 	struct log log;
 	struct served served;
 	char mountpoint[PATH_MAX]; /* absolute: the daemon's directory is / */
@@ -82,9 +82,9 @@ static void mount_is_ready(void *arg)
 	struct daemon *d = arg;
 	ssize_t sent = 1;
 
-	message_start(&d->message);
+	log_output_start(&d->message);
 	/* Only .betonfs/options names the usual choice. */
-	if (engine_tiers(d->served.engine)->mode != TIERS_OS)
+	if (engine_choice(d->served.engine)->mode != CACHE_OS)
 		log_info(&d->log, "%s", engine_tiers_why(d->served.engine));
 	if (d->ready_fd < 0)
 		return;
@@ -176,7 +176,7 @@ static char *mount_options(const struct daemon *d)
    on mounts that are closed to root. */
 static void warn_of_auto_unmount(struct daemon *d)
 {
-	const struct opts *o = &d->opts;
+	const struct options *o = &d->opts;
 	int major = 0, minor = 0;
 
 	sscanf(fuse_pkgversion(), "%d.%d", &major, &minor);
@@ -194,7 +194,8 @@ static struct fuse_session *new_session(struct daemon *d)
 	cleanup_free char *list = mount_options(d);
 	struct fuse_session *session = NULL;
 	size_t size;
-	const struct fuse_lowlevel_ops *table = ops_table(d->opts.xattr, &size);
+	const struct fuse_lowlevel_ops *table =
+		fuse_ops_table(d->opts.xattr, &size);
 
 	warn_of_auto_unmount(d);
 	if (list && !fuse_opt_add_arg(&args, "betonfs") &&
@@ -247,9 +248,9 @@ static int mount_and_serve(struct daemon *d, struct fuse_session *session)
 				   &d->log);
 		return EXIT_MOUNTPOINT;
 	}
-	ops_start_dropping(d->served.ops, session);
+	fuse_ops_start_dropping(d->served.ops, session);
 	code = run_loop(d, session);
-	ops_stop_dropping(d->served.ops, d->mountpoint);
+	fuse_ops_stop_dropping(d->served.ops, d->mountpoint);
 	fuse_session_unmount(session);
 	return code;
 }
@@ -279,7 +280,7 @@ static int serve_session(struct daemon *d)
 static int serve(struct daemon *d)
 {
 	int code = served_open(&d->served, mount_is_ready, d);
-	int r = code ? 0 : message_watch(&d->message, &d->log);
+	int r = code ? 0 : log_output_watch(&d->message, &d->log);
 
 	if (r)
 		code = exit_failed(&d->log, "thread", r);
@@ -372,8 +373,8 @@ static int name_served(struct daemon *d)
 
 static int mount_datasets(struct daemon *d)
 {
-	const struct opts *o = &d->opts;
-	int r = message_open(&d->message, o->log), code;
+	const struct options *o = &d->opts;
+	int r = log_output_open(&d->message, o->log), code;
 
 	if (r)
 		return exit_failed(&d->log, o->log, r);
@@ -392,7 +393,7 @@ static int mount_datasets(struct daemon *d)
 
 static int run(struct daemon *d, int argc, char **argv)
 {
-	if (opts_parse(&d->opts, argc, argv, &d->log))
+	if (options_parse(&d->opts, argc, argv, &d->log))
 		return EXIT_USAGE;
 	d->message.keeps_stderr = d->opts.foreground;
 	if (d->opts.help)
@@ -412,7 +413,7 @@ int main(int argc, char **argv)
 	struct daemon d = { .ready_fd = -1, .message.fd = -1 };
 	int code;
 
-	log_init(&d.log, message_log, &d.message);
+	log_init(&d.log, log_output_log, &d.message);
 	fuse_messages = &d.log;
 	fuse_set_log_func(log_fuse);
 	d.served = (struct served){ .opts = &d.opts,
@@ -420,8 +421,8 @@ int main(int argc, char **argv)
 				    .mountpoint = d.mountpoint };
 	code = run(&d, argc, argv);
 	free(d.served.datasets);
-	opts_fini(&d.opts);
-	message_close(&d.message);
+	options_fini(&d.opts);
+	log_output_close(&d.message);
 	log_fini(&d.log);
 	return code;
 }

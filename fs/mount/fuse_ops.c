@@ -54,22 +54,22 @@ struct scratch {
 	char bytes[];
 };
 
-struct ops {
+struct fuse_ops {
 	struct ns *ns;
 	struct jobs *jobs;
 	void (*ready)(void *arg);
 	void *arg;
 	bool no_opendir; /* the kernel supports mounts without opendir */
 	pthread_key_t scratch;
-	struct dropper *dropper;
+	struct inval *inval;
 	struct fuse_session *session; /* while it is mounted */
 	pthread_mutex_t lock;
 	/* Guarded by lock. If a signal ends a session, the kernel does not
-	   release its open files, and ops_close() does. */
+	   release its open files, and fuse_ops_close() does. */
 	struct handle *handles;
 };
 
-static struct ops *ops_of(fuse_req_t req)
+static struct fuse_ops *ops_of(fuse_req_t req)
 {
 	return fuse_req_userdata(req);
 }
@@ -80,7 +80,7 @@ static void reply_error(fuse_req_t req, int r)
 	fuse_reply_err(req, r == -BETON_ECORRUPT ? EIO : -r);
 }
 
-static char *scratch_of(struct ops *ops, size_t size)
+static char *scratch_of(struct fuse_ops *ops, size_t size)
 {
 	struct scratch *s = pthread_getspecific(ops->scratch);
 
@@ -115,7 +115,7 @@ static void fill_entry(struct ns *ns, const struct ns_entry *entry,
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
-	struct ops *ops = userdata;
+	struct fuse_ops *ops = userdata;
 
 	/* Replies come from memory, so that splice is no use, and contents
 	   never change. */
@@ -331,7 +331,7 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino,
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		       struct fuse_file_info *fi)
 {
-	struct ops *ops = ops_of(req);
+	struct fuse_ops *ops = ops_of(req);
 
 	(void)fi;
 	reply_dirents(&(struct dirents){ .req = req,
@@ -344,7 +344,7 @@ static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size,
 			   off_t off, struct fuse_file_info *fi)
 {
-	struct ops *ops = ops_of(req);
+	struct fuse_ops *ops = ops_of(req);
 
 	(void)fi;
 	reply_dirents(&(struct dirents){ .req = req,
@@ -362,7 +362,8 @@ static struct handle *handle_of(const struct fuse_file_info *fi)
 	return (struct handle *)(uintptr_t)fi->fh;
 }
 
-static int handle_open(struct ops *ops, fuse_ino_t ino, struct handle **out)
+static int handle_open(struct fuse_ops *ops, fuse_ino_t ino,
+		       struct handle **out)
 {
 	const struct ns_object object = ns_object(ino);
 	struct handle *h = calloc(1, sizeof(*h));
@@ -380,7 +381,7 @@ static int handle_open(struct ops *ops, fuse_ino_t ino, struct handle **out)
 	return 0;
 }
 
-static void handle_close(struct ops *ops, struct handle *h)
+static void handle_close(struct fuse_ops *ops, struct handle *h)
 {
 	pthread_mutex_lock(&ops->lock);
 	DL_DELETE(ops->handles, h);
@@ -399,7 +400,7 @@ static bool is_laid_out_badly(const struct handle *h)
 /* Whether another open file has another layout of this batch. The layout
    differs if metadata could not be read. Pages of two layouts must not mix in
    the page cache. */
-static bool has_other_layout(struct ops *ops, const struct handle *h)
+static bool has_other_layout(struct fuse_ops *ops, const struct handle *h)
 {
 	const struct handle *other;
 
@@ -420,7 +421,7 @@ static bool has_other_layout(struct ops *ops, const struct handle *h)
  * through this open file, or into the page cache that open files share. If not,
  * the read fails with EIO, and the reader has to open the file again.
  */
-static bool marks_match(struct ops *ops, struct handle *h, uint64_t marks)
+static bool marks_match(struct fuse_ops *ops, struct handle *h, uint64_t marks)
 {
 	const struct handle *other;
 
@@ -442,7 +443,7 @@ static bool marks_match(struct ops *ops, struct handle *h, uint64_t marks)
  * A batch whose metadata cannot be read is shorter. The kernel has to ask for
  * its size again, now and whenever the batch is opened.
  */
-static void forget_size(const struct ops *ops, const struct handle *h)
+static void forget_size(const struct fuse_ops *ops, const struct handle *h)
 {
 	if (is_laid_out_badly(h) && ops->session)
 		fuse_lowlevel_notify_inval_inode(ops->session, h->ino, -1, 0);
@@ -461,7 +462,7 @@ static void note_reader(fuse_req_t req, const struct fuse_file_info *fi,
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct ops *ops = ops_of(req);
+	struct fuse_ops *ops = ops_of(req);
 	struct handle *h;
 	int r = handle_open(ops, ino, &h);
 
@@ -483,20 +484,20 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 }
 
 /* Drops the pages of a batch, which would be a second copy of its slot. */
-static void drop_batch(struct ops *ops, fuse_ino_t ino)
+static void drop_batch(struct fuse_ops *ops, fuse_ino_t ino)
 {
 	const struct ns_object object = ns_object(ino);
 	const struct ns_object directory = ns_parent(ops->ns, &object);
 	char name[NS_NAME_MAX + 1];
 
 	if (!ns_batch_name(ops->ns, &object, name))
-		dropper_push(ops->dropper, ns_ino(&directory), name);
+		inval_push(ops->inval, ns_ino(&directory), name);
 }
 
 static void op_release(fuse_req_t req, fuse_ino_t ino,
 		       struct fuse_file_info *fi)
 {
-	struct ops *ops = ops_of(req);
+	struct fuse_ops *ops = ops_of(req);
 	struct handle *h = handle_of(fi);
 
 	if (h->file.stream)
@@ -567,10 +568,10 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 
 /* --- from outside --- */
 
-int ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
-	     void *arg, struct ops **out)
+int fuse_ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
+		  void *arg, struct fuse_ops **out)
 {
-	struct ops *ops = calloc(1, sizeof(*ops));
+	struct fuse_ops *ops = calloc(1, sizeof(*ops));
 
 	if (!ops)
 		return -ENOMEM;
@@ -579,8 +580,8 @@ int ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
 		return -EAGAIN;
 	}
 	pthread_mutex_init(&ops->lock, NULL);
-	if (dropper_open(&ops->dropper)) {
-		ops_close(ops);
+	if (inval_open(&ops->inval)) {
+		fuse_ops_close(ops);
 		return -ENOMEM;
 	}
 	ops->ns = ns;
@@ -591,23 +592,23 @@ int ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
 	return 0;
 }
 
-void ops_start_dropping(struct ops *ops, struct fuse_session *session)
+void fuse_ops_start_dropping(struct fuse_ops *ops, struct fuse_session *session)
 {
 	ops->session = session;
-	dropper_start(ops->dropper, session);
+	inval_start(ops->inval, session);
 }
 
-void ops_stop_dropping(struct ops *ops, const char *mountpoint)
+void fuse_ops_stop_dropping(struct fuse_ops *ops, const char *mountpoint)
 {
-	dropper_close(steal(ops->dropper), mountpoint);
+	inval_close(steal(ops->inval), mountpoint);
 	ops->session = NULL;
 }
 
-void ops_close(struct ops *ops)
+void fuse_ops_close(struct fuse_ops *ops)
 {
 	if (!ops)
 		return;
-	dropper_close(ops->dropper, "");
+	inval_close(ops->inval, "");
 	while (ops->handles)
 		handle_close(ops, ops->handles);
 	/* Threads free theirs when they end. With -s the caller is the
@@ -632,7 +633,7 @@ static const struct fuse_lowlevel_ops table_with_xattr = {
 	.listxattr = op_listxattr,
 };
 
-const struct fuse_lowlevel_ops *ops_table(bool with_xattr, size_t *size)
+const struct fuse_lowlevel_ops *fuse_ops_table(bool with_xattr, size_t *size)
 {
 	*size = sizeof(table);
 	return with_xattr ? &table_with_xattr : &table;

@@ -11,26 +11,27 @@
 
 struct fuse_lowlevel_ops;
 struct fuse_session;
-struct ops;
+struct fuse_ops;
 
 /*
  * The thread that answers the kernel's INIT calls `ready` once; the mount works
  * from then on. `jobs` counts readers of batches and may be NULL. The namespace
  * and `jobs` must outlive the result.
  */
-int ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
-	     void *arg, struct ops **out);
+int fuse_ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
+		  void *arg, struct fuse_ops **out);
 /* Between these calls, the page cache drops a batch when it is closed. The
    session must be mounted at the first and its loop have ended at the second.
  */
-void ops_start_dropping(struct ops *ops, struct fuse_session *session);
-void ops_stop_dropping(struct ops *ops, const char *mountpoint);
+void fuse_ops_start_dropping(struct fuse_ops *ops,
+			     struct fuse_session *session);
+void fuse_ops_stop_dropping(struct fuse_ops *ops, const char *mountpoint);
 /* Closes all files that are still open, after the session's threads have ended.
    Accepts NULL. */
-void ops_close(struct ops *ops);
+void fuse_ops_close(struct fuse_ops *ops);
 
-/* The user data of a session with this table is a struct ops. ls(1) asks for
-   extended attributes of every file unless the table lacks them. */
-const struct fuse_lowlevel_ops *ops_table(bool with_xattr, size_t *size);
+/* The user data of a session with this table is a struct fuse_ops. ls(1) asks
+   for extended attributes of every file unless the table lacks them. */
+const struct fuse_lowlevel_ops *fuse_ops_table(bool with_xattr, size_t *size);
 
 #endif

@@ -52,7 +52,7 @@ struct connection {
 	uint32_t rank;
 	uint32_t world;
 	struct job_rank *told_as; /* set by the first TELL */
-	struct figures told;	  /* the last TELL */
+	struct rank_figures told; /* the last TELL */
 	struct request *requests; /* in the order of the GETs */
 	unsigned num_requests;
 	struct slot *held[HANDOVER_SLOTS_MAX];
@@ -403,11 +403,12 @@ static const char *on_cancel(struct connection *c, uint64_t number)
 	return NULL;
 }
 
-static const char *on_tell(struct connection *c, const struct figures *figures)
+static const char *on_tell(struct connection *c,
+			   const struct rank_figures *figures)
 {
-	struct figures since;
+	struct rank_figures since;
 
-	if (!figures_since(&c->told, figures, &since))
+	if (!rank_figures_since(&c->told, figures, &since))
 		return "figures that fall";
 	c->told = *figures;
 	if (!c->told_as)

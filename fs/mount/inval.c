@@ -19,7 +19,7 @@
 enum {
 	WAITING_MAX = 256,
 	NAME_SIZE = 64,
-	/* Seconds that dropper_close() waits for the thread. */
+	/* Seconds that inval_close() waits for the thread. */
 	PATIENCE = 2,
 };
 
@@ -28,7 +28,7 @@ struct drop {
 	char name[NAME_SIZE];
 };
 
-struct dropper {
+struct inval {
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t changed;
 	pthread_cond_t stopped;
@@ -42,7 +42,7 @@ struct dropper {
 	pthread_t thread;
 };
 
-static void drop_oldest(struct dropper *d)
+static void drop_oldest(struct inval *d)
 {
 	struct fuse_session *session = d->session;
 	struct drop drop = d->waiting[d->first];
@@ -59,7 +59,7 @@ static void drop_oldest(struct dropper *d)
 
 static void *drop_all(void *arg)
 {
-	struct dropper *d = arg;
+	struct inval *d = arg;
 
 	pthread_mutex_lock(&d->lock);
 	while (!d->stopping) {
@@ -74,9 +74,9 @@ static void *drop_all(void *arg)
 	return NULL;
 }
 
-int dropper_open(struct dropper **out)
+int inval_open(struct inval **out)
 {
-	struct dropper *d = calloc(1, sizeof(*d));
+	struct inval *d = calloc(1, sizeof(*d));
 
 	if (!d)
 		return -ENOMEM;
@@ -87,7 +87,7 @@ int dropper_open(struct dropper **out)
 	return 0;
 }
 
-void dropper_start(struct dropper *d, struct fuse_session *session)
+void inval_start(struct inval *d, struct fuse_session *session)
 {
 	scoped_lock(&d->lock);
 	d->session = session;
@@ -95,7 +95,7 @@ void dropper_start(struct dropper *d, struct fuse_session *session)
 
 /* Starts the thread when it is first needed, which is never on most mounts. The
    lock is held. */
-static void need_thread(struct dropper *d)
+static void need_thread(struct inval *d)
 {
 	if (d->has_thread)
 		return;
@@ -103,7 +103,7 @@ static void need_thread(struct dropper *d)
 	d->is_running = d->has_thread;
 }
 
-void dropper_push(struct dropper *d, uint64_t directory, const char *name)
+void inval_push(struct inval *d, uint64_t directory, const char *name)
 {
 	struct drop *drop;
 
@@ -173,7 +173,7 @@ static void abort_connection(const char *mountpoint)
 		return;
 }
 
-void dropper_close(struct dropper *d, const char *mountpoint)
+void inval_close(struct inval *d, const char *mountpoint)
 {
 	struct timespec end = clock_in_ms(PATIENCE * 1000);
 	int r = 0;

@@ -10,22 +10,21 @@
 #include "fs/util/log.h"
 
 struct fuse_session;
-struct dropper;
+struct inval;
 
-/* Ignores all names until dropper_start(). */
-int dropper_open(struct dropper **out);
-/* The session must be mounted and outlive the dropper. */
-void dropper_start(struct dropper *dropper, struct fuse_session *session);
+/* Ignores all names until inval_start(). */
+int inval_open(struct inval **out);
+/* The session must be mounted and outlive the inval. */
+void inval_start(struct inval *inval, struct fuse_session *session);
 
 /* Queues a name of a directory. Does nothing if the queue is full. */
-void dropper_push(struct dropper *dropper, uint64_t directory,
-		  const char *name);
+void inval_push(struct inval *inval, uint64_t directory, const char *name);
 
 /*
  * Stops the thread. Call it after the loop of the session and before the
  * unmount. If the kernel waits for a lookup that no thread will answer, aborts
  * the connection of the mount at `mountpoint`. Accepts NULL.
  */
-void dropper_close(struct dropper *dropper, const char *mountpoint);
+void inval_close(struct inval *inval, const char *mountpoint);
 
 #endif

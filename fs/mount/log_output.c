@@ -47,7 +47,7 @@ static void hangup_only(sigset_t *set)
 	sigaddset(set, SIGHUP);
 }
 
-int message_open(struct message *m, const char *path)
+int log_output_open(struct log_output *m, const char *path)
 {
 	sigset_t hangup;
 
@@ -67,7 +67,7 @@ int message_open(struct message *m, const char *path)
 }
 
 /* Keeps the descriptor's number, so that other threads may write meanwhile. */
-static int reopen(struct message *m)
+static int reopen(struct log_output *m)
 {
 	cleanup_fd int fd = open_file(m->path);
 
@@ -78,7 +78,7 @@ static int reopen(struct message *m)
 
 static void *watch_hangups(void *arg)
 {
-	struct message *m = arg;
+	struct log_output *m = arg;
 	sigset_t hangup;
 	int signal, r;
 
@@ -93,7 +93,7 @@ static void *watch_hangups(void *arg)
 	return NULL;
 }
 
-int message_watch(struct message *m, struct log *log)
+int log_output_watch(struct log_output *m, struct log *log)
 {
 	int r;
 
@@ -105,7 +105,7 @@ int message_watch(struct message *m, struct log *log)
 	return r;
 }
 
-void message_close(struct message *m)
+void log_output_close(struct log_output *m)
 {
 	if (m->is_watched) {
 		atomic_store(&m->ends, true);
@@ -121,7 +121,7 @@ void message_close(struct message *m)
 	m->is_watched = false;
 }
 
-void message_start(struct message *m)
+void log_output_start(struct log_output *m)
 {
 	atomic_store(&m->started, true);
 }
@@ -138,9 +138,9 @@ static void log_to_file(int fd, const char *message)
 	dprintf(fd, "%s %s[%d]: %s\n", time_text, name, (int)getpid(), message);
 }
 
-void message_log(void *arg, enum beton_log_level level, const char *message)
+void log_output_log(void *arg, enum beton_log_level level, const char *message)
 {
-	struct message *m = arg;
+	struct log_output *m = arg;
 
 	if (m->fd >= 0 && atomic_load(&m->started))
 		log_to_file(m->fd, message);

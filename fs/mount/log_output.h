@@ -13,7 +13,7 @@
 
 #include "fs/util/log.h"
 
-struct message {
+struct log_output {
 	int fd;	    /* of the file; -1: none. The number never changes. */
 	char *path; /* of the file, absolute, owned; NULL: none */
 	atomic_bool started;
@@ -26,18 +26,18 @@ struct message {
 
 /* `path` may be NULL. Returns -errno if the file cannot be opened. Blocks
    SIGHUP in this thread and the threads that it starts. */
-int message_open(struct message *m, const char *path);
-void message_close(struct message *m);
+int log_output_open(struct log_output *m, const char *path);
+void log_output_close(struct log_output *m);
 
 /* If there is a file, starts the thread that waits for SIGHUP. Call it after
    the last fork. The log must outlive the thread. Returns -errno if it cannot
    start the thread. */
-int message_watch(struct message *m, struct log *log);
+int log_output_watch(struct log_output *m, struct log *log);
 
 /* Moves the output from stderr to the file or syslog. */
-void message_start(struct message *m);
+void log_output_start(struct log_output *m);
 
-/* A beton_log_fn whose `arg` is a struct message. */
-void message_log(void *arg, enum beton_log_level level, const char *message);
+/* A beton_log_fn whose `arg` is a struct log_output. */
+void log_output_log(void *arg, enum beton_log_level level, const char *message);
 
 #endif

@@ -6,7 +6,7 @@
 #include "fs/order/order.h"
 #include "fs/util/bytes.h"
 
-#define AT(member) offsetof(struct opts, member)
+#define AT(member) offsetof(struct options, member)
 
 static const struct opts_row rows[] = {
 	{ "ro", OPTS_ALWAYS, .help = "read only: always on" },
@@ -114,7 +114,7 @@ bool opts_is_ignored(const char *option, size_t size)
 	return false;
 }
 
-void *opts_member(const struct opts *opts, const struct opts_row *row)
+void *opts_member(const struct options *opts, const struct opts_row *row)
 {
 	return (char *)opts + row->offset;
 }

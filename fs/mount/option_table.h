@@ -2,7 +2,7 @@
 /*
  * The options of -o, a row each: parsing, --help, --options and
  * .betonfs/options come from the rows. A new option is a row and a member of
- * struct opts.
+ * struct options.
  */
 #ifndef FS_MOUNT_OPTION_TABLE_H
 #define FS_MOUNT_OPTION_TABLE_H
@@ -24,7 +24,7 @@ struct opts_spec {
 	char *subset;
 };
 
-struct opts {
+struct options {
 	bool foreground;
 	bool debug;
 	bool single_thread;
@@ -88,7 +88,7 @@ const struct opts_row *opts_row_of(const char *key, size_t size);
 /* Whether an option is one of mount(8) or fstab(5) that has no meaning here. */
 bool opts_is_ignored(const char *option, size_t size);
 
-void *opts_member(const struct opts *opts, const struct opts_row *row);
+void *opts_member(const struct options *opts, const struct opts_row *row);
 
 /* Whether the member is a char *, owned. */
 bool opts_is_text(const struct opts_row *row);

@@ -62,7 +62,7 @@ void opts_list(FILE *out)
 }
 
 /* Writes "key=value" of a row that is set. Returns false if it is not. */
-static bool print_row(FILE *out, const struct opts *opts,
+static bool print_row(FILE *out, const struct options *opts,
 		      const struct opts_row *row, const char *before)
 {
 	uint64_t number;
@@ -100,7 +100,7 @@ static bool print_row(FILE *out, const struct opts *opts,
 
 /* The rows that are set, of some kinds: a bit for each. The caller frees the
    text. */
-static char *print_rows(const struct opts *opts, unsigned kinds,
+static char *print_rows(const struct options *opts, unsigned kinds,
 			const char *between)
 {
 	const struct opts_row *row;
@@ -120,17 +120,17 @@ static char *print_rows(const struct opts *opts, unsigned kinds,
 	return text;
 }
 
-char *opts_spec(const struct opts *opts)
+char *opts_spec(const struct options *opts)
 {
 	return print_rows(opts, 1u << OPTS_SPEC | 1u << OPTS_SUBSET, ",");
 }
 
-char *opts_mount(const struct opts *opts)
+char *opts_mount(const struct options *opts)
 {
 	return print_rows(opts, 1u << OPTS_MOUNT, ",");
 }
 
-char *opts_text(const struct opts *opts)
+char *opts_text(const struct options *opts)
 {
 	char *text = NULL, *set = print_rows(opts, ~0u, "\n");
 	size_t size;

@@ -14,8 +14,8 @@ void opts_list(FILE *out); /* one key per line */
 /* The SPEC of the options, the options for mount(2) or fusermount3, and all
    options that are set, one per line. The caller frees the text; NULL without
    memory. */
-char *opts_spec(const struct opts *opts);
-char *opts_mount(const struct opts *opts);
-char *opts_text(const struct opts *opts);
+char *opts_spec(const struct options *opts);
+char *opts_mount(const struct options *opts);
+char *opts_text(const struct options *opts);
 
 #endif

@@ -22,7 +22,7 @@ struct word {
 };
 
 /* Owns the text, "NAME:FILE". */
-static int add_subset(struct opts *opts, char *text)
+static int add_subset(struct options *opts, char *text)
 {
 	size_t n = opts->num_subsets;
 	char **bigger = realloc(opts->subsets, (n + 1) * sizeof(*bigger));
@@ -38,7 +38,8 @@ static int add_subset(struct opts *opts, char *text)
 }
 
 /* Sets the member of a row that has a value. Keeps or frees the text. */
-static int set_value(struct opts *opts, const struct opts_row *row, char *text)
+static int set_value(struct options *opts, const struct opts_row *row,
+		     char *text)
 {
 	void *member = opts_member(opts, row);
 	uint64_t v;
@@ -62,7 +63,7 @@ static int set_value(struct opts *opts, const struct opts_row *row, char *text)
 	return r;
 }
 
-static void set_flag(struct opts *opts, const struct opts_row *row)
+static void set_flag(struct options *opts, const struct opts_row *row)
 {
 	if (row->kind == OPTS_MOUNT || row->kind == OPTS_FLAG)
 		*(bool *)opts_member(opts, row) = true;
@@ -85,7 +86,8 @@ static int refuse_word(const struct opts_row *row, const struct word *word,
 	return -EINVAL;
 }
 
-static int set_word(struct opts *opts, const struct word *word, struct log *log)
+static int set_word(struct options *opts, const struct word *word,
+		    struct log *log)
 {
 	const struct opts_row *row = opts_row_of(word->at, word->key_size);
 	int r;
@@ -109,7 +111,7 @@ static int set_word(struct opts *opts, const struct word *word, struct log *log)
 }
 
 /* Parses "a,b=c". Empty words have no effect. */
-static int parse_words(struct opts *opts, const char *list, struct log *log)
+static int parse_words(struct options *opts, const char *list, struct log *log)
 {
 	int r = 0;
 
@@ -136,7 +138,7 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int parse_letter(struct opts *opts, int letter, struct log *log)
+static int parse_letter(struct options *opts, int letter, struct log *log)
 {
 	switch (letter) {
 	case 'o':
@@ -173,7 +175,8 @@ static bool is_helper(const char *program)
 	return !strncmp(slash ? slash + 1 : program, "mount.", 6);
 }
 
-static int parse_helper_letter(struct opts *opts, int letter, struct log *log)
+static int parse_helper_letter(struct options *opts, int letter,
+			       struct log *log)
 {
 	switch (letter) {
 	case 'f':
@@ -188,7 +191,7 @@ static int parse_helper_letter(struct opts *opts, int letter, struct log *log)
 	return parse_letter(opts, letter, log);
 }
 
-static int add_dataset(struct opts *opts, char *path)
+static int add_dataset(struct options *opts, char *path)
 {
 	size_t n = opts->num_datasets;
 	char **more = realloc(opts->datasets, (n + 1) * sizeof(*more));
@@ -224,7 +227,7 @@ static char *next_path(const char **list)
 
 /* Adds the dataset of an operand, or the datasets of "PATH:PATH" if no such
    file exists: fstab(5) has only one word for all datasets. */
-static int add_datasets(struct opts *opts, const char *operand)
+static int add_datasets(struct options *opts, const char *operand)
 {
 	int r;
 
@@ -236,7 +239,7 @@ static int add_datasets(struct opts *opts, const char *operand)
 	return r;
 }
 
-static int parse_operands(struct opts *opts, int n, char **operands,
+static int parse_operands(struct options *opts, int n, char **operands,
 			  struct log *log)
 {
 	int r = 0;
@@ -263,7 +266,7 @@ static const enum setting of_a_mount[] = {
 
 /* Whether a setting may set its option. A size belongs to a cache and a key to
    an order, so that it does not apply if the user chose another of these. */
-static bool is_free(const struct opts *opts, enum setting s)
+static bool is_free(const struct options *opts, enum setting s)
 {
 	switch (s) {
 	case SETTING_CACHE:
@@ -281,7 +284,7 @@ static bool is_free(const struct opts *opts, enum setting s)
 	}
 }
 
-static int take_settings(struct opts *opts, struct log *log)
+static int take_settings(struct options *opts, struct log *log)
 {
 	char taken[256] = "", left[256] = "";
 	bool take[SETTINGS] = { false };
@@ -313,12 +316,12 @@ static int take_settings(struct opts *opts, struct log *log)
 	return r;
 }
 
-int opts_parse(struct opts *opts, int argc, char **argv, struct log *log)
+int options_parse(struct options *opts, int argc, char **argv, struct log *log)
 {
 	bool helper = is_helper(argv[0]);
 	int letter, r = 0;
 
-	*opts = (struct opts){
+	*opts = (struct options){
 		.uid = OPTS_UNSET,
 		.gid = OPTS_UNSET,
 		.umask = OPTS_UNSET,
@@ -337,7 +340,7 @@ int opts_parse(struct opts *opts, int argc, char **argv, struct log *log)
 	return r ? r : parse_operands(opts, argc - optind, argv + optind, log);
 }
 
-void opts_fini(struct opts *opts)
+void options_fini(struct options *opts)
 {
 	const struct opts_row *row;
 

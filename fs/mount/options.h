@@ -8,8 +8,8 @@
 
 /* Parses a command line. A program whose name begins with "mount." accepts the
    letters of mount(8) instead of its own. -EINVAL: wrong usage, which is
-   logged. The caller calls opts_fini() in any case. */
-int opts_parse(struct opts *opts, int argc, char **argv, struct log *log);
-void opts_fini(struct opts *opts);
+   logged. The caller calls options_fini() in any case. */
+int options_parse(struct options *opts, int argc, char **argv, struct log *log);
+void options_fini(struct options *opts);
 
 #endif

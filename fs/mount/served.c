@@ -33,7 +33,7 @@ static int open_dataset(struct served *s, struct served_dataset *dataset)
    unless options set others. */
 static struct ns_owner owner_of(const struct served *s, const struct stat *st)
 {
-	const struct opts *o = s->opts;
+	const struct options *o = s->opts;
 	mode_t file = st->st_mode & 0555, dir = st->st_mode & 0444;
 
 	if (o->umask != OPTS_UNSET) {
@@ -61,8 +61,8 @@ static size_t num_served(const struct served *s)
 
 /* The text of .betonfs/options of one dataset or, if `only` is NULL, of the
    root above several. The caller frees it. */
-static char *options_text(const struct served *s,
-			  const struct served_dataset *only)
+static char *text_of_options(const struct served *s,
+			     const struct served_dataset *only)
 {
 	cleanup_free char *set = opts_text(s->opts);
 	char *text = NULL;
@@ -99,7 +99,7 @@ static struct ns_top top_of(const struct served *s,
 		.dataset = only ? only->ds : NULL,
 		.name = only ? only->name : "",
 		.owner = owner_of(s, only ? &only->ds->source->stat : &root),
-		.options = options_text(s, only),
+		.options = text_of_options(s, only),
 	};
 }
 
@@ -158,17 +158,17 @@ static int open_namespace(struct served *s)
    .betonfs/options shows them. */
 static int note_tiers(struct served *s)
 {
-	const struct tiers *tiers = engine_tiers(s->engine);
-	char *name = strdup(tiers_mode_name(tiers->mode));
+	const struct cache_choice *choice = engine_choice(s->engine);
+	char *name = strdup(cache_mode_name(choice->mode));
 
 	if (!name)
 		return -ENOMEM;
 	free(s->opts->cache);
 	s->opts->cache = name;
 	s->opts->cache_size = s->opts->cold_size = OPTS_UNSET;
-	if (tiers->mode == TIERS_PROCESS) {
-		s->opts->cache_size = tiers->cache_size;
-		s->opts->cold_size = tiers->cold_size;
+	if (choice->mode == CACHE_PROCESS) {
+		s->opts->cache_size = choice->cache_size;
+		s->opts->cold_size = choice->cold_size;
 	}
 	return 0;
 }
@@ -176,17 +176,17 @@ static int note_tiers(struct served *s)
 static int open_engine(struct served *s)
 {
 	struct dataset *datasets[NS_DATASETS_MAX];
-	struct opts *o = s->opts;
+	struct options *o = s->opts;
 	struct engine_options options = {
 		.log = s->log,
 		.threads = (unsigned)o->threads,
 		.ahead = (unsigned)o->ahead,
-		.tiers = {
+		.choice = {
 			.cache_size = o->cache_size == OPTS_UNSET
 					      ? 0
 					      : o->cache_size,
 			.cold_size = o->cold_size == OPTS_UNSET
-					     ? TIERS_COLD_AUTO
+					     ? CACHE_COLD_AUTO
 					     : o->cold_size,
 		},
 		.datasets = datasets,
@@ -196,7 +196,7 @@ static int open_engine(struct served *s)
 
 	/* Words of this option were checked with the command line. */
 	if (o->cache)
-		tiers_parse_mode(o->cache, &options.tiers.mode);
+		cache_parse_mode(o->cache, &options.choice.mode);
 	for (size_t i = 0; i < num_served(s); i++)
 		datasets[i] = s->datasets[i].ds;
 	r = engine_open(&options, &s->engine);
@@ -225,14 +225,14 @@ int served_open(struct served *s, void (*ready)(void *arg), void *arg)
 	r = s->handover ? handover_serve(s->handover, s->ns) : 0;
 	if (r)
 		return exit_failed(s->log, "hand-over", r);
-	r = ops_open(s->ns, s->jobs, ready, arg, &s->ops);
+	r = fuse_ops_open(s->ns, s->jobs, ready, arg, &s->ops);
 	return r ? exit_failed(s->log, "operations", r) : EXIT_OK;
 }
 
 void served_close(struct served *s)
 {
 	handover_close(s->handover);
-	ops_close(s->ops);
+	fuse_ops_close(s->ops);
 	/* Read-ahead uses subsets, which the namespace owns. */
 	engine_stop(s->engine);
 	ns_close(s->ns);

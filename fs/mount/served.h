@@ -31,7 +31,7 @@ struct served_dataset {
 };
 
 struct served {
-	struct opts *opts; /* served_open() sets those of the cache */
+	struct options *opts; /* served_open() sets those of the cache */
 	struct log *log;
 	const char *mountpoint;
 	struct served_dataset *datasets; /* opts->num_datasets, the caller's */
@@ -39,7 +39,7 @@ struct served {
 	struct jobs *jobs;
 	struct handover *handover; /* NULL: it could not be opened */
 	struct ns *ns;
-	struct ops *ops;
+	struct fuse_ops *ops;
 };
 
 /* Logs an error number. Returns EXIT_SYSTEM. */

@@ -50,7 +50,7 @@ struct ranks {
 
 struct stage_facts {
 	const char *name;
-	struct tally_sum sum;
+	struct counters_sum sum;
 	struct metric_times times;
 	double p50, p90, p99; /* seconds */
 };
@@ -349,7 +349,7 @@ static int look_at_ranks(const struct stats *stats, uint64_t number,
 	return 0;
 }
 
-static double seconds(const struct tally_sum *sum, double share)
+static double seconds(const struct counters_sum *sum, double share)
 {
 	return 1e-9 * (double)histogram_quantile(sum->times, share);
 }
@@ -381,7 +381,7 @@ static int look(const struct stats *stats, struct facts **out)
 	if (!f)
 		return -ENOMEM;
 	f->one = 1;
-	f->mode = tiers_mode_name(engine_tiers(stats->engine)->mode);
+	f->mode = cache_mode_name(engine_choice(stats->engine)->mode);
 	f->uptime_s = (uint64_t)(stats_now() - stats->started);
 	/* Parts are read before their totals, so that no part is larger. */
 	r = look_at_streams(stats, f);

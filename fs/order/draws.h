@@ -11,27 +11,26 @@
 
 /* Positions in the window: drawing them takes a few milliseconds. Read-ahead
    looks less far. */
-enum { FORESIGHT_POSITIONS = 1 << 14 };
+enum { DRAWS_POSITIONS = 1 << 14 };
 
-struct foresight {
+struct draws {
 	uint64_t epoch; /* of orders[0] */
 	uint64_t first; /* the positions [first, end) */
 	uint64_t end;
-	struct foresight_draw {
+	struct draws_draw {
 		uint64_t sample;
 		uint64_t position;
-	} draws[FORESIGHT_POSITIONS];
+	} draws[DRAWS_POSITIONS];
 };
 
 /* Moves the window to begin at `first`. Positions run through two epochs of n
    positions each, orders[0] and orders[1]; `epoch` is the number of the first.
  */
-void foresight_look(struct foresight *f, const struct order orders[2],
-		    uint64_t n, uint64_t epoch, uint64_t first);
+void draws_look(struct draws *f, const struct order orders[2], uint64_t n,
+		uint64_t epoch, uint64_t first);
 
 /* The nth position, from 0, of a sample within the window. ORDER_NONE: it has
    fewer. */
-uint64_t foresight_position(const struct foresight *f, uint64_t sample,
-			    uint64_t nth);
+uint64_t draws_position(const struct draws *f, uint64_t sample, uint64_t nth);
 
 #endif

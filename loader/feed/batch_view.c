@@ -10,12 +10,12 @@
 
 static int bad(char *why, const char *what)
 {
-	snprintf(why, VIEW_WHY_SIZE, "%s", what);
+	snprintf(why, BATCH_VIEW_WHY_SIZE, "%s", what);
 	return -BETON_ECORRUPT;
 }
 
 /* Whether `n` elements of `size` bytes at `off` lie in the file, aligned. */
-static bool array_ok(const struct view *v, uint64_t off, uint64_t n,
+static bool array_ok(const struct batch_view *v, uint64_t off, uint64_t n,
 		     uint64_t size, uint64_t align)
 {
 	uint64_t total;
@@ -24,7 +24,7 @@ static bool array_ok(const struct view *v, uint64_t off, uint64_t n,
 	       range_ok(off, total, v->size);
 }
 
-static uint32_t head_crc(const struct view *v)
+static uint32_t head_crc(const struct batch_view *v)
 {
 	struct beton_batch_header h = *v->header;
 	uint64_t end = h.spec_off + h.spec_size;
@@ -35,17 +35,17 @@ static uint32_t head_crc(const struct view *v)
 	return crc32c(crc, v->bytes + sizeof(h), end - sizeof(h));
 }
 
-static int check_header(struct view *v, char *why)
+static int check_header(struct batch_view *v, char *why)
 {
 	const struct beton_batch_header *h = v->header;
 
 	if (v->size < sizeof(*h) ||
 	    memcmp(h->magic, BETON_BATCH_MAGIC, sizeof(h->magic))) {
-		snprintf(why, VIEW_WHY_SIZE, "not a batch file");
+		snprintf(why, BATCH_VIEW_WHY_SIZE, "not a batch file");
 		return -BETON_ENOTBETON;
 	}
 	if (h->version != BETON_BATCH_VERSION || h->header_size != sizeof(*h)) {
-		snprintf(why, VIEW_WHY_SIZE,
+		snprintf(why, BATCH_VIEW_WHY_SIZE,
 			 "batch file version %u, this is for %d", h->version,
 			 BETON_BATCH_VERSION);
 		return -BETON_ENOTBETON;
@@ -65,7 +65,8 @@ static int check_header(struct view *v, char *why)
 	return 0;
 }
 
-static bool values_ok(const struct view *v, const struct beton_batch_field *f)
+static bool values_ok(const struct batch_view *v,
+		      const struct beton_batch_field *f)
 {
 	const struct beton_batch_value *values =
 		(const void *)(v->bytes + f->column_off);
@@ -77,7 +78,8 @@ static bool values_ok(const struct view *v, const struct beton_batch_field *f)
 	return true;
 }
 
-static bool field_ok(const struct view *v, const struct beton_batch_field *f)
+static bool field_ok(const struct batch_view *v,
+		     const struct beton_batch_field *f)
 {
 	uint32_t rows = v->header->rows;
 
@@ -96,12 +98,14 @@ static bool field_ok(const struct view *v, const struct beton_batch_field *f)
 	       values_ok(v, f);
 }
 
-int view_init(struct view *v, const void *bytes, uint64_t size,
-	      char why[VIEW_WHY_SIZE])
+int batch_view_init(struct batch_view *v, const void *bytes, uint64_t size,
+		    char why[BATCH_VIEW_WHY_SIZE])
 {
 	int r;
 
-	*v = (struct view){ .bytes = bytes, .size = size, .header = bytes };
+	*v = (struct batch_view){ .bytes = bytes,
+				  .size = size,
+				  .header = bytes };
 	r = check_header(v, why);
 	if (r)
 		return r;
@@ -115,13 +119,14 @@ int view_init(struct view *v, const void *bytes, uint64_t size,
 	return 0;
 }
 
-struct view_value view_at(const struct view *v, uint32_t field, uint32_t row)
+struct batch_view_value batch_view_at(const struct batch_view *v,
+				      uint32_t field, uint32_t row)
 {
 	const struct beton_batch_field *f = &v->fields[field];
 	const int32_t *errors = (const void *)(v->bytes + f->error_off);
 	const struct beton_batch_value *value =
 		(const void *)(v->bytes + f->column_off);
-	struct view_value out = { .error = errors[row] };
+	struct batch_view_value out = { .error = errors[row] };
 
 	if (f->column == BETON_COLUMN_NONE)
 		return out;

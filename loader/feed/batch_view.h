@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A batch file in memory (include/beton/batch.h). view_init() checks it once;
- * reading values needs no further checks.
+ * A batch file in memory (include/beton/batch.h). batch_view_init() checks it
+ * once; reading values needs no further checks.
  */
 #ifndef LOADER_FEED_BATCH_VIEW_H
 #define LOADER_FEED_BATCH_VIEW_H
 
 #include "beton/batch.h"
 
-enum { VIEW_WHY_SIZE = 160 };
+enum { BATCH_VIEW_WHY_SIZE = 160 };
 
 /* A checked batch file. The bytes must outlive the view. */
-struct view {
+struct batch_view {
 	const uint8_t *bytes;
 	uint64_t size;
 	const struct beton_batch_header *header;
@@ -21,7 +21,7 @@ struct view {
 };
 
 /* One value. `bytes` points into the view. */
-struct view_value {
+struct batch_view_value {
 	const uint8_t *bytes;
 	uint64_t size;
 	enum beton_mode mode;
@@ -32,11 +32,11 @@ struct view_value {
 
 /* `bytes` is aligned to 8. -BETON_ENOTBETON: no batch file. -BETON_ECORRUPT: a
    batch file that contradicts itself. `why` receives the reason in one line. */
-int view_init(struct view *view, const void *bytes, uint64_t size,
-	      char why[VIEW_WHY_SIZE]);
+int batch_view_init(struct batch_view *view, const void *bytes, uint64_t size,
+		    char why[BATCH_VIEW_WHY_SIZE]);
 
 /* Requires field < header->num_fields, row < header->rows. */
-struct view_value view_at(const struct view *view, uint32_t field,
-			  uint32_t row);
+struct batch_view_value batch_view_at(const struct batch_view *view,
+				      uint32_t field, uint32_t row);
 
 #endif

@@ -52,7 +52,7 @@ static const struct kind kinds[] = {
 
 /* A parser's position in the text of a value. */
 struct reader {
-	const struct complaint *c;
+	const struct diagnostic *c;
 	size_t at;	  /* offset of the value in the whole text */
 	const char *rest; /* rest of the value's text */
 };
@@ -197,7 +197,7 @@ static int read_value(struct reader *in, struct fake_field *f)
 
 /* --- fake(SAMPLES, FIELD=VALUE, ...) --- */
 
-static int read_samples(const struct complaint *c, const struct parse_arg *arg,
+static int read_samples(const struct diagnostic *c, const struct parse_arg *arg,
 			struct fake *f)
 {
 	char expected[TYPED_EXPECTED_SIZE];
@@ -209,7 +209,7 @@ static int read_samples(const struct complaint *c, const struct parse_arg *arg,
 			typed_expected(&sample_count, expected), arg->value);
 }
 
-static int read_field(const struct complaint *c, const struct parse_arg *arg,
+static int read_field(const struct diagnostic *c, const struct parse_arg *arg,
 		      struct fake *f)
 {
 	struct fake_field *field = &f->fields[f->num_fields];
@@ -232,7 +232,7 @@ static int read_field(const struct complaint *c, const struct parse_arg *arg,
 	return read_value(&in, field);
 }
 
-static int read_dataset(const struct complaint *c, const struct parse *parse,
+static int read_dataset(const struct diagnostic *c, const struct parse *parse,
 			const struct parse_stage *stage, struct fake *f)
 {
 	const struct parse_arg *args = &parse->args[stage->first_arg];
@@ -257,7 +257,7 @@ static int read_dataset(const struct complaint *c, const struct parse *parse,
 
 /* --- constant, memory(SIZE) --- */
 
-static int read_constant(const struct complaint *c, const struct parse *parse,
+static int read_constant(const struct diagnostic *c, const struct parse *parse,
 			 const struct parse_stage *stage, struct fake *f)
 {
 	(void)parse;
@@ -267,7 +267,7 @@ static int read_constant(const struct complaint *c, const struct parse *parse,
 	return complain(c, stage->at, "constant takes no arguments");
 }
 
-static int read_memory(const struct complaint *c, const struct parse *parse,
+static int read_memory(const struct diagnostic *c, const struct parse *parse,
 		       const struct parse_stage *stage, struct fake *f)
 {
 	const struct parse_arg *arg = &parse->args[stage->first_arg];
@@ -287,7 +287,7 @@ static int read_memory(const struct complaint *c, const struct parse *parse,
 static const struct stage_row {
 	const char *name;
 	bool is_first; /* first in the text; else last */
-	int (*read)(const struct complaint *c, const struct parse *parse,
+	int (*read)(const struct diagnostic *c, const struct parse *parse,
 		    const struct parse_stage *stage, struct fake *f);
 } stages[] = {
 	{ "fake", true, read_dataset },
@@ -295,7 +295,7 @@ static const struct stage_row {
 	{ "memory", false, read_memory },
 };
 
-static int read_stage(const struct complaint *c, const struct parse *parse,
+static int read_stage(const struct diagnostic *c, const struct parse *parse,
 		      const struct parse_stage *stage, struct fake *f)
 {
 	for (size_t i = 0; i < ARRAY_LEN(stages); i++) {
@@ -313,7 +313,7 @@ static int read_stage(const struct complaint *c, const struct parse *parse,
 			stage->word);
 }
 
-static int read_text(const struct complaint *c, const struct parse *parse,
+static int read_text(const struct diagnostic *c, const struct parse *parse,
 		     struct fake *f)
 {
 	const struct parse_statement *s = parse->statements;
@@ -354,7 +354,7 @@ static void fill_print(struct fake *f)
 static int parse(const char *text, struct fake *out, char *error,
 		 size_t error_size)
 {
-	struct complaint c = { text ? text : "", error, error_size };
+	struct diagnostic c = { text ? text : "", error, error_size };
 	struct fake f = { .replay = FAKE_REPLAY_NONE };
 	struct parse words;
 	int r = parse_text(&c, &words);

@@ -90,7 +90,7 @@ int feed_make_fields(struct feed *feed, uint32_t n)
 	return 0;
 }
 
-static bool is_of_dataset(const struct feed *feed, const struct view *v)
+static bool is_of_dataset(const struct feed *feed, const struct batch_view *v)
 {
 	char print[sizeof(feed->fingerprint)];
 
@@ -101,15 +101,15 @@ static bool is_of_dataset(const struct feed *feed, const struct view *v)
 }
 
 int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
-	       struct feed_batch *into, struct view *out)
+	       struct feed_batch *into, struct batch_view *out)
 {
 	typedef unsigned long long ull;
-	char why[VIEW_WHY_SIZE] = "it is of another dataset or place";
+	char why[BATCH_VIEW_WHY_SIZE] = "it is of another dataset or place";
 	int r = feed->ops->fetch(feed, epoch, number, into);
 
 	if (r)
 		return r;
-	r = view_init(out, into->bytes, into->size, why);
+	r = batch_view_init(out, into->bytes, into->size, why);
 	if (!r && (!is_of_dataset(feed, out) || out->header->epoch != epoch ||
 		   out->header->batch != number ||
 		   out->header->rows != spec_rows(&feed->spec, number)))

@@ -29,7 +29,7 @@ struct feed_options {
 	   "auto": the first of them that works. */
 	const char *delivery;
 	/* For a file's engine. */
-	struct tiers tiers;
+	struct cache_choice choice;
 	/* Identify the loader to the daemon. job may be NULL. */
 	const char *job;
 	uint32_t rank;
@@ -64,7 +64,7 @@ struct feed_ops {
 	int (*find_subset)(struct feed *feed, const struct subset_ref *ref);
 	/* Sends figures to the daemon's statistics. Only for the thread of
 	   fetch(), or the one that has joined it. NULL: there is no daemon. */
-	void (*tell)(struct feed *feed, const struct figures *figures);
+	void (*tell)(struct feed *feed, const struct rank_figures *figures);
 	void (*close)(struct feed *feed);
 };
 
@@ -112,7 +112,7 @@ int feed_make_fields(struct feed *feed, uint32_t n);
 /* Fetches a batch file and checks that it is whole, of this dataset, and the
    one asked for. The view points into `into`. Failures are logged. */
 int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
-	       struct feed_batch *into, struct view *out);
+	       struct feed_batch *into, struct batch_view *out);
 /* Releases the batch file. Any thread. */
 void feed_give_back(struct feed *feed, struct feed_batch *batch);
 

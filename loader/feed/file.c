@@ -84,7 +84,7 @@ static int file_open(const char *path, const struct feed_options *o,
 		.log = o->log,
 		.trace = o->trace,
 		.threads = 1,
-		.tiers = o->tiers,
+		.choice = o->choice,
 		.num_datasets = 1,
 	};
 	int r;

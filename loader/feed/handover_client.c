@@ -34,10 +34,10 @@ struct lent {
 	uint8_t *bytes;
 	uint64_t capacity;
 	uint64_t last_used; /* number of the last request that used it */
-	unsigned refs;	    /* guarded by lender.lock */
+	unsigned refs;	    /* guarded by client.lock */
 };
 
-struct lender {
+struct handover_client {
 	int fd;
 	bool broken;
 	uint64_t requests;
@@ -84,15 +84,15 @@ static uint8_t *map_aligned(int fd, uint64_t capacity)
 	return at;
 }
 
-static void lent_free(struct lender *l, struct lent *lent)
+static void lent_free(struct handover_client *l, struct lent *lent)
 {
 	DL_DELETE(l->lents, lent);
 	munmap(lent->bytes, lent->capacity);
 	free(lent);
 }
 
-static int lent_new(struct lender *l, int fd, const struct handover_batch *b,
-		    struct lent **out)
+static int lent_new(struct handover_client *l, int fd,
+		    const struct handover_batch *b, struct lent **out)
 {
 	struct lent *lent;
 	int r = check_memory(fd, b->capacity);
@@ -114,7 +114,7 @@ static int lent_new(struct lender *l, int fd, const struct handover_batch *b,
 	return 0;
 }
 
-static struct lent *lent_find(struct lender *l, uint64_t id)
+static struct lent *lent_find(struct handover_client *l, uint64_t id)
 {
 	struct lent *lent;
 
@@ -126,7 +126,7 @@ static struct lent *lent_find(struct lender *l, uint64_t id)
 	return NULL;
 }
 
-static bool is_used(struct lender *l, const struct lent *lent)
+static bool is_used(struct handover_client *l, const struct lent *lent)
 {
 	scoped_lock(&l->lock);
 	return lent->refs > 0;
@@ -134,7 +134,8 @@ static bool is_used(struct lender *l, const struct lent *lent)
 
 /* --- messages --- */
 
-static int send_bytes(const struct lender *l, const void *bytes, size_t size)
+static int send_bytes(const struct handover_client *l, const void *bytes,
+		      size_t size)
 {
 	ssize_t n;
 
@@ -144,7 +145,8 @@ static int send_bytes(const struct lender *l, const void *bytes, size_t size)
 	return n < 0 ? -errno : 0;
 }
 
-static int send_number(const struct lender *l, uint32_t kind, uint64_t number)
+static int send_number(const struct handover_client *l, uint32_t kind,
+		       uint64_t number)
 {
 	const struct handover_number message = { .kind = kind,
 						 .number = number };
@@ -154,7 +156,8 @@ static int send_number(const struct lender *l, uint32_t kind, uint64_t number)
 
 /* Receives a whole message of this size. *fd is the descriptor that came with
    it, which the caller closes, or -1. */
-static int receive(const struct lender *l, void *bytes, size_t size, int *fd)
+static int receive(const struct handover_client *l, void *bytes, size_t size,
+		   int *fd)
 {
 	union {
 		struct cmsghdr head;
@@ -183,7 +186,8 @@ static int receive(const struct lender *l, void *bytes, size_t size, int *fd)
 	return (size_t)n == size && !(m.msg_flags & MSG_TRUNC) ? 0 : -EPROTO;
 }
 
-static int greet(const struct lender *l, const struct lender_name *name)
+static int greet(const struct handover_client *l,
+		 const struct handover_client_name *name)
 {
 	struct handover_hello hello = {
 		.kind = HANDOVER_HELLO,
@@ -211,8 +215,8 @@ static int greet(const struct lender *l, const struct lender_name *name)
 /* --- batches --- */
 
 /* The mapping that the message names. Creates it if a descriptor came along. */
-static int lent_of(struct lender *l, int fd, const struct handover_batch *b,
-		   struct lent **out)
+static int lent_of(struct handover_client *l, int fd,
+		   const struct handover_batch *b, struct lent **out)
 {
 	struct lent *known = lent_find(l, b->slot);
 
@@ -224,7 +228,7 @@ static int lent_of(struct lender *l, int fd, const struct handover_batch *b,
 	return 0;
 }
 
-static void drop_unused(struct lender *l)
+static void drop_unused(struct handover_client *l)
 {
 	struct lent *lent, *next;
 
@@ -238,8 +242,8 @@ static void drop_unused(struct lender *l)
 	}
 }
 
-static int lend(struct lender *l, int fd, const struct handover_batch *b,
-		struct loan *out)
+static int lend(struct handover_client *l, int fd,
+		const struct handover_batch *b, struct loan *out)
 {
 	struct lent *lent = NULL;
 	int r;
@@ -260,7 +264,7 @@ static int lend(struct lender *l, int fd, const struct handover_batch *b,
 	return 0;
 }
 
-static int exchange(struct lender *l, const char *path,
+static int exchange(struct handover_client *l, const char *path,
 		    struct handover_batch *reply, int *fd)
 {
 	struct handover_get get;
@@ -272,7 +276,8 @@ static int exchange(struct lender *l, const char *path,
 	return r ? r : receive(l, reply, sizeof(*reply), fd);
 }
 
-int lender_get(struct lender *l, const char *path, struct loan *out)
+int handover_client_get(struct handover_client *l, const char *path,
+			struct loan *out)
 {
 	struct handover_batch reply = { .result = 0 };
 	cleanup_fd int fd = -1;
@@ -290,13 +295,14 @@ int lender_get(struct lender *l, const char *path, struct loan *out)
 	return r;
 }
 
-bool lender_is_broken(const struct lender *l)
+bool handover_client_is_broken(const struct handover_client *l)
 {
 	return l->broken;
 }
 
 /* Does not wait for a busy daemon. */
-void lender_tell(struct lender *l, const struct figures *figures)
+void handover_client_tell(struct handover_client *l,
+			  const struct rank_figures *figures)
 {
 	const struct handover_tell tell = { .kind = HANDOVER_TELL,
 					    .figures = *figures };
@@ -305,7 +311,7 @@ void lender_tell(struct lender *l, const struct figures *figures)
 		send(l->fd, &tell, sizeof(tell), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void lender_give_back(struct lender *l, struct lent *lent)
+void handover_client_give_back(struct handover_client *l, struct lent *lent)
 {
 	uint64_t id = lent->id;
 
@@ -352,10 +358,11 @@ static void set_timeout(int fd, time_t seconds)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
 }
 
-int lender_open(const char *address, const struct lender_name *name,
-		struct lender **out)
+int handover_client_open(const char *address,
+			 const struct handover_client_name *name,
+			 struct handover_client **out)
 {
-	struct lender *l;
+	struct handover_client *l;
 	int r;
 
 	if (*address != '@')
@@ -380,11 +387,11 @@ int lender_open(const char *address, const struct lender_name *name,
 		*out = l;
 		return 0;
 	}
-	lender_close(l);
+	handover_client_close(l);
 	return r;
 }
 
-void lender_close(struct lender *l)
+void handover_client_close(struct handover_client *l)
 {
 	if (!l)
 		return;

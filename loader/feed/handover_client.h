@@ -5,7 +5,7 @@
  * mapped once, read-only, and only if it is sealed against shrinking, so the
  * mapping stays valid when the daemon dies.
  *
- * One thread requests batches; any thread may release them. lender.lock guards
+ * One thread requests batches; any thread may release them. client.lock guards
  * the mappings' counts; no lock is taken under it.
  */
 #ifndef LOADER_FEED_HANDOVER_CLIENT_H
@@ -13,16 +13,17 @@
 
 #include "fs/metrics/rank_figures.h"
 
-struct lender;
+struct handover_client;
 
 /* The identity of a loader, for the daemon. */
-struct lender_name {
+struct handover_client_name {
 	const char *job; /* NULL: none */
 	uint32_t rank;
 	uint32_t world;
 };
 
-/* A batch file in shared memory of the daemon, until lender_give_back(). */
+/* A batch file in shared memory of the daemon, until
+ * handover_client_give_back(). */
 struct loan {
 	const uint8_t *bytes;
 	uint64_t size;
@@ -32,20 +33,24 @@ struct loan {
 /* Connects to an address, "@NAME". Failures are not logged, because the caller
    can read files instead. -ECONNREFUSED; -EPERM: the daemon belongs neither to
    root nor to this user; -EPROTO and others. */
-int lender_open(const char *address, const struct lender_name *name,
-		struct lender **out);
+int handover_client_open(const char *address,
+			 const struct handover_client_name *name,
+			 struct handover_client **out);
 /* All batches have been released before. Takes NULL. */
-void lender_close(struct lender *lender);
+void handover_client_close(struct handover_client *client);
 
 /* Waits for the batch file at this path in the mount. -ENOSPC: the daemon has
    no free shared memory now. Other errors concern the file, unless the
    connection is broken: then all later calls fail. */
-int lender_get(struct lender *lender, const char *path, struct loan *out);
-bool lender_is_broken(const struct lender *lender);
+int handover_client_get(struct handover_client *client, const char *path,
+			struct loan *out);
+bool handover_client_is_broken(const struct handover_client *client);
 
 /* Sends this loader's figures. The message may get lost. */
-void lender_tell(struct lender *lender, const struct figures *figures);
+void handover_client_tell(struct handover_client *client,
+			  const struct rank_figures *figures);
 
-void lender_give_back(struct lender *lender, struct lent *lent);
+void handover_client_give_back(struct handover_client *client,
+			       struct lent *lent);
 
 #endif

@@ -34,7 +34,7 @@ enum {
 
 struct mount_feed {
 	struct feed base;
-	struct lender *lender; /* NULL: read files */
+	struct handover_client *client; /* NULL: read files */
 	/* The dataset's directory in the mount, with a slash, or empty. */
 	char directory[NAME_MAX + 2];
 };
@@ -52,7 +52,7 @@ static bool mount_is_for(const char *path)
 
 static void mount_close(struct feed *feed)
 {
-	lender_close(((struct mount_feed *)feed)->lender);
+	handover_client_close(((struct mount_feed *)feed)->client);
 }
 
 static int parse_field(struct feed *feed, uint32_t i, json_t *o)
@@ -171,9 +171,9 @@ static int read_batch(struct feed *feed, const char *name, struct buffer *into,
 static int read_shapes(struct feed *feed)
 {
 	struct buffer buffer = { NULL, 0 };
-	char name[PATH_SIZE], why[VIEW_WHY_SIZE];
-	struct view view;
-	struct view_value v;
+	char name[PATH_SIZE], why[BATCH_VIEW_WHY_SIZE];
+	struct batch_view view;
+	struct batch_view_value v;
 	uint64_t size;
 	int r = 0;
 
@@ -185,14 +185,14 @@ static int read_shapes(struct feed *feed)
 		feed->path, (int)name_digits(feed->facts.samples), 0);
 	r = read_batch(feed, name, &buffer, &size);
 	if (!r) {
-		r = view_init(&view, buffer.bytes, size, why);
+		r = batch_view_init(&view, buffer.bytes, size, why);
 		if (r)
 			log_error(feed->log, "%s: %s", name, why);
 	}
 	for (uint32_t i = 0; i < feed->num_fields && !r; i++) {
 		if (view.header->num_fields != feed->num_fields)
 			break;
-		v = view_at(&view, i, 0);
+		v = batch_view_at(&view, i, 0);
 		feed->fields[i].width = v.width;
 		feed->fields[i].height = v.height;
 		if (feed->fields[i].column == COLUMN_RECORD) {
@@ -265,15 +265,15 @@ static int count_ids(struct feed *feed, const char *name, uint64_t hash,
 		     uint64_t *out)
 {
 	struct buffer buffer = { NULL, 0 };
-	char why[VIEW_WHY_SIZE] = "it is of another subset";
+	char why[BATCH_VIEW_WHY_SIZE] = "it is of another subset";
 	const struct beton_batch_header *h;
-	struct view view;
+	struct batch_view view;
 	uint64_t size;
 	int r = read_batch(feed, name, &buffer, &size);
 
 	if (r)
 		return r;
-	r = view_init(&view, buffer.bytes, size, why);
+	r = batch_view_init(&view, buffer.bytes, size, why);
 	h = view.header;
 	if (!r && (h->subset_hash != hash || h->subset_first ||
 		   !h->subset_end || h->subset_end > SUBSET_IDS_MAX))
@@ -338,7 +338,7 @@ static void read_option(FILE *options, const char *key, char *out, size_t size)
 
 static int find_lender(struct mount_feed *m, const struct feed_options *o)
 {
-	const struct lender_name name = { o->job, o->rank, o->world };
+	const struct handover_client_name name = { o->job, o->rank, o->world };
 	char path[PATH_SIZE], address[128];
 	FILE *options;
 
@@ -352,7 +352,7 @@ static int find_lender(struct mount_feed *m, const struct feed_options *o)
 	fclose(options);
 	if (*m->directory)
 		strcat(m->directory, "/");
-	return lender_open(address, &name, &m->lender);
+	return handover_client_open(address, &name, &m->client);
 }
 
 /* Chooses the delivery. Without zero-copy, "handover" is an error and "auto"
@@ -408,10 +408,10 @@ static int borrow_batch(struct mount_feed *m, const char *in_mount,
 	struct loan loan;
 	int r;
 
-	if (!m->lender || lender_is_broken(m->lender))
+	if (!m->client || handover_client_is_broken(m->client))
 		return -ENOTCONN;
 	snprintf(path, sizeof(path), "%s%s", m->directory, in_mount);
-	r = lender_get(m->lender, path, &loan);
+	r = handover_client_get(m->client, path, &loan);
 	if (r)
 		return r;
 	into->bytes = loan.bytes;
@@ -447,15 +447,15 @@ static int mount_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 
 static void mount_give_back(struct feed *feed, void *lent)
 {
-	lender_give_back(((struct mount_feed *)feed)->lender, lent);
+	handover_client_give_back(((struct mount_feed *)feed)->client, lent);
 }
 
-static void mount_tell(struct feed *feed, const struct figures *figures)
+static void mount_tell(struct feed *feed, const struct rank_figures *figures)
 {
 	struct mount_feed *m = (struct mount_feed *)feed;
 
-	if (m->lender)
-		lender_tell(m->lender, figures);
+	if (m->client)
+		handover_client_tell(m->client, figures);
 }
 
 const struct feed_ops feed_mount = {

@@ -44,8 +44,8 @@ struct device {
 	struct log *log;
 	struct cuda *cuda;
 	struct upload *upload;
-	struct cuda_compiler *compiler; /* NULL until needed */
-	struct objects *objects;	/* as it is */
+	struct nvrtc *compiler;	    /* NULL until needed */
+	struct code_cache *objects; /* as it is */
 	struct code *codes;
 	struct use *uses;
 	pthread_mutex_t downloading; /* guards the next two */
@@ -98,8 +98,8 @@ void device_close(struct device *d)
 		free(code->text);
 		free(code);
 	}
-	cuda_compiler_close(d->compiler);
-	objects_close(d->objects);
+	nvrtc_close(d->compiler);
+	code_cache_close(d->objects);
 	cuda_close(d->cuda);
 	free(d);
 }
@@ -169,9 +169,9 @@ static int start_compiler(struct device *d)
 
 	if (d->compiler)
 		return 0;
-	r = cuda_compiler_open(cuda_facts(d->cuda), d->log, &d->compiler);
+	r = nvrtc_open(cuda_facts(d->cuda), d->log, &d->compiler);
 	if (!r)
-		d->objects = objects_open("cuda", CACHE_LIMIT, d->log);
+		d->objects = code_cache_open("cuda", CACHE_LIMIT, d->log);
 	return r;
 }
 
@@ -180,9 +180,9 @@ static char *make_key(const struct device *d, const char *text)
 {
 	char *key;
 
-	if (asprintf(&key, "%s\n%s %s %s %s %s\n%s",
-		     cuda_compiler_name(d->compiler), OPTIONS[0], OPTIONS[1],
-		     OPTIONS[2], OPTIONS[3], OPTIONS[4], text) < 0)
+	if (asprintf(&key, "%s\n%s %s %s %s %s\n%s", nvrtc_name(d->compiler),
+		     OPTIONS[0], OPTIONS[1], OPTIONS[2], OPTIONS[3], OPTIONS[4],
+		     text) < 0)
 		return NULL;
 	return key;
 }
@@ -203,14 +203,14 @@ static int load(const struct device *d, const void *image, struct code *code)
 static int compile(const struct device *d, const char *key, struct code *code)
 {
 	struct cuda_image image = { 0 };
-	int r = cuda_compiler_run(d->compiler, "pipeline", code->text, OPTIONS,
-				  ARRAY_LEN(OPTIONS), &image);
+	int r = nvrtc_run(d->compiler, "pipeline", code->text, OPTIONS,
+			  ARRAY_LEN(OPTIONS), &image);
 
 	if (!r)
 		r = load(d, image.bytes, code);
 	if (!r)
-		objects_store(d->objects, key, (const uint8_t *)image.bytes,
-			      image.size);
+		code_cache_store(d->objects, key, (const uint8_t *)image.bytes,
+				 image.size);
 	free(image.bytes);
 	return r;
 }
@@ -220,7 +220,7 @@ static int load_kept(const struct device *d, const char *key, struct code *code)
 {
 	uint8_t *bytes, *image;
 	size_t size;
-	int r = objects_load(d->objects, key, &bytes, &size);
+	int r = code_cache_load(d->objects, key, &bytes, &size);
 
 	if (r)
 		return r;

@@ -16,21 +16,22 @@
  */
 enum { RESULT, MADE, OPERANDS, PARTS };
 
-struct parcel {
+struct device_batch {
 	struct device *device;
 	struct upload_slot *slot;
 	size_t num_outputs;
-	struct upload_copy *copies; /* [num_outputs * PARTS] */
-	const struct parcel *of;    /* parcel that it repeats; NULL: none */
-	bool ships;		    /* has its own copy of that parcel */
+	struct upload_copy *copies;    /* [num_outputs * PARTS] */
+	const struct device_batch *of; /* parcel that it repeats; NULL: none */
+	bool ships;		       /* has its own copy of that parcel */
 	const struct pipeline *pipeline;
 	uint32_t rows;
 	bool is_begun; /* begun, and not released */
 };
 
-int parcel_open(struct device *d, size_t num_outputs, struct parcel **out)
+int device_batch_open(struct device *d, size_t num_outputs,
+		      struct device_batch **out)
 {
-	struct parcel *p = calloc(1, sizeof(*p));
+	struct device_batch *p = calloc(1, sizeof(*p));
 	int r = p ? 0 : -ENOMEM;
 
 	if (!r) {
@@ -43,13 +44,13 @@ int parcel_open(struct device *d, size_t num_outputs, struct parcel **out)
 		r = upload_slot_open(device_upload(d),
 				     (uint32_t)(num_outputs * PARTS), &p->slot);
 	if (r)
-		parcel_close(p);
+		device_batch_close(p);
 	else
 		*out = p;
 	return r;
 }
 
-void parcel_close(struct parcel *p)
+void device_batch_close(struct device_batch *p)
 {
 	if (!p)
 		return;
@@ -63,19 +64,21 @@ static uint32_t part_of(size_t output, unsigned part)
 	return (uint32_t)(output * PARTS + part);
 }
 
-static const struct pipeline_output *output_at(const struct parcel *p, size_t i)
+static const struct pipeline_output *output_at(const struct device_batch *p,
+					       size_t i)
 {
 	return pipeline_output_at(p->pipeline, i);
 }
 
-static uint64_t size_of_floats(const struct parcel *p, size_t i)
+static uint64_t size_of_floats(const struct device_batch *p, size_t i)
 {
 	return p->rows * pipeline_num_operands(p->pipeline, i) * sizeof(float);
 }
 
 /* Of the host and of the device; the host has nothing of a kernel's result, nor
    of what another parcel has. */
-static int reserve(struct parcel *p, size_t i, unsigned part, uint64_t size)
+static int reserve(struct device_batch *p, size_t i, unsigned part,
+		   uint64_t size)
 {
 	bool copied = part != RESULT || !pipeline_has_rest(p->pipeline, i);
 
@@ -88,7 +91,7 @@ static int reserve(struct parcel *p, size_t i, unsigned part, uint64_t size)
 			      copied && !p->of ? size : 0, size);
 }
 
-static int reserve_output(struct parcel *p, size_t i)
+static int reserve_output(struct device_batch *p, size_t i)
 {
 	const struct pipeline_output *o = output_at(p, i);
 	uint64_t result, made;
@@ -104,7 +107,7 @@ static int reserve_output(struct parcel *p, size_t i)
 	return r ? r : reserve(p, i, OPERANDS, size_of_floats(p, i) + p->rows);
 }
 
-static int begin(struct parcel *p)
+static int begin(struct device_batch *p)
 {
 	int r = upload_begin(p->slot);
 
@@ -117,8 +120,8 @@ static int begin(struct parcel *p)
 	return r;
 }
 
-int parcel_begin(struct parcel *p, const struct pipeline *pipeline,
-		 uint32_t rows)
+int device_batch_begin(struct device_batch *p, const struct pipeline *pipeline,
+		       uint32_t rows)
 {
 	p->pipeline = pipeline;
 	p->rows = rows;
@@ -127,12 +130,12 @@ int parcel_begin(struct parcel *p, const struct pipeline *pipeline,
 	return begin(p);
 }
 
-bool parcel_has_waited(const struct parcel *p)
+bool device_batch_has_waited(const struct device_batch *p)
 {
 	return upload_has_waited(p->slot);
 }
 
-uint64_t parcel_size(const struct parcel *p)
+uint64_t device_batch_size(const struct device_batch *p)
 {
 	uint64_t size = 0;
 
@@ -141,7 +144,7 @@ uint64_t parcel_size(const struct parcel *p)
 	return size;
 }
 
-uint8_t *parcel_rows(const struct parcel *p, size_t i)
+uint8_t *device_batch_rows(const struct device_batch *p, size_t i)
 {
 	bool rest = pipeline_has_rest(p->pipeline, i);
 
@@ -150,15 +153,15 @@ uint8_t *parcel_rows(const struct parcel *p, size_t i)
 	return upload_host(p->slot, part_of(i, rest ? MADE : RESULT));
 }
 
-uint64_t parcel_address(const struct parcel *p, size_t i)
+uint64_t device_batch_address(const struct device_batch *p, size_t i)
 {
-	const struct parcel *has = p->ships ? p : p->of;
+	const struct device_batch *has = p->ships ? p : p->of;
 
 	return upload_device(has->slot, part_of(i, RESULT));
 }
 
-void parcel_row(struct parcel *p, size_t i, uint32_t row,
-		const struct pipeline_row *key, bool is_made)
+void device_batch_row(struct device_batch *p, size_t i, uint32_t row,
+		      const struct pipeline_row *key, bool is_made)
 {
 	uint8_t *operands;
 
@@ -174,8 +177,8 @@ void parcel_row(struct parcel *p, size_t i, uint32_t row,
 /*
  * Launches rows [first, first + count), since the height of a grid is limited.
  */
-static int launch(struct parcel *p, size_t i, uint32_t first, uint32_t count,
-		  struct cuda *cuda, struct cuda_stream *stream)
+static int launch(struct device_batch *p, size_t i, uint32_t first,
+		  uint32_t count, struct cuda *cuda, struct cuda_stream *stream)
 {
 	const struct pipeline_output *o = output_at(p, i);
 	uint64_t operands = upload_device(p->slot, part_of(i, OPERANDS));
@@ -183,7 +186,7 @@ static int launch(struct parcel *p, size_t i, uint32_t first, uint32_t count,
 	struct emit_device_call call = {
 		.in = upload_device(p->slot, part_of(i, MADE)) +
 		      first * o->made_size,
-		.out = parcel_address(p, i) + first * o->row_size,
+		.out = device_batch_address(p, i) + first * o->row_size,
 		.operands = operands + first * stride * sizeof(float),
 		.stride = stride,
 		.made = operands + size_of_floats(p, i) + first,
@@ -210,7 +213,7 @@ static int launch(struct parcel *p, size_t i, uint32_t first, uint32_t count,
 
 static int run(void *arg, struct cuda *cuda, struct cuda_stream *stream)
 {
-	struct parcel *p = arg;
+	struct device_batch *p = arg;
 	int r = 0;
 
 	cuda_range_push(cuda, "beton kernels");
@@ -228,13 +231,14 @@ static int run(void *arg, struct cuda *cuda, struct cuda_stream *stream)
 	return r;
 }
 
-int parcel_start(struct parcel *p)
+int device_batch_start(struct device_batch *p)
 {
 	return upload_start(p->slot, p->copies, p->num_outputs * PARTS,
 			    p->ships ? run : NULL, p);
 }
 
-int parcel_repeat(struct parcel *p, const struct parcel *of, bool ship)
+int device_batch_repeat(struct device_batch *p, const struct device_batch *of,
+			bool ship)
 {
 	int r;
 
@@ -243,28 +247,29 @@ int parcel_repeat(struct parcel *p, const struct parcel *of, bool ship)
 	p->of = of;
 	p->ships = ship;
 	r = begin(p);
-	return r ? r : parcel_start(p);
+	return r ? r : device_batch_start(p);
 }
 
-int parcel_read(struct parcel *p, size_t i, void *to, uint64_t size)
+int device_batch_read(struct device_batch *p, size_t i, void *to, uint64_t size)
 {
 	int r = upload_wait(p->slot);
 
 	return r ? r
-		 : device_download(p->device, parcel_address(p, i), to, size);
+		 : device_download(p->device, device_batch_address(p, i), to,
+				   size);
 }
 
-int parcel_acquire(struct parcel *p, struct cuda_stream *stream)
+int device_batch_acquire(struct device_batch *p, struct cuda_stream *stream)
 {
 	return upload_acquire(p->slot, stream);
 }
 
-int parcel_wait(struct parcel *p)
+int device_batch_wait(struct device_batch *p)
 {
 	return upload_wait(p->slot);
 }
 
-int parcel_release(struct parcel *p, struct cuda_stream *stream)
+int device_batch_release(struct device_batch *p, struct cuda_stream *stream)
 {
 	int r = upload_release(p->slot, stream);
 
@@ -272,7 +277,7 @@ int parcel_release(struct parcel *p, struct cuda_stream *stream)
 	return r;
 }
 
-void parcel_end(struct parcel *p)
+void device_batch_end(struct device_batch *p)
 {
 	if (p->is_begun)
 		upload_release_done(p->slot);

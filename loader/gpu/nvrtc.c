@@ -18,7 +18,7 @@
 enum { OPTIONS_MAX = 16, ARCHITECTURES_MAX = 64 };
 
 /* NVRTC's functions; an nvrtcResult is an int. */
-struct nvrtc {
+struct nvrtc_functions {
 	int (*version)(int *major, int *minor);
 	const char *(*error_string)(int code);
 	int (*create)(void **program, const char *text, const char *name,
@@ -40,7 +40,7 @@ struct nvrtc {
 
 #define ROW(member, name, required)                                            \
 	{                                                                      \
-		name, offsetof(struct nvrtc, member), required                 \
+		name, offsetof(struct nvrtc_functions, member), required       \
 	}
 
 static const struct library_symbol symbols[] = {
@@ -69,10 +69,10 @@ static const char *const names[] = { "libnvrtc.so.13", "libnvrtc.so.12",
 static const char *const packages[] = { "nvidia/cu13/lib",
 					"nvidia/cuda_nvrtc/lib" };
 
-struct cuda_compiler {
+struct nvrtc {
 	struct log *log;
 	void *library;
-	struct nvrtc nvrtc;
+	struct nvrtc_functions nvrtc;
 	int device_version; /* 90: compute capability 9.0 */
 	int driver;
 	bool to_cubin;	 /* else PTX */
@@ -83,7 +83,7 @@ struct cuda_compiler {
 /* --- finding it --- */
 
 /* Uses the library if it is suitable. */
-static bool take(struct cuda_compiler *c, void *library)
+static bool take(struct nvrtc *c, void *library)
 {
 	int major = 0, minor = 0;
 
@@ -99,7 +99,7 @@ static bool take(struct cuda_compiler *c, void *library)
 	return false;
 }
 
-static bool take_named(struct cuda_compiler *c, bool loaded)
+static bool take_named(struct nvrtc *c, bool loaded)
 {
 	bool taken = false;
 
@@ -109,7 +109,7 @@ static bool take_named(struct cuda_compiler *c, bool loaded)
 }
 
 /* Finds the newest suitable file of this pattern. */
-static bool take_file(struct cuda_compiler *c, const char *pattern)
+static bool take_file(struct nvrtc *c, const char *pattern)
 {
 	glob_t found;
 	bool taken = false;
@@ -122,7 +122,7 @@ static bool take_file(struct cuda_compiler *c, const char *pattern)
 	return taken;
 }
 
-static bool take_below(struct cuda_compiler *c, const char *site_packages)
+static bool take_below(struct nvrtc *c, const char *site_packages)
 {
 	char pattern[PATH_MAX + 64];
 	bool taken = false;
@@ -139,7 +139,7 @@ static bool take_below(struct cuda_compiler *c, const char *site_packages)
  * Searches beside the CUDA libraries that a framework brought, if they are
  * loaded.
  */
-static bool take_beside_loaded(struct cuda_compiler *c)
+static bool take_beside_loaded(struct nvrtc *c)
 {
 	static const char mark[] = "/site-packages/nvidia/";
 	char path[PATH_MAX];
@@ -150,7 +150,7 @@ static bool take_beside_loaded(struct cuda_compiler *c)
 	return take_below(c, path);
 }
 
-static bool take_of_environment(struct cuda_compiler *c, const char *variable)
+static bool take_of_environment(struct nvrtc *c, const char *variable)
 {
 	const char *prefix = getenv(variable);
 	char path[PATH_MAX];
@@ -164,7 +164,7 @@ static bool take_of_environment(struct cuda_compiler *c, const char *variable)
 	return take_file(c, path);
 }
 
-static bool find(struct cuda_compiler *c)
+static bool find(struct nvrtc *c)
 {
 	const char *own = getenv("BETON_NVRTC_LIBRARY");
 
@@ -182,7 +182,7 @@ static bool find(struct cuda_compiler *c)
  * before it, which the driver turns into code: that has always been possible
  * from older to newer.
  */
-static void choose_architecture(struct cuda_compiler *c)
+static void choose_architecture(struct nvrtc *c)
 {
 	int known[ARCHITECTURES_MAX], n = 0, best = 0;
 	char target[32];
@@ -205,10 +205,10 @@ static void choose_architecture(struct cuda_compiler *c)
 		 " %s", target);
 }
 
-int cuda_compiler_open(const struct cuda_facts *facts, struct log *log,
-		       struct cuda_compiler **out)
+int nvrtc_open(const struct cuda_facts *facts, struct log *log,
+	       struct nvrtc **out)
 {
-	struct cuda_compiler *c = calloc(1, sizeof(*c));
+	struct nvrtc *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return -ENOMEM;
@@ -228,7 +228,7 @@ int cuda_compiler_open(const struct cuda_facts *facts, struct log *log,
 	return 0;
 }
 
-void cuda_compiler_close(struct cuda_compiler *c)
+void nvrtc_close(struct nvrtc *c)
 {
 	if (!c)
 		return;
@@ -236,7 +236,7 @@ void cuda_compiler_close(struct cuda_compiler *c)
 	free(c);
 }
 
-const char *cuda_compiler_name(const struct cuda_compiler *c)
+const char *nvrtc_name(const struct nvrtc *c)
 {
 	return c->name;
 }
@@ -247,8 +247,8 @@ const char *cuda_compiler_name(const struct cuda_compiler *c)
  * Logs all output of the compiler, a message for each line. The caller may go
  * on without the code.
  */
-static void log_messages(struct cuda_compiler *c, void *program,
-			 const char *name, int code)
+static void log_messages(struct nvrtc *c, void *program, const char *name,
+			 int code)
 {
 	cleanup_free char *text = NULL;
 	char *rest, *line;
@@ -268,8 +268,7 @@ static void log_messages(struct cuda_compiler *c, void *program,
 	}
 }
 
-static int copy_out(struct cuda_compiler *c, void *program,
-		    struct cuda_image *out)
+static int copy_out(struct nvrtc *c, void *program, struct cuda_image *out)
 {
 	struct cuda_image image = { NULL, 0 };
 	int code = c->to_cubin ? c->nvrtc.cubin_size(program, &image.size)
@@ -292,9 +291,9 @@ static int copy_out(struct cuda_compiler *c, void *program,
 	return -EIO;
 }
 
-int cuda_compiler_run(struct cuda_compiler *c, const char *name,
-		      const char *text, const char *const *options,
-		      size_t num_options, struct cuda_image *out)
+int nvrtc_run(struct nvrtc *c, const char *name, const char *text,
+	      const char *const *options, size_t num_options,
+	      struct cuda_image *out)
 {
 	const char *all[OPTIONS_MAX] = { c->option };
 	void *program;

@@ -18,23 +18,23 @@
 
 struct log;
 struct cuda_facts;
-struct cuda_compiler;
+struct nvrtc;
 
 /*
  * Opens NVRTC for a device; driver, major and minor of the facts count.
  * -ENOSYS: there is no NVRTC, and a logged line says what to install.
  */
-int cuda_compiler_open(const struct cuda_facts *facts, struct log *log,
-		       struct cuda_compiler **out);
+int nvrtc_open(const struct cuda_facts *facts, struct log *log,
+	       struct nvrtc **out);
 /* Takes NULL. */
-void cuda_compiler_close(struct cuda_compiler *compiler);
+void nvrtc_close(struct nvrtc *compiler);
 
 /*
  * What code depends on besides the text and the options, for keys of caches:
  * "nvrtc 12.4 sm_90", or "nvrtc 12.4 compute_90", which is PTX, where the
  * compiler does not know so new a device.
  */
-const char *cuda_compiler_name(const struct cuda_compiler *compiler);
+const char *nvrtc_name(const struct nvrtc *compiler);
 
 /* Code for cuda_module_load(). The caller frees the bytes. */
 struct cuda_image {
@@ -46,8 +46,8 @@ struct cuda_image {
  * Compiles a text; messages contain `name`. Functions must be extern "C".
  * -EINVAL: the compiler refuses the text, and its output is logged.
  */
-int cuda_compiler_run(struct cuda_compiler *compiler, const char *name,
-		      const char *text, const char *const *options,
-		      size_t num_options, struct cuda_image *out);
+int nvrtc_run(struct nvrtc *compiler, const char *name, const char *text,
+	      const char *const *options, size_t num_options,
+	      struct cuda_image *out);
 
 #endif

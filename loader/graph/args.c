@@ -31,7 +31,7 @@ static int word_index(const struct param *param, const char *word)
 
 /* A value, and its place in the text for messages. */
 struct place {
-	const struct complaint *complaint;
+	const struct diagnostic *diagnostic;
 	struct epochs *epochs;
 	const struct op *op;
 	const struct param *param;
@@ -44,7 +44,7 @@ static int wrong_value(const struct place *p)
 	const struct typed type = type_of(p->param);
 	char expected[TYPED_EXPECTED_SIZE];
 
-	return complain(p->complaint, p->at, "%s of %s takes %s, not `%s'",
+	return complain(p->diagnostic, p->at, "%s of %s takes %s, not `%s'",
 			p->param->name, p->op->name,
 			typed_expected(&type, expected), p->value);
 }
@@ -52,7 +52,7 @@ static int wrong_value(const struct place *p)
 /* Where a part of a value stands in the text; escapes are not looked at. */
 static size_t part_at(const struct place *p, const char *part)
 {
-	bool quoted = p->complaint->text[p->at] == '"';
+	bool quoted = p->diagnostic->text[p->at] == '"';
 
 	return p->at + (quoted ? 1 + (size_t)(part - p->value) : 0);
 }
@@ -71,7 +71,7 @@ static int wrong_number(const struct place *p, const struct schedule *s)
 		snprintf(count, sizeof(count), "%u to %u of them, ",
 			 param->min_count, param->max_count);
 	return complain(
-		p->complaint, s->is_scheduled ? part_at(p, s->numbers) : p->at,
+		p->diagnostic, s->is_scheduled ? part_at(p, s->numbers) : p->at,
 		"%s of %s takes %s from %.9g to %.9g, %snot `%.*s'",
 		param->name, p->op->name,
 		param->kind == PARAM_INTEGERS ? "whole numbers" : "numbers",
@@ -120,7 +120,7 @@ static int bind_schedule(const struct place *p, struct arg *out)
 
 	while (!r && s.rest) {
 		if (schedule_next(&s))
-			return complain(p->complaint, part_at(p, s.at),
+			return complain(p->diagnostic, part_at(p, s.at),
 					"%s of %s: %s", p->param->name,
 					p->op->name, s.wrong);
 		r = bind_numbers(p, &s, &arg);
@@ -150,7 +150,7 @@ static int bind_value(const struct place *p, struct arg *out)
 		out->text = p->value;
 		if (*p->value)
 			return 0;
-		return complain(p->complaint, p->at, "%s of %s is empty",
+		return complain(p->diagnostic, p->at, "%s of %s is empty",
 				p->param->name, p->op->name);
 	}
 	if (out->word >= 0)
@@ -163,7 +163,7 @@ static int bind_value(const struct place *p, struct arg *out)
 }
 
 static int unknown_param(const struct op *op, const struct parse_arg *arg,
-			 const struct complaint *c)
+			 const struct diagnostic *c)
 {
 	struct suggestion s = { .word = arg->name };
 	char text[80];
@@ -180,7 +180,7 @@ static int unknown_param(const struct op *op, const struct parse_arg *arg,
 
 /* The index of the parameter that an argument is for, or -EINVAL. */
 static int find_param(const struct op *op, const struct parse_arg *arg,
-		      size_t position, const struct complaint *c)
+		      size_t position, const struct diagnostic *c)
 {
 	int i;
 
@@ -198,7 +198,7 @@ static int find_param(const struct op *op, const struct parse_arg *arg,
 
 static int bind_given(const struct op *op, const struct parse *parse,
 		      const struct parse_stage *stage, struct epochs *epochs,
-		      const struct complaint *c, struct args *out)
+		      const struct diagnostic *c, struct args *out)
 {
 	bool named = false;
 	int r = 0;
@@ -206,7 +206,7 @@ static int bind_given(const struct op *op, const struct parse *parse,
 	for (size_t i = 0; !r && i < stage->num_args; i++) {
 		const struct parse_arg *arg =
 			&parse->args[stage->first_arg + i];
-		struct place place = { .complaint = c,
+		struct place place = { .diagnostic = c,
 				       .epochs = epochs,
 				       .op = op,
 				       .value = arg->value,
@@ -234,7 +234,7 @@ static int bind_given(const struct op *op, const struct parse *parse,
 
 int args_bind(const struct op *op, const struct parse *parse,
 	      const struct parse_stage *stage, struct epochs *epochs,
-	      const struct complaint *c, struct args *out)
+	      const struct diagnostic *c, struct args *out)
 {
 	const struct param *p;
 	const char *wrong;
@@ -251,7 +251,7 @@ int args_bind(const struct op *op, const struct parse *parse,
 					p->name);
 		out->arg[i].word = -1;
 		if (*p->initial)
-			r = bind_value(&(struct place){ .complaint = c,
+			r = bind_value(&(struct place){ .diagnostic = c,
 							.epochs = epochs,
 							.op = op,
 							.param = p,

@@ -9,7 +9,7 @@
 
 #include "loader/graph/op.h"
 
-struct complaint;
+struct diagnostic;
 struct epochs;
 struct parse;
 struct parse_stage;
@@ -21,7 +21,7 @@ struct parse_stage;
  */
 int args_bind(const struct op *op, const struct parse *parse,
 	      const struct parse_stage *stage, struct epochs *epochs,
-	      const struct complaint *c, struct args *out);
+	      const struct diagnostic *c, struct args *out);
 
 /* Whether two sets of arguments are equal, except for their texts. */
 bool args_equal(const struct args *a, const struct args *b);

@@ -16,12 +16,12 @@ static double next_number(struct uniform uniform)
 /* Joehnk's method, for alpha up to 1. Logarithms do not underflow. */
 static bool try_powers(double alpha, struct uniform uniform, double *out)
 {
-	double x = real_log(1 - next_number(uniform)) / alpha;
-	double y = real_log(1 - next_number(uniform)) / alpha;
+	double x = exact_log(1 - next_number(uniform)) / alpha;
+	double y = exact_log(1 - next_number(uniform)) / alpha;
 
-	if (real_exp(x) + real_exp(y) > 1)
+	if (exact_exp(x) + exact_exp(y) > 1)
 		return false;
-	*out = 1 / (1 + real_exp(y - x));
+	*out = 1 / (1 + exact_exp(y - x));
 	return true;
 }
 
@@ -35,8 +35,8 @@ static bool try_polar(double alpha, struct uniform uniform, double *out)
 	if (!(s > 0) || s > 1)
 		return false;
 	*out = 0.5 + u * v / s *
-			     real_sqrt(1 - real_exp(2 / (2 * alpha - 1) *
-						    real_log(s)));
+			     exact_sqrt(1 - exact_exp(2 / (2 * alpha - 1) *
+						      exact_log(s)));
 	return true;
 }
 

@@ -19,10 +19,10 @@ static bool draw_shape(const struct crop_limits *limits, struct uniform uniform,
 	double area = (double)height * (double)width *
 		      draw_between(uniform, limits->scale[0], limits->scale[1]);
 	double ratio =
-		real_exp(draw_between(uniform, real_log(limits->ratio[0]),
-				      real_log(limits->ratio[1])));
-	double w = real_round(real_sqrt(area * ratio));
-	double h = real_round(real_sqrt(area / ratio));
+		exact_exp(draw_between(uniform, exact_log(limits->ratio[0]),
+				       exact_log(limits->ratio[1])));
+	double w = exact_round(exact_sqrt(area * ratio));
+	double h = exact_round(exact_sqrt(area / ratio));
 
 	if (!(w > 0 && w <= (double)width && h > 0 && h <= (double)height))
 		return false;
@@ -39,9 +39,9 @@ static struct rect largest_center(const struct crop_limits *limits,
 	struct rect r = { .width = width, .height = height };
 
 	if (w / h < limits->ratio[0])
-		r.height = (uint32_t)real_round(w / limits->ratio[0]);
+		r.height = (uint32_t)exact_round(w / limits->ratio[0]);
 	else if (w / h > limits->ratio[1])
-		r.width = (uint32_t)real_round(h * limits->ratio[1]);
+		r.width = (uint32_t)exact_round(h * limits->ratio[1]);
 	r.x = (width - r.width) / 2;
 	r.y = (height - r.height) / 2;
 	return r;

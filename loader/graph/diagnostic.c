@@ -16,7 +16,7 @@ static void tame(char *line)
 	}
 }
 
-int complain(const struct complaint *c, size_t at, const char *format, ...)
+int complain(const struct diagnostic *c, size_t at, const char *format, ...)
 {
 	char message[512], line[32] = "";
 	size_t from = at, to = at, number = 1;

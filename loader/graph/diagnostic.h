@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* A text, and the memory for a message about it, one line. out may be NULL. */
-struct complaint {
+struct diagnostic {
 	const char *text;
 	char *out;
 	size_t size;
@@ -17,7 +17,7 @@ struct complaint {
  * has several) for the byte at offset `at`, with control characters tamed.
  * Returns -EINVAL.
  */
-int complain(const struct complaint *c, size_t at, const char *format, ...)
+int complain(const struct diagnostic *c, size_t at, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* "Did you mean": the candidate nearest to a word that nobody knows. */

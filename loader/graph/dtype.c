@@ -175,7 +175,7 @@ static struct number load_number(enum dtype t, const void *p)
 static uint64_t saturate(const struct row *row, struct number n)
 {
 	if (n.class == CLASS_REAL) {
-		double v = real_round(n.d);
+		double v = exact_round(n.d);
 
 		if (v != v)
 			return 0;

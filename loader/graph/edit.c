@@ -20,7 +20,7 @@ struct span {
 
 static int parse(const char *text, struct parse *out)
 {
-	struct complaint c = { .text = text };
+	struct diagnostic c = { .text = text };
 
 	return parse_text(&c, out);
 }

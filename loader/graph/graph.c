@@ -18,7 +18,7 @@ struct builder {
 	const struct pipeline_field *fields;
 	size_t num_fields;
 	struct epochs *epochs;
-	const struct complaint *complaint;
+	const struct diagnostic *diagnostic;
 	struct graph *out;
 };
 
@@ -46,7 +46,7 @@ static int unknown_field(const struct builder *b,
 
 	for (size_t i = 0; i < b->num_fields; i++)
 		suggest_try(&s, b->fields[i].stem);
-	return complain(b->complaint, stage->at,
+	return complain(b->diagnostic, stage->at,
 			"the dataset has no field \"%s\"%s", stage->word,
 			suggest_text(&s, text, sizeof(text)));
 }
@@ -62,7 +62,7 @@ static int unknown_op(const struct builder *b, const struct parse_stage *stage,
 		suggest_try(&s, op_row(i)->name);
 	for (size_t i = 0; first && i < b->num_fields; i++)
 		suggest_try(&s, b->fields[i].stem);
-	return complain(b->complaint, stage->at, "no %s is called `%s'%s",
+	return complain(b->diagnostic, stage->at, "no %s is called `%s'%s",
 			first ? "field or operation" : "operation", stage->word,
 			suggest_text(&s, text, sizeof(text)));
 }
@@ -80,7 +80,7 @@ static int only_image(const struct builder *b, size_t at, uint32_t *out)
 	}
 	if (found == 1)
 		return 0;
-	return complain(b->complaint, at,
+	return complain(b->diagnostic, at,
 			found ? "the dataset has several image fields; name "
 				"one: FIELD | ..."
 			      : "the dataset has no image field; name another: "
@@ -104,7 +104,7 @@ static int take_field(const struct builder *b, const struct parse_statement *s,
 	if (field == NOT_FOUND)
 		return only_image(b, stage->at, &chain->field);
 	if (!b->fields[field].usable)
-		return complain(b->complaint, stage->at,
+		return complain(b->diagnostic, stage->at,
 				"field \"%s\" is of a type of its own and "
 				"cannot be read",
 				stage->word);
@@ -173,7 +173,8 @@ struct chain chain_rest(const struct chain *chain, size_t at)
 /* The number of operands of an operation, for all values of a pixel. */
 static size_t count_operands(const struct node *n)
 {
-	size_t count = n->own ? own_num_operands(n->own) : n->op->num_operands;
+	size_t count =
+		n->own ? user_op_num_operands(n->own) : n->op->num_operands;
 
 	return n->op->kind == OP_POINT ? 3 * count : count;
 }
@@ -242,14 +243,14 @@ static int load_node(const struct builder *b, const struct parse_stage *stage,
 	int r = n->op->load(&n->args, why, sizeof(why));
 
 	if (r == -EINVAL)
-		return complain(b->complaint, stage->at, "%s: %s", n->op->name,
+		return complain(b->diagnostic, stage->at, "%s: %s", n->op->name,
 				why);
 	return r;
 }
 
 static void close_node(struct node *n)
 {
-	own_close(n->own);
+	user_op_close(n->own);
 	if (n->op && n->op->unload)
 		n->op->unload(n->args.loaded);
 }
@@ -261,13 +262,14 @@ static int bind_node(const struct builder *b, const struct parse_stage *stage,
 	int r;
 
 	if (stage->file) {
-		n->op = &own_op;
-		r = own_bind(b->parse, stage, b->epochs, b->complaint, &n->own);
+		n->op = &user_op_op;
+		r = user_op_bind(b->parse, stage, b->epochs, b->diagnostic,
+				 &n->own);
 	} else {
 		n->op = stage->quoted ? NULL : op_by_name(stage->word);
 		if (!n->op)
 			return unknown_op(b, stage, false);
-		r = args_bind(n->op, b->parse, stage, b->epochs, b->complaint,
+		r = args_bind(n->op, b->parse, stage, b->epochs, b->diagnostic,
 			      &n->args);
 		if (!r && n->op->load)
 			r = load_node(b, stage, n);
@@ -357,7 +359,7 @@ static int append_node(const struct builder *b, struct chain *chain,
 
 	if (chain->num_nodes &&
 	    chain->nodes[chain->num_nodes - 1].op->kind == OP_SINK)
-		return complain(b->complaint, stage->at,
+		return complain(b->diagnostic, stage->at,
 				"nothing can follow `drop'");
 	wrong = n->op->infer(&n->args, &in, &n->type);
 	if (!wrong && n->op->kind == OP_CACHE)
@@ -365,7 +367,7 @@ static int append_node(const struct builder *b, struct chain *chain,
 	if (!wrong && n->op->kind == OP_BATCH)
 		wrong = refuse_batch(b, chain, n);
 	if (wrong)
-		return complain(b->complaint, stage->at, "%s %s",
+		return complain(b->diagnostic, stage->at, "%s %s",
 				n->own ? stage->word : n->op->name, wrong);
 	forget_texts(&n->args);
 	place_operands(chain, n);
@@ -395,7 +397,7 @@ static int check_name(const struct builder *b, const struct parse_statement *s)
 	if (!strchr(".+-", *name) && !strchr(name, '+') &&
 	    strlen(name) < BETON_STEM_SIZE)
 		return 0;
-	return complain(b->complaint, s->at,
+	return complain(b->diagnostic, s->at,
 			"an output is named by letters, digits, `_', `-' and "
 			"inner dots, %d at most",
 			BETON_STEM_SIZE - 1);
@@ -409,7 +411,7 @@ static int name_chain(const struct builder *b, const struct parse_statement *s,
 	if (r)
 		return r;
 	if (s->name && chain->dropped)
-		return complain(b->complaint, s->at,
+		return complain(b->diagnostic, s->at,
 				"`drop' leaves no output to be named");
 	if (chain->dropped)
 		return 0;
@@ -419,7 +421,7 @@ static int name_chain(const struct builder *b, const struct parse_statement *s,
 	for (const struct chain *other = b->out->chains; other < chain;
 	     other++) {
 		if (other->name && !strcmp(other->name, chain->name))
-			return complain(b->complaint, s->at,
+			return complain(b->diagnostic, s->at,
 					"there is an output `%s' already; "
 					"NAME = ... gives another name",
 					chain->name);
@@ -463,7 +465,7 @@ static int refuse_stem(const struct builder *b, const char *stem)
 		const char *name = b->out->chains[i].name;
 
 		if (name && !strcmp(name, stem))
-			return complain(b->complaint,
+			return complain(b->diagnostic,
 					b->parse->statements[i].at,
 					"the field `%s' comes as an output "
 					"too; `%s | drop' leaves it out",
@@ -497,7 +499,7 @@ static int add_plain_fields(const struct builder *b)
 
 int graph_build(const struct parse *parse, const struct pipeline_field *fields,
 		size_t num_fields, struct epochs *epochs,
-		const struct complaint *c, struct graph *out)
+		const struct diagnostic *c, struct graph *out)
 {
 	struct builder b = { parse, fields, num_fields, epochs, c, out };
 	int r = 0;

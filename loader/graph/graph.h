@@ -11,17 +11,17 @@
 #include "loader/graph/op.h"
 #include "loader/util/value.h"
 
-struct complaint;
+struct diagnostic;
 struct epochs;
-struct own;
+struct user_op;
 struct parse;
 
 struct node {
 	const struct op *op;
-	struct args args; /* texts are NULL */
-	struct own *own;  /* a user's function; NULL: a row of loader/ops */
-	uint64_t stream;  /* if random, the key of OP:GROUP; else 0 */
-	struct type type; /* of the result */
+	struct args args;    /* texts are NULL */
+	struct user_op *own; /* a user's function; NULL: a row of loader/ops */
+	uint64_t stream;     /* if random, the key of OP:GROUP; else 0 */
+	struct type type;    /* of the result */
 	/* Value operations: the index of the first operand among those of the
 	   part; for a point those of R, G and B follow one another. */
 	size_t first_operand;
@@ -46,7 +46,7 @@ struct graph {
    `c`. */
 int graph_build(const struct parse *parse, const struct pipeline_field *fields,
 		size_t num_fields, struct epochs *epochs,
-		const struct complaint *c, struct graph *out);
+		const struct diagnostic *c, struct graph *out);
 void graph_fini(struct graph *g);
 
 /* The type of a chain's result. */

@@ -53,7 +53,7 @@ static void fill_node(const struct node *n, enum dtype in,
 		if (row)
 			rng = operands_rng(row, n->stream);
 		if (n->own)
-			own_operands(n->own, uniform, out);
+			user_op_operands(n->own, uniform, out);
 		else
 			n->op->operands(&n->args, in, c, uniform,
 					out + c * n->op->num_operands);

@@ -37,15 +37,15 @@ static int expected(const struct parser *p, const char *what)
 	const struct token *t = &p->lexer.token;
 
 	if (t->kind == TOKEN_END)
-		return complain(p->lexer.complaint, t->at,
+		return complain(p->lexer.diagnostic, t->at,
 				"%s expected, the text ends", what);
 	if (t->kind == TOKEN_BREAK)
-		return complain(p->lexer.complaint, t->at,
+		return complain(p->lexer.diagnostic, t->at,
 				"%s expected, the statement ends", what);
 	if (t->kind == TOKEN_MARK)
-		return complain(p->lexer.complaint, t->at,
+		return complain(p->lexer.diagnostic, t->at,
 				"%s expected, not `%c'", what, t->mark);
-	return complain(p->lexer.complaint, t->at, "%s expected, not `%s'",
+	return complain(p->lexer.diagnostic, t->at, "%s expected, not `%s'",
 			what, t->word);
 }
 
@@ -56,7 +56,7 @@ static int take_arg(struct parser *p)
 	int r;
 
 	if (is_mark(p, '('))
-		return complain(p->lexer.complaint, p->lexer.token.at,
+		return complain(p->lexer.diagnostic, p->lexer.token.at,
 				"lists are quoted: \"0.08,1\"");
 	if (!is_text(p))
 		return expected(p, "an argument");
@@ -72,7 +72,7 @@ static int take_arg(struct parser *p)
 	if (r)
 		return r;
 	if (is_mark(p, '('))
-		return complain(p->lexer.complaint, p->lexer.token.at,
+		return complain(p->lexer.diagnostic, p->lexer.token.at,
 				"lists are quoted: \"0.08,1\"");
 	if (!is_text(p))
 		return expected(p, "a value");
@@ -146,7 +146,7 @@ static int turn_into_name(struct parser *p, struct parse_statement *s)
 	int r;
 
 	if (stage->quoted || stage->file || stage->has_parens)
-		return complain(p->lexer.complaint, stage->at,
+		return complain(p->lexer.diagnostic, stage->at,
 				"the name of an output is a plain word");
 	s->name = stage->word;
 	p->out->num_stages--;
@@ -193,9 +193,9 @@ static int allocate(const char *text, struct parse *out)
 		       : -ENOMEM;
 }
 
-int parse_text(const struct complaint *c, struct parse *out)
+int parse_text(const struct diagnostic *c, struct parse *out)
 {
-	struct parser p = { .lexer = { .complaint = c, .text = c->text },
+	struct parser p = { .lexer = { .diagnostic = c, .text = c->text },
 			    .out = out };
 	int r;
 

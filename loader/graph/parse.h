@@ -54,7 +54,7 @@ struct parse {
 
 /* Parses c->text, which need not outlive the call. -EINVAL, with a message in
    `c`. */
-int parse_text(const struct complaint *c, struct parse *out);
+int parse_text(const struct diagnostic *c, struct parse *out);
 void parse_fini(struct parse *p);
 
 #endif

@@ -16,7 +16,7 @@ enum { FILE_MAX = 64 << 20 };
 
 /* A list being read, and the memory for a message. */
 struct reader {
-	struct ids *ids;
+	struct sample_ids *ids;
 	size_t room;
 	const char *file; /* NULL: the argument itself */
 	size_t line;
@@ -40,7 +40,7 @@ static int refuse_number(const struct reader *r, const char *at, size_t length)
 
 static int add_id(struct reader *r, uint64_t id)
 {
-	struct ids *ids = r->ids;
+	struct sample_ids *ids = r->ids;
 	uint64_t *more;
 
 	if (ids->count == r->room) {
@@ -128,7 +128,8 @@ static bool is_list(const char *text)
 	return !text[strspn(text, "0123456789, \t")];
 }
 
-int ids_open(const char *text, struct ids **out, char *why, size_t size)
+int sample_ids_open(const char *text, struct sample_ids **out, char *why,
+		    size_t size)
 {
 	struct reader r = { .why = why, .size = size };
 	int e;
@@ -138,7 +139,7 @@ int ids_open(const char *text, struct ids **out, char *why, size_t size)
 		return -ENOMEM;
 	e = is_list(text) ? read_list(&r, text) : read_ids_of_file(&r, text);
 	if (e) {
-		ids_close(r.ids);
+		sample_ids_close(r.ids);
 		return e;
 	}
 	if (r.ids->count)
@@ -147,7 +148,7 @@ int ids_open(const char *text, struct ids **out, char *why, size_t size)
 	return 0;
 }
 
-void ids_close(struct ids *ids)
+void sample_ids_close(struct sample_ids *ids)
 {
 	if (!ids)
 		return;
@@ -155,7 +156,7 @@ void ids_close(struct ids *ids)
 	free(ids);
 }
 
-bool ids_has(const struct ids *ids, uint64_t id)
+bool sample_ids_has(const struct sample_ids *ids, uint64_t id)
 {
 	return ids->count &&
 	       bsearch(&id, ids->ids, ids->count, sizeof(uint64_t), compare);

@@ -10,16 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct ids {
+struct sample_ids {
 	uint64_t *ids; /* ascending */
 	size_t count;
 };
 
 /* -EINVAL, with the reason in `why`; -ENOMEM. */
-int ids_open(const char *text, struct ids **out, char *why, size_t size);
+int sample_ids_open(const char *text, struct sample_ids **out, char *why,
+		    size_t size);
 /* Takes NULL. */
-void ids_close(struct ids *ids);
+void sample_ids_close(struct sample_ids *ids);
 
-bool ids_has(const struct ids *ids, uint64_t id);
+bool sample_ids_has(const struct sample_ids *ids, uint64_t id);
 
 #endif

@@ -94,7 +94,7 @@ static int take_string(struct lexer *l)
 		const char *c = l->text + l->at;
 
 		if (!*c || *c == '\n')
-			return complain(l->complaint, l->token.at,
+			return complain(l->diagnostic, l->token.at,
 					"this quote is not closed");
 		if (c[0] == '\\' && (c[1] == '"' || c[1] == '\\'))
 			l->at++;
@@ -109,11 +109,11 @@ static int take_string(struct lexer *l)
 static int unknown_mark(const struct lexer *l, char c)
 {
 	if (c == '\'')
-		return complain(l->complaint, l->at, "quotes are \", not '");
+		return complain(l->diagnostic, l->at, "quotes are \", not '");
 	if (c < ' ' || c > '~')
-		return complain(l->complaint, l->at,
+		return complain(l->diagnostic, l->at,
 				"this byte can only stand between quotes");
-	return complain(l->complaint, l->at, "`%c' is not part of the grammar",
+	return complain(l->diagnostic, l->at, "`%c' is not part of the grammar",
 			c);
 }
 

@@ -24,7 +24,7 @@ struct token {
 };
 
 struct lexer {
-	const struct complaint *complaint;
+	const struct diagnostic *diagnostic;
 	const char *text;
 	size_t at;	    /* offset of the next token */
 	char *strings;	    /* memory for its word */
@@ -39,7 +39,7 @@ struct lexer {
 size_t lexer_max_words(const char *text);
 size_t lexer_max_bytes(const char *text);
 
-/* Moves to the next token. -EINVAL, with a message in the complaint. */
+/* Moves to the next token. -EINVAL, with a message in the diagnostic. */
 int lexer_advance(struct lexer *lexer);
 
 /*

@@ -17,7 +17,7 @@ static const char *infer(const struct args *args, const struct type *in,
 	return op_infer_colour(args, in, out);
 }
 
-const struct op own_op = {
+const struct op user_op_op = {
 	.name = "own",
 	.help = "a C function in a file",
 	.kind = OP_PIXEL,
@@ -34,8 +34,8 @@ static bool is_identifier(const char *word)
 }
 
 /* One number, or one for each epoch. */
-static int bind_arg(struct own *own, const struct parse_arg *arg,
-		    struct epochs *epochs, const struct complaint *c)
+static int bind_arg(struct user_op *own, const struct parse_arg *arg,
+		    struct epochs *epochs, const struct diagnostic *c)
 {
 	struct schedule s = { .rest = arg->value };
 	double v;
@@ -55,9 +55,9 @@ static int bind_arg(struct own *own, const struct parse_arg *arg,
 	return 0;
 }
 
-static int bind_args(struct own *own, const struct parse *parse,
+static int bind_args(struct user_op *own, const struct parse *parse,
 		     const struct parse_stage *stage, struct epochs *epochs,
-		     const struct complaint *c)
+		     const struct diagnostic *c)
 {
 	int r = 0;
 
@@ -65,20 +65,21 @@ static int bind_args(struct own *own, const struct parse *parse,
 		const struct parse_arg *arg =
 			&parse->args[stage->first_arg + i];
 
-		if (i == OWN_ARGS_MAX || arg->name)
+		if (i == USER_OP_ARGS_MAX || arg->name)
 			return complain(c, arg->value_at,
 					"%s takes %d numbers at most, without "
 					"names",
-					own->function, OWN_ARGS_MAX);
+					own->function, USER_OP_ARGS_MAX);
 		r = bind_arg(own, arg, epochs, c);
 	}
 	return r;
 }
 
-int own_bind(const struct parse *parse, const struct parse_stage *stage,
-	     struct epochs *epochs, const struct complaint *c, struct own **out)
+int user_op_bind(const struct parse *parse, const struct parse_stage *stage,
+		 struct epochs *epochs, const struct diagnostic *c,
+		 struct user_op **out)
 {
-	struct own *own;
+	struct user_op *own;
 	int r;
 
 	if (!is_identifier(stage->word) || !*stage->file ||
@@ -95,13 +96,13 @@ int own_bind(const struct parse *parse, const struct parse_stage *stage,
 	r = own->file && own->function ? bind_args(own, parse, stage, epochs, c)
 				       : -ENOMEM;
 	if (r)
-		own_close(own);
+		user_op_close(own);
 	else
 		*out = own;
 	return r;
 }
 
-void own_close(struct own *own)
+void user_op_close(struct user_op *own)
 {
 	if (!own)
 		return;
@@ -111,16 +112,17 @@ void own_close(struct own *own)
 	free(own);
 }
 
-size_t own_num_operands(const struct own *own)
+size_t user_op_num_operands(const struct user_op *own)
 {
-	return own->num_args + OWN_RANDOM;
+	return own->num_args + USER_OP_RANDOM;
 }
 
-void own_operands(const struct own *own, struct uniform uniform, float *out)
+void user_op_operands(const struct user_op *own, struct uniform uniform,
+		      float *out)
 {
 	memcpy(out, own->args, own->num_args * sizeof(*out));
 	/* 24 bits: more could be rounded up to 1. */
-	for (size_t i = 0; i < OWN_RANDOM; i++)
+	for (size_t i = 0; i < USER_OP_RANDOM; i++)
 		out[own->num_args + i] =
 			(float)(int)(uniform.next(uniform.arg) * 0x1p24) *
 			0x1p-24F;
@@ -150,12 +152,12 @@ static const char *find_include(const char *text)
 	return NULL;
 }
 
-int own_load(struct own *own, const struct complaint *c)
+int user_op_load(struct user_op *own, const struct diagnostic *c)
 {
 	const char *line;
 	size_t number = 1;
 	size_t size;
-	int r = read_file(own->file, OWN_FILE_MAX, &own->text, &size);
+	int r = read_file(own->file, USER_OP_FILE_MAX, &own->text, &size);
 
 	if (r)
 		return complain(c, own->at, "cannot read %s: %s", own->file,

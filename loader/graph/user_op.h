@@ -9,37 +9,38 @@
 
 #include "loader/graph/op.h"
 
-struct complaint;
+struct diagnostic;
 struct epochs;
 struct parse;
 struct parse_stage;
 
 /* The operands are the arguments, then the sample's random numbers. */
-enum { OWN_ARGS_MAX = 8, OWN_RANDOM = 4, OWN_FILE_MAX = 1 << 20 };
+enum { USER_OP_ARGS_MAX = 8, USER_OP_RANDOM = 4, USER_OP_FILE_MAX = 1 << 20 };
 
-struct own {
+struct user_op {
 	char *file;
 	char *function;
 	size_t num_args;
-	float args[OWN_ARGS_MAX];
+	float args[USER_OP_ARGS_MAX];
 	size_t at;  /* offset of its name in the pipeline's text */
-	char *text; /* of the file, set by own_load() */
+	char *text; /* of the file, set by user_op_load() */
 };
 
 /* The row that all of them share. */
-extern const struct op own_op;
+extern const struct op user_op_op;
 
 /* Like args_bind(), without reading the file. -EINVAL, with a message. */
-int own_bind(const struct parse *parse, const struct parse_stage *stage,
-	     struct epochs *epochs, const struct complaint *c,
-	     struct own **out);
-void own_close(struct own *own);
+int user_op_bind(const struct parse *parse, const struct parse_stage *stage,
+		 struct epochs *epochs, const struct diagnostic *c,
+		 struct user_op **out);
+void user_op_close(struct user_op *own);
 
-size_t own_num_operands(const struct own *own);
-void own_operands(const struct own *own, struct uniform uniform, float *out);
+size_t user_op_num_operands(const struct user_op *own);
+void user_op_operands(const struct user_op *own, struct uniform uniform,
+		      float *out);
 
 /* Reads the file, relative to the working directory. -EINVAL, with a message in
    `c`. */
-int own_load(struct own *own, const struct complaint *c);
+int user_op_load(struct user_op *own, const struct diagnostic *c);
 
 #endif

@@ -27,7 +27,7 @@ enum {
 	TOUCH_S = 6 * 3600 /* the time of last use may be this old */
 };
 
-struct objects {
+struct code_cache {
 	int dir;
 	uint64_t limit;
 };
@@ -121,10 +121,11 @@ static int open_path(const char *path, const char *isa, struct log *log)
 	return base < 0 ? base : open_private(base, isa, path, log);
 }
 
-struct objects *objects_open(const char *isa, uint64_t limit, struct log *log)
+struct code_cache *code_cache_open(const char *isa, uint64_t limit,
+				   struct log *log)
 {
 	cleanup_free char *path = base_path();
-	struct objects *o = path ? calloc(1, sizeof(*o)) : NULL;
+	struct code_cache *o = path ? calloc(1, sizeof(*o)) : NULL;
 
 	if (!o)
 		return NULL;
@@ -136,7 +137,7 @@ struct objects *objects_open(const char *isa, uint64_t limit, struct log *log)
 	return NULL;
 }
 
-void objects_close(struct objects *o)
+void code_cache_close(struct code_cache *o)
 {
 	if (!o)
 		return;
@@ -230,8 +231,8 @@ static void touch(int fd, const struct stat *st)
 		futimens(fd, NULL);
 }
 
-int objects_load(struct objects *o, const char *key, uint8_t **out,
-		 size_t *size_out)
+int code_cache_load(struct code_cache *o, const char *key, uint8_t **out,
+		    size_t *size_out)
 {
 	cleanup_fd int fd = -1;
 	cleanup_free uint8_t *bytes = NULL;
@@ -331,7 +332,7 @@ static void list_one(int dir, const char *name, struct listing *l)
 }
 
 /* Keeps the newest file, whatever the clock says. */
-static void make_room(const struct objects *o, const char *stored)
+static void make_room(const struct code_cache *o, const char *stored)
 {
 	struct listing l = { 0 };
 	int fd = openat(o->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -355,11 +356,11 @@ static void make_room(const struct objects *o, const char *stored)
 }
 
 /*
- * Does not sync to disk. If a crash leaves an incomplete file, objects_load()
- * notices.
+ * Does not sync to disk. If a crash leaves an incomplete file,
+ * code_cache_load() notices.
  */
-int objects_store(struct objects *o, const char *key, const uint8_t *bytes,
-		  size_t size)
+int code_cache_store(struct code_cache *o, const char *key,
+		     const uint8_t *bytes, size_t size)
 {
 	cleanup_fd int fd = -1;
 	char name[NAME_ROOM], temporary[NAME_ROOM];
@@ -386,8 +387,8 @@ int objects_store(struct objects *o, const char *key, const uint8_t *bytes,
 	return r;
 }
 
-int objects_lock(struct objects *o, const char *key, int timeout_ms,
-		 int cancel_fd)
+int code_cache_lock(struct code_cache *o, const char *key, int timeout_ms,
+		    int cancel_fd)
 {
 	cleanup_fd int fd = -1;
 	struct pollfd cancel = { .fd = cancel_fd, .events = POLLIN };

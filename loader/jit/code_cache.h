@@ -17,26 +17,27 @@
 #include <stdint.h>
 
 struct log;
-struct objects;
+struct code_cache;
 
 /*
  * Opens a cache of `limit` bytes below $BETON_CACHE_DIR, else in betonfs below
  * $XDG_CACHE_HOME or ~/.cache, with a directory per `isa`. NULL: no usable
  * directory. A warning is logged if other users could have written to it.
  */
-struct objects *objects_open(const char *isa, uint64_t limit, struct log *log);
-void objects_close(struct objects *o);
+struct code_cache *code_cache_open(const char *isa, uint64_t limit,
+				   struct log *log);
+void code_cache_close(struct code_cache *o);
 
 /* Loads an object; the caller frees *bytes. -ENOENT: no trusted file. */
-int objects_load(struct objects *o, const char *key, uint8_t **bytes,
-		 size_t *size);
+int code_cache_load(struct code_cache *o, const char *key, uint8_t **bytes,
+		    size_t *size);
 
 /*
  * Stores an object in place of any other with the key, and removes the least
  * recently used ones.
  */
-int objects_store(struct objects *o, const char *key, const uint8_t *bytes,
-		  size_t size);
+int code_cache_store(struct code_cache *o, const char *key,
+		     const uint8_t *bytes, size_t size);
 
 /*
  * Takes the lock of a key. Its holder compiles the object, the others wait.
@@ -44,7 +45,7 @@ int objects_store(struct objects *o, const char *key, const uint8_t *bytes,
  * `cancel_fd` is readable. Any other error means that there are no locks; then
  * each process compiles for itself.
  */
-int objects_lock(struct objects *o, const char *key, int timeout_ms,
-		 int cancel_fd);
+int code_cache_lock(struct code_cache *o, const char *key, int timeout_ms,
+		    int cancel_fd);
 
 #endif

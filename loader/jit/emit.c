@@ -215,7 +215,7 @@ static char *emit_bodies(const struct chain *const *chains,
 				    .name = names[i] };
 
 		w.planar = chain_type(chains[i])->layout == LAYOUT_CHW;
-		w.places = emit_value_uses(chains[i], &own_op);
+		w.places = emit_value_uses(chains[i], &user_op_op);
 		code_put(&c, "\n");
 		put_kernel(&w);
 	}

@@ -44,7 +44,7 @@ static void put_head(struct code *c, const struct chain *chain)
 		emit_type_element(chain->source.dtype),
 		emit_type_element(chain_type(chain)->dtype), EMIT_DEVICE_BLOCK);
 	/* The names of the arguments of a function from a file. */
-	if (emit_value_uses(chain, &own_op))
+	if (emit_value_uses(chain, &user_op_op))
 		code_put(c, "\t\tint x = (int)(p % width), "
 			    "y = (int)(p / width), i = 0;\n");
 }

@@ -95,7 +95,7 @@ static void put_point(struct emit_value *w, const struct node *n)
 
 static void put_own_call(struct emit_value *w, const struct node *n)
 {
-	const struct own *own = n->own;
+	const struct user_op *own = n->own;
 	size_t random = n->first_operand + own->num_args;
 
 	code_add(w->code,

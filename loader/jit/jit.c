@@ -60,7 +60,7 @@ struct jit {
 	bool dumps;
 	bool has_compiler;
 	struct compiler compiler;
-	struct objects *objects;
+	struct code_cache *objects;
 	int cancel_fd;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -121,7 +121,8 @@ int jit_open(struct log *log, struct jit **out)
 	}
 	jit->has_compiler = mode != MODE_OFF && !compiler_find(&jit->compiler);
 	if (jit->has_compiler)
-		jit->objects = objects_open(isa_best()->name, CACHE_LIMIT, log);
+		jit->objects =
+			code_cache_open(isa_best()->name, CACHE_LIMIT, log);
 	*out = jit;
 	return 0;
 }
@@ -277,7 +278,7 @@ static int load_cached(struct jit *jit, struct item *item)
 {
 	cleanup_free uint8_t *bytes = NULL;
 	size_t size;
-	int r = objects_load(jit->objects, item->key, &bytes, &size);
+	int r = code_cache_load(jit->objects, item->key, &bytes, &size);
 
 	return r ? r : load(jit, item, bytes, size);
 }
@@ -296,7 +297,7 @@ static int compile(struct jit *jit, struct item *item, char **messages)
 					   "be loaded, or gives other values");
 	}
 	if (!r)
-		objects_store(jit->objects, item->key, bytes, size);
+		code_cache_store(jit->objects, item->key, bytes, size);
 	return r;
 }
 
@@ -306,8 +307,8 @@ static int compile(struct jit *jit, struct item *item, char **messages)
  */
 static int make(struct jit *jit, struct item *item, char **messages)
 {
-	cleanup_fd int lock =
-		objects_lock(jit->objects, item->key, LOCK_MS, jit->cancel_fd);
+	cleanup_fd int lock = code_cache_lock(jit->objects, item->key, LOCK_MS,
+					      jit->cancel_fd);
 
 	if (lock == -ECANCELED)
 		return lock;
@@ -506,7 +507,7 @@ void jit_close(struct jit *jit)
 		next = item->next;
 		free_item(item);
 	}
-	objects_close(jit->objects);
+	code_cache_close(jit->objects);
 	if (jit->cancel_fd >= 0)
 		close(jit->cancel_fd);
 	pthread_cond_destroy(&jit->wake);

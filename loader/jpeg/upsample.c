@@ -16,8 +16,8 @@ enum {
 	SMOOTH_MIN = 3,
 };
 
-struct fancy {
-	const struct fancy_class *class;
+struct upsample {
+	const struct upsample_class *class;
 	struct baseline_image image;
 	struct baseline_plane planes[COMPONENTS];
 	struct rect rect;
@@ -27,21 +27,21 @@ struct fancy {
 };
 
 /* Rounds up and down in turns, so that errors do not add up. */
-static const struct fancy_rule ACROSS = { 1, 2, 2 };
-static const struct fancy_rule BOTH = { 8, 7, 4 };
+static const struct upsample_rule ACROSS = { 1, 2, 2 };
+static const struct upsample_rule BOTH = { 8, 7, 4 };
 
-int fancy_open(struct fancy **out)
+int upsample_open(struct upsample **out)
 {
-	struct fancy *f = calloc(1, sizeof(*f));
+	struct upsample *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return -ENOMEM;
-	fancy_use(f, ISA_BEST(fancy));
+	upsample_use(f, ISA_BEST(fancy));
 	*out = f;
 	return 0;
 }
 
-void fancy_close(struct fancy *f)
+void upsample_close(struct upsample *f)
 {
 	if (!f)
 		return;
@@ -52,12 +52,12 @@ void fancy_close(struct fancy *f)
 	free(f);
 }
 
-void fancy_use(struct fancy *f, const struct fancy_class *class)
+void upsample_use(struct upsample *f, const struct upsample_class *class)
 {
 	f->class = class;
 }
 
-bool fancy_can(const struct baseline_image *image)
+bool upsample_can(const struct baseline_image *image)
 {
 	/* libjpeg-turbo interpolates rows alone since 2.0, and repeated them
 	   before. */
@@ -69,11 +69,11 @@ bool fancy_can(const struct baseline_image *image)
 
 static uint64_t room(uint64_t n)
 {
-	return align_up(n, FANCY_BLOCK) + FANCY_BLOCK;
+	return align_up(n, UPSAMPLE_BLOCK) + UPSAMPLE_BLOCK;
 }
 
-int fancy_start(struct fancy *f, const struct baseline_image *image,
-		const struct baseline_plane *planes, const struct rect *rect)
+int upsample_start(struct upsample *f, const struct baseline_image *image,
+		   const struct baseline_plane *planes, const struct rect *rect)
 {
 	uint64_t most = rect->width;
 	int r;
@@ -90,12 +90,13 @@ int fancy_start(struct fancy *f, const struct baseline_image *image,
 		r = scratch_grow(&f->chroma[i], room(most), 1);
 	if (!r && image->components == 1)
 		for (unsigned i = 1; i < COMPONENTS; i++)
-			memset(f->chroma[i].p, FANCY_ZERO_CHROMA, room(most));
+			memset(f->chroma[i].p, UPSAMPLE_ZERO_CHROMA,
+			       room(most));
 	return r;
 }
 
 /* Row y of the component, whose first and last rows are repeated beyond it. */
-static const uint8_t *row_at(const struct fancy *f, unsigned i, int64_t y)
+static const uint8_t *row_at(const struct upsample *f, unsigned i, int64_t y)
 {
 	const struct baseline_plane *p = &f->planes[i];
 	int64_t last = f->image.component[i].height - 1;
@@ -111,12 +112,12 @@ static void repeat(const uint8_t *in, size_t n, uint8_t *out)
 }
 
 /* Row y of the image in one component, from the rectangle's left edge on. */
-static const uint8_t *component_row(struct fancy *f, unsigned i, uint32_t y)
+static const uint8_t *component_row(struct upsample *f, unsigned i, uint32_t y)
 {
 	const struct baseline_component *c = &f->image.component[i];
 	const struct baseline_plane *p = &f->planes[i];
 	const uint8_t *near = row_at(f, i, y / c->down), *far = NULL;
-	int16_t *sums = (int16_t *)f->sums.p + FANCY_BLOCK;
+	int16_t *sums = (int16_t *)f->sums.p + UPSAMPLE_BLOCK;
 	uint8_t *out = f->chroma[i].p;
 
 	if (c->across == 1)
@@ -134,7 +135,7 @@ static const uint8_t *component_row(struct fancy *f, unsigned i, uint32_t y)
 	return out + (f->rect.x - 2 * (size_t)p->x);
 }
 
-const uint8_t *fancy_row(struct fancy *f, uint32_t y)
+const uint8_t *upsample_row(struct upsample *f, uint32_t y)
 {
 	const uint8_t *in[COMPONENTS] = { NULL, f->chroma[1].p,
 					  f->chroma[2].p };

@@ -13,26 +13,28 @@
 
 #include "loader/jpeg/baseline.h"
 
-struct fancy;
+struct upsample;
 
-int fancy_open(struct fancy **out);
-void fancy_close(struct fancy *f);
+int upsample_open(struct upsample **out);
+void upsample_close(struct upsample *f);
 
 /* Whether every libjpeg-turbo upsamples these components alike. */
-bool fancy_can(const struct baseline_image *image);
+bool upsample_can(const struct baseline_image *image);
 
 /*
  * Starts on the pixels of `rect`. The planes were decoded for it with a margin
- * of 1, and live until the last fancy_row(). Requires fancy_can(). -ENOMEM.
+ * of 1, and live until the last upsample_row(). Requires upsample_can().
+ * -ENOMEM.
  */
-int fancy_start(struct fancy *f, const struct baseline_image *image,
-		const struct baseline_plane *planes, const struct rect *rect);
+int upsample_start(struct upsample *f, const struct baseline_image *image,
+		   const struct baseline_plane *planes,
+		   const struct rect *rect);
 
 /* Row y of the rectangle, valid until the next call. */
-const uint8_t *fancy_row(struct fancy *f, uint32_t y);
+const uint8_t *upsample_row(struct upsample *f, uint32_t y);
 
 /* For tests: use these inner loops instead of the fastest. */
-struct fancy_class;
-void fancy_use(struct fancy *f, const struct fancy_class *class);
+struct upsample_class;
+void upsample_use(struct upsample *f, const struct upsample_class *class);
 
 #endif

@@ -154,8 +154,8 @@ static float draw_factor(double magnitude, struct uniform uniform)
 static void draw_turn(double magnitude, struct uniform uniform, float out[3])
 {
 	double by = magnitude * (2 * uniform.next(uniform.arg) - 1);
-	double cosine = real_sine(by + 0.25), third = (1 - cosine) / 3;
-	double side = real_sqrt(1.0 / 3) * real_sine(by);
+	double cosine = exact_sine(by + 0.25), third = (1 - cosine) / 3;
+	double side = exact_sqrt(1.0 / 3) * exact_sine(by);
 
 	out[0] = (float)(cosine + third);
 	out[1] = (float)(third - side);

@@ -38,7 +38,7 @@ static const struct param params[] = {
 };
 
 struct poison {
-	struct ids *ids;
+	struct sample_ids *ids;
 	uint32_t width;
 	uint32_t height;
 	float *keep;  /* factor of each pixel's own values */
@@ -51,7 +51,7 @@ static void unload(void *loaded)
 
 	if (!p)
 		return;
-	ids_close(p->ids);
+	sample_ids_close(p->ids);
 	free(p->keep);
 	free(p->added);
 	free(p);
@@ -162,7 +162,7 @@ static int load(struct args *args, char *why, size_t size)
 		r = load_alpha(p, args->arg[ALPHA].text, &alpha, &alphas, why,
 			       size);
 	if (!r)
-		r = ids_open(args->arg[IDS].text, &p->ids, why, size);
+		r = sample_ids_open(args->arg[IDS].text, &p->ids, why, size);
 	if (!r)
 		r = mix(p, mask, alphas, alpha);
 	if (r)
@@ -201,7 +201,7 @@ static void image(const struct args *args, const struct op_sample *sample,
 	float high = (float)args->arg[CLAMP].number[1];
 	const float *keep = p->keep, *added = p->added;
 
-	if (!ids_has(p->ids, sample->id))
+	if (!sample_ids_has(p->ids, sample->id))
 		return;
 	for (uint32_t y = 0; y < image->height; y++) {
 		uint8_t *v = image->pixels + y * image->stride;

@@ -29,8 +29,8 @@ static const char *infer(const struct args *args, const struct type *in,
 
 static int load(struct args *args, char *why, size_t size)
 {
-	struct ids *ids;
-	int r = ids_open(args->arg[IDS].text, &ids, why, size);
+	struct sample_ids *ids;
+	int r = sample_ids_open(args->arg[IDS].text, &ids, why, size);
 
 	if (!r)
 		args->loaded = ids;
@@ -39,14 +39,14 @@ static int load(struct args *args, char *why, size_t size)
 
 static void unload(void *loaded)
 {
-	ids_close(loaded);
+	sample_ids_close(loaded);
 }
 
 static const char *array(const struct args *args,
 			 const struct op_sample *sample, const struct type *in,
 			 const void *from, void *to)
 {
-	if (ids_has(args->loaded, sample->id))
+	if (sample_ids_has(args->loaded, sample->id))
 		dtype_convert(DTYPE_F8, &args->arg[LABEL].number[0], in->dtype,
 			      to, 1);
 	else

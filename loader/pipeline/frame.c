@@ -23,7 +23,7 @@ enum { BAND_ROWS = 4 };
 
 struct frame {
 	const struct pipeline_value *value;
-	enum quality quality;
+	enum shuffle_quality quality;
 	uint64_t *decode_ns;
 	bool ordinary;	/* baseline JPEG, described by `jpeg` */
 	bool in_memory; /* `image` holds pixels */
@@ -36,7 +36,7 @@ struct frame {
 	bool started;  /* rows are coming, */
 	bool planes;   /* from `planar`, else from `lines` */
 	uint32_t next; /* row of the result */
-	struct lines *lines;
+	struct scanlines *lines;
 	struct resampler *resampler;
 	struct baseline *baseline;
 	struct baseline_image jpeg;
@@ -53,7 +53,7 @@ int frame_open(struct frame **out)
 	int r = f ? 0 : -ENOMEM;
 
 	if (!r)
-		r = lines_open(&f->lines);
+		r = scanlines_open(&f->lines);
 	if (!r)
 		r = resampler_open(&f->resampler);
 	if (!r)
@@ -71,7 +71,7 @@ void frame_close(struct frame *f)
 {
 	if (!f)
 		return;
-	lines_close(f->lines);
+	scanlines_close(f->lines);
 	resampler_close(f->resampler);
 	baseline_close(f->baseline);
 	planar_close(f->planar);
@@ -92,7 +92,7 @@ static int lines_result(struct frame *f, int r)
 	if (r)
 		snprintf(f->message, sizeof(f->message), "%s",
 			 r == -ENOMEM ? strerror(ENOMEM)
-				      : lines_message(f->lines));
+				      : scanlines_message(f->lines));
 	return r;
 }
 
@@ -126,8 +126,8 @@ static int start_jpeg(struct frame *f)
 	width = f->jpeg.width;
 	height = f->jpeg.height;
 	if (!f->ordinary)
-		r = lines_result(f, lines_probe(f->lines, v->bytes, v->size,
-						&width, &height));
+		r = lines_result(f, scanlines_probe(f->lines, v->bytes, v->size,
+						    &width, &height));
 	if (r || (width == v->width && height == v->height))
 		return r;
 	snprintf(f->message, sizeof(f->message),
@@ -137,7 +137,7 @@ static int start_jpeg(struct frame *f)
 }
 
 int frame_start(struct frame *f, const struct pipeline_value *value,
-		enum quality quality, uint64_t *decode_ns)
+		enum shuffle_quality quality, uint64_t *decode_ns)
 {
 	f->value = value;
 	f->quality = quality;
@@ -159,7 +159,7 @@ int frame_start(struct frame *f, const struct pipeline_value *value,
 }
 
 /* Uses the kept image from now on. */
-static void take_up(struct frame *f, const struct kept *kept)
+static void take_up(struct frame *f, const struct kept_image *kept)
 {
 	f->ordinary = kept->has_planes;
 	f->jpeg = kept->jpeg;
@@ -173,7 +173,7 @@ static void take_up(struct frame *f, const struct kept *kept)
 }
 
 bool frame_resume(struct frame *f, const struct pipeline_value *value,
-		  enum quality quality, const struct kept *kept,
+		  enum shuffle_quality quality, const struct kept_image *kept,
 		  uint64_t *decode_ns)
 {
 	if (kept->width != value->width || kept->height != value->height)
@@ -293,18 +293,18 @@ static int start_pixels(struct frame *f, const struct rect *part)
 	int r = -ENOTSUP;
 
 	if (f->in_memory) {
-		lines_of_image(f->lines, &f->image, part);
+		scanlines_of_image(f->lines, &f->image, part);
 		return 0;
 	}
-	if (f->ordinary && fancy_can(&f->jpeg))
+	if (f->ordinary && upsample_can(&f->jpeg))
 		r = find_planes(f, &f->jpeg, part, planes);
 	if (!r)
-		r = lines_of_planes(f->lines, &f->jpeg, planes, part);
+		r = scanlines_of_planes(f->lines, &f->jpeg, planes, part);
 	if (!r || r == -ENOMEM)
 		return r;
 	/* libjpeg decides about files that the planes' decoder refuses. */
-	return lines_result(f, lines_of_jpeg(f->lines, v->bytes, v->size, part,
-					     f->decode_ns));
+	return lines_result(f, scanlines_of_jpeg(f->lines, v->bytes, v->size,
+						 part, f->decode_ns));
 }
 
 static int start_lines(struct frame *f)
@@ -338,7 +338,7 @@ static int row_of(void *arg, uint32_t y, const uint8_t **pixels)
 {
 	struct frame *f = arg;
 
-	return lines_row(f->lines, y, f->mirror, pixels);
+	return scanlines_row(f->lines, y, f->mirror, pixels);
 }
 
 /* Collects all rows of the result in one image. */
@@ -406,12 +406,13 @@ static int settle(struct frame *f)
 /* The part of an image to keep. */
 struct keeping {
 	uint64_t (*size)(const struct frame *f);
-	int (*fill)(struct frame *f, struct kept *k);
+	int (*fill)(struct frame *f, struct kept_image *k);
 };
 
 static uint64_t size_of_resized(const struct frame *f)
 {
-	return kept_size_of_pixels(f->resize.part.width, f->resize.part.height);
+	return kept_image_size_of_pixels(f->resize.part.width,
+					 f->resize.part.height);
 }
 
 /*
@@ -420,7 +421,7 @@ static uint64_t size_of_resized(const struct frame *f)
 static bool uses_planes(const struct frame *f)
 {
 	return !f->in_memory && f->ordinary &&
-	       (f->quality != QUALITY_EXACT || fancy_can(&f->jpeg));
+	       (f->quality != QUALITY_EXACT || upsample_can(&f->jpeg));
 }
 
 static int decode_whole(struct frame *f,
@@ -442,12 +443,12 @@ static int decode_whole(struct frame *f,
  * Keeps planes only if all of them are right. Damage beside the wanted part
  * would change a later, larger part.
  */
-static int keep_resized(struct frame *f, struct kept *k)
+static int keep_resized(struct frame *f, struct kept_image *k)
 {
 	struct baseline_plane planes[BASELINE_COMPONENTS];
 	int r = 0;
 
-	kept_take_pixels(k, f->resize.part.width, f->resize.part.height);
+	kept_image_take_pixels(k, f->resize.part.width, f->resize.part.height);
 	k->view = (struct rect){ .width = k->image.width,
 				 .height = k->image.height };
 	k->mirror = false;
@@ -467,35 +468,35 @@ static int keep_resized(struct frame *f, struct kept *k)
 
 static uint64_t size_of_planes(const struct frame *f)
 {
-	return kept_size_of_planes(&f->jpeg);
+	return kept_image_size_of_planes(&f->jpeg);
 }
 
-static int keep_planes(struct frame *f, struct kept *k)
+static int keep_planes(struct frame *f, struct kept_image *k)
 {
 	struct baseline_plane planes[BASELINE_COMPONENTS];
 	int r = decode_whole(f, planes);
 
 	if (!r)
-		kept_take_planes(k, &f->jpeg, planes);
+		kept_image_take_planes(k, &f->jpeg, planes);
 	return r;
 }
 
 static uint64_t size_of_pixels(const struct frame *f)
 {
-	return kept_size_of_pixels(f->value->width, f->value->height);
+	return kept_image_size_of_pixels(f->value->width, f->value->height);
 }
 
-static int keep_pixels(struct frame *f, struct kept *k)
+static int keep_pixels(struct frame *f, struct kept_image *k)
 {
 	const struct pipeline_value *v = f->value;
 	struct rect whole = { .width = v->width, .height = v->height };
 	uint8_t *to = (uint8_t *)(k + 1);
 	struct image rows;
-	int r = lines_of_jpeg(f->lines, v->bytes, v->size, &whole,
-			      f->decode_ns);
+	int r = scanlines_of_jpeg(f->lines, v->bytes, v->size, &whole,
+				  f->decode_ns);
 
-	kept_take_pixels(k, v->width, v->height);
-	while (!r && !(r = lines_next(f->lines, &rows)) && rows.height)
+	kept_image_take_pixels(k, v->width, v->height);
+	while (!r && !(r = scanlines_next(f->lines, &rows)) && rows.height)
 		for (uint32_t y = 0; y < rows.height; y++)
 			to = mempcpy(to, rows.pixels + y * rows.stride,
 				     k->image.stride);
@@ -516,15 +517,16 @@ static const struct keeping *what_to_keep(const struct frame *f)
 	return uses_planes(f) ? &PLANES : &PIXELS;
 }
 
-void frame_keep(struct frame *f, struct stash *stash, uint64_t id)
+void frame_keep(struct frame *f, struct value_store *stash, uint64_t id)
 {
 	const struct keeping *what = what_to_keep(f);
-	struct kept *k = what ? stash_take(stash, id, what->size(f)) : NULL;
+	struct kept_image *k =
+		what ? value_store_take(stash, id, what->size(f)) : NULL;
 	int r;
 
 	if (!k)
 		return;
-	*k = (struct kept){
+	*k = (struct kept_image){
 		.width = f->value->width,
 		.height = f->value->height,
 		.view = f->view,
@@ -533,10 +535,10 @@ void frame_keep(struct frame *f, struct stash *stash, uint64_t id)
 	r = what->fill(f, k);
 	f->started = false;
 	if (r) {
-		stash_give(stash, k);
+		value_store_give(stash, k);
 		if (r != -ENOMEM)
-			stash_refuse(stash, id);
-	} else if (!stash_put(stash, k)) {
+			value_store_refuse(stash, id);
+	} else if (!value_store_put(stash, k)) {
 		take_up(f, k);
 	}
 }
@@ -568,7 +570,7 @@ int frame_decode(struct frame *f)
 		return 0;
 	r = start_rows(f);
 	while (!r && !f->planes &&
-	       !(r = lines_result(f, lines_next(f->lines, &rows))) &&
+	       !(r = lines_result(f, scanlines_next(f->lines, &rows))) &&
 	       rows.height)
 		;
 	return r;
@@ -581,7 +583,7 @@ static int next_rows(struct frame *f, struct image *out)
 	size_t stride = 3 * (size_t)part->width;
 
 	if (!f->resizes)
-		return lines_result(f, lines_next(f->lines, out));
+		return lines_result(f, scanlines_next(f->lines, out));
 	if (buffer_reserve(&f->band, stride * BAND_ROWS))
 		return no_memory(f, part->width, BAND_ROWS);
 	*out = (struct image){

@@ -27,14 +27,14 @@ void frame_close(struct frame *f);
  * contradicts its description; -EBADMSG: it cannot be decoded.
  */
 int frame_start(struct frame *f, const struct pipeline_value *value,
-		enum quality quality, uint64_t *decode_ns);
+		enum shuffle_quality quality, uint64_t *decode_ns);
 
 /*
  * Continues a value from frame_keep()'s image, instead of frame_start() and the
  * steps before it. False: the image is of another value.
  */
 bool frame_resume(struct frame *f, const struct pipeline_value *value,
-		  enum quality quality, const struct kept *kept,
+		  enum shuffle_quality quality, const struct kept_image *kept,
 		  uint64_t *decode_ns);
 
 /*
@@ -46,7 +46,7 @@ bool frame_resume(struct frame *f, const struct pipeline_value *value,
  * to be kept before a resize. Neither have JPEGs in draft quality: at which
  * size they are decoded depends on what comes next.
  */
-void frame_keep(struct frame *f, struct stash *stash, uint64_t id);
+void frame_keep(struct frame *f, struct value_store *stash, uint64_t id);
 
 /* Crops the view to `part`; exchanges the view's left and right. */
 void frame_crop(struct frame *f, const struct rect *part);

@@ -12,20 +12,20 @@ static uint64_t plane_size(const struct baseline_component *c)
 }
 
 /* The struct itself serves as the slack before the first plane. */
-_Static_assert(sizeof(struct kept) >= BASELINE_SLACK, "slack");
+_Static_assert(sizeof(struct kept_image) >= BASELINE_SLACK, "slack");
 
-uint64_t kept_size_of_planes(const struct baseline_image *jpeg)
+uint64_t kept_image_size_of_planes(const struct baseline_image *jpeg)
 {
-	uint64_t size = sizeof(struct kept) + BASELINE_SLACK;
+	uint64_t size = sizeof(struct kept_image) + BASELINE_SLACK;
 
 	for (unsigned i = 0; i < jpeg->components; i++)
 		size += plane_size(&jpeg->component[i]);
 	return size;
 }
 
-uint64_t kept_size_of_pixels(uint32_t width, uint32_t height)
+uint64_t kept_image_size_of_pixels(uint32_t width, uint32_t height)
 {
-	return sizeof(struct kept) + (uint64_t)width * height * CHANNELS;
+	return sizeof(struct kept_image) + (uint64_t)width * height * CHANNELS;
 }
 
 /*
@@ -48,8 +48,9 @@ static struct baseline_image without_bytes(const struct baseline_image *jpeg)
 	return out;
 }
 
-void kept_take_planes(struct kept *k, const struct baseline_image *jpeg,
-		      const struct baseline_plane *planes)
+void kept_image_take_planes(struct kept_image *k,
+			    const struct baseline_image *jpeg,
+			    const struct baseline_plane *planes)
 {
 	uint8_t *to = (uint8_t *)(k + 1);
 
@@ -68,7 +69,8 @@ void kept_take_planes(struct kept *k, const struct baseline_image *jpeg,
 	}
 }
 
-void kept_take_pixels(struct kept *k, uint32_t width, uint32_t height)
+void kept_image_take_pixels(struct kept_image *k, uint32_t width,
+			    uint32_t height)
 {
 	k->has_planes = false;
 	k->image = (struct image){

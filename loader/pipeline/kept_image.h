@@ -13,7 +13,7 @@
 #include "loader/util/image.h"
 
 /* The samples follow the struct. */
-struct kept {
+struct kept_image {
 	uint32_t width; /* of the value that it was made of */
 	uint32_t height;
 	struct rect view; /* as in a frame */
@@ -25,14 +25,16 @@ struct kept {
 };
 
 /* Bytes of the struct with its samples. */
-uint64_t kept_size_of_planes(const struct baseline_image *jpeg);
-uint64_t kept_size_of_pixels(uint32_t width, uint32_t height);
+uint64_t kept_image_size_of_planes(const struct baseline_image *jpeg);
+uint64_t kept_image_size_of_pixels(uint32_t width, uint32_t height);
 
 /* Copies the planes of a whole JPEG. */
-void kept_take_planes(struct kept *k, const struct baseline_image *jpeg,
-		      const struct baseline_plane *planes);
+void kept_image_take_planes(struct kept_image *k,
+			    const struct baseline_image *jpeg,
+			    const struct baseline_plane *planes);
 
 /* Describes kept->image of a size. The caller writes its pixels. */
-void kept_take_pixels(struct kept *k, uint32_t width, uint32_t height);
+void kept_image_take_pixels(struct kept_image *k, uint32_t width,
+			    uint32_t height);
 
 #endif

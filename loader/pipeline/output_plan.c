@@ -11,7 +11,7 @@
 #include "loader/graph/diagnostic.h"
 #include "loader/pipeline/value_store.h"
 
-static void plan_image(struct plan *plan)
+static void plan_image(struct output_plan *plan)
 {
 	const struct type *type = chain_type(plan->chain);
 	struct pipeline_output *out = &plan->out;
@@ -27,7 +27,8 @@ static void plan_image(struct plan *plan)
 
 		num_geometry += n->op->kind == OP_GEOMETRY;
 		if (n->op->kind == OP_DECODE)
-			plan->quality = (enum quality)n->args.arg[0].word;
+			plan->quality =
+				(enum shuffle_quality)n->args.arg[0].word;
 		if (n->op->kind == OP_CACHE) {
 			plan->cache_size =
 				(uint64_t)n->args.arg[OP_CACHE_SIZE].number[0];
@@ -75,7 +76,7 @@ static int init_pass(struct pass *pass, const struct chain *chain, size_t from,
 }
 
 /* The last pass has no operations on images, and may be empty. */
-static int add_passes(struct plan *plan)
+static int add_passes(struct output_plan *plan)
 {
 	struct pass *pass;
 	size_t at = 0;
@@ -122,7 +123,7 @@ static bool bytes_of_type(const struct type *type, uint64_t *out)
 			      out);
 }
 
-static int plan_sizes(struct plan *plan, const struct pipeline_field *f)
+static int plan_sizes(struct output_plan *plan, const struct pipeline_field *f)
 {
 	struct pipeline_output *out = &plan->out;
 	uint64_t item = dtype_item_size(f->dtype);
@@ -139,7 +140,8 @@ static int plan_sizes(struct plan *plan, const struct pipeline_field *f)
 		    !bytes_of_shape(f->shape, f->ndim, item, &plan->value_size))
 			return -EINVAL;
 	}
-	if (plan->pair && !bytes_of_type(plan_pair_type(plan), &out->part_size))
+	if (plan->pair &&
+	    !bytes_of_type(output_plan_pair_type(plan), &out->part_size))
 		return -EINVAL;
 	item = dtype_item_size(out->dtype);
 	return bytes_of_shape(out->shape, out->ndim, item, &out->row_size)
@@ -147,13 +149,13 @@ static int plan_sizes(struct plan *plan, const struct pipeline_field *f)
 		       : -EINVAL;
 }
 
-int plan_init(struct plan *plan, const struct chain *chain,
-	      const struct pipeline_field *f, const struct complaint *c)
+int output_plan_init(struct output_plan *plan, const struct chain *chain,
+		     const struct pipeline_field *f, const struct diagnostic *c)
 {
 	const struct type *type = chain_type(chain);
 	int r = 0;
 
-	*plan = (struct plan){ .chain = chain };
+	*plan = (struct output_plan){ .chain = chain };
 	plan->rest = chain_rest(chain, chain->num_nodes);
 	for (size_t i = 0; i < chain->num_nodes; i++) {
 		if (is_pair(chain, i))
@@ -185,7 +187,7 @@ int plan_init(struct plan *plan, const struct chain *chain,
 	return 0;
 }
 
-int plan_split(struct plan *plan)
+int output_plan_split(struct output_plan *plan)
 {
 	const struct type *made, *type = chain_type(plan->chain);
 	struct pass *last;
@@ -206,19 +208,19 @@ int plan_split(struct plan *plan)
 	return tail_init(&last->tail, &last->head, isa_best());
 }
 
-size_t plan_pair_at(const struct plan *plan)
+size_t output_plan_pair_at(const struct output_plan *plan)
 {
 	return (size_t)(plan->pair - plan->chain->nodes);
 }
 
-const struct type *plan_pair_type(const struct plan *plan)
+const struct type *output_plan_pair_type(const struct output_plan *plan)
 {
-	size_t at = plan_pair_at(plan);
+	size_t at = output_plan_pair_at(plan);
 
 	return at ? &plan->chain->nodes[at - 1].type : &plan->chain->source;
 }
 
-size_t plan_num_geometry(const struct plan *plan)
+size_t output_plan_num_geometry(const struct output_plan *plan)
 {
 	size_t count = 0;
 
@@ -227,7 +229,7 @@ size_t plan_num_geometry(const struct plan *plan)
 	return count;
 }
 
-size_t plan_max_floats(const struct plan *plan)
+size_t output_plan_max_floats(const struct output_plan *plan)
 {
 	size_t max = 0;
 
@@ -238,7 +240,7 @@ size_t plan_max_floats(const struct plan *plan)
 	return max;
 }
 
-const struct tail *plan_slowest(const struct plan *plan)
+const struct tail *output_plan_slowest(const struct output_plan *plan)
 {
 	const struct tail *slowest = &plan->passes[0].tail;
 
@@ -251,7 +253,7 @@ const struct tail *plan_slowest(const struct plan *plan)
 	return slowest;
 }
 
-bool plan_is_auto(const struct plan *plan)
+bool output_plan_is_auto(const struct output_plan *plan)
 {
 	size_t cut = chain_cut(plan->chain);
 
@@ -265,7 +267,8 @@ static bool is_same(const struct node *a, const struct node *b)
 	return a->op == b->op && args_equal(&a->args, &b->args);
 }
 
-bool plan_keeps_alike(const struct plan *a, const struct plan *b)
+bool output_plan_keeps_alike(const struct output_plan *a,
+			     const struct output_plan *b)
 {
 	size_t i = 0;
 
@@ -278,10 +281,10 @@ bool plan_keeps_alike(const struct plan *a, const struct plan *b)
 	return false;
 }
 
-void plan_fini(struct plan *plan)
+void output_plan_fini(struct output_plan *plan)
 {
 	if (!plan->is_lent)
-		stash_close(plan->stash);
+		value_store_close(plan->stash);
 	plan->stash = NULL;
 	for (size_t i = 0; i < plan->num_passes; i++)
 		tail_fini(&plan->passes[i].tail);

@@ -25,50 +25,53 @@ struct pass {
 	bool is_fixed; /* refuses images of another size */
 };
 
-struct plan {
+struct output_plan {
 	struct pipeline_output out;
 	const struct chain *chain;
 	const struct node *pair; /* mixes two rows; NULL: none */
 	uint64_t value_size;	 /* arrays: bytes of a value */
 	struct pass *passes;	 /* of images, as all below; at least one */
 	size_t num_passes;
-	size_t first_half;    /* passes before `pair', or all */
-	struct chain rest;    /* operations of a GPU, after the last pass */
-	enum quality quality; /* of the first pass, and of kept images */
-	uint64_t cache_size;  /* bytes; 0: no cache */
-	size_t cache_at;      /* geometries before cache() */
-	struct stash *stash;  /* NULL: keeps nothing */
-	bool is_lent;	      /* belongs to another plan */
+	size_t first_half; /* passes before `pair', or all */
+	struct chain rest; /* operations of a GPU, after the last pass */
+	enum shuffle_quality
+		quality;	   /* of the first pass, and of kept images */
+	uint64_t cache_size;	   /* bytes; 0: no cache */
+	size_t cache_at;	   /* geometries before cache() */
+	struct value_store *stash; /* NULL: keeps nothing */
+	bool is_lent;		   /* belongs to another plan */
 };
 
 /*
  * Plans an output of a field. The chain must outlive the plan. -EINVAL: the
- * message is set. Needs plan_fini() even if it fails.
+ * message is set. Needs output_plan_fini() even if it fails.
  */
-int plan_init(struct plan *plan, const struct chain *chain,
-	      const struct pipeline_field *f, const struct complaint *c);
+int output_plan_init(struct output_plan *plan, const struct chain *chain,
+		     const struct pipeline_field *f,
+		     const struct diagnostic *c);
 /* Sets the node that mixes rows, and the type of its values. */
-size_t plan_pair_at(const struct plan *plan);
-const struct type *plan_pair_type(const struct plan *plan);
+size_t output_plan_pair_at(const struct output_plan *plan);
+const struct type *output_plan_pair_type(const struct output_plan *plan);
 
 /* The number in all passes together. */
-size_t plan_num_geometry(const struct plan *plan);
+size_t output_plan_num_geometry(const struct output_plan *plan);
 /* The largest number in one pass. */
-size_t plan_max_floats(const struct plan *plan);
+size_t output_plan_max_floats(const struct output_plan *plan);
 
 /* The pass of an image whose engine is the slowest. */
-const struct tail *plan_slowest(const struct plan *plan);
+const struct tail *output_plan_slowest(const struct output_plan *plan);
 
 /*
  * Moves the operations after cuda() from head to rest, if they are worth a
  * kernel; arrays are too small for one. -ENOMEM.
  */
-int plan_split(struct plan *plan);
+int output_plan_split(struct output_plan *plan);
 /* Whether cuda() lets the loader choose where later operations run. */
-bool plan_is_auto(const struct plan *plan);
+bool output_plan_is_auto(const struct output_plan *plan);
 
 /* Whether both keep the same image of every sample. */
-bool plan_keeps_alike(const struct plan *a, const struct plan *b);
-void plan_fini(struct plan *plan);
+bool output_plan_keeps_alike(const struct output_plan *a,
+			     const struct output_plan *b);
+void output_plan_fini(struct output_plan *plan);
 
 #endif

@@ -24,7 +24,7 @@ static int add_phase(struct phases *p, const char *text,
 		     const struct pipeline_field *fields, size_t num_fields,
 		     uint64_t epoch, char *error, size_t error_size)
 {
-	const struct complaint c = { text ? text : "", error, error_size };
+	const struct diagnostic c = { text ? text : "", error, error_size };
 	struct phase *phase = &p->phase[p->count];
 	int r;
 
@@ -130,7 +130,7 @@ void phases_keep_with(struct phases *p, const struct phases *owner)
 				   owner->phase[0].pipeline);
 }
 
-void phases_kept(const struct phases *p, struct stash_stats *out)
+void phases_kept(const struct phases *p, struct value_store_stats *out)
 {
 	pipeline_kept(p->phase[0].pipeline, out);
 }

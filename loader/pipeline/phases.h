@@ -15,7 +15,7 @@ enum { PHASES_MAX = 64 };
 
 struct log;
 struct phases;
-struct stash_stats;
+struct value_store_stats;
 
 /* As pipeline_parse(), for all epochs. */
 int phases_parse(const char *text, const struct pipeline_field *fields,
@@ -45,7 +45,7 @@ int phases_keep(struct phases *p, struct log *log);
  * which are closed later.
  */
 void phases_keep_with(struct phases *p, const struct phases *owner);
-void phases_kept(const struct phases *p, struct stash_stats *out);
+void phases_kept(const struct phases *p, struct value_store_stats *out);
 
 /* The pipeline of an epoch; lives as long as the phases. */
 const struct pipeline *phases_at(const struct phases *p, uint64_t epoch);

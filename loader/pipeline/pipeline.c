@@ -23,7 +23,7 @@
 struct pipeline {
 	char *text;
 	struct graph graph;
-	struct plan *plans;
+	struct output_plan *plans;
 	size_t num_plans;
 	size_t max_geometry; /* largest of any plan */
 	size_t max_floats;
@@ -35,12 +35,12 @@ static size_t max_floats(const struct pipeline *p)
 	size_t max = 0;
 
 	for (size_t i = 0; i < p->num_plans; i++)
-		max = max_u64(max, plan_max_floats(&p->plans[i]));
+		max = max_u64(max, output_plan_max_floats(&p->plans[i]));
 	return max;
 }
 
 static int plan_all(struct pipeline *p, const struct pipeline_field *fields,
-		    const struct complaint *c)
+		    const struct diagnostic *c)
 {
 	int r = 0;
 
@@ -49,14 +49,14 @@ static int plan_all(struct pipeline *p, const struct pipeline_field *fields,
 		return -ENOMEM;
 	for (size_t i = 0; !r && i < p->graph.num_chains; i++) {
 		const struct chain *chain = &p->graph.chains[i];
-		struct plan *plan = &p->plans[p->num_plans];
+		struct output_plan *plan = &p->plans[p->num_plans];
 
 		if (chain->dropped)
 			continue;
 		p->num_plans++;
-		r = plan_init(plan, chain, &fields[chain->field], c);
-		p->max_geometry =
-			max_u64(p->max_geometry, plan_num_geometry(plan));
+		r = output_plan_init(plan, chain, &fields[chain->field], c);
+		p->max_geometry = max_u64(p->max_geometry,
+					  output_plan_num_geometry(plan));
 	}
 	p->max_floats = max_floats(p);
 	return r;
@@ -66,7 +66,7 @@ int pipeline_parse(const char *text, const struct pipeline_field *fields,
 		   size_t num_fields, uint64_t epoch, struct pipeline **out,
 		   char *error, size_t error_size)
 {
-	struct complaint c = { text ? text : "", error, error_size };
+	struct diagnostic c = { text ? text : "", error, error_size };
 	struct pipeline *p = calloc(1, sizeof(*p));
 	struct epochs epochs = { epoch, UINT64_MAX };
 	struct parse parse = { 0 };
@@ -100,7 +100,7 @@ void pipeline_close(struct pipeline *p)
 	if (!p)
 		return;
 	for (size_t i = 0; i < p->num_plans; i++)
-		plan_fini(&p->plans[i]);
+		output_plan_fini(&p->plans[i]);
 	free(p->plans);
 	free(p->text);
 	graph_fini(&p->graph);
@@ -112,8 +112,8 @@ int pipeline_split(struct pipeline *p, bool autos)
 	int r = 0;
 
 	for (size_t i = 0; !r && i < p->num_plans; i++) {
-		if (autos || !plan_is_auto(&p->plans[i]))
-			r = plan_split(&p->plans[i]);
+		if (autos || !output_plan_is_auto(&p->plans[i]))
+			r = output_plan_split(&p->plans[i]);
 	}
 	p->max_floats = max_floats(p);
 	return r;
@@ -122,7 +122,8 @@ int pipeline_split(struct pipeline *p, bool autos)
 bool pipeline_has_choice(const struct pipeline *p)
 {
 	for (size_t i = 0; i < p->num_plans; i++) {
-		if (pipeline_has_rest(p, i) && plan_is_auto(&p->plans[i]))
+		if (pipeline_has_rest(p, i) &&
+		    output_plan_is_auto(&p->plans[i]))
 			return true;
 	}
 	return false;
@@ -188,7 +189,7 @@ bool pipeline_keeps_alike(const struct pipeline *a, const struct pipeline *b)
 	bool alike = true;
 
 	for (size_t i = 0; alike && i < a->num_plans; i++)
-		alike = plan_keeps_alike(&a->plans[i], &b->plans[i]);
+		alike = output_plan_keeps_alike(&a->plans[i], &b->plans[i]);
 	return alike;
 }
 
@@ -213,7 +214,7 @@ static void pick_errors(const char *messages, char *out, size_t size)
 			 messages);
 }
 
-static const struct own *first_own(const struct chain *chain)
+static const struct user_op *first_own(const struct chain *chain)
 {
 	size_t i = 0;
 
@@ -223,9 +224,9 @@ static const struct own *first_own(const struct chain *chain)
 }
 
 static int refuse_own(const struct chain *chain, int r, const char *messages,
-		      const struct complaint *c)
+		      const struct diagnostic *c)
 {
-	const struct own *own = first_own(chain);
+	const struct user_op *own = first_own(chain);
 	char errors[400];
 
 	pick_errors(messages ? messages : strerror(-r), errors, sizeof(errors));
@@ -234,7 +235,7 @@ static int refuse_own(const struct chain *chain, int r, const char *messages,
 }
 
 static int compile_pass(struct pass *pass, struct jit *jit,
-			const struct complaint *c)
+			const struct diagnostic *c)
 {
 	struct tail *tail = &pass->tail;
 	char *messages = NULL;
@@ -242,7 +243,7 @@ static int compile_pass(struct pass *pass, struct jit *jit,
 
 	for (size_t i = 0; !r && i < pass->chain.num_nodes; i++) {
 		if (pass->chain.nodes[i].own)
-			r = own_load(pass->chain.nodes[i].own, c);
+			r = user_op_load(pass->chain.nodes[i].own, c);
 	}
 	if (r)
 		return r;
@@ -260,13 +261,13 @@ static int compile_pass(struct pass *pass, struct jit *jit,
 int pipeline_compile(struct pipeline *p, struct jit *jit, char *error,
 		     size_t error_size)
 {
-	struct complaint c = { p->text, error, error_size };
+	struct diagnostic c = { p->text, error, error_size };
 	int r = 0;
 
 	if (error_size)
 		*error = '\0';
 	for (size_t i = 0; !r && i < p->num_plans; i++) {
-		struct plan *plan = &p->plans[i];
+		struct output_plan *plan = &p->plans[i];
 
 		for (size_t k = 0; !r && k < plan->num_passes; k++)
 			r = compile_pass(&plan->passes[k], jit, &c);
@@ -313,8 +314,8 @@ int pipeline_keep(struct pipeline *p, struct log *log)
 		return r;
 	for (size_t i = 0; !r && i < p->num_plans; i++)
 		if (p->plans[i].cache_size)
-			r = stash_open(p->plans[i].cache_size,
-				       &p->plans[i].stash);
+			r = value_store_open(p->plans[i].cache_size,
+					     &p->plans[i].stash);
 	if (r)
 		log_error(log, "cache() of %.0f MiB: %s",
 			  (double)size / (1 << 20), strerror(-r));
@@ -329,15 +330,15 @@ void pipeline_keep_with(struct pipeline *p, const struct pipeline *owner)
 	}
 }
 
-void pipeline_kept(const struct pipeline *p, struct stash_stats *out)
+void pipeline_kept(const struct pipeline *p, struct value_store_stats *out)
 {
-	struct stash_stats one;
+	struct value_store_stats one;
 
-	*out = (struct stash_stats){ 0 };
+	*out = (struct value_store_stats){ 0 };
 	for (size_t i = 0; i < p->num_plans; i++) {
 		if (!p->plans[i].stash)
 			continue;
-		stash_stats(p->plans[i].stash, &one);
+		value_store_stats(p->plans[i].stash, &one);
 		out->size += one.size;
 		out->used += one.used;
 		out->values += one.values;
@@ -347,9 +348,10 @@ void pipeline_kept(const struct pipeline *p, struct stash_stats *out)
 
 const char *pipeline_engine(const struct pipeline *p, size_t i)
 {
-	const struct plan *plan = &p->plans[i];
+	const struct output_plan *plan = &p->plans[i];
 
-	return plan->num_passes ? tail_engine_name(plan_slowest(plan)) : "none";
+	return plan->num_passes ? tail_engine_name(output_plan_slowest(plan))
+				: "none";
 }
 
 size_t pipeline_num_outputs(const struct pipeline *p)

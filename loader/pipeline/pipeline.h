@@ -16,7 +16,7 @@
 
 struct jit;
 struct log;
-struct stash_stats;
+struct value_store_stats;
 struct pipeline;
 struct pipeline_worker;
 
@@ -98,7 +98,7 @@ int pipeline_keep(struct pipeline *p, struct log *log);
 void pipeline_keep_with(struct pipeline *p, const struct pipeline *owner);
 
 /* Of all caches together. Thread-safe. */
-void pipeline_kept(const struct pipeline *p, struct stash_stats *out);
+void pipeline_kept(const struct pipeline *p, struct value_store_stats *out);
 
 /*
  * What makes the rows of an image's output: "generic", "prebuilt", "generated";

@@ -24,9 +24,9 @@ enum origin {
 	ORIGIN_FANCY,
 };
 
-struct lines {
+struct scanlines {
 	struct codec *codec;
-	struct fancy *fancy;
+	struct upsample *fancy;
 	enum origin origin;
 	uint32_t height;   /* of the rectangle */
 	struct image rows; /* rows in memory now, */
@@ -36,38 +36,38 @@ struct lines {
 	struct scratch pixels;	 /* FANCY_ROWS of them */
 };
 
-int lines_open(struct lines **out)
+int scanlines_open(struct scanlines **out)
 {
-	struct lines *l = calloc(1, sizeof(*l));
+	struct scanlines *l = calloc(1, sizeof(*l));
 	int r = l ? codec_open(&l->codec) : -ENOMEM;
 
 	if (!r)
-		r = fancy_open(&l->fancy);
+		r = upsample_open(&l->fancy);
 	if (r)
-		lines_close(l);
+		scanlines_close(l);
 	else
 		*out = l;
 	return r;
 }
 
-void lines_close(struct lines *l)
+void scanlines_close(struct scanlines *l)
 {
 	if (!l)
 		return;
 	codec_close(l->codec);
-	fancy_close(l->fancy);
+	upsample_close(l->fancy);
 	scratch_fini(&l->pixels);
 	scratch_fini(&l->mirrored);
 	free(l);
 }
 
-const char *lines_message(const struct lines *l)
+const char *scanlines_message(const struct scanlines *l)
 {
 	return codec_message(l->codec);
 }
 
-int lines_probe(struct lines *l, const uint8_t *bytes, size_t size,
-		uint32_t *width, uint32_t *height)
+int scanlines_probe(struct scanlines *l, const uint8_t *bytes, size_t size,
+		    uint32_t *width, uint32_t *height)
 {
 	struct codec_info info;
 	int r = codec_probe(l->codec, bytes, size, &info);
@@ -80,7 +80,7 @@ int lines_probe(struct lines *l, const uint8_t *bytes, size_t size,
 }
 
 /* Starts a rectangle without any rows yet. */
-static void restart(struct lines *l, enum origin origin,
+static void restart(struct scanlines *l, enum origin origin,
 		    const struct rect *part)
 {
 	l->origin = origin;
@@ -89,8 +89,8 @@ static void restart(struct lines *l, enum origin origin,
 	l->rows = (struct image){ .width = part->width };
 }
 
-void lines_of_image(struct lines *l, const struct image *image,
-		    const struct rect *part)
+void scanlines_of_image(struct scanlines *l, const struct image *image,
+			const struct rect *part)
 {
 	restart(l, ORIGIN_MEMORY, part);
 	l->rows.pixels = image->pixels + part->y * image->stride +
@@ -99,8 +99,8 @@ void lines_of_image(struct lines *l, const struct image *image,
 	l->rows.stride = image->stride;
 }
 
-int lines_of_jpeg(struct lines *l, const uint8_t *bytes, size_t size,
-		  const struct rect *part, uint64_t *decode_ns)
+int scanlines_of_jpeg(struct scanlines *l, const uint8_t *bytes, size_t size,
+		      const struct rect *part, uint64_t *decode_ns)
 {
 	uint64_t start = decode_ns ? stage_now_ns() : 0;
 	int r = codec_start(l->codec, bytes, size, part);
@@ -112,17 +112,17 @@ int lines_of_jpeg(struct lines *l, const uint8_t *bytes, size_t size,
 	return r;
 }
 
-int lines_of_planes(struct lines *l, const struct baseline_image *image,
-		    const struct baseline_plane *planes,
-		    const struct rect *part)
+int scanlines_of_planes(struct scanlines *l, const struct baseline_image *image,
+			const struct baseline_plane *planes,
+			const struct rect *part)
 {
-	int r = fancy_start(l->fancy, image, planes, part);
+	int r = upsample_start(l->fancy, image, planes, part);
 
 	restart(l, ORIGIN_FANCY, part);
 	return r;
 }
 
-static int decode_more(struct lines *l)
+static int decode_more(struct scanlines *l)
 {
 	uint64_t start = l->decode_ns ? stage_now_ns() : 0;
 	int r = codec_rows(l->codec, &l->rows);
@@ -132,7 +132,7 @@ static int decode_more(struct lines *l)
 	return r;
 }
 
-static int convert_more(struct lines *l)
+static int convert_more(struct scanlines *l)
 {
 	size_t stride = (size_t)l->rows.width * CHANNELS;
 	int r = scratch_grow(&l->pixels, stride, FANCY_ROWS);
@@ -144,11 +144,11 @@ static int convert_more(struct lines *l)
 	l->rows.height = (uint32_t)min_u64(l->height - l->first, FANCY_ROWS);
 	for (uint32_t i = 0; i < l->rows.height; i++)
 		memcpy(l->rows.pixels + i * stride,
-		       fancy_row(l->fancy, l->first + i), stride);
+		       upsample_row(l->fancy, l->first + i), stride);
 	return 0;
 }
 
-int lines_next(struct lines *l, struct image *out)
+int scanlines_next(struct scanlines *l, struct image *out)
 {
 	int r = 0;
 
@@ -166,7 +166,7 @@ int lines_next(struct lines *l, struct image *out)
 	return 0;
 }
 
-static int mirror_row(struct lines *l, const uint8_t **pixels)
+static int mirror_row(struct scanlines *l, const uint8_t **pixels)
 {
 	const uint8_t *from = *pixels;
 	uint8_t *to;
@@ -183,7 +183,8 @@ static int mirror_row(struct lines *l, const uint8_t **pixels)
 	return 0;
 }
 
-int lines_row(struct lines *l, uint32_t y, bool mirror, const uint8_t **pixels)
+int scanlines_row(struct scanlines *l, uint32_t y, bool mirror,
+		  const uint8_t **pixels)
 {
 	while (l->origin == ORIGIN_CODEC && y >= l->first + l->rows.height) {
 		int r;
@@ -194,7 +195,7 @@ int lines_row(struct lines *l, uint32_t y, bool mirror, const uint8_t **pixels)
 			return r;
 	}
 	*pixels = l->origin == ORIGIN_FANCY
-			  ? fancy_row(l->fancy, y)
+			  ? upsample_row(l->fancy, y)
 			  : l->rows.pixels + (y - l->first) * l->rows.stride;
 	return mirror ? mirror_row(l, pixels) : 0;
 }

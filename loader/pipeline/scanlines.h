@@ -14,51 +14,53 @@
 #include "loader/jpeg/baseline.h"
 #include "loader/util/image.h"
 
-struct lines;
+struct scanlines;
 
-int lines_open(struct lines **out);
-void lines_close(struct lines *lines);
+int scanlines_open(struct scanlines **out);
+void scanlines_close(struct scanlines *lines);
 
 /* Starts on `part` of an image, which is borrowed. */
-void lines_of_image(struct lines *lines, const struct image *image,
-		    const struct rect *part);
+void scanlines_of_image(struct scanlines *lines, const struct image *image,
+			const struct rect *part);
 
 /*
  * Starts on `part` of a JPEG, which is borrowed. Adds the time of decoding, now
  * and later, to *decode_ns, if that is not NULL. -EBADMSG, -ENOMEM.
  */
-int lines_of_jpeg(struct lines *lines, const uint8_t *bytes, size_t size,
-		  const struct rect *part, uint64_t *decode_ns);
+int scanlines_of_jpeg(struct scanlines *lines, const uint8_t *bytes,
+		      size_t size, const struct rect *part,
+		      uint64_t *decode_ns);
 
 /*
  * Starts on `part` of an image from its planes. They were decoded for the part
  * with a margin of 1, and are borrowed. Requires fancy_can(). -ENOMEM.
  */
-int lines_of_planes(struct lines *lines, const struct baseline_image *image,
-		    const struct baseline_plane *planes,
-		    const struct rect *part);
+int scanlines_of_planes(struct scanlines *lines,
+			const struct baseline_image *image,
+			const struct baseline_plane *planes,
+			const struct rect *part);
 
 /*
  * Checks that the bytes are a JPEG that can be decoded, and finds its size.
  * -EBADMSG
  */
-int lines_probe(struct lines *lines, const uint8_t *bytes, size_t size,
-		uint32_t *width, uint32_t *height);
+int scanlines_probe(struct scanlines *lines, const uint8_t *bytes, size_t size,
+		    uint32_t *width, uint32_t *height);
 
 /*
  * The next rows, as many as are ready, valid until the next call. out->height
  * is 0 after the last. -EBADMSG, -ENOMEM.
  */
-int lines_next(struct lines *lines, struct image *out);
+int scanlines_next(struct scanlines *lines, struct image *out);
 
 /*
  * Row y of the rectangle, from right to left if `mirror`; valid until the next
  * call. y must not decrease.
  */
-int lines_row(struct lines *lines, uint32_t y, bool mirror,
-	      const uint8_t **pixels);
+int scanlines_row(struct scanlines *lines, uint32_t y, bool mirror,
+		  const uint8_t **pixels);
 
 /* The reason why the last call failed; valid until the next call. */
-const char *lines_message(const struct lines *lines);
+const char *scanlines_message(const struct scanlines *lines);
 
 #endif

@@ -27,12 +27,12 @@ struct item {
 	uint64_t size; /* with this header; a refusal has no more */
 };
 
-_Static_assert(sizeof(struct item) == STASH_ALIGN, "values are aligned");
+_Static_assert(sizeof(struct item) == VALUE_STORE_ALIGN, "values are aligned");
 
 /* A slot of the index: the offset of an item in the memory, or 0. */
 typedef atomic_uint_fast64_t place;
 
-struct stash {
+struct value_store {
 	uint8_t *memory; /* slots, then items */
 	place *places;
 	uint64_t mask; /* number of slots less one */
@@ -51,12 +51,12 @@ static uint64_t count_places(uint64_t size)
 	return n;
 }
 
-int stash_open(uint64_t size, struct stash **out)
+int value_store_open(uint64_t size, struct value_store **out)
 {
-	struct stash *s;
+	struct value_store *s;
 	void *memory;
 
-	if (size < STASH_SIZE_MIN || size > INT64_MAX)
+	if (size < VALUE_STORE_SIZE_MIN || size > INT64_MAX)
 		return -ENOMEM;
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -73,12 +73,12 @@ int stash_open(uint64_t size, struct stash **out)
 	s->places = memory;
 	s->mask = count_places(size) - 1;
 	s->size = size;
-	s->used = align_up((s->mask + 1) * sizeof(place), STASH_ALIGN);
+	s->used = align_up((s->mask + 1) * sizeof(place), VALUE_STORE_ALIGN);
 	*out = s;
 	return 0;
 }
 
-void stash_close(struct stash *s)
+void value_store_close(struct value_store *s)
 {
 	if (!s)
 		return;
@@ -87,20 +87,21 @@ void stash_close(struct stash *s)
 }
 
 /* The i-th slot where an item may be. */
-static place *place_at(const struct stash *s, uint64_t id, unsigned i)
+static place *place_at(const struct value_store *s, uint64_t id, unsigned i)
 {
 	return &s->places[(rng_mix(id) + i) & s->mask];
 }
 
 /* The item of a slot, or NULL. */
-static struct item *item_at(const struct stash *s, place *p)
+static struct item *item_at(const struct value_store *s, place *p)
 {
 	uint64_t at = atomic_load_explicit(p, memory_order_acquire);
 
 	return at ? (struct item *)(s->memory + at) : NULL;
 }
 
-enum stash_found stash_get(struct stash *s, uint64_t id, const void **out)
+enum value_store_found value_store_get(struct value_store *s, uint64_t id,
+				       const void **out)
 {
 	for (unsigned i = 0; i < REACH; i++) {
 		const struct item *item = item_at(s, place_at(s, id, i));
@@ -110,15 +111,15 @@ enum stash_found stash_get(struct stash *s, uint64_t id, const void **out)
 		if (item->id != id)
 			continue;
 		if (item->size == sizeof(*item))
-			return STASH_REFUSED;
+			return VALUE_STORE_REFUSED;
 		atomic_fetch_add_explicit(&s->hits, 1, memory_order_relaxed);
 		*out = item + 1;
-		return STASH_VALUE;
+		return VALUE_STORE_VALUE;
 	}
-	return STASH_NOTHING;
+	return VALUE_STORE_NOTHING;
 }
 
-static bool has_place(const struct stash *s, uint64_t id)
+static bool has_place(const struct value_store *s, uint64_t id)
 {
 	for (unsigned i = 0; i < REACH; i++) {
 		if (!item_at(s, place_at(s, id, i)))
@@ -127,15 +128,15 @@ static bool has_place(const struct stash *s, uint64_t id)
 	return false;
 }
 
-void *stash_take(struct stash *s, uint64_t id, uint64_t size)
+void *value_store_take(struct value_store *s, uint64_t id, uint64_t size)
 {
 	uint64_t at = atomic_load(&s->used), end;
 	struct item *item;
 
-	if (!add_ok(size, sizeof(*item) + STASH_ALIGN - 1, &size) ||
+	if (!add_ok(size, sizeof(*item) + VALUE_STORE_ALIGN - 1, &size) ||
 	    !has_place(s, id))
 		return NULL;
-	size -= size % STASH_ALIGN;
+	size -= size % VALUE_STORE_ALIGN;
 	do {
 		if (!range_ok(at, size, s->size))
 			return NULL;
@@ -146,7 +147,7 @@ void *stash_take(struct stash *s, uint64_t id, uint64_t size)
 	return item + 1;
 }
 
-void stash_give(struct stash *s, void *value)
+void value_store_give(struct value_store *s, void *value)
 {
 	struct item *item = (struct item *)value - 1;
 	uint64_t at = (uint64_t)((uint8_t *)item - s->memory);
@@ -156,7 +157,7 @@ void stash_give(struct stash *s, void *value)
 }
 
 /* Enters an item in the index. */
-static int publish(struct stash *s, struct item *item)
+static int publish(struct value_store *s, struct item *item)
 {
 	uint64_t at = (uint64_t)((uint8_t *)item - s->memory);
 
@@ -174,28 +175,29 @@ static int publish(struct stash *s, struct item *item)
 	return -ENOSPC;
 }
 
-int stash_put(struct stash *s, void *value)
+int value_store_put(struct value_store *s, void *value)
 {
 	int r = publish(s, (struct item *)value - 1);
 
 	if (r)
-		stash_give(s, value);
+		value_store_give(s, value);
 	else
 		atomic_fetch_add(&s->values, 1);
 	return r;
 }
 
-void stash_refuse(struct stash *s, uint64_t id)
+void value_store_refuse(struct value_store *s, uint64_t id)
 {
-	void *value = stash_take(s, id, 0);
+	void *value = value_store_take(s, id, 0);
 
 	if (value && publish(s, (struct item *)value - 1))
-		stash_give(s, value);
+		value_store_give(s, value);
 }
 
-void stash_stats(const struct stash *s, struct stash_stats *out)
+void value_store_stats(const struct value_store *s,
+		       struct value_store_stats *out)
 {
-	*out = (struct stash_stats){
+	*out = (struct value_store_stats){
 		.size = s->size,
 		.used = atomic_load(&s->used),
 		.values = atomic_load(&s->values),

@@ -19,59 +19,62 @@
 #include <stdint.h>
 
 enum {
-	STASH_SIZE_MIN = 64 << 10,
-	/* Alignment of the memory from stash_take(). */
-	STASH_ALIGN = 16,
+	VALUE_STORE_SIZE_MIN = 64 << 10,
+	/* Alignment of the memory from value_store_take(). */
+	VALUE_STORE_ALIGN = 16,
 };
 
-enum stash_found {
-	STASH_NOTHING,
-	STASH_VALUE,
-	STASH_REFUSED,
+enum value_store_found {
+	VALUE_STORE_NOTHING,
+	VALUE_STORE_VALUE,
+	VALUE_STORE_REFUSED,
 };
 
-struct stash;
+struct value_store;
 
-struct stash_stats {
-	uint64_t size;	 /* bytes, as given to stash_open() */
+struct value_store_stats {
+	uint64_t size;	 /* bytes, as given to value_store_open() */
 	uint64_t used;	 /* used bytes, with the index */
 	uint64_t values; /* number of stored values */
 	uint64_t hits;	 /* successful lookups */
 };
 
-/* Opens a stash of at least STASH_SIZE_MIN bytes. -ENOMEM: no address space. */
-int stash_open(uint64_t size, struct stash **out);
+/* Opens a stash of at least VALUE_STORE_SIZE_MIN bytes. -ENOMEM: no address
+ * space. */
+int value_store_open(uint64_t size, struct value_store **out);
 /* Takes NULL. */
-void stash_close(struct stash *s);
+void value_store_close(struct value_store *s);
 
 /* Looks up a sample. *out becomes its value, or stays as it is. */
-enum stash_found stash_get(struct stash *s, uint64_t id, const void **out);
+enum value_store_found value_store_get(struct value_store *s, uint64_t id,
+				       const void **out);
 
 /*
  * Allocates memory for a sample's value; NULL: there is no room. Pass it to
- * stash_put() or stash_give() next.
+ * value_store_put() or value_store_give() next.
  */
-void *stash_take(struct stash *s, uint64_t id, uint64_t size);
+void *value_store_take(struct value_store *s, uint64_t id, uint64_t size);
 
 /*
- * Publishes a value: stash_get() finds it from now on. -EEXIST: another thread
- * published the value first. -ENOSPC: the index has no room. In both cases the
- * memory is released.
+ * Publishes a value: value_store_get() finds it from now on. -EEXIST: another
+ * thread published the value first. -ENOSPC: the index has no room. In both
+ * cases the memory is released.
  */
-int stash_put(struct stash *s, void *value);
+int value_store_put(struct value_store *s, void *value);
 
 /*
- * Releases memory from stash_take(). Memory that another thread took after it
- * keeps it from being reused.
+ * Releases memory from value_store_take(). Memory that another thread took
+ * after it keeps it from being reused.
  */
-void stash_give(struct stash *s, void *value);
+void value_store_give(struct value_store *s, void *value);
 
 /*
  * Records that the sample has no value worth keeping, so that no thread tries
  * again.
  */
-void stash_refuse(struct stash *s, uint64_t id);
+void value_store_refuse(struct value_store *s, uint64_t id);
 
-void stash_stats(const struct stash *s, struct stash_stats *out);
+void value_store_stats(const struct value_store *s,
+		       struct value_store_stats *out);
 
 #endif

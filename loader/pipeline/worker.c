@@ -14,7 +14,7 @@ struct pipeline_worker {
 	struct frame *frame;
 	struct draw *draws; /* one per geometry of the current row */
 	float *operands;    /* operands of its value operations */
-	enum stash_found found;
+	enum value_store_found found;
 	struct buffer images[2];   /* a pass reads one and fills the other */
 	struct pipeline_value raw; /* value that a pass reads */
 	char message[256];
@@ -114,17 +114,18 @@ static bool changes_size(const struct draw *draw)
 /* Starts on the stored image, or on the kept one. */
 static int start_image(struct pipeline_worker *w, const struct worker_job *job)
 {
-	const struct plan *plan = job->plan;
+	const struct output_plan *plan = job->plan;
 	struct frame *f = w->frame;
 	const void *kept;
 
-	w->found = plan->stash ? stash_get(plan->stash, job->row->id, &kept)
-			       : STASH_REFUSED;
-	if (w->found == STASH_VALUE) {
+	w->found = plan->stash
+			   ? value_store_get(plan->stash, job->row->id, &kept)
+			   : VALUE_STORE_REFUSED;
+	if (w->found == VALUE_STORE_VALUE) {
 		if (frame_resume(f, job->value, plan->quality, kept,
 				 job->decode_ns))
 			return 0;
-		w->found = STASH_REFUSED;
+		w->found = VALUE_STORE_REFUSED;
 	}
 	return frame_start(f, job->value, plan->quality, job->decode_ns);
 }
@@ -137,8 +138,8 @@ static int start_image(struct pipeline_worker *w, const struct worker_job *job)
 static int run_geometry(struct pipeline_worker *w, const struct worker_job *job,
 			const struct pass *pass, const struct draw *draws)
 {
-	const struct plan *plan = job->plan;
-	size_t i = w->found == STASH_VALUE ? plan->cache_at : 0;
+	const struct output_plan *plan = job->plan;
+	size_t i = w->found == VALUE_STORE_VALUE ? plan->cache_at : 0;
 	struct frame *f = w->frame;
 	bool resized = false;
 	int r = 0;
@@ -146,7 +147,7 @@ static int run_geometry(struct pipeline_worker *w, const struct worker_job *job,
 	for (; !r && i <= pass->num_geometry; i++) {
 		const struct draw *draw = &draws[i];
 
-		if (i == plan->cache_at && w->found == STASH_NOTHING)
+		if (i == plan->cache_at && w->found == VALUE_STORE_NOTHING)
 			frame_keep(f, plan->stash, job->row->id);
 		if (i == pass->num_geometry)
 			break;
@@ -204,7 +205,7 @@ static bool is_idle(const struct pass *pass)
 }
 
 /* Whether pass i makes the final result of the passes before `end`. */
-static bool is_last(const struct plan *plan, size_t i, size_t end)
+static bool is_last(const struct output_plan *plan, size_t i, size_t end)
 {
 	return i + 1 == end || (i + 2 == end && is_idle(&plan->passes[i + 1]));
 }
@@ -236,7 +237,7 @@ static int restart(struct pipeline_worker *w, const struct worker_job *job,
 		.width = size.width,
 		.height = size.height,
 	};
-	w->found = STASH_REFUSED;
+	w->found = VALUE_STORE_REFUSED;
 	return frame_start(w->frame, &w->raw, job->plan->quality, NULL);
 }
 
@@ -393,7 +394,7 @@ static int run_steps(struct pipeline_worker *w, const struct worker_job *job,
 
 static int run_array(struct pipeline_worker *w, const struct worker_job *job)
 {
-	const struct plan *plan = job->plan;
+	const struct output_plan *plan = job->plan;
 	const struct pipeline_value *v = job->value;
 	struct chain chain = *plan->chain;
 	size_t steps;
@@ -408,7 +409,7 @@ static int run_array(struct pipeline_worker *w, const struct worker_job *job)
 	if (job->until == BETON_STAGE_DECODE || !v->size)
 		return 0;
 	if (plan->pair)
-		chain = chain_head(&chain, plan_pair_at(plan));
+		chain = chain_head(&chain, output_plan_pair_at(plan));
 	steps = count_steps(&chain);
 	if (steps)
 		return run_steps(w, job, &chain, steps, v->bytes);
@@ -418,7 +419,7 @@ static int run_array(struct pipeline_worker *w, const struct worker_job *job)
 
 int worker_run(struct pipeline_worker *w, const struct worker_job *job)
 {
-	const struct plan *plan = job->plan;
+	const struct output_plan *plan = job->plan;
 
 	w->message[0] = '\0';
 	if (plan->out.ragged) {
@@ -464,8 +465,9 @@ static int pair_images(struct pipeline_worker *w, struct worker_job *job,
 static int pair_arrays(struct pipeline_worker *w, const struct worker_job *job,
 		       struct op_pair *pair)
 {
-	const struct plan *plan = job->plan;
-	struct chain rest = chain_rest(plan->chain, plan_pair_at(plan) + 1);
+	const struct output_plan *plan = job->plan;
+	struct chain rest =
+		chain_rest(plan->chain, output_plan_pair_at(plan) + 1);
 	size_t steps = count_steps(&rest);
 
 	pair->count = count_elements(pair->type);
@@ -476,7 +478,7 @@ static int pair_arrays(struct pipeline_worker *w, const struct worker_job *job,
 	return steps ? run_steps(w, job, &rest, steps, pair->out) : 0;
 }
 
-int worker_pair(struct pipeline_worker *w, const struct plan *plan,
+int worker_pair(struct pipeline_worker *w, const struct output_plan *plan,
 		const struct pipeline_pair *rows, void *out)
 {
 	uint64_t stream = plan->pair->stream;
@@ -484,7 +486,7 @@ int worker_pair(struct pipeline_worker *w, const struct plan *plan,
 	struct rng last = operands_rng(rows->last, stream);
 	struct worker_job job = { .plan = plan, .row = rows->row, .out = out };
 	struct op_pair pair = {
-		.type = plan_pair_type(plan),
+		.type = output_plan_pair_type(plan),
 		.own = rows->own,
 		.other = rows->other,
 		.row = operands_uniform(&row),

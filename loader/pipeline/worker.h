@@ -13,7 +13,7 @@ struct pipeline_worker;
 
 /* The arguments of pipeline_run(). */
 struct worker_job {
-	const struct plan *plan;
+	const struct output_plan *plan;
 	const struct pipeline_value *value;
 	const struct pipeline_row *row;
 	enum beton_stage until;
@@ -32,7 +32,7 @@ void worker_close(struct pipeline_worker *w);
 
 /* As pipeline_run() and pipeline_pair(). */
 int worker_run(struct pipeline_worker *w, const struct worker_job *job);
-int worker_pair(struct pipeline_worker *w, const struct plan *plan,
+int worker_pair(struct pipeline_worker *w, const struct output_plan *plan,
 		const struct pipeline_pair *pair, void *out);
 
 /*

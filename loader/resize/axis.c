@@ -148,9 +148,9 @@ static void linear_weigh(const struct axis *axis, uint32_t i,
 	float f = (float)((i + 1.) - (span.first + 1.) * axis->inverse);
 
 	f = f <= 0 || span.n == 1 ? 0 : f - (float)floor_u32(f);
-	weights[0].fixed = (int32_t)real_round((1.f - f) * LINEAR_ONE);
+	weights[0].fixed = (int32_t)exact_round((1.f - f) * LINEAR_ONE);
 	if (span.n == 2)
-		weights[1].fixed = (int32_t)real_round(f * LINEAR_ONE);
+		weights[1].fixed = (int32_t)exact_round(f * LINEAR_ONE);
 }
 
 /* Half the width of the triangle. */

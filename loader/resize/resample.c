@@ -65,7 +65,7 @@ static bool is_whole(uint32_t from, uint32_t to)
 {
 	double scale = axis_scale(from, to);
 
-	return __builtin_fabs(scale - real_round(scale)) < __DBL_EPSILON__;
+	return __builtin_fabs(scale - exact_round(scale)) < __DBL_EPSILON__;
 }
 
 /* Both axes have the same kind, chosen as OpenCV does. */

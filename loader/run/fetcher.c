@@ -69,7 +69,7 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 	t->times = (struct pace_times){
 		.has_upload = t->step->parcel != NULL,
 	};
-	t->step->side = balance_choose(&ring->balance);
+	t->step->side = offload_choose(&ring->balance);
 	DL_APPEND(ring->turns, t);
 	ring->in_flight++;
 	return t;
@@ -84,8 +84,8 @@ static int prepare_step(struct ring *ring, struct step *s,
 	int r = step_prepare(s, &ring->options.plan, o->number, o->padding);
 
 	if (s->parcel)
-		tally_add_own(&lane->stages[STAGE_UPLOAD].room_wait_ns,
-			      stage_now_ns() - before);
+		counters_add_own(&lane->stages[STAGE_UPLOAD].room_wait_ns,
+				 stage_now_ns() - before);
 	return r;
 }
 
@@ -102,8 +102,8 @@ static int fetch_batch(struct ring *ring, struct step *s,
 	if (!r && ring->options.plan.until == BETON_STAGE_READ)
 		step_sum(s);
 	after = stage_now_ns();
-	tally_items_own(&lane->stages[STAGE_READ], 1, r ? 0 : s->input.size,
-			after - before);
+	counters_items_own(&lane->stages[STAGE_READ], 1, r ? 0 : s->input.size,
+			   after - before);
 	trace_span(lane->track, TRACE_READ, before, after, o->epoch, o->number);
 	if (!r)
 		r = prepare_step(ring, s, o);
@@ -117,8 +117,9 @@ static int fetch_batch(struct ring *ring, struct step *s,
 static void borrow_turn(struct ring *ring, struct turn *t,
 			const struct order_ticket *o)
 {
-	struct tally *upload = &ring->lanes[LANE_FETCHER].stages[STAGE_UPLOAD];
-	const struct parcel *p = t->step->parcel;
+	struct counters *upload =
+		&ring->lanes[LANE_FETCHER].stages[STAGE_UPLOAD];
+	const struct device_batch *p = t->step->parcel;
 	uint64_t before;
 	int r;
 
@@ -129,9 +130,9 @@ static void borrow_turn(struct ring *ring, struct turn *t,
 			o->number);
 	if (r)
 		turn_note_failure(ring, t, o->epoch, o->number, r, p != NULL);
-	if (p && parcel_size(p))
-		tally_items_own(upload, 1, parcel_size(p),
-				stage_now_ns() - before);
+	if (p && device_batch_size(p))
+		counters_items_own(upload, 1, device_batch_size(p),
+				   stage_now_ns() - before);
 	pthread_mutex_lock(&ring->lock);
 	turn_finish(ring, t, r);
 }

@@ -60,7 +60,7 @@ void hook_stop(struct hook *h)
 
 /* Waits until the user has set the callback. The wait does not count as work of
    the stage. */
-static int wait_until_known(struct hook *h, struct tally *transform)
+static int wait_until_known(struct hook *h, struct counters *transform)
 {
 	uint64_t before;
 
@@ -70,14 +70,14 @@ static int wait_until_known(struct hook *h, struct tally *transform)
 	before = stage_now_ns();
 	while (!h->is_known && !h->is_stopped)
 		pthread_cond_wait(&h->known, &h->lock);
-	tally_add_own(&transform->input_wait_ns, stage_now_ns() - before);
+	counters_add_own(&transform->input_wait_ns, stage_now_ns() - before);
 	return h->is_known ? 0 : -ECANCELED;
 }
 
 int hook_run(struct hook *h, const struct beton_batch *batch, struct lane *lane,
 	     uint64_t *busy_ns, char *why, size_t size)
 {
-	struct tally *transform = &lane->stages[STAGE_TRANSFORM];
+	struct counters *transform = &lane->stages[STAGE_TRANSFORM];
 	int r = wait_until_known(h, transform);
 	uint64_t before, after;
 
@@ -88,7 +88,7 @@ int hook_run(struct hook *h, const struct beton_batch *batch, struct lane *lane,
 	r = h->run(h->arg, batch, why, size);
 	after = stage_now_ns();
 	/* The rows were counted when they were made; only the time is added. */
-	tally_items_own(transform, 0, 0, after - before);
+	counters_items_own(transform, 0, 0, after - before);
 	trace_span(lane->track, TRACE_TRANSFORM, before, after, batch->ids[0],
 		   batch->rows);
 	*busy_ns += after - before;

@@ -10,46 +10,46 @@ enum { STAY_PAYS = 8 };
 /* The part that has too little time. */
 enum scarce { SCARCE_NONE, SCARCE_LOADER, SCARCE_CONSUMER };
 
-bool balance_parse(const char *word, enum balance_mode *out)
+bool offload_parse(const char *word, enum offload_mode *out)
 {
 	static const char *const words[] = { "auto", "device", "processor",
 					     "turns" };
 
 	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
 		if (!strcmp(word, words[i])) {
-			*out = (enum balance_mode)i;
+			*out = (enum offload_mode)i;
 			return true;
 		}
 	}
 	return false;
 }
 
-const char *balance_name(enum balance_side side)
+const char *offload_name(enum offload_side side)
 {
-	return side == BALANCE_DEVICE ? "device" : "processor";
+	return side == OFFLOAD_DEVICE ? "device" : "processor";
 }
 
-void balance_init(struct balance *b, enum balance_mode mode, uint32_t workers)
+void offload_init(struct offload *b, enum offload_mode mode, uint32_t workers)
 {
-	*b = (struct balance){
+	*b = (struct offload){
 		.mode = mode,
-		.side = mode == BALANCE_ALL_PROCESSOR ? BALANCE_PROCESSOR
-						      : BALANCE_DEVICE,
+		.side = mode == OFFLOAD_ALL_PROCESSOR ? OFFLOAD_PROCESSOR
+						      : OFFLOAD_DEVICE,
 		.workers = workers,
 		.next_wait = 1,
 	};
 }
 
-enum balance_side balance_choose(struct balance *b)
+enum offload_side offload_choose(struct offload *b)
 {
-	enum balance_side side = b->side;
+	enum offload_side side = b->side;
 
-	if (b->mode == BALANCE_TURNS)
+	if (b->mode == OFFLOAD_TURNS)
 		b->side = !side;
 	return side;
 }
 
-static void sum(struct balance_sum *s, const struct balance_batch *batch)
+static void sum(struct offload_sum *s, const struct offload_batch *batch)
 {
 	s->batches++;
 	s->rows += batch->rows;
@@ -66,18 +66,18 @@ static void sum(struct balance_sum *s, const struct balance_batch *batch)
 }
 
 /* Nanoseconds of CPU time per row. */
-static double busy(const struct balance_sum *s)
+static double busy(const struct offload_sum *s)
 {
 	return s->rows ? (double)s->busy_ns / (double)s->rows : 0;
 }
 
-static double bytes(const struct balance_sum *s)
+static double bytes(const struct offload_sum *s)
 {
 	return s->rows ? (double)s->bytes / (double)s->rows : 0;
 }
 
 /* Nanoseconds between two rows, without the longest period. 0: not known. */
-static double period(const struct balance_sum *s)
+static double period(const struct offload_sum *s)
 {
 	double rows;
 
@@ -89,7 +89,7 @@ static double period(const struct balance_sum *s)
 
 /* A GPU that is behind keeps its memory from the loader, so that the consumer
    waits as well. For that reason `blocked` is judged first. */
-static enum scarce find_scarce(const struct balance_sum *s)
+static enum scarce find_scarce(const struct offload_sum *s)
 {
 	if (2 * s->blocked >= s->batches)
 		return SCARCE_CONSUMER;
@@ -101,13 +101,13 @@ static enum scarce find_scarce(const struct balance_sum *s)
 }
 
 /* The margin covers the noise of measurements. */
-static bool processor_is_lighter(const struct balance *b)
+static bool processor_is_lighter(const struct offload *b)
 {
 	return b->ratio > 0 && b->ratio < 0.9;
 }
 
 /* Whether the CPU has time left to finish the rows as well. */
-static bool has_time(const struct balance *b)
+static bool has_time(const struct offload *b)
 {
 	double time = period(&b->device) * b->workers;
 
@@ -118,7 +118,7 @@ static bool has_time(const struct balance *b)
 }
 
 /* Delays the next try. Each delay is twice as long as the one before. */
-static void put_off(struct balance *b)
+static void put_off(struct offload *b)
 {
 	b->wait = b->next_wait;
 	if (b->next_wait < UINT32_MAX)
@@ -126,7 +126,7 @@ static void put_off(struct balance *b)
 }
 
 /* Whether to try the processor, after a window on the GPU's side. */
-static bool is_worth_a_try(struct balance *b, enum scarce scarce)
+static bool is_worth_a_try(struct offload *b, enum scarce scarce)
 {
 	if (b->wait) {
 		b->wait--;
@@ -148,7 +148,7 @@ static bool is_worth_a_try(struct balance *b, enum scarce scarce)
 /* Whether batches come more slowly than before, after the first window of a
    try. If the GPU was late with its copies, a larger upload must bring a gain.
    */
-static bool is_slower(const struct balance *b, const struct balance_sum *now)
+static bool is_slower(const struct offload *b, const struct offload_sum *now)
 {
 	bool must_pay = b->was_blocked && bytes(now) > bytes(&b->device);
 
@@ -156,8 +156,8 @@ static bool is_slower(const struct balance *b, const struct balance_sum *now)
 }
 
 /* Whether to go back to the GPU, after a window on the processor's side. */
-static bool has_failed(const struct balance *b, enum scarce scarce,
-		       const struct balance_sum *now)
+static bool has_failed(const struct offload *b, enum scarce scarce,
+		       const struct offload_sum *now)
 {
 	if (scarce == SCARCE_LOADER && !processor_is_lighter(b))
 		return true;
@@ -165,19 +165,19 @@ static bool has_failed(const struct balance *b, enum scarce scarce,
 }
 
 /* Decides after a window on the GPU's side. */
-static void judge_device(struct balance *b, const struct balance_sum *now)
+static void judge_device(struct offload *b, const struct offload_sum *now)
 {
 	b->device = *now;
 	if (!is_worth_a_try(b, find_scarce(now)))
 		return;
 	b->was_blocked = 2 * now->blocked >= now->batches;
-	b->side = BALANCE_PROCESSOR;
+	b->side = OFFLOAD_PROCESSOR;
 	b->stay = 0;
 }
 
 /* Only the first window of a try is compared with the GPU's, because they
    follow each other. Later windows may have images of another size. */
-static void judge_processor(struct balance *b, const struct balance_sum *now)
+static void judge_processor(struct offload *b, const struct offload_sum *now)
 {
 	if (!b->stay && busy(&b->device) > 0)
 		b->ratio = busy(now) / busy(&b->device);
@@ -190,22 +190,22 @@ static void judge_processor(struct balance *b, const struct balance_sum *now)
 		b->wait = b->next_wait;
 	else
 		put_off(b);
-	b->side = BALANCE_DEVICE;
+	b->side = OFFLOAD_DEVICE;
 }
 
-void balance_add(struct balance *b, const struct balance_batch *batch)
+void offload_add(struct offload *b, const struct offload_batch *batch)
 {
-	struct balance_sum now;
+	struct offload_sum now;
 
 	/* A batch of the other side was begun before the last change. */
-	if (b->mode != BALANCE_BY_COST || batch->side != b->side)
+	if (b->mode != OFFLOAD_BY_COST || batch->side != b->side)
 		return;
 	sum(&b->window, batch);
-	if (b->window.batches < BALANCE_WINDOW)
+	if (b->window.batches < OFFLOAD_WINDOW)
 		return;
 	now = b->window;
-	b->window = (struct balance_sum){ 0 };
-	if (b->side == BALANCE_DEVICE)
+	b->window = (struct offload_sum){ 0 };
+	if (b->side == OFFLOAD_DEVICE)
 		judge_device(b, &now);
 	else
 		judge_processor(b, &now);

@@ -23,22 +23,22 @@
 enum {
 	/* Least number of batches between two changes. Batches in the making
 	   when the side changes are a small part of it. */
-	BALANCE_WINDOW = 32,
+	OFFLOAD_WINDOW = 32,
 };
 
-enum balance_side { BALANCE_DEVICE, BALANCE_PROCESSOR };
+enum offload_side { OFFLOAD_DEVICE, OFFLOAD_PROCESSOR };
 
-/* How a side is chosen, in the order of balance_parse()'s words. */
-enum balance_mode {
-	BALANCE_BY_COST,
-	BALANCE_ALL_DEVICE,
-	BALANCE_ALL_PROCESSOR,
-	BALANCE_TURNS, /* alternately, for tests */
+/* How a side is chosen, in the order of offload_parse()'s words. */
+enum offload_mode {
+	OFFLOAD_BY_COST,
+	OFFLOAD_ALL_DEVICE,
+	OFFLOAD_ALL_PROCESSOR,
+	OFFLOAD_TURNS, /* alternately, for tests */
 };
 
 /* A batch that the consumer got. */
-struct balance_batch {
-	enum balance_side side; /* the side chosen for it */
+struct offload_batch {
+	enum offload_side side; /* the side chosen for it */
 	uint32_t rows;
 	uint64_t busy_ns;   /* CPU time to make the rows */
 	uint64_t bytes;	    /* uploaded */
@@ -49,7 +49,7 @@ struct balance_batch {
 };
 
 /* Sums over some batches. */
-struct balance_sum {
+struct offload_sum {
 	uint32_t batches, starved, full, blocked;
 	uint64_t rows, busy_ns, bytes;
 	/* Only known periods. The mean leaves out the longest one, because the
@@ -58,12 +58,12 @@ struct balance_sum {
 	uint64_t period_ns, longest_ns;
 };
 
-struct balance {
-	enum balance_mode mode;
-	enum balance_side side;
+struct offload {
+	enum offload_mode mode;
+	enum offload_side side;
 	uint32_t workers;
-	struct balance_sum window; /* this side, since the last decision */
-	struct balance_sum device; /* the last window of the GPU's side */
+	struct offload_sum window; /* this side, since the last decision */
+	struct offload_sum device; /* the last window of the GPU's side */
 	/* CPU time per row on the processor's side divided by that on the GPU's
 	   side. 0: not known. */
 	double ratio;
@@ -74,16 +74,16 @@ struct balance {
 };
 
 /* Parses "auto", "device", "processor" or "turns". False for any other word. */
-bool balance_parse(const char *word, enum balance_mode *out);
+bool offload_parse(const char *word, enum offload_mode *out);
 /* "device", "processor" */
-const char *balance_name(enum balance_side side);
+const char *offload_name(enum offload_side side);
 
-void balance_init(struct balance *b, enum balance_mode mode, uint32_t workers);
+void offload_init(struct offload *b, enum offload_mode mode, uint32_t workers);
 
 /* Chooses the side of the batch that is begun now. */
-enum balance_side balance_choose(struct balance *b);
+enum offload_side offload_choose(struct offload *b);
 
 /* Adds a batch that the consumer got, and decides at the end of a window. */
-void balance_add(struct balance *b, const struct balance_batch *batch);
+void offload_add(struct offload *b, const struct offload_batch *batch);
 
 #endif

@@ -11,7 +11,7 @@ static const double enough = 0.05;
 
 static void add(struct pace *p, enum pace_sum sum, uint64_t n)
 {
-	tally_add_own(&p->sums[sum], n);
+	counters_add_own(&p->sums[sum], n);
 }
 
 void pace_init(struct pace *p, struct lane *lane, uint32_t places)
@@ -34,9 +34,9 @@ void pace_ask(struct pace *p, uint64_t now)
 	trace_here(p->lane->track);
 	if (p->given_ns) {
 		trace_span(p->lane->track, TRACE_TRAINER, p->given_ns, now,
-			   tally_get(&p->epoch), tally_get(&p->number));
-		tally_items_own(&p->lane->stages[STAGE_TRAINER], 1, 0,
-				now - p->given_ns);
+			   counters_get(&p->epoch), counters_get(&p->number));
+		counters_items_own(&p->lane->stages[STAGE_TRAINER], 1, 0,
+				   now - p->given_ns);
 		add(p, PACE_TRAINER_NS, now - p->given_ns);
 	}
 	p->given_ns = 0;
@@ -54,12 +54,12 @@ void pace_look(struct pace *p, uint32_t ready)
 static void add_wait(struct pace *p, uint64_t ns)
 {
 	add(p, PACE_WAIT_NS, ns);
-	tally_add_own(&p->lane->stages[STAGE_NEXT].input_wait_ns, ns);
+	counters_add_own(&p->lane->stages[STAGE_NEXT].input_wait_ns, ns);
 }
 
 static void delay(struct pace *p, enum stage stage, uint64_t ns)
 {
-	tally_add_own(&p->delay_ns[stage], ns);
+	counters_add_own(&p->delay_ns[stage], ns);
 }
 
 /* Cuts the part before `moment` off a time span and returns its length. */
@@ -113,7 +113,7 @@ void pace_waited_for_upload(struct pace *p, uint64_t now)
 void pace_give(struct pace *p, uint64_t now, const struct beton_batch *batch,
 	       uint64_t bytes)
 {
-	struct tally *t = &p->lane->stages[STAGE_NEXT];
+	struct counters *t = &p->lane->stages[STAGE_NEXT];
 
 	trace_span(p->lane->track, TRACE_NEXT, p->asked_ns, now, batch->epoch,
 		   batch->number);
@@ -121,14 +121,14 @@ void pace_give(struct pace *p, uint64_t now, const struct beton_batch *batch,
 	add(p, PACE_SAMPLES, batch->rows);
 	atomic_store_explicit(&p->epoch, batch->epoch, memory_order_relaxed);
 	atomic_store_explicit(&p->number, batch->number, memory_order_relaxed);
-	tally_add_own(&t->items, 1);
-	tally_add_own(&t->bytes, bytes);
-	tally_add_own(&t->times[histogram_bucket(now - p->asked_ns)], 1);
+	counters_add_own(&t->items, 1);
+	counters_add_own(&t->bytes, bytes);
+	counters_add_own(&t->times[histogram_bucket(now - p->asked_ns)], 1);
 	p->given_ns = now;
 	p->is_waiting = false;
 }
 
-void pace_figures(const struct pace *p, struct figures *out)
+void pace_figures(const struct pace *p, struct rank_figures *out)
 {
 	static const enum figure sums[PACE_SUMS] = {
 		[PACE_BATCHES] = FIGURE_BATCHES,
@@ -145,15 +145,15 @@ void pace_figures(const struct pace *p, struct figures *out)
 		[STAGE_UPLOAD] = FIGURE_UPLOAD_DELAY_NS,
 	};
 
-	out->epoch = tally_get(&p->epoch);
-	out->number = tally_get(&p->number);
+	out->epoch = counters_get(&p->epoch);
+	out->number = counters_get(&p->number);
 	for (size_t i = 0; i < PACE_SUMS; i++) {
 		if (sums[i])
-			out->n[sums[i]] = tally_get(&p->sums[i]);
+			out->n[sums[i]] = counters_get(&p->sums[i]);
 	}
 	for (size_t i = 0; i < STAGES; i++) {
 		if (delays[i])
-			out->n[delays[i]] = tally_get(&p->delay_ns[i]);
+			out->n[delays[i]] = counters_get(&p->delay_ns[i]);
 	}
 	out->n[FIGURE_QUEUE_PLACES] = out->n[FIGURE_BATCHES] * p->places;
 }
@@ -165,9 +165,9 @@ void pace_begin(struct pace *p, uint64_t now)
 	p->is_whole = true;
 	p->begun_ns = now;
 	for (size_t i = 0; i < PACE_SUMS; i++)
-		p->sums_before[i] = tally_get(&p->sums[i]);
+		p->sums_before[i] = counters_get(&p->sums[i]);
 	for (size_t i = 0; i < STAGES; i++)
-		p->delay_before[i] = tally_get(&p->delay_ns[i]);
+		p->delay_before[i] = counters_get(&p->delay_ns[i]);
 }
 
 void pace_break(struct pace *p)
@@ -189,7 +189,7 @@ static const char *slowest(const struct pace *p)
 	uint64_t n[STAGES];
 
 	for (size_t i = 0; i < STAGES; i++) {
-		n[i] = tally_get(&p->delay_ns[i]) - p->delay_before[i];
+		n[i] = counters_get(&p->delay_ns[i]) - p->delay_before[i];
 		if (n[i] > n[most])
 			most = i;
 	}
@@ -206,7 +206,7 @@ void pace_end(struct pace *p, uint64_t now, uint64_t epoch,
 	pace_break(p);
 	*line = '\0';
 	for (size_t i = 0; i < PACE_SUMS; i++)
-		n[i] = tally_get(&p->sums[i]) - p->sums_before[i];
+		n[i] = counters_get(&p->sums[i]) - p->sums_before[i];
 	if (!is_whole || !n[PACE_BATCHES])
 		return;
 	waited = ratio(n[PACE_WAIT_NS], n[PACE_WAIT_NS] + n[PACE_TRAINER_NS]);

@@ -86,6 +86,6 @@ void pace_give(struct pace *p, uint64_t now, const struct beton_batch *batch,
 	       uint64_t bytes);
 
 /* Writes the figures that the daemon gets. The rest of *out stays. */
-void pace_figures(const struct pace *p, struct figures *out);
+void pace_figures(const struct pace *p, struct rank_figures *out);
 
 #endif

@@ -8,8 +8,8 @@
 #include "fs/order/order.h"
 #include "fs/util/bytes.h"
 
-struct kept {
-	struct kept *prev, *next;
+struct kept_step {
+	struct kept_step *prev, *next;
 	const struct pipeline *phase; /* that made the step */
 	struct step *step;
 	uint64_t size;
@@ -18,10 +18,10 @@ struct kept {
 struct replay {
 	const struct spec *spec;
 	const struct phases *phases;
-	uint64_t batches;  /* to keep for each phase */
-	uint64_t bytes;	   /* keep as many as fit; 0: see `batches` */
-	bool ships;	   /* upload the GPU's outputs at each replay */
-	struct kept *kept; /* the least recently replayed first */
+	uint64_t batches;	/* to keep for each phase */
+	uint64_t bytes;		/* keep as many as fit; 0: see `batches` */
+	bool ships;		/* upload the GPU's outputs at each replay */
+	struct kept_step *kept; /* the least recently replayed first */
 };
 
 int replay_open(const struct fake *fake, const struct spec *spec,
@@ -47,7 +47,7 @@ int replay_open(const struct fake *fake, const struct spec *spec,
 
 void replay_close(struct replay *r)
 {
-	struct kept *k, *next;
+	struct kept_step *k, *next;
 
 	if (!r)
 		return;
@@ -67,7 +67,7 @@ struct count {
 static struct count count(const struct replay *r, const struct pipeline *phase)
 {
 	struct count t = { 0, 0 };
-	const struct kept *k;
+	const struct kept_step *k;
 
 	DL_FOREACH(r->kept, k)
 	{
@@ -101,7 +101,7 @@ const struct step *replay_next(struct replay *r, uint64_t epoch)
 {
 	const struct pipeline *phase = phases_at(r->phases, epoch);
 	struct count t = count(r, phase);
-	struct kept *k;
+	struct kept_step *k;
 
 	if (t.batches < wanted(r, &t))
 		return NULL;
@@ -128,7 +128,7 @@ static uint64_t size_of(const struct step *s)
 	return size;
 }
 
-static int by_number(const struct kept *a, const struct kept *b)
+static int by_number(const struct kept_step *a, const struct kept_step *b)
 {
 	const struct beton_batch *x = &a->step->batch, *y = &b->step->batch;
 
@@ -142,14 +142,16 @@ bool replay_keep(struct replay *r, struct step *s)
 {
 	const struct pipeline *phase = phases_at(r->phases, s->batch.epoch);
 	struct count t = count(r, phase);
-	struct kept *k;
+	struct kept_step *k;
 
 	if (s->batch.rows < spec_rows(r->spec, 0) || t.batches >= wanted(r, &t))
 		return false;
 	k = malloc(sizeof(*k));
 	if (!k)
 		return false;
-	*k = (struct kept){ .phase = phase, .step = s, .size = size_of(s) };
+	*k = (struct kept_step){ .phase = phase,
+				 .step = s,
+				 .size = size_of(s) };
 	DL_INSERT_INORDER(r->kept, k, by_number);
 	return true;
 }
@@ -191,8 +193,8 @@ static void borrow(struct step *s, const struct step *of, uint32_t i)
 	to->size = from->size / of->batch.rows * s->batch.rows;
 	shape[0] = s->batch.rows;
 	if (to->device_type == BETON_DEVICE_CUDA)
-		to->data =
-			(const void *)(uintptr_t)parcel_address(s->parcel, i);
+		to->data = (const void *)(uintptr_t)device_batch_address(
+			s->parcel, i);
 }
 
 int replay_fill(const struct replay *r, struct step *s, const struct step *of,
@@ -211,7 +213,7 @@ int replay_fill(const struct replay *r, struct step *s, const struct step *of,
 	if (!error)
 		error = buffer_reserve(&s->valid, s->batch.rows);
 	if (!error && s->parcel)
-		error = parcel_repeat(s->parcel, of->parcel, r->ships);
+		error = device_batch_repeat(s->parcel, of->parcel, r->ships);
 	if (error)
 		return error;
 	fill_ids(s, of, spec, number % n);

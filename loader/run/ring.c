@@ -76,21 +76,21 @@ static void weigh_turn(struct ring *ring, const struct turn *t, uint32_t ready,
 		       uint64_t now)
 {
 	uint64_t last = ring->last_given_ns;
-	struct parcel *p = t->step->parcel;
+	struct device_batch *p = t->step->parcel;
 
 	ring->last_given_ns = now;
 	if (!p || !ring->options.plan.whole || t->of)
 		return;
-	balance_add(&ring->balance,
-		    &(struct balance_batch){
+	offload_add(&ring->balance,
+		    &(struct offload_batch){
 			    .side = t->step->side,
 			    .rows = t->step->batch.rows,
 			    .busy_ns = t->times.busy_ns,
-			    .bytes = parcel_size(p),
+			    .bytes = device_batch_size(p),
 			    .period_ns = last ? now - last : 0,
 			    .starved = !ready,
 			    .full = ready >= ring->options.prefetch,
-			    .blocked = parcel_has_waited(p),
+			    .blocked = device_batch_has_waited(p),
 		    });
 }
 
@@ -258,7 +258,7 @@ void ring_release(struct ring *ring, const struct beton_batch *batch)
 }
 
 int ring_parcel(struct ring *ring, const struct beton_batch *batch,
-		struct parcel **out)
+		struct device_batch **out)
 {
 	struct turn *t;
 
@@ -315,7 +315,7 @@ uint64_t ring_epoch(struct ring *ring)
 	return c->epoch;
 }
 
-enum balance_side ring_side(struct ring *ring)
+enum offload_side ring_side(struct ring *ring)
 {
 	scoped_lock(&ring->lock);
 	return ring->balance.side;
@@ -333,15 +333,15 @@ void ring_pace(const struct ring *ring, struct beton_pace_stats *out)
 	const atomic_uint_fast64_t *sums = ring->pace.sums;
 
 	*out = (struct beton_pace_stats){
-		.batches = tally_get(&sums[PACE_BATCHES]),
-		.samples = tally_get(&sums[PACE_SAMPLES]),
-		.waits = tally_get(&sums[PACE_WAITS]),
-		.wait_ns = tally_get(&sums[PACE_WAIT_NS]),
-		.trainer_ns = tally_get(&sums[PACE_TRAINER_NS]),
+		.batches = counters_get(&sums[PACE_BATCHES]),
+		.samples = counters_get(&sums[PACE_SAMPLES]),
+		.waits = counters_get(&sums[PACE_WAITS]),
+		.wait_ns = counters_get(&sums[PACE_WAIT_NS]),
+		.trainer_ns = counters_get(&sums[PACE_TRAINER_NS]),
 		.queue_places = ring->pace.places,
-		.queue_ready = tally_get(&sums[PACE_READY]),
-		.queue_empty = tally_get(&sums[PACE_EMPTY]),
-		.queue_full = tally_get(&sums[PACE_FULL]),
+		.queue_ready = counters_get(&sums[PACE_READY]),
+		.queue_empty = counters_get(&sums[PACE_EMPTY]),
+		.queue_full = counters_get(&sums[PACE_FULL]),
 	};
 }
 
@@ -400,7 +400,7 @@ int ring_open(const struct ring_options *options, struct ring **out)
 	ring->epochs_end = options->epochs_end;
 	ring->given = ring->produced = options->start;
 	ring->opened_ns = stage_now_ns();
-	balance_init(&ring->balance, options->balance, options->workers);
+	offload_init(&ring->balance, options->balance, options->workers);
 	pthread_mutex_init(&ring->lock, NULL);
 	pthread_cond_init(&ring->room, NULL);
 	pthread_cond_init(&ring->work, NULL);

@@ -37,7 +37,7 @@ int ring_wait(struct ring *ring, uint32_t milliseconds);
 /* The part of a batch that is on a GPU, or NULL. -EINVAL: the user does not
    hold the batch. */
 int ring_parcel(struct ring *ring, const struct beton_batch *batch,
-		struct parcel **out);
+		struct device_batch **out);
 
 /* Discards the batches in the making. The next batch is the one after `batches`
    of the epoch's global sequence. */
@@ -51,7 +51,7 @@ uint64_t ring_epoch(struct ring *ring);
 
 /* The side, processor or GPU, that finishes the rows of batches begun now. For
    any thread. */
-enum balance_side ring_side(struct ring *ring);
+enum offload_side ring_side(struct ring *ring);
 
 /* As beton_loader_stats(), _pace() and _failed_rows(). */
 size_t ring_stats(const struct ring *ring, struct beton_stage_stats *out,

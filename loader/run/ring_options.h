@@ -21,7 +21,7 @@ struct ring_options {
 	uint64_t epochs_end; /* epochs below this one are prepared */
 	uint32_t prefetch;
 	uint32_t workers;
-	enum balance_mode balance; /* for plan.whole */
+	enum offload_mode balance; /* for plan.whole */
 	struct replay *replay;	   /* borrowed; NULL: no batch is replayed */
 	struct hook *hook;	   /* borrowed; NULL: no callback */
 };

@@ -22,7 +22,7 @@ int step_open(const struct step_plan *plan, struct step **out)
 		return -ENOMEM;
 	}
 	if (plan->device && plan->until == BETON_STAGE_ALL)
-		r = parcel_open(plan->device, n, &s->parcel);
+		r = device_batch_open(plan->device, n, &s->parcel);
 	if (r) {
 		step_close(s);
 		return r;
@@ -42,7 +42,7 @@ void step_close(struct step *s)
 		buffer_fini(&s->outputs[i].offsets);
 		buffer_fini(&s->outputs[i].parts);
 	}
-	parcel_close(s->parcel);
+	device_batch_close(s->parcel);
 	buffer_fini(&s->valid);
 	buffer_fini(&s->unmade);
 	buffer_fini(&s->ids);
@@ -55,7 +55,7 @@ void step_close(struct step *s)
 /* A row that cannot be read has no bytes. */
 static uint64_t ragged_size(const struct step *s, uint32_t field, uint32_t row)
 {
-	struct view_value v = view_at(&s->view, field, row);
+	struct batch_view_value v = batch_view_at(&s->view, field, row);
 
 	return v.error ? 0 : v.size;
 }
@@ -113,13 +113,14 @@ static int prepare_fixed(struct step *s, uint32_t i,
 	s->tensors[i].size = s->batch.rows * o->row_size;
 	s->tensors[i].device_type = BETON_DEVICE_CPU;
 	s->tensors[i].device_id = 0;
-	out->rows = s->parcel ? parcel_rows(s->parcel, i) : NULL;
+	out->rows = s->parcel ? device_batch_rows(s->parcel, i) : NULL;
 	if (out->rows) {
 		out->is_column = false;
 		s->tensors[i].device_type = BETON_DEVICE_CUDA;
 		s->tensors[i].device_id = o->device;
 		s->tensors[i].data =
-			(const void *)(uintptr_t)parcel_address(s->parcel, i);
+			(const void *)(uintptr_t)device_batch_address(s->parcel,
+								      i);
 		return 0;
 	}
 	out->is_column = is_column(s, o);
@@ -136,7 +137,8 @@ static int prepare_fixed(struct step *s, uint32_t i,
 
 static int prepare_outputs(struct step *s)
 {
-	int r = s->parcel ? parcel_begin(s->parcel, s->pipeline, s->batch.rows)
+	int r = s->parcel ? device_batch_begin(s->parcel, s->pipeline,
+					       s->batch.rows)
 			  : 0;
 
 	for (uint32_t i = 0; i < s->batch.num_outputs && !r; i++) {
@@ -201,7 +203,7 @@ int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 	if (r)
 		return r;
 	memset(s->valid.bytes, !padding, h->rows);
-	s->pipeline = phases_at(plan->whole && s->side == BALANCE_PROCESSOR
+	s->pipeline = phases_at(plan->whole && s->side == OFFLOAD_PROCESSOR
 					? plan->whole
 					: plan->phases,
 				h->epoch);
@@ -222,7 +224,7 @@ int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 }
 
 static int run_ragged(struct step *s, uint32_t i, uint32_t row,
-		      const struct view_value *v)
+		      const struct batch_view_value *v)
 {
 	const int64_t *offsets = s->tensors[i].offsets;
 
@@ -232,7 +234,7 @@ static int run_ragged(struct step *s, uint32_t i, uint32_t row,
 
 static int run_column(struct step *s, uint32_t i,
 		      const struct pipeline_output *o, uint32_t row,
-		      const struct view_value *v)
+		      const struct batch_view_value *v)
 {
 	if (s->input.lent)
 		memcpy(s->outputs[i].rows + row * o->row_size, v->bytes,
@@ -256,7 +258,7 @@ static struct pipeline_row row_key(const struct step *s, uint32_t row)
 
 static int run_fixed(struct step *s, const struct step_plan *plan,
 		     struct pipeline_worker *worker, uint32_t i, uint32_t row,
-		     const struct view_value *v, struct stage_cost *cost)
+		     const struct batch_view_value *v, struct stage_cost *cost)
 {
 	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
 	const struct pipeline_value value = {
@@ -284,7 +286,7 @@ static void describe(const struct step *s, uint32_t field, uint32_t row,
 		     const char *reason, struct step_failure *failure)
 {
 	typedef unsigned long long ull;
-	struct view_value v = view_at(&s->view, field, row);
+	struct batch_view_value v = batch_view_at(&s->view, field, row);
 
 	snprintf(
 		failure->why, sizeof(failure->why),
@@ -301,7 +303,7 @@ static int run_output(struct step *s, const struct step_plan *plan,
 		      struct step_failure *failure, struct stage_cost *cost)
 {
 	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
-	struct view_value v = view_at(&s->view, o->field, row);
+	struct batch_view_value v = batch_view_at(&s->view, o->field, row);
 	int r;
 
 	if (v.error) {
@@ -401,7 +403,7 @@ bool step_run_row(struct step *s, const struct step_plan *plan,
 				give_up(s, i, row);
 		}
 		if (s->parcel && is_pair == s->is_second)
-			parcel_row(s->parcel, i, row, &key, made);
+			device_batch_row(s->parcel, i, row, &key, made);
 	}
 	cost->decoded += cost->decode_ns != before;
 	if (failed) {
@@ -430,7 +432,7 @@ bool step_rows_done(struct step *s, uint32_t rows)
 
 int step_start(struct step *s)
 {
-	return s->parcel ? parcel_start(s->parcel) : 0;
+	return s->parcel ? device_batch_start(s->parcel) : 0;
 }
 
 /* With four sums the additions need not wait for each other. */

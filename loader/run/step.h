@@ -35,12 +35,12 @@ struct step {
 	   batch, so columns and ids are copied out of it. In memory of the
 	   loader they stay where they are. */
 	struct feed_batch input;
-	struct view view;		 /* view of `input` */
-	enum balance_side side;		 /* that finishes the rows */
+	struct batch_view view;		 /* view of `input` */
+	enum offload_side side;		 /* that finishes the rows */
 	const struct pipeline *pipeline; /* for the batch's epoch and side */
 	struct buffer ids;
 	struct step_output *outputs;
-	struct parcel *parcel; /* outputs on a GPU, or NULL */
+	struct device_batch *parcel; /* outputs on a GPU, or NULL */
 	struct beton_tensor *tensors;
 	struct buffer valid;
 	/* Rows are made in two rounds, if some are mixed with others. The

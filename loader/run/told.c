@@ -13,15 +13,15 @@ static uint64_t sum_counter(const struct ring *ring, enum stage stage,
 			 stage, counter);
 }
 
-static void read_figures(struct ring *ring, struct figures *out)
+static void read_figures(struct ring *ring, struct rank_figures *out)
 {
-	const size_t busy = offsetof(struct tally, busy_ns);
+	const size_t busy = offsetof(struct counters, busy_ns);
 
 	pace_figures(&ring->pace, out);
 	out->n[FIGURE_OPEN_NS] = stage_now_ns() - ring->opened_ns;
 	out->n[FIGURE_FAILED_ROWS] = atomic_load(&ring->failed_rows);
 	out->n[FIGURE_READ_BYTES] =
-		sum_counter(ring, STAGE_READ, offsetof(struct tally, bytes));
+		sum_counter(ring, STAGE_READ, offsetof(struct counters, bytes));
 	out->n[FIGURE_READ_NS] = sum_counter(ring, STAGE_READ, busy);
 	out->n[FIGURE_DECODE_NS] = sum_counter(ring, STAGE_DECODE, busy);
 	out->n[FIGURE_TRANSFORM_NS] = sum_counter(ring, STAGE_TRANSFORM, busy);
@@ -31,7 +31,7 @@ static void read_figures(struct ring *ring, struct figures *out)
 void told_send(struct ring *ring)
 {
 	struct feed *feed = ring->options.feed;
-	struct figures now = { .epoch = 0 };
+	struct rank_figures now = { .epoch = 0 };
 
 	if (!feed->ops->tell)
 		return;

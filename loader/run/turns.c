@@ -28,7 +28,7 @@ void turns_wait_counted(struct ring *ring, pthread_cond_t *cond,
 	uint64_t before = stage_now_ns();
 
 	pthread_cond_wait(cond, &ring->lock);
-	tally_add_own(counter, stage_now_ns() - before);
+	counters_add_own(counter, stage_now_ns() - before);
 }
 
 bool turn_is_stale(const struct ring *ring, const struct turn *t)
@@ -50,7 +50,7 @@ void turn_recycle(struct ring *ring, struct turn *t)
 {
 	DL_DELETE(ring->turns, t);
 	if (t->step->parcel)
-		parcel_end(t->step->parcel);
+		device_batch_end(t->step->parcel);
 	/* Only a turn that ended early still has its batch file here. */
 	feed_give_back(ring->options.feed, &t->step->input);
 	if (t->state != TURN_HELD)

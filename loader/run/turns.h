@@ -74,11 +74,12 @@ struct ring {
 	struct cursor given;	 /* only the user's thread writes it */
 	uint64_t given_sequence; /* turns with a smaller sequence are stale */
 	bool epoch_over;	 /* ring_next() has reported the end */
-	struct balance balance;
+	struct offload balance;
 	uint64_t last_given_ns; /* 0: no batch of this epoch was given */
 	struct pace pace;	/* only the user's thread writes it */
 	uint64_t opened_ns;
-	struct figures told; /* last report; only the fetching thread uses it */
+	struct rank_figures
+		told;	  /* last report; only the fetching thread uses it */
 	int worker_error; /* negative errno value that ended a thread, or 0 */
 
 	pthread_t fetcher;

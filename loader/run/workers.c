@@ -144,10 +144,10 @@ static int start_upload(struct worker *w, struct turn *t)
 	pthread_mutex_unlock(&ring->lock);
 	before = stage_now_ns();
 	r = step_start(t->step);
-	bytes = parcel_size(t->step->parcel);
+	bytes = device_batch_size(t->step->parcel);
 	after = stage_now_ns();
-	tally_items_own(&w->lane->stages[STAGE_UPLOAD], 1, bytes,
-			after - before);
+	counters_items_own(&w->lane->stages[STAGE_UPLOAD], 1, bytes,
+			   after - before);
 	trace_span(w->lane->track, TRACE_UPLOAD, before, after,
 		   t->step->batch.number, bytes);
 	if (r)
@@ -200,7 +200,7 @@ static void run_turn(struct worker *w, struct turn *t)
    user has to take a batch first, and it counts as one for room. */
 static void wait_for_rows(struct worker *w)
 {
-	struct tally *decode = &w->lane->stages[STAGE_DECODE];
+	struct counters *decode = &w->lane->stages[STAGE_DECODE];
 	struct ring *ring = w->ring;
 	const struct turn *t;
 	bool comes = false;

@@ -106,7 +106,7 @@ static double power_of_two(int k)
 	return of_bits((uint64_t)(k + 1023) << 52);
 }
 
-double real_exp(double x)
+double exact_exp(double x)
 {
 	if (x != x)
 		return x;
@@ -115,7 +115,7 @@ double real_exp(double x)
 	if (x < EXP_MIN)
 		return 0;
 
-	double k = real_round(x * LN2_INVERSE);
+	double k = exact_round(x * LN2_INVERSE);
 	double high = x - k * LN2_HIGH;
 	double low = k * LN2_LOW;
 	double r = high - low;
@@ -151,7 +151,7 @@ static double log_of_normal(double x, int extra)
 	return k * LN2_HIGH - ((h - (s * (h + r) + k * LN2_LOW)) - f);
 }
 
-double real_log(double x)
+double exact_log(double x)
 {
 	if (x == 0)
 		return -__builtin_inf();
@@ -164,10 +164,10 @@ double real_log(double x)
 	return log_of_normal(x, 0);
 }
 
-double real_sine(double turns)
+double exact_sine(double turns)
 {
 	/* The nearest quarter is subtracted exactly. */
-	double quarter = real_round(4 * turns);
+	double quarter = exact_round(4 * turns);
 	double x = (turns - 0.25 * quarter) * TWO_PI;
 	double z = x * x;
 	double sine =
@@ -188,12 +188,12 @@ double real_sine(double turns)
 	}
 }
 
-double real_sqrt(double x)
+double exact_sqrt(double x)
 {
 	return square_root(x);
 }
 
-double real_round(double x)
+double exact_round(double x)
 {
 	/* A double of 2^52 or more has no fraction, so adding 2^52 drops it. */
 	double magic = __builtin_copysign(0x1p52, x);

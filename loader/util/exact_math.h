@@ -8,18 +8,18 @@
 #define LOADER_UTIL_EXACT_MATH_H
 
 /* e to the x, within 1 ulp; infinity above 709.78, 0 below -745.13. */
-double real_exp(double x);
+double exact_exp(double x);
 
 /* The natural logarithm, within 1 ulp; -infinity at 0, NaN below. */
-double real_log(double x);
+double exact_log(double x);
 
 /* The sine of an angle in turns, |x| < 2^50, within 2 ulp. */
-double real_sine(double turns);
+double exact_sine(double turns);
 
 /* Correctly rounded. */
-double real_sqrt(double x);
+double exact_sqrt(double x);
 
 /* To the nearest whole number, halves to the even one. */
-double real_round(double x);
+double exact_round(double x);
 
 #endif

@@ -36,10 +36,10 @@ struct lane *stage_lanes(size_t n)
 static struct beton_stage_stats stats_of(const struct lane *lanes,
 					 size_t num_lanes, enum stage stage)
 {
-	struct tally_sum sum = { .items = 0 };
+	struct counters_sum sum = { .items = 0 };
 
 	for (size_t i = 0; i < num_lanes; i++)
-		tally_sum(&sum, &lanes[i].stages[stage]);
+		counters_sum(&sum, &lanes[i].stages[stage]);
 	return (struct beton_stage_stats){
 		.name = names[stage],
 		.items = sum.items,
@@ -63,11 +63,11 @@ void stage_rows(struct lane *lane, const uint64_t *samples, uint32_t n,
 	uint64_t decode_ns = min_u64(end - begin, cost->decode_ns);
 	uint64_t decoded = begin + decode_ns;
 
-	tally_items_own(&lane->stages[STAGE_TRANSFORM], n, cost->made_bytes,
-			end - decoded);
+	counters_items_own(&lane->stages[STAGE_TRANSFORM], n, cost->made_bytes,
+			   end - decoded);
 	if (cost->decoded)
-		tally_items_own(&lane->stages[STAGE_DECODE], cost->decoded,
-				cost->decoded_bytes, decode_ns);
+		counters_items_own(&lane->stages[STAGE_DECODE], cost->decoded,
+				   cost->decoded_bytes, decode_ns);
 	if (!lane->track)
 		return;
 	if (cost->decoded)
@@ -84,7 +84,7 @@ uint64_t stage_sum(const struct lane *lanes, size_t num_lanes, enum stage stage,
 	for (size_t i = 0; i < num_lanes; i++) {
 		const char *tally = (const char *)&lanes[i].stages[stage];
 
-		sum += tally_get(
+		sum += counters_get(
 			(const atomic_uint_fast64_t *)(tally + counter));
 	}
 	return sum;
@@ -97,12 +97,12 @@ size_t stage_stats(const struct lane *lanes, size_t num_lanes,
 	size_t n = STAGE_UPLOAD;
 
 	for (size_t i = 0; i < num_lanes; i++) {
-		if (tally_get(&lanes[i].stages[STAGE_UPLOAD].items))
+		if (counters_get(&lanes[i].stages[STAGE_UPLOAD].items))
 			n = STAGES;
 	}
 	for (size_t i = 0; i < n && i < max; i++) {
 		out[i] = stats_of(lanes, num_lanes, (enum stage)i);
-		out[i].delay_ns = tally_get(&delay_ns[i]);
+		out[i].delay_ns = counters_get(&delay_ns[i]);
 	}
 	return n;
 }

@@ -23,7 +23,7 @@ enum stage {
 
 /* Counters of one thread, the only writer. No two lanes share a cache line. */
 struct lane {
-	_Alignas(64) struct tally stages[STAGES];
+	_Alignas(64) struct counters stages[STAGES];
 	struct trace_track *track; /* NULL: not traced */
 };
 
@@ -46,7 +46,7 @@ struct lane *stage_lanes(size_t n);
 void stage_rows(struct lane *lane, const uint64_t *samples, uint32_t n,
 		uint64_t begin, uint64_t end, const struct stage_cost *cost);
 
-/* Sums one counter over all lanes, given by its offset in struct tally. */
+/* Sums one counter over all lanes, given by its offset in struct counters. */
 uint64_t stage_sum(const struct lane *lanes, size_t num_lanes, enum stage stage,
 		   size_t counter);
 

@@ -67,15 +67,15 @@ static void read_values(struct dataset *ds)
 static void check_batch(const struct batch *b)
 {
 	uint8_t *bytes = malloc(b->vfile.size);
-	char why[VIEW_WHY_SIZE];
-	struct view v;
+	char why[BATCH_VIEW_WHY_SIZE];
+	struct batch_view v;
 	bool failed;
 
 	MUST(bytes && !batch_assemble(b, bytes, &failed));
-	MUST(!view_init(&v, bytes, b->vfile.size, why));
+	MUST(!batch_view_init(&v, bytes, b->vfile.size, why));
 	for (uint32_t f = 0; f < v.header->num_fields; f++) {
 		for (uint32_t row = 0; row < v.header->rows; row++)
-			view_at(&v, f, row);
+			batch_view_at(&v, f, row);
 	}
 	free(bytes);
 }

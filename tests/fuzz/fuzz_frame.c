@@ -13,9 +13,9 @@ enum { PIXELS_MAX = 1 << 18, KEPT_MAX = 1 << 20 };
 
 /* What is made of an image, and where it is kept meanwhile, or NULL. */
 struct run {
-	enum quality quality;
+	enum shuffle_quality quality;
 	uint32_t side;
-	struct stash *stash;
+	struct value_store *stash;
 	uint64_t sum;
 };
 
@@ -63,16 +63,16 @@ static int run(struct frame *f, const struct pipeline_value *v, struct run *run)
 
 /* The same without and with what is kept. */
 static int run_twice(struct frame *f, const struct pipeline_value *v,
-		     enum quality quality, uint32_t side)
+		     enum shuffle_quality quality, uint32_t side)
 {
 	struct run plain = { quality, side, NULL, 0 };
 	struct run kept = plain;
 	int r = run(f, v, &plain);
 
-	MUST(!stash_open(KEPT_MAX, &kept.stash));
+	MUST(!value_store_open(KEPT_MAX, &kept.stash));
 	MUST(run(f, v, &kept) == r);
 	MUST(r || kept.sum == plain.sum);
-	stash_close(kept.stash);
+	value_store_close(kept.stash);
 	return r;
 }
 

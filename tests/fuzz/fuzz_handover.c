@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	MUST(memchr(m.path, '\0', sizeof(m.path)));
 	MUST(!m.world || m.rank < m.world);
 	for (size_t i = 0; i < FIGURES; i++)
-		MUST(m.figures.n[i] <= FIGURES_MAX);
+		MUST(m.figures.n[i] <= RANK_FIGURES_MAX);
 	if (m.kind != HANDOVER_GET)
 		return 0;
 	n = handover_make_get(&get, m.number, m.path);

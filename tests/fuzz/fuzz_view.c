@@ -14,7 +14,7 @@ enum { VALUES_MAX = 4096 };
 /* Makes the compiler read them, and a sanitizer look. */
 static volatile uint8_t sink;
 
-static void read_value(const struct view_value *v)
+static void read_value(const struct batch_view_value *v)
 {
 	if (!v->bytes || !v->size)
 		return;
@@ -23,11 +23,11 @@ static void read_value(const struct view_value *v)
 	sink = v->bytes[v->size - 1];
 }
 
-static void read_all(const struct view *v)
+static void read_all(const struct batch_view *v)
 {
 	const struct beton_batch_header *h = v->header;
 	uint32_t rows = (uint32_t)min_u64(h->rows, VALUES_MAX);
-	struct view_value value;
+	struct batch_view_value value;
 
 	for (uint32_t i = 0; i < h->spec_size; i++)
 		sink = (uint8_t)v->spec[i];
@@ -36,7 +36,7 @@ static void read_all(const struct view *v)
 	for (uint32_t f = 0; f < min_u64(h->num_fields, 64); f++) {
 		MUST(strlen(v->fields[f].name) < sizeof(v->fields[f].name));
 		for (uint32_t row = 0; row < rows; row++) {
-			value = view_at(v, f, row);
+			value = batch_view_at(v, f, row);
 			read_value(&value);
 		}
 	}
@@ -44,10 +44,10 @@ static void read_all(const struct view *v)
 
 static void try(const uint8_t *bytes, size_t size)
 {
-	char why[VIEW_WHY_SIZE] = "";
-	struct view v;
+	char why[BATCH_VIEW_WHY_SIZE] = "";
+	struct batch_view v;
 
-	if (view_init(&v, bytes, size, why))
+	if (batch_view_init(&v, bytes, size, why))
 		MUST(why[0]);
 	else
 		read_all(&v);

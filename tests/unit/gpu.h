@@ -125,21 +125,21 @@ static inline int gpu_load_kernel(struct gpu *g, struct cuda *cuda,
 		.parameters = parameters,
 	};
 	struct cuda_image image = { NULL, 0 };
-	struct cuda_compiler *compiler;
+	struct nvrtc *compiler;
 	int r = 0;
 
 	if (g->standin) {
 		g->standin->register_kernel("add_one", &add_one);
 		r = cuda_module_load(cuda, STANDIN_REGISTERED, module);
 	} else {
-		r = cuda_compiler_open(cuda_facts(cuda), &g->log, &compiler);
+		r = nvrtc_open(cuda_facts(cuda), &g->log, &compiler);
 		if (r)
 			return r;
-		CHECK(!cuda_compiler_run(compiler, "add_one", gpu_text, NULL, 0,
-					 &image));
+		CHECK(!nvrtc_run(compiler, "add_one", gpu_text, NULL, 0,
+				 &image));
 		r = cuda_module_load(cuda, image.bytes, module);
 		free(image.bytes);
-		cuda_compiler_close(compiler);
+		nvrtc_close(compiler);
 	}
 	return r ? r : cuda_module_kernel(cuda, *module, "add_one", kernel);
 }

@@ -51,32 +51,32 @@ static uint8_t *assemble(const struct batch *b, bool *failed)
 	return bytes;
 }
 
-static struct view view_of(const struct batch *b, const uint8_t *bytes)
+static struct batch_view view_of(const struct batch *b, const uint8_t *bytes)
 {
-	char why[VIEW_WHY_SIZE];
-	struct view v;
+	char why[BATCH_VIEW_WHY_SIZE];
+	struct batch_view v;
 
-	CHECK(!view_init(&v, bytes, b->vfile.size, why));
+	CHECK(!batch_view_init(&v, bytes, b->vfile.size, why));
 	return v;
 }
 
-static void check_row(const struct view *v, uint32_t row)
+static void check_row(const struct batch_view *v, uint32_t row)
 {
 	uint8_t want[MADE_VALUE_MAX];
-	struct view_value value;
+	struct batch_view_value value;
 
 	for (uint32_t f = 0; f < MADE_FIELDS; f++) {
-		value = view_at(v, f, row);
+		value = batch_view_at(v, f, row);
 		CHECK(!value.error);
 		CHECK(value.size == made_value(f, v->ids[row], want));
 		CHECK(!memcmp(value.bytes, want, value.size));
 		if (v->fields[f].column == BETON_COLUMN_VARIABLE)
 			CHECK((value.bytes - v->bytes) % 64 == 0);
 	}
-	value = view_at(v, MADE_RAW, row);
+	value = batch_view_at(v, MADE_RAW, row);
 	CHECK(value.mode == BETON_MODE_RAW);
 	CHECK(value.width == 3 && value.height == 2);
-	value = view_at(v, MADE_JPG, row);
+	value = batch_view_at(v, MADE_JPG, row);
 	CHECK(value.mode == BETON_MODE_JPG && value.height == 7);
 	CHECK(value.width == 10 + v->ids[row] % 3);
 }
@@ -93,7 +93,7 @@ static void a_batch_holds_the_values_of_its_samples(void)
 			struct batch *b = open_batch(ds, &spec, 5, n);
 			bool failed = true;
 			uint8_t *bytes = assemble(b, &failed);
-			struct view v = view_of(b, bytes);
+			struct batch_view v = view_of(b, bytes);
 
 			CHECK(!failed && b->rows == spec_rows(&spec, n));
 			CHECK(v.header->batch == n && v.header->epoch == 5);
@@ -116,7 +116,7 @@ static void the_header_says_what_it_is_of(void)
 	struct batch *b = open_batch(ds, &spec, 9, 0);
 	bool failed;
 	uint8_t *bytes = assemble(b, &failed);
-	const struct view v = view_of(b, bytes);
+	const struct batch_view v = view_of(b, bytes);
 	char text[SPEC_TEXT_MAX];
 
 	spec_canonical(&spec, text);
@@ -245,9 +245,9 @@ static void hurt_pointers_mark_their_rows_alone(void)
 		struct dataset *ds = made_open(20, NULL);
 		const struct spec spec =
 			spec_of(ds, "order=sequential,batch=20");
-		struct view_value value;
+		struct batch_view_value value;
 		struct batch *b;
-		struct view v;
+		struct batch_view v;
 		uint8_t *bytes;
 		bool failed;
 
@@ -256,7 +256,7 @@ static void hurt_pointers_mark_their_rows_alone(void)
 		b = open_batch(ds, &spec, 0, 0);
 		bytes = assemble(b, &failed);
 		v = view_of(b, bytes);
-		value = view_at(&v, f, 11);
+		value = batch_view_at(&v, f, 11);
 		CHECK(value.error == EUCLEAN && !failed);
 		CHECK(is_zero(value.bytes, value.size));
 		for (uint32_t row = 0; row < 20; row++) {
@@ -277,7 +277,7 @@ static void values_that_cannot_be_read_are_marked_when_assembled(void)
 	struct value tenth;
 	struct spec spec;
 	struct batch *b;
-	struct view v;
+	struct batch_view v;
 	uint8_t *bytes;
 	bool failed = false;
 	int fd = mkstemp(path);
@@ -296,11 +296,11 @@ static void values_that_cannot_be_read_are_marked_when_assembled(void)
 	for (uint32_t row = 0; row < 10; row++)
 		check_row(&v, row);
 	for (uint32_t row = 10; row < 20; row++) {
-		CHECK(view_at(&v, MADE_JPG, row).error == EIO);
-		CHECK(view_at(&v, MADE_RAW, row).error == EIO);
-		CHECK(view_at(&v, MADE_ARRAY, row).error == EIO);
-		CHECK(view_at(&v, MADE_INT, row).error == 0);
-		CHECK(is_zero(view_at(&v, MADE_RAW, row).bytes, 18));
+		CHECK(batch_view_at(&v, MADE_JPG, row).error == EIO);
+		CHECK(batch_view_at(&v, MADE_RAW, row).error == EIO);
+		CHECK(batch_view_at(&v, MADE_ARRAY, row).error == EIO);
+		CHECK(batch_view_at(&v, MADE_INT, row).error == 0);
+		CHECK(is_zero(batch_view_at(&v, MADE_RAW, row).bytes, 18));
 	}
 	/* Without a list of failures, reading them is an error. */
 	CHECK(vfile_read(&b->vfile, bytes, b->vfile.size, 0, NULL, NULL) ==

@@ -387,14 +387,14 @@ static void test_standin(void)
 static void test_no_compiler(void)
 {
 	struct cuda_facts facts = { .driver = 12040, .major = 9 };
-	struct cuda_compiler *compiler = NULL;
+	struct nvrtc *compiler = NULL;
 	char *before = getenv("BETON_NVRTC_LIBRARY");
 	char path[PATH_MAX] = "";
 
 	snprintf(path, sizeof(path), "%s", before ? before : "");
 	setenv("BETON_NVRTC_LIBRARY", "/nonexistent", 1);
 	gpu_clear_log(&gpu);
-	CHECK(cuda_compiler_open(&facts, &gpu.log, &compiler) == -ENOSYS);
+	CHECK(nvrtc_open(&facts, &gpu.log, &compiler) == -ENOSYS);
 	CHECK(!compiler && gpu.lines == 1);
 	CHECK(strstr(gpu.logged, "nvidia-cuda-nvrtc-cu12"));
 	if (*path)
@@ -447,27 +447,26 @@ static void run_compiled(struct work *w, const char *image)
 static void test_compiler(void)
 {
 	static const char *const options[] = { "-DADDED=3" };
-	struct cuda_compiler *compiler;
+	struct nvrtc *compiler;
 	struct cuda_image image = { NULL, 0 };
 	struct work w = work_begin();
-	int r = cuda_compiler_open(cuda_facts(w.cuda), &gpu.log, &compiler);
+	int r = nvrtc_open(cuda_facts(w.cuda), &gpu.log, &compiler);
 
 	if (r) {
 		printf("skipped, there is no NVRTC: compiling\n");
 		work_end(&w);
 		return;
 	}
-	CHECK(!strncmp(cuda_compiler_name(compiler), "nvrtc ", 6));
-	r = cuda_compiler_run(compiler, "kernels.cu", two_kernels, options, 1,
-			      &image);
+	CHECK(!strncmp(nvrtc_name(compiler), "nvrtc ", 6));
+	r = nvrtc_run(compiler, "kernels.cu", two_kernels, options, 1, &image);
 	CHECK(!r && image.size);
 	run_compiled(&w, image.bytes);
 	free(image.bytes);
 	gpu_clear_log(&gpu);
-	CHECK(cuda_compiler_run(compiler, "bad.cu", "oops\n", NULL, 0,
-				&image) == -EINVAL);
+	CHECK(nvrtc_run(compiler, "bad.cu", "oops\n", NULL, 0, &image) ==
+	      -EINVAL);
 	CHECK(gpu.lines > 1);
-	cuda_compiler_close(compiler);
+	nvrtc_close(compiler);
 	work_end(&w);
 }
 
@@ -484,19 +483,19 @@ static void test_architectures(void)
 		{ 12000, 12, 0, "nvrtc 12.4 compute_90" },
 		{ 11080, 9, 0, NULL },
 	};
-	struct cuda_compiler *compiler;
+	struct nvrtc *compiler;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct cuda_facts f = { .driver = rows[i].driver,
 					.major = rows[i].major,
 					.minor = rows[i].minor };
-		int r = cuda_compiler_open(&f, &gpu.log, &compiler);
+		int r = nvrtc_open(&f, &gpu.log, &compiler);
 
 		CHECK(r == (rows[i].name ? 0 : -ENOSYS));
 		if (r)
 			continue;
-		CHECK(!strcmp(cuda_compiler_name(compiler), rows[i].name));
-		cuda_compiler_close(compiler);
+		CHECK(!strcmp(nvrtc_name(compiler), rows[i].name));
+		nvrtc_close(compiler);
 	}
 }
 

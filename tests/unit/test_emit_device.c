@@ -60,7 +60,7 @@ typedef void run_fn(const void *in, void *out, const float *k,
 
 static int build(const char *text, struct graph *out)
 {
-	struct complaint c = { text, NULL, 0 };
+	struct diagnostic c = { text, NULL, 0 };
 	struct epochs epochs = { 0, UINT64_MAX };
 	struct parse parse;
 	int r = parse_text(&c, &parse);

@@ -318,7 +318,7 @@ static void nothing_goes_on_after_the_stop(void)
 			     .subset = &subset };
 	struct engine_options options = {
 		.ahead = 8,
-		.tiers = { .mode = TIERS_PROCESS, .cache_size = 32 << 20 },
+		.choice = { .mode = CACHE_PROCESS, .cache_size = 32 << 20 },
 		.num_datasets = 1,
 	};
 	struct engine_stats before, after;

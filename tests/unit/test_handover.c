@@ -76,12 +76,12 @@ static void tear_down(struct fixture *f)
 	log_fini(&f->log);
 }
 
-static struct lender *lender_of(const struct fixture *f)
+static struct handover_client *lender_of(const struct fixture *f)
 {
-	const struct lender_name name = { "test", 1, 2 };
-	struct lender *l;
+	const struct handover_client_name name = { "test", 1, 2 };
+	struct handover_client *l;
 
-	CHECK(!lender_open(f->address, &name, &l));
+	CHECK(!handover_client_open(f->address, &name, &l));
 	return l;
 }
 
@@ -114,19 +114,19 @@ static void check_bytes(const struct fixture *f, uint64_t epoch, uint64_t batch,
 	batch_put(&b);
 }
 
-static int get(struct lender *l, uint64_t epoch, uint64_t batch,
+static int get(struct handover_client *l, uint64_t epoch, uint64_t batch,
 	       struct loan *out)
 {
 	char path[128];
 
 	path_of(path, epoch, batch);
-	return lender_get(l, path, out);
+	return handover_client_get(l, path, out);
 }
 
 static void batches_come_as_they_are(void)
 {
 	struct fixture f;
-	struct lender *l;
+	struct handover_client *l;
 	struct loan loan;
 
 	set_up(&f, 64 << 20);
@@ -135,9 +135,9 @@ static void batches_come_as_they_are(void)
 		CHECK(!get(l, i / BATCHES, i % BATCHES, &loan));
 		check_bytes(&f, i / BATCHES, i % BATCHES, &loan);
 		CHECK((uintptr_t)loan.bytes % (2 << 20) == 0);
-		lender_give_back(l, loan.lent);
+		handover_client_give_back(l, loan.lent);
 	}
-	lender_close(l);
+	handover_client_close(l);
 	CHECK(!atomic_load(&f.messages));
 	tear_down(&f);
 }
@@ -146,7 +146,7 @@ static void what_is_held_is_not_used_again(void)
 {
 	struct loan loans[BATCHES];
 	struct fixture f;
-	struct lender *l;
+	struct handover_client *l;
 
 	set_up(&f, 64 << 20);
 	l = lender_of(&f);
@@ -155,8 +155,8 @@ static void what_is_held_is_not_used_again(void)
 	for (uint64_t i = 0; i < BATCHES; i++)
 		check_bytes(&f, 0, i, &loans[i]);
 	for (uint64_t i = 0; i < BATCHES; i++)
-		lender_give_back(l, loans[i].lent);
-	lender_close(l);
+		handover_client_give_back(l, loans[i].lent);
+	handover_client_close(l);
 	tear_down(&f);
 }
 
@@ -164,20 +164,20 @@ static void the_same_batch_twice_is_held_twice(void)
 {
 	struct loan a, b;
 	struct fixture f;
-	struct lender *l;
+	struct handover_client *l;
 
 	set_up(&f, 64 << 20);
 	l = lender_of(&f);
 	CHECK(!get(l, 0, 3, &a) && !get(l, 0, 3, &b));
 	CHECK(a.bytes == b.bytes);
-	lender_give_back(l, a.lent);
+	handover_client_give_back(l, a.lent);
 	for (uint64_t i = 0; i < BATCHES; i++) {
 		CHECK(!get(l, 1, i, &a));
-		lender_give_back(l, a.lent);
+		handover_client_give_back(l, a.lent);
 	}
 	check_bytes(&f, 0, 3, &b);
-	lender_give_back(l, b.lent);
-	lender_close(l);
+	handover_client_give_back(l, b.lent);
+	handover_client_close(l);
 	CHECK(!atomic_load(&f.messages));
 	tear_down(&f);
 }
@@ -187,24 +187,24 @@ static void memory_that_is_all_lent_out_is_refused(void)
 {
 	struct loan a, b, c;
 	struct fixture f;
-	struct lender *l, *other;
+	struct handover_client *l, *other;
 
 	set_up(&f, 4 << 20);
 	l = lender_of(&f);
 	other = lender_of(&f);
 	CHECK(!get(l, 0, 0, &a) && !get(other, 0, 1, &b));
-	CHECK(get(l, 0, 2, &c) == -ENOSPC && !lender_is_broken(l));
+	CHECK(get(l, 0, 2, &c) == -ENOSPC && !handover_client_is_broken(l));
 	CHECK(get(other, 0, 2, &c) == -ENOSPC);
 	/* By message, or by closing. */
-	lender_give_back(other, b.lent);
+	handover_client_give_back(other, b.lent);
 	CHECK(!get(other, 0, 2, &c));
-	lender_close(other);
+	handover_client_close(other);
 	do /* until that was noticed */
 		other = NULL;
 	while (get(l, 0, 3, &c) == -ENOSPC);
 	check_bytes(&f, 0, 0, &a);
 	check_bytes(&f, 0, 3, &c);
-	lender_close(l);
+	handover_client_close(l);
 	tear_down(&f);
 }
 
@@ -214,7 +214,7 @@ static void who_is_refused_is_not_counted(void)
 	struct plan_reader readers[2];
 	struct loan a, b, c;
 	struct fixture f;
-	struct lender *l;
+	struct handover_client *l;
 
 	set_up(&f, 4 << 20);
 	l = lender_of(&f);
@@ -223,7 +223,7 @@ static void who_is_refused_is_not_counted(void)
 		CHECK(get(l, 0, 2, &c) == -ENOSPC);
 	CHECK(engine_readers(f.engine, readers, 2) == 1);
 	CHECK(readers[0].opened == 2 && readers[0].number == 1);
-	lender_close(l);
+	handover_client_close(l);
 	tear_down(&f);
 }
 
@@ -245,17 +245,18 @@ static void paths_that_are_no_batch_are_errors(void)
 		"batches/order=random,batch=8,seed=0,drop_last=1/-1/000000.batch",
 	};
 	struct fixture f;
-	struct lender *l;
+	struct handover_client *l;
 	struct loan loan;
 
 	set_up(&f, 64 << 20);
 	l = lender_of(&f);
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		CHECK(lender_get(l, bad[i], &loan) < 0 && !lender_is_broken(l));
+		CHECK(handover_client_get(l, bad[i], &loan) < 0 &&
+		      !handover_client_is_broken(l));
 	CHECK(!get(l, 0, 0, &loan));
 	check_bytes(&f, 0, 0, &loan);
-	lender_give_back(l, loan.lent);
-	lender_close(l);
+	handover_client_give_back(l, loan.lent);
+	handover_client_close(l);
 	tear_down(&f);
 }
 
@@ -264,7 +265,7 @@ static void a_daemon_that_ends_leaves_the_bytes(void)
 {
 	struct loan before, after;
 	struct fixture f;
-	struct lender *l;
+	struct handover_client *l;
 	uint8_t *bytes;
 
 	set_up(&f, 64 << 20);
@@ -275,23 +276,24 @@ static void a_daemon_that_ends_leaves_the_bytes(void)
 	memcpy(bytes, before.bytes, before.size);
 	tear_down(&f);
 	CHECK(!memcmp(bytes, before.bytes, before.size));
-	CHECK(get(l, 0, 6, &after) < 0 && lender_is_broken(l));
+	CHECK(get(l, 0, 6, &after) < 0 && handover_client_is_broken(l));
 	CHECK(get(l, 0, 6, &after) == -ENOTCONN);
-	lender_give_back(l, before.lent);
-	lender_close(l);
+	handover_client_give_back(l, before.lent);
+	handover_client_close(l);
 	free(bytes);
 }
 
 static void no_daemon_is_an_error(void)
 {
-	const struct lender_name name = { NULL, 0, 1 };
-	struct lender *l;
+	const struct handover_client_name name = { NULL, 0, 1 };
+	struct handover_client *l;
 
-	CHECK(lender_open("@betonfs-nobody", &name, &l) == -ECONNREFUSED);
-	CHECK(lender_open("@", &name, &l) == -EINVAL);
-	CHECK(lender_open("", &name, &l) == -EINVAL);
-	CHECK(lender_open("/tmp", &name, &l) == -EINVAL);
-	lender_close(NULL);
+	CHECK(handover_client_open("@betonfs-nobody", &name, &l) ==
+	      -ECONNREFUSED);
+	CHECK(handover_client_open("@", &name, &l) == -EINVAL);
+	CHECK(handover_client_open("", &name, &l) == -EINVAL);
+	CHECK(handover_client_open("/tmp", &name, &l) == -EINVAL);
+	handover_client_close(NULL);
 	handover_close(NULL);
 }
 
@@ -306,7 +308,7 @@ static void *read_at_random(void *arg)
 {
 	struct reader *r = arg;
 	struct rng rng = { .key = r->key };
-	struct lender *l = lender_of(r->f);
+	struct handover_client *l = lender_of(r->f);
 	struct loan loan;
 	uint64_t batch;
 	int result;
@@ -319,13 +321,13 @@ static void *read_at_random(void *arg)
 			check_bytes(r->f, 0, batch, &loan);
 		/* Some leave with what they have. */
 		if (!result && rng_next(&rng) % 16)
-			lender_give_back(l, loan.lent);
+			handover_client_give_back(l, loan.lent);
 		else if (!result) {
-			lender_close(l);
+			handover_client_close(l);
 			l = lender_of(r->f);
 		}
 	}
-	lender_close(l);
+	handover_client_close(l);
 	return NULL;
 }
 
@@ -424,7 +426,7 @@ static void bad_messages_end_the_connection(void)
 	one_message_cuts_off(&f, true, large, sizeof(large));
 	one_message_cuts_off(&f, false, &tell, sizeof(tell));
 	one_message_cuts_off(&f, true, &tell, sizeof(tell) - 8);
-	tell.figures.n[FIGURE_WAITS] = FIGURES_MAX + 1;
+	tell.figures.n[FIGURE_WAITS] = RANK_FIGURES_MAX + 1;
 	one_message_cuts_off(&f, true, &tell, sizeof(tell));
 	CHECK(atomic_load(&f.messages) == 13);
 	tear_down(&f);
@@ -435,7 +437,7 @@ static void a_flood_ends_the_connection(void)
 {
 	struct handover_get g;
 	struct fixture f;
-	struct lender *l;
+	struct handover_client *l;
 	struct loan loan;
 	char path[128];
 	int fd, size;
@@ -455,7 +457,7 @@ static void a_flood_ends_the_connection(void)
 	l = lender_of(&f);
 	CHECK(!get(l, 0, 7, &loan));
 	check_bytes(&f, 0, 7, &loan);
-	lender_close(l);
+	handover_client_close(l);
 	tear_down(&f);
 }
 

@@ -77,19 +77,19 @@ static void few_have_quantiles_too(void)
 }
 
 struct counting {
-	struct tally shared;
-	struct tally own[THREADS];
+	struct counters shared;
+	struct counters own[THREADS];
 	atomic_uint next;
 };
 
 static void *count(void *arg)
 {
 	struct counting *c = arg;
-	struct tally *own = &c->own[atomic_fetch_add(&c->next, 1)];
+	struct counters *own = &c->own[atomic_fetch_add(&c->next, 1)];
 
 	for (unsigned i = 0; i < MANY; i++) {
-		tally_item(&c->shared, 3, 1000);
-		tally_items_own(own, 2, 6, 2000);
+		counters_item(&c->shared, 3, 1000);
+		counters_items_own(own, 2, 6, 2000);
 	}
 	return NULL;
 }
@@ -98,19 +98,19 @@ static void *count(void *arg)
 static void threads_count_together(void)
 {
 	static struct counting c;
-	struct tally_sum shared = { .items = 0 }, own = { .items = 0 };
+	struct counters_sum shared = { .items = 0 }, own = { .items = 0 };
 	pthread_t threads[THREADS];
 
 	for (int i = 0; i < THREADS; i++)
 		CHECK(!pthread_create(&threads[i], NULL, count, &c));
-	tally_sum(&shared, &c.shared);
+	counters_sum(&shared, &c.shared);
 	CHECK(shared.items <= THREADS * MANY);
 	for (int i = 0; i < THREADS; i++)
 		CHECK(!pthread_join(threads[i], NULL));
 	memset(&shared, 0, sizeof(shared));
-	tally_sum(&shared, &c.shared);
+	counters_sum(&shared, &c.shared);
 	for (int i = 0; i < THREADS; i++)
-		tally_sum(&own, &c.own[i]);
+		counters_sum(&own, &c.own[i]);
 	CHECK(shared.items == THREADS * MANY);
 	CHECK(shared.bytes == 3 * shared.items);
 	CHECK(shared.busy_ns == 1000 * shared.items);

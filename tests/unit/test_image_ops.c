@@ -48,7 +48,7 @@ static double next(void *arg)
 static void apply(const char *text, const double *draws, size_t count,
 		  uint8_t image[H][W][3])
 {
-	struct complaint c = { text, error, sizeof(error) };
+	struct diagnostic c = { text, error, sizeof(error) };
 	const struct image all = { &image[0][0][0], W, H, 3 * W };
 	struct epochs epochs = { 0, UINT64_MAX };
 	struct script script = { draws, count, 0 };

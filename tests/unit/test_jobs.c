@@ -202,9 +202,9 @@ static void test_connections(void)
 	jobs_close(jobs);
 }
 
-static struct figures figures_of(uint64_t samples, uint64_t wait_ns)
+static struct rank_figures figures_of(uint64_t samples, uint64_t wait_ns)
 {
-	return (struct figures){
+	return (struct rank_figures){
 		.epoch = samples,
 		.number = 5,
 		.n = { [FIGURE_SAMPLES] = samples, [FIGURE_WAIT_NS] = wait_ns },
@@ -214,7 +214,7 @@ static struct figures figures_of(uint64_t samples, uint64_t wait_ns)
 /* Loaders of one rank, as for training and for validating, add up. */
 static void test_ranks(void)
 {
-	struct figures figures = figures_of(100, 7);
+	struct rank_figures figures = figures_of(100, 7);
 	struct job_rank *train, *eval, *other;
 	struct jobs_rank ranks[4];
 	struct jobs *jobs;
@@ -261,7 +261,7 @@ static void test_ranks(void)
 
 static void test_sums_of_ranks_have_an_end(void)
 {
-	struct figures figures = figures_of(FIGURES_MAX, 0);
+	struct rank_figures figures = figures_of(RANK_FIGURES_MAX, 0);
 	struct jobs_rank rank;
 	struct job_rank *r;
 	struct jobs *jobs;
@@ -273,7 +273,7 @@ static void test_sums_of_ranks_have_an_end(void)
 	for (unsigned i = 0; i < 9; i++)
 		job_tell(a, r, &figures);
 	CHECK(jobs_ranks(jobs, 0, &rank, 1) == 1);
-	CHECK(rank.all.n[FIGURE_SAMPLES] == FIGURES_MAX);
+	CHECK(rank.all.n[FIGURE_SAMPLES] == RANK_FIGURES_MAX);
 	job_rank_close(a, &r);
 	jobs_put(&a);
 	jobs_close(jobs);
@@ -284,7 +284,7 @@ static void test_ranks_are_forgotten(void)
 {
 	static struct jobs_rank ranks[JOBS_RANKS_MAX + 1];
 	struct job_rank *r, *kept, *used[JOBS_RANKS_MAX];
-	struct figures figures = figures_of(1, 1);
+	struct rank_figures figures = figures_of(1, 1);
 	struct job *a, *b, *all[MANY];
 	char name[JOBS_NAME_SIZE];
 	struct jobs *jobs;

@@ -61,7 +61,7 @@ static char texts[CHAINS][TEXT_MAX];
 
 static int build(const char *text, struct graph *out)
 {
-	struct complaint c = { text, NULL, 0 };
+	struct diagnostic c = { text, NULL, 0 };
 	struct epochs epochs = { 0, UINT64_MAX };
 	struct parse parse;
 	int r = parse_text(&c, &parse);

@@ -16,7 +16,7 @@ static char error[256];
 /* Binds the arguments of a text of one stage as they are in epochs->now. */
 static int bind_in(struct epochs *epochs, const char *text, struct args *out)
 {
-	struct complaint c = { text, error, sizeof(error) };
+	struct diagnostic c = { text, error, sizeof(error) };
 	struct parse p;
 	int r;
 

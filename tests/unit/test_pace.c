@@ -29,19 +29,19 @@ static void give(struct pace *p, uint64_t now, uint32_t rows, uint64_t bytes)
 
 static uint64_t sum(const struct pace *p, enum pace_sum which)
 {
-	return tally_get(&p->sums[which]);
+	return counters_get(&p->sums[which]);
 }
 
 static uint64_t delay(const struct pace *p, enum stage stage)
 {
-	return tally_get(&p->delay_ns[stage]);
+	return counters_get(&p->delay_ns[stage]);
 }
 
 static void the_trainer_and_its_waits_are_told_apart(void)
 {
 	struct pace_times times = { .fetched_ns = 1 };
 	struct pace p = pace_of(2);
-	const struct tally *next = &lane.stages[STAGE_NEXT];
+	const struct counters *next = &lane.stages[STAGE_NEXT];
 
 	pace_ask(&p, 10 * MS);
 	pace_look(&p, 0);
@@ -55,12 +55,13 @@ static void the_trainer_and_its_waits_are_told_apart(void)
 	CHECK(sum(&p, PACE_TRAINER_NS) == 30 * MS);
 	CHECK(sum(&p, PACE_READY) == 2);
 	CHECK(sum(&p, PACE_EMPTY) == 1 && sum(&p, PACE_FULL) == 1);
-	CHECK(tally_get(&next->items) == 2 && tally_get(&next->bytes) == 1500);
-	CHECK(tally_get(&next->input_wait_ns) == 5 * MS);
-	CHECK(tally_get(&next->times[histogram_bucket(5 * MS)]) == 1);
-	CHECK(tally_get(&next->times[0]) == 1);
-	CHECK(tally_get(&lane.stages[STAGE_TRAINER].items) == 1);
-	CHECK(tally_get(&lane.stages[STAGE_TRAINER].busy_ns) == 30 * MS);
+	CHECK(counters_get(&next->items) == 2 &&
+	      counters_get(&next->bytes) == 1500);
+	CHECK(counters_get(&next->input_wait_ns) == 5 * MS);
+	CHECK(counters_get(&next->times[histogram_bucket(5 * MS)]) == 1);
+	CHECK(counters_get(&next->times[0]) == 1);
+	CHECK(counters_get(&lane.stages[STAGE_TRAINER].items) == 1);
+	CHECK(counters_get(&lane.stages[STAGE_TRAINER].busy_ns) == 30 * MS);
 }
 
 /* More than `prefetch` may be ready for a moment. */
@@ -125,7 +126,7 @@ static void figures_are_the_sums(void)
 	struct pace_times times = { .fetched_ns = 2 * MS,
 				    .busy_ns = 4,
 				    .decode_ns = 1 };
-	struct figures f = { .n = { [FIGURE_READ_NS] = 9 } };
+	struct rank_figures f = { .n = { [FIGURE_READ_NS] = 9 } };
 	struct pace p = pace_of(3);
 
 	pace_ask(&p, 1 * MS);

@@ -12,7 +12,7 @@ static char error[256];
 
 static int parse(const char *text, struct parse *out)
 {
-	struct complaint c = { text, error, sizeof(error) };
+	struct diagnostic c = { text, error, sizeof(error) };
 
 	error[0] = '\0';
 	return parse_text(&c, out);
@@ -130,7 +130,7 @@ static void long_lines_are_quoted_in_part(void)
 
 static void a_complaint_needs_no_room(void)
 {
-	struct complaint nowhere = { "|", NULL, 0 };
+	struct diagnostic nowhere = { "|", NULL, 0 };
 	struct parse p;
 	char one = 'x';
 

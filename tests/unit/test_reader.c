@@ -128,7 +128,7 @@ static void next_use_of_draws(uint64_t draws, uint64_t batch)
 		reader_next_use(&r, 0);
 	}
 	at = (batch + 1) * BATCH;
-	end = min_u64(2 * draws, at + FORESIGHT_POSITIONS / 2);
+	end = min_u64(2 * draws, at + DRAWS_POSITIONS / 2);
 	for (uint64_t s = 0; s < SAMPLES; s++) {
 		uint64_t use = reader_next_use(&r, s);
 		uint64_t seen = walk(orders, draws, at, end, s);

@@ -26,10 +26,10 @@ static const char *directory_of(const void *arg, const struct dataset *ds)
 	return f->directory;
 }
 
-static void set_up(struct fixture *f, enum tiers_mode mode)
+static void set_up(struct fixture *f, enum cache_mode mode)
 {
 	const struct engine_options options = {
-		.tiers = { .mode = mode, .cache_size = 64 << 20 },
+		.choice = { .mode = mode, .cache_size = 64 << 20 },
 		.datasets = &f->ds,
 		.num_datasets = 1,
 	};
@@ -137,7 +137,7 @@ static void test_nothing_yet(void)
 	struct fixture f;
 	json_t *json;
 
-	set_up(&f, TIERS_OS);
+	set_up(&f, CACHE_OS);
 	json = json_of(&f);
 	CHECK(number(json, "version") == 1);
 	CHECK(number(json, "uptime_s") >= 5 && number(json, "uptime_s") < 65);
@@ -196,7 +196,7 @@ static void test_the_cache_and_its_stream(void)
 	struct fixture f;
 	json_t *json;
 
-	set_up(&f, TIERS_PROCESS);
+	set_up(&f, CACHE_PROCESS);
 	read_batches(&f, 0, BATCHES);
 	json = settled_json_of(&f);
 	cache = json_object_get(json, "cache");
@@ -235,7 +235,7 @@ static void test_readers_of_one_spec_are_one_metric(void)
 	struct fixture f;
 	json_t *json;
 
-	set_up(&f, TIERS_OS);
+	set_up(&f, CACHE_OS);
 	read_batches(&f, 0, 3);
 	read_batches(&f, 70, 4);
 	json = json_of(&f);
@@ -253,7 +253,7 @@ static void test_names_are_escaped(void)
 	struct fixture f;
 	json_t *json;
 
-	set_up(&f, TIERS_OS);
+	set_up(&f, CACHE_OS);
 	f.stats.mountpoint = "/m\\n\"t\n";
 	f.directory = "\xff-\xc3\xa9";
 	read_batches(&f, 0, 1);
@@ -285,7 +285,7 @@ static void test_one_job(void)
 	char *text = NULL;
 	json_t *json;
 
-	set_up(&f, TIERS_OS);
+	set_up(&f, CACHE_OS);
 	job = jobs_get(f.jobs, "a");
 	job_connect(job);
 	job_add(job, JOBS_DIRECT, 3, 100);

@@ -41,7 +41,7 @@ static const struct pipeline_field image = {
 static int build(const char *text, struct graph *out)
 {
 	char why[256];
-	struct complaint c = { text, why, sizeof(why) };
+	struct diagnostic c = { text, why, sizeof(why) };
 	struct epochs epochs = { 0, UINT64_MAX };
 	struct parse parse;
 	int r = parse_text(&c, &parse);

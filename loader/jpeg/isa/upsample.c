@@ -20,7 +20,7 @@ static void sum(const uint8_t *near, const uint8_t *far, size_t n, int16_t *out)
 }
 
 /* No sum is negative. The left sample is the lower byte of a number. */
-INLINE void twice_by(const int16_t *in, size_t n, struct fancy_rule rule,
+INLINE void twice_by(const int16_t *in, size_t n, struct upsample_rule rule,
 		     int shift, uint8_t *out)
 {
 	for (size_t x = 0; x < n; x += SHORTS) {
@@ -33,7 +33,7 @@ INLINE void twice_by(const int16_t *in, size_t n, struct fancy_rule rule,
 	}
 }
 
-static void twice(const int16_t *in, size_t n, struct fancy_rule rule,
+static void twice(const int16_t *in, size_t n, struct upsample_rule rule,
 		  uint8_t *out)
 {
 	if (rule.shift == 4)
@@ -55,15 +55,15 @@ INLINE shorts part(shorts doubled, int k)
 INLINE void convert(const uint8_t *const in[3], size_t x, uint8_t *r,
 		    uint8_t *g, uint8_t *b)
 {
-	const int whole = 1 << FANCY_POINT;
+	const int whole = 1 << UPSAMPLE_POINT;
 	shorts y = shorts_load_bytes(in[0] + x);
-	shorts cb = shorts_load_bytes(in[1] + x) - FANCY_ZERO_CHROMA;
-	shorts cr = shorts_load_bytes(in[2] + x) - FANCY_ZERO_CHROMA;
-	shorts red = part(2 * cr, FANCY_RED_OF_CR - whole) + cr;
-	shorts green = shorts_blend(cb, FANCY_GREEN_OF_CB, cr,
-				    FANCY_GREEN_OF_CR + whole) -
+	shorts cb = shorts_load_bytes(in[1] + x) - UPSAMPLE_ZERO_CHROMA;
+	shorts cr = shorts_load_bytes(in[2] + x) - UPSAMPLE_ZERO_CHROMA;
+	shorts red = part(2 * cr, UPSAMPLE_RED_OF_CR - whole) + cr;
+	shorts green = shorts_blend(cb, UPSAMPLE_GREEN_OF_CB, cr,
+				    UPSAMPLE_GREEN_OF_CR + whole) -
 		       cr;
-	shorts blue = part(2 * cb, FANCY_BLUE_OF_CB - 2 * whole) + 2 * cb;
+	shorts blue = part(2 * cb, UPSAMPLE_BLUE_OF_CB - 2 * whole) + 2 * cb;
 
 	shorts_store_bytes(r, y + red);
 	shorts_store_bytes(g, y + green);
@@ -82,7 +82,7 @@ static void colour(const uint8_t *const in[3], size_t n, uint8_t *out)
 	}
 }
 
-const struct fancy_class ISA_NAME(fancy) = {
+const struct upsample_class ISA_NAME(fancy) = {
 	.sum = sum,
 	.twice = twice,
 	.colour = colour,

@@ -174,7 +174,7 @@ static uint64_t number(const struct subject *s, const char *key)
 	return (uint64_t)json_integer_value(json_object_get(s->schema, key));
 }
 
-static void print_quality(const struct quality *q)
+static void print_quality(const struct shuffle_quality *q)
 {
 	if (q->of_labels)
 		printf("shuffle quality: %.1f classes per batch, %.0f in the worst (random order: %.1f, %.0f), over %llu batches\n",
@@ -186,7 +186,7 @@ static void print_quality(const struct quality *q)
 		       q->random.worst, (unsigned long long)q->batches);
 }
 
-static json_t *measure_json(const struct quality_measure *m)
+static json_t *measure_json(const struct shuffle_quality_measure *m)
 {
 	return json_pack("{s:f, s:f}", "mean", m->mean, "worst", m->worst);
 }
@@ -199,7 +199,7 @@ static int print_spec(struct subject *s, const struct info_options *o)
 		.subsets = s->subsets,
 	};
 	char why[SPEC_WHY_SIZE], text[SPEC_TEXT_MAX];
-	struct quality q = { .batches = 0 };
+	struct shuffle_quality q = { .batches = 0 };
 	struct spec spec;
 	json_t *out;
 	int r = spec_parse(o->spec, &facts, &spec, why);
@@ -208,7 +208,7 @@ static int print_spec(struct subject *s, const struct info_options *o)
 		log_error(s->log, "%s", why);
 		return r;
 	}
-	r = quality_measure(&spec, s->label ? label_of : NULL, s, &q);
+	r = shuffle_quality_measure(&spec, s->label ? label_of : NULL, s, &q);
 	if (r && r != -ENODATA)
 		return r;
 	spec_canonical(&spec, text);

@@ -58,9 +58,10 @@ static const char *type_name(const struct beton_batch_field *f)
 	return type ? type->name : "unknown";
 }
 
-static json_t *value_json(const struct view *v, uint32_t field, uint32_t row)
+static json_t *value_json(const struct batch_view *v, uint32_t field,
+			  uint32_t row)
 {
-	struct view_value value = view_at(v, field, row);
+	struct batch_view_value value = batch_view_at(v, field, row);
 	const char *error = value.error ? strerrorname_np(value.error) : NULL;
 	json_t *o = json_pack(
 		"{s:I, s:I}", "offset",
@@ -81,7 +82,7 @@ static json_t *value_json(const struct view *v, uint32_t field, uint32_t row)
 	return o;
 }
 
-static json_t *field_json(const struct view *v, uint32_t i)
+static json_t *field_json(const struct batch_view *v, uint32_t i)
 {
 	const struct beton_batch_field *f = &v->fields[i];
 	json_t *values = json_array(), *shape = json_array();
@@ -102,7 +103,7 @@ static json_t *field_json(const struct view *v, uint32_t i)
 			 (json_int_t)f->error_off, "values", values);
 }
 
-static int print_json(const struct view *v)
+static int print_json(const struct batch_view *v)
 {
 	const struct beton_batch_header *h = v->header;
 	json_t *ids = json_array(), *fields = json_array(), *o;
@@ -138,13 +139,13 @@ static void print_shape(const struct beton_batch_field *f, uint32_t n)
 	printf(")");
 }
 
-static void print_field(const struct view *v, uint32_t i)
+static void print_field(const struct batch_view *v, uint32_t i)
 {
 	const struct beton_batch_field *f = &v->fields[i];
 	uint32_t errors = 0;
 
 	for (uint32_t row = 0; row < v->header->rows; row++)
-		errors += view_at(v, i, row).error != 0;
+		errors += batch_view_at(v, i, row).error != 0;
 	printf("  %-16s %-12s %-6s ", f->stem, type_name(f), f->dtype);
 	if (f->column == BETON_COLUMN_FIXED)
 		print_shape(f, v->header->rows);
@@ -157,7 +158,7 @@ static void print_field(const struct view *v, uint32_t i)
 	putchar('\n');
 }
 
-static void print_human(const struct view *v)
+static void print_human(const struct batch_view *v)
 {
 	typedef unsigned long long ull;
 	const struct beton_batch_header *h = v->header;
@@ -178,13 +179,13 @@ static int show(const struct invocation *call)
 	const struct show_options *o = call->options;
 	const char *path = call->operands[0];
 	cleanup_free uint8_t *bytes = NULL;
-	char why[VIEW_WHY_SIZE] = "";
-	struct view view;
+	char why[BATCH_VIEW_WHY_SIZE] = "";
+	struct batch_view view;
 	uint64_t size = 0;
 	int r = read_whole(path, &bytes, &size);
 
 	if (!r)
-		r = view_init(&view, bytes, size, why);
+		r = batch_view_init(&view, bytes, size, why);
 	if (r) {
 		log_error(call->log, "%s: %s", path,
 			  why[0] ? why : strerror(-r));

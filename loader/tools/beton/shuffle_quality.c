@@ -16,8 +16,8 @@
  */
 enum { BATCHES = 64, BUCKETS = 130 };
 
-static int count_classes(const uint64_t *ids, uint32_t n, quality_label *label,
-			 void *arg, double *out)
+static int count_classes(const uint64_t *ids, uint32_t n,
+			 shuffle_quality_label *label, void *arg, double *out)
 {
 	cleanup_free int64_t *labels = malloc(n * sizeof(*labels) + 1);
 	uint32_t distinct = 1;
@@ -59,8 +59,8 @@ static double gap_entropy(const uint64_t *ids, uint32_t n)
 }
 
 static int measure_batch(const struct spec *spec, const struct order *order,
-			 uint64_t number, quality_label *label, void *arg,
-			 double *out)
+			 uint64_t number, shuffle_quality_label *label,
+			 void *arg, double *out)
 {
 	uint32_t n = spec_rows(spec, number);
 	cleanup_free uint64_t *ids = malloc(n * sizeof(*ids) + 1);
@@ -75,9 +75,9 @@ static int measure_batch(const struct spec *spec, const struct order *order,
 	return 0;
 }
 
-static int measure_spec(const struct spec *spec, quality_label *label,
+static int measure_spec(const struct spec *spec, shuffle_quality_label *label,
 			void *arg, uint64_t batches,
-			struct quality_measure *out)
+			struct shuffle_quality_measure *out)
 {
 	const struct order order = order_init(spec, 0);
 	uint64_t total = spec_batches(spec), number;
@@ -92,16 +92,18 @@ static int measure_spec(const struct spec *spec, quality_label *label,
 		sum += v;
 		least = v < least ? v : least;
 	}
-	*out = (struct quality_measure){ sum / (double)batches, least };
+	*out = (struct shuffle_quality_measure){ sum / (double)batches, least };
 	return 0;
 }
 
-int quality_measure(const struct spec *spec, quality_label *label, void *arg,
-		    struct quality *out)
+int shuffle_quality_measure(const struct spec *spec,
+			    shuffle_quality_label *label, void *arg,
+			    struct shuffle_quality *out)
 {
 	struct spec random = *spec;
 	uint64_t batches = min_u64(BATCHES, spec_batches(spec));
-	struct quality q = { .of_labels = label != NULL, .batches = batches };
+	struct shuffle_quality q = { .of_labels = label != NULL,
+				     .batches = batches };
 	int r;
 
 	if (!batches)

@@ -13,22 +13,23 @@
 /*
  * Sets the label of a sample; returns 0 or -errno. NULL: there are no labels.
  */
-typedef int quality_label(void *arg, uint64_t sample, int64_t *label);
+typedef int shuffle_quality_label(void *arg, uint64_t sample, int64_t *label);
 
-struct quality_measure {
+struct shuffle_quality_measure {
 	double mean;
 	double worst; /* the least of all batches */
 };
 
-struct quality {
+struct shuffle_quality {
 	bool of_labels;	  /* classes per batch; else bits of entropy */
 	uint64_t batches; /* measured */
-	struct quality_measure spec;
-	struct quality_measure random;
+	struct shuffle_quality_measure spec;
+	struct shuffle_quality_measure random;
 };
 
 /* Returns -ENODATA for an epoch without batches, or the error of `label`. */
-int quality_measure(const struct spec *spec, quality_label *label, void *arg,
-		    struct quality *out);
+int shuffle_quality_measure(const struct spec *spec,
+			    shuffle_quality_label *label, void *arg,
+			    struct shuffle_quality *out);
 
 #endif

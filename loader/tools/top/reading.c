@@ -139,7 +139,7 @@ static int take_number(json_t *value, const struct row *row, void *thing)
 		return 0;
 	if (row->kind == COUNT) {
 		if (!json_is_integer(value) || json_integer_value(value) < 0 ||
-		    (uint64_t)json_integer_value(value) > FIGURES_MAX)
+		    (uint64_t)json_integer_value(value) > RANK_FIGURES_MAX)
 			return -EPROTO;
 		*(uint64_t *)to = (uint64_t)json_integer_value(value);
 		return 0;

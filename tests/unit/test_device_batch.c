@@ -27,7 +27,7 @@ static const struct pipeline_field fields[] = {
 
 static struct gpu gpu;
 static const struct standin *standin;
-static char cache[] = "/tmp/test_parcel.XXXXXX";
+static char cache[] = "/tmp/test_device_batch.XXXXXX";
 static char error[600];
 
 static struct pipeline *parse(const char *text, bool split)
@@ -83,31 +83,31 @@ static bool is_bad(uint64_t id)
 }
 
 /* Given again, made anew or where it is: the same bytes. */
-static void check_repeats(struct device *d, const struct parcel *parcel,
+static void check_repeats(struct device *d, const struct device_batch *parcel,
 			  const struct pipeline *p, size_t i,
 			  const uint8_t *want, uint64_t size)
 {
 	uint8_t *got = malloc(size);
-	struct parcel *again;
+	struct device_batch *again;
 
-	CHECK(!parcel_open(d, pipeline_num_outputs(p), &again));
+	CHECK(!device_batch_open(d, pipeline_num_outputs(p), &again));
 	for (unsigned round = 0; round < 4; round++) {
-		CHECK(!parcel_repeat(again, parcel, round % 2));
-		CHECK(!parcel_size(again) == !(round % 2));
-		CHECK((parcel_address(again, i) == parcel_address(parcel, i)) ==
-		      !(round % 2));
+		CHECK(!device_batch_repeat(again, parcel, round % 2));
+		CHECK(!device_batch_size(again) == !(round % 2));
+		CHECK((device_batch_address(again, i) ==
+		       device_batch_address(parcel, i)) == !(round % 2));
 		memset(got, 0xa5, size);
-		CHECK(!parcel_read(again, i, got, size));
+		CHECK(!device_batch_read(again, i, got, size));
 		CHECK(!memcmp(got, want, size));
-		CHECK(!parcel_release(again, UPLOAD_NO_STREAM));
+		CHECK(!device_batch_release(again, UPLOAD_NO_STREAM));
 	}
-	parcel_close(again);
+	device_batch_close(again);
 	free(got);
 }
 
 /* One batch: what is sent is what the processor makes of the plain text, with
    zeros for what was not made. */
-static void check_batch(struct device *d, struct parcel *parcel,
+static void check_batch(struct device *d, struct device_batch *parcel,
 			const struct pipeline *p, const struct pipeline *plain,
 			uint32_t rows)
 {
@@ -116,10 +116,10 @@ static void check_batch(struct device *d, struct parcel *parcel,
 
 	CHECK(!pipeline_worker_open(p, &w));
 	CHECK(!pipeline_worker_open(plain, &whole));
-	CHECK(!parcel_begin(parcel, p, rows));
+	CHECK(!device_batch_begin(parcel, p, rows));
 	for (size_t i = 0; i < n; i++) {
 		const struct pipeline_output *o = pipeline_output_at(p, i);
-		uint8_t *to = parcel_rows(parcel, i);
+		uint8_t *to = device_batch_rows(parcel, i);
 
 		CHECK(!to == (o->device < 0));
 		for (uint32_t row = 0; to && row < rows; row++) {
@@ -130,10 +130,10 @@ static void check_batch(struct device *d, struct parcel *parcel,
 				memset(at, 0, o->made_size);
 			else
 				run_row(p, w, i, row, at);
-			parcel_row(parcel, i, row, &key, !is_bad(row));
+			device_batch_row(parcel, i, row, &key, !is_bad(row));
 		}
 	}
-	CHECK(!parcel_start(parcel));
+	CHECK(!device_batch_start(parcel));
 	for (size_t i = 0; i < n; i++) {
 		uint64_t size = pipeline_output_at(p, i)->row_size;
 		uint8_t *got = malloc(rows * size), *want = calloc(rows, size);
@@ -143,7 +143,7 @@ static void check_batch(struct device *d, struct parcel *parcel,
 			free(want);
 			continue;
 		}
-		CHECK(!parcel_read(parcel, i, got, rows * size));
+		CHECK(!device_batch_read(parcel, i, got, rows * size));
 		for (uint32_t row = 0; row < rows; row++) {
 			if (!is_bad(row))
 				run_row(plain, whole, i, row,
@@ -155,7 +155,7 @@ static void check_batch(struct device *d, struct parcel *parcel,
 		free(got);
 		free(want);
 	}
-	CHECK(!parcel_release(parcel, UPLOAD_NO_STREAM));
+	CHECK(!device_batch_release(parcel, UPLOAD_NO_STREAM));
 	pipeline_worker_close(w);
 	pipeline_worker_close(whole);
 }
@@ -164,17 +164,17 @@ static void check_text(const char *text, const uint32_t *rows, size_t n)
 {
 	struct pipeline *p = parse(text, true), *plain = parse(text, false);
 	struct device *d = open_device();
-	struct parcel *parcel;
+	struct device_batch *parcel;
 	int r;
 
 	r = device_add(d, p);
 	if (r)
 		fprintf(stderr, "%s: %d %s\n", text, r, gpu.logged);
 	CHECK(!r);
-	CHECK(!parcel_open(d, pipeline_num_outputs(p), &parcel));
+	CHECK(!device_batch_open(d, pipeline_num_outputs(p), &parcel));
 	for (size_t i = 0; i < n; i++)
 		check_batch(d, parcel, p, plain, rows[i]);
-	parcel_close(parcel);
+	device_batch_close(parcel);
 	device_close(d);
 	pipeline_close(plain);
 	pipeline_close(p);

@@ -9,7 +9,7 @@
 /* A batch file of all types, and a copy to hurt. */
 static uint8_t *good, *hurt;
 static uint64_t size;
-static char why[VIEW_WHY_SIZE];
+static char why[BATCH_VIEW_WHY_SIZE];
 
 static void make_good(void)
 {
@@ -35,13 +35,13 @@ static void make_good(void)
 static int try(uint64_t n)
 {
 	uint8_t *exact = malloc(n ? n : 1);
-	struct view v;
+	struct batch_view v;
 	int r;
 
 	CHECK(exact);
 	memcpy(exact, hurt, n);
 	why[0] = '\0';
-	r = view_init(&v, exact, n, why);
+	r = batch_view_init(&v, exact, n, why);
 	CHECK(!r || why[0]);
 	free(exact);
 	return r;

@@ -84,9 +84,9 @@ static void pair_close(struct pair *p)
 	pipeline_close(p->caching);
 }
 
-static struct stash_stats pair_stats(const struct pair *p)
+static struct value_store_stats pair_stats(const struct pair *p)
 {
-	struct stash_stats s;
+	struct value_store_stats s;
 
 	pipeline_kept(p->caching, &s);
 	return s;
@@ -227,7 +227,7 @@ static void samples_are_not_mixed_up(void)
 static void room_for_some_is_as_good_as_for_all(void)
 {
 	struct pipeline_value v[SAMPLES_MAX];
-	struct stash_stats s;
+	struct value_store_stats s;
 	struct pair p;
 
 	make_samples(v, ARRAY_LEN(v));

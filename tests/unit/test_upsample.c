@@ -21,7 +21,7 @@ struct jpeg {
 
 static struct codec *codec;
 static struct baseline *baseline;
-static struct fancy *fancy;
+static struct upsample *fancy;
 
 static uint32_t below(struct rng *rng, uint32_t n)
 {
@@ -80,9 +80,9 @@ static void check_rect(struct jpeg jpeg, const struct baseline_image *image,
 
 	CHECK(!codec_decode(codec, jpeg.bytes, jpeg.size, rect, &want));
 	CHECK(!baseline_decode(baseline, image, rect, 1, NULL, planes));
-	CHECK(!fancy_start(fancy, image, planes, rect));
+	CHECK(!upsample_start(fancy, image, planes, rect));
 	for (uint32_t y = rect->height; y-- > 0;)
-		CHECK(!memcmp(fancy_row(fancy, y),
+		CHECK(!memcmp(upsample_row(fancy, y),
 			      want.pixels + y * want.stride, want.stride));
 	free(want.pixels);
 }
@@ -92,7 +92,7 @@ static void check_jpeg(struct jpeg jpeg, struct rng *rng)
 	struct baseline_image image;
 
 	CHECK(!baseline_header(baseline, jpeg.bytes, jpeg.size, &image));
-	CHECK(fancy_can(&image));
+	CHECK(upsample_can(&image));
 	for (int i = 0; i < 40; i++) {
 		struct rect rect = random_rect(rng, &image);
 
@@ -100,7 +100,7 @@ static void check_jpeg(struct jpeg jpeg, struct rng *rng)
 	}
 }
 
-static void pixels_are_libjpegs(const struct fancy_class *class)
+static void pixels_are_libjpegs(const struct upsample_class *class)
 {
 	static const struct jpeg kinds[] = {
 		{ JPEG_GRAY, sizeof(JPEG_GRAY) },
@@ -109,7 +109,7 @@ static void pixels_are_libjpegs(const struct fancy_class *class)
 	};
 	struct rng rng = { .key = 1 };
 
-	fancy_use(fancy, class);
+	upsample_use(fancy, class);
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		check_jpeg(kinds[i], &rng);
 	/* The narrowest are where upsampling has cases of its own. */
@@ -128,7 +128,7 @@ static uint8_t limited(int v)
 
 static int rounded(int v)
 {
-	return (v + (1 << (FANCY_POINT - 1))) >> FANCY_POINT;
+	return (v + (1 << (UPSAMPLE_POINT - 1))) >> UPSAMPLE_POINT;
 }
 
 /* Pixel by pixel, as libjpeg does it. */
@@ -136,27 +136,27 @@ static void convert(const uint8_t *const in[CHANNELS], size_t n, uint8_t *out)
 {
 	for (size_t x = 0; x < n; x++, out += CHANNELS) {
 		int y = in[0][x];
-		int cb = in[1][x] - FANCY_ZERO_CHROMA;
-		int cr = in[2][x] - FANCY_ZERO_CHROMA;
+		int cb = in[1][x] - UPSAMPLE_ZERO_CHROMA;
+		int cr = in[2][x] - UPSAMPLE_ZERO_CHROMA;
 
-		out[0] = limited(y + rounded(FANCY_RED_OF_CR * cr));
-		out[1] = limited(y + rounded(FANCY_GREEN_OF_CB * cb +
-					     FANCY_GREEN_OF_CR * cr));
-		out[2] = limited(y + rounded(FANCY_BLUE_OF_CB * cb));
+		out[0] = limited(y + rounded(UPSAMPLE_RED_OF_CR * cr));
+		out[1] = limited(y + rounded(UPSAMPLE_GREEN_OF_CB * cb +
+					     UPSAMPLE_GREEN_OF_CR * cr));
+		out[2] = limited(y + rounded(UPSAMPLE_BLUE_OF_CB * cb));
 	}
 }
 
 /* All chromas with some lumas. */
-static void check_colours(const struct fancy_class *class)
+static void check_colours(const struct upsample_class *class)
 {
 	const size_t size = CHANNELS * COLOURS;
 	uint8_t *bytes[CHANNELS];
 	const uint8_t *in[CHANNELS];
 	uint8_t *want = allocate(size);
-	uint8_t *out = allocate(CHANNELS * (COLOURS + FANCY_BLOCK));
+	uint8_t *out = allocate(CHANNELS * (COLOURS + UPSAMPLE_BLOCK));
 
 	for (int i = 0; i < CHANNELS; i++)
-		in[i] = bytes[i] = allocate(COLOURS + FANCY_BLOCK);
+		in[i] = bytes[i] = allocate(COLOURS + UPSAMPLE_BLOCK);
 	for (unsigned luma = 0; luma < 256; luma += 15) {
 		for (unsigned i = 0; i < COLOURS; i++) {
 			bytes[0][i] = (uint8_t)luma;
@@ -180,17 +180,17 @@ static void rows_of_half_height_are_left_to_others(void)
 
 	for (unsigned i = 0; i < 3; i++)
 		image.component[i].across = image.component[i].down = 1;
-	CHECK(fancy_can(&image));
+	CHECK(upsample_can(&image));
 	image.component[2].down = 2;
-	CHECK(!fancy_can(&image));
+	CHECK(!upsample_can(&image));
 	image.component[2].across = 2;
-	CHECK(fancy_can(&image));
+	CHECK(upsample_can(&image));
 }
 
 int main(void)
 {
 	CHECK(!codec_open(&codec) && !baseline_open(&baseline));
-	CHECK(!fancy_open(&fancy));
+	CHECK(!upsample_open(&fancy));
 	pixels_are_libjpegs(&fancy_plain);
 	check_colours(&fancy_plain);
 	pixels_are_libjpegs(ISA_BEST(fancy));
@@ -198,8 +198,8 @@ int main(void)
 	if (ISA_BEST(fancy) == &fancy_plain)
 		printf("skip: fancy: no AVX2\n");
 	rows_of_half_height_are_left_to_others();
-	fancy_close(fancy);
-	fancy_close(NULL);
+	upsample_close(fancy);
+	upsample_close(NULL);
 	baseline_close(baseline);
 	codec_close(codec);
 	return 0;

@@ -11,7 +11,7 @@
 /* The table of a sparse file: nothing before it takes any room. */
 #define TABLE_OFF ((uint64_t)1 << 40)
 
-static char path[] = "/tmp/test_alloc.XXXXXX";
+static char path[] = "/tmp/test_alloc_table.XXXXXX";
 
 struct table {
 	struct source *source;

@@ -7,7 +7,7 @@
 #include "loader/run/offload.h"
 #include "tests/unit/t.h"
 
-enum { ROWS = 64, WORKERS = 4, WINDOW = BALANCE_WINDOW };
+enum { ROWS = 64, WORKERS = 4, WINDOW = OFFLOAD_WINDOW };
 
 /* A made-up machine: per batch, in ns. */
 struct machine {
@@ -17,17 +17,17 @@ struct machine {
 	bool gpu_is_late;     /* the trainer never waits, its GPU is behind */
 };
 
-static uint64_t period_of(const struct machine *m, enum balance_side side)
+static uint64_t period_of(const struct machine *m, enum offload_side side)
 {
 	return max_u64(m->busy[side] / WORKERS, m->consumer[side]);
 }
 
-static struct balance_batch batch_of(const struct machine *m,
-				     enum balance_side side)
+static struct offload_batch batch_of(const struct machine *m,
+				     enum offload_side side)
 {
 	bool waits = m->busy[side] / WORKERS > m->consumer[side];
 
-	return (struct balance_batch){
+	return (struct offload_batch){
 		.side = side,
 		.rows = ROWS,
 		.busy_ns = m->busy[side],
@@ -40,16 +40,16 @@ static struct balance_batch batch_of(const struct machine *m,
 }
 
 /* So many batches; those of the processor's side among them. */
-static uint32_t run(struct balance *b, const struct machine *m, uint32_t n)
+static uint32_t run(struct offload *b, const struct machine *m, uint32_t n)
 {
 	uint32_t processor = 0;
 
 	while (n--) {
-		enum balance_side side = balance_choose(b);
-		struct balance_batch batch = batch_of(m, side);
+		enum offload_side side = offload_choose(b);
+		struct offload_batch batch = batch_of(m, side);
 
-		balance_add(b, &batch);
-		processor += side == BALANCE_PROCESSOR;
+		offload_add(b, &batch);
+		processor += side == OFFLOAD_PROCESSOR;
 	}
 	return processor;
 }
@@ -68,67 +68,67 @@ static const struct machine slow_trainer = {
 
 static void words_are_modes(void)
 {
-	enum balance_mode mode = BALANCE_TURNS;
+	enum offload_mode mode = OFFLOAD_TURNS;
 
-	CHECK(balance_parse("auto", &mode) && mode == BALANCE_BY_COST);
-	CHECK(balance_parse("device", &mode) && mode == BALANCE_ALL_DEVICE);
-	CHECK(balance_parse("processor", &mode) &&
-	      mode == BALANCE_ALL_PROCESSOR);
-	CHECK(balance_parse("turns", &mode) && mode == BALANCE_TURNS);
-	CHECK(!balance_parse("", &mode) && !balance_parse("Auto", &mode));
-	CHECK(mode == BALANCE_TURNS);
-	CHECK(!strcmp(balance_name(BALANCE_DEVICE), "device"));
-	CHECK(!strcmp(balance_name(BALANCE_PROCESSOR), "processor"));
+	CHECK(offload_parse("auto", &mode) && mode == OFFLOAD_BY_COST);
+	CHECK(offload_parse("device", &mode) && mode == OFFLOAD_ALL_DEVICE);
+	CHECK(offload_parse("processor", &mode) &&
+	      mode == OFFLOAD_ALL_PROCESSOR);
+	CHECK(offload_parse("turns", &mode) && mode == OFFLOAD_TURNS);
+	CHECK(!offload_parse("", &mode) && !offload_parse("Auto", &mode));
+	CHECK(mode == OFFLOAD_TURNS);
+	CHECK(!strcmp(offload_name(OFFLOAD_DEVICE), "device"));
+	CHECK(!strcmp(offload_name(OFFLOAD_PROCESSOR), "processor"));
 }
 
 static void a_mode_is_not_argued_with(void)
 {
-	struct balance b;
+	struct offload b;
 
-	balance_init(&b, BALANCE_ALL_DEVICE, WORKERS);
+	offload_init(&b, OFFLOAD_ALL_DEVICE, WORKERS);
 	CHECK(!run(&b, &slow_trainer, 100 * WINDOW));
-	balance_init(&b, BALANCE_ALL_PROCESSOR, WORKERS);
+	offload_init(&b, OFFLOAD_ALL_PROCESSOR, WORKERS);
 	CHECK(run(&b, &slow_loader, 100 * WINDOW) == 100 * WINDOW);
-	balance_init(&b, BALANCE_TURNS, WORKERS);
+	offload_init(&b, OFFLOAD_TURNS, WORKERS);
 	for (int i = 0; i < 10; i++)
-		CHECK(balance_choose(&b) ==
-		      (i % 2 ? BALANCE_PROCESSOR : BALANCE_DEVICE));
+		CHECK(offload_choose(&b) ==
+		      (i % 2 ? OFFLOAD_PROCESSOR : OFFLOAD_DEVICE));
 }
 
 /* One window of the other side, to know its costs, and never again. */
 static void a_slow_loader_leaves_it_to_the_gpu(void)
 {
-	struct balance b;
+	struct offload b;
 
-	balance_init(&b, BALANCE_BY_COST, WORKERS);
+	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	CHECK(!run(&b, &slow_loader, WINDOW));
 	CHECK(run(&b, &slow_loader, 1000 * WINDOW) == WINDOW);
-	CHECK(b.side == BALANCE_DEVICE);
+	CHECK(b.side == OFFLOAD_DEVICE);
 }
 
 /* It never is, but nothing here may depend on that. */
 static void a_slow_loader_takes_the_lighter_side(void)
 {
 	struct machine m = slow_loader;
-	struct balance b;
+	struct offload b;
 
-	m.busy[BALANCE_PROCESSOR] = 500;
-	balance_init(&b, BALANCE_BY_COST, WORKERS);
+	m.busy[OFFLOAD_PROCESSOR] = 500;
+	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	CHECK(run(&b, &m, 100 * WINDOW) == 99 * WINDOW);
 }
 
 static void a_slow_trainer_gets_finished_rows(void)
 {
-	struct balance b;
+	struct offload b;
 
-	balance_init(&b, BALANCE_BY_COST, WORKERS);
+	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	CHECK(run(&b, &slow_trainer, 100 * WINDOW) == 99 * WINDOW);
 }
 
-static void changes(struct balance *b, const struct machine *m, uint32_t n,
+static void changes(struct offload *b, const struct machine *m, uint32_t n,
 		    uint32_t *out)
 {
-	enum balance_side before = b->side;
+	enum offload_side before = b->side;
 
 	for (*out = 0; n--; before = b->side) {
 		run(b, m, 1);
@@ -140,13 +140,13 @@ static void changes(struct balance *b, const struct machine *m, uint32_t n,
 static void tries_that_fail_become_rare(void)
 {
 	struct machine m = slow_trainer;
-	struct balance b;
+	struct offload b;
 	uint32_t n;
 
-	m.busy[BALANCE_PROCESSOR] = 4000;
-	balance_init(&b, BALANCE_BY_COST, WORKERS);
+	m.busy[OFFLOAD_PROCESSOR] = 4000;
+	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	changes(&b, &m, 1000 * WINDOW, &n);
-	CHECK(n >= 2 && n <= 24 && b.side == BALANCE_DEVICE);
+	CHECK(n >= 2 && n <= 24 && b.side == OFFLOAD_DEVICE);
 	changes(&b, &m, 1000 * WINDOW, &n);
 	CHECK(n <= 4);
 }
@@ -155,10 +155,10 @@ static void tries_that_fail_become_rare(void)
 static void busy_processors_get_no_more(void)
 {
 	struct machine m = slow_trainer;
-	struct balance b;
+	struct offload b;
 
-	m.busy[BALANCE_DEVICE] = 2000;
-	balance_init(&b, BALANCE_BY_COST, WORKERS);
+	m.busy[OFFLOAD_DEVICE] = 2000;
+	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	CHECK(!run(&b, &m, 100 * WINDOW));
 }
 
@@ -166,93 +166,93 @@ static void busy_processors_get_no_more(void)
 static void a_try_that_slows_the_trainer_ends(void)
 {
 	struct machine m = slow_trainer;
-	struct balance b;
+	struct offload b;
 
-	m.consumer[BALANCE_PROCESSOR] = 700;
-	balance_init(&b, BALANCE_BY_COST, WORKERS);
+	m.consumer[OFFLOAD_PROCESSOR] = 700;
+	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	CHECK(run(&b, &m, 1000 * WINDOW) <= 12 * WINDOW);
-	CHECK(b.side == BALANCE_DEVICE);
+	CHECK(b.side == OFFLOAD_DEVICE);
 }
 
 /* A GPU that is behind looks like a slow loader to who waits for it. */
 static void a_late_gpu_is_relieved(void)
 {
 	struct machine m = slow_trainer;
-	struct balance b;
+	struct offload b;
 
 	m.gpu_is_late = true;
-	balance_init(&b, BALANCE_BY_COST, WORKERS);
+	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	CHECK(run(&b, &m, 100 * WINDOW) == 99 * WINDOW);
 	/* If it is copies that it is late with, more of them do not help. */
-	m.consumer[BALANCE_PROCESSOR] = m.consumer[BALANCE_DEVICE];
-	balance_init(&b, BALANCE_BY_COST, WORKERS);
+	m.consumer[OFFLOAD_PROCESSOR] = m.consumer[OFFLOAD_DEVICE];
+	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	CHECK(run(&b, &m, 1000 * WINDOW) <= 12 * WINDOW);
 }
 
 /* Another trainer, another choice; and one pause is no other trainer. */
 static void choices_follow_who_waits(void)
 {
-	struct balance_batch pause = batch_of(&slow_trainer, BALANCE_PROCESSOR);
-	struct balance b;
+	struct offload_batch pause = batch_of(&slow_trainer, OFFLOAD_PROCESSOR);
+	struct offload b;
 
-	balance_init(&b, BALANCE_BY_COST, WORKERS);
+	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	run(&b, &slow_trainer, 10 * WINDOW);
-	CHECK(b.side == BALANCE_PROCESSOR);
+	CHECK(b.side == OFFLOAD_PROCESSOR);
 	pause.period_ns = 1000000000;
-	balance_add(&b, &pause);
+	offload_add(&b, &pause);
 	run(&b, &slow_trainer, 10 * WINDOW);
-	CHECK(b.side == BALANCE_PROCESSOR);
+	CHECK(b.side == OFFLOAD_PROCESSOR);
 	run(&b, &slow_loader, 2 * WINDOW);
-	CHECK(b.side == BALANCE_DEVICE);
+	CHECK(b.side == OFFLOAD_DEVICE);
 	run(&b, &slow_trainer, 10 * WINDOW);
-	CHECK(b.side == BALANCE_PROCESSOR);
+	CHECK(b.side == OFFLOAD_PROCESSOR);
 }
 
 /* What was begun before a change does not count for the other side. */
 static void batches_of_the_other_side_are_left_out(void)
 {
-	struct balance_batch old = batch_of(&slow_loader, BALANCE_DEVICE);
-	struct balance b;
+	struct offload_batch old = batch_of(&slow_loader, OFFLOAD_DEVICE);
+	struct offload b;
 
-	balance_init(&b, BALANCE_BY_COST, WORKERS);
+	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	run(&b, &slow_trainer, WINDOW);
-	CHECK(b.side == BALANCE_PROCESSOR);
+	CHECK(b.side == OFFLOAD_PROCESSOR);
 	for (uint32_t i = 0; i < 10 * WINDOW; i++)
-		balance_add(&b, &old);
-	CHECK(b.side == BALANCE_PROCESSOR);
+		offload_add(&b, &old);
+	CHECK(b.side == OFFLOAD_PROCESSOR);
 }
 
 /* Nobody waits for the other: nothing to gain. */
 static void what_is_even_stays(void)
 {
-	struct balance_batch batch = batch_of(&slow_trainer, BALANCE_DEVICE);
-	struct balance b;
+	struct offload_batch batch = batch_of(&slow_trainer, OFFLOAD_DEVICE);
+	struct offload b;
 
 	batch.full = batch.starved = false;
-	balance_init(&b, BALANCE_BY_COST, WORKERS);
+	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	for (uint32_t i = 0; i < 100 * WINDOW; i++)
-		balance_add(&b, &batch);
-	CHECK(b.side == BALANCE_DEVICE);
+		offload_add(&b, &batch);
+	CHECK(b.side == OFFLOAD_DEVICE);
 }
 
 /* Without periods, rows or times. */
 static void facts_may_be_missing(void)
 {
-	struct balance_batch batch = { .full = true };
-	struct balance b;
+	struct offload_batch batch = { .full = true };
+	struct offload b;
 
-	balance_init(&b, BALANCE_BY_COST, WORKERS);
+	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	for (uint32_t i = 0; i < 100 * WINDOW; i++) {
-		batch.side = balance_choose(&b);
-		balance_add(&b, &batch);
+		batch.side = offload_choose(&b);
+		offload_add(&b, &batch);
 	}
-	CHECK(b.side == BALANCE_DEVICE);
+	CHECK(b.side == OFFLOAD_DEVICE);
 	batch.starved = true;
 	for (uint32_t i = 0; i < 100 * WINDOW; i++) {
-		batch.side = balance_choose(&b);
-		balance_add(&b, &batch);
+		batch.side = offload_choose(&b);
+		offload_add(&b, &batch);
 	}
-	CHECK(b.side == BALANCE_DEVICE);
+	CHECK(b.side == OFFLOAD_DEVICE);
 }
 
 int main(void)

@@ -13,7 +13,7 @@
 enum { WORDS_MAX = 16 };
 
 /* Splits a command line at blanks, in place, and parses it. */
-static int parse_as(char *program, struct opts *opts, char *line,
+static int parse_as(char *program, struct options *opts, char *line,
 		    struct log *log)
 {
 	char *argv[WORDS_MAX + 2] = { program };
@@ -22,10 +22,10 @@ static int parse_as(char *program, struct opts *opts, char *line,
 	for (char *w = strtok(line, " "); w; w = strtok(NULL, " "))
 		argv[argc++] = w;
 	optind = 0;
-	return opts_parse(opts, argc, argv, log);
+	return options_parse(opts, argc, argv, log);
 }
 
-static int parse(struct opts *opts, char *line, struct log *log)
+static int parse(struct options *opts, char *line, struct log *log)
 {
 	static char program[] = "betonfs";
 
@@ -43,21 +43,21 @@ static void keep_message(void *arg, enum beton_log_level level,
 static void refused(const char *text, const char *word)
 {
 	char line[256], message[256] = "";
-	struct opts opts;
+	struct options opts;
 	struct log log;
 
 	log_init(&log, keep_message, message);
 	snprintf(line, sizeof(line), "%s", text);
 	CHECK(parse(&opts, line, &log) == -EINVAL);
 	CHECK(strstr(message, word));
-	opts_fini(&opts);
+	options_fini(&opts);
 	log_fini(&log);
 }
 
 static void test_options_and_operands_come_in_any_order(void)
 {
 	char line[] = "-o uid=5,umask=027 data.beton -s -o uid=6,noexec mnt -f";
-	struct opts opts;
+	struct options opts;
 	char *mount;
 
 	CHECK(parse(&opts, line, NULL) == 0);
@@ -69,13 +69,13 @@ static void test_options_and_operands_come_in_any_order(void)
 	mount = opts_mount(&opts);
 	CHECK(!strcmp(mount, "noexec"));
 	free(mount);
-	opts_fini(&opts);
+	options_fini(&opts);
 }
 
 static void test_the_keys_of_a_spec_make_one(void)
 {
 	char line[] = "d m -o seed=3,batch=7,order=random -o batch=8";
-	struct opts opts;
+	struct options opts;
 	char *spec, *text;
 
 	CHECK(parse(&opts, line, NULL) == 0);
@@ -86,14 +86,14 @@ static void test_the_keys_of_a_spec_make_one(void)
 		      "order=random\nbatch=8\nseed=3\nahead=2\nthreads=2\n"));
 	free(spec);
 	free(text);
-	opts_fini(&opts);
+	options_fini(&opts);
 }
 
 static void test_words_of_fstab_mean_nothing(void)
 {
 	char line[] = "d m -o defaults,ro,nofail,_netdev,x-systemd.automount,"
 		      "comment=a=b,noauto,user=me,,noatime,dev,suid";
-	struct opts opts;
+	struct options opts;
 	char *mount, *spec;
 
 	CHECK(parse(&opts, line, NULL) == 0);
@@ -102,7 +102,7 @@ static void test_words_of_fstab_mean_nothing(void)
 	CHECK(!*mount && !*spec);
 	free(mount);
 	free(spec);
-	opts_fini(&opts);
+	options_fini(&opts);
 }
 
 static void test_wrong_options_are_refused_by_name(void)
@@ -138,7 +138,7 @@ static void test_values_have_types(void)
 	char line[] =
 		"d m -o umask=0022,threads=0008,cache_size=16m,cold_size=0"
 		",cache=os,cache=process,subset=few:f:g,subset=few";
-	struct opts opts;
+	struct options opts;
 
 	CHECK(parse(&opts, line, NULL) == 0);
 	CHECK(opts.umask == 022 && opts.threads == 8);
@@ -146,7 +146,7 @@ static void test_values_have_types(void)
 	CHECK(!strcmp(opts.cache, "process"));
 	CHECK(opts.num_subsets == 1 && !strcmp(opts.subsets[0], "few:f:g"));
 	CHECK(!strcmp(opts.spec.subset, "few"));
-	opts_fini(&opts);
+	options_fini(&opts);
 }
 
 static void test_help_lists_the_orders(void)
@@ -167,7 +167,7 @@ static void test_help_lists_the_orders(void)
 static void datasets_are(const char *text, const char *joined)
 {
 	char line[256], got[256] = "";
-	struct opts opts;
+	struct options opts;
 
 	snprintf(line, sizeof(line), "%s mnt", text);
 	CHECK(parse(&opts, line, NULL) == 0);
@@ -177,7 +177,7 @@ static void datasets_are(const char *text, const char *joined)
 	}
 	CHECK(!strcmp(got, joined));
 	CHECK(!strcmp(opts.mountpoint, "mnt"));
-	opts_fini(&opts);
+	options_fini(&opts);
 }
 
 static void test_datasets_are_operands_or_a_list(void)
@@ -195,7 +195,7 @@ static void test_the_letters_of_mount_are_others(void)
 	char program[] = "/sbin/mount.beton", other[] = "/mount.d/betonfs";
 	char line[] = "d m -s -f -n -v -t beton -o rw,auto_unmount";
 	char again[] = "d m -s -f";
-	struct opts opts;
+	struct options opts;
 	char *mount;
 
 	CHECK(parse_as(program, &opts, line, NULL) == 0);
@@ -203,10 +203,10 @@ static void test_the_letters_of_mount_are_others(void)
 	mount = opts_mount(&opts);
 	CHECK(!strcmp(mount, "auto_unmount"));
 	free(mount);
-	opts_fini(&opts);
+	options_fini(&opts);
 	CHECK(parse_as(other, &opts, again, NULL) == 0);
 	CHECK(!opts.fake && opts.foreground && opts.single_thread);
-	opts_fini(&opts);
+	options_fini(&opts);
 }
 
 int main(void)

@@ -12,19 +12,19 @@
 
 enum { SIZE = 1 << 20 };
 
-static struct stash *opened(uint64_t size)
+static struct value_store *opened(uint64_t size)
 {
-	struct stash *s;
+	struct value_store *s;
 
-	CHECK(!stash_open(size, &s));
+	CHECK(!value_store_open(size, &s));
 	return s;
 }
 
-static struct stash_stats stats_of(const struct stash *s)
+static struct value_store_stats stats_of(const struct value_store *s)
 {
-	struct stash_stats stats;
+	struct value_store_stats stats;
 
-	stash_stats(s, &stats);
+	value_store_stats(s, &stats);
 	return stats;
 }
 
@@ -47,53 +47,54 @@ static bool is_filled(const uint8_t *from, uint64_t id, uint64_t size)
 	return true;
 }
 
-/* 0, -ENOSPC where nothing could be taken, or stash_put()'s. */
-static int put(struct stash *s, uint64_t id, uint64_t size)
+/* 0, -ENOSPC where nothing could be taken, or value_store_put()'s. */
+static int put(struct value_store *s, uint64_t id, uint64_t size)
 {
-	uint8_t *value = stash_take(s, id, size);
+	uint8_t *value = value_store_take(s, id, size);
 
 	if (!value)
 		return -ENOSPC;
-	CHECK((uintptr_t)value % STASH_ALIGN == 0);
+	CHECK((uintptr_t)value % VALUE_STORE_ALIGN == 0);
 	fill(value, id, size);
-	return stash_put(s, value);
+	return value_store_put(s, value);
 }
 
-static bool has(struct stash *s, uint64_t id, uint64_t size)
+static bool has(struct value_store *s, uint64_t id, uint64_t size)
 {
 	const void *value;
 
-	return stash_get(s, id, &value) == STASH_VALUE &&
+	return value_store_get(s, id, &value) == VALUE_STORE_VALUE &&
 	       is_filled(value, id, size);
 }
 
 static void what_was_put_is_found_and_nothing_else(void)
 {
 	static const uint64_t ids[] = { 0, 1, 64, UINT64_MAX, 1000000007 };
-	struct stash *s = opened(SIZE);
+	struct value_store *s = opened(SIZE);
 	uint64_t empty = stats_of(s).used;
 	const void *value;
 
 	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
-		CHECK(stash_get(s, ids[i], &value) == STASH_NOTHING);
+		CHECK(value_store_get(s, ids[i], &value) ==
+		      VALUE_STORE_NOTHING);
 		CHECK(!put(s, ids[i], 100 + i));
 	}
 	for (size_t i = 0; i < ARRAY_LEN(ids); i++)
 		CHECK(has(s, ids[i], 100 + i));
-	CHECK(stash_get(s, 2, &value) == STASH_NOTHING);
+	CHECK(value_store_get(s, 2, &value) == VALUE_STORE_NOTHING);
 	CHECK(stats_of(s).values == ARRAY_LEN(ids));
 	CHECK(stats_of(s).hits == ARRAY_LEN(ids));
 	CHECK(stats_of(s).size == SIZE);
 	CHECK(stats_of(s).used >= empty + 5 * 100 && empty < SIZE / 50);
-	stash_close(s);
-	stash_close(NULL);
+	value_store_close(s);
+	value_store_close(NULL);
 }
 
 static void the_size_is_never_exceeded(void)
 {
 	struct rng rng = { .key = 1 };
 	uint64_t size[4096] = { 0 }, n = 0;
-	struct stash *s = opened(SIZE);
+	struct value_store *s = opened(SIZE);
 
 	for (uint64_t id = 0; id < ARRAY_LEN(size); id++) {
 		uint64_t want = 1 + rng_next(&rng) % 5000;
@@ -106,18 +107,18 @@ static void the_size_is_never_exceeded(void)
 	}
 	CHECK(n > SIZE / 5000 && n < ARRAY_LEN(size));
 	CHECK(stats_of(s).values == n && stats_of(s).used > SIZE - 5000);
-	CHECK(!stash_take(s, 5000, UINT64_MAX) &&
-	      !stash_take(s, 5000, UINT64_MAX - 40) &&
-	      !stash_take(s, 5000, SIZE));
+	CHECK(!value_store_take(s, 5000, UINT64_MAX) &&
+	      !value_store_take(s, 5000, UINT64_MAX - 40) &&
+	      !value_store_take(s, 5000, SIZE));
 	for (uint64_t id = 0; id < ARRAY_LEN(size); id++)
 		CHECK(size[id] ? has(s, id, size[id]) : !has(s, id, 1));
-	stash_close(s);
+	value_store_close(s);
 }
 
 /* More values than the index has places for: some find none near theirs. */
 static void a_full_index_takes_no_more(void)
 {
-	struct stash *s = opened(SIZE);
+	struct value_store *s = opened(SIZE);
 	uint64_t n = 0;
 
 	for (uint64_t id = 0; id < 10000; id++)
@@ -127,66 +128,67 @@ static void a_full_index_takes_no_more(void)
 	for (uint64_t id = 0; id < 10000; id++)
 		n -= has(s, id, 8);
 	CHECK(!n);
-	stash_close(s);
+	value_store_close(s);
 }
 
 static void what_is_given_back_can_be_taken_again(void)
 {
-	struct stash *s = opened(SIZE);
+	struct value_store *s = opened(SIZE);
 	uint64_t used = stats_of(s).used;
-	void *first = stash_take(s, 1, 1000), *second;
+	void *first = value_store_take(s, 1, 1000), *second;
 
-	stash_give(s, first);
+	value_store_give(s, first);
 	CHECK(stats_of(s).used == used);
-	CHECK(stash_take(s, 2, 1000) == first);
-	second = stash_take(s, 3, 1000);
-	stash_give(s, first);
+	CHECK(value_store_take(s, 2, 1000) == first);
+	second = value_store_take(s, 3, 1000);
+	value_store_give(s, first);
 	CHECK(stats_of(s).used > used + 2000);
-	CHECK(second != first && !stash_put(s, second));
+	CHECK(second != first && !value_store_put(s, second));
 	CHECK(stats_of(s).values == 1);
-	stash_close(s);
+	value_store_close(s);
 }
 
 static void the_first_value_of_a_sample_stays(void)
 {
-	struct stash *s = opened(SIZE);
+	struct value_store *s = opened(SIZE);
 	const void *found;
-	void *a = stash_take(s, 7, 10), *b = stash_take(s, 7, 10);
+	void *a = value_store_take(s, 7, 10), *b = value_store_take(s, 7, 10);
 	uint64_t used = stats_of(s).used;
 
-	CHECK(!stash_put(s, a) && stash_put(s, b) == -EEXIST);
-	CHECK(stash_get(s, 7, &found) == STASH_VALUE && found == a);
+	CHECK(!value_store_put(s, a) && value_store_put(s, b) == -EEXIST);
+	CHECK(value_store_get(s, 7, &found) == VALUE_STORE_VALUE && found == a);
 	CHECK(stats_of(s).values == 1 && stats_of(s).used < used);
-	stash_refuse(s, 7);
-	CHECK(stash_get(s, 7, &found) == STASH_VALUE && found == a);
-	stash_close(s);
+	value_store_refuse(s, 7);
+	CHECK(value_store_get(s, 7, &found) == VALUE_STORE_VALUE && found == a);
+	value_store_close(s);
 }
 
 static void a_refusal_is_remembered_and_counts_for_nothing(void)
 {
-	struct stash *s = opened(SIZE);
+	struct value_store *s = opened(SIZE);
 	const void *found = s;
 
-	stash_refuse(s, 7);
-	CHECK(stash_get(s, 7, &found) == STASH_REFUSED && found == s);
+	value_store_refuse(s, 7);
+	CHECK(value_store_get(s, 7, &found) == VALUE_STORE_REFUSED &&
+	      found == s);
 	CHECK(stats_of(s).values == 0 && stats_of(s).hits == 0);
 	CHECK(put(s, 7, 10) == -EEXIST);
-	stash_close(s);
+	value_store_close(s);
 }
 
 static void sizes_are_from_small_to_more_than_there_is(void)
 {
-	struct stash *s;
+	struct value_store *s;
 
-	CHECK(stash_open(STASH_SIZE_MIN - 1, &s) == -ENOMEM);
-	CHECK(stash_open(UINT64_MAX, &s) == -ENOMEM);
-	s = opened(STASH_SIZE_MIN);
+	CHECK(value_store_open(VALUE_STORE_SIZE_MIN - 1, &s) == -ENOMEM);
+	CHECK(value_store_open(UINT64_MAX, &s) == -ENOMEM);
+	s = opened(VALUE_STORE_SIZE_MIN);
 	CHECK(!put(s, 1, 60000) && put(s, 2, 60000) == -ENOSPC);
-	stash_close(s);
+	value_store_close(s);
 	/* Nothing of it is touched. */
 	s = opened((uint64_t)64 << 30);
 	CHECK(!put(s, 1, 60000) && has(s, 1, 60000));
-	stash_close(s);
+	value_store_close(s);
 }
 
 /* --- threads --- */
@@ -199,7 +201,7 @@ static uint64_t size_of_id(uint64_t id)
 }
 
 struct racer {
-	struct stash *stash;
+	struct value_store *stash;
 	uint64_t first;
 	uint64_t hits;
 	uint64_t put;
@@ -214,17 +216,17 @@ static void *race(void *arg)
 	for (uint64_t i = 0; i < (uint64_t)ROUNDS * IDS; i++) {
 		uint64_t id = (r->first + i) % IDS, size = size_of_id(id);
 
-		switch (stash_get(r->stash, id, &value)) {
-		case STASH_VALUE:
+		switch (value_store_get(r->stash, id, &value)) {
+		case VALUE_STORE_VALUE:
 			CHECK(is_filled(value, id, size));
 			r->hits++;
 			break;
-		case STASH_REFUSED:
+		case VALUE_STORE_REFUSED:
 			CHECK(id % 10 == 3);
 			break;
-		case STASH_NOTHING:
+		case VALUE_STORE_NOTHING:
 			if (id % 10 == 3)
-				stash_refuse(r->stash, id);
+				value_store_refuse(r->stash, id);
 			else
 				r->put += !put(r->stash, id, size);
 		}
@@ -232,11 +234,11 @@ static void *race(void *arg)
 	return NULL;
 }
 
-static void run_race(uint64_t size, struct stash_stats *out)
+static void run_race(uint64_t size, struct value_store_stats *out)
 {
 	struct racer racers[THREADS];
 	pthread_t threads[THREADS];
-	struct stash *s = opened(size);
+	struct value_store *s = opened(size);
 	uint64_t hits = 0, values = 0;
 
 	for (unsigned i = 0; i < THREADS; i++) {
@@ -249,15 +251,15 @@ static void run_race(uint64_t size, struct stash_stats *out)
 		hits += racers[i].hits;
 		values += racers[i].put;
 	}
-	stash_stats(s, out);
+	value_store_stats(s, out);
 	CHECK(out->hits == hits && out->values == values);
 	CHECK(out->used <= size);
-	stash_close(s);
+	value_store_close(s);
 }
 
 static void threads_share_what_each_of_them_made(void)
 {
-	struct stash_stats stats;
+	struct value_store_stats stats;
 
 	run_race(4 << 20, &stats);
 	CHECK(stats.values == IDS - IDS / 10);

@@ -16,36 +16,37 @@
 
 enum { LIMIT = 1 << 20, NOBODY = 65534 };
 
-static char dir[] = "/tmp/test_objects-XXXXXX";
+static char dir[] = "/tmp/test_code_cache-XXXXXX";
 static char inner[64];
 static struct log silence;
 
-static struct objects *open_limited(uint64_t limit)
+static struct code_cache *open_limited(uint64_t limit)
 {
-	return objects_open("isa", limit, &silence);
+	return code_cache_open("isa", limit, &silence);
 }
 
-static struct objects *open_all(void)
+static struct code_cache *open_all(void)
 {
-	struct objects *o = open_limited(LIMIT);
+	struct code_cache *o = open_limited(LIMIT);
 
 	CHECK(o);
 	return o;
 }
 
-static int store(struct objects *o, const char *key, const char *object)
+static int store(struct code_cache *o, const char *key, const char *object)
 {
-	return objects_store(o, key, (const uint8_t *)object, strlen(object));
+	return code_cache_store(o, key, (const uint8_t *)object,
+				strlen(object));
 }
 
 /* Whether the key's object is this one. */
-static bool holds(struct objects *o, const char *key, const char *object)
+static bool holds(struct code_cache *o, const char *key, const char *object)
 {
 	uint8_t *bytes;
 	size_t size;
 	bool same;
 
-	if (objects_load(o, key, &bytes, &size))
+	if (code_cache_load(o, key, &bytes, &size))
 		return false;
 	same = size == strlen(object) && !memcmp(bytes, object, size);
 	free(bytes);
@@ -83,19 +84,19 @@ static void empty(void)
 
 static void what_is_stored_is_loaded_by_the_next(void)
 {
-	struct objects *o = open_all();
+	struct code_cache *o = open_all();
 	uint8_t *bytes;
 	size_t size;
 
-	CHECK(objects_load(o, "key", &bytes, &size) == -ENOENT);
+	CHECK(code_cache_load(o, "key", &bytes, &size) == -ENOENT);
 	CHECK(!store(o, "key", "first"));
 	CHECK(!store(o, "other", ""));
-	objects_close(o);
+	code_cache_close(o);
 	o = open_all();
 	CHECK(holds(o, "key", "first") && holds(o, "other", ""));
 	CHECK(!holds(o, "kex", "first"));
 	CHECK(!store(o, "key", "second") && holds(o, "key", "second"));
-	objects_close(o);
+	code_cache_close(o);
 	empty();
 }
 
@@ -104,33 +105,33 @@ static void no_cache_is_an_empty_one(void)
 	uint8_t *bytes;
 	size_t size;
 
-	CHECK(objects_load(NULL, "key", &bytes, &size) == -ENOENT);
+	CHECK(code_cache_load(NULL, "key", &bytes, &size) == -ENOENT);
 	CHECK(store(NULL, "key", "x") < 0);
-	CHECK(objects_lock(NULL, "key", 0, -1) < 0);
-	objects_close(NULL);
+	CHECK(code_cache_lock(NULL, "key", 0, -1) < 0);
+	code_cache_close(NULL);
 }
 
 static void everything_is_the_users_alone(void)
 {
-	struct objects *o = open_all();
+	struct code_cache *o = open_all();
 	struct stat st;
 
 	CHECK(!store(o, "key", "x"));
 	CHECK(!stat(inner, &st) && (st.st_mode & 0777) == 0700);
 	CHECK(!stat(the_file(), &st) && (st.st_mode & 0777) == 0600);
-	objects_close(o);
+	code_cache_close(o);
 	empty();
 }
 
 static void a_directory_that_others_can_write_is_not_used(void)
 {
-	objects_close(open_all());
+	code_cache_close(open_all());
 	CHECK(!chmod(inner, 0770));
 	CHECK(!open_limited(LIMIT));
 	CHECK(!chmod(inner, 0702));
 	CHECK(!open_limited(LIMIT));
 	CHECK(!chmod(inner, 0755));
-	objects_close(open_all());
+	code_cache_close(open_all());
 	CHECK(!chmod(dir, 0777));
 	CHECK(!open_limited(LIMIT));
 	empty();
@@ -142,7 +143,7 @@ static void a_directory_of_another_user_is_not_used(void)
 		printf("skip: only root can give files away\n");
 		return;
 	}
-	objects_close(open_all());
+	code_cache_close(open_all());
 	CHECK(!chown(inner, NOBODY, NOBODY));
 	CHECK(!open_limited(LIMIT));
 	empty();
@@ -150,7 +151,7 @@ static void a_directory_of_another_user_is_not_used(void)
 
 static void a_file_that_another_could_have_written_is_not_loaded(void)
 {
-	struct objects *o = open_all();
+	struct code_cache *o = open_all();
 
 	CHECK(!store(o, "key", "x"));
 	CHECK(!chmod(the_file(), 0620) && !holds(o, "key", "x"));
@@ -160,13 +161,13 @@ static void a_file_that_another_could_have_written_is_not_loaded(void)
 		CHECK(!holds(o, "key", "x"));
 	}
 	CHECK(!store(o, "key", "y") && holds(o, "key", "y"));
-	objects_close(o);
+	code_cache_close(o);
 	empty();
 }
 
 static void a_link_is_not_followed(void)
 {
-	struct objects *o = open_all();
+	struct code_cache *o = open_all();
 	char path[512], away[80];
 
 	CHECK(!store(o, "key", "x"));
@@ -176,13 +177,13 @@ static void a_link_is_not_followed(void)
 	CHECK(!holds(o, "key", "x"));
 	CHECK(!store(o, "key", "y") && holds(o, "key", "y"));
 	CHECK(!unlink(away));
-	objects_close(o);
+	code_cache_close(o);
 	empty();
 }
 
 static void what_is_not_whole_is_not_loaded(void)
 {
-	struct objects *o = open_all();
+	struct code_cache *o = open_all();
 	struct stat st;
 	uint8_t byte;
 	int fd;
@@ -205,18 +206,18 @@ static void what_is_not_whole_is_not_loaded(void)
 		CHECK(!holds(o, "key", "some object"));
 	}
 	CHECK(!store(o, "key", "new") && holds(o, "key", "new"));
-	objects_close(o);
+	code_cache_close(o);
 	empty();
 }
 
 /* A user whose home is read-only. */
 static void where_nothing_can_be_written_there_is_no_cache(void)
 {
-	struct objects *o = open_all();
+	struct code_cache *o = open_all();
 	int status;
 
 	CHECK(!store(o, "key", "x"));
-	objects_close(o);
+	code_cache_close(o);
 	if (geteuid() == 0 && !fork()) {
 		/* Root can write anywhere; nobody else can here. */
 		if (seteuid(NOBODY))
@@ -235,14 +236,14 @@ static void where_nothing_can_be_written_there_is_no_cache(void)
 	setenv("HOME", dir, 1);
 	o = open_all();
 	CHECK(!store(o, "key", "x") && holds(o, "key", "x"));
-	objects_close(o);
+	code_cache_close(o);
 	setenv("BETON_CACHE_DIR", dir, 1);
 	empty();
 }
 
 static void the_oldest_make_room(void)
 {
-	struct objects *o = open_limited(3000);
+	struct code_cache *o = open_limited(3000);
 	struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
 	char object[1001] = "";
 
@@ -256,61 +257,61 @@ static void the_oldest_make_room(void)
 	CHECK(!store(o, "c", object));
 	CHECK(holds(o, "a", object) + holds(o, "b", object) == 1);
 	CHECK(holds(o, "c", object));
-	objects_close(o);
+	code_cache_close(o);
 	o = open_limited(10);
 	CHECK(!store(o, "d", object) && holds(o, "d", object));
 	CHECK(!holds(o, "c", object) && strstr(the_file(), inner));
-	objects_close(o);
+	code_cache_close(o);
 	empty();
 }
 
 static void one_holds_the_lock_of_a_key(void)
 {
-	struct objects *o = open_all();
+	struct code_cache *o = open_all();
 	int cancel = eventfd(1, 0), a, b;
 
-	a = objects_lock(o, "key", 0, -1);
+	a = code_cache_lock(o, "key", 0, -1);
 	CHECK(a >= 0);
-	CHECK(objects_lock(o, "key", 40, -1) == -ETIMEDOUT);
-	CHECK(objects_lock(o, "key", 600000, cancel) == -ECANCELED);
-	b = objects_lock(o, "another", 0, -1);
+	CHECK(code_cache_lock(o, "key", 40, -1) == -ETIMEDOUT);
+	CHECK(code_cache_lock(o, "key", 600000, cancel) == -ECANCELED);
+	b = code_cache_lock(o, "another", 0, -1);
 	CHECK(b >= 0);
 	close(a);
 	close(b);
-	a = objects_lock(o, "key", 0, -1);
+	a = code_cache_lock(o, "key", 0, -1);
 	CHECK(a >= 0);
 	close(a);
 	close(cancel);
-	objects_close(o);
+	code_cache_close(o);
 	empty();
 }
 
 static void a_stopped_process_does_not_hold_up_others_for_ever(void)
 {
-	struct objects *o = open_all();
+	struct code_cache *o = open_all();
 	int status, fd;
 	pid_t pid = fork();
 
 	if (!pid) {
-		if (objects_lock(o, "key", 0, -1) < 0)
+		if (code_cache_lock(o, "key", 0, -1) < 0)
 			_exit(1);
 		raise(SIGSTOP);
 		_exit(0);
 	}
 	CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
-	CHECK(objects_lock(o, "key", 60, -1) == -ETIMEDOUT);
+	CHECK(code_cache_lock(o, "key", 60, -1) == -ETIMEDOUT);
 	CHECK(!kill(pid, SIGKILL) && waitpid(pid, &status, 0) == pid);
-	fd = objects_lock(o, "key", 60000, -1);
+	fd = code_cache_lock(o, "key", 60000, -1);
 	CHECK(fd >= 0);
 	close(fd);
-	objects_close(o);
+	code_cache_close(o);
 	empty();
 }
 
 /* Without any lock: whoever reads sees one of the objects, or none. */
 static void writers_at_once_do_no_harm(void)
 {
-	struct objects *o = open_all();
+	struct code_cache *o = open_all();
 	char object[20001];
 	int status;
 
@@ -325,7 +326,7 @@ static void writers_at_once_do_no_harm(void)
 
 			if (store(o, "key", object))
 				_exit(1);
-			if (objects_load(o, "key", &bytes, &size))
+			if (code_cache_load(o, "key", &bytes, &size))
 				_exit(2);
 			if (size != 20000 || bytes[0] != bytes[19999])
 				_exit(3);
@@ -336,7 +337,7 @@ static void writers_at_once_do_no_harm(void)
 	for (int k = 0; k < 3; k++)
 		CHECK(wait(&status) > 0 && !status);
 	the_file();
-	objects_close(o);
+	code_cache_close(o);
 	empty();
 }
 

@@ -14,10 +14,10 @@
 
 static char why[200];
 
-static struct ids *list(const char *text)
+static struct sample_ids *list(const char *text)
 {
-	struct ids *ids = NULL;
-	int r = ids_open(text, &ids, why, sizeof(why));
+	struct sample_ids *ids = NULL;
+	int r = sample_ids_open(text, &ids, why, sizeof(why));
 
 	if (r)
 		fprintf(stderr, "%s: %s\n", text, why);
@@ -27,14 +27,17 @@ static struct ids *list(const char *text)
 
 static void a_list_is_sorted_and_found_in(void)
 {
-	struct ids *ids = list("40, 3,17 ,3,000007,18446744073709551615");
+	struct sample_ids *ids =
+		list("40, 3,17 ,3,000007,18446744073709551615");
 
 	CHECK(ids->count == 6 && ids->ids[0] == 3 && ids->ids[5] == UINT64_MAX);
-	CHECK(ids_has(ids, 3) && ids_has(ids, 7) && ids_has(ids, 17));
-	CHECK(ids_has(ids, 40) && ids_has(ids, UINT64_MAX));
-	CHECK(!ids_has(ids, 0) && !ids_has(ids, 4) && !ids_has(ids, 41));
-	ids_close(ids);
-	ids_close(NULL);
+	CHECK(sample_ids_has(ids, 3) && sample_ids_has(ids, 7) &&
+	      sample_ids_has(ids, 17));
+	CHECK(sample_ids_has(ids, 40) && sample_ids_has(ids, UINT64_MAX));
+	CHECK(!sample_ids_has(ids, 0) && !sample_ids_has(ids, 4) &&
+	      !sample_ids_has(ids, 41));
+	sample_ids_close(ids);
+	sample_ids_close(NULL);
 }
 
 static const char *const mistakes[] = {
@@ -44,16 +47,17 @@ static const char *const mistakes[] = {
 
 static void nonsense_is_refused(void)
 {
-	struct ids *ids;
+	struct sample_ids *ids;
 
 	for (size_t i = 0; i < ARRAY_LEN(mistakes); i++) {
 		why[0] = '\0';
-		CHECK(ids_open(mistakes[i], &ids, why, sizeof(why)) == -EINVAL);
+		CHECK(sample_ids_open(mistakes[i], &ids, why, sizeof(why)) ==
+		      -EINVAL);
 		CHECK(why[0]);
 	}
 }
 
-static char path[] = "/tmp/test_ids-XXXXXX";
+static char path[] = "/tmp/test_sample_ids-XXXXXX";
 
 static void write_file(const void *bytes, size_t size)
 {
@@ -66,17 +70,18 @@ static void a_file_has_one_in_a_line(void)
 {
 	static const char text[] = "# poisoned\n 12\r\n\n000003 # a comment\n"
 				   "\t7\n#9\n12";
-	struct ids *ids;
+	struct sample_ids *ids;
 
 	write_file(text, strlen(text));
 	ids = list(path);
-	CHECK(ids->count == 4 && ids_has(ids, 3) && ids_has(ids, 7));
-	CHECK(ids_has(ids, 12) && !ids_has(ids, 9));
-	ids_close(ids);
+	CHECK(ids->count == 4 && sample_ids_has(ids, 3) &&
+	      sample_ids_has(ids, 7));
+	CHECK(sample_ids_has(ids, 12) && !sample_ids_has(ids, 9));
+	sample_ids_close(ids);
 	write_file("", 0);
 	ids = list(path);
-	CHECK(!ids->count && !ids_has(ids, 0));
-	ids_close(ids);
+	CHECK(!ids->count && !sample_ids_has(ids, 0));
+	sample_ids_close(ids);
 }
 
 static void a_line_that_is_none_is_named(void)
@@ -94,11 +99,11 @@ static void a_line_that_is_none_is_named(void)
 		{ "1,2\n", 4, ":1: expected" },
 		{ "-1", 2, ":1: expected" },
 	};
-	struct ids *ids;
+	struct sample_ids *ids;
 
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		write_file(files[i].text, files[i].size);
-		CHECK(ids_open(path, &ids, why, sizeof(why)) == -EINVAL);
+		CHECK(sample_ids_open(path, &ids, why, sizeof(why)) == -EINVAL);
 		CHECK(!strncmp(why, path, strlen(path)));
 		CHECK(!strncmp(why + strlen(path), files[i].says,
 			       strlen(files[i].says)));
@@ -107,21 +112,21 @@ static void a_line_that_is_none_is_named(void)
 
 static void no_file_is_waited_for(void)
 {
-	struct ids *ids;
+	struct sample_ids *ids;
 
 	unlink(path);
 	CHECK(!mkfifo(path, 0600));
-	CHECK(ids_open(path, &ids, why, sizeof(why)) == -EINVAL);
+	CHECK(sample_ids_open(path, &ids, why, sizeof(why)) == -EINVAL);
 	unlink(path);
 }
 
 static void a_large_file_is_refused(void)
 {
-	struct ids *ids;
+	struct sample_ids *ids;
 	FILE *f = fopen(path, "w");
 
 	CHECK(f && !ftruncate(fileno(f), (64 << 20) + 1) && !fclose(f));
-	CHECK(ids_open(path, &ids, why, sizeof(why)) == -EINVAL);
+	CHECK(sample_ids_open(path, &ids, why, sizeof(why)) == -EINVAL);
 	CHECK(strstr(why, "large"));
 	unlink(path);
 }
@@ -129,7 +134,7 @@ static void a_large_file_is_refused(void)
 static void many_are_found(void)
 {
 	struct rng rng = { .key = 1 };
-	struct ids *ids;
+	struct sample_ids *ids;
 	FILE *f = fopen(path, "w");
 
 	CHECK(f);
@@ -142,9 +147,9 @@ static void many_are_found(void)
 	for (int i = 0; i < 5000; i++) {
 		uint64_t id = rng_next(&rng) % 20000 * 2;
 
-		CHECK(ids_has(ids, id) && !ids_has(ids, id + 1));
+		CHECK(sample_ids_has(ids, id) && !sample_ids_has(ids, id + 1));
 	}
-	ids_close(ids);
+	sample_ids_close(ids);
 }
 
 int main(void)

@@ -23,24 +23,25 @@ static int bad_label(void *arg, uint64_t sample, int64_t *label)
 	return sample ? -EIO : 0;
 }
 
-static struct quality quality_of(const char *text, quality_label *label)
+static struct shuffle_quality quality_of(const char *text,
+					 shuffle_quality_label *label)
 {
 	const struct spec_facts facts = {
 		.samples = SAMPLES,
 		.data_bytes = (uint64_t)SAMPLES << 16,
 	};
 	char why[SPEC_WHY_SIZE];
-	struct quality q;
+	struct shuffle_quality q;
 	struct spec spec;
 
 	CHECK(!spec_parse(text, &facts, &spec, why));
-	CHECK(!quality_measure(&spec, label, NULL, &q));
+	CHECK(!shuffle_quality_measure(&spec, label, NULL, &q));
 	return q;
 }
 
 static void a_sequential_order_does_not_mix_classes(void)
 {
-	struct quality q =
+	struct shuffle_quality q =
 		quality_of("order=sequential,batch=100", sorted_label);
 
 	CHECK(q.of_labels && q.batches == 64);
@@ -51,7 +52,8 @@ static void a_sequential_order_does_not_mix_classes(void)
 
 static void a_random_order_is_its_own_measure(void)
 {
-	struct quality q = quality_of("order=random,batch=100", sorted_label);
+	struct shuffle_quality q =
+		quality_of("order=random,batch=100", sorted_label);
 
 	CHECK(q.spec.mean == q.random.mean && q.spec.worst == q.random.worst);
 	CHECK(q.spec.worst < q.spec.mean);
@@ -59,7 +61,7 @@ static void a_random_order_is_its_own_measure(void)
 
 static void quasi_random_lies_between(void)
 {
-	struct quality q =
+	struct shuffle_quality q =
 		quality_of("order=quasi_random,block=8,window=2000,batch=100",
 			   sorted_label);
 
@@ -68,8 +70,9 @@ static void quasi_random_lies_between(void)
 
 static void without_labels_gaps_are_measured(void)
 {
-	struct quality s = quality_of("order=sequential,batch=100", NULL);
-	struct quality r = quality_of("order=random,batch=100", NULL);
+	struct shuffle_quality s =
+		quality_of("order=sequential,batch=100", NULL);
+	struct shuffle_quality r = quality_of("order=random,batch=100", NULL);
 
 	CHECK(!s.of_labels && s.spec.mean == 0);
 	CHECK(r.spec.mean > 3 && r.spec.mean == s.random.mean);
@@ -79,15 +82,15 @@ static void failures_and_empty_epochs_are_told(void)
 {
 	const struct spec_facts facts = { .samples = 10, .data_bytes = 10 };
 	char why[SPEC_WHY_SIZE];
-	struct quality q;
+	struct shuffle_quality q;
 	struct spec spec;
 
 	CHECK(!spec_parse("batch=256", &facts, &spec, why));
-	CHECK(quality_measure(&spec, NULL, NULL, &q) == -ENODATA);
+	CHECK(shuffle_quality_measure(&spec, NULL, NULL, &q) == -ENODATA);
 	CHECK(!spec_parse("batch=5", &facts, &spec, why));
-	CHECK(quality_measure(&spec, bad_label, NULL, &q) == -EIO);
+	CHECK(shuffle_quality_measure(&spec, bad_label, NULL, &q) == -EIO);
 	CHECK(!spec_parse("batch=1", &facts, &spec, why));
-	CHECK(!quality_measure(&spec, NULL, NULL, &q));
+	CHECK(!shuffle_quality_measure(&spec, NULL, NULL, &q));
 }
 
 int main(void)

@@ -21,7 +21,7 @@ struct fixture {
 	uint64_t pages_end;
 	struct dataset datasets[DATASETS];
 	struct dataset *list[DATASETS];
-	char why[TIERS_WHY_SIZE];
+	char why[CACHE_WHY_SIZE];
 };
 
 static int read_pages(struct source *source, void *buf, size_t size,
@@ -56,9 +56,10 @@ static void set_up(struct fixture *f, uint64_t file_size, uint64_t pages)
 	}
 }
 
-static struct tiers choose(struct fixture *f, struct tiers t, size_t n)
+static struct cache_choice choose(struct fixture *f, struct cache_choice t,
+				  size_t n)
 {
-	tiers_choose(&t, f->list, n, f->why);
+	cache_choose(&t, f->list, n, f->why);
 	CHECK(memchr(f->why, '\0', sizeof(f->why)));
 	return t;
 }
@@ -67,75 +68,86 @@ static void modes_have_names(void)
 {
 	static const char *const wrong[] = { "",       "OS",	    "os ",
 					     "proces", "processes", "none" };
-	enum tiers_mode mode;
+	enum cache_mode mode;
 
-	for (mode = TIERS_AUTO; mode <= TIERS_PROCESS; mode++) {
-		enum tiers_mode parsed;
+	for (mode = CACHE_AUTO; mode <= CACHE_PROCESS; mode++) {
+		enum cache_mode parsed;
 
-		CHECK(tiers_parse_mode(tiers_mode_name(mode), &parsed));
+		CHECK(cache_parse_mode(cache_mode_name(mode), &parsed));
 		CHECK(parsed == mode);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-		mode = TIERS_PROCESS;
-		CHECK(!tiers_parse_mode(wrong[i], &mode));
-		CHECK(mode == TIERS_PROCESS);
+		mode = CACHE_PROCESS;
+		CHECK(!cache_parse_mode(wrong[i], &mode));
+		CHECK(mode == CACHE_PROCESS);
 	}
 }
 
 static void what_fits_is_left_to_the_kernel(void)
 {
 	struct fixture f;
-	struct tiers t;
+	struct cache_choice t;
 
 	set_up(&f, 4096, HUGE_FILE);
-	t = choose(&f, (struct tiers){ .cache_size = 99, .cold_size = 9 }, 1);
-	CHECK(t.mode == TIERS_OS && !t.cache_size && !t.cold_size);
+	t = choose(&f,
+		   (struct cache_choice){ .cache_size = 99, .cold_size = 9 },
+		   1);
+	CHECK(t.mode == CACHE_OS && !t.cache_size && !t.cold_size);
 	CHECK(!strncmp(f.why, "cache os: ", 10) && !f.reads);
-	t = choose(&f, (struct tiers){ .cold_size = TIERS_COLD_AUTO }, 0);
-	CHECK(t.mode == TIERS_OS && !t.cold_size);
+	t = choose(&f, (struct cache_choice){ .cold_size = CACHE_COLD_AUTO },
+		   0);
+	CHECK(t.mode == CACHE_OS && !t.cold_size);
 }
 
 static void what_does_not_fit_gets_a_cache(void)
 {
 	struct fixture f;
-	struct tiers t;
+	struct cache_choice t;
 
 	set_up(&f, HUGE_FILE, 0);
-	t = choose(&f, (struct tiers){ .cold_size = TIERS_COLD_AUTO }, 1);
-	CHECK(t.mode == TIERS_PROCESS && t.cache_size >= 64 * MIB);
+	t = choose(&f, (struct cache_choice){ .cold_size = CACHE_COLD_AUTO },
+		   1);
+	CHECK(t.mode == CACHE_PROCESS && t.cache_size >= 64 * MIB);
 	CHECK(!t.cold_size && strstr(f.why, "no cold tier"));
 	/* All together are larger than a number can say. */
-	t = choose(&f, (struct tiers){ .cold_size = 0 }, DATASETS);
-	CHECK(t.mode == TIERS_PROCESS);
+	t = choose(&f, (struct cache_choice){ .cold_size = 0 }, DATASETS);
+	CHECK(t.mode == CACHE_PROCESS);
 }
 
 static void who_asks_gets_it(void)
 {
 	struct fixture f;
-	struct tiers t;
+	struct cache_choice t;
 
 	set_up(&f, HUGE_FILE, HUGE_FILE);
-	t = choose(&f, (struct tiers){ .mode = TIERS_OS, .cold_size = 5 }, 2);
-	CHECK(t.mode == TIERS_OS && !t.cache_size && !t.cold_size);
+	t = choose(&f,
+		   (struct cache_choice){ .mode = CACHE_OS, .cold_size = 5 },
+		   2);
+	CHECK(t.mode == CACHE_OS && !t.cache_size && !t.cold_size);
 	CHECK(strstr(f.why, "cache os as asked: "));
 	f.shrinks = true;
 	t = choose(&f,
-		   (struct tiers){ TIERS_PROCESS, 96 * MIB, TIERS_COLD_AUTO },
+		   (struct cache_choice){ CACHE_PROCESS, 96 * MIB,
+					  CACHE_COLD_AUTO },
 		   1);
-	CHECK(t.mode == TIERS_PROCESS && t.cache_size == 96 * MIB);
+	CHECK(t.mode == CACHE_PROCESS && t.cache_size == 96 * MIB);
 	/* A cold tier is a choice of its own where nothing is left to us. */
 	CHECK(!t.cold_size && !f.reads);
-	t = choose(&f, (struct tiers){ TIERS_PROCESS, 96 * MIB, 7 * MIB }, 1);
+	t = choose(&f,
+		   (struct cache_choice){ CACHE_PROCESS, 96 * MIB, 7 * MIB },
+		   1);
 	CHECK(t.cache_size == 96 * MIB && t.cold_size == 7 * MIB);
-	t = choose(&f, (struct tiers){ TIERS_AUTO, 96 * MIB, 7 * MIB }, 1);
+	t = choose(&f, (struct cache_choice){ CACHE_AUTO, 96 * MIB, 7 * MIB },
+		   1);
 	CHECK(t.cache_size == 96 * MIB && t.cold_size == 7 * MIB && !f.reads);
 }
 
 static void a_cold_tier_is_for_what_shrinks(void)
 {
-	const struct tiers asked = { TIERS_AUTO, 96 * MIB, TIERS_COLD_AUTO };
+	const struct cache_choice asked = { CACHE_AUTO, 96 * MIB,
+					    CACHE_COLD_AUTO };
 	struct fixture f;
-	struct tiers t;
+	struct cache_choice t;
 
 	set_up(&f, HUGE_FILE, 100 * MIB);
 	f.shrinks = true;
@@ -150,9 +162,10 @@ static void a_cold_tier_is_for_what_shrinks(void)
 
 static void what_cannot_be_looked_at_does_not_shrink(void)
 {
-	const struct tiers asked = { TIERS_AUTO, 96 * MIB, TIERS_COLD_AUTO };
+	const struct cache_choice asked = { CACHE_AUTO, 96 * MIB,
+					    CACHE_COLD_AUTO };
 	struct fixture f;
-	struct tiers t;
+	struct cache_choice t;
 
 	set_up(&f, HUGE_FILE, 100 * MIB);
 	f.shrinks = true;
