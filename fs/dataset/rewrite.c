@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/workqueue.h"
 
@@ -41,7 +40,7 @@ static int out_of_memory(const struct dataset *ds)
 
 bool rewrite_can_copy(const struct field *field)
 {
-	return !field->unusable && field->type->type != BETON_TYPE_CUSTOM;
+	return !field->unusable && field->type->put;
 }
 
 int rewrite_fields(const struct dataset *ds, struct writer_field **out)
@@ -114,12 +113,14 @@ static int read_value(struct rewrite_sample *s, size_t i, const uint8_t *record)
 		return r;
 	to->read = (struct writer_value){
 		.size = v.size,
-		.integer = (int64_t)load64(v.scalar),
 		.mode = v.mode,
 		.width = (uint16_t)v.width,
 		.height = (uint16_t)v.height,
 	};
-	memcpy(&to->read.real, v.scalar, sizeof(v.scalar));
+	if (to->field->type->integer)
+		to->read.integer = to->field->type->integer(v.scalar);
+	if (to->field->type->real)
+		to->read.real = to->field->type->real(v.scalar);
 	r = v.size ? read_bytes(s, i, v.off, v.size) : 0;
 	s->written[i] = to->read;
 	return r;

@@ -87,8 +87,7 @@ struct optimize {
 
 static bool is_jpeg(const struct rewrite_value *v)
 {
-	return v->field->type->type == BETON_TYPE_IMAGE &&
-	       v->read.mode == BETON_MODE_JPG;
+	return field_is_image(v->field) && v->read.mode == BETON_MODE_JPG;
 }
 
 /* A JPEG that cannot be read does not count. */

@@ -46,7 +46,7 @@ struct variant_source {
 
 static bool is_image(const struct rewrite_value *v)
 {
-	return v->field->type->type == BETON_TYPE_IMAGE;
+	return field_is_image(v->field);
 }
 
 /* Bytes of a sample, or of its images' pixels where those are more: pixels are
