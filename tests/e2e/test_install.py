@@ -87,7 +87,7 @@ def test_everything_has_its_place(root):
     assert os.readlink(root / "usr/sbin/mount.beton") == "../bin/betonfs"
     pages = [p.name for p in (root / "usr/share/man").rglob("*.?")]
     sources = [p.name for d in ("fs", "loader") for p in
-               (ROOT / d).glob("*.[1578]")]
+               (ROOT / d).rglob("*.[1578]")]
     assert sorted(pages) == sorted(sources)
 
 
