@@ -94,7 +94,7 @@ enum layout {
 /*
  * How to decode JPEGs, in the order of decode()'s words (beton-transforms(7)).
  */
-enum shuffle_quality {
+enum quality {
 	QUALITY_DEFAULT,
 	QUALITY_EXACT,
 	QUALITY_DRAFT,

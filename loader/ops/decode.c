@@ -5,7 +5,7 @@ static const struct param params[] = {
 	{ .name = "quality",
 	  .kind = PARAM_WORD,
 	  .initial = "default",
-	  .words = "default|exact|draft", /* as enum shuffle_quality */
+	  .words = "default|exact|draft", /* as enum quality */
 	  .help = "which pixels decoding may give" },
 	{ 0 },
 };

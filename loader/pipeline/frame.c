@@ -23,7 +23,7 @@ enum { BAND_ROWS = 4 };
 
 struct frame {
 	const struct pipeline_value *value;
-	enum shuffle_quality quality;
+	enum quality quality;
 	uint64_t *decode_ns;
 	bool ordinary;	/* baseline JPEG, described by `jpeg` */
 	bool in_memory; /* `image` holds pixels */
@@ -137,7 +137,7 @@ static int start_jpeg(struct frame *f)
 }
 
 int frame_start(struct frame *f, const struct pipeline_value *value,
-		enum shuffle_quality quality, uint64_t *decode_ns)
+		enum quality quality, uint64_t *decode_ns)
 {
 	f->value = value;
 	f->quality = quality;
@@ -173,7 +173,7 @@ static void take_up(struct frame *f, const struct kept_image *kept)
 }
 
 bool frame_resume(struct frame *f, const struct pipeline_value *value,
-		  enum shuffle_quality quality, const struct kept_image *kept,
+		  enum quality quality, const struct kept_image *kept,
 		  uint64_t *decode_ns)
 {
 	if (kept->width != value->width || kept->height != value->height)

@@ -27,14 +27,14 @@ void frame_close(struct frame *f);
  * contradicts its description; -EBADMSG: it cannot be decoded.
  */
 int frame_start(struct frame *f, const struct pipeline_value *value,
-		enum shuffle_quality quality, uint64_t *decode_ns);
+		enum quality quality, uint64_t *decode_ns);
 
 /*
  * Continues a value from frame_keep()'s image, instead of frame_start() and the
  * steps before it. False: the image is of another value.
  */
 bool frame_resume(struct frame *f, const struct pipeline_value *value,
-		  enum shuffle_quality quality, const struct kept_image *kept,
+		  enum quality quality, const struct kept_image *kept,
 		  uint64_t *decode_ns);
 
 /*

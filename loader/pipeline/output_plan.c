@@ -27,8 +27,7 @@ static void plan_image(struct output_plan *plan)
 
 		num_geometry += n->op->kind == OP_GEOMETRY;
 		if (n->op->kind == OP_DECODE)
-			plan->quality =
-				(enum shuffle_quality)n->args.arg[0].word;
+			plan->quality = (enum quality)n->args.arg[0].word;
 		if (n->op->kind == OP_CACHE) {
 			plan->cache_size =
 				(uint64_t)n->args.arg[OP_CACHE_SIZE].number[0];

@@ -32,12 +32,11 @@ struct output_plan {
 	uint64_t value_size;	 /* arrays: bytes of a value */
 	struct pass *passes;	 /* of images, as all below; at least one */
 	size_t num_passes;
-	size_t first_half; /* passes before `pair', or all */
-	struct chain rest; /* operations of a GPU, after the last pass */
-	enum shuffle_quality
-		quality;	   /* of the first pass, and of kept images */
-	uint64_t cache_size;	   /* bytes; 0: no cache */
-	size_t cache_at;	   /* geometries before cache() */
+	size_t first_half;    /* passes before `pair', or all */
+	struct chain rest;    /* operations of a GPU, after the last pass */
+	enum quality quality; /* of the first pass, and of kept images */
+	uint64_t cache_size;  /* bytes; 0: no cache */
+	size_t cache_at;      /* geometries before cache() */
 	struct value_store *stash; /* NULL: keeps nothing */
 	bool is_lent;		   /* belongs to another plan */
 };

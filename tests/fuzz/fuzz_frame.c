@@ -13,7 +13,7 @@ enum { PIXELS_MAX = 1 << 18, KEPT_MAX = 1 << 20 };
 
 /* What is made of an image, and where it is kept meanwhile, or NULL. */
 struct run {
-	enum shuffle_quality quality;
+	enum quality quality;
 	uint32_t side;
 	struct value_store *stash;
 	uint64_t sum;
@@ -63,7 +63,7 @@ static int run(struct frame *f, const struct pipeline_value *v, struct run *run)
 
 /* The same without and with what is kept. */
 static int run_twice(struct frame *f, const struct pipeline_value *v,
-		     enum shuffle_quality quality, uint32_t side)
+		     enum quality quality, uint32_t side)
 {
 	struct run plain = { quality, side, NULL, 0 };
 	struct run kept = plain;
