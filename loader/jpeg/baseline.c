@@ -80,35 +80,6 @@ int baseline_header(struct baseline *b, const uint8_t *bytes, size_t size,
 	return say(b, baseline_header_parse(bytes, size, out), -ENOTSUP);
 }
 
-static uint32_t divide_up(uint32_t a, uint32_t b)
-{
-	return (a + b - 1) / b;
-}
-
-/*
- * Components of half size in both directions are reduced by half as much.
- * libjpeg-turbo does so too, and need not upsample them.
- */
-void baseline_reduce(const struct baseline_image *image, unsigned by,
-		     struct baseline_image *out)
-{
-	*out = *image;
-	out->width = divide_up(image->width, by);
-	out->height = divide_up(image->height, by);
-	for (unsigned i = 0; by > 1 && i < image->components; i++) {
-		struct baseline_component *c = &out->component[i];
-		unsigned reduced = by;
-
-		if (c->across == 2 && c->down == 2) {
-			reduced /= 2;
-			c->across = c->down = 1;
-		}
-		c->side = (uint8_t)(IDCT_SIDE / reduced);
-		c->width = divide_up(c->width, reduced);
-		c->height = divide_up(c->height, reduced);
-	}
-}
-
 static const char *set_tables(struct baseline *b,
 			      const struct baseline_image *image)
 {
@@ -161,8 +132,8 @@ static int make_plane(struct scratch *memory, struct span x, struct span y,
 
 	c->x = x.from / c->side;
 	c->y = y.from / c->side;
-	c->width = divide_up(x.to, c->side) - c->x;
-	c->height = divide_up(y.to, c->side) - c->y;
+	c->width = div_round_up(x.to, c->side) - c->x;
+	c->height = div_round_up(y.to, c->side) - c->y;
 	stride = align_up((uint64_t)c->width * c->side, STRIDE_UNIT) +
 		 STRIDE_UNIT;
 	if (scratch_grow(memory,
@@ -193,8 +164,8 @@ static void set_mcus(struct scan *scan)
 
 	for (unsigned i = 0; i < scan->components; i++) {
 		const struct scan_component *c = &scan->component[i];
-		uint32_t x1 = divide_up(c->x + c->width, c->blocks_across);
-		uint32_t y1 = divide_up(c->y + c->height, c->blocks_down);
+		uint32_t x1 = div_round_up(c->x + c->width, c->blocks_across);
+		uint32_t y1 = div_round_up(c->y + c->height, c->blocks_down);
 
 		left = (uint32_t)min_u64(left, c->x / c->blocks_across);
 		top = (uint32_t)min_u64(top, c->y / c->blocks_down);
@@ -242,7 +213,7 @@ static uint32_t rows_to_read(const struct baseline *b,
 			span_of(rect->y, rect->height, c->down, 1, c->height);
 
 		rows = (uint32_t)max_u64(
-			rows, divide_up(y.to, c->blocks_down * c->side));
+			rows, div_round_up(y.to, c->blocks_down * c->side));
 	}
 	return rows;
 }
@@ -306,9 +277,9 @@ static const char *decode_row(struct baseline *b,
 			      const struct entry_index *index, uint32_t y)
 {
 	const struct scan *scan = &b->scan;
-	uint64_t per_row = divide_up(scan->mcus_across, index->step);
+	uint64_t per_row = div_round_up(scan->mcus_across, index->step);
 	uint32_t first = scan->x / index->step;
-	uint32_t last = divide_up(scan->x + scan->width, index->step);
+	uint32_t last = div_round_up(scan->x + scan->width, index->step);
 	uint64_t i = y * per_row + first;
 	size_t end = end_before(index, y * per_row + last, image->scan_size);
 	const struct entry *entry = &index->entries[i];
@@ -332,7 +303,7 @@ static bool is_index_of(const struct entry_index *index,
 			const struct baseline_image *image)
 {
 	uint64_t per_row =
-		index->step ? divide_up(image->mcus_across, index->step) : 0;
+		index->step ? div_round_up(image->mcus_across, index->step) : 0;
 
 	return per_row && index->n == per_row * image->mcus_down &&
 	       !image->restart_interval;
@@ -549,7 +520,7 @@ int baseline_index(struct baseline *b, const struct baseline_image *image,
 		step = across;
 	if (image->restart_interval)
 		return say(b, "restart markers", -ENOTSUP);
-	n = divide_up(across, step) * image->mcus_down;
+	n = div_round_up(across, step) * image->mcus_down;
 	bad = set_tables(b, image);
 	if (bad)
 		return say(b, bad, -ENOTSUP);

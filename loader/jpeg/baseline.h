@@ -62,16 +62,6 @@ int baseline_header(struct baseline *b, const uint8_t *bytes, size_t size,
 		    struct baseline_image *out);
 
 /*
- * The same JPEG as an image with sides divided by 2, 4 or 8, rounded up, which
- * is decoded as any other; 1 changes nothing. A sample is the mean of `by`
- * squared, but chroma of half the sides comes as large as luma, from a quarter
- * of that. To the bit what libjpeg-turbo's scale_num gives. `image` must not be
- * reduced itself.
- */
-void baseline_reduce(const struct baseline_image *image, unsigned by,
-		     struct baseline_image *out);
-
-/*
  * Decodes planes[0 .. image->components): of each component the samples that
  * cover any of the rectangle's pixels, and `margin` more on each side as far
  * as the component goes. Upsampling as libjpeg's needs a margin of 1 (where

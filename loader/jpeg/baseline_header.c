@@ -6,6 +6,7 @@
 #include "fs/util/bytes.h"
 #include "loader/jpeg/entry_index.h"
 #include "loader/jpeg/huffman.h"
+#include "loader/jpeg/idct.h"
 #include "loader/jpeg/scan.h"
 
 enum {
@@ -101,11 +102,6 @@ static const char *parse_sampling(struct header *h, const uint8_t *p)
 	return blocks > SCAN_BLOCKS ? "too many blocks in an MCU" : NULL;
 }
 
-static uint32_t divide_up(uint32_t a, uint32_t b)
-{
-	return (a + b - 1) / b;
-}
-
 /* A component alone is never subsampled, and an MCU of it is one block. */
 static void set_sizes(struct baseline_image *image)
 {
@@ -119,13 +115,13 @@ static void set_sizes(struct baseline_image *image)
 		c->side = IDCT_SIDE;
 		c->across = luma->blocks_across / c->blocks_across;
 		c->down = luma->blocks_down / c->blocks_down;
-		c->width = divide_up(image->width, c->across);
-		c->height = divide_up(image->height, c->down);
+		c->width = div_round_up(image->width, c->across);
+		c->height = div_round_up(image->height, c->down);
 	}
 	image->mcus_across =
-		divide_up(image->width, luma->blocks_across * IDCT_SIDE);
+		div_round_up(image->width, luma->blocks_across * IDCT_SIDE);
 	image->mcus_down =
-		divide_up(image->height, luma->blocks_down * IDCT_SIDE);
+		div_round_up(image->height, luma->blocks_down * IDCT_SIDE);
 }
 
 static const char *parse_frame(struct header *h, const uint8_t *p, size_t size)
@@ -299,4 +295,28 @@ const char *baseline_header_parse(const uint8_t *bytes, size_t size,
 		return "too few bytes for so many pixels";
 	*out = h.image;
 	return NULL;
+}
+
+/*
+ * Components of half size in both directions are reduced by half as much.
+ * libjpeg-turbo does so too, and need not upsample them.
+ */
+void baseline_reduce(const struct baseline_image *image, unsigned by,
+		     struct baseline_image *out)
+{
+	*out = *image;
+	out->width = div_round_up(image->width, by);
+	out->height = div_round_up(image->height, by);
+	for (unsigned i = 0; by > 1 && i < image->components; i++) {
+		struct baseline_component *c = &out->component[i];
+		unsigned reduced = by;
+
+		if (c->across == 2 && c->down == 2) {
+			reduced /= 2;
+			c->across = c->down = 1;
+		}
+		c->side = (uint8_t)(IDCT_SIDE / reduced);
+		c->width = div_round_up(c->width, reduced);
+		c->height = div_round_up(c->height, reduced);
+	}
 }

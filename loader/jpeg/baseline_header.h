@@ -10,6 +10,12 @@
 
 enum { BASELINE_COMPONENTS = 3 };
 
+/* a / b, rounded up; both are sizes of images, so the sum cannot wrap. */
+static inline uint32_t div_round_up(uint32_t a, uint32_t b)
+{
+	return (a + b - 1) / b;
+}
+
 /* One component of a JPEG; luma is the first. */
 struct baseline_component {
 	uint8_t across; /* how many image pixels a sample covers: 1 or 2 */
@@ -49,5 +55,15 @@ struct baseline_image {
  */
 const char *baseline_header_parse(const uint8_t *bytes, size_t size,
 				  struct baseline_image *out);
+
+/*
+ * Describes the same JPEG as an image with sides divided by 2, 4 or 8, rounded
+ * up; the decoder takes the result as any other. 1 changes nothing. A sample is
+ * the mean of `by` squared samples. Chroma of half the sides becomes as large
+ * as luma, from a quarter of its samples. The bits are those of libjpeg-turbo's
+ * scale_num. `image` itself must not be reduced.
+ */
+void baseline_reduce(const struct baseline_image *image, unsigned by,
+		     struct baseline_image *out);
 
 #endif

@@ -185,21 +185,12 @@ bool frame_resume(struct frame *f, const struct pipeline_value *value,
 	return true;
 }
 
-/* A part of a part whose left and right may be exchanged. */
-static void narrow(struct rect *view, bool mirror, const struct rect *part)
-{
-	view->x += mirror ? view->width - part->x - part->width : part->x;
-	view->y += part->y;
-	view->width = part->width;
-	view->height = part->height;
-}
-
 void frame_crop(struct frame *f, const struct rect *part)
 {
 	if (f->resizes)
-		narrow(&f->resize.part, f->resize.mirror, part);
+		rect_narrow(&f->resize.part, f->resize.mirror, part);
 	else
-		narrow(&f->view, f->mirror, part);
+		rect_narrow(&f->view, f->mirror, part);
 }
 
 void frame_mirror(struct frame *f)
@@ -250,18 +241,6 @@ static int find_planes(struct frame *f, const struct baseline_image *image,
 	return 0;
 }
 
-/* The reduction of a draft: the reduced image is no smaller than the result. */
-static unsigned reduction(const struct resize *z)
-{
-	uint32_t across = z->from_width / z->to_width;
-	uint32_t down = z->from_height / z->to_height;
-	unsigned by = BASELINE_REDUCE_MAX;
-
-	while (by > 1 && (across < by || down < by))
-		by /= 2;
-	return by;
-}
-
 /* Resizes planes. -ENOTSUP: only pixels can be resized so. */
 static int start_planes(struct frame *f)
 {
@@ -275,7 +254,7 @@ static int start_planes(struct frame *f)
 	    f->quality == QUALITY_EXACT)
 		return -ENOTSUP;
 	if (f->quality == QUALITY_DRAFT)
-		view.reduced = reduction(&f->resize);
+		view.reduced = planar_reduction(&f->resize);
 	if (!planar_needs(&f->resize, &view, &needs))
 		return -ENOTSUP;
 	baseline_reduce(&f->jpeg, view.reduced, &image);
@@ -316,7 +295,7 @@ static int start_lines(struct frame *f)
 		r = resample_start(f->resampler, &f->resize, &needs);
 		if (r)
 			return r;
-		narrow(&part, f->mirror, &needs);
+		rect_narrow(&part, f->mirror, &needs);
 	}
 	return start_pixels(f, &part);
 }

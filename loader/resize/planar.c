@@ -109,6 +109,17 @@ static struct filter_grid grid_y(const struct planar_view *view)
 	return grid_of(view, view->rect.y, view->rect.height, false);
 }
 
+unsigned planar_reduction(const struct resize *z)
+{
+	uint32_t across = z->from_width / z->to_width;
+	uint32_t down = z->from_height / z->to_height;
+	unsigned by = BASELINE_REDUCE_MAX;
+
+	while (by > 1 && (across < by || down < by))
+		by /= 2;
+	return by;
+}
+
 bool planar_needs(const struct resize *resize, const struct planar_view *view,
 		  struct rect *needs)
 {

@@ -40,6 +40,12 @@ int planar_open(struct planar **out);
 void planar_close(struct planar *p);
 
 /*
+ * The factor for baseline_reduce() in draft quality: the reduced image is no
+ * smaller than the result.
+ */
+unsigned planar_reduction(const struct resize *resize);
+
+/*
  * Whether planes can be resized so. If so, *needs is the part of the reduced
  * image whose planes planar_start() needs, with a margin of 1.
  */

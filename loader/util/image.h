@@ -3,6 +3,7 @@
 #ifndef LOADER_UTIL_IMAGE_H
 #define LOADER_UTIL_IMAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,17 @@ struct rect {
 	uint32_t width;
 	uint32_t height;
 };
+
+/* Narrows a view to a part of it; `mirror`: the view's left and right are
+   exchanged. */
+static inline void rect_narrow(struct rect *view, bool mirror,
+			       const struct rect *part)
+{
+	view->x += mirror ? view->width - part->x - part->width : part->x;
+	view->y += part->y;
+	view->width = part->width;
+	view->height = part->height;
+}
 
 /* Rows of pixels of an image, as geometry produces them; borrowed. */
 struct band {
