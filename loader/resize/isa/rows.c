@@ -183,6 +183,12 @@ INLINE void narrow_shorts(const shorts v[2], uint8_t *out)
 }
 #endif
 
+/* Vectors on the way down read past the n numbers of a row. */
+INLINE void clear_padding(union cell *row, size_t n)
+{
+	memset(row + n, 0, (align_up(n, WIDE) - n) * sizeof(*row));
+}
+
 /* --- across, some pixels at a time --------------------------------------- */
 
 /*
@@ -265,6 +271,7 @@ static void box_across(const struct rows_across *a)
 		across_real(a, 4);
 	else
 		across_real(a, a->x->taps);
+	clear_padding(a->out, (size_t)a->x->part.count * CHANNELS);
 }
 
 /*
@@ -308,6 +315,7 @@ static void triangle_across(const struct rows_across *a)
 		across_triangle(a, 5);
 	else
 		across_triangle(a, a->x->taps);
+	clear_padding(a->out, (size_t)a->x->part.count * CHANNELS);
 }
 
 static void whole_across(const struct rows_across *a)
@@ -324,6 +332,7 @@ static void whole_across(const struct rows_across *a)
 			sum += load_tap(p, k);
 		store_pixels(a->out + (size_t)i * CHANNELS, sum);
 	}
+	clear_padding(a->out, (size_t)a->x->part.count * CHANNELS);
 }
 
 /* --- down ---------------------------------------------------------------- */
