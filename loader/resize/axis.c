@@ -231,7 +231,7 @@ static uint32_t output_at(const struct axis_part *part, uint32_t i)
  * Makes all spans as long as the longest. A span that would end past the input
  * begins earlier, with weights of 0.
  */
-static void measure(struct axis *axis, const struct axis_class *class)
+static void measure_axis(struct axis *axis, const struct axis_class *class)
 {
 	uint32_t low = UINT32_MAX, high = 0;
 
@@ -250,7 +250,7 @@ static void measure(struct axis *axis, const struct axis_class *class)
 	axis->span = high + axis->taps - axis->origin;
 }
 
-static void fill(struct axis *axis, const struct axis_class *class)
+static void fill_weights(struct axis *axis, const struct axis_class *class)
 {
 	uint32_t taps = axis->taps, last = axis->part.from - taps;
 
@@ -291,13 +291,13 @@ int axis_build(struct axis *axis, enum axis_kind kind,
 		return r;
 	axis->spans = axis->memory[0].p;
 	axis->first = (uint32_t *)(axis->spans + n);
-	measure(axis, class);
+	measure_axis(axis, class);
 	r = scratch_grow(&axis->memory[1], (uint64_t)n * axis->taps,
 			 sizeof(union weight));
 	if (r)
 		return r;
 	axis->weights = axis->memory[1].p;
-	fill(axis, class);
+	fill_weights(axis, class);
 	axis->kind = kind;
 	return 0;
 }

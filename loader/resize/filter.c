@@ -232,8 +232,8 @@ static struct pixels pixels_of(const struct shares *shares,
 }
 
 /* Counts the samples of the outputs, and finds where they begin. */
-static void measure(struct filter *f, const struct shares *shares,
-		    const struct filter_source *s)
+static void measure_filter(struct filter *f, const struct shares *shares,
+			   const struct filter_source *s)
 {
 	uint32_t low = UINT32_MAX, end = 0, taps = 1;
 
@@ -302,8 +302,8 @@ static void weigh(const uint64_t *cells, uint32_t n, uint64_t scale,
 		weights[k] |= weights[k] << 16;
 }
 
-static void fill(struct filter *f, const struct shares *shares,
-		 const struct filter_source *s)
+static void fill_weights(struct filter *f, const struct shares *shares,
+			 const struct filter_source *s)
 {
 	uint32_t low = s->begin + f->origin;
 	uint64_t sum = 0, scale = 0;
@@ -341,13 +341,13 @@ int filter_build(struct filter *f, const struct shares *shares,
 	if (r)
 		return r;
 	f->first = f->memory[0].p;
-	measure(f, shares, source);
+	measure_filter(f, shares, source);
 	r = scratch_grow(&f->memory[1], (uint64_t)f->count * f->taps,
 			 sizeof(*f->weights));
 	if (r)
 		return r;
 	f->weights = f->memory[1].p;
-	fill(f, shares, source);
+	fill_weights(f, shares, source);
 	return 0;
 }
 

@@ -200,7 +200,7 @@ static int start_components(struct planar *p, const struct planar_view *view,
 	return 0;
 }
 
-static int make_room(struct planar *p, uint32_t width)
+static int reserve_buffers(struct planar *p, uint32_t width)
 {
 	uint64_t most = 0, columns = align_up(width, PLANAR_ROWS);
 	int r;
@@ -257,7 +257,7 @@ int planar_start(struct planar *p, const struct resize *resize,
 	if (!r)
 		r = start_components(p, view, image, planes);
 	if (!r)
-		r = make_room(p, resize->part.width);
+		r = reserve_buffers(p, resize->part.width);
 	if (r)
 		return r;
 	point_colours(p, resize->part.width);

@@ -85,7 +85,7 @@ static enum axis_kind kind_of(const struct resize *z)
 	return columns * rows <= WHOLE_AREA_MAX ? AXIS_WHOLE : AXIS_BOX;
 }
 
-static int make_room(struct resampler *r)
+static int reserve_rows(struct resampler *r)
 {
 	uint64_t row =
 		max_u64(rows_size(r->x.span), rows_size(r->x.part.count));
@@ -129,7 +129,7 @@ int resample_start(struct resampler *r, const struct resize *resize,
 	if (!e)
 		e = axis_build(&r->y, kind, &y);
 	if (!e)
-		e = make_room(r);
+		e = reserve_rows(r);
 	if (e)
 		return e;
 	r->filtered = 0;
@@ -140,8 +140,8 @@ int resample_start(struct resampler *r, const struct resize *resize,
 }
 
 /* Points r->rows at input rows [first, first + y.taps), filtered across. */
-static int gather(struct resampler *r, const struct row_source *source,
-		  uint32_t first)
+static int gather_rows(struct resampler *r, const struct row_source *source,
+		       uint32_t first)
 {
 	uint32_t taps = r->y.taps;
 	const uint8_t *pixels;
@@ -179,7 +179,7 @@ int resample_rows(struct resampler *r, const struct row_source *source,
 			.tmp = r->tmp,
 			.out = out->pixels + i * out->stride,
 		};
-		int e = gather(r, source, r->y.first[r->next]);
+		int e = gather_rows(r, source, r->y.first[r->next]);
 
 		if (e)
 			return e;
@@ -188,7 +188,7 @@ int resample_rows(struct resampler *r, const struct row_source *source,
 	return 0;
 }
 
-static void copy(const struct image *in, struct image *out)
+static void copy_image(const struct image *in, struct image *out)
 {
 	for (uint32_t y = 0; y < out->height; y++)
 		memcpy(out->pixels + y * out->stride,
@@ -220,7 +220,7 @@ int resample(struct resampler *r, enum interpolation how,
 	int e;
 
 	if (in->width == out->width && in->height == out->height) {
-		copy(in, out);
+		copy_image(in, out);
 		return 0;
 	}
 	e = resample_start(r, &resize, &needs);

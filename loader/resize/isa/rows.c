@@ -34,7 +34,7 @@ typedef int32_t ints __attribute__((vector_size(SHORTS_BYTES)));
 
 /* --- vectors: with AVX2, and for any machine ----------------------------- */
 
-INLINE ints load(const void *p)
+INLINE ints load_ints(const void *p)
 {
 	ints v;
 
@@ -42,7 +42,7 @@ INLINE ints load(const void *p)
 	return v;
 }
 
-INLINE void store(union cell *p, ints v)
+INLINE void store_ints(union cell *p, ints v)
 {
 	memcpy(p, &v, sizeof(v));
 }
@@ -71,9 +71,9 @@ INLINE void widen(const uint8_t *in, size_t n, union cell *out,
 	size_t i = 0;
 
 	for (; i + LANES <= n; i += LANES)
-		store(out + i, become(load_bytes(in + i)));
+		store_ints(out + i, become(load_bytes(in + i)));
 	memcpy(last, in + i, n - i);
-	store(out + i, become(load_bytes(last)));
+	store_ints(out + i, become(load_bytes(last)));
 }
 
 INLINE ints load_tap(const union cell *const p[PIXELS], uint32_t k)
@@ -126,19 +126,19 @@ INLINE void widen(const uint8_t *restrict in, size_t n,
 	for (size_t i = 0; i < n; i++)
 		out[i].fixed = in[i];
 	for (size_t i = 0; i < n; i += LANES)
-		store(out + i, become(load(out + i)));
+		store_ints(out + i, become(load_ints(out + i)));
 }
 
 /* The k-th pixel after each of p, side by side. */
 INLINE ints load_tap(const union cell *const p[PIXELS], uint32_t k)
 {
-	return load(p[0] + (size_t)k * CHANNELS);
+	return load_ints(p[0] + (size_t)k * CHANNELS);
 }
 
 /* Writes a spare number after each pixel; the next store overwrites it. */
 INLINE void store_pixels(union cell *out, ints v)
 {
-	store(out, v);
+	store_ints(out, v);
 }
 
 /*
@@ -226,7 +226,7 @@ INLINE ints pairs_of(ints v)
 	return v | v << 23;
 }
 
-INLINE ints same(ints v)
+INLINE ints keep_ints(ints v)
 {
 	return v;
 }
@@ -252,10 +252,10 @@ INLINE void across_real(const struct rows_across *a, uint32_t taps)
 		reals sum;
 
 		point_pixels(in, first + i, i + 1 == count, p);
-		sum = (reals)load_tap(p, 0) * (reals)load(w);
+		sum = (reals)load_tap(p, 0) * (reals)load_ints(w);
 		UNROLL
 		for (uint32_t k = 1; k < taps; k++)
-			sum += (reals)load_tap(p, k) * (reals)load(w + k);
+			sum += (reals)load_tap(p, k) * (reals)load_ints(w + k);
 		store_pixels(out + (size_t)i * CHANNELS, (ints)sum);
 	}
 }
@@ -298,7 +298,7 @@ INLINE void across_triangle(const struct rows_across *a, uint32_t taps)
 		point_pixels(in, first + i, i + 1 == count, p);
 		UNROLL
 		for (uint32_t k = 0; k < taps; k++)
-			sum += dot(load_tap(p, k), load(w + k));
+			sum += dot(load_tap(p, k), load_ints(w + k));
 		store_pixels(out + (size_t)i * CHANNELS,
 			     pairs_of(of_triangle(sum)));
 	}
@@ -322,7 +322,7 @@ static void whole_across(const struct rows_across *a)
 {
 	uint32_t taps = a->x->taps, count = a->x->part.count;
 
-	widen(a->in, (size_t)a->x->span * CHANNELS, a->tmp, same);
+	widen(a->in, (size_t)a->x->span * CHANNELS, a->tmp, keep_ints);
 	for (uint32_t i = 0; i < count; i += PIXELS) {
 		const union cell *p[PIXELS];
 		ints sum = { 0 };
@@ -365,11 +365,11 @@ INLINE void each_down(const struct rows_down *d, uint32_t taps, down_fn *some)
 
 INLINE ints some_real(const struct rows_down *d, uint32_t taps, size_t i)
 {
-	reals sum = (reals)load(d->rows[0] + i) * all_real(d->w[0]);
+	reals sum = (reals)load_ints(d->rows[0] + i) * all_real(d->w[0]);
 
 	UNROLL
 	for (uint32_t k = 1; k < taps; k++)
-		sum += (reals)load(d->rows[k] + i) * all_real(d->w[k]);
+		sum += (reals)load_ints(d->rows[k] + i) * all_real(d->w[k]);
 	return nearest(sum);
 }
 
@@ -389,7 +389,7 @@ INLINE ints some_triangle(const struct rows_down *d, uint32_t taps, size_t i)
 
 	UNROLL
 	for (uint32_t k = 0; k < taps; k++)
-		sum += dot(load(d->rows[k] + i), all_fixed(d->w[k]));
+		sum += dot(load_ints(d->rows[k] + i), all_fixed(d->w[k]));
 	return of_triangle(sum);
 }
 
@@ -407,7 +407,7 @@ static void triangle_down(const struct rows_down *d)
 INLINE ints some_quarter(const struct rows_down *d, uint32_t taps, size_t i)
 {
 	(void)taps;
-	return (load(d->rows[0] + i) + load(d->rows[1] + i) + 2) >> 2;
+	return (load_ints(d->rows[0] + i) + load_ints(d->rows[1] + i) + 2) >> 2;
 }
 
 INLINE ints some_whole(const struct rows_down *d, uint32_t taps, size_t i)
@@ -416,7 +416,7 @@ INLINE ints some_whole(const struct rows_down *d, uint32_t taps, size_t i)
 	ints sum = { 0 };
 
 	for (uint32_t k = 0; k < taps; k++)
-		sum += load(d->rows[k] + i);
+		sum += load_ints(d->rows[k] + i);
 	return nearest(__builtin_convertvector(sum, reals) * inverse);
 }
 
