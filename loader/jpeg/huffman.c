@@ -57,8 +57,8 @@ size_t huffman_size(const uint8_t *definition)
  * The number of the table for a definition. If it is not there yet, the least
  * recently used table is dropped for it. TABLES: the definition is too long.
  */
-static int find(struct huffman *h, struct origin *origins,
-		const uint8_t *definition, bool *is_there)
+static int find_table(struct huffman *h, struct origin *origins,
+		      const uint8_t *definition, bool *is_there)
 {
 	size_t size = huffman_size(definition);
 	int oldest = 0;
@@ -345,7 +345,7 @@ const struct huffman_ac *huffman_ac(struct huffman *h,
 {
 	struct huffman_ac *t;
 	bool is_there;
-	int i = find(h, h->ac_origin, definition, &is_there);
+	int i = find_table(h, h->ac_origin, definition, &is_there);
 
 	if (i == TABLES)
 		return NULL;
@@ -385,7 +385,7 @@ const struct huffman_dc *huffman_dc(struct huffman *h,
 {
 	struct huffman_dc *t;
 	bool is_there;
-	int i = find(h, h->dc_origin, definition, &is_there);
+	int i = find_table(h, h->dc_origin, definition, &is_there);
 
 	if (i == TABLES)
 		return NULL;

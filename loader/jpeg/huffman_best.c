@@ -112,7 +112,7 @@ static unsigned take_lightest(struct tree *t)
 }
 
 /* Huffman's algorithm. The first leaf is as deep as any. */
-static void grow(struct tree *t)
+static void grow_tree(struct tree *t)
 {
 	memset(t->parent, 0, sizeof(t->parent));
 	for (t->nodes = t->leaves; t->nodes < 2 * t->leaves - 1; t->nodes++) {
@@ -148,7 +148,7 @@ static void make_code(const struct symbols *s, int table, bool all,
 
 	do {
 		plant(&t, s, table, all, least);
-		grow(&t);
+		grow_tree(&t);
 		least *= 2;
 	} while (t.depth[0] > HUFFMAN_CODE_MAX);
 	define(&t, definition);

@@ -67,7 +67,7 @@ bool upsample_can(const struct baseline_image *image)
 	return true;
 }
 
-static uint64_t room(uint64_t n)
+static uint64_t padded(uint64_t n)
 {
 	return align_up(n, UPSAMPLE_BLOCK) + UPSAMPLE_BLOCK;
 }
@@ -83,15 +83,15 @@ int upsample_start(struct upsample *f, const struct baseline_image *image,
 	memcpy(f->planes, planes, image->components * sizeof(*planes));
 	for (unsigned i = 0; i < image->components; i++)
 		most = max_u64(most, 2 * (uint64_t)planes[i].width);
-	r = scratch_grow(&f->sums, room(most), sizeof(int16_t));
+	r = scratch_grow(&f->sums, padded(most), sizeof(int16_t));
 	if (!r)
-		r = scratch_grow(&f->pixels, room(rect->width), 3);
+		r = scratch_grow(&f->pixels, padded(rect->width), 3);
 	for (unsigned i = 1; !r && i < COMPONENTS; i++)
-		r = scratch_grow(&f->chroma[i], room(most), 1);
+		r = scratch_grow(&f->chroma[i], padded(most), 1);
 	if (!r && image->components == 1)
 		for (unsigned i = 1; i < COMPONENTS; i++)
 			memset(f->chroma[i].p, UPSAMPLE_ZERO_CHROMA,
-			       room(most));
+			       padded(most));
 	return r;
 }
 

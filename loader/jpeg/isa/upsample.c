@@ -46,7 +46,7 @@ static void twice(const int16_t *in, size_t n, struct upsample_rule rule,
  * (a k + 2^15) >> 16 for a from -128 to 127 and any k of 16 bits. The caller
  * doubles a, so that the bit that rounds survives the multiplication.
  */
-INLINE shorts part(shorts doubled, int k)
+INLINE shorts scale_part(shorts doubled, int k)
 {
 	return (shorts_high(doubled, shorts_of(k)) + 1) >> 1;
 }
@@ -59,11 +59,12 @@ INLINE void convert(const uint8_t *const in[3], size_t x, uint8_t *r,
 	shorts y = shorts_load_bytes(in[0] + x);
 	shorts cb = shorts_load_bytes(in[1] + x) - UPSAMPLE_ZERO_CHROMA;
 	shorts cr = shorts_load_bytes(in[2] + x) - UPSAMPLE_ZERO_CHROMA;
-	shorts red = part(2 * cr, UPSAMPLE_RED_OF_CR - whole) + cr;
+	shorts red = scale_part(2 * cr, UPSAMPLE_RED_OF_CR - whole) + cr;
 	shorts green = shorts_blend(cb, UPSAMPLE_GREEN_OF_CB, cr,
 				    UPSAMPLE_GREEN_OF_CR + whole) -
 		       cr;
-	shorts blue = part(2 * cb, UPSAMPLE_BLUE_OF_CB - 2 * whole) + 2 * cb;
+	shorts blue =
+		scale_part(2 * cb, UPSAMPLE_BLUE_OF_CB - 2 * whole) + 2 * cb;
 
 	shorts_store_bytes(r, y + red);
 	shorts_store_bytes(g, y + green);
