@@ -272,7 +272,7 @@ static int seek(struct codec *c)
 	return 0;
 }
 
-static int start(void *arg)
+static int start_decoding(void *arg)
 {
 	struct codec *c = arg;
 	int r = read_header(c);
@@ -304,7 +304,7 @@ int codec_start(struct codec *c, const uint8_t *bytes, size_t size,
 	c->size = size;
 	c->rect = *rect;
 	c->next = 0;
-	r = codec_error_run(c->error, start, c);
+	r = codec_error_run(c->error, start_decoding, c);
 	if (r)
 		jpeg_abort_decompress(&c->jpeg);
 	return r;

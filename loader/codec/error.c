@@ -26,7 +26,7 @@ static const int HARMLESS[] = {
 	JWRN_JFIF_MAJOR,  JWRN_NOT_SEQUENTIAL, JWRN_TOO_MUCH_DATA,
 };
 
-static void leave(j_common_ptr cinfo)
+static void leave_step(j_common_ptr cinfo)
 {
 	struct codec_error *error = (struct codec_error *)cinfo->err;
 
@@ -46,7 +46,7 @@ static bool is_harmless(int code)
 static void hear(j_common_ptr cinfo, int level)
 {
 	if (level < 0 && !is_harmless(cinfo->err->msg_code))
-		leave(cinfo);
+		leave_step(cinfo);
 }
 
 static void print_nothing(j_common_ptr cinfo)
@@ -61,7 +61,7 @@ int codec_error_open(struct codec_error **out)
 	if (!error)
 		return -ENOMEM;
 	jpeg_std_error(&error->manager);
-	error->manager.error_exit = leave;
+	error->manager.error_exit = leave_step;
 	error->manager.emit_message = hear;
 	error->manager.output_message = print_nothing;
 	*out = error;

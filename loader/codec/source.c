@@ -22,7 +22,7 @@ static void nothing(j_decompress_ptr cinfo)
 	(void)cinfo;
 }
 
-static boolean fill(j_decompress_ptr cinfo)
+static boolean fill_source(j_decompress_ptr cinfo)
 {
 	struct codec_source *source = (struct codec_source *)cinfo->src;
 
@@ -41,7 +41,7 @@ static void skip(j_decompress_ptr cinfo, long n)
 	if (n <= 0)
 		return;
 	if ((size_t)n > manager->bytes_in_buffer) {
-		fill(cinfo);
+		fill_source(cinfo);
 		return;
 	}
 	manager->next_input_byte += n;
@@ -55,7 +55,7 @@ int codec_source_open(struct codec_source **out)
 	if (!source)
 		return -ENOMEM;
 	source->manager.init_source = nothing;
-	source->manager.fill_input_buffer = fill;
+	source->manager.fill_input_buffer = fill_source;
 	source->manager.skip_input_data = skip;
 	source->manager.resync_to_restart = jpeg_resync_to_restart;
 	source->manager.term_source = nothing;

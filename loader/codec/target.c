@@ -27,7 +27,7 @@ static void aim(struct codec_target *t, size_t from)
 	t->manager.free_in_buffer = t->size - from;
 }
 
-static void start(j_compress_ptr cinfo)
+static void start_target(j_compress_ptr cinfo)
 {
 	struct codec_target *t = (struct codec_target *)cinfo->dest;
 
@@ -40,7 +40,7 @@ static void start(j_compress_ptr cinfo)
 }
 
 /* libjpeg calls this with a full buffer, whatever free_in_buffer says. */
-static boolean grow(j_compress_ptr cinfo)
+static boolean grow_target(j_compress_ptr cinfo)
 {
 	struct codec_target *t = (struct codec_target *)cinfo->dest;
 	size_t used = t->size;
@@ -57,7 +57,7 @@ static boolean grow(j_compress_ptr cinfo)
 	return TRUE;
 }
 
-static void end(j_compress_ptr cinfo)
+static void end_target(j_compress_ptr cinfo)
 {
 	struct codec_target *t = (struct codec_target *)cinfo->dest;
 
@@ -70,9 +70,9 @@ int codec_target_open(struct codec_target **out)
 
 	if (!t)
 		return -ENOMEM;
-	t->manager.init_destination = start;
-	t->manager.empty_output_buffer = grow;
-	t->manager.term_destination = end;
+	t->manager.init_destination = start_target;
+	t->manager.empty_output_buffer = grow_target;
+	t->manager.term_destination = end_target;
 	*out = t;
 	return 0;
 }
