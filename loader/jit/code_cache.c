@@ -332,7 +332,7 @@ static void list_one(int dir, const char *name, struct listing *l)
 }
 
 /* Keeps the newest file, whatever the clock says. */
-static void make_room(const struct code_cache *o, const char *stored)
+static void evict_objects(const struct code_cache *o, const char *stored)
 {
 	struct listing l = { 0 };
 	int fd = openat(o->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -383,7 +383,7 @@ int code_cache_store(struct code_cache *o, const char *key,
 	if (r)
 		unlinkat(o->dir, temporary, 0);
 	else
-		make_room(o, name);
+		evict_objects(o, name);
 	return r;
 }
 

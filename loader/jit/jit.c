@@ -204,7 +204,7 @@ static void unload(struct item *item)
 	item->fd = -1;
 }
 
-static void give(struct tail *tail, kernel_fn *run)
+static void give_kernel(struct tail *tail, kernel_fn *run)
 {
 	if (tail_agrees(tail, run))
 		tail_set_kernel(tail, run, TAIL_GENERATED);
@@ -219,12 +219,12 @@ static void publish(struct jit *jit, struct item *item, kernel_fn *run)
 	scoped_lock(&jit->lock);
 	item->run = run;
 	for (s = item->sharers; s; s = s->next)
-		give(s->tail, run);
+		give_kernel(s->tail, run);
 }
 
 /* Gives the tail its kernel. -ENOEXEC: it cannot be loaded, or is wrong. */
-static int load(struct jit *jit, struct item *item, const uint8_t *bytes,
-		size_t size)
+static int load_item(struct jit *jit, struct item *item, const uint8_t *bytes,
+		     size_t size)
 {
 	kernel_fn *run;
 
@@ -280,7 +280,7 @@ static int load_cached(struct jit *jit, struct item *item)
 	size_t size;
 	int r = code_cache_load(jit->objects, item->key, &bytes, &size);
 
-	return r ? r : load(jit, item, bytes, size);
+	return r ? r : load_item(jit, item, bytes, size);
 }
 
 static int compile(struct jit *jit, struct item *item, char **messages)
@@ -291,7 +291,7 @@ static int compile(struct jit *jit, struct item *item, char **messages)
 	int r = compiler_run(&jit->compiler, &job, &bytes, &size, messages);
 
 	if (!r) {
-		r = load(jit, item, bytes, size);
+		r = load_item(jit, item, bytes, size);
 		if (r && messages)
 			*messages = strdup("the compiler made code that cannot "
 					   "be loaded, or gives other values");
@@ -409,7 +409,7 @@ static int share(struct jit *jit, struct item *item, struct tail *tail)
 	s->next = item->sharers;
 	item->sharers = s;
 	if (item->run)
-		give(tail, item->run);
+		give_kernel(tail, item->run);
 	return 0;
 }
 
