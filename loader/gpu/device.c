@@ -187,7 +187,8 @@ static char *make_key(const struct device *d, const char *text)
 	return key;
 }
 
-static int load(const struct device *d, const void *image, struct code *code)
+static int load_code(const struct device *d, const void *image,
+		     struct code *code)
 {
 	int r = cuda_module_load(d->cuda, image, &code->module);
 
@@ -207,7 +208,7 @@ static int compile(const struct device *d, const char *key, struct code *code)
 			  ARRAY_LEN(OPTIONS), &image);
 
 	if (!r)
-		r = load(d, image.bytes, code);
+		r = load_code(d, image.bytes, code);
 	if (!r)
 		code_cache_store(d->objects, key, (const uint8_t *)image.bytes,
 				 image.size);
@@ -230,7 +231,7 @@ static int load_kept(const struct device *d, const char *key, struct code *code)
 		return -ENOMEM;
 	}
 	image[size] = '\0';
-	r = load(d, image, code);
+	r = load_code(d, image, code);
 	free(image);
 	return r;
 }

@@ -59,7 +59,7 @@ void device_batch_close(struct device_batch *p)
 	free(p);
 }
 
-static uint32_t part_of(size_t output, unsigned part)
+static uint32_t slot_part(size_t output, unsigned part)
 {
 	return (uint32_t)(output * PARTS + part);
 }
@@ -82,12 +82,12 @@ static int reserve(struct device_batch *p, size_t i, unsigned part,
 {
 	bool copied = part != RESULT || !pipeline_has_rest(p->pipeline, i);
 
-	p->copies[part_of(i, part)] = (struct upload_copy){
-		.part = part_of(i, part),
+	p->copies[slot_part(i, part)] = (struct upload_copy){
+		.part = slot_part(i, part),
 		.size = copied ? size : 0,
 		.from = p->of ? p->of->slot : NULL,
 	};
-	return upload_reserve(p->slot, part_of(i, part),
+	return upload_reserve(p->slot, slot_part(i, part),
 			      copied && !p->of ? size : 0, size);
 }
 
@@ -107,7 +107,7 @@ static int reserve_output(struct device_batch *p, size_t i)
 	return r ? r : reserve(p, i, OPERANDS, size_of_floats(p, i) + p->rows);
 }
 
-static int begin(struct device_batch *p)
+static int begin_batch(struct device_batch *p)
 {
 	int r = upload_begin(p->slot);
 
@@ -127,7 +127,7 @@ int device_batch_begin(struct device_batch *p, const struct pipeline *pipeline,
 	p->rows = rows;
 	p->of = NULL;
 	p->ships = true;
-	return begin(p);
+	return begin_batch(p);
 }
 
 bool device_batch_has_waited(const struct device_batch *p)
@@ -150,14 +150,14 @@ uint8_t *device_batch_rows(const struct device_batch *p, size_t i)
 
 	if (output_at(p, i)->device < 0)
 		return NULL;
-	return upload_host(p->slot, part_of(i, rest ? MADE : RESULT));
+	return upload_host(p->slot, slot_part(i, rest ? MADE : RESULT));
 }
 
 uint64_t device_batch_address(const struct device_batch *p, size_t i)
 {
 	const struct device_batch *has = p->ships ? p : p->of;
 
-	return upload_device(has->slot, part_of(i, RESULT));
+	return upload_device(has->slot, slot_part(i, RESULT));
 }
 
 void device_batch_row(struct device_batch *p, size_t i, uint32_t row,
@@ -167,7 +167,7 @@ void device_batch_row(struct device_batch *p, size_t i, uint32_t row,
 
 	if (output_at(p, i)->device < 0 || !pipeline_has_rest(p->pipeline, i))
 		return;
-	operands = upload_host(p->slot, part_of(i, OPERANDS));
+	operands = upload_host(p->slot, slot_part(i, OPERANDS));
 	operands[size_of_floats(p, i) + row] = is_made;
 	pipeline_operands(p->pipeline, i, key,
 			  (float *)operands +
@@ -181,10 +181,10 @@ static int launch(struct device_batch *p, size_t i, uint32_t first,
 		  uint32_t count, struct cuda *cuda, struct cuda_stream *stream)
 {
 	const struct pipeline_output *o = output_at(p, i);
-	uint64_t operands = upload_device(p->slot, part_of(i, OPERANDS));
+	uint64_t operands = upload_device(p->slot, slot_part(i, OPERANDS));
 	uint64_t stride = pipeline_num_operands(p->pipeline, i);
 	struct emit_device_call call = {
-		.in = upload_device(p->slot, part_of(i, MADE)) +
+		.in = upload_device(p->slot, slot_part(i, MADE)) +
 		      first * o->made_size,
 		.out = device_batch_address(p, i) + first * o->row_size,
 		.operands = operands + first * stride * sizeof(float),
@@ -211,7 +211,7 @@ static int launch(struct device_batch *p, size_t i, uint32_t first,
 		stream);
 }
 
-static int run(void *arg, struct cuda *cuda, struct cuda_stream *stream)
+static int run_kernels(void *arg, struct cuda *cuda, struct cuda_stream *stream)
 {
 	struct device_batch *p = arg;
 	int r = 0;
@@ -234,7 +234,7 @@ static int run(void *arg, struct cuda *cuda, struct cuda_stream *stream)
 int device_batch_start(struct device_batch *p)
 {
 	return upload_start(p->slot, p->copies, p->num_outputs * PARTS,
-			    p->ships ? run : NULL, p);
+			    p->ships ? run_kernels : NULL, p);
 }
 
 int device_batch_repeat(struct device_batch *p, const struct device_batch *of,
@@ -246,7 +246,7 @@ int device_batch_repeat(struct device_batch *p, const struct device_batch *of,
 	p->rows = of->rows;
 	p->of = of;
 	p->ships = ship;
-	r = begin(p);
+	r = begin_batch(p);
 	return r ? r : device_batch_start(p);
 }
 

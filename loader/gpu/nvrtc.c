@@ -83,7 +83,7 @@ struct nvrtc {
 /* --- finding it --- */
 
 /* Uses the library if it is suitable. */
-static bool take(struct nvrtc *c, void *library)
+static bool take_library(struct nvrtc *c, void *library)
 {
 	int major = 0, minor = 0;
 
@@ -104,7 +104,7 @@ static bool take_named(struct nvrtc *c, bool loaded)
 	bool taken = false;
 
 	for (size_t i = 0; i < ARRAY_LEN(names) && !taken; i++)
-		taken = take(c, library_open(names[i], loaded));
+		taken = take_library(c, library_open(names[i], loaded));
 	return taken;
 }
 
@@ -117,7 +117,7 @@ static bool take_file(struct nvrtc *c, const char *pattern)
 	if (glob(pattern, 0, NULL, &found))
 		return false;
 	for (size_t i = found.gl_pathc; i-- > 0 && !taken;)
-		taken = take(c, library_open(found.gl_pathv[i], false));
+		taken = take_library(c, library_open(found.gl_pathv[i], false));
 	globfree(&found);
 	return taken;
 }
@@ -164,12 +164,12 @@ static bool take_of_environment(struct nvrtc *c, const char *variable)
 	return take_file(c, path);
 }
 
-static bool find(struct nvrtc *c)
+static bool find_library(struct nvrtc *c)
 {
 	const char *own = getenv("BETON_NVRTC_LIBRARY");
 
 	if (own && *own)
-		return take(c, library_open(own, false));
+		return take_library(c, library_open(own, false));
 	return take_named(c, true) || take_named(c, false) ||
 	       take_beside_loaded(c) || take_of_environment(c, "VIRTUAL_ENV") ||
 	       take_of_environment(c, "CONDA_PREFIX");
@@ -215,7 +215,7 @@ int nvrtc_open(const struct cuda_facts *facts, struct log *log,
 	c->log = log;
 	c->driver = facts->driver;
 	c->device_version = facts->major * 10 + facts->minor;
-	if (!find(c)) {
+	if (!find_library(c)) {
 		log_warning(
 			log,
 			"no CUDA compiler (NVRTC) of version %d or older was found: pip install nvidia-cuda-nvrtc-cu%d, or set BETON_NVRTC_LIBRARY",

@@ -420,7 +420,7 @@ static int copy_ordinary(struct upload *u, uint64_t to, const uint8_t *from,
 	return r;
 }
 
-static int copy(struct upload_slot *s, const struct upload_copy *c)
+static int queue_copy(struct upload_slot *s, const struct upload_copy *c)
 {
 	struct upload *u = s->upload;
 	const struct part *p = &from_of(s, c)->parts[c->part];
@@ -443,7 +443,7 @@ static int queue(struct upload_slot *s, const struct upload_copy *copies,
 	int r = wait_for_users(s);
 
 	for (size_t i = 0; i < num_copies && !r; i++)
-		r = copy(s, &copies[i]);
+		r = queue_copy(s, &copies[i]);
 	if (!r)
 		r = cuda_event_record(u->cuda, s->copied, u->stream);
 	if (!r && run)
