@@ -14,8 +14,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifdef __SSE2__
+#ifdef __AVX2__
 #	include <immintrin.h>
+#elif defined(__SSE2__)
+#	include <emmintrin.h>
 #endif
 
 #ifdef __AVX2__
@@ -23,20 +25,10 @@ enum { SHORTS_BYTES = 32 };
 #else
 enum { SHORTS_BYTES = 16 };
 #endif
-enum { SHORTS = SHORTS_BYTES / 2, BYTE16 = 16 };
+enum { SHORTS = SHORTS_BYTES / 2 };
 
 typedef int16_t shorts __attribute__((vector_size(SHORTS_BYTES)));
 typedef uint16_t ushorts __attribute__((vector_size(SHORTS_BYTES)));
-typedef uint8_t byte16 __attribute__((vector_size(BYTE16)));
-
-/* A vector of elements at constant places in a, followed by b. */
-#ifdef __clang__
-#	define VECTOR_SHUFFLE(a, b, ...)                                      \
-		__builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#	define VECTOR_SHUFFLE(a, b, ...)                                      \
-		__builtin_shuffle(a, b, (__typeof__(a)){ __VA_ARGS__ })
-#endif
 
 #define SHORTS_INLINE static inline __attribute__((always_inline))
 
@@ -49,19 +41,6 @@ SHORTS_INLINE shorts shorts_load(const void *p)
 }
 
 SHORTS_INLINE void shorts_store(void *p, shorts v)
-{
-	memcpy(p, &v, sizeof(v));
-}
-
-SHORTS_INLINE byte16 byte16_load(const void *p)
-{
-	byte16 v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-SHORTS_INLINE void byte16_store(void *p, byte16 v)
 {
 	memcpy(p, &v, sizeof(v));
 }

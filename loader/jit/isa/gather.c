@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/jit/isa.h"
 
+#include "loader/util/byte16.h"
 #include "loader/util/isa_choice.h"
-#include "loader/util/rgb16.h"
 
 /* Handles blocks of sixteen pixels, and returns the number of pixels done. */
 static size_t split_blocks(const uint8_t *restrict in, size_t count,
@@ -13,7 +13,7 @@ static size_t split_blocks(const uint8_t *restrict in, size_t count,
 	for (; x + BYTE16 <= count; x += BYTE16, in += 3 * (size_t)BYTE16) {
 		byte16 r, g, b;
 
-		rgb16_load(in, &r, &g, &b);
+		byte16_load_rgb(in, &r, &g, &b);
 		byte16_store(planes + x, r);
 		byte16_store(planes + stride + x, g);
 		byte16_store(planes + 2 * stride + x, b);
@@ -27,8 +27,9 @@ static size_t join_blocks(const uint8_t *const in[3], size_t count,
 	size_t x = 0;
 
 	for (; x + BYTE16 <= count; x += BYTE16, out += 3 * (size_t)BYTE16)
-		rgb16_store(out, byte16_load(in[0] + x), byte16_load(in[1] + x),
-			    byte16_load(in[2] + x));
+		byte16_store_rgb(out, byte16_load(in[0] + x),
+				 byte16_load(in[1] + x),
+				 byte16_load(in[2] + x));
 	return x;
 }
 

@@ -2,8 +2,8 @@
 /* The inner loops of upsample.c, on a vector of numbers at a time. */
 #include "loader/jpeg/upsample.h"
 #include "loader/jpeg/upsample_class.h"
+#include "loader/util/byte16.h"
 #include "loader/util/isa_choice.h"
-#include "loader/util/rgb16.h"
 #include "loader/util/shorts.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -78,8 +78,8 @@ static void colour(const uint8_t *const in[3], size_t n, uint8_t *out)
 	for (size_t x = 0; x < n; x += BYTE16) {
 		for (size_t i = 0; i < BYTE16; i += SHORTS)
 			convert(in, x + i, r + i, g + i, b + i);
-		rgb16_store(out + 3 * x, byte16_load(r), byte16_load(g),
-			    byte16_load(b));
+		byte16_store_rgb(out + 3 * x, byte16_load(r), byte16_load(g),
+				 byte16_load(b));
 	}
 }
 

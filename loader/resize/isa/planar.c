@@ -2,6 +2,7 @@
 /* The inner loops of planar.c, on a vector of numbers at a time. */
 #include "loader/resize/planar.h"
 #include "loader/resize/planar_class.h"
+#include "loader/util/byte16.h"
 #include "loader/util/isa_choice.h"
 #include "loader/util/shorts.h"
 

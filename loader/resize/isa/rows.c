@@ -12,10 +12,6 @@
 #include "loader/util/isa_choice.h"
 #include "loader/util/shorts.h"
 
-#ifdef __SSE2__
-#	include <immintrin.h>
-#endif
-
 /* For loops over constant numbers of taps. */
 #define UNROLL _Pragma("GCC unroll 4")
 #define INLINE static inline __attribute__((always_inline))
