@@ -193,6 +193,8 @@ $(BUILD)/prebuilt.new: $(BUILD)/prebuild
 # Its kernels take seconds to compile: only when their text changes.
 $(BUILD)/prebuilt.c: $(BUILD)/prebuilt.new
 	$(Q)cmp -s $< $@ || cp $< $@
+# Short loops run up to a fifth slower where they are not aligned.
+isa_align := -falign-loops=32
 define isa_rules
 $(BUILD)/kernels/$1/prebuilt.o: $(BUILD)/prebuilt.c
 	@mkdir -p $$(@D)
@@ -201,7 +203,7 @@ $(BUILD)/kernels/$1/prebuilt.o: $(BUILD)/prebuilt.c
 $(BUILD)/kernels/$1/%.o: %.c $(BUILD)/flags Makefile
 	@mkdir -p $$(@D)
 	$$(call say,CC)
-	$$(Q)$$(CC) $$(ALL_CFLAGS) $$(kernel_flags) $$($1_flags) -DISA=$1 -MMD -MP -c -o $$@ $$<
+	$$(Q)$$(CC) $$(ALL_CFLAGS) $$(kernel_flags) $$($1_flags) $$(isa_align) -DISA=$1 -MMD -MP -c -o $$@ $$<
 endef
 $(foreach i,$(isas),$(eval $(call isa_rules,$i)))
 
