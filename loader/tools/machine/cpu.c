@@ -11,24 +11,15 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cgroup.h"
 #include "fs/util/cleanup.h"
+#include "loader/tools/machine/process.h"
 
 enum { CPUS_MAX = CPU_SETSIZE };
-
-static FILE *open_file(const char *root, const char *path)
-{
-	char full[PATH_MAX];
-
-	if (snprintf(full, sizeof(full), "%s%s", root, path) >=
-	    (int)sizeof(full))
-		return NULL;
-	return fopen(full, "re");
-}
 
 /* The first line of a file, without its end; "": there is none. */
 static void read_word(const char *root, const char *path, char *out,
 		      size_t size)
 {
-	FILE *f = open_file(root, path);
+	FILE *f = process_open_file(root, path);
 
 	*out = '\0';
 	if (f && !fgets(out, (int)size, f))
@@ -69,7 +60,7 @@ static void read_allowed(const char *root, cpu_set_t *out)
 	CPU_ZERO(out);
 	if (!*root && !sched_getaffinity(0, sizeof(*out), out))
 		return;
-	f = open_file(root, "/proc/self/status");
+	f = process_open_file(root, "/proc/self/status");
 	while (f && getline(&line, &size, f) > 0) {
 		if (!strncmp(line, "Cpus_allowed_list:", 18))
 			parse_list(line + 18 + strspn(line + 18, " \t"), out);
@@ -86,7 +77,7 @@ static bool is_processor(const char *line)
 
 static unsigned count_online(const char *root)
 {
-	FILE *f = open_file(root, "/proc/stat");
+	FILE *f = process_open_file(root, "/proc/stat");
 	cleanup_free char *line = NULL;
 	unsigned n = 0, i;
 	size_t size = 0;
@@ -253,7 +244,7 @@ int machine_times_read(const char *root, struct machine_times *out)
 	cleanup_free char *line = NULL;
 	size_t size = 0;
 	cpu_set_t allowed;
-	FILE *f = open_file(root, "/proc/stat");
+	FILE *f = process_open_file(root, "/proc/stat");
 
 	if (!f)
 		return -ENOENT;

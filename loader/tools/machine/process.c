@@ -20,7 +20,7 @@ static bool path_below(const char *root, const char *path, char out[PATH_MAX])
 	return snprintf(out, PATH_MAX, "%s%s", root, path) < PATH_MAX;
 }
 
-static FILE *open_file(const char *root, const char *path)
+FILE *process_open_file(const char *root, const char *path)
 {
 	char full[PATH_MAX];
 
@@ -33,7 +33,7 @@ static bool read_stat(const char *root, const char *path,
 {
 	unsigned long long user, system, started = 0;
 	char text[1024], *open, *close;
-	FILE *f = open_file(root, path);
+	FILE *f = process_open_file(root, path);
 	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
 	int parent;
 
@@ -161,7 +161,7 @@ double process_wanted_s(const char *root, pid_t pid, double cpu_s)
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
-	f = open_file(root, path);
+	f = process_open_file(root, path);
 	if (f && fscanf(f, "%llu %llu", &ran, &waited) == 2)
 		s = 1e-9 * (double)(ran + waited);
 	if (f)
@@ -177,7 +177,7 @@ void process_environment(const char *root, pid_t pid, const char *name,
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-	f = open_file(root, path);
+	f = process_open_file(root, path);
 	while (f && getdelim(&line, &room, '\0', f) > 0) {
 		if (!strncmp(line, name, length) && line[length] == '=' &&
 		    line[length + 1])

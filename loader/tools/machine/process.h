@@ -9,7 +9,12 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
+
+/* Opens a file such as /proc/stat below `root`. NULL: it cannot be opened. The
+   caller closes it. */
+FILE *process_open_file(const char *root, const char *path);
 
 /* Of a process, or of one of its threads. */
 struct process_stat {
