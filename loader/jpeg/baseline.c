@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "fs/util/bytes.h"
+#include "loader/jpeg/entropy.h"
 #include "loader/jpeg/entry_index.h"
 #include "loader/jpeg/huffman.h"
-#include "loader/jpeg/scan.h"
 #include "loader/util/scratch.h"
 
 enum {
@@ -23,7 +23,7 @@ static const char OTHER_INDEX[] = "an index of another file";
 
 struct baseline {
 	struct huffman *tables;
-	struct scan scan;
+	struct entropy_scan scan;
 	struct scratch data; /* of the scan, without stuffing */
 	struct scratch samples[BASELINE_COMPONENTS];
 	struct scratch entries;
@@ -83,13 +83,13 @@ int baseline_header(struct baseline *b, const uint8_t *bytes, size_t size,
 static const char *set_tables(struct baseline *b,
 			      const struct baseline_image *image)
 {
-	struct scan *scan = &b->scan;
+	struct entropy_scan *scan = &b->scan;
 
 	scan->components = image->components;
 	scan->mcus_across = image->mcus_across;
 	for (unsigned i = 0; i < image->components; i++) {
 		const struct baseline_component *from = &image->component[i];
-		struct scan_component *to = &scan->component[i];
+		struct entropy_component *to = &scan->component[i];
 
 		to->side = from->side;
 		to->idct = idct_best(from->side);
@@ -125,7 +125,7 @@ static struct span span_of(uint32_t at, uint32_t size, uint32_t covers,
 
 /* Sets the wanted blocks of a component, and allocates their samples. */
 static int make_plane(struct scratch *memory, struct span x, struct span y,
-		      struct scan_component *c, struct baseline_plane *out)
+		      struct entropy_component *c, struct baseline_plane *out)
 {
 	uint64_t stride;
 	uint8_t *samples;
@@ -155,7 +155,7 @@ static int make_plane(struct scratch *memory, struct span x, struct span y,
 }
 
 /* The MCUs that contain a wanted block. */
-static void set_mcus(struct scan *scan)
+static void set_mcus(struct entropy_scan *scan)
 {
 	uint32_t left = UINT32_MAX;
 	uint32_t top = UINT32_MAX;
@@ -163,7 +163,7 @@ static void set_mcus(struct scan *scan)
 	uint32_t bottom = 0;
 
 	for (unsigned i = 0; i < scan->components; i++) {
-		const struct scan_component *c = &scan->component[i];
+		const struct entropy_component *c = &scan->component[i];
 		uint32_t x1 = div_round_up(c->x + c->width, c->blocks_across);
 		uint32_t y1 = div_round_up(c->y + c->height, c->blocks_down);
 
@@ -238,14 +238,14 @@ static const char *decode_from_start(struct baseline *b,
 	uint32_t mcu = 0;
 
 	for (uint32_t i = 0;; i++) {
-		struct scan_run run = {
+		struct entropy_run run = {
 			.bytes = b->data.p,
 			.mcu = mcu,
 			.n = interval ? (uint32_t)min_u64(interval, n - mcu)
 				      : n,
 		};
-		size_t read = scan_unstuff(at, left, b->data.p, &run.size);
-		const char *bad = scan_decode(&b->scan, &run);
+		size_t read = entropy_unstuff(at, left, b->data.p, &run.size);
+		const char *bad = entropy_decode(&b->scan, &run);
 
 		mcu = run.mcu;
 		if (bad || mcu == n)
@@ -276,14 +276,14 @@ static const char *decode_row(struct baseline *b,
 			      const struct baseline_image *image,
 			      const struct entry_index *index, uint32_t y)
 {
-	const struct scan *scan = &b->scan;
+	const struct entropy_scan *scan = &b->scan;
 	uint64_t per_row = div_round_up(scan->mcus_across, index->step);
 	uint32_t first = scan->x / index->step;
 	uint32_t last = div_round_up(scan->x + scan->width, index->step);
 	uint64_t i = y * per_row + first;
 	size_t end = end_before(index, y * per_row + last, image->scan_size);
 	const struct entry *entry = &index->entries[i];
-	struct scan_run run = {
+	struct entropy_run run = {
 		.bytes = b->data.p,
 		.bit = entry->bit,
 		.mcu = y * scan->mcus_across + first * index->step,
@@ -293,9 +293,9 @@ static const char *decode_row(struct baseline *b,
 
 	if (entry->byte >= end || entry->bit > 7)
 		return OTHER_INDEX;
-	scan_unstuff(image->scan + entry->byte, end - entry->byte, b->data.p,
-		     &run.size);
-	return scan_decode(&b->scan, &run);
+	entropy_unstuff(image->scan + entry->byte, end - entry->byte, b->data.p,
+			&run.size);
+	return entropy_decode(&b->scan, &run);
 }
 
 /* Whether the index has the number of entries that the image needs. */
@@ -326,7 +326,7 @@ static const char *decode_rows(struct baseline *b,
 
 static int make_data(struct baseline *b, const struct baseline_image *image)
 {
-	if (scratch_grow(&b->data, (uint64_t)image->scan_size + SCAN_PAD, 1))
+	if (scratch_grow(&b->data, (uint64_t)image->scan_size + ENTROPY_PAD, 1))
 		return say(b, "out of memory", -ENOMEM);
 	return 0;
 }
@@ -401,7 +401,7 @@ static uint64_t stuffed_at(struct stuffed *s, uint64_t at)
 	return at + s->stuffing;
 }
 
-static const char *add_entry(struct stuffed *s, const struct scan_run *run,
+static const char *add_entry(struct stuffed *s, const struct entropy_run *run,
 			     struct entry *entry)
 {
 	uint64_t byte = stuffed_at(s, run->bit / 8);
@@ -422,17 +422,17 @@ static const char *add_entries(struct baseline *b,
 			       uint32_t step, struct entry *entries)
 {
 	uint32_t across = image->mcus_across;
-	struct scan_run run = { .bytes = b->data.p };
+	struct entropy_run run = { .bytes = b->data.p };
 	struct stuffed stuffed = { .bytes = b->data.p };
 	const char *bad = NULL;
 
-	scan_unstuff(image->scan, image->scan_size, b->data.p, &run.size);
+	entropy_unstuff(image->scan, image->scan_size, b->data.p, &run.size);
 	for (uint32_t y = 0; y < image->mcus_down; y++)
 		for (uint32_t x = 0; x < across && !bad; x += step) {
 			bad = add_entry(&stuffed, &run, entries++);
 			run.n = (uint32_t)min_u64(step, across - x);
 			if (!bad)
-				bad = scan_decode(&b->scan, &run);
+				bad = entropy_decode(&b->scan, &run);
 		}
 	return bad;
 }
@@ -449,7 +449,7 @@ static const char *decode_entries(struct baseline *b,
 				  const struct entry_index *index)
 {
 	uint32_t across = image->mcus_across;
-	struct scan_run run = { .bytes = b->data.p };
+	struct entropy_run run = { .bytes = b->data.p };
 	struct stuffed stuffed = { .bytes = b->data.p };
 	const struct entry *expected = index->entries;
 	struct entry entry;
@@ -457,7 +457,7 @@ static const char *decode_entries(struct baseline *b,
 
 	if (!is_index_of(index, image))
 		return OTHER_INDEX;
-	scan_unstuff(image->scan, image->scan_size, b->data.p, &run.size);
+	entropy_unstuff(image->scan, image->scan_size, b->data.p, &run.size);
 	for (uint32_t y = 0; y < image->mcus_down; y++)
 		for (uint32_t x = 0; x < across && !bad; x += index->step) {
 			bad = add_entry(&stuffed, &run, &entry);
@@ -465,7 +465,7 @@ static const char *decode_entries(struct baseline *b,
 				bad = OTHER_INDEX;
 			run.n = (uint32_t)min_u64(index->step, across - x);
 			if (!bad)
-				bad = scan_decode(&b->scan, &run);
+				bad = entropy_decode(&b->scan, &run);
 		}
 	return bad;
 }

@@ -4,10 +4,10 @@
 #include <stdbool.h>
 
 #include "fs/util/bytes.h"
+#include "loader/jpeg/entropy.h"
 #include "loader/jpeg/entry_index.h"
 #include "loader/jpeg/huffman.h"
 #include "loader/jpeg/idct.h"
-#include "loader/jpeg/scan.h"
 
 enum {
 	SOF0 = 0xc0,
@@ -99,7 +99,7 @@ static const char *parse_sampling(struct header *h, const uint8_t *p)
 		image->component[i].blocks_down = (uint8_t)down;
 		blocks += across * down;
 	}
-	return blocks > SCAN_BLOCKS ? "too many blocks in an MCU" : NULL;
+	return blocks > ENTROPY_BLOCKS ? "too many blocks in an MCU" : NULL;
 }
 
 /* A component alone is never subsampled, and an MCU of it is one block. */

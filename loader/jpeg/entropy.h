@@ -5,8 +5,8 @@
  * hostile: damage is noticed at the latest at the end of a run of MCUs, and
  * until then reads stay within the padding.
  */
-#ifndef LOADER_JPEG_SCAN_H
-#define LOADER_JPEG_SCAN_H
+#ifndef LOADER_JPEG_ENTROPY_H
+#define LOADER_JPEG_ENTROPY_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,16 +17,16 @@ struct huffman_ac;
 struct huffman_dc;
 
 enum {
-	SCAN_COMPONENTS = 3,
-	SCAN_BLOCKS = 10, /* most blocks of an MCU */
+	ENTROPY_COMPONENTS = 3,
+	ENTROPY_BLOCKS = 10, /* most blocks of an MCU */
 	/* Zeros after the data. The decoder reads an MCU before it checks for
 	   the end, and a word at a time: blocks of a DC coefficient of 27 bits
 	   and 63 others of 26. */
-	SCAN_PAD = SCAN_BLOCKS * (27 + 63 * 26) / 8 + 64,
+	ENTROPY_PAD = ENTROPY_BLOCKS * (27 + 63 * 26) / 8 + 64,
 };
 
 /* Blocks are counted from the component's first. Sizes are in blocks. */
-struct scan_component {
+struct entropy_component {
 	_Alignas(IDCT_ALIGN) int16_t quant[IDCT_SIZE]; /* in the IDCT's order */
 	const struct huffman_dc *dc;
 	const struct huffman_ac *ac;
@@ -42,8 +42,8 @@ struct scan_component {
 	size_t stride;
 };
 
-struct scan {
-	struct scan_component component[SCAN_COMPONENTS];
+struct entropy_scan {
+	struct entropy_component component[ENTROPY_COMPONENTS];
 	unsigned components;
 	uint32_t mcus_across;
 	/* MCUs with a wanted block. */
@@ -54,26 +54,28 @@ struct scan {
 };
 
 /* A run of MCUs, and how far it is decoded. */
-struct scan_run {
-	const uint8_t *bytes; /* without stuffing; SCAN_PAD zeros follow */
+struct entropy_run {
+	const uint8_t *bytes; /* without stuffing; ENTROPY_PAD zeros follow */
 	size_t size;
 	uint64_t bit; /* where the next MCU begins */
 	uint32_t mcu; /* its number in the image */
 	uint32_t n;   /* number of MCUs */
-	int32_t dc[SCAN_COMPONENTS];
+	int32_t dc[ENTROPY_COMPONENTS];
 };
 
 /*
  * Copies stuffed data up to the first marker, or all of it, without the
- * stuffing, and adds the padding. The buffer has size + SCAN_PAD bytes. Returns
- * the number of bytes read, and sets *n to those written.
+ * stuffing, and adds the padding. The buffer has size + ENTROPY_PAD bytes.
+ * Returns the number of bytes read, and sets *n to those written.
  */
-size_t scan_unstuff(const uint8_t *bytes, size_t size, uint8_t *out, size_t *n);
+size_t entropy_unstuff(const uint8_t *bytes, size_t size, uint8_t *out,
+		       size_t *n);
 
 /*
  * Decodes a run to its end. Returns NULL, or a message; then samples and run
  * are undefined.
  */
-const char *scan_decode(const struct scan *scan, struct scan_run *run);
+const char *entropy_decode(const struct entropy_scan *scan,
+			   struct entropy_run *run);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/jpeg/scan.h"
+#include "loader/jpeg/entropy.h"
 
 #include <stdbool.h>
 
@@ -30,16 +30,17 @@ struct reader {
 };
 
 struct decoder {
-	const struct scan *scan;
+	const struct entropy_scan *scan;
 	int16_t *blocks; /* two */
 	int16_t *next;	 /* coefficients of the next one; all are 0 */
 	/* The last decoded block. It has a component, or there is none. */
-	const struct scan_component *component;
+	const struct entropy_component *component;
 	int16_t *last;
 	uint8_t *out;
 };
 
-size_t scan_unstuff(const uint8_t *bytes, size_t size, uint8_t *out, size_t *n)
+size_t entropy_unstuff(const uint8_t *bytes, size_t size, uint8_t *out,
+		       size_t *n)
 {
 	size_t at = 0;
 	size_t to = 0;
@@ -56,7 +57,7 @@ size_t scan_unstuff(const uint8_t *bytes, size_t size, uint8_t *out, size_t *n)
 		out[to++] = 0xff;
 		at += 2;
 	}
-	memset(out + to, 0, SCAN_PAD);
+	memset(out + to, 0, ENTROPY_PAD);
 	*n = to;
 	return at;
 }
@@ -301,8 +302,8 @@ INLINE int32_t take_dc(struct reader *r, const struct huffman_dc *dc)
 }
 
 /* The value of all samples, without a transform. */
-INLINE void put_flat(const struct scan_component *c, uint32_t side, int32_t dc,
-		     uint8_t *out)
+INLINE void put_flat(const struct entropy_component *c, uint32_t side,
+		     int32_t dc, uint8_t *out)
 {
 	uint8_t v = idct_flat(dc, c->quant[IDCT_PLACE[0]], side);
 
@@ -323,13 +324,13 @@ INLINE void put_flat(const struct scan_component *c, uint32_t side, int32_t dc,
  */
 INLINE void put_last(struct decoder *d)
 {
-	const struct scan_component *c = d->component;
+	const struct entropy_component *c = d->component;
 
 	if (c)
 		c->idct(d->last, c->quant, d->out, c->stride);
 }
 
-INLINE void put_block(struct decoder *d, const struct scan_component *c,
+INLINE void put_block(struct decoder *d, const struct entropy_component *c,
 		      int16_t *coefficients, uint8_t *out)
 {
 	put_last(d);
@@ -340,7 +341,7 @@ INLINE void put_block(struct decoder *d, const struct scan_component *c,
 }
 
 /* Changes a predictor; false: damage. */
-INLINE bool add_dc(struct reader *r, const struct scan_component *c,
+INLINE bool add_dc(struct reader *r, const struct entropy_component *c,
 		   int32_t *dc)
 {
 	refill(r);
@@ -349,7 +350,7 @@ INLINE bool add_dc(struct reader *r, const struct scan_component *c,
 }
 
 /* Turns a block into samples, unless it is damaged. */
-INLINE bool put_end(struct decoder *d, const struct scan_component *c,
+INLINE bool put_end(struct decoder *d, const struct entropy_component *c,
 		    uint32_t side, int32_t dc, int16_t *coefficients,
 		    enum end end, uint8_t *out)
 {
@@ -365,7 +366,7 @@ INLINE bool put_end(struct decoder *d, const struct scan_component *c,
 }
 
 INLINE bool take_block(struct reader *r, struct decoder *d,
-		       const struct scan_component *c, uint32_t side,
+		       const struct entropy_component *c, uint32_t side,
 		       int32_t *dc, uint8_t *out)
 {
 	int16_t *to = d->next;
@@ -377,14 +378,14 @@ INLINE bool take_block(struct reader *r, struct decoder *d,
 	return put_end(d, c, side, *dc, to, end, out);
 }
 
-INLINE bool skip_block(struct reader *r, const struct scan_component *c,
+INLINE bool skip_block(struct reader *r, const struct entropy_component *c,
 		       int32_t *dc)
 {
 	return add_dc(r, c, dc) && skip_ac(r, c->ac);
 }
 
 /* The place of a block's samples; NULL: not wanted. */
-INLINE uint8_t *place_of(const struct scan_component *c, uint32_t side,
+INLINE uint8_t *place_of(const struct entropy_component *c, uint32_t side,
 			 uint32_t x, uint32_t y)
 {
 	x -= c->x;
@@ -396,7 +397,7 @@ INLINE uint8_t *place_of(const struct scan_component *c, uint32_t side,
 
 /* Decodes a block. For a single sample, the DC coefficient is enough. */
 INLINE bool take_or_skip(struct reader *r, struct decoder *d,
-			 const struct scan_component *c, uint32_t side,
+			 const struct entropy_component *c, uint32_t side,
 			 int32_t *dc, uint8_t *out)
 {
 	if (out && side > 1)
@@ -412,7 +413,7 @@ INLINE bool take_mcu(struct reader *r, struct decoder *d, int32_t dc[],
 		     bool wanted, bool reduced, uint32_t x, uint32_t y)
 {
 	for (unsigned i = 0; i < d->scan->components; i++) {
-		const struct scan_component *c = &d->scan->component[i];
+		const struct entropy_component *c = &d->scan->component[i];
 		uint32_t side = reduced ? c->side : IDCT_SIDE;
 		uint32_t across = c->blocks_across;
 
@@ -431,13 +432,14 @@ INLINE bool take_mcu(struct reader *r, struct decoder *d, int32_t dc[],
 	return true;
 }
 
-INLINE const char *decode(struct decoder *d, struct scan_run *run, bool reduced)
+INLINE const char *decode(struct decoder *d, struct entropy_run *run,
+			  bool reduced)
 {
-	const struct scan *scan = d->scan;
+	const struct entropy_scan *scan = d->scan;
 	const uint8_t *end = run->bytes + run->size + 16;
 	uint32_t x = run->mcu % scan->mcus_across;
 	uint32_t y = run->mcu / scan->mcus_across;
-	int32_t dc[SCAN_COMPONENTS] = { run->dc[0], run->dc[1], run->dc[2] };
+	int32_t dc[ENTROPY_COMPONENTS] = { run->dc[0], run->dc[1], run->dc[2] };
 	struct reader r;
 
 	seek(&r, run->bytes, run->bit);
@@ -467,28 +469,28 @@ INLINE const char *decode(struct decoder *d, struct scan_run *run, bool reduced)
 #ifdef __x86_64__
 #	define AVX2 __attribute__((target("avx2,bmi,bmi2")))
 
-AVX2 static const char *decode_avx2(struct decoder *d, struct scan_run *run)
+AVX2 static const char *decode_avx2(struct decoder *d, struct entropy_run *run)
 {
 	return decode(d, run, false);
 }
 
-AVX2 static const char *reduce_avx2(struct decoder *d, struct scan_run *run)
+AVX2 static const char *reduce_avx2(struct decoder *d, struct entropy_run *run)
 {
 	return decode(d, run, true);
 }
 #endif
 
-static const char *decode_plain(struct decoder *d, struct scan_run *run)
+static const char *decode_plain(struct decoder *d, struct entropy_run *run)
 {
 	return decode(d, run, false);
 }
 
-static const char *reduce_plain(struct decoder *d, struct scan_run *run)
+static const char *reduce_plain(struct decoder *d, struct entropy_run *run)
 {
 	return decode(d, run, true);
 }
 
-static bool is_reduced(const struct scan *scan)
+static bool is_reduced(const struct entropy_scan *scan)
 {
 	for (unsigned i = 0; i < scan->components; i++)
 		if (scan->component[i].side < IDCT_SIDE)
@@ -496,7 +498,8 @@ static bool is_reduced(const struct scan *scan)
 	return false;
 }
 
-const char *scan_decode(const struct scan *scan, struct scan_run *run)
+const char *entropy_decode(const struct entropy_scan *scan,
+			   struct entropy_run *run)
 {
 	_Alignas(IDCT_ALIGN) int16_t blocks[2 * BLOCK_ROOM] = { 0 };
 	struct decoder d = {
