@@ -38,9 +38,13 @@ ALL_CFLAGS = -std=gnu11 -fPIC -fvisibility=hidden -ffp-contract=off \
              -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -I. -I$(BUILD) \
              $(WARN) $(CPPFLAGS) $(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 ALL_LDFLAGS = $(LDFLAGS) $(if $(SAN),-fsanitize=$(SAN))
-# The first Python that has what the tests need.
-PYTHON ?= $(or $(shell for p in python3 /usr/bin/python3; do \
-            $$p -c 'import pytest, numpy, PIL' 2>/dev/null && echo $$p && break; done),python3)
+# The first Python that has what the tests need. It only looks for the packages:
+# importing them takes half a second, which every call of make would pay.
+ifeq ($(origin PYTHON),undefined)
+PYTHON := $(or $(shell for p in python3 /usr/bin/python3; do \
+            $$p -c 'import sys; from importlib.util import find_spec as f; sys.exit(not (f("pytest") and f("numpy") and f("PIL")))' \
+            2>/dev/null && echo $$p && break; done),python3)
+endif
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-5s %s\n' $(1) $@)
 
