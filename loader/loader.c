@@ -10,14 +10,21 @@
 #include "loader/pipeline/value_store.h"
 #include "loader/run/state.h"
 
+enum { DEVICE_WHY_SIZE = 600 };
+
 /* Releases a batch whose outputs did not reach the GPU, and sets the error. */
 static int lose_batch(struct beton_loader *l, const struct beton_batch **out,
 		      int error)
 {
+	char why[DEVICE_WHY_SIZE] = "";
+
+	if (l->device)
+		cuda_failure(device_cuda(l->device), why, sizeof(why));
 	snprintf(l->error, sizeof(l->error),
 		 "%.300s: epoch %llu batch %llu: the GPU: %s", l->feed->path,
 		 (unsigned long long)(*out)->epoch,
-		 (unsigned long long)(*out)->number, strerror(-error));
+		 (unsigned long long)(*out)->number,
+		 *why ? why : strerror(-error));
 	ring_release(l->ring, *out);
 	*out = NULL;
 	return error;

@@ -226,6 +226,19 @@ static const char *text_of(int (*get)(int, const char **), int code)
 	return get(code, &text) || !text ? "unknown" : text;
 }
 
+/* Keeps the reason of a failure. False: the device was lost before, so that
+   this failure is only a consequence. The reason is there before any thread
+   can see that the device is lost. */
+static bool keep_failure(struct cuda *cuda, const char *why, bool lost)
+{
+	scoped_lock(&cuda->lock);
+	if (atomic_load(&cuda->lost))
+		return false;
+	memcpy(cuda->failure, why, FAILURE_SIZE);
+	atomic_store(&cuda->lost, lost);
+	return true;
+}
+
 /* Logs the failure once, and returns -errno. */
 static int complain(struct cuda *cuda, int code, const char *format,
 		    va_list args)
@@ -237,20 +250,15 @@ static int complain(struct cuda *cuda, int code, const char *format,
 	bool lost = known && meanings[m].lost;
 	char what[200], why[FAILURE_SIZE];
 
-	/* Only the first thread that notices the loss logs it. */
-	if (atomic_load(&cuda->lost) ||
-	    (lost && atomic_exchange(&cuda->lost, true)))
-		return -EIO;
 	vsnprintf(what, sizeof(what), format, args);
 	snprintf(why, sizeof(why), "CUDA device %d: cannot %s: %s (%s)%s%s%s",
 		 cuda->device, what, text_of(cuda->driver.error_string, code),
 		 text_of(cuda->driver.error_name, code), advice ? "; " : "",
 		 advice ? advice : "",
 		 lost ? "; nothing more can be done on it" : "");
+	if (!keep_failure(cuda, why, lost))
+		return -EIO;
 	(error == -ENOMEM ? log_warning : log_error)(cuda->log, "%s", why);
-	scoped_lock(&cuda->lock);
-	if (lost || !atomic_load(&cuda->lost))
-		memcpy(cuda->failure, why, sizeof(why));
 	return error;
 }
 
