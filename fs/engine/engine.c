@@ -28,9 +28,13 @@ enum {
 
 enum ticket_state { TICKET_QUEUED, TICKET_RUNNING, TICKET_DONE };
 
+/* A layout to make, or a batch to assemble. */
 struct ticket {
 	struct engine *engine;
 	struct ticket *prev, *next; /* in engine.queue while queued */
+	struct batch_key key;
+	struct spec spec;      /* key.spec points to it */
+	layout_done *laid_out; /* NULL: the members below are set */
 	struct batch *batch;
 	struct dest dest;
 	batch_done *done;
@@ -228,9 +232,16 @@ static int get_slot(struct engine *e, struct batch *batch, struct slot **out)
 	return r;
 }
 
-static void run_ticket(struct ticket *t, struct trace_track *track)
+static void run_layout(struct ticket *t)
 {
-	const struct batch_key *key = &t->batch->key;
+	struct batch *batch = NULL;
+	int r = layout(t->engine, &t->key, true, &batch);
+
+	t->laid_out(t->arg, r, batch);
+}
+
+static void run_assembly(struct ticket *t, struct trace_track *track)
+{
 	struct engine *e = t->engine;
 	int64_t begin = clock_ns();
 	struct slot *slot = NULL;
@@ -244,8 +255,18 @@ static void run_ticket(struct ticket *t, struct trace_track *track)
 	if (t->dest.bytes)
 		atomic_fetch_add(&e->direct, 1);
 	trace_span(track, TRACE_ASSEMBLE, (uint64_t)begin, (uint64_t)clock_ns(),
-		   key->epoch, key->number);
+		   t->key.epoch, t->key.number);
 	t->done(t->arg, r, slot);
+}
+
+static void run_ticket(struct ticket *t, struct trace_track *track)
+{
+	struct engine *e = t->engine;
+
+	if (t->laid_out)
+		run_layout(t);
+	else
+		run_assembly(t, track);
 	pthread_mutex_lock(&e->lock);
 	t->state = TICKET_DONE;
 	pthread_cond_broadcast(&e->finished);
@@ -334,30 +355,60 @@ static void *work(void *arg)
 
 /* --- tickets --- */
 
-int stream_submit(struct stream *stream, struct batch *batch,
-		  const struct dest *dest, batch_done *done, void *arg,
+static struct batch_key key_of(const struct stream *s, uint64_t number)
+{
+	return (struct batch_key){ s->ds, &s->spec, s->epoch, number };
+}
+
+/* Queues a ticket like `from`. */
+static int submit(struct engine *e, const struct ticket *from,
 		  struct ticket **out)
 {
-	struct engine *e = stream->engine;
-	struct ticket *t;
+	struct ticket *t = malloc(sizeof(*t));
 
-	if (dest->bytes && dest->size < batch->vfile.size)
-		return -EINVAL;
-	t = calloc(1, sizeof(*t));
 	if (!t)
 		return -ENOMEM;
-	batch_get(batch);
+	*t = *from;
 	t->engine = e;
-	t->batch = batch;
-	t->dest = *dest;
-	t->done = done;
-	t->arg = arg;
+	t->spec = *from->key.spec;
+	t->key.spec = &t->spec;
+	if (t->batch)
+		batch_get(t->batch);
 	/* Set before the work can end, for its callback may use it. */
 	*out = t;
 	scoped_lock(&e->lock);
 	DL_APPEND(e->queue, t);
 	pthread_cond_signal(&e->queued);
 	return 0;
+}
+
+int stream_submit(struct stream *stream, struct batch *batch,
+		  const struct dest *dest, batch_done *done, void *arg,
+		  struct ticket **out)
+{
+	const struct ticket t = {
+		.key = batch->key,
+		.batch = batch,
+		.dest = *dest,
+		.done = done,
+		.arg = arg,
+	};
+
+	if (dest->bytes && dest->size < batch->vfile.size)
+		return -EINVAL;
+	return submit(stream->engine, &t, out);
+}
+
+int stream_lay_out(struct stream *stream, uint64_t number, layout_done *done,
+		   void *arg, struct ticket **out)
+{
+	const struct ticket t = {
+		.key = key_of(stream, number),
+		.laid_out = done,
+		.arg = arg,
+	};
+
+	return submit(stream->engine, &t, out);
 }
 
 bool ticket_is_running(const struct ticket *t)
@@ -426,9 +477,16 @@ void stream_close(struct stream *stream)
 int stream_batch(struct stream *s, uint64_t number, bool afresh,
 		 struct batch **out)
 {
-	const struct batch_key key = { s->ds, &s->spec, s->epoch, number };
+	const struct batch_key key = key_of(s, number);
 
 	return layout(s->engine, &key, afresh, out);
+}
+
+bool stream_kept(struct stream *s, uint64_t number, struct batch **out)
+{
+	const struct batch_key key = key_of(s, number);
+
+	return find_kept(s->engine, &key, true, out);
 }
 
 /* The caller holds the lock. */
@@ -447,7 +505,7 @@ static bool is_coming(const struct engine *e, const struct coming *c)
 
 void stream_note(struct stream *s, uint64_t number)
 {
-	const struct batch_key key = { s->ds, &s->spec, s->epoch, number };
+	const struct batch_key key = key_of(s, number);
 	struct plan_next next[AHEAD_MAX];
 	struct engine *e = s->engine;
 	unsigned n = plan_note(e->plan, &key, next, e->ahead);

@@ -92,6 +92,10 @@ void stream_close(struct stream *stream);
 int stream_batch(struct stream *stream, uint64_t number, bool afresh,
 		 struct batch **out);
 
+/* The same layout as stream_batch() with `afresh`, if it is kept: reads
+   nothing. False: it must be made. */
+bool stream_kept(struct stream *stream, uint64_t number, struct batch **out);
+
 /* Notes that a reader opens this batch and will want those that come after it.
  */
 void stream_note(struct stream *stream, uint64_t number);
@@ -114,6 +118,14 @@ typedef void batch_done(void *arg, int result, struct slot *slot);
 int stream_submit(struct stream *stream, struct batch *batch,
 		  const struct dest *dest, batch_done *done, void *arg,
 		  struct ticket **out);
+
+/* Called like batch_done. `batch` is NULL if `result` is not 0, and otherwise
+   has a reference that the receiver drops. */
+typedef void layout_done(void *arg, int result, struct batch *batch);
+
+/* Starts stream_batch() with `afresh` on a thread of the engine. */
+int stream_lay_out(struct stream *stream, uint64_t number, layout_done *done,
+		   void *arg, struct ticket **out);
 
 /* Whether ticket_close() would have to wait. */
 bool ticket_is_running(const struct ticket *ticket);

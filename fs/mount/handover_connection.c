@@ -30,16 +30,18 @@ struct request {
 	struct connection *connection;
 	struct handover_shared *shared;
 	uint64_t number;
-	struct ns_file file;
-	struct ticket *ticket;
-	uint64_t bytes; /* counted in shared->bytes */
+	struct stream *stream; /* owned */
+	uint64_t at;	       /* number of the batch in the stream */
+	struct batch *batch;   /* NULL until it is laid out */
+	struct ticket *ticket; /* of the layout, then of the batch */
+	uint64_t bytes;	       /* counted in shared->bytes */
 	int64_t asked_ns;
 	bool is_late; /* the batch was not ready at the GET */
-	/* Guarded by handover.lock. */
+	/* Guarded by handover.lock until the thread has taken them. */
 	struct request *prev_done, *next_done; /* in handover.done */
 	bool is_done;
 	int result;
-	struct slot *slot;
+	struct slot *slot; /* NULL and no error: the layout is made */
 };
 
 struct connection {
@@ -113,21 +115,35 @@ static void forget_slot(struct connection *c, uint64_t id)
 
 /* --- requests --- */
 
-/* A thread of the engine calls it. */
-static void request_done(void *arg, int result, struct slot *slot)
+/* Threads of the engine call it. */
+static void request_done(struct request *q, int result)
 {
-	struct request *q = arg;
 	struct handover_shared *h = q->shared;
 
 	pthread_mutex_lock(&h->lock);
 	q->is_done = true;
 	q->result = result;
-	q->slot = slot;
 	DL_APPEND2(h->done, q, prev_done, next_done);
 	/* With the lock held: without it the request, and what it points to,
 	   may be freed. */
 	handover_wake(h);
 	pthread_mutex_unlock(&h->lock);
+}
+
+static void request_laid_out(void *arg, int result, struct batch *batch)
+{
+	struct request *q = arg;
+
+	q->batch = batch;
+	request_done(q, result);
+}
+
+static void request_collated(void *arg, int result, struct slot *slot)
+{
+	struct request *q = arg;
+
+	q->slot = slot;
+	request_done(q, result);
 }
 
 /* Removes a request from its list. */
@@ -155,14 +171,15 @@ static void request_free(struct request *q)
 		DL_DELETE2(h->done, q, prev_done, next_done);
 	pthread_mutex_unlock(&h->lock);
 	slot_put(&q->slot);
-	ns_close_file(&q->file);
+	batch_put(&q->batch);
+	stream_close(q->stream);
 	h->bytes -= q->bytes;
 	request_unlink(q);
 	free(q);
 }
 
-/* Cancels a request without a wait for the thread that collates its batch:
-   that thread may wait for a disk, and other loaders would wait too. */
+/* Cancels a request without a wait for the thread that works on it: that thread
+   may wait for a disk, and other loaders would wait too. */
 static void request_give_up(struct request *q)
 {
 	if (!ticket_is_running(q->ticket)) {
@@ -250,7 +267,7 @@ static int reply_slot(struct connection *c, struct request *q)
 		.kind = HANDOVER_BATCH,
 		.request = q->number,
 		.slot = slot_id(q->slot),
-		.size = q->file.vfile->size,
+		.size = q->batch->vfile.size,
 		.capacity = slot_capacity(q->slot),
 	};
 	bool is_new = !knows_slot(c, reply.slot);
@@ -284,97 +301,101 @@ static int reply_request(struct connection *c, struct request *q)
 /* --- messages of a loader --- */
 
 /* Looks up each name of a path with the permissions of the peer, as the kernel
-   would. */
+   would. Reads no dataset: all loaders wait for this thread. */
 static int resolve(const struct connection *c, char *path,
 		   struct ns_object *out)
 {
 	struct ns *ns = c->shared->ns;
-	struct ns_entry entry = { .object = ns_object(NS_ROOT) };
+	struct ns_object dir;
 	struct stat st;
 	char *name;
 	int r = 0;
 
+	*out = ns_object(NS_ROOT);
 	while (!r && (name = strsep(&path, "/"))) {
-		ns_stat_object(ns, &entry.object, &st);
+		dir = *out;
+		ns_stat_object(ns, &dir, &st);
 		if (!peer_may(&c->peer, &st, 1))
 			return -EACCES;
-		*out = entry.object;
-		r = ns_lookup(ns, out, name, &entry);
+		r = ns_batch_lookup(ns, &dir, name, out);
 	}
 	if (r)
 		return r;
-	ns_stat_object(ns, &entry.object, &st);
-	*out = entry.object;
+	ns_stat_object(ns, out, &st);
 	return peer_may(&c->peer, &st, 4) ? 0 : -EACCES;
 }
 
-static int open_batch(const struct connection *c, char *path,
-		      struct ns_file *file)
+static int request_open(struct connection *c, struct handover_message *m,
+			struct request **out)
 {
 	struct ns_object object;
-	int r = resolve(c, path, &object);
+	struct stream *stream;
+	struct request *q;
+	int r = resolve(c, m->path, &object);
 
 	if (!r)
-		r = ns_open_file(c->shared->ns, &object, file);
-	if (!r && !file->stream) {
-		ns_close_file(file);
-		r = -EINVAL;
+		r = ns_batch_stream(c->shared->ns, &object, &stream);
+	if (r)
+		return r;
+	q = calloc(1, sizeof(*q));
+	if (!q) {
+		stream_close(stream);
+		return -ENOMEM;
 	}
-	return r;
+	q->connection = c;
+	q->shared = c->shared;
+	q->number = m->number;
+	q->stream = stream;
+	q->at = object.index;
+	q->asked_ns = clock_ns();
+	DL_APPEND(c->requests, q);
+	c->num_requests++;
+	*out = q;
+	return 0;
 }
 
-/* Owns the file if it succeeds. */
-static int submit(struct connection *c, uint64_t number,
-		  const struct ns_file *file)
+/* Starts to collate a batch that is laid out. */
+static int request_collate(struct request *q)
 {
-	struct handover_shared *h = c->shared;
-	uint64_t bytes = align_up(file->vfile->size, POOL_ALIGN);
-	struct request *q;
-	int r;
+	struct handover_shared *h = q->shared;
+	uint64_t bytes = align_up(q->batch->vfile.size, POOL_ALIGN);
 
 	if (h->bytes + bytes > h->max_bytes)
 		return -ENOSPC;
-	q = calloc(1, sizeof(*q));
-	if (!q)
-		return -ENOMEM;
-	q->connection = c;
-	q->shared = h;
-	q->number = number;
 	q->bytes = bytes;
-	q->asked_ns = clock_ns();
-	q->is_late = !stream_ready(file->stream, (struct batch *)file->vfile);
+	h->bytes += bytes;
+	q->is_late = !stream_ready(q->stream, q->batch);
 	/* A loader that is refused opens the file instead. It counts as one
 	   reader. */
-	ns_note_file(file);
-	r = stream_submit(file->stream, (struct batch *)file->vfile,
-			  &(struct dest){ NULL, 0 }, request_done, q,
-			  &q->ticket);
-	if (r) {
-		free(q);
-		return r;
-	}
-	q->file = *file;
-	h->bytes += bytes;
-	DL_APPEND(c->requests, q);
-	c->num_requests++;
-	return 0;
+	stream_note(q->stream, q->at);
+	ticket_close(&q->ticket);
+	return stream_submit(q->stream, q->batch, &(struct dest){ NULL, 0 },
+			     request_collated, q, &q->ticket);
+}
+
+/* Threads of the engine make layouts, which may need a disk. */
+static int request_begin(struct request *q)
+{
+	if (stream_kept(q->stream, q->at, &q->batch))
+		return request_collate(q);
+	return stream_lay_out(q->stream, q->at, request_laid_out, q,
+			      &q->ticket);
 }
 
 static const char *on_get(struct connection *c, struct handover_message *m)
 {
-	struct ns_file file;
+	struct request *q = NULL;
 	int r;
 
 	if (c->num_requests == HANDOVER_REQUESTS_MAX)
 		return "too many requests";
-	r = open_batch(c, m->path, &file);
-	if (r)
-		return reply_error(c, m->number, r) ? "it does not listen"
-						    : NULL;
-	r = submit(c, m->number, &file);
+	r = request_open(c, m, &q);
+	if (!r)
+		r = request_begin(q);
 	if (!r)
 		return NULL;
-	ns_close_file(&file);
+	if (q)
+		request_free(q);
 	return reply_error(c, m->number, r) ? "it does not listen" : NULL;
 }
 
@@ -519,21 +540,33 @@ static struct request *next_done(struct handover_shared *h)
 	return q;
 }
 
+/* A request whose layout or whose batch is done. */
+static void request_continue(struct request *q)
+{
+	struct connection *c = q->connection;
+	int r;
+
+	if (c && !q->result && !q->slot) {
+		r = request_collate(q);
+		/* Threads of the engine have it again. */
+		if (!r)
+			return;
+		q->result = r;
+	}
+	r = c ? reply_request(c, q) : 0;
+	request_free(q);
+	/* The socket reports a loader that has disconnected. */
+	if (r && r != -EPIPE && r != -ECONNRESET)
+		cut_off(c, "it does not listen");
+}
+
 void connections_answer(struct handover_shared *h)
 {
-	struct connection *c;
 	struct request *q;
 	eventfd_t ignored;
-	int r;
 
 	if (eventfd_read(h->events, &ignored))
 		return;
-	while ((q = next_done(h))) {
-		c = q->connection;
-		r = c ? reply_request(c, q) : 0;
-		request_free(q);
-		/* The socket reports a loader that has disconnected. */
-		if (r && r != -EPIPE && r != -ECONNRESET)
-			cut_off(c, "it does not listen");
-	}
+	while ((q = next_done(h)))
+		request_continue(q);
 }

@@ -103,11 +103,11 @@ static struct ns_object in_batches(struct ns *ns,
 
 /* --- batches/SPEC/EPOCH/ --- */
 
-static int epoch_lookup(struct ns *ns, const struct ns_object *dir,
-			const char *name, struct ns_entry *out)
+/* Reads no layout. */
+static int batch_named(struct ns *ns, const struct ns_object *dir,
+		       const char *name, struct ns_object *out)
 {
 	const struct ns_epoch *epoch = ns_epoch_of(ns, dir);
-	struct ns_object object;
 	const char *rest;
 	uint64_t number;
 
@@ -117,8 +117,17 @@ static int epoch_lookup(struct ns *ns, const struct ns_object *dir,
 			       &rest) ||
 	    strcmp(rest, suffix))
 		return -ENOENT;
-	object = ns_make(dir, NS_BATCH, dir->part, number);
-	return ns_attr(ns, &object, out);
+	*out = ns_make(dir, NS_BATCH, dir->part, number);
+	return 0;
+}
+
+static int epoch_lookup(struct ns *ns, const struct ns_object *dir,
+			const char *name, struct ns_entry *out)
+{
+	struct ns_object object;
+	int r = batch_named(ns, dir, name, &object);
+
+	return r ? r : ns_attr(ns, &object, out);
 }
 
 /* Lists names without sizes: a size needs the layout of its batch. */
@@ -230,6 +239,42 @@ static struct ns_object batch_parent(struct ns *ns,
 {
 	(void)ns;
 	return ns_make(object, NS_EPOCH, object->part, 0);
+}
+
+/* --- the way of a path to a batch --- */
+
+/* Whether lookups in it read no dataset, and lead to a batch. */
+static bool is_on_the_way(const struct ns_object *dir)
+{
+	if (dir->kind == NS_FIXED)
+		return dir->index == NS_ROOT || dir->index == NS_BATCHES;
+	return dir->kind == NS_SPEC;
+}
+
+int ns_batch_lookup(struct ns *ns, const struct ns_object *dir,
+		    const char *name, struct ns_object *out)
+{
+	struct ns_entry entry;
+	int r;
+
+	if (dir->kind == NS_EPOCH)
+		return batch_named(ns, dir, name, out);
+	r = is_on_the_way(dir) ? ns_lookup(ns, dir, name, &entry) : -EINVAL;
+	if (!r)
+		*out = entry.object;
+	return r;
+}
+
+int ns_batch_stream(struct ns *ns, const struct ns_object *object,
+		    struct stream **out)
+{
+	const struct ns_epoch *epoch =
+		object->kind == NS_BATCH ? ns_epoch_of(ns, object) : NULL;
+
+	if (!epoch)
+		return -EINVAL;
+	return stream_open(ns->engine, ns_dataset(ns, object),
+			   &epoch->spec->spec, epoch->key.epoch, out);
 }
 
 const struct ns_row ns_spec_row = {

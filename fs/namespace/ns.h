@@ -175,6 +175,17 @@ int ns_open_file(struct ns *ns, const struct ns_object *object,
 		 struct ns_file *out);
 void ns_close_file(struct ns_file *file);
 
+/*
+ * The way of a path to a batch, for callers that must not wait for a disk.
+ * ns_batch_lookup() is ns_lookup() for names on that way; other names and
+ * directories are -EINVAL. ns_batch_stream() opens the stream of a batch, which
+ * the caller closes before the namespace. -EINVAL: not a batch.
+ */
+int ns_batch_lookup(struct ns *ns, const struct ns_object *dir,
+		    const char *name, struct ns_object *out);
+int ns_batch_stream(struct ns *ns, const struct ns_object *object,
+		    struct stream **out);
+
 /* To be called once for every file that is going to be read: if it is a batch,
    the engine prefetches the batches after it. */
 void ns_note_file(const struct ns_file *file);

@@ -13,6 +13,7 @@
 #include "fs/order/spec_text.h"
 #include "fs/util/rng.h"
 #include "loader/feed/handover_client.h"
+#include "tests/unit/gate.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 96, BATCH = 8, BATCHES = SAMPLES / BATCH, THREADS = 8 };
@@ -74,6 +75,17 @@ static void tear_down(struct fixture *f)
 	engine_close(f->engine);
 	dataset_close(f->ds);
 	log_fini(&f->log);
+}
+
+/* The same after a test with a slow disk. */
+static void tear_down_behind(struct fixture *f, struct gate *gate)
+{
+	gate_open(gate);
+	handover_close(f->handover);
+	f->handover = NULL;
+	engine_stop(f->engine);
+	gate_remove(gate);
+	tear_down(f);
 }
 
 static struct handover_client *lender_of(const struct fixture *f)
@@ -510,6 +522,98 @@ static void more_connections_than_there_may_be_are_refused(void)
 	tear_down(&f);
 }
 
+/* --- slow disks --- */
+
+static void ask_path(int fd, uint64_t request, const char *path)
+{
+	struct handover_get g;
+	int n = handover_make_get(&g, request, path);
+
+	CHECK(send(fd, &g, (size_t)n, 0) == n);
+}
+
+/* Sends a GET of a sequential batch of `size` samples. */
+static void ask(int fd, uint64_t request, unsigned size, uint64_t number)
+{
+	char path[128];
+
+	snprintf(
+		path, sizeof(path),
+		"batches/order=sequential,batch=%u,seed=0,drop_last=1/0/%06llu.batch",
+		size, (unsigned long long)number);
+	ask_path(fd, request, path);
+}
+
+/* Waits for the answer, but not indefinitely. */
+static struct handover_batch answer_of(int fd)
+{
+	const struct timeval patience = { .tv_sec = 10 };
+	struct handover_batch answer = { .kind = 0 };
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	CHECK(recv(fd, &answer, sizeof(answer), 0) == sizeof(answer));
+	CHECK(answer.kind == HANDOVER_BATCH);
+	return answer;
+}
+
+/* Room for two slots: without the PUT, the last request would be refused. */
+static void a_slow_disk_delays_its_own_reader_only(void)
+{
+	struct handover_number put = { .kind = HANDOVER_PUT };
+	struct handover_batch first, second;
+	struct fixture f;
+	struct gate gate;
+	int slow, honest;
+
+	set_up(&f, 4 << 20);
+	slow = connect_raw(&f);
+	honest = connect_raw(&f);
+	hello(slow);
+	hello(honest);
+	ask(honest, 1, 8, 5);
+	ask(honest, 2, 8, 6);
+	first = answer_of(honest);
+	second = answer_of(honest);
+	CHECK(!first.result && !second.result);
+	gate_shut(&gate, f.ds, 0, 1);
+	ask(slow, 1, 4, 0);
+	gate_wait(&gate, 1);
+	put.number = first.slot;
+	CHECK(send(honest, &put, sizeof(put), 0) == sizeof(put));
+	ask(honest, 3, 8, 7);
+	CHECK(!answer_of(honest).result);
+	gate_open(&gate);
+	/* There is no room for it now. */
+	CHECK(answer_of(slow).result == -ENOSPC);
+	close(slow);
+	close(honest);
+	tear_down_behind(&f, &gate);
+}
+
+/* As files they read metadata. */
+static void names_wait_for_no_disk(void)
+{
+	static const char *const paths[] = {
+		"by/int/00000",		  "by/int/00000/000000.jpg",
+		"samples/000000/int",	  "samples/000000/jpg.jpg",
+		"columns/jpg/000000.jpg", "shards/000000.tar",
+	};
+	struct fixture f;
+	struct gate gate;
+	int fd;
+
+	set_up(&f, 4 << 20);
+	gate_shut(&gate, f.ds, 0, SAMPLES);
+	fd = connect_raw(&f);
+	hello(fd);
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		ask_path(fd, i, paths[i]);
+		CHECK(answer_of(fd).result == -EINVAL);
+	}
+	close(fd);
+	tear_down_behind(&f, &gate);
+}
+
 /* --- permissions --- */
 
 static void permissions_are_those_of_the_kernel(void)
@@ -547,6 +651,8 @@ int main(void)
 	a_flood_ends_the_connection();
 	requests_can_be_cancelled_at_any_time();
 	more_connections_than_there_may_be_are_refused();
+	a_slow_disk_delays_its_own_reader_only();
+	names_wait_for_no_disk();
 	permissions_are_those_of_the_kernel();
 	return 0;
 }
