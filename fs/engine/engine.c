@@ -411,28 +411,40 @@ int stream_lay_out(struct stream *stream, uint64_t number, layout_done *done,
 	return submit(stream->engine, &t, out);
 }
 
-bool ticket_is_running(const struct ticket *t)
+/* Takes it back from the threads of the engine. False: it is running. */
+static bool withdraw(struct ticket *t, bool waits)
 {
-	scoped_lock(&t->engine->lock);
-	return t->state == TICKET_RUNNING;
+	struct engine *e = t->engine;
+
+	scoped_lock(&e->lock);
+	if (t->state == TICKET_QUEUED)
+		DL_DELETE(e->queue, t);
+	while (t->state == TICKET_RUNNING && waits)
+		pthread_cond_wait(&e->finished, &e->lock);
+	return t->state != TICKET_RUNNING;
+}
+
+static bool close_ticket(struct ticket **ticket, bool waits)
+{
+	struct ticket *t = *ticket;
+
+	if (!t)
+		return true;
+	if (!withdraw(t, waits))
+		return false;
+	batch_put(&t->batch);
+	free(steal(*ticket));
+	return true;
 }
 
 void ticket_close(struct ticket **ticket)
 {
-	struct ticket *t = steal(*ticket);
-	struct engine *e;
+	close_ticket(ticket, true);
+}
 
-	if (!t)
-		return;
-	e = t->engine;
-	pthread_mutex_lock(&e->lock);
-	if (t->state == TICKET_QUEUED)
-		DL_DELETE(e->queue, t);
-	while (t->state == TICKET_RUNNING)
-		pthread_cond_wait(&e->finished, &e->lock);
-	pthread_mutex_unlock(&e->lock);
-	batch_put(&t->batch);
-	free(t);
+bool ticket_try_close(struct ticket **ticket)
+{
+	return close_ticket(ticket, false);
 }
 
 bool stream_ready(struct stream *stream, const struct batch *batch)

@@ -127,13 +127,12 @@ typedef void layout_done(void *arg, int result, struct batch *batch);
 int stream_lay_out(struct stream *stream, uint64_t number, layout_done *done,
 		   void *arg, struct ticket **out);
 
-/* Whether ticket_close() would have to wait. */
-bool ticket_is_running(const struct ticket *ticket);
-
 /* Cancels work that has not begun, waits for work that has, and frees the
    ticket. Close every ticket once, but not inside its batch_done. Takes NULL.
  */
 void ticket_close(struct ticket **ticket);
+/* The same, but returns false and does nothing if it would have to wait. */
+bool ticket_try_close(struct ticket **ticket);
 
 /* Whether a shared slot holds the batch, so that a reader need not wait. */
 bool stream_ready(struct stream *stream, const struct batch *batch);

@@ -160,12 +160,11 @@ static void request_unlink(struct request *q)
 	}
 }
 
-/* Cancels a request, and releases its result. */
-static void request_free(struct request *q)
+/* Releases a request whose ticket is closed, and its result. */
+static void request_release(struct request *q)
 {
 	struct handover_shared *h = q->shared;
 
-	ticket_close(&q->ticket);
 	pthread_mutex_lock(&h->lock);
 	if (q->is_done)
 		DL_DELETE2(h->done, q, prev_done, next_done);
@@ -178,12 +177,19 @@ static void request_free(struct request *q)
 	free(q);
 }
 
+/* Cancels a request. */
+static void request_free(struct request *q)
+{
+	ticket_close(&q->ticket);
+	request_release(q);
+}
+
 /* Cancels a request without a wait for the thread that works on it: that thread
    may wait for a disk, and other loaders would wait too. */
 static void request_give_up(struct request *q)
 {
-	if (!ticket_is_running(q->ticket)) {
-		request_free(q);
+	if (ticket_try_close(&q->ticket)) {
+		request_release(q);
 		return;
 	}
 	request_unlink(q);

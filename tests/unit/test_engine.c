@@ -5,6 +5,7 @@
 
 #include "fs/engine/engine.h"
 #include "fs/util/rng.h"
+#include "tests/unit/gate.h"
 #include "tests/unit/made.h"
 
 enum { SAMPLES = 96, THREADS = 8, BATCH = 8, BATCHES = SAMPLES / BATCH };
@@ -259,6 +260,43 @@ static void tickets_may_be_given_up_at_any_time(void)
 	tear_down(&f);
 }
 
+static void keep_batch(void *arg, int result, struct batch *batch)
+{
+	struct batch **out = arg;
+
+	CHECK(!result);
+	*out = batch;
+}
+
+/* One thread, whose disk is slow: the second ticket waits for it. */
+static void work_that_has_begun_is_not_waited_for(void)
+{
+	struct ticket *running, *queued;
+	struct batch *b = NULL, *none = NULL;
+	struct fixture f;
+	struct gate gate;
+
+	set_up(&f, 0, 1);
+	stream_close(f.stream);
+	CHECK(!stream_open(f.engine, f.ds, &f.spec, 1, &f.stream));
+	CHECK(!stream_kept(f.stream, 0, &b));
+	gate_shut(&gate, f.ds, 0, SAMPLES);
+	CHECK(!stream_lay_out(f.stream, 0, keep_batch, &b, &running));
+	gate_wait(&gate, 1);
+	CHECK(!stream_lay_out(f.stream, 1, keep_batch, &none, &queued));
+	CHECK(ticket_try_close(&queued) && !queued);
+	CHECK(!ticket_try_close(&running) && running);
+	gate_open(&gate);
+	ticket_close(&running);
+	CHECK(b && !none && !running);
+	CHECK(stream_kept(f.stream, 0, &none) && none == b);
+	batch_put(&none);
+	batch_put(&b);
+	engine_stop(f.engine);
+	gate_remove(&gate);
+	tear_down(&f);
+}
+
 static void memory_that_is_too_small_is_refused(void)
 {
 	struct ticket *ticket;
@@ -410,6 +448,7 @@ int main(void)
 	one_slot_serves_all_its_readers();
 	the_last_batch_stays_whatever_the_budget();
 	tickets_may_be_given_up_at_any_time();
+	work_that_has_begun_is_not_waited_for();
 	memory_that_is_too_small_is_refused();
 	streams_end_and_epochs_differ();
 	two_engines_do_not_meet();
