@@ -269,11 +269,11 @@ static int write_sample(const struct rewrite *run, struct rewrite_sample *s)
 {
 	int r = rewrite_append(run->writer, s);
 
-	if (r == -EFBIG && run->undo_too_large) {
+	if (r == -BETON_ETOOLARGE && run->undo_too_large) {
 		rewrite_undo(s);
 		r = rewrite_append(run->writer, s);
 	}
-	if (r == -EFBIG)
+	if (r == -BETON_ETOOLARGE)
 		log_error(s->dataset->log,
 			  "%s: sample %llu does not fit into a page",
 			  dataset_path(s->dataset),

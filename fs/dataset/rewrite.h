@@ -120,8 +120,8 @@ struct rewrite {
 int rewrite_run(const struct rewrite *run);
 
 /*
- * Appends a sample as it will be written. -EFBIG: it does not fit into a page;
- * nothing was written, nothing logged.
+ * Appends a sample as it will be written. -BETON_ETOOLARGE: it does not fit
+ * into a page; nothing was written, nothing logged.
  */
 int rewrite_append(struct writer *w, const struct rewrite_sample *s);
 

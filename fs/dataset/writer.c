@@ -195,8 +195,8 @@ static int check_value(const struct writer *w, const struct field *f,
 	return wrong ? refuse_field(w, f->name, wrong) : 0;
 }
 
-/* Checks the values of a sample, and adds up the bytes that they take. -EFBIG:
-   they do not fit into one page. */
+/* Checks the values of a sample, and adds up the bytes that they take.
+   -BETON_ETOOLARGE: they do not fit into one page. */
 static int measure_sample(const struct writer *w,
 			  const struct writer_value *values, uint64_t *out)
 {
@@ -211,10 +211,10 @@ static int measure_sample(const struct writer *w,
 		if (!field_has_payload(f))
 			continue;
 		if (!add_ok(sum, taken_size(f, &values[i]), &sum))
-			return -EFBIG;
+			return -BETON_ETOOLARGE;
 	}
 	*out = sum;
-	return sum > w->page_size ? -EFBIG : 0;
+	return sum > w->page_size ? -BETON_ETOOLARGE : 0;
 }
 
 static int flush_buffer(struct writer *w)

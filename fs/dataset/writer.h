@@ -32,9 +32,9 @@ int writer_open_to(int fd, const char *name, const struct writer_field *fields,
 		   struct log *log, struct writer **out);
 
 /*
- * Appends one sample: one value per field. -EFBIG: its bytes do not fit into a
- * page; nothing was written or logged, and the writer remains usable. After any
- * other error only writer_abort() may follow.
+ * Appends one sample: one value per field. -BETON_ETOOLARGE: its bytes do not
+ * fit into a page; nothing was written or logged, and the writer remains
+ * usable. After any other error only writer_abort() may follow.
  */
 int writer_append(struct writer *w, const struct writer_value *values);
 

@@ -37,6 +37,8 @@ extern "C" {
 #define BETON_ECORRUPT EUCLEAN
 /* The file is not a dataset, or was never finished. */
 #define BETON_ENOTBETON EMEDIUMTYPE
+/* The values of a sample do not fit into one page of the dataset. */
+#define BETON_ETOOLARGE EMSGSIZE
 
 enum beton_log_level {
 	BETON_LOG_ERROR,

@@ -77,8 +77,8 @@ BETON_API int beton_writer_open(const char *path,
 				struct beton_writer **out);
 
 /* Appends a sample. `values` has one value per field and may be freed after the
-   call. -EFBIG: the values do not fit into a page, and nothing was written.
-   After any other error the writer accepts no more samples. */
+   call. -BETON_ETOOLARGE: the values do not fit into a page, and nothing was
+   written. After any other error the writer accepts no more samples. */
 BETON_API int beton_writer_append(struct beton_writer *w,
 				  const struct beton_writer_value *values);
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """mkfs.beton: what it takes, what it stores, what it refuses."""
+import errno
 import io
 import os
 import re
+import resource
 import signal
 import struct
 import subprocess
@@ -603,6 +605,25 @@ def open_files(pid):
             yield os.readlink(os.path.join(folder, name))
         except FileNotFoundError:
             pass
+
+
+def small_files():
+    """No file may grow beyond 4 MiB, as on a file system with such a limit."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 20, 4 << 20))
+
+
+def test_a_file_that_may_not_grow_is_named_and_leaves_nothing(tmp_path):
+    source, out = tmp_path / "src", tmp_path / "out"
+    for i in range(8):
+        save(source / ("%d.png" % i), picture(i, 600, 600))
+    out.mkdir()
+    r = subprocess.run([MKFS, "--mode=raw", source, out / "x.beton"],
+                       stdin=subprocess.DEVNULL, capture_output=True,
+                       preexec_fn=small_files, timeout=60)
+    text = refused(r, "x.beton", os.strerror(errno.EFBIG))
+    assert len(text.splitlines()) == 1
+    assert os.listdir(out) == []
 
 
 def test_a_full_disk_is_named_and_left_empty(flat):

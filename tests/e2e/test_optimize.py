@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """beton optimize: the same pixels, and everything else as it was."""
+import errno
 import io
+import os
 import re
+import resource
+import signal
 
 import numpy as np
 import pytest
@@ -166,6 +170,17 @@ def test_what_is_damaged_stays(tmp_path):
     old, new = jpegs(d.path), jpegs(tmp_path / "o.beton")
     assert new[0] == old[0] and NAME in new[1]
     assert "1 with an index, 0 with tables of their own, 1 as they were" in line
+
+
+def test_a_file_that_may_not_grow_is_named_and_leaves_nothing(data, tmp_path):
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    r = dumped.beton("optimize", data.path, tmp_path / "o.beton", code=1,
+                     preexec_fn=limit)
+    assert len(r.stderr.splitlines()) == 1
+    assert "o.beton" in r.stderr and os.strerror(errno.EFBIG) in r.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_failure_leaves_nothing(data, tmp_path):

@@ -2,9 +2,11 @@
 """The Python package: the same batches as `beton dump`, memory that belongs to
 who has it, and nothing left behind."""
 import ctypes
+import errno
 import gc
 import os
 import pickle
+import resource
 import signal
 import subprocess
 import sys
@@ -977,6 +979,22 @@ def test_what_cannot_be_written_leaves_no_file(tmp_path):
         betonfs.write(path, [{"x": object()}])
     with pytest.raises(FileNotFoundError):
         betonfs.write(tmp_path / "none" / "w.beton", good)
+
+
+def test_a_file_that_may_not_grow_is_not_a_sample_too_large(tmp_path):
+    large = {"x": "bytes"}
+    with pytest.raises(OSError, match="larger than a page") as sample:
+        betonfs.write(tmp_path / "w.beton", [(bytes(3 << 20),)], large,
+                      page_size=2 << 20)
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 20, most))
+    try:
+        with pytest.raises(OSError, match="w.beton.*File too large") as file:
+            betonfs.write(tmp_path / "w.beton", [(bytes(1 << 20),)] * 20, large)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    assert file.value.errno == errno.EFBIG != sample.value.errno
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- the package ---

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 #include "fs/dataset/rewrite.h"
 #include "fs/util/cleanup.h"
@@ -310,10 +312,31 @@ static void a_sample_too_large_ends_the_run(void)
 	s.run.count = 6;
 	s.run.change = enlarge;
 	s.run.done = count_done;
-	CHECK(rewrite_run(&s.run) == -EFBIG);
+	CHECK(rewrite_run(&s.run) == -BETON_ETOOLARGE);
 	CHECK(s.done == 1 && s.heard.messages == 1);
 	CHECK(strstr(s.heard.last, first_path));
 	CHECK(strstr(s.heard.last, "sample 1 does not fit into a page"));
+	close_scene(&s);
+}
+
+static void a_file_too_large_is_no_sample_too_large(void)
+{
+	struct rlimit limit, small;
+	struct scene s;
+
+	open_scene(&s);
+	open_writer(&s, SAMPLES);
+	s.run.change = enlarge;
+	s.run.undo_too_large = true;
+	CHECK(!getrlimit(RLIMIT_FSIZE, &limit));
+	small = limit;
+	small.rlim_cur = 8 * MADE_PAGE;
+	CHECK(!setrlimit(RLIMIT_FSIZE, &small));
+	CHECK(rewrite_run(&s.run) == -EFBIG);
+	CHECK(!setrlimit(RLIMIT_FSIZE, &limit));
+	CHECK(s.heard.messages == 1);
+	CHECK(strstr(s.heard.last, target));
+	CHECK(strstr(s.heard.last, strerror(EFBIG)));
 	close_scene(&s);
 }
 
@@ -387,6 +410,7 @@ static void write_second(void)
 int main(void)
 {
 	CHECK(mkdtemp(folder));
+	CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
 	snprintf(first_path, sizeof(first_path), "%s/first.beton", folder);
 	snprintf(second_path, sizeof(second_path), "%s/second.beton", folder);
 	snprintf(target, sizeof(target), "%s/target.beton", folder);
@@ -398,6 +422,7 @@ int main(void)
 	values_may_be_replaced();
 	a_sample_too_large_may_stay();
 	a_sample_too_large_ends_the_run();
+	a_file_too_large_is_no_sample_too_large();
 	an_error_tells_its_place();
 	a_place_outside_ends_the_run();
 	changes_can_be_undone();

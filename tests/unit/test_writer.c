@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 #include "tests/unit/t.h"
 
 enum { PAGE = 2 << 20, HEADER = 24, DESCRIPTOR = 1041 };
@@ -201,7 +204,7 @@ static void a_whole_page_fits_and_one_byte_more_does_not(void)
 	CHECK(blob);
 	CHECK(writer_append(w, v) == 0);
 	v[1].size = 2;
-	CHECK(writer_append(w, v) == -EFBIG);
+	CHECK(writer_append(w, v) == -BETON_ETOOLARGE);
 	v[1].size = 1;
 	CHECK(writer_append(w, v) == 0);
 	CHECK(writer_finish(&w) == 0);
@@ -345,6 +348,44 @@ static void values_of_the_wrong_shape_are_refused(void)
 	writer_abort(&w);
 }
 
+/* A file that grows beyond this fails with EFBIG. */
+static void limit_file_size(rlim_t size)
+{
+	struct rlimit limit;
+
+	CHECK(!getrlimit(RLIMIT_FSIZE, &limit));
+	limit.rlim_cur = size == RLIM_INFINITY ? limit.rlim_max : size;
+	CHECK(!setrlimit(RLIMIT_FSIZE, &limit));
+}
+
+/* Starts a writer in a folder without files, and appends until that fails. */
+static struct writer *fill_writer(const char *blob)
+{
+	struct writer_value v[] = { { .bytes = blob, .size = PAGE - 1 },
+				    { .bytes = blob, .size = 1 } };
+	struct writer *w;
+	int r = 0;
+
+	unlink(target);
+	w = open_writer(two_blobs, 2, 100);
+	limit_file_size(5 * PAGE);
+	for (int i = 0; i < 50 && !r; i++)
+		r = writer_append(w, v);
+	CHECK(r == -EFBIG);
+	limit_file_size(RLIM_INFINITY);
+	return w;
+}
+
+/* FAT has such a limit, too. A caller must not take it for a small page. */
+static void the_limit_of_a_file_differs_from_that_of_a_page(void)
+{
+	cleanup_free char *blob = calloc(1, PAGE);
+	struct writer *w = fill_writer(blob);
+
+	writer_abort(&w);
+	CHECK(files_in_folder() == 0);
+}
+
 static void the_name_appears_only_at_the_end(void)
 {
 	struct writer *w;
@@ -405,6 +446,7 @@ static void a_link_is_followed(void)
 int main(void)
 {
 	CHECK(mkdtemp(folder));
+	CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
 	snprintf(target, sizeof(target), "%s/out.beton", folder);
 	every_type_has_its_place_in_the_record();
 	descriptors_tell_name_dtype_and_shape();
@@ -418,6 +460,7 @@ int main(void)
 	fields_that_ffcv_cannot_read_are_refused();
 	page_sizes_out_of_range_are_refused();
 	values_of_the_wrong_shape_are_refused();
+	the_limit_of_a_file_differs_from_that_of_a_page();
 	the_name_appears_only_at_the_end();
 	a_target_that_is_no_file_is_refused();
 	a_link_is_followed();

@@ -195,7 +195,7 @@ static PyObject *append(struct pywriter *w, PyObject *values,
 		PyErr_SetString(PyExc_ValueError, "the writer is finished");
 		return NULL;
 	}
-	if (r == -EFBIG)
+	if (r == -BETON_ETOOLARGE)
 		return raise_error(-r, "the sample is larger than a page",
 				   NULL);
 	if (r)

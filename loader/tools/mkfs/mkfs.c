@@ -83,13 +83,14 @@ static int report_too_large(struct run *run, uint64_t number, uint64_t size)
 	while (page < size)
 		page *= 2;
 	progress_hide(&run->progress);
-	if (run->options->page_size) {
+	/* Starting over helps only if the pages grow. */
+	if (run->options->page_size || page == run->page_size) {
 		log_error(run->log,
 			  "%s: takes %llu bytes, more than a page; "
 			  "it needs --page-size=%lluM",
 			  path_of(run, number), (unsigned long long)size,
 			  (unsigned long long)page >> 20);
-		return -EFBIG;
+		return -BETON_ETOOLARGE;
 	}
 	log_info(run->log,
 		 "%s: takes %llu bytes; starting over with pages "
@@ -115,7 +116,7 @@ static int append_sample(struct run *run, struct writer *w, uint64_t number,
 	};
 	int r = writer_append(w, values);
 
-	if (r == -EFBIG)
+	if (r == -BETON_ETOOLARGE)
 		return report_too_large(run, number, sample->size);
 	if (r)
 		return r;
