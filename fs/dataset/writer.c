@@ -27,6 +27,7 @@ struct writer {
 	struct outfile *file;
 	struct log *log;
 	char *path;
+	int error; /* of the first failure, which is final */
 	struct schema schema;
 	uint64_t *places; /* offsets of one sample's values; scratch */
 
@@ -285,7 +286,7 @@ static void put_record(struct writer *w, const struct writer_value *values)
 	}
 }
 
-int writer_append(struct writer *w, const struct writer_value *values)
+static int append_sample(struct writer *w, const struct writer_value *values)
 {
 	uint64_t size = 0, used = w->end & (w->page_size - 1);
 	int r = measure_sample(w, values, &size);
@@ -313,6 +314,15 @@ int writer_append(struct writer *w, const struct writer_value *values)
 	put_record(w, values);
 	w->samples++;
 	return 0;
+}
+
+int writer_append(struct writer *w, const struct writer_value *values)
+{
+	int r = w->error ? w->error : append_sample(w, values);
+
+	if (r != -BETON_ETOOLARGE)
+		w->error = r;
+	return r;
 }
 
 /* --- the end ------------------------------------------------------------- */
@@ -401,7 +411,7 @@ static int write_rest(struct writer *w)
 int writer_finish(struct writer **writer)
 {
 	struct writer *w = *writer;
-	int r = write_rest(w);
+	int r = w->error ? w->error : write_rest(w);
 
 	if (!r)
 		r = outfile_publish(&w->file);

@@ -34,12 +34,12 @@ int writer_open_to(int fd, const char *name, const struct writer_field *fields,
 /*
  * Appends one sample: one value per field. -BETON_ETOOLARGE: its bytes do not
  * fit into a page; nothing was written or logged, and the writer remains
- * usable. After any other error only writer_abort() may follow.
+ * usable. Any other error is final: later calls return it as well.
  */
 int writer_append(struct writer *w, const struct writer_value *values);
 
-/* Completes the file and gives it its name. If that fails, there is no file.
-   Frees the writer in either case. */
+/* Completes the file and gives it its name. If that or an earlier call failed,
+   there is no file. Frees the writer in either case. */
 int writer_finish(struct writer **w);
 
 /* Frees the writer and removes its unfinished file. Takes NULL. */

@@ -78,12 +78,12 @@ BETON_API int beton_writer_open(const char *path,
 
 /* Appends a sample. `values` has one value per field and may be freed after the
    call. -BETON_ETOOLARGE: the values do not fit into a page, and nothing was
-   written. After any other error the writer accepts no more samples. */
+   written. Any other error is final: later calls return it as well. */
 BETON_API int beton_writer_append(struct beton_writer *w,
 				  const struct beton_writer_value *values);
 
-/* Completes the file and gives it its name. On failure leaves no file. Frees w
-   in either case. */
+/* Completes the file and gives it its name. If that or an earlier call failed,
+   there is no file. Frees w in either case. */
 BETON_API int beton_writer_finish(struct beton_writer *w);
 
 /* Frees w and leaves no file. Takes NULL. */

@@ -386,6 +386,36 @@ static void the_limit_of_a_file_differs_from_that_of_a_page(void)
 	CHECK(files_in_folder() == 0);
 }
 
+/* The bytes that waited for the failed write are lost. */
+static void after_a_failure_there_is_no_file(void)
+{
+	struct writer_value v[] = { { .bytes = "x", .size = 1 },
+				    { .bytes = "y", .size = 1 } };
+	cleanup_free char *blob = calloc(1, PAGE);
+	struct writer *w = fill_writer(blob);
+
+	CHECK(writer_append(w, v) == -EFBIG);
+	CHECK(writer_finish(&w) == -EFBIG && !w);
+	CHECK(files_in_folder() == 0);
+	w = fill_writer(blob);
+	CHECK(writer_finish(&w) == -EFBIG && !w);
+	CHECK(files_in_folder() == 0);
+}
+
+static void after_a_bad_value_there_is_no_file(void)
+{
+	struct writer_value v[8];
+	struct writer *w = open_writer(all_types, 8, 3);
+
+	memcpy(v, a_sample, sizeof(v));
+	v[2].width = 0;
+	CHECK(writer_append(w, a_sample) == 0);
+	CHECK(writer_append(w, v) == -EINVAL);
+	CHECK(writer_append(w, a_sample) == -EINVAL);
+	CHECK(writer_finish(&w) == -EINVAL && !w);
+	CHECK(files_in_folder() == 0);
+}
+
 static void the_name_appears_only_at_the_end(void)
 {
 	struct writer *w;
@@ -461,6 +491,8 @@ int main(void)
 	page_sizes_out_of_range_are_refused();
 	values_of_the_wrong_shape_are_refused();
 	the_limit_of_a_file_differs_from_that_of_a_page();
+	after_a_failure_there_is_no_file();
+	after_a_bad_value_there_is_no_file();
 	the_name_appears_only_at_the_end();
 	a_target_that_is_no_file_is_refused();
 	a_link_is_followed();

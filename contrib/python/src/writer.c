@@ -169,7 +169,6 @@ static int append_locked(struct pywriter *w, const struct beton_writer_value *v,
 	Py_BEGIN_ALLOW_THREADS;
 	pthread_mutex_lock(&w->lock);
 	if (w->writer) {
-		w->said[0] = '\0';
 		r = beton_writer_append(w->writer, v);
 		memcpy(said, w->said, ERROR_SIZE);
 	}
