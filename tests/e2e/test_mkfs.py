@@ -609,7 +609,6 @@ def open_files(pid):
 
 def small_files():
     """No file may grow beyond 4 MiB, as on a file system with such a limit."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 20, 4 << 20))
 
 

@@ -5,7 +5,6 @@ import io
 import os
 import re
 import resource
-import signal
 
 import numpy as np
 import pytest
@@ -174,7 +173,6 @@ def test_what_is_damaged_stays(tmp_path):
 
 def test_a_file_that_may_not_grow_is_named_and_leaves_nothing(data, tmp_path):
     def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
     r = dumped.beton("optimize", data.path, tmp_path / "o.beton", code=1,
                      preexec_fn=limit)

@@ -116,6 +116,8 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--commands"))
 		return list_commands();
+	/* A write beyond a limit of the file's size is to fail with EFBIG. */
+	signal(SIGXFSZ, SIG_IGN);
 	log_init(&log, log_to_stderr, name);
 	code = dispatch_command(argv, &log);
 	log_fini(&log);

@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -298,6 +299,7 @@ static void be_the_trainer(const struct watcher *w, const char *fake)
 	int null = open("/dev/null", O_RDONLY);
 
 	setsid();
+	signal(SIGXFSZ, SIG_DFL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(null, STDIN_FILENO);
 	dup2(w->output >= 0 ? w->output : null, STDOUT_FILENO);

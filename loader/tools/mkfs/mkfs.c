@@ -333,6 +333,8 @@ int main(int argc, char **argv)
 	int r, operands = 0;
 
 	(void)argc;
+	/* A write beyond a limit of the file's size is to fail with EFBIG. */
+	signal(SIGXFSZ, SIG_IGN);
 	log_init(&log, log_to_stderr, (char[]){ MKFS_PROGRAM });
 	if (mkfs_options_parse(argv, &log, &options, &operands))
 		return EXIT_USAGE;
