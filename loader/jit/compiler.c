@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/jit/compiler.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,6 +16,10 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
+#include "loader/jit/build_dir.h"
+
+#define SOURCE "tail.c"
+#define OBJECT "tail.so"
 
 enum { OBJECT_MAX = 8 << 20, MESSAGES_MAX = 16 << 10 };
 
@@ -36,16 +39,26 @@ static int identify(struct compiler *c)
 	return 0;
 }
 
+/* The compiler runs in another directory, so its path must be absolute. */
+static int find_path(const char *path, struct compiler *out)
+{
+	cleanup_free char *here = *path == '/' ? NULL : getcwd(NULL, 0);
+	int n = snprintf(out->path, sizeof(out->path), "%s%s%s",
+			 here ? here : "", here ? "/" : "", path);
+
+	if (*out->path != '/' || (size_t)n >= sizeof(out->path))
+		return -ENOENT;
+	return identify(out);
+}
+
 /* A name without a slash is searched for on the PATH. */
 static int find_name(const char *name, struct compiler *out)
 {
 	const char *at = getenv("PATH");
 	size_t size;
 
-	if (strchr(name, '/')) {
-		snprintf(out->path, sizeof(out->path), "%s", name);
-		return identify(out);
-	}
+	if (strchr(name, '/'))
+		return find_path(name, out);
 	for (; at && *at; at += size + (at[size] == ':')) {
 		size = strcspn(at, ":");
 		/* An empty or relative entry refers to the working
@@ -104,50 +117,18 @@ void compiler_flags(const struct compiler_job *job, const char **out)
 /* A running compiler. */
 struct run {
 	const struct compiler_job *job;
-	char dir[PATH_MAX - 16];
-	char source[PATH_MAX];
-	char object[PATH_MAX];
+	struct build_dir dir;
 	pid_t pid;
 	char *messages;
 	size_t size; /* size of messages */
 };
 
-static int make_dir(struct run *run)
-{
-	const char *own = getenv("TMPDIR");
-	const char *const dirs[] = { own ? own : "/tmp", "/tmp", "/dev/shm" };
-
-	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
-		if (*dirs[i] != '/')
-			continue;
-		snprintf(run->dir, sizeof(run->dir), "%s/betonfs-XXXXXX",
-			 dirs[i]);
-		if (mkdtemp(run->dir))
-			return 0;
-	}
-	run->dir[0] = '\0';
-	return -errno;
-}
-
-static int write_source(const struct run *run)
-{
-	FILE *f = fopen(run->source, "we");
-	int r = 0;
-
-	if (!f)
-		return -errno;
-	if (fputs(run->job->source, f) < 0)
-		r = -EIO;
-	if (fclose(f))
-		r = -EIO;
-	return r;
-}
-
 /* Removes variables that would change the compiler, or make it leave files. */
 static bool is_inherited(const char *variable)
 {
-	static const char *const replaced[] = { "TMPDIR=", "LC_ALL=",
-						"LD_PRELOAD=" };
+	static const char *const replaced[] = {
+		"TMPDIR=", "LC_ALL=", "LD_PRELOAD=", "PWD=", "OLDPWD="
+	};
 
 	for (size_t i = 0; i < ARRAY_LEN(replaced); i++) {
 		if (!strncmp(variable, replaced[i], strlen(replaced[i])))
@@ -156,9 +137,9 @@ static bool is_inherited(const char *variable)
 	return true;
 }
 
-static char **make_environment(char *tmpdir)
+static char **make_environment(void)
 {
-	static char messages[] = "LC_ALL=C";
+	static char messages[] = "LC_ALL=C", tmpdir[] = "TMPDIR=.";
 	size_t count = 0, n = 0;
 	char **out;
 
@@ -197,11 +178,17 @@ static int set_attributes(posix_spawnattr_t *a)
 						       POSIX_SPAWN_SETPGROUP);
 }
 
-static int set_files(posix_spawn_file_actions_t *files, int out)
+/*
+ * The compiler works in its directory, since a path to it could come to name
+ * another one.
+ */
+static int set_files(posix_spawn_file_actions_t *files, int dir, int out)
 {
 	int r = posix_spawn_file_actions_addopen(files, 0, "/dev/null",
 						 O_RDONLY, 0);
 
+	if (!r)
+		r = posix_spawn_file_actions_addfchdir_np(files, dir);
 	if (!r)
 		r = posix_spawn_file_actions_adddup2(files, out, 1);
 	return r ? r : posix_spawn_file_actions_adddup2(files, out, 2);
@@ -210,21 +197,19 @@ static int set_files(posix_spawn_file_actions_t *files, int out)
 static int spawn(struct run *run, const struct compiler *c, int out)
 {
 	const char *args[COMPILER_FLAGS_MAX + 8] = {
-		c->path, "-o", run->object, "-x", "c", run->source, "-x", "none"
+		c->path, "-o", "./" OBJECT, "-x", "c", "./" SOURCE, "-x", "none"
 	};
-	char tmpdir[PATH_MAX + 8];
-	cleanup_free char **environment = make_environment(tmpdir);
+	cleanup_free char **environment = make_environment();
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attributes;
 	int r = environment ? 0 : ENOMEM;
 
 	/* Flags come last: a library must follow its users. */
 	compiler_flags(run->job, args + 8);
-	snprintf(tmpdir, sizeof(tmpdir), "TMPDIR=%s", run->dir);
 	posix_spawn_file_actions_init(&files);
 	posix_spawnattr_init(&attributes);
 	if (!r)
-		r = set_files(&files, out);
+		r = set_files(&files, run->dir.fd, out);
 	if (!r)
 		r = set_attributes(&attributes);
 	if (!r)
@@ -316,59 +301,45 @@ static int run_compiler(struct run *run, const struct compiler *c)
 	return r;
 }
 
-static int read_object(const char *path, uint8_t **out, size_t *size)
+/* Compiles in the directory, without trusting its path. */
+static int build(struct run *run, const struct compiler *c, uint8_t **object,
+		 size_t *size)
 {
-	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	cleanup_free uint8_t *bytes = NULL;
-	struct stat st;
-	ssize_t n;
+	int r = build_dir_write(&run->dir, SOURCE, run->job->source);
 
-	if (fd < 0 || fstat(fd, &st))
-		return -EINVAL;
-	if (st.st_size <= 0 || st.st_size > OBJECT_MAX)
-		return -EINVAL;
-	bytes = malloc((size_t)st.st_size);
-	if (!bytes)
-		return -ENOMEM;
-	n = read(fd, bytes, (size_t)st.st_size);
-	if (n != st.st_size)
-		return -EIO;
-	*out = steal(bytes);
-	*size = (size_t)n;
-	return 0;
+	if (!r)
+		r = run_compiler(run, c);
+	return r ? r
+		 : build_dir_read(&run->dir, OBJECT, OBJECT_MAX, object, size);
 }
 
-/* The compiler's own files are there too, if it was killed. */
-static void remove_dir(const char *path)
+static int run_in_dir(struct run *run, const struct compiler *c,
+		      uint8_t **object, size_t *size)
 {
-	DIR *dir = opendir(path);
-	struct dirent *d;
+	int r = build_dir_open(&run->dir);
 
-	while (dir && (d = readdir(dir)))
-		unlinkat(dirfd(dir), d->d_name, 0);
-	if (dir)
-		closedir(dir);
-	rmdir(path);
+	if (r) {
+		run->size = (size_t)snprintf(
+			run->messages, MESSAGES_MAX,
+			"no private directory can be made in TMPDIR, /tmp or "
+			"/dev/shm");
+		return r;
+	}
+	r = build(run, c, object, size);
+	build_dir_close(&run->dir);
+	return r;
 }
 
 int compiler_run(const struct compiler *c, const struct compiler_job *job,
 		 uint8_t **object, size_t *size, char **messages)
 {
 	struct run run = { .job = job, .messages = malloc(MESSAGES_MAX + 1) };
-	int r = run.messages ? make_dir(&run) : -ENOMEM;
+	int r = -ENOMEM;
 
-	if (!r) {
-		snprintf(run.source, sizeof(run.source), "%s/tail.c", run.dir);
-		snprintf(run.object, sizeof(run.object), "%s/tail.so", run.dir);
-		r = write_source(&run);
-		if (!r)
-			r = run_compiler(&run, c);
-		if (!r)
-			r = read_object(run.object, object, size);
-		remove_dir(run.dir);
-	}
-	if (run.messages)
+	if (run.messages) {
+		r = run_in_dir(&run, c, object, size);
 		run.messages[run.size] = '\0';
+	}
 	if (r && messages)
 		*messages = steal(run.messages);
 	free(run.messages);

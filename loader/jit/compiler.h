@@ -2,7 +2,7 @@
 /*
  * The machine's C compiler: $BETON_CC, or the first of cc, gcc and clang on the
  * PATH. Run without a shell, in a process group of its own, with a time limit,
- * in a temporary directory that is gone afterwards.
+ * in a private temporary directory (build_dir.h) that is gone afterwards.
  */
 #ifndef LOADER_JIT_COMPILER_H
 #define LOADER_JIT_COMPILER_H
@@ -15,7 +15,7 @@
 enum { COMPILER_FLAGS_MAX = 32 };
 
 struct compiler {
-	char path[PATH_MAX];
+	char path[PATH_MAX]; /* absolute */
 	/* Path, size and time of the compiler's file, which identify it. Asking
 	   the compiler for its version would cost every start some 20 ms, and
 	   an update changes the file too. */

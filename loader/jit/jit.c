@@ -47,7 +47,7 @@ struct item {
 	struct tail *tail;
 	char *key;
 	void *library;		/* NULL: not loaded */
-	int fd;			/* of its memory file; -1: none */
+	int fd;			/* of its file; -1: none */
 	kernel_fn *run;		/* NULL: not there; guarded by jit.lock, as the
 				   next */
 	struct sharer *sharers; /* tails that get it too */
@@ -145,28 +145,35 @@ static int write_whole(int fd, const uint8_t *bytes, size_t size)
 }
 
 /*
+ * Loads a file by its descriptor, so that another user who replaces the file
+ * changes nothing. The descriptor stays open as long as the library, since
+ * dlopen() tells libraries apart by their names. Closes it on failure.
+ */
+static void *load_descriptor(int fd, const uint8_t *bytes, size_t size,
+			     int *fd_out)
+{
+	void *library = NULL;
+	char path[48];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (!write_whole(fd, bytes, size))
+		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (library)
+		*fd_out = fd;
+	else
+		close(fd);
+	return library;
+}
+
+/*
  * Loads from memory, which works on machines that forbid execution on writable
  * file systems. No other process can change it either.
  */
 static void *load_from_memory(const uint8_t *bytes, size_t size, int *fd_out)
 {
 	int fd = memfd_create("beton-kernel", MFD_CLOEXEC);
-	void *library = NULL;
-	char path[48];
 
-	if (fd < 0)
-		return NULL;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (!write_whole(fd, bytes, size))
-		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!library) {
-		close(fd);
-		return NULL;
-	}
-	/* The file stays open as long as the library, since dlopen() tells
-	   libraries apart by their names. */
-	*fd_out = fd;
-	return library;
+	return fd < 0 ? NULL : load_descriptor(fd, bytes, size, fd_out);
 }
 
 /*
@@ -175,20 +182,18 @@ static void *load_from_memory(const uint8_t *bytes, size_t size, int *fd_out)
  * contains the owner's process.
  */
 static void *load_from_file(const struct jit *jit, const uint8_t *bytes,
-			    size_t size)
+			    size_t size, int *fd_out)
 {
 	char path[64];
 	int fd;
-	void *library = NULL;
+	void *library;
 
 	snprintf(path, sizeof(path), "/tmp/beton-kernel-%d-XXXXXX.so",
 		 (int)getpid());
 	fd = mkostemps(path, 3, O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
-	if (!write_whole(fd, bytes, size))
-		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	close(fd);
+	library = load_descriptor(fd, bytes, size, fd_out);
 	if (!jit->stays || !library)
 		unlink(path);
 	return library;
@@ -228,11 +233,12 @@ static int load_item(struct jit *jit, struct item *item, const uint8_t *bytes,
 {
 	kernel_fn *run;
 
-	item->library = jit->stays ? load_from_file(jit, bytes, size) : NULL;
+	if (jit->stays)
+		item->library = load_from_file(jit, bytes, size, &item->fd);
 	if (!item->library)
 		item->library = load_from_memory(bytes, size, &item->fd);
 	if (!item->library)
-		item->library = load_from_file(jit, bytes, size);
+		item->library = load_from_file(jit, bytes, size, &item->fd);
 	if (!item->library)
 		return -ENOEXEC;
 	*(void **)&run = dlsym(item->library, KERNEL_NAME);

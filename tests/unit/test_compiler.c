@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "loader/jit/compiler.h"
 #include "tests/unit/t.h"
+
+enum { NOBODY = 65534 };
 
 static char dir[] = "/tmp/test compiler-XXXXXX";
 static const char *const no_flags[] = { NULL };
@@ -111,8 +116,13 @@ static void a_compiler_is_found_by_its_environment(void)
 	setenv("PATH", own, 1);
 	setenv("BETON_CC", "my cc", 1);
 	CHECK(!compiler_find(&b) && strstr(b.path, "/my cc"));
-	unsetenv("BETON_CC");
 	setenv("PATH", path, 1);
+	/* It runs in another directory. */
+	CHECK(!chdir(dir));
+	setenv("BETON_CC", "./my cc", 1);
+	CHECK(!compiler_find(&b) && *b.path == '/');
+	CHECK(!chdir("/") && !access(b.path, X_OK));
+	unsetenv("BETON_CC");
 }
 
 static void one_that_takes_too_long_is_ended(void)
@@ -177,6 +187,116 @@ static void it_runs_in_a_world_of_its_own(void)
 	unsetenv("LD_PRELOAD");
 }
 
+/* Runs the compiler and returns whether the object is this text. */
+static bool makes(const struct compiler *c, const char *source,
+		  const char *object)
+{
+	struct compiler_job job = job_of(source);
+	uint8_t *bytes = NULL;
+	size_t size;
+	bool same;
+
+	if (compiler_run(c, &job, &bytes, &size, NULL))
+		return false;
+	same = size == strlen(object) && !memcmp(bytes, object, size);
+	free(bytes);
+	return same;
+}
+
+static bool is_there(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return !access(path, F_OK);
+}
+
+/*
+ * If others may write in $TMPDIR, they can put a directory of theirs in place
+ * of ours.
+ */
+static void a_replaced_directory_changes_nothing(void)
+{
+	/* The name differs from run to run: the test needs fixed ones. */
+	struct compiler c =
+		script("d=$(cd \"$TMPDIR\" && pwd -P); t=${d%/*};"
+		       "mv \"$d\" \"$t/away\"; mkdir \"$t/theirs\";"
+		       "ln -s theirs \"$d\"; ln -s \"$d\" \"$t/link\";"
+		       "echo theirs > \"$t/theirs/tail.so\";"
+		       "echo ours > \"$t/away/tail.so\"");
+	char command[256];
+
+	CHECK(makes(&c, "", "ours\n"));
+	/* Nothing stays in our directory, nothing of theirs is touched. */
+	CHECK(!is_there("away/tail.so") && !is_there("away/tail.c"));
+	CHECK(is_there("theirs/tail.so") && is_there("link/tail.so"));
+	snprintf(command, sizeof(command),
+		 "cd '%s' && rm -r away theirs link betonfs-*", dir);
+	CHECK(!system(command) && is_tidy());
+}
+
+/* Puts directories with a source and an object of its own in place of ours. */
+static void replace_directories(void)
+{
+	struct dirent *e;
+	char path[512], away[600];
+	DIR *d = opendir(dir);
+
+	while (d && (e = readdir(d))) {
+		if (strncmp(e->d_name, "betonfs-", 8) != 0 ||
+		    strstr(e->d_name, ".away"))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		snprintf(away, sizeof(away), "%s.away", path);
+		if (rename(path, away) || mkdir(path, 0777))
+			continue;
+		for (int i = 0; i < 2; i++) {
+			snprintf(away, sizeof(away), "%s/%s", path,
+				 i ? "tail.c" : "tail.so");
+			close(open(away, O_CREAT | O_WRONLY, 0666));
+		}
+	}
+	if (d)
+		closedir(d);
+}
+
+static pid_t start_racer(void)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || setuid(NOBODY))
+		_exit(1);
+	umask(0);
+	for (;;)
+		replace_directories();
+}
+
+static void a_user_who_replaces_directories_gets_nowhere(void)
+{
+	struct compiler c = script("cat \"$5\" > \"$2\"");
+	char source[32], command[64];
+	int status;
+	pid_t racer;
+
+	if (geteuid() != 0) {
+		printf("skip: only root can act as another user\n");
+		return;
+	}
+	CHECK(!chmod(dir, 0777));
+	racer = start_racer();
+	CHECK(racer > 0);
+	for (int i = 0; i < 100; i++) {
+		snprintf(source, sizeof(source), "%d", i);
+		CHECK(makes(&c, source, source));
+	}
+	CHECK(!kill(racer, SIGKILL) && waitpid(racer, &status, 0) == racer);
+	CHECK(WIFSIGNALED(status) && !chmod(dir, 0700));
+	snprintf(command, sizeof(command), "rm -rf '%s'/betonfs-*", dir);
+	CHECK(!system(command) && is_tidy());
+}
+
 int main(void)
 {
 	char command[64];
@@ -188,6 +308,8 @@ int main(void)
 	one_that_takes_too_long_is_ended();
 	one_that_fails_says_why();
 	it_runs_in_a_world_of_its_own();
+	a_replaced_directory_changes_nothing();
+	a_user_who_replaces_directories_gets_nowhere();
 	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
 	CHECK(!system(command));
 	return 0;

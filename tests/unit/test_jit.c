@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which code makes the rows of a pipeline, and what when it cannot be made. */
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -391,6 +392,33 @@ static void a_noexec_file_system_does_not_matter(void)
 	setenv("BETON_CACHE_DIR", dir, 1);
 }
 
+static int count_temporary(struct dl_phdr_info *info, size_t size, void *count)
+{
+	(void)size;
+	*(int *)count += strstr(info->dlpi_name, "/tmp/beton-kernel-") != NULL;
+	return 0;
+}
+
+/* Another user may replace the file if /tmp has no sticky bit. */
+static void no_library_is_loaded_by_the_name_of_a_temporary_file(void)
+{
+	int count = 0;
+	char command[64];
+	struct phases *p;
+
+	setenv("BETON_PERF", "1", 1);
+	p = parse("invert | half");
+	CHECK(!compile(p));
+	CHECK(!strcmp(pipeline_engine(phases_row(p, 0), 0), "generated"));
+	dl_iterate_phdr(count_temporary, &count);
+	CHECK(!count);
+	phases_close(p);
+	unsetenv("BETON_PERF");
+	snprintf(command, sizeof(command), "rm /tmp/beton-kernel-%d-*.so",
+		 (int)getpid());
+	CHECK(!system(command));
+}
+
 int main(void)
 {
 	char command[64];
@@ -417,6 +445,7 @@ int main(void)
 	mistakes_in_own_operations_are_told_with_their_line();
 	a_changed_file_is_compiled_again();
 	a_noexec_file_system_does_not_matter();
+	no_library_is_loaded_by_the_name_of_a_temporary_file();
 	log_fini(&silence);
 	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
 	CHECK(!system(command));
