@@ -12,7 +12,9 @@
 #include "fs/engine/handover_message.h"
 #include "fs/util/bytes.h"
 #include "fs/util/thread.h"
+#include "fs/util/typed.h"
 #include "loader/defaults.h"
+#include "loader/graph/op.h"
 
 enum {
 	PREFETCH_DEFAULT = 2,
@@ -39,6 +41,23 @@ static bool is_delivery(const char *word)
 {
 	return !strcmp(word, "auto") || !strcmp(word, "handover") ||
 	       !strcmp(word, "direct");
+}
+
+/* Parses "cuda:N", "cuda", and "cpu" or NULL, for which *gpu is -1. */
+static bool parse_device(const char *text, int *gpu)
+{
+	static const struct typed number = TYPED_STRICT_IN(0, OP_DEVICE_MAX);
+	uint64_t n = 0;
+
+	*gpu = -1;
+	if (!text || !*text || !strcmp(text, "cpu"))
+		return true;
+	if (strncmp(text, "cuda", 4) ||
+	    (text[4] &&
+	     (text[4] != ':' || !typed_parse_string(&number, text + 5, &n))))
+		return false;
+	*gpu = (int)n;
+	return true;
 }
 
 /* The name of the job, or NULL: then the daemon counts by session. */
@@ -87,6 +106,7 @@ static int check_options(const struct beton_loader_options *o, char *why)
 	uint32_t world = o->world ? o->world : 1;
 	const char *job = job_name(o);
 	enum cache_mode mode;
+	int gpu;
 
 	if (o->rank >= world)
 		snprintf(why, LOADER_ERROR_SIZE, "rank %u of a world of %u",
@@ -100,6 +120,11 @@ static int check_options(const struct beton_loader_options *o, char *why)
 		snprintf(why, LOADER_ERROR_SIZE,
 			 "unknown cache '%.40s'; there are auto, os, process",
 			 o->cache);
+	else if (!parse_device(o->device, &gpu))
+		snprintf(why, LOADER_ERROR_SIZE,
+			 "unknown device '%.40s'; there are cpu, cuda, and "
+			 "cuda:0 to cuda:%d",
+			 o->device, OP_DEVICE_MAX);
 	else if (job && !is_job_name(job))
 		snprintf(
 			why, LOADER_ERROR_SIZE,
@@ -114,15 +139,18 @@ static int check_options(const struct beton_loader_options *o, char *why)
 	return -EINVAL;
 }
 
-static int parse_pipeline(struct beton_loader *l, const char *text,
+static int parse_pipeline(struct beton_loader *l,
+			  const struct beton_loader_options *o,
 			  struct phases **out)
 {
 	char why[LOADER_ERROR_SIZE];
-	int r = phases_parse(text, l->feed->fields, l->feed->num_fields, out,
-			     why, sizeof(why));
+	int gpu, r = phases_parse(o->pipeline, l->feed->fields,
+				  l->feed->num_fields, out, why, sizeof(why));
 
 	if (r && *why)
 		log_error(&l->log, "%s", why);
+	if (!r && parse_device(o->device, &gpu) && gpu >= 0)
+		phases_put_on(*out, gpu);
 	return r;
 }
 
@@ -180,13 +208,14 @@ static int split_pipeline(struct beton_loader *l, struct phases *phases,
 }
 
 /* Splits the pipelines. With cuda(N, auto) also prepares them for the CPU. */
-static int split_pipelines(struct beton_loader *l, const char *text)
+static int split_pipelines(struct beton_loader *l,
+			   const struct beton_loader_options *o)
 {
 	int r = split_pipeline(l, l->phases, true);
 
 	if (r || !pipeline_has_choice(phases_row(l->phases, 0)))
 		return r;
-	r = parse_pipeline(l, text, &l->whole);
+	r = parse_pipeline(l, o, &l->whole);
 	return r ? r : split_pipeline(l, l->whole, false);
 }
 
@@ -205,7 +234,7 @@ static int start_on_gpu(struct beton_loader *l, int gpu,
 	int r = open_gpu(l, gpu, o->pinned);
 
 	if (!r)
-		r = split_pipelines(l, o->pipeline);
+		r = split_pipelines(l, o);
 	if (r != -ENOSYS || !l->device)
 		return r;
 	log_warning(&l->log, "what follows cuda() runs on the processor");
@@ -214,14 +243,14 @@ static int start_on_gpu(struct beton_loader *l, int gpu,
 	close_pipelines(l);
 	r = open_gpu(l, gpu, o->pinned);
 	if (!r)
-		r = parse_pipeline(l, o->pipeline, &l->phases);
+		r = parse_pipeline(l, o, &l->phases);
 	return r ? r : compile_pipeline(l, l->phases);
 }
 
 static int start_pipeline(struct beton_loader *l,
 			  const struct beton_loader_options *o)
 {
-	int gpu, r = parse_pipeline(l, o->pipeline, &l->phases);
+	int gpu, r = parse_pipeline(l, o, &l->phases);
 
 	if (!r)
 		r = find_gpu(l, &gpu);

@@ -121,6 +121,13 @@ struct beton_loader_options {
 	/* Batches wait before they are ready until beton_loader_hook() sets a
 	   batch callback. */
 	bool hooked;
+	/*
+	 * "cuda:N", or "cuda" for GPU 0: every output but bytes and JSON is on
+	 * that GPU. An output without cuda() in its pipeline is copied there
+	 * when it is complete. NULL, "" or "cpu": only outputs with cuda() are
+	 * on a GPU.
+	 */
+	const char *device;
 };
 
 /* DLPack's device types. */

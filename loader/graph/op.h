@@ -56,6 +56,7 @@ enum {
 	OP_CACHE_SIZE = 1,   /* the parameter of OP_CACHE's row */
 	OP_DEVICE_POINT = 1, /* a parameter of OP_DEVICE's row */
 	OP_DEVICE_AUTO = 1,  /* its word by which the loader chooses */
+	OP_DEVICE_MAX = 63,  /* the largest number of a GPU */
 };
 
 struct param {

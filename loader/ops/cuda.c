@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/graph/op.h"
 
-enum { DEVICE, DEVICES_MAX = 63 };
+enum { DEVICE };
 
 static const struct param params[] = {
 	[DEVICE] = { .name = "device",
@@ -9,7 +9,7 @@ static const struct param params[] = {
 		     .initial = "0",
 		     .min_count = 1,
 		     .max_count = 1,
-		     .max = DEVICES_MAX,
+		     .max = OP_DEVICE_MAX,
 		     .help = "the GPU's number" },
 	[OP_DEVICE_POINT] = { .name = "point",
 			      .kind = PARAM_WORD,

@@ -105,6 +105,12 @@ int phases_compile(struct phases *p, struct log *log, char *error,
 	return r;
 }
 
+void phases_put_on(struct phases *p, int gpu)
+{
+	for (size_t i = 0; i < p->count; i++)
+		pipeline_put_on(p->phase[i].pipeline, gpu);
+}
+
 int phases_split(struct phases *p, bool autos)
 {
 	int r = 0;

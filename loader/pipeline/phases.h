@@ -35,7 +35,8 @@ void phases_close(struct phases *p);
 int phases_compile(struct phases *p, struct log *log, char *error,
 		   size_t error_size);
 
-/* As pipeline_split(), for all phases. */
+/* As pipeline_put_on() and _split(), for all phases. */
+void phases_put_on(struct phases *p, int gpu);
 int phases_split(struct phases *p, bool autos);
 
 /* As pipeline_keep() and _kept(). One cache serves all epochs. */

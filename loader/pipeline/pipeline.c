@@ -107,6 +107,16 @@ void pipeline_close(struct pipeline *p)
 	free(p);
 }
 
+void pipeline_put_on(struct pipeline *p, int gpu)
+{
+	for (size_t i = 0; i < p->num_plans; i++) {
+		struct pipeline_output *out = &p->plans[i].out;
+
+		if (out->device < 0 && !out->ragged)
+			out->device = gpu;
+	}
+}
+
 int pipeline_split(struct pipeline *p, bool autos)
 {
 	int r = 0;

@@ -32,6 +32,12 @@ int pipeline_parse(const char *text, const struct pipeline_field *fields,
 void pipeline_close(struct pipeline *p);
 
 /*
+ * Puts each output on a GPU that has no cuda() and is not ragged, as a cuda() at
+ * its end would. Call it once, before pipeline_split().
+ */
+void pipeline_put_on(struct pipeline *p, int gpu);
+
+/*
  * Leaves what stands after cuda() to kernels for the GPU, where it is more than
  * a copy; without `autos` only after those that stand where they stand. Once,
  * before pipeline_compile(); without it the processor does it all. -ENOMEM.

@@ -52,7 +52,7 @@ struct pipeline_output {
 	uint32_t ndim; /* of one row */
 	uint64_t shape[BETON_MAX_NDIM];
 	uint64_t row_size; /* bytes; 0: ragged, or no image is known */
-	int device;	   /* GPU that cuda() names; -1: none */
+	int device;	   /* number of its GPU; -1: none */
 	/* Bytes that pipeline_run() writes: row_size, unless a kernel makes the
 	   row from the output of pipeline_split(). */
 	uint64_t made_size;

@@ -4,6 +4,7 @@ whose memory is this machine's, in a process of its own: it ends the program
 where something is not ordered."""
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -12,7 +13,6 @@ import pytest
 import dumped
 from dumped import BUILD, DEADLINE
 from package import PACKAGE, betonfs
-from betonfs._options import on_device
 
 pytest.importorskip("PIL.Image")
 
@@ -109,25 +109,41 @@ def test_tensors_are_where_they_are_asked_for(data, env, text, device):
             {k: v[1:] for k, v in want.items()}
 
 
-def test_a_device_is_the_end_of_each_output(data):
-    def made(text, device="cuda:1"):
-        return on_device(text, device, data.path).split("; ")
-    rest = [f'"{name}" | cuda(1)' for name in ("label", "score", "vec",
-                                               "tens")]
-    assert made("flip") == ["flip | cuda(1)", *rest]
-    assert made("a = flip\nb = image | cuda(1) | half # ; no | cuda(3)") == [
-        "a = flip | cuda(1)", "b = image | cuda(1) | half", *rest]
-    assert made('"x;y" = vec | "f;#.c".g(1); label | drop; meta; image') == [
-        '"x;y" = vec | "f;#.c".g(1) | cuda(1)', "label | drop", "meta",
-        "image | cuda(1)", rest[1], rest[3]]
-    assert made('a = image | \n flip(p=\n"0=1;", x=1\n) |\nhalf\n\nvec') == [
-        'a = image | \n flip(p=\n"0=1;", x=1\n) |\nhalf | cuda(1)',
-        "vec | cuda(1)", rest[0], rest[1], rest[3]]
-    assert made(None) == ['"image" | cuda(1)', *rest]
-    assert on_device("flip", "cpu", data.path) == "flip"
+# Outputs of pipelines whose text has marks, quotes, comments and odd names.
+@pytest.mark.parametrize("text", [
+    "center_crop(8)",
+    "a = resize(\"8,8\") # ; no | cuda(3)\nb = image | center_crop(8) | half",
+    "my-lab = label | int32; y.z = vec | float; resize(\"4,4\") | chw",
+    'x = "vec" | float; label | drop; meta; image | center_crop(8)',
+    'a = image | \n flip(p=\n"0=1", group="|;#\\"") |\ncenter_crop(4)\n\nvec',
+    "image | center_crop(8) | cuda(0) | half; label | drop # | cuda(1)",
+    "k-1 = center_crop(8) | cuda(0); image | drop; k.2 = tens | cuda",
+    {"image": "center_crop(8)", "abc": "vec", "label": None},
+    {"vec": '"vec" | float', "tens": "half | cuda(0)", "image": None}])
+def test_a_device_changes_no_output(data, env, text):
+    def bare(t):
+        return t if t is None else re.sub(r"\| cuda(\(0\))?(?!\()", "", t)
+    cpu = {k: bare(v) for k, v in text.items()} \
+        if isinstance(text, dict) else bare(text)
+    got = run(data.path, env, pipeline=text, device="cuda")
+    plain = run(data.path, env, pipeline=cpu)
+    assert len(got) == len(plain) == N // 4
+    for mine, want in zip(got, plain, strict=True):
+        assert list(mine) == list(want)
+        assert all(t[0] == CPU for t in want.values())
+        assert all(t[0] == GPU for t in mine.values())
+        assert [t[1:] for t in mine.values()] == \
+            [t[1:] for t in want.values()]
 
 
-@pytest.mark.parametrize("device", ["gpu", "cuda:x", "cuda:", -1, True, "0"])
+def test_outputs_are_for_one_device(data):
+    for device, text in ("cuda:1", "vec | cuda(0)"), (0, "label | cuda(1)"):
+        with pytest.raises(ValueError, match="a loader serves one"):
+            betonfs.Loader(data.path, device=device, pipeline=text)
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:x", "cuda:", -1, True, "0", "cuda0",
+                                    "cuda:64", "cuda:01", "cuda:1 ", 2**70])
 def test_what_is_no_device_is_refused(data, device):
     with pytest.raises(ValueError, match="there are cpu, cuda"):
         betonfs.Loader(data.path, device=device)

@@ -699,6 +699,36 @@ static void test_what_is_told_of_outputs(void)
 	consumer_end(&s);
 }
 
+/* Each output but bytes, also without cuda(), and in each phase; a device that
+   cuda() names as well is one device. */
+static void test_a_device_of_all_outputs(void)
+{
+	static const char *const devices[] = { "cuda", "cuda:0" };
+	struct beton_loader_options o =
+		options_of("image | center_crop(\"0=8,1=9\"); label | cuda(0)");
+	static struct schedule s;
+	struct beton_output out;
+
+	for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
+		consumer_begin(&s, 1, false);
+		o.device = devices[i];
+		s.loader = load(&o);
+		for (uint32_t k = 0; k < 4; k++) {
+			CHECK(!beton_loader_output(s.loader, k, &out));
+			CHECK((out.device_type == BETON_DEVICE_CUDA) ==
+			      !!strcmp(out.name, "blob"));
+		}
+		CHECK(beton_loader_output(s.loader, 4, &out) == -ENOENT);
+		consumer_end(&s);
+	}
+	o.device = "cpu";
+	o.pipeline = "image | drop";
+	s.loader = load(&o);
+	CHECK(!beton_loader_output(s.loader, 0, &out));
+	CHECK(out.device_type == BETON_DEVICE_CPU);
+	beton_loader_close(s.loader);
+}
+
 /* --- bad luck --- */
 
 static void refuse(const char *pipeline, int code, const char *says)
@@ -715,6 +745,17 @@ static void refuse(const char *pipeline, int code, const char *says)
 		CHECK(!standin->living());
 }
 
+static void refuse_device(const char *device, const char *pipeline,
+			  const char *says)
+{
+	struct beton_loader_options o = options_of(pipeline);
+	struct beton_loader *l;
+
+	o.device = device;
+	CHECK(beton_loader_open(path, &o, &l) == -EINVAL);
+	CHECK(strstr(error, says));
+}
+
 static void test_what_does_not_open(void)
 {
 	char *library = getenv("BETON_CUDA_LIBRARY");
@@ -728,6 +769,12 @@ static void test_what_does_not_open(void)
 	refuse("label | cuda(64)", -EINVAL, "64");
 	refuse("label | cuda(0); vec | cuda(1)", -EINVAL, "vec");
 	refuse("label | cuda(63)", -ENODEV, "63");
+	refuse_device("cuda:1", "label | cuda(0)", "a loader serves one");
+	refuse_device("cuda:64", NULL,
+		      "'cuda:64'; there are cpu, cuda, and "
+		      "cuda:0 to cuda:63");
+	refuse_device("gpu", NULL, "there are cpu, cuda");
+	refuse_device("cuda1", NULL, "there are cpu, cuda");
 	if (!gpu_has_standin(&gpu, __func__))
 		return;
 	library = strdup(library);
@@ -875,6 +922,7 @@ int main(void)
 	}
 	test_what_does_not_open();
 	test_what_is_told_of_outputs();
+	test_a_device_of_all_outputs();
 	test_what_is_not_held();
 	test_a_constant_batch();
 	test_nobody_waits_for_the_gpu();

@@ -40,6 +40,7 @@ class Loader:
         spec: str | None = None,
         subset: str | None = None,
         pipeline: str | None = None,
+        device: str | None = None,
         source: str | None = None,
         cache: str | None = None,
         delivery: str | None = None,

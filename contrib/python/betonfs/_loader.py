@@ -16,7 +16,7 @@ from . import _beton, _tensors
 from ._batch import Maker
 from ._epochs import Epoch, Epochs
 from ._errors import BetonError
-from ._options import (Subset, SubsetFile, on_device, pipeline_text, place,
+from ._options import (Subset, SubsetFile, device_text, pipeline_text, place,
                        spec_text)
 from ._pool import Pool
 from ._show import ROWS, Shown
@@ -65,8 +65,8 @@ class Loader(Epochs):
         None: plain tensors.
     device
         "cuda", "cuda:N" or N: outputs are in the memory of that GPU, but bytes and
-        JSON. Those whose pipeline has no `cuda(N)` are shipped at its end; who
-        writes `| cuda(N)` before has what follows done by the GPU. "cpu", or not
+        JSON. An output without `cuda(N)` in its pipeline is copied there when it
+        is complete; operations after a `| cuda(N)` run on the GPU. "cpu", or not
         given: as the pipeline says. Without a driver or without this GPU it is a
         BetonError; without NVRTC the processor does what follows, and a warning
         says so.
@@ -167,8 +167,6 @@ class Loader(Epochs):
             raise ValueError("weights and num_samples are for "
                              "order=\"weighted\"")
         text = pipeline_text(pipeline, self.path)
-        if device is not None and source is None:
-            text = on_device(text, device, self.path)
         self.transforms = tuple(transforms)
         self._pool = Pool(self.transforms)
         with SubsetFile(subset, weights) as part:
@@ -178,7 +176,7 @@ class Loader(Epochs):
                                drop_last=drop_last, draws=num_samples,
                                subset=part.key),
                 subset=part.file,
-                pipeline=text,
+                pipeline=text, device=device_text(device),
                 source=source, cache=cache, delivery=delivery, job=job,
                 cache_size=cache_size, cold_size=cold_size, pinned=pinned,
                 epoch=epoch, workers=workers, prefetch=prefetch,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._dataset import field_names, field_types
+from ._dataset import field_names
 
 Subset = str | range | slice | Iterable[int]
 
@@ -53,6 +52,13 @@ def pipeline_text(pipeline: str | Mapping[str, str | None] | None,
     return "; ".join(statements)
 
 
+def device_text(device: Any) -> str | None:
+    """Return a device as <beton/loader.h> has it; N is that GPU."""
+    if isinstance(device, int) and not isinstance(device, bool):
+        return f"cuda:{device}"
+    return None if device is None else str(device)
+
+
 def whole_weights(weights: ArrayLike, bits: int = 62) -> NDArray[np.uint64]:
     """Whole numbers in the ratios of the weights, of together about 2^bits. Only
     powers of two are multiplied by, which is exact everywhere."""
@@ -66,51 +72,6 @@ def whole_weights(weights: ArrayLike, bits: int = 62) -> NDArray[np.uint64]:
     # A weight that is not 0 does not become 0.
     scaled = np.ceil(np.ldexp(given, bits - int(exponent)))
     return np.asarray(scaled.astype(np.uint64))
-
-
-# Names and texts in quotes, and what stands between the ends of statements.
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
-_COMMENT = re.compile(rf"({_QUOTED})|#[^\n]*")
-_STATEMENT = re.compile(
-    rf"(?:{_QUOTED}|\((?:{_QUOTED}|[^)\"])*\)|\|\s*|[^;\n\"(|])+")
-_NAMED = re.compile(rf"\s*(?:{_QUOTED}|\w+)\s*=")
-# Of fields that may be in a GPU's memory.
-_SHIPPED = ("rgb_image", "int", "float", "ndarray", "torch_tensor")
-
-
-def gpu_of(device: Any) -> int | None:
-    """Its number; None: the processor. Takes "cuda:1", "cuda", "cpu", a number,
-    and torch's devices."""
-    if isinstance(device, int) and not isinstance(device, bool) and device >= 0:
-        return device
-    named = re.fullmatch(r"cpu|cuda(?::(\d+))?", str(device))
-    if named:
-        return None if named[0] == "cpu" else int(named[1] or 0)
-    raise ValueError(f"device={device!r}: there are cpu, cuda, and cuda:N")
-
-
-def on_device(text: str | None, device: Any, path: str) -> str | None:
-    """Each output that can be there, at its end, where it is not told already
-    when it goes."""
-    gpu = gpu_of(device)
-    if gpu is None:
-        return text
-    kinds = field_types(path)
-    images = [name for name, kind in kinds.items() if kind == "rgb_image"]
-    ship = f" | cuda({gpu})"
-    statements, left = [], dict(kinds)
-    for part in _STATEMENT.findall(_COMMENT.sub(r"\1", text or "")):
-        if not part.strip():
-            continue
-        word = _first_word(_NAMED.sub("", part, count=1)).strip('"')
-        field = word if word in kinds else "".join(images[:1])
-        left.pop(field, None)
-        goes = kinds.get(field) in _SHIPPED and not re.search(
-            r"\|\s*(cuda\b|drop\s*$)", re.sub(_QUOTED, "", part))
-        statements.append(part.strip() + ship * goes)
-    statements += [f'"{name}"{ship}' for name, kind in left.items()
-                   if kind in _SHIPPED]
-    return "; ".join(statements)
 
 
 class SubsetFile:

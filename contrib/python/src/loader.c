@@ -225,10 +225,10 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args,
 			    PyObject *kwargs)
 {
 	static const char *const names[] = {
-		"path",	  "spec",     "subset",	 "pipeline",   "source",
-		"cache",  "delivery", "job",	 "cache_size", "cold_size",
-		"pinned", "epoch",    "workers", "prefetch",   "rank",
-		"world",  "on_error", "hooked",	 NULL
+		"path",	     "spec",   "subset",   "pipeline", "device",
+		"source",    "cache",  "delivery", "job",      "cache_size",
+		"cold_size", "pinned", "epoch",	   "workers",  "prefetch",
+		"rank",	     "world",  "on_error", "hooked",   NULL
 	};
 	struct loader *l = NULL;
 	PyObject *path = NULL;
@@ -243,11 +243,12 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args,
 	};
 
 	if (!PyArg_ParseTupleAndKeywords(
-		    args, kwargs, "O&|$zzzzzzzKKKKIIIIip", (char **)names,
+		    args, kwargs, "O&|$zzzzzzzzKKKKIIIIip", (char **)names,
 		    PyUnicode_FSConverter, &path, &o.spec, &o.subset,
-		    &o.pipeline, &o.source, &o.cache, &o.delivery, &o.job,
-		    &cache_size, &cold_size, &pinned, &epoch, &o.workers,
-		    &o.prefetch, &o.rank, &o.world, &on_error, &hooked))
+		    &o.pipeline, &o.device, &o.source, &o.cache, &o.delivery,
+		    &o.job, &cache_size, &cold_size, &pinned, &epoch,
+		    &o.workers, &o.prefetch, &o.rank, &o.world, &on_error,
+		    &hooked))
 		return NULL;
 	o.cache_size = cache_size;
 	o.cold_size = cold_size;
