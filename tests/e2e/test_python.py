@@ -131,6 +131,73 @@ def test_a_pipeline_is_a_dict_of_outputs(load):
         "tens": ("<f4", (5,))}
 
 
+# Names of fields as the grammar of pipelines has none: dashes, inner dots,
+# quotes, backslashes, spaces, marks; and those of operations and of numbers.
+ODD = ["my-image", "y.z", 'it"s', "a\\b", "a b", "p|q;r", "#x", "flip", "drop",
+       "cuda", "7"]
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory):
+    path = tmp_path_factory.mktemp("odd") / "odd.beton"
+    rng = np.random.default_rng(7)
+    betonfs.write(path, [
+        {name: rng.integers(0, 256, (12, 12, 3), np.uint8) if name == ODD[0]
+         else 100 * i + k for k, name in enumerate(ODD)} for i in range(8)])
+    return path
+
+
+def stem(name):
+    return "".join(c if c.isalnum() or c in "-._" else f"%{ord(c):02X}"
+                   for c in name)
+
+
+def columns(path, pipeline):
+    with betonfs.Loader(path, 8, "sequential", pipeline=pipeline,
+                        tensors="numpy", workers=1) as loader:
+        batch, = loader
+        return {name: batch[name] for name in batch}
+
+
+@pytest.mark.parametrize("k", range(1, len(ODD)))
+@pytest.mark.parametrize("named", [str, stem])
+def test_a_dict_has_fields_of_any_name(odd, k, named):
+    want = [100 * i + k for i in range(8)]
+    name = named(ODD[k])
+    got = columns(odd, {name: "int32"})
+    assert list(got) == [stem(ODD[k])] + [
+        stem(n) for n in ODD if n != ODD[k]]
+    assert got[stem(name) if named is str else name].tolist() == want
+    assert got[stem(ODD[k])].dtype == np.int32
+    assert columns(odd, {name: ""})[stem(ODD[k])].tolist() == want
+    assert stem(ODD[k]) not in columns(odd, {name: None})
+    # Of another name, and of that of the field that it begins with.
+    quoted = '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    for output in "my.out-1", "y_", stem(ODD[k]):
+        got = columns(odd, {output: f"{quoted}|float", "my-image": None})
+        if "%" not in output:
+            assert got[output].tolist() == want
+        assert got[output].dtype == np.float32
+
+
+def test_a_dict_has_images_and_outputs_with_dashes_and_dots(odd):
+    got = columns(odd, {"my-image": "resize(8)", "small.x-1": "my-image |\n"
+                        "center_crop(4) # the middle", "y.z": " \nhalf\n",
+                        "a b": "int32 # | drop", "k-1": "flip(1)"})
+    assert got["my-image"].shape == (8, 8, 8, 3)
+    assert got["small.x-1"].shape == (8, 4, 4, 3)
+    assert got["y.z"].dtype == np.float16 and got["a%20b"].dtype == np.int32
+    assert got["k-1"].shape == (8, 12, 12, 3)
+
+
+@pytest.mark.parametrize("name", ["x y", "x;y", "x | y", "x = y", ""])
+def test_an_output_has_a_name_of_the_grammar(odd, name):
+    with pytest.raises(ValueError, match="name of an output"):
+        columns(odd, {name: "my-image | float"})
+    with pytest.raises(ValueError, match="has no field"):
+        columns(odd, {name: None})
+
+
 def test_options_are_keys_of_the_spec(load):
     loader = load(spec="order=quasi_random,block=3", batch_size=5, seed=7,
                   drop_last=False, subset=range(3, 30))

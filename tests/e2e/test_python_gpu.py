@@ -118,7 +118,7 @@ def test_tensors_are_where_they_are_asked_for(data, env, text, device):
     'a = image | \n flip(p=\n"0=1", group="|;#\\"") |\ncenter_crop(4)\n\nvec',
     "image | center_crop(8) | cuda(0) | half; label | drop # | cuda(1)",
     "k-1 = center_crop(8) | cuda(0); image | drop; k.2 = tens | cuda",
-    {"image": "center_crop(8)", "abc": "vec", "label": None},
+    {"image": "center_crop(8)", "a.b-c": "vec", "label": None},
     {"vec": '"vec" | float', "tens": "half | cuda(0)", "image": None}])
 def test_a_device_changes_no_output(data, env, text):
     def bare(t):

@@ -50,19 +50,21 @@ def _open(path: str) -> _beton.Dataset:
     return file
 
 
-def field_types(path: str | os.PathLike[str]) -> dict[str, str]:
-    """By name, of a FILE, or of a dataset on a MOUNT."""
+def field_stems(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the names of outputs, beton-transforms(7), by the words that a
+    pipeline has for the fields: those of file names, and those of the dataset.
+
+    `path` is a FILE, or a dataset on a MOUNT.
+    """
     fields: list[dict[str, Any]]
     if os.path.isdir(path):
         fields = json.loads(_told(path, "dataset.json"))["fields"]
     else:
         fields = _beton.Dataset(path).fields()
-    return {field["stem"]: "" if field.get("unusable") else field["type"]
-            for field in fields}
-
-
-def field_names(path: str | os.PathLike[str]) -> list[str]:
-    return list(field_types(path))
+    stems = {field["stem"]: field["stem"] for field in fields}
+    for field in fields:
+        stems.setdefault(field["name"], field["stem"])
+    return stems
 
 
 class Dataset(Sequence[dict[str, Any]]):

@@ -61,7 +61,9 @@ class Loader(Epochs):
         Such keys as text, "order=quasi_random,window=64MiB".
     pipeline
         What becomes of the fields, beton-transforms(7): text, or a dict of one
-        text per output, ``{"image": "random_resized_crop(224) | flip"}``.
+        text per output, ``{"image": "random_resized_crop(224) | flip"}``. A text
+        that does not begin with a field is about the field of the output's name,
+        if there is one; None instead of a text drops the field.
         None: plain tensors.
     device
         "cuda", "cuda:N" or N: outputs are in the memory of that GPU, but bytes and

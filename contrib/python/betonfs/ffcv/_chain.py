@@ -56,11 +56,6 @@ def numbers(xs: Iterable[Any]) -> str:
     return '"' + ",".join(map(number, xs)) + '"'
 
 
-def quoted(name: str) -> str:
-    """As the name of a field."""
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
 class Chain:
     """Operations so far, and what the values are after them: `dtype` in memory,
     `tensor` or array, channels `first` or last, `planar` where they are so in

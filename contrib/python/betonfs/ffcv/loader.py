@@ -14,7 +14,8 @@ import torch
 from .. import BetonError
 from .. import Loader as _Core
 from .. import Ragged
-from ._chain import ARRAY, BYTES, IMAGE, SCALAR, Chain, Files, quoted
+from .._options import quoted
+from ._chain import ARRAY, BYTES, IMAGE, SCALAR, Chain, Files
 from ._memory import memory_of
 from ._stages import Batch, Decoding, Pooled, Stages
 from .decoders import Decoder, ResizedCropRGBImageDecoder
