@@ -133,7 +133,13 @@ static int check_options(const struct beton_loader_options *o, char *why)
 	else if (o->on_error > BETON_ON_ERROR_ZERO ||
 		 o->until > BETON_STAGE_TRANSFORM || o->workers > THREADS_MAX ||
 		 o->prefetch > THREADS_MAX || o->epoch > SPEC_EPOCH_MAX)
-		snprintf(why, LOADER_ERROR_SIZE, "an option is out of range");
+		snprintf(why, LOADER_ERROR_SIZE,
+			 "an option is out of range: workers=%u and "
+			 "prefetch=%u are at most %d, epoch=%llu is below "
+			 "2^63, on_error=%d and until=%d are of their enum",
+			 o->workers, o->prefetch, THREADS_MAX,
+			 (unsigned long long)o->epoch, (int)o->on_error,
+			 (int)o->until);
 	else
 		return 0;
 	return -EINVAL;

@@ -99,8 +99,9 @@ struct beton_loader_options {
 	 * always count by session.
 	 */
 	const char *job;
-	uint32_t workers;  /* decoding threads; 0: one per usable CPU */
-	uint32_t prefetch; /* prefetch depth in batches; 0: 2 */
+	uint32_t workers;  /* decoding threads, at most 4096; 0: one per usable
+			      CPU */
+	uint32_t prefetch; /* prefetch depth in batches, at most 4096; 0: 2 */
 	uint32_t rank;
 	uint32_t world;	 /* world size: ranks of the job; 0: 1 */
 	uint64_t epoch;	 /* first epoch, below 2^63 */

@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import pickle
+import re
 import resource
 import signal
 import subprocess
@@ -196,6 +197,35 @@ def test_an_output_has_a_name_of_the_grammar(odd, name):
         columns(odd, {name: "my-image | float"})
     with pytest.raises(ValueError, match="has no field"):
         columns(odd, {name: None})
+
+
+# Each with its largest value; what does not fit must not become what does.
+@pytest.mark.parametrize("name, most", [
+    ("workers", 4096), ("prefetch", 4096), ("rank", 2**32 - 1),
+    ("world", 2**32 - 1), ("epoch", 2**63 - 1), ("cache_size", 2**64 - 1),
+    ("cold_size", 2**64 - 1), ("pinned", 2**64 - 1)])
+def test_numbers_are_checked(load, name, most):
+    other = {"rank": {"world": 1}, "world": {"rank": 0}}.get(name, {})
+    for wrong in -1, most + 1, most + 2, 2**32 + most, 2**64 + 1, 2**100:
+        if wrong > most or wrong < 0:
+            with pytest.raises(ValueError, match=re.escape(
+                    f"{name}={wrong}: a number from 0 to {most}")):
+                load(**{name: wrong}, **other)
+    for none in 1.0, "1":
+        with pytest.raises(TypeError):
+            load(**{name: none}, **other)
+    if name in ("epoch", "pinned"):
+        load(**{name: most})
+    assert load(**{name: np.uint8(1)}, **{**other, "world": 2}
+                if name == "rank" else other)
+
+
+@pytest.mark.parametrize("epoch", [-1, 2**63, 2**64 + 3])
+def test_an_epoch_is_checked(load, epoch):
+    loader = load()
+    with pytest.raises(ValueError, match=f"epoch={epoch}: a number from 0"):
+        loader.set_epoch(epoch)
+    assert next(iter(loader)).epoch == 0
 
 
 def test_options_are_keys_of_the_spec(load):

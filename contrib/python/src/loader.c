@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "number.h"
 #include "tensor.h"
 
 /* How soon a signal is seen by who waits. */
@@ -12,7 +13,8 @@ enum {
 	PATIENCE_MS = 50,
 	STATE_SIZE = 4096,
 	ERROR_SIZE = 1024,
-	STAGES_MAX = 16
+	STAGES_MAX = 16,
+	THREADS_MAX = 4096, /* of <beton/loader.h> */
 };
 
 struct loader {
@@ -221,8 +223,21 @@ static bool has_gpu_output(const struct beton_loader *l)
 	return false;
 }
 
-static PyObject *loader_new(PyTypeObject *type, PyObject *args,
-			    PyObject *kwargs)
+/* The numbers among the options, by their index. */
+enum {
+	CACHE_SIZE,
+	COLD_SIZE,
+	PINNED,
+	EPOCH,
+	WORKERS,
+	PREFETCH,
+	RANK,
+	WORLD,
+};
+
+/* The path is a bytes object that the caller releases. -1: an exception. */
+static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
+			 struct beton_loader_options *o)
 {
 	static const char *const names[] = {
 		"path",	     "spec",   "subset",   "pipeline", "device",
@@ -230,11 +245,48 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args,
 		"cold_size", "pinned", "epoch",	   "workers",  "prefetch",
 		"rank",	     "world",  "on_error", "hooked",   NULL
 	};
+	struct number n[] = {
+		[CACHE_SIZE] = { .name = "cache_size", .max = UINT64_MAX },
+		[COLD_SIZE] = { .name = "cold_size", .max = UINT64_MAX },
+		[PINNED] = { .name = "pinned", .max = UINT64_MAX },
+		[EPOCH] = { .name = "epoch", .max = INT64_MAX },
+		[WORKERS] = { .name = "workers", .max = THREADS_MAX },
+		[PREFETCH] = { .name = "prefetch", .max = THREADS_MAX },
+		[RANK] = { .name = "rank", .max = UINT32_MAX },
+		[WORLD] = { .name = "world", .max = UINT32_MAX },
+	};
+	int on_error = 0, hooked = 0;
+
+	if (!PyArg_ParseTupleAndKeywords(
+		    args, kwargs, "O&|$zzzzzzzzO&O&O&O&O&O&O&O&ip",
+		    (char **)names, PyUnicode_FSConverter, path, &o->spec,
+		    &o->subset, &o->pipeline, &o->device, &o->source, &o->cache,
+		    &o->delivery, &o->job, number_convert, &n[CACHE_SIZE],
+		    number_convert, &n[COLD_SIZE], number_convert, &n[PINNED],
+		    number_convert, &n[EPOCH], number_convert, &n[WORKERS],
+		    number_convert, &n[PREFETCH], number_convert, &n[RANK],
+		    number_convert, &n[WORLD], &on_error, &hooked))
+		return -1;
+	o->cache_size = n[CACHE_SIZE].value;
+	o->cold_size = n[COLD_SIZE].value;
+	o->pinned = n[PINNED].value;
+	o->epoch = n[EPOCH].value;
+	o->workers = (uint32_t)n[WORKERS].value;
+	o->prefetch = (uint32_t)n[PREFETCH].value;
+	o->rank = (uint32_t)n[RANK].value;
+	o->world = (uint32_t)n[WORLD].value;
+	o->on_error = (enum beton_on_error)on_error;
+	o->hooked = hooked;
+	return 0;
+}
+
+static PyObject *loader_new(PyTypeObject *type, PyObject *args,
+			    PyObject *kwargs)
+{
 	struct loader *l = NULL;
 	PyObject *path = NULL;
 	char error[ERROR_SIZE] = "";
-	int on_error = 0, hooked = 0, r;
-	unsigned long long cache_size = 0, cold_size = 0, pinned = 0, epoch = 0;
+	int r;
 	struct beton_loader_options o = {
 		.size = sizeof(o),
 		.log = handle_log,
@@ -242,20 +294,8 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args,
 		.error_size = sizeof(error),
 	};
 
-	if (!PyArg_ParseTupleAndKeywords(
-		    args, kwargs, "O&|$zzzzzzzzKKKKIIIIip", (char **)names,
-		    PyUnicode_FSConverter, &path, &o.spec, &o.subset,
-		    &o.pipeline, &o.device, &o.source, &o.cache, &o.delivery,
-		    &o.job, &cache_size, &cold_size, &pinned, &epoch,
-		    &o.workers, &o.prefetch, &o.rank, &o.world, &on_error,
-		    &hooked))
+	if (parse_options(args, kwargs, &path, &o))
 		return NULL;
-	o.cache_size = cache_size;
-	o.cold_size = cold_size;
-	o.pinned = pinned;
-	o.epoch = epoch;
-	o.on_error = (enum beton_on_error)on_error;
-	o.hooked = hooked;
 	l = (struct loader *)PyType_GenericAlloc(type, 0);
 	if (!l)
 		goto out;
@@ -493,11 +533,11 @@ static PyObject *loader_begin_epoch(PyObject *self, PyObject *unused)
 static PyObject *loader_seek(PyObject *self, PyObject *epoch)
 {
 	struct handle *h = handle_of(self);
-	unsigned long long n = PyLong_AsUnsignedLongLong(epoch);
+	struct number n = { .name = "epoch", .max = INT64_MAX };
 
-	if (PyErr_Occurred() || lock(h))
+	if (!number_convert(epoch, &n) || lock(h))
 		return NULL;
-	return finish_fresh(h, beton_loader_seek(h->loader, n));
+	return finish_fresh(h, beton_loader_seek(h->loader, n.value));
 }
 
 static PyObject *loader_is_fresh(PyObject *self, PyObject *unused)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "number.h"
+
+#include <stdio.h>
+
+int number_convert(PyObject *object, void *number)
+{
+	struct number *n = number;
+	PyObject *whole = PyNumber_Index(object);
+	unsigned long long value = 0;
+	char range[100];
+
+	if (!whole)
+		return 0;
+	value = PyLong_AsUnsignedLongLong(whole);
+	if (!PyErr_Occurred() && value <= n->max) {
+		n->value = value;
+	} else {
+		PyErr_Clear();
+		snprintf(range, sizeof(range),
+			 "%s=%%R: a number from 0 to %llu", n->name,
+			 (unsigned long long)n->max);
+		PyErr_Format(PyExc_ValueError, range, whole);
+	}
+	Py_DECREF(whole);
+	return !PyErr_Occurred();
+}
