@@ -313,6 +313,21 @@ leave(struct cuda *cuda, int code, const char *format, ...)
 	return r;
 }
 
+/* Calls a function of the driver, `call`, with the context current. The format
+   and its arguments tell the log what it does. */
+#define CALL(cuda, call, ...)                                                  \
+	({                                                                     \
+		int entered_ = enter(cuda);                                    \
+		entered_ ? entered_ : leave(cuda, call, __VA_ARGS__);          \
+	})
+
+/* Calls a function that frees something. */
+#define END(cuda, call, ...)                                                   \
+	({                                                                     \
+		if (enter_to_end(cuda))                                        \
+			leave(cuda, call, __VA_ARGS__);                        \
+	})
+
 /* --- opening --- */
 
 static int open_driver(struct cuda *cuda)
@@ -498,132 +513,102 @@ void cuda_failure(struct cuda *cuda, char *out, size_t size)
 
 int cuda_host_alloc(struct cuda *cuda, uint64_t size, void **out)
 {
-	int r = enter(cuda);
-
-	return r ? r
-		 : leave(cuda,
-			 cuda->driver.host_alloc(out, size,
-						 HOST_ALLOC_PORTABLE),
-			 "pin %llu bytes of memory", (unsigned long long)size);
+	return CALL(cuda,
+		    cuda->driver.host_alloc(out, size, HOST_ALLOC_PORTABLE),
+		    "pin %llu bytes of memory", (unsigned long long)size);
 }
 
 void cuda_host_free(struct cuda *cuda, void *memory)
 {
-	if (memory && enter_to_end(cuda))
-		leave(cuda, cuda->driver.host_free(memory),
-		      "free pinned memory");
+	if (memory)
+		END(cuda, cuda->driver.host_free(memory), "free pinned memory");
 }
 
 int cuda_device_alloc(struct cuda *cuda, uint64_t size, uint64_t *out)
 {
-	int r = enter(cuda);
-
-	return r ? r
-		 : leave(cuda, cuda->driver.device_alloc(out, size),
-			 "allocate %llu bytes", (unsigned long long)size);
+	return CALL(cuda, cuda->driver.device_alloc(out, size),
+		    "allocate %llu bytes", (unsigned long long)size);
 }
 
 void cuda_device_free(struct cuda *cuda, uint64_t address)
 {
-	if (address && enter_to_end(cuda))
-		leave(cuda, cuda->driver.device_free(address), "free memory");
+	if (address)
+		END(cuda, cuda->driver.device_free(address), "free memory");
 }
 
 /* --- streams and events --- */
 
 int cuda_stream_create(struct cuda *cuda, struct cuda_stream **out)
 {
-	int r = enter(cuda);
-
-	return r ? r
-		 : leave(cuda,
-			 cuda->driver.stream_create(out, STREAM_NON_BLOCKING),
-			 "make a stream");
+	return CALL(cuda, cuda->driver.stream_create(out, STREAM_NON_BLOCKING),
+		    "make a stream");
 }
 
 void cuda_stream_destroy(struct cuda *cuda, struct cuda_stream *stream)
 {
-	if (stream && enter_to_end(cuda))
-		leave(cuda, cuda->driver.stream_destroy(stream),
-		      "end a stream");
+	if (stream)
+		END(cuda, cuda->driver.stream_destroy(stream), "end a stream");
 }
 
 int cuda_stream_synchronize(struct cuda *cuda, struct cuda_stream *stream)
 {
-	int r = enter(cuda);
-
-	return r ? r
-		 : leave(cuda, cuda->driver.stream_synchronize(stream),
-			 "wait for a stream");
+	return CALL(cuda, cuda->driver.stream_synchronize(stream),
+		    "wait for a stream");
 }
 
 int cuda_stream_wait_event(struct cuda *cuda, struct cuda_stream *stream,
 			   struct cuda_event *event)
 {
-	int r = enter(cuda);
-
-	return r ? r
-		 : leave(cuda, cuda->driver.stream_wait_event(stream, event, 0),
-			 "have stream %p wait for an event", (void *)stream);
+	return CALL(cuda, cuda->driver.stream_wait_event(stream, event, 0),
+		    "have stream %p wait for an event", (void *)stream);
 }
 
 int cuda_event_create(struct cuda *cuda, struct cuda_event **out)
 {
-	int r = enter(cuda);
-
-	return r ? r
-		 : leave(cuda,
-			 cuda->driver.event_create(
-				 out,
-				 EVENT_BLOCKING_SYNC | EVENT_DISABLE_TIMING),
-			 "make an event");
+	return CALL(cuda,
+		    cuda->driver.event_create(
+			    out, EVENT_BLOCKING_SYNC | EVENT_DISABLE_TIMING),
+		    "make an event");
 }
 
 void cuda_event_destroy(struct cuda *cuda, struct cuda_event *event)
 {
-	if (event && enter_to_end(cuda))
-		leave(cuda, cuda->driver.event_destroy(event), "end an event");
+	if (event)
+		END(cuda, cuda->driver.event_destroy(event), "end an event");
 }
 
 int cuda_event_record(struct cuda *cuda, struct cuda_event *event,
 		      struct cuda_stream *stream)
 {
-	int r = enter(cuda);
+	return CALL(cuda, cuda->driver.event_record(event, stream),
+		    "record an event of stream %p", (void *)stream);
+}
 
-	return r ? r
-		 : leave(cuda, cuda->driver.event_record(event, stream),
-			 "record an event of stream %p", (void *)stream);
+/* "Not ready" is a normal answer that is not logged. */
+static int query(struct cuda *cuda, struct cuda_event *event, int *code)
+{
+	*code = cuda->driver.event_query(event);
+	return *code == CODE_NOT_READY ? 0 : *code;
 }
 
 int cuda_event_query(struct cuda *cuda, struct cuda_event *event)
 {
-	int r = enter(cuda);
-	int code;
+	int code = 0;
+	int r = CALL(cuda, query(cuda, event, &code), "ask for an event");
 
-	if (r)
-		return r;
-	code = cuda->driver.event_query(event);
-	/* A normal answer that is not logged. */
-	r = leave(cuda, code == CODE_NOT_READY ? 0 : code, "ask for an event");
 	return code == CODE_NOT_READY ? -EAGAIN : r;
 }
 
 int cuda_event_synchronize(struct cuda *cuda, struct cuda_event *event)
 {
-	int r = enter(cuda);
-
-	return r ? r
-		 : leave(cuda, cuda->driver.event_synchronize(event),
-			 "wait for an event");
+	return CALL(cuda, cuda->driver.event_synchronize(event),
+		    "wait for an event");
 }
 
 int cuda_synchronize(struct cuda *cuda)
 {
-	int r = enter(cuda);
-
-	return r ? r
-		 : leave(cuda, cuda->driver.context_synchronize(),
-			 "wait for the device");
+	return CALL(cuda, cuda->driver.context_synchronize(),
+		    "wait for the device");
 }
 
 /* --- work --- */
@@ -631,51 +616,35 @@ int cuda_synchronize(struct cuda *cuda)
 int cuda_copy_to_device(struct cuda *cuda, uint64_t to, const void *from,
 			uint64_t size, struct cuda_stream *stream)
 {
-	int r = enter(cuda);
-
-	return r ? r
-		 : leave(cuda,
-			 cuda->driver.copy_to_device(to, from, size, stream),
-			 "copy %llu bytes to it", (unsigned long long)size);
+	return CALL(cuda, cuda->driver.copy_to_device(to, from, size, stream),
+		    "copy %llu bytes to it", (unsigned long long)size);
 }
 
 int cuda_copy_to_host(struct cuda *cuda, void *to, uint64_t from, uint64_t size,
 		      struct cuda_stream *stream)
 {
-	int r = enter(cuda);
-
-	return r ? r
-		 : leave(cuda,
-			 cuda->driver.copy_to_host(to, from, size, stream),
-			 "copy %llu bytes from it", (unsigned long long)size);
+	return CALL(cuda, cuda->driver.copy_to_host(to, from, size, stream),
+		    "copy %llu bytes from it", (unsigned long long)size);
 }
 
 int cuda_module_load(struct cuda *cuda, const void *image,
 		     struct cuda_module **out)
 {
-	int r = enter(cuda);
-
-	return r ? r
-		 : leave(cuda,
-			 cuda->driver.module_load(out, image, 0, NULL, NULL),
-			 "load kernels");
+	return CALL(cuda, cuda->driver.module_load(out, image, 0, NULL, NULL),
+		    "load kernels");
 }
 
 void cuda_module_unload(struct cuda *cuda, struct cuda_module *module)
 {
-	if (module && enter_to_end(cuda))
-		leave(cuda, cuda->driver.module_unload(module),
-		      "unload kernels");
+	if (module)
+		END(cuda, cuda->driver.module_unload(module), "unload kernels");
 }
 
 int cuda_module_kernel(struct cuda *cuda, struct cuda_module *module,
 		       const char *name, struct cuda_kernel **out)
 {
-	int r = enter(cuda);
-
-	return r ? r
-		 : leave(cuda, cuda->driver.module_kernel(out, module, name),
-			 "find the kernel %s", name);
+	return CALL(cuda, cuda->driver.module_kernel(out, module, name),
+		    "find the kernel %s", name);
 }
 
 static unsigned at_least_1(uint32_t n)
@@ -686,19 +655,15 @@ static unsigned at_least_1(uint32_t n)
 int cuda_launch(struct cuda *cuda, const struct cuda_launch *l,
 		struct cuda_stream *stream)
 {
-	int r = enter(cuda);
-
-	return r ? r
-		 : leave(cuda,
-			 cuda->driver.launch(l->kernel, at_least_1(l->grid[0]),
-					     at_least_1(l->grid[1]),
-					     at_least_1(l->grid[2]),
-					     at_least_1(l->block[0]),
-					     at_least_1(l->block[1]),
-					     at_least_1(l->block[2]), l->shared,
-					     stream, l->arguments, NULL),
-			 "launch a kernel of %u blocks of %u threads",
-			 at_least_1(l->grid[0]), at_least_1(l->block[0]));
+	return CALL(cuda,
+		    cuda->driver.launch(
+			    l->kernel, at_least_1(l->grid[0]),
+			    at_least_1(l->grid[1]), at_least_1(l->grid[2]),
+			    at_least_1(l->block[0]), at_least_1(l->block[1]),
+			    at_least_1(l->block[2]), l->shared, stream,
+			    l->arguments, NULL),
+		    "launch a kernel of %u blocks of %u threads",
+		    at_least_1(l->grid[0]), at_least_1(l->block[0]));
 }
 
 /* --- ranges --- */
