@@ -63,6 +63,7 @@ struct engine {
 	struct cache *cache; /* NULL: the kernel's */
 	struct dataset **datasets;
 	size_t num_datasets;
+	unsigned threads_wanted;
 	atomic_uint_fast64_t direct;
 	struct counters assembly;
 	pthread_mutex_t lock; /* guards the members below */
@@ -544,18 +545,6 @@ static uint64_t quarter_of_memory(void)
 	return memory_read("", &memory) ? 0 : memory.total / 4;
 }
 
-static int start_threads(struct engine *e, unsigned n)
-{
-	int r = 0;
-
-	e->threads = calloc(n, sizeof(*e->threads));
-	if (!e->threads)
-		return -ENOMEM;
-	for (; e->num_threads < n && !r; e->num_threads += !r)
-		r = thread_start(&e->threads[e->num_threads], work, e);
-	return r;
-}
-
 /* Slots take their half of the memory when they need it. */
 static int open_cache(struct engine *e, const struct engine_options *options)
 {
@@ -574,7 +563,7 @@ static int open_cache(struct engine *e, const struct engine_options *options)
 	r = cache_open(&cache, &e->cache);
 	for (size_t i = 0; i < options->num_datasets && !r; i++)
 		r = cache_add(e->cache, options->datasets[i]);
-	return r ? r : plan_start(e->plan, e->cache, e->choice.cache_size);
+	return r;
 }
 
 static int open_slots(struct engine *e)
@@ -628,6 +617,8 @@ int engine_open(const struct engine_options *options, struct engine **out)
 		return -ENOMEM;
 	e->log = options->log;
 	e->trace = options->trace;
+	e->threads_wanted =
+		options->threads ? options->threads : THREADS_DEFAULT;
 	choose_sizes(e, options);
 	pthread_mutex_init(&e->lock, NULL);
 	clock_cond_init(&e->queued);
@@ -642,13 +633,26 @@ int engine_open(const struct engine_options *options, struct engine **out)
 		r = open_slots(e);
 	if (!r)
 		r = open_cache(e, options);
-	if (!r)
-		r = start_threads(e, options->threads ? options->threads
-						      : THREADS_DEFAULT);
 	if (r)
 		engine_close(e);
 	else
 		*out = e;
+	return r;
+}
+
+int engine_start(struct engine *e)
+{
+	unsigned n = e->threads_wanted;
+	int r = 0;
+
+	if (e->cache)
+		r = plan_start(e->plan, e->cache, e->choice.cache_size);
+	if (!r)
+		e->threads = calloc(n, sizeof(*e->threads));
+	if (!r && !e->threads)
+		r = -ENOMEM;
+	for (; !r && e->num_threads < n; e->num_threads += !r)
+		r = thread_start(&e->threads[e->num_threads], work, e);
 	return r;
 }
 

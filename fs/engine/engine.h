@@ -40,6 +40,10 @@ struct engine_options {
 };
 
 int engine_open(const struct engine_options *options, struct engine **out);
+/* Starts the threads: a process may confine itself before it has any. Call it
+   once, before the first batch is requested. After a failure the caller closes
+   the engine. */
+int engine_start(struct engine *engine);
 /*
  * Stops reading and assembling ahead of readers. The caller has closed all
  * tickets. Memory that a SPEC points to must stay until then. Takes NULL, and

@@ -249,7 +249,9 @@ static int mount_and_serve(struct daemon *d, struct fuse_session *session)
 		return EXIT_MOUNTPOINT;
 	}
 	fuse_ops_start_dropping(d->served.ops, session);
-	code = run_loop(d, session);
+	code = served_start(&d->served);
+	if (!code)
+		code = run_loop(d, session);
 	fuse_ops_stop_dropping(d->served.ops, d->mountpoint);
 	fuse_session_unmount(session);
 	return code;

@@ -222,11 +222,18 @@ int served_open(struct served *s, void (*ready)(void *arg), void *arg)
 	code = open_namespace(s);
 	if (code)
 		return code;
-	r = s->handover ? handover_serve(s->handover, s->ns) : 0;
-	if (r)
-		return exit_failed(s->log, "hand-over", r);
 	r = fuse_ops_open(s->ns, s->jobs, ready, arg, &s->ops);
 	return r ? exit_failed(s->log, "operations", r) : EXIT_OK;
+}
+
+int served_start(struct served *s)
+{
+	int r = engine_start(s->engine);
+
+	if (r)
+		return exit_failed(s->log, "engine", r);
+	r = s->handover ? handover_serve(s->handover, s->ns) : 0;
+	return r ? exit_failed(s->log, "hand-over", r) : EXIT_OK;
 }
 
 void served_close(struct served *s)

@@ -52,6 +52,9 @@ int exit_failed(struct log *log, const char *what, int r);
  * `ready`.
  */
 int served_open(struct served *served, void (*ready)(void *arg), void *arg);
+/* Starts the threads of what served_open() opened; it has none before. Returns
+   an exit code as above. */
+int served_start(struct served *served);
 void served_close(struct served *served);
 
 #endif

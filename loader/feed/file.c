@@ -100,6 +100,8 @@ static int file_open(const char *path, const struct feed_options *o,
 	if (!r)
 		r = engine_open(&options, &f->engine);
 	if (!r)
+		r = engine_start(f->engine);
+	if (!r)
 		r = describe(f);
 	if (r)
 		feed_close(&f->base);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -33,6 +34,7 @@ static void set_up(struct fixture *f, uint64_t slot_bytes, unsigned threads)
 				 .drop_last = 1,
 				 .end = SAMPLES };
 	CHECK(!engine_open(&options, &f->engine));
+	CHECK(!engine_start(f->engine));
 	CHECK(!stream_open(f->engine, f->ds, &f->spec, 0, &f->stream));
 	for (uint64_t i = 0; i < BATCHES; i++) {
 		CHECK(!stream_batch(f->stream, i, false, &b));
@@ -345,6 +347,41 @@ static void two_engines_do_not_meet(void)
 	engine_close(NULL);
 }
 
+static unsigned count_threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	unsigned n = 0;
+
+	CHECK(tasks);
+	while (readdir(tasks))
+		n++;
+	closedir(tasks);
+	return n;
+}
+
+/* A process that opened an engine may still confine itself as a whole. */
+static void no_thread_runs_before_the_start(void)
+{
+	struct dataset *ds = made_open(SAMPLES, NULL);
+	const struct engine_options options = {
+		.threads = 3,
+		.choice = { .mode = CACHE_PROCESS, .cache_size = 32 << 20 },
+		.datasets = &ds,
+		.num_datasets = 1,
+	};
+	unsigned before = count_threads();
+	struct engine *engine;
+
+	CHECK(!engine_open(&options, &engine));
+	CHECK(count_threads() <= before);
+	CHECK(!engine_start(engine));
+	CHECK(count_threads() >= before + 3);
+	engine_close(engine);
+	CHECK(!engine_open(&options, &engine));
+	engine_close(engine);
+	dataset_close(ds);
+}
+
 /* What a SPEC borrows may go once the engine is stopped: threads that read and
    assemble ahead have ended, whatever they had still to do. */
 static void nothing_goes_on_after_the_stop(void)
@@ -370,6 +407,7 @@ static void nothing_goes_on_after_the_stop(void)
 		subset.ids[i] = i;
 	options.datasets = &ds;
 	CHECK(!engine_open(&options, &engine));
+	CHECK(!engine_start(engine));
 	CHECK(!stream_open(engine, ds, &spec, 0, &stream));
 	for (uint64_t i = 0; i < 4; i++)
 		stream_note(stream, i);
@@ -414,6 +452,7 @@ static void a_batch_with_a_failure_is_tried_again_when_asked(void)
 	CHECK(pread(fd, whole, (size_t)st.st_size, 0) == st.st_size);
 	CHECK(!dataset_open(path, NULL, &ds));
 	CHECK(!engine_open(&options, &engine));
+	CHECK(!engine_start(engine));
 	CHECK(!stream_open(engine, ds, &spec, 0, &stream));
 	CHECK(!stream_batch(stream, 0, false, &b));
 	/* The pages are gone while it is assembled first. */
@@ -452,6 +491,7 @@ int main(void)
 	memory_that_is_too_small_is_refused();
 	streams_end_and_epochs_differ();
 	two_engines_do_not_meet();
+	no_thread_runs_before_the_start();
 	nothing_goes_on_after_the_stop();
 	a_batch_with_a_failure_is_tried_again_when_asked();
 	return 0;

@@ -56,6 +56,7 @@ static void set_up(struct fixture *f, uint64_t max_bytes)
 	f->ds = made_open(SAMPLES, NULL);
 	top.dataset = f->ds;
 	CHECK(!engine_open(&engine, &f->engine));
+	CHECK(!engine_start(f->engine));
 	CHECK(!handover_open(&options, &f->handover));
 	CHECK(!ns_open(&(struct ns_options){ .tops = &top,
 					     .num_tops = 1,

@@ -37,6 +37,7 @@ static void set_up(struct fixture *f, enum cache_mode mode)
 	f->ds = made_open(SAMPLES, NULL);
 	f->directory = "";
 	CHECK(!engine_open(&options, &f->engine));
+	CHECK(!engine_start(f->engine));
 	CHECK(!jobs_open(&f->jobs));
 	f->stats = (struct stats){
 		.engine = f->engine,
