@@ -3,17 +3,27 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { STALE_MAX = 16 }; /* dead mounts on one directory */
+#include "fs/util/cleanup.h"
+
+enum {
+	STALE_MAX = 16, /* dead mounts on one directory */
+	/* Of waiting for another process that unmounts: in all 2 s. */
+	TURN_MS = 10,
+	TURNS_MAX = 200,
+};
 
 /* The device numbers of /dev/fuse. */
 enum { FUSE_MAJOR = 10, FUSE_MINOR = 229 };
@@ -37,17 +47,91 @@ static int detach_by_helper(const char *path)
 	return r;
 }
 
-static int detach_mount(const char *path)
-{
-	if (geteuid() == 0 && !umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW))
-		return 0;
-	return detach_by_helper(path);
-}
-
 /* The errors of a mountpoint whose daemon died. */
 static bool is_stale(int error)
 {
 	return error == ENOTCONN || error == ECONNABORTED;
+}
+
+/* Asks the daemon that serves a path or, if the path is "", a descriptor:
+   attributes in the kernel's cache outlive it. Returns an error number. */
+static int ask_daemon(int fd, const char *path, struct statx *st)
+{
+	int flags = AT_STATX_FORCE_SYNC | (*path ? 0 : AT_EMPTY_PATH);
+
+	return statx(fd, path, flags, STATX_BASIC_STATS, st) ? errno : 0;
+}
+
+static int stat_mountpoint(const char *path, bool *is_dir)
+{
+	struct statx st;
+	int e = ask_daemon(AT_FDCWD, path, &st);
+
+	if (!e)
+		*is_dir = S_ISDIR(st.stx_mode);
+	return e;
+}
+
+/* Root unmounts by descriptor, because the path may have a mount that lives by
+   now. */
+static int detach_dead(const char *path)
+{
+	cleanup_fd int fd = -1;
+	struct statx st;
+	char link[64];
+
+	if (geteuid() == 0)
+		fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return detach_by_helper(path);
+	if (!is_stale(ask_daemon(fd, "", &st)))
+		return 0;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return umount2(link, MNT_DETACH) ? detach_by_helper(path) : 0;
+}
+
+/*
+ * fusermount3 unmounts by name. If two daemons find a dead mount, the slower
+ * one would unmount the mount that the faster one has made meanwhile. So each
+ * locks the parent directory from the look to the unmount. Returns a descriptor
+ * to close; -1: there is no lock.
+ */
+static int lock_parent(const char *path)
+{
+	const struct timespec pause = { .tv_nsec = TURN_MS * 1000000 };
+	char parent[PATH_MAX];
+	char *slash;
+	int fd;
+
+	snprintf(parent, sizeof(parent), "%s", path);
+	slash = strrchr(parent, '/');
+	if (!slash)
+		return -1;
+	slash[slash == parent] = '\0';
+	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int i = 0; fd >= 0 && i < TURNS_MAX; i++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	return fd;
+}
+
+/* Unmounts the dead mounts at a path, and counts them. Returns the error number
+   of what is there then; sets *is_dir if it is 0. */
+static int uncover(const char *path, unsigned *count, bool *is_dir)
+{
+	int e = stat_mountpoint(path, is_dir);
+	cleanup_fd int lock = is_stale(e) ? lock_parent(path) : -1;
+
+	*count = 0;
+	if (is_stale(e))
+		e = stat_mountpoint(path, is_dir);
+	while (is_stale(e) && *count < STALE_MAX && !detach_dead(path)) {
+		++*count;
+		e = stat_mountpoint(path, is_dir);
+	}
+	return e;
 }
 
 static int refuse_path(const char *path, struct log *log, int error)
@@ -61,18 +145,6 @@ static int make_directory(const char *path, struct log *log, bool *made)
 	if (mkdir(path, 0777))
 		return refuse_path(path, log, errno);
 	*made = true;
-	return 0;
-}
-
-/* Asks the daemon that serves the path: attributes in the kernel's cache
-   outlive it. */
-static int stat_mountpoint(const char *path, bool *is_dir)
-{
-	struct statx st;
-
-	if (statx(AT_FDCWD, path, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &st))
-		return errno;
-	*is_dir = S_ISDIR(st.stx_mode);
 	return 0;
 }
 
@@ -129,18 +201,16 @@ int mountpoint_check(const char *path, struct log *log)
 int mountpoint_prepare(const char *path, struct log *log, bool *made)
 {
 	bool is_dir = false;
+	unsigned count;
 	int e;
 
 	*made = false;
 	if (mountpoint_is_fd(path))
 		return check_fd(path, log);
-	e = stat_mountpoint(path, &is_dir);
-	for (int i = 0; is_stale(e) && i < STALE_MAX && !detach_mount(path);
-	     i++) {
+	e = uncover(path, &count, &is_dir);
+	if (count)
 		log_info(log, "mountpoint %s: its daemon had died: unmounted",
 			 path);
-		e = stat_mountpoint(path, &is_dir);
-	}
 	if (e == ENOENT)
 		return make_directory(path, log, made);
 	if (!e && !is_dir)

@@ -2,18 +2,24 @@
 """betonfs(8) as an operator uses it: fstab, log rotation, descriptors from
 outside, and crashes."""
 import ctypes
+import errno
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
+import tempfile
 
 import pytest
 
 import make
-from conftest import BUILD, DEADLINE, betonfs, mounts, unmount, wait_until
+from conftest import (BUILD, DEADLINE, betonfs, failing, mounts, unmount,
+                      wait_until)
 
 ROOT = os.getuid() == 0
+NOBODY = 65534
+MS_RDONLY, MS_NOSUID, MS_NODEV = 1, 2, 4
+libc = ctypes.CDLL(None, use_errno=True)
 UNITS = pathlib.Path(__file__).resolve().parents[2] / "contrib/systemd"
 
 
@@ -123,6 +129,67 @@ def test_auto_unmount(data, where, options):
     assert os.listdir(where) == []
 
 
+@pytest.fixture
+def public(fuse):
+    """A directory that every user may search; what is mounted in it is
+    unmounted in the end."""
+    with tempfile.TemporaryDirectory() as name:
+        path = pathlib.Path(name)
+        path.chmod(0o755)
+        yield path
+        for where in path.iterdir():
+            while libc.umount2(os.fsencode(where), 2) == 0:
+                pass
+
+
+@pytest.fixture
+def dead():
+    """dead(where, uid): makes a mount of a daemon that died."""
+    def do(where, uid):
+        fd = os.open("/dev/fuse", os.O_RDWR)
+        options = f"fd={fd},rootmode=40000,user_id={uid},group_id={uid}"
+        r = libc.mount(b"dead", os.fsencode(where), b"fuse.betonfs",
+                       MS_RDONLY | MS_NOSUID | MS_NODEV, options.encode())
+        os.close(fd)
+        if r:
+            pytest.skip("mount: " + os.strerror(ctypes.get_errno()))
+
+    if not ROOT:
+        pytest.skip("only root can mount")
+    return do
+
+
+@pytest.fixture(params=[0, NOBODY])
+def uid(request):
+    """Root, and a user who mounts by fusermount3."""
+    if not ROOT:
+        pytest.skip("only root can be another user")
+    if request.param and os.stat("/dev/fuse").st_mode & 0o006 != 0o006:
+        pytest.skip("/dev/fuse is for root alone")
+    return request.param
+
+
+def test_daemons_that_find_a_dead_mount_unmount_no_other(dead, public, uid):
+    """They start at once, on one mountpoint. fusermount3 refuses to mount on a
+    mount, so that it is one of a user's that has to stay."""
+    data, where = make.numbers(public / "a.beton", 20), public / "mnt"
+    where.mkdir()
+    os.chown(where, uid, uid)
+    for _ in range(20):
+        dead(where, uid)
+        many = [subprocess.Popen([BUILD / "betonfs", data.path, where],
+                                 user=uid, group=uid, stderr=subprocess.PIPE,
+                                 text=True) for _ in range(6)]
+        said = "".join(p.communicate(timeout=DEADLINE)[1] for p in many)
+        good = sum(p.returncode == 0 for p in many)
+        left = pathlib.Path("/proc/self/mounts").read_text()
+        assert good == 6 if uid == 0 else good >= 1, said
+        assert left.count(f" {where} ") == good and "dead " not in left, said
+        assert os.strerror(errno.ENOTCONN) not in said
+        while libc.umount2(os.fsencode(where), 2) == 0:
+            pass
+
+
 # --- mount(8) ---
 
 @pytest.fixture
@@ -176,10 +243,6 @@ def test_letters_of_mount_are_no_letters_of_betonfs(data, where):
 
 
 # --- an open /dev/fuse from outside ---
-
-libc = ctypes.CDLL(None, use_errno=True)
-MS_RDONLY, MS_NOSUID, MS_NODEV = 1, 2, 4
-
 
 @pytest.fixture
 def mounted_fd(where):
