@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/util/budget.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
+
+enum {
+	/* Pinned bytes are at most 1/PIN_PART of the limit. */
+	PIN_PART = 2,
+	/*
+	 * A user may pin this many times the bytes that are left to pin: alone
+	 * 7/8 of them, one of two 7/15. This is the dynamic threshold of shared
+	 * packet buffers (Choudhury and Hahne, 1998), with alpha = 7.
+	 */
+	PIN_ALPHA = 7,
+	/* The cache changes its size in steps of 1/STEPS of the limit, because
+	   each step looks at all of its pages. */
+	STEPS = 64,
+};
+
+/* A user who has pinned bytes. */
+struct account {
+	struct account *next;
+	uid_t uid;
+	uint64_t bytes;
+};
+
+/* A thread in budget_take(). */
+struct waiter {
+	struct waiter *prev, *next;
+};
+
+struct reclaimer {
+	bool (*reclaim)(void *arg, uint64_t bytes);
+	void *arg;
+};
+
+struct budget {
+	uint64_t limit;
+	uint64_t least; /* of the cache */
+	void (*resize)(void *arg, uint64_t bytes);
+	void *resize_arg;
+	struct reclaimer reclaimers[BUDGET_RECLAIMERS_MAX];
+	unsigned num_reclaimers;
+	pthread_mutex_t resizing; /* held while resize() runs */
+	pthread_mutex_t lock;	  /* guards the members below */
+	pthread_cond_t given;
+	struct waiter *waiters; /* in the order of arrival */
+	uint64_t used[BUDGET_USES];
+	uint64_t fixed; /* sum of `used` without the cache */
+	uint64_t pinned;
+	struct account *accounts;
+	uint64_t refused, waits;
+};
+
+static const char *const names[BUDGET_USES] = {
+	[BUDGET_CACHE] = "cache",     [BUDGET_COLD] = "cold",
+	[BUDGET_SLOTS] = "slots",     [BUDGET_ABANDONED] = "abandoned",
+	[BUDGET_LAYOUTS] = "layouts", [BUDGET_INDEXES] = "indexes",
+	[BUDGET_FILES] = "files",     [BUDGET_CONNECTIONS] = "connections",
+};
+
+const char *budget_use_name(enum budget_use use)
+{
+	return names[use];
+}
+
+int budget_open(uint64_t limit, struct budget **out)
+{
+	struct budget *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return -ENOMEM;
+	b->limit = limit;
+	pthread_mutex_init(&b->resizing, NULL);
+	pthread_mutex_init(&b->lock, NULL);
+	clock_cond_init(&b->given);
+	*out = b;
+	return 0;
+}
+
+void budget_close(struct budget *b)
+{
+	struct account *account, *next;
+
+	if (!b)
+		return;
+	LL_FOREACH_SAFE(b->accounts, account, next)
+	{
+		free(account);
+	}
+	pthread_cond_destroy(&b->given);
+	pthread_mutex_destroy(&b->lock);
+	pthread_mutex_destroy(&b->resizing);
+	free(b);
+}
+
+void budget_add_reclaimer(struct budget *b,
+			  bool (*reclaim)(void *arg, uint64_t bytes), void *arg)
+{
+	if (b && b->num_reclaimers < BUDGET_RECLAIMERS_MAX)
+		b->reclaimers[b->num_reclaimers++] =
+			(struct reclaimer){ reclaim, arg };
+}
+
+/* --- the elastic cache --- */
+
+void budget_set_elastic(struct budget *b, uint64_t least,
+			void (*resize)(void *arg, uint64_t bytes), void *arg)
+{
+	b->least = min_u64(least, b->limit - b->fixed);
+	b->resize = resize;
+	b->resize_arg = arg;
+	b->used[BUDGET_CACHE] = b->limit - b->fixed;
+}
+
+/* The size that the cache may have, in whole steps. The caller holds the lock.
+ */
+static uint64_t cache_room(const struct budget *b)
+{
+	uint64_t step = max_u64(1, b->limit / STEPS);
+	uint64_t room = b->limit - b->fixed;
+
+	return b->fixed ? max_u64(b->least, room / step * step) : room;
+}
+
+/* Changes the size of the cache if bytes were taken from it, or if `grow` and
+   it may become larger. */
+static void fit_cache(struct budget *b, bool grow)
+{
+	uint64_t room, now;
+	bool fits;
+
+	pthread_mutex_lock(&b->lock);
+	fits = b->fixed + b->used[BUDGET_CACHE] <= b->limit;
+	pthread_mutex_unlock(&b->lock);
+	if (!b->resize || (fits && !grow))
+		return;
+	scoped_lock(&b->resizing);
+	pthread_mutex_lock(&b->lock);
+	room = cache_room(b);
+	now = b->used[BUDGET_CACHE];
+	/* Counted before the cache grows, and until it has shrunk. */
+	if (room > now)
+		b->used[BUDGET_CACHE] = room;
+	pthread_mutex_unlock(&b->lock);
+	if (room == now)
+		return;
+	b->resize(b->resize_arg, room);
+	pthread_mutex_lock(&b->lock);
+	b->used[BUDGET_CACHE] = room;
+	pthread_mutex_unlock(&b->lock);
+}
+
+void budget_settle(struct budget *b)
+{
+	if (b)
+		fit_cache(b, true);
+}
+
+/* --- taking and giving --- */
+
+/* The caller holds the lock. */
+static bool has_room(const struct budget *b, uint64_t bytes)
+{
+	uint64_t most = b->limit - b->least;
+
+	return b->fixed <= most && bytes <= most - b->fixed;
+}
+
+/* The caller holds the lock. */
+static void charge_use(struct budget *b, enum budget_use use, uint64_t bytes)
+{
+	b->used[use] += bytes;
+	b->fixed += bytes;
+}
+
+/* Called with the lock held, which it drops meanwhile. */
+static bool reclaim_bytes(struct budget *b, uint64_t bytes)
+{
+	bool freed = false;
+
+	pthread_mutex_unlock(&b->lock);
+	for (unsigned i = 0; i < b->num_reclaimers && !freed; i++)
+		freed = b->reclaimers[i].reclaim(b->reclaimers[i].arg, bytes);
+	pthread_mutex_lock(&b->lock);
+	return freed;
+}
+
+/* Whether this thread's turn has come and there is room, now or after kept
+   memory was freed. Called with the lock held, which it may drop meanwhile. */
+static bool get_room(struct budget *b, const struct waiter *me, uint64_t bytes)
+{
+	while (b->waiters == me) {
+		if (has_room(b, bytes))
+			return true;
+		if (!reclaim_bytes(b, bytes))
+			return has_room(b, bytes);
+	}
+	return false;
+}
+
+static int wait_for_room(struct budget *b, uint64_t bytes, uint32_t wait_ms)
+{
+	struct timespec end = clock_in_ms(wait_ms);
+	bool got, is_late = false;
+	struct waiter me;
+
+	b->waits += b->waiters || !has_room(b, bytes);
+	DL_APPEND(b->waiters, &me);
+	while (!(got = get_room(b, &me, bytes)) && !is_late)
+		is_late = pthread_cond_timedwait(&b->given, &b->lock, &end);
+	DL_DELETE(b->waiters, &me);
+	pthread_cond_broadcast(&b->given);
+	return got ? 0 : -ENOMEM;
+}
+
+int budget_take(struct budget *b, enum budget_use use, uint64_t bytes,
+		uint32_t wait_ms)
+{
+	int r = 0;
+
+	if (!b)
+		return 0;
+	pthread_mutex_lock(&b->lock);
+	if (bytes > b->limit - b->least)
+		r = -ENOMEM;
+	else if (b->waiters || !has_room(b, bytes))
+		r = wait_for_room(b, bytes, wait_ms);
+	if (r)
+		b->refused++;
+	else
+		charge_use(b, use, bytes);
+	pthread_mutex_unlock(&b->lock);
+	if (!r)
+		fit_cache(b, false);
+	return r;
+}
+
+void budget_give(struct budget *b, enum budget_use use, uint64_t bytes)
+{
+	if (!b || !bytes)
+		return;
+	scoped_lock(&b->lock);
+	b->used[use] -= bytes;
+	b->fixed -= bytes;
+	if (b->waiters)
+		pthread_cond_broadcast(&b->given);
+}
+
+void budget_move(struct budget *b, enum budget_use from, enum budget_use to,
+		 uint64_t bytes)
+{
+	if (!b)
+		return;
+	scoped_lock(&b->lock);
+	b->used[from] -= bytes;
+	b->used[to] += bytes;
+}
+
+/* --- pinning --- */
+
+/* The caller holds the lock. */
+static struct account *find_account(const struct budget *b, uid_t uid)
+{
+	struct account *account;
+
+	LL_SEARCH_SCALAR(b->accounts, account, uid, uid);
+	return account;
+}
+
+/* The caller holds the lock. */
+static bool may_pin(const struct budget *b, uid_t uid, uint64_t bytes)
+{
+	const struct account *account = find_account(b, uid);
+	uint64_t most = b->limit / PIN_PART;
+	uint64_t all, left;
+
+	if (!add_ok(b->pinned, bytes, &all) || all > most)
+		return false;
+	left = most - all;
+	return (account ? account->bytes : 0) + bytes <= PIN_ALPHA * left;
+}
+
+int budget_pin(struct budget *b, uid_t uid, uint64_t bytes, bool force)
+{
+	struct account *account;
+
+	if (!b || !bytes)
+		return 0;
+	scoped_lock(&b->lock);
+	if (!force && !may_pin(b, uid, bytes)) {
+		b->refused++;
+		return -ENOSPC;
+	}
+	account = find_account(b, uid);
+	if (!account) {
+		account = calloc(1, sizeof(*account));
+		if (!account)
+			return -ENOSPC;
+		account->uid = uid;
+		LL_PREPEND(b->accounts, account);
+	}
+	account->bytes += bytes;
+	b->pinned += bytes;
+	return 0;
+}
+
+void budget_unpin(struct budget *b, uid_t uid, uint64_t bytes)
+{
+	struct account *account;
+
+	if (!b || !bytes)
+		return;
+	scoped_lock(&b->lock);
+	account = find_account(b, uid);
+	if (!account)
+		return;
+	account->bytes -= bytes;
+	b->pinned -= bytes;
+	if (account->bytes)
+		return;
+	LL_DELETE(b->accounts, account);
+	free(account);
+}
+
+void budget_stats(struct budget *b, struct budget_stats *out)
+{
+	*out = (struct budget_stats){ .limit = 0 };
+	if (!b)
+		return;
+	scoped_lock(&b->lock);
+	out->limit = b->limit;
+	for (size_t i = 0; i < BUDGET_USES; i++)
+		out->used[i] = b->used[i];
+	out->pinned = b->pinned;
+	out->refused = b->refused;
+	out->waits = b->waits;
+}

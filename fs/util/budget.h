@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory that one process may use for data. Everything that grows with what
+ * readers ask for takes its bytes here first, by purpose, and gives them back.
+ * Together they never exceed the limit.
+ *
+ * One purpose may be elastic, a cache: it uses all that the others leave, and
+ * is told to shrink before others get its bytes.
+ *
+ * A peer may also pin memory, for as long as it likes: buffers that it holds,
+ * files that it keeps open. Pinned bytes are counted per user. Each user may
+ * pin a multiple of the bytes that no user has pinned yet, so that a part is
+ * always left for others, however many they are.
+ *
+ * All functions accept a NULL budget, which has no limit. Thread-safe. No lock
+ * of a budget is held while its callbacks run, except budget.resizing.
+ */
+#ifndef FS_UTIL_BUDGET_H
+#define FS_UTIL_BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct budget;
+
+enum budget_use {
+	BUDGET_CACHE,
+	BUDGET_COLD,
+	BUDGET_SLOTS,	    /* memory of batches, of readers or for the next */
+	BUDGET_ABANDONED,   /* batches that a process may still map */
+	BUDGET_LAYOUTS,	    /* where values lie in batch files */
+	BUDGET_INDEXES,	    /* by/, subsets, shards */
+	BUDGET_FILES,	    /* open files, and texts that they show */
+	BUDGET_CONNECTIONS, /* loaders and their requests */
+	BUDGET_USES,
+};
+
+/* "cache", "cold", ...: as statistics name them. */
+const char *budget_use_name(enum budget_use use);
+
+int budget_open(uint64_t limit, struct budget **out);
+/* All bytes have been given back. Takes NULL. */
+void budget_close(struct budget *budget);
+
+/*
+ * BUDGET_CACHE is elastic: it keeps at least `least` bytes. resize() is called
+ * with its new size, one call at a time, and returns when the cache is no
+ * larger. Call this before other threads use the budget.
+ */
+void budget_set_elastic(struct budget *budget, uint64_t least,
+			void (*resize)(void *arg, uint64_t bytes), void *arg);
+
+/*
+ * Adds a function that frees memory that is kept only in case it is needed
+ * again, about `bytes` of it, and gives it back to the budget. Returns whether
+ * it freed any. Call this before other threads use the budget.
+ */
+enum { BUDGET_RECLAIMERS_MAX = 4 };
+void budget_add_reclaimer(struct budget *budget,
+			  bool (*reclaim)(void *arg, uint64_t bytes),
+			  void *arg);
+
+/*
+ * Takes bytes. If there are not enough, frees kept memory, and then waits up to
+ * `wait_ms` milliseconds, in the order of arrival. -ENOMEM: still not enough.
+ * The caller holds no lock that a reclaimer or resize() takes.
+ */
+int budget_take(struct budget *budget, enum budget_use use, uint64_t bytes,
+		uint32_t wait_ms);
+/* May be called with any locks held. */
+void budget_give(struct budget *budget, enum budget_use use, uint64_t bytes);
+/* Changes the purpose of bytes that are taken. */
+void budget_move(struct budget *budget, enum budget_use from,
+		 enum budget_use to, uint64_t bytes);
+
+/* Lets the elastic cache grow by bytes that were given back. Call it from time
+   to time, without locks. */
+void budget_settle(struct budget *budget);
+
+/* Counts bytes that a user pins. -ENOSPC: more than its share, unless `force`:
+   it pins them already. */
+int budget_pin(struct budget *budget, uid_t uid, uint64_t bytes, bool force);
+/* Of bytes that were pinned. */
+void budget_unpin(struct budget *budget, uid_t uid, uint64_t bytes);
+
+struct budget_stats {
+	uint64_t limit;
+	uint64_t used[BUDGET_USES]; /* [BUDGET_CACHE]: its size limit now */
+	uint64_t pinned;
+	uint64_t refused; /* calls that failed */
+	uint64_t waits;	  /* calls that had to wait */
+};
+
+/* All zero without a budget. */
+void budget_stats(struct budget *budget, struct budget_stats *out);
+
+#endif
