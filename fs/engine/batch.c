@@ -5,6 +5,7 @@
 
 #include "fs/engine/batch_place.h"
 #include "fs/order/order.h"
+#include "fs/util/budget.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/rng.h"
@@ -14,6 +15,8 @@ enum {
 	RECORDS_CHUNK = 256 << 10,
 	/* Rows times fields: limits the memory of a layout to about 700 MB. */
 	CELLS_MAX = 1 << 24,
+	/* How long a layout waits for memory. */
+	WAIT_MS = 2000,
 };
 
 /* --- segments at an offset --- */
@@ -299,7 +302,41 @@ static int choose_ids(struct batch *b, const struct batch_key *key)
 	return 0;
 }
 
-int batch_open(const struct batch_key *key, struct batch **out)
+/* Bytes that a layout takes, with all of its columns. */
+static uint64_t layout_bytes(const struct batch *b)
+{
+	const struct format *f = &b->vfile.ds->format;
+	uint64_t row = sizeof(*b->ids), fixed = sizeof(*b);
+	const struct batch_column *c = NULL;
+
+	for (uint32_t i = 0; i < f->num_fields; i++) {
+		fixed += sizeof(*c) + sizeof(c->desc);
+		row += sizeof(*c->errors);
+		row += field_is_scalar(&f->fields[i])
+			       ? f->fields[i].meta_size
+			       : sizeof(*c->sources) + sizeof(*c->values);
+	}
+	return fixed + b->rows * row;
+}
+
+/* Takes the memory of a layout from the budget. */
+static int charge_layout(struct batch *b, struct budget *budget)
+{
+	uint64_t bytes = layout_bytes(b);
+	int r;
+
+	if ((uint64_t)b->rows * b->vfile.ds->format.num_fields > CELLS_MAX)
+		return -EFBIG;
+	r = budget_take(budget, BUDGET_LAYOUTS, bytes, WAIT_MS);
+	if (r)
+		return r;
+	b->budget = budget;
+	b->charged = bytes;
+	return 0;
+}
+
+int batch_open(const struct batch_key *key, struct budget *budget,
+	       struct batch **out)
 {
 	struct batch *b;
 	int r;
@@ -319,8 +356,7 @@ int batch_open(const struct batch_key *key, struct batch **out)
 	b->spec = *key->spec;
 	b->key.spec = &b->spec;
 	b->rows = spec_rows(key->spec, key->number);
-	r = (uint64_t)b->rows * key->ds->format.num_fields > CELLS_MAX ? -EFBIG
-								       : 0;
+	r = charge_layout(b, budget);
 	if (!r)
 		r = choose_ids(b, key);
 	if (!r)
@@ -364,6 +400,7 @@ void batch_put(struct batch **batch)
 	if (!b || atomic_fetch_sub(&b->refs, 1) != 1)
 		return;
 	free_columns(b);
+	budget_give(b->budget, BUDGET_LAYOUTS, b->charged);
 	free(b->head);
 	free(b->ids);
 	free(b);

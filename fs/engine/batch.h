@@ -21,6 +21,8 @@ struct batch_column {
 	struct beton_batch_value *values; /* rows; scalars: NULL */
 };
 
+struct budget;
+
 /* Identifies a batch. */
 struct batch_key {
 	struct dataset *ds;
@@ -42,16 +44,21 @@ struct batch {
 	uint64_t *ids;
 	uint32_t num_columns;
 	struct batch_column *columns;
+	struct budget *budget; /* has been charged for `charged` bytes */
+	uint64_t charged;
 	bool has_io_errors; /* metadata could not be read; it may be readable
 			       later */
 };
 
 /*
- * Lays out a batch and gives the caller one reference to it. -ENOENT: no such
- * batch. Samples whose metadata cannot be read have an error in it. Failures
- * are logged.
+ * Lays out a batch and gives the caller one reference to it. The budget, which
+ * may be NULL, is charged for its memory until the last reference is dropped,
+ * and must outlive it. -ENOENT: no such batch. -EFBIG: it has too many samples
+ * and fields. -ENOMEM: its layout found no room in the budget. Samples whose
+ * metadata cannot be read have an error in it. Failures are logged.
  */
-int batch_open(const struct batch_key *key, struct batch **out);
+int batch_open(const struct batch_key *key, struct budget *budget,
+	       struct batch **out);
 
 void batch_get(struct batch *batch);
 /* Drops a reference and sets the caller's pointer to NULL. Takes NULL. */

@@ -14,7 +14,16 @@
 
 enum {
 	THREADS_DEFAULT = 2,
-	SLOT_BYTES_DEFAULT = 256 << 20,
+	/* Bytes of batches that are kept for the next ones in the same memory,
+	   or lent, without a process cache. */
+	SLOT_BYTES_KEPT = 256 << 20,
+	/* The least budget without a process cache. */
+	BUDGET_MIN = 64 << 20,
+	/* Shares of the budget: all slots, all kept layouts, and the least that
+	   a process cache keeps. */
+	SLOTS_PART = 2,
+	LAYOUTS_PART = 16,
+	CACHE_PART = 8,
 	/* Layouts that are kept for another look-up soon. */
 	BATCHES_KEPT = 64,
 	/* The most batches ahead of a reader, and of all readers together. */
@@ -56,8 +65,9 @@ struct engine {
 	struct cache_choice choice;
 	char why[CACHE_WHY_SIZE];
 	unsigned ahead;
-	uint64_t slot_bytes;
-	uint64_t batch_max;
+	uint64_t slot_bytes; /* the most */
+	uint64_t slot_kept;  /* after use */
+	struct budget *budget;
 	struct slots *slots;
 	struct plan *plan;
 	struct cache *cache; /* NULL: the kernel's */
@@ -74,7 +84,8 @@ struct engine {
 	unsigned first_coming;
 	unsigned num_coming;
 	struct batch *kept[BATCHES_KEPT];
-	size_t oldest;	 /* index in kept to replace next */
+	size_t oldest; /* index in kept to replace next */
+	uint64_t kept_bytes;
 	bool is_untidy;	 /* there may be slots that no reader wants */
 	bool is_watched; /* a thread will look for such slots */
 	bool stopping;
@@ -104,6 +115,15 @@ static bool is_of(const struct batch *batch, const struct batch_key *key)
 	       spec_equal(batch->key.spec, key->spec);
 }
 
+/* The caller holds the lock. */
+static void drop_kept(struct engine *e, size_t i)
+{
+	if (!e->kept[i])
+		return;
+	e->kept_bytes -= e->kept[i]->charged;
+	batch_put(&e->kept[i]);
+}
+
 static bool find_kept(struct engine *e, const struct batch_key *key,
 		      bool afresh, struct batch **out)
 {
@@ -112,7 +132,7 @@ static bool find_kept(struct engine *e, const struct batch_key *key,
 		if (!e->kept[i] || !is_of(e->kept[i], key))
 			continue;
 		if (afresh && may_improve(e, e->kept[i])) {
-			batch_put(&e->kept[i]);
+			drop_kept(e, i);
 			return false;
 		}
 		batch_get(e->kept[i]);
@@ -122,10 +142,21 @@ static bool find_kept(struct engine *e, const struct batch_key *key,
 	return false;
 }
 
+/* Drops the layouts that were kept first, while all together take more than
+   their share. The caller holds the lock. */
+static void trim_kept(struct engine *e, uint64_t bytes)
+{
+	for (size_t i = 0; i < BATCHES_KEPT && e->kept_bytes > bytes; i++)
+		drop_kept(e, (e->oldest + i) % BATCHES_KEPT);
+}
+
 /* Slots are found by their layout, so each batch has one layout only. If two
    threads made it at once, the first one stays. */
 static void keep_layout(struct engine *e, struct batch **batch)
 {
+	struct budget_stats stats;
+
+	budget_stats(e->budget, &stats);
 	scoped_lock(&e->lock);
 	for (size_t i = 0; i < BATCHES_KEPT; i++) {
 		if (!e->kept[i] || !is_of(e->kept[i], &(*batch)->key))
@@ -135,10 +166,31 @@ static void keep_layout(struct engine *e, struct batch **batch)
 		*batch = e->kept[i];
 		return;
 	}
-	batch_put(&e->kept[e->oldest]);
+	drop_kept(e, e->oldest);
 	batch_get(*batch);
 	e->kept[e->oldest] = *batch;
+	e->kept_bytes += (*batch)->charged;
 	e->oldest = (e->oldest + 1) % BATCHES_KEPT;
+	trim_kept(e, stats.limit / LAYOUTS_PART);
+}
+
+static bool reclaim_layouts(void *arg, uint64_t bytes)
+{
+	struct engine *e = arg;
+	uint64_t before;
+
+	scoped_lock(&e->lock);
+	before = e->kept_bytes;
+	trim_kept(e, before - min_u64(before, bytes));
+	return e->kept_bytes < before;
+}
+
+static bool reclaim_slots(void *arg, uint64_t bytes)
+{
+	struct engine *e = arg;
+
+	(void)bytes;
+	return slots_reclaim(e->slots);
 }
 
 static int layout(struct engine *e, const struct batch_key *key, bool afresh,
@@ -149,16 +201,16 @@ static int layout(struct engine *e, const struct batch_key *key, bool afresh,
 
 	if (find_kept(e, key, afresh, out))
 		return 0;
-	r = batch_open(key, &batch);
+	r = batch_open(key, e->budget, &batch);
 	if (r)
 		return r;
-	if (batch->vfile.size > e->batch_max) {
+	if (batch->vfile.size > e->slot_bytes) {
 		log_error(
 			e->log,
 			"%s: a batch of %llu bytes, at most %llu fit into memory%s",
 			dataset_path(key->ds),
 			(unsigned long long)batch->vfile.size,
-			(unsigned long long)e->batch_max,
+			(unsigned long long)e->slot_bytes,
 			e->cache ? ": half of cache_size" : "");
 		batch_put(&batch);
 		return -EFBIG;
@@ -202,16 +254,13 @@ static int assemble_batch(void *arg, const struct batch *batch, void *buf,
 	return r;
 }
 
-/* Slots take their memory from the cache's. */
-static void make_room_for_slots(void *arg, uint64_t bytes)
+/* The cache gives way to all other uses of the budget. */
+static void resize_cache(void *arg, uint64_t bytes)
 {
 	struct engine *e = arg;
-	uint64_t left = e->choice.cache_size - bytes;
 
-	if (!e->cache)
-		return;
-	cache_set_limit(e->cache, left);
-	plan_set_room(e->plan, left);
+	cache_set_limit(e->cache, bytes);
+	plan_set_room(e->plan, bytes);
 }
 
 /* Asks a thread to look for slots that no reader wants, after a while. */
@@ -333,6 +382,7 @@ static void wait_for_work(struct engine *e)
 		e->is_untidy = false;
 		pthread_mutex_unlock(&e->lock);
 		is_left = slots_tidy(e->slots);
+		budget_settle(e->budget);
 		pthread_mutex_lock(&e->lock);
 		e->is_untidy |= is_left;
 	}
@@ -537,15 +587,15 @@ void stream_note(struct stream *s, uint64_t number)
 
 /* --- the engine --- */
 
-/* A quarter of the memory that this process may use. */
-static uint64_t quarter_of_memory(void)
+/* Half of the memory that is available to this process. */
+static uint64_t half_of_memory(void)
 {
-	struct memory memory;
+	struct memory memory = { .available = 0 };
 
-	return memory_read("", &memory) ? 0 : memory.total / 4;
+	memory_read("", &memory);
+	return max_u64(BUDGET_MIN, memory.available / 2);
 }
 
-/* Slots take their half of the memory when they need it. */
 static int open_cache(struct engine *e, const struct engine_options *options)
 {
 	const struct cache_options cache = {
@@ -563,6 +613,11 @@ static int open_cache(struct engine *e, const struct engine_options *options)
 	r = cache_open(&cache, &e->cache);
 	for (size_t i = 0; i < options->num_datasets && !r; i++)
 		r = cache_add(e->cache, options->datasets[i]);
+	if (!r)
+		r = budget_take(e->budget, BUDGET_COLD, e->choice.cold_size, 0);
+	if (!r)
+		budget_set_elastic(e->budget, e->choice.cache_size / CACHE_PART,
+				   resize_cache, e);
 	return r;
 }
 
@@ -570,9 +625,9 @@ static int open_slots(struct engine *e)
 {
 	const struct slots_options slots = {
 		.limit = e->slot_bytes,
-		.is_hard = e->choice.mode == CACHE_PROCESS,
+		.keep = e->slot_kept,
+		.budget = e->budget,
 		.assemble = assemble_batch,
-		.grow = make_room_for_slots,
 		.arg = e,
 	};
 
@@ -589,23 +644,23 @@ static int keep_datasets(struct engine *e, const struct engine_options *o)
 	return 0;
 }
 
-static void choose_sizes(struct engine *e, const struct engine_options *o)
+/* Chooses the caches, and how much memory this process may use. */
+static int open_budget(struct engine *e, const struct engine_options *o)
 {
-	bool is_hard;
+	uint64_t bytes = half_of_memory();
 
 	e->choice = o->choice;
 	cache_choose(&e->choice, o->datasets, o->num_datasets, e->why);
-	is_hard = e->choice.mode == CACHE_PROCESS;
-	e->slot_bytes = o->slot_bytes ? o->slot_bytes
-			: is_hard     ? e->choice.cache_size / 2
-				      : SLOT_BYTES_DEFAULT;
-	/* Below a hard limit, the rest that is no whole piece of memory cannot
-	   be used. */
-	if (is_hard)
-		e->slot_bytes &= ~(uint64_t)(POOL_ALIGN - 1);
-	e->batch_max = is_hard ? e->slot_bytes
-			       : max_u64(e->slot_bytes, quarter_of_memory());
-	e->ahead = (unsigned)min_u64(o->ahead, AHEAD_MAX);
+	if (e->choice.mode == CACHE_PROCESS)
+		bytes = e->choice.cache_size;
+	/* The rest that is no whole piece of memory cannot be used. */
+	e->slot_bytes = bytes / SLOTS_PART & ~(uint64_t)(POOL_ALIGN - 1);
+	e->slot_kept = o->slot_bytes;
+	if (!e->slot_kept)
+		e->slot_kept = e->choice.mode == CACHE_PROCESS
+				       ? e->slot_bytes
+				       : SLOT_BYTES_KEPT;
+	return budget_open(bytes + e->choice.cold_size, &e->budget);
 }
 
 int engine_open(const struct engine_options *options, struct engine **out)
@@ -619,11 +674,13 @@ int engine_open(const struct engine_options *options, struct engine **out)
 	e->trace = options->trace;
 	e->threads_wanted =
 		options->threads ? options->threads : THREADS_DEFAULT;
-	choose_sizes(e, options);
+	e->ahead = (unsigned)min_u64(options->ahead, AHEAD_MAX);
 	pthread_mutex_init(&e->lock, NULL);
 	clock_cond_init(&e->queued);
 	pthread_cond_init(&e->finished, NULL);
-	r = keep_datasets(e, options);
+	r = open_budget(e, options);
+	if (!r)
+		r = keep_datasets(e, options);
 	if (!r)
 		r = plan_open(max_u64(READ_AHEAD_MIN,
 				      min_u64(READ_AHEAD_MAX,
@@ -633,6 +690,8 @@ int engine_open(const struct engine_options *options, struct engine **out)
 		r = open_slots(e);
 	if (!r)
 		r = open_cache(e, options);
+	budget_add_reclaimer(e->budget, reclaim_layouts, e);
+	budget_add_reclaimer(e->budget, reclaim_slots, e);
 	if (r)
 		engine_close(e);
 	else
@@ -680,6 +739,7 @@ void engine_close(struct engine *e)
 	plan_close(e->plan);
 	for (size_t i = 0; i < BATCHES_KEPT; i++)
 		batch_put(&e->kept[i]);
+	budget_close(e->budget);
 	pthread_cond_destroy(&e->finished);
 	pthread_cond_destroy(&e->queued);
 	pthread_mutex_destroy(&e->lock);
@@ -698,10 +758,25 @@ const char *engine_tiers_why(const struct engine *e)
 	return e->why;
 }
 
+struct budget *engine_budget(const struct engine *e)
+{
+	return e->budget;
+}
+
+void engine_budget_stats(struct engine *e, struct budget_stats *out)
+{
+	struct cache_stats cache = { .used_bytes = 0 };
+
+	if (e->cache)
+		cache_stats(e->cache, &cache);
+	budget_stats(e->budget, out);
+	out->used[BUDGET_CACHE] = cache.used_bytes;
+	out->used[BUDGET_COLD] = cache.cold_used_bytes;
+}
+
 uint64_t engine_lendable(const struct engine *e)
 {
-	return e->choice.mode == CACHE_PROCESS ? e->slot_bytes / 2
-					       : e->slot_bytes;
+	return min_u64(e->slot_bytes / 2, SLOT_BYTES_KEPT);
 }
 
 static void stage_stats(struct engine *e, struct engine_stats *out)

@@ -14,6 +14,7 @@
 #include "fs/engine/plan.h"
 #include "fs/engine/slot.h"
 #include "fs/metrics/trace.h"
+#include "fs/util/budget.h"
 
 struct engine;
 struct stream;
@@ -31,10 +32,9 @@ struct engine_options {
 	struct dataset *const *datasets;
 	size_t num_datasets;
 	/*
-	 * Bytes of assembled batches; tests set it. 0: half of a process cache,
-	 * or else 256 MiB, and more while more are read at once. A single batch
-	 * may be as large as this, or a quarter of the memory if there is no
-	 * process cache.
+	 * Bytes of batches that stay after use; tests set it. 0: half of a
+	 * process cache, or else 256 MiB. Without a process cache, readers may
+	 * use half of the budget at once, and a batch may be as large as that.
 	 */
 	uint64_t slot_bytes;
 };
@@ -56,6 +56,13 @@ void engine_close(struct engine *engine);
 /* The memory that was chosen for payloads, and a line that says why. */
 const struct cache_choice *engine_choice(const struct engine *engine);
 const char *engine_tiers_why(const struct engine *engine);
+
+/* All memory that grows with what readers do is charged to it. Its limit is
+   that of the process cache with its cold tier, or half of the memory that was
+   available at the start. */
+struct budget *engine_budget(const struct engine *engine);
+/* Like budget_stats(), but with the bytes that caches have at the moment. */
+void engine_budget_stats(struct engine *engine, struct budget_stats *out);
 
 /* Bytes of slots that readers may hold for a long time. */
 uint64_t engine_lendable(const struct engine *engine);

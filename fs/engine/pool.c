@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <utlist.h>
 
+#include "fs/util/budget.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 
@@ -29,10 +31,11 @@ enum {
 };
 
 struct pool {
-	pthread_mutex_t lock; /* guards the members below */
-	struct piece *unused; /* the most recently used first */
-	uint64_t limit;
-	uint64_t ids; /* last id that was given */
+	struct pool_options options;
+	pthread_mutex_t lock;	 /* guards the members below */
+	struct piece *unused;	 /* the most recently used first */
+	struct piece *abandoned; /* still charged to the budget */
+	uint64_t ids;		 /* last id that was given */
 	struct pool_stats stats;
 };
 
@@ -50,6 +53,43 @@ static int open_memory(uint64_t capacity)
 		fd = -1;
 	}
 	return fd;
+}
+
+/*
+ * Opens the memory again. The kernel counts who has it open by such
+ * descriptions, of which copies of a descriptor are none. -1 without /proc.
+ */
+static int open_again(int fd)
+{
+	char path[sizeof("/proc/self/fd/") + 11];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+/* Replaces the description of memfd_create(), which the kernel does not count,
+   by one that it does. */
+static int open_counted(uint64_t capacity)
+{
+	int first = open_memory(capacity), fd;
+
+	if (first < 0)
+		return -1;
+	fd = open_again(first);
+	if (fd < 0)
+		return first;
+	close(first);
+	return fd;
+}
+
+/* Whether no other process has the memory open or mapped. Where the kernel
+   cannot tell: no. */
+static bool is_alone(const struct piece *p)
+{
+	if (p->fd < 0 || !p->num_borrowers)
+		return true;
+	return !fcntl(p->fd, F_SETLEASE, F_WRLCK) &&
+	       !fcntl(p->fd, F_SETLEASE, F_UNLCK);
 }
 
 /* Maps memory at a multiple of POOL_ALIGN: maps more, and unmaps the ends. */
@@ -117,7 +157,7 @@ static int make_memory(struct piece *p)
 {
 	int r = 0;
 
-	p->fd = open_memory(p->capacity);
+	p->fd = open_counted(p->capacity);
 	p->bytes = map_aligned(p->capacity, p->fd);
 	if (!p->bytes)
 		return -ENOMEM;
@@ -153,14 +193,14 @@ static int piece_new(uint64_t id, uint64_t capacity, struct piece **out)
 
 /* --- the pool --- */
 
-int pool_open(uint64_t limit, struct pool **out)
+int pool_open(const struct pool_options *options, struct pool **out)
 {
 	struct pool *pool = calloc(1, sizeof(*pool));
 
 	if (!pool)
 		return -ENOMEM;
 	pthread_mutex_init(&pool->lock, NULL);
-	pool->limit = limit;
+	pool->options = *options;
 	*out = pool;
 	return 0;
 }
@@ -180,25 +220,52 @@ void pool_close(struct pool *pool)
 {
 	if (!pool)
 		return;
+	pool_tidy(pool);
+	/* Other processes keep these; this one ends or forgets them. */
+	budget_give(pool->options.budget, BUDGET_ABANDONED,
+		    pool->stats.abandoned);
+	budget_give(pool->options.budget, BUDGET_SLOTS, pool->stats.bytes);
+	free_all(pool->abandoned);
 	free_all(pool->unused);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool);
 }
 
-/* Adds a piece to the counts, or removes it. The caller holds the lock. */
+/* --- pieces; with the lock held --- */
+
+/* Adds a piece to the counts, or removes it. */
 static void count_piece(struct pool *pool, const struct piece *p, int sign)
 {
 	pool->stats.pieces += (uint64_t)sign;
 	pool->stats.collapsed += p->collapsed ? (uint64_t)sign : 0;
 }
 
-static struct piece *take_unused(struct pool *pool, uint64_t needed)
+static bool same_readers(const struct pool_readers *a,
+			 const struct pool_readers *b)
+{
+	return a->uid == b->uid && a->gid == b->gid && a->mode == b->mode;
+}
+
+/* Whether the piece may hold a batch for these readers. */
+static bool may_hold(struct piece *p, const struct pool_readers *readers)
+{
+	if (!p->num_borrowers || same_readers(&p->readers, readers))
+		return true;
+	if (!is_alone(p))
+		return false;
+	p->num_borrowers = 0;
+	return true;
+}
+
+static struct piece *take_unused(struct pool *pool, uint64_t needed,
+				 const struct pool_readers *readers)
 {
 	struct piece *p;
 
 	DL_FOREACH(pool->unused, p)
 	{
-		if (p->capacity < needed || p->capacity > 2 * needed)
+		if (p->capacity < needed || p->capacity > 2 * needed ||
+		    !may_hold(p, readers))
 			continue;
 		DL_DELETE(pool->unused, p);
 		pool->stats.unused--;
@@ -207,8 +274,24 @@ static struct piece *take_unused(struct pool *pool, uint64_t needed)
 	return NULL;
 }
 
-/* Takes unused pieces out, the oldest first, until all pieces together are at
-   most `bytes`. Called with the lock held; the caller frees them without it. */
+/* The memory stays with the processes that it was lent to, and their users are
+   charged for it. */
+static void abandon_piece(struct pool *pool, struct piece *p)
+{
+	pool->stats.abandoned += p->capacity;
+	budget_move(pool->options.budget, BUDGET_SLOTS, BUDGET_ABANDONED,
+		    p->capacity);
+	for (unsigned i = 0; i < p->num_borrowers; i++)
+		budget_pin(pool->options.budget, p->borrowers[i], p->capacity,
+			   true);
+	DL_APPEND(pool->abandoned, p);
+}
+
+/*
+ * Takes unused pieces out, the oldest first, until all pieces together are at
+ * most `bytes`. Those that other processes have are abandoned, and the rest
+ * returned: the caller frees them without the lock.
+ */
 static struct piece *shrink_unused(struct pool *pool, uint64_t bytes)
 {
 	struct piece *out = NULL, *p;
@@ -219,17 +302,70 @@ static struct piece *shrink_unused(struct pool *pool, uint64_t bytes)
 		pool->stats.unused--;
 		pool->stats.bytes -= p->capacity;
 		count_piece(pool, p, -1);
-		DL_APPEND(out, p);
+		if (is_alone(p))
+			DL_APPEND(out, p);
+		else
+			abandon_piece(pool, p);
 	}
 	return out;
 }
 
 static struct piece *make_room(struct pool *pool, uint64_t more)
 {
-	return shrink_unused(pool, pool->limit - min_u64(pool->limit, more));
+	const uint64_t limit = pool->options.limit;
+
+	return shrink_unused(pool, limit - min_u64(limit, more));
 }
 
-/* Notes that a piece was made, or could not be. Called without the lock. */
+/* Takes abandoned pieces out that no other process has any more. */
+static struct piece *find_returned(struct pool *pool)
+{
+	struct piece *out = NULL, *p, *next;
+
+	DL_FOREACH_SAFE(pool->abandoned, p, next)
+	{
+		if (!is_alone(p))
+			continue;
+		DL_DELETE(pool->abandoned, p);
+		pool->stats.abandoned -= p->capacity;
+		for (unsigned i = 0; i < p->num_borrowers; i++)
+			budget_unpin(pool->options.budget, p->borrowers[i],
+				     p->capacity);
+		DL_APPEND(out, p);
+	}
+	return out;
+}
+
+/* Rounds up by some more, for the next batch differs by a little. */
+static uint64_t capacity_for(const struct pool *pool, uint64_t size)
+{
+	uint64_t more = align_up(size + size / 16, POOL_ALIGN);
+
+	return size >= ROOM_FROM && more <= pool->options.limit
+		       ? more
+		       : align_up(max_u64(size, 1), POOL_ALIGN);
+}
+
+/* --- without the lock --- */
+
+/* Frees pieces and gives their bytes to the budget. Returns whether there were
+   any. */
+static bool free_charged(struct pool *pool, struct piece *list,
+			 enum budget_use use)
+{
+	uint64_t bytes = 0;
+	struct piece *p;
+
+	DL_FOREACH(list, p)
+	{
+		bytes += p->capacity;
+	}
+	free_all(list);
+	budget_give(pool->options.budget, use, bytes);
+	return bytes > 0;
+}
+
+/* Notes that a piece was made, or could not be. */
 static void note_made(struct pool *pool, const struct piece *p,
 		      uint64_t capacity)
 {
@@ -242,18 +378,30 @@ static void note_made(struct pool *pool, const struct piece *p,
 	count_piece(pool, p, 1);
 }
 
-/* Rounds up by some more, for the next batch differs by a little. The caller
-   holds the lock. */
-static uint64_t capacity_for(const struct pool *pool, uint64_t size)
+/* Makes a piece whose bytes are counted in the pool already. */
+static int make_charged(struct pool *pool, uint64_t id, uint64_t capacity,
+			struct piece **out)
 {
-	uint64_t more = align_up(size + size / 16, POOL_ALIGN);
+	struct budget *budget = pool->options.budget;
+	struct piece *p = NULL;
+	int r = budget_take(budget, BUDGET_SLOTS, capacity, 0);
 
-	return size >= ROOM_FROM && more <= pool->limit
-		       ? more
-		       : align_up(max_u64(size, 1), POOL_ALIGN);
+	if (r) {
+		note_made(pool, NULL, capacity);
+		return -ENOSPC;
+	}
+	r = piece_new(id, capacity, &p);
+	if (r)
+		budget_give(budget, BUDGET_SLOTS, capacity);
+	note_made(pool, p, capacity);
+	*out = p;
+	return r;
 }
 
-int pool_take(struct pool *pool, uint64_t size, bool insist, struct piece **out)
+/* --- interface --- */
+
+int pool_take(struct pool *pool, uint64_t size,
+	      const struct pool_readers *readers, struct piece **out)
 {
 	uint64_t needed = align_up(max_u64(size, 1), POOL_ALIGN), capacity = 0;
 	struct piece *found, *too_much = NULL;
@@ -263,25 +411,25 @@ int pool_take(struct pool *pool, uint64_t size, bool insist, struct piece **out)
 	if (size > INT64_MAX / 2)
 		return -ENOMEM;
 	pthread_mutex_lock(&pool->lock);
-	found = take_unused(pool, needed);
+	found = take_unused(pool, needed, readers);
 	if (!found) {
 		id = ++pool->ids;
 		capacity = capacity_for(pool, size);
 		too_much = make_room(pool, capacity);
-		if (pool->stats.bytes + capacity > pool->limit && !insist)
+		if (pool->stats.bytes + capacity > pool->options.limit)
 			r = -ENOSPC;
 		else
 			pool->stats.bytes += capacity;
 	}
 	pthread_mutex_unlock(&pool->lock);
-	free_all(too_much);
-	if (!found && !r) {
-		r = piece_new(id, capacity, &found);
-		note_made(pool, found, capacity);
-	}
-	if (!r)
-		*out = found;
-	return r;
+	free_charged(pool, too_much, BUDGET_SLOTS);
+	if (!found && !r)
+		r = make_charged(pool, id, capacity, &found);
+	if (r)
+		return r;
+	found->readers = *readers;
+	*out = found;
+	return 0;
 }
 
 void pool_give(struct pool *pool, struct piece **piece)
@@ -293,49 +441,76 @@ void pool_give(struct pool *pool, struct piece **piece)
 	pthread_mutex_lock(&pool->lock);
 	DL_PREPEND(pool->unused, p);
 	pool->stats.unused++;
-	too_much = make_room(pool, 0);
+	too_much = shrink_unused(pool, pool->options.keep);
 	pthread_mutex_unlock(&pool->lock);
-	free_all(too_much);
+	free_charged(pool, too_much, BUDGET_SLOTS);
 }
 
-void pool_drop(struct pool *pool, struct piece **piece)
+/* Adds a user to the borrowers. False: there are too many. The caller holds the
+   lock. */
+static bool add_borrower(struct piece *p, uid_t uid)
+{
+	for (unsigned i = 0; i < p->num_borrowers; i++) {
+		if (p->borrowers[i] == uid)
+			return true;
+	}
+	if (p->num_borrowers == PIECE_BORROWERS)
+		return false;
+	p->borrowers[p->num_borrowers++] = uid;
+	return true;
+}
+
+int pool_lend(struct pool *pool, struct piece *p, uid_t uid, int *fd)
+{
+	bool added;
+
+	if (p->fd < 0)
+		return -ENOSPC;
+	pthread_mutex_lock(&pool->lock);
+	added = add_borrower(p, uid);
+	pthread_mutex_unlock(&pool->lock);
+	if (!added)
+		return -ENOSPC;
+	*fd = open_again(p->fd);
+	return *fd < 0 ? -ENOSPC : 0;
+}
+
+void pool_abandon(struct pool *pool, struct piece **piece)
 {
 	struct piece *p = steal(*piece);
 
 	if (!p)
 		return;
 	pthread_mutex_lock(&pool->lock);
-	pool->stats.bytes -= p->capacity;
-	count_piece(pool, p, -1);
+	if (is_alone(p)) {
+		p->num_borrowers = 0;
+		DL_PREPEND(pool->unused, p);
+		pool->stats.unused++;
+	} else {
+		pool->stats.bytes -= p->capacity;
+		count_piece(pool, p, -1);
+		abandon_piece(pool, p);
+	}
 	pthread_mutex_unlock(&pool->lock);
-	piece_free(p);
 }
 
-void pool_set_limit(struct pool *pool, uint64_t limit)
+bool pool_tidy(struct pool *pool)
 {
-	struct piece *too_much;
-
-	pthread_mutex_lock(&pool->lock);
-	pool->limit = limit;
-	too_much = make_room(pool, 0);
-	pthread_mutex_unlock(&pool->lock);
-	free_all(too_much);
-}
-
-void pool_tidy(struct pool *pool)
-{
-	struct piece *unused;
+	struct piece *unused, *returned;
+	bool freed;
 
 	pthread_mutex_lock(&pool->lock);
 	unused = shrink_unused(pool, 0);
+	returned = find_returned(pool);
 	pthread_mutex_unlock(&pool->lock);
-	free_all(unused);
+	freed = free_charged(pool, unused, BUDGET_SLOTS);
+	return free_charged(pool, returned, BUDGET_ABANDONED) || freed;
 }
 
 bool pool_is_over(struct pool *pool)
 {
 	scoped_lock(&pool->lock);
-	return pool->stats.bytes > pool->limit;
+	return pool->stats.bytes > pool->options.keep;
 }
 
 void pool_stats(struct pool *pool, struct pool_stats *out)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "fs/dataset/source.h"
 #include "fs/engine/pool.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -50,13 +51,16 @@ struct slots {
 	struct pool *pool;
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t filled;
-	pthread_cond_t freed; /* a slot or memory became free */
-	uint64_t frees;	      /* times that one became free */
+	pthread_cond_t freed;	/* a slot or memory became free */
+	uint64_t frees;		/* times that one became free */
+	struct waiter *waiters; /* for memory, in the order of arrival */
 	struct slot *list;
 	uint64_t assembled, ahead, shared, wasted, wait_ns;
-	pthread_mutex_t growth; /* guards `taking` and `told` */
-	uint64_t taking;	/* bytes that threads are about to take */
-	uint64_t told;		/* largest `bytes` in a call of grow() */
+};
+
+/* A thread that waits for memory. */
+struct waiter {
+	struct waiter *prev, *next;
 };
 
 /* --- the list; with the lock held --- */
@@ -74,7 +78,7 @@ static void slot_free(struct slot *slot)
 	DL_DELETE(s->list, slot);
 	s->wasted += slot->is_ahead && slot->state == SLOT_READY;
 	if (slot->abandoned)
-		pool_drop(s->pool, &slot->piece);
+		pool_abandon(s->pool, &slot->piece);
 	pool_give(s->pool, &slot->piece);
 	batch_put(&slot->batch);
 	free(slot);
@@ -184,33 +188,6 @@ static bool make_room_for_piece(struct slots *s, bool is_ahead)
 	return slot != NULL;
 }
 
-/*
- * Calls grow() with the bytes that all slots may have once this thread has
- * taken its own. One thread at a time, so that a larger number is not followed
- * by a smaller one.
- */
-static void begin_growth(struct slots *s, uint64_t size)
-{
-	struct pool_stats stats;
-	uint64_t bytes;
-
-	scoped_lock(&s->growth);
-	s->taking += size;
-	pool_stats(s->pool, &stats);
-	bytes = min_u64(stats.bytes + s->taking, s->options.limit);
-	if (bytes <= s->told)
-		return;
-	s->told = bytes;
-	if (s->options.grow)
-		s->options.grow(s->options.arg, bytes);
-}
-
-static void end_growth(struct slots *s, uint64_t size)
-{
-	scoped_lock(&s->growth);
-	s->taking -= size;
-}
-
 static uint64_t frees_so_far(struct slots *s)
 {
 	scoped_lock(&s->lock);
@@ -230,41 +207,110 @@ static void wait_freed(struct slots *s, uint64_t frees)
 	s->wait_ns += (uint64_t)(clock_ns() - begin);
 }
 
-static int take_piece(struct slots *s, uint64_t size, bool is_ahead,
-		      struct piece **out)
+/* Every user of the dataset's file may read its batches. */
+static struct pool_readers readers_of(const struct batch *batch)
 {
-	uint64_t frees;
+	const struct dataset *ds = batch->key.ds;
+
+	if (!ds)
+		return (struct pool_readers){ .uid = 0 };
+	return (struct pool_readers){
+		.uid = ds->source->stat.st_uid,
+		.gid = ds->source->stat.st_gid,
+		.mode = ds->source->stat.st_mode & 07777,
+	};
+}
+
+static int try_piece(struct slots *s, const struct batch *batch, bool is_ahead,
+		     struct piece **out)
+{
+	const struct pool_readers readers = readers_of(batch);
 	int r;
+
+	do
+		r = pool_take(s->pool, batch->vfile.size, &readers, out);
+	while (r == -ENOSPC && make_room_for_piece(s, is_ahead));
+	return r;
+}
+
+static bool is_first(struct slots *s, const struct waiter *me)
+{
+	scoped_lock(&s->lock);
+	return s->waiters == me;
+}
+
+static bool has_waiters(struct slots *s)
+{
+	return !is_first(s, NULL);
+}
+
+static int no_memory(struct slots *s, const struct batch *batch)
+{
+	const struct dataset *ds = batch->key.ds;
+	struct pool_stats pool;
+
+	pool_stats(s->pool, &pool);
+	log_error(ds ? ds->log : NULL,
+		  "%s: no memory for a batch of %llu bytes within %u ms: "
+		  "readers and loaders hold %llu of %llu bytes; use smaller "
+		  "batches, or give the mount a larger cache_size",
+		  ds ? dataset_path(ds) : "",
+		  (unsigned long long)batch->vfile.size, s->options.wait_ms,
+		  (unsigned long long)pool.bytes,
+		  (unsigned long long)s->options.limit);
+	return -ENOMEM;
+}
+
+/* Waits until this thread is the first in line and finds memory. */
+static int wait_for_piece(struct slots *s, const struct batch *batch,
+			  const struct waiter *me, struct piece **out)
+{
+	int64_t end = clock_coarse_ms() + s->options.wait_ms;
+	uint64_t frees;
+	int r = -ENOSPC;
 
 	for (;;) {
 		/* Memory that is freed from here on ends the wait below. */
 		frees = frees_so_far(s);
-		r = pool_take(s->pool, size, false, out);
+		if (is_first(s, me))
+			r = try_piece(s, batch, false, out);
 		if (r != -ENOSPC)
 			return r;
-		if (make_room_for_piece(s, is_ahead))
-			continue;
-		if (is_ahead)
-			return -EAGAIN;
-		if (!s->options.is_hard)
-			return pool_take(s->pool, size, true, out);
+		if (clock_coarse_ms() >= end)
+			return no_memory(s, batch);
 		wait_freed(s, frees);
 	}
 }
 
-static int take_memory(struct slots *s, uint64_t size, bool is_ahead,
-		       struct piece **out)
+static int wait_in_line(struct slots *s, const struct batch *batch,
+			struct piece **out)
 {
-	uint64_t needed = align_up(size, POOL_ALIGN);
+	struct waiter me;
 	int r;
 
-	/* It would wait indefinitely. */
-	if (s->options.is_hard && needed > s->options.limit)
-		return -EFBIG;
-	begin_growth(s, needed);
-	r = take_piece(s, size, is_ahead, out);
-	end_growth(s, needed);
+	pthread_mutex_lock(&s->lock);
+	DL_APPEND(s->waiters, &me);
+	pthread_mutex_unlock(&s->lock);
+	r = wait_for_piece(s, batch, &me, out);
+	pthread_mutex_lock(&s->lock);
+	DL_DELETE(s->waiters, &me);
+	tell_freed(s);
+	pthread_mutex_unlock(&s->lock);
 	return r;
+}
+
+static int take_memory(struct slots *s, const struct batch *batch,
+		       bool is_ahead, struct piece **out)
+{
+	int r = -ENOSPC;
+
+	if (align_up(batch->vfile.size, POOL_ALIGN) > s->options.limit)
+		return -EFBIG;
+	if (!has_waiters(s))
+		r = try_piece(s, batch, is_ahead, out);
+	if (r != -ENOSPC)
+		return r;
+	return is_ahead ? -EAGAIN : wait_in_line(s, batch, out);
 }
 
 static void finish(struct slots *s, struct slot *slot, int result,
@@ -284,7 +330,7 @@ static int fill(struct slots *s, struct slot *slot, bool is_ahead)
 {
 	struct piece *piece = NULL;
 	uint64_t marks = 0;
-	int r = take_memory(s, slot->batch->vfile.size, is_ahead, &piece);
+	int r = take_memory(s, slot->batch, is_ahead, &piece);
 
 	slot->piece = piece;
 	if (!r)
@@ -410,6 +456,19 @@ bool slots_tidy(struct slots *s)
 	return s->list;
 }
 
+bool slots_reclaim(struct slots *s)
+{
+	struct slot *slot;
+	unsigned n;
+
+	pthread_mutex_lock(&s->lock);
+	slot = least_recent_free(s, &n);
+	if (slot)
+		slot_free(slot);
+	pthread_mutex_unlock(&s->lock);
+	return pool_tidy(s->pool) || slot;
+}
+
 bool slots_failed(struct slots *s, const struct batch *batch)
 {
 	const struct slot *slot;
@@ -429,9 +488,9 @@ uint64_t slot_marks(const struct slot *slot)
 	return slot->marks;
 }
 
-int slot_fd(const struct slot *slot)
+int slot_lend(const struct slot *slot, uid_t uid, int *fd)
 {
-	return slot->piece->fd;
+	return pool_lend(slot->slots->pool, slot->piece, uid, fd);
 }
 
 uint64_t slot_id(const struct slot *slot)
@@ -498,18 +557,23 @@ void slot_abandon(struct slot **slot)
 
 void slots_stats(struct slots *s, struct slots_stats *out)
 {
+	const struct waiter *waiter;
 	struct pool_stats pool;
+	uint64_t waiting;
 
 	pool_stats(s->pool, &pool);
 	scoped_lock(&s->lock);
+	DL_COUNT(s->waiters, waiter, waiting);
 	*out = (struct slots_stats){
 		.assembled = s->assembled,
 		.ahead = s->ahead,
 		.shared = s->shared,
 		.wasted = s->wasted,
 		.wait_ns = s->wait_ns,
+		.waiting = waiting,
 		.slots = pool.pieces,
 		.bytes = pool.bytes,
+		.abandoned = pool.abandoned,
 		.huge = pool.collapsed,
 	};
 }
@@ -522,11 +586,15 @@ int slots_open(const struct slots_options *options, struct slots **out)
 	if (!s)
 		return -ENOMEM;
 	s->options = *options;
+	if (!s->options.wait_ms)
+		s->options.wait_ms = SLOTS_WAIT_MS;
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_mutex_init(&s->growth, NULL);
 	pthread_cond_init(&s->filled, NULL);
 	clock_cond_init(&s->freed);
-	r = pool_open(options->limit, &s->pool);
+	r = pool_open(&(struct pool_options){ .limit = options->limit,
+					      .keep = options->keep,
+					      .budget = options->budget },
+		      &s->pool);
 	if (r)
 		slots_close(s);
 	else
@@ -547,7 +615,6 @@ void slots_close(struct slots *s)
 	pool_close(s->pool);
 	pthread_cond_destroy(&s->freed);
 	pthread_cond_destroy(&s->filled);
-	pthread_mutex_destroy(&s->growth);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }

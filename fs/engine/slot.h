@@ -4,8 +4,10 @@
  * slot is not used for another batch while a reader holds it. The most recent
  * slots stay for readers to come.
  *
+ * A reader that finds no memory waits in turn, and not for ever.
+ *
  * Thread-safe. slots.lock is not held while a batch is assembled; pool.lock may
- * be taken under it. slots.growth is held during calls of grow().
+ * be taken under it.
  */
 #ifndef FS_ENGINE_SLOT_H
 #define FS_ENGINE_SLOT_H
@@ -15,16 +17,18 @@
 struct slots;
 struct slot;
 
+enum { SLOTS_WAIT_MS = 10000 };
+
 struct slots_options {
-	uint64_t limit; /* bytes */
-	bool is_hard;	/* a reader without room waits for some */
+	uint64_t limit;	       /* bytes of all slots but abandoned ones */
+	uint64_t keep;	       /* beyond that, memory is freed after use */
+	struct budget *budget; /* charged for all memory; NULL: none */
+	uint32_t wait_ms;      /* a reader waits so long for memory; 0:
+				  SLOTS_WAIT_MS */
 	/* Fills `buf`. Returns 0 or -errno, and which samples failed: 0 for
 	   none. */
 	int (*assemble)(void *arg, const struct batch *batch, void *buf,
 			uint64_t *marks);
-	/* The slots are about to hold up to `bytes`, more than in the last
-	   call. One call at a time; may be NULL. */
-	void (*grow)(void *arg, uint64_t bytes);
 	void *arg;
 };
 
@@ -33,7 +37,7 @@ int slots_open(const struct slots_options *options, struct slots **out);
 void slots_close(struct slots *slots);
 
 /* Gets a slot with the batch; assembles it if there is none, and waits. -EFBIG:
-   it never fits into a hard limit. */
+   it never fits into the limit. -ENOMEM: no memory became free in time. */
 int slots_get(struct slots *slots, struct batch *batch, struct slot **out);
 
 /* Assembles a batch for a reader to come. -EAGAIN if only a slot is free that
@@ -47,6 +51,9 @@ bool slots_ready(struct slots *slots, const struct batch *batch);
    slots are left that may be freed later. */
 enum { SLOTS_PATIENCE = 10 }; /* seconds */
 bool slots_tidy(struct slots *slots);
+/* Frees slots that no reader holds or will come for, and unused memory. Returns
+   whether there was any. */
+bool slots_reclaim(struct slots *slots);
 
 /* Whether a slot has the batch, and a sample in it could not be read. */
 bool slots_failed(struct slots *slots, const struct batch *batch);
@@ -57,9 +64,11 @@ struct slots_stats {
 	uint64_t shared;    /* readers that found their batch assembled */
 	uint64_t wasted;    /* batches that no reader came for */
 	uint64_t wait_ns;   /* waits for free memory */
+	uint64_t waiting;   /* readers that do now */
 	uint64_t slots;
 	uint64_t bytes;
-	uint64_t huge; /* slots of huge pages */
+	uint64_t abandoned; /* bytes that other processes still have */
+	uint64_t huge;	    /* slots of huge pages */
 };
 
 void slots_stats(struct slots *slots, struct slots_stats *out);
@@ -72,11 +81,11 @@ const void *slot_bytes(const struct slot *slot);
  */
 uint64_t slot_marks(const struct slot *slot);
 /*
- * The memory itself, for another process to map. fd is -1 if that is
- * impossible. While the slots are open, no other memory has the same id; other
- * batches in this memory have it, too.
+ * The memory itself, for a process of this user to map; the caller closes the
+ * descriptor. -ENOSPC: that is impossible. While the slots are open, no other
+ * memory has the same id; other batches in this memory have it, too.
  */
-int slot_fd(const struct slot *slot);
+int slot_lend(const struct slot *slot, uid_t uid, int *fd);
 uint64_t slot_id(const struct slot *slot);
 uint64_t slot_capacity(const struct slot *slot);
 /* Drops the reference and clears the caller's pointer; takes NULL. */
@@ -90,7 +99,7 @@ void slot_put_begun(struct slot **slot);
 /* A reader of the batch will not come back for the rest. */
 void slots_leave(struct slots *slots, const struct batch *batch);
 /* Like slot_put(), if another process may still read the memory: it will hold
-   no other batch. */
+   no other batch before that process has unmapped it. */
 void slot_abandon(struct slot **slot);
 
 #endif

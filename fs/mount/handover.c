@@ -170,6 +170,7 @@ int handover_open(const struct handover_options *options, struct handover **out)
 		return -ENOMEM;
 	h->shared.log = options->log;
 	h->shared.max_bytes = options->max_bytes;
+	h->shared.budget = options->budget;
 	h->shared.jobs = options->jobs;
 	h->allow = options->allow;
 	h->listener = h->shared.events = h->epoll = -1;

@@ -35,7 +35,8 @@ struct handover_options {
 	/* Bytes that loaders may hold at a time. Beyond that, requests fail
 	   and loaders read files. */
 	uint64_t max_bytes;
-	struct jobs *jobs; /* where batches are counted, or NULL */
+	struct budget *budget; /* or NULL: without a share for each user */
+	struct jobs *jobs;     /* where batches are counted, or NULL */
 };
 
 struct handover;

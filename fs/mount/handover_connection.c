@@ -10,6 +10,7 @@
 
 #include "fs/engine/handover_message.h"
 #include "fs/engine/pool.h"
+#include "fs/util/budget.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
@@ -20,6 +21,13 @@ enum {
 	/* Slots whose descriptors a loader keeps; older ones are sent
 	   again. */
 	KNOWN_MAX = 64,
+	/*
+	 * A job may hold this many times the bytes that are left to hold: alone
+	 * 3/4, one of two 3/7. A user may hold more, so that its jobs do not
+	 * shut each other out: 7/8, and 7/15 beside another user.
+	 */
+	JOB_ALPHA = 3,
+	USER_ALPHA = 7,
 };
 
 /* A GET without an answer yet. */
@@ -72,10 +80,55 @@ void handover_wake(const struct handover_shared *h)
 
 /* --- slots that a loader holds --- */
 
+static void uncount_held(const struct connection *c, const struct slot *slot)
+{
+	c->shared->bytes -= slot_capacity(slot);
+	budget_unpin(c->shared->budget, c->peer.uid, slot_capacity(slot));
+}
+
+/* What connections of the same job hold or, if `user`, of the same user. */
+static uint64_t held_by(const struct connection *c, bool user)
+{
+	const struct connection *other;
+	uint64_t bytes = 0;
+
+	DL_FOREACH(c->shared->connections, other)
+	{
+		if (user ? other->peer.uid != c->peer.uid
+			 : other->job != c->job)
+			continue;
+		for (unsigned i = 0; i < other->num_held; i++)
+			bytes += slot_capacity(other->held[i]);
+	}
+	return bytes;
+}
+
+/*
+ * Counts a slot that the loader is about to hold. -ENOSPC: that is more than
+ * its share. A slot may be larger than its request was counted for.
+ */
+static int count_held(const struct connection *c, const struct request *q)
+{
+	struct handover_shared *h = c->shared;
+	uint64_t bytes = slot_capacity(q->slot);
+	uint64_t all = h->bytes - q->bytes + bytes, left;
+
+	if (c->num_held == HANDOVER_SLOTS_MAX || all > h->max_bytes)
+		return -ENOSPC;
+	left = h->max_bytes - all;
+	if (held_by(c, false) + bytes > JOB_ALPHA * left ||
+	    held_by(c, true) + bytes > USER_ALPHA * left)
+		return -ENOSPC;
+	if (budget_pin(h->budget, c->peer.uid, bytes, false))
+		return -ENOSPC;
+	h->bytes += bytes;
+	return 0;
+}
+
 /* Releases a slot that the loader no longer uses. */
 static void put_held(struct connection *c, unsigned i)
 {
-	c->shared->bytes -= slot_capacity(c->held[i]);
+	uncount_held(c, c->held[i]);
 	slot_put(&c->held[i]);
 	c->held[i] = c->held[--c->num_held];
 }
@@ -85,7 +138,7 @@ static void put_held(struct connection *c, unsigned i)
 static void abandon_held(struct connection *c)
 {
 	while (c->num_held) {
-		c->shared->bytes -= slot_capacity(c->held[--c->num_held]);
+		uncount_held(c, c->held[--c->num_held]);
 		slot_abandon(&c->held[c->num_held]);
 	}
 }
@@ -266,8 +319,9 @@ static int reply_error(const struct connection *c, uint64_t request, int r)
 	return send_message(c, &reply, sizeof(reply), -1);
 }
 
-/* Sends a slot to the loader, which then holds it. */
-static int reply_slot(struct connection *c, struct request *q)
+/* Sends a slot to the loader, with its memory if the loader does not know it.
+ */
+static int send_slot(struct connection *c, const struct request *q)
 {
 	const struct handover_batch reply = {
 		.kind = HANDOVER_BATCH,
@@ -277,31 +331,37 @@ static int reply_slot(struct connection *c, struct request *q)
 		.capacity = slot_capacity(q->slot),
 	};
 	bool is_new = !knows_slot(c, reply.slot);
+	cleanup_fd int fd = -1;
 	int r;
 
+	if (is_new && slot_lend(q->slot, c->peer.uid, &fd))
+		return reply_error(c, q->number, -ENOSPC) ? -EPIPE : -ENOSPC;
 	/* Counted before the loader can read the statistics. */
 	job_add(c->job, JOBS_HANDOVER, 1, reply.size);
 	job_waited(c->job, (uint64_t)(clock_ns() - q->asked_ns));
 	if (q->is_late)
 		job_late(c->job, JOBS_HANDOVER);
-	r = send_message(c, &reply, sizeof(reply),
-			 is_new ? slot_fd(q->slot) : -1);
-	if (r)
-		return r;
-	if (is_new)
+	r = send_message(c, &reply, sizeof(reply), fd);
+	if (!r && is_new)
 		remember_slot(c, reply.slot);
-	c->shared->bytes += reply.capacity;
-	c->held[c->num_held++] = steal(q->slot);
-	return 0;
+	return r;
 }
 
 static int reply_request(struct connection *c, struct request *q)
 {
-	if (q->result)
-		return reply_error(c, q->number, q->result);
-	if (c->num_held == HANDOVER_SLOTS_MAX || slot_fd(q->slot) < 0)
-		return reply_error(c, q->number, -ENOSPC);
-	return reply_slot(c, q);
+	int r = q->result;
+
+	if (!r)
+		r = count_held(c, q);
+	if (r)
+		return reply_error(c, q->number, r);
+	r = send_slot(c, q);
+	if (r) {
+		uncount_held(c, q->slot);
+		return r == -ENOSPC ? 0 : r;
+	}
+	c->held[c->num_held++] = steal(q->slot);
+	return 0;
 }
 
 /* --- messages of a loader --- */

@@ -22,6 +22,7 @@ struct handover_shared {
 	struct log *log;
 	int events; /* an eventfd: wakes the thread */
 	uint64_t max_bytes;
+	struct budget *budget; /* users pin in it the bytes they hold */
 	struct jobs *jobs;
 	/* For the thread alone. */
 	uint64_t bytes; /* of slots that are held or requested */

@@ -111,6 +111,7 @@ static void open_handover(struct served *s)
 		.allow = s->opts->allow_other ? HANDOVER_ALLOW_OTHER
 					      : HANDOVER_ALLOW_ROOT,
 		.max_bytes = engine_lendable(s->engine),
+		.budget = engine_budget(s->engine),
 		.jobs = s->jobs,
 	};
 	int r = handover_open(&options, &s->handover);

@@ -91,7 +91,7 @@ static void put_batch_together(struct dataset *ds)
 	struct batch *b;
 
 	MUST(!spec_parse("batch=5,drop_last=0", &facts, &spec, why));
-	if (batch_open(&(struct batch_key){ ds, &spec, 0, 0 }, &b))
+	if (batch_open(&(struct batch_key){ ds, &spec, 0, 0 }, NULL, &b))
 		return;
 	if (b->vfile.size <= BATCH_MAX)
 		check_batch(b);

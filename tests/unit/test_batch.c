@@ -36,7 +36,7 @@ static struct batch *open_batch(struct dataset *ds, const struct spec *spec,
 	const struct batch_key key = { ds, spec, epoch, number };
 	struct batch *b;
 
-	CHECK(!batch_open(&key, &b));
+	CHECK(!batch_open(&key, NULL, &b));
 	return b;
 }
 
@@ -198,9 +198,9 @@ static void there_are_no_batches_past_the_last(void)
 	struct batch_key key = { ds, &spec, 0, 3 };
 	struct batch *b;
 
-	CHECK(batch_open(&key, &b) == -ENOENT);
+	CHECK(batch_open(&key, NULL, &b) == -ENOENT);
 	key.number = UINT64_MAX;
-	CHECK(batch_open(&key, &b) == -ENOENT);
+	CHECK(batch_open(&key, NULL, &b) == -ENOENT);
 	dataset_close(ds);
 }
 

@@ -21,7 +21,7 @@ static void make_good(void)
 	struct batch *b;
 	bool failed;
 
-	CHECK(!batch_open(&key, &b));
+	CHECK(!batch_open(&key, NULL, &b));
 	size = b->vfile.size;
 	good = aligned_alloc(64, align_up(size, 64));
 	hurt = aligned_alloc(64, align_up(size, 64));

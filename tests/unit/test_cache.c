@@ -127,7 +127,7 @@ static void read_batch(struct fixture *f, const struct spec *spec,
 	bool failed;
 
 	plan_note(f->plan, &key, NULL, 0);
-	CHECK(!batch_open(&key, &b));
+	CHECK(!batch_open(&key, NULL, &b));
 	plan_fetch(f->plan, b);
 	bytes = malloc(b->vfile.size);
 	CHECK(bytes && !batch_assemble(b, bytes, &failed) && !failed);

@@ -26,7 +26,7 @@ static void tell(struct plan *plan, uint64_t number,
 	struct batch_key key = { ds, &spec, 0, number };
 	struct batch *batch;
 
-	CHECK(batch_open(&key, &batch) == 0);
+	CHECK(batch_open(&key, NULL, &batch) == 0);
 	told(plan, batch);
 	batch_put(&batch);
 }

@@ -8,16 +8,22 @@
 #include <unistd.h>
 
 #include "fs/engine/pool.h"
+#include "fs/util/budget.h"
+#include "fs/util/bytes.h"
 #include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
 enum { MIB = 1 << 20, THREADS = 6 };
 
+static const struct pool_readers ours = { .uid = 1, .gid = 2, .mode = 0600 };
+
 static struct pool *pool_of(uint64_t limit)
 {
 	struct pool *pool;
 
-	CHECK(!pool_open(limit, &pool));
+	CHECK(!pool_open(
+		&(struct pool_options){ .limit = limit, .keep = limit },
+		&pool));
 	return pool;
 }
 
@@ -25,7 +31,7 @@ static struct piece *take(struct pool *pool, uint64_t size)
 {
 	struct piece *p;
 
-	CHECK(!pool_take(pool, size, false, &p));
+	CHECK(!pool_take(pool, size, &ours, &p));
 	return p;
 }
 
@@ -143,20 +149,233 @@ static void the_limit_holds(void)
 	struct pool *pool = pool_of(8 * MIB);
 	struct piece *a = take(pool, 2 * MIB), *b = take(pool, 6 * MIB), *c;
 
-	CHECK(pool_take(pool, 1, false, &c) == -ENOSPC);
-	CHECK(pool_take(pool, UINT64_MAX, true, &c) == -ENOMEM);
-	CHECK(!pool_is_over(pool));
+	CHECK(pool_take(pool, 1, &ours, &c) == -ENOSPC);
+	CHECK(pool_take(pool, UINT64_MAX, &ours, &c) == -ENOMEM);
 	/* Unused ones of other sizes make room. */
 	pool_give(pool, &b);
 	c = take(pool, 2 * MIB);
 	CHECK(stats_of(pool).bytes == 4 * MIB && stats_of(pool).pieces == 2);
 	pool_give(pool, &c);
-	/* Who insists gets more, and what is too much goes when it is back. */
-	CHECK(!pool_take(pool, 12 * MIB, true, &c));
+	pool_give(pool, &a);
+	pool_close(pool);
+}
+
+/* More may be used at once than is kept for later. */
+static void unused_memory_is_kept_up_to_a_bound(void)
+{
+	struct piece *a, *b;
+	struct pool *pool;
+
+	CHECK(!pool_open(
+		&(struct pool_options){ .limit = 64 * MIB, .keep = 4 * MIB },
+		&pool));
+	a = take(pool, 2 * MIB);
+	CHECK(!pool_is_over(pool));
+	b = take(pool, 12 * MIB);
 	CHECK(pool_is_over(pool) && stats_of(pool).bytes == 14 * MIB);
-	pool_give(pool, &c);
+	pool_give(pool, &b);
 	CHECK(!pool_is_over(pool) && stats_of(pool).pieces == 1);
 	pool_give(pool, &a);
+	CHECK(stats_of(pool).unused == 1);
+	pool_close(pool);
+}
+
+static struct budget *budget_of(uint64_t bytes)
+{
+	struct budget *budget;
+
+	CHECK(!budget_open(bytes, &budget));
+	return budget;
+}
+
+static uint64_t used_for(struct budget *budget, enum budget_use use)
+{
+	struct budget_stats stats;
+
+	budget_stats(budget, &stats);
+	return stats.used[use];
+}
+
+static void all_memory_is_charged(void)
+{
+	struct budget *budget = budget_of(8 * MIB);
+	const struct pool_options options = { 64 * MIB, 64 * MIB, budget };
+	struct piece *a, *b;
+	struct pool *pool;
+
+	CHECK(!pool_open(&options, &pool));
+	a = take(pool, 6 * MIB);
+	CHECK(used_for(budget, BUDGET_SLOTS) == 6 * MIB);
+	CHECK(pool_take(pool, 4 * MIB, &ours, &b) == -ENOSPC);
+	CHECK(stats_of(pool).bytes == 6 * MIB);
+	b = take(pool, 2 * MIB);
+	pool_give(pool, &a);
+	CHECK(used_for(budget, BUDGET_SLOTS) == 8 * MIB);
+	CHECK(pool_tidy(pool) && !pool_tidy(pool));
+	CHECK(used_for(budget, BUDGET_SLOTS) == 2 * MIB);
+	pool_give(pool, &b);
+	pool_close(pool);
+	CHECK(!used_for(budget, BUDGET_SLOTS));
+	budget_close(budget);
+}
+
+/* --- memory that was lent --- */
+
+enum { PEER = 77 };
+
+/* Lends a piece, and maps it as another process would. NULL: impossible here.
+ */
+static void *map_lent(struct pool *pool, struct piece *p, uid_t uid)
+{
+	void *seen;
+	int fd;
+
+	if (pool_lend(pool, p, uid, &fd)) {
+		fprintf(stderr, "test_pool: no sealed memory here: skipped\n");
+		return NULL;
+	}
+	seen = mmap(NULL, p->capacity, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(seen != MAP_FAILED);
+	close(fd);
+	return seen;
+}
+
+/* A process that keeps its mapping would see batches of others. */
+static void lent_memory_keeps_its_readers(void)
+{
+	const struct pool_readers others[] = { { 9, 2, 0600 },
+					       { 1, 9, 0600 },
+					       { 1, 2, 0644 } };
+	struct piece *not_ours[ARRAY_LEN(others)] = { NULL };
+	struct pool *pool = pool_of(64 * MIB);
+	struct piece *p = take(pool, 2 * MIB);
+	uint64_t id = p->id;
+	void *seen = map_lent(pool, p, PEER);
+
+	pool_give(pool, &p);
+	for (size_t i = 0; seen && i < ARRAY_LEN(others); i++) {
+		CHECK(!pool_take(pool, 2 * MIB, &others[i], &not_ours[i]));
+		CHECK(not_ours[i]->id != id);
+	}
+	p = take(pool, 2 * MIB);
+	CHECK(!seen || p->id == id);
+	pool_give(pool, &p);
+	/* Once it is unmapped, the memory is for anybody. */
+	if (seen) {
+		munmap(seen, 2 * MIB);
+		CHECK(!pool_take(pool, 2 * MIB, &others[0], &p));
+		CHECK(p->id == id);
+		pool_give(pool, &p);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		pool_give(pool, &not_ours[i]);
+	pool_close(pool);
+}
+
+/* An open descriptor is as good as a mapping, also on its way to a process. */
+static void a_descriptor_counts_as_a_mapping(void)
+{
+	const struct pool_readers other = { 9, 9, 0600 };
+	struct pool *pool = pool_of(64 * MIB);
+	struct piece *p = take(pool, 2 * MIB);
+	uint64_t id = p->id;
+	int fd, copy;
+
+	if (pool_lend(pool, p, PEER, &fd)) {
+		pool_give(pool, &p);
+		pool_close(pool);
+		return;
+	}
+	copy = dup(fd);
+	close(fd);
+	pool_give(pool, &p);
+	CHECK(!pool_take(pool, 2 * MIB, &other, &p) && p->id != id);
+	pool_abandon(pool, &p);
+	close(copy);
+	pool_tidy(pool);
+	CHECK(!stats_of(pool).pieces && !stats_of(pool).abandoned);
+	pool_close(pool);
+}
+
+static void abandoned_memory_stays_charged_while_it_is_mapped(void)
+{
+	struct budget *budget = budget_of(32 * MIB);
+	const struct pool_options options = { 8 * MIB, 8 * MIB, budget };
+	struct budget_stats stats;
+	struct pool *pool;
+	struct piece *p;
+	uint64_t id;
+	void *seen;
+
+	CHECK(!pool_open(&options, &pool));
+	p = take(pool, 8 * MIB);
+	id = p->id;
+	seen = map_lent(pool, p, PEER);
+	pool_abandon(pool, &p);
+	if (seen) {
+		/* The user pays for it, and others find room. */
+		CHECK(!stats_of(pool).bytes);
+		CHECK(stats_of(pool).abandoned == 8 * MIB);
+		budget_stats(budget, &stats);
+		CHECK(stats.used[BUDGET_ABANDONED] == 8 * MIB);
+		CHECK(!stats.used[BUDGET_SLOTS]);
+		CHECK(stats.pinned == 8 * MIB);
+		p = take(pool, 8 * MIB);
+		CHECK(p->id != id);
+		pool_give(pool, &p);
+		munmap(seen, 8 * MIB);
+	}
+	CHECK(pool_tidy(pool));
+	budget_stats(budget, &stats);
+	CHECK(!stats.used[BUDGET_ABANDONED] && !stats.used[BUDGET_SLOTS]);
+	CHECK(!stats.pinned && !stats_of(pool).abandoned);
+	pool_close(pool);
+	budget_close(budget);
+}
+
+/* Unused memory that is mapped elsewhere cannot be freed, but makes room. */
+static void lent_memory_makes_room_for_others(void)
+{
+	struct budget *budget = budget_of(32 * MIB);
+	const struct pool_options options = { 8 * MIB, 8 * MIB, budget };
+	const struct pool_readers other = { 9, 9, 0600 };
+	struct pool *pool;
+	struct piece *p;
+	void *seen;
+
+	CHECK(!pool_open(&options, &pool));
+	p = take(pool, 8 * MIB);
+	seen = map_lent(pool, p, PEER);
+	pool_give(pool, &p);
+	CHECK(!pool_take(pool, 8 * MIB, &other, &p));
+	CHECK(stats_of(pool).bytes == 8 * MIB);
+	CHECK(stats_of(pool).abandoned == (seen ? 8 * MIB : 0));
+	pool_give(pool, &p);
+	if (seen)
+		munmap(seen, 8 * MIB);
+	pool_close(pool);
+	CHECK(!used_for(budget, BUDGET_ABANDONED));
+	budget_close(budget);
+}
+
+static void few_users_borrow_one_piece(void)
+{
+	struct pool *pool = pool_of(8 * MIB);
+	struct piece *p = take(pool, 2 * MIB);
+	void *seen = map_lent(pool, p, 0);
+	int fd;
+
+	for (uid_t uid = 1; seen && uid < PIECE_BORROWERS; uid++) {
+		CHECK(!pool_lend(pool, p, uid, &fd));
+		close(fd);
+	}
+	CHECK(pool_lend(pool, p, PIECE_BORROWERS, &fd) == -ENOSPC);
+	if (seen) {
+		CHECK(!pool_lend(pool, p, 0, &fd));
+		close(fd);
+		munmap(seen, 2 * MIB);
+	}
+	pool_give(pool, &p);
 	pool_close(pool);
 }
 
@@ -171,36 +390,6 @@ static void large_pieces_have_room_for_more(void)
 	p = take(pool, 34 * MIB);
 	CHECK(p->id == id);
 	pool_give(pool, &p);
-	pool_close(pool);
-}
-
-static void what_is_dropped_is_not_taken_again(void)
-{
-	struct pool *pool = pool_of(8 * MIB);
-	struct piece *p = take(pool, 2 * MIB);
-	uint64_t id = p->id;
-
-	pool_drop(pool, &p);
-	CHECK(!p && !stats_of(pool).pieces && !stats_of(pool).bytes);
-	pool_drop(pool, &p);
-	p = take(pool, 2 * MIB);
-	CHECK(p->id != id);
-	pool_give(pool, &p);
-	pool_close(pool);
-}
-
-static void a_lower_limit_frees_what_is_unused(void)
-{
-	struct pool *pool = pool_of(8 * MIB);
-	struct piece *a = take(pool, 2 * MIB), *b = take(pool, 2 * MIB);
-
-	pool_give(pool, &a);
-	pool_set_limit(pool, 2 * MIB);
-	CHECK(stats_of(pool).pieces == 1 && !stats_of(pool).unused);
-	pool_set_limit(pool, 0);
-	CHECK(stats_of(pool).pieces == 1 && pool_is_over(pool));
-	pool_give(pool, &b);
-	CHECK(!stats_of(pool).pieces && !stats_of(pool).bytes);
 	pool_close(pool);
 }
 
@@ -235,9 +424,8 @@ static void *take_and_give(void *arg)
 	struct piece *p;
 
 	for (int i = 0; i < 200; i++) {
-		CHECK(!pool_take(t->pool, rng_next(&rng) % (6 * MIB),
-				 rng_next(&rng) % 8 == 0, &p) ||
-		      pool_take(t->pool, 1, true, &p) == 0);
+		if (pool_take(t->pool, rng_next(&rng) % (6 * MIB), &ours, &p))
+			continue;
 		p->bytes[0] = p->bytes[p->capacity - 1] = t->mark;
 		CHECK(p->bytes[0] == t->mark);
 		CHECK(p->bytes[p->capacity - 1] == t->mark);
@@ -272,8 +460,13 @@ int main(void)
 	a_piece_of_another_size_is_not_used();
 	the_limit_holds();
 	large_pieces_have_room_for_more();
-	what_is_dropped_is_not_taken_again();
-	a_lower_limit_frees_what_is_unused();
+	unused_memory_is_kept_up_to_a_bound();
+	all_memory_is_charged();
+	lent_memory_keeps_its_readers();
+	a_descriptor_counts_as_a_mapping();
+	abandoned_memory_stays_charged_while_it_is_mapped();
+	lent_memory_makes_room_for_others();
+	few_users_borrow_one_piece();
 	no_descriptor_is_no_obstacle();
 	threads_do_not_share_pieces();
 	return 0;

@@ -7,6 +7,7 @@
 
 #include "fs/engine/pool.h"
 #include "fs/engine/slot.h"
+#include "fs/util/budget.h"
 #include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
@@ -22,7 +23,6 @@ struct fixture {
 	struct rng rng;	     /* of failures; any thread's */
 	pthread_mutex_t lock;
 	unsigned fails_of; /* one in so many; 0: none */
-	atomic_uint_fast64_t told;
 };
 
 /* A batch of which nothing but the size matters. */
@@ -52,12 +52,8 @@ static int assemble(void *arg, const struct batch *batch, void *buf,
 		    uint64_t *marks)
 {
 	struct fixture *f = arg;
-	struct slots_stats stats;
 
 	CHECK(!atomic_load(&f->is_held));
-	/* Nobody has more than was told. */
-	slots_stats(f->slots, &stats);
-	CHECK(stats.bytes <= atomic_load(&f->told));
 	memset(buf, (int)batch->key.number, batch->vfile.size);
 	atomic_fetch_add(&f->assembled, 1);
 	for (int i = 0; i < 4; i++)
@@ -66,35 +62,33 @@ static int assemble(void *arg, const struct batch *batch, void *buf,
 	return fails_now(f) ? -EIO : atomic_load(&f->result);
 }
 
-static void on_growth(void *arg, uint64_t bytes)
-{
-	struct fixture *f = arg;
-
-	CHECK(bytes > atomic_load(&f->told));
-	/* Whoever were told at the same time would be by now. */
-	for (int i = 0; i < 4; i++)
-		sched_yield();
-	CHECK(bytes > atomic_exchange(&f->told, bytes));
-}
+enum { SHORT_MS = 100, LONG_MS = 20000 };
 
 static void set_up(struct fixture *f, uint64_t limit, bool is_hard,
 		   uint64_t size)
 {
 	const struct slots_options options = {
-		.limit = limit,
-		.is_hard = is_hard,
+		.limit = is_hard ? limit : 64 * limit,
+		.keep = limit,
+		.wait_ms = LONG_MS,
 		.assemble = assemble,
-		/* Who may exceed it is not counted on. */
-		.grow = is_hard ? on_growth : NULL,
 		.arg = f,
 	};
 
 	memset(f, 0, sizeof(*f));
-	atomic_init(&f->told, is_hard ? 0 : UINT64_MAX);
 	pthread_mutex_init(&f->lock, NULL);
 	CHECK(!slots_open(&options, &f->slots));
 	for (uint64_t i = 0; i < BATCHES; i++)
 		f->batches[i] = batch_of(i, size);
+}
+
+/* Opens the slots again, with other options. */
+static void reopen(struct fixture *f, struct slots_options *options)
+{
+	options->assemble = assemble;
+	options->arg = f;
+	slots_close(f->slots);
+	CHECK(!slots_open(options, &f->slots));
 }
 
 static void tear_down(struct fixture *f)
@@ -319,17 +313,97 @@ static void nobody_waits_for_ever(void)
 	}
 }
 
-static void growth_is_told_before_it_happens(void)
+/* A reader that keeps its slot does not stop others for longer than that. */
+static void waiting_ends(void)
 {
+	struct slot *held, *none = NULL;
 	struct fixture f;
 
-	for (int round = 0; round < 5; round++) {
-		set_up(&f, 32 * MIB, true, 2 * MIB);
-		run_threads(&f, get_second);
-		run_threads(&f, get_at_random);
-		CHECK(stats_of(&f).bytes <= atomic_load(&f.told));
-		tear_down(&f);
+	set_up(&f, 2 * MIB, true, MIB);
+	reopen(&f, &(struct slots_options){ .limit = 2 * MIB,
+					    .keep = 2 * MIB,
+					    .wait_ms = SHORT_MS });
+	held = get(&f, 0);
+	CHECK(slots_get(f.slots, f.batches[1], &none) == -ENOMEM && !none);
+	CHECK(is_whole(&f, held, 0));
+	slot_put(&held);
+	/* The one that gave up is in no other's way. */
+	touch(&f, 1);
+	tear_down(&f);
+}
+
+struct line {
+	struct fixture *f;
+	unsigned batch;
+	atomic_uint *served;
+	unsigned place; /* in the order of being served */
+};
+
+static void *stand_in_line(void *arg)
+{
+	struct line *l = arg;
+	struct slot *slot = get(l->f, l->batch);
+
+	l->place = atomic_fetch_add(l->served, 1);
+	slot_put(&slot);
+	return NULL;
+}
+
+/* A batch that needs all the memory is not passed by a smaller one. */
+static void waiting_is_in_turn(void)
+{
+	atomic_uint served = 0;
+	struct line lines[2];
+	pthread_t threads[2];
+	struct slot *a, *b;
+	struct fixture f;
+
+	set_up(&f, 4 * MIB, true, MIB);
+	f.batches[2]->vfile.size = 4 * MIB;
+	a = get(&f, 0);
+	b = get(&f, 1);
+	for (unsigned i = 0; i < 2; i++) {
+		lines[i] = (struct line){ &f, 2 + i, &served, 9 };
+		CHECK(!pthread_create(&threads[i], NULL, stand_in_line,
+				      &lines[i]));
+		while (stats_of(&f).waiting <= i)
+			sched_yield();
 	}
+	slot_put(&a);
+	CHECK(slots_prepare(f.slots, f.batches[4]) == -EAGAIN);
+	CHECK(stats_of(&f).waiting == 2 && !atomic_load(&served));
+	slot_put(&b);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	CHECK(lines[0].place == 0 && lines[1].place == 1);
+	tear_down(&f);
+}
+
+static void all_memory_is_charged(void)
+{
+	struct budget_stats stats;
+	struct budget *budget;
+	struct fixture f;
+	struct slot *slot;
+
+	CHECK(!budget_open(4 * MIB, &budget));
+	set_up(&f, 64 * MIB, true, MIB);
+	reopen(&f, &(struct slots_options){ .limit = 64 * MIB,
+					    .keep = 64 * MIB,
+					    .budget = budget });
+	for (unsigned i = 0; i < BATCHES; i++)
+		touch(&f, i);
+	slot = get(&f, 0);
+	budget_stats(budget, &stats);
+	CHECK(stats.used[BUDGET_SLOTS] == stats_of(&f).bytes);
+	CHECK(stats.used[BUDGET_SLOTS] <= 4 * MIB);
+	CHECK(slots_reclaim(f.slots));
+	CHECK(!slots_reclaim(f.slots) && stats_of(&f).bytes == 2 * MIB);
+	slot_put(&slot);
+	tear_down(&f);
+	budget_stats(budget, &stats);
+	CHECK(!stats.used[BUDGET_SLOTS]);
+	budget_close(budget);
 }
 
 /* --- failures --- */
@@ -509,7 +583,9 @@ int main(void)
 	who_finds_no_room_waits();
 	a_batch_may_be_as_large_as_the_limit();
 	nobody_waits_for_ever();
-	growth_is_told_before_it_happens();
+	waiting_ends();
+	waiting_is_in_turn();
+	all_memory_is_charged();
 	all_who_wait_hear_of_a_failure_and_the_next_tries_again();
 	samples_that_failed_are_noted();
 	what_waits_for_its_reader_is_kept();
