@@ -86,10 +86,12 @@ static void uncount_held(const struct connection *c, const struct slot *slot)
 	budget_unpin(c->shared->budget, c->peer.uid, slot_capacity(slot));
 }
 
-/* What connections of the same job hold or, if `user`, of the same user. */
-static uint64_t held_by(const struct connection *c, bool user)
+/* Bytes that connections of the same job or, if `user`, of the same user hold
+   or have requested, apart from this request. */
+static uint64_t held_by(const struct request *q, bool user)
 {
-	const struct connection *other;
+	const struct connection *c = q->connection, *other;
+	const struct request *pending;
 	uint64_t bytes = 0;
 
 	DL_FOREACH(c->shared->connections, other)
@@ -99,27 +101,35 @@ static uint64_t held_by(const struct connection *c, bool user)
 			continue;
 		for (unsigned i = 0; i < other->num_held; i++)
 			bytes += slot_capacity(other->held[i]);
+		DL_FOREACH(other->requests, pending)
+		{
+			bytes += pending->bytes;
+		}
 	}
-	return bytes;
+	return bytes - q->bytes;
 }
 
-/*
- * Counts a slot that the loader is about to hold. -ENOSPC: that is more than
- * its share. A slot may be larger than its request was counted for.
- */
+/* Whether so many bytes for a request are within the shares of its job and of
+   its user. */
+static bool may_hold(const struct request *q, uint64_t bytes)
+{
+	const struct handover_shared *h = q->shared;
+	uint64_t all = h->bytes - q->bytes + bytes;
+	uint64_t left = h->max_bytes - min_u64(h->max_bytes, all);
+
+	return held_by(q, false) + bytes <= JOB_ALPHA * left &&
+	       held_by(q, true) + bytes <= USER_ALPHA * left;
+}
+
+/* Counts a slot that the loader is about to hold. It may be larger than its
+   request was counted for. -ENOSPC: more than the loader may hold. */
 static int count_held(const struct connection *c, const struct request *q)
 {
 	struct handover_shared *h = c->shared;
 	uint64_t bytes = slot_capacity(q->slot);
-	uint64_t all = h->bytes - q->bytes + bytes, left;
 
-	if (c->num_held == HANDOVER_SLOTS_MAX || all > h->max_bytes)
-		return -ENOSPC;
-	left = h->max_bytes - all;
-	if (held_by(c, false) + bytes > JOB_ALPHA * left ||
-	    held_by(c, true) + bytes > USER_ALPHA * left)
-		return -ENOSPC;
-	if (budget_pin(h->budget, c->peer.uid, bytes, false))
+	if (c->num_held == HANDOVER_SLOTS_MAX || !may_hold(q, bytes) ||
+	    budget_pin(h->budget, c->peer.uid, bytes, false))
 		return -ENOSPC;
 	h->bytes += bytes;
 	return 0;
@@ -426,7 +436,7 @@ static int request_collate(struct request *q)
 	struct handover_shared *h = q->shared;
 	uint64_t bytes = align_up(q->batch->vfile.size, POOL_ALIGN);
 
-	if (h->bytes + bytes > h->max_bytes)
+	if (!may_hold(q, bytes))
 		return -ENOSPC;
 	q->bytes = bytes;
 	h->bytes += bytes;

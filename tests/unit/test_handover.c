@@ -558,7 +558,7 @@ static struct handover_batch answer_of(int fd)
 	return answer;
 }
 
-/* Room for two slots: without the PUT, the last request would be refused. */
+/* Room for three slots: without the PUT, the last request would be refused. */
 static void a_slow_disk_delays_its_own_reader_only(void)
 {
 	struct handover_number put = { .kind = HANDOVER_PUT };
@@ -567,7 +567,7 @@ static void a_slow_disk_delays_its_own_reader_only(void)
 	struct gate gate;
 	int slow, honest;
 
-	set_up(&f, 4 << 20);
+	set_up(&f, 8 << 20);
 	slow = connect_raw(&f);
 	honest = connect_raw(&f);
 	hello(slow);
@@ -577,12 +577,14 @@ static void a_slow_disk_delays_its_own_reader_only(void)
 	first = answer_of(honest);
 	second = answer_of(honest);
 	CHECK(!first.result && !second.result);
+	ask(honest, 3, 8, 8);
+	CHECK(!answer_of(honest).result);
 	gate_shut(&gate, f.ds, 0, 1);
 	ask(slow, 1, 4, 0);
 	gate_wait(&gate, 1);
 	put.number = first.slot;
 	CHECK(send(honest, &put, sizeof(put), 0) == sizeof(put));
-	ask(honest, 3, 8, 7);
+	ask(honest, 4, 8, 7);
 	CHECK(!answer_of(honest).result);
 	gate_open(&gate);
 	/* There is no room for it now. */
