@@ -64,6 +64,8 @@ struct facts {
 	uint64_t uptime_s;
 	double amplification;
 	struct engine_stats engine;
+	struct budget_stats budget;
+	uint64_t budget_used;
 	struct stage_facts stages[STAGES];
 	struct way_facts ways[JOBS_WAYS];
 	struct stream_facts streams[STREAMS_MAX];
@@ -134,6 +136,22 @@ static const struct metric totals[] = {
 	  "Memory for batches." },
 	{ "slots.huge", "slots_huge", NULL, GAUGE, OF(engine.slots.huge),
 	  "Pieces of memory for batches that are huge pages." },
+	{ "budget.limit", "budget_limit_bytes", "bytes", GAUGE,
+	  OF(budget.limit), "Memory that the daemon may use for data." },
+	{ "budget.used", "budget_used_bytes", "bytes", GAUGE, OF(budget_used),
+	  "Memory that the daemon uses for data." },
+	{ "budget.pinned", "budget_pinned_bytes", "bytes", GAUGE,
+	  OF(budget.pinned),
+	  "Bytes of the used ones that loaders hold or have not unmapped." },
+	{ "budget.refused", "budget_refused", NULL, COUNTER, OF(budget.refused),
+	  "Requests for memory that failed." },
+	{ "budget.waits", "budget_waits", NULL, COUNTER, OF(budget.waits),
+	  "Requests for memory that had to wait." },
+#define USE(use, name, help)                                                   \
+	{ "budget.by." name,	"budget_" name "_bytes", "bytes", GAUGE,       \
+	  OF(budget.used[use]), "Used bytes: " help "." },
+	BUDGET_ROWS(USE)
+#undef USE
 };
 #undef OF
 
@@ -389,6 +407,9 @@ static int look(const struct stats *stats, struct facts **out)
 		r = look_at_ranks(stats, 0, &f->ranks);
 	f->num_jobs = jobs_list(stats->jobs, 0, f->jobs, JOBS_MAX);
 	engine_stats(stats->engine, &f->engine);
+	engine_budget_stats(stats->engine, &f->budget);
+	for (size_t i = 0; i < BUDGET_USES; i++)
+		f->budget_used += f->budget.used[i];
 	f->amplification = ratio(f->engine.cache.read_bytes,
 				 f->engine.cache.delivered_bytes);
 	look_at_stages(stats, f);

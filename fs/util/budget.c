@@ -59,18 +59,6 @@ struct budget {
 	uint64_t refused, waits;
 };
 
-static const char *const names[BUDGET_USES] = {
-	[BUDGET_CACHE] = "cache",     [BUDGET_COLD] = "cold",
-	[BUDGET_SLOTS] = "slots",     [BUDGET_ABANDONED] = "abandoned",
-	[BUDGET_LAYOUTS] = "layouts", [BUDGET_INDEXES] = "indexes",
-	[BUDGET_FILES] = "files",     [BUDGET_CONNECTIONS] = "connections",
-};
-
-const char *budget_use_name(enum budget_use use)
-{
-	return names[use];
-}
-
 int budget_open(uint64_t limit, struct budget **out)
 {
 	struct budget *b = calloc(1, sizeof(*b));

@@ -24,20 +24,22 @@
 
 struct budget;
 
-enum budget_use {
-	BUDGET_CACHE,
-	BUDGET_COLD,
-	BUDGET_SLOTS,	    /* memory of batches, of readers or for the next */
-	BUDGET_ABANDONED,   /* batches that a process may still map */
-	BUDGET_LAYOUTS,	    /* where values lie in batch files */
-	BUDGET_INDEXES,	    /* by/, subsets, shards */
-	BUDGET_FILES,	    /* open files, and texts that they show */
-	BUDGET_CONNECTIONS, /* loaders and their requests */
-	BUDGET_USES,
-};
+/* A row for each purpose: number, name in statistics, what it is. */
+/* clang-format off */
+#define BUDGET_ROWS(row)                                                       \
+	row(BUDGET_CACHE, "cache", "pages of a process cache")                 \
+	row(BUDGET_COLD, "cold", "compressed pages of its cold tier")          \
+	row(BUDGET_SLOTS, "slots", "batches that are read or ready for use")   \
+	row(BUDGET_ABANDONED, "abandoned", "batches that only others map")     \
+	row(BUDGET_LAYOUTS, "layouts", "places of values in batch files")      \
+	row(BUDGET_INDEXES, "indexes", "groups of samples for by/")            \
+	row(BUDGET_FILES, "files", "open files and texts that they show")      \
+	row(BUDGET_CONNECTIONS, "connections", "loaders and their requests")
+/* clang-format on */
 
-/* "cache", "cold", ...: as statistics name them. */
-const char *budget_use_name(enum budget_use use);
+#define BUDGET_NUMBER(number, name, help) number,
+enum budget_use { BUDGET_ROWS(BUDGET_NUMBER) BUDGET_USES };
+#undef BUDGET_NUMBER
 
 int budget_open(uint64_t limit, struct budget **out);
 /* All bytes have been given back. Takes NULL. */
