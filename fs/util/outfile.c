@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/place.h"
 
 enum {
 	TEMPORARY_SIZE = sizeof(".beton-XXXXXXXX"),
@@ -24,10 +24,8 @@ enum {
 
 struct outfile {
 	struct log *log;
-	char *path;	  /* as the caller wrote it, for messages */
-	char *place;	  /* the same with symbolic links resolved */
-	const char *name; /* the last component of place */
-	int folder;
+	char *path; /* as the caller wrote it, for messages */
+	struct place place;
 	int fd;
 	uint64_t behind; /* bytes written since begin_write_back() */
 	char temporary[TEMPORARY_SIZE]; /* "": the file has no name yet */
@@ -49,53 +47,27 @@ static void make_name(char name[TEMPORARY_SIZE])
 	snprintf(name, TEMPORARY_SIZE, ".beton-%08x", noise);
 }
 
-/* Checks that the name is free, or names a file that may be replaced. */
-static int check_target(struct outfile *f)
-{
-	struct stat st;
-
-	if (fstatat(f->folder, f->name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-		return errno == ENOENT ? 0
-				       : failed(f, "cannot write it", errno);
-	}
-	if (S_ISDIR(st.st_mode))
-		return failed(f, "cannot write it", EISDIR);
-	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) {
-		log_error(f->log, "%s: not a regular file", f->path);
-		return -EINVAL;
-	}
-	return 0;
-}
-
-/* Splits the path and opens the directory. */
 static int find_place(struct outfile *f)
 {
-	char *slash;
+	int r = place_open(f->path, &f->place);
 
-	/* A dangling link is replaced, any other link followed. */
-	f->place = realpath(f->path, NULL);
-	if (!f->place)
-		f->place = strdup(f->path);
-	if (!f->place)
-		return failed(f, "cannot write it", ENOMEM);
-	slash = strrchr(f->place, '/');
-	f->name = slash ? slash + 1 : f->place;
-	if (!*f->name)
-		return failed(f, "cannot write it", EISDIR);
-	if (slash)
-		*slash = '\0';
-	f->folder = open(!slash		     ? "."
-			 : slash == f->place ? "/"
-					     : f->place,
-			 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return f->folder < 0 ? failed(f, "cannot write it", errno) : 0;
+	if (r == -EINVAL)
+		log_error(f->log, "%s: not a regular file", f->path);
+	else if (r == -EPERM)
+		log_error(f->log,
+			  "%s: a link of another user in a folder that all may "
+			  "write to; name the file that you mean",
+			  f->path);
+	else if (r)
+		failed(f, "cannot write it", -r);
+	return r;
 }
 
 static int create_named(struct outfile *f)
 {
 	for (int i = 0; i < NAME_TRIES; i++) {
 		make_name(f->temporary);
-		f->fd = openat(f->folder, f->temporary,
+		f->fd = openat(f->place.folder, f->temporary,
 			       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		if (f->fd >= 0)
 			return 0;
@@ -110,8 +82,8 @@ static int create_named(struct outfile *f)
 static int create_file(struct outfile *f)
 {
 	if (access("/proc/self/fd", X_OK) == 0)
-		f->fd = openat(f->folder, ".", O_RDWR | O_TMPFILE | O_CLOEXEC,
-			       0666);
+		f->fd = openat(f->place.folder, ".",
+			       O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
 	return f->fd >= 0 ? 0 : create_named(f);
 }
 
@@ -123,12 +95,10 @@ void outfile_abort(struct outfile **file)
 		return;
 	*file = NULL;
 	if (f->temporary[0])
-		unlinkat(f->folder, f->temporary, 0);
+		unlinkat(f->place.folder, f->temporary, 0);
 	if (f->fd >= 0)
 		close(f->fd);
-	if (f->folder >= 0)
-		close(f->folder);
-	free(f->place);
+	place_close(&f->place);
 	free(f->path);
 	free(f);
 }
@@ -146,7 +116,7 @@ static struct outfile *new_outfile(const char *path, struct log *log)
 		return NULL;
 	}
 	f->log = log;
-	f->folder = f->fd = -1;
+	f->place.folder = f->fd = -1;
 	f->path = copy;
 	return f;
 }
@@ -177,7 +147,6 @@ int outfile_open(const char *path, struct log *log, struct outfile **out)
 	if (!f)
 		return -ENOMEM;
 	r = find_place(f);
-	r = r ? r : check_target(f);
 	r = r ? r : create_file(f);
 	if (r) {
 		outfile_abort(&f);
@@ -259,7 +228,8 @@ static int link_to(const struct outfile *f, const char *name)
 	char self[32];
 
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", f->fd);
-	return linkat(AT_FDCWD, self, f->folder, name, AT_SYMLINK_FOLLOW) < 0
+	return linkat(AT_FDCWD, self, f->place.folder, name,
+		      AT_SYMLINK_FOLLOW) < 0
 		       ? -errno
 		       : 0;
 }
@@ -272,7 +242,7 @@ static int give_name(struct outfile *f)
 	int r = -EEXIST;
 
 	if (!f->temporary[0]) {
-		r = link_to(f, f->name);
+		r = link_to(f, f->place.name);
 		for (int i = 0; r == -EEXIST && i < NAME_TRIES; i++) {
 			make_name(name);
 			r = link_to(f, name);
@@ -282,10 +252,22 @@ static int give_name(struct outfile *f)
 		if (r || !f->temporary[0])
 			return r;
 	}
-	if (renameat(f->folder, f->temporary, f->folder, f->name) < 0)
+	if (renameat(f->place.folder, f->temporary, f->place.folder,
+		     f->place.name) < 0)
 		return -errno;
 	f->temporary[0] = '\0';
 	return 0;
+}
+
+/* Not every file system can sync a directory; the data is safe. */
+static void sync_folder(const struct outfile *f)
+{
+	cleanup_fd int fd = openat(f->place.folder, ".",
+				   O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || fsync(fd))
+		log_info(f->log, "%s: cannot sync its folder: %s", f->path,
+			 strerror(errno));
 }
 
 int outfile_publish(struct outfile **file)
@@ -293,7 +275,7 @@ int outfile_publish(struct outfile **file)
 	struct outfile *f = *file;
 	int r = 0;
 
-	if (f->folder < 0) {
+	if (f->place.folder < 0) {
 		outfile_abort(file);
 		return 0;
 	}
@@ -304,10 +286,8 @@ int outfile_publish(struct outfile **file)
 		if (r)
 			failed(f, "cannot give the file its name", -r);
 	}
-	/* Not every file system can sync a directory; the data is safe. */
-	if (!r && fsync(f->folder) < 0)
-		log_info(f->log, "%s: cannot sync its folder: %s", f->path,
-			 strerror(errno));
+	if (!r)
+		sync_folder(f);
 	outfile_abort(file);
 	return r;
 }

@@ -17,9 +17,9 @@
 struct outfile;
 
 /*
- * Prepares to write `path`; a symbolic link to a file is followed. If anything
- * but a regular file has the name, the call fails. All failures of this module
- * are logged with the path; `log` must outlive the file.
+ * Prepares to write `path`, and follows symbolic links as fs/util/place.h says.
+ * If anything but a regular file has the name, the call fails. All failures of
+ * this module are logged with the path; `log` must outlive the file.
  */
 int outfile_open(const char *path, struct log *log, struct outfile **out);
 

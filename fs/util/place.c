@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/util/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs/util/cleanup.h"
+
+enum { LINKS_MAX = 40 }; /* the kernel's */
+
+/* Changes *p to the folder and the name of a path, which is relative to the
+   folder that *p has. */
+static int enter_path(struct place *p, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	cleanup_free char *dir =
+		slash ? strndup(path, (size_t)(name - path)) : strdup(".");
+	cleanup_free char *copy = strdup(name);
+	int folder;
+
+	if (!dir || !copy)
+		return -ENOMEM;
+	/* It can only be a folder's, as in "new/". */
+	if (!*name)
+		return -EISDIR;
+	folder = openat(p->folder, dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (folder < 0)
+		return -errno;
+	place_close(p);
+	p->folder = folder;
+	p->name = steal(copy);
+	return 0;
+}
+
+bool place_is_foreign(const struct place *p, const struct stat *file)
+{
+	const mode_t shared = S_ISVTX | S_IWOTH;
+	struct stat folder;
+
+	if (file->st_uid == geteuid())
+		return false;
+	if (fstat(p->folder, &folder))
+		return true;
+	return (folder.st_mode & shared) == shared &&
+	       folder.st_uid != file->st_uid;
+}
+
+/* Reads the link at the place. */
+static int read_link(const struct place *p, const struct stat *st,
+		     char to[PATH_MAX])
+{
+	ssize_t n;
+
+	if (place_is_foreign(p, st))
+		return -EPERM;
+	n = readlinkat(p->folder, p->name, to, PATH_MAX);
+	if (n < 0)
+		return -errno;
+	if (n == PATH_MAX)
+		return -ENAMETOOLONG;
+	to[n] = '\0';
+	return 0;
+}
+
+/* Follows links from the path to *p. `file`: the file there, if p->is_taken. */
+static int follow_links(struct place *p, const char *path, struct stat *file)
+{
+	char to[PATH_MAX];
+
+	for (int i = 0; i <= LINKS_MAX; i++) {
+		int r = enter_path(p, path);
+
+		if (r)
+			return r;
+		p->is_taken =
+			!fstatat(p->folder, p->name, file, AT_SYMLINK_NOFOLLOW);
+		if (!p->is_taken)
+			return errno == ENOENT ? 0 : -errno;
+		if (!S_ISLNK(file->st_mode))
+			return 0;
+		r = read_link(p, file, to);
+		if (r)
+			return r;
+		path = to;
+	}
+	return -ELOOP;
+}
+
+static int check_kind(const struct stat *st)
+{
+	return S_ISREG(st->st_mode)   ? 0
+	       : S_ISDIR(st->st_mode) ? -EISDIR
+				      : -EINVAL;
+}
+
+/*
+ * Also compares with the kernel's own way: where the text of a link in /proc is
+ * no path, the last steps found another file, or none.
+ */
+int place_open(const char *path, struct place *out)
+{
+	struct place p = { .folder = AT_FDCWD };
+	struct stat file, named;
+	bool is_named = !stat(path, &named);
+	int r = is_named ? check_kind(&named) : 0;
+
+	r = r ? r : follow_links(&p, path, &file);
+	if (!r && p.is_taken)
+		r = check_kind(&file);
+	if (!r && is_named &&
+	    (!p.is_taken || file.st_dev != named.st_dev ||
+	     file.st_ino != named.st_ino))
+		r = -ESTALE;
+	if (r)
+		place_close(&p);
+	else
+		*out = p;
+	return r;
+}
+
+void place_close(struct place *p)
+{
+	if (p->folder >= 0)
+		close(p->folder);
+	free(p->name);
+	*p = (struct place){ .folder = -1 };
+}
