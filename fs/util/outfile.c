@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "fs/util/bytes.h"
@@ -20,6 +21,7 @@ enum {
 	MOVE_SIZE = 1 << 20,
 	/* Bytes that may wait in memory before the disk starts to write. */
 	BEHIND_MAX = 64 << 20,
+	ACL_SIZE = 4096,
 };
 
 struct outfile {
@@ -63,12 +65,12 @@ static int find_place(struct outfile *f)
 	return r;
 }
 
-static int create_named(struct outfile *f)
+static int create_named(struct outfile *f, mode_t mode)
 {
 	for (int i = 0; i < NAME_TRIES; i++) {
 		make_name(f->temporary);
 		f->fd = openat(f->place.folder, f->temporary,
-			       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+			       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 		if (f->fd >= 0)
 			return 0;
 		f->temporary[0] = '\0';
@@ -78,13 +80,65 @@ static int create_named(struct outfile *f)
 	return failed(f, "cannot write it", errno);
 }
 
+/* --- access -------------------------------------------------------------- */
+
+/* Copies the access control list of `from`, a descriptor with O_PATH, or takes
+   off what a folder gave to `to`. Returns whether `to` has it now. */
+static bool copy_acl(int from, int to)
+{
+	static const char name[] = "system.posix_acl_access";
+	char path[32], list[ACL_SIZE];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", from);
+	n = getxattr(path, name, list, sizeof(list));
+	if (n >= 0)
+		return !fsetxattr(to, name, list, (size_t)n, 0);
+	if (errno == ENODATA)
+		return !fremovexattr(to, name) || errno == ENODATA;
+	return errno == ENOTSUP;
+}
+
+/*
+ * Gives the file the access that a file of its name has, as if that one were
+ * written to. If the group or the list cannot be kept, the group may do no more
+ * than others may.
+ */
+static void keep_access(struct outfile *f)
+{
+	cleanup_fd int old = openat(f->place.folder, f->place.name,
+				    O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	mode_t mode;
+	bool same;
+
+	if (old < 0 || fstat(old, &st) || !S_ISREG(st.st_mode) ||
+	    place_is_foreign(&f->place, &st))
+		return;
+	mode = st.st_mode & 0777;
+	same = !fchown(f->fd, st.st_uid, st.st_gid) ||
+	       !fchown(f->fd, (uid_t)-1, st.st_gid);
+	if (!copy_acl(old, f->fd) || !same)
+		mode &= 0707 | (mode & 7) << 3;
+	/* A file system without modes has none to keep. */
+	(void)!fchmod(f->fd, mode);
+}
+
 /* Only /proc can give a name to a file without one. */
 static int create_file(struct outfile *f)
 {
+	/* What replaces a private file is private from the start. */
+	mode_t mode = f->place.is_taken ? 0600 : 0666;
+	int r = 0;
+
 	if (access("/proc/self/fd", X_OK) == 0)
 		f->fd = openat(f->place.folder, ".",
-			       O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
-	return f->fd >= 0 ? 0 : create_named(f);
+			       O_RDWR | O_TMPFILE | O_CLOEXEC, mode);
+	if (f->fd < 0)
+		r = create_named(f, mode);
+	if (!r)
+		keep_access(f);
+	return r;
 }
 
 void outfile_abort(struct outfile **file)
@@ -282,6 +336,7 @@ int outfile_publish(struct outfile **file)
 	if (fsync(f->fd) < 0)
 		r = failed(f, "cannot write", errno);
 	if (!r) {
+		keep_access(f);
 		r = give_name(f);
 		if (r)
 			failed(f, "cannot give the file its name", -r);

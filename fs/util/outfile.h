@@ -41,8 +41,10 @@ int outfile_move_down(struct outfile *f, uint64_t from, uint64_t to,
 int outfile_resize(struct outfile *f, uint64_t size);
 
 /*
- * Waits until all bytes are on the disk and gives the file its name. On failure
- * nothing is left, and the old file stays. *f becomes NULL either way. A file
+ * Waits until all bytes are on the disk and gives the file its name. A file
+ * that it replaces leaves it mode, access control list and, where permitted,
+ * owner and group, unless place_is_foreign(). On failure nothing is left, and
+ * the old file stays. *f becomes NULL either way. A file
  * of outfile_open_to() is neither synced nor renamed.
  */
 int outfile_publish(struct outfile **f);

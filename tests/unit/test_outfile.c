@@ -4,15 +4,17 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "fs/util/outfile.h"
 #include "tests/unit/t.h"
 
-enum { OTHER_USER = 65534, PATH_SIZE = 128 };
+enum { OTHER_USER = 65534, OTHER_GROUP = 2345, PATH_SIZE = 128 };
 
 static char folder[] = "/tmp/test_outfile.XXXXXX";
 static char target[PATH_SIZE];
@@ -104,6 +106,111 @@ static void run_as_other(void (*test)(void))
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && !status);
 	CHECK(!chown(folder, 0, 0));
+}
+
+/* --- access -------------------------------------------------------------- */
+
+static void a_new_file_has_the_usual_mode(void)
+{
+	mode_t before = umask(027);
+
+	CHECK(!write_file(target));
+	CHECK((look_at(target).st_mode & 07777) == 0640);
+	umask(before);
+	CHECK(!unlink(target));
+}
+
+static void the_mode_stays(void)
+{
+	static const mode_t modes[] = { 0600, 0640, 0644, 0666, 0444, 0200 };
+
+	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
+		make_file(target, modes[i]);
+		CHECK(!write_file(target));
+		CHECK((look_at(target).st_mode & 07777) == modes[i]);
+		CHECK(!unlink(target));
+	}
+}
+
+/* It may change while the new file is written. */
+static void the_last_mode_counts(void)
+{
+	struct outfile *f;
+
+	make_file(target, 0644);
+	CHECK(!outfile_open(target, NULL, &f));
+	CHECK(!chmod(target, 0600));
+	CHECK(!outfile_publish(&f));
+	CHECK((look_at(target).st_mode & 0777) == 0600);
+	CHECK(!chmod(target, 0640));
+	CHECK(!outfile_open(target, NULL, &f));
+	CHECK(!unlink(target));
+	CHECK(!outfile_publish(&f));
+	CHECK((look_at(target).st_mode & 0777) == 0640);
+	CHECK(!unlink(target));
+}
+
+static void owner_and_group_stay(void)
+{
+	struct stat st;
+
+	if (!is_root(__func__))
+		return;
+	make_file(target, 0640);
+	CHECK(!chown(target, OTHER_USER, OTHER_GROUP));
+	CHECK(!write_file(target) && has_text(target, "new text"));
+	st = look_at(target);
+	CHECK(st.st_uid == OTHER_USER && st.st_gid == OTHER_GROUP);
+	CHECK((st.st_mode & 07777) == 0640);
+	CHECK(!unlink(target));
+}
+
+static void write_over(void)
+{
+	CHECK(!write_file(target));
+}
+
+/* The group's rights must not go to another group. */
+static void a_group_that_cannot_stay_takes_its_rights_with_it(void)
+{
+	struct stat st;
+
+	if (!is_root(__func__))
+		return;
+	make_file(target, 0664);
+	CHECK(!chown(target, 0, OTHER_GROUP));
+	run_as_other(write_over);
+	st = look_at(target);
+	CHECK(st.st_uid == OTHER_USER && st.st_gid == OTHER_USER);
+	CHECK((st.st_mode & 07777) == 0644);
+	CHECK(!unlink(target));
+}
+
+/* With a list the mode's bits of the group are those of its mask. */
+static void the_access_control_list_stays(void)
+{
+	static const char name[] = "system.posix_acl_access";
+	static const uint8_t list[] = {
+		2,  0, 0, 0,			     /* version */
+		1,  0, 6, 0, 0xff, 0xff, 0xff, 0xff, /* owner: rw */
+		2,  0, 6, 0, 0x29, 0x09, 0,    0,    /* a user: rw */
+		4,  0, 0, 0, 0xff, 0xff, 0xff, 0xff, /* group: none */
+		16, 0, 6, 0, 0xff, 0xff, 0xff, 0xff, /* mask: rw */
+		32, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, /* others: none */
+	};
+	uint8_t got[2 * sizeof(list)];
+
+	make_file(target, 0600);
+	if (setxattr(target, name, list, sizeof(list), 0)) {
+		printf("%s: skipped: %s\n", __func__, strerror(errno));
+		CHECK(!unlink(target));
+		return;
+	}
+	CHECK(!write_file(target) && has_text(target, "new text"));
+	CHECK(getxattr(target, name, got, sizeof(got)) == sizeof(list));
+	CHECK(!memcmp(got, list, sizeof(list)));
+	CHECK((look_at(target).st_mode & 07777) == 0660);
+	CHECK(!unlink(target));
 }
 
 /* --- places -------------------------------------------------------------- */
@@ -220,6 +327,22 @@ static void a_link_of_another_user_is_refused(void)
 	CHECK(!unlink(link) && !unlink(target));
 }
 
+/* A file that was left there for root must not give away what root writes. */
+static void a_file_of_another_user_gives_no_access(void)
+{
+	struct stat st;
+
+	if (!is_root(__func__))
+		return;
+	make_file(target, 0666);
+	CHECK(!chown(target, OTHER_USER, OTHER_USER));
+	CHECK(!chmod(folder, 01777));
+	CHECK(!write_file(target));
+	st = look_at(target);
+	CHECK(st.st_uid == 0 && st.st_gid == 0 && !(st.st_mode & 022));
+	CHECK(!chmod(folder, 0700) && !unlink(target));
+}
+
 static void write_where_others_may_not(void)
 {
 	CHECK(!chmod(folder, 0500));
@@ -244,6 +367,12 @@ int main(void)
 	umask(022);
 	CHECK(mkdtemp(folder));
 	snprintf(target, sizeof(target), "%s/out", folder);
+	a_new_file_has_the_usual_mode();
+	the_mode_stays();
+	the_last_mode_counts();
+	owner_and_group_stay();
+	a_group_that_cannot_stay_takes_its_rights_with_it();
+	the_access_control_list_stays();
 	a_link_is_followed();
 	a_link_to_a_pipe_is_no_place();
 	an_open_file_is_found_by_its_name();
@@ -251,6 +380,7 @@ int main(void)
 	a_folder_may_come_meanwhile();
 	an_exchanged_folder_leads_nowhere();
 	a_link_of_another_user_is_refused();
+	a_file_of_another_user_gives_no_access();
 	permissions_of_folders_count();
 	CHECK(rmdir(folder) == 0);
 	return 0;
