@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "fs/engine/lane.h"
 #include "fs/engine/pool.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -37,10 +38,14 @@ enum {
 
 enum ticket_state { TICKET_QUEUED, TICKET_RUNNING, TICKET_DONE };
 
+/* The user of work that readers do not wait for yet. */
+#define USER_AHEAD UINT64_MAX
+
 /* A layout to make, or a batch to assemble. */
 struct ticket {
 	struct engine *engine;
-	struct ticket *prev, *next; /* in engine.queue while queued */
+	struct lane *lane;	    /* unless it is done */
+	struct ticket *prev, *next; /* in lane.queue while queued */
 	struct batch_key key;
 	struct spec spec;      /* key.spec points to it */
 	layout_done *laid_out; /* NULL: the members below are set */
@@ -73,15 +78,13 @@ struct engine {
 	struct cache *cache; /* NULL: the kernel's */
 	struct dataset **datasets;
 	size_t num_datasets;
-	unsigned threads_wanted;
 	atomic_uint_fast64_t direct;
 	struct counters assembly;
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t queued;
 	pthread_cond_t finished; /* a ticket is done */
-	struct ticket *queue;
-	struct coming coming[COMING_MAX]; /* a ring, the oldest first */
-	unsigned first_coming;
+	struct lanes lanes;
+	struct coming coming[COMING_MAX]; /* the oldest first */
 	unsigned num_coming;
 	struct batch *kept[BATCHES_KEPT];
 	size_t oldest; /* index in kept to replace next */
@@ -89,16 +92,48 @@ struct engine {
 	bool is_untidy;	 /* there may be slots that no reader wants */
 	bool is_watched; /* a thread will look for such slots */
 	bool stopping;
+	unsigned idle; /* threads that wait for work */
 	pthread_t *threads;
 	unsigned num_threads;
+	unsigned max_threads;
 };
 
 struct stream {
 	struct engine *engine;
 	struct dataset *ds;
+	uint64_t user;
 	struct spec spec;
 	uint64_t epoch;
 };
+
+/* --- threads; with the lock held --- */
+
+/* An index in engine.coming; num_coming: there is none to begin. */
+static unsigned coming_with_work(const struct engine *e)
+{
+	unsigned i = 0;
+
+	while (i < e->num_coming &&
+	       !lanes_have_room(&e->lanes, e->coming[i].ds))
+		i++;
+	return i;
+}
+
+static void *work(void *arg);
+
+/* Wakes or starts a thread if there is something to do. */
+static void rouse(struct engine *e)
+{
+	if (e->stopping ||
+	    (!lanes_next(&e->lanes) && coming_with_work(e) == e->num_coming))
+		return;
+	/* If no thread can be started, those that work do this later. */
+	if (e->idle)
+		pthread_cond_signal(&e->queued);
+	else if (e->num_threads < e->max_threads &&
+		 !thread_start(&e->threads[e->num_threads], work, e))
+		e->num_threads++;
+}
 
 /* --- layouts --- */
 
@@ -311,16 +346,10 @@ static void run_assembly(struct ticket *t, struct trace_track *track)
 
 static void run_ticket(struct ticket *t, struct trace_track *track)
 {
-	struct engine *e = t->engine;
-
 	if (t->laid_out)
 		run_layout(t);
 	else
 		run_assembly(t, track);
-	pthread_mutex_lock(&e->lock);
-	t->state = TICKET_DONE;
-	pthread_cond_broadcast(&e->finished);
-	pthread_mutex_unlock(&e->lock);
 }
 
 /* Failures are not reported: the reader of the batch meets them again. */
@@ -337,30 +366,53 @@ static void prepare_coming(struct engine *e, const struct coming *c)
 	note_untidy(e);
 }
 
+static void ticket_once(struct engine *e, struct lane *lane,
+			struct trace_track *track)
+{
+	struct ticket *t = lane->queue;
+
+	DL_DELETE(lane->queue, t);
+	t->state = TICKET_RUNNING;
+	lane_enter(&e->lanes, lane);
+	rouse(e);
+	pthread_mutex_unlock(&e->lock);
+	run_ticket(t, track);
+	pthread_mutex_lock(&e->lock);
+	t->state = TICKET_DONE;
+	pthread_cond_broadcast(&e->finished);
+	lane_leave(&e->lanes, lane);
+}
+
+static void coming_once(struct engine *e, unsigned i)
+{
+	struct coming coming = e->coming[i];
+	struct lane *lane = lane_need(&e->lanes, coming.ds, USER_AHEAD);
+
+	memmove(&e->coming[i], &e->coming[i + 1],
+		(--e->num_coming - i) * sizeof(*e->coming));
+	/* Without memory the batch is not assembled ahead. */
+	if (!lane)
+		return;
+	lane_enter(&e->lanes, lane);
+	rouse(e);
+	pthread_mutex_unlock(&e->lock);
+	prepare_coming(e, &coming);
+	pthread_mutex_lock(&e->lock);
+	lane_leave(&e->lanes, lane);
+}
+
 /* Called with the lock held, and returns with it held. Work that a reader waits
    for goes first. */
 static bool work_once(struct engine *e, struct trace_track *track)
 {
-	struct ticket *t = e->queue;
-	struct coming coming;
+	struct lane *lane = lanes_next(&e->lanes);
+	unsigned i = coming_with_work(e);
 
-	if (t) {
-		DL_DELETE(e->queue, t);
-		t->state = TICKET_RUNNING;
-	} else if (e->num_coming) {
-		coming = e->coming[e->first_coming];
-		e->first_coming = (e->first_coming + 1) % COMING_MAX;
-		e->num_coming--;
-	} else {
-		return false;
-	}
-	pthread_mutex_unlock(&e->lock);
-	if (t)
-		run_ticket(t, track);
-	else
-		prepare_coming(e, &coming);
-	pthread_mutex_lock(&e->lock);
-	return true;
+	if (lane)
+		ticket_once(e, lane, track);
+	else if (i < e->num_coming)
+		coming_once(e, i);
+	return lane || i < e->num_coming;
 }
 
 /* Waits for work, with the lock held. One of the waiting threads frees slots
@@ -397,8 +449,11 @@ static void *work(void *arg)
 	trace_here(track);
 	pthread_mutex_lock(&e->lock);
 	while (!e->stopping) {
-		if (!work_once(e, track))
-			wait_for_work(e);
+		if (work_once(e, track))
+			continue;
+		e->idle++;
+		wait_for_work(e);
+		e->idle--;
 	}
 	pthread_mutex_unlock(&e->lock);
 	return NULL;
@@ -411,8 +466,21 @@ static struct batch_key key_of(const struct stream *s, uint64_t number)
 	return (struct batch_key){ s->ds, &s->spec, s->epoch, number };
 }
 
+static bool queue_ticket(struct ticket *t, uint64_t user)
+{
+	struct engine *e = t->engine;
+
+	scoped_lock(&e->lock);
+	t->lane = lane_need(&e->lanes, t->key.ds, user);
+	if (!t->lane)
+		return false;
+	DL_APPEND(t->lane->queue, t);
+	rouse(e);
+	return true;
+}
+
 /* Queues a ticket like `from`. */
-static int submit(struct engine *e, const struct ticket *from,
+static int submit(const struct stream *stream, const struct ticket *from,
 		  struct ticket **out)
 {
 	struct ticket *t = malloc(sizeof(*t));
@@ -420,17 +488,19 @@ static int submit(struct engine *e, const struct ticket *from,
 	if (!t)
 		return -ENOMEM;
 	*t = *from;
-	t->engine = e;
+	t->engine = stream->engine;
 	t->spec = *from->key.spec;
 	t->key.spec = &t->spec;
 	if (t->batch)
 		batch_get(t->batch);
 	/* Set before the work can end, for its callback may use it. */
 	*out = t;
-	scoped_lock(&e->lock);
-	DL_APPEND(e->queue, t);
-	pthread_cond_signal(&e->queued);
-	return 0;
+	if (queue_ticket(t, stream->user))
+		return 0;
+	batch_put(&t->batch);
+	free(t);
+	*out = NULL;
+	return -ENOMEM;
 }
 
 int stream_submit(struct stream *stream, struct batch *batch,
@@ -447,7 +517,7 @@ int stream_submit(struct stream *stream, struct batch *batch,
 
 	if (dest->bytes && dest->size < batch->vfile.size)
 		return -EINVAL;
-	return submit(stream->engine, &t, out);
+	return submit(stream, &t, out);
 }
 
 int stream_lay_out(struct stream *stream, uint64_t number, layout_done *done,
@@ -459,7 +529,7 @@ int stream_lay_out(struct stream *stream, uint64_t number, layout_done *done,
 		.arg = arg,
 	};
 
-	return submit(stream->engine, &t, out);
+	return submit(stream, &t, out);
 }
 
 /* Takes it back from the threads of the engine. False: it is running. */
@@ -468,8 +538,10 @@ static bool withdraw(struct ticket *t, bool waits)
 	struct engine *e = t->engine;
 
 	scoped_lock(&e->lock);
-	if (t->state == TICKET_QUEUED)
-		DL_DELETE(e->queue, t);
+	if (t->state == TICKET_QUEUED) {
+		DL_DELETE(t->lane->queue, t);
+		lane_drop(&e->lanes, t->lane);
+	}
 	while (t->state == TICKET_RUNNING && waits)
 		pthread_cond_wait(&e->finished, &e->lock);
 	return t->state != TICKET_RUNNING;
@@ -532,6 +604,11 @@ int stream_open(struct engine *engine, struct dataset *ds,
 	return 0;
 }
 
+void stream_set_user(struct stream *stream, uint64_t user)
+{
+	stream->user = user;
+}
+
 void stream_close(struct stream *stream)
 {
 	free(stream);
@@ -556,8 +633,7 @@ bool stream_kept(struct stream *s, uint64_t number, struct batch **out)
 static bool is_coming(const struct engine *e, const struct coming *c)
 {
 	for (unsigned i = 0; i < e->num_coming; i++) {
-		const struct coming *other =
-			&e->coming[(e->first_coming + i) % COMING_MAX];
+		const struct coming *other = &e->coming[i];
 
 		if (other->number == c->number && other->epoch == c->epoch &&
 		    other->ds == c->ds && spec_equal(&other->spec, &c->spec))
@@ -580,8 +656,8 @@ void stream_note(struct stream *s, uint64_t number)
 
 		if (is_coming(e, &c))
 			continue;
-		e->coming[(e->first_coming + e->num_coming++) % COMING_MAX] = c;
-		pthread_cond_signal(&e->queued);
+		e->coming[e->num_coming++] = c;
+		rouse(e);
 	}
 }
 
@@ -672,8 +748,7 @@ int engine_open(const struct engine_options *options, struct engine **out)
 		return -ENOMEM;
 	e->log = options->log;
 	e->trace = options->trace;
-	e->threads_wanted =
-		options->threads ? options->threads : THREADS_DEFAULT;
+	e->lanes.width = options->threads ? options->threads : THREADS_DEFAULT;
 	e->ahead = (unsigned)min_u64(options->ahead, AHEAD_MAX);
 	pthread_mutex_init(&e->lock, NULL);
 	clock_cond_init(&e->queued);
@@ -699,20 +774,27 @@ int engine_open(const struct engine_options *options, struct engine **out)
 	return r;
 }
 
+static int start_threads(struct engine *e)
+{
+	int r = 0;
+
+	e->max_threads = e->lanes.width + ENGINE_THREADS_MORE;
+	e->threads = calloc(e->max_threads, sizeof(*e->threads));
+	if (!e->threads)
+		return -ENOMEM;
+	scoped_lock(&e->lock);
+	for (; e->num_threads < e->lanes.width && !r; e->num_threads += !r)
+		r = thread_start(&e->threads[e->num_threads], work, e);
+	return r;
+}
+
 int engine_start(struct engine *e)
 {
-	unsigned n = e->threads_wanted;
 	int r = 0;
 
 	if (e->cache)
 		r = plan_start(e->plan, e->cache, e->choice.cache_size);
-	if (!r)
-		e->threads = calloc(n, sizeof(*e->threads));
-	if (!r && !e->threads)
-		r = -ENOMEM;
-	for (; !r && e->num_threads < n; e->num_threads += !r)
-		r = thread_start(&e->threads[e->num_threads], work, e);
-	return r;
+	return r ? r : start_threads(e);
 }
 
 void engine_stop(struct engine *e)

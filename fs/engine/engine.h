@@ -23,7 +23,9 @@ struct ticket;
 struct engine_options {
 	struct log *log;     /* must outlive the engine; may be NULL */
 	struct trace *trace; /* must outlive the engine; may be NULL */
-	unsigned threads;    /* threads that assemble batches (default: 2) */
+	/* Threads that work for one user on one dataset at a time (default: 2).
+	   More are started if others wait. */
+	unsigned threads;
 	/* Batches that are assembled before their readers ask for them; 0:
 	   none. */
 	unsigned ahead;
@@ -94,6 +96,14 @@ size_t engine_readers(struct engine *engine, struct plan_reader *out,
 int stream_open(struct engine *engine, struct dataset *ds,
 		const struct spec *spec, uint64_t epoch, struct stream **out);
 void stream_close(struct stream *stream);
+
+/*
+ * The user whose tickets those of the stream are (default: 0). Tickets of
+ * different users or datasets do not wait for each other, because one of them
+ * may wait long for its disk: up to ENGINE_THREADS_MORE threads are started.
+ */
+enum { ENGINE_THREADS_MORE = 128 };
+void stream_set_user(struct stream *stream, uint64_t user);
 
 /*
  * Gets the layout of a batch, with a reference for the caller; recent ones are

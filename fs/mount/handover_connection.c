@@ -422,6 +422,7 @@ static int request_open(struct connection *c, struct handover_message *m,
 	q->shared = c->shared;
 	q->number = m->number;
 	q->stream = stream;
+	stream_set_user(stream, c->peer.uid);
 	q->at = object.index;
 	q->asked_ns = clock_ns();
 	DL_APPEND(c->requests, q);

@@ -5,6 +5,7 @@
 #define TESTS_UNIT_GATE_H
 
 #include <pthread.h>
+#include <time.h>
 
 #include "fs/dataset/dataset.h"
 #include "tests/unit/t.h"
@@ -59,10 +60,16 @@ static inline void gate_shut(struct gate *g, struct dataset *ds, uint64_t first,
 /* Waits until so many reads wait. */
 static inline void gate_wait(struct gate *g, unsigned n)
 {
+	struct timespec end;
+	int r = 0;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 10;
 	pthread_mutex_lock(&g->lock);
-	while (g->waiting < n)
-		pthread_cond_wait(&g->changed, &g->lock);
+	while (g->waiting < n && !r)
+		r = pthread_cond_timedwait(&g->changed, &g->lock, &end);
 	pthread_mutex_unlock(&g->lock);
+	CHECK(!r);
 }
 
 static inline void gate_open(struct gate *g)

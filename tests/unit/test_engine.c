@@ -299,6 +299,94 @@ static void work_that_has_begun_is_not_waited_for(void)
 	tear_down(&f);
 }
 
+static void count_layout(void *arg, int result, struct batch *batch)
+{
+	CHECK(!result);
+	batch_put(&batch);
+	atomic_fetch_add((atomic_uint *)arg, 1);
+}
+
+/* Layouts of all batches of an epoch. */
+struct layouts {
+	struct ticket *tickets[BATCHES];
+	atomic_uint done;
+};
+
+static void lay_out(struct layouts *l, struct fixture *f, struct dataset *ds,
+		    uint64_t epoch, uint64_t user)
+{
+	struct stream *stream;
+
+	atomic_init(&l->done, 0);
+	CHECK(!stream_open(f->engine, ds, &f->spec, epoch, &stream));
+	stream_set_user(stream, user);
+	for (uint64_t i = 0; i < BATCHES; i++)
+		CHECK(!stream_lay_out(stream, i, count_layout, &l->done,
+				      &l->tickets[i]));
+	stream_close(stream);
+}
+
+static void expect_layouts(struct layouts *l)
+{
+	for (int i = 0; i < 1000 && atomic_load(&l->done) < BATCHES; i++)
+		usleep(10000);
+	CHECK(atomic_load(&l->done) == BATCHES);
+	for (size_t i = 0; i < BATCHES; i++)
+		ticket_close(&l->tickets[i]);
+}
+
+/* The disk of one dataset does not answer. Two threads of each user wait for
+   it; another dataset is served meanwhile. */
+static void a_slow_disk_stops_no_other_dataset(void)
+{
+	struct layouts slow[2], other;
+	struct dataset *ds = made_open(SAMPLES, NULL);
+	struct fixture f;
+	struct gate gate;
+
+	set_up(&f, 0, 2);
+	gate_shut(&gate, ds, 0, SAMPLES);
+	lay_out(&slow[0], &f, ds, 1, 1);
+	lay_out(&slow[1], &f, ds, 1, 2);
+	gate_wait(&gate, 4);
+	lay_out(&other, &f, f.ds, 1, 1);
+	expect_layouts(&other);
+	CHECK(!atomic_load(&slow[0].done) && !atomic_load(&slow[1].done));
+	gate_open(&gate);
+	expect_layouts(&slow[0]);
+	expect_layouts(&slow[1]);
+	engine_stop(f.engine);
+	gate_remove(&gate);
+	tear_down(&f);
+	dataset_close(ds);
+}
+
+/* All samples of the batches of one user are on a bad part of the disk. */
+static void a_slow_user_stops_no_other_user(void)
+{
+	struct layouts slow, other;
+	struct fixture f;
+	struct gate gate;
+
+	set_up(&f, 0, 2);
+	f.spec.order = BETON_ORDER_SEQUENTIAL;
+	f.spec.end = SAMPLES / 2;
+	f.spec.batch = BATCH / 2;
+	gate_shut(&gate, f.ds, 0, SAMPLES / 2);
+	lay_out(&slow, &f, f.ds, 1, 1);
+	gate_wait(&gate, 2);
+	f.spec.first = SAMPLES / 2;
+	f.spec.end = SAMPLES;
+	lay_out(&other, &f, f.ds, 1, 2);
+	expect_layouts(&other);
+	CHECK(!atomic_load(&slow.done));
+	gate_open(&gate);
+	expect_layouts(&slow);
+	engine_stop(f.engine);
+	gate_remove(&gate);
+	tear_down(&f);
+}
+
 static void memory_that_is_too_small_is_refused(void)
 {
 	struct ticket *ticket;
@@ -488,6 +576,8 @@ int main(void)
 	the_last_batch_stays_whatever_the_budget();
 	tickets_may_be_given_up_at_any_time();
 	work_that_has_begun_is_not_waited_for();
+	a_slow_disk_stops_no_other_dataset();
+	a_slow_user_stops_no_other_user();
 	memory_that_is_too_small_is_refused();
 	streams_end_and_epochs_differ();
 	two_engines_do_not_meet();
