@@ -246,8 +246,10 @@ BETON_API void beton_loader_release(struct beton_loader *loader,
  *
  * If you read a batch on more streams, call beton_loader_acquire() for each of
  * them. Release waits for the work of all acquired streams. -EINVAL: not a
- * stream of this device, or you do not hold the batch. -EIO: the device is
- * lost; beton_loader_release_on() has released the batch nevertheless.
+ * stream of this device, or you do not hold the batch. -EBUSY: a CUDA graph is
+ * captured on the stream; the loader disturbs no capture on other streams.
+ * -EIO: the device is lost; beton_loader_release_on() has released the batch
+ * nevertheless.
  */
 BETON_API int beton_loader_next_on(struct beton_loader *loader, void *stream,
 				   const struct beton_batch **out);

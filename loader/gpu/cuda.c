@@ -22,6 +22,7 @@ enum {
 	CODE_NOT_READY = 600,
 	HOST_ALLOC_PORTABLE = 1,
 	STREAM_NON_BLOCKING = 1,
+	CAPTURE_MODE_RELAXED = 2,
 	EVENT_BLOCKING_SYNC = 1,
 	EVENT_DISABLE_TIMING = 2,
 	ATTRIBUTE_MULTIPROCESSORS = 16,
@@ -53,6 +54,7 @@ struct driver {
 	int (*context_push)(void *context);
 	int (*context_pop)(void **context);
 	int (*context_synchronize)(void);
+	int (*exchange_mode)(int *mode);
 	int (*host_alloc)(void **memory, size_t size, unsigned flags);
 	int (*host_free)(void *memory);
 	int (*device_alloc)(uint64_t *address, size_t size);
@@ -105,6 +107,7 @@ static const struct library_symbol driver_symbols[] = {
 	ROW(context_push, "cuCtxPushCurrent_v2"),
 	ROW(context_pop, "cuCtxPopCurrent_v2"),
 	ROW(context_synchronize, "cuCtxSynchronize"),
+	ROW(exchange_mode, "cuThreadExchangeStreamCaptureMode"),
 	ROW(host_alloc, "cuMemHostAlloc"),
 	ROW(host_free, "cuMemFreeHost"),
 	ROW(device_alloc, "cuMemAlloc_v2"),
@@ -157,6 +160,9 @@ struct cuda {
 
 /* --- errors --- */
 
+static const char capture_advice[] =
+	"a CUDA graph is captured on this stream: take and release batches before or after the capture";
+
 /* The errno values of the driver's codes; all others are -EIO. */
 static const struct {
 	int code;
@@ -207,6 +213,14 @@ static const struct {
 	{ 804, -ENODEV, false,
 	  "CUDA's compatibility libraries do not support this GPU: take them off LD_LIBRARY_PATH" },
 	{ 810, -EIO, true, NULL },
+	{ 900, -EBUSY, false, capture_advice },
+	{ 901, -EBUSY, false, capture_advice },
+	{ 902, -EBUSY, false, capture_advice },
+	{ 903, -EBUSY, false, capture_advice },
+	{ 904, -EBUSY, false, capture_advice },
+	{ 905, -EBUSY, false, capture_advice },
+	{ 906, -EBUSY, false, capture_advice },
+	{ 907, -EBUSY, false, capture_advice },
 	{ 999, -EIO, true, NULL },
 };
 
@@ -278,33 +292,65 @@ check(struct cuda *cuda, int code, const char *format, ...)
 
 /* --- the context --- */
 
-/* Makes the context current, until leave(). */
-static int enter(struct cuda *cuda)
+/* The state of the calling thread that a call changes and restores. */
+struct visit {
+	int capture_mode;
+};
+
+/*
+ * Leaves the thread in relaxed mode: while the program captures a graph, in any
+ * thread, the driver refuses calls that could wait for the captured work, and
+ * the capture fails. This code waits for its own work alone.
+ */
+static void relax(struct cuda *cuda, struct visit *v)
 {
+	v->capture_mode = CAPTURE_MODE_RELAXED;
+	cuda->driver.exchange_mode(&v->capture_mode);
+}
+
+static void restore(struct cuda *cuda, struct visit *v)
+{
+	cuda->driver.exchange_mode(&v->capture_mode);
+}
+
+/* Makes the context current, until leave(). */
+static int enter(struct cuda *cuda, struct visit *v)
+{
+	int r;
+
 	if (atomic_load(&cuda->lost))
 		return -EIO;
-	return check(cuda, cuda->driver.context_push(cuda->context),
-		     "use its context");
+	relax(cuda, v);
+	r = check(cuda, cuda->driver.context_push(cuda->context),
+		  "use its context");
+	if (r)
+		restore(cuda, v);
+	return r;
 }
 
 /*
  * Enters to free something, which is tried on a lost device too. False: the
  * context could not be made current.
  */
-static bool enter_to_end(struct cuda *cuda)
+static bool enter_to_end(struct cuda *cuda, struct visit *v)
 {
-	return !cuda->driver.context_push(cuda->context);
+	relax(cuda, v);
+	if (!cuda->driver.context_push(cuda->context))
+		return true;
+	restore(cuda, v);
+	return false;
 }
 
-/* Restores the previous context, then calls check(). */
-__attribute__((format(printf, 3, 4))) static int
-leave(struct cuda *cuda, int code, const char *format, ...)
+/* Restores the previous context and mode, then calls check(). */
+__attribute__((format(printf, 4, 5))) static int
+leave(struct cuda *cuda, struct visit *v, int code, const char *format, ...)
 {
 	void *ours;
 	va_list args;
 	int r = 0;
 
 	cuda->driver.context_pop(&ours);
+	restore(cuda, v);
 	if (!code)
 		return 0;
 	va_start(args, format);
@@ -317,15 +363,17 @@ leave(struct cuda *cuda, int code, const char *format, ...)
    and its arguments tell the log what it does. */
 #define CALL(cuda, call, ...)                                                  \
 	({                                                                     \
-		int entered_ = enter(cuda);                                    \
-		entered_ ? entered_ : leave(cuda, call, __VA_ARGS__);          \
+		struct visit visit_;                                           \
+		int entered_ = enter(cuda, &visit_);                           \
+		entered_ ? entered_ : leave(cuda, &visit_, call, __VA_ARGS__); \
 	})
 
 /* Calls a function that frees something. */
 #define END(cuda, call, ...)                                                   \
 	({                                                                     \
-		if (enter_to_end(cuda))                                        \
-			leave(cuda, call, __VA_ARGS__);                        \
+		struct visit visit_;                                           \
+		if (enter_to_end(cuda, &visit_))                               \
+			leave(cuda, &visit_, call, __VA_ARGS__);               \
 	})
 
 /* --- opening --- */

@@ -8,7 +8,9 @@
  * The device's primary context is used, as the CUDA runtime, PyTorch and others
  * do, so that memory, streams and events may be passed between them and us.
  * Every call makes it current for as long as it takes: what the calling thread
- * has as its current context stays that.
+ * has as its current context stays that. The program may capture graphs
+ * meanwhile: calls neither fail for that nor disturb the capture, unless they
+ * are given the captured stream. These fail with -EBUSY.
  *
  * Results are 0 or -errno. What the driver refuses is logged here, with what
  * was tried: as a warning where it is memory (-ENOMEM), else as an error. After

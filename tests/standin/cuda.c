@@ -42,6 +42,9 @@ enum {
 	INVALID_HANDLE = 400,
 	NOT_FOUND = 500,
 	NOT_READY = 600,
+	CAPTURE_UNSUPPORTED = 900,
+	CAPTURE_INVALIDATED = 901,
+	CAPTURE_UNMATCHED = 903,
 	PRETEND = STANDIN_PRETEND,
 };
 
@@ -113,6 +116,17 @@ struct module {
 	struct kernel *kernels;
 };
 
+/* CUstreamCaptureMode. */
+enum capture_mode { MODE_GLOBAL, MODE_THREAD, MODE_RELAXED };
+
+/* The capture of a graph; one at a time. */
+struct capture {
+	void *stream; /* NULL: none */
+	enum capture_mode mode;
+	pthread_t thread;
+	bool invalid;
+};
+
 struct device {
 	unsigned retained;
 	pthread_t thread;
@@ -146,7 +160,9 @@ static struct {
 	const struct standin_kernel *code;
 } registered[REGISTERED];
 static __thread int current[PUSHED_MAX];
+static struct capture capture;
 static __thread unsigned num_current;
+static __thread enum capture_mode mode_of_thread;
 
 static uint64_t random_below(uint64_t n)
 {
@@ -206,11 +222,44 @@ static int note(const char *name)
 	return initialized ? OK : NOT_INITIALIZED;
 }
 
+/* What waits, asks or allocates could wait for the captured work. */
+static bool is_unsafe(const char *name)
+{
+	static const char *const names[] = {
+		"cuMemHostAlloc",      "cuMemFreeHost",
+		"cuMemAlloc_v2",       "cuMemFree_v2",
+		"cuStreamSynchronize", "cuEventQuery",
+		"cuEventSynchronize",  "cuCtxSynchronize",
+		"cuModuleLoadDataEx",  "cuModuleUnload",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (!strcmp(name, names[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool disturbs_capture(const char *name)
+{
+	bool own = pthread_equal(capture.thread, pthread_self());
+
+	if (!capture.stream || !is_unsafe(name) ||
+	    capture.mode == MODE_RELAXED || mode_of_thread == MODE_RELAXED)
+		return false;
+	return own ||
+	       (capture.mode == MODE_GLOBAL && mode_of_thread == MODE_GLOBAL);
+}
+
 /* That needs a context. */
 static int note_within(const char *name)
 {
 	int code = note(name);
 
+	if (disturbs_capture(name)) {
+		capture.invalid = true;
+		return CAPTURE_UNSUPPORTED;
+	}
 	if (!num_current) {
 		violation("%s without a current context", name);
 		return INVALID_CONTEXT;
@@ -967,6 +1016,45 @@ EXPORT int cuCtxSynchronize(void)
 	}
 	wait_for(&m, "cuCtxSynchronize");
 	return lost;
+}
+
+EXPORT int cuThreadExchangeStreamCaptureMode(enum capture_mode *mode)
+{
+	enum capture_mode before = mode_of_thread;
+
+	scoped_lock(&lock);
+	note("cuThreadExchangeStreamCaptureMode");
+	mode_of_thread = *mode;
+	*mode = before;
+	return OK;
+}
+
+EXPORT int cuStreamBeginCapture_v2(void *handle, enum capture_mode mode)
+{
+	int code;
+
+	scoped_lock(&lock);
+	code = note_within("cuStreamBeginCapture_v2");
+	if (code || capture.stream || !stream_of(handle))
+		return code ? code : INVALID_VALUE;
+	capture = (struct capture){ .stream = handle,
+				    .mode = mode,
+				    .thread = pthread_self() };
+	return OK;
+}
+
+/* There is no graph, for nothing is queued on the stream. */
+EXPORT int cuStreamEndCapture(void *handle, void **graph)
+{
+	int code;
+
+	scoped_lock(&lock);
+	code = note_within("cuStreamEndCapture");
+	if (code || capture.stream != handle)
+		return code ? code : CAPTURE_UNMATCHED;
+	capture.stream = NULL;
+	*graph = NULL;
+	return capture.invalid ? CAPTURE_INVALIDATED : OK;
 }
 
 /* One side is memory of this device, the other is pinned. */

@@ -17,6 +17,10 @@
  *   - no copy or kernel is queued on a default stream, unless that is allowed;
  *   - the host does not wait while the device is paused.
  *
+ * As the driver does, it refuses a call that could disturb a capture of a
+ * graph, by the modes of the capture and of the calling thread, and the capture
+ * is invalid then.
+ *
  * $STANDIN_CUDA_RATE, in bytes a second, makes its link slow.
  *
  * A violation ends the program, or is counted where it is expected. The clock

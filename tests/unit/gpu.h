@@ -89,6 +89,82 @@ static inline bool gpu_has_standin(const struct gpu *g, const char *test)
 	return g->standin != NULL;
 }
 
+/* --- a capture of a graph, by another part of the program --- */
+
+enum { GPU_MODE_GLOBAL, GPU_MODE_THREAD, GPU_MODE_RELAXED };
+
+struct gpu_capture {
+	void *driver;
+	struct cuda_stream *stream;
+	int (*pop)(void **context);
+};
+
+static inline void *gpu_function(struct gpu_capture *c, const char *name)
+{
+	void *function = dlsym(c->driver, name);
+
+	CHECK(function);
+	return function;
+}
+
+/* As torch.cuda.graph() begins one; the stream is captured from then on. */
+static inline void gpu_capture_begin(const struct gpu *g,
+				     struct cuda_stream *stream,
+				     struct gpu_capture *c)
+{
+	int (*retain)(void **context, int device);
+	int (*push)(void *context);
+	int (*begin)(struct cuda_stream * stream, int mode);
+	void *context;
+
+	c->driver = dlopen(g->standin ? g->path : "libcuda.so.1", RTLD_NOW);
+	CHECK(c->driver);
+	c->stream = stream;
+	*(void **)&retain = gpu_function(c, "cuDevicePrimaryCtxRetain");
+	*(void **)&push = gpu_function(c, "cuCtxPushCurrent_v2");
+	*(void **)&c->pop = gpu_function(c, "cuCtxPopCurrent_v2");
+	*(void **)&begin = gpu_function(c, "cuStreamBeginCapture_v2");
+	CHECK(!retain(&context, 0) && !push(context));
+	CHECK(!begin(stream, GPU_MODE_GLOBAL));
+}
+
+/* Returns the driver's code; 0: nothing disturbed the capture. */
+static inline int gpu_capture_end(struct gpu_capture *c)
+{
+	int (*end)(struct cuda_stream * stream, void **graph);
+	int (*destroy)(void *graph);
+	int (*release)(int device);
+	void *graph = NULL, *context;
+	int code;
+
+	*(void **)&end = gpu_function(c, "cuStreamEndCapture");
+	*(void **)&release = gpu_function(c, "cuDevicePrimaryCtxRelease_v2");
+	code = end(c->stream, &graph);
+	if (graph) {
+		*(void **)&destroy = gpu_function(c, "cuGraphDestroy");
+		CHECK(!destroy(graph));
+	}
+	CHECK(!c->pop(&context) && !release(0));
+	dlclose(c->driver);
+	return code;
+}
+
+/* Sets the mode of the calling thread, and returns the one before. */
+static inline int gpu_exchange_mode(const struct gpu *g, int mode)
+{
+	struct gpu_capture c = { .driver = dlopen(g->standin ? g->path
+							     : "libcuda.so.1",
+						  RTLD_NOW) };
+	int (*exchange)(int *mode);
+
+	CHECK(c.driver);
+	*(void **)&exchange =
+		gpu_function(&c, "cuThreadExchangeStreamCaptureMode");
+	CHECK(!exchange(&mode));
+	dlclose(c.driver);
+	return mode;
+}
+
 /* --- a kernel: adds one to every byte --- */
 
 static const char gpu_text[] =

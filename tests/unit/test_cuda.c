@@ -127,7 +127,7 @@ static struct work work_begin(void)
 	return w;
 }
 
-static void work_end(struct work *w)
+static void work_close(struct work *w)
 {
 	cuda_device_free(w->cuda, w->device);
 	cuda_host_free(w->cuda, w->to);
@@ -136,6 +136,11 @@ static void work_end(struct work *w)
 	for (size_t i = 0; i < 2; i++)
 		cuda_stream_destroy(w->cuda, w->streams[i]);
 	cuda_close(w->cuda);
+}
+
+static void work_end(struct work *w)
+{
+	work_close(w);
 	CHECK(!standin || !standin->living());
 }
 
@@ -220,6 +225,42 @@ static void test_context(void)
 	work_end(&w);
 }
 
+/* While another part of the program captures a graph, in the mode that forbids
+   most, nothing is refused and nothing disturbs the capture. The thread keeps
+   its own mode. */
+static void test_captures(void)
+{
+	static const int modes[] = { GPU_MODE_GLOBAL, GPU_MODE_THREAD,
+				     GPU_MODE_RELAXED };
+	struct gpu_capture c;
+	struct work w, during;
+
+	if (standin)
+		standin->reset(3);
+	w = work_begin();
+	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
+		CHECK(gpu_exchange_mode(&gpu, modes[i]) == GPU_MODE_GLOBAL);
+		gpu_capture_begin(&gpu, w.streams[1], &c);
+		during = work_begin();
+		CHECK(!cuda_copy_to_device(during.cuda, during.device,
+					   during.from, SIZE,
+					   during.streams[0]));
+		CHECK(!cuda_event_record(during.cuda, during.event,
+					 during.streams[0]));
+		while (cuda_event_query(during.cuda, during.event) == -EAGAIN)
+			usleep(100);
+		CHECK(!cuda_event_synchronize(during.cuda, during.event));
+		CHECK(!cuda_stream_synchronize(during.cuda, during.streams[0]));
+		cuda_device_free(during.cuda, during.device);
+		during.device = 0;
+		CHECK(!gpu_capture_end(&c));
+		work_close(&during);
+		CHECK(gpu_exchange_mode(&gpu, GPU_MODE_GLOBAL) == modes[i]);
+	}
+	CHECK(!gpu.lines);
+	work_end(&w);
+}
+
 /* --- errors --- */
 
 static void test_errors(void)
@@ -232,6 +273,9 @@ static void test_errors(void)
 		{ 2, -ENOMEM, BETON_LOG_WARNING },
 		{ 400, -EINVAL, BETON_LOG_ERROR },
 		{ 801, -EOPNOTSUPP, BETON_LOG_ERROR },
+		{ 900, -EBUSY, BETON_LOG_ERROR },
+		{ 901, -EBUSY, BETON_LOG_ERROR },
+		{ 907, -EBUSY, BETON_LOG_ERROR },
 		{ 12345, -EIO, BETON_LOG_ERROR },
 	};
 	struct work w;
@@ -365,6 +409,23 @@ static void test_standin_streams(struct work *w)
 	CHECK(standin->living() == 7);
 }
 
+/* A call of the program's own, and of a thread that the capture is none of. */
+static void test_standin_captures(struct work *w)
+{
+	int (*query)(void *) = NULL;
+	struct gpu_capture c;
+
+	*(void **)&query = dlsym(gpu.library, "cuEventQuery");
+	gpu_capture_begin(&gpu, w->streams[1], &c);
+	CHECK(query(w->event) == 900);
+	CHECK(gpu_capture_end(&c) == 901);
+	gpu_capture_begin(&gpu, w->streams[1], &c);
+	CHECK(gpu_exchange_mode(&gpu, GPU_MODE_RELAXED) == GPU_MODE_GLOBAL);
+	CHECK(!query(w->event));
+	CHECK(gpu_exchange_mode(&gpu, GPU_MODE_GLOBAL) == GPU_MODE_RELAXED);
+	CHECK(!gpu_capture_end(&c));
+}
+
 static void test_standin(void)
 {
 	struct work w;
@@ -377,6 +438,7 @@ static void test_standin(void)
 	test_standin_orders(&w);
 	test_standin_memory(&w);
 	test_standin_streams(&w);
+	test_standin_captures(&w);
 	CHECK(!standin->violations());
 	standin->expect(false);
 	work_end(&w);
@@ -525,6 +587,7 @@ int main(void)
 	test_copies();
 	test_kernels();
 	test_context();
+	test_captures();
 	test_errors();
 	test_loss();
 	test_standin();

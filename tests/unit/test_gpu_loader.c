@@ -617,6 +617,37 @@ static void test_an_early_reuse_is_seen(void)
 	consumer_end(&s);
 }
 
+/* A loader opens, makes its first batches, whose memory grows, and takes them
+   back, while the program captures a graph. */
+static void test_a_graph_is_captured_meanwhile(void)
+{
+	static struct schedule s;
+	struct gpu_capture c;
+	struct cuda_stream *captured;
+
+	consumer_begin(&s, 1, false);
+	CHECK(!cuda_stream_create(s.cuda, &captured));
+	gpu_capture_begin(&gpu, captured, &c);
+	s.loader = load(&(struct beton_loader_options){
+		.size = sizeof(struct beton_loader_options),
+		.spec = SPEC,
+		.pipeline = pipelines[0],
+		.on_error = BETON_ON_ERROR_ZERO,
+		.workers = 2,
+		.log = hear,
+		.log_arg = &heard });
+	for (size_t i = 0; i < STEPS; i++) {
+		const struct beton_batch *b = next_on(s.loader, s.own[0]);
+
+		copy_back(&s, b, &wanted[0][BETON_ON_ERROR_ZERO][0][i],
+			  s.own[0]);
+		CHECK(!beton_loader_release_on(s.loader, b, s.own[0]));
+	}
+	CHECK(!gpu_capture_end(&c));
+	cuda_stream_destroy(s.cuda, captured);
+	consumer_end(&s);
+}
+
 /* With all batches kept, more than the ring has, and all given back. */
 static void test_nobody_waits_for_the_gpu(void)
 {
@@ -927,6 +958,7 @@ int main(void)
 	test_a_constant_batch();
 	test_nobody_waits_for_the_gpu();
 	test_an_early_reuse_is_seen();
+	test_a_graph_is_captured_meanwhile();
 	test_schedules();
 	test_any_call_may_fail();
 	test_a_lost_device();
