@@ -248,11 +248,11 @@ static int mount_and_serve(struct daemon *d, struct fuse_session *session)
 				   &d->log);
 		return EXIT_MOUNTPOINT;
 	}
-	fuse_ops_start_dropping(d->served.ops, session);
+	fuse_ops_start_dropping(d->served.ops, session, d->mountpoint);
 	code = served_start(&d->served);
 	if (!code)
 		code = run_loop(d, session);
-	fuse_ops_stop_dropping(d->served.ops, d->mountpoint);
+	fuse_ops_stop_dropping(d->served.ops);
 	fuse_session_unmount(session);
 	return code;
 }

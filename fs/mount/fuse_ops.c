@@ -592,15 +592,16 @@ int fuse_ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
 	return 0;
 }
 
-void fuse_ops_start_dropping(struct fuse_ops *ops, struct fuse_session *session)
+void fuse_ops_start_dropping(struct fuse_ops *ops, struct fuse_session *session,
+			     const char *mountpoint)
 {
 	ops->session = session;
-	inval_start(ops->inval, session);
+	inval_start(ops->inval, session, mountpoint);
 }
 
-void fuse_ops_stop_dropping(struct fuse_ops *ops, const char *mountpoint)
+void fuse_ops_stop_dropping(struct fuse_ops *ops)
 {
-	inval_close(steal(ops->inval), mountpoint);
+	inval_close(steal(ops->inval));
 	ops->session = NULL;
 }
 
@@ -608,7 +609,7 @@ void fuse_ops_close(struct fuse_ops *ops)
 {
 	if (!ops)
 		return;
-	inval_close(ops->inval, "");
+	inval_close(ops->inval);
 	while (ops->handles)
 		handle_close(ops, ops->handles);
 	/* Threads free theirs when they end. With -s the caller is the

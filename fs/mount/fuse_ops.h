@@ -21,11 +21,11 @@ struct fuse_ops;
 int fuse_ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
 		  void *arg, struct fuse_ops **out);
 /* Between these calls, the page cache drops a batch when it is closed. The
-   session must be mounted at the first and its loop have ended at the second.
- */
-void fuse_ops_start_dropping(struct fuse_ops *ops,
-			     struct fuse_session *session);
-void fuse_ops_stop_dropping(struct fuse_ops *ops, const char *mountpoint);
+   session must be mounted there at the first and its loop have ended at the
+   second. */
+void fuse_ops_start_dropping(struct fuse_ops *ops, struct fuse_session *session,
+			     const char *mountpoint);
+void fuse_ops_stop_dropping(struct fuse_ops *ops);
 /* Closes all files that are still open, after the session's threads have ended.
    Accepts NULL. */
 void fuse_ops_close(struct fuse_ops *ops);

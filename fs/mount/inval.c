@@ -33,6 +33,7 @@ struct inval {
 	pthread_cond_t changed;
 	pthread_cond_t stopped;
 	struct fuse_session *session;	  /* NULL: not started */
+	int abort_fd;			  /* aborts the connection; -1: none */
 	struct drop waiting[WAITING_MAX]; /* a ring, the oldest first */
 	unsigned first;
 	unsigned n;
@@ -80,17 +81,12 @@ int inval_open(struct inval **out)
 
 	if (!d)
 		return -ENOMEM;
+	d->abort_fd = -1;
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->changed, NULL);
 	clock_cond_init(&d->stopped);
 	*out = d;
 	return 0;
-}
-
-void inval_start(struct inval *d, struct fuse_session *session)
-{
-	scoped_lock(&d->lock);
-	d->session = session;
 }
 
 /* Starts the thread when it is first needed, which is never on most mounts. The
@@ -158,22 +154,33 @@ static unsigned minor_of(const char *mountpoint)
 	return found;
 }
 
-static void abort_connection(const char *mountpoint)
+static int open_abort(const char *mountpoint)
 {
 	unsigned minor = minor_of(mountpoint);
 	char path[64];
-	cleanup_fd int fd = -1;
 
 	if (!minor)
-		return;
+		return -1;
 	snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort",
 		 minor);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd >= 0 && write(fd, "1", 1) < 0)
+	return open(path, O_WRONLY | O_CLOEXEC);
+}
+
+void inval_start(struct inval *d, struct fuse_session *session,
+		 const char *mountpoint)
+{
+	scoped_lock(&d->lock);
+	d->session = session;
+	d->abort_fd = open_abort(mountpoint);
+}
+
+static void abort_connection(const struct inval *d)
+{
+	if (d->abort_fd >= 0 && write(d->abort_fd, "1", 1) < 0)
 		return;
 }
 
-void inval_close(struct inval *d, const char *mountpoint)
+void inval_close(struct inval *d)
 {
 	struct timespec end = clock_in_ms(PATIENCE * 1000);
 	int r = 0;
@@ -187,9 +194,11 @@ void inval_close(struct inval *d, const char *mountpoint)
 		r = pthread_cond_timedwait(&d->stopped, &d->lock, &end);
 	pthread_mutex_unlock(&d->lock);
 	if (r == ETIMEDOUT)
-		abort_connection(mountpoint);
+		abort_connection(d);
 	if (d->has_thread)
 		pthread_join(d->thread, NULL);
+	if (d->abort_fd >= 0)
+		close(d->abort_fd);
 	pthread_cond_destroy(&d->stopped);
 	pthread_cond_destroy(&d->changed);
 	pthread_mutex_destroy(&d->lock);

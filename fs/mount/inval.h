@@ -14,8 +14,9 @@ struct inval;
 
 /* Ignores all names until inval_start(). */
 int inval_open(struct inval **out);
-/* The session must be mounted and outlive the inval. */
-void inval_start(struct inval *inval, struct fuse_session *session);
+/* The session must be mounted, at `mountpoint`, and outlive the inval. */
+void inval_start(struct inval *inval, struct fuse_session *session,
+		 const char *mountpoint);
 
 /* Queues a name of a directory. Does nothing if the queue is full. */
 void inval_push(struct inval *inval, uint64_t directory, const char *name);
@@ -23,8 +24,8 @@ void inval_push(struct inval *inval, uint64_t directory, const char *name);
 /*
  * Stops the thread. Call it after the loop of the session and before the
  * unmount. If the kernel waits for a lookup that no thread will answer, aborts
- * the connection of the mount at `mountpoint`. Accepts NULL.
+ * the connection of the mount. Accepts NULL.
  */
-void inval_close(struct inval *inval, const char *mountpoint);
+void inval_close(struct inval *inval);
 
 #endif
