@@ -21,7 +21,11 @@
 #define SOURCE "tail.c"
 #define OBJECT "tail.so"
 
-enum { OBJECT_MAX = 8 << 20, MESSAGES_MAX = 16 << 10 };
+enum {
+	OBJECT_MAX = 8 << 20,
+	MESSAGES_MAX = 16 << 10,
+	POLL_MS = 50 /* the compiler's end is noticed so late at most */
+};
 
 /* --- which one --- */
 
@@ -119,6 +123,7 @@ struct run {
 	const struct compiler_job *job;
 	struct build_dir dir;
 	pid_t pid;
+	int pipe; /* of its messages */
 	char *messages;
 	size_t size; /* size of messages */
 };
@@ -226,10 +231,10 @@ static int64_t now_ms(void)
 }
 
 /* Keeps the beginning, and reads and drops the rest. */
-static ssize_t read_messages(struct run *run, int fd)
+static ssize_t read_messages(struct run *run)
 {
-	char chunk[1024];
-	ssize_t n = read(fd, chunk, sizeof(chunk));
+	char chunk[4096];
+	ssize_t n = read(run->pipe, chunk, sizeof(chunk));
 	size_t room = MESSAGES_MAX - run->size;
 
 	if (n <= 0)
@@ -240,36 +245,60 @@ static ssize_t read_messages(struct run *run, int fd)
 	return n;
 }
 
-/* Reads until every writer has ended. */
-static int listen_to(struct run *run, int fd)
+/*
+ * 0: the process runs, 1: it has ended, and its number is taken until its
+ * status is collected, -ECHILD: the host program has collected that.
+ */
+static int look_at(pid_t pid)
 {
-	struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
-				{ .fd = run->job->cancel_fd,
-				  .events = POLLIN } };
+	siginfo_t info = { .si_pid = 0 };
+
+	if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT))
+		return -errno;
+	return info.si_pid != 0;
+}
+
+/* Waits a moment for messages or to be canceled. */
+static int listen_to(struct run *run, bool *more)
+{
+	struct pollfd fds[] = {
+		{ .fd = *more ? run->pipe : -1, .events = POLLIN },
+		{ .fd = run->job->cancel_fd, .events = POLLIN }
+	};
+
+	/* A compiler that closed its messages ends soon after. */
+	if (poll(fds, ARRAY_LEN(fds), *more ? POLL_MS : 1) < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (fds[1].revents)
+		return -ECANCELED;
+	if (fds[0].revents)
+		*more = read_messages(run) > 0;
+	return 0;
+}
+
+/*
+ * Waits for the compiler itself: a process that it left behind may keep the
+ * pipe open for longer.
+ */
+static int wait_for_end(struct run *run)
+{
 	int64_t end = now_ms() + run->job->limit_ms;
+	bool more = true;
+	int r = 0;
 
-	for (;;) {
-		int64_t left = end - now_ms();
-
-		if (left <= 0)
-			return -ETIMEDOUT;
-		if (poll(fds, ARRAY_LEN(fds), (int)left) < 0) {
-			if (errno != EINTR)
-				return -errno;
-			continue;
-		}
-		if (fds[1].revents)
-			return -ECANCELED;
-		if (fds[0].revents && read_messages(run, fd) <= 0)
-			return 0;
+	while (!r && !look_at(run->pid)) {
+		r = listen_to(run, &more);
+		if (!r && now_ms() >= end)
+			r = -ETIMEDOUT;
 	}
+	return r;
 }
 
 /*
  * -EINVAL unless the compiler succeeded. If the host program has already
  * collected the status, the object file decides.
  */
-static int wait_for(pid_t pid)
+static int take_status(pid_t pid)
 {
 	int status = 0;
 
@@ -282,22 +311,33 @@ static int wait_for(pid_t pid)
 	return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EINVAL;
 }
 
+static int supervise(struct run *run)
+{
+	int status, r = wait_for_end(run);
+
+	/* The compiler, and processes that it left behind. */
+	if (look_at(run->pid) >= 0)
+		kill(-run->pid, SIGKILL);
+	status = take_status(run->pid);
+	while (run->size < MESSAGES_MAX && read_messages(run) > 0)
+		;
+	return r ? r : status;
+}
+
 static int run_compiler(struct run *run, const struct compiler *c)
 {
-	int ends[2], r, status;
+	int ends[2], r;
 
 	if (pipe2(ends, O_CLOEXEC))
 		return -errno;
-	r = spawn(run, c, ends[1]);
+	run->pipe = ends[0];
+	r = fcntl(run->pipe, F_SETFL, O_NONBLOCK) ? -errno : 0;
+	if (!r)
+		r = spawn(run, c, ends[1]);
 	close(ends[1]);
-	if (!r) {
-		r = listen_to(run, ends[0]);
-		if (r)
-			kill(-run->pid, SIGKILL);
-		status = wait_for(run->pid);
-		r = r ? r : status;
-	}
-	close(ends[0]);
+	if (!r)
+		r = supervise(run);
+	close(run->pipe);
 	return r;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The machine's C compiler: $BETON_CC, or the first of cc, gcc and clang on the
- * PATH. Run without a shell, in a process group of its own, with a time limit,
- * in a private temporary directory (build_dir.h) that is gone afterwards.
+ * PATH. Run without a shell, with a time limit, in a private temporary directory
+ * (build_dir.h) that is gone afterwards. It runs in a process group of its own,
+ * which ends with it.
  */
 #ifndef LOADER_JIT_COMPILER_H
 #define LOADER_JIT_COMPILER_H

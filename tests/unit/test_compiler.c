@@ -125,18 +125,84 @@ static void a_compiler_is_found_by_its_environment(void)
 	unsetenv("BETON_CC");
 }
 
+/*
+ * Processes that a script leaves behind become children of the test. Waits for
+ * them, and returns their number.
+ */
+static int orphans(int signal)
+{
+	int status, n = 0;
+
+	for (; wait(&status) > 0; n++)
+		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == signal);
+	CHECK(errno == ECHILD);
+	return n;
+}
+
 static void one_that_takes_too_long_is_ended(void)
 {
-	struct compiler c = script("sleep 600 & echo begun; wait");
+	struct compiler c = script("sleep 20 & echo begun; wait");
 	struct compiler_job job = job_of("");
 	char said[100];
 
 	job.limit_ms = 300;
 	CHECK(run(&c, &job, said, sizeof(said)) == -ETIMEDOUT);
+	/* None, if the script was too slow to begin. */
+	CHECK(orphans(SIGKILL) <= 1);
 	job.limit_ms = 600000;
 	job.cancel_fd = eventfd(1, 0);
 	CHECK(run(&c, &job, said, sizeof(said)) == -ECANCELED);
+	CHECK(orphans(SIGKILL) <= 1);
 	close(job.cancel_fd);
+}
+
+/* The end of the compiler counts, not that of all who write its messages. */
+static void one_that_leaves_a_process_behind_has_ended(void)
+{
+	struct compiler_job job = job_of("");
+	char said[100];
+	struct compiler c = script("sleep 20 & echo x > \"$2\"");
+
+	job.limit_ms = 10000;
+	CHECK(!run(&c, &job, said, sizeof(said)));
+	CHECK(orphans(SIGKILL) == 1);
+	c = script("sleep 20 & echo bad; exit 1");
+	CHECK(run(&c, &job, said, sizeof(said)) == -EINVAL);
+	CHECK(!strcmp(said, "bad\n"));
+	CHECK(orphans(SIGKILL) == 1);
+	/* In a group of its own, and one that never stops writing. */
+	c = script("setsid sh -c ': > begun; exec yes' &"
+		   "until [ -e begun ]; do sleep 0.01; done;"
+		   "echo x > \"$2\"");
+	CHECK(!run(&c, &job, said, sizeof(said)));
+	CHECK(orphans(SIGPIPE) == 1);
+}
+
+static void one_that_closes_its_output_has_not_ended(void)
+{
+	struct compiler_job job = job_of("");
+	char said[100];
+	struct compiler c = script("exec >&- 2>&-; sleep 0.1; echo x > \"$2\"");
+
+	CHECK(!run(&c, &job, said, sizeof(said)));
+	c = script("exec >&- 2>&-; sleep 20; :");
+	job.limit_ms = 300;
+	CHECK(run(&c, &job, said, sizeof(said)) == -ETIMEDOUT);
+	CHECK(orphans(SIGKILL) <= 1);
+}
+
+/* Then the kernel collects the status, and the object decides. */
+static void a_program_may_ignore_its_children(void)
+{
+	struct compiler_job job = job_of("");
+	char said[100];
+	struct compiler c = script("echo x > \"$2\"");
+
+	CHECK(signal(SIGCHLD, SIG_IGN) != SIG_ERR);
+	CHECK(!run(&c, &job, said, sizeof(said)));
+	c = script("exit 0");
+	CHECK(run(&c, &job, said, sizeof(said)) == -EINVAL);
+	CHECK(signal(SIGCHLD, SIG_DFL) != SIG_ERR);
 }
 
 static void one_that_fails_says_why(void)
@@ -171,11 +237,12 @@ static void it_runs_in_a_world_of_its_own(void)
 				   "[ \"$LC_ALL\" = C ] || echo locale;"
 				   "[ \"$MINE\" = 5 ] || echo mine;"
 				   "read line && echo input; : > \"$TMPDIR/x\";"
+				   "mkdir -p a/b; : > a/b/x; ln -s .. a/c;"
 				   "kill -TERM $$; exit 1");
 	char said[200];
 
 	setenv("MINE", "5", 1);
-	setenv("LD_PRELOAD", "", 1);
+	setenv("LD_PRELOAD", "libc.so.6", 1);
 	/* Also with signals blocked, as in a thread of the library. */
 	sigset_t all, old;
 
@@ -301,11 +368,14 @@ int main(void)
 {
 	char command[64];
 
-	CHECK(mkdtemp(dir));
+	CHECK(mkdtemp(dir) && !prctl(PR_SET_CHILD_SUBREAPER, 1));
 	setenv("TMPDIR", dir, 1);
 	source_becomes_an_object_or_messages();
 	a_compiler_is_found_by_its_environment();
 	one_that_takes_too_long_is_ended();
+	one_that_leaves_a_process_behind_has_ended();
+	one_that_closes_its_output_has_not_ended();
+	a_program_may_ignore_its_children();
 	one_that_fails_says_why();
 	it_runs_in_a_world_of_its_own();
 	a_replaced_directory_changes_nothing();
