@@ -206,9 +206,15 @@ BETON_API int beton_loader_hook(struct beton_loader *loader,
    invalid. */
 BETON_API void beton_loader_close(struct beton_loader *loader);
 
-/* Stops all threads, closes the dataset, and frees the memory of all batches
-   but those that you hold. They stay valid until you release them or close the
-   loader. After this call beton_loader_next() fails with -ECANCELED. */
+/*
+ * Stops all threads, closes the dataset, and frees the memory of all batches
+ * but those that you hold. They stay valid until you release them or close the
+ * loader. After this call beton_loader_next() fails with -ECANCELED.
+ *
+ * Does not wait for the daemon of a MOUNT, which may be stopped or wait for a
+ * disk. If the loader reads files there, a helper process does, so that this
+ * process can end meanwhile.
+ */
 BETON_API void beton_loader_stop(struct beton_loader *loader);
 
 /*

@@ -122,6 +122,12 @@ int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 	return r;
 }
 
+void feed_cancel(struct feed *feed)
+{
+	if (!feed->stopped && feed->ops->cancel)
+		feed->ops->cancel(feed);
+}
+
 void feed_give_back(struct feed *feed, struct feed_batch *batch)
 {
 	void *lent = steal(batch->lent);

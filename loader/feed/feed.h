@@ -56,6 +56,9 @@ struct feed_ops {
 	   Failures are logged. */
 	int (*fetch)(struct feed *feed, uint64_t epoch, uint64_t number,
 		     struct feed_batch *into);
+	/* Makes fetch() fail soon, now and later, although its data does not
+	   come. Any thread. NULL: fetch() waits for its data. */
+	void (*cancel)(struct feed *feed);
 	/* Releases shared memory. Any thread. NULL: the feed has none. */
 	void (*give_back)(struct feed *feed, void *lent);
 	/* Adds the subset that a spec names to the feed's. If the feed has one
@@ -113,6 +116,9 @@ int feed_make_fields(struct feed *feed, uint32_t n);
    one asked for. The view points into `into`. Failures are logged. */
 int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 	       struct feed_batch *into, struct batch_view *out);
+/* Ends the wait of a thread in feed_fetch(), which fails from now on. Any
+   thread. Does nothing after feed_stop(). */
+void feed_cancel(struct feed *feed);
 /* Releases the batch file. Any thread. */
 void feed_give_back(struct feed *feed, struct feed_batch *batch);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,12 @@ struct handover_client {
 	bool broken;
 	uint64_t requests;
 	struct lent *lents;
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* guards the members below */
+	bool canceled;
+	/* Slots that the loader has released while the daemon took no message.
+	   The next request sends them. A daemon lends no more at a time. */
+	uint64_t puts[HANDOVER_SLOTS_MAX];
+	unsigned num_puts;
 };
 
 /* --- mappings --- */
@@ -134,24 +140,74 @@ static bool is_used(struct handover_client *l, const struct lent *lent)
 
 /* --- messages --- */
 
-static int send_bytes(const struct handover_client *l, const void *bytes,
-		      size_t size)
+/* Never blocks. -EAGAIN: the daemon has to read other messages first. */
+static int send_now(const struct handover_client *l, const void *bytes,
+		    size_t size)
 {
 	ssize_t n;
 
 	do
-		n = send(l->fd, bytes, size, MSG_NOSIGNAL);
+		n = send(l->fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : 0;
 }
 
-static int send_number(const struct handover_client *l, uint32_t kind,
-		       uint64_t number)
+static bool is_canceled(struct handover_client *l)
 {
-	const struct handover_number message = { .kind = kind,
-						 .number = number };
+	scoped_lock(&l->lock);
+	return l->canceled;
+}
 
-	return send_bytes(l, &message, sizeof(message));
+/* Waits until the daemon has read messages. Its end, or a cancel, ends the wait
+   too. */
+static int wait_for_room(struct handover_client *l)
+{
+	struct pollfd p = { .fd = l->fd, .events = POLLOUT | POLLRDHUP };
+
+	while (poll(&p, 1, -1) < 0) {
+		if (errno != EINTR)
+			return -errno;
+	}
+	return is_canceled(l) || !(p.revents & POLLOUT) ? -ECONNRESET : 0;
+}
+
+/* Blocks until the daemon takes the message, or handover_client_cancel(). */
+static int send_bytes(struct handover_client *l, const void *bytes, size_t size)
+{
+	int r;
+
+	while ((r = send_now(l, bytes, size)) == -EAGAIN) {
+		r = wait_for_room(l);
+		if (r)
+			break;
+	}
+	return r;
+}
+
+static struct handover_number number_message(uint32_t kind, uint64_t number)
+{
+	return (struct handover_number){ .kind = kind, .number = number };
+}
+
+/* Sends the PUTs that the daemon did not take when their slots were released.
+ */
+static int send_puts(struct handover_client *l)
+{
+	uint64_t puts[HANDOVER_SLOTS_MAX];
+	struct handover_number put;
+	unsigned n;
+	int r = 0;
+
+	pthread_mutex_lock(&l->lock);
+	n = l->num_puts;
+	memcpy(puts, l->puts, n * sizeof(*puts));
+	l->num_puts = 0;
+	pthread_mutex_unlock(&l->lock);
+	for (unsigned i = 0; i < n && !r; i++) {
+		put = number_message(HANDOVER_PUT, puts[i]);
+		r = send_bytes(l, &put, sizeof(put));
+	}
+	return r;
 }
 
 /* Receives a whole message of this size. *fd is the descriptor that came with
@@ -186,7 +242,7 @@ static int receive(const struct handover_client *l, void *bytes, size_t size,
 	return (size_t)n == size && !(m.msg_flags & MSG_TRUNC) ? 0 : -EPROTO;
 }
 
-static int greet(const struct handover_client *l,
+static int greet(struct handover_client *l,
 		 const struct handover_client_name *name)
 {
 	struct handover_hello hello = {
@@ -230,6 +286,7 @@ static int lent_of(struct handover_client *l, int fd,
 
 static void drop_unused(struct handover_client *l)
 {
+	struct handover_number forget;
 	struct lent *lent, *next;
 
 	DL_FOREACH_SAFE(l->lents, lent, next)
@@ -237,8 +294,9 @@ static void drop_unused(struct handover_client *l)
 		if (l->requests - lent->last_used <= UNUSED_MAX ||
 		    is_used(l, lent))
 			continue;
-		send_number(l, HANDOVER_FORGET, lent->id);
-		lent_free(l, lent);
+		forget = number_message(HANDOVER_FORGET, lent->id);
+		if (send_now(l, &forget, sizeof(forget)) != -EAGAIN)
+			lent_free(l, lent);
 	}
 }
 
@@ -272,7 +330,9 @@ static int exchange(struct handover_client *l, const char *path,
 
 	if (n < 0)
 		return n;
-	r = send_bytes(l, &get, (size_t)n);
+	r = send_puts(l);
+	if (!r)
+		r = send_bytes(l, &get, (size_t)n);
 	return r ? r : receive(l, reply, sizeof(*reply), fd);
 }
 
@@ -300,7 +360,6 @@ bool handover_client_is_broken(const struct handover_client *l)
 	return l->broken;
 }
 
-/* Does not wait for a busy daemon. */
 void handover_client_tell(struct handover_client *l,
 			  const struct rank_figures *figures)
 {
@@ -308,18 +367,20 @@ void handover_client_tell(struct handover_client *l,
 					    .figures = *figures };
 
 	if (!l->broken)
-		send(l->fd, &tell, sizeof(tell), MSG_NOSIGNAL | MSG_DONTWAIT);
+		send_now(l, &tell, sizeof(tell));
 }
 
 void handover_client_give_back(struct handover_client *l, struct lent *lent)
 {
-	uint64_t id = lent->id;
+	const struct handover_number put =
+		number_message(HANDOVER_PUT, lent->id);
 
-	pthread_mutex_lock(&l->lock);
+	scoped_lock(&l->lock);
 	lent->refs--;
-	pthread_mutex_unlock(&l->lock);
-	/* The message fails if the daemon is gone, which does no harm. */
-	send_number(l, HANDOVER_PUT, id);
+	/* If the daemon is gone the message fails, which does no harm. */
+	if ((l->num_puts || send_now(l, &put, sizeof(put)) == -EAGAIN) &&
+	    l->num_puts < ARRAY_LEN(l->puts))
+		l->puts[l->num_puts++] = put.number;
 }
 
 /* --- opening and closing --- */
@@ -389,6 +450,15 @@ int handover_client_open(const char *address,
 	}
 	handover_client_close(l);
 	return r;
+}
+
+/* Ends the wait for a message from the daemon. Those to the daemon still pass,
+   the loader's last report among them. */
+void handover_client_cancel(struct handover_client *l)
+{
+	scoped_lock(&l->lock);
+	l->canceled = true;
+	shutdown(l->fd, SHUT_RD);
 }
 
 void handover_client_close(struct handover_client *l)

@@ -5,8 +5,9 @@
  * mapped once, read-only, and only if it is sealed against shrinking, so the
  * mapping stays valid when the daemon dies.
  *
- * One thread requests batches; any thread may release them. client.lock guards
- * the mappings' counts; no lock is taken under it.
+ * One thread requests batches; any thread may release them, or cancel the wait
+ * for one. client.lock guards what these threads share; no lock is taken under
+ * it, and no call waits under it.
  */
 #ifndef LOADER_FEED_HANDOVER_CLIENT_H
 #define LOADER_FEED_HANDOVER_CLIENT_H
@@ -46,10 +47,16 @@ int handover_client_get(struct handover_client *client, const char *path,
 			struct loan *out);
 bool handover_client_is_broken(const struct handover_client *client);
 
-/* Sends this loader's figures. The message may get lost. */
+/* Makes handover_client_get() fail, now and later, however long the daemon does
+   not answer. Any thread. */
+void handover_client_cancel(struct handover_client *client);
+
+/* Sends this loader's figures. The message may get lost. Does not wait. */
 void handover_client_tell(struct handover_client *client,
 			  const struct rank_figures *figures);
 
+/* Does not wait: if the daemon takes no message now, the next request sends it.
+ */
 void handover_client_give_back(struct handover_client *client,
 			       struct lent *lent);
 

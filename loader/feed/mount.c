@@ -7,7 +7,6 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
@@ -18,15 +17,13 @@
 
 #include "fs/dataset/field.h"
 #include "fs/util/bytes.h"
-#include "fs/util/cleanup.h"
 #include "fs/util/name.h"
 #include "loader/feed/batch_view.h"
 #include "loader/feed/feed.h"
+#include "loader/feed/file_reader.h"
 #include "loader/feed/handover_client.h"
 
 enum {
-	/* Larger reads gain nothing: the kernel cuts them to 1 MiB. */
-	READ_BYTES = 4 << 20,
 	PATH_SIZE = 4096,
 	/* batches/SPEC/EPOCH/NUMBER.batch */
 	NAME_IN_MOUNT = SPEC_TEXT_MAX + 64,
@@ -35,6 +32,7 @@ enum {
 struct mount_feed {
 	struct feed base;
 	struct handover_client *client; /* NULL: read files */
+	struct file_reader *reader;	/* for all files after open() */
 	/* The dataset's directory in the mount, with a slash, or empty. */
 	char directory[NAME_MAX + 2];
 };
@@ -52,7 +50,10 @@ static bool mount_is_for(const char *path)
 
 static void mount_close(struct feed *feed)
 {
-	handover_client_close(((struct mount_feed *)feed)->client);
+	struct mount_feed *m = (struct mount_feed *)feed;
+
+	handover_client_close(m->client);
+	file_reader_close(m->reader);
 }
 
 static int parse_field(struct feed *feed, uint32_t i, json_t *o)
@@ -122,49 +123,18 @@ static int read_schema(struct feed *feed)
 
 /* --- files --- */
 
-/* Reads all of an open file into the buffer. */
-static int read_file(int fd, struct buffer *into, uint64_t *size)
+/* Logs the failure of a read. The caller knows of one that it canceled. */
+static int note_read(struct feed *feed, const char *name, int r)
 {
-	struct stat st;
-	uint64_t at = 0;
-	ssize_t n;
-	int r;
-
-	if (fstat(fd, &st))
-		return -errno;
-	/* O_DIRECT may write whole pages. */
-	r = buffer_reserve(into, align_up((uint64_t)st.st_size + 1, 4096));
-	while (!r) {
-		n = pread(fd, into->bytes + at,
-			  min_u64(READ_BYTES, into->capacity - at), (off_t)at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			r = -errno;
-		if (n <= 0)
-			break;
-		at += (uint64_t)n;
-		if (at >= (uint64_t)st.st_size)
-			break;
-	}
-	/* A file shorter than its size had metadata that could not be read any
-	   more. Its header shows whether it is whole. */
-	*size = at;
+	if (r && r != -ECANCELED)
+		log_error(feed->log, "%s: %s", name, strerror(-r));
 	return r;
 }
 
 static int read_batch(struct feed *feed, const char *name, struct buffer *into,
 		      uint64_t *size)
 {
-	cleanup_fd int fd = open(name, O_RDONLY | O_CLOEXEC | O_DIRECT);
-	int r;
-
-	if (fd < 0 && errno == EINVAL)
-		fd = open(name, O_RDONLY | O_CLOEXEC);
-	r = fd < 0 ? -errno : read_file(fd, into, size);
-	if (r)
-		log_error(feed->log, "%s: %s", name, strerror(-r));
-	return r;
+	return note_read(feed, name, file_read(name, into, size));
 }
 
 /* Sample 0 of every image field, for pipelines that need a fixed shape. */
@@ -391,6 +361,8 @@ static int mount_open(const char *path, const struct feed_options *o,
 	if (!r)
 		r = read_shapes(&m->base);
 	if (!r)
+		r = file_reader_open(&m->reader);
+	if (!r)
 		r = choose_delivery(m, o);
 	if (r)
 		feed_close(&m->base);
@@ -440,9 +412,19 @@ static int mount_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 	    (int)sizeof(path))
 		return -ENAMETOOLONG;
 	feed->delivery = "direct";
-	r = read_batch(feed, path, &into->own, &into->size);
+	r = file_reader_read(m->reader, path, &into->own, &into->size);
 	into->bytes = into->own.bytes;
-	return r;
+	return note_read(feed, path, r);
+}
+
+/* The reader first: where zero-copy delivery fails, fetch() reads the file. */
+static void mount_cancel(struct feed *feed)
+{
+	struct mount_feed *m = (struct mount_feed *)feed;
+
+	file_reader_cancel(m->reader);
+	if (m->client)
+		handover_client_cancel(m->client);
 }
 
 static void mount_give_back(struct feed *feed, void *lent)
@@ -463,6 +445,7 @@ const struct feed_ops feed_mount = {
 	.is_for = mount_is_for,
 	.open = mount_open,
 	.fetch = mount_fetch,
+	.cancel = mount_cancel,
 	.find_subset = mount_find_subset,
 	.give_back = mount_give_back,
 	.tell = mount_tell,

@@ -421,6 +421,7 @@ static void stop_threads(struct ring *ring)
 	pthread_cond_broadcast(&ring->work);
 	pthread_mutex_unlock(&ring->lock);
 	hook_stop(ring->options.hook);
+	feed_cancel(ring->options.feed);
 	fetcher_join(ring);
 	workers_join(ring);
 }

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads whole files of a mount, so that the caller can abandon a read. The
+ * kernel does not interrupt the read of a file whose daemon is stopped or waits
+ * for a disk. A thread in such a read cannot be joined, and its process cannot
+ * end, not even by SIGKILL.
+ *
+ * For that reason the reads happen in a helper process that shares the memory
+ * of this one, and has no open files. A thread owns the helper process, and
+ * replaces it where there cannot be one. An abandoned thread frees the reader
+ * once the kernel returns, and with it the memory that the kernel may still
+ * write.
+ *
+ * One thread reads. Any thread may cancel.
+ */
+#ifndef LOADER_FEED_FILE_READER_H
+#define LOADER_FEED_FILE_READER_H
+
+#include "loader/util/scratch.h"
+
+struct file_reader;
+
+int file_reader_open(struct file_reader **out);
+/* Abandons a read that does not end soon. Takes NULL. */
+void file_reader_close(struct file_reader *reader);
+
+/* Reads the file into a buffer, which grows as needed. -ECANCELED: the read was
+   canceled, and the reader keeps the buffer's memory. */
+int file_reader_read(struct file_reader *reader, const char *path,
+		     struct buffer *into, uint64_t *size);
+/* Makes file_reader_read() fail with -ECANCELED, now and later. */
+void file_reader_cancel(struct file_reader *reader);
+
+/* As file_reader_read(), in the calling thread, which may block for as long as
+   the daemon does not answer. */
+int file_read(const char *path, struct buffer *into, uint64_t *size);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loader's end of zero-copy delivery, with a daemon that does not answer,
+   or is not what it seems. */
+#include "loader/feed/handover_client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fs/engine/handover_message.h"
+#include "tests/unit/t.h"
+
+/* No wait of this test is longer. */
+enum { DEADLINE_S = 30, CAPACITY = 2 << 20, SIZE = 100, SLOT = 7 };
+
+/* A daemon that the test plays. */
+struct server {
+	int listener;
+	int fd; /* of the loader */
+	int memory;
+	char address[sizeof(struct sockaddr_un)];
+};
+
+static void server_open(struct server *s)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	socklen_t size = sizeof(name);
+
+	*s = (struct server){ .fd = -1 };
+	s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	/* The kernel chooses an abstract address. */
+	CHECK(!bind(s->listener, (struct sockaddr *)&name,
+		    sizeof(sa_family_t)));
+	CHECK(!listen(s->listener, 4));
+	CHECK(!getsockname(s->listener, (struct sockaddr *)&name, &size));
+	size -= (socklen_t)offsetof(struct sockaddr_un, sun_path);
+	memcpy(s->address, name.sun_path, size);
+	s->address[0] = '@';
+	s->memory = memfd_create("beton-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	CHECK(!ftruncate(s->memory, CAPACITY));
+	CHECK(!fcntl(s->memory, F_ADD_SEALS, F_SEAL_SHRINK));
+}
+
+static void server_close(struct server *s)
+{
+	close(s->fd);
+	close(s->listener);
+	close(s->memory);
+}
+
+static void *greet_loader(void *arg)
+{
+	const struct handover_welcome welcome = { HANDOVER_WELCOME,
+						  HANDOVER_VERSION };
+	struct server *s = arg;
+	struct handover_hello hello;
+
+	s->fd = accept(s->listener, NULL, NULL);
+	CHECK(recv(s->fd, &hello, sizeof(hello), 0) == sizeof(hello));
+	CHECK(send(s->fd, &welcome, sizeof(welcome), 0) == sizeof(welcome));
+	return NULL;
+}
+
+static struct handover_client *connect_to(struct server *s)
+{
+	const struct handover_client_name name = { "test", 0, 1 };
+	struct handover_client *l;
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, greet_loader, s));
+	CHECK(!handover_client_open(s->address, &name, &l));
+	pthread_join(thread, NULL);
+	return l;
+}
+
+/* A request on a thread of its own. */
+struct request {
+	struct handover_client *l;
+	struct loan loan;
+	int result;
+	pthread_t thread;
+};
+
+static void *run_request(void *arg)
+{
+	struct request *q = arg;
+
+	q->result = handover_client_get(q->l, "batch", &q->loan);
+	return NULL;
+}
+
+static void request_begin(struct request *q, struct handover_client *l)
+{
+	*q = (struct request){ .l = l };
+	CHECK(!pthread_create(&q->thread, NULL, run_request, q));
+}
+
+static int request_end(struct request *q)
+{
+	pthread_join(q->thread, NULL);
+	return q->result;
+}
+
+/* Reads messages up to the next GET. Returns the number of PUTs among them. */
+static unsigned read_to_get(struct server *s, uint64_t *request)
+{
+	union {
+		uint32_t kind;
+		struct handover_get get;
+		struct handover_number number;
+	} m;
+	unsigned puts = 0;
+
+	for (;;) {
+		CHECK(recv(s->fd, &m, sizeof(m), 0) > 0);
+		if (m.kind == HANDOVER_GET)
+			break;
+		CHECK(m.kind != HANDOVER_PUT || m.number.number == SLOT);
+		puts += m.kind == HANDOVER_PUT;
+	}
+	*request = m.get.request;
+	return puts;
+}
+
+static void answer(struct server *s, uint64_t request)
+{
+	const struct handover_batch batch = {
+		.kind = HANDOVER_BATCH,
+		.request = request,
+		.slot = SLOT,
+		.size = SIZE,
+		.capacity = CAPACITY,
+	};
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { .bytes = { 0 } };
+	struct iovec iov = { (void *)&batch, sizeof(batch) };
+	const struct msghdr m = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = control.bytes,
+				  .msg_controllen = sizeof(control.bytes) };
+
+	control.head.cmsg_level = SOL_SOCKET;
+	control.head.cmsg_type = SCM_RIGHTS;
+	control.head.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&control.head), &s->memory, sizeof(int));
+	CHECK(sendmsg(s->fd, &m, 0) == sizeof(batch));
+}
+
+static struct lent *borrow(struct server *s, struct handover_client *l)
+{
+	struct request q;
+	uint64_t number;
+
+	request_begin(&q, l);
+	read_to_get(s, &number);
+	answer(s, number);
+	CHECK(!request_end(&q));
+	CHECK(q.loan.size == SIZE);
+	return q.loan.lent;
+}
+
+/* Sends messages until the daemon takes no more of them. */
+static void fill_queue(struct handover_client *l)
+{
+	for (unsigned i = 0; i < 5000; i++)
+		handover_client_tell(l, &(struct rank_figures){ .epoch = 0 });
+}
+
+static void an_answer_that_does_not_come_can_be_canceled(void)
+{
+	struct handover_client *l;
+	struct handover_tell tell;
+	struct request q;
+	struct server s;
+	uint64_t number;
+
+	server_open(&s);
+	l = connect_to(&s);
+	request_begin(&q, l);
+	read_to_get(&s, &number);
+	handover_client_cancel(l);
+	CHECK(request_end(&q) < 0);
+	request_begin(&q, l);
+	CHECK(request_end(&q) < 0);
+	handover_client_close(l);
+	server_close(&s);
+
+	/* The last report passes nevertheless. */
+	server_open(&s);
+	l = connect_to(&s);
+	handover_client_cancel(l);
+	handover_client_tell(l, &(struct rank_figures){ .epoch = 5 });
+	handover_client_close(l);
+	CHECK(recv(s.fd, &tell, sizeof(tell), 0) == sizeof(tell));
+	CHECK(tell.kind == HANDOVER_TELL && tell.figures.epoch == 5);
+	CHECK(!recv(s.fd, &tell, sizeof(tell), 0));
+	server_close(&s);
+}
+
+static void a_request_that_is_not_taken_can_be_canceled(void)
+{
+	struct handover_client *l;
+	struct request q;
+	struct server s;
+
+	server_open(&s);
+	l = connect_to(&s);
+	fill_queue(l);
+	request_begin(&q, l);
+	handover_client_cancel(l);
+	CHECK(request_end(&q) < 0);
+	handover_client_close(l);
+	server_close(&s);
+}
+
+static void a_daemon_that_ends_ends_the_wait(void)
+{
+	struct handover_client *l;
+	struct request q;
+	struct server s;
+
+	server_open(&s);
+	l = connect_to(&s);
+	fill_queue(l);
+	request_begin(&q, l);
+	close(s.fd);
+	CHECK(request_end(&q) < 0 && handover_client_is_broken(l));
+	handover_client_close(l);
+	server_close(&s);
+}
+
+/* The next request sends what the daemon did not take, once. */
+static void a_release_does_not_wait_and_is_not_lost(void)
+{
+	struct handover_client *l;
+	struct lent *a, *b;
+	struct request q;
+	struct server s;
+	uint64_t number;
+
+	server_open(&s);
+	l = connect_to(&s);
+	a = borrow(&s, l);
+	b = borrow(&s, l);
+	fill_queue(l);
+	handover_client_give_back(l, a);
+	handover_client_give_back(l, b);
+	request_begin(&q, l);
+	CHECK(read_to_get(&s, &number) == 2);
+	answer(&s, number);
+	CHECK(!request_end(&q));
+	handover_client_give_back(l, q.loan.lent);
+	request_begin(&q, l);
+	CHECK(read_to_get(&s, &number) == 1);
+	answer(&s, number);
+	CHECK(!request_end(&q));
+	handover_client_close(l);
+	server_close(&s);
+}
+
+int main(void)
+{
+	alarm(DEADLINE_S);
+	an_answer_that_does_not_come_can_be_canceled();
+	a_request_that_is_not_taken_can_be_canceled();
+	a_daemon_that_ends_ends_the_wait();
+	a_release_does_not_wait_and_is_not_lost();
+	return 0;
+}
