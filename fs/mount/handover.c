@@ -23,7 +23,6 @@ struct handover {
 	enum handover_allow allow;
 	char name[HANDOVER_NAME_SIZE];
 	int listener;
-	int epoll;
 	pthread_t thread;
 	bool has_thread;
 	bool refused;  /* a refusal was logged; for the thread alone */
@@ -45,8 +44,6 @@ static bool is_welcome(struct handover *h, const struct peer *peer)
 /* Owns the socket if it succeeds. */
 static int let_in(struct handover *h, int fd)
 {
-	struct epoll_event event = { .events = EPOLLIN };
-	struct connection *c;
 	struct peer peer = { .uid = (uid_t)-1 };
 	int r = peer_of(fd, &peer);
 
@@ -55,13 +52,9 @@ static int let_in(struct handover *h, int fd)
 	if (!r && h->shared.num_connections == HANDOVER_CONNECTIONS_MAX)
 		r = -EUSERS;
 	if (!r)
-		r = connection_open(&h->shared, fd, &peer, &c);
-	if (!r) {
-		event.data.ptr = c;
-		if (epoll_ctl(h->epoll, EPOLL_CTL_ADD, fd, &event))
-			connection_close(c);
+		r = connection_open(&h->shared, fd, &peer);
+	if (!r)
 		return 0;
-	}
 	if (!h->refused)
 		log_warning(h->shared.log, "hand-over: user %d is refused: %s",
 			    (int)peer.uid, strerror(-r));
@@ -103,7 +96,7 @@ static void *serve_events(void *arg)
 	struct epoll_event event;
 
 	while (!is_stopping(h)) {
-		if (epoll_wait(h->epoll, &event, 1, -1) != 1)
+		if (epoll_wait(h->shared.epoll, &event, 1, -1) != 1)
 			continue;
 		if (event.data.ptr == &h->listener)
 			on_connect(h);
@@ -142,7 +135,8 @@ static int watch(struct handover *h, int *fd, uint32_t events)
 {
 	struct epoll_event event = { .events = events, .data.ptr = fd };
 
-	return epoll_ctl(h->epoll, EPOLL_CTL_ADD, *fd, &event) ? -errno : 0;
+	return epoll_ctl(h->shared.epoll, EPOLL_CTL_ADD, *fd, &event) ? -errno
+								      : 0;
 }
 
 static int open_descriptors(struct handover *h)
@@ -152,8 +146,8 @@ static int open_descriptors(struct handover *h)
 	h->listener = socket(AF_UNIX,
 			     SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	h->shared.events = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	h->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (h->listener < 0 || h->shared.events < 0 || h->epoll < 0)
+	h->shared.epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (h->listener < 0 || h->shared.events < 0 || h->shared.epoll < 0)
 		return -errno;
 	r = bind_name(h);
 	if (!r)
@@ -173,7 +167,7 @@ int handover_open(const struct handover_options *options, struct handover **out)
 	h->shared.budget = options->budget;
 	h->shared.jobs = options->jobs;
 	h->allow = options->allow;
-	h->listener = h->shared.events = h->epoll = -1;
+	h->listener = h->shared.events = h->shared.epoll = -1;
 	pthread_mutex_init(&h->shared.lock, NULL);
 	r = open_descriptors(h);
 	if (r)
@@ -225,7 +219,7 @@ void handover_close(struct handover *h)
 	connections_wait(&h->shared);
 	close_fd(h->listener);
 	close_fd(h->shared.events);
-	close_fd(h->epoll);
+	close_fd(h->shared.epoll);
 	pthread_mutex_destroy(&h->shared.lock);
 	free(h);
 }

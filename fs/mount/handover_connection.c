@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <utlist.h>
@@ -279,6 +280,9 @@ void connection_close(struct connection *c)
 	job_rank_close(c->job, &c->told_as);
 	job_disconnect(c->job);
 	jobs_put(&c->job);
+	/* Closing alone would not end its events if a child that was forked has
+	   the socket too. */
+	epoll_ctl(h->epoll, EPOLL_CTL_DEL, c->fd, NULL);
 	close(c->fd);
 	DL_DELETE(h->connections, c);
 	h->num_connections--;
@@ -589,18 +593,24 @@ void connection_read(struct connection *c)
 /* --- interface --- */
 
 int connection_open(struct handover_shared *shared, int fd,
-		    const struct peer *peer, struct connection **out)
+		    const struct peer *peer)
 {
 	struct connection *c = calloc(1, sizeof(*c));
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = c };
+	int r;
 
 	if (!c)
 		return -ENOMEM;
+	if (epoll_ctl(shared->epoll, EPOLL_CTL_ADD, fd, &event)) {
+		r = -errno;
+		free(c);
+		return r;
+	}
 	c->shared = shared;
 	c->fd = fd;
 	c->peer = *peer;
 	DL_APPEND(shared->connections, c);
 	shared->num_connections++;
-	*out = c;
 	return 0;
 }
 

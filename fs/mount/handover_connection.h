@@ -20,6 +20,7 @@ struct request;
 struct handover_shared {
 	struct ns *ns;
 	struct log *log;
+	int epoll;  /* has each connection's socket, with a pointer to it */
 	int events; /* an eventfd: wakes the thread */
 	uint64_t max_bytes;
 	struct budget *budget; /* users pin in it the bytes they hold */
@@ -34,9 +35,10 @@ struct handover_shared {
 	struct request *done; /* guarded by it */
 };
 
-/* If it succeeds, owns the socket and is in shared->connections. */
+/* If it succeeds, there is one more in shared->connections, which owns the
+   socket. */
 int connection_open(struct handover_shared *shared, int fd,
-		    const struct peer *peer, struct connection **out);
+		    const struct peer *peer);
 /* Cancels all requests and abandons all slots. */
 void connection_close(struct connection *connection);
 

@@ -4,9 +4,12 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #include "fs/engine/handover_message.h"
 #include "fs/mount/handover_peer.h"
@@ -524,6 +527,42 @@ static void more_connections_than_there_may_be_are_refused(void)
 	tear_down(&f);
 }
 
+/*
+ * The daemon may fork, as libfuse does to unmount. Until the child has called
+ * exec(), it keeps the daemon's end of a connection open after the daemon has
+ * closed it.
+ */
+static void a_child_keeps_no_connection_alive(void)
+{
+	struct fixture f;
+	struct handover_client *l;
+	struct loan loan;
+	pid_t child;
+	int fd;
+
+	set_up(&f, 64 << 20);
+	fd = connect_raw(&f);
+	hello(fd);
+	child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(fd);
+		for (;;)
+			pause();
+	}
+	close(fd);
+	l = lender_of(&f);
+	for (uint64_t i = 0; i < BATCHES; i++) {
+		CHECK(!get(l, 0, i, &loan));
+		handover_client_give_back(l, loan.lent);
+	}
+	handover_client_close(l);
+	tear_down(&f);
+	CHECK(!kill(child, SIGKILL));
+	CHECK(waitpid(child, NULL, 0) == child);
+}
+
 /* --- slow disks --- */
 
 static void ask_path(int fd, uint64_t request, const char *path)
@@ -655,6 +694,7 @@ int main(void)
 	a_flood_ends_the_connection();
 	requests_can_be_cancelled_at_any_time();
 	more_connections_than_there_may_be_are_refused();
+	a_child_keeps_no_connection_alive();
 	a_slow_disk_delays_its_own_reader_only();
 	names_wait_for_no_disk();
 	permissions_are_those_of_the_kernel();
