@@ -25,7 +25,7 @@ static int lose_batch(struct beton_loader *l, const struct beton_batch **out,
 		 (unsigned long long)(*out)->epoch,
 		 (unsigned long long)(*out)->number,
 		 *why ? why : strerror(-error));
-	ring_release(l->ring, *out);
+	beton_loader_release(l, *out);
 	*out = NULL;
 	return error;
 }
@@ -116,7 +116,14 @@ void beton_loader_stop(struct beton_loader *l)
 void beton_loader_release(struct beton_loader *l,
 			  const struct beton_batch *batch)
 {
-	ring_release(l->ring, batch);
+	struct device_batch *p;
+	int r = ring_parcel(l->ring, batch, &p);
+
+	if (!r && p)
+		r = device_batch_finish(p);
+	/* While a stream may use its memory the batch stays held. */
+	if (!r)
+		ring_release(l->ring, batch);
 }
 
 int beton_loader_release_on(struct beton_loader *l,

@@ -235,6 +235,10 @@ BETON_API int beton_loader_next(struct beton_loader *loader,
 BETON_API int beton_loader_wait(struct beton_loader *loader,
 				uint32_t milliseconds);
 
+/* Releases a batch: the loader uses its memory again. If streams acquired the
+   batch, work that is queued on them still finds it unchanged. If the driver
+   cannot order that, for example because a stream was destroyed, this call
+   waits for the whole device. */
 BETON_API void beton_loader_release(struct beton_loader *loader,
 				    const struct beton_batch *batch);
 

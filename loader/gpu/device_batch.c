@@ -277,6 +277,14 @@ int device_batch_release(struct device_batch *p, struct cuda_stream *stream)
 	return r;
 }
 
+int device_batch_finish(struct device_batch *p)
+{
+	int r = p->is_begun ? upload_finish(p->slot) : 0;
+
+	p->is_begun = p->is_begun && r;
+	return r;
+}
+
 void device_batch_end(struct device_batch *p)
 {
 	if (p->is_begun)

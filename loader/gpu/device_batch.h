@@ -64,5 +64,7 @@ int device_batch_wait(struct device_batch *p);
 int device_batch_release(struct device_batch *p, struct cuda_stream *stream);
 /* As upload_release_done(), if the batch was begun and not released. */
 void device_batch_end(struct device_batch *p);
+/* As upload_finish(), if the batch was begun and not released. */
+int device_batch_finish(struct device_batch *p);
 
 #endif

@@ -272,7 +272,7 @@ void upload_slot_close(struct upload_slot *s)
 {
 	if (!s)
 		return;
-	if (s->round != ROUND_NONE && upload_release(s, UPLOAD_NO_STREAM))
+	if (s->round != ROUND_NONE && upload_finish(s))
 		upload_release_done(s);
 	/* Memory in use must not be freed. If the driver cannot tell by the
 	   events, waits for the whole device. */
@@ -601,6 +601,18 @@ int upload_release(struct upload_slot *s, struct cuda_stream *stream)
 	else
 		s->num_users = before;
 	return r;
+}
+
+int upload_finish(struct upload_slot *s)
+{
+	int r;
+
+	if (!upload_release(s, UPLOAD_NO_STREAM))
+		return 0;
+	r = cuda_synchronize(s->upload->cuda);
+	if (!r || cuda_is_lost(s->upload->cuda))
+		upload_release_done(s);
+	return cuda_is_lost(s->upload->cuda) ? 0 : r;
 }
 
 void upload_release_done(struct upload_slot *s)

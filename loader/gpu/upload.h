@@ -157,5 +157,12 @@ int upload_release(struct upload_slot *slot, struct cuda_stream *stream);
 /* Ends the round, with the promise that no consumer uses its memory on the
    device any more, because the host waited for it or nobody ever did. */
 void upload_release_done(struct upload_slot *slot);
+/*
+ * Ends the round as upload_release() without a stream does. If the driver
+ * cannot record events on the streams that acquired the slot, for example
+ * because one does not exist any more, waits for the whole device. On failure
+ * nothing has changed: consumers may still use the memory.
+ */
+int upload_finish(struct upload_slot *slot);
 
 #endif

@@ -607,13 +607,81 @@ static void test_an_early_reuse_is_seen(void)
 	for (size_t i = 0; i < STEPS; i++) {
 		const struct beton_batch *b = next_on(s.loader, s.own[0]);
 
-		standin->hold(s.own[0], true);
+		/* The other stream did not acquire the batch. */
+		CHECK(!cuda_stream_synchronize(s.cuda, s.own[0]));
+		standin->hold(s.own[1], true);
+		copy_back(&s, b, &s.want[0][i], s.own[1]);
+		beton_loader_release(s.loader, b);
+	}
+	standin->hold(s.own[1], false);
+	CHECK(standin->violations());
+	s.num_copied = 0;
+	consumer_end(&s);
+}
+
+/* Streams that acquired a batch still read it when it is released without one:
+   the stand-in ends the program if the next batch is not ordered after them. */
+static void test_release_waits_for_acquired_streams(void)
+{
+	static struct schedule s;
+
+	open_simply(&s, 1, 0);
+	for (size_t i = 0; i < STEPS; i++) {
+		const struct beton_batch *b = next_on(s.loader, s.own[0]);
+
+		CHECK(!beton_loader_acquire(s.loader, b, s.own[1]));
+		copy_back(&s, b, &s.want[0][i], s.own[1]);
 		copy_back(&s, b, &s.want[0][i], s.own[0]);
 		beton_loader_release(s.loader, b);
 	}
-	standin->hold(s.own[0], false);
-	CHECK(standin->violations());
-	s.num_copied = 0;
+	consumer_end(&s);
+}
+
+/* Takes a batch on a stream that is gone when the batch is released. */
+static const struct beton_batch *take_by_a_stream_that_ends(struct schedule *s,
+							    size_t i)
+{
+	const struct beton_batch *b = next_on(s->loader, s->own[3]);
+
+	copy_back(s, b, &s->want[i / STEPS][i % STEPS], s->own[3]);
+	cuda_stream_destroy(s->cuda, s->own[3]);
+	CHECK(beton_loader_release_on(s->loader, b, s->own[0]) == -EINVAL);
+	CHECK(beton_loader_release_on(s->loader, b, s->own[3]) == -EINVAL);
+	CHECK(!cuda_stream_create(s->cuda, &s->own[3]));
+	s->streams[3] = s->own[3];
+	return b;
+}
+
+/* The driver cannot record an event on a stream that is gone, so the device is
+   waited for before the memory is used again. */
+static void test_release_without_events(void)
+{
+	const struct beton_batch *b;
+	static struct schedule s;
+	unsigned violations;
+
+	if (!gpu_has_standin(&gpu, __func__))
+		return;
+	open_simply(&s, 1, 0);
+	standin->expect(true);
+	for (size_t i = 0; i < STEPS; i++) {
+		b = take_by_a_stream_that_ends(&s, i);
+		CHECK(standin->calls("cuCtxSynchronize") == i);
+		beton_loader_release(s.loader, b);
+		CHECK(standin->calls("cuCtxSynchronize") == i + 1);
+		CHECK(strstr(standin->violation(), "there is no stream"));
+	}
+	violations = standin->violations();
+	CHECK(beton_loader_next(s.loader, &b) == -ENODATA);
+	/* Memory that the driver cannot wait for is not used again. */
+	b = take_by_a_stream_that_ends(&s, STEPS);
+	standin->fail("cuCtxSynchronize", 1, 1);
+	beton_loader_release(s.loader, b);
+	CHECK(!beton_loader_acquire(s.loader, b, s.own[0]));
+	beton_loader_release(s.loader, b);
+	CHECK(beton_loader_acquire(s.loader, b, s.own[0]) == -EINVAL);
+	CHECK(violations < standin->violations());
+	CHECK(strstr(standin->violation(), "there is no stream"));
 	consumer_end(&s);
 }
 
@@ -958,6 +1026,8 @@ int main(void)
 	test_a_constant_batch();
 	test_nobody_waits_for_the_gpu();
 	test_an_early_reuse_is_seen();
+	test_release_waits_for_acquired_streams();
+	test_release_without_events();
 	test_a_graph_is_captured_meanwhile();
 	test_schedules();
 	test_any_call_may_fail();

@@ -87,7 +87,8 @@ static void release(struct hold *hold)
 {
 	struct beton_loader *l = hold->handle->loader;
 
-	/* A device that cannot say when it is done with it may be lost. */
+	/* The stream may be gone, which makes the other call wait for the
+	   device. */
 	if (!hold->on_stream ||
 	    beton_loader_release_on(l, hold->batch, hold->stream))
 		beton_loader_release(l, hold->batch);
