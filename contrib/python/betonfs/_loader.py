@@ -119,6 +119,14 @@ class Loader(Epochs):
     anything. A child of fork() cannot use it and gets a RuntimeError: open it
     there, or start processes by spawn (a loader pickles, by what it was opened
     with and where it stands).
+
+    On a GPU, torch's tensors are complete on the stream that is current when the
+    batch is taken, and the loader uses their memory again after the work of that
+    stream. If you read a tensor on a side stream, let it wait for that stream
+    first, and that stream for the side stream before you drop the batch:
+    ``side.wait_stream(main)`` and ``main.wait_stream(side)``. `record_stream()`
+    has no effect. With tensors="dlpack", `from_dlpack()` orders the stream that is
+    current when it is called.
     """
 
     def __init__(
