@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "fs/mount/option_text.h"
 #include "fs/mount/options.h"
 #include "fs/mount/served.h"
+#include "fs/mount/watcher.h"
 #include "fs/util/cleanup.h"
 
 enum {
@@ -39,6 +41,7 @@ struct daemon {
 	struct options opts;
 	struct log_output message;
 	struct log log;
+	struct watcher watcher;
 	struct served served;
 	char mountpoint[PATH_MAX]; /* absolute: the daemon's directory is / */
 	int ready_fd; /* to the waiting parent; -1 in the foreground */
@@ -172,22 +175,6 @@ static char *mount_options(const struct daemon *d)
 	return list;
 }
 
-/* As root, fusermount3 checks whether the mount is dead. Before 3.15 it gave up
-   on mounts that are closed to root. */
-static void warn_of_auto_unmount(struct daemon *d)
-{
-	const struct options *o = &d->opts;
-	int major = 0, minor = 0;
-
-	sscanf(fuse_pkgversion(), "%d.%d", &major, &minor);
-	if (o->auto_unmount && !o->allow_other && !o->allow_root && geteuid() &&
-	    major == 3 && minor < 15)
-		log_warning(
-			&d->log,
-			"-o auto_unmount needs allow_other with libfuse %s; without, mount again over what a killed daemon left",
-			fuse_pkgversion());
-}
-
 static struct fuse_session *new_session(struct daemon *d)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
@@ -197,7 +184,6 @@ static struct fuse_session *new_session(struct daemon *d)
 	const struct fuse_lowlevel_ops *table =
 		fuse_ops_table(d->opts.xattr, &size);
 
-	warn_of_auto_unmount(d);
 	if (list && !fuse_opt_add_arg(&args, "betonfs") &&
 	    !fuse_opt_add_arg(&args, "-o") && !fuse_opt_add_arg(&args, list) &&
 	    (!d->opts.debug || !fuse_opt_add_arg(&args, "-d")))
@@ -236,6 +222,42 @@ static int run_loop(struct daemon *d, struct fuse_session *session)
 	return r < 0 ? exit_failed(&d->log, d->mountpoint, r) : EXIT_OK;
 }
 
+/*
+ * libfuse would unmount, which a confined process cannot do. It leaves a mount
+ * alone whose descriptor has POLLERR, as a pipe without a reader has.
+ */
+static void disconnect(struct fuse_session *session)
+{
+	int ends[2];
+
+	if (!pipe2(ends, O_CLOEXEC)) {
+		close(ends[0]);
+		dup2(ends[1], fuse_session_fd(session));
+		close(ends[1]);
+	}
+	fuse_session_unmount(session);
+}
+
+static int start_watcher(struct daemon *d)
+{
+	bool is_ours = !mountpoint_is_fd(d->mountpoint);
+	int r;
+
+	if (d->opts.fake)
+		return EXIT_OK;
+	r = watcher_start(&d->watcher, is_ours ? d->mountpoint : NULL,
+			  d->message.path);
+	return r ? exit_failed(&d->log, "watcher", r) : EXIT_OK;
+}
+
+static int start_threads(struct daemon *d)
+{
+	int code = served_start(&d->served);
+	int r = code ? 0 : log_output_watch(&d->message, &d->log);
+
+	return r ? exit_failed(&d->log, "thread", r) : code;
+}
+
 /* The mountpoint exists. Signals end the loop. */
 static int mount_and_serve(struct daemon *d, struct fuse_session *session)
 {
@@ -249,12 +271,21 @@ static int mount_and_serve(struct daemon *d, struct fuse_session *session)
 		return EXIT_MOUNTPOINT;
 	}
 	fuse_ops_start_dropping(d->served.ops, session, d->mountpoint);
-	code = served_start(&d->served);
+	code = start_threads(d);
 	if (!code)
 		code = run_loop(d, session);
 	fuse_ops_stop_dropping(d->served.ops);
-	fuse_session_unmount(session);
+	disconnect(session);
 	return code;
+}
+
+static void unmount(struct daemon *d)
+{
+	int r = watcher_unmount(&d->watcher);
+
+	if (r)
+		log_error(&d->log, "mountpoint %s: cannot unmount: %s",
+			  d->mountpoint, strerror(-r));
 }
 
 static int serve_session(struct daemon *d)
@@ -270,10 +301,11 @@ static int serve_session(struct daemon *d)
 		fuse_session_destroy(session);
 		return EXIT_SYSTEM;
 	}
-	if (!mountpoint_prepare(d->mountpoint, &d->log, &made))
+	if (!mountpoint_prepare(d->mountpoint, &d->log, &made)) {
+		watcher_mounting(&d->watcher, made);
 		code = mount_and_serve(d, session);
-	if (made)
-		mountpoint_remove(d->mountpoint);
+		unmount(d);
+	}
 	fuse_remove_signal_handlers(session);
 	fuse_session_destroy(session);
 	return code;
@@ -281,11 +313,10 @@ static int serve_session(struct daemon *d)
 
 static int serve(struct daemon *d)
 {
-	int code = served_open(&d->served, mount_is_ready, d);
-	int r = code ? 0 : log_output_watch(&d->message, &d->log);
+	int code = start_watcher(d);
 
-	if (r)
-		code = exit_failed(&d->log, "thread", r);
+	if (!code)
+		code = served_open(&d->served, mount_is_ready, d);
 	if (!code && d->opts.fake)
 		code = mountpoint_check(d->mountpoint, &d->log)
 			       ? EXIT_MOUNTPOINT
@@ -412,9 +443,13 @@ static int run(struct daemon *d, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct daemon d = { .ready_fd = -1, .message.fd = -1 };
+	struct daemon d = { .ready_fd = -1,
+			    .message = { .fd = -1, .watcher = &d.watcher },
+			    .watcher.socket = -1 };
 	int code;
 
+	/* If the parent ignored it, waitpid(2) would fail. */
+	signal(SIGCHLD, SIG_DFL);
 	log_init(&d.log, log_output_log, &d.message);
 	fuse_messages = &d.log;
 	fuse_set_log_func(log_fuse);
@@ -425,6 +460,7 @@ int main(int argc, char **argv)
 	free(d.served.datasets);
 	options_fini(&d.opts);
 	log_output_close(&d.message);
+	watcher_close(&d.watcher);
 	log_fini(&d.log);
 	return code;
 }

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fs/mount/watcher.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/thread.h"
 
@@ -22,13 +23,6 @@ static const int priorities[] = {
 	[BETON_LOG_INFO] = LOG_INFO,
 	[BETON_LOG_DEBUG] = LOG_DEBUG,
 };
-
-static int open_file(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-
-	return fd < 0 ? -errno : fd;
-}
 
 /* The path must be absolute, because the daemon changes its directory to /. */
 static char *absolute(const char *path)
@@ -56,20 +50,20 @@ int log_output_open(struct log_output *m, const char *path)
 		m->path = absolute(path);
 		if (!m->path)
 			return -ENOMEM;
-		m->fd = open_file(m->path);
+		m->fd = open(m->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
+			     0644);
 		if (m->fd < 0)
-			return m->fd;
+			return -errno;
 	}
 	hangup_only(&hangup);
 	pthread_sigmask(SIG_BLOCK, &hangup, NULL);
-	openlog(name, LOG_PID, LOG_DAEMON);
 	return 0;
 }
 
 /* Keeps the descriptor's number, so that other threads may write meanwhile. */
 static int reopen(struct log_output *m)
 {
-	cleanup_fd int fd = open_file(m->path);
+	cleanup_fd int fd = watcher_open_log(m->watcher);
 
 	if (fd < 0)
 		return fd;
@@ -100,25 +94,24 @@ int log_output_watch(struct log_output *m, struct log *log)
 	if (!m->path)
 		return 0;
 	m->log = log;
-	r = thread_start(&m->watcher, watch_hangups, m);
-	m->is_watched = !r;
+	r = thread_start(&m->thread, watch_hangups, m);
+	m->has_thread = !r;
 	return r;
 }
 
 void log_output_close(struct log_output *m)
 {
-	if (m->is_watched) {
+	if (m->has_thread) {
 		atomic_store(&m->ends, true);
-		pthread_kill(m->watcher, SIGHUP);
-		pthread_join(m->watcher, NULL);
+		pthread_kill(m->thread, SIGHUP);
+		pthread_join(m->thread, NULL);
 	}
-	closelog();
 	if (m->fd >= 0)
 		close(m->fd);
 	free(m->path);
 	m->fd = -1;
 	m->path = NULL;
-	m->is_watched = false;
+	m->has_thread = false;
 }
 
 void log_output_start(struct log_output *m)
@@ -147,5 +140,5 @@ void log_output_log(void *arg, enum beton_log_level level, const char *message)
 	else if (m->keeps_stderr || !atomic_load(&m->started))
 		fprintf(stderr, "%s: %s\n", name, message);
 	else
-		syslog(priorities[level], "%s", message);
+		watcher_syslog(m->watcher, priorities[level], message);
 }

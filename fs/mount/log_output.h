@@ -13,15 +13,18 @@
 
 #include "fs/util/log.h"
 
+struct watcher;
+
 struct log_output {
 	int fd;	    /* of the file; -1: none. The number never changes. */
 	char *path; /* of the file, absolute, owned; NULL: none */
 	atomic_bool started;
-	bool keeps_stderr; /* in the foreground */
-	bool is_watched;
-	pthread_t watcher; /* if is_watched */
-	atomic_bool ends;  /* the watcher has to end */
-	struct log *log;   /* of the watcher */
+	bool keeps_stderr;	 /* in the foreground */
+	struct watcher *watcher; /* opens the file again, talks to syslog */
+	bool has_thread;
+	pthread_t thread; /* that waits for SIGHUP */
+	atomic_bool ends; /* the thread has to end */
+	struct log *log;  /* of the thread */
 };
 
 /* `path` may be NULL. Returns -errno if the file cannot be opened. Blocks

@@ -218,6 +218,15 @@ int mountpoint_prepare(const char *path, struct log *log, bool *made)
 	return e ? refuse_path(path, log, e) : 0;
 }
 
+int mountpoint_clear(const char *path)
+{
+	unsigned count;
+	bool is_dir;
+	int e = uncover(path, &count, &is_dir);
+
+	return is_stale(e) ? -e : 0;
+}
+
 void mountpoint_remove(const char *path)
 {
 	rmdir(path);

@@ -21,6 +21,9 @@ int mountpoint_check(const char *path, struct log *log);
 /* Sets *made if it created the directory: then call mountpoint_remove(). */
 int mountpoint_prepare(const char *path, struct log *log, bool *made);
 
+/* Unmounts what dead daemons left at a path. -ENOTCONN: it is still there. */
+int mountpoint_clear(const char *path);
+
 /* Removes the directory if it is empty. */
 void mountpoint_remove(const char *path);
 

@@ -36,7 +36,6 @@ struct options {
 	bool noexec;
 	bool allow_other;
 	bool allow_root;
-	bool auto_unmount;
 	uint64_t uid;	     /* OPTS_UNSET: the dataset's */
 	uint64_t gid;	     /* OPTS_UNSET: the dataset's */
 	uint64_t umask;	     /* OPTS_UNSET: modes of the dataset */

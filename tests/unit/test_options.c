@@ -193,7 +193,7 @@ static void test_datasets_are_operands_or_a_list(void)
 static void test_the_letters_of_mount_are_others(void)
 {
 	char program[] = "/sbin/mount.beton", other[] = "/mount.d/betonfs";
-	char line[] = "d m -s -f -n -v -t beton -o rw,auto_unmount";
+	char line[] = "d m -s -f -n -v -t beton -o rw,noexec";
 	char again[] = "d m -s -f";
 	struct options opts;
 	char *mount;
@@ -201,7 +201,7 @@ static void test_the_letters_of_mount_are_others(void)
 	CHECK(parse_as(program, &opts, line, NULL) == 0);
 	CHECK(opts.fake && !opts.foreground && !opts.single_thread);
 	mount = opts_mount(&opts);
-	CHECK(!strcmp(mount, "auto_unmount"));
+	CHECK(!strcmp(mount, "noexec"));
 	free(mount);
 	options_fini(&opts);
 	CHECK(parse_as(other, &opts, again, NULL) == 0);

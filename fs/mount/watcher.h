@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The watcher: a process that is forked before the daemon confines itself, and
+ * does what the daemon then cannot do. It opens the log again, passes messages
+ * to syslog(3), and unmounts, also if the daemon was killed. It holds no
+ * descriptor of the daemon's.
+ */
+#ifndef FS_MOUNT_WATCHER_H
+#define FS_MOUNT_WATCHER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct watcher {
+	int socket; /* to the process; -1: there is none */
+	pid_t pid;
+	pthread_mutex_t lock; /* held from a request to its answer */
+	bool is_lost;	      /* an answer did not come; guarded by lock */
+};
+
+/* Forks, so that the process may have no threads. Both paths are absolute and
+   must outlive the watcher. `mountpoint` is NULL if another process unmounts,
+   `log` if there is no file. */
+int watcher_start(struct watcher *watcher, const char *mountpoint,
+		  const char *log);
+
+/* The daemon is about to mount: from here on the watcher unmounts as soon as
+   the daemon ends. `made`: it removes the directory, too. */
+void watcher_mounting(struct watcher *watcher, bool made);
+
+/* Unmounts what is dead: the caller has closed /dev/fuse. */
+int watcher_unmount(struct watcher *watcher);
+
+/* Opens the log again, to append to it. Returns a descriptor or -errno. */
+int watcher_open_log(struct watcher *watcher);
+
+/* Thread-safe. Never waits: a message is lost if the process is gone, or if it
+   waits for syslog(3) with many others. */
+void watcher_syslog(struct watcher *watcher, int priority, const char *message);
+
+/* Waits until the process has ended. Does nothing if there is none. */
+void watcher_close(struct watcher *watcher);
+
+#endif
