@@ -180,6 +180,15 @@ uint64_t group_bytes(const struct group *g)
 	       g->starts[g->num] * sizeof(*g->samples);
 }
 
+uint64_t group_need(const struct dataset *ds)
+{
+	const uint64_t each = sizeof(uint64_t) + sizeof(uint32_t) +
+			      sizeof(int64_t) + sizeof(uint32_t);
+
+	return sizeof(struct group) + sizeof(uint32_t) +
+	       min_u64(ds->format.samples, GROUP_SAMPLES_MAX) * each;
+}
+
 bool group_find(const struct group *g, int64_t value, uint64_t *ordinal)
 {
 	uint64_t low = 0, high = g->num, mid;

@@ -26,6 +26,8 @@ int group_open(struct dataset *ds, uint32_t field, struct group **out);
 void group_close(struct group *group);
 
 uint64_t group_bytes(const struct group *group);
+/* The most bytes that group_open() uses, and then the group. */
+uint64_t group_need(const struct dataset *ds);
 
 /* Sets *ordinal to the index of a value among the distinct ones. False: no
    sample has it. */

@@ -736,7 +736,7 @@ static int open_budget(struct engine *e, const struct engine_options *o)
 		e->slot_kept = e->choice.mode == CACHE_PROCESS
 				       ? e->slot_bytes
 				       : SLOT_BYTES_KEPT;
-	return budget_open(bytes + e->choice.cold_size, &e->budget);
+	return budget_open(bytes + e->choice.cold_size, e->log, &e->budget);
 }
 
 int engine_open(const struct engine_options *options, struct engine **out)

@@ -93,12 +93,31 @@ static int group_get_value(struct ns *ns, const struct ns_object *dir,
 	return r;
 }
 
+static uint64_t need_for_group(const void *arg)
+{
+	return group_need(((const struct column *)arg)->ds);
+}
+
+static bool reclaim_groups(void *arg, uint64_t bytes)
+{
+	return memo_reclaim(arg, bytes);
+}
+
 int ns_groups_open(struct ns *ns)
 {
-	return memo_open(&(struct memo_options){ .bytes_max = KEPT_BYTES,
-						 .make = make_group,
-						 .free = free_group },
-			 &ns->groups);
+	struct budget *budget = engine_budget(ns->engine);
+	const struct memo_options options = {
+		.bytes_max = KEPT_BYTES,
+		.budget = budget,
+		.need = need_for_group,
+		.make = make_group,
+		.free = free_group,
+	};
+	int r = memo_open(&options, &ns->groups);
+
+	if (!r)
+		budget_add_reclaimer(budget, reclaim_groups, ns->groups);
+	return r;
 }
 
 /* --- by/FIELD/VALUE/ --- */

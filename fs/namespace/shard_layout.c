@@ -201,6 +201,14 @@ void shard_close(struct shard *s)
 	free(s);
 }
 
+/* A record may be larger than a chunk of records. */
+uint64_t shard_need(const struct dataset *ds)
+{
+	return sizeof(struct shard) + CHUNK_BYTES + ds->format.itemsize +
+	       (uint64_t)SHARD_SAMPLES * ds->format.num_fields *
+		       sizeof(struct shard_member);
+}
+
 uint64_t shard_bytes(const struct shard *s)
 {
 	return sizeof(*s) + s->num_members * sizeof(*s->members);

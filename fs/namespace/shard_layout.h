@@ -38,6 +38,8 @@ int shard_open(struct dataset *ds, uint64_t index, struct shard **out);
 void shard_close(struct shard *shard);
 
 uint64_t shard_bytes(const struct shard *shard);
+/* The most bytes that shard_open() uses, and then the shard. */
+uint64_t shard_need(const struct dataset *ds);
 
 struct shard_file {
 	struct vfile vfile;

@@ -62,12 +62,31 @@ static int shard_get(struct ns *ns, const struct ns_object *object,
 	return 0;
 }
 
+static uint64_t need_for_shard(const void *arg)
+{
+	return shard_need(((const struct place *)arg)->ds);
+}
+
+static bool reclaim_shards(void *arg, uint64_t bytes)
+{
+	return memo_reclaim(arg, bytes);
+}
+
 int ns_shards_open(struct ns *ns)
 {
-	return memo_open(&(struct memo_options){ .bytes_max = KEPT_BYTES,
-						 .make = make_shard,
-						 .free = free_shard },
-			 &ns->shards);
+	struct budget *budget = engine_budget(ns->engine);
+	const struct memo_options options = {
+		.bytes_max = KEPT_BYTES,
+		.budget = budget,
+		.need = need_for_shard,
+		.make = make_shard,
+		.free = free_shard,
+	};
+	int r = memo_open(&options, &ns->shards);
+
+	if (!r)
+		budget_add_reclaimer(budget, reclaim_shards, ns->shards);
+	return r;
 }
 
 /* --- shards/NNNNNN.tar --- */

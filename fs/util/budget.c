@@ -9,6 +9,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
+#include "fs/util/log.h"
 
 enum {
 	/* Pinned bytes are at most 1/PIN_PART of the limit. */
@@ -43,6 +44,7 @@ struct reclaimer {
 
 struct budget {
 	uint64_t limit;
+	struct log *log;
 	uint64_t least; /* of the cache */
 	void (*resize)(void *arg, uint64_t bytes);
 	void *resize_arg;
@@ -59,13 +61,20 @@ struct budget {
 	uint64_t refused, waits;
 };
 
-int budget_open(uint64_t limit, struct budget **out)
+static const char *const names[BUDGET_USES] = {
+#define NAME(use, name, help) [use] = (name),
+	BUDGET_ROWS(NAME)
+#undef NAME
+};
+
+int budget_open(uint64_t limit, struct log *log, struct budget **out)
 {
 	struct budget *b = calloc(1, sizeof(*b));
 
 	if (!b)
 		return -ENOMEM;
 	b->limit = limit;
+	b->log = log;
 	pthread_mutex_init(&b->resizing, NULL);
 	pthread_mutex_init(&b->lock, NULL);
 	clock_cond_init(&b->given);
@@ -212,6 +221,7 @@ static int wait_for_room(struct budget *b, uint64_t bytes, uint32_t wait_ms)
 int budget_take(struct budget *b, enum budget_use use, uint64_t bytes,
 		uint32_t wait_ms)
 {
+	uint64_t fixed;
 	int r = 0;
 
 	if (!b)
@@ -225,9 +235,18 @@ int budget_take(struct budget *b, enum budget_use use, uint64_t bytes,
 		b->refused++;
 	else
 		charge_use(b, use, bytes);
+	fixed = b->fixed;
 	pthread_mutex_unlock(&b->lock);
 	if (!r)
 		fit_cache(b, false);
+	else if (wait_ms)
+		log_error(b->log,
+			  "no memory for %llu bytes of %s: %llu of %llu bytes "
+			  "are in use; close files, use smaller batches, or "
+			  "give the mount a larger cache_size",
+			  (unsigned long long)bytes, names[use],
+			  (unsigned long long)fixed,
+			  (unsigned long long)(b->limit - b->least));
 	return r;
 }
 

@@ -23,6 +23,7 @@
 #include <sys/types.h>
 
 struct budget;
+struct log;
 
 /* A row for each purpose: number, name in statistics, what it is. */
 /* clang-format off */
@@ -41,7 +42,8 @@ struct budget;
 enum budget_use { BUDGET_ROWS(BUDGET_NUMBER) BUDGET_USES };
 #undef BUDGET_NUMBER
 
-int budget_open(uint64_t limit, struct budget **out);
+/* The log, which may be NULL, gets a line when a caller waited in vain. */
+int budget_open(uint64_t limit, struct log *log, struct budget **out);
 /* All bytes have been given back. Takes NULL. */
 void budget_close(struct budget *budget);
 

@@ -5,7 +5,12 @@
 #include <stdbool.h>
 #include <uthash.h>
 
+#include "fs/util/budget.h"
+#include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+
+/* How long making an object waits for memory. */
+enum { WAIT_MS = 2000 };
 
 struct item {
 	UT_hash_handle hh;
@@ -43,6 +48,7 @@ static void item_free(const struct memo *m, struct item *item)
 {
 	if (item->thing)
 		m->options.free(item->thing);
+	budget_give(m->options.budget, BUDGET_INDEXES, item->bytes);
 	free(item);
 }
 
@@ -62,14 +68,14 @@ void memo_close(struct memo *m)
 	free(m);
 }
 
-/* If the objects exceed the limit, takes the least recently used one that is
-   unused out of the table. */
-static struct item *take_surplus(struct memo *m)
+/* If the objects have more than `most` bytes, takes the least recently used one
+   that is unused out of the table. */
+static struct item *take_surplus(struct memo *m, uint64_t most)
 {
 	struct item *item, *next;
 
 	scoped_lock(&m->lock);
-	if (m->bytes <= m->options.bytes_max)
+	if (m->bytes <= most)
 		return NULL;
 	HASH_ITER(hh, m->items, item, next)
 	{
@@ -86,8 +92,20 @@ static void trim(struct memo *m)
 {
 	struct item *item;
 
-	while ((item = take_surplus(m)))
+	while ((item = take_surplus(m, m->options.bytes_max)))
 		item_free(m, item);
+}
+
+bool memo_reclaim(struct memo *m, uint64_t bytes)
+{
+	struct item *item;
+	uint64_t freed = 0;
+
+	while (freed < bytes && (item = take_surplus(m, 0))) {
+		freed += item->bytes;
+		item_free(m, item);
+	}
+	return freed > 0;
 }
 
 /* Marks the item of a key as the latest used, and returns it or NULL. The
@@ -119,11 +137,27 @@ static struct item *add_item(struct memo *m, uint64_t key)
 	return item;
 }
 
+/* Makes a thing within the budget, which stays charged for its bytes. */
+static int make_charged(const struct memo *m, const void *arg, void **thing,
+			uint64_t *bytes)
+{
+	struct budget *budget = m->options.budget;
+	uint64_t need = m->options.need ? m->options.need(arg) : 0;
+	int r = budget_take(budget, BUDGET_INDEXES, need, WAIT_MS);
+
+	if (r)
+		return r;
+	r = m->options.make(arg, thing, bytes);
+	*bytes = r ? 0 : budget ? min_u64(*bytes, need) : *bytes;
+	budget_give(budget, BUDGET_INDEXES, need - min_u64(need, *bytes));
+	return r;
+}
+
 static void make_item(struct memo *m, struct item *item, const void *arg)
 {
 	void *thing = NULL;
 	uint64_t bytes = 0;
-	int r = m->options.make(arg, &thing, &bytes);
+	int r = make_charged(m, arg, &thing, &bytes);
 
 	scoped_lock(&m->lock);
 	item->is_made = true;

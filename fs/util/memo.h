@@ -11,12 +11,18 @@
 #ifndef FS_UTIL_MEMO_H
 #define FS_UTIL_MEMO_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+struct budget;
 struct memo;
 
 struct memo_options {
 	uint64_t bytes_max;
+	/* Charged for indexes; NULL: none. */
+	struct budget *budget;
+	/* The most bytes that make() uses, and then the object. */
+	uint64_t (*need)(const void *arg);
 	/* Makes an object from the argument of memo_get() and reports its size.
 	 */
 	int (*make)(const void *arg, void **thing, uint64_t *bytes);
@@ -31,5 +37,9 @@ void memo_close(struct memo *memo);
    get the error of make(), or -ENOMEM. */
 int memo_get(struct memo *memo, uint64_t key, const void *arg, void **thing);
 void memo_put(struct memo *memo, uint64_t key);
+
+/* Frees unused objects until so many bytes are free, or none is left. Returns
+   whether it freed any. */
+bool memo_reclaim(struct memo *memo, uint64_t bytes);
 
 #endif

@@ -14,7 +14,7 @@ static struct budget *new_budget(void)
 {
 	struct budget *b;
 
-	CHECK(!budget_open(LIMIT, &b));
+	CHECK(!budget_open(LIMIT, NULL, &b));
 	return b;
 }
 

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "fs/util/budget.h"
 #include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 
@@ -49,7 +50,9 @@ static struct memo *new_memo(uint64_t bytes_max)
 
 	made = 0;
 	freed = 0;
-	CHECK(!memo_open(&(struct memo_options){ bytes_max, make, unmake },
+	CHECK(!memo_open(&(struct memo_options){ .bytes_max = bytes_max,
+						 .make = make,
+						 .free = unmake },
 			 &m));
 	return m;
 }
@@ -196,6 +199,49 @@ static void test_who_comes_meanwhile_waits(void)
 	CHECK(freed == 1);
 }
 
+/* Twice the size of an object is needed to make it. */
+static uint64_t need(const void *arg)
+{
+	(void)arg;
+	return 2 * SIZE;
+}
+
+static void objects_are_within_a_budget(void)
+{
+	const struct order plain = { .result = 0 },
+			   failing = { .result = -EIO };
+	struct budget_stats stats;
+	struct budget *budget;
+	struct memo *m;
+	void *thing;
+
+	CHECK(!budget_open(3 * SIZE, NULL, &budget));
+	made = freed = 0;
+	CHECK(!memo_open(&(struct memo_options){ .bytes_max = 100 * SIZE,
+						 .budget = budget,
+						 .need = need,
+						 .make = make,
+						 .free = unmake },
+			 &m));
+	CHECK(memo_get(m, 1, &failing, &thing) == -EIO);
+	get(m, 1);
+	get(m, 2);
+	budget_stats(budget, &stats);
+	CHECK(stats.used[BUDGET_INDEXES] == 2 * SIZE);
+	/* Both are in use. */
+	CHECK(memo_get(m, 3, &plain, &thing) == -ENOMEM && made == 3);
+	CHECK(!memo_reclaim(m, SIZE));
+	memo_put(m, 1);
+	CHECK(memo_reclaim(m, 1) && freed == 1);
+	get(m, 3);
+	memo_put(m, 2);
+	memo_put(m, 3);
+	memo_close(m);
+	budget_stats(budget, &stats);
+	CHECK(!stats.used[BUDGET_INDEXES]);
+	budget_close(budget);
+}
+
 int main(void)
 {
 	test_a_thing_is_made_once();
@@ -203,5 +249,6 @@ int main(void)
 	test_what_is_in_use_stays();
 	test_a_failure_is_not_remembered();
 	test_who_comes_meanwhile_waits();
+	objects_are_within_a_budget();
 	return 0;
 }

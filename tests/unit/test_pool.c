@@ -184,7 +184,7 @@ static struct budget *budget_of(uint64_t bytes)
 {
 	struct budget *budget;
 
-	CHECK(!budget_open(bytes, &budget));
+	CHECK(!budget_open(bytes, NULL, &budget));
 	return budget;
 }
 
