@@ -72,6 +72,12 @@ struct connection {
 	unsigned oldest_known;
 };
 
+/* Its requests, and their answers in the kernel, are few. */
+static const uint64_t connection_bytes =
+	sizeof(struct connection) +
+	HANDOVER_REQUESTS_MAX *
+		(sizeof(struct request) + sizeof(struct handover_batch));
+
 void handover_wake(const struct handover_shared *h)
 {
 	/* The counter cannot overflow. */
@@ -287,6 +293,7 @@ void connection_close(struct connection *c)
 	DL_DELETE(h->connections, c);
 	h->num_connections--;
 	free(c);
+	budget_give(h->budget, BUDGET_CONNECTIONS, connection_bytes);
 }
 
 static void cut_off(struct connection *c, const char *why)
@@ -592,18 +599,38 @@ void connection_read(struct connection *c)
 
 /* --- interface --- */
 
-int connection_open(struct handover_shared *shared, int fd,
-		    const struct peer *peer)
+/* Allocates a connection, within the budget, and lets its messages wake the
+   thread. */
+static int connection_new(struct handover_shared *shared, int fd,
+			  struct connection **out)
 {
+	struct epoll_event event = { .events = EPOLLIN };
 	struct connection *c = calloc(1, sizeof(*c));
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = c };
-	int r;
 
 	if (!c)
 		return -ENOMEM;
+	event.data.ptr = c;
 	if (epoll_ctl(shared->epoll, EPOLL_CTL_ADD, fd, &event)) {
-		r = -errno;
 		free(c);
+		return -ENOMEM;
+	}
+	*out = c;
+	return 0;
+}
+
+int connection_open(struct handover_shared *shared, int fd,
+		    const struct peer *peer)
+{
+	struct connection *c;
+	int r = budget_take(shared->budget, BUDGET_CONNECTIONS,
+			    connection_bytes, 0);
+
+	if (r)
+		return r;
+	r = connection_new(shared, fd, &c);
+	if (r) {
+		budget_give(shared->budget, BUDGET_CONNECTIONS,
+			    connection_bytes);
 		return r;
 	}
 	c->shared = shared;
