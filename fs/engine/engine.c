@@ -25,6 +25,8 @@ enum {
 	SLOTS_PART = 2,
 	LAYOUTS_PART = 16,
 	CACHE_PART = 8,
+	/* The most bytes of kept layouts: 64 of 4000 samples with 64 fields. */
+	LAYOUT_BYTES_KEPT = 64 << 20,
 	/* Layouts that are kept for another look-up soon. */
 	BATCHES_KEPT = 64,
 	/* The most batches ahead of a reader, and of all readers together. */
@@ -206,7 +208,7 @@ static void keep_layout(struct engine *e, struct batch **batch)
 	e->kept[e->oldest] = *batch;
 	e->kept_bytes += (*batch)->charged;
 	e->oldest = (e->oldest + 1) % BATCHES_KEPT;
-	trim_kept(e, stats.limit / LAYOUTS_PART);
+	trim_kept(e, min_u64(LAYOUT_BYTES_KEPT, stats.limit / LAYOUTS_PART));
 }
 
 static bool reclaim_layouts(void *arg, uint64_t bytes)
