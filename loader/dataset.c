@@ -164,7 +164,8 @@ int beton_dataset_value(struct beton_dataset *d, uint32_t field,
 static bool is_value(const struct beton_dataset *d, const struct beton_value *v)
 {
 	return v->field < d->ds->format.num_fields &&
-	       v->sample < d->ds->format.samples;
+	       v->sample < d->ds->format.samples &&
+	       !d->ds->format.fields[v->field].unusable;
 }
 
 static void complain(struct beton_dataset *d, const struct beton_value *v,
@@ -283,6 +284,8 @@ int beton_dataset_column(struct beton_dataset *d, uint32_t field,
 	f = &d->ds->format.fields[field];
 	if (!field_is_scalar(f))
 		return -EINVAL;
+	if (f->unusable)
+		return -EOPNOTSUPP;
 	if (!add_ok(first, n, &end) || end > d->ds->format.samples)
 		return -ENOENT;
 	if (!n)

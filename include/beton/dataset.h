@@ -78,7 +78,7 @@ struct beton_value {
 };
 
 /* -ENOENT: no such sample or field. -BETON_ECORRUPT: the value points outside
-   the file. */
+   the file. -EOPNOTSUPP: the field is unusable. */
 BETON_API int beton_dataset_value(struct beton_dataset *ds, uint32_t field,
 				  uint64_t sample, struct beton_value *out);
 
@@ -94,7 +94,8 @@ BETON_API int beton_dataset_decode(struct beton_dataset *ds,
 				   const struct beton_value *v, void *to);
 
 /* Reads the values of samples [first, first + n) of an int or float field, 8
-   bytes each. -EINVAL: a field of another type. */
+   bytes each. -EINVAL: a field of another type. -EOPNOTSUPP: the field is
+   unusable. */
 BETON_API int beton_dataset_column(struct beton_dataset *ds, uint32_t field,
 				   uint64_t first, uint64_t n, void *to);
 

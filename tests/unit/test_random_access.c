@@ -8,6 +8,7 @@
 #include "beton/dataset.h"
 #include "fs/dataset/writer.h"
 #include "loader/codec/codec.h"
+#include "tests/unit/crafted.h"
 #include "tests/unit/t.h"
 
 enum { SAMPLES = 20, SIDE = 24, PIXELS = 3 * SIDE * SIDE };
@@ -162,6 +163,47 @@ static void what_is_not_there_is_refused(void)
 	CHECK(beton_dataset_open(path, &o, &ds) == -EINVAL);
 }
 
+/* A custom field, whose size nothing shows, and one of each kind. */
+static uint8_t unusable_field(uint32_t i, char name[FORMAT_NAME_SIZE + 1])
+{
+	static const uint8_t types[] = { BETON_TYPE_CUSTOM, BETON_TYPE_INT,
+					 BETON_TYPE_FLOAT, BETON_TYPE_IMAGE,
+					 BETON_TYPE_BYTES };
+
+	snprintf(name, FORMAT_NAME_SIZE + 1, "f%u", i);
+	return types[i];
+}
+
+static void unusable_fields_have_no_values(void)
+{
+	enum { FIELDS = 5 };
+	const struct crafted unknown = { .samples = 3,
+					 .num_fields = FIELDS,
+					 .field = unusable_field,
+					 /* No record has one byte. */
+					 .table_off =
+						 crafted_meta(FIELDS) + 3 };
+	struct beton_dataset_options o = { .size = sizeof(o) };
+	struct beton_dataset *ds;
+	struct beton_field f;
+	struct beton_value v;
+	uint64_t numbers[3];
+
+	craft(path, &unknown);
+	CHECK(!beton_dataset_open(path, &o, &ds));
+	for (uint32_t i = 0; i < FIELDS; i++) {
+		const struct beton_value made_up = { .field = i };
+
+		CHECK(!beton_dataset_field(ds, i, &f) && f.unusable);
+		CHECK(beton_dataset_value(ds, i, 0, &v) == -EOPNOTSUPP);
+		CHECK(beton_dataset_column(ds, i, 0, 3, numbers) ==
+		      (i == 1 || i == 2 ? -EOPNOTSUPP : -EINVAL));
+		CHECK(beton_dataset_read(ds, &made_up, numbers) == -EINVAL);
+		CHECK(beton_dataset_decode(ds, &made_up, numbers) == -EINVAL);
+	}
+	beton_dataset_close(ds);
+}
+
 int main(void)
 {
 	struct codec *codec;
@@ -172,6 +214,7 @@ int main(void)
 	images_are_decoded(codec);
 	scalars_and_texts_are_read();
 	what_is_not_there_is_refused();
+	unusable_fields_have_no_values();
 	codec_close(codec);
 	CHECK(!unlink(path));
 	return 0;
