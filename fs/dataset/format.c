@@ -105,6 +105,35 @@ static int parse_field(struct field *field, unsigned i, const uint8_t *d,
 	return 0;
 }
 
+/* Every value with bytes of its own has one entry. */
+static uint64_t entries_per_sample(const struct format *f)
+{
+	uint64_t n = format_has_custom(f) ? FORMAT_CUSTOM_ENTRIES : 0;
+
+	for (unsigned i = 0; i < f->num_fields; i++)
+		n += field_has_payload(&f->fields[i]);
+	return n;
+}
+
+/* A table longer than its samples need would be read in full for nothing, and a
+   sparse file may have any length. */
+static int check_table(struct format *f, char *why)
+{
+	uint64_t most;
+
+	/* Like FFCV, ignore bytes after the last whole entry. */
+	f->table_entries = (f->file_size - f->table_off) / FORMAT_ENTRY_SIZE;
+	f->sample_entries = entries_per_sample(f);
+	if (f->table_entries <= FORMAT_TABLE_ANY / FORMAT_ENTRY_SIZE ||
+	    !mul_ok(f->samples, f->sample_entries, &most) ||
+	    f->table_entries <= most)
+		return 0;
+	WHY(why,
+	    "allocation table: %llu entries, but %llu samples have at most %llu each",
+	    (ull)f->table_entries, (ull)f->samples, (ull)f->sample_entries);
+	return -BETON_ECORRUPT;
+}
+
 int format_parse_fields(struct format *f, const uint8_t *descriptors,
 			char why[FORMAT_WHY_SIZE])
 {
@@ -117,6 +146,8 @@ int format_parse_fields(struct format *f, const uint8_t *descriptors,
 		r = parse_field(
 			&f->fields[i], i,
 			descriptors + (size_t)i * FORMAT_DESCRIPTOR_SIZE, why);
+	if (!r)
+		r = check_table(f, why);
 	if (r || format_has_custom(f))
 		return r;
 	return format_lay_out(f, 0, 1, why);
@@ -204,11 +235,7 @@ int format_lay_out(struct format *f, uint32_t custom_size,
 		return -BETON_ECORRUPT;
 	}
 	r = check_pages(f, meta_end, why);
-	if (!r)
-		r = check_arrays(f, why);
-	/* Like FFCV, ignore bytes after the last whole entry. */
-	f->table_entries = (f->file_size - f->table_off) / FORMAT_ENTRY_SIZE;
-	return r;
+	return r ? r : check_arrays(f, why);
 }
 
 bool format_is_value_range(const struct format *f, uint64_t off, uint64_t size)

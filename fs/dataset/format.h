@@ -21,6 +21,11 @@ enum {
 	FORMAT_PAGE_SIZE_MIN = 512,
 	/* FFCV has no limit. This one bounds the memory for descriptors. */
 	FORMAT_FIELDS_MAX = 4096,
+	/* Bytes of a table that are read at once, whatever they contain. */
+	FORMAT_TABLE_ANY = 1 << 20,
+	/* Entries that the custom fields of one sample may have. FFCV has no
+	   limit: such a field is code of the user's. */
+	FORMAT_CUSTOM_ENTRIES = 1 << 16,
 	FORMAT_WHY_SIZE = 160,
 };
 
@@ -38,7 +43,8 @@ struct format {
 	uint64_t first_page; /* table_off if there are no pages */
 	uint64_t table_off;  /* of the allocation table */
 	uint64_t table_entries;
-	struct field *fields; /* owned */
+	uint64_t sample_entries; /* that one sample may have */
+	struct field *fields;	 /* owned */
 };
 
 /* An entry of the allocation table. */

@@ -275,6 +275,40 @@ static void values_lie_inside_one_page(void)
 	CHECK(format_is_value_range(&f, UINT64_MAX, 0));
 }
 
+enum { ANY = FORMAT_TABLE_ANY / FORMAT_ENTRY_SIZE };
+
+/* A file with `entries`, and a field of `type` for each of 10^5 samples. */
+static int parse_table(uint8_t type, uint64_t entries)
+{
+	const uint64_t table = (uint64_t)PAGE << 13;
+	const struct header h = { 2, 1, PAGE, 100000, table };
+	struct format f;
+
+	return parse_one(&h, table + entries * FORMAT_ENTRY_SIZE, type, &f);
+}
+
+static void tables_have_an_entry_per_value_at_most(void)
+{
+	_Static_assert(100000 > ANY, "more than any file may have");
+	CHECK(!parse_table(BETON_TYPE_BYTES, 100000));
+	CHECK(parse_table(BETON_TYPE_BYTES, 100001) == -BETON_ECORRUPT);
+	CHECK(strstr(why, "100001 entries") && strstr(why, "100000 samples"));
+	CHECK(parse_table(BETON_TYPE_IMAGE, (uint64_t)1 << 40) ==
+	      -BETON_ECORRUPT);
+	/* A few that nothing refers to do no harm. */
+	CHECK(!parse_table(BETON_TYPE_INT, ANY));
+	CHECK(parse_table(BETON_TYPE_INT, ANY + 1) == -BETON_ECORRUPT);
+}
+
+/* Only its own code knows what a custom field allocates. */
+static void custom_fields_may_have_many_entries(void)
+{
+	const uint64_t most = (uint64_t)100000 * FORMAT_CUSTOM_ENTRIES;
+
+	CHECK(!parse_table(BETON_TYPE_CUSTOM, most));
+	CHECK(parse_table(BETON_TYPE_CUSTOM, most + 1) == -BETON_ECORRUPT);
+}
+
 static void only_custom_fields_leave_the_layout_open(void)
 {
 	struct format f;
@@ -298,6 +332,8 @@ int main(void)
 	records_are_laid_out_as_numpy_aligns_them();
 	arrays_fit_into_a_page();
 	values_lie_inside_one_page();
+	tables_have_an_entry_per_value_at_most();
+	custom_fields_may_have_many_entries();
 	only_custom_fields_leave_the_layout_open();
 	return 0;
 }
