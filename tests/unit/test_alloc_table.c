@@ -157,6 +157,25 @@ static void the_same_offset_in_two_runs_counts_once(void)
 	free(e);
 }
 
+/* Whichever run has it: the first, the last, or one between. */
+static void the_largest_entry_of_all_runs_counts(void)
+{
+	struct format_entry *e = calloc(ENTRIES, sizeof(*e));
+	struct table t;
+
+	CHECK(e);
+	for (size_t i = 0; i < ENTRIES; i++)
+		e[i] = (struct format_entry){ i, i % PER_RUN * 64, 1 + i % 7 };
+	for (size_t run = 0; run < RUNS; run++)
+		e[run * PER_RUN + 100 + run].size = 50 + run;
+	CHECK(!table_open(&t, e, ENTRIES, NULL));
+	CHECK(alloc_reads(t.alloc) == RUNS);
+	for (size_t run = 0; run < RUNS; run++)
+		CHECK(size_at(&t, (100 + run) * 64) == 50 + run);
+	table_close(&t);
+	free(e);
+}
+
 static void count_line(void *arg, enum beton_log_level level,
 		       const char *message)
 {
@@ -206,6 +225,7 @@ int main(void)
 	large_tables_find_their_entries();
 	equal_offsets_may_fill_several_strides();
 	the_same_offset_in_two_runs_counts_once();
+	the_largest_entry_of_all_runs_counts();
 	a_table_without_any_order_is_refused();
 	a_table_that_cannot_be_read_fails();
 	unlink(path);
