@@ -28,6 +28,7 @@ struct run {
 struct alloc {
 	struct source *source;
 	const struct format *format;
+	struct log *log;
 	struct extent *extents; /* of a small table: sorted, the largest first
 				   among equal offsets; else NULL */
 	size_t num_extents;
@@ -35,6 +36,10 @@ struct alloc {
 	size_t num_runs;
 	uint64_t *keys; /* per run: the offset of each stride's first entry */
 	size_t num_keys;
+	/* While the table is read: the last entry's sample, and how many of its
+	   entries came one after the other. */
+	uint64_t sample;
+	uint64_t in_succession;
 };
 
 static int by_offset(const void *a, const void *b)
@@ -90,10 +95,30 @@ static int grow_array(void *array, size_t n, size_t size)
 	return 0;
 }
 
+static int refuse_table(const struct alloc *a, const char *what, uint64_t limit)
+{
+	log_error(a->log, "%s: allocation table at %llu: more than %llu %s",
+		  a->source->path, (unsigned long long)a->format->table_off,
+		  (unsigned long long)limit, what);
+	return -BETON_ECORRUPT;
+}
+
+/* A hole of a sparse file reads as entries of sample 0. */
+static int count_of_sample(struct alloc *a, uint64_t sample)
+{
+	if (sample != a->sample)
+		a->in_succession = 0;
+	a->sample = sample;
+	if (a->in_succession++ < a->format->sample_entries)
+		return 0;
+	return refuse_table(a, "entries of one sample",
+			    a->format->sample_entries);
+}
+
 static int add_run(struct alloc *a, uint64_t entry, uint64_t off)
 {
 	if (a->num_runs == ALLOC_RUNS_MAX)
-		return -BETON_ECORRUPT;
+		return refuse_table(a, "ascending runs", ALLOC_RUNS_MAX);
 	if (grow_array(&a->runs, a->num_runs, sizeof(*a->runs)))
 		return -ENOMEM;
 	a->runs[a->num_runs++] = (struct run){
@@ -105,17 +130,18 @@ static int add_run(struct alloc *a, uint64_t entry, uint64_t off)
 	return 0;
 }
 
-static int note_entry(struct alloc *a, uint64_t entry, uint64_t off)
+static int note_entry(struct alloc *a, uint64_t entry, const uint8_t *bytes)
 {
 	struct run *run = a->num_runs ? &a->runs[a->num_runs - 1] : NULL;
-	int r;
+	const struct format_entry e = format_entry_parse(bytes);
+	uint64_t off = e.off;
+	int r = count_of_sample(a, e.sample);
 
-	if (!run || off < run->high) {
+	if (!r && (!run || off < run->high))
 		r = add_run(a, entry, off);
-		if (r)
-			return r;
-		run = &a->runs[a->num_runs - 1];
-	}
+	if (r)
+		return r;
+	run = &a->runs[a->num_runs - 1];
 	if (run->n % ALLOC_STRIDE == 0) {
 		if (grow_array(&a->keys, a->num_keys, sizeof(*a->keys)))
 			return -ENOMEM;
@@ -136,9 +162,8 @@ static int index_runs(struct alloc *a)
 		n = min_u64(CHUNK_ENTRIES, total - first);
 		r = read_entries(a, first, (size_t)n, bytes);
 		for (uint64_t i = 0; i < n && !r; i++)
-			r = note_entry(
-				a, first + i,
-				load64(bytes + i * FORMAT_ENTRY_SIZE + 8));
+			r = note_entry(a, first + i,
+				       bytes + i * FORMAT_ENTRY_SIZE);
 	}
 	return r;
 }
@@ -152,6 +177,7 @@ int alloc_open(struct source *source, const struct format *format,
 	if (a) {
 		a->source = source;
 		a->format = format;
+		a->log = log;
 		r = format->table_entries * FORMAT_ENTRY_SIZE <=
 				    ALLOC_KEEP_BYTES
 			    ? keep_whole(a)
@@ -161,12 +187,6 @@ int alloc_open(struct source *source, const struct format *format,
 		*out = a;
 		return 0;
 	}
-	if (r == -BETON_ECORRUPT)
-		log_error(
-			log,
-			"%s: allocation table at %llu: more than %d ascending runs",
-			source->path, (unsigned long long)format->table_off,
-			ALLOC_RUNS_MAX);
 	alloc_close(a);
 	return r;
 }

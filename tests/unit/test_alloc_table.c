@@ -33,6 +33,7 @@ static int table_open(struct table *t, const struct format_entry *entries,
 		.table_off = TABLE_OFF,
 		.file_size = TABLE_OFF + size,
 		.table_entries = n,
+		.sample_entries = 2,
 	};
 	t->alloc = NULL;
 	return alloc_open(t->source, &t->format, log, &t->alloc);
@@ -176,30 +177,79 @@ static void the_largest_entry_of_all_runs_counts(void)
 	free(e);
 }
 
-static void count_line(void *arg, enum beton_log_level level,
-		       const char *message)
+struct heard {
+	const char *word; /* of every line */
+	unsigned lines;
+};
+
+static void hear(void *arg, enum beton_log_level level, const char *message)
 {
+	struct heard *heard = arg;
+
 	(void)level;
-	CHECK(strstr(message, path) && strstr(message, "ascending runs"));
-	++*(unsigned *)arg;
+	CHECK(strstr(message, path) && strstr(message, heard->word));
+	heard->lines++;
+}
+
+static void check_refused(const struct format_entry *entries, size_t n,
+			  const char *word)
+{
+	struct heard heard = { word, 0 };
+	struct table t;
+	struct log log;
+
+	log_init(&log, hear, &heard);
+	CHECK(table_open(&t, entries, n, &log) == -BETON_ECORRUPT);
+	CHECK(heard.lines == 1);
+	source_close(t.source);
+	log_fini(&log);
 }
 
 static void a_table_without_any_order_is_refused(void)
 {
 	enum { N = ALLOC_RUNS_MAX + 10 };
 	struct format_entry *e = calloc(N, sizeof(*e));
-	unsigned lines = 0;
-	struct table t;
-	struct log log;
 
 	CHECK(e);
 	for (size_t i = 0; i < N; i++)
 		e[i] = (struct format_entry){ i, (N - i) * 64, 64 };
-	log_init(&log, count_line, &lines);
-	CHECK(table_open(&t, e, N, &log) == -BETON_ECORRUPT && lines == 1);
-	source_close(t.source);
-	log_fini(&log);
+	check_refused(e, N, "ascending runs");
 	free(e);
+}
+
+static void a_sample_has_few_entries_in_succession(void)
+{
+	struct format_entry *e = calloc(ENTRIES, sizeof(*e));
+	struct table t;
+
+	CHECK(e);
+	for (size_t i = 0; i < ENTRIES; i++)
+		e[i] = (struct format_entry){ i / 2, i * 64, 64 };
+	CHECK(!table_open(&t, e, ENTRIES, NULL));
+	CHECK(size_at(&t, (uint64_t)64 * (ENTRIES - 1)) == 64);
+	table_close(&t);
+	e[ENTRIES / 2].sample = e[ENTRIES / 2 - 1].sample;
+	e[ENTRIES / 2 + 1].sample = e[ENTRIES / 2].sample;
+	check_refused(e, ENTRIES, "more than 2 entries of one sample");
+	free(e);
+}
+
+/* As a sparse file has it: it is not read to its end. */
+static void a_table_of_zeros_is_refused_at_once(void)
+{
+	const struct format format = {
+		.table_off = TABLE_OFF,
+		.file_size = TABLE_OFF + ((uint64_t)1 << 42),
+		.table_entries = ((uint64_t)1 << 42) / FORMAT_ENTRY_SIZE,
+		.sample_entries = FORMAT_FIELDS_MAX + FORMAT_CUSTOM_ENTRIES,
+	};
+	struct source *source;
+	struct alloc *alloc;
+
+	CHECK(!truncate(path, 0) && !truncate(path, (off_t)format.file_size));
+	CHECK(!source_open(path, NULL, &source));
+	CHECK(alloc_open(source, &format, NULL, &alloc) == -BETON_ECORRUPT);
+	source_close(source);
 }
 
 static void a_table_that_cannot_be_read_fails(void)
@@ -227,6 +277,8 @@ int main(void)
 	the_same_offset_in_two_runs_counts_once();
 	the_largest_entry_of_all_runs_counts();
 	a_table_without_any_order_is_refused();
+	a_sample_has_few_entries_in_succession();
+	a_table_of_zeros_is_refused_at_once();
 	a_table_that_cannot_be_read_fails();
 	unlink(path);
 	return 0;
