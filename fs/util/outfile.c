@@ -28,6 +28,7 @@ struct outfile {
 	struct log *log;
 	char *path; /* as the caller wrote it, for messages */
 	struct place place;
+	bool syncs;
 	int fd;
 	uint64_t behind; /* bytes written since begin_write_back() */
 	char temporary[TEMPORARY_SIZE]; /* "": the file has no name yet */
@@ -47,22 +48,6 @@ static void make_name(char name[TEMPORARY_SIZE])
 	if (getrandom(&noise, sizeof(noise), GRND_NONBLOCK) < 0)
 		noise = (uint32_t)getpid();
 	snprintf(name, TEMPORARY_SIZE, ".beton-%08x", noise);
-}
-
-static int find_place(struct outfile *f)
-{
-	int r = place_open(f->path, &f->place);
-
-	if (r == -EINVAL)
-		log_error(f->log, "%s: not a regular file", f->path);
-	else if (r == -EPERM)
-		log_error(f->log,
-			  "%s: a link of another user in a folder that all may "
-			  "write to; name the file that you mean",
-			  f->path);
-	else if (r)
-		failed(f, "cannot write it", -r);
-	return r;
 }
 
 static int create_named(struct outfile *f, mode_t mode)
@@ -193,21 +178,39 @@ int outfile_open_to(int fd, const char *name, struct log *log,
 	return 0;
 }
 
+/* Creates the file at its place, unless finding that failed with `r`. */
+static int open_at_place(struct outfile *f, int r, struct outfile **out)
+{
+	if (r)
+		log_error(f->log, "%s: cannot write it: %s", f->path,
+			  place_why(r));
+	else
+		r = create_file(f);
+	if (r)
+		outfile_abort(&f);
+	else
+		*out = f;
+	return r;
+}
+
 int outfile_open(const char *path, struct log *log, struct outfile **out)
 {
 	struct outfile *f = new_outfile(path, log);
-	int r;
 
 	if (!f)
 		return -ENOMEM;
-	r = find_place(f);
-	r = r ? r : create_file(f);
-	if (r) {
-		outfile_abort(&f);
-		return r;
-	}
-	*out = f;
-	return 0;
+	f->syncs = true;
+	return open_at_place(f, place_open(path, &f->place), out);
+}
+
+int outfile_open_in(int folder, const char *name, const char *path,
+		    struct log *log, struct outfile **out)
+{
+	struct outfile *f = new_outfile(path, log);
+
+	if (!f)
+		return -ENOMEM;
+	return open_at_place(f, place_open_in(folder, name, &f->place), out);
 }
 
 /* Starts to write back, so that the final sync, which cannot be interrupted, is
@@ -333,7 +336,7 @@ int outfile_publish(struct outfile **file)
 		outfile_abort(file);
 		return 0;
 	}
-	if (fsync(f->fd) < 0)
+	if (f->syncs && fsync(f->fd) < 0)
 		r = failed(f, "cannot write", errno);
 	if (!r) {
 		keep_access(f);
@@ -341,8 +344,23 @@ int outfile_publish(struct outfile **file)
 		if (r)
 			failed(f, "cannot give the file its name", -r);
 	}
-	if (!r)
+	if (!r && f->syncs)
 		sync_folder(f);
 	outfile_abort(file);
+	return r;
+}
+
+int outfile_save(const char *path, const void *bytes, size_t size,
+		 struct log *log)
+{
+	struct outfile *f;
+	int r = outfile_open(path, log, &f);
+
+	if (r)
+		return r;
+	r = outfile_write(f, bytes, size, 0);
+	if (!r)
+		r = outfile_publish(&f);
+	outfile_abort(&f);
 	return r;
 }

@@ -23,6 +23,11 @@ struct outfile;
  */
 int outfile_open(const char *path, struct log *log, struct outfile **out);
 
+/* Like outfile_open(), for a name in an open folder. A link of that name is
+   replaced, not followed. `path` is for messages. */
+int outfile_open_in(int folder, const char *name, const char *path,
+		    struct log *log, struct outfile **out);
+
 /* Writes to an open file instead, which remains the caller's and keeps its
    name; `name` is for messages. */
 int outfile_open_to(int fd, const char *name, struct log *log,
@@ -44,12 +49,17 @@ int outfile_resize(struct outfile *f, uint64_t size);
  * Waits until all bytes are on the disk and gives the file its name. A file
  * that it replaces leaves it mode, access control list and, where permitted,
  * owner and group, unless place_is_foreign(). On failure nothing is left, and
- * the old file stays. *f becomes NULL either way. A file
- * of outfile_open_to() is neither synced nor renamed.
+ * the old file stays. *f becomes NULL either way. A file of outfile_open_to()
+ * is neither synced nor renamed, and one of outfile_open_in() is not synced, as
+ * it may be one of many.
  */
 int outfile_publish(struct outfile **f);
 
 /* Discards the file; takes NULL. */
 void outfile_abort(struct outfile **f);
+
+/* Writes a whole file, as outfile_open() and outfile_publish() do. */
+int outfile_save(const char *path, const void *bytes, size_t size,
+		 struct log *log);
 
 #endif

@@ -123,6 +123,64 @@ int place_open(const char *path, struct place *out)
 	return r;
 }
 
+int place_open_in(int folder, const char *name, struct place *out)
+{
+	struct place p = {
+		.folder = fcntl(folder, F_DUPFD_CLOEXEC, 0),
+		.name = strdup(name),
+	};
+	struct stat file;
+	int r = p.folder < 0 ? -errno : p.name ? 0 : -ENOMEM;
+
+	if (!r && !fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW)) {
+		p.is_taken = !S_ISLNK(file.st_mode);
+		r = p.is_taken ? check_kind(&file) : 0;
+	}
+	if (r)
+		place_close(&p);
+	else
+		*out = p;
+	return r;
+}
+
+int place_make_folder(const char *path, int *out)
+{
+	cleanup_free char *trimmed = strdup(path);
+	struct place p = { .folder = AT_FDCWD };
+	struct stat file;
+	int fd, r = trimmed ? 0 : -ENOMEM;
+
+	for (size_t n = trimmed ? strlen(trimmed) : 0;
+	     n > 1 && trimmed[n - 1] == '/'; n--)
+		trimmed[n - 1] = '\0';
+	r = r ? r : follow_links(&p, trimmed, &file);
+	if (!r && !p.is_taken && mkdirat(p.folder, p.name, 0777) &&
+	    errno != EEXIST)
+		r = -errno;
+	if (!r) {
+		fd = openat(p.folder, p.name,
+			    O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		r = fd < 0 ? -errno : 0;
+	}
+	place_close(&p);
+	if (!r)
+		*out = fd;
+	return r;
+}
+
+const char *place_why(int error)
+{
+	switch (-error) {
+	case EINVAL:
+		return "not a regular file";
+	case EPERM:
+		return "a link of another user, in a folder where all may "
+		       "write; name the file itself";
+	default:
+		return strerror(-error);
+	}
+}
+
 void place_close(struct place *p)
 {
 	if (p->folder >= 0)

@@ -21,12 +21,23 @@ struct place {
 };
 
 /*
- * Finds the place of a path. The caller closes it. Without a message: -EISDIR,
+ * Finds the place of a path. The caller closes it. Logs nothing. -EISDIR,
  * -EINVAL: neither a regular file nor a free name. -EPERM: another user's link
  * in a folder such as /tmp. -ESTALE: the file was exchanged or has no name any
  * more.
  */
 int place_open(const char *path, struct place *out);
+
+/* The place of a name in an open folder. A link of that name is not followed:
+   the place is the link's own, and counts as free. */
+int place_open_in(int folder, const char *name, struct place *out);
+
+/* Opens the folder of a path with O_PATH, and makes it if the name is free.
+   Follows links as place_open(), with -EPERM. */
+int place_make_folder(const char *path, int *out);
+
+/* Words for the error of a function above. */
+const char *place_why(int error);
 
 /* For a place that was opened, or { .folder = -1 }. */
 void place_close(struct place *p);

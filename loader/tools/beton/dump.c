@@ -9,12 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "beton/loader.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/name.h"
 #include "fs/util/npy.h"
+#include "fs/util/outfile.h"
+#include "fs/util/place.h"
 #include "loader/run/state.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/beton/delivery.h"
@@ -103,6 +106,7 @@ struct dump {
 	struct beton_loader_info info;
 	struct progress progress;
 	uint64_t written;
+	int out;		/* the folder of --out, or -1 */
 	char state[STATE_SIZE]; /* after the last batch in range */
 };
 
@@ -112,105 +116,120 @@ static int fail_path(struct dump *d, const char *path, int error)
 	return -error;
 }
 
-static int write_npy(struct dump *d, const char *path, const char *dtype,
-		     uint32_t ndim, const uint64_t *shape, const void *data,
-		     uint64_t size)
+/* A folder below that of --out. */
+struct folder {
+	int fd;
+	char name[NAME_DIGITS_MAX + 1];
+};
+
+struct array {
+	const char *dtype;
+	uint32_t ndim;
+	const uint64_t *shape;
+	const void *data;
+	uint64_t size;
+};
+
+/* Writes FOLDER/NAME.npy, whatever has that name. Others may have made the
+   folder, so a link in it is not followed. */
+static int write_npy(struct dump *d, const struct folder *in, const char *name,
+		     const struct array *a)
 {
-	char head[NPY_HEADER_MAX];
-	size_t head_size = npy_header(head, dtype, ndim, shape);
-	FILE *f = fopen(path, "we");
-	bool ok;
+	char path[PATH_SIZE], head[NPY_HEADER_MAX];
+	size_t head_size = npy_header(head, a->dtype, a->ndim, a->shape);
+	struct outfile *f;
+	int r;
 
-	if (!f)
-		return fail_path(d, path, errno);
-	ok = fwrite(head, 1, head_size, f) == head_size &&
-	     fwrite(data, 1, size, f) == size;
-	if (fclose(f) || !ok)
-		return fail_path(d, path, errno ? errno : EIO);
-	return 0;
-}
-
-/* Makes the path FOLDER/NAME with a suffix. */
-static int path_of(struct dump *d, char path[PATH_SIZE], const char *folder,
-		   const char *name, const char *suffix)
-{
-	int n = snprintf(path, PATH_SIZE, "%s/%s%s", folder, name, suffix);
-
-	return n < PATH_SIZE ? 0 : fail_path(d, folder, ENAMETOOLONG);
+	if (snprintf(path, sizeof(path), "%s/%s/%s.npy", d->options->out,
+		     in->name, name) >= PATH_SIZE)
+		return fail_path(d, d->options->out, ENAMETOOLONG);
+	r = outfile_open_in(in->fd, strrchr(path, '/') + 1, path, d->log, &f);
+	if (r)
+		return r;
+	r = outfile_write(f, head, head_size, 0);
+	r = r ? r : outfile_write(f, a->data, a->size, head_size);
+	if (!r)
+		r = outfile_publish(&f);
+	outfile_abort(&f);
+	return r;
 }
 
 /* Writes a tensor, which may be in the memory of a GPU. */
-static int write_data(struct dump *d, const char *path,
+static int write_data(struct dump *d, const struct folder *in,
 		      const struct beton_batch *b, uint32_t i)
 {
 	const struct beton_tensor *t = &b->outputs[i];
+	struct array a = { t->dtype, t->ndim, t->shape, t->data, t->size };
 	cleanup_free void *copy = NULL;
-	const void *data = t->data;
 	int r = 0;
 
 	if (t->device_type != BETON_DEVICE_CPU) {
-		data = copy = malloc(t->size + 1);
+		a.data = copy = malloc(t->size + 1);
 		if (!copy)
-			return fail_path(d, path, ENOMEM);
+			return fail_path(d, t->name, ENOMEM);
 		r = beton_loader_read(d->loader, b, i, copy);
 	}
-	return r ? fail_path(d, path, -r)
-		 : write_npy(d, path, t->dtype, t->ndim, t->shape, data,
-			     t->size);
+	return r ? fail_path(d, t->name, -r) : write_npy(d, in, t->name, &a);
 }
 
 /* Writes one tensor of a batch to FOLDER/NAME.npy. */
-static int write_tensor(struct dump *d, const char *folder,
+static int write_tensor(struct dump *d, const struct folder *in,
 			const struct beton_batch *b, uint32_t i)
 {
 	const struct beton_tensor *t = &b->outputs[i];
 	const uint64_t n = (uint64_t)b->rows + 1;
-	char path[PATH_SIZE];
-	int r = path_of(d, path, folder, t->name, ".npy");
+	const struct array offsets = { "<i8", 1, &n, t->offsets, 8 * n };
+	cleanup_free char *name = NULL;
+	int r = write_data(d, in, b, i);
 
-	if (!r)
-		r = write_data(d, path, b, i);
-	if (!r && t->offsets)
-		r = path_of(d, path, folder, t->name, ".offsets.npy");
 	if (r || !t->offsets)
 		return r;
-	return write_npy(d, path, "<i8", 1, &n, t->offsets, 8 * n);
+	if (asprintf(&name, "%s.offsets", t->name) < 0)
+		return fail_path(d, t->name, ENOMEM);
+	return write_npy(d, in, name, &offsets);
 }
 
-static int write_rows(struct dump *d, const char *folder,
+static int write_rows(struct dump *d, const struct folder *in,
 		      const struct beton_batch *b)
 {
 	const uint64_t n = b->rows;
-	char path[PATH_SIZE];
-	int r = path_of(d, path, folder, "ids", ".npy");
+	const struct array ids = { "<i8", 1, &n, b->ids, 8 * n };
+	const struct array valid = { "|b1", 1, &n, b->valid, n };
+	int r = write_npy(d, in, "ids", &ids);
 
-	if (!r)
-		r = write_npy(d, path, "<i8", 1, &n, b->ids, 8 * n);
-	if (!r)
-		r = path_of(d, path, folder, "valid", ".npy");
-	if (r)
-		return r;
-	if (!memchr(b->valid, 0, n))
-		return unlink(path) && errno != ENOENT
-			       ? fail_path(d, path, errno)
-			       : 0;
-	return write_npy(d, path, "|b1", 1, &n, b->valid, n);
+	if (r || memchr(b->valid, 0, n))
+		return r ? r : write_npy(d, in, "valid", &valid);
+	return unlinkat(in->fd, "valid.npy", 0) && errno != ENOENT
+		       ? fail_path(d, "valid.npy", errno)
+		       : 0;
+}
+
+static int open_folder(struct dump *d, struct folder *in)
+{
+	if (mkdirat(d->out, in->name, 0777) && errno != EEXIST)
+		return fail_path(d, d->options->out, errno);
+	in->fd = openat(d->out, in->name,
+			O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (in->fd >= 0)
+		return 0;
+	log_error(d->log, "%s/%s: %s", d->options->out, in->name,
+		  strerror(errno));
+	return -errno;
 }
 
 static int write_batch(struct dump *d, const struct beton_batch *b)
 {
-	char folder[PATH_SIZE], digits[NAME_DIGITS_MAX + 1];
+	struct folder in;
 	int r;
 
-	name_number(digits, b->number, name_digits(d->info.batches));
-	if (snprintf(folder, sizeof(folder), "%s/%s", d->options->out, digits) >
-	    PATH_SIZE - 128)
-		return fail_path(d, d->options->out, ENAMETOOLONG);
-	if (mkdir(folder, 0777) && errno != EEXIST)
-		return fail_path(d, folder, errno);
-	r = write_rows(d, folder, b);
+	name_number(in.name, b->number, name_digits(d->info.batches));
+	r = open_folder(d, &in);
+	if (r)
+		return r;
+	r = write_rows(d, &in, b);
 	for (uint32_t i = 0; i < b->num_outputs && !r; i++)
-		r = write_tensor(d, folder, b, i);
+		r = write_tensor(d, &in, b, i);
+	close(in.fd);
 	return r;
 }
 
@@ -288,26 +307,12 @@ static int read_state(struct dump *d, struct state *s, bool *exists)
 
 static int write_state(struct dump *d)
 {
-	char temporary[PATH_SIZE];
-	const char *path = d->options->state;
-	FILE *f;
-	bool ok;
+	char text[STATE_SIZE + 1];
+	int n = snprintf(text, sizeof(text), "%s\n", d->state);
 
-	if (!path)
-		return 0;
-	snprintf(temporary, sizeof(temporary), "%s.%d", path, (int)getpid());
-	f = fopen(temporary, "we");
-	if (!f)
-		return fail_path(d, temporary, errno);
-	ok = fprintf(f, "%s\n", d->state) > 0;
-	ok = !fclose(f) && ok;
-	if (!ok || rename(temporary, path)) {
-		int error = errno ? errno : EIO;
-
-		unlink(temporary);
-		return fail_path(d, path, error);
-	}
-	return 0;
+	return d->options->state ? outfile_save(d->options->state, text,
+						(size_t)n, d->log)
+				 : 0;
 }
 
 /* An output may not have the name of one of dump's own files. */
@@ -373,9 +378,11 @@ static int open_loader(struct dump *d, const char *path)
 
 static int make_folder(struct dump *d)
 {
-	if (mkdir(d->options->out, 0777) && errno != EEXIST)
-		return fail_path(d, d->options->out, errno);
-	return 0;
+	int r = place_make_folder(d->options->out, &d->out);
+
+	if (r)
+		log_error(d->log, "%s: %s", d->options->out, place_why(r));
+	return r;
 }
 
 static int dump_all(struct dump *d)
@@ -411,7 +418,11 @@ static int check_options(const struct invocation *call)
 
 static int dump(const struct invocation *call)
 {
-	struct dump d = { .options = call->options, .log = call->log };
+	struct dump d = {
+		.options = call->options,
+		.log = call->log,
+		.out = -1,
+	};
 	int r;
 
 	if (check_options(call))
@@ -420,6 +431,8 @@ static int dump(const struct invocation *call)
 	if (!r)
 		r = dump_all(&d);
 	beton_loader_close(d.loader);
+	if (d.out >= 0)
+		close(d.out);
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

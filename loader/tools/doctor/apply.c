@@ -91,20 +91,6 @@ static void add_setting(const struct fix *f, char *text)
 		snprintf(text + n, TEXT_SIZE - n, "\n");
 }
 
-static int write_text(const char *path, const char *text, struct log *log)
-{
-	struct outfile *f;
-	int r = outfile_open(path, log, &f);
-
-	if (r)
-		return r;
-	r = outfile_write(f, text, strlen(text), 0);
-	if (!r)
-		r = outfile_publish(&f);
-	outfile_abort(&f);
-	return r;
-}
-
 int apply_fixes(const struct fix *fixes, size_t n, const char *path,
 		unsigned allowed, struct log *log, struct applied *out)
 {
@@ -120,5 +106,5 @@ int apply_fixes(const struct fix *fixes, size_t n, const char *path,
 		if (out->fates[i] == APPLY_WRITTEN)
 			add_setting(&fixes[i], text);
 	}
-	return write_text(path, text, log);
+	return outfile_save(path, text, strlen(text), log);
 }
