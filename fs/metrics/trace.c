@@ -17,6 +17,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
+#include "fs/util/place.h"
 #include "fs/util/thread.h"
 
 enum {
@@ -462,28 +463,38 @@ static void path_of(const char *path, unsigned n, char out[PATH_SIZE])
 			 path + stem);
 }
 
-/* Opens and locks a file. -EAGAIN: another trace has it. On file systems
+/* Locks and empties a file. -EAGAIN: another trace has it. On file systems
    without locks it is not locked. */
+static int claim_file(int fd, const struct place *place)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return -EINVAL;
+	if (place_is_foreign(place, &st))
+		return -EPERM;
+	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		return -EAGAIN;
+	return ftruncate(fd, 0) ? -errno : 0;
+}
+
 static int open_one(const char *path, int *out)
 {
-	int fd =
-		open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-		     0666);
-	struct stat st;
-	int r = 0;
+	struct place place;
+	int fd, r = place_open(path, &place);
 
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
-		r = -EINVAL;
-	else if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-		r = -EAGAIN;
-	else if (ftruncate(fd, 0))
-		r = -errno;
 	if (r)
-		close(fd);
-	else
+		return r;
+	fd = openat(place.folder, place.name,
+		    O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY |
+			    O_NONBLOCK,
+		    0666);
+	r = fd < 0 ? -errno : claim_file(fd, &place);
+	place_close(&place);
+	if (!r)
 		*out = fd;
+	else if (fd >= 0)
+		close(fd);
 	return r;
 }
 
@@ -559,8 +570,7 @@ int trace_open(const char *path, struct log *log, struct trace **out)
 		r = thread_start(&trace->thread, write_all, trace);
 	}
 	if (r) {
-		log_error(log, "%s: no trace: %s", path,
-			  r == -EINVAL ? "not a regular file" : strerror(-r));
+		log_error(log, "%s: no trace: %s", path, place_why(r));
 		trace_close(trace);
 		return r;
 	}

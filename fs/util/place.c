@@ -174,8 +174,8 @@ const char *place_why(int error)
 	case EINVAL:
 		return "not a regular file";
 	case EPERM:
-		return "a link of another user, in a folder where all may "
-		       "write; name the file itself";
+		return "another user's, in a folder where all may write; "
+		       "choose another name";
 	default:
 		return strerror(-error);
 	}

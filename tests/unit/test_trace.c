@@ -231,6 +231,36 @@ static void what_is_no_file_is_refused(void)
 }
 
 /* A disk that is full ends the trace, not its validity. */
+/* A trace is written in its place, so also a file there is refused. */
+static void what_another_user_left_is_refused(void)
+{
+	enum { OTHER_USER = 65534 };
+	struct trace *trace = NULL;
+	char path[128], link[128];
+	struct stat st;
+	FILE *f;
+
+	if (geteuid()) {
+		puts("what_another_user_left_is_refused: skipped: needs root");
+		return;
+	}
+	path_of(path, "victim");
+	path_of(link, "link");
+	f = fopen(path, "w");
+	CHECK(f && fputs("old", f) >= 0 && !fclose(f));
+	CHECK(!symlink("victim", link));
+	CHECK(!lchown(link, OTHER_USER, OTHER_USER) && !chmod(folder, 01777));
+	CHECK(trace_open(link, &log_, &trace) == -EPERM);
+	CHECK(strstr(said, "another user"));
+	CHECK(!lchown(link, 0, 0) && !chown(path, OTHER_USER, 0));
+	CHECK(trace_open(link, &log_, &trace) == -EPERM);
+	CHECK(!stat(path, &st) && st.st_size == 3 && !trace);
+	CHECK(!chown(path, 0, 0));
+	CHECK(!trace_open(link, &log_, &trace));
+	trace_close(trace);
+	CHECK(!chmod(folder, 0700));
+}
+
 static void a_full_disk_leaves_a_valid_file(void)
 {
 	struct rlimit before, small = { 100000, 100000 };
@@ -277,6 +307,7 @@ int main(void)
 	what_is_dropped_is_counted();
 	files_that_are_in_use_are_left_alone();
 	what_is_no_file_is_refused();
+	what_another_user_left_is_refused();
 	a_full_disk_leaves_a_valid_file();
 	without_a_trace_there_are_no_tracks();
 	log_fini(&log_);
