@@ -105,14 +105,6 @@ int beton_loader_hook(struct beton_loader *l, beton_hook_fn *hook, void *arg)
 	return l->hook ? hook_set(l->hook, hook, arg) : -EINVAL;
 }
 
-void beton_loader_stop(struct beton_loader *l)
-{
-	ring_stop(l->ring);
-	phases_stop(l->whole);
-	phases_stop(l->phases);
-	feed_stop(l->feed);
-}
-
 void beton_loader_release(struct beton_loader *l,
 			  const struct beton_batch *batch)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * beton_loader_open() and beton_loader_close(): options, the feed, the
- * pipelines, the GPU, the ring.
+ * beton_loader_open(), _stop() and _close(): options, the feed, the pipelines,
+ * the GPU, the ring.
  */
 #include "loader/open.h"
 
@@ -11,6 +11,7 @@
 
 #include "fs/engine/handover_message.h"
 #include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 #include "fs/util/thread.h"
 #include "fs/util/typed.h"
 #include "loader/defaults.h"
@@ -21,6 +22,8 @@ enum {
 	THREADS_MAX = 4096,
 	/* Size of the first version of the options. */
 	OPTIONS_MIN = offsetof(struct beton_loader_options, trace),
+	/* How long beton_loader_stop() waits for data that is being read. */
+	STOP_MS = 500,
 };
 
 static const uint64_t PINNED_DEFAULT = (uint64_t)4 << 30;
@@ -371,6 +374,7 @@ static struct beton_loader *create_loader(const struct beton_loader_options *o)
 
 	if (!l)
 		return NULL;
+	atomic_init(&l->owners, 1);
 	log_init(&l->log, on_log, l);
 	l->user_log = o->log;
 	l->user_log_arg = o->log_arg;
@@ -425,10 +429,8 @@ int beton_loader_open(const char *path,
 	return r;
 }
 
-void beton_loader_close(struct beton_loader *l)
+static void free_loader(struct beton_loader *l)
 {
-	if (!l)
-		return;
 	ring_close(l->ring);
 	beacon_close(&l->beacon);
 	replay_close(l->replay);
@@ -440,4 +442,71 @@ void beton_loader_close(struct beton_loader *l)
 	fake_fini(&l->fake);
 	log_fini(&l->log);
 	free(l);
+}
+
+static void put_loader(struct beton_loader *l)
+{
+	if (atomic_fetch_sub(&l->owners, 1) == 1)
+		free_loader(l);
+}
+
+/* Waits for threads that read data, and closes what they use. */
+static void finish_stop(struct beton_loader *l)
+{
+	ring_stop(l->ring);
+	phases_stop(l->whole);
+	phases_stop(l->phases);
+	feed_stop(l->feed);
+}
+
+static void *run_stopper(void *arg)
+{
+	finish_stop(arg);
+	put_loader(arg);
+	return NULL;
+}
+
+static void wait_for_stopper(struct beton_loader *l)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_nsec += STOP_MS * 1000000L;
+	end.tv_sec += end.tv_nsec / 1000000000;
+	end.tv_nsec %= 1000000000;
+	l->has_stopper = pthread_timedjoin_np(l->stopper, NULL, &end) != 0;
+}
+
+void beton_loader_stop(struct beton_loader *l)
+{
+	if (l->is_stopped)
+		return;
+	l->is_stopped = true;
+	ring_halt(l->ring);
+	atomic_fetch_add(&l->owners, 1);
+	if (!thread_start(&l->stopper, run_stopper, l)) {
+		wait_for_stopper(l);
+		return;
+	}
+	atomic_fetch_sub(&l->owners, 1);
+	finish_stop(l);
+}
+
+/* The log's callback belongs to the user, and so does its argument. */
+static void forget_user(struct beton_loader *l)
+{
+	scoped_lock(&l->log.lock);
+	l->user_log = NULL;
+}
+
+void beton_loader_close(struct beton_loader *l)
+{
+	if (!l)
+		return;
+	if (l->ring)
+		beton_loader_stop(l);
+	forget_user(l);
+	if (l->has_stopper)
+		pthread_detach(l->stopper);
+	put_loader(l);
 }

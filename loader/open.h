@@ -3,9 +3,16 @@
  * struct beton_loader, an open loader. beton_loader_open() fills it, the calls
  * of <beton/loader.h> use it, and beton_loader_close() frees it. Only loader.c
  * and open.c include this header.
+ *
+ * beton_loader_stop() starts a thread that waits for the data, and waits a
+ * moment for that thread. If the disk does not answer, the thread outlives the
+ * loader's user, and frees the loader at last.
  */
 #ifndef LOADER_OPEN_H
 #define LOADER_OPEN_H
+
+#include <pthread.h>
+#include <stdatomic.h>
 
 #include "beton/loader.h"
 #include "fs/util/log.h"
@@ -33,6 +40,10 @@ struct beton_loader {
 	struct replay *replay; /* NULL: no batch is replayed */
 	struct hook *hook;     /* NULL: no callback */
 	struct ring *ring;
+	pthread_t stopper;  /* of beton_loader_stop() */
+	bool is_stopped;    /* beton_loader_stop() was called */
+	bool has_stopper;   /* its thread has not been joined */
+	atomic_uint owners; /* the user, and the stopper while it runs */
 	uint32_t workers;
 	enum offload_mode balance;
 	struct beacon_place beacon;

@@ -211,9 +211,14 @@ BETON_API void beton_loader_close(struct beton_loader *loader);
  * but those that you hold. They stay valid until you release them or close the
  * loader. After this call beton_loader_next() fails with -ECANCELED.
  *
- * Does not wait for the daemon of a MOUNT, which may be stopped or wait for a
- * disk. If the loader reads files there, a helper process does, so that this
- * process can end meanwhile.
+ * Returns soon, even if the data does not come. It does not wait for the daemon
+ * of a MOUNT, which may be stopped: if the loader reads files there, a helper
+ * process does, so that this process can end. It waits half a second for the
+ * disk of a FILE; if a read takes longer, a thread frees the loader when the
+ * disk answers, also after beton_loader_close(). Until then a read that the
+ * kernel does not interrupt (a local disk) also delays the end of the process.
+ *
+ * It does wait for a batch callback that runs.
  */
 BETON_API void beton_loader_stop(struct beton_loader *loader);
 

@@ -87,7 +87,7 @@ static int read_all(int fd, struct buffer *into, uint64_t *size)
 	return r;
 }
 
-int file_read(const char *path, struct buffer *into, uint64_t *size)
+int file_reader_read_here(const char *path, struct buffer *into, uint64_t *size)
 {
 	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
 
@@ -112,7 +112,8 @@ static void serve(struct file_reader *r)
 			wait_for(&r->asked);
 			continue;
 		}
-		r->result = file_read(r->path, &r->buffer, &r->size);
+		r->result =
+			file_reader_read_here(r->path, &r->buffer, &r->size);
 		atomic_store(&r->state, REQUEST_DONE);
 		sem_post(&r->decided);
 	}

@@ -33,6 +33,7 @@ void file_reader_cancel(struct file_reader *reader);
 
 /* As file_reader_read(), in the calling thread, which may block for as long as
    the daemon does not answer. */
-int file_read(const char *path, struct buffer *into, uint64_t *size);
+int file_reader_read_here(const char *path, struct buffer *into,
+			  uint64_t *size);
 
 #endif

@@ -134,7 +134,7 @@ static int note_read(struct feed *feed, const char *name, int r)
 static int read_batch(struct feed *feed, const char *name, struct buffer *into,
 		      uint64_t *size)
 {
-	return note_read(feed, name, file_read(name, into, size));
+	return note_read(feed, name, file_reader_read_here(name, into, size));
 }
 
 /* Sample 0 of every image field, for pipelines that need a fixed shape. */

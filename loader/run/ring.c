@@ -413,16 +413,16 @@ int ring_open(const struct ring_options *options, struct ring **out)
 	return r;
 }
 
-static void stop_threads(struct ring *ring)
+void ring_halt(struct ring *ring)
 {
 	pthread_mutex_lock(&ring->lock);
 	ring->stopping = true;
+	ring->worker_error = -ECANCELED;
 	pthread_cond_broadcast(&ring->room);
 	pthread_cond_broadcast(&ring->work);
 	pthread_mutex_unlock(&ring->lock);
 	hook_stop(ring->options.hook);
 	feed_cancel(ring->options.feed);
-	fetcher_join(ring);
 	workers_join(ring);
 }
 
@@ -430,9 +430,9 @@ void ring_stop(struct ring *ring)
 {
 	struct turn *t, *next;
 
-	stop_threads(ring);
+	ring_halt(ring);
+	fetcher_join(ring);
 	scoped_lock(&ring->lock);
-	ring->worker_error = -ECANCELED;
 	DL_FOREACH_SAFE(ring->turns, t, next)
 	{
 		if (t->state != TURN_HELD)
@@ -454,7 +454,8 @@ void ring_close(struct ring *ring)
 
 	if (!ring)
 		return;
-	stop_threads(ring);
+	ring_halt(ring);
+	fetcher_join(ring);
 	DL_FOREACH_SAFE(ring->turns, t, next)
 	{
 		DL_DELETE(ring->turns, t);

@@ -15,8 +15,12 @@
 struct ring;
 
 int ring_open(const struct ring_options *options, struct ring **out);
+/* Ends the workers, and the fetching thread once its feed returns. ring_next()
+   fails with -ECANCELED from now on. No thread may be in ring_next() meanwhile.
+   Waits for no data, but for the batch callback. */
+void ring_halt(struct ring *ring);
 /* Ends all threads and frees the batches that the user does not hold. Does not
-   use the feed afterwards. No thread may be in ring_next() meanwhile. */
+   use the feed afterwards. */
 void ring_stop(struct ring *ring);
 /* Also invalidates the batches that the user still holds. Takes NULL. */
 void ring_close(struct ring *ring);

@@ -110,7 +110,7 @@ static void read_files(void)
 		CHECK(file_reader_read(r, nothing, &b, &size) == -ENOENT);
 		CHECK(file_reader_read(r, folder, &b, &size) < 0);
 	}
-	CHECK(!file_read(file, &b, &size));
+	CHECK(!file_reader_read_here(file, &b, &size));
 	check_bytes(&b, size);
 	file_reader_close(r);
 	buffer_fini(&b);
