@@ -16,6 +16,7 @@
 #include "fs/util/typed.h"
 #include "loader/defaults.h"
 #include "loader/graph/op.h"
+#include "loader/jit/jit.h"
 
 enum {
 	PREFETCH_DEFAULT = 2,
@@ -165,8 +166,13 @@ static int parse_pipeline(struct beton_loader *l,
 
 static int compile_pipeline(struct beton_loader *l, struct phases *phases)
 {
+	const struct jit_options options = {
+		.log = &l->log,
+		.interrupted = l->interrupted,
+		.interrupted_arg = l->interrupted_arg,
+	};
 	char why[LOADER_ERROR_SIZE];
-	int r = phases_compile(phases, &l->log, why, sizeof(why));
+	int r = phases_compile(phases, &options, why, sizeof(why));
 
 	if (r && *why)
 		log_error(&l->log, "%s", why);
@@ -378,6 +384,8 @@ static struct beton_loader *create_loader(const struct beton_loader_options *o)
 	log_init(&l->log, on_log, l);
 	l->user_log = o->log;
 	l->user_log_arg = o->log_arg;
+	l->interrupted = o->interrupted;
+	l->interrupted_arg = o->interrupted_arg;
 	l->workers = o->workers ? o->workers : thread_usable_cpus();
 	return l;
 }

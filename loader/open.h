@@ -31,6 +31,8 @@ struct beton_loader {
 	struct trace *trace; /* NULL: no trace */
 	beton_log_fn *user_log;
 	void *user_log_arg;
+	bool (*interrupted)(void *arg); /* asked while opening; or NULL */
+	void *interrupted_arg;
 	struct feed *feed;
 	struct phases *phases;
 	struct phases *whole;  /* the same pipelines without the part that

@@ -129,6 +129,15 @@ struct beton_loader_options {
 	 * on a GPU.
 	 */
 	const char *device;
+	/*
+	 * Makes opening interruptible, which can wait a minute for the C
+	 * compiler. While it waits, the thread in beton_loader_open() calls
+	 * this function up to 20 times a second. If the function returns true,
+	 * the loader ends the compiler, and opening fails with -ECANCELED.
+	 * NULL: opening always waits.
+	 */
+	bool (*interrupted)(void *arg);
+	void *interrupted_arg;
 };
 
 /* DLPack's device types. */
@@ -168,8 +177,9 @@ struct beton_batch {
 };
 
 /* Opens a dataset FILE, or the directory of a dataset in a MOUNT, and starts to
-   load. -EINVAL: the spec, the pipeline or another option is invalid. On any
-   error options->error receives the reason. */
+   load. -EINVAL: the spec, the pipeline or another option is invalid.
+   -ECANCELED: options->interrupted returned true. On any error options->error
+   receives the reason. */
 BETON_API int beton_loader_open(const char *path,
 				const struct beton_loader_options *options,
 				struct beton_loader **out);

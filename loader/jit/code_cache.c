@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/log.h"
 #include "fs/util/rng.h"
+#include "loader/jit/cancel.h"
 
 enum {
 	OBJECT_MAX = 16 << 20,
@@ -388,14 +388,14 @@ int code_cache_store(struct code_cache *o, const char *key,
 }
 
 int code_cache_lock(struct code_cache *o, const char *key, int timeout_ms,
-		    int cancel_fd)
+		    struct cancel *cancel)
 {
 	cleanup_fd int fd = -1;
-	struct pollfd cancel = { .fd = cancel_fd, .events = POLLIN };
 	struct flock lock = { .l_type = F_WRLCK,
 			      .l_whence = SEEK_SET,
 			      .l_len = 1 };
 	uint64_t hash[2];
+	int r;
 
 	if (!o)
 		return -ENOLCK;
@@ -413,8 +413,9 @@ int code_cache_lock(struct code_cache *o, const char *key, int timeout_ms,
 			return -errno;
 		if (waited >= timeout_ms)
 			return -ETIMEDOUT;
-		if (poll(&cancel, 1, LOCK_POLL_MS) > 0)
-			return -ECANCELED;
+		r = cancel_poll(cancel, NULL, LOCK_POLL_MS);
+		if (r)
+			return r;
 	}
 	/* The descriptor is the lock. The caller owns it from now on. */
 	int held = fd;

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct cancel;
 struct log;
 struct code_cache;
 
@@ -41,11 +42,11 @@ int code_cache_store(struct code_cache *o, const char *key,
 
 /*
  * Takes the lock of a key. Its holder compiles the object, the others wait.
- * Returns a descriptor for the caller to close, -ETIMEDOUT, or -ECANCELED once
- * `cancel_fd` is readable. Any other error means that there are no locks; then
+ * Returns a descriptor for the caller to close, -ETIMEDOUT, or -ECANCELED. Any
+ * other error means that there are no locks; then
  * each process compiles for itself.
  */
 int code_cache_lock(struct code_cache *o, const char *key, int timeout_ms,
-		    int cancel_fd);
+		    struct cancel *cancel);
 
 #endif

@@ -17,6 +17,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 #include "loader/jit/build_dir.h"
+#include "loader/jit/cancel.h"
 
 #define SOURCE "tail.c"
 #define OBJECT "tail.so"
@@ -261,19 +262,13 @@ static int look_at(pid_t pid)
 /* Waits a moment for messages or to be canceled. */
 static int listen_to(struct run *run, bool *more)
 {
-	struct pollfd fds[] = {
-		{ .fd = *more ? run->pipe : -1, .events = POLLIN },
-		{ .fd = run->job->cancel_fd, .events = POLLIN }
-	};
-
+	struct pollfd pipe = { .fd = *more ? run->pipe : -1, .events = POLLIN };
 	/* A compiler that closed its messages ends soon after. */
-	if (poll(fds, ARRAY_LEN(fds), *more ? POLL_MS : 1) < 0)
-		return errno == EINTR ? 0 : -errno;
-	if (fds[1].revents)
-		return -ECANCELED;
-	if (fds[0].revents)
+	int r = cancel_poll(run->job->cancel, &pipe, *more ? POLL_MS : 1);
+
+	if (!r && pipe.revents)
 		*more = read_messages(run) > 0;
-	return 0;
+	return r;
 }
 
 /*

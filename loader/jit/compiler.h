@@ -26,11 +26,13 @@ struct compiler {
 /* -ENOENT: there is none. */
 int compiler_find(struct compiler *out);
 
+struct cancel;
+
 struct compiler_job {
 	const char *source;
 	const char *const *isa_flags; /* NULL ends */
 	bool is_user;		      /* may call functions of the C library */
-	int cancel_fd;		      /* readable: give up; -1: never */
+	struct cancel *cancel;	      /* NULL: never */
 	int limit_ms;
 };
 

@@ -16,6 +16,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/log.h"
 #include "fs/util/thread.h"
+#include "loader/jit/cancel.h"
 #include "loader/jit/code.h"
 #include "loader/jit/code_cache.h"
 #include "loader/jit/compiler.h"
@@ -61,7 +62,8 @@ struct jit {
 	bool has_compiler;
 	struct compiler compiler;
 	struct code_cache *objects;
-	int cancel_fd;
+	struct cancel closed;	   /* cancels what the thread does */
+	struct cancel interrupted; /* cancels what the caller does */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	struct item *items;   /* all, for unloading; guarded by lock, as all
@@ -94,8 +96,9 @@ static int read_mode(struct log *log, enum mode *out)
 	return -EINVAL;
 }
 
-int jit_open(struct log *log, struct jit **out)
+int jit_open(const struct jit_options *options, struct jit **out)
 {
+	struct log *log = options->log;
 	const char *dump = getenv("BETON_DUMP");
 	const char *perf = secure_getenv("BETON_PERF");
 	struct jit *jit;
@@ -113,8 +116,11 @@ int jit_open(struct log *log, struct jit **out)
 	jit->stays = perf && !strcmp(perf, "1");
 	pthread_mutex_init(&jit->lock, NULL);
 	pthread_cond_init(&jit->wake, NULL);
-	jit->cancel_fd = eventfd(0, EFD_CLOEXEC);
-	if (jit->cancel_fd < 0) {
+	jit->interrupted = (struct cancel){ .fd = -1,
+					    .asked = options->interrupted,
+					    .arg = options->interrupted_arg };
+	jit->closed.fd = eventfd(0, EFD_CLOEXEC);
+	if (jit->closed.fd < 0) {
 		r = -errno;
 		jit_close(jit);
 		return r;
@@ -252,14 +258,14 @@ static int load_item(struct jit *jit, struct item *item, const uint8_t *bytes,
 
 /* --- compiling --- */
 
-static struct compiler_job job_of(const struct jit *jit,
-				  const struct tail *tail)
+static struct compiler_job job_of(const struct tail *tail,
+				  struct cancel *cancel)
 {
 	return (struct compiler_job){
 		.source = tail->code,
 		.isa_flags = tail->isa->flags,
 		.is_user = tail->is_own,
-		.cancel_fd = jit->cancel_fd,
+		.cancel = cancel,
 		.limit_ms = COMPILE_MS,
 	};
 }
@@ -267,7 +273,7 @@ static struct compiler_job job_of(const struct jit *jit,
 /* The key of an object: everything that it depends on. */
 static char *make_key(const struct jit *jit, const struct tail *tail)
 {
-	const struct compiler_job job = job_of(jit, tail);
+	const struct compiler_job job = job_of(tail, NULL);
 	const char *flags[COMPILER_FLAGS_MAX];
 	struct code c = { 0 };
 
@@ -289,9 +295,10 @@ static int load_cached(struct jit *jit, struct item *item)
 	return r ? r : load_item(jit, item, bytes, size);
 }
 
-static int compile(struct jit *jit, struct item *item, char **messages)
+static int compile(struct jit *jit, struct item *item, struct cancel *cancel,
+		   char **messages)
 {
-	const struct compiler_job job = job_of(jit, item->tail);
+	const struct compiler_job job = job_of(item->tail, cancel);
 	cleanup_free uint8_t *bytes = NULL;
 	size_t size;
 	int r = compiler_run(&jit->compiler, &job, &bytes, &size, messages);
@@ -311,33 +318,36 @@ static int compile(struct jit *jit, struct item *item, char **messages)
  * Compiles the kernel of an item that the first lookup did not find in the
  * cache.
  */
-static int make(struct jit *jit, struct item *item, char **messages)
+static int make(struct jit *jit, struct item *item, struct cancel *cancel,
+		char **messages)
 {
-	cleanup_fd int lock = code_cache_lock(jit->objects, item->key, LOCK_MS,
-					      jit->cancel_fd);
+	cleanup_fd int lock =
+		code_cache_lock(jit->objects, item->key, LOCK_MS, cancel);
 
 	if (lock == -ECANCELED)
 		return lock;
 	/* Another process may have stored it meanwhile. */
 	if (lock >= 0 && !load_cached(jit, item))
 		return 0;
-	return compile(jit, item, messages);
+	return compile(jit, item, cancel, messages);
 }
 
-/* The thread only compiles code that the definitions can replace. */
-static void make_quietly(struct jit *jit, struct item *item)
+/* Compiles code that the definitions can replace. 0 or -ECANCELED. */
+static int make_quietly(struct jit *jit, struct item *item,
+			struct cancel *cancel)
 {
 	cleanup_free char *messages = NULL;
-	int r = make(jit, item, &messages);
+	int r = make(jit, item, cancel, &messages);
 
 	if (!r || r == -ECANCELED)
-		return;
+		return r;
 	if (messages)
 		messages[strcspn(messages, "\n")] = '\0';
 	log_warning(jit->log, "%s: %s%s%s; rows of `%s' are made without it",
 		    jit->compiler.path, strerror(-r),
 		    messages && *messages ? ": " : "", messages ? messages : "",
 		    item->tail->chain->name);
+	return 0;
 }
 
 static void *work(void *arg)
@@ -354,7 +364,7 @@ static void *work(void *arg)
 		item = jit->waiting;
 		jit->waiting = item->next_waiting;
 		pthread_mutex_unlock(&jit->lock);
-		make_quietly(jit, item);
+		make_quietly(jit, item, &jit->closed);
 		pthread_mutex_lock(&jit->lock);
 	}
 	pthread_mutex_unlock(&jit->lock);
@@ -420,14 +430,12 @@ static int share(struct jit *jit, struct item *item, struct tail *tail)
 }
 
 /* Queues the item for the thread, or compiles it at once. */
-static void queue(struct jit *jit, struct item *item)
+static int queue(struct jit *jit, struct item *item)
 {
 	struct item **end = &jit->waiting;
 
-	if (jit->mode == MODE_WAIT) {
-		make_quietly(jit, item);
-		return;
-	}
+	if (jit->mode == MODE_WAIT)
+		return make_quietly(jit, item, &jit->interrupted);
 	scoped_lock(&jit->lock);
 	while (*end)
 		end = &(*end)->next_waiting;
@@ -435,6 +443,7 @@ static void queue(struct jit *jit, struct item *item)
 	if (!jit->has_thread && start_thread(jit))
 		log_warning(jit->log, "no thread to compile in");
 	pthread_cond_signal(&jit->wake);
+	return 0;
 }
 
 static int refuse(const struct jit *jit, char **messages)
@@ -472,12 +481,10 @@ int jit_add(struct jit *jit, struct tail *tail, char **messages)
 		return -ENOMEM;
 	key = NULL;
 	r = load_cached(jit, item);
-	if (r && tail->is_own) {
-		r = make(jit, item, messages);
-	} else if (r) {
-		queue(jit, item);
-		r = 0;
-	}
+	if (r && tail->is_own)
+		r = make(jit, item, &jit->interrupted, messages);
+	else if (r)
+		r = queue(jit, item);
 	dump(jit, tail);
 	return r;
 }
@@ -506,7 +513,7 @@ void jit_close(struct jit *jit)
 	pthread_cond_signal(&jit->wake);
 	pthread_mutex_unlock(&jit->lock);
 	if (jit->has_thread) {
-		eventfd_write(jit->cancel_fd, 1);
+		eventfd_write(jit->closed.fd, 1);
 		pthread_join(jit->thread, NULL);
 	}
 	for (item = jit->items; item; item = next) {
@@ -514,8 +521,8 @@ void jit_close(struct jit *jit)
 		free_item(item);
 	}
 	code_cache_close(jit->objects);
-	if (jit->cancel_fd >= 0)
-		close(jit->cancel_fd);
+	if (jit->closed.fd >= 0)
+		close(jit->closed.fd);
 	pthread_cond_destroy(&jit->wake);
 	pthread_mutex_destroy(&jit->lock);
 	free(jit);

@@ -16,14 +16,22 @@
 struct jit;
 struct log;
 
+struct jit_options {
+	struct log *log;
+	/* As in struct beton_loader_options. */
+	bool (*interrupted)(void *arg);
+	void *interrupted_arg;
+};
+
 /* -EINVAL: BETON_JIT has an unknown value, which is logged. */
-int jit_open(struct log *log, struct jit **out);
+int jit_open(const struct jit_options *options, struct jit **out);
 
 /*
  * Gives a tail that has its text a kernel, unless it has one or needs none. One
- * thread at a time calls this. The tail must outlive `jit`. Fails only for
- * tails without a definition. Then *messages, if it is not NULL, is the
- * compiler's output or the reason; the caller frees it.
+ * thread at a time calls this. The tail must outlive `jit`. -ECANCELED: it was
+ * interrupted. Otherwise fails only for tails without a definition. Then
+ * *messages, if it is not NULL, is the compiler's output or the reason; the
+ * caller frees it.
  */
 int jit_add(struct jit *jit, struct tail *tail, char **messages);
 

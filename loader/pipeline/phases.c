@@ -91,14 +91,14 @@ void phases_close(struct phases *p)
 	free(p);
 }
 
-int phases_compile(struct phases *p, struct log *log, char *error,
-		   size_t error_size)
+int phases_compile(struct phases *p, const struct jit_options *options,
+		   char *error, size_t error_size)
 {
 	int r;
 
 	if (error_size)
 		*error = '\0';
-	r = jit_open(log, &p->jit);
+	r = jit_open(options, &p->jit);
 	for (size_t i = 0; !r && i < p->count; i++)
 		r = pipeline_compile(p->phase[i].pipeline, p->jit, error,
 				     error_size);

@@ -13,6 +13,7 @@
 /* Most phases: each has tables of its own for every output. */
 enum { PHASES_MAX = 64 };
 
+struct jit_options;
 struct log;
 struct phases;
 struct value_store_stats;
@@ -32,8 +33,8 @@ void phases_close(struct phases *p);
  * As pipeline_compile(), for all phases. Call it once. An error of the
  * environment is logged, and `error` is then empty.
  */
-int phases_compile(struct phases *p, struct log *log, char *error,
-		   size_t error_size);
+int phases_compile(struct phases *p, const struct jit_options *options,
+		   char *error, size_t error_size);
 
 /* As pipeline_put_on() and _split(), for all phases. */
 void phases_put_on(struct phases *p, int gpu);

@@ -261,7 +261,7 @@ static int compile_pass(struct pass *pass, struct jit *jit,
 		r = tail_emit(tail);
 	if (!r) {
 		r = jit_add(jit, tail, &messages);
-		if (r && tail->is_own)
+		if (r && r != -ECANCELED && tail->is_own)
 			r = refuse_own(&pass->chain, r, messages, c);
 	}
 	free(messages);

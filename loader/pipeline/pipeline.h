@@ -85,7 +85,8 @@ bool pipeline_keeps_alike(const struct pipeline *a, const struct pipeline *b);
 /*
  * Compiles code for the outputs that no part of the library serves (jit.h). It
  * is faster, and operations from files need it. Call it once, before workers
- * run. -EINVAL, -ENOSYS: with a message as from pipeline_parse().
+ * run. -EINVAL, -ENOSYS: with a message as from pipeline_parse(). -ECANCELED:
+ * it was interrupted.
  */
 int pipeline_compile(struct pipeline *p, struct jit *jit, char *error,
 		     size_t error_size);

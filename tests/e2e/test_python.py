@@ -844,6 +844,42 @@ def test_waiting_is_interrupted(data, daemon):
     assert p.returncode == 0
 
 
+OPENING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import betonfs
+try:
+    betonfs.Loader(sys.argv[2], tensors="numpy",
+                   pipeline='image | center_crop(8) | "own.c".f')
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_opening_is_interrupted(data, tmp_path):
+    """Where it waits for the compiler, which ends as well."""
+    begun, slow = tmp_path / "begun", tmp_path / "cc"
+    (tmp_path / "own.c").write_text("static void f(float *v, void *at) {}")
+    slow.write_text(f"#!/bin/sh\necho $$ > {begun}.new\n"
+                    f"mv {begun}.new {begun}\nexec sleep 600\n")
+    slow.chmod(0o755)
+    p = subprocess.Popen(
+        [sys.executable, "-c", OPENING, PACKAGE, data.path], cwd=tmp_path,
+        stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "BETON_CC": str(slow),
+             "BETON_CACHE_DIR": str(tmp_path / "cache")})
+    try:
+        wait_until(begun.exists, "the compiler to begin")
+        p.send_signal(signal.SIGINT)
+        # Without a signal it would be a minute.
+        assert p.communicate(timeout=20)[0] == "interrupted\n"
+    finally:
+        p.kill()
+        p.wait()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(begun.read_text()), 0)
+
+
 # --- torch ---
 
 def test_torch_tensors_are_the_loaders_memory(load, data):

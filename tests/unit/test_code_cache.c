@@ -11,6 +11,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/log.h"
+#include "loader/jit/cancel.h"
 #include "loader/jit/code_cache.h"
 #include "tests/unit/t.h"
 
@@ -107,7 +108,7 @@ static void no_cache_is_an_empty_one(void)
 
 	CHECK(code_cache_load(NULL, "key", &bytes, &size) == -ENOENT);
 	CHECK(store(NULL, "key", "x") < 0);
-	CHECK(code_cache_lock(NULL, "key", 0, -1) < 0);
+	CHECK(code_cache_lock(NULL, "key", 0, NULL) < 0);
 	code_cache_close(NULL);
 }
 
@@ -268,20 +269,21 @@ static void the_oldest_make_room(void)
 static void one_holds_the_lock_of_a_key(void)
 {
 	struct code_cache *o = open_all();
-	int cancel = eventfd(1, 0), a, b;
+	struct cancel cancel = { .fd = eventfd(1, 0) };
+	int a, b;
 
-	a = code_cache_lock(o, "key", 0, -1);
+	a = code_cache_lock(o, "key", 0, NULL);
 	CHECK(a >= 0);
-	CHECK(code_cache_lock(o, "key", 40, -1) == -ETIMEDOUT);
-	CHECK(code_cache_lock(o, "key", 600000, cancel) == -ECANCELED);
-	b = code_cache_lock(o, "another", 0, -1);
+	CHECK(code_cache_lock(o, "key", 40, NULL) == -ETIMEDOUT);
+	CHECK(code_cache_lock(o, "key", 600000, &cancel) == -ECANCELED);
+	b = code_cache_lock(o, "another", 0, NULL);
 	CHECK(b >= 0);
 	close(a);
 	close(b);
-	a = code_cache_lock(o, "key", 0, -1);
+	a = code_cache_lock(o, "key", 0, NULL);
 	CHECK(a >= 0);
 	close(a);
-	close(cancel);
+	close(cancel.fd);
 	code_cache_close(o);
 	empty();
 }
@@ -293,15 +295,15 @@ static void a_stopped_process_does_not_hold_up_others_for_ever(void)
 	pid_t pid = fork();
 
 	if (!pid) {
-		if (code_cache_lock(o, "key", 0, -1) < 0)
+		if (code_cache_lock(o, "key", 0, NULL) < 0)
 			_exit(1);
 		raise(SIGSTOP);
 		_exit(0);
 	}
 	CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
-	CHECK(code_cache_lock(o, "key", 60, -1) == -ETIMEDOUT);
+	CHECK(code_cache_lock(o, "key", 60, NULL) == -ETIMEDOUT);
 	CHECK(!kill(pid, SIGKILL) && waitpid(pid, &status, 0) == pid);
-	fd = code_cache_lock(o, "key", 60000, -1);
+	fd = code_cache_lock(o, "key", 60000, NULL);
 	CHECK(fd >= 0);
 	close(fd);
 	code_cache_close(o);

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "loader/jit/cancel.h"
 #include "loader/jit/compiler.h"
 #include "tests/unit/t.h"
 
@@ -23,7 +24,6 @@ static struct compiler_job job_of(const char *source)
 {
 	return (struct compiler_job){ .source = source,
 				      .isa_flags = no_flags,
-				      .cancel_fd = -1,
 				      .limit_ms = 600000 };
 }
 
@@ -139,10 +139,20 @@ static int orphans(int signal)
 	return n;
 }
 
+static bool is_third(void *calls)
+{
+	return ++*(int *)calls == 3;
+}
+
 static void one_that_takes_too_long_is_ended(void)
 {
 	struct compiler c = script("sleep 20 & echo begun; wait");
 	struct compiler_job job = job_of("");
+	int calls = 0;
+	struct cancel by_thread = { .fd = eventfd(1, 0) };
+	struct cancel by_caller = { .fd = -1,
+				    .asked = is_third,
+				    .arg = &calls };
 	char said[100];
 
 	job.limit_ms = 300;
@@ -150,10 +160,13 @@ static void one_that_takes_too_long_is_ended(void)
 	/* None, if the script was too slow to begin. */
 	CHECK(orphans(SIGKILL) <= 1);
 	job.limit_ms = 600000;
-	job.cancel_fd = eventfd(1, 0);
+	job.cancel = &by_thread;
 	CHECK(run(&c, &job, said, sizeof(said)) == -ECANCELED);
 	CHECK(orphans(SIGKILL) <= 1);
-	close(job.cancel_fd);
+	close(by_thread.fd);
+	job.cancel = &by_caller;
+	CHECK(run(&c, &job, said, sizeof(said)) == -ECANCELED);
+	CHECK(calls == 3 && orphans(SIGKILL) <= 1);
 }
 
 /* The end of the compiler counts, not that of all who write its messages. */

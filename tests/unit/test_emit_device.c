@@ -77,7 +77,6 @@ static void *compile(const struct compiler *c, const char *kernel)
 	char path[] = "/tmp/test_emit_device-XXXXXX", *messages = NULL;
 	struct code text = { 0 };
 	struct compiler_job job = { .isa_flags = isa_row(0)->flags,
-				    .cancel_fd = -1,
 				    .limit_ms = 600000 };
 	int fd = mkstemp(path);
 	uint8_t *object;

@@ -12,6 +12,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/log.h"
 #include "loader/jit/compiler.h"
+#include "loader/jit/jit.h"
 #include "loader/pipeline/phases.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
@@ -45,9 +46,21 @@ static struct phases *parse(const char *text)
 	return p;
 }
 
+/* The number of calls until opening is interrupted; 0: never. */
+static int patience;
+
+static bool is_interrupted(void *left)
+{
+	return *(int *)left && !--*(int *)left;
+}
+
 static int compile(struct phases *p)
 {
-	return phases_compile(p, &silence, error, sizeof(error));
+	const struct jit_options options = { .log = &silence,
+					     .interrupted = is_interrupted,
+					     .interrupted_arg = &patience };
+
+	return phases_compile(p, &options, error, sizeof(error));
 }
 
 static int run_phase(const struct pipeline *p, uint64_t id, void *out)
@@ -198,18 +211,24 @@ static void rows_are_the_same_by_any_code(void)
 	CHECK(!memcmp(out[0], out[2], sizeof(out[0])));
 }
 
+static void use_compiler(const char *script)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/other", dir);
+	f = fopen(path, "w");
+	CHECK(f && fprintf(f, "#!/bin/sh\n%s\n", script) > 0);
+	CHECK(!fclose(f) && !chmod(path, 0755));
+	setenv("BETON_CC", path, 1);
+}
+
 /* Closing ends a compiler that is at work. */
 static void nobody_waits_for_the_background(void)
 {
-	char path[64];
 	struct phases *p;
-	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/slow", dir);
-	f = fopen(path, "w");
-	CHECK(f && fputs("#!/bin/sh\nexec sleep 600\n", f) >= 0);
-	CHECK(!fclose(f) && !chmod(path, 0755));
-	setenv("BETON_CC", path, 1);
+	use_compiler("exec sleep 600");
 	setenv("BETON_JIT", "background", 1);
 	p = parse("solarize | int32; image2 = image | solarize | int64");
 	CHECK(!compile(p));
@@ -357,6 +376,29 @@ static void mistakes_in_own_operations_are_told_with_their_line(void)
 	count_compilations();
 }
 
+static void check_interrupted(const char *mode, const char *text)
+{
+	struct phases *p = parse(text);
+
+	setenv("BETON_JIT", mode, 1);
+	patience = 3;
+	CHECK(compile(p) == -ECANCELED);
+	CHECK(!patience && !*error && !*logged);
+	phases_close(p);
+}
+
+/* Whoever waits for the compiler can be interrupted. */
+static void opening_can_be_interrupted(void)
+{
+	use_compiler("exec sleep 600");
+	write_file("own.c", "static void slow(float *v, const void *at) {}\n");
+	check_interrupted("background", "\"own.c\".slow");
+	check_interrupted("wait", "\"own.c\".slow");
+	check_interrupted("wait", "solarize | int32");
+	setenv("BETON_JIT", "wait", 1);
+	count_compilations();
+}
+
 static void a_changed_file_is_compiled_again(void)
 {
 	long before = compilations();
@@ -443,6 +485,7 @@ int main(void)
 	own_operations_change_with_the_epoch();
 	own_results_are_limited_where_they_are_bytes();
 	mistakes_in_own_operations_are_told_with_their_line();
+	opening_can_be_interrupted();
 	a_changed_file_is_compiled_again();
 	a_noexec_file_system_does_not_matter();
 	no_library_is_loaded_by_the_name_of_a_temporary_file();

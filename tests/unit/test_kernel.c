@@ -347,7 +347,6 @@ static void *compile(const struct compiler *c, const struct isa *isa,
 {
 	const struct compiler_job job = { .source = text,
 					  .isa_flags = isa->flags,
-					  .cancel_fd = -1,
 					  .limit_ms = 600000 };
 	char path[] = "/tmp/test_kernel-XXXXXX", *messages = NULL;
 	int fd = mkstemp(path);

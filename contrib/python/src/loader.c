@@ -223,6 +223,31 @@ static bool has_gpu_output(const struct beton_loader *l)
 	return false;
 }
 
+/* Runs the handlers of signals that came while the compiler runs. */
+static bool is_interrupted(void *state)
+{
+	PyThreadState **saved = state;
+	bool interrupted;
+
+	PyEval_RestoreThread(*saved);
+	interrupted = PyErr_CheckSignals() != 0;
+	*saved = PyEval_SaveThread();
+	return interrupted;
+}
+
+static int open_loader(struct handle *h, const char *path,
+		       struct beton_loader_options *o)
+{
+	PyThreadState *state = PyEval_SaveThread();
+	int r;
+
+	o->interrupted = is_interrupted;
+	o->interrupted_arg = &state;
+	r = beton_loader_open(path, o, &h->loader);
+	PyEval_RestoreThread(state);
+	return r;
+}
+
 /* The numbers among the options, by their index. */
 enum {
 	CACHE_SIZE,
@@ -305,11 +330,11 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args,
 		Py_CLEAR(l);
 		goto out;
 	}
-	Py_BEGIN_ALLOW_THREADS;
-	r = beton_loader_open(PyBytes_AsString(path), &o, &l->handle->loader);
-	Py_END_ALLOW_THREADS;
+	r = open_loader(l->handle, PyBytes_AsString(path), &o);
 	if (r) {
-		raise_error(-r, error, PyBytes_AsString(path));
+		/* A signal's handler raised its own. */
+		if (!PyErr_Occurred())
+			raise_error(-r, error, PyBytes_AsString(path));
 		Py_CLEAR(l);
 	} else {
 		l->on_stream = has_gpu_output(l->handle->loader);

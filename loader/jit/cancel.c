@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/jit/cancel.h"
+
+#include <errno.h>
+#include <poll.h>
+
+#include "fs/util/bytes.h"
+#include "fs/util/clock.h"
+
+/* A call may have to wait for a lock of the caller's interpreter. */
+enum { ASK_MS = 50 };
+
+static bool is_canceled(struct cancel *c)
+{
+	int64_t now = clock_ns() / 1000000;
+
+	if (!c || !c->asked || now < c->next_ms)
+		return false;
+	c->next_ms = now + ASK_MS;
+	return c->asked(c->arg);
+}
+
+int cancel_poll(struct cancel *c, struct pollfd *also, int ms)
+{
+	struct pollfd fds[] = { { .fd = -1 },
+				{ .fd = c ? c->fd : -1, .events = POLLIN } };
+
+	if (also)
+		fds[0] = *also;
+	if (poll(fds, ARRAY_LEN(fds), ms) < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (also)
+		also->revents = fds[0].revents;
+	return fds[1].revents || is_canceled(c) ? -ECANCELED : 0;
+}

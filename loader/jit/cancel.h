@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a wait can be canceled: by another thread, through a descriptor, and by
+ * the thread that waits, which asks a function of its caller.
+ */
+#ifndef LOADER_JIT_CANCEL_H
+#define LOADER_JIT_CANCEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pollfd;
+
+struct cancel {
+	int fd;			  /* readable: canceled; -1: none */
+	bool (*asked)(void *arg); /* true: canceled; NULL: none */
+	void *arg;
+	int64_t next_ms; /* no call of `asked` before; begin with 0 */
+};
+
+/*
+ * Waits up to `ms` milliseconds, or until `also` has events. NULL for either is
+ * none. Call it 20 times a second. -ECANCELED, or an error of poll(2).
+ */
+int cancel_poll(struct cancel *c, struct pollfd *also, int ms);
+
+#endif
