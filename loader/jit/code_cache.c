@@ -63,42 +63,97 @@ static int open_dir(int at, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
+static int complain_of_owner(const char *path, const struct stat *st,
+			     struct log *log)
+{
+	log_warning(log,
+		    "%s belongs to user %u, not to user %u; compiled code is "
+		    "not kept: set BETON_CACHE_DIR to a directory of your own",
+		    path, st->st_uid, geteuid());
+	return -EPERM;
+}
+
+static int check_private(int fd, const char *path, struct log *log)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (is_private(&st))
+		return 0;
+	if (st.st_uid != geteuid())
+		return complain_of_owner(path, &st, log);
+	log_warning(log,
+		    "%s: other users can write there, by its mode %04o; "
+		    "compiled code is not kept: chmod go-w it",
+		    path, st.st_mode & 07777);
+	return -EPERM;
+}
+
+/* `path` is for messages. */
 static int open_private(int at, const char *name, const char *path,
 			struct log *log)
 {
-	cleanup_fd int fd = open_dir(at, name);
-	struct stat st;
+	int fd = open_dir(at, name);
+	int r = fd < 0 ? fd : check_private(fd, path, log);
 
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st))
-		return -errno;
-	if (!is_private(&st)) {
-		log_warning(log,
-			    "%s/%s: others may write there; compiled code is "
-			    "not kept",
-			    path, name);
-		return -EPERM;
-	}
-	return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (r && fd >= 0)
+		close(fd);
+	return r ? r : fd;
 }
 
-/* $BETON_CACHE_DIR, or the user's cache directory; NULL: none. */
-static char *base_path(void)
+/* The user's cache directory; NULL: none. */
+static char *default_path(void)
 {
-	const char *own = getenv("BETON_CACHE_DIR");
 	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 	char *path = NULL;
 	int r = -1;
 
-	if (own && *own)
-		return strdup(own);
 	/* By the rules of XDG, a relative path counts as none. */
 	if (xdg && *xdg == '/')
 		r = asprintf(&path, "%s/betonfs", xdg);
 	else if (home && *home == '/')
 		r = asprintf(&path, "%s/.cache/betonfs", home);
 	return r < 0 ? NULL : path;
+}
+
+/*
+ * Root with the environment of another user must not make that user's ~/.cache,
+ * which would then be root's. The nearest directory that exists decides.
+ */
+static int check_home(const char *path, struct log *log)
+{
+	cleanup_free char *at = strdup(path);
+	struct stat st;
+	char *end;
+
+	if (!at)
+		return -ENOMEM;
+	while (stat(at, &st)) {
+		end = strrchr(at, '/');
+		if (errno != ENOENT || end == at)
+			return 0;
+		*end = '\0';
+	}
+	return st.st_uid == geteuid() || !st.st_uid
+		       ? 0
+		       : complain_of_owner(at, &st, log);
+}
+
+/* $BETON_CACHE_DIR, or a default that this user may make; NULL: none. */
+static char *base_path(struct log *log)
+{
+	const char *own = getenv("BETON_CACHE_DIR");
+	char *path = NULL;
+
+	if (own && *own)
+		return strdup(own);
+	path = default_path();
+	if (path && check_home(path, log)) {
+		free(path);
+		path = NULL;
+	}
+	return path;
 }
 
 static void make_parents(const char *path)
@@ -115,16 +170,21 @@ static void make_parents(const char *path)
 static int open_path(const char *path, const char *isa, struct log *log)
 {
 	cleanup_fd int base = -1;
+	cleanup_free char *below = NULL;
 
 	make_parents(path);
-	base = open_private(AT_FDCWD, path, "", log);
-	return base < 0 ? base : open_private(base, isa, path, log);
+	base = open_private(AT_FDCWD, path, path, log);
+	if (base < 0)
+		return base;
+	if (asprintf(&below, "%s/%s", path, isa) < 0)
+		return -ENOMEM;
+	return open_private(base, isa, below, log);
 }
 
 struct code_cache *code_cache_open(const char *isa, uint64_t limit,
 				   struct log *log)
 {
-	cleanup_free char *path = base_path();
+	cleanup_free char *path = base_path(log);
 	struct code_cache *o = path ? calloc(1, sizeof(*o)) : NULL;
 
 	if (!o)

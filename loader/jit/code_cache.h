@@ -23,7 +23,8 @@ struct code_cache;
 /*
  * Opens a cache of `limit` bytes below $BETON_CACHE_DIR, else in betonfs below
  * $XDG_CACHE_HOME or ~/.cache, with a directory per `isa`. NULL: no usable
- * directory. A warning is logged if other users could have written to it.
+ * directory. A warning is logged if it is another user's, or if other users
+ * could have written to it.
  */
 struct code_cache *code_cache_open(const char *isa, uint64_t limit,
 				   struct log *log);

@@ -19,7 +19,26 @@ enum { LIMIT = 1 << 20, NOBODY = 65534 };
 
 static char dir[] = "/tmp/test_code_cache-XXXXXX";
 static char inner[64];
+static char logged[600];
 static struct log silence;
+
+static void on_log(void *arg, enum beton_log_level level, const char *message)
+{
+	(void)arg;
+	(void)level;
+	snprintf(logged, sizeof(logged), "%s", message);
+}
+
+/* Whether the only message since the last call has this text. */
+static bool has_logged(const char *text)
+{
+	bool has = strstr(logged, text) != NULL;
+
+	if (!has)
+		fprintf(stderr, "no `%s' in `%s'\n", text, logged);
+	*logged = '\0';
+	return has;
+}
 
 static struct code_cache *open_limited(uint64_t limit)
 {
@@ -129,12 +148,16 @@ static void a_directory_that_others_can_write_is_not_used(void)
 	code_cache_close(open_all());
 	CHECK(!chmod(inner, 0770));
 	CHECK(!open_limited(LIMIT));
+	/* The path as it is, with its mode. */
+	CHECK(!strncmp(logged, inner, strlen(inner)));
+	CHECK(has_logged("mode 0770"));
 	CHECK(!chmod(inner, 0702));
 	CHECK(!open_limited(LIMIT));
 	CHECK(!chmod(inner, 0755));
 	code_cache_close(open_all());
 	CHECK(!chmod(dir, 0777));
 	CHECK(!open_limited(LIMIT));
+	CHECK(!strncmp(logged, dir, strlen(dir)) && has_logged("mode 0777"));
 	empty();
 }
 
@@ -147,7 +170,42 @@ static void a_directory_of_another_user_is_not_used(void)
 	code_cache_close(open_all());
 	CHECK(!chown(inner, NOBODY, NOBODY));
 	CHECK(!open_limited(LIMIT));
+	CHECK(!strncmp(logged, inner, strlen(inner)));
+	CHECK(has_logged("belongs to user 65534, not to user 0"));
 	empty();
+}
+
+/* As root with the environment of another user: `sudo -E`. */
+static void nothing_is_made_in_the_home_of_another_user(void)
+{
+	char home[64], cache[80], own[80];
+
+	if (geteuid() != 0) {
+		printf("skip: only root can give files away\n");
+		return;
+	}
+	snprintf(home, sizeof(home), "%s/home", dir);
+	snprintf(cache, sizeof(cache), "%s/.cache", home);
+	snprintf(own, sizeof(own), "%s/mine", home);
+	CHECK(!mkdir(home, 0755) && !chown(home, NOBODY, NOBODY));
+	setenv("HOME", home, 1);
+	unsetenv("BETON_CACHE_DIR");
+	CHECK(!open_limited(LIMIT) && access(cache, F_OK));
+	CHECK(!strncmp(logged, home, strlen(home)));
+	CHECK(has_logged("belongs to user 65534, not to user 0"));
+	setenv("XDG_CACHE_HOME", cache, 1);
+	CHECK(!open_limited(LIMIT) && access(cache, F_OK));
+	unsetenv("XDG_CACHE_HOME");
+	CHECK(!mkdir(cache, 0700) && !chown(cache, NOBODY, NOBODY));
+	CHECK(!open_limited(LIMIT) && has_logged("65534"));
+	CHECK(!rmdir(cache));
+	/* A directory that was named is made wherever it is. */
+	setenv("BETON_CACHE_DIR", own, 1);
+	code_cache_close(open_all());
+	CHECK(!access(own, F_OK) && !*logged);
+	setenv("BETON_CACHE_DIR", dir, 1);
+	snprintf(cache, sizeof(cache), "rm -r '%s'", home);
+	CHECK(!system(cache));
 }
 
 static void a_file_that_another_could_have_written_is_not_loaded(void)
@@ -349,13 +407,14 @@ int main(void)
 
 	CHECK(mkdtemp(dir));
 	snprintf(inner, sizeof(inner), "%s/isa", dir);
-	log_init(&silence, NULL, NULL);
+	log_init(&silence, on_log, NULL);
 	setenv("BETON_CACHE_DIR", dir, 1);
 	what_is_stored_is_loaded_by_the_next();
 	no_cache_is_an_empty_one();
 	everything_is_the_users_alone();
 	a_directory_that_others_can_write_is_not_used();
 	a_directory_of_another_user_is_not_used();
+	nothing_is_made_in_the_home_of_another_user();
 	a_file_that_another_could_have_written_is_not_loaded();
 	a_link_is_not_followed();
 	what_is_not_whole_is_not_loaded();
