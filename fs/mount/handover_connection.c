@@ -304,8 +304,8 @@ static void cut_off(struct connection *c, const char *why)
 	connection_close(c);
 }
 
-/* Sends a descriptor too unless it is -1. Never blocks: a loader that does not
-   read its messages fails with -EAGAIN. */
+/* Sends a descriptor too unless it is -1. Never blocks: -EAGAIN means that the
+   loader does not read its messages. */
 static int send_message(const struct connection *c, const void *bytes,
 			size_t size, int fd)
 {
@@ -329,6 +329,20 @@ static int send_message(const struct connection *c, const void *bytes,
 		       : 0;
 }
 
+static bool is_gone(int r)
+{
+	return r == -EPIPE || r == -ECONNRESET;
+}
+
+/* The reason to close a connection after a message to it failed, or NULL. The
+   socket itself reports a loader that has gone. */
+static const char *why_unsent(int r)
+{
+	if (!r || is_gone(r))
+		return NULL;
+	return r == -EAGAIN ? "it does not listen" : "it cannot be answered";
+}
+
 static int reply_error(const struct connection *c, uint64_t request, int r)
 {
 	const struct handover_batch reply = {
@@ -340,8 +354,16 @@ static int reply_error(const struct connection *c, uint64_t request, int r)
 	return send_message(c, &reply, sizeof(reply), -1);
 }
 
+static int reply_no_memory(const struct connection *c, const struct request *q)
+{
+	int r = reply_error(c, q->number, -ENOSPC);
+
+	return r ? r : -ENOSPC;
+}
+
 /* Sends a slot to the loader, with its memory if the loader does not know it.
- */
+   Other loaders can use up the descriptors that may be in flight; this loader
+   then reads the file. -ENOSPC: the loader was told so. */
 static int send_slot(struct connection *c, const struct request *q)
 {
 	const struct handover_batch reply = {
@@ -356,16 +378,20 @@ static int send_slot(struct connection *c, const struct request *q)
 	int r;
 
 	if (is_new && slot_lend(q->slot, c->peer.uid, &fd))
-		return reply_error(c, q->number, -ENOSPC) ? -EPIPE : -ENOSPC;
+		return reply_no_memory(c, q);
 	/* Counted before the loader can read the statistics. */
 	job_add(c->job, JOBS_HANDOVER, 1, reply.size);
 	job_waited(c->job, (uint64_t)(clock_ns() - q->asked_ns));
 	if (q->is_late)
 		job_late(c->job, JOBS_HANDOVER);
 	r = send_message(c, &reply, sizeof(reply), fd);
-	if (!r && is_new)
+	if (r) {
+		job_add(c->job, JOBS_HANDOVER, (uint64_t)-1, -reply.size);
+		return r == -EAGAIN || is_gone(r) ? r : reply_no_memory(c, q);
+	}
+	if (is_new)
 		remember_slot(c, reply.slot);
-	return r;
+	return 0;
 }
 
 static int reply_request(struct connection *c, struct request *q)
@@ -484,7 +510,7 @@ static const char *on_get(struct connection *c, struct handover_message *m)
 		return NULL;
 	if (q)
 		request_free(q);
-	return reply_error(c, m->number, r) ? "it does not listen" : NULL;
+	return why_unsent(reply_error(c, m->number, r));
 }
 
 static const char *on_put(struct connection *c, uint64_t id)
@@ -540,9 +566,7 @@ static const char *on_hello(struct connection *c,
 	job_connect(c->job);
 	c->rank = m->rank;
 	c->world = m->world;
-	return send_message(c, &welcome, sizeof(welcome), -1)
-		       ? "it does not listen"
-		       : NULL;
+	return why_unsent(send_message(c, &welcome, sizeof(welcome), -1));
 }
 
 /* Returns the reason to close the connection, or NULL. */
@@ -658,6 +682,7 @@ static struct request *next_done(struct handover_shared *h)
 static void request_continue(struct request *q)
 {
 	struct connection *c = q->connection;
+	const char *why;
 	int r;
 
 	if (c && !q->result && !q->slot) {
@@ -667,11 +692,10 @@ static void request_continue(struct request *q)
 			return;
 		q->result = r;
 	}
-	r = c ? reply_request(c, q) : 0;
+	why = c ? why_unsent(reply_request(c, q)) : NULL;
 	request_free(q);
-	/* The socket reports a loader that has disconnected. */
-	if (r && r != -EPIPE && r != -ECONNRESET)
-		cut_off(c, "it does not listen");
+	if (why)
+		cut_off(c, why);
 }
 
 void connections_answer(struct handover_shared *h)

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -393,6 +394,38 @@ static void hello(int fd)
 	CHECK(welcome.kind == HANDOVER_WELCOME);
 }
 
+static void ask_path(int fd, uint64_t request, const char *path)
+{
+	struct handover_get g;
+	int n = handover_make_get(&g, request, path);
+
+	CHECK(send(fd, &g, (size_t)n, 0) == n);
+}
+
+/* Sends a GET of a sequential batch of `size` samples. */
+static void ask(int fd, uint64_t request, unsigned size, uint64_t number)
+{
+	char path[128];
+
+	snprintf(
+		path, sizeof(path),
+		"batches/order=sequential,batch=%u,seed=0,drop_last=1/0/%06llu.batch",
+		size, (unsigned long long)number);
+	ask_path(fd, request, path);
+}
+
+/* Waits for the answer, but not indefinitely. */
+static struct handover_batch answer_of(int fd)
+{
+	const struct timeval patience = { .tv_sec = 10 };
+	struct handover_batch answer = { .kind = 0 };
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	CHECK(recv(fd, &answer, sizeof(answer), 0) == sizeof(answer));
+	CHECK(answer.kind == HANDOVER_BATCH);
+	return answer;
+}
+
 /* Whether the other end closes, now or after some answers. */
 static bool is_cut_off(int fd)
 {
@@ -527,6 +560,70 @@ static void more_connections_than_there_may_be_are_refused(void)
 	tear_down(&f);
 }
 
+enum { SILENT = 8, FILES = 64 };
+
+static int first_answer(const struct fixture *f, int *fd)
+{
+	char path[128];
+
+	*fd = connect_raw(f);
+	hello(*fd);
+	path_of(path, 0, 0);
+	ask_path(*fd, 1, path);
+	return answer_of(*fd).result;
+}
+
+/* Descriptors that no process has received count against the limit of the
+   user who sent them. */
+static void use_up_descriptors(void)
+{
+	const struct rlimit few = { FILES, FILES };
+	int silent[SILENT], honest, r;
+	struct fixture f;
+	char path[128];
+
+	CHECK(!setrlimit(RLIMIT_NOFILE, &few));
+	/* Root has no limit. */
+	CHECK(geteuid() || !setuid(65534));
+	set_up(&f, 256 << 20);
+	for (size_t i = 0; i < SILENT; i++) {
+		silent[i] = connect_raw(&f);
+		hello(silent[i]);
+		for (uint64_t k = 0; k < BATCHES; k++) {
+			path_of(path, 0, k);
+			ask_path(silent[i], k, path);
+		}
+	}
+	/* Until they have got enough of their answers. */
+	while (!(r = first_answer(&f, &honest)))
+		close(honest);
+	CHECK(r == -ENOSPC);
+	for (size_t i = 0; i < SILENT; i++)
+		close(silent[i]);
+	do { /* until their ends were noticed */
+		ask_path(honest, 2, path);
+		r = answer_of(honest).result;
+	} while (r == -ENOSPC);
+	CHECK(!r);
+	close(honest);
+	tear_down(&f);
+}
+
+static void loaders_that_do_not_read_break_no_other(void)
+{
+	pid_t child = fork();
+	int status;
+
+	CHECK(child >= 0);
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		use_up_descriptors();
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+}
+
 /*
  * The daemon may fork, as libfuse does to unmount. Until the child has called
  * exec(), it keeps the daemon's end of a connection open after the daemon has
@@ -564,38 +661,6 @@ static void a_child_keeps_no_connection_alive(void)
 }
 
 /* --- slow disks --- */
-
-static void ask_path(int fd, uint64_t request, const char *path)
-{
-	struct handover_get g;
-	int n = handover_make_get(&g, request, path);
-
-	CHECK(send(fd, &g, (size_t)n, 0) == n);
-}
-
-/* Sends a GET of a sequential batch of `size` samples. */
-static void ask(int fd, uint64_t request, unsigned size, uint64_t number)
-{
-	char path[128];
-
-	snprintf(
-		path, sizeof(path),
-		"batches/order=sequential,batch=%u,seed=0,drop_last=1/0/%06llu.batch",
-		size, (unsigned long long)number);
-	ask_path(fd, request, path);
-}
-
-/* Waits for the answer, but not indefinitely. */
-static struct handover_batch answer_of(int fd)
-{
-	const struct timeval patience = { .tv_sec = 10 };
-	struct handover_batch answer = { .kind = 0 };
-
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	CHECK(recv(fd, &answer, sizeof(answer), 0) == sizeof(answer));
-	CHECK(answer.kind == HANDOVER_BATCH);
-	return answer;
-}
 
 /* Room for three slots: without the PUT, the last request would be refused. */
 static void a_slow_disk_delays_its_own_reader_only(void)
@@ -694,6 +759,7 @@ int main(void)
 	a_flood_ends_the_connection();
 	requests_can_be_cancelled_at_any_time();
 	more_connections_than_there_may_be_are_refused();
+	loaders_that_do_not_read_break_no_other();
 	a_child_keeps_no_connection_alive();
 	a_slow_disk_delays_its_own_reader_only();
 	names_wait_for_no_disk();
