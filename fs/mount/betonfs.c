@@ -450,6 +450,8 @@ int main(int argc, char **argv)
 
 	/* If the parent ignored it, waitpid(2) would fail. */
 	signal(SIGCHLD, SIG_DFL);
+	/* A write beyond RLIMIT_FSIZE then fails, and callers can do without. */
+	signal(SIGXFSZ, SIG_IGN);
 	log_init(&d.log, log_output_log, &d.message);
 	fuse_messages = &d.log;
 	fuse_set_log_func(log_fuse);

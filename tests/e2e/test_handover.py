@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import pathlib
+import resource
 import signal
 import socket
 import struct
@@ -280,6 +281,15 @@ def test_a_flood_is_cut_off(data, mount):
         slot, seen = polite.get(path_of(i))
         assert seen == (mnt / path_of(i)).read_bytes()
         polite.put(slot)
+
+
+def test_a_limit_of_file_sizes_ends_no_daemon(data, mount):
+    want = (mount(data.path) / path_of(0)).read_bytes()
+    mnt = mount(data.path)
+    resource.prlimit(int(options_of(mnt)["pid"]), resource.RLIMIT_FSIZE,
+                     (4096, 4096))
+    assert (mnt / path_of(0)).read_bytes() == want
+    assert Client(mnt).get(path_of(0)) == errno.ENOSPC
 
 
 @pytest.mark.parametrize("path", [
