@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "fs/mount/log_output.h"
@@ -441,6 +442,20 @@ static int run(struct daemon *d, int argc, char **argv)
 	return EXIT_OK;
 }
 
+static void set_limits(void)
+{
+	struct rlimit files;
+
+	/* A write beyond RLIMIT_FSIZE then fails, and callers can do without. */
+	signal(SIGXFSZ, SIG_IGN);
+	/* Descriptors that loaders have not received yet count against the soft
+	   limit: a few silent loaders could use up the usual 1024. */
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return;
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int main(int argc, char **argv)
 {
 	struct daemon d = { .ready_fd = -1,
@@ -450,8 +465,7 @@ int main(int argc, char **argv)
 
 	/* If the parent ignored it, waitpid(2) would fail. */
 	signal(SIGCHLD, SIG_DFL);
-	/* A write beyond RLIMIT_FSIZE then fails, and callers can do without. */
-	signal(SIGXFSZ, SIG_IGN);
+	set_limits();
 	log_init(&d.log, log_output_log, &d.message);
 	fuse_messages = &d.log;
 	fuse_set_log_func(log_fuse);

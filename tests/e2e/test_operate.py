@@ -5,6 +5,7 @@ import ctypes
 import errno
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import subprocess
@@ -51,6 +52,15 @@ def is_gone(pid):
             return f.read().rpartition(")")[2].split()[0] in "ZX"
     except FileNotFoundError:
         return True
+
+
+def test_the_soft_limit_of_descriptors_is_raised(data, where):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 1000))
+
+    assert betonfs(data.path, where, preexec_fn=limit).returncode == 0
+    assert resource.prlimit(daemon_of(where),
+                            resource.RLIMIT_NOFILE) == (1000, 1000)
 
 
 # --- SIGHUP ---
