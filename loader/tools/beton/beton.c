@@ -10,6 +10,7 @@
 
 #include "fs/util/bytes.h"
 #include "loader/tools/beton/command.h"
+#include "loader/tools/ui/output.h"
 
 static const struct command *const commands[] = {
 	&command_info,	   &command_show,   &command_dump, &command_bench,
@@ -95,12 +96,8 @@ static int list_commands(void)
 	return EXIT_SUCCESS;
 }
 
-int main(int argc, char **argv)
+static int run_program(int argc, char **argv, struct log *log)
 {
-	struct log log;
-	char name[] = "beton";
-	int code;
-
 	if (argc < 2) {
 		fprintf(stderr,
 			"usage: beton COMMAND [options] ...; see beton --help\n");
@@ -116,10 +113,20 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--commands"))
 		return list_commands();
+	return dispatch_command(argv, log);
+}
+
+int main(int argc, char **argv)
+{
+	struct log log;
+	char name[] = "beton";
+	int code;
+
 	/* A write beyond a limit of the file's size is to fail with EFBIG. */
 	signal(SIGXFSZ, SIG_IGN);
+	output_begin();
 	log_init(&log, log_to_stderr, name);
-	code = dispatch_command(argv, &log);
+	code = output_end(&log, run_program(argc, argv, &log));
 	log_fini(&log);
 	return code;
 }

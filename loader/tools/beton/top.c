@@ -143,10 +143,10 @@ static int top_once(const struct invocation *call)
 	if (r)
 		return log_mount_error(call, r, why);
 	r = make_text(before, now, &look, o, &last, &text);
-	if (!r && (fputs(text, stdout) < 0 || fflush(stdout)))
-		r = -EIO;
 	if (r)
 		log_error(call->log, "%s", strerror(-r));
+	else
+		fputs(text, stdout);
 	return r;
 }
 
@@ -162,9 +162,9 @@ static int show_picture(struct top *t)
 	if (t->terminal.is_screen)
 		terminal_size(&t->look.width, &t->look.height);
 	r = make_text(t->before, t->now, &t->look, t->options, &t->last, &text);
-	r = r ? r : terminal_show(&t->terminal, text);
-	if (r)
-		log_error(t->call->log, "%s", strerror(-r));
+	if (!r)
+		return terminal_show(&t->terminal, text, t->call->log);
+	log_error(t->call->log, "%s", strerror(-r));
 	return r;
 }
 
@@ -309,7 +309,8 @@ static void tell_patience(struct top *t)
 	t->is_slow = true;
 	if (t->terminal.is_screen)
 		terminal_show(&t->terminal,
-			      "the mount does not answer; q quits\n");
+			      "the mount does not answer; q quits\n",
+			      t->call->log);
 	else
 		log_warning(t->call->log, "%s: the mount does not answer",
 			    t->look.mount);

@@ -17,6 +17,7 @@
 #include "loader/tools/mkfs/options.h"
 #include "loader/tools/mkfs/pool.h"
 #include "loader/tools/mkfs/scan.h"
+#include "loader/tools/ui/output.h"
 #include "loader/tools/ui/progress.h"
 
 enum {
@@ -325,23 +326,32 @@ static int make_dataset(struct run *run, char **operands, int n)
 	return r;
 }
 
-int main(int argc, char **argv)
+static int run_program(char **argv, struct log *log)
 {
 	struct mkfs_options options;
-	struct log log;
-	struct run run = { .options = &options, .log = &log };
+	struct run run = { .options = &options, .log = log };
 	int r, operands = 0;
 
-	(void)argc;
-	/* A write beyond a limit of the file's size is to fail with EFBIG. */
-	signal(SIGXFSZ, SIG_IGN);
-	log_init(&log, log_to_stderr, (char[]){ MKFS_PROGRAM });
-	if (mkfs_options_parse(argv, &log, &options, &operands))
+	if (mkfs_options_parse(argv, log, &options, &operands))
 		return EXIT_USAGE;
 	if (mkfs_options_answer(&options))
 		return EXIT_SUCCESS;
 	r = make_dataset(&run, argv + 1, operands);
 	scan_fini(&run.scan);
-	log_fini(&log);
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	struct log log;
+	int code;
+
+	(void)argc;
+	/* A write beyond a limit of the file's size is to fail with EFBIG. */
+	signal(SIGXFSZ, SIG_IGN);
+	output_begin();
+	log_init(&log, log_to_stderr, (char[]){ MKFS_PROGRAM });
+	code = output_end(&log, run_program(argv, &log));
+	log_fini(&log);
+	return code;
 }

@@ -9,6 +9,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "loader/tools/ui/output.h"
+
 /* Control sequences of xterm and its relatives. ENTER switches to the alternate
    screen, stops wrapping lines and hides the cursor. LEAVE undoes it. */
 #define ENTER "\033[?1049h\033[?7l\033[?25l"
@@ -132,11 +134,11 @@ static void show_screen(const char *text)
 	}
 }
 
-int terminal_show(struct terminal *t, const char *text)
+int terminal_show(struct terminal *t, const char *text, struct log *log)
 {
 	if (t->is_screen)
 		show_screen(text);
 	else
 		fputs(text, stdout);
-	return fflush(stdout) ? -EIO : 0;
+	return output_flush(log);
 }

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <termios.h>
 
+#include "fs/util/log.h"
+
 struct terminal {
 	bool is_screen; /* standard output is a terminal */
 	bool has_keys;	/* standard input is a terminal, too */
@@ -37,7 +39,7 @@ enum terminal_event terminal_event(struct terminal *t);
 void terminal_size(unsigned *width, unsigned *height);
 
 /* Prints lines from the top of the screen or, without a terminal, as they are.
-   -EIO: standard output is gone. */
-int terminal_show(struct terminal *t, const char *text);
+   As output_flush(). */
+int terminal_show(struct terminal *t, const char *text, struct log *log);
 
 #endif

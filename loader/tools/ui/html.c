@@ -40,16 +40,6 @@ static ssize_t write_on(void *cookie, const char *bytes, size_t size)
 	return (ssize_t)size;
 }
 
-static int save_to_stdout(struct log *log, html_write_fn *write, void *arg)
-{
-	int r = write(stdout, arg);
-
-	if (r || (!fflush(stdout) && !ferror(stdout)))
-		return r;
-	log_error(log, "standard output: %s", strerror(errno ? errno : EIO));
-	return errno ? -errno : -EIO;
-}
-
 static int write_file(struct writing *w, const char *path, struct log *log,
 		      html_write_fn *write, void *arg)
 {
@@ -73,7 +63,7 @@ int html_save(const char *path, struct log *log, html_write_fn *write,
 	int r;
 
 	if (!path)
-		return save_to_stdout(log, write, arg);
+		return write(stdout, arg);
 	r = outfile_open(path, log, &w.file);
 	if (r)
 		return r;

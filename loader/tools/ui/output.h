@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Standard output, of which a program has to know whether all was written. A
+ * reader that leaves ends a program by SIGPIPE.
+ */
+#ifndef LOADER_TOOLS_UI_OUTPUT_H
+#define LOADER_TOOLS_UI_OUTPUT_H
+
+#include "fs/util/log.h"
+
+/* First of all in main(): opens the standard descriptors that are closed, so
+   that no file of ours becomes one of them. Their reads and writes fail. */
+void output_begin(void);
+
+/* Writes what is buffered. -errno: some of the output was not written. Logs a
+   failure once. */
+int output_flush(struct log *log);
+
+/* Last in main(): flushes and closes standard output. Returns `code`, or
+   EXIT_FAILURE if that was a success and the output was not written. */
+int output_end(struct log *log, int code);
+
+#endif
