@@ -272,6 +272,13 @@ static int seek(struct codec *c)
 	return 0;
 }
 
+static int check_end(struct codec *c)
+{
+	if (!codec_source_ended(c->source) || !codec_header_needs_end(&c->jpeg))
+		return 0;
+	return codec_error_set(c->error, -EBADMSG, "premature end of the file");
+}
+
 static int start_decoding(void *arg)
 {
 	struct codec *c = arg;
@@ -288,11 +295,8 @@ static int start_decoding(void *arg)
 				       c->jpeg.image_height);
 	choose(c);
 	jpeg_start_decompress(&c->jpeg);
-	/* All scans are read. Only this shows that one is missing. */
-	if (jpeg_has_multiple_scans(&c->jpeg) && codec_source_ended(c->source))
-		return codec_error_set(c->error, -EBADMSG,
-				       "premature end of the file");
-	return seek(c);
+	r = check_end(c);
+	return r ? r : seek(c);
 }
 
 int codec_start(struct codec *c, const uint8_t *bytes, size_t size,
@@ -352,7 +356,7 @@ static int read_rows(void *arg)
 		for (y = 0; y < c->out->height; y++)
 			cmyk_to_rgb(c->out->pixels + y * c->out->stride,
 				    c->rect.width);
-	return 0;
+	return check_end(c);
 }
 
 int codec_rows(struct codec *c, struct image *out)

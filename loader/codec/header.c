@@ -16,14 +16,15 @@ enum { BLOCK_BYTES = DCTSIZE2 * sizeof(JCOEF) };
  * For a file with several scans, libjpeg allocates and clears 128 bytes per
  * block of pixels. Its first scans need a bit or more for each block, so a
  * complete file has at least an eighth as many bytes. Arithmetic coding can do
- * better, and is only limited.
+ * better, and is only limited; also in a single scan, whose blocks are decoded
+ * for seconds without a byte of input.
  */
 static int check_memory(struct jpeg_decompress_struct *jpeg, size_t size,
 			struct codec_error *error)
 {
 	uint64_t blocks = 0;
 
-	if (!jpeg_has_multiple_scans(jpeg))
+	if (!jpeg_has_multiple_scans(jpeg) && !jpeg->arith_code)
 		return 0;
 	for (int i = 0; i < jpeg->num_components; i++)
 		blocks += (uint64_t)jpeg->comp_info[i].width_in_blocks *
@@ -32,7 +33,7 @@ static int check_memory(struct jpeg_decompress_struct *jpeg, size_t size,
 	    (!jpeg->arith_code && blocks / 8 > size))
 		return codec_error_set(
 			error, -EBADMSG,
-			"%u x %u pixels in several scans are too many for %zu bytes",
+			"%u x %u pixels in several scans or arithmetic codes are too many for %zu bytes",
 			jpeg->image_width, jpeg->image_height, size);
 	return 0;
 }
@@ -62,4 +63,9 @@ int codec_header_check(struct jpeg_decompress_struct *jpeg,
 	int r = check_kind(jpeg, codec_marker_frame(bytes, size), error);
 
 	return r ? r : check_memory(jpeg, size, error);
+}
+
+bool codec_header_needs_end(struct jpeg_decompress_struct *jpeg)
+{
+	return jpeg->arith_code || jpeg_has_multiple_scans(jpeg);
 }

@@ -166,7 +166,7 @@ static int read_coefficients(struct codec_recoder *r)
 	if (e)
 		return e;
 	r->coefficients = jpeg_read_coefficients(&r->in);
-	if (jpeg_has_multiple_scans(&r->in) && codec_source_ended(r->source))
+	if (codec_header_needs_end(&r->in) && codec_source_ended(r->source))
 		return codec_error_set(r->error, -EBADMSG,
 				       "premature end of the file");
 	jpeg_copy_critical_parameters(&r->in, &r->out);

@@ -8,6 +8,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
+#include "tests/unit/arithmetic.h"
 #include "tests/unit/jpegs.h"
 #include "tests/unit/photos.h"
 #include "tests/unit/t.h"
@@ -379,9 +380,61 @@ static void a_premature_end_is_noticed(void)
 	}
 }
 
-static void damage_beyond_the_crop_is_not_looked_at(void)
+static struct jpeg encode_arithmetic_jpeg(uint32_t width, uint32_t height,
+					  bool busy)
 {
-	struct jpeg jpeg = encode_busy(64, 200);
+	struct jpeg jpeg = { 0 };
+	uint8_t *bytes;
+
+	encode_arithmetic(width, height, busy, &bytes, &jpeg.size);
+	jpeg.bytes = bytes;
+	return jpeg;
+}
+
+/* An arithmetic decoder reads zeros where the file ends, which are codes as
+   others are. */
+static void a_premature_end_of_arithmetic_codes_is_noticed(void)
+{
+	struct rect all = { 0, 0, 64, 96 };
+	struct image image = { 0 };
+	struct jpeg jpeg;
+
+	if (!has_arithmetic(__func__))
+		return;
+	jpeg = encode_arithmetic_jpeg(all.width, all.height, true);
+	free(decode_all(jpeg).pixels);
+	for (size_t n = 0; n < jpeg.size - 2; n++) {
+		struct jpeg part = exact_copy(jpeg, n);
+
+		CHECK(decode(part, all, &image) == -EBADMSG);
+		free((void *)part.bytes);
+	}
+	free((void *)jpeg.bytes);
+}
+
+/* Few bytes are many pixels where all are alike, so their number is limited. */
+static void arithmetic_bombs_are_refused(void)
+{
+	struct codec_info info;
+	struct jpeg jpeg;
+	uint8_t *size;
+
+	if (!has_arithmetic(__func__))
+		return;
+	jpeg = encode_arithmetic_jpeg(3000, 2000, false);
+	CHECK(jpeg.size < 500);
+	free(decode_all(jpeg).pixels);
+	size = (uint8_t *)jpeg.bytes +
+	       find_marker(jpeg.bytes, jpeg.size, 0xc9) + 5;
+	memset(size, 0xf0, 4);
+	check_refused(jpeg);
+	CHECK(codec_probe(codec, jpeg.bytes, jpeg.size, &info) == -EBADMSG);
+	CHECK(strstr(codec_message(codec), "too many"));
+	free((void *)jpeg.bytes);
+}
+
+static void check_damage_beyond_the_crop(struct jpeg jpeg)
+{
 	struct jpeg part = exact_copy(jpeg, jpeg.size / 2);
 	struct image image = { 0 };
 
@@ -390,6 +443,14 @@ static void damage_beyond_the_crop_is_not_looked_at(void)
 	CHECK(decode(part, (struct rect){ 3, 150, 9, 9 }, &image) == -EBADMSG);
 	free((void *)part.bytes);
 	free((void *)jpeg.bytes);
+}
+
+static void damage_beyond_the_crop_is_not_looked_at(void)
+{
+	check_damage_beyond_the_crop(encode_busy(64, 200));
+	if (has_arithmetic(__func__))
+		check_damage_beyond_the_crop(
+			encode_arithmetic_jpeg(64, 200, true));
 }
 
 static void flipped_bytes_do_no_harm(void)
@@ -502,6 +563,8 @@ int main(void)
 	what_is_no_jpeg_is_refused();
 	no_image_depends_on_the_one_before();
 	a_premature_end_is_noticed();
+	a_premature_end_of_arithmetic_codes_is_noticed();
+	arithmetic_bombs_are_refused();
 	damage_beyond_the_crop_is_not_looked_at();
 	flipped_bytes_do_no_harm();
 	encoding_is_the_same_every_time();

@@ -8,6 +8,7 @@
 #include "fs/util/bytes.h"
 #include "loader/codec/codec.h"
 #include "loader/jpeg/baseline.h"
+#include "tests/unit/arithmetic.h"
 #include "tests/unit/encoded.h"
 #include "tests/unit/jpegs.h"
 #include "tests/unit/t.h"
@@ -258,6 +259,23 @@ static void what_is_damaged_is_refused(void)
 	free(jpeg.bytes);
 }
 
+static void truncated_arithmetic_codes_are_refused(void)
+{
+	struct recoded r = { 0 };
+	uint8_t *bytes;
+	size_t size;
+
+	if (!has_arithmetic(__func__))
+		return;
+	encode_arithmetic(64, 96, true, &bytes, &size);
+	r = recode(bytes, size, RECODE_NO_INDEX);
+	free(r.bytes);
+	r = (struct recoded){ 0 };
+	CHECK(codec_recode(recoder, bytes, size / 2, 0, NULL, &r) == -EBADMSG);
+	CHECK(strstr(codec_recoder_message(recoder), "premature end"));
+	free(bytes);
+}
+
 /* 65520 x 61680 pixels of a few hundred bytes. */
 static void bombs_are_refused(void)
 {
@@ -286,6 +304,7 @@ int main(void)
 	twice_is_once();
 	other_segments_stay();
 	what_is_damaged_is_refused();
+	truncated_arithmetic_codes_are_refused();
 	bombs_are_refused();
 	codec_close(codec);
 	baseline_close(baseline);
