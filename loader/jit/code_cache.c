@@ -23,6 +23,8 @@ enum {
 	OBJECT_MAX = 16 << 20,
 	LOCK_POLL_MS = 20,
 	NAME_ROOM = 48,
+	OBJECT_DIGITS = 32,
+	TEMPORARY_DIGITS = 16,
 	STALE_S = 3600,	   /* age at which a temporary file is garbage */
 	TOUCH_S = 6 * 3600 /* the time of last use may be this old */
 };
@@ -363,19 +365,28 @@ static int older_first(const void *a, const void *b)
 	return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
-static void list_one(int dir, const char *name, struct listing *l)
+/* Other files in the directory are not the cache's to remove. */
+static bool has_digits(const char *name, size_t digits, const char *end)
+{
+	return strspn(name, "0123456789abcdef") == digits &&
+	       !strcmp(name + digits, end);
+}
+
+static bool is_object(const char *name)
+{
+	return has_digits(name, OBJECT_DIGITS, ".so");
+}
+
+static bool is_temporary(const char *name)
+{
+	return *name == '.' && has_digits(name + 1, TEMPORARY_DIGITS, "");
+}
+
+static void list_object(const char *name, const struct stat *st,
+			struct listing *l)
 {
 	struct entry *more;
-	struct stat st;
 
-	if (strlen(name) >= NAME_ROOM ||
-	    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ||
-	    !S_ISREG(st.st_mode))
-		return;
-	if (name[0] == '.' && time(NULL) - st.st_mtime > STALE_S)
-		unlinkat(dir, name, 0);
-	if (name[0] == '.' || !strstr(name, ".so"))
-		return;
 	if (l->count == l->room) {
 		more = realloc(l->entries,
 			       (2 * l->room + 16) * sizeof(*l->entries));
@@ -386,9 +397,22 @@ static void list_one(int dir, const char *name, struct listing *l)
 	}
 	more = &l->entries[l->count++];
 	strcpy(more->name, name);
-	more->size = (uint64_t)st.st_size;
-	more->used = st.st_mtim;
+	more->size = (uint64_t)st->st_size;
+	more->used = st->st_mtim;
 	l->bytes += more->size;
+}
+
+static void list_one(int dir, const char *name, struct listing *l)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ||
+	    !S_ISREG(st.st_mode))
+		return;
+	if (is_temporary(name) && time(NULL) - st.st_mtime > STALE_S)
+		unlinkat(dir, name, 0);
+	else if (is_object(name))
+		list_object(name, &st, l);
 }
 
 /* Keeps the newest file, whatever the clock says. */
@@ -400,7 +424,8 @@ static void evict_objects(const struct code_cache *o, const char *stored)
 	struct dirent *d;
 
 	if (!dir) {
-		close(fd);
+		if (fd >= 0)
+			close(fd);
 		return;
 	}
 	while ((d = readdir(dir)))

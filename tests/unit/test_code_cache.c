@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fs/util/bytes.h"
@@ -300,26 +301,122 @@ static void where_nothing_can_be_written_there_is_no_cache(void)
 	empty();
 }
 
-static void the_oldest_make_room(void)
+enum { LONG_AGO = 1000000 };
+
+/* Of each object that was used since LONG_AGO. */
+static void set_last_use(time_t when)
+{
+	struct timespec times[2] = { { .tv_sec = when }, { .tv_sec = when } };
+	DIR *d = opendir(inner);
+	struct dirent *e;
+	struct stat st;
+
+	CHECK(d);
+	while ((e = readdir(d))) {
+		CHECK(!fstatat(dirfd(d), e->d_name, &st, 0));
+		if (strstr(e->d_name, ".so") && st.st_mtime > LONG_AGO)
+			CHECK(!utimensat(dirfd(d), e->d_name, times, 0));
+	}
+	closedir(d);
+}
+
+/* Of three objects there is room for two. */
+static void check_removed(bool loads_a, const char *removed, const char *stays)
 {
 	struct code_cache *o = open_limited(3000);
-	struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
 	char object[1001] = "";
 
 	CHECK(o);
 	memset(object, 'x', 1000);
 	CHECK(!store(o, "a", object));
-	CHECK(!utimensat(AT_FDCWD, the_file(), old, 0));
+	set_last_use(1000);
+	CHECK(!store(o, "b", object));
+	set_last_use(2000);
+	CHECK(!loads_a || holds(o, "a", object));
+	CHECK(!store(o, "c", object) && holds(o, "c", object));
+	CHECK(!holds(o, removed, object) && holds(o, stays, object));
+	code_cache_close(o);
+	empty();
+}
+
+static void the_oldest_make_room(void)
+{
+	struct code_cache *o;
+	char object[1001] = "";
+
+	memset(object, 'x', 1000);
+	check_removed(false, "a", "b");
 	/* Loading counts as using. */
-	CHECK(holds(o, "a", object));
-	CHECK(!store(o, "b", object) && holds(o, "a", object));
+	check_removed(true, "b", "a");
+	o = open_all();
 	CHECK(!store(o, "c", object));
-	CHECK(holds(o, "a", object) + holds(o, "b", object) == 1);
-	CHECK(holds(o, "c", object));
 	code_cache_close(o);
 	o = open_limited(10);
 	CHECK(!store(o, "d", object) && holds(o, "d", object));
 	CHECK(!holds(o, "c", object) && strstr(the_file(), inner));
+	code_cache_close(o);
+	empty();
+}
+
+/* Makes a file that was last changed so many seconds ago. */
+static void leave(const char *name, time_t age)
+{
+	time_t then = time(NULL) - age;
+	struct timespec times[2] = { { .tv_sec = then }, { .tv_sec = then } };
+	char path[128] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", inner, name);
+	fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+	CHECK(fd >= 0 && write(fd, path, 100) == 100);
+	CHECK(!futimens(fd, times));
+	close(fd);
+}
+
+static bool is_left(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", inner, name);
+	return !access(path, F_OK);
+}
+
+/* Of a process that was killed; others may be at work. */
+static void temporary_files_are_removed_once_they_are_old(void)
+{
+	struct code_cache *o = open_all();
+
+	leave(".0123456789abcdef", 2 * 3600);
+	leave(".0123456789abcdee", 1800);
+	CHECK(!store(o, "key", "x"));
+	CHECK(!is_left(".0123456789abcdef") && is_left(".0123456789abcdee"));
+	code_cache_close(o);
+	empty();
+}
+
+/* $BETON_CACHE_DIR may come to name a directory with other libraries. */
+static void files_of_others_are_left_alone(void)
+{
+	static const char *const names[] = {
+		"libz.so",
+		"libz.so.1",
+		".bashrc",
+		".0123456789abcdeg",
+		".0123456789abcdef0",
+		"0123456789abcdef0123456789abcde.so",
+		"0123456789abcdef0123456789abcdeg.so",
+		"0123456789abcdef0123456789abcdef.so.1",
+	};
+	struct code_cache *o = open_limited(10);
+
+	CHECK(o);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		leave(names[i], 1000000);
+	leave("0123456789abcdef0123456789abcdef.so", 1000000);
+	CHECK(!store(o, "key", "x"));
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		CHECK(is_left(names[i]));
+	CHECK(!is_left("0123456789abcdef0123456789abcdef.so"));
 	code_cache_close(o);
 	empty();
 }
@@ -420,6 +517,8 @@ int main(void)
 	what_is_not_whole_is_not_loaded();
 	where_nothing_can_be_written_there_is_no_cache();
 	the_oldest_make_room();
+	temporary_files_are_removed_once_they_are_old();
+	files_of_others_are_left_alone();
 	one_holds_the_lock_of_a_key();
 	a_stopped_process_does_not_hold_up_others_for_ever();
 	writers_at_once_do_no_harm();
