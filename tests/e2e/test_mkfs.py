@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import betonfile
+import make as make_data
 
 Image = pytest.importorskip("PIL.Image")
 from PIL import ImageOps  # noqa: E402
@@ -480,6 +481,32 @@ def test_bad_images_can_be_skipped(flat):
     assert b"%d skipped" % len(names) in r.stdout
     ds = betonfile.Beton(out).check()
     assert [len(i.bytes) for i in ds.images()] == [60 * 40 * 3] * 8
+
+
+def test_a_failure_of_the_source_is_no_bad_image(flat, mount):
+    """Images in a mount whose dataset becomes shorter cannot be read."""
+    jpeg = (flat / "0.jpg").read_bytes()
+    data = make_data.Dataset(
+        flat.parent / "in.beton", [("image", make_data.IMAGE)],
+        [{"image": make_data.Image(make_data.JPG, 60, 40, jpeg)}] * 4)
+    samples = mount(data.path, says="Input/output error") / "samples"
+    assert len([p.stat() for p in samples.glob("*/image.jpg")]) == 4
+    os.truncate(data.path, data.first_page)
+    out = flat.parent / "out.beton"
+    text = refused(run("--on-error=skip", flat, samples, out), "image.jpg",
+                   os.strerror(errno.EIO))
+    assert "skipped" not in text and not out.exists()
+
+
+def test_a_folder_that_does_not_answer_is_no_other_file(flat, daemon, data):
+    dead = daemon(data.path)
+    dead.process.kill()
+    dead.process.wait()
+    os.symlink(dead.where, flat / "folder")
+    out = flat.parent / "out.beton"
+    text = refused(run("--on-error=skip", flat, out), "src/folder",
+                   os.strerror(errno.ENOTCONN))
+    assert len(text.splitlines()) == 1 and not out.exists()
 
 
 def test_truncated_and_mangled_files_never_crash(tmp_path):

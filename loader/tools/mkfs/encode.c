@@ -16,6 +16,7 @@
 #include "loader/codec/index.h"
 #include "loader/resize/resample.h"
 #include "loader/tools/mkfs/picture.h"
+#include "loader/tools/mkfs/scan.h"
 
 /* The largest page and so the largest value. A larger image file is refused. */
 static const uint64_t STORED_MAX = (uint64_t)2 << 30;
@@ -154,16 +155,10 @@ void encoder_close(struct encoder *e)
 	free(e);
 }
 
-/* A lack of resources is not the image's fault. */
-static bool is_fatal(int error)
-{
-	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
-}
-
 static int refuse_image(struct encoded *out, int error, const char *why)
 {
 	out->status = error;
-	out->fatal = is_fatal(error);
+	out->fatal = error == -ENOMEM;
 	snprintf(out->why, sizeof(out->why), "%s", why);
 	return error;
 }
@@ -303,6 +298,7 @@ void encode(struct encoder *e, const char *path, uint64_t number,
 	*out = (struct encoded){ 0 };
 	if (r) {
 		refuse_image(out, r, strerror(-r));
+		out->fatal = !scan_is_own_fault(r);
 		return;
 	}
 	r = picture_decode(e->pictures, e->file, size, &picture);

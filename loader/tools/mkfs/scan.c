@@ -72,27 +72,44 @@ static bool has_image_name(const char *name)
 	return false;
 }
 
+bool scan_is_own_fault(int error)
+{
+	static const int own[] = {
+		EACCES,	      EFBIG,  EINVAL,  EISDIR, ELOOP,
+		ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO,  EPERM,
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(own); i++)
+		if (error == -own[i])
+			return true;
+	return false;
+}
+
 /*
  * A link counts as its target. A broken link counts as a file, so that a
  * missing image is noticed.
  */
-static enum entry_kind kind_of(int dir, const struct dirent *e)
+static int find_kind(int dir, const struct dirent *e, enum entry_kind *out)
 {
 	unsigned type = e->d_type;
 	struct stat st;
 
+	*out = ENTRY_IGNORED;
 	if (e->d_name[0] == '.')
-		return ENTRY_IGNORED;
+		return 0;
 	if (type == DT_LNK || type == DT_UNKNOWN) {
-		if (fstatat(dir, e->d_name, &st, 0) < 0)
+		if (!fstatat(dir, e->d_name, &st, 0))
+			type = IFTODT(st.st_mode);
+		else if (scan_is_own_fault(-errno))
 			type = DT_REG;
 		else
-			type = IFTODT(st.st_mode);
+			return -errno;
 	}
 	if (type == DT_DIR)
-		return ENTRY_FOLDER;
-	return type == DT_REG && has_image_name(e->d_name) ? ENTRY_IMAGE
-							   : ENTRY_IGNORED;
+		*out = ENTRY_FOLDER;
+	else if (type == DT_REG && has_image_name(e->d_name))
+		*out = ENTRY_IMAGE;
+	return 0;
 }
 
 /* --- collecting ---------------------------------------------------------- */
@@ -138,22 +155,27 @@ static int add_class(struct scan *s, const char *name)
 static int add_entry(struct walk *w, size_t parent, int dir,
 		     const struct dirent *e)
 {
-	enum entry_kind kind = kind_of(dir, e);
+	enum entry_kind kind;
 	char *path;
-	int r;
+	int r = find_kind(dir, e, &kind);
 
+	if (r) {
+		log_error(w->scan->log, "%s/%s: %s", w->folders[parent].path,
+			  e->d_name, strerror(-r));
+		return r;
+	}
 	if (kind == ENTRY_IGNORED) {
 		w->scan->ignored += strcmp(e->d_name, ".") != 0 &&
 				    strcmp(e->d_name, "..") != 0;
 		return 0;
 	}
 	if (asprintf(&path, "%s/%s", w->folders[parent].path, e->d_name) < 0)
-		return -ENOMEM;
+		return out_of_memory(w->scan);
 	r = kind == ENTRY_IMAGE ? add_file(w, path)
 				: add_folder(w, path, parent);
 	if (r)
 		free(path);
-	return r;
+	return r ? out_of_memory(w->scan) : 0;
 }
 
 /* Whether directory i is one of its own ancestors, through a link. */
@@ -168,6 +190,13 @@ static bool is_loop(const struct walk *w, size_t i)
 	return false;
 }
 
+static int report_folder(const struct walk *w, size_t i, int error)
+{
+	log_error(w->scan->log, "%s: cannot list it: %s", w->folders[i].path,
+		  strerror(error));
+	return -error;
+}
+
 static int read_folder(struct walk *w, size_t i, DIR *dir)
 {
 	struct dirent *e;
@@ -175,7 +204,7 @@ static int read_folder(struct walk *w, size_t i, DIR *dir)
 	int r = 0;
 
 	if (fstat(dirfd(dir), &st) < 0)
-		return -errno;
+		return report_folder(w, i, errno);
 	w->folders[i].dev = st.st_dev;
 	w->folders[i].ino = st.st_ino;
 	if (is_loop(w, i)) {
@@ -183,13 +212,14 @@ static int read_folder(struct walk *w, size_t i, DIR *dir)
 		return 0;
 	}
 	/* Each directory right below the source is a class. */
-	if (w->folders[i].parent == 0)
-		r = add_class(w->scan, w->folders[i].path + w->rel);
+	if (w->folders[i].parent == 0 &&
+	    add_class(w->scan, w->folders[i].path + w->rel))
+		r = out_of_memory(w->scan);
 	while (!r) {
 		errno = 0;
 		e = readdir(dir);
 		if (!e)
-			return -errno;
+			return errno ? report_folder(w, i, errno) : 0;
 		r = add_entry(w, i, dirfd(dir), e);
 	}
 	return r;
@@ -198,11 +228,8 @@ static int read_folder(struct walk *w, size_t i, DIR *dir)
 static int visit_folder(struct walk *w, size_t i)
 {
 	DIR *dir = opendir(w->folders[i].path);
-	int r = dir ? read_folder(w, i, dir) : -errno;
+	int r = dir ? read_folder(w, i, dir) : report_folder(w, i, errno);
 
-	if (r)
-		log_error(w->scan->log, "%s: cannot list it: %s",
-			  w->folders[i].path, strerror(-r));
 	if (dir)
 		closedir(dir);
 	return r;

@@ -41,4 +41,8 @@ int scan_finish(struct scan *s);
 
 void scan_fini(struct scan *s);
 
+/* Whether a file that failed with -errno is itself the reason, as it is gone or
+   not to be read. Otherwise its disk or server is, and not only for it. */
+bool scan_is_own_fault(int error);
+
 #endif
