@@ -25,17 +25,27 @@ struct run {
 	size_t key; /* index of its first key */
 };
 
+/* The first entry of a stride. */
+struct key {
+	uint64_t off;
+	/* In the first stride of its run that begins with this offset: the size
+	   of the largest entry at it, in this stride and those after it. */
+	uint64_t largest;
+};
+
 struct alloc {
 	struct source *source;
 	const struct format *format;
 	struct log *log;
-	struct extent *extents; /* of a small table: sorted, the largest first
-				   among equal offsets; else NULL */
+	struct extent *extents; /* of a table that is kept: sorted, the largest
+				   first among equal offsets; else NULL */
 	size_t num_extents;
 	struct run *runs;
 	size_t num_runs;
-	uint64_t *keys; /* per run: the offset of each stride's first entry */
+	struct key *keys; /* per run: one for each stride */
 	size_t num_keys;
+	size_t group; /* the first key of the last run with the offset of its
+			 last key */
 	/* While the table is read: the last entry's sample, and how many of its
 	   entries came one after the other. */
 	uint64_t sample;
@@ -58,24 +68,44 @@ static int read_entries(const struct alloc *a, uint64_t first, size_t n,
 			   a->format->table_off + first * FORMAT_ENTRY_SIZE);
 }
 
+typedef int note_entry_fn(struct alloc *a, uint64_t i,
+			  const struct format_entry *e);
+
+/* Reads the whole table, and passes every entry on. */
+static int read_table(struct alloc *a, note_entry_fn *note)
+{
+	uint64_t total = a->format->table_entries, n;
+	cleanup_free uint8_t *bytes = malloc(CHUNK_BYTES);
+	struct format_entry e;
+	int r = bytes ? 0 : -ENOMEM;
+
+	for (uint64_t first = 0; first < total && !r; first += n) {
+		n = min_u64(CHUNK_ENTRIES, total - first);
+		r = read_entries(a, first, (size_t)n, bytes);
+		for (uint64_t i = 0; i < n && !r; i++) {
+			e = format_entry_parse(bytes + i * FORMAT_ENTRY_SIZE);
+			r = note(a, first + i, &e);
+		}
+	}
+	return r;
+}
+
+static int note_extent(struct alloc *a, uint64_t i,
+		       const struct format_entry *e)
+{
+	a->extents[i] = (struct extent){ e->off, e->size };
+	return 0;
+}
+
 static int keep_whole(struct alloc *a)
 {
 	size_t n = (size_t)a->format->table_entries;
-	cleanup_free uint8_t *bytes = malloc(n * FORMAT_ENTRY_SIZE + 1);
 	int r;
 
 	a->extents = malloc((n + 1) * sizeof(*a->extents));
-	if (!bytes || !a->extents)
-		return -ENOMEM;
-	r = read_entries(a, 0, n, bytes);
+	r = a->extents ? read_table(a, note_extent) : -ENOMEM;
 	if (r)
 		return r;
-	for (size_t i = 0; i < n; i++) {
-		struct format_entry e =
-			format_entry_parse(bytes + i * FORMAT_ENTRY_SIZE);
-
-		a->extents[i] = (struct extent){ e.off, e.size };
-	}
 	a->num_extents = n;
 	qsort(a->extents, n, sizeof(*a->extents), by_offset);
 	return 0;
@@ -115,8 +145,16 @@ static int count_of_sample(struct alloc *a, uint64_t sample)
 			    a->format->sample_entries);
 }
 
+static uint64_t table_bytes(const struct alloc *a)
+{
+	return a->format->table_entries * FORMAT_ENTRY_SIZE;
+}
+
+/* -E2BIG: there are more runs than look-ups should have to read. */
 static int add_run(struct alloc *a, uint64_t entry, uint64_t off)
 {
+	if (a->num_runs == ALLOC_RUNS_FEW && table_bytes(a) <= ALLOC_SORT_BYTES)
+		return -E2BIG;
 	if (a->num_runs == ALLOC_RUNS_MAX)
 		return refuse_table(a, "ascending runs", ALLOC_RUNS_MAX);
 	if (grow_array(&a->runs, a->num_runs, sizeof(*a->runs)))
@@ -130,42 +168,48 @@ static int add_run(struct alloc *a, uint64_t entry, uint64_t off)
 	return 0;
 }
 
-static int note_entry(struct alloc *a, uint64_t entry, const uint8_t *bytes)
+static int add_key(struct alloc *a, const struct run *run, uint64_t off)
+{
+	if (grow_array(&a->keys, a->num_keys, sizeof(*a->keys)))
+		return -ENOMEM;
+	if (run->key == a->num_keys || a->keys[a->group].off != off)
+		a->group = a->num_keys;
+	a->keys[a->num_keys++] = (struct key){ .off = off };
+	return 0;
+}
+
+static int index_entry(struct alloc *a, uint64_t i,
+		       const struct format_entry *e)
 {
 	struct run *run = a->num_runs ? &a->runs[a->num_runs - 1] : NULL;
-	const struct format_entry e = format_entry_parse(bytes);
-	uint64_t off = e.off;
-	int r = count_of_sample(a, e.sample);
+	struct key *key;
+	int r = count_of_sample(a, e->sample);
 
-	if (!r && (!run || off < run->high))
-		r = add_run(a, entry, off);
+	if (!r && (!run || e->off < run->high))
+		r = add_run(a, i, e->off);
 	if (r)
 		return r;
 	run = &a->runs[a->num_runs - 1];
-	if (run->n % ALLOC_STRIDE == 0) {
-		if (grow_array(&a->keys, a->num_keys, sizeof(*a->keys)))
-			return -ENOMEM;
-		a->keys[a->num_keys++] = off;
-	}
-	run->high = off;
+	if (run->n % ALLOC_STRIDE == 0)
+		r = add_key(a, run, e->off);
+	if (r)
+		return r;
+	key = &a->keys[a->group];
+	if (key->off == e->off)
+		key->largest = max_u64(key->largest, e->size);
+	run->high = e->off;
 	run->n++;
 	return 0;
 }
 
-static int index_runs(struct alloc *a)
+static int take_table(struct alloc *a)
 {
-	uint64_t total = a->format->table_entries, n;
-	cleanup_free uint8_t *bytes = malloc(CHUNK_BYTES);
-	int r = bytes ? 0 : -ENOMEM;
+	int r;
 
-	for (uint64_t first = 0; first < total && !r; first += n) {
-		n = min_u64(CHUNK_ENTRIES, total - first);
-		r = read_entries(a, first, (size_t)n, bytes);
-		for (uint64_t i = 0; i < n && !r; i++)
-			r = note_entry(a, first + i,
-				       bytes + i * FORMAT_ENTRY_SIZE);
-	}
-	return r;
+	if (table_bytes(a) <= ALLOC_KEEP_BYTES)
+		return keep_whole(a);
+	r = read_table(a, index_entry);
+	return r == -E2BIG ? keep_whole(a) : r;
 }
 
 int alloc_open(struct source *source, const struct format *format,
@@ -178,10 +222,7 @@ int alloc_open(struct source *source, const struct format *format,
 		a->source = source;
 		a->format = format;
 		a->log = log;
-		r = format->table_entries * FORMAT_ENTRY_SIZE <=
-				    ALLOC_KEEP_BYTES
-			    ? keep_whole(a)
-			    : index_runs(a);
+		r = take_table(a);
 	}
 	if (!r) {
 		*out = a;
@@ -218,73 +259,84 @@ static int size_in_extents(const struct alloc *a, uint64_t off, uint64_t *size)
 	return 0;
 }
 
-/* The index of the run's last stride whose first offset is below `off`, or 0.
-   The first one at `off` itself is too late: equal offsets may begin in the
-   stride before it. */
-static uint64_t stride_of(const struct alloc *a, const struct run *run,
-			  uint64_t off)
+/* The largest entry at an offset, as far as it was looked for. */
+struct search {
+	uint64_t off;
+	uint64_t largest;
+	bool found;
+};
+
+static void note_found(struct search *s, uint64_t size)
 {
-	uint64_t low = 0, high = (run->n - 1) / ALLOC_STRIDE, mid;
+	s->largest = max_u64(s->largest, size);
+	s->found = true;
+}
+
+/* How many of the run's strides begin below `off`. */
+static uint64_t strides_below(const struct alloc *a, const struct run *run,
+			      uint64_t off)
+{
+	uint64_t low = 0, high = (run->n - 1) / ALLOC_STRIDE + 1, mid;
 
 	while (low < high) {
-		mid = low + (high - low + 1) / 2;
-		if (a->keys[run->key + mid] < off)
-			low = mid;
+		mid = low + (high - low) / 2;
+		if (a->keys[run->key + mid].off < off)
+			low = mid + 1;
 		else
-			high = mid - 1;
+			high = mid;
 	}
 	return low;
 }
 
-/* Searches the strides of one run that may contain `off`. */
-static int size_in_run(const struct alloc *a, const struct run *run,
-		       uint64_t off, uint64_t *size)
+static int search_stride(const struct alloc *a, const struct run *run,
+			 uint64_t stride, struct search *s)
 {
 	uint8_t bytes[ALLOC_STRIDE * FORMAT_ENTRY_SIZE];
-	uint64_t at = stride_of(a, run, off) * ALLOC_STRIDE, n;
-	int r, found = -ENOENT;
+	uint64_t at = stride * ALLOC_STRIDE;
+	uint64_t n = min_u64(ALLOC_STRIDE, run->n - at);
+	int r = read_entries(a, run->first + at, (size_t)n, bytes);
 
-	for (; at < run->n; at += ALLOC_STRIDE) {
-		n = min_u64(ALLOC_STRIDE, run->n - at);
-		r = read_entries(a, run->first + at, (size_t)n, bytes);
-		if (r)
-			return r;
-		for (uint64_t i = 0; i < n; i++) {
-			struct format_entry e = format_entry_parse(
-				bytes + i * FORMAT_ENTRY_SIZE);
+	for (uint64_t i = 0; i < n && !r; i++) {
+		struct format_entry e =
+			format_entry_parse(bytes + i * FORMAT_ENTRY_SIZE);
 
-			if (e.off > off)
-				return found;
-			if (e.off == off && (found || e.size > *size)) {
-				*size = e.size;
-				found = 0;
-			}
-		}
+		if (e.off == s->off)
+			note_found(s, e.size);
 	}
-	return found;
+	return r;
+}
+
+/*
+ * Equal offsets may fill any number of strides. All but the first of these
+ * strides begin with the offset, and a key has the largest of their entries.
+ */
+static int search_run(const struct alloc *a, const struct run *run,
+		      struct search *s)
+{
+	uint64_t strides = (run->n - 1) / ALLOC_STRIDE + 1;
+	uint64_t below = strides_below(a, run, s->off);
+	const struct key *key = &a->keys[run->key + below];
+
+	if (below < strides && key->off == s->off)
+		note_found(s, key->largest);
+	return below ? search_stride(a, run, below - 1, s) : 0;
 }
 
 int alloc_size(const struct alloc *a, uint64_t off, uint64_t *size)
 {
-	uint64_t in_run, largest = 0;
-	int r, found = -ENOENT;
+	struct search s = { .off = off };
+	int r = 0;
 
 	if (a->extents)
 		return size_in_extents(a, off, size);
-	for (size_t i = 0; i < a->num_runs; i++) {
-		if (off < a->runs[i].low || off > a->runs[i].high)
-			continue;
-		r = size_in_run(a, &a->runs[i], off, &in_run);
-		if (r && r != -ENOENT)
-			return r;
-		if (!r) {
-			found = 0;
-			largest = max_u64(largest, in_run);
-		}
+	for (size_t i = 0; i < a->num_runs && !r; i++) {
+		if (off >= a->runs[i].low && off <= a->runs[i].high)
+			r = search_run(a, &a->runs[i], &s);
 	}
-	if (!found)
-		*size = largest;
-	return found;
+	if (r || !s.found)
+		return r ? r : -ENOENT;
+	*size = s.largest;
+	return 0;
 }
 
 size_t alloc_reads(const struct alloc *a)

@@ -6,9 +6,12 @@
  *   - a table of up to ALLOC_KEEP_BYTES is kept whole, sorted;
  *   - a larger one is cut into its ascending runs (one per process that wrote
  *     the file) and every ALLOC_STRIDE-th offset is kept; a look-up reads one
- *     stride per run whose span covers the offset.
+ *     stride at most per run whose span covers the offset;
+ *   - one of up to ALLOC_SORT_BYTES with more runs than ALLOC_RUNS_FEW is kept
+ *     whole as well.
  *
- * At ten million entries that is 240 MB read once, and 300 KB kept.
+ * At ten million entries that is 240 MB read once, and 600 KB kept. The time of
+ * a look-up is bounded, whatever the table contains.
  */
 #ifndef FS_DATASET_ALLOC_TABLE_H
 #define FS_DATASET_ALLOC_TABLE_H
@@ -18,9 +21,13 @@
 
 enum {
 	ALLOC_KEEP_BYTES = 1 << 20,
-	ALLOC_STRIDE = 256, /* entries: 6 KiB, one or two disk pages */
-	/* A limit on memory. A file that FFCV wrote has far fewer. */
-	ALLOC_RUNS_MAX = 65536,
+	ALLOC_SORT_BYTES = 32 << 20, /* takes 22 MB of memory */
+	ALLOC_STRIDE = 256,	     /* entries: 6 KiB, one or two disk pages */
+	/* As many reads cost more than the memory of a sorted table. */
+	ALLOC_RUNS_FEW = 64,
+	/* A limit on the time of a look-up: a millisecond. A file that FFCV
+	   wrote has as many as it had processes. */
+	ALLOC_RUNS_MAX = 1024,
 };
 
 struct alloc;

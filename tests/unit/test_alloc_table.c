@@ -205,15 +205,73 @@ static void check_refused(const struct format_entry *entries, size_t n,
 	log_fini(&log);
 }
 
-static void a_table_without_any_order_is_refused(void)
+/* Back to front. */
+static struct format_entry *entries_without_order(size_t n)
 {
-	enum { N = ALLOC_RUNS_MAX + 10 };
-	struct format_entry *e = calloc(N, sizeof(*e));
+	struct format_entry *e = calloc(n, sizeof(*e));
 
 	CHECK(e);
-	for (size_t i = 0; i < N; i++)
-		e[i] = (struct format_entry){ i, (N - i) * 64, 64 };
+	for (size_t i = 0; i < n; i++)
+		e[i] = (struct format_entry){ i, (n - i) * 64, 1 + i % 60 };
+	return e;
+}
+
+static void a_table_without_any_order_is_refused(void)
+{
+	enum { N = ALLOC_SORT_BYTES / FORMAT_ENTRY_SIZE + 1 };
+	struct format_entry *e = entries_without_order(N);
+
 	check_refused(e, N, "ascending runs");
+	free(e);
+}
+
+static void a_smaller_one_is_sorted(void)
+{
+	struct format_entry *e = entries_without_order(ENTRIES);
+	struct table t;
+
+	CHECK(!table_open(&t, e, ENTRIES, NULL));
+	CHECK(alloc_reads(t.alloc) == 0);
+	for (size_t i = 0; i < ENTRIES; i += 5)
+		CHECK(size_at(&t, e[i].off) == e[i].size);
+	CHECK(size_at(&t, 65) == UINT64_MAX);
+	table_close(&t);
+	free(e);
+}
+
+static const struct source_ops *real_ops;
+static unsigned reads;
+
+static int count_read(struct source *source, void *buf, size_t size,
+		      uint64_t off)
+{
+	reads++;
+	return real_ops->read(source, buf, size, off);
+}
+
+/* However many entries share an offset. */
+static void a_look_up_reads_one_stride_per_run(void)
+{
+	struct format_entry *e = calloc(ENTRIES, sizeof(*e));
+	struct source_ops counting;
+	struct table t;
+
+	CHECK(e);
+	for (size_t i = 0; i < ENTRIES; i++)
+		e[i] = (struct format_entry){ i, i % PER_RUN < 300 ? 64 : 128,
+					      i % PER_RUN == 5000 };
+	CHECK(!table_open(&t, e, ENTRIES, NULL));
+	CHECK(alloc_reads(t.alloc) == RUNS);
+	real_ops = t.source->ops;
+	counting = *real_ops;
+	counting.read = count_read;
+	t.source->ops = &counting;
+	reads = 0;
+	CHECK(size_at(&t, 64) == 0 && reads == 0);
+	CHECK(size_at(&t, 65) == UINT64_MAX && reads == RUNS);
+	CHECK(size_at(&t, 128) == 1 && reads == 2 * RUNS);
+	t.source->ops = real_ops;
+	table_close(&t);
 	free(e);
 }
 
@@ -277,6 +335,8 @@ int main(void)
 	the_same_offset_in_two_runs_counts_once();
 	the_largest_entry_of_all_runs_counts();
 	a_table_without_any_order_is_refused();
+	a_smaller_one_is_sorted();
+	a_look_up_reads_one_stride_per_run();
 	a_sample_has_few_entries_in_succession();
 	a_table_of_zeros_is_refused_at_once();
 	a_table_that_cannot_be_read_fails();
