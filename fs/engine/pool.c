@@ -365,6 +365,17 @@ static bool free_charged(struct pool *pool, struct piece *list,
 	return bytes > 0;
 }
 
+/* Frees abandoned pieces that no other process has any more. */
+static bool free_returned(struct pool *pool)
+{
+	struct piece *returned;
+
+	pthread_mutex_lock(&pool->lock);
+	returned = find_returned(pool);
+	pthread_mutex_unlock(&pool->lock);
+	return free_charged(pool, returned, BUDGET_ABANDONED);
+}
+
 /* Notes that a piece was made, or could not be. */
 static void note_made(struct pool *pool, const struct piece *p,
 		      uint64_t capacity)
@@ -410,6 +421,7 @@ int pool_take(struct pool *pool, uint64_t size,
 
 	if (size > INT64_MAX / 2)
 		return -ENOMEM;
+	free_returned(pool);
 	pthread_mutex_lock(&pool->lock);
 	found = take_unused(pool, needed, readers);
 	if (!found) {
@@ -496,15 +508,14 @@ void pool_abandon(struct pool *pool, struct piece **piece)
 
 bool pool_tidy(struct pool *pool)
 {
-	struct piece *unused, *returned;
+	struct piece *unused;
 	bool freed;
 
 	pthread_mutex_lock(&pool->lock);
 	unused = shrink_unused(pool, 0);
-	returned = find_returned(pool);
 	pthread_mutex_unlock(&pool->lock);
 	freed = free_charged(pool, unused, BUDGET_SLOTS);
-	return free_charged(pool, returned, BUDGET_ABANDONED) || freed;
+	return free_returned(pool) || freed;
 }
 
 bool pool_is_over(struct pool *pool)

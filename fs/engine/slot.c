@@ -444,6 +444,7 @@ bool slots_tidy(struct slots *s)
 {
 	struct slot *slot, *next;
 	int64_t now = clock_coarse_ms();
+	struct pool_stats pool;
 
 	scoped_lock(&s->lock);
 	DL_FOREACH_SAFE(s->list, slot, next)
@@ -453,7 +454,8 @@ bool slots_tidy(struct slots *s)
 			slot_free(slot);
 	}
 	pool_tidy(s->pool);
-	return s->list;
+	pool_stats(s->pool, &pool);
+	return s->list || pool.abandoned;
 }
 
 bool slots_reclaim(struct slots *s)

@@ -163,3 +163,17 @@ def one_blob(path, size):
 
 def numbers(path, n):
     return Dataset(path, [("label", INT)], [{"label": i} for i in range(n)])
+
+
+def two_numbers(path, n):
+    """As numbers(), with a second field, and millions of samples in a second."""
+    d = Dataset(path, [("label", INT), ("other", INT)],
+                [{"label": 0, "other": 0}])
+    records = np.zeros(n, d.record)
+    records["f0"] = np.arange(n)
+    records["f1"] = np.arange(n) * 7 % 1000
+    with open(path, "r+b") as f:
+        f.seek(d.meta)
+        f.write(records.tobytes())
+    d.patch(struct.calcsize("<HHI"), struct.pack("<QQ", n, d.meta + records.nbytes))
+    return d

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon's memory against the budget that it states, while readers and
+loaders ask for all they can. And memory that was lent: never another's."""
+import concurrent.futures
+import itertools
+import json
+import mmap
+import os
+import pathlib
+import re
+import socket
+import struct
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import dumped
+import make
+from conftest import BUILD, DEADLINE, failing, wait_until
+from lender import GET, PUT, Client, hello, options_of
+from make import INT, IMAGE, RAW
+
+MIB = 1 << 20
+# What the daemon has besides data: programs, stacks, heaps of threads.
+MORE = 64 * MIB
+ROWS = 60_000
+SMALL = "cache=process,cache_size=16MiB"
+
+instrumented = pytest.mark.skipif(
+    "-" in BUILD.name, reason="sanitizers take memory of their own")
+as_root = pytest.mark.skipif(os.geteuid() != 0,
+                             reason="takes root to be another user")
+
+
+def budget(mnt):
+    return json.loads((mnt / ".betonfs/stats.json").read_text())["budget"]
+
+
+def memory(pid):
+    """Anonymous and shared memory that the process has in its tables."""
+    text = open(f"/proc/{pid}/status").read()
+    return sum(1024 * int(re.search(rf"{name}:\s*(\d+)", text)[1])
+               for name in ("RssAnon", "RssShmem"))
+
+
+class Watch(threading.Thread):
+    """Samples memory until the end of a block, which it may not exceed."""
+
+    def __init__(self, mnt, seconds=0.02):
+        super().__init__()
+        self.pid = int(options_of(mnt)["pid"])
+        self.limit = budget(mnt)["limit"]
+        self.seconds, self.most, self.stop = seconds, 0, threading.Event()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def run(self):
+        while not self.stop.wait(self.seconds):
+            self.most = max(self.most, memory(self.pid))
+
+    def __exit__(self, *error):
+        self.stop.set()
+        self.join()
+        if not any(error):
+            assert 0 < self.most <= self.limit + MORE
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """Many samples of two numbers."""
+    path = tmp_path_factory.mktemp("data") / "rows.beton"
+    return make.two_numbers(path, ROWS).path
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """Samples of 3 KiB, in batches of any size."""
+    rng = np.random.default_rng(1)
+    return make.Dataset(
+        tmp_path_factory.mktemp("data") / "pictures.beton",
+        [("image", IMAGE), ("label", INT)],
+        [{"image": make.Image(RAW, 32, 32, rng.bytes(3072)), "label": i}
+         for i in range(2048)]).path
+
+
+def batch(size, seed=0, number=0):
+    return (f"batches/order=random,batch={size},seed={seed},drop_last=1/0/"
+            f"{number:06}.batch")
+
+
+@instrumented
+def test_layouts_are_bounded(rows, mount):
+    mnt = mount(rows, "-o", SMALL)
+    assert budget(mnt)["limit"] == 16 * MIB
+    with Watch(mnt):
+        for seed in range(64):
+            assert (mnt / batch(ROWS, seed)).stat().st_size > 16 * ROWS
+    used = budget(mnt)
+    assert used["used"] == sum(used["by"].values()) <= used["limit"]
+
+
+def test_what_can_never_fit_is_refused(rows, mount):
+    """The layout of 29 MB has no room, and all else goes on."""
+    path = pathlib.Path(rows).with_name("more.beton")
+    make.two_numbers(path, 15 * ROWS)
+    mnt = mount(path, "-o", SMALL, says="no memory for .* of layouts")
+    with failing(12):   # ENOMEM
+        (mnt / batch(15 * ROWS)).stat()
+    assert (mnt / batch(256)).read_bytes()
+    assert budget(mnt)["refused"] >= 1
+
+
+@instrumented
+@pytest.mark.parametrize("options", ["cache=os", SMALL])
+def test_readers_at_once_are_bounded(pictures, mount, options):
+    """16 readers of batches of 3 MiB each, of which two fit at a time."""
+    mnt = mount(pictures, "-o", options)
+
+    def read(seed):
+        fd = os.open(mnt / batch(1024, seed), os.O_RDONLY | os.O_DIRECT)
+        page = mmap.mmap(-1, MIB)
+        try:
+            return sum(os.preadv(fd, [page], at)
+                       for at in range(0, 4 * MIB, MIB))
+        finally:
+            os.close(fd)
+
+    with Watch(mnt), concurrent.futures.ThreadPoolExecutor(16) as pool:
+        sizes = set(pool.map(read, range(64)))
+    assert len(sizes) == 1 and sizes.pop() > 3 * MIB
+
+
+@instrumented
+def test_mappings_that_are_kept_are_counted(pictures, mount):
+    """Loaders that take a batch, keep the mapping and hang up: what they keep
+    stays charged, and others are served."""
+    mnt = mount(pictures, "-o", "cache=process,cache_size=64MiB")
+    kept = []
+    with Watch(mnt):
+        for seed in range(40):
+            client = Client(mnt)
+            got = client.borrow(batch(512, seed))
+            kept.append((client.maps, got))
+            client.socket.close()
+        refused = [got for _, got in kept if isinstance(got, int)]
+        assert refused and set(refused) == {28}     # ENOSPC
+        assert (mnt / batch(512, 99)).read_bytes()
+    used = budget(mnt)
+    assert used["by"]["abandoned"] or used["by"]["slots"]
+    assert used["used"] <= used["limit"]
+    assert 0 < used["pinned"] <= used["limit"] // 2 + 16 * MIB
+    # Once it is unmapped, the memory is lent again.
+    kept.clear()
+
+    seeds = itertools.count(100)
+
+    def is_lent():
+        client = Client(mnt)
+        got = client.borrow(batch(512, next(seeds)))
+        is_there = not isinstance(got, int)
+        del got
+        client.socket.close()
+        client.maps.clear()
+        return is_there
+
+    wait_until(is_lent, "memory to lend")
+
+
+def of_job(mnt, job):
+    client = Client(mnt, greet=False)
+    client.send(hello(job=job))
+    assert client.recv()
+    return client
+
+
+def test_a_loader_that_gives_nothing_back_stops_no_reader(pictures, mount):
+    """It holds all it may, also of batches whose memory is larger than they
+    need. Whole batches are read as files meanwhile, as large as any."""
+    mnt = mount(pictures, "-o", "cache=process,cache_size=128MiB")
+    for seed in range(8):
+        (mnt / batch(1200, seed)).read_bytes()
+    greedy = Client(mnt)
+    held = [greedy.borrow(batch(600, seed)) for seed in range(60)]
+    assert any(isinstance(got, int) for got in held)
+    begin = time.monotonic()
+    assert (mnt / batch(1300, 7)).read_bytes()
+    assert (mnt / batch(2048, 7)).read_bytes()
+    assert time.monotonic() - begin < DEADLINE / 2
+    polite = of_job(mnt, b"polite")
+    assert not isinstance(polite.borrow(batch(100, 5)), int)
+    assert len(held) == 60
+
+
+def test_a_second_job_has_a_share(pictures, mount):
+    """Whatever the first one holds, and forever."""
+    mnt = mount(pictures, "-o", "cache=process,cache_size=128MiB")
+    first = Client(mnt)
+    held = [first.borrow(batch(600, seed)) for seed in range(60)]
+    taken = sum(not isinstance(got, int) for got in held)
+    second = of_job(mnt, b"second")
+    assert taken >= 4
+    assert not isinstance(second.borrow(batch(600, 99)), int)
+
+
+# --- memory that was lent ---
+
+def private_bytes(mapping, marks):
+    return sum(mapping[:].count(mark) for mark in marks)
+
+
+@as_root
+def test_lent_memory_never_shows_a_private_batch(tmp_path, mount):
+    """Another user keeps mappings of batches of a public dataset, while all
+    batches of a private one are read by root."""
+    marks = [struct.pack("<Q", 0x5ec2e7 << 32 | i) for i in range(64)]
+    public = dumped.photos(tmp_path / "public.beton", 256)
+    private = make.Dataset(
+        tmp_path / "private.beton", [("blob", make.BYTES)],
+        [{"blob": marks[i] * 400} for i in range(64)])
+    os.chmod(public.path, 0o644)
+    os.chmod(private.path, 0o600)
+    where = mount(public.path, "-o",
+                  "allow_other,cache=process,cache_size=64MiB",
+                  str(private.path))
+    maps = keep_mappings(where, 12)
+    for seed in range(16):
+        spec = f"order=random,batch=8,seed={seed},drop_last=1"
+        for n in range(8):
+            (where / f"private/batches/{spec}/0/{n:06}.batch").read_bytes()
+        root = Client(where)
+        got = root.borrow(f"private/batches/{spec}/0/000000.batch")
+        assert not isinstance(got, int)
+        assert bytes(got[1]).count(marks[0][4:]) > 0
+        root.socket.close()
+    assert sum(private_bytes(m, marks) for m in maps) == 0
+
+
+def keep_mappings(where, n):
+    """Memory as a process of another user has it: each batch is given back,
+    and its mapping kept. Here it is mapped from that process's descriptors."""
+    ours, theirs = socket.socketpair()
+    name = options_of(where / "public")["handover"]
+    child = os.fork()
+    if not child:
+        try:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            borrow_and_pass_on(name, theirs, n)
+        finally:
+            os._exit(0)
+    theirs.close()
+    maps = []
+    while True:
+        message, fds, _, _ = socket.recv_fds(ours, 64, 1)
+        if not message:
+            break
+        capacity, = struct.unpack("<Q", message)
+        maps.append(mmap.mmap(fds[0], capacity, prot=mmap.PROT_READ))
+        os.close(fds[0])
+    os.waitpid(child, 0)
+    assert maps
+    return maps
+
+
+def borrow_and_pass_on(name, to, n):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.connect("\0" + name[1:])
+    s.send(hello())
+    s.recv(100)
+    for i in range(n):
+        path = ("public/batches/order=random,batch=16,seed=%d,drop_last=1/0/"
+                "000000.batch" % i).encode()
+        s.send(struct.pack("<IIQ", GET, len(path), i + 1) + path)
+        message, fds, _, _ = socket.recv_fds(s, 4096, 1)
+        _, result, _, slot, _, capacity = struct.unpack("<IiQQQQ", message)
+        if fds:
+            socket.send_fds(to, [struct.pack("<Q", capacity)], fds)
+            os.close(fds[0])
+        if not result:
+            s.send(struct.pack("<IIQ", PUT, 0, slot))
