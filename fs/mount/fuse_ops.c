@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operations lack forget, because inode numbers are computed. They lack
- * flush, access and, without -o xattr, getxattr: libfuse answers ENOSYS once
- * per mount, after which the kernel does not ask again.
+ * The operations lack forget, because inode numbers are computed, or never
+ * given again; the kernel looks a path up again after -ESTALE. They lack flush,
+ * access and, without -o xattr, getxattr: libfuse answers ENOSYS once per
+ * mount, after which the kernel does not ask again.
  */
 #define FUSE_USE_VERSION 312
 
@@ -35,6 +36,8 @@ enum {
 /* Seconds that the kernel may cache entries: a year, because a mount never
    changes. */
 static const double for_long = 365 * 24 * 3600.0;
+/* A lookup tells the namespace that a name is in use. */
+static const double for_now = 1;
 
 /* An open file; fi->fh points to it. */
 struct handle {
@@ -100,13 +103,18 @@ static double timeout_of(const struct ns_entry *entry)
 	return entry->may_change ? 0 : for_long;
 }
 
+static double name_timeout_of(const struct ns_entry *entry)
+{
+	return entry->is_named ? for_now : timeout_of(entry);
+}
+
 static void fill_entry(struct ns *ns, const struct ns_entry *entry,
 		       struct fuse_entry_param *out)
 {
 	*out = (struct fuse_entry_param){
 		.ino = ns_ino(&entry->object),
 		.attr_timeout = timeout_of(entry),
-		.entry_timeout = timeout_of(entry),
+		.entry_timeout = name_timeout_of(entry),
 	};
 	ns_stat(ns, entry, &out->attr);
 }
@@ -154,7 +162,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	const struct ns_object dir = ns_object(parent);
 	struct fuse_entry_param param = { .ino = 0 };
 	struct ns_entry entry = { .may_change = false };
-	int r = ns_lookup(ns, &dir, name, &entry);
+	int r = ns_lookup(ns, &dir, name, fuse_req_ctx(req)->uid, &entry);
 
 	/* Inode number 0: the kernel caches that the name does not exist. */
 	param.entry_timeout = timeout_of(&entry);
@@ -295,6 +303,7 @@ static void reply_dirents(struct dirents *d, fuse_ino_t ino, off_t off)
 		.first = off > DOTS ? (uint64_t)off - DOTS : 0,
 		.hint = d->size / (d->plus ? ENTRY_PLUS_BYTES : ENTRY_BYTES),
 		.with_attr = d->plus,
+		.user = fuse_req_ctx(d->req)->uid,
 		.emit = append_listed,
 		.arg = d,
 	};

@@ -430,7 +430,7 @@ static int resolve(const struct connection *c, char *path,
 		ns_stat_object(ns, &dir, &st);
 		if (!peer_may(&c->peer, &st, 1))
 			return -EACCES;
-		r = ns_batch_lookup(ns, &dir, name, out);
+		r = ns_batch_lookup(ns, &dir, name, c->peer.uid, out);
 	}
 	if (r)
 		return r;
@@ -444,10 +444,11 @@ static int request_open(struct connection *c, struct handover_message *m,
 	struct ns_object object;
 	struct stream *stream;
 	struct request *q;
+	uint64_t number;
 	int r = resolve(c, m->path, &object);
 
 	if (!r)
-		r = ns_batch_stream(c->shared->ns, &object, &stream);
+		r = ns_batch_stream(c->shared->ns, &object, &stream, &number);
 	if (r)
 		return r;
 	q = calloc(1, sizeof(*q));
@@ -460,7 +461,7 @@ static int request_open(struct connection *c, struct handover_message *m,
 	q->number = m->number;
 	q->stream = stream;
 	stream_set_user(stream, c->peer.uid);
-	q->at = object.index;
+	q->at = number;
 	q->asked_ns = clock_ns();
 	DL_APPEND(c->requests, q);
 	c->num_requests++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * batches/: the directories of sampling specs and epochs, and their batches.
- * Lookups number specs and epochs (streams.h). Private to the namespace.
+ * Lookups make names of them (streams.h). Private to the namespace.
  */
 #ifndef FS_NAMESPACE_BATCHES_H
 #define FS_NAMESPACE_BATCHES_H
@@ -11,8 +11,8 @@
 extern const struct ns_row ns_spec_row, ns_spec_link_row, ns_epoch_row,
 	ns_batch_row;
 
-int ns_batches_lookup(struct ns *ns, const struct ns_object *dir,
-		      const char *name, struct ns_entry *out);
+int ns_batches_find(struct ns *ns, const struct ns_object *dir,
+		    const char *name, uid_t user, struct ns_entry *out);
 int ns_batches_list(struct ns *ns, const struct ns_object *dir,
 		    const struct ns_listing *listing);
 

@@ -165,7 +165,7 @@ static int value_lookup(struct ns *ns, const struct ns_object *dir,
 		return r;
 	has = group_has(group, dir->index, sample);
 	group_put(ns, dir);
-	return has ? ns_lookup(ns, &column, name, out) : -ENOENT;
+	return has ? ns_lookup(ns, &column, name, 0, out) : -ENOENT;
 }
 
 /* The records of the last read. */

@@ -100,9 +100,9 @@ static int column_list(struct ns *ns, const struct ns_object *dir,
 
 /* --- columns/STEM.npy --- */
 
-static void array_close(struct vfile *vfile)
+static void array_close(struct ns_file *file)
 {
-	free(vfile);
+	free(file->vfile);
 }
 
 static int array_attr(struct ns *ns, const struct ns_object *object,

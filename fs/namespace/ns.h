@@ -3,11 +3,12 @@
  * The namespace of a mount: inode number <-> object, names, attributes, the
  * entries of directories and the contents of files. An object is arithmetic on
  * a few numbers, so lookups leave nothing behind, with one exception: SPECs and
- * epochs are numbered in the order in which they were first named. Knows no
- * FUSE. Thread-safe.
+ * epochs are numbered when they are named, and a bounded number of names is
+ * remembered. Knows no FUSE. Thread-safe.
  *
  * Functions return 0 or -errno. -BETON_ECORRUPT means a damaged value; the
- * function that found the damage logged it.
+ * function that found the damage logged it. -ESTALE: the name of the object was
+ * forgotten; a lookup of its path makes it again, with another number.
  */
 #ifndef FS_NAMESPACE_NS_H
 #define FS_NAMESPACE_NS_H
@@ -19,19 +20,20 @@
 
 /* The kinds of objects, 16 at most; each is a row of the table in tree.c. */
 enum ns_kind {
-	NS_FIXED,     /* index: a row of the table in fixed.c */
-	NS_SAMPLE,    /* samples/INDEX/ */
-	NS_VALUE,     /* field `part` of sample INDEX, under all of its names */
-	NS_COLUMN,    /* columns/PART/ */
-	NS_ARRAY,     /* columns/PART.npy */
-	NS_SPEC,      /* batches/SPEC/, SPEC being number `part` */
+	NS_FIXED,  /* index: a row of the table in fixed.c */
+	NS_SAMPLE, /* samples/INDEX/ */
+	NS_VALUE,  /* field `part` of sample INDEX, under all of its names */
+	NS_COLUMN, /* columns/PART/ */
+	NS_ARRAY,  /* columns/PART.npy */
+	/* streams.h numbers these four, in `part` and `index` together. */
+	NS_SPEC,      /* batches/SPEC/ */
 	NS_SPEC_LINK, /* any other spelling of it, and `default` */
-	NS_EPOCH,     /* batches/SPEC/EPOCH/, which is stream number `part` */
-	NS_BATCH,     /* batch INDEX of stream `part` */
-	NS_BY_FIELD,  /* by/PART/ */
-	NS_BY_VALUE,  /* the INDEX-th directory of by/PART/ */
-	NS_SHARD,     /* shards/INDEX.tar */
-	NS_JOB,	      /* .betonfs/jobs/, INDEX being its number */
+	NS_EPOCH,     /* batches/SPEC/EPOCH/ */
+	NS_BATCH,
+	NS_BY_FIELD, /* by/PART/ */
+	NS_BY_VALUE, /* the INDEX-th directory of by/PART/ */
+	NS_SHARD,    /* shards/INDEX.tar */
+	NS_JOB,	     /* .betonfs/jobs/, INDEX being its number */
 	NS_KINDS,
 };
 
@@ -40,8 +42,6 @@ enum {
 	NS_DATASET_BITS = 6,
 	NS_PART_BITS = 18,
 	NS_INDEX_BITS = 36,
-	/* How many SPECs, and how many streams, a mount can number for a
-	   dataset before it must be mounted again. */
 	NS_PARTS_MAX = 1 << NS_PART_BITS,
 	NS_NAME_MAX = 255,
 	/* Number 0 is the root above several datasets. */
@@ -55,8 +55,8 @@ enum {
 struct ns_object {
 	enum ns_kind kind;
 	uint32_t dataset; /* 0: the only one, or the root above several */
-	uint32_t part;	  /* field, SPEC or stream */
-	uint64_t index;	  /* sample, batch, value or shard */
+	uint32_t part;	  /* field */
+	uint64_t index;	  /* sample, value or shard */
 };
 
 uint64_t ns_ino(const struct ns_object *object);
@@ -70,6 +70,9 @@ struct ns_entry {
 	   errors, and files about the mount itself. With -ENOENT: the name may
 	   exist later. */
 	bool may_change;
+	/* A SPEC or an epoch, whose number may be forgotten: a path that goes
+	   through it should be looked up again before long. */
+	bool is_named;
 	struct timespec time; /* of its last change; 0: the dataset's */
 };
 
@@ -115,8 +118,10 @@ int ns_open(const struct ns_options *options, struct ns **out);
 /* The caller has closed all files. Takes NULL. */
 void ns_close(struct ns *ns);
 
+/* `user` is the one who looks, and whose share of the names that are
+   remembered a new name takes. */
 int ns_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
-	      struct ns_entry *out);
+	      uid_t user, struct ns_entry *out);
 int ns_attr(struct ns *ns, const struct ns_object *object,
 	    struct ns_entry *out);
 void ns_stat(const struct ns *ns, const struct ns_entry *entry,
@@ -151,6 +156,7 @@ struct ns_listing {
 	uint64_t first;
 	uint64_t hint;	/* about how many entries emit() will take */
 	bool with_attr; /* emit attributes, where they are cheap */
+	uid_t user;	/* as in ns_lookup() */
 	bool (*emit)(void *arg, const struct ns_name *name);
 	void *arg;
 };
@@ -162,13 +168,15 @@ int ns_list(struct ns *ns, const struct ns_object *dir,
 int ns_batch_name(struct ns *ns, const struct ns_object *object,
 		  char out[NS_NAME_MAX + 1]);
 
-/* An open file. For a batch, `stream` is the stream that has its slot. A
-   snapshot is text made for this opening: stat(2) reported the size 0. */
+/* An open file. For a batch, `stream` is the stream that has its slot, and
+   `named` keeps the stream. A snapshot is text made for this opening: stat(2)
+   reported the size 0. */
 struct ns_file {
 	struct vfile *vfile;
 	struct stream *stream;
+	struct ns_named *named;
 	bool is_snapshot;
-	void (*close)(struct vfile *vfile);
+	void (*close)(struct ns_file *file);
 };
 
 int ns_open_file(struct ns *ns, const struct ns_object *object,
@@ -179,12 +187,13 @@ void ns_close_file(struct ns_file *file);
  * The way of a path to a batch, for callers that must not wait for a disk.
  * ns_batch_lookup() is ns_lookup() for names on that way; other names and
  * directories are -EINVAL. ns_batch_stream() opens the stream of a batch, which
- * the caller closes before the namespace. -EINVAL: not a batch.
+ * the caller closes before the namespace, and returns the batch's number in it.
+ * -EINVAL: not a batch. -ESTALE: its name was forgotten.
  */
 int ns_batch_lookup(struct ns *ns, const struct ns_object *dir,
-		    const char *name, struct ns_object *out);
+		    const char *name, uid_t user, struct ns_object *out);
 int ns_batch_stream(struct ns *ns, const struct ns_object *object,
-		    struct stream **out);
+		    struct stream **out, uint64_t *number);
 
 /* To be called once for every file that is going to be read: if it is a batch,
    the engine prefetches the batches after it. */

@@ -41,16 +41,17 @@ bool ns_emit_entry(const struct ns_listing *listing, uint64_t next,
 }
 
 int ns_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
-	      struct ns_entry *out)
+	      uid_t user, struct ns_entry *out)
 {
 	const struct ns_row *row = row_of(ns, dir);
 
-	if (!row->lookup)
+	if (!row->lookup && !row->find)
 		return -ENOTDIR;
 	if (strlen(name) > NS_NAME_MAX)
 		return -ENAMETOOLONG;
 	*out = (struct ns_entry){ .may_change = false };
-	return row->lookup(ns, dir, name, out);
+	return row->find ? row->find(ns, dir, name, user, out)
+			 : row->lookup(ns, dir, name, out);
 }
 
 int ns_attr(struct ns *ns, const struct ns_object *object, struct ns_entry *out)
@@ -129,6 +130,6 @@ int ns_open_file(struct ns *ns, const struct ns_object *object,
 void ns_close_file(struct ns_file *file)
 {
 	if (file->vfile)
-		file->close(file->vfile);
+		file->close(file);
 	file->vfile = NULL;
 }

@@ -10,12 +10,15 @@
 #include "fs/namespace/ns.h"
 #include "fs/namespace/stats.h"
 
-/* A kind of object. A directory has lookup and list, a file attr and open, a
-   link attr and readlink. All have parent. */
+/* A kind of object. A directory has lookup or find, and list; a file attr and
+   open, a link attr and readlink. All have parent. */
 struct ns_row {
 	mode_t type; /* S_IFDIR, S_IFREG, S_IFLNK */
 	int (*lookup)(struct ns *ns, const struct ns_object *dir,
 		      const char *name, struct ns_entry *out);
+	/* The same, where a lookup makes names on behalf of a user. */
+	int (*find)(struct ns *ns, const struct ns_object *dir,
+		    const char *name, uid_t user, struct ns_entry *out);
 	int (*list)(struct ns *ns, const struct ns_object *dir,
 		    const struct ns_listing *listing);
 	/* Sets size, may_change and time where they are not 0. NULL: all
@@ -54,7 +57,8 @@ struct ns_text {
 	size_t size;
 };
 
-struct ns_streams; /* streams.c */
+struct ns_names; /* streams.c */
+struct ns_named;
 
 /* The state of one directory that has .betonfs/ in it. */
 struct ns_tree {
@@ -63,7 +67,8 @@ struct ns_tree {
 	struct ns_owner owner;
 	struct timespec time; /* of its objects: the dataset's mtime */
 	struct ns_text texts[NS_FIXED_END];
-	struct ns_streams *streams;
+	struct subset *subsets;
+	struct ns_named *default_spec;
 };
 
 struct ns {
@@ -74,6 +79,7 @@ struct ns {
 	struct log *log;
 	struct ns_tree *trees; /* by ns_object.dataset */
 	uint32_t num_trees;
+	struct ns_names *names;
 	struct memo *groups; /* by.c: groups of all datasets */
 	struct memo *shards; /* shards.c: layouts of tars */
 	struct stats stats;

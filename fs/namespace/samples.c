@@ -60,9 +60,9 @@ static int value_attr(struct ns *ns, const struct ns_object *object,
 	return r;
 }
 
-static void free_file(struct vfile *vfile)
+static void free_file(struct ns_file *file)
 {
-	free(vfile);
+	free(file->vfile);
 }
 
 static int value_open(struct ns *ns, const struct ns_object *object,

@@ -110,9 +110,9 @@ static int shard_attr(struct ns *ns, const struct ns_object *object,
 	return 0;
 }
 
-static void close_shard(struct vfile *vfile)
+static void close_shard(struct ns_file *file)
 {
-	struct open_shard *open = (struct open_shard *)vfile;
+	struct open_shard *open = (struct open_shard *)file->vfile;
 
 	memo_put(open->shards, open->key);
 	free(open);

@@ -4,76 +4,266 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* If memory runs out, uthash leaves the element out instead of exiting. */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+#include <utlist.h>
+
+#include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 
-/* The numbers given so far. */
-struct ns_streams {
-	pthread_mutex_t lock; /* guards all that follows */
-	struct ns_spec *by_text;
-	struct ns_epoch *by_key;
-	struct ns_spec **specs; /* by number */
-	struct ns_epoch **epochs;
-	uint32_t num_specs;
-	uint32_t num_epochs;
-	struct subset *subsets; /* not guarded: complete once open */
+/* Numbers below this are those of datasets, which are parents of SPECs. */
+#define FIRST_ID ((uint64_t)1 << NS_DATASET_BITS)
+#define LAST_ID                                                                \
+	(((uint64_t)1 << (NS_PART_BITS + NS_INDEX_BITS - NS_PIECE_BITS)) - 1)
+
+enum { SPEC, EPOCH, PIECE };
+
+enum { RANKS = 33 };
+
+/* What makes a name unique. */
+struct key {
+	uint64_t parent; /* number of a name, or of a dataset */
+	char own[SPEC_TEXT_MAX];
 };
 
-/* Room for one more pointer, doubling. */
-static int grow(void *array, uint32_t n)
-{
-	void **p = array, *bigger;
+/* Guarded by names.lock, except for `named`, which does not change. */
+struct item {
+	struct ns_named named; /* first: callers have a pointer to it */
+	UT_hash_handle by_key;
+	UT_hash_handle by_id;
+	struct item *prev, *next; /* in user.unused while refs is 0 */
+	struct user *user;
+	unsigned refs;	  /* of callers and of children */
+	struct spec spec; /* of a SPEC */
+	char key[];	  /* a struct key as long as it is used */
+};
 
-	if (n & (n - 1))
-		return 0;
-	bigger = realloc(*p, (n ? 2 * (size_t)n : 1) * sizeof(void *));
-	if (!bigger)
+/* A user who has made names that are still remembered. */
+struct user {
+	UT_hash_handle hh;
+	struct user *prev, *next; /* in names.ranks */
+	uid_t uid;
+	unsigned items;
+	unsigned num_unused;
+	struct item *unused; /* the least recently used first */
+};
+
+struct ns_names {
+	pthread_mutex_t lock; /* guards all that follows */
+	struct item *by_key;
+	struct item *by_id;
+	struct user *by_uid;
+	/* Users by the number of their unused names: 0, 1, 2-3, 4-7, ... */
+	struct user *ranks[RANKS];
+	uint64_t last_id;
+	unsigned items;
+};
+
+static struct item *item_of(struct ns_named *named)
+{
+	return (struct item *)named;
+}
+
+static int level_of(const struct ns_named *named)
+{
+	if (!named->parent)
+		return SPEC;
+	return named->parent->parent ? PIECE : EPOCH;
+}
+
+/* --- users; with the lock held --- */
+
+static struct user **rank_of(struct ns_names *names, const struct user *user)
+{
+	unsigned n = user->num_unused;
+
+	return &names->ranks[n ? RANKS - 1 - (unsigned)__builtin_clz(n) : 0];
+}
+
+static struct user *user_of(struct ns_names *names, uid_t uid)
+{
+	struct user *user;
+
+	HASH_FIND(hh, names->by_uid, &uid, sizeof(uid), user);
+	if (user)
+		return user;
+	user = calloc(1, sizeof(*user));
+	if (!user)
+		return NULL;
+	user->uid = uid;
+	HASH_ADD(hh, names->by_uid, uid, sizeof(user->uid), user);
+	if (!user->hh.tbl) {
+		free(user);
+		return NULL;
+	}
+	DL_APPEND(*rank_of(names, user), user);
+	return user;
+}
+
+/* Forgets a user who has no name any more. */
+static void user_leave(struct ns_names *names, struct user *user)
+{
+	if (user->items)
+		return;
+	DL_DELETE(*rank_of(names, user), user);
+	HASH_DELETE(hh, names->by_uid, user);
+	free(user);
+}
+
+static void count_unused(struct ns_names *names, struct user *user, int change)
+{
+	DL_DELETE(*rank_of(names, user), user);
+	user->num_unused += (unsigned)change;
+	DL_APPEND(*rank_of(names, user), user);
+}
+
+/* The user with the most unused names, or with more than half as many. */
+static struct user *greediest(const struct ns_names *names)
+{
+	for (unsigned i = RANKS - 1; i > 0; i--) {
+		if (names->ranks[i])
+			return names->ranks[i];
+	}
+	return NULL;
+}
+
+/* --- references; with the lock held --- */
+
+static void leave_unused(struct ns_names *names, struct item *item)
+{
+	DL_DELETE(item->user->unused, item);
+	count_unused(names, item->user, -1);
+}
+
+static void item_get(struct ns_names *names, struct item *item)
+{
+	if (!item->refs++)
+		leave_unused(names, item);
+}
+
+static void item_put(struct ns_names *names, struct item *item)
+{
+	if (--item->refs)
+		return;
+	DL_APPEND(item->user->unused, item);
+	count_unused(names, item->user, 1);
+}
+
+/* The item is unused. */
+static void item_free(struct ns_names *names, struct item *item)
+{
+	HASH_DELETE(by_key, names->by_key, item);
+	HASH_DELETE(by_id, names->by_id, item);
+	names->items--;
+	leave_unused(names, item);
+	item->user->items--;
+	user_leave(names, item->user);
+	if (level_of(&item->named) == EPOCH)
+		stream_close(item->named.stream);
+	if (item->named.parent)
+		item_put(names, item_of(item->named.parent));
+	free(item);
+}
+
+static void forget_surplus(struct ns_names *names)
+{
+	struct user *user;
+
+	while (names->items > NS_NAMES_MAX && (user = greediest(names)))
+		item_free(names, user->unused);
+}
+
+/* --- finding and making; with the lock held --- */
+
+/* Finds an item and takes a reference to it. */
+static bool find_item(struct ns_names *names, const struct key *key,
+		      size_t size, struct item **out)
+{
+	HASH_FIND(by_key, names->by_key, key, size, *out);
+	if (*out)
+		item_get(names, *out);
+	return *out;
+}
+
+/* Adds an item to both tables, or to none. */
+static int item_link(struct ns_names *names, struct item *item, size_t size)
+{
+	HASH_ADD_KEYPTR(by_key, names->by_key, item->key, size, item);
+	if (!item->by_key.tbl)
 		return -ENOMEM;
-	*p = bigger;
+	HASH_ADD(by_id, names->by_id, named.id, sizeof(item->named.id), item);
+	if (item->by_id.tbl)
+		return 0;
+	HASH_DELETE(by_key, names->by_key, item);
+	return -ENOMEM;
+}
+
+/* Makes a name that has a number and its key, with one reference. */
+static int item_add(struct ns_names *names, const struct key *key, size_t size,
+		    uid_t uid, struct item **out)
+{
+	struct item *item;
+	struct user *user;
+
+	if (names->last_id == LAST_ID)
+		return -ENFILE;
+	item = calloc(1, sizeof(*item) + size + 1);
+	user = item ? user_of(names, uid) : NULL;
+	if (!user) {
+		free(item);
+		return -ENOMEM;
+	}
+	memcpy(item->key, key, size);
+	item->named.names = names;
+	item->named.id = names->last_id + 1;
+	if (item_link(names, item, size)) {
+		user_leave(names, user);
+		free(item);
+		return -ENOMEM;
+	}
+	names->last_id++;
+	names->items++;
+	item->refs = 1;
+	item->user = user;
+	user->items++;
+	*out = item;
 	return 0;
 }
 
-static int full(struct ns *ns, const struct ns_tree *tree, const char *what)
-{
-	log_error(ns->log, "%s: %d %s were named: mount again to name more",
-		  dataset_path(tree->ds), (int)NS_PARTS_MAX, what);
-	return -ENFILE;
-}
-
 /* Called with the lock held. */
-static int add_spec(struct ns *ns, const struct ns_tree *tree,
-		    const struct spec *spec, const char *text,
-		    struct ns_spec **out)
+static int spec_named(struct ns_names *names, const struct ns_object *of,
+		      const struct spec *spec, uid_t user, struct item **out)
 {
-	struct ns_streams *s = tree->streams;
-	struct ns_spec *named;
+	struct key key = { .parent = of->dataset };
+	size_t size;
+	int r;
 
-	if (s->num_specs == NS_PARTS_MAX)
-		return full(ns, tree, "SPECs");
-	named = calloc(1, sizeof(*named));
-	if (!named || grow(&s->specs, s->num_specs)) {
-		free(named);
-		return -ENOMEM;
-	}
-	named->spec = *spec;
-	named->number = s->num_specs;
-	strcpy(named->text, text);
-	HASH_ADD_STR(s->by_text, text, named);
-	s->specs[s->num_specs++] = named;
-	*out = named;
+	spec_canonical(spec, key.own);
+	size = offsetof(struct key, own) + strlen(key.own);
+	if (find_item(names, &key, size, out))
+		return 0;
+	r = item_add(names, &key, size, user, out);
+	if (r)
+		return r;
+	(*out)->spec = *spec;
+	(*out)->named.dataset = of->dataset;
+	(*out)->named.spec = &(*out)->spec;
+	(*out)->named.text = (*out)->key + offsetof(struct key, own);
 	return 0;
 }
 
 int ns_spec_named(struct ns *ns, const struct ns_object *of, const char *text,
-		  const struct ns_spec **out)
+		  uid_t user, struct ns_named **out)
 {
 	const struct ns_tree *tree = ns_tree(ns, of);
 	const struct spec_facts facts = {
 		.samples = tree->ds->format.samples,
 		.data_bytes = dataset_data_bytes(tree->ds),
-		.subsets = tree->streams->subsets,
+		.subsets = tree->subsets,
 	};
-	char canonical[SPEC_TEXT_MAX], why[SPEC_WHY_SIZE];
-	struct ns_spec *named;
+	char why[SPEC_WHY_SIZE];
+	struct item *item;
 	struct spec spec;
 	int r = spec_parse(text, &facts, &spec, why);
 
@@ -82,122 +272,199 @@ int ns_spec_named(struct ns *ns, const struct ns_object *of, const char *text,
 			    dataset_path(tree->ds), text, why);
 		return r;
 	}
-	spec_canonical(&spec, canonical);
-	scoped_lock(&tree->streams->lock);
-	HASH_FIND_STR(tree->streams->by_text, canonical, named);
-	if (!named)
-		r = add_spec(ns, tree, &spec, canonical, &named);
-	if (!r)
-		*out = named;
-	return r;
-}
-
-/* Called with the lock held. */
-static int add_epoch(struct ns *ns, const struct ns_tree *tree,
-		     const struct ns_spec *spec, const struct ns_epoch_key *key,
-		     struct ns_epoch **out)
-{
-	struct ns_streams *s = tree->streams;
-	struct ns_epoch *named;
-	int r;
-
-	if (s->num_epochs == NS_PARTS_MAX)
-		return full(ns, tree, "epochs");
-	named = calloc(1, sizeof(*named));
-	r = !named ? -ENOMEM : grow(&s->epochs, s->num_epochs);
-	if (!r)
-		r = stream_open(ns->engine, tree->ds, &spec->spec, key->epoch,
-				&named->stream);
-	if (r) {
-		free(named);
+	scoped_lock(&ns->names->lock);
+	r = spec_named(ns->names, of, &spec, user, &item);
+	if (r)
 		return r;
-	}
-	named->key = *key;
-	named->spec = spec;
-	named->number = s->num_epochs;
-	HASH_ADD(hh, s->by_key, key, sizeof(named->key), named);
-	s->epochs[s->num_epochs++] = named;
-	*out = named;
+	forget_surplus(ns->names);
+	*out = &item->named;
 	return 0;
 }
 
-int ns_epoch_named(struct ns *ns, const struct ns_object *of,
-		   const struct ns_spec *spec, uint64_t epoch,
-		   const struct ns_epoch **out)
+/* Called with the lock held. An epoch opens a stream, and its pieces share it.
+ */
+static int child_named(struct ns *ns, struct ns_named *parent, uint64_t number,
+		       uid_t user, struct item **out)
 {
-	const struct ns_tree *tree = ns_tree(ns, of);
-	const struct ns_epoch_key key = { spec->number, epoch };
-	struct ns_epoch *named;
-	int r = 0;
+	struct key key = { .parent = parent->id };
+	size_t size = offsetof(struct key, own) + sizeof(number);
+	struct item *item;
+	int r;
 
-	scoped_lock(&tree->streams->lock);
-	HASH_FIND(hh, tree->streams->by_key, &key, sizeof(key), named);
-	if (!named)
-		r = add_epoch(ns, tree, spec, &key, &named);
-	if (!r)
-		*out = named;
+	memcpy(key.own, &number, sizeof(number));
+	if (find_item(ns->names, &key, size, out))
+		return 0;
+	r = item_add(ns->names, &key, size, user, &item);
+	if (r)
+		return r;
+	item_get(ns->names, item_of(parent));
+	item->named.parent = parent;
+	item->named.dataset = parent->dataset;
+	item->named.number = number;
+	item->named.spec = parent->spec;
+	item->named.stream = parent->stream;
+	if (!parent->parent)
+		r = stream_open(ns->engine, ns->trees[parent->dataset].ds,
+				parent->spec, number, &item->named.stream);
+	if (!r) {
+		*out = item;
+		return 0;
+	}
+	item_put(ns->names, item);
+	item_free(ns->names, item);
 	return r;
 }
 
-const struct ns_spec *ns_spec_of(struct ns *ns, const struct ns_object *object)
+int ns_epoch_named(struct ns *ns, struct ns_named *spec, uint64_t epoch,
+		   uid_t user, struct ns_named **out)
 {
-	struct ns_streams *s = ns_tree(ns, object)->streams;
+	struct item *item;
+	int r;
 
-	scoped_lock(&s->lock);
-	return object->part < s->num_specs ? s->specs[object->part] : NULL;
+	scoped_lock(&ns->names->lock);
+	r = child_named(ns, spec, epoch, user, &item);
+	if (r)
+		return r;
+	forget_surplus(ns->names);
+	*out = &item->named;
+	return 0;
 }
 
-const struct ns_epoch *ns_epoch_of(struct ns *ns,
-				   const struct ns_object *object)
+int ns_piece_named(struct ns *ns, struct ns_named *epoch, uint64_t number,
+		   uid_t user, struct ns_named **out)
 {
-	struct ns_streams *s = ns_tree(ns, object)->streams;
+	return ns_epoch_named(ns, epoch, number - number % NS_PIECE, user, out);
+}
 
-	scoped_lock(&s->lock);
-	return object->part < s->num_epochs ? s->epochs[object->part] : NULL;
+/* --- objects --- */
+
+/* The part and the index of an object as one number. */
+static struct ns_object object_of(enum ns_kind kind, uint32_t dataset,
+				  uint64_t number)
+{
+	return (struct ns_object){
+		.kind = kind,
+		.dataset = dataset,
+		.part = (uint32_t)(number >> NS_INDEX_BITS),
+		.index = number & (((uint64_t)1 << NS_INDEX_BITS) - 1),
+	};
+}
+
+static uint64_t number_of(const struct ns_object *object)
+{
+	return (uint64_t)object->part << NS_INDEX_BITS | object->index;
+}
+
+struct ns_object ns_named_object(const struct ns_named *named,
+				 enum ns_kind kind)
+{
+	return object_of(kind, named->dataset, named->id);
+}
+
+struct ns_object ns_batch_object(const struct ns_named *piece, uint64_t number)
+{
+	return object_of(NS_BATCH, piece->dataset,
+			 piece->id << NS_PIECE_BITS | number % NS_PIECE);
+}
+
+uint64_t ns_batch_number(const struct ns_named *piece,
+			 const struct ns_object *object)
+{
+	return piece->number + number_of(object) % NS_PIECE;
+}
+
+static bool is_of_kind(const struct ns_named *named, enum ns_kind kind)
+{
+	switch (level_of(named)) {
+	case SPEC:
+		return kind == NS_SPEC || kind == NS_SPEC_LINK;
+	case EPOCH:
+		return kind == NS_EPOCH;
+	default:
+		return kind == NS_BATCH;
+	}
+}
+
+struct ns_named *ns_named_get(struct ns *ns, const struct ns_object *object)
+{
+	uint64_t id = number_of(object);
+	struct item *item;
+
+	if (object->kind == NS_BATCH)
+		id >>= NS_PIECE_BITS;
+	scoped_lock(&ns->names->lock);
+	HASH_FIND(by_id, ns->names->by_id, &id, sizeof(id), item);
+	if (!item || item->named.dataset != object->dataset ||
+	    !is_of_kind(&item->named, object->kind))
+		return NULL;
+	item_get(ns->names, item);
+	return &item->named;
+}
+
+void ns_named_put(struct ns_named **pointer)
+{
+	struct ns_named *named = steal(*pointer);
+	struct ns_names *names;
+
+	if (!named)
+		return;
+	names = named->names;
+	scoped_lock(&names->lock);
+	item_put(names, item_of(named));
+	forget_surplus(names);
+}
+
+/* --- opening and closing --- */
+
+int ns_names_open(struct ns *ns)
+{
+	struct ns_names *names = calloc(1, sizeof(*names));
+
+	if (!names)
+		return -ENOMEM;
+	pthread_mutex_init(&names->lock, NULL);
+	names->last_id = FIRST_ID - 1;
+	ns->names = names;
+	return 0;
+}
+
+void ns_names_close(struct ns_names *names)
+{
+	struct user *user;
+
+	if (!names)
+		return;
+	while ((user = greediest(names)))
+		item_free(names, user->unused);
+	pthread_mutex_destroy(&names->lock);
+	free(names);
 }
 
 /* -EINVAL: the user can mend it. */
-static int open_subsets(struct ns *ns, const struct ns_tree *tree,
+static int open_subsets(struct ns *ns, struct ns_tree *tree,
 			const struct ns_options *options)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < options->num_subsets && !r; i++)
 		r = subset_open(options->subsets[i], tree->ds->format.samples,
-				ns->log, &tree->streams->subsets);
+				ns->log, &tree->subsets);
 	return r && r != -ENOMEM ? -EINVAL : r;
 }
 
 int ns_streams_open(struct ns *ns, const struct ns_object *top,
 		    const struct ns_options *options)
 {
-	struct ns_streams *s = calloc(1, sizeof(*s));
-	const struct ns_spec *first;
-	int r;
+	struct ns_tree *tree = ns_tree(ns, top);
+	int r = open_subsets(ns, tree, options);
 
-	if (!s)
-		return -ENOMEM;
-	pthread_mutex_init(&s->lock, NULL);
-	ns_tree(ns, top)->streams = s;
-	r = open_subsets(ns, ns_tree(ns, top), options);
-	return r ? r : ns_spec_named(ns, top, options->default_spec, &first);
+	return r ? r
+		 : ns_spec_named(ns, top, options->default_spec, geteuid(),
+				 &tree->default_spec);
 }
 
-void ns_streams_close(struct ns_streams *s)
+void ns_streams_close(struct ns_tree *tree)
 {
-	if (!s)
-		return;
-	HASH_CLEAR(hh, s->by_text);
-	HASH_CLEAR(hh, s->by_key);
-	for (uint32_t i = 0; i < s->num_epochs; i++) {
-		stream_close(s->epochs[i]->stream);
-		free(s->epochs[i]);
-	}
-	for (uint32_t i = 0; i < s->num_specs; i++)
-		free(s->specs[i]);
-	free(s->epochs);
-	free(s->specs);
-	subset_close_all(s->subsets);
-	pthread_mutex_destroy(&s->lock);
-	free(s);
+	ns_named_put(&tree->default_spec);
+	subset_close_all(tree->subsets);
 }

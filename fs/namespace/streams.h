@@ -1,60 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The numbers of SPECs, and of their epochs, which are the streams. The first
- * lookup gives the number, per dataset. Numbers are never reused and end at
- * NS_PARTS_MAX, which bounds the memory that lookups can take. Thread-safe.
- * Private to the namespace.
+ * The names that readers make up: SPECs, their epochs, which are the streams,
+ * and pieces of epochs. The first lookup of a name gives it a number, which no
+ * other name gets in the life of the namespace: 2^44 numbers last for decades
+ * at ten thousand new names a second.
+ *
+ * At most NS_NAMES_MAX names are remembered, or those in use if these are more.
+ * The name that makes room is the least recently used one of the user who has
+ * the most unused names. A forgotten number leads to -ESTALE, and the kernel
+ * then looks its path up again. Thread-safe. Private to the namespace.
  */
 #ifndef FS_NAMESPACE_STREAMS_H
 #define FS_NAMESPACE_STREAMS_H
 
-/* If memory runs out, uthash leaves the element out instead of exiting. */
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "fs/namespace/object.h"
 
-/* Both structs live as long as the namespace and do not change. */
-struct ns_spec {
-	UT_hash_handle hh;
-	struct spec spec;
-	uint32_t number;
-	char text[SPEC_TEXT_MAX]; /* canonical */
+enum {
+	/* A name takes 500 bytes on average and 1000 at most. */
+	NS_NAMES_MAX = 16384,
+	/* Batches of an epoch that share the number of their piece. */
+	NS_PIECE_BITS = 10,
+	NS_PIECE = 1 << NS_PIECE_BITS,
 };
 
-struct ns_epoch_key {
-	uint64_t spec;
-	uint64_t epoch;
+/* A SPEC, an epoch or a piece. Does not change. */
+struct ns_named {
+	struct ns_names *names;
+	struct ns_named *parent; /* a piece's epoch, an epoch's SPEC, or NULL */
+	uint64_t id;
+	uint32_t dataset;
+	uint64_t number; /* of the epoch, or of the piece's first batch */
+	const struct spec *spec; /* also of epochs and pieces */
+	const char *text;	 /* of a SPEC: the canonical spelling */
+	struct stream *stream;	 /* of epochs and pieces */
 };
 
-struct ns_epoch {
-	UT_hash_handle hh;
-	struct ns_epoch_key key;
-	const struct ns_spec *spec;
-	struct stream *stream;
-	uint32_t number;
-};
-
-/* Finds the SPEC that a text spells, in any spelling, for the dataset of an
-   object. -EINVAL: no SPEC, a logged line says why; -ENFILE: too many SPECs. */
+/*
+ * Each finds a name or makes it on behalf of a user, and returns it with a
+ * reference. -EINVAL: the text, in any spelling, is no SPEC for the dataset of
+ * `of`, and a logged line says why. -ENFILE: all numbers were given.
+ */
 int ns_spec_named(struct ns *ns, const struct ns_object *of, const char *text,
-		  const struct ns_spec **out);
-int ns_epoch_named(struct ns *ns, const struct ns_object *of,
-		   const struct ns_spec *spec, uint64_t epoch,
-		   const struct ns_epoch **out);
+		  uid_t user, struct ns_named **out);
+int ns_epoch_named(struct ns *ns, struct ns_named *spec, uint64_t epoch,
+		   uid_t user, struct ns_named **out);
+/* The piece that has batch `number`. */
+int ns_piece_named(struct ns *ns, struct ns_named *epoch, uint64_t number,
+		   uid_t user, struct ns_named **out);
 
-/* The one with the number `part`; NULL: the number was never given. */
-const struct ns_spec *ns_spec_of(struct ns *ns, const struct ns_object *object);
-const struct ns_epoch *ns_epoch_of(struct ns *ns,
-				   const struct ns_object *object);
+/* The name of an object, with a reference. NULL: it was forgotten. */
+struct ns_named *ns_named_get(struct ns *ns, const struct ns_object *object);
+/* Drops a reference and clears the caller's pointer. Takes NULL. */
+void ns_named_put(struct ns_named **named);
 
-/* Makes the streams of a dataset, whose root is `top`: reads the subsets, and
-   gives number 0 to the default spec. -EINVAL: default_spec does not fit
-   this dataset, or a subset cannot be read; the reason was logged. On failure,
-   ns_streams_close() frees what was made. */
+/* The object of a SPEC or an epoch, and that of a batch of a piece. */
+struct ns_object ns_named_object(const struct ns_named *named,
+				 enum ns_kind kind);
+struct ns_object ns_batch_object(const struct ns_named *piece, uint64_t number);
+/* The number of the batch that is this object, in its epoch. */
+uint64_t ns_batch_number(const struct ns_named *piece,
+			 const struct ns_object *object);
+
+int ns_names_open(struct ns *ns);
+/* The caller has put all names. Takes NULL. */
+void ns_names_close(struct ns_names *names);
+
+/* Reads the subsets of a dataset, whose root is `top`, and names its default
+   SPEC. -EINVAL: default_spec does not fit this dataset, or a subset cannot be
+   read; the reason was logged. On failure, ns_streams_close() frees what was
+   made. */
 int ns_streams_open(struct ns *ns, const struct ns_object *top,
 		    const struct ns_options *options);
-/* Takes NULL. */
-void ns_streams_close(struct ns_streams *streams);
+void ns_streams_close(struct ns_tree *tree);
 
 #endif

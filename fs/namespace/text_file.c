@@ -23,10 +23,10 @@ static void text_segment(const struct vfile *vfile, uint64_t off,
 	};
 }
 
-static void text_close(struct vfile *vfile)
+static void text_close(struct ns_file *file)
 {
-	free(((struct text_file *)vfile)->owned);
-	free(vfile);
+	free(((struct text_file *)file->vfile)->owned);
+	free(file->vfile);
 }
 
 int ns_text_open(const char *text, size_t size, struct ns_file *out)

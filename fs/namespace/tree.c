@@ -78,6 +78,8 @@ int ns_open(const struct ns_options *options, struct ns **out)
 	ns->trees = calloc(options->num_tops, sizeof(*ns->trees));
 	if (!ns->trees)
 		r = -ENOMEM;
+	if (!r)
+		r = ns_names_open(ns);
 	for (uint32_t i = 0; i < options->num_tops && !r; i++) {
 		ns->num_trees = i + 1;
 		r = open_tree(ns, i, options);
@@ -100,10 +102,11 @@ void ns_close(struct ns *ns)
 	memo_close(ns->shards);
 	memo_close(ns->groups);
 	for (uint32_t i = 0; i < ns->num_trees; i++) {
-		ns_streams_close(ns->trees[i].streams);
+		ns_streams_close(&ns->trees[i]);
 		ns_fixed_close(&ns->trees[i]);
 		free(ns->trees[i].name);
 	}
+	ns_names_close(ns->names);
 	free(ns->trees);
 	free(ns);
 }

@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import os
 import pathlib
+import pickle
 import re
 import signal
 import subprocess
@@ -73,6 +74,36 @@ def betonfs(*args, **how):
 
 
 LIBC = ctypes.CDLL(None)
+OTHER = 65534   # the other user
+
+
+def as_other(folder, function, *args, groups=()):
+    """function(*args) of a process of another user in this directory, which
+    that user need not be able to reach."""
+    r, w = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.chdir(folder)
+            os.setgroups(groups)
+            os.setgid(OTHER)
+            os.setuid(OTHER)
+            try:
+                result = True, function(*args)
+            except BaseException as e:
+                result = False, e
+            with open(w, "wb") as f:
+                pickle.dump(result, f)
+        finally:
+            os._exit(0)
+    os.close(w)
+    with open(r, "rb") as f:
+        pickled = f.read()
+    os.waitpid(child, 0)
+    works, result = pickle.loads(pickled)
+    if not works:
+        raise result
+    return result
 
 
 def end_with_parent():
