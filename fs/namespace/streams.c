@@ -19,6 +19,9 @@
 
 enum { SPEC, EPOCH, PIECE };
 
+/* A name takes memory besides its own bytes: its stream, and tables. */
+enum { MORE_BYTES = 256 };
+
 enum { RANKS = 33 };
 
 /* What makes a name unique. */
@@ -35,6 +38,7 @@ struct item {
 	struct item *prev, *next; /* in user.unused while refs is 0 */
 	struct user *user;
 	unsigned refs;	  /* of callers and of children */
+	uint32_t charged; /* bytes of the budget */
 	struct spec spec; /* of a SPEC */
 	char key[];	  /* a struct key as long as it is used */
 };
@@ -50,6 +54,7 @@ struct user {
 };
 
 struct ns_names {
+	struct budget *budget;
 	pthread_mutex_t lock; /* guards all that follows */
 	struct item *by_key;
 	struct item *by_id;
@@ -163,6 +168,7 @@ static void item_free(struct ns_names *names, struct item *item)
 		stream_close(item->named.stream);
 	if (item->named.parent)
 		item_put(names, item_of(item->named.parent));
+	budget_give(names->budget, BUDGET_NAMES, item->charged);
 	free(item);
 }
 
@@ -200,6 +206,30 @@ static int item_link(struct ns_names *names, struct item *item, size_t size)
 }
 
 /* Makes a name that has a number and its key, with one reference. */
+/* Allocates an item within the budget. */
+static struct item *item_new(struct ns_names *names, size_t size)
+{
+	uint32_t bytes = (uint32_t)(sizeof(struct item) + size + MORE_BYTES);
+	struct item *item = NULL;
+
+	if (!budget_take(names->budget, BUDGET_NAMES, bytes, 0))
+		item = calloc(1, sizeof(*item) + size + 1);
+	else
+		bytes = 0;
+	if (!item)
+		budget_give(names->budget, BUDGET_NAMES, bytes);
+	else
+		item->charged = bytes;
+	return item;
+}
+
+static void item_drop(struct ns_names *names, struct item *item)
+{
+	if (item)
+		budget_give(names->budget, BUDGET_NAMES, item->charged);
+	free(item);
+}
+
 static int item_add(struct ns_names *names, const struct key *key, size_t size,
 		    uid_t uid, struct item **out)
 {
@@ -208,10 +238,10 @@ static int item_add(struct ns_names *names, const struct key *key, size_t size,
 
 	if (names->last_id == LAST_ID)
 		return -ENFILE;
-	item = calloc(1, sizeof(*item) + size + 1);
+	item = item_new(names, size);
 	user = item ? user_of(names, uid) : NULL;
 	if (!user) {
-		free(item);
+		item_drop(names, item);
 		return -ENOMEM;
 	}
 	memcpy(item->key, key, size);
@@ -219,7 +249,7 @@ static int item_add(struct ns_names *names, const struct key *key, size_t size,
 	item->named.id = names->last_id + 1;
 	if (item_link(names, item, size)) {
 		user_leave(names, user);
-		free(item);
+		item_drop(names, item);
 		return -ENOMEM;
 	}
 	names->last_id++;
@@ -423,6 +453,7 @@ int ns_names_open(struct ns *ns)
 	if (!names)
 		return -ENOMEM;
 	pthread_mutex_init(&names->lock, NULL);
+	names->budget = engine_budget(ns->engine);
 	names->last_id = FIRST_ID - 1;
 	ns->names = names;
 	return 0;

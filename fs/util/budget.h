@@ -35,6 +35,7 @@ struct log;
 	row(BUDGET_LAYOUTS, "layouts", "places of values in batch files")      \
 	row(BUDGET_INDEXES, "indexes", "groups of samples for by/")            \
 	row(BUDGET_FILES, "files", "open files and texts that they show")      \
+	row(BUDGET_NAMES, "names", "sampling specs and epochs by name")        \
 	row(BUDGET_CONNECTIONS, "connections", "loaders and their requests")
 /* clang-format on */
 
