@@ -16,7 +16,7 @@
 #include "fs/util/place.h"
 
 enum {
-	TEMPORARY_SIZE = sizeof(".beton-XXXXXXXX"),
+	TEMPORARY_SIZE = sizeof(".beton-XXXXXXXX.tmp"),
 	NAME_TRIES = 100,
 	MOVE_SIZE = 1 << 20,
 	/* Bytes that may wait in memory before the disk starts to write. */
@@ -47,7 +47,7 @@ static void make_name(char name[TEMPORARY_SIZE])
 
 	if (getrandom(&noise, sizeof(noise), GRND_NONBLOCK) < 0)
 		noise = (uint32_t)getpid();
-	snprintf(name, TEMPORARY_SIZE, ".beton-%08x", noise);
+	snprintf(name, TEMPORARY_SIZE, ".beton-%08x.tmp", noise);
 }
 
 static int create_named(struct outfile *f, mode_t mode)

@@ -3,8 +3,8 @@
  * A file that appears under its name only when it is complete, and then
  * replaces the file that had the name. Until then it has no name (O_TMPFILE),
  * so that nothing is left however the program ends. On file systems without
- * O_TMPFILE it has a temporary name, ".beton-XXXXXXXX", in the same directory.
- * One thread.
+ * O_TMPFILE it has a temporary name, ".beton-XXXXXXXX.tmp", in the same
+ * directory. One thread.
  */
 #ifndef FS_UTIL_OUTFILE_H
 #define FS_UTIL_OUTFILE_H

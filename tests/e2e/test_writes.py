@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that programs write: where they end up, who may read them, and what is
 left after a failure."""
+import io
 import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 import dumped
 import make
+from conftest import BUILD, wait_until
 
 NOBODY = 65534
 
@@ -94,3 +101,197 @@ def test_a_state_keeps_its_mode(data, tmp_path):
     assert [p.name[-1] for p in sorted((tmp_path / "b").iterdir())] \
         == ["1", "2"]
     assert sorted(os.listdir(tmp_path)) == ["a", "b", "in", "job"]
+
+
+# --- a full disk -------------------------------------------------------------
+
+@pytest.fixture
+def disk(tmp_path):
+    """A disk of 16 KiB."""
+    where = tmp_path / "disk"
+    where.mkdir()
+    if os.getuid() or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=16k", "none", where],
+            capture_output=True).returncode:
+        pytest.skip("needs root to mount a small disk")
+    yield where
+    subprocess.run(["umount", where], check=True)
+
+
+def noise(seed, side=64):
+    """A JPEG that does not become small."""
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(seed).integers(0, 256, (side, side, 3),
+                                                  np.uint8)
+    out = io.BytesIO()
+    image.fromarray(pixels).save(out, "jpeg", quality=95)
+    return make.Image(make.JPG, side, side, out.getvalue())
+
+
+@pytest.fixture
+def images(tmp_path):
+    (tmp_path / "in").mkdir(exist_ok=True)
+    return make.Dataset(tmp_path / "in" / "i.beton", [("image", make.IMAGE)],
+                        [{"image": noise(i)} for i in range(8)], 1 << 16)
+
+
+def by_mkfs(images, out):
+    source = out.parent.parent / "src"
+    source.mkdir()
+    for i, v in enumerate(images.values):
+        (source / f"{i}.jpg").write_bytes(v["image"].data)
+    return subprocess.run([BUILD / "mkfs.beton", "--mode=keep", source, out],
+                          capture_output=True, text=True)
+
+
+def by_optimize(images, out):
+    return dumped.beton("optimize", images.path, out, code=None)
+
+
+def by_info(images, out):
+    return dumped.beton("info", "--html", out, images.path, code=None)
+
+
+def by_dump(images, out):
+    folder = out.parent.parent / "dump"
+    state = dumped.beton("dump", images.path, "--out", folder, "--state",
+                         out.parent.parent / "state", "--batches", ":0")
+    assert not state.returncode
+    fill = out.parent / "fill"
+    fill.write_bytes(bytes(16384 - 4096 * len(os.listdir(out.parent))))
+    try:
+        return dumped.beton("dump", images.path, "--out", folder, "--state",
+                            out, "--batches", ":0", code=None)
+    finally:
+        fill.unlink()
+
+
+def by_python(images, out):
+    from package import betonfs     # skips without the package
+    try:
+        betonfs.write(out, [{"blob": v["image"].data} for v in images.values])
+    except OSError as e:
+        return subprocess.CompletedProcess([], 1, "", f"{e}\n")
+    raise AssertionError("written")
+
+
+@pytest.mark.parametrize("write", [by_mkfs, by_optimize, by_info, by_dump,
+                                   by_python])
+@pytest.mark.parametrize("old", [None, "old"])
+def test_a_full_disk_is_named_and_left_as_it_was(images, disk, write, old):
+    out = disk / "x.out"
+    if old and write is not by_dump:    # whose state is read first
+        out.write_text(old)
+    r = write(images, out)
+    assert r.returncode == 1 and len(r.stderr.splitlines()) == 1, r
+    assert "x.out" in r.stderr and "No space left" in r.stderr
+    if out.exists():
+        assert out.read_text() == old
+    assert os.listdir(disk) == (["x.out"] if out.exists() else [])
+
+
+def test_a_full_disk_costs_no_array_of_a_dump(images, disk):
+    fields = "image | resize(64)"
+    r = dumped.beton("dump", images.path, "--out", disk, "--spec",
+                     "batch=2,order=sequential", "--pipeline", fields, code=1)
+    assert "image.npy" in r.stderr and "No space left" in r.stderr
+    assert [p.name for p in disk.glob("*/*")] == ["ids.npy"]
+
+
+# --- signals -----------------------------------------------------------------
+
+WRITE = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import betonfs
+def samples():
+    yield {"blob": bytes(1 << 20)}
+    while True:
+        time.sleep(1)
+betonfs.write(sys.argv[2], samples(), length=9)
+"""
+
+
+def mkfs_for_long(tmp_path, out):
+    source, image = tmp_path / "src", noise(0, 1024)
+    source.mkdir()
+    for i in range(60):
+        (source / f"{i}.jpg").write_bytes(image.data)
+    return [BUILD / "mkfs.beton", "-j1", "--index", source, out]
+
+
+def optimize_for_long(tmp_path, out):
+    data = make.Dataset(tmp_path / "large.beton", [("image", make.IMAGE)],
+                        [{"image": noise(0, 1024)}] * 40, 1 << 21)
+    return [BUILD / "beton", "optimize", "--workers=1", data.path, out]
+
+
+def python_for_long(tmp_path, out):
+    from package import PACKAGE     # skips without the package
+    return [sys.executable, "-c", WRITE, PACKAGE, out]
+
+
+def has_file(process, folder):
+    """Whether the process has a file in the folder open, with a name or
+    without."""
+    assert process.poll() is None
+    for p in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
+        try:
+            # A file without a name shows as "/path/#1234 (deleted)".
+            if os.readlink(p).startswith(f"{folder}/"):
+                return True
+        except FileNotFoundError:
+            pass    # closed meanwhile
+    return False
+
+
+def left_by(command, folder, how):
+    """The names in the folder after a signal to a program that writes there."""
+    p = subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: has_file(p, folder), "the file")
+        p.send_signal(how)
+        p.wait(20)
+    finally:
+        p.kill()
+        p.wait()
+    assert p.returncode == -how
+    return os.listdir(folder)
+
+
+LONG = pytest.mark.parametrize("command", [mkfs_for_long, optimize_for_long,
+                                           python_for_long])
+SIGNALS = pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM,
+                                          signal.SIGKILL])
+
+
+@LONG
+@SIGNALS
+def test_a_signal_leaves_nothing(tmp_path, command, how):
+    out = tmp_path / "out"
+    out.mkdir()
+    try:
+        os.close(os.open(out, os.O_TMPFILE | os.O_RDWR))
+    except OSError:
+        pytest.skip("a file system without O_TMPFILE")
+    assert left_by(command(tmp_path, out / "x.beton"), out, how) == []
+
+
+@LONG
+@SIGNALS
+def test_a_file_that_a_signal_leaves_says_what_it_is(tmp_path, command, how):
+    """Without O_TMPFILE, as on some file systems, or without /proc."""
+    out = tmp_path / "out"
+    out.mkdir()
+    needs_root()
+    hidden = ["unshare", "-m", "sh", "-c",
+              'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    if subprocess.run([*hidden, "true"], capture_output=True).returncode:
+        pytest.skip("no namespace of mounts")
+    left = left_by([*hidden, *command(tmp_path, out / "x.beton")], out, how)
+    cleans = {mkfs_for_long: (signal.SIGINT, signal.SIGTERM),
+              python_for_long: (signal.SIGINT,), optimize_for_long: ()}
+    assert len(left) <= (how not in cleans[command])
+    for name in left:
+        assert re.fullmatch(r"\.beton-[0-9a-f]{8}\.tmp", name)
