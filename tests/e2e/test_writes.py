@@ -12,6 +12,7 @@ import sys
 import numpy as np
 import pytest
 
+import betonfile
 import dumped
 import make
 from conftest import BUILD, wait_until
@@ -33,6 +34,77 @@ def dump(data, out, *options, **how):
 def needs_root():
     if os.getuid():
         pytest.skip("needs root")
+
+
+# --- programs that write -----------------------------------------------------
+
+@pytest.fixture
+def disk(tmp_path):
+    """A disk of 16 KiB."""
+    where = tmp_path / "disk"
+    where.mkdir()
+    if os.getuid() or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=16k", "none", where],
+            capture_output=True).returncode:
+        pytest.skip("needs root to mount a small disk")
+    yield where
+    subprocess.run(["umount", where], check=True)
+
+
+def noise(seed, side=64):
+    """A JPEG that does not become small."""
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(seed).integers(0, 256, (side, side, 3),
+                                                  np.uint8)
+    out = io.BytesIO()
+    image.fromarray(pixels).save(out, "jpeg", quality=95)
+    return make.Image(make.JPG, side, side, out.getvalue())
+
+
+@pytest.fixture
+def images(tmp_path):
+    (tmp_path / "in").mkdir(exist_ok=True)
+    data = make.Dataset(tmp_path / "in" / "i.beton", [("image", make.IMAGE)],
+                        [{"image": noise(i)} for i in range(8)], 1 << 16)
+    data.folder = tmp_path / "in"
+    return data
+
+
+def by_mkfs(images, out):
+    source = images.folder / "src"
+    source.mkdir()
+    for i, v in enumerate(images.values):
+        (source / f"{i}.jpg").write_bytes(v["image"].data)
+    return subprocess.run([BUILD / "mkfs.beton", "--mode=keep", source, out],
+                          capture_output=True, text=True)
+
+
+def by_optimize(images, out):
+    return dumped.beton("optimize", images.path, out, code=None)
+
+
+def by_info(images, out):
+    return dumped.beton("info", "--html", out, images.path, code=None)
+
+
+def by_dump(images, out):
+    folder = images.folder / "dump"
+    fill = out.parent / "fill"
+    fill.write_bytes(bytes(16384 - 4096 * len(os.listdir(out.parent))))
+    try:
+        return dumped.beton("dump", images.path, "--out", folder, "--state",
+                            out, "--batches", ":0", code=None)
+    finally:
+        fill.unlink()
+
+
+def by_python(images, out):
+    from package import betonfs     # skips without the package
+    try:
+        betonfs.write(out, [{"blob": v["image"].data} for v in images.values])
+    except OSError as e:
+        return subprocess.CompletedProcess([], 1, "", f"{e}\n")
+    raise AssertionError("written")
 
 
 # --- links -------------------------------------------------------------------
@@ -90,6 +162,128 @@ def test_a_link_of_another_user_leads_nowhere(data, tmp_path):
     assert not list(mine.iterdir())
 
 
+# --- places ------------------------------------------------------------------
+
+def test_a_dataset_may_be_optimized_into_itself(images):
+    want = [v["image"].data for v in images.values]
+    os.chmod(images.path, 0o600)
+    for _ in range(2):
+        dumped.beton("optimize", images.path, images.path)
+    assert os.stat(images.path).st_mode & 0o777 == 0o600
+    image = pytest.importorskip("PIL.Image")
+    b = betonfile.Beton(images.path).check()
+    for got, jpeg in zip(b.images(), want, strict=True):
+        assert np.array_equal(*(np.asarray(image.open(io.BytesIO(x)))
+                                for x in (got.bytes, jpeg)))
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_the_last_of_several_writers_stays(images, tmp_path, old):
+    out = tmp_path / "out"
+    out.mkdir()
+    if old:
+        (out / "x.beton").write_text("old")
+    every = [subprocess.Popen([BUILD / "beton", "optimize", images.path,
+                               out / "x.beton"], stdout=subprocess.DEVNULL)
+             for _ in range(8)]
+    assert [p.wait(60) for p in every] == [0] * 8
+    assert os.listdir(out) == ["x.beton"]
+    assert betonfile.Beton(out / "x.beton").check().samples == 8
+
+
+@pytest.mark.parametrize("write", [by_mkfs, by_optimize, by_info])
+@pytest.mark.parametrize("kind, why", [
+    ("folder", "Is a directory"), ("fifo", "not a regular file"),
+    ("full", "not a regular file"), ("pipe", "not a regular file"),
+    ("none/x", "No such file"), ("file/x", "Not a directory"),
+    ("loop", "Too many levels")])
+def test_no_other_place_is_written(images, tmp_path, write, kind, why):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "folder").mkdir()
+    (out / "file").write_text("old")
+    os.mkfifo(out / "fifo")
+    (out / "full").symlink_to("/dev/full")
+    # As /dev/stdout is one. The output of the programs is a pipe here.
+    (out / "pipe").symlink_to("/proc/self/fd/1")
+    (out / "loop").symlink_to("loop")
+    before = sorted(os.listdir(out))
+    r = write(images, out / kind)
+    assert r.returncode == 1 and len(r.stderr.splitlines()) == 1, r
+    assert str(out / kind) in r.stderr and why in r.stderr
+    assert sorted(os.listdir(out)) == before and not r.stdout
+    assert all((out / x).is_symlink() for x in ("full", "pipe", "loop"))
+
+
+def test_standard_output_may_be_a_file(images, tmp_path):
+    out = tmp_path / "x.beton"
+    with open(out, "w") as f:
+        subprocess.run([BUILD / "beton", "optimize", images.path,
+                        "/dev/stdout"], stdout=f, check=True)
+    betonfile.Beton(out).check()
+
+
+def test_a_link_may_lead_to_another_disk(images, disk, tmp_path):
+    small = make.numbers(tmp_path / "in" / "n.beton", 4)
+    link = tmp_path / "link"
+    link.symlink_to(disk / "x.html")
+    r = by_optimize(images, link)
+    assert r.returncode == 1 and "No space left" in r.stderr
+    state = dumped.beton("dump", small.path, "--out", tmp_path / "dump",
+                         "--state", link)
+    assert not state.stderr
+    assert os.listdir(disk) == ["x.html"] and link.is_symlink()
+
+
+def test_a_disk_that_is_read_only_is_named(images, disk):
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    r = by_optimize(images, disk / "x.beton")
+    assert r.returncode == 1 and "Read-only" in r.stderr
+    assert len(r.stderr.splitlines()) == 1
+
+
+# --- other users -------------------------------------------------------------
+
+def as_nobody():
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+
+
+@pytest.fixture
+def open_path(tmp_path):
+    """A folder that also other users reach."""
+    needs_root()
+    for p in (tmp_path, *tmp_path.parents[:2]):
+        p.chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize("mode", [0o555, 0o655, 0o000])
+def test_permissions_of_a_folder_count(images, open_path, mode):
+    folder = open_path / "closed"
+    folder.mkdir()
+    (folder / "x.beton").write_text("old")
+    folder.chmod(mode)
+    r = dumped.beton("optimize", images.path, folder / "x.beton", code=1,
+                     preexec_fn=as_nobody)
+    assert "x.beton" in r.stderr and "Permission denied" in r.stderr
+    assert len(r.stderr.splitlines()) == 1
+    assert os.listdir(folder) == ["x.beton"]
+
+
+def test_another_user_may_write_where_the_folder_is_his(images, open_path):
+    folder = open_path / "his"
+    folder.mkdir()
+    os.chown(folder, NOBODY, NOBODY)
+    folder.chmod(0o300)     # not to be listed, nor synced
+    for _ in range(2):
+        dumped.beton("optimize", images.path, folder / "x.beton",
+                     preexec_fn=as_nobody)
+    assert os.listdir(folder) == ["x.beton"]
+    assert (folder / "x.beton").stat().st_uid == NOBODY
+
+
 # --- the state of a dump -----------------------------------------------------
 
 def test_a_state_keeps_its_mode(data, tmp_path):
@@ -104,76 +298,6 @@ def test_a_state_keeps_its_mode(data, tmp_path):
 
 
 # --- a full disk -------------------------------------------------------------
-
-@pytest.fixture
-def disk(tmp_path):
-    """A disk of 16 KiB."""
-    where = tmp_path / "disk"
-    where.mkdir()
-    if os.getuid() or subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=16k", "none", where],
-            capture_output=True).returncode:
-        pytest.skip("needs root to mount a small disk")
-    yield where
-    subprocess.run(["umount", where], check=True)
-
-
-def noise(seed, side=64):
-    """A JPEG that does not become small."""
-    image = pytest.importorskip("PIL.Image")
-    pixels = np.random.default_rng(seed).integers(0, 256, (side, side, 3),
-                                                  np.uint8)
-    out = io.BytesIO()
-    image.fromarray(pixels).save(out, "jpeg", quality=95)
-    return make.Image(make.JPG, side, side, out.getvalue())
-
-
-@pytest.fixture
-def images(tmp_path):
-    (tmp_path / "in").mkdir(exist_ok=True)
-    return make.Dataset(tmp_path / "in" / "i.beton", [("image", make.IMAGE)],
-                        [{"image": noise(i)} for i in range(8)], 1 << 16)
-
-
-def by_mkfs(images, out):
-    source = out.parent.parent / "src"
-    source.mkdir()
-    for i, v in enumerate(images.values):
-        (source / f"{i}.jpg").write_bytes(v["image"].data)
-    return subprocess.run([BUILD / "mkfs.beton", "--mode=keep", source, out],
-                          capture_output=True, text=True)
-
-
-def by_optimize(images, out):
-    return dumped.beton("optimize", images.path, out, code=None)
-
-
-def by_info(images, out):
-    return dumped.beton("info", "--html", out, images.path, code=None)
-
-
-def by_dump(images, out):
-    folder = out.parent.parent / "dump"
-    state = dumped.beton("dump", images.path, "--out", folder, "--state",
-                         out.parent.parent / "state", "--batches", ":0")
-    assert not state.returncode
-    fill = out.parent / "fill"
-    fill.write_bytes(bytes(16384 - 4096 * len(os.listdir(out.parent))))
-    try:
-        return dumped.beton("dump", images.path, "--out", folder, "--state",
-                            out, "--batches", ":0", code=None)
-    finally:
-        fill.unlink()
-
-
-def by_python(images, out):
-    from package import betonfs     # skips without the package
-    try:
-        betonfs.write(out, [{"blob": v["image"].data} for v in images.values])
-    except OSError as e:
-        return subprocess.CompletedProcess([], 1, "", f"{e}\n")
-    raise AssertionError("written")
-
 
 @pytest.mark.parametrize("write", [by_mkfs, by_optimize, by_info, by_dump,
                                    by_python])
@@ -287,8 +411,9 @@ def test_a_file_that_a_signal_leaves_says_what_it_is(tmp_path, command, how):
     needs_root()
     hidden = ["unshare", "-m", "sh", "-c",
               'mount -t tmpfs none /proc && exec "$@"', "sh"]
-    if subprocess.run([*hidden, "true"], capture_output=True).returncode:
-        pytest.skip("no namespace of mounts")
+    if subprocess.run([*hidden, BUILD / "mkfs.beton", "--version"],
+                      capture_output=True).returncode:
+        pytest.skip("no namespace of mounts, or a sanitizer needs /proc")
     left = left_by([*hidden, *command(tmp_path, out / "x.beton")], out, how)
     cleans = {mkfs_for_long: (signal.SIGINT, signal.SIGTERM),
               python_for_long: (signal.SIGINT,), optimize_for_long: ()}
