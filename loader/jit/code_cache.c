@@ -508,3 +508,15 @@ int code_cache_lock(struct code_cache *o, const char *key, int timeout_ms,
 	fd = -1;
 	return held;
 }
+
+void code_cache_unlock(int fd)
+{
+	struct flock all = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
+
+	if (fd < 0)
+		return;
+	/* Closing alone leaves the lock to children that have the descriptor
+	   from fork(). */
+	fcntl(fd, F_OFD_SETLK, &all);
+	close(fd);
+}

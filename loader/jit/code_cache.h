@@ -43,11 +43,13 @@ int code_cache_store(struct code_cache *o, const char *key,
 
 /*
  * Takes the lock of a key. Its holder compiles the object, the others wait.
- * Returns a descriptor for the caller to close, -ETIMEDOUT, or -ECANCELED. Any
+ * Returns a number for code_cache_unlock(), -ETIMEDOUT, or -ECANCELED. Any
  * other error means that there are no locks; then
  * each process compiles for itself.
  */
 int code_cache_lock(struct code_cache *o, const char *key, int timeout_ms,
 		    struct cancel *cancel);
+/* Takes errors of code_cache_lock() too. */
+void code_cache_unlock(int lock);
 
 #endif

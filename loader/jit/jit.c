@@ -321,15 +321,17 @@ static int compile(struct jit *jit, struct item *item, struct cancel *cancel,
 static int make(struct jit *jit, struct item *item, struct cancel *cancel,
 		char **messages)
 {
-	cleanup_fd int lock =
-		code_cache_lock(jit->objects, item->key, LOCK_MS, cancel);
+	int lock = code_cache_lock(jit->objects, item->key, LOCK_MS, cancel);
+	int r;
 
 	if (lock == -ECANCELED)
 		return lock;
 	/* Another process may have stored it meanwhile. */
-	if (lock >= 0 && !load_cached(jit, item))
-		return 0;
-	return compile(jit, item, cancel, messages);
+	r = lock < 0 ? lock : load_cached(jit, item);
+	if (r)
+		r = compile(jit, item, cancel, messages);
+	code_cache_unlock(lock);
+	return r;
 }
 
 /* Compiles code that the definitions can replace. 0 or -ECANCELED. */

@@ -433,12 +433,33 @@ static void one_holds_the_lock_of_a_key(void)
 	CHECK(code_cache_lock(o, "key", 600000, &cancel) == -ECANCELED);
 	b = code_cache_lock(o, "another", 0, NULL);
 	CHECK(b >= 0);
-	close(a);
-	close(b);
+	code_cache_unlock(a);
+	code_cache_unlock(b);
 	a = code_cache_lock(o, "key", 0, NULL);
 	CHECK(a >= 0);
-	close(a);
+	code_cache_unlock(a);
 	close(cancel.fd);
+	code_cache_close(o);
+	empty();
+}
+
+/* A child of fork() has the descriptor too, and keeps it. */
+static void a_child_does_not_keep_the_lock(void)
+{
+	struct code_cache *o = open_all();
+	int lock = code_cache_lock(o, "key", 0, NULL), status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		pause();
+		_exit(1);
+	}
+	CHECK(pid > 0 && lock >= 0);
+	code_cache_unlock(lock);
+	lock = code_cache_lock(o, "key", 0, NULL);
+	CHECK(lock >= 0);
+	code_cache_unlock(lock);
+	CHECK(!kill(pid, SIGKILL) && waitpid(pid, &status, 0) == pid);
 	code_cache_close(o);
 	empty();
 }
@@ -460,7 +481,7 @@ static void a_stopped_process_does_not_hold_up_others_for_ever(void)
 	CHECK(!kill(pid, SIGKILL) && waitpid(pid, &status, 0) == pid);
 	fd = code_cache_lock(o, "key", 60000, NULL);
 	CHECK(fd >= 0);
-	close(fd);
+	code_cache_unlock(fd);
 	code_cache_close(o);
 	empty();
 }
@@ -520,6 +541,7 @@ int main(void)
 	temporary_files_are_removed_once_they_are_old();
 	files_of_others_are_left_alone();
 	one_holds_the_lock_of_a_key();
+	a_child_does_not_keep_the_lock();
 	a_stopped_process_does_not_hold_up_others_for_ever();
 	writers_at_once_do_no_harm();
 	log_fini(&silence);
