@@ -446,7 +446,8 @@ static void set_limits(void)
 {
 	struct rlimit files;
 
-	/* A write beyond RLIMIT_FSIZE then fails, and callers can do without. */
+	/* A write beyond RLIMIT_FSIZE then fails, and callers can do without.
+	 */
 	signal(SIGXFSZ, SIG_IGN);
 	/* Descriptors that loaders have not received yet count against the soft
 	   limit: a few silent loaders could use up the usual 1024. */

@@ -13,10 +13,18 @@
 #include <sys/un.h>
 
 #include "fs/mount/handover_connection.h"
+#include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/thread.h"
 
-enum { BACKLOG = 64 };
+enum {
+	BACKLOG = 64,
+	HELLO_MS = 2000,
+	/* Connections that every user may have while there are places. */
+	USER_MIN = 4,
+	/* Until the next try to accept connections without descriptors. */
+	RETRY_MS = 100,
+};
 
 struct handover {
 	struct handover_shared shared;
@@ -26,6 +34,7 @@ struct handover {
 	pthread_t thread;
 	bool has_thread;
 	bool refused;  /* a refusal was logged; for the thread alone */
+	bool retries;  /* loaders wait to be accepted; for the thread alone */
 	bool stopping; /* guarded by shared.lock */
 };
 
@@ -41,6 +50,15 @@ static bool is_welcome(struct handover *h, const struct peer *peer)
 	       (h->allow == HANDOVER_ALLOW_OTHER && peer_may(peer, &st, 1));
 }
 
+/* Whether there is a place that is not kept for other users. */
+static bool is_there_place(const struct handover *h, uid_t uid)
+{
+	const struct handover_shared *s = &h->shared;
+	unsigned left = HANDOVER_CONNECTIONS_MAX - s->num_connections;
+
+	return left && connections_of(s, uid) < max_u64(left, USER_MIN);
+}
+
 /* Owns the socket if it succeeds. */
 static int let_in(struct handover *h, int fd)
 {
@@ -49,7 +67,7 @@ static int let_in(struct handover *h, int fd)
 
 	if (!r && !is_welcome(h, &peer))
 		r = -EACCES;
-	if (!r && h->shared.num_connections == HANDOVER_CONNECTIONS_MAX)
+	if (!r && !is_there_place(h, peer.uid))
 		r = -EUSERS;
 	if (!r)
 		r = connection_open(&h->shared, fd, &peer);
@@ -66,13 +84,15 @@ static void on_connect(struct handover *h)
 {
 	int fd;
 
+	h->retries = false;
 	for (;;) {
 		fd = accept4(h->listener, NULL, NULL,
 			     SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 			continue;
-		/* If descriptors are used up, waiting loaders wait until
-		   another one connects: the listener is edge-triggered. */
+		/* Descriptors or memory are used up: the listener, which is
+		   edge-triggered, would report the next loader only. */
+		h->retries = fd < 0 && errno != EAGAIN;
 		if (fd < 0)
 			return;
 		if (let_in(h, fd))
@@ -88,15 +108,28 @@ static bool is_stopping(struct handover *h)
 	return h->stopping;
 }
 
-/* Takes one event at a time, because an event may close the connection of the
-   next. */
+/* Waits for an event or for a time at which something is due, and does it.
+   Returns whether there is an event. Takes one at a time, because an event may
+   close the connection of the next. */
+static bool next_event(struct handover *h, struct epoll_event *event)
+{
+	int ms = connections_expire(&h->shared), n;
+
+	if (h->retries && (ms < 0 || ms > RETRY_MS))
+		ms = RETRY_MS;
+	n = epoll_wait(h->shared.epoll, event, 1, ms);
+	if (!n && h->retries)
+		on_connect(h);
+	return n == 1;
+}
+
 static void *serve_events(void *arg)
 {
 	struct handover *h = arg;
 	struct epoll_event event;
 
 	while (!is_stopping(h)) {
-		if (epoll_wait(h->shared.epoll, &event, 1, -1) != 1)
+		if (!next_event(h, &event))
 			continue;
 		if (event.data.ptr == &h->listener)
 			on_connect(h);
@@ -166,6 +199,7 @@ int handover_open(const struct handover_options *options, struct handover **out)
 	h->shared.max_bytes = options->max_bytes;
 	h->shared.budget = options->budget;
 	h->shared.jobs = options->jobs;
+	h->shared.hello_ms = options->hello_ms ? options->hello_ms : HELLO_MS;
 	h->allow = options->allow;
 	h->listener = h->shared.events = h->shared.epoll = -1;
 	pthread_mutex_init(&h->shared.lock, NULL);

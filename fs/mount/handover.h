@@ -19,7 +19,8 @@
 #include "fs/namespace/ns.h"
 
 enum {
-	HANDOVER_CONNECTIONS_MAX = 256,
+	/* Of all users. One user gets half of the places that are free. */
+	HANDOVER_CONNECTIONS_MAX = 512,
 	HANDOVER_NAME_SIZE = 64,
 };
 
@@ -37,6 +38,9 @@ struct handover_options {
 	uint64_t max_bytes;
 	struct budget *budget; /* or NULL: without a share for each user */
 	struct jobs *jobs;     /* where batches are counted, or NULL */
+	/* Milliseconds that a peer may stay silent after it has connected;
+	   tests set it. 0: 2000. */
+	unsigned hello_ms;
 };
 
 struct handover;

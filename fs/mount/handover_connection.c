@@ -58,6 +58,7 @@ struct connection {
 	struct connection *prev, *next;
 	int fd;
 	struct peer peer;
+	int64_t since_ms; /* when it connected */
 	bool greeted;
 	struct job *job; /* set by HELLO, like rank and world */
 	uint32_t rank;
@@ -292,6 +293,7 @@ void connection_close(struct connection *c)
 	close(c->fd);
 	DL_DELETE(h->connections, c);
 	h->num_connections--;
+	h->num_strangers -= !c->greeted;
 	free(c);
 	budget_give(h->budget, BUDGET_CONNECTIONS, connection_bytes);
 }
@@ -562,6 +564,7 @@ static const char *on_hello(struct connection *c,
 	if (c->greeted)
 		return "a second HELLO";
 	c->greeted = true;
+	c->shared->num_strangers--;
 	c->job = *m->job ? jobs_get(c->shared->jobs, m->job)
 			 : jobs_get_session(c->shared->jobs, c->peer.pid);
 	job_connect(c->job);
@@ -661,9 +664,51 @@ int connection_open(struct handover_shared *shared, int fd,
 	c->shared = shared;
 	c->fd = fd;
 	c->peer = *peer;
+	c->since_ms = clock_coarse_ms();
 	DL_APPEND(shared->connections, c);
 	shared->num_connections++;
+	shared->num_strangers++;
 	return 0;
+}
+
+/* Whether the daemon, and not the peer, is late. */
+static bool has_message(const struct connection *c)
+{
+	char byte;
+
+	return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
+	       errno != EAGAIN;
+}
+
+int connections_expire(struct handover_shared *h)
+{
+	struct connection *c, *next;
+	int64_t now = clock_coarse_ms(), left;
+
+	if (!h->num_strangers)
+		return -1;
+	/* The list is in the order in which they connected. */
+	DL_FOREACH_SAFE(h->connections, c, next)
+	{
+		left = c->since_ms + h->hello_ms - now;
+		if (!c->greeted && left > 0)
+			return (int)left + 1;
+		if (!c->greeted && !has_message(c))
+			cut_off(c, "no HELLO");
+	}
+	return -1;
+}
+
+unsigned connections_of(const struct handover_shared *h, uid_t uid)
+{
+	const struct connection *c;
+	unsigned n = 0;
+
+	DL_FOREACH(h->connections, c)
+	{
+		n += c->peer.uid == uid;
+	}
+	return n;
 }
 
 static struct request *next_done(struct handover_shared *h)

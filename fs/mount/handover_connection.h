@@ -30,6 +30,8 @@ struct handover_shared {
 	struct connection *connections;
 	struct request *given_up; /* running, and their loaders are gone */
 	unsigned num_connections;
+	unsigned num_strangers; /* connections without a HELLO */
+	int64_t hello_ms;	/* that they may stay without one */
 	/* handover.lock */
 	pthread_mutex_t lock;
 	struct request *done; /* guarded by it */
@@ -44,6 +46,12 @@ void connection_close(struct connection *connection);
 
 /* Reads messages; may close the connection. */
 void connection_read(struct connection *connection);
+
+/* Closes connections that have been silent for too long. Returns milliseconds
+   until it should be called again, or -1 if no connection has to be watched. */
+int connections_expire(struct handover_shared *shared);
+
+unsigned connections_of(const struct handover_shared *shared, uid_t uid);
 
 /* Waits for canceled requests that still run, after all connections closed. */
 void connections_wait(struct handover_shared *shared);

@@ -42,13 +42,12 @@ static void count_message(void *arg, enum beton_log_level level,
 	atomic_fetch_add((atomic_uint *)arg, 1);
 }
 
-static void set_up(struct fixture *f, uint64_t max_bytes)
+static void set_up_with(struct fixture *f, struct handover_options options)
 {
-	const struct engine_options engine = { .threads = 2,
-					       .slot_bytes = max_bytes };
-	const struct handover_options options = { .log = &f->log,
-						  .max_bytes = max_bytes };
-
+	const struct engine_options engine = {
+		.threads = 2,
+		.slot_bytes = options.max_bytes,
+	};
 	struct ns_top top = {
 		.name = "",
 		.owner = { .file_mode = 0444, .dir_mode = 0555 },
@@ -57,6 +56,7 @@ static void set_up(struct fixture *f, uint64_t max_bytes)
 
 	log_init(&f->log, count_message, &f->messages);
 	atomic_init(&f->messages, 0);
+	options.log = &f->log;
 	f->ds = made_open(SAMPLES, NULL);
 	top.dataset = f->ds;
 	CHECK(!engine_open(&engine, &f->engine));
@@ -71,6 +71,11 @@ static void set_up(struct fixture *f, uint64_t max_bytes)
 	CHECK(!handover_serve(f->handover, f->ns));
 	snprintf(f->address, sizeof(f->address), "@%s",
 		 handover_name(f->handover));
+}
+
+static void set_up(struct fixture *f, uint64_t max_bytes)
+{
+	set_up_with(f, (struct handover_options){ .max_bytes = max_bytes });
 }
 
 static void tear_down(struct fixture *f)
@@ -368,17 +373,35 @@ static void eight_loaders_share_a_small_pool(void)
 
 /* --- rude ones --- */
 
-static int connect_raw(const struct fixture *f)
+static void connect_socket(const struct fixture *f, int fd)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	size_t n = strlen(f->address);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	memcpy(address.sun_path, f->address, n);
 	address.sun_path[0] = '\0';
 	CHECK(!connect(
 		fd, (const struct sockaddr *)&address,
 		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)));
+}
+
+/* Waits for messages, but not indefinitely. */
+static int socket_raw(void)
+{
+	const struct timeval patience = { .tv_sec = 10 };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	CHECK(fd >= 0);
+	CHECK(!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience,
+			  sizeof(patience)));
+	return fd;
+}
+
+static int connect_raw(const struct fixture *f)
+{
+	int fd = socket_raw();
+
+	connect_socket(f, fd);
 	return fd;
 }
 
@@ -414,13 +437,10 @@ static void ask(int fd, uint64_t request, unsigned size, uint64_t number)
 	ask_path(fd, request, path);
 }
 
-/* Waits for the answer, but not indefinitely. */
 static struct handover_batch answer_of(int fd)
 {
-	const struct timeval patience = { .tv_sec = 10 };
 	struct handover_batch answer = { .kind = 0 };
 
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	CHECK(recv(fd, &answer, sizeof(answer), 0) == sizeof(answer));
 	CHECK(answer.kind == HANDOVER_BATCH);
 	return answer;
@@ -543,7 +563,7 @@ static void requests_can_be_cancelled_at_any_time(void)
 
 static void more_connections_than_there_may_be_are_refused(void)
 {
-	int fds[HANDOVER_CONNECTIONS_MAX], one_more;
+	int fds[HANDOVER_CONNECTIONS_MAX / 2], one_more;
 	struct fixture f;
 
 	set_up(&f, 64 << 20);
@@ -722,6 +742,124 @@ static void names_wait_for_no_disk(void)
 	tear_down_behind(&f, &gate);
 }
 
+/* --- places --- */
+
+static void peers_that_say_nothing_are_closed(void)
+{
+	struct fixture f;
+	struct handover_client *l;
+	struct loan loan;
+	int fds[3];
+
+	set_up_with(&f, (struct handover_options){ .max_bytes = 64 << 20,
+						   .hello_ms = 300 });
+	l = lender_of(&f);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		fds[i] = connect_raw(&f);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+		CHECK(is_cut_off(fds[i]));
+		close(fds[i]);
+	}
+	CHECK(atomic_load(&f.messages) == 3);
+	/* Others may be silent after their HELLO. */
+	CHECK(!get(l, 0, 0, &loan));
+	handover_client_close(l);
+	tear_down(&f);
+}
+
+/* Connects as often as it may, and more often. */
+static uint32_t connect_as(uid_t uid, const struct fixture *f)
+{
+	const struct handover_hello message = { .kind = HANDOVER_HELLO,
+						.version = HANDOVER_VERSION,
+						.magic = HANDOVER_MAGIC };
+	struct handover_welcome welcome;
+	uint32_t n = 0;
+	int fd;
+
+	CHECK(!setuid(uid));
+	for (int i = 0; i < HANDOVER_CONNECTIONS_MAX; i++) {
+		fd = connect_raw(f);
+		send(fd, &message, sizeof(message), MSG_NOSIGNAL);
+		n += recv(fd, &welcome, sizeof(welcome), 0) == sizeof(welcome);
+	}
+	return n;
+}
+
+/* A process that keeps its connections until it is killed. */
+static pid_t crowd_of(uid_t uid, const struct fixture *f, uint32_t *n)
+{
+	int ready[2];
+	pid_t child;
+
+	CHECK(!pipe(ready));
+	child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		*n = connect_as(uid, f);
+		CHECK(write(ready[1], n, sizeof(*n)) == sizeof(*n));
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	CHECK(read(ready[0], n, sizeof(*n)) == sizeof(*n));
+	close(ready[0]);
+	return child;
+}
+
+static void one_user_leaves_places_for_others(void)
+{
+	struct fixture f;
+	pid_t children[2];
+	uint32_t n[2];
+	int fds[4];
+
+	/* Only root can be other users. */
+	if (geteuid())
+		return;
+	set_up_with(&f,
+		    (struct handover_options){ .max_bytes = 64 << 20,
+					       .allow = HANDOVER_ALLOW_OTHER });
+	children[0] = crowd_of(65534, &f, &n[0]);
+	children[1] = crowd_of(65533, &f, &n[1]);
+	CHECK(n[0] == HANDOVER_CONNECTIONS_MAX / 2);
+	CHECK(n[1] == HANDOVER_CONNECTIONS_MAX / 4);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+		fds[i] = connect_raw(&f);
+		hello(fds[i]);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		close(fds[i]);
+	for (size_t i = 0; i < ARRAY_LEN(children); i++) {
+		CHECK(!kill(children[i], SIGKILL));
+		CHECK(waitpid(children[i], NULL, 0) == children[i]);
+	}
+	tear_down(&f);
+}
+
+static void a_loader_waits_for_descriptors(void)
+{
+	struct rlimit before, none;
+	struct fixture f;
+	int fd, free_fd;
+
+	set_up(&f, 64 << 20);
+	fd = socket_raw();
+	CHECK(!getrlimit(RLIMIT_NOFILE, &before));
+	none = before;
+	free_fd = dup(fd);
+	none.rlim_cur = (rlim_t)free_fd;
+	close(free_fd);
+	CHECK(!setrlimit(RLIMIT_NOFILE, &none));
+	connect_socket(&f, fd);
+	usleep(50000);
+	CHECK(!setrlimit(RLIMIT_NOFILE, &before));
+	hello(fd);
+	close(fd);
+	tear_down(&f);
+}
+
 /* --- permissions --- */
 
 static void permissions_are_those_of_the_kernel(void)
@@ -761,6 +899,9 @@ int main(void)
 	more_connections_than_there_may_be_are_refused();
 	loaders_that_do_not_read_break_no_other();
 	a_child_keeps_no_connection_alive();
+	peers_that_say_nothing_are_closed();
+	one_user_leaves_places_for_others();
+	a_loader_waits_for_descriptors();
 	a_slow_disk_delays_its_own_reader_only();
 	names_wait_for_no_disk();
 	permissions_are_those_of_the_kernel();
