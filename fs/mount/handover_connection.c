@@ -29,6 +29,10 @@ enum {
 	 */
 	JOB_ALPHA = 3,
 	USER_ALPHA = 7,
+	/* Bytes of the kernel's memory for answers that a loader has not read;
+	   the kernel takes this twice. An answer needs 768, or more on other
+	   machines, and each of HANDOVER_REQUESTS_MAX requests has one. */
+	UNREAD_BYTES = 48 << 10,
 };
 
 /* A GET without an answer yet. */
@@ -73,11 +77,10 @@ struct connection {
 	unsigned oldest_known;
 };
 
-/* Its requests, and their answers in the kernel, are few. */
+/* With its requests, and their answers in the kernel. */
 static const uint64_t connection_bytes =
-	sizeof(struct connection) +
-	HANDOVER_REQUESTS_MAX *
-		(sizeof(struct request) + sizeof(struct handover_batch));
+	sizeof(struct connection) + 2 * UNREAD_BYTES +
+	HANDOVER_REQUESTS_MAX * sizeof(struct request);
 
 void handover_wake(const struct handover_shared *h)
 {
@@ -649,6 +652,7 @@ static int connection_new(struct handover_shared *shared, int fd,
 int connection_open(struct handover_shared *shared, int fd,
 		    const struct peer *peer)
 {
+	const int unread = UNREAD_BYTES;
 	struct connection *c;
 	int r = budget_take(shared->budget, BUDGET_CONNECTIONS,
 			    connection_bytes, 0);
@@ -661,6 +665,7 @@ int connection_open(struct handover_shared *shared, int fd,
 			    connection_bytes);
 		return r;
 	}
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof(unread));
 	c->shared = shared;
 	c->fd = fd;
 	c->peer = *peer;

@@ -531,6 +531,36 @@ static void a_flood_ends_the_connection(void)
 	tear_down(&f);
 }
 
+/* All requests that may be open can be answered before the first answer is
+   read. */
+static void few_answers_wait_to_be_read(void)
+{
+	struct fixture f;
+	uint8_t bytes[256];
+	unsigned n = 0;
+	ssize_t got;
+	int fd;
+
+	set_up(&f, 64 << 20);
+	fd = connect_raw(&f);
+	hello(fd);
+	for (uint64_t i = 0; i < 5000; i++) {
+		struct handover_get g;
+		int size = handover_make_get(&g, i, "x");
+
+		if (send(fd, &g, (size_t)size, MSG_NOSIGNAL) < 0)
+			break;
+	}
+	do {
+		got = recv(fd, bytes, sizeof(bytes), 0);
+		n += got > 0;
+	} while (got > 0 || (got < 0 && errno == ECONNRESET));
+	CHECK(!got);
+	CHECK(n >= HANDOVER_REQUESTS_MAX && n <= 3 * HANDOVER_REQUESTS_MAX);
+	close(fd);
+	tear_down(&f);
+}
+
 static void requests_can_be_cancelled_at_any_time(void)
 {
 	struct handover_number cancel = { HANDOVER_CANCEL, 0, 0 };
@@ -895,6 +925,7 @@ int main(void)
 	eight_loaders_share_a_small_pool();
 	bad_messages_end_the_connection();
 	a_flood_ends_the_connection();
+	few_answers_wait_to_be_read();
 	requests_can_be_cancelled_at_any_time();
 	more_connections_than_there_may_be_are_refused();
 	loaders_that_do_not_read_break_no_other();
