@@ -17,6 +17,7 @@
 #include "loader/defaults.h"
 #include "loader/graph/op.h"
 #include "loader/jit/jit.h"
+#include "loader/run/footprint.h"
 
 enum {
 	PREFETCH_DEFAULT = 2,
@@ -280,6 +281,17 @@ static int start_pipeline(struct beton_loader *l,
 	return r;
 }
 
+static void check_memory(struct beton_loader *l, uint32_t prefetch)
+{
+	const struct footprint f = {
+		.row_size = phases_row_size(l->phases),
+		.rows = spec_rows(&l->feed->spec, 0),
+		.prefetch = prefetch,
+	};
+
+	footprint_check(&f, "", &l->log);
+}
+
 static int start_ring(struct beton_loader *l,
 		      const struct beton_loader_options *o)
 {
@@ -301,6 +313,8 @@ static int start_ring(struct beton_loader *l,
 	int r = replay_open(&l->fake, &l->feed->spec, l->phases,
 			    options.prefetch, &l->replay);
 
+	if (o->until == BETON_STAGE_ALL || o->until == BETON_STAGE_TRANSFORM)
+		check_memory(l, options.prefetch);
 	if (!r && o->hooked)
 		r = hook_open(&l->hook);
 	if (r)

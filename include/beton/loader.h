@@ -99,9 +99,11 @@ struct beton_loader_options {
 	 * always count by session.
 	 */
 	const char *job;
-	uint32_t workers;  /* decoding threads, at most 4096; 0: one per usable
-			      CPU */
-	uint32_t prefetch; /* prefetch depth in batches, at most 4096; 0: 2 */
+	uint32_t workers; /* decoding threads, at most 4096; 0: one per usable
+			     CPU */
+	/* Prefetch depth in batches, at most 4096; 0: 2. The loader warns if
+	   these batches and one that you hold do not fit into memory. */
+	uint32_t prefetch;
 	uint32_t rank;
 	uint32_t world;	 /* world size: ranks of the job; 0: 1 */
 	uint64_t epoch;	 /* first epoch, below 2^63 */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "loader/graph/diagnostic.h"
 #include "loader/jit/jit.h"
@@ -139,6 +140,15 @@ void phases_keep_with(struct phases *p, const struct phases *owner)
 void phases_kept(const struct phases *p, struct value_store_stats *out)
 {
 	pipeline_kept(p->phase[0].pipeline, out);
+}
+
+uint64_t phases_row_size(const struct phases *p)
+{
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < p->count; i++)
+		size = max_u64(size, pipeline_row_size(p->phase[i].pipeline));
+	return size;
 }
 
 const struct pipeline *phases_at(const struct phases *p, uint64_t epoch)

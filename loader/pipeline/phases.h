@@ -49,6 +49,9 @@ int phases_keep(struct phases *p, struct log *log);
 void phases_keep_with(struct phases *p, const struct phases *owner);
 void phases_kept(const struct phases *p, struct value_store_stats *out);
 
+/* As pipeline_row_size(), of the largest phase. */
+uint64_t phases_row_size(const struct phases *p);
+
 /* The pipeline of an epoch; lives as long as the phases. */
 const struct pipeline *phases_at(const struct phases *p, uint64_t epoch);
 

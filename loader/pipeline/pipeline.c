@@ -364,6 +364,20 @@ const char *pipeline_engine(const struct pipeline *p, size_t i)
 				: "none";
 }
 
+uint64_t pipeline_row_size(const struct pipeline *p)
+{
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < p->num_plans; i++) {
+		const struct pipeline_output *o = &p->plans[i].out;
+
+		if (!add_ok(all, o->made_size, &all) ||
+		    !add_ok(all, o->part_size, &all))
+			return UINT64_MAX;
+	}
+	return all;
+}
+
 size_t pipeline_num_outputs(const struct pipeline *p)
 {
 	return p->num_plans;

@@ -32,8 +32,8 @@ int pipeline_parse(const char *text, const struct pipeline_field *fields,
 void pipeline_close(struct pipeline *p);
 
 /*
- * Puts each output on a GPU that has no cuda() and is not ragged, as a cuda() at
- * its end would. Call it once, before pipeline_split().
+ * Puts each output on a GPU that has no cuda() and is not ragged, as a cuda()
+ * at its end would. Call it once, before pipeline_split().
  */
 void pipeline_put_on(struct pipeline *p, int gpu);
 
@@ -115,6 +115,11 @@ void pipeline_kept(const struct pipeline *p, struct value_store_stats *out);
 const char *pipeline_engine(const struct pipeline *p, size_t i);
 
 size_t pipeline_num_outputs(const struct pipeline *p);
+
+/* Bytes of the host's memory that the outputs of a sample take, except those of
+   ragged ones. UINT64_MAX: more than that. */
+uint64_t pipeline_row_size(const struct pipeline *p);
+
 const struct pipeline_output *pipeline_output_at(const struct pipeline *p,
 						 size_t i);
 

@@ -66,7 +66,7 @@ FACE = {
     "loader/feed": "batch_view fake_text feed",
     "loader/pipeline": "phases pipeline value_store frame>loader/tools/gallery",
     "loader/gpu": "cuda device_batch",
-    "loader/run": "beacon hook replay ring state step",
+    "loader/run": "beacon footprint hook replay ring state step",
     "loader": "",
     "loader/tools/ui": "*",
     "loader/tools/machine": "*",

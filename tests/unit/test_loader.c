@@ -14,14 +14,14 @@ enum { SAMPLES = 40, BATCH = 4, STEPS = SAMPLES / BATCH };
 
 static char path[] = "/tmp/loader.XXXXXX";
 
-static void write_dataset(void)
+static void write_dataset(uint64_t samples)
 {
 	const struct writer_field f = { .name = "label",
 					.type = BETON_TYPE_INT };
 	struct writer *w;
 
-	CHECK(!writer_open(path, &f, 1, SAMPLES, 2 << 20, NULL, &w));
-	for (int64_t i = 0; i < SAMPLES; i++) {
+	CHECK(!writer_open(path, &f, 1, samples, 2 << 20, NULL, &w));
+	for (int64_t i = 0; i < (int64_t)samples; i++) {
 		const struct writer_value v = { .integer = 3 * i };
 
 		CHECK(!writer_append(w, &v));
@@ -149,15 +149,55 @@ static void what_is_held_outlives_a_stop(void)
 	}
 }
 
+static void hear(void *arg, enum beton_log_level level, const char *message)
+{
+	if (level == BETON_LOG_WARNING && strstr(message, "MiB each"))
+		snprintf(arg, 600, "%s", message);
+}
+
+/* 4 TiB a batch. What the loader then does depends on the machine. */
+static void memory_that_is_not_there_is_told_at_open(void)
+{
+	char heard[600] = "";
+	struct beton_loader_options o = {
+		.size = sizeof(o),
+		.spec = "batch=1048576",
+		.pipeline = "label | one_hot(1048576)",
+		.workers = 1,
+		.log = hear,
+		.log_arg = heard,
+	};
+	struct beton_loader *l;
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+	printf("skipped, sanitizers refuse large memory: %s\n", __func__);
+	return;
+#endif
+	write_dataset(1 << 20);
+	CHECK(!beton_loader_open(path, &o, &l));
+	beton_loader_close(l);
+	CHECK(strstr(heard, "3 batches of 1048576 samples, 4194304 MiB each"));
+	heard[0] = '\0';
+	o.spec = "batch=4";
+	CHECK(!beton_loader_open(path, &o, &l));
+	beton_loader_close(l);
+	o.spec = "batch=1048576";
+	o.until = BETON_STAGE_READ;
+	CHECK(!beton_loader_open(path, &o, &l));
+	beton_loader_close(l);
+	CHECK(!*heard);
+}
+
 int main(void)
 {
 	int fd = mkstemp(path);
 
 	CHECK(fd >= 0 && !close(fd));
-	write_dataset();
+	write_dataset(SAMPLES);
 	what_was_waited_for_is_there();
 	a_constant_batch_is_waited_for_too();
 	what_is_held_outlives_a_stop();
+	memory_that_is_not_there_is_told_at_open();
 	CHECK(!unlink(path));
 	return 0;
 }

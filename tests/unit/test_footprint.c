@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/run/footprint.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/util/log.h"
+#include "tests/unit/t.h"
+
+enum { MIB = 1 << 20 };
+
+static char root[] = "/tmp/test_footprint.XXXXXX";
+static char heard[600];
+
+static void hear(void *arg, enum beton_log_level level, const char *message)
+{
+	(void)arg;
+	CHECK(level == BETON_LOG_WARNING && !*heard);
+	snprintf(heard, sizeof(heard), "%s", message);
+}
+
+/* With 64 MiB available. */
+static const char *check(uint64_t row_size, uint32_t rows, uint32_t prefetch)
+{
+	const struct footprint f = { row_size, rows, prefetch };
+	struct log log;
+
+	heard[0] = '\0';
+	log_init(&log, hear, NULL);
+	footprint_check(&f, root, &log);
+	log_fini(&log);
+	return heard;
+}
+
+static void make_machine(void)
+{
+	char path[64];
+	FILE *f;
+
+	CHECK(mkdtemp(root));
+	snprintf(path, sizeof(path), "%s/proc", root);
+	CHECK(!mkdir(path, 0700));
+	snprintf(path, sizeof(path), "%s/proc/meminfo", root);
+	f = fopen(path, "w");
+	CHECK(f);
+	fputs("MemTotal: 1048576 kB\nMemAvailable: 65536 kB\n", f);
+	CHECK(!fclose(f));
+}
+
+static void what_fits_is_no_message(void)
+{
+	CHECK(!*check(MIB, 16, 3));
+	CHECK(!*check(0, 4096, 4096));
+	CHECK(!*check(UINT64_MAX, 0, 2));
+}
+
+static void what_does_not_fit_is_told_with_figures(void)
+{
+	CHECK(*check(MIB + 1, 16, 3));
+	CHECK(!strcmp(
+		check(2 * MIB, 16, 4),
+		"prefetch=4 and the batch in use are 5 batches of 16 "
+		"samples, 32 MiB each: at least 160 MiB, but 64 MiB are "
+		"available (MemAvailable of /proc/meminfo); use a smaller "
+		"batch= or prefetch=, or smaller outputs"));
+	CHECK(*check(UINT64_MAX / 2, 4, 2) && *check(1 << 30, 4, UINT32_MAX));
+}
+
+static void where_nothing_is_known_nothing_is_told(void)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -r %s", root);
+	CHECK(!system(command));
+	CHECK(!*check(UINT64_MAX, 1, 2));
+}
+
+int main(void)
+{
+	make_machine();
+	what_fits_is_no_message();
+	what_does_not_fit_is_told_with_figures();
+	where_nothing_is_known_nothing_is_told();
+	return 0;
+}
