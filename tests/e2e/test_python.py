@@ -567,6 +567,10 @@ def test_dlpack_is_as_the_standard_has_it(load):
         raw.__dlpack__(dl_device=(2, 0))
     with pytest.raises(TypeError):
         raw.__dlpack__((1, 0))
+    for name in "dl_device", "max_version":
+        for none in [1, 0], 1, "10", (1,), (1, 0, 0), ("1", 0), (2**40, 0):
+            with pytest.raises(TypeError, match=f"{name} is a tuple of two"):
+                raw.__dlpack__(**{name: none})
 
 
 def test_a_copy_by_dlpack_keeps_no_batch(load):

@@ -288,6 +288,17 @@ static int acquire(struct tensor *t, PyObject *stream)
 	return -1;
 }
 
+/* Parses an argument of two integers. -1: an exception is set. */
+static int parse_pair(PyObject *pair, const char *name, int *first, int *second)
+{
+	if (PyTuple_Check(pair) && PyArg_ParseTuple(pair, "ii", first, second))
+		return 0;
+	PyErr_Clear();
+	PyErr_Format(PyExc_TypeError, "%s is a tuple of two integers, not %R",
+		     name, pair);
+	return -1;
+}
+
 /* Whether what is asked for is what there is. */
 static int check_request(struct tensor *t, PyObject *device, PyObject *copy)
 {
@@ -300,7 +311,7 @@ static int check_request(struct tensor *t, PyObject *device, PyObject *copy)
 	}
 	if (device == Py_None)
 		return 0;
-	if (!PyArg_ParseTuple(device, "ii", &type, &id))
+	if (parse_pair(device, "dl_device", &type, &id))
 		return -1;
 	if (type == t->view.device_type && id == t->view.device_id)
 		return 0;
@@ -321,7 +332,7 @@ static PyObject *dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 					 &stream, &max_version, &device, &copy))
 		return NULL;
 	if (max_version != Py_None &&
-	    !PyArg_ParseTuple(max_version, "ii", &major, &minor))
+	    parse_pair(max_version, "max_version", &major, &minor))
 		return NULL;
 	if (check_request(t, device, copy) || acquire(t, stream))
 		return NULL;
