@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import re
 import signal
 import struct
 import subprocess
@@ -436,6 +437,18 @@ def test_bench_measures_every_stage(data, mount, until):
         assert KEYS <= set(d) and len(d["images_per_s"]) == 2
         assert all(r > 0 for r in d["images_per_s"])
         assert d["bytes_per_s"] > 0 and d["peak_rss_mb"] > 0
+
+
+@pytest.mark.parametrize("pipeline", [AUGMENT, "image | drop"])
+def test_short_runs_have_figures_too(data, mount, pipeline):
+    for source in (data.path, mount(data.path)):
+        line = ("bench", source, "--spec", SPEC, "--pipeline", pipeline,
+                "--epochs", 2)
+        d = json.loads(beton(*line, "--json").stdout)
+        assert d["cpu_us_per_image"] > 0
+        figure = re.search(r"^CPU us/image +([0-9.]+)",
+                           beton(*line).stdout, re.M)
+        assert figure and float(figure[1]) > 0
 
 
 def test_a_constant_source_needs_no_reading(data):

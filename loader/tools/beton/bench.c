@@ -199,9 +199,22 @@ static int run_epochs(struct bench *b)
 	return r;
 }
 
+/* 0: not measured. */
 static double cpu_per_image(const struct bench *b)
 {
 	return b->images ? (double)b->cpu_us / (double)b->images : 0;
+}
+
+static void print_cpu(const struct bench *b)
+{
+	double us = cpu_per_image(b);
+
+	if (us > 0)
+		printf("CPU us/image   %.*f%s\n", us < 10 ? 2 : 0, us,
+		       b->daemon ? " (loader and daemon)" : "");
+	else
+		printf("CPU us/image   - (not measured: %llu images in %.6f s)\n",
+		       (unsigned long long)b->images, b->seconds);
 }
 
 static void print_stages(const struct bench *b)
@@ -266,8 +279,7 @@ static void print_human(struct bench *b)
 	printf("images/s       %.0f (%.0f to %.0f, %zu epochs after the first)\n",
 	       sort_median(b->rates, b->num_rates), b->rates[0],
 	       b->rates[b->num_rates - 1], b->num_rates);
-	printf("CPU us/image   %.0f%s\n", cpu_per_image(b),
-	       b->daemon ? " (loader and daemon)" : "");
+	print_cpu(b);
 	printf("bytes/s        %.0f\n", (double)b->bytes / b->seconds);
 	printf("first batch    %.3f s after the start\n", b->first_batch_s);
 	printf("peak RSS       %.0f MB\n", (double)b->peak_rss / 1e6);
@@ -337,8 +349,10 @@ static void print_json(const struct bench *b)
 	for (size_t i = 0; i < b->num_rates; i++)
 		json_array_append_new(rates, json_real(b->rates[i]));
 	o = json_pack(
-		"{s:o, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:o, s:o, s:o}",
-		"images_per_s", rates, "cpu_us_per_image", cpu_per_image(b),
+		"{s:o, s:o, s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:o, s:o, s:o}",
+		"images_per_s", rates, "cpu_us_per_image",
+		cpu_per_image(b) > 0 ? json_real(cpu_per_image(b))
+				     : json_null(),
 		"first_batch_s", b->first_batch_s, "peak_rss_mb",
 		(double)b->peak_rss / 1e6, "bytes_per_s",
 		(double)b->bytes / b->seconds, "delivery", b->info.delivery,
@@ -383,6 +397,7 @@ static int open_loader(struct bench *b, const char *path)
 		.error = error,
 		.error_size = sizeof(error),
 	};
+	struct usage daemon;
 	int r;
 
 	reading_apply(&o->reading, b->log, &options);
@@ -394,6 +409,9 @@ static int open_loader(struct bench *b, const char *path)
 	}
 	beton_loader_info(b->loader, &b->info);
 	b->daemon = strcmp(b->info.source, "mount") ? 0 : find_daemon(path);
+	/* A daemon of another PID namespace has no figures here. */
+	if (b->daemon && process_usage(b->daemon, &daemon))
+		b->daemon = 0;
 	if (o->until == UNTIL_UPLOAD && !has_gpu(b)) {
 		log_error(b->log, "--until upload: no output goes to a GPU; "
 				  "cuda() says which do, beton-transforms(7)");

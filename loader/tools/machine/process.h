@@ -47,7 +47,8 @@ void process_environment(const char *root, pid_t pid, const char *name,
 double process_cpu_s(const char *root, pid_t pid);
 
 struct usage {
-	uint64_t cpu_us;   /* user and system, all threads */
+	/* User and system, all threads; measured, not counted in ticks. */
+	uint64_t cpu_us;
 	uint64_t peak_rss; /* bytes */
 };
 
