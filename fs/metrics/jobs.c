@@ -31,10 +31,19 @@ struct job_rank {
 	struct rank_figures last;
 };
 
+/* What a dataset counts. */
+struct of_dataset {
+	struct counter ways[JOBS_WAYS];
+	struct counters waits;	 /* of readers */
+	struct timespec changed; /* guarded by jobs.lock */
+};
+
+/* A job as far as it reads one dataset. */
 struct job {
 	struct jobs *jobs;
+	uint32_t dataset;
 	char name[JOBS_NAME_SIZE];
-	uint64_t number;
+	uint64_t number;   /* the same for all datasets */
 	unsigned refs;	   /* refs and is_forgotten: guarded by jobs.lock */
 	bool is_forgotten; /* not in jobs.list: freed with its last reference */
 	struct job_rank *ranks;
@@ -44,15 +53,25 @@ struct job {
 };
 
 struct jobs {
-	struct counter ways[JOBS_WAYS];
-	struct counters waits;	    /* of readers */
 	pthread_mutex_t lock;	    /* guards the members below */
 	struct job *list[JOBS_MAX]; /* by number */
 	size_t n;
 	size_t num_ranks; /* of all jobs, forgotten ones included */
 	uint64_t last_number;
-	struct timespec changed;
+	uint32_t num_datasets; /* this and their counters are not guarded */
+	struct of_dataset datasets[];
 };
+
+static struct of_dataset *dataset_of(const struct job *job)
+{
+	return &job->jobs->datasets[job->dataset];
+}
+
+/* Whether what is of a dataset is part of what was asked for. */
+static bool is_part(uint32_t of, uint32_t asked)
+{
+	return !asked || of == asked;
+}
 
 static int64_t now_s(void)
 {
@@ -83,9 +102,10 @@ static int64_t last_of(struct job *job)
 
 /* --- the list; with the lock held --- */
 
-static void note_change(struct jobs *jobs)
+static void note_change(struct jobs *jobs, uint32_t dataset)
 {
-	clock_gettime(CLOCK_REALTIME, &jobs->changed);
+	clock_gettime(CLOCK_REALTIME, &jobs->datasets[dataset].changed);
+	jobs->datasets[0].changed = jobs->datasets[dataset].changed;
 }
 
 /* Whether to forget `a` rather than `b`. */
@@ -135,12 +155,34 @@ static void forget_one(struct jobs *jobs)
 	memmove(&jobs->list[at], &jobs->list[at + 1],
 		(jobs->n - at) * sizeof(jobs->list[0]));
 	job->is_forgotten = true;
+	note_change(jobs, job->dataset);
 	free_ranks(job, false);
 	if (!job->refs)
 		job_free(job);
 }
 
-static struct job *add(struct jobs *jobs, const char *name)
+/* Puts a job behind those of its name, whose number it takes, or at the end
+   with a new number. */
+static void insert_job(struct jobs *jobs, struct job *job)
+{
+	size_t at = jobs->n;
+
+	while (at && strcmp(jobs->list[at - 1]->name, job->name) != 0)
+		at--;
+	if (at) {
+		job->number = jobs->list[at - 1]->number;
+	} else {
+		job->number = ++jobs->last_number;
+		at = jobs->n;
+	}
+	memmove(&jobs->list[at + 1], &jobs->list[at],
+		(jobs->n - at) * sizeof(jobs->list[0]));
+	jobs->list[at] = job;
+	jobs->n++;
+}
+
+static struct job *add_job(struct jobs *jobs, uint32_t dataset,
+			   const char *name)
 {
 	struct job *job = calloc(1, sizeof(*job));
 
@@ -149,18 +191,20 @@ static struct job *add(struct jobs *jobs, const char *name)
 	if (jobs->n == JOBS_MAX)
 		forget_one(jobs);
 	job->jobs = jobs;
+	job->dataset = dataset;
 	strcpy(job->name, name);
-	job->number = ++jobs->last_number;
 	atomic_store(&job->last_s, now_s());
-	jobs->list[jobs->n++] = job;
-	note_change(jobs);
+	insert_job(jobs, job);
+	note_change(jobs, dataset);
 	return job;
 }
 
-static struct job *find(struct jobs *jobs, const char *name)
+static struct job *find_job(struct jobs *jobs, uint32_t dataset,
+			    const char *name)
 {
 	for (size_t i = 0; i < jobs->n; i++) {
-		if (!strcmp(jobs->list[i]->name, name))
+		if (jobs->list[i]->dataset == dataset &&
+		    !strcmp(jobs->list[i]->name, name))
 			return jobs->list[i];
 	}
 	return NULL;
@@ -168,7 +212,7 @@ static struct job *find(struct jobs *jobs, const char *name)
 
 /* --- one job --- */
 
-struct job *jobs_get(struct jobs *jobs, const char *name)
+struct job *jobs_get(struct jobs *jobs, uint32_t dataset, const char *name)
 {
 	char own[JOBS_NAME_SIZE];
 	struct job *job;
@@ -177,15 +221,15 @@ struct job *jobs_get(struct jobs *jobs, const char *name)
 		return NULL;
 	snprintf(own, sizeof(own), "%s", name);
 	scoped_lock(&jobs->lock);
-	job = find(jobs, own);
+	job = find_job(jobs, dataset, own);
 	if (!job)
-		job = add(jobs, own);
+		job = add_job(jobs, dataset, own);
 	if (job)
 		job->refs++;
 	return job;
 }
 
-struct job *jobs_get_session(struct jobs *jobs, pid_t pid)
+struct job *jobs_get_session(struct jobs *jobs, uint32_t dataset, pid_t pid)
 {
 	/* To getsid(2), 0 would mean the calling process. */
 	pid_t session = pid > 0 ? getsid(pid) : 0;
@@ -193,7 +237,16 @@ struct job *jobs_get_session(struct jobs *jobs, pid_t pid)
 
 	snprintf(name, sizeof(name), "session-%d",
 		 session > 0 ? (int)session : 0);
-	return jobs_get(jobs, name);
+	return jobs_get(jobs, dataset, name);
+}
+
+struct job *job_share(struct job *job)
+{
+	if (!job)
+		return NULL;
+	scoped_lock(&job->jobs->lock);
+	job->refs++;
+	return job;
 }
 
 void jobs_put(struct job **pointer)
@@ -212,7 +265,7 @@ void job_add(struct job *job, enum jobs_way way, uint64_t batches,
 {
 	if (!job)
 		return;
-	count(&job->jobs->ways[way], batches, bytes);
+	count(&dataset_of(job)->ways[way], batches, bytes);
 	count(&job->count, batches, bytes);
 	if (batches)
 		atomic_store_explicit(&job->last_s, now_s(),
@@ -223,14 +276,14 @@ void job_late(struct job *job, enum jobs_way way)
 {
 	if (!job)
 		return;
-	atomic_fetch_add_explicit(&job->jobs->ways[way].late, 1,
+	atomic_fetch_add_explicit(&dataset_of(job)->ways[way].late, 1,
 				  memory_order_relaxed);
 	atomic_fetch_add_explicit(&job->count.late, 1, memory_order_relaxed);
 }
 
 void job_waited(struct job *job, uint64_t ns)
 {
-	struct counters *t = job ? &job->jobs->waits : NULL;
+	struct counters *t = job ? &dataset_of(job)->waits : NULL;
 
 	if (!t)
 		return;
@@ -341,21 +394,35 @@ void job_tell(struct job *job, struct job_rank *r,
 
 /* --- what was counted --- */
 
-void jobs_delivered(struct jobs *jobs, struct jobs_count out[JOBS_WAYS])
+static void add_counts(struct jobs_count *to, struct jobs_count more)
 {
-	for (int i = 0; i < JOBS_WAYS; i++)
-		out[i] = jobs ? counted(&jobs->ways[i])
-			      : (struct jobs_count){ 0, 0, 0 };
+	to->batches += more.batches;
+	to->late += more.late;
+	to->bytes += more.bytes;
 }
 
-void jobs_delivery(struct jobs *jobs, struct counters_sum *out)
+void jobs_delivered(struct jobs *jobs, uint32_t dataset,
+		    struct jobs_count out[JOBS_WAYS])
+{
+	memset(out, 0, JOBS_WAYS * sizeof(*out));
+	for (uint32_t i = 0; jobs && i < jobs->num_datasets; i++) {
+		for (int k = 0; k < JOBS_WAYS && is_part(i, dataset); k++)
+			add_counts(&out[k],
+				   counted(&jobs->datasets[i].ways[k]));
+	}
+}
+
+void jobs_delivery(struct jobs *jobs, uint32_t dataset,
+		   struct counters_sum *out)
 {
 	struct jobs_count ways[JOBS_WAYS];
 
 	*out = (struct counters_sum){ .items = 0 };
-	if (jobs)
-		counters_sum(out, &jobs->waits);
-	jobs_delivered(jobs, ways);
+	for (uint32_t i = 0; jobs && i < jobs->num_datasets; i++) {
+		if (is_part(i, dataset))
+			counters_sum(out, &jobs->datasets[i].waits);
+	}
+	jobs_delivered(jobs, dataset, ways);
 	for (int i = 0; i < JOBS_WAYS; i++) {
 		out->items += ways[i].batches;
 		out->bytes += ways[i].bytes;
@@ -376,17 +443,34 @@ static struct jobs_entry entry_of(struct job *job)
 	return entry;
 }
 
-size_t jobs_list(struct jobs *jobs, uint64_t first, struct jobs_entry *out,
-		 size_t max)
+/* Adds what a job has read of another dataset. */
+static void merge_entry(struct jobs_entry *to, const struct jobs_entry *from)
 {
+	add_counts(&to->count, from->count);
+	to->connections += from->connections;
+	to->last_s = min_u64(to->last_s, from->last_s);
+}
+
+size_t jobs_list(struct jobs *jobs, uint32_t dataset, uint64_t first,
+		 struct jobs_entry *out, size_t max)
+{
+	struct jobs_entry entry;
 	size_t n = 0;
 
 	if (!jobs)
 		return 0;
 	scoped_lock(&jobs->lock);
-	for (size_t i = 0; i < jobs->n && n < max; i++) {
-		if (jobs->list[i]->number >= first)
-			out[n++] = entry_of(jobs->list[i]);
+	for (size_t i = 0; i < jobs->n; i++) {
+		if (jobs->list[i]->number < first ||
+		    !is_part(jobs->list[i]->dataset, dataset))
+			continue;
+		entry = entry_of(jobs->list[i]);
+		if (n && out[n - 1].number == entry.number)
+			merge_entry(&out[n - 1], &entry);
+		else if (n < max)
+			out[n++] = entry;
+		else
+			break;
 	}
 	return n;
 }
@@ -406,43 +490,96 @@ static struct jobs_rank rank_of(const struct job *job, const struct job_rank *r)
 	return out;
 }
 
-size_t jobs_ranks(struct jobs *jobs, uint64_t number, struct jobs_rank *out,
-		  size_t max)
+/* Adds what a rank has read of another dataset. */
+static void merge_rank(struct jobs_rank *to, const struct jobs_rank *from)
 {
+	to->loaders += from->loaders;
+	for (size_t i = 0; i < FIGURES; i++)
+		to->all.n[i] = min_u64(RANK_FIGURES_MAX,
+				       to->all.n[i] + from->all.n[i]);
+	if (from->idle_s >= to->idle_s)
+		return;
+	to->world = from->world;
+	to->idle_s = from->idle_s;
+	to->all.epoch = from->all.epoch;
+	to->all.number = from->all.number;
+	to->last = from->last;
+}
+
+/* The ranks of one job, in order. */
+struct rank_list {
+	struct jobs_rank *of;
+	size_t n;
+	size_t max;
+};
+
+static void list_rank(struct rank_list *list, const struct jobs_rank *rank)
+{
+	size_t at = list->n;
+
+	while (at && list->of[at - 1].rank >= rank->rank)
+		at--;
+	if (at < list->n && list->of[at].rank == rank->rank) {
+		merge_rank(&list->of[at], rank);
+		return;
+	}
+	if (at == list->max)
+		return;
+	list->n = min_u64(list->n + 1, list->max);
+	memmove(&list->of[at + 1], &list->of[at],
+		(list->n - 1 - at) * sizeof(*list->of));
+	list->of[at] = *rank;
+}
+
+size_t jobs_ranks(struct jobs *jobs, uint32_t dataset, uint64_t number,
+		  struct jobs_rank *out, size_t max)
+{
+	struct rank_list list = { out, 0, max };
 	const struct job_rank *r;
-	size_t n = 0;
+	const struct job *job;
+	uint64_t last = 0;
 
 	if (!jobs)
 		return 0;
 	scoped_lock(&jobs->lock);
 	for (size_t i = 0; i < jobs->n; i++) {
-		if (number && jobs->list[i]->number != number)
+		job = jobs->list[i];
+		if ((number && job->number != number) ||
+		    !is_part(job->dataset, dataset))
 			continue;
-		DL_FOREACH(jobs->list[i]->ranks, r)
+		if (job->number != last)
+			list = (struct rank_list){ list.of + list.n, 0,
+						   list.max - list.n };
+		last = job->number;
+		DL_FOREACH(job->ranks, r)
 		{
-			if (n < max)
-				out[n++] = rank_of(jobs->list[i], r);
+			const struct jobs_rank rank = rank_of(job, r);
+
+			list_rank(&list, &rank);
 		}
 	}
-	return n;
+	return (size_t)(list.of - out) + list.n;
 }
 
-struct timespec jobs_changed(struct jobs *jobs)
+struct timespec jobs_changed(struct jobs *jobs, uint32_t dataset)
 {
 	scoped_lock(&jobs->lock);
-	return jobs->changed;
+	return jobs->datasets[dataset].changed;
 }
 
 /* --- opening and closing --- */
 
-int jobs_open(struct jobs **out)
+int jobs_open(uint32_t num_datasets, struct jobs **out)
 {
-	struct jobs *jobs = calloc(1, sizeof(*jobs));
+	struct jobs *jobs = calloc(
+		1, sizeof(*jobs) + num_datasets * sizeof(jobs->datasets[0]));
 
 	if (!jobs)
 		return -ENOMEM;
 	pthread_mutex_init(&jobs->lock, NULL);
-	note_change(jobs);
+	jobs->num_datasets = num_datasets;
+	for (uint32_t i = 0; i < num_datasets; i++)
+		note_change(jobs, i);
 	*out = jobs;
 	return 0;
 }

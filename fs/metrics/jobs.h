@@ -6,6 +6,10 @@
  * are counted for all jobs together. For each rank of a job there are the
  * figures that its loaders report.
  *
+ * All is counted for each dataset by itself, so that a user who may not read
+ * one of them sees nothing of it. Datasets have numbers; 0 stands for all of
+ * them, and counts what belongs to none.
+ *
  * Thread-safe. jobs.lock guards the list of jobs, and no other lock is taken
  * under it; counting takes no lock.
  */
@@ -39,20 +43,24 @@ enum {
 	JOBS_NAME_SIZE = 65,
 };
 
-int jobs_open(struct jobs **out);
+/* Datasets have the numbers from 0 to num_datasets - 1; an only one is 0. */
+int jobs_open(uint32_t num_datasets, struct jobs **out);
 /* The caller has put all jobs. Takes NULL. */
 void jobs_close(struct jobs *jobs);
 
 /*
- * The job of a name, with a reference for the caller. Names are ASCII and cut
- * to what fits. A new job takes the place of the least recent one, which may
- * still be counted but is not listed any more. NULL without memory or without
- * `jobs`: all functions accept it and do nothing.
+ * The job of a name, as far as it reads one dataset, with a reference for the
+ * caller. Names are ASCII and cut to what fits. A new job takes the place of
+ * the least recent one, which may still be counted but is not listed any more.
+ * NULL without memory or without `jobs`: all functions accept it and do
+ * nothing.
  */
-struct job *jobs_get(struct jobs *jobs, const char *name);
+struct job *jobs_get(struct jobs *jobs, uint32_t dataset, const char *name);
 /* The job "session-N" of a process; N is 0 if the session cannot be seen from
    this process. */
-struct job *jobs_get_session(struct jobs *jobs, pid_t pid);
+struct job *jobs_get_session(struct jobs *jobs, uint32_t dataset, pid_t pid);
+/* Takes one more reference, and returns the job. */
+struct job *job_share(struct job *job);
 /* Drops the reference and the caller's pointer. */
 void jobs_put(struct job **job);
 
@@ -83,9 +91,11 @@ struct jobs_count {
 	uint64_t bytes;
 };
 
-void jobs_delivered(struct jobs *jobs, struct jobs_count out[JOBS_WAYS]);
+void jobs_delivered(struct jobs *jobs, uint32_t dataset,
+		    struct jobs_count out[JOBS_WAYS]);
 /* The sum of all ways as a stage, whose times are those of waiting. */
-void jobs_delivery(struct jobs *jobs, struct counters_sum *out);
+void jobs_delivery(struct jobs *jobs, uint32_t dataset,
+		   struct counters_sum *out);
 
 struct jobs_entry {
 	char name[JOBS_NAME_SIZE];
@@ -95,10 +105,12 @@ struct jobs_entry {
 	uint64_t last_s; /* since its last batch, or its start */
 };
 
-/* Lists the jobs with number `first` and greater ones, by number, at most
-   `max`. Returns how many. */
-size_t jobs_list(struct jobs *jobs, uint64_t first, struct jobs_entry *out,
-		 size_t max);
+/* Lists the jobs that read a dataset, with number `first` and greater ones, by
+   number, at most `max`. A job that reads several has one number. Returns how
+   many. */
+size_t jobs_list(struct jobs *jobs, uint32_t dataset, uint64_t first,
+		 struct jobs_entry *out, size_t max);
+
 struct jobs_rank {
 	char job[JOBS_NAME_SIZE];
 	uint64_t rank;
@@ -111,9 +123,9 @@ struct jobs_rank {
 
 /* Lists the ranks of the job with this number, or of all jobs if it is 0, by
    job and rank, at most `max`. Returns how many. */
-size_t jobs_ranks(struct jobs *jobs, uint64_t number, struct jobs_rank *out,
-		  size_t max);
-/* When a job was last added or removed. */
-struct timespec jobs_changed(struct jobs *jobs);
+size_t jobs_ranks(struct jobs *jobs, uint32_t dataset, uint64_t number,
+		  struct jobs_rank *out, size_t max);
+/* When a job of a dataset was last added or removed. */
+struct timespec jobs_changed(struct jobs *jobs, uint32_t dataset);
 
 #endif

@@ -144,15 +144,15 @@ static char *source_option(const struct daemon *d)
 
 	if (!out)
 		return NULL;
-	fprintf(out, "fsname=%s", n > 1 ? "" : served[0].path);
+	fprintf(out, "fsname=%s", n > 1 ? "" : served[0].source);
 	for (size_t i = 0; i < n && n > 1; i++) {
 		fputs(i ? ":" : "", out);
 		fflush(out);
-		if (size + strlen(served[i].path) > SOURCE_MAX) {
+		if (size + strlen(served[i].source) > SOURCE_MAX) {
 			fputs("...", out);
 			break;
 		}
-		print_listed(out, served[i].path);
+		print_listed(out, served[i].source);
 	}
 	fclose(out);
 	return text;
@@ -367,6 +367,30 @@ static int absolute(const char *path, char out[PATH_MAX])
 	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
+/* The absolute path as all users see it in /proc/mounts: the name of a link,
+   and not its target, which they may not be meant to know. */
+static int source_of(const char *path, char out[PATH_MAX])
+{
+	const char *slash = strrchr(path, '/');
+	cleanup_free char *real = NULL;
+	char dir[PATH_MAX];
+	struct stat st;
+	int n;
+
+	if (lstat(path, &st) || !S_ISLNK(st.st_mode))
+		return absolute(path, out);
+	n = snprintf(dir, PATH_MAX, "%.*s", slash ? (int)(slash - path) + 1 : 1,
+		     slash ? path : ".");
+	if (n >= PATH_MAX)
+		return -ENAMETOOLONG;
+	real = realpath(dir, NULL);
+	if (!real)
+		return -errno;
+	n = snprintf(out, PATH_MAX, "%s/%s", real[1] ? real : "",
+		     slash ? slash + 1 : path);
+	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
 static int copy_path(const char *path, char out[PATH_MAX])
 {
 	int n = snprintf(out, PATH_MAX, "%s", path);
@@ -395,6 +419,8 @@ static int name_served(struct daemon *d)
 	name_datasets((const char *const *)paths, n, names);
 	for (size_t i = 0; i < n; i++) {
 		r = absolute(paths[i], served[i].path);
+		if (!r)
+			r = source_of(paths[i], served[i].source);
 		if (r) {
 			exit_failed(&d->log, paths[i], r);
 			return EXIT_NO_DATASET;

@@ -16,6 +16,7 @@
 #include <sys/statvfs.h>
 #include <utlist.h>
 
+#include "fs/mount/handover_peer.h"
 #include "fs/mount/inval.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -62,7 +63,9 @@ struct fuse_ops {
 	struct jobs *jobs;
 	void (*ready)(void *arg);
 	void *arg;
-	bool no_opendir; /* the kernel supports mounts without opendir */
+	/* The kernel supports mounts without opendir, and may cache all
+	   listings, because they are the same for all users. */
+	bool no_opendir;
 	pthread_key_t scratch;
 	struct inval *inval;
 	struct fuse_session *session; /* while it is mounted */
@@ -133,24 +136,62 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 			    FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_FLOCK_LOCKS |
 			    FUSE_CAP_POSIX_LOCKS);
 	conn->want |= conn->capable & FUSE_CAP_CACHE_SYMLINKS;
-	ops->no_opendir = conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT;
+	ops->no_opendir = conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT &&
+			  !ns_is_mixed(ops->ns);
 	conn->max_background = BACKGROUND;
 	conn->congestion_threshold = CONGESTION;
 	ops->ready(ops->arg);
 }
 
+/* The process that made a request, whose groups are read from /proc: without
+   them, if that fails. */
+static struct peer caller_of(fuse_req_t req)
+{
+	const struct fuse_ctx *ctx = fuse_req_ctx(req);
+	struct peer caller = { .pid = ctx->pid,
+			       .uid = ctx->uid,
+			       .gid = ctx->gid };
+	int n = peer_is_trusted(&caller)
+			? 0
+			: fuse_req_getgroups(req, PEER_GROUPS_MAX,
+					     caller.groups);
+
+	caller.num_groups = n < 0 ? 0 : min_u64((uint64_t)n, PEER_GROUPS_MAX);
+	return caller;
+}
+
+static bool may_read(const struct ns *ns, const struct peer *caller,
+		     uint32_t dataset)
+{
+	const struct ns_object top = { NS_FIXED, dataset, 0, NS_ROOT };
+	struct stat st;
+
+	ns_stat_object(ns, &top, &st);
+	return peer_may(caller, &st, 4);
+}
+
+/* Any user may ask, so the answer has only what this one may read: of the
+   dataset that has this inode, or of all below the root. */
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
-	struct ns *ns = ops_of(req)->ns;
+	const struct ns *ns = ops_of(req)->ns;
+	const struct peer caller = caller_of(req);
+	const struct ns_object object = ns_object(ino);
 	struct statvfs st = {
 		.f_bsize = STATFS_BLOCK,
 		.f_frsize = STATFS_BLOCK,
-		.f_files = ns_files(ns),
 		.f_namemax = NS_NAME_MAX,
 	};
+	uint64_t bytes = 0;
 
-	(void)ino;
-	st.f_blocks = (ns_bytes(ns) + STATFS_BLOCK - 1) / STATFS_BLOCK;
+	for (uint32_t i = 0; i < ns_datasets(ns); i++) {
+		if ((object.dataset && object.dataset != i) ||
+		    !may_read(ns, &caller, i))
+			continue;
+		st.f_files += ns_files(ns, i);
+		bytes += ns_bytes(ns, i);
+	}
+	st.f_blocks = (bytes + STATFS_BLOCK - 1) / STATFS_BLOCK;
 	fuse_reply_statfs(req, &st);
 }
 
@@ -243,6 +284,11 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 
 /* --- directories --- */
 
+static bool is_mixed_root(const struct ns *ns, fuse_ino_t ino)
+{
+	return ino == FUSE_ROOT_ID && ns_is_mixed(ns);
+}
+
 /* The part of a listing that fits into one reply. */
 struct dirents {
 	fuse_req_t req;
@@ -251,6 +297,8 @@ struct dirents {
 	size_t size;
 	size_t used;
 	bool plus;
+	/* Who sees only what it may read; NULL: all users see the same. */
+	const struct peer *caller;
 };
 
 /* Appends a name; `next` is the offset after it. False: it does not fit. */
@@ -278,6 +326,11 @@ static bool append(struct dirents *d, const struct ns_name *name, off_t next)
 
 static bool append_listed(void *arg, const struct ns_name *name)
 {
+	const struct dirents *d = arg;
+
+	if (d->caller &&
+	    !may_read(d->ns, d->caller, name->entry.object.dataset))
+		return true;
 	return append(arg, name, (off_t)name->next + DOTS);
 }
 
@@ -307,8 +360,13 @@ static void reply_dirents(struct dirents *d, fuse_ino_t ino, off_t off)
 		.emit = append_listed,
 		.arg = d,
 	};
+	struct peer caller;
 	int r = d->buf ? 0 : -ENOMEM;
 
+	if (is_mixed_root(d->ns, ino)) {
+		caller = caller_of(d->req);
+		d->caller = &caller;
+	}
 	if (!r && append_dots(d, &dir, off))
 		r = ns_list(d->ns, &dir, &listing);
 	/* Entries before a failure are valid; the next call returns the
@@ -320,20 +378,20 @@ static void reply_dirents(struct dirents *d, fuse_ino_t ino, off_t off)
 }
 
 /*
- * A directory needs no handle, and the kernel may cache all listings
- * indefinitely. On ENOSYS, a kernel with FUSE_CAP_NO_OPENDIR_SUPPORT stops
- * asking for this mount; an older one would report a failure.
+ * A directory needs no handle, and the kernel may cache listings indefinitely,
+ * but not the one that differs between users. On ENOSYS, a kernel with
+ * FUSE_CAP_NO_OPENDIR_SUPPORT stops asking for this mount and caches all; an
+ * older one would report a failure.
  */
 static void op_opendir(fuse_req_t req, fuse_ino_t ino,
 		       struct fuse_file_info *fi)
 {
-	(void)ino;
 	if (ops_of(req)->no_opendir) {
 		fuse_reply_err(req, ENOSYS);
 		return;
 	}
-	fi->cache_readdir = 1;
-	fi->keep_cache = 1;
+	fi->cache_readdir = !is_mixed_root(ops_of(req)->ns, ino);
+	fi->keep_cache = fi->cache_readdir;
 	fuse_reply_open(req, fi);
 }
 
@@ -462,8 +520,11 @@ static void forget_size(const struct fuse_ops *ops, const struct handle *h)
 static void note_reader(fuse_req_t req, const struct fuse_file_info *fi,
 			struct handle *h)
 {
+	const struct ns_object object = ns_object(h->ino);
+
 	h->way = fi->flags & O_DIRECT ? JOBS_DIRECT : JOBS_PAGE_CACHE;
-	h->job = jobs_get_session(ops_of(req)->jobs, fuse_req_ctx(req)->pid);
+	h->job = jobs_get_session(ops_of(req)->jobs, object.dataset,
+				  fuse_req_ctx(req)->pid);
 	job_add(h->job, h->way, 1, 0);
 	if (!stream_ready(h->file.stream, (struct batch *)h->file.vfile))
 		job_late(h->job, h->way);

@@ -47,7 +47,8 @@ struct request {
 	uint64_t at;	       /* number of the batch in the stream */
 	struct batch *batch;   /* NULL until it is laid out */
 	struct ticket *ticket; /* of the layout, then of the batch */
-	uint64_t bytes;	       /* counted in shared->bytes */
+	struct job *job;
+	uint64_t bytes; /* counted in shared->bytes */
 	int64_t asked_ns;
 	bool is_late; /* the batch was not ready at the GET */
 	/* Guarded by handover.lock until the thread has taken them. */
@@ -64,7 +65,9 @@ struct connection {
 	struct peer peer;
 	int64_t since_ms; /* when it connected */
 	bool greeted;
-	struct job *job; /* set by HELLO, like rank and world */
+	char job_name[HANDOVER_JOB_SIZE]; /* set by HELLO, like the next four */
+	uint32_t dataset; /* that it read last; 0: none, or the only one */
+	struct job *job;
 	uint32_t rank;
 	uint32_t world;
 	struct job_rank *told_as; /* set by the first TELL */
@@ -244,6 +247,7 @@ static void request_release(struct request *q)
 		DL_DELETE2(h->done, q, prev_done, next_done);
 	pthread_mutex_unlock(&h->lock);
 	slot_put(&q->slot);
+	jobs_put(&q->job);
 	batch_put(&q->batch);
 	stream_close(q->stream);
 	h->bytes -= q->bytes;
@@ -278,6 +282,24 @@ void connections_wait(struct handover_shared *h)
 
 /* --- connections --- */
 
+/* From now on the loader counts as a reader of this dataset. */
+static void join_job(struct connection *c, uint32_t dataset)
+{
+	struct jobs *jobs = c->shared->jobs;
+
+	c->dataset = dataset;
+	c->job = *c->job_name ? jobs_get(jobs, dataset, c->job_name)
+			      : jobs_get_session(jobs, dataset, c->peer.pid);
+	job_connect(c->job);
+}
+
+static void leave_job(struct connection *c)
+{
+	job_rank_close(c->job, &c->told_as);
+	job_disconnect(c->job);
+	jobs_put(&c->job);
+}
+
 void connection_close(struct connection *c)
 {
 	struct handover_shared *h = c->shared;
@@ -287,9 +309,7 @@ void connection_close(struct connection *c)
 	while (c->requests)
 		request_give_up(c->requests->prev);
 	abandon_held(c);
-	job_rank_close(c->job, &c->told_as);
-	job_disconnect(c->job);
-	jobs_put(&c->job);
+	leave_job(c);
 	/* Closing alone would not end its events if a child that was forked has
 	   the socket too. */
 	epoll_ctl(h->epoll, EPOLL_CTL_DEL, c->fd, NULL);
@@ -385,13 +405,13 @@ static int send_slot(struct connection *c, const struct request *q)
 	if (is_new && slot_lend(q->slot, c->peer.uid, &fd))
 		return reply_no_memory(c, q);
 	/* Counted before the loader can read the statistics. */
-	job_add(c->job, JOBS_HANDOVER, 1, reply.size);
-	job_waited(c->job, (uint64_t)(clock_ns() - q->asked_ns));
+	job_add(q->job, JOBS_HANDOVER, 1, reply.size);
+	job_waited(q->job, (uint64_t)(clock_ns() - q->asked_ns));
 	if (q->is_late)
-		job_late(c->job, JOBS_HANDOVER);
+		job_late(q->job, JOBS_HANDOVER);
 	r = send_message(c, &reply, sizeof(reply), fd);
 	if (r) {
-		job_add(c->job, JOBS_HANDOVER, (uint64_t)-1, -reply.size);
+		job_add(q->job, JOBS_HANDOVER, (uint64_t)-1, -reply.size);
 		return r == -EAGAIN || is_gone(r) ? r : reply_no_memory(c, q);
 	}
 	if (is_new)
@@ -461,11 +481,16 @@ static int request_open(struct connection *c, struct handover_message *m,
 		stream_close(stream);
 		return -ENOMEM;
 	}
+	if (object.dataset != c->dataset) {
+		leave_job(c);
+		join_job(c, object.dataset);
+	}
 	q->connection = c;
 	q->shared = c->shared;
 	q->number = m->number;
 	q->stream = stream;
 	stream_set_user(stream, c->peer.uid);
+	q->job = job_share(c->job);
 	q->at = number;
 	q->asked_ns = clock_ns();
 	DL_APPEND(c->requests, q);
@@ -568,9 +593,8 @@ static const char *on_hello(struct connection *c,
 		return "a second HELLO";
 	c->greeted = true;
 	c->shared->num_strangers--;
-	c->job = *m->job ? jobs_get(c->shared->jobs, m->job)
-			 : jobs_get_session(c->shared->jobs, c->peer.pid);
-	job_connect(c->job);
+	strcpy(c->job_name, m->job);
+	join_job(c, 0);
 	c->rank = m->rank;
 	c->world = m->world;
 	return why_unsent(send_message(c, &welcome, sizeof(welcome), -1));

@@ -59,6 +59,12 @@ static size_t num_served(const struct served *s)
 	return s->opts->num_datasets;
 }
 
+/* Several datasets have a root above them, which has number 0. */
+static uint32_t num_tops(const struct served *s)
+{
+	return (uint32_t)(num_served(s) + (num_served(s) > 1));
+}
+
 /* The text of .betonfs/options of one dataset or, if `only` is NULL, of the
    root above several. The caller frees it. */
 static char *text_of_options(const struct served *s,
@@ -76,16 +82,51 @@ static char *text_of_options(const struct served *s,
 		if (!only || only == &s->datasets[i])
 			fprintf(out, "dataset=%s\n", s->datasets[i].path);
 	}
-	fprintf(out, "mountpoint=%s\ndirectory=%s\nhandover=%s%s\nwhy=%s\n%s",
+	fprintf(out, "mountpoint=%s\ndirectory=%s\nhandover=%s%s\n",
 		s->mountpoint, only ? only->name : "", s->handover ? "@" : "",
-		s->handover ? handover_name(s->handover) : "",
-		engine_tiers_why(s->engine), set);
+		s->handover ? handover_name(s->handover) : "");
+	/* The size of all datasets is part of the reason. */
+	if (!only || num_served(s) == 1)
+		fprintf(out, "why=%s\n", engine_tiers_why(s->engine));
+	fputs(set, out);
 	fclose(out);
 	return text;
 }
 
-/* The directory of one dataset or, if `only` is NULL, the root above several:
-   every user who may use the mount may list their names. */
+/*
+ * Those who may read every dataset. Files have one owner and one group, so it
+ * may leave out users who could read all, and never lets in one who could not:
+ * a user of the last class of these files may be of any class of a dataset's.
+ */
+static struct ns_owner owner_of_all(const struct served *s)
+{
+	struct ns_owner all = owner_of(s, &s->datasets[0].ds->source->stat);
+	mode_t user = 0444, group = 0444, other = 0444;
+	bool is_one_user = true, is_one_group = true;
+
+	for (size_t i = 0; i < num_served(s); i++) {
+		struct ns_owner o =
+			owner_of(s, &s->datasets[i].ds->source->stat);
+
+		is_one_user &= o.uid == all.uid;
+		is_one_group &= o.gid == all.gid;
+		user &= o.file_mode;
+		group &= o.file_mode & o.file_mode >> 3;
+		other &= o.file_mode & o.file_mode >> 3 & o.file_mode >> 6;
+	}
+	if (!is_one_user)
+		all.uid = geteuid();
+	if (!is_one_group)
+		all.gid = getegid();
+	all.file_mode = (is_one_user ? user & 0400 : 0400) |
+			(is_one_group ? group & 0040 : (other & 04) << 3) |
+			(other & 0004);
+	all.dir_mode = all.file_mode | all.file_mode >> 2;
+	return all;
+}
+
+/* The directory of one dataset or, if `only` is NULL, the root above several,
+   which lists to each user those that the user may read. */
 static struct ns_top top_of(const struct served *s,
 			    const struct served_dataset *only)
 {
@@ -99,6 +140,7 @@ static struct ns_top top_of(const struct served *s,
 		.dataset = only ? only->ds : NULL,
 		.name = only ? only->name : "",
 		.owner = owner_of(s, only ? &only->ds->source->stat : &root),
+		.of_all = owner_of_all(s),
 		.options = text_of_options(s, only),
 	};
 }
@@ -126,7 +168,7 @@ static int open_namespace(struct served *s)
 	struct ns_top tops[NS_DATASETS_MAX + 1];
 	const struct ns_options options = {
 		.tops = tops,
-		.num_tops = (uint32_t)(num_served(s) + (num_served(s) > 1)),
+		.num_tops = num_tops(s),
 		.engine = s->engine,
 		.log = s->log,
 		.subsets = s->opts->subsets,
@@ -216,7 +258,7 @@ int served_open(struct served *s, void (*ready)(void *arg), void *arg)
 		code = open_engine(s);
 	if (code)
 		return code;
-	r = jobs_open(&s->jobs);
+	r = jobs_open(num_tops(s), &s->jobs);
 	if (r)
 		return exit_failed(s->log, "jobs", r);
 	open_handover(s);

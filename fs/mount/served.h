@@ -25,7 +25,8 @@ enum exit_code {
 };
 
 struct served_dataset {
-	char path[PATH_MAX];		/* absolute */
+	char path[PATH_MAX];		/* absolute, without links */
+	char source[PATH_MAX];		/* the same, but a link stays one */
 	char name[NAME_DIRECTORY_SIZE]; /* of its directory; "": the root */
 	struct dataset *ds;
 };

@@ -89,6 +89,9 @@ struct ns_top {
 	struct dataset *dataset; /* outlives the namespace */
 	const char *name;	 /* of the directory; "": it is the root */
 	struct ns_owner owner;
+	/* Of .betonfs/ above several datasets, whose files mix all datasets:
+	   those who may read each of them. */
+	struct ns_owner of_all;
 	const char *options; /* the text of .betonfs/options */
 };
 
@@ -138,10 +141,14 @@ int ns_xattr(struct ns *ns, const struct ns_object *object, const char *name,
 	     char out[NS_XATTR_MAX], size_t *size);
 int ns_xattr_names(struct ns *ns, const struct ns_object *object,
 		   char out[NS_XATTR_MAX], size_t *size);
-/* The number of files and directories under samples/, of all datasets. */
-uint64_t ns_files(const struct ns *ns);
-/* The total size of the dataset files in bytes, for statfs(2). */
-uint64_t ns_bytes(const struct ns *ns);
+/* The number of files and directories under samples/ of a dataset, and the size
+   of its file in bytes, for statfs(2). 0 for the root above several. */
+uint64_t ns_files(const struct ns *ns, uint32_t dataset);
+uint64_t ns_bytes(const struct ns *ns, uint32_t dataset);
+/* How many numbers of datasets there are, with that of the root. */
+uint32_t ns_datasets(const struct ns *ns);
+/* Whether there are several datasets, and users who may not read all. */
+bool ns_is_mixed(const struct ns *ns);
 
 /* One name of a directory. */
 struct ns_name {

@@ -62,22 +62,30 @@ int ns_attr(struct ns *ns, const struct ns_object *object, struct ns_entry *out)
 	return row->attr ? row->attr(ns, object, out) : 0;
 }
 
+static bool is_control(const struct ns_object *object)
+{
+	return object->kind == NS_JOB ||
+	       (object->kind == NS_FIXED && object->index >= NS_CONTROL);
+}
+
 void ns_stat_object(const struct ns *ns, const struct ns_object *object,
 		    struct stat *out)
 {
 	const struct ns_tree *tree = ns_tree(ns, object);
+	const struct ns_owner *owner =
+		is_control(object) ? &tree->control : &tree->owner;
 	mode_t type = row_of(ns, object)->type;
 
 	/* A value has names under samples/, columns/ and perhaps by/. The link
 	   count is 1 all the same: else tar would look for the other names. */
 	*out = (struct stat){
 		.st_ino = ns_ino(object),
-		.st_mode = type | (S_ISDIR(type)   ? tree->owner.dir_mode
+		.st_mode = type | (S_ISDIR(type)   ? owner->dir_mode
 				   : S_ISLNK(type) ? 0777
-						   : tree->owner.file_mode),
+						   : owner->file_mode),
 		.st_nlink = S_ISDIR(type) ? 2 : 1,
-		.st_uid = tree->owner.uid,
-		.st_gid = tree->owner.gid,
+		.st_uid = owner->uid,
+		.st_gid = owner->gid,
 		.st_blksize = IO_SIZE,
 		.st_atim = tree->time,
 		.st_mtim = tree->time,

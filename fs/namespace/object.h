@@ -65,7 +65,8 @@ struct ns_tree {
 	struct dataset *ds; /* NULL: the root above several */
 	char *name;	    /* owned */
 	struct ns_owner owner;
-	struct timespec time; /* of its objects: the dataset's mtime */
+	struct ns_owner control; /* of .betonfs/ and all in it */
+	struct timespec time;	 /* of its objects: the dataset's mtime */
 	struct ns_text texts[NS_FIXED_END];
 	struct subset *subsets;
 	struct ns_named *default_spec;

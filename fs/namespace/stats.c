@@ -59,6 +59,7 @@ enum { STAGES = ENGINE_STAGES + 1 };
 
 /* All figures of one report, read at one time. */
 struct facts {
+	bool is_whole; /* of the whole mount; otherwise the engine's are 0 */
 	uint64_t one;
 	const char *mode; /* of the cache */
 	uint64_t uptime_s;
@@ -67,6 +68,7 @@ struct facts {
 	struct budget_stats budget;
 	uint64_t budget_used;
 	struct stage_facts stages[STAGES];
+	size_t num_stages;
 	struct way_facts ways[JOBS_WAYS];
 	struct stream_facts streams[STREAMS_MAX];
 	size_t num_streams;
@@ -78,9 +80,15 @@ struct facts {
 /* --- the figures --- */
 
 #define OF(member) offsetof(struct facts, member)
-static const struct metric totals[] = {
+static const struct metric uptime[] = {
 	{ NULL, "uptime_seconds", "seconds", GAUGE, OF(uptime_s),
 	  "Time since the mount began to answer." },
+};
+#undef OF
+
+/* What a mount knows only of all its datasets together. */
+#define OF(member) offsetof(struct facts, member)
+static const struct metric totals[] = {
 	{ "cache.limit", "cache_limit_bytes", "bytes", GAUGE,
 	  OF(engine.cache.limit), "Memory that the page cache may take." },
 	{ "cache.used", "cache_used_bytes", "bytes", GAUGE,
@@ -313,19 +321,23 @@ static void facts_free(struct facts *f)
 	free(f);
 }
 
-static int look_at_streams(const struct stats *stats, struct facts *f)
+static int look_at_streams(const struct stats *stats,
+			   const struct stats_subject *subject, struct facts *f)
 {
 	cleanup_free struct plan_reader *readers =
 		calloc(STREAMS_MAX, sizeof(*readers));
+	size_t n;
 
 	if (!readers)
 		return -ENOMEM;
-	f->num_streams =
-		min_u64(STREAMS_MAX,
-			engine_readers(stats->engine, readers, STREAMS_MAX));
-	for (size_t i = 0; i < f->num_streams; i++) {
-		struct stream_facts *s = &f->streams[i];
+	n = min_u64(STREAMS_MAX,
+		    engine_readers(stats->engine, readers, STREAMS_MAX));
+	for (size_t i = 0; i < n; i++) {
+		struct stream_facts *s = &f->streams[f->num_streams];
 
+		if (subject->number && readers[i].ds != subject->ds)
+			continue;
+		f->num_streams++;
 		s->reader = readers[i];
 		s->idle_s = readers[i].idle_ns / NS_PER_S;
 		s->amplification = ratio(s->reader.counts.read_bytes,
@@ -340,7 +352,8 @@ static int look_at_streams(const struct stats *stats, struct facts *f)
 }
 
 /* Reads one job by its number; 0: all jobs. */
-static int look_at_ranks(const struct stats *stats, uint64_t number,
+static int look_at_ranks(const struct stats *stats,
+			 const struct stats_subject *subject, uint64_t number,
 			 struct ranks *out)
 {
 	cleanup_free struct jobs_rank *told =
@@ -349,7 +362,8 @@ static int look_at_ranks(const struct stats *stats, uint64_t number,
 	out->list = calloc(JOBS_RANKS_MAX, sizeof(*out->list));
 	if (!told || !out->list)
 		return -ENOMEM;
-	out->n = jobs_ranks(stats->jobs, number, told, JOBS_RANKS_MAX);
+	out->n = jobs_ranks(stats->jobs, subject->number, number, told,
+			    JOBS_RANKS_MAX);
 	for (size_t i = 0; i < out->n; i++) {
 		const uint64_t *last = told[i].last.n;
 
@@ -372,25 +386,49 @@ static double seconds(const struct counters_sum *sum, double share)
 	return 1e-9 * (double)histogram_quantile(sum->times, share);
 }
 
-static void look_at_stages(const struct stats *stats, struct facts *f)
+static void describe_stage(struct stage_facts *s, size_t stage)
 {
-	for (size_t i = 0; i < ENGINE_STAGES; i++)
-		f->stages[i].sum = f->engine.stages[i];
-	jobs_delivery(stats->jobs, &f->stages[ENGINE_STAGES].sum);
-	for (size_t i = 0; i < STAGES; i++) {
-		struct stage_facts *s = &f->stages[i];
-
-		s->name = stage_names[i];
-		s->p50 = seconds(&s->sum, 0.5);
-		s->p90 = seconds(&s->sum, 0.9);
-		s->p99 = seconds(&s->sum, 0.99);
-		/* What an item took is one or the other. */
-		s->times.sum_ns = s->sum.busy_ns + s->sum.input_wait_ns;
-		memcpy(s->times.counts, s->sum.times, sizeof(s->sum.times));
-	}
+	s->name = stage_names[stage];
+	s->p50 = seconds(&s->sum, 0.5);
+	s->p90 = seconds(&s->sum, 0.9);
+	s->p99 = seconds(&s->sum, 0.99);
+	/* What an item took is one or the other. */
+	s->times.sum_ns = s->sum.busy_ns + s->sum.input_wait_ns;
+	memcpy(s->times.counts, s->sum.times, sizeof(s->sum.times));
 }
 
-static int look(const struct stats *stats, struct facts **out)
+static void look_at_stages(const struct stats *stats,
+			   const struct stats_subject *subject, struct facts *f)
+{
+	struct stage_facts *s = f->stages;
+
+	for (size_t i = 0; i < STAGES; i++) {
+		if (i == ENGINE_STAGES)
+			jobs_delivery(stats->jobs, subject->number, &s->sum);
+		else if (f->is_whole)
+			s->sum = f->engine.stages[i];
+		else if (i == ENGINE_SOURCE)
+			counters_sum(&s->sum, &subject->ds->source->reads);
+		else
+			continue;
+		describe_stage(s++, i);
+	}
+	f->num_stages = (size_t)(s - f->stages);
+}
+
+/* What is counted for all datasets together. */
+static void look_at_engine(const struct stats *stats, struct facts *f)
+{
+	engine_stats(stats->engine, &f->engine);
+	f->amplification = ratio(f->engine.cache.read_bytes,
+				 f->engine.cache.delivered_bytes);
+	engine_budget_stats(stats->engine, &f->budget);
+	for (size_t i = 0; i < BUDGET_USES; i++)
+		f->budget_used += f->budget.used[i];
+}
+
+static int look(const struct stats *stats, const struct stats_subject *subject,
+		struct facts **out)
 {
 	struct facts *f = calloc(1, sizeof(*f));
 	struct jobs_count ways[JOBS_WAYS];
@@ -398,22 +436,20 @@ static int look(const struct stats *stats, struct facts **out)
 
 	if (!f)
 		return -ENOMEM;
+	f->is_whole = !subject->number;
 	f->one = 1;
 	f->mode = cache_mode_name(engine_choice(stats->engine)->mode);
 	f->uptime_s = (uint64_t)(stats_now() - stats->started);
 	/* Parts are read before their totals, so that no part is larger. */
-	r = look_at_streams(stats, f);
+	r = look_at_streams(stats, subject, f);
 	if (!r)
-		r = look_at_ranks(stats, 0, &f->ranks);
-	f->num_jobs = jobs_list(stats->jobs, 0, f->jobs, JOBS_MAX);
-	engine_stats(stats->engine, &f->engine);
-	engine_budget_stats(stats->engine, &f->budget);
-	for (size_t i = 0; i < BUDGET_USES; i++)
-		f->budget_used += f->budget.used[i];
-	f->amplification = ratio(f->engine.cache.read_bytes,
-				 f->engine.cache.delivered_bytes);
-	look_at_stages(stats, f);
-	jobs_delivered(stats->jobs, ways);
+		r = look_at_ranks(stats, subject, 0, &f->ranks);
+	f->num_jobs =
+		jobs_list(stats->jobs, subject->number, 0, f->jobs, JOBS_MAX);
+	if (f->is_whole)
+		look_at_engine(stats, f);
+	look_at_stages(stats, subject, f);
+	jobs_delivered(stats->jobs, subject->number, ways);
 	for (int i = 0; i < JOBS_WAYS; i++)
 		f->ways[i] = (struct way_facts){ way_names[i], ways[i] };
 	if (r)
@@ -487,7 +523,7 @@ static json_t *json_of_stages(const struct facts *f)
 {
 	json_t *all = json_object();
 
-	for (size_t i = 0; i < STAGES; i++)
+	for (size_t i = 0; i < f->num_stages; i++)
 		json_object_set_new(all, f->stages[i].name,
 				    with(json_object(), of_stage,
 					 ARRAY_LEN(of_stage), &f->stages[i]));
@@ -551,17 +587,19 @@ static int text_of(json_t *json, char **out)
 	return text && asprintf(out, "%s\n", text) >= 0 ? 0 : -ENOMEM;
 }
 
-int stats_json(const struct stats *stats, char **out)
+int stats_json(const struct stats *stats, const struct stats_subject *subject,
+	       char **out)
 {
 	struct facts *f;
 	json_t *o;
-	int r = look(stats, &f);
+	int r = look(stats, subject, &f);
 
 	if (r)
 		return r;
 	o = json_pack("{s:i, s:I, s:{s:s}}", "version", 1, "uptime_s",
 		      (json_int_t)f->uptime_s, "cache", "mode", f->mode);
-	o = with(o, totals, ARRAY_LEN(totals), f);
+	if (f->is_whole)
+		o = with(o, totals, ARRAY_LEN(totals), f);
 	r = json_object_set_new(o, "stages", json_of_stages(f)) ||
 	    json_object_set_new(o, "delivery", json_of_ways(f)) ||
 	    json_object_set_new(o, "streams", json_of_streams(f)) ||
@@ -574,15 +612,17 @@ int stats_json(const struct stats *stats, char **out)
 	return text_of(o, out);
 }
 
-int stats_job(const struct stats *stats, uint64_t number, char **out)
+int stats_job(const struct stats *stats, const struct stats_subject *subject,
+	      uint64_t number, char **out)
 {
 	struct ranks ranks = { .n = 0 };
 	struct jobs_entry job;
 	int r;
 
-	if (!jobs_list(stats->jobs, number, &job, 1) || job.number != number)
+	if (!jobs_list(stats->jobs, subject->number, number, &job, 1) ||
+	    job.number != number)
 		return -ESTALE;
-	r = look_at_ranks(stats, number, &ranks);
+	r = look_at_ranks(stats, subject, number, &ranks);
 	if (!r)
 		r = text_of(json_of_job(&ranks, &job), out);
 	free(ranks.list);
@@ -683,9 +723,10 @@ static void put_all(FILE *out, const struct facts *f, const char *mountpoint)
 {
 	const struct openmetrics_family families[] = {
 		{ ROWS(build), f, sizeof(*f), 1, build_labels },
-		{ ROWS(totals), f, sizeof(*f), 1, total_labels },
-		{ ROWS(of_stage), f->stages, sizeof(f->stages[0]), STAGES,
-		  stage_labels },
+		{ ROWS(uptime), f, sizeof(*f), 1, total_labels },
+		{ ROWS(totals), f, sizeof(*f), f->is_whole, total_labels },
+		{ ROWS(of_stage), f->stages, sizeof(f->stages[0]),
+		  f->num_stages, stage_labels },
 		{ ROWS(of_way), f->ways, sizeof(f->ways[0]), JOBS_WAYS,
 		  way_labels },
 		{ ROWS(of_stream), f->streams, sizeof(f->streams[0]),
@@ -701,14 +742,15 @@ static void put_all(FILE *out, const struct facts *f, const char *mountpoint)
 	openmetrics_end(out);
 }
 
-int stats_metrics(const struct stats *stats, char **out)
+int stats_metrics(const struct stats *stats,
+		  const struct stats_subject *subject, char **out)
 {
 	cleanup_free char *mountpoint = utf8_of(stats->mountpoint);
 	char *text = NULL;
 	struct facts *f;
 	size_t size;
 	FILE *file;
-	int r = mountpoint ? look(stats, &f) : -ENOMEM;
+	int r = mountpoint ? look(stats, subject, &f) : -ENOMEM;
 
 	if (r)
 		return r;

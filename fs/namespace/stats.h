@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The statistics of a mount since it was mounted, as text: JSON, and
- * OpenMetrics 1.0 for Prometheus, both from one table. Thread-safe; the caller
- * frees the texts.
+ * OpenMetrics 1.0 for Prometheus, both from one table. Those of one of several
+ * datasets have only what is known of it by itself, because the others may not
+ * be for all users. Thread-safe; the caller frees the texts.
  */
 #ifndef FS_NAMESPACE_STATS_H
 #define FS_NAMESPACE_STATS_H
@@ -24,9 +25,18 @@ struct stats {
 /* Seconds of the monotonic clock. */
 time_t stats_now(void);
 
-int stats_json(const struct stats *stats, char **out);
-int stats_metrics(const struct stats *stats, char **out);
+/* The subject of a report. Number 0 is the whole mount. */
+struct stats_subject {
+	uint32_t number;
+	const struct dataset *ds; /* of another number */
+};
+
+int stats_json(const struct stats *stats, const struct stats_subject *subject,
+	       char **out);
+int stats_metrics(const struct stats *stats,
+		  const struct stats_subject *subject, char **out);
 /* The statistics of one job. -ESTALE: the mount no longer remembers it. */
-int stats_job(const struct stats *stats, uint64_t number, char **out);
+int stats_job(const struct stats *stats, const struct stats_subject *subject,
+	      uint64_t number, char **out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * .betonfs/stats.json, metrics and jobs/: statistics of the whole mount, the
- * same under every .betonfs/. A text is made when its file is opened, so
- * stat(2) reports the size 0, as in /proc.
+ * .betonfs/stats.json, metrics and jobs/: statistics of the mount, and below
+ * one of several datasets of that dataset alone. A text is made when its file
+ * is opened, so stat(2) reports the size 0, as in /proc.
  */
 #include "fs/namespace/stats_files.h"
 
@@ -55,15 +55,17 @@ int ns_stats_attr(struct ns *ns, const struct ns_object *object,
 int ns_stats_open_file(struct ns *ns, const struct ns_object *object,
 		       struct ns_file *out)
 {
+	const struct stats_subject subject = { object->dataset,
+					       ns_dataset(ns, object) };
 	char *text;
 	int r;
 
 	if (object->kind == NS_JOB)
-		r = stats_job(&ns->stats, object->index, &text);
+		r = stats_job(&ns->stats, &subject, object->index, &text);
 	else if (object->index == NS_STATS)
-		r = stats_json(&ns->stats, &text);
+		r = stats_json(&ns->stats, &subject, &text);
 	else
-		r = stats_metrics(&ns->stats, &text);
+		r = stats_metrics(&ns->stats, &subject, &text);
 	return r ? r : ns_snapshot(text, out);
 }
 
@@ -73,10 +75,16 @@ int ns_stats_open_file(struct ns *ns, const struct ns_object *object,
 int ns_jobs_attr(struct ns *ns, const struct ns_object *object,
 		 struct ns_entry *out)
 {
-	(void)object;
 	out->may_change = true;
-	out->time = jobs_changed(ns->stats.jobs);
+	out->time = jobs_changed(ns->stats.jobs, object->dataset);
 	return 0;
+}
+
+/* Moves on to the job with the next number. */
+static bool next_job(struct ns *ns, const struct ns_object *dir,
+		     struct jobs_entry *job)
+{
+	return jobs_list(ns->stats.jobs, dir->dataset, job->number + 1, job, 1);
 }
 
 static void file_name(const struct jobs_entry *job, char out[JOB_FILE_SIZE])
@@ -93,7 +101,7 @@ int ns_jobs_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
 	struct ns_object object;
 
 	out->may_change = true;
-	while (jobs_list(ns->stats.jobs, job.number + 1, &job, 1)) {
+	while (next_job(ns, dir, &job)) {
 		file_name(&job, file);
 		if (strcmp(file, name))
 			continue;
@@ -111,7 +119,7 @@ int ns_jobs_list(struct ns *ns, const struct ns_object *dir,
 	struct ns_object object;
 	struct ns_entry entry;
 
-	while (jobs_list(ns->stats.jobs, job.number + 1, &job, 1)) {
+	while (next_job(ns, dir, &job)) {
 		file_name(&job, file);
 		object = ns_make(dir, NS_JOB, 0, job.number);
 		if (ns_attr(ns, &object, &entry) ||
@@ -126,7 +134,8 @@ static int job_attr(struct ns *ns, const struct ns_object *object,
 {
 	struct jobs_entry job;
 
-	if (!jobs_list(ns->stats.jobs, object->index, &job, 1) ||
+	if (!jobs_list(ns->stats.jobs, object->dataset, object->index, &job,
+		       1) ||
 	    job.number != object->index)
 		return -ESTALE;
 	return ns_stats_attr(ns, object, out);

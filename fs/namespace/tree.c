@@ -52,6 +52,7 @@ static int open_tree(struct ns *ns, uint32_t i,
 
 	tree->ds = top->dataset;
 	tree->owner = top->owner;
+	tree->control = tree->ds ? top->owner : top->of_all;
 	tree->name = strdup(top->name);
 	if (!tree->name)
 		return -ENOMEM;
@@ -121,24 +122,27 @@ static uint64_t files_of(const struct dataset *ds)
 	return f->samples * (usable + 1);
 }
 
-uint64_t ns_files(const struct ns *ns)
+uint64_t ns_files(const struct ns *ns, uint32_t dataset)
 {
-	uint64_t files = 0;
+	const struct dataset *ds = ns->trees[dataset].ds;
 
-	for (uint32_t i = 0; i < ns->num_trees; i++) {
-		if (ns->trees[i].ds)
-			files += files_of(ns->trees[i].ds);
-	}
-	return files;
+	return ds ? files_of(ds) : 0;
 }
 
-uint64_t ns_bytes(const struct ns *ns)
+uint64_t ns_bytes(const struct ns *ns, uint32_t dataset)
 {
-	uint64_t bytes = 0;
+	const struct dataset *ds = ns->trees[dataset].ds;
 
-	for (uint32_t i = 0; i < ns->num_trees; i++) {
-		if (ns->trees[i].ds)
-			bytes += ns->trees[i].ds->format.file_size;
-	}
-	return bytes;
+	return ds ? ds->format.file_size : 0;
+}
+
+uint32_t ns_datasets(const struct ns *ns)
+{
+	return ns->num_trees;
+}
+
+bool ns_is_mixed(const struct ns *ns)
+{
+	return !ns->trees[0].ds &&
+	       (ns->trees[0].control.file_mode & 0444) != 0444;
 }

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """betonfs(8) with several datasets: a directory for each, one daemon."""
+import errno
 import json
 import os
+import pathlib
 import stat
+import subprocess
+import threading
 
 import pytest
 
 import dumped
 import make
-from conftest import betonfs, mounts
+from conftest import as_other, betonfs, failing, mounts, wait_until
+from lender import Client, hello, tell
 
 
 def tree(top):
@@ -130,7 +135,17 @@ def test_owner_and_mode_are_each_datasets_own(train, val, mount_all):
     assert shown("train/samples/000000/label") == (t.st_uid, t.st_gid, 0o440)
     assert shown("val.set/dataset.json") == (os.getuid(), os.getgid(), 0o400)
     assert shown("") == (os.getuid(), os.getgid(), 0o555)
+    # Those who may read each of them.
+    assert shown(".betonfs/options") == (os.getuid(), os.getgid(), 0o400)
+    assert shown(".betonfs") == (os.getuid(), os.getgid(), 0o500)
+    os.chmod(train.path, 0o644)
+    os.chmod(val.path, 0o644)
+    where = mount_all([train.path, val.path])
     assert shown(".betonfs/options") == (os.getuid(), os.getgid(), 0o444)
+    assert shown(".betonfs") == (os.getuid(), os.getgid(), 0o555)
+    where = mount_all([train.path, val.path], "-o", "umask=0027,gid=2345")
+    assert shown(".betonfs/stats.json")[1:] == (2345, 0o440)
+    assert shown(".betonfs/jobs")[1:] == (2345, 0o550)
 
 
 def test_statfs_is_of_all(train, val, both, mount):
@@ -142,6 +157,186 @@ def test_statfs_is_of_all(train, val, both, mount):
     got = files_and_blocks(both)
     assert got[0] == t[0] + v[0]
     assert t[1] + v[1] - 1 <= got[1] <= t[1] + v[1]
+
+
+# --- what other users see ---
+
+SECRET_SPEC = "order=random,batch=3,seed=271828,drop_last=1"
+PUBLIC_SPEC = "order=random,batch=2,seed=0,drop_last=1"
+SECRETS = "secret", "vault", "271828", "hush"
+
+
+@pytest.fixture
+def secret(tmp_path):
+    """A dataset that only its owner may read, with a telling name."""
+    (tmp_path / "vault").mkdir()
+    d = make.numbers(tmp_path / "vault/secret.beton", 20)
+    os.chmod(d.path, 0o600)
+    return d
+
+
+@pytest.fixture
+def mixed(train, secret, mount_all):
+    """With a public dataset, while the other is being read."""
+    if os.getuid():
+        pytest.skip("only root can be two users")
+    os.chmod(train.path, 0o644)
+    where = mount_all([secret.path, train.path], "-o", "allow_other,xattr")
+    for number in (4, 5):
+        (where / f"secret/batches/{SECRET_SPEC}/9/00000{number}.batch"
+         ).read_bytes()
+    client = Client(where, greet=False)
+    client.send(hello(job=b"hush"))
+    client.recv()
+    assert isinstance(client.get(
+        f"secret/batches/{SECRET_SPEC}/9/000003.batch"), tuple)
+    client.send(tell(samples=271828))
+    wait_until(lambda: "271828" in (
+        where / "secret/.betonfs/metrics").read_text(), "its words")
+    # As root, all of it is there, in the caches of the kernel too.
+    assert sorted(os.listdir(where)) == ["secret", "train"]
+    for name in ("options", "stats.json", "metrics"):
+        text = (where / ".betonfs" / name).read_text()
+        assert all(x in text for x in SECRETS if name != "options" and
+                   x != "vault" or name == "options" and
+                   x in ("secret", "vault"))
+    assert "hush.json" in os.listdir(where / ".betonfs/jobs")
+    yield where
+    client.socket.close()
+
+
+def all_that_is_told(top="."):
+    """Every name and every byte that a user gets by looking everywhere, also
+    where no listing leads."""
+    told = []
+    for folder, folders, files in os.walk(top):
+        if ".betonfs" not in folders and os.path.isdir(folder + "/.betonfs"):
+            folders.append(".betonfs")
+        for name in folders + files:
+            path = os.path.join(folder, name)
+            told.append(os.fsencode(path))
+            told += [x.encode() for x in os.listxattr(path)]
+            try:
+                if os.path.islink(path):
+                    told.append(os.fsencode(os.readlink(path)))
+                elif name in files:
+                    with open(path, "rb") as f:
+                        told.append(f.read())
+            except PermissionError:
+                pass
+    v = os.statvfs(top)
+    return b"\n".join(told), v.f_files, v.f_blocks
+
+
+def test_others_see_nothing_of_what_they_may_not_read(mixed, train, mount):
+    told, files, blocks = as_other(mixed, all_that_is_told)
+    assert b"train/samples/000000" in told and b"betonfs_build_info" in told
+    for secret in SECRETS:
+        assert secret.encode() not in told, secret
+    v = os.statvfs(mount(train.path))
+    assert (files, blocks) == (v.f_files, v.f_blocks)
+    assert os.statvfs(mixed).f_files > files
+    assert os.statvfs(mixed / "secret").f_files == \
+        os.statvfs(mixed).f_files - files
+
+
+def read_again(folder):
+    """A listing that begins anew in the same open directory."""
+    os.lseek(folder, 0, os.SEEK_SET)
+    return sorted(os.listdir(folder))
+
+
+def test_a_listing_of_another_user_is_not_shown(mixed):
+    def listings():
+        folder = os.open(".", os.O_RDONLY)
+        seen = [os.listdir("."), read_again(folder)]
+        for _ in range(20):
+            subprocess.run(["ls", "-la", "."], stdout=subprocess.DEVNULL)
+            seen += [os.listdir("."), read_again(folder)]
+        return seen
+    stop = threading.Event()
+
+    def list_as_root():
+        while not stop.is_set():
+            assert len(os.listdir(mixed)) == 2
+    thread = threading.Thread(target=list_as_root)
+    thread.start()
+    try:
+        seen = as_other(mixed, listings)
+    finally:
+        stop.set()
+        thread.join()
+    assert all(names == ["train"] for names in seen)
+    # Groups count, as they do when files are opened.
+    assert as_other(mixed, os.listdir, ".") == ["train"]
+
+
+def test_groups_see_what_they_may_read(train, secret, mount_all):
+    if os.getuid():
+        pytest.skip("only root can be two users")
+    os.chmod(train.path, 0o644)
+    os.chown(secret.path, 0, 4321)
+    os.chmod(secret.path, 0o640)
+    where = mount_all([secret.path, train.path], "-o", "allow_other")
+    assert as_other(where, os.listdir, ".") == ["train"]
+    assert sorted(as_other(where, os.listdir, ".", groups=[7, 4321])) == [
+        "secret", "train"]
+    with failing(errno.EACCES):
+        as_other(where, os.listdir, ".betonfs", groups=[7, 4321])
+
+
+def test_what_others_may_not_read_does_not_open(mixed):
+    def attempts():
+        tries = [lambda p=p: open(p) for p in (
+            ".betonfs/options", ".betonfs/stats.json", ".betonfs/metrics",
+            ".betonfs/jobs/hush.json", "secret/dataset.json",
+            "secret/.betonfs/options", "secret/samples/000000/label",
+            f"secret/batches/{SECRET_SPEC}/9/000003.batch")]
+        tries += [lambda p=p: os.listdir(p) for p in (
+            ".betonfs", "secret", "secret/.betonfs", ".betonfs/jobs")]
+        errors = []
+        for attempt in tries:
+            try:
+                attempt()
+                errors.append(0)
+            except OSError as e:
+                errors.append(e.errno)
+        return errors
+    assert set(as_other(mixed, attempts)) == {errno.EACCES}
+    client = as_other(mixed, lambda: os.path.exists("train/.betonfs/options"))
+    assert client
+
+
+def test_a_link_keeps_a_name_to_itself(train, secret, tmp_path, mount_all):
+    """What all users see of a mount is what its command line says."""
+    link = tmp_path / "plain.beton"
+    link.symlink_to("vault/secret.beton")
+    for paths in ([link], [train.path, link], ["plain.beton"],
+                  ["vault/../plain.beton", "./plain.beton"]):
+        for i, path in enumerate(paths):
+            if not os.path.isabs(path):
+                paths[i] = os.path.relpath(tmp_path / path)
+        where = mount_all(paths)
+        line, = [x for x in pathlib.Path("/proc/mounts").read_text()
+                 .splitlines() if f" {where} " in x]
+        assert str(link) in line and "secret" not in line
+        top = where if len(paths) == 1 else where / "plain"
+        assert f"dataset={secret.path}" in lines(top / ".betonfs/options")
+        assert "secret" not in str(os.listdir(where))
+
+
+def test_others_get_batches_of_what_they_may_read(mixed):
+    def borrow():
+        name = [x for x in lines(pathlib.Path("train/.betonfs/options"))
+                if x.startswith("handover=")]
+        client = Client(pathlib.Path("train"))
+        got = client.get(f"train/batches/{PUBLIC_SPEC}/0/000000.batch")
+        refused = client.get(f"secret/batches/{SECRET_SPEC}/9/000003.batch")
+        return len(name), len(got[1]), refused
+    names, size, refused = as_other(mixed, borrow)
+    assert (names, refused) == (1, errno.EACCES)
+    assert size == (mixed / f"train/batches/{PUBLIC_SPEC}/0/000000.batch"
+                    ).stat().st_size
 
 
 def lines(path):

@@ -510,19 +510,57 @@ def test_two_readers_of_a_spec_are_one_metric(data, mount):
                         (("dataset", ""), ("spec", SPEC))] == 8
 
 
-def test_every_directory_tells_of_the_whole_mount(data, mount, tmp_path):
+def test_a_dataset_tells_of_itself_and_the_root_of_all(data, mount, tmp_path):
     other = make.numbers(tmp_path / "val.beton", 20)
     mnt = mount(other.path, data.path)
     (mnt / "p/batches/batch=4/0/000003.batch").read_bytes()
     (mnt / "val/batches/batch=5/1/000002.batch").read_bytes()
-    for top in (mnt, mnt / "p", mnt / "val"):
+    p, val = ("p", 0, 3), ("val", 1, 2)
+    for top, want in ((mnt, {p, val}), (mnt / "p", {p}), (mnt / "val", {val})):
         told = stats(top)
         assert {(s["dataset"], s["epoch"], s["number"])
-                for s in told["streams"]} == {("p", 0, 3), ("val", 1, 2)}
-        assert told["delivery"]["page_cache"]["batches"] == 2
+                for s in told["streams"]} == want
+        assert told["delivery"]["page_cache"]["batches"] == len(want)
+        assert told["stages"]["delivery"]["items"] == len(want)
+        assert [j["batches"] for j in told["jobs"]] == [len(want)]
         assert len(os.listdir(top / ".betonfs/jobs")) == 1
+        names = {name for name, _ in metrics(top)}
         assert {dict(labels)["dataset"] for name, labels in metrics(top)
-                if name == "betonfs_stream_batches_total"} == {"p", "val"}
+                if name == "betonfs_stream_batches_total"} == \
+            {name for name, _, _ in want}
+        # What is counted for all together is told for all together.
+        for key in ("slots", "betonfs_cache_hits_total"):
+            assert (key in told or key in names) == (top == mnt)
+        assert ("assembly" in told["stages"]) == (top == mnt)
+        assert told["cache"]["mode"] == "os"
+
+
+def test_a_job_of_two_datasets_is_one(data, mount, tmp_path):
+    other = make.numbers(tmp_path / "val.beton", 20)
+    mnt = mount(other.path, data.path)
+    a, b, idle = (named(mnt, b"both", rank=2, world=4) for _ in range(3))
+    a.send(tell(samples=1))
+    for client, folder, samples in ((a, "p", 10), (b, "val", 20)):
+        assert isinstance(client.get(f"{folder}/{path_of(0)}"), tuple)
+        client.send(tell(samples=samples, epoch=samples))
+        wait_until(lambda: [r["samples"] for r in jobs(mnt / folder)[
+            "both"]["ranks"]] == [samples - (folder == "p")], "its words")
+    for folder, batches, connections, samples in (
+            ("p", 1, 1, 9), ("val", 1, 1, 20), (".", 2, 3, 30)):
+        job = jobs(mnt / folder)["both"]
+        assert (job["batches"], job["connections"]) == (batches, connections)
+        assert [(r["rank"], r["samples"]) for r in job["ranks"]] == \
+            [(2, samples)]
+        assert dict(json.loads((mnt / folder / ".betonfs/jobs/both.json")
+                               .read_text()), idle_s=0) == dict(job, idle_s=0)
+        m = metrics(mnt / folder)
+        assert m["betonfs_rank_samples_total",
+                 (("job", "both"), ("rank", "2"))] == samples
+    # A loader that goes on to another dataset leaves the first.
+    assert isinstance(a.get(f"val/{path_of(1)}"), tuple)
+    assert jobs(mnt / "p")["both"]["connections"] == 0
+    assert jobs(mnt / "val")["both"]["connections"] == 2
+    assert idle.socket
 
 
 # --- jobs ---

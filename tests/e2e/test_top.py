@@ -17,6 +17,7 @@ import time
 import pytest
 
 import dumped
+import make
 from conftest import DEADLINE, unmount, wait_until
 from dumped import AUGMENT, BUILD, SANITIZER, beton
 from lender import tell
@@ -151,6 +152,18 @@ def test_the_manual_tells_every_key(data, mount):
 
 
 # --- what is no mount ---
+
+def test_a_dataset_of_several(data, mount, tmp_path):
+    other = make.numbers(tmp_path / "val.beton", 20)
+    mnt = mount(other.path, "-o", "cache=process,cache_size=64MiB", data.path)
+    (mnt / "val/batches/batch=5/0/000000.batch").read_bytes()
+    for top, has in ((mnt, True), (mnt / "val", False)):
+        said = beton("top", "--once", "--interval", "0.1", top).stdout
+        assert ("cache hits" in said and "disk " in said and
+                "memory " in said) == has
+        assert ("see the directory above" in said) != has
+        assert "session-" in said
+
 
 def test_no_mount(tmp_path):
     said = beton("top", tmp_path, "--once", code=1).stderr

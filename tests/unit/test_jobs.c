@@ -14,7 +14,7 @@ static struct jobs_entry entries[JOBS_MAX + 1];
 
 static size_t list(struct jobs *jobs)
 {
-	return jobs_list(jobs, 0, entries, ARRAY_LEN(entries));
+	return jobs_list(jobs, 0, 0, entries, ARRAY_LEN(entries));
 }
 
 /* Its entry, or NULL. */
@@ -32,7 +32,7 @@ static const struct jobs_entry *entry_of(struct jobs *jobs, const char *name)
 static void add(struct jobs *jobs, const char *name, enum jobs_way way,
 		uint64_t batches, uint64_t bytes)
 {
-	struct job *job = jobs_get(jobs, name);
+	struct job *job = jobs_get(jobs, 0, name);
 
 	job_add(job, way, batches, bytes);
 	jobs_put(&job);
@@ -41,7 +41,7 @@ static void add(struct jobs *jobs, const char *name, enum jobs_way way,
 
 static void late(struct jobs *jobs, const char *name, enum jobs_way way)
 {
-	struct job *job = jobs_get(jobs, name);
+	struct job *job = jobs_get(jobs, 0, name);
 
 	job_late(job, way);
 	jobs_put(&job);
@@ -52,7 +52,7 @@ static void test_counts_by_name_and_by_way(void)
 	struct jobs_count ways[JOBS_WAYS];
 	struct jobs *jobs;
 
-	CHECK(!jobs_open(&jobs));
+	CHECK(!jobs_open(1, &jobs));
 	CHECK(list(jobs) == 0);
 	add(jobs, "a", JOBS_HANDOVER, 1, 100);
 	add(jobs, "b", JOBS_DIRECT, 1, 0);
@@ -67,7 +67,7 @@ static void test_counts_by_name_and_by_way(void)
 	late(jobs, "b", JOBS_DIRECT);
 	CHECK(entry_of(jobs, "b")->count.late == 1);
 	CHECK(entry_of(jobs, "a")->count.late == 0);
-	jobs_delivered(jobs, ways);
+	jobs_delivered(jobs, 0, ways);
 	CHECK(ways[JOBS_DIRECT].late == 1 && ways[JOBS_HANDOVER].late == 0);
 	CHECK(ways[JOBS_HANDOVER].batches == 3);
 	CHECK(ways[JOBS_HANDOVER].bytes == 130);
@@ -83,15 +83,15 @@ static void test_sessions(void)
 	struct job *own, *gone;
 	struct jobs *jobs;
 
-	CHECK(!jobs_open(&jobs));
-	own = jobs_get_session(jobs, getpid());
-	gone = jobs_get_session(jobs, 0);
+	CHECK(!jobs_open(1, &jobs));
+	own = jobs_get_session(jobs, 0, getpid());
+	gone = jobs_get_session(jobs, 0, 0);
 	CHECK(own && gone);
 	snprintf(name, sizeof(name), "session-%d", (int)getsid(0));
 	CHECK(entry_of(jobs, name));
 	CHECK(entry_of(jobs, "session-0"));
 	jobs_put(&own);
-	own = jobs_get_session(jobs, -1);
+	own = jobs_get_session(jobs, 0, -1);
 	CHECK(own == gone);
 	jobs_put(&own);
 	jobs_put(&gone);
@@ -104,11 +104,11 @@ static void test_a_long_name_is_cut(void)
 	struct job *a, *b;
 	struct jobs *jobs;
 
-	CHECK(!jobs_open(&jobs));
+	CHECK(!jobs_open(1, &jobs));
 	memset(name, 'x', sizeof(name) - 1);
-	a = jobs_get(jobs, name);
+	a = jobs_get(jobs, 0, name);
 	name[JOBS_NAME_SIZE - 1] = '\0';
-	b = jobs_get(jobs, name);
+	b = jobs_get(jobs, 0, name);
 	CHECK(a && a == b);
 	CHECK(entry_of(jobs, name));
 	jobs_put(&a);
@@ -124,8 +124,8 @@ static void test_the_least_recent_is_forgotten(void)
 	struct jobs *jobs;
 	size_t n;
 
-	CHECK(!jobs_open(&jobs));
-	kept = jobs_get(jobs, "kept");
+	CHECK(!jobs_open(1, &jobs));
+	kept = jobs_get(jobs, 0, "kept");
 	for (unsigned i = 0; i < MANY; i++) {
 		snprintf(name, sizeof(name), "job-%u", i);
 		add(jobs, name, JOBS_DIRECT, 1, i);
@@ -139,7 +139,7 @@ static void test_the_least_recent_is_forgotten(void)
 	for (size_t i = 1; i < n; i++)
 		CHECK(entries[i].number > entries[i - 1].number);
 	/* Numbers are not given twice. */
-	CHECK(jobs_list(jobs, 2, &entry, 1) == 1 && entry.number > 2);
+	CHECK(jobs_list(jobs, 0, 2, &entry, 1) == 1 && entry.number > 2);
 	jobs_put(&kept);
 	jobs_close(jobs);
 }
@@ -152,10 +152,10 @@ static void test_jobs_in_use_are_forgotten_too(void)
 	struct job *all[MANY];
 	struct jobs *jobs;
 
-	CHECK(!jobs_open(&jobs));
+	CHECK(!jobs_open(1, &jobs));
 	for (unsigned i = 0; i < MANY; i++) {
 		snprintf(name, sizeof(name), "job-%u", i);
-		all[i] = jobs_get(jobs, name);
+		all[i] = jobs_get(jobs, 0, name);
 		CHECK(all[i]);
 	}
 	CHECK(list(jobs) == JOBS_MAX);
@@ -163,7 +163,7 @@ static void test_jobs_in_use_are_forgotten_too(void)
 		job_add(all[i], JOBS_DIRECT, 1, 2);
 		jobs_put(&all[i]);
 	}
-	jobs_delivered(jobs, ways);
+	jobs_delivered(jobs, 0, ways);
 	CHECK(ways[JOBS_DIRECT].batches == MANY);
 	CHECK(ways[JOBS_DIRECT].bytes == 2 * MANY);
 	jobs_close(jobs);
@@ -174,14 +174,14 @@ static void test_the_list_says_when_it_changed(void)
 	struct timespec before, after;
 	struct jobs *jobs;
 
-	CHECK(!jobs_open(&jobs));
-	before = jobs_changed(jobs);
+	CHECK(!jobs_open(1, &jobs));
+	before = jobs_changed(jobs, 0);
 	add(jobs, "a", JOBS_DIRECT, 1, 1);
-	after = jobs_changed(jobs);
+	after = jobs_changed(jobs, 0);
 	CHECK(after.tv_sec != before.tv_sec || after.tv_nsec != before.tv_nsec);
 	before = after;
 	add(jobs, "a", JOBS_DIRECT, 1, 1);
-	after = jobs_changed(jobs);
+	after = jobs_changed(jobs, 0);
 	CHECK(after.tv_sec == before.tv_sec && after.tv_nsec == before.tv_nsec);
 	jobs_close(jobs);
 }
@@ -191,8 +191,8 @@ static void test_connections(void)
 	struct jobs *jobs;
 	struct job *a;
 
-	CHECK(!jobs_open(&jobs));
-	a = jobs_get(jobs, "a");
+	CHECK(!jobs_open(1, &jobs));
+	a = jobs_get(jobs, 0, "a");
 	job_connect(a);
 	job_connect(a);
 	CHECK(entry_of(jobs, "a")->connections == 2);
@@ -220,10 +220,10 @@ static void test_ranks(void)
 	struct jobs *jobs;
 	struct job *a, *b;
 
-	CHECK(!jobs_open(&jobs));
-	a = jobs_get(jobs, "a");
-	b = jobs_get(jobs, "b");
-	CHECK(!jobs_ranks(jobs, 0, ranks, 4));
+	CHECK(!jobs_open(1, &jobs));
+	a = jobs_get(jobs, 0, "a");
+	b = jobs_get(jobs, 0, "b");
+	CHECK(!jobs_ranks(jobs, 0, 0, ranks, 4));
 	other = job_rank_open(b, 0, 1);
 	train = job_rank_open(a, 3, 8);
 	eval = job_rank_open(a, 3, 8);
@@ -232,7 +232,7 @@ static void test_ranks(void)
 	figures = figures_of(20, 1);
 	job_tell(a, eval, &figures);
 	eval = job_rank_open(a, 1, 8);
-	CHECK(jobs_ranks(jobs, 0, ranks, 4) == 3);
+	CHECK(jobs_ranks(jobs, 0, 0, ranks, 4) == 3);
 	/* By job, and by rank. */
 	CHECK(!strcmp(ranks[0].job, "a") && ranks[0].rank == 1);
 	CHECK(ranks[0].loaders == 1 && !ranks[0].all.n[FIGURE_SAMPLES]);
@@ -244,12 +244,12 @@ static void test_ranks(void)
 	CHECK(ranks[1].last.n[FIGURE_SAMPLES] == 20);
 	CHECK(ranks[1].idle_s < 60);
 	CHECK(!strcmp(ranks[2].job, "b") && ranks[2].rank == 0);
-	CHECK(jobs_ranks(jobs, entry_of(jobs, "b")->number, ranks, 4) == 1);
+	CHECK(jobs_ranks(jobs, 0, entry_of(jobs, "b")->number, ranks, 4) == 1);
 	CHECK(!strcmp(ranks[0].job, "b"));
 	/* What was told stays. */
 	job_rank_close(a, &train);
 	CHECK(!train);
-	CHECK(jobs_ranks(jobs, 0, ranks, 2) == 2);
+	CHECK(jobs_ranks(jobs, 0, 0, ranks, 2) == 2);
 	CHECK(ranks[1].loaders == 1 && ranks[1].all.n[FIGURE_SAMPLES] == 120);
 	job_rank_close(a, &eval);
 	job_rank_close(b, &other);
@@ -267,12 +267,12 @@ static void test_sums_of_ranks_have_an_end(void)
 	struct jobs *jobs;
 	struct job *a;
 
-	CHECK(!jobs_open(&jobs));
-	a = jobs_get(jobs, "a");
+	CHECK(!jobs_open(1, &jobs));
+	a = jobs_get(jobs, 0, "a");
 	r = job_rank_open(a, 0, 0);
 	for (unsigned i = 0; i < 9; i++)
 		job_tell(a, r, &figures);
-	CHECK(jobs_ranks(jobs, 0, &rank, 1) == 1);
+	CHECK(jobs_ranks(jobs, 0, 0, &rank, 1) == 1);
 	CHECK(rank.all.n[FIGURE_SAMPLES] == RANK_FIGURES_MAX);
 	job_rank_close(a, &r);
 	jobs_put(&a);
@@ -289,8 +289,8 @@ static void test_ranks_are_forgotten(void)
 	char name[JOBS_NAME_SIZE];
 	struct jobs *jobs;
 
-	CHECK(!jobs_open(&jobs));
-	a = jobs_get(jobs, "a");
+	CHECK(!jobs_open(1, &jobs));
+	a = jobs_get(jobs, 0, "a");
 	kept = job_rank_open(a, 0, 0);
 	for (uint32_t i = 1; i < 2 * JOBS_RANKS_MAX; i++) {
 		r = job_rank_open(a, i, 0);
@@ -298,11 +298,12 @@ static void test_ranks_are_forgotten(void)
 		job_tell(a, r, &figures);
 		job_rank_close(a, &r);
 	}
-	CHECK(jobs_ranks(jobs, 0, ranks, JOBS_RANKS_MAX + 1) == JOBS_RANKS_MAX);
+	CHECK(jobs_ranks(jobs, 0, 0, ranks, JOBS_RANKS_MAX + 1) ==
+	      JOBS_RANKS_MAX);
 	CHECK(ranks[0].rank == 0);
 	CHECK(ranks[JOBS_RANKS_MAX - 1].rank == 2 * JOBS_RANKS_MAX - 1);
 	/* All are in use: no more then. */
-	b = jobs_get(jobs, "b");
+	b = jobs_get(jobs, 0, "b");
 	for (uint32_t i = 1; i < JOBS_RANKS_MAX; i++) {
 		used[i] = job_rank_open(b, i, 0);
 		CHECK(used[i]);
@@ -314,11 +315,11 @@ static void test_ranks_are_forgotten(void)
 	/* Nor are they when their job is. */
 	for (unsigned i = 0; i < MANY; i++) {
 		snprintf(name, sizeof(name), "job-%u", i);
-		all[i] = jobs_get(jobs, name);
+		all[i] = jobs_get(jobs, 0, name);
 		CHECK(all[i]);
 	}
 	CHECK(!entry_of(jobs, "a") && !entry_of(jobs, "b"));
-	CHECK(!jobs_ranks(jobs, 0, ranks, JOBS_RANKS_MAX));
+	CHECK(!jobs_ranks(jobs, 0, 0, ranks, JOBS_RANKS_MAX));
 	job_tell(a, kept, &figures);
 	job_rank_close(a, &kept);
 	for (unsigned i = 0; i < MANY; i++)
@@ -328,16 +329,81 @@ static void test_ranks_are_forgotten(void)
 	jobs_close(jobs);
 }
 
+/* A job that reads two datasets: together, and each by itself. */
+static void test_datasets_are_counted_apart(void)
+{
+	struct rank_figures figures = figures_of(100, 7);
+	struct jobs_count ways[JOBS_WAYS];
+	struct timespec before, after;
+	struct job *a1, *a2, *b2;
+	struct job_rank *r1, *r2, *low;
+	struct jobs_rank ranks[4];
+	struct counters_sum sum;
+	struct jobs *jobs;
+
+	CHECK(!jobs_open(3, &jobs));
+	before = jobs_changed(jobs, 1);
+	a2 = jobs_get(jobs, 2, "a");
+	b2 = jobs_get(jobs, 2, "b");
+	after = jobs_changed(jobs, 1);
+	CHECK(!memcmp(&before, &after, sizeof(before)));
+	a1 = jobs_get(jobs, 1, "a");
+	CHECK(a1 && a1 != a2);
+	job_connect(a1);
+	job_connect(a2);
+	job_add(a1, JOBS_DIRECT, 1, 10);
+	job_add(a2, JOBS_HANDOVER, 2, 30);
+	job_add(b2, JOBS_HANDOVER, 4, 50);
+	job_late(a2, JOBS_HANDOVER);
+	job_waited(a2, 1000);
+	jobs_delivered(jobs, 0, ways);
+	CHECK(ways[JOBS_DIRECT].bytes == 10 && ways[JOBS_HANDOVER].late == 1);
+	CHECK(ways[JOBS_HANDOVER].batches == 6);
+	jobs_delivered(jobs, 1, ways);
+	CHECK(ways[JOBS_DIRECT].bytes == 10 && !ways[JOBS_HANDOVER].batches);
+	jobs_delivery(jobs, 1, &sum);
+	CHECK(sum.items == 1 && sum.bytes == 10 && !sum.input_wait_ns);
+	jobs_delivery(jobs, 0, &sum);
+	CHECK(sum.items == 7 && sum.input_wait_ns == 1000);
+	/* One number, and so one entry. */
+	CHECK(list(jobs) == 2 && entries[0].number < entries[1].number);
+	CHECK(!strcmp(entries[0].name, "a") && entries[0].connections == 2);
+	CHECK(entries[0].count.batches == 3 && entries[0].count.bytes == 40);
+	CHECK(jobs_list(jobs, 0, 0, entries, 1) == 1);
+	CHECK(entries[0].count.batches == 3);
+	CHECK(jobs_list(jobs, 1, 0, entries, 3) == 1);
+	CHECK(entries[0].count.bytes == 10 && entries[0].connections == 1);
+	CHECK(jobs_list(jobs, 2, 0, entries, 3) == 2);
+	CHECK(entries[0].count.bytes == 30 && entries[1].count.bytes == 50);
+	r2 = job_rank_open(a2, 3, 8);
+	r1 = job_rank_open(a1, 3, 8);
+	low = job_rank_open(a1, 1, 8);
+	job_tell(a2, r2, &figures);
+	job_tell(a1, r1, &figures);
+	CHECK(jobs_ranks(jobs, 0, 0, ranks, 4) == 2);
+	CHECK(ranks[0].rank == 1 && ranks[1].rank == 3);
+	CHECK(ranks[1].loaders == 2);
+	CHECK(ranks[1].all.n[FIGURE_SAMPLES] == 200);
+	CHECK(jobs_ranks(jobs, 0, 0, ranks, 1) == 1 && ranks[0].rank == 1);
+	CHECK(jobs_ranks(jobs, 2, 0, ranks, 4) == 1);
+	CHECK(ranks[0].rank == 3 && ranks[0].loaders == 1);
+	CHECK(ranks[0].all.n[FIGURE_SAMPLES] == 100);
+	job_rank_close(a1, &low);
+	job_rank_close(a1, &r1);
+	job_rank_close(a2, &r2);
+	jobs_close(jobs);
+}
+
 /* Nobody counts where there is nothing to count with. */
 static void test_nothing(void)
 {
-	struct job *job = jobs_get(NULL, "a");
+	struct job *job = jobs_get(NULL, 0, "a");
 
 	struct jobs_rank rank;
 	struct job_rank *r = job_rank_open(NULL, 0, 0);
 
-	CHECK(!job && !jobs_get_session(NULL, 1));
-	CHECK(!r && !jobs_ranks(NULL, 0, &rank, 1));
+	CHECK(!job && !jobs_get_session(NULL, 0, 1));
+	CHECK(!r && !jobs_ranks(NULL, 0, 0, &rank, 1));
 	job_rank_close(NULL, &r);
 	job_waited(job, 1);
 	CHECK(!list(NULL));
@@ -358,7 +424,7 @@ static void *count_a_lot(void *arg)
 		snprintf(name, sizeof(name), "job-%u", i % MANY);
 		add(jobs, name, JOBS_HANDOVER, 1, 3);
 		if (i % 100 == 0)
-			CHECK(jobs_list(jobs, i, &(struct jobs_entry){ 0 },
+			CHECK(jobs_list(jobs, 0, i, &(struct jobs_entry){ 0 },
 					1) <= 1);
 	}
 	return NULL;
@@ -370,12 +436,12 @@ static void test_many_threads(void)
 	pthread_t threads[THREADS];
 	struct jobs *jobs;
 
-	CHECK(!jobs_open(&jobs));
+	CHECK(!jobs_open(1, &jobs));
 	for (int i = 0; i < THREADS; i++)
 		CHECK(!pthread_create(&threads[i], NULL, count_a_lot, jobs));
 	for (int i = 0; i < THREADS; i++)
 		CHECK(!pthread_join(threads[i], NULL));
-	jobs_delivered(jobs, ways);
+	jobs_delivered(jobs, 0, ways);
 	CHECK(ways[JOBS_HANDOVER].batches == THREADS * ROUNDS);
 	CHECK(ways[JOBS_HANDOVER].bytes == 3 * THREADS * ROUNDS);
 	CHECK(list(jobs) == JOBS_MAX);
@@ -394,6 +460,7 @@ int main(void)
 	test_ranks();
 	test_sums_of_ranks_have_an_end();
 	test_ranks_are_forgotten();
+	test_datasets_are_counted_apart();
 	test_nothing();
 	test_many_threads();
 	return 0;

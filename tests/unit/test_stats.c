@@ -10,6 +10,8 @@
 
 enum { SAMPLES = 64, BATCH = 8, BATCHES = SAMPLES / BATCH };
 
+static const struct stats_subject whole = { 0, NULL };
+
 struct fixture {
 	struct dataset *ds;
 	struct engine *engine;
@@ -38,7 +40,7 @@ static void set_up(struct fixture *f, enum cache_mode mode)
 	f->directory = "";
 	CHECK(!engine_open(&options, &f->engine));
 	CHECK(!engine_start(f->engine));
-	CHECK(!jobs_open(&f->jobs));
+	CHECK(!jobs_open(1, &f->jobs));
 	f->stats = (struct stats){
 		.engine = f->engine,
 		.jobs = f->jobs,
@@ -94,7 +96,7 @@ static json_t *json_of(struct fixture *f)
 {
 	char *text = NULL;
 
-	CHECK(!stats_json(&f->stats, &text));
+	CHECK(!stats_json(&f->stats, &whole, &text));
 	return parsed(text);
 }
 
@@ -121,7 +123,7 @@ static bool tells(struct fixture *f, const char *begin)
 	char *text = NULL, *line;
 	bool found = false;
 
-	CHECK(!stats_metrics(&f->stats, &text));
+	CHECK(!stats_metrics(&f->stats, &whole, &text));
 	CHECK(strlen(text) > 6);
 	CHECK(!strcmp(text + strlen(text) - 6, "# EOF\n"));
 	for (line = text; line && !found; line = strchr(line, '\n')) {
@@ -258,7 +260,7 @@ static void test_names_are_escaped(void)
 	f.stats.mountpoint = "/m\\n\"t\n";
 	f.directory = "\xff-\xc3\xa9";
 	read_batches(&f, 0, 1);
-	job = jobs_get(f.jobs, "a\"b\\");
+	job = jobs_get(f.jobs, 0, "a\"b\\");
 	job_add(job, JOBS_HANDOVER, 2, 5);
 	job_late(job, JOBS_HANDOVER);
 	CHECK(tells(
@@ -287,18 +289,18 @@ static void test_one_job(void)
 	json_t *json;
 
 	set_up(&f, CACHE_OS);
-	job = jobs_get(f.jobs, "a");
+	job = jobs_get(f.jobs, 0, "a");
 	job_connect(job);
 	job_add(job, JOBS_DIRECT, 3, 100);
-	CHECK(jobs_list(f.jobs, 0, &entry, 1) == 1);
-	CHECK(!stats_job(&f.stats, entry.number, &text));
+	CHECK(jobs_list(f.jobs, 0, 0, &entry, 1) == 1);
+	CHECK(!stats_job(&f.stats, &whole, entry.number, &text));
 	json = parsed(steal(text));
 	CHECK(is_text(json, "name", "a") && number(json, "batches") == 3);
 	CHECK(number(json, "bytes") == 100 && number(json, "late") == 0);
 	CHECK(number(json, "connections") == 1 && number(json, "idle_s") < 60);
 	json_decref(json);
-	CHECK(stats_job(&f.stats, entry.number + 1, &text) == -ESTALE);
-	CHECK(stats_job(&f.stats, 0, &text) == -ESTALE && !text);
+	CHECK(stats_job(&f.stats, &whole, entry.number + 1, &text) == -ESTALE);
+	CHECK(stats_job(&f.stats, &whole, 0, &text) == -ESTALE && !text);
 	job_disconnect(job);
 	jobs_put(&job);
 	tear_down(&f);

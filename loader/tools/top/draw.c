@@ -131,7 +131,11 @@ static void put_batches(struct canvas *c, const struct top_view *v)
 
 static void put_values(struct canvas *c, const struct top_view *v)
 {
-	if (has_own_cache(v))
+	if (!v->now->is_whole)
+		put_line(
+			c,
+			"cache    shared with other datasets: see the directory above");
+	else if (has_own_cache(v))
 		put_facts(c, "values   ", top_value_facts, v, v->has_rates);
 	else
 		put_line(
@@ -141,7 +145,7 @@ static void put_values(struct canvas *c, const struct top_view *v)
 
 static void put_reads(struct canvas *c, const struct top_view *v)
 {
-	if (has_own_cache(v))
+	if (v->now->is_whole && has_own_cache(v))
 		put_facts(c, "disk     ", top_disk_facts, v, v->has_rates);
 }
 
@@ -155,6 +159,8 @@ static void put_budget(struct canvas *c, const struct top_view *v)
 
 	snprintf(label, sizeof(label), "memory   %s",
 		 draw_bar(share, BAR_MAX, fill));
+	if (!r->is_whole)
+		return;
 	if (has_own_cache(v))
 		put_facts(c, label, top_cache_facts, r, true);
 	else

@@ -245,6 +245,7 @@ static int take_all(json_t *o, struct top_reading *r, char why[TOP_WHY_SIZE])
 	if (bad)
 		return bad;
 	top_printable(mode ? mode : "", r->mode, sizeof(r->mode));
+	r->is_whole = json_object_get(o, "slots");
 	r->readers = json_array_size(json_object_get(o, "streams"));
 	return take_jobs(json_object_get(o, "jobs"), r, why);
 }

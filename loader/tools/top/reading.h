@@ -9,6 +9,7 @@
 #ifndef LOADER_TOOLS_TOP_READING_H
 #define LOADER_TOOLS_TOP_READING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,6 +49,7 @@ struct top_job {
 struct top_reading {
 	int64_t at_ns; /* of the monotonic clock */
 	uint64_t uptime_s;
+	bool is_whole; /* not one dataset of a mount of several */
 	char mode[16]; /* of the cache */
 	uint64_t limit, used;
 	uint64_t hits, late, misses;
