@@ -53,7 +53,8 @@ def wait_until(condition, what, seconds=DEADLINE):
 def mounts():
     """mountpoint -> (source, type, options)"""
     out = {}
-    for line in pathlib.Path("/proc/self/mounts").read_text().splitlines():
+    for line in pathlib.Path("/proc/self/mounts").read_text(
+            errors="surrogateescape").splitlines():
         source, where, kind, options = (
             re.sub(r"\\(\d{3})", lambda m: chr(int(m[1], 8)), word)
             for word in line.split(" ")[:4])

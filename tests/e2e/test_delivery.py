@@ -30,7 +30,8 @@ PATHS = [(e, n) for e in range(EPOCHS) for n in range(BATCHES)]
 # half of that for the lent ones; with the kernel's cache both are 256.
 CACHES = {"os": "cache=os",
           "process": "cache=process,cache_size=32MiB,cold_size=16MiB"}
-LENT = {"os": 64, "process": 2}
+# One job may hold 3/4 of what is lent: three times the bytes that are left.
+LENT = {"os": 48, "process": 1}
 HOARD = 100     # the first epoch of what is held for the whole time
 
 
