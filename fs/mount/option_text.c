@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "fs/util/name.h"
+
 static const char usage[] =
 	"usage: betonfs [-dfs] [-o option[,option...]] dataset... mountpoint\n"
 	"\n"
@@ -61,6 +63,13 @@ void opts_list(FILE *out)
 	}
 }
 
+void opts_print(FILE *out, const char *key, const char *value)
+{
+	fprintf(out, "%s=", key);
+	name_quote(out, value);
+	fputc('\n', out);
+}
+
 /* Writes "key=value" of a row that is set. Returns false if it is not. */
 static bool print_row(FILE *out, const struct options *opts,
 		      const struct opts_row *row, const char *before)
@@ -91,7 +100,8 @@ static bool print_row(FILE *out, const struct options *opts,
 		text = *(char **)opts_member(opts, row);
 		if (!text)
 			return false;
-		fprintf(out, "%s%s=%s", before, row->key, text);
+		fprintf(out, "%s%s=", before, row->key);
+		name_quote(out, text);
 		return true;
 	default:
 		return false;
@@ -139,7 +149,7 @@ char *opts_text(const struct options *opts)
 	if (out) {
 		fprintf(out, "%s%s", set, *set ? "\n" : "");
 		for (size_t i = 0; i < opts->num_subsets; i++)
-			fprintf(out, "subset=%s\n", opts->subsets[i]);
+			opts_print(out, "subset", opts->subsets[i]);
 		fclose(out);
 	}
 	free(set);

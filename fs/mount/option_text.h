@@ -18,4 +18,8 @@ char *opts_spec(const struct options *opts);
 char *opts_mount(const struct options *opts);
 char *opts_text(const struct options *opts);
 
+/* Writes "key=value" as a line of .betonfs/options, in which no value can look
+   like another line. name_unquote() turns the value back. */
+void opts_print(FILE *out, const char *key, const char *value);
+
 #endif

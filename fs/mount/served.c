@@ -80,14 +80,15 @@ static char *text_of_options(const struct served *s,
 	fprintf(out, "pid=%d\n", (int)getpid());
 	for (size_t i = 0; i < num_served(s); i++) {
 		if (!only || only == &s->datasets[i])
-			fprintf(out, "dataset=%s\n", s->datasets[i].path);
+			opts_print(out, "dataset", s->datasets[i].path);
 	}
-	fprintf(out, "mountpoint=%s\ndirectory=%s\nhandover=%s%s\n",
-		s->mountpoint, only ? only->name : "", s->handover ? "@" : "",
+	opts_print(out, "mountpoint", s->mountpoint);
+	opts_print(out, "directory", only ? only->name : "");
+	fprintf(out, "handover=%s%s\n", s->handover ? "@" : "",
 		s->handover ? handover_name(s->handover) : "");
 	/* The size of all datasets is part of the reason. */
 	if (!only || num_served(s) == 1)
-		fprintf(out, "why=%s\n", engine_tiers_why(s->engine));
+		opts_print(out, "why", engine_tiers_why(s->engine));
 	fputs(set, out);
 	fclose(out);
 	return text;

@@ -31,6 +31,39 @@ void name_escape(const char *name, char *out)
 	*out = '\0';
 }
 
+void name_quote(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		if (iscntrl((unsigned char)*text) || *text == '\\')
+			fprintf(out, "\\%03o", (unsigned char)*text);
+		else
+			fputc(*text, out);
+	}
+}
+
+static bool is_quoted(const char *text)
+{
+	return text[0] == '\\' && text[1] >= '0' && text[1] <= '3' &&
+	       text[2] >= '0' && text[2] <= '7' && text[3] >= '0' &&
+	       text[3] <= '7';
+}
+
+void name_unquote(char *text)
+{
+	char *out = text;
+
+	while (*text) {
+		if (is_quoted(text)) {
+			*out++ = (char)((text[1] - '0') << 6 |
+					(text[2] - '0') << 3 | (text[3] - '0'));
+			text += 4;
+		} else {
+			*out++ = *text++;
+		}
+	}
+	*out = '\0';
+}
+
 unsigned name_digits(uint64_t n)
 {
 	unsigned digits = 1;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum {
 	NAME_DIGITS_MAX = 20,
@@ -18,6 +19,14 @@ enum {
  * room for NAME_ESCAPED times the text and 2 bytes.
  */
 void name_escape(const char *text, char *out);
+
+/*
+ * Writes any text as a part of one line: control characters and backslashes
+ * become \ooo in octal, as in /proc/mounts. name_unquote() turns such a text
+ * back, in place.
+ */
+void name_quote(FILE *out, const char *text);
+void name_unquote(char *text);
 
 /* How many digits the numbers of [0, n) are written with: at least 6. */
 unsigned name_digits(uint64_t n);

@@ -293,15 +293,17 @@ static int mount_find_subset(struct feed *feed, const struct subset_ref *ref)
 /* Reads the value of an option of the daemon, or the empty text. */
 static void read_option(FILE *options, const char *key, char *out, size_t size)
 {
-	size_t n = strlen(key);
-	char line[PATH_SIZE + 64];
+	cleanup_free char *line = NULL;
+	size_t n = strlen(key), room = 0;
 
 	*out = '\0';
 	rewind(options);
-	while (fgets(line, sizeof(line), options)) {
+	while (getline(&line, &room, options) > 0) {
 		line[strcspn(line, "\n")] = '\0';
-		if (!strncmp(line, key, n) && line[n] == '=' &&
-		    strlen(line + n + 1) < size)
+		if (strncmp(line, key, n) != 0 || line[n] != '=')
+			continue;
+		name_unquote(line + n + 1);
+		if (strlen(line + n + 1) < size)
 			strcpy(out, line + n + 1);
 	}
 }

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import pathlib
+import re
 import stat
 import subprocess
 import threading
@@ -354,6 +355,31 @@ def test_options_tell_which_directory(train, val, both, mount):
     assert [x for x in one if x.startswith("pid=")] == \
         [x for x in root if x.startswith("pid=")]
     assert "directory=" in lines(mount(val.path) / ".betonfs/options")
+
+
+def unquoted(text):
+    return re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), text)
+
+
+def test_a_name_adds_no_line_to_the_options(val, tmp_path, mount_all):
+    """A file's name may have any byte but a slash."""
+    told = "pid=1\nhandover=@nobody\ndirectory=elsewhere"
+    odd = tmp_path / f"x\n{told}\n\\012\ty.beton"
+    os.rename(val.path, odd)
+    other = make.numbers(tmp_path / "z.beton", 5)
+    for paths in ([odd], [other.path, odd]):
+        where = mount_all(paths)
+        top = where if len(paths) == 1 else where / odd.stem
+        pairs = [x.partition("=") for x in lines(top / ".betonfs/options")]
+        keys = [key for key, _, _ in pairs]
+        assert len(set(keys)) == len(keys) and "" not in keys
+        of = {key: value for key, _, value in pairs}
+        assert unquoted(of["dataset"]) == str(odd) != of["dataset"]
+        assert unquoted(of["directory"]) == os.path.relpath(top, where).strip(
+            ".")
+        dumped.beton("bench", top, "--spec", "batch=4", "--pipeline",
+                     "label | int32", "--until", "read", "--delivery",
+                     "handover")
 
 
 # --- SPECs ---

@@ -1005,6 +1005,12 @@ def test_a_dataset_on_a_mount_is_its_file(data, dataset, mount, tmp_path):
                     dataset.get_batch([5, -1, 5], ("label", "vec")))
 
 
+def test_a_file_on_a_mount_may_have_any_name(data, mount, tmp_path):
+    odd = tmp_path / "x\ndataset=\\012\ty.beton"
+    os.link(data.path, odd)
+    assert len(betonfs.Dataset(mount(odd))) == N
+
+
 def test_a_directory_may_be_none_of_a_mount(data, mount, tmp_path):
     for path in tmp_path, mount(data.path) / "samples":
         with pytest.raises(FileNotFoundError, match="no dataset on a mount"):

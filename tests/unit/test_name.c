@@ -50,6 +50,38 @@ static void other_bytes_are_escaped(void)
 		CHECK(!strcmp(stem_of(table[i][0]), table[i][1]));
 }
 
+static void a_quoted_text_is_one_line_and_comes_back(void)
+{
+	static const char *const table[][2] = {
+		{ "", "" },
+		{ "/a b,c=d%~\xc3\xa9\xff", "/a b,c=d%~\xc3\xa9\xff" },
+		{ "x\npid=1\ny", "x\\012pid=1\\012y" },
+		{ "\t\r\x7f\x1b", "\\011\\015\\177\\033" },
+		{ "\\012", "\\134012" },
+		{ "\\", "\\134" },
+	};
+	char *text = NULL;
+	size_t size;
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		FILE *out = open_memstream(&text, &size);
+
+		CHECK(out);
+		name_quote(out, table[i][0]);
+		fclose(out);
+		CHECK(!strcmp(text, table[i][1]));
+		name_unquote(text);
+		CHECK(!strcmp(text, table[i][0]));
+		free(text);
+	}
+	/* What was not quoted stays. */
+	text = strdup("\\9\\01\\400\\");
+	CHECK(text);
+	name_unquote(text);
+	CHECK(!strcmp(text, "\\9\\01\\400\\"));
+	free(text);
+}
+
 struct named {
 	unsigned type;
 	const char *name;
@@ -222,6 +254,7 @@ int main(void)
 {
 	harmless_names_stay_as_they_are();
 	other_bytes_are_escaped();
+	a_quoted_text_is_one_line_and_comes_back();
 	duplicates_are_numbered();
 	files_of_different_fields_never_share_a_name();
 	sixty_five_thousand_duplicates_would_fit();

@@ -40,6 +40,8 @@ def _open(path: str) -> _beton.Dataset:
         return _beton.Dataset(path)
     options = _told(path, ".betonfs/options")
     of, = re.findall(r"^dataset=(.*)$", options, re.M)[:1] or [""]
+    # Control characters and backslashes are written as in /proc/mounts.
+    of = re.sub(r"\\([0-3][0-7]{2})", lambda m: chr(int(m[1], 8)), of)
     told = json.loads(_told(path, "dataset.json"))
     file = _beton.Dataset(of)
     if (os.path.getsize(of), file.samples,

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 #include "fs/util/typed.h"
 
 enum {
@@ -41,14 +42,15 @@ static void look_at_disk(const struct ladder_options *o, struct evidence *e)
 static bool mount_option(const char *mount, const char *name, char *out,
 			 size_t size)
 {
-	char path[4096], line[1024];
-	size_t n = strlen(name);
+	cleanup_free char *line = NULL;
+	size_t n = strlen(name), room = 0;
+	char path[4096];
 	bool found = false;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%.4000s/.betonfs/options", mount);
 	f = fopen(path, "re");
-	while (f && !found && fgets(line, sizeof(line), f)) {
+	while (f && !found && getline(&line, &room, f) > 0) {
 		line[strcspn(line, "\n")] = '\0';
 		found = !strncmp(line, name, n) && line[n] == '=';
 	}
