@@ -67,6 +67,15 @@ static int read_link(const struct place *p, const struct stat *st,
 	return 0;
 }
 
+/* The kernel's answer, which also holds: it sees owners that a namespace of
+   users hides. */
+static int ask_kernel(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) || errno == ENOENT ? 0 : -errno;
+}
+
 /* Follows links from the path to *p. `file`: the file there, if p->is_taken. */
 static int follow_links(struct place *p, const char *path, struct stat *file)
 {
@@ -110,6 +119,7 @@ int place_open(const char *path, struct place *out)
 	int r = is_named ? check_kind(&named) : 0;
 
 	r = r ? r : follow_links(&p, path, &file);
+	r = r ? r : ask_kernel(path);
 	if (!r && p.is_taken)
 		r = check_kind(&file);
 	if (!r && is_named &&
@@ -154,6 +164,7 @@ int place_make_folder(const char *path, int *out)
 	     n > 1 && trimmed[n - 1] == '/'; n--)
 		trimmed[n - 1] = '\0';
 	r = r ? r : follow_links(&p, trimmed, &file);
+	r = r ? r : ask_kernel(trimmed);
 	if (!r && !p.is_taken && mkdirat(p.folder, p.name, 0777) &&
 	    errno != EEXIST)
 		r = -errno;
