@@ -100,6 +100,17 @@ static bool is_of_dataset(const struct feed *feed, const struct batch_view *v)
 	       v->header->num_fields == feed->num_fields;
 }
 
+/* Users find their own data by the ids. */
+static bool has_known_samples(const struct feed *feed,
+			      const struct batch_view *v)
+{
+	for (uint32_t i = 0; i < v->header->rows; i++) {
+		if (v->ids[i] >= feed->facts.samples)
+			return false;
+	}
+	return true;
+}
+
 int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 	       struct feed_batch *into, struct batch_view *out)
 {
@@ -112,7 +123,8 @@ int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 	r = batch_view_init(out, into->bytes, into->size, why);
 	if (!r && (!is_of_dataset(feed, out) || out->header->epoch != epoch ||
 		   out->header->batch != number ||
-		   out->header->rows != spec_rows(&feed->spec, number)))
+		   out->header->rows != spec_rows(&feed->spec, number) ||
+		   !has_known_samples(feed, out)))
 		r = -ESTALE;
 	if (r)
 		log_error(feed->log, "%s: epoch %llu batch %llu: %s",

@@ -7,7 +7,6 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/dataset/field.h"
 #include "fs/util/bytes.h"
 #include "fs/util/name.h"
 #include "loader/feed/batch_view.h"
+#include "loader/feed/description.h"
 #include "loader/feed/feed.h"
 #include "loader/feed/file_reader.h"
 #include "loader/feed/handover_client.h"
@@ -56,68 +55,39 @@ static void mount_close(struct feed *feed)
 	file_reader_close(m->reader);
 }
 
-static int parse_field(struct feed *feed, uint32_t i, json_t *o)
+/* Reads a regular file of a moderate size. */
+static int read_text(const char *name, uint64_t max, struct buffer *into,
+		     uint64_t *size)
 {
-	struct pipeline_field *f = &feed->fields[i];
-	const char *name, *stem, *type, *dtype = "|u1", *unusable = NULL;
-	const struct field_type *row;
-	json_t *shape = NULL, *dim;
-	size_t k;
+	struct stat st;
 
-	if (json_unpack(o, "{s:s, s:s, s:s, s?s, s?o, s?s}", "name", &name,
-			"stem", &stem, "type", &type, "dtype", &dtype, "shape",
-			&shape, "unusable", &unusable) ||
-	    !(row = field_type_by_name(type)) ||
-	    strlen(dtype) >= sizeof(f->dtype) ||
-	    json_array_size(shape) > BETON_MAX_NDIM)
-		return -BETON_ECORRUPT;
-	snprintf(feed->names[i].name, sizeof(feed->names[i].name), "%s", name);
-	snprintf(feed->names[i].stem, sizeof(feed->names[i].stem), "%s", stem);
-	f->column = row->column;
-	strcpy(f->dtype, dtype);
-	f->usable = !unusable;
-	f->ndim = (uint32_t)json_array_size(shape);
-	json_array_foreach(shape, k, dim) f->shape[k] =
-		(uint64_t)json_integer_value(dim);
-	return 0;
+	if (stat(name, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if ((uint64_t)st.st_size > max)
+		return -EFBIG;
+	return file_reader_read_here(name, into, size);
 }
 
-static int parse_schema(struct feed *feed, json_t *o)
+static int read_description(struct feed *feed)
 {
-	json_int_t version, samples, data_bytes;
-	const char *fingerprint;
-	json_t *fields, *field;
-	size_t i;
-	int r;
-
-	if (json_unpack(o, "{s:I, s:I, s:I, s:s, s:o}", "version", &version,
-			"samples", &samples, "data_bytes", &data_bytes,
-			"fingerprint", &fingerprint, "fields", &fields) ||
-	    version != 1 || strlen(fingerprint) != 2 * BETON_FINGERPRINT_SIZE)
-		return -BETON_ECORRUPT;
-	feed->facts.samples = (uint64_t)samples;
-	feed->facts.data_bytes = (uint64_t)data_bytes;
-	memcpy(feed->fingerprint, fingerprint, sizeof(feed->fingerprint));
-	r = feed_make_fields(feed, (uint32_t)json_array_size(fields));
-	json_array_foreach(fields, i, field) r =
-		r ? r : parse_field(feed, (uint32_t)i, field);
-	return r;
-}
-
-static int read_schema(struct feed *feed)
-{
-	char name[PATH_SIZE];
-	json_error_t error;
-	json_t *o;
+	char name[PATH_SIZE], why[DESCRIPTION_WHY_SIZE];
+	struct buffer text = { NULL, 0 };
+	uint64_t size;
 	int r;
 
 	snprintf(name, sizeof(name), "%s/dataset.json", feed->path);
-	o = json_load_file(name, 0, &error);
-	r = o ? parse_schema(feed, o) : -BETON_ECORRUPT;
-	json_decref(o);
+	r = read_text(name, DESCRIPTION_MAX, &text, &size);
 	if (r)
-		log_error(feed->log, "%s: not the schema of a dataset: %s",
-			  name, o ? "something is missing" : error.text);
+		snprintf(why, sizeof(why), "%s", strerror(-r));
+	else
+		r = description_parse(feed, (const char *)text.bytes, size,
+				      why);
+	if (r)
+		log_error(feed->log, "%s: not the description of a dataset: %s",
+			  name, why);
+	buffer_fini(&text);
 	return r;
 }
 
@@ -137,15 +107,14 @@ static int read_batch(struct feed *feed, const char *name, struct buffer *into,
 	return note_read(feed, name, file_reader_read_here(name, into, size));
 }
 
-/* Sample 0 of every image field, for pipelines that need a fixed shape. */
-static int read_shapes(struct feed *feed)
+/* Sample 0, for pipelines that need a fixed shape. */
+static int read_sample(struct feed *feed)
 {
 	struct buffer buffer = { NULL, 0 };
-	char name[PATH_SIZE], why[BATCH_VIEW_WHY_SIZE];
+	char name[PATH_SIZE], why[BATCH_VIEW_WHY_SIZE] = "it has other fields";
 	struct batch_view view;
-	struct batch_view_value v;
 	uint64_t size;
-	int r = 0;
+	int r;
 
 	if (!feed->facts.samples)
 		return 0;
@@ -156,19 +125,10 @@ static int read_shapes(struct feed *feed)
 	r = read_batch(feed, name, &buffer, &size);
 	if (!r) {
 		r = batch_view_init(&view, buffer.bytes, size, why);
+		if (!r)
+			r = description_add_sample(feed, &view);
 		if (r)
 			log_error(feed->log, "%s: %s", name, why);
-	}
-	for (uint32_t i = 0; i < feed->num_fields && !r; i++) {
-		if (view.header->num_fields != feed->num_fields)
-			break;
-		v = batch_view_at(&view, i, 0);
-		feed->fields[i].width = v.width;
-		feed->fields[i].height = v.height;
-		if (feed->fields[i].column == COLUMN_RECORD) {
-			feed->fields[i].ndim = 1;
-			feed->fields[i].shape[0] = v.size;
-		}
 	}
 	buffer_fini(&buffer);
 	return r;
@@ -359,9 +319,9 @@ static int mount_open(const char *path, const struct feed_options *o,
 	m->base.ops = &feed_mount;
 	m->base.log = o->log;
 	m->base.path = strdup(path);
-	r = m->base.path ? read_schema(&m->base) : -ENOMEM;
+	r = m->base.path ? read_description(&m->base) : -ENOMEM;
 	if (!r)
-		r = read_shapes(&m->base);
+		r = read_sample(&m->base);
 	if (!r)
 		r = file_reader_open(&m->reader);
 	if (!r)

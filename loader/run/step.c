@@ -76,7 +76,9 @@ static int prepare_ragged(struct step *s, uint32_t i,
 	offsets = (int64_t *)out->offsets.bytes;
 	for (uint32_t row = 0; row < s->batch.rows; row++) {
 		offsets[row] = (int64_t)at;
-		at += ragged_size(s, o->field, row);
+		if (!add_ok(at, ragged_size(s, o->field, row), &at) ||
+		    at >= INT64_MAX)
+			return -ENOMEM;
 	}
 	offsets[s->batch.rows] = (int64_t)at;
 	out->shape[0] = at;
@@ -106,11 +108,13 @@ static int prepare_fixed(struct step *s, uint32_t i,
 	struct step_output *out = &s->outputs[i];
 	int r;
 
+	if (!mul_ok(s->batch.rows, o->row_size, &s->tensors[i].size) ||
+	    s->tensors[i].size >= INT64_MAX)
+		return -ENOMEM;
 	out->shape[0] = s->batch.rows;
 	memcpy(out->shape + 1, o->shape, o->ndim * sizeof(o->shape[0]));
 	s->tensors[i].offsets = NULL;
 	s->tensors[i].ndim = o->ndim + 1;
-	s->tensors[i].size = s->batch.rows * o->row_size;
 	s->tensors[i].device_type = BETON_DEVICE_CPU;
 	s->tensors[i].device_id = 0;
 	out->rows = s->parcel ? device_batch_rows(s->parcel, i) : NULL;
