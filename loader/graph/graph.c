@@ -165,7 +165,8 @@ struct chain chain_rest(const struct chain *chain, size_t at)
 	struct chain head = chain_head(chain, at), rest = *chain;
 
 	rest.source = *chain_type(&head);
-	rest.nodes += at;
+	if (at) /* a chain without nodes has no array of them */
+		rest.nodes += at;
 	rest.num_nodes -= at;
 	return rest;
 }

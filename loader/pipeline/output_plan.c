@@ -59,7 +59,7 @@ static int init_pass(struct pass *pass, const struct chain *chain, size_t from,
 	size_t to = find_cut(chain, from), i;
 
 	pass->chain = pass->head = chain_part(chain, from, to);
-	pass->images = chain->nodes + to;
+	pass->images = to ? chain->nodes + to : chain->nodes;
 	for (i = 0; i < pass->chain.num_nodes; i++)
 		pass->num_geometry +=
 			pass->chain.nodes[i].op->kind == OP_GEOMETRY;
