@@ -87,6 +87,8 @@ static uint8_t *map_aligned(int fd, uint64_t capacity)
 		munmap(all, head);
 	munmap(at + align_up(capacity, 4096),
 	       size + HUGE_PAGE - head - align_up(capacity, 4096));
+	/* A child of fork() that lives on would keep the memory. */
+	madvise(at, capacity, MADV_DONTFORK);
 	return at;
 }
 
@@ -411,6 +413,16 @@ static int check_owner(int fd)
 	return who.uid == 0 || who.uid == geteuid() ? 0 : -EPERM;
 }
 
+/* Closes the connection also for children of fork(), which have the descriptor
+   too. */
+static void disconnect(int fd)
+{
+	if (fd < 0)
+		return;
+	shutdown(fd, SHUT_RDWR);
+	close(fd);
+}
+
 static void set_timeout(int fd, time_t seconds)
 {
 	const struct timeval t = { .tv_sec = seconds };
@@ -467,8 +479,7 @@ void handover_client_close(struct handover_client *l)
 		return;
 	while (l->lents)
 		lent_free(l, l->lents);
-	if (l->fd >= 0)
-		close(l->fd);
+	disconnect(l->fd);
 	pthread_mutex_destroy(&l->lock);
 	free(l);
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -156,7 +157,7 @@ static void answer(struct server *s, uint64_t request)
 	CHECK(sendmsg(s->fd, &m, 0) == sizeof(batch));
 }
 
-static struct lent *borrow(struct server *s, struct handover_client *l)
+static struct loan borrow(struct server *s, struct handover_client *l)
 {
 	struct request q;
 	uint64_t number;
@@ -166,7 +167,7 @@ static struct lent *borrow(struct server *s, struct handover_client *l)
 	answer(s, number);
 	CHECK(!request_end(&q));
 	CHECK(q.loan.size == SIZE);
-	return q.loan.lent;
+	return q.loan;
 }
 
 /* Sends messages until the daemon takes no more of them. */
@@ -243,7 +244,7 @@ static void a_daemon_that_ends_ends_the_wait(void)
 static void a_release_does_not_wait_and_is_not_lost(void)
 {
 	struct handover_client *l;
-	struct lent *a, *b;
+	struct loan a, b;
 	struct request q;
 	struct server s;
 	uint64_t number;
@@ -253,8 +254,8 @@ static void a_release_does_not_wait_and_is_not_lost(void)
 	a = borrow(&s, l);
 	b = borrow(&s, l);
 	fill_queue(l);
-	handover_client_give_back(l, a);
-	handover_client_give_back(l, b);
+	handover_client_give_back(l, a.lent);
+	handover_client_give_back(l, b.lent);
 	request_begin(&q, l);
 	CHECK(read_to_get(&s, &number) == 2);
 	answer(&s, number);
@@ -268,6 +269,48 @@ static void a_release_does_not_wait_and_is_not_lost(void)
 	server_close(&s);
 }
 
+/* --- other processes --- */
+
+static bool is_mapped(const void *at)
+{
+	unsigned char resident;
+
+	return !mincore((void *)at, 1, &resident);
+}
+
+/* A child of fork(), like a worker of another loader, may live on for long. */
+static void a_forked_child_keeps_nothing(void)
+{
+	struct handover_client *l;
+	struct server s;
+	struct loan loan;
+	int ready[2];
+	char answer;
+	pid_t child;
+
+	server_open(&s);
+	l = connect_to(&s);
+	loan = borrow(&s, l);
+	CHECK(!pipe(ready));
+	child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		answer = is_mapped(loan.bytes) ? 'm' : 'n';
+		alarm(DEADLINE_S);
+		if (write(ready[1], &answer, 1) == 1)
+			pause();
+		_exit(1);
+	}
+	CHECK(read(ready[0], &answer, 1) == 1);
+	CHECK(answer == 'n' && is_mapped(loan.bytes));
+	handover_client_close(l);
+	CHECK(!recv(s.fd, &answer, 1, 0));
+	CHECK(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child);
+	close(ready[0]);
+	close(ready[1]);
+	server_close(&s);
+}
+
 int main(void)
 {
 	alarm(DEADLINE_S);
@@ -275,5 +318,6 @@ int main(void)
 	a_request_that_is_not_taken_can_be_canceled();
 	a_daemon_that_ends_ends_the_wait();
 	a_release_does_not_wait_and_is_not_lost();
+	a_forked_child_keeps_nothing();
 	return 0;
 }
