@@ -311,6 +311,46 @@ static void a_forked_child_keeps_nothing(void)
 	server_close(&s);
 }
 
+enum { OTHER_USER = 65534 };
+
+static void serve_as_other_user(int out)
+{
+	struct server s;
+
+	alarm(DEADLINE_S);
+	CHECK(!setgid(OTHER_USER) && !setuid(OTHER_USER));
+	server_open(&s);
+	CHECK(write(out, s.address, sizeof(s.address)) == sizeof(s.address));
+	for (;;)
+		accept(s.listener, NULL, NULL);
+}
+
+/* That user could change the memory after it was checked. */
+static void a_daemon_of_another_user_is_refused(void)
+{
+	const struct handover_client_name name = { NULL, 0, 1 };
+	struct handover_client *l;
+	struct server s;
+	int address[2];
+	pid_t child;
+
+	if (geteuid()) {
+		printf("skip: only root can be another user\n");
+		return;
+	}
+	CHECK(!pipe(address));
+	child = fork();
+	CHECK(child >= 0);
+	if (!child)
+		serve_as_other_user(address[1]);
+	CHECK(read(address[0], s.address, sizeof(s.address)) ==
+	      sizeof(s.address));
+	CHECK(handover_client_open(s.address, &name, &l) == -EPERM);
+	CHECK(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child);
+	close(address[0]);
+	close(address[1]);
+}
+
 int main(void)
 {
 	alarm(DEADLINE_S);
@@ -319,5 +359,6 @@ int main(void)
 	a_daemon_that_ends_ends_the_wait();
 	a_release_does_not_wait_and_is_not_lost();
 	a_forked_child_keeps_nothing();
+	a_daemon_of_another_user_is_refused();
 	return 0;
 }
