@@ -160,7 +160,8 @@ static uint64_t use_after(const struct order *orders, uint64_t sample,
 			  uint64_t at)
 {
 	for (uint64_t e = at / SAMPLES; e < EPOCHS + 2; e++) {
-		uint64_t use = e * SAMPLES + order_position(&orders[e], sample, 0);
+		uint64_t use =
+			e * SAMPLES + order_position(&orders[e], sample, 0);
 
 		if (use > at)
 			return use;
@@ -268,6 +269,79 @@ static void a_lower_limit_evicts(void)
 	cache_stats(f.cache, &stats);
 	CHECK(stats.used_bytes <= LIMIT / 4);
 	tear_down(&f);
+}
+
+/* --- what is evicted --- */
+
+static uint64_t next_in_table(void *arg, const struct cache_file *file,
+			      uint64_t chunk)
+{
+	const uint64_t *uses = arg;
+
+	(void)file;
+	return uses[chunk];
+}
+
+static void ignore_bytes(void *arg, uint64_t owner, uint64_t bytes)
+{
+	(void)arg;
+	(void)owner;
+	(void)bytes;
+}
+
+static void need_sample(struct cache *cache, struct cache_file *file,
+			uint64_t sample)
+{
+	const struct cache_want want = {
+		.first = sample,
+		.end = sample + 1,
+		.must = sample,
+	};
+
+	CHECK(!cache_fetch(file, &want));
+	while (cache_reads(cache))
+		sched_yield();
+	CHECK(cache_has(file, sample));
+}
+
+/* The sample that is needed last comes to be needed first, after the cache had
+   looked at it. */
+static void a_sample_that_is_needed_soon_by_now_stays(void)
+{
+	static uint64_t uses[SAMPLES];
+	const struct cache_options options = {
+		.limit = LIMIT,
+		.next_use = next_in_table,
+		.read_done = ignore_bytes,
+		.wasted = ignore_bytes,
+		.arg = uses,
+	};
+	struct dataset *ds = open_dataset();
+	struct cache_stats stats;
+	struct cache_file *file;
+	struct cache *cache;
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < SAMPLES; i++)
+		uses[i] = i + 2;
+	CHECK(!cache_open(&options, &cache));
+	CHECK(!cache_add(cache, ds));
+	file = (struct cache_file *)ds->payloads;
+	do {
+		need_sample(cache, file, n++);
+		cache_stats(cache, &stats);
+	} while (!stats.evicted_bytes);
+	/* The one before it was evicted, as the last of all. */
+	CHECK(!cache_has(file, n - 2) && cache_has(file, n - 3));
+	uses[n - 1] = 1;
+	uses[n - 3] = 1;
+	for (uint64_t i = n; i < n + 10; i++) {
+		uses[i] = 2;
+		need_sample(cache, file, i);
+	}
+	CHECK(cache_has(file, n - 3) && !cache_has(file, n - 4));
+	cache_close(cache);
+	dataset_close(ds);
 }
 
 /* --- what is counted for readers --- */
@@ -471,6 +545,7 @@ int main(void)
 	quasi_random_reads_once(true);
 	the_cold_tier_saves_reads();
 	a_lower_limit_evicts();
+	a_sample_that_is_needed_soon_by_now_stays();
 	values_are_there_or_missed();
 	what_nobody_used_is_its_readers_waste();
 	any_limit_is_an_answer();

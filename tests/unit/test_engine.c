@@ -299,6 +299,33 @@ static void work_that_has_begun_is_not_waited_for(void)
 	tear_down(&f);
 }
 
+/* Slots are found by their layouts: two for one batch would be two slots. */
+static void two_threads_make_one_layout(void)
+{
+	struct ticket *tickets[2];
+	struct batch *batches[2];
+	struct fixture f;
+	struct gate gate;
+
+	set_up(&f, 0, 2);
+	stream_close(f.stream);
+	CHECK(!stream_open(f.engine, f.ds, &f.spec, 1, &f.stream));
+	gate_shut(&gate, f.ds, 0, SAMPLES);
+	for (size_t i = 0; i < 2; i++)
+		CHECK(!stream_lay_out(f.stream, 0, keep_batch, &batches[i],
+				      &tickets[i]));
+	gate_wait(&gate, 2);
+	gate_open(&gate);
+	for (size_t i = 0; i < 2; i++)
+		ticket_close(&tickets[i]);
+	CHECK(batches[0] == batches[1]);
+	for (size_t i = 0; i < 2; i++)
+		batch_put(&batches[i]);
+	engine_stop(f.engine);
+	gate_remove(&gate);
+	tear_down(&f);
+}
+
 static void count_layout(void *arg, int result, struct batch *batch)
 {
 	CHECK(!result);
@@ -576,6 +603,7 @@ int main(void)
 	the_last_batch_stays_whatever_the_budget();
 	tickets_may_be_given_up_at_any_time();
 	work_that_has_begun_is_not_waited_for();
+	two_threads_make_one_layout();
 	a_slow_disk_stops_no_other_dataset();
 	a_slow_user_stops_no_other_user();
 	memory_that_is_too_small_is_refused();

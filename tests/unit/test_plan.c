@@ -117,12 +117,74 @@ static void jobs_in_two_epochs_stay_apart(void)
 	plan_close(plan);
 }
 
+/* --- several jobs --- */
+
+enum { HALF = SAMPLES / 2, FAR = HALF / 4 };
+
+static const struct spec halves[2] = {
+	{ .order = BETON_ORDER_SEQUENTIAL, .batch = BATCH, .end = HALF },
+	{ .order = BETON_ORDER_SEQUENTIAL,
+	  .batch = BATCH,
+	  .first = HALF,
+	  .end = SAMPLES },
+};
+
+static void note_half(struct plan *plan, unsigned half, uint64_t number)
+{
+	const struct batch_key key = { ds, &halves[half], 0, number };
+
+	plan_note(plan, &key, NULL, 0);
+}
+
+static uint64_t use_of(struct plan *plan, uint64_t sample)
+{
+	const struct cache_file file = { .ds = ds, .per = 1 };
+
+	return plan_next_use(plan, &file, sample);
+}
+
+/* The first job needs its next sample sooner than the second one needs a sample
+   that is far ahead of it, though it began long before. */
+static void expect_level(struct plan *plan, uint64_t first, uint64_t second)
+{
+	CHECK(use_of(plan, first) < use_of(plan, HALF + second + FAR));
+	CHECK(use_of(plan, HALF + second) < use_of(plan, first + FAR));
+}
+
+static void a_job_that_comes_later_is_level(void)
+{
+	struct plan *plan;
+
+	CHECK(plan_open(1 << 20, &plan) == 0);
+	for (uint64_t b = 0; b < HALF / 2 / BATCH; b++)
+		note_half(plan, 0, b);
+	note_half(plan, 1, 0);
+	expect_level(plan, HALF / 2, BATCH);
+	plan_close(plan);
+}
+
+/* A job that pauses, while it is evaluated say, goes on where it was. */
+static void a_job_that_falls_behind_is_put_level(void)
+{
+	struct plan *plan;
+
+	CHECK(plan_open(1 << 20, &plan) == 0);
+	note_half(plan, 1, 0);
+	for (uint64_t b = 0; b < HALF / 2 / BATCH; b++)
+		note_half(plan, 0, b);
+	note_half(plan, 1, 1);
+	expect_level(plan, HALF / 2, 2 * BATCH);
+	plan_close(plan);
+}
+
 int main(void)
 {
 	ds = made_open(SAMPLES, NULL);
 	a_batch_is_needed_by_the_job_behind();
 	a_batch_is_wanted_until_all_have_it();
 	jobs_in_two_epochs_stay_apart();
+	a_job_that_comes_later_is_level();
+	a_job_that_falls_behind_is_put_level();
 	dataset_close(ds);
 	return 0;
 }
