@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 #include "fs/util/name.h"
 #include "loader/feed/batch_view.h"
 #include "loader/feed/description.h"
