@@ -118,11 +118,12 @@ int dataset_open(const char *path, struct log *log, struct dataset **out)
 		r = custom_infer(ds->source, &ds->format, log);
 	if (!r)
 		r = fingerprint(ds);
+	if (!r)
+		r = name_fields(ds->format.fields, ds->format.num_fields);
 	if (r) {
 		dataset_close(ds);
 		return r;
 	}
-	name_fields(ds->format.fields, ds->format.num_fields);
 	*out = ds;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file-name form of each field of a dataset. A pure function. */
+/* The file-name form of each field of a dataset. */
 #ifndef FS_DATASET_FIELD_NAMES_H
 #define FS_DATASET_FIELD_NAMES_H
 
@@ -10,8 +10,8 @@
 /*
  * Sets the stem of every field: its name, escaped. If a file of the field would
  * have the name of an earlier field's file, the stem ends in "~2", "~3" and so
- * on.
+ * on. Takes O(n log n), whatever the names. -ENOMEM.
  */
-void name_fields(struct field *fields, size_t n);
+int name_fields(struct field *fields, size_t n);
 
 #endif

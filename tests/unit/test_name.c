@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "fs/dataset/field_names.h"
+#include "fs/dataset/format.h"
 #include "fs/mount/dataset_names.h"
 #include "fs/util/bytes.h"
 #include "fs/util/name.h"
+#include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
 static const char *stem_of(const char *name)
@@ -15,7 +17,7 @@ static const char *stem_of(const char *name)
 	memset(&f, 0, sizeof(f));
 	f.type = field_type_by_id(BETON_TYPE_INT);
 	strcpy(f.name, name);
-	name_fields(&f, 1);
+	CHECK(!name_fields(&f, 1));
 	return f.stem;
 }
 
@@ -97,7 +99,7 @@ static void check_stems(const struct named *table, size_t n)
 		fields[i].type = field_type_by_id(table[i].type);
 		strcpy(fields[i].name, table[i].name);
 	}
-	name_fields(fields, n);
+	CHECK(!name_fields(fields, n));
 	for (size_t i = 0; i < n; i++)
 		CHECK(!strcmp(fields[i].stem, table[i].stem));
 }
@@ -129,6 +131,104 @@ static void files_of_different_fields_never_share_a_name(void)
 	};
 
 	check_stems(table, ARRAY_LEN(table));
+}
+
+static const unsigned types[] = {
+	BETON_TYPE_IMAGE,  BETON_TYPE_INT,     BETON_TYPE_FLOAT,
+	BETON_TYPE_BYTES,  BETON_TYPE_NDARRAY, BETON_TYPE_JSON,
+	BETON_TYPE_TENSOR,
+};
+
+static unsigned model_names(const struct field *f, char out[3][80])
+{
+	const char *extension =
+		field_is_scalar(f) ? ".npy" : f->type->extension;
+
+	strcpy(out[0], f->stem);
+	sprintf(out[1], "%s%s", f->stem,
+		field_is_image(f) ? ".jpg" : extension);
+	sprintf(out[2], "%s.ppm", f->stem);
+	return field_is_image(f) ? 3 : 2;
+}
+
+static bool model_collides(const struct field *a, const struct field *b)
+{
+	char x[3][80], y[3][80];
+	unsigned nx = model_names(a, x), ny = model_names(b, y);
+
+	for (unsigned i = 0; i < nx * ny; i++) {
+		if (!strcmp(x[i / ny], y[i % ny]))
+			return true;
+	}
+	return false;
+}
+
+static bool model_is_taken(const struct field *fields, size_t i)
+{
+	for (size_t j = 0; j < i; j++) {
+		if (model_collides(&fields[j], &fields[i]))
+			return true;
+	}
+	return false;
+}
+
+/* The rule as it is written: the first number from 2 on by which no file has
+   the name of an earlier field's. */
+static void model_name(struct field *fields, size_t i)
+{
+	char plain[BETON_STEM_SIZE];
+
+	name_escape(fields[i].name, plain);
+	strcpy(fields[i].stem, plain);
+	for (unsigned k = 2; model_is_taken(fields, i); k++)
+		sprintf(fields[i].stem, "%.50s~%u", plain, k);
+}
+
+/* Names and types that collide in every way, in random order. */
+static void stems_follow_the_rule(void)
+{
+	static const char *const names[] = {
+		"",	 "a",	"a.jpg", "a.ppm",     "a.npy", "b",
+		"b.bin", "a~2", "%",	 "a.jpg.jpg", "a/",    "A",
+	};
+	struct field got[40], want[40];
+
+	for (uint64_t seed = 0; seed < 300; seed++) {
+		memset(got, 0, sizeof(got));
+		for (uint64_t i = 0; i < ARRAY_LEN(got); i++) {
+			uint64_t draw = rng_mix(seed * ARRAY_LEN(got) + i);
+
+			strcpy(got[i].name,
+			       names[draw % (1 + seed % ARRAY_LEN(names))]);
+			got[i].type = field_type_by_id(
+				types[(draw >> 32) % ARRAY_LEN(types)]);
+		}
+		memcpy(want, got, sizeof(want));
+		CHECK(!name_fields(got, ARRAY_LEN(got)));
+		for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+			model_name(want, i);
+			CHECK(!strcmp(got[i].stem, want[i].stem));
+		}
+	}
+}
+
+/* As many as a file may have, which took the better part of an hour once. */
+static void many_duplicates_are_numbered_at_once(void)
+{
+	struct field *fields = calloc(FORMAT_FIELDS_MAX, sizeof(*fields));
+	char want[BETON_STEM_SIZE + 16];
+
+	CHECK(fields);
+	for (unsigned i = 0; i < FORMAT_FIELDS_MAX; i++) {
+		strcpy(fields[i].name, "////////////////");
+		fields[i].type = field_type_by_id(types[i % ARRAY_LEN(types)]);
+	}
+	CHECK(!name_fields(fields, FORMAT_FIELDS_MAX));
+	for (unsigned i = 1; i < FORMAT_FIELDS_MAX; i++) {
+		snprintf(want, sizeof(want), "%s~%u", fields[0].stem, i + 1);
+		CHECK(!strcmp(fields[i].stem, want));
+	}
+	free(fields);
 }
 
 /* The longest stem and the longest suffix fit. */
@@ -257,6 +357,8 @@ int main(void)
 	a_quoted_text_is_one_line_and_comes_back();
 	duplicates_are_numbered();
 	files_of_different_fields_never_share_a_name();
+	stems_follow_the_rule();
+	many_duplicates_are_numbered_at_once();
 	sixty_five_thousand_duplicates_would_fit();
 	datasets_have_the_names_of_their_files();
 	names_of_any_length_fit();
