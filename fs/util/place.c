@@ -12,28 +12,37 @@
 
 enum { LINKS_MAX = 40 }; /* the kernel's */
 
+static size_t trimmed_size(const char *path)
+{
+	size_t n = strlen(path);
+
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	return n;
+}
+
 /* Changes *p to the folder and the name of a path, which is relative to the
    folder that *p has. */
 static int enter_path(struct place *p, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
-	cleanup_free char *dir =
-		slash ? strndup(path, (size_t)(name - path)) : strdup(".");
-	cleanup_free char *copy = strdup(name);
+	size_t size = trimmed_size(path);
+	const char *slash = memrchr(path, '/', size);
+	size_t at = slash ? (size_t)(slash - path) + 1 : 0;
+	cleanup_free char *dir = at ? strndup(path, at) : strdup(".");
+	cleanup_free char *name =
+		size > at ? strndup(path + at, size - at) : strdup(".");
 	int folder;
 
-	if (!dir || !copy)
+	if (!dir || !name)
 		return -ENOMEM;
-	/* It can only be a folder's, as in "new/". */
-	if (!*name)
-		return -EISDIR;
+	if (!size)
+		return -ENOENT;
 	folder = openat(p->folder, dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (folder < 0)
 		return -errno;
 	place_close(p);
 	p->folder = folder;
-	p->name = steal(copy);
+	p->name = steal(name);
 	return 0;
 }
 
@@ -118,6 +127,8 @@ int place_open(const char *path, struct place *out)
 	bool is_named = !stat(path, &named);
 	int r = is_named ? check_kind(&named) : 0;
 
+	if (!r && path[trimmed_size(path)])
+		r = -EISDIR;
 	r = r ? r : follow_links(&p, path, &file);
 	r = r ? r : ask_kernel(path);
 	if (!r && p.is_taken)
@@ -126,6 +137,7 @@ int place_open(const char *path, struct place *out)
 	    (!p.is_taken || file.st_dev != named.st_dev ||
 	     file.st_ino != named.st_ino))
 		r = -ESTALE;
+	p.is_taken = !r && p.is_taken && !place_is_foreign(&p, &file);
 	if (r)
 		place_close(&p);
 	else
@@ -143,8 +155,9 @@ int place_open_in(int folder, const char *name, struct place *out)
 	int r = p.folder < 0 ? -errno : p.name ? 0 : -ENOMEM;
 
 	if (!r && !fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW)) {
-		p.is_taken = !S_ISLNK(file.st_mode);
-		r = p.is_taken ? check_kind(&file) : 0;
+		r = S_ISLNK(file.st_mode) ? 0 : check_kind(&file);
+		p.is_taken =
+			S_ISREG(file.st_mode) && !place_is_foreign(&p, &file);
 	}
 	if (r)
 		place_close(&p);
@@ -155,16 +168,11 @@ int place_open_in(int folder, const char *name, struct place *out)
 
 int place_make_folder(const char *path, int *out)
 {
-	cleanup_free char *trimmed = strdup(path);
 	struct place p = { .folder = AT_FDCWD };
 	struct stat file;
-	int fd, r = trimmed ? 0 : -ENOMEM;
+	int fd, r = follow_links(&p, path, &file);
 
-	for (size_t n = trimmed ? strlen(trimmed) : 0;
-	     n > 1 && trimmed[n - 1] == '/'; n--)
-		trimmed[n - 1] = '\0';
-	r = r ? r : follow_links(&p, trimmed, &file);
-	r = r ? r : ask_kernel(trimmed);
+	r = r ? r : ask_kernel(path);
 	if (!r && !p.is_taken && mkdirat(p.folder, p.name, 0777) &&
 	    errno != EEXIST)
 		r = -errno;

@@ -17,7 +17,7 @@
 struct place {
 	int folder;    /* with O_PATH */
 	char *name;    /* no link, unless it became one meanwhile */
-	bool is_taken; /* a regular file has the name */
+	bool is_taken; /* a regular file has the name that is not foreign */
 };
 
 /*

@@ -139,9 +139,10 @@ def test_dump_follows_no_link_to_a_folder_in_its_own(data, tmp_path):
 
 def test_dump_may_be_given_a_link(data, tmp_path):
     (tmp_path / "true").mkdir()
-    (tmp_path / "link").symlink_to("true")
-    dump(data, f"{tmp_path}/link/")
+    (tmp_path / "link").symlink_to("true/")
+    dump(data, f"{tmp_path}/link//")
     assert len(list((tmp_path / "true").iterdir())) == 3
+    assert "No such file" in dump(data, "", code=1).stderr
     assert "Not a directory" in dump(data, data.path, code=1).stderr
 
 
