@@ -488,17 +488,6 @@ static void *run_stopper(void *arg)
 	return NULL;
 }
 
-static void wait_for_stopper(struct beton_loader *l)
-{
-	struct timespec end;
-
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_nsec += STOP_MS * 1000000L;
-	end.tv_sec += end.tv_nsec / 1000000000;
-	end.tv_nsec %= 1000000000;
-	l->has_stopper = pthread_timedjoin_np(l->stopper, NULL, &end) != 0;
-}
-
 void beton_loader_stop(struct beton_loader *l)
 {
 	if (l->is_stopped)
@@ -507,7 +496,7 @@ void beton_loader_stop(struct beton_loader *l)
 	ring_halt(l->ring);
 	atomic_fetch_add(&l->owners, 1);
 	if (!thread_start(&l->stopper, run_stopper, l)) {
-		wait_for_stopper(l);
+		l->has_stopper = !thread_joins_in(l->stopper, STOP_MS);
 		return;
 	}
 	atomic_fetch_sub(&l->owners, 1);

@@ -9,6 +9,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
+
+#include "fs/util/clock.h"
 
 #define THREAD_NAME "beton"
 
@@ -26,6 +29,21 @@ static inline int thread_start(pthread_t *out, void *(*run)(void *), void *arg)
 	if (!r)
 		pthread_setname_np(*out, THREAD_NAME);
 	return r;
+}
+
+/* Joins a thread if it ends within `ms` milliseconds. Asks again and again,
+   because timed joins use a clock that can be set. */
+static inline bool thread_joins_in(pthread_t thread, int64_t ms)
+{
+	const struct timespec pause = { .tv_nsec = 200000 };
+	int64_t end = clock_ns() + ms * 1000000;
+
+	while (pthread_tryjoin_np(thread, NULL)) {
+		if (clock_ns() >= end)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
 }
 
 /* CPUs that the kernel lets this process run on; 1 if that is unknown. */

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "fs/util/cleanup.h"
@@ -239,15 +238,9 @@ void file_reader_cancel(struct file_reader *r)
 /* Waits for the thread, or leaves it alone. */
 static void end_thread(struct file_reader *r)
 {
-	struct timespec end;
-
 	atomic_store(&r->closing, true);
 	sem_post(&r->asked);
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_nsec += CLOSE_MS * 1000000L;
-	end.tv_sec += end.tv_nsec / 1000000000;
-	end.tv_nsec %= 1000000000;
-	if (pthread_timedjoin_np(r->thread, NULL, &end))
+	if (!thread_joins_in(r->thread, CLOSE_MS))
 		pthread_detach(r->thread);
 }
 
