@@ -2,17 +2,19 @@
 #include "fs/cache/choice.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "fs/cache/arena.h"
 #include "fs/cache/cold.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/util/memory.h"
 #include "fs/util/rng.h"
 
 enum {
-	/* A smaller process cache holds too little to be useful. */
-	CACHE_MIN = 64 << 20,
+	/* A smaller process cache holds too little to be useful, and one below
+	   the least size holds no batch. */
+	CACHE_USEFUL = 64 << 20,
+	CACHE_LEAST = 4 << 20,
 	/* Samples of bytes, over all datasets, that are compressed for a try.
 	 */
 	PROBES = 16,
@@ -110,31 +112,56 @@ static void choose_cold(struct cache_choice *t, struct dataset *const *datasets,
 		 t->cold_size ? "a" : "no", 100 * ratio);
 }
 
-void cache_choose(struct cache_choice *t, struct dataset *const *datasets,
-		  size_t n, char why[CACHE_WHY_SIZE])
+/* Half of the memory: the rest is for the process and for others. Writes why it
+   is little. */
+static uint64_t half_of(const struct memory *memory, char *why, size_t size)
 {
-	struct memory memory = { .available = 0, .why = "unknown" };
+	uint64_t half = max_u64(CACHE_LEAST, memory->available / 2);
+
+	if (half < CACHE_USEFUL)
+		snprintf(why, size,
+			 "; a cache of %.1f MiB, half of it, is small",
+			 (double)half / (1 << 20));
+	return half;
+}
+
+void cache_choose_within(struct cache_choice *t, const struct memory *memory,
+			 struct dataset *const *datasets, size_t n,
+			 char why[CACHE_WHY_SIZE])
+{
 	uint64_t bytes = size_of_all(datasets, n);
 	enum cache_mode mode = t->mode;
-	size_t at;
+	char *end;
 
-	memory_read("", &memory);
 	if (mode == CACHE_AUTO)
-		mode = (double)bytes <= os_share * (double)memory.available
+		mode = (double)bytes <= os_share * (double)memory->available
 			       ? CACHE_OS
 			       : CACHE_PROCESS;
-	at = (size_t)snprintf(
-		why, CACHE_WHY_SIZE,
-		"cache %s%s: datasets %.2f GiB, memory %.2f GiB (%s)",
-		names[mode], t->mode == mode ? " as asked" : "", gib(bytes),
-		gib(memory.available), memory.why);
-	if (!t->cache_size)
-		t->cache_size = max_u64(CACHE_MIN, memory.available / 2);
+	snprintf(why, CACHE_WHY_SIZE,
+		 "cache %s%s: datasets %.2f GiB, memory %.2f GiB (%s)",
+		 names[mode], t->mode == mode ? " as asked" : "", gib(bytes),
+		 gib(memory->available), memory->why);
+	end = why + strlen(why);
 	if (mode == CACHE_OS)
 		t->cache_size = t->cold_size = 0;
-	else if (t->mode == CACHE_AUTO && at < CACHE_WHY_SIZE)
-		choose_cold(t, datasets, n, why + at, CACHE_WHY_SIZE - at);
+	else if (!t->cache_size)
+		t->cache_size = half_of(memory, end,
+					(size_t)(why + CACHE_WHY_SIZE - end));
+	end += strlen(end);
+	if (mode == CACHE_PROCESS && t->mode == CACHE_AUTO)
+		choose_cold(t, datasets, n, end,
+			    (size_t)(why + CACHE_WHY_SIZE - end));
 	if (t->cold_size == CACHE_COLD_AUTO)
 		t->cold_size = 0;
 	t->mode = mode;
+}
+
+void cache_choose(struct cache_choice *t, struct dataset *const *datasets,
+		  size_t n, char why[CACHE_WHY_SIZE])
+{
+	struct memory memory = { .available = 2 * CACHE_USEFUL,
+				 .why = "unknown" };
+
+	memory_read("", &memory);
+	cache_choose_within(t, &memory, datasets, n, why);
 }

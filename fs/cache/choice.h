@@ -8,6 +8,7 @@
 #define FS_CACHE_CHOICE_H
 
 #include "fs/dataset/dataset.h"
+#include "fs/util/memory.h"
 
 enum cache_mode { CACHE_AUTO, CACHE_OS, CACHE_PROCESS };
 
@@ -26,6 +27,11 @@ enum { CACHE_WHY_SIZE = 320 };
    `why`. */
 void cache_choose(struct cache_choice *choice, struct dataset *const *datasets,
 		  size_t n, char why[CACHE_WHY_SIZE]);
+/* The same for a machine that has this memory. */
+void cache_choose_within(struct cache_choice *choice,
+			 const struct memory *memory,
+			 struct dataset *const *datasets, size_t n,
+			 char why[CACHE_WHY_SIZE]);
 
 /* "auto", "os", "process". */
 const char *cache_mode_name(enum cache_mode mode);

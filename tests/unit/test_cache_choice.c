@@ -114,6 +114,39 @@ static void what_does_not_fit_gets_a_cache(void)
 	CHECK(t.mode == CACHE_PROCESS);
 }
 
+/* As in a small control group: the other half is for the process itself. */
+static void half_of_little_memory_is_less(void)
+{
+	static const uint64_t sizes[][2] = {
+		/* available, cache */
+		{ 64, 32 },    { 100, 50 }, { 127, 63 }, { 128, 64 },
+		{ 1024, 512 }, { 8, 4 },    { 2, 4 },	 { 0, 4 },
+	};
+	struct memory memory = { .why = "little" };
+	struct fixture f;
+
+	set_up(&f, HUGE_FILE, HUGE_FILE);
+	f.shrinks = true;
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		struct cache_choice t = { .mode = CACHE_PROCESS,
+					  .cold_size = CACHE_COLD_AUTO };
+
+		memory.available = sizes[i][0] * MIB;
+		cache_choose_within(&t, &memory, f.list, 1, f.why);
+		CHECK(t.cache_size >> 20 == sizes[i][1] && !t.cold_size);
+		CHECK(!strstr(f.why, " is small") == (sizes[i][1] >= 64));
+		t = (struct cache_choice){ .cold_size = CACHE_COLD_AUTO };
+		cache_choose_within(&t, &memory, f.list, 1, f.why);
+		CHECK((t.cache_size + t.cold_size) >> 20 == sizes[i][1]);
+		CHECK(!strstr(f.why, " is small") == (sizes[i][1] >= 64));
+		CHECK(strstr(f.why, "a cold tier"));
+		/* A size that was asked for is the user's. */
+		t = (struct cache_choice){ CACHE_PROCESS, 96 * MIB, 0 };
+		cache_choose_within(&t, &memory, f.list, 1, f.why);
+		CHECK(t.cache_size == 96 * MIB && !strstr(f.why, "small"));
+	}
+}
+
 static void who_asks_gets_it(void)
 {
 	struct fixture f;
@@ -184,6 +217,7 @@ int main(void)
 	modes_have_names();
 	what_fits_is_left_to_the_kernel();
 	what_does_not_fit_gets_a_cache();
+	half_of_little_memory_is_less();
 	who_asks_gets_it();
 	a_cold_tier_is_for_what_shrinks();
 	what_cannot_be_looked_at_does_not_shrink();
