@@ -352,12 +352,15 @@ static int serve_in_background(struct daemon *d)
 
 /* --- the command line --- */
 
-/* realpath() of a path that exists, otherwise the path from the root. */
+/* realpath() of a path that exists, otherwise the path from the root. An empty
+   one, as from a variable without a value, is no path to this directory. */
 static int absolute(const char *path, char out[PATH_MAX])
 {
 	char dir[PATH_MAX];
 	int n;
 
+	if (!*path)
+		return -ENOENT;
 	if (realpath(path, out))
 		return 0;
 	if (!getcwd(dir, sizeof(dir)))
@@ -445,7 +448,8 @@ static int mount_datasets(struct daemon *d)
 		    ? copy_path(o->mountpoint, d->mountpoint)
 		    : absolute(o->mountpoint, d->mountpoint);
 	if (r) {
-		exit_failed(&d->log, o->mountpoint, r);
+		log_error(&d->log, "mountpoint %s: %s", o->mountpoint,
+			  strerror(-r));
 		return EXIT_MOUNTPOINT;
 	}
 	return o->foreground || o->fake ? serve(d) : serve_in_background(d);

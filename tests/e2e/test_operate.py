@@ -63,6 +63,16 @@ def test_the_soft_limit_of_descriptors_is_raised(data, where):
                             resource.RLIMIT_NOFILE) == (1000, 1000)
 
 
+def test_an_empty_operand_is_no_directory(data, where, fuse):
+    before = mounts()
+    for code, *operands in ((20, data.path, ""), (10, "", where)):
+        r = subprocess.run([BUILD / "betonfs", *operands], cwd=where,
+                           capture_output=True, text=True, timeout=DEADLINE)
+        assert r.returncode == code and len(r.stderr.splitlines()) == 1
+        assert "No such file or directory" in r.stderr
+    assert mounts() == before
+
+
 # --- SIGHUP ---
 
 def complain(where, word):
