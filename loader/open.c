@@ -12,6 +12,7 @@
 #include "fs/engine/handover_message.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/float_mode.h"
 #include "fs/util/thread.h"
 #include "fs/util/typed.h"
 #include "loader/defaults.h"
@@ -420,9 +421,9 @@ static int start_with_defaults(struct beton_loader *l, const char *path,
 	return r;
 }
 
-int beton_loader_open(const char *path,
-		      const struct beton_loader_options *options,
-		      struct beton_loader **out)
+static int open_loader(const char *path,
+		       const struct beton_loader_options *options,
+		       struct beton_loader **out)
 {
 	struct beton_loader_options own;
 	const struct beton_loader_options *o = &own;
@@ -448,6 +449,19 @@ int beton_loader_open(const char *path,
 	if (o->error && o->error_size)
 		snprintf(o->error, o->error_size, "%s", why);
 	beton_loader_close(l);
+	return r;
+}
+
+int beton_loader_open(const char *path,
+		      const struct beton_loader_options *options,
+		      struct beton_loader **out)
+{
+	fenv_t mode;
+	int r;
+
+	float_mode_begin(&mode);
+	r = open_loader(path, options, out);
+	float_mode_end(&mode);
 	return r;
 }
 

@@ -9,6 +9,7 @@
 #include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/float_mode.h"
 #include "loader/codec/codec.h"
 #include "loader/resize/resample.h"
 
@@ -125,13 +126,16 @@ static int shrink(const struct image *image, uint32_t limit, struct image *out)
 {
 	struct resampler *resampler;
 	int r = resampler_open(&resampler);
+	fenv_t mode;
 
 	if (r)
 		return r;
+	float_mode_begin(&mode);
 	resample_limit(image, limit, out);
 	out->pixels = malloc(out->stride * out->height);
 	r = out->pixels ? resample(resampler, INTERPOLATION_AREA, image, out)
 			: -ENOMEM;
+	float_mode_end(&mode);
 	resampler_close(resampler);
 	return r;
 }

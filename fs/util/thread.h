@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads of a library: they take no signals, which are the program's. And how
- * many of them can run at once.
+ * Threads of a library: they take no signals, which are the program's, and
+ * begin with the default floating-point mode. And how many of them can run at
+ * once.
  */
 #ifndef FS_UTIL_THREAD_H
 #define FS_UTIL_THREAD_H
@@ -13,17 +14,23 @@
 
 #include "fs/util/clock.h"
 
+#include "fs/util/float_mode.h"
+
 #define THREAD_NAME "beton"
 
 /* 0 or -errno. The caller joins it. */
 static inline int thread_start(pthread_t *out, void *(*run)(void *), void *arg)
 {
 	sigset_t all, before;
+	fenv_t mode;
 	int r;
 
 	sigfillset(&all);
+	/* The new thread inherits both. */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
+	float_mode_begin(&mode);
 	r = -pthread_create(out, NULL, run, arg);
+	float_mode_end(&mode);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	/* So that top(1) and beton doctor tell them from a trainer's. */
 	if (!r)

@@ -8,6 +8,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/float_mode.h"
 #include "fs/util/thread.h"
 
 /* Rows that a worker takes at a time: a few milliseconds of work, so that all
@@ -78,6 +79,8 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 	struct step_failure failure;
 	uint32_t from = 0;
 
+	/* The program's callbacks run in this thread, too. */
+	float_mode_reset();
 	turns_push_range(ring, "beton rows");
 	for (uint32_t i = 0; i < n; i++) {
 		if (step_run_row(t->step, &ring->options.plan, w->pipeline,
