@@ -3,7 +3,11 @@
 
 #include <errno.h>
 #include <stdbool.h>
+
+/* If memory runs out, uthash leaves the element out instead of exiting. */
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
+#include <utlist.h>
 
 #include "fs/util/budget.h"
 #include "fs/util/bytes.h"
@@ -14,6 +18,7 @@ enum { WAIT_MS = 2000 };
 
 struct item {
 	UT_hash_handle hh;
+	struct item *prev, *next; /* in memo.recent while in memo.items */
 	uint64_t key;
 	unsigned users; /* callers that use it, wait for it, or make it */
 	bool is_made;
@@ -26,8 +31,9 @@ struct memo {
 	struct memo_options options;
 	pthread_mutex_t lock;
 	pthread_cond_t made;
-	/* This and the items are guarded by lock. Sorted by their last use. */
+	/* These and the items are guarded by lock. */
 	struct item *items;
+	struct item *recent; /* the least recently used first */
 	uint64_t bytes;
 };
 
@@ -44,6 +50,12 @@ int memo_open(const struct memo_options *options, struct memo **out)
 	return 0;
 }
 
+static void unlink_item(struct memo *m, struct item *item)
+{
+	HASH_DEL(m->items, item);
+	DL_DELETE(m->recent, item);
+}
+
 static void item_free(const struct memo *m, struct item *item)
 {
 	if (item->thing)
@@ -58,9 +70,9 @@ void memo_close(struct memo *m)
 
 	if (!m)
 		return;
-	HASH_ITER(hh, m->items, item, next)
+	DL_FOREACH_SAFE(m->recent, item, next)
 	{
-		HASH_DEL(m->items, item);
+		unlink_item(m, item);
 		item_free(m, item);
 	}
 	pthread_cond_destroy(&m->made);
@@ -72,16 +84,16 @@ void memo_close(struct memo *m)
    that is unused out of the table. */
 static struct item *take_surplus(struct memo *m, uint64_t most)
 {
-	struct item *item, *next;
+	struct item *item;
 
 	scoped_lock(&m->lock);
 	if (m->bytes <= most)
 		return NULL;
-	HASH_ITER(hh, m->items, item, next)
+	DL_FOREACH(m->recent, item)
 	{
 		if (item->users)
 			continue;
-		HASH_DEL(m->items, item);
+		unlink_item(m, item);
 		m->bytes -= item->bytes;
 		return item;
 	}
@@ -117,8 +129,8 @@ static struct item *use_item(struct memo *m, uint64_t key)
 	HASH_FIND(hh, m->items, &key, sizeof(key), item);
 	if (!item)
 		return NULL;
-	HASH_DEL(m->items, item);
-	HASH_ADD(hh, m->items, key, sizeof(item->key), item);
+	DL_DELETE(m->recent, item);
+	DL_APPEND(m->recent, item);
 	item->users++;
 	return item;
 }
@@ -134,6 +146,11 @@ static struct item *add_item(struct memo *m, uint64_t key)
 	item->key = key;
 	item->users = 1;
 	HASH_ADD(hh, m->items, key, sizeof(item->key), item);
+	if (!item->hh.tbl) {
+		free(item);
+		return NULL;
+	}
+	DL_APPEND(m->recent, item);
 	return item;
 }
 
@@ -167,7 +184,7 @@ static void make_item(struct memo *m, struct item *item, const void *arg)
 	m->bytes += item->bytes;
 	/* The next caller that asks for this key tries again. */
 	if (r)
-		HASH_DEL(m->items, item);
+		unlink_item(m, item);
 	pthread_cond_broadcast(&m->made);
 }
 

@@ -1,5 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/util/memo.h"
+/* Includes the memo itself, whose table gets no memory when the test says so.
+ */
+#include <stdlib.h>
+
+static int scarce = -1; /* allocations of the table until one fails */
+
+static void *table_malloc(size_t size)
+{
+	if (!scarce)
+		return NULL;
+	scarce -= scarce > 0;
+	return malloc(size);
+}
+
+#define uthash_malloc(size) table_malloc(size)
+#include "fs/util/memo.c"
 
 #include <errno.h>
 #include <pthread.h>
@@ -242,6 +257,38 @@ static void objects_are_within_a_budget(void)
 	budget_close(budget);
 }
 
+/* Neither a table that cannot be made nor one that cannot grow. */
+static void test_without_memory_nothing_is_lost(void)
+{
+	enum { KEYS = 1000 };
+	const struct order plain = { .result = 0 };
+	unsigned refused = 0;
+	void *thing;
+	struct memo *m;
+	int r;
+
+	for (int n = 0; n < 8; n++) {
+		m = new_memo(KEYS * SIZE);
+		scarce = n;
+		for (uint64_t key = 0; key < KEYS; key++) {
+			r = memo_get(m, key, &plain, &thing);
+			CHECK(!r || r == -ENOMEM);
+			refused += r != 0;
+			if (!r)
+				memo_put(m, key);
+		}
+		scarce = -1;
+		for (uint64_t key = 0; key < KEYS; key++) {
+			get(m, key);
+			memo_put(m, key);
+		}
+		CHECK(made == KEYS && !freed);
+		memo_close(m);
+		CHECK(freed == KEYS);
+	}
+	CHECK(refused);
+}
+
 int main(void)
 {
 	test_a_thing_is_made_once();
@@ -250,5 +297,6 @@ int main(void)
 	test_a_failure_is_not_remembered();
 	test_who_comes_meanwhile_waits();
 	objects_are_within_a_budget();
+	test_without_memory_nothing_is_lost();
 	return 0;
 }

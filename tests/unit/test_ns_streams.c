@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that readers make up: remembered in shares, and never used again. */
-#include "fs/namespace/streams.h"
+/* Names that readers make up: remembered in shares, and never used again.
+   Includes them, for tables that get no memory when the test says so. */
+#include <stdlib.h>
+
+static int scarce = -1; /* allocations of tables until all fail */
+
+static void *table_malloc(size_t size)
+{
+	if (!scarce)
+		return NULL;
+	scarce -= scarce > 0;
+	return malloc(size);
+}
+
+#define uthash_malloc(size) table_malloc(size)
+#include "fs/namespace/streams.c"
 
 #include <malloc.h>
 #include <pthread.h>
@@ -152,6 +166,34 @@ static void an_open_file_keeps_its_name(void)
 	tear_down(&f);
 }
 
+static void without_memory_names_are_refused(void)
+{
+	enum { MANY = 300 };
+	unsigned refused = 0;
+	struct ns_entry entry;
+	struct fixture f;
+	char text[64];
+	int r;
+
+	set_up(&f, SAMPLES);
+	for (int n = 0; n < 8; n++) {
+		scarce = n;
+		for (unsigned i = 0; i < MANY; i++) {
+			snprintf(text, sizeof(text), "batch=1,seed=%u",
+				 i + 1000 * (unsigned)n);
+			r = ns_lookup(f.ns, &f.batches, text, 100 + i / 10,
+				      &entry);
+			CHECK(!r || r == -ENOMEM);
+			refused += r != 0;
+		}
+		scarce = -1;
+		for (unsigned i = 0; i < MANY; i++)
+			batch_of(&f, i + 1000 * (unsigned)n, 100 + i / 10);
+	}
+	CHECK(refused);
+	tear_down(&f);
+}
+
 struct counted {
 	struct fixture *f;
 	struct ns_object dir;
@@ -251,6 +293,7 @@ int main(void)
 	users_of_one_name_each_are_bounded();
 	memory_is_bounded();
 	an_open_file_keeps_its_name();
+	without_memory_names_are_refused();
 	listings_and_lookups_agree();
 	threads_share_names();
 	return 0;
