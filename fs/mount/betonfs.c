@@ -437,10 +437,10 @@ static int name_served(struct daemon *d)
 static int mount_datasets(struct daemon *d)
 {
 	const struct options *o = &d->opts;
-	int r = log_output_open(&d->message, o->log), code;
+	int r = log_output_open(&d->message, o->log, &d->log), code;
 
 	if (r)
-		return exit_failed(&d->log, o->log, r);
+		return r == -EINVAL ? EXIT_USAGE : EXIT_SYSTEM;
 	code = name_served(d);
 	if (code)
 		return code;

@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +26,45 @@ static const int priorities[] = {
 	[BETON_LOG_INFO] = LOG_INFO,
 	[BETON_LOG_DEBUG] = LOG_DEBUG,
 };
+
+/* A file or a character device, such as /dev/null or a terminal. Of pipes only
+   those without a name, which are what /dev/stderr may be: a FIFO blocks
+   whoever opens it, until it is read. */
+static bool is_log(int fd)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return false;
+	return S_ISREG(st.st_mode) || S_ISCHR(st.st_mode) ||
+	       (S_ISFIFO(st.st_mode) && !fstatfs(fd, &fs) &&
+		fs.f_type == PIPEFS_MAGIC);
+}
+
+/* Nothing that the log is written to blocks the daemon. The messages have names
+   and SPECs of all datasets, so they are for the mounting user. */
+static int open_file(const char *path)
+{
+	int fd = open(path,
+		      O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK |
+			      O_NOCTTY,
+		      0600);
+
+	/* A FIFO that is not read, or a socket. */
+	if (fd < 0)
+		return errno == ENXIO ? -EINVAL : -errno;
+	if (is_log(fd))
+		return fd;
+	close(fd);
+	return -EINVAL;
+}
+
+static const char *reason(int r)
+{
+	return r == -EINVAL ? "neither a file nor a character device"
+			    : strerror(-r);
+}
 
 /* The path must be absolute, because the daemon changes its directory to /. */
 static char *absolute(const char *path)
@@ -41,19 +83,18 @@ static void hangup_only(sigset_t *set)
 	sigaddset(set, SIGHUP);
 }
 
-int log_output_open(struct log_output *m, const char *path)
+int log_output_open(struct log_output *m, const char *path, struct log *log)
 {
 	sigset_t hangup;
 
 	m->fd = -1;
 	if (path) {
 		m->path = absolute(path);
-		if (!m->path)
-			return -ENOMEM;
-		m->fd = open(m->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-			     0644);
-		if (m->fd < 0)
-			return -errno;
+		m->fd = m->path ? open_file(m->path) : -ENOMEM;
+		if (m->fd < 0) {
+			log_error(log, "-o log=%s: %s", path, reason(m->fd));
+			return m->fd;
+		}
 	}
 	hangup_only(&hangup);
 	pthread_sigmask(SIG_BLOCK, &hangup, NULL);
@@ -82,7 +123,7 @@ static void *watch_hangups(void *arg)
 		if (r)
 			log_error(m->log,
 				  "log %s: %s; messages go on to the old file",
-				  m->path, strerror(-r));
+				  m->path, reason(r));
 	}
 	return NULL;
 }

@@ -27,9 +27,10 @@ struct log_output {
 	struct log *log;  /* of the thread */
 };
 
-/* `path` may be NULL. Returns -errno if the file cannot be opened. Blocks
-   SIGHUP in this thread and the threads that it starts. */
-int log_output_open(struct log_output *m, const char *path);
+/* `path` may be NULL. Returns -errno if the file cannot be opened, after it
+   logged why; -EINVAL: it is a FIFO or the like. Blocks SIGHUP in this thread
+   and the threads that it starts. */
+int log_output_open(struct log_output *m, const char *path, struct log *log);
 void log_output_close(struct log_output *m);
 
 /* If there is a file, starts the thread that waits for SIGHUP. Call it after

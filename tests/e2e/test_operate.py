@@ -8,6 +8,7 @@ import pathlib
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 
@@ -110,6 +111,55 @@ def test_a_log_that_cannot_be_opened_again_goes_on(data, daemon, tmp_path):
     complain(d.where, "later")
     assert "later" in log.read_text() and not folder.exists()
     assert d.end() == 0
+
+
+def test_a_log_must_not_block(data, where, tmp_path):
+    fifo, folder = tmp_path / "fifo", tmp_path / "folder"
+    os.mkfifo(fifo)
+    folder.mkdir()
+    box = socket.socket(socket.AF_UNIX)
+    box.bind(str(tmp_path / "socket"))
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    for code, log in ((1, fifo), (1, tmp_path / "socket"), (2, folder),
+                      (2, tmp_path / "absent/log")):
+        for flags in ("-o", "-fo"):
+            r = betonfs(flags, f"log={log}", data.path, where)
+            assert r.returncode == code and f"log={log}: " in r.stderr
+            assert len(r.stderr.splitlines()) == 1
+    # Nobody reads it.
+    os.close(reader)
+    r = betonfs("-o", f"log={fifo}", data.path, where)
+    assert r.returncode == 1 and "neither a file nor" in r.stderr
+    assert str(where) not in mounts()
+    box.close()
+
+
+def test_a_log_is_the_users_own(data, daemon, tmp_path):
+    log = tmp_path / "log"
+    d = daemon(data.path, "-o", f"log={log}")
+    complain(d.where, "word")
+    assert "word" in log.read_text()
+    assert log.stat().st_mode & 0o777 == 0o600
+    assert d.end() == 0
+
+
+@pytest.mark.parametrize("log", ["/dev/stderr", "/dev/null", "/dev/full"])
+def test_a_log_may_be_a_device(data, where, log):
+    """Also a pipe that the daemon was given: it may be all that reads."""
+    r, w = os.pipe()
+    process = subprocess.Popen([BUILD / "betonfs", "-o", f"log={log}",
+                                data.path, where], stdin=subprocess.DEVNULL,
+                               stderr=w)
+    os.close(w)
+    assert process.wait(DEADLINE) == 0
+    for i in range(5):
+        complain(where, f"word{i}")
+    assert (where / "samples/000003/label").read_text() == "3\n"
+    if log == "/dev/stderr":
+        assert b"word" in os.read(r, 1 << 16)
+    os.close(r)
+    complain(where, "later")
+    assert (where / "samples/000004/label").read_text() == "4\n"
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
