@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <mntent.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,6 +184,30 @@ static int check_fd(const char *path, struct log *log)
 					      : 0;
 }
 
+/* Mounts stack, as those of mount(8) do. A user who did not mean that finds one
+   mount after the end of the other. */
+static void warn_of_mount_below(const char *path, struct log *log)
+{
+	FILE *mounts = setmntent("/proc/self/mounts", "re");
+	char text[8192], source[4096] = "";
+	struct mntent m;
+
+	while (mounts && getmntent_r(mounts, &m, text, sizeof(text))) {
+		if (strcmp(m.mnt_dir, path) != 0)
+			continue;
+		snprintf(source, sizeof(source), "%s",
+			 strcmp(m.mnt_type, "fuse.betonfs") ? ""
+							    : m.mnt_fsname);
+	}
+	if (mounts)
+		endmntent(mounts);
+	if (*source)
+		log_warning(
+			log,
+			"mountpoint %s: this mount hides that of %s, until it is unmounted with fusermount3 -u",
+			path, source);
+}
+
 int mountpoint_check(const char *path, struct log *log)
 {
 	bool is_dir = true;
@@ -215,7 +240,10 @@ int mountpoint_prepare(const char *path, struct log *log, bool *made)
 		return make_directory(path, log, made);
 	if (!e && !is_dir)
 		e = ENOTDIR;
-	return e ? refuse_path(path, log, e) : 0;
+	if (e)
+		return refuse_path(path, log, e);
+	warn_of_mount_below(path, log);
+	return 0;
 }
 
 int mountpoint_clear(const char *path)

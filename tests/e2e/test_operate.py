@@ -188,6 +188,21 @@ def test_nothing_is_left_of_a_killed_daemon(data, daemon, tmp_path):
     assert again.end() == 0 and str(d.where) not in mounts()
 
 
+def test_a_mount_that_hides_another_says_so(data, where, tmp_path):
+    other = make.numbers(tmp_path / "a b.beton", 3)
+    assert betonfs(data.path, where).stderr == ""
+    r = betonfs(other.path, where)
+    assert r.returncode == 0 and len(r.stderr.splitlines()) == 1
+    assert f"mountpoint {where}: " in r.stderr and data.path in r.stderr
+    assert len(os.listdir(where / "samples")) == 3
+    # The name of the mount below, not of what is below that.
+    assert other.path in betonfs(data.path, where).stderr
+    for n in (20, 3, 20):
+        assert len(os.listdir(where / "samples")) == n
+        unmount(where)
+    assert betonfs(data.path, where).stderr == ""
+
+
 @pytest.mark.skipif(not ROOT, reason="users need allow_other for that")
 @pytest.mark.parametrize("options", ["auto_unmount",
                                      "auto_unmount,allow_other"])
