@@ -455,6 +455,16 @@ static int mount_datasets(struct daemon *d)
 	return o->foreground || o->fake ? serve(d) : serve_in_background(d);
 }
 
+/* A script must not take half of a list for all of it. */
+static int flush_output(struct daemon *d)
+{
+	int r = fflush(stdout) ? -errno : 0;
+
+	if (!r && ferror(stdout))
+		r = -EIO;
+	return r ? exit_failed(&d->log, "standard output", r) : EXIT_OK;
+}
+
 static int run(struct daemon *d, int argc, char **argv)
 {
 	if (options_parse(&d->opts, argc, argv, &d->log))
@@ -469,7 +479,7 @@ static int run(struct daemon *d, int argc, char **argv)
 		opts_list(stdout);
 	else
 		return mount_datasets(d);
-	return EXIT_OK;
+	return flush_output(d);
 }
 
 static void set_limits(void)

@@ -72,6 +72,17 @@ def test_an_empty_operand_is_no_directory(data, where, fuse):
         assert r.returncode == code and len(r.stderr.splitlines()) == 1
         assert "No such file or directory" in r.stderr
     assert mounts() == before
+# --- output ---
+
+@pytest.mark.parametrize("option", ["--help", "--version", "--options"])
+def test_an_output_that_is_full_is_an_error(option):
+    for path, code, said in (("/dev/full", 2, "No space left on device"),
+                             ("/dev/null", 0, "")):
+        with open(path, "w") as out:
+            r = subprocess.run([BUILD / "betonfs", option], stdout=out,
+                               stderr=subprocess.PIPE, text=True)
+        assert r.returncode == code and said in r.stderr
+        assert len(r.stderr.splitlines()) == (code != 0)
 
 
 # --- SIGHUP ---
