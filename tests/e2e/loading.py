@@ -25,7 +25,10 @@ class Options(ctypes.Structure):
                 ("log", ctypes.c_void_p),
                 ("log_arg", ctypes.c_void_p), ("error", ctypes.c_char_p),
                 ("error_size", ctypes.c_size_t),
-                ("trace", ctypes.c_char_p), ("hooked", ctypes.c_bool)]
+                ("trace", ctypes.c_char_p), ("hooked", ctypes.c_bool),
+                ("device", ctypes.c_char_p),
+                ("interrupted", ctypes.c_void_p),
+                ("interrupted_arg", ctypes.c_void_p)]
 
 
 class Tensor(ctypes.Structure):

@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import pathlib
 import re
 import resource
 import signal
@@ -500,6 +501,11 @@ def test_a_failure_of_the_source_is_no_bad_image(flat, mount):
 
 def test_a_folder_that_does_not_answer_is_no_other_file(flat, daemon, data):
     dead = daemon(data.path)
+    # The watcher would unmount it.
+    tasks = pathlib.Path(f"/proc/{dead.process.pid}/task")
+    for children in tasks.glob("*/children"):
+        for pid in children.read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
     dead.process.kill()
     dead.process.wait()
     os.symlink(dead.where, flat / "folder")
