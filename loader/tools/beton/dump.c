@@ -130,19 +130,53 @@ struct array {
 	uint64_t size;
 };
 
+/* Opens a pipe of this user that has the name of a file to write. -1: there is
+   none, and the file is replaced. */
+static int open_pipe(const struct folder *in, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(in->fd, name, &st, AT_SYMLINK_NOFOLLOW) ||
+	    !S_ISFIFO(st.st_mode) || st.st_uid != geteuid())
+		return -1;
+	return openat(in->fd, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int write_to_pipe(struct dump *d, int fd, const char *path,
+			 const void *bytes, uint64_t size)
+{
+	const char *at = bytes;
+	ssize_t n;
+
+	for (; size; at += n, size -= (uint64_t)n) {
+		n = write(fd, at, size);
+		if (n < 0 && errno == EINTR)
+			n = 0;
+		if (n < 0)
+			return fail_path(d, path, errno);
+	}
+	return 0;
+}
+
 /* Writes FOLDER/NAME.npy, whatever has that name. Others may have made the
-   folder, so a link in it is not followed. */
+   folder, so a link in it is not followed. A reader may wait at a pipe. */
 static int write_npy(struct dump *d, const struct folder *in, const char *name,
 		     const struct array *a)
 {
 	char path[PATH_SIZE], head[NPY_HEADER_MAX];
 	size_t head_size = npy_header(head, a->dtype, a->ndim, a->shape);
+	cleanup_fd int pipe = -1;
 	struct outfile *f;
 	int r;
 
 	if (snprintf(path, sizeof(path), "%s/%s/%s.npy", d->options->out,
 		     in->name, name) >= PATH_SIZE)
 		return fail_path(d, d->options->out, ENAMETOOLONG);
+	pipe = open_pipe(in, strrchr(path, '/') + 1);
+	if (pipe >= 0) {
+		r = write_to_pipe(d, pipe, path, head, head_size);
+		return r ? r : write_to_pipe(d, pipe, path, a->data, a->size);
+	}
 	r = outfile_open_in(in->fd, strrchr(path, '/') + 1, path, d->log, &f);
 	if (r)
 		return r;
