@@ -22,7 +22,7 @@ if BUILD.name != "build" or not list(BUILD.glob("python/betonfs/_beton*.so")):
 pytest.importorskip("PIL.Image")
 
 BENCH = pathlib.Path(__file__).parents[2] / "contrib/bench"
-NOWHERE = "/nonexistent/python"
+NOWHERE = "/proc/nonexistent/python"
 
 
 @pytest.fixture

@@ -587,7 +587,7 @@ def test_it_can_be_stopped(photos, how, code):
 
 
 @pytest.mark.parametrize("args, says", [
-    (["/nonexistent"], "No such file"),
+    (["/proc/nonexistent"], "No such file"),
     (["--pid", "2147483646"], "No such process"),
     (["--pipeline", "resize("], "resize("),
 ])

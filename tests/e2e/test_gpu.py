@@ -142,7 +142,7 @@ def test_bad_samples(tmp_path):
 @pytest.mark.parametrize("until", ["read", "decode", "transform"])
 def test_the_gpu_is_left_out(data, until, monkeypatch):
     """And is not needed."""
-    monkeypatch.setenv("BETON_CUDA_LIBRARY", "/nonexistent/libcuda.so")
+    monkeypatch.setenv("BETON_CUDA_LIBRARY", "/proc/nonexistent/libcuda.so")
     beton("bench", data.path, *SPEC, "--pipeline", WITH, "--until", until,
           "--epochs", 2)
 
@@ -153,7 +153,7 @@ def test_until_the_upload(data):
 
 
 def test_without_nvrtc(same, monkeypatch):
-    monkeypatch.setenv("BETON_NVRTC_LIBRARY", "/nonexistent/libnvrtc.so")
+    monkeypatch.setenv("BETON_NVRTC_LIBRARY", "/proc/nonexistent/libnvrtc.so")
     said = same(WITH)
     assert "NVRTC" in said
     assert "what follows cuda() runs on the processor" in said
@@ -170,8 +170,8 @@ def refused(data, tmp_path, pipeline=WITH):
 
 
 def test_without_a_driver(data, tmp_path, monkeypatch):
-    monkeypatch.setenv("BETON_CUDA_LIBRARY", "/nonexistent/libcuda.so")
-    assert "/nonexistent/libcuda.so" in refused(data, tmp_path)
+    monkeypatch.setenv("BETON_CUDA_LIBRARY", "/proc/nonexistent/libcuda.so")
+    assert "/proc/nonexistent/libcuda.so" in refused(data, tmp_path)
 
 
 def test_without_this_gpu(data, tmp_path):

@@ -56,7 +56,7 @@ def run(program, arguments, out):
         return subprocess.run(
             [*closed, BUILD / program, *arguments], stdin=subprocess.DEVNULL,
             stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=DEADLINE,
-            env={**os.environ, "BETON_CACHE_DIR": "/nonexistent"})
+            env={**os.environ, "BETON_CACHE_DIR": "/proc/nonexistent"})
 
 
 @pytest.mark.parametrize("out, why", [

@@ -100,7 +100,7 @@ def test_another_word_is_refused(data, monkeypatch):
 def test_without_a_compiler_a_warning_says_so(data, tmp_path, monkeypatch,
                                               text):
     want = made(data, tmp_path / "n", *SPEC, "--pipeline", NOWHERE)
-    monkeypatch.setenv("BETON_NVRTC_LIBRARY", "/nonexistent")
+    monkeypatch.setenv("BETON_NVRTC_LIBRARY", "/proc/nonexistent")
     said = "beton: what follows cuda() runs on the processor\n"
     out = tmp_path / "h"
     r = beton("dump", data, "--out", out, *SPEC, "--pipeline", text)

@@ -39,8 +39,8 @@ static void test_no_driver(void)
 	char path[PATH_MAX] = "";
 
 	snprintf(path, sizeof(path), "%s", before ? before : "");
-	setenv("BETON_CUDA_LIBRARY", "/nonexistent/libcuda.so", 1);
-	REFUSED(0, -ENOSYS, "no CUDA driver", "/nonexistent", "install");
+	setenv("BETON_CUDA_LIBRARY", "/proc/nonexistent/libcuda.so", 1);
+	REFUSED(0, -ENOSYS, "no CUDA driver", "/proc/nonexistent", "install");
 	/* What is a library, but not of the driver. */
 	setenv("BETON_CUDA_LIBRARY", "libm.so.6", 1);
 	REFUSED(0, -ENOSYS, "libm.so.6", "has no cuInit", "11.0");
@@ -454,7 +454,7 @@ static void test_no_compiler(void)
 	char path[PATH_MAX] = "";
 
 	snprintf(path, sizeof(path), "%s", before ? before : "");
-	setenv("BETON_NVRTC_LIBRARY", "/nonexistent", 1);
+	setenv("BETON_NVRTC_LIBRARY", "/proc/nonexistent", 1);
 	gpu_clear_log(&gpu);
 	CHECK(nvrtc_open(&facts, &gpu.log, &compiler) == -ENOSYS);
 	CHECK(!compiler && gpu.lines == 1);

@@ -309,7 +309,7 @@ static void test_no_compiler(void)
 
 	if (gpu_has_standin(&gpu, __func__)) {
 		nvrtc = strdup(nvrtc);
-		setenv("BETON_NVRTC_LIBRARY", "/nonexistent/nvrtc.so", 1);
+		setenv("BETON_NVRTC_LIBRARY", "/proc/nonexistent/nvrtc.so", 1);
 		d = open_device();
 		CHECK(!device_add(d, shipped));
 		gpu_clear_log(&gpu);

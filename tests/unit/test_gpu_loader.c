@@ -877,8 +877,8 @@ static void test_what_does_not_open(void)
 	if (!gpu_has_standin(&gpu, __func__))
 		return;
 	library = strdup(library);
-	setenv("BETON_CUDA_LIBRARY", "/nonexistent/libcuda.so", 1);
-	refuse("label | cuda(0)", -ENOSYS, "/nonexistent/libcuda.so");
+	setenv("BETON_CUDA_LIBRARY", "/proc/nonexistent/libcuda.so", 1);
+	refuse("label | cuda(0)", -ENOSYS, "/proc/nonexistent/libcuda.so");
 	setenv("BETON_CUDA_LIBRARY", library, 1);
 	free(library);
 	standin->set_devices(0, 12040);

@@ -81,7 +81,7 @@ static void processors_that_are_there(void)
 	CHECK(cpu.allowed == 1 && cpu.nodes_used == 1);
 	made("proc/self/status", "Cpus_allowed_list:\tall of them\n");
 	CHECK(read_cpu().allowed == 4);
-	CHECK(machine_cpu_read("/nonexistent", &cpu) == -ENOENT);
+	CHECK(machine_cpu_read("/proc/nonexistent", &cpu) == -ENOENT);
 }
 
 static void quotas_of_both_generations(void)
@@ -140,7 +140,7 @@ static void who_uses_them(void)
 			     "20 0 1 0 5");
 	CHECK(fabs(process_cpu_s(root, 77) - 42 * tick) < 1e-9);
 	CHECK(process_cpu_s(root, 78) == 0);
-	CHECK(machine_times_read("/nonexistent", &t) == -ENOENT);
+	CHECK(machine_times_read("/proc/nonexistent", &t) == -ENOENT);
 }
 
 static void add_thread(void *arg, pid_t tid, const struct process_stat *s)
@@ -222,10 +222,10 @@ static void disks(void)
 	CHECK(!machine_disk_read(root, path, &d) && d.network);
 	MOUNT("ext4", "/dev/sda1");
 	CHECK(!machine_disk_read(root, path, &d) && !d.network);
-	CHECK(machine_disk_read(root, "/nonexistent", &d) == -ENOENT);
+	CHECK(machine_disk_read(root, "/proc/nonexistent", &d) == -ENOENT);
 	CHECK(!machine_disk_probe(path, &probe, &rate));
 	CHECK(rate.bytes > 0 && rate.reads > 0 && rate.latency_s > 0);
-	CHECK(machine_disk_probe("/nonexistent", &probe, &rate) == -ENOENT);
+	CHECK(machine_disk_probe("/proc/nonexistent", &probe, &rate) == -ENOENT);
 	made("proc/self/mountinfo",
 	     "9 1 0:9 / /tmp rw - fuse.betonfs /data/x.beton rw\n");
 	CHECK(!machine_disk_backing(root, "/tmp", backing, sizeof(backing)));
@@ -242,7 +242,7 @@ static void memory(void)
 	made("proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 500 kB\n");
 	CHECK(!machine_memory_read(root, &m));
 	CHECK(m.size.available == 500 << 10 && m.files > 0);
-	CHECK(machine_memory_read("/nonexistent", &m) == -ENOENT);
+	CHECK(machine_memory_read("/proc/nonexistent", &m) == -ENOENT);
 	CHECK(machine_memory_rate(1, 1) > 1e6);
 }
 
@@ -251,7 +251,7 @@ static void gpus(void)
 	struct machine_gpu g[MACHINE_GPUS_MAX];
 	char self[512] = "";
 
-	setenv("BETON_NVML_LIBRARY", "/nonexistent", 1);
+	setenv("BETON_NVML_LIBRARY", "/proc/nonexistent", 1);
 	CHECK(machine_gpu_read(g, MACHINE_GPUS_MAX) == 0);
 	CHECK(readlink("/proc/self/exe", self, sizeof(self) - 32) > 0);
 	strcpy(strrchr(self, '/'), "/standin/nvml.so");

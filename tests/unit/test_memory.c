@@ -64,7 +64,7 @@ static void the_machine_decides_where_there_are_no_groups(void)
 	check(8192, 3072, "MemFree of /proc/meminfo");
 	made("proc/meminfo", "MemTotal: lots\n");
 	CHECK(memory_read(root, &m) == -ENOENT && m.total == 5);
-	CHECK(memory_read("/nonexistent", &m) == -ENOENT);
+	CHECK(memory_read("/proc/nonexistent", &m) == -ENOENT);
 }
 
 static void second_generation(void)

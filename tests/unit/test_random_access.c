@@ -145,8 +145,8 @@ static void what_is_not_there_is_refused(void)
 	struct beton_field f;
 	uint8_t pixels[PIXELS];
 
-	CHECK(beton_dataset_open("/nonexistent/x", &o, &ds) == -ENOENT);
-	CHECK(strstr(why, "/nonexistent/x"));
+	CHECK(beton_dataset_open("/proc/nonexistent/x", &o, &ds) == -ENOENT);
+	CHECK(strstr(why, "/proc/nonexistent/x"));
 	CHECK(!beton_dataset_open(path, &o, &ds));
 	CHECK(!beton_dataset_field(ds, 3, &f) && !strcmp(f.kind, "json"));
 	CHECK(beton_dataset_field(ds, 4, &f) == -ENOENT);

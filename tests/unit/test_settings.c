@@ -103,7 +103,7 @@ static void test_what_is_no_text_is_refused(void)
 	write_file(large, sizeof(large) - 1);
 	CHECK(!settings_read(path, NULL, &s));
 	CHECK(settings_read("/tmp", NULL, &s) == -EINVAL);
-	CHECK(settings_read("/nonexistent", NULL, &s) == -ENOENT);
+	CHECK(settings_read("/proc/nonexistent", NULL, &s) == -ENOENT);
 	unlink(path);
 	/* It would wait for a writer. */
 	CHECK(!mkfifo(path, 0600));
@@ -192,7 +192,7 @@ static void test_without_the_variable_nothing_changes(void)
 	CHECK(!defaults_open(&o, NULL, &d));
 	CHECK(d.options.spec == o.spec && !d.options.workers);
 	defaults_fini(&d);
-	CHECK(!setenv("BETON_SETTINGS", "/nonexistent", 1));
+	CHECK(!setenv("BETON_SETTINGS", "/proc/nonexistent", 1));
 	CHECK(defaults_open(&o, NULL, &d) == -ENOENT);
 	CHECK(!unsetenv("BETON_SETTINGS"));
 }
