@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -17,8 +18,8 @@
 #include "fs/order/spec_text.h"
 #include "fs/util/rng.h"
 #include "loader/feed/handover_client.h"
+#include "tests/unit/daemon_end.h"
 #include "tests/unit/gate.h"
-#include "tests/unit/made.h"
 
 enum { SAMPLES = 96, BATCH = 8, BATCHES = SAMPLES / BATCH, THREADS = 8 };
 
@@ -892,6 +893,67 @@ static void a_loader_waits_for_descriptors(void)
 
 /* --- permissions --- */
 
+/* The answer to a user who owns nothing, if the mount has these modes. */
+static int answer_with_modes(mode_t directories, mode_t files)
+{
+	const struct ns_owner owner = { .dir_mode = directories,
+					.file_mode = files };
+	struct daemon_end d;
+	int fd, result;
+
+	daemon_end_open(&d, &owner, 64 << 20);
+	fd = daemon_end_connect(&d, geteuid() + 1);
+	daemon_end_hello(&d, fd);
+	result = daemon_end_get(&d, fd, 0, NULL).result;
+	close(fd);
+	daemon_end_close(&d);
+	return result;
+}
+
+static void batches_need_permissions(void)
+{
+	CHECK(!answer_with_modes(0555, 0444));
+	CHECK(!answer_with_modes(0111, 0004));
+	CHECK(answer_with_modes(0555, 0440) == -EACCES);
+	CHECK(answer_with_modes(0554, 0444) == -EACCES);
+}
+
+/* A process that has gone may have left the memory to another. */
+static void memory_of_a_closed_connection_holds_no_other_batch(void)
+{
+	const struct ns_owner owner = { .dir_mode = 0555, .file_mode = 0444 };
+	struct handover_number put = { .kind = HANDOVER_PUT };
+	struct handover_batch first, other;
+	struct daemon_end d;
+	uint8_t *seen, *before;
+	int gone, next, memory;
+
+	daemon_end_open(&d, &owner, 4 << 20);
+	gone = daemon_end_connect(&d, geteuid());
+	daemon_end_hello(&d, gone);
+	first = daemon_end_get(&d, gone, 0, &memory);
+	CHECK(!first.result && memory >= 0);
+	seen = mmap(NULL, first.size, PROT_READ, MAP_SHARED, memory, 0);
+	before = malloc(first.size);
+	CHECK(seen != MAP_FAILED && before);
+	memcpy(before, seen, first.size);
+	close(gone);
+	next = daemon_end_connect(&d, geteuid());
+	daemon_end_hello(&d, next);
+	for (uint64_t i = 1; i < BATCHES; i++) {
+		other = daemon_end_get(&d, next, i, NULL);
+		CHECK(!other.result);
+		put.number = other.slot;
+		CHECK(send(next, &put, sizeof(put), 0) == sizeof(put));
+	}
+	CHECK(!memcmp(seen, before, first.size));
+	munmap(seen, first.size);
+	close(memory);
+	free(before);
+	close(next);
+	daemon_end_close(&d);
+}
+
 static void permissions_are_those_of_the_kernel(void)
 {
 	const struct stat st = { .st_uid = 10, .st_gid = 20, .st_mode = 0754 };
@@ -936,5 +998,7 @@ int main(void)
 	a_slow_disk_delays_its_own_reader_only();
 	names_wait_for_no_disk();
 	permissions_are_those_of_the_kernel();
+	batches_need_permissions();
+	memory_of_a_closed_connection_holds_no_other_batch();
 	return 0;
 }
