@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,8 +20,10 @@
 enum {
 	WAITING_MAX = 256,
 	NAME_SIZE = 64,
-	/* Seconds that inval_close() waits for the thread. */
-	PATIENCE = 2,
+	/* Milliseconds that inval_close() answers requests before it aborts the
+	   connection, and between its looks for requests. */
+	PATIENCE_MS = 2000,
+	LOOK_MS = 20,
 };
 
 struct drop {
@@ -180,21 +183,49 @@ static void abort_connection(const struct inval *d)
 		return;
 }
 
+/* Answers a request if there is one. */
+static bool answer_request(struct fuse_session *session, struct fuse_buf *buf)
+{
+	struct pollfd fd = { .fd = fuse_session_fd(session), .events = POLLIN };
+
+	if (poll(&fd, 1, 0) != 1 || !(fd.revents & POLLIN) ||
+	    fuse_session_receive_buf(session, buf) <= 0)
+		return false;
+	fuse_session_process_buf(session, buf);
+	return true;
+}
+
+/* The kernel may not be able to forget a name before a lookup is answered, and
+   the threads that answered have ended. */
+static void answer_until_stopped(struct inval *d)
+{
+	const int64_t start = clock_coarse_ms();
+	struct fuse_buf buf = { .mem = NULL };
+	struct timespec end;
+	bool is_idle;
+
+	while (d->is_running) {
+		pthread_mutex_unlock(&d->lock);
+		is_idle = !answer_request(d->session, &buf);
+		if (clock_coarse_ms() - start > PATIENCE_MS)
+			abort_connection(d);
+		pthread_mutex_lock(&d->lock);
+		end = clock_in_ms(LOOK_MS);
+		if (is_idle && d->is_running)
+			pthread_cond_timedwait(&d->stopped, &d->lock, &end);
+	}
+	free(buf.mem);
+}
+
 void inval_close(struct inval *d)
 {
-	struct timespec end = clock_in_ms(PATIENCE * 1000);
-	int r = 0;
-
 	if (!d)
 		return;
 	pthread_mutex_lock(&d->lock);
 	d->stopping = true;
 	pthread_cond_signal(&d->changed);
-	while (d->is_running && r != ETIMEDOUT)
-		r = pthread_cond_timedwait(&d->stopped, &d->lock, &end);
+	answer_until_stopped(d);
 	pthread_mutex_unlock(&d->lock);
-	if (r == ETIMEDOUT)
-		abort_connection(d);
 	if (d->has_thread)
 		pthread_join(d->thread, NULL);
 	if (d->abort_fd >= 0)

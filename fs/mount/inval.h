@@ -23,8 +23,8 @@ void inval_push(struct inval *inval, uint64_t directory, const char *name);
 
 /*
  * Stops the thread. Call it after the loop of the session and before the
- * unmount. If the kernel waits for a lookup that no thread will answer, aborts
- * the connection of the mount. Accepts NULL.
+ * unmount. Answers requests of the session for as long as the kernel needs that
+ * to forget a name; aborts the connection if that takes long. Accepts NULL.
  */
 void inval_close(struct inval *inval);
 

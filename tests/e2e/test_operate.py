@@ -5,6 +5,7 @@ import ctypes
 import errno
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -83,6 +84,11 @@ def test_an_output_that_is_full_is_an_error(option):
                                stderr=subprocess.PIPE, text=True)
         assert r.returncode == code and said in r.stderr
         assert len(r.stderr.splitlines()) == (code != 0)
+
+
+def wchan(pid):
+    """The function of the kernel in which a process waits."""
+    return pathlib.Path(f"/proc/{pid}/wchan").read_text()
 
 
 # --- SIGHUP ---
@@ -427,3 +433,57 @@ def test_the_units_rights_are_enough(data, where):
             os.kill(pid, signal.SIGTERM)
         wait_until(lambda: is_gone(pid), "the daemon to end")
         assert str(where) not in mounts()
+
+
+# --- the end ---
+
+SPEC = "order=random,batch=4,seed=0,drop_last=1"
+
+
+@pytest.fixture
+def slow_disk(tmp_path, monkeypatch):
+    """A file: as long as it exists, the disk does not answer."""
+    library = BUILD / "standin/slow_disk.so"
+    if not library.exists():
+        pytest.skip(f"no {library}")
+    if BUILD.name.startswith("build-"):
+        pytest.skip("sanitizers want to be loaded first")
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    monkeypatch.setenv("SLOW_DISK", str(tmp_path / "slow"))
+    return tmp_path / "slow"
+
+
+def test_a_lookup_that_waits_at_the_end_ends(slow_disk, daemon,
+                                                    monkeypatch, tmp_path):
+    """The kernel cannot forget a batch that was read before a lookup in the
+    same directory is answered. The signal comes before the lookup's turn."""
+    d = daemon(make.every_type(tmp_path / "every.beton").path, "-s", "-o",
+               "ahead=0")
+    monkeypatch.delenv("LD_PRELOAD")
+    batches = d.where / "batches" / SPEC / "0"
+    first, second = (open(batches / f"00000{i}.batch", "rb") for i in (0, 1))
+    first.read()
+    (d.where / "dataset.json").read_text()  # the kernel will not flush
+    slow_disk.touch()
+    d.process.send_signal(signal.SIGSTOP)
+    first.close()
+    read = subprocess.Popen(["cat"], stdin=second, stdout=subprocess.DEVNULL)
+    wait_until(lambda: re.search("folio|page", wchan(read.pid)), "the read")
+    lookup = subprocess.Popen(["stat", batches / "000002.batch"],
+                              stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+    wait_until(lambda: "request_wait" in wchan(lookup.pid), "the lookup")
+    d.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: any(re.search("rwsem_down_write|inval_entry",
+                                     wchan(thread)) for thread in
+                           os.listdir(f"/proc/{d.process.pid}/task")),
+               "the kernel to be told")
+    d.process.send_signal(signal.SIGTERM)
+    slow_disk.unlink()
+    try:
+        assert d.wait() == 0
+        for process in (read, lookup):
+            process.wait(DEADLINE)
+    finally:    # nothing else ends a daemon that waits so
+        if str(d.where) in mounts():
+            subprocess.run(["umount", "-f", "-l", d.where])
