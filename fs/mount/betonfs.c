@@ -46,15 +46,19 @@ struct daemon {
 	struct served served;
 	char mountpoint[PATH_MAX]; /* absolute: the daemon's directory is / */
 	int ready_fd; /* to the waiting parent; -1 in the foreground */
+	int null_fd;  /* with it: opened while a failure can be reported */
+	bool is_mounting;
+	char refusal[512]; /* the first message of libfuse while it mounts */
 };
 
 /* libfuse passes no pointer of ours to log_fuse(). */
-static struct log *fuse_messages;
+static struct daemon *fuse_daemon;
 
 static void log_fuse(enum fuse_log_level level, const char *format,
 		     va_list args)
 {
-	char line[512];
+	struct daemon *d = fuse_daemon;
+	char line[sizeof(d->refusal)];
 	size_t size;
 
 	if (level >= FUSE_LOG_INFO) {
@@ -64,17 +68,20 @@ static void log_fuse(enum fuse_log_level level, const char *format,
 	vsnprintf(line, sizeof(line), format, args);
 	size = strcspn(line, "\n");
 	line[size] = '\0';
-	log_error(fuse_messages, "%s", line);
+	if (!d->is_mounting)
+		log_error(&d->log, "%s", line);
+	else if (!*d->refusal)
+		strcpy(d->refusal, line);
 }
 
 /* --- becoming a daemon --- */
 
-static void let_go_of_terminal(void)
+/* A caller that reads the output to its end would wait for the daemon's end. */
+static void let_go_of_terminal(struct daemon *d)
 {
-	cleanup_fd int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	for (int fd = 0; fd <= 2 && null >= 0; fd++)
-		dup2(null, fd);
+	for (int fd = 0; fd <= 2; fd++)
+		dup2(d->null_fd, fd);
+	close(d->null_fd);
 	setsid();
 	if (chdir("/"))
 		return;
@@ -92,7 +99,7 @@ static void mount_is_ready(void *arg)
 		log_info(&d->log, "%s", engine_tiers_why(d->served.engine));
 	if (d->ready_fd < 0)
 		return;
-	let_go_of_terminal();
+	let_go_of_terminal(d);
 	/* An error means that the parent has ended already. */
 	sent = write(d->ready_fd, "", (size_t)sent);
 	close(d->ready_fd);
@@ -259,18 +266,29 @@ static int start_threads(struct daemon *d)
 	return r ? exit_failed(&d->log, "thread", r) : code;
 }
 
+static int mount_session(struct daemon *d, struct fuse_session *session)
+{
+	const char *why =
+		mountpoint_explain(d->opts.allow_other || d->opts.allow_root);
+	int r;
+
+	d->is_mounting = true;
+	r = fuse_session_mount(session, d->mountpoint);
+	d->is_mounting = false;
+	if (r)
+		log_error(&d->log, "mountpoint %s: cannot mount%s%s",
+			  d->mountpoint, why || *d->refusal ? ": " : "",
+			  why ? why : d->refusal);
+	return r;
+}
+
 /* The mountpoint exists. Signals end the loop. */
 static int mount_and_serve(struct daemon *d, struct fuse_session *session)
 {
 	int code;
 
-	if (fuse_session_mount(session, d->mountpoint)) {
-		log_error(&d->log, "mountpoint %s: cannot mount",
-			  d->mountpoint);
-		mountpoint_explain(d->opts.allow_other || d->opts.allow_root,
-				   &d->log);
+	if (mount_session(d, session))
 		return EXIT_MOUNTPOINT;
-	}
 	fuse_ops_start_dropping(d->served.ops, session, d->mountpoint);
 	code = start_threads(d);
 	if (!code)
@@ -342,7 +360,10 @@ static int serve_in_background(struct daemon *d)
 	if (child == 0) {
 		close(ready[0]);
 		d->ready_fd = ready[1];
-		return serve(d);
+		d->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+		return d->null_fd < 0
+			       ? exit_failed(&d->log, "/dev/null", -errno)
+			       : serve(d);
 	}
 	close(ready[1]);
 	code = wait_for(child, ready[0]);
@@ -508,7 +529,7 @@ int main(int argc, char **argv)
 	signal(SIGCHLD, SIG_DFL);
 	set_limits();
 	log_init(&d.log, log_output_log, &d.message);
-	fuse_messages = &d.log;
+	fuse_daemon = &d;
 	fuse_set_log_func(log_fuse);
 	d.served = (struct served){ .opts = &d.opts,
 				    .log = &d.log,

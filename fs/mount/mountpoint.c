@@ -274,16 +274,13 @@ static bool users_may_share(void)
 	return found;
 }
 
-void mountpoint_explain(bool shared, struct log *log)
+const char *mountpoint_explain(bool shared)
 {
 	if (access("/dev/fuse", R_OK | W_OK) && errno != ENOENT)
-		return;
+		return NULL;
 	if (access("/dev/fuse", F_OK))
-		log_error(
-			log,
-			"there is no /dev/fuse: load the module fuse; a container needs --device /dev/fuse --cap-add SYS_ADMIN");
-	else if (shared && geteuid() && !users_may_share())
-		log_error(
-			log,
-			"to mount for other users, root puts the line user_allow_other into /etc/fuse.conf; or leave the option out");
+		return "there is no /dev/fuse: load the module fuse; a container needs --device /dev/fuse --cap-add SYS_ADMIN";
+	if (shared && geteuid() && !users_may_share())
+		return "to mount for other users, root puts the line user_allow_other into /etc/fuse.conf; or leave the option out";
+	return NULL;
 }

@@ -27,8 +27,8 @@ int mountpoint_clear(const char *path);
 /* Removes the directory if it is empty. */
 void mountpoint_remove(const char *path);
 
-/* Logs what to do about a mount that was refused, if the cause is known.
-   `shared`: the mount was for other users too. */
-void mountpoint_explain(bool shared, struct log *log);
+/* What to do about a mount that was refused. `shared`: the mount was for other
+   users too. NULL: the cause is not known. */
+const char *mountpoint_explain(bool shared);
 
 #endif

@@ -91,6 +91,24 @@ def wchan(pid):
     return pathlib.Path(f"/proc/{pid}/wchan").read_text()
 
 
+def test_a_mount_that_is_refused_says_why_in_one_line(data, where):
+    """With too few descriptors, there is none left for /dev/fuse."""
+    refused = 0
+    for limit in range(5, 24):
+        r = betonfs(data.path, where, preexec_fn=lambda n=limit:
+                    resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
+        if r.returncode == 0:
+            unmount(where)
+        # Without the hand-over the mount would work.
+        said = [x for x in r.stderr.splitlines() if "hand-over: " not in x]
+        assert len(said) == (r.returncode != 0)
+        if r.returncode == 20:
+            refused += 1
+            assert f"mountpoint {where}: cannot mount: " in said[0]
+            assert "/dev/fuse: Too many open files" in said[0]
+    assert refused
+
+
 # --- SIGHUP ---
 
 def complain(where, word):
