@@ -368,8 +368,9 @@ void handover_client_tell(struct handover_client *l,
 	const struct handover_tell tell = { .kind = HANDOVER_TELL,
 					    .figures = *figures };
 
-	if (!l->broken)
-		send_now(l, &tell, sizeof(tell));
+	/* A request that was canceled broke the connection for requests only.
+	 */
+	send_now(l, &tell, sizeof(tell));
 }
 
 void handover_client_give_back(struct handover_client *l, struct lent *lent)

@@ -199,7 +199,10 @@ static void an_answer_that_does_not_come_can_be_canceled(void)
 	/* The last report passes nevertheless. */
 	server_open(&s);
 	l = connect_to(&s);
+	request_begin(&q, l);
+	read_to_get(&s, &number);
 	handover_client_cancel(l);
+	CHECK(request_end(&q) < 0);
 	handover_client_tell(l, &(struct rank_figures){ .epoch = 5 });
 	handover_client_close(l);
 	CHECK(recv(s.fd, &tell, sizeof(tell), 0) == sizeof(tell));
