@@ -36,6 +36,7 @@ static inline void daemon_end_open(struct daemon_end *d,
 	d->ds = made_open(DAEMON_END_SAMPLES, NULL);
 	top.dataset = d->ds;
 	CHECK(!engine_open(&engine, &d->engine));
+	CHECK(!engine_start(d->engine));
 	d->shared = (struct handover_shared){
 		.events = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
 		.epoll = epoll_create1(EPOLL_CLOEXEC),
