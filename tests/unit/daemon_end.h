@@ -30,7 +30,11 @@ static inline void daemon_end_open(struct daemon_end *d,
 				   uint64_t max_bytes)
 {
 	struct epoll_event event = { .events = EPOLLIN };
-	const struct engine_options engine = { .slot_bytes = max_bytes };
+	/* So that batches use the same memory again. */
+	const struct engine_options engine = {
+		.choice = { .mode = CACHE_PROCESS,
+			    .cache_size = 2 * max_bytes },
+	};
 	struct ns_top top = { .name = "", .owner = *owner, .options = "" };
 
 	d->ds = made_open(DAEMON_END_SAMPLES, NULL);

@@ -928,7 +928,7 @@ static void memory_of_a_closed_connection_holds_no_other_batch(void)
 	uint8_t *seen, *before;
 	int gone, next, memory;
 
-	daemon_end_open(&d, &owner, 4 << 20);
+	daemon_end_open(&d, &owner, 8 << 20);
 	gone = daemon_end_connect(&d, geteuid());
 	daemon_end_hello(&d, gone);
 	first = daemon_end_get(&d, gone, 0, &memory);
