@@ -10,7 +10,11 @@
 
 #include "fs/util/cleanup.h"
 
-enum { LINKS_MAX = 40 }; /* the kernel's */
+enum {
+	LINKS_MAX = 40, /* the kernel's */
+	/* Other writers may replace the file between two looks at it. */
+	LOOKS_MAX = 100,
+};
 
 static size_t trimmed_size(const char *path)
 {
@@ -118,9 +122,10 @@ static int check_kind(const struct stat *st)
 
 /*
  * Also compares with the kernel's own way: where the text of a link in /proc is
- * no path, the last steps found another file, or none.
+ * no path, the last steps found another file, or none. -ESTALE: they did, or
+ * the file was replaced meanwhile.
  */
-int place_open(const char *path, struct place *out)
+static int look_at_path(const char *path, struct place *out)
 {
 	struct place p = { .folder = AT_FDCWD };
 	struct stat file, named;
@@ -142,6 +147,15 @@ int place_open(const char *path, struct place *out)
 		place_close(&p);
 	else
 		*out = p;
+	return r;
+}
+
+int place_open(const char *path, struct place *out)
+{
+	int r = -ESTALE;
+
+	for (int i = 0; i < LOOKS_MAX && r == -ESTALE; i++)
+		r = look_at_path(path, out);
 	return r;
 }
 

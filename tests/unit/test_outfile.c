@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -290,6 +291,32 @@ static void a_folder_may_come_meanwhile(void)
 	CHECK(!rmdir(target) && files_in(folder) == 0);
 }
 
+/* Another writer may replace the file at any moment. */
+static void a_file_may_be_replaced_meanwhile(void)
+{
+	const char *made = path_of("made");
+	pid_t child = fork();
+
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;) {
+			make_file(made, 0600);
+			rename(made, target);
+		}
+	}
+	make_file(target, 0600);
+	for (int i = 0; i < 3000; i++) {
+		struct outfile *f;
+
+		CHECK(!outfile_open(target, NULL, &f));
+		outfile_abort(&f);
+	}
+	kill(child, SIGKILL);
+	CHECK(waitpid(child, NULL, 0) == child);
+	unlink(made);
+	CHECK(!unlink(target));
+}
+
 static void an_exchanged_folder_leads_nowhere(void)
 {
 	const char *in = path_of("in"), *moved = path_of("moved");
@@ -380,6 +407,7 @@ int main(void)
 	an_open_file_is_found_by_its_name();
 	only_files_are_replaced();
 	a_folder_may_come_meanwhile();
+	a_file_may_be_replaced_meanwhile();
 	an_exchanged_folder_leads_nowhere();
 	a_link_of_another_user_is_refused();
 	a_file_of_another_user_gives_no_access();
