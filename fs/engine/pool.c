@@ -282,8 +282,8 @@ static void abandon_piece(struct pool *pool, struct piece *p)
 	budget_move(pool->options.budget, BUDGET_SLOTS, BUDGET_ABANDONED,
 		    p->capacity);
 	for (unsigned i = 0; i < p->num_borrowers; i++)
-		budget_pin(pool->options.budget, p->borrowers[i], p->capacity,
-			   true);
+		budget_pin(pool->options.budget, BUDGET_PIN_BATCHES,
+			   p->borrowers[i], p->capacity, true);
 	DL_APPEND(pool->abandoned, p);
 }
 
@@ -329,8 +329,8 @@ static struct piece *find_returned(struct pool *pool)
 		DL_DELETE(pool->abandoned, p);
 		pool->stats.abandoned -= p->capacity;
 		for (unsigned i = 0; i < p->num_borrowers; i++)
-			budget_unpin(pool->options.budget, p->borrowers[i],
-				     p->capacity);
+			budget_unpin(pool->options.budget, BUDGET_PIN_BATCHES,
+				     p->borrowers[i], p->capacity);
 		DL_APPEND(out, p);
 	}
 	return out;

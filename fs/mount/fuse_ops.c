@@ -18,9 +18,11 @@
 
 #include "fs/mount/handover_peer.h"
 #include "fs/mount/inval.h"
+#include "fs/util/budget.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
+#include "fs/util/log.h"
 
 enum {
 	/* Requests in the kernel's queue, for readahead of many files. */
@@ -32,6 +34,11 @@ enum {
 	/* Bytes of an entry of a listing, to estimate how many fit. */
 	ENTRY_BYTES = 40,
 	ENTRY_PLUS_BYTES = 168,
+	/* Memory of an open file besides what ns_file.bytes counts, with the
+	   overhead of its allocations. */
+	FILE_BYTES = 512,
+	/* Milliseconds that a caller waits for memory of the budget. */
+	WAIT_MS = 10000,
 };
 
 /* Seconds that the kernel may cache entries: a year, because a mount never
@@ -45,15 +52,19 @@ struct handle {
 	struct handle *prev, *next;
 	fuse_ino_t ino;
 	struct ns_file file;
-	bool is_direct;	 /* bypasses the page cache */
-	bool is_begun;	 /* guarded by ops.lock, like marks */
-	uint64_t marks;	 /* of the batch, when the first piece was read */
-	struct job *job; /* the reader of a batch; NULL: not a batch */
+	uid_t user;	  /* who opened it */
+	uint64_t charged; /* bytes of this opening, to the budget */
+	uint64_t pinned;  /* those and the batch's layout, to the user */
+	bool is_direct;	  /* bypasses the page cache */
+	bool is_begun;	  /* guarded by ops.lock, like marks */
+	uint64_t marks;	  /* of the batch, when the first piece was read */
+	struct job *job;  /* the reader of a batch; NULL: not a batch */
 	enum jobs_way way;
 };
 
 /* A thread's memory for replies. It only grows. */
 struct scratch {
+	struct budget *budget;
 	size_t size;
 	char bytes[];
 };
@@ -61,6 +72,8 @@ struct scratch {
 struct fuse_ops {
 	struct ns *ns;
 	struct jobs *jobs;
+	struct budget *budget;
+	struct log *log;
 	void (*ready)(void *arg);
 	void *arg;
 	/* The kernel supports mounts without opendir, and may cache all
@@ -86,18 +99,35 @@ static void reply_error(fuse_req_t req, int r)
 	fuse_reply_err(req, r == -BETON_ECORRUPT ? EIO : -r);
 }
 
+static void scratch_free(void *arg)
+{
+	struct scratch *s = arg;
+
+	if (!s)
+		return;
+	budget_give(s->budget, BUDGET_FILES, s->size);
+	free(s);
+}
+
+/* NULL: no memory. */
 static char *scratch_of(struct fuse_ops *ops, size_t size)
 {
 	struct scratch *s = pthread_getspecific(ops->scratch);
 
 	if (s && s->size >= size)
 		return s->bytes;
-	free(s);
-	s = malloc(sizeof(*s) + size);
-	pthread_setspecific(ops->scratch, s);
-	if (!s)
+	scratch_free(s);
+	pthread_setspecific(ops->scratch, NULL);
+	if (budget_take(ops->budget, BUDGET_FILES, size, WAIT_MS))
 		return NULL;
+	s = malloc(sizeof(*s) + size);
+	if (!s) {
+		budget_give(ops->budget, BUDGET_FILES, size);
+		return NULL;
+	}
+	s->budget = ops->budget;
 	s->size = size;
+	pthread_setspecific(ops->scratch, s);
 	return s->bytes;
 }
 
@@ -429,7 +459,85 @@ static struct handle *handle_of(const struct fuse_file_info *fi)
 	return (struct handle *)(uintptr_t)fi->fh;
 }
 
-static int handle_open(struct fuse_ops *ops, fuse_ino_t ino,
+/* The layout of a batch stays in memory while the batch is open, once for all
+   files of a user. */
+static uint64_t layout_to_pin(const struct fuse_ops *ops,
+			      const struct handle *h)
+{
+	const struct handle *other;
+
+	if (!h->file.stream)
+		return 0;
+	DL_FOREACH(ops->handles, other)
+	{
+		if (other != h && other->user == h->user &&
+		    other->file.vfile == h->file.vfile)
+			return 0;
+	}
+	return ((const struct batch *)h->file.vfile)->charged;
+}
+
+/* Another file of the user with the same batch takes over its layout. */
+static void pass_layout_on(const struct fuse_ops *ops, struct handle *h)
+{
+	struct handle *other;
+
+	DL_FOREACH(ops->handles, other)
+	{
+		if (other == h || other->user != h->user ||
+		    other->file.vfile != h->file.vfile)
+			continue;
+		other->pinned += h->pinned - h->charged;
+		h->pinned = h->charged;
+		return;
+	}
+}
+
+static void handle_free(struct fuse_ops *ops, struct handle *h)
+{
+	budget_give(ops->budget, BUDGET_FILES, h->charged);
+	budget_unpin(ops->budget, BUDGET_PIN_FILES, h->user, h->pinned);
+	ns_close_file(&h->file);
+	jobs_put(&h->job);
+	free(h);
+}
+
+/* Charges the user for a file that is open. ops.lock is held. */
+static int handle_pin(struct fuse_ops *ops, struct handle *h)
+{
+	const uint64_t layout = layout_to_pin(ops, h);
+	int r = budget_pin(ops->budget, BUDGET_PIN_FILES, h->user,
+			   h->charged + layout, false);
+
+	if (r)
+		return -ENFILE;
+	h->pinned = h->charged + layout;
+	return 0;
+}
+
+/* Charges the budget, and the user. */
+static int handle_charge(struct fuse_ops *ops, struct handle *h)
+{
+	const uint64_t bytes = FILE_BYTES + h->file.bytes;
+	int r = budget_take(ops->budget, BUDGET_FILES, bytes, WAIT_MS);
+
+	if (r)
+		return r;
+	h->charged = bytes;
+	scoped_lock(&ops->lock);
+	r = handle_pin(ops, h);
+	if (r) {
+		log_warning(ops->log,
+			    "user %u may not open more files: those that it "
+			    "keeps open take its share of the memory",
+			    (unsigned)h->user);
+		return r;
+	}
+	DL_APPEND(ops->handles, h);
+	return 0;
+}
+
+static int handle_open(struct fuse_ops *ops, fuse_ino_t ino, uid_t user,
 		       struct handle **out)
 {
 	const struct ns_object object = ns_object(ino);
@@ -441,9 +549,13 @@ static int handle_open(struct fuse_ops *ops, fuse_ino_t ino,
 		return r;
 	}
 	h->ino = ino;
+	h->user = user;
+	r = handle_charge(ops, h);
+	if (r) {
+		handle_free(ops, h);
+		return r;
+	}
 	ns_note_file(&h->file);
-	scoped_lock(&ops->lock);
-	DL_APPEND(ops->handles, h);
 	*out = h;
 	return 0;
 }
@@ -452,10 +564,10 @@ static void handle_close(struct fuse_ops *ops, struct handle *h)
 {
 	pthread_mutex_lock(&ops->lock);
 	DL_DELETE(ops->handles, h);
+	if (h->pinned > h->charged)
+		pass_layout_on(ops, h);
 	pthread_mutex_unlock(&ops->lock);
-	ns_close_file(&h->file);
-	jobs_put(&h->job);
-	free(h);
+	handle_free(ops, h);
 }
 
 static bool is_laid_out_badly(const struct handle *h)
@@ -534,7 +646,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct fuse_ops *ops = ops_of(req);
 	struct handle *h;
-	int r = handle_open(ops, ino, &h);
+	int r = handle_open(ops, ino, fuse_req_ctx(req)->uid, &h);
 
 	if (r) {
 		reply_error(req, r);
@@ -638,14 +750,13 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 
 /* --- from outside --- */
 
-int fuse_ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
-		  void *arg, struct fuse_ops **out)
+int fuse_ops_open(const struct fuse_ops_options *options, struct fuse_ops **out)
 {
 	struct fuse_ops *ops = calloc(1, sizeof(*ops));
 
 	if (!ops)
 		return -ENOMEM;
-	if (pthread_key_create(&ops->scratch, free)) {
+	if (pthread_key_create(&ops->scratch, scratch_free)) {
 		free(ops);
 		return -EAGAIN;
 	}
@@ -654,10 +765,12 @@ int fuse_ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
 		fuse_ops_close(ops);
 		return -ENOMEM;
 	}
-	ops->ns = ns;
-	ops->jobs = jobs;
-	ops->ready = ready;
-	ops->arg = arg;
+	ops->ns = options->ns;
+	ops->jobs = options->jobs;
+	ops->budget = options->budget;
+	ops->log = options->log;
+	ops->ready = options->ready;
+	ops->arg = options->arg;
 	*out = ops;
 	return 0;
 }
@@ -684,7 +797,7 @@ void fuse_ops_close(struct fuse_ops *ops)
 		handle_close(ops, ops->handles);
 	/* Threads free theirs when they end. With -s the caller is the
 	   thread. */
-	free(pthread_getspecific(ops->scratch));
+	scratch_free(pthread_getspecific(ops->scratch));
 	pthread_key_delete(ops->scratch);
 	pthread_mutex_destroy(&ops->lock);
 	free(ops);

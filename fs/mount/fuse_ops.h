@@ -9,17 +9,26 @@
 #include "fs/metrics/jobs.h"
 #include "fs/namespace/ns.h"
 
+struct budget;
 struct fuse_lowlevel_ops;
 struct fuse_session;
 struct fuse_ops;
+struct log;
 
-/*
- * The thread that answers the kernel's INIT calls `ready` once; the mount works
- * from then on. `jobs` counts readers of batches and may be NULL. The namespace
- * and `jobs` must outlive the result.
- */
-int fuse_ops_open(struct ns *ns, struct jobs *jobs, void (*ready)(void *arg),
-		  void *arg, struct fuse_ops **out);
+/* What is pointed to outlives the operations. */
+struct fuse_ops_options {
+	struct ns *ns;
+	struct jobs *jobs;     /* counts readers of batches; may be NULL */
+	struct budget *budget; /* charged for open files; may be NULL */
+	struct log *log;
+	/* Called once by the thread that answers the kernel's INIT. The mount
+	   works from then on. */
+	void (*ready)(void *arg);
+	void *arg;
+};
+
+int fuse_ops_open(const struct fuse_ops_options *options,
+		  struct fuse_ops **out);
 /* Between these calls, the page cache drops a batch when it is closed. The
    session must be mounted there at the first and its loop have ended at the
    second. */

@@ -97,7 +97,8 @@ void handover_wake(const struct handover_shared *h)
 static void uncount_held(const struct connection *c, const struct slot *slot)
 {
 	c->shared->bytes -= slot_capacity(slot);
-	budget_unpin(c->shared->budget, c->peer.uid, slot_capacity(slot));
+	budget_unpin(c->shared->budget, BUDGET_PIN_BATCHES, c->peer.uid,
+		     slot_capacity(slot));
 }
 
 /* Bytes that connections of the same job or, if `user`, of the same user hold
@@ -143,7 +144,8 @@ static int count_held(const struct connection *c, const struct request *q)
 	uint64_t bytes = slot_capacity(q->slot);
 
 	if (c->num_held == HANDOVER_SLOTS_MAX || !may_hold(q, bytes) ||
-	    budget_pin(h->budget, c->peer.uid, bytes, false))
+	    budget_pin(h->budget, BUDGET_PIN_BATCHES, c->peer.uid, bytes,
+		       false))
 		return -ENOSPC;
 	h->bytes += bytes;
 	return 0;

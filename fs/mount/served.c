@@ -266,7 +266,14 @@ int served_open(struct served *s, void (*ready)(void *arg), void *arg)
 	code = open_namespace(s);
 	if (code)
 		return code;
-	r = fuse_ops_open(s->ns, s->jobs, ready, arg, &s->ops);
+	r = fuse_ops_open(
+		&(struct fuse_ops_options){ .ns = s->ns,
+					    .jobs = s->jobs,
+					    .budget = engine_budget(s->engine),
+					    .log = s->log,
+					    .ready = ready,
+					    .arg = arg },
+		&s->ops);
 	return r ? exit_failed(s->log, "operations", r) : EXIT_OK;
 }
 

@@ -177,12 +177,14 @@ int ns_batch_name(struct ns *ns, const struct ns_object *object,
 
 /* An open file. For a batch, `stream` is the stream that has its slot, and
    `named` keeps the stream. A snapshot is text made for this opening: stat(2)
-   reported the size 0. */
+   reported the size 0. `bytes`: memory of this opening alone, if it is more
+   than a few hundred. */
 struct ns_file {
 	struct vfile *vfile;
 	struct stream *stream;
 	struct ns_named *named;
 	bool is_snapshot;
+	uint64_t bytes;
 	void (*close)(struct ns_file *file);
 };
 

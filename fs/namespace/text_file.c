@@ -52,5 +52,6 @@ int ns_snapshot(char *text, struct ns_file *out)
 	}
 	((struct text_file *)out->vfile)->owned = text;
 	out->is_snapshot = true;
+	out->bytes = out->vfile->size + 1;
 	return 0;
 }

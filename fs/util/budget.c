@@ -12,8 +12,6 @@
 #include "fs/util/log.h"
 
 enum {
-	/* Pinned bytes are at most 1/PIN_PART of the limit. */
-	PIN_PART = 2,
 	/*
 	 * A user may pin this many times the bytes that are left to pin: alone
 	 * 7/8 of them, one of two 7/15. This is the dynamic threshold of shared
@@ -30,6 +28,12 @@ struct account {
 	struct account *next;
 	uid_t uid;
 	uint64_t bytes;
+};
+
+/* Of one kind. */
+struct pins {
+	uint64_t bytes;
+	struct account *accounts;
 };
 
 /* A thread in budget_take(). */
@@ -56,8 +60,7 @@ struct budget {
 	struct waiter *waiters; /* in the order of arrival */
 	uint64_t used[BUDGET_USES];
 	uint64_t fixed; /* sum of `used` without the cache */
-	uint64_t pinned;
-	struct account *accounts;
+	struct pins pins[BUDGET_PINS];
 	uint64_t refused, waits;
 };
 
@@ -88,9 +91,11 @@ void budget_close(struct budget *b)
 
 	if (!b)
 		return;
-	LL_FOREACH_SAFE(b->accounts, account, next)
-	{
-		free(account);
+	for (unsigned i = 0; i < BUDGET_PINS; i++) {
+		LL_FOREACH_SAFE(b->pins[i].accounts, account, next)
+		{
+			free(account);
+		}
 	}
 	pthread_cond_destroy(&b->given);
 	pthread_mutex_destroy(&b->lock);
@@ -273,67 +278,84 @@ void budget_move(struct budget *b, enum budget_use from, enum budget_use to,
 
 /* --- pinning --- */
 
-/* The caller holds the lock. */
-static struct account *find_account(const struct budget *b, uid_t uid)
+static const unsigned pin_parts[BUDGET_PINS] = {
+#define PART(pin, part) [pin] = (part),
+	BUDGET_PIN_ROWS(PART)
+#undef PART
+};
+
+/* The caller holds the lock, here and below. */
+static struct account *find_account(const struct pins *pins, uid_t uid)
 {
 	struct account *account;
 
-	LL_SEARCH_SCALAR(b->accounts, account, uid, uid);
+	LL_SEARCH_SCALAR(pins->accounts, account, uid, uid);
 	return account;
 }
 
-/* The caller holds the lock. */
-static bool may_pin(const struct budget *b, uid_t uid, uint64_t bytes)
+static struct account *get_account(struct pins *pins, uid_t uid)
 {
-	const struct account *account = find_account(b, uid);
-	uint64_t most = b->limit / PIN_PART;
+	struct account *account = find_account(pins, uid);
+
+	if (account)
+		return account;
+	account = calloc(1, sizeof(*account));
+	if (!account)
+		return NULL;
+	account->uid = uid;
+	LL_PREPEND(pins->accounts, account);
+	return account;
+}
+
+static bool may_pin(const struct pins *pins, uint64_t most, uid_t uid,
+		    uint64_t bytes)
+{
+	const struct account *account = find_account(pins, uid);
 	uint64_t all, left;
 
-	if (!add_ok(b->pinned, bytes, &all) || all > most)
+	if (!add_ok(pins->bytes, bytes, &all) || all > most)
 		return false;
 	left = most - all;
 	return (account ? account->bytes : 0) + bytes <= PIN_ALPHA * left;
 }
 
-int budget_pin(struct budget *b, uid_t uid, uint64_t bytes, bool force)
+int budget_pin(struct budget *b, enum budget_pin pin, uid_t uid, uint64_t bytes,
+	       bool force)
 {
 	struct account *account;
 
 	if (!b || !bytes)
 		return 0;
 	scoped_lock(&b->lock);
-	if (!force && !may_pin(b, uid, bytes)) {
+	if (!force &&
+	    !may_pin(&b->pins[pin], b->limit / pin_parts[pin], uid, bytes)) {
 		b->refused++;
 		return -ENOSPC;
 	}
-	account = find_account(b, uid);
-	if (!account) {
-		account = calloc(1, sizeof(*account));
-		if (!account)
-			return -ENOSPC;
-		account->uid = uid;
-		LL_PREPEND(b->accounts, account);
-	}
+	account = get_account(&b->pins[pin], uid);
+	if (!account)
+		return -ENOSPC;
 	account->bytes += bytes;
-	b->pinned += bytes;
+	b->pins[pin].bytes += bytes;
 	return 0;
 }
 
-void budget_unpin(struct budget *b, uid_t uid, uint64_t bytes)
+void budget_unpin(struct budget *b, enum budget_pin pin, uid_t uid,
+		  uint64_t bytes)
 {
 	struct account *account;
 
 	if (!b || !bytes)
 		return;
 	scoped_lock(&b->lock);
-	account = find_account(b, uid);
+	account = find_account(&b->pins[pin], uid);
 	if (!account)
 		return;
 	account->bytes -= bytes;
-	b->pinned -= bytes;
+	b->pins[pin].bytes -= bytes;
 	if (account->bytes)
 		return;
-	LL_DELETE(b->accounts, account);
+	LL_DELETE(b->pins[pin].accounts, account);
 	free(account);
 }
 
@@ -346,7 +368,8 @@ void budget_stats(struct budget *b, struct budget_stats *out)
 	out->limit = b->limit;
 	for (size_t i = 0; i < BUDGET_USES; i++)
 		out->used[i] = b->used[i];
-	out->pinned = b->pinned;
+	for (unsigned i = 0; i < BUDGET_PINS; i++)
+		out->pinned += b->pins[i].bytes;
 	out->refused = b->refused;
 	out->waits = b->waits;
 }

@@ -43,6 +43,17 @@ struct log;
 enum budget_use { BUDGET_ROWS(BUDGET_NUMBER) BUDGET_USES };
 #undef BUDGET_NUMBER
 
+/* What users pin: number, name, and n for 1/n of the limit that they may pin
+   together. One kind takes nothing from another: a loader that may pin no more
+   batches can still open their files. */
+#define BUDGET_PIN_ROWS(row)                                                   \
+	row(BUDGET_PIN_BATCHES, 2)	 /* memory of batches that is lent */  \
+		row(BUDGET_PIN_FILES, 4) /* open files and their layouts */
+
+#define BUDGET_PIN_NUMBER(number, part) number,
+enum budget_pin { BUDGET_PIN_ROWS(BUDGET_PIN_NUMBER) BUDGET_PINS };
+#undef BUDGET_PIN_NUMBER
+
 /* The log, which may be NULL, gets a line when a caller waited in vain. */
 int budget_open(uint64_t limit, struct log *log, struct budget **out);
 /* All bytes have been given back. Takes NULL. */
@@ -85,9 +96,11 @@ void budget_settle(struct budget *budget);
 
 /* Counts bytes that a user pins. -ENOSPC: more than its share, unless `force`:
    it pins them already. */
-int budget_pin(struct budget *budget, uid_t uid, uint64_t bytes, bool force);
+int budget_pin(struct budget *budget, enum budget_pin pin, uid_t uid,
+	       uint64_t bytes, bool force);
 /* Of bytes that were pinned. */
-void budget_unpin(struct budget *budget, uid_t uid, uint64_t bytes);
+void budget_unpin(struct budget *budget, enum budget_pin pin, uid_t uid,
+		  uint64_t bytes);
 
 struct budget_stats {
 	uint64_t limit;

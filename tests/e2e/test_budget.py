@@ -2,12 +2,15 @@
 """The daemon's memory against the budget that it states, while readers and
 loaders ask for all they can. And memory that was lent: never another's."""
 import concurrent.futures
+import contextlib
+import errno
 import itertools
 import json
 import mmap
 import os
 import pathlib
 import re
+import resource
 import socket
 import struct
 import threading
@@ -18,7 +21,7 @@ import pytest
 
 import dumped
 import make
-from conftest import BUILD, DEADLINE, failing, wait_until
+from conftest import BUILD, DEADLINE, as_other, failing, wait_until
 from lender import GET, PUT, Client, hello, options_of
 from make import INT, IMAGE, RAW
 
@@ -204,6 +207,74 @@ def test_a_second_job_has_a_share(pictures, mount):
     second = of_job(mnt, b"second")
     assert taken >= 4
     assert not isinstance(second.borrow(batch(600, 99)), int)
+
+
+# --- open files ---
+
+def open_until_refused(path):
+    """The error number, and how many files were open."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (20000, 20000))
+    files = []
+    try:
+        while len(files) < 19000:
+            files.append(os.open(path, os.O_RDONLY))
+    except OSError as e:
+        code = e.errno
+    else:
+        code = 0
+    for fd in files:
+        os.close(fd)
+    return code, len(files)
+
+
+@as_root
+def test_a_user_cannot_keep_all_memory_by_open_files(rows, mount):
+    """Texts are made when they are opened, and stay until they are closed."""
+    mnt = mount(rows, "-o", SMALL + ",allow_other",
+                says="user 65534 may not open more files")
+    with Watch(mnt):
+        code, count = as_other(mnt, open_until_refused, ".betonfs/stats.json")
+        assert code == errno.ENFILE and 100 < count < 10000
+    wait_until(lambda: budget(mnt)["pinned"] < 65536, "their end")
+
+
+@as_root
+def test_a_users_files_leave_room_for_others(rows, mount):
+    mnt = mount(rows, "-o", SMALL + ",allow_other",
+                says="user 65534 may not open more files")
+    held, go = os.pipe(), os.pipe()
+
+    def hold(path):
+        files = []
+        with contextlib.suppress(OSError):
+            while True:
+                files.append(open(path))
+        os.write(held[1], b"1")
+        os.read(go[0], 1)
+        return len(files)
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        other = pool.submit(as_other, mnt, hold, ".betonfs/stats.json")
+        os.read(held[0], 1)
+        try:
+            assert (mnt / batch(256)).read_bytes()
+            assert budget(mnt)["by"]["files"] > MIB
+        finally:
+            os.write(go[1], b"1")
+        assert other.result() > 100
+
+
+@as_root
+def test_a_layout_counts_once_for_all_files_of_a_user(rows, mount):
+    mnt = mount(rows, "-o", SMALL)
+    with contextlib.ExitStack() as stack:
+        pinned = []
+        for _ in range(30):     # 30 layouts are more than its share
+            stack.enter_context(open(mnt / batch(ROWS // 3), "rb"))
+            pinned.append(budget(mnt)["pinned"])
+        assert pinned[0] > 16 * ROWS // 3
+        assert pinned[-1] < pinned[0] + 64 * 1024
+    wait_until(lambda: budget(mnt)["pinned"] < 65536, "the last to be closed")
 
 
 # --- memory that was lent ---

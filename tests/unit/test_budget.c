@@ -47,9 +47,9 @@ static void no_budget_has_no_limit(void)
 	struct budget_stats stats;
 
 	CHECK(!budget_take(NULL, BUDGET_SLOTS, UINT64_MAX, 0));
-	CHECK(!budget_pin(NULL, 1, UINT64_MAX, false));
+	CHECK(!budget_pin(NULL, BUDGET_PIN_BATCHES, 1, UINT64_MAX, false));
 	budget_give(NULL, BUDGET_SLOTS, 1);
-	budget_unpin(NULL, 1, 1);
+	budget_unpin(NULL, BUDGET_PIN_BATCHES, 1, 1);
 	budget_settle(NULL);
 	budget_stats(NULL, &stats);
 	CHECK(!stats.limit);
@@ -186,7 +186,7 @@ static uint64_t pin_all(struct budget *b, uid_t uid)
 {
 	uint64_t n = 0;
 
-	while (!budget_pin(b, uid, 1, false))
+	while (!budget_pin(b, BUDGET_PIN_BATCHES, uid, 1, false))
 		n++;
 	return n;
 }
@@ -203,15 +203,29 @@ static void a_part_is_left_for_each_user(void)
 	CHECK(second == (LIMIT / 2 - first) * 7 / 8);
 	third = pin_all(b, 3);
 	CHECK(third > 0);
-	CHECK(!budget_pin(b, 1, 1000, true));
-	CHECK(budget_pin(b, 4, 1, false) == -ENOSPC);
-	budget_unpin(b, 1, first + 1000);
-	budget_unpin(b, 3, third);
-	CHECK(!budget_pin(b, 4, 1, false));
+	CHECK(!budget_pin(b, BUDGET_PIN_BATCHES, 1, 1000, true));
+	CHECK(budget_pin(b, BUDGET_PIN_BATCHES, 4, 1, false) == -ENOSPC);
+	budget_unpin(b, BUDGET_PIN_BATCHES, 1, first + 1000);
+	budget_unpin(b, BUDGET_PIN_BATCHES, 3, third);
+	CHECK(!budget_pin(b, BUDGET_PIN_BATCHES, 4, 1, false));
 	/* With one other user, both may pin the same. */
 	CHECK(second + pin_all(b, 2) > LIMIT / 2 * 7 / 16);
 	budget_stats(b, &stats);
 	CHECK(stats.pinned <= LIMIT / 2);
+	budget_close(b);
+}
+
+/* A user who may pin no more batches may still open their files. */
+static void each_kind_of_pins_has_its_part(void)
+{
+	struct budget *b = new_budget();
+
+	CHECK(pin_all(b, 1) == LIMIT / 2 * 7 / 8);
+	CHECK(!budget_pin(b, BUDGET_PIN_FILES, 1, LIMIT / 4 * 7 / 8, false));
+	CHECK(budget_pin(b, BUDGET_PIN_FILES, 1, LIMIT / 4, false) == -ENOSPC);
+	budget_unpin(b, BUDGET_PIN_FILES, 1, LIMIT / 4 * 7 / 8);
+	CHECK(budget_pin(b, BUDGET_PIN_BATCHES, 1, LIMIT / 4, false) ==
+	      -ENOSPC);
 	budget_close(b);
 }
 
@@ -224,5 +238,6 @@ int main(void)
 	waiting_is_in_turn();
 	waiting_ends();
 	a_part_is_left_for_each_user();
+	each_kind_of_pins_has_its_part();
 	return 0;
 }
