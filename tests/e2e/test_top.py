@@ -71,6 +71,9 @@ def test_processes_of_two_jobs(data, mount, tmp_path, monkeypatch):
     assert found[files]["verdict"] in ("files", "late_files")
     assert found[files]["ranks"] == []
     assert told["cache"]["mode"] == "process" and told["cache"]["used"] > 0
+    budget = told["budget"]
+    assert budget["used"] == sum(budget["by"].values()) <= budget["limit"]
+    assert budget["by"]["slots"] > 0 and budget["by"]["files"] >= 0
     assert told["readers"] >= 2
     text = beton("top", mnt, "--once", "--interval", "0.1").stdout
     assert "\033" not in text and str(mnt) in text

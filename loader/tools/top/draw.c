@@ -11,6 +11,7 @@ enum {
 	LINE_SIZE = 512,
 	CELL_SIZE = 96,
 	BAR_MAX = 20,
+	BAR_MEMORY = 10,
 	VERDICT_FULL = 28, /* the longest sentence, with a rank below 1000 */
 	LONG_AGO_S = 60,
 };
@@ -149,23 +150,51 @@ static void put_reads(struct canvas *c, const struct top_view *v)
 		put_facts(c, "disk     ", top_disk_facts, v, v->has_rates);
 }
 
+/* The bytes of a purpose that are in use: the budget counts a cache by the size
+   that it may have. */
+static uint64_t bytes_in_use(const struct top_reading *r, unsigned use)
+{
+	return use == BUDGET_CACHE ? r->used : r->budget_by[use];
+}
+
+/* Returns their sum. */
+static uint64_t print_uses(const struct top_reading *r, char line[LINE_SIZE])
+{
+	static const char *const names[BUDGET_USES] = {
+#define NAME(use, name, help) [use] = (name),
+		BUDGET_ROWS(NAME)
+#undef NAME
+	};
+	char number[FACT_NUMBER_SIZE];
+	uint64_t sum = 0;
+	size_t n = 0;
+
+	*line = '\0';
+	for (unsigned i = 0; i < BUDGET_USES; i++) {
+		uint64_t bytes = bytes_in_use(r, i);
+
+		sum += bytes;
+		if (bytes && n < LINE_SIZE)
+			n += (size_t)snprintf(
+				line + n, LINE_SIZE - n, "%s %s %s",
+				n ? "," : ":", names[i],
+				fact_bytes((double)bytes, number));
+	}
+	return sum;
+}
+
 static void put_budget(struct canvas *c, const struct top_view *v)
 {
-	char fill[CELL_SIZE], label[CELL_SIZE + 16], slots[FACT_NUMBER_SIZE];
+	char fill[CELL_SIZE], line[LINE_SIZE];
+	char used[FACT_NUMBER_SIZE], limit[FACT_NUMBER_SIZE];
 	const struct top_reading *r = v->now;
-	double share =
-		r->limit ? (double)min_u64(r->used, r->limit) / (double)r->limit
-			 : 0;
+	double most = (double)r->budget_limit;
+	double sum = (double)min_u64(print_uses(r, line), r->budget_limit);
 
-	snprintf(label, sizeof(label), "memory   %s",
-		 draw_bar(share, BAR_MAX, fill));
-	if (!r->is_whole)
-		return;
-	if (has_own_cache(v))
-		put_facts(c, label, top_cache_facts, r, true);
-	else
-		put_line(c, "memory   batches %s",
-			 fact_bytes((double)r->slot_bytes, slots));
+	if (r->is_whole && r->budget_limit)
+		put_line(c, "memory   %s %s of %s%s",
+			 draw_bar(sum / most, BAR_MEMORY, fill),
+			 fact_bytes(sum, used), fact_bytes(most, limit), line);
 }
 
 /* Prints the first lines of the head, as many as the height permits. */

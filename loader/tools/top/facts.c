@@ -113,10 +113,21 @@ const struct fact top_disk_facts[] = {
 #define OF(member) IN(top_reading, member)
 const struct fact top_cache_facts[] = {
 	{ "mode", OF(mode) },
-	{ NULL, OF(used), .unit = FACT_BYTES, .text = " cache %s" },
-	{ "limit", OF(limit), .unit = FACT_BYTES, .text = " of %s" },
+	{ "limit", OF(limit) },
 	{ "used", OF(used) },
-	{ NULL, OF(slot_bytes), .unit = FACT_BYTES, .text = "; batches %s" },
 	FACT_LAST,
+};
+
+const struct fact top_budget_facts[] = {
+	{ "limit", OF(budget_limit) },
+	{ "used", OF(budget_used) },
+	FACT_LAST,
+};
+
+const struct fact top_use_facts[] = {
+#define USE(use, name, help) { name, OF(budget_by[use]) },
+	BUDGET_ROWS(USE)
+#undef USE
+		FACT_LAST,
 };
 #undef OF

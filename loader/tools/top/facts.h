@@ -57,5 +57,7 @@ extern const struct fact top_value_facts[];
 extern const struct fact top_disk_facts[];
 /* About struct top_reading: */
 extern const struct fact top_cache_facts[];
+extern const struct fact top_budget_facts[];
+extern const struct fact top_use_facts[]; /* by purpose */
 
 #endif

@@ -31,6 +31,15 @@ static json_t *json_of_cache(const struct top_view *v)
 	return fact_json(o, top_disk_facts, 0, v);
 }
 
+static json_t *json_of_budget(const struct top_view *v)
+{
+	json_t *o = fact_json(json_object(), top_budget_facts, 0, v->now);
+
+	json_object_set_new(o, "by",
+			    fact_json(json_object(), top_use_facts, 0, v->now));
+	return o;
+}
+
 /* null if the path is not UTF-8. */
 static json_t *json_of_path(const char *path)
 {
@@ -47,12 +56,12 @@ int top_json(const struct top_view *v, const char *mount, bool in_lines,
 
 	for (size_t i = 0; i < v->num_jobs; i++)
 		json_array_append_new(jobs, json_of_job(v, &v->jobs[i]));
-	o = json_pack("{s:i, s:o, s:f, s:I, s:I, s:I, s:o, s:o, s:o}",
+	o = json_pack("{s:i, s:o, s:f, s:I, s:I, s:I, s:o, s:o, s:o, s:o}",
 		      "version", 1, "mount", json_of_path(mount), "seconds",
 		      v->seconds, "uptime_s", (json_int_t)v->now->uptime_s,
 		      "readers", (json_int_t)v->now->readers, "slot_bytes",
 		      (json_int_t)v->now->slot_bytes, "cache", json_of_cache(v),
-		      "delivery",
+		      "budget", json_of_budget(v), "delivery",
 		      fact_json(json_object(), top_delivery_facts, 0, v),
 		      "jobs", jobs);
 	r = o ? json_dumpf(o, out, in_lines ? JSON_INDENT(2) : JSON_COMPACT)

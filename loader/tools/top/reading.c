@@ -42,13 +42,18 @@ static const struct row totals[] = {
 	{ "cache.read_bytes", COUNT, OF(read_bytes) },
 	{ "cache.delivered_bytes", COUNT, OF(delivered_bytes) },
 	{ "slots.bytes", COUNT, OF(slot_bytes) },
+	{ "budget.limit", COUNT, OF(budget_limit) },
+	{ "budget.used", COUNT, OF(budget_used) },
+#define USE(use, name, help) { "budget.by." name, COUNT, OF(budget_by[use]) },
+	BUDGET_ROWS(USE)
+#undef USE
 #define WAY(name, way)                                                         \
 	{ "delivery." name ".batches", COUNT, OF(way_batches[way]) },          \
 		{ "delivery." name ".late", COUNT, OF(way_late[way]) },        \
 	{                                                                      \
 		"delivery." name ".bytes", COUNT, OF(way_bytes[way])           \
 	}
-	WAY("page_cache", JOBS_PAGE_CACHE),
+		WAY("page_cache", JOBS_PAGE_CACHE),
 	WAY("direct", JOBS_DIRECT),
 	WAY("handover", JOBS_HANDOVER),
 #undef WAY

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "fs/metrics/jobs.h"
+#include "fs/util/budget.h"
 
 enum top_stage {
 	TOP_READ,
@@ -55,6 +56,9 @@ struct top_reading {
 	uint64_t hits, late, misses;
 	uint64_t reads, read_bytes, delivered_bytes;
 	uint64_t slot_bytes;
+	/* The daemon's memory, and its parts by purpose. */
+	uint64_t budget_limit, budget_used;
+	uint64_t budget_by[BUDGET_USES];
 	uint64_t way_batches[JOBS_WAYS], way_late[JOBS_WAYS];
 	uint64_t way_bytes[JOBS_WAYS];
 	size_t readers;
