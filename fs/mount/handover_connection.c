@@ -630,6 +630,13 @@ static const char *on_message(struct connection *c, const void *bytes,
 	}
 }
 
+/* Errors that another call follows. A loader that closes with unread messages
+   resets the connection, which the kernel reports once, before what it sent. */
+static bool is_passing(int error)
+{
+	return error == EINTR || error == ECONNRESET;
+}
+
 /* recv() without room for descriptors makes the kernel close any that a loader
    sends. */
 void connection_read(struct connection *c)
@@ -640,7 +647,9 @@ void connection_read(struct connection *c)
 
 	for (int i = 0; i < MESSAGES_PER_TURN; i++) {
 		n = recv(c->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		if (n < 0 && is_passing(errno))
+			continue;
+		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n <= 0) {
 			connection_close(c);

@@ -5,6 +5,8 @@ import mmap
 import os
 import pathlib
 import re
+import select
+import signal
 import socket
 import subprocess
 
@@ -13,7 +15,7 @@ import pytest
 
 import dumped
 import make
-from conftest import wait_until
+from conftest import DEADLINE, wait_until
 from dumped import AUGMENT, BUILD, beton, dump
 from lender import tell
 from loading import Loader
@@ -669,6 +671,23 @@ def test_ranks_say_what_they_do(data, mount):
              (("job", "train"), ("rank", "0"))] == 6
     one = json.loads((mnt / ".betonfs/jobs/train.json").read_text())
     assert [r["samples"] for r in one["ranks"]] == [1650, 7]
+
+
+def test_the_last_report_counts(data, daemon):
+    """Also of a loader that closes while the daemon, which is slow, has sent it
+    a batch: the kernel then reports a broken connection before the report."""
+    d = daemon(data.path)
+    client = named(d.where, b"mine")
+    client.ask(path_of(0))
+    assert select.select([client.socket], [], [], DEADLINE)[0]
+    d.process.send_signal(signal.SIGSTOP)
+    try:
+        client.send(tell(samples=77))
+        client.socket.close()
+    finally:
+        d.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: jobs(d.where)["mine"]["connections"] == 0, "its end")
+    assert rank_of(d.where, "mine", 0)["samples"] == 77
 
 
 def test_loaders_say_what_they_did(data, mount, monkeypatch):
