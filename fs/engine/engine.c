@@ -404,17 +404,18 @@ static void coming_once(struct engine *e, unsigned i)
 }
 
 /* Called with the lock held, and returns with it held. Work that a reader waits
-   for goes first. */
+   for goes first. False: there was none, and the lock was held all along. */
 static bool work_once(struct engine *e, struct trace_track *track)
 {
 	struct lane *lane = lanes_next(&e->lanes);
 	unsigned i = coming_with_work(e);
+	bool has_coming = i < e->num_coming;
 
 	if (lane)
 		ticket_once(e, lane, track);
-	else if (i < e->num_coming)
+	else if (has_coming)
 		coming_once(e, i);
-	return lane || i < e->num_coming;
+	return lane || has_coming;
 }
 
 /* Waits for work, with the lock held. One of the waiting threads frees slots

@@ -6,6 +6,7 @@
 
 #include "fs/engine/engine.h"
 #include "fs/util/rng.h"
+#include "fs/util/thread.h"
 #include "tests/unit/gate.h"
 #include "tests/unit/made.h"
 
@@ -539,6 +540,45 @@ static void nothing_goes_on_after_the_stop(void)
 	dataset_close(ds);
 }
 
+static void *stop_engine(void *engine)
+{
+	engine_stop(engine);
+	return NULL;
+}
+
+/* The last batch that is read ahead is still being laid out when the engine is
+   stopped. */
+static void a_stop_ends_a_thread_that_reads_ahead(void)
+{
+	struct spec spec = { .order = BETON_ORDER_SEQUENTIAL,
+			     .batch = BATCH,
+			     .end = SAMPLES };
+	struct dataset *ds = made_open(SAMPLES, NULL);
+	const struct engine_options options = {
+		.threads = 1, .ahead = 1, .datasets = &ds, .num_datasets = 1
+	};
+	struct engine *engine;
+	struct stream *stream;
+	struct gate gate;
+	pthread_t stopper;
+
+	CHECK(!engine_open(&options, &engine));
+	CHECK(!engine_start(engine));
+	CHECK(!stream_open(engine, ds, &spec, 0, &stream));
+	gate_shut(&gate, ds, 0, SAMPLES);
+	for (uint64_t i = 0; i < 2; i++)
+		stream_note(stream, i);
+	gate_wait(&gate, 1);
+	CHECK(!pthread_create(&stopper, NULL, stop_engine, engine));
+	usleep(50000);
+	gate_open(&gate);
+	CHECK(thread_joins_in(stopper, 10000));
+	gate_remove(&gate);
+	stream_close(stream);
+	engine_close(engine);
+	dataset_close(ds);
+}
+
 /* --- failures --- */
 
 static void a_batch_with_a_failure_is_tried_again_when_asked(void)
@@ -611,6 +651,7 @@ int main(void)
 	two_engines_do_not_meet();
 	no_thread_runs_before_the_start();
 	nothing_goes_on_after_the_stop();
+	a_stop_ends_a_thread_that_reads_ahead();
 	a_batch_with_a_failure_is_tried_again_when_asked();
 	return 0;
 }
