@@ -213,7 +213,8 @@ static int send_puts(struct handover_client *l)
 }
 
 /* Receives a whole message of this size. *fd is the descriptor that came with
-   it, which the caller closes, or -1. */
+   it, which the caller closes, or -1. There is no room for a second one, which
+   the kernel closes. */
 static int receive(const struct handover_client *l, void *bytes, size_t size,
 		   int *fd)
 {
@@ -225,7 +226,8 @@ static int receive(const struct handover_client *l, void *bytes, size_t size,
 	struct msghdr m = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
 			    .msg_control = control.bytes,
-			    .msg_controllen = sizeof(control.bytes) };
+			    /* CMSG_SPACE() is room for two. */
+			    .msg_controllen = CMSG_LEN(sizeof(int)) };
 	const struct cmsghdr *c;
 	ssize_t n;
 
@@ -241,7 +243,9 @@ static int receive(const struct handover_client *l, void *bytes, size_t size,
 		memcpy(fd, CMSG_DATA(c), sizeof(int));
 	if (n == 0)
 		return -ECONNRESET;
-	return (size_t)n == size && !(m.msg_flags & MSG_TRUNC) ? 0 : -EPROTO;
+	if (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+		return -EPROTO;
+	return (size_t)n == size ? 0 : -EPROTO;
 }
 
 static int greet(struct handover_client *l,

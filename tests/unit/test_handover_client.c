@@ -20,7 +20,13 @@
 #include "tests/unit/t.h"
 
 /* No wait of this test is longer. */
-enum { DEADLINE_S = 30, CAPACITY = 2 << 20, SIZE = 100, SLOT = 7 };
+enum {
+	DEADLINE_S = 30,
+	CAPACITY = 2 << 20,
+	SIZE = 100,
+	SLOT = 7,
+	COPIES_MAX = 3
+};
 
 /* A daemon that the test plays. */
 struct server {
@@ -131,7 +137,8 @@ static unsigned read_to_get(struct server *s, uint64_t *request)
 	return puts;
 }
 
-static void answer(struct server *s, uint64_t request)
+/* Sends a batch with its memory, whose descriptor comes `copies` times. */
+static void answer_with(struct server *s, uint64_t request, unsigned copies)
 {
 	const struct handover_batch batch = {
 		.kind = HANDOVER_BATCH,
@@ -142,19 +149,27 @@ static void answer(struct server *s, uint64_t request)
 	};
 	union {
 		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(COPIES_MAX * sizeof(int))];
 	} control = { .bytes = { 0 } };
 	struct iovec iov = { (void *)&batch, sizeof(batch) };
 	const struct msghdr m = { .msg_iov = &iov,
 				  .msg_iovlen = 1,
 				  .msg_control = control.bytes,
-				  .msg_controllen = sizeof(control.bytes) };
+				  .msg_controllen =
+					  CMSG_SPACE(copies * sizeof(int)) };
 
 	control.head.cmsg_level = SOL_SOCKET;
 	control.head.cmsg_type = SCM_RIGHTS;
-	control.head.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&control.head), &s->memory, sizeof(int));
+	control.head.cmsg_len = CMSG_LEN(copies * sizeof(int));
+	for (unsigned i = 0; i < copies; i++)
+		memcpy(CMSG_DATA(&control.head) + i * sizeof(int), &s->memory,
+		       sizeof(int));
 	CHECK(sendmsg(s->fd, &m, 0) == sizeof(batch));
+}
+
+static void answer(struct server *s, uint64_t request)
+{
+	answer_with(s, request, 1);
 }
 
 static struct loan borrow(struct server *s, struct handover_client *l)
@@ -272,6 +287,34 @@ static void a_release_does_not_wait_and_is_not_lost(void)
 	server_close(&s);
 }
 
+/* A descriptor that the loader has no use for stays open. */
+static void more_than_one_descriptor_is_refused(void)
+{
+	struct handover_client *l;
+	struct request q;
+	struct server s;
+	uint64_t number;
+	int before, after;
+
+	for (unsigned copies = 2; copies <= COPIES_MAX; copies++) {
+		server_open(&s);
+		l = connect_to(&s);
+		borrow(&s, l);
+		before = dup(s.memory);
+		close(before);
+		request_begin(&q, l);
+		read_to_get(&s, &number);
+		answer_with(&s, number, copies);
+		CHECK(request_end(&q) == -EPROTO);
+		CHECK(handover_client_is_broken(l));
+		after = dup(s.memory);
+		close(after);
+		CHECK(before == after);
+		handover_client_close(l);
+		server_close(&s);
+	}
+}
+
 /* --- other processes --- */
 
 static bool is_mapped(const void *at)
@@ -361,6 +404,7 @@ int main(void)
 	a_request_that_is_not_taken_can_be_canceled();
 	a_daemon_that_ends_ends_the_wait();
 	a_release_does_not_wait_and_is_not_lost();
+	more_than_one_descriptor_is_refused();
 	a_forked_child_keeps_nothing();
 	a_daemon_of_another_user_is_refused();
 	return 0;
