@@ -59,12 +59,13 @@ static bool has_word(const char *list, const char *word)
 
 	if (!size)
 		return !*list;
-	for (; list; list = strchr(list, ','), list += list != NULL) {
-		if (!strncmp(list, word, size) &&
-		    (!list[size] || list[size] == ','))
-			return true;
+	while (strncmp(list, word, size) || (list[size] && list[size] != ',')) {
+		list = strchr(list, ',');
+		if (!list)
+			return false;
+		list++;
 	}
-	return false;
+	return true;
 }
 
 /* Spaces and similar bytes are written in octal, as \040. */
