@@ -5,7 +5,7 @@
 #   make unit lint e2e   its parts
 #   make bench        what contrib/bench/gpu runs, and the tests that it packs
 #   make fuzz         60 s of libFuzzer per harness (needs clang); FUZZ=-runs=0
-#                     replays the corpora only
+#                     replays the corpora only; build-fuzz/fuzz_NAME is one
 #   make install      honours DESTDIR and PREFIX (/usr/local)
 #   make clean
 #
@@ -23,6 +23,14 @@ incdir  ?= $(PREFIX)/include
 mandir  ?= $(PREFIX)/share/man
 
 comma := ,
+# Harnesses, and what they are linked with, are compiled by clang for libFuzzer.
+# A run ends with the first report of a sanitizer. gcc gives the warnings.
+ifneq ($(filter fuzz build-fuzz/%,$(MAKECMDGOALS)),)
+CC := clang
+SAN := fuzzer-no-link,address,undefined
+CFLAGS ?= -O1 -g -fno-sanitize-recover=all -w
+BUILD := build-fuzz
+endif
 BUILD ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(DEBUG),-debug)
 PKG_CONFIG ?= pkg-config
 pkg = $(shell $(PKG_CONFIG) $(1) $(2) 2>/dev/null)
@@ -79,6 +87,7 @@ units := $(patsubst tests/unit/%.c,$(BUILD)/%,$(unit_src))
 standins := $(patsubst tests/standin/%.c,$(BUILD)/standin/%.so,$(wildcard tests/standin/*.c))
 # What contrib/bench/gpu runs.
 bench := $(BUILD)/bench_gpu
+fuzzers := $(patsubst tests/fuzz/%.c,$(BUILD)/%,$(fuzz_src))
 replays := $(patsubst tests/fuzz/%.c,$(BUILD)/replay_%,$(fuzz_src))
 # Compiled once for each instruction set: as any machine, and as most have.
 isas      := plain $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),v3)
@@ -109,8 +118,9 @@ $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(parts) $(lib)
 
 $(call obj,$(call in,fs/mount)): private CPPFLAGS += $(call pkg,--cflags,fuse3)
-$(call obj,$(call in,loader/tools/mkfs)): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
+$(call obj,$(call in,loader/tools/mkfs)) $(fuzzers) $(replays): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
 
+fuzz_libs = $(base_libs) $(call pkg,--libs,libpng) $(if $(have_webp),$(call pkg,--libs,libwebp))
 base_libs := $(call pkg,--libs,libjpeg jansson liblz4) -ldl -lm -lpthread
 $(so) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 $(BUILD)/betonfs: private LDLIBS += $(call pkg,--libs,fuse3)
@@ -234,17 +244,20 @@ e2e: python bench
 	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e tests/python $(PYTEST)
 
 # A harness with a main() that replays files.
-$(replays): $(BUILD)/replay_%: tests/fuzz/%.c $(lib)
+$(replays): $(BUILD)/replay_%: tests/fuzz/%.c tests/fuzz/fuzz.h $(parts) $(lib)
 	$(call say,LD)
-	$(Q)$(CC) $(ALL_CFLAGS) -DFUZZ_MAIN $(ALL_LDFLAGS) -o $@ $^ $(base_libs)
+	$(Q)$(CC) $(ALL_CFLAGS) -DFUZZ_MAIN $(ALL_LDFLAGS) -o $@ $(filter-out %.h,$^) $(fuzz_libs)
+# The same for libFuzzer.
+$(fuzzers): $(BUILD)/%: tests/fuzz/%.c tests/fuzz/fuzz.h $(parts) $(lib)
+	$(call say,LD)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $(filter-out %.h,$^) $(fuzz_libs)
 
 bench: all $(bench) $(standins) $(filter %/test_cuda %/test_upload %/test_gpu_loader,$(units))
 
-fuzz: $(BUILD)/ops.inc $(isa_objs)
-	@for f in $(fuzz_src); do n=$$(basename $$f .c); mkdir -p $(BUILD)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_}; \
-	  clang -g -O1 -std=gnu11 -ffp-contract=off -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -I. -I$(BUILD) \
-	    -o $(BUILD)/$$n $$f $(lib_src) $(isa_objs) $(base_libs) && \
-	  $(BUILD)/$$n $(or $(FUZZ),-max_total_time=60) $(BUILD)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_} || exit 1; done
+fuzz: $(fuzzers)
+	@for f in $^; do n=$${f##*/fuzz_}; mkdir -p $(BUILD)/corpus/$$n tests/fuzz/corpus/$$n; \
+	  echo "  FUZZ  $$n"; \
+	  $$f $(or $(FUZZ),-max_total_time=60) $(BUILD)/corpus/$$n tests/fuzz/corpus/$$n || exit 1; done
 
 compile_commands.json: ; bear --output $@ -- $(MAKE) -B all $(units)
 format: ; clang-format -i $(shell git ls-files '*.c' '*.h')
