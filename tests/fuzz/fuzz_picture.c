@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as an image file for mkfs.beton: as they are, and a PNG once more
+ * with the CRC of each chunk put right, which no mutation would find. Pixels
+ * depend on the bytes alone, not on the image before.
+ */
+#include <errno.h>
+#include <stdbool.h>
+
+#ifdef HAVE_WEBP
+#	include <webp/decode.h>
+#endif
+
+#include "fs/util/bytes.h"
+#include "loader/tools/mkfs/picture.h"
+#include "loader/tools/mkfs/picture_format.h"
+#include "tests/fuzz/fuzz.h"
+
+/* More pixels are right, and slow. */
+enum { PIXELS_MAX = 1 << 14 };
+
+enum { PNG_HEAD = 8, PNG_CHUNK = 12, PNG_SIZE_AT = 16 };
+
+static struct codec *codec;
+static struct picture_decoder *decoder;
+
+static uint32_t load_be32(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 |
+	       (uint32_t)at[2] << 8 | at[3];
+}
+
+static bool is_png(const uint8_t *bytes, size_t size)
+{
+	return size >= PNG_SIZE_AT + 8 && !memcmp(bytes, "\x89PNG", 4);
+}
+
+/* Whether an image is small, or none at all. */
+static bool is_small(const uint8_t *bytes, size_t size)
+{
+	struct codec_info info;
+	uint64_t pixels = 0;
+
+	if (is_png(bytes, size))
+		pixels = (uint64_t)load_be32(bytes + PNG_SIZE_AT) *
+			 load_be32(bytes + PNG_SIZE_AT + 4);
+	else if (size >= 2 && bytes[0] == 0xff &&
+		 !codec_probe(codec, bytes, size, &info))
+		pixels = (uint64_t)info.width * info.height;
+#ifdef HAVE_WEBP
+	int width, height;
+
+	if (!pixels && WebPGetInfo(bytes, size, &width, &height))
+		pixels = (uint64_t)width * (uint64_t)height;
+#endif
+	return pixels <= PIXELS_MAX;
+}
+
+/* Decodes after filling all memory with one value. Returns a sum of the pixels,
+   or 0. */
+static uint64_t decode(const uint8_t *bytes, size_t size, int fill)
+{
+	struct picture p = { .plain = false };
+	uint64_t sum = 1;
+	int r;
+
+	if (decoder->decoded.size)
+		memset(decoder->decoded.bytes, fill, decoder->decoded.size);
+	if (decoder->turned.size)
+		memset(decoder->turned.bytes, fill, decoder->turned.size);
+	r = picture_decode(decoder, bytes, size, &p);
+	if (r) {
+		MUST(r == -EBADMSG || r == -ENOTSUP || r == -EFBIG);
+		MUST(picture_message(decoder)[0]);
+		return 0;
+	}
+	MUST(p.image.width && p.image.height);
+	MUST(p.image.stride == 3 * (size_t)p.image.width);
+	for (size_t i = 0; i < p.image.stride * p.image.height; i++)
+		sum = sum * 31 + p.image.pixels[i];
+	return sum;
+}
+
+static void try(const uint8_t *bytes, size_t size)
+{
+	if (is_small(bytes, size))
+		MUST(decode(bytes, size, 0x55) == decode(bytes, size, 0xaa));
+}
+
+static uint32_t crc_of(const uint8_t *bytes, size_t size)
+{
+	uint32_t crc = UINT32_MAX;
+
+	for (size_t i = 0; i < size; i++) {
+		crc ^= bytes[i];
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+	}
+	return ~crc;
+}
+
+static void put_right(uint8_t *bytes, size_t size)
+{
+	uint64_t n, at = PNG_HEAD;
+	uint32_t crc;
+
+	for (; range_ok(at, PNG_CHUNK, size); at += PNG_CHUNK + n) {
+		n = load_be32(bytes + at);
+		if (!range_ok(at, PNG_CHUNK + n, size))
+			break;
+		crc = crc_of(bytes + at + 4, n + 4);
+		for (int i = 0; i < 4; i++)
+			bytes[at + 8 + n + i] = (uint8_t)(crc >> (24 - 8 * i));
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t *bytes = malloc(size ? size : 1);
+
+	MUST(bytes);
+	MUST(codec || !codec_open(&codec));
+	MUST(decoder || !picture_decoder_open(codec, &decoder));
+	memcpy(bytes, data, size);
+	try(bytes, size);
+	if (is_png(bytes, size)) {
+		put_right(bytes, size);
+		if (memcmp(bytes, data, size))
+			try(bytes, size);
+	}
+	free(bytes);
+	return 0;
+}
