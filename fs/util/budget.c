@@ -85,12 +85,33 @@ int budget_open(uint64_t limit, struct log *log, struct budget **out)
 	return 0;
 }
 
+static void report_kept(struct budget *b, const char *name, uint64_t bytes)
+{
+	if (bytes)
+		log_error(b->log,
+			  "%llu bytes of %s were never given back: a defect of "
+			  "betonfs, please report it",
+			  (unsigned long long)bytes, name);
+}
+
+/* A cache and its cold tier have their bytes for as long as the budget. */
+static void report_leaks(struct budget *b)
+{
+	for (size_t i = 0; i < BUDGET_USES; i++) {
+		if (i != BUDGET_CACHE && i != BUDGET_COLD)
+			report_kept(b, names[i], b->used[i]);
+	}
+	for (size_t i = 0; i < BUDGET_PINS; i++)
+		report_kept(b, "pinned memory", b->pins[i].bytes);
+}
+
 void budget_close(struct budget *b)
 {
 	struct account *account, *next;
 
 	if (!b)
 		return;
+	report_leaks(b);
 	for (unsigned i = 0; i < BUDGET_PINS; i++) {
 		LL_FOREACH_SAFE(b->pins[i].accounts, account, next)
 		{

@@ -56,7 +56,7 @@ enum budget_pin { BUDGET_PIN_ROWS(BUDGET_PIN_NUMBER) BUDGET_PINS };
 
 /* The log, which may be NULL, gets a line when a caller waited in vain. */
 int budget_open(uint64_t limit, struct log *log, struct budget **out);
-/* All bytes have been given back. Takes NULL. */
+/* Logs an error if bytes were not given back. Takes NULL. */
 void budget_close(struct budget *budget);
 
 /*

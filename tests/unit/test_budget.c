@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "fs/util/clock.h"
+#include "fs/util/log.h"
 #include "tests/unit/t.h"
 
 enum { LIMIT = 6400, STEP = LIMIT / 64, LONG_MS = 20000 };
@@ -229,8 +232,38 @@ static void each_kind_of_pins_has_its_part(void)
 	budget_close(b);
 }
 
+static void keep_message(void *arg, enum beton_log_level level,
+			 const char *text)
+{
+	(void)level;
+	snprintf(arg, 256, "%s", text);
+}
+
+/* Bytes of a cache are not taken, and its cold tier lives as long as it. */
+static void a_close_reports_bytes_that_nothing_gave_back(void)
+{
+	struct budget *b;
+	char message[256] = "";
+	struct log log;
+
+	log_init(&log, keep_message, message);
+	for (int leaks = 0; leaks < 3; leaks++) {
+		CHECK(!budget_open(LIMIT, &log, &b));
+		CHECK(!budget_take(b, BUDGET_COLD, 100, 0));
+		CHECK(!budget_take(b, BUDGET_LAYOUTS, 30, 0));
+		budget_give(b, BUDGET_LAYOUTS, leaks == 1 ? 23 : 30);
+		CHECK(!budget_pin(b, BUDGET_PIN_FILES, 1, 50, false));
+		budget_unpin(b, BUDGET_PIN_FILES, 1, leaks == 2 ? 45 : 50);
+		budget_close(b);
+		CHECK((leaks > 0) == (*message != '\0'));
+	}
+	CHECK(strstr(message, "pinned"));
+	log_fini(&log);
+}
+
 int main(void)
 {
+	a_close_reports_bytes_that_nothing_gave_back();
 	bytes_are_counted_by_purpose();
 	no_budget_has_no_limit();
 	a_cache_uses_what_the_others_leave();
