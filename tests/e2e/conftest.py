@@ -3,6 +3,7 @@
 and must not have said anything ominous that the test did not announce."""
 import contextlib
 import ctypes
+import gc
 import os
 import pathlib
 import pickle
@@ -14,13 +15,17 @@ import time
 import pytest
 
 import make
+import resources
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 DEADLINE = 20   # seconds, of whatever is waited for
 
 SUSPICIOUS = re.compile(
-    r"\b(error|warning|fatal|abort(ed)?|assert\w*)\b|^==\d+==|Sanitizer",
+    r"\b(error|warning|fatal|abort(ed)?|assert\w*|never given back)\b|"
+    r"^==\d+==|Sanitizer",
     re.IGNORECASE | re.MULTILINE)
+
+is_instrumented = "-" in BUILD.name     # sanitizers take memory of their own
 
 # A shell ignores it for what runs in the background, and so would all programs.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -36,6 +41,15 @@ def data(tmp_path):
 def code_cache(tmp_path_factory):
     """Compiled code of tests is not kept among the user's."""
     os.environ["BETON_CACHE_DIR"] = str(tmp_path_factory.mktemp("code"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_left():
+    """In directories that all programs share. Those of others come and go."""
+    before = resources.made()
+    yield
+    wait_until(lambda: not resources.made() - before,
+               "directories of compilers to go")
 
 
 def failing(code):
@@ -123,8 +137,11 @@ class Daemon:
                 [BUILD / "betonfs", "-f", *args, str(file), where],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 preexec_fn=end_with_parent)
+        self.resources = None
         try:
             wait_until(self.is_mounted, "the mount")
+            self.resources = resources.Daemon(self.process.pid, self.where,
+                                              is_instrumented)
         except BaseException:
             self.process.kill()
             self.end()
@@ -151,8 +168,47 @@ class Daemon:
             self.process.kill()
             raise AssertionError("daemon does not end:\n" + stacks) from None
 
-    def end(self):
-        """However it stands, nothing is left of it. Its exit code."""
+    def check_memory(self):
+        excess = self.resources.excess()
+        assert not excess, excess
+
+    def check_that_it_let_go(self):
+        """Of all that readers had, who are gone."""
+        end = time.monotonic() + DEADLINE
+        while (leaks := self.resources.leaks()):
+            assert time.monotonic() < end, leaks
+            gc.collect()    # files that a test had open
+            time.sleep(0.005)
+
+    def serves(self):
+        return (self.resources and self.process.poll() is None
+                and resources.state(self.process.pid) != "T"
+                and str(self.where) in mounts())
+
+    def check(self, readers):
+        """Unless the test killed it."""
+        if not self.serves():
+            return
+        try:
+            self.check_memory()
+            if not readers:
+                self.check_that_it_let_go()
+        except OSError:
+            wait_until(lambda: not self.serves(), "the end")
+
+    def end(self, readers=False):
+        """However it stands, nothing is left of it. Its exit code. `readers`:
+        they have files open and connections."""
+        try:
+            self.check(readers)
+        finally:
+            code = self.let_end()
+        if self.resources:
+            wait_until(lambda: not self.resources.left(), "its processes")
+        assert str(self.where) not in mounts()
+        return code
+
+    def let_end(self):
         if self.process.poll() is None:
             unmount(self.where)
         if str(self.where) in mounts():
@@ -168,14 +224,22 @@ def fuse():
         pytest.skip(f"no betonfs in {BUILD}")
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    item.failed = getattr(item, "failed", False) or report.failed
+
+
 @pytest.fixture
-def mount(fuse, tmp_path):
+def mount(fuse, tmp_path, request):
     """mount(file, *args, says=regex) -> mountpoint. `says` is what the daemon
     must say; without it, it may not say anything suspicious."""
     number = 0
 
     def check(daemon, says):
-        code, said = daemon.end(), daemon.said()
+        # What the frames of a test that failed have open stays open.
+        code = daemon.end(readers=request.node.failed)
+        said = daemon.said()
         assert code == 0, said
         if says:
             assert re.search(says, said), said
@@ -196,14 +260,18 @@ def mount(fuse, tmp_path):
 
 
 @pytest.fixture
-def daemon(fuse, tmp_path):
+def daemon(fuse, tmp_path, request):
     """daemon(file, *args) -> Daemon, for tests of how one ends."""
     number = 0
 
     def end(d):
-        if d.process.poll() is None:
-            d.process.kill()
-        d.end()
+        try:
+            if not request.node.failed:
+                d.check(readers=False)
+        finally:
+            if d.process.poll() is None:
+                d.process.kill()
+            d.end()
 
     with contextlib.ExitStack() as stack:
         def do(file, *args, where=None):

@@ -5,11 +5,9 @@ import concurrent.futures
 import contextlib
 import errno
 import itertools
-import json
 import mmap
 import os
 import pathlib
-import re
 import resource
 import socket
 import struct
@@ -21,31 +19,19 @@ import pytest
 
 import dumped
 import make
-from conftest import BUILD, DEADLINE, as_other, failing, wait_until
+from conftest import (DEADLINE, as_other, failing, is_instrumented,
+                      wait_until)
 from lender import GET, PUT, Client, hello, options_of
 from make import INT, IMAGE, RAW
+from resources import MEMORY_MORE, MIB, budget, memory
 
-MIB = 1 << 20
-# What the daemon has besides data: programs, stacks, heaps of threads.
-MORE = 64 * MIB
 ROWS = 60_000
 SMALL = "cache=process,cache_size=16MiB"
 
 instrumented = pytest.mark.skipif(
-    "-" in BUILD.name, reason="sanitizers take memory of their own")
+    is_instrumented, reason="sanitizers take memory of their own")
 as_root = pytest.mark.skipif(os.geteuid() != 0,
                              reason="takes root to be another user")
-
-
-def budget(mnt):
-    return json.loads((mnt / ".betonfs/stats.json").read_text())["budget"]
-
-
-def memory(pid):
-    """Anonymous and shared memory that the process has in its tables."""
-    text = open(f"/proc/{pid}/status").read()
-    return sum(1024 * int(re.search(rf"{name}:\s*(\d+)", text)[1])
-               for name in ("RssAnon", "RssShmem"))
 
 
 class Watch(threading.Thread):
@@ -69,7 +55,7 @@ class Watch(threading.Thread):
         self.stop.set()
         self.join()
         if not any(error):
-            assert 0 < self.most <= self.limit + MORE
+            assert 0 < self.most <= self.limit + MEMORY_MORE
 
 
 @pytest.fixture(scope="module")
