@@ -31,7 +31,8 @@ enum {
 /* A mapped piece of the daemon's memory. */
 struct lent {
 	struct lent *prev, *next;
-	uint64_t id;
+	uint64_t id;	     /* unique in its connection */
+	uint64_t connection; /* number of the one that it came by */
 	uint8_t *bytes;
 	uint64_t capacity;
 	uint64_t last_used; /* number of the last request that used it */
@@ -39,11 +40,15 @@ struct lent {
 };
 
 struct handover_client {
-	int fd;
+	struct handover_hello hello;
 	bool broken;
 	uint64_t requests;
 	struct lent *lents;
-	pthread_mutex_t lock; /* guards the members below */
+	pthread_mutex_t lock; /* guards the members below. The thread that
+				 requests batches alone changes the first two,
+				 and reads them without it. */
+	int fd;		      /* -1: none */
+	uint64_t connection;  /* its number */
 	bool canceled;
 	/* Slots that the loader has released while the daemon took no message.
 	   The next request sends them. A daemon lends no more at a time. */
@@ -116,6 +121,7 @@ static int lent_new(struct handover_client *l, int fd,
 		return -ENOMEM;
 	}
 	lent->id = b->slot;
+	lent->connection = l->connection;
 	lent->capacity = b->capacity;
 	DL_PREPEND(l->lents, lent);
 	*out = lent;
@@ -128,7 +134,7 @@ static struct lent *lent_find(struct handover_client *l, uint64_t id)
 
 	DL_FOREACH(l->lents, lent)
 	{
-		if (lent->id == id)
+		if (lent->id == id && lent->connection == l->connection)
 			return lent;
 	}
 	return NULL;
@@ -248,22 +254,12 @@ static int receive(const struct handover_client *l, void *bytes, size_t size,
 	return (size_t)n == size ? 0 : -EPROTO;
 }
 
-static int greet(struct handover_client *l,
-		 const struct handover_client_name *name)
+static int greet(struct handover_client *l)
 {
-	struct handover_hello hello = {
-		.kind = HANDOVER_HELLO,
-		.version = HANDOVER_VERSION,
-		.magic = HANDOVER_MAGIC,
-		.rank = name->rank,
-		.world = name->world,
-	};
 	struct handover_welcome welcome;
 	int fd, r;
 
-	if (name->job)
-		snprintf(hello.job, HANDOVER_JOB_SIZE, "%s", name->job);
-	r = send_bytes(l, &hello, sizeof(hello));
+	r = send_bytes(l, &l->hello, sizeof(l->hello));
 	if (!r) {
 		r = receive(l, &welcome, sizeof(welcome), &fd);
 		scope_close(&fd);
@@ -290,6 +286,14 @@ static int lent_of(struct handover_client *l, int fd,
 	return 0;
 }
 
+/* Memory of a closed connection is dropped as soon as no thread reads it. */
+static bool is_needed(struct handover_client *l, const struct lent *lent)
+{
+	return is_used(l, lent) ||
+	       (lent->connection == l->connection &&
+		l->requests - lent->last_used <= UNUSED_MAX);
+}
+
 static void drop_unused(struct handover_client *l)
 {
 	struct handover_number forget;
@@ -297,11 +301,11 @@ static void drop_unused(struct handover_client *l)
 
 	DL_FOREACH_SAFE(l->lents, lent, next)
 	{
-		if (l->requests - lent->last_used <= UNUSED_MAX ||
-		    is_used(l, lent))
+		if (is_needed(l, lent))
 			continue;
 		forget = number_message(HANDOVER_FORGET, lent->id);
-		if (send_now(l, &forget, sizeof(forget)) != -EAGAIN)
+		if (lent->connection != l->connection ||
+		    send_now(l, &forget, sizeof(forget)) != -EAGAIN)
 			lent_free(l, lent);
 	}
 }
@@ -384,6 +388,8 @@ void handover_client_give_back(struct handover_client *l, struct lent *lent)
 
 	scoped_lock(&l->lock);
 	lent->refs--;
+	if (lent->connection != l->connection)
+		return;
 	/* If the daemon is gone the message fails, which does no harm. */
 	if ((l->num_puts || send_now(l, &put, sizeof(put)) == -EAGAIN) &&
 	    l->num_puts < ARRAY_LEN(l->puts))
@@ -436,36 +442,72 @@ static void set_timeout(int fd, time_t seconds)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
 }
 
-int handover_client_open(const char *address,
-			 const struct handover_client_name *name,
-			 struct handover_client **out)
+/* Replaces the connection by a new socket, which a cancel finds from then on.
+ */
+static int renew_socket(struct handover_client *l)
 {
-	struct handover_client *l;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	scoped_lock(&l->lock);
+	if (l->canceled) {
+		close(fd);
+		return -ECANCELED;
+	}
+	disconnect(l->fd);
+	l->fd = fd;
+	l->connection++;
+	l->num_puts = 0;
+	return 0;
+}
+
+int handover_client_reopen(struct handover_client *l, const char *address)
+{
 	int r;
 
 	if (*address != '@')
 		return -EINVAL;
-	l = calloc(1, sizeof(*l));
-	if (!l)
-		return -ENOMEM;
-	pthread_mutex_init(&l->lock, NULL);
-	l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	r = l->fd < 0 ? -errno : 0;
-	if (!r) {
-		set_timeout(l->fd, HELLO_SECONDS);
-		r = connect_to(l->fd, address + 1);
-	}
+	r = renew_socket(l);
+	if (r)
+		return r;
+	set_timeout(l->fd, HELLO_SECONDS);
+	r = connect_to(l->fd, address + 1);
 	if (!r)
 		r = check_owner(l->fd);
 	if (!r)
-		r = greet(l, name);
-	if (!r) {
-		/* A batch may take as long as the disk needs. */
-		set_timeout(l->fd, 0);
+		r = greet(l);
+	/* A batch may take as long as the disk needs. */
+	set_timeout(l->fd, 0);
+	l->broken = r != 0;
+	return r;
+}
+
+int handover_client_open(const char *address,
+			 const struct handover_client_name *name,
+			 struct handover_client **out)
+{
+	struct handover_client *l = calloc(1, sizeof(*l));
+	int r;
+
+	if (!l)
+		return -ENOMEM;
+	pthread_mutex_init(&l->lock, NULL);
+	l->fd = -1;
+	l->hello = (struct handover_hello){
+		.kind = HANDOVER_HELLO,
+		.version = HANDOVER_VERSION,
+		.magic = HANDOVER_MAGIC,
+		.rank = name->rank,
+		.world = name->world,
+	};
+	if (name->job)
+		snprintf(l->hello.job, HANDOVER_JOB_SIZE, "%s", name->job);
+	r = handover_client_reopen(l, address);
+	if (r)
+		handover_client_close(l);
+	else
 		*out = l;
-		return 0;
-	}
-	handover_client_close(l);
 	return r;
 }
 

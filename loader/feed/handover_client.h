@@ -24,7 +24,7 @@ struct handover_client_name {
 };
 
 /* A batch file in shared memory of the daemon, until
- * handover_client_give_back(). */
+   handover_client_give_back(). */
 struct loan {
 	const uint8_t *bytes;
 	uint64_t size;
@@ -46,6 +46,11 @@ void handover_client_close(struct handover_client *client);
 int handover_client_get(struct handover_client *client, const char *path,
 			struct loan *out);
 bool handover_client_is_broken(const struct handover_client *client);
+/* Connects a broken client again, maybe to another daemon. Batches of the old
+   connection stay what they are until they are given back. Fails as
+   handover_client_open() does; -ECANCELED. Only for the thread that requests
+   batches. */
+int handover_client_reopen(struct handover_client *client, const char *address);
 
 /* Makes handover_client_get() fail, now and later, however long the daemon does
    not answer. Any thread. */

@@ -315,7 +315,7 @@ static void more_than_one_descriptor_is_refused(void)
 	}
 }
 
-/* --- other processes --- */
+/* --- another connection --- */
 
 static bool is_mapped(const void *at)
 {
@@ -323,6 +323,81 @@ static bool is_mapped(const void *at)
 
 	return !mincore((void *)at, 1, &resident);
 }
+
+static void reconnect_to(struct server *s, struct handover_client *l)
+{
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, greet_loader, s));
+	CHECK(!handover_client_reopen(l, s->address));
+	pthread_join(thread, NULL);
+}
+
+/* Both daemons give their memory the same number. */
+static void a_daemon_that_comes_back_is_used(void)
+{
+	struct handover_client *l;
+	struct loan before, after;
+	struct server old, new;
+	struct request q;
+	uint64_t number;
+
+	server_open(&old);
+	l = connect_to(&old);
+	CHECK(pwrite(old.memory, "old", 4, 0) == 4);
+	before = borrow(&old, l);
+	server_close(&old);
+	request_begin(&q, l);
+	CHECK(request_end(&q) < 0 && handover_client_is_broken(l));
+	CHECK(handover_client_reopen(l, old.address) == -ECONNREFUSED);
+	CHECK(handover_client_is_broken(l));
+
+	server_open(&new);
+	reconnect_to(&new, l);
+	CHECK(!handover_client_is_broken(l));
+	CHECK(pwrite(new.memory, "new", 4, 0) == 4);
+	after = borrow(&new, l);
+	CHECK(!memcmp(before.bytes, "old", 4) &&
+	      !memcmp(after.bytes, "new", 4));
+	/* The new daemon did not lend that. */
+	handover_client_give_back(l, before.lent);
+	request_begin(&q, l);
+	CHECK(!read_to_get(&new, &number));
+	answer(&new, number);
+	CHECK(!request_end(&q));
+	CHECK(!is_mapped(before.bytes) && is_mapped(after.bytes));
+	handover_client_close(l);
+	server_close(&new);
+}
+
+static void what_was_not_sent_is_not_for_another_daemon(void)
+{
+	struct handover_client *l;
+	struct server old, new;
+	struct request q;
+	struct loan loan;
+	uint64_t number;
+
+	server_open(&old);
+	l = connect_to(&old);
+	loan = borrow(&old, l);
+	fill_queue(l);
+	handover_client_give_back(l, loan.lent);
+	server_close(&old);
+	request_begin(&q, l);
+	CHECK(request_end(&q) < 0);
+	server_open(&new);
+	reconnect_to(&new, l);
+	request_begin(&q, l);
+	CHECK(!read_to_get(&new, &number));
+	handover_client_cancel(l);
+	CHECK(request_end(&q) < 0);
+	CHECK(handover_client_reopen(l, new.address) == -ECANCELED);
+	handover_client_close(l);
+	server_close(&new);
+}
+
+/* --- other processes --- */
 
 /* A child of fork(), like a worker of another loader, may live on for long. */
 static void a_forked_child_keeps_nothing(void)
@@ -405,6 +480,8 @@ int main(void)
 	a_daemon_that_ends_ends_the_wait();
 	a_release_does_not_wait_and_is_not_lost();
 	more_than_one_descriptor_is_refused();
+	a_daemon_that_comes_back_is_used();
+	what_was_not_sent_is_not_for_another_daemon();
 	a_forked_child_keeps_nothing();
 	a_daemon_of_another_user_is_refused();
 	return 0;
