@@ -252,6 +252,7 @@ void beton_loader_info(const struct beton_loader *l,
 		.source = fake_name(&l->fake) ? fake_name(&l->fake)
 					      : l->feed->ops->name,
 		.delivery = l->feed->delivery,
+		.why_direct = l->feed->why_direct,
 		.decoder =
 			"own for ordinary JPEGs, else libjpeg-turbo; crop only",
 		.jit = slowest_engine(phases_now(l)),

@@ -240,9 +240,13 @@ BETON_API void beton_loader_stop(struct beton_loader *loader);
  * depth allocates memory, and memory on a GPU is freed only on close.
  *
  * -ENODATA: the epoch is over; the next call begins the next epoch. Any other
- * error concerns this batch, for example -EIO, or -ENOTCONN after the daemon
- * died. beton_loader_error() returns the reason, and the next call continues
- * with the batch after it.
+ * error concerns this batch, for example -EIO. beton_loader_error() returns the
+ * reason, and the next call continues with the batch after it.
+ *
+ * If the daemon of a MOUNT ends, the loader waits until the dataset is mounted
+ * again: a tenth of the time since open, from 2 seconds to a minute. Then it
+ * continues with the same batch. -ENOTCONN, -ENOENT: it was not mounted again.
+ * -ESTALE: another dataset was.
  */
 BETON_API int beton_loader_next(struct beton_loader *loader,
 				const struct beton_batch **out);
@@ -324,9 +328,12 @@ struct beton_loader_info {
 	/* "file" or "mount"; synthetic data: "constant", "memory" or "fake" */
 	const char *source;
 	/* Delivery of the last batch: "in-process", "handover" (zero-copy) or
-	   "direct". It can change when the daemon runs out of shared memory or
-	   ends. */
+	   "direct". It can change when the daemon runs out of shared memory,
+	   or ends and is mounted again. */
 	const char *delivery;
+	/* With "direct": "requested", or the error of zero-copy delivery;
+	   otherwise NULL. */
+	const char *why_direct;
 	const char *decoder;
 	/* The slowest engine of all outputs, in any epoch: the first of
 	   "generic", "generated", "prebuilt", "none" that a beton_output.jit

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fs/dataset/field.h"
@@ -183,6 +184,25 @@ int description_parse(struct feed *feed, const char *text, size_t size,
 	}
 	r = parse_dataset(feed, o, why);
 	json_decref(o);
+	return r;
+}
+
+int description_compare(const struct feed *feed, const char *text, size_t size,
+			char print[2 * BETON_FINGERPRINT_SIZE + 1],
+			char why[DESCRIPTION_WHY_SIZE])
+{
+	struct feed other = { .log = NULL };
+	int r = description_parse(&other, text, size, why);
+
+	if (!r) {
+		strcpy(print, other.fingerprint);
+		if (strcmp(print, feed->fingerprint) != 0 ||
+		    other.facts.samples != feed->facts.samples ||
+		    other.num_fields != feed->num_fields)
+			r = -ESTALE;
+	}
+	free(other.fields);
+	free(other.names);
 	return r;
 }
 

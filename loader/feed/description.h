@@ -21,6 +21,13 @@ enum {
 int description_parse(struct feed *feed, const char *text, size_t size,
 		      char why[DESCRIPTION_WHY_SIZE]);
 
+/* Compares another dataset.json with the description of this feed. -ESTALE: it
+   describes another dataset. Both write the fingerprint to `print`. Otherwise
+   fails as description_parse(). */
+int description_compare(const struct feed *feed, const char *text, size_t size,
+			char print[2 * BETON_FINGERPRINT_SIZE + 1],
+			char why[DESCRIPTION_WHY_SIZE]);
+
 /* Completes the fields by the values of sample 0, the first one in a batch
    file. -BETON_ECORRUPT: the batch has other fields. */
 int description_add_sample(struct feed *feed, const struct batch_view *view);

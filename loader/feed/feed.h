@@ -82,6 +82,8 @@ struct feed {
 	bool stopped;
 	struct log *log;
 	const char *_Atomic delivery; /* of the last batch */
+	/* The reason of "direct", a constant; else NULL. */
+	const char *_Atomic why_direct;
 	char *path;
 	struct spec_facts facts;
 	struct subset *subsets; /* facts.subsets; owned */

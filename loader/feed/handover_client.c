@@ -483,17 +483,16 @@ int handover_client_reopen(struct handover_client *l, const char *address)
 	return r;
 }
 
-int handover_client_open(const char *address,
-			 const struct handover_client_name *name,
+int handover_client_make(const struct handover_client_name *name,
 			 struct handover_client **out)
 {
 	struct handover_client *l = calloc(1, sizeof(*l));
-	int r;
 
 	if (!l)
 		return -ENOMEM;
 	pthread_mutex_init(&l->lock, NULL);
 	l->fd = -1;
+	l->broken = true;
 	l->hello = (struct handover_hello){
 		.kind = HANDOVER_HELLO,
 		.version = HANDOVER_VERSION,
@@ -503,6 +502,19 @@ int handover_client_open(const char *address,
 	};
 	if (name->job)
 		snprintf(l->hello.job, HANDOVER_JOB_SIZE, "%s", name->job);
+	*out = l;
+	return 0;
+}
+
+int handover_client_open(const char *address,
+			 const struct handover_client_name *name,
+			 struct handover_client **out)
+{
+	struct handover_client *l;
+	int r = handover_client_make(name, &l);
+
+	if (r)
+		return r;
 	r = handover_client_reopen(l, address);
 	if (r)
 		handover_client_close(l);

@@ -31,6 +31,9 @@ struct loan {
 	struct lent *lent;
 };
 
+/* Makes a client that is broken until handover_client_reopen(). -ENOMEM */
+int handover_client_make(const struct handover_client_name *name,
+			 struct handover_client **out);
 /* Connects to an address, "@NAME". Failures are not logged, because the caller
    can read files instead. -ECONNREFUSED; -EPERM: the daemon belongs neither to
    root nor to this user; -EPROTO and others. */

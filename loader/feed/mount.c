@@ -16,23 +16,34 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
 #include "fs/util/name.h"
 #include "loader/feed/batch_view.h"
 #include "loader/feed/description.h"
 #include "loader/feed/feed.h"
 #include "loader/feed/file_reader.h"
 #include "loader/feed/handover_client.h"
+#include "loader/feed/mounted.h"
 
 enum {
 	PATH_SIZE = 4096,
 	/* batches/SPEC/EPOCH/NUMBER.batch */
 	NAME_IN_MOUNT = SPEC_TEXT_MAX + 64,
+	/* Between two tries to connect again. Each try that fails doubles the
+	   time. */
+	RETRY_MIN_MS = 500,
+	RETRY_MAX_MS = 32000,
 };
 
 struct mount_feed {
 	struct feed base;
 	struct handover_client *client; /* NULL: read files */
-	struct file_reader *reader;	/* for all files after open() */
+	int client_error;		/* of the last try to connect */
+	int64_t next_try_ms;		/* not before; see RETRY_MIN_MS */
+	int64_t retry_ms;
+	struct mounted *mounted; /* for all files after open() */
+	/* The mount has this dataset, unless the daemon has changed since. */
+	bool is_checked;
 	/* The dataset's directory in the mount, with a slash, or empty. */
 	char directory[NAME_MAX + 2];
 };
@@ -53,7 +64,7 @@ static void mount_close(struct feed *feed)
 	struct mount_feed *m = (struct mount_feed *)feed;
 
 	handover_client_close(m->client);
-	file_reader_close(m->reader);
+	mounted_close(m->mounted);
 }
 
 /* Reads a regular file of a moderate size. */
@@ -251,6 +262,19 @@ static int mount_find_subset(struct feed *feed, const struct subset_ref *ref)
 
 /* --- zero-copy delivery --- */
 
+enum {
+	ADDRESS_SIZE = 128,
+	NOT_WANTED = 1, /* beside errors of zero-copy delivery, and 0 */
+};
+
+static void note_delivery(struct feed *feed, int error)
+{
+	feed->delivery = error ? "direct" : "handover";
+	feed->why_direct = !error		 ? NULL
+			   : error == NOT_WANTED ? "requested"
+						 : strerrordesc_np(-error);
+}
+
 /* Reads the value of an option of the daemon, or the empty text. */
 static void read_option(FILE *options, const char *key, char *out, size_t size)
 {
@@ -269,39 +293,95 @@ static void read_option(FILE *options, const char *key, char *out, size_t size)
 	}
 }
 
-static int find_lender(struct mount_feed *m, const struct feed_options *o)
+/* Finds the daemon's socket, and the dataset's directory in its mount. */
+static void read_options(struct mount_feed *m, FILE *options,
+			 char address[ADDRESS_SIZE])
 {
-	const struct handover_client_name name = { o->job, o->rank, o->world };
-	char path[PATH_SIZE], address[128];
+	read_option(options, "handover", address, ADDRESS_SIZE);
+	read_option(options, "directory", m->directory,
+		    sizeof(m->directory) - 1);
+	fclose(options);
+	if (*m->directory)
+		strcat(m->directory, "/");
+}
+
+static int connect_first(struct mount_feed *m)
+{
+	char path[PATH_SIZE], address[ADDRESS_SIZE];
 	FILE *options;
 
 	snprintf(path, sizeof(path), "%s/.betonfs/options", m->base.path);
 	options = fopen(path, "re");
 	if (!options)
 		return -errno;
-	read_option(options, "handover", address, sizeof(address));
-	read_option(options, "directory", m->directory,
-		    sizeof(m->directory) - 1);
-	fclose(options);
-	if (*m->directory)
-		strcat(m->directory, "/");
-	return handover_client_open(address, &name, &m->client);
+	read_options(m, options, address);
+	return handover_client_reopen(m->client, address);
+}
+
+/* The daemon may be another one, so that its dataset may be too. */
+static int connect_again(struct mount_feed *m)
+{
+	char address[ADDRESS_SIZE];
+	cleanup_free char *text = NULL;
+	FILE *options;
+	int r = mounted_check(m->mounted);
+
+	if (r)
+		return r;
+	m->is_checked = true;
+	r = mounted_read_text(m->mounted, ".betonfs/options", &text);
+	if (r)
+		return r;
+	options = fmemopen(text, strlen(text) + 1, "r");
+	if (!options)
+		return -errno;
+	read_options(m, options, address);
+	return handover_client_reopen(m->client, address);
+}
+
+/* Makes the next batch connect again, if the connection is broken. */
+static void retry_now(struct mount_feed *m)
+{
+	m->retry_ms = RETRY_MIN_MS;
+	m->next_try_ms = 0;
+}
+
+/* Connects again if the connection is broken, now and then. */
+static int need_connection(struct mount_feed *m)
+{
+	if (!handover_client_is_broken(m->client))
+		return 0;
+	if (clock_coarse_ms() < m->next_try_ms)
+		return m->client_error;
+	m->client_error = connect_again(m);
+	m->next_try_ms = clock_coarse_ms() + m->retry_ms;
+	m->retry_ms =
+		m->retry_ms < RETRY_MAX_MS ? 2 * m->retry_ms : RETRY_MAX_MS;
+	if (!m->client_error)
+		log_info(m->base.log, "%s: zero-copy delivery works again",
+			 m->base.path);
+	return m->client_error;
 }
 
 /* Chooses the delivery. Without zero-copy, "handover" is an error and "auto"
    reads files. */
 static int choose_delivery(struct mount_feed *m, const struct feed_options *o)
 {
+	const struct handover_client_name name = { o->job, o->rank, o->world };
 	bool any = !o->delivery || !strcmp(o->delivery, "auto");
 	bool direct = !any && !strcmp(o->delivery, "direct");
 	int r;
 
-	m->base.delivery = "direct";
+	note_delivery(&m->base, NOT_WANTED);
 	if (direct)
 		return 0;
-	r = find_lender(m, o);
-	if (!r)
-		m->base.delivery = "handover";
+	r = handover_client_make(&name, &m->client);
+	if (r)
+		return r;
+	r = connect_first(m);
+	m->client_error = r;
+	m->next_try_ms = clock_coarse_ms() + m->retry_ms;
+	note_delivery(&m->base, r);
 	if (!r || any)
 		return 0;
 	log_error(m->base.log, "%s: no hand-over of batches: %s", m->base.path,
@@ -319,12 +399,14 @@ static int mount_open(const char *path, const struct feed_options *o,
 		return -ENOMEM;
 	m->base.ops = &feed_mount;
 	m->base.log = o->log;
+	m->is_checked = true;
+	m->retry_ms = RETRY_MIN_MS;
 	m->base.path = strdup(path);
 	r = m->base.path ? read_description(&m->base) : -ENOMEM;
 	if (!r)
 		r = read_sample(&m->base);
 	if (!r)
-		r = file_reader_open(&m->reader);
+		r = mounted_open(&m->base, &m->mounted);
 	if (!r)
 		r = choose_delivery(m, o);
 	if (r)
@@ -343,49 +425,100 @@ static int borrow_batch(struct mount_feed *m, const char *in_mount,
 	struct loan loan;
 	int r;
 
-	if (!m->client || handover_client_is_broken(m->client))
-		return -ENOTCONN;
+	if (!m->client)
+		return NOT_WANTED;
+	r = need_connection(m);
+	if (r)
+		return r;
 	snprintf(path, sizeof(path), "%s%s", m->directory, in_mount);
 	r = handover_client_get(m->client, path, &loan);
 	if (r)
 		return r;
+	retry_now(m);
 	into->bytes = loan.bytes;
 	into->size = loan.size;
 	into->lent = loan.lent;
 	return 0;
 }
 
+/* Borrows the batch. If the connection breaks, there may be a new daemon. */
+static int borrow_of_any_daemon(struct mount_feed *m, const char *name,
+				struct feed_batch *into)
+{
+	bool was_open = m->client && !handover_client_is_broken(m->client);
+	int r = borrow_batch(m, name, into);
+
+	if (!was_open || !handover_client_is_broken(m->client))
+		return r;
+	log_info(m->base.log, "%s: the daemon closed the connection: %s",
+		 m->base.path, strerror(-r));
+	m->is_checked = false;
+	return borrow_batch(m, name, into);
+}
+
+static int log_read(struct mount_feed *m, const char *name, int r)
+{
+	log_error(m->base.log, "%s/%s: %s", m->base.path, name, strerror(-r));
+	return r;
+}
+
+/* Logs no error that a wait for the mount may end. */
+static int read_batch_file(struct mount_feed *m, const char *name,
+			   struct feed_batch *into)
+{
+	int r = m->is_checked ? 0 : mounted_check(m->mounted);
+
+	if (r)
+		return r;
+	if (!m->is_checked)
+		retry_now(m);
+	m->is_checked = true;
+	r = mounted_read(m->mounted, name, &into->own, &into->size);
+	into->bytes = into->own.bytes;
+	if (!r || r == -ECANCELED || mounted_is_gone(r))
+		return r;
+	return log_read(m, name, r);
+}
+
+/* Whatever the reason that the daemon lends nothing, reading the file may work.
+   If it fails, its error is the one to report. */
+static int fetch_from_daemon(struct mount_feed *m, const char *name,
+			     struct feed_batch *into)
+{
+	int r = borrow_of_any_daemon(m, name, into);
+
+	note_delivery(&m->base, r);
+	return r ? read_batch_file(m, name, into) : 0;
+}
+
 static int mount_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 		       struct feed_batch *into)
 {
 	struct mount_feed *m = (struct mount_feed *)feed;
-	char name[NAME_IN_MOUNT], path[PATH_SIZE], digits[NAME_DIGITS_MAX + 1];
+	char name[NAME_IN_MOUNT], digits[NAME_DIGITS_MAX + 1];
 	int r;
 
 	name_number(digits, number, name_digits(spec_batches(&feed->spec)));
 	snprintf(name, sizeof(name), "batches/%s/%llu/%s.batch",
 		 feed->spec_text, (unsigned long long)epoch, digits);
-	if (!borrow_batch(m, name, into)) {
-		feed->delivery = "handover";
-		return 0;
-	}
-	/* Whatever the reason, reading the file may work. If it fails, its
-	   error is the one to report. */
-	if (snprintf(path, sizeof(path), "%s/%s", feed->path, name) >=
-	    (int)sizeof(path))
-		return -ENAMETOOLONG;
-	feed->delivery = "direct";
-	r = file_reader_read(m->reader, path, &into->own, &into->size);
-	into->bytes = into->own.bytes;
-	return note_read(feed, path, r);
+	r = fetch_from_daemon(m, name, into);
+	if (!mounted_is_gone(r))
+		return r;
+	m->is_checked = false;
+	r = mounted_wait(m->mounted);
+	if (r)
+		return r;
+	retry_now(m);
+	r = fetch_from_daemon(m, name, into);
+	return mounted_is_gone(r) ? log_read(m, name, r) : r;
 }
 
-/* The reader first: where zero-copy delivery fails, fetch() reads the file. */
+/* The files first: where zero-copy delivery fails, fetch() reads them. */
 static void mount_cancel(struct feed *feed)
 {
 	struct mount_feed *m = (struct mount_feed *)feed;
 
-	file_reader_cancel(m->reader);
+	mounted_cancel(m->mounted);
 	if (m->client)
 		handover_client_cancel(m->client);
 }

@@ -2,6 +2,7 @@
 /* What a directory says of its dataset, and may not say. */
 #include "loader/feed/description.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,8 +146,38 @@ static void what_a_dataset_has_is_taken(void)
 	forget(&feed);
 }
 
+static void another_dataset_is_told_from_the_own_one(void)
+{
+	static const char own[] = DATASET("4", INT("a", "a"));
+	static const struct {
+		const char *text;
+		int result;
+	} cases[] = {
+		{ own, 0 },
+		{ DATASET("5", INT("a", "a")), -ESTALE },
+		{ DATASET("4", ""), -ESTALE },
+		{ "nonsense", -BETON_ECORRUPT },
+	};
+	char why[DESCRIPTION_WHY_SIZE], print[sizeof(PRINT)];
+	char other[sizeof(own)];
+	struct feed feed;
+
+	CHECK(!parse(&feed, own, why));
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		CHECK(description_compare(&feed, cases[i].text,
+					  strlen(cases[i].text), print,
+					  why) == cases[i].result);
+	strcpy(other, own);
+	memset(strstr(other, PRINT), 'f', 1);
+	CHECK(description_compare(&feed, other, strlen(other), print, why) ==
+	      -ESTALE);
+	CHECK(*print == 'f' && !strcmp(print + 1, feed.fingerprint + 1));
+	forget(&feed);
+}
+
 int main(void)
 {
+	another_dataset_is_told_from_the_own_one();
 	what_no_dataset_has_is_refused();
 	what_a_dataset_has_is_taken();
 	return 0;

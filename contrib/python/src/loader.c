@@ -593,11 +593,11 @@ static PyObject *loader_info(PyObject *self, PyObject *unused)
 	beton_loader_info(h->loader, &i);
 	unlock(h);
 	return Py_BuildValue(
-		"{s:s, s:s, s:s, s:s, s:s, s:s, s:K, s:K, s:K, s:I}", "spec",
-		i.spec, "source", i.source, "delivery", i.delivery, "decoder",
-		i.decoder, "jit", i.jit, "point", i.point, "samples",
-		(unsigned long long)i.samples, "batches",
-		(unsigned long long)i.batches, "steps",
+		"{s:s, s:s, s:s, s:z, s:s, s:s, s:s, s:K, s:K, s:K, s:I}",
+		"spec", i.spec, "source", i.source, "delivery", i.delivery,
+		"why_direct", i.why_direct, "decoder", i.decoder, "jit", i.jit,
+		"point", i.point, "samples", (unsigned long long)i.samples,
+		"batches", (unsigned long long)i.batches, "steps",
 		(unsigned long long)i.steps, "workers", i.workers);
 }
 
