@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,9 @@ enum {
 	   collated. libfuse's default of 10 would leave no thread for others,
 	   such as reading other files. */
 	THREADS_MAX = 200,
+	/* Bytes at the end of a heap, and the size of an allocation of its own.
+	 */
+	HEAP_KEPT = 1 << 20,
 };
 
 /* Bytes of the list of datasets that mount(8) shows as the source. mount(2)
@@ -507,6 +511,10 @@ static void set_limits(void)
 {
 	struct rlimit files;
 
+	/* Memory that is given back to the budget goes back to the system: by
+	   default the C library keeps up to 64 MiB of each of its heaps. */
+	mallopt(M_MMAP_THRESHOLD, HEAP_KEPT);
+	mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
 	/* A write beyond RLIMIT_FSIZE then fails, and callers can do without.
 	 */
 	signal(SIGXFSZ, SIG_IGN);
