@@ -180,7 +180,7 @@ static void tell(const struct taking *t, const char *path, struct log *log,
 int defaults_open(const struct beton_loader_options *options, struct log *log,
 		  struct defaults *out)
 {
-	const char *path = getenv("BETON_SETTINGS");
+	const char *path = secure_getenv("BETON_SETTINGS");
 	struct defaults d = { .options = *options };
 	struct taking t = { .o = &d.options, .out = &d };
 	int r = 0;

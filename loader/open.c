@@ -69,7 +69,8 @@ static bool parse_device(const char *text, int *gpu)
 /* The name of the job, or NULL: then the daemon counts by session. */
 static const char *job_name(const struct beton_loader_options *o)
 {
-	const char *job = o->job && *o->job ? o->job : getenv("BETON_JOB");
+	const char *job =
+		o->job && *o->job ? o->job : secure_getenv("BETON_JOB");
 
 	return job && *job ? job : NULL;
 }
@@ -333,7 +334,7 @@ static int start_ring(struct beton_loader *l,
    auto). */
 static int read_balance(struct beton_loader *l)
 {
-	const char *word = getenv("BETON_POINT");
+	const char *word = secure_getenv("BETON_POINT");
 
 	l->balance = OFFLOAD_BY_COST;
 	if (!word || !*word || offload_parse(word, &l->balance))

@@ -388,7 +388,7 @@ static void warn(const char *text, struct log *log, bool is_heard)
 int fake_open(const char *source, struct log *log, bool is_heard,
 	      struct fake *out)
 {
-	const char *text = getenv("BETON_FAKE");
+	const char *text = secure_getenv("BETON_FAKE");
 	bool is_set = text && *text;
 	char error[512];
 	int r = parse(is_set ? text : source, out, error, sizeof(error));

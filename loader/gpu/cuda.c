@@ -380,7 +380,7 @@ leave(struct cuda *cuda, struct visit *v, int code, const char *format, ...)
 
 static int open_driver(struct cuda *cuda)
 {
-	const char *own = getenv("BETON_CUDA_LIBRARY");
+	const char *own = secure_getenv("BETON_CUDA_LIBRARY");
 	const char *name = own && *own ? own : "libcuda.so.1";
 	const char *missing;
 	int version = 0;

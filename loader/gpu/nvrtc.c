@@ -152,7 +152,7 @@ static bool take_beside_loaded(struct nvrtc *c)
 
 static bool take_of_environment(struct nvrtc *c, const char *variable)
 {
-	const char *prefix = getenv(variable);
+	const char *prefix = secure_getenv(variable);
 	char path[PATH_MAX];
 
 	if (!prefix || !*prefix || strlen(prefix) > PATH_MAX - 64)
@@ -166,7 +166,7 @@ static bool take_of_environment(struct nvrtc *c, const char *variable)
 
 static bool find_library(struct nvrtc *c)
 {
-	const char *own = getenv("BETON_NVRTC_LIBRARY");
+	const char *own = secure_getenv("BETON_NVRTC_LIBRARY");
 
 	if (own && *own)
 		return take_library(c, library_open(own, false));

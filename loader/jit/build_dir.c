@@ -105,7 +105,7 @@ static int make_below(const char *path, struct build_dir *d)
 
 int build_dir_open(struct build_dir *out)
 {
-	const char *own = getenv("TMPDIR");
+	const char *own = secure_getenv("TMPDIR");
 	const char *const paths[] = { own ? own : "/tmp", "/tmp", "/dev/shm" };
 	int r = -ENOENT;
 

@@ -107,7 +107,8 @@ static int open_private(int at, const char *name, const char *path,
 /* The user's cache directory; NULL: none. */
 static char *default_path(void)
 {
-	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	const char *xdg = secure_getenv("XDG_CACHE_HOME"),
+		   *home = secure_getenv("HOME");
 	char *path = NULL;
 	int r = -1;
 
@@ -145,7 +146,7 @@ static int check_home(const char *path, struct log *log)
 /* $BETON_CACHE_DIR, or a default that this user may make; NULL: none. */
 static char *base_path(struct log *log)
 {
-	const char *own = getenv("BETON_CACHE_DIR");
+	const char *own = secure_getenv("BETON_CACHE_DIR");
 	char *path = NULL;
 
 	if (own && *own)

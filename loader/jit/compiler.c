@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,11 +57,18 @@ static int find_path(const char *path, struct compiler *out)
 	return identify(out);
 }
 
+/* For a program with rights that its user does not have: the user's variables
+   could make the compiler run and load other code. */
+static char trusted_path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
+
 /* A name without a slash is searched for on the PATH. */
 static int find_name(const char *name, struct compiler *out)
 {
-	const char *at = getenv("PATH");
+	const char *at = secure_getenv("PATH");
 	size_t size;
+
+	if (!at && getauxval(AT_SECURE))
+		at = trusted_path + sizeof("PATH=") - 1;
 
 	if (strchr(name, '/'))
 		return find_path(name, out);
@@ -81,7 +89,7 @@ static int find_name(const char *name, struct compiler *out)
 int compiler_find(struct compiler *out)
 {
 	static const char *const names[] = { "cc", "gcc", "clang" };
-	const char *own = getenv("BETON_CC");
+	const char *own = secure_getenv("BETON_CC");
 	int r = -ENOENT;
 
 	if (own && *own)
@@ -146,14 +154,17 @@ static bool is_inherited(const char *variable)
 static char **make_environment(void)
 {
 	static char messages[] = "LC_ALL=C", tmpdir[] = "TMPDIR=.";
+	bool is_secure = getauxval(AT_SECURE);
 	size_t count = 0, n = 0;
 	char **out;
 
-	while (environ && environ[count])
+	while (environ && !is_secure && environ[count])
 		count++;
-	out = calloc(count + 3, sizeof(*out));
+	out = calloc(count + 4, sizeof(*out));
 	if (!out)
 		return NULL;
+	if (is_secure)
+		out[n++] = trusted_path;
 	for (size_t i = 0; i < count; i++) {
 		if (is_inherited(environ[i]))
 			out[n++] = environ[i];

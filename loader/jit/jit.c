@@ -79,7 +79,7 @@ struct jit {
 static int read_mode(struct log *log, enum mode *out)
 {
 	static const char *const modes[] = { "background", "wait", "off" };
-	const char *own = getenv("BETON_JIT");
+	const char *own = secure_getenv("BETON_JIT");
 
 	*out = MODE_BACKGROUND;
 	if (!own || !*own)
@@ -99,7 +99,7 @@ static int read_mode(struct log *log, enum mode *out)
 int jit_open(const struct jit_options *options, struct jit **out)
 {
 	struct log *log = options->log;
-	const char *dump = getenv("BETON_DUMP");
+	const char *dump = secure_getenv("BETON_DUMP");
 	const char *perf = secure_getenv("BETON_PERF");
 	struct jit *jit;
 	enum mode mode;

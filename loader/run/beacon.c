@@ -26,7 +26,7 @@ static struct beacon *map(const char *path)
 
 void beacon_open(uint32_t rank, uint32_t world, struct beacon_place *out)
 {
-	const char *path = getenv("BETON_BEACON");
+	const char *path = secure_getenv("BETON_BEACON");
 	struct beacon *b = path && *path ? map(path) : NULL;
 	uint64_t i;
 

@@ -158,7 +158,7 @@ static pid_t find_daemon(const char *mount)
 static int watch_trainer(const struct invocation *call, struct evidence *e)
 {
 	const struct doctor_options *o = call->options;
-	const char *root = getenv("BETON_DOCTOR_ROOT");
+	const char *root = secure_getenv("BETON_DOCTOR_ROOT");
 	struct watch_options options = {
 		.root = root ? root : "",
 		.trainer = o->trainer,
@@ -180,7 +180,7 @@ static struct ladder_options ladder_of(const struct invocation *call)
 {
 	const struct doctor_options *o = call->options;
 	struct beton_loader_options reading = { 0 };
-	const char *root = getenv("BETON_DOCTOR_ROOT");
+	const char *root = secure_getenv("BETON_DOCTOR_ROOT");
 
 	reading_apply(&o->reading, call->log, &reading);
 	return (struct ladder_options){
@@ -212,7 +212,7 @@ static struct ladder_options ladder_of(const struct invocation *call)
  */
 static void leave_settings(struct log *log)
 {
-	const char *path = getenv("BETON_SETTINGS");
+	const char *path = secure_getenv("BETON_SETTINGS");
 
 	if (!path || !*path)
 		return;

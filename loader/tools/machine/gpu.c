@@ -119,7 +119,7 @@ static size_t read_all(const struct functions *f, struct machine_gpu *out,
 
 size_t machine_gpu_read(struct machine_gpu *out, size_t max)
 {
-	const char *name = getenv("BETON_NVML_LIBRARY");
+	const char *name = secure_getenv("BETON_NVML_LIBRARY");
 	void *library =
 		library_open(name && *name ? name : "libnvidia-ml.so.1", false);
 	struct functions f;
