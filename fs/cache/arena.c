@@ -89,7 +89,9 @@ static uint64_t memory_of_machine(void)
 	       (uint64_t)sysconf(_SC_PAGE_SIZE);
 }
 
-/* Reserves address space only, which is left out of core dumps. */
+/* Reserves address space only, which is left out of core dumps. A child of
+   fork() does not get it: it would keep what this process frees, and copy what
+   this process writes. */
 static int reserve_addresses(struct arena *a, uint64_t bytes)
 {
 	uint64_t size = align_up(min_u64(bytes, RESERVE_MAX), CHUNK) + CHUNK;
@@ -99,6 +101,7 @@ static int reserve_addresses(struct arena *a, uint64_t bytes)
 	if (p == MAP_FAILED)
 		return -ENOMEM;
 	madvise(p, size, MADV_DONTDUMP);
+	madvise(p, size, MADV_DONTFORK);
 	a->mapped = p;
 	a->mapped_size = size;
 	a->base = (uint8_t *)(uintptr_t)align_up((uintptr_t)p, CHUNK);

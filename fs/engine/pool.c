@@ -115,6 +115,9 @@ static uint8_t *map_aligned(uint64_t capacity, int fd)
 		munmap(all, head);
 	if (head < POOL_ALIGN)
 		munmap(at + capacity, POOL_ALIGN - head);
+	/* A child of fork() would copy what this process writes. */
+	if (fd < 0)
+		madvise(at, capacity, MADV_DONTFORK);
 	return at;
 }
 

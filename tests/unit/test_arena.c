@@ -7,6 +7,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
 #include "tests/unit/t.h"
+#include "tests/unit/vm_flags.h"
 
 enum { CHUNK = 512, MIB = 1 << 20 };
 
@@ -225,6 +226,18 @@ static void frames_are_never_shared(void)
 	arena_close(a);
 }
 
+/* It would keep what the parent frees, and copy what the parent writes. */
+static void a_child_gets_none_of_it(void)
+{
+	uint32_t frame;
+	struct arena *a;
+
+	CHECK(!arena_open(8 * MIB, &a));
+	CHECK(!arena_alloc(a, &frame, 1));
+	CHECK(vm_has_flag(arena_at(a, frame), " dc"));
+	arena_close(a);
+}
+
 int main(void)
 {
 	frames_are_neighbours_and_memory();
@@ -234,5 +247,6 @@ int main(void)
 	a_lower_limit_gives_memory_back();
 	a_higher_limit_is_used();
 	frames_are_never_shared();
+	a_child_gets_none_of_it();
 	return 0;
 }

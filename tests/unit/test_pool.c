@@ -12,6 +12,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
 #include "tests/unit/t.h"
+#include "tests/unit/vm_flags.h"
 
 enum { MIB = 1 << 20, THREADS = 6 };
 
@@ -452,8 +453,28 @@ static void threads_do_not_share_pieces(void)
 	pool_close(pool);
 }
 
+/* Memory that no file stands for is copied by fork(). */
+static void a_child_gets_no_private_memory(void)
+{
+	const struct pool_options options = { 8 * MIB, 8 * MIB, NULL };
+	struct rlimit before, none = { 0, 0 };
+	struct pool *pool;
+	struct piece *p;
+
+	CHECK(!pool_open(&options, &pool));
+	CHECK(!getrlimit(RLIMIT_NOFILE, &before));
+	none.rlim_max = before.rlim_max;
+	CHECK(!setrlimit(RLIMIT_NOFILE, &none));
+	CHECK(!pool_take(pool, 2 * MIB, &ours, &p) && p->fd < 0);
+	CHECK(!setrlimit(RLIMIT_NOFILE, &before));
+	CHECK(vm_has_flag(p->bytes, " dc"));
+	pool_give(pool, &p);
+	pool_close(pool);
+}
+
 int main(void)
 {
+	a_child_gets_no_private_memory();
 	pieces_are_aligned_and_writable();
 	a_peer_reads_and_can_do_nothing_else();
 	the_last_one_given_back_is_taken_first();
