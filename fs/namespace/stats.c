@@ -155,7 +155,7 @@ static const struct metric totals[] = {
 	  "Requests for memory that failed." },
 	{ "budget.waits", "budget_waits", NULL, COUNTER, OF(budget.waits),
 	  "Requests for memory that had to wait." },
-#define USE(use, name, help)                                                   \
+#define USE(use, name, help, bulk)                                             \
 	{ "budget.by." name,	"budget_" name "_bytes", "bytes", GAUGE,       \
 	  OF(budget.used[use]), "Used bytes: " help "." },
 	BUDGET_ROWS(USE)

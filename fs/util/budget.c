@@ -18,6 +18,8 @@ enum {
 	 * packet buffers (Choudhury and Hahne, 1998), with alpha = 7.
 	 */
 	PIN_ALPHA = 7,
+	/* Bulk purposes leave 1/RESERVE_PART for the others. */
+	RESERVE_PART = 16,
 	/* The cache changes its size in steps of 1/STEPS of the limit, because
 	   each step looks at all of its pages. */
 	STEPS = 64,
@@ -65,9 +67,15 @@ struct budget {
 };
 
 static const char *const names[BUDGET_USES] = {
-#define NAME(use, name, help) [use] = (name),
+#define NAME(use, name, help, bulk) [use] = (name),
 	BUDGET_ROWS(NAME)
 #undef NAME
+};
+
+static const bool is_bulk[BUDGET_USES] = {
+#define BULK(use, name, help, bulk) [use] = (bulk),
+	BUDGET_ROWS(BULK)
+#undef BULK
 };
 
 int budget_open(uint64_t limit, struct log *log, struct budget **out)
@@ -189,10 +197,18 @@ void budget_settle(struct budget *b)
 
 /* --- taking and giving --- */
 
-/* The caller holds the lock. */
-static bool has_room(const struct budget *b, uint64_t bytes)
+static uint64_t most_of(const struct budget *b, enum budget_use use)
 {
 	uint64_t most = b->limit - b->least;
+
+	return is_bulk[use] ? most - most / RESERVE_PART : most;
+}
+
+/* The caller holds the lock. */
+static bool has_room(const struct budget *b, enum budget_use use,
+		     uint64_t bytes)
+{
+	uint64_t most = most_of(b, use);
 
 	return b->fixed <= most && bytes <= most - b->fixed;
 }
@@ -218,26 +234,31 @@ static bool reclaim_bytes(struct budget *b, uint64_t bytes)
 
 /* Whether this thread's turn has come and there is room, now or after kept
    memory was freed. Called with the lock held, which it may drop meanwhile. */
-static bool get_room(struct budget *b, const struct waiter *me, uint64_t bytes)
+static bool get_room(struct budget *b, const struct waiter *me,
+		     enum budget_use use, uint64_t bytes)
 {
 	while (b->waiters == me) {
-		if (has_room(b, bytes))
+		if (has_room(b, use, bytes))
 			return true;
 		if (!reclaim_bytes(b, bytes))
-			return has_room(b, bytes);
+			return has_room(b, use, bytes);
 	}
 	return false;
 }
 
-static int wait_for_room(struct budget *b, uint64_t bytes, uint32_t wait_ms)
+static int wait_for_room(struct budget *b, enum budget_use use, uint64_t bytes,
+			 uint32_t wait_ms)
 {
 	struct timespec end = clock_in_ms(wait_ms);
 	bool got, is_late = false;
 	struct waiter me;
 
-	b->waits += b->waiters || !has_room(b, bytes);
-	DL_APPEND(b->waiters, &me);
-	while (!(got = get_room(b, &me, bytes)) && !is_late)
+	b->waits++;
+	if (is_bulk[use])
+		DL_APPEND(b->waiters, &me);
+	else
+		DL_PREPEND(b->waiters, &me);
+	while (!(got = get_room(b, &me, use, bytes)) && !is_late)
 		is_late = pthread_cond_timedwait(&b->given, &b->lock, &end);
 	DL_DELETE(b->waiters, &me);
 	pthread_cond_broadcast(&b->given);
@@ -253,10 +274,10 @@ int budget_take(struct budget *b, enum budget_use use, uint64_t bytes,
 	if (!b)
 		return 0;
 	pthread_mutex_lock(&b->lock);
-	if (bytes > b->limit - b->least)
+	if (bytes > most_of(b, use))
 		r = -ENOMEM;
-	else if (b->waiters || !has_room(b, bytes))
-		r = wait_for_room(b, bytes, wait_ms);
+	else if ((b->waiters && is_bulk[use]) || !has_room(b, use, bytes))
+		r = wait_for_room(b, use, bytes, wait_ms);
 	if (r)
 		b->refused++;
 	else
@@ -272,7 +293,7 @@ int budget_take(struct budget *b, enum budget_use use, uint64_t bytes,
 			  "give the mount a larger cache_size",
 			  (unsigned long long)bytes, names[use],
 			  (unsigned long long)fixed,
-			  (unsigned long long)(b->limit - b->least));
+			  (unsigned long long)most_of(b, use));
 	return r;
 }
 

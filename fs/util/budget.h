@@ -25,21 +25,26 @@
 struct budget;
 struct log;
 
-/* A row for each purpose: number, name in statistics, what it is. */
+/*
+ * A row for each purpose: number, name in statistics, what it is, and 1 if it
+ * takes many bytes at once. Those leave a small part of the limit for the
+ * others, which need not wait behind them either: a mount that is full of
+ * batches still finds names and opens files.
+ */
 /* clang-format off */
 #define BUDGET_ROWS(row)                                                       \
-	row(BUDGET_CACHE, "cache", "pages of a process cache")                 \
-	row(BUDGET_COLD, "cold", "compressed pages of its cold tier")          \
-	row(BUDGET_SLOTS, "slots", "batches that are read or ready for use")   \
-	row(BUDGET_ABANDONED, "abandoned", "batches that only others map")     \
-	row(BUDGET_LAYOUTS, "layouts", "places of values in batch files")      \
-	row(BUDGET_INDEXES, "indexes", "groups of samples for by/")            \
-	row(BUDGET_FILES, "files", "open files and texts that they show")      \
-	row(BUDGET_NAMES, "names", "sampling specs and epochs by name")        \
-	row(BUDGET_CONNECTIONS, "connections", "loaders and their requests")
+	row(BUDGET_CACHE, "cache", "pages of a process cache", 1)              \
+	row(BUDGET_COLD, "cold", "compressed pages of its cold tier", 1)       \
+	row(BUDGET_SLOTS, "slots", "batches in use or ready for use", 1)       \
+	row(BUDGET_ABANDONED, "abandoned", "batches that only others map", 1)  \
+	row(BUDGET_LAYOUTS, "layouts", "places of values in batch files", 1)   \
+	row(BUDGET_INDEXES, "indexes", "groups of samples for by/", 1)         \
+	row(BUDGET_FILES, "files", "open files and texts that they show", 0)   \
+	row(BUDGET_NAMES, "names", "sampling specs and epochs by name", 0)     \
+	row(BUDGET_CONNECTIONS, "connections", "loaders and their requests", 0)
 /* clang-format on */
 
-#define BUDGET_NUMBER(number, name, help) number,
+#define BUDGET_NUMBER(number, name, help, bulk) number,
 enum budget_use { BUDGET_ROWS(BUDGET_NUMBER) BUDGET_USES };
 #undef BUDGET_NUMBER
 

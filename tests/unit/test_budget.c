@@ -11,7 +11,12 @@
 #include "fs/util/log.h"
 #include "tests/unit/t.h"
 
-enum { LIMIT = 6400, STEP = LIMIT / 64, LONG_MS = 20000 };
+enum {
+	LIMIT = 6400,
+	BULK = LIMIT - LIMIT / 16, /* for large purposes */
+	STEP = LIMIT / 64,
+	LONG_MS = 20000,
+};
 
 static struct budget *new_budget(void)
 {
@@ -33,11 +38,11 @@ static void bytes_are_counted_by_purpose(void)
 {
 	struct budget *b = new_budget();
 
-	CHECK(!budget_take(b, BUDGET_SLOTS, LIMIT - 10, 0));
+	CHECK(!budget_take(b, BUDGET_SLOTS, BULK - 10, 0));
 	CHECK(!budget_take(b, BUDGET_LAYOUTS, 10, 0));
 	CHECK(budget_take(b, BUDGET_LAYOUTS, 1, 0) == -ENOMEM);
 	budget_move(b, BUDGET_SLOTS, BUDGET_ABANDONED, 100);
-	CHECK(used_for(b, BUDGET_SLOTS) == LIMIT - 110);
+	CHECK(used_for(b, BUDGET_SLOTS) == BULK - 110);
 	CHECK(used_for(b, BUDGET_ABANDONED) == 100);
 	budget_give(b, BUDGET_ABANDONED, 100);
 	CHECK(!budget_take(b, BUDGET_INDEXES, 100, 0));
@@ -71,16 +76,16 @@ static void a_cache_uses_what_the_others_leave(void)
 
 	budget_set_elastic(b, 1000, set_size, &size);
 	CHECK(used_for(b, BUDGET_CACHE) == LIMIT);
-	CHECK(!budget_take(b, BUDGET_SLOTS, 1, 0));
+	CHECK(!budget_take(b, BUDGET_FILES, 1, 0));
 	CHECK(size == LIMIT - STEP);
 	/* Within the step, it need not change. */
 	size = 0;
-	CHECK(!budget_take(b, BUDGET_SLOTS, STEP - 1, 0));
+	CHECK(!budget_take(b, BUDGET_FILES, STEP - 1, 0));
 	CHECK(!size);
-	CHECK(!budget_take(b, BUDGET_SLOTS, LIMIT - 1000 - STEP, 0));
+	CHECK(!budget_take(b, BUDGET_FILES, LIMIT - 1000 - STEP, 0));
 	CHECK(size == 1000);
-	CHECK(budget_take(b, BUDGET_SLOTS, 1, 0) == -ENOMEM);
-	budget_give(b, BUDGET_SLOTS, LIMIT - 1000);
+	CHECK(budget_take(b, BUDGET_FILES, 1, 0) == -ENOMEM);
+	budget_give(b, BUDGET_FILES, LIMIT - 1000);
 	CHECK(size == 1000);
 	budget_settle(b);
 	CHECK(size == LIMIT && used_for(b, BUDGET_CACHE) == LIMIT);
@@ -98,7 +103,7 @@ static bool free_some(void *arg, uint64_t bytes)
 	uint64_t n = bytes < h->bytes ? bytes : h->bytes;
 
 	h->bytes -= n;
-	budget_give(h->budget, BUDGET_LAYOUTS, n);
+	budget_give(h->budget, BUDGET_NAMES, n);
 	return n > 0;
 }
 
@@ -109,12 +114,12 @@ static void kept_memory_is_freed_first(void)
 
 	budget_add_reclaimer(b, free_some, &first);
 	budget_add_reclaimer(b, free_some, &second);
-	CHECK(!budget_take(b, BUDGET_LAYOUTS, 5000, 0));
-	CHECK(!budget_take(b, BUDGET_SLOTS, 1400, 0));
+	CHECK(!budget_take(b, BUDGET_NAMES, 5000, 0));
+	CHECK(!budget_take(b, BUDGET_FILES, 1400, 0));
 	CHECK(first.bytes == 2000);
-	CHECK(!budget_take(b, BUDGET_SLOTS, 2500, 0));
+	CHECK(!budget_take(b, BUDGET_FILES, 2500, 0));
 	CHECK(!first.bytes && second.bytes == 500);
-	CHECK(budget_take(b, BUDGET_SLOTS, 2501, 0) == -ENOMEM);
+	CHECK(budget_take(b, BUDGET_FILES, 2501, 0) == -ENOMEM);
 	CHECK(!second.bytes);
 	budget_close(b);
 }
@@ -155,7 +160,7 @@ static void waiting_is_in_turn(void)
 	struct budget *b = new_budget();
 	struct customer large, little;
 
-	CHECK(!budget_take(b, BUDGET_SLOTS, LIMIT - 100, 0));
+	CHECK(!budget_take(b, BUDGET_SLOTS, BULK - 100, 0));
 	start_customer(&large, b, 3000);
 	wait_for_waits(b, 1);
 	start_customer(&little, b, 50);
@@ -167,7 +172,28 @@ static void waiting_is_in_turn(void)
 	CHECK(little.result == 1);
 	budget_give(b, BUDGET_SLOTS, 50);
 	CHECK(!pthread_join(little.thread, NULL) && !little.result);
-	CHECK(used_for(b, BUDGET_SLOTS) == LIMIT);
+	CHECK(used_for(b, BUDGET_SLOTS) == BULK);
+	budget_close(b);
+}
+
+/* A budget that is full of batches, for which others wait, still has room for
+   names and open files. */
+static void small_purposes_have_a_reserve(void)
+{
+	struct budget *b = new_budget();
+	struct customer large;
+
+	CHECK(!budget_take(b, BUDGET_SLOTS, BULK, 0));
+	CHECK(budget_take(b, BUDGET_INDEXES, 1, 0) == -ENOMEM);
+	start_customer(&large, b, 100);
+	wait_for_waits(b, 2);
+	CHECK(!budget_take(b, BUDGET_NAMES, LIMIT - BULK, 0));
+	CHECK(budget_take(b, BUDGET_FILES, 1, 0) == -ENOMEM);
+	CHECK(large.result == 1);
+	budget_give(b, BUDGET_SLOTS, 100);
+	CHECK(budget_take(b, BUDGET_NAMES, 0, 0) == 0);
+	budget_give(b, BUDGET_NAMES, LIMIT - BULK);
+	CHECK(!pthread_join(large.thread, NULL) && !large.result);
 	budget_close(b);
 }
 
@@ -176,7 +202,7 @@ static void waiting_ends(void)
 	struct budget *b = new_budget();
 	int64_t begin = clock_ns();
 
-	CHECK(!budget_take(b, BUDGET_SLOTS, LIMIT, 0));
+	CHECK(!budget_take(b, BUDGET_SLOTS, BULK, 0));
 	CHECK(budget_take(b, BUDGET_SLOTS, 1, 30) == -ENOMEM);
 	CHECK(clock_ns() - begin >= 30 * 1000000);
 	/* The one who gave up is in no other's way. */
@@ -269,6 +295,7 @@ int main(void)
 	a_cache_uses_what_the_others_leave();
 	kept_memory_is_freed_first();
 	waiting_is_in_turn();
+	small_purposes_have_a_reserve();
 	waiting_ends();
 	a_part_is_left_for_each_user();
 	each_kind_of_pins_has_its_part();

@@ -161,7 +161,7 @@ static uint64_t bytes_in_use(const struct top_reading *r, unsigned use)
 static uint64_t print_uses(const struct top_reading *r, char line[LINE_SIZE])
 {
 	static const char *const names[BUDGET_USES] = {
-#define NAME(use, name, help) [use] = (name),
+#define NAME(use, name, help, bulk) [use] = (name),
 		BUDGET_ROWS(NAME)
 #undef NAME
 	};

@@ -125,7 +125,7 @@ const struct fact top_budget_facts[] = {
 };
 
 const struct fact top_use_facts[] = {
-#define USE(use, name, help) { name, OF(budget_by[use]) },
+#define USE(use, name, help, bulk) { name, OF(budget_by[use]) },
 	BUDGET_ROWS(USE)
 #undef USE
 		FACT_LAST,

@@ -44,7 +44,8 @@ static const struct row totals[] = {
 	{ "slots.bytes", COUNT, OF(slot_bytes) },
 	{ "budget.limit", COUNT, OF(budget_limit) },
 	{ "budget.used", COUNT, OF(budget_used) },
-#define USE(use, name, help) { "budget.by." name, COUNT, OF(budget_by[use]) },
+#define USE(use, name, help, bulk)                                             \
+	{ "budget.by." name, COUNT, OF(budget_by[use]) },
 	BUDGET_ROWS(USE)
 #undef USE
 #define WAY(name, way)                                                         \
