@@ -7,10 +7,12 @@
 #ifndef FS_UTIL_THREAD_H
 #define FS_UTIL_THREAD_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include "fs/util/clock.h"
 
@@ -18,23 +20,43 @@
 
 #define THREAD_NAME "beton"
 
+/* The work of a thread that begins; the thread frees it. */
+struct thread_work {
+	void *(*run)(void *);
+	void *arg;
+};
+
+/* So that top(1) and beton doctor tell the thread from a trainer's. A thread
+   names itself, because to name another one opens a file of /proc. */
+static inline void *thread_run(void *work)
+{
+	struct thread_work w = *(struct thread_work *)work;
+
+	free(work);
+	pthread_setname_np(pthread_self(), THREAD_NAME);
+	return w.run(w.arg);
+}
+
 /* 0 or -errno. The caller joins it. */
 static inline int thread_start(pthread_t *out, void *(*run)(void *), void *arg)
 {
+	struct thread_work *work = malloc(sizeof(*work));
 	sigset_t all, before;
 	fenv_t mode;
 	int r;
 
+	if (!work)
+		return -ENOMEM;
+	*work = (struct thread_work){ run, arg };
 	sigfillset(&all);
 	/* The new thread inherits both. */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	float_mode_begin(&mode);
-	r = -pthread_create(out, NULL, run, arg);
+	r = -pthread_create(out, NULL, thread_run, work);
 	float_mode_end(&mode);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	/* So that top(1) and beton doctor tell them from a trainer's. */
-	if (!r)
-		pthread_setname_np(*out, THREAD_NAME);
+	if (r)
+		free(work);
 	return r;
 }
 
