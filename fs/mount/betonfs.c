@@ -21,6 +21,7 @@
 #include "fs/mount/mountpoint.h"
 #include "fs/mount/option_text.h"
 #include "fs/mount/options.h"
+#include "fs/mount/sandbox.h"
 #include "fs/mount/served.h"
 #include "fs/mount/watcher.h"
 #include "fs/util/cleanup.h"
@@ -80,6 +81,14 @@ static void log_fuse(enum fuse_log_level level, const char *format,
 
 /* --- becoming a daemon --- */
 
+/* Before the sandbox, which forbids it. All paths of the daemon are absolute.
+ */
+static void let_go_of_directory(const struct daemon *d)
+{
+	if (d->ready_fd >= 0 && chdir("/"))
+		return;
+}
+
 /* A caller that reads the output to its end would wait for the daemon's end. */
 static void let_go_of_terminal(struct daemon *d)
 {
@@ -87,8 +96,11 @@ static void let_go_of_terminal(struct daemon *d)
 		dup2(d->null_fd, fd);
 	close(d->null_fd);
 	setsid();
-	if (chdir("/"))
-		return;
+}
+
+static bool wants_none(const struct daemon *d)
+{
+	return d->opts.sandbox && !strcmp(d->opts.sandbox, "nosandbox");
 }
 
 /* The thread that answers INIT calls it. */
@@ -101,6 +113,9 @@ static void mount_is_ready(void *arg)
 	/* Only .betonfs/options names the usual choice. */
 	if (engine_choice(d->served.engine)->mode != CACHE_OS)
 		log_info(&d->log, "%s", engine_tiers_why(d->served.engine));
+	if (d->served.sandbox != SANDBOX_ALL && !wants_none(d))
+		log_info(&d->log, "sandbox: %s: the kernel has no other",
+			 sandbox_name(d->served.sandbox));
 	if (d->ready_fd < 0)
 		return;
 	let_go_of_terminal(d);
@@ -262,6 +277,32 @@ static int start_watcher(struct daemon *d)
 	return r ? exit_failed(&d->log, "watcher", r) : EXIT_OK;
 }
 
+/* Chooses the layers of the sandbox. */
+static int choose_sandbox(struct daemon *d)
+{
+	const enum sandbox_layers offered = sandbox_offered();
+
+	if (d->opts.sandbox && !wants_none(d) && offered != SANDBOX_ALL) {
+		log_error(
+			&d->log,
+			"-o sandbox needs %s of the kernel, and here is %s: without the option the daemon takes what there is",
+			sandbox_name(SANDBOX_ALL), sandbox_name(offered));
+		return EXIT_SYSTEM;
+	}
+	d->served.sandbox = wants_none(d) ? SANDBOX_NONE : offered;
+	return EXIT_OK;
+}
+
+/* After all that needs paths or programs, and before the threads. */
+static int enter_sandbox(struct daemon *d)
+{
+	int r;
+
+	let_go_of_directory(d);
+	r = sandbox_enter(d->served.sandbox);
+	return r ? exit_failed(&d->log, "sandbox", r) : EXIT_OK;
+}
+
 static int start_threads(struct daemon *d)
 {
 	int code = served_start(&d->served);
@@ -294,7 +335,9 @@ static int mount_and_serve(struct daemon *d, struct fuse_session *session)
 	if (mount_session(d, session))
 		return EXIT_MOUNTPOINT;
 	fuse_ops_start_dropping(d->served.ops, session, d->mountpoint);
-	code = start_threads(d);
+	code = enter_sandbox(d);
+	if (!code)
+		code = start_threads(d);
 	if (!code)
 		code = run_loop(d, session);
 	fuse_ops_stop_dropping(d->served.ops);
@@ -336,8 +379,10 @@ static int serve_session(struct daemon *d)
 
 static int serve(struct daemon *d)
 {
-	int code = start_watcher(d);
+	int code = choose_sandbox(d);
 
+	if (!code)
+		code = start_watcher(d);
 	if (!code)
 		code = served_open(&d->served, mount_is_ready, d);
 	if (!code && d->opts.fake)
@@ -541,6 +586,7 @@ int main(int argc, char **argv)
 	fuse_set_log_func(log_fuse);
 	d.served = (struct served){ .opts = &d.opts,
 				    .log = &d.log,
+				    .watcher = &d.watcher,
 				    .mountpoint = d.mountpoint };
 	code = run(&d, argc, argv);
 	free(d.served.datasets);

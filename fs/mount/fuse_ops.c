@@ -18,6 +18,7 @@
 
 #include "fs/mount/handover_peer.h"
 #include "fs/mount/inval.h"
+#include "fs/mount/watcher.h"
 #include "fs/util/budget.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -74,6 +75,7 @@ struct fuse_ops {
 	struct jobs *jobs;
 	struct budget *budget;
 	struct log *log;
+	struct watcher *watcher;
 	void (*ready)(void *arg);
 	void *arg;
 	/* The kernel supports mounts without opendir, and may cache all
@@ -174,19 +176,20 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 }
 
 /* The process that made a request, whose groups are read from /proc: without
-   them, if that fails. */
+   them, if that fails. The sandbox forbids /proc, and so the watcher opens it.
+ */
 static struct peer caller_of(fuse_req_t req)
 {
 	const struct fuse_ctx *ctx = fuse_req_ctx(req);
 	struct peer caller = { .pid = ctx->pid,
 			       .uid = ctx->uid,
 			       .gid = ctx->gid };
-	int n = peer_is_trusted(&caller)
-			? 0
-			: fuse_req_getgroups(req, PEER_GROUPS_MAX,
-					     caller.groups);
+	cleanup_fd int status = -1;
 
-	caller.num_groups = n < 0 ? 0 : min_u64((uint64_t)n, PEER_GROUPS_MAX);
+	if (peer_is_trusted(&caller))
+		return caller;
+	status = watcher_open_status(ops_of(req)->watcher, ctx->pid);
+	peer_groups_of(status, &caller);
 	return caller;
 }
 
@@ -769,6 +772,7 @@ int fuse_ops_open(const struct fuse_ops_options *options, struct fuse_ops **out)
 	ops->jobs = options->jobs;
 	ops->budget = options->budget;
 	ops->log = options->log;
+	ops->watcher = options->watcher;
 	ops->ready = options->ready;
 	ops->arg = options->arg;
 	*out = ops;

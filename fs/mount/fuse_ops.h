@@ -14,6 +14,7 @@ struct fuse_lowlevel_ops;
 struct fuse_session;
 struct fuse_ops;
 struct log;
+struct watcher;
 
 /* What is pointed to outlives the operations. */
 struct fuse_ops_options {
@@ -21,6 +22,7 @@ struct fuse_ops_options {
 	struct jobs *jobs;     /* counts readers of batches; may be NULL */
 	struct budget *budget; /* charged for open files; may be NULL */
 	struct log *log;
+	struct watcher *watcher; /* reads the groups of callers */
 	/* Called once by the thread that answers the kernel's INIT. The mount
 	   works from then on. */
 	void (*ready)(void *arg);

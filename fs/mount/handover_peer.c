@@ -2,6 +2,8 @@
 #include "fs/mount/handover_peer.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,6 +26,31 @@ int peer_of(int socket, struct peer *out)
 		return errno == ERANGE ? -E2BIG : -errno;
 	out->num_groups = size / sizeof(out->groups[0]);
 	return 0;
+}
+
+void peer_groups_of(int status, struct peer *out)
+{
+	static const char key[] = "\nGroups:";
+	char text[8192], *at, *end; /* more than PEER_GROUPS_MAX take */
+	ssize_t got = read(status, text, sizeof(text) - 1);
+	unsigned long gid;
+
+	out->num_groups = 0;
+	if (got <= 0)
+		return;
+	text[got] = '\0';
+	at = strstr(text, key);
+	if (!at)
+		return;
+	at += sizeof(key) - 1;
+	at[strcspn(at, "\n")] = '\0';
+	while (out->num_groups < PEER_GROUPS_MAX) {
+		gid = strtoul(at, &end, 10);
+		if (end == at)
+			return;
+		out->groups[out->num_groups++] = (gid_t)gid;
+		at = end;
+	}
 }
 
 bool peer_is_trusted(const struct peer *peer)

@@ -21,6 +21,9 @@ struct peer {
 /* -E2BIG: more groups than PEER_GROUPS_MAX. */
 int peer_of(int socket, struct peer *out);
 
+/* Takes the groups from an open /proc/PID/status; none if that fails. */
+void peer_groups_of(int status, struct peer *out);
+
 /* Root, or the user that the daemon runs as. */
 bool peer_is_trusted(const struct peer *peer);
 

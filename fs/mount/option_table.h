@@ -45,6 +45,7 @@ struct options {
 	uint64_t ahead;
 	uint64_t threads;
 	bool xattr;
+	const char *sandbox; /* "sandbox", "nosandbox"; NULL: neither given */
 	char *log;
 	char *settings;
 	struct opts_spec spec;
@@ -62,6 +63,7 @@ enum opts_kind {
 	OPTS_MOUNT,  /* bool; passed through to the mount */
 	OPTS_ALWAYS, /* no member: on for every mount */
 	OPTS_FLAG,   /* bool; for the daemon */
+	OPTS_CHOICE, /* const char *: the key of the row that was given last */
 	OPTS_NUMBER, /* uint64_t, of the row's type */
 	OPTS_WORD,   /* char *, owned: a word of the row's type */
 	OPTS_TEXT,   /* char *, owned */

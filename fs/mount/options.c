@@ -67,6 +67,8 @@ static void set_flag(struct options *opts, const struct opts_row *row)
 {
 	if (row->kind == OPTS_MOUNT || row->kind == OPTS_FLAG)
 		*(bool *)opts_member(opts, row) = true;
+	if (row->kind == OPTS_CHOICE)
+		*(const char **)opts_member(opts, row) = row->key;
 }
 
 static int refuse_word(const struct opts_row *row, const struct word *word,

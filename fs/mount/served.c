@@ -86,6 +86,7 @@ static char *text_of_options(const struct served *s,
 	opts_print(out, "directory", only ? only->name : "");
 	fprintf(out, "handover=%s%s\n", s->handover ? "@" : "",
 		s->handover ? handover_name(s->handover) : "");
+	fprintf(out, "sandbox=%s\n", sandbox_name(s->sandbox));
 	/* The size of all datasets is part of the reason. */
 	if (!only || num_served(s) == 1)
 		opts_print(out, "why", engine_tiers_why(s->engine));
@@ -217,6 +218,15 @@ static int note_tiers(struct served *s)
 	return 0;
 }
 
+/* Direct reads need the file opened again, which the sandbox forbids. */
+static void try_direct(const struct served *s)
+{
+	if (engine_choice(s->engine)->mode != CACHE_PROCESS)
+		return;
+	for (size_t i = 0; i < num_served(s); i++)
+		source_is_direct(s->datasets[i].ds->source);
+}
+
 static int open_engine(struct served *s)
 {
 	struct dataset *datasets[NS_DATASETS_MAX];
@@ -246,6 +256,8 @@ static int open_engine(struct served *s)
 	r = engine_open(&options, &s->engine);
 	if (!r)
 		r = note_tiers(s);
+	if (!r)
+		try_direct(s);
 	return r ? exit_failed(s->log, "engine", r) : EXIT_OK;
 }
 
@@ -271,6 +283,7 @@ int served_open(struct served *s, void (*ready)(void *arg), void *arg)
 					    .jobs = s->jobs,
 					    .budget = engine_budget(s->engine),
 					    .log = s->log,
+					    .watcher = s->watcher,
 					    .ready = ready,
 					    .arg = arg },
 		&s->ops);

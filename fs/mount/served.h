@@ -12,6 +12,8 @@
 #include "fs/mount/fuse_ops.h"
 #include "fs/mount/handover.h"
 #include "fs/mount/option_table.h"
+#include "fs/mount/sandbox.h"
+#include "fs/mount/watcher.h"
 
 /* Exit codes of betonfs(8). */
 enum exit_code {
@@ -35,6 +37,8 @@ struct served {
 	struct options *opts; /* served_open() sets those of the cache */
 	struct log *log;
 	const char *mountpoint;
+	struct watcher *watcher;
+	enum sandbox_layers sandbox;	 /* that the daemon will enter */
 	struct served_dataset *datasets; /* opts->num_datasets, the caller's */
 	struct engine *engine;
 	struct jobs *jobs;
@@ -47,7 +51,7 @@ struct served {
 int exit_failed(struct log *log, const char *what, int r);
 
 /*
- * Opens all datasets and what serves them; the first four members are set.
+ * Opens all datasets and what serves them; the first six members are set.
  * Returns an exit code after it logged the failure; the caller calls
  * served_close() in any case. The thread that answers the kernel's INIT calls
  * `ready`.

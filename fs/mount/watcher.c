@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -29,10 +30,11 @@ enum {
 static const char process_name[] = "betonfs-watch";
 
 enum request_kind {
-	WATCH_MOUNTING, /* value: the directory was made */
-	WATCH_SYSLOG,	/* value: the priority; and the text */
-	WATCH_UNMOUNT,	/* answered */
-	WATCH_OPEN_LOG, /* answered, with a descriptor */
+	WATCH_MOUNTING,	   /* value: the directory was made */
+	WATCH_SYSLOG,	   /* value: the priority; and the text */
+	WATCH_UNMOUNT,	   /* answered */
+	WATCH_OPEN_LOG,	   /* answered, with a descriptor */
+	WATCH_OPEN_STATUS, /* the same; the text is the process ID */
 	WATCH_REQUESTS,
 };
 
@@ -134,12 +136,23 @@ static void on_open_log(struct duties *d, const struct request *q)
 	send_answer(fd >= 0 ? 0 : d->log ? errno : EBADF, fd);
 }
 
+/* A thread's ID leads to that thread. */
+static void on_open_status(struct duties *d, const struct request *q)
+{
+	cleanup_fd int fd = -1;
+	char path[64];
+
+	(void)d;
+	snprintf(path, sizeof(path), "/proc/%d/status", atoi(q->text));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	send_answer(fd >= 0 ? 0 : errno, fd);
+}
+
 static void (*const handlers[WATCH_REQUESTS])(struct duties *d,
 					      const struct request *q) = {
-	[WATCH_MOUNTING] = on_mounting,
-	[WATCH_SYSLOG] = on_syslog,
-	[WATCH_UNMOUNT] = on_unmount,
-	[WATCH_OPEN_LOG] = on_open_log,
+	[WATCH_MOUNTING] = on_mounting,	      [WATCH_SYSLOG] = on_syslog,
+	[WATCH_UNMOUNT] = on_unmount,	      [WATCH_OPEN_LOG] = on_open_log,
+	[WATCH_OPEN_STATUS] = on_open_status,
 };
 
 /* Until the daemon ends. */
@@ -267,14 +280,14 @@ static int receive_answer(struct watcher *w)
 	return a.error ? -a.error : fd;
 }
 
-static int ask(struct watcher *w, enum request_kind kind)
+static int ask(struct watcher *w, enum request_kind kind, const char *text)
 {
 	int r;
 
 	scoped_lock(&w->lock);
 	if (w->is_lost)
 		return -EPIPE;
-	r = send_request(w, kind, 0, "", 0);
+	r = send_request(w, kind, 0, text, 0);
 	return r ? r : receive_answer(w);
 }
 
@@ -287,12 +300,20 @@ void watcher_mounting(struct watcher *w, bool made)
 
 int watcher_unmount(struct watcher *w)
 {
-	return ask(w, WATCH_UNMOUNT);
+	return ask(w, WATCH_UNMOUNT, "");
 }
 
 int watcher_open_log(struct watcher *w)
 {
-	return ask(w, WATCH_OPEN_LOG);
+	return ask(w, WATCH_OPEN_LOG, "");
+}
+
+int watcher_open_status(struct watcher *w, pid_t pid)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", (int)pid);
+	return ask(w, WATCH_OPEN_STATUS, text);
 }
 
 void watcher_syslog(struct watcher *w, int priority, const char *message)

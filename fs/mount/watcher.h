@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The watcher: a process that is forked before the daemon confines itself, and
- * does what the daemon then cannot do. It opens the log again, passes messages
- * to syslog(3), and unmounts, also if the daemon was killed. It holds no
- * descriptor of the daemon's.
+ * does what the daemon then cannot do. It opens the log again and the status of
+ * callers, passes messages to syslog(3), and unmounts, also if the daemon was
+ * killed. It holds no descriptor of the daemon's.
  */
 #ifndef FS_MOUNT_WATCHER_H
 #define FS_MOUNT_WATCHER_H
@@ -34,6 +34,10 @@ int watcher_unmount(struct watcher *watcher);
 
 /* Opens the log again, to append to it. Returns a descriptor or -errno. */
 int watcher_open_log(struct watcher *watcher);
+
+/* Opens /proc/PID/status of a process, which contains its groups. Returns a
+   descriptor or -errno. Thread-safe. */
+int watcher_open_status(struct watcher *watcher, pid_t pid);
 
 /* Thread-safe. Never waits: a message is lost if the process is gone, or if it
    waits for syslog(3) with many others. */

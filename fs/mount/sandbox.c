@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/mount/sandbox.h"
+
+#include <errno.h>
+#include <execinfo.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fs/mount/sandbox_calls.h"
+#include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
+
+/* --- landlock(7), which headers of the C library may not have yet --- */
+
+#ifndef SYS_landlock_create_ruleset
+#	define SYS_landlock_create_ruleset 444
+#	define SYS_landlock_restrict_self 446
+#endif
+
+enum { RULESET_VERSION = 1 };
+
+/* What the rules are about: all of it is refused unless a rule allows it. */
+struct ruleset {
+	uint64_t files;
+	uint64_t ports;
+	uint64_t scopes;
+};
+
+/* What each version of landlock added. */
+static const struct {
+	int version;
+	struct ruleset added;
+} versions[] = {
+	{ 1, { .files = (1 << 13) - 1 } },    /* execute to make_sym */
+	{ 2, { .files = 1 << 13 } },	      /* rename to another directory */
+	{ 3, { .files = 1 << 14 } },	      /* truncate */
+	{ 4, { .ports = 1 << 0 | 1 << 1 } },  /* bind, connect */
+	{ 5, { .files = 1 << 15 } },	      /* ioctl of a device */
+	{ 6, { .scopes = 1 << 0 | 1 << 1 } }, /* abstract sockets, signals */
+};
+
+static int landlock_version(void)
+{
+	return (int)syscall(SYS_landlock_create_ruleset, NULL, 0,
+			    RULESET_VERSION);
+}
+
+#if SANDBOX_IS_WATCHED
+#	include <fcntl.h>
+#	include <linux/landlock.h>
+
+/* For sanitizers: the threads and the memory of the process, and the names of
+   functions in reports. */
+static int allow_reading(int ruleset)
+{
+	static const char *const paths[] = { "/proc", "/usr", "/lib",
+					     "/proc/self/exe" };
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(paths) && !r; i++) {
+		cleanup_fd int fd = open(paths[i], O_PATH | O_CLOEXEC);
+		struct landlock_path_beneath_attr rule = {
+			.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE,
+			.parent_fd = fd,
+		};
+
+		if (i < ARRAY_LEN(paths) - 1)
+			rule.allowed_access |= LANDLOCK_ACCESS_FS_READ_DIR;
+		if (syscall(SYS_landlock_add_rule, ruleset,
+			    LANDLOCK_RULE_PATH_BENEATH, &rule, 0))
+			r = -errno;
+	}
+	return r;
+}
+#else
+static int allow_reading(int ruleset)
+{
+	(void)ruleset;
+	return 0;
+}
+#endif
+
+/* There are no rules. Memory that has no path is outside of landlock, and so
+   /proc/self/fd still opens a memfd. */
+static int give_up_paths(void)
+{
+	struct ruleset all = { 0 };
+	int version = landlock_version(), r;
+	cleanup_fd int fd = -1;
+
+	for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+		if (versions[i].version > version)
+			break;
+		all.files |= versions[i].added.files;
+		all.ports |= versions[i].added.ports;
+		all.scopes |= versions[i].added.scopes;
+	}
+	/* Older kernels accept a longer struct whose end is zero. */
+	fd = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof(all), 0);
+	if (fd < 0)
+		return -errno;
+	r = allow_reading(fd);
+	if (r)
+		return r;
+	return syscall(SYS_landlock_restrict_self, fd, 0) ? -errno : 0;
+}
+
+/* --- seccomp(2) --- */
+
+static bool has_seccomp(void)
+{
+	const uint32_t action = SECCOMP_RET_ERRNO;
+	struct sock_fprog program;
+
+	if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) ||
+	    sandbox_calls(&program))
+		return false;
+	free(program.filter);
+	return true;
+}
+
+/*
+ * A sanitizer may have a thread already, hence TSYNC. Without SPEC_ALLOW,
+ * kernels before 5.16 slow down all code of the process, against attacks by
+ * code that the process runs for others; the daemon runs none.
+ */
+static int give_up_calls(void)
+{
+	const unsigned flags =
+		SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+	struct sock_fprog program;
+	int r = sandbox_calls(&program);
+
+	if (r)
+		return r;
+	r = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+	if (r)
+		r = r < 0 ? -errno : -ESRCH;
+	free(program.filter);
+	return r;
+}
+
+/* --- both --- */
+
+enum sandbox_layers sandbox_offered(void)
+{
+	return (landlock_version() > 0 ? SANDBOX_LANDLOCK : 0) |
+	       (has_seccomp() ? SANDBOX_SECCOMP : 0);
+}
+
+const char *sandbox_name(enum sandbox_layers layers)
+{
+	static const char *const names[] = {
+		[SANDBOX_NONE] = "none",
+		[SANDBOX_LANDLOCK] = "landlock",
+		[SANDBOX_SECCOMP] = "seccomp",
+		[SANDBOX_ALL] = "landlock,seccomp",
+	};
+
+	return names[layers];
+}
+
+/* The C library would open these when they are first needed: the time zone of
+   the log, and the library that ends a thread from outside, as libfuse does. */
+static void load_early(void)
+{
+	void *frame;
+
+	tzset();
+	backtrace(&frame, 1);
+}
+
+int sandbox_enter(enum sandbox_layers layers)
+{
+	int r = 0;
+
+	if (!layers)
+		return 0;
+	load_early();
+	/* Both layers demand it of processes without privileges. */
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	if (layers & SANDBOX_LANDLOCK)
+		r = give_up_paths();
+	if (!r && layers & SANDBOX_SECCOMP)
+		r = give_up_calls();
+	return r;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sandbox: the daemon gives up, for good, all that it no longer needs when
+ * it serves a mount. Afterwards it opens no file of any path, starts no
+ * program, and reaches no other process or network. Descriptors that are open
+ * already keep working.
+ */
+#ifndef FS_MOUNT_SANDBOX_H
+#define FS_MOUNT_SANDBOX_H
+
+/* Layers that confine independently of each other, a bit for each. */
+enum sandbox_layers {
+	SANDBOX_NONE = 0,
+	SANDBOX_LANDLOCK = 1, /* no path, no TCP port, no signal */
+	SANDBOX_SECCOMP = 2,  /* only the calls of sandbox_calls.c */
+	SANDBOX_ALL = SANDBOX_LANDLOCK | SANDBOX_SECCOMP,
+};
+
+/* The layers that this kernel offers. */
+enum sandbox_layers sandbox_offered(void);
+
+/* "landlock,seccomp", the name of one layer, or "none". */
+const char *sandbox_name(enum sandbox_layers layers);
+
+/*
+ * Confines this thread and those that it starts from here on; the system calls
+ * of all threads. 0 or -errno, after which the process may be confined in part.
+ */
+int sandbox_enter(enum sandbox_layers layers);
+
+#endif
