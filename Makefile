@@ -87,6 +87,7 @@ units := $(patsubst tests/unit/%.c,$(BUILD)/%,$(unit_src))
 standins := $(patsubst tests/standin/%.c,$(BUILD)/standin/%.so,$(wildcard tests/standin/*.c))
 # What contrib/bench/gpu runs.
 bench := $(BUILD)/bench_gpu
+mutants := $(BUILD)/mutants
 fuzzers := $(patsubst tests/fuzz/%.c,$(BUILD)/%,$(fuzz_src))
 replays := $(patsubst tests/fuzz/%.c,$(BUILD)/replay_%,$(fuzz_src))
 # Compiled once for each instruction set: as any machine, and as most have.
@@ -243,14 +244,16 @@ lint: all
 e2e: python bench
 	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e tests/python $(PYTEST)
 
-# A harness with a main() that replays files.
-$(replays): $(BUILD)/replay_%: tests/fuzz/%.c tests/fuzz/fuzz.h $(parts) $(lib)
+# A harness with a main() that replays files; the same for libFuzzer; and what
+# tests/fuzz/mutate runs.
+$(replays): $(BUILD)/replay_%: tests/fuzz/%.c
+$(fuzzers): $(BUILD)/%: tests/fuzz/%.c
+$(mutants): $(BUILD)/%: tests/fuzz/%.c
+$(replays): private mode := -DFUZZ_MAIN
+$(fuzzers): private mode := -fsanitize=fuzzer
+$(replays) $(fuzzers) $(mutants): tests/fuzz/fuzz.h tests/fuzz/command.h $(parts) $(lib)
 	$(call say,LD)
-	$(Q)$(CC) $(ALL_CFLAGS) -DFUZZ_MAIN $(ALL_LDFLAGS) -o $@ $(filter-out %.h,$^) $(fuzz_libs)
-# The same for libFuzzer.
-$(fuzzers): $(BUILD)/%: tests/fuzz/%.c tests/fuzz/fuzz.h $(parts) $(lib)
-	$(call say,LD)
-	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $(filter-out %.h,$^) $(fuzz_libs)
+	$(Q)$(CC) $(ALL_CFLAGS) $(mode) $(ALL_LDFLAGS) -o $@ $(filter %.c,$^) $(filter %.a,$^) $(fuzz_libs)
 
 bench: all $(bench) $(standins) $(filter %/test_cuda %/test_upload %/test_gpu_loader,$(units))
 
