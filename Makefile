@@ -251,7 +251,7 @@ $(fuzzers): $(BUILD)/%: tests/fuzz/%.c
 $(mutants): $(BUILD)/%: tests/fuzz/%.c
 $(replays): private mode := -DFUZZ_MAIN
 $(fuzzers): private mode := -fsanitize=fuzzer
-$(replays) $(fuzzers) $(mutants): tests/fuzz/fuzz.h tests/fuzz/command.h $(parts) $(lib)
+$(replays) $(fuzzers) $(mutants): $(wildcard tests/fuzz/*.h) $(parts) $(lib)
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_CFLAGS) $(mode) $(ALL_LDFLAGS) -o $@ $(filter %.c,$^) $(filter %.a,$^) $(fuzz_libs)
 

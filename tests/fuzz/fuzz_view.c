@@ -5,9 +5,9 @@
  * whole.
  */
 #include "fs/util/bytes.h"
-#include "fs/util/crc.h"
 #include "loader/feed/batch_view.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/seal.h"
 
 enum { VALUES_MAX = 4096 };
 
@@ -53,19 +53,6 @@ static void try(const uint8_t *bytes, size_t size)
 		read_all(&v);
 }
 
-static void seal(uint8_t *bytes, size_t size)
-{
-	struct beton_batch_header *h = (void *)bytes;
-
-	if (size < sizeof(*h))
-		return;
-	h->file_size = size;
-	h->crc = 0;
-	if (h->spec_off >= sizeof(*h) &&
-	    range_ok(h->spec_off, h->spec_size, size))
-		h->crc = crc32c(0, bytes, h->spec_off + h->spec_size);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t *bytes = calloc(size ? size : 1, 1);
@@ -74,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size)
 		memcpy(bytes, data, size);
 	try(bytes, size);
-	seal(bytes, size);
+	seal_batch(bytes, size);
 	try(bytes, size);
 	free(bytes);
 	return 0;

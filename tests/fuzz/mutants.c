@@ -24,6 +24,7 @@
 #include "fs/order/spec_text.h"
 #include "fs/util/rng.h"
 #include "tests/fuzz/command.h"
+#include "tests/fuzz/seal.h"
 
 enum {
 	FILES_MAX = 256,
@@ -217,6 +218,8 @@ static uint8_t *make_mutant(struct run *run, uint64_t seed, uint64_t number,
 	*size = o->size;
 	for (uint64_t i = 1 + below(run, EDITS_MAX); i; i--)
 		edit(run, o, bytes, size);
+	if (o->is_batch && below(run, 4))
+		seal_batch(bytes, *size);
 	*of = o;
 	return bytes;
 }
