@@ -24,6 +24,24 @@ static bool array_ok(const struct batch_view *v, uint64_t off, uint64_t n,
 	       range_ok(off, total, v->size);
 }
 
+/* Whether a text can be printed. */
+static bool is_plain(const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		if (text[i] < ' ' || text[i] > '~')
+			return false;
+	}
+	return true;
+}
+
+/* A name in a dataset file is any ASCII. */
+static bool is_ascii(const char *text)
+{
+	while (*text && !(*text & 0x80))
+		text++;
+	return !*text;
+}
+
 static uint32_t head_crc(const struct batch_view *v)
 {
 	struct beton_batch_header h = *v->header;
@@ -60,6 +78,8 @@ static int check_header(struct batch_view *v, char *why)
 		return bad(why, "its field table or SPEC is not inside it");
 	if (head_crc(v) != h->crc)
 		return bad(why, "its header's CRC is wrong");
+	if (!is_plain((const char *)v->bytes + h->spec_off, h->spec_size))
+		return bad(why, "its SPEC is not printable ASCII");
 	if (!array_ok(v, h->ids_off, h->rows, 8, BETON_BATCH_ALIGN))
 		return bad(why, "its sample ids are not inside it");
 	return 0;
@@ -83,8 +103,7 @@ static bool field_ok(const struct batch_view *v,
 {
 	uint32_t rows = v->header->rows;
 
-	if (f->ndim > BETON_MAX_NDIM || f->name[sizeof(f->name) - 1] ||
-	    f->stem[sizeof(f->stem) - 1] || f->dtype[sizeof(f->dtype) - 1] ||
+	if (f->ndim > BETON_MAX_NDIM ||
 	    !array_ok(v, f->error_off, rows, 4, BETON_BATCH_ALIGN))
 		return false;
 	if (f->column == BETON_COLUMN_NONE)
@@ -96,6 +115,14 @@ static bool field_ok(const struct batch_view *v,
 	       array_ok(v, f->column_off, rows,
 			sizeof(struct beton_batch_value), BETON_BATCH_ALIGN) &&
 	       values_ok(v, f);
+}
+
+static bool texts_ok(const struct beton_batch_field *f)
+{
+	return !f->name[sizeof(f->name) - 1] && !f->stem[sizeof(f->stem) - 1] &&
+	       !f->dtype[sizeof(f->dtype) - 1] && is_ascii(f->name) &&
+	       is_plain(f->stem, strlen(f->stem)) &&
+	       is_plain(f->dtype, strlen(f->dtype));
 }
 
 int batch_view_init(struct batch_view *v, const void *bytes, uint64_t size,
@@ -113,6 +140,8 @@ int batch_view_init(struct batch_view *v, const void *bytes, uint64_t size,
 	v->spec = (const char *)v->bytes + v->header->spec_off;
 	v->ids = (const void *)(v->bytes + v->header->ids_off);
 	for (uint32_t i = 0; i < v->header->num_fields; i++) {
+		if (!texts_ok(&v->fields[i]))
+			return bad(why, "the text of a field is not ASCII");
 		if (!field_ok(v, &v->fields[i]))
 			return bad(why, "a column is not inside it");
 	}

@@ -172,6 +172,30 @@ static void every_text_ends(void)
 	memcpy(hurt, good, size);
 }
 
+/* Texts are printed, also as JSON, which has no other bytes. */
+static void every_text_is_ascii(void)
+{
+	struct beton_batch_header *h = (void *)hurt;
+	struct beton_batch_field *f = (void *)(hurt + h->fields_off);
+	char *const texts[] = { (char *)hurt + h->spec_off, f[0].name,
+				f[0].stem, f[0].dtype };
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		texts[i][0] = '\x80';
+		seal();
+		CHECK(try(size) == -BETON_ECORRUPT);
+		memcpy(hurt, good, size);
+	}
+	/* A terminal would obey it. The name may be any ASCII. */
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		texts[i][0] = '\x1b';
+		seal();
+		CHECK(try(size) ==
+		      (texts[i] == f[0].name ? 0 : -BETON_ECORRUPT));
+		memcpy(hurt, good, size);
+	}
+}
+
 int main(void)
 {
 	make_good();
@@ -182,6 +206,7 @@ int main(void)
 	every_place_is_checked();
 	every_count_is_checked();
 	every_text_ends();
+	every_text_is_ascii();
 	free(good);
 	free(hurt);
 	return 0;
