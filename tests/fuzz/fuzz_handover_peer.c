@@ -37,7 +37,6 @@ static void open_daemon(void)
 	if (daemon_end.ds)
 		return;
 	daemon_end_open(&daemon_end, &owner, 16 << 20);
-	MUST(!engine_start(daemon_end.engine));
 	MUST(!jobs_open(1, &jobs));
 	daemon_end.shared.jobs = jobs;
 	for (unsigned i = 0; i < PEERS; i++)
