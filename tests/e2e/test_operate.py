@@ -476,7 +476,7 @@ def test_a_lookup_that_waits_at_the_end_ends(slow_disk, daemon,
     """The kernel cannot forget a batch that was read before a lookup in the
     same directory is answered. The signal comes before the lookup's turn."""
     d = daemon(make.every_type(tmp_path / "every.beton").path, "-s", "-o",
-               "ahead=0")
+               "ahead=0,nosandbox")
     monkeypatch.delenv("LD_PRELOAD")
     batches = d.where / "batches" / SPEC / "0"
     first, second = (open(batches / f"00000{i}.batch", "rb") for i in (0, 1))

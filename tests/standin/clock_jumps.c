@@ -3,7 +3,6 @@
  * A library to preload: the clock that can be set jumps by up to a day, forward
  * and back, several times a second. The clocks that cannot be set are right.
  */
-#define _GNU_SOURCE
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <sys/time.h>

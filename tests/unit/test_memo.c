@@ -230,7 +230,7 @@ static void objects_are_within_a_budget(void)
 	struct memo *m;
 	void *thing;
 
-	CHECK(!budget_open(3 * SIZE, NULL, &budget));
+	CHECK(!budget_open(3 * SIZE + SIZE / 4, NULL, &budget));
 	made = freed = 0;
 	CHECK(!memo_open(&(struct memo_options){ .bytes_max = 100 * SIZE,
 						 .budget = budget,

@@ -185,7 +185,8 @@ static struct budget *budget_of(uint64_t bytes)
 {
 	struct budget *budget;
 
-	CHECK(!budget_open(bytes, NULL, &budget));
+	/* The rest is for others. */
+	CHECK(!budget_open(bytes + bytes / 15 + 1, NULL, &budget));
 	return budget;
 }
 

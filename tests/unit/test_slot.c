@@ -386,7 +386,7 @@ static void all_memory_is_charged(void)
 	struct fixture f;
 	struct slot *slot;
 
-	CHECK(!budget_open(4 * MIB, NULL, &budget));
+	CHECK(!budget_open(4 * MIB + 4 * MIB / 15 + 1, NULL, &budget));
 	set_up(&f, 64 * MIB, true, MIB);
 	reopen(&f, &(struct slots_options){ .limit = 64 * MIB,
 					    .keep = 64 * MIB,
