@@ -89,9 +89,10 @@ static bool is_enough(const struct source_request *q)
 
 /*
  * Reads the rest of a request. Returns 0 with fewer bytes only at the end of
- * the file, and only if `need` bytes are there.
+ * the file, and only if `need` bytes are there. `is_direct`: the descriptor is
+ * for direct reads.
  */
-static int read_rest(int fd, struct source_request *q)
+static int read_rest(int fd, struct source_request *q, bool is_direct)
 {
 	ssize_t got;
 
@@ -105,7 +106,7 @@ static int read_rest(int fd, struct source_request *q)
 			return is_enough(q) ? 0 : -EIO;
 		q->got += (size_t)got;
 		/* A direct read stops inside a block only at the file's end. */
-		if (q->direct && q->got % SOURCE_ALIGN)
+		if (is_direct && q->got % SOURCE_ALIGN)
 			return is_enough(q) ? 0 : -EIO;
 	}
 	return 0;
@@ -156,7 +157,7 @@ static int file_read(struct source *source, void *buf, size_t size,
 {
 	struct source_request q = { .buf = buf, .size = size, .off = off };
 	struct file_source *file = file_of(source);
-	int r = read_rest(file->fd, &q);
+	int r = read_rest(file->fd, &q, false);
 
 	if (r)
 		log_failed_read(file, &q, r);
@@ -245,13 +246,13 @@ static int read_direct(struct file_source *file, struct source_request *q)
 	int r = -EINVAL;
 
 	if (file_is_direct(&file->base)) {
-		r = read_rest(file->direct_fd, q);
+		r = read_rest(file->direct_fd, q, true);
 		if (r == -EINVAL)
 			direct_fails(file);
 	}
 	if (r != -EINVAL)
 		return r;
-	r = read_rest(file->fd, q);
+	r = read_rest(file->fd, q, false);
 	posix_fadvise(file->fd, (off_t)q->off, (off_t)q->size,
 		      POSIX_FADV_DONTNEED);
 	return r;
@@ -263,7 +264,8 @@ static void serve_request(struct file_source *file, struct source_request *q)
 {
 	struct counters *reads = &file->base.reads;
 	uint64_t begin = (uint64_t)clock_ns();
-	int r = q->direct ? read_direct(file, q) : read_rest(file->fd, q);
+	int r = q->direct ? read_direct(file, q)
+			  : read_rest(file->fd, q, false);
 
 	counters_item(reads, q->got, (uint64_t)clock_ns() - begin);
 	counters_add(&reads->room_wait_ns, begin - q->since_ns);

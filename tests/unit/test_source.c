@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fs/dataset/source.h"
@@ -413,6 +415,52 @@ static void *open_gate(void *arg)
 }
 
 /* Many are read at once; what waits is cancelled at once, the others never. */
+/* A file system that opens a file for direct reads and refuses them, and whose
+   reads through the page cache return less than they were asked for. */
+static bool is_reluctant;
+
+ssize_t pread64(int fd, void *buf, size_t size, off64_t off)
+{
+	if (is_reluctant && fcntl(fd, F_GETFL) & O_DIRECT) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (is_reluctant)
+		size = min_u64(size, 1000);
+	return syscall(SYS_pread64, fd, buf, size, off);
+}
+
+static void refused_direct_reads_are_made_through_the_page_cache(void)
+{
+	struct one one = { .request = { .size = (size_t)4 * SOURCE_ALIGN,
+					.need = BIG,
+					.direct = true } };
+	uint8_t *buf = aligned_alloc(SOURCE_ALIGN, one.request.size);
+	struct heard heard = { 0 };
+	struct source *s;
+	struct log log;
+
+	write_big();
+	log_init(&log, hear, &heard);
+	CHECK(buf && !source_open(path, &log, &s));
+	if (source_is_direct(s)) {
+		is_reluctant = true;
+		for (int i = 0; i < 2; i++) {
+			memset(buf, 0, one.request.size);
+			one.request.buf = buf;
+			CHECK(!ask(s, &one));
+			check_big(buf, 0, BIG);
+			CHECK(!source_is_direct(s) && heard.lines == 1);
+		}
+		is_reluctant = false;
+	} else {
+		printf("skip: no direct reads of %s\n", path);
+	}
+	source_close(s);
+	log_fini(&log);
+	free(buf);
+}
+
 static void requests_that_wait_can_be_cancelled(void)
 {
 	struct gate g = { .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -467,6 +515,7 @@ int main(void)
 	pieces_are_filled_in_order();
 	direct_reads_reach_past_the_end();
 	reads_work_where_direct_ones_do_not();
+	refused_direct_reads_are_made_through_the_page_cache();
 	requests_that_wait_can_be_cancelled();
 	closing_cancels_what_waits();
 	unlink(path);
