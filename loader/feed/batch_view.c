@@ -8,6 +8,8 @@
 #include "fs/util/bytes.h"
 #include "fs/util/crc.h"
 
+enum { ERRNO_MAX = 4095 }; /* the kernel's */
+
 static int bad(char *why, const char *what)
 {
 	snprintf(why, BATCH_VIEW_WHY_SIZE, "%s", what);
@@ -64,8 +66,10 @@ static int check_header(struct batch_view *v, char *why)
 	}
 	if (h->version != BETON_BATCH_VERSION || h->header_size != sizeof(*h)) {
 		snprintf(why, BATCH_VIEW_WHY_SIZE,
-			 "batch file version %u, this is for %d", h->version,
-			 BETON_BATCH_VERSION);
+			 "batch file version %u with a header of %u bytes, "
+			 "this is for version %d with %zu",
+			 h->version, h->header_size, BETON_BATCH_VERSION,
+			 sizeof(*h));
 		return -BETON_ENOTBETON;
 	}
 	if (h->file_size != v->size)
@@ -117,6 +121,18 @@ static bool field_ok(const struct batch_view *v,
 	       values_ok(v, f);
 }
 
+static bool errors_ok(const struct batch_view *v,
+		      const struct beton_batch_field *f)
+{
+	const int32_t *errors = (const void *)(v->bytes + f->error_off);
+
+	for (uint32_t i = 0; i < v->header->rows; i++) {
+		if (errors[i] < 0 || errors[i] > ERRNO_MAX)
+			return false;
+	}
+	return true;
+}
+
 static bool texts_ok(const struct beton_batch_field *f)
 {
 	return !f->name[sizeof(f->name) - 1] && !f->stem[sizeof(f->stem) - 1] &&
@@ -144,6 +160,8 @@ int batch_view_init(struct batch_view *v, const void *bytes, uint64_t size,
 			return bad(why, "the text of a field is not ASCII");
 		if (!field_ok(v, &v->fields[i]))
 			return bad(why, "a column is not inside it");
+		if (!errors_ok(v, &v->fields[i]))
+			return bad(why, "the error of a row is no errno");
 	}
 	return 0;
 }

@@ -90,6 +90,9 @@ static void strangers_and_other_versions_are_no_batch_files(void)
 	h->version = 2;
 	CHECK(try(size) == -BETON_ENOTBETON && strstr(why, "version 2"));
 	memcpy(hurt, good, size);
+	h->header_size++;
+	CHECK(try(size) == -BETON_ENOTBETON && strstr(why, "with a header of"));
+	memcpy(hurt, good, size);
 }
 
 /* Places that a right CRC does not make right. */
@@ -122,6 +125,27 @@ static void every_place_is_checked(void)
 		memcpy(hurt, good, size);
 		values[3].size = bad[i] < 64 ? size : bad[i];
 		CHECK(try(size) == -BETON_ECORRUPT);
+		memcpy(hurt, good, size);
+	}
+}
+
+/* Error numbers reach the trainer, and strerror(3). */
+static void every_error_is_an_error_number(void)
+{
+	static const int32_t bad[] = { INT32_MIN, -1, 4096, INT32_MAX };
+	const struct beton_batch_header *h = (void *)hurt;
+	struct beton_batch_field *f = (void *)(hurt + h->fields_off);
+
+	for (uint32_t k = 0; k < h->num_fields; k++) {
+		int32_t *errors = (void *)(hurt + f[k].error_off);
+
+		errors[h->rows - 1] = 4095;
+		CHECK(!try(size));
+		for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+			errors[h->rows - 1] = bad[i];
+			CHECK(try(size) == -BETON_ECORRUPT &&
+			      strstr(why, "error"));
+		}
 		memcpy(hurt, good, size);
 	}
 }
@@ -205,6 +229,7 @@ int main(void)
 	strangers_and_other_versions_are_no_batch_files();
 	every_place_is_checked();
 	every_count_is_checked();
+	every_error_is_an_error_number();
 	every_text_ends();
 	every_text_is_ascii();
 	free(good);
