@@ -9,10 +9,8 @@
 #include "loader/graph/op.h"
 #include "loader/graph/parse.h"
 
-/* The place of a stage in the text. */
+/* An operation, and its place in its statement. */
 struct span {
-	size_t at;
-	size_t end; /* after its last character */
 	const struct parse_stage *stage;
 	bool is_first, is_last; /* among the operations of its statement */
 	bool is_only;		/* the statement has no other stage */
@@ -32,30 +30,8 @@ static bool is_op(const struct parse_stage *stage)
 	return stage->file || (!stage->quoted && op_by_name(stage->word));
 }
 
-/* Moves `end` back over characters that separate stages or statements. */
-static size_t skip_separators_back(const char *text, size_t from, size_t end)
-{
-	while (end > from && strchr(" \t\r\n|;", text[end - 1]))
-		end--;
-	return end;
-}
-
-static size_t end_of_stage(const struct parse *p, const char *text,
-			   size_t statement, size_t stage)
-{
-	const struct parse_statement *s = &p->statements[statement];
-	size_t end = strlen(text);
-
-	if (stage + 1 < s->first_stage + s->num_stages)
-		end = p->stages[stage + 1].at;
-	else if (statement + 1 < p->num_statements)
-		end = p->statements[statement + 1].at;
-	return skip_separators_back(text, p->stages[stage].at, end);
-}
-
 /* Finds operation `i` of the text. False: it has fewer. */
-static bool find_op(const struct parse *p, const char *text, size_t i,
-		    struct span *out)
+static bool find_op(const struct parse *p, size_t i, struct span *out)
 {
 	for (size_t k = 0; k < p->num_statements; k++) {
 		const struct parse_statement *s = &p->statements[k];
@@ -67,8 +43,6 @@ static bool find_op(const struct parse *p, const char *text, size_t i,
 			if (!is_op(stage) || i--)
 				continue;
 			*out = (struct span){
-				.at = stage->at,
-				.end = end_of_stage(p, text, k, n),
 				.stage = stage,
 				.is_first = n == s->first_stage ||
 					    !is_op(stage - 1),
@@ -89,7 +63,7 @@ size_t edit_num_ops(const char *text)
 
 	if (parse(text, &p))
 		return 0;
-	while (find_op(&p, text, n, &s))
+	while (find_op(&p, n, &s))
 		n++;
 	parse_fini(&p);
 	return n;
@@ -103,11 +77,11 @@ int edit_op(const char *text, size_t i, char **written, char **name)
 
 	if (r)
 		return r;
-	if (!find_op(&p, text, i, &s)) {
+	if (!find_op(&p, i, &s)) {
 		parse_fini(&p);
 		return -ENOENT;
 	}
-	*written = strndup(text + s.at, s.end - s.at);
+	*written = strndup(text + s.stage->at, s.stage->end - s.stage->at);
 	*name = strdup(s.stage->word);
 	parse_fini(&p);
 	if (*written && *name)
@@ -137,15 +111,12 @@ int edit_without(const char *text, size_t i, char **out)
 
 	if (r)
 		return r;
-	if (!find_op(&p, text, i, &s) || s.is_only)
+	if (!find_op(&p, i, &s) || s.is_only)
 		r = -ENOENT;
 	else if (s.is_last)
-		r = replace_span(text, skip_separators_back(text, 0, s.at),
-				 s.end, "", out);
+		r = replace_span(text, s.stage[-1].end, s.stage->end, "", out);
 	else
-		r = replace_span(text, s.at,
-				 s.end + strspn(text + s.end, " \t\r\n|"), "",
-				 out);
+		r = replace_span(text, s.stage->at, s.stage[1].at, "", out);
 	parse_fini(&p);
 	return r;
 }
@@ -157,14 +128,13 @@ static bool resizes(const char *word)
 }
 
 /* The index of the first operation in the n-th statement that resizes. */
-static bool find_resizing(const struct parse *p, const char *text, size_t n,
-			  size_t *first)
+static bool find_resizing(const struct parse *p, size_t n, size_t *first)
 {
 	struct span s;
 	size_t start = 0;
 	bool counted = false;
 
-	for (size_t i = 0; find_op(p, text, i, &s); i++) {
+	for (size_t i = 0; find_op(p, i, &s); i++) {
 		if (s.is_first) {
 			start = i;
 			counted = false;
@@ -193,8 +163,7 @@ static int put_first(const char *text, size_t n, const char *operation,
 
 	if (r)
 		return r;
-	if (!find_resizing(&p, text, n, &first) ||
-	    !find_op(&p, text, first, &s)) {
+	if (!find_resizing(&p, n, &first) || !find_op(&p, first, &s)) {
 		parse_fini(&p);
 		return -ENOENT;
 	}
@@ -204,11 +173,12 @@ static int put_first(const char *text, size_t n, const char *operation,
 	else if (after_decode)
 		r = asprintf(&with, " | %s", operation) < 0 ? -ENOMEM : 0;
 	if (!r && !decodes)
-		r = replace_span(text, s.at, s.at, with, out);
+		r = replace_span(text, s.stage->at, s.stage->at, with, out);
 	else if (!r && after_decode)
-		r = replace_span(text, s.end, s.end, with, out);
+		r = replace_span(text, s.stage->end, s.stage->end, with, out);
 	else if (!r)
-		r = replace_span(text, s.at, s.end, operation, out);
+		r = replace_span(text, s.stage->at, s.stage->end, operation,
+				 out);
 	free(with);
 	parse_fini(&p);
 	return r;
@@ -248,11 +218,12 @@ int edit_with_before(const char *text, const char *operation, const char *name,
 	if (r)
 		return r;
 	r = -ENOENT;
-	for (size_t i = 0; find_op(&p, text, i, &s); i++) {
+	for (size_t i = 0; find_op(&p, i, &s); i++) {
 		if (s.stage->file || strcmp(s.stage->word, name) != 0)
 			continue;
 		r = asprintf(&with, "%s | ", operation) < 0 ? -ENOMEM : 0;
-		r = r ? r : replace_span(text, s.at, s.at, with, out);
+		r = r ? r
+		      : replace_span(text, s.stage->at, s.stage->at, with, out);
 		break;
 	}
 	free(with);
@@ -268,7 +239,7 @@ bool edit_has(const char *text, const char *name)
 
 	if (parse(text, &p))
 		return false;
-	for (size_t i = 0; !found && find_op(&p, text, i, &s); i++)
+	for (size_t i = 0; !found && find_op(&p, i, &s); i++)
 		found = !s.stage->file && !strcmp(s.stage->word, name);
 	parse_fini(&p);
 	return found;

@@ -136,6 +136,7 @@ static int take_stage(struct parser *p, struct parse_statement *s)
 	}
 	if (!r && is_mark(p, '('))
 		r = take_args(p, stage);
+	stage->end = p->lexer.end;
 	return r;
 }
 

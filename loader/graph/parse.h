@@ -28,6 +28,7 @@ struct parse_stage {
 	const char *file;
 	const char *word;
 	size_t at;
+	size_t end; /* after its last character */
 	bool quoted;
 	bool has_parens;
 	size_t first_arg; /* in parse.args */

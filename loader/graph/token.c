@@ -121,6 +121,7 @@ int lexer_advance(struct lexer *l)
 {
 	char c;
 
+	l->end = l->at;
 	skip_space(l);
 	c = l->text[l->at];
 	l->token = (struct token){ .kind = TOKEN_END, .at = l->at, .mark = c };

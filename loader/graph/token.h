@@ -27,6 +27,7 @@ struct lexer {
 	const struct diagnostic *diagnostic;
 	const char *text;
 	size_t at;	    /* offset of the next token */
+	size_t end;	    /* of the token before the current one */
 	char *strings;	    /* memory for its word */
 	bool soft;	    /* newlines are spaces */
 	struct token token; /* the current one */

@@ -46,6 +46,13 @@ static void leaving_operations_out(void)
 		"resize(8) | flip\nlabel | int32");
 	without("resize(8) | \"a | b;.c\".f(1)\nlabel | int32", 1,
 		"resize(8)\nlabel | int32");
+	/* Comments may look like anything, and end like anything. */
+	without("resize(8) | # chw;\n flip | # flip |\n chw", 1,
+		"resize(8) | # chw;\n chw");
+	without("resize(8) | # small;\n flip | chw", 0, "flip | chw");
+	without("resize(8) | flip # a | b;", 1, "resize(8) # a | b;");
+	without("resize(8) | flip( 0.5 ) # a;\n# b |\nlabel | int32", 1,
+		"resize(8) # a;\n# b |\nlabel | int32");
 }
 
 static void naming_operations(void)
@@ -65,6 +72,9 @@ static void naming_operations(void)
 	free(name);
 	check_text(0, written, "\"x.c\".f(1)");
 	CHECK(edit_op(text, 3, &written, &name) == -ENOENT);
+	CHECK(!edit_op("flip(0.5) # twice |\n", 0, &written, &name));
+	free(name);
+	check_text(0, written, "flip(0.5)");
 	CHECK(edit_op("a |", 0, &written, &name) == -EINVAL);
 	CHECK(edit_has(text, "int32") && !edit_has(text, "f"));
 }
