@@ -36,7 +36,8 @@ def data(tmp_path_factory):
 
 @pytest.fixture
 def load(data):
-    """Opens loaders of numpy arrays, and closes them."""
+    """Opens loaders of numpy arrays, and closes them. In a test's arguments it
+    follows `mount`, so that it ends before the daemon is counted."""
     with opener(data.path, spec=SPEC, pipeline=AUGMENT, tensors="numpy",
                 workers=2) as open_one:
         yield open_one
@@ -57,7 +58,7 @@ def snapshot(batch):
 # --- batches ---
 
 @pytest.mark.parametrize("how", ["file", "mount"])
-def test_batches_are_those_of_dump(data, load, mount, tmp_path, how):
+def test_batches_are_those_of_dump(data, mount, load, tmp_path, how):
     want = dump(data.path, tmp_path / "x", "--spec", SPEC, "--pipeline",
                 AUGMENT)
     loader = load(mount(data.path) if how == "mount" else data.path)
@@ -320,7 +321,7 @@ def test_wrong_weights_are_refused(load, options, word):
         load(**options)
 
 
-def test_a_mount_draws_by_a_named_subset(load, data, mount, tmp_path):
+def test_a_mount_draws_by_a_named_subset(mount, load, data, tmp_path):
     weights = [i % 3 for i in range(N)]
     (tmp_path / "w").write_text("".join(
         f"{i} {w}\n" for i, w in enumerate(weights)))
