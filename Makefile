@@ -63,13 +63,13 @@ in = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 
 # The library: the engine, which is the half of fs/ that knows no FUSE, and the
 # loader. tests/lint/layers.py has the order of the folders.
-lib_src    := $(call in,$(addprefix fs/,util metrics order dataset cache engine) \
+lib_src    := $(call in,$(addprefix fs/,util memory metrics order dataset cache engine) \
               loader $(addprefix loader/,util jpeg codec resize graph ops jit feed pipeline gpu run))
 # Folders named isa/ are compiled once for each instruction set.
 isa_src    := $(call in,$(wildcard loader/*/isa))
 ops_src    := $(call in,loader/ops)
 # The programs. Each takes of these what it refers to.
-prog_src   := $(call in,fs/namespace fs/mount \
+prog_src   := $(call in,fs/namespace fs/handover fs/mount \
               $(addprefix loader/tools/,ui machine mkfs top gallery doctor beton))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))

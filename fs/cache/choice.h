@@ -8,7 +8,7 @@
 #define FS_CACHE_CHOICE_H
 
 #include "fs/dataset/dataset.h"
-#include "fs/util/memory.h"
+#include "fs/memory/memory.h"
 
 enum cache_mode { CACHE_AUTO, CACHE_OS, CACHE_PROCESS };
 

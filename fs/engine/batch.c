@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "fs/engine/batch_place.h"
+#include "fs/memory/budget.h"
 #include "fs/order/order.h"
-#include "fs/util/budget.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/rng.h"

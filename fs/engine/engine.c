@@ -7,10 +7,10 @@
 
 #include "fs/engine/lane.h"
 #include "fs/engine/pool.h"
+#include "fs/memory/memory.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
-#include "fs/util/memory.h"
 #include "fs/util/thread.h"
 
 enum {

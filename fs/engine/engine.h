@@ -13,8 +13,8 @@
 #include "fs/cache/choice.h"
 #include "fs/engine/plan.h"
 #include "fs/engine/slot.h"
+#include "fs/memory/budget.h"
 #include "fs/metrics/trace.h"
-#include "fs/util/budget.h"
 
 struct engine;
 struct stream;

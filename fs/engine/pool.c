@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <utlist.h>
 
-#include "fs/util/budget.h"
+#include "fs/memory/budget.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 

@@ -16,10 +16,10 @@
 #include <sys/statvfs.h>
 #include <utlist.h>
 
-#include "fs/mount/handover_peer.h"
+#include "fs/handover/peer.h"
+#include "fs/memory/budget.h"
 #include "fs/mount/inval.h"
 #include "fs/mount/watcher.h"
-#include "fs/util/budget.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"

@@ -8,9 +8,9 @@
 
 #include <limits.h>
 
+#include "fs/handover/handover.h"
 #include "fs/mount/dataset_names.h"
 #include "fs/mount/fuse_ops.h"
-#include "fs/mount/handover.h"
 #include "fs/mount/option_table.h"
 #include "fs/mount/sandbox.h"
 #include "fs/mount/watcher.h"

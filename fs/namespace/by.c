@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "fs/dataset/group.h"
+#include "fs/memory/memo.h"
 #include "fs/namespace/samples.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "fs/util/memo.h"
 #include "fs/util/name.h"
 
 enum {

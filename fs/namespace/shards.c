@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/memory/memo.h"
 #include "fs/namespace/shard_layout.h"
-#include "fs/util/memo.h"
 #include "fs/util/name.h"
 
 enum { KEPT_BYTES = 16 << 20 };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/memory/memo.h"
 #include "fs/namespace/batches.h"
 #include "fs/namespace/by.h"
 #include "fs/namespace/columns.h"
@@ -16,7 +17,6 @@
 #include "fs/namespace/shards.h"
 #include "fs/namespace/stats_files.h"
 #include "fs/namespace/streams.h"
-#include "fs/util/memo.h"
 
 static const struct ns_row *const kinds[1 << NS_KIND_BITS] = {
 	[NS_FIXED] = ns_fixed_rows,

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/memory/memory.h"
 #include "fs/util/bytes.h"
 #include "fs/util/log.h"
-#include "fs/util/memory.h"
 #include "loader/graph/graph.h"
 #include "loader/graph/operands.h"
 #include "loader/graph/parse.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/run/footprint.h"
 
+#include "fs/memory/memory.h"
 #include "fs/util/bytes.h"
 #include "fs/util/log.h"
-#include "fs/util/memory.h"
 
 static double mib(uint64_t bytes)
 {

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 #include "fs/engine/handover_message.h"
-#include "fs/mount/handover_connection.h"
+#include "fs/handover/connection.h"
 #include "tests/unit/made.h"
 
 enum { DAEMON_END_SAMPLES = 96 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's end of the hand-over, with the loader's and with a rude one. */
-#include "fs/mount/handover.h"
+#include "fs/handover/handover.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 #include "fs/engine/handover_message.h"
-#include "fs/mount/handover_peer.h"
+#include "fs/handover/peer.h"
 #include "fs/order/spec_text.h"
 #include "fs/util/rng.h"
 #include "loader/feed/handover_client.h"

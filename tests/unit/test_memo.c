@@ -14,7 +14,7 @@ static void *table_malloc(size_t size)
 }
 
 #define uthash_malloc(size) table_malloc(size)
-#include "fs/util/memo.c"
+#include "fs/memory/memo.c"
 
 #include <errno.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ static void *table_malloc(size_t size)
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "fs/util/budget.h"
+#include "fs/memory/budget.h"
 #include "fs/util/bytes.h"
 #include "tests/unit/t.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "fs/engine/pool.h"
-#include "fs/util/budget.h"
+#include "fs/memory/budget.h"
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
 #include "tests/unit/t.h"

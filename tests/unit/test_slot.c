@@ -7,7 +7,7 @@
 
 #include "fs/engine/pool.h"
 #include "fs/engine/slot.h"
-#include "fs/util/budget.h"
+#include "fs/memory/budget.h"
 #include "fs/util/rng.h"
 #include "tests/unit/t.h"
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/memory/cgroup.h"
 #include "fs/util/bytes.h"
-#include "fs/util/cgroup.h"
 #include "fs/util/cleanup.h"
 #include "loader/tools/machine/process.h"
 

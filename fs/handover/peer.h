@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process at the other end of a Unix socket, and its permissions in a
    mount. */
-#ifndef FS_MOUNT_HANDOVER_PEER_H
-#define FS_MOUNT_HANDOVER_PEER_H
+#ifndef FS_HANDOVER_PEER_H
+#define FS_HANDOVER_PEER_H
 
 #include <stdbool.h>
 #include <sys/stat.h>

@@ -4,13 +4,13 @@
  * handover.c alone, whose thread makes all calls; only requests end on threads
  * of the engine.
  */
-#ifndef FS_MOUNT_HANDOVER_CONNECTION_H
-#define FS_MOUNT_HANDOVER_CONNECTION_H
+#ifndef FS_HANDOVER_CONNECTION_H
+#define FS_HANDOVER_CONNECTION_H
 
 #include <pthread.h>
 
+#include "fs/handover/peer.h"
 #include "fs/metrics/jobs.h"
-#include "fs/mount/handover_peer.h"
 #include "fs/namespace/ns.h"
 
 struct connection;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/mount/handover_peer.h"
+#include "fs/handover/peer.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much memory is available: the machine's, or what the control groups of
    this process allow if that is less. Thread-safe, without state. */
-#ifndef FS_UTIL_MEMORY_H
-#define FS_UTIL_MEMORY_H
+#ifndef FS_MEMORY_MEMORY_H
+#define FS_MEMORY_MEMORY_H
 
 #include <stdint.h>
 

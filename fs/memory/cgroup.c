@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/util/cgroup.h"
+#include "fs/memory/cgroup.h"
 
 #include <limits.h>
 #include <stdio.h>

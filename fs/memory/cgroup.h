@@ -4,8 +4,8 @@
  * Thread-safe, without state. `root` is the directory that has proc/ and sys/:
  * "" except in tests.
  */
-#ifndef FS_UTIL_CGROUP_H
-#define FS_UTIL_CGROUP_H
+#ifndef FS_MEMORY_CGROUP_H
+#define FS_MEMORY_CGROUP_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -12,8 +12,8 @@
  * A thread of its own does all work. The engine's threads only pass it finished
  * batches, under handover.lock, which is the last lock to take.
  */
-#ifndef FS_MOUNT_HANDOVER_H
-#define FS_MOUNT_HANDOVER_H
+#ifndef FS_HANDOVER_HANDOVER_H
+#define FS_HANDOVER_HANDOVER_H
 
 #include "fs/metrics/jobs.h"
 #include "fs/namespace/ns.h"

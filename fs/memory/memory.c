@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/util/memory.h"
+#include "fs/memory/memory.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "fs/memory/cgroup.h"
 #include "fs/util/bytes.h"
-#include "fs/util/cgroup.h"
 
 /* As much of a group's name as fits into memory.why. */
 enum { FOLDER_SHOWN = 96 };

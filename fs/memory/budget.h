@@ -15,8 +15,8 @@
  * All functions accept a NULL budget, which has no limit. Thread-safe. No lock
  * of a budget is held while its callbacks run, except budget.resizing.
  */
-#ifndef FS_UTIL_BUDGET_H
-#define FS_UTIL_BUDGET_H
+#ifndef FS_MEMORY_BUDGET_H
+#define FS_MEMORY_BUDGET_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  * the least recently used first. Failures are not remembered. Thread-safe; the
  * lock is not held while an object is made or freed.
  */
-#ifndef FS_UTIL_MEMO_H
-#define FS_UTIL_MEMO_H
+#ifndef FS_MEMORY_MEMO_H
+#define FS_MEMORY_MEMO_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/util/budget.h"
+#include "fs/memory/budget.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/util/memo.h"
+#include "fs/memory/memo.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
-#include "fs/util/budget.h"
+#include "fs/memory/budget.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fs/mount/handover_connection.h"
+#include "fs/handover/connection.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "fs/engine/handover_message.h"
 #include "fs/engine/pool.h"
-#include "fs/util/budget.h"
+#include "fs/memory/budget.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
