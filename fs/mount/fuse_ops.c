@@ -14,16 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
-#include <utlist.h>
 
 #include "fs/handover/peer.h"
 #include "fs/memory/budget.h"
 #include "fs/mount/inval.h"
+#include "fs/mount/open_files.h"
 #include "fs/mount/watcher.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
-#include "fs/util/log.h"
 
 enum {
 	/* Requests in the kernel's queue, for readahead of many files. */
@@ -35,10 +34,7 @@ enum {
 	/* Bytes of an entry of a listing, to estimate how many fit. */
 	ENTRY_BYTES = 40,
 	ENTRY_PLUS_BYTES = 168,
-	/* Memory of an open file besides what ns_file.bytes counts, with the
-	   overhead of its allocations. */
-	FILE_BYTES = 512,
-	/* Milliseconds that a caller waits for memory of the budget. */
+	/* Milliseconds that a read waits for memory of the budget. */
 	WAIT_MS = 10000,
 };
 
@@ -47,21 +43,6 @@ enum {
 static const double for_long = 365 * 24 * 3600.0;
 /* A lookup tells the namespace that a name is in use. */
 static const double for_now = 1;
-
-/* An open file; fi->fh points to it. */
-struct handle {
-	struct handle *prev, *next;
-	fuse_ino_t ino;
-	struct ns_file file;
-	uid_t user;	  /* who opened it */
-	uint64_t charged; /* bytes of this opening, to the budget */
-	uint64_t pinned;  /* those and the batch's layout, to the user */
-	bool is_direct;	  /* bypasses the page cache */
-	bool is_begun;	  /* guarded by ops.lock, like marks */
-	uint64_t marks;	  /* of the batch, when the first piece was read */
-	struct job *job;  /* the reader of a batch; NULL: not a batch */
-	enum jobs_way way;
-};
 
 /* A thread's memory for replies. It only grows. */
 struct scratch {
@@ -74,7 +55,6 @@ struct fuse_ops {
 	struct ns *ns;
 	struct jobs *jobs;
 	struct budget *budget;
-	struct log *log;
 	struct watcher *watcher;
 	void (*ready)(void *arg);
 	void *arg;
@@ -84,10 +64,7 @@ struct fuse_ops {
 	pthread_key_t scratch;
 	struct inval *inval;
 	struct fuse_session *session; /* while it is mounted */
-	pthread_mutex_t lock;
-	/* Guarded by lock. If a signal ends a session, the kernel does not
-	   release its open files, and fuse_ops_close() does. */
-	struct handle *handles;
+	struct open_files files;
 };
 
 static struct fuse_ops *ops_of(fuse_req_t req)
@@ -457,215 +434,57 @@ static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size,
 
 /* --- files --- */
 
-static struct handle *handle_of(const struct fuse_file_info *fi)
+static struct open_file *file_of(const struct fuse_file_info *fi)
 {
-	return (struct handle *)(uintptr_t)fi->fh;
-}
-
-/* The layout of a batch stays in memory while the batch is open, once for all
-   files of a user. */
-static uint64_t layout_to_pin(const struct fuse_ops *ops,
-			      const struct handle *h)
-{
-	const struct handle *other;
-
-	if (!h->file.stream)
-		return 0;
-	DL_FOREACH(ops->handles, other)
-	{
-		if (other != h && other->user == h->user &&
-		    other->file.vfile == h->file.vfile)
-			return 0;
-	}
-	return ((const struct batch *)h->file.vfile)->charged;
-}
-
-/* Another file of the user with the same batch takes over its layout. */
-static void pass_layout_on(const struct fuse_ops *ops, struct handle *h)
-{
-	struct handle *other;
-
-	DL_FOREACH(ops->handles, other)
-	{
-		if (other == h || other->user != h->user ||
-		    other->file.vfile != h->file.vfile)
-			continue;
-		other->pinned += h->pinned - h->charged;
-		h->pinned = h->charged;
-		return;
-	}
-}
-
-static void handle_free(struct fuse_ops *ops, struct handle *h)
-{
-	budget_give(ops->budget, BUDGET_FILES, h->charged);
-	budget_unpin(ops->budget, BUDGET_PIN_FILES, h->user, h->pinned);
-	ns_close_file(&h->file);
-	jobs_put(&h->job);
-	free(h);
-}
-
-/* Charges the user for a file that is open. ops.lock is held. */
-static int handle_pin(struct fuse_ops *ops, struct handle *h)
-{
-	const uint64_t layout = layout_to_pin(ops, h);
-	int r = budget_pin(ops->budget, BUDGET_PIN_FILES, h->user,
-			   h->charged + layout, false);
-
-	if (r)
-		return -ENFILE;
-	h->pinned = h->charged + layout;
-	return 0;
-}
-
-/* Charges the budget, and the user. */
-static int handle_charge(struct fuse_ops *ops, struct handle *h)
-{
-	const uint64_t bytes = FILE_BYTES + h->file.bytes;
-	int r = budget_take(ops->budget, BUDGET_FILES, bytes, WAIT_MS);
-
-	if (r)
-		return r;
-	h->charged = bytes;
-	scoped_lock(&ops->lock);
-	r = handle_pin(ops, h);
-	if (r) {
-		log_warning(ops->log,
-			    "user %u may not open more files: those that it "
-			    "keeps open take its share of the memory",
-			    (unsigned)h->user);
-		return r;
-	}
-	DL_APPEND(ops->handles, h);
-	return 0;
-}
-
-static int handle_open(struct fuse_ops *ops, fuse_ino_t ino, uid_t user,
-		       struct handle **out)
-{
-	const struct ns_object object = ns_object(ino);
-	struct handle *h = calloc(1, sizeof(*h));
-	int r = h ? ns_open_file(ops->ns, &object, &h->file) : -ENOMEM;
-
-	if (r) {
-		free(h);
-		return r;
-	}
-	h->ino = ino;
-	h->user = user;
-	r = handle_charge(ops, h);
-	if (r) {
-		handle_free(ops, h);
-		return r;
-	}
-	ns_note_file(&h->file);
-	*out = h;
-	return 0;
-}
-
-static void handle_close(struct fuse_ops *ops, struct handle *h)
-{
-	pthread_mutex_lock(&ops->lock);
-	DL_DELETE(ops->handles, h);
-	if (h->pinned > h->charged)
-		pass_layout_on(ops, h);
-	pthread_mutex_unlock(&ops->lock);
-	handle_free(ops, h);
-}
-
-static bool is_laid_out_badly(const struct handle *h)
-{
-	return h->file.stream &&
-	       ((const struct batch *)h->file.vfile)->has_io_errors;
-}
-
-/* Whether another open file has another layout of this batch. The layout
-   differs if metadata could not be read. Pages of two layouts must not mix in
-   the page cache. */
-static bool has_other_layout(struct fuse_ops *ops, const struct handle *h)
-{
-	const struct handle *other;
-
-	scoped_lock(&ops->lock);
-	DL_FOREACH(ops->handles, other)
-	{
-		if (other->ino == h->ino &&
-		    other->file.vfile != h->file.vfile &&
-		    (is_laid_out_badly(other) || is_laid_out_badly(h)))
-			return true;
-	}
-	return false;
-}
-
-/*
- * A batch may be collated again between two reads, with other failed samples.
- * Whether this collation has the marks of the parts that were read before:
- * through this open file, or into the page cache that open files share. If not,
- * the read fails with EIO, and the reader has to open the file again.
- */
-static bool marks_match(struct fuse_ops *ops, struct handle *h, uint64_t marks)
-{
-	const struct handle *other;
-
-	scoped_lock(&ops->lock);
-	if (h->is_begun)
-		return h->marks == marks;
-	DL_FOREACH(ops->handles, other)
-	{
-		if (other->ino == h->ino && other->is_begun &&
-		    !other->is_direct && !h->is_direct && other->marks != marks)
-			return false;
-	}
-	h->is_begun = true;
-	h->marks = marks;
-	return true;
+	return (struct open_file *)(uintptr_t)fi->fh;
 }
 
 /*
  * A batch whose metadata cannot be read is shorter. The kernel has to ask for
  * its size again, now and whenever the batch is opened.
  */
-static void forget_size(const struct fuse_ops *ops, const struct handle *h)
+static void forget_size(const struct fuse_ops *ops, const struct open_file *f)
 {
-	if (is_laid_out_badly(h) && ops->session)
-		fuse_lowlevel_notify_inval_inode(ops->session, h->ino, -1, 0);
+	if (open_file_is_short(f) && ops->session)
+		fuse_lowlevel_notify_inval_inode(ops->session, f->ino, -1, 0);
 }
 
 /* Counts a reader that is not a loader by its session. */
 static void note_reader(fuse_req_t req, const struct fuse_file_info *fi,
-			struct handle *h)
+			struct open_file *f)
 {
-	const struct ns_object object = ns_object(h->ino);
+	const struct ns_object object = ns_object(f->ino);
 
-	h->way = fi->flags & O_DIRECT ? JOBS_DIRECT : JOBS_PAGE_CACHE;
-	h->job = jobs_get_session(ops_of(req)->jobs, object.dataset,
+	f->way = fi->flags & O_DIRECT ? JOBS_DIRECT : JOBS_PAGE_CACHE;
+	f->job = jobs_get_session(ops_of(req)->jobs, object.dataset,
 				  fuse_req_ctx(req)->pid);
-	job_add(h->job, h->way, 1, 0);
-	if (!stream_ready(h->file.stream, (struct batch *)h->file.vfile))
-		job_late(h->job, h->way);
+	job_add(f->job, f->way, 1, 0);
+	if (!stream_ready(f->file.stream, (struct batch *)f->file.vfile))
+		job_late(f->job, f->way);
 }
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct fuse_ops *ops = ops_of(req);
-	struct handle *h;
-	int r = handle_open(ops, ino, fuse_req_ctx(req)->uid, &h);
+	struct open_file *f;
+	int r = open_file_open(&ops->files, ino, fuse_req_ctx(req)->uid, &f);
 
 	if (r) {
 		reply_error(req, r);
 		return;
 	}
-	if (h->file.stream)
-		note_reader(req, fi, h);
-	fi->fh = (uintptr_t)h;
+	if (f->file.stream)
+		note_reader(req, fi, f);
+	fi->fh = (uintptr_t)f;
 	/* A batch with failed samples may be complete at the next open. */
-	fi->keep_cache = !h->file.stream && !h->file.is_snapshot;
-	fi->direct_io = h->file.is_snapshot || has_other_layout(ops, h);
-	h->is_direct = fi->direct_io || fi->flags & O_DIRECT;
-	forget_size(ops, h);
+	fi->keep_cache = !f->file.stream && !f->file.is_snapshot;
+	fi->direct_io = f->file.is_snapshot ||
+			open_file_has_other_layout(&ops->files, f);
+	f->is_direct = fi->direct_io || fi->flags & O_DIRECT;
+	forget_size(ops, f);
 	/* If the caller was interrupted, the kernel will not release it. */
 	if (fuse_reply_open(req, fi))
-		handle_close(ops, h);
+		open_file_close(&ops->files, f);
 }
 
 /* Drops the pages of a batch, which would be a second copy of its slot. */
@@ -683,21 +502,21 @@ static void op_release(fuse_req_t req, fuse_ino_t ino,
 		       struct fuse_file_info *fi)
 {
 	struct fuse_ops *ops = ops_of(req);
-	struct handle *h = handle_of(fi);
+	struct open_file *f = file_of(fi);
 
-	if (h->file.stream)
-		stream_leave(h->file.stream, (struct batch *)h->file.vfile);
-	if (h->file.stream && !(fi->flags & O_DIRECT))
+	if (f->file.stream)
+		stream_leave(f->file.stream, (struct batch *)f->file.vfile);
+	if (f->file.stream && !(fi->flags & O_DIRECT))
 		drop_batch(ops, ino);
-	handle_close(ops, h);
+	open_file_close(&ops->files, f);
 	fuse_reply_err(req, 0);
 }
 
 /* Reads from the slot, which all readers of the batch share. */
-static void read_slot(fuse_req_t req, struct handle *h, size_t size,
+static void read_slot(fuse_req_t req, struct open_file *f, size_t size,
 		      uint64_t off)
 {
-	struct batch *batch = (struct batch *)h->file.vfile;
+	struct batch *batch = (struct batch *)f->file.vfile;
 	struct slot *slot = NULL;
 	int64_t begin = clock_ns();
 	int r;
@@ -706,16 +525,16 @@ static void read_slot(fuse_req_t req, struct handle *h, size_t size,
 		fuse_reply_buf(req, NULL, 0);
 		return;
 	}
-	r = stream_slot(h->file.stream, batch, &slot);
+	r = stream_slot(f->file.stream, batch, &slot);
 	/* Only the first part waits: the slot has the whole batch. */
 	if (!r && !off)
-		job_waited(h->job, (uint64_t)(clock_ns() - begin));
-	if (!r && !marks_match(ops_of(req), h, slot_marks(slot)))
+		job_waited(f->job, (uint64_t)(clock_ns() - begin));
+	if (!r && !open_file_marks(&ops_of(req)->files, f, slot_marks(slot)))
 		r = -EIO;
 	size = min_u64(size, batch->vfile.size - off);
 	/* Counted before the reader can read the statistics. */
 	if (!r)
-		job_add(h->job, h->way, 0, size);
+		job_add(f->job, f->way, 0, size);
 	if (r)
 		reply_error(req, r);
 	else
@@ -742,13 +561,13 @@ static void read_vfile(fuse_req_t req, const struct ns_file *file, size_t size,
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
-	struct handle *h = handle_of(fi);
+	struct open_file *f = file_of(fi);
 
 	(void)ino;
-	if (h->file.stream)
-		read_slot(req, h, size, (uint64_t)off);
+	if (f->file.stream)
+		read_slot(req, f, size, (uint64_t)off);
 	else
-		read_vfile(req, &h->file, size, (uint64_t)off);
+		read_vfile(req, &f->file, size, (uint64_t)off);
 }
 
 /* --- from outside --- */
@@ -763,7 +582,8 @@ int fuse_ops_open(const struct fuse_ops_options *options, struct fuse_ops **out)
 		free(ops);
 		return -EAGAIN;
 	}
-	pthread_mutex_init(&ops->lock, NULL);
+	open_files_init(&ops->files, options->ns, options->budget,
+			options->log);
 	if (inval_open(&ops->inval)) {
 		fuse_ops_close(ops);
 		return -ENOMEM;
@@ -771,7 +591,6 @@ int fuse_ops_open(const struct fuse_ops_options *options, struct fuse_ops **out)
 	ops->ns = options->ns;
 	ops->jobs = options->jobs;
 	ops->budget = options->budget;
-	ops->log = options->log;
 	ops->watcher = options->watcher;
 	ops->ready = options->ready;
 	ops->arg = options->arg;
@@ -797,13 +616,11 @@ void fuse_ops_close(struct fuse_ops *ops)
 	if (!ops)
 		return;
 	inval_close(ops->inval);
-	while (ops->handles)
-		handle_close(ops, ops->handles);
+	open_files_close(&ops->files);
 	/* Threads free theirs when they end. With -s the caller is the
 	   thread. */
 	scratch_free(pthread_getspecific(ops->scratch));
 	pthread_key_delete(ops->scratch);
-	pthread_mutex_destroy(&ops->lock);
 	free(ops);
 }
 
