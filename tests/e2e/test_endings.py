@@ -57,7 +57,8 @@ def stop_and_interrupt(d, delivery, how, moment):
         d.process.send_signal(signal.SIGSTOP)
         begin = time.monotonic()
         p.send_signal(signal.SIGINT)
-        assert p.stdout.readline() == "interrupted\n"
+        said = p.stdout.readline()
+        assert said == "interrupted\n", (said, p.stderr.read())
         if how == "twice":
             p.send_signal(signal.SIGINT)
         p.wait(DEADLINE)

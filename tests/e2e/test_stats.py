@@ -146,7 +146,8 @@ def frozen(text):
     """The same at another time, and without the memory of files that are open
     meanwhile, of which one is the reader's."""
     assert text.count(b"uptime_s") in (1, 4)
-    text = re.sub(rb'((used|files|pinned)(_bytes|":) )[0-9]+', rb"\g<1>0", text)
+    text = re.sub(rb'((used|files|pinned)(_bytes[^ ]*|":) )[0-9]+',
+                  rb"\g<1>0", text)
     return re.sub(rb'(uptime_s[^ ]* )[0-9]+', rb"\g<1>0", text)
 
 
