@@ -33,10 +33,14 @@ sys.path.insert(0, sys.argv[1])
 import betonfs
 loader = betonfs.Loader(sys.argv[2], spec="batch=8", delivery=sys.argv[3],
                         tensors="numpy")
-try:
+
+def train():
     for i, batch in enumerate(batch for _ in range(1000) for batch in loader):
         if i == 20:
             print("trains", flush=True)
+
+try:    # of a call: the jump at the end of a loop may be in no try block
+    train()
 except KeyboardInterrupt:
     print("interrupted", flush=True)
     if sys.argv[4] != "exit":
