@@ -219,8 +219,18 @@ static void free_all(struct piece *list)
 	}
 }
 
+/* Users are no longer charged for memory that was abandoned. */
+static void unpin_piece(const struct pool *pool, const struct piece *p)
+{
+	for (unsigned i = 0; i < p->num_borrowers; i++)
+		budget_unpin(pool->options.budget, BUDGET_PIN_BATCHES,
+			     p->borrowers[i], p->capacity);
+}
+
 void pool_close(struct pool *pool)
 {
+	const struct piece *p;
+
 	if (!pool)
 		return;
 	pool_tidy(pool);
@@ -228,6 +238,10 @@ void pool_close(struct pool *pool)
 	budget_give(pool->options.budget, BUDGET_ABANDONED,
 		    pool->stats.abandoned);
 	budget_give(pool->options.budget, BUDGET_SLOTS, pool->stats.bytes);
+	DL_FOREACH(pool->abandoned, p)
+	{
+		unpin_piece(pool, p);
+	}
 	free_all(pool->abandoned);
 	free_all(pool->unused);
 	pthread_mutex_destroy(&pool->lock);
@@ -331,9 +345,7 @@ static struct piece *find_returned(struct pool *pool)
 			continue;
 		DL_DELETE(pool->abandoned, p);
 		pool->stats.abandoned -= p->capacity;
-		for (unsigned i = 0; i < p->num_borrowers; i++)
-			budget_unpin(pool->options.budget, BUDGET_PIN_BATCHES,
-				     p->borrowers[i], p->capacity);
+		unpin_piece(pool, p);
 		DL_APPEND(out, p);
 	}
 	return out;

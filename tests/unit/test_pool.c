@@ -335,6 +335,29 @@ static void abandoned_memory_stays_charged_while_it_is_mapped(void)
 	budget_close(budget);
 }
 
+/* A process that is gone charges nobody, whatever others still map. */
+static void a_pool_that_is_closed_charges_nobody(void)
+{
+	struct budget *budget = budget_of(32 * MIB);
+	const struct pool_options options = { 8 * MIB, 8 * MIB, budget };
+	struct budget_stats stats;
+	struct pool *pool;
+	struct piece *p;
+	void *seen;
+
+	CHECK(!pool_open(&options, &pool));
+	p = take(pool, 8 * MIB);
+	seen = map_lent(pool, p, PEER);
+	pool_abandon(pool, &p);
+	pool_close(pool);
+	budget_stats(budget, &stats);
+	CHECK(!stats.pinned && !stats.used[BUDGET_ABANDONED]);
+	CHECK(!stats.used[BUDGET_SLOTS]);
+	if (seen)
+		munmap(seen, 8 * MIB);
+	budget_close(budget);
+}
+
 /* Unused memory that is mapped elsewhere cannot be freed, but makes room. */
 static void lent_memory_makes_room_for_others(void)
 {
@@ -487,6 +510,7 @@ int main(void)
 	lent_memory_keeps_its_readers();
 	a_descriptor_counts_as_a_mapping();
 	abandoned_memory_stays_charged_while_it_is_mapped();
+	a_pool_that_is_closed_charges_nobody();
 	lent_memory_makes_room_for_others();
 	few_users_borrow_one_piece();
 	no_descriptor_is_no_obstacle();
