@@ -148,12 +148,15 @@ class Daemon:
             raise
 
     def is_mounted(self):
+        """And answers: it is confined then, and its threads are there."""
         assert self.process.poll() is None, "daemon ended: " + self.said()
+        if mounts().get(str(self.where), ("", ""))[1] != "fuse.betonfs":
+            return False
         try:    # what is mounted there may be dead
             os.statvfs(self.where)
         except OSError:
             return False
-        return mounts().get(str(self.where), ("", ""))[1] == "fuse.betonfs"
+        return True
 
     def said(self):
         return self.log.read_text()

@@ -213,6 +213,7 @@ def open_until_refused(path):
     return code, len(files)
 
 
+@instrumented
 @as_root
 def test_a_user_cannot_keep_all_memory_by_open_files(rows, mount):
     """Texts are made when they are opened, and stay until they are closed."""

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import make
-from conftest import unmount, wait_until
+from conftest import is_instrumented, unmount, wait_until
 from dumped import BUILD, SANITIZER
 
 Image = pytest.importorskip("PIL.Image")
@@ -334,6 +334,8 @@ def test_a_trainer_that_copies_in_python(photos):
     assert gain(d, "py-spy") > 1
 
 
+@pytest.mark.skipif(is_instrumented,
+                    reason="a trainer without sanitizers cannot load the library")
 def test_a_trainer_in_c_by_itself(photos, tmp_path):
     """Nothing in it knows of doctors: its own limit is of constant batches."""
     program = tmp_path / "trainer"

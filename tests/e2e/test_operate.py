@@ -16,7 +16,8 @@ import tempfile
 import pytest
 
 import make
-from conftest import (BUILD, DEADLINE, betonfs, failing, mounts, unmount,
+from conftest import (BUILD, DEADLINE, betonfs, failing, is_instrumented,
+                      mounts, unmount,
                       wait_until)
 
 ROOT = os.getuid() == 0
@@ -91,6 +92,8 @@ def wchan(pid):
     return pathlib.Path(f"/proc/{pid}/wchan").read_text()
 
 
+@pytest.mark.skipif(is_instrumented,
+                    reason="the leak sanitizer needs descriptors at its end")
 def test_a_mount_that_is_refused_says_why_in_one_line(data, where):
     """With too few descriptors, there is none left for /dev/fuse."""
     refused = 0
