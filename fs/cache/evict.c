@@ -7,9 +7,17 @@
 #include "fs/cache/file.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
 
-/* The part of the limit that is for the books of chunks: 1/32. */
-enum { OVERHEAD_SHARE = 32 };
+enum {
+	/* The part of the limit that is for the books of chunks: 1/32. */
+	OVERHEAD_SHARE = 32,
+	/* Making all keys anew takes at most 1/REKEY_SHARE of the time, because
+	   all reads wait for it. Meanwhile those of new readers are missing. */
+	REKEY_SHARE = 10,
+	/* Milliseconds that are too few to count. */
+	REKEY_FREE_MS = 1,
+};
 
 void evict_give_back(struct room *room, struct chunk *g)
 {
@@ -43,10 +51,19 @@ static void rekey_chunk(struct room *room, struct chunk *g)
 
 static void rekey_all(struct room *room)
 {
+	const int64_t begin = clock_ns();
+	int64_t cost;
+
+	if (begin < room->rekey_ns)
+		return;
+	atomic_store(&room->stale, false);
 	for (size_t i = 0; i < room->heap.n; i++)
 		room->heap.nodes[i]->key =
 			evict_key(room, (struct chunk *)room->heap.nodes[i]);
 	heap_rebuild(&room->heap);
+	cost = clock_ns() - begin;
+	if (cost > REKEY_FREE_MS * 1000000LL)
+		room->rekey_ns = begin + REKEY_SHARE * cost;
 }
 
 static void rekey_touched(struct room *room)
@@ -64,7 +81,7 @@ static void rekey_touched(struct room *room)
 			rekey_chunk(room, list);
 		}
 	}
-	if (atomic_exchange(&room->stale, false))
+	if (atomic_load(&room->stale))
 		rekey_all(room);
 }
 

@@ -22,11 +22,12 @@ struct room {
 	void (*wasted)(void *arg, uint64_t owner, uint64_t bytes);
 	void *arg;
 	struct cold *cold;    /* NULL: none */
-	pthread_mutex_t lock; /* guards the members down to `overhead` */
+	pthread_mutex_t lock; /* guards the members down to `rekey_ns` */
 	struct arena *arena;
 	struct heap heap;
 	uint64_t limit;
 	uint64_t overhead;
+	int64_t rekey_ns;    /* not before: when all keys may be made anew */
 	atomic_bool stale;   /* all keys in the heap are out of date */
 	atomic_bool is_full; /* chunks have keys: something was evicted */
 };

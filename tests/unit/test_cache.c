@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "fs/engine/plan.h"
 #include "fs/order/order.h"
@@ -344,6 +345,58 @@ static void a_sample_that_is_needed_soon_by_now_stays(void)
 	dataset_close(ds);
 }
 
+struct slow_plan {
+	atomic_uint asked;
+};
+
+static uint64_t next_slowly(void *arg, const struct cache_file *file,
+			    uint64_t chunk)
+{
+	struct slow_plan *p = arg;
+
+	(void)file;
+	atomic_fetch_add(&p->asked, 1);
+	usleep(200);
+	return chunk + 2;
+}
+
+/* Each new reader makes all keys stale, and readers may come without end. */
+static void new_keys_take_a_part_of_the_time(void)
+{
+	struct slow_plan plan = { 0 };
+	const struct cache_options options = {
+		.limit = LIMIT,
+		.next_use = next_slowly,
+		.read_done = ignore_bytes,
+		.wasted = ignore_bytes,
+		.arg = &plan,
+	};
+	enum { READERS = 40 };
+	struct dataset *ds = open_dataset();
+	struct cache_stats stats;
+	struct cache_file *file;
+	struct cache *cache;
+	uint64_t n = SAMPLES;
+	unsigned all;
+
+	CHECK(!cache_open(&options, &cache));
+	CHECK(!cache_add(cache, ds));
+	file = (struct cache_file *)ds->payloads;
+	do {
+		need_sample(cache, file, --n);
+		cache_stats(cache, &stats);
+	} while (!stats.evicted_bytes);
+	all = (unsigned)(SAMPLES - n);
+	plan.asked = 0;
+	for (int i = 0; i < READERS; i++) {
+		cache_rekey(cache);
+		need_sample(cache, file, --n);
+	}
+	CHECK(plan.asked < READERS * all / 4);
+	cache_close(cache);
+	dataset_close(ds);
+}
+
 /* --- what is counted for readers --- */
 
 /* The counts of the only one. */
@@ -546,6 +599,7 @@ int main(void)
 	the_cold_tier_saves_reads();
 	a_lower_limit_evicts();
 	a_sample_that_is_needed_soon_by_now_stays();
+	new_keys_take_a_part_of_the_time();
 	values_are_there_or_missed();
 	what_nobody_used_is_its_readers_waste();
 	any_limit_is_an_answer();
