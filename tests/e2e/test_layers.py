@@ -81,7 +81,7 @@ def test_a_folder_of_too_many_rooms_is_refused(tree):
         (tree / f"fs/order/more{i}.c").write_text(
             "/* SPDX-License-Identifier: Apache-2.0 */\n")
     code, text = lint(tree)
-    assert code == 1 and "fs/order: 25 rooms, 20 at most" in text
+    assert code == 1 and "fs/order: 25 rooms, 16 at most" in text
 
 
 def test_a_new_file_needs_no_list_and_a_new_folder_does(tree):
