@@ -304,34 +304,52 @@ static void abandon_piece(struct pool *pool, struct piece *p)
 	DL_APPEND(pool->abandoned, p);
 }
 
+static void take_unused_out(struct pool *pool, struct piece *p)
+{
+	DL_DELETE(pool->unused, p);
+	pool->stats.unused--;
+	pool->stats.bytes -= p->capacity;
+	count_piece(pool, p, -1);
+}
+
 /*
  * Takes unused pieces out, the oldest first, until all pieces together are at
- * most `bytes`. Those that other processes have are abandoned, and the rest
- * returned: the caller frees them without the lock.
+ * most `bytes`, and returns them: the caller frees them without the lock.
+ * Pieces that other processes have stay: freeing them here would free no
+ * memory, and the next batch for the same readers can have them.
  */
 static struct piece *shrink_unused(struct pool *pool, uint64_t bytes)
 {
-	struct piece *out = NULL, *p;
+	struct piece *out = NULL, *p = pool->unused ? pool->unused->prev : NULL;
+	struct piece *newer;
+
+	for (; p && pool->stats.bytes > bytes; p = newer) {
+		newer = p == pool->unused ? NULL : p->prev;
+		if (!is_alone(p))
+			continue;
+		take_unused_out(pool, p);
+		DL_APPEND(out, p);
+	}
+	return out;
+}
+
+/* Makes room within the limit for a batch of other readers. Unused pieces that
+   other processes have are abandoned if need be. */
+static struct piece *make_room(struct pool *pool, uint64_t more)
+{
+	const uint64_t limit = pool->options.limit;
+	const uint64_t bytes = limit - min_u64(limit, more);
+	struct piece *out = shrink_unused(pool, bytes), *p;
 
 	while (pool->unused && pool->stats.bytes > bytes) {
 		p = pool->unused->prev;
-		DL_DELETE(pool->unused, p);
-		pool->stats.unused--;
-		pool->stats.bytes -= p->capacity;
-		count_piece(pool, p, -1);
+		take_unused_out(pool, p);
 		if (is_alone(p))
 			DL_APPEND(out, p);
 		else
 			abandon_piece(pool, p);
 	}
 	return out;
-}
-
-static struct piece *make_room(struct pool *pool, uint64_t more)
-{
-	const uint64_t limit = pool->options.limit;
-
-	return shrink_unused(pool, limit - min_u64(limit, more));
 }
 
 /* Takes abandoned pieces out that no other process has any more. */

@@ -54,8 +54,9 @@ struct piece {
 };
 
 struct pool_options {
-	uint64_t limit;	       /* bytes of all pieces but abandoned ones */
-	uint64_t keep;	       /* beyond that, unused pieces are freed */
+	uint64_t limit; /* bytes of all pieces but abandoned ones */
+	uint64_t keep;	/* beyond that, unused pieces that no other process
+			   has are freed */
 	struct budget *budget; /* charged for all pieces; NULL: none */
 };
 

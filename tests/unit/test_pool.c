@@ -335,6 +335,35 @@ static void abandoned_memory_stays_charged_while_it_is_mapped(void)
 	budget_close(budget);
 }
 
+/* A loader keeps its mappings for the next batches. If the daemon gave such
+   memory up, it would be charged for it and could not use it. */
+static void mapped_memory_is_used_again(void)
+{
+	struct budget *budget = budget_of(12 * MIB);
+	const struct pool_options options = { .limit = 12 * MIB,
+					      .budget = budget };
+	struct pool *pool;
+	struct piece *p;
+	uint64_t id;
+	void *seen;
+
+	CHECK(!pool_open(&options, &pool));
+	p = take(pool, 8 * MIB);
+	id = p->id;
+	seen = map_lent(pool, p, PEER);
+	pool_give(pool, &p);
+	pool_tidy(pool);
+	p = take(pool, 8 * MIB);
+	CHECK(!seen || p->id == id);
+	pool_give(pool, &p);
+	if (seen)
+		munmap(seen, 8 * MIB);
+	pool_tidy(pool);
+	CHECK(!stats_of(pool).pieces && !stats_of(pool).abandoned);
+	pool_close(pool);
+	budget_close(budget);
+}
+
 /* A process that is gone charges nobody, whatever others still map. */
 static void a_pool_that_is_closed_charges_nobody(void)
 {
@@ -510,6 +539,7 @@ int main(void)
 	lent_memory_keeps_its_readers();
 	a_descriptor_counts_as_a_mapping();
 	abandoned_memory_stays_charged_while_it_is_mapped();
+	mapped_memory_is_used_again();
 	a_pool_that_is_closed_charges_nobody();
 	lent_memory_makes_room_for_others();
 	few_users_borrow_one_piece();
