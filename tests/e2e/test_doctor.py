@@ -503,6 +503,8 @@ def bench(path, *args, settings=None):
     return json.loads(r.stdout), r.stderr
 
 
+@pytest.mark.skipif("thread" in BUILD.name, reason="the thread sanitizer makes "
+                    "all but decoding slow, so that a cache gains nothing")
 def test_what_is_only_a_setting_is_written(photos, tmp_path):
     where = tmp_path / "fast.settings"
     for _ in range(TRIES):
