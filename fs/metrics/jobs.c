@@ -383,9 +383,7 @@ void job_tell(struct job *job, struct job_rank *r,
 	if (!r)
 		return;
 	scoped_lock(&job->jobs->lock);
-	for (size_t i = 0; i < FIGURES; i++)
-		r->all.n[i] =
-			min_u64(RANK_FIGURES_MAX, r->all.n[i] + since->n[i]);
+	rank_figures_add(&r->all, since);
 	r->all.epoch = since->epoch;
 	r->all.number = since->number;
 	r->last = *since;
@@ -490,47 +488,6 @@ static struct jobs_rank rank_of(const struct job *job, const struct job_rank *r)
 	return out;
 }
 
-/* Adds what a rank has read of another dataset. */
-static void merge_rank(struct jobs_rank *to, const struct jobs_rank *from)
-{
-	to->loaders += from->loaders;
-	for (size_t i = 0; i < FIGURES; i++)
-		to->all.n[i] = min_u64(RANK_FIGURES_MAX,
-				       to->all.n[i] + from->all.n[i]);
-	if (from->idle_s >= to->idle_s)
-		return;
-	to->world = from->world;
-	to->idle_s = from->idle_s;
-	to->all.epoch = from->all.epoch;
-	to->all.number = from->all.number;
-	to->last = from->last;
-}
-
-/* The ranks of one job, in order. */
-struct rank_list {
-	struct jobs_rank *of;
-	size_t n;
-	size_t max;
-};
-
-static void list_rank(struct rank_list *list, const struct jobs_rank *rank)
-{
-	size_t at = list->n;
-
-	while (at && list->of[at - 1].rank >= rank->rank)
-		at--;
-	if (at < list->n && list->of[at].rank == rank->rank) {
-		merge_rank(&list->of[at], rank);
-		return;
-	}
-	if (at == list->max)
-		return;
-	list->n = min_u64(list->n + 1, list->max);
-	memmove(&list->of[at + 1], &list->of[at],
-		(list->n - 1 - at) * sizeof(*list->of));
-	list->of[at] = *rank;
-}
-
 size_t jobs_ranks(struct jobs *jobs, uint32_t dataset, uint64_t number,
 		  struct jobs_rank *out, size_t max)
 {
@@ -555,7 +512,7 @@ size_t jobs_ranks(struct jobs *jobs, uint32_t dataset, uint64_t number,
 		{
 			const struct jobs_rank rank = rank_of(job, r);
 
-			list_rank(&list, &rank);
+			rank_list_add(&list, &rank);
 		}
 	}
 	return (size_t)(list.of - out) + list.n;

@@ -24,6 +24,7 @@
 
 #include "fs/metrics/counters.h"
 #include "fs/metrics/rank_figures.h"
+#include "fs/metrics/rank_list.h"
 
 struct jobs;
 struct job;
@@ -40,7 +41,6 @@ enum jobs_way {
 enum {
 	JOBS_MAX = 256,	       /* jobs that are remembered */
 	JOBS_RANKS_MAX = 1024, /* ranks of all these jobs */
-	JOBS_NAME_SIZE = 65,
 };
 
 /* Datasets have the numbers from 0 to num_datasets - 1; an only one is 0. */
@@ -110,16 +110,6 @@ struct jobs_entry {
    many. */
 size_t jobs_list(struct jobs *jobs, uint32_t dataset, uint64_t first,
 		 struct jobs_entry *out, size_t max);
-
-struct jobs_rank {
-	char job[JOBS_NAME_SIZE];
-	uint64_t rank;
-	uint64_t world;
-	uint64_t loaders; /* connected ones */
-	uint64_t idle_s;  /* since the last report */
-	struct rank_figures all;
-	struct rank_figures last; /* between its last two reports */
-};
 
 /* Lists the ranks of the job with this number, or of all jobs if it is 0, by
    job and rank, at most `max`. Returns how many. */

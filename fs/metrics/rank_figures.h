@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fs/util/bytes.h"
+
 /*
  * A row per figure, in the order of stats.json: its place in the message to the
  * daemon, its number, and the rest of a row of struct metric
@@ -85,6 +87,14 @@ struct rank_figures {
 
 /* Of every member: all fit into JSON's numbers, also added up. */
 #define RANK_FIGURES_MAX (UINT64_C(1) << 62)
+
+/* Adds the sums; those that would pass the maximum stay there. */
+static inline void rank_figures_add(struct rank_figures *to,
+				    const struct rank_figures *more)
+{
+	for (size_t i = 0; i < FIGURES; i++)
+		to->n[i] = min_u64(RANK_FIGURES_MAX, to->n[i] + more->n[i]);
+}
 
 /* What came between; false if any sum has fallen. */
 static inline bool rank_figures_since(const struct rank_figures *before,
