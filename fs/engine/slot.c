@@ -6,6 +6,7 @@
 #include <utlist.h>
 
 #include "fs/dataset/source.h"
+#include "fs/engine/line.h"
 #include "fs/engine/pool.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -24,8 +25,6 @@ enum {
 	 * batch again.
 	 */
 	BEGUN_MS = 500,
-	/* Milliseconds between looks for slots whose wait is over. */
-	LOOK_MS = 50,
 };
 
 enum slot_state { SLOT_NEW, SLOT_FILLING, SLOT_READY, SLOT_FAILED };
@@ -51,25 +50,12 @@ struct slots {
 	struct pool *pool;
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t filled;
-	pthread_cond_t freed;	/* a slot or memory became free */
-	uint64_t frees;		/* times that one became free */
-	struct waiter *waiters; /* for memory, in the order of arrival */
 	struct slot *list;
-	uint64_t assembled, ahead, shared, wasted, wait_ns;
-};
-
-/* A thread that waits for memory. */
-struct waiter {
-	struct waiter *prev, *next;
+	uint64_t assembled, ahead, shared, wasted;
+	struct line line; /* of readers without memory; has its own lock */
 };
 
 /* --- the list; with the lock held --- */
-
-static void tell_freed(struct slots *s)
-{
-	s->frees++;
-	pthread_cond_broadcast(&s->freed);
-}
 
 static void slot_free(struct slot *slot)
 {
@@ -82,7 +68,7 @@ static void slot_free(struct slot *slot)
 	pool_give(s->pool, &slot->piece);
 	batch_put(&slot->batch);
 	free(slot);
-	tell_freed(s);
+	line_tell(&s->line);
 }
 
 /* Not held, and not between two pieces of a reader. */
@@ -188,25 +174,6 @@ static bool make_room_for_piece(struct slots *s, bool is_ahead)
 	return slot != NULL;
 }
 
-static uint64_t frees_so_far(struct slots *s)
-{
-	scoped_lock(&s->lock);
-	return s->frees;
-}
-
-/* Nothing signals that a reader between two pieces has given up. */
-static void wait_freed(struct slots *s, uint64_t frees)
-{
-	struct timespec end = clock_in_ms(LOOK_MS);
-	int64_t begin = clock_ns();
-
-	scoped_lock(&s->lock);
-	while (s->frees == frees &&
-	       !pthread_cond_timedwait(&s->freed, &s->lock, &end))
-		;
-	s->wait_ns += (uint64_t)(clock_ns() - begin);
-}
-
 /* Every user of the dataset's file may read its batches. */
 static struct pool_readers readers_of(const struct batch *batch)
 {
@@ -233,17 +200,6 @@ static int try_piece(struct slots *s, const struct batch *batch, bool is_ahead,
 	return r;
 }
 
-static bool is_first(struct slots *s, const struct waiter *me)
-{
-	scoped_lock(&s->lock);
-	return s->waiters == me;
-}
-
-static bool has_waiters(struct slots *s)
-{
-	return !is_first(s, NULL);
-}
-
 static int no_memory(struct slots *s, const struct batch *batch)
 {
 	const struct dataset *ds = batch->key.ds;
@@ -263,7 +219,7 @@ static int no_memory(struct slots *s, const struct batch *batch)
 
 /* Waits until this thread is the first in line and finds memory. */
 static int wait_for_piece(struct slots *s, const struct batch *batch,
-			  const struct waiter *me, struct piece **out)
+			  const struct line_place *me, struct piece **out)
 {
 	int64_t end = clock_coarse_ms() + s->options.wait_ms;
 	uint64_t frees;
@@ -271,31 +227,26 @@ static int wait_for_piece(struct slots *s, const struct batch *batch,
 
 	for (;;) {
 		/* Memory that is freed from here on ends the wait below. */
-		frees = frees_so_far(s);
-		if (is_first(s, me))
+		frees = line_frees(&s->line);
+		if (line_is_first(&s->line, me))
 			r = try_piece(s, batch, false, out);
 		if (r != -ENOSPC)
 			return r;
 		if (clock_coarse_ms() >= end)
 			return no_memory(s, batch);
-		wait_freed(s, frees);
+		line_wait(&s->line, frees);
 	}
 }
 
 static int wait_in_line(struct slots *s, const struct batch *batch,
 			struct piece **out)
 {
-	struct waiter me;
+	struct line_place me;
 	int r;
 
-	pthread_mutex_lock(&s->lock);
-	DL_APPEND(s->waiters, &me);
-	pthread_mutex_unlock(&s->lock);
+	line_enter(&s->line, &me);
 	r = wait_for_piece(s, batch, &me, out);
-	pthread_mutex_lock(&s->lock);
-	DL_DELETE(s->waiters, &me);
-	tell_freed(s);
-	pthread_mutex_unlock(&s->lock);
+	line_leave(&s->line, &me);
 	return r;
 }
 
@@ -306,7 +257,7 @@ static int take_memory(struct slots *s, const struct batch *batch,
 
 	if (align_up(batch->vfile.size, POOL_ALIGN) > s->options.limit)
 		return -EFBIG;
-	if (!has_waiters(s))
+	if (line_is_first(&s->line, NULL))
 		r = try_piece(s, batch, is_ahead, out);
 	if (r != -ENOSPC)
 		return r;
@@ -518,7 +469,7 @@ static void put(struct slot *slot, bool is_begun)
 	if (slot->result)
 		slot_free(slot);
 	else
-		tell_freed(s);
+		line_tell(&s->line);
 	trim_read_slots(s);
 }
 
@@ -543,7 +494,7 @@ void slots_leave(struct slots *s, const struct batch *batch)
 	if (!slot || !slot->is_begun)
 		return;
 	slot->is_begun = false;
-	tell_freed(s);
+	line_tell(&s->line);
 	trim_read_slots(s);
 }
 
@@ -559,20 +510,19 @@ void slot_abandon(struct slot **slot)
 
 void slots_stats(struct slots *s, struct slots_stats *out)
 {
-	const struct waiter *waiter;
+	struct line_stats line;
 	struct pool_stats pool;
-	uint64_t waiting;
 
 	pool_stats(s->pool, &pool);
+	line_stats(&s->line, &line);
 	scoped_lock(&s->lock);
-	DL_COUNT(s->waiters, waiter, waiting);
 	*out = (struct slots_stats){
 		.assembled = s->assembled,
 		.ahead = s->ahead,
 		.shared = s->shared,
 		.wasted = s->wasted,
-		.wait_ns = s->wait_ns,
-		.waiting = waiting,
+		.wait_ns = line.wait_ns,
+		.waiting = line.waiting,
 		.slots = pool.pieces,
 		.bytes = pool.bytes,
 		.abandoned = pool.abandoned,
@@ -592,7 +542,7 @@ int slots_open(const struct slots_options *options, struct slots **out)
 		s->options.wait_ms = SLOTS_WAIT_MS;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->filled, NULL);
-	clock_cond_init(&s->freed);
+	line_init(&s->line);
 	r = pool_open(&(struct pool_options){ .limit = options->limit,
 					      .keep = options->keep,
 					      .budget = options->budget },
@@ -615,7 +565,7 @@ void slots_close(struct slots *s)
 		slot_free(slot);
 	}
 	pool_close(s->pool);
-	pthread_cond_destroy(&s->freed);
+	line_destroy(&s->line);
 	pthread_cond_destroy(&s->filled);
 	pthread_mutex_destroy(&s->lock);
 	free(s);

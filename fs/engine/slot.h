@@ -6,8 +6,8 @@
  *
  * A reader that finds no memory waits in turn, and not for ever.
  *
- * Thread-safe. slots.lock is not held while a batch is assembled; pool.lock may
- * be taken under it.
+ * Thread-safe. slots.lock is not held while a batch is assembled; pool.lock and
+ * line.lock may be taken under it.
  */
 #ifndef FS_ENGINE_SLOT_H
 #define FS_ENGINE_SLOT_H

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads that wait in line for memory: who came first is served first. A
+ * thread tries while it is the first, and waits until something was freed:
+ *
+ *	line_enter(line, &me);
+ *	do {
+ *		frees = line_frees(line);
+ *		if (line_is_first(line, &me) && try())
+ *			break;
+ *		line_wait(line, frees);
+ *	} while (it is not too late);
+ *	line_leave(line, &me);
+ *
+ * line.lock guards it, and no other lock is taken under it.
+ */
+#ifndef FS_ENGINE_LINE_H
+#define FS_ENGINE_LINE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A thread in the line; it owns this. */
+struct line_place {
+	struct line_place *prev, *next;
+};
+
+struct line {
+	pthread_mutex_t lock; /* guards the members below */
+	pthread_cond_t freed;
+	uint64_t frees;		   /* times that something became free */
+	struct line_place *places; /* in the order of arrival */
+	uint64_t wait_ns;
+};
+
+struct line_stats {
+	uint64_t waiting; /* threads in the line */
+	uint64_t wait_ns; /* of all waits together */
+};
+
+void line_init(struct line *line);
+void line_destroy(struct line *line);
+
+void line_enter(struct line *line, struct line_place *me);
+void line_leave(struct line *line, struct line_place *me);
+/* NULL: whether the line is empty. */
+bool line_is_first(struct line *line, const struct line_place *me);
+
+/* Something became free: all who wait try again. */
+void line_tell(struct line *line);
+/* How often something has become free, for line_wait(). */
+uint64_t line_frees(struct line *line);
+/* Waits for line_tell() since line_frees() returned this, at most 50 ms: some
+   memory becomes free by the passing of time, which nothing tells. */
+void line_wait(struct line *line, uint64_t frees);
+
+void line_stats(struct line *line, struct line_stats *out);
+
+#endif
