@@ -11,6 +11,8 @@
 
 #include "fs/engine/handover_message.h"
 #include "fs/engine/pool.h"
+#include "fs/handover/holdings.h"
+#include "fs/handover/request.h"
 #include "fs/memory/budget.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -19,9 +21,6 @@
 enum {
 	/* Messages read from one loader before another's turn. */
 	MESSAGES_PER_TURN = 16,
-	/* Slots whose descriptors a loader keeps; older ones are sent
-	   again. */
-	KNOWN_MAX = 64,
 	/*
 	 * A job may hold this many times the bytes that are left to hold: alone
 	 * 3/4, one of two 3/7. A user may hold more, so that its jobs do not
@@ -33,29 +32,6 @@ enum {
 	   the kernel takes this twice. An answer needs 768, or more on other
 	   machines, and each of HANDOVER_REQUESTS_MAX requests has one. */
 	UNREAD_BYTES = 48 << 10,
-};
-
-/* A GET without an answer yet. */
-struct request {
-	/* In connection.requests or, if connection is NULL, in
-	   shared->given_up. */
-	struct request *prev, *next;
-	struct connection *connection;
-	struct handover_shared *shared;
-	uint64_t number;
-	struct stream *stream; /* owned */
-	uint64_t at;	       /* number of the batch in the stream */
-	struct batch *batch;   /* NULL until it is laid out */
-	struct ticket *ticket; /* of the layout, then of the batch */
-	struct job *job;
-	uint64_t bytes; /* counted in shared->bytes */
-	int64_t asked_ns;
-	bool is_late; /* the batch was not ready at the GET */
-	/* Guarded by handover.lock until the thread has taken them. */
-	struct request *prev_done, *next_done; /* in handover.done */
-	bool is_done;
-	int result;
-	struct slot *slot; /* NULL and no error: the layout is made */
 };
 
 struct connection {
@@ -72,34 +48,14 @@ struct connection {
 	uint32_t world;
 	struct job_rank *told_as; /* set by the first TELL */
 	struct rank_figures told; /* the last TELL */
-	struct request *requests; /* in the order of the GETs */
-	unsigned num_requests;
-	struct slot *held[HANDOVER_SLOTS_MAX];
-	unsigned num_held;
-	uint64_t known[KNOWN_MAX]; /* ids, 0: none */
-	unsigned oldest_known;
+	struct requests requests;
+	struct holdings held;
 };
 
 /* With its requests, and their answers in the kernel. */
 static const uint64_t connection_bytes =
 	sizeof(struct connection) + 2 * UNREAD_BYTES +
 	HANDOVER_REQUESTS_MAX * sizeof(struct request);
-
-void handover_wake(const struct handover_shared *h)
-{
-	/* The counter cannot overflow. */
-	if (eventfd_write(h->events, 1))
-		return;
-}
-
-/* --- slots that a loader holds --- */
-
-static void uncount_held(const struct connection *c, const struct slot *slot)
-{
-	c->shared->bytes -= slot_capacity(slot);
-	budget_unpin(c->shared->budget, BUDGET_PIN_BATCHES, c->peer.uid,
-		     slot_capacity(slot));
-}
 
 /* Bytes that connections of the same job or, if `user`, of the same user hold
    or have requested, apart from this request. */
@@ -114,9 +70,8 @@ static uint64_t held_by(const struct request *q, bool user)
 		if (user ? other->peer.uid != c->peer.uid
 			 : other->job != c->job)
 			continue;
-		for (unsigned i = 0; i < other->num_held; i++)
-			bytes += slot_capacity(other->held[i]);
-		DL_FOREACH(other->requests, pending)
+		bytes += holdings_bytes(&other->held);
+		DL_FOREACH(other->requests.list, pending)
 		{
 			bytes += pending->bytes;
 		}
@@ -134,152 +89,6 @@ static bool may_hold(const struct request *q, uint64_t bytes)
 
 	return held_by(q, false) + bytes <= JOB_ALPHA * left &&
 	       held_by(q, true) + bytes <= USER_ALPHA * left;
-}
-
-/* Counts a slot that the loader is about to hold. It may be larger than its
-   request was counted for. -ENOSPC: more than the loader may hold. */
-static int count_held(const struct connection *c, const struct request *q)
-{
-	struct handover_shared *h = c->shared;
-	uint64_t bytes = slot_capacity(q->slot);
-
-	if (c->num_held == HANDOVER_SLOTS_MAX || !may_hold(q, bytes) ||
-	    budget_pin(h->budget, BUDGET_PIN_BATCHES, c->peer.uid, bytes,
-		       false))
-		return -ENOSPC;
-	h->bytes += bytes;
-	return 0;
-}
-
-/* Releases a slot that the loader no longer uses. */
-static void put_held(struct connection *c, unsigned i)
-{
-	uncount_held(c, c->held[i]);
-	slot_put(&c->held[i]);
-	c->held[i] = c->held[--c->num_held];
-}
-
-/* Abandons the slots of a closed connection: the process may still read them.
- */
-static void abandon_held(struct connection *c)
-{
-	while (c->num_held) {
-		uncount_held(c, c->held[--c->num_held]);
-		slot_abandon(&c->held[c->num_held]);
-	}
-}
-
-static bool knows_slot(const struct connection *c, uint64_t id)
-{
-	for (size_t i = 0; i < KNOWN_MAX; i++) {
-		if (c->known[i] == id)
-			return true;
-	}
-	return false;
-}
-
-static void remember_slot(struct connection *c, uint64_t id)
-{
-	c->known[c->oldest_known] = id;
-	c->oldest_known = (c->oldest_known + 1) % KNOWN_MAX;
-}
-
-static void forget_slot(struct connection *c, uint64_t id)
-{
-	for (size_t i = 0; i < KNOWN_MAX; i++) {
-		if (c->known[i] == id)
-			c->known[i] = 0;
-	}
-}
-
-/* --- requests --- */
-
-/* Threads of the engine call it. */
-static void request_done(struct request *q, int result)
-{
-	struct handover_shared *h = q->shared;
-
-	pthread_mutex_lock(&h->lock);
-	q->is_done = true;
-	q->result = result;
-	DL_APPEND2(h->done, q, prev_done, next_done);
-	/* With the lock held: without it the request, and what it points to,
-	   may be freed. */
-	handover_wake(h);
-	pthread_mutex_unlock(&h->lock);
-}
-
-static void request_laid_out(void *arg, int result, struct batch *batch)
-{
-	struct request *q = arg;
-
-	q->batch = batch;
-	request_done(q, result);
-}
-
-static void request_collated(void *arg, int result, struct slot *slot)
-{
-	struct request *q = arg;
-
-	q->slot = slot;
-	request_done(q, result);
-}
-
-/* Removes a request from its list. */
-static void request_unlink(struct request *q)
-{
-	struct connection *c = q->connection;
-
-	if (c) {
-		DL_DELETE(c->requests, q);
-		c->num_requests--;
-		q->connection = NULL;
-	} else {
-		DL_DELETE(q->shared->given_up, q);
-	}
-}
-
-/* Releases a request whose ticket is closed, and its result. */
-static void request_release(struct request *q)
-{
-	struct handover_shared *h = q->shared;
-
-	pthread_mutex_lock(&h->lock);
-	if (q->is_done)
-		DL_DELETE2(h->done, q, prev_done, next_done);
-	pthread_mutex_unlock(&h->lock);
-	slot_put(&q->slot);
-	jobs_put(&q->job);
-	batch_put(&q->batch);
-	stream_close(q->stream);
-	h->bytes -= q->bytes;
-	request_unlink(q);
-	free(q);
-}
-
-/* Cancels a request. */
-static void request_free(struct request *q)
-{
-	ticket_close(&q->ticket);
-	request_release(q);
-}
-
-/* Cancels a request without a wait for the thread that works on it: that thread
-   may wait for a disk, and other loaders would wait too. */
-static void request_give_up(struct request *q)
-{
-	if (ticket_try_close(&q->ticket)) {
-		request_release(q);
-		return;
-	}
-	request_unlink(q);
-	DL_APPEND(q->shared->given_up, q);
-}
-
-void connections_wait(struct handover_shared *h)
-{
-	while (h->given_up)
-		request_free(h->given_up);
 }
 
 /* --- connections --- */
@@ -308,9 +117,9 @@ void connection_close(struct connection *c)
 
 	/* The last first: most of them have not begun and are canceled at
 	   once. */
-	while (c->requests)
-		request_give_up(c->requests->prev);
-	abandon_held(c);
+	while (c->requests.list)
+		request_give_up(c->requests.list->prev);
+	holdings_abandon(&c->held);
 	leave_job(c);
 	/* Closing alone would not end its events if a child that was forked has
 	   the socket too. */
@@ -400,7 +209,7 @@ static int send_slot(struct connection *c, const struct request *q)
 		.size = q->batch->vfile.size,
 		.capacity = slot_capacity(q->slot),
 	};
-	bool is_new = !knows_slot(c, reply.slot);
+	bool is_new = !holdings_knows(&c->held, reply.slot);
 	cleanup_fd int fd = -1;
 	int r;
 
@@ -417,7 +226,7 @@ static int send_slot(struct connection *c, const struct request *q)
 		return r == -EAGAIN || is_gone(r) ? r : reply_no_memory(c, q);
 	}
 	if (is_new)
-		remember_slot(c, reply.slot);
+		holdings_remember(&c->held, reply.slot);
 	return 0;
 }
 
@@ -425,16 +234,19 @@ static int reply_request(struct connection *c, struct request *q)
 {
 	int r = q->result;
 
+	/* The slot may be larger than its request was counted for. */
+	if (!r && !may_hold(q, slot_capacity(q->slot)))
+		r = -ENOSPC;
 	if (!r)
-		r = count_held(c, q);
+		r = holdings_count(&c->held, q->slot);
 	if (r)
 		return reply_error(c, q->number, r);
 	r = send_slot(c, q);
 	if (r) {
-		uncount_held(c, q->slot);
+		holdings_uncount(&c->held, q->slot);
 		return r == -ENOSPC ? 0 : r;
 	}
-	c->held[c->num_held++] = steal(q->slot);
+	holdings_add(&c->held, steal(q->slot));
 	return 0;
 }
 
@@ -478,55 +290,34 @@ static int request_open(struct connection *c, struct handover_message *m,
 		r = ns_batch_stream(c->shared->ns, &object, &stream, &number);
 	if (r)
 		return r;
-	q = calloc(1, sizeof(*q));
-	if (!q) {
-		stream_close(stream);
+	q = request_new(c->shared, stream, number);
+	if (!q)
 		return -ENOMEM;
-	}
 	if (object.dataset != c->dataset) {
 		leave_job(c);
 		join_job(c, object.dataset);
 	}
-	q->connection = c;
-	q->shared = c->shared;
-	q->number = m->number;
-	q->stream = stream;
 	stream_set_user(stream, c->peer.uid);
+	q->connection = c;
+	q->number = m->number;
 	q->job = job_share(c->job);
-	q->at = number;
-	q->asked_ns = clock_ns();
-	DL_APPEND(c->requests, q);
-	c->num_requests++;
+	requests_add(&c->requests, q);
 	*out = q;
 	return 0;
 }
 
 /* Starts to collate a batch that is laid out. */
-static int request_collate(struct request *q)
+static int collate(struct request *q)
 {
-	struct handover_shared *h = q->shared;
 	uint64_t bytes = align_up(q->batch->vfile.size, POOL_ALIGN);
 
-	if (!may_hold(q, bytes))
-		return -ENOSPC;
-	q->bytes = bytes;
-	h->bytes += bytes;
-	q->is_late = !stream_ready(q->stream, q->batch);
-	/* A loader that is refused opens the file instead. It counts as one
-	   reader. */
-	stream_note(q->stream, q->at);
-	ticket_close(&q->ticket);
-	return stream_submit(q->stream, q->batch, &(struct dest){ NULL, 0 },
-			     request_collated, q, &q->ticket);
+	return may_hold(q, bytes) ? request_collate(q, bytes) : -ENOSPC;
 }
 
 /* Threads of the engine make layouts, which may need a disk. */
-static int request_begin(struct request *q)
+static int begin(struct request *q)
 {
-	if (stream_kept(q->stream, q->at, &q->batch))
-		return request_collate(q);
-	return stream_lay_out(q->stream, q->at, request_laid_out, q,
-			      &q->ticket);
+	return request_is_laid_out(q) ? collate(q) : request_lay_out(q);
 }
 
 static const char *on_get(struct connection *c, struct handover_message *m)
@@ -534,11 +325,11 @@ static const char *on_get(struct connection *c, struct handover_message *m)
 	struct request *q = NULL;
 	int r;
 
-	if (c->num_requests == HANDOVER_REQUESTS_MAX)
+	if (c->requests.n == HANDOVER_REQUESTS_MAX)
 		return "too many requests";
 	r = request_open(c, m, &q);
 	if (!r)
-		r = request_begin(q);
+		r = begin(q);
 	if (!r)
 		return NULL;
 	if (q)
@@ -548,20 +339,16 @@ static const char *on_get(struct connection *c, struct handover_message *m)
 
 static const char *on_put(struct connection *c, uint64_t id)
 {
-	for (unsigned i = 0; i < c->num_held; i++) {
-		if (slot_id(c->held[i]) != id)
-			continue;
-		put_held(c, i);
-		return NULL;
-	}
-	return "it gives back what it does not have";
+	return holdings_put(&c->held, id)
+		       ? "it gives back what it does not have"
+		       : NULL;
 }
 
 static const char *on_cancel(struct connection *c, uint64_t number)
 {
 	struct request *q;
 
-	DL_FOREACH(c->requests, q)
+	DL_FOREACH(c->requests.list, q)
 	{
 		if (q->number != number)
 			continue;
@@ -625,7 +412,7 @@ static const char *on_message(struct connection *c, const void *bytes,
 	case HANDOVER_TELL:
 		return on_tell(c, &m.figures);
 	default:
-		forget_slot(c, m.number);
+		holdings_forget(&c->held, m.number);
 		return NULL;
 	}
 }
@@ -704,6 +491,9 @@ int connection_open(struct handover_shared *shared, int fd,
 	c->shared = shared;
 	c->fd = fd;
 	c->peer = *peer;
+	c->held = (struct holdings){ .bytes = &shared->bytes,
+				     .budget = shared->budget,
+				     .uid = peer->uid };
 	c->since_ms = clock_coarse_ms();
 	DL_APPEND(shared->connections, c);
 	shared->num_connections++;
@@ -751,19 +541,6 @@ unsigned connections_of(const struct handover_shared *h, uid_t uid)
 	return n;
 }
 
-static struct request *next_done(struct handover_shared *h)
-{
-	struct request *q;
-
-	scoped_lock(&h->lock);
-	q = h->done;
-	if (q) {
-		DL_DELETE2(h->done, q, prev_done, next_done);
-		q->is_done = false;
-	}
-	return q;
-}
-
 /* A request whose layout or whose batch is done. */
 static void request_continue(struct request *q)
 {
@@ -772,7 +549,7 @@ static void request_continue(struct request *q)
 	int r;
 
 	if (c && !q->result && !q->slot) {
-		r = request_collate(q);
+		r = collate(q);
 		/* Threads of the engine have it again. */
 		if (!r)
 			return;
@@ -791,6 +568,6 @@ void connections_answer(struct handover_shared *h)
 
 	if (eventfd_read(h->events, &ignored))
 		return;
-	while ((q = next_done(h)))
+	while ((q = requests_next_done(h)))
 		request_continue(q);
 }

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 
 #include "fs/handover/connection.h"
+#include "fs/handover/request.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/thread.h"
@@ -250,7 +251,7 @@ void handover_close(struct handover *h)
 	stop_thread(h);
 	while (h->shared.connections)
 		connection_close(h->shared.connections);
-	connections_wait(&h->shared);
+	requests_wait(&h->shared);
 	close_fd(h->listener);
 	close_fd(h->shared.events);
 	close_fd(h->shared.epoll);

@@ -230,7 +230,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		hang_up(&peers[i]);
 	while (h->num_connections)
 		daemon_end_step(&daemon_end, 1000);
-	connections_wait(h);
+	requests_wait(h);
 	MUST(!h->bytes && !h->connections && !h->num_strangers && !h->done);
 	return 0;
 }

@@ -13,6 +13,7 @@
 
 #include "fs/engine/handover_message.h"
 #include "fs/handover/connection.h"
+#include "fs/handover/request.h"
 #include "tests/unit/made.h"
 
 enum { DAEMON_END_SAMPLES = 96 };
@@ -61,7 +62,7 @@ static inline void daemon_end_close(struct daemon_end *d)
 {
 	while (d->shared.connections)
 		connection_close(d->shared.connections);
-	connections_wait(&d->shared);
+	requests_wait(&d->shared);
 	CHECK(!d->shared.bytes && !d->shared.num_connections);
 	engine_stop(d->engine);
 	ns_close(d->shared.ns);
