@@ -29,11 +29,14 @@ enum {
 };
 
 /*
- * Reading ahead stops for a reader that has been silent for this long, and such
- * a reader no longer counts. The evaluation of a trainer takes minutes. After
- * it, only the next batches of the trainer have to be read again.
+ * Reading ahead stops for a reader that has been silent for this long. It has
+ * no share of the cache then, and whatever it needs counts as needed later than
+ * all that others need. The evaluation of a trainer takes minutes. After it,
+ * only the next batches of the trainer have to be read again.
  */
 static const int64_t idle_ns = 10 * 1000000000LL;
+/* More bytes than are ever read. */
+static const uint64_t silent_later = UINT64_MAX / 2;
 static const int64_t forget_ns = 120 * 1000000000LL;
 
 struct plan {
@@ -63,6 +66,33 @@ static void rekey(struct plan *p)
 {
 	if (p->cache)
 		cache_rekey(p->cache);
+}
+
+static bool is_silent(const struct reader *r, int64_t now)
+{
+	return now - r->last_ns > idle_ns;
+}
+
+static uint64_t count_active(const struct plan *p)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < p->num_readers; i++)
+		n += !p->readers[i].is_silent;
+	return n;
+}
+
+static void note_silent(struct plan *p, int64_t now)
+{
+	struct reader *r = p->readers;
+	bool changed = false;
+
+	for (size_t i = 0; i < p->num_readers; i++, r++) {
+		changed |= r->is_silent != is_silent(r, now);
+		r->is_silent = is_silent(r, now);
+	}
+	if (changed)
+		rekey(p);
 }
 
 static void forget(struct plan *p, int64_t now)
@@ -182,17 +212,19 @@ unsigned plan_note(struct plan *p, const struct batch_key *key,
 		   struct plan_next *next, unsigned max)
 {
 	uint64_t number = key->number;
+	int64_t now = clock_ns();
 	struct reader *r;
 	unsigned k, n = 0;
 
 	scoped_lock(&p->lock);
-	forget(p, clock_ns());
+	forget(p, now);
 	r = find_reader(p, key);
 	if (!r)
 		r = add_reader(p, key);
 	reader_advance(r, key);
-	r->last_ns = clock_ns();
+	r->last_ns = now;
 	r->is_blocked = false;
+	note_silent(p, now);
 	keep_level(p, r);
 	k = key->epoch > r->epoch;
 	while (key->epoch >= r->epoch && n < max && reader_next(r, &k, &number))
@@ -238,8 +270,10 @@ static uint64_t sample_next_use(const struct plan *p, const struct dataset *ds,
 		if (r->ds != ds)
 			continue;
 		use = reader_next_use(r, sample);
-		if (use != READER_NEVER)
-			best = min_u64(best, r->base + use * r->weight);
+		if (use == READER_NEVER)
+			continue;
+		use = r->base + use * r->weight;
+		best = min_u64(best, r->is_silent ? use + silent_later : use);
 	}
 	return best;
 }
@@ -329,12 +363,13 @@ static int fetch_run(struct plan *p, const struct wish *w)
 	return result;
 }
 
-/* The samples that a reader may have in the cache. A part is left for batches
-   that are being assembled. */
+/* The samples that a reader may have in the cache: silent readers leave their
+   part to the others. Another part is left for batches that are being
+   assembled. */
 static uint64_t share_of(const struct plan *p, const struct reader *r)
 {
 	/* Values begin and end within pages. */
-	return (p->room - p->room / SPARE) / max_u64(1, p->num_readers) /
+	return (p->room - p->room / SPARE) / max_u64(1, count_active(p)) /
 	       (r->weight + ARENA_FRAME);
 }
 
@@ -486,8 +521,7 @@ static uint64_t room_ahead(const struct plan *p, const struct reader *r,
 	uint64_t top = min_u64(r->samples, (r->top + 1) * r->spec.batch);
 	uint64_t end = min_u64(top + reach_of(p, r), 2 * r->samples);
 
-	if (r->is_blocked || !r->stride || !file_of(r->ds) ||
-	    now - r->last_ns > idle_ns)
+	if (r->is_blocked || !r->stride || !file_of(r->ds) || is_silent(r, now))
 		return 0;
 	return end - min_u64(end, r->ahead);
 }

@@ -47,6 +47,7 @@ struct reader {
 	   start of the epoch and on into the one after it. */
 	uint64_t ahead;
 	bool is_blocked; /* no room to read further */
+	bool is_silent;	 /* for so long that it has no share of the cache */
 	/* Progress in bytes, the unit that all readers share. */
 	uint64_t base;
 	uint64_t weight; /* bytes of a sample */

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fs/engine/plan.h"
@@ -19,6 +21,17 @@ enum {
 	FRAME = 4096,
 	LIMIT = 4 << 20, /* a third of the dataset */
 };
+
+/* The clock, so many seconds later. */
+static _Atomic time_t later_s;
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	long r = syscall(SYS_clock_gettime, clock, t);
+
+	t->tv_sec += atomic_load(&later_s);
+	return (int)r;
+}
 
 static const struct writer_field fields[] = {
 	{ .name = "id", .type = BETON_TYPE_INT },
@@ -233,6 +246,32 @@ static void quasi_random_reads_once(bool ahead)
 	cache_stats(f.cache, &stats);
 	CHECK(stats.read_bytes <= EPOCHS * (data + (SAMPLES / 8 + 20) * FRAME));
 	CHECK(stats.bypassed == 0 && stats.wasted_bytes <= data / 20);
+	tear_down(&f);
+}
+
+/* Readers that stopped after their first batches, at other seeds, do not narrow
+   the window of the one that goes on. */
+static void silent_readers_leave_their_share(void)
+{
+	struct cache_stats stats;
+	struct fixture f;
+	uint64_t data = 0;
+	struct spec other;
+
+	for (uint64_t i = 0; i < SAMPLES; i++)
+		data += size_of(i);
+	set_up(&f, BETON_ORDER_QUASI_RANDOM, 0, false);
+	other = f.spec;
+	for (other.seed = 1; other.seed < 60; other.seed++) {
+		const struct batch_key key = { f.ds, &other, 0, 0 };
+
+		plan_note(f.plan, &key, NULL, 0);
+	}
+	atomic_store(&later_s, 11);
+	for (uint64_t b = 0; b < BATCHES; b++)
+		read_batch(&f, &f.spec, 0, b);
+	cache_stats(f.cache, &stats);
+	CHECK(stats.read_bytes <= data + (SAMPLES / 8 + 20) * FRAME);
 	tear_down(&f);
 }
 
@@ -607,5 +646,6 @@ int main(void)
 	long_runs_are_located_in_pieces();
 	more_datasets_than_there_are_places_are_refused();
 	jobs_share_a_cache();
+	silent_readers_leave_their_share();
 	return 0;
 }
