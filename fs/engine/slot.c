@@ -20,16 +20,20 @@ enum {
 	 */
 	READ_KEPT = 2,
 	/*
-	 * Milliseconds that a slot waits for the reader of its next piece: much
-	 * longer than a request takes, and about the time to assemble a large
-	 * batch again.
+	 * Milliseconds that a slot waits for the reader of its next piece, at
+	 * least and at most: much longer than a request takes. In between it is
+	 * as long as the batch took to assemble, which would have to be done
+	 * again. On a busy machine both take longer, and readers that lose
+	 * their slots after each piece would never come to the end.
 	 */
 	BEGUN_MS = 500,
+	BEGUN_MS_MAX = 5000,
 };
 
 enum slot_state { SLOT_NEW, SLOT_FILLING, SLOT_READY, SLOT_FAILED };
 
-/* Guarded by slots.lock, except the contents of `batch` and `piece`. */
+/* Guarded by slots.lock, except `cost` and the contents of `batch` and `piece`,
+   which belong to the thread that fills it. */
 struct slot {
 	struct slots *slots;
 	struct slot *prev, *next; /* in slots.list, least recent first */
@@ -43,6 +47,7 @@ struct slot {
 	bool is_ahead;	/* its reader has not come yet */
 	bool is_begun;	/* its reader will come for more of it */
 	int64_t since;	/* milliseconds: when it was last touched */
+	int64_t cost;	/* milliseconds that it took to assemble */
 };
 
 struct slots {
@@ -71,11 +76,20 @@ static void slot_free(struct slot *slot)
 	line_tell(&s->line);
 }
 
+static bool is_between_pieces(const struct slot *slot, int64_t now)
+{
+	int64_t wait = slot->cost < BEGUN_MS ? BEGUN_MS : slot->cost;
+
+	if (wait > BEGUN_MS_MAX)
+		wait = BEGUN_MS_MAX;
+	return slot->is_begun && now - slot->since <= wait;
+}
+
 /* Not held, and not between two pieces of a reader. */
 static bool is_idle(const struct slot *slot, int64_t now)
 {
 	return !slot->refs && slot->state == SLOT_READY &&
-	       (!slot->is_begun || now - slot->since > BEGUN_MS);
+	       !is_between_pieces(slot, now);
 }
 
 /* Idle, and not waiting for its reader. */
@@ -282,11 +296,13 @@ static int fill(struct slots *s, struct slot *slot, bool is_ahead)
 	struct piece *piece = NULL;
 	uint64_t marks = 0;
 	int r = take_memory(s, slot->batch, is_ahead, &piece);
+	int64_t begin = clock_coarse_ms();
 
 	slot->piece = piece;
 	if (!r)
 		r = s->options.assemble(s->options.arg, slot->batch,
 					piece->bytes, &marks);
+	slot->cost = clock_coarse_ms() - begin;
 	finish(s, slot, r, marks);
 	return r;
 }

@@ -4,12 +4,26 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "fs/engine/pool.h"
 #include "fs/engine/slot.h"
 #include "fs/memory/budget.h"
 #include "fs/util/rng.h"
 #include "tests/unit/t.h"
+
+/* The clock, so many seconds later. */
+static _Atomic time_t later_s;
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	long r = syscall(SYS_clock_gettime, clock, t);
+
+	t->tv_sec += atomic_load(&later_s);
+	return (int)r;
+}
 
 enum { MIB = 1 << 20, BATCHES = 12, THREADS = 6, ROUNDS = 400 };
 
@@ -23,6 +37,7 @@ struct fixture {
 	struct rng rng;	     /* of failures; any thread's */
 	pthread_mutex_t lock;
 	unsigned fails_of; /* one in so many; 0: none */
+	int takes_s;	   /* seconds to assemble a batch, or 0 */
 };
 
 /* A batch of which nothing but the size matters. */
@@ -54,6 +69,7 @@ static int assemble(void *arg, const struct batch *batch, void *buf,
 	struct fixture *f = arg;
 
 	CHECK(!atomic_load(&f->is_held));
+	atomic_fetch_add(&later_s, f->takes_s);
 	memset(buf, (int)batch->key.number, batch->vfile.size);
 	atomic_fetch_add(&f->assembled, 1);
 	for (int i = 0; i < 4; i++)
@@ -547,6 +563,28 @@ static void what_was_begun_is_kept(void)
 	tear_down(&f);
 }
 
+/* Its reader is waited for as long as another try would take, up to 5 s. */
+static void what_took_long_is_kept_longer(void)
+{
+	struct fixture f;
+
+	set_up(&f, 2 * MIB, true, MIB);
+	f.takes_s = 3;
+	begin(&f, 0);
+	atomic_fetch_add(&later_s, 2);
+	CHECK(slots_prepare(f.slots, f.batches[1]) == -EAGAIN);
+	atomic_fetch_add(&later_s, 2);
+	CHECK(!slots_prepare(f.slots, f.batches[1]));
+	f.takes_s = 60;
+	touch(&f, 1);
+	begin(&f, 0);
+	atomic_fetch_add(&later_s, 6);
+	CHECK(!slots_prepare(f.slots, f.batches[1]));
+	tear_down(&f);
+	/* Timed waits of other tests take the time of this clock. */
+	atomic_store(&later_s, 0);
+}
+
 static void who_leaves_early_is_not_waited_for(void)
 {
 	struct fixture f;
@@ -593,6 +631,7 @@ int main(void)
 	who_has_not_come_for_longest_makes_room();
 	what_was_read_to_its_end_makes_room();
 	what_was_begun_is_kept();
+	what_took_long_is_kept_longer();
 	who_leaves_early_is_not_waited_for();
 	who_never_comes_for_the_rest_holds_nobody_up();
 	return 0;
