@@ -311,7 +311,10 @@ static int run_output(struct step *s, const struct step_plan *plan,
 	int r;
 
 	if (v.error) {
-		describe(s, o->field, row, strerror(v.error), failure);
+		describe(s, o->field, row,
+			 v.error == BETON_ECORRUPT ? "its metadata are damaged" :
+						     strerror(v.error),
+			 failure);
 		return -v.error;
 	}
 	if (s->outputs[i].is_column)

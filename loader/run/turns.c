@@ -6,6 +6,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "loader/feed/feed.h"
 #include "loader/gpu/cuda.h"
 
 void turns_push_range(struct ring *ring, const char *name)
@@ -112,6 +113,21 @@ int turn_take_free(struct ring *ring, struct turn **out)
 	return r;
 }
 
+/* The next step for a user, for errors that have one. */
+static const char *advice(const struct feed *feed, int error)
+{
+	const bool is_mount = feed->ops == &feed_mount;
+
+	if (error == -ENOMEM)
+		return "; use smaller batches, or a larger cache_size";
+	if (is_mount && error == -ESTALE)
+		return "; another dataset is mounted there: mount the previous "
+		       "one again, or open another loader";
+	if (is_mount && (error == -ENOENT || error == -ENOTCONN))
+		return "; check that the dataset is mounted there";
+	return "";
+}
+
 void turns_explain_error(const struct ring *ring, int error, bool by_device,
 			 char *out, size_t size)
 {
@@ -121,7 +137,8 @@ void turns_explain_error(const struct ring *ring, int error, bool by_device,
 	if (d && (by_device || cuda_is_lost(device_cuda(d))))
 		cuda_failure(device_cuda(d), out, size);
 	if (!*out)
-		snprintf(out, size, "%s", strerror(-error));
+		snprintf(out, size, "%s%s", strerror(-error),
+			 advice(ring->options.feed, error));
 }
 
 void turns_give_up(struct ring *ring, int error)
