@@ -200,7 +200,8 @@ static int size_from_table(struct dataset *ds, struct value *v,
 	if (!r)
 		r = alloc_size(ds->alloc, v->off, &v->size);
 	if (r == -ENOENT) {
-		*why = "no allocation at its offset";
+		*why = "the allocation table lacks it: the file is damaged or "
+		       "cut off";
 		return -BETON_ECORRUPT;
 	}
 	return r;
@@ -253,7 +254,9 @@ int dataset_value(struct dataset *ds, uint32_t field, uint64_t sample,
 			  "%s: sample %llu field %s: %s (%llu bytes at %llu)",
 			  ds->source->path, (unsigned long long)sample,
 			  ds->format.fields[field].stem, why,
-			  (unsigned long long)v.size,
+			  v.size == VALUE_SIZE_IN_TABLE
+				  ? 0ULL
+				  : (unsigned long long)v.size,
 			  (unsigned long long)v.off);
 	if (!r)
 		*out = v;

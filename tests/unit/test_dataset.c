@@ -169,7 +169,7 @@ static void hurt_pointers_are_refused_with_one_line(void)
 		unsigned at; /* of the pointer in its metadata */
 		const char *word;
 	} table[] = {
-		{ MADE_JPG, 5, "field jpg: no allocation" },
+		{ MADE_JPG, 5, "field jpg: the allocation table lacks it" },
 		{ MADE_RAW, 5, "field raw: its bytes are not inside" },
 		{ MADE_BYTES, 0, "field bytes: its bytes are not inside" },
 		{ MADE_BYTES, 8, "field bytes" },
