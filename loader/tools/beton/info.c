@@ -68,6 +68,22 @@ static bool is_directory(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
+/* Why a directory is not a dataset's: also in words of what to do. */
+static const char *why_not(const struct subject *s, int error)
+{
+	char name[PATH_SIZE];
+
+	snprintf(name, sizeof(name), "%s/.betonfs", s->path);
+	if (error == ENOENT && is_directory(name))
+		return "a mount of several datasets: name one of its "
+		       "directories";
+	if (error == ENOENT)
+		return "a directory, and no mount of betonfs";
+	if (error == ENOTCONN)
+		return "its daemon has died: mount the dataset again";
+	return strerror(error);
+}
+
 static int open_mount(struct subject *s)
 {
 	char name[PATH_SIZE];
@@ -75,10 +91,10 @@ static int open_mount(struct subject *s)
 
 	snprintf(name, sizeof(name), "%s/dataset.json", s->path);
 	if (access(name, R_OK)) {
-		log_error(s->log,
-			  "%s: a directory, and no mount of betonfs: %s",
-			  s->path, strerror(errno));
-		return -errno;
+		int r = errno;
+
+		log_error(s->log, "%s: %s", s->path, why_not(s, r));
+		return -r;
 	}
 	s->schema = json_load_file(name, 0, &error);
 	if (s->schema)
