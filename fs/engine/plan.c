@@ -24,6 +24,9 @@ enum {
 	   level with them again. */
 	DRIFT = 16,
 	RUN_BYTES = 1 << 20,
+	/* Reads that are under way for readers that wait: each needs memory of
+	   its own, and a batch may have millions of samples. */
+	READS_MAX = 256,
 	/* The part of the cache that the plan leaves free: 1/8. */
 	SPARE = 8,
 };
@@ -45,6 +48,7 @@ struct plan {
 	_Atomic uint64_t room; /* bytes of the cache */
 	pthread_mutex_t lock;  /* guards the members below */
 	pthread_cond_t changed;
+	pthread_cond_t read; /* a read has ended */
 	struct reader readers[READERS_MAX];
 	size_t num_readers;
 	uint64_t ids;
@@ -245,6 +249,7 @@ void plan_read_done(void *plan, uint64_t reader, uint64_t bytes)
 		r->counts.read_bytes += bytes;
 	}
 	pthread_cond_signal(&p->changed);
+	pthread_cond_broadcast(&p->read);
 }
 
 void plan_wasted(void *plan, uint64_t reader, uint64_t bytes)
@@ -401,6 +406,13 @@ static uint64_t horizon_of(const struct plan *p, const struct reader *r)
 	return place_of(r) + r->weight * min_u64(far, share_of(p, r));
 }
 
+static void wait_for_reads(struct plan *p, const struct cache *cache)
+{
+	scoped_lock(&p->lock);
+	while (cache_reads(cache) >= READS_MAX)
+		pthread_cond_wait(&p->read, &p->lock);
+}
+
 void plan_fetch(struct plan *p, const struct batch *batch)
 {
 	const struct batch_key *key = &batch->key;
@@ -421,8 +433,10 @@ void plan_fetch(struct plan *p, const struct batch *batch)
 	atomic_store(&batch->vfile.tally->owner, wish.reader);
 	for (uint32_t i = 0; i < batch->rows; i++) {
 		wish.sample = batch->ids[i];
-		if (!cache_has(file, wish.sample / file->per))
-			fetch_run(p, &wish);
+		if (cache_has(file, wish.sample / file->per))
+			continue;
+		wait_for_reads(p, file->cache);
+		fetch_run(p, &wish);
 	}
 }
 
@@ -651,6 +665,7 @@ int plan_open(uint64_t ahead, struct plan **out)
 	p->ahead = ahead;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->changed, NULL);
+	pthread_cond_init(&p->read, NULL);
 	*out = p;
 	return 0;
 }
@@ -688,6 +703,7 @@ void plan_close(struct plan *p)
 		return;
 	for (size_t i = 0; i < p->num_readers; i++)
 		reader_fini(&p->readers[i]);
+	pthread_cond_destroy(&p->read);
 	pthread_cond_destroy(&p->changed);
 	pthread_mutex_destroy(&p->lock);
 	free(p);

@@ -591,6 +591,57 @@ static void more_datasets_than_there_are_places_are_refused(void)
 	dataset_close(ds);
 }
 
+/* --- reads at a time --- */
+
+struct counted {
+	struct fixture f;
+	atomic_uint most; /* reads at a time */
+};
+
+static void count_reads(void *arg, uint64_t owner, uint64_t bytes)
+{
+	struct counted *c = arg;
+	unsigned now = cache_reads(c->f.cache) + 1, most = 0;
+
+	while (now > most &&
+	       !atomic_compare_exchange_weak(&c->most, &most, now))
+		;
+	plan_read_done(c->f.plan, owner, bytes);
+}
+
+static uint64_t never(void *arg, const struct cache_file *file, uint64_t chunk)
+{
+	(void)arg;
+	(void)file;
+	(void)chunk;
+	return CACHE_NEVER;
+}
+
+/* A read needs memory, and a batch may have any number of samples. */
+static void a_large_batch_is_read_in_turns(void)
+{
+	struct counted c = { .most = 0 };
+	struct fixture *f = &c.f;
+
+	f->ds = open_dataset();
+	f->spec = (struct spec){ .order = BETON_ORDER_RANDOM,
+				 .batch = SAMPLES,
+				 .end = SAMPLES };
+	CHECK(!plan_open(1 << 20, &f->plan));
+	CHECK(!cache_open(&(struct cache_options){ .limit = 8 * LIMIT,
+						   .next_use = never,
+						   .read_done = count_reads,
+						   .wasted = ignore_bytes,
+						   .arg = &c },
+			  &f->cache));
+	CHECK(!cache_add(f->cache, f->ds));
+	f->file = (struct cache_file *)f->ds->payloads;
+	plan_set_room(f->plan, 8 * LIMIT);
+	read_batch(f, &f->spec, 0, 0);
+	CHECK(atomic_load(&c.most) <= 256);
+	tear_down(f);
+}
+
 /* --- threads --- */
 
 struct job {
@@ -646,6 +697,7 @@ int main(void)
 	long_runs_are_located_in_pieces();
 	more_datasets_than_there_are_places_are_refused();
 	jobs_share_a_cache();
+	a_large_batch_is_read_in_turns();
 	silent_readers_leave_their_share();
 	return 0;
 }
