@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <utlist.h>
 
 #include "fs/memory/budget.h"
@@ -41,6 +42,10 @@ struct pool {
 
 /* --- one piece --- */
 
+/*
+ * Without the rights of others, who could keep an O_PATH descriptor, which the
+ * kernel does not count, and open the memory later by way of /proc.
+ */
 static int open_memory(uint64_t capacity)
 {
 	const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -48,7 +53,7 @@ static int open_memory(uint64_t capacity)
 
 	if (fd < 0 && errno == EINVAL)
 		fd = memfd_create("beton-batch", flags);
-	if (fd >= 0 && ftruncate(fd, (off_t)capacity)) {
+	if (fd >= 0 && (fchmod(fd, 0600) || ftruncate(fd, (off_t)capacity))) {
 		close(fd);
 		fd = -1;
 	}

@@ -105,6 +105,7 @@ static const struct call calls[] = {
 	/* Memory of batches. It is opened again through /proc/self/fd: without
 	   landlock, so is any file that the daemon may write, and no other. */
 	CALL(memfd_create),
+	CALL_IF(fchmod, 1, ~0u, 0600),
 	CALL(ftruncate),
 	CALL(fallocate),
 	CALL_IF(openat, 2, ~0u, O_RDWR | O_CLOEXEC),

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fs/engine/pool.h"
@@ -299,6 +303,46 @@ static void a_descriptor_counts_as_a_mapping(void)
 	pool_close(pool);
 }
 
+/* Another user who was lent the memory: an O_PATH descriptor counts as no user
+   of it, and must not open it later. Returns whether it does. */
+static bool opens_later(int fd)
+{
+	char path[64];
+	int kept;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	kept = open(path, O_PATH | O_CLOEXEC);
+	CHECK(kept >= 0);
+	close(fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", kept);
+	return open(path, O_RDONLY | O_CLOEXEC) >= 0;
+}
+
+static void lent_memory_is_not_opened_again(void)
+{
+	struct pool *pool = pool_of(64 * MIB);
+	struct piece *p = take(pool, 2 * MIB);
+	struct stat st;
+	int fd, status;
+	pid_t child;
+
+	if (!pool_lend(pool, p, PEER, &fd)) {
+		CHECK(!fstat(fd, &st) && (st.st_mode & 0777) == 0600);
+		child = geteuid() ? -1 : fork();
+		if (!child)
+			_exit(setresgid(PEER, PEER, PEER) ||
+			      setgroups(0, NULL) ||
+			      setresuid(PEER, PEER, PEER) || opens_later(fd));
+		if (child > 0) {
+			CHECK(waitpid(child, &status, 0) == child);
+			CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+		}
+		close(fd);
+	}
+	pool_give(pool, &p);
+	pool_close(pool);
+}
+
 static void abandoned_memory_stays_charged_while_it_is_mapped(void)
 {
 	struct budget *budget = budget_of(32 * MIB);
@@ -538,6 +582,7 @@ int main(void)
 	all_memory_is_charged();
 	lent_memory_keeps_its_readers();
 	a_descriptor_counts_as_a_mapping();
+	lent_memory_is_not_opened_again();
 	abandoned_memory_stays_charged_while_it_is_mapped();
 	mapped_memory_is_used_again();
 	a_pool_that_is_closed_charges_nobody();

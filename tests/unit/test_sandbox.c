@@ -187,6 +187,7 @@ static void rare_parts_of_the_kernel_are_closed(void)
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		CHECK_REFUSED(syscall(numbers[i], 0, 0, 0, 0, 0, 0));
 	CHECK_REFUSED(prctl(PR_SET_KEEPCAPS, 1));
+	CHECK_REFUSED(fchmod(file, 0666));
 	/* F_SETOWN would have the kernel send signals. */
 	CHECK_REFUSED(fcntl(caller, F_SETOWN, victim));
 #ifdef __x86_64__
