@@ -76,7 +76,7 @@ struct source {
 	const struct source_ops *ops;
 	char *path;
 	struct log *log;
-	struct stat stat; /* of the file when it was opened */
+	struct stat stat; /* when it was opened; the mode is acl_mode() */
 	/*
 	 * Requests that went to the device, not to the page cache. Here
 	 * room_wait_ns is the wait for one of the threads that read.

@@ -9,6 +9,7 @@
 #include <utlist.h>
 
 #include "fs/dataset/source.h"
+#include "fs/util/acl.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
@@ -396,6 +397,7 @@ static int open_regular(const char *path, struct stat *st, int *fd)
 	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (*fd < 0 || fstat(*fd, st))
 		return -errno;
+	st->st_mode = acl_mode(*fd, st->st_mode);
 	if (S_ISDIR(st->st_mode))
 		return -EISDIR;
 	return S_ISREG(st->st_mode) ? 0 : -BETON_ENOTBETON;
