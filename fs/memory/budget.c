@@ -18,8 +18,12 @@ enum {
 	 * packet buffers (Choudhury and Hahne, 1998), with alpha = 7.
 	 */
 	PIN_ALPHA = 7,
-	/* Bulk purposes leave 1/RESERVE_PART for the others. */
+	/* Requests of ranks 1 and 2 leave these parts for those before them. */
 	RESERVE_PART = 16,
+	LARGE_RESERVE_PART = 4,
+	/* A request of rank 2 counts as small up to 1/SMALL_PART of the limit.
+	 */
+	SMALL_PART = 64,
 	/* The cache changes its size in steps of 1/STEPS of the limit, because
 	   each step looks at all of its pages. */
 	STEPS = 64,
@@ -41,6 +45,7 @@ struct pins {
 /* A thread in budget_take(). */
 struct waiter {
 	struct waiter *prev, *next;
+	unsigned rank;
 };
 
 struct reclaimer {
@@ -59,7 +64,7 @@ struct budget {
 	pthread_mutex_t resizing; /* held while resize() runs */
 	pthread_mutex_t lock;	  /* guards the members below */
 	pthread_cond_t given;
-	struct waiter *waiters; /* in the order of arrival */
+	struct waiter *waiters; /* by rank, then in the order of arrival */
 	uint64_t used[BUDGET_USES];
 	uint64_t fixed; /* sum of `used` without the cache */
 	struct pins pins[BUDGET_PINS];
@@ -67,15 +72,15 @@ struct budget {
 };
 
 static const char *const names[BUDGET_USES] = {
-#define NAME(use, name, help, bulk) [use] = (name),
+#define NAME(use, name, help, rank) [use] = (name),
 	BUDGET_ROWS(NAME)
 #undef NAME
 };
 
-static const bool is_bulk[BUDGET_USES] = {
-#define BULK(use, name, help, bulk) [use] = (bulk),
-	BUDGET_ROWS(BULK)
-#undef BULK
+static const unsigned ranks[BUDGET_USES] = {
+#define RANK(use, name, help, rank) [use] = (rank),
+	BUDGET_ROWS(RANK)
+#undef RANK
 };
 
 int budget_open(uint64_t limit, struct log *log, struct budget **out)
@@ -197,18 +202,27 @@ void budget_settle(struct budget *b)
 
 /* --- taking and giving --- */
 
-static uint64_t most_of(const struct budget *b, enum budget_use use)
+static unsigned rank_of(const struct budget *b, enum budget_use use,
+			uint64_t bytes)
 {
+	return ranks[use] == 2 && bytes <= b->limit / SMALL_PART ? 1
+								 : ranks[use];
+}
+
+/* The most that may be in use after a request of this rank. */
+static uint64_t most_of(const struct budget *b, unsigned rank)
+{
+	static const unsigned reserves[] = { 0, RESERVE_PART,
+					     LARGE_RESERVE_PART };
 	uint64_t most = b->limit - b->least;
 
-	return is_bulk[use] ? most - most / RESERVE_PART : most;
+	return rank ? most - most / reserves[rank] : most;
 }
 
 /* The caller holds the lock. */
-static bool has_room(const struct budget *b, enum budget_use use,
-		     uint64_t bytes)
+static bool has_room(const struct budget *b, unsigned rank, uint64_t bytes)
 {
-	uint64_t most = most_of(b, use);
+	uint64_t most = most_of(b, rank);
 
 	return b->fixed <= most && bytes <= most - b->fixed;
 }
@@ -234,50 +248,67 @@ static bool reclaim_bytes(struct budget *b, uint64_t bytes)
 
 /* Whether this thread's turn has come and there is room, now or after kept
    memory was freed. Called with the lock held, which it may drop meanwhile. */
-static bool get_room(struct budget *b, const struct waiter *me,
-		     enum budget_use use, uint64_t bytes)
+static bool get_room(struct budget *b, const struct waiter *me, uint64_t bytes)
 {
 	while (b->waiters == me) {
-		if (has_room(b, use, bytes))
+		if (has_room(b, me->rank, bytes))
 			return true;
 		if (!reclaim_bytes(b, bytes))
-			return has_room(b, use, bytes);
+			return has_room(b, me->rank, bytes);
 	}
 	return false;
 }
 
-static int wait_for_room(struct budget *b, enum budget_use use, uint64_t bytes,
+/* Behind all of its rank, before those of higher ranks. */
+static void get_in_line(struct budget *b, struct waiter *me)
+{
+	struct waiter *next = b->waiters;
+
+	while (next && next->rank <= me->rank)
+		next = next->next;
+	if (next)
+		DL_PREPEND_ELEM(b->waiters, next, me);
+	else
+		DL_APPEND(b->waiters, me);
+}
+
+static int wait_for_room(struct budget *b, unsigned rank, uint64_t bytes,
 			 uint32_t wait_ms)
 {
 	struct timespec end = clock_in_ms(wait_ms);
+	struct waiter me = { .rank = rank };
 	bool got, is_late = false;
-	struct waiter me;
 
 	b->waits++;
-	if (is_bulk[use])
-		DL_APPEND(b->waiters, &me);
-	else
-		DL_PREPEND(b->waiters, &me);
-	while (!(got = get_room(b, &me, use, bytes)) && !is_late)
+	get_in_line(b, &me);
+	while (!(got = get_room(b, &me, bytes)) && !is_late)
 		is_late = pthread_cond_timedwait(&b->given, &b->lock, &end);
 	DL_DELETE(b->waiters, &me);
 	pthread_cond_broadcast(&b->given);
 	return got ? 0 : -ENOMEM;
 }
 
+/* Rank 0 waits for no others. The caller holds the lock. */
+static bool is_line_before(const struct budget *b, unsigned rank)
+{
+	return rank && b->waiters && b->waiters->rank <= rank;
+}
+
 int budget_take(struct budget *b, enum budget_use use, uint64_t bytes,
 		uint32_t wait_ms)
 {
 	uint64_t fixed;
+	unsigned rank;
 	int r = 0;
 
 	if (!b)
 		return 0;
+	rank = rank_of(b, use, bytes);
 	pthread_mutex_lock(&b->lock);
-	if (bytes > most_of(b, use))
+	if (bytes > most_of(b, rank))
 		r = -ENOMEM;
-	else if ((b->waiters && is_bulk[use]) || !has_room(b, use, bytes))
-		r = wait_for_room(b, use, bytes, wait_ms);
+	else if (is_line_before(b, rank) || !has_room(b, rank, bytes))
+		r = wait_for_room(b, rank, bytes, wait_ms);
 	if (r)
 		b->refused++;
 	else
@@ -293,7 +324,7 @@ int budget_take(struct budget *b, enum budget_use use, uint64_t bytes,
 			  "give the mount a larger cache_size",
 			  (unsigned long long)bytes, names[use],
 			  (unsigned long long)fixed,
-			  (unsigned long long)most_of(b, use));
+			  (unsigned long long)most_of(b, 0));
 	return r;
 }
 

@@ -26,10 +26,12 @@ struct budget;
 struct log;
 
 /*
- * A row for each purpose: number, name in statistics, what it is, and 1 if it
- * takes many bytes at once. Those leave a small part of the limit for the
- * others, which need not wait behind them either: a mount that is full of
- * batches still finds names and opens files.
+ * A row for each purpose: number, name in statistics, what it is, and its rank.
+ * Purposes of rank 0 take few bytes at once. Each further rank leaves a part of
+ * the limit for those before it, which need not wait behind it either: a mount
+ * that is full of batches still finds names and opens files, and one that lays
+ * out huge batches for one reader still delivers batches to others. A small
+ * request of rank 2 counts as one of rank 1.
  */
 /* clang-format off */
 #define BUDGET_ROWS(row)                                                       \
@@ -37,8 +39,8 @@ struct log;
 	row(BUDGET_COLD, "cold", "compressed pages of its cold tier", 1)       \
 	row(BUDGET_SLOTS, "slots", "batches in use or ready for use", 1)       \
 	row(BUDGET_ABANDONED, "abandoned", "batches that only others map", 1)  \
-	row(BUDGET_LAYOUTS, "layouts", "places of values in batch files", 1)   \
-	row(BUDGET_INDEXES, "indexes", "groups of samples for by/", 1)         \
+	row(BUDGET_LAYOUTS, "layouts", "places of values in batch files", 2)   \
+	row(BUDGET_INDEXES, "indexes", "groups of samples for by/", 2)         \
 	row(BUDGET_FILES, "files", "open files and texts that they show", 0)   \
 	row(BUDGET_NAMES, "names", "sampling specs and epochs by name", 0)     \
 	row(BUDGET_CONNECTIONS, "connections", "loaders and their requests", 0)

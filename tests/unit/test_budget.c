@@ -127,6 +127,7 @@ static void kept_memory_is_freed_first(void)
 struct customer {
 	struct budget *budget;
 	pthread_t thread;
+	enum budget_use use;
 	uint64_t bytes;
 	atomic_int result; /* 1: none yet */
 };
@@ -135,7 +136,7 @@ static void *buy(void *arg)
 {
 	struct customer *c = arg;
 
-	c->result = budget_take(c->budget, BUDGET_SLOTS, c->bytes, LONG_MS);
+	c->result = budget_take(c->budget, c->use, c->bytes, LONG_MS);
 	return NULL;
 }
 
@@ -150,7 +151,9 @@ static void wait_for_waits(struct budget *b, uint64_t n)
 
 static void start_customer(struct customer *c, struct budget *b, uint64_t bytes)
 {
-	*c = (struct customer){ .budget = b, .bytes = bytes, .result = 1 };
+	*c = (struct customer){
+		.budget = b, .use = BUDGET_SLOTS, .bytes = bytes, .result = 1
+	};
 	CHECK(!pthread_create(&c->thread, NULL, buy, c));
 }
 
@@ -193,6 +196,28 @@ static void small_purposes_have_a_reserve(void)
 	budget_give(b, BUDGET_SLOTS, 100);
 	CHECK(budget_take(b, BUDGET_NAMES, 0, 0) == 0);
 	budget_give(b, BUDGET_NAMES, LIMIT - BULK);
+	CHECK(!pthread_join(large.thread, NULL) && !large.result);
+	budget_close(b);
+}
+
+/* Readers who look up huge batches are in no other reader's way. */
+static void large_layouts_leave_room_for_batches(void)
+{
+	struct budget *b = new_budget();
+	struct customer large = { .budget = b,
+				  .use = BUDGET_LAYOUTS,
+				  .bytes = LIMIT / 2,
+				  .result = 1 };
+
+	CHECK(!budget_take(b, BUDGET_LAYOUTS, LIMIT - LIMIT / 4, 0));
+	CHECK(budget_take(b, BUDGET_LAYOUTS, STEP + 1, 0) == -ENOMEM);
+	CHECK(budget_take(b, BUDGET_INDEXES, STEP + 1, 0) == -ENOMEM);
+	CHECK(!pthread_create(&large.thread, NULL, buy, &large));
+	wait_for_waits(b, 3);
+	CHECK(!budget_take(b, BUDGET_SLOTS, 10 * STEP, 0));
+	CHECK(!budget_take(b, BUDGET_LAYOUTS, STEP, 0));
+	CHECK(large.result == 1);
+	budget_give(b, BUDGET_LAYOUTS, LIMIT - LIMIT / 4);
 	CHECK(!pthread_join(large.thread, NULL) && !large.result);
 	budget_close(b);
 }
@@ -296,6 +321,7 @@ int main(void)
 	kept_memory_is_freed_first();
 	waiting_is_in_turn();
 	small_purposes_have_a_reserve();
+	large_layouts_leave_room_for_batches();
 	waiting_ends();
 	a_part_is_left_for_each_user();
 	each_kind_of_pins_has_its_part();
