@@ -232,9 +232,40 @@ static void unpin_piece(const struct pool *pool, const struct piece *p)
 			     p->borrowers[i], p->capacity);
 }
 
+/* Each borrower's part of unused memory, which they may share. */
+static uint64_t part_of(const struct piece *p)
+{
+	return p->capacity / p->num_borrowers;
+}
+
+/*
+ * Charges users for unused memory that their processes still map: it is in the
+ * way of batches of other sizes and for other readers. It is only charged while
+ * it is unused, because the hand-over charges who holds it otherwise.
+ */
+static void pin_unused(const struct pool *pool, struct piece *p)
+{
+	if (is_alone(p)) {
+		p->num_borrowers = 0;
+		return;
+	}
+	for (unsigned i = 0; i < p->num_borrowers; i++)
+		budget_pin(pool->options.budget, BUDGET_PIN_BATCHES,
+			   p->borrowers[i], part_of(p), true);
+	p->is_pinned = true;
+}
+
+static void unpin_unused(const struct pool *pool, struct piece *p)
+{
+	for (unsigned i = 0; p->is_pinned && i < p->num_borrowers; i++)
+		budget_unpin(pool->options.budget, BUDGET_PIN_BATCHES,
+			     p->borrowers[i], part_of(p));
+	p->is_pinned = false;
+}
+
 void pool_close(struct pool *pool)
 {
-	const struct piece *p;
+	struct piece *p;
 
 	if (!pool)
 		return;
@@ -246,6 +277,10 @@ void pool_close(struct pool *pool)
 	DL_FOREACH(pool->abandoned, p)
 	{
 		unpin_piece(pool, p);
+	}
+	DL_FOREACH(pool->unused, p)
+	{
+		unpin_unused(pool, p);
 	}
 	free_all(pool->abandoned);
 	free_all(pool->unused);
@@ -269,14 +304,17 @@ static bool same_readers(const struct pool_readers *a,
 }
 
 /* Whether the piece may hold a batch for these readers. */
-static bool may_hold(struct piece *p, const struct pool_readers *readers)
+static bool may_hold(const struct piece *p, const struct pool_readers *readers)
 {
-	if (!p->num_borrowers || same_readers(&p->readers, readers))
-		return true;
-	if (!is_alone(p))
-		return false;
-	p->num_borrowers = 0;
-	return true;
+	return same_readers(&p->readers, readers) || is_alone(p);
+}
+
+/* Takes a piece out of the list of unused ones. */
+static void take_out(struct pool *pool, struct piece *p)
+{
+	unpin_unused(pool, p);
+	DL_DELETE(pool->unused, p);
+	pool->stats.unused--;
 }
 
 static struct piece *take_unused(struct pool *pool, uint64_t needed,
@@ -289,8 +327,9 @@ static struct piece *take_unused(struct pool *pool, uint64_t needed,
 		if (p->capacity < needed || p->capacity > 2 * needed ||
 		    !may_hold(p, readers))
 			continue;
-		DL_DELETE(pool->unused, p);
-		pool->stats.unused--;
+		take_out(pool, p);
+		if (is_alone(p))
+			p->num_borrowers = 0;
 		return p;
 	}
 	return NULL;
@@ -311,8 +350,7 @@ static void abandon_piece(struct pool *pool, struct piece *p)
 
 static void take_unused_out(struct pool *pool, struct piece *p)
 {
-	DL_DELETE(pool->unused, p);
-	pool->stats.unused--;
+	take_out(pool, p);
 	pool->stats.bytes -= p->capacity;
 	count_piece(pool, p, -1);
 }
@@ -357,11 +395,17 @@ static struct piece *make_room(struct pool *pool, uint64_t more)
 	return out;
 }
 
-/* Takes abandoned pieces out that no other process has any more. */
+/* Takes abandoned pieces out that no other process has any more. Nobody is
+   charged for such unused ones either. */
 static struct piece *find_returned(struct pool *pool)
 {
 	struct piece *out = NULL, *p, *next;
 
+	DL_FOREACH(pool->unused, p)
+	{
+		if (p->is_pinned && is_alone(p))
+			unpin_unused(pool, p);
+	}
 	DL_FOREACH_SAFE(pool->abandoned, p, next)
 	{
 		if (!is_alone(p))
@@ -489,6 +533,7 @@ void pool_give(struct pool *pool, struct piece **piece)
 	if (!p)
 		return;
 	pthread_mutex_lock(&pool->lock);
+	pin_unused(pool, p);
 	DL_PREPEND(pool->unused, p);
 	pool->stats.unused++;
 	too_much = shrink_unused(pool, pool->options.keep);

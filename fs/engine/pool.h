@@ -51,6 +51,7 @@ struct piece {
 	 */
 	uid_t borrowers[PIECE_BORROWERS];
 	unsigned num_borrowers;
+	bool is_pinned; /* by them, while it is unused */
 };
 
 struct pool_options {
@@ -71,7 +72,8 @@ void pool_close(struct pool *pool);
  */
 int pool_take(struct pool *pool, uint64_t size,
 	      const struct pool_readers *readers, struct piece **out);
-/* Gives a piece back and clears the caller's pointer; takes NULL. */
+/* Gives a piece back and clears the caller's pointer; takes NULL. As long as
+   other processes have it and no batch needs it, their users pin its bytes. */
 void pool_give(struct pool *pool, struct piece **piece);
 
 /*

@@ -381,6 +381,66 @@ static void abandoned_memory_stays_charged_while_it_is_mapped(void)
 
 /* A loader keeps its mappings for the next batches. If the daemon gave such
    memory up, it would be charged for it and could not use it. */
+static uint64_t pinned_in(struct budget *budget)
+{
+	struct budget_stats stats;
+
+	budget_stats(budget, &stats);
+	return stats.pinned;
+}
+
+/* A user who gives memory back and goes on mapping it could fill the pool. */
+static void unused_memory_is_charged_to_those_who_map_it(void)
+{
+	struct budget *budget = budget_of(32 * MIB);
+	const struct pool_options options = { 16 * MIB, 16 * MIB, budget };
+	struct pool *pool;
+	struct piece *p, *small;
+	void *seen;
+
+	CHECK(!pool_open(&options, &pool));
+	p = take(pool, 8 * MIB);
+	seen = map_lent(pool, p, PEER);
+	if (seen) {
+		munmap(map_lent(pool, p, PEER + 1), 8 * MIB);
+		CHECK(!pinned_in(budget));
+		pool_give(pool, &p);
+		CHECK(pinned_in(budget) == 8 * MIB);
+		p = take(pool, 8 * MIB);
+		CHECK(!pinned_in(budget));
+		pool_give(pool, &p);
+		CHECK(pinned_in(budget) == 8 * MIB);
+		munmap(seen, 8 * MIB);
+		small = take(pool, 2 * MIB);
+		CHECK(!pinned_in(budget));
+		pool_give(pool, &small);
+	}
+	pool_give(pool, &p);
+	pool_close(pool);
+	CHECK(!pinned_in(budget));
+	budget_close(budget);
+}
+
+/* Its users have it beyond the end of the pool. */
+static void unused_memory_is_charged_until_the_end(void)
+{
+	struct budget *budget = budget_of(32 * MIB);
+	const struct pool_options options = { 16 * MIB, 16 * MIB, budget };
+	struct pool *pool;
+	struct piece *p;
+	void *seen;
+
+	CHECK(!pool_open(&options, &pool));
+	p = take(pool, 8 * MIB);
+	seen = map_lent(pool, p, PEER);
+	pool_give(pool, &p);
+	pool_close(pool);
+	CHECK(!pinned_in(budget));
+	budget_close(budget);
+	if (seen)
+		munmap(seen, 8 * MIB);
+}
+
 static void mapped_memory_is_used_again(void)
 {
 	struct budget *budget = budget_of(12 * MIB);
@@ -584,6 +644,8 @@ int main(void)
 	a_descriptor_counts_as_a_mapping();
 	lent_memory_is_not_opened_again();
 	abandoned_memory_stays_charged_while_it_is_mapped();
+	unused_memory_is_charged_to_those_who_map_it();
+	unused_memory_is_charged_until_the_end();
 	mapped_memory_is_used_again();
 	a_pool_that_is_closed_charges_nobody();
 	lent_memory_makes_room_for_others();
