@@ -32,6 +32,8 @@ enum {
 	   the kernel takes this twice. An answer needs 768, or more on other
 	   machines, and each of HANDOVER_REQUESTS_MAX requests has one. */
 	UNREAD_BYTES = 48 << 10,
+	/* All connections take 1/BUDGET_PART of the budget. */
+	BUDGET_PART = 8,
 };
 
 struct connection {
@@ -539,6 +541,15 @@ unsigned connections_of(const struct handover_shared *h, uid_t uid)
 		n += c->peer.uid == uid;
 	}
 	return n;
+}
+
+uint64_t connections_most(const struct handover_shared *h)
+{
+	struct budget_stats stats;
+
+	budget_stats(h->budget, &stats);
+	return stats.limit ? stats.limit / BUDGET_PART / connection_bytes
+			   : UINT64_MAX;
 }
 
 /* A request whose layout or whose batch is done. */

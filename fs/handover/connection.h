@@ -25,6 +25,8 @@ void connection_read(struct connection *connection);
 int connections_expire(struct handover_shared *shared);
 
 unsigned connections_of(const struct handover_shared *shared, uid_t uid);
+/* How many fit into their part of the budget. */
+uint64_t connections_most(const struct handover_shared *shared);
 
 /* Answers all finished requests; may close connections. */
 void connections_answer(struct handover_shared *shared);

@@ -55,7 +55,8 @@ static bool is_welcome(struct handover *h, const struct peer *peer)
 static bool is_there_place(const struct handover *h, uid_t uid)
 {
 	const struct handover_shared *s = &h->shared;
-	unsigned left = HANDOVER_CONNECTIONS_MAX - s->num_connections;
+	uint64_t most = min_u64(HANDOVER_CONNECTIONS_MAX, connections_most(s));
+	uint64_t left = most - min_u64(most, s->num_connections);
 
 	return left && connections_of(s, uid) < max_u64(left, USER_MIN);
 }

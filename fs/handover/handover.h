@@ -19,7 +19,8 @@
 #include "fs/namespace/ns.h"
 
 enum {
-	/* Of all users. One user gets half of the places that are free. */
+	/* Of all users; fewer if the budget is small. One user gets half of
+	   the places that are free. */
 	HANDOVER_CONNECTIONS_MAX = 512,
 	HANDOVER_NAME_SIZE = 64,
 };

@@ -15,6 +15,7 @@
 
 #include "fs/engine/handover_message.h"
 #include "fs/handover/peer.h"
+#include "fs/memory/budget.h"
 #include "fs/order/spec_text.h"
 #include "fs/util/rng.h"
 #include "loader/feed/handover_client.h"
@@ -611,6 +612,29 @@ static void more_connections_than_there_may_be_are_refused(void)
 	tear_down(&f);
 }
 
+/* Connections leave the budget to what they are for. */
+static void a_small_budget_has_fewer_connections(void)
+{
+	struct budget_stats stats;
+	struct budget *budget;
+	struct fixture f;
+	int fds[256];
+
+	CHECK(!budget_open(16 << 20, NULL, &budget));
+	set_up_with(&f, (struct handover_options){ .max_bytes = 64 << 20,
+						   .budget = budget });
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		fds[i] = connect_raw(&f);
+	CHECK(is_cut_off(fds[ARRAY_LEN(fds) - 1]));
+	hello(fds[0]);
+	budget_stats(budget, &stats);
+	CHECK(stats.used[BUDGET_CONNECTIONS] <= 2 << 20);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		close(fds[i]);
+	tear_down(&f);
+	budget_close(budget);
+}
+
 enum { SILENT = 8, FILES = 64 };
 
 static int first_answer(const struct fixture *f, int *fd)
@@ -990,6 +1014,7 @@ int main(void)
 	few_answers_wait_to_be_read();
 	requests_can_be_cancelled_at_any_time();
 	more_connections_than_there_may_be_are_refused();
+	a_small_budget_has_fewer_connections();
 	loaders_that_do_not_read_break_no_other();
 	a_child_keeps_no_connection_alive();
 	peers_that_say_nothing_are_closed();
