@@ -7,8 +7,13 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 
-/* Milliseconds between tries that nothing calls for. */
-enum { LOOK_MS = 50 };
+enum {
+	/* Milliseconds between tries that nothing calls for. */
+	LOOK_MS = 50,
+	/* Milliseconds that a thread holds up those behind it. Memory that is
+	   only in use, and not held, is free by then. */
+	BLOCKS_MS = 500,
+};
 
 void line_init(struct line *l)
 {
@@ -25,6 +30,7 @@ void line_destroy(struct line *l)
 
 void line_enter(struct line *l, struct line_place *me)
 {
+	me->since_ms = clock_coarse_ms();
 	scoped_lock(&l->lock);
 	DL_APPEND(l->places, me);
 }
@@ -37,10 +43,26 @@ void line_leave(struct line *l, struct line_place *me)
 	pthread_cond_broadcast(&l->freed);
 }
 
-bool line_is_first(struct line *l, const struct line_place *me)
+bool line_is_turn(struct line *l, const struct line_place *me)
+{
+	const struct line_place *place;
+	int64_t now = clock_coarse_ms();
+
+	scoped_lock(&l->lock);
+	DL_FOREACH(l->places, place)
+	{
+		if (place == me)
+			return true;
+		if (now - place->since_ms < BLOCKS_MS)
+			return false;
+	}
+	return true;
+}
+
+bool line_is_empty(struct line *l)
 {
 	scoped_lock(&l->lock);
-	return l->places == me;
+	return !l->places;
 }
 
 void line_tell(struct line *l)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that wait in line for memory: who came first is served first. A
- * thread tries while it is the first, and waits until something was freed:
+ * Threads that wait in line for memory: who came first is served first. But a
+ * thread holds up those behind it for half a second only: what it needs may be
+ * held for as long as other processes like, while they need less. A thread
+ * tries when it is its turn, and waits until something was freed:
  *
  *	line_enter(line, &me);
  *	do {
  *		frees = line_frees(line);
- *		if (line_is_first(line, &me) && try())
+ *		if (line_is_turn(line, &me) && try())
  *			break;
  *		line_wait(line, frees);
  *	} while (it is not too late);
@@ -24,6 +26,7 @@
 /* A thread in the line; it owns this. */
 struct line_place {
 	struct line_place *prev, *next;
+	int64_t since_ms; /* when it entered the line */
 };
 
 struct line {
@@ -44,8 +47,10 @@ void line_destroy(struct line *line);
 
 void line_enter(struct line *line, struct line_place *me);
 void line_leave(struct line *line, struct line_place *me);
-/* NULL: whether the line is empty. */
-bool line_is_first(struct line *line, const struct line_place *me);
+/* Whether no thread before this one holds it up. NULL: one that is about to
+   enter the line. */
+bool line_is_turn(struct line *line, const struct line_place *me);
+bool line_is_empty(struct line *line);
 
 /* Something became free: all who wait try again. */
 void line_tell(struct line *line);

@@ -231,7 +231,7 @@ static int no_memory(struct slots *s, const struct batch *batch)
 	return -ENOMEM;
 }
 
-/* Waits until this thread is the first in line and finds memory. */
+/* Waits until it is this thread's turn and it finds memory. */
 static int wait_for_piece(struct slots *s, const struct batch *batch,
 			  const struct line_place *me, struct piece **out)
 {
@@ -242,7 +242,7 @@ static int wait_for_piece(struct slots *s, const struct batch *batch,
 	for (;;) {
 		/* Memory that is freed from here on ends the wait below. */
 		frees = line_frees(&s->line);
-		if (line_is_first(&s->line, me))
+		if (line_is_turn(&s->line, me))
 			r = try_piece(s, batch, false, out);
 		if (r != -ENOSPC)
 			return r;
@@ -271,7 +271,7 @@ static int take_memory(struct slots *s, const struct batch *batch,
 
 	if (align_up(batch->vfile.size, POOL_ALIGN) > s->options.limit)
 		return -EFBIG;
-	if (line_is_first(&s->line, NULL))
+	if (is_ahead ? line_is_empty(&s->line) : line_is_turn(&s->line, NULL))
 		r = try_piece(s, batch, is_ahead, out);
 	if (r != -ENOSPC)
 		return r;

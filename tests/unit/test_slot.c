@@ -11,6 +11,7 @@
 #include "fs/engine/pool.h"
 #include "fs/engine/slot.h"
 #include "fs/memory/budget.h"
+#include "fs/util/clock.h"
 #include "fs/util/rng.h"
 #include "tests/unit/t.h"
 
@@ -395,6 +396,34 @@ static void waiting_is_in_turn(void)
 	tear_down(&f);
 }
 
+/* A batch whose memory others hold does not stop smaller ones for longer than
+   half a second. */
+static void a_batch_in_vain_is_passed(void)
+{
+	atomic_uint served = 0;
+	struct line large;
+	pthread_t thread;
+	struct fixture f;
+	struct slot *a;
+	int64_t begin;
+
+	set_up(&f, 4 * MIB, true, MIB);
+	f.batches[2]->vfile.size = 4 * MIB;
+	a = get(&f, 0);
+	large = (struct line){ &f, 2, &served, 9 };
+	CHECK(!pthread_create(&thread, NULL, stand_in_line, &large));
+	while (!stats_of(&f).waiting)
+		sched_yield();
+	begin = clock_ns();
+	touch(&f, 1);
+	CHECK(clock_ns() - begin < LONG_MS / 4 * 1000000LL);
+	CHECK(slots_prepare(f.slots, f.batches[4]) == -EAGAIN);
+	CHECK(stats_of(&f).waiting == 1 && !atomic_load(&served));
+	slot_put(&a);
+	CHECK(!pthread_join(thread, NULL) && !large.place);
+	tear_down(&f);
+}
+
 static void all_memory_is_charged(void)
 {
 	struct budget_stats stats;
@@ -623,6 +652,7 @@ int main(void)
 	nobody_waits_for_ever();
 	waiting_ends();
 	waiting_is_in_turn();
+	a_batch_in_vain_is_passed();
 	all_memory_is_charged();
 	all_who_wait_hear_of_a_failure_and_the_next_tries_again();
 	samples_that_failed_are_noted();
