@@ -346,7 +346,8 @@ static pid_t start_racer(void)
 
 	if (pid)
 		return pid;
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || setuid(NOBODY))
+	/* In this order: a change of user clears the signal. */
+	if (setuid(NOBODY) || prctl(PR_SET_PDEATHSIG, SIGKILL))
 		_exit(1);
 	umask(0);
 	for (;;)
