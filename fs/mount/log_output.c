@@ -3,17 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "fs/mount/log_file.h"
 #include "fs/mount/watcher.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/thread.h"
@@ -26,39 +24,6 @@ static const int priorities[] = {
 	[BETON_LOG_INFO] = LOG_INFO,
 	[BETON_LOG_DEBUG] = LOG_DEBUG,
 };
-
-/* A file or a character device, such as /dev/null or a terminal. Of pipes only
-   those without a name, which are what /dev/stderr may be: a FIFO blocks
-   whoever opens it, until it is read. */
-static bool is_log(int fd)
-{
-	struct statfs fs;
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return false;
-	return S_ISREG(st.st_mode) || S_ISCHR(st.st_mode) ||
-	       (S_ISFIFO(st.st_mode) && !fstatfs(fd, &fs) &&
-		fs.f_type == PIPEFS_MAGIC);
-}
-
-/* Nothing that the log is written to blocks the daemon. The messages have names
-   and SPECs of all datasets, so they are for the mounting user. */
-static int open_file(const char *path)
-{
-	int fd = open(path,
-		      O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK |
-			      O_NOCTTY,
-		      0600);
-
-	/* A FIFO that is not read, or a socket. */
-	if (fd < 0)
-		return errno == ENXIO ? -EINVAL : -errno;
-	if (is_log(fd))
-		return fd;
-	close(fd);
-	return -EINVAL;
-}
 
 static const char *reason(int r)
 {
@@ -90,7 +55,7 @@ int log_output_open(struct log_output *m, const char *path, struct log *log)
 	m->fd = -1;
 	if (path) {
 		m->path = absolute(path);
-		m->fd = m->path ? open_file(m->path) : -ENOMEM;
+		m->fd = m->path ? log_file_open(m->path) : -ENOMEM;
 		if (m->fd < 0) {
 			log_error(log, "-o log=%s: %s", path, reason(m->fd));
 			return m->fd;

@@ -15,6 +15,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "fs/mount/log_file.h"
 #include "fs/mount/mountpoint.h"
 #include "fs/util/cleanup.h"
 
@@ -127,13 +128,10 @@ static void on_unmount(struct duties *d, const struct request *q)
 
 static void on_open_log(struct duties *d, const struct request *q)
 {
-	cleanup_fd int fd = -1;
+	cleanup_fd int fd = d->log ? log_file_open(d->log) : -EBADF;
 
 	(void)q;
-	if (d->log)
-		fd = open(d->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-			  0644);
-	send_answer(fd >= 0 ? 0 : d->log ? errno : EBADF, fd);
+	send_answer(fd < 0 ? -fd : 0, fd);
 }
 
 /* A thread's ID leads to that thread. */

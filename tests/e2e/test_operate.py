@@ -130,12 +130,26 @@ def test_hangup_opens_the_log_again(data, where, tmp_path):
     for word in ("third", "fourth"):
         os.kill(pid, signal.SIGHUP)
         wait_until(log.exists, "the log to come back")
+        assert not log.stat().st_mode & 0o077
         complain(where, word)
         assert word in log.read_text()
         assert "first" in old.read_text() and "second" in old.read_text()
         assert word not in old.read_text()
         os.rename(log, tmp_path / "log.2")
     assert (where / "samples/000003/label").read_text() == "3\n"
+
+
+def test_a_log_that_became_a_fifo_stops_nothing(data, daemon, tmp_path):
+    log = tmp_path / "log"
+    d = daemon(data.path, "-o", f"log={log}")
+    log.rename(tmp_path / "old")
+    os.mkfifo(log)
+    d.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "neither a file" in (tmp_path / "old").read_text(),
+               "the complaint")
+    complain(d.where, "later")
+    assert "later" in (tmp_path / "old").read_text()
+    assert d.end() == 0
 
 
 def test_a_log_that_cannot_be_opened_again_goes_on(data, daemon, tmp_path):
