@@ -142,6 +142,9 @@ void cache_choose_within(struct cache_choice *t, const struct memory *memory,
 		 names[mode], t->mode == mode ? " as asked" : "", gib(bytes),
 		 gib(memory->available), memory->why);
 	end = why + strlen(why);
+	if (mode == CACHE_OS && t->cache_size)
+		snprintf(end, (size_t)(why + CACHE_WHY_SIZE - end),
+			 "; cache_size needs cache=process, and has no effect");
 	if (mode == CACHE_OS)
 		t->cache_size = t->cold_size = 0;
 	else if (!t->cache_size)

@@ -94,6 +94,7 @@ static void what_fits_is_left_to_the_kernel(void)
 		   1);
 	CHECK(t.mode == CACHE_OS && !t.cache_size && !t.cold_size);
 	CHECK(!strncmp(f.why, "cache os: ", 10) && !f.reads);
+	CHECK(strstr(f.why, "cache_size needs cache=process"));
 	t = choose(&f, (struct cache_choice){ .cold_size = CACHE_COLD_AUTO },
 		   0);
 	CHECK(t.mode == CACHE_OS && !t.cold_size);
@@ -158,6 +159,7 @@ static void who_asks_gets_it(void)
 		   2);
 	CHECK(t.mode == CACHE_OS && !t.cache_size && !t.cold_size);
 	CHECK(strstr(f.why, "cache os as asked: "));
+	CHECK(!strstr(f.why, "has no effect"));
 	f.shrinks = true;
 	t = choose(&f,
 		   (struct cache_choice){ CACHE_PROCESS, 96 * MIB,
