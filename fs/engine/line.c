@@ -10,8 +10,8 @@
 enum {
 	/* Milliseconds between tries that nothing calls for. */
 	LOOK_MS = 50,
-	/* Milliseconds that a thread holds up those behind it. Memory that is
-	   only in use, and not held, is free by then. */
+	/* Milliseconds that a thread holds up those behind it that need far
+	   less. Memory that is only in use, and not held, is free by then. */
 	BLOCKS_MS = 500,
 };
 
@@ -43,6 +43,13 @@ void line_leave(struct line *l, struct line_place *me)
 	pthread_cond_broadcast(&l->freed);
 }
 
+static bool holds_up(const struct line_place *first,
+		     const struct line_place *me, int64_t now)
+{
+	return me->bytes > first->bytes / 2 ||
+	       now - first->since_ms < BLOCKS_MS;
+}
+
 bool line_is_turn(struct line *l, const struct line_place *me)
 {
 	const struct line_place *place;
@@ -53,7 +60,7 @@ bool line_is_turn(struct line *l, const struct line_place *me)
 	{
 		if (place == me)
 			return true;
-		if (now - place->since_ms < BLOCKS_MS)
+		if (holds_up(place, me, now))
 			return false;
 	}
 	return true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads that wait in line for memory: who came first is served first. But a
- * thread holds up those behind it for half a second only: what it needs may be
- * held for as long as other processes like, while they need less. A thread
- * tries when it is its turn, and waits until something was freed:
+ * thread holds up those that need at most half as much for half a second only:
+ * what it needs may be held for as long as other processes like. A thread tries
+ * when it is its turn, and waits until something was freed:
  *
  *	line_enter(line, &me);
  *	do {
@@ -26,6 +26,7 @@
 /* A thread in the line; it owns this. */
 struct line_place {
 	struct line_place *prev, *next;
+	uint64_t bytes;	  /* what it needs; set before line_enter() */
 	int64_t since_ms; /* when it entered the line */
 };
 
@@ -47,8 +48,8 @@ void line_destroy(struct line *line);
 
 void line_enter(struct line *line, struct line_place *me);
 void line_leave(struct line *line, struct line_place *me);
-/* Whether no thread before this one holds it up. NULL: one that is about to
-   enter the line. */
+/* Whether no thread before this one holds it up, which need not be in the line
+   yet. */
 bool line_is_turn(struct line *line, const struct line_place *me);
 bool line_is_empty(struct line *line);
 

@@ -255,7 +255,7 @@ static int wait_for_piece(struct slots *s, const struct batch *batch,
 static int wait_in_line(struct slots *s, const struct batch *batch,
 			struct piece **out)
 {
-	struct line_place me;
+	struct line_place me = { .bytes = batch->vfile.size };
 	int r;
 
 	line_enter(&s->line, &me);
@@ -267,11 +267,12 @@ static int wait_in_line(struct slots *s, const struct batch *batch,
 static int take_memory(struct slots *s, const struct batch *batch,
 		       bool is_ahead, struct piece **out)
 {
+	const struct line_place me = { .bytes = batch->vfile.size };
 	int r = -ENOSPC;
 
 	if (align_up(batch->vfile.size, POOL_ALIGN) > s->options.limit)
 		return -EFBIG;
-	if (is_ahead ? line_is_empty(&s->line) : line_is_turn(&s->line, NULL))
+	if (is_ahead ? line_is_empty(&s->line) : line_is_turn(&s->line, &me))
 		r = try_piece(s, batch, is_ahead, out);
 	if (r != -ENOSPC)
 		return r;
