@@ -171,8 +171,8 @@ static int compile_pipeline(struct beton_loader *l, struct phases *phases)
 {
 	const struct jit_options options = {
 		.log = &l->log,
-		.interrupted = l->interrupted,
-		.interrupted_arg = l->interrupted_arg,
+		.interrupted = l->interrupted.asked,
+		.interrupted_arg = l->interrupted.arg,
 	};
 	char why[LOADER_ERROR_SIZE];
 	int r = phases_compile(phases, &options, why, sizeof(why));
@@ -362,6 +362,7 @@ static int start_loader(struct beton_loader *l, const char *path,
 {
 	struct feed_options options = {
 		.log = &l->log,
+		.interrupted = &l->interrupted,
 		.fake = &l->fake,
 		.delivery = o->delivery,
 		.job = job_name(o),
@@ -400,8 +401,9 @@ static struct beton_loader *create_loader(const struct beton_loader_options *o)
 	log_init(&l->log, on_log, l);
 	l->user_log = o->log;
 	l->user_log_arg = o->log_arg;
-	l->interrupted = o->interrupted;
-	l->interrupted_arg = o->interrupted_arg;
+	l->interrupted = (struct cancel){ .fd = -1,
+					  .asked = o->interrupted,
+					  .arg = o->interrupted_arg };
 	l->workers = o->workers ? o->workers : thread_usable_cpus();
 	return l;
 }

@@ -23,6 +23,7 @@
 #include "loader/run/hook.h"
 #include "loader/run/replay.h"
 #include "loader/run/ring.h"
+#include "loader/util/cancel.h"
 
 enum { LOADER_ERROR_SIZE = 1024 };
 
@@ -31,8 +32,7 @@ struct beton_loader {
 	struct trace *trace; /* NULL: no trace */
 	beton_log_fn *user_log;
 	void *user_log_arg;
-	bool (*interrupted)(void *arg); /* asked while opening; or NULL */
-	void *interrupted_arg;
+	struct cancel interrupted; /* asked while opening */
 	struct feed *feed;
 	struct phases *phases;
 	struct phases *whole;  /* the same pipelines without the part that

@@ -133,9 +133,10 @@ struct beton_loader_options {
 	const char *device;
 	/*
 	 * Makes opening interruptible, which can wait a minute for the C
-	 * compiler. While it waits, the thread in beton_loader_open() calls
-	 * this function up to 20 times a second. If the function returns true,
-	 * the loader ends the compiler, and opening fails with -ECANCELED.
+	 * compiler, and indefinitely for the daemon of a mount. While it waits,
+	 * the thread in beton_loader_open() calls this function up to 20 times
+	 * a second. If the function returns true, the loader ends the compiler
+	 * and abandons reads of the mount, and opening fails with -ECANCELED.
 	 * NULL: opening always waits.
 	 */
 	bool (*interrupted)(void *arg);

@@ -260,12 +260,6 @@ static int fetch(struct feed *base, uint64_t epoch, uint64_t number,
 
 /* --- opening and closing --- */
 
-static bool is_for(const char *path)
-{
-	(void)path;
-	return false;
-}
-
 static void close_feed(struct feed *base)
 {
 	struct fake_feed *feed = (struct fake_feed *)base;
@@ -347,7 +341,6 @@ static int open_feed(const char *path, const struct feed_options *o,
 
 const struct feed_ops feed_fake = {
 	.name = "fake",
-	.is_for = is_for,
 	.open = open_feed,
 	.fetch = fetch,
 	.close = close_feed,

@@ -10,7 +10,7 @@
 #include "loader/feed/fake_text.h"
 
 /* The first feed that accepts a path serves it. A file is the last resort: it
-   reports what is wrong with a path that no feed accepts. */
+   reports what is wrong with a path that no other feed accepts. */
 static const struct feed_ops *const feeds[] = { &feed_mount, &feed_file };
 
 int feed_open(const char *path, const struct feed_options *options,
@@ -19,8 +19,10 @@ int feed_open(const char *path, const struct feed_options *options,
 	if (options->fake->samples)
 		return feed_fake.open(path, options, out);
 	for (size_t i = 0; i < ARRAY_LEN(feeds); i++) {
-		if (feeds[i]->is_for(path))
-			return feeds[i]->open(path, options, out);
+		int r = feeds[i]->open(path, options, out);
+
+		if (r != FEED_OTHER)
+			return r;
 	}
 	return -ENOENT;
 }
@@ -46,6 +48,7 @@ int feed_start(struct feed *feed, const char *spec, const char *subset)
 
 	spec = spec ? spec : "";
 	r = need_subsets(feed, spec, subset);
+	feed->interrupted = NULL;
 	if (r)
 		return r;
 	r = spec_parse(spec, &feed->facts, &feed->spec, why);

@@ -17,11 +17,17 @@
 #include "loader/util/scratch.h"
 #include "loader/util/value.h"
 
+struct cancel;
 struct fake;
 struct feed;
 
+/* open() returns it for a path that another feed serves. */
+enum { FEED_OTHER = 1 };
+
 struct feed_options {
 	struct log *log;
+	/* Asked until feed_start() returns. NULL: never. */
+	struct cancel *interrupted;
 	struct trace *trace; /* for a file's engine; may be NULL */
 	/* Borrowed. Its samples, if it has any, replace those of the path. */
 	const struct fake *fake;
@@ -47,9 +53,8 @@ struct feed_batch {
 
 struct feed_ops {
 	const char *name;
-	/* Whether this feed serves the path. */
-	bool (*is_for)(const char *path);
-	/* Allocates and fills *out, a struct that begins with struct feed. */
+	/* Allocates and fills *out, a struct that begins with struct feed.
+	   FEED_OTHER: this feed does not serve the path. */
 	int (*open)(const char *path, const struct feed_options *options,
 		    struct feed **out);
 	/* Gets a whole batch file; `own` grows as needed. One thread at a time.
@@ -81,6 +86,8 @@ struct feed {
 	const struct feed_ops *ops;
 	bool stopped;
 	struct log *log;
+	/* Of the options, for open() and find_subset(); then NULL. */
+	struct cancel *interrupted;
 	const char *_Atomic delivery; /* of the last batch */
 	/* The reason of "direct", a constant; else NULL. */
 	const char *_Atomic why_direct;
@@ -100,7 +107,7 @@ extern const struct feed_ops feed_mount;
 extern const struct feed_ops feed_fake;
 
 /* Opens the feed that serves the path, or that of synthetic data. Failures are
-   logged. */
+   logged, except for -ECANCELED. */
 int feed_open(const char *path, const struct feed_options *options,
 	      struct feed **out);
 /* Opens the subset ("NAME:FILE" or NULL) and parses the spec (NULL: defaults).

@@ -17,12 +17,6 @@ struct file_feed {
 	uint64_t epoch;
 };
 
-static bool file_is_for(const char *path)
-{
-	(void)path;
-	return true;
-}
-
 static void file_close(struct feed *feed)
 {
 	struct file_feed *f = (struct file_feed *)feed;
@@ -184,7 +178,6 @@ static int file_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 
 const struct feed_ops feed_file = {
 	.name = "file",
-	.is_for = file_is_for,
 	.open = file_open,
 	.fetch = file_fetch,
 	.close = file_close,

@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
 #include "fs/util/thread.h"
+#include "loader/util/cancel.h"
 
 enum {
 	/* Larger reads gain nothing: the kernel cuts them to 1 MiB. */
@@ -23,6 +25,8 @@ enum {
 	STACK_BYTES = 64 << 10,
 	/* A read that is canceled and takes longer is abandoned. */
 	CLOSE_MS = 200,
+	/* Between two questions whether the caller was interrupted. */
+	ASK_MS = 50,
 };
 
 /* The thread sanitizer takes clone() for fork(). */
@@ -47,6 +51,7 @@ struct file_reader {
 	atomic_bool closing;
 	/* Of the request. Between REQUEST_ASKED and REQUEST_DONE they belong to
 	   the process or thread that reads. */
+	file_reader_fn *fn;
 	char path[PATH_MAX];
 	struct buffer buffer;
 	uint64_t size;
@@ -111,8 +116,7 @@ static void serve(struct file_reader *r)
 			wait_for(&r->asked);
 			continue;
 		}
-		r->result =
-			file_reader_read_here(r->path, &r->buffer, &r->size);
+		r->result = r->fn(r->path, &r->buffer, &r->size);
 		atomic_store(&r->state, REQUEST_DONE);
 		sem_post(&r->decided);
 	}
@@ -202,8 +206,23 @@ static bool is_open(struct file_reader *r)
 	       !atomic_load(&r->canceled);
 }
 
-int file_reader_read(struct file_reader *r, const char *path,
-		     struct buffer *into, uint64_t *size)
+/* Waits until `state` or `canceled` may have changed. */
+static void wait_decided(struct file_reader *r, struct cancel *interrupted)
+{
+	struct timespec end = clock_in_ms(ASK_MS);
+
+	if (!interrupted) {
+		wait_for(&r->decided);
+		return;
+	}
+	if (sem_clockwait(&r->decided, CLOCK_MONOTONIC, &end) && is_open(r) &&
+	    cancel_is_asked(interrupted))
+		file_reader_cancel(r);
+}
+
+int file_reader_do(struct file_reader *r, file_reader_fn *fn, const char *path,
+		   struct buffer *into, uint64_t *size,
+		   struct cancel *interrupted)
 {
 	int error = need_thread(r);
 
@@ -214,19 +233,27 @@ int file_reader_read(struct file_reader *r, const char *path,
 	if (snprintf(r->path, sizeof(r->path), "%s", path) >=
 	    (int)sizeof(r->path))
 		return -ENAMETOOLONG;
+	r->fn = fn;
 	r->buffer = *into;
 	*into = (struct buffer){ NULL, 0 };
 	atomic_store(&r->state, REQUEST_ASKED);
 	sem_post(&r->asked);
 	while (is_open(r))
-		wait_for(&r->decided);
-	if (atomic_load(&r->state) != REQUEST_DONE)
+		wait_decided(r, interrupted);
+	/* An interrupted call fails, even if its work was just done. */
+	if (atomic_load(&r->state) != REQUEST_DONE || atomic_load(&r->canceled))
 		return -ECANCELED;
 	atomic_store(&r->state, REQUEST_NONE);
 	*into = r->buffer;
 	r->buffer = (struct buffer){ NULL, 0 };
 	*size = r->size;
 	return r->result;
+}
+
+int file_reader_read(struct file_reader *r, const char *path,
+		     struct buffer *into, uint64_t *size)
+{
+	return file_reader_do(r, file_reader_read_here, path, into, size, NULL);
 }
 
 void file_reader_cancel(struct file_reader *r)
@@ -242,6 +269,18 @@ static void end_thread(struct file_reader *r)
 	sem_post(&r->asked);
 	if (!thread_joins_in(r->thread, CLOSE_MS))
 		pthread_detach(r->thread);
+}
+
+/* The thread waits for a request, so that it ends at once. */
+void file_reader_rest(struct file_reader *r)
+{
+	if (!r->has_thread || atomic_load(&r->state) != REQUEST_NONE)
+		return;
+	atomic_store(&r->closing, true);
+	sem_post(&r->asked);
+	pthread_join(r->thread, NULL);
+	atomic_store(&r->closing, false);
+	r->has_thread = false;
 }
 
 void file_reader_close(struct file_reader *r)

@@ -17,11 +17,15 @@
 #include "fs/engine/handover_message.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/clock.h"
+#include "loader/util/cancel.h"
 
 enum {
 	HUGE_PAGE = 2 << 20,
 	/* Longest wait for the daemon's answer to a HELLO. */
 	HELLO_SECONDS = 2,
+	/* Between two questions whether the caller was interrupted. */
+	ASK_MS = 50,
 	/* A piece of memory that this many requests did not use is unmapped.
 	   The daemon may have dropped it, and its bytes are freed with the last
 	   mapping. */
@@ -254,12 +258,30 @@ static int receive(const struct handover_client *l, void *bytes, size_t size,
 	return (size_t)n == size ? 0 : -EPROTO;
 }
 
-static int greet(struct handover_client *l)
+/* Waits for the answer to a HELLO. */
+static int wait_for_answer(struct handover_client *l,
+			   struct cancel *interrupted)
+{
+	int64_t end = clock_ns() + HELLO_SECONDS * 1000000000LL;
+	struct pollfd p = { .fd = l->fd, .events = POLLIN | POLLRDHUP };
+	int r;
+
+	do
+		r = cancel_poll(interrupted, &p, ASK_MS);
+	while (!r && !p.revents && clock_ns() < end);
+	if (r)
+		return r;
+	return p.revents ? 0 : -EAGAIN;
+}
+
+static int greet(struct handover_client *l, struct cancel *interrupted)
 {
 	struct handover_welcome welcome;
 	int fd, r;
 
 	r = send_bytes(l, &l->hello, sizeof(l->hello));
+	if (!r)
+		r = wait_for_answer(l, interrupted);
 	if (!r) {
 		r = receive(l, &welcome, sizeof(welcome), &fd);
 		scope_close(&fd);
@@ -462,7 +484,8 @@ static int renew_socket(struct handover_client *l)
 	return 0;
 }
 
-int handover_client_reopen(struct handover_client *l, const char *address)
+int handover_client_reopen(struct handover_client *l, const char *address,
+			   struct cancel *interrupted)
 {
 	int r;
 
@@ -476,7 +499,7 @@ int handover_client_reopen(struct handover_client *l, const char *address)
 	if (!r)
 		r = check_owner(l->fd);
 	if (!r)
-		r = greet(l);
+		r = greet(l, interrupted);
 	/* A batch may take as long as the disk needs. */
 	set_timeout(l->fd, 0);
 	l->broken = r != 0;
@@ -515,7 +538,7 @@ int handover_client_open(const char *address,
 
 	if (r)
 		return r;
-	r = handover_client_reopen(l, address);
+	r = handover_client_reopen(l, address, NULL);
 	if (r)
 		handover_client_close(l);
 	else

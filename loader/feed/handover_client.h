@@ -14,6 +14,7 @@
 
 #include "fs/metrics/rank_figures.h"
 
+struct cancel;
 struct handover_client;
 
 /* The identity of a loader, for the daemon. */
@@ -51,9 +52,10 @@ int handover_client_get(struct handover_client *client, const char *path,
 bool handover_client_is_broken(const struct handover_client *client);
 /* Connects a broken client again, maybe to another daemon. Batches of the old
    connection stay what they are until they are given back. Fails as
-   handover_client_open() does; -ECANCELED. Only for the thread that requests
-   batches. */
-int handover_client_reopen(struct handover_client *client, const char *address);
+   handover_client_open() does; -ECANCELED, also if `interrupted` says so, which
+   may be NULL. Only for the thread that requests batches. */
+int handover_client_reopen(struct handover_client *client, const char *address,
+			   struct cancel *interrupted);
 
 /* Makes handover_client_get() fail, now and later, however long the daemon does
    not answer. Any thread. */

@@ -5,14 +5,11 @@
  * cache. If the daemon dies, both return an error, where a mapping of the file
  * would raise SIGBUS.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -21,7 +18,6 @@
 #include "loader/feed/batch_view.h"
 #include "loader/feed/description.h"
 #include "loader/feed/feed.h"
-#include "loader/feed/file_reader.h"
 #include "loader/feed/handover_client.h"
 #include "loader/feed/mounted.h"
 
@@ -48,17 +44,6 @@ struct mount_feed {
 	char directory[NAME_MAX + 2];
 };
 
-static bool mount_is_for(const char *path)
-{
-	char name[PATH_SIZE];
-	struct stat st;
-
-	if (stat(path, &st) || !S_ISDIR(st.st_mode))
-		return false;
-	snprintf(name, sizeof(name), "%s/dataset.json", path);
-	return !access(name, F_OK);
-}
-
 static void mount_close(struct feed *feed)
 {
 	struct mount_feed *m = (struct mount_feed *)feed;
@@ -67,80 +52,68 @@ static void mount_close(struct feed *feed)
 	mounted_close(m->mounted);
 }
 
-/* Reads a regular file of a moderate size. */
-static int read_text(const char *name, uint64_t max, struct buffer *into,
-		     uint64_t *size)
+static int read_description(struct mount_feed *m)
 {
-	struct stat st;
-
-	if (stat(name, &st))
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	if ((uint64_t)st.st_size > max)
-		return -EFBIG;
-	return file_reader_read_here(name, into, size);
-}
-
-static int read_description(struct feed *feed)
-{
-	char name[PATH_SIZE], why[DESCRIPTION_WHY_SIZE];
-	struct buffer text = { NULL, 0 };
+	char why[DESCRIPTION_WHY_SIZE];
+	cleanup_free char *text = NULL;
 	uint64_t size;
-	int r;
+	int r = mounted_read_text(m->mounted, "dataset.json", &text, &size);
 
-	snprintf(name, sizeof(name), "%s/dataset.json", feed->path);
-	r = read_text(name, DESCRIPTION_MAX, &text, &size);
+	if (r == -ECANCELED)
+		return r;
 	if (r)
 		snprintf(why, sizeof(why), "%s", strerror(-r));
 	else
-		r = description_parse(feed, (const char *)text.bytes, size,
-				      why);
+		r = description_parse(&m->base, text, size, why);
 	if (r)
-		log_error(feed->log, "%s: not the description of a dataset: %s",
-			  name, why);
-	buffer_fini(&text);
+		log_error(
+			m->base.log,
+			"%s/dataset.json: not the description of a dataset: %s",
+			m->base.path, why);
 	return r;
 }
 
 /* --- files --- */
 
-/* Logs the failure of a read. The caller knows of one that it canceled. */
-static int note_read(struct feed *feed, const char *name, int r)
+/* Logs a failure. The caller knows of one that it canceled. */
+static int note(struct mount_feed *m, const char *name, int r)
 {
 	if (r && r != -ECANCELED)
-		log_error(feed->log, "%s: %s", name, strerror(-r));
+		log_error(m->base.log, "%s/%s: %s", m->base.path, name,
+			  strerror(-r));
 	return r;
 }
 
-static int read_batch(struct feed *feed, const char *name, struct buffer *into,
-		      uint64_t *size)
+static int read_batch(struct mount_feed *m, const char *name,
+		      struct buffer *into, uint64_t *size)
 {
-	return note_read(feed, name, file_reader_read_here(name, into, size));
+	return note(m, name, mounted_read(m->mounted, name, into, size));
 }
 
 /* Sample 0, for pipelines that need a fixed shape. */
-static int read_sample(struct feed *feed)
+static int read_sample(struct mount_feed *m)
 {
 	struct buffer buffer = { NULL, 0 };
-	char name[PATH_SIZE], why[BATCH_VIEW_WHY_SIZE] = "it has other fields";
+	char name[NAME_IN_MOUNT],
+		why[BATCH_VIEW_WHY_SIZE] = "it has other fields";
 	struct batch_view view;
 	uint64_t size;
 	int r;
 
-	if (!feed->facts.samples)
+	if (!m->base.facts.samples)
 		return 0;
 	snprintf(
 		name, sizeof(name),
-		"%s/batches/order=sequential,batch=1,seed=0,drop_last=0/0/%0*d.batch",
-		feed->path, (int)name_digits(feed->facts.samples), 0);
-	r = read_batch(feed, name, &buffer, &size);
+		"batches/order=sequential,batch=1,seed=0,drop_last=0/0/%0*d.batch",
+		(int)name_digits(m->base.facts.samples), 0);
+	r = read_batch(m, name, &buffer, &size);
 	if (!r) {
 		r = batch_view_init(&view, buffer.bytes, size, why);
 		if (!r)
-			r = description_add_sample(feed, &view);
+			r = description_add_sample(&m->base, &view);
 		if (r)
-			log_error(feed->log, "%s: %s", name, why);
+			log_error(m->base.log, "%s/%s: %s", m->base.path, name,
+				  why);
 	}
 	buffer_fini(&buffer);
 	return r;
@@ -148,62 +121,45 @@ static int read_sample(struct feed *feed)
 
 /* --- subsets, by the names of the mount --- */
 
-static int fail(struct feed *feed, const char *name, int error)
-{
-	log_error(feed->log, "%s: %s", name, strerror(error));
-	return -error;
-}
-
 /* Writes the canonical text of a spec with this subset. The mount has a
    directory of that name, and a link to it for any other spelling. */
-static int resolve_subset(struct feed *feed, const char *subset,
+static int resolve_subset(struct mount_feed *m, const char *subset,
 			  char out[SPEC_TEXT_MAX])
 {
-	char name[PATH_SIZE];
-	ssize_t n;
+	char name[NAME_IN_MOUNT];
+	int r;
 
 	snprintf(out, SPEC_TEXT_MAX,
 		 "order=sequential,batch=1,seed=0,drop_last=0,subset=%s",
 		 subset);
-	snprintf(name, sizeof(name), "%s/batches/%s", feed->path, out);
-	n = readlink(name, out, SPEC_TEXT_MAX - 1);
-	if (n >= 0)
-		out[n] = '\0';
-	if (n >= 0 || errno == EINVAL)
+	snprintf(name, sizeof(name), "batches/%s", out);
+	r = mounted_read_link(m->mounted, name, out, SPEC_TEXT_MAX);
+	if (!r || r == -EINVAL)
 		return 0;
-	if (errno != ENOENT)
-		return fail(feed, name, errno);
-	log_error(feed->log, "%s: the mount has no subset %s", feed->path,
+	if (r != -ENOENT)
+		return note(m, name, r);
+	log_error(m->base.log, "%s: the mount has no subset %s", m->base.path,
 		  subset);
 	return -EINVAL;
 }
 
 /* The path of any batch of epoch 0. The header of each batch has the number of
    ids. */
-static int some_batch(struct feed *feed, const char *spec, char out[PATH_SIZE])
+static int some_batch(struct mount_feed *m, const char *spec,
+		      char out[PATH_SIZE])
 {
-	struct dirent *entry;
-	size_t size;
-	DIR *dir;
+	char first[NAME_MAX + 1];
+	int n, r;
 
-	size = (size_t)snprintf(out, PATH_SIZE, "%s/batches/%s/0", feed->path,
-				spec);
-	if (size >= PATH_SIZE)
-		return fail(feed, out, ENAMETOOLONG);
-	dir = opendir(out);
-	if (!dir)
-		return fail(feed, out, errno);
-	do
-		entry = readdir(dir);
-	while (entry && entry->d_name[0] == '.');
-	if (entry)
-		size += (size_t)snprintf(out + size, PATH_SIZE - size, "/%s",
-					 entry->d_name);
-	closedir(dir);
-	return entry && size < PATH_SIZE ? 0 : fail(feed, out, ENOENT);
+	n = snprintf(out, PATH_SIZE, "batches/%s/0", spec);
+	r = mounted_first_name(m->mounted, out, first);
+	if (!r && snprintf(out + n, (size_t)(PATH_SIZE - n), "/%s", first) >=
+			  PATH_SIZE - n)
+		r = -ENAMETOOLONG;
+	return note(m, out, r);
 }
 
-static int count_ids(struct feed *feed, const char *name, uint64_t hash,
+static int count_ids(struct mount_feed *m, const char *name, uint64_t hash,
 		     uint64_t *out)
 {
 	struct buffer buffer = { NULL, 0 };
@@ -211,7 +167,7 @@ static int count_ids(struct feed *feed, const char *name, uint64_t hash,
 	const struct beton_batch_header *h;
 	struct batch_view view;
 	uint64_t size;
-	int r = read_batch(feed, name, &buffer, &size);
+	int r = read_batch(m, name, &buffer, &size);
 
 	if (r)
 		return r;
@@ -221,14 +177,14 @@ static int count_ids(struct feed *feed, const char *name, uint64_t hash,
 		   !h->subset_end || h->subset_end > SUBSET_IDS_MAX))
 		r = -ESTALE;
 	if (r)
-		log_error(feed->log, "%s: %s", name, why);
+		log_error(m->base.log, "%s/%s: %s", m->base.path, name, why);
 	else
 		*out = h->subset_end;
 	buffer_fini(&buffer);
 	return r;
 }
 
-static int learn_subset(struct feed *feed, const char *spec)
+static int learn_subset(struct mount_feed *m, const char *spec)
 {
 	struct subset_ref ref;
 	char name[PATH_SIZE];
@@ -236,15 +192,16 @@ static int learn_subset(struct feed *feed, const char *spec)
 	int r;
 
 	if (!spec_names_subset(spec, &ref) || !ref.has_hash)
-		return fail(feed, spec, EPROTO);
-	r = some_batch(feed, spec, name);
+		return note(m, spec, -EPROTO);
+	r = some_batch(m, spec, name);
 	if (!r)
-		r = count_ids(feed, name, ref.hash, &n);
-	return r ? r : subset_add_known(&ref, n, &feed->subsets);
+		r = count_ids(m, name, ref.hash, &n);
+	return r ? r : subset_add_known(&ref, n, &m->base.subsets);
 }
 
 static int mount_find_subset(struct feed *feed, const struct subset_ref *ref)
 {
+	struct mount_feed *m = (struct mount_feed *)feed;
 	const struct subset *own = subset_find(feed->subsets, ref);
 	char subset[SUBSET_TEXT_SIZE], spec[SPEC_TEXT_MAX];
 	int r;
@@ -256,8 +213,11 @@ static int mount_find_subset(struct feed *feed, const struct subset_ref *ref)
 		subset_text(own, subset);
 	else
 		subset_ref_text(ref, subset);
-	r = resolve_subset(feed, subset, spec);
-	return r || own ? r : learn_subset(feed, spec);
+	r = resolve_subset(m, subset, spec);
+	if (!r && !own)
+		r = learn_subset(m, spec);
+	mounted_rest(m->mounted);
+	return r;
 }
 
 /* --- zero-copy delivery --- */
@@ -305,38 +265,33 @@ static void read_options(struct mount_feed *m, FILE *options,
 		strcat(m->directory, "/");
 }
 
-static int connect_first(struct mount_feed *m)
+/* Connects to the daemon that the mount has now. */
+static int connect_now(struct mount_feed *m)
 {
-	char path[PATH_SIZE], address[ADDRESS_SIZE];
+	char address[ADDRESS_SIZE];
+	cleanup_free char *text = NULL;
 	FILE *options;
+	uint64_t size;
+	int r = mounted_read_text(m->mounted, ".betonfs/options", &text, &size);
 
-	snprintf(path, sizeof(path), "%s/.betonfs/options", m->base.path);
-	options = fopen(path, "re");
+	if (r)
+		return r;
+	options = fmemopen(text, size + 1, "r");
 	if (!options)
 		return -errno;
 	read_options(m, options, address);
-	return handover_client_reopen(m->client, address);
+	return handover_client_reopen(m->client, address, m->base.interrupted);
 }
 
 /* The daemon may be another one, so that its dataset may be too. */
 static int connect_again(struct mount_feed *m)
 {
-	char address[ADDRESS_SIZE];
-	cleanup_free char *text = NULL;
-	FILE *options;
 	int r = mounted_check(m->mounted);
 
 	if (r)
 		return r;
 	m->is_checked = true;
-	r = mounted_read_text(m->mounted, ".betonfs/options", &text);
-	if (r)
-		return r;
-	options = fmemopen(text, strlen(text) + 1, "r");
-	if (!options)
-		return -errno;
-	read_options(m, options, address);
-	return handover_client_reopen(m->client, address);
+	return connect_now(m);
 }
 
 /* Makes the next batch connect again, if the connection is broken. */
@@ -378,7 +333,9 @@ static int choose_delivery(struct mount_feed *m, const struct feed_options *o)
 	r = handover_client_make(&name, &m->client);
 	if (r)
 		return r;
-	r = connect_first(m);
+	r = connect_now(m);
+	if (r == -ECANCELED)
+		return r;
 	m->client_error = r;
 	m->next_try_ms = clock_coarse_ms() + m->retry_ms;
 	note_delivery(&m->base, r);
@@ -386,6 +343,24 @@ static int choose_delivery(struct mount_feed *m, const struct feed_options *o)
 		return 0;
 	log_error(m->base.log, "%s: no hand-over of batches: %s", m->base.path,
 		  strerror(-r));
+	return r;
+}
+
+static int start(struct mount_feed *m, const struct feed_options *o)
+{
+	bool is_there = false;
+	int r = mounted_is_there(m->mounted, &is_there);
+
+	if (r)
+		return note(m, "dataset.json", r);
+	if (!is_there)
+		return FEED_OTHER;
+	r = read_description(m);
+	if (!r)
+		r = read_sample(m);
+	if (!r)
+		r = choose_delivery(m, o);
+	mounted_rest(m->mounted);
 	return r;
 }
 
@@ -399,16 +374,13 @@ static int mount_open(const char *path, const struct feed_options *o,
 		return -ENOMEM;
 	m->base.ops = &feed_mount;
 	m->base.log = o->log;
+	m->base.interrupted = o->interrupted;
 	m->is_checked = true;
 	m->retry_ms = RETRY_MIN_MS;
 	m->base.path = strdup(path);
-	r = m->base.path ? read_description(&m->base) : -ENOMEM;
+	r = m->base.path ? mounted_open(&m->base, &m->mounted) : -ENOMEM;
 	if (!r)
-		r = read_sample(&m->base);
-	if (!r)
-		r = mounted_open(&m->base, &m->mounted);
-	if (!r)
-		r = choose_delivery(m, o);
+		r = start(m, o);
 	if (r)
 		feed_close(&m->base);
 	else
@@ -456,12 +428,6 @@ static int borrow_of_any_daemon(struct mount_feed *m, const char *name,
 	return borrow_batch(m, name, into);
 }
 
-static int log_read(struct mount_feed *m, const char *name, int r)
-{
-	log_error(m->base.log, "%s/%s: %s", m->base.path, name, strerror(-r));
-	return r;
-}
-
 /* Logs no error that a wait for the mount may end. */
 static int read_batch_file(struct mount_feed *m, const char *name,
 			   struct feed_batch *into)
@@ -477,7 +443,7 @@ static int read_batch_file(struct mount_feed *m, const char *name,
 	into->bytes = into->own.bytes;
 	if (!r || r == -ECANCELED || mounted_is_gone(r))
 		return r;
-	return log_read(m, name, r);
+	return note(m, name, r);
 }
 
 /* Whatever the reason that the daemon lends nothing, reading the file may work.
@@ -510,7 +476,7 @@ static int mount_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 		return r;
 	retry_now(m);
 	r = fetch_from_daemon(m, name, into);
-	return mounted_is_gone(r) ? log_read(m, name, r) : r;
+	return mounted_is_gone(r) ? note(m, name, r) : r;
 }
 
 /* The files first: where zero-copy delivery fails, fetch() reads them. */
@@ -538,7 +504,6 @@ static void mount_tell(struct feed *feed, const struct rank_figures *figures)
 
 const struct feed_ops feed_mount = {
 	.name = "mount",
-	.is_for = mount_is_for,
 	.open = mount_open,
 	.fetch = mount_fetch,
 	.cancel = mount_cancel,

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/feed/mounted.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
@@ -14,6 +18,7 @@
 #include "loader/feed/file_reader.h"
 
 enum {
+	ENTRIES_SIZE = 4096, /* of a directory, read at a time */
 	/* Between two looks at a mount that is gone. */
 	PAUSE_MS = 50,
 	WAIT_MIN_MS = 2000,
@@ -73,30 +78,167 @@ void mounted_cancel(struct mounted *m)
 	pthread_cond_signal(&m->cond);
 }
 
+void mounted_rest(struct mounted *m)
+{
+	file_reader_rest(m->reader);
+}
+
+/* --- for the reader: see file_reader_fn --- */
+
+/* *size is 1 for a directory with a description, else 0. */
+static int find_description(const char *path, struct buffer *into,
+			    uint64_t *size)
+{
+	char name[PATH_MAX];
+	struct stat st;
+
+	(void)into;
+	*size = !stat(path, &st) && S_ISDIR(st.st_mode) &&
+		snprintf(name, sizeof(name), "%s/dataset.json", path) <
+			(int)sizeof(name) &&
+		!access(name, F_OK);
+	return 0;
+}
+
+static int read_text(const char *path, struct buffer *into, uint64_t *size)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if (st.st_size > DESCRIPTION_MAX)
+		return -EFBIG;
+	return file_reader_read_here(path, into, size);
+}
+
+static int read_link(const char *path, struct buffer *into, uint64_t *size)
+{
+	int r = buffer_reserve(into, PATH_MAX);
+	ssize_t n = r ? 0 : readlink(path, (char *)into->bytes, PATH_MAX);
+
+	*size = (uint64_t)n;
+	if (r)
+		return r;
+	return n < 0 ? -errno : 0;
+}
+
+/* The first name in the entries that begins with no dot, or NULL. */
+static const char *pick_name(const uint8_t *entries, ssize_t size)
+{
+	const struct dirent64 *entry;
+
+	for (ssize_t at = 0; at < size; at += entry->d_reclen) {
+		entry = (const void *)(entries + at);
+		if (entry->d_name[0] != '.')
+			return entry->d_name;
+	}
+	return NULL;
+}
+
+/* opendir() would allocate. */
+static int read_first_name(const char *path, struct buffer *into,
+			   uint64_t *size)
+{
+	cleanup_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = fd < 0 ? -errno : buffer_reserve(into, ENTRIES_SIZE);
+	const char *name = NULL;
+	ssize_t n;
+
+	if (r)
+		return r;
+	do {
+		n = getdents64(fd, into->bytes, ENTRIES_SIZE);
+		name = pick_name(into->bytes, n);
+	} while (n > 0 && !name);
+	if (!name)
+		return n < 0 ? -errno : -ENOENT;
+	*size = strlen(name);
+	memmove(into->bytes, name, *size);
+	return 0;
+}
+
 /* --- reading --- */
 
-int mounted_read(struct mounted *m, const char *name, struct buffer *into,
-		 uint64_t *size)
+static int read_by(struct mounted *m, file_reader_fn *fn, const char *name,
+		   struct buffer *into, uint64_t *size)
 {
 	char path[PATH_MAX];
 
 	if (snprintf(path, sizeof(path), "%s/%s", m->feed->path, name) >=
 	    (int)sizeof(path))
 		return -ENAMETOOLONG;
-	return file_reader_read(m->reader, path, into, size);
+	return file_reader_do(m->reader, fn, path, into, size,
+			      m->feed->interrupted);
 }
 
-int mounted_read_text(struct mounted *m, const char *name, char **out)
+int mounted_is_there(struct mounted *m, bool *out)
 {
-	uint64_t size;
-	int r = mounted_read(m, name, &m->text, &size);
+	uint64_t found;
+	int r = file_reader_do(m->reader, find_description, m->feed->path,
+			       &m->text, &found, m->feed->interrupted);
+
+	if (!r)
+		*out = found;
+	/* The feed of files reports such a path. */
+	if (r != -ENAMETOOLONG)
+		return r;
+	*out = false;
+	return 0;
+}
+
+int mounted_read(struct mounted *m, const char *name, struct buffer *into,
+		 uint64_t *size)
+{
+	return read_by(m, file_reader_read_here, name, into, size);
+}
+
+int mounted_read_text(struct mounted *m, const char *name, char **out,
+		      uint64_t *size)
+{
+	uint64_t n;
+	int r = read_by(m, read_text, name, &m->text, &n);
 
 	if (r)
 		return r;
-	if (size > DESCRIPTION_MAX)
+	if (n > DESCRIPTION_MAX)
 		return -EFBIG;
-	*out = strndup((const char *)m->text.bytes, size);
-	return *out ? 0 : -ENOMEM;
+	*out = malloc(n + 1);
+	if (!*out)
+		return -ENOMEM;
+	memcpy(*out, m->text.bytes, n);
+	(*out)[n] = '\0';
+	*size = n;
+	return 0;
+}
+
+/* Reads a name by `fn`, as a string. */
+static int read_name(struct mounted *m, file_reader_fn *fn, const char *name,
+		     char *out, size_t size)
+{
+	uint64_t n;
+	int r = read_by(m, fn, name, &m->text, &n);
+
+	if (r)
+		return r;
+	if (n >= size)
+		return -ENAMETOOLONG;
+	memcpy(out, m->text.bytes, n);
+	out[n] = '\0';
+	return 0;
+}
+
+int mounted_read_link(struct mounted *m, const char *name, char *out,
+		      size_t size)
+{
+	return read_name(m, read_link, name, out, size);
+}
+
+int mounted_first_name(struct mounted *m, const char *directory,
+		       char out[NAME_MAX + 1])
+{
+	return read_name(m, read_first_name, directory, out, NAME_MAX + 1);
 }
 
 /* --- the dataset --- */
@@ -113,10 +255,10 @@ static void log_refusal(struct mounted *m, const char *print)
 		  m->feed->path, print, m->feed->fingerprint);
 }
 
-static int compare(struct mounted *m, const char *text)
+static int compare(struct mounted *m, const char *text, uint64_t size)
 {
 	char print[sizeof(m->refused)], why[DESCRIPTION_WHY_SIZE];
-	int r = description_compare(m->feed, text, strlen(text), print, why);
+	int r = description_compare(m->feed, text, size, print, why);
 
 	if (!r)
 		*m->refused = '\0';
@@ -141,13 +283,14 @@ bool mounted_is_gone(int error)
 int mounted_check(struct mounted *m)
 {
 	cleanup_free char *text = NULL;
-	int r = mounted_read_text(m, "dataset.json", &text);
+	uint64_t size;
+	int r = mounted_read_text(m, "dataset.json", &text, &size);
 
 	if (mounted_is_gone(r) || r == -ECANCELED)
 		return r;
 	m->has_waited = false;
 	if (!r)
-		return compare(m, text);
+		return compare(m, text, size);
 	log_error(m->feed->log, "%s/dataset.json: %s", m->feed->path,
 		  strerror(-r));
 	return r;

@@ -10,21 +10,39 @@
 #ifndef LOADER_FEED_MOUNTED_H
 #define LOADER_FEED_MOUNTED_H
 
+#include <limits.h>
+
 #include "loader/feed/feed.h"
 
 struct mounted;
 
-/* `feed` has its path, its log and its description. */
+/* `feed` has its path and its log, and its description before mounted_check().
+ */
 int mounted_open(const struct feed *feed, struct mounted **out);
 /* Takes NULL. */
 void mounted_close(struct mounted *mounted);
 void mounted_cancel(struct mounted *mounted);
 
+/* Whether the path is a directory that describes a dataset. While the feed is
+   opened, -ECANCELED also ends this call and the reads below, if the caller
+   interrupts it. */
+int mounted_is_there(struct mounted *mounted, bool *out);
+/* Ends the helper process of the reads until the next one. */
+void mounted_rest(struct mounted *mounted);
+
 /* Reads a file in the directory. Failures are not logged. -ECANCELED */
 int mounted_read(struct mounted *mounted, const char *name, struct buffer *into,
 		 uint64_t *size);
-/* Reads a text of a moderate size. The caller frees *out. */
-int mounted_read_text(struct mounted *mounted, const char *name, char **out);
+/* Reads a regular file of a moderate size, and adds a 0. The caller frees *out.
+ */
+int mounted_read_text(struct mounted *mounted, const char *name, char **out,
+		      uint64_t *size);
+/* Reads the text of a symbolic link, up to `size` bytes with a 0. */
+int mounted_read_link(struct mounted *mounted, const char *name, char *out,
+		      size_t size);
+/* The first name in a directory that begins with no dot. -ENOENT */
+int mounted_first_name(struct mounted *mounted, const char *directory,
+		       char out[NAME_MAX + 1]);
 
 /* Whether this error of a read can mean that there is no mount now. */
 bool mounted_is_gone(int error);

@@ -17,7 +17,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/log.h"
 #include "fs/util/rng.h"
-#include "loader/jit/cancel.h"
+#include "loader/util/cancel.h"
 
 enum {
 	OBJECT_MAX = 16 << 20,

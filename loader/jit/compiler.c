@@ -18,7 +18,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 #include "loader/jit/build_dir.h"
-#include "loader/jit/cancel.h"
+#include "loader/util/cancel.h"
 
 #define SOURCE "tail.c"
 #define OBJECT "tail.so"

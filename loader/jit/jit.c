@@ -16,10 +16,10 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/log.h"
 #include "fs/util/thread.h"
-#include "loader/jit/cancel.h"
 #include "loader/jit/code.h"
 #include "loader/jit/code_cache.h"
 #include "loader/jit/compiler.h"
+#include "loader/util/cancel.h"
 
 enum {
 	COMPILE_MS = 60000,

@@ -4,6 +4,7 @@ one that is stopped, as one is whose disk does not answer."""
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -87,3 +88,139 @@ def test_a_stopped_daemon_holds_nobody(large, daemon, delivery):
     assert max(took) < LIMIT, took
     assert (d.where / "samples/000007/label").read_text() == "7\n"
     assert d.end() == 0
+
+
+OPENER = """
+import os, sys, threading, time
+sys.path.insert(0, sys.argv[1])
+import betonfs
+
+def tasks():
+    return len(os.listdir("/proc/self/task"))
+
+def children():
+    found = []
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/children") as f:
+            found += f.read().split()
+    return found
+
+def open_one():
+    return betonfs.Loader(sys.argv[2], tensors="numpy", subset="5-9",
+                          pipeline=eval(sys.argv[3]))
+
+open_one().close()
+before = tasks()
+
+def run():
+    while True:
+        print("opens", flush=True)
+        open_one().close()
+
+try:
+    run()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+if sys.argv[4] == "stay":
+    sys.stdin.readline()
+    end = time.monotonic() + 20
+    while (tasks() > before or children()) and time.monotonic() < end:
+        time.sleep(0.01)
+    print(tasks() - before, children(), flush=True)
+    open_one().close()
+"""
+
+
+def said_until(p, line):
+    while (said := p.stdout.readline()) == "opens\n":
+        pass
+    assert said == line, (said, p.stderr.read())
+
+
+class Opener:
+    """Opens loaders, and its daemon stops meanwhile."""
+
+    def __init__(self, d, pipeline="None", how="exit"):
+        self.d = d
+        self.p = subprocess.Popen(
+            [sys.executable, "-c", OPENER, PACKAGE, d.where, pipeline, how],
+            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE)
+
+    def __enter__(self):
+        # No test hangs, whatever the loader does.
+        self.watch = threading.Timer(2 * DEADLINE, self.give_up)
+        self.watch.start()
+        assert self.p.stdout.readline() == "opens\n"
+        return self
+
+    def __exit__(self, *_):
+        self.watch.cancel()
+        self.give_up()
+        self.p.communicate()
+
+    def give_up(self):
+        self.p.kill()
+        self.go_on()
+
+    def stop(self):
+        self.d.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self):
+        self.d.process.send_signal(signal.SIGCONT)
+
+    def interrupt(self):
+        """Seconds until Python has its KeyboardInterrupt."""
+        begin = time.monotonic()
+        self.p.send_signal(signal.SIGINT)
+        said_until(self.p, "interrupted\n")
+        return time.monotonic() - begin
+
+    def end(self):
+        begin = time.monotonic()
+        assert self.p.wait(DEADLINE) == 0, self.p.stderr.read()
+        return time.monotonic() - begin
+
+
+@pytest.mark.parametrize("pipeline", ["None", "{'image': 'center_crop(8)'}"])
+def test_opening_ends_while_the_daemon_is_stopped(large, daemon, pipeline):
+    d = daemon(large.path)
+    for i in range(TIMES // 2):
+        with Opener(d, pipeline) as opener:
+            time.sleep(i * 0.003)
+            opener.stop()
+            time.sleep(0.05)
+            assert opener.interrupt() < LIMIT
+            # Python reads the names of fields for a dict, in a thread that
+            # the kernel may hold as long as the daemon is stopped.
+            if pipeline != "None":
+                opener.go_on()
+            assert opener.end() < LIMIT
+    assert (d.where / "samples/000007/label").read_text() == "7\n"
+    assert d.end() == 0
+
+
+def test_nothing_is_left_of_an_opening_once_the_daemon_goes_on(large, daemon):
+    d = daemon(large.path)
+    for i in range(4):
+        with Opener(d, how="stay") as opener:
+            time.sleep(i * 0.003)
+            opener.stop()
+            assert opener.interrupt() < LIMIT
+            opener.go_on()
+            opener.p.stdin.write("\n")
+            opener.p.stdin.flush()
+            assert opener.p.stdout.readline() == "0 []\n"
+            opener.end()
+
+
+def test_opening_goes_on_with_the_daemon(large, daemon):
+    d = daemon(large.path)
+    with Opener(d) as opener:
+        opener.stop()
+        time.sleep(0.5)
+        opener.go_on()
+        for _ in range(20):     # more than it opened before
+            assert opener.p.stdout.readline() == "opens\n"
+        opener.interrupt()
+        opener.end()

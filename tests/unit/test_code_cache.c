@@ -12,8 +12,8 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/log.h"
-#include "loader/jit/cancel.h"
 #include "loader/jit/code_cache.h"
+#include "loader/util/cancel.h"
 #include "tests/unit/t.h"
 
 enum { LIMIT = 1 << 20, NOBODY = 65534 };

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "loader/jit/cancel.h"
 #include "loader/jit/compiler.h"
+#include "loader/util/cancel.h"
 #include "tests/unit/t.h"
 
 enum { NOBODY = 65534 };

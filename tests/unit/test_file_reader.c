@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "loader/util/cancel.h"
 #include "tests/unit/t.h"
 
 enum { DEADLINE_S = 30, SIZE = 5 << 20 };
@@ -145,6 +146,56 @@ static void *cancel_soon(void *arg)
 	return NULL;
 }
 
+static bool is_third_question(void *asked)
+{
+	return ++*(int *)asked == 3;
+}
+
+/* The caller gives up, in the thread that waits. */
+static void a_read_can_be_interrupted(void)
+{
+	int asked = 0;
+	struct cancel cancel = { .fd = -1,
+				 .asked = is_third_question,
+				 .arg = &asked };
+	struct file_reader *r = open_reader();
+	struct buffer b = { NULL, 0 };
+	unsigned threads = count_threads();
+	uint64_t size;
+
+	CHECK(!file_reader_do(r, file_reader_read_here, file, &b, &size,
+			      &cancel));
+	check_bytes(&b, size);
+	CHECK(file_reader_do(r, file_reader_read_here, fifo, &b, &size,
+			     &cancel) == -ECANCELED);
+	CHECK(asked >= 3);
+	file_reader_rest(r);
+	file_reader_close(r);
+	while (count_threads() > threads)
+		answer_fifo();
+	buffer_fini(&b);
+}
+
+/* The next read starts another helper process. */
+static void a_reader_rests(void)
+{
+	struct file_reader *r = open_reader();
+	struct buffer b = { NULL, 0 };
+	unsigned threads = count_threads();
+	uint64_t size;
+
+	for (int i = 0; i < 3; i++) {
+		CHECK(!file_reader_read(r, file, &b, &size));
+		check_bytes(&b, size);
+		file_reader_rest(r);
+		wait_for_threads(threads);
+		CHECK(!find_child());
+	}
+	file_reader_rest(r);
+	file_reader_close(r);
+	buffer_fini(&b);
+}
+
 static void a_read_can_be_abandoned(void)
 {
 	struct file_reader *r = open_reader();
@@ -226,6 +277,8 @@ int main(void)
 	alarm(DEADLINE_S);
 	make_files();
 	nothing_is_left_of_a_reader();
+	a_read_can_be_interrupted();
+	a_reader_rests();
 	a_read_can_be_abandoned();
 	a_canceled_reader_does_not_begin();
 	a_killed_helper_is_replaced();

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "fs/engine/handover_message.h"
+#include "loader/util/cancel.h"
 #include "tests/unit/t.h"
 
 /* No wait of this test is longer. */
@@ -329,7 +330,7 @@ static void reconnect_to(struct server *s, struct handover_client *l)
 	pthread_t thread;
 
 	CHECK(!pthread_create(&thread, NULL, greet_loader, s));
-	CHECK(!handover_client_reopen(l, s->address));
+	CHECK(!handover_client_reopen(l, s->address, NULL));
 	pthread_join(thread, NULL);
 }
 
@@ -349,7 +350,7 @@ static void a_daemon_that_comes_back_is_used(void)
 	server_close(&old);
 	request_begin(&q, l);
 	CHECK(request_end(&q) < 0 && handover_client_is_broken(l));
-	CHECK(handover_client_reopen(l, old.address) == -ECONNREFUSED);
+	CHECK(handover_client_reopen(l, old.address, NULL) == -ECONNREFUSED);
 	CHECK(handover_client_is_broken(l));
 
 	server_open(&new);
@@ -392,9 +393,33 @@ static void what_was_not_sent_is_not_for_another_daemon(void)
 	CHECK(!read_to_get(&new, &number));
 	handover_client_cancel(l);
 	CHECK(request_end(&q) < 0);
-	CHECK(handover_client_reopen(l, new.address) == -ECANCELED);
+	CHECK(handover_client_reopen(l, new.address, NULL) == -ECANCELED);
 	handover_client_close(l);
 	server_close(&new);
+}
+
+static bool is_third_question(void *asked)
+{
+	return ++*(int *)asked == 3;
+}
+
+/* The kernel accepts for a daemon that is stopped. */
+static void a_greeting_can_be_interrupted(void)
+{
+	const struct handover_client_name name = { NULL, 0, 1 };
+	int asked = 0;
+	struct cancel cancel = { .fd = -1,
+				 .asked = is_third_question,
+				 .arg = &asked };
+	struct handover_client *l;
+	struct server s;
+
+	server_open(&s);
+	CHECK(!handover_client_make(&name, &l));
+	CHECK(handover_client_reopen(l, s.address, &cancel) == -ECANCELED);
+	CHECK(asked == 3 && handover_client_is_broken(l));
+	handover_client_close(l);
+	server_close(&s);
 }
 
 /* --- other processes --- */
@@ -475,6 +500,7 @@ static void a_daemon_of_another_user_is_refused(void)
 int main(void)
 {
 	alarm(DEADLINE_S);
+	a_greeting_can_be_interrupted();
 	an_answer_that_does_not_come_can_be_canceled();
 	a_request_that_is_not_taken_can_be_canceled();
 	a_daemon_that_ends_ends_the_wait();

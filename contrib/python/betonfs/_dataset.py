@@ -6,8 +6,9 @@ import json
 import operator
 import os
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from . import _beton
 from ._errors import make
 
+_T = TypeVar("_T")
 _SCALARS = ("int", "float")
 _ARRAYS = ("ndarray", "torch_tensor")
 
@@ -52,17 +54,40 @@ def _open(path: str) -> _beton.Dataset:
     return file
 
 
+def _fields(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    if not os.path.isdir(path):
+        return _beton.Dataset(path).fields()
+    fields: list[dict[str, Any]] = json.loads(
+        _told(path, "dataset.json"))["fields"]
+    return fields
+
+
+def _in_thread(work: Callable[[], _T]) -> _T:
+    """Call `work` in a thread that Ctrl-C abandons, for a mount whose daemon does
+    not answer holds the thread that asks."""
+    done: list[_T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as e:
+            failed.append(e)
+    thread = threading.Thread(target=run, name="beton", daemon=True)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed.pop()
+    return done[0]
+
+
 def field_stems(path: str | os.PathLike[str]) -> dict[str, str]:
     """Return the names of outputs, beton-transforms(7), by the words that a
     pipeline has for the fields: those of file names, and those of the dataset.
 
     `path` is a FILE, or a dataset on a MOUNT.
     """
-    fields: list[dict[str, Any]]
-    if os.path.isdir(path):
-        fields = json.loads(_told(path, "dataset.json"))["fields"]
-    else:
-        fields = _beton.Dataset(path).fields()
+    fields = _in_thread(lambda: _fields(path))
     stems = {field["stem"]: field["stem"] for field in fields}
     for field in fields:
         stems.setdefault(field["name"], field["stem"])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/jit/cancel.h"
+#include "loader/util/cancel.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 /* A call may have to wait for a lock of the caller's interpreter. */
 enum { ASK_MS = 50 };
 
-static bool is_canceled(struct cancel *c)
+bool cancel_is_asked(struct cancel *c)
 {
 	int64_t now = clock_ns() / 1000000;
 
@@ -31,5 +31,5 @@ int cancel_poll(struct cancel *c, struct pollfd *also, int ms)
 		return errno == EINTR ? 0 : -errno;
 	if (also)
 		also->revents = fds[0].revents;
-	return fds[1].revents || is_canceled(c) ? -ECANCELED : 0;
+	return fds[1].revents || cancel_is_asked(c) ? -ECANCELED : 0;
 }

@@ -3,8 +3,8 @@
  * How a wait can be canceled: by another thread, through a descriptor, and by
  * the thread that waits, which asks a function of its caller.
  */
-#ifndef LOADER_JIT_CANCEL_H
-#define LOADER_JIT_CANCEL_H
+#ifndef LOADER_UTIL_CANCEL_H
+#define LOADER_UTIL_CANCEL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,6 +17,10 @@ struct cancel {
 	void *arg;
 	int64_t next_ms; /* no call of `asked` before; begin with 0 */
 };
+
+/* Asks the caller's function, unless it did so less than 50 ms ago. NULL is
+   never canceled. */
+bool cancel_is_asked(struct cancel *c);
 
 /*
  * Waits up to `ms` milliseconds, or until `also` has events. NULL for either is
