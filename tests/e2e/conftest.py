@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon in tests: every mount is unmounted, every daemon must end with 0
 and must not have said anything ominous that the test did not announce."""
+import atexit
 import contextlib
 import ctypes
+import functools
 import gc
 import os
 import pathlib
 import pickle
 import re
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -81,9 +85,22 @@ def unmount(where, *flags):
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+@functools.cache
+def program(name):
+    """A program that every user may run: a copy where other users may not
+    search the directory of the build, such as below /root."""
+    path = BUILD / name
+    if all(p.stat().st_mode & 0o001 for p in (path, *path.parents)):
+        return path
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    os.chmod(folder, 0o755)
+    return pathlib.Path(shutil.copy(path, folder))
+
+
 def betonfs(*args, **how):
     """Runs betonfs until it ends: in the background, until it is mounted."""
-    return subprocess.run([BUILD / "betonfs", *args], text=True,
+    return subprocess.run([program("betonfs"), *args], text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, timeout=DEADLINE, **how)
 

@@ -17,8 +17,7 @@ import pytest
 
 import make
 from conftest import (BUILD, DEADLINE, betonfs, failing, is_instrumented,
-                      mounts, unmount,
-                      wait_until)
+                      mounts, program, unmount, wait_until)
 
 ROOT = os.getuid() == 0
 NOBODY = 65534
@@ -314,7 +313,7 @@ def test_daemons_that_find_a_dead_mount_unmount_no_other(dead, public, uid):
     os.chown(where, uid, uid)
     for _ in range(20):
         dead(where, uid)
-        many = [subprocess.Popen([BUILD / "betonfs", data.path, where],
+        many = [subprocess.Popen([program("betonfs"), data.path, where],
                                  user=uid, group=uid, stderr=subprocess.PIPE,
                                  text=True) for _ in range(6)]
         said = "".join(p.communicate(timeout=DEADLINE)[1] for p in many)

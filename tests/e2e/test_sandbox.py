@@ -14,7 +14,7 @@ import tempfile
 import pytest
 
 import make
-from conftest import (BUILD, DEADLINE, LIBC, SUSPICIOUS, betonfs, mounts,
+from conftest import (DEADLINE, LIBC, SUSPICIOUS, betonfs, mounts, program,
                       unmount, wait_until)
 from lender import Client, read_direct
 
@@ -188,7 +188,7 @@ def test_everything_is_read(offered, start, place, uid, args):
 def test_memory_is_handed_over(offered, start, place, uid, args):
     start(*args)
     mnt = place / "mnt"
-    bench = json.loads(run(uid, BUILD / "beton", "bench", mnt, "--json",
+    bench = json.loads(run(uid, program("beton"), "bench", mnt, "--json",
                            "--spec", "batch=4", "--pipeline", "label | int32",
                            "--until", "read", "--epochs", "2",
                            "--delivery", "handover"))

@@ -11,7 +11,7 @@ import tempfile
 import pytest
 
 import make
-from conftest import BUILD, DEADLINE, SUSPICIOUS, mounts, wait_until
+from conftest import DEADLINE, SUSPICIOUS, mounts, program, wait_until
 
 NOBODY = 65534
 PATIENCE = 2    # seconds, for a dead mount to go
@@ -54,7 +54,7 @@ def start(data, place, uid):
     started = []
 
     def do(*args, where=place / "mnt", **how):
-        p = subprocess.Popen([BUILD / "betonfs", *args, data.path, where],
+        p = subprocess.Popen([program("betonfs"), *args, data.path, where],
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, text=True, user=uid,
                              group=uid, extra_groups=[], **how)
@@ -214,7 +214,7 @@ def test_its_end_is_the_end_of_both(start, place, uid, args):
 
 def test_a_failure_leaves_nothing(place, uid):
     (place / "text").write_text("x" * 100)
-    r = as_user(uid, BUILD / "betonfs", place / "text", place / "made")
+    r = as_user(uid, program("betonfs"), place / "text", place / "made")
     assert r.returncode == 11 and not (place / "made").exists()
     assert not [p for p in processes("betonfs-watch")
                 if place_of(p) == str(place)]
