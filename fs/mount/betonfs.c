@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "fs/mount/ending.h"
 #include "fs/mount/log_output.h"
 #include "fs/mount/mountpoint.h"
 #include "fs/mount/option_text.h"
@@ -48,6 +49,7 @@ struct daemon {
 	struct log_output message;
 	struct log log;
 	struct watcher watcher;
+	struct ending ending;
 	struct served served;
 	char mountpoint[PATH_MAX]; /* absolute: the daemon's directory is / */
 	int ready_fd; /* to the waiting parent; -1 in the foreground */
@@ -249,22 +251,6 @@ static int run_loop(struct daemon *d, struct fuse_session *session)
 	return r < 0 ? exit_failed(&d->log, d->mountpoint, r) : EXIT_OK;
 }
 
-/*
- * libfuse would unmount, which a confined process cannot do. It leaves a mount
- * alone whose descriptor has POLLERR, as a pipe without a reader has.
- */
-static void disconnect(struct fuse_session *session)
-{
-	int ends[2];
-
-	if (!pipe2(ends, O_CLOEXEC)) {
-		close(ends[0]);
-		dup2(ends[1], fuse_session_fd(session));
-		close(ends[1]);
-	}
-	fuse_session_unmount(session);
-}
-
 static int start_watcher(struct daemon *d)
 {
 	bool is_ours = !mountpoint_is_fd(d->mountpoint);
@@ -308,6 +294,8 @@ static int start_threads(struct daemon *d)
 	int code = served_start(&d->served);
 	int r = code ? 0 : log_output_watch(&d->message, &d->log);
 
+	if (!code && !r)
+		r = ending_start(&d->ending);
 	return r ? exit_failed(&d->log, "thread", r) : code;
 }
 
@@ -341,17 +329,8 @@ static int mount_and_serve(struct daemon *d, struct fuse_session *session)
 	if (!code)
 		code = run_loop(d, session);
 	fuse_ops_stop_dropping(d->served.ops);
-	disconnect(session);
+	ending_disconnect(&d->ending);
 	return code;
-}
-
-static void unmount(struct daemon *d)
-{
-	int r = watcher_unmount(&d->watcher);
-
-	if (r)
-		log_error(&d->log, "mountpoint %s: cannot unmount: %s",
-			  d->mountpoint, strerror(-r));
 }
 
 static int serve_session(struct daemon *d)
@@ -369,8 +348,9 @@ static int serve_session(struct daemon *d)
 	}
 	if (!mountpoint_prepare(d->mountpoint, &d->log, &made)) {
 		watcher_mounting(&d->watcher, made);
+		d->ending.session = session;
 		code = mount_and_serve(d, session);
-		unmount(d);
+		ending_unmount(&d->ending);
 	}
 	fuse_remove_signal_handlers(session);
 	fuse_session_destroy(session);
@@ -381,6 +361,7 @@ static int serve(struct daemon *d)
 {
 	int code = choose_sandbox(d);
 
+	ending_init(&d->ending);
 	if (!code)
 		code = start_watcher(d);
 	if (!code)
@@ -392,6 +373,7 @@ static int serve(struct daemon *d)
 	else if (!code)
 		code = serve_session(d);
 	served_close(&d->served);
+	ending_close(&d->ending);
 	return code;
 }
 
@@ -586,6 +568,9 @@ int main(int argc, char **argv)
 	fuse_set_log_func(log_fuse);
 	d.served = (struct served){ .opts = &d.opts,
 				    .log = &d.log,
+				    .watcher = &d.watcher,
+				    .mountpoint = d.mountpoint };
+	d.ending = (struct ending){ .log = &d.log,
 				    .watcher = &d.watcher,
 				    .mountpoint = d.mountpoint };
 	code = run(&d, argc, argv);

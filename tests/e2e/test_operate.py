@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 
 import pytest
 
@@ -521,3 +522,35 @@ def test_a_lookup_that_waits_at_the_end_ends(slow_disk, daemon,
     finally:    # nothing else ends a daemon that waits so
         if str(d.where) in mounts():
             subprocess.run(["umount", "-f", "-l", d.where])
+
+
+def by_signal(d):
+    d.process.send_signal(signal.SIGTERM)
+
+
+def by_force(d):
+    if not ROOT:
+        pytest.skip("only root may force a mount")
+    subprocess.run(["umount", "-f", "-l", d.where], check=True)
+
+
+@pytest.mark.parametrize("args, how", [((), by_signal), (("-s",), by_force)])
+def test_a_disk_that_hangs_does_not_hold_up_the_end(
+        slow_disk, daemon, monkeypatch, tmp_path, args, how):
+    """Reads of a dataset hang for ever, and the daemon ends all the same."""
+    d = daemon(make.every_type(tmp_path / "every.beton").path, *args, "-o",
+               "ahead=0,nosandbox")
+    monkeypatch.delenv("LD_PRELOAD")
+    slow_disk.touch()
+    cat = subprocess.Popen(["cat", d.where / "samples/000000/image.jpg"],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    wait_until(lambda: "request_wait" in wchan(cat.pid), "the read")
+    begin = time.monotonic()
+    how(d)
+    try:
+        assert d.process.wait(DEADLINE) == 2
+        assert 9 < time.monotonic() - begin < 14
+        assert str(d.where) not in mounts()
+        assert cat.wait(DEADLINE) == 1
+    finally:
+        d.process.kill()
