@@ -16,7 +16,7 @@ import pytest
 
 import make
 from conftest import (BUILD, DEADLINE, SUSPICIOUS, betonfs, failing, mounts,
-                      unmount, wait_until)
+                      program, unmount, wait_until)
 
 
 @pytest.fixture
@@ -415,7 +415,7 @@ def test_causes_of_failure_have_their_own_codes(data, fuse, tmp_path):
                         (20, data.path, tmp_path / "no/such")):
         r = betonfs(*args)
         assert r.returncode == code, (args, r)
-        assert r.stderr.startswith(("betonfs: ", str(BUILD)))
+        assert r.stderr.startswith(("betonfs: ", f"{program('betonfs')}: "))
         assert len(r.stderr.splitlines()) == 1 and not r.stdout
     assert str(where) not in mounts()
 
