@@ -59,9 +59,10 @@ static const uint64_t connection_bytes =
 	sizeof(struct connection) + 2 * UNREAD_BYTES +
 	HANDOVER_REQUESTS_MAX * sizeof(struct request);
 
-/* Bytes that connections of the same job or, if `user`, of the same user hold
-   or have requested, apart from this request. */
-static uint64_t held_by(const struct request *q, bool user)
+/* Bytes that connections of the same user or, if `job`, of the user's same job
+   hold or have requested, apart from this request. Any user may give any name
+   to a job, and takes nothing from another's by that. */
+static uint64_t held_by(const struct request *q, bool job)
 {
 	const struct connection *c = q->connection, *other;
 	const struct request *pending;
@@ -69,8 +70,8 @@ static uint64_t held_by(const struct request *q, bool user)
 
 	DL_FOREACH(c->shared->connections, other)
 	{
-		if (user ? other->peer.uid != c->peer.uid
-			 : other->job != c->job)
+		if (other->peer.uid != c->peer.uid ||
+		    (job && other->job != c->job))
 			continue;
 		bytes += holdings_bytes(&other->held);
 		DL_FOREACH(other->requests.list, pending)
@@ -89,8 +90,8 @@ static bool may_hold(const struct request *q, uint64_t bytes)
 	uint64_t all = h->bytes - q->bytes + bytes;
 	uint64_t left = h->max_bytes - min_u64(h->max_bytes, all);
 
-	return held_by(q, false) + bytes <= JOB_ALPHA * left &&
-	       held_by(q, true) + bytes <= USER_ALPHA * left;
+	return held_by(q, true) + bytes <= JOB_ALPHA * left &&
+	       held_by(q, false) + bytes <= USER_ALPHA * left;
 }
 
 /* --- connections --- */

@@ -195,6 +195,35 @@ def test_a_second_job_has_a_share(pictures, mount):
     assert not isinstance(second.borrow(batch(600, 99)), int)
 
 
+def as_other_users(client, mnt):
+    """The same client, with the connection of another user: whoever connected
+    is whom the daemon knows."""
+    ours, theirs = socket.socketpair()
+
+    def connect():
+        other = Client(pathlib.Path(), greet=False)
+        socket.send_fds(theirs, [b"x"], [other.socket.fileno()])
+
+    as_other(mnt, connect)
+    _, fds, _, _ = socket.recv_fds(ours, 1, 1)
+    client.socket.close()
+    client.socket = socket.socket(fileno=fds[0])
+    client.socket.settimeout(DEADLINE)
+    client.send(hello())
+    assert client.recv()
+    return client
+
+
+@as_root
+def test_another_user_takes_no_share_by_the_name_of_a_job(pictures, mount):
+    os.chmod(pictures, 0o644)
+    mnt = mount(pictures, "-o", "allow_other,cache=process,cache_size=128MiB")
+    other = as_other_users(Client(mnt, greet=False), mnt)
+    held = [other.borrow(batch(600, seed)) for seed in range(60)]
+    assert any(isinstance(got, int) for got in held)
+    assert not isinstance(Client(mnt).borrow(batch(600, 99)), int)
+
+
 # --- open files ---
 
 def open_until_refused(path):
