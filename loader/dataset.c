@@ -124,6 +124,8 @@ int beton_dataset_field(const struct beton_dataset *d, uint32_t field,
 		.ndim = field_is_array(f) ? f->ndim : 0,
 		.shape = f->shape,
 		.unusable = f->unusable,
+		.classes = f->classes ? f->classes->names : NULL,
+		.num_classes = f->classes ? f->classes->num : 0,
 	};
 	return 0;
 }

@@ -29,7 +29,9 @@ static int copy_field(const struct beton_writer_field *from,
 {
 	*to = (struct writer_field){ .name = from->name,
 				     .type = from->type,
-				     .ndim = from->ndim };
+				     .ndim = from->ndim,
+				     .classes = from->classes,
+				     .num_classes = from->num_classes };
 	if (from->dtype)
 		snprintf(to->dtype, sizeof(to->dtype), "%s", from->dtype);
 	if (from->ndim > BETON_MAX_NDIM ||

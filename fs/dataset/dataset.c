@@ -102,6 +102,52 @@ static int fingerprint(struct dataset *ds)
 	return r;
 }
 
+static void warn_of_names(const struct dataset *ds, const struct field *f,
+			  const char *why)
+{
+	const struct class_names_place *at = &f->classes_at;
+
+	log_warning(
+		ds->log,
+		"%s: field %s: the names of its classes are left out: %s (%llu names, %llu bytes at %llu)",
+		ds->source->path, f->name, why, (unsigned long long)at->num,
+		(unsigned long long)at->size, (unsigned long long)at->off);
+}
+
+/* Damaged names are no reason to refuse the samples. */
+static int read_names(struct dataset *ds, struct field *f, uint64_t *room)
+{
+	const struct class_names_place *at = &f->classes_at;
+	char *text;
+	int r;
+
+	if (!at->size)
+		return 0;
+	if (at->size > *room ||
+	    !range_ok(at->off, at->size, ds->format.table_off)) {
+		warn_of_names(ds, f, "they are too long or outside the file");
+		return 0;
+	}
+	*room -= at->size;
+	text = malloc(at->size);
+	r = text ? source_read(ds->source, text, at->size, at->off) : -ENOMEM;
+	if (r)
+		free(text);
+	else if (!class_names_split(text, at, &f->classes))
+		warn_of_names(ds, f, "they are damaged");
+	return r;
+}
+
+static int read_all_names(struct dataset *ds)
+{
+	uint64_t room = CLASS_NAMES_SIZE_MAX;
+	int r = 0;
+
+	for (uint32_t i = 0; i < ds->format.num_fields && !r; i++)
+		r = read_names(ds, &ds->format.fields[i], &room);
+	return r;
+}
+
 int dataset_open(const char *path, struct log *log, struct dataset **out)
 {
 	struct dataset *ds = calloc(1, sizeof(*ds));
@@ -120,6 +166,8 @@ int dataset_open(const char *path, struct log *log, struct dataset **out)
 		r = fingerprint(ds);
 	if (!r)
 		r = name_fields(ds->format.fields, ds->format.num_fields);
+	if (!r)
+		r = read_all_names(ds);
 	if (r) {
 		dataset_close(ds);
 		return r;
@@ -280,6 +328,15 @@ int dataset_value_at(struct dataset *ds, uint32_t field, uint64_t sample,
 	return r ? r : dataset_value(ds, field, sample, record, out);
 }
 
+static json_t *classes_json(const struct class_names *c)
+{
+	json_t *names = json_array();
+
+	for (uint64_t i = 0; i < c->num; i++)
+		json_array_append_new(names, json_string(c->names[i]));
+	return names;
+}
+
 static json_t *field_json(const struct field *f)
 {
 	json_t *shape, *o = json_pack("{s:s, s:s, s:s}", "name", f->name,
@@ -298,6 +355,8 @@ static json_t *field_json(const struct field *f)
 	}
 	if (f->unusable)
 		json_object_set_new(o, "unusable", json_string(f->unusable));
+	if (f->classes)
+		json_object_set_new(o, "classes", classes_json(f->classes));
 	return o;
 }
 

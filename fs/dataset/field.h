@@ -13,15 +13,16 @@
 #include <stdint.h>
 
 #include "beton/batch.h"
+#include "fs/dataset/class_names.h"
 
 struct field;
 
 /* The value of one field of one sample, read from its metadata. */
 struct value {
-	uint64_t off;  /* in the dataset file; scalars: 0 */
-	uint64_t size; /* VALUE_SIZE_IN_TABLE: look it up in the allocation
-			  table */
-	uint8_t scalar[8];    /* the metadata of a scalar, then zeros */
+	uint64_t off;	   /* in the dataset file; scalars: 0 */
+	uint64_t size;	   /* VALUE_SIZE_IN_TABLE: look it up in the allocation
+			      table */
+	uint8_t scalar[8]; /* the metadata of a scalar, then zeros */
 	enum beton_mode mode; /* images alone, like width and height */
 	uint32_t width;
 	uint32_t height;
@@ -95,6 +96,8 @@ struct field {
 	uint32_t meta_off;   /* in a record */
 	uint32_t meta_size;
 	const char *unusable; /* why its values cannot be read, or NULL */
+	struct class_names_place classes_at; /* integers alone */
+	struct class_names *classes;	     /* of its values; NULL: no names */
 };
 
 /* NULL if there is no such type. */

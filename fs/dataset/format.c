@@ -97,6 +97,8 @@ static int parse_field(struct field *field, unsigned i, const uint8_t *d,
 	if (field_is_scalar(field))
 		memcpy(field->dtype, field->type->dtype,
 		       strlen(field->type->dtype) + 1);
+	if (field_is_integer(field))
+		field->classes_at = class_names_parse(d + FORMAT_ARGS_OFF);
 	if (field_is_array(field) &&
 	    field_parse_arguments(field, d + FORMAT_ARGS_OFF, &reason)) {
 		WHY(why, "field %u (%s): %s", i, field->name, reason);
@@ -249,6 +251,8 @@ bool format_is_value_range(const struct format *f, uint64_t off, uint64_t size)
 
 void format_fini(struct format *f)
 {
+	for (unsigned i = 0; f->fields && i < f->num_fields; i++)
+		class_names_free(f->fields[i].classes);
 	free(f->fields);
 	f->fields = NULL;
 }

@@ -64,6 +64,10 @@ int rewrite_fields(const struct dataset *ds, struct writer_field **out)
 		memcpy(fields[i].dtype, from->dtype, sizeof(from->dtype));
 		fields[i].ndim = from->ndim;
 		memcpy(fields[i].shape, from->shape, sizeof(from->shape));
+		if (from->classes) {
+			fields[i].classes = from->classes->names;
+			fields[i].num_classes = from->classes->num;
+		}
 	}
 	*out = steal(fields);
 	return 0;

@@ -6,8 +6,11 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
+#include "fs/util/cleanup.h"
 
 enum { ARGS_SIZE = FORMAT_DESCRIPTOR_SIZE - FORMAT_ARGS_OFF };
+
+_Static_assert((int)ARGS_SIZE == (int)CLASS_NAMES_ARGS_SIZE, "layout");
 
 struct builder {
 	struct schema *schema;
@@ -63,6 +66,62 @@ static int write_arguments(const struct builder *b,
 	return 0;
 }
 
+static int append_names(struct builder *b, const char *text, uint64_t size)
+{
+	struct schema *s = b->schema;
+	char *names = realloc(s->names, s->names_size + size);
+
+	if (!names) {
+		log_error(b->log, "%s: out of memory", b->path);
+		return -ENOMEM;
+	}
+	memcpy(names + s->names_size, text, size);
+	s->names = names;
+	s->names_size += size;
+	return 0;
+}
+
+/* Short names go into the descriptor, others wait for a place. */
+static int add_names(struct builder *b, const struct writer_field *field,
+		     size_t i)
+{
+	struct schema *s = b->schema;
+	struct class_names_place *at = &s->fields[i].classes_at;
+	uint64_t d = i * FORMAT_DESCRIPTOR_SIZE + FORMAT_ARGS_OFF;
+	cleanup_free char *text = NULL;
+
+	if (!field_is_integer(&s->fields[i]))
+		return refuse_field(b, field->name,
+				    "names of classes need integers");
+	at->num = field->num_classes;
+	text = class_names_join(field->classes, at->num, &at->size);
+	if (!text || at->size > CLASS_NAMES_SIZE_MAX - s->names_size)
+		return refuse_field(b, field->name,
+				    "names of classes take over 1 MiB");
+	if (at->size > ARGS_SIZE - CLASS_NAMES_HEAD_SIZE) {
+		at->off = s->names_size;
+		return append_names(b, text, at->size);
+	}
+	at->off = FORMAT_HEADER_SIZE + d + CLASS_NAMES_HEAD_SIZE;
+	class_names_put(at, s->descriptors + d);
+	memcpy(s->descriptors + d + CLASS_NAMES_HEAD_SIZE, text, at->size);
+	return 0;
+}
+
+void schema_place_names(struct schema *s, uint64_t off)
+{
+	for (size_t i = 0; i < s->num_fields; i++) {
+		struct class_names_place at = s->fields[i].classes_at;
+
+		if (at.size <= ARGS_SIZE - CLASS_NAMES_HEAD_SIZE)
+			continue;
+		at.off += off;
+		class_names_put(&at, s->descriptors +
+					     i * FORMAT_DESCRIPTOR_SIZE +
+					     FORMAT_ARGS_OFF);
+	}
+}
+
 static int add_field(struct builder *b, const struct writer_field *field,
 		     size_t i)
 {
@@ -84,6 +143,8 @@ static int add_field(struct builder *b, const struct writer_field *field,
 	memcpy(f->name, field->name, strlen(field->name));
 	d[0] = (uint8_t)field->type;
 	memcpy(d + 1, f->name, FORMAT_NAME_SIZE);
+	if (field->num_classes)
+		return add_names(b, field, i);
 	return field_is_array(f) ? write_arguments(b, field, &f->array_size,
 						   d + FORMAT_ARGS_OFF)
 				 : 0;
@@ -136,4 +197,5 @@ void schema_fini(struct schema *s)
 {
 	free(s->fields);
 	free(s->descriptors);
+	free(s->names);
 }

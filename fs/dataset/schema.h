@@ -20,6 +20,9 @@ struct writer_field {
 	char dtype[BETON_DTYPE_SIZE]; /* of arrays and tensors */
 	uint32_t ndim;
 	uint64_t shape[BETON_MAX_NDIM];
+	/* Of integers, or NULL: value i has the i-th name. */
+	const char *const *classes;
+	size_t num_classes;
 };
 
 struct schema {
@@ -29,7 +32,14 @@ struct schema {
 	uint8_t *descriptors;
 	size_t descriptors_size;
 	uint64_t itemsize; /* of a record */
+	/* The names of classes that descriptors have no room for, one after the
+	   other. NULL: none. Their places count from the first. */
+	char *names;
+	uint64_t names_size;
 };
+
+/* Says in the descriptors where the file has s->names. */
+void schema_place_names(struct schema *s, uint64_t off);
 
 /* -EINVAL: FFCV could not read such a file. Failures are logged, with `path`.
  */

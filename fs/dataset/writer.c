@@ -45,6 +45,8 @@ struct writer {
 	struct format_entry *table;
 	size_t table_size;
 	size_t table_room;
+
+	uint64_t names_at; /* of the classes */
 };
 
 static int refuse_field(const struct writer *w, const char *name,
@@ -388,6 +390,30 @@ static int write_header(struct writer *w, uint64_t table_at)
 	return outfile_write(w->file, header, sizeof(header), 0);
 }
 
+/*
+ * Names lie behind the last value in its page or, if that leaves no room, in a
+ * page of their own, which no sample uses. `end` is where the table would be;
+ * returns where it is.
+ */
+static uint64_t place_names(struct writer *w, uint64_t end)
+{
+	if (!w->schema.names)
+		return end;
+	w->names_at = w->end;
+	if (!w->table_size || w->schema.names_size > end - w->end) {
+		w->names_at = align_up(end, w->page_size);
+		end = w->names_at + w->page_size;
+	}
+	schema_place_names(&w->schema, w->names_at);
+	return end;
+}
+
+static int write_names(struct writer *w)
+{
+	return outfile_write(w->file, w->schema.names, w->schema.names_size,
+			     w->names_at);
+}
+
 static int write_rest(struct writer *w)
 {
 	uint64_t meta_size = w->samples * w->schema.itemsize, table_at;
@@ -399,7 +425,10 @@ static int write_rest(struct writer *w)
 	/* Without allocations there are no pages and no entries. */
 	table_at = w->table_size ? align_up(w->end, w->page_size)
 				 : w->meta_off + meta_size;
+	table_at = place_names(w, table_at);
 	r = outfile_resize(w->file, table_at);
+	if (!r && w->schema.names)
+		r = write_names(w);
 	r = r ? r : write_table(w, table_at);
 	r = r ? r
 	      : outfile_write(w->file, w->schema.descriptors,

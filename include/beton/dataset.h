@@ -58,6 +58,10 @@ struct beton_field {
 	const uint64_t *shape;
 	/* Reason why its values cannot be read, or NULL. */
 	const char *unusable;
+	/* Names of the classes of an int field, in UTF-8: value i has the i-th
+	   of them. NULL: the dataset has none. */
+	const char *const *classes;
+	uint64_t num_classes;
 };
 
 /* -ENOENT past the last field. */

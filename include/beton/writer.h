@@ -56,6 +56,10 @@ struct beton_writer_field {
 	const char *dtype; /* arrays and tensors: NumPy's string */
 	uint32_t ndim;
 	const uint64_t *shape;
+	/* Names of the classes of an int field: value i has the i-th of them,
+	   in UTF-8. They take 1 MiB at most. NULL: none. FFCV ignores them. */
+	const char *const *classes;
+	size_t num_classes;
 };
 
 /* One value. Set the members that the field's type needs, and the rest to 0. */

@@ -19,7 +19,7 @@
 #include "loader/tools/beton/shuffle_quality.h"
 #include "loader/tools/gallery/gallery.h"
 
-enum { PATH_SIZE = 4096 };
+enum { PATH_SIZE = 4096, CLASSES_SHOWN = 10 };
 
 struct info_options {
 	bool json;
@@ -246,15 +246,26 @@ static int print_spec(struct subject *s, const struct info_options *o)
 	return 0;
 }
 
+static void print_classes(json_t *classes)
+{
+	size_t n = json_array_size(classes), num = min_u64(n, CLASSES_SHOWN);
+
+	printf(" %zu classes: ", n);
+	for (size_t i = 0; i < num; i++)
+		printf("%s%s", i ? ", " : "",
+		       json_string_value(json_array_get(classes, i)));
+	printf("%s", n > num ? ", ..." : "");
+}
+
 static void print_field(json_t *f)
 {
 	const char *name = "", *stem = "", *type = "", *dtype = "", *bad = NULL;
-	json_t *shape = NULL, *dim;
+	json_t *shape = NULL, *classes = NULL, *dim;
 	size_t i;
 
-	json_unpack(f, "{s:s, s:s, s:s, s?s, s?o, s?s}", "name", &name, "stem",
-		    &stem, "type", &type, "dtype", &dtype, "shape", &shape,
-		    "unusable", &bad);
+	json_unpack(f, "{s:s, s:s, s:s, s?s, s?o, s?s, s?o}", "name", &name,
+		    "stem", &stem, "type", &type, "dtype", &dtype, "shape",
+		    &shape, "unusable", &bad, "classes", &classes);
 	printf("  %-16s %-12s %s", stem, type, dtype);
 	if (shape) {
 		printf(" (");
@@ -265,6 +276,8 @@ static void print_field(json_t *f)
 	}
 	if (bad)
 		printf(" not usable: %s", bad);
+	if (classes)
+		print_classes(classes);
 	putchar('\n');
 }
 

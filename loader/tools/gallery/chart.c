@@ -184,12 +184,32 @@ void chart_frequencies(FILE *out, const struct census_count *counts, size_t n)
 		html_count(c[0].n, most));
 }
 
-static struct html_bar bar_of(const struct census_count *c, uint64_t total)
+const char *chart_class(const struct field *field, int64_t value,
+			char text[CHART_NUMBER_SIZE])
+{
+	const char *name = class_name(field->classes, value);
+	char number[CHART_NUMBER_SIZE];
+	size_t end = CHART_NUMBER_SIZE - 1;
+
+	if (!name)
+		return chart_integer(value, text);
+	if (snprintf(text, CHART_NUMBER_SIZE, "%s %s",
+		     chart_integer(value, number), name) < CHART_NUMBER_SIZE)
+		return text;
+	/* No part of a character at the end. */
+	while (((uint8_t)text[end - 3] & 0xc0) == 0x80)
+		end--;
+	memcpy(text + end - 3, "…", sizeof("…"));
+	return text;
+}
+
+static struct html_bar bar_of(const struct field *field,
+			      const struct census_count *c, uint64_t total)
 {
 	char name[CHART_NUMBER_SIZE], n[HTML_NUMBER_SIZE];
 	char share[HTML_NUMBER_SIZE];
 
-	return html_bar(chart_integer(c->value, name), (double)c->n, false,
+	return html_bar(chart_class(field, c->value, name), (double)c->n, false,
 			"%s  (%s)", html_count(c->n, n),
 			html_percent((double)c->n, (double)total, share));
 }
@@ -211,7 +231,7 @@ static void write_others(FILE *out, const struct census_count *c, size_t n,
 		html_percent((double)sum, (double)total, share));
 }
 
-void chart_classes(FILE *out, const char *title,
+void chart_classes(FILE *out, const char *title, const struct field *field,
 		   const struct census_count *counts, size_t n)
 {
 	cleanup_free struct census_count *ranked = copy_by_rank(counts, n);
@@ -225,7 +245,7 @@ void chart_classes(FILE *out, const char *title,
 	for (size_t i = 0; i < n; i++)
 		total += counts[i].n;
 	for (size_t i = 0; i < num; i++)
-		bars[i] = bar_of(&c[i], total);
+		bars[i] = bar_of(field, &c[i], total);
 	html_bars(out, title, bars, num);
 	if (num < n)
 		write_others(out, c + num, n - num, total);

@@ -22,6 +22,11 @@ const char *chart_number(enum chart_unit unit, double x,
 			 char text[CHART_NUMBER_SIZE]);
 const char *chart_integer(int64_t x, char text[CHART_NUMBER_SIZE]);
 
+/* A value of an integer field, and the name of its class if it has one: "207
+   golden_retriever". A long name is cut. */
+const char *chart_class(const struct field *field, int64_t value,
+			char text[CHART_NUMBER_SIZE]);
+
 /* A card with a histogram, the median and the range. If all values are equal, a
    line says so. */
 void chart_series(FILE *out, const char *title, enum chart_unit unit,
@@ -33,7 +38,7 @@ void chart_frequencies(FILE *out, const struct census_count *counts, size_t n);
 
 /* Bars with the frequencies of all values or, if there are many, of the most
    frequent ones. */
-void chart_classes(FILE *out, const char *title,
+void chart_classes(FILE *out, const char *title, const struct field *field,
 		   const struct census_count *counts, size_t n);
 
 #endif

@@ -22,7 +22,7 @@ static void write_caption(FILE *out, const struct shot *shot,
 	fputs("<figcaption>", out);
 	if (shot->has_label)
 		html_print(out, "<b>%s %s</b><br>", s->label->field->stem,
-			   chart_integer(shot->label, label));
+			   chart_class(s->label->field, shot->label, label));
 	fprintf(out, "sample %llu", (unsigned long long)shot->sample);
 	if (v->width)
 		fprintf(out, "<br>%u &times; %u, %s%s", v->width, v->height,
@@ -39,7 +39,7 @@ static void write_alt(FILE *out, const struct shot *shot,
 	fprintf(out, "sample %llu", (unsigned long long)shot->sample);
 	if (shot->has_label)
 		html_print(out, ", %s %s", s->label->field->stem,
-			   chart_integer(shot->label, label));
+			   chart_class(s->label->field, shot->label, label));
 }
 
 static void write_shot(FILE *out, const struct shot *shot,
@@ -185,7 +185,7 @@ static void write_int(FILE *out, const struct survey *s,
 		fputs(", one for each sample", out);
 	fputs(".</p>\n", out);
 	if (classes)
-		chart_classes(out, "Samples per value", c, n);
+		chart_classes(out, "Samples per value", f->field, c, n);
 	fputs("<div class=\"cards\">\n", out);
 	if (!classes)
 		chart_series(out, "values", CHART_WHOLE,

@@ -181,9 +181,13 @@ static int finish_dataset(struct run *run, struct writer **w)
 /* Writes the dataset. -EAGAIN: run->page_size had to grow. */
 static int build_dataset(struct run *run)
 {
-	static const struct writer_field fields[] = {
+	const struct writer_field fields[] = {
 		{ .name = "image", .type = BETON_TYPE_IMAGE },
-		{ .name = "label", .type = BETON_TYPE_INT },
+		{ .name = "label",
+		  .type = BETON_TYPE_INT,
+		  .classes = (const char *const *)run->scan.classes,
+		  .num_classes =
+			  run->scan.has_names ? run->scan.num_classes : 0 },
 	};
 	struct writer *w = NULL;
 	struct mkfs_pool *pool = NULL;

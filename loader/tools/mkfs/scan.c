@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "fs/dataset/class_names.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 
@@ -324,21 +325,62 @@ static int report_empty(struct scan *s)
 	return 0;
 }
 
+static bool is_stray(const struct scan_file *f)
+{
+	return !strchr(f->path + f->rel, '/');
+}
+
+/* Counts the images that lie in no class folder. A few of them beside others
+   that do are likely an oversight, and cost all of them their labels. */
+static size_t count_strays(const struct scan *s)
+{
+	const struct scan_file *first = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->num_files; i++) {
+		if (!is_stray(&s->files[i]))
+			continue;
+		first = first ? first : &s->files[i];
+		n++;
+	}
+	if (n && n < s->num_files)
+		log_warning(
+			s->log,
+			"no labels: %zu of %zu images lie in no folder of a class, such as %s; move them into one",
+			n, s->num_files, first->path);
+	return n;
+}
+
+/* Empty classes have their names, too. */
+static bool names_fit(const struct scan *s)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < s->num_classes; i++)
+		size += strlen(s->classes[i]) + 1;
+	if (size <= CLASS_NAMES_SIZE_MAX)
+		return true;
+	log_warning(
+		s->log,
+		"the names of %zu classes take %zu bytes, and a dataset has room for %d: it has their numbers alone",
+		s->num_classes, size, CLASS_NAMES_SIZE_MAX);
+	return false;
+}
+
 int scan_finish(struct scan *s)
 {
+	size_t strays;
 	int r = 0;
 
 	sort_classes(s);
 	if (!s->num_files)
 		return 0;
 	qsort(s->files, s->num_files, sizeof(*s->files), compare_files);
-	s->has_labels = true;
-	for (size_t i = 0; i < s->num_files; i++) {
-		if (!strchr(s->files[i].path + s->files[i].rel, '/'))
-			s->has_labels = false;
-	}
+	strays = count_strays(s);
+	s->has_labels = !strays;
 	for (size_t i = 0; s->has_labels && i < s->num_files && !r; i++)
 		r = find_label(s, &s->files[i]);
+	s->has_names = s->has_labels && names_fit(s);
 	return r || !s->has_labels ? r : report_empty(s);
 }
 

@@ -31,6 +31,7 @@ struct scan {
 	uint32_t num_sources;
 	uint64_t ignored; /* files that are not images, and hidden entries */
 	bool has_labels;  /* every image lies below a class folder */
+	bool has_names;	  /* a dataset has room for those of the classes */
 };
 
 /* Adds all files below `folder`. Failures are logged. */
