@@ -58,6 +58,8 @@ static const struct opts_row rows[] = {
 	  "threads that assemble batches ahead (2)" },
 	{ "xattr", OPTS_FLAG, AT(xattr),
 	  .help = "extended attributes: sizes of images, places in the dataset" },
+	{ "names", OPTS_FLAG, AT(names),
+	  .help = "by/ with the names of classes: by/label/207-golden_retriever" },
 	{ "sandbox", OPTS_CHOICE, AT(sandbox),
 	  .help = "refuse to mount where the daemon cannot be confined" },
 	{ "nosandbox", OPTS_CHOICE, AT(sandbox),

@@ -45,6 +45,7 @@ struct options {
 	uint64_t ahead;
 	uint64_t threads;
 	bool xattr;
+	bool names;
 	const char *sandbox; /* "sandbox", "nosandbox"; NULL: neither given */
 	char *log;
 	char *settings;

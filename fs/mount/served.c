@@ -175,6 +175,7 @@ static int open_namespace(struct served *s)
 		.log = s->log,
 		.subsets = s->opts->subsets,
 		.num_subsets = s->opts->num_subsets,
+		.names_classes = s->opts->names,
 		.default_spec = spec,
 		.jobs = s->jobs,
 		.mountpoint = s->mountpoint,

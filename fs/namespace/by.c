@@ -8,6 +8,7 @@
 #include "fs/namespace/by.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@
 enum {
 	/* Reading one page costs as much as reading one record of it. */
 	WINDOW_BYTES = 4096,
-	VALUE_NAME_SIZE = 1 + NAME_DIGITS_MAX + 1,
+	VALUE_NAME_SIZE = NAME_MAX + 1,
 };
 
 #define KEPT_BYTES ((uint64_t)1 << 30)
@@ -279,14 +280,43 @@ static unsigned group_digits(const struct group *group)
 }
 
 /* "207", "-01": a name reads as its number. Names of non-negative values sort
-   as numbers, after the names of negative ones. */
-static void value_name(char out[VALUE_NAME_SIZE], int64_t value,
-		       unsigned digits)
+   as numbers, after the names of negative ones. Returns the length. */
+static size_t plain_name(char out[VALUE_NAME_SIZE], int64_t value,
+			 unsigned digits)
 {
 	char number[NAME_DIGITS_MAX + 1];
 
 	name_number(number, magnitude_of(value), digits);
-	snprintf(out, VALUE_NAME_SIZE, "%s%s", value < 0 ? "-" : "", number);
+	return (size_t)snprintf(out, VALUE_NAME_SIZE, "%s%s",
+				value < 0 ? "-" : "", number);
+}
+
+/* "207-golden_retriever". A long name is cut between two characters. */
+static void add_class(char out[VALUE_NAME_SIZE], size_t n, const char *class)
+{
+	size_t end = n + 1 + strlen(class);
+
+	snprintf(out + n, VALUE_NAME_SIZE - n, "-%s", class);
+	for (char *c = out + n; (c = strchr(c, '/')); c++)
+		*c = '_';
+	if (end < VALUE_NAME_SIZE)
+		return;
+	for (end = NAME_MAX; (class[end - n - 1] & 0xc0) == 0x80; end--)
+		;
+	out[end] = '\0';
+}
+
+/* The name that a directory is listed with. */
+static void value_name(const struct ns *ns, const struct ns_object *dir,
+		       char out[VALUE_NAME_SIZE], int64_t value,
+		       unsigned digits)
+{
+	const struct field *f = &ns_dataset(ns, dir)->format.fields[dir->part];
+	const char *class = class_name(f->classes, value);
+	size_t n = plain_name(out, value, digits);
+
+	if (class && ns->names_classes)
+		add_class(out, n, class);
 }
 
 static bool parse_value(const char *name, unsigned digits, int64_t *out)
@@ -308,19 +338,35 @@ static bool parse_value(const char *name, unsigned digits, int64_t *out)
 	return true;
 }
 
+/* A directory has its plain name, too, even if it is listed with another. */
+static bool find_name(const struct ns *ns, const struct ns_object *dir,
+		      const struct group *group, const char *name,
+		      uint64_t *ordinal)
+{
+	unsigned digits = group_digits(group);
+	char plain[NAME_DIGITS_MAX + 1], listed[VALUE_NAME_SIZE];
+	int64_t value;
+
+	if (parse_value(name, digits, &value))
+		return group_find(group, value, ordinal);
+	snprintf(plain, sizeof(plain), "%.*s", (int)digits, name);
+	if (!ns->names_classes || !parse_value(plain, digits, &value))
+		return false;
+	value_name(ns, dir, listed, value, digits);
+	return !strcmp(name, listed) && group_find(group, value, ordinal);
+}
+
 static int field_lookup(struct ns *ns, const struct ns_object *dir,
 			const char *name, struct ns_entry *out)
 {
 	const struct group *group;
 	uint64_t ordinal;
-	int64_t value;
 	bool has;
 	int r = group_get(ns, dir, &group);
 
 	if (r)
 		return r;
-	has = parse_value(name, group_digits(group), &value) &&
-	      group_find(group, value, &ordinal);
+	has = find_name(ns, dir, group, name, &ordinal);
 	group_put(ns, dir);
 	if (!has)
 		return -ENOENT;
@@ -342,7 +388,7 @@ static int field_list(struct ns *ns, const struct ns_object *dir,
 	digits = group_digits(group);
 	for (uint64_t i = listing->first; i < group->num; i++) {
 		entry.object = ns_make(dir, NS_BY_VALUE, dir->part, i);
-		value_name(text, group->values[i], digits);
+		value_name(ns, dir, text, group->values[i], digits);
 		if (!ns_emit_entry(listing, i + 1, text, &entry))
 			break;
 	}

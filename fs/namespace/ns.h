@@ -106,6 +106,7 @@ struct ns_options {
 	struct log *log;
 	char *const *subsets; /* NAME:FILE, that SPECs may name */
 	size_t num_subsets;
+	bool names_classes; /* in by/: "207-golden_retriever" */
 	const char *default_spec; /* the target of batches/default */
 	/* The jobs that statistics count, and the mount that they name. NULL:
 	   no statistics. Both outlive the namespace. */

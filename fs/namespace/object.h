@@ -80,6 +80,7 @@ struct ns {
 	struct log *log;
 	struct ns_tree *trees; /* by ns_object.dataset */
 	uint32_t num_trees;
+	bool names_classes; /* by/ has the names of classes */
 	struct ns_names *names;
 	struct memo *groups; /* by.c: groups of all datasets */
 	struct memo *shards; /* shards.c: layouts of tars */

@@ -75,6 +75,7 @@ int ns_open(const struct ns_options *options, struct ns **out)
 	ns->kinds = kinds;
 	ns->engine = options->engine;
 	ns->log = options->log;
+	ns->names_classes = options->names_classes;
 	ns_stats_open(ns, options);
 	ns->trees = calloc(options->num_tops, sizeof(*ns->trees));
 	if (!ns->trees)
