@@ -600,3 +600,12 @@ def test_what_cannot_be(photos, args, says):
     r = subprocess.run([BUILD / "beton", "doctor", "--seconds", "5", *path,
                         *args], text=True, capture_output=True, timeout=60)
     assert r.returncode == 1 and says in r.stderr
+
+
+@pytest.mark.parametrize("command", ["bench", "doctor"])
+def test_fewer_samples_than_a_batch_are_told_with_the_cure(tmp_path, command):
+    path = make.numbers(tmp_path / "few.beton", 20).path
+    r = subprocess.run([BUILD / "beton", command, path], text=True,
+                       capture_output=True, timeout=SECONDS)
+    assert r.returncode == 1
+    assert "has no batches of 20 samples; --spec=batch=20 has one" in r.stderr

@@ -419,8 +419,11 @@ static int open_loader(struct bench *b, const char *path)
 	}
 	if (b->info.steps)
 		return 0;
-	log_error(b->log, "%s: %s has no batches: %llu samples", path,
-		  b->info.spec, (unsigned long long)b->info.samples);
+	log_error(
+		b->log,
+		"%s: %s has no batches of %llu samples; --spec=batch=%llu has one",
+		path, b->info.spec, (unsigned long long)b->info.samples,
+		(unsigned long long)b->info.samples);
 	return -ENODATA;
 }
 

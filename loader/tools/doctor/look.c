@@ -236,7 +236,10 @@ int ladder_look_at_dataset(const struct ladder_options *options,
 	beton_loader_close(loader);
 	if (info.samples && info.batches)
 		return 0;
-	log_error(options->log, "%s: %s has no batches", options->place.path,
-		  e->spec);
+	log_error(
+		options->log,
+		"%s: %s has no batches of %llu samples; --spec=batch=%llu has one",
+		options->place.path, e->spec, (unsigned long long)info.samples,
+		(unsigned long long)info.samples);
 	return -ENODATA;
 }
