@@ -38,7 +38,7 @@ class Drawn:
 def written(path, samples, seed=1, **options):
     random.seed(seed)
     np.random.seed(seed)
-    betonfs.write(path, samples, **options)
+    betonfs.write(path, samples, overwrite=True, **options)
     return path.read_bytes()
 
 

@@ -102,7 +102,8 @@ def by_dump(images, out):
 def by_python(images, out):
     from package import betonfs     # skips without the package
     try:
-        betonfs.write(out, [{"blob": v["image"].data} for v in images.values])
+        betonfs.write(out, [{"blob": v["image"].data} for v in images.values],
+                      overwrite=True)
     except OSError as e:
         return subprocess.CompletedProcess([], 1, "", f"{e}\n")
     raise AssertionError("written")

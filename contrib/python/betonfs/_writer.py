@@ -2,11 +2,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import importlib.util
 import itertools
 import json
+import operator
 import os
+import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,13 +17,17 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _beton
-from ._errors import BetonError
+from ._errors import BetonError, make
 from ._processes import at, made
 
 # <beton/batch.h>
 _TYPES = {"float": 0, "int": 1, "image": 2, "bytes": 3, "array": 4, "json": 5}
+
+# <beton/writer.h>
+_PAGE_MIN, _PAGE_SIZE, _PAGE_MAX = 2 << 20, 8 << 20, 2 << 30
 
 Field = tuple[str, str | None, tuple[int, ...]]     # type, dtype, shape
 # Samples as the writer takes them, in their order.
@@ -38,7 +45,7 @@ def _field_of(name: str, value: Any) -> Field:
     """What a value of the first sample says about its field."""
     if _is_image(value):
         return "image", None, ()
-    if isinstance(value, (bool, int, np.integer)):
+    if isinstance(value, (bool, int, np.integer, np.bool_)):
         return "int", None, ()
     if isinstance(value, (float, np.floating)):
         return "float", None, ()
@@ -64,6 +71,90 @@ def _parse_field(name: str, field: Any) -> Field:
     return "array", np.dtype(dtype).str, tuple(shape)
 
 
+# --- values ---
+
+def _one(value: Any) -> Any:
+    """The number in an array or a tensor that has one element."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def _integer(value: Any) -> int:
+    """The value as an integer of 64 bits; no fraction is cut off."""
+    try:
+        one = _one(value)
+        if isinstance(one, float) and one.is_integer():
+            one = int(one)
+        number = operator.index(one)
+    except (TypeError, ValueError):
+        raise ValueError(f"{value!r} is not an integer; round it, or make the "
+                         "field \"float\"") from None
+    if not -1 << 63 <= number < 1 << 63:
+        raise ValueError(f"{value!r} is not in the 64 bits of an int field")
+    return number
+
+
+def _differs(given: NDArray[Any], stored: NDArray[Any]) -> NDArray[Any]:
+    """Where a conversion to a narrower type changed a number."""
+    if stored.dtype.kind not in "biu":      # it may only lose digits
+        return np.asarray(given.imag != 0)
+    return np.asarray(stored != given)
+
+
+def _array(value: Any, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    """The value as an array of the field's type, without a number lost."""
+    given = np.asarray(value)
+    with np.errstate(invalid="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        a = np.ascontiguousarray(given, dtype)
+    if a.shape != shape:
+        # It makes an axis for an array of none.
+        a = a.reshape(shape) if shape == given.shape else a
+    if a.shape != shape:
+        raise ValueError(f"an array of {given.shape}, not {shape}")
+    if given.dtype.kind in "biufc" and a.dtype.kind in "biuf" \
+            and not np.can_cast(given.dtype, a.dtype, "safe"):
+        lost = given[_differs(given, a)]
+        if lost.size:
+            raise ValueError(f"{lost.flat[0]} of an array of {given.dtype} "
+                             f"is no value of {a.dtype}; convert the array")
+    return a
+
+
+# --- images ---
+
+def _upper_8(image: Any) -> NDArray[Any]:
+    """The pixels of an image of 16 bits, in 8, as mkfs.beton stores them."""
+    pixels = np.asarray(image)
+    if pixels.min() < 0 or pixels.max() > 0xffff:
+        raise ValueError(f"an image of mode {image.mode} has values from "
+                         f"{pixels.min()} to {pixels.max()}, more than 16 "
+                         "bits; scale it to 8 bits and convert it to mode L")
+    return (pixels >> 8).astype(np.uint8)
+
+
+def _whole_levels(image: Any) -> NDArray[Any]:
+    """The pixels of an image of floats that are levels of 8 bits."""
+    pixels = np.asarray(image)
+    with np.errstate(invalid="ignore"):
+        levels = pixels.astype(np.uint8)
+    if not (levels == pixels).all():
+        raise ValueError(f"an image of mode F has values from {pixels.min()} "
+                         f"to {pixels.max()} that are not integers from 0 to "
+                         "255; scale it and convert it to mode L")
+    return levels
+
+
+def _rgb(image: Any) -> Any:
+    """The pixels of a PIL image; its own conversion limits values to 255."""
+    if image.mode == "I" or image.mode.startswith("I;16"):
+        gray = _upper_8(image)
+    elif image.mode == "F":
+        gray = _whole_levels(image)
+    else:
+        return image.convert("RGB")
+    return np.repeat(gray[..., None], 3, axis=2)
+
+
 class _Encoder:
     """Turns samples into what the writer appends; for any thread or process."""
 
@@ -80,7 +171,7 @@ class _Encoder:
         if isinstance(value, bytes):
             return _beton.keep(value)
         if hasattr(value, "convert"):
-            value = value.convert("RGB")
+            value = _rgb(value)
         a = np.ascontiguousarray(value)
         if a.dtype != np.uint8 or a.ndim != 3 or a.shape[2] != 3:
             raise ValueError(f"an image of {a.dtype} {a.shape} is not uint8 "
@@ -93,28 +184,36 @@ class _Encoder:
         if kind == "image":
             return self._image(value)
         if kind == "int":
-            return int(value)
+            return _integer(value)
         if kind == "float":
             return float(value)
         if kind == "json":
             return json.dumps(value).encode()
         if kind == "array":
-            a = np.ascontiguousarray(value, dtype)
-            if a.shape != shape:
-                raise ValueError(f"an array of {a.shape}, not {shape}")
-            return a.reshape(-1).view(np.uint8)
+            assert dtype is not None
+            return _array(value, dtype, shape).reshape(-1).view(np.uint8)
         return bytes(value)
 
-    def sample(self, number: int, sample: Any) -> tuple[Any, ...]:
+    def _values(self, number: int, sample: Any) -> list[Any]:
+        """The values of a sample, in the order of the fields."""
         if isinstance(sample, Mapping):
-            values = [sample[name] for name in self.fields]
-        else:
-            values = list(sample)
-            if len(values) != len(self.fields):
-                raise ValueError(f"sample {number}: {len(values)} values for "
-                                 f"{len(self.fields)} fields")
+            for name in self.fields:
+                if name not in sample:
+                    raise ValueError(
+                        f"sample {number}: it has no field {name!r}; it has "
+                        + ", ".join(map(str, sample)))
+            return [sample[name] for name in self.fields]
+        values = list(sample)
+        if len(values) != len(self.fields):
+            raise ValueError(f"sample {number}: {len(values)} values for "
+                             f"{len(self.fields)} fields: "
+                             + ", ".join(self.fields))
+        return values
+
+    def sample(self, number: int, sample: Any) -> tuple[Any, ...]:
         out = []
-        for (name, field), value in zip(self.fields.items(), values):
+        for (name, field), value in zip(self.fields.items(),
+                                        self._values(number, sample)):
             try:
                 out.append(self._value(field, value))
             except (ValueError, TypeError) as e:
@@ -166,9 +265,33 @@ def _with_progress(samples: Iterable[Any], n: int,
     return shown
 
 
+def _refuse_existing(path: str | os.PathLike[str]) -> None:
+    if os.path.lexists(path):
+        raise make(errno.EEXIST, f"{os.fspath(path)} exists; write() replaces "
+                   "it with overwrite=True")
+
+
+def _too_large(number: int, values: tuple[Any, ...], page_size: int) -> str:
+    """The message for a sample that does not fit into a page."""
+    stored = [v[0] if isinstance(v, tuple) else v for v in values]
+    sizes = [memoryview(v).nbytes for v in stored
+             if not isinstance(v, (int, float))]
+    page = _PAGE_MIN
+    while page < sum(sizes):
+        page *= 2
+    cure = f"write it with page_size={page}" if page <= _PAGE_MAX else \
+        f"page_size= is at most {_PAGE_MAX}"
+    return (f"sample {number}: its {sum(sizes)} bytes are larger than a page "
+            f"of {page_size or _PAGE_SIZE}; {cure}")
+
+
 def fill(writer: _beton.Writer, values: AbstractContextManager[Values], n: int,
-         progress: bool) -> int:
-    """Completes the file, or leaves none; how many samples there were."""
+         progress: bool, page_size: int,
+         new: str | os.PathLike[str] | None = None) -> int:
+    """Complete the file, or leave none, and return the number of samples.
+
+    `new` is the path of a file that must not exist at the end.
+    """
     written = 0
     try:
         # Processes begin before the bar has a thread.
@@ -177,9 +300,13 @@ def fill(writer: _beton.Writer, values: AbstractContextManager[Values], n: int,
                 try:
                     writer.append(value)
                 except BetonError as e:
-                    raise type(e)(e.errno, f"sample {written}: {e.strerror}") \
-                        from None
+                    text = _too_large(written, value, page_size) \
+                        if e.errno == errno.EMSGSIZE else \
+                        f"sample {written}: {e.strerror}"
+                    raise type(e)(e.errno, text) from None
                 written += 1
+        if new is not None:
+            _refuse_existing(new)
         writer.finish()
     except BaseException:
         writer.abort()
@@ -205,6 +332,7 @@ def write(
     length: int | None = None,
     workers: int = 1,
     progress: bool = False,
+    overwrite: bool = False,
 ) -> int:
     """Writes a dataset, and returns how many samples it has. The file appears
     under its name when it is complete.
@@ -220,7 +348,7 @@ def write(
         Images, which are PIL's, or uint8 arrays of (height, width, 3): stored
         as "jpg" of a quality, or "raw"; made smaller where the longer side is
         above max_resolution, as FFCV does. Those given as bytes are JPEGs that
-        are stored as they are.
+        are stored as they are. PIL images of 16 bits keep their upper 8 bits.
     page_size
         Bytes, a power of two from 2 MiB. 0: 8 MiB. No sample may be larger.
     workers
@@ -240,10 +368,20 @@ def write(
         in each process: it should be made anew from i.
     progress
         Shows a bar, where tqdm is installed.
+    overwrite
+        Replace a file that exists. False: FileExistsError.
+
+    Integers are stored as they are: for an "int" field, and for an array of
+    integers, write() refuses a number with a fraction or out of range.
 
     Raises ValueError for what cannot be written, with the sample's number, and
     BetonError, an OSError, for the file.
+
+        betonfs.write("train.beton", dataset, mode="raw", workers=8,
+                      fields={"image": "image", "label": "int"})
     """
+    if not overwrite:
+        _refuse_existing(path)
     head: list[Any] = []
     rest: Iterator[Any] = iter(())
     by_number = hasattr(samples, "__getitem__") and hasattr(samples, "__len__")
@@ -272,4 +410,4 @@ def write(
     return fill(writer, indexed(encoder, samples, range(n), workers)
                 if by_number else
                 given(encoder, itertools.chain(head, rest), workers), n,
-                progress)
+                progress, page_size, None if overwrite else path)

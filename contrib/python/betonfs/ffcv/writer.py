@@ -72,7 +72,7 @@ class DatasetWriter:
             self.fname,
             tuple((name, *f.description) for name, f in self.fields.items()),
             n, self.page_size)
-        fill(writer, values, n, True)
+        fill(writer, values, n, True, self.page_size)
 
     def from_indexed_dataset(self, dataset: Any,
                              indices: Sequence[int] | None = None,
