@@ -57,7 +57,7 @@ def test_the_file_is_the_same_for_any_number_of_processes(tmp_path):
     assert len({s["image"].tobytes() for s in map(back.__getitem__,
                                                   range(N))}) == N
     # A second one of this process has other numbers.
-    betonfs.write(path, Drawn(), workers=2)
+    betonfs.write(path, Drawn(), workers=2, overwrite=True)
     assert path.read_bytes() != first
     assert written(path, Drawn(), seed=2, workers=2) != first
 
