@@ -1,55 +1,212 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A batch as users have it: a dict or a tuple of tensors, and its facts."""
+"""A batch as users have it: a dict or a tuple of tensors, and its facts.
+
+Libraries that place batches on a device make a new one of the tensors, by
+``type(batch)({name: f(tensor) ...})``. The names of a batch's outputs refer to
+its facts, so the new batch has them as well.
+"""
 from __future__ import annotations
 
+import copy
+import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
+
+from numpy.typing import NDArray
 
 from . import _beton
 from ._show import Shown
-from ._tensors import Convert, Ragged
+from ._tensors import Convert, Ragged, is_torch, to_numpy
+
+_B = TypeVar("_B", bound="_Facts")
+_FACTS = ("ids", "valid", "epoch", "number", "rows", "dataset")
 
 
-class _Facts:
-    """What is known of a batch besides its outputs. Taken from the loader's
-    memory when it is asked for."""
+class _Record:
+    """Facts in memory of their own, for batches that others make of one."""
 
-    __slots__ = ()
-    _raw: _beton.Batch
-    _convert: Convert
-    _dataset: str
+    __slots__ = ("epoch", "number", "rows", "dataset", "_ids", "_valid",
+                 "_torch")
+
+    def __init__(self, raw: _beton.Batch, dataset: str, torch: bool) -> None:
+        self.epoch = raw.epoch
+        self.number = raw.number
+        self.rows = raw.rows
+        self.dataset = dataset
+        self._ids: NDArray[Any] = to_numpy(raw.ids).copy()
+        self._valid: NDArray[Any] = to_numpy(raw.valid).copy()
+        self._torch = torch
+
+    def _array(self, value: NDArray[Any]) -> Any:
+        torch = sys.modules.get("torch") if self._torch else None
+        return torch.from_numpy(value) if torch else value
 
     @property
     def ids(self) -> Any:
-        """Sample numbers, int64, one per row."""
-        return self._convert(self._raw.ids)
+        return self._array(self._ids)
 
     @property
     def valid(self) -> Any:
-        """bool, one per row: False where a row could not be read (with
+        return self._array(self._valid)
+
+
+class _Name(str):
+    """The name of an output, and the facts of its batch."""
+
+    __slots__ = ("record",)
+    record: _Record
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, (str(self),)
+
+
+def _name(name: str, record: _Record | None) -> str:
+    """The name with other facts; None: with none."""
+    if record is None:
+        return str(name)
+    own = _Name(name)
+    own.record = record
+    return own
+
+
+def _moved(value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A tensor after its to(): a type is for floating-point values, and a
+    memory format for images. Other values stay."""
+    if not hasattr(value, "is_floating_point"):
+        return value
+    if not value.is_floating_point():
+        args = tuple(a for a in args if type(a).__name__ != "dtype")
+        kwargs = {k: v for k, v in kwargs.items() if k != "dtype"}
+    if value.dim() != 4:
+        kwargs = {k: v for k, v in kwargs.items() if k != "memory_format"}
+    return value.to(*args, **kwargs) if args or kwargs else value
+
+
+def _pinned(value: Any) -> Any:
+    return value.pin_memory() if hasattr(value, "pin_memory") else value
+
+
+class _Facts:
+    """The facts of a batch besides its outputs, and what is done to all of
+    its tensors."""
+
+    __slots__ = ()
+
+    # --- of a kind of batch ---
+
+    def _own(self) -> tuple[_beton.Batch, Convert, str] | None:
+        """What the loader made it of; None: another library made it."""
+        raise NotImplementedError
+
+    def _kept(self) -> _Record | None:
+        """The facts that came with its names."""
+        raise NotImplementedError
+
+    def _list(self) -> list[str]:
+        """The names of the outputs."""
+        raise NotImplementedError
+
+    def _outputs(self) -> Iterable[Any]:
+        raise NotImplementedError
+
+    def _of(self: _B, values: Iterable[Any]) -> _B:
+        """Such a batch, with the same facts and these outputs."""
+        raise NotImplementedError
+
+    # --- facts ---
+
+    def _record(self) -> _Record:
+        record = self._kept()
+        if record is None:
+            raise AttributeError(
+                "this batch has no ids, valid, epoch or number: it was made "
+                "without a loader, or by a library that makes new tuples; "
+                "use batch=\"dict\"")
+        rows = {s[0] for s in (getattr(v, "shape", None)
+                               for v in self._outputs()) if s}
+        if rows and record.rows not in rows:
+            raise AttributeError(
+                f"this batch was cut or joined: it has {min(rows)} samples of "
+                f"{record.rows}; take ids, valid, epoch and number before that")
+        return record
+
+    @property
+    def ids(self) -> Any:
+        """Sample numbers, int64, one per sample of the batch."""
+        own = self._own()
+        return own[1](own[0].ids) if own else self._record().ids
+
+    @property
+    def valid(self) -> Any:
+        """bool, one per sample: False where a sample could not be read (with
         on_error="skip"), or only fills a batch up for a rank."""
-        return self._convert(self._raw.valid)
+        own = self._own()
+        return own[1](own[0].valid) if own else self._record().valid
 
     @property
     def epoch(self) -> int:
-        return self._raw.epoch
+        """The epoch of the batch, from 0."""
+        own = self._own()
+        return own[0].epoch if own else self._record().epoch
 
     @property
     def number(self) -> int:
         """In the epoch's global sequence of all ranks, from 0."""
-        return self._raw.number
+        own = self._own()
+        return own[0].number if own else self._record().number
 
     @property
     def rows(self) -> int:
-        return self._raw.rows
+        """How many samples it has."""
+        own = self._own()
+        return own[0].rows if own else self._record().rows
 
     @property
     def dataset(self) -> str:
         """The path that its loader was opened with."""
-        return self._dataset
+        own = self._own()
+        return own[2] if own else self._record().dataset
+
+    # --- all tensors ---
+
+    def to(self: _B, *args: Any, **kwargs: Any) -> _B:
+        """Return the batch with ``tensor.to(...)`` of each tensor, for example
+        on a device, in ``torch.bfloat16``, or with
+        ``memory_format=torch.channels_last``.
+
+        A type changes floating-point tensors alone, and a memory format those
+        of four dimensions. Bytes, JSON and NumPy's arrays stay as they are.
+
+            batch = batch.to("cuda", torch.bfloat16)
+        """
+        return self._of(_moved(v, args, kwargs) for v in self._outputs())
+
+    def pin_memory(self: _B) -> _B:
+        """Return the batch with a copy of each tensor in page-locked memory,
+        as torch's DataLoader makes it.
+
+            batch = batch.pin_memory().to("cuda", non_blocking=True)
+        """
+        return self._of(map(_pinned, self._outputs()))
+
+    def __copy__(self: _B) -> _B:
+        return self._of(self._outputs())
+
+    def __deepcopy__(self: _B, memo: dict[int, Any]) -> _B:
+        return self._of(copy.deepcopy(v, memo) for v in self._outputs())
+
+    def __dir__(self) -> Iterable[str]:
+        return [*super().__dir__(), *self._list()]
+
+    def _unknown(self, name: str) -> AttributeError:
+        if name in _FACTS:
+            self._record()      # raises: a fact that is not there
+        return AttributeError(
+            f"a batch has no {name!r}; it has {', '.join(self._list())}, and "
+            + ", ".join(_FACTS))
 
     def _repr_html_(self) -> str:
-        """What notebooks show: its first rows as pictures."""
+        """What notebooks show: its first samples as pictures."""
         return Shown([self]).html
 
 
@@ -57,36 +214,162 @@ class Batch(dict[str, Any], _Facts):
     """Outputs by name, `batch["image"]` or `batch.image`, and `ids`, `valid`,
     `epoch`, `number`, `rows`, `dataset`.
 
+        for batch in loader:
+            train(batch["image"], batch["label"])
+            print(batch.epoch, batch.number, batch.ids)
+
     The memory belongs to the batch and to every tensor of it: as long as any of
     them lives, it stays as it is, and may be written to. After that the loader
     uses it again.
+
+    Copies have the facts too, and so has a batch that Lightning, accelerate or
+    torch make of this one, on another device or of other tensors.
     """
 
     __slots__ = ("_raw", "_convert", "_dataset")
+    _raw: _beton.Batch
+    _convert: Convert
+    _dataset: str
+
+    def _own(self) -> tuple[_beton.Batch, Convert, str] | None:
+        try:
+            return (object.__getattribute__(self, "_raw"), self._convert,
+                    self._dataset)
+        except AttributeError:
+            return None
+
+    def _kept(self) -> _Record | None:
+        for name in self:
+            if isinstance(name, _Name):
+                return name.record
+        return None
+
+    def _list(self) -> list[str]:
+        return [str(name) for name in self]
+
+    def _outputs(self) -> Iterable[Any]:
+        return self.values()
+
+    def _of(self, values: Iterable[Any]) -> Batch:
+        return type(self)(zip(self, values))
 
     def __getattr__(self, name: str) -> Any:
         try:
-            return self[name]
+            return dict.__getitem__(self, name)
         except KeyError:
-            raise AttributeError(name) from None
+            raise self._unknown(name) from None
+
+    def __missing__(self, name: str) -> Any:
+        raise KeyError(f"a batch has no {name!r}; it has "
+                       + ", ".join(self._list()))
+
+    def copy(self) -> Batch:
+        """A batch of the same tensors, as dict.copy()."""
+        return self._of(self.values())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (dict(self),)
+        return _batch, (self._list(), list(self.values()), self._kept())
+
+
+def _batch(names: Iterable[str], values: Iterable[Any],
+           record: _Record | None) -> Batch:
+    return Batch((_name(n, record), v) for n, v in zip(names, values))
 
 
 class TupleBatch(tuple[Any, ...], _Facts):
-    """Outputs in their order, `images, labels = batch`; else as Batch."""
+    """Outputs in their order, and the facts that a Batch has.
+
+        for images, labels in betonfs.Loader("train.beton", batch="tuple"):
+            train(images, labels)
+
+    `to()`, `pin_memory()` and copies keep the facts. Libraries that make a new
+    tuple of the tensors lose them; a Batch keeps them.
+    """
 
     _names: tuple[str, ...]
+    _raw: _beton.Batch | None = None
+    _convert: Convert
+    _dataset: str
+    _facts: _Record | None = None
+
+    def _own(self) -> tuple[_beton.Batch, Convert, str] | None:
+        raw = self._raw
+        return None if raw is None else (raw, self._convert, self._dataset)
+
+    def _kept(self) -> _Record | None:
+        if self._facts is None and self._raw is not None:
+            self._facts = _Record(self._raw, self._dataset,
+                                  is_torch(self._convert))
+        return self._facts
+
+    def _list(self) -> list[str]:
+        return list(self.__dict__.get("_names", ()))
+
+    def _outputs(self) -> Iterable[Any]:
+        return self
+
+    def _of(self, values: Iterable[Any]) -> TupleBatch:
+        return _tuple_batch(tuple(self._list()), values, self._kept())
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in self._names:
-            raise AttributeError(name)
-        return self[self._names.index(name)]
+        names = self._list()
+        if name not in names:
+            raise self._unknown(name)
+        return self[names.index(name)]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return tuple, (tuple(self),)
+        return _tuple_batch, (tuple(self._list()), list(self), self._kept())
 
+
+def _tuple_batch(names: tuple[str, ...], values: Iterable[Any],
+                 record: _Record | None) -> TupleBatch:
+    batch = TupleBatch(values)
+    batch._names = names
+    batch._facts = record
+    return batch
+
+
+# --- torch's trees ---
+
+def _flat(batch: Batch) -> tuple[list[Any], list[str]]:
+    return list(batch.values()), list(batch)
+
+
+def _unflat(values: Iterable[Any], names: Iterable[str]) -> Batch:
+    return Batch(zip(names, values))
+
+
+class _Shape(tuple[str, ...]):
+    """The names of a TupleBatch's outputs, and its facts."""
+
+    record: _Record | None = None
+
+
+def _flat_tuple(batch: TupleBatch) -> tuple[list[Any], _Shape]:
+    shape = _Shape(batch._list())
+    shape.record = batch._kept()
+    return list(batch), shape
+
+
+def _unflat_tuple(values: Iterable[Any], shape: _Shape) -> TupleBatch:
+    return _tuple_batch(tuple(shape), values, getattr(shape, "record", None))
+
+
+def _register() -> None:
+    """Tell torch that batches are trees of tensors, once."""
+    pytree: Any = sys.modules.get("torch.utils._pytree")
+    if pytree is None or Batch in pytree.SUPPORTED_NODES:
+        return
+    for kind, flat, unflat, shape in (
+            (Batch, _flat, _unflat, list),
+            (TupleBatch, _flat_tuple, _unflat_tuple, _Shape)):
+        pytree.register_pytree_node(
+            kind, flat, unflat, serialized_type_name=f"betonfs.{kind.__name__}",
+            to_dumpable_context=lambda names: list(map(str, names)),
+            from_dumpable_context=shape)
+
+
+# --- from a loader ---
 
 def _values(raw: _beton.Batch, convert: Convert,
             ragged: bool) -> Iterable[Any]:
@@ -106,6 +389,9 @@ class Maker:
         self.convert = convert
         self.as_tuple = as_tuple
         self.dataset = dataset
+        self._torch = is_torch(convert)
+        if self._torch:
+            _register()
 
     def make(self, raw: _beton.Batch) -> Batch | TupleBatch:
         values = _values(raw, self.convert, self.ragged)
@@ -114,7 +400,9 @@ class Maker:
             batch = TupleBatch(values)
             batch._names = self.names
         else:
-            batch = Batch(zip(self.names, values))
+            record = _Record(raw, self.dataset, self._torch)
+            batch = Batch((_name(n, record), v)
+                          for n, v in zip(self.names, values))
         batch._raw = raw
         batch._convert = self.convert
         batch._dataset = self.dataset

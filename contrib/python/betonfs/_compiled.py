@@ -104,8 +104,8 @@ def _replaced(batch: Any, name: str, new: Any) -> Any:
     if isinstance(batch, TupleBatch):
         i = batch._names.index(name)
         values = [*batch[:i], _like(batch[i], new), *batch[i + 1:]]
-        changed = TupleBatch(values)
-        for fact in ("_names", "_raw", "_convert", "_dataset"):
+        changed = batch._of(values)
+        for fact in ("_raw", "_convert", "_dataset"):
             setattr(changed, fact, getattr(batch, fact))
         return changed
     batch[name] = _like(batch[name], new)
@@ -146,9 +146,16 @@ class Compiled:
         of outputs as they are now."""
         return self.code()
 
+    def _given(self, batch: Any, name: str) -> Any:
+        try:
+            return getattr(batch, name)
+        except AttributeError as e:
+            raise AttributeError(f"{self.name}(): parameter {name!r} is no "
+                                 f"output: {e}") from None
+
     def run(self, seed: int | None, place: int, batch: Any) -> Any:
         """In the thread that iterates. Without a seed numbers are any."""
-        given = [getattr(batch, name) for name in self.names]
+        given = [self._given(batch, name) for name in self.names]
         given = [value if isinstance(value, (int, str)) else _array(name, value)
                  for name, value in zip(self.names, given)]
         if seed is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast, overload
 
 import numpy as np
@@ -31,7 +31,13 @@ def _torch() -> Convert:
         # The stream was told of the batch already.
         return from_dlpack(t.__dlpack__(stream=-1))
 
+    setattr(to_torch, "is_torch", True)
     return to_torch
+
+
+def is_torch(convert: Convert) -> bool:
+    """Whether it makes torch's tensors."""
+    return getattr(convert, "is_torch", False)
 
 
 def _jax() -> Convert:
@@ -86,11 +92,22 @@ class Ragged(Sequence[bytes]):
     `rows[i]` are the bytes of a row. All of them, joined, are `data` (uint8),
     and row i is from `offsets[i]` to `offsets[i + 1]` (int64, one more than
     rows); both without a copy.
+
+        captions = next(iter(loader)).caption
+        captions[0], captions.json()[0], len(captions)
+
+    ``Ragged(rows)`` makes one of an iterable of bytes, with NumPy's arrays;
+    libraries that rebuild sequences do so.
     """
 
     __slots__ = ("_raw", "_ends", "data", "offsets")
 
-    def __init__(self, raw: _beton.Tensor, convert: Convert) -> None:
+    def __init__(self, rows: _beton.Tensor | Iterable[bytes],
+                 convert: Convert | None = None) -> None:
+        if convert is None:
+            self._join(cast(Iterable[bytes], rows))
+            return
+        raw = cast(_beton.Tensor, rows)
         offsets = raw.offsets
         assert offsets is not None
         # Parts of one memoryview may not be taken by several threads: where
@@ -99,6 +116,12 @@ class Ragged(Sequence[bytes]):
         self._ends = memoryview(offsets)
         self.data = convert(raw)
         self.offsets = convert(offsets)
+
+    def _join(self, rows: Iterable[bytes]) -> None:
+        own = list(rows)
+        self._raw = self.data = np.frombuffer(b"".join(own), np.uint8)
+        self.offsets = np.cumsum([0, *map(len, own)], dtype=np.int64)
+        self._ends = memoryview(self.offsets)
 
     def __len__(self) -> int:
         return len(self._ends) - 1
@@ -129,4 +152,4 @@ class Ragged(Sequence[bytes]):
         return f"<Ragged: {len(self)} rows, {len(self._raw)} bytes>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return list, (list(self),)
+        return Ragged, (list(self),)

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches keep their facts where other libraries copy, convert or place them:
+by the code paths of these libraries, and by the libraries that are installed."""
+import collections
+import copy
+import gc
+import pathlib
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+sys.path.append(str(pathlib.Path(__file__).parent.parent / "e2e"))
+
+from package import betonfs, opener  # noqa: E402
+
+DATA = ('fake(40, image="uint8[6,8,3]", label="int64<9", vec="float32[3]", '
+        'blob="bytes[7]")')
+FACTS = "epoch", "number", "rows", "dataset"
+
+
+@pytest.fixture(params=["numpy", "torch"])
+def tensors(request):
+    if request.param == "torch":
+        pytest.importorskip("torch")
+    return request.param
+
+
+@pytest.fixture
+def load(tensors):
+    with opener("/nowhere", batch_size=8, seed=5, source=DATA, workers=1,
+                tensors=tensors) as open_one:
+        yield open_one
+
+
+@pytest.fixture
+def batch(load):
+    loader = load()
+    loader.set_epoch(3)
+    rest = iter(loader)
+    next(rest)
+    return next(rest)
+
+
+@pytest.fixture
+def as_tuple(load):
+    return next(iter(load(batch="tuple")))
+
+
+def facts(batch):
+    return [getattr(batch, name) for name in FACTS] + [
+        np.asarray(batch.ids).tolist(), np.asarray(batch.valid).tolist()]
+
+
+def check(other, batch, kind=None):
+    """It has the facts and the outputs of the batch."""
+    assert type(other) is (kind or type(batch))
+    assert facts(other) == facts(batch)
+    assert type(other.ids) is type(batch.ids)
+    if isinstance(batch, betonfs.Batch):
+        assert list(other) == list(batch)
+    assert other is not batch and len(other) == len(batch)
+    assert (np.asarray(other.label) == np.asarray(batch.label)).all()
+
+
+# --- by the code of libraries ---
+
+def rebuilt(data, function):
+    """As accelerate's recursively_apply() and transformers' _prepare_input."""
+    if isinstance(data, collections.abc.Mapping):
+        return type(data)({k: rebuilt(v, function) for k, v in data.items()})
+    return function(data)
+
+
+def in_order(data, function):
+    """As Lightning's apply_to_collection()."""
+    return type(data)(collections.OrderedDict(
+        [(k, function(v)) for k, v in data.items()]))
+
+
+def cloned(data, function):
+    """As torch's default_convert() and pin_memory()."""
+    clone = copy.copy(data)
+    clone.update({k: function(v) for k, v in data.items()})
+    return clone
+
+
+def scattered(data, function):
+    """As torch's DistributedDataParallel."""
+    return [type(data)(i) for i in
+            zip(*([(k, function(v))] for k, v in data.items()))][0] \
+        if len(data) == 1 else type(data)(
+            tuple((k, function(v)) for k, v in data.items()))
+
+
+@pytest.mark.parametrize("how", [rebuilt, in_order, cloned, scattered])
+def test_facts_follow_a_batch_that_is_made_anew(batch, how):
+    other = how(batch, lambda v: v)
+    check(other, batch)
+    expected = facts(batch)
+    del batch
+    again = how(other, lambda v: v)
+    del other
+    gc.collect()
+    assert facts(again) == expected
+
+
+@pytest.mark.parametrize("how", [
+    copy.copy, copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b)),
+    lambda b: b.to(), betonfs.Batch.copy])
+def test_copies_have_the_facts(batch, how):
+    other = how(batch)
+    check(other, batch)
+    if how is copy.deepcopy:
+        other.label[:] = -1
+        assert (np.asarray(batch.label) >= 0).all()
+
+
+@pytest.mark.parametrize("how", [
+    copy.copy, copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b)),
+    lambda b: b.to()])
+def test_copies_of_a_tuple_have_the_facts(as_tuple, how):
+    check(how(as_tuple), as_tuple)
+
+
+def test_what_keeps_names_keeps_no_batch(load):
+    """Only the facts, which are small."""
+    record = next(iter(next(iter(load())))).record
+    kept = [getattr(record, name) for name in type(record).__slots__]
+    assert not any(type(v).__module__ == "betonfs._beton" for v in kept)
+    assert record._ids.base is None and record._valid.base is None
+
+
+def test_bytes_that_are_made_anew_are_rows(batch):
+    for other in (type(batch.blob)(list(batch.blob)),
+                  copy.deepcopy(batch.blob),
+                  pickle.loads(pickle.dumps(batch.blob))):
+        assert type(other) is betonfs.Ragged
+        assert list(other) == list(batch.blob) and len(other) == 8
+        assert other.data.tobytes() == b"".join(batch.blob)
+        assert other.offsets.tolist() == [7 * i for i in range(9)]
+    assert list(betonfs.Ragged([])) == []
+
+
+# --- what has no facts, says so ---
+
+def test_a_batch_that_was_cut_has_no_facts(batch):
+    for how in (lambda v: v[:2], lambda v: np.concatenate([v, v])):
+        other = type(batch)({k: how(np.asarray(v)) for k, v in batch.items()
+                             if k != "blob"})
+        for fact in FACTS + ("ids", "valid"):
+            with pytest.raises(AttributeError, match="cut or joined.*of 8"):
+                getattr(other, fact)
+        assert not hasattr(other, "ids")
+
+
+def test_a_batch_of_no_loader_has_no_facts(as_tuple):
+    for other in betonfs.Batch(a=1), betonfs.Batch(), \
+            type(as_tuple)(list(as_tuple)):
+        with pytest.raises(AttributeError, match="batch=\"dict\""):
+            other.ids
+        assert repr(other)
+
+
+def test_an_unknown_name_lists_the_outputs(batch, as_tuple):
+    for one in batch, as_tuple, copy.copy(batch):
+        with pytest.raises(AttributeError, match="no 'imag'; it has image, "
+                                                 "label, vec, blob, and ids"):
+            one.imag
+    with pytest.raises(KeyError, match="no 'imag'; it has image, label"):
+        batch["imag"]
+    assert batch.get("imag") is None and "imag" not in batch
+    assert {"image", "label", "ids", "to"} <= set(dir(batch)) & \
+        set(dir(as_tuple))
+
+
+def test_a_parameter_of_no_output_lists_them(load):
+    @betonfs.compiled
+    def f(imag):
+        pass
+    with pytest.raises(AttributeError, match=r"f\(\): parameter 'imag' is no "
+                                             "output: .*image, label, vec"):
+        next(iter(load(transforms=[f])))
+
+
+# --- all tensors at once ---
+
+def test_to_changes_what_can_be_changed():
+    torch = pytest.importorskip("torch")
+    with opener("/nowhere", batch_size=8, source=DATA, workers=1,
+                pipeline="image | chw") as load:
+        batch = next(iter(load()))
+        other = batch.to("cpu", torch.bfloat16,
+                         memory_format=torch.channels_last)
+    check(other, batch)
+    assert other.vec.dtype == torch.bfloat16
+    assert other.label.dtype == torch.int64
+    assert other.image.dtype == torch.uint8
+    assert other.image.is_contiguous(memory_format=torch.channels_last)
+    assert other.blob is batch.blob
+    assert batch.to(device="meta").image.device.type == "meta"
+    assert batch.to(dtype=torch.float64).vec.dtype == torch.float64
+
+
+def test_pin_memory_is_of_each_tensor(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda t: t + 1)
+    with opener("/nowhere", batch_size=8, source=DATA, workers=1) as load:
+        batch = next(iter(load()))
+        other = batch.pin_memory()
+    assert (other.label == batch.label + 1).all()
+    assert facts(other) == facts(batch)
+
+
+# --- by the libraries ---
+
+@pytest.fixture
+def torchs():
+    pytest.importorskip("torch")
+    with opener("/nowhere", batch_size=8, source=DATA, workers=1,
+                tensors="torch") as load:
+        yield next(iter(load())), next(iter(load(batch="tuple")))
+
+
+def test_torch_converts_and_pins(torchs, monkeypatch):
+    torch = pytest.importorskip("torch")
+    from torch.utils.data import default_convert
+    from torch.utils.data._utils.pin_memory import pin_memory
+    check(default_convert(torchs[0]), torchs[0])
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda t, *_: t.clone())
+    for batch in torchs:
+        check(pin_memory(batch), batch)
+
+
+def test_torch_has_batches_as_trees(torchs):
+    pytree = pytest.importorskip("torch.utils._pytree")
+    for batch in torchs:
+        leaves, shape = pytree.tree_flatten(batch)
+        assert len(leaves) == 4
+        check(pytree.tree_unflatten(leaves, shape), batch)
+        check(pytree.tree_map(lambda v: v, batch), batch)
+        assert shape == pytree.tree_flatten(copy.copy(batch))[1]
+        text = pytree.treespec_dumps(shape)
+        back = pytree.tree_unflatten(leaves, pytree.treespec_loads(text))
+        assert type(back) is type(batch) and back.label is batch.label
+
+
+def test_torch_compiles_functions_of_a_batch(torchs):
+    torch = pytest.importorskip("torch")
+    batch, _ = torchs
+
+    def double(b):
+        return {k: v * 2 for k, v in b.items() if k == "label"}
+    got = torch.compile(double, backend="eager", fullgraph=True)(
+        betonfs.Batch({k: v for k, v in batch.items() if k != "blob"}))
+    assert (got["label"] == batch.label * 2).all()
+
+
+def test_accelerate_places_it(torchs):
+    operations = pytest.importorskip("accelerate.utils.operations")
+    batch, as_tuple = torchs
+    check(operations.send_to_device(batch, "cpu"), batch)
+    check(operations.send_to_device(as_tuple, "cpu"), as_tuple)
+    check(operations.recursively_apply(lambda t: t + 0, batch), batch)
+    half = operations.slice_tensors(betonfs.Batch(
+        {k: v for k, v in batch.items() if k != "blob"}), slice(0, 4))
+    with pytest.raises(AttributeError, match="cut or joined"):
+        half.ids
+
+
+def test_lightning_places_it(torchs):
+    function = pytest.importorskip("lightning.fabric.utilities.apply_func")
+    torch = pytest.importorskip("torch")
+    from lightning_utilities.core.apply_func import apply_to_collection
+    batch, as_tuple = torchs
+    check(function.move_data_to_device(batch, "cpu"), batch)
+    check(function.move_data_to_device(as_tuple, "cpu"), as_tuple)
+    check(apply_to_collection(batch, torch.Tensor, lambda t: t + 0), batch)
+
+
+def test_transformers_places_it(torchs):
+    trainer = pytest.importorskip("transformers").Trainer
+    batch, _ = torchs
+    kept = trainer.__new__(trainer)
+    kept.args = type("Args", (), {"device": "cpu"})()
+    kept.is_deepspeed_enabled = False
+    kept.accelerator = type("A", (), {"state": type("S", (), {
+        "deepspeed_plugin": None})()})()
+    check(trainer._prepare_input(kept, batch), batch)
