@@ -442,6 +442,15 @@ BETON_API void beton_loader_kept(const struct beton_loader *loader,
 /* The number of samples that could not be read or decoded since open. */
 BETON_API uint64_t beton_loader_failed_rows(const struct beton_loader *loader);
 
+/*
+ * Describes all operations of pipelines, beton-transforms(7), as JSON text: a
+ * list of objects with `name`, `help` and `params`, which are objects with
+ * `name`, `kind` ("integers", "reals", "word", "name" or "bytes"), `initial`
+ * (the default; null: required), `min_count`, `max_count` (of numbers), `words`
+ * and `help`. The caller frees *out. -ENOMEM.
+ */
+BETON_API int beton_operations(char **out);
+
 #ifdef __cplusplus
 }
 #endif

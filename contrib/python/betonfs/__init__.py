@@ -9,7 +9,7 @@
 """
 from __future__ import annotations
 
-from . import _beton
+from . import _beton, ops
 from ._batch import Batch, TupleBatch
 from ._compiled import compiled
 from ._dataset import Dataset
@@ -22,4 +22,4 @@ from ._writer import write
 
 __version__ = _beton.version
 __all__ = ["Batch", "BetonError", "Dataset", "Loader", "Mix", "Ragged", "Shown",
-           "TupleBatch", "__version__", "compiled", "write"]
+           "TupleBatch", "__version__", "compiled", "ops", "write"]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._dataset import field_stems
+from ._ops import as_text
 
 Subset = str | range | slice | Iterable[int]
 
@@ -65,19 +66,19 @@ def _statement(name: str, text: str | None, stems: Mapping[str, str]) -> str:
     return text if own and own == first else f"{word} = {text}"
 
 
-def pipeline_text(pipeline: str | Mapping[str, str | None] | None,
-                  path: str) -> str | None:
+def pipeline_text(pipeline: Any, path: str) -> str | None:
     """Return the pipeline string of a dict, which has one statement per output.
 
     {"image": "center_crop(224)"} is the field `image`, cropped: a text that does
     not begin with a field is about the field of the output's name, if there is
-    one. None drops the field.
+    one. None drops the field. A text may be a list of operations, or a Compose
+    of torchvision's.
     """
-    if pipeline is None or isinstance(pipeline, str):
-        return pipeline
+    if not isinstance(pipeline, Mapping):
+        return as_text(pipeline)
     stems = field_stems(path)
     # A text may end in a comment, which ends with the line.
-    return "\n".join(_statement(name, text, stems)
+    return "\n".join(_statement(name, as_text(text), stems)
                      for name, text in pipeline.items())
 
 

@@ -7,6 +7,9 @@
 #include "tensor.h"
 #include "writer.h"
 
+#include "beton/loader.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 PyObject *raise_error(int error, const char *message, const char *path)
@@ -84,7 +87,23 @@ static int clear(PyObject *module)
 	return 0;
 }
 
+static PyObject *operations(PyObject *module, PyObject *unused)
+{
+	PyObject *result;
+	char *text;
+	int r = beton_operations(&text);
+
+	(void)module;
+	(void)unused;
+	if (r)
+		return raise_error(-r, NULL, NULL);
+	result = PyUnicode_FromString(text);
+	free(text);
+	return result;
+}
+
 static PyMethodDef functions[] = {
+	{ "operations", operations, METH_NOARGS, NULL },
 	{ "encode", writer_encode, METH_VARARGS, NULL },
 	{ "keep", writer_keep, METH_VARARGS, NULL },
 	{ NULL, NULL, 0, NULL },

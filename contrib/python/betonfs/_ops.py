@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that make pipeline strings, one per operation of the library.
+
+stubs() is the text of ops.pyi, from which editors complete them.
+"""
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import keyword
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from . import _beton
+
+_WORD = re.compile(r"[\w.+-]+", re.ASCII)
+
+
+class Pipeline(str):
+    """A pipeline string, to which ``|`` appends operations.
+
+        from betonfs import ops
+        train = ops.random_resized_crop(224, scale=(0.25, 1)) | ops.flip()
+        train                   # random_resized_crop(224, scale="0.25,1") | flip
+        "image" | train         # the same for the field `image`
+    """
+
+    __slots__ = ()
+
+    def __or__(self, other: str) -> Pipeline:
+        if not isinstance(other, str):
+            return NotImplemented
+        return Pipeline(f"{self} | {other}")
+
+    def __ror__(self, other: str) -> Pipeline:
+        if not isinstance(other, str):
+            return NotImplemented
+        return Pipeline(f"{other} | {self}")
+
+
+# --- arguments ---
+
+def _spelled(value: Any) -> str:
+    """A value as a pipeline string has it, without quotes."""
+    if hasattr(value, "tolist"):    # numbers and arrays of NumPy and torch
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return ",".join(f"{epoch}={_spelled(v)}"
+                        for epoch, v in value.items())
+    if isinstance(value, os.PathLike):
+        return str(os.fspath(value))
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Iterable):
+        return ",".join(map(_spelled, value))
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _quoted(text: str) -> str:
+    if _WORD.fullmatch(text):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _python_name(name: str) -> str:
+    return name + "_" if keyword.iskeyword(name) else name
+
+
+# --- operations ---
+
+@functools.cache
+def rows() -> dict[str, dict[str, Any]]:
+    """The operations of the library by name, as beton_operations() has them."""
+    return {op["name"]: op for op in json.loads(_beton.operations())}
+
+
+def _signature(op: Mapping[str, Any]) -> inspect.Signature:
+    return inspect.Signature([
+        inspect.Parameter(
+            _python_name(p["name"]), inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=inspect.Parameter.empty if p["initial"] is None
+            else p["initial"] or None)
+        for p in op["params"]], return_annotation="Pipeline")
+
+
+_VALUES = {"name": "text", "word": "", "bytes": "bytes, as \"64GiB\""}
+
+
+def _example(op: Mapping[str, Any]) -> str:
+    needed = {"integers": "16", "reals": "0.5", "word": "", "name": '"x.npy"',
+              "bytes": '"64GiB"'}
+    given = [repr(p["words"][0]) if p["words"] else needed[p["kind"]]
+             for p in op["params"] if p["initial"] is None]
+    return f"betonfs.ops.{op['name']}({', '.join(given)})"
+
+
+def _about(param: Mapping[str, Any]) -> str:
+    """A line of help."""
+    least, most = param["min_count"], param["max_count"]
+    count = f"{most}" if least == most else f"{least} to {most}"
+    values = [_VALUES.get(param["kind"], "a number" if most == 1
+                          else f"{count} numbers")]
+    values += param["words"]
+    initial = f" (default: {param['initial']})" if param["initial"] else ""
+    return (f"    {_python_name(param['name'])}: "
+            f"{', '.join(v for v in values if v)}\n"
+            f"        {param['help']}{initial}\n")
+
+
+def doc(op: Mapping[str, Any]) -> str:
+    """The help of an operation, with an example."""
+    about = "".join(map(_about, op["params"]))
+    return (f"{op['help']}; see beton-transforms(7).\n\n" + about
+            + ("\n" if about else "") + f"    {_example(op)}\n")
+
+
+@functools.cache
+def function(name: str) -> Callable[..., Pipeline]:
+    """The function of an operation; AttributeError: there is none."""
+    op = rows().get(name)
+    if op is None:
+        raise AttributeError(f"there is no operation {name!r}; there are "
+                             + ", ".join(rows()))
+    names = {_python_name(p["name"]): p for p in op["params"]}
+    signature = _signature(op)
+
+    def make(*args: Any, **kwargs: Any) -> Pipeline:
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError as e:
+            raise TypeError(f"{name}{signature}: {e}") from None
+        words = []
+        for key, value in given.items():
+            if value is None:
+                continue
+            text = _quoted(_spelled(value))
+            words.append(text if names[key]["initial"] is None
+                         else f"{names[key]['name']}={text}")
+        return Pipeline(f"{name}({', '.join(words)})" if words else name)
+    make.__name__ = make.__qualname__ = name
+    make.__module__ = "betonfs.ops"
+    make.__doc__ = doc(op)
+    setattr(make, "__signature__", signature)
+    return make
+
+
+# --- other things that are pipelines ---
+
+def as_text(pipeline: Any) -> str | None:
+    """A pipeline string of a string, a list of operations, or a Compose of
+    torchvision's. ValueError: it has no pipeline string."""
+    if pipeline is None or isinstance(pipeline, str):
+        return pipeline
+    if isinstance(pipeline, Sequence):
+        if all(isinstance(part, str) for part in pipeline):
+            return Pipeline(" | ".join(pipeline))
+        pipeline = list(pipeline)
+    from . import _torchvision
+    return Pipeline(_torchvision.text(pipeline))
+
+
+# --- ops.pyi ---
+
+_HEAD = '''\
+# SPDX-License-Identifier: Apache-2.0
+# The text of betonfs._ops.stubs().
+import builtins
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from ._ops import Pipeline as Pipeline
+
+_Whole = builtins.int | Mapping[builtins.int, builtins.int] | str
+_Wholes = (builtins.int | Sequence[builtins.int]
+           | Mapping[builtins.int, builtins.int | Sequence[builtins.int]] | str)
+_Real = builtins.float | Mapping[builtins.int, builtins.float] | str
+_Reals = (builtins.float | Sequence[builtins.float]
+          | Mapping[builtins.int, builtins.float | Sequence[builtins.float]]
+          | str)
+_Name = str | os.PathLike[str] | builtins.float | Sequence[builtins.int]
+_Size = builtins.int | str
+
+def of(pipeline: Any) -> Pipeline: ...
+'''
+
+
+def _type(param: Mapping[str, Any]) -> str:
+    if param["kind"] == "word":
+        return f"Literal[{', '.join(map(json.dumps, param['words']))}]"
+    if param["kind"] in ("name", "bytes"):
+        return {"name": "_Name", "bytes": "_Size"}[param["kind"]]
+    kind = {"integers": "_Whole", "reals": "_Real"}[param["kind"]]
+    return kind if param["max_count"] == 1 else kind + "s"
+
+
+def _stub(op: Mapping[str, Any]) -> str:
+    lines = []
+    for p in op["params"]:
+        initial = "" if p["initial"] is None else " = ..."
+        none = " | None" if p["initial"] == "" else ""
+        lines.append(f"    {_python_name(p['name'])}: {_type(p)}{none}"
+                     f"{initial},\n")
+    head = f"def {op['name']}("
+    text = f'    """{op["help"]}"""\n'
+    if not lines:
+        return f"{head}) -> Pipeline:\n{text}"
+    return f"{head}\n{''.join(lines)}) -> Pipeline:\n{text}"
+
+
+def stubs() -> str:
+    """The text of ops.pyi."""
+    return _HEAD + "".join("\n" + _stub(op) for op in rows().values())
+

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operations of pipelines as JSON text, out of the rows of loader/ops. */
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "beton/loader.h"
+#include "loader/graph/op.h"
+
+static const char *const param_kinds[] = {
+	[PARAM_INTEGERS] = "integers", [PARAM_REALS] = "reals",
+	[PARAM_WORD] = "word",	       [PARAM_NAME] = "name",
+	[PARAM_BYTES] = "bytes",
+};
+
+/* "one|two" as a list; NULL: an empty one. */
+static json_t *describe_words(const char *words)
+{
+	json_t *list = json_array();
+	size_t n;
+
+	for (; words && *words; words += n + (words[n] == '|')) {
+		n = strcspn(words, "|");
+		json_array_append_new(list, json_stringn(words, n));
+	}
+	return list;
+}
+
+static json_t *describe_param(const struct param *p)
+{
+	return json_pack("{s:s, s:s, s:s?, s:i, s:i, s:o, s:s}", "name",
+			 p->name, "kind", param_kinds[p->kind], "initial",
+			 p->initial, "min_count", (int)p->min_count,
+			 "max_count", (int)p->max_count, "words",
+			 describe_words(p->words), "help", p->help);
+}
+
+static json_t *describe_op(const struct op *op)
+{
+	json_t *params = json_array();
+
+	for (const struct param *p = op->params; p && p->name; p++)
+		json_array_append_new(params, describe_param(p));
+	return json_pack("{s:s, s:s, s:o}", "name", op->name, "help", op->help,
+			 "params", params);
+}
+
+int beton_operations(char **out)
+{
+	json_t *list = json_array();
+	char *text;
+
+	for (size_t i = 0; op_row(i); i++)
+		json_array_append_new(list, describe_op(op_row(i)));
+	text = json_dumps(list, JSON_COMPACT);
+	json_decref(list);
+	if (!text)
+		return -ENOMEM;
+	*out = text;
+	return 0;
+}

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""betonfs.ops: a function per operation of the library, and torchvision's
+transforms as pipeline strings."""
+import inspect
+import pathlib
+import pickle
+import sys
+import types
+
+import numpy as np
+import pytest
+
+sys.path.append(str(pathlib.Path(__file__).parent.parent / "e2e"))
+
+from package import betonfs, opener  # noqa: E402
+from betonfs import _ops, ops  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = 'fake(16, image="uint8[40,60,3]", label="int64<9")'
+
+
+# --- strings ---
+
+def test_the_example():
+    text = ops.random_resized_crop(224, scale=(0.25, 1)) | ops.flip()
+    assert text == 'random_resized_crop(224, scale="0.25,1") | flip'
+    assert type(text) is ops.Pipeline and isinstance(text, str)
+
+
+@pytest.mark.parametrize("made, text", [
+    (lambda: ops.float(), "float"),
+    (lambda: ops.flip(p=0.25), "flip(p=0.25)"),
+    (lambda: ops.flip(0.25), "flip(p=0.25)"),
+    (lambda: ops.center_crop((160, 192)), 'center_crop("160,192")'),
+    (lambda: ops.center_crop(np.int64(8), ratio=np.float32(0.5)),
+     "center_crop(8, ratio=0.5)"),
+    (lambda: ops.normalize("imagenet"), "normalize(imagenet)"),
+    (lambda: ops.normalize([0.5] * 3, (0.1, 0.2, 0.3)),
+     'normalize("0.5,0.5,0.5", std="0.1,0.2,0.3")'),
+    (lambda: ops.normalize(np.full(3, 0.5), 1),
+     'normalize("0.5,0.5,0.5", std=1)'),
+    (lambda: ops.mixup(0.2, lambda_="sample"), "mixup(0.2, lambda=sample)"),
+    (lambda: ops.random_resized_crop({0: 160, 10: (192, 200)}),
+     'random_resized_crop("0=160,10=192,200")'),
+    (lambda: ops.poison(pathlib.Path("a b.npy"), 0.5, [3, 17]),
+     'poison("a b.npy", 0.5, "3,17")'),
+    (lambda: ops.cache("decoded", 1 << 30), "cache(decoded, 1073741824)"),
+    (lambda: ops.flip(group=None), "flip"),
+    (lambda: "image" | ops.flip() | "chw", "image | flip | chw"),
+    (lambda: ops.of([ops.flip(), "chw"]), "flip | chw"),
+])
+def test_a_string(made, text):
+    assert str(made()) == text and type(made()) is ops.Pipeline
+    assert pickle.loads(pickle.dumps(made())) == text
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: ops.flip(q=1), ["flip(p=", "'q'"]),
+    (lambda: ops.center_crop(), ["center_crop(size", "'size'"]),
+    (lambda: ops.float(1), ["float()", "too many"])])
+def test_a_wrong_argument_shows_the_parameters(call, words):
+    with pytest.raises(TypeError) as said:
+        call()
+    assert all(word in str(said.value) for word in words)
+
+
+def test_an_unknown_operation_lists_them():
+    with pytest.raises(AttributeError, match="'hflip'; there are .*flip"):
+        ops.hflip
+    with pytest.raises(TypeError):
+        ops.flip() | 3
+
+
+# --- the library's table ---
+
+def operations():
+    return sorted(p.stem for p in (ROOT / "loader/ops").glob("*.c"))
+
+
+def test_every_operation_is_there():
+    assert sorted(_ops.rows()) == operations()
+    assert set(operations()) <= set(dir(ops))
+
+
+@pytest.mark.parametrize("name", operations())
+def test_an_operation_has_help_with_an_example(name):
+    function = getattr(ops, name)
+    assert f"betonfs.ops.{name}(" in function.__doc__
+    assert list(inspect.signature(function).parameters) == [
+        p["name"] + "_" * (p["name"] == "lambda")
+        for p in _ops.rows()[name]["params"]]
+    example = function.__doc__.strip().split("\n")[-1]
+    assert str(eval(example)).startswith(name)
+
+
+def test_the_stubs_are_of_this_library():
+    stubs = ROOT / "contrib/python/betonfs/ops.pyi"
+    write = "from betonfs import _ops; print(_ops.stubs(), end=\"\")"
+    assert _ops.stubs() == stubs.read_text(), \
+        f"write it again: python -c '{write}' >{stubs}"
+
+
+# --- a loader takes them ---
+
+@pytest.mark.parametrize("pipeline", [
+    lambda: "image" | ops.center_crop(8) | ops.flip(p=0) | ops.float(),
+    lambda: {"image": ops.center_crop(8) | ops.flip(p=0) | ops.float()},
+    lambda: {"image": [ops.center_crop(8), ops.flip(p=0), ops.float()]},
+    lambda: ["image", ops.center_crop(8), ops.flip(p=0), ops.float()]])
+def test_a_loader_takes_them(tmp_path, pipeline):
+    path = photos(tmp_path)
+    with opener(path, batch_size=8, order="sequential",
+                tensors="numpy") as load:
+        expected = next(iter(load(
+            pipeline="image | center_crop(8) | flip(p=0) | float"))).image
+        assert (next(iter(load(pipeline=pipeline()))).image == expected).all()
+
+
+def photos(tmp_path, n=8, size=(40, 60)):
+    path = tmp_path / "p.beton"
+    rng = np.random.default_rng(1)
+    betonfs.write(path, [{"image": rng.integers(0, 256, (*size, 3), np.uint8),
+                          "label": i} for i in range(n)], mode="raw")
+    return path
+
+
+# --- torchvision ---
+
+def stand_in(name, **facts):
+    """An object as torchvision's transforms are: a class, and attributes."""
+    module = types.SimpleNamespace(v2="torchvision.transforms.v2._x").v2
+    return type(name, (), {"__module__": module, **facts})()
+
+
+def crop(size=(224, 224), **facts):
+    return stand_in("RandomResizedCrop", size=size,
+                    **{"scale": (0.08, 1.0), "ratio": (0.75, 4 / 3),
+                       "interpolation": types.SimpleNamespace(
+                           value="bilinear"), "antialias": True, **facts})
+
+
+def resize(size, **facts):
+    return stand_in("Resize", size=size, interpolation=types.SimpleNamespace(
+        value="bilinear"), **{"max_size": None, "antialias": True, **facts})
+
+
+FLIP = stand_in("RandomHorizontalFlip", p=0.5)
+TENSOR = stand_in("ToTensor")
+IMAGE = stand_in("ToImage")
+FLOAT = stand_in("ToDtype", dtype="torch.float32", scale=True)
+HALF = stand_in("ToDtype", dtype="torch.float16", scale=True)
+NORMAL = stand_in("Normalize", mean=[0.5, 0.4, 0.3], std=[0.2, 0.2, 0.1])
+
+
+def compose(*parts):
+    return stand_in("Compose", transforms=list(parts))
+
+
+@pytest.mark.parametrize("transform, text", [
+    ([crop(), FLIP, TENSOR, NORMAL],
+     'random_resized_crop("224,224", scale="0.08,1.0", '
+     'ratio="0.75,1.3333333333333333", interpolation=bilinear) | '
+     'flip(p=0.5) | normalize("0.5,0.4,0.3", std="0.2,0.2,0.1") | float | '
+     'chw'),
+    ([resize([256]), stand_in("CenterCrop", size=(224, 224)), IMAGE, FLOAT],
+     "resize(256, interpolation=bilinear) | center_crop(224, "
+     "ratio=0.876953125) | normalize(0, std=1) | float | chw"),
+    ([IMAGE, HALF, FLIP], "flip(p=0.5) | normalize(0, std=1) | half | chw"),
+    ([resize((32, 64)), IMAGE],
+     'resize("32,64", interpolation=bilinear) | chw'),
+    ([stand_in("RandomGrayscale", p=0.1),
+      stand_in("RandomSolarize", threshold=128, p=0.2),
+      stand_in("RandomPosterize", bits=4, p=0.5),
+      stand_in("RandomInvert", p=1), stand_in("Identity")],
+     "grayscale(p=0.1) | solarize(threshold=128, p=0.2) | "
+     "posterize(4, p=0.5) | invert(p=1)")])
+def test_transforms_of_torchvision_as_text(transform, text):
+    for one in compose(*transform), transform, compose(compose(*transform)):
+        assert ops.of(one) == text
+
+
+@pytest.mark.parametrize("parts, why", [
+    ([stand_in("RandAugment")], "RandAugment .*transforms="),
+    ([stand_in("ColorJitter")], "ColorJitter .*transforms="),
+    ([crop(interpolation=types.SimpleNamespace(value="bicubic"))],
+     "interpolation=bicubic"),
+    ([crop(antialias=False)], "antialias=False"),
+    ([resize(32, max_size=40)], "max_size=40"),
+    ([stand_in("CenterCrop", size=(32, 32))], "put a Resize before"),
+    ([resize([16]), stand_in("CenterCrop", size=(32, 32))], "CenterCrop"),
+    ([TENSOR, crop()], "RandomResizedCrop .*before that"),
+    ([NORMAL, TENSOR], "Normalize .*follows no conversion"),
+    ([stand_in("ToDtype", dtype="torch.float32", scale=False)],
+     "scale=False"),
+    ([stand_in("Grayscale", num_output_channels=1)],
+     "num_output_channels=1"),
+    ([lambda x: x], "function .*transforms=")])
+def test_a_transform_of_another_meaning_is_refused(parts, why):
+    with pytest.raises(ValueError, match=why):
+        ops.of(compose(*parts))
+
+
+def test_a_crop_after_a_resize_has_all_its_pixels(tmp_path):
+    """The crop's square has exactly the size of the result, so that it is
+    not resized again."""
+    path = photos(tmp_path, size=(300, 400))
+    for short, side in (200, 200), (232, 224), (97, 61):
+        text = ops.of([resize([short]), stand_in("CenterCrop",
+                                                 size=(side, side))])
+        with opener(path, batch_size=8, tensors="numpy",
+                    order="sequential") as load:
+            whole = next(iter(load(pipeline=text.partition(" | ")[0]))).image
+            part = next(iter(load(pipeline=text))).image
+        y, x = ((n - side) // 2 for n in whole.shape[1:3])
+        assert (part == whole[:, y:y + side, x:x + side]).all()
+
+
+def test_torchvision_itself():
+    v2 = pytest.importorskip("torchvision.transforms.v2")
+    torch = pytest.importorskip("torch")
+    assert ops.of(v2.Compose([
+        v2.RandomResizedCrop(224, scale=(0.25, 1)), v2.RandomHorizontalFlip(),
+        v2.ToImage(), v2.ToDtype(torch.float32, scale=True),
+        v2.Normalize([0.5] * 3, [0.2] * 3)])) == (
+        'random_resized_crop("224,224", scale="0.25,1", '
+        'ratio="0.75,1.3333333333333333", interpolation=bilinear) | '
+        'flip(p=0.5) | normalize("0.5,0.5,0.5", std="0.2,0.2,0.2") | float | '
+        'chw')
