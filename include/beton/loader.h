@@ -141,6 +141,13 @@ struct beton_loader_options {
 	 */
 	bool (*interrupted)(void *arg);
 	void *interrupted_arg;
+	/*
+	 * Without drop_last, ranks get equally many batches: the last ones of
+	 * some are padding, which repeats samples with valid[row] 0. If true,
+	 * the loader returns no padding: each sample comes once over all
+	 * ranks, and a rank may have one batch less than others.
+	 */
+	bool no_padding;
 };
 
 /* DLPack's device types. */

@@ -12,13 +12,36 @@ void cursor_seek(struct cursor *c, uint64_t epoch, uint64_t batches)
 	c->step = 0;
 }
 
+uint64_t cursor_steps(const struct cursor *c, uint64_t start)
+{
+	uint64_t steps = spec_steps(c->spec, start, c->world);
+	uint64_t n = spec_batches(c->spec);
+
+	/* Only the last step has batches that are padding. */
+	if (c->no_padding && steps &&
+	    start + (steps - 1) * c->world + c->rank >= n)
+		steps--;
+	return steps;
+}
+
+/* All ranks have equally many, or have them with padding. */
+static uint64_t common_steps(const struct cursor *c)
+{
+	return spec_steps(c->spec, c->start, c->world);
+}
+
+void cursor_finish(struct cursor *c)
+{
+	c->step = max_u64(c->step, common_steps(c));
+}
+
 uint64_t cursor_consumed(const struct cursor *c)
 {
 	uint64_t n = spec_batches(c->spec);
 
 	/* With drop_last, batches at the end that no rank gets count as
-	   consumed. */
-	if (cursor_at_end(c))
+	   consumed. Before its own end, another rank may have a step to go. */
+	if (c->step >= common_steps(c))
 		return n;
 	return min_u64(n, c->start + c->step * c->world);
 }

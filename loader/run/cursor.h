@@ -15,6 +15,7 @@ struct cursor {
 	const struct spec *spec;
 	uint32_t rank;
 	uint32_t world;
+	bool no_padding; /* a rank may have one step less than others */
 	uint64_t epoch;
 	uint64_t start;
 	uint64_t step; /* steps of this epoch since start */
@@ -24,10 +25,16 @@ struct cursor {
    is all of them, moves to the start of the next epoch. */
 void cursor_seek(struct cursor *c, uint64_t epoch, uint64_t batches);
 
+/* This rank's steps of an epoch after `start` batches. */
+uint64_t cursor_steps(const struct cursor *c, uint64_t start);
+
 static inline bool cursor_at_end(const struct cursor *c)
 {
-	return c->step >= spec_steps(c->spec, c->start, c->world);
+	return c->step >= cursor_steps(c, c->start);
 }
+
+/* At this rank's end, moves past the last step of all ranks. */
+void cursor_finish(struct cursor *c);
 
 /* The number of the current batch in the global sequence. A number at or above
    the sequence's length is padding: it repeats batch number modulo length. */

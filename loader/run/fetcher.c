@@ -29,8 +29,9 @@ static bool may_begin_turn(const struct ring *ring)
 	if (replay && !replay_may_begin(replay, ring->produced.epoch,
 					count_turns_in_making(ring)))
 		return false;
+	/* An epoch without steps would never let it wait. */
 	return spec_batches(&ring->options.feed->spec) &&
-	       spec_steps(&ring->options.feed->spec, 0, ring->produced.world);
+	       cursor_steps(&ring->produced, 0);
 }
 
 struct order_ticket {

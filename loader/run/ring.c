@@ -45,17 +45,27 @@ static struct turn *wait_for_turn(struct ring *ring)
 	return t;
 }
 
+static void end_epoch(struct ring *ring)
+{
+	ring->epoch_over = true;
+	cursor_finish(&ring->given);
+}
+
+/* False: a batch is next. */
 static bool advance_epoch(struct ring *ring)
 {
 	if (!cursor_at_end(&ring->given))
 		return false;
 	if (!ring->epoch_over || ring->given.epoch + 1 >= ring->epochs_end) {
-		ring->epoch_over = true;
+		end_epoch(ring);
 		return true;
 	}
 	cursor_seek(&ring->given, ring->given.epoch + 1, 0);
 	ring->epoch_over = false;
-	return cursor_at_end(&ring->given);
+	if (!cursor_at_end(&ring->given))
+		return false;
+	end_epoch(ring);
+	return true;
 }
 
 static uint32_t count_ready_turns(const struct ring *ring)

@@ -116,6 +116,46 @@ static void consumed_counts_whole_steps_of_all_ranks(void)
 	CHECK(cursor_at_end(&c) && cursor_consumed(&c) == 10);
 }
 
+/* The numbers of all ranks from any place, each once. */
+static void check_unpadded(const struct spec *spec, uint64_t consumed,
+			   uint32_t world)
+{
+	uint64_t n = spec_batches(spec), seen = 0;
+
+	for (uint32_t rank = 0; rank < world; rank++) {
+		struct cursor c = { .spec = spec,
+				    .rank = rank,
+				    .world = world,
+				    .no_padding = true };
+
+		cursor_seek(&c, 0, consumed);
+		CHECK(cursor_consumed(&c) == consumed);
+		for (; !cursor_at_end(&c); c.step++) {
+			uint64_t number = cursor_number(&c);
+
+			CHECK(number < n && !(seen >> number & 1));
+			CHECK(cursor_consumed(&c) == consumed + c.step * world);
+			seen |= (uint64_t)1 << number;
+		}
+		/* Only now are those of other ranks taken as well. */
+		cursor_finish(&c);
+		CHECK(cursor_at_end(&c) && cursor_consumed(&c) == n);
+	}
+	CHECK(seen == ((uint64_t)1 << n) - ((uint64_t)1 << consumed));
+}
+
+static void without_padding_each_batch_comes_once(void)
+{
+	for (uint64_t samples = 1; samples < 25; samples++) {
+		const struct spec spec = spec_of(samples, 2, 0);
+
+		for (uint64_t c = 0; c < spec_batches(&spec); c++) {
+			for (uint32_t w = 1; w < 15; w++)
+				check_unpadded(&spec, c, w);
+		}
+	}
+}
+
 int main(void)
 {
 	ranks_share_one_sequence_in_equal_steps();
@@ -123,5 +163,6 @@ int main(void)
 	a_finished_epoch_is_the_start_of_the_next();
 	an_empty_epoch_never_moves();
 	consumed_counts_whole_steps_of_all_ranks();
+	without_padding_each_batch_comes_once();
 	return 0;
 }

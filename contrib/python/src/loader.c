@@ -268,7 +268,8 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 		"path",	     "spec",   "subset",   "pipeline", "device",
 		"source",    "cache",  "delivery", "job",      "cache_size",
 		"cold_size", "pinned", "epoch",	   "workers",  "prefetch",
-		"rank",	     "world",  "on_error", "hooked",   NULL
+		"rank",	     "world",  "on_error", "hooked",   "no_padding",
+		NULL
 	};
 	struct number n[] = {
 		[CACHE_SIZE] = { .name = "cache_size", .max = UINT64_MAX },
@@ -280,17 +281,17 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 		[RANK] = { .name = "rank", .max = UINT32_MAX },
 		[WORLD] = { .name = "world", .max = UINT32_MAX },
 	};
-	int on_error = 0, hooked = 0;
+	int on_error = 0, hooked = 0, no_padding = 0;
 
 	if (!PyArg_ParseTupleAndKeywords(
-		    args, kwargs, "O&|$zzzzzzzzO&O&O&O&O&O&O&O&ip",
+		    args, kwargs, "O&|$zzzzzzzzO&O&O&O&O&O&O&O&ipp",
 		    (char **)names, PyUnicode_FSConverter, path, &o->spec,
 		    &o->subset, &o->pipeline, &o->device, &o->source, &o->cache,
 		    &o->delivery, &o->job, number_convert, &n[CACHE_SIZE],
 		    number_convert, &n[COLD_SIZE], number_convert, &n[PINNED],
 		    number_convert, &n[EPOCH], number_convert, &n[WORKERS],
 		    number_convert, &n[PREFETCH], number_convert, &n[RANK],
-		    number_convert, &n[WORLD], &on_error, &hooked))
+		    number_convert, &n[WORLD], &on_error, &hooked, &no_padding))
 		return -1;
 	o->cache_size = n[CACHE_SIZE].value;
 	o->cold_size = n[COLD_SIZE].value;
@@ -302,6 +303,7 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 	o->world = (uint32_t)n[WORLD].value;
 	o->on_error = (enum beton_on_error)on_error;
 	o->hooked = hooked;
+	o->no_padding = no_padding;
 	return 0;
 }
 
