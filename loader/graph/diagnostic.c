@@ -18,7 +18,7 @@ static void tame(char *line)
 
 int complain(const struct diagnostic *c, size_t at, const char *format, ...)
 {
-	char message[512], line[32] = "";
+	char message[896], line[32] = "";
 	size_t from = at, to = at, number = 1;
 	va_list args;
 

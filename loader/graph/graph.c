@@ -11,6 +11,7 @@
 #include "loader/graph/args.h"
 #include "loader/graph/diagnostic.h"
 #include "loader/graph/parse.h"
+#include "loader/graph/synonym.h"
 #include "loader/graph/user_op.h"
 
 struct builder {
@@ -22,7 +23,7 @@ struct builder {
 	struct graph *out;
 };
 
-enum { NOT_FOUND = -1 };
+enum { NOT_FOUND = -1, ADVICE_SIZE = 640 };
 
 /* Stems are unique, names are not: prefer a stem. */
 static int find_field(const struct builder *b, const char *word)
@@ -51,12 +52,44 @@ static int unknown_field(const struct builder *b,
 			suggest_text(&s, text, sizeof(text)));
 }
 
+/* Appends ", NAME", or "; BEFORE NAME" for the first one. */
+static void list_name(char *out, size_t size, bool first, const char *before,
+		      const char *name)
+{
+	size_t n = strlen(out);
+
+	snprintf(out + n, size - n, "%s%s %s", first ? "; " : ",",
+		 first ? before : "", name);
+}
+
+/* Writes what to do about a word that is no operation. */
+static const char *advise(const struct builder *b, const struct suggestion *s,
+			  bool fields, char *out, size_t size)
+{
+	const char *clause = synonym_of(s->word);
+
+	*out = '\0';
+	if (clause)
+		snprintf(out, size, "; %s", clause);
+	else if (s->best)
+		suggest_text(s, out, (unsigned)size);
+	else {
+		for (size_t i = 0; fields && i < b->num_fields; i++)
+			list_name(out, size, !i, "the fields are",
+				  b->fields[i].stem);
+		for (size_t i = 0; op_row(i); i++)
+			list_name(out, size, !i, "the operations are",
+				  op_row(i)->name);
+	}
+	return out;
+}
+
 /* `first`: the word could also be the name of a field. */
 static int unknown_op(const struct builder *b, const struct parse_stage *stage,
 		      bool first)
 {
 	struct suggestion s = { .word = stage->word };
-	char text[80];
+	char text[ADVICE_SIZE];
 
 	for (size_t i = 0; op_row(i); i++)
 		suggest_try(&s, op_row(i)->name);
@@ -64,7 +97,7 @@ static int unknown_op(const struct builder *b, const struct parse_stage *stage,
 		suggest_try(&s, b->fields[i].stem);
 	return complain(b->diagnostic, stage->at, "no %s is called `%s'%s",
 			first ? "field or operation" : "operation", stage->word,
-			suggest_text(&s, text, sizeof(text)));
+			advise(b, &s, first, text, sizeof(text)));
 }
 
 /* Finds the field of a statement that names none: the only image field. */

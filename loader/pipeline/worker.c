@@ -17,7 +17,7 @@ struct pipeline_worker {
 	enum value_store_found found;
 	struct buffer images[2];   /* a pass reads one and fills the other */
 	struct pipeline_value raw; /* value that a pass reads */
-	char message[256];
+	char message[320];
 };
 
 int worker_open(size_t max_geometry, size_t max_floats,
@@ -69,7 +69,8 @@ static int refuse_size(struct pipeline_worker *w, const struct worker_job *job,
 {
 	snprintf(w->message, sizeof(w->message),
 		 "an image of %ux%u comes out as %ux%u, but `%s' is %ux%u as "
-		 "sample 0; an operation that sets the size is missing",
+		 "sample 0; set the size, as in `image | center_crop(224)', or "
+		 "leave the field out, as in `image | drop'",
 		 job->value->width, job->value->height, size.width, size.height,
 		 job->plan->chain->name, want->width, want->height);
 	return -EINVAL;

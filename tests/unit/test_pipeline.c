@@ -161,10 +161,32 @@ struct mistake {
 };
 
 static const struct mistake mistakes[] = {
-	{ "nofield | float", "column 1: no field or operation is called "
-			     "`nofield', in `nofield | float'" },
+	{ "nofield | float",
+	  "column 1: no field or operation is called `nofield'; the fields "
+	  "are image, " },
 	{ "imgae | float", "column 1: no field or operation is called `imgae'; "
 			   "did you mean `image'?" },
+	{ "random_horizontal_flip",
+	  "column 1: no field or operation is called "
+	  "`random_horizontal_flip'; did you mean `flip'?, in" },
+	{ "image | RandomHorizontalFlip(0.5)",
+	  "column 9: no operation is called `RandomHorizontalFlip'; did you "
+	  "mean `flip'?" },
+	{ "image | RandomCrop(32)",
+	  "column 9: no operation is called `RandomCrop'; "
+	  "random_resized_crop(SIZE) crops at random, and "
+	  "random_translate(PADDING)" },
+	{ "image | crop(32)", "column 9: no operation is called `crop'; did "
+			      "you mean `center_crop'?" },
+	{ "image | to_tensor", "column 9: no operation is called "
+			       "`to_tensor'; `float | chw' is ToTensor" },
+	{ "image | bfloat16", "column 9: no operation is called `bfloat16'; "
+			      "`half' is float16" },
+	{ "image | rotate(30)",
+	  "column 9: no operation is called `rotate'; there is none like it; "
+	  "Python's Loader(transforms=[f])" },
+	{ "image | xyzzyx", "column 9: no operation is called `xyzzyx'; the "
+			    "operations are brightness, cache, center_crop" },
 	{ "no_such_operation(3)", "column 1: no operation is called" },
 	{ "image | centre_crop(3)",
 	  "column 9: no operation is called "
