@@ -81,17 +81,13 @@ def _in_thread(work: Callable[[], _T]) -> _T:
     return done[0]
 
 
-def field_stems(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Return the names of outputs, beton-transforms(7), by the words that a
-    pipeline has for the fields: those of file names, and those of the dataset.
+def field_facts(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """Return facts of each field: `name`, `stem`, which file names and outputs
+    have, `type`, and why it is `unusable`, if it is.
 
     `path` is a FILE, or a dataset on a MOUNT.
     """
-    fields = _in_thread(lambda: _fields(path))
-    stems = {field["stem"]: field["stem"] for field in fields}
-    for field in fields:
-        stems.setdefault(field["name"], field["stem"])
-    return stems
+    return _in_thread(lambda: _fields(path))
 
 
 class Dataset(Sequence[dict[str, Any]]):

@@ -16,8 +16,8 @@ from . import _beton, _tensors
 from ._batch import Maker
 from ._epochs import Epoch, Epochs
 from ._errors import BetonError
-from ._options import (Subset, SubsetFile, device_text, pipeline_text, place,
-                       spec_text)
+from ._options import Subset, SubsetFile, device_text, place, spec_text
+from ._pipeline import Pipeline, pipeline_text
 from ._pool import Pool
 from ._show import ROWS, Shown
 
@@ -62,9 +62,10 @@ class Loader(Epochs):
     pipeline
         What becomes of the fields, beton-transforms(7): text, or a dict of one
         text per output, ``{"image": "random_resized_crop(224) | flip"}``. A text
-        that does not begin with a field is about the field of the output's name,
-        if there is one; None instead of a text drops the field.
-        None: plain tensors.
+        that does not begin with a field is about the field of the output's name.
+        A dict names all outputs: other fields are not even decoded. With a text,
+        they come as they are, unless it drops them: ``image | drop``. A list of
+        texts is one, joined by ``|``. None: plain tensors.
     device
         "cuda", "cuda:N" or N: outputs are in the memory of that GPU, but bytes and
         JSON. An output without `cuda(N)` in its pipeline is copied there when it
@@ -135,7 +136,7 @@ class Loader(Epochs):
         batch_size: int | None = None,
         order: str | None = None,
         seed: int | None = None,
-        pipeline: str | Mapping[str, str | None] | None = None,
+        pipeline: Pipeline | None = None,
         *,
         drop_last: bool | None = None,
         subset: Subset | None = None,

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from ._dataset import field_stems
-from ._ops import as_text
 
 Subset = str | range | slice | Iterable[int]
 
@@ -29,57 +25,9 @@ def spec_text(spec: str | None, **keys: Any) -> str:
     return ",".join(parts)
 
 
-# The first word or string of a statement, and what makes it an operation: an
-# argument list, or the function of a file.
-_FIRST = re.compile(
-    r'[ \t\r]*(?:"((?:\\["\\]|[^"\n])*)"(?![ \t\r]*[.(])'
-    r'|([\w.+-]++)(?![ \t\r]*\())', re.ASCII)
-_WORD = re.compile(r"[\w.+-]+", re.ASCII)
-
-
 def quoted(name: str) -> str:
     """The name as a string of a pipeline, which is a field where it is first."""
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _first_field(text: str, stems: Mapping[str, str]) -> str | None:
-    """The stem of the field that a statement begins with, if it does."""
-    found = _FIRST.match(text)
-    if not found:
-        return None
-    string, word = found.groups()
-    return stems.get(word if string is None
-                     else re.sub(r'\\(["\\])', r"\1", string))
-
-
-def _statement(name: str, text: str | None, stems: Mapping[str, str]) -> str:
-    own = stems.get(name)
-    word = name if _WORD.fullmatch(name) else quoted(name)
-    # The word of an unknown field could be an operation.
-    field = word if own else quoted(name)
-    if text is None:
-        return f"{field} | drop"
-    text = text.strip()
-    first = _first_field(text, stems)
-    if own and not first:
-        return f"{field} | {text}" if text else field
-    return text if own and own == first else f"{word} = {text}"
-
-
-def pipeline_text(pipeline: Any, path: str) -> str | None:
-    """Return the pipeline string of a dict, which has one statement per output.
-
-    {"image": "center_crop(224)"} is the field `image`, cropped: a text that does
-    not begin with a field is about the field of the output's name, if there is
-    one. None drops the field. A text may be a list of operations, or a Compose
-    of torchvision's.
-    """
-    if not isinstance(pipeline, Mapping):
-        return as_text(pipeline)
-    stems = field_stems(path)
-    # A text may end in a comment, which ends with the line.
-    return "\n".join(_statement(name, as_text(text), stems)
-                     for name, text in pipeline.items())
 
 
 def device_text(device: Any) -> str | None:
