@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from typing import Any
 import betonfs
 def train(*batch: Any) -> None: ...
+def test(*batch: Any) -> None: ...
 text: str = ""
 w: list[float] = []
 n: int = 0

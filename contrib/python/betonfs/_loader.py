@@ -16,7 +16,7 @@ from . import _beton, _tensors
 from ._batch import Maker
 from ._epochs import Epoch, Epochs
 from ._errors import BetonError
-from ._options import Subset, SubsetFile, device_text, place, spec_text
+from ._options import Subset, SubsetFile, device_text, place, spec_keys, spec_text
 from ._pipeline import Pipeline, pipeline_text
 from ._pool import Pool
 from ._show import ROWS, Shown
@@ -24,6 +24,7 @@ from ._show import ROWS, Shown
 _log = logging.getLogger("betonfs")
 _ERROR = 0
 _ON_ERROR = ("raise", "skip", "zero")
+_PADS = ("repeat", "drop")
 
 
 def _choice(name: str, value: str, words: Sequence[str]) -> int:
@@ -51,6 +52,14 @@ class Loader(Epochs):
         short last batch is left out (True); and which samples: "A-B", a range,
         a list or array of sample numbers, "NAME" of a mount, or "NAME:FILE".
         A number that is listed more than once is as many samples.
+    train
+        False: for validation. Unless you give them, order is "sequential",
+        drop_last False, and pad "drop".
+    pad
+        Without drop_last, the batches may not be a multiple of the ranks.
+        "drop": each sample comes once over all ranks, and a rank may have one
+        batch less. "repeat": ranks have equally many batches; the last ones of
+        some repeat samples, and ``batch.valid`` is False there.
     weights, num_samples
         Samples are drawn with replacement, each by its weight, a number from 0:
         one weight per sample of the dataset, or of the subset. An epoch has
@@ -110,6 +119,17 @@ class Loader(Epochs):
     BetonError
         An OSError: there is no such dataset, it cannot be read, or is damaged.
 
+    Examples
+    --------
+    ::
+
+        train = betonfs.Loader("train.beton", 256, pipeline={
+            "image": "random_resized_crop(224) | flip | normalize(imagenet)"
+                     " | float | chw", "label": "label"})
+        val = betonfs.Loader("val.beton", 256, train=False, pipeline={
+            "image": "center_crop(224) | normalize(imagenet) | float | chw",
+            "label": "label"})
+
     Notes
     -----
     Memory of a batch belongs to the user as long as the batch or any tensor of
@@ -138,7 +158,9 @@ class Loader(Epochs):
         seed: int | None = None,
         pipeline: Pipeline | None = None,
         *,
+        train: bool = True,
         drop_last: bool | None = None,
+        pad: str | None = None,
         subset: Subset | None = None,
         weights: ArrayLike | None = None,
         num_samples: int | None = None,
@@ -177,6 +199,13 @@ class Loader(Epochs):
         if order != "weighted" and (weights, num_samples) != (None, None):
             raise ValueError("weights and num_samples are for "
                              "order=\"weighted\"")
+        if not train:
+            given = spec_keys(spec)
+            if order is None and "order" not in given:
+                order = "sequential"
+            if drop_last is None and "drop_last" not in given:
+                drop_last = False
+        pads = _choice("pad", pad or ("repeat" if train else "drop"), _PADS)
         text = pipeline_text(pipeline, self.path)
         self.transforms = tuple(transforms)
         self._pool = Pool(self.transforms)
@@ -192,7 +221,9 @@ class Loader(Epochs):
                 cache_size=cache_size, cold_size=cold_size, pinned=pinned,
                 epoch=epoch, workers=workers, prefetch=prefetch,
                 rank=self.rank, world=self.world, on_error=error,
+                no_padding=pads == 1,
                 hooked=self._pool.numba is not None)
+        self._no_padding = pads == 1
         samples = self._core.info()["samples"]
         if part.samples not in (None, samples):
             self._core.close()

@@ -100,6 +100,10 @@ class Mix(Epochs):
             raise ValueError("a mix of no loaders")
         if len({(x.rank, x.world) for x in self.loaders}) > 1:
             raise ValueError("the loaders are of different ranks")
+        self._world = self.loaders[0].world
+        if self._world > 1 and any(x._no_padding for x in self.loaders):
+            raise ValueError("ranks of a mix take equal steps: open its "
+                             'loaders with pad="repeat"')
         self._draws = _Draws(seed, [1] * len(self.loaders)
                              if weights is None else weights)
         if len(self._draws.weights) != len(self.loaders):
@@ -112,7 +116,6 @@ class Mix(Epochs):
             if cycle and not len(loader):
                 raise ValueError(f"{loader.path} has no batch")
         self.seed = seed
-        self._world = self.loaders[0].world
         # Of its place; whoever has it may wait for a batch.
         self._lock = threading.RLock()
         # Of who iterates: a new one, or a move, ends all before it.

@@ -13,6 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 Subset = str | range | slice | Iterable[int]
 
 
+def spec_keys(spec: str | None) -> list[str]:
+    """The keys of a text."""
+    return [part.partition("=")[0].strip() for part in (spec or "").split(",")]
+
+
 def spec_text(spec: str | None, **keys: Any) -> str:
     """The keys that are given, after those of `spec`, if that is given."""
     parts = [spec.strip()] if spec and spec.strip() else []

@@ -487,6 +487,7 @@ class Loader:
             tensors="torch", epoch=epoch, cache=self._cache,
             on_error=self.on_error, **{
                 "transforms": self._pooled(), "drop_last": self.drop_last,
+                "pad": "drop" if order is OrderOption.SEQUENTIAL else "repeat",
                 **({} if self.distributed and not own else alone), **options})
 
     def _pooled(self) -> list[Pooled]:
