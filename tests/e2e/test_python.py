@@ -471,7 +471,7 @@ def test_states_of_others_are_refused(load):
     loader = load()
     state = loader.state_dict()
     with pytest.raises(ValueError, match="is of spec"):
-        load(seed=12, spec=None).load_state_dict(state)
+        load(seed=12, spec=f"batch={SIZE}").load_state_dict(state)
     with pytest.raises(ValueError, match="another dataset"):
         loader.load_state_dict({**state, "fingerprint": "0" * 32})
     for bad in ({}, {**state, "version": 99}, {"epoch": "x"}):
@@ -839,7 +839,7 @@ def test_waiting_is_interrupted(data, daemon):
         assert p.stdout.readline() == "loop\n"
         wait_until(sleeps, "the loader to wait")
         p.send_signal(signal.SIGINT)
-        assert p.stdout.readline() == "interrupted 5\n"
+        assert p.stdout.readline() == "interrupted 6\n"
     finally:
         d.process.send_signal(signal.SIGCONT)
         try:

@@ -190,12 +190,14 @@ def test_a_mix_of_one_is_a_loader(paths):
 
 def test_what_is_no_mix_is_refused(paths):
     def opened(**options):
-        return betonfs.Loader(paths[0], workers=1, **options)
+        return betonfs.Loader(paths[0], **{"batch_size": 8, "workers": 1,
+                                           **options})
     with opened() as a, opened() as b, opened(rank=1, world=2) as other:
         for loaders, options, word in (
                 ([], {}, "no loaders"), ([a, other], {}, "different ranks"),
                 ([a, b], {"weights": [1]}, "1 weights for 2"),
-                ([a, b], {"weights": [1, 0]}, "above 0"),
-                ([a, b], {"cycle": True}, "no batch")):
+                ([a, b], {"weights": [1, 0]}, "above 0")):
             with pytest.raises(ValueError, match=word):
                 betonfs.Mix(loaders, **options)
+    with pytest.raises(ValueError, match="no batch"):
+        opened(batch_size=256)

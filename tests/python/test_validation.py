@@ -56,6 +56,7 @@ def test_what_train_implies_can_be_said(load):
     assert load(train=False).spec == \
         f"order=sequential,batch={B},seed=0,drop_last=0"
     for options, part in (({"order": "random"}, "order=random"),
+                          ({"shuffle": True}, "order=random"),
                           ({"spec": "order=random"}, "order=random"),
                           ({"drop_last": True}, "drop_last=1"),
                           ({"spec": "drop_last=1"}, "drop_last=1")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 from typing import Any
 
@@ -60,3 +61,30 @@ def make(code: int, message: str, path: str | None = None) -> Exception:
     if message == os.strerror(code) and path:
         message = f"{path}: {message}"
     return _CLASSES.get(code, BetonError)(code, message)
+
+
+def _is_mounted(path: str) -> bool:
+    return os.path.isfile(os.path.join(path, "dataset.json"))
+
+
+def _hint(path: str, code: int | None) -> str:
+    """More of a path that is no dataset."""
+    if code == errno.ENOENT and "://" in path:
+        return "a path is a file of this machine or a dataset on a mount: " \
+            "copy it, or mount the store"
+    if code == errno.ENOENT and glob.has_magic(path) and glob.glob(path):
+        return f"a pattern of {len(glob.glob(path))} files, and a loader has " \
+            "one: betonfs.Mix([betonfs.Loader(p) for p in glob.glob(...)])"
+    if code not in (errno.EISDIR, errno.ENOENT, errno.ENOTDIR) \
+            or not os.path.isdir(path):
+        return ""
+    found = sorted(os.path.join(path, name) for name in os.listdir(path)
+                   if _is_mounted(os.path.join(path, name)))
+    why = "a directory, and no dataset on a mount of betonfs"
+    return f"{why}: open {' or '.join(found[:8])}" if found else why
+
+
+def explain(error: BetonError, path: str) -> Exception:
+    """The error of a path that cannot be opened, with what to do."""
+    hint = _hint(path, error.errno)
+    return make(error.errno or errno.EIO, f"{path}: {hint}") if hint else error

@@ -6,20 +6,25 @@ import json
 import logging
 import os
 import sys
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from . import _beton, _tensors
 from ._batch import Maker
+from ._dataset import Dataset
 from ._epochs import Epoch, Epochs
-from ._errors import BetonError
-from ._options import Subset, SubsetFile, device_text, place, spec_keys, spec_text
+from ._errors import BetonError, explain, make
+from ._options import (Subset, SubsetFile, batch_size_of, device_text, place,
+                       spec_keys, spec_text, tell_ignored, why_empty,
+                       worker_place)
 from ._pipeline import Pipeline, pipeline_text
 from ._pool import Pool
 from ._show import ROWS, Shown
+from ._words import either, explained
 
 _log = logging.getLogger("betonfs")
 _ERROR = 0
@@ -27,10 +32,33 @@ _ON_ERROR = ("raise", "skip", "zero")
 _PADS = ("repeat", "drop")
 
 
-def _choice(name: str, value: str, words: Sequence[str]) -> int:
+def _choice(name: str, value: object, words: Sequence[str]) -> int:
+    if name == "batch" and isinstance(value, int):
+        raise ValueError(f"batch={value}: batch_size={value} is the number of "
+                         "samples; batch= is " + " or ".join(words))
     if value not in words:
         raise ValueError(f"{name}={value!r}: there are " + ", ".join(words))
-    return words.index(value)
+    return words.index(str(value))
+
+
+def _name_of(function: object) -> str:
+    return getattr(function, "__name__", "") or repr(function)
+
+
+def _file(path: object) -> str:
+    if isinstance(path, (list, tuple, set)):
+        raise TypeError(f"path: a list of {len(path)} files, and a loader has "
+                        "one: betonfs.Mix([betonfs.Loader(p) for p in files])")
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path={path!r}: a file, or a dataset on a mount")
+    return os.fspath(path)
+
+
+def _register() -> None:
+    """What DataLoader(loader, batch_size=None) asks for."""
+    data = sys.modules.get("torch.utils.data")
+    if data is not None:
+        data.IterableDataset.register(Loader)
 
 
 class Loader(Epochs):
@@ -50,8 +78,9 @@ class Loader(Epochs):
         Keys of the SPEC, beton-orders(7): samples per batch (256); "random",
         "sequential" or "quasi_random" ("random"); a number (0); whether a
         short last batch is left out (True); and which samples: "A-B", a range,
-        a list or array of sample numbers, "NAME" of a mount, or "NAME:FILE".
-        A number that is listed more than once is as many samples.
+        a list or array of sample numbers, a mask of a bool for each sample, a
+        torch Subset, "NAME" of a mount, or "NAME:FILE". A number that is listed
+        more than once is as many samples.
     train
         False: for validation. Unless you give them, order is "sequential",
         drop_last False, and pad "drop".
@@ -86,7 +115,8 @@ class Loader(Epochs):
         Threads that decode. 0: one per usable CPU.
     rank, world
         This process among those of the job. Not given: torch.distributed's if
-        it was initialised, else RANK and WORLD_SIZE of the environment.
+        it was initialised, else RANK and WORLD_SIZE of the environment. In a
+        worker of a DataLoader, each worker takes its share of these.
     on_error
         Samples that cannot be read: "raise" a BetonError, "skip" (the row is
         zero and ``batch.valid[row]`` False) or "zero" (and True).
@@ -94,10 +124,10 @@ class Loader(Epochs):
         Batches made ahead. 0: 2.
     transforms
         Functions of a batch, called in their order on each; what they return
-        is the batch. :func:`compiled` makes them of functions of arrays, by
-        numba; the first of these are called by the loader's threads, on
-        several batches at a time, before they are ready. The rest is called in
-        the thread that iterates.
+        is the batch, and None is a TypeError. :func:`compiled` makes them of
+        functions of arrays, by numba; the first of these are called by the
+        loader's threads, on several batches at a time, before they are ready.
+        The rest is called in the thread that iterates.
     tensors
         "torch", "numpy", "jax", "cupy", "dlpack" (as they are, for any
         from_dlpack()), or "auto": torch where it is installed, else numpy.
@@ -106,6 +136,9 @@ class Loader(Epochs):
         "dict" (:class:`Batch`), or "tuple": ``for images, labels in loader``.
     epoch
         The first one.
+    shuffle, num_workers, generator
+        Words of torch: order "random" or "sequential", `workers`, and a seed.
+        For others, such as `collate_fn`, the TypeError names ours.
     cache, cache_size, cold_size, delivery, job, source, pinned
         As in <beton/loader.h>: "auto", "os" or "process" and its bytes; how a
         MOUNT's batches come; the job's name for its daemon; "constant",
@@ -115,7 +148,8 @@ class Loader(Epochs):
     Raises
     ------
     ValueError
-        The spec, the pipeline or an option is wrong; the message says where.
+        The spec, the pipeline or an option is wrong, or no epoch has a batch;
+        the message says where, and what to do.
     BetonError
         An OSError: there is no such dataset, it cannot be read, or is damaged.
 
@@ -150,6 +184,7 @@ class Loader(Epochs):
     current when it is called.
     """
 
+    @explained
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -182,18 +217,29 @@ class Loader(Epochs):
         job: str | None = None,
         source: str | None = None,
         pinned: int = 0,
+        shuffle: bool | None = None,
+        num_workers: int | None = None,
+        generator: Any = None,
     ) -> None:
         if isinstance(subset, Iterator):
             subset = list(subset)   # it is read again where this is reopened
+        either("seed", seed, "generator", generator)
+        either("order", order, "shuffle", shuffle)
+        either("workers", workers or None, "num_workers", num_workers)
+        if generator is not None:
+            seed, generator = generator.initial_seed() % 2**64, None
         arguments = dict(locals())
         del arguments["self"]
         self._arguments = arguments
-        self.path = os.fspath(path)
+        self.path = _file(path)
+        self._pid = os.getpid()
         self.rank, self.world = place(rank, world)
         as_tuple = _choice("batch", batch, ("dict", "tuple")) == 1
         error = _choice("on_error", on_error, _ON_ERROR)
         self.tensors = _tensors.choose(tensors)
         convert = _tensors.converter(self.tensors)
+        if shuffle is not None:
+            order = "random" if shuffle else "sequential"
         if weights is not None and order is None:
             order = "weighted"
         if order != "weighted" and (weights, num_samples) != (None, None):
@@ -206,28 +252,23 @@ class Loader(Epochs):
             if drop_last is None and "drop_last" not in given:
                 drop_last = False
         pads = _choice("pad", pad or ("repeat" if train else "drop"), _PADS)
-        text = pipeline_text(pipeline, self.path)
         self.transforms = tuple(transforms)
         self._pool = Pool(self.transforms)
         with SubsetFile(subset, weights) as part:
-            self._core = _beton.Loader(
-                self.path,
+            self._core = self._open(
+                part,
                 spec=spec_text(spec, order=order, batch=batch_size, seed=seed,
                                drop_last=drop_last, draws=num_samples,
                                subset=part.key),
-                subset=part.file,
-                pipeline=text, device=device_text(device),
+                subset=part.file, device=device_text(device),
                 source=source, cache=cache, delivery=delivery, job=job,
                 cache_size=cache_size, cold_size=cold_size, pinned=pinned,
-                epoch=epoch, workers=workers, prefetch=prefetch,
-                rank=self.rank, world=self.world, on_error=error,
-                no_padding=pads == 1,
+                epoch=epoch, prefetch=prefetch, rank=self.rank,
+                workers=workers if num_workers is None else num_workers,
+                world=self.world, on_error=error, no_padding=pads == 1,
                 hooked=self._pool.numba is not None)
         self._no_padding = pads == 1
-        samples = self._core.info()["samples"]
-        if part.samples not in (None, samples):
-            self._core.close()
-            raise ValueError(f"{part.samples} weights for {samples} samples")
+        self._ids = part.ids
         self._outputs = self._core.outputs()
         self._devices = {o["device_id"] for o in self._outputs
                          if o["device_type"] != _tensors.CPU}
@@ -236,11 +277,48 @@ class Loader(Epochs):
                             convert, as_tuple, self.path)
         # Also when the program ends.
         self._finalizer = weakref.finalize(self, self._core.close)
+        tell_ignored(spec, self.spec)
+        _register()
         self._tell()
+
+    def _open(self, part: SubsetFile, **options: Any) -> _beton.Loader:
+        try:
+            self._text = pipeline_text(self._arguments["pipeline"], self.path)
+            core = _beton.Loader(self.path, pipeline=self._text, **options)
+        except ValueError as e:
+            raise ValueError(part.named(str(e))) from None
+        except BetonError as e:
+            text = e.strerror or ""
+            if part.named(text) == text:
+                raise explain(e, self.path) from None
+            raise make(e.errno or errno.EIO, part.named(text)) from None
+        try:
+            self._check(core.info(), part)
+        except ValueError:
+            core.close()
+            raise
+        return core
+
+    def _check(self, info: dict[str, Any], part: SubsetFile) -> None:
+        part.check(info["samples"])
+        empty = not info["batches"] or \
+            not info["steps"] and "drop_last=1" in info["spec"]
+        if empty:
+            given = None if part.ids is None else len(part.ids)
+            self._refuse_empty(f"{self.path}: " + why_empty(
+                info["spec"], info["samples"], given, info["batches"],
+                self.world))
+
+    def _refuse_empty(self, why: str) -> None:
+        raise ValueError(why)
 
     # --- batches ---
 
     def __iter__(self) -> Iterator[Any]:
+        if self._pid != os.getpid() and worker_place():
+            raise RuntimeError("this Loader has threads, which do not follow "
+                               "it into a worker of a DataLoader: give the "
+                               "DataLoader num_workers=0")
         self._pool.start(self._core)
         return Epoch(self, self._core.begin_epoch())
 
@@ -273,6 +351,10 @@ class Loader(Epochs):
         batch: Any = self._maker.make(raw)
         for call in self._pool.calls:
             batch = call(batch)
+            if batch is None:
+                raise TypeError(f"{_name_of(call)}() of transforms= returned "
+                                "None: what it returns is the batch, so end "
+                                "it with `return batch`")
         return batch
 
     def _tell(self) -> None:
@@ -301,22 +383,48 @@ class Loader(Epochs):
         """Where it stands, counting the batches that were given out: a small
         dict of strings and numbers, the same for all ranks."""
         state: dict[str, Any] = json.loads(self._core.state())
+        state["pipeline"] = self._text or ""
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next iteration goes on after the last batch that the state
         counts, with any number of workers and ranks.
 
-        Raises ValueError if the state is of another dataset or spec.
+        Raises ValueError if the state is of another dataset or spec. Warns if
+        it is of another pipeline, which changes no sample's place.
         """
+        own = dict(state)
+        text = own.pop("pipeline", None)
         try:
-            self._core.load(json.dumps(dict(state)))
+            self._core.load(json.dumps(own))
         except BetonError as e:
             if e.errno == errno.ESTALE:
                 raise ValueError(e.strerror) from None
             raise
+        if text is not None and text != (self._text or ""):
+            warnings.warn(f"the state is of pipeline {text!r}, the loader's is "
+                          f"{self._text or ''!r}: the same samples come, and "
+                          "tensors may be others", UserWarning, stacklevel=2)
 
     # --- facts ---
+
+    @property
+    def batch_size(self) -> int:
+        """Samples of a batch."""
+        return batch_size_of(self.spec)
+
+    @property
+    def dataset(self) -> Dataset | Samples:
+        """The samples that an epoch is of, one by one: a :class:`Dataset`, or
+        of a `subset` of numbers its part. AttributeError for a subset with a
+        name."""
+        dataset = Dataset(self.path)
+        if self._ids is not None:
+            return Samples(dataset, self._ids)
+        if "subset=" in self.spec:
+            raise AttributeError("the samples of a named subset are in its "
+                                 "file")
+        return dataset
 
     @property
     def spec(self) -> str:
@@ -367,6 +475,28 @@ class Loader(Epochs):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self._arguments, self.state_dict())
+
+
+class Samples(Sequence[dict[str, Any]]):
+    """Some samples of a dataset, in the order of a subset."""
+
+    def __init__(self, dataset: Dataset,
+                 indices: Sequence[int] | NDArray[Any]) -> None:
+        self.dataset = dataset
+        self.indices = indices
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @overload
+    def __getitem__(self, i: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[dict[str, Any]]: ...
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self[k] for k in range(*i.indices(len(self)))]
+        return self.dataset[int(self.indices[i])]
 
 
 def _reopen(arguments: dict[str, Any], state: dict[str, Any]) -> Loader:

@@ -112,9 +112,6 @@ class Mix(Epochs):
         self.cycle = cycle
         if not self._draws.weights.all():
             raise ValueError("weights of a mix are above 0")
-        for loader in self.loaders:
-            if cycle and not len(loader):
-                raise ValueError(f"{loader.path} has no batch")
         self.seed = seed
         # Of its place; whoever has it may wait for a batch.
         self._lock = threading.RLock()

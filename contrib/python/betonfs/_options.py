@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterable
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Subset = str | range | slice | Iterable[int]
+
+class Part(Protocol):
+    """torch.utils.data.Subset."""
+
+    @property
+    def dataset(self) -> Any: ...
+
+    @property
+    def indices(self) -> Sequence[int]: ...
+
+
+Subset = str | range | slice | Iterable[int] | Part
+
+# Keys of a spec that only some orders use.
+_ORDERS_OF = {"block": "quasi_random", "window": "quasi_random",
+              "draws": "weighted"}
 
 
 def spec_keys(spec: str | None) -> list[str]:
@@ -57,17 +74,47 @@ def whole_weights(weights: ArrayLike, bits: int = 62) -> NDArray[np.uint64]:
     return np.asarray(scaled.astype(np.uint64))
 
 
+def _is_part(value: Any) -> bool:
+    return hasattr(value, "indices") and hasattr(value, "dataset")
+
+
+def _part_ids(part: Any) -> Any:
+    """Sample numbers of a Subset, also of one of a Subset."""
+    ids = np.asarray(part.indices)
+    while _is_part(part.dataset):
+        part = part.dataset
+        ids = np.asarray(part.indices)[ids]
+    return ids
+
+
+def _id_array(ids: Any) -> NDArray[Any]:
+    """The array of a list, of a tensor, or of anything that is iterated."""
+    if _is_part(ids):
+        ids = _part_ids(ids)
+    elif not hasattr(ids, "__array__"):
+        try:
+            ids = list(ids)
+        except TypeError:
+            raise TypeError(f"subset={ids!r}: a list of sample numbers, a "
+                            "range, a mask, a torch Subset, or "
+                            '"FIRST-END"') from None
+    return np.asarray(ids) if len(ids) else np.zeros(0, np.int64)
+
+
 class SubsetFile:
     """A subset as the library takes it: `key` for the spec, and `file`, if its
-    ids are listed in one, which is memory and lives as long as the block. With
-    weights there is one for every sample of it, or of a dataset, which has
-    `samples` then."""
+    ids are listed in one, which is memory and lives as long as the block; they
+    are `ids` then. With weights there is one for every sample of it, or of a
+    dataset. `samples` is the number that the dataset must have, of a `kind` of
+    values: weights, or those of a mask."""
 
     def __init__(self, subset: Subset | None,
                  weights: ArrayLike | None = None) -> None:
         self.key: str | None = None
         self.file: str | None = None
+        self.ids: Sequence[int] | NDArray[Any] | None = None
         self.samples: int | None = None
+        self.kind = "weights"
         self._fd = -1
         self._weights = None if weights is None else whole_weights(weights)
         if self._weights is not None:
@@ -88,26 +135,46 @@ class SubsetFile:
         elif isinstance(subset, range) and subset.step == 1 and len(subset) \
                 and self._weights is None:
             self.key = f"{subset.start}-{subset.stop}"
+            self.ids = subset
         elif subset is not None:
-            self._list(subset)
+            self._list(_id_array(subset))
 
-    def _list(self, ids: Iterable[int]) -> None:
-        numbers = np.fromiter(ids, np.int64) if not isinstance(
-            ids, np.ndarray) else ids
-        if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-            raise ValueError("a subset is a list of sample numbers")
-        lines = map(str, numbers.tolist())
+    def _list(self, ids: NDArray[Any]) -> None:
+        if ids.dtype.kind == "b" and ids.ndim == 1:
+            self.samples, self.kind = len(ids), "values of the mask"
+            ids = np.flatnonzero(ids)
+        if ids.ndim != 1 or ids.dtype.kind not in "iu":
+            raise ValueError("a subset is a list of sample numbers, not "
+                             f"{ids.dtype} of {ids.ndim} dimensions")
+        if not len(ids):
+            raise ValueError("the subset is empty: it needs one sample at "
+                             "least; without subset= there are all")
+        self.ids = ids
+        lines = map(str, ids.tolist())
         if self._weights is not None:
-            if len(numbers) != len(self._weights):
+            if len(ids) != len(self._weights):
                 raise ValueError(f"{len(self._weights)} weights for "
-                                 f"{len(numbers)} samples")
+                                 f"{len(ids)} samples")
             lines = map("{} {}".format, lines, self._weights.tolist())
-        text = "\n".join(lines) + "\n"
         self._fd = os.memfd_create("beton-subset", os.MFD_CLOEXEC)
         with open(self._fd, "w", closefd=False) as f:
-            f.write(text if len(numbers) else "")
+            f.write("\n".join(lines) + "\n")
         self.key = "ids"
         self.file = f"ids:/proc/self/fd/{self._fd}"
+
+    def named(self, text: str) -> str:
+        """A message of the library's, by what the user gave."""
+        name = "weights" if self.kind == "weights" and self.samples \
+            else "subset"
+        text = re.sub(rf"/proc/self/fd/{self._fd}:(\d+)",
+                      lambda m: f"{name}[{int(m[1]) - 1}]", text)
+        return text.replace(f"/proc/self/fd/{self._fd}", name)
+
+    def check(self, samples: int) -> None:
+        """Raise ValueError if it is of a dataset of another size."""
+        if self.samples not in (None, samples):
+            raise ValueError(f"{self.samples} {self.kind} for {samples} "
+                             "samples")
 
     def __enter__(self) -> SubsetFile:
         return self
@@ -118,13 +185,47 @@ class SubsetFile:
             self._fd = -1
 
 
-def place(rank: int | None, world: int | None) -> tuple[int, int]:
-    """This process among those of the job: as given, or as torch.distributed
-    says if it was initialised, or as the environment says."""
-    if rank is not None and world is not None:
-        return rank, world
-    if rank is not None or world is not None:
-        raise ValueError("rank and world are given together or not at all")
+def tell_ignored(given: str | None, spec: str) -> None:
+    """Warn of keys that the order of a full spec does not use."""
+    used = spec_keys(spec)
+    for part in (given or "").split(","):
+        key = part.partition("=")[0].strip()
+        if key in _ORDERS_OF and key not in used:
+            warnings.warn(
+                f"spec: {part.strip()} has no effect with "
+                f"{spec.partition(',')[0]}; it is for "
+                f"order={_ORDERS_OF[key]}", UserWarning, stacklevel=4)
+
+
+def batch_size_of(spec: str) -> int:
+    """Of a full spec."""
+    found = re.search(r"\bbatch=(\d+)", spec)
+    assert found
+    return int(found[1])
+
+
+def why_empty(spec: str, samples: int, given: int | None, batches: int,
+              world: int) -> str:
+    """Why no epoch has a batch: of a dataset of `samples` and a subset of
+    `given`, if that is known."""
+    batch = batch_size_of(spec)
+    if batches:
+        return (f"an epoch has {batches} batches for {world} ranks, and "
+                "drop_last leaves out what is not one for each of them: give "
+                "a smaller batch_size, or drop_last=False")
+    draws = re.search(r"\bdraws=(\d+)", spec)
+    subset = "subset=" in spec
+    n: int | None = int(draws[1]) if draws else given if subset else samples
+    if n == 0:
+        return "the dataset has no samples"
+    few = "the samples of the subset" if n is None else f"{n} samples"
+    most = f"batch_size={n} or less" if n else "a smaller batch_size"
+    return (f"an epoch has no batches: {few} are less than one batch of "
+            f"{batch}, and drop_last leaves it out: give {most}, or "
+            "drop_last=False")
+
+
+def _process() -> tuple[int, int]:
     torch = sys.modules.get("torch")
     dist = getattr(torch, "distributed", None)
     if dist is not None and dist.is_available() and dist.is_initialized():
@@ -132,3 +233,34 @@ def place(rank: int | None, world: int | None) -> tuple[int, int]:
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     return 0, 1
+
+
+def worker_place() -> tuple[int, int] | None:
+    """Number and count of the workers of a DataLoader, in one of them."""
+    data = sys.modules.get("torch.utils.data")
+    find: Callable[[], Any] | None = getattr(data, "get_worker_info", None)
+    info = find() if find else None
+    return None if info is None else (int(info.id), int(info.num_workers))
+
+
+def place(rank: int | None, world: int | None) -> tuple[int, int]:
+    """This process among those of the job: as given, or as torch.distributed
+    says if it was initialised, or as the environment says. In a worker of a
+    DataLoader, this worker among those of all processes."""
+    if rank is not None and world is not None:
+        return rank, world
+    if rank is not None or world is not None:
+        raise ValueError("rank and world are given together or not at all")
+    rank, world = _process()
+    worker = worker_place()
+    if worker is None:
+        return rank, world
+    number, count = worker
+    if count > 1 and not number:
+        warnings.warn(
+            f"this Loader is in one of {count} workers of a DataLoader, and "
+            "each takes its share of the batches. A Loader has threads of its "
+            "own: iterate over it, or give the DataLoader num_workers=0",
+            UserWarning, stacklevel=4)
+    # Workers take turns, so that the batches of a rank keep their order.
+    return rank + world * number, world * count

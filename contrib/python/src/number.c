@@ -6,10 +6,19 @@
 int number_convert(PyObject *object, void *number)
 {
 	struct number *n = number;
-	PyObject *whole = PyNumber_Index(object);
+	PyObject *whole;
 	unsigned long long value = 0;
 	char range[100];
 
+	if (!PyIndex_Check(object)) {
+		snprintf(range, sizeof(range),
+			 "%s=%%R: a whole number from 0 to %llu, no text or "
+			 "fraction",
+			 n->name, (unsigned long long)n->max);
+		PyErr_Format(PyExc_TypeError, range, object);
+		return 0;
+	}
+	whole = PyNumber_Index(object);
 	if (!whole)
 		return 0;
 	value = PyLong_AsUnsignedLongLong(whole);

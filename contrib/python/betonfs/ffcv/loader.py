@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from .. import BetonError
-from .. import Loader as _Core
+from .. import Loader as _Loader
 from .. import Ragged
 from .._options import quoted
 from ._chain import ARRAY, BYTES, IMAGE, SCALAR, Chain, Files
@@ -41,6 +41,12 @@ _FILE = re.compile("/proc/self/fd/[0-9]+")
 _KINDS = {"int": (SCALAR, "int64"), "float": (SCALAR, "float64"),
           "rgb_image": (IMAGE, "uint8"), "bytes": (BYTES, "uint8"),
           "json": (BYTES, "uint8")}
+
+
+class _Core(_Loader):
+    def _refuse_empty(self, why: str) -> None:
+        """FFCV's scripts go on without a batch."""
+        warnings.warn(why, RuntimeWarning, stacklevel=7)
 
 
 class _Output:

@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes of a first day: each row has the mistake, words that its message must
+have, and words that no user can use. Nothing is silent: what does not do what it
+looks like is an error, or one warning that names the cure."""
+import os
+import pickle
+import re
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from dumped import beton
+from package import betonfs
+
+N = 60
+LABEL = {"label": "label"}
+# Internals, and Python's own words for what it met inside.
+NEVER = ("/proc/self/fd", "argument 9", "out of range", "has no attribute",
+         "object is not", "unexpected keyword", "Traceback", "errno")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """Images of three sizes."""
+    path = tmp_path_factory.mktemp("mistakes") / "train.beton"
+    betonfs.write(path, [
+        {"image": np.full((8 + i % 3, 8, 3), i, np.uint8), "label": i}
+        for i in range(N)], mode="raw")
+    return path
+
+
+def epoch(path, **options):
+    """What a script does."""
+    with betonfs.Loader(path, **{"batch_size": 20, "tensors": "numpy",
+                                 **options}) as loader:
+        return list(loader)
+
+
+class RandomHorizontalFlip:
+    """A stand-in for one of torchvision."""
+    __module__ = "torchvision.transforms.v2"
+
+    def __call__(self, image):
+        return image
+
+
+class IntDecoder:
+    __module__ = "ffcv.fields.decoders"
+
+
+def forgets(batch):
+    batch["label"] += 1
+
+
+@betonfs.compiled
+def misspelled(imag):
+    imag[:] = 0
+
+
+class Part:
+    """torch.utils.data.Subset."""
+
+    def __init__(self, dataset, indices):
+        self.dataset, self.indices = dataset, indices
+
+
+# --- the loader's words ---
+
+WORDS = [
+    ("sampler", "order= subset= weights="), ("batch_sampler", "order="),
+    ("collate_fn", "transforms="), ("pin_memory", 'device="cuda"'),
+    ("persistent_workers", "leave it out"), ("prefetch_factor", "prefetch="),
+    ("worker_init_fn", "transforms="), ("timeout", "leave it out"),
+    ("distributed", "rank= world="), ("world_size", "world="),
+    ("os_cache", 'cache="os" cache="process"'),
+    ("window", "spec= order=quasi_random,window=64MiB"),
+    ("transform", "pipeline= transforms="), ("indices", "subset="),
+    ("pipelines", "betonfs.ffcv.Loader pipeline="), ("root", "path="),
+    ("batches_ahead", "prefetch="), ("batchsize", "`batch_size'"),
+    ("drop_lst", "`drop_last'"), ("orde", "`order'"),
+]
+
+
+@pytest.mark.parametrize("word, must", WORDS)
+def test_an_argument_of_others(path, word, must):
+    with pytest.raises(TypeError) as e:
+        epoch(path, **{word: 1})
+    check(e, f"Loader() no argument {word}= {must}")
+
+
+def check(raised, must, never=()):
+    said = str(raised.value)
+    for words in must.split():
+        assert words in said, (words, said)
+    for word in (*NEVER, *never):
+        assert word not in said, (word, said)
+
+
+ERRORS = [
+    # Values of arguments.
+    (dict(batch=20), ValueError, "batch_size=20 dict tuple"),
+    (dict(workers=-1), ValueError, "workers=-1 from 0 to 4096"),
+    (dict(num_workers=-1), ValueError, "workers=-1 from 0 to 4096"),
+    (dict(cache_size="64MiB"), TypeError, "cache_size='64MiB' whole number"),
+    (dict(prefetch=1.5), TypeError, "prefetch=1.5 whole number"),
+    (dict(epoch=-1), ValueError, "epoch=-1 from 0"),
+    (dict(shuffle=True, order="random"), TypeError, "shuffle= order="),
+    (dict(num_workers=2, workers=2), TypeError, "num_workers= workers="),
+    (dict(pad="none"), ValueError, "pad='none' repeat drop"),
+    (dict(order="shuffled"), ValueError, "order=shuffled random sequential"),
+    # Epochs without batches.
+    (dict(batch_size=512), ValueError,
+     "60 samples batch 512 batch_size=60 drop_last=False"),
+    (dict(batch_size=None), ValueError, "60 samples 256 drop_last=False"),
+    (dict(batch_size=20, subset=range(7)), ValueError,
+     "7 samples 20 batch_size=7 drop_last=False"),
+    (dict(batch_size=20, subset=[1, 2]), ValueError, "2 samples 20"),
+    (dict(rank=3, world=8), ValueError, "3 batches 8 ranks drop_last=False"),
+    (dict(weights=[1] * N, num_samples=5), ValueError, "5 samples 20"),
+    # Subsets.
+    (dict(subset=[]), ValueError, "subset empty"),
+    (dict(subset=np.zeros(N, bool)), ValueError, "subset empty"),
+    (dict(subset=range(5, 5)), ValueError, "subset empty"),
+    (dict(subset=[0, 500]), ValueError, "subset[1] 500 60"),
+    (dict(subset=np.array([3, 4, 60])), ValueError, "subset[2] 60"),
+    (dict(subset=[0.5, 1.7]), ValueError, "subset numbers float64"),
+    (dict(subset=[True] * (N - 1)), ValueError, "59 mask 60"),
+    (dict(subset=5), TypeError, "subset=5 list range mask Subset"),
+    (dict(subset=[[1, 2]]), ValueError, "subset 2 dimensions"),
+    (dict(weights=[1.0] * (N + 1)), ValueError, "60"),
+    # Pipelines.
+    (dict(pipeline=None), OSError,
+     "`image' set size `image | center_crop(224)' `image | drop'"),
+    (dict(pipeline="label"), OSError, "`image | drop'"),
+    (dict(pipeline={"images": "center_crop(8)"}), ValueError,
+     "field 'images' did mean `image' begin \"image | center_crop(8)\""),
+    (dict(pipeline={"images": None}), ValueError, "field 'images' `image'"),
+    (dict(pipeline={"x": "imag | flip"}), ValueError,
+     "field 'x' begins 'imag' `image'"),
+    (dict(pipeline=[IntDecoder()]), TypeError,
+     "IntDecoder betonfs.ffcv.Loader flip"),
+    (dict(pipeline={"label": [IntDecoder()]}), TypeError,
+     "IntDecoder betonfs.ffcv.Loader"),
+    (dict(pipeline=RandomHorizontalFlip()), TypeError,
+     "RandomHorizontalFlip text transforms=[f]"),
+    (dict(pipeline=[RandomHorizontalFlip()]), TypeError,
+     "RandomHorizontalFlip text transforms=[f]"),
+    (dict(pipeline=len), TypeError, "len text transforms=[f]"),
+    (dict(pipeline={"image": 3}), TypeError, "3 text"),
+    (dict(pipeline="image | random_horizontal_flip"), ValueError, "`flip'"),
+    (dict(pipeline="image | RandomCrop(8)"), ValueError,
+     "random_resized_crop random_translate"),
+    (dict(pipeline="image | crop(8)"), ValueError, "`center_crop'"),
+    (dict(pipeline="image | to_tensor"), ValueError, "`float | chw'"),
+    (dict(pipeline="image | bfloat16"), ValueError, "`half'"),
+    (dict(pipeline="image | rotate(3)"), ValueError, "transforms=[f]"),
+    (dict(pipeline="image | xyzzyx"), ValueError,
+     "operations are brightness center_crop vertical_flip"),
+    (dict(pipeline="xyzzyx"), ValueError, "fields are image, label"),
+    # Functions of batches.
+    (dict(pipeline=LABEL, transforms=[forgets]), TypeError,
+     "forgets() returned None `return batch'".replace("'", "`")),
+]
+
+
+@pytest.mark.parametrize("options, kind, must", ERRORS,
+                         ids=[str(k) for k in range(len(ERRORS))])
+def test_a_mistake_is_an_error(path, options, kind, must):
+    with pytest.raises(kind) as e:
+        epoch(path, **options)
+    check(e, must)
+
+
+@pytest.mark.filterwarnings("ignore:.*numba is not installed")
+def test_a_parameter_that_is_no_output(path):
+    with pytest.raises(AttributeError) as e:
+        epoch(path, pipeline=LABEL, transforms=[misspelled])
+    check(e, "misspelled() 'imag' label ids valid epoch")
+
+
+@pytest.mark.parametrize("number", [-1, 2**64])
+def test_an_epoch_that_is_none(path, number):
+    with betonfs.Loader(path, 20, pipeline=LABEL) as loader:
+        with pytest.raises(ValueError) as e:
+            loader.set_epoch(number)
+        check(e, f"epoch={number} from 0")
+
+
+# --- paths ---
+
+def test_paths_that_are_no_dataset(path, tmp_path):
+    folder, pattern = path.parent, path.parent / "*.beton"
+    for wrong, kind, must in (
+            ([path, path], TypeError, "list 2 betonfs.Mix"),
+            (folder / "trian.beton", FileNotFoundError, "trian.beton No such"),
+            (pattern, FileNotFoundError, "pattern 1 betonfs.Mix"),
+            ("s3://bucket/train.beton", FileNotFoundError, "machine mount"),
+            (tmp_path, IsADirectoryError, "directory no dataset on a mount"),
+            (7, TypeError, "path=7 file mount")):
+        with pytest.raises(kind) as e:
+            epoch(wrong)
+        check(e, must)
+
+
+@pytest.mark.parametrize("pipeline", ["image | center_crop(8)",
+                                      {"image": "center_crop(8)"}])
+def test_a_mount_of_several_datasets(path, mount, tmp_path, pipeline):
+    other = tmp_path / "val.beton"
+    os.link(path, other)
+    where = mount(path, other)
+    with pytest.raises(betonfs.BetonError) as e:
+        epoch(where, pipeline=pipeline)
+    check(e, f"open {where}/train or {where}/val", ["Is a directory"])
+    assert len(epoch(where / "val", pipeline=pipeline)) == 3
+
+
+# --- what is a warning ---
+
+def warned(call):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        call()
+    return [str(w.message) for w in seen]
+
+
+@pytest.mark.parametrize("given, key, order", [
+    ("order=random,window=64MiB", "window=64MiB", "quasi_random"),
+    ("block=3", "block=3", "quasi_random"),
+    ("order=sequential,draws=9", "draws=9", "weighted")])
+def test_a_key_that_the_order_ignores(path, given, key, order):
+    said, = warned(lambda: epoch(path, spec=given, pipeline=LABEL))
+    assert key in said and f"order={order}" in said
+    used = "order=quasi_random,window=64MiB,block=4"
+    assert not warned(lambda: epoch(path, spec=used, pipeline=LABEL))
+
+
+def test_a_state_of_another_pipeline(path):
+    def opened(text):
+        return betonfs.Loader(path, 20, pipeline=text, tensors="numpy")
+    with opened("image | center_crop(8)") as a, opened(LABEL) as b:
+        next(iter(a))
+        state = a.state_dict()
+        said, = warned(lambda: b.load_state_dict(state))
+        assert "center_crop(8)" in said and "label" in said
+        assert [x.number for x in b] == [1, 2]
+        assert not warned(lambda: pickle.loads(pickle.dumps(a)).close())
+        # One of an earlier version does not tell.
+        del state["pipeline"]
+        assert not warned(lambda: b.load_state_dict(state))
+
+
+# --- words that are taken ---
+
+def numbers(batches):
+    return [b.ids.tolist() for b in batches]
+
+
+def test_words_of_torch_mean_ours(path):
+    plain = numbers(epoch(path, pipeline=LABEL))
+    assert numbers(epoch(path, pipeline=LABEL, shuffle=True,
+                         num_workers=1)) == plain
+    assert numbers(epoch(path, pipeline=LABEL, shuffle=False)) == [
+        list(range(k, k + 20)) for k in (0, 20, 40)]
+    with betonfs.Loader(path, 20, pipeline=LABEL, num_workers=3) as loader:
+        assert loader.stats()["workers"] == 3
+
+
+@pytest.mark.parametrize("kind", [
+    lambda mask: mask, list, lambda m: Part(None, np.flatnonzero(m).tolist()),
+    lambda m: Part(Part(None, range(10, 40)),
+                   (np.flatnonzero(m) - 10).tolist())])
+def test_masks_and_subsets_are_subsets(path, kind):
+    mask = np.arange(N) % 7 == 3
+    mask[:10] = mask[40:] = False
+    got = epoch(path, subset=kind(mask), pipeline=LABEL, drop_last=False)
+    assert sorted(sum(numbers(got), [])) == np.flatnonzero(mask).tolist()
+
+
+def test_texts_are_joined(path):
+    for pipeline in (["image", "center_crop(4)", "float"],
+                     {"image": ["center_crop(4)", "float"]},
+                     {"image": ("image", "center_crop(4)", "float")}):
+        batch = epoch(path, pipeline=pipeline)[0]
+        assert batch["image"].shape == (20, 4, 4, 3)
+        assert batch["image"].dtype == np.float32
+        assert ("label" in batch) == (not isinstance(pipeline, dict))
+
+
+def test_a_dict_names_all_outputs(path):
+    for pipeline, names in (
+            (LABEL, ["label"]), ({"y": "label | float"}, ["y"]),
+            ({"label": "image | center_crop(4)"}, ["label"]),
+            ({"image": None}, ["label"]), ({"label": ""}, ["label"]),
+            ({"images": "image | center_crop(4)", "label": None},
+             ["images"])):
+        assert list(epoch(path, pipeline=pipeline)[0]) == names
+
+
+def test_it_has_the_attributes_of_a_dataloader(path):
+    with betonfs.Loader(path, 20, pipeline=LABEL) as loader:
+        assert loader.batch_size == 20 and len(loader.dataset) == N
+        assert loader.dataset[3]["label"] == 3
+    for subset in range(5, 45), np.arange(5, 45), np.arange(N) // 40 == 0:
+        with betonfs.Loader(path, 20, pipeline=LABEL, subset=subset) as part:
+            assert len(part.dataset) == 40
+            assert part.dataset[3]["label"] == list(
+                np.arange(N)[subset] if np.asarray(subset).dtype == bool
+                else subset)[3]
+            assert [x["label"] for x in part.dataset[1:3]] == \
+                [part.dataset[i]["label"] for i in (1, 2)]
+
+
+# --- torch ---
+
+@pytest.fixture
+def data():
+    """torch.utils.data"""
+    return pytest.importorskip("torch.utils.data")
+
+
+def test_a_generator_has_a_seed(path, data):
+    import torch
+    generator = torch.Generator().manual_seed(42)
+    with betonfs.Loader(path, 20, pipeline=LABEL,
+                        generator=generator) as loader:
+        assert "seed=42" in loader.spec
+        copy = pickle.loads(pickle.dumps(loader))
+        assert copy.spec == loader.spec
+        copy.close()
+    with pytest.raises(TypeError, match="generator="):
+        epoch(path, seed=1, generator=generator)
+
+
+def test_a_split_of_torch_is_a_subset(path, data):
+    import torch
+    parts = data.random_split(betonfs.Dataset(path), [40, 20],
+                              torch.Generator().manual_seed(3))
+    got = [sorted(sum(numbers(epoch(path, subset=p, pipeline=LABEL)), []))
+           for p in parts]
+    assert [len(x) for x in got] == [40, 20]
+    assert sorted(sum(got, [])) == list(range(N))
+    mask = torch.arange(N) < 20
+    assert len(epoch(path, subset=mask, pipeline=LABEL)) == 1
+
+
+def test_a_dataloader_takes_it_as_an_iterable(path, data):
+    with betonfs.Loader(path, 20, pipeline=LABEL, tensors="torch") as loader:
+        assert isinstance(loader, data.IterableDataset)
+        wrapped = data.DataLoader(loader, batch_size=None)
+        assert len(wrapped) == 3
+        got = [b["label"].tolist() for b in wrapped]
+        assert sorted(sum(got, [])) == list(range(N))
+        # Each epoch is the next one.
+        assert [b["label"].tolist() for b in wrapped] != got
+
+
+def test_a_worker_of_a_dataloader_is_told(path, data):
+    with betonfs.Loader(path, 20, pipeline=LABEL, tensors="torch") as loader:
+        wrapped = data.DataLoader(loader, batch_size=None, num_workers=2,
+                                  multiprocessing_context="fork")
+        with pytest.raises(RuntimeError, match="num_workers=0"):
+            list(wrapped)
+
+
+def test_workers_of_a_dataloader_share_an_epoch(path, data, capfd):
+    """Where each opens the loader."""
+    class Opens(data.IterableDataset):
+        def __iter__(self):
+            opened = []
+            print(warned(lambda: opened.append(betonfs.Loader(
+                path, 10, pipeline=LABEL, tensors="torch", shuffle=False))),
+                file=sys.stderr, flush=True)
+            with opened[0] as loader:
+                yield from (b["label"].clone() for b in loader)
+    for workers in 0, 1, 2:
+        got = list(data.DataLoader(Opens(), batch_size=None,
+                                   num_workers=workers))
+        # In the order of the epoch.
+        assert sum((b.tolist() for b in got), []) == list(range(N))
+        said = capfd.readouterr().err
+        assert said.count("takes its share") == (workers > 1)
+        assert "num_workers=0" in said or workers < 2
+
+
+# --- programs ---
+
+def test_a_program_says_the_same(path):
+    for text, must in (("image | RandomHorizontalFlip", "`flip'"),
+                       ("image | xyzzyx", "the operations are")):
+        r = beton("bench", path, "--pipeline", text, code=1)
+        assert must in r.stderr and not re.search(r"/proc/", r.stderr)
