@@ -38,8 +38,8 @@ def epoch(path, **options):
         return list(loader)
 
 
-class RandomHorizontalFlip:
-    """A stand-in for one of torchvision."""
+class RandomErasing:
+    """A stand-in for one of torchvision that is no operation here."""
     __module__ = "torchvision.transforms.v2"
 
     def __call__(self, image):
@@ -143,10 +143,10 @@ ERRORS = [
      "IntDecoder betonfs.ffcv.Loader flip"),
     (dict(pipeline={"label": [IntDecoder()]}), TypeError,
      "IntDecoder betonfs.ffcv.Loader"),
-    (dict(pipeline=RandomHorizontalFlip()), TypeError,
-     "RandomHorizontalFlip text transforms=[f]"),
-    (dict(pipeline=[RandomHorizontalFlip()]), TypeError,
-     "RandomHorizontalFlip text transforms=[f]"),
+    (dict(pipeline=RandomErasing()), ValueError,
+     "RandomErasing pipeline transforms=["),
+    (dict(pipeline=[RandomErasing()]), ValueError,
+     "RandomErasing pipeline transforms=["),
     (dict(pipeline=len), TypeError, "len text transforms=[f]"),
     (dict(pipeline={"image": 3}), TypeError, "3 text"),
     (dict(pipeline="image | random_horizontal_flip"), ValueError, "`flip'"),
