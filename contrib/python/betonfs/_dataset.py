@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import bisect
 import errno
+import glob
+import importlib
 import json
 import operator
 import os
@@ -17,6 +20,8 @@ from . import _beton
 from ._errors import make
 
 _T = TypeVar("_T")
+Path = str | os.PathLike[str]
+_Function = Callable[..., Any]
 _SCALARS = ("int", "float")
 _ARRAYS = ("ndarray", "torch_tensor")
 
@@ -90,14 +95,146 @@ def field_facts(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return _in_thread(lambda: _fields(path))
 
 
+# --- several files ---
+
+class _Files:
+    """Files with the same fields, one after the other, as one file."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._parts = [_open(path) for path in paths]
+        own = self._parts[0].fields()
+        for path, part in zip(paths, self._parts):
+            if part.fields() != own:
+                raise ValueError(
+                    f"{path} has the fields {_listed(part.fields())}, and "
+                    f"{paths[0]} has {_listed(own)}: one dataset needs the "
+                    "same; betonfs.Mix takes loaders of different datasets")
+        self._ends = [0]
+        for part in self._parts:
+            self._ends.append(self._ends[-1] + part.samples)
+        self.samples = self._ends[-1]
+
+    def fields(self) -> list[dict[str, Any]]:
+        return self._parts[0].fields()
+
+    def _at(self, i: int) -> tuple[_beton.Dataset, int]:
+        part = bisect.bisect_right(self._ends, i) - 1
+        return self._parts[part], i - self._ends[part]
+
+    def value(self, k: int, i: int) -> Any:
+        part, own = self._at(i)
+        return part.value(k, own)
+
+    def read(self, k: int, i: int) -> bytes:
+        part, own = self._at(i)
+        return part.read(k, own)
+
+    def fill(self, k: int, i: int, into: Any) -> None:
+        part, own = self._at(i)
+        part.fill(k, own, into)
+
+    def column(self, k: int, first: int, into: Any) -> None:
+        for n, part in enumerate(self._parts):
+            part.column(k, 0, into[self._ends[n]:self._ends[n + 1]])
+
+
+def _listed(fields: Iterable[dict[str, Any]]) -> str:
+    return ", ".join(f"{f['stem']} ({f['type']})" for f in fields)
+
+
+def _paths(path: Any) -> str | list[str]:
+    """A path; or those of a list, or of a pattern that is no path."""
+    if isinstance(path, (list, tuple)):
+        if not path:
+            raise ValueError("a dataset of no files")
+        return [os.fspath(one) for one in path]
+    text: str = os.fsdecode(os.fspath(path))
+    if not glob.has_magic(text) or os.path.lexists(text):
+        return text
+    found = sorted(glob.glob(text, recursive=True))
+    if not found:
+        raise make(errno.ENOENT, f"{text}: no file matches")
+    return found
+
+
+# --- transforms ---
+
+def _image_of(fields: Sequence[dict[str, Any]]) -> str:
+    """The field that transforms of images are for."""
+    images = [f["stem"] for f in fields if f["type"] == "rgb_image"]
+    if not images:
+        raise ValueError("transform= is for images, and there is no image "
+                         f"field among {_listed(fields)}")
+    if len(images) > 1 and "image" not in images:
+        raise ValueError(f"transform= is for one of {', '.join(images)}: none "
+                         "is named \"image\"; transform samples in a Dataset "
+                         "of your own")
+    return images[0] if len(images) == 1 else "image"
+
+
+def _target_of(fields: Sequence[dict[str, Any]]) -> str:
+    """The field that transforms of targets are for."""
+    others = [f["stem"] for f in fields if f["type"] != "rgb_image"]
+    if len(others) == 1:
+        return str(others[0])
+    if "label" not in others:
+        raise ValueError("target_transform= is for one of "
+                         f"{', '.join(others) or 'no fields'}: none is named "
+                         "\"label\"; transform samples in a Dataset of your "
+                         "own")
+    return "label"
+
+
+class _Transforms:
+    """What becomes of a sample, as torchvision's datasets have it."""
+
+    def __init__(self, fields: Sequence[dict[str, Any]],
+                 transform: _Function | None, target: _Function | None,
+                 both: _Function | None) -> None:
+        self.given = transform, target, both
+        self.transform, self.target, self.both = self.given
+        if both and (transform or target):
+            raise ValueError("give transforms= or transform= and "
+                             "target_transform=, not both")
+        self.image_name = _image_of(fields) if transform or both else ""
+        self.target_name = _target_of(fields) if target or both else ""
+        self._picture = importlib.import_module("PIL.Image").fromarray \
+            if self.image_name else None
+
+    def __call__(self, sample: dict[str, Any]) -> dict[str, Any]:
+        image, target = self.image_name, self.target_name
+        if self._picture:
+            sample[image] = self._picture(sample[image])
+        if self.both:
+            sample[image], sample[target] = self.both(sample[image],
+                                                      sample[target])
+        if self.transform:
+            sample[image] = self.transform(sample[image])
+        if self.target:
+            sample[target] = self.target(sample[target])
+        return sample
+
+
 class Dataset(Sequence[dict[str, Any]]):
     """Single samples of a ``.beton`` file, in any order, without a loader. Of a
     dataset on a mount it reads the file that is mounted, which must be there for
-    this process too.
+    this process too. A list of files with the same fields, or a pattern such as
+    "train-*.beton", is one dataset, one file after the other.
+
+        dataset = betonfs.Dataset("train.beton")
+        dataset[42]["image"], len(dataset), dataset.fields
 
     ``dataset[i]`` is a dict of field names to values: int, float, images as
     uint8 arrays of (height, width, 3), arrays as they were written, bytes, and
     JSON parsed. A slice is a list of those.
+
+    transform, target_transform, transforms
+        Functions of a PIL image, of a target, or of both, as torchvision's
+        datasets have them: ``dataset[i]`` has what they return. The image is
+        the only image field, or the one named "image"; the target is the only
+        other field, or the one named "label". They need Pillow.
+
+            betonfs.Dataset("train.beton", transform=v2.RandomCrop(32))
 
     Opens in no time, whatever the size of the file. May be used by many threads
     at once, and in children of fork(); pickles by its path; so
@@ -107,9 +244,15 @@ class Dataset(Sequence[dict[str, Any]]):
     IndexError for samples that there are not.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
+    def __init__(self, path: Path | Sequence[Path],
+                 transform: _Function | None = None,
+                 target_transform: _Function | None = None,
+                 transforms: _Function | None = None) -> None:
+        self.path = _paths(path)
         self._open()
+        self._transforms = _Transforms(
+            [f for f in self._fields if not f["unusable"]], transform,
+            target_transform, transforms)
         self._index: dict[str, int] = {}
         for i, field in enumerate(self._fields):
             self._index.setdefault(field["name"], i)
@@ -117,12 +260,14 @@ class Dataset(Sequence[dict[str, Any]]):
             self._index[field["stem"]] = i
 
     def _open(self) -> None:
-        self._file = _open(self.path)
+        self._file: _beton.Dataset | _Files = \
+            _open(self.path) if isinstance(self.path, str) \
+            else _Files(self.path)
         self._pid = os.getpid()
         self._fields = self._file.fields()
 
     @property
-    def _core(self) -> _beton.Dataset:
+    def _core(self) -> _beton.Dataset | _Files:
         # A child of fork() has none of the threads that read.
         if self._pid != os.getpid():
             self._open()
@@ -180,30 +325,40 @@ class Dataset(Sequence[dict[str, Any]]):
         if isinstance(i, slice):
             return [self[k] for k in range(*i.indices(len(self)))]
         n = self._sample(i)
-        return {field["stem"]: self._value(k, n)
-                for k, field in enumerate(self._fields)
-                if not field["unusable"]}
+        return self._transforms({
+            field["stem"]: self._value(k, n)
+            for k, field in enumerate(self._fields) if not field["unusable"]})
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self[i] for i in range(len(self)))
 
     def get(self, i: int, field: str) -> Any:
-        """One field of one sample."""
+        """One field of one sample, as it is stored.
+
+            dataset.get(42, "label")
+        """
         return self._value(self._field(field), self._sample(i))
 
     def raw(self, i: int, field: str) -> bytes:
         """The bytes of a value as they are stored: a JPEG, raw pixels, an array
-        in C order, JSON."""
+        in C order, JSON.
+
+            open("42.jpg", "wb").write(dataset.raw(42, "image"))
+        """
         k = self._field(field)
         if self._fields[k]["type"] in _SCALARS:
             raise ValueError(f"{field} is a number")
         return self._core.read(k, self._sample(i))
 
-    def get_batch(self, indices: Iterable[int],
+    def get_batch(self, indices: Any,
                   fields: Sequence[str] | None = None) -> dict[str, Any]:
         """Samples in this order, a dict of field names to arrays of shape
-        (samples, ...); images of different sizes, bytes and JSON are lists."""
-        numbers = [self._sample(i) for i in indices]
+        (samples, ...); images of different sizes, bytes and JSON are lists.
+        `indices` is what subset() takes.
+
+            dataset.get_batch([3, 1, 4])["label"]
+        """
+        numbers = self.subset(indices).tolist()
         names = list(fields) if fields is not None else [
             f["stem"] for f in self._fields if not f["unusable"]]
         return {name: self._column(self._field(name), numbers)
@@ -222,7 +377,10 @@ class Dataset(Sequence[dict[str, Any]]):
     # --- columns ---
 
     def column(self, field: str) -> NDArray[Any]:
-        """All values of an int or float field."""
+        """All values of an int or float field.
+
+            numpy.bincount(dataset.column("label"))
+        """
         k = self._field(field)
         if self._fields[k]["type"] not in _SCALARS:
             raise ValueError(f"{field} is no number")
@@ -230,11 +388,55 @@ class Dataset(Sequence[dict[str, Any]]):
         self._core.column(k, 0, out)
         return out
 
-    def filter(self, field: str,
-               condition: Callable[[Any], Any]) -> NDArray[np.int64]:
+    def subset(self, samples: Any) -> NDArray[np.int64]:
+        """Return sample numbers, for ``Loader(subset=...)``.
+
+        `samples` is a bool mask of one value per sample, a list, array, range
+        or slice of numbers, or a torch.utils.data.Subset of this dataset.
+        Raises IndexError for a number that there is not, and ValueError for a
+        mask of another length or a Subset of another dataset.
+
+            dataset.subset(dataset.column("label") < 10)
+        """
+        if hasattr(samples, "indices") and hasattr(samples, "dataset"):
+            return self._subset_of(samples)
+        if isinstance(samples, slice):
+            samples = range(*samples.indices(len(self)))
+        if hasattr(samples, "tolist"):
+            samples = samples.tolist()
+        given = list(samples)
+        if given and all(isinstance(v, (bool, np.bool_)) for v in given):
+            if len(given) != len(self):
+                raise ValueError(f"a mask of {len(given)} for {len(self)} "
+                                 "samples")
+            return np.flatnonzero(given).astype(np.int64)
+        return np.array([self._sample(i) for i in given], np.int64)
+
+    def _subset_of(self, part: Any) -> NDArray[np.int64]:
+        inner, indices = part.dataset, np.array(list(part.indices), np.int64)
+        if hasattr(inner, "indices"):
+            return self._subset_of(inner)[indices]
+        path = getattr(inner, "path", None)
+        if path != self.path:
+            raise ValueError(f"a Subset of {path or type(inner).__name__}, and "
+                             f"this is {self.path}")
+        return self.subset(indices)
+
+    def filter(self, field: str, condition: Any) -> NDArray[np.int64]:
         """Numbers of the samples for whose value of a field the condition is
-        true, for ``Loader(subset=...)`` and ``get_batch()``."""
+        true, for ``Loader(subset=...)`` and ``get_batch()``. A bool mask of one
+        value per sample may stand for the function.
+
+            cats = dataset.filter("label", lambda v: v in (281, 282))
+        """
         k = self._field(field)
+        if not callable(condition):
+            mask = np.asarray(condition)
+            if mask.dtype != np.bool_:
+                raise TypeError("filter() takes a function of a value, or a "
+                                f"bool mask, not {type(condition).__name__} "
+                                f"of {mask.dtype}")
+            return self.subset(mask)
         if self._fields[k]["type"] in _SCALARS:
             values: Iterable[Any] = self.column(field)
         else:
@@ -243,9 +445,8 @@ class Dataset(Sequence[dict[str, Any]]):
                         np.int64)
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{f['stem']} ({f['type']})" for f in self._fields)
         return f"<betonfs.Dataset {self.path!r}: {len(self)} samples of " \
-               f"{fields}>"
+               f"{_listed(self._fields)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Dataset, (self.path,)
+        return Dataset, (self.path, *self._transforms.given)

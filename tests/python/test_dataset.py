@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""betonfs.Dataset as torch's and torchvision's datasets are used: transforms,
+subsets and masks, and several files as one."""
+import pathlib
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+sys.path.append(str(pathlib.Path(__file__).parent.parent / "e2e"))
+
+from package import betonfs  # noqa: E402
+
+N = 6
+
+
+def samples(first=0):
+    rng = np.random.default_rng(first)
+    return [{"image": rng.integers(0, 256, (5 + i, 7, 3), np.uint8),
+             "label": first + i} for i in range(N)]
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("datasets")
+    for i, name in enumerate(("a", "b", "c")):
+        betonfs.write(folder / f"{name}.beton", samples(10 * i), mode="raw")
+    return [folder / f"{name}.beton" for name in ("a", "b", "c")]
+
+
+def same(one, other):
+    return (list(one) == list(other) and one["label"] == other["label"]
+            and np.array_equal(one["image"], other["image"]))
+
+
+# --- transforms ---
+
+def invert(image):
+    return 255 - np.asarray(image)
+
+
+def negative(label):
+    return -label
+
+
+def both(image, label):
+    return np.asarray(image).shape, label + 100
+
+
+def test_transform_gets_an_image_as_torchvisions(paths):
+    image = pytest.importorskip("PIL.Image")
+    seen = []
+    dataset = betonfs.Dataset(paths[0], transform=lambda x: seen.append(x)
+                              or "made", target_transform=negative)
+    assert dataset[3] == {"image": "made", "label": -3}
+    assert isinstance(seen[0], image.Image) and seen[0].mode == "RGB"
+    assert (np.asarray(seen[0]) == samples()[3]["image"]).all()
+
+
+def test_transforms_change_what_iteration_gives(paths):
+    pytest.importorskip("PIL.Image")
+    dataset = betonfs.Dataset(paths[0], transform=invert)
+    plain = betonfs.Dataset(paths[0])
+    expected = [255 - s["image"] for s in plain]
+    for got in ([dataset[i] for i in range(N)], list(dataset), dataset[:],
+                list(pickle.loads(pickle.dumps(dataset)))):
+        assert all(map(np.array_equal, (s["image"] for s in got), expected))
+        assert [s["label"] for s in got] == list(range(N))
+    # What is stored stays.
+    assert (dataset.get(2, "image") == plain.get(2, "image")).all()
+    assert len(betonfs.Dataset(paths[0], target_transform=negative)
+               .filter("label", lambda v: v > 0)) == N - 1
+
+
+def test_transforms_get_image_and_target(paths):
+    pytest.importorskip("PIL.Image")
+    dataset = betonfs.Dataset(paths[0], transforms=both)
+    assert dataset[2] == {"image": (7, 7, 3), "label": 102}
+
+
+def test_transforms_exclude_each_other(paths):
+    with pytest.raises(ValueError, match="transforms= or transform="):
+        betonfs.Dataset(paths[0], transform=invert, transforms=both)
+
+
+def test_which_fields_are_image_and_target(tmp_path):
+    pytest.importorskip("PIL.Image")
+    pixels = np.zeros((4, 4, 3), np.uint8)
+    betonfs.write(tmp_path / "two.beton",
+                  [{"left": pixels, "right": pixels, "label": 1, "id": 5}])
+    with pytest.raises(ValueError, match="left, right.*\"image\""):
+        betonfs.Dataset(tmp_path / "two.beton", transform=invert)
+    named = betonfs.Dataset(tmp_path / "two.beton",
+                            target_transform=negative)[0]
+    assert (named["label"], named["id"]) == (-1, 5)
+    betonfs.write(tmp_path / "none.beton", [{"a": 1, "b": 2}])
+    with pytest.raises(ValueError, match="a, b.*\"label\""):
+        betonfs.Dataset(tmp_path / "none.beton", target_transform=negative)
+    with pytest.raises(ValueError, match="no image"):
+        betonfs.Dataset(tmp_path / "none.beton", transform=invert)
+
+
+def test_a_torch_loader_of_it(paths):
+    data = pytest.importorskip("torch.utils.data")
+    pytest.importorskip("PIL.Image")
+    dataset = betonfs.Dataset(paths[0], transform=shape)
+    batch = next(iter(data.DataLoader(dataset, batch_size=4, num_workers=2)))
+    assert batch["image"].tolist() == [5, 6, 7, 8]
+
+
+def shape(image):
+    return image.height
+
+
+# --- subsets ---
+
+def test_a_mask_is_the_samples_where_it_is_true(paths):
+    dataset = betonfs.Dataset(paths[0])
+    mask = dataset.column("label") % 2 == 0
+    for kind in (mask, mask.tolist()):
+        assert dataset.subset(kind).tolist() == [0, 2, 4]
+        assert dataset.filter("label", kind).tolist() == [0, 2, 4]
+        assert dataset.get_batch(kind)["label"].tolist() == [0, 2, 4]
+    for wrong in mask[:3], mask.tolist() + [True]:
+        for call in (dataset.subset, dataset.get_batch,
+                     lambda m: dataset.filter("label", m)):
+            with pytest.raises(ValueError, match="mask of . for 6 samples"):
+                call(wrong)
+
+
+def test_numbers_are_no_condition(paths):
+    with pytest.raises(TypeError, match="a bool mask, not list of int64"):
+        betonfs.Dataset(paths[0]).filter("label", [1, 2])
+
+
+def test_a_mask_of_torch(paths):
+    torch = pytest.importorskip("torch")
+    dataset = betonfs.Dataset(paths[0])
+    assert dataset.subset(torch.arange(N) > 3).tolist() == [4, 5]
+    assert dataset.subset(torch.tensor([1, -1])).tolist() == [1, 5]
+
+
+def test_numbers_are_a_subset(paths):
+    dataset = betonfs.Dataset(paths[0])
+    for given, numbers in (([3, 1, 1], [3, 1, 1]), (range(1, 4), [1, 2, 3]),
+                           (slice(-2, None), [4, 5]), ([], []),
+                           (iter([2, -1]), [2, 5]),
+                           (np.array([0], np.uint8), [0])):
+        found = dataset.subset(given)
+        assert found.dtype == np.int64 and found.tolist() == numbers
+    with pytest.raises(IndexError, match="sample 6 of 6"):
+        dataset.subset([6])
+    with pytest.raises(TypeError):
+        dataset.subset([1.5])
+
+
+def test_a_subset_of_torch(paths):
+    data = pytest.importorskip("torch.utils.data")
+    dataset = betonfs.Dataset(paths[0])
+    outer = data.Subset(dataset, [5, 3, 1])
+    assert dataset.subset(outer).tolist() == [5, 3, 1]
+    assert dataset.subset(data.Subset(outer, [2, 0])).tolist() == [1, 5]
+    part, rest = data.random_split(dataset, [4, 2])
+    assert sorted([*dataset.subset(part), *dataset.subset(rest)]) == [*range(N)]
+    with pytest.raises(ValueError, match="b.beton"):
+        dataset.subset(data.Subset(betonfs.Dataset(paths[1]), [0]))
+
+
+# --- several files ---
+
+@pytest.mark.parametrize("kind", ["list", "tuple", "glob"])
+def test_several_files_are_one_dataset(paths, kind):
+    given = {"list": paths, "tuple": tuple(map(str, paths)),
+             "glob": paths[0].parent / "*.beton"}[kind]
+    dataset = betonfs.Dataset(given)
+    expected = samples() + samples(10) + samples(20)
+    assert len(dataset) == 3 * N
+    assert all(map(same, dataset, expected))
+    assert same(dataset[-1], expected[-1]) and same(dataset[N], expected[N])
+    assert dataset.column("label").tolist() == [s["label"] for s in expected]
+    assert dataset.filter("label", lambda v: v > 22).tolist() == [15, 16, 17]
+    assert dataset.raw(7, "image") == expected[7]["image"].tobytes()
+    assert dataset.get_batch([17, 0])["label"].tolist() == [25, 0]
+    copy = pickle.loads(pickle.dumps(dataset))
+    assert len(copy) == 3 * N and same(copy[8], expected[8])
+    assert "18 samples" in repr(dataset) and "c.beton" in repr(dataset)
+    with pytest.raises(IndexError, match="sample 18 of 18"):
+        dataset[18]
+
+
+def test_files_of_other_fields_are_refused(tmp_path, paths):
+    betonfs.write(tmp_path / "x.beton", [{"label": 1}])
+    with pytest.raises(ValueError, match="x.beton has the fields label .*"
+                                         "a.beton has image .*, label"):
+        betonfs.Dataset([paths[0], tmp_path / "x.beton"])
+
+
+def test_no_files_are_no_dataset(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"\*.beton"):
+        betonfs.Dataset(tmp_path / "*.beton")
+    with pytest.raises(ValueError, match="no files"):
+        betonfs.Dataset([])
+
+
+def test_a_name_with_a_star_is_a_file_where_it_is_one(tmp_path):
+    path = tmp_path / "a[1]*.beton"
+    betonfs.write(path, [{"label": 4}])
+    assert betonfs.Dataset(path)[0] == {"label": 4}
+    assert betonfs.Dataset(path).path == str(path)
+
+
+def test_children_of_fork_read_several_files(paths):
+    data = pytest.importorskip("torch.utils.data")
+    dataset = betonfs.Dataset(paths)
+    loader = data.DataLoader(dataset, batch_size=None, num_workers=2)
+    assert [s["label"] for s in loader] == dataset.column("label").tolist()
