@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples for Lightning, accelerate and transformers run, where these
+libraries are installed, and mypy has nothing against them."""
+import importlib.util
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+sys.path.append(str(pathlib.Path(__file__).parent.parent / "e2e"))
+
+from package import PACKAGE, betonfs  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "contrib/examples"
+DEADLINE = 300
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("examples") / "d.beton"
+    rng = np.random.default_rng(0)
+    betonfs.write(path, [{"image": rng.integers(0, 256, (40, 48, 3), np.uint8),
+                          "label": i % 3} for i in range(24)], mode="raw")
+    return path
+
+
+def run(name, *arguments, where):
+    library = name.partition("_")[2]
+    for needed in "torch", library:
+        if not importlib.util.find_spec(needed):
+            pytest.skip(f"{needed} is not installed")
+    r = subprocess.run(
+        [sys.executable, EXAMPLES / f"{name}.py", *map(str, arguments),
+         "--classes", "3", "--batch-size", "8", "--folder", where / "out"],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1",
+             "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True, text=True, cwd=where, timeout=DEADLINE)
+    assert r.returncode == 0, r.stdout + r.stderr
+    return r.stdout
+
+
+def test_lightning(data, tmp_path):
+    out = run("train_lightning", data, data, where=tmp_path)
+    assert "'accuracy': " in out and "'loss': " in out
+    saved, = (tmp_path / "out").rglob("*.ckpt")
+    out = run("train_lightning", data, data, "--resume", saved, "--epochs", 3,
+              where=tmp_path)
+    assert "'loss': " in out
+
+
+def test_accelerate(data, tmp_path):
+    assert run("train_accelerate", data, where=tmp_path).split()[::4] == [
+        "epoch", "epoch"]
+    # It resumes after the last epoch.
+    out = run("train_accelerate", data, "--epochs", 3, where=tmp_path)
+    assert "epoch 2: loss" in out and "epoch 1" not in out
+
+
+def test_transformers(data, tmp_path):
+    out = run("train_transformers", data, where=tmp_path)
+    assert 0 < float(out.strip().split("\n")[-1]) < 10
+
+
+def test_types_of_the_examples(tmp_path):
+    exe = shutil.which("mypy")
+    if not exe:
+        pytest.skip("mypy is not installed")
+    (tmp_path / "mypy.ini").write_text(
+        "[mypy]\nstrict = true\ndisallow_subclassing_any = false\n"
+        + "".join(f"[mypy-{name}.*]\nfollow_imports = skip\n"
+                  "ignore_missing_imports = true\n" for name in
+                  ("torch", "lightning", "accelerate", "transformers")))
+    r = subprocess.run(
+        [exe, "--config-file", tmp_path / "mypy.ini", "--cache-dir", tmp_path,
+         *sorted(EXAMPLES.glob("*.py"))], capture_output=True, text=True,
+        cwd=tmp_path, env={**os.environ, "MYPYPATH":
+                           str(ROOT / "contrib/python")}, timeout=DEADLINE)
+    assert r.returncode == 0, r.stdout + r.stderr
