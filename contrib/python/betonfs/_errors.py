@@ -14,6 +14,11 @@ class BetonError(OSError):
 
     Where Python has a class of its own for an errno, the error is of that too:
     `except FileNotFoundError` works.
+
+        try:
+            loader = betonfs.Loader("train.beton")
+        except betonfs.BetonError as e:
+            print(e.errno, e.strerror)
     """
 
     def __reduce__(self) -> tuple[Any, ...]:

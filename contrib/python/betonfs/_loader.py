@@ -65,6 +65,12 @@ class Loader(Epochs):
     """Batches of ready tensors from a dataset FILE, or from a dataset on a
     MOUNT of betonfs, with the same bytes either way.
 
+        loader = betonfs.Loader("train.beton", batch_size=256, pipeline={
+            "image": "random_resized_crop(224) | flip | float | chw",
+            "label": "label"})
+        for batch in loader:
+            train(batch["image"], batch["label"])
+
     Each ``iter(loader)`` is one epoch: the next one, or the one that
     :meth:`set_epoch` said, or the rest of the one that
     :meth:`load_state_dict` said. The same seed gives the same batches,

@@ -72,6 +72,11 @@ class Mix(Epochs):
     """Batches of several loaders, as one: each is of one of them, drawn by its
     weight.
 
+        photos = betonfs.Loader("photos.beton", 256)
+        drawings = betonfs.Loader("drawings.beton", 256)
+        for batch in betonfs.Mix([photos, drawings], weights=[0.7, 0.3]):
+            train(batch.image, batch.dataset)
+
     Which loader a step is of depends on `seed`, the epoch and the step alone:
     all ranks take batches of the same one, and equally many. A batch says by
     ``batch.dataset`` where it is of.

@@ -143,7 +143,11 @@ def _caption(row: Mapping[str, Any], but: Iterable[str]) -> str:
 
 class Shown:
     """Rows of batches as a grid: a notebook shows it, `save()` writes a file
-    that is complete by itself, `html` is the text."""
+    that is complete by itself, `html` is the text.
+
+        loader.show(16).save("look.html")
+        betonfs.Shown([next(iter(loader))])
+    """
 
     def __init__(self, batches: Iterable[Any], n: int = ROWS) -> None:
         if n < 1:
@@ -180,6 +184,7 @@ class Shown:
         return self.html
 
     def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the grid as a page of HTML."""
         with open(path, "w", encoding="utf-8") as f:
             f.write('<!DOCTYPE html><html><head><meta charset="utf-8">'
                     f"<title>betonfs</title></head><body>{self.html}</body>"
