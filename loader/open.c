@@ -116,8 +116,9 @@ static int check_options(const struct beton_loader_options *o, char *why)
 	int gpu;
 
 	if (o->rank >= world)
-		snprintf(why, LOADER_ERROR_SIZE, "rank %u of a world of %u",
-			 o->rank, world);
+		snprintf(why, LOADER_ERROR_SIZE,
+			 "rank %u of a world of %u: ranks are from 0 to %u",
+			 o->rank, world, world - 1);
 	else if (o->delivery && !is_delivery(o->delivery))
 		snprintf(
 			why, LOADER_ERROR_SIZE,

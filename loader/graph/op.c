@@ -97,7 +97,8 @@ const char *op_infer_colour(const struct args *args, const struct type *in,
 const char *op_infer_scalar(const struct type *in)
 {
 	if (in->kind != TYPE_ARRAY || in->ndim)
-		return "works on single numbers only";
+		return "works on single numbers only; before mixup, a label "
+		       "is one";
 	if (in->dtype == DTYPE_OTHER)
 		return "cannot calculate with values of this field's type";
 	if (in->device)

@@ -109,6 +109,9 @@ ERRORS = [
     (dict(shuffle=True, order="random"), TypeError, "shuffle= order="),
     (dict(num_workers=2, workers=2), TypeError, "num_workers= workers="),
     (dict(pad="none"), ValueError, "pad='none' repeat drop"),
+    (dict(order="weighted"), ValueError, "weights= list with weights"),
+    (dict(rank=2, world=2), ValueError, "rank 2 world 2 from 0 to 1"),
+    (dict(spec=3), TypeError, "spec=3 text order="),
     (dict(order="shuffled"), ValueError, "order=shuffled random sequential"),
     # Epochs without batches.
     (dict(batch_size=512), ValueError,
@@ -159,7 +162,12 @@ ERRORS = [
     (dict(pipeline="image | xyzzyx"), ValueError,
      "operations are brightness center_crop vertical_flip"),
     (dict(pipeline="xyzzyx"), ValueError, "fields are image, label"),
+    (dict(pipeline="label | mixup(0.2) | one_hot(4)"), ValueError,
+     "one_hot single numbers before mixup"),
     # Functions of batches.
+    (dict(pipeline=LABEL, transforms=forgets), TypeError,
+     "transforms=[forgets]"),
+    (dict(pipeline=LABEL, transforms=[3]), TypeError, "3 function batch"),
     (dict(pipeline=LABEL, transforms=[forgets]), TypeError,
      "forgets() returned None `return batch'".replace("'", "`")),
 ]

@@ -603,6 +603,12 @@ def test_ranks_share_an_epoch(load, monkeypatch, order):
     assert len(load(label=[IntDecoder(), T.ToTensor()])) == 6
 
 
+def test_an_epoch_without_batches_is_told(load):
+    with pytest.warns(RuntimeWarning, match="24 samples are less than one"):
+        loader = load(label=[IntDecoder(), T.ToTensor()], batch_size=N + 1)
+    assert len(loader) == len(list(loader)) == 0
+
+
 def test_an_order_of_users(load):
     class Backwards(TraversalOrder):
         def sample_order(self, epoch):

@@ -143,3 +143,13 @@ def test_the_loader_of_ffcv_gives_each_sample_once(path, monkeypatch, world):
         seen += sum(mine, [])
         loader.close()
     assert sorted(seen) == list(range(N))
+
+
+@pytest.mark.parametrize("source", ["constant", "memory", "memory(1KiB)"])
+def test_replayed_batches_have_no_padding(load, source):
+    for world in 2, 8:
+        ranks = [load(rank=r, world=world, train=False, source=source)
+                 for r in range(world)]
+        for _ in range(3):
+            numbers = [b.number for x in ranks for b in x]
+            assert sorted(numbers) == list(range(N // B))

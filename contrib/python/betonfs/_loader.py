@@ -8,7 +8,7 @@ import os
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 from numpy.typing import ArrayLike, NDArray
@@ -43,6 +43,17 @@ def _choice(name: str, value: object, words: Sequence[str]) -> int:
 
 def _name_of(function: object) -> str:
     return getattr(function, "__name__", "") or repr(function)
+
+
+def _functions(transforms: object) -> tuple[Callable[[Any], Any], ...]:
+    given = transforms if isinstance(transforms, Iterable) else (transforms,)
+    for f in given:
+        if not callable(f):
+            raise TypeError(f"transforms: {f!r} is no function of a batch")
+    if given is not transforms:
+        raise TypeError("transforms is a list of functions: "
+                        f"transforms=[{_name_of(transforms)}]")
+    return tuple(given)
 
 
 def _file(path: object) -> str:
@@ -248,6 +259,11 @@ class Loader(Epochs):
             order = "random" if shuffle else "sequential"
         if weights is not None and order is None:
             order = "weighted"
+        if order == "weighted" and (weights, subset) == (None, None) \
+                and "subset" not in spec_keys(spec):
+            raise ValueError('order="weighted" takes weights=, one for each '
+                             "sample; a subset with a name may be a list with "
+                             "weights")
         if order != "weighted" and (weights, num_samples) != (None, None):
             raise ValueError("weights and num_samples are for "
                              "order=\"weighted\"")
@@ -258,7 +274,7 @@ class Loader(Epochs):
             if drop_last is None and "drop_last" not in given:
                 drop_last = False
         pads = _choice("pad", pad or ("repeat" if train else "drop"), _PADS)
-        self.transforms = tuple(transforms)
+        self.transforms = _functions(transforms)
         self._pool = Pool(self.transforms)
         with SubsetFile(subset, weights) as part:
             self._core = self._open(

@@ -37,6 +37,9 @@ def spec_keys(spec: str | None) -> list[str]:
 
 def spec_text(spec: str | None, **keys: Any) -> str:
     """The keys that are given, after those of `spec`, if that is given."""
+    if not isinstance(spec, str | None):
+        raise TypeError(f"spec={spec!r}: a text, such as "
+                        '"order=quasi_random,window=64MiB"')
     parts = [spec.strip()] if spec and spec.strip() else []
     for key, value in keys.items():
         if value is None:
