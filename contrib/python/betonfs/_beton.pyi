@@ -84,7 +84,8 @@ class Writer:
     def __new__(
         cls,
         path: str | os.PathLike[str],
-        fields: tuple[tuple[str, int, str | None, tuple[int, ...]], ...],
+        # name, type, dtype, shape and, of integers, the names of classes
+        fields: tuple[tuple[Any, ...], ...],
         samples: int,
         page_size: int,
     ) -> Writer: ...

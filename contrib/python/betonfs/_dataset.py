@@ -95,6 +95,13 @@ def field_facts(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return _in_thread(lambda: _fields(path))
 
 
+def class_names(fields: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names that are meant without a field's name."""
+    named = [f for f in fields if f.get("classes")]
+    named.sort(key=lambda f: f["name"] != "label")
+    return list(named[0]["classes"]) if named else []
+
+
 # --- several files ---
 
 class _Files:
@@ -104,11 +111,15 @@ class _Files:
         self._parts = [_open(path) for path in paths]
         own = self._parts[0].fields()
         for path, part in zip(paths, self._parts):
-            if part.fields() != own:
+            if _unnamed(part.fields()) != _unnamed(own):
                 raise ValueError(
                     f"{path} has the fields {_listed(part.fields())}, and "
                     f"{paths[0]} has {_listed(own)}: one dataset needs the "
                     "same; betonfs.Mix takes loaders of different datasets")
+            if part.fields() != own:
+                raise ValueError(
+                    f"{path} and {paths[0]} have different names of classes: "
+                    "a label would mean two things")
         self._ends = [0]
         for part in self._parts:
             self._ends.append(self._ends[-1] + part.samples)
@@ -136,6 +147,10 @@ class _Files:
     def column(self, k: int, first: int, into: Any) -> None:
         for n, part in enumerate(self._parts):
             part.column(k, 0, into[self._ends[n]:self._ends[n + 1]])
+
+
+def _unnamed(fields: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in f.items() if k != "classes"} for f in fields]
 
 
 def _listed(fields: Iterable[dict[str, Any]]) -> str:
@@ -279,6 +294,21 @@ class Dataset(Sequence[dict[str, Any]]):
     def fields(self) -> dict[str, dict[str, Any]]:
         """name -> `type`, `dtype`, `shape`, and why it is `unusable`, if."""
         return {f["stem"]: dict(f) for f in self._fields}
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes: of the field "label", or else of the first
+        field that has any. Empty: the file has none. Those of other fields are
+        in ``fields[name]["classes"]``.
+
+            names = betonfs.Dataset("train.beton").classes
+        """
+        return class_names(self._fields)
+
+    @property
+    def class_to_idx(self) -> dict[str, int]:
+        """Name of a class -> its label, as ImageFolder has it."""
+        return {name: i for i, name in enumerate(self.classes)}
 
     def __len__(self) -> int:
         return self._core.samples

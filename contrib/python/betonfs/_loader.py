@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _beton, _tensors
 from ._batch import Maker
-from ._dataset import Dataset
+from ._dataset import Dataset, class_names, field_facts
 from ._epochs import Epoch, Epochs
 from ._errors import BetonError, explain, make
 from ._options import (Subset, SubsetFile, batch_size_of, device_text, place,
@@ -447,6 +447,12 @@ class Loader(Epochs):
             raise AttributeError("the samples of a named subset are in its "
                                  "file")
         return dataset
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes, as Dataset.classes has them; [] if the dataset
+        has none."""
+        return class_names(field_facts(self.path))
 
     @property
     def spec(self) -> str:

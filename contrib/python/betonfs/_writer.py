@@ -320,6 +320,48 @@ def _fields_of(sample: Any) -> dict[str, Field]:
     return {name: _field_of(name, value) for name, value in sample.items()}
 
 
+def _found_classes(samples: Any) -> Sequence[str] | None:
+    """Those of a dataset or, below Subsets, of the one that they are of. A
+    function that makes other labels of its own leaves the names without
+    meaning."""
+    while samples is not None:
+        if getattr(samples, "target_transform", None) is not None:
+            return None
+        found = getattr(samples, "classes", None)
+        if isinstance(found, (list, tuple)):
+            return found if found and all(
+                isinstance(name, str) for name in found) else None
+        samples = getattr(samples, "dataset", None)
+    return None
+
+
+def _encoded(names: Sequence[str]) -> tuple[tuple[bytes, ...]]:
+    for name in names:
+        if not isinstance(name, str) or "\0" in name:
+            raise ValueError(f"classes: {name!r} is no name of a class")
+    return tuple(name.encode("utf-8", "replace") for name in names),
+
+
+def _names_of_classes(
+        classes: Sequence[str] | Mapping[str, Sequence[str]] | None,
+        samples: Any, fields: dict[str, Field]) -> dict[str, Any]:
+    """What a field of _beton.Writer has of them."""
+    labels = [name for name, field in fields.items() if field[0] == "int"]
+    if isinstance(classes, Mapping):
+        for name in classes:
+            if name not in labels:
+                raise ValueError(f"classes: {name!r} is no \"int\" field; "
+                                 f"there are {', '.join(labels) or 'none'}")
+        return {name: _encoded(own) for name, own in classes.items()}
+    if classes is not None and len(labels) != 1:
+        raise ValueError(f"classes: there are {len(labels)} \"int\" fields; "
+                         "give a dict of names by field")
+    if isinstance(classes, str):
+        raise ValueError("classes: a list of names, not one text")
+    found = _found_classes(samples) if classes is None else classes
+    return {labels[0]: _encoded(found)} if found and len(labels) == 1 else {}
+
+
 def write(
     path: str | os.PathLike[str],
     samples: Any,
@@ -328,6 +370,7 @@ def write(
     mode: str = "jpg",
     quality: int = 90,
     max_resolution: int = 0,
+    classes: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     page_size: int = 0,
     length: int | None = None,
     workers: int = 1,
@@ -349,6 +392,10 @@ def write(
         as "jpg" of a quality, or "raw"; made smaller where the longer side is
         above max_resolution, as FFCV does. Those given as bytes are JPEGs that
         are stored as they are. PIL images of 16 bits keep their upper 8 bits.
+    classes
+        Names of the classes, by label: of the only "int" field, or a dict by
+        field. Not given: those of ``samples.classes``, as torchvision's
+        datasets have them. FFCV ignores them; Dataset.classes has them.
     page_size
         Bytes, a power of two from 2 MiB. 0: 8 MiB. No sample may be larger.
     workers
@@ -404,9 +451,10 @@ def write(
     else:
         known = _fields_of(head[0])
     encoder = _Encoder(known, mode, quality, max_resolution)
+    names = _names_of_classes(classes, samples, known)
     writer = _beton.Writer(
-        path, tuple((k, _TYPES[t], d, s) for k, (t, d, s) in known.items()), n,
-        page_size)
+        path, tuple((k, _TYPES[t], d, s, *names.get(k, ()))
+                    for k, (t, d, s) in known.items()), n, page_size)
     return fill(writer, indexed(encoder, samples, range(n), workers)
                 if by_number else
                 given(encoder, itertools.chain(head, rest), workers), n,

@@ -93,6 +93,23 @@ static PyObject *new_shape(const struct beton_field *f)
 	return shape;
 }
 
+/* None: there are no names. */
+static PyObject *new_classes(const struct beton_field *f)
+{
+	PyObject *names;
+
+	if (!f->classes)
+		return Py_BuildValue("");
+	names = PyTuple_New((Py_ssize_t)f->num_classes);
+	for (uint64_t i = 0; names && i < f->num_classes; i++) {
+		PyObject *name = PyUnicode_FromString(f->classes[i]);
+
+		if (!name || PyTuple_SetItem(names, (Py_ssize_t)i, name))
+			Py_CLEAR(names);
+	}
+	return names;
+}
+
 static PyObject *dataset_fields(PyObject *self, PyObject *unused)
 {
 	PyObject *list = PyList_New(0);
@@ -102,9 +119,10 @@ static PyObject *dataset_fields(PyObject *self, PyObject *unused)
 	for (uint32_t i = 0; list && !beton_dataset_field(of(self), i, &f);
 	     i++) {
 		PyObject *field = Py_BuildValue(
-			"{s:s, s:s, s:s, s:s, s:N, s:z}", "name", f.name,
+			"{s:s, s:s, s:s, s:s, s:N, s:z, s:N}", "name", f.name,
 			"stem", f.stem, "type", f.kind, "dtype", f.dtype,
-			"shape", new_shape(&f), "unusable", f.unusable);
+			"shape", new_shape(&f), "unusable", f.unusable,
+			"classes", new_classes(&f));
 
 		if (!field || PyList_Append(list, field))
 			Py_CLEAR(list);

@@ -30,16 +30,41 @@ static void note(void *arg, enum beton_log_level level, const char *message)
 
 /* --- opening --- */
 
+/* Names as bytes of UTF-8, which the tuple keeps. The caller frees the array;
+   NULL: an exception is set. */
+static const char **parse_classes(PyObject *names)
+{
+	const Py_ssize_t n = PyTuple_Size(names);
+	const char **out = n < 0 ? NULL : calloc((size_t)n + 1, sizeof(*out));
+
+	if (!out && n >= 0)
+		PyErr_NoMemory();
+	for (Py_ssize_t i = 0; out && i < n; i++) {
+		out[i] = PyBytes_AsString(PyTuple_GetItem(names, i));
+		if (!out[i]) {
+			free(out);
+			return NULL;
+		}
+	}
+	return out;
+}
+
 static int parse_field(PyObject *item, struct beton_writer_field *out,
 		       uint64_t shape[BETON_MAX_NDIM])
 {
-	PyObject *dims;
+	PyObject *dims, *classes = NULL;
 	int type;
 	Py_ssize_t n;
 
-	if (!PyArg_ParseTuple(item, "sizO!", &out->name, &type, &out->dtype,
-			      &PyTuple_Type, &dims))
+	if (!PyArg_ParseTuple(item, "sizO!|O!", &out->name, &type, &out->dtype,
+			      &PyTuple_Type, &dims, &PyTuple_Type, &classes))
 		return -1;
+	if (classes) {
+		out->classes = parse_classes(classes);
+		out->num_classes = (size_t)PyTuple_Size(classes);
+		if (!out->classes)
+			return -1;
+	}
 	n = PyTuple_Size(dims);
 	if (n > BETON_MAX_NDIM) {
 		PyErr_SetString(PyExc_ValueError, "too many dimensions");
@@ -82,6 +107,8 @@ static int open_writer(struct pywriter *w, const char *path, PyObject *list,
 	if (r)
 		raise_error(-r, w->said, path);
 out:
+	for (size_t i = 0; fields && i < n; i++)
+		free((void *)fields[i].classes);
 	free(fields);
 	free(shapes);
 	return r;
