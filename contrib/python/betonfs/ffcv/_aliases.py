@@ -6,19 +6,27 @@ import importlib
 import os
 import sys
 
-# Where FFCV has a class of each file, here one module has them all.
+# FFCV's modules, and where they are here; most have all of a package of its.
 _SAME = {
     "fields": ("basics", "bytes", "json", "ndarray", "rgb_image"),
-    "loader": ("loader", "epoch_iterator"),
-    "transforms": ("color_jitter", "common", "cutout", "flip", "mixup",
+    "loader": ("loader",),
+    "memory_managers": ("base", "common", "os_cache", "process_cache",
+                        "process_cache.context", "process_cache.manager"),
+    "transforms": ("color_jitter", "colorjitter", "common", "cutout",
+                   "erasing", "flip", "gaussian_blur", "grayscale", "mixup",
                    "module", "normalize", "ops", "poisoning",
-                   "random_resized_crop", "replace_label", "translate"),
-    "traversal_order": ("base",),
+                   "random_resized_crop", "replace_label", "resized_crop",
+                   "rotate", "solarization", "translate"),
+    "traversal_order": ("base", "quasi_random", "random", "sequential"),
 }
-_MODULES = ("loader", "writer", "reader", "traversal_order", "fields",
-            "fields.base", "fields.decoders", "transforms", "pipeline",
+_MOVED = {"loader.epoch_iterator": "epoch_iterator",
+          "transforms.utils.fast_crop": "transforms.fast_crop"}
+_MODULES = ("libffcv", "loader", "memory_managers", "writer", "reader",
+            "traversal_order", "fields", "fields.base", "fields.decoders",
+            "transforms", "transforms.utils", "pipeline",
             "pipeline.allocation_query", "pipeline.compiler",
-            "pipeline.operation", "pipeline.pipeline_spec", "pipeline.state")
+            "pipeline.graph", "pipeline.operation", "pipeline.pipeline",
+            "pipeline.pipeline_spec", "pipeline.state", "types", "utils")
 
 SHIM = os.path.join(os.path.dirname(__file__), "_shim")
 
@@ -28,7 +36,16 @@ def _names() -> dict[str, str]:
     names = {name: name for name in _MODULES}
     for ours, theirs in _SAME.items():
         names.update({f"{ours}.{name}": ours for name in theirs})
-    return names
+    return {**names, **_MOVED}
+
+
+def _bind(package: str) -> None:
+    """`package.fields.rgb_image` is an attribute too."""
+    for name in _names():
+        above, _, last = f"{package}.{name}".rpartition(".")
+        parent = sys.modules[above]
+        if not hasattr(parent, last):
+            setattr(parent, last, sys.modules[f"{package}.{name}"])
 
 
 def add(package: str) -> None:
@@ -36,6 +53,7 @@ def add(package: str) -> None:
     for theirs, ours in _names().items():
         module = importlib.import_module(f"{__package__}.{ours}")
         sys.modules.setdefault(f"{package}.{theirs}", module)
+    _bind(package)
 
 
 def install() -> None:

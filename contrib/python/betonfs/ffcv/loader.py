@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import enum
+import functools
+import inspect
 import os
 import re
 import warnings
@@ -16,17 +18,20 @@ from .. import Loader as _Loader
 from .. import Ragged
 from .._options import quoted
 from ._chain import ARRAY, BYTES, IMAGE, SCALAR, Chain, Files
-from ._memory import memory_of
 from ._stages import Batch, Decoding, Pooled, Stages
-from .decoders import Decoder, ResizedCropRGBImageDecoder
+from .decoders import Decoder, ResizedCropRGBImageDecoder, sizes_differ
+from .epoch_iterator import EpochIterator
+from .memory_managers import (MemoryManager, OSCacheManager,
+                              ProcessCacheManager)
 from .pipeline.compiler import Compiler
+from .pipeline.graph import Graph, as_operation, copy_of
 from .pipeline.operation import Operation
 from .pipeline.pipeline_spec import PipelineSpec
 from .reader import Reader
-from .transforms import (ImageMixup, LabelMixup, ModuleWrapper,
-                         RandomResizedCrop, ToTensor)
-from .transforms._base import is_ours
-from .traversal_order import TraversalOrder
+from .transforms import ImageMixup, LabelMixup, RandomResizedCrop
+from .transforms._base import is_ours, is_own
+from .traversal_order import (LibraryOrder, QuasiRandom, Random, Sequential,
+                              TraversalOrder)
 
 
 @enum.unique
@@ -35,6 +40,19 @@ class OrderOption(enum.Enum):
     RANDOM = enum.auto()
     QUASI_RANDOM = enum.auto()
 
+
+def _forced() -> bool:
+    return os.environ.get("FFCV_DEFAULT_CACHE_PROCESS", "0") not in ("", "0")
+
+
+DEFAULT_PROCESS_CACHE = _forced()
+DEFAULT_OS_CACHE = not DEFAULT_PROCESS_CACHE
+ORDER_TYPE = OrderOption
+ORDER_MAP: dict[OrderOption, type[LibraryOrder]] = {
+    OrderOption.SEQUENTIAL: Sequential,
+    OrderOption.RANDOM: Random,
+    OrderOption.QUASI_RANDOM: QuasiRandom,
+}
 
 _DEFAULT = object()
 _FILE = re.compile("/proc/self/fd/[0-9]+")
@@ -89,13 +107,13 @@ class _Output:
         for i, stages in self.parts:
             value = stages.run(value, batch)
             if i in self.kept:
-                self.kept[i] = _copy(value)
+                self.kept[i] = copy_of(value)
         return value
 
     def _begin(self, raw: Any, batch: Batch) -> Any:
         if self.source is not None:
             output, i = self.source
-            return _copy(output.kept[i])
+            return copy_of(output.kept[i])
         if self.decoding is not None:
             return self.decoding.run(None, batch, self.place)
         assert self.chain is not None
@@ -104,7 +122,7 @@ class _Output:
             value = _padded(value, self.width)
         value = self.chain.finish(value)
         if self.native - 1 in self.kept:
-            self.kept[self.native - 1] = _copy(value)
+            self.kept[self.native - 1] = copy_of(value)
         return value
 
     def pooled(self) -> list[Pooled]:
@@ -139,11 +157,6 @@ class _Output:
             first = end
 
 
-def _copy(value: Any) -> Any:
-    """For operations that work in place."""
-    return value.clone() if isinstance(value, torch.Tensor) else value.copy()
-
-
 def _padded(rows: Ragged, width: int) -> Any:
     sizes = [len(row) for row in rows]
     out = torch.zeros((len(rows), width or max(sizes, default=0)),
@@ -153,23 +166,15 @@ def _padded(rows: Ragged, width: int) -> Any:
     return out
 
 
-def _operation(op: Any) -> Operation:
-    if isinstance(op, Operation):
-        return op
-    if callable(op):
-        return ModuleWrapper(op)
-    raise ValueError(f"{op!r} is no operation, module or function")
-
-
-class EpochIterator(Iterator[tuple[Any, ...]]):
-    """The batches of one epoch."""
+class Epoch(Iterator[tuple[Any, ...]]):
+    """The batches of one epoch, from the library."""
 
     def __init__(self, loader: Loader, epoch: int) -> None:
         self._loader = loader
         self._epoch = epoch
         self._batches = iter(loader._core)
 
-    def __iter__(self) -> EpochIterator:
+    def __iter__(self) -> Epoch:
         return self
 
     def __next__(self) -> tuple[Any, ...]:
@@ -213,15 +218,33 @@ class Loader:
         How many are made ahead.
     recompile
         Operations are asked for their code in every epoch.
+    path
+        FFCV-SSL's name of `fname`.
+    custom_field_mapper
+        name -> field: further outputs of a field, as FFCV-SSL has them.
     on_error
         Samples that cannot be read: "raise", or "zero".
+
+    A subclass may have its own __iter__, next_traversal_order(), or __init__
+    that sets reader, memory_manager, graph and so on itself. Its batches are
+    made as FFCV makes them, by EpochIterator, a thread that runs all operations
+    in Python and in compiled code. They may have numbers twice.
     """
+
+    # What is there of a loader whose subclass has not called __init__().
+    _indices: Any = None
+    _core: _Core = None    # type: ignore[assignment]
+    _code: Any = None
+    _outputs: list[_Output] = []
+    on_error = "raise"
+    _cache: str | None = None
+    custom_field_mapper: Mapping[str, str] = {}
 
     def __init__(
         self,
-        fname: str | os.PathLike[str],
-        batch_size: int,
-        num_workers: int = -1,
+        fname: str | os.PathLike[str] | None = None,
+        batch_size: int | None = None,
+        num_workers: Any = -1,
         os_cache: Any = _DEFAULT,
         order: Any = OrderOption.SEQUENTIAL,
         distributed: bool = False,
@@ -234,12 +257,25 @@ class Loader:
         recompile: bool = False,
         order_kwargs: Mapping[str, Any] = {},
         *,
+        path: str | os.PathLike[str] | None = None,
+        custom_field_mapper: Mapping[str, str] | None = None,
         on_error: str = "raise",
     ) -> None:
+        fname = path if fname is None else fname
+        if fname is None or batch_size is None:
+            raise TypeError("Loader needs fname and batch_size")
+        if isinstance(num_workers, (OrderOption, type)):
+            # FFCV-SSL has the order there, and then num_workers.
+            order, num_workers = num_workers, -1
+            if isinstance(os_cache, int) and not isinstance(os_cache, bool):
+                num_workers, os_cache = os_cache, _DEFAULT
         if seed is None:
             seed = 0 if distributed else int(np.random.randint(2**31 - 1))
-        self._arguments = dict(locals())
-        del self._arguments["self"]
+        custom_field_mapper = dict(custom_field_mapper or {})
+        self._args = dict(locals())
+        for name in "self", "path":
+            del self._args[name]
+        self.custom_field_mapper = custom_field_mapper
         self.fname = os.fspath(fname)
         self.batch_size = batch_size
         self.num_workers = num_workers if num_workers > 0 \
@@ -254,6 +290,7 @@ class Loader:
         self.reader = Reader(self.fname, custom_fields)
         self._indices = None if indices is None else \
             np.asarray(indices, np.int64)
+        self._os_cache = os_cache
         self._cache = _cache(os_cache)
         Compiler.set_num_threads(self.num_workers)
         self.traversal_order = self._order(order, order_kwargs)
@@ -264,7 +301,6 @@ class Loader:
         self._mixing = True
         self._sized = on_error == "zero" or not self.reader.is_file
         self._opened: Any = None
-        self._core: _Core = None    # type: ignore[assignment]
         self._open(0)
 
     # --- what there is to do ---
@@ -276,9 +312,13 @@ class Loader:
             return np.arange(self.reader.num_samples, dtype=np.int64)
         return self._indices
 
+    @indices.setter
+    def indices(self, numbers: Any) -> None:
+        self._indices = np.asarray(numbers, np.int64)
+
     def _order(self, order: Any, options: Mapping[str, Any]) -> Any:
         if isinstance(order, OrderOption):
-            return order
+            return ORDER_MAP[order](self)
         if isinstance(order, TraversalOrder):
             return order
         if isinstance(order, type) and issubclass(order, TraversalOrder):
@@ -286,16 +326,25 @@ class Loader:
         raise ValueError(f"{order!r} is no order, and no subclass of "
                          "TraversalOrder")
 
+    @property
+    def _own_order(self) -> TraversalOrder | None:
+        """A user's, where it is none of the library's."""
+        order: TraversalOrder = self.traversal_order
+        return None if isinstance(order, LibraryOrder) \
+            and is_own(type(order)) else order
+
     def _specs(self, pipelines: Mapping[str, Any]) -> dict[str, PipelineSpec]:
         """By output, those of fields first, in the order of the file."""
         given: dict[str, PipelineSpec] = {}
+        mapped = self.custom_field_mapper
         for name, spec in pipelines.items():
             if spec is None:
                 continue
             if isinstance(spec, PipelineSpec):
                 given[name] = spec
             elif isinstance(spec, Sequence) and not isinstance(spec, str):
-                given[name] = PipelineSpec(name, transforms=spec)
+                given[name] = PipelineSpec(mapped.get(name, name),
+                                           transforms=spec)
             else:
                 raise ValueError(f"the pipeline of {name!r} is no list of "
                                  "operations, and no PipelineSpec")
@@ -305,6 +354,9 @@ class Loader:
                 specs[name] = given.pop(name)
             elif name not in pipelines:
                 specs[name] = PipelineSpec(name)
+        for name, source in mapped.items():
+            if name not in pipelines:
+                specs[name] = PipelineSpec(source)
         return {**specs, **given}
 
     def _decoder(self, name: str, spec: PipelineSpec) -> list[Any]:
@@ -314,17 +366,9 @@ class Loader:
             raise ValueError(f"the pipeline of {name!r} is for a field "
                              f"{spec.source!r}, and there are "
                              + ", ".join(self.reader.handlers))
-        ops = list(spec.transforms)
-        usual = self.reader.handlers[spec.source].get_decoder_class()
-        decoder = spec.decoder
-        if decoder is None and ops and isinstance(ops[0], (Decoder, usual)):
-            decoder = ops.pop(0)
-        if decoder is None:
-            decoder = usual()
-        if not ops and spec.default_pipeline:
-            ops = [ToTensor()]
-        spec.decoder, spec.transforms = decoder, ops
-        return [decoder, *ops]
+        spec.accept_decoder(
+            self.reader.handlers[spec.source].get_decoder_class(), name)
+        return [spec.decoder, *spec.transforms]
 
     def _plan(self) -> list[_Output]:
         outputs: list[_Output] = []
@@ -336,7 +380,7 @@ class Loader:
                 field = spec.source
             else:
                 ops, field = spec.transforms, ""
-            output = _Output(f"o{k}", field, [_operation(op) for op in ops],
+            output = _Output(f"o{k}", field, [as_operation(op) for op in ops],
                              place)
             place += len(ops)
             outputs.append(output)
@@ -364,25 +408,104 @@ class Loader:
         kind = self.reader.fields[k]["type"]
         for op in output.ops:
             op.accept_field(self.reader.handlers[output.field])
-        if is_ours(decoder) and isinstance(decoder, Decoder):
-            if kind not in decoder.kinds:
-                raise ValueError(
-                    f"field {output.field!r} is of type {kind}, which "
-                    f"{type(decoder).__name__} does not decode")
-            if kind in ("bytes", "json") and self.reader.is_file:
-                sizes = self.reader.column(output.field)["size"]
-                output.width = int(sizes.max(initial=0))
-            if not all(is_ours(op) for op in output.ops) \
-                    and self.reader.is_file:
-                for op in output.ops:
-                    op.accept_globals(self.reader.column(output.field), None)
+        if not is_ours(decoder) or not isinstance(decoder, Decoder) \
+                or kind not in decoder.kinds:
+            self._check_own(output, decoder, kind)
             return
-        read, storage = memory_of(self.reader)
+        if kind in ("bytes", "json") and self.reader.is_file:
+            sizes = self.reader.column(output.field)["size"]
+            output.width = int(sizes.max(initial=0))
+        if not all(is_ours(op) for op in output.ops) \
+                and self.reader.is_file:
+            for op in output.ops:
+                op.accept_globals(self.reader.column(output.field), None)
+
+    def _check_own(self, output: _Output, decoder: Any, kind: str) -> None:
+        """A decoder that the library cannot run."""
+        if is_own(type(decoder)) and kind != "custom":
+            raise ValueError(
+                f"field {output.field!r} is of type {kind}, which "
+                f"{type(decoder).__name__} does not decode")
+        if not self.reader.is_file:
+            raise ValueError(
+                f"field {output.field!r}: {type(decoder).__name__} is no "
+                "decoder of this package's, and those read files, not a "
+                f"mount: give the Loader the file of {self.fname}")
         records = np.array(self.reader.column(output.field))
+        read = self.memory_manager.compile_reader()
         for op in output.ops:
             op.accept_globals(records, read)
-        output.decoding = Decoding(decoder, records, storage)
+        with self.memory_manager.schedule_epoch([]) as context:
+            output.decoding = Decoding(decoder, records, context.state)
         output.native = 1
+
+    # --- as FFCV runs it, for subclasses ---
+
+    @functools.cached_property
+    def memory_manager(self) -> MemoryManager:
+        """Where decoders of users get bytes from."""
+        manager = ProcessCacheManager if self._cache == "process" \
+            else OSCacheManager
+        return manager(self.reader)
+
+    @functools.cached_property
+    def field_name_to_f_ix(self) -> dict[str, int]:
+        """The number of each field in the metadata."""
+        return {name: k for k, name in enumerate(self.reader.handlers)}
+
+    @functools.cached_property
+    def graph(self) -> Graph:
+        """All operations, in Python and in compiled code."""
+        return Graph(self.pipeline_specs, self.reader.handlers,
+                     self.field_name_to_f_ix, self.reader.metadata,
+                     self.memory_manager.compile_reader())
+
+    @functools.cached_property
+    def pipelines(self) -> dict[str, Any]:
+        """By output, the operations after the decoder."""
+        return {name: spec.transforms
+                for name, spec in self.pipeline_specs.items()}
+
+    @functools.cached_property
+    def first_traversal_order(self) -> Any:
+        return self.next_traversal_order()
+
+    def generate_code(self) -> None:
+        """Compile all operations again, for EpochIterator."""
+        _, code = self.graph.collect_requirements()
+        self._code = self.graph.codegen_all(code)
+
+    @property
+    def code(self) -> Any:
+        """What EpochIterator runs: stages, and the numbers of outputs."""
+        if self._code is None:
+            self.generate_code()
+        return self._code
+
+    @code.setter
+    def code(self, code: Any) -> None:
+        self._code = code
+
+    @property
+    def code_per_stage(self) -> Any:
+        """FFCV-SSL's name of `code`."""
+        return self.code
+
+    def _is_native(self) -> bool:
+        """Whether the library makes the batches."""
+        kind = type(self)
+        return bool(self._outputs) and all(
+            getattr(kind, name) is getattr(Loader, name)
+            for name in ("next_traversal_order", "generate_code"))
+
+    def _as_ffcv(self) -> EpochIterator:
+        order = self.next_traversal_order()
+        if self.drop_last:
+            order = order[:len(order) // self.batch_size * self.batch_size]
+        self.next_epoch += 1
+        if self.recompile:
+            self.generate_code()
+        return EpochIterator(self, order)
 
     def _check_sizes(self, output: _Output) -> None:
         """Images that are decoded as they are have one size."""
@@ -395,13 +518,10 @@ class Loader:
         records = self.reader.column(output.field)
         if self._indices is not None:
             records = records[self._indices]
-        for side in "width", "height":
-            sizes = records[side]
-            if len(sizes) and sizes.min() != sizes.max():
-                raise TypeError(
-                    f"images of field {output.field!r} are from {sizes.min()} "
-                    f"to {sizes.max()} pixels in {side}: "
-                    f"{type(decoder).__name__} is for images of one size")
+        why = sizes_differ(f"field {output.field!r}", records)
+        if why:
+            raise TypeError(f"{why}: {type(decoder).__name__} is for images "
+                            "of one size")
 
     # --- the library ---
 
@@ -438,9 +558,10 @@ class Loader:
 
     def _samples(self, epoch: int) -> Any:
         """The subset, and whether it is new in every epoch."""
-        if not isinstance(self.traversal_order, TraversalOrder):
+        order = self._own_order
+        if order is None:
             return self._indices
-        return np.asarray(self.traversal_order.sample_order(epoch), np.int64)
+        return np.asarray(order.sample_order(epoch), np.int64)
 
     def _open(self, epoch: int) -> None:
         """Where anything changed: decoders may, between epochs."""
@@ -482,12 +603,11 @@ class Loader:
 
     def _try(self, text: str, samples: Any, epoch: int,
              **options: Any) -> _Core:
-        order = self.traversal_order
-        own = isinstance(order, TraversalOrder)
+        own = self._own_order is not None
         alone: dict[str, Any] = {"rank": 0, "world": 1}
         return _Core(
             self.fname, self.batch_size,
-            "sequential" if own else order.name.lower(),
+            "sequential" if own else self.traversal_order.name,
             self.seed & (2**64 - 1), text, subset=samples,
             workers=self.num_workers, prefetch=self.batches_ahead,
             tensors="torch", epoch=epoch, cache=self._cache,
@@ -513,7 +633,9 @@ class Loader:
             self._outputs, key=lambda o: o.source is not None)}
         return tuple(done[o.name] for o in self._outputs)
 
-    def __iter__(self) -> EpochIterator:
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        if not self._is_native():
+            return self._as_ffcv()
         epoch = self.next_epoch
         if not self._sized:
             for output in self._outputs:
@@ -521,25 +643,24 @@ class Loader:
             self._sized = True
         self._open(epoch)
         if self.recompile:
+            self._code = None
             for output in self._outputs:
                 output.forget()
         self._core.set_epoch(epoch)
         self.next_epoch = epoch + 1
-        return EpochIterator(self, epoch)
+        return Epoch(self, epoch)
 
     def __len__(self) -> int:
-        return len(self._core)
+        if self._is_native():
+            return len(self._core)
+        samples = len(self.first_traversal_order)
+        return samples // self.batch_size if self.drop_last \
+            else -(-samples // self.batch_size)
 
     def next_traversal_order(self) -> Any:
         """Numbers of the samples of the next epoch; without reading any."""
-        if isinstance(self.traversal_order, TraversalOrder):
-            return self._samples(self.next_epoch)
-        fields = sorted(self.reader.fields,
-                        key=lambda f: f["type"] not in ("int", "float"))
-        text = "; ".join(f"{quoted(f['name'])} | drop" for f in fields[1:])
-        with self._try(text, self._indices, self.next_epoch,
-                       drop_last=False, transforms=()) as core:
-            return np.concatenate([b.ids.numpy() for b in core])
+        return np.asarray(
+            self.traversal_order.sample_order(self.next_epoch), np.int64)
 
     def filter(self, field_name: str,
                condition: Callable[[Any], Any]) -> Loader:
@@ -547,7 +668,10 @@ class Loader:
         gives it, the condition is true."""
         spec = self.pipeline_specs.get(field_name) or PipelineSpec(field_name)
         only = {name: None for name in self.reader.handlers}
-        arguments = {**self._arguments, "order": OrderOption.SEQUENTIAL,
+        # A subclass may have noted more.
+        known = inspect.signature(Loader.__init__).parameters
+        given = {k: v for k, v in self._args.items() if k in known}
+        arguments = {**given, "order": OrderOption.SEQUENTIAL,
                      "drop_last": False, "distributed": False,
                      "pipelines": {**only, field_name: spec}}
         chosen: list[int] = []
@@ -557,8 +681,7 @@ class Loader:
             chosen += [i for i, value in zip(raw.ids.tolist(), values)
                        if condition(value)]
         loader.close()
-        return Loader(**{**self._arguments,
-                         "indices": np.array(chosen, np.int64)})
+        return Loader(**{**given, "indices": np.array(chosen, np.int64)})
 
     # --- more than FFCV's ---
 
@@ -574,7 +697,8 @@ class Loader:
 
     def close(self) -> None:
         """Ends its threads. Batches that are kept stay valid."""
-        self._core.close()
+        if self._core is not None:
+            self._core.close()
 
 
 def _facts(op: Operation) -> Any:
@@ -585,9 +709,10 @@ def _facts(op: Operation) -> Any:
 
 def _cache(os_cache: Any) -> str | None:
     if os_cache is _DEFAULT:
-        forced = os.environ.get("FFCV_DEFAULT_CACHE_PROCESS", "0")
-        return "process" if forced not in ("", "0") else None
+        return "process" if _forced() else None
     return "os" if os_cache else "process"
 
 
-__all__ = ["EpochIterator", "Loader", "OrderOption"]
+__all__ = ["DEFAULT_OS_CACHE", "DEFAULT_PROCESS_CACHE", "Epoch",
+           "EpochIterator", "Loader", "ORDER_MAP", "ORDER_TYPE",
+           "OrderOption"]

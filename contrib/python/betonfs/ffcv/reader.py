@@ -20,6 +20,11 @@ _ARGUMENTS = 17
 _ENTRY = np.dtype([("sample_id", "<u8"), ("ptr", "<u8"), ("size", "<u8")])
 
 
+def _class(field: Any) -> type:
+    """Of a class, or of an instance of it."""
+    return field if isinstance(field, type) else type(field)
+
+
 class Reader:
     """What a dataset has. `metadata` and `alloc_table` are those of a file,
     mapped, and not there for a mount."""
@@ -52,7 +57,7 @@ class Reader:
                          field.get("shape", ()))
         # A subclass of one that is known was written as that one.
         if name in custom and (known is None or not issubclass(
-                custom[name], type(known))):
+                _class(custom[name]), type(known))):
             return custom[name].from_binary(self._arguments(i))
         if known is None:
             raise ValueError(f"field {name!r} is of a class of its own: "

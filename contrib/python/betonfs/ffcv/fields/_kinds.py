@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a dataset has, and how DatasetWriter stores it."""
+"""The fields, and how values are stored."""
 from __future__ import annotations
 
 import json
@@ -7,23 +7,41 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ... import _beton
 from .._draws import Draws
 from ..decoders import (
     BytesDecoder,
-    CenterCropRGBImageDecoder,
     FloatDecoder,
     IntDecoder,
     NDArrayDecoder,
-    RandomResizedCropRGBImageDecoder,
-    ResizedCropRGBImageDecoder,
     SimpleRGBImageDecoder,
 )
-from .base import BuiltInField, Field
+from .base import ARG_TYPE, BuiltInField, Field
 
 _RANGE = [("ptr", "<u8"), ("size", "<u8")]
 _MODES = ("raw", "jpg", "smart", "proportion")
+_ARGUMENTS = np.dtype([("shape", "<u8", (32,)), ("type_length", "<u8")])
+
+
+def encode_jpeg(numpy_image: Any, quality: int) -> NDArray[np.uint8]:
+    """The bytes of a JPEG, of a uint8 array of (height, width, 3)."""
+    height, width, _ = numpy_image.shape
+    jpeg, *_ = _beton.encode(np.ascontiguousarray(numpy_image), width, height,
+                             False, int(quality), 0)
+    return np.frombuffer(jpeg, np.uint8)
+
+
+def resizer(image: Any, target_resolution: int | None) -> Any:
+    """An image whose longer side is at most `target_resolution`."""
+    if target_resolution is None or max(image.shape[:2]) <= target_resolution:
+        return image
+    height, width, _ = image.shape
+    pixels, _, width, height = _beton.encode(
+        np.ascontiguousarray(image), width, height, True, 90,
+        int(target_resolution))
+    return np.frombuffer(pixels, np.uint8).reshape(height, width, 3)
 
 
 class IntField(BuiltInField):
@@ -144,6 +162,24 @@ class NDArrayField(BuiltInField):
     def description(self) -> tuple[int, str | None, tuple[int, ...]]:
         return self.number, self.dtype.str, self.shape
 
+    @classmethod
+    def from_binary(cls, binary: Any) -> Field:
+        raw = np.asarray(binary).view(np.uint8).reshape(-1)
+        size = _ARGUMENTS.itemsize
+        head = raw[:size].view(_ARGUMENTS)[0]
+        text = raw[size:size + int(head["type_length"])].tobytes()
+        (_, dtype), = json.loads(text)
+        shape = tuple(int(n) for n in head["shape"] if n)
+        return NDArrayField(np.dtype(dtype), shape)
+
+    def to_binary(self) -> Any:
+        text = json.dumps(self.dtype.descr).encode()
+        head = np.zeros(1, _ARGUMENTS)
+        head["shape"][0, :len(self.shape)] = self.shape
+        head["type_length"] = len(text)
+        raw = head.tobytes() + text
+        return np.frombuffer(raw.ljust(ARG_TYPE.itemsize, b"\0"), ARG_TYPE)[0]
+
     def stored(self, value: Any, sample: int) -> Any:
         a = np.ascontiguousarray(value)
         if a.dtype != self.dtype or a.size != int(np.prod(self.shape)):
@@ -177,13 +213,3 @@ def field_of(kind: str, dtype: Any, shape: Any) -> BuiltInField | None:
     if kind in ("ndarray", "torch_tensor"):
         return NDArrayField(dtype, tuple(shape))
     return _KINDS[kind]() if kind in _KINDS else None
-
-
-# The decoders too: FFCV's modules of single fields have theirs.
-__all__ = [
-    "BytesDecoder", "BytesField", "CenterCropRGBImageDecoder", "Field",
-    "FloatDecoder", "FloatField", "IntDecoder", "IntField", "JSONField",
-    "NDArrayDecoder", "NDArrayField", "RGBImageField",
-    "RandomResizedCropRGBImageDecoder", "ResizedCropRGBImageDecoder",
-    "SimpleRGBImageDecoder", "TorchTensorField",
-]

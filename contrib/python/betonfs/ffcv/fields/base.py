@@ -22,6 +22,16 @@ class Field(ABC):
 
     @staticmethod
     def from_binary(binary: Any) -> Field:
+        """A field of the arguments that a file has, ARG_TYPE."""
+        raise NotImplementedError
+
+    def to_binary(self) -> Any:
+        """Its arguments for a file, a value of ARG_TYPE."""
+        raise NotImplementedError
+
+    def encode(self, destination: Any, field: Any, malloc: Any) -> None:
+        """Store a value: `destination` is an array of one record of
+        metadata_type, and malloc(size) gives (offset in the file, bytes)."""
         raise NotImplementedError
 
     @abstractmethod
@@ -53,7 +63,10 @@ class BuiltInField(Field):
 
     @classmethod
     def from_binary(cls, binary: Any) -> Field:
-        raise ValueError(f"{cls.__name__} cannot be made of its arguments")
+        return cls()
+
+    def to_binary(self) -> Any:
+        return np.zeros(1, ARG_TYPE)[0]
 
     def stored(self, value: Any, sample: int) -> Any:
         """A value of a user's, as the writer takes it."""

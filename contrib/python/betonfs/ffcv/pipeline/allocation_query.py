@@ -32,3 +32,10 @@ def allocate(query: Allocation | None, rows: int) -> Any:
     if isinstance(query.dtype, torch.dtype):
         return torch.empty(shape, dtype=query.dtype, device=query.device)
     return np.empty(shape, query.dtype)
+
+
+def allocate_query(memory_allocation: AllocationQuery, batch_size: int,
+                   batches_ahead: int) -> Any:
+    """Memory for several batches, (batches_ahead, batch_size, ...)."""
+    return [allocate(memory_allocation, batch_size)
+            for _ in range(batches_ahead)]

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from .allocation_query import Allocation
+from .allocation_query import Allocation, AllocationQuery
 from .state import State
 
 
@@ -51,3 +51,7 @@ class Operation(ABC):
     def declare_state_and_memory(self, previous_state: State) \
             -> tuple[State, Allocation | None]:
         raise NotImplementedError
+
+
+# FFCV's own tutorial imports the query from here.
+__all__ = ["Allocation", "AllocationQuery", "Operation", "State"]

@@ -7,6 +7,12 @@ from typing import Any
 from .operation import Operation
 
 
+def is_decoder(op: Any) -> bool:
+    """Of this package, or a subclass."""
+    from ..decoders import Decoder
+    return isinstance(op, Decoder)
+
+
 class PipelineSpec:
     """One output: of a field by its name, or of what an operation of another
     pipeline gives."""
@@ -22,6 +28,20 @@ class PipelineSpec:
         self.transforms = list(transforms or ())
         self.default_pipeline = (decoder is None and not self.transforms
                                  and isinstance(source, str))
+
+    def accept_decoder(self, Decoder: type[Operation],
+                       output_name: str = "") -> None:
+        """Give it a decoder: the first transform if that is one, else of this
+        class. A pipeline that says nothing makes tensors."""
+        ops = self.transforms
+        if self.decoder is None and ops and (
+                is_decoder(ops[0]) or isinstance(ops[0], Decoder)):
+            self.decoder = ops.pop(0)
+        if self.decoder is None:
+            self.decoder = Decoder()
+        if not ops and self.default_pipeline:
+            from ..transforms import ToTensor
+            ops.append(ToTensor())
 
     def __repr__(self) -> str:
         return repr((self.source, self.decoder, self.transforms))

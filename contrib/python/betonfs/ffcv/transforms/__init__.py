@@ -1,4 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
+from ._fork import (
+    CenterCrop,
+    CornerCrop,
+    GaussianBlur,
+    LabelColorJitter,
+    LabelGaussianBlur,
+    LabelGrayscale,
+    LabelRandomHorizontalFlip,
+    LabelRandomResizedCrop,
+    LabelSolarization,
+    LabelTranslate,
+    PadRGBImageDecoder,
+    RandomErasing,
+    Rotate,
+)
 from ._image import (
     ColorJitter,
     Cutout,
@@ -29,11 +44,14 @@ from ._tensor import (
 )
 
 __all__ = [
-    "ColorJitter", "Convert", "Cutout", "ImageMixup", "LabelMixup",
-    "MixupToOneHot", "ModuleWrapper", "NormalizeImage", "Poison",
-    "RandomBrightness", "RandomColorJitter", "RandomContrast", "RandomCutout",
-    "RandomGrayscale", "RandomHorizontalFlip", "RandomResizedCrop",
-    "RandomSaturation", "RandomSolarization", "RandomTranslate",
-    "RandomVerticalFlip", "ReplaceLabel", "Solarization", "Squeeze",
-    "ToDevice", "ToTensor", "ToTorchImage", "View",
+    "CenterCrop", "ColorJitter", "Convert", "CornerCrop", "Cutout",
+    "GaussianBlur", "ImageMixup", "LabelColorJitter", "LabelGaussianBlur",
+    "LabelGrayscale", "LabelMixup", "LabelRandomHorizontalFlip",
+    "LabelRandomResizedCrop", "LabelSolarization", "LabelTranslate",
+    "MixupToOneHot", "ModuleWrapper", "NormalizeImage", "PadRGBImageDecoder",
+    "Poison", "RandomBrightness", "RandomColorJitter", "RandomContrast",
+    "RandomCutout", "RandomErasing", "RandomGrayscale", "RandomHorizontalFlip",
+    "RandomResizedCrop", "RandomSaturation", "RandomSolarization",
+    "RandomTranslate", "RandomVerticalFlip", "ReplaceLabel", "Rotate",
+    "Solarization", "Squeeze", "ToDevice", "ToTensor", "ToTorchImage", "View",
 ]

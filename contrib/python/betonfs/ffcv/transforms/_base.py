@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeGuard
@@ -59,9 +60,27 @@ class BuiltIn(Operation):
         return replace(previous_state, jit_mode=False), None
 
 
+_HOOKS = ("generate_code", "declare_state_and_memory",
+          "declare_shared_memory", "generate_code_for_shared_state",
+          "get_crop_generator")
+_PACKAGE = __name__.partition(".transforms")[0] + "."
+
+
+def is_own(cls: type) -> bool:
+    """A class of this package."""
+    return cls.__module__.startswith(_PACKAGE)
+
+
+@functools.cache
+def _has_hooks(cls: type) -> bool:
+    return any(hook in vars(c) for c in cls.__mro__
+               if not is_own(c) and issubclass(c, Operation)
+               for hook in _HOOKS)
+
+
 def is_ours(op: Operation) -> TypeGuard[BuiltIn]:
     """And no subclass with code of its own."""
-    return type(op).generate_code is BuiltIn.generate_code
+    return isinstance(op, BuiltIn) and not _has_hooks(type(op))
 
 
 class ImageOperation(BuiltIn):

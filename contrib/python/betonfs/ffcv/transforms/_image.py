@@ -2,6 +2,7 @@
 """Geometry, colours and noise of images."""
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -20,9 +21,11 @@ Pair = Sequence[float]
 class RandomHorizontalFlip(ImageOperation):
     """Exchanges left and right with a probability."""
 
-    def __init__(self, flip_prob: float = 0.5) -> None:
+    def __init__(self, flip_prob: float = 0.5,
+                 seed: int | None = None) -> None:
         super().__init__()
         self.flip_prob = flip_prob
+        self.seed = seed
 
     def native(self, chain: Chain) -> str | None:
         if not chain.may_move():
@@ -95,10 +98,11 @@ class RandomCutout(Cutout):
 class RandomTranslate(ImageOperation):
     """Moves images by up to `padding` pixels in both directions."""
 
-    def __init__(self, padding: int,
-                 fill: Sequence[int] = (0, 0, 0)) -> None:
+    def __init__(self, padding: int, fill: Sequence[int] = (0, 0, 0),
+                 seed: int | None = None) -> None:
         super().__init__()
         self.padding = padding
+        self.seed = seed
         self.fill = np.array(fill)
 
     def native(self, chain: Chain) -> str | None:
@@ -122,7 +126,18 @@ class RandomTranslate(ImageOperation):
 
 class RandomResizedCrop(ImageOperation):
     """A random crop, resized; of images that were decoded as they are. The
-    decoder of this name is faster."""
+    decoder of this name is faster.
+
+    FFCV-SSL has a decoder of this name and no size: with its arguments
+    (output_size, scale, ratio) this is RandomResizedCropRGBImageDecoder."""
+
+    def __new__(cls, *args: Any, **named: Any) -> Any:
+        if cls is RandomResizedCrop and _is_decoder(args, named):
+            from ..decoders import RandomResizedCropRGBImageDecoder
+            for seed in "seed", "second_seed":
+                named.pop(seed, None)
+            return RandomResizedCropRGBImageDecoder(*args, **named)
+        return super().__new__(cls)
 
     def __init__(self, scale: Pair, ratio: Pair, size: int) -> None:
         super().__init__()
@@ -213,9 +228,11 @@ class RandomSaturation(_Colour):
 class RandomGrayscale(ImageOperation):
     """Makes some images grey."""
 
-    def __init__(self, gray_prob: float = 0.2) -> None:
+    def __init__(self, gray_prob: float = 0.2, seed: int | None = None,
+                 *, p: float | None = None) -> None:
         super().__init__()
-        self.gray_prob = gray_prob
+        self.gray_prob = gray_prob if p is None else p
+        self.seed = seed
 
     def native(self, chain: Chain) -> str | None:
         if not chain.may_colour():
@@ -231,17 +248,30 @@ class RandomGrayscale(ImageOperation):
 
 class RandomColorJitter(ImageOperation):
     """Brightness, contrast, saturation and hue, one after the other, of some
-    images; each by 1 - its magnitude to 1 + it, hue by turns."""
+    images; each by 1 - its magnitude to 1 + it, hue by turns.
 
-    def __init__(self, jitter_prob: float = 0.5, brightness: float = 0.8,
-                 contrast: float = 0.4, saturation: float = 0.4,
-                 hue: float = 0.2) -> None:
+    Arguments are FFCV-SSL's, (jitter_prob, brightness, contrast, saturation,
+    hue, seed), or with `p=`, as other forks have it, (brightness, contrast,
+    saturation, hue, seed). The seed is the loader's."""
+
+    usual = 0.5, 0.8, 0.4, 0.4, 0.2
+
+    def __init__(self, *values: Any, p: float | None = None,
+                 **named: Any) -> None:
         super().__init__()
-        self.jitter_prob = jitter_prob
-        if any(isinstance(m, Sequence)
-               for m in (brightness, contrast, saturation, hue)):
+        names = ["jitter_prob", *_MAGNITUDES, "seed"]
+        if p is not None:
+            names.remove("jitter_prob")
+        given = _named(type(self).__name__, names, values, named)
+        if p is not None:
+            given["jitter_prob"] = p
+        prob, *magnitudes, hue = (
+            given.get(name, usual) for name, usual in zip(
+                ["jitter_prob", *_MAGNITUDES], self.usual))
+        if any(isinstance(m, Sequence) for m in (*magnitudes, hue)):
             raise ValueError("magnitudes are numbers here, not ranges")
-        self.magnitudes = (brightness, contrast, saturation)
+        self.jitter_prob = prob
+        self.magnitudes = tuple(magnitudes)
         self.hue = hue
 
     def native(self, chain: Chain) -> str | None:
@@ -270,20 +300,25 @@ class RandomColorJitter(ImageOperation):
 class ColorJitter(RandomColorJitter):
     """The same, of which nothing is asked for yet."""
 
-    def __init__(self, jitter_prob: float, brightness: float = 0,
-                 contrast: float = 0, saturation: float = 0,
-                 hue: float = 0) -> None:
-        super().__init__(jitter_prob, brightness, contrast, saturation, hue)
+    usual = 0.5, 0, 0, 0, 0
 
 
 class RandomSolarization(ImageOperation):
-    """Inverts what is not below a threshold, in some images."""
+    """Inverts what is not below a threshold, in some images.
 
-    def __init__(self, solarization_prob: float = 0.5,
-                 threshold: float = 128) -> None:
+    Arguments are FFCV-SSL's, (solarization_prob, threshold, seed), or with
+    `p=`, as other forks have it, (threshold, seed)."""
+
+    def __init__(self, *values: Any, p: float | None = None,
+                 **named: Any) -> None:
         super().__init__()
-        self.solarization_prob = solarization_prob
-        self.threshold = threshold
+        names = ["solarization_prob", "threshold", "seed"]
+        if p is not None:
+            names.remove("solarization_prob")
+        given = _named(type(self).__name__, names, values, named)
+        self.solarization_prob = given.get("solarization_prob", 0.5) \
+            if p is None else p
+        self.threshold = given.get("threshold", 128)
 
     def native(self, chain: Chain) -> str | None:
         if not chain.may_colour():
@@ -335,6 +370,28 @@ class Poison(ImageOperation):
 
 
 # --- what they need ---
+
+def _is_decoder(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Whether the arguments are of FFCV-SSL's RandomResizedCrop."""
+    if "size" in named or len(args) > 2 and isinstance(args[2], int):
+        return False
+    return "output_size" in named or bool(args)
+
+
+_MAGNITUDES = "brightness", "contrast", "saturation", "hue"
+
+
+def _named(name: str, names: Sequence[str], values: Sequence[Any],
+           named: dict[str, Any]) -> dict[str, Any]:
+    """Arguments by their names, as a signature of these names binds them."""
+    parameters = [inspect.Parameter(
+        n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names]
+    try:
+        return inspect.Signature(parameters).bind_partial(
+            *values, **named).arguments
+    except TypeError as e:
+        raise TypeError(f"{name}: {e}") from None
+
 
 def _is_colour(fill: NDArray[Any]) -> bool:
     return (fill.size in (1, 3) and bool(((fill >= 0) & (fill <= 255)).all())

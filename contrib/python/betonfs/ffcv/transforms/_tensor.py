@@ -114,19 +114,34 @@ class Convert(BuiltIn):
 
 
 class View(BuiltIn):
-    """The same bytes as another type."""
+    """The same bytes as another type, or, of a number or a tuple of them, in
+    another shape; the batch's axis is the first one of it. View(-1) gives
+    labels of (batch)."""
 
     def __init__(self, target_dtype: Any) -> None:
         super().__init__()
         self.target_dtype = target_dtype
+        self.shape: tuple[int, ...] | None = None
+        if isinstance(target_dtype, int):
+            self.shape = target_dtype,
+        elif isinstance(target_dtype, (tuple, list)) and all(
+                isinstance(n, int) for n in target_dtype):
+            self.shape = tuple(target_dtype)
 
     def native(self, chain: Chain) -> str | None:
+        if self.shape is not None:
+            if self.shape != (-1,) or chain.kind != SCALAR:
+                return None
+            chain.squeezed = True
+            return ""
         if chain.halves and numpy_dtype(self.target_dtype) == np.float16:
             chain.halves = False
             return ""
         return None
 
     def apply(self, value: Any, draws: Draws) -> Any:
+        if self.shape is not None:
+            return value.reshape(self.shape)
         if isinstance(value, torch.Tensor):
             return value.view(torch_dtype(self.target_dtype))
         return value.view(numpy_dtype(self.target_dtype))
