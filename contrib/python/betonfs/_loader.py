@@ -259,7 +259,7 @@ class Loader(Epochs):
             order = "random" if shuffle else "sequential"
         if weights is not None and order is None:
             order = "weighted"
-        if order == "weighted" and (weights, subset) == (None, None) \
+        if order == "weighted" and weights is None and subset is None \
                 and "subset" not in spec_keys(spec):
             raise ValueError('order="weighted" takes weights=, one for each '
                              "sample; a subset with a name may be a list with "
