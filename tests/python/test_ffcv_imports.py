@@ -167,6 +167,8 @@ def test_memcpy_copies_bytes():
         b = np.zeros_like(a)
         memcpy(a, b)
         assert (a == b).all()
+        with pytest.raises(ValueError, match="larger"):
+            memcpy(a, b[1:])
 
 
 def test_imdecode_decodes_parts_flips_and_shrinks(pixels):
@@ -196,6 +198,8 @@ def test_imdecode_says_that_it_cannot(pixels, jpeg, height):
         else np.frombuffer(jpeg, np.uint8)
     with pytest.raises(ValueError, match="not a JPEG of the size"):
         imdecode(data, np.zeros_like(pixels), height, 40, height, 40)
+    with pytest.raises(ValueError, match="too small"):
+        imdecode(data, np.zeros(9, np.uint8), height, 40, height, 40)
 
 
 def test_resize_crop_and_pad(pixels):

@@ -120,7 +120,9 @@ class BytesDecoder(Decoder):
         def decode(indices: Any, destination: Any, metadata: Any,
                    storage_state: Any) -> Any:
             for k in numbers_of(len(indices)):
-                data = read(metadata[indices[k]]["ptr"], storage_state)
+                record = metadata[indices[k]]
+                # What is empty may begin where the next value does.
+                data = read(record["ptr"], storage_state)[:record["size"]]
                 destination[k, :len(data)] = data
                 destination[k, len(data):] = 0
             return destination

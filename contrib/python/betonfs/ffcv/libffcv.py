@@ -44,6 +44,13 @@ def imdecode(source: Any, dst: Any, source_height: int, source_width: int,
     `do_flip` exchanges left and right. ValueError: not a JPEG of that size.
     In compiled code give all arguments.
     """
+    rows = int(crop_height if enable_crop else source_height)
+    columns = int(crop_width if enable_crop else source_width)
+    more = scale_factor_denom - 1
+    rows = (rows * scale_factor_num + more) // scale_factor_denom
+    columns = (columns * scale_factor_num + more) // scale_factor_denom
+    if 3 * rows * columns > dst.size * dst.itemsize:
+        raise ValueError("imdecode: dst is too small for the image")
     r = ctypes_imdecode(source.ctypes.data, source.size, source_height,
                         source_width, dst.ctypes.data, crop_height or 0,
                         crop_width or 0, offset_x, offset_y, scale_factor_num,
@@ -79,8 +86,10 @@ def pad(source: Any, start_row: int, end_row: int, start_col: int,
 
 
 def memcpy(source: Any, dest: Any) -> None:
-    """Copy the bytes of an array to the beginning of another one, which is at
-    least as large. Both are in C order."""
+    """Copy the bytes of an array to the beginning of another one. Both are in C
+    order. ValueError: they do not fit."""
+    if source.size * source.itemsize > dest.size * dest.itemsize:
+        raise ValueError("memcpy: the source is larger than the destination")
     ctypes_memcopy(source.ctypes.data, dest.ctypes.data,
                    source.size * source.itemsize)
 

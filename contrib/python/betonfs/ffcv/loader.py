@@ -408,8 +408,11 @@ class Loader:
         kind = self.reader.fields[k]["type"]
         for op in output.ops:
             op.accept_field(self.reader.handlers[output.field])
+        # Where fields of users' own hide from the library how records lie, the
+        # reader knows.
         if not is_ours(decoder) or not isinstance(decoder, Decoder) \
-                or kind not in decoder.kinds:
+                or kind not in decoder.kinds \
+                or self.reader.fields[k].get("unusable"):
             self._check_own(output, decoder, kind)
             return
         if kind in ("bytes", "json") and self.reader.is_file:
@@ -422,7 +425,7 @@ class Loader:
 
     def _check_own(self, output: _Output, decoder: Any, kind: str) -> None:
         """A decoder that the library cannot run."""
-        if is_own(type(decoder)) and kind != "custom":
+        if is_own(type(decoder)) and kind not in ("custom", *decoder.kinds):
             raise ValueError(
                 f"field {output.field!r} is of type {kind}, which "
                 f"{type(decoder).__name__} does not decode")

@@ -12,7 +12,8 @@ import numpy as np
 
 from .. import _beton
 from .._writer import Values, fill, given, indexed
-from .fields.base import BuiltInField, encode
+from ._custom_writer import CustomWriter
+from .fields.base import BuiltInField, Field, encode
 
 MIN_PAGE_SIZE = 1 << 21
 MAX_PAGE_SIZE = 1 << 32
@@ -21,7 +22,7 @@ MAX_PAGE_SIZE = 1 << 32
 class _Encoder:
     """As betonfs.write()'s, of FFCV's fields."""
 
-    def __init__(self, fields: Mapping[str, BuiltInField]) -> None:
+    def __init__(self, fields: Mapping[str, Field]) -> None:
         self.fields = fields
 
     def sample(self, number: int, sample: Any) -> tuple[Any, ...]:
@@ -32,7 +33,8 @@ class _Encoder:
         out = []
         for (name, field), value in zip(self.fields.items(), values):
             try:
-                out.append(encode(field, value, number))
+                out.append(encode(field, value, number) if isinstance(
+                    field, BuiltInField) else value)
             except (ValueError, TypeError) as e:
                 raise ValueError(f"sample {number} field {name}: {e}") from e
         return tuple(out)
@@ -41,7 +43,10 @@ class _Encoder:
 class DatasetWriter:
     """Writes a dataset; it appears under its name when it is complete.
 
-    `fields` are names and kinds of what samples are tuples of. `page_size` is a
+    `fields` are names and kinds of what samples are tuples of. One that is a
+    user's own class stores values by its encode(), in this process, and what it
+    is by its to_binary(). A subclass of a field of this package is written as
+    that one, so that all programs read it. `page_size` is a
     power of two from 2 MiB, and no sample may be larger. `num_workers`
     processes get and encode samples, threads encode those of web datasets;
     below 1: one per usable CPU. What goes wrong with a sample is raised, with
@@ -57,10 +62,9 @@ class DatasetWriter:
             raise ValueError(f"page_size={page_size}: it is a power of two "
                              f"from {MIN_PAGE_SIZE} to before {MAX_PAGE_SIZE}")
         for name, field in fields.items():
-            if not isinstance(field, BuiltInField):
+            if not isinstance(field, Field):
                 raise ValueError(f"field {name!r}: {type(field).__name__} is "
-                                 "none of this package's fields, and others "
-                                 "cannot be written")
+                                 "no subclass of ffcv.fields.base.Field")
         self.fname = os.fspath(fname)
         self.fields = dict(fields)
         self.page_size = page_size
@@ -68,11 +72,16 @@ class DatasetWriter:
             else len(os.sched_getaffinity(0))
 
     def _write(self, values: AbstractContextManager[Values], n: int) -> None:
-        writer = _beton.Writer(
+        known = {name: f for name, f in self.fields.items()
+                 if isinstance(f, BuiltInField)}
+        if len(known) < len(self.fields):
+            own: Any = CustomWriter(self.fname, self.fields, n, self.page_size)
+            fill(own, values, n, True, self.page_size)
+            return
+        fill(_beton.Writer(
             self.fname,
-            tuple((name, *f.description) for name, f in self.fields.items()),
-            n, self.page_size)
-        fill(writer, values, n, True, self.page_size)
+            tuple((name, *f.description) for name, f in known.items()),
+            n, self.page_size), values, n, True, self.page_size)
 
     def from_indexed_dataset(self, dataset: Any,
                              indices: Sequence[int] | None = None,

@@ -10,9 +10,8 @@ ARG_TYPE = np.dtype([("", "<u1", 1024)])
 
 
 class Field(ABC):
-    """A kind of values in a dataset. Users' own are read by a decoder of
-    theirs; they are written where they are a subclass of a field of this
-    package, and as that one."""
+    """A kind of values in a dataset. Users' own are written by their encode()
+    and to_binary(), and read by a decoder of theirs."""
 
     @property
     @abstractmethod
