@@ -121,7 +121,7 @@ class BytesDecoder(Decoder):
                    storage_state: Any) -> Any:
             for k in numbers_of(len(indices)):
                 record = metadata[indices[k]]
-                # What is empty may begin where the next value does.
+                # An empty value may begin where the next value does.
                 data = read(record["ptr"], storage_state)[:record["size"]]
                 destination[k, :len(data)] = data
                 destination[k, len(data):] = 0

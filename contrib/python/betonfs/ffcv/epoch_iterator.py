@@ -34,8 +34,8 @@ def select_buffer(buffer: Any, batch_slot: int, count: int) -> Any:
 
 
 class _Failed:
-    """Stands for a batch that could not be made: whoever takes it apart gets
-    the error."""
+    """Stands for a batch that could not be made: taking it apart raises the
+    error."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -71,8 +71,9 @@ class EpochIterator(threading.Thread):
     def _start_device(self) -> None:
         slots = self.loader.batches_ahead + 2
         cuda = torch.cuda.is_available()
-        self.cuda_streams = [torch.cuda.Stream() if cuda else None
-                             for _ in range(slots)]
+        stream: Any = torch.cuda.Stream
+        self.cuda_streams: list[Any] = [
+            stream() if cuda else None for _ in range(slots)]
         if cuda:
             self.current_stream = torch.cuda.current_stream()
 

@@ -231,7 +231,7 @@ class Loader:
     in Python and in compiled code. They may have numbers twice.
     """
 
-    # What is there of a loader whose subclass has not called __init__().
+    # Defaults for a subclass that has not called __init__().
     _indices: Any = None
     _core: _Core = None    # type: ignore[assignment]
     _code: Any = None
@@ -480,7 +480,7 @@ class Loader:
 
     @property
     def code(self) -> Any:
-        """What EpochIterator runs: stages, and the numbers of outputs."""
+        """The stages that EpochIterator runs, and the numbers of outputs."""
         if self._code is None:
             self.generate_code()
         return self._code

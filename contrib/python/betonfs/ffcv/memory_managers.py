@@ -37,7 +37,7 @@ class MemoryContext(AbstractContextManager[Any], ABC):
 
 
 class MemoryManager(ABC):
-    """What was allocated where. `ptrs` and `sizes` are sorted by place;
+    """The allocation table. `ptrs` and `sizes` are sorted by place;
     `sample_to_pages` and `page_to_samples` are dicts of sets."""
 
     def __init__(self, reader: Reader) -> None:
@@ -81,7 +81,7 @@ class MemoryManager(ABC):
 
 
 def _read(pointer: Any, storage: Any) -> Any:
-    """What was allocated at a place of the file."""
+    """The bytes that were allocated at a place of the file."""
     data, starts, sizes = storage
     i = np.searchsorted(starts, pointer, side="right") - 1
     if i < 0 or starts[i] != pointer:

@@ -111,7 +111,7 @@ class Graph:
     # --- code ---
 
     def collect_requirements(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What operations ask for, and their code, both by `operation` and
+        """The memory that operations ask for, and their code, both by `operation` and
         `shared` and the number of the node. Memory is made for each batch."""
         for node in self.nodes:
             k = self.fieldname_to_fix[node.field]
