@@ -607,16 +607,16 @@ class Loader:
     def _try(self, text: str, samples: Any, epoch: int,
              **options: Any) -> _Core:
         own = self._own_order is not None
+        order = "sequential" if own else self.traversal_order.name
         alone: dict[str, Any] = {"rank": 0, "world": 1}
         return _Core(
-            self.fname, self.batch_size,
-            "sequential" if own else self.traversal_order.name,
+            self.fname, self.batch_size, order,
             self.seed & (2**64 - 1), text, subset=samples,
             workers=self.num_workers, prefetch=self.batches_ahead,
             tensors="torch", epoch=epoch, cache=self._cache,
             on_error=self.on_error, **{
                 "transforms": self._pooled(), "drop_last": self.drop_last,
-                "pad": "drop" if order is OrderOption.SEQUENTIAL else "repeat",
+                "pad": "drop" if order == "sequential" else "repeat",
                 **({} if self.distributed and not own else alone), **options})
 
     def _pooled(self) -> list[Pooled]:
