@@ -106,7 +106,7 @@ def children():
     return found
 
 def open_one():
-    return betonfs.Loader(sys.argv[2], tensors="numpy", subset="5-9",
+    return betonfs.Loader(sys.argv[2], 2, tensors="numpy", subset="5-9",
                           pipeline=eval(sys.argv[3]))
 
 open_one().close()
