@@ -28,7 +28,8 @@ class Options(ctypes.Structure):
                 ("trace", ctypes.c_char_p), ("hooked", ctypes.c_bool),
                 ("device", ctypes.c_char_p),
                 ("interrupted", ctypes.c_void_p),
-                ("interrupted_arg", ctypes.c_void_p)]
+                ("interrupted_arg", ctypes.c_void_p),
+                ("no_padding", ctypes.c_bool)]
 
 
 class Tensor(ctypes.Structure):
