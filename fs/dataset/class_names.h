@@ -41,8 +41,8 @@ struct class_names_place class_names_parse(const uint8_t *args);
 /* Writes it there. */
 void class_names_put(const struct class_names_place *place, uint8_t *args);
 
-/* Splits the text, which `size` bytes long is malloc'ed and becomes the
-   caller's part of *out. False: it is damaged; the text was freed. */
+/* Splits place->size bytes of text, which were malloc'ed and now belong to
+   *out. False: they are damaged or memory is short, and they were freed. */
 bool class_names_split(char *text, const struct class_names_place *place,
 		       struct class_names **out);
 

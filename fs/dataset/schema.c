@@ -8,7 +8,11 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 
-enum { ARGS_SIZE = FORMAT_DESCRIPTOR_SIZE - FORMAT_ARGS_OFF };
+enum {
+	ARGS_SIZE = FORMAT_DESCRIPTOR_SIZE - FORMAT_ARGS_OFF,
+	/* Bytes of names that fit there. */
+	NAMES_IN_ARGS = ARGS_SIZE - CLASS_NAMES_HEAD_SIZE,
+};
 
 _Static_assert((int)ARGS_SIZE == (int)CLASS_NAMES_ARGS_SIZE, "layout");
 
@@ -66,6 +70,12 @@ static int write_arguments(const struct builder *b,
 	return 0;
 }
 
+/* Of a field's arguments, among the descriptors. */
+static size_t args_off(size_t i)
+{
+	return i * FORMAT_DESCRIPTOR_SIZE + FORMAT_ARGS_OFF;
+}
+
 static int append_names(struct builder *b, const char *text, uint64_t size)
 {
 	struct schema *s = b->schema;
@@ -87,7 +97,7 @@ static int add_names(struct builder *b, const struct writer_field *field,
 {
 	struct schema *s = b->schema;
 	struct class_names_place *at = &s->fields[i].classes_at;
-	uint64_t d = i * FORMAT_DESCRIPTOR_SIZE + FORMAT_ARGS_OFF;
+	uint64_t args = args_off(i);
 	cleanup_free char *text = NULL;
 
 	if (!field_is_integer(&s->fields[i]))
@@ -98,13 +108,13 @@ static int add_names(struct builder *b, const struct writer_field *field,
 	if (!text || at->size > CLASS_NAMES_SIZE_MAX - s->names_size)
 		return refuse_field(b, field->name,
 				    "names of classes take over 1 MiB");
-	if (at->size > ARGS_SIZE - CLASS_NAMES_HEAD_SIZE) {
+	if (at->size > NAMES_IN_ARGS) {
 		at->off = s->names_size;
 		return append_names(b, text, at->size);
 	}
-	at->off = FORMAT_HEADER_SIZE + d + CLASS_NAMES_HEAD_SIZE;
-	class_names_put(at, s->descriptors + d);
-	memcpy(s->descriptors + d + CLASS_NAMES_HEAD_SIZE, text, at->size);
+	at->off = FORMAT_HEADER_SIZE + args + CLASS_NAMES_HEAD_SIZE;
+	class_names_put(at, s->descriptors + args);
+	memcpy(s->descriptors + args + CLASS_NAMES_HEAD_SIZE, text, at->size);
 	return 0;
 }
 
@@ -113,12 +123,10 @@ void schema_place_names(struct schema *s, uint64_t off)
 	for (size_t i = 0; i < s->num_fields; i++) {
 		struct class_names_place at = s->fields[i].classes_at;
 
-		if (at.size <= ARGS_SIZE - CLASS_NAMES_HEAD_SIZE)
+		if (at.size <= NAMES_IN_ARGS)
 			continue;
 		at.off += off;
-		class_names_put(&at, s->descriptors +
-					     i * FORMAT_DESCRIPTOR_SIZE +
-					     FORMAT_ARGS_OFF);
+		class_names_put(&at, s->descriptors + args_off(i));
 	}
 }
 
