@@ -10,13 +10,11 @@ import inspect
 import json
 import keyword
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _beton
-
-_WORD = re.compile(r"[\w.+-]+", re.ASCII)
+from ._options import word_or_string
 
 
 class Pipeline(str):
@@ -57,12 +55,6 @@ def _spelled(value: Any) -> str:
     if isinstance(value, Iterable):
         return ",".join(map(_spelled, value))
     return str(int(value)) if isinstance(value, bool) else str(value)
-
-
-def _quoted(text: str) -> str:
-    if _WORD.fullmatch(text):
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _python_name(name: str) -> str:
@@ -136,7 +128,7 @@ def function(name: str) -> Callable[..., Pipeline]:
         for key, value in given.items():
             if value is None:
                 continue
-            text = _quoted(_spelled(value))
+            text = word_or_string(_spelled(value))
             words.append(text if names[key]["initial"] is None
                          else f"{names[key]['name']}={text}")
         return Pipeline(f"{name}({', '.join(words)})" if words else name)

@@ -25,6 +25,8 @@ class Part(Protocol):
 
 Subset = str | range | slice | Iterable[int] | Part
 
+_WORD = re.compile(r"[\w.+-]+", re.ASCII)
+
 # Keys of a spec that only some orders use.
 _ORDERS_OF = {"block": "quasi_random", "window": "quasi_random",
               "draws": "weighted"}
@@ -53,6 +55,11 @@ def spec_text(spec: str | None, **keys: Any) -> str:
 def quoted(name: str) -> str:
     """The name as a string of a pipeline, which is a field where it is first."""
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def word_or_string(text: str) -> str:
+    """The text as it is, or as a string where it is no word of a pipeline."""
+    return text if _WORD.fullmatch(text) else quoted(text)
 
 
 def device_text(device: Any) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ._dataset import field_facts
 from ._ops import as_text
-from ._options import quoted
+from ._options import quoted, word_or_string
 from ._words import nearest
 
 Text = str | Sequence[str]
@@ -21,7 +21,6 @@ _EXAMPLE = '"random_resized_crop(224) | flip | float | chw"'
 _FIRST = re.compile(
     r'[ \t\r]*(?:"((?:\\["\\]|[^"\n])*)"(?![ \t\r]*[.(])'
     r'|([\w.+-]++)(?![ \t\r]*\())', re.ASCII)
-_WORD = re.compile(r"[\w.+-]+", re.ASCII)
 
 
 # --- values of other kinds ---
@@ -53,18 +52,16 @@ def _text(value: Any) -> str:
     """Return a text, or several of them one after the other."""
     if isinstance(value, str):
         return str(value)
-    if _is_of(type(value), "torchvision"):
-        return as_text(value) or ""
-    if isinstance(value, Mapping) or not isinstance(value, Iterable) \
-            or _is_of(value, "torch"):
-        raise _wrong(value)
-    parts = list(value)
-    if any(_is_of(type(part), "torchvision") for part in parts):
-        return as_text(parts) or ""
-    for part in parts:
-        if not isinstance(part, str):
-            raise _wrong(part)
-    return " | ".join(parts)
+    if not _is_of(type(value), "torchvision"):
+        if isinstance(value, Mapping) or not isinstance(value, Iterable) \
+                or _is_of(value, "torch"):
+            raise _wrong(value)
+        value = list(value)
+        if not any(_is_of(type(part), "torchvision") for part in value):
+            for part in value:
+                if not isinstance(part, str):
+                    raise _wrong(part)
+    return as_text(value) or ""
 
 
 # --- a dict ---
@@ -114,21 +111,21 @@ def _unknown(name: str, text: str | None, fields: _Fields) -> ValueError:
 def _statement(name: str, text: str | None, fields: _Fields,
                used: set[str]) -> str:
     own = fields.stems.get(name)
-    word = name if _WORD.fullmatch(name) else quoted(name)
+    output = word_or_string(name)
     if text is None:
         if own is None:
             raise _unknown(name, text, fields)
         used.add(own)
-        return f"{word} | drop"
+        return f"{output} | drop"
     text = text.strip()
     first = fields.first(text)
     if first or own:
         used.add(first or own or "")
     if own and not first:
-        return f"{word} | {text}" if text else word
+        return f"{output} | {text}" if text else output
     if not first:
         raise _unknown(name, text, fields)
-    return text if own == first else f"{word} = {text}"
+    return text if own == first else f"{output} = {text}"
 
 
 def _statements(pipeline: Mapping[str, Any], fields: _Fields) -> list[str]:
