@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files that a text names: one file, or those of a pattern. A text that is
+ * the path of anything there is that path. Otherwise "{a,b}" stands for a and
+ * for b, in this order, and *, ? and [] match names as in glob(7), in the order
+ * of their bytes, whatever the locale. A backslash takes the meaning of the
+ * character behind it.
+ */
+#ifndef FS_UTIL_PATHS_H
+#define FS_UTIL_PATHS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "fs/util/log.h"
+
+enum { PATHS_MAX = 4096 };
+
+struct paths {
+	char **at;
+	size_t num;
+};
+
+/* Whether the text is a pattern, and not the path of anything there. */
+bool paths_is_pattern(const char *text);
+
+/*
+ * Lists the files; a path that is no pattern need not exist. The caller calls
+ * paths_fini() in any case. -ENOENT: a pattern matches nothing, -E2BIG: over
+ * PATHS_MAX files, or another -errno. Failures are logged.
+ */
+int paths_list(const char *text, struct log *log, struct paths *out);
+void paths_fini(struct paths *paths);
+
+/* The text that names the files, absolute and without links. The caller frees
+   it. NULL: errno says why. */
+char *paths_text(const struct paths *paths);
+
+#endif
