@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bytes of a dataset, read in ranges, asynchronously. The only source so
- * far is a local file, read by pread(). It is never mapped, because a file that
- * shrinks under a mapping kills its reader. Each kind of source is a row of
- * source_ops. source_submit() itself reads what is in the page cache. Threads
- * read the rest, and everything that bypasses the page cache. They are started
- * while requests wait, so that a device has many reads to work on.
+ * far is a local file, or several of them, read by pread(). They are never
+ * mapped, because a file that shrinks under a mapping kills its reader. Each
+ * kind of source is a row of source_ops. source_submit() itself reads what is
+ * in the page cache. Threads read the rest, and everything that bypasses the
+ * page cache. They are started while requests wait, so that a device has many
+ * reads to work on.
  */
 #ifndef FS_DATASET_SOURCE_H
 #define FS_DATASET_SOURCE_H
@@ -89,6 +90,14 @@ struct source {
  * logged with the path. The log must outlive the source.
  */
 int source_open(const char *path, struct log *log, struct source **out);
+/*
+ * Makes one source of several files: the first byte of file i is at bases[i],
+ * which ascend by at least its size and are multiples of SOURCE_ALIGN. Between
+ * them are zeros. Its owner and mode let in those who may read all files. The
+ * sources remain the caller's, and must outlive it. -ENOMEM.
+ */
+int source_join(struct source *const *sources, const uint64_t *bases, size_t n,
+		const char *path, struct source **out);
 /* Cancels all requests that wait. Takes NULL. */
 void source_close(struct source *source);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A local file as a source. */
+/* A local file as a source, or several of them, one after the other. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -24,8 +24,18 @@ enum {
 
 enum direct { DIRECT_UNTRIED, DIRECT_WORKS, DIRECT_FAILS };
 
+/* A file, and where its first byte is in the source. */
+struct piece {
+	struct file_source *file;
+	uint64_t base;
+};
+
 struct file_source {
 	struct source base;
+	/* Of a source of one file: that file alone. */
+	struct piece *pieces;
+	size_t num_pieces;
+	struct piece self;
 	int fd;
 	int direct_fd;	   /* set once, before `direct` becomes DIRECT_WORKS */
 	atomic_int direct; /* enum direct */
@@ -47,40 +57,97 @@ static struct file_source *file_of(const struct source *source)
 
 /* --- reading --- */
 
-/* The request's memory from byte `got` on, or as much of it as fits. */
-static int window_of(const struct source_request *q, struct iovec *out)
+/* Where a byte of a source is. */
+struct place {
+	struct file_source *file;
+	uint64_t off;  /* in the file */
+	uint64_t left; /* bytes to where the next file begins */
+	bool is_last;  /* no other file follows */
+};
+
+static struct place place_of(const struct file_source *s, uint64_t off)
 {
-	size_t skip = q->got;
+	size_t low = 0, high = s->num_pieces, mid;
+	const struct piece *piece;
+
+	while (high - low > 1) {
+		mid = low + (high - low) / 2;
+		if (s->pieces[mid].base <= off)
+			low = mid;
+		else
+			high = mid;
+	}
+	piece = &s->pieces[low];
+	return (struct place){
+		.file = piece->file,
+		.off = off - piece->base,
+		.left = high == s->num_pieces ? UINT64_MAX
+					      : piece[1].base - off,
+		.is_last = high == s->num_pieces,
+	};
+}
+
+/* Where the request goes on. */
+static struct place next_place(const struct file_source *s,
+			       const struct source_request *q)
+{
+	return place_of(s, q->off + q->got);
+}
+
+/* Zeros lie between the end of a file and the next one. */
+static bool is_gap(const struct place *at)
+{
+	return !at->is_last && at->off >= (uint64_t)at->file->base.stat.st_size;
+}
+
+/* The request's memory from byte `got` on, or as much of it as fits and is
+   `most` bytes at most. */
+static int window_of(const struct source_request *q, uint64_t most,
+		     struct iovec *out)
+{
+	const struct iovec whole = { q->buf, q->size };
+	const struct iovec *iov = q->buf ? &whole : q->iov;
+	unsigned iovcnt = q->buf ? 1 : q->iovcnt;
+	size_t skip = q->got, size;
 	int n = 0;
 
-	if (q->buf) {
-		out[0] =
-			(struct iovec){ (char *)q->buf + skip, q->size - skip };
-		return 1;
-	}
-	for (unsigned i = 0; i < q->iovcnt && n < WINDOW; i++) {
-		const struct iovec *v = &q->iov[i];
-
-		if (skip >= v->iov_len) {
-			skip -= v->iov_len;
+	for (unsigned i = 0; i < iovcnt && n < WINDOW && most; i++) {
+		if (skip >= iov[i].iov_len) {
+			skip -= iov[i].iov_len;
 			continue;
 		}
-		out[n++] = (struct iovec){ (char *)v->iov_base + skip,
-					   v->iov_len - skip };
+		size = min_u64(iov[i].iov_len - skip, most);
+		out[n++] =
+			(struct iovec){ (char *)iov[i].iov_base + skip, size };
+		most -= size;
 		skip = 0;
 	}
 	return n;
 }
 
-static ssize_t read_some(int fd, const struct source_request *q)
+static ssize_t read_some(int fd, const struct place *at,
+			 const struct source_request *q, int flags)
 {
 	struct iovec window[WINDOW];
-	off_t off = (off_t)(q->off + q->got);
+	int n = window_of(q, at->left, window);
+	off_t off = (off_t)at->off;
 
-	if (q->buf)
-		return pread(fd, (char *)q->buf + q->got, q->size - q->got,
-			     off);
-	return preadv(fd, window, window_of(q, window), off);
+	if (flags)
+		return preadv2(fd, window, n, off, flags);
+	if (n == 1)
+		return pread(fd, window->iov_base, window->iov_len, off);
+	return preadv(fd, window, n, off);
+}
+
+static void fill_gap(const struct place *at, struct source_request *q)
+{
+	struct iovec window[WINDOW];
+	int n = window_of(q, at->left, window);
+
+	for (int i = 0; i < n; i++) {
+		memset(window[i].iov_base, 0, window[i].iov_len);
+		q->got += window[i].iov_len;
+	}
 }
 
 static bool is_enough(const struct source_request *q)
@@ -88,27 +155,43 @@ static bool is_enough(const struct source_request *q)
 	return q->got >= (q->need ? q->need : q->size);
 }
 
+/* What a read that met the end of a file means: only the last file may end
+   before the request. */
+static int end_of(const struct place *at, const struct source_request *q)
+{
+	return at->is_last && is_enough(q) ? 0 : -EIO;
+}
+
 /*
  * Reads the rest of a request. Returns 0 with fewer bytes only at the end of
- * the file, and only if `need` bytes are there. `is_direct`: the descriptor is
- * for direct reads.
+ * the last file, and only if `need` bytes are there. `is_direct`: past the page
+ * cache, which the files allow.
  */
-static int read_rest(int fd, struct source_request *q, bool is_direct)
+static int read_rest(struct file_source *s, struct source_request *q,
+		     bool is_direct)
 {
+	struct place at;
 	ssize_t got;
 
 	while (q->got < q->size) {
-		got = read_some(fd, q);
+		at = next_place(s, q);
+		if (is_gap(&at)) {
+			fill_gap(&at, q);
+			continue;
+		}
+		got = read_some(is_direct ? at.file->direct_fd : at.file->fd,
+				&at, q, 0);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
 			return -errno;
 		if (got == 0)
-			return is_enough(q) ? 0 : -EIO;
+			return end_of(&at, q);
 		q->got += (size_t)got;
-		/* A direct read stops inside a block only at the file's end. */
-		if (is_direct && q->got % SOURCE_ALIGN)
-			return is_enough(q) ? 0 : -EIO;
+		/* A direct read stops inside a block only at a file's end. */
+		at = next_place(s, q);
+		if (is_direct && q->got % SOURCE_ALIGN && !is_gap(&at))
+			return end_of(&at, q);
 	}
 	return 0;
 }
@@ -116,8 +199,10 @@ static int read_rest(int fd, struct source_request *q, bool is_direct)
 static void log_failed_read(const struct file_source *file,
 			    const struct source_request *q, int r)
 {
+	struct place at = place_of(file, q->off);
+
 	log_error(file->base.log, "%s: read of %zu bytes at %llu: %s",
-		  file->base.path, q->size, (unsigned long long)q->off,
+		  at.file->base.path, q->size, (unsigned long long)at.off,
 		  strerror(-r));
 }
 
@@ -136,14 +221,18 @@ static void finish_request(struct file_source *file, struct source_request *q,
  */
 static int read_cached(struct file_source *file, struct source_request *q)
 {
-	struct iovec window[WINDOW];
+	struct place at;
 	ssize_t got;
 
 	if (atomic_load_explicit(&file->no_nowait, memory_order_relaxed))
 		return -EOPNOTSUPP;
 	while (q->got < q->size) {
-		got = preadv2(file->fd, window, window_of(q, window),
-			      (off_t)(q->off + q->got), RWF_NOWAIT);
+		at = next_place(file, q);
+		if (is_gap(&at)) {
+			fill_gap(&at, q);
+			continue;
+		}
+		got = read_some(at.file->fd, &at, q, RWF_NOWAIT);
 		if (got < 0 && (errno == EOPNOTSUPP || errno == EINVAL))
 			atomic_store(&file->no_nowait, true);
 		if (got <= 0)
@@ -158,7 +247,7 @@ static int file_read(struct source *source, void *buf, size_t size,
 {
 	struct source_request q = { .buf = buf, .size = size, .off = off };
 	struct file_source *file = file_of(source);
-	int r = read_rest(file->fd, &q, false);
+	int r = read_rest(file, &q, false);
 
 	if (r)
 		log_failed_read(file, &q, r);
@@ -224,10 +313,8 @@ static void direct_fails(struct file_source *file)
 		 file->base.path);
 }
 
-static bool file_is_direct(const struct source *source)
+static bool reads_direct(struct file_source *file)
 {
-	struct file_source *file = file_of(source);
-
 	if (atomic_load(&file->direct) == DIRECT_UNTRIED) {
 		scoped_lock(&file->lock);
 		if (atomic_load(&file->direct) == DIRECT_UNTRIED) {
@@ -241,21 +328,46 @@ static bool file_is_direct(const struct source *source)
 	return atomic_load(&file->direct) == DIRECT_WORKS;
 }
 
+static bool file_is_direct(const struct source *source)
+{
+	const struct file_source *s = file_of(source);
+	bool all = true;
+
+	/* Also tries those after one that fails. */
+	for (size_t i = 0; i < s->num_pieces; i++)
+		all &= reads_direct(s->pieces[i].file);
+	return all;
+}
+
+/* Leaves nothing of the request in the page cache. */
+static void drop_pages(const struct file_source *s,
+		       const struct source_request *q)
+{
+	struct place at;
+	uint64_t n;
+
+	for (uint64_t done = 0; done < q->size; done += n) {
+		at = place_of(s, q->off + done);
+		n = min_u64(at.left, q->size - done);
+		posix_fadvise(at.file->fd, (off_t)at.off, (off_t)n,
+			      POSIX_FADV_DONTNEED);
+	}
+}
+
 /* Some file systems open a file for direct reads and then refuse them. */
 static int read_direct(struct file_source *file, struct source_request *q)
 {
 	int r = -EINVAL;
 
 	if (file_is_direct(&file->base)) {
-		r = read_rest(file->direct_fd, q, true);
+		r = read_rest(file, q, true);
 		if (r == -EINVAL)
-			direct_fails(file);
+			direct_fails(next_place(file, q).file);
 	}
 	if (r != -EINVAL)
 		return r;
-	r = read_rest(file->fd, q, false);
-	posix_fadvise(file->fd, (off_t)q->off, (off_t)q->size,
-		      POSIX_FADV_DONTNEED);
+	r = read_rest(file, q, false);
+	drop_pages(file, q);
 	return r;
 }
 
@@ -265,8 +377,7 @@ static void serve_request(struct file_source *file, struct source_request *q)
 {
 	struct counters *reads = &file->base.reads;
 	uint64_t begin = (uint64_t)clock_ns();
-	int r = q->direct ? read_direct(file, q)
-			  : read_rest(file->fd, q, false);
+	int r = q->direct ? read_direct(file, q) : read_rest(file, q, false);
 
 	counters_item(reads, q->got, (uint64_t)clock_ns() - begin);
 	counters_add(&reads->room_wait_ns, begin - q->since_ns);
@@ -378,6 +489,8 @@ static void file_close(struct source *source)
 		close(file->fd);
 	if (file->direct_fd >= 0)
 		close(file->direct_fd);
+	if (file->pieces != &file->self)
+		free(file->pieces);
 	pthread_cond_destroy(&file->waiting);
 	pthread_mutex_destroy(&file->lock);
 }
@@ -403,22 +516,37 @@ static int open_regular(const char *path, struct stat *st, int *fd)
 	return S_ISREG(st->st_mode) ? 0 : -BETON_ENOTBETON;
 }
 
-int source_open(const char *path, struct log *log, struct source **out)
+/* NULL without memory. */
+static struct file_source *new_source(const char *path, struct log *log)
 {
 	struct file_source *file = calloc(1, sizeof(*file));
-	int r;
 
 	if (!file)
-		return -ENOMEM;
+		return NULL;
 	file->base.ops = &file_ops;
 	file->base.log = log;
 	file->base.path = strdup(path);
+	file->self.file = file;
+	file->pieces = &file->self;
+	file->num_pieces = 1;
 	file->fd = -1;
 	file->direct_fd = -1;
 	pthread_mutex_init(&file->lock, NULL);
 	pthread_cond_init(&file->waiting, NULL);
-	r = file->base.path ? open_regular(path, &file->base.stat, &file->fd)
-			    : -ENOMEM;
+	if (file->base.path)
+		return file;
+	source_close(&file->base);
+	return NULL;
+}
+
+int source_open(const char *path, struct log *log, struct source **out)
+{
+	struct file_source *file = new_source(path, log);
+	int r;
+
+	if (!file)
+		return -ENOMEM;
+	r = open_regular(path, &file->base.stat, &file->fd);
 	if (!r) {
 		*out = &file->base;
 		return 0;
@@ -427,4 +555,48 @@ int source_open(const char *path, struct log *log, struct source **out)
 		  r == -BETON_ENOTBETON ? "not a regular file" : strerror(-r));
 	source_close(&file->base);
 	return r;
+}
+
+/* --- several files --- */
+
+/*
+ * Lets in only those who may read this file, too. Users of one class of `all`
+ * may be of any class of a file that has another owner or group.
+ */
+static void restrict_stat(struct stat *all, const struct stat *st)
+{
+	mode_t mode = st->st_mode;
+	mode_t other = mode & mode >> 3 & mode >> 6 & 0007;
+
+	if (st->st_uid != all->st_uid || st->st_gid != all->st_gid)
+		mode = (mode & S_IFMT) | other << 6 | other << 3 | other;
+	all->st_mode &= mode;
+	if (st->st_mtim.tv_sec > all->st_mtim.tv_sec)
+		all->st_mtim = st->st_mtim;
+}
+
+int source_join(struct source *const *sources, const uint64_t *bases, size_t n,
+		const char *path, struct source **out)
+{
+	struct file_source *s = new_source(path, sources[0]->log);
+	struct stat *all;
+
+	if (!s)
+		return -ENOMEM;
+	s->pieces = calloc(n, sizeof(*s->pieces));
+	if (!s->pieces) {
+		s->pieces = &s->self;
+		source_close(&s->base);
+		return -ENOMEM;
+	}
+	s->num_pieces = n;
+	all = &s->base.stat;
+	*all = sources[0]->stat;
+	for (size_t i = 0; i < n; i++) {
+		s->pieces[i] = (struct piece){ file_of(sources[i]), bases[i] };
+		restrict_stat(all, &sources[i]->stat);
+	}
+	all->st_size = (off_t)bases[n - 1] + sources[n - 1]->stat.st_size;
+	*out = &s->base;
+	return 0;
 }

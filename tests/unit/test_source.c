@@ -502,6 +502,154 @@ static void closing_cancels_what_waits(void)
 	free(g.bytes);
 }
 
+/* --- several files --- */
+
+enum { FIRST = 2 * SOURCE_ALIGN + 100, SECOND = 7, THIRD = 9000 };
+
+struct joined {
+	struct source *parts[3];
+	struct source *all;
+	uint8_t expected[6 * SOURCE_ALIGN + THIRD];
+};
+
+static void open_joined(struct joined *j)
+{
+	static const size_t sizes[] = { FIRST, SECOND, THIRD };
+	static const uint64_t bases[] = { 0, (uint64_t)4 * SOURCE_ALIGN,
+					  (uint64_t)6 * SOURCE_ALIGN };
+	char name[80];
+	FILE *f;
+
+	memset(j->expected, 0, sizeof(j->expected));
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		for (size_t k = 0; k < sizes[i]; k++)
+			j->expected[bases[i] + k] = (uint8_t)(k * 31 + i + 1);
+		snprintf(name, sizeof(name), "%s%zu", path, i);
+		f = fopen(name, "we");
+		CHECK(f && fwrite(j->expected + bases[i], 1, sizes[i], f) ==
+				   sizes[i]);
+		CHECK(!fclose(f));
+		CHECK(!source_open(name, NULL, &j->parts[i]));
+		unlink(name);
+	}
+	CHECK(!source_join(j->parts, bases, 3, "all of them", &j->all));
+}
+
+static void close_joined(struct joined *j)
+{
+	source_close(j->all);
+	for (size_t i = 0; i < ARRAY_LEN(j->parts); i++)
+		source_close(j->parts[i]);
+}
+
+/* Every start and end near the places where files begin and end. */
+static void joined_files_are_read_as_one(void)
+{
+	static const int near[] = { 0, 1, 7, 99, 100, 101, 4095 };
+	static uint8_t buf[sizeof(((struct joined *)0)->expected)];
+	static struct joined j;
+	size_t from, to;
+
+	open_joined(&j);
+	CHECK(j.all->stat.st_size == sizeof(j.expected));
+	for (size_t i = 0; i < 7 * ARRAY_LEN(near); i++) {
+		for (size_t k = i; k < 7 * ARRAY_LEN(near); k++) {
+			from = i / ARRAY_LEN(near) * SOURCE_ALIGN +
+			       (size_t)near[i % ARRAY_LEN(near)];
+			to = k / ARRAY_LEN(near) * SOURCE_ALIGN +
+			     (size_t)near[k % ARRAY_LEN(near)];
+			memset(buf, 0xff, sizeof(buf));
+			CHECK(!source_read(j.all, buf, to - from, from));
+			CHECK(!memcmp(buf, j.expected + from, to - from));
+			CHECK(buf[to - from] == 0xff);
+		}
+	}
+	CHECK(source_read(j.all, buf, 2, sizeof(j.expected) - 1) == -EIO);
+	close_joined(&j);
+}
+
+static void requests_cross_joined_files(void)
+{
+	static struct joined j;
+	size_t size = align_up(sizeof(j.expected), SOURCE_ALIGN);
+	uint8_t *buf = aligned_alloc(SOURCE_ALIGN, size);
+	struct one one = { .request = { .need = sizeof(j.expected) } };
+	struct iovec iov[] = { { buf, 5 * SOURCE_ALIGN },
+			       { buf + 5 * SOURCE_ALIGN,
+				 size - 5 * SOURCE_ALIGN } };
+
+	open_joined(&j);
+	for (int i = 0; i < 4 && buf; i++) {
+		memset(buf, 0xff, size);
+		one.request.buf = i & 1 ? NULL : buf;
+		one.request.iov = iov;
+		one.request.iovcnt = 2;
+		one.request.size = size;
+		one.request.direct = i & 2 && source_is_direct(j.all);
+		CHECK(!ask(j.all, &one));
+		CHECK(!memcmp(buf, j.expected, sizeof(j.expected)));
+	}
+	free(buf);
+	close_joined(&j);
+}
+
+static void a_joined_file_that_shrinks_is_an_error(void)
+{
+	static struct joined j;
+	char link[64], buf[16];
+	int fd;
+
+	open_joined(&j);
+	CHECK(!source_read(j.all, buf, 16, FIRST - 8));
+	for (fd = 3; fd < 100; fd++) {
+		struct stat st;
+
+		if (!fstat(fd, &st) && st.st_ino == j.parts[0]->stat.st_ino)
+			break;
+	}
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	CHECK(!truncate(link, FIRST - 4));
+	CHECK(source_read(j.all, buf, 16, FIRST - 8) == -EIO);
+	CHECK(!source_read(j.all, buf, 7, (uint64_t)4 * SOURCE_ALIGN));
+	close_joined(&j);
+}
+
+static mode_t mode_of(const struct stat *first, const struct stat *second)
+{
+	static struct joined j;
+	const uint64_t bases[] = { 0, (uint64_t)4 * SOURCE_ALIGN };
+	struct source *both;
+	mode_t mode;
+
+	open_joined(&j);
+	j.parts[0]->stat = *first;
+	j.parts[1]->stat = *second;
+	CHECK(!source_join(j.parts, bases, 2, "", &both));
+	CHECK(both->stat.st_uid == first->st_uid &&
+	      both->stat.st_gid == first->st_gid);
+	mode = both->stat.st_mode;
+	source_close(both);
+	close_joined(&j);
+	return mode;
+}
+
+static void only_readers_of_all_files_may_read(void)
+{
+	struct stat a = { .st_uid = 1, .st_gid = 2, .st_mode = S_IFREG | 0644 };
+	struct stat b = a;
+
+	b.st_mode = S_IFREG | 0640;
+	CHECK(mode_of(&a, &b) == (S_IFREG | 0640));
+	/* Those of group 2 are others there, and the owner is. */
+	b.st_gid = 3;
+	CHECK(mode_of(&a, &b) == S_IFREG);
+	b.st_mode = S_IFREG | 0644;
+	CHECK(mode_of(&a, &b) == (S_IFREG | 0444));
+	b.st_uid = 3;
+	b.st_mode = S_IFREG | 0600;
+	CHECK(mode_of(&a, &b) == S_IFREG);
+}
+
 int main(void)
 {
 	CHECK(mkdtemp(folder));
@@ -518,6 +666,10 @@ int main(void)
 	refused_direct_reads_are_made_through_the_page_cache();
 	requests_that_wait_can_be_cancelled();
 	closing_cancels_what_waits();
+	joined_files_are_read_as_one();
+	requests_cross_joined_files();
+	a_joined_file_that_shrinks_is_an_error();
+	only_readers_of_all_files_may_read();
 	unlink(path);
 	rmdir(folder);
 	return 0;
