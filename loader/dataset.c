@@ -7,6 +7,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "fs/dataset/joined.h"
 #include "fs/dataset/value_file.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -43,7 +44,7 @@ static void on_log(void *arg, enum beton_log_level level, const char *message)
 
 static int start(struct beton_dataset *d, const char *path)
 {
-	int r = dataset_open(path, &d->log, &d->ds);
+	int r = joined_open(path, &d->log, &d->ds);
 
 	d->is_open = !r;
 	return r;

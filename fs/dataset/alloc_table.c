@@ -36,6 +36,7 @@ struct key {
 struct alloc {
 	struct source *source;
 	const struct format *format;
+	size_t tables; /* that share the bytes that may be kept */
 	struct log *log;
 	struct extent *extents; /* of a table that is kept: sorted, the largest
 				   first among equal offsets; else NULL */
@@ -153,7 +154,8 @@ static uint64_t table_bytes(const struct alloc *a)
 /* -E2BIG: there are more runs than look-ups should have to read. */
 static int add_run(struct alloc *a, uint64_t entry, uint64_t off)
 {
-	if (a->num_runs == ALLOC_RUNS_FEW && table_bytes(a) <= ALLOC_SORT_BYTES)
+	if (a->num_runs == ALLOC_RUNS_FEW &&
+	    table_bytes(a) <= ALLOC_SORT_BYTES / a->tables)
 		return -E2BIG;
 	if (a->num_runs == ALLOC_RUNS_MAX)
 		return refuse_table(a, "ascending runs", ALLOC_RUNS_MAX);
@@ -206,14 +208,14 @@ static int take_table(struct alloc *a)
 {
 	int r;
 
-	if (table_bytes(a) <= ALLOC_KEEP_BYTES)
+	if (table_bytes(a) <= ALLOC_KEEP_BYTES / a->tables)
 		return keep_whole(a);
 	r = read_table(a, index_entry);
 	return r == -E2BIG ? keep_whole(a) : r;
 }
 
 int alloc_open(struct source *source, const struct format *format,
-	       struct log *log, struct alloc **out)
+	       size_t tables, struct log *log, struct alloc **out)
 {
 	struct alloc *a = calloc(1, sizeof(*a));
 	int r = -ENOMEM;
@@ -221,6 +223,7 @@ int alloc_open(struct source *source, const struct format *format,
 	if (a) {
 		a->source = source;
 		a->format = format;
+		a->tables = tables;
 		a->log = log;
 		r = take_table(a);
 	}

@@ -32,9 +32,10 @@ enum {
 
 struct alloc;
 
-/* Reads the table. Failures are logged. The source must outlive the result. */
+/* Reads the table. Failures are logged. The source must outlive the result.
+   `tables`: how many tables share the bytes that may be kept. */
 int alloc_open(struct source *source, const struct format *format,
-	       struct log *log, struct alloc **out);
+	       size_t tables, struct log *log, struct alloc **out);
 void alloc_close(struct alloc *alloc);
 
 /*

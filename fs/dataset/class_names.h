@@ -26,6 +26,7 @@ struct class_names {
 	uint64_t num;
 	const char **names; /* UTF-8, without control characters; not empty */
 	char *text;	    /* the names, with their NULs */
+	unsigned users;
 };
 
 /* Where a file has the names of a field. */
@@ -42,7 +43,7 @@ struct class_names_place class_names_parse(const uint8_t *args);
 void class_names_put(const struct class_names_place *place, uint8_t *args);
 
 /* Splits place->size bytes of text, which were malloc'ed and now belong to
-   *out. False: they are damaged or memory is short, and they were freed. */
+ *out. False: they are damaged or memory is short, and they were freed. */
 bool class_names_split(char *text, const struct class_names_place *place,
 		       struct class_names **out);
 
@@ -55,7 +56,11 @@ char *class_names_join(const char *const *names, size_t num, uint64_t *size);
 /* The name of a value, or NULL. Takes NULL for no names. */
 const char *class_name(const struct class_names *c, int64_t value);
 
-/* Takes NULL. */
+/* Adds a user, who calls class_names_free(), too. Only while datasets are
+   opened and closed, by one thread. Returns its argument. */
+struct class_names *class_names_use(struct class_names *c);
+
+/* Takes NULL. The last user frees it. */
 void class_names_free(struct class_names *c);
 
 #endif

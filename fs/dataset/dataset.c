@@ -9,6 +9,7 @@
 #include "fs/dataset/field_names.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/name.h"
 #include "fs/util/rng.h"
 
 enum { SAMPLED_BLOCK = 4096 };
@@ -47,8 +48,7 @@ static int read_format(struct dataset *ds)
 	return r;
 }
 
-/* Updates two chained hashes of 64 bits with a block, padded to whole words. */
-static void hash_block(uint64_t hash[2], const uint8_t *bytes, size_t size)
+void dataset_hash(uint64_t hash[2], const uint8_t *bytes, size_t size)
 {
 	uint64_t word;
 
@@ -72,7 +72,7 @@ static int hash_part(struct dataset *ds, uint64_t hash[2], uint64_t off,
 	for (size_t i = 0; i < ARRAY_LEN(at) && !r; i++) {
 		r = source_read(ds->source, block, n, off + at[i]);
 		if (!r)
-			hash_block(hash, block, n);
+			dataset_hash(hash, block, n);
 	}
 	return r;
 }
@@ -92,8 +92,8 @@ static int fingerprint(struct dataset *ds)
 
 	if (r)
 		return r;
-	hash_block(hash, head, f->meta_off);
-	hash_block(hash, (const uint8_t *)facts, sizeof(facts));
+	dataset_hash(hash, head, f->meta_off);
+	dataset_hash(hash, (const uint8_t *)facts, sizeof(facts));
 	r = hash_part(ds, hash, f->meta_off, f->samples * f->itemsize);
 	if (!r)
 		r = hash_part(ds, hash, f->table_off,
@@ -148,15 +148,25 @@ static int read_all_names(struct dataset *ds)
 	return r;
 }
 
-int dataset_open(const char *path, struct log *log, struct dataset **out)
+struct dataset *dataset_new(struct log *log)
 {
 	struct dataset *ds = calloc(1, sizeof(*ds));
-	int r = -ENOMEM;
 
 	if (!ds)
-		return r;
+		return NULL;
 	ds->log = log;
+	ds->tables = 1;
 	pthread_mutex_init(&ds->lock, NULL);
+	return ds;
+}
+
+int dataset_open(const char *path, struct log *log, struct dataset **out)
+{
+	struct dataset *ds = dataset_new(log);
+	int r;
+
+	if (!ds)
+		return -ENOMEM;
 	r = source_open(path, log, &ds->source);
 	if (!r)
 		r = read_format(ds);
@@ -182,7 +192,11 @@ void dataset_close(struct dataset *ds)
 		return;
 	alloc_close(ds->alloc);
 	format_fini(&ds->format);
+	/* It reads the sources of the parts. */
 	source_close(ds->source);
+	for (size_t i = 0; i < ds->num_parts; i++)
+		dataset_close(ds->parts[i].ds);
+	free(ds->parts);
 	pthread_mutex_destroy(&ds->lock);
 	free(ds);
 }
@@ -201,16 +215,53 @@ uint64_t dataset_data_bytes(const struct dataset *ds)
 	return f->samples * f->itemsize;
 }
 
+const struct dataset_part *dataset_part_of(const struct dataset *ds,
+					   uint64_t sample)
+{
+	size_t low = 0, high = ds->num_parts, mid;
+
+	while (high - low > 1) {
+		mid = low + (high - low) / 2;
+		if (ds->parts[mid].first <= sample)
+			low = mid;
+		else
+			high = mid;
+	}
+	return ds->parts ? &ds->parts[low] : NULL;
+}
+
+uint64_t dataset_record_at(const struct dataset *ds, uint64_t sample,
+			   uint64_t *n)
+{
+	const struct format *f = &ds->format;
+	const struct dataset_part *part = dataset_part_of(ds, sample);
+
+	if (part)
+		return part->base +
+		       dataset_record_at(part->ds, sample - part->first, n);
+	*n = f->samples - sample;
+	return f->meta_off + sample * f->itemsize;
+}
+
 int dataset_records(struct dataset *ds, uint64_t first, uint64_t n, void *buf)
 {
 	const struct format *f = &ds->format;
+	uint8_t *to = buf;
+	uint64_t at, some;
+	int r = 0;
 
 	if (!f->itemsize)
 		return -EOPNOTSUPP;
 	if (!range_ok(first, n, f->samples))
 		return -EINVAL;
-	return source_read(ds->source, buf, n * f->itemsize,
-			   f->meta_off + first * f->itemsize);
+	for (; n && !r; n -= some) {
+		at = dataset_record_at(ds, first, &some);
+		some = min_u64(some, n);
+		r = source_read(ds->source, to, some * f->itemsize, at);
+		to += some * f->itemsize;
+		first += some;
+	}
+	return r;
 }
 
 /* Reads the allocation table if it is not there yet. Only damage is remembered:
@@ -224,16 +275,33 @@ static int need_alloc(struct dataset *ds)
 		return 0;
 	if (ds->alloc_error)
 		return ds->alloc_error;
-	r = alloc_open(ds->source, &ds->format, ds->log, &ds->alloc);
+	r = alloc_open(ds->source, &ds->format, ds->tables, ds->log,
+		       &ds->alloc);
 	if (r == -BETON_ECORRUPT)
 		ds->alloc_error = r;
 	return r;
 }
 
+static int most_size_reads(struct dataset *ds, size_t *out)
+{
+	size_t reads;
+	int r = 0;
+
+	*out = 0;
+	for (size_t i = 0; i < ds->num_parts && !r; i++) {
+		r = dataset_size_reads(ds->parts[i].ds, &reads);
+		*out = r ? *out : max_u64(*out, reads);
+	}
+	return r;
+}
+
 int dataset_size_reads(struct dataset *ds, size_t *out)
 {
-	int r = need_alloc(ds);
+	int r;
 
+	if (ds->parts)
+		return most_size_reads(ds, out);
+	r = need_alloc(ds);
 	if (r && r != -BETON_ECORRUPT)
 		return r;
 	*out = r ? 0 : alloc_reads(ds->alloc);
@@ -290,8 +358,9 @@ static int value_of(struct dataset *ds, uint32_t field, uint64_t sample,
 	return r;
 }
 
-int dataset_value(struct dataset *ds, uint32_t field, uint64_t sample,
-		  const uint8_t *record, struct value *out)
+/* Logs damage with the file's own number of the sample. */
+static int value_of_file(struct dataset *ds, uint32_t field, uint64_t sample,
+			 const uint8_t *record, struct value *out)
 {
 	struct value v = { .off = 0 };
 	const char *why = NULL;
@@ -311,12 +380,41 @@ int dataset_value(struct dataset *ds, uint32_t field, uint64_t sample,
 	return r;
 }
 
+/* The place is one in the source of all parts. */
+static void move_value(const struct dataset_part *part, uint32_t field,
+		       struct value *v)
+{
+	if (!field_is_scalar(&part->ds->format.fields[field]))
+		v->off += part->base;
+}
+
+int dataset_value(struct dataset *ds, uint32_t field, uint64_t sample,
+		  const uint8_t *record, struct value *out)
+{
+	const struct dataset_part *part = dataset_part_of(ds, sample);
+	int r;
+
+	if (!part)
+		return value_of_file(ds, field, sample, record, out);
+	r = value_of_file(part->ds, field, sample - part->first, record, out);
+	if (!r)
+		move_value(part, field, out);
+	return r;
+}
+
 int dataset_place(struct dataset *ds, uint32_t field, uint64_t sample,
 		  const uint8_t *record, struct value *out)
 {
+	const struct dataset_part *part = dataset_part_of(ds, sample);
 	const char *why = NULL;
+	int r;
 
-	return value_of(ds, field, sample, record, out, &why);
+	if (!part)
+		return value_of(ds, field, sample, record, out, &why);
+	r = value_of(part->ds, field, sample - part->first, record, out, &why);
+	if (!r)
+		move_value(part, field, out);
+	return r;
 }
 
 int dataset_value_at(struct dataset *ds, uint32_t field, uint64_t sample,
@@ -360,6 +458,34 @@ static json_t *field_json(const struct field *f)
 	return o;
 }
 
+/* Names that are not UTF-8 are escaped. */
+static json_t *file_name_json(const struct dataset *part)
+{
+	const char *name = basename(part->source->path);
+	cleanup_free char *escaped = malloc(NAME_ESCAPED * strlen(name) + 2);
+	json_t *text = json_string(name);
+
+	if (text || !escaped)
+		return text;
+	name_escape(name, escaped);
+	return json_string(escaped);
+}
+
+static json_t *files_json(const struct dataset *ds)
+{
+	json_t *files = json_array();
+
+	for (size_t i = 0; i < ds->num_parts; i++) {
+		const struct dataset *part = ds->parts[i].ds;
+
+		json_array_append_new(
+			files,
+			json_pack("{s:o, s:I}", "name", file_name_json(part),
+				  "samples", (json_int_t)part->format.samples));
+	}
+	return files;
+}
+
 int dataset_json(const struct dataset *ds, char **out)
 {
 	const struct format *f = &ds->format;
@@ -378,6 +504,8 @@ int dataset_json(const struct dataset *ds, char **out)
 		"file_size", (json_int_t)f->file_size, "data_bytes",
 		(json_int_t)dataset_data_bytes(ds), "fingerprint", print,
 		"fields", fields);
+	if (o && ds->parts)
+		json_object_set_new(o, "files", files_json(ds));
 	*out = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
 	json_decref(o);
 	return *out ? 0 : -ENOMEM;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An open dataset: its format, its fields, and the place of every value.
+ * An open dataset: its format, its fields, and the place of every value. It is
+ * one file, or several with the same fields: their samples follow each other,
+ * and so do their bytes in the source.
  * Opening is O(1): it checks header and descriptors. Metadata and pointers are
  * checked when they are used. Only the allocation table changes after that: it
  * is read on first use, under a lock. So every function is thread-safe.
@@ -46,23 +48,43 @@ struct payloads {
 	const struct payload_ops *ops;
 };
 
+/* One file of a dataset of several. */
+struct dataset_part {
+	struct dataset *ds;
+	uint64_t first; /* the dataset's number of its sample 0 */
+	uint64_t base;	/* of its bytes in the dataset's source */
+};
+
 struct dataset {
 	struct log *log;
 	struct source *source;
 	struct format format;
 	uint8_t fingerprint[BETON_FINGERPRINT_SIZE];
 	pthread_mutex_t lock;
-	struct alloc *alloc;	   /* guarded by lock until it is set */
-	int alloc_error;	   /* guarded by lock: why it cannot be read */
+	struct alloc *alloc; /* guarded by lock until it is set */
+	int alloc_error;     /* guarded by lock: why it cannot be read */
+	size_t tables; /* that share the memory for tables; parts have several
+			*/
 	struct payloads *payloads; /* NULL: read from the source */
+	/* NULL: one file. Of several, `format` has the sums of samples and
+	   bytes but no places, and `alloc` is each part's. */
+	struct dataset_part *parts;
+	size_t num_parts;
 };
 
 /*
- * Failures are logged: -ENOENT and the like, -BETON_ENOTBETON,
+ * Opens one file (joined.h opens several). Failures are logged: -ENOENT and the like, -BETON_ENOTBETON,
  * -BETON_ECORRUPT. The log must outlive the dataset.
  */
 int dataset_open(const char *path, struct log *log, struct dataset **out);
 void dataset_close(struct dataset *ds);
+
+/* For joined.h: one that is not open, for dataset_close() to free. NULL without
+   memory. */
+struct dataset *dataset_new(struct log *log);
+
+/* Updates two chained hashes of 64 bits with bytes, padded to whole words. */
+void dataset_hash(uint64_t hash[2], const uint8_t *bytes, size_t size);
 
 const char *dataset_path(const struct dataset *ds);
 
@@ -72,6 +94,15 @@ uint64_t dataset_data_bytes(const struct dataset *ds);
 
 /* Reads the metadata records of samples [first, first + n), itemsize each. */
 int dataset_records(struct dataset *ds, uint64_t first, uint64_t n, void *buf);
+
+/* The file that has the sample. NULL: the dataset is one file. */
+const struct dataset_part *dataset_part_of(const struct dataset *ds,
+					   uint64_t sample);
+
+/* Where in the source the record of a sample lies. *n is how many samples have
+   theirs there, one after the other. */
+uint64_t dataset_record_at(const struct dataset *ds, uint64_t sample,
+			   uint64_t *n);
 
 /*
  * Finds the value of a field of a sample, whose record the caller has.

@@ -58,23 +58,27 @@ static void column_segment(const struct vfile *vfile, uint64_t off,
 {
 	const struct column_file *file = (const struct column_file *)vfile;
 	const struct format *format = &vfile->ds->format;
+	const struct field *f = &format->fields[file->field];
+	uint64_t sample, n, at;
 
-	if (off < file->head_size)
+	if (off < file->head_size) {
 		*out = (struct segment){
 			.kind = SEGMENT_LITERAL,
 			.size = file->head_size,
 			.literal = file->head,
 		};
-	else
-		*out = (struct segment){
-			.kind = SEGMENT_STRIDED,
-			.start = file->head_size,
-			.size = vfile->size - file->head_size,
-			.off = format->meta_off +
-			       format->fields[file->field].meta_off,
-			.stride = format->itemsize,
-			.width = format->fields[file->field].meta_size,
-		};
+		return;
+	}
+	sample = (off - file->head_size) / f->meta_size;
+	at = dataset_record_at(vfile->ds, sample, &n);
+	*out = (struct segment){
+		.kind = SEGMENT_STRIDED,
+		.start = file->head_size + sample * f->meta_size,
+		.size = n * f->meta_size,
+		.off = at + f->meta_off,
+		.stride = format->itemsize,
+		.width = f->meta_size,
+	};
 }
 
 void column_file_init(struct column_file *file, struct dataset *ds,

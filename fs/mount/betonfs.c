@@ -26,6 +26,7 @@
 #include "fs/mount/served.h"
 #include "fs/mount/watcher.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/paths.h"
 
 enum {
 	/* Enough for most loads, so that libfuse seldom starts and ends
@@ -446,6 +447,52 @@ static int source_of(const char *path, char out[PATH_MAX])
 	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
+/* Lists the files of a pattern once, so that all that follows means the same
+   ones. */
+static int resolve_pattern(const struct paths *paths, const char *pattern,
+			   struct served_dataset *served)
+{
+	bool is_whole = *pattern == '/' || *pattern == '{';
+	char dir[PATH_MAX] = "";
+	int n;
+
+	served->path = paths_text(paths);
+	if (!served->path || (!is_whole && !getcwd(dir, sizeof(dir))))
+		return -errno;
+	n = snprintf(served->source, PATH_MAX, "%s%s%s", dir, *dir ? "/" : "",
+		     pattern);
+	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static int resolve_path(const char *path, struct served_dataset *served)
+{
+	char real[PATH_MAX];
+	int r = absolute(path, real);
+
+	if (r)
+		return r;
+	served->path = strdup(real);
+	return served->path ? source_of(path, served->source) : -ENOMEM;
+}
+
+/* Failures are logged. */
+static int resolve(struct daemon *d, const char *text,
+		   struct served_dataset *served)
+{
+	bool is_pattern = paths_is_pattern(text);
+	struct paths paths = { 0 };
+	int r = is_pattern ? paths_list(text, &d->log, &paths) : 0;
+
+	if (r)
+		return r;
+	r = is_pattern ? resolve_pattern(&paths, text, served)
+		       : resolve_path(text, served);
+	paths_fini(&paths);
+	if (r)
+		log_error(&d->log, "%s: %s", text, strerror(-r));
+	return r;
+}
+
 static int copy_path(const char *path, char out[PATH_MAX])
 {
 	int n = snprintf(out, PATH_MAX, "%s", path);
@@ -453,13 +500,30 @@ static int copy_path(const char *path, char out[PATH_MAX])
 	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-static int name_served(struct daemon *d)
+/* After the words of the command line, not the targets of links. */
+static void name_directories(struct daemon *d)
 {
 	char names[NS_DATASETS_MAX][NAME_DIRECTORY_SIZE];
-	char *const *paths = d->opts.datasets;
+	char of_patterns[NS_DATASETS_MAX][NAME_DIRECTORY_SIZE];
+	const char *texts[NS_DATASETS_MAX];
+	size_t n = d->opts.num_datasets;
+
+	for (size_t i = 0; i < n; i++) {
+		texts[i] = d->opts.datasets[i];
+		if (!paths_is_pattern(texts[i]))
+			continue;
+		name_pattern(texts[i], of_patterns[i]);
+		texts[i] = of_patterns[i];
+	}
+	name_datasets(texts, n, names);
+	for (size_t i = 0; i < n && n > 1; i++)
+		strcpy(d->served.datasets[i].name, names[i]);
+}
+
+static int name_served(struct daemon *d)
+{
 	struct served_dataset *served;
 	size_t n = d->opts.num_datasets;
-	int r;
 
 	if (n > NS_DATASETS_MAX) {
 		log_error(&d->log, "%zu datasets: one mount has %d at most", n,
@@ -470,18 +534,10 @@ static int name_served(struct daemon *d)
 	if (!served)
 		return exit_failed(&d->log, "datasets", -ENOMEM);
 	d->served.datasets = served;
-	/* After the words of the command line, not the targets of links. */
-	name_datasets((const char *const *)paths, n, names);
+	name_directories(d);
 	for (size_t i = 0; i < n; i++) {
-		r = absolute(paths[i], served[i].path);
-		if (!r)
-			r = source_of(paths[i], served[i].source);
-		if (r) {
-			exit_failed(&d->log, paths[i], r);
+		if (resolve(d, d->opts.datasets[i], &served[i]))
 			return EXIT_NO_DATASET;
-		}
-		if (n > 1)
-			strcpy(served[i].name, names[i]);
 	}
 	return EXIT_OK;
 }
@@ -574,6 +630,8 @@ int main(int argc, char **argv)
 				    .watcher = &d.watcher,
 				    .mountpoint = d.mountpoint };
 	code = run(&d, argc, argv);
+	for (size_t i = 0; d.served.datasets && i < d.opts.num_datasets; i++)
+		free(d.served.datasets[i].path);
 	free(d.served.datasets);
 	options_fini(&d.opts);
 	log_output_close(&d.message);

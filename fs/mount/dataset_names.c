@@ -34,6 +34,28 @@ static size_t directory_size(const char *file)
 								: size;
 }
 
+void name_pattern(const char *pattern, char out[NAME_DIRECTORY_SIZE])
+{
+	static const char special[] = "*?[{", joints[] = "-_.~ \\";
+	const char *slash = strrchr(pattern, '/');
+	const char *file = slash ? slash + 1 : pattern;
+	size_t size = strcspn(file, special);
+
+	if (file[size] || strchr(file, '}')) {
+		size = strcspn(pattern, special);
+		while (size && strchr(joints, pattern[size - 1]))
+			size--;
+		file = pattern + size;
+		while (file > pattern && file[-1] != '/')
+			file--;
+		size -= (size_t)(file - pattern);
+	}
+	if (size)
+		snprintf(out, NAME_DIRECTORY_SIZE, "%.*s", (int)size, file);
+	else
+		snprintf(out, NAME_DIRECTORY_SIZE, "dataset");
+}
+
 void name_datasets(const char *const *paths, size_t n,
 		   char (*out)[NAME_DIRECTORY_SIZE])
 {

@@ -8,6 +8,13 @@
 enum { NAME_DIRECTORY_SIZE = 256 };
 
 /*
+ * Writes what files of a pattern have in common as a path that
+ * name_datasets() takes: the part of the last name that precedes all special
+ * characters, "dataset" if there is none.
+ */
+void name_pattern(const char *pattern, char out[NAME_DIRECTORY_SIZE]);
+
+/*
  * Names the directory of each dataset on a mount: its file name without
  * ".beton", otherwise unchanged. If an earlier dataset has that name, "~2",
  * "~3" and so on follow.

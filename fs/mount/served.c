@@ -6,12 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/dataset/joined.h"
 #include "fs/mount/option_text.h"
 #include "fs/util/cleanup.h"
 
 static int open_dataset(struct served *s, struct served_dataset *dataset)
 {
-	int r = dataset_open(dataset->path, s->log, &dataset->ds);
+	int r = joined_open(dataset->path, s->log, &dataset->ds);
 
 	switch (-r) {
 	case 0:
@@ -21,6 +22,8 @@ static int open_dataset(struct served *s, struct served_dataset *dataset)
 		return EXIT_NOT_DATASET;
 	case BETON_ECORRUPT:
 		return EXIT_DAMAGED;
+	case EINVAL: /* files that are not one dataset */
+		return EXIT_USAGE;
 	case EIO:
 	case ENOMEM:
 		return EXIT_SYSTEM;

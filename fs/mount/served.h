@@ -27,7 +27,7 @@ enum exit_code {
 };
 
 struct served_dataset {
-	char path[PATH_MAX];		/* absolute, without links */
+	char *path; /* absolute, without links; of several files a pattern */
 	char source[PATH_MAX];		/* the same, but a link stays one */
 	char name[NAME_DIRECTORY_SIZE]; /* of its directory; "": the root */
 	struct dataset *ds;

@@ -13,6 +13,7 @@ static const char prefix[] = "user.beton.";
 struct told {
 	const struct field *field;
 	struct value value;
+	const struct dataset_part *part; /* of several files; NULL: one file */
 };
 
 /* Writes the text and returns its size. 0: the value has no such attribute. */
@@ -52,6 +53,15 @@ static size_t print_offset(const struct told *t, char out[NS_XATTR_MAX])
 	return print_number(out, t->value.off);
 }
 
+static size_t print_file(const struct told *t, char out[NS_XATTR_MAX])
+{
+	int n = t->part ? snprintf(out, NS_XATTR_MAX, "%s",
+				   basename(dataset_path(t->part->ds)))
+			: 0;
+
+	return min_u64((uint64_t)n, NS_XATTR_MAX - 1);
+}
+
 static size_t print_size(const struct told *t, char out[NS_XATTR_MAX])
 {
 	return print_number(out, t->value.size);
@@ -89,21 +99,25 @@ static const struct {
 	{ "shape", print_shape },   { "offset", print_offset },
 	{ "size", print_size },	    { "width", print_width },
 	{ "height", print_height }, { "mode", print_mode },
+	{ "file", print_file },
 };
 
 /* The value of a scalar lies in the metadata. */
 static int tell(struct ns *ns, const struct ns_object *object, struct told *out)
 {
 	struct dataset *ds = ns_dataset(ns, object);
-	const struct format *f = &ds->format;
+	uint64_t n;
 	int r = dataset_value_at(ds, object->part, object->index, &out->value);
 
 	if (r)
 		return r;
-	out->field = &f->fields[object->part];
+	out->field = &ds->format.fields[object->part];
 	if (field_is_scalar(out->field))
-		out->value.off = f->meta_off + object->index * f->itemsize +
+		out->value.off = dataset_record_at(ds, object->index, &n) +
 				 out->field->meta_off;
+	out->part = dataset_part_of(ds, object->index);
+	if (out->part)
+		out->value.off -= out->part->base;
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/dataset/joined.h"
 #include "fs/engine/engine.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -89,7 +90,7 @@ static int file_open(const char *path, const struct feed_options *o,
 	f->base.log = o->log;
 	f->base.delivery = "in-process";
 	f->base.path = strdup(path);
-	r = f->base.path ? dataset_open(path, o->log, &f->ds) : -ENOMEM;
+	r = f->base.path ? joined_open(path, o->log, &f->ds) : -ENOMEM;
 	options.datasets = &f->ds;
 	if (!r)
 		r = engine_open(&options, &f->engine);

@@ -49,7 +49,7 @@ FACE = {
     "fs/memory": "*",
     "fs/metrics": "counters histogram jobs openmetrics rank_figures trace",
     "fs/order": "draws order spec spec_text subset",
-    "fs/dataset": "class_names dataset field format group rewrite source value_file vfile writer",
+    "fs/dataset": "class_names dataset field format group joined rewrite source value_file vfile writer",
     "fs/cache": "arena cache choice",
     "fs/engine": "batch_place engine handover_message pool settings",
     "fs/namespace": "ns",

@@ -36,7 +36,7 @@ static int table_open(struct table *t, const struct format_entry *entries,
 		.sample_entries = 2,
 	};
 	t->alloc = NULL;
-	return alloc_open(t->source, &t->format, log, &t->alloc);
+	return alloc_open(t->source, &t->format, 1, log, &t->alloc);
 }
 
 static void table_close(struct table *t)
@@ -63,6 +63,25 @@ static void an_empty_table_has_nothing(void)
 	CHECK(size_at(&t, UINT64_MAX) == UINT64_MAX);
 	table_close(&t);
 	alloc_close(NULL);
+}
+
+/* Ten tables keep together what one may keep. */
+static void tables_share_the_memory(void)
+{
+	enum { N = ALLOC_KEEP_BYTES / FORMAT_ENTRY_SIZE / 5 };
+	static struct format_entry entries[N];
+	struct table t;
+
+	for (size_t i = 0; i < N; i++)
+		entries[i] = (struct format_entry){ i, 64 * i, i };
+	for (size_t tables = 1; tables <= 10; tables += 9) {
+		CHECK(!table_open(&t, entries, N, NULL));
+		alloc_close(t.alloc);
+		CHECK(!alloc_open(t.source, &t.format, tables, NULL, &t.alloc));
+		CHECK((alloc_reads(t.alloc) == 0) == (tables == 1));
+		CHECK(size_at(&t, 64 * 77) == 77);
+		table_close(&t);
+	}
 }
 
 static void the_largest_entry_at_an_offset_counts(void)
@@ -306,7 +325,7 @@ static void a_table_of_zeros_is_refused_at_once(void)
 
 	CHECK(!truncate(path, 0) && !truncate(path, (off_t)format.file_size));
 	CHECK(!source_open(path, NULL, &source));
-	CHECK(alloc_open(source, &format, NULL, &alloc) == -BETON_ECORRUPT);
+	CHECK(alloc_open(source, &format, 1, NULL, &alloc) == -BETON_ECORRUPT);
 	source_close(source);
 }
 
@@ -318,7 +337,7 @@ static void a_table_that_cannot_be_read_fails(void)
 
 	CHECK(!table_open(&t, entries, 1, NULL));
 	CHECK(!truncate(path, (off_t)TABLE_OFF + 5));
-	CHECK(alloc_open(t.source, &t.format, NULL, &again) == -EIO);
+	CHECK(alloc_open(t.source, &t.format, 1, NULL, &again) == -EIO);
 	table_close(&t);
 }
 
@@ -329,6 +348,7 @@ int main(void)
 	CHECK(fd >= 0);
 	close(fd);
 	an_empty_table_has_nothing();
+	tables_share_the_memory();
 	the_largest_entry_at_an_offset_counts();
 	large_tables_find_their_entries();
 	equal_offsets_may_fill_several_strides();

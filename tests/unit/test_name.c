@@ -261,6 +261,29 @@ static void datasets_have_the_names_of_their_files(void)
 		CHECK(!strcmp(names[i], table[i][1]));
 }
 
+static void patterns_have_the_names_that_their_files_begin_with(void)
+{
+	static const char *const table[][2] = {
+		{ "train-*.beton", "train" },
+		{ "/data/train_[0-9].beton", "train" },
+		{ "/data/{train,val}/part.beton", "part.beton" },
+		{ "/data/*/part.beton", "part.beton" },
+		{ "{/a/train-0.beton,/b/train-1.beton}", "dataset" },
+		{ "/data/*.beton", "dataset" },
+		{ "?", "dataset" },
+	};
+	char name[NAME_DIRECTORY_SIZE], text[400];
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		name_pattern(table[i][0], name);
+		CHECK(!strcmp(name, table[i][1]));
+	}
+	memset(text, 'x', sizeof(text));
+	memcpy(text + sizeof(text) - 2, "*", 2);
+	name_pattern(text, name);
+	CHECK(strlen(name) < sizeof(name));
+}
+
 static void names_of_any_length_fit(void)
 {
 	char path[400];
@@ -361,6 +384,7 @@ int main(void)
 	many_duplicates_are_numbered_at_once();
 	sixty_five_thousand_duplicates_would_fit();
 	datasets_have_the_names_of_their_files();
+	patterns_have_the_names_that_their_files_begin_with();
 	names_of_any_length_fit();
 	numbers_have_six_digits_or_more();
 	numbers_are_read_in_their_one_spelling();

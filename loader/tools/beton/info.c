@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "fs/dataset/dataset.h"
+#include "fs/dataset/joined.h"
 #include "fs/order/spec_text.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
@@ -106,7 +106,7 @@ static int open_mount(struct subject *s)
 static int open_file(struct subject *s)
 {
 	cleanup_free char *text = NULL;
-	int r = dataset_open(s->path, s->log, &s->ds);
+	int r = joined_open(s->path, s->log, &s->ds);
 
 	if (!r)
 		r = dataset_json(s->ds, &text);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fs/dataset/dataset.h"
+#include "fs/dataset/joined.h"
 #include "fs/dataset/rewrite.h"
 #include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
@@ -328,7 +328,7 @@ static int optimize(const struct invocation *call)
 		.log = call->log,
 		.path = call->operands[1],
 	};
-	int r = dataset_open(call->operands[0], call->log, &run.dataset);
+	int r = joined_open(call->operands[0], call->log, &run.dataset);
 
 	r = r ? r : open_workers(&run);
 	r = r ? r : open_writer(&run);

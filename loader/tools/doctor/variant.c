@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/dataset/dataset.h"
+#include "fs/dataset/joined.h"
 #include "fs/dataset/rewrite.h"
 #include "fs/dataset/writer.h"
 #include "fs/util/bytes.h"
@@ -119,7 +119,7 @@ int variant_source_open(const char *path, size_t samples, struct log *log,
 			struct evidence *e, struct variant_source **out)
 {
 	struct variant_source *s = calloc(1, sizeof(*s));
-	int r = s ? dataset_open(path, log, &s->dataset) : -ENOMEM;
+	int r = s ? joined_open(path, log, &s->dataset) : -ENOMEM;
 
 	if (!r && !can_be_written(s->dataset))
 		r = -EOPNOTSUPP;
