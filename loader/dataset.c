@@ -108,6 +108,11 @@ uint64_t beton_dataset_samples(const struct beton_dataset *d)
 	return d->ds->format.samples;
 }
 
+const uint8_t *beton_dataset_fingerprint(const struct beton_dataset *d)
+{
+	return d->ds->fingerprint;
+}
+
 int beton_dataset_field(const struct beton_dataset *d, uint32_t field,
 			struct beton_field *out)
 {

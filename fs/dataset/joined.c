@@ -183,7 +183,7 @@ static int add_part(struct dataset *ds, struct dataset *part)
 	if (r)
 		log_error(
 			ds->log,
-			"%s: %s: the files of one dataset need the same fields",
+			"%s: %s: files of one dataset have the same fields and classes",
 			part->source->path, why);
 	else
 		ds->num_parts++;

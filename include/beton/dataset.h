@@ -39,13 +39,22 @@ struct beton_dataset_options {
 	size_t error_size;
 };
 
-/* Opens a dataset FILE, in constant time whatever its size. */
+/*
+ * Opens a dataset FILE, in constant time whatever its size. Where there is no
+ * such file, a path with *, ?, [ or { is a pattern: the files that it names,
+ * with the same fields, are one dataset, in the order of betonfs(8).
+ */
 BETON_API int beton_dataset_open(const char *path,
 				 const struct beton_dataset_options *options,
 				 struct beton_dataset **out);
 BETON_API void beton_dataset_close(struct beton_dataset *ds);
 
 BETON_API uint64_t beton_dataset_samples(const struct beton_dataset *ds);
+
+/* BETON_FINGERPRINT_SIZE bytes, the dataset's: those of dataset.json and of
+   batch files. A copy of the dataset has the same. */
+BETON_API const uint8_t *
+beton_dataset_fingerprint(const struct beton_dataset *ds);
 
 /* One field of the dataset, in the order of the file. Valid until close. */
 struct beton_field {

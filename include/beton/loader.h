@@ -187,7 +187,8 @@ struct beton_batch {
 };
 
 /* Opens a dataset FILE, or the directory of a dataset in a MOUNT, and starts to
-   load. -EINVAL: the spec, the pipeline or another option is invalid.
+   load. A path that is a pattern, as in <beton/dataset.h>, is one dataset of
+   several files. -EINVAL: the spec, the pipeline or another option is invalid.
    -ECANCELED: options->interrupted returned true. On any error options->error
    receives the reason. */
 BETON_API int beton_loader_open(const char *path,

@@ -199,11 +199,13 @@ def test_an_epoch_that_is_none(path, number):
 # --- paths ---
 
 def test_paths_that_are_no_dataset(path, tmp_path):
-    folder, pattern = path.parent, path.parent / "*.beton"
+    folder = path.parent
     for wrong, kind, must in (
-            ([path, path], TypeError, "list 2 betonfs.Mix"),
+            ([path, path], ValueError, "train.beton twice weights"),
+            ([], ValueError, "no files"),
+            ({path}, TypeError, "path={ list of files"),
             (folder / "trian.beton", FileNotFoundError, "trian.beton No such"),
-            (pattern, FileNotFoundError, "pattern 1 betonfs.Mix"),
+            (folder / "val-*.beton", FileNotFoundError, "val-*.beton no file"),
             ("s3://bucket/train.beton", FileNotFoundError, "machine mount"),
             (tmp_path, IsADirectoryError, "directory no dataset on a mount"),
             (7, TypeError, "path=7 file mount")):

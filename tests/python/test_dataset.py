@@ -184,16 +184,17 @@ def test_several_files_are_one_dataset(paths, kind):
     assert dataset.get_batch([17, 0])["label"].tolist() == [25, 0]
     copy = pickle.loads(pickle.dumps(dataset))
     assert len(copy) == 3 * N and same(copy[8], expected[8])
-    assert "18 samples" in repr(dataset) and "c.beton" in repr(dataset)
+    assert "18 samples" in repr(dataset) and ".beton" in repr(dataset)
     with pytest.raises(IndexError, match="sample 18 of 18"):
         dataset[18]
 
 
 def test_files_of_other_fields_are_refused(tmp_path, paths):
     betonfs.write(tmp_path / "x.beton", [{"label": 1}])
-    with pytest.raises(ValueError, match="x.beton has the fields label .*"
-                                         "a.beton has image .*, label"):
-        betonfs.Dataset([paths[0], tmp_path / "x.beton"])
+    for open_it in betonfs.Dataset, betonfs.Loader:
+        with pytest.raises(ValueError, match="x.beton: it has 1 fields, the "
+                                             "first file has 2"):
+            open_it([paths[0], tmp_path / "x.beton"])
 
 
 def test_no_files_are_no_dataset(tmp_path):
@@ -208,6 +209,37 @@ def test_a_name_with_a_star_is_a_file_where_it_is_one(tmp_path):
     betonfs.write(path, [{"label": 4}])
     assert betonfs.Dataset(path)[0] == {"label": 4}
     assert betonfs.Dataset(path).path == str(path)
+
+
+def test_names_of_a_list_are_no_patterns(tmp_path):
+    names = ["a[1]*.beton", "{a,b}.beton", "c,d.beton", "e\\f.beton"]
+    for i, name in enumerate(names):
+        betonfs.write(tmp_path / name, [{"label": i}])
+    for given in names, names[::-1]:
+        dataset = betonfs.Dataset([tmp_path / name for name in given])
+        assert dataset.column("label").tolist() == [*map(names.index, given)]
+    several = betonfs.Dataset([tmp_path / "[ce]*.beton", tmp_path / names[0]])
+    assert several.column("label").tolist() == [2, 3, 0]
+    with pytest.raises(FileNotFoundError, match="none, at all.beton"):
+        betonfs.Dataset([tmp_path / names[0], tmp_path / "none, at all.beton"])
+
+
+@pytest.mark.parametrize("kind", ["list", "glob"])
+def test_loaders_have_lists_and_patterns(paths, tmp_path, kind):
+    given = paths if kind == "list" else paths[0].parent / "*.beton"
+    whole = tmp_path / "whole.beton"
+    betonfs.write(whole, samples() + samples(10) + samples(20), mode="raw")
+
+    def epoch(path):
+        with betonfs.Loader(path, batch_size=4, seed=3, tensors="numpy",
+                            workers=1, pipeline={
+                                "image": "random_resized_crop(4)",
+                                "label": "label"}) as loader:
+            assert len(loader) == 4
+            return [(b.ids.tolist(), b.label.tolist(), b.image.tobytes())
+                    for b in loader]
+
+    assert epoch(given) == epoch(whole)
 
 
 def test_children_of_fork_read_several_files(paths):

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-import bisect
 import errno
-import glob
 import importlib
 import json
 import operator
@@ -51,10 +49,7 @@ def _open(path: str) -> _beton.Dataset:
     of = re.sub(r"\\([0-3][0-7]{2})", lambda m: chr(int(m[1], 8)), of)
     told = json.loads(_told(path, "dataset.json"))
     file = _beton.Dataset(of)
-    if (os.path.getsize(of), file.samples,
-            [f["name"] for f in file.fields()]) != (
-                told["file_size"], told["samples"],
-                [f["name"] for f in told["fields"]]):
+    if file.fingerprint != told["fingerprint"]:
         raise make(errno.ESTALE, f"{path}: {of} is not what is mounted")
     return file
 
@@ -104,72 +99,30 @@ def class_names(fields: Sequence[Mapping[str, Any]]) -> list[str]:
 
 # --- several files ---
 
-class _Files:
-    """Files with the same fields, one after the other, as one file."""
-
-    def __init__(self, paths: Sequence[str]) -> None:
-        self._parts = [_open(path) for path in paths]
-        own = self._parts[0].fields()
-        for path, part in zip(paths, self._parts):
-            if _unnamed(part.fields()) != _unnamed(own):
-                raise ValueError(
-                    f"{path} has the fields {_listed(part.fields())}, and "
-                    f"{paths[0]} has {_listed(own)}: one dataset needs the "
-                    "same; betonfs.Mix takes loaders of different datasets")
-            if part.fields() != own:
-                raise ValueError(
-                    f"{path} and {paths[0]} have different names of classes: "
-                    "a label would mean two things")
-        self._ends = [0]
-        for part in self._parts:
-            self._ends.append(self._ends[-1] + part.samples)
-        self.samples = self._ends[-1]
-
-    def fields(self) -> list[dict[str, Any]]:
-        return self._parts[0].fields()
-
-    def _at(self, i: int) -> tuple[_beton.Dataset, int]:
-        part = bisect.bisect_right(self._ends, i) - 1
-        return self._parts[part], i - self._ends[part]
-
-    def value(self, k: int, i: int) -> Any:
-        part, own = self._at(i)
-        return part.value(k, own)
-
-    def read(self, k: int, i: int) -> bytes:
-        part, own = self._at(i)
-        return part.read(k, own)
-
-    def fill(self, k: int, i: int, into: Any) -> None:
-        part, own = self._at(i)
-        part.fill(k, own, into)
-
-    def column(self, k: int, first: int, into: Any) -> None:
-        for n, part in enumerate(self._parts):
-            part.column(k, 0, into[self._ends[n]:self._ends[n + 1]])
-
-
-def _unnamed(fields: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{k: v for k, v in f.items() if k != "classes"} for f in fields]
-
-
 def _listed(fields: Iterable[dict[str, Any]]) -> str:
     return ", ".join(f"{f['stem']} ({f['type']})" for f in fields)
 
 
-def _paths(path: Any) -> str | list[str]:
-    """A path; or those of a list, or of a pattern that is no path."""
-    if isinstance(path, (list, tuple)):
-        if not path:
-            raise ValueError("a dataset of no files")
-        return [os.fspath(one) for one in path]
-    text: str = os.fsdecode(os.fspath(path))
-    if not glob.has_magic(text) or os.path.lexists(text):
-        return text
-    found = sorted(glob.glob(text, recursive=True))
-    if not found:
-        raise make(errno.ENOENT, f"{text}: no file matches")
-    return found
+def _in_list(path: Path) -> str:
+    """As an alternative of a pattern: what is a file is that file."""
+    text = os.fsdecode(os.fspath(path))
+    if os.path.lexists(text) or not re.search(r"[*?[{]", text):
+        return re.sub(r"([*?[\]{},\\])", r"\\\1", text)
+    return text if "{" in text else text.replace(",", r"\,")
+
+
+def path_text(path: Any) -> str:
+    """The path, or the pattern that names the files of a list."""
+    if not isinstance(path, (list, tuple)):
+        if not isinstance(path, (str, bytes, os.PathLike)):
+            raise TypeError(f"path={path!r}: a file, a list of files, or a "
+                            "dataset on a mount")
+        return os.fsdecode(os.fspath(path))
+    if not path:
+        raise ValueError("a dataset of no files")
+    if len(path) == 1:
+        return path_text(path[0])
+    return "{" + ",".join(map(_in_list, path)) + "}"
 
 
 # --- transforms ---
@@ -234,7 +187,7 @@ class Dataset(Sequence[dict[str, Any]]):
     """Single samples of a ``.beton`` file, in any order, without a loader. Of a
     dataset on a mount it reads the file that is mounted, which must be there for
     this process too. A list of files with the same fields, or a pattern such as
-    "train-*.beton", is one dataset, one file after the other.
+    "train-*.beton", is one dataset, one file after the other, as in betonfs(8).
 
         dataset = betonfs.Dataset("train.beton")
         dataset[42]["image"], len(dataset), dataset.fields
@@ -263,7 +216,7 @@ class Dataset(Sequence[dict[str, Any]]):
                  transform: _Function | None = None,
                  target_transform: _Function | None = None,
                  transforms: _Function | None = None) -> None:
-        self.path = _paths(path)
+        self.path = path_text(path)
         self._open()
         self._transforms = _Transforms(
             [f for f in self._fields if not f["unusable"]], transform,
@@ -275,14 +228,12 @@ class Dataset(Sequence[dict[str, Any]]):
             self._index[field["stem"]] = i
 
     def _open(self) -> None:
-        self._file: _beton.Dataset | _Files = \
-            _open(self.path) if isinstance(self.path, str) \
-            else _Files(self.path)
+        self._file = _open(self.path)
         self._pid = os.getpid()
         self._fields = self._file.fields()
 
     @property
-    def _core(self) -> _beton.Dataset | _Files:
+    def _core(self) -> _beton.Dataset:
         # A child of fork() has none of the threads that read.
         if self._pid != os.getpid():
             self._open()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import glob
 import os
 from typing import Any
 
@@ -77,9 +76,6 @@ def _hint(path: str, code: int | None) -> str:
     if code == errno.ENOENT and "://" in path:
         return "a path is a file of this machine or a dataset on a mount: " \
             "copy it, or mount the store"
-    if code == errno.ENOENT and glob.has_magic(path) and glob.glob(path):
-        return f"a pattern of {len(glob.glob(path))} files, and a loader has " \
-            "one: betonfs.Mix([betonfs.Loader(p) for p in glob.glob(...)])"
     if code not in (errno.EISDIR, errno.ENOENT, errno.ENOTDIR) \
             or not os.path.isdir(path):
         return ""

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _beton, _tensors
 from ._batch import Maker
-from ._dataset import Dataset, class_names, field_facts
+from ._dataset import Dataset, Path, class_names, field_facts, path_text
 from ._epochs import Epoch, Epochs
 from ._errors import BetonError, explain, make
 from ._options import (Subset, SubsetFile, batch_size_of, device_text, place,
@@ -56,15 +56,6 @@ def _functions(transforms: object) -> tuple[Callable[[Any], Any], ...]:
     return tuple(given)
 
 
-def _file(path: object) -> str:
-    if isinstance(path, (list, tuple, set)):
-        raise TypeError(f"path: a list of {len(path)} files, and a loader has "
-                        "one: betonfs.Mix([betonfs.Loader(p) for p in files])")
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"path={path!r}: a file, or a dataset on a mount")
-    return os.fspath(path)
-
-
 def _register() -> None:
     """What DataLoader(loader, batch_size=None) asks for."""
     data = sys.modules.get("torch.utils.data")
@@ -90,7 +81,9 @@ class Loader(Epochs):
     Parameters
     ----------
     path
-        The ``.beton`` file, or the directory of a dataset on a mount.
+        The ``.beton`` file, or the directory of a dataset on a mount. A list
+        of files with the same fields, or a pattern such as "train-*.beton", is
+        one dataset, one file after the other, in the order of betonfs(8).
     batch_size, order, seed, drop_last, subset
         Keys of the SPEC, beton-orders(7): samples per batch (256); "random",
         "sequential" or "quasi_random" ("random"); a number (0); whether a
@@ -204,7 +197,7 @@ class Loader(Epochs):
     @explained
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: Path | Sequence[Path],
         batch_size: int | None = None,
         order: str | None = None,
         seed: int | None = None,
@@ -248,7 +241,7 @@ class Loader(Epochs):
         arguments = dict(locals())
         del arguments["self"]
         self._arguments = arguments
-        self.path = _file(path)
+        self.path = path_text(path)
         self._pid = os.getpid()
         self.rank, self.world = place(rank, world)
         as_tuple = _choice("batch", batch, ("dict", "tuple")) == 1

@@ -137,6 +137,18 @@ static PyObject *get_samples(PyObject *self, void *unused)
 	return PyLong_FromUnsignedLongLong(beton_dataset_samples(of(self)));
 }
 
+/* As dataset.json has it. */
+static PyObject *get_fingerprint(PyObject *self, void *unused)
+{
+	const uint8_t *bytes = beton_dataset_fingerprint(of(self));
+	char text[2 * BETON_FINGERPRINT_SIZE + 1];
+
+	(void)unused;
+	for (size_t i = 0; i < BETON_FINGERPRINT_SIZE; i++)
+		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+	return PyUnicode_FromString(text);
+}
+
 /* --- values --- */
 
 static int find(PyObject *self, unsigned field, unsigned long long sample,
@@ -272,6 +284,7 @@ static PyMethodDef methods[] = {
 
 static PyGetSetDef attributes[] = {
 	{ "samples", get_samples, NULL, NULL, NULL },
+	{ "fingerprint", get_fingerprint, NULL, NULL, NULL },
 	{ NULL, NULL, NULL, NULL, NULL },
 };
 
