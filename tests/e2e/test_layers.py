@@ -85,7 +85,7 @@ def test_a_folder_of_too_many_rooms_is_refused(tree):
 
 
 def test_a_new_file_needs_no_list_and_a_new_folder_does(tree):
-    for name in "loader/ops/newest.c", "fs/util/newest.h":
+    for name in "loader/ops/newest.c", "fs/order/newest.h":
         (tree / name).write_text("/* SPDX-License-Identifier: Apache-2.0 */\n")
     assert lint(tree) == (0, "")
     (tree / "fs/attic").mkdir()
