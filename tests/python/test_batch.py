@@ -288,3 +288,13 @@ def test_transformers_places_it(torchs):
     kept.accelerator = type("A", (), {"state": type("S", (), {
         "deepspeed_plugin": None})()})()
     check(trainer._prepare_input(kept, batch), batch)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cpu:0", "cpu:3"])
+def test_a_device_of_torch_may_have_a_number(load, device):
+    """accelerate and Lightning number the CPUs of processes."""
+    torch = pytest.importorskip("torch")
+    for word in device, torch.device(device):
+        assert next(iter(load(device=word))).rows == 8
+    with pytest.raises(ValueError, match="unknown device 'cpu:x'"):
+        load(device="cpu:x")

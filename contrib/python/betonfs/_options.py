@@ -66,7 +66,8 @@ def device_text(device: Any) -> str | None:
     """Return a device as <beton/loader.h> has it; N is that GPU."""
     if isinstance(device, int) and not isinstance(device, bool):
         return f"cuda:{device}"
-    return None if device is None else str(device)
+    # torch counts processors as devices where processes are many: "cpu:0".
+    return None if device is None else re.sub(r"^cpu:\d+$", "cpu", str(device))
 
 
 def whole_weights(weights: ArrayLike, bits: int = 62) -> NDArray[np.uint64]:
