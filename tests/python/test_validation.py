@@ -96,6 +96,26 @@ def test_a_state_goes_on_in_another_world(load, world, then):
     assert sorted(sum(seen, [])) == list(range(N))
 
 
+@pytest.mark.parametrize("options", [
+    {}, {"drop_last": False}, {"train": False}])
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("then", WORLDS)
+def test_steps_are_counted_in_the_world_that_resumes(load, world, then,
+                                                     options):
+    options = {**options, "batch_size": 3}     # 20 batches
+    first = load(rank=0, world=world, **options)
+    assert first.step == 0
+    for step, _ in zip(range(2), first):
+        assert first.step == (step + 1) % len(first)
+    for rank in range(then):
+        other = load(rank=rank, world=then, **options)
+        other.load_state_dict(first.state_dict())
+        assert other.step == len(other) - len(list(other))
+        # What follows is a whole epoch.
+        assert other.step == 0
+        assert len(list(enumerate(other, other.step))) == len(other)
+
+
 def test_a_rank_behind_its_last_batch_is_not_at_the_end(load):
     """Others have one more: 3 batches, 2 ranks."""
     ranks = [load(rank=r, world=2, train=False) for r in range(2)]

@@ -421,6 +421,26 @@ class Loader(Epochs):
                           f"{self._text or ''!r}: the same samples come, and "
                           "tensors may be others", UserWarning, stacklevel=2)
 
+    @property
+    def step(self) -> int:
+        """The next batch's place in its epoch on this rank, from 0. After
+        :meth:`load_state_dict` it counts steps of this world size, and so
+        continues the count of a run on fewer or more ranks:
+
+            for step, batch in enumerate(loader, loader.step):
+                train(batch)
+        """
+        info, state = self._core.info(), self.state_dict()
+        left: int = info["batches"] - state["batches"]
+        if left <= 0:
+            return 0
+        if "drop_last=1" in info["spec"]:
+            left //= self.world
+        else:
+            first = self.rank if self._no_padding else 0
+            left = max(0, -((first - left) // self.world))
+        return int(info["steps"]) - left
+
     # --- facts ---
 
     @property
