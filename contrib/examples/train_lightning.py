@@ -3,7 +3,8 @@
 """Train with Lightning:  train_lightning.py TRAIN.beton VAL.beton
 
 Lightning saves the position of the loader in its checkpoints by itself, so a run
-resumes in the middle of an epoch: --resume last.ckpt
+resumes in the middle of an epoch, with any number of devices:
+--save-every 100, then --resume lightning/last.ckpt --devices 2
 """
 import argparse
 
@@ -31,8 +32,7 @@ class Data(lightning.LightningDataModule):
     def val_dataloader(self) -> betonfs.Loader:
         image = (ops.center_crop(SIZE) | ops.normalize("imagenet")
                  | ops.float() | ops.chw())
-        return betonfs.Loader(self.paths[1], self.batch_size,
-                              order="sequential", drop_last=False,
+        return betonfs.Loader(self.paths[1], self.batch_size, train=False,
                               pipeline={"image": image, "label": "label"})
 
 
@@ -44,15 +44,20 @@ class Net(lightning.LightningModule):
             torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(),
             torch.nn.Linear(16, classes))
 
+    def on_train_start(self) -> None:
+        # A checkpoint counts the steps of its own number of devices, and an
+        # epoch would end early, or not at all for Lightning, on another one.
+        done = self.trainer.fit_loop.epoch_loop.batch_progress.current
+        done.increment_by(self.trainer.train_dataloader.step - done.ready)
+
     def training_step(self, batch: betonfs.Batch, _: int) -> torch.Tensor:
         loss = functional.cross_entropy(self.net(batch.image), batch.label)
         self.log("loss", loss, batch_size=batch.rows)
         return loss
 
     def validation_step(self, batch: betonfs.Batch, _: int) -> None:
-        # The facts of a batch come with it; `valid` is False for padding.
-        right = (self.net(batch.image).argmax(1) == batch.label)[batch.valid]
-        self.log("accuracy", right.float().mean(), batch_size=len(right),
+        right = self.net(batch.image).argmax(1) == batch.label
+        self.log("accuracy", right.float().mean(), batch_size=batch.rows,
                  sync_dist=True)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
@@ -67,10 +72,15 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--folder", default="lightning")
+    parser.add_argument("--devices", type=int, default=1)
+    parser.add_argument("--save-every", type=int, metavar="STEPS")
     parser.add_argument("--resume")
     a = parser.parse_args()
-    trainer = lightning.Trainer(max_epochs=a.epochs, logger=False,
-                                default_root_dir=a.folder,
+    checkpoint = lightning.pytorch.callbacks.ModelCheckpoint(
+        a.folder, "last", every_n_train_steps=a.save_every,
+        enable_version_counter=False)
+    trainer = lightning.Trainer(max_epochs=a.epochs, devices=a.devices,
+                                logger=False, callbacks=[checkpoint],
                                 enable_progress_bar=False)
     trainer.fit(Net(a.classes), Data(a.train, a.val, a.batch_size),
                 ckpt_path=a.resume)

@@ -54,10 +54,10 @@ def test_lightning(data, tmp_path):
 
 
 def test_accelerate(data, tmp_path):
-    assert run("train_accelerate", data, where=tmp_path).split()[::4] == [
-        "epoch", "epoch"]
+    out = run("train_accelerate", data, data, where=tmp_path)
+    assert out.split()[::6] == ["epoch", "epoch"] and "accuracy" in out
     # It resumes after the last epoch.
-    out = run("train_accelerate", data, "--epochs", 3, where=tmp_path)
+    out = run("train_accelerate", data, data, "--epochs", 3, where=tmp_path)
     assert "epoch 2: loss" in out and "epoch 1" not in out
 
 
