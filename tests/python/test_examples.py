@@ -62,7 +62,7 @@ def test_accelerate(data, tmp_path):
 
 
 def test_transformers(data, tmp_path):
-    out = run("train_transformers", data, where=tmp_path)
+    out = run("train_transformers", data, data, where=tmp_path)
     assert 0 < float(out.strip().split("\n")[-1]) < 10
 
 

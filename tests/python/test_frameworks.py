@@ -119,6 +119,8 @@ class Example:
 CASES = {
     "accelerate": Example(with_torchrun),
     "lightning": Example(lightning, resume=("--resume", "out/last.ckpt")),
+    "torchrun": Example(with_torchrun, module="torch"),
+    "transformers": Example(with_torchrun),
 }
 
 
