@@ -29,7 +29,8 @@ def accuracy(accelerator: accelerate.Accelerator, net: torch.nn.Module,
     with torch.no_grad():
         for batch in loader:
             right = net(batch.image).argmax(1) == batch.label
-            counts += torch.stack((right.sum(), right.new_tensor(len(right))))
+            counts[0] += right.sum()
+            counts[1] += len(right)
     right, samples = accelerator.reduce(counts)
     return float(right / samples)
 
@@ -75,7 +76,7 @@ def main() -> None:
             optimizer.step()
             if step % a.save_every == 0:
                 accelerator.save_state(a.folder)
-        accelerator.print(f"epoch {epoch}: loss {float(loss):.4f}, accuracy "
+        accelerator.print(f"epoch {epoch}: loss {loss.item():.4f}, accuracy "
                           f"{accuracy(accelerator, net, val):.4f}")
         accelerator.save_state(a.folder)
 

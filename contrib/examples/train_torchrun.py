@@ -33,7 +33,8 @@ def accuracy(net: torch.nn.Module, loader: betonfs.Loader,
     with torch.no_grad():
         for batch in loader:
             right = net(batch.image).argmax(1) == batch.label
-            counts += torch.stack((right.sum(), right.new_tensor(len(right))))
+            counts[0] += right.sum()
+            counts[1] += len(right)
     dist.all_reduce(counts)
     return float(counts[0] / counts[1])
 
@@ -92,7 +93,7 @@ def main() -> None:
         # Not the wrapped network: ranks may have unequal steps here.
         right = accuracy(net, val, device)
         if dist.get_rank() == 0:
-            print(f"epoch {epoch}: loss {float(loss):.4f}, accuracy "
+            print(f"epoch {epoch}: loss {loss.item():.4f}, accuracy "
                   f"{right:.4f}")
         save()
     dist.destroy_process_group()

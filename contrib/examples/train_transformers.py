@@ -89,8 +89,8 @@ class Trainer(transformers.Trainer):
             for batch in loader:
                 found = self.model(**batch)["logits"].argmax(1)
                 right = found == batch.labels
-                counts += torch.stack((right.sum(),
-                                       right.new_tensor(len(right))))
+                counts[0] += right.sum()
+                counts[1] += len(right)
         right, samples = self.accelerator.reduce(counts)
         metrics = {"eval_accuracy": float(right / samples)}
         self.log(metrics)

@@ -29,9 +29,8 @@ def data(tmp_path_factory):
     return path
 
 
-def run(name, *arguments, where):
-    library = name.partition("_")[2]
-    for needed in "torch", library:
+def run(name, *arguments, where, needs=None):
+    for needed in "torch", needs or name.partition("_")[2]:
         if not importlib.util.find_spec(needed):
             pytest.skip(f"{needed} is not installed")
     r = subprocess.run(
@@ -55,7 +54,8 @@ def test_lightning(data, tmp_path):
 
 def test_accelerate(data, tmp_path):
     out = run("train_accelerate", data, data, where=tmp_path)
-    assert out.split()[::6] == ["epoch", "epoch"] and "accuracy" in out
+    assert out.split()[::6] == ["epoch", "epoch"]
+    assert all(0 <= float(a) <= 1 for a in out.split()[5::6])
     # It resumes after the last epoch.
     out = run("train_accelerate", data, data, "--epochs", 3, where=tmp_path)
     assert "epoch 2: loss" in out and "epoch 1" not in out
@@ -66,6 +66,18 @@ def test_transformers(data, tmp_path):
     assert 0 < float(out.strip().split("\n")[-1]) < 10
 
 
+def test_torchrun(data, tmp_path, monkeypatch):
+    for name, value in (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0),
+                        ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", 0)):
+        monkeypatch.setenv(name, str(value))
+    out = run("train_torchrun", data, data, where=tmp_path, needs="torch")
+    accuracies = [float(line.split()[-1]) for line in out.splitlines()]
+    # Of 24 samples.
+    assert len(accuracies) == 2 and all(
+        0 <= a <= 1 and abs(24 * a - round(24 * a)) < 0.01
+        for a in accuracies)
+
+
 def test_types_of_the_examples(tmp_path):
     exe = shutil.which("mypy")
     if not exe:
@@ -74,7 +86,8 @@ def test_types_of_the_examples(tmp_path):
         "[mypy]\nstrict = true\ndisallow_subclassing_any = false\n"
         + "".join(f"[mypy-{name}.*]\nfollow_imports = skip\n"
                   "ignore_missing_imports = true\n" for name in
-                  ("torch", "lightning", "accelerate", "transformers")))
+                  ("torch", "lightning", "accelerate", "transformers",
+                   "ray", "composer")))
     r = subprocess.run(
         [exe, "--config-file", tmp_path / "mypy.ini", "--cache-dir", tmp_path,
          *sorted(EXAMPLES.glob("*.py"))], capture_output=True, text=True,

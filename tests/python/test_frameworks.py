@@ -25,7 +25,7 @@ DEADLINE = 300
 N, VAL, B, EPOCHS = 96, 20, 8, 3
 BATCHES = N // B                    # of an epoch
 # The checkpoint counts these, one epoch and some of the next one.
-SAVED = BATCHES + 4
+SAVED = BATCHES + 8
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +58,13 @@ def free_port():
 class Run:
     """One program in a process group of its own, until it ends or is killed."""
 
-    def __init__(self, folder, command, kill_at=-1):
+    def __init__(self, folder, command, kill_at=-1, when=None):
         self.record = folder / f"record{kill_at}"
         self.record.mkdir()
         self.log = folder / f"log{kill_at}"
         env = {**os.environ, "RECORD": str(self.record),
                "KILL_AT": str(kill_at), "OMP_NUM_THREADS": "1",
+               "KILL_WHEN": f"{folder}/{when}" if when else "::",
                "CUDA_VISIBLE_DEVICES": "", "ACCELERATE_USE_CPU": "1",
                "PYTHONPATH": f"{HERE / 'recorder'}:{PACKAGE}"}
         with open(self.log, "w") as log:
@@ -104,22 +105,30 @@ def lightning(exe, world, script):
     return [exe, script, "--devices", world]
 
 
+def ray(exe, world, script):
+    return [exe, script, "--workers", world]
+
+
 def with_torchrun(exe, world, script):
     return [*torchrun(exe, world), script]
 
 
 class Example:
-    """How an example is started, and how it is told to resume."""
+    """How an example is started, and what it is given to resume."""
 
-    def __init__(self, start, module=None, resume=(), variable=""):
-        self.start, self.module = start, module
-        self.resume, self.variable = resume, variable
+    def __init__(self, start, module=None, every=4, resume=(), when=None,
+                 python=""):
+        self.start, self.module, self.every = start, module, every
+        self.resume, self.when, self.python = resume, when, python
 
 
 CASES = {
     "accelerate": Example(with_torchrun),
     "lightning": Example(lightning, resume=("--resume", "out/last.ckpt")),
-    "torchrun": Example(with_torchrun, module="torch"),
+    # Its reports are slow, and count only when its controller has noticed.
+    "ray": Example(ray, "ray.train", every=8, when='out/betonfs/'
+                   'checkpoint_manager_snapshot.json:1:"epoch":1'),
+    "torchrun": Example(with_torchrun, "torch"),
     "transformers": Example(with_torchrun),
 }
 
@@ -129,13 +138,13 @@ CASES = {
 def test_a_killed_run_resumes_in_another_world(data, tmp_path, name, before,
                                                after):
     case = CASES[name]
-    exe = find_python(case.module or name, case.variable)
+    exe = find_python(case.module or name, case.python)
     script = EXAMPLES / f"train_{name}.py"
     arguments = [data / "train.beton", data / "val.beton", "--classes", 3,
                  "--batch-size", B, "--epochs", EPOCHS, "--folder", "out",
-                 "--save-every", SAVED % BATCHES // before]
+                 "--save-every", case.every // before]
     first = Run(tmp_path, [*case.start(exe, before, script), *arguments],
-                kill_at=SAVED // before + 1)
+                kill_at=SAVED // before + 1, when=case.when)
     log = first.log.read_text()
     assert first.code, log
     assert len(first.batches()) == SAVED + before, log

@@ -2,15 +2,26 @@
 """Python imports this at its start where PYTHONPATH has this directory. RECORD
 names a directory: each process appends the batches that it takes to a file there.
 With KILL_AT=N it kills itself by SIGKILL instead of taking more than N batches for
-training."""
+training, but not before the file of KILL_WHEN=FILE:COUNT:TEXT has the text as often,
+if that is set."""
 import json
 import os
+import pathlib
 import signal
+import time
 
 if "RECORD" in os.environ:
     from betonfs import Loader
 
     take, taken = Loader._next, 0
+
+    def die():
+        name, count, text = os.environ["KILL_WHEN"].split(":", 2)
+        path = pathlib.Path(name)
+        while name and not (path.exists() and
+                            path.read_text().count(text) >= int(count)):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGKILL)
 
     def record(loader, batch, step):
         line = {"rank": loader.rank, "step": step, "epoch": batch.epoch,
@@ -23,7 +34,7 @@ if "RECORD" in os.environ:
         global taken
         training = "order=random" in loader.spec
         if training and taken == int(os.environ.get("KILL_AT", -1)):
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
         batch = take(loader, turn)
         if batch is not None:
             taken += training
