@@ -18,7 +18,11 @@ N = 60
 LABEL = {"label": "label"}
 # Internals, and Python's own words for what it met inside.
 NEVER = ("/proc/self/fd", "argument 9", "out of range", "has no attribute",
-         "object is not", "unexpected keyword", "Traceback", "errno")
+         "object is not", "unexpected keyword", "Traceback", "errno",
+         "must be str", "cannot be interpreted", "not supported between",
+         "unpack", "argument must be", "could not convert", "invalid literal",
+         "unhashable", "unsized", "sequence item", "an integer is required",
+         "negative int", "not serializable", "null character", "null byte")
 
 
 @pytest.fixture(scope="module")
@@ -224,6 +228,138 @@ def test_a_mount_of_several_datasets(path, mount, tmp_path, pipeline):
         epoch(where, pipeline=pipeline)
     check(e, f"open {where}/train or {where}/val", ["Is a directory"])
     assert len(epoch(where / "val", pipeline=pipeline)) == 3
+
+
+# --- writing ---
+
+ONE = [{"a": 1}]
+IMAGE = np.zeros((4, 4, 3), np.uint8)
+
+
+def a(value, field):
+    """One sample of one field."""
+    return [{"a": value}], {"fields": {"a": field}}
+
+
+WRITES = [
+    # Silent, they would be other data.
+    (*a(5, "bytes"), ValueError, "sample 0 field a 5 int bytes(...)"),
+    (*a([1, 2], "bytes"), ValueError, "sample 0 field a [1, 2] bytes"),
+    (*a("abc", "bytes"), ValueError, "sample 0 field a 'abc' encode()"),
+    (*a(None, "bytes"), ValueError, "sample 0 field a None bytes"),
+    (*a(1.7, "int"), ValueError, "sample 0 field a 1.7 float"),
+    (*a(2**63, "int"), ValueError, "field a 9223372036854775808 64 bits"),
+    ([{"a": 1}, {"a": 1, "b": 2}], {}, ValueError,
+     "sample 1 'b' first sample a fields="),
+    (ONE, dict(page_size=1 << 40), ValueError, "page_size=1099511627776"),
+    (ONE, dict(page_size=-1), ValueError, "page_size=-1 2147483648"),
+    (ONE, dict(overwrite="no"), TypeError, "overwrite='no' True False"),
+    ([{"a": IMAGE}], dict(quality=0), ValueError, "quality=0 from 1 to 100"),
+    ([{"a": IMAGE}], dict(quality=101), ValueError, "quality=101 100"),
+    ([{"a": IMAGE}], dict(quality=0.9), TypeError, "quality=0.9 1 to 100"),
+    ([{"a": IMAGE}], dict(max_resolution=-1), ValueError,
+     "max_resolution=-1 from 0"),
+    ([{"a": IMAGE}], dict(max_resolution=(4, 4)), TypeError,
+     "max_resolution=(4, 4)"),
+    (ONE, dict(length=1.5), TypeError, "length=1.5 whole number"),
+    (ONE, dict(length=-1), ValueError, "length=-1 from 0"),
+    (ONE, dict(workers=-1), ValueError, "workers=-1 from 0"),
+    (ONE, dict(workers="2"), TypeError, "workers='2' whole number"),
+    (ONE, dict(progress="yes"), TypeError, "progress='yes' True False"),
+    ([{"a": 1}], dict(classes={"a": "xy"}), ValueError, "classes list 'xy'"),
+    # Values.
+    (*a("x", "float"), ValueError, "sample 0 field a 'x' number"),
+    (*a(None, "float"), ValueError, "sample 0 field a None number"),
+    (*a(1j, "float"), ValueError, "sample 0 field a 1j number"),
+    (*a(10**400, "float"), ValueError, "sample 0 field a number"),
+    (*a({1, 2}, "json"), ValueError, "sample 0 field a set JSON"),
+    (*a(np.zeros(3), "json"), ValueError, "sample 0 field a ndarray tolist()"),
+    (*a("x.jpg", "image"), ValueError, "field a 'x.jpg' bytes Image.open"),
+    (*a(None, "image"), ValueError, "field a None image"),
+    (*a(3, "image"), ValueError, "field a 3 image"),
+    (*a(b"x", "image"), ValueError, "field a bytes JPEG PIL"),
+    (*a(IMAGE[..., 0], "image"), ValueError, "field a (4, 4) (height, width"),
+    (*a(IMAGE.transpose(2, 0, 1), "image"), ValueError,
+     "field a (3, 4, 4) (height, transpose(1, 2, 0)"),
+    (*a(IMAGE.astype(float), "image"), ValueError, "field a float64 uint8"),
+    (*a(IMAGE[:0], "image"), ValueError, "field a (0, 4, 3) 1 to 65535"),
+    (*a(np.zeros((1, 70000, 3), np.uint8), "image"), ValueError,
+     "field a 70000 65535"),
+    (*a(np.zeros(4), ("float32", (3,))), ValueError, "field a (4,) (3,)"),
+    (*a("x", ("float32", (3,))), ValueError, "field a 'x' float32"),
+    (*a([[1], [2, 3]], ("float32", (3,))), ValueError, "field a float32 (3,)"),
+    (*a([300, 2, 3], ("uint8", (3,))), ValueError, "field a 300 uint8"),
+    # Fields.
+    (*a(1, "integer"), ValueError, "field 'a' 'integer' int"),
+    (*a(1, int), ValueError, "field 'a' <class 'int'> \"int\""),
+    (*a(1, None), ValueError, "field 'a' None \"int\""),
+    (*a(1, np.float32), ValueError, "field 'a' float32 (dtype, shape)"),
+    (*a(1, "float32"), ValueError, "field 'a' 'float32' (dtype, shape)"),
+    (*a(1, ("float32",)), ValueError, "field 'a' (dtype, shape)"),
+    (*a(1, ("float32", "x")), ValueError, "field 'a' 'x' shape"),
+    (*a(1, ("float32", (3, -1))), ValueError, "field 'a' (3, -1) from 1"),
+    (*a(1, ("float32", (3.5,))), ValueError, "field 'a' (3.5,) shape"),
+    (*a(1, ("floaty", (3,))), ValueError, "field 'a' 'floaty' dtype"),
+    (ONE, dict(fields={"a" * 17: "int"}), ValueError, "a 17 16 ASCII"),
+    (ONE, dict(fields={1: "int"}), TypeError, "fields 1 text"),
+    (ONE, dict(fields=["a"]), TypeError, "fields=['a'] dict"),
+    (ONE, dict(fields="int"), TypeError, "fields='int' dict"),
+    ([{1: 1}], {}, TypeError, "1 text"),
+    ([{"a": object()}], {}, ValueError, "field 'a' object image number"),
+    ([{"a": None}], {}, ValueError, "field 'a' None image number"),
+    ([{"a": np.zeros(())}], {}, ValueError,
+     "field 'a' () \"float\""),
+    # Samples.
+    ([1], dict(fields={"a": "int"}), ValueError, "sample 0 1 dict tuple"),
+    (["x"], dict(fields={"a": "int"}), ValueError, "sample 0 'x' dict tuple"),
+    ([{"a": 1}, None], {}, ValueError, "sample 1 None dict tuple"),
+    ([{"a": 1}, {}], {}, ValueError, "sample 1 'a' nothing"),
+    ([(1, 2)], {}, ValueError, "(1, 2) dict fields="),
+    ([(1, 2)], dict(fields={"a": "int"}), ValueError, "sample 0 2 values 1"),
+    ({"a": [1, 2]}, {}, TypeError, "dict list samples"),
+    (None, {}, TypeError, "samples=None"),
+    (3, {}, TypeError, "samples=3"),
+    ("train/", {}, TypeError, "samples='train/'"),
+    (iter(ONE), {}, ValueError, "length="),
+    (iter(ONE * 3), dict(length=2), ValueError, "more 2 length="),
+    ([], {}, ValueError, "fields="),
+    (ONE, dict(mode="png"), ValueError, "mode='png' jpg raw"),
+    (ONE, dict(classes="cat"), ValueError, "classes list"),
+    (ONE, dict(classes=3), TypeError, "classes=3 list"),
+    (ONE, dict(page_size=3 << 20), ValueError, "3145728 power of two"),
+    (ONE, dict(page_size="8MiB"), TypeError, "page_size='8MiB' whole number"),
+    ([{"a": bytes(3 << 20)}], dict(page_size=2 << 20), OSError,
+     "sample 0 3145728 2097152 page_size=4194304"),
+    (ONE, dict(num_workers=2), TypeError, "write() num_workers= `workers'"),
+    (ONE, dict(write_mode="raw"), TypeError, "write() write_mode= mode="),
+    (ONE, dict(overwite=True), TypeError, "write() overwite= `overwrite'"),
+]
+
+
+@pytest.mark.parametrize("samples, options, kind, must", WRITES,
+                         ids=[str(k) for k in range(len(WRITES))])
+def test_a_mistake_of_writing(tmp_path, samples, options, kind, must):
+    new = tmp_path / "new.beton"
+    with pytest.raises(kind) as e:
+        betonfs.write(new, samples, **options)
+    check(e, must)
+    assert not new.exists()
+
+
+def test_paths_that_cannot_be_written(path, tmp_path):
+    for wrong, kind, must in (
+            (path, FileExistsError, "exists overwrite=True"),
+            (tmp_path, FileExistsError, "exists"),
+            (tmp_path / "no" / "x.beton", FileNotFoundError, "no/x.beton"),
+            (None, TypeError, "path=None"), ("", ValueError, "path=''"),
+            (7, TypeError, "path=7"), (ONE, TypeError, "path=[{'a': 1}]")):
+        with pytest.raises(kind) as e:
+            betonfs.write(wrong, ONE)
+        check(e, must)
+    before = path.read_bytes()
+    with pytest.raises(TypeError):
+        betonfs.write(path, ONE, overwrite="no")
+    assert path.read_bytes() == before
 
 
 # --- what is a warning ---

@@ -6,9 +6,10 @@ import difflib
 import functools
 import inspect
 from collections.abc import Callable, Iterable
-from typing import ParamSpec
+from typing import ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 _SAMPLER = ("order= chooses the order, subset= the samples, and weights= draws "
             "them as a WeightedRandomSampler does")
@@ -65,26 +66,48 @@ def nearest(word: str, words: Iterable[str]) -> str:
     return f"; did you mean `{found[0]}'?" if found else ""
 
 
-def _unknown(name: str, known: Iterable[str]) -> TypeError:
-    hint = _HINTS.get(name)
-    return TypeError(f"Loader() has no argument {name}="
+# Arguments of FFCV's DatasetWriter and of other writers.
+_WRITER_HINTS = {
+    "write_mode": "mode= is \"jpg\" or \"raw\"",
+    "jpeg_quality": "quality= is that of JPEG, from 1 to 100",
+    "compress_probability": "mode= is \"jpg\" or \"raw\"; betonfs.ffcv's "
+                            "DatasetWriter takes FFCV's arguments",
+    "chunksize": "workers= take samples one by one; leave it out",
+    "shuffle_indices": "samples are stored in their order; torch's Subset of "
+                       "shuffled indices has another",
+    "num_samples": "length= is the most samples that are taken",
+    "append": "a dataset is written at once; betonfs.Dataset([a, b]) joins "
+              "files",
+}
+
+_CALLS = {"Loader": _HINTS, "write": _WRITER_HINTS}
+
+
+def _unknown(call: str, name: str, known: Iterable[str]) -> TypeError:
+    hint = _CALLS.get(call, {}).get(name)
+    return TypeError(f"{call}() has no argument {name}="
                      + (f": {hint}" if hint else nearest(name, known)))
 
 
-def explained(init: Callable[_P, None]) -> Callable[_P, None]:
-    """Return the function with a TypeError that names our word for an argument
-    that it has not."""
-    known = [name for name in inspect.signature(init).parameters
-             if name != "self"]
+def known_words(call: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Decorate the function of a call: its TypeError for an argument that it
+    has not names our word for it."""
+    def of(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        known = [name for name in inspect.signature(function).parameters
+                 if name != "self"]
 
-    @functools.wraps(init)
-    def checked(*args: _P.args, **kwargs: _P.kwargs) -> None:
-        for name in kwargs:
-            if name not in known:
-                raise _unknown(name, known)
-        init(*args, **kwargs)
+        @functools.wraps(function)
+        def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            for name in kwargs:
+                if name not in known:
+                    raise _unknown(call, name, known)
+            return function(*args, **kwargs)
 
-    return checked
+        return checked
+    return of
+
+
+explained = known_words("Loader")
 
 
 def either(ours: str, value: object, theirs: str, other: object) -> None:

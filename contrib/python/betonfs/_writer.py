@@ -20,14 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _beton
+from ._checks import is_whole, path as checked_path, shown, truth, whole
 from ._errors import BetonError, make
 from ._processes import at, made
+from ._words import known_words
 
 # <beton/batch.h>
 _TYPES = {"float": 0, "int": 1, "image": 2, "bytes": 3, "array": 4, "json": 5}
 
 # <beton/writer.h>
 _PAGE_MIN, _PAGE_SIZE, _PAGE_MAX = 2 << 20, 8 << 20, 2 << 30
+_SIDE_MAX = 0xffff
+_NAME_MAX = 16
+_THREADS_MAX = 4096
 
 Field = tuple[str, str | None, tuple[int, ...]]     # type, dtype, shape
 # Samples as the writer takes them, in their order.
@@ -55,20 +60,59 @@ def _field_of(name: str, value: Any) -> Field:
         return "json", None, ()
     if hasattr(value, "__array__"):
         a = np.asarray(value)
+        if not a.shape:
+            raise ValueError(f"field {name!r}: an array of shape () is a "
+                             "number: give fields= with \"float\" or \"int\"")
         return "array", a.dtype.str, a.shape
-    raise ValueError(f"field {name!r}: {type(value).__name__} is no image, "
-                     "number, bytes, array or JSON")
+    raise ValueError(f"field {name!r}: {shown(value)} of "
+                     f"{type(value).__name__} is no image, number, bytes, "
+                     "array or JSON")
+
+
+_FIELDS = ', '.join(f'"{kind}"' for kind in _TYPES if kind != "array") + \
+    ", or (dtype, shape) of an array"
+
+
+def _array_field(name: str, dtype: Any, shape: Any) -> Field:
+    try:
+        kind = np.dtype(dtype).str
+    except TypeError:
+        raise ValueError(f"field {name!r}: {shown(dtype)} is no dtype of "
+                         "NumPy") from None
+    sides = (shape,) if is_whole(shape) else shape
+    if not isinstance(sides, (tuple, list)) or \
+            not all(is_whole(n) and n > 0 for n in sides):
+        raise ValueError(f"field {name!r}: {shown(shape)} is no shape: a tuple "
+                         "of whole numbers from 1, such as (3, 4)")
+    return "array", kind, tuple(map(operator.index, sides))
 
 
 def _parse_field(name: str, field: Any) -> Field:
     """"image", or an array's (dtype, shape)."""
-    if isinstance(field, str):
-        if field not in _TYPES or field == "array":
-            raise ValueError(f"field {name!r}: {field!r} is none of image, "
-                             "int, float, bytes, json, or (dtype, shape)")
+    if isinstance(field, str) and field in _TYPES and field != "array":
         return field, None, ()
-    dtype, shape = field
-    return "array", np.dtype(dtype).str, tuple(shape)
+    if isinstance(field, (tuple, list)) and len(field) == 2:
+        return _array_field(name, *field)
+    raise ValueError(f"field {name!r}: {shown(field)} is none of {_FIELDS}")
+
+
+def _check_names(fields: Iterable[Any]) -> None:
+    for name in fields:
+        if not isinstance(name, str):
+            raise TypeError(f"fields: {shown(name)} is no name: a field has "
+                            "a text")
+        if not (name.isascii() and 0 < len(name) <= _NAME_MAX):
+            raise ValueError(f"fields: {shown(name)} has {len(name)} "
+                             f"characters: a name has 1 to {_NAME_MAX} of "
+                             "ASCII")
+
+
+def _parse_fields(fields: Any) -> dict[str, Field]:
+    if not isinstance(fields, Mapping):
+        raise TypeError(f"fields={shown(fields)}: a dict of names to "
+                        + _FIELDS)
+    _check_names(fields)
+    return {name: _parse_field(name, field) for name, field in fields.items()}
 
 
 # --- values ---
@@ -86,11 +130,42 @@ def _integer(value: Any) -> int:
             one = int(one)
         number = operator.index(one)
     except (TypeError, ValueError):
-        raise ValueError(f"{value!r} is not an integer; round it, or make the "
-                         "field \"float\"") from None
+        raise ValueError(f"{shown(value)} is not an integer; round it, or make "
+                         "the field \"float\"") from None
     if not -1 << 63 <= number < 1 << 63:
         raise ValueError(f"{value!r} is not in the 64 bits of an int field")
     return number
+
+
+def _real(value: Any) -> float:
+    """The value as a floating-point number."""
+    try:
+        return float(_one(value))
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{shown(value)} is no floating-point number") \
+            from None
+
+
+def _bytes(value: Any) -> bytes:
+    """The bytes of a value that has bytes: bytes(5) would be five zeros."""
+    if isinstance(value, str):
+        raise ValueError(f"{shown(value)} is text, and no bytes: store "
+                         "text.encode(), or make the field \"json\"")
+    try:
+        return memoryview(value).tobytes()
+    except (TypeError, ValueError, BufferError):
+        raise ValueError(f"{shown(value)} of {type(value).__name__} is no "
+                         "bytes; bytes(...) makes them of whole numbers") \
+            from None
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return json.dumps(value).encode()
+    except (TypeError, ValueError) as e:
+        hint = "; store its tolist(), or make the field (dtype, shape)" \
+            if "ndarray" in str(e) else ""
+        raise ValueError(f"no JSON: {e}{hint}") from None
 
 
 def _differs(given: NDArray[Any], stored: NDArray[Any]) -> NDArray[Any]:
@@ -102,10 +177,14 @@ def _differs(given: NDArray[Any], stored: NDArray[Any]) -> NDArray[Any]:
 
 def _array(value: Any, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
     """The value as an array of the field's type, without a number lost."""
-    given = np.asarray(value)
-    with np.errstate(invalid="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        a = np.ascontiguousarray(given, dtype)
+    try:
+        given = np.asarray(value)
+        with np.errstate(invalid="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            a = np.ascontiguousarray(given, dtype)
+    except (TypeError, ValueError):
+        raise ValueError(f"{shown(value)} is no array of {np.dtype(dtype)} "
+                         f"{shape}") from None
     if a.shape != shape:
         # It makes an axis for an array of none.
         a = a.reshape(shape) if shape == given.shape else a
@@ -155,27 +234,62 @@ def _rgb(image: Any) -> Any:
     return np.repeat(gray[..., None], 3, axis=2)
 
 
+def _axes_hint(a: NDArray[Any]) -> str:
+    if a.ndim == 3 and a.shape[0] == 3:
+        return "; transpose(1, 2, 0) puts the channels last"
+    if a.ndim == 2 or a.ndim == 3 and a.shape[2] == 1:
+        return "; an array field, as (\"uint8\", shape), keeps one channel"
+    return ""
+
+
+def _pixels(value: Any) -> NDArray[Any]:
+    """The pixels of an image, uint8 of (height, width, 3)."""
+    if isinstance(value, (str, os.PathLike)):
+        raise ValueError(f"{shown(value)} is a name, and no image: give the "
+                         "file's bytes, or PIL.Image.open(name)")
+    if hasattr(value, "convert"):
+        value = _rgb(value)
+    if not (hasattr(value, "__array__")
+            or hasattr(value, "__array_interface__")):
+        raise ValueError(f"{shown(value)} is no image: one is PIL's, a uint8 "
+                         "array of (height, width, 3), or the bytes of a JPEG")
+    a = np.ascontiguousarray(value)
+    if a.dtype != np.uint8 or a.ndim != 3 or a.shape[2] != 3:
+        raise ValueError(f"an image of {a.dtype} {a.shape} is not uint8 "
+                         "of (height, width, 3)" + _axes_hint(a))
+    if not all(0 < side <= _SIDE_MAX for side in a.shape[:2]):
+        raise ValueError(f"an image of {a.shape} has a side that is not from "
+                         f"1 to {_SIDE_MAX}")
+    return a
+
+
+def _kept(jpeg: bytes) -> Any:
+    try:
+        return _beton.keep(jpeg)
+    except ValueError as e:
+        raise ValueError(f"{e}; PIL.Image.open() decodes other formats") \
+            from None
+
+
 class _Encoder:
     """Turns samples into what the writer appends; for any thread or process."""
 
     def __init__(self, fields: dict[str, Field], mode: str, quality: int,
-                 max_resolution: int) -> None:
+                 max_resolution: int, is_complete: bool) -> None:
         if mode not in ("jpg", "raw"):
             raise ValueError(f"mode={mode!r}: there are jpg, raw")
         self.fields = fields
         self.raw = mode == "raw"
-        self.quality = quality
-        self.max_resolution = max_resolution
+        self.quality = whole("quality", quality, 1, 100)
+        self.max_resolution = whole("max_resolution", max_resolution, 0,
+                                    _SIDE_MAX)
+        # Whether the fields are all that a sample may have.
+        self.is_complete = is_complete
 
     def _image(self, value: Any) -> Any:
-        if isinstance(value, bytes):
-            return _beton.keep(value)
-        if hasattr(value, "convert"):
-            value = _rgb(value)
-        a = np.ascontiguousarray(value)
-        if a.dtype != np.uint8 or a.ndim != 3 or a.shape[2] != 3:
-            raise ValueError(f"an image of {a.dtype} {a.shape} is not uint8 "
-                             "of (height, width, 3)")
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return _kept(bytes(value))
+        a = _pixels(value)
         return _beton.encode(a, a.shape[1], a.shape[0], self.raw, self.quality,
                              self.max_resolution)
 
@@ -186,23 +300,35 @@ class _Encoder:
         if kind == "int":
             return _integer(value)
         if kind == "float":
-            return float(value)
+            return _real(value)
         if kind == "json":
-            return json.dumps(value).encode()
+            return _json(value)
         if kind == "array":
             assert dtype is not None
             return _array(value, dtype, shape).reshape(-1).view(np.uint8)
-        return bytes(value)
+        return _bytes(value)
+
+    def _of_mapping(self, number: int, sample: Mapping[str, Any]) -> list[Any]:
+        for name in self.fields:
+            if name not in sample:
+                raise ValueError(
+                    f"sample {number}: it has no field {name!r}; it has "
+                    + (", ".join(map(str, sample)) or "nothing"))
+        if self.is_complete and len(sample) != len(self.fields):
+            more = next(name for name in sample if name not in self.fields)
+            raise ValueError(
+                f"sample {number}: it has {more!r}, and the first sample has "
+                + ", ".join(self.fields) + "; fields= chooses those to store")
+        return [sample[name] for name in self.fields]
 
     def _values(self, number: int, sample: Any) -> list[Any]:
         """The values of a sample, in the order of the fields."""
         if isinstance(sample, Mapping):
-            for name in self.fields:
-                if name not in sample:
-                    raise ValueError(
-                        f"sample {number}: it has no field {name!r}; it has "
-                        + ", ".join(map(str, sample)))
-            return [sample[name] for name in self.fields]
+            return self._of_mapping(number, sample)
+        if isinstance(sample, (str, bytes)) or not isinstance(sample, Iterable):
+            raise ValueError(f"sample {number}: {shown(sample)} is no dict by "
+                             "field, and no tuple of "
+                             + ", ".join(self.fields))
         values = list(sample)
         if len(values) != len(self.fields):
             raise ValueError(f"sample {number}: {len(values)} values for "
@@ -266,6 +392,7 @@ def _with_progress(samples: Iterable[Any], n: int,
 
 
 def _refuse_existing(path: str | os.PathLike[str]) -> None:
+    """Raise FileExistsError if there is something at the path."""
     if os.path.lexists(path):
         raise make(errno.EEXIST, f"{os.fspath(path)} exists; write() replaces "
                    "it with overwrite=True")
@@ -297,6 +424,9 @@ def fill(writer: _beton.Writer, values: AbstractContextManager[Values], n: int,
         # Processes begin before the bar has a thread.
         with values as encoded:
             for value in _with_progress(encoded, n, progress):
+                if written == n:
+                    raise ValueError(f"there are more than {n} samples: give "
+                                     "length= the most that may come")
                 try:
                     writer.append(value)
                 except BetonError as e:
@@ -316,7 +446,9 @@ def fill(writer: _beton.Writer, values: AbstractContextManager[Values], n: int,
 
 def _fields_of(sample: Any) -> dict[str, Field]:
     if not isinstance(sample, Mapping):
-        raise ValueError("samples are no dicts: fields= must be given")
+        raise ValueError(f"sample 0: {shown(sample)} is no dict: fields= must "
+                         "be given")
+    _check_names(sample)
     return {name: _field_of(name, value) for name, value in sample.items()}
 
 
@@ -336,6 +468,11 @@ def _found_classes(samples: Any) -> Sequence[str] | None:
 
 
 def _encoded(names: Sequence[str]) -> tuple[tuple[bytes, ...]]:
+    if isinstance(names, str):
+        raise ValueError(f"classes: a list of names, not one text {names!r}")
+    if not isinstance(names, Iterable):
+        raise TypeError(f"classes={shown(names)}: a list of names, or a dict "
+                        "of such lists by field")
     for name in names:
         if not isinstance(name, str) or "\0" in name:
             raise ValueError(f"classes: {name!r} is no name of a class")
@@ -356,12 +493,28 @@ def _names_of_classes(
     if classes is not None and len(labels) != 1:
         raise ValueError(f"classes: there are {len(labels)} \"int\" fields; "
                          "give a dict of names by field")
-    if isinstance(classes, str):
-        raise ValueError("classes: a list of names, not one text")
     found = _found_classes(samples) if classes is None else classes
     return {labels[0]: _encoded(found)} if found and len(labels) == 1 else {}
 
 
+def _count(samples: Any, length: int | None) -> int | None:
+    """How many samples come at most; None: of an iterable, and not given."""
+    if isinstance(samples, (str, bytes, os.PathLike)) or not (
+            isinstance(samples, Iterable) or hasattr(samples, "__getitem__")):
+        raise TypeError(f"samples={shown(samples)}: a list of samples, a "
+                        "dataset with len() and [i], or an iterable")
+    if isinstance(samples, Mapping):
+        raise TypeError(f"samples: a dict of {', '.join(map(str, samples))}; "
+                        "write() takes a list of samples, each a dict by field")
+    if length is not None:
+        length = whole("length", length, 0, 1 << 40)
+    if hasattr(samples, "__getitem__") and hasattr(samples, "__len__"):
+        own = len(samples)
+        return own if length is None else min(length, own)
+    return length
+
+
+@known_words("write")
 def write(
     path: str | os.PathLike[str],
     samples: Any,
@@ -427,21 +580,26 @@ def write(
         betonfs.write("train.beton", dataset, mode="raw", workers=8,
                       fields={"image": "image", "label": "int"})
     """
+    path = checked_path("path", path, "the file to write")
+    overwrite = truth("overwrite", overwrite)
+    progress = truth("progress", progress)
+    workers = whole("workers", workers, 0, _THREADS_MAX)
+    page_size = whole("page_size", page_size, 0, _PAGE_MAX)
     if not overwrite:
         _refuse_existing(path)
     head: list[Any] = []
     rest: Iterator[Any] = iter(())
     by_number = hasattr(samples, "__getitem__") and hasattr(samples, "__len__")
-    if by_number:
-        n = len(samples) if length is None else min(length, len(samples))
-    elif length is None:
+    most = _count(samples, length)
+    if most is None:
         raise ValueError("an iterable needs length=, the most it may give")
-    else:
+    n = most
+    if not by_number:
         rest = iter(samples)
         head = list(itertools.islice(rest, 1))
-        n = length if head else 0
+        n = n if head else 0
     if fields is not None:
-        known = {k: _parse_field(k, v) for k, v in fields.items()}
+        known = _parse_fields(fields)
     elif not n:
         raise ValueError("without samples, fields= must be given")
     elif by_number:
@@ -450,7 +608,7 @@ def write(
             known, = found
     else:
         known = _fields_of(head[0])
-    encoder = _Encoder(known, mode, quality, max_resolution)
+    encoder = _Encoder(known, mode, quality, max_resolution, fields is None)
     names = _names_of_classes(classes, samples, known)
     writer = _beton.Writer(
         path, tuple((k, _TYPES[t], d, s, *names.get(k, ()))

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that are of the wrong kind or out of range: each function returns
+the value, or raises an error with the argument's name, the value, and what it
+may be."""
+from __future__ import annotations
+
+import operator
+import os
+from typing import Any
+
+import numpy as np
+
+# Characters of a value in a message.
+_SHOWN = 80
+
+
+def shown(value: Any) -> str:
+    """The value in a message, in one line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _SHOWN else text[:_SHOWN - 3] + "..."
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it is a whole number, of Python, NumPy or torch; no bool."""
+    if isinstance(value, (bool, np.bool_)):
+        return False
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return True
+
+
+def whole(name: str, value: Any, least: int, most: int) -> int:
+    """A whole number in this range. TypeError, ValueError."""
+    if not is_whole(value):
+        raise TypeError(f"{name}={shown(value)}: a whole number from {least} "
+                        f"to {most}, no text or fraction")
+    number = operator.index(value)
+    if not least <= number <= most:
+        raise ValueError(f"{name}={number}: a number from {least} to {most}")
+    return number
+
+
+def truth(name: str, value: Any) -> bool:
+    """True or False, also as 1 or 0. TypeError: a text, for example, is always
+    true."""
+    if isinstance(value, (bool, np.bool_)) or \
+            is_whole(value) and operator.index(value) in (0, 1):
+        return bool(value)
+    raise TypeError(f"{name}={shown(value)}: True or False")
+
+
+def path(name: str, value: Any, of: str) -> str:
+    """The path as text. TypeError says that it is a path `of` a thing."""
+    if not isinstance(value, (str, bytes, os.PathLike)):
+        raise TypeError(f"{name}={shown(value)}: the path of {of}")
+    text: str = os.fsdecode(os.fspath(value))
+    if not text or "\0" in text:
+        raise ValueError(f"{name}={text!r}: the path of {of}")
+    return text
+
+
+def function(name: str, value: Any, of: str) -> Any:
+    """A function, or None. TypeError says what it is a function `of`."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name}={shown(value)}: a function of {of}")
+    return value
