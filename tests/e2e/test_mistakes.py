@@ -362,6 +362,70 @@ def test_paths_that_cannot_be_written(path, tmp_path):
     assert path.read_bytes() == before
 
 
+# --- single samples ---
+
+MASK = np.ones(N - 1, bool)
+SINGLE = [
+    (lambda d: d[N], IndexError, "sample 60 of 60"),
+    (lambda d: d["label"], TypeError, "'label' column('label')"),
+    (lambda d: d[1.0], TypeError, "1.0 number slice"),
+    (lambda d: d[None], TypeError, "None number slice"),
+    (lambda d: d[True], TypeError, "True number slice"),
+    (lambda d: d[[1, 2]], TypeError, "[1, 2] get_batch()"),
+    (lambda d: d[1, 2], TypeError, "(1, 2) get_batch()"),
+    (lambda d: d.get(3, "lable"), KeyError, "'lable' image, label"),
+    (lambda d: d.get("label", 3), TypeError, "3 name field"),
+    (lambda d: d.raw(3, "label"), ValueError, "label number get()"),
+    (lambda d: d.raw(3, ["label"]), TypeError, "['label'] one field"),
+    (lambda d: d.get_batch(3), TypeError, "3 list"),
+    (lambda d: d.get_batch([N]), IndexError, "sample 60 of 60"),
+    (lambda d: d.get_batch([1], "label"), TypeError, "'label' list"),
+    (lambda d: d.get_batch("0-10"), TypeError, "'0-10' list"),
+    (lambda d: d.get_batch([1.5]), TypeError, "1.5 number"),
+    (lambda d: d.column("image"), ValueError, "image rgb_image get("),
+    (lambda d: d.column("lable"), KeyError, "'lable' image, label"),
+    (lambda d: d.column(["label"]), TypeError, "['label'] one field"),
+    (lambda d: d.subset(3), TypeError, "3 list"),
+    (lambda d: d.subset(len), TypeError, "filter("),
+    (lambda d: d.subset(MASK), ValueError, "59 60"),
+    (lambda d: d.filter("lable", len), KeyError, "'lable' image, label"),
+    (lambda d: d.filter("label", 3), TypeError, "3 function mask"),
+    (lambda d: d.filter("label", [1, 2]), TypeError, "function mask int64"),
+    (lambda d: d.filter("label", MASK), ValueError, "59 60"),
+    (lambda d: d.filter(len, "label"), TypeError, "field function"),
+    (lambda d: d.targets, AttributeError, "column(\"label\")"),
+    (lambda d: d.labels, AttributeError, "column(\"label\")"),
+    (lambda d: d.imgs, AttributeError, "'imgs' fields"),
+]
+
+
+@pytest.mark.parametrize("use, kind, must", SINGLE,
+                         ids=[str(k) for k in range(len(SINGLE))])
+def test_a_mistake_of_a_dataset(path, use, kind, must):
+    with pytest.raises(kind) as e:
+        use(betonfs.Dataset(path))
+    check(e, must)
+
+
+def test_a_dataset_that_is_none(path, tmp_path):
+    for given, kind, must in (
+            (dict(path=7), TypeError, "path=7"),
+            (dict(path=None), TypeError, "path=None"),
+            (dict(path=""), ValueError, "path=''"),
+            (dict(path=[]), ValueError, "no files"),
+            (dict(path=[path, 7]), TypeError, "path=7"),
+            (dict(path=tmp_path), FileNotFoundError, "directory"),
+            (dict(path="s3://b/x.beton"), FileNotFoundError, "machine mount"),
+            (dict(path=str(tmp_path / "*.x")), FileNotFoundError, "no file"),
+            (dict(path=path, transform=3), TypeError, "transform=3 function"),
+            (dict(path=path, transform=[len]), TypeError, "Compose"),
+            (dict(path=path, target_transform="x"), TypeError,
+             "target_transform='x' function")):
+        with pytest.raises(kind) as e:
+            betonfs.Dataset(**given)
+        check(e, must)
+
+
 # --- what is a warning ---
 
 def warned(call):

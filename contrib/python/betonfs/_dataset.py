@@ -9,13 +9,15 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _beton
-from ._errors import make
+from ._checks import function, is_whole, path as checked_path, shown
+from ._errors import BetonError, explain, make
+from ._words import known_words
 
 _T = TypeVar("_T")
 Path = str | os.PathLike[str]
@@ -52,6 +54,13 @@ def _open(path: str) -> _beton.Dataset:
     if file.fingerprint != told["fingerprint"]:
         raise make(errno.ESTALE, f"{path}: {of} is not what is mounted")
     return file
+
+
+def _opened(path: str) -> _beton.Dataset:
+    try:
+        return _open(path)
+    except BetonError as e:
+        raise explain(e, path) from None
 
 
 def _fields(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
@@ -103,9 +112,12 @@ def _listed(fields: Iterable[dict[str, Any]]) -> str:
     return ", ".join(f"{f['stem']} ({f['type']})" for f in fields)
 
 
-def _in_list(path: Path) -> str:
+_FILE = "a .beton file, a list of them, or a dataset on a mount"
+
+
+def _in_list(path: Any) -> str:
     """As an alternative of a pattern: what is a file is that file."""
-    text = os.fsdecode(os.fspath(path))
+    text = checked_path("path", path, _FILE)
     if os.path.lexists(text) or not re.search(r"[*?[{]", text):
         return re.sub(r"([*?[\]{},\\])", r"\\\1", text)
     return text if "{" in text else text.replace(",", r"\,")
@@ -114,10 +126,7 @@ def _in_list(path: Path) -> str:
 def path_text(path: Any) -> str:
     """The path, or the pattern that names the files of a list."""
     if not isinstance(path, (list, tuple)):
-        if not isinstance(path, (str, bytes, os.PathLike)):
-            raise TypeError(f"path={path!r}: a file, a list of files, or a "
-                            "dataset on a mount")
-        return os.fsdecode(os.fspath(path))
+        return checked_path("path", path, _FILE)
     if not path:
         raise ValueError("a dataset of no files")
     if len(path) == 1:
@@ -153,13 +162,22 @@ def _target_of(fields: Sequence[dict[str, Any]]) -> str:
     return "label"
 
 
+def _function(name: str, value: Any, of: str) -> Any:
+    if isinstance(value, (list, tuple)):
+        raise TypeError(f"{name}={shown(value)}: one function of {of}; "
+                        "torchvision's Compose makes one of several")
+    return function(name, value, of)
+
+
 class _Transforms:
     """What becomes of a sample, as torchvision's datasets have it."""
 
     def __init__(self, fields: Sequence[dict[str, Any]],
                  transform: _Function | None, target: _Function | None,
                  both: _Function | None) -> None:
-        self.given = transform, target, both
+        self.given = (_function("transform", transform, "an image"),
+                      _function("target_transform", target, "a target"),
+                      _function("transforms", both, "an image and a target"))
         self.transform, self.target, self.both = self.given
         if both and (transform or target):
             raise ValueError("give transforms= or transform= and "
@@ -181,6 +199,19 @@ class _Transforms:
         if self.target:
             sample[target] = self.target(sample[target])
         return sample
+
+
+# Attributes of torchvision's and Hugging Face's datasets.
+_ATTRIBUTES = {
+    **dict.fromkeys(("targets", "labels"),
+                    'column("label") has the values of a field'),
+    "features": "dataset.fields has the types",
+    "data": "get_batch(range(len(dataset))) has all samples",
+    "select": "get_batch() takes samples, and torch's Subset some of them",
+    "map": "transform= is called on each sample",
+    "shuffle": "a Loader has orders, and torch's DataLoader has shuffle=True",
+    "close": "it is closed when it is collected",
+}
 
 
 class Dataset(Sequence[dict[str, Any]]):
@@ -212,6 +243,7 @@ class Dataset(Sequence[dict[str, Any]]):
     IndexError for samples that there are not.
     """
 
+    @known_words("Dataset")
     def __init__(self, path: Path | Sequence[Path],
                  transform: _Function | None = None,
                  target_transform: _Function | None = None,
@@ -228,7 +260,7 @@ class Dataset(Sequence[dict[str, Any]]):
             self._index[field["stem"]] = i
 
     def _open(self) -> None:
-        self._file = _open(self.path)
+        self._file = _opened(self.path)
         self._pid = os.getpid()
         self._fields = self._file.fields()
 
@@ -265,6 +297,9 @@ class Dataset(Sequence[dict[str, Any]]):
         return self._core.samples
 
     def _field(self, name: str) -> int:
+        if not isinstance(name, str):
+            raise TypeError(f"{shown(name)}: the name of one field, of "
+                            + ", ".join(self.fields))
         try:
             return self._index[name]
         except KeyError:
@@ -272,10 +307,29 @@ class Dataset(Sequence[dict[str, Any]]):
                            + ", ".join(self.fields)) from None
 
     def _sample(self, i: Any) -> int:
+        if not is_whole(i):
+            raise TypeError(f"{shown(i)}: the number of a sample"
+                            + self._other_use(i))
         n = operator.index(i)
         if not -len(self) <= n < len(self):
             raise IndexError(f"sample {n} of {len(self)}")
         return n % len(self)
+
+    def _other_use(self, i: Any) -> str:
+        """What may have been meant by an index that is no number."""
+        if isinstance(i, str) and i in self._index:
+            return f"; column({i!r}) has the values of a field, and " \
+                f"dataset[0][{i!r}] that of a sample"
+        if isinstance(i, (list, tuple)) or hasattr(i, "__array__"):
+            return ", or a slice; get_batch() takes a list of numbers"
+        return ", or a slice"
+
+    # Where types are checked, there are no other attributes.
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any:
+            hint = _ATTRIBUTES.get(name, "its fields are in dataset[i] and "
+                                   "dataset.fields")
+            raise AttributeError(f"a Dataset has no {name!r}: {hint}")
 
     # --- samples ---
 
@@ -328,7 +382,7 @@ class Dataset(Sequence[dict[str, Any]]):
         """
         k = self._field(field)
         if self._fields[k]["type"] in _SCALARS:
-            raise ValueError(f"{field} is a number")
+            raise ValueError(f"{field} is a number: get() has it")
         return self._core.read(k, self._sample(i))
 
     def get_batch(self, indices: Any,
@@ -339,6 +393,8 @@ class Dataset(Sequence[dict[str, Any]]):
 
             dataset.get_batch([3, 1, 4])["label"]
         """
+        if isinstance(fields, str):
+            raise TypeError(f"fields={fields!r}: a list, such as [{fields!r}]")
         numbers = self.subset(indices).tolist()
         names = list(fields) if fields is not None else [
             f["stem"] for f in self._fields if not f["unusable"]]
@@ -364,7 +420,9 @@ class Dataset(Sequence[dict[str, Any]]):
         """
         k = self._field(field)
         if self._fields[k]["type"] not in _SCALARS:
-            raise ValueError(f"{field} is no number")
+            raise ValueError(f"{field} is {self._fields[k]['type']}, and a "
+                             f"column has numbers: get(i, {field!r}) has one "
+                             "value")
         out = np.empty(len(self), self._fields[k]["dtype"])
         self._core.column(k, 0, out)
         return out
@@ -385,6 +443,13 @@ class Dataset(Sequence[dict[str, Any]]):
             samples = range(*samples.indices(len(self)))
         if hasattr(samples, "tolist"):
             samples = samples.tolist()
+        if callable(samples):
+            raise TypeError("a function of samples: filter(field, function) "
+                            "takes one of a field's values")
+        if isinstance(samples, (str, bytes)) or \
+                not isinstance(samples, Iterable):
+            raise TypeError(f"{shown(samples)}: a list of sample numbers, a "
+                            "range, a slice, a mask, or a torch Subset")
         given = list(samples)
         if given and all(isinstance(v, (bool, np.bool_)) for v in given):
             if len(given) != len(self):
@@ -410,13 +475,16 @@ class Dataset(Sequence[dict[str, Any]]):
 
             cats = dataset.filter("label", lambda v: v in (281, 282))
         """
+        if callable(field):
+            raise TypeError("filter(field, condition): a field's name comes "
+                            "first, then a function of its values")
         k = self._field(field)
         if not callable(condition):
             mask = np.asarray(condition)
             if mask.dtype != np.bool_:
-                raise TypeError("filter() takes a function of a value, or a "
-                                f"bool mask, not {type(condition).__name__} "
-                                f"of {mask.dtype}")
+                raise TypeError(f"{shown(condition)}: filter() takes a "
+                                "function of a value, or a bool mask, not "
+                                f"{type(condition).__name__} of {mask.dtype}")
             return self.subset(mask)
         if self._fields[k]["type"] in _SCALARS:
             values: Iterable[Any] = self.column(field)

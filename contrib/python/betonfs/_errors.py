@@ -77,7 +77,7 @@ def _hint(path: str, code: int | None) -> str:
         return "a path is a file of this machine or a dataset on a mount: " \
             "copy it, or mount the store"
     if code not in (errno.EISDIR, errno.ENOENT, errno.ENOTDIR) \
-            or not os.path.isdir(path):
+            or not os.path.isdir(path) or _is_mounted(path):
         return ""
     found = sorted(os.path.join(path, name) for name in os.listdir(path)
                    if _is_mounted(os.path.join(path, name)))
