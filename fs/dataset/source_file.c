@@ -516,6 +516,18 @@ static int open_regular(const char *path, struct stat *st, int *fd)
 	return S_ISREG(st->st_mode) ? 0 : -BETON_ENOTBETON;
 }
 
+/* Why a path cannot be opened, and what to do. */
+static const char *open_error(const char *path, int r)
+{
+	if (r == -BETON_ENOTBETON)
+		return "not a regular file";
+	if (r == -EISDIR)
+		return "a directory, and neither a .beton file nor a mount of betonfs; mkfs.beton makes a file of a folder of images";
+	if (r == -ENOENT && strstr(path, "://"))
+		return "no file of this machine: copy it here, or mount the store";
+	return strerror(-r);
+}
+
 /* NULL without memory. */
 static struct file_source *new_source(const char *path, struct log *log)
 {
@@ -551,8 +563,7 @@ int source_open(const char *path, struct log *log, struct source **out)
 		*out = &file->base;
 		return 0;
 	}
-	log_error(log, "%s: %s", path,
-		  r == -BETON_ENOTBETON ? "not a regular file" : strerror(-r));
+	log_error(log, "%s: %s", path, open_error(path, r));
 	source_close(&file->base);
 	return r;
 }

@@ -11,6 +11,7 @@
 #include "fs/engine/settings.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
+#include "fs/util/suggest.h"
 
 /* One option of a -o list. The list stays as it is, because ps shows it. */
 struct word {
@@ -88,6 +89,40 @@ static int refuse_word(const struct opts_row *row, const struct word *word,
 	return -EINVAL;
 }
 
+/* Of loaders, and of other file systems. */
+static const struct other_word other_keys[] = {
+	{ "batch_size", "batch" },
+	{ "shuffle", "order" },
+	{ "prefetch", "ahead" },
+	{ "readahead", "ahead" },
+	{ "workers", "threads" },
+	{ "num_workers", "threads" },
+	{ "jobs", "threads" },
+	{ "max_threads", "threads" },
+	{ "class_names", "names" },
+	{ "classes", "names" },
+	{ "logfile", "log" },
+	{ "config", "settings" },
+	{ "mode", "umask" },
+	{ "user_id", "uid" },
+	{ NULL, NULL },
+};
+
+static int unknown_word(const struct word *word, struct log *log)
+{
+	struct suggestion s = { word->at, word->key_size, NULL, 0 };
+	char meant[SUGGEST_TEXT_SIZE];
+
+	for (size_t i = 0; word->key_size && opts_row_at(i); i++)
+		suggest_try(&s, opts_row_at(i)->key);
+	if (word->key_size)
+		suggest_other(&s, other_keys);
+	log_error(log, "-o %.*s: unknown option (betonfs --help lists them)%s",
+		  (int)word->size, word->at,
+		  suggest_text(&s, meant, sizeof(meant)));
+	return -EINVAL;
+}
+
 static int set_word(struct options *opts, const struct word *word,
 		    struct log *log)
 {
@@ -96,12 +131,8 @@ static int set_word(struct options *opts, const struct word *word,
 
 	if (!row && opts_is_ignored(word->at, word->size))
 		return 0;
-	if (!row) {
-		log_error(log,
-			  "-o %.*s: unknown option (betonfs --help lists them)",
-			  (int)word->size, word->at);
-		return -EINVAL;
-	}
+	if (!row)
+		return unknown_word(word, log);
 	if (!row->value != !word->value)
 		return refuse_word(row, word, log);
 	if (!row->value) {
@@ -165,7 +196,8 @@ static int parse_letter(struct options *opts, int letter, struct log *log)
 		opts->list = true;
 		return 0;
 	}
-	/* getopt has printed the error. */
+	/* getopt has printed the option. */
+	log_error(log, "betonfs --help lists the options");
 	return -EINVAL;
 }
 

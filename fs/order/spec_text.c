@@ -7,6 +7,7 @@
 
 #include "fs/order/order.h"
 #include "fs/util/bytes.h"
+#include "fs/util/suggest.h"
 #include "fs/util/typed.h"
 
 /* The default block is half a megabyte, which a disk reads at full speed
@@ -106,6 +107,18 @@ static bool complain_of_hash(const struct text *v,
 	return true;
 }
 
+static bool complain_of_subset(const struct text *v,
+			       const struct spec_facts *facts, char *why)
+{
+	if (!complain_of_hash(v, facts, why))
+		snprintf(
+			why, SPEC_WHY_SIZE,
+			"spec: subset=%.*s: expected FIRST-END within the dataset's %llu samples, or a name that was given with its file, NAME:FILE",
+			(int)min_u64(v->size, 40), v->at,
+			(unsigned long long)facts->samples);
+	return true;
+}
+
 static bool parse_range(const struct text *v, uint64_t min, uint64_t max,
 			uint64_t *out)
 {
@@ -148,10 +161,7 @@ static const struct key keys[] = {
 	  .expected =
 		  "a number of samples from 1 to 2^40, or a size, such as 64MiB" },
 	{ "draws", NUMBER(1, SAMPLES_MAX), AT(draws) },
-	{ "subset", .parse = parse_subset,
-	  .expected =
-		  "FIRST-END within the dataset's samples, or a name that was given with its file",
-	  .complain = complain_of_hash },
+	{ "subset", .parse = parse_subset, .complain = complain_of_subset },
 };
 
 static const char *key_name_at(size_t i)
@@ -168,23 +178,62 @@ static bool parse_value(const struct key *key, const struct text *v,
 			   (uint64_t *)((char *)spec + key->offset));
 }
 
+static const struct typed names = { TYPED_WORD, .word_at = key_name_at };
+
+/* Of other loaders. */
+static const struct other_word other_keys[] = {
+	{ "batch_size", "batch" },
+	{ "bs", "batch" },
+	{ "shuffle", "order=random" },
+	{ "num_samples", "draws" },
+	{ "samples", "subset" },
+	{ "split", "subset" },
+	{ "block_size", "block" },
+	{ "window_size", "window" },
+	{ NULL, NULL },
+};
+
+static int unknown_key(const struct text *name, char *why)
+{
+	struct suggestion s = { name->at, name->size, NULL, 0 };
+	char expected[TYPED_EXPECTED_SIZE], meant[SUGGEST_TEXT_SIZE];
+
+	for (size_t i = 0; name->size && i < ARRAY_LEN(keys); i++)
+		suggest_try(&s, keys[i].name);
+	if (name->size)
+		suggest_other(&s, other_keys);
+	snprintf(why, SPEC_WHY_SIZE, "spec: unknown key '%.*s': expected %s%s",
+		 (int)min_u64(name->size, 40), name->at,
+		 typed_expected(&names, expected),
+		 suggest_text(&s, meant, sizeof(meant)));
+	return -EINVAL;
+}
+
+static int refuse_value(const struct key *key, const struct text *value,
+			char *why)
+{
+	char expected[TYPED_EXPECTED_SIZE];
+
+	snprintf(why, SPEC_WHY_SIZE, "spec: %s=%.*s: expected %s%s", key->name,
+		 (int)min_u64(value->size, 40), value->at,
+		 key->expected ? key->expected
+			       : typed_expected(&key->type, expected),
+		 memchr(value->at, ';', value->size) ||
+				 memchr(value->at, ' ', value->size)
+			 ? "; a `,' separates keys"
+			 : "");
+	return -EINVAL;
+}
+
 static int parse_key(const struct text *name, const struct text *value,
 		     const struct spec_facts *facts, struct spec *spec,
 		     unsigned *seen, char *why)
 {
-	static const struct typed names = { TYPED_WORD,
-					    .word_at = key_name_at };
-	char expected[TYPED_EXPECTED_SIZE];
 	const struct key *key;
 	uint64_t i;
 
-	if (!typed_parse(&names, name->at, name->size, &i)) {
-		snprintf(why, SPEC_WHY_SIZE,
-			 "spec: unknown key '%.*s': expected %s",
-			 (int)min_u64(name->size, 40), name->at,
-			 typed_expected(&names, expected));
-		return -EINVAL;
-	}
+	if (!typed_parse(&names, name->at, name->size, &i))
+		return unknown_key(name, why);
 	key = &keys[i];
 	if (*seen & 1u << i) {
 		snprintf(why, SPEC_WHY_SIZE, "spec: %s is given twice",
@@ -196,11 +245,7 @@ static int parse_key(const struct text *name, const struct text *value,
 		return 0;
 	if (key->complain && key->complain(value, facts, why))
 		return -EINVAL;
-	snprintf(why, SPEC_WHY_SIZE, "spec: %s=%.*s: expected %s", key->name,
-		 (int)min_u64(value->size, 40), value->at,
-		 key->expected ? key->expected
-			       : typed_expected(&key->type, expected));
-	return -EINVAL;
+	return refuse_value(key, value, why);
 }
 
 static int parse_pairs(const char *text, const struct spec_facts *facts,

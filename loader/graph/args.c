@@ -6,11 +6,14 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
+#include "fs/util/suggest.h"
 #include "fs/util/typed.h"
 #include "loader/graph/diagnostic.h"
 #include "loader/graph/parse.h"
 #include "loader/graph/schedule.h"
 #include "loader/graph/token.h"
+
+enum { PARAMS_TEXT_SIZE = 240 };
 
 /* Of a word or a size; other numbers are reals. */
 static struct typed type_of(const struct param *param)
@@ -37,6 +40,7 @@ struct place {
 	const struct param *param;
 	const char *value;
 	size_t at;
+	const char *before; /* without names: the argument before it, or NULL */
 };
 
 static int wrong_value(const struct place *p)
@@ -57,13 +61,27 @@ static size_t part_at(const struct place *p, const char *part)
 	return p->at + (quoted ? 1 + (size_t)(part - p->value) : 0);
 }
 
+/* Writes '; a list is quoted: "8,8"' if a number follows one that may be a
+   list. */
+static const char *list_hint(const struct place *p, char *out, size_t size)
+{
+	*out = '\0';
+	if (p->before && p->param > p->op->params &&
+	    p->param[-1].max_count > 1 && strchr("0123456789.", *p->value))
+		snprintf(out, size, "; a list is quoted: \"%.20s,%.20s\"",
+			 p->before, p->value);
+	return out;
+}
+
 /* A plain value is quoted whole, of a schedule the numbers of the epoch. */
 static int wrong_number(const struct place *p, const struct schedule *s)
 {
 	const struct param *param = p->param;
 	const char *value = s->is_scheduled ? s->numbers : p->value;
-	char count[48] = "";
+	char count[48] = "", hint[80], words[80] = "";
 
+	if (param->words)
+		snprintf(words, sizeof(words), "or %.70s, ", param->words);
 	if (param->max_count > 1 && param->min_count == param->max_count)
 		snprintf(count, sizeof(count), "%u of them, as \"0.5,0.5\", ",
 			 param->max_count);
@@ -72,10 +90,11 @@ static int wrong_number(const struct place *p, const struct schedule *s)
 			 param->min_count, param->max_count);
 	return complain(
 		p->diagnostic, s->is_scheduled ? part_at(p, s->numbers) : p->at,
-		"%s of %s takes %s from %.9g to %.9g, %snot `%.*s'",
+		"%s of %s takes %s from %.9g to %.9g, %s%snot `%.*s'%s",
 		param->name, p->op->name,
 		param->kind == PARAM_INTEGERS ? "whole numbers" : "numbers",
-		param->min, param->max, count, (int)(s->end - value), value);
+		param->min, param->max, count, words, (int)(s->end - value),
+		value, list_hint(p, hint, sizeof(hint)));
 }
 
 static bool number_ok(const struct param *param, double v)
@@ -162,11 +181,24 @@ static int bind_value(const struct place *p, struct arg *out)
 	return bind_schedule(p, out);
 }
 
+/* Writes "; it has A, B", or "; it has none". */
+static const char *list_params(const struct op *op, char *out, size_t size)
+{
+	size_t n = (size_t)snprintf(out, size, "; it has");
+
+	for (size_t i = 0; op->params && op->params[i].name && n < size; i++)
+		n += (size_t)snprintf(out + n, size - n, "%s %s", i ? "," : "",
+				      op->params[i].name);
+	if (!op->params || !op->params[0].name)
+		snprintf(out + n, size - n, " none");
+	return out;
+}
+
 static int unknown_param(const struct op *op, const struct parse_arg *arg,
 			 const struct diagnostic *c)
 {
 	struct suggestion s = { .word = arg->name };
-	char text[80];
+	char text[PARAMS_TEXT_SIZE];
 
 	if (*arg->name >= '0' && *arg->name <= '9')
 		return complain(c, arg->name_at,
@@ -175,7 +207,9 @@ static int unknown_param(const struct op *op, const struct parse_arg *arg,
 	for (size_t i = 0; op->params && op->params[i].name; i++)
 		suggest_try(&s, op->params[i].name);
 	return complain(c, arg->name_at, "%s has no parameter `%s'%s", op->name,
-			arg->name, suggest_text(&s, text, sizeof(text)));
+			arg->name,
+			s.best ? suggest_text(&s, text, sizeof(text))
+			       : list_params(op, text, sizeof(text)));
 }
 
 /* The index of the parameter that an argument is for, or -EINVAL. */
@@ -226,10 +260,29 @@ static int bind_given(const struct op *op, const struct parse *parse,
 					"%s of %s is given twice",
 					op->params[param].name, op->name);
 		place.param = &op->params[param];
+		if (i && !arg->name)
+			place.before = arg[-1].value;
 		r = bind_value(&place, &out->arg[param]);
 		out->arg[param].given = true;
 	}
 	return r;
+}
+
+static int missing_argument(const struct op *op, const struct param *p,
+			    const struct parse_stage *stage,
+			    const struct diagnostic *c)
+{
+	const char *article = strchr("aeiou", *p->name) ? "an " : "a ";
+	const struct typed type = type_of(p);
+	char expected[TYPED_EXPECTED_SIZE];
+
+	if (p->kind == PARAM_WORD)
+		return complain(c, stage->at, "%s needs an argument: %s",
+				op->name, typed_expected(&type, expected));
+	if (p->name[strlen(p->name) - 1] == 's')
+		article = "";
+	return complain(c, stage->at, "%s needs %s%s", op->name, article,
+			p->name);
 }
 
 int args_bind(const struct op *op, const struct parse *parse,
@@ -247,8 +300,7 @@ int args_bind(const struct op *op, const struct parse *parse,
 		if (out->arg[i].given)
 			continue;
 		if (!p->initial)
-			return complain(c, stage->at, "%s needs a %s", op->name,
-					p->name);
+			return missing_argument(op, p, stage, c);
 		out->arg[i].word = -1;
 		if (*p->initial)
 			r = bind_value(&(struct place){ .diagnostic = c,

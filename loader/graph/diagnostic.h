@@ -20,17 +20,4 @@ struct diagnostic {
 int complain(const struct diagnostic *c, size_t at, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* "Did you mean": the candidate nearest to a word that nobody knows. */
-struct suggestion {
-	const char *word;
-	const char *best; /* NULL while nothing is near */
-	unsigned distance;
-};
-
-/* Offer every candidate in turn; the first of the nearest stays. */
-void suggest_try(struct suggestion *s, const char *candidate);
-
-/* "; did you mean `BEST'?" into `out`, or "" if nothing is near. */
-const char *suggest_text(const struct suggestion *s, char *out, unsigned size);
-
 #endif

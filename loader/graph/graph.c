@@ -8,6 +8,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
+#include "fs/util/suggest.h"
 #include "loader/graph/args.h"
 #include "loader/graph/diagnostic.h"
 #include "loader/graph/parse.h"
@@ -43,7 +44,7 @@ static int unknown_field(const struct builder *b,
 			 const struct parse_stage *stage)
 {
 	struct suggestion s = { .word = stage->word };
-	char text[80];
+	char text[SUGGEST_TEXT_SIZE];
 
 	for (size_t i = 0; i < b->num_fields; i++)
 		suggest_try(&s, b->fields[i].stem);
@@ -72,7 +73,7 @@ static const char *advise(const struct builder *b, const struct suggestion *s,
 	if (clause)
 		snprintf(out, size, "; %s", clause);
 	else if (s->best)
-		suggest_text(s, out, (unsigned)size);
+		suggest_text(s, out, size);
 	else {
 		for (size_t i = 0; fields && i < b->num_fields; i++)
 			list_name(out, size, !i, "the fields are",
@@ -91,6 +92,17 @@ static int unknown_op(const struct builder *b, const struct parse_stage *stage,
 	struct suggestion s = { .word = stage->word };
 	char text[ADVICE_SIZE];
 
+	if (!first && find_field(b, stage->word) != NOT_FOUND)
+		return complain(
+			b->diagnostic, stage->at,
+			"no operation is called `%s', which is a field; "
+			"a `;' begins another output",
+			stage->word);
+	if (strchr(stage->word, '.'))
+		return complain(b->diagnostic, stage->at,
+				"no operation is called `%s'; a function of a "
+				"file of C is \"FILE.c\".FUNCTION",
+				stage->word);
 	for (size_t i = 0; op_row(i); i++)
 		suggest_try(&s, op_row(i)->name);
 	for (size_t i = 0; first && i < b->num_fields; i++)

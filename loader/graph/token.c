@@ -113,6 +113,9 @@ static int unknown_mark(const struct lexer *l, char c)
 	if (c < ' ' || c > '~')
 		return complain(l->diagnostic, l->at,
 				"this byte can only stand between quotes");
+	if (c == '[')
+		return complain(l->diagnostic, l->at,
+				"lists are quoted: \"0.08,1\"");
 	return complain(l->diagnostic, l->at, "`%c' is not part of the grammar",
 			c);
 }

@@ -5,13 +5,14 @@ looks like is an error, or one warning that names the cure."""
 import os
 import pickle
 import re
+import subprocess
 import sys
 import warnings
 
 import numpy as np
 import pytest
 
-from dumped import beton
+from dumped import BUILD, beton
 from package import betonfs
 
 N = 60
@@ -601,3 +602,98 @@ def test_a_program_says_the_same(path):
                        ("image | xyzzyx", "the operations are")):
         r = beton("bench", path, "--pipeline", text, code=1)
         assert must in r.stderr and not re.search(r"/proc/", r.stderr)
+
+
+PROGRAMS = [
+    ("beton inof", "beton --help `info'"), ("beton check", "`beton info'"),
+    ("beton mount", "`betonfs'"), ("beton help", "`beton --help'"),
+    ("beton --foo", "--foo beton --help"),
+    ("beton bench --batch-size 20 FILE", "--batch-size `--spec=batch=N'"),
+    ("beton bench --worker 2 FILE", "--worker `--workers'"),
+    ("beton bench --workers x FILE", "--workers=x whole number 1 4096"),
+    ("beton bench --spec order=shuffle FILE", "order=shuffle random"),
+    ("beton bench --spec shuffle=1 FILE", "'shuffle' `order=random'"),
+    ("beton bench --spec batch=100 FILE", "60 samples --spec=batch=60"),
+    ("beton doctor --spec batch=100 FILE", "60 samples --spec=batch=60"),
+    ("beton bench --spec subset=0-99 FILE", "subset=0-99 60 samples"),
+    ("beton bench --source real FILE", "`real' constant memory fake"),
+    ("beton bench FILE FILE", "usage: beton bench"),
+    ("beton bench NOFILE", "NOFILE No such file"),
+    ("beton bench TEXT", "TEXT not a .beton file"),
+    ("beton bench DIR", "DIR directory .beton mount"),
+    ("beton doctor DIR", "DIR directory .beton mount"),
+    ("beton info DIR", "DIR directory mount"),
+    ("beton show FIFO", "FIFO not a regular file"),
+    ("beton show TEXT", "TEXT not a batch file"),
+    ("beton dump -o x FILE", "-o `--out'"), ("beton dump FILE", "--out DIR"),
+    ("beton top DIR", "DIR no mount of betonfs"),
+    ("mkfs.beton", "SOURCE DATASET --help"),
+    ("mkfs.beton DIR", "DATASET missing"),
+    ("mkfs.beton DIR new.beton", "DIR no .jpg .png"),
+    ("mkfs.beton NODIR new.beton", "NODIR No such file"),
+    ("mkfs.beton FILE new.beton", "FILE dataset SOURCE"),
+    ("mkfs.beton --write_mode=raw DIR new.beton", "--write_mode `--mode'"),
+    ("mkfs.beton --num_workers=3 DIR new.beton", "`--jobs'"),
+    ("mkfs.beton --max_resolution=3 DIR new.beton", "`--max-resolution'"),
+    ("mkfs.beton --mode=png DIR new.beton", "--mode=png jpg|raw"),
+    ("mkfs.beton --quality=101 DIR new.beton", "--quality=101 1 100"),
+    ("mkfs.beton --page-size=3M DIR new.beton", "3145728 power of two"),
+    ("mkfs.beton --jobs=0 DIR new.beton", "--jobs=0 1 to 1024"),
+    ("betonfs", "usage: betonfs dataset mountpoint"),
+    ("betonfs FILE", "usage: betonfs dataset mountpoint"),
+    ("betonfs -o batch_size=20 FILE DIR", "batch_size=20 `batch'"),
+    ("betonfs -o workers=2 FILE DIR", "workers=2 `threads'"),
+    ("betonfs -o prefetch=2 FILE DIR", "prefetch=2 `ahead'"),
+    ("betonfs -o nonempty FILE DIR", "nonempty unknown option --help"),
+    ("betonfs -o batch FILE DIR", "batch batch=N"),
+    ("betonfs -o batch=0 FILE DIR", "batch=0 1 to 1048576"),
+    ("betonfs -o order=shuffle FILE DIR", "order=shuffle random"),
+    ("betonfs -o drop_last=yes FILE DIR", "drop_last=yes 0 or 1"),
+    ("betonfs -o seed=x FILE DIR", "seed=x 2^64"),
+    ("betonfs -o subset=0-99 FILE DIR", "subset=0-99 60 samples"),
+    ("betonfs -o subset=a:NOFILE FILE DIR", "NOFILE No such file"),
+    ("betonfs -o subset=a:TEXT FILE DIR", "TEXT:1 sample's number"),
+    ("betonfs -o cache=ram FILE DIR", "cache=ram auto os process"),
+    ("betonfs -o cache_size=64 FILE DIR", "cache_size=64 16MiB 512MiB"),
+    ("betonfs -o cold_size=x FILE DIR", "cold_size=x 512MiB"),
+    ("betonfs -o ahead=99 FILE DIR", "ahead=99 0 to 8"),
+    ("betonfs -o threads=0 FILE DIR", "threads=0 1 to 1024"),
+    ("betonfs -o window=x FILE DIR", "window=x 64MiB"),
+    ("betonfs -o block=0 FILE DIR", "block=0 from 1"),
+    ("betonfs -o uid=root FILE DIR", "uid=root whole number"),
+    ("betonfs -o gid=-1 FILE DIR", "gid=-1 whole number"),
+    ("betonfs -o umask=888 FILE DIR", "umask=888 octal 0777"),
+    ("betonfs -o xattr=1 FILE DIR", "xattr=1 without a value"),
+    ("betonfs -o names=1 FILE DIR", "names=1 without a value"),
+    ("betonfs -o log=NODIR/x FILE DIR", "log= No such file"),
+    ("betonfs -o settings=NOFILE FILE DIR", "NOFILE No such file"),
+    ("betonfs -o settings=TEXT FILE DIR", "TEXT:1 key=value"),
+    ("betonfs -x FILE DIR", "'x' betonfs --help"),
+    ("betonfs --verbose FILE DIR", "--verbose betonfs --help"),
+    ("betonfs NOFILE DIR", "NOFILE No such file"),
+    ("betonfs s3://b/x.beton DIR", "s3://b/x.beton no file of this machine"),
+    ("betonfs DIR FILE", "DIR directory .beton mkfs.beton"),
+    ("betonfs FILE TEXT", "mountpoint TEXT Not a directory"),
+    ("betonfs TEXT DIR", "TEXT not a .beton file"),
+    ("betonfs FIFO DIR", "FIFO not a regular file"),
+]
+
+
+@pytest.mark.parametrize("line, must", PROGRAMS, ids=[p[0] for p in PROGRAMS])
+def test_a_mistake_on_a_command_line(path, tmp_path, line, must):
+    (tmp_path / "DIR").mkdir()
+    (tmp_path / "TEXT").write_text("hello\n")
+    os.mkfifo(tmp_path / "FIFO")
+    words = [re.sub("^FILE$", str(path), word) for word in line.split()]
+    try:
+        r = subprocess.run([os.path.join(BUILD, words[0]), *words[1:]],
+                           cwd=tmp_path, capture_output=True, text=True,
+                           timeout=60)
+    finally:
+        subprocess.run(["fusermount3", "-uq", tmp_path / "DIR"])
+    assert r.returncode not in (0, 124) and r.returncode < 128
+    for word in re.sub(r"\bFILE\b", str(path), must).split():
+        assert word in r.stderr, (word, r.stderr)
+    assert len(r.stderr) < 2000
+    for word in NEVER:
+        assert word not in r.stderr, (word, r.stderr)

@@ -270,6 +270,15 @@ static const struct mistake mistakes[] = {
 	{ "center_crop(\"1,\")", "column 13: size of" },
 	{ "center_crop(8, 2)",
 	  "column 16: ratio of center_crop takes numbers" },
+	{ "center_crop(8, 8)",
+	  "column 16: ratio of center_crop takes numbers from "
+	  "9.53674316e-07 to 1, not `8'; a list is quoted: \"8,8\"" },
+	{ "flip(prob=1)", "column 6: flip has no parameter `prob'; it has p, "
+			  "group" },
+	{ "chw(x=1)", "column 5: chw has no parameter `x'; it has none" },
+	{ "mixup", "column 1: mixup needs an alpha" },
+	{ "one_hot", "column 1: one_hot needs classes" },
+	{ "cache", "column 1: cache needs an argument: decoded" },
 	{ "center_crop(8, ratoi=1)", "column 16: center_crop has no parameter "
 				     "`ratoi'; did you mean `ratio'?" },
 	{ "center_crop(8, size=8)", "column 21: size of center_crop is given "

@@ -157,7 +157,9 @@ static void errors_name_option_value_and_limits(void)
 		{ "--text", "--text: expected T" },
 		{ "--flag=1", "--flag=1: expected no value" },
 		{ "--flags=1",
-		  "unknown option --flags: --help lists the options" },
+		  "unknown option --flags: --help lists the options; did you "
+		  "mean `--flag'?" },
+		{ "--jobs", "unknown option --jobs: --help lists the options" },
 		{ "-x1", "unknown option -x1: --help lists the options" },
 	};
 	struct options o;

@@ -191,7 +191,13 @@ static const struct mistake mistakes[] = {
 	{ "image | centre_crop(3)",
 	  "column 9: no operation is called "
 	  "`centre_crop'; did you mean `center_crop'" },
-	{ "image | label", "column 9: no operation is called `label'" },
+	{ "image | label", "column 9: no operation is called `label', which is "
+			   "a field; a `;' begins another output" },
+	{ "image | op.f", "column 9: no operation is called `op.f'; a function "
+			  "of a file of C is \"FILE.c\".FUNCTION" },
+	{ "image | resize([8,8])", "column 16: lists are quoted: \"0.08,1\"" },
+	{ "IMAGE", "column 1: no field or operation is called `IMAGE'; did you "
+		   "mean `image'?" },
 	{ "\"imag\" | float",
 	  "column 1: the dataset has no field \"imag\"; did "
 	  "you mean `image'?" },

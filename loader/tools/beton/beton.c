@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
+#include "fs/util/suggest.h"
 #include "loader/tools/beton/command.h"
 #include "loader/tools/ui/output.h"
 
@@ -78,15 +79,40 @@ static int run_command(const struct command *c, char **argv, struct log *log)
 	return code;
 }
 
+static const struct other_word other_commands[] = {
+	{ "mount", "betonfs" },	       { "mkfs", "mkfs.beton" },
+	{ "make", "mkfs.beton" },      { "create", "mkfs.beton" },
+	{ "write", "mkfs.beton" },     { "convert", "mkfs.beton" },
+	{ "help", "beton --help" },    { "version", "beton --version" },
+	{ "ls", "beton info" },	       { "stat", "beton info" },
+	{ "check", "beton info" },     { "verify", "beton info" },
+	{ "cat", "beton dump" },       { "get", "beton dump" },
+	{ "extract", "beton dump" },   { "benchmark", "beton bench" },
+	{ "profile", "beton doctor" }, { NULL, NULL },
+};
+
+static int refuse_command(const char *word, struct log *log)
+{
+	struct suggestion s = { .word = word };
+	char meant[SUGGEST_TEXT_SIZE];
+	bool is_option = word[0] == '-';
+
+	for (size_t i = 0; !is_option && i < ARRAY_LEN(commands); i++)
+		suggest_try(&s, commands[i]->name);
+	suggest_other(&s, other_commands);
+	log_error(log, "unknown %s '%s'; see beton --help%s",
+		  is_option ? "option" : "command", word,
+		  suggest_text(&s, meant, sizeof(meant)));
+	return BETON_EXIT_USAGE;
+}
+
 static int dispatch_command(char **argv, struct log *log)
 {
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
 		if (!strcmp(argv[1], commands[i]->name))
 			return run_command(commands[i], argv + 1, log);
 	}
-	log_error(log, "unknown %s '%s'; see beton --help",
-		  argv[1][0] == '-' ? "option" : "command", argv[1]);
-	return BETON_EXIT_USAGE;
+	return refuse_command(argv[1], log);
 }
 
 static int list_commands(void)

@@ -188,7 +188,9 @@ static int show(const struct invocation *call)
 		r = batch_view_init(&view, bytes, size, why);
 	if (r) {
 		log_error(call->log, "%s: %s", path,
-			  why[0] ? why : strerror(-r));
+			  why[0]		  ? why
+			  : r == -BETON_ENOTBETON ? "not a regular file"
+						  : strerror(-r));
 		return EXIT_FAILURE;
 	}
 	if (!o->json) {

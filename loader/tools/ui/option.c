@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "fs/util/suggest.h"
 #include "fs/util/typed.h"
 
 /* The column where --help's explanations begin. */
@@ -94,10 +95,66 @@ static int set_option(struct parser *p, const struct option_row *row,
 	return 0;
 }
 
+/* Options of other programs, and of FFCV's writer. */
+static const struct other_word other_options[] = {
+	{ "--batch-size", "--spec=batch=N" },
+	{ "--batch", "--spec=batch=N" },
+	{ "--order", "--spec=order=NAME" },
+	{ "--shuffle", "--spec=order=random" },
+	{ "--subset", "--spec=subset=A-B" },
+	{ "--output", "--out" },
+	{ "-o", "--out" },
+	{ "--write-mode", "--mode" },
+	{ "--num-workers", "--workers" },
+	{ "--num-workers", "--jobs" },
+	{ "--workers", "--jobs" },
+	{ "--threads", "--jobs" },
+	{ "--size", "--max-resolution" },
+	{ "--resize", "--max-resolution" },
+	{ "--max-size", "--max-resolution" },
+	{ "--jpeg-quality", "--quality" },
+	{ "--subset", "--limit" },
+	{ NULL, NULL },
+};
+
+/* Whether there is an option, as "--NAME" or "--NAME=VALUE". */
+static bool has_option(const struct parser *p, const char *option)
+{
+	const char *name = option + 2;
+	size_t n = strcspn(name, "=");
+
+	for (size_t i = 0; i < p->num_rows; i++) {
+		if (!strncmp(p->rows[i].name, name, n) && !p->rows[i].name[n])
+			return true;
+	}
+	return false;
+}
+
+static void suggest_option(const struct parser *p, struct suggestion *s)
+{
+	for (const struct other_word *o = other_options; o->theirs; o++) {
+		const struct other_word row[] = { *o, { NULL, NULL } };
+
+		if (!s->best && has_option(p, o->ours))
+			suggest_other(s, row);
+	}
+}
+
 static int refuse_option(struct parser *p, const char *argument, size_t size)
 {
-	log_error(p->log, "unknown option %.*s: --help lists the options",
-		  (int)size, argument);
+	struct suggestion s = { argument, size, NULL, 0 };
+	struct suggestion own = { argument + 2, size - 2, NULL, 0 };
+	char meant[SUGGEST_TEXT_SIZE], name[SUGGEST_TEXT_SIZE];
+
+	suggest_option(p, &s);
+	for (size_t i = 0; size > 3 && i < p->num_rows; i++)
+		suggest_try(&own, p->rows[i].name);
+	if (!s.best && own.best) {
+		snprintf(name, sizeof(name), "--%s", own.best);
+		s.best = name;
+	}
+	log_error(p->log, "unknown option %.*s: --help lists the options%s",
+		  (int)size, argument, suggest_text(&s, meant, sizeof(meant)));
 	return -EINVAL;
 }
 
