@@ -5,7 +5,7 @@
 
 #include "fs/order/spec_text.h"
 #include "fs/util/bytes.h"
-#include "fs/util/crc.h"
+#include "fs/engine/crc.h"
 
 static uint64_t aligned(uint64_t v)
 {

@@ -6,7 +6,7 @@
 
 #include "fs/dataset/field.h"
 #include "fs/util/bytes.h"
-#include "fs/util/crc.h"
+#include "fs/engine/crc.h"
 
 enum { ERRNO_MAX = 4095 }; /* the kernel's */
 

@@ -14,7 +14,7 @@
 #include "fs/engine/batch_place.h"
 #include "fs/order/order.h"
 #include "fs/util/bytes.h"
-#include "fs/util/crc.h"
+#include "fs/engine/crc.h"
 #include "fs/util/name.h"
 #include "fs/util/rng.h"
 #include "loader/feed/fake_text.h"

@@ -6,7 +6,7 @@
  * accepted becomes a batch of tensors.
  */
 #include "fs/util/bytes.h"
-#include "fs/util/crc.h"
+#include "fs/engine/crc.h"
 #include "loader/feed/description.h"
 #include "loader/run/step.h"
 #include "tests/fuzz/fuzz.h"

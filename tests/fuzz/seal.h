@@ -6,7 +6,7 @@
 
 #include "beton/batch.h"
 #include "fs/util/bytes.h"
-#include "fs/util/crc.h"
+#include "fs/engine/crc.h"
 
 static inline void seal_batch(uint8_t *bytes, size_t size)
 {

@@ -51,7 +51,7 @@ FACE = {
     "fs/order": "draws order spec spec_text subset",
     "fs/dataset": "class_names dataset field format group joined rewrite source value_file vfile writer",
     "fs/cache": "arena cache choice",
-    "fs/engine": "batch_place engine handover_message pool settings",
+    "fs/engine": "batch_place crc engine handover_message pool settings",
     "fs/namespace": "ns",
     "fs/handover": "handover peer",
     "fs/mount": "",

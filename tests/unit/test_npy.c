@@ -5,7 +5,7 @@
 
 #include "beton/batch.h"
 #include "fs/util/bytes.h"
-#include "fs/util/crc.h"
+#include "fs/engine/crc.h"
 #include "fs/util/npy.h"
 #include "tests/unit/t.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CRC-32C (Castagnoli): polynomial 0x1edc6f41, reflected, as in iSCSI. */
-#ifndef FS_UTIL_CRC_H
-#define FS_UTIL_CRC_H
+#ifndef FS_ENGINE_CRC_H
+#define FS_ENGINE_CRC_H
 
 #include <stddef.h>
 #include <stdint.h>
