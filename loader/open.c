@@ -136,8 +136,8 @@ static int check_options(const struct beton_loader_options *o, char *why)
 	else if (job && !is_job_name(job))
 		snprintf(
 			why, LOADER_ERROR_SIZE,
-			"the job's name (BETON_JOB) is no ASCII of up to %d characters",
-			HANDOVER_JOB_SIZE - 1);
+			"job '%.40s' of %zu bytes: a job's name (also in BETON_JOB) has up to %d characters of ASCII",
+			job, strlen(job), HANDOVER_JOB_SIZE - 1);
 	else if (o->on_error > BETON_ON_ERROR_ZERO ||
 		 o->until > BETON_STAGE_TRANSFORM || o->workers > THREADS_MAX ||
 		 o->prefetch > THREADS_MAX || o->epoch > SPEC_EPOCH_MAX)

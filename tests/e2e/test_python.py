@@ -315,7 +315,7 @@ def test_draws_go_on_in_another_world(load):
     ({"weights": [1.0] * N, "order": "random"}, "for order="),
     ({"num_samples": 5}, "for order="),
     ({"order": "weighted"}, "list with weights"),
-    ({"weights": [1.0] * N, "num_samples": 0}, "draws=0")])
+    ({"weights": [1.0] * N, "num_samples": 0}, "num_samples=0")])
 def test_wrong_weights_are_refused(load, options, word):
     with pytest.raises(ValueError, match=word):
         load(**options)

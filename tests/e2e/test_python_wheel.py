@@ -32,7 +32,8 @@ for _module in "pip", "setuptools", "wheel", "venv", "ensurepip":
 # Of the stable ABI of 3.11, what the extension uses. A name that is not here is
 # looked up in "C API Stability" of Python's documentation before it is added.
 STABLE = """
-PyBool_FromLong PyBuffer_Release PyBytes_AsString PyBytes_AsStringAndSize
+PyBool_FromLong PyBool_Type PyBuffer_Release PyBytes_AsString
+PyBytes_AsStringAndSize
 PyBytes_FromStringAndSize PyCapsule_GetPointer PyCapsule_IsValid PyCapsule_New
 PyDict_New PyDict_SetItemString PyErr_CheckSignals PyErr_Clear PyErr_Format
 PyErr_NoMemory PyErr_Occurred PyErr_SetObject PyErr_SetString
@@ -44,7 +45,8 @@ PyLong_FromUnsignedLong PyLong_FromUnsignedLongLong PyLong_FromVoidPtr
 PyModuleDef_Init PyModule_AddStringConstant PyModule_AddType PyModule_GetState
 PyNumber_Index PyObject_GetBuffer PyTuple_GetItem PyTuple_New PyTuple_SetItem
 PyTuple_Size PyTuple_Type PyType_FromModuleAndSpec PyType_GenericAlloc
-PyType_GetFlags PyType_GetModuleState PyType_GetSlot PyUnicode_DecodeUTF8
+PyType_GetFlags PyType_GetModuleState PyType_GetSlot PyUnicode_AsUTF8AndSize
+PyUnicode_DecodeUTF8
 PyUnicode_FSConverter PyUnicode_FromString _PyArg_ParseTupleAndKeywords_SizeT
 _PyArg_ParseTuple_SizeT _PyObject_CallMethod_SizeT _Py_BuildValue_SizeT
 _Py_Dealloc _Py_FalseStruct _Py_NoneStruct _Py_TrueStruct

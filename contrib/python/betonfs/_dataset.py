@@ -112,7 +112,7 @@ def _listed(fields: Iterable[dict[str, Any]]) -> str:
     return ", ".join(f"{f['stem']} ({f['type']})" for f in fields)
 
 
-_FILE = "a .beton file, a list of them, or a dataset on a mount"
+_FILE = "a .beton file, a list of them, or of a dataset on a mount"
 
 
 def _in_list(path: Any) -> str:

@@ -15,11 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _beton, _tensors
 from ._batch import Maker
+from ._checks import shown, truth
 from ._dataset import Dataset, Path, class_names, field_facts, path_text
 from ._epochs import Epoch, Epochs
 from ._errors import BetonError, explain, make
 from ._options import (Subset, SubsetFile, batch_size_of, device_text, place,
-                       spec_keys, spec_text, tell_ignored, why_empty,
+                       seed_of, spec_keys, spec_text, tell_ignored, why_empty,
                        worker_place)
 from ._pipeline import Pipeline, pipeline_text
 from ._pool import Pool
@@ -46,10 +47,21 @@ def _name_of(function: object) -> str:
 
 
 def _functions(transforms: object) -> tuple[Callable[[Any], Any], ...]:
+    if transforms is None:
+        return ()
+    if isinstance(transforms, Mapping):
+        raise TypeError("transforms: a dict of " + ", ".join(transforms)
+                        + "; it is a list of functions of a batch, and "
+                        "pipeline= takes a dict by output")
+    if isinstance(transforms, str) or not (
+            callable(transforms) or isinstance(transforms, Iterable)):
+        raise TypeError(f"transforms={shown(transforms)}: a list of functions "
+                        "of a batch; an operation is of pipeline=")
     given = transforms if isinstance(transforms, Iterable) else (transforms,)
     for f in given:
         if not callable(f):
-            raise TypeError(f"transforms: {f!r} is no function of a batch")
+            raise TypeError(f"transforms: {shown(f)} is no function of a "
+                            "batch; an operation is of pipeline=")
     if given is not transforms:
         raise TypeError("transforms is a list of functions: "
                         f"transforms=[{_name_of(transforms)}]")
@@ -237,7 +249,7 @@ class Loader(Epochs):
         either("order", order, "shuffle", shuffle)
         either("workers", workers or None, "num_workers", num_workers)
         if generator is not None:
-            seed, generator = generator.initial_seed() % 2**64, None
+            seed, generator = seed_of(generator), None
         arguments = dict(locals())
         del arguments["self"]
         self._arguments = arguments
@@ -249,7 +261,7 @@ class Loader(Epochs):
         self.tensors = _tensors.choose(tensors)
         convert = _tensors.converter(self.tensors)
         if shuffle is not None:
-            order = "random" if shuffle else "sequential"
+            order = "random" if truth("shuffle", shuffle) else "sequential"
         if weights is not None and order is None:
             order = "weighted"
         if order == "weighted" and weights is None and subset is None \
@@ -257,16 +269,19 @@ class Loader(Epochs):
             raise ValueError('order="weighted" takes weights=, one for each '
                              "sample; a subset with a name may be a list with "
                              "weights")
-        if order != "weighted" and (weights, num_samples) != (None, None):
-            raise ValueError("weights and num_samples are for "
-                             "order=\"weighted\"")
-        if not train:
+        if order != "weighted" and (weights is not None
+                                    or num_samples is not None):
+            raise ValueError("weights= and num_samples= are for "
+                             "order=\"weighted\", which weights= chooses "
+                             f"unless order= is given, here order={order!r}")
+        if not truth("train", train):
             given = spec_keys(spec)
             if order is None and "order" not in given:
                 order = "sequential"
             if drop_last is None and "drop_last" not in given:
                 drop_last = False
-        pads = _choice("pad", pad or ("repeat" if train else "drop"), _PADS)
+        pads = _choice("pad", ("repeat" if train else "drop")
+                       if pad is None else pad, _PADS)
         self.transforms = _functions(transforms)
         self._pool = Pool(self.transforms)
         with SubsetFile(subset, weights) as part:

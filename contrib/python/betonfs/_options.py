@@ -12,6 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._checks import is_whole, shown, truth, whole
+
 
 class Part(Protocol):
     """torch.utils.data.Subset."""
@@ -37,19 +39,54 @@ def spec_keys(spec: str | None) -> list[str]:
     return [part.partition("=")[0].strip() for part in (spec or "").split(",")]
 
 
+def _order(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name}={shown(value)}: a text, such as \"random\" or "
+                        '"sequential"')
+    if not value:
+        raise ValueError(f"{name}='': a text, such as \"random\"")
+    if "," in value or "=" in value:
+        raise ValueError(f"{name}={value!r}: one name; spec={value!r} has "
+                         "several keys")
+    return value
+
+
+# Keys of a spec, as arguments: their name, and what checks a value.
+_KEYS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
+    "order": ("order", _order),
+    "batch": ("batch_size", lambda name, v: whole(name, v, 1, 1 << 20)),
+    "seed": ("seed", lambda name, v: whole(name, v, 0, (1 << 64) - 1)),
+    "drop_last": ("drop_last", lambda name, v: int(truth(name, v))),
+    "draws": ("num_samples", lambda name, v: whole(name, v, 1, 1 << 40)),
+    "subset": ("subset", lambda name, v: v),
+}
+
+
 def spec_text(spec: str | None, **keys: Any) -> str:
     """The keys that are given, after those of `spec`, if that is given."""
     if not isinstance(spec, str | None):
         raise TypeError(f"spec={spec!r}: a text, such as "
                         '"order=quasi_random,window=64MiB"')
     parts = [spec.strip()] if spec and spec.strip() else []
+    own = spec_keys(spec)
     for key, value in keys.items():
         if value is None:
             continue
-        if isinstance(value, bool):
-            value = int(value)
-        parts.append(f"{key}={value}")
+        name, checked = _KEYS[key]
+        if key in own:
+            raise ValueError(f"{key} is in spec=, and {name}= is given too: "
+                             "give one of them")
+        parts.append(f"{key}={checked(name, value)}")
     return ",".join(parts)
+
+
+def seed_of(generator: Any) -> int:
+    """The seed of a torch.Generator."""
+    seed = getattr(generator, "initial_seed", None)
+    if not callable(seed):
+        raise TypeError(f"generator={shown(generator)}: a torch.Generator, "
+                        "whose seed is taken; seed= takes a number")
+    return int(seed()) % 2**64
 
 
 def quoted(name: str) -> str:
@@ -64,19 +101,42 @@ def word_or_string(text: str) -> str:
 
 def device_text(device: Any) -> str | None:
     """Return a device as <beton/loader.h> has it; N is that GPU."""
+    if device == "":
+        raise ValueError("device='': there are cpu, cuda, and cuda:N")
     if isinstance(device, int) and not isinstance(device, bool):
         return f"cuda:{device}"
     # torch counts processors as devices where processes are many: "cpu:0".
     return None if device is None else re.sub(r"^cpu:\d+$", "cpu", str(device))
 
 
+def _numbers(weights: Any) -> NDArray[np.float64]:
+    """Weights as an array of one dimension."""
+    if hasattr(weights, "detach"):
+        weights = weights.detach().cpu()
+    try:
+        given = np.asarray(weights)
+        if given.dtype.kind == "O":     # such as numbers beyond 64 bits
+            given = given.astype(np.float64)
+        if given.dtype.kind not in "biuf":
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ValueError(f"weights={shown(weights)}: a list of numbers, one "
+                         "for each sample") from None
+    if given.ndim != 1 or not len(given):
+        raise ValueError(f"weights={shown(weights)}: a list of numbers, not "
+                         f"{given.ndim} dimensions of shape {given.shape}")
+    return given.astype(np.float64)
+
+
 def whole_weights(weights: ArrayLike, bits: int = 62) -> NDArray[np.uint64]:
     """Whole numbers in the ratios of the weights, of together about 2^bits. Only
     powers of two are multiplied by, which is exact everywhere."""
-    given = np.asarray(weights, np.float64)
-    if given.ndim != 1 or not len(given):
-        raise ValueError("weights are a list of numbers")
-    if not (np.isfinite(given) & (given >= 0)).all() or not given.any():
+    given = _numbers(weights)
+    wrong = np.flatnonzero(~(np.isfinite(given) & (given >= 0)))
+    if wrong.size:
+        raise ValueError(f"weights[{wrong[0]}]={given[wrong[0]]:g}: weights "
+                         "are numbers from 0")
+    if not given.any():
         raise ValueError("weights are numbers from 0, and not all 0")
     bits -= (len(given) - 1).bit_length()
     _, exponent = np.frexp(given.max())
@@ -100,16 +160,36 @@ def _part_ids(part: Any) -> Any:
 
 def _id_array(ids: Any) -> NDArray[Any]:
     """The array of a list, of a tensor, or of anything that is iterated."""
+    if callable(ids):
+        raise TypeError(f"subset={shown(ids)}: a list of sample numbers; "
+                        "Dataset(path).filter(field, function) makes one")
     if _is_part(ids):
         ids = _part_ids(ids)
-    elif not hasattr(ids, "__array__"):
-        try:
-            ids = list(ids)
-        except TypeError:
-            raise TypeError(f"subset={ids!r}: a list of sample numbers, a "
-                            "range, a mask, a torch Subset, or "
-                            '"FIRST-END"') from None
+    elif not hasattr(ids, "__array__") and isinstance(ids, Iterable):
+        ids = list(ids)
+    if not hasattr(ids, "__len__") or getattr(ids, "shape", None) == ():
+        raise TypeError(f"subset={shown(ids)}: a list of sample numbers, a "
+                        "range, a mask, a torch Subset, or "
+                        '"FIRST-END"')
     return np.asarray(ids) if len(ids) else np.zeros(0, np.int64)
+
+
+def _check_ids(ids: NDArray[Any]) -> None:
+    """Raise ValueError unless these are sample numbers."""
+    if ids.dtype.kind == "O" and ids.ndim == 1 and all(map(is_whole, ids)):
+        i = next(i for i, n in enumerate(ids) if not 0 <= n < 1 << 63)
+        raise ValueError(f"subset[{i}]={ids[i]}: no dataset has this sample")
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        first = f", as {shown(ids.flat[0])}," if ids.size else ""
+        raise ValueError("a subset is a list of sample numbers, not "
+                         f"{ids.dtype}{first} of {ids.ndim} dimensions")
+    if not len(ids):
+        raise ValueError("the subset is empty: it needs one sample at "
+                         "least; without subset= there are all")
+    wrong = np.flatnonzero(ids < 0)
+    if wrong.size:
+        raise ValueError(f"subset[{wrong[0]}]={ids[wrong[0]]}: sample numbers "
+                         "are from 0")
 
 
 class SubsetFile:
@@ -130,17 +210,24 @@ class SubsetFile:
         self._weights = None if weights is None else whole_weights(weights)
         if self._weights is not None:
             if isinstance(subset, str):
-                raise ValueError("weights go with a subset of numbers; the "
-                                 "file of a named one has its own")
+                raise ValueError(f"weights with subset={subset!r}: they go "
+                                 "with a list or a range of numbers; the file "
+                                 "of a named one has its own")
             if subset is None:
                 self.samples = len(self._weights)
                 subset = range(self.samples)
         if isinstance(subset, slice):
             if subset.step not in (None, 1) or subset.stop is None:
-                raise ValueError("a slice as a subset needs an end, and no "
-                                 "step")
+                raise ValueError(f"subset={subset}: a slice as a subset needs "
+                                 "an end, and no step; range() may have one")
             subset = range(subset.start or 0, subset.stop)
+        if isinstance(subset, range) and len(subset) \
+                and min(subset[0], subset[-1]) < 0:
+            raise ValueError(f"subset={subset}: sample numbers are from 0")
         if isinstance(subset, str):
+            if "," in subset:
+                raise ValueError(f"subset={subset!r}: one range or name; other "
+                                 "keys are in spec=")
             self.key, _, file = subset.partition(":")
             self.file = subset if file else None
         elif isinstance(subset, range) and subset.step == 1 and len(subset) \
@@ -154,12 +241,7 @@ class SubsetFile:
         if ids.dtype.kind == "b" and ids.ndim == 1:
             self.samples, self.kind = len(ids), "values of the mask"
             ids = np.flatnonzero(ids)
-        if ids.ndim != 1 or ids.dtype.kind not in "iu":
-            raise ValueError("a subset is a list of sample numbers, not "
-                             f"{ids.dtype} of {ids.ndim} dimensions")
-        if not len(ids):
-            raise ValueError("the subset is empty: it needs one sample at "
-                             "least; without subset= there are all")
+        _check_ids(ids)
         self.ids = ids
         lines = map(str, ids.tolist())
         if self._weights is not None:
@@ -179,6 +261,8 @@ class SubsetFile:
             else "subset"
         text = re.sub(rf"/proc/self/fd/{self._fd}:(\d+)",
                       lambda m: f"{name}[{int(m[1]) - 1}]", text)
+        if text.endswith("subset=NAME too, a list with weights"):
+            text += "; weights= has one for each sample"
         return text.replace(f"/proc/self/fd/{self._fd}", name)
 
     def check(self, samples: int) -> None:
@@ -236,13 +320,28 @@ def why_empty(spec: str, samples: int, given: int | None, batches: int,
             "drop_last=False")
 
 
+def _of_environment(name: str, least: int) -> int:
+    text = os.environ[name].strip()
+    if not text.isascii() or not text.isdigit() or int(text) < least:
+        raise ValueError(f"{name}={os.environ[name]!r} of the environment: a "
+                         f"whole number from {least}; rank= and world= stand "
+                         "instead of it")
+    return int(text)
+
+
 def _process() -> tuple[int, int]:
     torch = sys.modules.get("torch")
     dist = getattr(torch, "distributed", None)
     if dist is not None and dist.is_available() and dist.is_initialized():
         return int(dist.get_rank()), int(dist.get_world_size())
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
-        return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        return _of_environment("RANK", 0), _of_environment("WORLD_SIZE", 1)
+    if "WORLD_SIZE" in os.environ and _of_environment("WORLD_SIZE", 1) > 1:
+        warnings.warn(
+            f"WORLD_SIZE={os.environ['WORLD_SIZE']} and no RANK in the "
+            "environment: this process takes all batches, as if it were "
+            "alone; give rank= and world=, or set RANK", UserWarning,
+            stacklevel=5)
     return 0, 1
 
 
@@ -259,9 +358,14 @@ def place(rank: int | None, world: int | None) -> tuple[int, int]:
     says if it was initialised, or as the environment says. In a worker of a
     DataLoader, this worker among those of all processes."""
     if rank is not None and world is not None:
+        if is_whole(world) and world == 0:
+            raise ValueError("world=0: the number of processes, from 1")
         return rank, world
     if rank is not None or world is not None:
-        raise ValueError("rank and world are given together or not at all")
+        given = f"rank={rank}" if world is None else f"world={world}"
+        other = "world=" if world is None else "rank="
+        raise ValueError(f"{given} without {other}: they are given together, "
+                         "or not at all")
     rank, world = _process()
     worker = worker_place()
     if worker is None:

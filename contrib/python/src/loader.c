@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -260,6 +261,30 @@ enum {
 	WORLD,
 };
 
+/* A text among the options, or None. */
+struct text {
+	const char *name; /* for messages */
+	const char *value;
+};
+
+static int text_convert(PyObject *object, void *text)
+{
+	struct text *t = text;
+	Py_ssize_t size = 0;
+	char wrong[64];
+
+	if (object == Py_None)
+		return 1;
+	if (PyUnicode_Check(object)) {
+		t->value = PyUnicode_AsUTF8AndSize(object, &size);
+		if (!t->value || strlen(t->value) == (size_t)size)
+			return t->value != NULL;
+	}
+	snprintf(wrong, sizeof(wrong), "%s=%%R: a text", t->name);
+	PyErr_Format(PyExc_TypeError, wrong, object);
+	return 0;
+}
+
 /* The path is a bytes object that the caller releases. -1: an exception. */
 static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 			 struct beton_loader_options *o)
@@ -281,18 +306,25 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 		[RANK] = { .name = "rank", .max = UINT32_MAX },
 		[WORLD] = { .name = "world", .max = UINT32_MAX },
 	};
+	struct text source = { "source", NULL }, cache = { "cache", NULL },
+		    delivery = { "delivery", NULL }, job = { "job", NULL };
 	int on_error = 0, hooked = 0, no_padding = 0;
 
 	if (!PyArg_ParseTupleAndKeywords(
-		    args, kwargs, "O&|$zzzzzzzzO&O&O&O&O&O&O&O&ipp",
+		    args, kwargs, "O&|$zzzzO&O&O&O&O&O&O&O&O&O&O&O&ipp",
 		    (char **)names, PyUnicode_FSConverter, path, &o->spec,
-		    &o->subset, &o->pipeline, &o->device, &o->source, &o->cache,
-		    &o->delivery, &o->job, number_convert, &n[CACHE_SIZE],
-		    number_convert, &n[COLD_SIZE], number_convert, &n[PINNED],
-		    number_convert, &n[EPOCH], number_convert, &n[WORKERS],
-		    number_convert, &n[PREFETCH], number_convert, &n[RANK],
-		    number_convert, &n[WORLD], &on_error, &hooked, &no_padding))
+		    &o->subset, &o->pipeline, &o->device, text_convert, &source,
+		    text_convert, &cache, text_convert, &delivery, text_convert,
+		    &job, number_convert, &n[CACHE_SIZE], number_convert,
+		    &n[COLD_SIZE], number_convert, &n[PINNED], number_convert,
+		    &n[EPOCH], number_convert, &n[WORKERS], number_convert,
+		    &n[PREFETCH], number_convert, &n[RANK], number_convert,
+		    &n[WORLD], &on_error, &hooked, &no_padding))
 		return -1;
+	o->source = source.value;
+	o->cache = cache.value;
+	o->delivery = delivery.value;
+	o->job = job.value;
 	o->cache_size = n[CACHE_SIZE].value;
 	o->cold_size = n[COLD_SIZE].value;
 	o->pinned = n[PINNED].value;

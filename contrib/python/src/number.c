@@ -10,7 +10,8 @@ int number_convert(PyObject *object, void *number)
 	unsigned long long value = 0;
 	char range[100];
 
-	if (!PyIndex_Check(object)) {
+	/* True is 1, and no number of anything. */
+	if (PyBool_Check(object) || !PyIndex_Check(object)) {
 		snprintf(range, sizeof(range),
 			 "%s=%%R: a whole number from 0 to %llu, no text or "
 			 "fraction",
