@@ -324,7 +324,7 @@ def test_paths_that_are_no_dataset(path, tmp_path):
     for wrong, kind, must in (
             ([path, path], ValueError, "train.beton twice weights"),
             ([], ValueError, "no files"),
-            ({path}, TypeError, "path={ list of files"),
+            ({path}, TypeError, "path={ list of them"),
             (folder / "trian.beton", FileNotFoundError, "trian.beton No such"),
             (folder / "val-*.beton", FileNotFoundError, "val-*.beton no file"),
             ("s3://bucket/train.beton", FileNotFoundError, "machine mount"),
