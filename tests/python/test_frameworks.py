@@ -101,6 +101,10 @@ def torchrun(exe, world):
             "--master-addr", "127.0.0.1", "--master-port", free_port()]
 
 
+def composer(exe, world, script):
+    return [exe, "-m", "composer.cli.launcher", "-n", world, script]
+
+
 def lightning(exe, world, script):
     return [exe, script, "--devices", world]
 
@@ -124,6 +128,7 @@ class Example:
 
 CASES = {
     "accelerate": Example(with_torchrun),
+    "composer": Example(composer, python="COMPOSER_PYTHON"),
     "lightning": Example(lightning, resume=("--resume", "out/last.ckpt")),
     # Its reports are slow, and count only when its controller has noticed.
     "ray": Example(ray, "ray.train", every=8, when='out/betonfs/'

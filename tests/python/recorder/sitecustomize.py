@@ -25,7 +25,7 @@ if "RECORD" in os.environ:
 
     def record(loader, batch, step):
         line = {"rank": loader.rank, "step": step, "epoch": batch.epoch,
-                "number": batch.number, "ids": batch.ids.tolist()}
+                "number": batch.number, "ids": batch.ids[batch.valid].tolist()}
         path = os.path.join(os.environ["RECORD"], f"{os.getpid()}.jsonl")
         with open(path, "a") as f:
             f.write(json.dumps(line) + "\n")
