@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loaders for validation: each sample once over all ranks, for code that knows
 nothing of `valid`; exact in the middle of an epoch, in any world size."""
+import json
+import os
 import pathlib
 import pickle
+import subprocess
 import sys
 
 import numpy as np
@@ -10,7 +13,7 @@ import pytest
 
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "e2e"))
 
-from package import betonfs, opener  # noqa: E402
+from package import PACKAGE, betonfs, opener  # noqa: E402
 
 N, B = 60, 20
 WORLDS = [1, 2, 3, 8]
@@ -173,3 +176,28 @@ def test_replayed_batches_have_no_padding(load, source):
         for _ in range(3):
             numbers = [b.number for x in ranks for b in x]
             assert sorted(numbers) == list(range(N // B))
+
+
+def test_accuracy_is_that_of_one_process(tmp_path):
+    """A trained network and real processes of torch.distributed."""
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    colors = 100 + 30 * np.eye(3)
+    betonfs.write(tmp_path / "v.beton", [
+        {"image": rng.normal(colors[i % 3], 60, (8, 8, 3)).clip(0, 255)
+         .astype(np.uint8), "label": i % 3} for i in range(N)], mode="raw")
+    r = subprocess.run(
+        [sys.executable, pathlib.Path(__file__).parent / "scripts/validation.py",
+         tmp_path / "v.beton", str(B), *map(str, WORLDS)], timeout=300,
+        capture_output=True, text=True, env={
+            **os.environ, "PYTHONPATH": str(PACKAGE),
+            "CUDA_VISIBLE_DEVICES": "", "GLOO_SOCKET_IFNAME": "lo"})
+    assert r.returncode == 0, r.stdout + r.stderr
+    told = [json.loads(line) for line in r.stdout.splitlines()]
+    assert [len(ranks) for ranks in told] == WORLDS
+    assert [sum(t.pop("batches") for t in ranks) for ranks in told] == \
+        [N // B] * len(WORLDS)
+    (single,), *_ = told
+    # Neither chance nor perfect: a sample more or less would be seen.
+    assert 0.4 < single["example"] < 1
+    assert all(t == single for ranks in told for t in ranks), told
