@@ -12,6 +12,10 @@
 	"there is none like it; Python's Loader(transforms=[f]) calls f on "   \
 	"each batch"
 
+#define BFLOAT16                                                               \
+	"`half' is float16; of `float', Python's batch.to(torch.bfloat16) "    \
+	"makes bfloat16"
+
 struct synonym {
 	const char *theirs; /* in small letters, without `_' */
 	const char *clause;
@@ -45,8 +49,8 @@ static const struct synonym synonyms[] = {
 	{ "normalizeimage", HERE("normalize") },
 	{ "todevice", HERE("cuda") },
 	{ "gpu", HERE("cuda") },
-	{ "bfloat16", "`half' is float16, and `float' is float32" },
-	{ "bf16", "`half' is float16, and `float' is float32" },
+	{ "bfloat16", BFLOAT16 },
+	{ "bf16", BFLOAT16 },
 	{ "float16", HERE("half") },
 	{ "fp16", HERE("half") },
 	{ "float32", HERE("float") },

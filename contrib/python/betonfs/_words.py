@@ -17,6 +17,10 @@ _RANKS = ("each rank of torch.distributed, or of RANK and WORLD_SIZE, takes its 
           "share without an argument; rank= and world= choose another")
 _FFCV = ("betonfs.ffcv.Loader takes FFCV's arguments; here pipeline= has a "
          "text, or a dict of a text for each output")
+_LAST = ("without chw in the pipeline, images are (height, width, channels), "
+         "and batch.image.permute(0, 3, 1, 2) is channels_last without a copy")
+_DTYPE = ("float, half, double, uint8, int32 and int64 are operations of the "
+          "pipeline; batch.to(torch.bfloat16) converts floating-point tensors")
 _SPEC = 'a key of spec=, as in spec="order=quasi_random,window=64MiB"'
 
 # Arguments of torch's DataLoader, of FFCV's Loader and of others.
@@ -26,8 +30,15 @@ _HINTS = {
     "replacement": _SAMPLER,
     "collate_fn": "the loader collates; transforms=[f] calls f on each batch",
     "pin_memory": 'device="cuda" returns batches on the GPU, copied there from '
-                  "pinned memory",
+                  "pinned memory; batch.pin_memory() copies a batch into such "
+                  "memory",
     "pin_memory_device": 'device="cuda:0" returns batches on that GPU',
+    "non_blocking": 'device="cuda" returns batches on the GPU, and nothing '
+                    "waits for the copy",
+    "channels_last": _LAST,
+    "memory_format": _LAST,
+    "dtype": _DTYPE,
+    "bfloat16": _DTYPE,
     "persistent_workers": "the threads stay until the loader is closed; leave "
                           "it out",
     "worker_init_fn": "workers= are threads without Python; transforms=[f] "
