@@ -298,3 +298,33 @@ def test_a_device_of_torch_may_have_a_number(load, device):
         assert next(iter(load(device=word))).rows == 8
     with pytest.raises(ValueError, match="unknown device 'cpu:x'"):
         load(device="cpu:x")
+
+
+def test_channels_last_needs_no_copy():
+    """As the error says that names it."""
+    torch = pytest.importorskip("torch")
+    with opener("/nowhere", batch_size=8, source=DATA, workers=1,
+                pipeline="image | float") as load:
+        image = next(iter(load())).image
+        first = next(iter(load(pipeline="image | float | chw"))).image
+    last = image.permute(0, 3, 1, 2)
+    assert last.data_ptr() == image.data_ptr()
+    assert last.is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(last, first)
+
+
+def test_synthetic_data_has_no_dataset(load):
+    """Lightning asks for it: hasattr() raises nothing."""
+    assert not hasattr(load(), "dataset")
+
+
+def test_batches_are_skipped_by_a_state(tmp_path):
+    betonfs.write(tmp_path / "d", [{"label": i} for i in range(16)])
+    with opener(tmp_path / "d", batch_size=4) as load:
+        loader = load()
+        assert loader.batch_size == 4 and len(loader.dataset) == 16
+        assert not hasattr(loader, "sampler")
+        skip = pytest.importorskip("accelerate").skip_first_batches
+        with pytest.raises(AttributeError, match=r"load_state_dict\(state\).*"
+                           "ignore_data_skip=True"):
+            skip(loader, 2)

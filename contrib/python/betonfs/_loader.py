@@ -467,7 +467,9 @@ class Loader(Epochs):
     def dataset(self) -> Dataset | Samples:
         """The samples that an epoch is of, one by one: a :class:`Dataset`, or
         of a `subset` of numbers its part. AttributeError for a subset with a
-        name."""
+        name, and for synthetic data."""
+        if self._arguments["source"] and not os.path.exists(self.path):
+            raise AttributeError("synthetic data has no samples one by one")
         dataset = Dataset(self.path)
         if self._ids is not None:
             return Samples(dataset, self._ids)
@@ -475,6 +477,16 @@ class Loader(Epochs):
             raise AttributeError("the samples of a named subset are in its "
                                  "file")
         return dataset
+
+    @property
+    def sampler(self) -> Any:
+        """There is none: an AttributeError that names what to take instead of
+        accelerate's skip_first_batches(), which asks for it."""
+        raise AttributeError(
+            "a Loader has no sampler, so skip_first_batches() cannot skip its "
+            "batches: load_state_dict(state) resumes after them. In the "
+            "Trainer of transformers, set ignore_data_skip=True, and load the "
+            "state in get_train_dataloader()")
 
     @property
     def classes(self) -> list[str]:
