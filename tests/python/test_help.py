@@ -36,12 +36,23 @@ def test_a_public_name_has_an_example(name):
     assert doc and examples(doc), f"help(betonfs.{name}) has no example"
 
 
+@pytest.mark.parametrize("name", dir(betonfs.ops))
+def test_an_operation_has_an_example(name):
+    doc = getattr(betonfs.ops, name).__doc__ or ""
+    found = [line for line in examples(doc) if "ops." in line]
+    assert found, f"help(betonfs.ops.{name}) has no example"
+    for code in found:
+        if "torchvision" not in doc:
+            exec(code, {"betonfs": betonfs, "ops": betonfs.ops})
+
+
 def methods():
     for name in NAMES:
         kind = getattr(betonfs, name)
         if inspect.isclass(kind):
             for own, value in vars(kind).items():
-                if not own.startswith("_") and callable(value):
+                if not own.startswith("_") and (
+                        callable(value) or isinstance(value, property)):
                     yield f"{name}.{own}"
 
 
