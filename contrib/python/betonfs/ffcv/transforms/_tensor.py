@@ -203,8 +203,9 @@ class NormalizeImage(BuiltIn):
             out = torch.stack([table[:, c][value[..., c].long()]
                                for c in range(3)], -1)
             return out.permute(0, 3, 1, 2) if first else out
-        out = np.stack([self.table[:, c][value[..., c]] for c in range(3)], -1)
-        return out.view(np.int16) if self.type == np.float16 else out
+        pixels = np.stack(
+            [self.table[:, c][value[..., c]] for c in range(3)], -1)
+        return pixels.view(np.int16) if self.type == np.float16 else pixels
 
 
 class ModuleWrapper(BuiltIn):
