@@ -34,7 +34,8 @@ from betonfs.ffcv.pipeline.graph import Graph  # noqa: E402
 from betonfs.ffcv.pipeline.operation import (  # noqa: E402
     AllocationQuery, Operation)
 from betonfs.ffcv.reader import Reader  # noqa: E402
-from betonfs.ffcv.traversal_order import Random  # noqa: E402
+from betonfs.ffcv.traversal_order import (  # noqa: E402
+    Random, TraversalOrder)
 from betonfs.ffcv.writer import DatasetWriter  # noqa: E402
 
 N, B = 12, 4
@@ -514,6 +515,59 @@ def test_an_order_with_numbers_twice(mixed):
     loader = Odd(mixed, 4, pipelines=CROPS, drop_last=False)
     assert len(loader) == 2
     assert [b[1].tolist() for b in loader] == [[7, 7, 2, 2], [7, 9]]
+
+
+class Sampled(Loader):
+    """Takes an order of its own once the rest is made."""
+
+    def __init__(self, sampled, *args, **named):
+        super().__init__(*args, **named)
+        self.traversal_order = Given(self, sampled)
+        self.generate_code()
+        self.first_traversal_order = self.next_traversal_order()
+
+
+class Given(TraversalOrder):
+    def __init__(self, loader, sampled):
+        super().__init__(loader)
+        self.sampled = sampled
+
+    def sample_order(self, epoch):
+        return np.array(self.sampled[epoch % 2])
+
+
+def test_an_order_is_exchanged_for_one_of_a_users(mixed):
+    epochs = [[5, 5, 1, 0, 11, 5, 2], [1, 1, 1, 2, 2, 2, 3]]
+    for drop_last, n in (True, 1), (False, 2):
+        loader = Sampled(epochs, mixed, B, pipelines=CROPS,
+                         drop_last=drop_last)
+        for want in epochs:
+            assert len(loader) == n
+            got = [i for b in loader for i in b[1].tolist()]
+            assert got == want[:n * B]
+        loader.close()
+
+
+def test_parts_of_a_loader_are_exchanged(path):
+    """As fastxtend and others do between epochs."""
+    def ids():
+        batches = [b[0].tolist() for b in loader]
+        assert len(batches) == len(loader)
+        return batches
+    loader = Loader(path, 5, order=OrderOption.SEQUENTIAL, pipelines={
+        "image": None, "label": LABEL})
+    assert [len(b) for b in ids()] == [5, 5]
+    loader.drop_last = False
+    assert len(loader) == 3
+    assert [len(b) for b in ids()] == [5, 5, 2]
+    loader.batch_size = 6
+    assert len(loader) == 2
+    assert ids() == [list(range(6)), list(range(6, 12))]
+    loader.traversal_order = Random(loader)
+    assert sum(ids(), []) != list(range(N))
+    loader.indices = np.arange(3, 8)
+    assert sorted(sum(ids(), [])) == list(range(3, 8))
+    loader.close()
 
 
 class Wrong(Operation):

@@ -566,12 +566,18 @@ class Loader:
             return self._indices
         return np.asarray(order.sample_order(epoch), np.int64)
 
+    def _how(self) -> tuple[Any, ...]:
+        """What users may change between epochs, besides operations."""
+        order = "sequential" if self._own_order is not None \
+            else self.traversal_order.name
+        return order, self.batch_size, self.drop_last, self.seed
+
     def _open(self, epoch: int) -> None:
         """Where anything changed: decoders may, between epochs."""
         with Files() as files:
             text = self._text(files)
             samples = self._samples(epoch)
-            now = [_FILE.sub("", text), None if samples is None
+            now = [self._how(), _FILE.sub("", text), None if samples is None
                    else samples.tobytes(),
                    [_facts(op) for o in self._outputs
                     for op in o.ops[:o.native]]]
@@ -607,15 +613,15 @@ class Loader:
     def _try(self, text: str, samples: Any, epoch: int,
              **options: Any) -> _Core:
         own = self._own_order is not None
-        order = "sequential" if own else self.traversal_order.name
+        order, batch_size, drop_last, seed = self._how()
         alone: dict[str, Any] = {"rank": 0, "world": 1}
         return _Core(
-            self.fname, self.batch_size, order,
-            self.seed & (2**64 - 1), text, subset=samples,
+            self.fname, batch_size, order, seed & (2**64 - 1), text,
+            subset=samples,
             workers=self.num_workers, prefetch=self.batches_ahead,
             tensors="torch", epoch=epoch, cache=self._cache,
             on_error=self.on_error, **{
-                "transforms": self._pooled(), "drop_last": self.drop_last,
+                "transforms": self._pooled(), "drop_last": drop_last,
                 "pad": "drop" if order == "sequential" else "repeat",
                 **({} if self.distributed and not own else alone), **options})
 
@@ -654,7 +660,9 @@ class Loader:
         return Epoch(self, epoch)
 
     def __len__(self) -> int:
-        if self._is_native():
+        if self._is_native() and self._own_order is None:
+            if self._opened[0] != self._how():
+                self._open(self.next_epoch)
             return len(self._core)
         samples = len(self.first_traversal_order)
         return samples // self.batch_size if self.drop_last \
