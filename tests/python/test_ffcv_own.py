@@ -637,6 +637,57 @@ def test_ffcv_ssl_has_outputs_of_one_field(mixed):
     assert again.num_workers == 2
 
 
+class Counted(Operation):
+    """Takes the batch's number too, after the samples' where it has them."""
+
+    def __init__(self, with_indices):
+        super().__init__()
+        self.with_indices = with_indices
+
+    def declare_state_and_memory(self, previous_state):
+        return replace(previous_state, jit_mode=True), AllocationQuery(
+            previous_state.shape, previous_state.dtype)
+
+    def generate_code(self):
+        if self.with_indices:
+            def code(values, out, indices, counter):
+                out[:] = 0 * values + indices.reshape(-1, 1) + 100 * counter
+                return out
+            code.with_indices = True
+        else:
+            def code(values, out, counter):
+                out[:] = values + 100 * counter
+                return out
+        code.with_counter = True
+        return code
+
+
+class CountedSame(Same):
+    def generate_code(self):
+        plain = super().generate_code()
+
+        def code(indices, out, metadata, storage, counter):
+            out = plain(indices, out, metadata, storage)
+            out[:] = counter
+            return out
+        code.with_counter = True
+        return code
+
+
+@pytest.mark.parametrize("with_indices", [False, True])
+def test_ffcv_ssl_counts_batches(path, with_indices):
+    loader = Loader(path, B, pipelines={
+        "image": [CountedSame()],
+        "label": [IntDecoder(), Counted(with_indices), T.ToTensor(),
+                  T.View(-1)]})
+    for _ in range(2):
+        for number, (images, labels) in enumerate(loader):
+            assert (images == number).all()
+            assert labels.tolist() == [number * (100 + B) + i
+                                       for i in range(B)]
+    loader.close()
+
+
 @pytest.mark.parametrize("op, want", [
     (T.RandomColorJitter(0.8, 0.4, 0.3, 0.2, 0.1, seed=5), (0.8, 0.4, 0.1)),
     (T.RandomColorJitter(0.4, 0.3, 0.2, 0.1, p=0.8), (0.8, 0.4, 0.1)),

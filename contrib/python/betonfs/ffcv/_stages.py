@@ -60,7 +60,7 @@ class _Own:
         self._plain: Callable[..., Any] | None = None
         self._code: Callable[..., Any] | None = None
         self._init: Callable[..., Any] | None = None
-        self._with_indices = False
+        self._with_indices = self._with_counter = False
         self._stages: dict[Any, Any] = {}
 
     def forget(self) -> None:
@@ -70,8 +70,9 @@ class _Own:
     def _ask(self) -> Callable[..., Any]:
         if self._plain is None:
             self._plain = self.op.generate_code()
-            self._with_indices = bool(getattr(self._plain, "with_indices",
-                                              False))
+            self._with_indices, self._with_counter = (
+                bool(getattr(self._plain, name, False))
+                for name in ("with_indices", "with_counter"))
             self._init = self.op.generate_code_for_shared_state()
         return self._plain
 
@@ -89,6 +90,7 @@ class _Own:
         dtype = numpy_dtype(state.dtype)
         code = self._ask()
         if not after.jit_mode or self._init is not None \
+                or self._with_counter \
                 or tuple(after.shape) != tuple(state.shape) \
                 or numpy_dtype(after.dtype) != dtype:
             raise Refused
@@ -105,6 +107,12 @@ class _Own:
                 raise Refused
             self._stages[key] = stage
         return self._stages[key]
+
+    def _asked(self, batch: Batch) -> tuple[Any, ...]:
+        """More arguments, by attributes of the function: FFCV's with_indices,
+        and FFCV-SSL's with_counter, the batch's number in its epoch."""
+        return ((batch.ids,) if self._with_indices else ()) + (
+            (batch.number,) if self._with_counter else ())
 
     def _shared(self, state: State, batch: Batch) -> tuple[Any, ...]:
         if self._init is None:
@@ -123,8 +131,7 @@ class _Own:
         if self._code is None:
             self._code = self._prepare(after.jit_mode)
         memory = allocate(query, len(batch.ids))
-        indices = (batch.ids,) if self._with_indices else ()
-        given = value, memory, *indices, *self._shared(state, batch)
+        given = value, memory, *self._asked(batch), *self._shared(state, batch)
         if not after.jit_mode:
             return self._code(*given)
         return call(self._code, given, batch.seed, batch.epoch, batch.number,
@@ -231,7 +238,7 @@ class Decoding(_Own):
         if self._code is None:
             self._code = self._prepare(True)
         given = (batch.ids, allocate(query, len(batch.ids)), self.records,
-                 self.storage)
+                 self.storage, *self._asked(batch))
         return call(self._code, given, batch.seed, batch.epoch, batch.number,
                     place)
 
