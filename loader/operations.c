@@ -6,6 +6,7 @@
 
 #include "beton/loader.h"
 #include "loader/graph/op.h"
+#include "loader/graph/synonym.h"
 
 static const char *const param_kinds[] = {
 	[PARAM_INTEGERS] = "integers", [PARAM_REALS] = "reals",
@@ -35,14 +36,29 @@ static json_t *describe_param(const struct param *p)
 			 describe_words(p->words), "help", p->help);
 }
 
+static json_t *describe_synonyms(const struct op *op)
+{
+	const size_t n = strlen(op->name);
+	const struct synonym *s;
+	json_t *list = json_array();
+
+	for (size_t i = 0; (s = synonym_at(i)); i++) {
+		if (s->ours && !strncmp(s->ours, op->name, n) &&
+		    (!s->ours[n] || s->ours[n] == '('))
+			json_array_append_new(list, json_string(s->theirs));
+	}
+	return list;
+}
+
 static json_t *describe_op(const struct op *op)
 {
 	json_t *params = json_array();
 
 	for (const struct param *p = op->params; p && p->name; p++)
 		json_array_append_new(params, describe_param(p));
-	return json_pack("{s:s, s:s, s:o}", "name", op->name, "help", op->help,
-			 "params", params);
+	return json_pack("{s:s, s:s, s:o, s:o}", "name", op->name, "help",
+			 op->help, "params", params, "synonyms",
+			 describe_synonyms(op));
 }
 
 int beton_operations(char **out)

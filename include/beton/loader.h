@@ -452,7 +452,8 @@ BETON_API uint64_t beton_loader_failed_rows(const struct beton_loader *loader);
 
 /*
  * Describes all operations of pipelines, beton-transforms(7), as JSON text: a
- * list of objects with `name`, `help` and `params`, which are objects with
+ * list of objects with `name`, `help`, `synonyms` (names that other libraries
+ * have, in small letters, without `_'), and `params`, which are objects with
  * `name`, `kind` ("integers", "reals", "word", "name" or "bytes"), `initial`
  * (the default; null: required), `min_count`, `max_count` (of numbers), `words`
  * and `help`. The caller frees *out. -ENOMEM.

@@ -11,6 +11,7 @@
 #include "loader/graph/diagnostic.h"
 #include "loader/graph/parse.h"
 #include "loader/graph/schedule.h"
+#include "loader/graph/synonym.h"
 #include "loader/graph/token.h"
 
 enum { PARAMS_TEXT_SIZE = 240 };
@@ -46,11 +47,13 @@ struct place {
 static int wrong_value(const struct place *p)
 {
 	const struct typed type = type_of(p->param);
-	char expected[TYPED_EXPECTED_SIZE];
+	char expected[TYPED_EXPECTED_SIZE], hint[160];
 
-	return complain(p->diagnostic, p->at, "%s of %s takes %s, not `%s'",
-			p->param->name, p->op->name,
-			typed_expected(&type, expected), p->value);
+	return complain(
+		p->diagnostic, p->at, "%s of %s takes %s, not `%s'%s",
+		p->param->name, p->op->name, typed_expected(&type, expected),
+		p->value,
+		synonym_text(synonym_of_value(p->value), hint, sizeof(hint)));
 }
 
 /* Where a part of a value stands in the text; escapes are not looked at. */

@@ -63,16 +63,17 @@ static void list_name(char *out, size_t size, bool first, const char *before,
 		 first ? before : "", name);
 }
 
-/* Writes what to do about a word that is no operation. */
+/* Writes what to do about a word that is no operation. `fields`: it could also
+   be a field, which is near if `near` is. */
 static const char *advise(const struct builder *b, const struct suggestion *s,
-			  bool fields, char *out, size_t size)
+			  bool fields, bool near, char *out, size_t size)
 {
-	const char *clause = synonym_of(s->word);
+	const struct synonym *synonym = near ? NULL : synonym_of(s->word);
 
-	*out = '\0';
-	if (clause)
-		snprintf(out, size, "; %s", clause);
-	else if (s->best)
+	synonym_text(synonym, out, size);
+	if (synonym)
+		return out;
+	if (s->best)
 		suggest_text(s, out, size);
 	else {
 		for (size_t i = 0; fields && i < b->num_fields; i++)
@@ -90,6 +91,7 @@ static int unknown_op(const struct builder *b, const struct parse_stage *stage,
 		      bool first)
 {
 	struct suggestion s = { .word = stage->word };
+	struct suggestion field = { .word = stage->word };
 	char text[ADVICE_SIZE];
 
 	if (!first && find_field(b, stage->word) != NOT_FOUND)
@@ -105,11 +107,13 @@ static int unknown_op(const struct builder *b, const struct parse_stage *stage,
 				stage->word);
 	for (size_t i = 0; op_row(i); i++)
 		suggest_try(&s, op_row(i)->name);
-	for (size_t i = 0; first && i < b->num_fields; i++)
+	for (size_t i = 0; first && i < b->num_fields; i++) {
 		suggest_try(&s, b->fields[i].stem);
+		suggest_try(&field, b->fields[i].stem);
+	}
 	return complain(b->diagnostic, stage->at, "no %s is called `%s'%s",
 			first ? "field or operation" : "operation", stage->word,
-			advise(b, &s, first, text, sizeof(text)));
+			advise(b, &s, first, field.best, text, sizeof(text)));
 }
 
 /* Finds the field of a statement that names none: the only image field. */

@@ -3,11 +3,29 @@
 #ifndef LOADER_GRAPH_SYNONYM_H
 #define LOADER_GRAPH_SYNONYM_H
 
+#include <stddef.h>
+
+struct synonym {
+	const char *theirs; /* in small letters, without `_' */
+	const char *ours;   /* what to write instead, or NULL */
+	const char
+		*clause; /* what to do, for a message, if there is no `ours' */
+};
+
 /*
- * Returns what to write instead of a word of torchvision or FFCV, as a clause
- * for a message, or NULL if the word is unknown. Case and `_' do not count, so
- * that a class and a function have one row.
+ * Returns the row of a word of another library, or NULL if the word is unknown.
+ * Case and `_' do not count, so that a class and a function have one row.
  */
-const char *synonym_of(const char *word);
+const struct synonym *synonym_of(const char *word);
+
+/* The same of a word that is the value of an argument. */
+const struct synonym *synonym_of_value(const char *word);
+
+/* The row at an index; NULL past the end. */
+const struct synonym *synonym_at(size_t i);
+
+/* "; did you mean `OURS'?" or "; CLAUSE" into `out`; "" for NULL. Returns out.
+ */
+const char *synonym_text(const struct synonym *s, char *out, size_t size);
 
 #endif

@@ -51,6 +51,13 @@ class RandomErasing:
         return image
 
 
+class HorizontalFlip:
+    """albumentations."""
+
+    def __call__(self, image):
+        return image
+
+
 class IntDecoder:
     __module__ = "ffcv.fields.decoders"
 
@@ -281,6 +288,75 @@ ERRORS = [
     (dict(pipeline="image | xyzzyx"), ValueError,
      "operations are brightness center_crop vertical_flip"),
     (dict(pipeline="xyzzyx"), ValueError, "fields are image, label"),
+    (dict(pipeline=b"image"), TypeError, "b'image' text"),
+    (dict(pipeline={"image", "label"}), TypeError, "{' text"),
+    (dict(pipeline=iter(["image"])), TypeError, "iterator text"),
+    (dict(pipeline=np.array(["image"])), TypeError, "array text"),
+    (dict(pipeline=True), TypeError, "True text"),
+    (dict(pipeline="image\0"), ValueError, "NUL"),
+    (dict(pipeline={1: "label"}), TypeError, "1 name output"),
+    (dict(pipeline={None: "label"}), TypeError, "None name output"),
+    (dict(pipeline={"label": 0}), TypeError, "0 text"),
+    (dict(pipeline={"image": {"p": 1}}), TypeError, "{'p': text"),
+    (dict(pipeline={"image": ("center_crop", 4)}), TypeError, "4 text"),
+    (dict(pipeline={"a b": "label"}), ValueError, "output plain word"),
+    (dict(pipeline={"lable": "int32"}), ValueError, "'lable' `label'"),
+    (dict(pipeline=betonfs.ops.flip), TypeError, "flip call flip()"),
+    (dict(pipeline={"image": betonfs.ops.flip}), TypeError, "call flip()"),
+    (dict(pipeline=HorizontalFlip()), TypeError,
+     "HorizontalFlip transforms=[f] `flip'"),
+    (dict(pipeline=[HorizontalFlip()]), TypeError, "transforms=[f] `flip'"),
+    (dict(pipeline=["image", "label"]), ValueError, "`label' field `;'"),
+    (dict(pipeline="image | label"), ValueError, "`label' field `;'"),
+    (dict(pipeline="IMAGE | flip"), ValueError, "`image'"),
+    (dict(pipeline="image, label"), ValueError, "column `|' `;' `,'"),
+    (dict(pipeline="image |"), ValueError, "operation expected ends"),
+    (dict(pipeline="| flip"), ValueError, "operation expected `|'"),
+    (dict(pipeline="image flip"), ValueError, "`|' `;' `flip'"),
+    (dict(pipeline="image | flip("), ValueError, "argument expected ends"),
+    (dict(pipeline="'image' | flip"), ValueError, "quotes"),
+    (dict(pipeline='"image'), ValueError, "quote closed"),
+    (dict(pipeline="image | op.c.f"), ValueError, '"FILE.c".FUNCTION'),
+    (dict(pipeline='image | "no.c".f'), ValueError, "no.c No such file"),
+    (dict(pipeline="image | flip(prob=0.5)"), ValueError, "`prob' has p, group"),
+    (dict(pipeline="image | flip(p=2)"), ValueError, "p flip 0 to 1 `2'"),
+    (dict(pipeline="image | flip(1,2,3)"), ValueError, "flip 2 arguments"),
+    (dict(pipeline="image | flip(p=0.1, p=0.2)"), ValueError, "p twice"),
+    (dict(pipeline="image | center_crop"), ValueError, "center_crop size"),
+    (dict(pipeline="image | center_crop(8,8)"), ValueError, 'quoted: "8,8"'),
+    (dict(pipeline="image | center_crop((8,8))"), ValueError, "lists quoted"),
+    (dict(pipeline="image | center_crop([8,8])"), ValueError, "lists quoted"),
+    (dict(pipeline="image | center_crop(8.5)"), ValueError, "whole `8.5'"),
+    (dict(pipeline="image | center_crop(0)"), ValueError, "from 1 16384 `0'"),
+    (dict(pipeline="image | random_resized_crop(8, scale=(0.25,1))"),
+     ValueError, 'lists quoted "0.08,1"'),
+    (dict(pipeline="image | random_resized_crop(8, scale=0.25)"),
+     ValueError, "scale 2 of them `0.25'"),
+    (dict(pipeline="image | resize(8, antialias=True)"), ValueError,
+     "`antialias' size interpolation"),
+    (dict(pipeline="image | resize(8, interpolation=nearest)"), ValueError,
+     "area bilinear `nearest' masks transforms=[f]"),
+    (dict(pipeline="image | resize(8, interpolation=bicubic)"), ValueError,
+     "area bilinear `bicubic'"),
+    (dict(pipeline="image | center_crop(8) | normalize(cifar10)"), ValueError,
+     "0 to 1 imagenet `cifar10'"),
+    (dict(pipeline='image | center_crop(8) | normalize("123,116,103", 1)'),
+     ValueError, "mean 0 to 1 `123,116,103'"),
+    (dict(pipeline='image | center_crop(8) | normalize("0,0", 1)'),
+     ValueError, "normalize one number channel"),
+    (dict(pipeline="image | chw | center_crop(8)"), ValueError,
+     "center_crop before chw"),
+    (dict(pipeline="image | center_crop(8) | half | color_jitter"), ValueError,
+     "color_jitter 8-bit before"),
+    (dict(pipeline="label | flip"), ValueError, "flip images only"),
+    (dict(pipeline="label | one_hot"), ValueError, "one_hot classes"),
+    (dict(pipeline="label | float | one_hot(60)"), ValueError,
+     "one_hot whole numbers"),
+    (dict(pipeline="image | center_crop(8) | mixup"), ValueError,
+     "mixup an alpha"),
+    (dict(pipeline="image | drop | flip"), ValueError, "follow `drop'"),
+    (dict(pipeline="image; image"), ValueError, "`image' already NAME ="),
+    (dict(pipeline="x = x | flip"), ValueError, "`x' fields image, label"),
     (dict(pipeline="label | mixup(0.2) | one_hot(4)"), ValueError,
      "one_hot single numbers before mixup"),
     # Functions of batches.
@@ -322,6 +398,75 @@ def test_an_epoch_that_is_none(path, number):
         with pytest.raises(ValueError) as e:
             loader.set_epoch(number)
         check(e, f"epoch={number} from 0")
+
+
+# Of torchvision, FFCV, albumentations, kornia, timm and TensorFlow.
+THEIRS = {
+    "flip": "RandomHorizontalFlip HorizontalFlip hflip flip_left_right "
+            "random_flip_left_right",
+    "vertical_flip": "RandomVerticalFlip VerticalFlip flip_up_down",
+    "center_crop": "CenterCrop central_crop centre_crop",
+    "random_resized_crop": "RandomResizedCrop RandomSizedCrop "
+                           "RandomResizedCropAndInterpolation resized_crop",
+    "color_jitter": "ColorJitter RandomBrightnessContrast ColorJiggle "
+                    "HueSaturationValue",
+    "grayscale": "Grayscale RandomGrayscale ToGray rgb_to_grayscale",
+    "cutout": "Cutout RandomErasing CoarseDropout",
+    "resize": "Resize SmallestMaxSize",
+    "normalize": "Normalize NormalizeImage normalise per_image_standardization",
+    "normalize(0, 1)": "Rescaling rescale",
+    "chw": "ToTorchImage PILToTensor ToTensorV2 permute",
+    "float | chw": "ToTensor to_tensor",
+    "cuda": "ToDevice gpu", "decode": "SimpleRGBImageDecoder decode_jpeg",
+    "one_hot": "OneHot", "mixup": "MixUp ImageMixup",
+    "one_hot(CLASSES) | mixup": "LabelMixup MixupToOneHot",
+    "the types are": "Convert ToDtype bool uint16 astype",
+    "without an operation": "cpu", "joined by `|'": "Compose Sequential",
+    "leave it out": "ToImage Squeeze IntDecoder RGB",
+    "batch.NAME.json()": "json tokenize",
+    "an option of the loader": "shuffle prefetch",
+    "transforms=[f]": "Pad RandomRotation RandAugment AutoAugment AugMix "
+                      "TrivialAugmentWide GaussianBlur GaussNoise CutMix "
+                      "ElasticTransform LongestMaxSize RandomApply Lambda "
+                      "ShiftScaleRotate CLAHE RandomEqualize ModuleWrapper "
+                      "RandomPerspective Mosaic OneOf",
+}
+
+
+@pytest.mark.parametrize("ours, theirs", THEIRS.items(), ids=list(THEIRS))
+def test_an_operation_of_others(path, ours, theirs):
+    for word in theirs.split():
+        with pytest.raises(ValueError) as e:
+            epoch(path, pipeline=f"image | {word}(8)")
+        assert ours in str(e.value), (word, str(e.value))
+
+
+def test_a_field_goes_before_the_words_of_others(tmp_path):
+    path = tmp_path / "texts.beton"
+    betonfs.write(path, [{"texts": b"a", "image": IMAGE}] * 20)
+    with pytest.raises(ValueError) as e:
+        epoch(path, pipeline="text; image")
+    check(e, "`texts'")
+
+
+OPS = [
+    (lambda ops: ops.RandomHorizontalFlip(), AttributeError, "`flip'"),
+    (lambda ops: ops.to_tensor(), AttributeError, "'to_tensor' transforms="),
+    (lambda ops: ops.xyzzyx(), AttributeError, "brightness vertical_flip"),
+    (lambda ops: ops.flip(prob=1), TypeError, "flip(p= group= 'prob'"),
+    (lambda ops: ops.center_crop(), TypeError, "center_crop(size 'size'"),
+    (lambda ops: ops.flip() | ops.chw, TypeError, "chw call chw()"),
+    (lambda ops: ops.of([ops.flip]), TypeError, "flip call flip()"),
+    (lambda ops: ops.of(3), ValueError, "3 list Compose"),
+]
+
+
+@pytest.mark.parametrize("use, kind, must", OPS,
+                         ids=[str(k) for k in range(len(OPS))])
+def test_a_mistake_of_ops(use, kind, must):
+    with pytest.raises(kind) as e:
+        use(betonfs.ops)
+    check(e, must)
 
 
 # --- paths ---

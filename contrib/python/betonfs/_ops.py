@@ -15,6 +15,18 @@ from typing import Any
 
 from . import _beton
 from ._options import word_or_string
+from ._words import nearest
+
+
+def is_uncalled(value: Any) -> bool:
+    """Whether it is a function of betonfs.ops, and not what it returns."""
+    return callable(value) and getattr(value, "__module__", "") == "betonfs.ops"
+
+
+def _check_called(value: Any) -> None:
+    if is_uncalled(value):
+        raise TypeError(f"betonfs.ops.{value.__name__} is a function: call it, "
+                        f"as {value.__name__}()")
 
 
 class Pipeline(str):
@@ -30,6 +42,7 @@ class Pipeline(str):
 
     def __or__(self, other: str) -> Pipeline:
         if not isinstance(other, str):
+            _check_called(other)
             return NotImplemented
         return Pipeline(f"{self} | {other}")
 
@@ -67,6 +80,16 @@ def _python_name(name: str) -> str:
 def rows() -> dict[str, dict[str, Any]]:
     """The operations of the library by name, as beton_operations() has them."""
     return {op["name"]: op for op in json.loads(_beton.operations())}
+
+
+def meant(name: str) -> str:
+    """Return "; did you mean `OPERATION'?" for a name that torchvision, FFCV or
+    others have, or that is near; or ""."""
+    plain = name.lower().replace("_", "")
+    for op in rows().values():
+        if plain in op["synonyms"] or plain == op["name"].replace("_", ""):
+            return f"; did you mean `{op['name']}'?"
+    return nearest(name.lower(), rows())
 
 
 def _signature(op: Mapping[str, Any]) -> inspect.Signature:
@@ -114,8 +137,10 @@ def function(name: str) -> Callable[..., Pipeline]:
     """The function of an operation; AttributeError: there is none."""
     op = rows().get(name)
     if op is None:
-        raise AttributeError(f"there is no operation {name!r}; there are "
-                             + ", ".join(rows()))
+        raise AttributeError(
+            f"there is no operation {name!r}; there are " + ", ".join(rows())
+            + (meant(name) or "; Loader(transforms=[f]) calls any function on "
+               "each batch"))
     names = {_python_name(p["name"]): p for p in op["params"]}
     signature = _signature(op)
 
@@ -123,7 +148,9 @@ def function(name: str) -> Callable[..., Pipeline]:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError as e:
-            raise TypeError(f"{name}{signature}: {e}") from None
+            why = str(e).replace("got an unexpected keyword argument",
+                                 "there is no parameter")
+            raise TypeError(f"{name}{signature}: {why}") from None
         words = []
         for key, value in given.items():
             if value is None:
@@ -147,9 +174,15 @@ def as_text(pipeline: Any) -> str | None:
     if pipeline is None or isinstance(pipeline, str):
         return pipeline
     if isinstance(pipeline, Sequence):
+        for part in pipeline:
+            _check_called(part)
         if all(isinstance(part, str) for part in pipeline):
             return Pipeline(" | ".join(pipeline))
         pipeline = list(pipeline)
+    elif type(pipeline).__module__ == "builtins" and not callable(pipeline):
+        raise ValueError(f"{pipeline!r} is no pipeline: a text, a list of "
+                         "operations, or a Compose of torchvision")
+    _check_called(pipeline)
     from . import _torchvision
     return Pipeline(_torchvision.text(pipeline))
 

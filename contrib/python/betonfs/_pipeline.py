@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._dataset import field_facts
-from ._ops import as_text
+from ._checks import shown
+from ._ops import as_text, is_uncalled, meant
 from ._options import quoted, word_or_string
 from ._words import nearest
 
@@ -41,20 +42,25 @@ def _wrong(value: Any) -> TypeError:
         return TypeError(f"pipeline: {kind} is an operation of FFCV, which "
                          "betonfs.ffcv.Loader takes; here a pipeline is text: "
                          + _EXAMPLE)
+    if is_uncalled(value):
+        return TypeError(f"pipeline: betonfs.ops.{kind} is a function: call "
+                         f"it, as {kind}()")
     if callable(value):
         return TypeError(f"pipeline: {kind} is a Python function, and a "
                          f"pipeline is text: {_EXAMPLE}; transforms=[f] calls "
-                         "f on each batch")
-    return TypeError(f"pipeline: {value!r} is no text, such as {_EXAMPLE}")
+                         "f on each batch" + meant(kind))
+    return TypeError(f"pipeline: {shown(value)} is no text, such as "
+                     + _EXAMPLE)
 
 
 def _text(value: Any) -> str:
     """Return a text, or several of them one after the other."""
     if isinstance(value, str):
+        if "\0" in value:
+            raise ValueError(f"pipeline: {shown(value)} has a NUL character")
         return str(value)
     if not _is_of(type(value), "torchvision"):
-        if isinstance(value, Mapping) or not isinstance(value, Iterable) \
-                or _is_of(value, "torch"):
+        if not isinstance(value, (list, tuple)):
             raise _wrong(value)
         value = list(value)
         if not any(_is_of(type(part), "torchvision") for part in value):
@@ -130,6 +136,10 @@ def _statement(name: str, text: str | None, fields: _Fields,
 
 def _statements(pipeline: Mapping[str, Any], fields: _Fields) -> list[str]:
     used: set[str] = set()
+    for name in pipeline:
+        if not isinstance(name, str):
+            raise TypeError(f"pipeline: {shown(name)} is no name of an output: "
+                            'a dict has texts, as {"label": "label | int32"}')
     texts = {name: None if value is None else _text(value)
              for name, value in pipeline.items()}
     lines = [_statement(name, text, fields, used)
