@@ -61,7 +61,7 @@ FACE = {
     "loader/codec": "codec exif index recode",
     "loader/resize": "planar resample *>loader/resize",
     "loader/resize/isa": "",
-    "loader/graph": "args diagnostic dtype edit graph op operands parse sample_ids schedule user_op"
+    "loader/graph": "args diagnostic dtype edit graph op operands parse sample_ids schedule synonym user_op"
                     " beta>loader/ops token>loader/ops",
     "loader/ops": "",
     "loader/jit": "code_cache emit_device jit tail *>loader/jit",
