@@ -105,7 +105,11 @@ static int add_names(struct builder *b, const struct writer_field *field,
 				    "names of classes need integers");
 	at->num = field->num_classes;
 	text = class_names_join(field->classes, at->num, &at->size);
-	if (!text || at->size > CLASS_NAMES_SIZE_MAX - s->names_size)
+	if (!text) {
+		log_error(b->log, "%s: out of memory", b->path);
+		return -ENOMEM;
+	}
+	if (at->size > CLASS_NAMES_SIZE_MAX - s->names_size)
 		return refuse_field(b, field->name,
 				    "names of classes take over 1 MiB");
 	if (at->size > NAMES_IN_ARGS) {
