@@ -450,6 +450,20 @@ static int check_options(const struct invocation *call)
 	return -EINVAL;
 }
 
+/* With --on-error=skip or zero. */
+static void tell_failed(const struct dump *d)
+{
+	const unsigned long long n = beton_loader_failed_rows(d->loader);
+
+	if (n)
+		log_error(d->log,
+			  "%llu sample%s could not be read: zeros stand for %s",
+			  n, n == 1 ? "" : "s",
+			  d->options->on_error == BETON_ON_ERROR_SKIP
+				  ? "them, and valid.npy is false there"
+				  : "them");
+}
+
 static int dump(const struct invocation *call)
 {
 	struct dump d = {
@@ -464,6 +478,8 @@ static int dump(const struct invocation *call)
 	r = open_loader(&d, call->operands[0]);
 	if (!r)
 		r = dump_all(&d);
+	if (!r)
+		tell_failed(&d);
 	beton_loader_close(d.loader);
 	if (d.out >= 0)
 		close(d.out);
