@@ -887,6 +887,8 @@ PROGRAMS = [
     ("beton bench --spec batch=100 FILE", "60 samples --spec=batch=60"),
     ("beton doctor --spec batch=100 FILE", "60 samples --spec=batch=60"),
     ("beton bench --spec subset=0-99 FILE", "subset=0-99 60 samples"),
+    ("beton bench --spec batch=20,subset=0-7 FILE", "no batches drop_last=0"),
+    ("beton doctor --spec batch=20,subset=0-7 FILE", "no batches drop_last=0"),
     ("beton bench --source real FILE", "`real' constant memory fake"),
     ("beton bench FILE FILE", "usage: beton bench"),
     ("beton bench NOFILE", "NOFILE No such file"),
@@ -968,3 +970,17 @@ def test_a_mistake_on_a_command_line(path, tmp_path, line, must):
     assert len(r.stderr) < 2000
     for word in NEVER:
         assert word not in r.stderr, (word, r.stderr)
+
+
+@pytest.mark.parametrize("on_error", ["skip", "zero"])
+def test_samples_that_a_dump_left_out_are_told(tmp_path, on_error):
+    path = tmp_path / "a.beton"
+    betonfs.write(path, [{"image": np.zeros((8 + i % 2, 8, 3), np.uint8)}
+                         for i in range(20)], mode="raw")
+    for pipeline, n in ("image", 10), ("image | center_crop(8)", 0):
+        r = beton("dump", path, "--spec", "order=sequential,batch=10",
+                  "--on-error", on_error, "--pipeline", pipeline,
+                  "--out", tmp_path / "out")
+        assert f"{n} samples could not be read" in r.stderr or not n
+        assert ("valid.npy" in r.stderr) == (n > 0 and on_error == "skip")
+        assert n or not r.stderr

@@ -13,6 +13,7 @@
 #include "loader/tools/beton/command.h"
 #include "loader/tools/beton/delivery.h"
 #include "loader/tools/machine/process.h"
+#include "loader/tools/ui/no_batches.h"
 #include "loader/tools/ui/progress.h"
 #include "loader/tools/ui/sort.h"
 
@@ -383,7 +384,7 @@ static int open_loader(struct bench *b, const char *path)
 		BETON_STAGE_TRANSFORM, BETON_STAGE_ALL
 	};
 	const struct bench_options *o = b->options;
-	char error[1024];
+	char error[1024], why[NO_BATCHES_SIZE];
 	struct beton_loader_options options = {
 		.size = sizeof(options),
 		.spec = o->spec,
@@ -419,12 +420,9 @@ static int open_loader(struct bench *b, const char *path)
 	}
 	if (b->info.steps)
 		return 0;
-	log_error(
-		b->log,
-		"%s: %s has no batches of %llu samples; --spec=batch=%llu has one",
-		path, b->info.spec, (unsigned long long)b->info.samples,
-		(unsigned long long)b->info.samples);
-	return -ENODATA;
+	r = no_batches_text(&b->info, why);
+	log_error(b->log, "%s: %s", path, why);
+	return r;
 }
 
 static int bench(const struct invocation *call)

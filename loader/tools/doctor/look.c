@@ -11,6 +11,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/typed.h"
+#include "loader/tools/ui/no_batches.h"
 
 enum {
 	/* Readers at once: fewer than the loader may have, as many as most
@@ -214,7 +215,7 @@ int ladder_look_at_dataset(const struct ladder_options *options,
 	};
 	struct beton_loader *loader;
 	struct beton_loader_info info;
-	char error[RUN_WHY_SIZE];
+	char error[RUN_WHY_SIZE], why[NO_BATCHES_SIZE];
 	const char *order;
 	int r;
 
@@ -236,10 +237,7 @@ int ladder_look_at_dataset(const struct ladder_options *options,
 	beton_loader_close(loader);
 	if (info.samples && info.batches)
 		return 0;
-	log_error(
-		options->log,
-		"%s: %s has no batches of %llu samples; --spec=batch=%llu has one",
-		options->place.path, e->spec, (unsigned long long)info.samples,
-		(unsigned long long)info.samples);
-	return -ENODATA;
+	r = no_batches_text(&info, why);
+	log_error(options->log, "%s: %s", options->place.path, why);
+	return r;
 }

@@ -11,6 +11,7 @@
 #include "fs/util/clock.h"
 #include "loader/tools/machine/cpu.h"
 #include "loader/tools/machine/process.h"
+#include "loader/tools/ui/no_batches.h"
 
 enum { JIT_WAIT_MS = 5000, PREFETCH = 2 };
 
@@ -235,6 +236,7 @@ static int open_loader(struct run *run)
 		.error = run->why,
 		.error_size = RUN_WHY_SIZE,
 	};
+	char why[NO_BATCHES_SIZE];
 	int r = beton_loader_open(plan->path ? plan->path : place->path,
 				  &options, &run->loader);
 
@@ -243,9 +245,9 @@ static int open_loader(struct run *run)
 	beton_loader_info(run->loader, &run->info);
 	if (run->info.steps)
 		return 0;
-	snprintf(run->why, RUN_WHY_SIZE, "%s has no batches: %llu samples",
-		 run->info.spec, (unsigned long long)run->info.samples);
-	return -ENODATA;
+	r = no_batches_text(&run->info, why);
+	snprintf(run->why, RUN_WHY_SIZE, "%s", why);
+	return r;
 }
 
 int run_measure(const struct run_place *place, const struct run_plan *plan,
