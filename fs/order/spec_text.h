@@ -15,7 +15,7 @@
 
 enum {
 	SPEC_TEXT_MAX = 256, /* of a canonical SPEC, with its NUL */
-	SPEC_WHY_SIZE = 160, /* of a reason, with its NUL */
+	SPEC_WHY_SIZE = 256, /* of a reason, with its NUL */
 };
 
 /* The dataset, as far as defaults and sizes in bytes depend on it. */

@@ -469,6 +469,125 @@ def test_a_mistake_of_ops(use, kind, must):
     check(e, must)
 
 
+# --- loaders in use ---
+
+def changed(state, **values):
+    return {**state, **values}
+
+
+USES = [
+    (lambda a, s: a.load_state_dict(None), TypeError, "None state_dict()"),
+    (lambda a, s: a.load_state_dict("x"), TypeError, "'x' state_dict()"),
+    (lambda a, s: a.load_state_dict({}), ValueError, "state 'version'"),
+    (lambda a, s: a.load_state_dict({"model": 1}), ValueError,
+     "state 'version' state_dict()"),
+    (lambda a, s: a.load_state_dict(changed(s, epoch=-1)), ValueError,
+     "epoch -1"),
+    (lambda a, s: a.load_state_dict(changed(s, version=99)), ValueError,
+     "version 99"),
+    (lambda a, s: a.load_state_dict(changed(s, spec="order=random")),
+     ValueError, "spec order=random batch=20"),
+    (lambda a, s: a.load_state_dict(changed(s, fingerprint="0")), ValueError,
+     "another dataset"),
+    (lambda a, s: a.set_epoch("1"), TypeError, "epoch='1' whole number"),
+    (lambda a, s: a.set_epoch(None), TypeError, "epoch=None whole number"),
+    (lambda a, s: a.set_epoch(1.5), TypeError, "epoch=1.5 whole number"),
+    (lambda a, s: a.set_epoch(True), TypeError, "epoch=True whole number"),
+    (lambda a, s: a.sampler.set_epoch(1), AttributeError,
+     "'sampler' loader.set_epoch(epoch)"),
+    (lambda a, s: a.num_workers, AttributeError, "stats()"),
+    (lambda a, s: a.drop_last, AttributeError, "loader.spec"),
+    (lambda a, s: a.collate_fn, AttributeError, "transforms=[f]"),
+    (lambda a, s: a.reset(), AttributeError, "set_epoch(0)"),
+    (lambda a, s: a.show("x"), TypeError, "n='x' whole number"),
+    (lambda a, s: a.show(0), ValueError, "n=0 from 1"),
+    (lambda a, s: a.show(1).save(3), TypeError, "path=3 page"),
+    (lambda a, s: list(zip(a, a)), RuntimeError, "one sequence"),
+    (lambda a, s: next(iter(a))["image"], KeyError, "'image' label"),
+    (lambda a, s: next(iter(a)).image, AttributeError, "'image' label ids"),
+    (lambda a, s: next(iter(a))[0], KeyError, "0 label"),
+    (lambda a, s: pickle.dumps((a.close(), a)), RuntimeError, "closed"),
+    (lambda a, s: list((a.close(), a)[1]), RuntimeError, "closed"),
+    (lambda a, s: len((a.close(), a)[1]), RuntimeError, "closed"),
+    (lambda a, s: betonfs.Mix(a), TypeError, "list of loaders"),
+    (lambda a, s: betonfs.Mix(None), TypeError, "loaders=None list"),
+    (lambda a, s: betonfs.Mix([]), ValueError, "no loaders"),
+    (lambda a, s: betonfs.Mix(["a.beton"]), TypeError, "'a.beton' Loader"),
+    (lambda a, s: betonfs.Mix([a, None]), TypeError, "None Loader"),
+    (lambda a, s: betonfs.Mix([a.dataset]), TypeError, "Dataset Loader"),
+    (lambda a, s: betonfs.Mix([betonfs.Mix([a])]), TypeError, "Mix Loader"),
+    (lambda a, s: betonfs.Mix([a, a]), ValueError, "twice weights="),
+    (lambda a, s: betonfs.Mix([a], weights=[1, 2]), ValueError, "2 weights 1"),
+    (lambda a, s: betonfs.Mix([a], weights=[0]), ValueError, "weights 0"),
+    (lambda a, s: betonfs.Mix([a], weights="x"), ValueError, "weights='x'"),
+    (lambda a, s: betonfs.Mix([a], seed="x"), TypeError, "seed='x' whole"),
+    (lambda a, s: betonfs.Mix([a], seed=-1), ValueError, "seed=-1 from 0"),
+    (lambda a, s: betonfs.Mix([a], cycle="no"), TypeError, "cycle='no' True"),
+    (lambda a, s: betonfs.Mix([a], batch_size=3), TypeError, "Mix() batch_size="),
+    (lambda a, s: betonfs.Mix([a]).load_state_dict(s), ValueError,
+     "no state of a mix"),
+    (lambda a, s: betonfs.Mix([a]).load_state_dict(None), ValueError,
+     "None no state of a mix"),
+    (lambda a, s: betonfs.Mix([a]).set_epoch(-1), ValueError, "epoch=-1"),
+    (lambda a, s: betonfs.compiled(3), TypeError, "compiled(3) function"),
+    (lambda a, s: betonfs.compiled(lambda: 0), TypeError, "no parameters"),
+    (lambda a, s: betonfs.DataLoader, AttributeError, "betonfs.Loader"),
+    (lambda a, s: betonfs.DatasetWriter, AttributeError, "betonfs.write"),
+    (lambda a, s: betonfs.Ragged([b"a"])[3], IndexError, "3 of 1"),
+]
+
+
+@pytest.mark.parametrize("use, kind, must", USES,
+                         ids=[str(k) for k in range(len(USES))])
+def test_a_mistake_with_a_loader(path, use, kind, must):
+    with betonfs.Loader(path, 20, pipeline=LABEL, tensors="numpy") as loader:
+        with pytest.raises(kind) as e:
+            use(loader, loader.state_dict())
+        check(e, must)
+
+
+def test_numbers_of_numpy_are_numbers(path):
+    got = epoch(path, pipeline=LABEL, batch_size=np.int64(20),
+                seed=np.uint32(0), drop_last=np.bool_(True),
+                workers=np.int8(1), train=np.bool_(True), epoch=np.int32(0))
+    assert numbers(got) == numbers(epoch(path, pipeline=LABEL))
+    with betonfs.Loader(path, 20, pipeline=LABEL) as loader:
+        state = changed(loader.state_dict(), epoch=np.int64(1))
+        loader.load_state_dict(state)
+        assert loader.state_dict()["epoch"] == 1
+
+
+ENVIRONMENT = [
+    (dict(RANK="x", WORLD_SIZE="2"), "RANK='x' whole number rank="),
+    (dict(RANK="", WORLD_SIZE=""), "RANK='' whole number"),
+    (dict(RANK="0.0", WORLD_SIZE="2"), "RANK='0.0' whole number"),
+    (dict(RANK="-1", WORLD_SIZE="2"), "RANK='-1' from 0"),
+    (dict(RANK="0", WORLD_SIZE="0"), "WORLD_SIZE='0' from 1"),
+    (dict(RANK="2", WORLD_SIZE="2"), "rank 2 world 2 from 0 to 1"),
+    (dict(BETON_JOB="x" * 100), "BETON_JOB 100 64 ASCII"),
+    (dict(BETON_FAKE="fast"), "BETON_FAKE `fast' constant"),
+]
+
+
+@pytest.mark.parametrize("variables, must", ENVIRONMENT,
+                         ids=[str(k) for k in range(len(ENVIRONMENT))])
+def test_a_mistake_of_the_environment(path, monkeypatch, variables, must):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError) as e:
+        epoch(path, pipeline=LABEL)
+    check(e, must)
+
+
+def test_a_world_without_a_rank_is_told(path, monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    said, = warned(lambda: epoch(path, pipeline=LABEL))
+    assert "WORLD_SIZE=2" in said and "rank=" in said
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert not warned(lambda: epoch(path, pipeline=LABEL))
+
+
 # --- paths ---
 
 def test_paths_that_are_no_dataset(path, tmp_path):

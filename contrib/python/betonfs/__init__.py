@@ -9,6 +9,10 @@
 """
 from __future__ import annotations
 
+import importlib as _importlib
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from . import _beton, ops
 from ._batch import Batch, TupleBatch
 from ._compiled import compiled
@@ -23,3 +27,19 @@ from ._writer import write
 __version__ = _beton.version
 __all__ = ["Batch", "BetonError", "Dataset", "Loader", "Mix", "Ragged", "Shown",
            "TupleBatch", "__version__", "compiled", "ops", "write"]
+
+# What other packages have.
+_OTHERS = {
+    "DataLoader": "Loader", "TraversalOrder": "Loader", "load": "Loader",
+    "open": "Dataset", "ImageFolder": "Dataset", "read": "Dataset",
+    "DatasetWriter": "write", "Writer": "write", "save": "write",
+    "Compose": "ops", "transforms": "ops", "Pipeline": "ops",
+}
+
+if not _TYPE_CHECKING:      # there are no other names
+    def __getattr__(name: str) -> _Any:
+        if name == "ffcv":
+            return _importlib.import_module("betonfs.ffcv")
+        hint = f"; did you mean betonfs.{_OTHERS[name]}?" \
+            if name in _OTHERS else ""
+        raise AttributeError(f"betonfs has no {name!r}{hint}")

@@ -209,6 +209,8 @@ def compiled(code: Code | None = None, *, parallel: bool = False) -> Any:
     ``permutation`` give the same bits. In that thread numba's generator is
     seeded for it, and NumPy's is as it was before.
     """
+    if code is not None and not callable(code):
+        raise TypeError(f"compiled({code!r}): a function of arrays")
     if code is None:
         return functools.partial(compiled, parallel=parallel)
     return Compiled(code, parallel)

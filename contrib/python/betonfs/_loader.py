@@ -9,7 +9,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from numpy.typing import ArrayLike, NDArray
 
@@ -25,7 +25,7 @@ from ._options import (Subset, SubsetFile, batch_size_of, device_text, place,
 from ._pipeline import Pipeline, pipeline_text
 from ._pool import Pool
 from ._show import ROWS, Shown
-from ._words import either, explained
+from ._words import LOADER_ATTRIBUTES, either, explained
 
 _log = logging.getLogger("betonfs")
 _ERROR = 0
@@ -423,10 +423,17 @@ class Loader(Epochs):
         Raises ValueError if the state is of another dataset or spec. Warns if
         it is of another pipeline, which changes no sample's place.
         """
+        if not isinstance(state, Mapping):
+            raise TypeError(f"{shown(state)} is no state: give what "
+                            "state_dict() returned")
         own = dict(state)
+        for key in ("version", "fingerprint", "spec", "epoch", "batches"):
+            if key not in own:
+                raise ValueError(f"no loader's state: it has no {key!r}; give "
+                                 "what state_dict() returned")
         text = own.pop("pipeline", None)
         try:
-            self._core.load(json.dumps(own))
+            self._core.load(json.dumps(own, default=int))
         except BetonError as e:
             if e.errno == errno.ESTALE:
                 raise ValueError(e.strerror) from None
@@ -534,6 +541,13 @@ class Loader(Epochs):
         return (f"<betonfs.Loader {self.path!r}: {info['spec']}; "
                 f"{info['steps']} batches of {outputs}; "
                 f"{info['workers']} workers{rank}>")
+
+    # Where types are checked, there are no other attributes.
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any:
+            hint = LOADER_ATTRIBUTES.get(name)
+            raise AttributeError(f"a Loader has no {name!r}"
+                                 + (f": {hint}" if hint else ""))
 
     # --- the end ---
 

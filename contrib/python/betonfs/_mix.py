@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._checks import shown, truth, whole
 from ._epochs import Epoch, Epochs
 from ._loader import Loader
 from ._options import whole_weights
 from ._random import WEYL, key, mix
+from ._words import known_words
 
 # Draws that are made at a time.
 _BLOCK = 4096
@@ -68,6 +70,20 @@ class _Draws:
             number += 1
 
 
+def _loaders(given: Any) -> tuple[Loader, ...]:
+    """The loaders of a mix, each once."""
+    if isinstance(given, Epochs) or not isinstance(given, (list, tuple)):
+        raise TypeError(f"loaders={shown(given)}: a list of loaders, such as "
+                        "[betonfs.Loader(a), betonfs.Loader(b)]")
+    for loader in given:
+        if not isinstance(loader, Loader):
+            raise TypeError(f"loaders: {shown(loader)} is no betonfs.Loader")
+    if len(set(map(id, given))) < len(given):
+        raise ValueError("loaders: one of them is given twice; weights= gives "
+                         "it a larger share")
+    return tuple(given)
+
+
 class Mix(Epochs):
     """Batches of several loaders, as one: each is of one of them, drawn by its
     weight.
@@ -97,10 +113,13 @@ class Mix(Epochs):
         epoch where they are.
     """
 
+    @known_words("Mix")
     def __init__(self, loaders: Sequence[Loader],
                  weights: ArrayLike | None = None, *, seed: int = 0,
                  cycle: bool = False) -> None:
-        self.loaders = tuple(loaders)
+        self.loaders = _loaders(loaders)
+        seed = whole("seed", seed, 0, (1 << 64) - 1)
+        cycle = truth("cycle", cycle)
         if not self.loaders:
             raise ValueError("a mix of no loaders")
         if len({(x.rank, x.world) for x in self.loaders}) > 1:
@@ -259,6 +278,9 @@ class Mix(Epochs):
         Raises ValueError if the state is of another mix, dataset or spec.
         """
         mine = self.state_dict()
+        if not isinstance(state, Mapping) or not mine.keys() <= state.keys():
+            raise ValueError(f"{shown(state)} is no state of a mix: give what "
+                             "its state_dict() returned")
         for key in ("version", "seed", "cycle", "weights"):
             if state[key] != mine[key]:
                 raise ValueError(f"the state is of {key} {state[key]}, the "

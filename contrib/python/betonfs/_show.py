@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _beton
+from ._checks import path as checked_path, whole
 from ._tensors import Ragged, to_numpy
 
 ROWS = 16
@@ -150,8 +151,7 @@ class Shown:
     """
 
     def __init__(self, batches: Iterable[Any], n: int = ROWS) -> None:
-        if n < 1:
-            raise ValueError(f"n={n}: there is nothing to show")
+        n = whole("n", n, 1, 1 << 20)
         rows: list[dict[str, Any]] = []
         for batch in batches:
             rows += _rows(batch, n - len(rows))
@@ -185,7 +185,7 @@ class Shown:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the grid as a page of HTML."""
-        with open(path, "w", encoding="utf-8") as f:
+        with open(checked_path("path", path, "the page to write"), "w", encoding="utf-8") as f:
             f.write('<!DOCTYPE html><html><head><meta charset="utf-8">'
                     f"<title>betonfs</title></head><body>{self.html}</body>"
                     "</html>\n")

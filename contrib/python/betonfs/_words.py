@@ -71,6 +71,23 @@ _HINTS = {
 }
 
 
+# Attributes of torch's DataLoader and of others that have no one name here.
+LOADER_ATTRIBUTES = {
+    "sampler": "loader.set_epoch(epoch) is sampler.set_epoch(epoch), and each "
+               "iter(loader) is the next epoch without it",
+    "batch_sampler": "loader.spec has the order",
+    "collate_fn": "transforms=[f] calls f on each batch",
+    "num_workers": 'loader.stats()["workers"] has the number of threads',
+    "drop_last": "loader.spec has it",
+    "device": "loader.outputs has the outputs' devices",
+    "pin_memory": 'device="cuda" copies from pinned memory',
+    "reset": "each iter(loader) begins an epoch; set_epoch(0) goes back",
+    "shuffle": 'loader.spec has the order; order="random" is shuffled',
+    "fields": "loader.dataset.fields has them, loader.outputs the outputs",
+    "next": "iterate: for batch in loader, or next(iter(loader))",
+}
+
+
 def nearest(word: str, words: Iterable[str]) -> str:
     """Return "; did you mean `WORD'?", or "" if nothing is near."""
     found = difflib.get_close_matches(word, list(words), 1)
