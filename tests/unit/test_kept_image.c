@@ -487,7 +487,7 @@ struct mistake {
 };
 
 static const struct mistake mistakes[] = {
-	{ "cache", "column 1: cache needs a what" },
+	{ "cache", "column 1: cache needs an argument: decoded" },
 	{ "cache(decoded)", "column 1: cache needs a size" },
 	{ "cache(1GiB)", "column 7: what of cache takes decoded, not" },
 	{ "cache(decoded, 1GB)",
