@@ -328,3 +328,23 @@ def test_batches_are_skipped_by_a_state(tmp_path):
         with pytest.raises(AttributeError, match=r"load_state_dict\(state\).*"
                            "ignore_data_skip=True"):
             skip(loader, 2)
+
+
+@pytest.mark.parametrize("kind", ["dict", "tuple"])
+def test_a_compiled_step_serves_all_batches(kind):
+    """torch.compile() sees one kind of batch: facts do not compile again."""
+    torch = pytest.importorskip("torch")
+    graphs = []
+
+    def backend(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    def step(batch):
+        return batch.image.float().sum() + batch.label.sum()
+
+    compiled = torch.compile(step, backend=backend)
+    with opener("/nowhere", batch_size=8, source=DATA, batch=kind) as load:
+        for batch in load():
+            assert compiled(batch) == step(batch)
+    assert len(graphs) == 1
