@@ -456,12 +456,13 @@ static void tell_failed(const struct dump *d)
 	const unsigned long long n = beton_loader_failed_rows(d->loader);
 
 	if (n)
-		log_error(d->log,
-			  "%llu sample%s could not be read: zeros stand for %s",
-			  n, n == 1 ? "" : "s",
-			  d->options->on_error == BETON_ON_ERROR_SKIP
-				  ? "them, and valid.npy is false there"
-				  : "them");
+		log_warning(
+			d->log,
+			"%llu sample%s could not be read: zeros stand for %s",
+			n, n == 1 ? "" : "s",
+			d->options->on_error == BETON_ON_ERROR_SKIP
+				? "them, and valid.npy is false there"
+				: "them");
 }
 
 static int dump(const struct invocation *call)
