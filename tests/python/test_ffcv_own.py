@@ -637,6 +637,31 @@ def test_ffcv_ssl_has_outputs_of_one_field(mixed):
     assert again.num_workers == 2
 
 
+class Gain(Operation):
+    """Runs as Python, by NumPy: nothing before it makes tensors."""
+
+    def declare_state_and_memory(self, previous_state):
+        return replace(previous_state, jit_mode=False), AllocationQuery(
+            previous_state.shape, previous_state.dtype)
+
+    def generate_code(self):
+        def code(images, out):
+            for k in range(images.shape[0]):
+                np.minimum(images[k].astype("u2") * 2, 255, out=out[k],
+                           casting="unsafe")
+            return out
+        return code
+
+
+def test_python_before_to_tensor_gets_arrays(path):
+    begin = [SimpleRGBImageDecoder()]
+    plain, more = (batches(Loader(path, B, pipelines={
+        "image": ops, "label": LABEL})) for ops in (
+            [*begin, T.ToTensor()], [*begin, Gain(), T.ToTensor()]))
+    for (a, _), (b, _) in zip(plain, more):
+        assert (b == (a.int() * 2).clamp(max=255)).all()
+
+
 class Counted(Operation):
     """Takes the batch's number too, after the samples' where it has them."""
 

@@ -48,10 +48,6 @@ def as_array(value: Any) -> Any:
     return value.cpu().numpy() if isinstance(value, torch.Tensor) else value
 
 
-def as_tensor(value: Any) -> Any:
-    return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
-
-
 class _Own:
     """An operation of a user's."""
 
@@ -127,7 +123,8 @@ class _Own:
     def run(self, value: Any, batch: Batch, place: int) -> Any:
         state = state_of(value)
         after, query = self.op.declare_state_and_memory(state)
-        value = as_array(value) if after.jit_mode else as_tensor(value)
+        if after.jit_mode:
+            value = as_array(value)
         if self._code is None:
             self._code = self._prepare(after.jit_mode)
         memory = allocate(query, len(batch.ids))

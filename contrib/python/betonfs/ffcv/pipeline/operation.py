@@ -16,7 +16,8 @@ class Operation(ABC):
     `generate_code()` gives a function of the batch and of the memory that
     `declare_state_and_memory()` asked for. Where the state that it declares
     has jit_mode, the function gets NumPy arrays and is compiled by numba; else
-    it gets tensors. If the function has an attribute `with_indices` that is
+    it is Python and gets what the operation before it gave: arrays, or tensors
+    after ToTensor. If the function has an attribute `with_indices` that is
     true, a third argument are the samples' numbers.
     """
 
