@@ -26,7 +26,7 @@ COLORS = "RandomBrightness RandomContrast RandomSaturation RandomColorJitter"
 FORK = "LabelColorJitter LabelGaussianBlur LabelGrayscale " \
        "LabelRandomResizedCrop LabelSolarization LabelTranslate CenterCrop " \
        "CornerCrop GaussianBlur PadRGBImageDecoder RandomErasing Rotate " \
-       "RandomGrayscale RandomSolarization"
+       "RandAugment RandomGrayscale RandomSolarization"
 ORDERS = "DEFAULT_OS_CACHE DEFAULT_PROCESS_CACHE ORDER_MAP ORDER_TYPE " \
          "OrderOption"
 MANAGERS = "MemoryContext MemoryManager OSCacheManager ProcessCacheManager"
@@ -83,6 +83,7 @@ NAMES = {
     "transforms.normalize": "NormalizeImage",
     "transforms.ops": "Convert ToDevice ToTensor ToTorchImage View",
     "transforms.poisoning": "Poison",
+    "transforms.randaugment": "RandAugment",
     "transforms.random_resized_crop": "RandomResizedCrop",
     "transforms.replace_label": "ReplaceLabel",
     "transforms.resized_crop": "RandomResizedCrop CenterCrop",
@@ -263,9 +264,9 @@ def test_the_same_compiled_by_numba(pixels):
 
 def test_what_is_not_there_says_so():
     from betonfs.ffcv import transforms as T
-    for make in (lambda: T.GaussianBlur(0.5, 5, (0.1, 2)),
-                 lambda: T.RandomErasing(0.5), lambda: T.Rotate(0.5, 0.2),
-                 lambda: T.LabelColorJitter(0.5), lambda: T.CornerCrop(8, 1)):
+    for make in (lambda: T.RandAugment(2, 9), lambda: T.LabelColorJitter(0.5),
+                 lambda: T.LabelGaussianBlur(0.5, 5),
+                 lambda: T.CornerCrop(8, 1)):
         with pytest.raises(NotImplementedError, match="torchvision"):
             make()
 

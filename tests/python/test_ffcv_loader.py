@@ -230,7 +230,8 @@ def test_python_does_what_the_library_does(load, op):
 @pytest.mark.parametrize("op", [
     T.RandomTranslate(3), T.RandomHorizontalFlip(), T.RandomBrightness(0.5),
     T.RandomContrast(0.5), T.RandomSaturation(0.5), T.RandomColorJitter(1),
-    T.RandomResizedCrop((0.1, 0.5), (0.8, 1.2), 6), T.Cutout(3)],
+    T.RandomResizedCrop((0.1, 0.5), (0.8, 1.2), 6), T.Cutout(3),
+    T.GaussianBlur(0.5), T.RandomErasing(), T.Rotate(1, 1.0)],
     ids=lambda op: type(op).__name__)
 @pytest.mark.parametrize("where", ["library", "python"])
 def test_chance_is_of_seed_epoch_and_sample(load, op, where):
@@ -248,6 +249,59 @@ def test_chance_is_of_seed_epoch_and_sample(load, op, where):
                   seed=1)
     loader.next_epoch = 1
     assert column(loader).tobytes() == first[1]
+
+
+class Told:
+    """Draws that are these numbers, one after the other."""
+
+    def __init__(self, *numbers):
+        self.ids, self.numbers = np.arange(1), list(numbers)
+
+    def uniform(self, low=0, high=1):
+        return np.array([low + (high - low) * self.numbers.pop(0)])
+
+    def index(self, count):
+        return (self.uniform() * count).astype(int)
+
+
+def test_an_image_is_turned():
+    square = sample(3)[0][None, :, :H]
+
+    def turned(angle, image=square):
+        return T.Rotate(1, 2 * angle).images(image.copy(), Told(0, 0.75))[0]
+    assert (turned(np.pi / 2) == np.rot90(square[0])).all()
+    assert (turned(np.pi) == square[0, ::-1, ::-1]).all()
+    assert (turned(0.01) == square[0]).all()
+    wide = turned(np.pi / 2, sample(3)[0][None])
+    assert not wide[:, :2].any() and wide[:, 2:-2].any()
+    assert (T.Rotate(0).images(square.copy(), Told(0.5, 0.9)) == square).all()
+
+
+def test_a_part_of_an_image_is_erased():
+    image = np.full((1, 20, 30, 3), 9, np.uint8)
+    op = T.RandomErasing(1, (0.25, 0.25), (1, 1), mean=(1, 2, 3))
+    # The part is 12 by 12, at a half of the places that are left.
+    rest = [0.5] * 4 * 9
+    out = op.images(image.copy(), Told(0, 0, 0, 0.5, 0.5, *rest))[0]
+    assert (out[4:16, 9:21] == (1, 2, 3)).all()
+    assert (out != 9).all(-1).sum() == 144
+    # One that fits nowhere is left out.
+    tall = T.RandomErasing(1, (0.9, 0.9), (0.01, 0.01))
+    assert (tall.images(image.copy(), Told(0, *[0.5] * 40)) == 9).all()
+
+
+def test_an_image_is_blurred():
+    op = T.GaussianBlur(1, 3, (1.0, 1.9))
+    dot = np.zeros((1, 5, 6, 3), np.uint8)
+    dot[0, 2, 2] = 200
+    out = op.images(dot.copy(), Told(0, 0))[0]     # of deviation 1
+    side = np.exp([-0.5, 0, -0.5]) / np.exp([-0.5, 0, -0.5]).sum()
+    assert (out[1:4, 1:4, 0] == np.rint(200 * np.outer(side, side))).all()
+    assert (out.astype(bool).sum((0, 1)) == 9).all()
+    flat = np.full((1, 4, 4, 3), 77, np.uint8)
+    assert (op.images(flat.copy(), Told(0, 0.99)) == 77).all()
+    with pytest.raises(ValueError, match="kernel_size=4"):
+        T.GaussianBlur(0.5, 4)
 
 
 def test_two_operations_draw_for_themselves(load):

@@ -15,7 +15,7 @@ _SAME = {
     "transforms": ("color_jitter", "colorjitter", "common", "cutout",
                    "erasing", "flip", "gaussian_blur", "grayscale", "mixup",
                    "module", "normalize", "ops", "poisoning",
-                   "random_resized_crop", "replace_label", "resized_crop",
+                   "randaugment", "random_resized_crop", "replace_label", "resized_crop",
                    "rotate", "solarization", "translate"),
     "traversal_order": ("base", "quasi_random", "random", "sequential"),
 }

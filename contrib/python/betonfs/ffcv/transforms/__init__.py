@@ -2,7 +2,6 @@
 from ._fork import (
     CenterCrop,
     CornerCrop,
-    GaussianBlur,
     LabelColorJitter,
     LabelGaussianBlur,
     LabelGrayscale,
@@ -11,17 +10,18 @@ from ._fork import (
     LabelSolarization,
     LabelTranslate,
     PadRGBImageDecoder,
-    RandomErasing,
-    Rotate,
+    RandAugment,
 )
 from ._image import (
     ColorJitter,
     Cutout,
+    GaussianBlur,
     Poison,
     RandomBrightness,
     RandomColorJitter,
     RandomContrast,
     RandomCutout,
+    RandomErasing,
     RandomGrayscale,
     RandomHorizontalFlip,
     RandomResizedCrop,
@@ -29,6 +29,7 @@ from ._image import (
     RandomSolarization,
     RandomTranslate,
     RandomVerticalFlip,
+    Rotate,
     Solarization,
 )
 from ._label import ImageMixup, LabelMixup, MixupToOneHot, ReplaceLabel
@@ -49,9 +50,10 @@ __all__ = [
     "LabelGrayscale", "LabelMixup", "LabelRandomHorizontalFlip",
     "LabelRandomResizedCrop", "LabelSolarization", "LabelTranslate",
     "MixupToOneHot", "ModuleWrapper", "NormalizeImage", "PadRGBImageDecoder",
-    "Poison", "RandomBrightness", "RandomColorJitter", "RandomContrast",
-    "RandomCutout", "RandomErasing", "RandomGrayscale", "RandomHorizontalFlip",
-    "RandomResizedCrop", "RandomSaturation", "RandomSolarization",
-    "RandomTranslate", "RandomVerticalFlip", "ReplaceLabel", "Rotate",
-    "Solarization", "Squeeze", "ToDevice", "ToTensor", "ToTorchImage", "View",
+    "Poison", "RandAugment", "RandomBrightness", "RandomColorJitter",
+    "RandomContrast", "RandomCutout", "RandomErasing", "RandomGrayscale",
+    "RandomHorizontalFlip", "RandomResizedCrop", "RandomSaturation",
+    "RandomSolarization", "RandomTranslate", "RandomVerticalFlip",
+    "ReplaceLabel", "Rotate", "Solarization", "Squeeze", "ToDevice",
+    "ToTensor", "ToTorchImage", "View",
 ]

@@ -23,17 +23,8 @@ class _Missing:
             f"{self.instead}")
 
 
-class GaussianBlur(_Missing):
-    instead = "put torchvision.transforms.v2.GaussianBlur after ToTorchImage()"
-
-
-class RandomErasing(_Missing):
-    instead = ("take RandomCutout, or put torchvision.transforms.v2."
-               "RandomErasing after ToTorchImage()")
-
-
-class Rotate(_Missing):
-    instead = ("put torchvision.transforms.v2.RandomRotation after "
+class RandAugment(_Missing):
+    instead = ("put torchvision.transforms.v2.RandAugment after "
                "ToTorchImage()")
 
 
@@ -84,7 +75,7 @@ class LabelTranslate(_Drawn):
     pass
 
 
-__all__ = ["CenterCrop", "CornerCrop", "GaussianBlur", "LabelColorJitter",
+__all__ = ["CenterCrop", "CornerCrop", "LabelColorJitter",
            "LabelGaussianBlur", "LabelGrayscale", "LabelRandomHorizontalFlip",
            "LabelRandomResizedCrop", "LabelSolarization", "LabelTranslate",
-           "PadRGBImageDecoder", "RandomErasing", "Rotate"]
+           "PadRGBImageDecoder", "RandAugment"]

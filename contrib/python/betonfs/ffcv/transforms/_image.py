@@ -337,6 +337,90 @@ class RandomSolarization(ImageOperation):
 Solarization = RandomSolarization
 
 
+class GaussianBlur(ImageOperation):
+    """Blurs some images, each with one of ten deviations from `sigma`; pixels
+    outside are those inside, mirrored. FFCV-SSL's."""
+
+    def __init__(self, blur_prob: float, kernel_size: int = 5,
+                 sigma: Pair = (0.1, 2.0), seed: int | None = None) -> None:
+        super().__init__()
+        if kernel_size < 1 or kernel_size % 2 == 0:
+            raise ValueError(f"kernel_size={kernel_size}: it is odd")
+        self.blur_prob = blur_prob
+        self.seed = seed
+        self.kernel_size = kernel_size
+        self.sigmas = np.linspace(*sigma, 10)
+
+    def images(self, images: Images, draws: Draws) -> Images:
+        half = self.kernel_size // 2
+        places = np.arange(-half, half + 1)
+        chosen = draws.uniform() < self.blur_prob
+        sigmas = self.sigmas[draws.index(len(self.sigmas))]
+        for i in np.flatnonzero(chosen):
+            kernel = np.exp(-0.5 * (places / sigmas[i]) ** 2)
+            image = np.pad(images[i], ((half, half), (half, half), (0, 0)),
+                           "symmetric").astype(float)
+            for axis in 0, 1:
+                rows = np.lib.stride_tricks.sliding_window_view(
+                    image, self.kernel_size, axis)
+                image = rows @ (kernel / kernel.sum())
+            images[i] = np.rint(image)
+        return images
+
+
+class RandomErasing(ImageOperation):
+    """Fills a part of some images with the colour `mean`. FFCV-SSL's."""
+
+    def __init__(self, erase_prob: float = 0.5, scale: Pair = (0.08, 0.4),
+                 ratio: Pair = (0.3, 3), mean: Sequence[int] = (128, 128, 128),
+                 seed: int | None = None) -> None:
+        super().__init__()
+        self.erase_prob = erase_prob
+        self.seed = seed
+        self.scale = scale
+        self.ratio = ratio
+        self.mean = np.array(mean)
+
+    def images(self, images: Images, draws: Draws) -> Images:
+        _, height, width, _ = images.shape
+        chosen = draws.uniform() < self.erase_prob
+        parts = _parts(height, width, self.scale, self.ratio, draws)
+        for i in np.flatnonzero(chosen):
+            if i in parts:
+                y, x, h, w = parts[int(i)]
+                images[i, y:y + h, x:x + w] = self.mean
+        return images
+
+
+class Rotate(ImageOperation):
+    """Turns some images about their middle, by up to `angle` in radians; what
+    comes from outside is black. FFCV-SSL's."""
+
+    def __init__(self, rotate_prob: float = 0.5, angle: float = 0.2,
+                 seed: int | None = None) -> None:
+        super().__init__()
+        self.rotate_prob = rotate_prob
+        self.angle = angle
+        self.seed = seed
+
+    def images(self, images: Images, draws: Draws) -> Images:
+        _, height, width, _ = images.shape
+        chosen = draws.uniform() < self.rotate_prob
+        angles = draws.uniform(-self.angle, self.angle)
+        y, x = np.mgrid[:height, :width]
+        y, x = y - (height - 1) / 2, x - (width - 1) / 2
+        for i in np.flatnonzero(chosen):
+            s, c = math.sin(angles[i]), math.cos(angles[i])
+            rows = np.rint(c * y + s * x + (height - 1) / 2).astype(int)
+            columns = np.rint(c * x - s * y + (width - 1) / 2).astype(int)
+            inside = ((rows >= 0) & (rows < height)
+                      & (columns >= 0) & (columns < width))
+            images[i] = np.where(
+                inside[..., None],
+                images[i][rows * inside, columns * inside], 0)
+        return images
+
+
 class Poison(ImageOperation):
     """Blends the images of some samples with a mask."""
 
@@ -419,13 +503,20 @@ def _turn(turns: float) -> NDArray[np.float64]:
 def _crops(height: int, width: int, scale: Pair, ratio: Pair,
            draws: Draws) -> list[tuple[int, int, int, int]]:
     """Row, column, height and width, by the rule of beton-transforms(7)."""
-    n = len(draws.ids)
-    logs = math.log(ratio[0]), math.log(ratio[1])
     shape = width / height
     h = round(width / ratio[0]) if shape < ratio[0] else height
     w = round(height * ratio[1]) if shape > ratio[1] else width
-    out = [((height - h) // 2, (width - w) // 2, h, w)] * n
-    open_rows = set(range(n))
+    largest = (height - h) // 2, (width - w) // 2, h, w
+    parts = _parts(height, width, scale, ratio, draws)
+    return [parts.get(i, largest) for i in range(len(draws.ids))]
+
+
+def _parts(height: int, width: int, scale: Pair, ratio: Pair,
+           draws: Draws) -> dict[int, tuple[int, int, int, int]]:
+    """Those of the images for which one of ten draws fits."""
+    logs = math.log(ratio[0]), math.log(ratio[1])
+    out: dict[int, tuple[int, int, int, int]] = {}
+    open_rows = set(range(len(draws.ids)))
     for _ in range(10):
         areas = height * width * draws.uniform(*scale)
         ratios = np.exp(draws.uniform(*logs))
