@@ -356,6 +356,35 @@ def test_fields_of_users_come_in_every_order(boxed, order):
     assert [i // 100 for b in got for i in b[0][:, 0].tolist()] == want
 
 
+class ShortDecoder(BasicDecoder):
+    dtype = np.dtype("<u2")
+
+
+class ShortField(SizeField):
+    metadata_type = np.dtype("<u2")
+
+    @staticmethod
+    def from_binary(binary):
+        return ShortField()
+
+    def get_decoder_class(self):
+        return ShortDecoder
+
+
+def test_a_layout_that_only_the_reader_knows_is_no_warning(tmp_path, caplog):
+    own = {"size": SizeField, "short": ShortField}
+    DatasetWriter(tmp_path / "l", {
+        "image": RGBImageField(), "size": SizeField(), "short": ShortField(),
+        "label": IntField()}, num_workers=1).from_indexed_dataset(
+            [(image(0), 70000 + i, i, i) for i in range(N)])
+    loader = Loader(tmp_path / "l", B, custom_fields=own)
+    assert loader.reader.fields[0]["unusable"]
+    columns = [torch.cat(c)[:, 0].tolist() for c in zip(*(
+        b[1:] for b in batches(loader)))]
+    assert columns == [[70000 + i for i in range(N)], *[list(range(N))] * 2]
+    assert not caplog.messages
+
+
 def test_an_unknown_field_is_refused(boxed):
     with pytest.raises(ValueError, match="'boxes'.*custom_fields"):
         Loader(boxed, B)

@@ -388,10 +388,13 @@ class Loader(Epochs):
         return batch
 
     def _tell(self) -> None:
-        # What is raised is not told twice.
         for level, text in self._core.messages():
-            if level != _ERROR or self._arguments["on_error"] != "raise":
+            if self._matters(level, text):
                 _log.warning("%s", text)
+
+    def _matters(self, level: int, text: str) -> bool:
+        # What is raised is not told twice.
+        return level != _ERROR or self._arguments["on_error"] != "raise"
 
     # --- its place ---
 

@@ -7,7 +7,7 @@ import inspect
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,17 @@ _KINDS = {"int": (SCALAR, "int64"), "float": (SCALAR, "float64"),
 
 
 class _Core(_Loader):
+    """`known` is why the library cannot find values that the reader can."""
+
+    def __init__(self, known: Collection[str], *args: Any,
+                 **named: Any) -> None:
+        self._known = known
+        super().__init__(*args, **named)
+
+    def _matters(self, level: int, text: str) -> bool:
+        return super()._matters(level, text) and not any(
+            reason in text for reason in self._known)
+
     def _refuse_empty(self, why: str) -> None:
         """FFCV's scripts go on without a batch."""
         warnings.warn(why, RuntimeWarning, stacklevel=7)
@@ -615,8 +626,10 @@ class Loader:
         own = self._own_order is not None
         order, batch_size, drop_last, seed = self._how()
         alone: dict[str, Any] = {"rank": 0, "world": 1}
+        known = {f["unusable"] for f in self.reader.fields
+                 if f.get("unusable")}
         return _Core(
-            self.fname, batch_size, order, seed & (2**64 - 1), text,
+            known, self.fname, batch_size, order, seed & (2**64 - 1), text,
             subset=samples,
             workers=self.num_workers, prefetch=self.batches_ahead,
             tensors="torch", epoch=epoch, cache=self._cache,
