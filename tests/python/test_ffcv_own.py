@@ -406,6 +406,58 @@ def test_a_sample_of_users_fields_fits_a_page(tmp_path):
     assert not (tmp_path / "q").exists()
 
 
+# --- names of classes ---
+
+class Folder(Samples):
+    """As torchvision's ImageFolder."""
+
+    def __init__(self, classes):
+        super().__init__()
+        self.classes = classes
+
+    def __getitem__(self, i):
+        return image(i), i % 2, i
+
+
+NAMES = ["cat", "Löwe"]
+FOLDER = {"image": RGBImageField(), "label": IntField()}
+
+
+def names_in(path, fields, dataset, custom={}):
+    DatasetWriter(path, fields, num_workers=1).from_indexed_dataset(dataset)
+    reader = Reader(path, custom)
+    loader = Loader(path, N, custom_fields=custom, pipelines={"image": None})
+    (labels, *_), = batches(loader)
+    assert labels[:, 0].tolist() == [i % 2 for i in range(N)]
+    return {f["name"]: list(f["classes"]) for f in reader.fields
+            if f["classes"]}
+
+
+class Pairs(Folder):
+    def __getitem__(self, i):
+        return super().__getitem__(i)[:2]
+
+
+def test_names_of_classes_are_kept(tmp_path):
+    for names in NAMES, [f"class {i}" * 40 for i in range(1000)]:
+        dataset = torch.utils.data.Subset(Pairs(names), range(N))
+        assert names_in(tmp_path / "f", FOLDER, dataset) == {"label": names}
+        own = {**FOLDER, "size": SizeField()}
+        assert names_in(tmp_path / "g", own, Folder(names), {
+            "size": SizeField}) == {"label": names}
+
+
+@pytest.mark.parametrize("names", [
+    None, [], [1, 2], ["a", ""], ["a\n"], ["a\0"], ["x" * 2 ** 20]])
+def test_names_that_cannot_be_kept_are_no_error(tmp_path, names):
+    assert names_in(tmp_path / "f", FOLDER, Pairs(names)) == {}
+
+
+def test_names_of_classes_need_one_field_of_labels(tmp_path):
+    two = {**FOLDER, "index": IntField()}
+    assert names_in(tmp_path / "f", two, Folder(NAMES)) == {}
+
+
 # --- loaders ---
 
 class Batched(EpochIterator):

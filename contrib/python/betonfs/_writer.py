@@ -34,6 +34,9 @@ _SIDE_MAX = 0xffff
 _NAME_MAX = 16
 _THREADS_MAX = 4096
 
+# Names of classes, beton(5).
+_NAMES_MAX, _CONTROL = 1 << 20, {*range(32), 127}
+
 Field = tuple[str, str | None, tuple[int, ...]]     # type, dtype, shape
 # Samples as the writer takes them, in their order.
 Values = Iterator[tuple[Any, ...]]
@@ -479,11 +482,17 @@ def _encoded(names: Sequence[str]) -> tuple[tuple[bytes, ...]]:
     return tuple(name.encode("utf-8", "replace") for name in names),
 
 
-def _names_of_classes(
+def storable(names: Sequence[bytes]) -> bool:
+    """Whether a dataset can hold these names."""
+    return sum(len(name) + 1 for name in names) <= _NAMES_MAX and all(
+        name and not set(name) & _CONTROL for name in names)
+
+
+def names_of_classes(
         classes: Sequence[str] | Mapping[str, Sequence[str]] | None,
-        samples: Any, fields: dict[str, Field]) -> dict[str, Any]:
-    """What a field of _beton.Writer has of them."""
-    labels = [name for name, field in fields.items() if field[0] == "int"]
+        samples: Any, labels: Sequence[str]) -> dict[str, Any]:
+    """What a field of _beton.Writer has of them; `labels` are the "int"
+    fields."""
     if isinstance(classes, Mapping):
         for name in classes:
             if name not in labels:
@@ -609,7 +618,8 @@ def write(
     else:
         known = _fields_of(head[0])
     encoder = _Encoder(known, mode, quality, max_resolution, fields is None)
-    names = _names_of_classes(classes, samples, known)
+    names = names_of_classes(classes, samples, [
+        name for name, field in known.items() if field[0] == "int"])
     writer = _beton.Writer(
         path, tuple((k, _TYPES[t], d, s, *names.get(k, ()))
                     for k, (t, d, s) in known.items()), n, page_size)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+import struct
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -22,16 +23,19 @@ class _PageFull(MemoryError):
 
 class CustomWriter:
     """A writer of `samples` samples, as the library's: append() each, in their
-    order, then finish(), or abort(). A sample lies in one page."""
+    order, then finish(), or abort(). A sample lies in one page. `classes` has
+    names of classes, as UTF-8, by IntField."""
 
     def __init__(self, path: str, fields: Mapping[str, Field], samples: int,
-                 page_size: int) -> None:
+                 page_size: int,
+                 classes: Mapping[str, Sequence[bytes]] = {}) -> None:
         self._path = path
         self._fields = fields
         self._page_size = page_size
         self._metadata = np.zeros(samples, get_metadata_type(
             list(fields.values())))
         self._written = 0
+        self._classes = classes
         self._table: list[tuple[int, int, int]] = []
         self._page = bytearray()
         self._begin = align_to_page(
@@ -73,18 +77,21 @@ class CustomWriter:
 
     def _malloc(self, size: Any) -> tuple[int, Any]:
         """Where some bytes are in the file, and their memory."""
-        size, at = int(size), len(self._page)
+        size = int(size)
         # A value is found by its place alone, so nothing shares one.
-        taken = max(size, 1)
-        if at + taken > self._page_size:
+        if len(self._page) + max(size, 1) > self._page_size:
             raise _PageFull(f"{size} bytes")
-        if not self._page:
+        pointer, memory = self._take(max(size, 1))
+        self._table.append((self._written, pointer, size))
+        return pointer, memory[:size]
+
+    def _take(self, size: int) -> tuple[int, Any]:
+        at = len(self._page)
+        if not at:
             # Memory that is handed out must not move.
             self._memory = np.zeros(self._page_size, np.uint8)
-        self._page.extend(bytes(taken))
-        pointer = self._begin + at
-        self._table.append((self._written, pointer, size))
-        return pointer, self._memory[at:at + size]
+        self._page.extend(bytes(size))
+        return self._begin + at, self._memory[at:at + size]
 
     def _end_page(self) -> None:
         if self._page:
@@ -97,6 +104,8 @@ class CustomWriter:
 
     def finish(self) -> None:
         """The dataset appears under its name."""
+        names = {name: self._store_names(classes)
+                 for name, classes in self._classes.items()}
         self._end_page()
         end = self._file.tell()
         table = np.array(self._table, ALLOC_TABLE_TYPE)
@@ -105,12 +114,23 @@ class CustomWriter:
         header = (CURRENT_VERSION, len(self._fields), self._page_size,
                   self._written, end)
         self._file.write(np.array(header, HeaderType).tobytes())
-        self._file.write(self._descriptors().tobytes())
+        self._file.write(self._descriptors(names).tobytes())
         self._file.write(self._metadata[:self._written].tobytes())
         self._file.close()
         os.replace(self._name, self._path)
 
-    def _descriptors(self) -> Any:
+    def _store_names(self, names: Sequence[bytes]) -> bytes:
+        """Behind the last value; returns the arguments of their field,
+        beton(5)."""
+        text = b"".join(name + b"\0" for name in names)
+        if len(self._page) + len(text) > self._page_size:
+            self._end_page()
+        pointer, memory = self._take(len(text))
+        memory[:] = np.frombuffer(text, np.uint8)
+        return struct.pack("<8sQQQ", b"betoncls", pointer, len(text),
+                           len(names))
+
+    def _descriptors(self, names: Mapping[str, bytes]) -> Any:
         out = np.zeros(len(self._fields), FieldDescType)
         for descriptor, (name, field) in zip(out, self._fields.items()):
             raw = name.encode("ascii")
@@ -121,6 +141,8 @@ class CustomWriter:
             descriptor["name"][:len(raw)] = np.frombuffer(raw, np.uint8)
             arguments = np.array(field.to_binary(), ARG_TYPE)
             descriptor["arguments"] = arguments.reshape(1).view(np.uint8)
+            own = np.frombuffer(names.get(name, b""), np.uint8)
+            descriptor["arguments"][:len(own)] = own
         return out
 
     def abort(self) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from .. import _beton
-from .._writer import Values, fill, given, indexed
+from .._writer import (Values, fill, given, indexed, names_of_classes,
+                       storable)
 from ._custom_writer import CustomWriter
 from .fields.base import BuiltInField, Field, encode
 
@@ -51,6 +52,9 @@ class DatasetWriter:
     processes get and encode samples, threads encode those of web datasets;
     below 1: one per usable CPU. What goes wrong with a sample is raised, with
     its number.
+
+    The names of classes that a dataset has as `classes`, as torchvision's have,
+    are stored with its only IntField, where FFCV does not look.
     """
 
     def __init__(self, fname: str | os.PathLike[str],
@@ -71,16 +75,32 @@ class DatasetWriter:
         self.num_workers = num_workers if num_workers > 0 \
             else len(os.sched_getaffinity(0))
 
-    def _write(self, values: AbstractContextManager[Values], n: int) -> None:
+    def _classes(self, dataset: Any) -> dict[str, Any]:
+        """Names of classes that the dataset has, for its only IntField."""
+        labels = [name for name, field in self.fields.items()
+                  if getattr(field, "kind", "") == "int"]
+        # FFCV asks for none, so those that cannot be stored are no error.
+        try:
+            found = names_of_classes(None, dataset, labels)
+        except ValueError:
+            return {}
+        return {name: names for name, names in found.items()
+                if storable(*names)}
+
+    def _write(self, values: AbstractContextManager[Values], n: int,
+               classes: Mapping[str, Any] = {}) -> None:
         known = {name: f for name, f in self.fields.items()
                  if isinstance(f, BuiltInField)}
         if len(known) < len(self.fields):
-            own: Any = CustomWriter(self.fname, self.fields, n, self.page_size)
+            own: Any = CustomWriter(
+                self.fname, self.fields, n, self.page_size,
+                {name: names for name, (names,) in classes.items()})
             fill(own, values, n, True, self.page_size)
             return
         fill(_beton.Writer(
             self.fname,
-            tuple((name, *f.description) for name, f in known.items()),
+            tuple((name, *f.description, *classes.get(name, ()))
+                  for name, f in known.items()),
             n, self.page_size), values, n, True, self.page_size)
 
     def from_indexed_dataset(self, dataset: Any,
@@ -95,7 +115,8 @@ class DatasetWriter:
         if shuffle_indices:
             np.random.shuffle(numbers)
         self._write(indexed(_Encoder(self.fields), dataset, numbers.tolist(),
-                            self.num_workers), len(numbers))
+                            self.num_workers), len(numbers),
+                    self._classes(dataset))
 
     def from_webdataset(self, shards: Sequence[str],
                         pipeline: Callable[[Any], Any]) -> None:
