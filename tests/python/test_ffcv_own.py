@@ -710,7 +710,7 @@ def test_ffcv_ssl_has_outputs_of_one_field(mixed):
                    T.ToTensor()], "label": LABEL})
     image1, label, image2 = next(iter(loader))
     assert image1.shape == (B, 8, 8, 3) and image2.shape == (B, 6, 6, 3)
-    assert loader._args["fname"] == mixed
+    assert loader._args["fname"] == mixed and loader.path == str(mixed)
     loader.close()
     again = Loader(mixed, B, OrderOption.RANDOM, 2, pipelines={
         "image": None, "label": LABEL})

@@ -287,7 +287,7 @@ class Loader:
         for name in "self", "path":
             del self._args[name]
         self.custom_field_mapper = custom_field_mapper
-        self.fname = os.fspath(fname)
+        self.fname = self.path = os.fspath(fname)
         self.batch_size = batch_size
         self.num_workers = num_workers if num_workers > 0 \
             else len(os.sched_getaffinity(0))
