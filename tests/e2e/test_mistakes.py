@@ -798,6 +798,19 @@ def test_a_mistake_of_a_dataset(path, use, kind, must):
     check(e, must)
 
 
+def test_a_mistake_of_a_part(path):
+    with betonfs.Loader(path, 5, pipeline=LABEL, subset=range(9)) as loader:
+        assert loader.dataset[-1]["label"] == 8
+        assert [x["label"] for x in loader.dataset[7:]] == [7, 8]
+        for i, kind, must in ((9, IndexError, "sample 9 of 9"),
+                              (1.5, TypeError, "1.5 number slice"),
+                              ("label", TypeError, "'label' number slice"),
+                              ([1], TypeError, "[1] get_batch()")):
+            with pytest.raises(kind) as e:
+                loader.dataset[i]
+            check(e, must)
+
+
 def test_a_dataset_that_is_none(path, tmp_path):
     for given, kind, must in (
             (dict(path=7), TypeError, "path=7"),

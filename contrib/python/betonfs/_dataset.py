@@ -8,6 +8,7 @@ import operator
 import os
 import re
 import threading
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -214,7 +215,41 @@ _ATTRIBUTES = {
 }
 
 
-class Dataset(Sequence[dict[str, Any]]):
+class SampleSequence(Sequence[dict[str, Any]]):
+    """Samples by number; a slice is a list of them."""
+
+    def _other_use(self, i: Any) -> str:
+        """What may have been meant by an index that is no number."""
+        if isinstance(i, (list, tuple)) or hasattr(i, "__array__"):
+            return ", or a slice; Dataset.get_batch() takes a list of numbers"
+        return ", or a slice"
+
+    def _sample(self, i: Any) -> int:
+        """Return the number of a sample, from 0. TypeError, IndexError."""
+        if not is_whole(i):
+            raise TypeError(f"{shown(i)}: the number of a sample"
+                            + self._other_use(i))
+        n = operator.index(i)
+        if not -len(self) <= n < len(self):
+            raise IndexError(f"sample {n} of {len(self)}")
+        return n % len(self)
+
+    @abstractmethod
+    def _one(self, i: Any) -> dict[str, Any]:
+        """Return a sample by its number, which may be negative. IndexError."""
+
+    @overload
+    def __getitem__(self, i: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[dict[str, Any]]: ...
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self._one(k) for k in range(*i.indices(len(self)))]
+        return self._one(i)
+
+
+class Dataset(SampleSequence):
     """Single samples of a ``.beton`` file, in any order, without a loader. Of a
     dataset on a mount it reads the file that is mounted, which must be there for
     this process too. A list of files with the same fields, or a pattern such as
@@ -306,23 +341,11 @@ class Dataset(Sequence[dict[str, Any]]):
             raise KeyError(f"{self.path} has no field {name!r}; there are "
                            + ", ".join(self.fields)) from None
 
-    def _sample(self, i: Any) -> int:
-        if not is_whole(i):
-            raise TypeError(f"{shown(i)}: the number of a sample"
-                            + self._other_use(i))
-        n = operator.index(i)
-        if not -len(self) <= n < len(self):
-            raise IndexError(f"sample {n} of {len(self)}")
-        return n % len(self)
-
     def _other_use(self, i: Any) -> str:
-        """What may have been meant by an index that is no number."""
         if isinstance(i, str) and i in self._index:
             return f"; column({i!r}) has the values of a field, and " \
                 f"dataset[0][{i!r}] that of a sample"
-        if isinstance(i, (list, tuple)) or hasattr(i, "__array__"):
-            return ", or a slice; get_batch() takes a list of numbers"
-        return ", or a slice"
+        return super()._other_use(i)
 
     # Where types are checked, there are no other attributes.
     if not TYPE_CHECKING:
@@ -351,14 +374,7 @@ class Dataset(Sequence[dict[str, Any]]):
         self._core.fill(k, i, into.reshape(-1).view(np.uint8))
         return into
 
-    @overload
-    def __getitem__(self, i: int) -> dict[str, Any]: ...
-    @overload
-    def __getitem__(self, i: slice) -> list[dict[str, Any]]: ...
-
-    def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            return [self[k] for k in range(*i.indices(len(self)))]
+    def _one(self, i: Any) -> dict[str, Any]:
         n = self._sample(i)
         return self._transforms({
             field["stem"]: self._value(k, n)

@@ -9,14 +9,15 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike, NDArray
 
 from . import _beton, _tensors
 from ._batch import Maker
 from ._checks import shown, truth
-from ._dataset import Dataset, Path, class_names, field_facts, path_text
+from ._dataset import (Dataset, Path, SampleSequence, class_names, field_facts,
+                       path_text)
 from ._epochs import Epoch, Epochs
 from ._errors import BetonError, explain, make
 from ._options import (Subset, SubsetFile, batch_size_of, device_text, place,
@@ -562,7 +563,7 @@ class Loader(Epochs):
         return _reopen, (self._arguments, self.state_dict())
 
 
-class Samples(Sequence[dict[str, Any]]):
+class Samples(SampleSequence):
     """Some samples of a dataset, in the order of a subset."""
 
     def __init__(self, dataset: Dataset,
@@ -573,15 +574,8 @@ class Samples(Sequence[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self.indices)
 
-    @overload
-    def __getitem__(self, i: int) -> dict[str, Any]: ...
-    @overload
-    def __getitem__(self, i: slice) -> list[dict[str, Any]]: ...
-
-    def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            return [self[k] for k in range(*i.indices(len(self)))]
-        return self.dataset[int(self.indices[i])]
+    def _one(self, i: Any) -> dict[str, Any]:
+        return self.dataset[int(self.indices[self._sample(i)])]
 
 
 def _reopen(arguments: dict[str, Any], state: dict[str, Any]) -> Loader:
