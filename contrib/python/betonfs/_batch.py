@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from numpy.typing import NDArray
 
@@ -58,6 +58,14 @@ class _Name(str):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return str, (str(self),)
+
+    # Where types are checked, there are no other attributes.
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(
+                f"{str(self)!r} is the name of an output, and no tensor with "
+                f"{name!r}: take batch[{str(self)!r}]; `for x, y in loader` "
+                'takes tensors with Loader(batch="tuple")')
 
 
 def _name(name: str, record: _Record | None) -> str:

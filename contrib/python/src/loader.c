@@ -249,6 +249,8 @@ static int open_loader(struct handle *h, const char *path,
 	return r;
 }
 
+#define BYTES "; in bytes, as 64 << 20"
+
 /* The numbers among the options, by their index. */
 enum {
 	CACHE_SIZE,
@@ -297,9 +299,15 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 		NULL
 	};
 	struct number n[] = {
-		[CACHE_SIZE] = { .name = "cache_size", .max = UINT64_MAX },
-		[COLD_SIZE] = { .name = "cold_size", .max = UINT64_MAX },
-		[PINNED] = { .name = "pinned", .max = UINT64_MAX },
+		[CACHE_SIZE] = { .name = "cache_size",
+				 .unit = BYTES,
+				 .max = UINT64_MAX },
+		[COLD_SIZE] = { .name = "cold_size",
+				.unit = BYTES,
+				.max = UINT64_MAX },
+		[PINNED] = { .name = "pinned",
+			     .unit = BYTES,
+			     .max = UINT64_MAX },
 		[EPOCH] = { .name = "epoch", .max = INT64_MAX },
 		[WORKERS] = { .name = "workers", .max = THREADS_MAX },
 		[PREFETCH] = { .name = "prefetch", .max = THREADS_MAX },

@@ -8,14 +8,15 @@ int number_convert(PyObject *object, void *number)
 	struct number *n = number;
 	PyObject *whole;
 	unsigned long long value = 0;
-	char range[100];
+	char range[140];
 
 	/* True is 1, and no number of anything. */
 	if (PyBool_Check(object) || !PyIndex_Check(object)) {
 		snprintf(range, sizeof(range),
 			 "%s=%%R: a whole number from 0 to %llu, no text or "
-			 "fraction",
-			 n->name, (unsigned long long)n->max);
+			 "fraction%s",
+			 n->name, (unsigned long long)n->max,
+			 n->unit ? n->unit : "");
 		PyErr_Format(PyExc_TypeError, range, object);
 		return 0;
 	}

@@ -10,6 +10,7 @@
 
 struct number {
 	const char *name; /* for messages */
+	const char *unit; /* more of a TypeError, or NULL */
 	uint64_t max;
 	uint64_t value;
 };
