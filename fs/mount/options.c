@@ -196,8 +196,18 @@ static int parse_letter(struct options *opts, int letter, struct log *log)
 		opts->list = true;
 		return 0;
 	}
-	/* getopt has printed the option. */
-	log_error(log, "betonfs --help lists the options");
+	return -EINVAL;
+}
+
+/* What getopt_long() refused: it returned '?' or ':'. */
+static int refuse_letter(int letter, char *const *argv, struct log *log)
+{
+	const char *word = argv[optind - 1];
+	const char one[] = { '-', (char)optopt, '\0' };
+
+	log_error(log, "%s: %s (betonfs --help lists the options)",
+		  strncmp(word, "--", 2) ? one : word,
+		  letter == ':' ? "needs a value" : "unknown option");
 	return -EINVAL;
 }
 
@@ -364,11 +374,16 @@ int options_parse(struct options *opts, int argc, char **argv, struct log *log)
 		.ahead = 2,
 		.threads = 2,
 	};
+	opterr = 0;
 	while (!r && (letter = getopt_long(argc, argv,
-					   helper ? "o:fnst:vhV" : "o:dfshV",
-					   long_options, NULL)) != -1)
-		r = helper ? parse_helper_letter(opts, letter, log)
-			   : parse_letter(opts, letter, log);
+					   helper ? ":o:fnst:vhV" : ":o:dfshV",
+					   long_options, NULL)) != -1) {
+		if (letter == '?' || letter == ':')
+			r = refuse_letter(letter, argv, log);
+		else
+			r = helper ? parse_helper_letter(opts, letter, log)
+				   : parse_letter(opts, letter, log);
+	}
 	if (!r && opts->settings)
 		r = take_settings(opts, log);
 	return r ? r : parse_operands(opts, argc - optind, argv + optind, log);

@@ -1075,7 +1075,7 @@ PROGRAMS = [
     ("betonfs -o log=NODIR/x FILE DIR", "log= No such file"),
     ("betonfs -o settings=NOFILE FILE DIR", "NOFILE No such file"),
     ("betonfs -o settings=TEXT FILE DIR", "TEXT:1 key=value"),
-    ("betonfs -x FILE DIR", "'x' betonfs --help"),
+    ("betonfs -x FILE DIR", "-x: betonfs --help"),
     ("betonfs --verbose FILE DIR", "--verbose betonfs --help"),
     ("betonfs NOFILE DIR", "NOFILE No such file"),
     ("betonfs s3://b/x.beton DIR", "s3://b/x.beton no file of this machine"),
