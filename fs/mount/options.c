@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fs/engine/settings.h"
+#include "fs/order/order.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/suggest.h"
@@ -360,6 +361,22 @@ static int take_settings(struct options *opts, struct log *log)
 	return r;
 }
 
+/* Keys that belong to some orders only. */
+static void warn_of_keys(const struct options *opts, struct log *log)
+{
+	const struct opts_spec *spec = &opts->spec;
+	const char *name = spec->order ? spec->order : "random";
+	const struct order_row *row = order_by_name(name, strlen(name));
+
+	if (!row || row->uses_blocks || (!spec->block && !spec->window))
+		return;
+	log_warning(
+		log,
+		"-o %s=%s has no effect with order=%s: it is for order=quasi_random",
+		spec->window ? "window" : "block",
+		spec->window ? spec->window : spec->block, name);
+}
+
 int options_parse(struct options *opts, int argc, char **argv, struct log *log)
 {
 	bool helper = is_helper(argv[0]);
@@ -386,6 +403,8 @@ int options_parse(struct options *opts, int argc, char **argv, struct log *log)
 	}
 	if (!r && opts->settings)
 		r = take_settings(opts, log);
+	if (!r)
+		warn_of_keys(opts, log);
 	return r ? r : parse_operands(opts, argc - optind, argv + optind, log);
 }
 

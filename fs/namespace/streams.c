@@ -483,15 +483,32 @@ static int open_subsets(struct ns *ns, struct ns_tree *tree,
 	return r && r != -ENOMEM ? -EINVAL : r;
 }
 
+static void warn_of_no_batches(struct ns *ns, const struct ns_tree *tree)
+{
+	const struct spec *spec = tree->default_spec->spec;
+	unsigned long long n = spec_positions(spec);
+
+	if (!n || spec_batches(spec))
+		return;
+	log_warning(
+		ns->log,
+		"%s: batches/default has no batches: %llu samples are less than one of %llu; -o batch=%llu has one",
+		dataset_path(tree->ds), n, (unsigned long long)spec->batch, n);
+}
+
 int ns_streams_open(struct ns *ns, const struct ns_object *top,
 		    const struct ns_options *options)
 {
 	struct ns_tree *tree = ns_tree(ns, top);
 	int r = open_subsets(ns, tree, options);
 
-	return r ? r
-		 : ns_spec_named(ns, top, options->default_spec, geteuid(),
-				 &tree->default_spec);
+	if (!r)
+		r = ns_spec_named(ns, top, options->default_spec, geteuid(),
+				  &tree->default_spec);
+	/* Most who only look at files never read a batch. */
+	if (!r && strstr(options->default_spec, "batch="))
+		warn_of_no_batches(ns, tree);
+	return r;
 }
 
 void ns_streams_close(struct ns_tree *tree)

@@ -509,3 +509,23 @@ def test_a_deleted_dataset_goes_on(data, mount):
     where = mount(data.path)
     os.unlink(data.path)
     assert (where / "samples/000029/label").read_text() == "200\n"
+
+
+@pytest.mark.parametrize("options,says", [
+    ("window=64", "-o window=64 has no effect with order=random.*quasi_random"),
+    ("order=sequential,block=4", "-o block=4 has no effect with order=seq"),
+    ("batch=512", "batches/default has no batches: 10 samples .* -o batch=10"),
+])
+def test_options_without_an_effect_are_named(tmp_path, mount, options, says):
+    make.numbers(tmp_path / "ten.beton", 10)
+    where = mount(tmp_path / "ten.beton", "-o", options, says=says)
+    assert len(os.listdir(where / "samples")) == 10
+
+
+@pytest.mark.parametrize("options", ["order=quasi_random,window=64", "batch=10",
+                                     "batch=512,drop_last=0"])
+def test_options_with_an_effect_are_not(tmp_path, daemon, options):
+    make.numbers(tmp_path / "ten.beton", 10)
+    d = daemon(tmp_path / "ten.beton", "-o", options)
+    d.end()
+    assert d.said() == ""
