@@ -3,7 +3,9 @@
 have them, on this package."""
 import os
 import pathlib
+import subprocess
 import sys
+import time
 from dataclasses import replace
 from queue import Queue
 from threading import Event, Thread
@@ -233,6 +235,60 @@ def test_a_decoder_of_masks(tmp_path):
     got = batches(Loader(tmp_path / "m", B, pipelines={
         "mask": [Mask(), T.ToTensor()], "label": LABEL}))
     assert (torch.cat([b[0] for b in got]).numpy() == masks[:, ::2, ::2]).all()
+
+
+# --- on a mount ---
+
+@pytest.fixture
+def mount(tmp_path):
+    """A function that mounts a file."""
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("no /dev/fuse")
+    if not (BUILD / "betonfs").exists():
+        pytest.skip("the daemon is not built")
+    where, daemons = tmp_path / "mount", []
+
+    def start(path):
+        where.mkdir()
+        daemons.append(subprocess.Popen([BUILD / "betonfs", "-f", path,
+                                         where]))
+        deadline = time.monotonic() + 60
+        while not (where / "dataset.json").exists():
+            assert daemons[0].poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        return where
+    yield start
+    for daemon in daemons:
+        subprocess.run(["fusermount3", "-u", "-z", where], check=True)
+        daemon.wait(60)
+
+
+def test_decoders_of_users_read_a_mounted_file(mixed, mount):
+    def run(of):
+        return batches(Loader(of, B, seed=1, pipelines={
+            "image": [MultiView(8, 2), T.ToTensor()], "label": LABEL}))
+    for (a, i), (b, k) in zip(run(mixed), run(mount(mixed)), strict=True):
+        assert (a == b).all() and (i == k).all()
+
+
+def test_fields_of_users_are_read_on_a_mount(tmp_path, mount):
+    DatasetWriter(tmp_path / "b", {"boxes": BoxesField(5, "f4"),
+                                   "label": IntField()},
+                  num_workers=1).from_indexed_dataset(
+                      [(boxes(i), i) for i in range(N)])
+    got = batches(Loader(mount(tmp_path / "b"), B, custom_fields={
+        "boxes": BoxesField}, pipelines={"label": LABEL}))
+    for b in got:
+        for box, i in zip(b[0].numpy(), b[1].tolist()):
+            assert (box[:i % 4] == boxes(i)).all() and not box[i % 4:].any()
+
+
+def test_a_mounted_file_that_cannot_be_read_is_told(tmp_path, mount):
+    path = write(tmp_path / "x.beton", "jpg")
+    where = mount(path)
+    path.rename(tmp_path / "y.beton")
+    with pytest.raises(ValueError, match="Same reads .* give the Loader"):
+        Loader(where, B, pipelines={"image": [Same()]})
 
 
 # --- fields ---

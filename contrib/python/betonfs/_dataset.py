@@ -41,11 +41,8 @@ def _told(path: str | os.PathLike[str], name: str) -> str:
             from None
 
 
-def _open(path: str) -> _beton.Dataset:
-    """A FILE, or that of a dataset on a MOUNT: there, samples are files
-    already."""
-    if not os.path.isdir(path):
-        return _beton.Dataset(path)
+def file_of(path: str) -> tuple[str, _beton.Dataset]:
+    """The file of a dataset on a mount, which must be what is mounted."""
     options = _told(path, ".betonfs/options")
     of, = re.findall(r"^dataset=(.*)$", options, re.M)[:1] or [""]
     # Control characters and backslashes are written as in /proc/mounts.
@@ -54,7 +51,13 @@ def _open(path: str) -> _beton.Dataset:
     file = _beton.Dataset(of)
     if file.fingerprint != told["fingerprint"]:
         raise make(errno.ESTALE, f"{path}: {of} is not what is mounted")
-    return file
+    return of, file
+
+
+def _open(path: str) -> _beton.Dataset:
+    """A FILE, or that of a dataset on a MOUNT: there, samples are files
+    already."""
+    return file_of(path)[1] if os.path.isdir(path) else _beton.Dataset(path)
 
 
 def _opened(path: str) -> _beton.Dataset:

@@ -41,15 +41,14 @@ What is different, and meant to be:
 - torch's number of threads is not touched by any import.
 
 And what cannot be had: a subclass of a field of FFCV's is written as that
-field, so all programs read it, and no custom_fields are asked for; `indices`,
-and an order of users' own that a Loader takes, have no number twice; two loops
-at a time need two Loaders; operations draw other random numbers than FFCV's;
-what one of a user's draws by np.random depends on seed, epoch and batch alone.
+field, so all programs read it, and no custom_fields are asked for; two loops at
+a time need two Loaders; operations draw other random numbers than FFCV's; what
+one of a user's draws by np.random depends on seed, epoch and batch alone.
 
 A subclass of Loader or EpochIterator that replaces their parts, as avalanche
 has them, gets batches that are made as FFCV makes them: by a thread that runs
 all operations in Python and in compiled code. Decoders of users map the file,
-and get no bytes from a mount.
+that of a mount too, so it must be readable here.
 """
 from __future__ import annotations
 

@@ -440,12 +440,14 @@ class Loader:
             raise ValueError(
                 f"field {output.field!r} is of type {kind}, which "
                 f"{type(decoder).__name__} does not decode")
-        if not self.reader.is_file:
+        try:
+            records = np.array(self.reader.column(output.field))
+        except OSError as e:
             raise ValueError(
-                f"field {output.field!r}: {type(decoder).__name__} is no "
-                "decoder of this package's, and those read files, not a "
-                f"mount: give the Loader the file of {self.fname}")
-        records = np.array(self.reader.column(output.field))
+                f"field {output.field!r}: {type(decoder).__name__} reads the "
+                f"dataset's file, not the mount: {e}: give the Loader the "
+                f"file of {self.fname}, where this process can read "
+                "it") from None
         read = self.memory_manager.compile_reader()
         for op in output.ops:
             op.accept_globals(records, read)

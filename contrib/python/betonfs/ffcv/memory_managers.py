@@ -102,7 +102,7 @@ class OSCacheContext(MemoryContext):
     @property
     def state(self) -> Any:
         if self._state is None:
-            data = np.memmap(self.manager.reader.file_name, np.uint8, "r")
+            data = np.memmap(self.manager.reader.data_file, np.uint8, "r")
             starts, sizes = self.manager.ptrs, self.manager.sizes.copy()
             inside = sizes <= np.uint64(len(data)) - np.minimum(
                 starts, np.uint64(len(data)))

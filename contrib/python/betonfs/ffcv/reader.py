@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import functools
 import json
 import os
 import struct
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _beton
+from .._dataset import file_of
 from .fields import field_of
 from .fields.base import Field
 
@@ -26,8 +28,8 @@ def _class(field: Any) -> type:
 
 
 class Reader:
-    """What a dataset has. `metadata` and `alloc_table` are those of a file,
-    mapped, and not there for a mount."""
+    """What a dataset has. `metadata` and `alloc_table` are those of `data_file`,
+    mapped: of the file, or of the one that a mount shows."""
 
     def __init__(self, fname: str | os.PathLike[str],
                  custom_handlers: Mapping[str, type[Field]] = {}) -> None:
@@ -65,15 +67,17 @@ class Reader:
         return known
 
     def _arguments(self, i: int) -> NDArray[np.uint8]:
-        if not self.is_file:
-            raise ValueError(f"{self.file_name}: custom fields are read from "
-                             "files, not from a mount")
         at = _HEADER.size + _DESCRIPTOR * i + _ARGUMENTS
-        return np.fromfile(self.file_name, np.uint8, 1024, offset=at)
+        return np.fromfile(self.data_file, np.uint8, 1024, offset=at)
+
+    @functools.cached_property
+    def data_file(self) -> str:
+        """OSError: that of a mount is not to be read here."""
+        return self.file_name if self.is_file else file_of(self.file_name)[0]
 
     @property
     def header(self) -> dict[str, int]:
-        with open(self.file_name, "rb") as f:
+        with open(self.data_file, "rb") as f:
             values = _HEADER.unpack(f.read(_HEADER.size))
         return dict(zip(("version", "num_fields", "page_size", "num_samples",
                          "alloc_table_ptr"), values))
@@ -92,7 +96,7 @@ class Reader:
         """A record per sample, with f0, f1... for the fields."""
         if self._metadata is None:
             at = _HEADER.size + _DESCRIPTOR * self.num_fields
-            self._metadata = np.memmap(self.file_name, self.metadata_type, "r",
+            self._metadata = np.memmap(self.data_file, self.metadata_type, "r",
                                        at, self.num_samples)
         return self._metadata
 
@@ -102,5 +106,5 @@ class Reader:
 
     @property
     def alloc_table(self) -> Any:
-        return np.fromfile(self.file_name, _ENTRY,
+        return np.fromfile(self.data_file, _ENTRY,
                            offset=self.header["alloc_table_ptr"])
