@@ -349,7 +349,7 @@ class GaussianBlur(ImageOperation):
         self.blur_prob = blur_prob
         self.seed = seed
         self.kernel_size = kernel_size
-        self.sigmas = np.linspace(*sigma, 10)
+        self.sigmas = np.linspace(sigma[0], sigma[1], 10)
 
     def images(self, images: Images, draws: Draws) -> Images:
         half = self.kernel_size // 2
