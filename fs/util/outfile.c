@@ -193,14 +193,30 @@ static int open_at_place(struct outfile *f, int r, struct outfile **out)
 	return r;
 }
 
-int outfile_open(const char *path, struct log *log, struct outfile **out)
+/* A file that cannot be read is not known to be of another kind. */
+static int check_kind(const struct place *place, const char *begin)
+{
+	cleanup_fd int fd = -1;
+
+	if (!place->is_taken || !begin)
+		return 0;
+	fd = openat(place->folder, place->name,
+		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? 0 : place_check_kind(fd, begin);
+}
+
+int outfile_open(const char *path, const char *begin, struct log *log,
+		 struct outfile **out)
 {
 	struct outfile *f = new_outfile(path, log);
+	int r;
 
 	if (!f)
 		return -ENOMEM;
 	f->syncs = true;
-	return open_at_place(f, place_open(path, &f->place), out);
+	r = place_open(path, &f->place);
+	r = r ? r : check_kind(&f->place, begin);
+	return open_at_place(f, r, out);
 }
 
 int outfile_open_in(int folder, const char *name, const char *path,
@@ -354,7 +370,7 @@ int outfile_save(const char *path, const void *bytes, size_t size,
 		 struct log *log)
 {
 	struct outfile *f;
-	int r = outfile_open(path, log, &f);
+	int r = outfile_open(path, NULL, log, &f);
 
 	if (r)
 		return r;

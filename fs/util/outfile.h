@@ -18,10 +18,13 @@ struct outfile;
 
 /*
  * Prepares to write `path`, and follows symbolic links as fs/util/place.h says.
- * If anything but a regular file has the name, the call fails. All failures of
- * this module are logged with the path; `log` must outlive the file.
+ * If anything but a regular file has the name, the call fails; with `begin`,
+ * also if that file is of another kind, place_check_kind(). NULL: it may be of
+ * any. All failures of this module are logged with the path; `log` must outlive
+ * the file.
  */
-int outfile_open(const char *path, struct log *log, struct outfile **out);
+int outfile_open(const char *path, const char *begin, struct log *log,
+		 struct outfile **out);
 
 /* Like outfile_open(), for a name in an open folder. A link of that name is
    replaced, not followed. `path` is for messages. */
@@ -58,7 +61,8 @@ int outfile_publish(struct outfile **f);
 /* Discards the file; takes NULL. */
 void outfile_abort(struct outfile **f);
 
-/* Writes a whole file, as outfile_open() and outfile_publish() do. */
+/* Writes a whole file, as outfile_open() and outfile_publish() do, in place of
+   one of any kind. */
 int outfile_save(const char *path, const void *bytes, size_t size,
 		 struct log *log);
 

@@ -201,9 +201,22 @@ int place_make_folder(const char *path, int *out)
 	return r;
 }
 
+int place_check_kind(int fd, const char begin[2])
+{
+	char own[2];
+
+	if (pread(fd, own, sizeof(own), 0) != sizeof(own) ||
+	    (!own[0] && !own[1]) || !memcmp(own, begin, sizeof(own)))
+		return 0;
+	return -EEXIST;
+}
+
 const char *place_why(int error)
 {
 	switch (-error) {
+	case EEXIST:
+		return "a file of another kind has this name; choose another "
+		       "name, or remove that file";
 	case EINVAL:
 		return "not a regular file";
 	case EPERM:
