@@ -113,7 +113,6 @@ bool class_names_split(char *text, const struct class_names_place *place,
 		return false;
 	}
 	c->text = text;
-	c->users = 1;
 	c->num = place->num;
 	/* A name and its NUL take two bytes at least. */
 	if (place->num && place->num <= place->size / 2 &&
@@ -165,15 +164,9 @@ const char *class_name(const struct class_names *c, int64_t value)
 							   : NULL;
 }
 
-struct class_names *class_names_use(struct class_names *c)
-{
-	c->users++;
-	return c;
-}
-
 void class_names_free(struct class_names *c)
 {
-	if (!c || --c->users)
+	if (!c)
 		return;
 	free(c->names);
 	free(c->text);

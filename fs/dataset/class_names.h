@@ -26,7 +26,6 @@ struct class_names {
 	uint64_t num;
 	const char **names; /* UTF-8, without control characters; not empty */
 	char *text;	    /* the names, with their NULs */
-	unsigned users;
 };
 
 /* Where a file has the names of a field. */
@@ -56,11 +55,7 @@ char *class_names_join(const char *const *names, size_t num, uint64_t *size);
 /* The name of a value, or NULL. Takes NULL for no names. */
 const char *class_name(const struct class_names *c, int64_t value);
 
-/* Adds a user, who calls class_names_free(), too. Only while datasets are
-   opened and closed, by one thread. Returns its argument. */
-struct class_names *class_names_use(struct class_names *c);
-
-/* Takes NULL. The last user frees it. */
+/* Takes NULL. */
 void class_names_free(struct class_names *c);
 
 #endif

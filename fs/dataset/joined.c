@@ -39,8 +39,8 @@ static int check_field(const struct field *ours, const struct field *its,
 }
 
 /* One list of names has to begin with the other, or a label would mean two
-   things. */
-static int take_names(struct field *ours, const struct field *its, char *why)
+   things. Keeps the longer one alone. */
+static int take_names(struct field *ours, struct field *its, char *why)
 {
 	struct class_names *a = ours->classes, *b = its->classes;
 	uint64_t both = a && b ? min_u64(a->num, b->num) : 0;
@@ -53,13 +53,14 @@ static int take_names(struct field *ours, const struct field *its, char *why)
 		return -EINVAL;
 	}
 	if (b && (!a || b->num > a->num)) {
-		class_names_free(a);
-		ours->classes = class_names_use(b);
+		ours->classes = b;
+		its->classes = a;
 	}
+	class_names_free(steal(its->classes));
 	return 0;
 }
 
-static int add_fields(struct format *all, const struct format *file, char *why)
+static int add_fields(struct format *all, struct format *file, char *why)
 {
 	int r = 0;
 
@@ -107,7 +108,7 @@ static void add_bytes(struct format *all, const struct format *file)
 	all->page_size = (uint32_t)max_u64(all->page_size, file->page_size);
 }
 
-static int add_format(struct format *all, const struct format *file, char *why)
+static int add_format(struct format *all, struct format *file, char *why)
 {
 	int r = all->fields ? 0 : copy_fields(all, file);
 
@@ -151,19 +152,19 @@ static int check_new(const struct dataset *ds, const struct dataset *part)
 	return 0;
 }
 
-/* Where the next part's bytes begin. Direct reads need it aligned. */
-static int next_base(const struct dataset *ds, uint64_t *out)
+/* Where the bytes of the next part begin. Direct reads need it aligned. */
+static int next_base(const struct dataset *ds, const struct dataset *part,
+		     uint64_t *out)
 {
 	const struct dataset_part *last = ds->parts + ds->num_parts - 1;
-	uint64_t end;
+	uint64_t base = 0;
 
-	*out = 0;
-	if (!ds->num_parts)
-		return 0;
-	if (!add_ok(last->base, last->ds->format.file_size, &end) ||
-	    end > INT64_MAX / 2)
+	if (ds->num_parts)
+		base = align_up(last->base + last->ds->format.file_size,
+				SOURCE_ALIGN);
+	if (base > INT64_MAX - part->format.file_size)
 		return -EFBIG;
-	*out = align_up(end, SOURCE_ALIGN);
+	*out = base;
 	return 0;
 }
 
@@ -177,7 +178,7 @@ static int add_part(struct dataset *ds, struct dataset *part)
 	if (r)
 		return r;
 	*to = (struct dataset_part){ part, ds->format.samples, 0 };
-	r = next_base(ds, &to->base);
+	r = next_base(ds, part, &to->base);
 	if (!r)
 		r = add_format(&ds->format, &part->format, why);
 	if (r)
@@ -232,7 +233,7 @@ static void join_fingerprints(struct dataset *ds)
 
 	for (size_t i = 0; i < ds->num_parts; i++)
 		dataset_hash(hash, ds->parts[i].ds->fingerprint,
-			   sizeof(ds->fingerprint));
+			     sizeof(ds->fingerprint));
 	memcpy(ds->fingerprint, hash, sizeof(ds->fingerprint));
 }
 

@@ -2,7 +2,8 @@
 /*
  * Several files with the same fields as one dataset: their samples follow each
  * other, and so do their bytes in its source. Counts and bytes of its format
- * are sums. A field has the longest list of names of classes.
+ * are sums. A field has the longest list of names of classes; the parts keep
+ * none.
  */
 #ifndef FS_DATASET_JOINED_H
 #define FS_DATASET_JOINED_H

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <utlist.h>
 
@@ -37,8 +38,9 @@ struct file_source {
 	size_t num_pieces;
 	struct piece self;
 	int fd;
-	int direct_fd;	   /* set once, before `direct` becomes DIRECT_WORKS */
-	atomic_int direct; /* enum direct */
+	/* Set once, before `direct` becomes DIRECT_WORKS. */
+	_Atomic int direct_fd;
+	atomic_int direct;     /* enum direct */
 	atomic_bool no_nowait; /* RWF_NOWAIT was refused */
 	pthread_mutex_t lock;  /* innermost; guards all members below */
 	pthread_cond_t waiting;
@@ -179,7 +181,8 @@ static int read_rest(struct file_source *s, struct source_request *q,
 			fill_gap(&at, q);
 			continue;
 		}
-		got = read_some(is_direct ? at.file->direct_fd : at.file->fd,
+		got = read_some(is_direct ? atomic_load(&at.file->direct_fd)
+					  : at.file->fd,
 				&at, q, 0);
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -528,6 +531,19 @@ static const char *open_error(const char *path, int r)
 	return strerror(-r);
 }
 
+static void log_failed_open(struct log *log, const char *path, int r)
+{
+	struct rlimit files;
+
+	if (r == -EMFILE && !getrlimit(RLIMIT_NOFILE, &files))
+		log_error(
+			log,
+			"%s: the process has as many files open as it may have, %llu: raise the limit with ulimit -n",
+			path, (unsigned long long)files.rlim_cur);
+	else
+		log_error(log, "%s: %s", path, open_error(path, r));
+}
+
 /* NULL without memory. */
 static struct file_source *new_source(const char *path, struct log *log)
 {
@@ -563,7 +579,7 @@ int source_open(const char *path, struct log *log, struct source **out)
 		*out = &file->base;
 		return 0;
 	}
-	log_error(log, "%s: %s", path, open_error(path, r));
+	log_failed_open(log, path, r);
 	source_close(&file->base);
 	return r;
 }

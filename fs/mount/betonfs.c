@@ -454,14 +454,17 @@ static int resolve_pattern(const struct paths *paths, const char *pattern,
 {
 	bool is_whole = *pattern == '/' || *pattern == '{';
 	char dir[PATH_MAX] = "";
-	int n;
+	int n, r = paths_text(paths, &served->path);
 
-	served->path = paths_text(paths);
-	if (!served->path || (!is_whole && !getcwd(dir, sizeof(dir))))
+	if (r)
+		return r;
+	if (!is_whole && !getcwd(dir, sizeof(dir)))
 		return -errno;
-	n = snprintf(served->source, PATH_MAX, "%s%s%s", dir, *dir ? "/" : "",
+	n = snprintf(served->source, SOURCE_MAX, "%s%s%s", dir, *dir ? "/" : "",
 		     pattern);
-	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+	if (n >= SOURCE_MAX)
+		strcpy(served->source + SOURCE_MAX - 4, "...");
+	return 0;
 }
 
 static int resolve_path(const char *path, struct served_dataset *served)

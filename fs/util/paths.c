@@ -229,37 +229,52 @@ int paths_list(const char *text, struct log *log, struct paths *out)
 
 /* --- the text of a list --- */
 
-static bool print_real(FILE *out, const char *path)
+static int print_real(FILE *out, const char *path)
 {
 	cleanup_free char *real = realpath(path, NULL);
 
-	for (const char *p = real; p && *p; p++) {
+	if (!real)
+		return -errno;
+	for (const char *p = real; *p; p++) {
 		if (strchr(special, *p))
 			fputc('\\', out);
 		fputc(*p, out);
 	}
-	return real;
+	return 0;
 }
 
-char *paths_text(const struct paths *paths)
+static int print_group(FILE *out, const struct paths *paths)
+{
+	int r = 0;
+
+	fputc('{', out);
+	for (size_t i = 0; i < paths->num && !r; i++) {
+		if (i)
+			fputc(',', out);
+		r = print_real(out, paths->at[i]);
+	}
+	fputc('}', out);
+	return r;
+}
+
+int paths_text(const struct paths *paths, char **out)
 {
 	cleanup_free char *text = NULL;
 	size_t size;
-	FILE *out;
-	bool ok = true;
+	FILE *file;
+	int r;
 
-	if (paths->num == 1)
-		return realpath(paths->at[0], NULL);
-	out = open_memstream(&text, &size);
-	if (!out)
-		return NULL;
-	fputc('{', out);
-	for (size_t i = 0; i < paths->num && ok; i++) {
-		if (i)
-			fputc(',', out);
-		ok = print_real(out, paths->at[i]);
+	if (paths->num == 1) {
+		*out = realpath(paths->at[0], NULL);
+		return *out ? 0 : -errno;
 	}
-	fputc('}', out);
-	ok = !fclose(out) && ok;
-	return ok ? steal(text) : NULL;
+	file = open_memstream(&text, &size);
+	if (!file)
+		return -ENOMEM;
+	r = print_group(file, paths);
+	if (fclose(file) && !r)
+		r = -ENOMEM;
+	if (!r)
+		*out = steal(text);
+	return r;
 }

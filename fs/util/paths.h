@@ -32,8 +32,8 @@ bool paths_is_pattern(const char *text);
 int paths_list(const char *text, struct log *log, struct paths *out);
 void paths_fini(struct paths *paths);
 
-/* The text that names the files, absolute and without links. The caller frees
-   it. NULL: errno says why. */
-char *paths_text(const struct paths *paths);
+/* Sets *out to the text that names the files, absolute and without links. The
+   caller frees it. -ENOENT and other errors of realpath(), -ENOMEM. */
+int paths_text(const struct paths *paths, char **out);
 
 #endif

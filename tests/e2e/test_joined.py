@@ -216,6 +216,30 @@ def test_patterns_stand_beside_other_datasets(tmp_path, fuse, parts, whole):
         subprocess.run(["fusermount3", "-u", where], check=True)
 
 
+def test_a_list_of_many_files_is_mounted(tmp_path, mount):
+    """/proc/mounts has its beginning."""
+    names = [tmp_path / f"{'n' * 100}{k}.beton" for k in range(60)]
+    for name in names:
+        make.numbers(name, 2)
+    where = mount("{%s}" % ",".join(map(str, names)))
+    assert json.loads((where / "dataset.json").read_text())["samples"] == 120
+    source, = [line.split()[0] for line in open("/proc/mounts")
+               if line.split()[1] == str(where)]
+    assert source.startswith("{%s," % names[0]) and source.endswith("...")
+    with Loader(where, spec=SPEC) as loader:
+        assert loader.next().rows == 4
+
+
+def test_more_files_than_may_be_open(tmp_path):
+    for k in range(40):
+        make.numbers(tmp_path / f"{k}.beton", 1)
+    r = subprocess.run(["sh", "-c", 'ulimit -n 30 && "$0" info "$1"',
+                        BUILD / "beton", tmp_path / "*.beton"], text=True,
+                       capture_output=True, timeout=DEADLINE)
+    assert (r.returncode, r.stderr.count("\n")) == (1, 1), r
+    assert re.search(r"\.beton: .* 30: .*ulimit -n", r.stderr), r.stderr
+
+
 def test_optimize_makes_one_file_of_many(tmp_path, whole, pattern, mount):
     beton("optimize", pattern, tmp_path / "merged.beton")
     assert rows(tmp_path / "merged.beton",

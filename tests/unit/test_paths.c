@@ -137,7 +137,7 @@ static void a_list_is_named_by_a_text(void)
 	make_file("b*\\");
 	CHECK(!paths_list("{a\\,\\{1\\},b\\*\\\\}", &heard, &paths));
 	CHECK(paths.num == 2);
-	text = paths_text(&paths);
+	CHECK(!paths_text(&paths, &text));
 	paths_fini(&paths);
 	snprintf(expected, sizeof(expected), "%s/%s\n%s/%s\n", folder, names[0],
 		 folder, names[1]);
@@ -145,7 +145,7 @@ static void a_list_is_named_by_a_text(void)
 	free(text);
 	CHECK(!unlink(names[0]) && !unlink(names[1]));
 	CHECK(!paths_list("{a,b}", &heard, &paths));
-	CHECK(!paths_text(&paths) && errno == ENOENT);
+	CHECK(paths_text(&paths, &text) == -ENOENT);
 	paths_fini(&paths);
 }
 
