@@ -64,7 +64,7 @@ in = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 # The library: the engine, which is the half of fs/ that knows no FUSE, and the
 # loader. tests/lint/layers.py has the order of the folders.
 lib_src    := $(call in,$(addprefix fs/,util memory metrics order dataset cache engine) \
-              loader $(addprefix loader/,util jpeg codec resize graph ops jit feed pipeline gpu run))
+              loader $(addprefix loader/,util jpeg codec resize pixels policy list text graph grid ops jit feed pipeline gpu run))
 # Folders named isa/ are compiled once for each instruction set.
 isa_src    := $(call in,$(wildcard loader/*/isa))
 ops_src    := $(call in,loader/ops)
@@ -122,7 +122,7 @@ $(call obj,$(call in,fs/mount)): private CPPFLAGS += $(call pkg,--cflags,fuse3)
 $(call obj,$(call in,loader/tools/mkfs)) $(fuzzers) $(replays): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
 
 fuzz_libs = $(base_libs) $(call pkg,--libs,libpng) $(if $(have_webp),$(call pkg,--libs,libwebp))
-base_libs := $(call pkg,--libs,libjpeg jansson liblz4) -ldl -lm -lpthread
+base_libs := $(call pkg,--libs,libjpeg libpng jansson liblz4) -ldl -lm -lpthread
 $(so) $(python_dir)/$(SONAME): private LDFLAGS += -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 $(BUILD)/betonfs: private LDLIBS += $(call pkg,--libs,fuse3)
 $(BUILD)/mkfs.beton: private LDLIBS += $(call pkg,--libs,libpng) $(if $(have_webp),$(call pkg,--libs,libwebp))
@@ -195,10 +195,11 @@ $(call obj,$(prog_src)): | $(strings)
 # flags are those of loader/jit/compiler.c.
 kernel_flags := -O3 -fno-math-errno -fno-trapping-math
 # Operations on whole images are loops over their pixels, too.
-$(call obj,$(ops_src)): private ALL_CFLAGS += $(kernel_flags)
+$(call obj,$(ops_src) $(call in,loader/grid)): private ALL_CFLAGS += $(kernel_flags)
 # It is linked with what knows pipelines, and needs no kernels itself.
-generator_src := $(call in,fs/util $(addprefix loader/,util resize graph ops jit))
-$(BUILD)/generator.a: $(call obj,$(generator_src))
+generator_src := $(call in,fs/util $(addprefix loader/,util resize pixels policy list text graph grid ops jit))
+generator_isa := $(foreach i,$(isas),$(patsubst %.c,$(BUILD)/kernels/$i/%.o,$(call in,loader/pixels/isa)))
+$(BUILD)/generator.a: $(call obj,$(generator_src)) $(generator_isa)
 $(BUILD)/prebuild: $(call obj,loader/jit/prebuild/prebuild.c) $(BUILD)/generator.a
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lm

@@ -285,6 +285,7 @@ int beton_loader_output(const struct beton_loader *l, uint32_t i,
 		.ragged = o->ragged,
 		.ndim = o->ndim,
 		.shape = o->shape,
+		.is_list = o->is_list,
 	};
 	return 0;
 }

@@ -11,7 +11,7 @@
 static const char *const param_kinds[] = {
 	[PARAM_INTEGERS] = "integers", [PARAM_REALS] = "reals",
 	[PARAM_WORD] = "word",	       [PARAM_NAME] = "name",
-	[PARAM_BYTES] = "bytes",
+	[PARAM_BYTES] = "bytes",       [PARAM_OPERATIONS] = "operations",
 };
 
 /* "one|two" as a list; NULL: an empty one. */

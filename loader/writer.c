@@ -11,6 +11,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/float_mode.h"
 #include "loader/codec/codec.h"
+#include "loader/codec/marker.h"
 #include "loader/resize/resample.h"
 
 enum { PAGE_SIZE_DEFAULT = 8 << 20, QUALITY_DEFAULT = 90, SIDE_MAX = 65535 };
@@ -221,6 +222,8 @@ int beton_writer_keep(const void *bytes, uint64_t size,
 	if (r || info.colour == CODEC_CMYK || info.width > SIDE_MAX ||
 	    info.height > SIDE_MAX)
 		return r ? r : -EBADMSG;
+	if (!codec_marker_ends(bytes, size))
+		return -ENODATA;
 	*out = (struct beton_writer_value){ .bytes = bytes,
 					    .size = size,
 					    .mode = BETON_MODE_JPG,

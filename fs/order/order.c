@@ -4,7 +4,7 @@
 #include "fs/util/bytes.h"
 
 /* The use of a random key is part of it, so that uses never share a key. */
-enum { FOR_ORDER = 1, FOR_WINDOW = 2 };
+enum { FOR_ORDER = 1, FOR_WINDOW = 2, FOR_CUT = 3 };
 
 static void init_nothing(struct order *o)
 {
@@ -119,6 +119,51 @@ static void run_of_block(const struct order *o, uint64_t place, uint64_t *first,
 	*end = *first + min_u64(o->block, o->n - *first);
 }
 
+/* Permutes the whole batches. The places of a short one are anywhere, so that
+   no place is always left out. */
+static void init_bucketed(struct order *o)
+{
+	const uint64_t words[] = { o->key, FOR_CUT };
+	unsigned __int128 number = rng_key(words, ARRAY_LEN(words));
+	uint64_t rest = o->n % o->batch;
+
+	o->permutation = permutation_init(o->n / o->batch, o->key);
+	o->cut = (uint64_t)(number * (o->n - rest + 1) >> 64);
+}
+
+/* The samples of whole batches, in batches that are not shuffled yet; those of
+   a short one are at the end. */
+static uint64_t bucketed_at(const struct order *o, uint64_t position)
+{
+	uint64_t whole = o->n - o->n % o->batch, start, at = position;
+	struct permutation mix;
+
+	if (position < whole)
+		at = permutation_at(&o->permutation, position / o->batch) *
+			     o->batch +
+		     position % o->batch;
+	if (position >= whole)
+		at = o->cut + (position - whole);
+	else if (at >= o->cut)
+		at += o->n - whole;
+	mix = mix_of(o, at, &start);
+	return start + permutation_at(&mix, at - start);
+}
+
+static uint64_t bucketed_position(const struct order *o, uint64_t place)
+{
+	uint64_t rest = o->n % o->batch, start, at;
+	struct permutation mix = mix_of(o, place, &start);
+
+	at = start + permutation_inverse(&mix, place - start);
+	if (at >= o->cut && at < o->cut + rest)
+		return o->n - rest + (at - o->cut);
+	if (at >= o->cut)
+		at -= rest;
+	return permutation_inverse(&o->permutation, at / o->batch) * o->batch +
+	       at % o->batch;
+}
+
 static uint64_t weighted_at(const struct order *o, uint64_t position)
 {
 	struct rng rng = { .key = o->key, .position = position };
@@ -158,6 +203,15 @@ static const struct order_row rows[] = {
 		.draws = true,
 		.init = init_nothing,
 		.at = weighted_at,
+		.run = run_alone,
+	},
+	{
+		.order = BETON_ORDER_BUCKETED,
+		.name = "bucketed",
+		.uses_buckets = true,
+		.init = init_bucketed,
+		.at = bucketed_at,
+		.position = bucketed_position,
 		.run = run_alone,
 	},
 };
@@ -201,7 +255,8 @@ struct order order_init(const struct spec *spec, uint64_t epoch)
 		.subset = spec->subset,
 		.key = rng_key(words, ARRAY_LEN(words)),
 		.block = spec->block,
-		.window = spec->window,
+		.window = spec->bucket ? spec->bucket : spec->window,
+		.batch = spec->batch,
 	};
 
 	o.row->init(&o);

@@ -15,8 +15,9 @@ struct order;
 struct order_row {
 	enum beton_order order;
 	const char *name;
-	bool uses_blocks; /* the keys block and window */
-	bool draws;	  /* samples with replacement, by weights of a subset */
+	bool uses_blocks;  /* the keys block and window */
+	bool uses_buckets; /* the key bucket */
+	bool draws; /* samples with replacement, by weights of a subset */
 	void (*init)(struct order *o);
 	/* The place of a position in [0, n). */
 	uint64_t (*at)(const struct order *o, uint64_t position);
@@ -36,7 +37,9 @@ struct order {
 	const struct subset *subset; /* NULL, or the samples by place */
 	uint64_t key;
 	uint64_t block;
-	uint64_t window;
+	uint64_t window; /* or bucket */
+	uint64_t batch;
+	uint64_t cut; /* bucketed: the first place of the short batch */
 	struct permutation permutation;
 };
 

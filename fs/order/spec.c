@@ -8,8 +8,9 @@ bool spec_equal(const struct spec *a, const struct spec *b)
 	return a->order == b->order && a->batch == b->batch &&
 	       a->seed == b->seed && a->drop_last == b->drop_last &&
 	       a->block == b->block && a->window == b->window &&
-	       a->draws == b->draws && a->first == b->first &&
-	       a->end == b->end && !a->subset == !b->subset &&
+	       a->bucket == b->bucket && a->draws == b->draws &&
+	       a->first == b->first && a->end == b->end &&
+	       !a->subset == !b->subset &&
 	       (!a->subset || a->subset->hash == b->subset->hash);
 }
 

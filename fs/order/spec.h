@@ -30,6 +30,7 @@ struct spec {
 	uint64_t drop_last;
 	uint64_t block;	 /* 0 unless the order uses blocks */
 	uint64_t window; /* 0 unless the order uses blocks */
+	uint64_t bucket; /* 0 unless the order uses buckets */
 	uint64_t draws;	 /* 0 unless the order draws */
 	bool has_subset;
 	uint64_t first; /* samples [first, end); all without a subset */

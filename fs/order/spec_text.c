@@ -14,6 +14,9 @@
    (beton-orders(7)). The default window is a gigabyte of such blocks. */
 enum { BLOCK_BYTES = 512 << 10, WINDOW_BLOCKS = 2048 };
 
+/* The default bucket, in batches. */
+enum { BUCKET_BATCHES = 8 };
+
 /* Limits blocks, windows and draws, so that their products fit in 64 bits. No
    dataset has so many samples. */
 #define SAMPLES_MAX ((uint64_t)1 << 40)
@@ -160,6 +163,7 @@ static const struct key keys[] = {
 	{ "window", NUMBER(1, SAMPLES_MAX), .parse = parse_window,
 	  .expected =
 		  "a number of samples from 1 to 2^40, or a size, such as 64MiB" },
+	{ "bucket", NUMBER(1, SAMPLES_MAX), AT(bucket) },
 	{ "draws", NUMBER(1, SAMPLES_MAX), AT(draws) },
 	{ "subset", .parse = parse_subset, .complain = complain_of_subset },
 };
@@ -284,6 +288,10 @@ static void resolve_defaults(struct spec *spec, const struct spec_facts *facts)
 		spec->draws = 0;
 	else if (!spec->draws)
 		spec->draws = spec->end;
+	if (!row->uses_buckets)
+		spec->bucket = 0;
+	else if (!spec->bucket)
+		spec->bucket = BUCKET_BATCHES * spec->batch;
 	if (!row->uses_blocks) {
 		spec->block = 0;
 		spec->window = 0;
@@ -358,6 +366,9 @@ void spec_canonical(const struct spec *spec, char out[SPEC_TEXT_MAX])
 		n += snprintf(out + n, SPEC_TEXT_MAX - (size_t)n,
 			      ",block=%llu,window=%llu", (ull)spec->block,
 			      (ull)spec->window);
+	if (row->uses_buckets)
+		n += snprintf(out + n, SPEC_TEXT_MAX - (size_t)n,
+			      ",bucket=%llu", (ull)spec->bucket);
 	if (row->draws)
 		n += snprintf(out + n, SPEC_TEXT_MAX - (size_t)n, ",draws=%llu",
 			      (ull)spec->draws);

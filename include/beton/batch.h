@@ -83,6 +83,7 @@ enum beton_order {
 	BETON_ORDER_RANDOM = 1,
 	BETON_ORDER_QUASI_RANDOM = 2,
 	BETON_ORDER_WEIGHTED = 3,
+	BETON_ORDER_BUCKETED = 4,
 };
 
 struct beton_batch_header {
@@ -145,6 +146,26 @@ struct beton_batch_value {
 	uint32_t width;
 	uint32_t height;
 	uint32_t reserved; /* 0 */
+};
+
+/*
+ * An array with a number of rows of its own, such as the boxes or the tokens of
+ * a sample, as the value of a bytes field: this header, uint64_t shape[ndim],
+ * then the elements in C order up to the end of the value. shape[0] is the
+ * number of rows, which may be 0; the other lengths are at least 1 and the same
+ * for all samples. Other readers of the file see bytes.
+ *
+ * A reader checks the magic, the type, the number of dimensions, and the
+ * product of the shape against the size of the value.
+ */
+#define BETON_ARRAY_MAGIC "BETONARR"
+enum { BETON_ARRAY_MAX_NDIM = 8 };
+
+struct beton_array_header {
+	char magic[8]; /* BETON_ARRAY_MAGIC, no NUL */
+	char dtype[4]; /* NumPy's string of bool, an integer of 8 to 64 bits
+			  or a float of 16 to 64, NUL padded: "<f4" */
+	uint32_t ndim; /* 1 to BETON_ARRAY_MAX_NDIM */
 };
 
 #ifdef __cplusplus

@@ -161,16 +161,19 @@ struct beton_tensor {
 	const char *name;
 	const char *dtype; /* NumPy's string, "<f4" */
 	uint32_t ndim;
-	const uint64_t *shape; /* shape[0] is the number of samples; if offsets
-				  is set, the number of bytes */
+	const uint64_t
+		*shape; /* shape[0] is the number of samples; if offsets
+			   is set, of all rows: bytes of bytes and JSON */
 	/* C order, without gaps. In the CPU's memory aligned to 64 bytes; on a
 	   GPU a device address, aligned to 256. */
 	const void *data;
-	uint64_t size;		/* bytes */
-	const int64_t *offsets; /* bytes and JSON: sample i is data[offsets[i]]
-				   to data[offsets[i + 1]]; else NULL */
-	int32_t device_type;	/* enum beton_device_type; CUDA after cuda(N) */
-	int32_t device_id;	/* N of cuda(N); CPU: 0 */
+	uint64_t size; /* bytes */
+	/* Bytes, JSON and lists: sample i has the rows offsets[i] to
+	   offsets[i + 1]. A row has the shape shape[1], ...; of bytes and JSON
+	   it is a byte. Else NULL. */
+	const int64_t *offsets;
+	int32_t device_type; /* enum beton_device_type; CUDA after cuda(N) */
+	int32_t device_id;   /* N of cuda(N); CPU: 0 */
 };
 
 struct beton_batch {
@@ -382,7 +385,11 @@ struct beton_output {
 	int32_t device_id;
 	bool ragged;   /* samples of different sizes; tensors have offsets */
 	uint32_t ndim; /* of one sample, like shape */
+	/* A length of 0 differs: that of a list from sample to sample, and of
+	   one that is padded to the longest from batch to batch. */
 	const uint64_t *shape;
+	/* A list: with `ragged` rows of dtype, and not bytes or JSON. */
+	bool is_list;
 };
 
 /* -ENOENT past the last output. */

@@ -114,7 +114,8 @@ BETON_API int beton_writer_encode(const struct beton_writer_recipe *recipe,
 				  struct beton_writer_value *out);
 
 /* Makes a value of a JPEG, without re-encoding it. out->bytes points to
-   `bytes`. -EBADMSG: not a JPEG that decodes to RGB. */
+   `bytes`. -EBADMSG: not a JPEG that decodes to RGB. -ENODATA: it is cut off,
+   and has no end marker. */
 BETON_API int beton_writer_keep(const void *bytes, uint64_t size,
 				struct beton_writer_value *out);
 

@@ -17,6 +17,7 @@
 #include "loader/codec/header.h"
 #include "loader/codec/marker.h"
 #include "loader/codec/source.h"
+#include "loader/util/gray.h"
 #include "loader/util/scratch.h"
 
 enum {
@@ -47,6 +48,7 @@ struct codec {
 	const uint8_t *bytes;
 	size_t size;
 	struct rect rect;
+	bool gray; /* of the result */
 	struct strip strip;
 	uint32_t next; /* row of the rectangle */
 	struct image *out;
@@ -179,8 +181,10 @@ int codec_probe(struct codec *c, const uint8_t *bytes, size_t size,
 /* Sets the decoder's options for each image: jpeg_read_header() resets them. */
 static void choose(struct codec *c)
 {
-	c->jpeg.out_color_space =
-		color_of_header(&c->jpeg) == CODEC_CMYK ? JCS_CMYK : JCS_RGB;
+	c->jpeg.out_color_space = color_of_header(&c->jpeg) == CODEC_CMYK
+					  ? JCS_CMYK
+				  : c->gray ? JCS_GRAYSCALE
+					    : JCS_RGB;
 	c->jpeg.dct_method = JDCT_ISLOW;
 	c->jpeg.do_fancy_upsampling = TRUE;
 }
@@ -299,11 +303,12 @@ static int start_decoding(void *arg)
 	return r ? r : seek(c);
 }
 
-int codec_start(struct codec *c, const uint8_t *bytes, size_t size,
-		const struct rect *rect)
+static int start_rows(struct codec *c, const uint8_t *bytes, size_t size,
+		      const struct rect *rect, bool gray)
 {
 	int r;
 
+	c->gray = gray;
 	c->bytes = bytes;
 	c->size = size;
 	c->rect = *rect;
@@ -312,6 +317,27 @@ int codec_start(struct codec *c, const uint8_t *bytes, size_t size,
 	if (r)
 		jpeg_abort_decompress(&c->jpeg);
 	return r;
+}
+
+int codec_start(struct codec *c, const uint8_t *bytes, size_t size,
+		const struct rect *rect)
+{
+	return start_rows(c, bytes, size, rect, false);
+}
+
+int codec_start_gray(struct codec *c, const uint8_t *bytes, size_t size,
+		     const struct rect *rect)
+{
+	return start_rows(c, bytes, size, rect, true);
+}
+
+/* In place. */
+static void rgb_to_gray(uint8_t *pixels, uint32_t width)
+{
+	const uint8_t *in = pixels;
+
+	for (uint32_t i = 0; i < width; i++, in += 3)
+		pixels[i] = (uint8_t)gray_of(in[0], in[1], in[2]);
 }
 
 /*
@@ -352,10 +378,13 @@ static int read_rows(void *arg)
 					       "no more rows");
 		y += n;
 	}
-	if (c->jpeg.output_components == 4)
-		for (y = 0; y < c->out->height; y++)
-			cmyk_to_rgb(c->out->pixels + y * c->out->stride,
-				    c->rect.width);
+	for (y = 0; c->jpeg.output_components == 4 && y < c->out->height; y++) {
+		uint8_t *pixels = c->out->pixels + y * c->out->stride;
+
+		cmyk_to_rgb(pixels, c->rect.width);
+		if (c->gray)
+			rgb_to_gray(pixels, c->rect.width);
+	}
 	return check_end(c);
 }
 

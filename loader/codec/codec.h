@@ -63,6 +63,13 @@ int codec_start(struct codec *codec, const uint8_t *bytes, size_t size,
 		const struct rect *rect);
 int codec_rows(struct codec *codec, struct image *out);
 
+/*
+ * As codec_start(), for rows of one byte a pixel: luma where the JPEG has it,
+ * else the gray of its color (loader/util/gray.h).
+ */
+int codec_start_gray(struct codec *codec, const uint8_t *bytes, size_t size,
+		     const struct rect *rect);
+
 /* The reason why the last call failed; valid until the next call. */
 const char *codec_message(const struct codec *codec);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/codec/marker.h"
 
+#include <string.h>
+
 #include "fs/util/bytes.h"
 
 static uint16_t load16_big(const uint8_t *p)
@@ -72,4 +74,16 @@ unsigned codec_marker_frame(const uint8_t *bytes, size_t size)
 		if (is_frame(s.marker))
 			return s.marker;
 	return 0;
+}
+
+/* A byte FF of picture data is followed by 0, so that it is no marker. */
+bool codec_marker_ends(const uint8_t *bytes, size_t size)
+{
+	static const uint8_t end[] = { 0xff, MARKER_EOI };
+	struct marker_walk walk = { .bytes = bytes, .size = size };
+	struct marker_segment s;
+
+	while (codec_marker_next(&walk, &s))
+		;
+	return memmem(bytes + walk.at, size - walk.at, end, sizeof(end));
 }

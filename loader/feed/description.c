@@ -218,6 +218,8 @@ int description_add_sample(struct feed *feed, const struct batch_view *view)
 		v = batch_view_at(view, i, 0);
 		f->width = v.width;
 		f->height = v.height;
+		if (f->column == COLUMN_RAGGED)
+			array_parse(v.bytes, v.size, v.size, &f->array);
 		if (f->column == COLUMN_RECORD) {
 			f->ndim = 1;
 			f->shape[0] = v.size;

@@ -11,7 +11,7 @@
 #include "fs/util/log.h"
 #include "fs/util/rng.h"
 #include "fs/util/typed.h"
-#include "loader/graph/parse.h"
+#include "loader/text/parse.h"
 
 /* Limits that keep sums of sizes, over rows and fields, from overflowing. */
 static const uint64_t ROW_BYTES_MAX = (uint64_t)1 << 32;
@@ -295,9 +295,28 @@ static const struct stage_row {
 	{ "memory", false, read_memory },
 };
 
+static int refuse_lists(const struct diagnostic *c, const struct parse *parse,
+			const struct parse_stage *stage)
+{
+	for (size_t i = 0; i < stage->num_args; i++) {
+		const struct parse_arg *arg =
+			&parse->args[stage->first_arg + i];
+
+		if (!arg->is_plain)
+			return complain(c, arg->value_at,
+					"arguments of a source are plain; "
+					"quote types: \"uint8[224,224,3]\"");
+	}
+	return 0;
+}
+
 static int read_stage(const struct diagnostic *c, const struct parse *parse,
 		      const struct parse_stage *stage, struct fake *f)
 {
+	int r = refuse_lists(c, parse, stage);
+
+	if (r)
+		return r;
 	for (size_t i = 0; i < ARRAY_LEN(stages); i++) {
 		if (stage->quoted || stage->file ||
 		    strcmp(stage->word, stages[i].name) != 0)
@@ -321,6 +340,8 @@ static int read_text(const struct diagnostic *c, const struct parse *parse,
 
 	if (parse->num_statements > 1)
 		return complain(c, s[1].at, "a source is one statement");
+	if (parse->num_members)
+		return complain(c, s->at, "a source is a word");
 	if (parse->num_statements && s->name)
 		return complain(c, s->at, "a source has no name");
 	for (size_t i = 0; !r && i < parse->num_stages; i++)

@@ -27,6 +27,18 @@ static void file_close(struct feed *feed)
 	dataset_close(f->ds);
 }
 
+/* Looks whether a value is an array with a number of rows of its own. If it
+   cannot be read, its batch says so. */
+static void describe_array(struct file_feed *f, const struct value *v,
+			   struct array *out)
+{
+	uint64_t size = min_u64(v->size, ARRAY_HEADER_MAX);
+	uint8_t head[ARRAY_HEADER_MAX];
+
+	if (!source_read(f->ds->source, head, size, v->off))
+		array_parse(head, size, v->size, out);
+}
+
 static int describe_field(struct file_feed *f, uint32_t i)
 {
 	const struct field *from = &f->ds->format.fields[i];
@@ -46,11 +58,13 @@ static int describe_field(struct file_feed *f, uint32_t i)
 	}
 	if (!to->dtype[0])
 		strcpy(to->dtype, "|u1");
-	if (to->column == COLUMN_IMAGE && f->base.facts.samples &&
-	    !dataset_value_at(f->ds, i, 0, &v)) {
-		to->width = v.width;
-		to->height = v.height;
-	}
+	if ((to->column != COLUMN_IMAGE && to->column != COLUMN_RAGGED) ||
+	    !f->base.facts.samples || dataset_value_at(f->ds, i, 0, &v))
+		return 0;
+	to->width = v.width;
+	to->height = v.height;
+	if (to->column == COLUMN_RAGGED)
+		describe_array(f, &v, &to->array);
 	return 0;
 }
 

@@ -8,11 +8,11 @@
 #include "fs/util/bytes.h"
 #include "fs/util/suggest.h"
 #include "fs/util/typed.h"
-#include "loader/graph/diagnostic.h"
-#include "loader/graph/parse.h"
-#include "loader/graph/schedule.h"
 #include "loader/graph/synonym.h"
-#include "loader/graph/token.h"
+#include "loader/text/diagnostic.h"
+#include "loader/text/parse.h"
+#include "loader/text/schedule.h"
+#include "loader/text/token.h"
 
 enum { PARAMS_TEXT_SIZE = 240 };
 
@@ -215,22 +215,80 @@ static int unknown_param(const struct op *op, const struct parse_arg *arg,
 			       : list_params(op, text, sizeof(text)));
 }
 
-/* The index of the parameter that an argument is for, or -EINVAL. */
-static int find_param(const struct op *op, const struct parse_arg *arg,
-		      size_t position, const struct diagnostic *c)
+/* The parameter of several lists takes all arguments without a name. */
+static int at_position(const struct op *op, size_t position)
 {
-	int i;
+	int i = op_lists(op);
 
-	if (arg->name) {
-		i = op_param(op, arg->name);
-		return i < 0 ? unknown_param(op, arg, c) : i;
-	}
+	if (i >= 0 && op->params[i].max_count > 1)
+		return i;
 	for (i = 0; op->params && op->params[i].name; i++) {
 		if ((size_t)i == position)
 			return i;
 	}
+	return -1;
+}
+
+int args_param(const struct op *op, const struct parse_arg *arg,
+	       size_t position)
+{
+	return arg->name ? op_param(op, arg->name) : at_position(op, position);
+}
+
+/* The index of the parameter that an argument is for, or -EINVAL. */
+static int find_param(const struct op *op, const struct parse_arg *arg,
+		      size_t position, const struct diagnostic *c)
+{
+	int i = args_param(op, arg, position), most = 0;
+
+	if (i >= 0)
+		return i;
+	if (arg->name)
+		return unknown_param(op, arg, c);
+	while (op->params && op->params[most].name)
+		most++;
+	if (op_lists(op) >= 0 && !arg->is_plain)
+		return complain(c, arg->value_at,
+				"%s takes one list of operations; join them by "
+				"`|'",
+				op->name);
 	return complain(c, arg->value_at, "%s takes %d argument%s at most",
-			op->name, i, i == 1 ? "" : "s");
+			op->name, most, most == 1 ? "" : "s");
+}
+
+/* Counts a list of operations, which the caller resolves. */
+static int bind_list(const struct place *p, const struct parse_arg *arg,
+		     struct arg *out)
+{
+	if (out->given && p->param->max_count == 1)
+		return complain(p->diagnostic, p->at, "%s of %s is given twice",
+				p->param->name, p->op->name);
+	if (out->count == p->param->max_count)
+		return complain(p->diagnostic, p->at,
+				"%s takes %u lists of operations at most",
+				p->op->name, p->param->max_count);
+	if (arg->name && p->param->max_count > 1)
+		return complain(p->diagnostic, arg->name_at,
+				"%s of %s have no name: list them first",
+				p->param->name, p->op->name);
+	*out = (struct arg){ .count = out->count + 1, .word = -1 };
+	return 0;
+}
+
+/* A value, or operations where they belong. */
+static int bind_arg(const struct place *p, const struct parse_arg *arg,
+		    struct arg *out)
+{
+	if (p->param->kind == PARAM_OPERATIONS)
+		return bind_list(p, arg, out);
+	if (out->given)
+		return complain(p->diagnostic, p->at, "%s of %s is given twice",
+				p->param->name, p->op->name);
+	if (arg->is_plain)
+		return bind_value(p, out);
+	return complain(p->diagnostic, p->at,
+			"%s of %s is a value, and takes no operations",
+			p->param->name, p->op->name);
 }
 
 static int bind_given(const struct op *op, const struct parse *parse,
@@ -258,14 +316,10 @@ static int bind_given(const struct op *op, const struct parse *parse,
 		param = find_param(op, arg, i, c);
 		if (param < 0)
 			return param;
-		if (out->arg[param].given)
-			return complain(c, arg->value_at,
-					"%s of %s is given twice",
-					op->params[param].name, op->name);
 		place.param = &op->params[param];
 		if (i && !arg->name)
 			place.before = arg[-1].value;
-		r = bind_value(&place, &out->arg[param]);
+		r = bind_arg(&place, arg, &out->arg[param]);
 		out->arg[param].given = true;
 	}
 	return r;
@@ -282,18 +336,49 @@ static int missing_argument(const struct op *op, const struct param *p,
 	if (p->kind == PARAM_WORD)
 		return complain(c, stage->at, "%s needs an argument: %s",
 				op->name, typed_expected(&type, expected));
+	if (p->kind == PARAM_OPERATIONS)
+		return complain(c, stage->at,
+				"%s needs operations in parentheses: %s(%s)",
+				op->name, op->name,
+				p->max_count > 1 ? "invert, grayscale"
+						 : "invert");
 	if (p->name[strlen(p->name) - 1] == 's')
 		article = "";
 	return complain(c, stage->at, "%s needs %s%s", op->name, article,
 			p->name);
 }
 
+/* Several lists are alternatives; one alone could be meant as several. */
+static int check_lists(const struct op *op, const struct parse_stage *stage,
+		       const struct diagnostic *c, const struct args *args)
+{
+	int i = op_lists(op);
+
+	if (i < 0 || args->arg[i].count >= op->params[i].min_count)
+		return 0;
+	return complain(c, stage->at,
+			"%s needs %u lists of operations or more; a comma "
+			"separates them, and `|' joins those of one list",
+			op->name, op->params[i].min_count);
+}
+
+/* The default of a parameter, under the name by which the text calls it. */
+static const char *initial_of(const struct parse_stage *stage,
+			      const struct op *op, const struct param *param)
+{
+	const struct alias *a =
+		strcmp(stage->word, op->name) ? alias_of(stage->word) : NULL;
+
+	return a && a->param && !strcmp(a->param, param->name) ? a->initial
+							       : param->initial;
+}
+
 int args_bind(const struct op *op, const struct parse *parse,
 	      const struct parse_stage *stage, struct epochs *epochs,
 	      const struct diagnostic *c, struct args *out)
 {
+	const char *wrong, *initial;
 	const struct param *p;
-	const char *wrong;
 	int r;
 
 	*out = (struct args){ 0 };
@@ -302,18 +387,21 @@ int args_bind(const struct op *op, const struct parse *parse,
 		p = &op->params[i];
 		if (out->arg[i].given)
 			continue;
-		if (!p->initial)
+		initial = initial_of(stage, op, p);
+		if (!initial)
 			return missing_argument(op, p, stage, c);
 		out->arg[i].word = -1;
-		if (*p->initial)
+		if (*initial)
 			r = bind_value(&(struct place){ .diagnostic = c,
 							.epochs = epochs,
 							.op = op,
 							.param = p,
-							.value = p->initial,
+							.value = initial,
 							.at = stage->at },
 				       &out->arg[i]);
 	}
+	if (!r)
+		r = check_lists(op, stage, c, out);
 	wrong = !r && op->check ? op->check(out) : NULL;
 	return wrong ? complain(c, stage->at, "%s: %s", op->name, wrong) : r;
 }

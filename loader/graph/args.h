@@ -12,6 +12,7 @@
 struct diagnostic;
 struct epochs;
 struct parse;
+struct parse_arg;
 struct parse_stage;
 
 /*
@@ -22,6 +23,11 @@ struct parse_stage;
 int args_bind(const struct op *op, const struct parse *parse,
 	      const struct parse_stage *stage, struct epochs *epochs,
 	      const struct diagnostic *c, struct args *out);
+
+/* The index of the parameter that an argument is for, by its name or position
+   among all; -1: there is none. */
+int args_param(const struct op *op, const struct parse_arg *arg,
+	       size_t position);
 
 /* Whether two sets of arguments are equal, except for their texts. */
 bool args_equal(const struct args *a, const struct args *b);

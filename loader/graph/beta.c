@@ -51,3 +51,57 @@ double beta_draw(double alpha, struct uniform uniform)
 	}
 	return v;
 }
+
+/* A number of the normal distribution, of two uniform ones. */
+static double draw_normal(struct uniform uniform)
+{
+	double u = uniform.next(uniform.arg), v = uniform.next(uniform.arg);
+
+	return exact_sqrt(-2 * exact_log(1 - u)) * exact_sine(v + 0.25);
+}
+
+/* Marsaglia and Tsang's way to Gamma(shape), shape >= 1. */
+static double draw_gamma(double shape, struct uniform uniform)
+{
+	double d = shape - 1.0 / 3, c = 1 / exact_sqrt(9 * d);
+
+	for (int i = 0; i < ATTEMPTS; i++) {
+		double x = draw_normal(uniform), v = 1 + c * x;
+		double u = uniform.next(uniform.arg);
+
+		v = v * v * v;
+		if (v > 0 &&
+		    exact_log(1 - u) < x * x / 2 + d - d * v + d * exact_log(v))
+			return d * v;
+	}
+	return d;
+}
+
+/* The logarithm of a number of Gamma(alpha), which may be tiny. */
+static double draw_log_gamma(double alpha, struct uniform uniform)
+{
+	double u;
+
+	if (alpha >= 1)
+		return exact_log(draw_gamma(alpha, uniform));
+	u = uniform.next(uniform.arg);
+	return exact_log(1 - u) / alpha +
+	       exact_log(draw_gamma(alpha + 1, uniform));
+}
+
+void beta_shares(double alpha, unsigned count, struct uniform uniform,
+		 double *out)
+{
+	double most = 0, sum = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		out[i] = draw_log_gamma(alpha, uniform);
+		most = !i || out[i] > most ? out[i] : most;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		out[i] = exact_exp(out[i] - most);
+		sum += out[i];
+	}
+	for (unsigned i = 0; i < count; i++)
+		out[i] /= sum;
+}

@@ -12,4 +12,11 @@
  */
 double beta_draw(double alpha, struct uniform uniform);
 
+/*
+ * Draws `count` shares whose sum is 1, of Dirichlet(alpha, ..., alpha). Takes
+ * several numbers for each.
+ */
+void beta_shares(double alpha, unsigned count, struct uniform uniform,
+		 double *out);
+
 #endif

@@ -76,3 +76,27 @@ struct rect crop_center(double ratio, uint32_t width, uint32_t height)
 		.height = crop,
 	};
 }
+
+/* Half of a margin, rounded half to even. */
+static uint32_t half_of(uint32_t margin)
+{
+	return margin / 2 + (margin % 2 && margin / 2 % 2);
+}
+
+struct rect crop_corner(unsigned corner, uint32_t crop_width,
+			uint32_t crop_height, uint32_t width, uint32_t height)
+{
+	struct rect r = { .width = crop_width < width ? crop_width : width,
+			  .height =
+				  crop_height < height ? crop_height : height };
+	uint32_t right = width - r.width, bottom = height - r.height;
+
+	if (corner == CROP_CORNERS - 1) {
+		r.x = half_of(right);
+		r.y = half_of(bottom);
+		return r;
+	}
+	r.x = corner % 2 ? right : 0;
+	r.y = corner / 2 ? bottom : 0;
+	return r;
+}

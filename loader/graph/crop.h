@@ -32,4 +32,14 @@ struct rect crop_random(const struct crop_limits *limits,
    may be empty. */
 struct rect crop_center(double ratio, uint32_t width, uint32_t height);
 
+enum { CROP_CORNERS = 5 };
+
+/*
+ * A crop of a corner, or of the center, of an image that is at least as large:
+ * top left, top right, bottom left, bottom right, center, in the order of
+ * torchvision's five_crop(). A larger crop is cut to the image.
+ */
+struct rect crop_corner(unsigned corner, uint32_t crop_width,
+			uint32_t crop_height, uint32_t width, uint32_t height);
+
 #endif

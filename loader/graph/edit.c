@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "loader/graph/op.h"
-#include "loader/graph/parse.h"
+#include "loader/text/parse.h"
 
 /* An operation, and its place in its statement. */
 struct span {

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
+#include "loader/graph/synonym.h"
+#include "loader/util/exact_math.h"
 
 /* The listing of loader/ops, written by the Makefile: OP(center_crop) ... */
 #define OP(name) extern const struct op op_##name;
@@ -23,13 +25,21 @@ const struct op *op_row(size_t i)
 	return i < ARRAY_LEN(ops) ? ops[i] : NULL;
 }
 
-const struct op *op_by_name(const char *name)
+static const struct op *find_op(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
 		if (!strcmp(ops[i]->name, name))
 			return ops[i];
 	}
 	return NULL;
+}
+
+const struct op *op_by_name(const char *name)
+{
+	const struct op *op = find_op(name);
+	const struct alias *alias = op ? NULL : alias_of(name);
+
+	return alias ? find_op(alias->ours) : op;
 }
 
 int op_param(const struct op *op, const char *name)
@@ -43,20 +53,34 @@ int op_param(const struct op *op, const char *name)
 	return -1;
 }
 
+int op_lists(const struct op *op)
+{
+	for (int i = 0; op->params && op->params[i].name; i++) {
+		if (op->params[i].kind == PARAM_OPERATIONS)
+			return i;
+	}
+	return -1;
+}
+
 bool op_is_random(const struct op *op)
 {
 	return op_param(op, "group") >= 0;
 }
 
+static bool is_picture(const struct type *t)
+{
+	return t->kind == TYPE_IMAGE || t->kind == TYPE_GRID;
+}
+
 const char *op_infer_crop(const struct type *in)
 {
-	if (in->kind != TYPE_IMAGE)
+	if (!is_picture(in))
 		return "works on images only";
 	if (in->device)
 		return "runs on the processor; it must stand before cuda";
 	if (in->layout != LAYOUT_HWC)
 		return "must stand before chw";
-	if (in->dtype != DTYPE_U1 || in->valued)
+	if (in->kind == TYPE_IMAGE && (in->dtype != DTYPE_U1 || in->valued))
 		return "works on 8-bit images; it must stand before colours, "
 		       "normalize and the types";
 	return NULL;
@@ -65,18 +89,53 @@ const char *op_infer_crop(const struct type *in)
 const char *op_infer_dtype(const struct type *in, enum dtype to,
 			   struct type *out)
 {
-	if (in->kind == TYPE_RAGGED)
+	if (in->kind == TYPE_PADDED)
+		return "must stand before pad_to(batch)";
+	if (in->kind == TYPE_RAGGED && !in->is_array)
 		return "has no use for bytes and JSON";
+	if (in->kind == TYPE_RAGGED)
+		op_infer_list(in, out);
 	if (in->dtype == DTYPE_OTHER)
 		return "cannot convert values of this field's type";
 	out->dtype = to;
 	return NULL;
 }
 
+const char *op_infer_list(const struct type *in, struct type *out)
+{
+	if (in->kind == TYPE_LIST)
+		return NULL;
+	if (in->kind == TYPE_PADDED)
+		return "must stand before pad_to(batch)";
+	if (in->kind != TYPE_RAGGED)
+		return "works on arrays of differing lengths only";
+	if (!in->is_array)
+		return "works on arrays of differing lengths, and sample 0 has "
+		       "none; betonfs.write() stores them for a field of "
+		       "(\"float32\", (None, 4)), for example";
+	out->kind = TYPE_LIST;
+	out->is_array = false;
+	return NULL;
+}
+
+uint64_t op_elements(const struct type *type)
+{
+	uint64_t count = 1;
+
+	for (uint32_t i = 0; i < type->ndim; i++)
+		count *= type->shape[i];
+	return count;
+}
+
+uint64_t op_row_bytes(const struct type *type)
+{
+	return op_elements(type) * dtype_size(type->dtype);
+}
+
 const char *op_infer_layout(const struct type *in, enum layout to,
 			    struct type *out)
 {
-	if (in->kind != TYPE_IMAGE)
+	if (!is_picture(in))
 		return "works on images only";
 	out->layout = to;
 	return NULL;
@@ -87,11 +146,16 @@ const char *op_infer_colour(const struct args *args, const struct type *in,
 {
 	(void)args;
 	(void)out;
-	if (in->kind != TYPE_IMAGE)
+	if (!is_picture(in))
 		return "works on images only";
 	if (in->dtype != DTYPE_U1 && in->dtype != DTYPE_F4)
 		return "works on uint8 and float; other types come after it";
 	return NULL;
+}
+
+const char *op_infer_values(const struct type *in)
+{
+	return in->kind == TYPE_GRID ? NULL : op_infer_colour(NULL, in, NULL);
 }
 
 const char *op_infer_scalar(const struct type *in)
@@ -110,17 +174,60 @@ const char *op_infer_image(const struct args *args, const struct type *in,
 			   struct type *out)
 {
 	(void)args;
-	if (in->kind != TYPE_IMAGE)
+	if (!is_picture(in))
 		return "works on images only";
 	if (in->device)
 		return "runs on the processor; it must stand before cuda";
 	if (in->layout != LAYOUT_HWC)
 		return "must stand before chw";
-	if (in->dtype != DTYPE_U1)
+	if (in->kind == TYPE_IMAGE && in->dtype != DTYPE_U1)
 		return "works on 8-bit images; it must stand before normalize "
 		       "and the types";
 	out->valued = false;
 	out->placed = false;
+	return NULL;
+}
+
+const char *op_check_crop(const struct arg *scale, const struct arg *ratio)
+{
+	if (scale->number[0] > scale->number[1])
+		return "the least scale is above the most";
+	return ratio->number[0] > ratio->number[1]
+		       ? "the least ratio is above the most"
+		       : NULL;
+}
+
+struct rect op_draw_crop(const struct arg *scale, const struct arg *ratio,
+			 struct uniform uniform, struct size in)
+{
+	struct crop_limits limits = {
+		{ scale->number[0], scale->number[1] },
+		{ ratio->number[0], ratio->number[1] },
+	};
+	struct rect crop = crop_random(&limits, uniform, in.width, in.height);
+
+	/* The crop is empty if the ratio is extreme and the image is thin
+	   (crop.h). */
+	crop.width += !crop.width;
+	crop.height += !crop.height;
+	return crop;
+}
+
+const char *op_infer_views(unsigned views, struct size size, struct size least,
+			   const struct type *in, struct type *out)
+{
+	const char *wrong = op_infer_crop(in);
+
+	if (wrong)
+		return wrong;
+	if (in->views)
+		return "cannot make several images of several; name another "
+		       "output";
+	if (in->width && (in->width < least.width || in->height < least.height))
+		return "needs images as large as its size; resize before it";
+	out->views = views;
+	out->width = size.width;
+	out->height = size.height;
 	return NULL;
 }
 
@@ -129,9 +236,27 @@ uint32_t op_below(uint32_t n, struct uniform uniform)
 	return (uint32_t)(n * uniform.next(uniform.arg));
 }
 
+void op_shuffle(unsigned n, struct uniform uniform, unsigned *out)
+{
+	for (unsigned i = 0; i < n; i++)
+		out[i] = i;
+	for (unsigned i = n; i > 1; i--) {
+		unsigned k = op_below(i, uniform), last = out[i - 1];
+
+		out[i - 1] = out[k];
+		out[k] = last;
+	}
+}
+
 const char *op_check_colour(const struct arg *arg)
 {
 	return arg->count == 2 ? "one number, or one per channel" : NULL;
+}
+
+void op_colour(const struct arg *colour, uint8_t rgb[3])
+{
+	for (unsigned c = 0; c < 3; c++)
+		rgb[c] = (uint8_t)colour->number[colour->count == 1 ? 0 : c];
 }
 
 void op_fill(const struct image *image, const struct rect *part,
@@ -139,8 +264,7 @@ void op_fill(const struct image *image, const struct rect *part,
 {
 	uint8_t rgb[3];
 
-	for (unsigned c = 0; c < 3; c++)
-		rgb[c] = (uint8_t)colour->number[colour->count == 1 ? 0 : c];
+	op_colour(colour, rgb);
 	for (size_t y = part->y; y < part->y + part->height; y++) {
 		uint8_t *to =
 			image->pixels + y * image->stride + 3 * (size_t)part->x;
@@ -148,6 +272,79 @@ void op_fill(const struct image *image, const struct rect *part,
 		for (size_t x = 0; x < part->width; x++, to += 3)
 			memcpy(to, rgb, 3);
 	}
+}
+
+uint64_t op_canvas_scratch(const struct args *args, struct size in)
+{
+	(void)args;
+	return canvas_scratch(in.width, in.height);
+}
+
+struct canvas op_canvas(const struct arg *how, const struct arg *colour,
+			const struct op_sample *sample,
+			const struct image *image)
+{
+	struct canvas c = { .how = (enum warp_how)how->word };
+
+	op_colour(colour, c.fill);
+	canvas_start(&c, image, sample->scratch);
+	return c;
+}
+
+void op_augment(struct canvas *c, const struct policy_row *row, unsigned bin,
+		unsigned bins, double u)
+{
+	double magnitude =
+		policy_magnitude(row, bin, bins, c->now.width, c->now.height);
+
+	if (row->is_signed && u <= 0.5)
+		magnitude = -magnitude;
+	canvas_apply(c, row->kind, magnitude);
+}
+
+const char *op_check_range(const struct arg *arg)
+{
+	return arg->count >= 2 && arg->number[0] > arg->number[1]
+		       ? "the least is larger than the most"
+		       : NULL;
+}
+
+double op_within(const struct arg *arg, struct uniform uniform)
+{
+	double u = uniform.next(uniform.arg), least = arg->number[0];
+
+	return arg->count == 1 ? least : least + u * (arg->number[1] - least);
+}
+
+double op_about(const struct arg *arg, struct uniform uniform)
+{
+	double u = uniform.next(uniform.arg), least = arg->number[0];
+
+	if (arg->count == 1)
+		return (2 * u - 1) * least;
+	return least + u * (arg->number[1] - least);
+}
+
+double op_round(double v)
+{
+	return exact_round(v);
+}
+
+const char *op_check_warp(const struct arg *degrees, const struct arg *colour)
+{
+	const char *wrong = op_check_range(degrees);
+
+	return wrong ? wrong : op_check_colour(colour);
+}
+
+void op_warp(const struct affine *map, const struct arg *how,
+	     const struct arg *colour, const struct image *in,
+	     const struct image *out)
+{
+	uint8_t fill[3];
+
+	op_colour(colour, fill);
+	warp_affine(map, (enum warp_how)how->word, fill, in, out);
 }
 
 uint8_t op_whole(float v)

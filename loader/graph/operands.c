@@ -6,12 +6,13 @@
 
 enum { CHANNELS = 3 };
 
-struct rng operands_rng(const struct pipeline_row *row, uint64_t stream)
+struct rng operands_rng(const struct pipeline_row *row, const struct node *n)
 {
-	const uint64_t key[] = { row->seed, row->epoch, row->id,
-				 row->occurrence, stream };
+	const uint64_t key[] = { row->seed,	  row->epoch, row->id,
+				 row->occurrence, n->stream,  row->view };
+	bool is_later = n->is_viewed && row->view;
 
-	return (struct rng){ .key = rng_key(key, ARRAY_LEN(key)) };
+	return (struct rng){ .key = rng_key(key, ARRAY_LEN(key) - !is_later) };
 }
 
 static double next_uniform(void *rng)
@@ -51,7 +52,7 @@ static void fill_node(const struct node *n, enum dtype in,
 		struct uniform uniform = operands_uniform(&rng);
 
 		if (row)
-			rng = operands_rng(row, n->stream);
+			rng = operands_rng(row, n);
 		if (n->own)
 			user_op_operands(n->own, uniform, out);
 		else

@@ -11,7 +11,7 @@
 
 /* The stream of random numbers of an operation for a row (beton-transforms(7)).
  */
-struct rng operands_rng(const struct pipeline_row *row, uint64_t stream);
+struct rng operands_rng(const struct pipeline_row *row, const struct node *n);
 struct uniform operands_uniform(struct rng *rng);
 
 /* Whether the operands of a chain differ from sample to sample. */

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "fs/util/bytes.h"
 
@@ -32,6 +33,7 @@ static const struct synonym synonyms[] = {
 	{ "randomflipupdown", "vertical_flip", NULL },
 	{ "randomvflip", "vertical_flip", NULL },
 	{ "crop", "center_crop", NULL },
+	{ "randomcrop", "random_crop", NULL },
 	{ "centralcrop", "center_crop", NULL },
 	{ "centercroprgbimagedecoder", "center_crop", NULL },
 	{ "centercroporpad", "center_crop", NULL },
@@ -68,7 +70,7 @@ static const struct synonym synonyms[] = {
 	{ "fp16", "half", NULL },
 	{ "float32", "float", NULL },
 	{ "fp32", "float", NULL },
-	{ "convertimagedtype", "float", NULL },
+	{ "convertimagedtype", "normalize(0, 1)", NULL },
 	{ "tofloat", "float", NULL },
 	{ "float64", "double", NULL },
 	{ "fp64", "double", NULL },
@@ -99,10 +101,10 @@ static const struct synonym synonyms[] = {
 	{ "randomsolarize", "solarize", NULL },
 	{ "randomposterize", "posterize", NULL },
 	{ "randomcutout", "cutout", NULL },
-	{ "randomerasing", "cutout", NULL },
-	{ "erasing", "cutout", NULL },
-	{ "erase", "cutout", NULL },
-	{ "coarsedropout", "cutout", NULL },
+	{ "randomerasing", "random_erasing", NULL },
+	{ "erasing", "random_erasing", NULL },
+	{ "erase", "random_erasing", NULL },
+	{ "coarsedropout", "random_erasing", NULL },
 	{ "imagemixup", "mixup", NULL },
 	{ "randommixup", "mixup", NULL },
 	{ "randommixupv2", "mixup", NULL },
@@ -110,6 +112,9 @@ static const struct synonym synonyms[] = {
 	{ "labelmixup", "one_hot(CLASSES) | mixup", NULL },
 	{ "mixuptoonehot", "one_hot(CLASSES) | mixup", NULL },
 	{ "onehot", "one_hot", NULL },
+	{ "padding", "pad", NULL },
+	{ "pad2d", "pad", NULL },
+	{ "copymakeborder", "pad", NULL },
 	{ "translate", "random_translate", NULL },
 	{ "randomshift", "random_translate", NULL },
 	{ "rescale", "normalize(0, 1)", NULL },
@@ -122,12 +127,10 @@ static const struct synonym synonyms[] = {
 	{ "skip", "drop", NULL },
 	{ "remove", "drop", NULL },
 	{ "delete", "drop", NULL },
-	{ "randomcrop", NULL,
-	  "random_resized_crop(SIZE) crops at random, and random_translate(PADDING) crops a padded image" },
-	{ "randomcroporpad", NULL,
-	  "random_resized_crop(SIZE) crops at random, and random_translate(PADDING) crops a padded image" },
+	{ "randomcroporpad", "random_crop(SIZE, pad_if_needed=true)", NULL },
 	{ "totensor", NULL,
-	  "`float | chw' is ToTensor of torchvision; FFCV's needs no operation" },
+	  "`normalize(0, 1) | float | chw' is ToTensor of torchvision; FFCV's needs "
+	  "no operation" },
 	{ "toimage", NULL, NOTHING },
 	{ "topuretensor", NULL, NOTHING },
 	{ "topilimage", NULL, NOTHING },
@@ -200,23 +203,19 @@ static const struct synonym synonyms[] = {
 	{ "repeat", NULL, "it is no operation, but an option of the loader" },
 	{ "subset", NULL, "it is no operation, but an option of the loader" },
 	{ "seed", NULL, "it is no operation, but an option of the loader" },
-	{ "rotate", NULL, PYTHON },
-	{ "rotation", NULL, PYTHON },
-	{ "randomrotation", NULL, PYTHON },
+	{ "rotation", "rotate", NULL },
+	{ "randomrotation", "rotate", NULL },
 	{ "randomrotate90", NULL, PYTHON },
 	{ "rot90", NULL, PYTHON },
-	{ "saferotate", NULL, PYTHON },
-	{ "affine", NULL, PYTHON },
-	{ "randomaffine", NULL, PYTHON },
-	{ "shiftscalerotate", NULL, PYTHON },
-	{ "perspective", NULL, PYTHON },
-	{ "randomperspective", NULL, PYTHON },
-	{ "elastictransform", NULL, PYTHON },
+	{ "saferotate", "rotate", NULL },
+	{ "randomaffine", "affine", NULL },
+	{ "shiftscalerotate", "affine", NULL },
+	{ "randomperspective", "perspective", NULL },
+	{ "elastictransform", "elastic", NULL },
 	{ "griddistortion", NULL, PYTHON },
 	{ "opticaldistortion", NULL, PYTHON },
-	{ "pad", NULL, PYTHON },
-	{ "padifneeded", NULL, PYTHON },
-	{ "randompad", NULL, PYTHON },
+	{ "padifneeded", "pad", NULL },
+	{ "randompad", "pad", NULL },
 	{ "resizewithpad", NULL, PYTHON },
 	{ "resizewithcroporpad", NULL, PYTHON },
 	{ "letterbox", NULL, PYTHON },
@@ -227,14 +226,13 @@ static const struct synonym synonyms[] = {
 	{ "randomshortestsize", NULL, PYTHON },
 	{ "randomzoomout", NULL, PYTHON },
 	{ "randomioucrop", NULL, PYTHON },
-	{ "fivecrop", NULL, PYTHON },
-	{ "tencrop", NULL, PYTHON },
+	{ "dinocrop", "multi_crop", NULL },
 	{ "cropnonemptymaskifexists", NULL, PYTHON },
 	{ "trimborder", NULL, PYTHON },
-	{ "blur", NULL, PYTHON },
-	{ "gaussianblur", NULL, PYTHON },
-	{ "gaussblur", NULL, PYTHON },
-	{ "randomgaussianblur", NULL, PYTHON },
+	{ "blur", "gaussian_blur", NULL },
+	{ "gaussianblur", "gaussian_blur", NULL },
+	{ "gaussblur", "gaussian_blur", NULL },
+	{ "randomgaussianblur", "gaussian_blur", NULL },
 	{ "motionblur", NULL, PYTHON },
 	{ "medianblur", NULL, PYTHON },
 	{ "boxblur", NULL, PYTHON },
@@ -243,15 +241,12 @@ static const struct synonym synonyms[] = {
 	{ "isonoise", NULL, PYTHON },
 	{ "randomgaussiannoise", NULL, PYTHON },
 	{ "noise", NULL, PYTHON },
-	{ "sharpness", NULL, PYTHON },
-	{ "sharpen", NULL, PYTHON },
-	{ "adjustsharpness", NULL, PYTHON },
-	{ "randomadjustsharpness", NULL, PYTHON },
-	{ "randomsharpness", NULL, PYTHON },
-	{ "autocontrast", NULL, PYTHON },
-	{ "randomautocontrast", NULL, PYTHON },
-	{ "equalize", NULL, PYTHON },
-	{ "randomequalize", NULL, PYTHON },
+	{ "sharpen", "sharpness", NULL },
+	{ "adjustsharpness", "sharpness", NULL },
+	{ "randomadjustsharpness", "sharpness", NULL },
+	{ "randomsharpness", "sharpness", NULL },
+	{ "randomautocontrast", "autocontrast", NULL },
+	{ "randomequalize", "equalize", NULL },
 	{ "clahe", NULL, PYTHON },
 	{ "gamma", NULL, PYTHON },
 	{ "randomgamma", NULL, PYTHON },
@@ -267,21 +262,14 @@ static const struct synonym synonyms[] = {
 	{ "griddropout", NULL, PYTHON },
 	{ "gridmask", NULL, PYTHON },
 	{ "hideandseek", NULL, PYTHON },
-	{ "randaugment", NULL, PYTHON },
-	{ "autoaugment", NULL, PYTHON },
-	{ "augmix", NULL, PYTHON },
-	{ "trivialaugment", NULL, PYTHON },
-	{ "trivialaugmentwide", NULL, PYTHON },
+	{ "trivialaugmentwide", "trivial_augment", NULL },
 	{ "mosaic", NULL, PYTHON },
-	{ "cutmix", NULL, PYTHON },
-	{ "randomcutmix", NULL, PYTHON },
-	{ "randomcutmixv2", NULL, PYTHON },
+	{ "randomcutmix", "cutmix", NULL },
+	{ "randomcutmixv2", "cutmix", NULL },
 	{ "copypaste", NULL, PYTHON },
-	{ "randomapply", NULL, PYTHON },
-	{ "randomchoice", NULL, PYTHON },
-	{ "randomorder", NULL, PYTHON },
-	{ "oneof", NULL, PYTHON },
-	{ "someof", NULL, PYTHON },
+	{ "sometimes", "random_apply", NULL },
+	{ "oneof", "random_choice", NULL },
+	{ "someof", "random_choice", NULL },
 	{ "lambda", NULL, PYTHON },
 	{ "map", NULL, PYTHON },
 	{ "modulewrapper", NULL, PYTHON },
@@ -300,11 +288,28 @@ static const struct synonym synonyms[] = {
 };
 
 static const struct synonym values[] = {
-	{ "nearest", NULL,
-	  "masks that it is for are stored as arrays, and Python's "
-	  "Loader(transforms=[f]) crops and resizes them" },
 	{ "linear", "bilinear", NULL },
 	{ "box", "area", NULL },
+};
+
+/* Of torchvision, with the meaning and the order of arguments of ours. */
+static const struct alias aliases[] = {
+	{ "RandomHorizontalFlip", "flip", NULL, NULL },
+	{ "RandomVerticalFlip", "vertical_flip", NULL, NULL },
+	{ "RandomGrayscale", "grayscale", "p", "0.1" },
+	{ "RandomInvert", "invert", "p", "0.5" },
+	{ "RandomSolarize", "solarize", "p", "0.5" },
+	{ "RandomPosterize", "posterize", "p", "0.5" },
+	{ "RandomAutocontrast", "autocontrast", "p", "0.5" },
+	{ "RandomEqualize", "equalize", "p", "0.5" },
+	{ "RandomAdjustSharpness", "sharpness", "p", "0.5" },
+	{ "RandomCrop", "random_crop", NULL, NULL },
+	{ "RandomErasing", "random_erasing", NULL, NULL },
+	{ "RandomRotation", "rotate", NULL, NULL },
+	{ "RandomAffine", "affine", NULL, NULL },
+	{ "RandomPerspective", "perspective", "p", "0.5" },
+	{ "GaussianBlur", "gaussian_blur", NULL, NULL },
+	{ "ElasticTransform", "elastic", NULL, NULL },
 };
 
 static bool is_same(const char *word, const char *theirs)
@@ -342,6 +347,34 @@ const struct synonym *synonym_of(const char *word)
 const struct synonym *synonym_of_value(const char *word)
 {
 	return find_row(values, ARRAY_LEN(values), word);
+}
+
+/* Whether a word is the name of a class in small letters, with `_'. */
+static bool is_snake(const char *word, const char *theirs)
+{
+	for (const char *c = theirs; *c; c++) {
+		if (c > theirs && isupper((unsigned char)*c) && *word++ != '_')
+			return false;
+		if (*word++ != tolower((unsigned char)*c))
+			return false;
+	}
+	return !*word;
+}
+
+const struct alias *alias_of(const char *word)
+{
+	for (size_t i = 0; i < ARRAY_LEN(aliases); i++) {
+		const char *theirs = aliases[i].theirs;
+
+		if (!strcmp(word, theirs) || is_snake(word, theirs))
+			return &aliases[i];
+	}
+	return NULL;
+}
+
+const struct alias *alias_at(size_t i)
+{
+	return i < ARRAY_LEN(aliases) ? &aliases[i] : NULL;
 }
 
 const char *synonym_text(const struct synonym *s, char *out, size_t size)

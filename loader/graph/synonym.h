@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that other libraries have for operations. */
+/*
+ * Names that other libraries have for operations. Those with the same arguments
+ * are accepted, others are explained.
+ */
 #ifndef LOADER_GRAPH_SYNONYM_H
 #define LOADER_GRAPH_SYNONYM_H
 
@@ -27,5 +30,19 @@ const struct synonym *synonym_at(size_t i);
 /* "; did you mean `OURS'?" or "; CLAUSE" into `out`; "" for NULL. Returns out.
  */
 const char *synonym_text(const struct synonym *s, char *out, size_t size);
+
+/* A class of torchvision, which is accepted in place of an operation. */
+struct alias {
+	const char *theirs; /* also in small letters, with `_' between words */
+	const char *ours;
+	const char *param;   /* the one with another default, or NULL */
+	const char *initial; /* that default */
+};
+
+/* Returns the row of a name, or NULL. */
+const struct alias *alias_of(const char *word);
+
+/* The row at an index; NULL past the end. */
+const struct alias *alias_at(size_t i);
 
 #endif

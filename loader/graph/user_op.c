@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/graph/parse.h"
-#include "loader/graph/schedule.h"
-#include "loader/graph/token.h"
+#include "loader/text/parse.h"
+#include "loader/text/schedule.h"
+#include "loader/text/token.h"
 #include "loader/util/read_file.h"
 
 static const char *infer(const struct args *args, const struct type *in,
@@ -65,7 +65,7 @@ static int bind_args(struct user_op *own, const struct parse *parse,
 		const struct parse_arg *arg =
 			&parse->args[stage->first_arg + i];
 
-		if (i == USER_OP_ARGS_MAX || arg->name)
+		if (i == USER_OP_ARGS_MAX || arg->name || !arg->is_plain)
 			return complain(c, arg->value_at,
 					"%s takes %d numbers at most, without "
 					"names",

@@ -8,154 +8,54 @@
 
 #include "fs/util/bytes.h"
 #include "loader/graph/operands.h"
+#include "loader/jit/definition.h"
 #include "loader/jit/emit.h"
 
-/* --- the definition --- */
-
-enum { LOT = 64 };
-
-/* Values of one channel, packed, of any type. */
-union values {
-	uint8_t byte[LOT];
-	float real[LOT];
-	uint64_t any[LOT];
-};
-
-/*
- * Some values between two operations of a chain: those of the channels from
- * `first` on, or of all three if an operation needs whole pixels.
- */
-struct lot {
-	unsigned first;
-	unsigned channels;
-	size_t count; /* of each channel */
-	enum dtype type;
-	union values *now; /* one per channel */
-	union values *spare;
-	union values memory[2][TAIL_CHANNELS];
-};
-
-static void lot_init(struct lot *lot, unsigned first, unsigned channels,
-		     size_t count)
-{
-	lot->first = first;
-	lot->channels = channels;
-	lot->count = count;
-	lot->type = DTYPE_U1;
-	lot->now = lot->memory[0];
-	lot->spare = lot->memory[1];
-}
-
-static void exchange(struct lot *lot, enum dtype type)
-{
-	union values *now = lot->spare;
-
-	lot->spare = lot->now;
-	lot->now = now;
-	lot->type = type;
-}
-
-static void convert(struct lot *lot, enum dtype to)
-{
-	if (lot->type == to)
-		return;
-	for (unsigned c = 0; c < lot->channels; c++)
-		dtype_convert(lot->type, &lot->now[c], to, &lot->spare[c],
-			      lot->count);
-	exchange(lot, to);
-}
-
-/* The results of operations on uint8 are truncated, not rounded. */
-static void truncate_reals(struct lot *lot)
-{
-	for (unsigned c = 0; c < lot->channels; c++) {
-		for (size_t i = 0; i < lot->count; i++) {
-			float v = lot->now[c].real[i];
-
-			v = v > 0 ? v : 0;
-			lot->spare[c].byte[i] = (uint8_t)(v < 255 ? v : 255);
-		}
-	}
-	exchange(lot, DTYPE_U1);
-}
-
-static void run_point(const struct node *n, const float *operands,
-		      struct lot *lot)
-{
-	operands += n->first_operand + lot->first * n->op->num_operands;
-	for (unsigned c = 0; c < lot->channels; c++) {
-		float *v = lot->now[c].real;
-
-		for (size_t i = 0; i < lot->count; i++)
-			v[i] = n->op->point(v[i], operands);
-		operands += n->op->num_operands;
-	}
-}
-
-static void run_pixel(const struct node *n, const float *operands,
-		      struct lot *lot)
-{
-	for (size_t i = 0; i < lot->count; i++) {
-		float rgb[TAIL_CHANNELS];
-
-		for (unsigned c = 0; c < TAIL_CHANNELS; c++)
-			rgb[c] = lot->now[c].real[i];
-		n->op->pixel(rgb, operands + n->first_operand);
-		for (unsigned c = 0; c < TAIL_CHANNELS; c++)
-			lot->now[c].real[i] = rgb[c];
-	}
-}
-
-static void run_chain(const struct chain *chain, const float *operands,
-		      struct lot *lot)
-{
-	for (size_t i = 0; i < chain->num_nodes; i++) {
-		const struct node *n = &chain->nodes[i];
-
-		if (node_is_value(n)) {
-			convert(lot, DTYPE_F4);
-			if (n->op->kind == OP_POINT)
-				run_point(n, operands, lot);
-			else
-				run_pixel(n, operands, lot);
-			if (n->type.dtype == DTYPE_U1)
-				truncate_reals(lot);
-		}
-		convert(lot, n->type.dtype);
-	}
-}
-
-/* Whether the bytes from `first` on are unchanged. */
-static bool is_count(const uint8_t *bytes, unsigned first)
-{
-	for (unsigned i = 0; i < LOT; i++) {
-		if (bytes[i] != first + i)
-			return false;
-	}
-	return true;
-}
+/* --- tables --- */
 
 /* Returns whether values do not change. */
 static bool fill_table(const struct tail *tail, const float *operands,
 		       union tail_table *table)
 {
-	bool plain = tail->dtype == DTYPE_U1;
-	size_t size = dtype_size(tail->dtype);
-	uint8_t *to = table->of_8;
-	struct lot lot;
+	size_t size = TAIL_VALUES * dtype_size(tail->dtype);
+	bool plain = true;
 
-	for (unsigned c = 0; c < TAIL_CHANNELS; c++) {
-		for (unsigned v = 0; v < TAIL_VALUES; v += LOT) {
-			lot_init(&lot, c, 1, LOT);
-			for (unsigned i = 0; i < LOT; i++)
-				lot.now[0].byte[i] = (uint8_t)(v + i);
-			run_chain(tail->chain, operands, &lot);
-			memcpy(to, lot.now, LOT * size);
-			to += LOT * size;
-			plain = plain && is_count(lot.now[0].byte, v);
+	for (unsigned c = 0; c < TAIL_CHANNELS; c++)
+		plain &= definition_table(tail->chain, operands, c,
+					  table->of_8 + c * size);
+	return plain;
+}
+
+/* Whether the channels have the same operands. */
+static bool is_of_all_channels(const struct chain *chain, const float *operands)
+{
+	for (size_t i = 0; i < chain->num_nodes; i++) {
+		const struct node *n = &chain->nodes[i];
+		size_t count = n->op->num_operands;
+		const float *first = operands + n->first_operand;
+
+		if (!node_is_value(n))
+			continue;
+		for (size_t k = count; k < TAIL_CHANNELS * count; k++) {
+			if (first[k] != first[k - count])
+				return false;
 		}
 	}
-	return plain;
+	return true;
+}
+
+const struct byte_map *tail_map(const struct tail *tail, const float *operands,
+				struct byte_map *scratch)
+{
+	uint8_t table[TAIL_VALUES];
+
+	if (!tail->varies)
+		return tail->has_map ? &tail->map : NULL;
+	if (!tail->is_of_bytes || !is_of_all_channels(tail->chain, operands))
+		return NULL;
+	definition_table(tail->chain, operands, 0, table);
+	byte_map_init(scratch, table);
+	return scratch;
 }
 
 /* --- a tail --- */
@@ -208,6 +108,8 @@ static void init_facts(struct tail *tail, const struct chain *chain)
 		tail->is_own |= chain->nodes[i].own != NULL;
 		tail->is_wide |= chain->nodes[i].op->kind == OP_PIXEL;
 	}
+	tail->is_of_bytes =
+		type->dtype == DTYPE_U1 && !tail->is_wide && !tail->is_own;
 }
 
 void tail_set_kernel(struct tail *tail, kernel_fn *run, enum tail_engine engine)
@@ -253,6 +155,10 @@ int tail_init(struct tail *tail, const struct chain *chain,
 		if (!tail->is_wide)
 			tail->plain =
 				fill_table(tail, tail->operands, &tail->table);
+		tail->has_map = tail->is_of_bytes &&
+				is_of_all_channels(chain, tail->operands);
+		if (tail->has_map)
+			byte_map_init(&tail->map, tail->table.of_8);
 	}
 	return tail->is_own ? 0 : find_prebuilt(tail);
 }
@@ -432,11 +338,12 @@ static void define_row(const struct tail *tail, const struct tail_image *image,
 {
 	size_t size = dtype_size(tail->dtype), width = image->size.width;
 	uint8_t *to = target->start;
-	struct lot lot;
+	struct definition_lot lot;
 
 	for (size_t x = 0; x < width; x += lot.count) {
-		lot_init(&lot, 0, TAIL_CHANNELS,
-			 width - x < LOT ? width - x : LOT);
+		definition_begin(&lot, 0, TAIL_CHANNELS,
+				 width - x < DEFINITION_LOT ? width - x
+							    : DEFINITION_LOT);
 		for (unsigned c = 0; c < TAIL_CHANNELS; c++) {
 			const uint8_t *in =
 				from->channel[c] + from->step * (ptrdiff_t)x;
@@ -445,7 +352,7 @@ static void define_row(const struct tail *tail, const struct tail_image *image,
 				lot.now[c].byte[i] =
 					in[from->step * (ptrdiff_t)i];
 		}
-		run_chain(tail->chain, image->operands, &lot);
+		definition_run(tail->chain, image->operands, &lot);
 		for (unsigned c = 0; c < TAIL_CHANNELS; c++)
 			scatter(lot.now[c].byte, lot.count, size, target->step,
 				to + (x * target->step + c * target->plane) *
@@ -517,9 +424,24 @@ static void gather_piece(const struct tail *tail, const struct origin *from,
 	}
 }
 
+static void map_span(const struct tail *tail, const struct byte_map *map,
+		     const struct beton_span *span)
+{
+	size_t count = span->count;
+
+	if (tail->flat) {
+		byte_map_run(map, span->in[0], TAIL_CHANNELS * count,
+			     span->out[0]);
+		return;
+	}
+	for (unsigned c = 0; c < TAIL_CHANNELS; c++)
+		byte_map_run(map, span->in[c], count, span->out[c]);
+}
+
+/* Without a kernel, by a map. */
 static void kernel_row(const struct tail *tail, kernel_fn *run,
-		       const struct origin *from, const struct target *target,
-		       struct beton_span *span)
+		       const struct byte_map *map, const struct origin *from,
+		       const struct target *target, struct beton_span *span)
 {
 	bool as_it_is = from->step == (tail->flat ? 3 : 1);
 	size_t size = dtype_size(tail->dtype);
@@ -543,7 +465,10 @@ static void kernel_row(const struct tail *tail, kernel_fn *run,
 		}
 		span->x = x;
 		span->count = count;
-		run(span);
+		if (run)
+			run(span);
+		else
+			map_span(tail, map, span);
 	}
 }
 
@@ -563,7 +488,7 @@ static void kernel_band(const struct tail *tail, kernel_fn *run,
 		struct target target = target_of(tail, image, band->y + y);
 
 		span.y = band->y + y;
-		kernel_row(tail, run, &from, &target, &span);
+		kernel_row(tail, run, image->map, &from, &target, &span);
 	}
 }
 
@@ -606,7 +531,9 @@ void tail_band(const struct tail *tail, const struct tail_image *image,
 		return;
 	}
 	run = atomic_load_explicit(&tail->kernel, memory_order_acquire);
-	if (run && !is_table_faster(tail, image, band))
+	if (image->map)
+		kernel_band(tail, NULL, image, band);
+	else if (run && !is_table_faster(tail, image, band))
 		kernel_band(tail, run, image, band);
 	else
 		define_band(tail, image, band);

@@ -15,6 +15,7 @@
 
 #include "loader/graph/graph.h"
 #include "loader/jit/isa.h"
+#include "loader/pixels/byte_map.h"
 #include "loader/util/image.h"
 
 enum { TAIL_CHANNELS = IMAGE_CHANNELS, TAIL_VALUES = 256 };
@@ -49,9 +50,13 @@ struct tail {
 	bool varies;	   /* operands differ from sample to sample */
 	bool is_own;	   /* no definition but the kernel */
 	bool is_wide;	   /* has OP_PIXEL: `table` is not used */
+	bool is_of_bytes;  /* the result of a byte is a byte */
+	bool has_map;	   /* unless operands vary: the same one for all
+			      channels, `map` */
 	size_t num_floats; /* of operands as tail_operands() makes them */
 	float *operands;   /* unless they vary */
 	union tail_table table;
+	struct byte_map map;
 };
 
 /*
@@ -88,11 +93,17 @@ const char *tail_engine_name(const struct tail *tail);
 const float *tail_operands(const struct tail *tail,
 			   const struct pipeline_row *row, float *scratch);
 
+/* What an image's bytes become, tail->map or made in `scratch`; NULL: a kernel
+   makes the rows, or the definitions. */
+const struct byte_map *tail_map(const struct tail *tail, const float *operands,
+				struct byte_map *scratch);
+
 /* An image to be written to a tensor. */
 struct tail_image {
 	struct size size;
-	bool mirror;	       /* left and right are exchanged */
-	const float *operands; /* tail_operands() */
+	bool mirror;		    /* left and right are exchanged */
+	const float *operands;	    /* tail_operands() */
+	const struct byte_map *map; /* tail_map() */
 	void *out; /* the tensor of the whole image: width * height * 3 values
 		      aligned as their type */
 };

@@ -167,6 +167,8 @@ static void set_mcus(struct entropy_scan *scan)
 		uint32_t x1 = div_round_up(c->x + c->width, c->blocks_across);
 		uint32_t y1 = div_round_up(c->y + c->height, c->blocks_down);
 
+		if (!c->width)
+			continue;
 		left = (uint32_t)min_u64(left, c->x / c->blocks_across);
 		top = (uint32_t)min_u64(top, c->y / c->blocks_down);
 		right = (uint32_t)max_u64(right, x1);
@@ -178,11 +180,17 @@ static void set_mcus(struct entropy_scan *scan)
 	scan->height = bottom - top;
 }
 
+/* Planes of the first `wanted` components; no block of the others is wanted. */
 static int make_planes(struct baseline *b, const struct baseline_image *image,
 		       const struct rect *rect, uint32_t margin,
+		       unsigned wanted,
 		       struct baseline_plane planes[BASELINE_COMPONENTS])
 {
-	for (unsigned i = 0; i < image->components; i++) {
+	for (unsigned i = wanted; i < image->components; i++) {
+		b->scan.component[i].x = b->scan.component[i].y = 0;
+		b->scan.component[i].width = b->scan.component[i].height = 0;
+	}
+	for (unsigned i = 0; i < wanted; i++) {
 		const struct baseline_component *c = &image->component[i];
 		struct span x = span_of(rect->x, rect->width, c->across, margin,
 					c->width);
@@ -331,10 +339,10 @@ static int make_data(struct baseline *b, const struct baseline_image *image)
 	return 0;
 }
 
-int baseline_decode(struct baseline *b, const struct baseline_image *image,
-		    const struct rect *rect, uint32_t margin,
-		    const struct entry_index *index,
-		    struct baseline_plane planes[BASELINE_COMPONENTS])
+static int decode_part(struct baseline *b, const struct baseline_image *image,
+		       const struct rect *rect, uint32_t margin,
+		       const struct entry_index *index, unsigned wanted,
+		       struct baseline_plane *planes)
 {
 	struct baseline_plane found[BASELINE_COMPONENTS] = { 0 };
 	const char *bad;
@@ -347,7 +355,7 @@ int baseline_decode(struct baseline *b, const struct baseline_image *image,
 	bad = set_tables(b, image);
 	if (bad)
 		return say(b, bad, -ENOTSUP);
-	r = make_planes(b, image, rect, margin, found);
+	r = make_planes(b, image, rect, margin, wanted, found);
 	if (!r)
 		r = make_data(b, image);
 	if (r)
@@ -359,8 +367,25 @@ int baseline_decode(struct baseline *b, const struct baseline_image *image,
 					rows_to_read(b, image, rect) *
 						image->mcus_across);
 	if (!bad)
-		memcpy(planes, found, image->components * sizeof(*planes));
+		memcpy(planes, found, wanted * sizeof(*planes));
 	return say(b, bad, -ENOTSUP);
+}
+
+int baseline_decode(struct baseline *b, const struct baseline_image *image,
+		    const struct rect *rect, uint32_t margin,
+		    const struct entry_index *index,
+		    struct baseline_plane planes[BASELINE_COMPONENTS])
+{
+	return decode_part(b, image, rect, margin, index, image->components,
+			   planes);
+}
+
+int baseline_decode_luma(struct baseline *b, const struct baseline_image *image,
+			 const struct rect *rect,
+			 const struct entry_index *index,
+			 struct baseline_plane *plane)
+{
+	return decode_part(b, image, rect, 0, index, 1, plane);
 }
 
 void baseline_part(const struct baseline_image *image,
@@ -486,7 +511,7 @@ int baseline_decode_whole(struct baseline *b,
 	bad = set_tables(b, image);
 	if (bad)
 		return say(b, bad, -ENOTSUP);
-	r = make_planes(b, image, &whole, 0, found);
+	r = make_planes(b, image, &whole, 0, image->components, found);
 	if (!r)
 		r = make_data(b, image);
 	if (r)

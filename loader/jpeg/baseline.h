@@ -80,6 +80,15 @@ int baseline_decode(struct baseline *b, const struct baseline_image *image,
 		    struct baseline_plane planes[BASELINE_COMPONENTS]);
 
 /*
+ * As baseline_decode() without a margin, of luma alone: chroma is parsed, and
+ * not transformed.
+ */
+int baseline_decode_luma(struct baseline *b, const struct baseline_image *image,
+			 const struct rect *rect,
+			 const struct entry_index *index,
+			 struct baseline_plane *plane);
+
+/*
  * Decodes all of every plane. `index` may be NULL; here it does not help, it is
  * compared with what the scan has there. So every part that baseline_decode()
  * gives, with the index or without, is a part of these planes.

@@ -2,26 +2,49 @@
 #include "loader/graph/op.h"
 
 #include "fs/util/bytes.h"
+#include "loader/pixels/enhance.h"
+#include "loader/pixels/hue.h"
 #include "loader/util/exact_math.h"
 
-enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, P };
+enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, P, GROUP, LIKE, STEPS = 4 };
 
-#define MAGNITUDE(text, most)                                                  \
+/* In the order of the words of like. */
+enum { FFCV, TORCHVISION };
+
+#define MAGNITUDE(text, least, most)                                           \
 	{                                                                      \
 		.name = text, .kind = PARAM_REALS, .initial = "0",             \
-		.min_count = 1, .max_count = 1, .min = 0, .max = (most),       \
-		.help = "how far it may change"                                \
+		.min_count = 1, .max_count = 2, .min = (least), .max = (most), \
+		.help = "how far it may change, or \"LEAST,MOST\""             \
 	}
 
 static const struct param params[] = {
-	[BRIGHTNESS] = MAGNITUDE("brightness", 16),
-	[CONTRAST] = MAGNITUDE("contrast", 16),
-	[SATURATION] = MAGNITUDE("saturation", 16),
-	[HUE] = MAGNITUDE("hue", 0.5),
+	[BRIGHTNESS] = MAGNITUDE("brightness", 0, 16),
+	[CONTRAST] = MAGNITUDE("contrast", 0, 16),
+	[SATURATION] = MAGNITUDE("saturation", 0, 16),
+	[HUE] = MAGNITUDE("hue", -0.5, 0.5),
 	[P] = OP_PARAM_P("1"),
-	OP_PARAM_GROUP,
+	[GROUP] = OP_PARAM_GROUP,
+	[LIKE] = { .name = "like",
+		   .kind = PARAM_WORD,
+		   .initial = "ffcv",
+		   .words = "ffcv|torchvision",
+		   .help = "whose: by the order, the rounding, and the hue" },
 	{ 0 },
 };
+
+static const char *check(const struct args *args)
+{
+	for (int i = BRIGHTNESS; i <= HUE; i++) {
+		const char *wrong = op_check_range(&args->arg[i]);
+
+		if (wrong)
+			return wrong;
+	}
+	if (args->arg[HUE].count == 1 && args->arg[HUE].number[0] < 0)
+		return "hue is from 0 to 0.5, or \"LEAST,MOST\"";
+	return NULL;
+}
 
 /* The changes of an image's pixels. */
 struct jitter {
@@ -143,17 +166,20 @@ static void jitter_row(const struct jitter *j, uint8_t *row, size_t width)
 	}
 }
 
-static float draw_factor(double magnitude, struct uniform uniform)
+/* A factor, between two numbers or as far as one from 1. */
+static float draw_factor(const struct arg *arg, struct uniform uniform)
 {
+	double magnitude = arg->number[0];
 	double low = magnitude < 1 ? 1 - magnitude : 0;
 
+	if (arg->count == 2)
+		return (float)op_within(arg, uniform);
 	return (float)(low + (1 + magnitude - low) * uniform.next(uniform.arg));
 }
 
-/* Draws a rotation about the gray axis. */
-static void draw_turn(double magnitude, struct uniform uniform, float out[3])
+/* Makes a rotation about the gray axis, by turns. */
+static void fill_turn(double by, float out[3])
 {
-	double by = magnitude * (2 * uniform.next(uniform.arg) - 1);
 	double cosine = exact_sine(by + 0.25), third = (1 - cosine) / 3;
 	double side = exact_sqrt(1.0 / 3) * exact_sine(by);
 
@@ -162,16 +188,17 @@ static void draw_turn(double magnitude, struct uniform uniform, float out[3])
 	out[2] = (float)(third + side);
 }
 
-static void image(const struct args *args, const struct op_sample *sample,
-		  const struct image *image)
+/* --- as FFCV --- */
+
+static void jitter_image(const struct args *args, struct uniform uniform,
+			 const struct image *image)
 {
-	bool on = op_chance(&args->arg[P], sample->uniform);
+	bool on = op_chance(&args->arg[P], uniform);
 	struct jitter j = { 0 };
 
 	for (int i = BRIGHTNESS; i <= SATURATION; i++)
-		j.factor[i] =
-			draw_factor(args->arg[i].number[0], sample->uniform);
-	draw_turn(args->arg[HUE].number[0], sample->uniform, j.turn);
+		j.factor[i] = draw_factor(&args->arg[i], uniform);
+	fill_turn(op_about(&args->arg[HUE], uniform), j.turn);
 	if (!on)
 		return;
 	if (j.factor[CONTRAST] != 1)
@@ -180,11 +207,60 @@ static void image(const struct args *args, const struct op_sample *sample,
 		jitter_row(&j, image->pixels + y * image->stride, image->width);
 }
 
+/* --- as torchvision --- */
+
+/* No hue is left alone; any other one goes by way of HSV. */
+static bool has_hue(const struct arg *hue)
+{
+	return hue->number[0] != 0 || hue->number[hue->count - 1] != 0;
+}
+
+static void jitter_step(unsigned step, const float by[STEPS],
+			const struct image *image)
+{
+	if (step == BRIGHTNESS)
+		enhance_brightness(image, by[step]);
+	else if (step == CONTRAST)
+		enhance_contrast(image, by[step]);
+	else if (step == SATURATION)
+		enhance_saturation(image, by[step]);
+	else
+		hue_turn(image, (uint8_t)(int)by[step]);
+}
+
+static void jitter_in_turn(const struct args *args, struct uniform uniform,
+			   const struct image *image)
+{
+	bool on = op_chance(&args->arg[P], uniform);
+	unsigned order[STEPS];
+	float by[STEPS];
+
+	op_shuffle(STEPS, uniform, order);
+	for (int i = BRIGHTNESS; i <= SATURATION; i++)
+		by[i] = draw_factor(&args->arg[i], uniform);
+	by[HUE] = (float)(int)(255 * op_about(&args->arg[HUE], uniform));
+	for (unsigned i = 0; i < STEPS && on; i++) {
+		if (order[i] != HUE || has_hue(&args->arg[HUE]))
+			jitter_step(order[i], by, image);
+	}
+}
+
+static void image(const struct args *args, const struct op_sample *sample,
+		  const struct image *image)
+{
+	if (args->arg[LIKE].word == TORCHVISION)
+		jitter_in_turn(args, sample->uniform, image);
+	else
+		jitter_image(args, sample->uniform, image);
+}
+
 const struct op op_color_jitter = {
 	.name = "color_jitter",
 	.help = "brightness, contrast, saturation and hue, by random factors",
 	.kind = OP_IMAGE,
 	.params = params,
+	.check = check,
 	.infer = op_infer_image,
 	.image = image,
+	.keeps_places = true,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/graph/op.h"
+#include "loader/pixels/enhance.h"
 
 enum { MAGNITUDE, P, VALUES = 256 };
 
@@ -13,18 +14,9 @@ static const struct param params[] = {
 /* The sum is of whole numbers, so its order does not matter. */
 static float mean_grey(const struct image *image)
 {
-	uint64_t sum = 0, count = (uint64_t)image->width * image->height;
+	double count = (double)image->width * image->height;
 
-	for (uint32_t y = 0; y < image->height; y++) {
-		const uint8_t *p = image->pixels + y * image->stride;
-		uint32_t row = 0;
-
-		for (size_t x = 0; x < image->width; x++, p += 3)
-			row += (uint32_t)(0.2989F * p[0] + 0.587F * p[1] +
-					  0.114F * p[2]);
-		sum += row;
-	}
-	return (float)((double)sum / (double)count);
+	return (float)((double)enhance_level_sum(image) / count);
 }
 
 static void image(const struct args *args, const struct op_sample *sample,
@@ -32,17 +24,15 @@ static void image(const struct args *args, const struct op_sample *sample,
 {
 	float factor = op_factor(&args->arg[MAGNITUDE], &args->arg[P],
 				 sample->uniform);
-	float grey = factor == 1 ? 0 : (1 - factor) * mean_grey(image);
 	uint8_t table[VALUES];
+	float grey;
 
+	if (factor == 1)
+		return;
+	grey = (1 - factor) * mean_grey(image);
 	for (unsigned v = 0; v < VALUES; v++)
 		table[v] = op_whole(factor * (float)v + grey);
-	for (uint32_t y = 0; y < image->height; y++) {
-		uint8_t *row = image->pixels + y * image->stride;
-
-		for (size_t i = 0; i < 3 * (size_t)image->width; i++)
-			row[i] = table[row[i]];
-	}
+	enhance_scale(image, table, factor, grey);
 }
 
 const struct op op_contrast = {
@@ -52,4 +42,5 @@ const struct op op_contrast = {
 	.params = params,
 	.infer = op_infer_image,
 	.image = image,
+	.keeps_places = true,
 };

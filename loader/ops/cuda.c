@@ -25,6 +25,9 @@ static const char *infer(const struct args *args, const struct type *in,
 {
 	if (in->kind == TYPE_RAGGED)
 		return "has no use for bytes and JSON";
+	if (in->kind == TYPE_LIST || in->kind == TYPE_PADDED)
+		return "has no use for lists, which stay in the processor's "
+		       "memory; pad_to(LENGTH) makes arrays of them";
 	if (in->device)
 		return "stands there already";
 	out->device = 1 + (unsigned)args->arg[DEVICE].number[0];

@@ -2,6 +2,7 @@
 #include "loader/graph/op.h"
 
 #include "fs/util/bytes.h"
+#include "loader/grid/grid.h"
 
 enum { SIZE, FILL, P };
 
@@ -18,19 +19,39 @@ static const char *check(const struct args *args)
 	return op_check_colour(&args->arg[FILL]);
 }
 
+/* Draws the part. False: nothing is cut out. */
+static bool draw_part(const struct args *args, struct uniform uniform,
+		      struct size in, struct rect *out)
+{
+	struct size size = op_size(&args->arg[SIZE]);
+	bool on = op_chance(&args->arg[P], uniform);
+
+	out->height = (uint32_t)min_u64(size.height, in.height);
+	out->width = (uint32_t)min_u64(size.width, in.width);
+	out->y = op_below(in.height - out->height + 1, uniform);
+	out->x = op_below(in.width - out->width + 1, uniform);
+	return on;
+}
+
 static void image(const struct args *args, const struct op_sample *sample,
 		  const struct image *image)
 {
-	struct size size = op_size(&args->arg[SIZE]);
-	uint32_t height = (uint32_t)min_u64(size.height, image->height);
-	uint32_t width = (uint32_t)min_u64(size.width, image->width);
-	bool on = op_chance(&args->arg[P], sample->uniform);
-	uint32_t top = op_below(image->height - height + 1, sample->uniform);
-	uint32_t left = op_below(image->width - width + 1, sample->uniform);
+	const struct size size = { image->width, image->height };
+	struct rect part;
 
-	if (on)
-		op_fill(image, &(struct rect){ left, top, width, height },
-			&args->arg[FILL]);
+	if (draw_part(args, sample->uniform, size, &part))
+		op_fill(image, &part, &args->arg[FILL]);
+}
+
+static void cut_grid(const struct args *args, const struct op_sample *sample,
+		     const struct grid *in, const struct grid *out)
+{
+	const struct size size = { in->width, in->height };
+	struct rect part;
+
+	grid_copy(in, false, out);
+	if (draw_part(args, sample->uniform, size, &part))
+		grid_fill(out, &part, &args->arg[FILL], NULL);
 }
 
 const struct op op_cutout = {
@@ -41,4 +62,6 @@ const struct op op_cutout = {
 	.check = check,
 	.infer = op_infer_image,
 	.image = image,
+	.grid = cut_grid,
+	.keeps_places = true,
 };

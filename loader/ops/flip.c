@@ -15,7 +15,7 @@ static const char *infer(const struct args *args, const struct type *in,
 {
 	(void)args;
 	(void)out;
-	if (in->kind != TYPE_IMAGE)
+	if (in->kind != TYPE_IMAGE && in->kind != TYPE_GRID)
 		return "works on images only";
 	if (in->placed)
 		return "must stand before operations of files";
@@ -37,4 +37,5 @@ const struct op op_flip = {
 	.params = params,
 	.infer = infer,
 	.draw = draw,
+	.mirrors = true,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/graph/op.h"
 
-enum { MEAN, STD };
+enum { MEAN, STD, COLORS = 3 };
 
 /* The usual means and deviations of ImageNet's training set. */
 static const double imagenet[][3] = {
@@ -13,7 +13,7 @@ static const struct param params[] = {
 	[MEAN] = { .name = "mean",
 		   .kind = PARAM_REALS,
 		   .min_count = 1,
-		   .max_count = 3,
+		   .max_count = OP_NUMBERS_MAX,
 		   .min = 0,
 		   .max = 1,
 		   .words = "imagenet",
@@ -22,7 +22,7 @@ static const struct param params[] = {
 		  .kind = PARAM_REALS,
 		  .initial = "",
 		  .min_count = 1,
-		  .max_count = 3,
+		  .max_count = OP_NUMBERS_MAX,
 		  .min = 0x1p-20,
 		  .max = 16,
 		  .help = "per channel, of values from 0 to 1" },
@@ -37,16 +37,31 @@ static const char *check(const struct args *args)
 		return std->count ? "imagenet says std too" : NULL;
 	if (!std->count)
 		return "std is missing";
-	if (mean->count == 2 || std->count == 2)
-		return "one number, or one per channel";
-	return NULL;
+	if (mean->count == 1 || std->count == 1 || mean->count == std->count)
+		return NULL;
+	return "one number, or one per channel, of mean and std alike";
+}
+
+static bool is_per_channel(const struct arg *arg, uint32_t channels)
+{
+	return arg->count <= 1 || arg->count == channels;
 }
 
 static const char *infer(const struct args *args, const struct type *in,
 			 struct type *out)
 {
+	const char *wrong = op_infer_values(in);
+	uint32_t channels = in->kind == TYPE_IMAGE ? COLORS : in->channels;
+
 	out->dtype = DTYPE_F4;
-	return op_infer_colour(args, in, out);
+	if (wrong)
+		return wrong;
+	if (args->arg[MEAN].word >= 0 && channels != COLORS)
+		return "has means of imagenet for three channels only";
+	return is_per_channel(&args->arg[MEAN], channels) &&
+			       is_per_channel(&args->arg[STD], channels)
+		       ? NULL
+		       : "takes one number, or one per channel";
 }
 
 static double constant(const struct args *args, int which, unsigned channel)
@@ -58,13 +73,26 @@ static double constant(const struct args *args, int which, unsigned channel)
 	return arg->number[arg->count == 1 ? 0 : channel];
 }
 
+/* `unit` is the value that stands for 1. */
+static void scale(const struct args *args, double unit, unsigned channel,
+		  float *out)
+{
+	out[0] = (float)(unit * constant(args, MEAN, channel));
+	out[1] = (float)(1 / (unit * constant(args, STD, channel)));
+}
+
 static void operands(const struct args *args, enum dtype in, unsigned channel,
 		     struct uniform uniform, float *out)
 {
 	(void)in;
 	(void)uniform;
-	out[0] = (float)(255 * constant(args, MEAN, channel));
-	out[1] = (float)(1 / (255 * constant(args, STD, channel)));
+	scale(args, 255, channel, out);
+}
+
+static void grid_operands(const struct args *args, const struct type *in,
+			  unsigned channel, float *out)
+{
+	scale(args, in->unit, channel, out);
 }
 
 OP_CODE(float normalize(float v, float mean, float scale) {
@@ -85,6 +113,7 @@ const struct op op_normalize = {
 	.infer = infer,
 	.num_operands = 2,
 	.operands = operands,
+	.grid_operands = grid_operands,
 	.point = point,
 	.code = code,
 };

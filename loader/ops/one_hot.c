@@ -19,32 +19,62 @@ static const struct param params[] = {
 static const char *infer(const struct args *args, const struct type *in,
 			 struct type *out)
 {
-	const char *wrong = op_infer_scalar(in);
+	bool mixed = in->mixed && in->dtype == DTYPE_F4;
+	const char *wrong = mixed ? NULL : op_infer_scalar(in);
 
 	if (wrong)
 		return wrong;
-	if (!dtype_is_whole(in->dtype))
+	if (!mixed && !dtype_is_whole(in->dtype))
 		return "works on whole numbers only";
+	if (in->device)
+		return "runs on the processor; it must stand before cuda";
 	out->dtype = DTYPE_F4;
 	out->ndim = 1;
 	out->shape[0] = (uint64_t)args->arg[CLASSES].number[0];
+	out->mixed = false;
 	return NULL;
+}
+
+/* Adds a share in the place that a label names; false: it names none. */
+static bool put(const struct args *args, int64_t label, float share, void *to)
+{
+	if (label < 0 || (double)label >= args->arg[CLASSES].number[0])
+		return false;
+	memcpy((char *)to + (size_t)label * sizeof(share), &share,
+	       sizeof(share));
+	return true;
+}
+
+/* The two labels and the share of a mixture of rows. */
+static bool put_both(const struct args *args, const void *from, void *to)
+{
+	float both[3];
+	int64_t own, other;
+
+	memcpy(both, from, sizeof(both));
+	dtype_convert(DTYPE_F4, &both[0], DTYPE_I8, &own, 1);
+	dtype_convert(DTYPE_F4, &both[1], DTYPE_I8, &other, 1);
+	if (own == other)
+		return put(args, own, 1, to);
+	return put(args, other, 1 - both[2], to) && put(args, own, both[2], to);
 }
 
 static const char *array(const struct args *args,
 			 const struct op_sample *sample, const struct type *in,
 			 const void *from, void *to)
 {
-	const float one = 1;
 	int64_t label;
+	bool fits;
 
 	(void)sample;
-	dtype_convert(in->dtype, from, DTYPE_I8, &label, 1);
-	if (label < 0 || (double)label >= args->arg[CLASSES].number[0])
-		return "the label is none of the classes";
-	memset(to, 0, (size_t)args->arg[CLASSES].number[0] * sizeof(one));
-	memcpy((char *)to + (size_t)label * sizeof(one), &one, sizeof(one));
-	return NULL;
+	memset(to, 0, (size_t)args->arg[CLASSES].number[0] * sizeof(float));
+	if (in->mixed) {
+		fits = put_both(args, from, to);
+	} else {
+		dtype_convert(in->dtype, from, DTYPE_I8, &label, 1);
+		fits = put(args, label, 1, to);
+	}
+	return fits ? NULL : "the label is none of the classes";
 }
 
 const struct op op_one_hot = {

@@ -10,7 +10,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/npy.h"
 #include "loader/graph/sample_ids.h"
-#include "loader/graph/token.h"
+#include "loader/text/token.h"
 #include "loader/util/read_file.h"
 
 enum { MASK, ALPHA, IDS, CLAMP, FILE_MAX = 64 << 20 };
@@ -225,6 +225,7 @@ const struct op op_poison = {
 	.check = check,
 	.infer = infer,
 	.image = image,
+	.keeps_places = true,
 	.is_sized = true,
 	.load = load,
 	.unload = unload,

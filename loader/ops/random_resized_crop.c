@@ -5,22 +5,8 @@ enum { SIZE, SCALE, RATIO, INTERPOLATION };
 
 static const struct param params[] = {
 	[SIZE] = OP_PARAM_SIZE("of the result, one number or \"H,W\""),
-	[SCALE] = { .name = "scale",
-		    .kind = PARAM_REALS,
-		    .initial = "0.08,1",
-		    .min_count = 2,
-		    .max_count = 2,
-		    .min = 0x1p-20,
-		    .max = 1,
-		    .help = "the crop's area, of the image's: least, most" },
-	[RATIO] = { .name = "ratio",
-		    .kind = PARAM_REALS,
-		    .initial = "0.75,1.3333333333333333",
-		    .min_count = 2,
-		    .max_count = 2,
-		    .min = 0x1p-10,
-		    .max = 0x1p10,
-		    .help = "the crop's width by its height: least, most" },
+	[SCALE] = OP_PARAM_SCALE("0.08,1"),
+	[RATIO] = OP_PARAM_RATIO,
 	[INTERPOLATION] = OP_PARAM_INTERPOLATION,
 	OP_PARAM_GROUP,
 	{ 0 },
@@ -28,12 +14,7 @@ static const struct param params[] = {
 
 static const char *check(const struct args *args)
 {
-	const double *scale = args->arg[SCALE].number;
-	const double *ratio = args->arg[RATIO].number;
-
-	if (scale[0] > scale[1])
-		return "the least scale is above the most";
-	return ratio[0] > ratio[1] ? "the least ratio is above the most" : NULL;
+	return op_check_crop(&args->arg[SCALE], &args->arg[RATIO]);
 }
 
 static const char *infer(const struct args *args, const struct type *in,
@@ -49,18 +30,8 @@ static const char *infer(const struct args *args, const struct type *in,
 static void draw(const struct args *args, struct uniform uniform,
 		 struct size in, struct draw *out)
 {
-	const double *scale = args->arg[SCALE].number;
-	const double *ratio = args->arg[RATIO].number;
-	struct crop_limits limits = { { scale[0], scale[1] },
-				      { ratio[0], ratio[1] } };
-
-	out->from = crop_random(&limits, uniform, in.width, in.height);
-	/* The crop is empty if the ratio is extreme and the image is thin
-	   (crop.h). */
-	if (!out->from.width)
-		out->from.width = 1;
-	if (!out->from.height)
-		out->from.height = 1;
+	out->from =
+		op_draw_crop(&args->arg[SCALE], &args->arg[RATIO], uniform, in);
 	out->to = op_size(&args->arg[SIZE]);
 	out->how = (enum interpolation)args->arg[INTERPOLATION].word;
 }

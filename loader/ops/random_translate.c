@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-enum { PADDING, FILL };
+#include "loader/grid/grid.h"
+
+enum { PADDING, FILL, GROUP, LABEL };
 
 static const struct param params[] = {
 	[PADDING] = { .name = "padding",
@@ -14,7 +16,8 @@ static const struct param params[] = {
 		      .max = OP_SIZE_MAX,
 		      .help = "how far the image is moved at most" },
 	[FILL] = OP_PARAM_FILL,
-	OP_PARAM_GROUP,
+	[GROUP] = OP_PARAM_GROUP,
+	[LABEL] = OP_PARAM_LABEL,
 	{ 0 },
 };
 
@@ -92,6 +95,35 @@ static void image(const struct args *args, const struct op_sample *sample,
 	fill_uncovered(image, x, y, &args->arg[FILL]);
 }
 
+static void move_grid(const struct args *args, const struct op_sample *sample,
+		      const struct grid *in, const struct grid *out)
+{
+	const struct rect all = { 0, 0, in->width, in->height };
+	uint32_t padding = (uint32_t)args->arg[PADDING].number[0];
+	struct shift y = draw_shift(in->height, padding, sample->uniform);
+	struct shift x = draw_shift(in->width, padding, sample->uniform);
+	const struct rect from = { x.from, y.from, x.size, y.size };
+	const struct rect to = { x.to, y.to, x.size, y.size };
+	struct grid source = *in, target = *out;
+
+	grid_fill(out, &all, &args->arg[FILL], &args->arg[LABEL]);
+	if (!x.size || !y.size)
+		return;
+	grid_crop(&source, &from);
+	grid_crop(&target, &to);
+	grid_copy(&source, false, &target);
+}
+
+static void move(const struct args *args, struct uniform uniform,
+		 struct size in, struct move *out)
+{
+	uint32_t padding = (uint32_t)args->arg[PADDING].number[0];
+	double y = (double)padding - op_below(2 * padding + 1, uniform);
+	double x = (double)padding - op_below(2 * padding + 1, uniform);
+
+	*out = move_shift(x, y, in.width, in.height);
+}
+
 const struct op op_random_translate = {
 	.name = "random_translate",
 	.help = "the image is moved, and a colour is where it was",
@@ -100,4 +132,6 @@ const struct op op_random_translate = {
 	.check = check,
 	.infer = op_infer_image,
 	.image = image,
+	.grid = move_grid,
+	.move = move,
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
+#include "loader/grid/grid.h"
 
 enum { P, PIECE = 1024 };
 
@@ -38,6 +39,29 @@ static void image(const struct args *args, const struct op_sample *sample,
 		exchange(top, bottom, 3 * (size_t)image->width);
 }
 
+static void flip_grid(const struct args *args, const struct op_sample *sample,
+		      const struct grid *in, const struct grid *out)
+{
+	bool on = op_chance(&args->arg[P], sample->uniform);
+	size_t size = grid_row_size(in);
+
+	for (uint32_t f = 0; f < in->frames; f++) {
+		for (uint32_t y = 0; y < in->height; y++)
+			memcpy(grid_row(out, f, on ? in->height - 1 - y : y),
+			       grid_row(in, f, y), size);
+	}
+}
+
+static void move(const struct args *args, struct uniform uniform,
+		 struct size in, struct move *out)
+{
+	*out = move_none(in.width, in.height);
+	if (!op_chance(&args->arg[P], uniform))
+		return;
+	out->m[4] = -1;
+	out->m[5] = in.height;
+}
+
 const struct op op_vertical_flip = {
 	.name = "vertical_flip",
 	.help = "top and bottom exchanged, with a probability",
@@ -45,4 +69,6 @@ const struct op op_vertical_flip = {
 	.params = params,
 	.infer = op_infer_image,
 	.image = image,
+	.grid = flip_grid,
+	.move = move,
 };

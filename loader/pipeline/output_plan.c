@@ -8,7 +8,7 @@
 
 #include "fs/util/bytes.h"
 #include "loader/graph/args.h"
-#include "loader/graph/diagnostic.h"
+#include "loader/text/diagnostic.h"
 #include "loader/pipeline/value_store.h"
 
 static void plan_image(struct output_plan *plan)
@@ -18,10 +18,16 @@ static void plan_image(struct output_plan *plan)
 	bool planar = type->layout == LAYOUT_CHW;
 	size_t num_geometry = 0;
 
-	out->ndim = 3;
-	out->shape[planar ? 0 : 2] = TAIL_CHANNELS;
-	out->shape[planar ? 1 : 0] = type->height;
-	out->shape[planar ? 2 : 1] = type->width;
+	uint64_t *shape = out->shape;
+
+	if (type->views) {
+		plan->num_views = type->views;
+		*shape++ = type->views;
+	}
+	out->ndim = (uint32_t)(shape - out->shape) + 3;
+	shape[planar ? 0 : 2] = TAIL_CHANNELS;
+	shape[planar ? 1 : 0] = type->height;
+	shape[planar ? 2 : 1] = type->width;
 	for (size_t i = 0; i < plan->chain->num_nodes; i++) {
 		const struct node *n = &plan->chain->nodes[i];
 
@@ -67,9 +73,9 @@ static int init_pass(struct pass *pass, const struct chain *chain, size_t from,
 		if (chain->nodes[i].op->kind != OP_IMAGE)
 			break;
 		pass->num_images++;
-		pass->is_fixed |= chain->nodes[i].op->is_sized;
+		pass->num_redraws += chain->nodes[i].op->redraw != NULL;
 	}
-	pass->is_fixed |= !pass->num_images || is_pair(chain, i);
+	pass->is_fixed = !pass->num_images || is_pair(chain, i);
 	*end = i;
 	return tail_init(&pass->tail, &pass->head, isa_best());
 }
@@ -100,6 +106,88 @@ static int add_passes(struct output_plan *plan)
 	return r;
 }
 
+/* The end of the value operations from `from` on. */
+static size_t end_of_values(const struct chain *list, size_t from)
+{
+	while (from < list->num_nodes && node_is_value(&list->nodes[from]))
+		from++;
+	return from;
+}
+
+/* Makes a pass of value operations; without memory for it, counts it. -ENOMEM
+ */
+static int add_values(struct output_plan *plan, const struct chain *list,
+		      size_t from, size_t to)
+{
+	struct pass *pass;
+
+	if (!plan->nested) {
+		plan->num_nested++;
+		return 0;
+	}
+	pass = &plan->nested[plan->num_nested++];
+	pass->chain = pass->head = chain_part(list, from, to);
+	return tail_init(&pass->tail, &pass->head, isa_best());
+}
+
+static int add_list(struct output_plan *plan, const struct chain *list);
+
+static int add_lists(struct output_plan *plan, const struct node *n)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < n->num_branches; i++)
+		r = add_list(plan, &n->branches[i]);
+	return r;
+}
+
+static int add_list(struct output_plan *plan, const struct chain *list)
+{
+	size_t end;
+	int r = 0;
+
+	for (size_t i = 0; !r && i < list->num_nodes; i = end) {
+		end = end_of_values(list, i);
+		if (end > i)
+			r = add_values(plan, list, i, end);
+		else
+			r = add_lists(plan, &list->nodes[end++]);
+	}
+	return r;
+}
+
+static int add_all_lists(struct output_plan *plan)
+{
+	const struct chain *chain = plan->chain;
+	int r = 0;
+
+	plan->num_nested = 0;
+	for (size_t i = 0; !r && i < chain->num_nodes; i++)
+		r = add_lists(plan, &chain->nodes[i]);
+	return r;
+}
+
+/* Counts the values in parentheses, and then makes a pass of each. */
+static int plan_nested(struct output_plan *plan)
+{
+	int r = add_all_lists(plan);
+
+	if (r || !plan->num_nested)
+		return r;
+	plan->nested = calloc(plan->num_nested, sizeof(*plan->nested));
+	return plan->nested ? add_all_lists(plan) : -ENOMEM;
+}
+
+const struct pass *output_plan_nested(const struct output_plan *plan,
+				      const struct node *first)
+{
+	const struct pass *pass = plan->nested;
+
+	while (pass->chain.nodes != first)
+		pass++;
+	return pass;
+}
+
 /* Bytes of an array of `count` dimensions, with elements of `item` bytes. */
 static bool bytes_of_shape(const uint64_t *shape, uint32_t count, uint64_t item,
 			   uint64_t *out)
@@ -122,22 +210,49 @@ static bool bytes_of_type(const struct type *type, uint64_t *out)
 			      out);
 }
 
+static void plan_grid(struct output_plan *plan)
+{
+	const struct type *type = chain_type(plan->chain);
+	struct pipeline_output *out = &plan->out;
+	bool planar = type->layout == LAYOUT_CHW && type->channels;
+
+	plan->is_grid = true;
+	out->ndim = 0;
+	if (type->frames)
+		out->shape[out->ndim++] = type->frames;
+	if (planar)
+		out->shape[out->ndim++] = type->channels;
+	out->shape[out->ndim++] = type->height;
+	out->shape[out->ndim++] = type->width;
+	if (type->channels && !planar)
+		out->shape[out->ndim++] = type->channels;
+}
+
+/* Sets the bytes of a value of an array. */
+static int plan_value(struct output_plan *plan, const struct pipeline_field *f)
+{
+	uint64_t item = dtype_item_size(f->dtype);
+
+	if (plan->chain->source.kind != TYPE_ARRAY)
+		return 0;
+	return item && bytes_of_shape(f->shape, f->ndim, item,
+				      &plan->value_size)
+		       ? 0
+		       : -EINVAL;
+}
+
 static int plan_sizes(struct output_plan *plan, const struct pipeline_field *f)
 {
 	struct pipeline_output *out = &plan->out;
-	uint64_t item = dtype_item_size(f->dtype);
+	const struct type *type = chain_type(plan->chain);
+	uint64_t item;
 
-	if (f->ndim > BETON_MAX_NDIM)
+	if (f->ndim > BETON_MAX_NDIM || plan_value(plan, f))
 		return -EINVAL;
-	if (plan->chain->source.kind == TYPE_ARRAY) {
-		const struct type *type = chain_type(plan->chain);
-
+	if (type->kind == TYPE_ARRAY) {
 		out->ndim = type->ndim;
 		memcpy(out->shape, type->shape,
 		       type->ndim * sizeof(*type->shape));
-		if (!item ||
-		    !bytes_of_shape(f->shape, f->ndim, item, &plan->value_size))
-			return -EINVAL;
 	}
 	if (plan->pair &&
 	    !bytes_of_type(output_plan_pair_type(plan), &out->part_size))
@@ -148,13 +263,41 @@ static int plan_sizes(struct output_plan *plan, const struct pipeline_field *f)
 		       : -EINVAL;
 }
 
+/* Describes lists: of their shape the first length, 0, is each sample's. */
+static void plan_list(struct output_plan *plan)
+{
+	const struct type *type = chain_type(plan->chain);
+	struct pipeline_output *out = &plan->out;
+
+	out->is_list = true;
+	out->is_padded = type->kind == TYPE_PADDED;
+	out->ragged = !out->is_padded;
+	out->ndim = type->ndim + 1;
+	memcpy(out->shape + 1, type->shape, type->ndim * sizeof(*type->shape));
+	out->item_size = op_row_bytes(type);
+	out->multiple = type->padding.multiple;
+	out->pads_left = type->padding.left;
+	dtype_convert(DTYPE_F8, &type->padding.value, type->dtype, out->filler,
+		      1);
+}
+
+static void plan_of(struct output_plan *plan)
+{
+	const struct node *n = chain_of(plan->chain);
+
+	for (size_t i = 0; i < 2; i++) {
+		plan->out.of[i] = n ? n->of->field : VALUE_NO_FIELD;
+		n = n ? chain_of(n->of) : NULL;
+	}
+}
+
 int output_plan_init(struct output_plan *plan, const struct chain *chain,
 		     const struct pipeline_field *f, const struct diagnostic *c)
 {
 	const struct type *type = chain_type(chain);
 	int r = 0;
 
-	*plan = (struct output_plan){ .chain = chain };
+	*plan = (struct output_plan){ .chain = chain, .num_views = 1 };
 	plan->rest = chain_rest(chain, chain->num_nodes);
 	for (size_t i = 0; i < chain->num_nodes; i++) {
 		if (is_pair(chain, i))
@@ -163,20 +306,37 @@ int output_plan_init(struct output_plan *plan, const struct chain *chain,
 	plan->out.device = (int)type->device - 1;
 	plan->out.name = chain->name;
 	plan->out.field = chain->field;
+	plan_of(plan);
 	plan->out.ragged = type->kind == TYPE_RAGGED;
 	plan->out.plain = !chain->num_nodes;
 	snprintf(plan->out.dtype, sizeof(plan->out.dtype), "%s",
-		 type->dtype == chain->source.dtype && type->kind != TYPE_IMAGE
+		 type->dtype == chain->source.dtype &&
+				 type->kind == chain->source.kind &&
+				 type->kind != TYPE_IMAGE &&
+				 type->kind != TYPE_GRID
 			 ? f->dtype
 			 : dtype_name(type->dtype));
 	if (plan->out.ragged) {
 		plan->out.ndim = 1;
 		return 0;
 	}
+	if (type->kind == TYPE_LIST || type->kind == TYPE_PADDED) {
+		plan_list(plan);
+		return 0;
+	}
 	if (type->kind == TYPE_IMAGE) {
 		plan_image(plan);
 		r = add_passes(plan);
+		if (!r)
+			r = plan_nested(plan);
 	}
+	if (type->kind == TYPE_GRID && !type->width)
+		return complain(c, chain->at,
+				"the rows of `%s' have no size; set one, as in "
+				"`| center_crop(224)' or `| resize(\"H,W\")'",
+				chain->name);
+	if (type->kind == TYPE_GRID)
+		plan_grid(plan);
 	if (r)
 		return r;
 	if (plan_sizes(plan, f))
@@ -192,7 +352,7 @@ int output_plan_split(struct output_plan *plan)
 	struct pass *last;
 	size_t cut;
 
-	if (!plan->num_passes)
+	if (!plan->num_passes || plan->num_views > 1)
 		return 0;
 	last = &plan->passes[plan->num_passes - 1];
 	cut = chain_cut(&last->chain);
@@ -236,6 +396,10 @@ size_t output_plan_max_floats(const struct output_plan *plan)
 		if (plan->passes[i].tail.num_floats > max)
 			max = plan->passes[i].tail.num_floats;
 	}
+	for (size_t i = 0; i < plan->num_nested; i++) {
+		if (plan->nested[i].tail.num_floats > max)
+			max = plan->nested[i].tail.num_floats;
+	}
 	return max;
 }
 
@@ -245,6 +409,12 @@ const struct tail *output_plan_slowest(const struct output_plan *plan)
 
 	for (size_t i = 1; i < plan->num_passes; i++) {
 		const struct tail *tail = &plan->passes[i].tail;
+
+		if (tail_engine(tail) < tail_engine(slowest))
+			slowest = tail;
+	}
+	for (size_t i = 0; i < plan->num_nested; i++) {
+		const struct tail *tail = &plan->nested[i].tail;
 
 		if (tail_engine(tail) < tail_engine(slowest))
 			slowest = tail;
@@ -287,6 +457,11 @@ void output_plan_fini(struct output_plan *plan)
 	plan->stash = NULL;
 	for (size_t i = 0; i < plan->num_passes; i++)
 		tail_fini(&plan->passes[i].tail);
+	for (size_t i = 0; i < plan->num_nested; i++)
+		tail_fini(&plan->nested[i].tail);
+	free(plan->nested);
+	plan->nested = NULL;
+	plan->num_nested = 0;
 	free(plan->passes);
 	plan->passes = NULL;
 	plan->num_passes = 0;

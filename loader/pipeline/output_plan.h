@@ -20,24 +20,31 @@ struct pass {
 	struct chain head; /* operations of the CPU */
 	size_t num_geometry;
 	struct tail tail;
-	const struct node *images; /* in place, on the tail's result */
+	const struct node *images; /* OP_IMAGE, on the tail's result */
 	size_t num_images;
-	bool is_fixed; /* refuses images of another size */
+	size_t num_redraws; /* of them, those that are not in place */
+	bool is_fixed;	    /* refuses images of another size */
 };
 
 struct output_plan {
 	struct pipeline_output out;
 	const struct chain *chain;
 	const struct node *pair; /* mixes two rows; NULL: none */
+	size_t num_views;	 /* images of a sample; 1 in other outputs */
 	uint64_t value_size;	 /* arrays: bytes of a value */
 	struct pass *passes;	 /* of images, as all below; at least one */
 	size_t num_passes;
+	/* Value operations in parentheses that follow one another; passes
+	   without geometry and operations on images. */
+	struct pass *nested;
+	size_t num_nested;
 	size_t first_half;    /* passes before `pair', or all */
 	struct chain rest;    /* operations of a GPU, after the last pass */
 	enum quality quality; /* of the first pass, and of kept images */
 	uint64_t cache_size;  /* bytes; 0: no cache */
 	size_t cache_at;      /* geometries before cache() */
 	struct value_store *stash; /* NULL: keeps nothing */
+	bool is_grid;		   /* grid_worker.h makes it */
 	bool is_lent;		   /* belongs to another plan */
 };
 
@@ -51,6 +58,10 @@ int output_plan_init(struct output_plan *plan, const struct chain *chain,
 /* Sets the node that mixes rows, and the type of its values. */
 size_t output_plan_pair_at(const struct output_plan *plan);
 const struct type *output_plan_pair_type(const struct output_plan *plan);
+
+/* The one of plan->nested whose first node is `first`. */
+const struct pass *output_plan_nested(const struct output_plan *plan,
+				      const struct node *first);
 
 /* The number in all passes together. */
 size_t output_plan_num_geometry(const struct output_plan *plan);

@@ -6,7 +6,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/graph/diagnostic.h"
+#include "loader/text/diagnostic.h"
 #include "loader/jit/jit.h"
 
 struct phase {

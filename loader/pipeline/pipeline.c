@@ -11,11 +11,12 @@
 #include "fs/util/log.h"
 #include "loader/graph/graph.h"
 #include "loader/graph/operands.h"
-#include "loader/graph/parse.h"
-#include "loader/graph/schedule.h"
+#include "loader/text/parse.h"
+#include "loader/text/schedule.h"
 #include "loader/graph/user_op.h"
 #include "loader/jit/emit_device.h"
 #include "loader/jit/jit.h"
+#include "loader/pipeline/lists.h"
 #include "loader/pipeline/output_plan.h"
 #include "loader/pipeline/value_store.h"
 #include "loader/pipeline/worker.h"
@@ -112,7 +113,7 @@ void pipeline_put_on(struct pipeline *p, int gpu)
 	for (size_t i = 0; i < p->num_plans; i++) {
 		struct pipeline_output *out = &p->plans[i].out;
 
-		if (out->device < 0 && !out->ragged)
+		if (out->device < 0 && !out->ragged && !out->is_list)
 			out->device = gpu;
 	}
 }
@@ -178,9 +179,9 @@ static bool is_alike(const struct pipeline_output *a,
 		     const struct pipeline_output *b)
 {
 	return a->field == b->field && a->ragged == b->ragged &&
-	       a->device == b->device && a->plain == b->plain &&
-	       a->ndim == b->ndim && !strcmp(a->name, b->name) &&
-	       !strcmp(a->dtype, b->dtype);
+	       a->is_list == b->is_list && a->device == b->device &&
+	       a->plain == b->plain && a->ndim == b->ndim &&
+	       !strcmp(a->name, b->name) && !strcmp(a->dtype, b->dtype);
 }
 
 bool pipeline_is_alike(const struct pipeline *a, const struct pipeline *b)
@@ -281,6 +282,8 @@ int pipeline_compile(struct pipeline *p, struct jit *jit, char *error,
 
 		for (size_t k = 0; !r && k < plan->num_passes; k++)
 			r = compile_pass(&plan->passes[k], jit, &c);
+		for (size_t k = 0; !r && k < plan->num_nested; k++)
+			r = compile_pass(&plan->nested[k], jit, &c);
 	}
 	return r;
 }
@@ -416,6 +419,31 @@ int pipeline_run(const struct pipeline *p, struct pipeline_worker *w, size_t i,
 		.until = until,
 		.out = row_out,
 		.decode_ns = decode_ns,
+	};
+
+	return worker_run(w, &job);
+}
+
+uint64_t pipeline_list_size(const struct pipeline *p, size_t i, uint64_t size)
+{
+	const struct output_plan *plan = &p->plans[i];
+	uint64_t rows = lists_most(plan->chain, size);
+
+	return mul_ok(rows, plan->out.item_size, &size) ? size : UINT64_MAX;
+}
+
+int pipeline_run_list(const struct pipeline *p, struct pipeline_worker *w,
+		      size_t i, const struct pipeline_value *value,
+		      const struct pipeline_row *row, enum beton_stage until,
+		      void *out, uint64_t *rows)
+{
+	const struct worker_job job = {
+		.plan = &p->plans[i],
+		.value = value,
+		.row = row,
+		.until = until,
+		.out = out,
+		.rows = rows,
 	};
 
 	return worker_run(w, &job);

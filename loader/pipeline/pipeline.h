@@ -128,18 +128,32 @@ int pipeline_worker_open(const struct pipeline *p,
 void pipeline_worker_close(struct pipeline_worker *w);
 
 /*
- * Makes one row of output i (not ragged) from one value. `row_out` has
- * output->row_size bytes and is written whole, or, on failure, left anyhow.
- * `until`: BETON_STAGE_DECODE stops after decoding the pixels that the first
- * geometry needs, and leaves row_out alone. decode_ns, if not NULL, is
- * increased by the time that decoding took.
- * -EBADMSG: undecodable; -EINVAL: a shape the output cannot take; the message
- * is pipeline_worker_message().
+ * Makes one row of output i (neither ragged nor a list) from one value.
+ * `row_out` has output->row_size bytes and is written whole, or, on failure,
+ * left anyhow. `until`: BETON_STAGE_DECODE stops after decoding the pixels that
+ * the first geometry needs, and leaves row_out alone. decode_ns, if not NULL,
+ * is increased by the time that decoding took. -EBADMSG: undecodable; -EINVAL:
+ * a shape the output cannot take; the message is pipeline_worker_message().
  */
 int pipeline_run(const struct pipeline *p, struct pipeline_worker *w, size_t i,
 		 const struct pipeline_value *value,
 		 const struct pipeline_row *row, enum beton_stage until,
 		 void *row_out, uint64_t *decode_ns);
+
+/*
+ * Lists: the bytes that the rows of a value of `size` bytes take at most;
+ * UINT64_MAX: more than that.
+ */
+uint64_t pipeline_list_size(const struct pipeline *p, size_t i, uint64_t size);
+
+/*
+ * As pipeline_run(), of an output with is_list. `out` has room for
+ * pipeline_list_size() bytes. Sets *rows to how many rows it wrote.
+ */
+int pipeline_run_list(const struct pipeline *p, struct pipeline_worker *w,
+		      size_t i, const struct pipeline_value *value,
+		      const struct pipeline_row *row, enum beton_stage until,
+		      void *out, uint64_t *rows);
 
 /*
  * Makes one row of an output whose part_size is not 0, as pipeline_run() does.

@@ -8,15 +8,23 @@
 
 #include "loader/graph/operands.h"
 #include "loader/pipeline/frame.h"
+#include "loader/pipeline/grid_worker.h"
+#include "loader/pipeline/lists.h"
 #include "loader/util/scratch.h"
 
 struct pipeline_worker {
 	struct frame *frame;
-	struct draw *draws; /* one per geometry of the current row */
-	float *operands;    /* operands of its value operations */
+	struct grid_worker *grid; /* opened for the first one */
+	struct draw *draws;	  /* one per geometry of the current row */
+	float *operands;	  /* operands of its value operations */
+	struct byte_map map;	  /* of its bytes */
 	enum value_store_found found;
-	struct buffer images[2];   /* a pass reads one and fills the other */
+	struct buffer images[2];   /* a step reads one and fills the other */
+	unsigned turn;		   /* the one to fill next */
+	struct buffer scratch;	   /* of operations on images */
+	struct buffer nested;	   /* the result of one in parentheses */
 	struct pipeline_value raw; /* value that a pass reads */
+	struct lists lists;
 	char message[320];
 };
 
@@ -43,10 +51,14 @@ void worker_close(struct pipeline_worker *w)
 	if (!w)
 		return;
 	frame_close(w->frame);
+	grid_worker_close(w->grid);
 	free(w->draws);
 	free(w->operands);
 	buffer_fini(&w->images[0]);
 	buffer_fini(&w->images[1]);
+	buffer_fini(&w->scratch);
+	buffer_fini(&w->nested);
+	lists_fini(&w->lists);
 	free(w);
 }
 
@@ -58,9 +70,9 @@ const char *worker_message(const struct pipeline_worker *w)
 static void draw_one(const struct node *n, const struct pipeline_row *row,
 		     struct size in, struct draw *out)
 {
-	struct rng rng = operands_rng(row, n->stream);
+	struct rng rng = operands_rng(row, n);
 
-	*out = (struct draw){ 0 };
+	*out = (struct draw){ .view = n->is_viewed ? (unsigned)row->view : 0 };
 	n->op->draw(&n->args, operands_uniform(&rng), in, out);
 }
 
@@ -76,6 +88,65 @@ static int refuse_size(struct pipeline_worker *w, const struct worker_job *job,
 	return -EINVAL;
 }
 
+static int refuse_small(struct pipeline_worker *w, const struct node *n,
+			struct size size)
+{
+	snprintf(w->message, sizeof(w->message),
+		 "%s: an image of %ux%u is too small; put pad or resize before "
+		 "it, or give pad_if_needed=true",
+		 n->op->name, size.width, size.height);
+	return -EINVAL;
+}
+
+static bool is_size(struct size size, const struct type *type)
+{
+	return size.width == type->width && size.height == type->height;
+}
+
+/* The size that the operations on images of a pass leave. */
+static int resize_images(struct pipeline_worker *w,
+			 const struct worker_job *job, const struct pass *pass,
+			 struct size *size)
+{
+	for (size_t i = 0; i < pass->num_images; i++) {
+		const struct node *n = &pass->images[i];
+		const struct size in = *size;
+
+		if (n->op->is_sized && !is_size(in, &n->type))
+			return refuse_size(w, job, in, &n->type);
+		if (n->op->resized)
+			*size = n->op->resized(&n->args, in);
+		if (!size->width)
+			return refuse_small(w, n, in);
+	}
+	return 0;
+}
+
+/* The type of what a pass makes. */
+static const struct type *pass_type(const struct pass *pass)
+{
+	return pass->num_images ? &pass->images[pass->num_images - 1].type
+				: chain_type(&pass->chain);
+}
+
+/* Draws the random numbers of the geometry of a pass. */
+static int draw_geometry(struct pipeline_worker *w,
+			 const struct worker_job *job, const struct pass *pass,
+			 struct draw **draw, struct size *size)
+{
+	for (size_t k = 0; k < pass->chain.num_nodes; k++) {
+		const struct node *n = &pass->chain.nodes[k];
+
+		if (n->op->kind != OP_GEOMETRY)
+			continue;
+		draw_one(n, job->row, *size, *draw);
+		if (!(*draw)->to.width)
+			return refuse_small(w, n, *size);
+		*size = (*draw)++->to;
+	}
+	return 0;
+}
+
 /*
  * Draws all random numbers of the geometry of some passes before any pixel is
  * read. Sizes alone decide what has to be decoded, and whether the result will
@@ -86,24 +157,18 @@ static int draw_passes(struct pipeline_worker *w, const struct worker_job *job,
 {
 	struct size size = { job->value->width, job->value->height };
 	struct draw *draw = w->draws;
+	int r = 0;
 
-	for (size_t i = first; i < end; i++) {
+	for (size_t i = first; !r && i < end; i++) {
 		const struct pass *pass = &job->plan->passes[i];
-		const struct type *want = chain_type(&pass->chain);
 
-		for (size_t k = 0; k < pass->chain.num_nodes; k++) {
-			const struct node *n = &pass->chain.nodes[k];
-
-			if (n->op->kind != OP_GEOMETRY)
-				continue;
-			draw_one(n, job->row, size, draw);
-			size = draw++->to;
-		}
-		if (pass->is_fixed &&
-		    (size.width != want->width || size.height != want->height))
-			return refuse_size(w, job, size, want);
+		r = draw_geometry(w, job, pass, &draw, &size);
+		if (!r)
+			r = resize_images(w, job, pass, &size);
+		if (!r && pass->is_fixed && !is_size(size, pass_type(pass)))
+			r = refuse_size(w, job, size, pass_type(pass));
 	}
-	return 0;
+	return r;
 }
 
 static bool changes_size(const struct draw *draw)
@@ -178,25 +243,10 @@ static int run_tail(struct pipeline_worker *w, const struct worker_job *job,
 	struct band band;
 	int r;
 
+	to.map = tail_map(tail, to.operands, &w->map);
 	while (!(r = frame_next(w->frame, &band, &to.mirror)) && band.rows)
 		tail_band(tail, &to, &band);
 	return r;
-}
-
-static void run_image_ops(const struct worker_job *job, const struct pass *pass,
-			  struct size size, void *pixels)
-{
-	const struct image image = { pixels, size.width, size.height,
-				     3 * (size_t)size.width };
-
-	for (size_t i = 0; i < pass->num_images; i++) {
-		const struct node *n = &pass->images[i];
-		struct rng rng = operands_rng(job->row, n->stream);
-		const struct op_sample sample = { job->row->id,
-						  operands_uniform(&rng) };
-
-		n->op->image(&n->args, &sample, &image);
-	}
 }
 
 static bool is_idle(const struct pass *pass)
@@ -211,64 +261,346 @@ static bool is_last(const struct output_plan *plan, size_t i, size_t end)
 	return i + 1 == end || (i + 2 == end && is_idle(&plan->passes[i + 1]));
 }
 
-/* The memory for the image that pass i makes; NULL: the message is set. */
-static void *find_room(struct pipeline_worker *w, const struct worker_job *job,
-		       size_t i, size_t end, struct size size)
+static int no_memory(struct pipeline_worker *w, struct size size)
 {
-	struct buffer *b = &w->images[i % 2];
-
-	if (is_last(job->plan, i, end))
-		return job->out;
-	if (size.width <= OP_SIZE_MAX && size.height <= OP_SIZE_MAX &&
-	    !buffer_reserve(b, 3 * (uint64_t)size.width * size.height))
-		return b->bytes;
 	snprintf(w->message, sizeof(w->message), "no memory for %ux%u pixels",
 		 size.width, size.height);
-	return NULL;
+	return -ENOMEM;
+}
+
+/*
+ * Sets the memory for the next image: the output, or the buffer that the last
+ * one is not in. -ENOMEM: the message is set.
+ */
+static int find_room(struct pipeline_worker *w, const struct worker_job *job,
+		     bool last, struct size size, struct image *out)
+{
+	struct buffer *b = &w->images[w->turn];
+
+	*out = (struct image){ job->out, size.width, size.height,
+			       3 * (size_t)size.width };
+	if (last)
+		return 0;
+	if (size.width > OP_SIZE_MAX || size.height > OP_SIZE_MAX ||
+	    buffer_reserve(b, out->stride * size.height))
+		return no_memory(w, size);
+	w->turn = !w->turn;
+	out->pixels = b->bytes;
+	return 0;
+}
+
+/* Reserves the memory that an operation asks for. -ENOMEM: the message is set.
+ */
+static int reserve_scratch(struct pipeline_worker *w, const struct node *n,
+			   struct size size)
+{
+	uint64_t bytes = n->op->scratch ? n->op->scratch(&n->args, size) : 0;
+
+	return bytes && buffer_reserve(&w->scratch, bytes) ? no_memory(w, size)
+							   : 0;
+}
+
+/* --- operations in parentheses --- */
+
+static void exchange_pixels(uint8_t *a, uint8_t *b)
+{
+	uint8_t pixel[3];
+
+	memcpy(pixel, a, 3);
+	memcpy(a, b, 3);
+	memcpy(b, pixel, 3);
+}
+
+static void mirror_image(const struct image *image)
+{
+	for (uint32_t y = 0; y < image->height; y++) {
+		uint8_t *a = image->pixels + y * image->stride;
+		uint8_t *b = a + 3 * ((size_t)image->width - 1);
+
+		for (; a < b; a += 3, b -= 3)
+			exchange_pixels(a, b);
+	}
+}
+
+static void mirror_nested(const struct worker_job *job, const struct node *n,
+			  const struct image *image)
+{
+	struct draw draw;
+
+	draw_one(n, job->row, (struct size){ image->width, image->height },
+		 &draw);
+	if (draw.mirror)
+		mirror_image(image);
+}
+
+/* Copies an image of the same size. */
+static void copy_image(const struct image *from, const struct image *to)
+{
+	for (uint32_t y = 0; y < to->height; y++)
+		memcpy(to->pixels + y * to->stride,
+		       from->pixels + y * from->stride, 3 * (size_t)to->width);
+}
+
+/* Sets memory for the result of an operation on an image of the same size. */
+static int find_beside(struct pipeline_worker *w, const struct image *image,
+		       struct image *out)
+{
+	*out = (struct image){ NULL, image->width, image->height,
+			       3 * (size_t)image->width };
+	if (buffer_reserve(&w->nested, out->stride * image->height))
+		return no_memory(w,
+				 (struct size){ image->width, image->height });
+	out->pixels = w->nested.bytes;
+	return 0;
+}
+
+/* Makes the operation's result beside the image, and copies it there. */
+static int redraw_nested(struct pipeline_worker *w,
+			 const struct worker_job *job, const struct node *n,
+			 const struct op_sample *sample,
+			 const struct image *image)
+{
+	const struct size size = { image->width, image->height };
+	struct size to = n->op->resized ? n->op->resized(&n->args, size) : size;
+	struct image out;
+	int r;
+
+	if (to.width != size.width || to.height != size.height)
+		return refuse_size(w, job, to, &n->type);
+	r = find_beside(w, image, &out);
+	if (r)
+		return r;
+	n->op->redraw(&n->args, sample, image, &out);
+	copy_image(&out, image);
+	return 0;
+}
+
+static int run_lists(struct pipeline_worker *w, const struct worker_job *job,
+		     const struct node *n, const struct image *image);
+
+/* Runs an operation on images in place. */
+static int run_nested(struct pipeline_worker *w, const struct worker_job *job,
+		      const struct node *n, const struct image *image)
+{
+	const struct size size = { image->width, image->height };
+	struct rng rng = operands_rng(job->row, n);
+	struct op_sample sample = { .id = job->row->id,
+				    .uniform = operands_uniform(&rng) };
+	int r;
+
+	if (n->op->is_sized && !is_size(size, &n->type))
+		return refuse_size(w, job, size, &n->type);
+	if (n->num_branches)
+		return run_lists(w, job, n, image);
+	r = reserve_scratch(w, n, size);
+	if (r)
+		return r;
+	sample.scratch = w->scratch.bytes;
+	if (n->op->redraw)
+		return redraw_nested(w, job, n, &sample, image);
+	n->op->image(&n->args, &sample, image);
+	return 0;
+}
+
+/* So many rows stay in the processor's cache. */
+enum { VALUE_ROWS = 16 };
+
+/* Runs the tail on some rows of an image, and copies its result there. */
+static void run_rows(const struct tail *tail, struct tail_image *to,
+		     const struct image *rows)
+{
+	struct band band = { .step = 3,
+			     .stride = rows->stride,
+			     .rows = rows->height };
+	const struct image out = { to->out, rows->width, rows->height,
+				   3 * (size_t)rows->width };
+
+	for (unsigned c = 0; c < 3; c++)
+		band.channel[c] = rows->pixels + c;
+	tail_band(tail, to, &band);
+	copy_image(&out, rows);
+}
+
+/* Maps the bytes of an image in place. */
+static void map_image(const struct byte_map *map, const struct image *image)
+{
+	for (uint32_t y = 0; y < image->height; y++) {
+		uint8_t *row = image->pixels + y * image->stride;
+
+		byte_map_run(map, row, 3 * (size_t)image->width, row);
+	}
+}
+
+/* Runs the value operations of a list from `first` on. */
+static int run_values(struct pipeline_worker *w, const struct worker_job *job,
+		      const struct node *first, const struct image *image)
+{
+	const struct tail *tail = &output_plan_nested(job->plan, first)->tail;
+	struct tail_image to = {
+		.size = { image->width, image->height },
+		.operands = tail_operands(tail, job->row, w->operands),
+	};
+	const struct byte_map *map = tail_map(tail, to.operands, &w->map);
+	struct image rows = *image, out;
+	int r;
+
+	if (map) {
+		map_image(map, image);
+		return 0;
+	}
+	rows.height = VALUE_ROWS;
+	r = find_beside(w, &rows, &out);
+	if (r)
+		return r;
+	to.out = out.pixels;
+	for (uint32_t y = 0; y < image->height; y += VALUE_ROWS) {
+		rows.pixels = image->pixels + y * image->stride;
+		if (image->height - y < VALUE_ROWS)
+			rows.height = image->height - y;
+		run_rows(tail, &to, &rows);
+	}
+	return 0;
+}
+
+static int run_list(struct pipeline_worker *w, const struct worker_job *job,
+		    const struct chain *list, const struct image *image)
+{
+	size_t end;
+	int r = 0;
+
+	for (size_t i = 0; !r && i < list->num_nodes; i = end) {
+		const struct node *n = &list->nodes[i];
+
+		for (end = i; end < list->num_nodes; end++) {
+			if (!node_is_value(&list->nodes[end]))
+				break;
+		}
+		if (end > i) {
+			r = run_values(w, job, n, image);
+			continue;
+		}
+		end++;
+		if (n->op->kind == OP_GEOMETRY)
+			mirror_nested(job, n, image);
+		else
+			r = run_nested(w, job, n, image);
+	}
+	return r;
+}
+
+/* Runs the lists that the operation picks, in place. */
+static int run_lists(struct pipeline_worker *w, const struct worker_job *job,
+		     const struct node *n, const struct image *image)
+{
+	struct rng rng = operands_rng(job->row, n);
+	unsigned order[OP_BRANCHES_MAX];
+	size_t count = n->op->pick(&n->args, n->num_branches,
+				   operands_uniform(&rng), order);
+	int r = 0;
+
+	for (size_t i = 0; !r && i < count; i++)
+		r = run_list(w, job, &n->branches[order[i]], image);
+	return r;
+}
+
+/* --- passes --- */
+
+/* Runs an operation on `image`, which becomes its result. */
+static int run_image_op(struct pipeline_worker *w, const struct worker_job *job,
+			const struct node *n, bool last, struct image *image)
+{
+	const struct size size = { image->width, image->height };
+	struct rng rng = operands_rng(job->row, n);
+	struct op_sample sample = { .id = job->row->id,
+				    .uniform = operands_uniform(&rng) };
+	const struct op *op = n->op;
+	struct image out;
+	int r;
+
+	if (!op->redraw)
+		return run_nested(w, job, n, image);
+	r = reserve_scratch(w, n, size);
+	if (r)
+		return r;
+	sample.scratch = w->scratch.bytes;
+	r = find_room(w, job, last,
+		      op->resized ? op->resized(&n->args, size) : size, &out);
+	if (r)
+		return r;
+	op->redraw(&n->args, &sample, image, &out);
+	*image = out;
+	return 0;
+}
+
+/* Runs the operations of a pass on the tail's result, `image`. */
+static int run_image_ops(struct pipeline_worker *w,
+			 const struct worker_job *job, const struct pass *pass,
+			 bool last, struct image *image)
+{
+	size_t redraws = pass->num_redraws;
+	int r = 0;
+
+	for (size_t i = 0; !r && i < pass->num_images; i++) {
+		const struct node *n = &pass->images[i];
+
+		redraws -= n->op->redraw != NULL;
+		r = run_image_op(w, job, n, last && !redraws, image);
+	}
+	return r;
 }
 
 /* Turns the result of a pass into the value of the next one. */
 static int restart(struct pipeline_worker *w, const struct worker_job *job,
-		   const uint8_t *pixels, struct size size)
+		   const struct image *image)
 {
 	w->raw = (struct pipeline_value){
-		.bytes = pixels,
-		.size = 3 * (uint64_t)size.width * size.height,
+		.bytes = image->pixels,
+		.size = (uint64_t)image->stride * image->height,
 		.mode = BETON_MODE_RAW,
-		.width = size.width,
-		.height = size.height,
+		.width = image->width,
+		.height = image->height,
 	};
 	w->found = VALUE_STORE_REFUSED;
 	return frame_start(w->frame, &w->raw, job->plan->quality, NULL);
+}
+
+/* Makes the image of a pass: what the frame has, then operations on it. */
+static int run_pass(struct pipeline_worker *w, const struct worker_job *job,
+		    const struct pass *pass, bool last, struct image *image)
+{
+	const struct size size = { image->width, image->height };
+	int r = find_room(w, job, last && !pass->num_redraws, size, image);
+
+	if (!r)
+		r = run_tail(w, job, pass, size, image->pixels);
+	return r ? r : run_image_ops(w, job, pass, last, image);
 }
 
 /* Runs some passes over an image that the frame has started. */
 static int run_passes(struct pipeline_worker *w, const struct worker_job *job,
 		      size_t first, size_t end)
 {
-	struct size size = { job->value->width, job->value->height };
+	struct image image = { .width = job->value->width,
+			       .height = job->value->height };
 	const struct draw *draws = w->draws;
-	void *out;
 	int r;
 
 	for (size_t i = first;; i++) {
 		const struct pass *pass = &job->plan->passes[i];
+		bool last = is_last(job->plan, i, end);
 
 		r = run_geometry(w, job, pass, draws);
 		if (r || job->until == BETON_STAGE_DECODE)
 			return r ? r : frame_decode(w->frame);
 		draws += pass->num_geometry;
-		if (pass->num_geometry)
-			size = draws[-1].to;
-		out = find_room(w, job, i, end, size);
-		if (!out)
-			return -ENOMEM;
-		r = run_tail(w, job, pass, size, out);
-		if (!r)
-			run_image_ops(job, pass, size, out);
-		if (!r && out != job->out)
-			r = restart(w, job, out, size);
-		if (r || out == job->out)
+		if (pass->num_geometry) {
+			image.width = draws[-1].to.width;
+			image.height = draws[-1].to.height;
+		}
+		r = run_pass(w, job, pass, last, &image);
+		if (!r && !last)
+			r = restart(w, job, &image);
+		if (r || last)
 			return r;
 	}
 }
@@ -308,6 +640,24 @@ static int run_image(struct pipeline_worker *w, const struct worker_job *job)
 	return r;
 }
 
+/* Runs all views of a sample, one after the other. */
+static int run_views(struct pipeline_worker *w, const struct worker_job *job)
+{
+	size_t views = job->plan->num_views;
+	struct pipeline_row row = *job->row;
+	struct worker_job one = *job;
+	int r = 0;
+
+	one.row = &row;
+	for (size_t i = 0; !r && i < views; i++) {
+		row.view = i;
+		one.out = (uint8_t *)job->out +
+			  i * (job->plan->out.made_size / views);
+		r = run_image(w, &one);
+	}
+	return r;
+}
+
 /* Whether an operation changes the bytes of an array. */
 static bool is_step(const struct node *n)
 {
@@ -327,9 +677,9 @@ static int run_step(struct pipeline_worker *w, const struct worker_job *job,
 		    const struct node *n, const struct type *in,
 		    const void *from, void *to)
 {
-	struct rng rng = operands_rng(job->row, n->stream);
-	const struct op_sample sample = { job->row->id,
-					  operands_uniform(&rng) };
+	struct rng rng = operands_rng(job->row, n);
+	const struct op_sample sample = { .id = job->row->id,
+					  .uniform = operands_uniform(&rng) };
 	const char *wrong;
 
 	if (n->op->kind == OP_DTYPE) {
@@ -418,41 +768,96 @@ static int run_array(struct pipeline_worker *w, const struct worker_job *job)
 	return 0;
 }
 
+static int run_grid(struct pipeline_worker *w, const struct worker_job *job)
+{
+	int r = w->grid ? 0 : grid_worker_open(&w->grid);
+
+	if (r) {
+		snprintf(w->message, sizeof(w->message), "%s", strerror(-r));
+		return r;
+	}
+	r = grid_worker_run(w->grid, job);
+	if (r)
+		snprintf(w->message, sizeof(w->message), "%s",
+			 grid_worker_message(w->grid));
+	return r;
+}
+
+static int run_list_rows(struct pipeline_worker *w,
+			 const struct worker_job *job)
+{
+	const struct output_plan *plan = job->plan;
+	struct chain chain = *plan->chain;
+	uint64_t rows = 0;
+	int r;
+
+	if (job->until == BETON_STAGE_DECODE)
+		return 0;
+	if (plan->pair)
+		chain = chain_head(&chain, output_plan_pair_at(plan));
+	r = lists_run(&w->lists, &chain, job->value, job->row, job->out, &rows);
+	if (r)
+		snprintf(w->message, sizeof(w->message), "%s",
+			 w->lists.message);
+	else if (job->rows)
+		*job->rows = rows;
+	return r;
+}
+
 int worker_run(struct pipeline_worker *w, const struct worker_job *job)
 {
 	const struct output_plan *plan = job->plan;
 
 	w->message[0] = '\0';
-	if (plan->out.ragged) {
+	if ((plan->out.ragged && !plan->out.is_list) ||
+	    (plan->out.is_list && !job->rows)) {
 		snprintf(w->message, sizeof(w->message),
 			 "rows of `%s' have no fixed size", plan->out.name);
 		return -EINVAL;
 	}
 	if (job->until == BETON_STAGE_READ)
 		return 0;
-	return plan->num_passes ? run_image(w, job) : run_array(w, job);
+	if (plan->is_grid)
+		return run_grid(w, job);
+	if (lists_are_of(plan->chain))
+		return run_list_rows(w, job);
+	return plan->num_passes ? run_views(w, job) : run_array(w, job);
 }
 
 /* --- two rows --- */
 
+/* The operation that mixes rows, or the one of several that is picked. */
+static const struct node *pick_pair(const struct node *n,
+				    const struct pipeline_row *last)
+{
+	struct rng rng = operands_rng(last, n);
+	unsigned order[OP_BRANCHES_MAX];
+
+	if (!n->num_branches)
+		return n;
+	n->op->pick(&n->args, n->num_branches, operands_uniform(&rng), order);
+	return n->branches[order[0]].nodes;
+}
+
 /* Mixes two rows, and runs all passes over the result. */
 static int pair_images(struct pipeline_worker *w, struct worker_job *job,
-		       struct op_pair *pair)
+		       const struct node *n, struct op_pair *pair)
 {
 	size_t first = job->plan->first_half, end = job->plan->num_passes;
-	const struct node *n = job->plan->pair;
 	struct size size = { pair->type->width, pair->type->height };
-	int r;
+	bool last = is_last(job->plan, first - 1, end);
+	struct image image;
+	int r = find_room(w, job, last, size, &image);
 
-	pair->count = 3 * (size_t)size.width * size.height;
-	pair->out = find_room(w, job, first - 1, end, size);
-	if (!pair->out)
-		return -ENOMEM;
+	if (r)
+		return r;
+	pair->count = image.stride * size.height;
+	pair->out = image.pixels;
 	n->op->pair(&n->args, pair);
-	if (pair->out == job->out)
+	if (last)
 		return 0;
 	job->value = &w->raw;
-	r = restart(w, job, pair->out, size);
+	r = restart(w, job, &image);
 	if (!r)
 		r = draw_passes(w, job, first, end);
 	if (!r)
@@ -464,7 +869,7 @@ static int pair_images(struct pipeline_worker *w, struct worker_job *job,
 }
 
 static int pair_arrays(struct pipeline_worker *w, const struct worker_job *job,
-		       struct op_pair *pair)
+		       const struct node *n, struct op_pair *pair)
 {
 	const struct output_plan *plan = job->plan;
 	struct chain rest =
@@ -475,26 +880,27 @@ static int pair_arrays(struct pipeline_worker *w, const struct worker_job *job,
 	pair->out = steps ? find_array(w, steps, &rest.source) : job->out;
 	if (!pair->out)
 		return -ENOMEM;
-	plan->pair->op->pair(&plan->pair->args, pair);
+	n->op->pair(&n->args, pair);
 	return steps ? run_steps(w, job, &rest, steps, pair->out) : 0;
 }
 
 int worker_pair(struct pipeline_worker *w, const struct output_plan *plan,
 		const struct pipeline_pair *rows, void *out)
 {
-	uint64_t stream = plan->pair->stream;
-	struct rng row = operands_rng(rows->row, stream);
-	struct rng last = operands_rng(rows->last, stream);
+	const struct node *n = pick_pair(plan->pair, rows->last);
+	struct rng row = operands_rng(rows->row, n);
+	struct rng last = operands_rng(rows->last, n);
 	struct worker_job job = { .plan = plan, .row = rows->row, .out = out };
 	struct op_pair pair = {
 		.type = output_plan_pair_type(plan),
 		.own = rows->own,
 		.other = rows->other,
+		.image = plan->pair->image,
 		.row = operands_uniform(&row),
 		.batch = operands_uniform(&last),
 	};
 
 	w->message[0] = '\0';
-	return plan->num_passes ? pair_images(w, &job, &pair)
-				: pair_arrays(w, &job, &pair);
+	return plan->num_passes ? pair_images(w, &job, n, &pair)
+				: pair_arrays(w, &job, n, &pair);
 }

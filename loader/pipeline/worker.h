@@ -6,20 +6,9 @@
 #ifndef LOADER_PIPELINE_WORKER_H
 #define LOADER_PIPELINE_WORKER_H
 
-#include "beton/loader.h"
-#include "loader/pipeline/output_plan.h"
+#include "loader/pipeline/worker_job.h"
 
 struct pipeline_worker;
-
-/* The arguments of pipeline_run(). */
-struct worker_job {
-	const struct output_plan *plan;
-	const struct pipeline_value *value;
-	const struct pipeline_row *row;
-	enum beton_stage until;
-	void *out;
-	uint64_t *decode_ns;
-};
 
 /*
  * Opens a worker for plans of at most that many geometries, with that many

@@ -142,12 +142,30 @@ static struct axis_span linear_span(const struct axis *axis, uint32_t i)
 	return (struct axis_span){ first, first + 1 < axis->part.from ? 2 : 1 };
 }
 
-static void linear_weigh(const struct axis *axis, uint32_t i,
-			 struct axis_span span, union weight *weights)
+/* The share of the second pixel. */
+static float linear_share(const struct axis *axis, uint32_t i,
+			  struct axis_span span)
 {
 	float f = (float)((i + 1.) - (span.first + 1.) * axis->inverse);
 
-	f = f <= 0 || span.n == 1 ? 0 : f - (float)floor_u32(f);
+	return f <= 0 || span.n == 1 ? 0 : f - (float)floor_u32(f);
+}
+
+static void linear_weigh_real(const struct axis *axis, uint32_t i,
+			      struct axis_span span, union weight *weights)
+{
+	float f = linear_share(axis, i, span);
+
+	weights[0].real = 1.f - f;
+	if (span.n == 2)
+		weights[1].real = f;
+}
+
+static void linear_weigh(const struct axis *axis, uint32_t i,
+			 struct axis_span span, union weight *weights)
+{
+	float f = linear_share(axis, i, span);
+
 	weights[0].fixed = (int32_t)exact_round((1.f - f) * LINEAR_ONE);
 	if (span.n == 2)
 		weights[1].fixed = (int32_t)exact_round(f * LINEAR_ONE);
@@ -194,8 +212,10 @@ static int32_t pair_of(int32_t weight)
 	return upper << 16 | (weight - (upper << 7));
 }
 
-static void triangle_weigh(const struct axis *axis, uint32_t i,
-			   struct axis_span span, union weight *weights)
+static void weigh_triangle(const struct axis *axis, uint32_t i,
+			   struct axis_span span,
+			   void (*put)(double w, union weight *out),
+			   union weight *weights)
 {
 	double centre = triangle_centre(axis, i);
 	double inverse = 1. / triangle_support(axis);
@@ -208,10 +228,31 @@ static void triangle_weigh(const struct axis *axis, uint32_t i,
 	}
 	for (uint32_t k = 0; k < span.n; k++) {
 		double x = k + (double)span.first - centre + 0.5;
-		double w = triangle_at(x * inverse) / sum;
 
-		weights[k].fixed = pair_of((int32_t)(0.5 + w * TRIANGLE_ONE));
+		put(triangle_at(x * inverse) / sum, &weights[k]);
 	}
+}
+
+static void put_pair(double w, union weight *out)
+{
+	out->fixed = pair_of((int32_t)(0.5 + w * TRIANGLE_ONE));
+}
+
+static void put_real(double w, union weight *out)
+{
+	out->real = (float)w;
+}
+
+static void triangle_weigh(const struct axis *axis, uint32_t i,
+			   struct axis_span span, union weight *weights)
+{
+	weigh_triangle(axis, i, span, put_pair, weights);
+}
+
+static void triangle_weigh_real(const struct axis *axis, uint32_t i,
+				struct axis_span span, union weight *weights)
+{
+	weigh_triangle(axis, i, span, put_real, weights);
 }
 
 static const struct axis_class CLASSES[] = {
@@ -219,6 +260,8 @@ static const struct axis_class CLASSES[] = {
 	[AXIS_WHOLE] = { ratio, whole_span, whole_weigh },
 	[AXIS_LINEAR] = { ratio, linear_span, linear_weigh },
 	[AXIS_TRIANGLE] = { ratio, triangle_span, triangle_weigh },
+	[AXIS_LINEAR_REAL] = { ratio, linear_span, linear_weigh_real },
+	[AXIS_TRIANGLE_REAL] = { ratio, triangle_span, triangle_weigh_real },
 };
 
 /* The number, in the whole result, of the axis' output i. */

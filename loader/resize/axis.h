@@ -18,11 +18,13 @@
 #include "loader/util/scratch.h"
 
 enum axis_kind {
-	AXIS_NONE,     /* not built yet */
-	AXIS_BOX,      /* float: OpenCV's INTER_AREA, shrinking */
-	AXIS_WHOLE,    /* no weights: from is a multiple of to */
-	AXIS_LINEAR,   /* int, 1 is 2^11: INTER_AREA, enlarging */
-	AXIS_TRIANGLE, /* int, 1 is 2^22: Pillow's BILINEAR */
+	AXIS_NONE,	  /* not built yet */
+	AXIS_BOX,	  /* float: OpenCV's INTER_AREA, shrinking */
+	AXIS_WHOLE,	  /* no weights: from is a multiple of to */
+	AXIS_LINEAR,	  /* int, 1 is 2^11: INTER_AREA, enlarging */
+	AXIS_TRIANGLE,	  /* int, 1 is 2^22: Pillow's BILINEAR */
+	AXIS_LINEAR_REAL, /* the same two in float, for grids */
+	AXIS_TRIANGLE_REAL,
 };
 
 union weight {

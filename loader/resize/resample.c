@@ -69,7 +69,7 @@ static bool is_whole(uint32_t from, uint32_t to)
 }
 
 /* Both axes have the same kind, chosen as OpenCV does. */
-static enum axis_kind kind_of(const struct resize *z)
+enum axis_kind resample_kind(const struct resize *z)
 {
 	if (z->how == INTERPOLATION_BILINEAR)
 		return AXIS_TRIANGLE;
@@ -121,7 +121,7 @@ int resample_start(struct resampler *r, const struct resize *resize,
 				     part->x, part->width, resize->mirror };
 	const struct axis_part y = { resize->from_height, resize->to_height,
 				     part->y, part->height, false };
-	enum axis_kind kind = kind_of(resize);
+	enum axis_kind kind = resample_kind(resize);
 	int e;
 
 	r->class = rows_class(kind);

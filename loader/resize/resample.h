@@ -26,11 +26,13 @@
 
 #include <stdbool.h>
 
+#include "loader/resize/axis.h"
 #include "loader/util/image.h"
 
 enum interpolation {
 	INTERPOLATION_AREA,
 	INTERPOLATION_BILINEAR,
+	INTERPOLATION_NEAREST, /* grids alone (grid.h) */
 };
 
 /* A part of the result of a resize. No size is 0. */
@@ -51,6 +53,9 @@ struct row_source {
 	int (*row)(void *arg, uint32_t y, const uint8_t **pixels);
 	void *arg;
 };
+
+/* The filter of both axes, of AREA or BILINEAR. */
+enum axis_kind resample_kind(const struct resize *resize);
 
 struct resampler;
 

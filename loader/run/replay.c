@@ -122,6 +122,7 @@ static uint64_t size_of(const struct step *s)
 
 	for (uint32_t i = 0; i < s->batch.num_outputs; i++) {
 		size += s->outputs[i].data.capacity;
+		size += s->outputs[i].lists.rows.capacity;
 		if (s->tensors[i].device_type == BETON_DEVICE_CUDA)
 			size += s->tensors[i].size;
 	}
@@ -186,8 +187,8 @@ static void borrow(struct step *s, const struct step *of, uint32_t i)
 	to->shape = shape;
 	memcpy(shape, of->outputs[i].shape, sizeof(of->outputs[i].shape));
 	if (from->offsets) {
-		to->size = (uint64_t)from->offsets[s->batch.rows];
-		shape[0] = to->size;
+		shape[0] = (uint64_t)from->offsets[s->batch.rows];
+		to->size = from->size / max_u64(1, from->shape[0]) * shape[0];
 		return;
 	}
 	to->size = from->size / of->batch.rows * s->batch.rows;

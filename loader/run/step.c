@@ -41,6 +41,7 @@ void step_close(struct step *s)
 		buffer_fini(&s->outputs[i].data);
 		buffer_fini(&s->outputs[i].offsets);
 		buffer_fini(&s->outputs[i].parts);
+		list_rows_fini(&s->outputs[i].lists);
 	}
 	device_batch_close(s->parcel);
 	buffer_fini(&s->valid);
@@ -89,6 +90,84 @@ static int prepare_ragged(struct step *s, uint32_t i,
 	out->is_column = false;
 	r = buffer_reserve(&out->data, at + 1);
 	s->tensors[i].data = out->data.bytes;
+	return r;
+}
+
+/* Finds a place for the rows of each sample. The tensor is described once they
+   are made. */
+static int prepare_list(struct step *s, uint32_t i,
+			const struct pipeline_output *o)
+{
+	struct list_rows *lists = &s->outputs[i].lists;
+	int r = list_rows_begin(lists, s->batch.rows);
+
+	for (uint32_t row = 0; !r && row < s->batch.rows; row++)
+		r = list_rows_add(
+			lists, row,
+			pipeline_list_size(s->pipeline, i,
+					   ragged_size(s, o->field, row)));
+	if (!r)
+		r = list_rows_reserve(lists);
+	if (!r && o->ragged)
+		r = buffer_reserve(&s->outputs[i].offsets,
+				   8 * ((uint64_t)s->batch.rows + 1));
+	s->outputs[i].is_column = false;
+	s->tensors[i].device_type = BETON_DEVICE_CPU;
+	s->tensors[i].device_id = 0;
+	return r;
+}
+
+/* Describes an output whose samples' rows are joined. */
+static int join_list(struct step *s, uint32_t i,
+		     const struct pipeline_output *o)
+{
+	struct step_output *out = &s->outputs[i];
+	struct beton_tensor *t = &s->tensors[i];
+	int64_t *offsets = (int64_t *)out->offsets.bytes;
+
+	list_rows_join(&out->lists, o->item_size, offsets);
+	memcpy(out->shape, o->shape, o->ndim * sizeof(*o->shape));
+	out->shape[0] = (uint64_t)offsets[s->batch.rows];
+	t->ndim = o->ndim;
+	t->offsets = offsets;
+	t->data = out->lists.rows.bytes;
+	t->size = out->shape[0] * o->item_size;
+	return 0;
+}
+
+static int pad_list(struct step *s, uint32_t i, const struct pipeline_output *o)
+{
+	struct step_output *out = &s->outputs[i];
+	struct beton_tensor *t = &s->tensors[i];
+	uint64_t length;
+	int r = list_rows_pad(&out->lists, o, &out->data, &length);
+
+	if (r)
+		return r;
+	memcpy(out->shape + 1, o->shape, o->ndim * sizeof(*o->shape));
+	out->shape[0] = s->batch.rows;
+	out->shape[1] = length;
+	t->ndim = o->ndim + 1;
+	t->offsets = NULL;
+	t->data = out->data.bytes;
+	t->size = out->shape[0] * length * o->item_size;
+	return 0;
+}
+
+int step_join(struct step *s, const struct step_plan *plan)
+{
+	int r = 0;
+
+	if (plan->until == BETON_STAGE_READ)
+		return 0;
+	for (uint32_t i = 0; !r && i < s->batch.num_outputs; i++) {
+		const struct pipeline_output *o =
+			pipeline_output_at(s->pipeline, i);
+
+		if (o->is_list)
+			r = o->is_padded ? pad_list(s, i, o)
+					 : join_list(s, i, o);
+	}
 	return r;
 }
 
@@ -152,8 +231,11 @@ static int prepare_outputs(struct step *s)
 		s->tensors[i].name = o->name;
 		s->tensors[i].dtype = o->dtype;
 		s->tensors[i].shape = s->outputs[i].shape;
-		r = o->ragged ? prepare_ragged(s, i, o)
-			      : prepare_fixed(s, i, o);
+		if (o->is_list)
+			r = prepare_list(s, i, o);
+		else
+			r = o->ragged ? prepare_ragged(s, i, o)
+				      : prepare_fixed(s, i, o);
 	}
 	return r;
 }
@@ -260,26 +342,73 @@ static struct pipeline_row row_key(const struct step *s, uint32_t row)
 	};
 }
 
-static int run_fixed(struct step *s, const struct step_plan *plan,
-		     struct pipeline_worker *worker, uint32_t i, uint32_t row,
-		     const struct batch_view_value *v, struct stage_cost *cost)
+static struct pipeline_value value_of(const struct batch_view_value *v)
 {
-	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
-	const struct pipeline_value value = {
+	return (struct pipeline_value){
 		.bytes = v->bytes,
 		.size = v->size,
 		.mode = v->mode,
 		.width = v->width,
 		.height = v->height,
 	};
+}
+
+/* A sample's value, and those that it follows. */
+struct values {
+	struct pipeline_value of[3];
+};
+
+/* A value that cannot be read is empty. */
+static void find_values(const struct step *s, const struct pipeline_output *o,
+			uint32_t row, const struct batch_view_value *v,
+			struct values *out)
+{
+	out->of[0] = value_of(v);
+	for (size_t i = 0; i < 2 && o->of[i] != VALUE_NO_FIELD; i++) {
+		struct batch_view_value of =
+			batch_view_at(&s->view, o->of[i], row);
+
+		if (of.error)
+			of = (struct batch_view_value){ .bytes = v->bytes };
+		out->of[i + 1] = value_of(&of);
+		out->of[i].of = &out->of[i + 1];
+	}
+}
+
+static int run_list(struct step *s, const struct step_plan *plan,
+		    struct pipeline_worker *worker, uint32_t i, uint32_t row,
+		    const struct batch_view_value *v, struct stage_cost *cost)
+{
+	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
+	const struct list_rows *lists = &s->outputs[i].lists;
+	const struct pipeline_row key = row_key(s, row);
+	uint64_t *count = list_rows_count(lists, row);
+	struct values values;
+	int r;
+
+	find_values(s, o, row, v, &values);
+	r = pipeline_run_list(s->pipeline, worker, i, values.of, &key,
+			      plan->until, list_rows_place(lists, row), count);
+	cost->made_bytes += *count * o->item_size;
+	return r;
+}
+
+static int run_fixed(struct step *s, const struct step_plan *plan,
+		     struct pipeline_worker *worker, uint32_t i, uint32_t row,
+		     const struct batch_view_value *v, struct stage_cost *cost)
+{
+	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
 	const struct pipeline_row key = row_key(s, row);
 	uint64_t before = cost->decode_ns;
 	uint8_t *to = o->part_size
 			      ? s->outputs[i].parts.bytes + row * o->part_size
 			      : s->outputs[i].rows + row * o->made_size;
-	int r = pipeline_run(s->pipeline, worker, i, &value, &key, plan->until,
-			     to, &cost->decode_ns);
+	struct values values;
+	int r;
 
+	find_values(s, o, row, v, &values);
+	r = pipeline_run(s->pipeline, worker, i, values.of, &key, plan->until,
+			 to, &cost->decode_ns);
 	cost->made_bytes += o->part_size ? 0 : o->made_size;
 	if (cost->decode_ns != before)
 		cost->decoded_bytes += v->size;
@@ -312,16 +441,17 @@ static int run_output(struct step *s, const struct step_plan *plan,
 
 	if (v.error) {
 		describe(s, o->field, row,
-			 v.error == BETON_ECORRUPT ? "its metadata are damaged" :
-						     strerror(v.error),
+			 v.error == BETON_ECORRUPT ? "its metadata are damaged"
+						   : strerror(v.error),
 			 failure);
 		return -v.error;
 	}
 	if (s->outputs[i].is_column)
 		return run_column(s, i, o, row, &v);
-	if (o->ragged)
+	if (o->ragged && !o->is_list)
 		return run_ragged(s, i, row, &v);
-	r = run_fixed(s, plan, worker, i, row, &v, cost);
+	r = (o->is_list ? run_list : run_fixed)(s, plan, worker, i, row, &v,
+						cost);
 	if (r)
 		describe(s, o->field, row, pipeline_worker_message(worker),
 			 failure);
@@ -372,8 +502,10 @@ static void clear_row(struct step *s, uint32_t i, uint32_t row)
 {
 	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
 
-	/* The column in the batch file has zeros there already. */
-	if (!o->ragged && (!s->outputs[i].is_column || s->input.lent))
+	/* The column in the batch file has zeros there already, and a list has
+	   no rows until it is made. */
+	if (!o->ragged && !o->is_list &&
+	    (!s->outputs[i].is_column || s->input.lent))
 		memset(s->outputs[i].rows + row * o->made_size, 0,
 		       o->made_size);
 }

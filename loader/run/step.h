@@ -13,6 +13,7 @@
 #include "loader/feed/feed.h"
 #include "loader/gpu/device_batch.h"
 #include "loader/pipeline/phases.h"
+#include "loader/run/list_rows.h"
 #include "loader/run/offload.h"
 #include "loader/util/scratch.h"
 #include "loader/util/stages.h"
@@ -25,7 +26,8 @@ struct step_output {
 	uint8_t *rows;	/* rows are made here: in `data` or in a parcel */
 	bool is_column; /* the column of the batch file is the output */
 	struct buffer offsets;
-	struct buffer parts; /* of the first round, to mix */
+	struct buffer parts;	/* of the first round, to mix */
+	struct list_rows lists; /* of an output with is_list */
 	uint64_t shape[BETON_MAX_NDIM + 1];
 };
 
@@ -94,6 +96,9 @@ bool step_next_round(struct step *step);
 /* Counts rows that were run. Returns true once, after the last row: then the
    batch file is not needed any more. */
 bool step_rows_done(struct step *step, uint32_t rows);
+
+/* Completes the outputs that are lists, after all rows were run. -ENOMEM */
+int step_join(struct step *step, const struct step_plan *plan);
 
 /* Starts the upload of the outputs on a GPU, after all rows were run. -EIO */
 int step_start(struct step *step);

@@ -65,6 +65,19 @@ static void note_failed_row(struct ring *ring, struct turn *t,
 		t->error = -EIO;
 }
 
+/* Notes the result of step_join(). Without the lock. */
+static void note_join(struct ring *ring, struct turn *t, int r)
+{
+	if (!r)
+		return;
+	turn_note_failure(ring, t, t->step->batch.epoch, t->step->batch.number,
+			  r, false);
+	pthread_mutex_lock(&ring->lock);
+	if (!t->error)
+		t->error = r;
+	pthread_mutex_unlock(&ring->lock);
+}
+
 /* Runs rows and adds their time to *times. Without the lock. */
 static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 		     uint32_t n, struct pace_times *times)
@@ -102,8 +115,10 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 	times->busy_ns += at - begin;
 	w->has_long_rows = at - begin >= (uint64_t)n * LONG_ROW_NS;
 	trace_span(w->lane->track, TRACE_ROWS, begin, at, batch->number, first);
-	if (step_rows_done(t->step, n))
+	if (step_rows_done(t->step, n)) {
+		note_join(ring, t, step_join(t->step, &ring->options.plan));
 		feed_give_back(ring->options.feed, &t->step->input);
+	}
 	turns_pop_range(ring);
 }
 

@@ -88,6 +88,11 @@ SHORTS_INLINE shorts shorts_blend(shorts a, int ka, shorts b, int kb)
 					  _mm256_srai_epi32(high, 16));
 }
 
+SHORTS_INLINE shorts shorts_mean(shorts a, shorts b)
+{
+	return (shorts)_mm256_avg_epu16((__m256i)a, (__m256i)b);
+}
+
 SHORTS_INLINE shorts shorts_load_bytes(const uint8_t *p)
 {
 	return (shorts)_mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)p));
@@ -148,6 +153,12 @@ SHORTS_INLINE shorts shorts_blend(shorts a, int ka, shorts b, int kb)
 	for (int i = 0; i < SHORTS; i++)
 		x[i] = (int16_t)((x[i] * ka + y[i] * kb + (1 << 15)) >> 16);
 	return shorts_load(x);
+}
+
+/* The means of numbers that are not negative, rounded up. */
+SHORTS_INLINE shorts shorts_mean(shorts a, shorts b)
+{
+	return (a | b) - ((a ^ b) >> 1);
 }
 
 typedef uint8_t shorts_bytes __attribute__((vector_size(SHORTS)));

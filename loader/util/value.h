@@ -12,6 +12,7 @@
 
 #include "beton/batch.h"
 #include "fs/dataset/field.h"
+#include "loader/util/array.h"
 
 /* A dataset's field as a pipeline sees it. Arrays are in field order. */
 struct pipeline_field {
@@ -23,6 +24,7 @@ struct pipeline_field {
 	uint32_t ndim;
 	uint64_t shape[BETON_MAX_NDIM];
 	uint32_t width, height; /* images: those of sample 0; 0: unknown */
+	struct array array; /* bytes: that of sample 0; ndim 0: it is none */
 };
 
 /* One sample's value of one field. */
@@ -32,6 +34,9 @@ struct pipeline_value {
 	enum beton_mode mode; /* images only, as width and height */
 	uint32_t width;
 	uint32_t height;
+	/* The sample's value of the field that the output follows, if it
+	   follows one (pipeline_output.of). */
+	const struct pipeline_value *of;
 };
 
 /* The key of a row's random numbers (beton-orders(7)). */
@@ -40,19 +45,31 @@ struct pipeline_row {
 	uint64_t epoch;
 	uint64_t id;
 	uint64_t occurrence;
+	uint64_t view; /* of several of a sample, from 0 */
 };
+
+enum { VALUE_NO_FIELD = UINT32_MAX };
 
 struct pipeline_output {
 	const char *name;
 	uint32_t field; /* index of its source field */
-	bool ragged;	/* bytes and JSON: rows joined, no fixed size */
+	/* The field that it follows, and the one that this follows, or
+	   VALUE_NO_FIELD. */
+	uint32_t of[2];
+	bool ragged;  /* values joined, of no fixed size: bytes, JSON, lists */
+	bool is_list; /* pipeline_run() makes as many rows as a sample has */
+	bool is_padded; /* lists, which a batch pads to its longest */
 	bool plain;	/* no operation: where the batch file has a
 			   column of row_size, that is the output */
 	char dtype[BETON_DTYPE_SIZE];
 	uint32_t ndim; /* of one row */
 	uint64_t shape[BETON_MAX_NDIM];
-	uint64_t row_size; /* bytes; 0: ragged, or no image is known */
-	int device;	   /* number of its GPU; -1: none */
+	uint64_t row_size;  /* bytes; 0: ragged, or no image is known */
+	uint64_t item_size; /* lists: bytes of one of a sample's rows */
+	uint8_t filler[8];  /* padded lists: an element of the new rows */
+	uint32_t multiple;  /* their length is a multiple of it */
+	bool pads_left;	    /* the new rows come first */
+	int device;	    /* number of its GPU; -1: none */
 	/* Bytes that pipeline_run() writes: row_size, unless a kernel makes the
 	   row from the output of pipeline_split(). */
 	uint64_t made_size;

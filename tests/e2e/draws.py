@@ -11,6 +11,18 @@ def key_of_text(text):
     return k
 
 
+class Noise:
+    """Numbers of 64 bits of a key."""
+
+    def __init__(self, key):
+        self.key = key
+        self.position = 0
+
+    def __call__(self):
+        self.position += 1
+        return mix(self.key + WEYL * self.position & M)
+
+
 class Draws:
     """The stream of an operation for a sample. OP:GROUP names it."""
 

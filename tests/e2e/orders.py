@@ -4,7 +4,8 @@ import bisect
 import itertools
 
 M, WEYL = (1 << 64) - 1, 0x9e3779b97f4a7c15
-ORDERS = {"sequential": 0, "random": 1, "quasi_random": 2, "weighted": 3}
+ORDERS = {"sequential": 0, "random": 1, "quasi_random": 2, "weighted": 3,
+          "bucketed": 4}
 
 
 def mix(x):
@@ -49,8 +50,17 @@ def resolve(text, samples, data_bytes, lists={}):
     window = str(s.get("window", max(min(samples, 2048 * block), 1)))
     if window[-1] == "B":
         window = count(int(window[:-3]) << 10 + 10 * "KMGT".index(window[-3]))
+    bucket = int(s.get("bucket", 8 * int(s["batch"])))
     return s | {"block": block, "window": int(window), "first": int(first),
-                "n": n, "ids": ids}
+                "n": n, "ids": ids, "bucket": bucket}
+
+
+def mixed(n, window, k, position):
+    w = -(-n // window)
+    v = position * w // n
+    v += (v + 1) * n // w <= position
+    start, end = v * n // w, (v + 1) * n // w
+    return start + permute(end - start, key([k, 2, v]), position - start)
 
 
 def sample(s, epoch, position):
@@ -61,12 +71,19 @@ def sample(s, epoch, position):
         sums = list(itertools.accumulate(weight for _, weight in s["ids"]))
         return s["ids"][bisect.bisect(sums, number * sums[-1] >> 64)][0]
     place = permute(n, k, position) if s["order"] == "random" else position
+    if s["order"] == "bucketed":
+        batch = int(s["batch"])
+        rest = n % batch
+        cut = key([k, 3]) * (n - rest + 1) >> 64
+        if position < n - rest:
+            b = permute(n // batch, k, position // batch)
+            place = b * batch + position % batch
+            place += rest * (place >= cut)
+        else:
+            place = cut + position - (n - rest)
+        place = mixed(n, s["bucket"], k, place)
     if s["order"] == "quasi_random":
-        w = -(-n // s["window"])
-        v = position * w // n
-        v += (v + 1) * n // w <= position
-        start, end = v * n // w, (v + 1) * n // w
-        place = start + permute(end - start, key([k, 2, v]), position - start)
+        place = mixed(n, s["window"], k, position)
         if place < n // block * block:
             b = permute(n // block, k, place // block)
             place = b * block + place % block

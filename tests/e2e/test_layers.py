@@ -43,7 +43,7 @@ def plant(tree, file, line):
     ("loader/tools/top/draw.c", "fs/mount/options.h", "is closed to loader/"),
     ("fs/mount/fuse_ops.c", "fs/namespace/by.h", "is no face"),
     ("fs/engine/engine.c", "fs/cache/chunk.h", "is no face"),
-    ("loader/pipeline/frame.c", "loader/graph/token.h", "is no face"),
+    ("loader/pipeline/frame.c", "loader/graph/crop.h", "is no face"),
     ("fs/util/typed.c", "tests/unit/t.h", "is in no folder"),
 ])
 def test_an_include_against_the_order_is_refused(tree, file, header, why):
@@ -55,7 +55,7 @@ def test_an_include_against_the_order_is_refused(tree, file, header, why):
 
 
 def test_a_face_can_be_for_one_folder_alone(tree):
-    plant(tree, "loader/ops/flip.c", '#include "loader/graph/token.h"')
+    plant(tree, "loader/ops/flip.c", '#include "loader/graph/beta.h"')
     assert lint(tree) == (0, "")
 
 

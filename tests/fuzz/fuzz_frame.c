@@ -106,9 +106,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(bytes, data, size);
 	if (!codec_probe(codec, bytes, size, &info) &&
 	    (uint64_t)info.width * info.height <= PIXELS_MAX)
-		run_sides(frame,
-			  &(struct pipeline_value){ bytes, size, BETON_MODE_JPG,
-						    info.width, info.height });
+		run_sides(frame, &(struct pipeline_value){
+					 bytes, size, BETON_MODE_JPG,
+					 info.width, info.height, NULL });
 	free(bytes);
 	return 0;
 }

@@ -13,7 +13,7 @@
 #include "loader/pipeline/phases.h"
 #include "tests/unit/fields.h"
 
-enum { W = 13, H = 9, ROW_MAX = 1 << 20 };
+enum { W = 13, H = 9, ROW_MAX = 1 << 20, BOXES = 32 };
 
 static const struct pipeline_field fields[] = {
 	FIELD_IMAGE(W, H),
@@ -30,6 +30,12 @@ static const struct pipeline_field fields[] = {
 	  .column = COLUMN_RAGGED,
 	  .usable = true,
 	  .dtype = "|u1" },
+	{ .name = "boxes",
+	  .stem = "boxes",
+	  .column = COLUMN_RAGGED,
+	  .usable = true,
+	  .dtype = "|u1",
+	  .array = { .dtype = "<f4", .ndim = 2, .shape = { 1, 4 } } },
 	{ .name = "own",
 	  .stem = "own",
 	  .column = COLUMN_RECORD,
@@ -37,6 +43,30 @@ static const struct pipeline_field fields[] = {
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Two boxes; returns their size. */
+static uint64_t make_boxes(uint8_t out[ARRAY_HEADER_MAX + BOXES])
+{
+	static const float values[] = { 1, 2, 9, 8, -3, 0, 4, 5 };
+	const uint64_t shape[] = { 2, 4 };
+	size_t n = array_header(out, "<f4", 2, shape);
+
+	memcpy(out + n, values, sizeof(values));
+	return n + sizeof(values);
+}
+
+static void run_list(const struct pipeline *p, struct pipeline_worker *w,
+		     size_t i, const struct pipeline_value *v)
+{
+	uint64_t size = pipeline_list_size(p, i, v->size), rows;
+	struct pipeline_row row = { .id = i };
+	void *out = size <= ROW_MAX ? malloc(size ? size : 1) : NULL;
+
+	if (out)
+		pipeline_run_list(p, w, i, v, &row, BETON_STAGE_ALL, out,
+				  &rows);
+	free(out);
+}
 
 static void run_output(const struct pipeline *p, struct pipeline_worker *w,
 		       size_t i)
@@ -50,6 +80,8 @@ static void run_output(const struct pipeline *p, struct pipeline_worker *w,
 				    .height = H };
 	struct pipeline_row row = { .id = i };
 	struct pipeline_pair pair = { .row = &row, .last = &row };
+	struct pipeline_value of[2];
+	uint8_t boxes[ARRAY_HEADER_MAX + BOXES];
 	void *out, *part;
 
 	if (o->row_size > ROW_MAX || o->part_size > ROW_MAX)
@@ -58,6 +90,22 @@ static void run_output(const struct pipeline *p, struct pipeline_worker *w,
 		v.size = 8;
 	else if (o->field == 2)
 		v.size = 6;
+	else if (o->field == 4) {
+		v.bytes = boxes;
+		v.size = make_boxes(boxes);
+	}
+	of[1] = (struct pipeline_value){ .bytes = pixels,
+					 .size = sizeof(pixels),
+					 .mode = BETON_MODE_RAW,
+					 .width = W,
+					 .height = H };
+	of[0] = o->of[1] == VALUE_NO_FIELD ? of[1] : v;
+	of[0].of = &of[1];
+	v.of = &of[0];
+	if (o->is_list) {
+		run_list(p, w, i, &v);
+		return;
+	}
 	out = malloc(o->row_size ? o->row_size : 1);
 	part = malloc(o->part_size ? o->part_size : 1);
 	if (out && part &&

@@ -26,9 +26,11 @@ LAYERS = """
     fs/mount
     loader/util
     loader/jpeg
-    loader/codec loader/resize loader/jpeg/isa
-    loader/resize/isa
+    loader/codec loader/resize loader/pixels loader/jpeg/isa
+    loader/resize/isa loader/pixels/isa
+    loader/policy loader/list loader/text
     loader/graph
+    loader/grid
     loader/ops loader/jit loader/feed
     loader/jit/isa loader/jit/prebuild
     loader/pipeline
@@ -58,11 +60,17 @@ FACE = {
     "loader/util": "*",
     "loader/jpeg": "baseline entry_index huffman_best upsample *>loader/jpeg",
     "loader/jpeg/isa": "",
-    "loader/codec": "codec exif index recode",
-    "loader/resize": "planar resample *>loader/resize",
+    "loader/codec": "codec exif index marker png recode",
+    "loader/resize": "planar resample *>loader/resize axis>loader/grid",
     "loader/resize/isa": "",
-    "loader/graph": "args diagnostic dtype edit graph op operands parse sample_ids schedule synonym user_op"
-                    " beta>loader/ops token>loader/ops",
+    "loader/pixels": "blur byte_map edge enhance field hue warp *>loader/pixels",
+    "loader/pixels/isa": "",
+    "loader/policy": "policy",
+    "loader/list": "*",
+    "loader/text": "diagnostic parse schedule token",
+    "loader/graph": "args dtype edit family graph mix op operands sample_ids synonym user_op"
+                    " beta>loader/ops",
+    "loader/grid": "*",
     "loader/ops": "",
     "loader/jit": "code_cache emit_device jit tail *>loader/jit",
     "loader/jit/isa": "",
@@ -88,7 +96,7 @@ ONLY = {
     "link.h": ["loader/util/library.c"],
     "jpeglib.h": ["loader/codec/*"],
     "lz4.h": ["fs/cache/cold.c"],
-    "png.h": ["loader/tools/mkfs/*"],
+    "png.h": ["loader/codec/png.c", "loader/tools/mkfs/*"],
     "webp/decode.h": ["loader/tools/mkfs/*"],
 }
 # What make writes: the list of operations, and a file as a string.

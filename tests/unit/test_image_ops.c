@@ -14,8 +14,8 @@
 #include "fs/util/rng.h"
 #include "loader/graph/args.h"
 #include "loader/graph/op.h"
-#include "loader/graph/parse.h"
-#include "loader/graph/schedule.h"
+#include "loader/text/parse.h"
+#include "loader/text/schedule.h"
 #include "loader/pipeline/pipeline.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
@@ -52,7 +52,8 @@ static void apply(const char *text, const double *draws, size_t count,
 	const struct image all = { &image[0][0][0], W, H, 3 * W };
 	struct epochs epochs = { 0, UINT64_MAX };
 	struct script script = { draws, count, 0 };
-	const struct op_sample sample = { 7, { next, &script } };
+	const struct op_sample sample = { .id = 7,
+					  .uniform = { next, &script } };
 	const struct op *op;
 	struct parse p;
 	struct args args;
@@ -124,6 +125,31 @@ static void cutout_fills_one_rectangle(void)
 	apply("cutout(99, 9)", (const double[]){ 0, 0.9, 0.9 }, 3, image);
 	CHECK(is_colour(image[0][0], 9, 9, 9));
 	CHECK(is_colour(image[H - 1][W - 1], 9, 9, 9));
+}
+
+/* Of 16 x 8 pixels of 23 x 17, an area of 128 by a ratio of 2. */
+static void random_erasing_fills_what_is_smaller_than_the_image(void)
+{
+	const char *text = "random_erasing(0.5, \"0.33,0.33\", \"2,2\", "
+			   "value=\"1,2,3\")";
+	uint8_t image[H][W][3];
+	int kept = 0;
+
+	start(image);
+	apply(text, (const double[]){ 0.5 }, 1, image);
+	CHECK(!memcmp(image, pixels, SIZE));
+	apply(text, (const double[]){ 0.4, 0, 0, 0.99, 0.5 }, 5, image);
+	check_cut(image, &(struct rect){ 8, 1, 8, 16 });
+	/* Ten attempts at a height of 18 and more. */
+	start(image);
+	apply("random_erasing(1, \"0.4,0.4\", \"2.1,2.1\")",
+	      (const double[21]){ 0 }, 21, image);
+	CHECK(!memcmp(image, pixels, SIZE));
+	apply("random_erasing(1, \"0.25,0.25\", \"1,1\", random)",
+	      (const double[]){ 0, 0, 0, 0, 0, 0.3 }, 6, image);
+	for (int i = 0; i < SIZE; i++)
+		kept += ((uint8_t *)image)[i] == ((uint8_t *)pixels)[i];
+	CHECK(kept >= SIZE - 300 && kept < SIZE - 250);
 }
 
 /* The pixel (x, y) of what is cut out of the padded image. */
@@ -303,12 +329,18 @@ static const struct split splits[] = {
 	  "random_resized_crop(\"9,12\") | flip(1) | "
 	  "random_resized_crop(\"7,8\") | brightness(0.4, 1) | half",
 	  W, H },
+	{ "image", "pad(3, edge)", "hwc", W + 6, H + 6 },
+	{ "invert", "pad(\"1,0\")", "float | chw", W + 2, H },
+	{ "image", "cutout(3, 9) | pad(2, reflect) | vertical_flip(1)",
+	  "resize(\"9,9\") | half", W + 4, H + 4 },
+	{ "image", "pad(2) | pad(1, symmetric) | pad(4, edge) | pad(1)",
+	  "center_crop(8)", W + 16, H + 16 },
 };
 
 /* What stands after works on the result as on any raw image. */
 static void passes_follow_one_another(void)
 {
-	static uint8_t between[SIZE];
+	static uint8_t between[4 * SIZE];
 	static uint64_t want[5000], got[5000];
 	char text[300];
 
@@ -374,6 +406,35 @@ static void write_mask(void)
 	memset(values, 200, sizeof(values));
 	CHECK(f && fwrite(head, 1, size, f) == size);
 	CHECK(fwrite(values, 1, SIZE, f) == SIZE && !fclose(f));
+}
+
+/* Images of other sizes than sample 0 may be too small. */
+static void a_crop_of_a_smaller_image_is_an_error(void)
+{
+	static const char *const crops[] = {
+		"random_crop(\"17,24\")",
+		"flip | random_crop(18) | resize(\"3,3\")",
+		"random_crop(\"17,28\", \"2,0\", mode=edge)",
+		"vertical_flip | random_crop(18) | resize(\"3,3\")",
+	};
+	static uint8_t out[3 * 18 * 28];
+	const struct pipeline_field known = field;
+
+	field.width = 0;
+	field.height = 0;
+	for (size_t i = 0; i < ARRAY_LEN(crops); i++) {
+		CHECK(run_image(crops[i], pixels[0][0], W, H, out));
+		CHECK(!strncmp(error,
+			       "random_crop: an image of 23x17 is too small; ",
+			       45));
+	}
+	CHECK(!run_image("random_crop(\"17,24\", pad_if_needed=true)",
+			 pixels[0][0], W, H, out));
+	CHECK(!run_image("random_crop(\"17,24\", pad_if_needed=1)",
+			 pixels[0][0], W, H, out));
+	CHECK(!run_image("random_crop(\"17,23\")", pixels[0][0], W, H, out));
+	CHECK(!memcmp(out, pixels, SIZE));
+	field = known;
 }
 
 static void a_mask_is_for_images_of_its_size(void)
@@ -459,12 +520,14 @@ int main(void)
 		to[i] = (uint8_t)rng_next(&rng);
 	vertical_flip_exchanges_top_and_bottom();
 	cutout_fills_one_rectangle();
+	random_erasing_fills_what_is_smaller_than_the_image();
 	translate_cuts_out_of_the_padded_image();
 	contrast_is_about_the_mean_grey();
 	color_jitter_is_four_steps();
 	passes_follow_one_another();
 	several_follow_one_another_too();
 	sizes_are_set_by_the_end();
+	a_crop_of_a_smaller_image_is_an_error();
 	a_mask_is_for_images_of_its_size();
 	prebuilt_code_still_serves();
 	mistakes_are_told();

@@ -139,8 +139,9 @@ static struct pipeline_value value_of(const struct kind *kind)
 		j = with;
 		indexed++;
 	}
-	return (struct pipeline_value){ j.bytes, j.size, BETON_MODE_JPG,
-					kind->width, kind->height };
+	return (struct pipeline_value){ j.bytes,	j.size,
+					BETON_MODE_JPG, kind->width,
+					kind->height,	NULL };
 }
 
 static void forget(const struct pipeline_value *v)
@@ -184,7 +185,7 @@ static void ordinary_jpegs_of_all_kinds_are_the_same(void)
 
 #define OTHER(bytes, width, height)                                            \
 	{                                                                      \
-		bytes, sizeof(bytes), BETON_MODE_JPG, width, height            \
+		bytes, sizeof(bytes), BETON_MODE_JPG, width, height, NULL      \
 	}
 
 static void other_jpegs_are_the_same(void)
@@ -271,7 +272,9 @@ static void *run_shared(void *arg)
 	CHECK(!pipeline_worker_open(s->caching, &w));
 	for (unsigned i = 0; i < EPOCHS * SHARED; i++) {
 		unsigned id = (me->first + i) % SHARED, epoch = i / SHARED;
-		struct pipeline_row row = { 1, epoch, id, 0 };
+		struct pipeline_row row = { .seed = 1,
+					    .epoch = epoch,
+					    .id = id };
 
 		CHECK(!pipeline_run(s->caching, w, 0, &s->v[id], &row,
 				    BETON_STAGE_ALL, out, NULL));
@@ -290,7 +293,9 @@ static void check_shared(struct shared *s, const char *text, const char *cache)
 	pair_open(&p, text, cache, s->v);
 	CHECK(pipeline_output_at(p.plain, 0)->row_size == ROW_SIZE);
 	for (unsigned i = 0; i < EPOCHS * SHARED; i++) {
-		struct pipeline_row row = { 1, i / SHARED, i % SHARED, 0 };
+		struct pipeline_row row = { .seed = 1,
+					    .epoch = i / SHARED,
+					    .id = i % SHARED };
 
 		CHECK(!pipeline_run(p.plain, p.workers[0], 0, &s->v[i % SHARED],
 				    &row, BETON_STAGE_ALL,
@@ -326,8 +331,9 @@ static void workers_share_what_each_of_them_made(void)
 static void raw_images_are_kept_when_they_were_resized(void)
 {
 	static uint8_t pixels[40 * 30 * 3];
-	const struct pipeline_value v = { pixels, sizeof(pixels),
-					  BETON_MODE_RAW, 40, 30 };
+	const struct pipeline_value v = {
+		pixels, sizeof(pixels), BETON_MODE_RAW, 40, 30, NULL
+	};
 	struct pair p;
 
 	for (size_t i = 0; i < sizeof(pixels); i++)
@@ -537,7 +543,7 @@ static void mistakes_are_told_with_their_column(void)
 
 static void compare_photo(void *arg, const uint8_t *bytes, size_t size)
 {
-	struct pipeline_value v = { bytes, size, BETON_MODE_JPG, 0, 0 };
+	struct pipeline_value v = { bytes, size, BETON_MODE_JPG, 0, 0, NULL };
 	struct jpeg_decompress_struct jpeg;
 	struct jpeg_error_mgr manager;
 

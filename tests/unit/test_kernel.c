@@ -11,8 +11,8 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
-#include "loader/graph/parse.h"
-#include "loader/graph/schedule.h"
+#include "loader/text/parse.h"
+#include "loader/text/schedule.h"
 #include "loader/jit/code.h"
 #include "loader/jit/compiler.h"
 #include "loader/jit/emit.h"

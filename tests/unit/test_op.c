@@ -7,8 +7,9 @@
 #include "fs/util/rng.h"
 #include "loader/graph/args.h"
 #include "loader/graph/op.h"
-#include "loader/graph/parse.h"
-#include "loader/graph/schedule.h"
+#include "loader/text/parse.h"
+#include "loader/text/schedule.h"
+#include "loader/graph/synonym.h"
 #include "tests/unit/t.h"
 
 static char error[256];
@@ -41,8 +42,9 @@ static int bind(const char *text, struct args *out)
 static bool is_complete(const struct op *op)
 {
 	bool has_draw = op->draw, has_point = op->point, has_pixel = op->pixel;
-	bool has_image = op->image, has_array = op->array;
-	bool has_pair = op->pair;
+	bool has_image = !!op->image + !!op->redraw + !!op->pick == 1;
+	bool has_array = op->array, has_lists = op_lists(op) >= 0;
+	bool has_pair = op->pair, has_list = op->list;
 	bool is_value = has_point || has_pixel;
 	bool has_operands = op->operands && op->num_operands;
 
@@ -51,7 +53,11 @@ static bool is_complete(const struct op *op)
 	       has_point == (op->kind == OP_POINT) &&
 	       has_pixel == (op->kind == OP_PIXEL) &&
 	       has_image == (op->kind == OP_IMAGE) &&
+	       (!op->resized || op->redraw) && has_lists == !!op->pick &&
+	       (!op->mirrors || has_draw) && (!op->of_batches || op->pick) &&
 	       has_array == (op->kind == OP_ARRAY) &&
+	       has_list == (op->kind == OP_LIST) &&
+	       ((!op->most && !op->takes_bytes) || has_list) &&
 	       has_pair == (op->kind == OP_BATCH) && !op->load == !op->unload &&
 	       is_value == has_operands && is_value == (op->code != NULL) &&
 	       op->num_operands <= OP_OPERANDS_MAX;
@@ -67,6 +73,35 @@ static void every_row_is_complete_and_found_by_its_name(void)
 	}
 	CHECK(n >= 22);
 	CHECK(!op_by_name("no_such_operation") && !op_by_name(""));
+}
+
+/* The defaults of an alias are those of torchvision. */
+static void names_of_torchvision_are_accepted(void)
+{
+	const struct alias *a;
+	struct args args;
+
+	for (size_t i = 0; (a = alias_at(i)); i++) {
+		const struct op *op = op_by_name(a->ours);
+
+		CHECK(op && op_by_name(a->theirs) == op);
+		CHECK(alias_of(a->theirs) == a);
+		CHECK(!a->param == !a->initial);
+		CHECK(!a->param || op_param(op, a->param) >= 0);
+	}
+	CHECK(op_by_name("random_vertical_flip") ==
+	      op_by_name("vertical_flip"));
+	CHECK(!op_by_name("randomVerticalFlip") &&
+	      !op_by_name("random_verticalflip") &&
+	      !op_by_name("random_vertical_flip_") &&
+	      !op_by_name("RandomVertical") &&
+	      !op_by_name("randomverticalflip"));
+	CHECK(!bind("random_grayscale", &args) && args.arg[0].number[0] == 0.1);
+	CHECK(!bind("RandomGrayscale(0.3)", &args) &&
+	      args.arg[0].number[0] == 0.3);
+	CHECK(!bind("RandomPosterize(3)", &args) &&
+	      args.arg[0].number[0] == 3 && args.arg[1].number[0] == 0.5);
+	CHECK(!bind("posterize(3)", &args) && args.arg[1].number[0] == 1);
 }
 
 static void check_param(const struct op *op, const struct param *p)
@@ -97,6 +132,8 @@ static const char *fitting(const struct param *p)
 {
 	static char word[32];
 
+	if (p->kind == PARAM_OPERATIONS)
+		return p->max_count > 1 ? "invert, invert" : "invert";
 	if (p->words) {
 		snprintf(word, sizeof(word), "%.*s",
 			 (int)strcspn(p->words, "|"), p->words);
@@ -149,10 +186,18 @@ static void check_geometry(const struct op *op, const struct args *args)
 		struct draw d = { 0 };
 
 		op->draw(args, (struct uniform){ any, &rng }, in, &d);
-		CHECK(d.from.width && d.from.height && d.to.width);
+		if (!d.to.width) {
+			CHECK(op->infer(args, &from, &to));
+			continue;
+		}
+		CHECK(d.from.width && d.from.height);
 		CHECK(range_ok(d.from.x, d.from.width, in.width));
 		CHECK(range_ok(d.from.y, d.from.height, in.height));
-		CHECK(!op->infer(args, &from, &to));
+		/* Crops of a fixed size refuse smaller images. */
+		if (op->infer(args, &from, &to)) {
+			CHECK(in.width < 7 || in.height < 7);
+			continue;
+		}
 		CHECK(to.width == d.to.width && to.height == d.to.height);
 	}
 }
@@ -287,14 +332,14 @@ static const struct mistake mistakes[] = {
 	{ "chw(1)", "column 5: chw takes 0 arguments at most" },
 	{ "decode(good)",
 	  "column 8: quality of decode takes one of default, exact, "
-	  "draft, not `good'" },
+	  "draft, gray, gray16, rgb, rgb16, not `good'" },
 	{ "decode(quality=1, 2)", "column 16: quality of decode takes one of" },
 	{ "flip(1.01)", "column 6: p of flip takes numbers from 0 to 1" },
 	{ "flip(nan)", "column 6: p of flip" },
 	{ "flip(group=\"\")", "column 12: group of flip is empty" },
 	{ "resize(8, interpolation=cubic)",
 	  "column 25: interpolation of resize "
-	  "takes one of area, bilinear, not `cubic'" },
+	  "takes one of area, bilinear, nearest, not `cubic'" },
 	{ "random_resized_crop(8, scale=\"1,0.5\")", "column 1: random_resized_"
 						     "crop: the least scale" },
 	{ "random_resized_crop(8, scale=0.5)",
@@ -303,7 +348,8 @@ static const struct mistake mistakes[] = {
 	  "9.53674316e-07 to 1, 2 of them" },
 	{ "normalize(0.5)", "column 1: normalize: std is missing" },
 	{ "normalize(imagenet, 1)", "column 1: normalize: imagenet says std" },
-	{ "normalize(\"0,0\", 1)", "column 1: normalize: one number, or" },
+	{ "normalize(\"0,0\", \"1,1,1\")",
+	  "column 1: normalize: one number, or" },
 	{ "normalize(123.675, 58)",
 	  "column 11: mean of normalize takes numbers "
 	  "from 0 to 1" },
@@ -506,6 +552,7 @@ static void the_manual_knows_every_operation_and_parameter(void)
 int main(void)
 {
 	every_row_is_complete_and_found_by_its_name();
+	names_of_torchvision_are_accepted();
 	every_parameter_is_described();
 	every_row_binds_with_its_defaults();
 	geometry_stays_inside_and_makes_the_size_it_infers();

@@ -27,7 +27,7 @@ static void rows_are_found_by_number_and_by_name(void)
 		CHECK(order_by_id(row->order) == row);
 		CHECK(order_by_name(row->name, strlen(row->name)) == row);
 	}
-	CHECK(n == 4);
+	CHECK(n == 5);
 	CHECK(!order_by_name("rand", 4) && !order_by_name("", 0));
 	CHECK(!order_by_name("random_", 7));
 }
@@ -92,6 +92,58 @@ static void blocks_and_windows_of_any_size_give_each_sample_once(void)
 	}
 }
 
+static void buckets_of_any_size_give_each_sample_once(void)
+{
+	static const uint64_t sizes[] = { 1,  2,   3,	 7,
+					  99, 100, 1000, (uint64_t)1 << 40 };
+	static const uint64_t counts[] = { 1, 2, 50, 99, 100, 101, 1000 };
+	struct spec spec;
+	char text[128];
+
+	for (size_t b = 0; b < ARRAY_LEN(sizes); b++) {
+		for (size_t w = 0; w < ARRAY_LEN(sizes); w++) {
+			snprintf(text, sizeof(text),
+				 "order=bucketed,batch=%llu,bucket=%llu",
+				 (unsigned long long)(b % 7 + 1) * 3,
+				 (unsigned long long)sizes[w]);
+			for (size_t n = 0; n < ARRAY_LEN(counts); n++) {
+				spec = spec_of(text, counts[n]);
+				check_bijection(&spec, b);
+			}
+		}
+	}
+}
+
+/* Of samples in order of length, those of a batch have similar ones, and each
+   epoch has other batches and leaves out other samples. */
+static void batches_are_of_one_bucket(void)
+{
+	enum { N = 1003, BATCH = 10, BUCKET = 50 };
+	struct spec spec = spec_of("order=bucketed,batch=10,bucket=50", N);
+	uint64_t first[2], left_out[2];
+
+	for (uint64_t epoch = 0; epoch < 2; epoch++) {
+		struct order o = order_init(&spec, epoch);
+
+		for (uint64_t b = 0; b < N / BATCH; b++) {
+			uint64_t least = UINT64_MAX, most = 0;
+
+			for (uint64_t i = 0; i < BATCH; i++) {
+				uint64_t s = order_sample(&o, b * BATCH + i);
+
+				least = min_u64(least, s);
+				most = max_u64(most, s);
+			}
+			/* A batch may lie in two buckets, around a cut. */
+			CHECK(most - least < 2 * BUCKET + BATCH);
+			if (!b)
+				first[epoch] = least;
+		}
+		left_out[epoch] = order_sample(&o, N - 1);
+	}
+	CHECK(first[0] != first[1] && left_out[0] != left_out[1]);
+}
+
 static void subsets_stay_inside(void)
 {
 	static const char *const texts[] = {
@@ -99,6 +151,7 @@ static void subsets_stay_inside(void)
 		"subset=99-100",
 		"subset=13-77,order=sequential",
 		"subset=13-77,order=quasi_random,block=5,window=20",
+		"subset=13-77,order=bucketed,batch=5,bucket=20",
 	};
 	struct spec spec;
 
@@ -115,6 +168,7 @@ static void positions_beyond_32_bits_are_found(void)
 		"order=random,seed=3",
 		"order=quasi_random,block=7,window=1000000",
 		"order=quasi_random,block=5000000000,window=9000000000",
+		"order=bucketed,batch=999,bucket=77777",
 		"order=quasi_random,block=12345,window=77777,"
 		"subset=4294967290-1099511627775",
 	};
@@ -279,6 +333,8 @@ int main(void)
 	rows_are_found_by_number_and_by_name();
 	every_order_gives_each_sample_once();
 	blocks_and_windows_of_any_size_give_each_sample_once();
+	buckets_of_any_size_give_each_sample_once();
+	batches_are_of_one_bucket();
 	subsets_stay_inside();
 	positions_beyond_32_bits_are_found();
 	runs_are_what_is_used_together();

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "loader/graph/parse.h"
-#include "loader/graph/token.h"
+#include "loader/text/parse.h"
+#include "loader/text/token.h"
 #include "tests/unit/t.h"
 
 static char error[256];
@@ -75,6 +75,36 @@ static void quotes_hold_anything_but_a_newline(void)
 	CHECK(parse("\"a\"\"b\"", &p) == -EINVAL);
 }
 
+static void arguments_hold_operations(void)
+{
+	const struct parse_stage *stage;
+	const struct parse_arg *arg;
+	struct parse p;
+
+	CHECK(!parse("image | random_apply(jitter(0.4, hue=0.1)\n | blur(5) | "
+		     "\"f.c\".g, p=0.8) | pick(invert, \"x\", a=b(c(1)))",
+		     &p));
+	CHECK(p.num_stages == 3 && p.num_args == 10 && p.num_nested == 12);
+	CHECK(p.stages[1].num_args == 2 && p.stages[2].num_args == 3);
+	arg = &p.args[p.stages[1].first_arg];
+	CHECK(!arg->name && arg->num_stages == 3 && !arg->is_plain);
+	CHECK(!strcmp(arg->value, "jitter") && arg->value_at == 21);
+	stage = &p.nested[arg->first_stage];
+	CHECK(!strcmp(stage[0].word, "jitter") && stage[0].num_args == 2);
+	CHECK(!strcmp(p.args[stage[0].first_arg].value, "0.4"));
+	CHECK(!strcmp(p.args[stage[0].first_arg + 1].name, "hue"));
+	CHECK(!strcmp(stage[1].word, "blur") && stage[1].at == 45);
+	CHECK(!strcmp(stage[2].file, "f.c") && !strcmp(stage[2].word, "g"));
+	CHECK(!strcmp(arg[1].name, "p") && arg[1].is_plain);
+	arg = &p.args[p.stages[2].first_arg];
+	CHECK(arg[0].is_plain && arg[0].num_stages == 1);
+	CHECK(arg[1].is_plain && p.nested[arg[1].first_stage].quoted);
+	CHECK(!strcmp(arg[2].name, "a") && !arg[2].is_plain);
+	parse_fini(&p);
+	CHECK(!parse("a(b(c(d(e()))))", &p));
+	parse_fini(&p);
+}
+
 struct mistake {
 	const char *text;
 	const char *line;
@@ -90,6 +120,12 @@ static const struct mistake mistakes[] = {
 	{ "a(b=)", "column 5: a value expected, not `)'" },
 	{ "a(b=(1,2))", "column 5: lists are quoted" },
 	{ "a((1,2))", "column 3: lists are quoted" },
+	{ "a(b |)", "column 6: an operation expected, not `)'" },
+	{ "a(b | c", "column 8: `,' or `)' expected, the text ends" },
+	{ "a(b | c d)", "column 9: `,' or `)' expected, not `d'" },
+	{ "a(b | c=1)", "column 8: `,' or `)' expected, not `='" },
+	{ "a(b(1)=1)", "column 7: `,' or `)' expected, not `='" },
+	{ "a(b(c(d(e(f())))))", "column 12: parentheses stand in each other" },
 	{ "a b", "column 3: `|' or `;' expected, not `b'" },
 	{ "a = b = c", "column 7: `|' or `;' expected, not `='" },
 	{ "\"a\" = b", "column 1: the name of an output is a plain word" },
@@ -177,6 +213,7 @@ int main(void)
 	empty_statements_and_comments_are_nothing();
 	newlines_end_statements_except_after_a_bar_and_in_parens();
 	quotes_hold_anything_but_a_newline();
+	arguments_hold_operations();
 	mistakes_name_the_column_and_quote_the_line();
 	long_lines_are_quoted_in_part();
 	a_complaint_needs_no_room();

@@ -118,7 +118,7 @@ static void late_mistakes_are_found_at_once(void)
 	check_error("random_resized_crop(8, scale=\"0=0.1,1,7=1,0.5\")",
 		    "column 1: random_resized_crop: the least scale");
 	check_error("normalize(\"0=0.5,3=0.5,0.5\", 1)",
-		    "column 1: normalize: one number, or");
+		    "column 1: normalize takes one number, or");
 	text = sizes(PHASES_MAX);
 	CHECK(!parse(text, &p) && count(p) == PHASES_MAX);
 	phases_close(p);

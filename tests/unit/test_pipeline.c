@@ -166,27 +166,31 @@ static const struct mistake mistakes[] = {
 	  "are image, " },
 	{ "imgae | float", "column 1: no field or operation is called `imgae'; "
 			   "did you mean `image'?" },
-	{ "random_horizontal_flip",
+	{ "randomHorizontalFlip",
 	  "column 1: no field or operation is called "
-	  "`random_horizontal_flip'; did you mean `flip'?, in" },
-	{ "image | RandomHorizontalFlip(0.5)",
-	  "column 9: no operation is called `RandomHorizontalFlip'; did you "
+	  "`randomHorizontalFlip'; did you mean `flip'?, in" },
+	{ "image | RandomHFlip(0.5)",
+	  "column 9: no operation is called `RandomHFlip'; did you "
 	  "mean `flip'?" },
-	{ "image | RandomCrop(32)",
-	  "column 9: no operation is called `RandomCrop'; "
-	  "random_resized_crop(SIZE) crops at random, and "
-	  "random_translate(PADDING)" },
+	{ "image | RandomHorizontalFlip(0.5, 1, 2)",
+	  "column 38: flip takes 2 arguments at most" },
+	{ "image | randomCrop(32)",
+	  "column 9: no operation is called "
+	  "`randomCrop'; did you mean `random_crop'?" },
+	{ "image | random_crop(999)", "column 9: random_crop is larger than "
+				      "the image; pad_if_needed=true" },
 	{ "image | crop(32)", "column 9: no operation is called `crop'; did "
 			      "you mean `center_crop'?" },
 	{ "image | to_tensor", "column 9: no operation is called "
-			       "`to_tensor'; `float | chw' is ToTensor" },
+			       "`to_tensor'; `normalize(0, 1) | float | chw'" },
 	{ "image | bfloat16", "column 9: no operation is called `bfloat16'; "
 			      "`half' is float16" },
-	{ "image | rotate(30)",
-	  "column 9: no operation is called `rotate'; there is none like it; "
+	{ "image | mosaic(30)",
+	  "column 9: no operation is called `mosaic'; there is none like it; "
 	  "Python's Loader(transforms=[f])" },
 	{ "image | xyzzyx", "column 9: no operation is called `xyzzyx'; the "
-			    "operations are brightness, cache, center_crop" },
+			    "operations are affine, array, aug_mix, "
+			    "auto_augment, autocontrast, brightness, cache" },
 	{ "no_such_operation(3)", "column 1: no operation is called" },
 	{ "image | centre_crop(3)",
 	  "column 9: no operation is called "
@@ -218,6 +222,8 @@ static const struct mistake mistakes[] = {
 	{ "flip(1) | decode(exact)", "column 11: decode must be the first" },
 	{ "label | flip", "column 9: flip works on images only" },
 	{ "label | chw", "column 9: chw works on images only" },
+	{ "normalize(\"0,0\", 1)",
+	  "column 1: normalize takes one number, or one per channel" },
 	{ "text | float", "column 8: float has no use for bytes and JSON" },
 	{ "image | one_hot(3)", "column 9: one_hot works on single numbers" },
 	{ "\"a vector\" | one_hot(3)", "column 14: one_hot works on single" },

@@ -42,6 +42,11 @@ static void every_spelling_has_one_canonical_form(void)
 		{ "order=quasi_random,block=4,window=9",
 		  "order=quasi_random,batch=256,seed=0,drop_last=1,"
 		  "block=4,window=9" },
+		{ "order=bucketed,batch=32",
+		  "order=bucketed,batch=32,seed=0,drop_last=1,bucket=256" },
+		{ "bucket=9,order=bucketed,window=3",
+		  "order=bucketed,batch=256,seed=0,drop_last=1,bucket=9" },
+		{ "bucket=9", "order=random,batch=256,seed=0,drop_last=1" },
 		/* 512 KiB of 64 KiB samples. */
 		{ "order=quasi_random",
 		  "order=quasi_random,batch=256,seed=0,drop_last=1,"

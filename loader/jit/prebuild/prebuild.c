@@ -9,8 +9,8 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/graph/parse.h"
-#include "loader/graph/schedule.h"
+#include "loader/text/parse.h"
+#include "loader/text/schedule.h"
 #include "loader/jit/emit.h"
 
 static const char *const pipelines[] = {

@@ -419,13 +419,25 @@ static int make_folder(struct dump *d)
 	return r;
 }
 
+static int check_range(const struct dump *d)
+{
+	const struct range *range = &d->options->batches;
+
+	if (!range->first || range->first < d->info.batches)
+		return 0;
+	log_error(d->log, "--batches: batch %llu, and an epoch has %llu",
+		  (unsigned long long)range->first,
+		  (unsigned long long)d->info.batches);
+	return -EINVAL;
+}
+
 static int dump_all(struct dump *d)
 {
 	bool done = false;
-	int r = make_folder(d);
+	int r = check_range(d);
 
-	if (!r)
-		r = skip_batches(d);
+	r = r ? r : make_folder(d);
+	r = r ? r : skip_batches(d);
 	progress_init(&d->progress, min_u64(d->info.steps,
 					    d->options->batches.end -
 						    d->options->batches.first));

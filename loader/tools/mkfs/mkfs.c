@@ -14,6 +14,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/log.h"
 #include "fs/util/thread.h"
+#include "loader/tools/mkfs/mask.h"
 #include "loader/tools/mkfs/options.h"
 #include "loader/tools/mkfs/pool.h"
 #include "loader/tools/mkfs/scan.h"
@@ -102,10 +103,16 @@ static int report_too_large(struct run *run, uint64_t number, uint64_t size)
 	return -EAGAIN;
 }
 
-static int append_sample(struct run *run, struct writer *w, uint64_t number,
-			 const struct encoded *sample)
+/* The fields: an image, a label if there are classes, a mask if asked for. */
+static unsigned num_fields(const struct run *run)
 {
-	struct writer_value values[2] = {
+	return 1 + run->scan.has_labels + (run->options->masks != NULL);
+}
+
+static int append_sample(struct run *run, struct writer *w, uint64_t number,
+			 const struct encoded *sample, const struct mask *mask)
+{
+	struct writer_value values[3] = {
 		{
 			.bytes = sample->bytes,
 			.size = sample->size,
@@ -115,13 +122,19 @@ static int append_sample(struct run *run, struct writer *w, uint64_t number,
 		},
 		{ .integer = mkfs_plan_file(&run->plan, number)->label },
 	};
-	int r = writer_append(w, values);
+	int r;
 
+	if (mask->bytes)
+		values[num_fields(run) - 1] = (struct writer_value){
+			.bytes = mask->bytes,
+			.size = mask->size,
+		};
+	r = writer_append(w, values);
 	if (r == -BETON_ETOOLARGE)
-		return report_too_large(run, number, sample->size);
+		return report_too_large(run, number, sample->size + mask->size);
 	if (r)
 		return r;
-	run->bytes += sample->size;
+	run->bytes += sample->size + mask->size;
 	if (sample->mode == BETON_MODE_JPG)
 		run->jpegs++;
 	else
@@ -142,6 +155,22 @@ static bool is_interrupted(struct run *run)
 	return run->signal != 0;
 }
 
+static int take_sample(struct run *run, struct writer *w, uint64_t number,
+		       struct encoded *sample)
+{
+	const struct scan_file *file = mkfs_plan_file(&run->plan, number);
+	struct mask mask = { NULL, 0 };
+	int r;
+
+	if (!sample->status && run->options->masks)
+		mask_read(run->options->masks, file->path + file->rel, sample,
+			  &mask);
+	r = sample->status ? report_bad(run, number, sample)
+			   : append_sample(run, w, number, sample, &mask);
+	free(mask.bytes);
+	return r;
+}
+
 static int copy_samples(struct run *run, struct mkfs_pool *pool,
 			struct writer *w)
 {
@@ -158,8 +187,7 @@ static int copy_samples(struct run *run, struct mkfs_pool *pool,
 			continue;
 		if (r)
 			return r == -ENODATA ? 0 : r;
-		r = sample.status ? report_bad(run, number, &sample)
-				  : append_sample(run, w, number, &sample);
+		r = take_sample(run, w, number, &sample);
 		free(sample.bytes);
 		if (r)
 			return r;
@@ -181,7 +209,7 @@ static int finish_dataset(struct run *run, struct writer **w)
 /* Writes the dataset. -EAGAIN: run->page_size had to grow. */
 static int build_dataset(struct run *run)
 {
-	const struct writer_field fields[] = {
+	struct writer_field fields[3] = {
 		{ .name = "image", .type = BETON_TYPE_IMAGE },
 		{ .name = "label",
 		  .type = BETON_TYPE_INT,
@@ -191,9 +219,15 @@ static int build_dataset(struct run *run)
 	};
 	struct writer *w = NULL;
 	struct mkfs_pool *pool = NULL;
-	int r = writer_open(run->dataset, fields, run->scan.has_labels ? 2 : 1,
-			    run->plan.count, run->page_size, run->log, &w);
+	int r;
 
+	if (run->options->masks)
+		fields[num_fields(run) - 1] = (struct writer_field){
+			.name = "mask",
+			.type = BETON_TYPE_BYTES,
+		};
+	r = writer_open(run->dataset, fields, num_fields(run), run->plan.count,
+			run->page_size, run->log, &w);
 	if (r)
 		return r;
 	run->jpegs = run->raws = run->skipped = run->bytes = 0;
@@ -294,6 +328,8 @@ static void print_summary(const struct run *run)
 	printf("%s: %llu samples", run->dataset, (unsigned long long)samples);
 	if (run->scan.has_labels)
 		printf(" of %zu classes", run->scan.num_classes);
+	else
+		printf(" without labels");
 	printf(" (%llu jpg, %llu raw), %llu bytes, %.1f s (%.0f/s)",
 	       (unsigned long long)run->jpegs, (unsigned long long)run->raws,
 	       (unsigned long long)run->bytes, seconds,

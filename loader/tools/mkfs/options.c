@@ -23,6 +23,8 @@ static const struct option_row rows[] = {
 	  .help = "how images are stored: as JPEG (default), as raw\n"
 		  "pixels, raw unless large, a share P of them as JPEG,\n"
 		  "or JPEG files byte for byte where possible" },
+	{ "masks", .kind = OPTION_TEXT, AT(masks), .argument = "FOLDER",
+	  .help = "store the PNG of each image's name in FOLDER as its mask" },
 	{ "max-resolution", .kind = OPTION_NUMBER, AT(recipe.max_resolution),
 	  .min = 1, .max = 65535, .argument = "N",
 	  .help = "shrink images whose longer side is above N pixels" },

@@ -18,6 +18,7 @@ enum on_error {
 
 struct mkfs_options {
 	struct recipe recipe;
+	const char *masks;  /* folder; NULL: none */
 	uint64_t page_size; /* 0: as large as the images need */
 	uint64_t jobs;	    /* 0: one per usable CPU */
 	uint64_t limit;

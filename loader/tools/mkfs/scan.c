@@ -348,6 +348,11 @@ static size_t count_strays(const struct scan *s)
 			s->log,
 			"no labels: %zu of %zu images lie in no folder of a class, such as %s; move them into one",
 			n, s->num_files, first->path);
+	if (n && n == s->num_files && s->num_sources > 1)
+		log_warning(
+			s->log,
+			"no labels: images lie in the %u sources themselves, such as %s; a class is a folder in a source, so give the folder that these are in",
+			s->num_sources, first->path);
 	return n;
 }
 

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A chain of operations, from a field to an output, and parts of it. Its nodes
+ * are resolved: arguments are bound, and types are inferred.
+ */
+#ifndef LOADER_GRAPH_CHAIN_H
+#define LOADER_GRAPH_CHAIN_H
+
+#include "loader/graph/op.h"
+
+struct user_op;
+struct chain;
+
+struct node {
+	const struct op *op;
+	struct args args;    /* texts are NULL */
+	struct user_op *own; /* a user's function; NULL: a row of loader/ops */
+	uint64_t stream;     /* if random, the key of OP:GROUP; else 0 */
+	struct type type;    /* of the result */
+	size_t at;	     /* offset into the text */
+	bool is_viewed;	     /* draws numbers of its own for each view */
+	/* OP_BATCH: the size of the image that is mixed with the same random
+	   numbers, in this chain or another one; 0,0: there is none. */
+	struct size image;
+	char *of_name; /* with op->of: the output that it names, and */
+	size_t of_at;  /* where in the text */
+	const struct chain *of;
+	/* Value operations: the index of the first operand among those of the
+	   part; for a point those of R, G and B follow one another. */
+	size_t first_operand;
+	/* The operations in its parentheses, one chain for each list; each
+	   keeps the size and the type of what it gets. */
+	struct chain *branches;
+	size_t num_branches;
+};
+
+struct chain {
+	char *name; /* of the output; NULL if dropped */
+	uint32_t field;
+	size_t at;    /* of its statement, or of its name */
+	bool dropped; /* there is no output */
+	struct type source;
+	struct node *nodes;
+	size_t num_nodes;
+	size_t num_operands; /* of the last part */
+};
+
+struct graph {
+	struct chain *chains; /* of statements, then of fields without one */
+	size_t num_chains;
+};
+
+/* The node of the chain that has op->of; NULL: none has. */
+const struct node *chain_of(const struct chain *chain);
+
+/* The type of a chain's result. */
+const struct type *chain_type(const struct chain *chain);
+
+/*
+ * The index of the OP_DEVICE node, after which a GPU has the values; num_nodes
+ * if there is none.
+ */
+size_t chain_cut(const struct chain *chain);
+
+/*
+ * Splits a chain before node `at`. Both halves borrow the nodes; the places of
+ * operands do not change.
+ */
+struct chain chain_head(const struct chain *chain, size_t at);
+struct chain chain_rest(const struct chain *chain, size_t at);
+
+/*
+ * The nodes [from, to) as a chain with its own operands. Both are bounds of
+ * parts.
+ */
+struct chain chain_part(const struct chain *chain, size_t from, size_t to);
+
+/* Whether an operation needs more than one pixel, so that a part ends before
+   it. */
+bool node_is_cut(const struct node *n);
+
+/* Whether an operation maps values to values: OP_POINT, OP_PIXEL. */
+bool node_is_value(const struct node *n);
+
+/* The number of operands of an operation, for all values of a pixel. */
+size_t node_num_operands(const struct node *n);
+
+/* Places the operands of a node that is to be the last one of the chain. */
+void chain_place(struct chain *chain, struct node *n);
+
+/* The operation at an offset into the text, also in parentheses; or NULL. */
+const struct node *chain_find(const struct chain *chain, size_t at);
+
+/* The node that mixes rows; NULL: none does. */
+struct node *chain_mixture(const struct chain *chain);
+
+void node_close(struct node *n);
+void chain_close(struct chain *chain);
+
+#endif

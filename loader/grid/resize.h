@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Resizing a grid, defined to the bit (beton-transforms(7)):
+ *
+ *   uint8     AREA and BILINEAR give each channel the bits that an 8-bit RGB
+ *             image gets (loader/resize/resample.h).
+ *   others    The same weights in float32, values converted to float32 before
+ *             and back after both passes: across first, sums from the left,
+ *             each product rounded.
+ *   NEAREST   Pixel i of n is the one of m that holds its center:
+ *             floor((2 i + 1) m / (2 n)). Values do not change.
+ *
+ * A resizer is one thread's: it keeps memory from grid to grid.
+ */
+#ifndef LOADER_GRID_RESIZE_H
+#define LOADER_GRID_RESIZE_H
+
+#include "loader/grid/grid.h"
+
+struct grid_resizer;
+
+int grid_resizer_open(struct grid_resizer **out);
+/* Takes NULL. */
+void grid_resizer_close(struct grid_resizer *r);
+
+/*
+ * Resizes `in`, mirrored or not, to `out`, which has the same channels, frames
+ * and numbers, and other memory. -ENOMEM
+ */
+int grid_resize(struct grid_resizer *r, enum interpolation how, bool mirror,
+		const struct grid *in, const struct grid *out);
+
+#endif

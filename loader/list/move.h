@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the pixels of an image go. Places are continuous: the image lies
+ * between 0 and its width and height, and the pixel in column x and row y has
+ * its center at (x + 0.5, y + 0.5).
+ */
+#ifndef LOADER_LIST_MOVE_H
+#define LOADER_LIST_MOVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "loader/util/image.h"
+
+/* From an image to its successor: x' = m[0] x + m[1] y + m[2],
+   y' = m[3] x + m[4] y + m[5]. */
+struct move {
+	double m[6];
+	uint32_t width; /* of the successor */
+	uint32_t height;
+};
+
+/* Nothing moves. */
+struct move move_none(uint32_t width, uint32_t height);
+
+/* A part becomes an image of this size, then left and right are exchanged if
+   `mirror`. */
+struct move move_crop(const struct rect *part, uint32_t width, uint32_t height,
+		      bool mirror);
+
+/* Shifted by whole pixels. */
+struct move move_shift(double x, double y, uint32_t width, uint32_t height);
+
+/* The first move, then the second. */
+struct move move_both(const struct move *first, const struct move *second);
+
+/* Moves a place in *x and *y. */
+void move_place(const struct move *move, double *x, double *y);
+
+/* Whether the successor is a mirror image. */
+bool move_is_mirrored(const struct move *move);
+
+#endif

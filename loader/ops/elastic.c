@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/graph/op.h"
+
+#include "loader/pixels/field.h"
+
+enum { ALPHA, SIGMA, P, INTERPOLATION, FILL };
+
+static const struct param params[] = {
+	[ALPHA] = { .name = "alpha",
+		    .kind = PARAM_REALS,
+		    .initial = "50",
+		    .min_count = 1,
+		    .max_count = 1,
+		    .min = 0,
+		    .max = 1 << 20,
+		    .help = "twice the pixels of the farthest move, before the "
+			    "blur" },
+	[SIGMA] = { .name = "sigma",
+		    .kind = PARAM_REALS,
+		    .initial = "5",
+		    .min_count = 1,
+		    .max_count = 1,
+		    .min = 0.1,
+		    .max = 64,
+		    .help = "standard deviation of the blur, in pixels" },
+	[P] = OP_PARAM_P("1"),
+	[INTERPOLATION] = OP_PARAM_WARP_SMOOTH,
+	[FILL] = OP_PARAM_FILL,
+	OP_PARAM_GROUP,
+	{ 0 },
+};
+
+static const char *check(const struct args *args)
+{
+	return op_check_colour(&args->arg[FILL]);
+}
+
+static struct field field_of(const struct args *args)
+{
+	float scale = (float)(args->arg[ALPHA].number[0] / 2);
+
+	return (struct field){ .sigma = args->arg[SIGMA].number[0],
+			       .scale = { scale, scale } };
+}
+
+static uint64_t scratch(const struct args *args, struct size in)
+{
+	struct field field = field_of(args);
+
+	return field_scratch(&field, in.width, in.height);
+}
+
+static void redraw(const struct args *args, const struct op_sample *sample,
+		   const struct image *in, const struct image *out)
+{
+	bool on = op_chance(&args->arg[P], sample->uniform);
+	double u = sample->uniform.next(sample->uniform.arg);
+	struct field field = field_of(args);
+	const float *moves[2];
+	uint8_t fill[3];
+
+	field.key = (uint64_t)(u * 0x1p53);
+	if (!on)
+		field.scale[0] = field.scale[1] = 0;
+	op_colour(&args->arg[FILL], fill);
+	field_fill(&field, in->width, in->height, sample->scratch, moves);
+	warp_displaced(moves[0], moves[1],
+		       (enum warp_how)args->arg[INTERPOLATION].word, fill, in,
+		       out);
+}
+
+const struct op op_elastic = {
+	.name = "elastic",
+	.help = "pixels moved by smooth random distances",
+	.kind = OP_IMAGE,
+	.params = params,
+	.check = check,
+	.infer = op_infer_image,
+	.redraw = redraw,
+	.scratch = scratch,
+};

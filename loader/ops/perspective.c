@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/graph/op.h"
+
+#include <string.h>
+
+enum { DISTORTION, P, INTERPOLATION, FILL };
+
+static const struct param params[] = {
+	[DISTORTION] = { .name = "distortion",
+			 .kind = PARAM_REALS,
+			 .initial = "0.5",
+			 .min_count = 1,
+			 .max_count = 1,
+			 .min = 0,
+			 .max = 1,
+			 .help = "how far corners move inward at most, of half "
+				 "a side" },
+	[P] = OP_PARAM_P("1"),
+	[INTERPOLATION] = OP_PARAM_WARP_SMOOTH,
+	[FILL] = OP_PARAM_FILL,
+	OP_PARAM_GROUP,
+	{ 0 },
+};
+
+static const char *check(const struct args *args)
+{
+	return op_check_colour(&args->arg[FILL]);
+}
+
+/* A whole number of pixels, up to this part of half a side. */
+static double draw_inward(double part, uint32_t side, struct uniform uniform)
+{
+	return op_below((uint32_t)(part * (side / 2)) + 1, uniform);
+}
+
+/* Corners in the order top left, top right, bottom right, bottom left. */
+static void redraw(const struct args *args, const struct op_sample *sample,
+		   const struct image *in, const struct image *out)
+{
+	bool on = op_chance(&args->arg[P], sample->uniform);
+	double part = args->arg[DISTORTION].number[0];
+	double right = in->width - 1.0, bottom = in->height - 1.0;
+	const double from[4][2] = {
+		{ 0, 0 }, { right, 0 }, { right, bottom }, { 0, bottom }
+	};
+	struct perspective map = { { 1, 0, 0, 0, 1 } };
+	double to[4][2];
+	uint8_t fill[3];
+
+	for (unsigned i = 0; i < 4; i++) {
+		double x = draw_inward(part, in->width, sample->uniform);
+		double y = draw_inward(part, in->height, sample->uniform);
+
+		to[i][0] = from[i][0] > 0 ? right - x : x;
+		to[i][1] = from[i][1] > 0 ? bottom - y : y;
+	}
+	op_colour(&args->arg[FILL], fill);
+	if (!on || !perspective_of(from, to, &map))
+		map = (struct perspective){ { 1, 0, 0, 0, 1 } };
+	warp_perspective(&map, (enum warp_how)args->arg[INTERPOLATION].word,
+			 fill, in, out);
+}
+
+const struct op op_perspective = {
+	.name = "perspective",
+	.help = "as seen from a random side",
+	.kind = OP_IMAGE,
+	.params = params,
+	.check = check,
+	.infer = op_infer_image,
+	.redraw = redraw,
+};

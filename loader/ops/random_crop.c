@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Without padding it is a geometry, so that nothing else is decoded; with
+ * padding it draws another image. Both draw the same numbers.
+ */
+#include "loader/graph/op.h"
+
+#include <string.h>
+
+#include "fs/util/bytes.h"
+#include "loader/pixels/edge.h"
+
+enum { SIZE, PADDING, PAD_IF_NEEDED, FILL, MODE };
+
+/* In the order of the words of mode; the others are those of enum edge. */
+enum { CONSTANT, EDGES };
+
+static const struct param params[] = {
+	[SIZE] = OP_PARAM_SIZE("of the result, one number or \"H,W\""),
+	[PADDING] = { .name = "padding",
+		      .kind = PARAM_INTEGERS,
+		      .initial = "0",
+		      .min_count = 1,
+		      .max_count = 4,
+		      .min = 0,
+		      .max = OP_SIZE_MAX,
+		      .help = "a margin before the crop, as pad's" },
+	[PAD_IF_NEEDED] = { .name = "pad_if_needed",
+			    .kind = PARAM_INTEGERS,
+			    .initial = "false",
+			    .min_count = 1,
+			    .max_count = 1,
+			    .min = 0,
+			    .max = 1,
+			    .words = "false|true",
+			    .help = "whether sides that are too short get a "
+				    "margin" },
+	[FILL] = OP_PARAM_FILL,
+	[MODE] = { .name = "mode",
+		   .kind = PARAM_WORD,
+		   .initial = "constant",
+		   .words = "constant|edge|reflect|symmetric",
+		   .help = "what the margin is" },
+	OP_PARAM_GROUP,
+	{ 0 },
+};
+
+static const char *check(const struct args *args)
+{
+	if (args->arg[PADDING].count == 3)
+		return "padding is one number, two or four";
+	return op_check_colour(&args->arg[FILL]);
+}
+
+/* A number, which is how Python spells it, or a word. */
+static bool pads_if_needed(const struct args *args)
+{
+	const struct arg *arg = &args->arg[PAD_IF_NEEDED];
+
+	return arg->count ? arg->number[0] > 0 : arg->word > 0;
+}
+
+/* An axis: the image's pixels lie in [before, before + side) of `all`. */
+struct crop_side {
+	uint32_t side;
+	uint32_t before;
+	uint32_t all;
+	uint32_t crop;
+};
+
+/* `first`: the margin before it, 0 left, 1 top. */
+static struct crop_side axis_of(const struct args *args, unsigned first,
+				uint32_t side, uint32_t crop)
+{
+	const struct arg *padding = &args->arg[PADDING];
+	uint32_t before = (uint32_t)padding->number[first % padding->count];
+	uint32_t after =
+		(uint32_t)padding->number[(first + 2) % padding->count];
+	struct crop_side a = { side, before, before + side + after, crop };
+
+	if (pads_if_needed(args) && a.all < crop) {
+		uint32_t more = crop - a.all;
+
+		a.before += more;
+		a.all += 2 * more;
+	}
+	return a;
+}
+
+static struct crop_side axis_x(const struct args *args, struct size in)
+{
+	return axis_of(args, 0, in.width, op_size(&args->arg[SIZE]).width);
+}
+
+static struct crop_side axis_y(const struct args *args, struct size in)
+{
+	return axis_of(args, 1, in.height, op_size(&args->arg[SIZE]).height);
+}
+
+static bool is_large(const struct args *args, struct size in)
+{
+	struct crop_side x = axis_x(args, in), y = axis_y(args, in);
+
+	return x.crop <= x.all && y.crop <= y.all;
+}
+
+static struct size resized(const struct args *args, struct size in)
+{
+	return is_large(args, in) ? op_size(&args->arg[SIZE])
+				  : (struct size){ 0 };
+}
+
+static const char *infer_size(const struct args *args, const struct type *in,
+			      struct type *out)
+{
+	struct size size = op_size(&args->arg[SIZE]);
+
+	if (in->width &&
+	    !is_large(args, (struct size){ in->width, in->height }))
+		return "is larger than the image; pad_if_needed=true pads it";
+	out->width = size.width;
+	out->height = size.height;
+	return NULL;
+}
+
+static const char *infer(const struct args *args, const struct type *in,
+			 struct type *out)
+{
+	const char *wrong = op_infer_crop(in);
+
+	return wrong ? wrong : infer_size(args, in, out);
+}
+
+static const char *infer_padded(const struct args *args, const struct type *in,
+				struct type *out)
+{
+	const char *wrong = op_infer_image(args, in, out);
+
+	return wrong ? wrong : infer_size(args, in, out);
+}
+
+static uint32_t draw_start(const struct crop_side *a, struct uniform uniform)
+{
+	return op_below(a->all - a->crop + 1, uniform);
+}
+
+static void draw(const struct args *args, struct uniform uniform,
+		 struct size in, struct draw *out)
+{
+	struct crop_side x = axis_x(args, in), y = axis_y(args, in);
+
+	out->to = resized(args, in);
+	if (!out->to.width)
+		return;
+	out->from.y = draw_start(&y, uniform);
+	out->from.x = draw_start(&x, uniform);
+	out->from.width = x.crop;
+	out->from.height = y.crop;
+}
+
+/* The part of a crop from `start` on that the image's pixels cover. */
+struct cover {
+	uint32_t from; /* pixel of the image */
+	uint32_t to;   /* pixel of the crop */
+	uint32_t size;
+};
+
+static struct cover cover_of(const struct crop_side *a, uint32_t start)
+{
+	uint32_t begin = (uint32_t)max_u64(start, a->before);
+	uint32_t end = (uint32_t)min_u64((uint64_t)start + a->crop,
+					 (uint64_t)a->before + a->side);
+
+	if (begin >= end)
+		return (struct cover){ 0 };
+	return (struct cover){ begin - a->before, begin - start, end - begin };
+}
+
+/* Makes pixel x of a row, which is beside the image. */
+static void put_beside(const struct args *args, int64_t at, uint32_t side,
+		       const uint8_t *row, uint8_t *to)
+{
+	enum edge edge = (enum edge)(args->arg[MODE].word - EDGES);
+
+	memcpy(to, row + 3 * (size_t)edge_pixel(edge, at, side), 3);
+}
+
+/* A row of the crop, out of the row of the image that it repeats. */
+static void repeat_row(const struct args *args, const struct crop_side *x,
+		       uint32_t start, const uint8_t *row, uint8_t *to)
+{
+	struct cover c = cover_of(x, start);
+	int64_t first = (int64_t)start - x->before;
+
+	memcpy(to + 3 * (size_t)c.to, row + 3 * (size_t)c.from,
+	       3 * (size_t)c.size);
+	for (uint32_t i = 0; i < c.to; i++)
+		put_beside(args, first + i, x->side, row, to + 3 * (size_t)i);
+	for (uint32_t i = c.to + c.size; i < x->crop; i++)
+		put_beside(args, first + i, x->side, row, to + 3 * (size_t)i);
+}
+
+/* The parts of `out` that nothing covers: above, below, left and right. */
+static void fill_beside(const struct args *args, const struct cover *x,
+			const struct cover *y, const struct image *out)
+{
+	uint32_t right = x->to + x->size, bottom = y->to + y->size;
+	const struct rect rects[] = {
+		{ 0, 0, out->width, y->to },
+		{ 0, bottom, out->width, out->height - bottom },
+		{ 0, y->to, x->to, y->size },
+		{ right, y->to, out->width - right, y->size },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rects); i++)
+		op_fill(out, &rects[i], &args->arg[FILL]);
+}
+
+static void surround(const struct args *args, const struct cover *x,
+		     const struct cover *y, const struct image *in,
+		     const struct image *out)
+{
+	for (size_t i = 0; i < y->size; i++)
+		memcpy(out->pixels + (y->to + i) * out->stride +
+			       3 * (size_t)x->to,
+		       in->pixels + (y->from + i) * in->stride +
+			       3 * (size_t)x->from,
+		       3 * (size_t)x->size);
+	fill_beside(args, x, y, out);
+}
+
+static void redraw(const struct args *args, const struct op_sample *sample,
+		   const struct image *in, const struct image *out)
+{
+	const struct size size = { in->width, in->height };
+	struct crop_side x = axis_x(args, size), y = axis_y(args, size);
+	uint32_t top = draw_start(&y, sample->uniform);
+	uint32_t left = draw_start(&x, sample->uniform);
+	struct cover across = cover_of(&x, left), down = cover_of(&y, top);
+	int word = args->arg[MODE].word;
+
+	if (word == CONSTANT) {
+		surround(args, &across, &down, in, out);
+		return;
+	}
+	for (uint32_t i = 0; i < out->height; i++) {
+		uint32_t from =
+			edge_pixel((enum edge)(word - EDGES),
+				   (int64_t)top + i - y.before, in->height);
+
+		repeat_row(args, &x, left, in->pixels + from * in->stride,
+			   out->pixels + i * out->stride);
+	}
+}
+
+static const struct op padded = {
+	.name = "random_crop",
+	.help = "a random part of the padded image",
+	.kind = OP_IMAGE,
+	.params = params,
+	.check = check,
+	.infer = infer_padded,
+	.redraw = redraw,
+	.resized = resized,
+};
+
+static const struct op *instead(const struct args *args)
+{
+	const struct arg *padding = &args->arg[PADDING];
+	bool pads = pads_if_needed(args);
+
+	for (unsigned i = 0; i < padding->count; i++)
+		pads |= padding->number[i] > 0;
+	return pads ? &padded : NULL;
+}
+
+const struct op op_random_crop = {
+	.name = "random_crop",
+	.help = "a random part of the image, maybe of a padded one",
+	.kind = OP_GEOMETRY,
+	.params = params,
+	.check = check,
+	.infer = infer,
+	.draw = draw,
+	.instead = instead,
+};

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/graph/op.h"
+
+#include "loader/pixels/warp.h"
+
+enum { DEGREES, INTERPOLATION, FILL };
+
+static const struct param params[] = {
+	[DEGREES] = { .name = "degrees",
+		      .kind = PARAM_REALS,
+		      .min_count = 1,
+		      .max_count = 2,
+		      .min = -3600,
+		      .max = 3600,
+		      .help = "counterclockwise: the most in both directions, "
+			      "or \"LEAST,MOST\"" },
+	[INTERPOLATION] = OP_PARAM_WARP,
+	[FILL] = OP_PARAM_FILL,
+	OP_PARAM_GROUP,
+	{ 0 },
+};
+
+static const char *check(const struct args *args)
+{
+	return op_check_warp(&args->arg[DEGREES], &args->arg[FILL]);
+}
+
+static void redraw(const struct args *args, const struct op_sample *sample,
+		   const struct image *in, const struct image *out)
+{
+	double degrees = op_about(&args->arg[DEGREES], sample->uniform);
+	struct affine map = affine_rotation(degrees, in->width, in->height);
+
+	op_warp(&map, &args->arg[INTERPOLATION], &args->arg[FILL], in, out);
+}
+
+const struct op op_rotate = {
+	.name = "rotate",
+	.help = "turned about its middle by a random angle",
+	.kind = OP_IMAGE,
+	.params = params,
+	.check = check,
+	.infer = op_infer_image,
+	.redraw = redraw,
+};

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/graph/op.h"
+
+enum { LENGTH, AT = 2 };
+
+/* In the order of the words of at. */
+enum { RANDOM, CENTER, START };
+
+static const struct param params[] = {
+	[LENGTH] = { .name = "length",
+		     .kind = PARAM_INTEGERS,
+		     .min_count = 1,
+		     .max_count = 1,
+		     .min = 1,
+		     .max = OP_SIZE_MAX,
+		     .help = "how many frames" },
+	[OP_FRAMES_STRIDE] = { .name = "stride",
+			       .kind = PARAM_INTEGERS,
+			       .initial = "1",
+			       .min_count = 1,
+			       .max_count = 1,
+			       .min = 1,
+			       .max = OP_SIZE_MAX,
+			       .help = "from one of them to the next" },
+	[AT] = { .name = "at",
+		 .kind = PARAM_WORD,
+		 .initial = "random",
+		 .words = "random|center|start",
+		 .help = "where they lie" },
+	OP_PARAM_GROUP,
+	{ 0 },
+};
+
+static uint32_t span_of(const struct args *args)
+{
+	return ((uint32_t)args->arg[LENGTH].number[0] - 1) *
+		       (uint32_t)args->arg[OP_FRAMES_STRIDE].number[0] +
+	       1;
+}
+
+static const char *infer(const struct args *args, const struct type *in,
+			 struct type *out)
+{
+	if (in->kind != TYPE_GRID || (!in->frames && in->width))
+		return "works on arrays of four axes, the first of which is "
+		       "frames, and after decode on bytes";
+	if (in->layout != LAYOUT_HWC)
+		return "must stand before chw";
+	if (in->frames && span_of(args) > in->frames)
+		return "is longer than the frames that there are";
+	if (in->device)
+		return "runs on the processor; it must stand before cuda";
+	out->frames = (uint32_t)args->arg[LENGTH].number[0];
+	return NULL;
+}
+
+static uint32_t first(const struct args *args, struct uniform uniform,
+		      uint32_t frames)
+{
+	uint32_t span = span_of(args);
+	uint32_t places = frames < span ? 1 : frames - span + 1;
+
+	if (args->arg[AT].word == CENTER)
+		return (places - 1) / 2;
+	return args->arg[AT].word == START ? 0 : op_below(places, uniform);
+}
+
+const struct op op_window = {
+	.name = "window",
+	.help = "some frames, one after the other",
+	.kind = OP_FRAMES,
+	.params = params,
+	.infer = infer,
+	.first = first,
+};

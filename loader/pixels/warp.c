@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/pixels/warp.h"
+
+#include "fs/util/bytes.h"
+#include "loader/pixels/warp_loops.h"
+#include "loader/util/exact_math.h"
+
+/* Beyond this many pixels no image has any. */
+static const double FAR = 1 << 30;
+
+/* In 2^-16 pixels, rounded to nearest, halves up. */
+static int64_t fixed(double v)
+{
+	int64_t whole;
+
+	v = v > -FAR ? v < FAR ? v : FAR : -FAR;
+	v = v * WARP_ONE + 0.5;
+	whole = (int64_t)v;
+	return whole - (v < (double)whole);
+}
+
+/* floor(a / b), b > 0. */
+static int64_t divide_down(int64_t a, int64_t b)
+{
+	return a / b - (a % b < 0);
+}
+
+/* Narrows [from, to), a part of the row, to the k with 0 <= start + k * step <
+ * end. */
+static void narrow(int64_t start, int64_t step, int64_t end, struct warp_row *r)
+{
+	int64_t first, last;
+
+	if (!step) {
+		if (start < 0 || start >= end)
+			r->from = r->to = 0;
+		return;
+	}
+	if (step > 0) {
+		first = -divide_down(start, step);
+		last = divide_down(end - 1 - start, step);
+	} else {
+		first = -divide_down(end - 1 - start, -step);
+		last = divide_down(start, -step);
+	}
+	if (first > r->from)
+		r->from = first;
+	if (last + 1 < r->to)
+		r->to = last + 1;
+	if (r->from > r->to)
+		r->from = r->to = 0;
+}
+
+static void fill_pixels(uint8_t *to, size_t count,
+			const uint8_t fill[IMAGE_CHANNELS])
+{
+	for (size_t i = 0; i < count; i++, to += IMAGE_CHANNELS) {
+		to[0] = fill[0];
+		to[1] = fill[1];
+		to[2] = fill[2];
+	}
+}
+
+void warp_affine(const struct affine *map, enum warp_how how,
+		 const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
+		 const struct image *out)
+{
+	const struct warp_loops *loops = ISA_BEST(warp_loops);
+	const double *m = map->m;
+	int64_t x0 = fixed(m[2] + m[0] * 0.5 + m[1] * 0.5);
+	int64_t y0 = fixed(m[5] + m[3] * 0.5 + m[4] * 0.5);
+	struct warp_row r = { .in = in,
+			      .step_x = fixed(m[0]),
+			      .step_y = fixed(m[3]) };
+	int64_t down_x = fixed(m[1]), down_y = fixed(m[4]);
+
+	for (uint32_t y = 0; y < out->height; y++) {
+		uint8_t *to = out->pixels + y * out->stride;
+
+		r.x = x0 + y * down_x;
+		r.y = y0 + y * down_y;
+		r.from = 0;
+		r.to = out->width;
+		narrow(r.x, r.step_x, (int64_t)in->width << WARP_BITS, &r);
+		narrow(r.y, r.step_y, (int64_t)in->height << WARP_BITS, &r);
+		fill_pixels(to, (size_t)r.from, fill);
+		r.out = to;
+		loops->row[how](&r);
+		fill_pixels(to + IMAGE_CHANNELS * (size_t)r.to,
+			    out->width - (size_t)r.to, fill);
+	}
+}
+
+void warp_perspective(const struct perspective *map, enum warp_how how,
+		      const uint8_t fill[IMAGE_CHANNELS],
+		      const struct image *in, const struct image *out)
+{
+	const struct warp_loops *loops = ISA_BEST(warp_loops);
+	const double *m = map->m;
+	struct warp_division d = { .step = { m[0], m[3], m[6] },
+				   .width = in->width,
+				   .height = in->height };
+	struct warp_places at;
+	size_t count;
+
+	for (uint32_t y = 0; y < out->height; y++) {
+		uint8_t *to = out->pixels + y * out->stride;
+		double v = y + 0.5;
+
+		for (uint32_t x = 0; x < out->width; x += WARP_PLACES) {
+			double u = x + 0.5;
+
+			d.x = m[0] * u + m[1] * v + m[2];
+			d.y = m[3] * u + m[4] * v + m[5];
+			d.d = m[6] * u + m[7] * v + 1;
+			count = min_u64(out->width - x, WARP_PLACES);
+			loops->divide(&d, &at);
+			loops->sample[how](&at, count, in, fill,
+					   to + IMAGE_CHANNELS * (size_t)x);
+		}
+	}
+}
+
+enum { UNKNOWNS = 8 };
+
+/* Equations in the unknowns, the last column their right side. */
+typedef double equations[UNKNOWNS][UNKNOWNS + 1];
+
+static void exchange_rows(equations e, unsigned a, unsigned b)
+{
+	for (unsigned k = 0; k <= UNKNOWNS; k++) {
+		double v = e[a][k];
+
+		e[a][k] = e[b][k];
+		e[b][k] = v;
+	}
+}
+
+static double size_of(double v)
+{
+	return v < 0 ? -v : v;
+}
+
+/* Gauss and Jordan's elimination, by the largest element of each column. */
+static bool solve(equations e)
+{
+	for (unsigned c = 0; c < UNKNOWNS; c++) {
+		unsigned best = c;
+
+		for (unsigned r = c + 1; r < UNKNOWNS; r++)
+			if (size_of(e[r][c]) > size_of(e[best][c]))
+				best = r;
+		if (!(size_of(e[best][c]) > 1e-9))
+			return false;
+		exchange_rows(e, c, best);
+		for (unsigned r = 0; r < UNKNOWNS; r++) {
+			double f = e[r][c] / e[c][c];
+
+			for (unsigned k = c; r != c && k <= UNKNOWNS; k++)
+				e[r][k] -= f * e[c][k];
+		}
+	}
+	return true;
+}
+
+bool perspective_of(const double from[4][2], const double to[4][2],
+		    struct perspective *out)
+{
+	equations e = { { 0 } };
+
+	for (unsigned i = 0; i < 4; i++) {
+		for (unsigned axis = 0; axis < 2; axis++) {
+			double *row = e[2 * i + axis], goal = from[i][axis];
+
+			row[3 * axis] = to[i][0];
+			row[3 * axis + 1] = to[i][1];
+			row[3 * axis + 2] = 1;
+			row[6] = -goal * to[i][0];
+			row[7] = -goal * to[i][1];
+			row[UNKNOWNS] = goal;
+		}
+	}
+	if (!solve(e))
+		return false;
+	for (unsigned k = 0; k < UNKNOWNS; k++)
+		out->m[k] = e[k][UNKNOWNS] / e[k][k];
+	return true;
+}
+
+void warp_displaced(const float *dx, const float *dy, enum warp_how how,
+		    const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
+		    const struct image *out)
+{
+	const struct warp_loops *loops = ISA_BEST(warp_loops);
+	struct warp_moves m = { dx, dy, 0, 0, in->width, in->height };
+	struct warp_places at;
+	size_t count;
+
+	for (uint32_t y = 0; y < out->height; y++) {
+		uint8_t *to = out->pixels + y * out->stride;
+
+		m.y = y;
+		for (uint32_t x = 0; x < out->width; x += WARP_PLACES) {
+			count = min_u64(out->width - x, WARP_PLACES);
+			m.x = x;
+			loops->move(&m, count, &at);
+			loops->sample[how](&at, count, in, fill,
+					   to + IMAGE_CHANNELS * (size_t)x);
+			m.dx += count;
+			m.dy += count;
+		}
+	}
+}
+
+struct affine affine_identity(void)
+{
+	return (struct affine){ { 1, 0, 0, 0, 1, 0 } };
+}
+
+struct affine affine_then(const struct affine *first,
+			  const struct affine *second)
+{
+	const double *a = first->m, *b = second->m;
+
+	return (struct affine){ {
+		a[0] * b[0] + a[1] * b[3],
+		a[0] * b[1] + a[1] * b[4],
+		a[0] * b[2] + a[1] * b[5] + a[2],
+		a[3] * b[0] + a[4] * b[3],
+		a[3] * b[1] + a[4] * b[4],
+		a[3] * b[2] + a[4] * b[5] + a[5],
+	} };
+}
+
+static double sine(double degrees)
+{
+	return exact_sine(degrees / 360);
+}
+
+static double cosine(double degrees)
+{
+	return exact_sine(degrees / 360 + 0.25);
+}
+
+/* Moves the fixed point of a linear map from the corner to (x, y), after a move
+   by (tx, ty). */
+static void put_center(double m[6], double x, double y, double tx, double ty)
+{
+	m[2] = m[0] * (-x - tx) + m[1] * (-y - ty) + x;
+	m[5] = m[3] * (-x - tx) + m[4] * (-y - ty) + y;
+}
+
+struct affine affine_of(const struct affine_words *w)
+{
+	double turn = w->degrees - w->shear[1], c = cosine(w->shear[1]);
+	double tangent = sine(w->shear[0]) / cosine(w->shear[0]);
+	double a = cosine(turn) / c, s = sine(turn) / c;
+	double b = -a * tangent - sine(w->degrees);
+	double d = -s * tangent + cosine(w->degrees);
+	struct affine out = { { d / w->scale, -b / w->scale, 0, -s / w->scale,
+				a / w->scale, 0 } };
+
+	put_center(out.m, w->center[0], w->center[1], w->translate[0],
+		   w->translate[1]);
+	return out;
+}
+
+struct affine affine_rotation(double degrees, uint32_t width, uint32_t height)
+{
+	double c = cosine(degrees), s = sine(degrees);
+	struct affine out = { { c, -s, 0, s, c, 0 } };
+
+	put_center(out.m, width / 2.0, height / 2.0, 0, 0);
+	return out;
+}
+
+struct affine affine_shear_x(double level)
+{
+	return (struct affine){ { 1, level, 0, 0, 1, 0 } };
+}
+
+struct affine affine_shear_y(double level)
+{
+	return (struct affine){ { 1, 0, 0, level, 1, 0 } };
+}
+
+struct affine affine_translation(double x, double y)
+{
+	return (struct affine){ { 1, 0, -x, 0, 1, -y } };
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/text/diagnostic.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { QUOTE_MAX = 60 };
+
+static void tame(char *line)
+{
+	for (char *c = line; *c; c++) {
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	}
+}
+
+int complain(const struct diagnostic *c, size_t at, const char *format, ...)
+{
+	char message[1280], line[32] = "";
+	size_t from = at, to = at, number = 1;
+	va_list args;
+
+	if (!c->out || !c->size)
+		return -EINVAL;
+	va_start(args, format);
+	vsnprintf(message, sizeof(message), format, args);
+	va_end(args);
+	while (from > 0 && c->text[from - 1] != '\n')
+		from--;
+	for (size_t i = 0; i < from; i++)
+		number += c->text[i] == '\n';
+	to += strcspn(c->text + at, "\n");
+	if (strchr(c->text, '\n'))
+		snprintf(line, sizeof(line), "line %zu, ", number);
+	number = at - from + 1;
+	/* Quote only a part of a long line, around the place. */
+	if (at - from > QUOTE_MAX / 2 && to - from > QUOTE_MAX)
+		from = at - QUOTE_MAX / 2;
+	if (to - from > QUOTE_MAX)
+		to = from + QUOTE_MAX;
+	snprintf(c->out, c->size, "%scolumn %zu: %s, in `%.*s'", line, number,
+		 message, (int)(to - from), c->text + from);
+	tame(c->out);
+	return -EINVAL;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Splits the text of a pipeline into words, strings and marks. */
+#ifndef LOADER_TEXT_TOKEN_H
+#define LOADER_TEXT_TOKEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "loader/text/diagnostic.h"
+
+enum token_kind {
+	TOKEN_END,   /* of the text */
+	TOKEN_BREAK, /* `;' or newline */
+	TOKEN_WORD,
+	TOKEN_STRING,
+	TOKEN_MARK, /* one of ( ) , = | */
+};
+
+struct token {
+	enum token_kind kind;
+	char mark;
+	size_t at;	  /* offset into the text */
+	const char *word; /* words and strings; in the lexer's memory */
+};
+
+struct lexer {
+	const struct diagnostic *diagnostic;
+	const char *text;
+	size_t at;	    /* offset of the next token */
+	size_t end;	    /* of the token before the current one */
+	char *strings;	    /* memory for its word */
+	bool soft;	    /* newlines are spaces */
+	struct token token; /* the current one */
+};
+
+/*
+ * Upper bounds for a text: the number of its words and strings, and the bytes
+ * that lexer->strings needs.
+ */
+size_t lexer_max_words(const char *text);
+size_t lexer_max_bytes(const char *text);
+
+/* Moves to the next token. -EINVAL, with a message in the diagnostic. */
+int lexer_advance(struct lexer *lexer);
+
+/*
+ * Parses [text, end) as a decimal number, rounded to nearest, in any locale.
+ * -EINVAL: it is not one, or not finite.
+ */
+int token_number(const char *text, const char *end, double *out);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as the value of a bytes field that has arrays: the header is
+ * checked, and every operation on lists runs on what passes.
+ */
+#include "loader/pipeline/pipeline.h"
+#include "tests/fuzz/fuzz.h"
+
+enum { OUT_MAX = 1 << 20 };
+
+static const char text[] = "a = rows | array; b = rows | truncate(3) | double;"
+			   "c = rows | length; d = rows | pad_to(5, 7);"
+			   "e = rows | half | pad_to(batch, 1, left)";
+
+static void run_output(const struct pipeline *p, struct pipeline_worker *w,
+		       size_t i, const struct pipeline_value *v)
+{
+	const struct pipeline_output *o = pipeline_output_at(p, i);
+	struct pipeline_row row = { .id = i };
+	uint64_t rows = 0, size = o->is_list ? pipeline_list_size(p, i, v->size)
+					     : o->row_size;
+	void *out = size <= OUT_MAX ? malloc(size ? size : 1) : NULL;
+	int r = -1;
+
+	if (out && o->is_list)
+		r = pipeline_run_list(p, w, i, v, &row, BETON_STAGE_ALL, out,
+				      &rows);
+	else if (out)
+		pipeline_run(p, w, i, v, &row, BETON_STAGE_ALL, out, NULL);
+	MUST(r || rows * o->item_size <= size);
+	free(out);
+}
+
+/* The field's arrays are as sample 0's, which may be another sample. */
+static void run_all(const struct array *array, const struct pipeline_value *v)
+{
+	const struct pipeline_field field = { .name = "rows",
+					      .stem = "rows",
+					      .column = COLUMN_RAGGED,
+					      .usable = true,
+					      .dtype = "|u1",
+					      .array = *array };
+	struct pipeline_worker *w;
+	struct pipeline *p;
+	char error[200];
+
+	if (pipeline_parse(text, &field, 1, 0, &p, error, sizeof(error)))
+		return;
+	if (!pipeline_worker_open(p, &w)) {
+		for (size_t i = 0; i < pipeline_num_outputs(p); i++)
+			run_output(p, w, i, v);
+		pipeline_worker_close(w);
+	}
+	pipeline_close(p);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct array ints = { .dtype = "<i4", .ndim = 1 };
+	const struct pipeline_value v = { .bytes = data, .size = size };
+	struct array own;
+
+	run_all(&ints, &v);
+	if (array_parse(data, size, size, &own))
+		run_all(&own, &v);
+	return 0;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "fs/util/bytes.h"
+#include "loader/list/boxes.h"
+#include "tests/unit/t.h"
+
+static bool near(double a, double b)
+{
+	return fabs(a - b) < 1e-9;
+}
+
+static void check_box(const double *box, double x0, double y0, double x1,
+		      double y1)
+{
+	CHECK(near(box[0], x0) && near(box[1], y0));
+	CHECK(near(box[2], x1) && near(box[3], y1));
+}
+
+static void a_crop_is_shifted_and_scaled(void)
+{
+	const struct rect part = { 10, 20, 40, 20 };
+	struct move m = move_crop(&part, 80, 60, false);
+	double x = 30, y = 30;
+
+	move_place(&m, &x, &y);
+	CHECK(near(x, 40) && near(y, 30) && !move_is_mirrored(&m));
+	m = move_crop(&part, 80, 60, true);
+	x = y = 30;
+	move_place(&m, &x, &y);
+	CHECK(near(x, 40) && near(y, 30) && move_is_mirrored(&m));
+}
+
+static void moves_one_after_the_other_are_one(void)
+{
+	const struct rect part = { 3, 5, 7, 11 };
+	struct move a = move_crop(&part, 13, 17, true);
+	struct move b = { { 0.6, 0.8, 1, -0.8, 0.6, 2 }, 19, 23 };
+	struct move both = move_both(&a, &b);
+	double x = 4.25, y = 9.5, v = x, w = y;
+
+	move_place(&a, &x, &y);
+	move_place(&b, &x, &y);
+	move_place(&both, &v, &w);
+	CHECK(near(x, v) && near(y, w));
+	CHECK(both.width == 19 && both.height == 23);
+	CHECK(move_is_mirrored(&both));
+}
+
+static const struct box_rule all = { .min_size = 0 };
+
+static void a_turned_box_is_the_hull_of_its_corners(void)
+{
+	const double s = sqrt(0.5);
+	struct move turn = { { s, s, 0, -s, s, 50 }, 200, 200 };
+	double box[] = { 10, 20, 30, 50 };
+
+	CHECK(box_follow(&all, 100, 100, &turn, 1, box));
+	check_box(box, 30 * s, 40 * s + 50 - 50 * s, 80 * s, 40 * s + 50);
+}
+
+/* By a quarter, where a hull is exact. */
+static void a_quarter_turn_keeps_the_area(void)
+{
+	struct move turn = { { 0, -1, 100, 1, 0, 0 }, 100, 60 };
+	double box[] = { 10, 20, 30, 50 };
+	struct box_rule rule = { .min_visible = 1, .min_size = 20 };
+
+	CHECK(box_follow(&rule, 60, 100, &turn, 1, box));
+	check_box(box, 50, 10, 80, 30);
+}
+
+static void a_box_is_dropped_by_its_share_and_its_size(void)
+{
+	const struct rect part = { 0, 0, 15, 100 };
+	struct move crop = move_crop(&part, 15, 100, false);
+	struct box_rule rule = { .min_visible = 0.25 };
+	double box[] = { 10, 20, 30, 50 };
+
+	CHECK(box_follow(&rule, 100, 100, &crop, 1, box));
+	check_box(box, 10, 20, 15, 50);
+	rule.min_visible = 0.26;
+	CHECK(!box_follow(&rule, 100, 100, &crop, 1,
+			  (double[]){ 10, 20, 30, 50 }));
+	rule = (struct box_rule){ .min_size = 5.5 };
+	CHECK(!box_follow(&rule, 100, 100, &crop, 1,
+			  (double[]){ 10, 20, 30, 50 }));
+}
+
+static void without_moves_a_box_is_cut_to_its_image(void)
+{
+	double box[] = { -5, 20, 30, 500 };
+
+	CHECK(box_follow(&all, 100, 100, NULL, 0, box));
+	check_box(box, 0, 20, 30, 100);
+}
+
+static void what_is_not_finite_is_dropped(void)
+{
+	const double bad[] = { NAN, INFINITY, -INFINITY };
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		for (size_t k = 0; k < 4; k++) {
+			double box[] = { 1, 2, 3, 4 };
+
+			box[k] = bad[i];
+			CHECK(!box_follow(&all, 9, 9, NULL, 0, box));
+		}
+	}
+}
+
+int main(void)
+{
+	a_crop_is_shifted_and_scaled();
+	moves_one_after_the_other_are_one();
+	a_turned_box_is_the_hull_of_its_corners();
+	a_quarter_turn_keeps_the_area();
+	a_box_is_dropped_by_its_share_and_its_size();
+	without_moves_a_box_is_cut_to_its_image();
+	what_is_not_finite_is_dropped();
+	return 0;
+}
