@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 # Of the libraries that libbeton needs, those that a system may not have.
-CARRIED = re.compile(r"^\s*(lib(?:jpeg|jansson|lz4)\.\S+) => (/\S+)", re.M)
+CARRIED = re.compile(r"^\s*(lib(?:jpeg|png16|jansson|lz4)\.\S+) => (/\S+)", re.M)
 
 
 def version():

@@ -111,6 +111,16 @@ def test_an_image_at_the_top_means_no_labels(tmp_path):
     save(source / "a" / "1.png", picture(1))
     save(source / "top.png", picture(2))
     assert [f.name for f in make(source).fields] == ["image"]
+    out = tmp_path / "out.beton"
+    assert "1 of 2 images" in run(source, out).stderr.decode()
+    # Folders of classes that are given as sources.
+    save(tmp_path / "b" / "1.png", picture(3))
+    r = run(source / "a", tmp_path / "b", out)
+    assert r.returncode == 0
+    assert "no labels" in r.stderr.decode()
+    assert "2 samples without labels" in r.stdout.decode()
+    r = run(source / "a", out)
+    assert not r.stderr and b"without labels" in r.stdout
 
 
 def test_several_sources_share_their_classes(tmp_path):
@@ -594,14 +604,24 @@ def test_operands_may_begin_with_dashes_after_two(tmp_path):
 
 def test_an_old_file_stays_until_the_new_one_is_complete(flat):
     out = flat.parent / "out.beton"
-    out.write_bytes(b"old")
+    out.write_bytes(b"\2\0old")
     (flat / "bad.jpg").write_bytes(b"bad")
     refused(run(flat, out), "bad.jpg")
-    assert out.read_bytes() == b"old"
+    assert out.read_bytes() == b"\2\0old"
     (flat / "bad.jpg").unlink()
     assert run(flat, out).returncode == 0
     betonfile.Beton(out).check()
     assert sorted(os.listdir(flat.parent)) == ["out.beton", "src"]
+
+
+def test_a_file_that_is_no_dataset_stays(flat):
+    out = flat.parent / "out.beton"
+    out.write_bytes(b"text")
+    refused(run(flat, out), "out.beton", "another kind")
+    assert out.read_bytes() == b"text"
+    # What FFCV leaves of a dataset that was not completed.
+    out.write_bytes(bytes(4096))
+    assert run(flat, out).returncode == 0
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM,

@@ -8,7 +8,7 @@ import pytest
 
 import dumped
 import make
-from draws import Draws
+from draws import Draws, Noise
 from dumped import digest, dump
 
 N, W, H = 24, 13, 9
@@ -95,13 +95,65 @@ def color_jitter(x, d):
         + m[(2 - k) % 3] * v[..., 2] for k in range(3)], -1))
 
 
+def erased(d, scale, ratio):
+    """Row, column, height and width of what is erased, or None."""
+    for _ in range(10):
+        area = H * W * (scale[0] + d() * (scale[1] - scale[0]))
+        low, high = map(math.log, ratio)
+        r = math.exp(low + (high - low) * d())
+        h, w = round(math.sqrt(area * r)), round(math.sqrt(area / r))
+        if h < H and w < W:
+            return d.below(H - h + 1), d.below(W - w + 1), h, w
+    return None
+
+
+def random_erasing(x, d):
+    x, part = x.copy(), erased(d, (0.1, 0.9), (0.5, 3)) if d() < 0.8 else None
+    if part:
+        y, left, h, w = part
+        x[y:y + h, left:left + w] = 9, 99, 199
+    return x
+
+
+def noise_erasing(x, d):
+    x, part = x.copy(), erased(d, (0.02, 0.33), (0.3, 3.3)) if d() < 1 else None
+    if part:
+        y, left, h, w = part
+        noise, n = Noise(int(d() * 2**53)), -(-3 * w // 8)
+        for row in x[y:y + h, left:left + w]:
+            row[:] = np.array([noise() for _ in range(n)], "<u8").view(
+                np.uint8)[:3 * w].reshape(w, 3)
+    return x
+
+
+def padded_for(x, d, size, margins, mode):
+    """torchvision's RandomCrop with pad_if_needed."""
+    left, top, right, bottom = margins
+    more_y = max(0, size[0] - len(x) - top - bottom)
+    more_x = max(0, size[1] - x.shape[1] - left - right)
+    fill = dict(constant_values=77) if mode == "constant" else {}
+    big = np.pad(x, ((top + more_y, bottom + more_y),
+                     (left + more_x, right + more_x), (0, 0)), mode, **fill)
+    y = d.below(len(big) - size[0] + 1)
+    x0 = d.below(big.shape[1] - size[1] + 1)
+    return big[y:y + size[0], x0:x0 + size[1]]
+
+
 OPS = [
     (vertical_flip, "vertical_flip(0.5)"),
+    (random_erasing,
+     'random_erasing(0.8, "0.1,0.9", "0.5,3", value="9,99,199")'),
+    (noise_erasing, "random_erasing(1, value=random, group=n)"),
     (cutout, 'cutout("4,7", "9,99,199", 0.8)'),
     (random_translate, 'random_translate(3, "50,60,70")'),
     (contrast, "contrast(0.7, 0.8)"),
     (color_jitter, "color_jitter(0.4, 0.3, 2, 0.1, 0.8)"),
 ]
+
+
+def stream(text):
+    """The name of the random numbers of an operation."""
+    return text.split("(")[0] + (":n" if "group=n" in text else ":0")
 
 
 @pytest.mark.parametrize("define,text", OPS, ids=[t for _, t in OPS])
@@ -110,11 +162,82 @@ def test_an_operation_is_what_the_manual_says(data, tmp_path, define, text):
     for b in dump(data.path, tmp_path / "x", *SPEC, "--pipeline",
                   f"image | {text}"):
         for row, i in enumerate(b.ids):
-            d = Draws(SEED, EPOCH, i, f"{define.__name__}:0")
+            d = Draws(SEED, EPOCH, i, stream(text))
             got = b.row("image", row)
             assert (got == define(stored(data, i), d)).all(), i
             changed += (got != stored(data, i)).any()
     assert changed > N / 4
+
+
+# The names that torchvision has for operations, with its defaults.
+THEIRS = [
+    ("RandomHorizontalFlip", "flip"), ("random_horizontal_flip(0.3)", "flip(0.3)"),
+    ("random_vertical_flip", "vertical_flip(0.5)"),
+    ("RandomGrayscale", "grayscale(0.1)"), ("random_invert", "invert(0.5)"),
+    ("RandomSolarize(99)", "solarize(99, 0.5)"),
+    ("random_posterize(2)", "posterize(2, 0.5)"),
+    ("random_posterize(2, p=1)", "posterize(2)"),
+]
+
+
+@pytest.mark.parametrize("theirs,ours", THEIRS, ids=[t for t, _ in THEIRS])
+def test_a_name_of_torchvision_is_accepted(data, tmp_path, theirs, ours):
+    for name, text in (("a", theirs), ("b", ours)):
+        dump(data.path, tmp_path / name, *SPEC, "--pipeline", f"image | {text}")
+    assert digest(tmp_path / "a") == digest(tmp_path / "b")
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric"])
+@pytest.mark.parametrize("sides", [(1, 2, 3, 4), (30, 40, 50, 60)])
+def test_padding_repeats_what_is_there(data, tmp_path, mode, sides):
+    left, top, right, bottom = sides
+    for b in dump(data.path, tmp_path / "x", *SPEC, "--pipeline",
+                  f'image | pad("{left},{top},{right},{bottom}", {mode})'):
+        for row, i in enumerate(b.ids):
+            assert (b.row("image", row) == np.pad(
+                stored(data, i), ((top, bottom), (left, right), (0, 0)),
+                mode)).all()
+
+
+@pytest.mark.parametrize("text,sides", [
+    ("2", (2, 2, 2, 2)), ('"1,2"', (1, 2, 1, 2)), ('"0,0,0,3"', (0, 0, 0, 3))])
+def test_padding_of_a_color(data, tmp_path, text, sides):
+    left, top, right, bottom = sides
+    for b in dump(data.path, tmp_path / "x", *SPEC, "--pipeline",
+                  f'image | pad({text}, fill="7,8,9") | flip(1) | float'):
+        for row, i in enumerate(b.ids):
+            want = np.full((H + top + bottom, W + left + right, 3), (7, 8, 9))
+            want[top:top + H, left:left + W] = stored(data, i)
+            assert (b.row("image", row) == want[:, ::-1]).all()
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric"])
+@pytest.mark.parametrize("size,margins", [
+    ((H, W), (2, 2, 2, 2)), ((5, 6), (1, 20, 0, 3)), ((40, 50), (0, 0, 0, 0)),
+    ((40, 3), (1, 2, 3, 4)), ((1, 1), (16, 0, 30, 0)), ((3, 4), (0, 0, 0, 0)),
+    ((H, W), (0, 0, 0, 0))])
+def test_a_part_of_the_padded_image(data, tmp_path, mode, size, margins):
+    text = f'''random_crop("{size[0]},{size[1]}", "{",".join(map(str, margins))}",
+                       true, 77, {mode}) | hwc'''
+    for b in dump(data.path, tmp_path / "x", *SPEC, "--pipeline", text):
+        for row, i in enumerate(b.ids):
+            d = Draws(SEED, EPOCH, i, "random_crop:0")
+            want = padded_for(stored(data, i), d, size, margins, mode)
+            assert (b.row("image", row) == want).all()
+
+
+def test_random_crops_of_one_group_take_the_same_part(data, tmp_path):
+    """One is a geometry, and one draws another image. Without a group each of
+    them has numbers of its own."""
+    text = ("a = image | random_crop(5, group=g); "
+            "b = image | random_crop(5, pad_if_needed=true, group=g); "
+            "c = image | random_crop(5); "
+            "e = image | random_crop(5, pad_if_needed=true)")
+    differ = 0
+    for b in dump(data.path, tmp_path / "x", *SPEC, "--pipeline", text):
+        assert (b.outputs["a"] == b.outputs["b"]).all()
+        differ += (b.outputs["c"] != b.outputs["e"]).any()
+    assert differ
 
 
 def test_all_of_them_one_after_the_other(data, tmp_path):
@@ -123,9 +246,8 @@ def test_all_of_them_one_after_the_other(data, tmp_path):
         assert b.outputs["image"].dtype == F
         for row, i in enumerate(b.ids):
             want = stored(data, i)
-            for define, _ in OPS:
-                want = define(want, Draws(SEED, EPOCH, i,
-                                          f"{define.__name__}:0"))
+            for define, op in OPS:
+                want = define(want, Draws(SEED, EPOCH, i, stream(op)))
             assert (b.row("image", row) == want.transpose(2, 0, 1)).all()
 
 

@@ -77,6 +77,20 @@ def test_they_can_be_given(tmp_path):
     assert written(path, two, classes={"kind": ["k"]}).classes == ["k"]
 
 
+def test_names_may_come_one_by_one(tmp_path):
+    for names in iter(NAMES), (n for n in NAMES), np.array(NAMES):
+        assert written(tmp_path / "x.beton", Folder(), classes=names
+                       ).classes == NAMES
+
+
+@pytest.mark.parametrize("classes", [
+    {"label": {"b": 1, "a": 0}}, {"b", "a"}, {"label": {"a"}}, {"label": 3}])
+def test_names_have_an_order(tmp_path, classes):
+    """A dict of labels by name would lose them."""
+    with pytest.raises(TypeError, match="in the order of their labels"):
+        betonfs.write(tmp_path / "x.beton", Folder(), classes=classes)
+
+
 @pytest.mark.parametrize("classes, words", [
     ("cat", "a list of names"), ([1], "1 is no name"),
     (["a\0b"], "no name of a class"), ({"image": ["a"]}, "'image' is no"),
@@ -111,3 +125,36 @@ def test_a_mount_has_them(tmp_path):
         ' {"name": "label", "stem": "label", "classes": ["l"]}]}')
     from betonfs._dataset import class_names, field_facts
     assert class_names(field_facts(tmp_path)) == ["l"]
+
+
+class Columns:
+    """datasets.Dataset of Hugging Face: names are those of a column."""
+
+    def __init__(self, **features):
+        self.features = features
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, i):
+        return {"image": np.zeros((4, 4, 3), np.uint8), "label": i}
+
+
+class ClassLabel:
+    names = NAMES
+
+
+def test_names_of_a_column(tmp_path):
+    path = tmp_path / "x.beton"
+    assert written(path, Columns(image=None, label=ClassLabel())
+                   ).classes == NAMES
+    assert written(path, Columns(image=None, label=None)).classes == []
+
+
+def test_a_label_without_a_name(tmp_path):
+    path = tmp_path / "x.beton"
+    few = [{"label": i} for i in range(3)]
+    with pytest.raises(ValueError, match="sample 2 .* names of 2 classes"):
+        betonfs.write(path, few, classes=["a", "b"])
+    assert not path.exists()
+    assert betonfs.write(path, [{"label": -1}], classes=["a"]) == 1

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """betonfs.Dataset as torch's and torchvision's datasets are used: transforms,
 subsets and masks, and several files as one."""
+import contextlib
+import errno
+import os
 import pathlib
 import pickle
+import shutil
 import sys
 
 import numpy as np
@@ -167,6 +171,39 @@ def test_a_subset_of_torch(paths):
         dataset.subset(data.Subset(betonfs.Dataset(paths[1]), [0]))
 
 
+class Part:
+    """As torch's Subset."""
+    def __init__(self, dataset, indices):
+        self.dataset, self.indices = dataset, indices
+
+
+def of_subset(path, subset, **options):
+    """Labels of a Loader's subset."""
+    with betonfs.Loader(path, batch_size=2, order="sequential", subset=subset,
+                        pipeline={"label": "label"}, tensors="numpy",
+                        **options) as loader:
+        return [n for batch in loader for n in batch["label"].tolist()]
+
+
+def test_a_subset_is_of_the_loaders_dataset(tmp_path, paths):
+    one = betonfs.Dataset(paths[1])
+    copy = shutil.copy(paths[1], tmp_path / "copy.beton")
+    for path in paths[1], copy:     # the same samples
+        assert of_subset(path, Part(Part(one, [5, 4, 3]), [2, 1])) == [13, 14]
+        assert betonfs.Dataset(path).subset(Part(one, [3])).tolist() == [3]
+    # What the file was made of.
+    assert of_subset(paths[1], Part(samples(10), [1, 0])) == [11, 10]
+    for of, words in ((betonfs.Dataset(paths[0]), "a.beton"),
+                      (Part(betonfs.Dataset(paths[2]), [0]), "c.beton"),
+                      (list(range(N + 1)), f"of {N + 1} samples.* {N}"),
+                      (betonfs.Dataset(paths), "another dataset")):
+        for take in (lambda part: of_subset(paths[1], part), one.subset):
+            with pytest.raises(ValueError, match=f"a Subset of .*{words}"):
+                take(Part(of, [0, 0]))
+    fake = f'fake({N}, image="uint8[4,4,3]", label="int64<5")'
+    assert len(of_subset(paths[1], Part(one, [0, 1]), source=fake)) == 2
+
+
 # --- several files ---
 
 @pytest.mark.parametrize("kind", ["list", "tuple", "glob"])
@@ -247,3 +284,103 @@ def test_children_of_fork_read_several_files(paths):
     dataset = betonfs.Dataset(paths)
     loader = data.DataLoader(dataset, batch_size=None, num_workers=2)
     assert [s["label"] for s in loader] == dataset.column("label").tolist()
+
+
+# --- files that change ---
+
+def change(folder, how):
+    if how == "added":
+        betonfs.write(folder / "0.beton", samples(50), mode="raw")
+    else:
+        betonfs.write(folder / "a.beton", samples(50), mode="raw",
+                      overwrite=True)
+
+
+def errno_in_child(work):
+    """The errno that it raises twice in a child of fork(), or 0."""
+    child = os.fork()
+    if not child:
+        try:
+            with contextlib.suppress(OSError):
+                work()
+            work()
+            os._exit(0)
+        except OSError as e:
+            os._exit(e.errno)
+        finally:
+            os._exit(255)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("how", ["added", "replaced"])
+def test_no_other_dataset_is_opened_again(tmp_path, paths, how):
+    for path in paths[:2]:
+        shutil.copy(path, tmp_path)
+    dataset = betonfs.Dataset(tmp_path / "*.beton")
+    loader = betonfs.Loader(tmp_path / "*.beton", batch_size=4,
+                            pipeline={"label": "label"})
+    kept = pickle.dumps(dataset)
+    change(tmp_path, how)
+    assert dataset[0]["label"] == 0
+    assert errno_in_child(lambda: dataset.get(0, "label")) == errno.ESTALE
+    for again in lambda: pickle.loads(kept), lambda: loader.dataset:
+        with pytest.raises(betonfs.BetonError, match="another dataset than"):
+            again()
+    loader.close()
+
+
+# --- paths of any bytes ---
+
+@pytest.mark.parametrize("open_", [
+    betonfs.Dataset, betonfs.Loader,
+    lambda path: betonfs.write(path, samples())])
+@pytest.mark.parametrize("name", [
+    b"\xff.beton", b"\xff/*.beton", b"\xc3\xa9/" * 600 + b"a",
+    b"a/" + b"\xc3\xa9" * 1200], ids=["name", "pattern", "long", "cut"])
+def test_errors_name_paths_of_any_bytes(tmp_path, open_, name):
+    """Also where a message is cut inside a character."""
+    path = os.fsencode(tmp_path) + b"/none/" + name
+    with pytest.raises(betonfs.BetonError) as e:
+        open_(path)
+    assert e.value.errno in (errno.ENOENT, errno.ENAMETOOLONG)
+    assert r"\xff" in e.value.strerror or "\xe9" in e.value.strerror
+
+
+@pytest.mark.parametrize("mask", [
+    np.arange(12) % 2, [0, 1] * 6, np.ones(12, np.uint8)])
+def test_a_mask_of_numbers_is_refused(tmp_path, mask):
+    betonfs.write(tmp_path / "d", [{"label": i} for i in range(12)])
+    with pytest.raises(ValueError, match=r"mask.astype\(bool\)"):
+        betonfs.Loader(tmp_path / "d", 4, subset=mask)
+
+
+def test_errors_pass_from_a_worker(tmp_path):
+    """torch pickles the class of an error."""
+    with pytest.raises(FileNotFoundError) as e:
+        betonfs.Dataset(tmp_path / "none")
+    kind = pickle.loads(pickle.dumps(type(e.value)))
+    assert kind is type(e.value) and issubclass(kind, betonfs.BetonError)
+
+
+@pytest.mark.parametrize("name,value", [
+    ("seed", 3), ("order", "sequential"), ("subset", None), ("epoch", 2),
+    ("transforms", []), ("pipeline", "label")])
+def test_a_loader_keeps_its_arguments(tmp_path, name, value):
+    betonfs.write(tmp_path / "d", [{"label": i} for i in range(12)])
+    with betonfs.Loader(tmp_path / "d", 4) as loader:
+        with pytest.raises(AttributeError, match="open another|set_epoch"):
+            setattr(loader, name, value)
+        assert len(list(loader)) == 3
+
+
+def test_a_sampler_is_no_subset(tmp_path):
+    data = pytest.importorskip("torch.utils.data")
+    betonfs.write(tmp_path / "d", [{"label": i} for i in range(12)])
+    for sampler in (data.RandomSampler(range(12)),
+                    data.DistributedSampler(range(12), 2, 0),
+                    data.WeightedRandomSampler([1.0] * 12, 12)):
+        with pytest.raises(TypeError, match="draws anew in every epoch"):
+            betonfs.Loader(tmp_path / "d", 4, subset=sampler)
+    part = data.SubsetRandomSampler([3, 5, 7, 9])
+    with betonfs.Loader(tmp_path / "d", 4, subset=part) as loader:
+        assert sorted(next(iter(loader)).label.tolist()) == [3, 5, 7, 9]

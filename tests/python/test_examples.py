@@ -43,6 +43,34 @@ def run(name, *arguments, where, needs=None):
     return r.stdout
 
 
+def segmentation(where, python, loader, *arguments):
+    """The IoU of each seed."""
+    r = subprocess.run(
+        [python, EXAMPLES / "train_segmentation.py", "--folder", where,
+         "--loader", loader, *map(str, arguments)], text=True,
+        capture_output=True, timeout=DEADLINE,
+        env={**os.environ, "PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1",
+             "CUDA_VISIBLE_DEVICES": ""})
+    assert r.returncode == 0, r.stdout + r.stderr
+    return [float(line.split()[-1]) for line in r.stdout.splitlines()]
+
+
+def test_segmentation(tmp_path):
+    if not importlib.util.find_spec("torch"):
+        pytest.skip("torch is not installed")
+    scores = segmentation(tmp_path, sys.executable, "betonfs", "--seeds", 1)
+    assert len(scores) == 1 and 0.5 < scores[0] <= 1
+
+
+def test_segmentation_is_as_good_as_with_torchvision(tmp_path):
+    python = os.environ.get("TORCHVISION_PYTHON")
+    if not python:
+        pytest.skip("TORCHVISION_PYTHON names no interpreter with torchvision")
+    ours, theirs = (segmentation(tmp_path, python, loader, "--seeds", 3)
+                    for loader in ("betonfs", "torchvision"))
+    assert np.mean(ours) > np.mean(theirs) - 0.02
+
+
 def test_lightning(data, tmp_path):
     out = run("train_lightning", data, data, where=tmp_path)
     assert "'accuracy': " in out and "'loss': " in out
@@ -87,7 +115,7 @@ def test_types_of_the_examples(tmp_path):
         + "".join(f"[mypy-{name}.*]\nfollow_imports = skip\n"
                   "ignore_missing_imports = true\n" for name in
                   ("torch", "lightning", "accelerate", "transformers",
-                   "ray", "composer")))
+                   "ray", "composer", "PIL", "torchvision")))
     r = subprocess.run(
         [exe, "--config-file", tmp_path / "mypy.ini", "--cache-dir", tmp_path,
          *sorted(EXAMPLES.glob("*.py"))], capture_output=True, text=True,

@@ -203,6 +203,22 @@ def test_imdecode_says_that_it_cannot(pixels, jpeg, height):
         imdecode(data, np.zeros(9, np.uint8), height, 40, height, 40)
 
 
+@pytest.mark.parametrize("name", ["resize_crop", "pad"])
+@pytest.mark.parametrize("wrong", [
+    lambda a: a[:, :, 0], lambda a: a[:, :, 0].copy(), lambda a: a[::2],
+    lambda a: a[::-1], lambda a: a[:, ::2], lambda a: a[:, :, ::-1],
+    lambda a: a.astype(np.float32), lambda a: a.transpose(1, 0, 2)],
+    ids="plane gray rows upside columns bgr float transposed".split())
+def test_images_in_another_form_are_refused(pixels, name, wrong):
+    """Pixels would be read, or written, that are not of the array."""
+    import betonfs.ffcv.libffcv
+    call = getattr(betonfs.ffcv.libffcv, name)
+    for source, to in ((wrong(pixels), pixels.copy()),
+                       (pixels, wrong(pixels.copy()))):
+        with pytest.raises(ValueError, match="uint8 arrays"):
+            call(source, 0, 8, 0, 8, to)
+
+
 def test_resize_crop_and_pad(pixels):
     from betonfs.ffcv.libffcv import pad, resize_crop
     small = np.zeros((4, 5, 3), np.uint8)
@@ -265,8 +281,7 @@ def test_the_same_compiled_by_numba(pixels):
 def test_what_is_not_there_says_so():
     from betonfs.ffcv import transforms as T
     for make in (lambda: T.RandAugment(2, 9), lambda: T.LabelColorJitter(0.5),
-                 lambda: T.LabelGaussianBlur(0.5, 5),
-                 lambda: T.CornerCrop(8, 1)):
+                 lambda: T.LabelGaussianBlur(0.5, 5)):
         with pytest.raises(NotImplementedError, match="torchvision"):
             make()
 

@@ -31,7 +31,8 @@ from betonfs.ffcv.pipeline import Compiler, PipelineSpec  # noqa: E402
 from betonfs.ffcv.pipeline.allocation_query import AllocationQuery  # noqa: E402
 from betonfs.ffcv.pipeline.operation import Operation  # noqa: E402
 from betonfs.ffcv.traversal_order import TraversalOrder  # noqa: E402
-from betonfs.ffcv.writer import DatasetWriter  # noqa: E402
+from betonfs.ffcv.writer import (  # noqa: E402
+    DatasetWriter, worker_job_indexed_dataset, worker_job_webdataset)
 
 N, B, H, W = 24, 4, 12, 16
 MEAN, STD = np.array([120.1, 110, 100]), np.array([60, 61, 62.5])
@@ -588,6 +589,14 @@ def test_squeeze_leaves_the_batch(load):
     assert next(iter(loader))[0].shape == (1,)
 
 
+@pytest.mark.parametrize("dims", [([1],), ((1,),), (-1,), (1, 2)])
+def test_squeeze_takes_axes_as_torch_does(load, dims):
+    label = [IntDecoder(), T.ToTensor(), T.Squeeze(*dims)]
+    if dims == (1, 2):
+        label.insert(2, T.View((-1, 1, 1)))
+    assert next(iter(load(label=label)))[0].shape == (B,)
+
+
 # --- the loader ---
 
 def test_batches_that_are_kept_stay(load):
@@ -619,6 +628,26 @@ def test_a_break_is_followed_by_the_next_epoch(load):
     other = load(label=label, order=OrderOption.RANDOM, seed=4)
     epochs += [column(other).tolist() for _ in range(2)][1:]
     assert second == epochs[1] != epochs[0] and loader.next_epoch == 2
+
+
+@pytest.mark.parametrize("begun", [0, 1, 3, N // B])
+def test_two_iterations_at_a_time(load, begun):
+    """As in a loop that tests on the loader that it trains with."""
+    label = [IntDecoder(), T.ToTensor(), T.Squeeze()]
+    alone = load(label=label, order=OrderOption.RANDOM, seed=4)
+    epochs = [column(alone).tolist() for _ in range(3)]
+    assert epochs[0] != epochs[1]
+    loader = load(label=label, order=OrderOption.RANDOM, seed=4)
+    outer = iter(loader)
+    got = [next(outer)[0] for _ in range(begun)]
+    inner = iter(loader)
+    second = [next(inner)[0]]
+    got += [y for y, in outer]
+    second += [y for y, in inner]
+    assert torch.cat(got).tolist() == epochs[0]
+    assert torch.cat(second).tolist() == epochs[1]
+    assert column(loader).tolist() == epochs[2]
+    assert next(outer, None) is None and next(inner, None) is None
 
 
 def test_a_size_changes_between_epochs(load):
@@ -867,11 +896,18 @@ def test_subclasses_of_fields_are_written_by_their_encode(tmp_path, given):
     assert reverse.numpy().tobytes() == b"zyx21\0"
 
 
-def test_an_encode_that_sets_something_else_is_refused(tmp_path):
+@pytest.mark.parametrize("names, message", [
+    (["color"], "sets 'color', which is for"), ([], "sets nothing: "),
+    (["mode"], "sets 'mode' but not 'data_ptr', 'width', 'height'"),
+    (["data_ptr", "mode"], "sets 'data_ptr', 'mode' but not 'width'")])
+def test_an_encode_that_sets_something_else_is_refused(tmp_path, names,
+                                                       message):
     class Other(F.RGBImageField):
         def encode(self, destination, field, malloc):
-            destination["mode"] = 1
-    with pytest.raises(ValueError, match="sample 0 field image.*'mode'"):
+            for name in names:
+                destination[name] = malloc(9)[0] if name == "data_ptr" else 1
+    with pytest.raises(ValueError,
+                       match=f"sample 0 field image: encode.. {message}"):
         write(tmp_path / "x", [(0, 0)],
               {"image": Other(), "label": F.IntField()})
 
@@ -944,6 +980,38 @@ def test_shards_of_webdataset(tmp_path, monkeypatch):
     writer.from_webdataset(list(shards), lambda d: (
         (image, 10 * label) for image, label in d))
     assert read(tmp_path / "x", "label")[:, 0].tolist() == [0, 10, 20, 30, 40]
+
+
+def test_shards_whose_places_are_known(tmp_path, monkeypatch):
+    """FFCV's users who know how many samples shards have call this."""
+    shards = {"a": [sample(i)[:2] for i in range(3)],
+              "b": [sample(i)[:2] for i in range(3, 5)]}
+    opened = []
+
+    def dataset(shard):
+        opened.append(shard)
+        return iter(shards[shard])
+    monkeypatch.setitem(sys.modules, "webdataset",
+                        types.SimpleNamespace(WebDataset=dataset))
+    writer = DatasetWriter(tmp_path / "x", {
+        "image": F.RGBImageField(), "label": F.IntField()}, num_workers=2)
+    writer._write_common(5, zip(["b", "a"], [3, 0]), worker_job_webdataset,
+                         (lambda d: ((a, 10 * y) for a, y in d),))
+    assert read(tmp_path / "x", "label")[:, 0].tolist() == [0, 10, 20, 30, 40]
+    assert sorted(opened) == ["a", "b"]
+
+
+@pytest.mark.parametrize("job, todo", [
+    (worker_job_indexed_dataset, [[(1, 7), (0, 3)], [(2, 5)]]),
+    (lambda *_: None, [])])
+def test_samples_whose_places_are_known(tmp_path, job, todo):
+    writer = DatasetWriter(tmp_path / "x", {"label": F.IntField()})
+    if not todo:
+        with pytest.raises(ValueError, match="from_indexed_dataset"):
+            writer._write_common(3, todo, job, ())
+        return
+    writer._write_common(3, todo, job, ([(10 * i,) for i in range(9)],))
+    assert read(tmp_path / "x", "label")[:, 0].tolist() == [30, 70, 50]
 
 
 @pytest.mark.parametrize("fields, size", [

@@ -25,8 +25,8 @@ from betonfs.ffcv.epoch_iterator import EpochIterator  # noqa: E402
 from betonfs.ffcv.fields import (  # noqa: E402
     IMAGE_MODES, BasicDecoder, BytesField, IntDecoder, IntField,
     NDArrayDecoder, NDArrayField, RGBImageField,
-    RandomResizedCropRGBImageDecoder, SimpleRGBImageDecoder, get_center_crop,
-    get_random_crop)
+    RandomResizedCropRGBImageDecoder, SimpleRGBImageDecoder, encode_jpeg,
+    get_center_crop, get_random_crop)
 from betonfs.ffcv.fields.base import ARG_TYPE, Field  # noqa: E402
 from betonfs.ffcv.loader import (  # noqa: E402
     ORDER_MAP, Loader, OrderOption)
@@ -35,6 +35,7 @@ from betonfs.ffcv.pipeline import Compiler, PipelineSpec  # noqa: E402
 from betonfs.ffcv.pipeline.graph import Graph  # noqa: E402
 from betonfs.ffcv.pipeline.operation import (  # noqa: E402
     AllocationQuery, Operation)
+from betonfs.ffcv.pipeline.state import State  # noqa: E402
 from betonfs.ffcv.reader import Reader  # noqa: E402
 from betonfs.ffcv.traversal_order import (  # noqa: E402
     Random, TraversalOrder)
@@ -183,6 +184,14 @@ class Same(SimpleRGBImageDecoder):
         return super().generate_code()
 
 
+def test_indices_may_be_a_mask(path):
+    mask = np.arange(N) % 3 == 1
+    got = batches(Loader(path, 2, indices=mask, pipelines={
+        "image": None, "label": LABEL}))
+    assert sorted(int(i) for b in got for i in b[0]) == \
+        np.flatnonzero(mask).tolist()
+
+
 def test_a_decoder_may_have_its_own_crop(mixed):
     plain = batches(Loader(mixed, B, pipelines={
         "image": [Corner((8, 8)), T.ToTensor()], "label": LABEL}))
@@ -190,6 +199,47 @@ def test_a_decoder_may_have_its_own_crop(mixed):
     for i in range(N):
         want = image(i, *((24, 32), (48, 40))[i % 2])[:8, :8]
         assert np.abs(got[i].astype(int) - want).mean() < 12
+
+
+@pytest.mark.parametrize("corner,row,column", [
+    ("top_left", 0, 0), ("top_right", 0, 20), ("bottom_left", 12, 0),
+    ("bottom_right", 12, 20)])
+def test_crops_of_corners(tmp_path, corner, row, column):
+    path = write(tmp_path / "raw.beton", "raw")
+    for images, labels in batches(Loader(path, B, pipelines={
+            "image": [T.CornerCrop((12, 12), 0.5, corner), T.ToTensor()],
+            "label": LABEL})):
+        for pixels, i in zip(images, labels):
+            want = image(int(i))[row:row + 12, column:column + 12]
+            assert (pixels.numpy() == want).all()
+
+
+def test_a_corner_that_is_none():
+    with pytest.raises(ValueError, match="middle.*bottom_right"):
+        T.CornerCrop((8, 8), 0.5, "middle")
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("mode", ["jpg", "raw"])
+def test_images_padded_to_the_largest(tmp_path, mode, compiled):
+    if compiled:
+        pytest.importorskip("numba")
+    sizes = (24, 32), (48, 40), (8, 56)
+    path = write(tmp_path / "y.beton", mode, sizes)
+    Compiler.set_enabled(compiled)
+    try:
+        got = batches(Loader(path, B, pipelines={
+            "image": [T.PadRGBImageDecoder(), T.ToTensor()],
+            "label": LABEL}))
+    finally:
+        Compiler.set_enabled(False)
+    for images, labels in got:
+        for pixels, i in zip(images.numpy().astype(int), labels):
+            height, width = sizes[int(i) % 3]
+            want = np.zeros((48, 56, 3), int)
+            want[:height, :width] = image(int(i), height, width)
+            assert np.abs(pixels - want).mean() < 12 * (mode == "jpg") + 1e-9
+            assert not pixels[height:].any() and not pixels[:, width:].any()
 
 
 def test_what_decoders_inherit_does_as_the_library(path):
@@ -439,6 +489,37 @@ def test_a_layout_that_only_the_reader_knows_is_no_warning(tmp_path, caplog):
         b[1:] for b in batches(loader)))]
     assert columns == [[70000 + i for i in range(N)], *[list(range(N))] * 2]
     assert not caplog.messages
+
+
+class Halved(RGBImageField):
+    """Makes images smaller in its own way; sets all of a record itself."""
+
+    def __init__(self, mode):
+        self.mode = mode
+
+    def encode(self, destination, pixels, malloc):
+        pixels = np.ascontiguousarray(pixels[::2, ::2])
+        destination["mode"] = IMAGE_MODES[self.mode]
+        destination["height"], destination["width"] = pixels.shape[:2]
+        data = encode_jpeg(pixels, 95) if self.mode == "jpg" else \
+            pixels.reshape(-1)
+        destination["data_ptr"], storage = malloc(data.nbytes)
+        storage[:] = data
+
+
+@pytest.mark.parametrize("mode", list(IMAGE_MODES))
+@pytest.mark.parametrize("more", [{}, {"size": SizeField()}])
+def test_an_image_field_may_store_images_itself(tmp_path, mode, more):
+    DatasetWriter(tmp_path / "h", {"image": Halved(mode), "label": IntField(),
+                                   **more}, num_workers=2).from_indexed_dataset(
+        [(image(i), i, i)[:2 + len(more)] for i in range(N)])
+    got = batches(Loader(tmp_path / "h", N, custom_fields={
+        "image": Halved, **{name: SizeField for name in more}}, pipelines={
+            "image": [SimpleRGBImageDecoder(), T.ToTensor()]}))
+    for i, pixels in enumerate(got[0][0].numpy()):
+        want = image(i)[::2, ::2]
+        assert np.abs(pixels.astype(int) - want).mean() <= (
+            20 if mode == "jpg" else 0)
 
 
 def test_an_unknown_field_is_refused(boxed):
@@ -734,6 +815,38 @@ def test_an_epoch_that_is_left_ends_its_thread(mixed):
     assert not epoch.is_alive()
 
 
+EXIT = """
+import sys
+import torch
+from betonfs.ffcv.fields.decoders import IntDecoder
+from betonfs.ffcv.loader import Loader
+from betonfs.ffcv.transforms import ToTensor
+
+class Own(Loader):
+    def next_traversal_order(self):
+        return super().next_traversal_order()
+
+class Slow(torch.nn.Module):
+    def forward(self, x):
+        for _ in range(200):
+            torch.rand(20000).sort()
+        return x
+
+loader = Own(sys.argv[1], 1, num_workers=1, batches_ahead=9, pipelines={
+    "image": None, "label": [IntDecoder(), ToTensor(), Slow()]})
+print(int(next(iter(loader))[0]))
+"""
+
+
+def test_a_program_may_end_within_an_epoch(mixed):
+    """A thread that is in torch's code when Python ends is the end of it by
+    SIGABRT."""
+    done = subprocess.run(
+        [sys.executable, "-c", EXIT, mixed], capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(BUILD / "python")}, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+
+
 def test_orders_are_those_of_the_loader(path):
     for order in OrderOption:
         loader = Loader(path, B, order=order, seed=3, pipelines={
@@ -797,6 +910,55 @@ def test_python_before_to_tensor_gets_arrays(path):
             [*begin, T.ToTensor()], [*begin, Gain(), T.ToTensor()]))
     for (a, _), (b, _) in zip(plain, more):
         assert (b == (a.int() * 2).clamp(max=255)).all()
+
+
+class Negative(T.RandomHorizontalFlip):
+    """Other code, in the memory that FFCV's operation asks for."""
+
+    def generate_code(self):
+        numbers = Compiler.get_iterator()
+
+        def code(images, out):
+            for k in numbers(images.shape[0]):
+                out[k] = 255 - images[k]
+            return out
+        code.is_parallel = True
+        return code
+
+
+class Small(T.RandomResizedCrop):
+    def generate_code(self):
+        def code(images, out):
+            out[:] = images[:, :8, :8]
+            return out
+        return code
+
+
+def test_a_subclass_of_an_operation_has_its_memory(path):
+    plain, other, small = (batches(Loader(path, B, pipelines={
+        "image": [SimpleRGBImageDecoder(), *ops, T.ToTensor()],
+        "label": LABEL})) for ops in (
+            [], [Negative()], [Small((0.5, 1), (1, 1), 8)]))
+    for (a, _), (b, _), (c, _) in zip(plain, other, small):
+        assert (b == 255 - a).all() and (c == a[:, :8, :8]).all()
+
+
+@pytest.mark.parametrize("op, same", [
+    (T.RandomHorizontalFlip(1.0), lambda x: x[:, :, ::-1]),
+    (T.Cutout(24, (9, 9, 9)), None), (T.RandomBrightness(0.3), None),
+    (T.ReplaceLabel([2], 5), lambda x: np.r_[x[:2], [x[2] * 0 + 5], x[3:]])])
+def test_code_of_an_operation_is_called_by_hand(op, same):
+    """As FFCV's, with the memory, and with indices where it has them."""
+    images = np.stack([image(i) for i in range(B)])
+    code = op.generate_code()
+    state = State(True, torch.device("cpu"), images.shape[1:], images.dtype)
+    _, query = op.declare_state_and_memory(state)
+    assert query is None
+    more = [np.arange(B)] if getattr(code, "with_indices", False) else []
+    for given in [], more:
+        out = code(images.copy(), None, *given)
+        assert out.shape == images.shape
+        assert same is None or (out == same(images)).all()
 
 
 class Counted(Operation):

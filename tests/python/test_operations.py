@@ -48,6 +48,15 @@ def test_the_example():
     (lambda: ops.flip(group=None), "flip"),
     (lambda: "image" | ops.flip() | "chw", "image | flip | chw"),
     (lambda: ops.of([ops.flip(), "chw"]), "flip | chw"),
+    (lambda: ops.random_apply(ops.color_jitter(0.4) | ops.flip(), p=0.5),
+     "random_apply(color_jitter(brightness=0.4) | flip, p=0.5)"),
+    (lambda: ops.random_apply([ops.invert(), "flip"]),
+     "random_apply(invert | flip)"),
+    (lambda: ops.random_choice(ops.invert(), [ops.flip(), ops.posterize(4)],
+                               weights=(1, 2)),
+     'random_choice(invert, flip | posterize(4), weights="1,2")'),
+    (lambda: ops.random_order(ops.invert(), ops.random_apply("flip")),
+     "random_order(invert, random_apply(flip))"),
 ])
 def test_a_string(made, text):
     assert str(made()) == text and type(made()) is ops.Pipeline
@@ -57,6 +66,8 @@ def test_a_string(made, text):
 @pytest.mark.parametrize("call, words", [
     (lambda: ops.flip(q=1), ["flip(p=", "'q'"]),
     (lambda: ops.center_crop(), ["center_crop(size", "'size'"]),
+    (lambda: ops.random_apply(None), ["random_apply", "no operation"]),
+    (lambda: ops.random_apply(ops.invert), ["invert", "call it"]),
     (lambda: ops.float(1), ["float()", "too many"])])
 def test_a_wrong_argument_shows_the_parameters(call, words):
     with pytest.raises(TypeError) as said:
@@ -173,15 +184,45 @@ def compose(*parts):
       stand_in("RandomPosterize", bits=4, p=0.5),
       stand_in("RandomInvert", p=1), stand_in("Identity")],
      "grayscale(p=0.1) | solarize(threshold=128, p=0.2) | "
-     "posterize(4, p=0.5) | invert(p=1)")])
+     "posterize(4, p=0.5) | invert(p=1)"),
+    ([stand_in("RandomApply", transforms=[
+        stand_in("RandomInvert", p=1), stand_in("RandomOrder", transforms=[
+            stand_in("RandomPosterize", bits=4, p=0.5), FLIP])], p=0.3),
+      stand_in("RandomChoice", transforms=[
+          stand_in("Compose", transforms=[FLIP, stand_in("Identity")]),
+          stand_in("RandomInvert", p=1)], p=[0.25, 0.75]), IMAGE],
+     "random_apply(invert(p=1) | random_order(posterize(4, p=0.5), "
+     'flip(p=0.5)), p=0.3) | random_choice(flip(p=0.5), invert(p=1), '
+     'weights="0.25,0.75") | chw'),
+    ([stand_in("RandAugment", num_ops=2, magnitude=9, num_magnitude_bins=31,
+               interpolation=types.SimpleNamespace(value="nearest"),
+               fill=None),
+      stand_in("TrivialAugmentWide", num_magnitude_bins=10,
+               interpolation="bilinear", fill=[1, 2, 3]),
+      stand_in("AutoAugment", policy=types.SimpleNamespace(value="svhn"),
+               interpolation="nearest", fill=7)],
+     "rand_augment(num_ops=2, magnitude=9, bins=31, interpolation=nearest, "
+     'fill=0) | trivial_augment(bins=10, interpolation=bilinear, '
+     'fill="1,2,3") | auto_augment(policy=svhn, interpolation=nearest, '
+     "fill=7)"),
+    ([stand_in("ColorJitter", brightness=(0.6, 1.4), contrast=None,
+               saturation=(0, 2.0), hue=(-0.1, 0.1)),
+      stand_in("AugMix", severity=3, mixture_width=2, chain_depth=-1,
+               alpha=1.0, all_ops=False, interpolation="bilinear",
+               fill=None)],
+     'color_jitter(brightness="0.6,1.4", contrast="1,1", saturation="0,2.0", '
+     'hue="-0.1,0.1", like=torchvision) | aug_mix(severity=3, width=2, '
+     "depth=-1, alpha=1.0, all_ops=false, interpolation=bilinear, fill=0)"),
+    ])
 def test_transforms_of_torchvision_as_text(transform, text):
     for one in compose(*transform), transform, compose(compose(*transform)):
         assert ops.of(one) == text
 
 
 @pytest.mark.parametrize("parts, why", [
-    ([stand_in("RandAugment")], "RandAugment .*transforms="),
-    ([stand_in("ColorJitter")], "ColorJitter .*transforms="),
+    ([stand_in("JPEG")], "JPEG .*transforms="),
+    ([stand_in("RandAugment", interpolation="bicubic", fill=None, num_ops=2,
+               magnitude=9, num_magnitude_bins=31)], "interpolation=bicubic"),
     ([crop(interpolation=types.SimpleNamespace(value="bicubic"))],
      "interpolation=bicubic"),
     ([crop(antialias=False)], "antialias=False"),
@@ -194,6 +235,10 @@ def test_transforms_of_torchvision_as_text(transform, text):
      "scale=False"),
     ([stand_in("Grayscale", num_output_channels=1)],
      "num_output_channels=1"),
+    ([stand_in("RandomApply", transforms=[TENSOR], p=0.5)], "RandomApply .*"
+     "changes the size or the type"),
+    ([stand_in("RandomApply", transforms=[stand_in("RandomAdjustSharpnes")],
+               p=0.5)], "RandomAdjustSharpnes .*transforms="),
     ([lambda x: x], "function .*transforms=")])
 def test_a_transform_of_another_meaning_is_refused(parts, why):
     with pytest.raises(ValueError, match=why):

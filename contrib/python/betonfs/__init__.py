@@ -20,13 +20,14 @@ from ._dataset import Dataset
 from ._errors import BetonError
 from ._loader import Loader
 from ._mix import Mix
+from ._ragged import RaggedArray
 from ._show import Shown
 from ._tensors import Ragged
 from ._writer import write
 
 __version__ = _beton.version
-__all__ = ["Batch", "BetonError", "Dataset", "Loader", "Mix", "Ragged", "Shown",
-           "TupleBatch", "__version__", "compiled", "ops", "write"]
+__all__ = ["Batch", "BetonError", "Dataset", "Loader", "Mix", "Ragged",
+           "RaggedArray", "Shown", "TupleBatch", "__version__", "compiled", "ops", "write"]
 
 # What other packages have.
 _OTHERS = {

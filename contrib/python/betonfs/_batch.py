@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from numpy.typing import NDArray
 
 from . import _beton
+from ._ragged import RaggedArray, of_tensor
 from ._show import Shown
 from ._tensors import Convert, Ragged, is_torch, to_numpy
 
@@ -80,6 +81,8 @@ def _name(name: str, record: _Record | None) -> str:
 def _moved(value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A tensor after its to(): a type is for floating-point values, and a
     memory format for images. Other values stay."""
+    if isinstance(value, RaggedArray):
+        return value.moved(_moved(value.values, args, kwargs))
     if not hasattr(value, "is_floating_point"):
         return value
     if not value.is_floating_point():
@@ -91,7 +94,8 @@ def _moved(value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _pinned(value: Any) -> Any:
-    return value.pin_memory() if hasattr(value, "pin_memory") else value
+    of = value.values if isinstance(value, RaggedArray) else value
+    return value.pin_memory() if hasattr(of, "pin_memory") else value
 
 
 class _Facts:
@@ -379,21 +383,28 @@ def _register() -> None:
 
 # --- from a loader ---
 
+def _value(t: _beton.Tensor, convert: Convert, is_list: bool) -> Any:
+    if t.offsets is None:
+        return convert(t)
+    return of_tensor(t, convert) if is_list else Ragged(t, convert)
+
+
 def _values(raw: _beton.Batch, convert: Convert,
-            ragged: bool) -> Iterable[Any]:
-    if not ragged:
+            lists: tuple[bool, ...]) -> Iterable[Any]:
+    if not lists:
         return map(convert, raw.outputs)
-    return (convert(t) if t.offsets is None else Ragged(t, convert)
-            for t in raw.outputs)
+    return (_value(t, convert, is_list)
+            for t, is_list in zip(raw.outputs, lists))
 
 
 class Maker:
     """Makes batches of one kind."""
 
-    def __init__(self, names: tuple[str, ...], ragged: bool,
+    def __init__(self, names: tuple[str, ...], lists: tuple[bool, ...],
                  convert: Convert, as_tuple: bool, dataset: str) -> None:
         self.names = names
-        self.ragged = ragged
+        # Of each output, whether it is a list; empty: none has offsets.
+        self.lists = lists
         self.convert = convert
         self.as_tuple = as_tuple
         self.dataset = dataset
@@ -402,7 +413,7 @@ class Maker:
             _register()
 
     def make(self, raw: _beton.Batch) -> Batch | TupleBatch:
-        values = _values(raw, self.convert, self.ragged)
+        values = _values(raw, self.convert, self.lists)
         batch: Batch | TupleBatch
         if self.as_tuple:
             batch = TupleBatch(values)

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from . import _beton
 from ._checks import function, is_whole, path as checked_path, shown
 from ._errors import BetonError, explain, make
+from ._options import check_part, is_part, part_ids
+from ._ragged import unpacked
 from ._words import known_words
 
 _T = TypeVar("_T")
@@ -262,8 +264,8 @@ class Dataset(SampleSequence):
         dataset[42]["image"], len(dataset), dataset.fields
 
     ``dataset[i]`` is a dict of field names to values: int, float, images as
-    uint8 arrays of (height, width, 3), arrays as they were written, bytes, and
-    JSON parsed. A slice is a list of those.
+    uint8 arrays of (height, width, 3), arrays as they were written, also
+    those of differing lengths, bytes, and JSON parsed. A slice is a list of those.
 
     transform, target_transform, transforms
         Functions of a PIL image, of a target, or of both, as torchvision's
@@ -275,7 +277,8 @@ class Dataset(SampleSequence):
 
     Opens in no time, whatever the size of the file. May be used by many threads
     at once, and in children of fork(); pickles by its path; so
-    torch.utils.data.DataLoader can have it with workers.
+    torch.utils.data.DataLoader can have it with workers. Where it is opened
+    again and there are other files by then, it raises BetonError.
 
     Raises BetonError, an OSError, if it cannot be read or is damaged, and
     IndexError for samples that there are not.
@@ -297,17 +300,28 @@ class Dataset(SampleSequence):
         for i, field in enumerate(self._fields):
             self._index[field["stem"]] = i
 
-    def _open(self) -> None:
-        self._file = _opened(self.path)
+    def _open(self, fingerprint: str | None = None) -> None:
+        """With a fingerprint, raise BetonError if there is another dataset at
+        the path by now."""
+        file = _opened(self.path)
+        if fingerprint not in (None, file.fingerprint):
+            raise make(errno.ESTALE, f"{self.path}: another dataset than when "
+                       "it was opened, for files were added or replaced: make "
+                       "a new Dataset or Loader")
+        self._file = file
         self._pid = os.getpid()
-        self._fields = self._file.fields()
+        self._fields = file.fields()
 
     @property
     def _core(self) -> _beton.Dataset:
         # A child of fork() has none of the threads that read.
         if self._pid != os.getpid():
-            self._open()
+            self._open(self._file.fingerprint)
         return self._file
+
+    @property
+    def _fingerprint(self) -> str:
+        return self._file.fingerprint
 
     # --- what there is ---
 
@@ -370,7 +384,10 @@ class Dataset(SampleSequence):
         if kind in _ARRAYS:
             return self._fill(k, i, np.empty(field["shape"], field["dtype"]))
         raw = self._core.read(k, i)
-        return json.loads(raw) if kind == "json" else raw
+        if kind == "json":
+            return json.loads(raw)
+        array = unpacked(raw)
+        return raw if array is None else array
 
     def _fill(self, k: int, i: int, into: NDArray[Any]) -> NDArray[Any]:
         # As bytes, for there are dtypes that no buffer can tell.
@@ -446,6 +463,21 @@ class Dataset(SampleSequence):
         self._core.column(k, 0, out)
         return out
 
+    def sizes(self, field: str) -> NDArray[np.int64]:
+        """How many bytes the file has for each value of a field. No value is
+        read: of JPEGs it is the size of the file, of arrays of differing
+        lengths their length, but for a constant.
+
+            dataset.sizes("tokens").max()
+        """
+        k = self._field(field)
+        if self._fields[k]["type"] in _SCALARS:
+            raise ValueError(f"{field} is a number: column({field!r}) has all "
+                             "of them")
+        out = np.empty(len(self), np.int64)
+        self._core.sizes(k, 0, out)
+        return out
+
     def subset(self, samples: Any) -> NDArray[np.int64]:
         """Return sample numbers, for ``Loader(subset=...)``.
 
@@ -456,7 +488,7 @@ class Dataset(SampleSequence):
 
             dataset.subset(dataset.column("label") < 10)
         """
-        if hasattr(samples, "indices") and hasattr(samples, "dataset"):
+        if is_part(samples):
             return self._subset_of(samples)
         if isinstance(samples, slice):
             samples = range(*samples.indices(len(self)))
@@ -478,14 +510,9 @@ class Dataset(SampleSequence):
         return np.array([self._sample(i) for i in given], np.int64)
 
     def _subset_of(self, part: Any) -> NDArray[np.int64]:
-        inner, indices = part.dataset, np.array(list(part.indices), np.int64)
-        if hasattr(inner, "indices"):
-            return self._subset_of(inner)[indices]
-        path = getattr(inner, "path", None)
-        if path != self.path:
-            raise ValueError(f"a Subset of {path or type(inner).__name__}, and "
-                             f"this is {self.path}")
-        return self.subset(indices)
+        ids, of = part_ids(part)
+        check_part(of, len(self), self._fingerprint)
+        return self.subset(ids)
 
     def filter(self, field: str, condition: Any) -> NDArray[np.int64]:
         """Numbers of the samples for whose value of a field the condition is
@@ -517,4 +544,12 @@ class Dataset(SampleSequence):
                f"{_listed(self._fields)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Dataset, (self.path, *self._transforms.given)
+        return reopen_dataset, (self._file.fingerprint, self.path,
+                                *self._transforms.given)
+
+
+def reopen_dataset(fingerprint: str, *arguments: Any) -> Dataset:
+    """A Dataset of these arguments, whose samples must be the same ones."""
+    dataset = Dataset(*arguments)
+    dataset._open(fingerprint)
+    return dataset

@@ -41,8 +41,9 @@ class _Exists(BetonError, FileExistsError):
     pass
 
 
+# Pickles find a class by __qualname__: torch takes the one of a worker's error.
 for _c in (_NotFound, _Permission, _IsADirectory, _Exists):
-    _c.__name__ = _c.__qualname__ = "BetonError"
+    _c.__name__ = "BetonError"
 
 _CLASSES: dict[int, type[BetonError]] = {
     errno.ENOENT: _NotFound,

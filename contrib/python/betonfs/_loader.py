@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import json
 import logging
 import os
@@ -17,20 +18,24 @@ from . import _beton, _tensors
 from ._batch import Maker
 from ._checks import shown, truth
 from ._dataset import (Dataset, Path, SampleSequence, class_names, field_facts,
-                       path_text)
+                       path_text, reopen_dataset)
 from ._epochs import Epoch, Epochs
 from ._errors import BetonError, explain, make
-from ._options import (Subset, SubsetFile, batch_size_of, device_text, place,
-                       seed_of, spec_keys, spec_text, tell_ignored, why_empty,
-                       worker_place)
-from ._pipeline import Pipeline, pipeline_text
+from ._options import (Subset, SubsetFile, batch_size_of, device_text,
+                       length_array, seed_of, spec_keys, spec_text,
+                       tell_ignored, why_empty)
+from ._pipeline import Pipeline, pipeline_text, tell_mistakes
 from ._pool import Pool
+from ._ranks import (check_caller, check_place, place, tell_disagreement,
+                     worker_place)
 from ._show import ROWS, Shown
+from ._torchvision import tell_torchvision
 from ._words import LOADER_ATTRIBUTES, either, explained
 
 _log = logging.getLogger("betonfs")
 _ERROR = 0
 _ON_ERROR = ("raise", "skip", "zero")
+_FAKE = "fake"      # source of a state of synthetic data
 _PADS = ("repeat", "drop")
 
 
@@ -47,6 +52,18 @@ def _name_of(function: object) -> str:
     return getattr(function, "__name__", "") or repr(function)
 
 
+def _check_function(f: object) -> None:
+    if not callable(f):
+        raise TypeError(f"transforms: {shown(f)} is no function of a batch; "
+                        "an operation is of pipeline=")
+    if isinstance(f, type) and any("__call__" in c.__dict__ for c in f.__mro__):
+        raise TypeError(f"transforms: {_name_of(f)} is a class: give an object "
+                        f"of it, as {_name_of(f)}()")
+    if inspect.iscoroutinefunction(f):
+        raise TypeError(f"transforms: {_name_of(f)} is an async function, "
+                        "which no loop waits for: give a plain one")
+
+
 def _functions(transforms: object) -> tuple[Callable[[Any], Any], ...]:
     if transforms is None:
         return ()
@@ -60,13 +77,20 @@ def _functions(transforms: object) -> tuple[Callable[[Any], Any], ...]:
                         "of a batch; an operation is of pipeline=")
     given = transforms if isinstance(transforms, Iterable) else (transforms,)
     for f in given:
-        if not callable(f):
-            raise TypeError(f"transforms: {shown(f)} is no function of a "
-                            "batch; an operation is of pipeline=")
+        _check_function(f)
     if given is not transforms:
         raise TypeError("transforms is a list of functions: "
                         f"transforms=[{_name_of(transforms)}]")
     return tuple(given)
+
+
+def _lengths(path: str, lengths: str | ArrayLike | None) -> Any:
+    """Numbers by which the samples are sorted, one for each."""
+    if lengths is None:
+        return None
+    if isinstance(lengths, str):
+        return Dataset(path).sizes(lengths)
+    return length_array(lengths)
 
 
 def _register() -> None:
@@ -74,6 +98,11 @@ def _register() -> None:
     data = sys.modules.get("torch.utils.data")
     if data is not None:
         data.IterableDataset.register(Loader)
+
+
+# Arguments whose value is that of the time of opening.
+_FIXED = frozenset(("drop_last", "epoch", "order", "pipeline", "seed", "subset",
+                    "transforms", "weights"))
 
 
 class Loader(Epochs):
@@ -99,8 +128,8 @@ class Loader(Epochs):
         one dataset, one file after the other, in the order of betonfs(8).
     batch_size, order, seed, drop_last, subset
         Keys of the SPEC, beton-orders(7): samples per batch (256); "random",
-        "sequential" or "quasi_random" ("random"); a number (0); whether a
-        short last batch is left out (True); and which samples: "A-B", a range,
+        "sequential", "quasi_random" or "bucketed" ("random"); a number (0);
+        whether a short last batch is left out (True); and which samples: "A-B", a range,
         a list or array of sample numbers, a mask of a bool for each sample, a
         torch Subset, "NAME" of a mount, or "NAME:FILE". A number that is listed
         more than once is as many samples.
@@ -118,6 +147,11 @@ class Loader(Epochs):
         `num_samples` of them, or as many as there are weights. Which are drawn
         depends on seed and epoch alone. On a mount, a named subset has them:
         order="weighted", subset="NAME".
+    lengths
+        For batches of similar lengths, with little padding: samples come in
+        order="bucketed", by these numbers, one for each sample, or by the sizes
+        that the file has for the values of a field. No value is read for that.
+        Keys `bucket` and `batch` of the spec say how similar lengths are.
     spec
         Such keys as text, "order=quasi_random,window=64MiB".
     pipeline
@@ -222,6 +256,7 @@ class Loader(Epochs):
         subset: Subset | None = None,
         weights: ArrayLike | None = None,
         num_samples: int | None = None,
+        lengths: str | ArrayLike | None = None,
         spec: str | None = None,
         device: Any = None,
         workers: int = 0,
@@ -275,6 +310,11 @@ class Loader(Epochs):
             raise ValueError("weights= and num_samples= are for "
                              "order=\"weighted\", which weights= chooses "
                              f"unless order= is given, here order={order!r}")
+        if lengths is not None and order is None:
+            order = "bucketed"
+        if lengths is not None and order != "bucketed":
+            raise ValueError("lengths= are for order=\"bucketed\", which they "
+                             f"choose unless order= is given, here {order!r}")
         if not truth("train", train):
             given = spec_keys(spec)
             if order is None and "order" not in given:
@@ -285,7 +325,7 @@ class Loader(Epochs):
                        if pad is None else pad, _PADS)
         self.transforms = _functions(transforms)
         self._pool = Pool(self.transforms)
-        with SubsetFile(subset, weights) as part:
+        with SubsetFile(subset, weights, _lengths(self.path, lengths)) as part:
             self._core = self._open(
                 part,
                 spec=spec_text(spec, order=order, batch=batch_size, seed=seed,
@@ -304,11 +344,17 @@ class Loader(Epochs):
         self._devices = {o["device_id"] for o in self._outputs
                          if o["device_type"] != _tensors.CPU}
         self._maker = Maker(tuple(o["name"] for o in self._outputs),
-                            any(o["ragged"] for o in self._outputs),
+                            tuple(o["is_list"] for o in self._outputs)
+                            if any(o["ragged"] for o in self._outputs) else (),
                             convert, as_tuple, self.path)
         # Also when the program ends.
         self._finalizer = weakref.finalize(self, self._core.close)
         tell_ignored(spec, self.spec)
+        tell_mistakes(self._text, bool(train), self._outputs)
+        tell_torchvision(self.transforms, self._outputs)
+        if rank is None:
+            tell_disagreement(self.rank, self.state_dict()["fingerprint"],
+                              self.spec)
         _register()
         self._tell()
 
@@ -324,14 +370,16 @@ class Loader(Epochs):
                 raise explain(e, self.path) from None
             raise make(e.errno or errno.EIO, part.named(text)) from None
         try:
-            self._check(core.info(), part)
+            self._check(core, part)
         except ValueError:
             core.close()
             raise
         return core
 
-    def _check(self, info: dict[str, Any], part: SubsetFile) -> None:
-        part.check(info["samples"])
+    def _check(self, core: _beton.Loader, part: SubsetFile) -> None:
+        info, state = core.info(), json.loads(core.state())
+        part.check(info["samples"], None if state.get("source") == _FAKE
+                   else state["fingerprint"])
         empty = not info["batches"] or \
             not info["steps"] and "drop_last=1" in info["spec"]
         if empty:
@@ -345,11 +393,21 @@ class Loader(Epochs):
 
     # --- batches ---
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIXED and "_core" in self.__dict__:
+            raise AttributeError(
+                f"a Loader's {name} cannot change: "
+                + ("loader.set_epoch(epoch) sets it" if name == "epoch" else
+                   f"open another one with {name}={shown(value)}"))
+        super().__setattr__(name, value)
+
     def __iter__(self) -> Iterator[Any]:
         if self._pid != os.getpid() and worker_place():
             raise RuntimeError("this Loader has threads, which do not follow "
                                "it into a worker of a DataLoader: give the "
                                "DataLoader num_workers=0")
+        check_place(self._arguments.get("rank"), self.world)
+        check_caller(self.world)
         self._pool.start(self._core)
         return Epoch(self, self._core.begin_epoch())
 
@@ -479,25 +537,16 @@ class Loader(Epochs):
         """The samples that an epoch is of, one by one: a :class:`Dataset`, or
         of a `subset` of numbers its part. AttributeError for a subset with a
         name, and for synthetic data."""
-        if self._arguments["source"] and not os.path.exists(self.path):
+        state = self.state_dict()
+        if state.get("source") == _FAKE:
             raise AttributeError("synthetic data has no samples one by one")
-        dataset = Dataset(self.path)
+        dataset = reopen_dataset(state["fingerprint"], self.path)
         if self._ids is not None:
             return Samples(dataset, self._ids)
         if "subset=" in self.spec:
             raise AttributeError("the samples of a named subset are in its "
                                  "file")
         return dataset
-
-    @property
-    def sampler(self) -> Any:
-        """There is none: an AttributeError that names what to take instead of
-        accelerate's skip_first_batches(), which asks for it."""
-        raise AttributeError(
-            "a Loader has no sampler, so skip_first_batches() cannot skip its "
-            "batches: load_state_dict(state) resumes after them. In the "
-            "Trainer of transformers, set ignore_data_skip=True, and load the "
-            "state in get_train_dataloader()")
 
     @property
     def classes(self) -> list[str]:
@@ -512,7 +561,9 @@ class Loader(Epochs):
 
     @property
     def outputs(self) -> list[dict[str, Any]]:
-        """What a batch has: `name`, `dtype`, `shape` of a row, `ragged`."""
+        """What a batch has: `name`, `dtype`, `shape` of a row, `ragged`. A
+        length of None differs from sample to sample, or, padded, from batch to
+        batch."""
         return self._core.outputs()
 
     def stats(self) -> dict[str, Any]:
@@ -530,7 +581,8 @@ class Loader(Epochs):
         are, others scaled from their least value to their greatest, as the page
         says; large ones are thinned out. The loader stays where it is."""
         with _reopen({**self._arguments, "workers": 1, "prefetch": 1,
-                      "job": None}, self.state_dict()) as loader:
+                      "job": None, "rank": self.rank, "world": self.world},
+                     self.state_dict()) as loader:
             return Shown(loader, n)
 
     def __repr__(self) -> str:
@@ -539,7 +591,7 @@ class Loader(Epochs):
         info = self._core.info()
         outputs = ", ".join(
             f"{o['name']} {o['dtype']}"
-            f"{'[ragged]' if o['ragged'] else list(o['shape'])}"
+            f"{'[ragged]' if o['ragged'] and not o['is_list'] else list(o['shape'])}"
             for o in self._core.outputs())
         rank = f", rank {self.rank} of {self.world}" if self.world > 1 else ""
         return (f"<betonfs.Loader {self.path!r}: {info['spec']}; "

@@ -10,6 +10,7 @@ import inspect
 import json
 import keyword
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -82,32 +83,96 @@ def rows() -> dict[str, dict[str, Any]]:
     return {op["name"]: op for op in json.loads(_beton.operations())}
 
 
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+@functools.cache
+def _plain_names() -> dict[str, str]:
+    """The names of operations by what they are called here and elsewhere."""
+    own = {_plain(name): name for name in rows()}
+    return {**{synonym: name for name, op in rows().items()
+               for synonym in op["synonyms"]}, **own}
+
+
+# The first word of a stage of a pipeline, and its arguments.
+_STAGE = re.compile(r"(?:^|[|=(,;\n])[ \t\r]*([A-Za-z]\w*)[ \t\r]*"
+                    r"(?:\(([^()]*)\))?", re.ASCII)
+
+
+def called(text: str) -> list[tuple[str, str]]:
+    """The operations of a pipeline, in its order, with their arguments."""
+    found = ((_plain_names().get(_plain(m[1])), m[2] or "")
+             for m in _STAGE.finditer(text))
+    return [(name, arguments) for name, arguments in found if name]
+
+
+def random_operations(text: str) -> list[str]:
+    """The names of those that draw random numbers for a sample."""
+    names = []
+    for name, arguments in called(text):
+        params = {p["name"]: p for p in rows()[name]["params"]}
+        always = params.get("p", {}).get("initial") == "1" \
+            and "p=" not in arguments
+        if "group" in params and not always and name not in names:
+            names.append(name)
+    return names
+
+
 def meant(name: str) -> str:
     """Return "; did you mean `OPERATION'?" for a name that torchvision, FFCV or
     others have, or that is near; or ""."""
-    plain = name.lower().replace("_", "")
-    for op in rows().values():
-        if plain in op["synonyms"] or plain == op["name"].replace("_", ""):
-            return f"; did you mean `{op['name']}'?"
+    own = _plain_names().get(_plain(name))
+    if own:
+        return f"; did you mean `{own}'?"
     return nearest(name.lower(), rows())
 
 
+def _is_several(param: Mapping[str, Any]) -> bool:
+    """Whether it takes any number of lists of operations."""
+    return bool(param["kind"] == "operations" and param["max_count"] > 1)
+
+
 def _signature(op: Mapping[str, Any]) -> inspect.Signature:
+    several = any(map(_is_several, op["params"]))
+    plain = (inspect.Parameter.KEYWORD_ONLY if several
+             else inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return inspect.Signature([
         inspect.Parameter(
-            _python_name(p["name"]), inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            _python_name(p["name"]), inspect.Parameter.VAR_POSITIONAL
+            if _is_several(p) else plain,
             default=inspect.Parameter.empty if p["initial"] is None
             else p["initial"] or None)
         for p in op["params"]], return_annotation="Pipeline")
 
 
-_VALUES = {"name": "text", "word": "", "bytes": "bytes, as \"64GiB\""}
+def _operations(name: str, value: Any) -> str:
+    """A list of operations as a pipeline string."""
+    text = as_text(value)
+    if not text:
+        raise TypeError(f"{name}: {value!r} is no operation, as "
+                        "betonfs.ops.invert()")
+    return text
+
+
+def _argument(op: str, param: Mapping[str, Any], value: Any) -> str:
+    """An argument as a pipeline string has it."""
+    if _is_several(param):
+        return ", ".join(_operations(op, one) for one in value)
+    text = _operations(op, value) if param["kind"] == "operations" \
+        else word_or_string(_spelled(value))
+    return text if param["initial"] is None else f"{param['name']}={text}"
+
+
+_VALUES = {"name": "text", "word": "", "bytes": "bytes, as \"64GiB\"",
+           "operations": "operations"}
 
 
 def _example(op: Mapping[str, Any]) -> str:
     needed = {"integers": "16", "reals": "0.5", "word": "", "name": '"x.npy"',
-              "bytes": '"64GiB"'}
-    given = [repr(p["words"][0]) if p["words"] else needed[p["kind"]]
+              "bytes": '"64GiB"', "operations": "betonfs.ops.invert()"}
+    given = [repr(p["words"][0]) if p["words"] else
+             ", ".join([needed[p["kind"]]] * (1 + _is_several(p)))
              for p in op["params"] if p["initial"] is None]
     return f"betonfs.ops.{op['name']}({', '.join(given)})"
 
@@ -153,11 +218,8 @@ def function(name: str) -> Callable[..., Pipeline]:
             raise TypeError(f"{name}{signature}: {why}") from None
         words = []
         for key, value in given.items():
-            if value is None:
-                continue
-            text = word_or_string(_spelled(value))
-            words.append(text if names[key]["initial"] is None
-                         else f"{names[key]['name']}={text}")
+            if value is not None or names[key]["kind"] == "operations":
+                words.append(_argument(name, names[key], value))
         return Pipeline(f"{name}({', '.join(words)})" if words else name)
     make.__name__ = make.__qualname__ = name
     make.__module__ = "betonfs.ops"
@@ -208,6 +270,7 @@ _Reals = (builtins.float | Sequence[builtins.float]
           | str)
 _Name = str | os.PathLike[str] | builtins.float | Sequence[builtins.int]
 _Size = builtins.int | str
+_Operations = str | Sequence[str]
 
 def of(pipeline: Any) -> Pipeline: ...
 '''
@@ -216,8 +279,9 @@ def of(pipeline: Any) -> Pipeline: ...
 def _type(param: Mapping[str, Any]) -> str:
     if param["kind"] == "word":
         return f"Literal[{', '.join(map(json.dumps, param['words']))}]"
-    if param["kind"] in ("name", "bytes"):
-        return {"name": "_Name", "bytes": "_Size"}[param["kind"]]
+    other = {"name": "_Name", "bytes": "_Size", "operations": "_Operations"}
+    if param["kind"] in other:
+        return other[param["kind"]]
     kind = {"integers": "_Whole", "reals": "_Real"}[param["kind"]]
     return kind if param["max_count"] == 1 else kind + "s"
 
@@ -227,7 +291,8 @@ def _stub(op: Mapping[str, Any]) -> str:
     for p in op["params"]:
         initial = "" if p["initial"] is None else " = ..."
         none = " | None" if p["initial"] == "" else ""
-        lines.append(f"    {_python_name(p['name'])}: {_type(p)}{none}"
+        star = "*" * _is_several(p)
+        lines.append(f"    {star}{_python_name(p['name'])}: {_type(p)}{none}"
                      f"{initial},\n")
     head = f"def {op['name']}("
     text = f'    """{op["help"]}"""\n'

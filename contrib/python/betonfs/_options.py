@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
@@ -29,9 +28,12 @@ Subset = str | range | slice | Iterable[int] | Part
 
 _WORD = re.compile(r"[\w.+-]+", re.ASCII)
 
+# What a dataset may have, beton(5).
+_SAMPLES_MAX = 1 << 36
+
 # Keys of a spec that only some orders use.
 _ORDERS_OF = {"block": "quasi_random", "window": "quasi_random",
-              "draws": "weighted"}
+              "draws": "weighted", "bucket": "bucketed"}
 
 
 def spec_keys(spec: str | None) -> list[str]:
@@ -119,7 +121,7 @@ def _numbers(weights: Any) -> NDArray[np.float64]:
             given = given.astype(np.float64)
         if given.dtype.kind not in "biuf":
             raise ValueError
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"weights={shown(weights)}: a list of numbers, one "
                          "for each sample") from None
     if given.ndim != 1 or not len(given):
@@ -145,28 +147,52 @@ def whole_weights(weights: ArrayLike, bits: int = 62) -> NDArray[np.uint64]:
     return np.asarray(scaled.astype(np.uint64))
 
 
-def _is_part(value: Any) -> bool:
+def is_part(value: Any) -> bool:
     return hasattr(value, "indices") and hasattr(value, "dataset")
 
 
-def _part_ids(part: Any) -> Any:
-    """Sample numbers of a Subset, also of one of a Subset."""
+def part_ids(part: Any) -> tuple[Any, Any]:
+    """Sample numbers of a Subset, also of one of a Subset, and the dataset that
+    they are of."""
     ids = np.asarray(part.indices)
-    while _is_part(part.dataset):
+    while is_part(part.dataset):
         part = part.dataset
         ids = np.asarray(part.indices)[ids]
-    return ids
+    return ids, part.dataset
+
+
+def check_part(of: Any, samples: int, fingerprint: str | None) -> None:
+    """Raise ValueError if a Subset is `of` another dataset than the one with
+    this fingerprint. One of another class, such as the ImageFolder that the
+    file was made of, must have as many samples."""
+    own = getattr(of, "_fingerprint", None)
+    if None not in (own, fingerprint) and own != fingerprint:
+        raise ValueError(f"a Subset of {shown(of)}: its numbers are of "
+                         "samples there, and this is another dataset")
+    if hasattr(of, "__len__") and len(of) != samples:
+        raise ValueError(f"a Subset of {type(of).__name__} of {len(of)} "
+                         f"samples, for a dataset of {samples}")
 
 
 def _id_array(ids: Any) -> NDArray[Any]:
     """The array of a list, of a tensor, or of anything that is iterated."""
+    if isinstance(ids, (bytes, bytearray)):
+        raise TypeError(f"subset={shown(ids)}: a text of str, such as "
+                        '"0-100", or a list of sample numbers')
     if callable(ids):
         raise TypeError(f"subset={shown(ids)}: a list of sample numbers; "
                         "Dataset(path).filter(field, function) makes one")
-    if _is_part(ids):
-        ids = _part_ids(ids)
-    elif not hasattr(ids, "__array__") and isinstance(ids, Iterable):
+    if hasattr(ids, "set_epoch") or hasattr(ids, "replacement"):
+        raise TypeError(f"subset={shown(ids)}: a sampler draws anew in every "
+                        "epoch, a subset stays: order= chooses the order, "
+                        "weights= draws, and ranks share an epoch without a "
+                        "sampler")
+    if not hasattr(ids, "__array__") and isinstance(ids, Iterable):
         ids = list(ids)
+        truths = sum(isinstance(v, (bool, np.bool_)) for v in ids)
+        if 0 < truths < len(ids):
+            raise TypeError(f"subset={shown(ids)}: sample numbers, or a mask "
+                            "of a bool for each sample, not both")
     if not hasattr(ids, "__len__") or getattr(ids, "shape", None) == ():
         raise TypeError(f"subset={shown(ids)}: a list of sample numbers, a "
                         "range, a mask, a torch Subset, or "
@@ -186,10 +212,58 @@ def _check_ids(ids: NDArray[Any]) -> None:
     if not len(ids):
         raise ValueError("the subset is empty: it needs one sample at "
                          "least; without subset= there are all")
+    if len(ids) > 2 and ids.max() <= 1 and ids.min() >= 0:
+        raise ValueError(f"subset: {len(ids)} numbers that are all 0 or 1: a "
+                         "mask is of bool, as mask.astype(bool); weights= "
+                         "draws samples more often")
     wrong = np.flatnonzero(ids < 0)
     if wrong.size:
         raise ValueError(f"subset[{wrong[0]}]={ids[wrong[0]]}: sample numbers "
                          "are from 0")
+
+
+def length_array(lengths: ArrayLike) -> NDArray[Any]:
+    """The lengths of samples. ValueError: they are not one number each."""
+    own = np.asarray(lengths)
+    if own.ndim != 1 or own.dtype.kind not in "iuf" or not own.size \
+            or (own.dtype.kind == "f" and not np.isfinite(own).all()):
+        raise ValueError(f"lengths={shown(lengths)}: the name of a field, or "
+                         "a number for each sample")
+    return own
+
+
+def _range_of(text: str) -> range:
+    found = re.fullmatch(r"(\d+)-(\d+)", text)
+    if not found:
+        raise ValueError(f"lengths with subset={text!r}: they go with a list "
+                         "or a range of numbers; the file of a named one is in "
+                         "order of length itself")
+    return range(int(found[1]), int(found[2]))
+
+
+def by_length(subset: Subset | None, lengths: NDArray[Any]) -> NDArray[Any]:
+    """The samples in order of length, of equal ones as they were."""
+    if isinstance(subset, str):
+        subset = _range_of(subset)
+    if isinstance(subset, slice):
+        subset = range(*subset.indices(len(lengths)))
+    ids = np.arange(len(lengths)) if subset is None else _id_array(subset)
+    if ids.dtype.kind == "b" and ids.ndim == 1:
+        ids = np.flatnonzero(ids)
+    _check_ids(ids)
+    if ids.max() >= len(lengths):
+        raise ValueError(f"{len(lengths)} lengths, and the subset has sample "
+                         f"{ids.max()}")
+    return np.asarray(ids[np.argsort(lengths[ids], kind="stable")])
+
+
+def _check_range(ids: range) -> None:
+    """Raise ValueError unless these are sample numbers that fit a list."""
+    if min(ids[0], ids[-1]) < 0:
+        raise ValueError(f"subset={ids}: sample numbers are from 0")
+    if max(ids[0], ids[-1]) >= _SAMPLES_MAX:
+        raise ValueError(f"subset={ids}: a dataset has at most {_SAMPLES_MAX} "
+                         "samples")
 
 
 class SubsetFile:
@@ -197,15 +271,17 @@ class SubsetFile:
     ids are listed in one, which is memory and lives as long as the block; they
     are `ids` then. With weights there is one for every sample of it, or of a
     dataset. `samples` is the number that the dataset must have, of a `kind` of
-    values: weights, or those of a mask."""
+    values: weights, or those of a mask. `of` is the dataset of a Subset."""
 
     def __init__(self, subset: Subset | None,
-                 weights: ArrayLike | None = None) -> None:
+                 weights: ArrayLike | None = None,
+                 lengths: NDArray[Any] | None = None) -> None:
         self.key: str | None = None
         self.file: str | None = None
         self.ids: Sequence[int] | NDArray[Any] | None = None
         self.samples: int | None = None
         self.kind = "weights"
+        self.of: Any = None
         self._fd = -1
         self._weights = None if weights is None else whole_weights(weights)
         if self._weights is not None:
@@ -216,14 +292,18 @@ class SubsetFile:
             if subset is None:
                 self.samples = len(self._weights)
                 subset = range(self.samples)
+        if lengths is not None:
+            self.samples, self.kind = len(lengths), "lengths"
+            subset = by_length(subset, lengths)
         if isinstance(subset, slice):
-            if subset.step not in (None, 1) or subset.stop is None:
+            if subset.step not in (None, 1) or subset.stop is None \
+                    or not is_whole(subset.stop) or subset.stop < 0:
                 raise ValueError(f"subset={subset}: a slice as a subset needs "
-                                 "an end, and no step; range() may have one")
+                                 "an end from 0, and no step; range() may "
+                                 "have one")
             subset = range(subset.start or 0, subset.stop)
-        if isinstance(subset, range) and len(subset) \
-                and min(subset[0], subset[-1]) < 0:
-            raise ValueError(f"subset={subset}: sample numbers are from 0")
+        if isinstance(subset, range) and subset:
+            _check_range(subset)
         if isinstance(subset, str):
             if "," in subset:
                 raise ValueError(f"subset={subset!r}: one range or name; other "
@@ -234,6 +314,9 @@ class SubsetFile:
                 and self._weights is None:
             self.key = f"{subset.start}-{subset.stop}"
             self.ids = subset
+        elif is_part(subset):
+            ids, self.of = part_ids(subset)
+            self._list(_id_array(ids))
         elif subset is not None:
             self._list(_id_array(subset))
 
@@ -257,19 +340,21 @@ class SubsetFile:
 
     def named(self, text: str) -> str:
         """A message of the library's, by what the user gave."""
-        name = "weights" if self.kind == "weights" and self.samples \
-            else "subset"
+        name = self.kind if self.samples \
+            and self.kind in ("weights", "lengths") else "subset"
         text = re.sub(rf"/proc/self/fd/{self._fd}:(\d+)",
                       lambda m: f"{name}[{int(m[1]) - 1}]", text)
         if text.endswith("subset=NAME too, a list with weights"):
             text += "; weights= has one for each sample"
         return text.replace(f"/proc/self/fd/{self._fd}", name)
 
-    def check(self, samples: int) -> None:
-        """Raise ValueError if it is of a dataset of another size."""
+    def check(self, samples: int, fingerprint: str | None) -> None:
+        """Raise ValueError if it is of another dataset than the one with this
+        fingerprint, or of one of another size. None: any has it."""
         if self.samples not in (None, samples):
             raise ValueError(f"{self.samples} {self.kind} for {samples} "
                              "samples")
+        check_part(self.of, samples, fingerprint)
 
     def __enter__(self) -> SubsetFile:
         return self
@@ -318,64 +403,3 @@ def why_empty(spec: str, samples: int, given: int | None, batches: int,
     return (f"an epoch has no batches: {few} are less than one batch of "
             f"{batch}, and drop_last leaves it out: give {most}, or "
             "drop_last=False")
-
-
-def _of_environment(name: str, least: int) -> int:
-    text = os.environ[name].strip()
-    if not text.isascii() or not text.isdigit() or int(text) < least:
-        raise ValueError(f"{name}={os.environ[name]!r} of the environment: a "
-                         f"whole number from {least}; rank= and world= stand "
-                         "instead of it")
-    return int(text)
-
-
-def _process() -> tuple[int, int]:
-    torch = sys.modules.get("torch")
-    dist = getattr(torch, "distributed", None)
-    if dist is not None and dist.is_available() and dist.is_initialized():
-        return int(dist.get_rank()), int(dist.get_world_size())
-    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
-        return _of_environment("RANK", 0), _of_environment("WORLD_SIZE", 1)
-    if "WORLD_SIZE" in os.environ and _of_environment("WORLD_SIZE", 1) > 1:
-        warnings.warn(
-            f"WORLD_SIZE={os.environ['WORLD_SIZE']} and no RANK in the "
-            "environment: this process takes all batches, as if it were "
-            "alone; give rank= and world=, or set RANK", UserWarning,
-            stacklevel=5)
-    return 0, 1
-
-
-def worker_place() -> tuple[int, int] | None:
-    """Number and count of the workers of a DataLoader, in one of them."""
-    data = sys.modules.get("torch.utils.data")
-    find: Callable[[], Any] | None = getattr(data, "get_worker_info", None)
-    info = find() if find else None
-    return None if info is None else (int(info.id), int(info.num_workers))
-
-
-def place(rank: int | None, world: int | None) -> tuple[int, int]:
-    """This process among those of the job: as given, or as torch.distributed
-    says if it was initialised, or as the environment says. In a worker of a
-    DataLoader, this worker among those of all processes."""
-    if rank is not None and world is not None:
-        if is_whole(world) and world == 0:
-            raise ValueError("world=0: the number of processes, from 1")
-        return rank, world
-    if rank is not None or world is not None:
-        given = f"rank={rank}" if world is None else f"world={world}"
-        other = "world=" if world is None else "rank="
-        raise ValueError(f"{given} without {other}: they are given together, "
-                         "or not at all")
-    rank, world = _process()
-    worker = worker_place()
-    if worker is None:
-        return rank, world
-    number, count = worker
-    if count > 1 and not number:
-        warnings.warn(
-            f"this Loader is in one of {count} workers of a DataLoader, and "
-            "each takes its share of the batches. A Loader has threads of its "
-            "own: iterate over it, or give the DataLoader num_workers=0",
-            UserWarning, stacklevel=4)
-    # Workers take turns, so that the batches of a rank keep their order.
-    return rank + world * number, world * count

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._dataset import field_facts
 from ._checks import shown
-from ._ops import as_text, is_uncalled, meant
+from ._ops import (as_text, called, is_uncalled, meant,
+                   random_operations)
 from ._options import quoted, word_or_string
 from ._words import nearest
 
 Text = str | Sequence[str]
-Pipeline = Text | Mapping[str, Text | None]
+Pipeline = Text | Mapping[str | tuple[str, ...], Text | None]
 
 _EXAMPLE = '"random_resized_crop(224) | flip | float | chw"'
 
@@ -68,6 +70,66 @@ def _text(value: Any) -> str:
                 if not isinstance(part, str):
                     raise _wrong(part)
     return as_text(value) or ""
+
+
+# --- what looks right and is not ---
+
+_GROUP = re.compile(r"group\s*=\s*(\d+)")
+_MIXTURES = ("mixup", "cutmix")
+
+
+def _groups_of_mixtures(text: str) -> list[str]:
+    found = [(name, _GROUP.search(arguments))
+             for name, arguments in called(text)]
+    return [group[1] if group else "0"
+            for name, group in found if name in _MIXTURES]
+
+
+# Operations on colors, for which 255 is white.
+_COLORS = ("brightness", "contrast", "grayscale", "invert", "normalize",
+           "saturation", "solarize")
+
+
+def _colors_after_normalize(text: str) -> str | None:
+    """The first operation on colors that a statement has after normalize."""
+    for statement in re.split(r"[;\n]", text):
+        names = [name for name, _ in called(statement)]
+        after = names[names.index("normalize") + 1:] \
+            if "normalize" in names else []
+        for name in after:
+            if name in _COLORS:
+                return name
+    return None
+
+
+def tell_mistakes(text: str | None, train: bool,
+                  outputs: Sequence[Mapping[str, Any]]) -> None:
+    """Warn of validation with random numbers, of images that are mixed without
+    their labels, and of colors that are none any more."""
+    names = [] if train else random_operations(text or "")
+    if names:
+        warnings.warn(
+            f"train=False, and the pipeline draws random numbers for "
+            f"{', '.join(names)}: figures depend on the draws; validation has "
+            "resize and center_crop in their place", UserWarning, stacklevel=4)
+    groups = _groups_of_mixtures(text or "")
+    labels = [o["name"] for o in outputs if len(o["shape"]) < 2]
+    if len(groups) == 1 and labels and len(outputs) > 1:
+        warnings.warn(
+            "the pipeline mixes rows of one output alone, and "
+            f"{', '.join(labels)} stay as they are: mix labels too, as in "
+            '"label | one_hot(1000) | mixup(0.2)"', UserWarning, stacklevel=4)
+    late = _colors_after_normalize(text or "")
+    if late:
+        warnings.warn(
+            f"the pipeline has {late} after normalize: 255 is white for "
+            f"{late}, and values are about 0 there; put it before normalize, "
+            "which comes once", UserWarning, stacklevel=4)
+    if len(set(groups)) > 1:
+        warnings.warn(
+            f"the pipeline mixes with groups {', '.join(groups)}: each group "
+            "draws shares of its own, so that labels do not fit the images; "
+            "give all the same group=", UserWarning, stacklevel=4)
 
 
 # --- a dict ---
@@ -134,15 +196,43 @@ def _statement(name: str, text: str | None, fields: _Fields,
     return text if own == first else f"{output} = {text}"
 
 
-def _statements(pipeline: Mapping[str, Any], fields: _Fields) -> list[str]:
+def _member(text: str, fields: _Fields, used: set[str]) -> str:
+    """A field of a statement of several, with operations of its own."""
+    stem = fields.first(text)
+    if stem is None:
+        raise _unknown(text, None, fields)
+    used.add(stem)
+    name = text.strip()
+    return word_or_string(name) if name in fields.stems else name
+
+
+def _statement_of(names: tuple[str, ...], text: str | None, fields: _Fields,
+                  used: set[str]) -> str:
+    """The statement of several fields, which share random numbers."""
+    if text is None:
+        return "\n".join(_statement(name, None, fields, used)
+                         for name in names)
+    members = ", ".join(_member(name, fields, used) for name in names)
+    text = text.strip()
+    return f"({members}) | {text}" if text else f"({members})"
+
+
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) or (
+        isinstance(name, tuple) and bool(name)
+        and all(isinstance(one, str) for one in name))
+
+
+def _statements(pipeline: Mapping[Any, Any], fields: _Fields) -> list[str]:
     used: set[str] = set()
     for name in pipeline:
-        if not isinstance(name, str):
+        if not _is_name(name):
             raise TypeError(f"pipeline: {shown(name)} is no name of an output: "
                             'a dict has texts, as {"label": "label | int32"}')
     texts = {name: None if value is None else _text(value)
              for name, value in pipeline.items()}
-    lines = [_statement(name, text, fields, used)
+    lines = [_statement(name, text, fields, used) if isinstance(name, str)
+             else _statement_of(name, text, fields, used)
              for name, text in texts.items()]
     if any(text is not None for text in texts.values()):
         lines += [f"{quoted(stem)} | drop" for stem in fields.usable
@@ -156,6 +246,8 @@ def pipeline_text(pipeline: Pipeline | None, path: str) -> str | None:
     {"image": "center_crop(224)"} is the field `image`, cropped: a text that does
     not begin with a field is about the field of the output's name. A dict names
     all outputs; one that has nothing but None for some fields drops these.
+    {("image", "mask"): "random_resized_crop(224) | flip"} applies a text to
+    several fields, with the same random numbers.
     Several texts instead of one are joined by " | ".
     """
     if pipeline is None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from . import _beton
 from ._checks import path as checked_path, whole
+from ._ragged import RaggedArray
 from ._tensors import Ragged, to_numpy
 
 ROWS = 16
@@ -57,6 +58,10 @@ def _array(value: Any) -> NDArray[Any]:
     return np.asarray(value)
 
 
+# Outputs whose samples are no rows of one array.
+_SEQUENCES = (Ragged, RaggedArray, list)
+
+
 def _named(batch: Any) -> Iterable[tuple[str, Any]]:
     if isinstance(batch, Mapping):
         return batch.items()
@@ -73,10 +78,10 @@ def _rows(batch: Any, n: int) -> list[dict[str, Any]]:
         columns["sample"] = _array(batch.ids)
         columns["valid"] = _array(batch.valid)
     for name, value in _named(batch):
-        columns[name] = value if isinstance(value, (Ragged, list)) \
+        columns[name] = value if isinstance(value, _SEQUENCES) \
             else _array(value)
     columns = {k: v for k, v in columns.items()
-               if isinstance(v, (Ragged, list)) or v.ndim}
+               if isinstance(v, _SEQUENCES) or v.ndim}
     n = min([n, *map(len, columns.values())]) if columns else 0
     return [{k: v[i] for k, v in columns.items()} for i in range(n)]
 

@@ -3,7 +3,8 @@
 its classes are known by their names."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _ops
@@ -105,6 +106,62 @@ class _Translation:
     def posterize(self, t: Any) -> None:
         self.pixels(t, _op("posterize", t.bits, p=t.p))
 
+    # --- operations of others ---
+
+    def nested(self, t: Any, part: Any) -> str:
+        """The operations of a part, which leave the type and the size."""
+        inner = _Translation()
+        for leaf in _flat(part):
+            inner.add(leaf)
+        if inner.dtype or inner.chw or inner.short or not inner.ops:
+            raise _refuse(t, f"{type(part).__name__} changes the size or the "
+                             "type, or is nothing")
+        return " | ".join(inner.ops)
+
+    def random_apply(self, t: Any) -> None:
+        parts = self.nested(t, list(t.transforms))
+        self.pixels(t, _op("random_apply", parts, p=t.p))
+
+    def random_choice(self, t: Any) -> None:
+        weights = getattr(t, "probabilities", None) or getattr(t, "p", None)
+        self.pixels(t, _op("random_choice", *(
+            self.nested(t, part) for part in t.transforms), weights=weights))
+
+    def how(self, t: Any) -> dict[str, Any]:
+        """The interpolation of a policy, and what fills beside the image."""
+        how = str(getattr(t.interpolation, "value", t.interpolation))
+        if how not in ("nearest", "bilinear") or isinstance(t.fill, dict):
+            raise _refuse(t, f"interpolation={how}, fill={t.fill}")
+        return {"interpolation": how,
+                "fill": 0 if t.fill is None else t.fill}
+
+    def rand_augment(self, t: Any) -> None:
+        self.pixels(t, _op("rand_augment", t.num_ops, t.magnitude,
+                           t.num_magnitude_bins, **self.how(t)))
+
+    def trivial_augment(self, t: Any) -> None:
+        self.pixels(t, _op("trivial_augment", t.num_magnitude_bins,
+                           **self.how(t)))
+
+    def auto_augment(self, t: Any) -> None:
+        policy = str(getattr(t.policy, "value", t.policy))
+        self.pixels(t, _op("auto_augment", policy, **self.how(t)))
+
+    def aug_mix(self, t: Any) -> None:
+        self.pixels(t, _op(
+            "aug_mix", t.severity, t.mixture_width, t.chain_depth, t.alpha,
+            str(bool(t.all_ops)).lower(), **self.how(t)))
+
+    def color_jitter(self, t: Any) -> None:
+        factors = [(1, 1) if v is None else v for v in
+                   (t.brightness, t.contrast, t.saturation)]
+        self.pixels(t, _op("color_jitter", *factors, t.hue or (0, 0),
+                           like="torchvision"))
+
+    def random_order(self, t: Any) -> None:
+        self.pixels(t, _op("random_order", *(
+            self.nested(t, part) for part in t.transforms)))
+
     # --- types ---
 
     def axes(self, t: Any) -> None:
@@ -127,6 +184,17 @@ class _Translation:
                              "0 to 1")
         self.normal = _op("normalize", t.mean, t.std)
 
+    def add(self, part: Any) -> None:
+        """Append a transform, or a text."""
+        if isinstance(part, str):
+            self.pixels(part, part, 0)
+            return
+        add = _KNOWN.get(type(part).__name__)
+        module = type(part).__module__
+        if add is None or not module.startswith(("torchvision.", "torch.")):
+            raise _refuse(part, "there is no operation with its exact meaning")
+        add(self, part)
+
     def text(self) -> str:
         ops = list(self.ops)
         if self.dtype:
@@ -145,6 +213,14 @@ _KNOWN: dict[str, Callable[[_Translation, Any], None]] = {
     "RandomInvert": _Translation.invert,
     "RandomSolarize": _Translation.solarize,
     "RandomPosterize": _Translation.posterize,
+    "RandomApply": _Translation.random_apply,
+    "RandomChoice": _Translation.random_choice,
+    "RandomOrder": _Translation.random_order,
+    "RandAugment": _Translation.rand_augment,
+    "TrivialAugmentWide": _Translation.trivial_augment,
+    "AugMix": _Translation.aug_mix,
+    "ColorJitter": _Translation.color_jitter,
+    "AutoAugment": _Translation.auto_augment,
     "ToImage": _Translation.axes,
     "PILToTensor": _Translation.axes,
     "ToTensor": _Translation.to_tensor,
@@ -166,6 +242,36 @@ def _flat(transform: Any) -> Iterable[Any]:
     return [leaf for part in parts for leaf in _flat(part)]
 
 
+# Those that draw random numbers, beside those with Random in their name.
+_RANDOM = ("AugMix", "AutoAugment", "ColorJitter", "ElasticTransform",
+           "GaussianBlur", "GaussianNoise", "RandAugment", "ScaleJitter",
+           "TrivialAugmentWide", "JPEG")
+
+def _is_random(leaf: Any) -> bool:
+    name = type(leaf).__name__
+    return "Random" in name or name in _RANDOM
+
+
+def tell_torchvision(functions: Iterable[Any],
+                     outputs: Sequence[Mapping[str, Any]]) -> None:
+    """Warn of functions of batches that torchvision made for one image."""
+    leaves = [leaf for leaf in _flat(list(functions))
+              if type(leaf).__module__.startswith("torchvision.")]
+    of_one = [type(leaf).__name__ for leaf in leaves if _is_random(leaf)]
+    if of_one:
+        warnings.warn(
+            f"transforms=: torchvision's {of_one[0]} draws once for a whole "
+            "batch; pipeline= takes torchvision's transforms and draws for "
+            "each sample, and so does Dataset(path, transform=...)",
+            UserWarning, stacklevel=4)
+    elif leaves and outputs and len(outputs[0]["shape"]) < 3:
+        warnings.warn(
+            f"transforms=: torchvision's {type(leaves[0]).__name__} takes the "
+            "first tensor of a batch for the image, and that is "
+            f"{outputs[0]['name']!r}: name the image first in pipeline=",
+            UserWarning, stacklevel=4)
+
+
 def text(transform: Any) -> str:
     """The pipeline string of a transform, a Compose, or a list of them.
 
@@ -175,12 +281,5 @@ def text(transform: Any) -> str:
     """
     translation = _Translation()
     for part in _flat(transform):
-        module = type(part).__module__
-        if isinstance(part, str):
-            translation.pixels(part, part, 0)
-            continue
-        add = _KNOWN.get(type(part).__name__)
-        if add is None or not module.startswith(("torchvision.", "torch.")):
-            raise _refuse(part, "there is no operation with its exact meaning")
-        add(translation, part)
+        translation.add(part)
     return translation.text()

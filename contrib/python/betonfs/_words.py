@@ -74,7 +74,11 @@ _HINTS = {
 # Attributes of torch's DataLoader and of others that have no one name here.
 LOADER_ATTRIBUTES = {
     "sampler": "loader.set_epoch(epoch) is sampler.set_epoch(epoch), and each "
-               "iter(loader) is the next epoch without it",
+               "iter(loader) is the next epoch without it; "
+               "load_state_dict(state) resumes after batches that "
+               "skip_first_batches() would skip. In the Trainer of "
+               "transformers, set ignore_data_skip=True, and load the state in "
+               "get_train_dataloader()",
     "batch_sampler": "loader.spec has the order",
     "collate_fn": "transforms=[f] calls f on each batch",
     "num_workers": 'loader.stats()["workers"] has the number of threads',

@@ -11,7 +11,7 @@ import operator
 import os
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any
@@ -19,14 +19,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _beton
+from . import _beton, _png
 from ._checks import is_whole, path as checked_path, shown, truth, whole
 from ._errors import BetonError, make
 from ._processes import at, made
+from ._ragged import DTYPES, NDIM_MAX, packed
 from ._words import known_words
 
 # <beton/batch.h>
-_TYPES = {"float": 0, "int": 1, "image": 2, "bytes": 3, "array": 4, "json": 5}
+_TYPES = {"float": 0, "int": 1, "image": 2, "bytes": 3, "array": 4, "json": 5,
+          "mask": 3, "png": 3, "frames": 3, "ragged": 3}
+# Fields that are spelled (dtype, shape).
+_SHAPED = ("array", "ragged")
 
 # <beton/writer.h>
 _PAGE_MIN, _PAGE_SIZE, _PAGE_MAX = 2 << 20, 8 << 20, 2 << 30
@@ -37,7 +41,8 @@ _THREADS_MAX = 4096
 # Names of classes, beton(5).
 _NAMES_MAX, _CONTROL = 1 << 20, {*range(32), 127}
 
-Field = tuple[str, str | None, tuple[int, ...]]     # type, dtype, shape
+# type, dtype, shape; of "ragged" that of a row
+Field = tuple[str, str | None, tuple[int, ...]]
 # Samples as the writer takes them, in their order.
 Values = Iterator[tuple[Any, ...]]
 
@@ -72,8 +77,18 @@ def _field_of(name: str, value: Any) -> Field:
                      "array or JSON")
 
 
-_FIELDS = ', '.join(f'"{kind}"' for kind in _TYPES if kind != "array") + \
-    ", or (dtype, shape) of an array"
+_FIELDS = ', '.join(f'"{kind}"' for kind in _TYPES if kind not in _SHAPED) + \
+    ", or (dtype, shape) of an array; a shape may begin with None"
+
+
+def _check_ragged(name: str, dtype: str, shape: tuple[int, ...]) -> None:
+    if dtype not in DTYPES:
+        raise ValueError(f"field {name!r}: arrays of differing lengths are of "
+                         "bool, integers of 8 to 64 bits and floats of 16 to "
+                         f"64 bits, not of {np.dtype(dtype)}")
+    if len(shape) >= NDIM_MAX:
+        raise ValueError(f"field {name!r}: {1 + len(shape)} dimensions, and "
+                         f"arrays of differing lengths have {NDIM_MAX} at most")
 
 
 def _array_field(name: str, dtype: Any, shape: Any) -> Field:
@@ -82,17 +97,25 @@ def _array_field(name: str, dtype: Any, shape: Any) -> Field:
     except TypeError:
         raise ValueError(f"field {name!r}: {shown(dtype)} is no dtype of "
                          "NumPy") from None
-    sides = (shape,) if is_whole(shape) else shape
+    sides = (shape,) if is_whole(shape) or shape is None else shape
+    is_ragged = isinstance(sides, (tuple, list)) and sides[:1] in ((None,),
+                                                                   [None])
+    if is_ragged:
+        sides = sides[1:]
     if not isinstance(sides, (tuple, list)) or \
             not all(is_whole(n) and n > 0 for n in sides):
         raise ValueError(f"field {name!r}: {shown(shape)} is no shape: a tuple "
-                         "of whole numbers from 1, such as (3, 4)")
-    return "array", kind, tuple(map(operator.index, sides))
+                         "of whole numbers from 1, such as (3, 4); (None, 4) "
+                         "is of arrays of differing lengths")
+    own = tuple(map(operator.index, sides))
+    if is_ragged:
+        _check_ragged(name, kind, own)
+    return "ragged" if is_ragged else "array", kind, own
 
 
 def _parse_field(name: str, field: Any) -> Field:
     """"image", or an array's (dtype, shape)."""
-    if isinstance(field, str) and field in _TYPES and field != "array":
+    if isinstance(field, str) and field in _TYPES and field not in _SHAPED:
         return field, None, ()
     if isinstance(field, (tuple, list)) and len(field) == 2:
         return _array_field(name, *field)
@@ -141,12 +164,17 @@ def _integer(value: Any) -> int:
 
 
 def _real(value: Any) -> float:
-    """The value as a floating-point number."""
+    """The value as a floating-point number; no whole one is rounded."""
     try:
-        return float(_one(value))
+        one = _one(value)
+        real = float(one)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{shown(value)} is no floating-point number") \
             from None
+    if is_whole(one) and int(real) != int(one):
+        raise ValueError(f"{one} is no number of 64 bits of a \"float\" field; "
+                         "make the field \"int\"")
+    return real
 
 
 def _bytes(value: Any) -> bytes:
@@ -174,8 +202,15 @@ def _json(value: Any) -> bytes:
 def _differs(given: NDArray[Any], stored: NDArray[Any]) -> NDArray[Any]:
     """Where a conversion to a narrower type changed a number."""
     if stored.dtype.kind not in "biu":      # it may only lose digits
-        return np.asarray(given.imag != 0)
+        return np.asarray((given.imag != 0)
+                          | np.isfinite(given) & ~np.isfinite(stored))
     return np.asarray(stored != given)
+
+
+def _sizes_hint(a: NDArray[Any]) -> str:
+    if a.ndim == 2 and a.dtype.kind in "bu":
+        return "; a \"mask\" field has classes of any height and width"
+    return ""
 
 
 def _array(value: Any, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -192,7 +227,8 @@ def _array(value: Any, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
         # It makes an axis for an array of none.
         a = a.reshape(shape) if shape == given.shape else a
     if a.shape != shape:
-        raise ValueError(f"an array of {given.shape}, not {shape}")
+        raise ValueError(f"an array of {given.shape}, not {shape}"
+                         + _sizes_hint(given))
     if given.dtype.kind in "biufc" and a.dtype.kind in "biuf" \
             and not np.can_cast(given.dtype, a.dtype, "safe"):
         lost = given[_differs(given, a)]
@@ -200,6 +236,20 @@ def _array(value: Any, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
             raise ValueError(f"{lost.flat[0]} of an array of {given.dtype} "
                              f"is no value of {a.dtype}; convert the array")
     return a
+
+
+def _rows(value: Any, dtype: str, row: tuple[int, ...]) -> NDArray[Any]:
+    """The value as an array of so many rows as it has."""
+    want = ", ".join(map(str, (None, *row)))
+    try:
+        given = tuple(np.shape(value))
+    except ValueError:
+        raise ValueError(f"{shown(value)} is no array of ({want})") from None
+    if given == (0,):           # an empty list
+        return np.empty((0, *row), dtype)
+    if len(given) != 1 + len(row) or given[1:] != row:
+        raise ValueError(f"an array of {given}, not ({want})")
+    return _array(value, dtype, given)
 
 
 # --- images ---
@@ -270,6 +320,8 @@ def _kept(jpeg: bytes) -> Any:
     try:
         return _beton.keep(jpeg)
     except ValueError as e:
+        if "cut off" in str(e):
+            raise
         raise ValueError(f"{e}; PIL.Image.open() decodes other formats") \
             from None
 
@@ -278,7 +330,8 @@ class _Encoder:
     """Turns samples into what the writer appends; for any thread or process."""
 
     def __init__(self, fields: dict[str, Field], mode: str, quality: int,
-                 max_resolution: int, is_complete: bool) -> None:
+                 max_resolution: int, is_complete: bool,
+                 num_classes: Mapping[str, int]) -> None:
         if mode not in ("jpg", "raw"):
             raise ValueError(f"mode={mode!r}: there are jpg, raw")
         self.fields = fields
@@ -288,6 +341,8 @@ class _Encoder:
                                     _SIDE_MAX)
         # Whether the fields are all that a sample may have.
         self.is_complete = is_complete
+        # Of fields whose classes have names.
+        self.num_classes = num_classes
 
     def _image(self, value: Any) -> Any:
         if isinstance(value, (bytes, bytearray, memoryview)):
@@ -295,6 +350,19 @@ class _Encoder:
         a = _pixels(value)
         return _beton.encode(a, a.shape[1], a.shape[0], self.raw, self.quality,
                              self.max_resolution)
+
+    def _frame(self, value: Any) -> bytes:
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return bytes(value)
+        if self.raw:
+            return _png.stored(_pixels(value), False)
+        image = self._image(value)
+        return bytes(image[0])
+
+    def _frames(self, value: Any) -> bytes:
+        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+            raise ValueError(f"{shown(value)} is no list of images")
+        return _png.joined([self._frame(one) for one in value])
 
     def _value(self, field: Field, value: Any) -> Any:
         kind, dtype, shape = field
@@ -306,9 +374,16 @@ class _Encoder:
             return _real(value)
         if kind == "json":
             return _json(value)
+        if kind == "frames":
+            return self._frames(value)
+        if kind in ("mask", "png"):
+            return _png.stored(value, kind == "mask")
         if kind == "array":
             assert dtype is not None
             return _array(value, dtype, shape).reshape(-1).view(np.uint8)
+        if kind == "ragged":
+            assert dtype is not None
+            return packed(_rows(value, dtype, shape))
         return _bytes(value)
 
     def _of_mapping(self, number: int, sample: Mapping[str, Any]) -> list[Any]:
@@ -339,12 +414,20 @@ class _Encoder:
                              + ", ".join(self.fields))
         return values
 
+    def _check_class(self, name: str, value: Any) -> None:
+        number = self.num_classes.get(name, 0)
+        if number and value >= number:
+            raise ValueError(
+                f"{value}, and there are names of {number} classes, from 0: "
+                "name all in classes=, or give classes=[] for none")
+
     def sample(self, number: int, sample: Any) -> tuple[Any, ...]:
         out = []
         for (name, field), value in zip(self.fields.items(),
                                         self._values(number, sample)):
             try:
                 out.append(self._value(field, value))
+                self._check_class(name, out[-1])
             except (ValueError, TypeError) as e:
                 raise ValueError(f"sample {number} field {name}: {e}") from e
         return tuple(out)
@@ -455,14 +538,17 @@ def _fields_of(sample: Any) -> dict[str, Field]:
     return {name: _field_of(name, value) for name, value in sample.items()}
 
 
-def _found_classes(samples: Any) -> Sequence[str] | None:
+def _found_classes(samples: Any, label: str) -> Sequence[str] | None:
     """Those of a dataset or, below Subsets, of the one that they are of. A
     function that makes other labels of its own leaves the names without
-    meaning."""
+    meaning. Datasets of Hugging Face have them by column."""
     while samples is not None:
         if getattr(samples, "target_transform", None) is not None:
             return None
-        found = getattr(samples, "classes", None)
+        columns = getattr(samples, "features", None)
+        found = getattr(columns.get(label), "names", None) \
+            if isinstance(columns, Mapping) \
+            else getattr(samples, "classes", None)
         if isinstance(found, (list, tuple)):
             return found if found and all(
                 isinstance(name, str) for name in found) else None
@@ -473,13 +559,14 @@ def _found_classes(samples: Any) -> Sequence[str] | None:
 def _encoded(names: Sequence[str]) -> tuple[tuple[bytes, ...]]:
     if isinstance(names, str):
         raise ValueError(f"classes: a list of names, not one text {names!r}")
-    if not isinstance(names, Iterable):
-        raise TypeError(f"classes={shown(names)}: a list of names, or a dict "
-                        "of such lists by field")
-    for name in names:
+    if isinstance(names, (Mapping, Set)) or not isinstance(names, Iterable):
+        raise TypeError(f"classes={shown(names)}: a list of names in the order "
+                        "of their labels, or a dict of such lists by field")
+    given = list(names)
+    for name in given:
         if not isinstance(name, str) or "\0" in name:
-            raise ValueError(f"classes: {name!r} is no name of a class")
-    return tuple(name.encode("utf-8", "replace") for name in names),
+            raise ValueError(f"classes: {shown(name)} is no name of a class")
+    return tuple(name.encode("utf-8", "replace") for name in given),
 
 
 def storable(names: Sequence[bytes]) -> bool:
@@ -502,8 +589,10 @@ def names_of_classes(
     if classes is not None and len(labels) != 1:
         raise ValueError(f"classes: there are {len(labels)} \"int\" fields; "
                          "give a dict of names by field")
-    found = _found_classes(samples) if classes is None else classes
-    return {labels[0]: _encoded(found)} if found and len(labels) == 1 else {}
+    if classes is not None:
+        return {labels[0]: _encoded(classes)}
+    found = _found_classes(samples, labels[0]) if len(labels) == 1 else None
+    return {} if found is None else {labels[0]: _encoded(found)}
 
 
 def _count(samples: Any, length: int | None) -> int | None:
@@ -521,6 +610,13 @@ def _count(samples: Any, length: int | None) -> int | None:
         own = len(samples)
         return own if length is None else min(length, own)
     return length
+
+
+def _stored(item: tuple[str, Field]) -> tuple[str, Field]:
+    """A field as the file has it: arrays of differing lengths are bytes."""
+    name, (kind, dtype, shape) = item
+    return (name, ("bytes", None, ())) if kind == "ragged" else \
+        (name, (kind, dtype, shape))
 
 
 @known_words("write")
@@ -548,7 +644,14 @@ def write(
         the fields' order.
     fields
         Names to "image", "int", "float", "bytes", "json", or (dtype, shape) of
-        arrays. Not given: as the first sample has them, which is a dict then.
+        arrays. A shape that begins with None is of arrays of differing lengths,
+        such as the boxes of a sample, ("float32", (None, 4)); FFCV reads them
+        as bytes. "mask" stores whole numbers of (height, width), or PIL images
+        of mode L, P, 1 or I;16, in a bytes field as PNG, without loss and of
+        any size; "png" does so for images of 8 or 16 bits, also (height, width,
+        3). "frames" stores a list of images: as JPEGs, with mode="raw" as PNGs,
+        and bytes of either as they are. Not given: as the first sample has
+        them, which is a dict then.
     mode, quality, max_resolution
         Images, which are PIL's, or uint8 arrays of (height, width, 3): stored
         as "jpg" of a quality, or "raw"; made smaller where the longer side is
@@ -557,7 +660,9 @@ def write(
     classes
         Names of the classes, by label: of the only "int" field, or a dict by
         field. Not given: those of ``samples.classes``, as torchvision's
-        datasets have them. FFCV ignores them; Dataset.classes has them.
+        datasets have them, or of the column of a dataset of Hugging Face. A
+        label without a name is an error. FFCV ignores names; Dataset.classes
+        has them.
     page_size
         Bytes, a power of two from 2 MiB. 0: 8 MiB. No sample may be larger.
     workers
@@ -617,12 +722,14 @@ def write(
             known, = found
     else:
         known = _fields_of(head[0])
-    encoder = _Encoder(known, mode, quality, max_resolution, fields is None)
     names = names_of_classes(classes, samples, [
         name for name, field in known.items() if field[0] == "int"])
+    encoder = _Encoder(known, mode, quality, max_resolution, fields is None,
+                       {name: len(own) for name, (own,) in names.items()})
     writer = _beton.Writer(
         path, tuple((k, _TYPES[t], d, s, *names.get(k, ()))
-                    for k, (t, d, s) in known.items()), n, page_size)
+                    for k, (t, d, s) in map(_stored, known.items())), n,
+        page_size)
     return fill(writer, indexed(encoder, samples, range(n), workers)
                 if by_number else
                 given(encoder, itertools.chain(head, rest), workers), n,

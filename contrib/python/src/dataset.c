@@ -273,12 +273,47 @@ static PyObject *dataset_column(PyObject *self, PyObject *args)
 	Py_RETURN_NONE;
 }
 
+/* Stored bytes of the values from `first` on. */
+static int read_sizes(struct beton_dataset *ds, unsigned field, uint64_t first,
+		      uint64_t n, uint64_t *out)
+{
+	struct beton_value v;
+	int r = 0;
+
+	for (uint64_t i = 0; !r && i < n; i++) {
+		r = beton_dataset_value(ds, field, first + i, &v);
+		out[i] = v.size;
+	}
+	return r;
+}
+
+static PyObject *dataset_sizes(PyObject *self, PyObject *args)
+{
+	unsigned field;
+	unsigned long long first;
+	Py_buffer into;
+	int r;
+
+	if (!PyArg_ParseTuple(args, "IKw*", &field, &first, &into))
+		return NULL;
+	said[0] = '\0';
+	Py_BEGIN_ALLOW_THREADS;
+	r = read_sizes(of(self), field, first, (uint64_t)into.len / 8,
+		       into.buf);
+	Py_END_ALLOW_THREADS;
+	PyBuffer_Release(&into);
+	if (r)
+		return raise_error(-r, said, NULL);
+	Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
 	{ "fields", dataset_fields, METH_NOARGS, NULL },
 	{ "value", dataset_value, METH_VARARGS, NULL },
 	{ "read", dataset_read, METH_VARARGS, NULL },
 	{ "fill", dataset_fill, METH_VARARGS, NULL },
 	{ "column", dataset_column, METH_VARARGS, NULL },
+	{ "sizes", dataset_sizes, METH_VARARGS, NULL },
 	{ NULL, NULL, 0, NULL },
 };
 

@@ -648,7 +648,10 @@ static PyObject *new_shape(const struct beton_output *o)
 	PyObject *shape = PyTuple_New(o->ndim);
 
 	for (uint32_t i = 0; shape && i < o->ndim; i++) {
-		PyObject *n = PyLong_FromUnsignedLongLong(o->shape[i]);
+		PyObject *n =
+			o->is_list && !i
+				? Py_NewRef(Py_None)
+				: PyLong_FromUnsignedLongLong(o->shape[i]);
 
 		if (!n || PyTuple_SetItem(shape, i, n)) {
 			Py_DECREF(shape);
@@ -660,9 +663,10 @@ static PyObject *new_shape(const struct beton_output *o)
 
 static PyObject *new_output(const struct beton_output *o)
 {
-	return Py_BuildValue("{s:s, s:s, s:N, s:O, s:i, s:i, s:s}", "name",
+	return Py_BuildValue("{s:s, s:s, s:N, s:O, s:O, s:i, s:i, s:s}", "name",
 			     o->name, "dtype", o->dtype, "shape", new_shape(o),
 			     "ragged", o->ragged ? Py_True : Py_False,
+			     "is_list", o->is_list ? Py_True : Py_False,
 			     "device_type", (int)o->device_type, "device_id",
 			     (int)o->device_id, "jit", o->jit);
 }

@@ -12,15 +12,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of names of files, which are any bytes, and of a message that was cut. */
+static PyObject *new_text(const char *bytes)
+{
+	return PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)strlen(bytes),
+				    "backslashreplace");
+}
+
 PyObject *raise_error(int error, const char *message, const char *path)
 {
 	PyObject *errors = PyImport_ImportModule("betonfs._errors"), *e;
 
 	if (!errors)
 		return NULL;
-	e = PyObject_CallMethod(errors, "make", "izz", error,
-				message && *message ? message : strerror(error),
-				path);
+	message = message && *message ? message : strerror(error);
+	e = PyObject_CallMethod(errors, "make", "iNN", error, new_text(message),
+				path ? new_text(path) : Py_NewRef(Py_None));
 	Py_DECREF(errors);
 	if (!e)
 		return NULL;

@@ -344,6 +344,11 @@ PyObject *writer_keep(PyObject *module, PyObject *args)
 				"bytes that are no JPEG of RGB or gray");
 		return NULL;
 	}
+	if (r == -ENODATA) {
+		PyErr_SetString(PyExc_ValueError,
+				"a JPEG that is cut off: it has no end marker");
+		return NULL;
+	}
 	if (r)
 		return raise_error(-r, NULL, NULL);
 	return Py_BuildValue("OIII", jpeg, (unsigned)v.mode, (unsigned)v.width,

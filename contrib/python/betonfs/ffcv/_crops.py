@@ -2,6 +2,7 @@
 """Where crops lie, by FFCV's rules. numba can compile these functions."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,3 +44,12 @@ def get_center_crop(height: Any, width: Any, _: Any, ratio: Any) -> Crop:
     """As center_crop(), with the arguments of get_random_crop()."""
     side = int(ratio * min(height, width))
     return (height - side) // 2, (width - side) // 2, side, side
+
+
+def corner_crop(bottom: bool, right: bool) -> Callable[..., Crop]:
+    """A function with the arguments of get_random_crop() that gives the square
+    in a corner, of `ratio` of the shorter side."""
+    def get_corner_crop(height: Any, width: Any, _: Any, ratio: Any) -> Crop:
+        side = int(ratio * min(height, width))
+        return (bottom * (height - side), right * (width - side), side, side)
+    return get_corner_crop

@@ -4,9 +4,11 @@ subclasses of Loader, and may be subclassed; a Loader's own iteration is the
 library's."""
 from __future__ import annotations
 
+import atexit
 import contextlib
 import queue
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -44,6 +46,18 @@ class _Failed:
         raise self.error
 
 
+# Python ends threads that are not joined inside of torch's code, which then
+# ends the program by SIGABRT.
+_begun: weakref.WeakSet[EpochIterator] = weakref.WeakSet()
+
+
+@atexit.register
+def _join_all() -> None:
+    for epoch in list(_begun):
+        epoch.terminate_event.set()
+        epoch.join()
+
+
 class EpochIterator(threading.Thread):
     """Batches of samples in the given order. `loader` has a reader, a
     memory_manager, a graph and its code."""
@@ -66,6 +80,7 @@ class EpochIterator(threading.Thread):
         self._start_device()
         self.memory_allocations = loader.graph.allocate_memory(
             loader.batch_size, loader.batches_ahead + 2)
+        _begun.add(self)
         self.start()
 
     def _start_device(self) -> None:

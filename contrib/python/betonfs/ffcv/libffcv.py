@@ -65,6 +65,11 @@ def resize_crop(source: Any, start_row: int, end_row: int, start_col: int,
                 end_col: int, destination: Any) -> None:
     """Resize rows and columns [start, end) of an image to all of `destination`,
     by the area that pixels cover. ValueError: they are not inside."""
+    if source.strides[0] != 3 * source.shape[1] or source.strides[-1] != 1 \
+            or destination.strides[0] != 3 * destination.shape[1] \
+            or destination.strides[-1] != 1:
+        raise ValueError("resize_crop: images are uint8 arrays of (height, width, 3) "
+                         "in C order")
     if ctypes_resize(0, source.ctypes.data, source.shape[0], source.shape[1],
                      start_row, end_row, start_col, end_col,
                      destination.ctypes.data, destination.shape[0],
@@ -77,6 +82,11 @@ def pad(source: Any, start_row: int, end_row: int, start_col: int,
     """Copy rows and columns [start, end) of an image to the top left of
     `destination`; the rest of that becomes black. ValueError: they are not
     inside the image, or do not fit."""
+    if source.strides[0] != 3 * source.shape[1] or source.strides[-1] != 1 \
+            or destination.strides[0] != 3 * destination.shape[1] \
+            or destination.strides[-1] != 1:
+        raise ValueError("pad: images are uint8 arrays of (height, width, 3) "
+                         "in C order")
     if ctypes_pad(0, source.ctypes.data, source.shape[0], source.shape[1],
                   start_row, end_row, start_col, end_col,
                   destination.ctypes.data, destination.shape[0],

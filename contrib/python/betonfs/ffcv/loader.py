@@ -7,6 +7,7 @@ import inspect
 import os
 import re
 import warnings
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -32,6 +33,13 @@ from .transforms import ImageMixup, LabelMixup, RandomResizedCrop
 from .transforms._base import is_ours, is_own
 from .traversal_order import (LibraryOrder, QuasiRandom, Random, Sequential,
                               TraversalOrder)
+
+
+def _numbers(indices: Any) -> Any:
+    """Numbers of samples; a mask of bool has those that it takes."""
+    own = np.asarray(indices)
+    return np.flatnonzero(own) if own.dtype == bool \
+        else own.astype(np.int64, copy=False)
 
 
 @enum.unique
@@ -178,21 +186,49 @@ def _padded(rows: Ragged, width: int) -> Any:
 
 
 class Epoch(Iterator[tuple[Any, ...]]):
-    """The batches of one epoch, from the library."""
+    """The batches of one epoch, from the library. After the loader has begun
+    another epoch, this one goes on with a core of its own."""
 
     def __init__(self, loader: Loader, epoch: int) -> None:
         self._loader = loader
         self._epoch = epoch
-        self._batches = iter(loader._core)
+        self._core = loader._core
+        self._samples = loader._subset
+        self._batches: Iterator[Any] | None = iter(self._core)
+        self._state: dict[str, Any] | None = None
+
+    def leave(self) -> None:
+        """The loader goes on without it: note where it stands."""
+        if self._batches is None or self._state is not None:
+            return
+        if self._core._upcoming() == self._epoch:
+            self._state = self._core.state_dict()
+        else:
+            self._batches = None    # all are given
 
     def __iter__(self) -> Epoch:
         return self
 
     def __next__(self) -> tuple[Any, ...]:
-        return self._loader._finish(next(self._batches), self._epoch)
+        if self._batches is None:
+            raise StopIteration
+        if self._state is not None:
+            self._core = self._loader._another(self._samples, self._epoch)
+            self._core.load_state_dict(self._state)
+            self._batches = iter(self._core)
+            self._state = None
+        try:
+            raw = next(self._batches)
+        except StopIteration:
+            self.close()
+            raise
+        return self._loader._finish(raw, self._epoch, self._core)
 
     def close(self) -> None:
-        """Nothing is left to be closed."""
+        """It has no more batches."""
+        self._batches = None
+        if self._core is not self._loader._core:
+            self._core.close()
 
 
 class Loader:
@@ -245,6 +281,8 @@ class Loader:
     # Defaults for a subclass that has not called __init__().
     _indices: Any = None
     _core: _Core = None    # type: ignore[assignment]
+    _subset: Any = None     # of what _core was opened with
+    _current: Callable[[], Epoch | None] = staticmethod(lambda: None)
     _code: Any = None
     _outputs: list[_Output] = []
     on_error = "raise"
@@ -299,8 +337,7 @@ class Loader:
         self.on_error = on_error
         self.next_epoch = 0
         self.reader = Reader(self.fname, custom_fields)
-        self._indices = None if indices is None else \
-            np.asarray(indices, np.int64)
+        self._indices = None if indices is None else _numbers(indices)
         self._os_cache = os_cache
         self._cache = _cache(os_cache)
         Compiler.set_num_threads(self.num_workers)
@@ -325,7 +362,7 @@ class Loader:
 
     @indices.setter
     def indices(self, numbers: Any) -> None:
-        self._indices = np.asarray(numbers, np.int64)
+        self._indices = _numbers(numbers)
 
     def _order(self, order: Any, options: Mapping[str, Any]) -> Any:
         if isinstance(order, OrderOption):
@@ -603,7 +640,14 @@ class Loader:
         if self._core is not None:
             self._core.close()
         self._core = core
+        self._subset = samples
         self._opened = now
+
+    def _another(self, samples: Any, epoch: int) -> _Core:
+        """As the one that is open, for an epoch that another one follows
+        before it has ended."""
+        with Files() as files:
+            return self._try(self._text(files), samples, epoch)
 
     def _retry(self, error: Exception, text: str, files: Files, samples: Any,
                epoch: int) -> _Core:
@@ -648,10 +692,10 @@ class Loader:
 
     # --- batches ---
 
-    def _finish(self, raw: Any, epoch: int) -> tuple[Any, ...]:
+    def _finish(self, raw: Any, epoch: int, core: _Core) -> tuple[Any, ...]:
         ids = raw.ids.numpy()
         batch = Batch(self.seed & (2**64 - 1), epoch, raw.number, ids,
-                      self._core._pool.places)
+                      core._pool.places)
         # Those that begin with what another one keeps come after it.
         done = {o.name: o.run(raw, batch) for o in sorted(
             self._outputs, key=lambda o: o.source is not None)}
@@ -660,7 +704,9 @@ class Loader:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         if not self._is_native():
             return self._as_ffcv()
-        epoch = self.next_epoch
+        epoch, last = self.next_epoch, self._current()
+        if last is not None:
+            last.leave()
         if not self._sized:
             for output in self._outputs:
                 self._check_sizes(output)
@@ -672,7 +718,9 @@ class Loader:
                 output.forget()
         self._core.set_epoch(epoch)
         self.next_epoch = epoch + 1
-        return Epoch(self, epoch)
+        begun = Epoch(self, epoch)
+        self._current = weakref.ref(begun)
+        return begun
 
     def __len__(self) -> int:
         if self._is_native() and self._own_order is None:
@@ -703,7 +751,7 @@ class Loader:
         chosen: list[int] = []
         loader = Loader(**arguments)
         for raw in loader._core:
-            values, = loader._finish(raw, 0)
+            values, = loader._finish(raw, 0, loader._core)
             chosen += [i for i, value in zip(raw.ids.tolist(), values)
                        if condition(value)]
         loader.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -39,6 +39,28 @@ class _Encoder:
             except (ValueError, TypeError) as e:
                 raise ValueError(f"sample {number} field {name}: {e}") from e
         return tuple(out)
+
+
+Todos = Sequence[Any]
+
+
+def worker_job_indexed_dataset(encoder: _Encoder, workers: int, todos: Todos,
+                               dataset: Any) -> AbstractContextManager[Values]:
+    """Samples of dataset[i], for _write_common(): each todo is a list of pairs,
+    a sample's place in the file and i."""
+    pairs = sorted(itertools.chain.from_iterable(todos))
+    return indexed(encoder, dataset, [int(i) for _, i in pairs], workers)
+
+
+def worker_job_webdataset(encoder: _Encoder, workers: int, todos: Todos,
+                          pipeline: Callable[[Any], Any]) \
+        -> AbstractContextManager[Values]:
+    """Samples of shards, for _write_common(): each todo is a shard and the
+    place of its first sample in the file."""
+    dataset = importlib.import_module("webdataset").WebDataset
+    shards = sorted(todos, key=lambda todo: int(todo[1]))
+    return given(encoder, itertools.chain.from_iterable(
+        pipeline(dataset(shard)) for shard, _ in shards), workers)
 
 
 class DatasetWriter:
@@ -103,6 +125,18 @@ class DatasetWriter:
                   for name, f in known.items()),
             n, self.page_size), values, n, True, self.page_size)
 
+    def _write_common(self, num_samples: int, queue_content: Iterable[Any],
+                      work_fn: Callable[..., Any],
+                      extra_worker_args: Sequence[Any]) -> None:
+        """FFCV's, which users call whose shards need not be counted."""
+        if work_fn not in (worker_job_indexed_dataset, worker_job_webdataset):
+            raise ValueError(
+                f"{work_fn!r} is neither worker_job_indexed_dataset nor "
+                "worker_job_webdataset: call from_indexed_dataset()")
+        self._write(work_fn(_Encoder(self.fields), self.num_workers,
+                            list(queue_content), *extra_worker_args),
+                    int(num_samples))
+
     def from_indexed_dataset(self, dataset: Any,
                              indices: Sequence[int] | None = None,
                              chunksize: int = 100,
@@ -123,13 +157,10 @@ class DatasetWriter:
         """Of shards, each given to `pipeline` as webdataset's WebDataset; all
         are read twice, for their samples are counted first."""
         dataset = importlib.import_module("webdataset").WebDataset
-
-        def samples() -> Iterator[Any]:
-            return itertools.chain.from_iterable(
-                pipeline(dataset(shard)) for shard in shards)
-        n = sum(1 for _ in samples())
-        self._write(given(_Encoder(self.fields), samples(), self.num_workers),
-                    n)
+        n = sum(1 for shard in shards for _ in pipeline(dataset(shard)))
+        self._write_common(n, ((shard, k) for k, shard in enumerate(shards)),
+                           worker_job_webdataset, (pipeline,))
 
 
-__all__ = ["DatasetWriter"]
+__all__ = ["DatasetWriter", "worker_job_indexed_dataset",
+           "worker_job_webdataset"]

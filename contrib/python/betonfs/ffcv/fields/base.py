@@ -73,19 +73,36 @@ class BuiltInField(Field):
 
 
 class _Destination:
-    """Where users' encode() puts what is stored of one value."""
+    """Where users' encode() puts what is stored of one value: its bytes, or
+    where they are, and of an image how it is stored and its size."""
 
-    value: Any = None
+    data: Any = None
 
     def __init__(self, sample: int) -> None:
         self.sample = sample
+        self._image = dict.fromkeys(("mode", "width", "height"))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if key in (0, "ptr"):
-            self.value = value
+        if key in (0, "ptr", "data_ptr"):
+            self.data = value
+        elif key in self._image:
+            self._image[key] = int(value)
         elif key != "size":
             raise ValueError(f"encode() sets {key!r}, which is for the "
                              "field's own encode()")
+
+    @property
+    def value(self) -> Any:
+        image = {"data_ptr": self.data, **self._image}
+        missing = [name for name, value in image.items() if value is None]
+        if len(missing) == len(image):
+            raise ValueError("encode() sets nothing: destination takes what "
+                             "malloc() returned")
+        if self.data is None or 0 < len(missing) < len(self._image):
+            done = ", ".join(repr(k) for k in image if k not in missing)
+            raise ValueError(f"encode() sets {done} but not "
+                             + ", ".join(map(repr, missing)))
+        return self.data if missing else tuple(image.values())
 
 
 def _malloc(size: int) -> tuple[Any, Any]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._chain import Chain
 from .._draws import Draws
-from ..pipeline.allocation_query import Allocation
+from ..pipeline.allocation_query import Allocation, AllocationQuery
 from ..pipeline.operation import Operation
 from ..pipeline.state import State
 
@@ -40,6 +40,9 @@ class BuiltIn(Operation):
     and a tensor for a tensor.
     """
 
+    # Whether generate_code() makes its values, as for a user's class.
+    runs_code = False
+
     def native(self, chain: Chain) -> str | None:
         return None
 
@@ -49,7 +52,11 @@ class BuiltIn(Operation):
     # For operations of users that are made of these.
 
     def generate_code(self) -> Callable[..., Any]:
-        def code(value: Any, _: Any, indices: Any) -> Any:
+        """A function of a batch, which ignores the memory that it is given.
+        Without `indices` the samples' numbers are their places in the batch."""
+        def code(value: Any, _: Any = None, indices: Any = None) -> Any:
+            if indices is None:
+                indices = np.arange(len(value))
             seed = int(np.random.randint(2**31))
             return self.apply(value, Draws(seed, 0, np.asarray(indices), 0))
         code.with_indices = True    # type: ignore[attr-defined]
@@ -57,7 +64,19 @@ class BuiltIn(Operation):
 
     def declare_state_and_memory(self, previous_state: State) \
             -> tuple[State, Allocation | None]:
-        return replace(previous_state, jit_mode=False), None
+        """No memory, but for a subclass that has other code for arrays: an
+        array of what this operation makes, as FFCV's asks for."""
+        state = replace(previous_state, jit_mode=False)
+        if type(self).generate_code is BuiltIn.generate_code \
+                or isinstance(state.dtype, torch.dtype):
+            return state, None
+        made = self.apply(np.zeros((1, *state.shape), state.dtype),
+                          Draws(0, 0, np.zeros(1, np.int64), 0))
+        if isinstance(made, torch.Tensor):
+            return state, None
+        query = AllocationQuery(made.shape[1:], made.dtype)
+        return replace(state, jit_mode=True, shape=query.shape,
+                       dtype=query.dtype), query
 
 
 _HOOKS = ("generate_code", "declare_state_and_memory",
@@ -80,7 +99,8 @@ def _has_hooks(cls: type) -> bool:
 
 def is_ours(op: Operation) -> TypeGuard[BuiltIn]:
     """And no subclass with code of its own."""
-    return isinstance(op, BuiltIn) and not _has_hooks(type(op))
+    return isinstance(op, BuiltIn) and not op.runs_code \
+        and not _has_hooks(type(op))
 
 
 class ImageOperation(BuiltIn):

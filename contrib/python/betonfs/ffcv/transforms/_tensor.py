@@ -2,6 +2,7 @@
 """Types, places and shapes."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -151,9 +152,11 @@ class Squeeze(BuiltIn):
     """Without axes of length 1; never without the one of the batch, unless
     that is named."""
 
-    def __init__(self, *dims: int) -> None:
+    def __init__(self, *dims: int | Sequence[int]) -> None:
         super().__init__()
-        self.dims = dims
+        self.dims = tuple(
+            axis for given in dims
+            for axis in (given if isinstance(given, Sequence) else (given,)))
 
     def native(self, chain: Chain) -> str | None:
         if chain.kind != SCALAR or self.dims not in ((), (1,), (-1,)):
