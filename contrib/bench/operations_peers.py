@@ -4,8 +4,8 @@ Albumentations and OpenCV, with one thread each.
 
     python operations_peers.py IMAGES.npy < JSON list of our operations
 
-Prints {library: {operation: CPU microseconds per image}} as JSON. torchvision's
-figure is the lesser of its tensors' and of Pillow's images'.
+Prints {library: {operation: CPU microseconds per image}} as JSON. The figure of
+torchvision is the lesser of its tensors' and of Pillow's images'.
 """
 import json
 import sys
@@ -85,7 +85,7 @@ def torchvision_rows():
         "resize(320, interpolation=bilinear)": v2.Resize(320),
         "random_resized_crop(160, interpolation=bilinear)":
             v2.RandomResizedCrop(160),
-        "center_crop(160)": v2.CenterCrop(160),
+        "center_crop(160, ratio=0.7143)": v2.CenterCrop(160),
         "five_crop(112)": v2.FiveCrop(112),
         "rand_augment": v2.RandAugment(),
         "trivial_augment": v2.TrivialAugmentWide(),
@@ -161,7 +161,7 @@ def albumentations_rows():
                                 p=1),
         "random_resized_crop(160, interpolation=bilinear)":
             a.RandomResizedCrop((160, 160), p=1, **linear),
-        "center_crop(160)": a.CenterCrop(160, 160, p=1),
+        "center_crop(160, ratio=0.7143)": a.CenterCrop(160, 160, p=1),
         "normalize(imagenet) | float | chw": a.Normalize(MEAN, STD, p=1),
     }
     return rows, lambda row, images: cost_us(lambda i: row(image=i), images)
@@ -289,7 +289,7 @@ def opencv_rows():
             x[20:200, 30:190], (160, 160), interpolation=cv2.INTER_AREA),
         "random_resized_crop(160, interpolation=bilinear)":
             lambda x: cv2.resize(x[20:200, 30:190], (160, 160)),
-        "center_crop(160)": lambda x: x[32:192, 32:192].copy(),
+        "center_crop(160, ratio=0.7143)": lambda x: x[32:192, 32:192].copy(),
         "normalize(imagenet) | float | chw": normalize,
     }
     return rows, cost_us
