@@ -3,14 +3,42 @@
  * Any bytes as the value of a bytes field that has arrays: the header is
  * checked, and every operation on lists runs on what passes.
  */
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "loader/pipeline/pipeline.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { OUT_MAX = 1 << 20 };
 
-static const char text[] = "a = rows | array; b = rows | truncate(3) | double;"
-			   "c = rows | length; d = rows | pad_to(5, 7);"
-			   "e = rows | half | pad_to(batch, 1, left)";
+static const char text[] =
+	"a = rows | array; b = rows | truncate(3) | double;"
+	"c = rows | length; d = rows | pad_to(5, 7);"
+	"e = rows | half | pad_to(batch, 1, left);"
+	"f = rows | excerpt(3) | gain(\"-9,9\", db);"
+	"g = rows | resample(3, 7, width=2) | resample(9, 1);"
+	"h = rows | json(int16); i = rows | json(row=\"2,3\");"
+	"j = rows | tokenize(\"%s\", begin=a, end=b, unknown=a)";
+
+static const char words[] = "a\nb\n##b\n##ab\nabba\n,\n##\n\xc3\xa9\n#\n";
+
+/* The pipeline, with a file of words, which has no name. */
+static const char *pipeline_of_words(void)
+{
+	static char made[sizeof(text) + 64];
+	char path[64];
+	int fd;
+
+	if (*made)
+		return made;
+	fd = memfd_create("words", 0);
+	MUST(write(fd, words, strlen(words)) == (ssize_t)strlen(words));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	snprintf(made, sizeof(made), text, path);
+	return made;
+}
 
 static void run_output(const struct pipeline *p, struct pipeline_worker *w,
 		       size_t i, const struct pipeline_value *v)
@@ -44,14 +72,16 @@ static void run_all(const struct array *array, const struct pipeline_value *v)
 	struct pipeline *p;
 	char error[200];
 
-	if (pipeline_parse(text, &field, 1, 0, &p, error, sizeof(error)))
+	if (pipeline_parse(pipeline_of_words(), &field, 1, 0, &p, error,
+			   sizeof(error)))
 		return;
-	if (!pipeline_worker_open(p, &w)) {
-		for (size_t i = 0; i < pipeline_num_outputs(p); i++)
-			run_output(p, w, i, v);
-		pipeline_worker_close(w);
-	}
-	pipeline_close(p);
+}
+if (!pipeline_worker_open(p, &w)) {
+	for (size_t i = 0; i < pipeline_num_outputs(p); i++)
+		run_output(p, w, i, v);
+	pipeline_worker_close(w);
+}
+pipeline_close(p);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
