@@ -10,6 +10,7 @@
 #include "loader/graph/operands.h"
 #include "loader/grid/points.h"
 #include "loader/grid/resize.h"
+#include "loader/grid/warp.h"
 #include "loader/pipeline/grid_source.h"
 #include "loader/util/scratch.h"
 #include "loader/util/stages.h"
@@ -292,6 +293,65 @@ static int run_image(struct grid_worker *w, const struct node *n)
 	return 0;
 }
 
+static const struct arg *arg_of(const struct node *n, const char *name)
+{
+	return &n->args.arg[op_param(n->op, name)];
+}
+
+/* Warps by the operation's maps, one after the other. */
+static int run_maps(struct grid_worker *w, const struct node *n)
+{
+	const struct grid_warp warp = {
+		(enum warp_how)arg_of(n, "interpolation")->word,
+		arg_of(n, "fill"), arg_of(n, "label")
+	};
+	struct warp_map maps[OP_MAPS_MAX];
+	struct rng rng = stream_of(w, n);
+	struct size size;
+	unsigned count;
+	int r = settle(w);
+
+	size = (struct size){ w->now.width, w->now.height };
+	count = r ? 0
+		  : n->op->maps(&n->args, operands_uniform(&rng), size, maps);
+	for (unsigned i = 0; !r && i < count; i++) {
+		struct grid out = w->now;
+
+		r = find_room(w, &out);
+		if (r)
+			break;
+		grid_warp_map(&warp, &maps[i], &w->now, &out);
+		go_on(w, &out);
+	}
+	return r;
+}
+
+static int run_node(struct grid_worker *w, const struct node *n);
+
+/* Runs the lists that the operation picks. */
+static int run_lists(struct grid_worker *w, const struct node *n)
+{
+	struct rng rng = stream_of(w, n);
+	unsigned order[OP_BRANCHES_MAX];
+	size_t count = n->op->pick(&n->args, n->num_branches,
+				   operands_uniform(&rng), order);
+	int r = 0;
+
+	for (size_t i = 0; !r && i < count; i++) {
+		const struct chain *list = &n->branches[order[i]];
+
+		for (size_t k = 0; !r && k < list->num_nodes; k++)
+			r = run_node(w, &list->nodes[k]);
+	}
+	return r;
+}
+
+/* Whether the operation's maps are all that it does to the grid. */
+static bool is_warp(const struct grid_worker *w, const struct op *op)
+{
+	return op->maps && (w->type.mask || !op->image);
+}
+
 static int run_window(struct grid_worker *w, const struct node *n)
 {
 	struct rng rng = stream_of(w, n);
@@ -321,7 +381,9 @@ static int run_node(struct grid_worker *w, const struct node *n)
 	case OP_DTYPE:
 		return run_dtype(w, n);
 	case OP_IMAGE:
-		return run_image(w, n);
+		if (n->op->pick)
+			return run_lists(w, n);
+		return is_warp(w, n->op) ? run_maps(w, n) : run_image(w, n);
 	case OP_FRAMES:
 		return run_window(w, n);
 	default:

@@ -367,6 +367,8 @@ static int redraw_nested(struct pipeline_worker *w,
 
 	if (to.width != size.width || to.height != size.height)
 		return refuse_size(w, job, to, &n->type);
+	if (size.width > OP_SIZE_MAX || size.height > OP_SIZE_MAX)
+		return no_memory(w, size);
 	r = find_beside(w, image, &out);
 	if (r)
 		return r;

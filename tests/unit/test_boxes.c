@@ -35,7 +35,7 @@ static void moves_one_after_the_other_are_one(void)
 {
 	const struct rect part = { 3, 5, 7, 11 };
 	struct move a = move_crop(&part, 13, 17, true);
-	struct move b = { { 0.6, 0.8, 1, -0.8, 0.6, 2 }, 19, 23 };
+	struct move b = { { 0.6, 0.8, 1, -0.8, 0.6, 2, 0, 0, 1 }, 19, 23 };
 	struct move both = move_both(&a, &b);
 	double x = 4.25, y = 9.5, v = x, w = y;
 
@@ -52,7 +52,7 @@ static const struct box_rule all = { .min_size = 0 };
 static void a_turned_box_is_the_hull_of_its_corners(void)
 {
 	const double s = sqrt(0.5);
-	struct move turn = { { s, s, 0, -s, s, 50 }, 200, 200 };
+	struct move turn = { { s, s, 0, -s, s, 50, 0, 0, 1 }, 200, 200 };
 	double box[] = { 10, 20, 30, 50 };
 
 	CHECK(box_follow(&all, 100, 100, &turn, 1, box));
@@ -62,7 +62,7 @@ static void a_turned_box_is_the_hull_of_its_corners(void)
 /* By a quarter, where a hull is exact. */
 static void a_quarter_turn_keeps_the_area(void)
 {
-	struct move turn = { { 0, -1, 100, 1, 0, 0 }, 100, 60 };
+	struct move turn = { { 0, -1, 100, 1, 0, 0, 0, 0, 1 }, 100, 60 };
 	double box[] = { 10, 20, 30, 50 };
 	struct box_rule rule = { .min_visible = 1, .min_size = 20 };
 

@@ -28,6 +28,7 @@ def affine(
     interpolation: Literal["nearest", "bilinear"] = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
+    label: _Whole = ...,
 ) -> Pipeline:
     """turned, moved, scaled and sheared at random"""
 
@@ -51,6 +52,7 @@ def auto_augment(
     interpolation: Literal["nearest", "bilinear"] = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
+    label: _Whole = ...,
 ) -> Pipeline:
     """two operations of a learned policy"""
 
@@ -140,6 +142,7 @@ def elastic(
     interpolation: Literal["nearest", "bilinear"] = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
+    label: _Whole = ...,
 ) -> Pipeline:
     """pixels moved by smooth random distances"""
 
@@ -272,6 +275,7 @@ def perspective(
     interpolation: Literal["nearest", "bilinear"] = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
+    label: _Whole = ...,
 ) -> Pipeline:
     """as seen from a random side"""
 
@@ -297,6 +301,7 @@ def rand_augment(
     interpolation: Literal["nearest", "bilinear"] = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
+    label: _Whole = ...,
 ) -> Pipeline:
     """some random operations of one magnitude"""
 
@@ -321,6 +326,7 @@ def random_crop(
     fill: _Wholes = ...,
     mode: Literal["constant", "edge", "reflect", "symmetric"] = ...,
     group: _Name | None = ...,
+    label: _Whole = ...,
 ) -> Pipeline:
     """a random part of the image, maybe of a padded one"""
 
@@ -373,6 +379,7 @@ def rotate(
     interpolation: Literal["nearest", "bilinear"] = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
+    label: _Whole = ...,
 ) -> Pipeline:
     """turned about its middle by a random angle"""
 
@@ -407,6 +414,7 @@ def trivial_augment(
     interpolation: Literal["nearest", "bilinear"] = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
+    label: _Whole = ...,
 ) -> Pipeline:
     """one random operation of a random magnitude"""
 
