@@ -59,6 +59,76 @@ static void a_turned_box_is_the_hull_of_its_corners(void)
 	check_box(box, 30 * s, 40 * s + 50 - 50 * s, 80 * s, 40 * s + 50);
 }
 
+/* Pixels come from where the map says, and so go back from there. */
+static void a_move_is_the_inverse_of_its_map(void)
+{
+	const struct warp_map maps[] = {
+		{ .m = { 1, 0, 0, 0, 1, 0 } },
+		{ .m = { 0.5, -2, 3, 0.25, 1.5, -7 } },
+		{ .m = { 1.2, 0.1, -4, -0.2, 0.9, 6, 0.003, -0.002 },
+		  .divides = true },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
+		const double *m = maps[i].m;
+		struct move move = move_of_map(&maps[i], 50, 60);
+		double w = m[6] * 20 + m[7] * 30 + 1;
+		double x = (m[0] * 20 + m[1] * 30 + m[2]) / w;
+		double y = (m[3] * 20 + m[4] * 30 + m[5]) / w;
+
+		move_place(&move, &x, &y);
+		CHECK(near(x, 20) && near(y, 30));
+		CHECK(move.width == 50 && move.height == 60);
+		CHECK(near(move.m[8], 1) && !move_is_mirrored(&move));
+		CHECK(maps[i].divides || (!move.m[6] && !move.m[7]));
+	}
+}
+
+static void perspectives_one_after_the_other_are_one(void)
+{
+	const struct warp_map map = { .m = { 1.2, 0.1, -4, -0.2, 0.9, 6, 0.003,
+					     -0.002 },
+				      .divides = true };
+	struct move a = move_of_map(&map, 50, 60);
+	struct move b = { { -1, 0, 50, 0, 1, 0, 0, 0, 1 }, 50, 60 };
+	struct move both = move_both(&a, &b);
+	double x = 4.25, y = 9.5, v = x, w = y;
+
+	move_place(&a, &x, &y);
+	move_place(&b, &x, &y);
+	move_place(&both, &v, &w);
+	CHECK(near(x, v) && near(y, w) && move_is_mirrored(&both));
+}
+
+/* A corner on the horizon is nowhere, also if a box would be cut there. */
+static void a_box_to_the_horizon_is_dropped(void)
+{
+	struct move move = { { 1, 0, 0, 0, 1, 0, -0.05, 0, 1 }, 40, 40 };
+	struct box_rule point = { .format = BOX_XY };
+	double box[] = { 2, 2, 20, 9 }, at[] = { 20, 5 };
+
+	CHECK(!box_follow(&all, 40, 40, &move, 1, box));
+	CHECK(!box_follow(&point, 40, 40, &move, 1, at));
+	box[0] = 2;
+	box[1] = 2;
+	box[2] = 10;
+	box[3] = 9;
+	CHECK(box_follow(&all, 40, 40, &move, 1, box));
+	check_box(box, 2 / 0.9, 2 / 0.9, 20, 18);
+}
+
+/* An area that overflows drops no box, unless part of it must be left. */
+static void a_huge_box_is_cut(void)
+{
+	struct box_rule rule = { .min_visible = 0.1 };
+	double box[] = { -1e308, -1e308, 1e308, 1e308 };
+
+	CHECK(box_follow(&all, 40, 30, NULL, 0, box));
+	check_box(box, 0, 0, 40, 30);
+	CHECK(!box_follow(&rule, 40, 30, NULL, 0,
+			  (double[]){ -1e308, -1e308, 1e308, 1e308 }));
+}
+
 /* By a quarter, where a hull is exact. */
 static void a_quarter_turn_keeps_the_area(void)
 {
@@ -114,6 +184,10 @@ int main(void)
 	a_crop_is_shifted_and_scaled();
 	moves_one_after_the_other_are_one();
 	a_turned_box_is_the_hull_of_its_corners();
+	a_move_is_the_inverse_of_its_map();
+	perspectives_one_after_the_other_are_one();
+	a_box_to_the_horizon_is_dropped();
+	a_huge_box_is_cut();
 	a_quarter_turn_keeps_the_area();
 	a_box_is_dropped_by_its_share_and_its_size();
 	without_moves_a_box_is_cut_to_its_image();
