@@ -105,7 +105,7 @@ static void a_box_to_the_horizon_is_dropped(void)
 {
 	struct move move = { { 1, 0, 0, 0, 1, 0, -0.05, 0, 1 }, 40, 40 };
 	struct box_rule point = { .format = BOX_XY };
-	double box[] = { 2, 2, 20, 9 }, at[] = { 20, 5 };
+	double box[] = { 2, 2, 20, 9 }, at[BOX_NUMBERS] = { 20, 5 };
 
 	CHECK(!box_follow(&all, 40, 40, &move, 1, box));
 	CHECK(!box_follow(&point, 40, 40, &move, 1, at));
