@@ -69,7 +69,7 @@ enum {
 	OP_BRANCHES_MAX = 16,
 	OP_VIEWS_MAX = 64,
 	OP_SIZE_MAX = 16384,
-	OP_MAPS_MAX = 64,
+	OP_MAPS_MAX = WARP_MAPS_MAX,
 	OP_ROWS_MAX = 1 << 28, /* of lists */
 	OP_OPERANDS_MAX = 12,
 	OP_CACHE_SIZE = 1,    /* the parameter of OP_CACHE's row */
@@ -309,6 +309,8 @@ struct op {
 	 */
 	unsigned (*maps)(const struct args *args, struct uniform uniform,
 			 struct size in, struct warp_map *out);
+	bool joins; /* its one map and those of its neighbors are joined to one
+		       resampling (warp_join()) */
 	/*
 	 * The definition of OP_ARRAY; neither side is aligned. Returns why the
 	 * value is refused, or NULL.

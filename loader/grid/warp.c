@@ -179,8 +179,25 @@ static void fill_all(const struct grid_warp *w, const struct grid *out)
 	grid_fill(out, &all, w->fill, w->label);
 }
 
-void grid_warp_map(const struct grid_warp *w, const struct warp_map *map,
-		   const struct grid *in, const struct grid *out)
+/* The places by the first map, of those that are inside by all of them. */
+static void find(const struct warp_map *maps, size_t count,
+		 const struct grid *in, uint32_t x, uint32_t y, size_t n,
+		 struct warp_places *at)
+{
+	struct warp_places by;
+
+	warp_find(maps, in->width, in->height, x, y, n, at);
+	for (size_t k = 1; k < count; k++) {
+		warp_find(&maps[k], in->width, in->height, x, y, n, &by);
+		for (size_t i = 0; i < n; i++) {
+			if (by.x[i] == WARP_OUTSIDE)
+				at->x[i] = WARP_OUTSIDE;
+		}
+	}
+}
+
+void grid_warp_maps(const struct grid_warp *w, const struct warp_map *maps,
+		    size_t count, const struct grid *in, const struct grid *out)
 {
 	struct warp_places at;
 
@@ -189,7 +206,7 @@ void grid_warp_map(const struct grid_warp *w, const struct warp_map *map,
 		for (uint32_t x = 0; x < out->width; x += WARP_PLACES) {
 			size_t n = min_u64(out->width - x, WARP_PLACES);
 
-			warp_find(map, in->width, in->height, x, y, n, &at);
+			find(maps, count, in, x, y, n, &at);
 			sample(w, &at, n, in, out, x, y);
 		}
 	}

@@ -127,4 +127,5 @@ const struct op op_affine = {
 	.infer = op_infer_image,
 	.redraw = redraw,
 	.maps = maps,
+	.joins = true,
 };

@@ -55,4 +55,5 @@ const struct op op_rotate = {
 	.infer = op_infer_image,
 	.redraw = redraw,
 	.maps = maps,
+	.joins = true,
 };

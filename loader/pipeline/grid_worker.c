@@ -299,13 +299,44 @@ static const struct arg *arg_of(const struct node *n, const char *name)
 	return &n->args.arg[op_param(n->op, name)];
 }
 
-/* Warps by the operation's maps, one after the other. */
-static int run_maps(struct grid_worker *w, const struct node *n)
+static struct grid_warp warp_of(const struct node *n)
 {
-	const struct grid_warp warp = {
+	return (struct grid_warp){
 		(enum warp_how)arg_of(n, "interpolation")->word,
 		arg_of(n, "fill"), arg_of(n, "label")
 	};
+}
+
+static int run_warp(struct grid_worker *w, const struct node *n,
+		    const struct warp_map *maps, size_t count)
+{
+	const struct grid_warp warp = warp_of(n);
+	struct grid out = w->now;
+	int r = find_room(w, &out);
+
+	if (r)
+		return r;
+	grid_warp_maps(&warp, maps, count, &w->now, &out);
+	go_on(w, &out);
+	return 0;
+}
+
+/* Warps by several operations at once. */
+static int run_joined(struct grid_worker *w, const struct node *n, size_t count)
+{
+	struct warp_map maps[OP_MAPS_MAX];
+	int r = settle(w);
+
+	if (r)
+		return r;
+	operands_join(n, count, w->job->row,
+		      (struct size){ w->now.width, w->now.height }, maps);
+	return run_warp(w, n, maps, count);
+}
+
+/* Warps by the operation's maps, one after the other. */
+static int run_maps(struct grid_worker *w, const struct node *n)
+{
 	struct warp_map maps[OP_MAPS_MAX];
 	struct rng rng = stream_of(w, n);
 	struct size size;
@@ -315,15 +346,8 @@ static int run_maps(struct grid_worker *w, const struct node *n)
 	size = (struct size){ w->now.width, w->now.height };
 	count = r ? 0
 		  : n->op->maps(&n->args, operands_uniform(&rng), size, maps);
-	for (unsigned i = 0; !r && i < count; i++) {
-		struct grid out = w->now;
-
-		r = find_room(w, &out);
-		if (r)
-			break;
-		grid_warp_map(&warp, &maps[i], &w->now, &out);
-		go_on(w, &out);
-	}
+	for (unsigned i = 0; !r && i < count; i++)
+		r = run_warp(w, n, &maps[i], 1);
 	return r;
 }
 
@@ -460,9 +484,12 @@ int grid_worker_run(struct grid_worker *w, const struct worker_job *job)
 	r = start(w, &chain->source);
 	if (!r && job->until == BETON_STAGE_DECODE)
 		return make(w);
-	for (size_t i = 0; !r && i < chain->num_nodes; i++) {
-		r = run_node(w, &chain->nodes[i]);
-		take_type(w, &chain->nodes[i].type);
+	for (size_t i = 0, n; !r && i < chain->num_nodes; i += n) {
+		const struct node *first = &chain->nodes[i];
+
+		n = node_joined(first, chain->num_nodes - i);
+		r = n > 1 ? run_joined(w, first, n) : run_node(w, first);
+		take_type(w, &first[n - 1].type);
 	}
 	return r ? r : store(w);
 }

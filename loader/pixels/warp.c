@@ -85,30 +85,79 @@ static struct lattice lattice_of(const double *m)
 	};
 }
 
-void warp_affine(const struct affine *map, enum warp_how how,
-		 const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
-		 const struct image *out)
+/* Narrows [from, to) of row y to the places inside the image. */
+static void narrow_row(const struct lattice *l, uint32_t y, struct warp_row *r)
+{
+	narrow(l->x + y * l->down_x, l->step_x,
+	       (int64_t)r->in->width << WARP_BITS, r);
+	narrow(l->y + y * l->down_y, l->step_y,
+	       (int64_t)r->in->height << WARP_BITS, r);
+}
+
+/* The first lattice has the pixels' places. */
+static void warp_rows(const struct lattice *l, size_t count, enum warp_how how,
+		      const uint8_t fill[IMAGE_CHANNELS],
+		      const struct image *in, const struct image *out)
 {
 	const struct warp_loops *loops = ISA_BEST(warp_loops);
-	struct lattice l = lattice_of(map->m);
 	struct warp_row r = { .in = in,
-			      .step_x = l.step_x,
-			      .step_y = l.step_y };
+			      .step_x = l->step_x,
+			      .step_y = l->step_y };
 
 	for (uint32_t y = 0; y < out->height; y++) {
 		uint8_t *to = out->pixels + y * out->stride;
 
-		r.x = l.x + y * l.down_x;
-		r.y = l.y + y * l.down_y;
+		r.x = l->x + y * l->down_x;
+		r.y = l->y + y * l->down_y;
 		r.from = 0;
 		r.to = out->width;
-		narrow(r.x, r.step_x, (int64_t)in->width << WARP_BITS, &r);
-		narrow(r.y, r.step_y, (int64_t)in->height << WARP_BITS, &r);
+		for (size_t i = 0; i < count; i++)
+			narrow_row(&l[i], y, &r);
 		fill_pixels(to, (size_t)r.from, fill);
 		r.out = to;
 		loops->row[how](&r);
 		fill_pixels(to + IMAGE_CHANNELS * (size_t)r.to,
 			    out->width - (size_t)r.to, fill);
+	}
+}
+
+void warp_affine(const struct affine *map, enum warp_how how,
+		 const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
+		 const struct image *out)
+{
+	struct lattice l = lattice_of(map->m);
+
+	warp_rows(&l, 1, how, fill, in, out);
+}
+
+void warp_joined(const struct warp_map *joined, size_t count, enum warp_how how,
+		 const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
+		 const struct image *out)
+{
+	struct lattice l[WARP_MAPS_MAX];
+
+	for (size_t i = 0; i < count; i++)
+		l[i] = lattice_of(joined[i].m);
+	warp_rows(l, count, how, fill, in, out);
+}
+
+static struct affine affine_in(const struct warp_map *map)
+{
+	struct affine out;
+
+	memcpy(out.m, map->m, sizeof(out.m));
+	return out;
+}
+
+void warp_join(const struct warp_map *maps, size_t count, struct warp_map *out)
+{
+	out[count - 1] = maps[count - 1];
+	for (size_t i = count - 1; i-- > 0;) {
+		struct affine first = affine_in(&maps[i]);
+		struct affine rest = affine_in(&out[i + 1]);
+
+		first = affine_then(&first, &rest);
+		out[i] = warp_map_of(&first);
 	}
 }
 
@@ -198,11 +247,10 @@ void warp_image(const struct warp_map *map, enum warp_how how,
 		const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
 		const struct image *out)
 {
+	const struct affine plain = affine_in(map);
 	struct perspective divided;
-	struct affine plain;
 
 	memcpy(divided.m, map->m, sizeof(divided.m));
-	memcpy(plain.m, map->m, sizeof(plain.m));
 	if (map->divides)
 		warp_perspective(&divided, how, fill, in, out);
 	else

@@ -33,6 +33,8 @@ struct affine {
 	double m[6];
 };
 
+enum { WARP_MAPS_MAX = 64 };
+
 /* Makes all of `out` of `in`; they are apart, here and below. */
 void warp_affine(const struct affine *map, enum warp_how how,
 		 const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
@@ -58,6 +60,19 @@ struct warp_map {
 };
 
 struct warp_map warp_map_of(const struct affine *map);
+
+/*
+ * Maps that do not divide and that an image gets one after the other, at most
+ * WARP_MAPS_MAX, become one resampling: out[0] is the product, by which pixels
+ * are found. By each of the others a place must be inside an image of the same
+ * size, else the pixel has the fill color.
+ */
+void warp_join(const struct warp_map *maps, size_t count, struct warp_map *out);
+
+/* One resampling by joined maps. */
+void warp_joined(const struct warp_map *joined, size_t count, enum warp_how how,
+		 const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
+		 const struct image *out);
 
 /* Sets where pixels x to x + count - 1 of a row of the result lie in an image of
    this size; count <= WARP_PLACES. */

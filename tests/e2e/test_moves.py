@@ -250,6 +250,99 @@ def test_a_mask_follows_each_step_of_a_policy(data, tmp_path):
         assert (g["mask"] == mask[..., 0]).all(), i
 
 
+# --- neighbors that are one resampling ---
+
+def product(a, b):
+    """The map of places that is b's and then a's."""
+    return [a[0] * b[0] + a[1] * b[3], a[0] * b[1] + a[1] * b[4],
+            a[0] * b[2] + a[1] * b[5] + a[2],
+            a[3] * b[0] + a[4] * b[3], a[3] * b[1] + a[4] * b[4],
+            a[3] * b[2] + a[4] * b[5] + a[5]]
+
+
+def lattice(m, w=W, h=H):
+    """Places in 2^-16 pixels."""
+    def fixed(v):
+        return math.floor(v * 65536 + 0.5)
+    y, x = np.mgrid[:h, :w]
+    return [fixed(m[k + 2] + m[k] / 2 + m[k + 1] / 2) + fixed(m[k]) * x
+            + fixed(m[k + 1]) * y for k in (0, 3)]
+
+
+def inside(at, w=W, h=H):
+    return (at[0] >= 0) & (at[0] < w << 16) & (at[1] >= 0) & (at[1] < h << 16)
+
+
+def warped(x, maps, fill):
+    """By the product of maps, of which the first is the first operation's."""
+    whole, seen = (1, 0, 0, 0, 1, 0), True
+    for m in reversed(maps):
+        whole = product(m, whole)
+        at = lattice(whole)
+        seen = seen & inside(at)
+    out = x[np.clip(at[1] >> 16, 0, H - 1), np.clip(at[0] >> 16, 0, W - 1)]
+    return np.where(seen if x.ndim == 2 else seen[..., None], out, fill)
+
+
+def turned(d, most):
+    r = math.radians(about(d, most))
+    c, s = math.cos(r), math.sin(r)
+    return (c, -s, -c * W / 2 + s * H / 2 + W / 2,
+            s, c, -s * W / 2 - c * H / 2 + H / 2)
+
+
+def moved(d):
+    angle = about(d, 20)
+    move = [round(about(d, 1) * 0.3 * s) for s in (W, H)]
+    scale = within(d, 0.5, 1.7)
+    return matrix(angle, scale, (about(d, 10), 0), move, (W, H))
+
+
+AFFINE = 'affine(20, 0.3, "0.5,1.7", 10%s)'
+JOINED = [
+    (f"rotate(90) | {AFFINE % ''} | rotate(30)", [[0, 1, 2]]),
+    (f"{AFFINE % ''} | rotate(90, group=1)", [[1, 0]]),
+    # Another operation, argument or parenthesis between them separates them.
+    (f"rotate(90) | vertical_flip(0) | {AFFINE % ''}", [[0], [1]]),
+    (f"rotate(90) | {AFFINE % ', label=1, fill=1'}", [[0], [1]]),
+    (f"random_apply(rotate(90) | {AFFINE % ''}, 1)", [[0], [1]])]
+
+
+@pytest.mark.parametrize("text, parts", JOINED)
+def test_neighbors_are_one_resampling(data, tmp_path, text, parts):
+    got = each(data, tmp_path / "x", f"(image, mask, colors) | {text}")
+    fill = int("fill=1" in text)
+    apart = 0
+    for i, g in got.items():
+        d = [Draws(SEED, EPOCH, i, n)
+             for n in ("rotate:0", "affine:0", "rotate:1")]
+        maps = [turned(d[0 if "group=1" not in text else 2], 90), moved(d[1]),
+                turned(d[2], 30) if len(parts[0]) == 3 else None]
+        mask, image = classes(i), PALETTE[classes(i)]
+        for k, part in enumerate(parts):
+            those = [maps[j] for j in part]
+            mask = warped(mask, those, fill * k)
+            image = warped(image, those, fill * k)
+        apart += (g["mask"] != mask).sum()
+        apart += (g["image"] != image).any(-1).sum()
+        assert (g["image"] == g["colors"]).all()
+    assert apart <= N * H * W / 5000
+
+
+def test_bilinear_neighbors_blur_once(data, tmp_path):
+    """A turn and its opposite are the image again, where it stayed inside."""
+    angle = "%s,%s" % (30, 30)
+    got = each(data, tmp_path / "x", f'a = image | rotate("{angle}", bilinear) '
+               f'| rotate("-30,-30", bilinear); b = image | rotate("{angle}", '
+               'bilinear) | rotate("-30,-30", bilinear, 1)')
+    for i, g in got.items():
+        stored = PALETTE[classes(i)].astype(int)
+        kept = g["a"].any(-1)
+        assert np.abs(g["a"] - stored)[kept].max() <= 1
+        assert np.abs(g["b"] - stored)[kept].max() > 20
+        assert 0.5 < kept.mean() < 1
+
+
 # --- boxes and points ---
 
 def followed(matrix, points):
@@ -330,7 +423,7 @@ def test_a_box_is_the_hull_of_its_corners(data, tmp_path, text):
 
 TEXT = ("(image, mask) | random_apply(rotate(40) | color_jitter(0.3) | "
         "perspective(0.3), p=0.8) | rand_augment(3) | elastic(30, 4); "
-        "(a, b) = (image, mask) | affine(20, 0.1) | random_crop(60, 20) | "
+        "(a, b) = (image, mask) | affine(20, 0.1) | rotate(9) | random_crop(60, 20) | "
         "random_choice(flip, rotate(90), vertical_flip); "
         "(bands, frames) | rotate(30, bilinear) | perspective; "
         "p = params(a); boxes | follow(a, min_visible=0.2); "
@@ -556,6 +649,7 @@ def from_border(steps, w, h, at):
 def test_masks_are_torchvisions_but_on_borders(tmp_path, text):
     """Of places on the border of two pixels, either may be taken."""
     wrong = apart = count = 0
+    cases, stored, mine = [], {}, {}
     warps = text[0] in "rap" and text[:3] in ("rot", "aff", "per")
     for w, h, n in (61, 47, 400), (33, 64, 400), (19, 13, 200):
         masks = [classes(i, w, h) for i in range(n)]
@@ -563,23 +657,24 @@ def test_masks_are_torchvisions_but_on_borders(tmp_path, text):
             ("image", make.IMAGE), ("mask", make.NDARRAY, "|u1", (h, w))], [
             {"image": make.Image(make.RAW, w, h, bytes(3 * w * h)),
              "mask": m} for m in masks], 1 << 18)
-        mine = {}
+        first = len(cases)
         for b in dump(d.path, tmp_path / f"x{w}", "--spec",
                       "batch=100,seed=5", "--pipeline",
                       f"(image, mask) | {text}"):
-            mine.update(zip(b.ids, b.outputs["mask"]))
-        cases = [{"size": (w, h), "boxes": [], "points": [],
-                  "steps": LIKE[text](draws(i, text), w, h)}
-                 for i in range(n)]
-        _, theirs = torchvision(cases, {str(i): m for i, m in
-                                        enumerate(masks)}, tmp_path)
-        for i in range(n):
-            off = mine[i] != theirs[str(i)]
-            count += off.size
-            apart += off.sum()
-            wrong += off.any()
-            if warps:
-                at = np.nonzero(off)
-                assert (from_border(cases[i]["steps"], w, h, at) < 1e-3).all()
+            mine.update((first + i, m) for i, m in
+                        zip(b.ids, b.outputs["mask"]))
+        for i, m in enumerate(masks):
+            stored[str(len(cases))] = m
+            cases.append({"size": (w, h), "boxes": [], "points": [],
+                          "steps": LIKE[text](draws(i, text), w, h)})
+    _, theirs = torchvision(cases, stored, tmp_path)
+    for i, case in enumerate(cases):
+        off = mine[i] != theirs[str(i)]
+        count += off.size
+        apart += off.sum()
+        wrong += off.any()
+        if warps:
+            at = np.nonzero(off)
+            assert (from_border(case["steps"], *case["size"], at) < 1e-3).all()
     print(f"{text}: {apart} of {count} pixels, in {wrong} masks")
     assert apart <= count / 2000 if warps else apart == 0
