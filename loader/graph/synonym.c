@@ -32,6 +32,8 @@ static const struct synonym synonyms[] = {
 	{ "flipupdown", "vertical_flip", NULL },
 	{ "randomflipupdown", "vertical_flip", NULL },
 	{ "randomvflip", "vertical_flip", NULL },
+	{ "vol", "gain", NULL },
+	{ "volume", "gain", NULL },
 	{ "crop", "center_crop", NULL },
 	{ "randomcrop", "random_crop", NULL },
 	{ "centralcrop", "center_crop", NULL },
