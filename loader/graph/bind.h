@@ -32,7 +32,7 @@ struct builder {
 	struct graph *out;
 	struct mention *mentions; /* so far, in their order */
 	size_t num_mentions;
-	size_t first; /* chain of the statement */
+	size_t first;	 /* chain of the statement */
 	bool is_several; /* it is of several fields */
 };
 

@@ -83,12 +83,12 @@ static struct four four_at(const struct grid *in, uint32_t frame, int32_t x,
 	const uint8_t *below = grid_row(in, frame, (uint32_t)v.second);
 	size_t pixel = grid_pixel_size(in);
 
-	return (struct four){ { above + h.first * pixel,
-				above + h.second * pixel,
-				below + h.first * pixel,
-				below + h.second * pixel },
-			      h.weight,
-			      v.weight };
+	return (struct four){
+		{ above + h.first * pixel, above + h.second * pixel,
+		  below + h.first * pixel, below + h.second * pixel },
+		h.weight,
+		v.weight
+	};
 }
 
 static uint8_t blend_bytes(const struct four *f, size_t c)

@@ -21,8 +21,8 @@ struct grid_warp {
 };
 
 /* Warps `in` to `out`, which has the same channels, frames and numbers, and
-   other memory, by one map or by joined ones (warp_join()). Sides of `in` are at
-   most OP_SIZE_MAX. */
+   other memory, by one map or by joined ones (warp_join()). Sides of `in` are
+   at most OP_SIZE_MAX. */
 void grid_warp_maps(const struct grid_warp *w, const struct warp_map *maps,
 		    size_t count, const struct grid *in,
 		    const struct grid *out);

@@ -4,12 +4,9 @@
 enum { BINS, INTERPOLATION, FILL, GROUP, LABEL };
 
 static const struct param params[] = {
-	[BINS] = OP_PARAM_BINS,
-	[INTERPOLATION] = OP_PARAM_WARP,
-	[FILL] = OP_PARAM_FILL,
-	[GROUP] = OP_PARAM_GROUP,
-	[LABEL] = OP_PARAM_LABEL,
-	{ 0 },
+	[BINS] = OP_PARAM_BINS,	  [INTERPOLATION] = OP_PARAM_WARP,
+	[FILL] = OP_PARAM_FILL,	  [GROUP] = OP_PARAM_GROUP,
+	[LABEL] = OP_PARAM_LABEL, { 0 },
 };
 
 static const char *check(const struct args *args)

@@ -56,8 +56,8 @@ static void find_maps(struct search *s, const struct node *n,
 	unsigned count = n->op->maps(&n->args, uniform, s->size, maps);
 
 	for (unsigned i = 0; i < count; i++) {
-		struct move move = move_of_map(&maps[i], s->size.width,
-					       s->size.height);
+		struct move move =
+			move_of_map(&maps[i], s->size.width, s->size.height);
 
 		add(s, &move);
 	}
@@ -69,8 +69,7 @@ static void find_branches(struct search *s, const struct node *n,
 			  struct uniform uniform)
 {
 	unsigned order[OP_BRANCHES_MAX];
-	size_t count =
-		n->op->pick(&n->args, n->num_branches, uniform, order);
+	size_t count = n->op->pick(&n->args, n->num_branches, uniform, order);
 
 	for (size_t i = 0; i < count; i++)
 		find_moves(s, &n->branches[order[i]]);

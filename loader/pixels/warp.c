@@ -215,8 +215,8 @@ static void find_affine(const double *m, uint32_t width, uint32_t height,
 	int64_t at_y = l.y + y * l.down_y + x * l.step_y;
 
 	for (size_t i = 0; i < count; i++) {
-		bool in = at_x >= 0 && at_x < end_x && at_y >= 0 &&
-			  at_y < end_y;
+		bool in =
+			at_x >= 0 && at_x < end_x && at_y >= 0 && at_y < end_y;
 
 		out->x[i] = in ? (int32_t)at_x : WARP_OUTSIDE;
 		out->y[i] = in ? (int32_t)at_y : 0;

@@ -74,12 +74,12 @@ void warp_joined(const struct warp_map *joined, size_t count, enum warp_how how,
 		 const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
 		 const struct image *out);
 
-/* Sets where pixels x to x + count - 1 of a row of the result lie in an image of
-   this size; count <= WARP_PLACES. */
+/* Sets where pixels x to x + count - 1 of a row of the result lie in an image
+   of this size; count <= WARP_PLACES. */
 void warp_find(const struct warp_map *map, uint32_t width, uint32_t height,
 	       uint32_t x, uint32_t y, size_t count, struct warp_places *out);
-/* The same of a map of warp_displaced(), for a row whose pixel x has *dx and *dy
-   away. */
+/* The same of a map of warp_displaced(), for a row whose pixel x has *dx and
+   *dy away. */
 void warp_find_displaced(const float *dx, const float *dy, uint32_t width,
 			 uint32_t height, uint32_t x, uint32_t y, size_t count,
 			 struct warp_places *out);

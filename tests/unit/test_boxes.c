@@ -100,6 +100,31 @@ static void perspectives_one_after_the_other_are_one(void)
 	CHECK(near(x, v) && near(y, w) && move_is_mirrored(&both));
 }
 
+/* What follows pixels goes where one resampling of several maps takes them. */
+static void joined_maps_move_as_one_after_the_other(void)
+{
+	const struct warp_map maps[] = {
+		{ .m = { 0.5, -2, 3, 0.25, 1.5, -7 } },
+		{ .m = { 0.6, 0.8, 1, -0.8, 0.6, 2 } },
+		{ .m = { 1, 0.3, -4, 0, 1, 6 } },
+	};
+	struct warp_map joined[3];
+	struct move product, each = move_none(50, 60);
+
+	warp_join(maps, 3, joined);
+	product = move_of_map(&joined[0], 50, 60);
+	for (size_t i = 0; i < 3; i++) {
+		struct move next = move_of_map(&maps[i], 50, 60);
+
+		each = move_both(&each, &next);
+	}
+	for (size_t i = 0; i < 9; i++)
+		CHECK(near(product.m[i], each.m[i]));
+	for (size_t i = 0; i < 8; i++)
+		CHECK(near(joined[2].m[i], maps[2].m[i]));
+	CHECK(!joined[0].divides && !joined[1].divides);
+}
+
 /* A corner on the horizon is nowhere, also if a box would be cut there. */
 static void a_box_to_the_horizon_is_dropped(void)
 {
@@ -186,6 +211,7 @@ int main(void)
 	a_turned_box_is_the_hull_of_its_corners();
 	a_move_is_the_inverse_of_its_map();
 	perspectives_one_after_the_other_are_one();
+	joined_maps_move_as_one_after_the_other();
 	a_box_to_the_horizon_is_dropped();
 	a_huge_box_is_cut();
 	a_quarter_turn_keeps_the_area();

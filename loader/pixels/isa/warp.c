@@ -34,8 +34,10 @@ static inline void blend_four(const struct image *in, int64_t x, int64_t y,
 	const uint8_t *b = above + 3 * h.second, *d = below + 3 * h.second;
 
 	for (unsigned k = 0; k < 3; k++) {
-		int32_t top = a[k] * (WARP_WEIGHTS - h.weight) + b[k] * h.weight;
-		int32_t bottom = c[k] * (WARP_WEIGHTS - h.weight) + d[k] * h.weight;
+		int32_t top =
+			a[k] * (WARP_WEIGHTS - h.weight) + b[k] * h.weight;
+		int32_t bottom =
+			c[k] * (WARP_WEIGHTS - h.weight) + d[k] * h.weight;
 
 		to[k] = (uint8_t)((top * (WARP_WEIGHTS - v.weight) +
 				   bottom * v.weight) >>
