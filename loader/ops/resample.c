@@ -8,7 +8,7 @@
 #include "fs/util/bytes.h"
 #include "loader/list/rate.h"
 
-enum { FROM, TO, WIDTH, ROLLOFF };
+enum { OLD, NEW, WIDTH, ROLLOFF };
 
 /* A second of sound has at most so many samples. */
 enum { RATE_MAX = 768000, RATIO_MAX = 256, WIDTH_MAX = 256 };
@@ -17,20 +17,20 @@ enum { RATE_MAX = 768000, RATIO_MAX = 256, WIDTH_MAX = 256 };
 enum { LOT = 256 };
 
 static const struct param params[] = {
-	[FROM] = { .name = "from",
-		   .kind = PARAM_INTEGERS,
-		   .min_count = 1,
-		   .max_count = 1,
-		   .min = 1,
-		   .max = RATE_MAX,
-		   .help = "samples a second that there are" },
-	[TO] = { .name = "to",
-		 .kind = PARAM_INTEGERS,
-		 .min_count = 1,
-		 .max_count = 1,
-		 .min = 1,
-		 .max = RATE_MAX,
-		 .help = "samples a second of the result" },
+	[OLD] = { .name = "old",
+		  .kind = PARAM_INTEGERS,
+		  .min_count = 1,
+		  .max_count = 1,
+		  .min = 1,
+		  .max = RATE_MAX,
+		  .help = "samples a second that there are" },
+	[NEW] = { .name = "new",
+		  .kind = PARAM_INTEGERS,
+		  .min_count = 1,
+		  .max_count = 1,
+		  .min = 1,
+		  .max = RATE_MAX,
+		  .help = "samples a second of the result" },
 	[WIDTH] = { .name = "width",
 		    .kind = PARAM_INTEGERS,
 		    .initial = "6",
@@ -53,9 +53,9 @@ static const struct param params[] = {
 
 static const char *check(const struct args *args)
 {
-	double from = args->arg[FROM].number[0], to = args->arg[TO].number[0];
+	double old = args->arg[OLD].number[0], new = args->arg[NEW].number[0];
 
-	return from > RATIO_MAX * to || to > RATIO_MAX * from
+	return old > RATIO_MAX * new || new > RATIO_MAX *old
 		       ? "one rate is at most 256 times the other"
 		       : NULL;
 }
@@ -74,8 +74,8 @@ static int load(struct args *args, char *why, size_t size)
 
 	if (!rate)
 		return -ENOMEM;
-	r = rate_init(rate, (uint32_t)args->arg[FROM].number[0],
-		      (uint32_t)args->arg[TO].number[0],
+	r = rate_init(rate, (uint32_t)args->arg[OLD].number[0],
+		      (uint32_t)args->arg[NEW].number[0],
 		      (unsigned)args->arg[WIDTH].number[0],
 		      args->arg[ROLLOFF].number[0]);
 	if (!r) {
@@ -86,7 +86,7 @@ static int load(struct args *args, char *why, size_t size)
 	if (r != -E2BIG)
 		return r;
 	snprintf(why, size,
-		 "from and to are no ratio of small numbers: the filter would "
+		 "old and new are no ratio of small numbers: the filter would "
 		 "have more than %d weights",
 		 RATE_WEIGHTS_MAX);
 	return -EINVAL;

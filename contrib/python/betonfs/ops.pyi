@@ -389,8 +389,8 @@ def replace_label(
     """the numbers of some samples become another"""
 
 def resample(
-    from_: _Whole,
-    to: _Whole,
+    old: _Whole,
+    new: _Whole,
     width: _Whole = ...,
     rolloff: _Real = ...,
 ) -> Pipeline:
@@ -436,6 +436,15 @@ def ten_crop(
     size: _Wholes,
 ) -> Pipeline:
     """five_crop of the image and of its mirror image"""
+
+def tokenize(
+    vocabulary: _Name,
+    lower: Literal["true", "false"] = ...,
+    unknown: _Name = ...,
+    begin: _Name | None = ...,
+    end: _Name | None = ...,
+) -> Pipeline:
+    """the tokens of a text, by a vocabulary of WordPiece"""
 
 def trivial_augment(
     bins: _Whole = ...,
