@@ -363,6 +363,15 @@ int bind_refuse(const struct builder *b, const struct parse_stage *stage,
 			n->own ? stage->word : n->op->name, wrong);
 }
 
+bool bind_is_skipped(const struct parse_stage *stage, const struct type *type)
+{
+	const struct op *op = stage->file     ? &user_op_op
+			      : stage->quoted ? NULL
+					      : op_by_name(stage->word);
+
+	return op && family_skips(op, type);
+}
+
 /* --- operations in parentheses --- */
 
 /* Returns why an operation cannot stand in the parentheses of `parent`, or
@@ -410,6 +419,8 @@ static const char *infer_nested(const struct node *parent, struct node *n,
 	n->type = *in;
 	if (!wrong)
 		wrong = n->op->infer(&n->args, in, &n->type);
+	if (!wrong)
+		wrong = family_refuse(n->op, &n->args, n->own, in);
 	if (wrong || parent->op->kind == OP_BATCH)
 		return wrong;
 	if (!is_kept(in, &n->type) || changes_size(n, in))
@@ -434,8 +445,11 @@ static int add_nested(struct builder *b, const struct node *parent,
 		      const struct parse_stage *stage, struct chain *branch)
 {
 	struct node n = { 0 };
-	int r = bind_stage(b, stage, &n);
+	int r;
 
+	if (b->is_several && bind_is_skipped(stage, chain_type(branch)))
+		return 0;
+	r = bind_stage(b, stage, &n);
 	if (!r)
 		r = bind_refuse(b, stage, &n,
 				infer_nested(parent, &n, chain_type(branch)));

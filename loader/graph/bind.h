@@ -32,7 +32,8 @@ struct builder {
 	struct graph *out;
 	struct mention *mentions; /* so far, in their order */
 	size_t num_mentions;
-	size_t first; /* chain of the statement */
+	size_t first;	 /* chain of the statement */
+	bool is_several; /* it is of several fields */
 };
 
 /* The index of a field, or BIND_NOT_FOUND. */
@@ -44,6 +45,10 @@ int bind_unknown_field(const struct builder *b,
 int bind_take_field(const struct builder *b, const struct parse_stage *stage,
 		    struct chain *chain, size_t *skip);
 struct type bind_source(const struct pipeline_field *f);
+
+/* Whether a field of several, of this type so far, does without an operation of
+   all of them. */
+bool bind_is_skipped(const struct parse_stage *stage, const struct type *type);
 
 /* The same operation of the text in another chain of the statement, or NULL. */
 const struct node *bind_twin(const struct builder *b, const struct node *n);

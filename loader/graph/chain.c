@@ -71,6 +71,35 @@ bool node_is_cut(const struct node *n)
 	return n->op->kind == OP_IMAGE || n->op->kind == OP_BATCH;
 }
 
+static bool is_alike(const struct node *a, const struct node *b,
+		     const char *name)
+{
+	const struct arg *x = &a->args.arg[op_param(a->op, name)];
+	const struct arg *y = &b->args.arg[op_param(b->op, name)];
+	bool alike = x->word == y->word && x->count == y->count;
+
+	for (unsigned i = 0; alike && i < x->count; i++)
+		alike = x->number[i] == y->number[i];
+	return alike;
+}
+
+static bool is_joined(const struct node *a, const struct node *b)
+{
+	return a->op->joins && b->op->joins &&
+	       is_alike(a, b, "interpolation") && is_alike(a, b, "fill") &&
+	       is_alike(a, b, "label");
+}
+
+size_t node_joined(const struct node *nodes, size_t count)
+{
+	size_t n = 1;
+
+	while (n < count && n < OP_MAPS_MAX &&
+	       is_joined(&nodes[n - 1], &nodes[n]))
+		n++;
+	return n;
+}
+
 void chain_place(struct chain *chain, struct node *n)
 {
 	n->type.fresh = false;

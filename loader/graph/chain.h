@@ -82,6 +82,10 @@ bool node_is_cut(const struct node *n);
 /* Whether an operation maps values to values: OP_POINT, OP_PIXEL. */
 bool node_is_value(const struct node *n);
 
+/* How many of `count` nodes from the first on are one resampling; at least 1.
+ */
+size_t node_joined(const struct node *nodes, size_t count);
+
 /* The number of operands of an operation, for all values of a pixel. */
 size_t node_num_operands(const struct node *n);
 

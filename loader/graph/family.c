@@ -91,6 +91,10 @@ static bool is_nearest(const struct op *op, const struct args *args)
 	return i >= 0 && args->arg[i].word == INTERPOLATION_NEAREST;
 }
 
+static const char refuse_labels[] =
+	"does not average labels: put `mask' before it, or say "
+	"interpolation=nearest";
+
 static const char *refuse_geometry(const struct op *op, const struct args *args,
 				   const struct type *type)
 {
@@ -103,8 +107,7 @@ static const char *refuse_geometry(const struct op *op, const struct args *args,
 		       "any";
 	if (type->kind == TYPE_GRID && resizes && !type->mask &&
 	    !can_mix(type) && !is_nearest(op, args))
-		return "does not average labels: put `mask' before it, or say "
-		       "interpolation=nearest";
+		return refuse_labels;
 	return NULL;
 }
 
@@ -132,13 +135,32 @@ static bool fits_fill(const struct op *op, const struct args *args,
 	       type->channels == args->arg[i].count;
 }
 
+/* Whether there is a definition for grids; lists of operations are as their
+   operations are. */
+static bool takes_grids(const struct op *op, const struct type *type)
+{
+	bool warps = op->maps && (type->mask || !op->image);
+
+	return op->grid || op->pick || warps || is_rgb(type);
+}
+
+/* Whether it makes pixels of several others. */
+static bool blends(const struct op *op, const struct args *args)
+{
+	int i = op_param(op, "interpolation");
+
+	return i >= 0 && args->arg[i].word == WARP_BILINEAR;
+}
+
 static const char *refuse_image(const struct op *op, const struct args *args,
 				const struct type *type)
 {
 	if (type->mask && op->keeps_places)
 		return "changes colors, and a mask has classes";
-	if (!op->grid && !is_rgb(type))
+	if (!takes_grids(op, type))
 		return "works on 8-bit RGB images only";
+	if (!type->mask && !can_mix(type) && blends(op, args))
+		return refuse_labels;
 	return fits_fill(op, args, type)
 		       ? NULL
 		       : "takes one number as fill, or one for each channel";

@@ -210,6 +210,7 @@ static int add_statement(struct builder *b, const struct parse_statement *s)
 	int r;
 
 	b->first = b->out->num_chains;
+	b->is_several = false;
 	r = begin_chain(b, stages, s->num_stages, &chain, &skip);
 	for (size_t i = skip; !r && i < s->num_stages; i++)
 		r = add_node(b, chain, &stages[i]);
@@ -217,17 +218,6 @@ static int add_statement(struct builder *b, const struct parse_statement *s)
 }
 
 /* --- statements of several fields --- */
-
-/* Whether a field of several does without an operation of all of them. */
-static bool is_skipped(const struct parse_stage *stage,
-		       const struct chain *chain)
-{
-	const struct op *op = stage->file     ? &user_op_op
-			      : stage->quoted ? NULL
-					      : op_by_name(stage->word);
-
-	return op && family_skips(op, chain_type(chain));
-}
 
 /* Adds the operations of the field alone, which a mask may be left without. */
 static int add_own_nodes(struct builder *b, const struct parse_member *m,
@@ -263,7 +253,7 @@ static int add_member(struct builder *b, const struct parse_statement *s,
 		const struct parse_stage *stage =
 			&b->parse->stages[s->first_stage + i];
 
-		if (!is_skipped(stage, chain))
+		if (!bind_is_skipped(stage, chain_type(chain)))
 			r = add_node(b, chain, stage);
 	}
 	return r ? r : name_chain(b, &naming, chain);
@@ -287,6 +277,7 @@ static int add_statement_of_several(struct builder *b,
 	int r = 0;
 
 	b->first = b->out->num_chains;
+	b->is_several = true;
 	for (size_t i = 0; !r && i < s->num_members; i++)
 		r = add_member(b, s, &b->parse->members[s->first_member + i]);
 	for (size_t i = 0; !r && i < s->num_stages; i++)

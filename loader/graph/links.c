@@ -76,22 +76,47 @@ static struct chain *find_output(const struct builder *b, const char *name,
 	return NULL;
 }
 
+static const char *refuse_moves(const struct chain *chain);
+
+/* Returns why nothing can follow the pixels that an operation moves, or NULL.
+ */
+static const char *refuse_move(const struct node *n)
+{
+	const struct op *op = n->op;
+	const char *wrong = NULL;
+
+	if (op->kind == OP_BATCH)
+		return "mixes two images, and boxes are of one";
+	for (size_t i = 0; !wrong && i < n->num_branches; i++)
+		wrong = refuse_moves(&n->branches[i]);
+	if (op->kind != OP_IMAGE || op->pick || op->move || op->maps ||
+	    op->keeps_places)
+		return wrong;
+	return op->image ? "mixes differently warped images, which nothing can "
+			   "follow; leave out aug_mix"
+			 : "bends straight lines, which boxes cannot follow; "
+			   "leave out elastic";
+}
+
+static const char *refuse_moves(const struct chain *chain)
+{
+	const char *wrong = NULL;
+
+	for (size_t i = 0; !wrong && i < chain->num_nodes; i++)
+		wrong = refuse_move(&chain->nodes[i]);
+	return wrong;
+}
+
 /* Returns why nothing can follow the pixels of a chain's image, or NULL. */
 static const char *refuse_image(const struct chain *of)
 {
 	if (of->source.kind != TYPE_IMAGE || chain_of(of))
 		return "is no image";
 	for (size_t i = 0; i < of->num_nodes; i++) {
-		const struct op *op = of->nodes[i].op;
-
-		if (op->kind == OP_BATCH)
-			return "mixes two images, and boxes are of one";
-		if (op->kind == OP_IMAGE && !op->move && !op->keeps_places)
-			return "moves pixels as nothing can follow";
 		if (of->nodes[i].type.views)
 			return "has several images of each sample";
 	}
-	return NULL;
+	return refuse_moves(of);
 }
 
 static const char *refuse_list(const struct chain *of)

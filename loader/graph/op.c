@@ -304,15 +304,36 @@ struct canvas op_canvas(const struct arg *how, const struct arg *colour,
 	return c;
 }
 
-void op_augment(struct canvas *c, const struct policy_row *row, unsigned bin,
-		unsigned bins, double u)
+static double magnitude_of(const struct augmentation *a, struct size size)
 {
-	double magnitude =
-		policy_magnitude(row, bin, bins, c->now.width, c->now.height);
+	double magnitude = policy_magnitude(a->row, a->bin, a->bins, size.width,
+					    size.height);
 
-	if (row->is_signed && u <= 0.5)
-		magnitude = -magnitude;
-	canvas_apply(c, row->kind, magnitude);
+	return a->row->is_signed && a->u <= 0.5 ? -magnitude : magnitude;
+}
+
+void op_augment(struct canvas *c, const struct augmentation *steps,
+		unsigned count)
+{
+	const struct size size = { c->now.width, c->now.height };
+
+	for (unsigned i = 0; i < count; i++)
+		canvas_apply(c, steps[i].row->kind,
+			     magnitude_of(&steps[i], size));
+}
+
+unsigned op_augment_maps(const struct augmentation *steps, unsigned count,
+			 struct size in, struct warp_map *out)
+{
+	unsigned maps = 0;
+	struct affine map;
+
+	for (unsigned i = 0; i < count; i++) {
+		if (policy_map(steps[i].row->kind, magnitude_of(&steps[i], in),
+			       in.width, in.height, &map))
+			out[maps++] = warp_map_of(&map);
+	}
+	return maps;
 }
 
 const char *op_check_range(const struct arg *arg)
@@ -350,14 +371,14 @@ const char *op_check_warp(const struct arg *degrees, const struct arg *colour)
 	return wrong ? wrong : op_check_colour(colour);
 }
 
-void op_warp(const struct affine *map, const struct arg *how,
+void op_warp(const struct warp_map *map, const struct arg *how,
 	     const struct arg *colour, const struct image *in,
 	     const struct image *out)
 {
 	uint8_t fill[3];
 
 	op_colour(colour, fill);
-	warp_affine(map, (enum warp_how)how->word, fill, in, out);
+	warp_image(map, (enum warp_how)how->word, fill, in, out);
 }
 
 uint8_t op_whole(float v)

@@ -69,6 +69,7 @@ enum {
 	OP_BRANCHES_MAX = 16,
 	OP_VIEWS_MAX = 64,
 	OP_SIZE_MAX = 16384,
+	OP_MAPS_MAX = WARP_MAPS_MAX,
 	OP_ROWS_MAX = 1 << 28, /* of lists */
 	OP_OPERANDS_MAX = 12,
 	OP_CACHE_SIZE = 1,    /* the parameter of OP_CACHE's row */
@@ -296,10 +297,20 @@ struct op {
 	/* The row that takes its place where the lists are of OP_BATCH; NULL:
 	   there cannot be any. */
 	const struct op *of_batches;
-	/* OP_IMAGE that moves pixels: sets where to, by the same draws. NULL
-	   with redraw(): nothing can follow. */
+	/* OP_IMAGE that moves pixels, one of two, by the same draws. Neither:
+	   nothing can follow. move() sets where pixels go. */
 	void (*move)(const struct args *args, struct uniform uniform,
 		     struct size in, struct move *out);
+	/*
+	 * maps() writes the maps by which the image is warped, one after the
+	 * other, and returns how many, OP_MAPS_MAX at most. The size stays.
+	 * Grids are warped by them, masks even if image() also changes colors;
+	 * the parameters are interpolation, fill and label.
+	 */
+	unsigned (*maps)(const struct args *args, struct uniform uniform,
+			 struct size in, struct warp_map *out);
+	bool joins; /* its one map and those of its neighbors are joined to one
+		       resampling (warp_join()) */
 	/*
 	 * The definition of OP_ARRAY; neither side is aligned. Returns why the
 	 * value is refused, or NULL.
@@ -418,10 +429,21 @@ uint64_t op_canvas_scratch(const struct args *args, struct size in);
 struct canvas op_canvas(const struct arg *how, const struct arg *colour,
 			const struct op_sample *sample,
 			const struct image *image);
-/* Applies row `row` of a space, with magnitude `bin` of `bins` and the sign
-   that `u` gives it. */
-void op_augment(struct canvas *c, const struct policy_row *row, unsigned bin,
-		unsigned bins, double u);
+/* A row of a space, with magnitude `bin` of `bins` and the sign that `u` gives
+   it. */
+struct augmentation {
+	const struct policy_row *row;
+	unsigned bin;
+	unsigned bins;
+	double u;
+};
+
+/* Applies some, one after the other. */
+void op_augment(struct canvas *c, const struct augmentation *steps,
+		unsigned count);
+/* maps() of them. */
+unsigned op_augment_maps(const struct augmentation *steps, unsigned count,
+			 struct size in, struct warp_map *out);
 
 /* check() of LEAST,MOST. */
 const char *op_check_range(const struct arg *arg);
@@ -436,7 +458,7 @@ double op_round(double v);
 const char *op_check_warp(const struct arg *degrees, const struct arg *colour);
 /* The color of an argument, for each channel. */
 void op_colour(const struct arg *colour, uint8_t rgb[3]);
-void op_warp(const struct affine *map, const struct arg *how,
+void op_warp(const struct warp_map *map, const struct arg *how,
 	     const struct arg *colour, const struct image *in,
 	     const struct image *out);
 

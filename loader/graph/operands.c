@@ -25,6 +25,21 @@ struct uniform operands_uniform(struct rng *rng)
 	return (struct uniform){ next_uniform, rng };
 }
 
+void operands_join(const struct node *nodes, size_t count,
+		   const struct pipeline_row *row, struct size in,
+		   struct warp_map *out)
+{
+	struct warp_map maps[OP_MAPS_MAX];
+
+	for (size_t i = 0; i < count; i++) {
+		struct rng rng = operands_rng(row, &nodes[i]);
+
+		nodes[i].op->maps(&nodes[i].args, operands_uniform(&rng), in,
+				  &maps[i]);
+	}
+	warp_join(maps, count, out);
+}
+
 static bool is_random(const struct node *n)
 {
 	return n->own || op_is_random(n->op);

@@ -14,6 +14,11 @@
 struct rng operands_rng(const struct pipeline_row *row, const struct node *n);
 struct uniform operands_uniform(struct rng *rng);
 
+/* Writes the maps of `count` joined nodes, for an image of this size. */
+void operands_join(const struct node *nodes, size_t count,
+		   const struct pipeline_row *row, struct size in,
+		   struct warp_map *out);
+
 /* Whether the operands of a chain differ from sample to sample. */
 bool operands_vary(const struct chain *chain);
 

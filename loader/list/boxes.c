@@ -66,23 +66,28 @@ static double limited(double v, double max)
 	return most(0, least(v, max));
 }
 
-/* The smallest box around the moved corners. */
-static struct sides hull(const struct move *move, const struct sides *s)
+/* The smallest box around the moved corners. Returns whether all of them are
+   somewhere. */
+static bool hull(const struct move *move, const struct sides *s,
+		 struct sides *out)
 {
 	const double xs[] = { s->x0, s->x1, s->x0, s->x1 };
 	const double ys[] = { s->y0, s->y0, s->y1, s->y1 };
-	struct sides out = { 0 };
+	struct sides v = { 0 };
+	bool finite = true;
 
 	for (unsigned i = 0; i < 4; i++) {
-		double x = xs[i], y = ys[i];
+		double p[] = { xs[i], ys[i] };
 
-		move_place(move, &x, &y);
-		out.x0 = i ? least(out.x0, x) : x;
-		out.y0 = i ? least(out.y0, y) : y;
-		out.x1 = i ? most(out.x1, x) : x;
-		out.y1 = i ? most(out.y1, y) : y;
+		move_place(move, &p[0], &p[1]);
+		finite = finite && is_finite(p, 2);
+		v.x0 = i ? least(v.x0, p[0]) : p[0];
+		v.y0 = i ? least(v.y0, p[1]) : p[1];
+		v.x1 = i ? most(v.x1, p[0]) : p[0];
+		v.y1 = i ? most(v.y1, p[1]) : p[1];
 	}
-	return out;
+	*out = v;
+	return finite;
 }
 
 static struct sides cut(const struct sides *s, double width, double height)
@@ -96,6 +101,16 @@ static double area(const struct sides *s)
 	return most(0, s->x1 - s->x0) * most(0, s->y1 - s->y0);
 }
 
+/* Whether enough of a box is left; `whole`: without cuts. */
+static bool is_visible(const struct box_rule *rule, const struct sides *seen,
+		       const struct sides *whole)
+{
+	return seen->x1 - seen->x0 >= rule->min_size &&
+	       seen->y1 - seen->y0 >= rule->min_size &&
+	       (!(rule->min_visible > 0) ||
+		area(seen) >= rule->min_visible * area(whole));
+}
+
 static bool follow_box(const struct box_rule *rule, const struct move *moves,
 		       size_t num_moves, const struct move *start, double *box)
 {
@@ -104,15 +119,14 @@ static bool follow_box(const struct box_rule *rule, const struct move *moves,
 
 	seen = cut(&seen, all.width, all.height);
 	for (size_t i = 0; i < num_moves; i++) {
-		seen = hull(&moves[i], &seen);
+		if (!hull(&moves[i], &seen, &seen))
+			return false;
 		seen = cut(&seen, moves[i].width, moves[i].height);
 		all = move_both(&all, &moves[i]);
 	}
-	whole = hull(&all, &whole);
+	hull(&all, &whole, &whole);
 	write_sides(rule->format, &seen, box);
-	return seen.x1 - seen.x0 >= rule->min_size &&
-	       seen.y1 - seen.y0 >= rule->min_size &&
-	       area(&seen) >= rule->min_visible * area(&whole);
+	return is_visible(rule, &seen, &whole);
 }
 
 static bool is_inside(const double *point, double width, double height)

@@ -10,12 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "loader/pixels/warp.h"
 #include "loader/util/image.h"
 
-/* From an image to its successor: x' = m[0] x + m[1] y + m[2],
-   y' = m[3] x + m[4] y + m[5]. */
+/* From an image to its successor: x' = (m[0] x + m[1] y + m[2]) / w,
+   y' = (m[3] x + m[4] y + m[5]) / w, w = m[6] x + m[7] y + m[8]. The last three
+   are 0, 0 and 1 unless the successor shows the image in perspective. */
 struct move {
-	double m[6];
+	double m[9];
 	uint32_t width; /* of the successor */
 	uint32_t height;
 };
@@ -31,13 +33,17 @@ struct move move_crop(const struct rect *part, uint32_t width, uint32_t height,
 /* Shifted by whole pixels. */
 struct move move_shift(double x, double y, uint32_t width, uint32_t height);
 
+/* The successor, of this size, takes its pixels from the places of the map. */
+struct move move_of_map(const struct warp_map *map, uint32_t width,
+			uint32_t height);
+
 /* The first move, then the second. */
 struct move move_both(const struct move *first, const struct move *second);
 
-/* Moves a place in *x and *y. */
+/* Moves a place in *x and *y. They are not finite if it is nowhere. */
 void move_place(const struct move *move, double *x, double *y);
 
-/* Whether the successor is a mirror image. */
+/* Whether the successor is a mirror image, about the place (0, 0). */
 bool move_is_mirrored(const struct move *move);
 
 #endif

@@ -3,7 +3,16 @@
 
 #include "loader/pixels/warp.h"
 
-enum { DEGREES, TRANSLATE, SCALE, SHEAR, INTERPOLATION, FILL };
+enum {
+	DEGREES,
+	TRANSLATE,
+	SCALE,
+	SHEAR,
+	INTERPOLATION,
+	FILL,
+	GROUP,
+	LABEL,
+};
 
 static const struct param params[] = {
 	[DEGREES] = { .name = "degrees",
@@ -43,7 +52,8 @@ static const struct param params[] = {
 			    "\"LEAST,MOST\"; or two of these, along x and y" },
 	[INTERPOLATION] = OP_PARAM_WARP,
 	[FILL] = OP_PARAM_FILL,
-	OP_PARAM_GROUP,
+	[GROUP] = OP_PARAM_GROUP,
+	[LABEL] = OP_PARAM_LABEL,
 	{ 0 },
 };
 
@@ -79,22 +89,32 @@ static double draw_shear_y(const struct arg *shear, struct uniform uniform)
 	return shear->number[2] + u * (shear->number[3] - shear->number[2]);
 }
 
-static void redraw(const struct args *args, const struct op_sample *sample,
-		   const struct image *in, const struct image *out)
+static unsigned maps(const struct args *args, struct uniform u, struct size in,
+		     struct warp_map *out)
 {
-	struct uniform u = sample->uniform;
 	struct affine_words words = { 0 };
 	struct affine map;
 
 	words.degrees = op_about(&args->arg[DEGREES], u);
-	words.translate[0] = draw_move(&args->arg[TRANSLATE], 0, in->width, u);
-	words.translate[1] = draw_move(&args->arg[TRANSLATE], 1, in->height, u);
+	words.translate[0] = draw_move(&args->arg[TRANSLATE], 0, in.width, u);
+	words.translate[1] = draw_move(&args->arg[TRANSLATE], 1, in.height, u);
 	words.scale = op_within(&args->arg[SCALE], u);
 	words.shear[0] = op_about(&args->arg[SHEAR], u);
 	words.shear[1] = draw_shear_y(&args->arg[SHEAR], u);
-	words.center[0] = in->width * 0.5;
-	words.center[1] = in->height * 0.5;
+	words.center[0] = in.width * 0.5;
+	words.center[1] = in.height * 0.5;
 	map = affine_of(&words);
+	*out = warp_map_of(&map);
+	return 1;
+}
+
+static void redraw(const struct args *args, const struct op_sample *sample,
+		   const struct image *in, const struct image *out)
+{
+	const struct size size = { in->width, in->height };
+	struct warp_map map;
+
+	maps(args, sample->uniform, size, &map);
 	op_warp(&map, &args->arg[INTERPOLATION], &args->arg[FILL], in, out);
 }
 
@@ -106,4 +126,6 @@ const struct op op_affine = {
 	.check = check,
 	.infer = op_infer_image,
 	.redraw = redraw,
+	.maps = maps,
+	.joins = true,
 };

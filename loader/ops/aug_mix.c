@@ -101,8 +101,10 @@ static void run_chain(const struct args *args, struct uniform uniform,
 		uint32_t row = op_below(rows, uniform);
 		uint32_t bin = op_below(severity, uniform);
 
-		op_augment(c, &policy_aug_mix.rows[row], bin, BINS,
-			   uniform.next(uniform.arg));
+		struct augmentation step = { &policy_aug_mix.rows[row], bin,
+					     BINS, uniform.next(uniform.arg) };
+
+		op_augment(c, &step, 1);
 	}
 }
 

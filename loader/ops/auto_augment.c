@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/graph/op.h"
 
-enum { POLICY, INTERPOLATION, FILL };
+enum { POLICY, INTERPOLATION, FILL, GROUP, LABEL };
 
 /* In the order of the words of policy. */
 enum { IMAGENET, CIFAR10, SVHN, POLICIES };
@@ -16,7 +16,8 @@ static const struct param params[] = {
 		     .help = "the data that it was learned for" },
 	[INTERPOLATION] = OP_PARAM_WARP,
 	[FILL] = OP_PARAM_FILL,
-	OP_PARAM_GROUP,
+	[GROUP] = OP_PARAM_GROUP,
+	[LABEL] = OP_PARAM_LABEL,
 	{ 0 },
 };
 
@@ -117,12 +118,11 @@ static const char *check(const struct args *args)
 	return op_check_colour(&args->arg[FILL]);
 }
 
-static void image(const struct args *args, const struct op_sample *sample,
-		  const struct image *image)
+/* Draws the steps of a pair that are applied. */
+static unsigned draw(const struct args *args, struct uniform uniform,
+		     struct augmentation out[2])
 {
-	struct canvas c = op_canvas(&args->arg[INTERPOLATION], &args->arg[FILL],
-				    sample, image);
-	struct uniform uniform = sample->uniform;
+	unsigned count = 0;
 	const struct step *steps =
 		policies[args->arg[POLICY].word][op_below(PAIRS, uniform)];
 
@@ -133,9 +133,30 @@ static void image(const struct args *args, const struct op_sample *sample,
 			&policy_auto.rows[steps[i].kind - POLICY_SHEAR_X];
 
 		if (on)
-			op_augment(&c, row, steps[i].bin, BINS, sign);
+			out[count++] = (struct augmentation){ row, steps[i].bin,
+							      BINS, sign };
 	}
+	return count;
+}
+
+static void image(const struct args *args, const struct op_sample *sample,
+		  const struct image *image)
+{
+	struct canvas c = op_canvas(&args->arg[INTERPOLATION], &args->arg[FILL],
+				    sample, image);
+	struct augmentation steps[2];
+
+	op_augment(&c, steps, draw(args, sample->uniform, steps));
 	canvas_end(&c, image);
+}
+
+static unsigned maps(const struct args *args, struct uniform uniform,
+		     struct size in, struct warp_map *out)
+{
+	struct augmentation steps[2];
+	unsigned count = draw(args, uniform, steps);
+
+	return op_augment_maps(steps, count, in, out);
 }
 
 const struct op op_auto_augment = {
@@ -146,5 +167,6 @@ const struct op op_auto_augment = {
 	.check = check,
 	.infer = op_infer_image,
 	.image = image,
+	.maps = maps,
 	.scratch = op_canvas_scratch,
 };

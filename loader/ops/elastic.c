@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/graph/op.h"
 
+#include "loader/grid/warp.h"
 #include "loader/pixels/field.h"
 
-enum { ALPHA, SIGMA, P, INTERPOLATION, FILL };
+enum { ALPHA, SIGMA, P, INTERPOLATION, FILL, GROUP, LABEL };
 
 static const struct param params[] = {
 	[ALPHA] = { .name = "alpha",
@@ -26,7 +27,8 @@ static const struct param params[] = {
 	[P] = OP_PARAM_P("1"),
 	[INTERPOLATION] = OP_PARAM_WARP_SMOOTH,
 	[FILL] = OP_PARAM_FILL,
-	OP_PARAM_GROUP,
+	[GROUP] = OP_PARAM_GROUP,
+	[LABEL] = OP_PARAM_LABEL,
 	{ 0 },
 };
 
@@ -50,20 +52,41 @@ static uint64_t scratch(const struct args *args, struct size in)
 	return field_scratch(&field, in.width, in.height);
 }
 
-static void redraw(const struct args *args, const struct op_sample *sample,
-		   const struct image *in, const struct image *out)
+/* Draws how far each pixel moves along x and y. */
+static void draw_moves(const struct args *args, const struct op_sample *sample,
+		       uint32_t width, uint32_t height, const float *moves[2])
 {
 	bool on = op_chance(&args->arg[P], sample->uniform);
 	double u = sample->uniform.next(sample->uniform.arg);
 	struct field field = field_of(args);
-	const float *moves[2];
-	uint8_t fill[3];
 
 	field.key = (uint64_t)(u * 0x1p53);
 	if (!on)
 		field.scale[0] = field.scale[1] = 0;
+	field_fill(&field, width, height, sample->scratch, moves);
+}
+
+static void warp_grid(const struct args *args, const struct op_sample *sample,
+		      const struct grid *in, const struct grid *out)
+{
+	const struct grid_warp warp = {
+		(enum warp_how)args->arg[INTERPOLATION].word, &args->arg[FILL],
+		&args->arg[LABEL]
+	};
+	const float *moves[2];
+
+	draw_moves(args, sample, in->width, in->height, moves);
+	grid_warp_displaced(&warp, moves[0], moves[1], in, out);
+}
+
+static void redraw(const struct args *args, const struct op_sample *sample,
+		   const struct image *in, const struct image *out)
+{
+	const float *moves[2];
+	uint8_t fill[3];
+
 	op_colour(&args->arg[FILL], fill);
-	field_fill(&field, in->width, in->height, sample->scratch, moves);
+	draw_moves(args, sample, in->width, in->height, moves);
 	warp_displaced(moves[0], moves[1],
 		       (enum warp_how)args->arg[INTERPOLATION].word, fill, in,
 		       out);
@@ -77,5 +100,6 @@ const struct op op_elastic = {
 	.check = check,
 	.infer = op_infer_image,
 	.redraw = redraw,
+	.grid = warp_grid,
 	.scratch = scratch,
 };

@@ -5,8 +5,8 @@
 
 enum { OF };
 
-/* The numbers of a sample. */
-enum { MATRIX = 6, NUMBERS = 11 };
+/* The numbers of a sample: two rows of a matrix, sizes, and its last row. */
+enum { MATRIX = 6, LAST = 11, NUMBERS = 14 };
 
 static const struct param params[] = {
 	[OF] = { .name = "of",
@@ -48,6 +48,7 @@ static const char *list(const struct args *args, const struct op_sample *sample,
 	v[MATRIX + 2] = all.height;
 	v[MATRIX + 3] = all.width;
 	v[MATRIX + 4] = move_is_mirrored(&all);
+	memcpy(v + LAST, all.m + MATRIX, (NUMBERS - LAST) * sizeof(*v));
 	memcpy(to, v, sizeof(v));
 	return NULL;
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { DISTORTION, P, INTERPOLATION, FILL };
+enum { DISTORTION, P, INTERPOLATION, FILL, GROUP, LABEL };
 
 static const struct param params[] = {
 	[DISTORTION] = { .name = "distortion",
@@ -18,7 +18,8 @@ static const struct param params[] = {
 	[P] = OP_PARAM_P("1"),
 	[INTERPOLATION] = OP_PARAM_WARP_SMOOTH,
 	[FILL] = OP_PARAM_FILL,
-	OP_PARAM_GROUP,
+	[GROUP] = OP_PARAM_GROUP,
+	[LABEL] = OP_PARAM_LABEL,
 	{ 0 },
 };
 
@@ -34,31 +35,40 @@ static double draw_inward(double part, uint32_t side, struct uniform uniform)
 }
 
 /* Corners in the order top left, top right, bottom right, bottom left. */
-static void redraw(const struct args *args, const struct op_sample *sample,
-		   const struct image *in, const struct image *out)
+static unsigned maps(const struct args *args, struct uniform uniform,
+		     struct size in, struct warp_map *out)
 {
-	bool on = op_chance(&args->arg[P], sample->uniform);
+	bool on = op_chance(&args->arg[P], uniform);
 	double part = args->arg[DISTORTION].number[0];
-	double right = in->width - 1.0, bottom = in->height - 1.0;
+	double right = in.width - 1.0, bottom = in.height - 1.0;
 	const double from[4][2] = {
 		{ 0, 0 }, { right, 0 }, { right, bottom }, { 0, bottom }
 	};
 	struct perspective map = { { 1, 0, 0, 0, 1 } };
 	double to[4][2];
-	uint8_t fill[3];
 
 	for (unsigned i = 0; i < 4; i++) {
-		double x = draw_inward(part, in->width, sample->uniform);
-		double y = draw_inward(part, in->height, sample->uniform);
+		double x = draw_inward(part, in.width, uniform);
+		double y = draw_inward(part, in.height, uniform);
 
 		to[i][0] = from[i][0] > 0 ? right - x : x;
 		to[i][1] = from[i][1] > 0 ? bottom - y : y;
 	}
-	op_colour(&args->arg[FILL], fill);
 	if (!on || !perspective_of(from, to, &map))
 		map = (struct perspective){ { 1, 0, 0, 0, 1 } };
-	warp_perspective(&map, (enum warp_how)args->arg[INTERPOLATION].word,
-			 fill, in, out);
+	out->divides = true;
+	memcpy(out->m, map.m, sizeof(out->m));
+	return 1;
+}
+
+static void redraw(const struct args *args, const struct op_sample *sample,
+		   const struct image *in, const struct image *out)
+{
+	const struct size size = { in->width, in->height };
+	struct warp_map map;
+
+	maps(args, sample->uniform, size, &map);
+	op_warp(&map, &args->arg[INTERPOLATION], &args->arg[FILL], in, out);
 }
 
 const struct op op_perspective = {
@@ -69,4 +79,5 @@ const struct op op_perspective = {
 	.check = check,
 	.infer = op_infer_image,
 	.redraw = redraw,
+	.maps = maps,
 };

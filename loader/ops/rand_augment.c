@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/graph/op.h"
 
-enum { NUM_OPS, MAGNITUDE, BINS, INTERPOLATION, FILL };
+enum { NUM_OPS, MAGNITUDE, BINS, INTERPOLATION, FILL, GROUP, LABEL };
 
 static const struct param params[] = {
 	[NUM_OPS] = { .name = "num_ops",
@@ -10,7 +10,7 @@ static const struct param params[] = {
 		      .min_count = 1,
 		      .max_count = 1,
 		      .min = 0,
-		      .max = 64,
+		      .max = OP_MAPS_MAX,
 		      .help = "how many operations are applied" },
 	[MAGNITUDE] = { .name = "magnitude",
 			.kind = PARAM_INTEGERS,
@@ -23,7 +23,8 @@ static const struct param params[] = {
 	[BINS] = OP_PARAM_BINS,
 	[INTERPOLATION] = OP_PARAM_WARP,
 	[FILL] = OP_PARAM_FILL,
-	OP_PARAM_GROUP,
+	[GROUP] = OP_PARAM_GROUP,
+	[LABEL] = OP_PARAM_LABEL,
 	{ 0 },
 };
 
@@ -34,22 +35,41 @@ static const char *check(const struct args *args)
 	return op_check_colour(&args->arg[FILL]);
 }
 
-static void image(const struct args *args, const struct op_sample *sample,
-		  const struct image *image)
+static unsigned draw(const struct args *args, struct uniform uniform,
+		     struct augmentation *out)
 {
 	unsigned bin = (unsigned)args->arg[MAGNITUDE].number[0];
 	unsigned bins = (unsigned)args->arg[BINS].number[0];
-	struct canvas c = op_canvas(&args->arg[INTERPOLATION], &args->arg[FILL],
-				    sample, image);
-	struct uniform uniform = sample->uniform;
+	unsigned count = (unsigned)args->arg[NUM_OPS].number[0];
 
-	for (double i = 0; i < args->arg[NUM_OPS].number[0]; i++) {
+	for (unsigned i = 0; i < count; i++) {
 		uint32_t row = op_below(policy_rand.count, uniform);
 
-		op_augment(&c, &policy_rand.rows[row], bin, bins,
-			   uniform.next(uniform.arg));
+		out[i] = (struct augmentation){ &policy_rand.rows[row], bin,
+						bins,
+						uniform.next(uniform.arg) };
 	}
+	return count;
+}
+
+static void image(const struct args *args, const struct op_sample *sample,
+		  const struct image *image)
+{
+	struct canvas c = op_canvas(&args->arg[INTERPOLATION], &args->arg[FILL],
+				    sample, image);
+	struct augmentation steps[OP_MAPS_MAX];
+
+	op_augment(&c, steps, draw(args, sample->uniform, steps));
 	canvas_end(&c, image);
+}
+
+static unsigned maps(const struct args *args, struct uniform uniform,
+		     struct size in, struct warp_map *out)
+{
+	struct augmentation steps[OP_MAPS_MAX];
+	unsigned count = draw(args, uniform, steps);
+
+	return op_augment_maps(steps, count, in, out);
 }
 
 const struct op op_rand_augment = {
@@ -60,5 +80,6 @@ const struct op op_rand_augment = {
 	.check = check,
 	.infer = op_infer_image,
 	.image = image,
+	.maps = maps,
 	.scratch = op_canvas_scratch,
 };

@@ -8,9 +8,10 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
+#include "loader/grid/grid.h"
 #include "loader/pixels/edge.h"
 
-enum { SIZE, PADDING, PAD_IF_NEEDED, FILL, MODE };
+enum { SIZE, PADDING, PAD_IF_NEEDED, FILL, MODE, GROUP, LABEL };
 
 /* In the order of the words of mode; the others are those of enum edge. */
 enum { CONSTANT, EDGES };
@@ -41,7 +42,8 @@ static const struct param params[] = {
 		   .initial = "constant",
 		   .words = "constant|edge|reflect|symmetric",
 		   .help = "what the margin is" },
-	OP_PARAM_GROUP,
+	[GROUP] = OP_PARAM_GROUP,
+	[LABEL] = OP_PARAM_LABEL,
 	{ 0 },
 };
 
@@ -253,6 +255,78 @@ static void redraw(const struct args *args, const struct op_sample *sample,
 	}
 }
 
+/* Copies the part of a grid that the crop has, beside which it is filled. */
+static void surround_grid(const struct args *args, const struct cover *x,
+			  const struct cover *y, const struct grid *in,
+			  const struct grid *out)
+{
+	const struct rect all = { 0, 0, out->width, out->height };
+	const struct rect from = { x->from, y->from, x->size, y->size };
+	const struct rect to = { x->to, y->to, x->size, y->size };
+	struct grid source = *in, target = *out;
+
+	grid_fill(out, &all, &args->arg[FILL], &args->arg[LABEL]);
+	if (!x->size || !y->size)
+		return;
+	grid_crop(&source, &from);
+	grid_crop(&target, &to);
+	grid_copy(&source, false, &target);
+}
+
+static void repeat_grid_row(enum edge edge, const struct crop_side *x,
+			    uint32_t start, const struct grid *in,
+			    const uint8_t *row, uint8_t *to)
+{
+	size_t pixel = grid_pixel_size(in);
+
+	for (uint32_t i = 0; i < x->crop; i++) {
+		int64_t at = (int64_t)start + i - x->before;
+
+		memcpy(to + i * pixel,
+		       row + pixel * edge_pixel(edge, at, x->side), pixel);
+	}
+}
+
+static void crop_grid(const struct args *args, const struct op_sample *sample,
+		      const struct grid *in, const struct grid *out)
+{
+	const struct size size = { in->width, in->height };
+	struct crop_side x = axis_x(args, size), y = axis_y(args, size);
+	uint32_t top = draw_start(&y, sample->uniform);
+	uint32_t left = draw_start(&x, sample->uniform);
+	struct cover across = cover_of(&x, left), down = cover_of(&y, top);
+	enum edge edge = (enum edge)(args->arg[MODE].word - EDGES);
+
+	if (args->arg[MODE].word == CONSTANT) {
+		surround_grid(args, &across, &down, in, out);
+		return;
+	}
+	for (uint32_t f = 0; f < out->frames; f++) {
+		for (uint32_t i = 0; i < out->height; i++) {
+			int64_t at = (int64_t)top + i - y.before;
+			uint32_t from = edge_pixel(edge, at, in->height);
+
+			repeat_grid_row(edge, &x, left, in,
+					grid_row(in, f, from),
+					grid_row(out, f, i));
+		}
+	}
+}
+
+static void move(const struct args *args, struct uniform uniform,
+		 struct size in, struct move *out)
+{
+	struct crop_side x = axis_x(args, in), y = axis_y(args, in);
+	double top, left;
+
+	*out = move_none(in.width, in.height);
+	if (!is_large(args, in)) /* the image is an error of its row */
+		return;
+	top = draw_start(&y, uniform);
+	left = draw_start(&x, uniform);
+	*out = move_shift(x.before - left, y.before - top, x.crop, y.crop);
+}
+
 static const struct op padded = {
 	.name = "random_crop",
 	.help = "a random part of the padded image",
@@ -261,7 +335,9 @@ static const struct op padded = {
 	.check = check,
 	.infer = infer_padded,
 	.redraw = redraw,
+	.grid = crop_grid,
 	.resized = resized,
+	.move = move,
 };
 
 static const struct op *instead(const struct args *args)

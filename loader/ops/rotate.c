@@ -3,7 +3,7 @@
 
 #include "loader/pixels/warp.h"
 
-enum { DEGREES, INTERPOLATION, FILL };
+enum { DEGREES, INTERPOLATION, FILL, GROUP, LABEL };
 
 static const struct param params[] = {
 	[DEGREES] = { .name = "degrees",
@@ -16,7 +16,8 @@ static const struct param params[] = {
 			      "or \"LEAST,MOST\"" },
 	[INTERPOLATION] = OP_PARAM_WARP,
 	[FILL] = OP_PARAM_FILL,
-	OP_PARAM_GROUP,
+	[GROUP] = OP_PARAM_GROUP,
+	[LABEL] = OP_PARAM_LABEL,
 	{ 0 },
 };
 
@@ -25,12 +26,23 @@ static const char *check(const struct args *args)
 	return op_check_warp(&args->arg[DEGREES], &args->arg[FILL]);
 }
 
+static unsigned maps(const struct args *args, struct uniform uniform,
+		     struct size in, struct warp_map *out)
+{
+	double degrees = op_about(&args->arg[DEGREES], uniform);
+	struct affine map = affine_rotation(degrees, in.width, in.height);
+
+	*out = warp_map_of(&map);
+	return 1;
+}
+
 static void redraw(const struct args *args, const struct op_sample *sample,
 		   const struct image *in, const struct image *out)
 {
-	double degrees = op_about(&args->arg[DEGREES], sample->uniform);
-	struct affine map = affine_rotation(degrees, in->width, in->height);
+	const struct size size = { in->width, in->height };
+	struct warp_map map;
 
+	maps(args, sample->uniform, size, &map);
 	op_warp(&map, &args->arg[INTERPOLATION], &args->arg[FILL], in, out);
 }
 
@@ -42,4 +54,6 @@ const struct op op_rotate = {
 	.check = check,
 	.infer = op_infer_image,
 	.redraw = redraw,
+	.maps = maps,
+	.joins = true,
 };

@@ -10,6 +10,7 @@
 #include "loader/graph/operands.h"
 #include "loader/grid/points.h"
 #include "loader/grid/resize.h"
+#include "loader/grid/warp.h"
 #include "loader/pipeline/grid_source.h"
 #include "loader/util/scratch.h"
 #include "loader/util/stages.h"
@@ -98,6 +99,7 @@ static int make(struct grid_worker *w)
 			 grid_source_message(w->source));
 	if (ns && !w->is_made)
 		*ns += stage_now_ns() - start;
+	w->now.mask = w->type.mask; /* the source knows only what is stored */
 	w->is_made = true;
 	w->view = (struct rect){ .width = w->view.width,
 				 .height = w->view.height };
@@ -292,6 +294,89 @@ static int run_image(struct grid_worker *w, const struct node *n)
 	return 0;
 }
 
+static const struct arg *arg_of(const struct node *n, const char *name)
+{
+	return &n->args.arg[op_param(n->op, name)];
+}
+
+static struct grid_warp warp_of(const struct node *n)
+{
+	return (struct grid_warp){
+		(enum warp_how)arg_of(n, "interpolation")->word,
+		arg_of(n, "fill"), arg_of(n, "label")
+	};
+}
+
+static int run_warp(struct grid_worker *w, const struct node *n,
+		    const struct warp_map *maps, size_t count)
+{
+	const struct grid_warp warp = warp_of(n);
+	struct grid out = w->now;
+	int r = find_room(w, &out);
+
+	if (r)
+		return r;
+	grid_warp_maps(&warp, maps, count, &w->now, &out);
+	go_on(w, &out);
+	return 0;
+}
+
+/* Warps by several operations at once. */
+static int run_joined(struct grid_worker *w, const struct node *n, size_t count)
+{
+	struct warp_map maps[OP_MAPS_MAX];
+	int r = settle(w);
+
+	if (r)
+		return r;
+	operands_join(n, count, w->job->row,
+		      (struct size){ w->now.width, w->now.height }, maps);
+	return run_warp(w, n, maps, count);
+}
+
+/* Warps by the operation's maps, one after the other. */
+static int run_maps(struct grid_worker *w, const struct node *n)
+{
+	struct warp_map maps[OP_MAPS_MAX];
+	struct rng rng = stream_of(w, n);
+	struct size size;
+	unsigned count;
+	int r = settle(w);
+
+	size = (struct size){ w->now.width, w->now.height };
+	count = r ? 0
+		  : n->op->maps(&n->args, operands_uniform(&rng), size, maps);
+	for (unsigned i = 0; !r && i < count; i++)
+		r = run_warp(w, n, &maps[i], 1);
+	return r;
+}
+
+static int run_node(struct grid_worker *w, const struct node *n);
+
+/* Runs the lists that the operation picks. */
+static int run_lists(struct grid_worker *w, const struct node *n)
+{
+	struct rng rng = stream_of(w, n);
+	unsigned order[OP_BRANCHES_MAX];
+	size_t count = n->op->pick(&n->args, n->num_branches,
+				   operands_uniform(&rng), order);
+	int r = 0;
+
+	for (size_t i = 0; !r && i < count; i++) {
+		const struct chain *list = &n->branches[order[i]];
+
+		for (size_t k = 0; !r && k < list->num_nodes; k++)
+			r = run_node(w, &list->nodes[k]);
+	}
+	return r;
+}
+
+/* Whether the operation's maps are all that it does to the grid. */
+static bool is_warp(const struct grid_worker *w, const struct op *op)
+{
+	return op->maps && (w->type.mask || !op->image);
+}
+
 static int run_window(struct grid_worker *w, const struct node *n)
 {
 	struct rng rng = stream_of(w, n);
@@ -321,7 +406,9 @@ static int run_node(struct grid_worker *w, const struct node *n)
 	case OP_DTYPE:
 		return run_dtype(w, n);
 	case OP_IMAGE:
-		return run_image(w, n);
+		if (n->op->pick)
+			return run_lists(w, n);
+		return is_warp(w, n->op) ? run_maps(w, n) : run_image(w, n);
 	case OP_FRAMES:
 		return run_window(w, n);
 	default:
@@ -397,9 +484,12 @@ int grid_worker_run(struct grid_worker *w, const struct worker_job *job)
 	r = start(w, &chain->source);
 	if (!r && job->until == BETON_STAGE_DECODE)
 		return make(w);
-	for (size_t i = 0; !r && i < chain->num_nodes; i++) {
-		r = run_node(w, &chain->nodes[i]);
-		take_type(w, &chain->nodes[i].type);
+	for (size_t i = 0, n; !r && i < chain->num_nodes; i += n) {
+		const struct node *first = &chain->nodes[i];
+
+		n = node_joined(first, chain->num_nodes - i);
+		r = n > 1 ? run_joined(w, first, n) : run_node(w, first);
+		take_type(w, &first[n - 1].type);
 	}
 	return r ? r : store(w);
 }

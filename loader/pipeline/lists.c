@@ -153,7 +153,7 @@ static int find_image(struct lists *l, const struct node *n,
 			 of->name);
 		return -EINVAL;
 	}
-	if (scratch_grow(&l->moves, of->num_nodes + 1, sizeof(struct move)) ||
+	if (scratch_grow(&l->moves, moves_most(of) + 1, sizeof(struct move)) ||
 	    buffer_reserve(&l->kept, rows + 1))
 		return no_memory(l);
 	out->moves = l->moves.p;

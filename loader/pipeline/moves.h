@@ -6,9 +6,12 @@
 
 #include "loader/graph/graph.h"
 
+/* The most moves that there can be. */
+size_t moves_most(const struct chain *chain);
+
 /*
  * Finds the moves of an image of this size, which is not empty. `out` has room
- * for the chain's nodes. Returns their number.
+ * for moves_most(). Returns their number.
  */
 size_t moves_find(const struct chain *chain, const struct pipeline_row *row,
 		  struct size size, struct move *out);

@@ -367,6 +367,8 @@ static int redraw_nested(struct pipeline_worker *w,
 
 	if (to.width != size.width || to.height != size.height)
 		return refuse_size(w, job, to, &n->type);
+	if (size.width > OP_SIZE_MAX || size.height > OP_SIZE_MAX)
+		return no_memory(w, size);
 	r = find_beside(w, image, &out);
 	if (r)
 		return r;
@@ -532,6 +534,27 @@ static int run_image_op(struct pipeline_worker *w, const struct worker_job *job,
 	return 0;
 }
 
+/* Runs several operations, which are one resampling. */
+static int run_joined(struct pipeline_worker *w, const struct worker_job *job,
+		      const struct node *n, size_t count, bool last,
+		      struct image *image)
+{
+	const struct size size = { image->width, image->height };
+	const struct arg *how = &n->args.arg[op_param(n->op, "interpolation")];
+	struct warp_map maps[OP_MAPS_MAX];
+	struct image out;
+	uint8_t fill[3];
+	int r = find_room(w, job, last, size, &out);
+
+	if (r)
+		return r;
+	op_colour(&n->args.arg[op_param(n->op, "fill")], fill);
+	operands_join(n, count, job->row, size, maps);
+	warp_joined(maps, count, (enum warp_how)how->word, fill, image, &out);
+	*image = out;
+	return 0;
+}
+
 /* Runs the operations of a pass on the tail's result, `image`. */
 static int run_image_ops(struct pipeline_worker *w,
 			 const struct worker_job *job, const struct pass *pass,
@@ -540,11 +563,15 @@ static int run_image_ops(struct pipeline_worker *w,
 	size_t redraws = pass->num_redraws;
 	int r = 0;
 
-	for (size_t i = 0; !r && i < pass->num_images; i++) {
+	for (size_t i = 0, count; !r && i < pass->num_images; i += count) {
 		const struct node *n = &pass->images[i];
+		bool ends;
 
-		redraws -= n->op->redraw != NULL;
-		r = run_image_op(w, job, n, last && !redraws, image);
+		count = node_joined(n, pass->num_images - i);
+		redraws -= n->op->redraw ? count : 0;
+		ends = last && !redraws;
+		r = count > 1 ? run_joined(w, job, n, count, ends, image)
+			      : run_image_op(w, job, n, ends, image);
 	}
 	return r;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/pixels/warp.h"
 
+#include <string.h>
+
 #include "fs/util/bytes.h"
 #include "loader/pixels/warp_loops.h"
 #include "loader/util/exact_math.h"
@@ -61,28 +63,56 @@ static void fill_pixels(uint8_t *to, size_t count,
 	}
 }
 
-void warp_affine(const struct affine *map, enum warp_how how,
-		 const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
-		 const struct image *out)
+/* The places of an affine map: of the first pixel, and the steps. */
+struct lattice {
+	int64_t x;
+	int64_t y;
+	int64_t step_x; /* to the next pixel of a row */
+	int64_t step_y;
+	int64_t down_x; /* to the next row */
+	int64_t down_y;
+};
+
+static struct lattice lattice_of(const double *m)
+{
+	return (struct lattice){
+		.x = fixed(m[2] + m[0] * 0.5 + m[1] * 0.5),
+		.y = fixed(m[5] + m[3] * 0.5 + m[4] * 0.5),
+		.step_x = fixed(m[0]),
+		.step_y = fixed(m[3]),
+		.down_x = fixed(m[1]),
+		.down_y = fixed(m[4]),
+	};
+}
+
+/* Narrows [from, to) of row y to the places inside the image. */
+static void narrow_row(const struct lattice *l, uint32_t y, struct warp_row *r)
+{
+	narrow(l->x + y * l->down_x, l->step_x,
+	       (int64_t)r->in->width << WARP_BITS, r);
+	narrow(l->y + y * l->down_y, l->step_y,
+	       (int64_t)r->in->height << WARP_BITS, r);
+}
+
+/* The first lattice has the pixels' places. */
+static void warp_rows(const struct lattice *l, size_t count, enum warp_how how,
+		      const uint8_t fill[IMAGE_CHANNELS],
+		      const struct image *in, const struct image *out)
 {
 	const struct warp_loops *loops = ISA_BEST(warp_loops);
-	const double *m = map->m;
-	int64_t x0 = fixed(m[2] + m[0] * 0.5 + m[1] * 0.5);
-	int64_t y0 = fixed(m[5] + m[3] * 0.5 + m[4] * 0.5);
 	struct warp_row r = { .in = in,
-			      .step_x = fixed(m[0]),
-			      .step_y = fixed(m[3]) };
-	int64_t down_x = fixed(m[1]), down_y = fixed(m[4]);
+			      .step_x = l->step_x,
+			      .step_y = l->step_y };
 
 	for (uint32_t y = 0; y < out->height; y++) {
 		uint8_t *to = out->pixels + y * out->stride;
 
-		r.x = x0 + y * down_x;
-		r.y = y0 + y * down_y;
+		r.x = l->x + y * l->down_x;
+		r.y = l->y + y * l->down_y;
 		r.from = 0;
 		r.to = out->width;
-		narrow(r.x, r.step_x, (int64_t)in->width << WARP_BITS, &r);
-		narrow(r.y, r.step_y, (int64_t)in->height << WARP_BITS, &r);
+		for (size_t i = 0; i < count; i++)
+			narrow_row(&l[i], y, &r);
 		fill_pixels(to, (size_t)r.from, fill);
 		r.out = to;
 		loops->row[how](&r);
@@ -91,34 +121,140 @@ void warp_affine(const struct affine *map, enum warp_how how,
 	}
 }
 
+void warp_affine(const struct affine *map, enum warp_how how,
+		 const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
+		 const struct image *out)
+{
+	struct lattice l = lattice_of(map->m);
+
+	warp_rows(&l, 1, how, fill, in, out);
+}
+
+void warp_joined(const struct warp_map *joined, size_t count, enum warp_how how,
+		 const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
+		 const struct image *out)
+{
+	struct lattice l[WARP_MAPS_MAX];
+
+	for (size_t i = 0; i < count; i++)
+		l[i] = lattice_of(joined[i].m);
+	warp_rows(l, count, how, fill, in, out);
+}
+
+static struct affine affine_in(const struct warp_map *map)
+{
+	struct affine out;
+
+	memcpy(out.m, map->m, sizeof(out.m));
+	return out;
+}
+
+void warp_join(const struct warp_map *maps, size_t count, struct warp_map *out)
+{
+	out[count - 1] = maps[count - 1];
+	for (size_t i = count - 1; i-- > 0;) {
+		struct affine first = affine_in(&maps[i]);
+		struct affine rest = affine_in(&out[i + 1]);
+
+		first = affine_then(&first, &rest);
+		out[i] = warp_map_of(&first);
+	}
+}
+
+/* The places of all WARP_PLACES from pixel (x, y) of the result on. */
+static void find_divided(const double *m, uint32_t width, uint32_t height,
+			 uint32_t x, uint32_t y, struct warp_places *out)
+{
+	double u = x + 0.5, v = y + 0.5;
+	struct warp_division d = { .x = m[0] * u + m[1] * v + m[2],
+				   .y = m[3] * u + m[4] * v + m[5],
+				   .d = m[6] * u + m[7] * v + 1,
+				   .step = { m[0], m[3], m[6] },
+				   .width = width,
+				   .height = height };
+
+	ISA_BEST(warp_loops)->divide(&d, out);
+}
+
 void warp_perspective(const struct perspective *map, enum warp_how how,
 		      const uint8_t fill[IMAGE_CHANNELS],
 		      const struct image *in, const struct image *out)
 {
 	const struct warp_loops *loops = ISA_BEST(warp_loops);
-	const double *m = map->m;
-	struct warp_division d = { .step = { m[0], m[3], m[6] },
-				   .width = in->width,
-				   .height = in->height };
 	struct warp_places at;
 	size_t count;
 
 	for (uint32_t y = 0; y < out->height; y++) {
 		uint8_t *to = out->pixels + y * out->stride;
-		double v = y + 0.5;
 
 		for (uint32_t x = 0; x < out->width; x += WARP_PLACES) {
-			double u = x + 0.5;
-
-			d.x = m[0] * u + m[1] * v + m[2];
-			d.y = m[3] * u + m[4] * v + m[5];
-			d.d = m[6] * u + m[7] * v + 1;
 			count = min_u64(out->width - x, WARP_PLACES);
-			loops->divide(&d, &at);
+			find_divided(map->m, in->width, in->height, x, y, &at);
 			loops->sample[how](&at, count, in, fill,
 					   to + IMAGE_CHANNELS * (size_t)x);
 		}
 	}
+}
+
+struct warp_map warp_map_of(const struct affine *map)
+{
+	struct warp_map out = { .divides = false };
+
+	memcpy(out.m, map->m, sizeof(map->m));
+	return out;
+}
+
+static void find_affine(const double *m, uint32_t width, uint32_t height,
+			uint32_t x, uint32_t y, size_t count,
+			struct warp_places *out)
+{
+	const int64_t end_x = (int64_t)width << WARP_BITS;
+	const int64_t end_y = (int64_t)height << WARP_BITS;
+	struct lattice l = lattice_of(m);
+	int64_t at_x = l.x + y * l.down_x + x * l.step_x;
+	int64_t at_y = l.y + y * l.down_y + x * l.step_y;
+
+	for (size_t i = 0; i < count; i++) {
+		bool in =
+			at_x >= 0 && at_x < end_x && at_y >= 0 && at_y < end_y;
+
+		out->x[i] = in ? (int32_t)at_x : WARP_OUTSIDE;
+		out->y[i] = in ? (int32_t)at_y : 0;
+		at_x += l.step_x;
+		at_y += l.step_y;
+	}
+}
+
+void warp_find(const struct warp_map *map, uint32_t width, uint32_t height,
+	       uint32_t x, uint32_t y, size_t count, struct warp_places *out)
+{
+	if (map->divides)
+		find_divided(map->m, width, height, x, y, out);
+	else
+		find_affine(map->m, width, height, x, y, count, out);
+}
+
+void warp_find_displaced(const float *dx, const float *dy, uint32_t width,
+			 uint32_t height, uint32_t x, uint32_t y, size_t count,
+			 struct warp_places *out)
+{
+	const struct warp_moves m = { dx, dy, x, y, width, height };
+
+	ISA_BEST(warp_loops)->move(&m, count, out);
+}
+
+void warp_image(const struct warp_map *map, enum warp_how how,
+		const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
+		const struct image *out)
+{
+	const struct affine plain = affine_in(map);
+	struct perspective divided;
+
+	memcpy(divided.m, map->m, sizeof(divided.m));
+	if (map->divides)
+		warp_perspective(&divided, how, fill, in, out);
+	else
+		warp_affine(&plain, how, fill, in, out);
 }
 
 enum { UNKNOWNS = 8 };

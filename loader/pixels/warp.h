@@ -19,6 +19,7 @@
 
 #include <stdbool.h>
 
+#include "loader/pixels/place.h"
 #include "loader/util/image.h"
 
 enum warp_how {
@@ -32,7 +33,9 @@ struct affine {
 	double m[6];
 };
 
-/* Makes all of `out` of `in`; they are apart. */
+enum { WARP_MAPS_MAX = 64 };
+
+/* Makes all of `out` of `in`; they are apart, here and below. */
 void warp_affine(const struct affine *map, enum warp_how how,
 		 const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
 		 const struct image *out);
@@ -49,6 +52,41 @@ struct perspective {
 void warp_perspective(const struct perspective *map, enum warp_how how,
 		      const uint8_t fill[IMAGE_CHANNELS],
 		      const struct image *in, const struct image *out);
+
+/* Either of them. */
+struct warp_map {
+	double m[8]; /* the last two are 0 unless it divides */
+	bool divides;
+};
+
+struct warp_map warp_map_of(const struct affine *map);
+
+/*
+ * Maps that do not divide and that an image gets one after the other, at most
+ * WARP_MAPS_MAX, become one resampling: out[0] is the product, by which pixels
+ * are found. By each of the others a place must be inside an image of the same
+ * size, else the pixel has the fill color.
+ */
+void warp_join(const struct warp_map *maps, size_t count, struct warp_map *out);
+
+/* One resampling by joined maps. */
+void warp_joined(const struct warp_map *joined, size_t count, enum warp_how how,
+		 const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
+		 const struct image *out);
+
+/* Sets where pixels x to x + count - 1 of a row of the result lie in an image
+   of this size; count <= WARP_PLACES. */
+void warp_find(const struct warp_map *map, uint32_t width, uint32_t height,
+	       uint32_t x, uint32_t y, size_t count, struct warp_places *out);
+/* The same of a map of warp_displaced(), for a row whose pixel x has *dx and
+   *dy away. */
+void warp_find_displaced(const float *dx, const float *dy, uint32_t width,
+			 uint32_t height, uint32_t x, uint32_t y, size_t count,
+			 struct warp_places *out);
+
+void warp_image(const struct warp_map *map, enum warp_how how,
+		const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
+		const struct image *out);
 
 /*
  * The map under which the points `to` of the result lie at `from`; each four

@@ -3,14 +3,9 @@
 #ifndef LOADER_PIXELS_WARP_LOOPS_H
 #define LOADER_PIXELS_WARP_LOOPS_H
 
+#include "loader/pixels/place.h"
 #include "loader/util/image.h"
 #include "loader/util/isa_choice.h"
-
-enum {
-	WARP_BITS = 16,
-	WARP_ONE = 1 << WARP_BITS,
-	WARP_WEIGHT_BITS = 11,
-};
 
 /* Pixels [from, to) of a row of the result, all of them inside the image. The
    place of pixel k is (x + k * step_x, y + k * step_y), in 2^-16 pixels. */
@@ -23,14 +18,6 @@ struct warp_row {
 	int64_t y;
 	int64_t step_x;
 	int64_t step_y;
-};
-
-enum { WARP_PLACES = 64, WARP_OUTSIDE = -1 };
-
-/* The places of some neighbors of a row, in 2^-16 pixels. */
-struct warp_places {
-	int32_t x[WARP_PLACES]; /* WARP_OUTSIDE: the fill color */
-	int32_t y[WARP_PLACES];
 };
 
 /* A part of a row of a map that divides. */

@@ -97,6 +97,34 @@ double policy_magnitude(const struct policy_row *row, unsigned bin,
 	return spaced(row->first, row->last, bin, bins);
 }
 
+/* --- places --- */
+
+bool policy_map(enum policy_kind kind, double by, uint32_t width,
+		uint32_t height, struct affine *out)
+{
+	int whole = (int)by;
+
+	switch (kind) {
+	case POLICY_SHEAR_X:
+		*out = affine_shear_x(by);
+		return by != 0;
+	case POLICY_SHEAR_Y:
+		*out = affine_shear_y(by);
+		return by != 0;
+	case POLICY_ROTATE:
+		*out = affine_rotation(by, width, height);
+		return by != 0;
+	case POLICY_TRANSLATE_X:
+		*out = affine_translation(whole, 0);
+		return whole;
+	case POLICY_TRANSLATE_Y:
+		*out = affine_translation(0, whole);
+		return whole;
+	default:
+		return false;
+	}
+}
+
 /* --- a canvas --- */
 
 enum { ALIGNMENT = 64 };
@@ -135,32 +163,17 @@ void canvas_end(struct canvas *c, const struct image *image)
 		copy_image(&c->now, image);
 }
 
-static void warp(struct canvas *c, struct affine map)
-{
-	struct image made = c->spare;
-
-	warp_affine(&map, c->how, c->fill, &c->now, &made);
-	c->spare = c->now;
-	c->now = made;
-}
-
 /* Moves pixels; zero leaves them where they are. */
 static void move(struct canvas *c, enum policy_kind kind, double by)
 {
-	int whole = (int)by;
+	struct image made = c->spare;
+	struct affine map;
 
-	if (by == 0)
+	if (!policy_map(kind, by, c->now.width, c->now.height, &map))
 		return;
-	if (kind == POLICY_SHEAR_X)
-		warp(c, affine_shear_x(by));
-	else if (kind == POLICY_SHEAR_Y)
-		warp(c, affine_shear_y(by));
-	else if (kind == POLICY_ROTATE)
-		warp(c, affine_rotation(by, c->now.width, c->now.height));
-	else if (whole && kind == POLICY_TRANSLATE_X)
-		warp(c, affine_translation(whole, 0));
-	else if (whole)
-		warp(c, affine_translation(0, whole));
+	warp_affine(&map, c->how, c->fill, &c->now, &made);
+	c->spare = c->now;
+	c->now = made;
 }
 
 static void blend(struct canvas *c, enum policy_kind kind, double by)

@@ -68,6 +68,10 @@ enum { POLICY_AUG_MIX_PARTIAL = 9 }; /* rows without colors */
 double policy_magnitude(const struct policy_row *row, unsigned bin,
 			unsigned bins, uint32_t width, uint32_t height);
 
+/* Sets the map of an operation that moves pixels; false: it leaves them. */
+bool policy_map(enum policy_kind kind, double magnitude, uint32_t width,
+		uint32_t height, struct affine *out);
+
 /* An image to which operations are applied, one after the other. */
 struct canvas {
 	struct image now;   /* the result so far */

@@ -63,7 +63,7 @@ FACE = {
     "loader/codec": "codec exif index marker png recode",
     "loader/resize": "planar resample *>loader/resize axis>loader/grid",
     "loader/resize/isa": "",
-    "loader/pixels": "blur byte_map edge enhance field hue warp *>loader/pixels",
+    "loader/pixels": "blur byte_map edge enhance field hue place warp *>loader/pixels",
     "loader/pixels/isa": "",
     "loader/policy": "policy",
     "loader/list": "*",

@@ -7,9 +7,9 @@
 #include "fs/util/rng.h"
 #include "loader/graph/args.h"
 #include "loader/graph/op.h"
+#include "loader/graph/synonym.h"
 #include "loader/text/parse.h"
 #include "loader/text/schedule.h"
-#include "loader/graph/synonym.h"
 #include "tests/unit/t.h"
 
 static char error[256];
@@ -39,6 +39,18 @@ static int bind(const char *text, struct args *out)
 	return r;
 }
 
+/* A warp's arguments are found by name, and nothing moves pixels twice. */
+static bool is_warp_complete(const struct op *op)
+{
+	bool has_words = op_param(op, "interpolation") >= 0 &&
+			 op_param(op, "fill") >= 0 &&
+			 op_param(op, "label") >= 0;
+
+	return (!op->maps || (op->kind == OP_IMAGE && has_words)) &&
+	       (!op->joins || (op->maps && op->redraw && !op->resized)) &&
+	       !(op->maps && (op->move || op->grid || op->pick));
+}
+
 static bool is_complete(const struct op *op)
 {
 	bool has_draw = op->draw, has_point = op->point, has_pixel = op->pixel;
@@ -59,7 +71,8 @@ static bool is_complete(const struct op *op)
 	       has_list == (op->kind == OP_LIST) &&
 	       ((!op->most && !op->takes_bytes) || has_list) &&
 	       has_pair == (op->kind == OP_BATCH) && !op->load == !op->unload &&
-	       is_value == has_operands && is_value == (op->code != NULL) &&
+	       is_warp_complete(op) && is_value == has_operands &&
+	       is_value == (op->code != NULL) &&
 	       op->num_operands <= OP_OPERANDS_MAX;
 }
 

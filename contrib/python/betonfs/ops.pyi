@@ -28,6 +28,7 @@ def affine(
     interpolation: Literal["nearest", "bilinear"] = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
+    label: _Whole = ...,
 ) -> Pipeline:
     """turned, moved, scaled and sheared at random"""
 
@@ -51,6 +52,7 @@ def auto_augment(
     interpolation: Literal["nearest", "bilinear"] = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
+    label: _Whole = ...,
 ) -> Pipeline:
     """two operations of a learned policy"""
 
@@ -140,6 +142,7 @@ def elastic(
     interpolation: Literal["nearest", "bilinear"] = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
+    label: _Whole = ...,
 ) -> Pipeline:
     """pixels moved by smooth random distances"""
 
@@ -292,6 +295,7 @@ def perspective(
     interpolation: Literal["nearest", "bilinear"] = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
+    label: _Whole = ...,
 ) -> Pipeline:
     """as seen from a random side"""
 
@@ -317,6 +321,7 @@ def rand_augment(
     interpolation: Literal["nearest", "bilinear"] = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
+    label: _Whole = ...,
 ) -> Pipeline:
     """some random operations of one magnitude"""
 
@@ -341,6 +346,7 @@ def random_crop(
     fill: _Wholes = ...,
     mode: Literal["constant", "edge", "reflect", "symmetric"] = ...,
     group: _Name | None = ...,
+    label: _Whole = ...,
 ) -> Pipeline:
     """a random part of the image, maybe of a padded one"""
 
@@ -401,6 +407,7 @@ def rotate(
     interpolation: Literal["nearest", "bilinear"] = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
+    label: _Whole = ...,
 ) -> Pipeline:
     """turned about its middle by a random angle"""
 
@@ -444,6 +451,7 @@ def trivial_augment(
     interpolation: Literal["nearest", "bilinear"] = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
+    label: _Whole = ...,
 ) -> Pipeline:
     """one random operation of a random magnitude"""
 

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-enum { WEIGHTS = 1 << WARP_WEIGHT_BITS };
-
 /* Four bytes at a time; the last pixel's fourth would be beyond the row. */
 static void nearest(const struct warp_row *r)
 {
@@ -24,40 +22,24 @@ static void nearest(const struct warp_row *r)
 	}
 }
 
-/* The two pixels about a place along one side, and the weight of the second. */
-struct about {
-	size_t first;
-	size_t second;
-	int32_t weight;
-};
-
-static inline struct about find(int64_t place, uint32_t size)
-{
-	int64_t at = place - WARP_ONE / 2, i = at >> WARP_BITS;
-
-	return (struct about){
-		.first = (size_t)(i < 0 ? 0 : i),
-		.second = (size_t)(i + 1 < size ? i + 1 : i),
-		.weight = (int32_t)((at & (WARP_ONE - 1)) >>
-				    (WARP_BITS - WARP_WEIGHT_BITS)),
-	};
-}
-
 /* Blends the pixels about the place (x, y). */
 static inline void blend_four(const struct image *in, int64_t x, int64_t y,
 			      uint8_t *to)
 {
-	struct about h = find(x, in->width), v = find(y, in->height);
+	struct warp_about h = warp_about(x, in->width);
+	struct warp_about v = warp_about(y, in->height);
 	const uint8_t *above = in->pixels + v.first * in->stride;
 	const uint8_t *below = in->pixels + v.second * in->stride;
 	const uint8_t *a = above + 3 * h.first, *c = below + 3 * h.first;
 	const uint8_t *b = above + 3 * h.second, *d = below + 3 * h.second;
 
 	for (unsigned k = 0; k < 3; k++) {
-		int32_t top = a[k] * (WEIGHTS - h.weight) + b[k] * h.weight;
-		int32_t bottom = c[k] * (WEIGHTS - h.weight) + d[k] * h.weight;
+		int32_t top =
+			a[k] * (WARP_WEIGHTS - h.weight) + b[k] * h.weight;
+		int32_t bottom =
+			c[k] * (WARP_WEIGHTS - h.weight) + d[k] * h.weight;
 
-		to[k] = (uint8_t)((top * (WEIGHTS - v.weight) +
+		to[k] = (uint8_t)((top * (WARP_WEIGHTS - v.weight) +
 				   bottom * v.weight) >>
 				  (2 * WARP_WEIGHT_BITS));
 	}
