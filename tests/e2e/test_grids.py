@@ -351,7 +351,7 @@ def test_names_and_operations_of_a_field(data, tmp_path):
     ("gray | cache(decoded, 1MiB)", "images"),
     ("png | mask", "set one, as in"), ("png | resize(9)", "images only"),
     ("png | mask | resize(9)", "set one, as in"),
-    ("image | resize(9, nearest)", "not `nearest'")])
+    ("labels | resize(9, bicubic)", "does not average labels")])
 def test_what_does_not_fit_is_refused(data, tmp_path, text, says):
     assert says in refused(data, tmp_path, text)
 

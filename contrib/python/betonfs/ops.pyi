@@ -3,6 +3,7 @@
 import builtins
 import os
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any, Literal
 
 from ._ops import Pipeline as Pipeline
@@ -25,7 +26,7 @@ def affine(
     translate: _Reals = ...,
     scale: _Reals = ...,
     shear: _Reals = ...,
-    interpolation: Literal["nearest", "bilinear"] = ...,
+    interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
@@ -39,16 +40,16 @@ def aug_mix(
     width: _Whole = ...,
     depth: _Whole = ...,
     alpha: _Real = ...,
-    all_ops: Literal["true", "false"] = ...,
-    interpolation: Literal["nearest", "bilinear"] = ...,
+    all_ops: Literal["true", "false"] | Enum = ...,
+    interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
     """a mixture of the image and of chains of random operations"""
 
 def auto_augment(
-    policy: Literal["imagenet", "cifar10", "svhn"] = ...,
-    interpolation: Literal["nearest", "bilinear"] = ...,
+    policy: Literal["imagenet", "cifar10", "svhn"] | Enum = ...,
+    interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
@@ -68,7 +69,7 @@ def brightness(
     """values times a random factor"""
 
 def cache(
-    what: Literal["decoded"],
+    what: Literal["decoded"] | Enum,
     size: _Size,
 ) -> Pipeline:
     """images are kept here for later epochs; changes no pixel"""
@@ -76,7 +77,7 @@ def cache(
 def center_crop(
     size: _Wholes,
     ratio: _Real = ...,
-    interpolation: Literal["area", "bilinear", "nearest"] = ...,
+    interpolation: Literal["area", "bilinear", "nearest", "bicubic", "lanczos"] | Enum = ...,
 ) -> Pipeline:
     """the central square, resized"""
 
@@ -90,7 +91,7 @@ def color_jitter(
     hue: _Reals = ...,
     p: _Real = ...,
     group: _Name | None = ...,
-    like: Literal["ffcv", "torchvision"] = ...,
+    like: Literal["ffcv", "torchvision"] | Enum = ...,
 ) -> Pipeline:
     """brightness, contrast, saturation and hue, by random factors"""
 
@@ -103,13 +104,13 @@ def contrast(
 
 def cuda(
     device: _Whole = ...,
-    point: Literal["here", "auto"] = ...,
+    point: Literal["here", "auto"] | Enum = ...,
 ) -> Pipeline:
     """from here on a GPU"""
 
 def cutmix(
     alpha: _Real = ...,
-    lambda_: Literal["batch", "sample"] = ...,
+    lambda_: Literal["batch", "sample"] | Enum = ...,
     group: _Name = ...,
 ) -> Pipeline:
     """a part of an image is that of the image before it"""
@@ -123,7 +124,7 @@ def cutout(
     """a random part of the image becomes a colour"""
 
 def decode(
-    quality: Literal["default", "exact", "draft", "gray", "gray16", "rgb", "rgb16"] = ...,
+    quality: Literal["default", "exact", "draft", "gray", "gray16", "rgb", "rgb16"] | Enum = ...,
 ) -> Pipeline:
     """the quality of JPEG decoding"""
 
@@ -137,7 +138,7 @@ def elastic(
     alpha: _Real = ...,
     sigma: _Real = ...,
     p: _Real = ...,
-    interpolation: Literal["nearest", "bilinear"] = ...,
+    interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
@@ -165,8 +166,8 @@ def float() -> Pipeline:
 
 def follow(
     of: _Name,
-    format: Literal["xyxy", "xywh", "cxcywh", "xy"] = ...,
-    coordinates: Literal["pixels", "shares"] = ...,
+    format: Literal["xyxy", "xywh", "cxcywh", "xy"] | Enum = ...,
+    coordinates: Literal["pixels", "shares"] | Enum = ...,
     min_visible: _Real = ...,
     min_size: _Real = ...,
 ) -> Pipeline:
@@ -219,7 +220,7 @@ def mask(
 
 def mixup(
     alpha: _Real,
-    lambda_: Literal["batch", "sample"] = ...,
+    lambda_: Literal["batch", "sample"] | Enum = ...,
     group: _Name = ...,
 ) -> Pipeline:
     """rows of a batch are mixed with those before them"""
@@ -229,7 +230,7 @@ def multi_crop(
     views: _Whole = ...,
     scale: _Reals = ...,
     ratio: _Reals = ...,
-    interpolation: Literal["area", "bilinear", "nearest"] = ...,
+    interpolation: Literal["area", "bilinear", "nearest", "bicubic", "lanczos"] | Enum = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
     """several random parts of the image, each resized"""
@@ -247,7 +248,7 @@ def one_hot(
 
 def pad(
     padding: _Wholes,
-    mode: Literal["constant", "edge", "reflect", "symmetric"] = ...,
+    mode: Literal["constant", "edge", "reflect", "symmetric"] | Enum = ...,
     fill: _Wholes = ...,
     label: _Whole = ...,
 ) -> Pipeline:
@@ -256,7 +257,7 @@ def pad(
 def pad_to(
     length: _Whole,
     value: _Real = ...,
-    side: Literal["right", "left"] = ...,
+    side: Literal["right", "left"] | Enum = ...,
     multiple: _Whole = ...,
 ) -> Pipeline:
     """a list cut, or filled up, to a length"""
@@ -269,7 +270,7 @@ def params(
 def perspective(
     distortion: _Real = ...,
     p: _Real = ...,
-    interpolation: Literal["nearest", "bilinear"] = ...,
+    interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
@@ -294,7 +295,7 @@ def rand_augment(
     num_ops: _Whole = ...,
     magnitude: _Whole = ...,
     bins: _Whole = ...,
-    interpolation: Literal["nearest", "bilinear"] = ...,
+    interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
@@ -319,7 +320,7 @@ def random_crop(
     padding: _Wholes = ...,
     pad_if_needed: _Whole = ...,
     fill: _Wholes = ...,
-    mode: Literal["constant", "edge", "reflect", "symmetric"] = ...,
+    mode: Literal["constant", "edge", "reflect", "symmetric"] | Enum = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
     """a random part of the image, maybe of a padded one"""
@@ -343,7 +344,7 @@ def random_resized_crop(
     size: _Wholes,
     scale: _Reals = ...,
     ratio: _Reals = ...,
-    interpolation: Literal["area", "bilinear", "nearest"] = ...,
+    interpolation: Literal["area", "bilinear", "nearest", "bicubic", "lanczos"] | Enum = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
     """a random part of the image, resized"""
@@ -364,13 +365,15 @@ def replace_label(
 
 def resize(
     size: _Wholes,
-    interpolation: Literal["area", "bilinear", "nearest"] = ...,
+    interpolation: Literal["area", "bilinear", "nearest", "bicubic", "lanczos"] | Enum = ...,
+    max_size: _Whole | None = ...,
+    side: Literal["shorter", "longer"] | Enum = ...,
 ) -> Pipeline:
     """the whole image, resized"""
 
 def rotate(
     degrees: _Reals,
-    interpolation: Literal["nearest", "bilinear"] = ...,
+    interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
@@ -404,7 +407,7 @@ def ten_crop(
 
 def trivial_augment(
     bins: _Whole = ...,
-    interpolation: Literal["nearest", "bilinear"] = ...,
+    interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
@@ -427,7 +430,7 @@ def vertical_flip(
 def window(
     length: _Whole,
     stride: _Whole = ...,
-    at: Literal["random", "center", "start"] = ...,
+    at: Literal["random", "center", "start"] | Enum = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
     """some frames, one after the other"""
