@@ -16,14 +16,24 @@ size_t rows_size(uint32_t width)
 	return align_up((uint64_t)width * CHANNELS, ROWS_BLOCK) + ROWS_BLOCK;
 }
 
-/* A row of numbers is one of pixels, which need no more room. */
+/*
+ * A row of numbers is one of pixels, which needs less room. Four bytes are
+ * copied at once where the input has them; the next pixel overwrites the last.
+ */
 static void nearest_across(const struct rows_across *a)
 {
+	uint32_t count = a->x->part.count, last = a->x->span - 1;
+	const uint32_t *first = a->x->first;
 	uint8_t *out = (uint8_t *)a->out;
 
-	for (uint32_t i = 0; i < a->x->part.count; i++)
-		memcpy(out + (size_t)i * CHANNELS,
-		       a->in + (size_t)a->x->first[i] * CHANNELS, CHANNELS);
+	for (uint32_t i = 0; i < count; i++, out += CHANNELS) {
+		const uint8_t *in = a->in + (size_t)first[i] * CHANNELS;
+
+		if (first[i] < last)
+			memcpy(out, in, CHANNELS + 1);
+		else
+			memcpy(out, in, CHANNELS);
+	}
 }
 
 static void nearest_down(const struct rows_down *d)
