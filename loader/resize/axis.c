@@ -15,6 +15,9 @@ static const double PI = 3.14159265358979323846;
 enum {
 	LINEAR_ONE = 1 << 11,
 	KERNEL_ONE = 1 << AXIS_ONE_BITS,
+	/* Weights that are kept until their sum is known; of more, all are
+	   computed again. */
+	KEPT_MAX = 64,
 };
 
 /* A filter of Pillow, as wide as the reduction if a side shrinks. */
@@ -244,17 +247,21 @@ static void kernel_weigh(const struct axis *axis, uint32_t i,
 	const struct axis_class *class = axis->class;
 	double centre = centre_of(axis, i);
 	double inverse = 1. / stretch_of(axis);
-	double sum = 0;
+	double sum = 0, kept[KEPT_MAX];
 
 	for (uint32_t k = 0; k < span.n; k++) {
 		double x = k + (double)span.first - centre + 0.5;
+		double v = class->kernel->at(x * inverse);
 
-		sum += class->kernel->at(x * inverse);
+		kept[k % KEPT_MAX] = v;
+		sum += v;
 	}
 	for (uint32_t k = 0; k < span.n; k++) {
 		double x = k + (double)span.first - centre + 0.5;
+		double v = span.n <= KEPT_MAX ? kept[k]
+					      : class->kernel->at(x * inverse);
 
-		class->put(class->kernel->at(x * inverse) / sum, &weights[k]);
+		class->put(v / sum, &weights[k]);
 	}
 }
 
