@@ -124,9 +124,6 @@ static int new_writer(const char *path, const struct writer_field *fields,
 	return r;
 }
 
-/* What a header begins with. */
-static const char version[] = { 2, 0 };
-
 int writer_open(const char *path, const struct writer_field *fields,
 		size_t num_fields, uint64_t num_samples, uint32_t page_size,
 		struct log *log, struct writer **out)
@@ -135,7 +132,7 @@ int writer_open(const char *path, const struct writer_field *fields,
 	int r = new_writer(path, fields, num_fields, num_samples, page_size,
 			   log, &w);
 
-	r = r ? r : outfile_open(path, version, log, &w->file);
+	r = r ? r : outfile_open(path, true, log, &w->file);
 	if (r)
 		writer_abort(&w);
 	else

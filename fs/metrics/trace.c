@@ -475,7 +475,7 @@ static int claim_file(int fd, const struct place *place)
 		return -EPERM;
 	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
 		return -EAGAIN;
-	if (place_check_kind(fd, "{\""))
+	if (place_has_dataset(fd))
 		return -EEXIST;
 	return ftruncate(fd, 0) ? -errno : 0;
 }

@@ -193,19 +193,19 @@ static int open_at_place(struct outfile *f, int r, struct outfile **out)
 	return r;
 }
 
-/* A file that cannot be read is not known to be of another kind. */
-static int check_kind(const struct place *place, const char *begin)
+/* A file that cannot be read is not known to be a dataset. */
+static int check_no_dataset(const struct place *place)
 {
 	cleanup_fd int fd = -1;
 
-	if (!place->is_taken || !begin)
+	if (!place->is_taken)
 		return 0;
 	fd = openat(place->folder, place->name,
 		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? 0 : place_check_kind(fd, begin);
+	return fd >= 0 && place_has_dataset(fd) ? -EEXIST : 0;
 }
 
-int outfile_open(const char *path, const char *begin, struct log *log,
+int outfile_open(const char *path, bool is_dataset, struct log *log,
 		 struct outfile **out)
 {
 	struct outfile *f = new_outfile(path, log);
@@ -215,7 +215,8 @@ int outfile_open(const char *path, const char *begin, struct log *log,
 		return -ENOMEM;
 	f->syncs = true;
 	r = place_open(path, &f->place);
-	r = r ? r : check_kind(&f->place, begin);
+	if (!r && !is_dataset)
+		r = check_no_dataset(&f->place);
 	return open_at_place(f, r, out);
 }
 
@@ -370,7 +371,7 @@ int outfile_save(const char *path, const void *bytes, size_t size,
 		 struct log *log)
 {
 	struct outfile *f;
-	int r = outfile_open(path, NULL, log, &f);
+	int r = outfile_open(path, false, log, &f);
 
 	if (r)
 		return r;

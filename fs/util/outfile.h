@@ -9,6 +9,7 @@
 #ifndef FS_UTIL_OUTFILE_H
 #define FS_UTIL_OUTFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,12 +19,11 @@ struct outfile;
 
 /*
  * Prepares to write `path`, and follows symbolic links as fs/util/place.h says.
- * If anything but a regular file has the name, the call fails; with `begin`,
- * also if that file is of another kind, place_check_kind(). NULL: it may be of
- * any. All failures of this module are logged with the path; `log` must outlive
- * the file.
+ * If anything but a regular file has the name, the call fails; unless
+ * `is_dataset`, also if that file is a dataset. All failures of this module are
+ * logged with the path; `log` must outlive the file.
  */
-int outfile_open(const char *path, const char *begin, struct log *log,
+int outfile_open(const char *path, bool is_dataset, struct log *log,
 		 struct outfile **out);
 
 /* Like outfile_open(), for a name in an open folder. A link of that name is

@@ -201,22 +201,21 @@ int place_make_folder(const char *path, int *out)
 	return r;
 }
 
-int place_check_kind(int fd, const char begin[2])
+bool place_has_dataset(int fd)
 {
-	char own[2];
+	static const char version[] = { 2, 0 };
+	char begin[sizeof(version)];
 
-	if (pread(fd, own, sizeof(own), 0) != sizeof(own) ||
-	    (!own[0] && !own[1]) || !memcmp(own, begin, sizeof(own)))
-		return 0;
-	return -EEXIST;
+	return pread(fd, begin, sizeof(begin), 0) == sizeof(begin) &&
+	       !memcmp(begin, version, sizeof(begin));
 }
 
 const char *place_why(int error)
 {
 	switch (-error) {
 	case EEXIST:
-		return "a file of another kind has this name; choose another "
-		       "name, or remove that file";
+		return "a dataset has this name; choose another name, or "
+		       "remove it";
 	case EINVAL:
 		return "not a regular file";
 	case EPERM:

@@ -36,12 +36,9 @@ int place_open_in(int folder, const char *name, struct place *out);
    Follows links as place_open(), with -EPERM. */
 int place_make_folder(const char *path, int *out);
 
-/*
- * -EEXIST: the open file is of another kind than what is to take its place. A
- * kind is told by the two bytes that its files `begin` with; an empty file, and
- * one that begins with zeros, as a dataset that was not completed, is of any.
- */
-int place_check_kind(int fd, const char begin[2]);
+/* Whether an open file begins as a dataset does, which nothing but a dataset
+   replaces. */
+bool place_has_dataset(int fd);
 
 /* Words for the error of a function above. */
 const char *place_why(int error);

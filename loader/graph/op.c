@@ -259,19 +259,32 @@ void op_colour(const struct arg *colour, uint8_t rgb[3])
 		rgb[c] = (uint8_t)colour->number[colour->count == 1 ? 0 : c];
 }
 
+/* The first row by copies that double; the others of the first. */
+static void fill_row(uint8_t *row, size_t size, const uint8_t rgb[3])
+{
+	size_t done = 3, n;
+
+	memcpy(row, rgb, 3);
+	for (; done < size; done += n) {
+		n = min_u64(done, size - done);
+		memcpy(row + done, row, n);
+	}
+}
+
 void op_fill(const struct image *image, const struct rect *part,
 	     const struct arg *colour)
 {
+	uint8_t *row =
+		image->pixels + part->y * image->stride + 3 * (size_t)part->x;
+	size_t size = 3 * (size_t)part->width;
 	uint8_t rgb[3];
 
+	if (!part->width || !part->height)
+		return;
 	op_colour(colour, rgb);
-	for (size_t y = part->y; y < part->y + part->height; y++) {
-		uint8_t *to =
-			image->pixels + y * image->stride + 3 * (size_t)part->x;
-
-		for (size_t x = 0; x < part->width; x++, to += 3)
-			memcpy(to, rgb, 3);
-	}
+	fill_row(row, size, rgb);
+	for (uint32_t y = 1; y < part->height; y++)
+		memcpy(row + y * image->stride, row, size);
 }
 
 uint64_t op_canvas_scratch(const struct args *args, struct size in)

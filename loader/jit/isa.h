@@ -25,6 +25,9 @@ struct gather {
 	/* The last byte becomes the first. */
 	void (*reverse)(const uint8_t *restrict in, size_t count,
 			uint8_t *restrict out);
+	/* Interleaved; the last pixel becomes the first. */
+	void (*turn)(const uint8_t *restrict in, size_t count,
+		     uint8_t *restrict out);
 };
 
 /* A kernel that is part of the library. */

@@ -407,6 +407,11 @@ static void gather_piece(const struct tail *tail, const struct origin *from,
 		first += (ptrdiff_t)(count - 1) * from->step;
 	for (unsigned c = 0; c < TAIL_CHANNELS; c++)
 		in[c] = from->channel[c] + first;
+	if (tail->flat && from->step == -TAIL_CHANNELS) {
+		g->turn(in[0], count, piece->bytes[0]);
+		in[0] = piece->bytes[0];
+		return;
+	}
 	if (from->step == 3 || from->step == -3) {
 		g->split(in[0], count, piece->bytes[0], PIECE);
 		for (unsigned c = 0; c < TAIL_CHANNELS; c++)

@@ -117,13 +117,23 @@ void enhance_sharpness(const struct image *image, float factor, void *scratch)
 	}
 }
 
-void enhance_lookup(const struct image *image,
-		    const uint8_t tables[IMAGE_CHANNELS][ENHANCE_VALUES])
+static void map_channels(const struct image *image,
+			 const struct byte_map maps[IMAGE_CHANNELS])
 {
 	const struct pixel_loops *loops = ISA_BEST(pixel_loops);
 
 	FOR_ROWS(row, image)
-	loops->lookup(row, image->width, tables);
+	loops->map_channels(maps, row, image->width);
+}
+
+void enhance_lookup(const struct image *image,
+		    const uint8_t tables[IMAGE_CHANNELS][ENHANCE_VALUES])
+{
+	struct byte_map maps[IMAGE_CHANNELS];
+
+	for (unsigned c = 0; c < IMAGE_CHANNELS; c++)
+		byte_map_init(&maps[c], tables[c]);
+	map_channels(image, maps);
 }
 
 static void count_image(const struct image *image, struct pixel_counts *counts)
@@ -135,25 +145,23 @@ static void count_image(const struct image *image, struct pixel_counts *counts)
 	loops->count(row, image->width, counts);
 }
 
-static void fill_stretched(const uint32_t counts[ENHANCE_VALUES],
-			   uint8_t table[ENHANCE_VALUES])
+static void stretch(unsigned low, unsigned high, struct byte_map *map)
 {
-	unsigned low = 0, high = ENHANCE_VALUES - 1;
+	uint8_t table[ENHANCE_VALUES];
 	double scale;
 
-	while (low < high && !counts[low])
-		low++;
-	while (high > low && !counts[high])
-		high--;
 	fill_identity(table);
-	if (high == low)
+	if (high <= low) {
+		byte_map_init(map, table);
 		return;
+	}
 	scale = 255.0 / (high - low);
 	for (unsigned v = 0; v < ENHANCE_VALUES; v++) {
 		double to = v * scale + -(double)low * scale;
 
 		table[v] = (uint8_t)(to < 0 ? 0 : to > 255 ? 255 : to);
 	}
+	byte_map_init_scale(map, table, scale, -(double)low * scale);
 }
 
 static void fill_equalized(const uint32_t counts[ENHANCE_VALUES],
@@ -177,13 +185,24 @@ static void fill_equalized(const uint32_t counts[ENHANCE_VALUES],
 
 void enhance_autocontrast(const struct image *image)
 {
-	uint8_t tables[IMAGE_CHANNELS][ENHANCE_VALUES];
-	struct pixel_counts counts;
+	const struct pixel_loops *loops = ISA_BEST(pixel_loops);
+	struct byte_map maps[IMAGE_CHANNELS];
+	struct pixel_extremes e;
 
-	count_image(image, &counts);
-	for (unsigned c = 0; c < IMAGE_CHANNELS; c++)
-		fill_stretched(counts.of[c], tables[c]);
-	enhance_lookup(image, tables);
+	memset(e.low, 255, EXTREMES);
+	memset(e.high, 0, EXTREMES);
+	FOR_ROWS(row, image)
+	loops->extremes(row, image->width, &e);
+	for (unsigned c = 0; c < IMAGE_CHANNELS; c++) {
+		uint8_t low = 255, high = 0;
+
+		for (unsigned k = c; k < EXTREMES; k += IMAGE_CHANNELS) {
+			low = e.low[k] < low ? e.low[k] : low;
+			high = e.high[k] > high ? e.high[k] : high;
+		}
+		stretch(low, high, &maps[c]);
+	}
+	map_channels(image, maps);
 }
 
 void enhance_equalize(const struct image *image)

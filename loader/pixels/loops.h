@@ -13,6 +13,15 @@ struct pixel_counts {
 	uint32_t of[IMAGE_CHANNELS][256];
 };
 
+/* The least and the greatest values of a channel are in every third place: as
+   many as vectors have. */
+enum { EXTREMES = 48 };
+
+struct pixel_extremes {
+	uint8_t low[EXTREMES];
+	uint8_t high[EXTREMES];
+};
+
 struct pixel_loops {
 	/* Blends `count` bytes with `base`. */
 	void (*blend)(uint8_t *bytes, size_t count, float base, float factor);
@@ -26,8 +35,12 @@ struct pixel_loops {
 	/* The same of FFCV's, floor(0.2989 R + 0.587 G + 0.114 B) in float32.
 	 */
 	uint64_t (*level_sum)(const uint8_t *pixels, size_t count);
-	void (*lookup)(uint8_t *pixels, size_t count,
-		       const uint8_t tables[IMAGE_CHANNELS][256]);
+	/* A map of each channel. */
+	void (*map_channels)(const struct byte_map *maps, uint8_t *pixels,
+			     size_t count);
+	/* Lowers and raises what is there to the values of pixels. */
+	void (*extremes)(const uint8_t *pixels, size_t count,
+			 struct pixel_extremes *extremes);
 	/* Adds pixels to a histogram. */
 	void (*count)(const uint8_t *pixels, size_t count,
 		      struct pixel_counts *counts);

@@ -131,6 +131,12 @@ def test_a_range_of_batches(numbers, tmp_path, span, want):
     assert got == {i: model(spec)[i] for i in want}
 
 
+def test_a_range_past_the_end_is_told(numbers, tmp_path):
+    r = beton("dump", numbers, "--spec", "batch=4", "--batches", "13:15",
+              "--out", tmp_path / "x")
+    assert "13, and an epoch has 13" in r.stderr
+
+
 def test_a_range_picks_from_the_global_sequence_of_all_ranks(numbers,
                                                              tmp_path):
     for rank in range(3):

@@ -65,7 +65,7 @@ static struct stat look_at(const char *path)
 static int write_file(const char *path)
 {
 	struct outfile *f;
-	int r = outfile_open(path, NULL, NULL, &f);
+	int r = outfile_open(path, true, NULL, &f);
 
 	if (r)
 		return r;
@@ -140,12 +140,12 @@ static void the_last_mode_counts(void)
 	struct outfile *f;
 
 	make_file(target, 0644);
-	CHECK(!outfile_open(target, NULL, NULL, &f));
+	CHECK(!outfile_open(target, true, NULL, &f));
 	CHECK(!chmod(target, 0600));
 	CHECK(!outfile_publish(&f));
 	CHECK((look_at(target).st_mode & 0777) == 0600);
 	CHECK(!chmod(target, 0640));
-	CHECK(!outfile_open(target, NULL, NULL, &f));
+	CHECK(!outfile_open(target, true, NULL, &f));
 	CHECK(!unlink(target));
 	CHECK(!outfile_publish(&f));
 	CHECK((look_at(target).st_mode & 0777) == 0640);
@@ -280,16 +280,18 @@ static void only_files_are_replaced(void)
 	CHECK(!unlink(fifo) && files_in(folder) == 0);
 }
 
-static void a_file_of_another_kind_stays(void)
+static void a_dataset_is_replaced_by_datasets_alone(void)
 {
 	static const struct {
 		const char *old;
 		size_t size;
+		bool is_dataset;
 		int result;
 	} rows[] = {
-		{ "<!DOCTYPE", 9, 0 },	{ "", 0, 0 },
-		{ "<", 1, 0 },		{ "\0\0x", 3, 0 },
-		{ "\2\0", 2, -EEXIST }, { "text", 4, -EEXIST },
+		{ "<!DOCTYPE", 9, false, 0 },	{ "", 0, false, 0 },
+		{ "\2", 1, false, 0 },		{ "\0\0x", 3, false, 0 },
+		{ "\2\0", 2, true, 0 },		{ "text", 4, true, 0 },
+		{ "\2\0x", 3, false, -EEXIST },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -299,7 +301,8 @@ static void a_file_of_another_kind_stays(void)
 		CHECK(write(fd, rows[i].old, rows[i].size) ==
 		      (ssize_t)rows[i].size);
 		CHECK(!close(fd));
-		CHECK(outfile_open(target, "<!", NULL, &f) == rows[i].result);
+		CHECK(outfile_open(target, rows[i].is_dataset, NULL, &f) ==
+		      rows[i].result);
 		if (!rows[i].result)
 			outfile_abort(&f);
 		CHECK(look_at(target).st_size == (off_t)rows[i].size);
@@ -313,7 +316,7 @@ static void a_folder_may_come_meanwhile(void)
 {
 	struct outfile *f;
 
-	CHECK(!outfile_open(target, NULL, NULL, &f));
+	CHECK(!outfile_open(target, true, NULL, &f));
 	CHECK(!mkdir(target, 0700));
 	CHECK(outfile_publish(&f) == -EISDIR);
 	CHECK(!rmdir(target) && files_in(folder) == 0);
@@ -336,7 +339,7 @@ static void a_file_may_be_replaced_meanwhile(void)
 	for (int i = 0; i < 3000; i++) {
 		struct outfile *f;
 
-		CHECK(!outfile_open(target, NULL, NULL, &f));
+		CHECK(!outfile_open(target, true, NULL, &f));
 		outfile_abort(&f);
 	}
 	kill(child, SIGKILL);
@@ -351,7 +354,7 @@ static void an_exchanged_folder_leads_nowhere(void)
 	struct outfile *f;
 
 	CHECK(!mkdir(in, 0700) && !mkdir(path_of("trap"), 0700));
-	CHECK(!outfile_open(path_of("in/out"), NULL, NULL, &f));
+	CHECK(!outfile_open(path_of("in/out"), true, NULL, &f));
 	in = path_of("in");
 	moved = path_of("moved");
 	CHECK(!rename(in, moved) && !symlink("trap", in));
@@ -434,7 +437,7 @@ int main(void)
 	a_link_to_a_pipe_is_no_place();
 	an_open_file_is_found_by_its_name();
 	only_files_are_replaced();
-	a_file_of_another_kind_stays();
+	a_dataset_is_replaced_by_datasets_alone();
 	a_folder_may_come_meanwhile();
 	a_file_may_be_replaced_meanwhile();
 	an_exchanged_folder_leads_nowhere();

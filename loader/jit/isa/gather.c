@@ -61,4 +61,27 @@ static void reverse(const uint8_t *restrict in, size_t count,
 		out[x] = in[count - 1 - x];
 }
 
-const struct gather ISA_NAME(gather) = { split, join, reverse };
+BYTE16_INLINE byte16 turned(byte16 v)
+{
+	return VECTOR_SHUFFLE(v, v, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3,
+			      2, 1, 0);
+}
+
+/* Reads upward, as processors fetch ahead. */
+static void turn(const uint8_t *restrict in, size_t count,
+		 uint8_t *restrict out)
+{
+	size_t left = count;
+
+	for (; left >= BYTE16; left -= BYTE16, in += 3 * (size_t)BYTE16) {
+		byte16 r, g, b;
+
+		byte16_load_rgb(in, &r, &g, &b);
+		byte16_store_rgb(out + 3 * (left - BYTE16), turned(r),
+				 turned(g), turned(b));
+	}
+	for (; left--; in += 3)
+		memcpy(out + 3 * left, in, 3);
+}
+
+const struct gather ISA_NAME(gather) = { split, join, reverse, turn };

@@ -32,6 +32,31 @@ static void blend_bytes(uint8_t *restrict bytes, const uint8_t *restrict base,
 		bytes[i] = blended(bytes[i], base[i], factor);
 }
 
+/* Planes of LOT pixels. */
+struct lot {
+	uint8_t of[3][LOT];
+};
+
+static inline void lot_load(struct lot *lot, const uint8_t *p)
+{
+	for (size_t i = 0; i < LOT; i += BYTE16) {
+		byte16 r, g, b;
+
+		byte16_load_rgb(p + 3 * i, &r, &g, &b);
+		byte16_store(lot->of[0] + i, r);
+		byte16_store(lot->of[1] + i, g);
+		byte16_store(lot->of[2] + i, b);
+	}
+}
+
+static inline void lot_store(const struct lot *lot, uint8_t *p)
+{
+	for (size_t i = 0; i < LOT; i += BYTE16)
+		byte16_store_rgb(p + 3 * i, byte16_load(lot->of[0] + i),
+				 byte16_load(lot->of[1] + i),
+				 byte16_load(lot->of[2] + i));
+}
+
 static inline unsigned gray_of(unsigned r, unsigned g, unsigned b)
 {
 	return (19595 * r + 38470 * g + 7471 * b + 32768) >> 16;
@@ -39,26 +64,17 @@ static inline unsigned gray_of(unsigned r, unsigned g, unsigned b)
 
 static void blend_gray_lot(uint8_t *p, float factor)
 {
-	uint8_t channel[3][LOT];
+	struct lot lot;
 
+	lot_load(&lot, p);
 	for (size_t i = 0; i < LOT; i++) {
-		channel[0][i] = p[3 * i];
-		channel[1][i] = p[3 * i + 1];
-		channel[2][i] = p[3 * i + 2];
-	}
-	for (size_t i = 0; i < LOT; i++) {
-		float gray = (float)(int)gray_of(channel[0][i], channel[1][i],
-						 channel[2][i]);
+		float gray = (float)(int)gray_of(lot.of[0][i], lot.of[1][i],
+						 lot.of[2][i]);
 
-		channel[0][i] = blended(channel[0][i], gray, factor);
-		channel[1][i] = blended(channel[1][i], gray, factor);
-		channel[2][i] = blended(channel[2][i], gray, factor);
+		for (unsigned c = 0; c < 3; c++)
+			lot.of[c][i] = blended(lot.of[c][i], gray, factor);
 	}
-	for (size_t i = 0; i < LOT; i++) {
-		p[3 * i] = channel[0][i];
-		p[3 * i + 1] = channel[1][i];
-		p[3 * i + 2] = channel[2][i];
-	}
+	lot_store(&lot, p);
 }
 
 static void blend_gray(uint8_t *pixels, size_t count, float factor)
@@ -74,21 +90,54 @@ static void blend_gray(uint8_t *pixels, size_t count, float factor)
 	memcpy(pixels, rest, 3 * count);
 }
 
+static uint32_t gray_sum_lot(const uint8_t *p)
+{
+	struct lot lot;
+	uint32_t sum = 0;
+
+	lot_load(&lot, p);
+	for (size_t i = 0; i < LOT; i++)
+		sum += gray_of(lot.of[0][i], lot.of[1][i], lot.of[2][i]);
+	return sum;
+}
+
 static uint64_t gray_sum(const uint8_t *p, size_t count)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < count; i++)
-		sum += gray_of(p[3 * i], p[3 * i + 1], p[3 * i + 2]);
+	for (; count >= LOT; count -= LOT, p += 3 * LOT)
+		sum += gray_sum_lot(p);
+	for (size_t i = 0; i < 3 * count; i += 3)
+		sum += gray_of(p[i], p[i + 1], p[i + 2]);
 	return sum;
 }
 
-static void lookup(uint8_t *p, size_t count, const uint8_t tables[3][256])
+BYTE16_INLINE byte16 chosen(byte16 where, byte16 a, byte16 b)
 {
-	for (size_t i = 0; i < 3 * count; i += 3) {
-		p[i] = tables[0][p[i]];
-		p[i + 1] = tables[1][p[i + 1]];
-		p[i + 2] = tables[2][p[i + 2]];
+	return (a & where) | (b & ~where);
+}
+
+static void extremes(const uint8_t *p, size_t count, struct pixel_extremes *e)
+{
+	enum { VECTORS = EXTREMES / BYTE16 };
+	byte16 low[VECTORS], high[VECTORS];
+	size_t n = 3 * count, i = 0;
+
+	memcpy(low, e->low, EXTREMES);
+	memcpy(high, e->high, EXTREMES);
+	for (; i + EXTREMES <= n; i += EXTREMES) {
+		for (size_t k = 0; k < VECTORS; k++) {
+			byte16 v = byte16_load(p + i + BYTE16 * k);
+
+			low[k] = chosen((byte16)(v < low[k]), v, low[k]);
+			high[k] = chosen((byte16)(v > high[k]), v, high[k]);
+		}
+	}
+	memcpy(e->low, low, EXTREMES);
+	memcpy(e->high, high, EXTREMES);
+	for (size_t k = 0; i + k < n; k++) {
+		e->low[k] = p[i + k] < e->low[k] ? p[i + k] : e->low[k];
+		e->high[k] = p[i + k] > e->high[k] ? p[i + k] : e->high[k];
 	}
 }
 
@@ -226,6 +275,9 @@ static void map(const struct byte_map *m, const uint8_t *in, size_t count,
 		uint8_t *out)
 {
 	switch (m->kind) {
+	case BYTE_MAP_SAME:
+		memmove(out, in, count);
+		break;
 	case BYTE_MAP_BITS:
 		map_all(*m, BYTE_MAP_BITS, in, count, out);
 		break;
@@ -240,6 +292,42 @@ static void map(const struct byte_map *m, const uint8_t *in, size_t count,
 	}
 }
 
+/* Pixels whose planes are mapped at a time. */
+enum { PLANE = 512 };
+
+static void map_planes(const struct byte_map *maps, uint8_t *p, size_t count)
+{
+	uint8_t plane[3][PLANE];
+	size_t whole = count / BYTE16 * BYTE16;
+
+	for (size_t x = 0; x < whole; x += BYTE16) {
+		byte16 r, g, b;
+
+		byte16_load_rgb(p + 3 * x, &r, &g, &b);
+		byte16_store(plane[0] + x, r);
+		byte16_store(plane[1] + x, g);
+		byte16_store(plane[2] + x, b);
+	}
+	for (unsigned c = 0; c < 3; c++)
+		map(&maps[c], plane[c], whole, plane[c]);
+	for (size_t x = 0; x < whole; x += BYTE16)
+		byte16_store_rgb(p + 3 * x, byte16_load(plane[0] + x),
+				 byte16_load(plane[1] + x),
+				 byte16_load(plane[2] + x));
+	for (size_t i = 3 * whole; i < 3 * count; i++)
+		p[i] = maps[i % 3].table[p[i]];
+}
+
+static void map_channels(const struct byte_map *maps, uint8_t *p, size_t count)
+{
+	size_t n;
+
+	for (; count; count -= n, p += 3 * n) {
+		n = count < PLANE ? count : PLANE;
+		map_planes(maps, p, n);
+	}
+}
+
 /* --- others --- */
 
 static inline uint32_t level_of(uint8_t r, uint8_t g, uint8_t b)
@@ -249,19 +337,12 @@ static inline uint32_t level_of(uint8_t r, uint8_t g, uint8_t b)
 
 static uint32_t level_sum_lot(const uint8_t *p)
 {
-	uint8_t channel[3][LOT];
+	struct lot lot;
 	uint32_t sum = 0;
 
-	for (size_t i = 0; i < LOT; i += BYTE16) {
-		byte16 r, g, b;
-
-		byte16_load_rgb(p + 3 * i, &r, &g, &b);
-		byte16_store(channel[0] + i, r);
-		byte16_store(channel[1] + i, g);
-		byte16_store(channel[2] + i, b);
-	}
+	lot_load(&lot, p);
 	for (size_t i = 0; i < LOT; i++)
-		sum += level_of(channel[0][i], channel[1][i], channel[2][i]);
+		sum += level_of(lot.of[0][i], lot.of[1][i], lot.of[2][i]);
 	return sum;
 }
 
@@ -315,7 +396,8 @@ const struct pixel_loops ISA_NAME(pixel_loops) = {
 	.blend_bytes = blend_bytes,
 	.gray_sum = gray_sum,
 	.level_sum = level_sum,
-	.lookup = lookup,
+	.map_channels = map_channels,
+	.extremes = extremes,
 	.count = count_pixels,
 	.map = map,
 	.flip = flip,

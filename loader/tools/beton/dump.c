@@ -419,24 +419,23 @@ static int make_folder(struct dump *d)
 	return r;
 }
 
-static int check_range(const struct dump *d)
+static void warn_of_empty_range(const struct dump *d)
 {
 	const struct range *range = &d->options->batches;
 
-	if (!range->first || range->first < d->info.batches)
-		return 0;
-	log_error(d->log, "--batches: batch %llu, and an epoch has %llu",
-		  (unsigned long long)range->first,
-		  (unsigned long long)d->info.batches);
-	return -EINVAL;
+	if (range->first && range->first >= d->info.batches)
+		log_warning(d->log,
+			    "--batches begins at %llu, and an epoch has %llu",
+			    (unsigned long long)range->first,
+			    (unsigned long long)d->info.batches);
 }
 
 static int dump_all(struct dump *d)
 {
 	bool done = false;
-	int r = check_range(d);
+	int r = make_folder(d);
 
-	r = r ? r : make_folder(d);
+	warn_of_empty_range(d);
 	r = r ? r : skip_batches(d);
 	progress_init(&d->progress, min_u64(d->info.steps,
 					    d->options->batches.end -

@@ -64,7 +64,7 @@ int html_save(const char *path, struct log *log, html_write_fn *write,
 
 	if (!path)
 		return write(stdout, arg);
-	r = outfile_open(path, "<!", log, &w.file);
+	r = outfile_open(path, false, log, &w.file);
 	if (r)
 		return r;
 	r = write_file(&w, path, log, write, arg);
