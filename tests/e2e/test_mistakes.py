@@ -446,7 +446,7 @@ THEIRS = {
     "the types are": "Convert ToDtype bool uint16 astype",
     "without an operation": "cpu", "joined by `|'": "Compose Sequential",
     "leave it out": "ToImage Squeeze IntDecoder RGB",
-    "batch.NAME.json()": "json tokenize",
+    "batch.NAME.json()": "tojson parse",
     "an option of the loader": "shuffle prefetch",
     "transforms=[f]": "GaussNoise Lambda CLAHE ModuleWrapper Mosaic",
     "resize(SIZE, side=longer)": "LongestMaxSize longest_max_size",

@@ -71,6 +71,36 @@ def test_segmentation_is_as_good_as_with_torchvision(tmp_path):
     assert np.mean(ours) > np.mean(theirs) - 0.02
 
 
+def losses(where, name):
+    """Of each epoch, and what is printed after them."""
+    python = sys.executable
+    if not importlib.util.find_spec("torch"):
+        python = os.environ.get("TORCHVISION_PYTHON")
+        if not python:
+            pytest.skip("torch is not installed, and TORCHVISION_PYTHON names "
+                        "no interpreter that has it")
+    r = subprocess.run(
+        [python, EXAMPLES / f"{name}.py", "--folder", where], text=True,
+        capture_output=True, timeout=DEADLINE,
+        env={**os.environ, "PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1",
+             "CUDA_VISIBLE_DEVICES": ""})
+    assert r.returncode == 0, r.stdout + r.stderr
+    lines = r.stdout.splitlines()
+    epochs = [line for line in lines if line.startswith("epoch ")]
+    return [float(e.split()[-1]) for e in epochs], lines[len(epochs):]
+
+
+@pytest.mark.parametrize("name,most", [
+    ("contrastive", 0.8), ("video", 0.3), ("audio", 0.3), ("tokens", 0.4)])
+def test_what_is_learned_of_other_data(tmp_path, name, most):
+    seen, rest = losses(tmp_path, f"train_{name}")
+    assert seen[-1] < most * seen[0]
+    if name == "tokens":
+        own, plain = (float(word.strip(",")) for word in rest[0].split()
+                      if word[0].isdigit())
+        assert own < 0.7 * plain
+
+
 def test_lightning(data, tmp_path):
     out = run("train_lightning", data, data, where=tmp_path)
     assert "'accuracy': " in out and "'loss': " in out

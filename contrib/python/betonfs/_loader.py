@@ -312,6 +312,12 @@ class Loader(Epochs):
                              f"unless order= is given, here order={order!r}")
         if lengths is not None and order is None:
             order = "bucketed"
+        if order == "bucketed" and lengths is None and subset is None \
+                and "subset" not in spec_keys(spec):
+            raise ValueError('order="bucketed" takes lengths=, a field or one '
+                             "number for each sample; without them, batches "
+                             "have neighbors of the file; a subset with a "
+                             "name may be a list by length")
         if lengths is not None and order != "bucketed":
             raise ValueError("lengths= are for order=\"bucketed\", which they "
                              f"choose unless order= is given, here {order!r}")

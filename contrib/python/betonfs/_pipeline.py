@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, cast
 
 from ._dataset import field_facts
 from ._checks import shown
@@ -15,7 +15,17 @@ from ._options import quoted, word_or_string
 from ._words import nearest
 
 Text = str | Sequence[str]
-Pipeline = Text | Mapping[str | tuple[str, ...], Text | None]
+
+
+class Outputs(Protocol):
+    """A dict of texts by output. Checkers of types take a dict for a Mapping of
+    its own type of keys alone."""
+
+    def keys(self) -> Iterable[str | tuple[str, ...]]: ...
+    def __getitem__(self, name: Any, /) -> Text | None: ...
+
+
+Pipeline = Text | Outputs
 
 _EXAMPLE = '"random_resized_crop(224) | flip | float | chw"'
 
@@ -253,6 +263,6 @@ def pipeline_text(pipeline: Pipeline | None, path: str) -> str | None:
     if pipeline is None:
         return None
     if not isinstance(pipeline, Mapping):
-        return _text(pipeline)
+        return _text(cast(Text, pipeline))
     # A text may end in a comment, which ends with the line.
     return "\n".join(_statements(pipeline, _Fields(field_facts(path))))

@@ -150,6 +150,13 @@ def equalize(
 ) -> Pipeline:
     """the values of each channel become as frequent as each other"""
 
+def excerpt(
+    length: _Whole,
+    at: Literal["random", "center", "start", "end"] = ...,
+    group: _Name | None = ...,
+) -> Pipeline:
+    """so many rows of a list, one after the other"""
+
 def five_crop(
     size: _Wholes,
 ) -> Pipeline:
@@ -172,6 +179,13 @@ def follow(
     min_size: _Real = ...,
 ) -> Pipeline:
     """boxes or points, moved as the pixels of an output"""
+
+def gain(
+    factor: _Reals,
+    unit: Literal["factor", "db"] = ...,
+    group: _Name | None = ...,
+) -> Pipeline:
+    """the values of a list times a factor, which may be random"""
 
 def gaussian_blur(
     size: _Whole,
@@ -204,6 +218,12 @@ def invert(
     group: _Name | None = ...,
 ) -> Pipeline:
     """values become 255 less themselves"""
+
+def json(
+    type: Literal["float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8"] = ...,
+    row: _Wholes | None = ...,
+) -> Pipeline:
+    """the numbers of a JSON array, as a list"""
 
 def keep_rows(
     of: _Name,
@@ -363,6 +383,14 @@ def replace_label(
 ) -> Pipeline:
     """the numbers of some samples become another"""
 
+def resample(
+    old: _Whole,
+    new: _Whole,
+    width: _Whole = ...,
+    rolloff: _Real = ...,
+) -> Pipeline:
+    """sound at another rate"""
+
 def resize(
     size: _Wholes,
     interpolation: Literal["area", "bilinear", "nearest", "bicubic", "lanczos"] | Enum = ...,
@@ -404,6 +432,15 @@ def ten_crop(
     size: _Wholes,
 ) -> Pipeline:
     """five_crop of the image and of its mirror image"""
+
+def tokenize(
+    vocabulary: _Name,
+    lower: Literal["true", "false"] = ...,
+    unknown: _Name = ...,
+    begin: _Name | None = ...,
+    end: _Name | None = ...,
+) -> Pipeline:
+    """the tokens of a text, by a vocabulary of WordPiece"""
 
 def trivial_augment(
     bins: _Whole = ...,

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sound at another rate, by a sum of samples around each place in time. The
+ * weights are those of torchaudio.functional.resample() in its default method:
+ * with from and to without a common divisor, b = rolloff * min(from, to) and
+ * t = b * (n / to - k / from) for sample k of the input and n of the output,
+ *
+ *   weight = b / from * sinc(t) * cos(pi t / (2 width))^2    for |t| < width
+ *
+ * in double, then rounded to float32. There are ceil(to * samples / from) of
+ * the output, and zeros outside the input.
+ */
+#ifndef LOADER_LIST_RATE_H
+#define LOADER_LIST_RATE_H
+
+#include <stdint.h>
+
+enum { RATE_WEIGHTS_MAX = 1 << 20 };
+
+struct rate {
+	uint32_t from; /* without a common divisor */
+	uint32_t to;
+	uint32_t taps;	/* samples that one of the output is made of */
+	uint32_t width; /* the first of them is so many before its place */
+	float *weights; /* [to][taps] */
+};
+
+/* -E2BIG: more than RATE_WEIGHTS_MAX weights. -ENOMEM. */
+int rate_init(struct rate *rate, uint32_t from, uint32_t to, unsigned width,
+	      double rolloff);
+void rate_fini(struct rate *rate);
+
+/* How many samples come of so many; UINT64_MAX: too many. */
+uint64_t rate_samples(const struct rate *rate, uint64_t samples);
+
+/* The first sample of the input that sample n of the output is made of, which
+   may be before the input, and the weights of taps. */
+int64_t rate_place(const struct rate *rate, uint64_t n, const float **weights);
+
+#endif
