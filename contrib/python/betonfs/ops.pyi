@@ -152,7 +152,7 @@ def equalize(
 
 def excerpt(
     length: _Whole,
-    at: Literal["random", "center", "start", "end"] = ...,
+    at: Literal["random", "center", "start", "end"] | Enum = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
     """so many rows of a list, one after the other"""
@@ -182,7 +182,7 @@ def follow(
 
 def gain(
     factor: _Reals,
-    unit: Literal["factor", "db"] = ...,
+    unit: Literal["factor", "db"] | Enum = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
     """the values of a list times a factor, which may be random"""
@@ -220,7 +220,7 @@ def invert(
     """values become 255 less themselves"""
 
 def json(
-    type: Literal["float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8"] = ...,
+    type: Literal["float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8"] | Enum = ...,
     row: _Wholes | None = ...,
 ) -> Pipeline:
     """the numbers of a JSON array, as a list"""
@@ -435,7 +435,7 @@ def ten_crop(
 
 def tokenize(
     vocabulary: _Name,
-    lower: Literal["true", "false"] = ...,
+    lower: Literal["true", "false"] | Enum = ...,
     unknown: _Name = ...,
     begin: _Name | None = ...,
     end: _Name | None = ...,
