@@ -284,7 +284,8 @@ def of(pipeline: Any) -> Pipeline: ...
 
 def _type(param: Mapping[str, Any]) -> str:
     if param["kind"] == "word":
-        return f"Literal[{', '.join(map(json.dumps, param['words']))}] | Enum"
+        words = f"Literal[{', '.join(map(json.dumps, param['words']))}]"
+        return words + " | Enum" * (param["name"] == "interpolation")
     other = {"name": "_Name", "bytes": "_Size", "operations": "_Operations"}
     if param["kind"] in other:
         return other[param["kind"]]

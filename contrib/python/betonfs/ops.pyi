@@ -40,7 +40,7 @@ def aug_mix(
     width: _Whole = ...,
     depth: _Whole = ...,
     alpha: _Real = ...,
-    all_ops: Literal["true", "false"] | Enum = ...,
+    all_ops: Literal["true", "false"] = ...,
     interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
@@ -48,7 +48,7 @@ def aug_mix(
     """a mixture of the image and of chains of random operations"""
 
 def auto_augment(
-    policy: Literal["imagenet", "cifar10", "svhn"] | Enum = ...,
+    policy: Literal["imagenet", "cifar10", "svhn"] = ...,
     interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
@@ -69,7 +69,7 @@ def brightness(
     """values times a random factor"""
 
 def cache(
-    what: Literal["decoded"] | Enum,
+    what: Literal["decoded"],
     size: _Size,
 ) -> Pipeline:
     """images are kept here for later epochs; changes no pixel"""
@@ -91,7 +91,7 @@ def color_jitter(
     hue: _Reals = ...,
     p: _Real = ...,
     group: _Name | None = ...,
-    like: Literal["ffcv", "torchvision"] | Enum = ...,
+    like: Literal["ffcv", "torchvision"] = ...,
 ) -> Pipeline:
     """brightness, contrast, saturation and hue, by random factors"""
 
@@ -104,13 +104,13 @@ def contrast(
 
 def cuda(
     device: _Whole = ...,
-    point: Literal["here", "auto"] | Enum = ...,
+    point: Literal["here", "auto"] = ...,
 ) -> Pipeline:
     """from here on a GPU"""
 
 def cutmix(
     alpha: _Real = ...,
-    lambda_: Literal["batch", "sample"] | Enum = ...,
+    lambda_: Literal["batch", "sample"] = ...,
     group: _Name = ...,
 ) -> Pipeline:
     """a part of an image is that of the image before it"""
@@ -124,7 +124,7 @@ def cutout(
     """a random part of the image becomes a colour"""
 
 def decode(
-    quality: Literal["default", "exact", "draft", "gray", "gray16", "rgb", "rgb16"] | Enum = ...,
+    quality: Literal["default", "exact", "draft", "gray", "gray16", "rgb", "rgb16"] = ...,
 ) -> Pipeline:
     """the quality of JPEG decoding"""
 
@@ -152,7 +152,7 @@ def equalize(
 
 def excerpt(
     length: _Whole,
-    at: Literal["random", "center", "start", "end"] | Enum = ...,
+    at: Literal["random", "center", "start", "end"] = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
     """so many rows of a list, one after the other"""
@@ -173,8 +173,8 @@ def float() -> Pipeline:
 
 def follow(
     of: _Name,
-    format: Literal["xyxy", "xywh", "cxcywh", "xy"] | Enum = ...,
-    coordinates: Literal["pixels", "shares"] | Enum = ...,
+    format: Literal["xyxy", "xywh", "cxcywh", "xy"] = ...,
+    coordinates: Literal["pixels", "shares"] = ...,
     min_visible: _Real = ...,
     min_size: _Real = ...,
 ) -> Pipeline:
@@ -182,7 +182,7 @@ def follow(
 
 def gain(
     factor: _Reals,
-    unit: Literal["factor", "db"] | Enum = ...,
+    unit: Literal["factor", "db"] = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
     """the values of a list times a factor, which may be random"""
@@ -220,7 +220,7 @@ def invert(
     """values become 255 less themselves"""
 
 def json(
-    type: Literal["float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8"] | Enum = ...,
+    type: Literal["float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8"] = ...,
     row: _Wholes | None = ...,
 ) -> Pipeline:
     """the numbers of a JSON array, as a list"""
@@ -240,7 +240,7 @@ def mask(
 
 def mixup(
     alpha: _Real,
-    lambda_: Literal["batch", "sample"] | Enum = ...,
+    lambda_: Literal["batch", "sample"] = ...,
     group: _Name = ...,
 ) -> Pipeline:
     """rows of a batch are mixed with those before them"""
@@ -268,7 +268,7 @@ def one_hot(
 
 def pad(
     padding: _Wholes,
-    mode: Literal["constant", "edge", "reflect", "symmetric"] | Enum = ...,
+    mode: Literal["constant", "edge", "reflect", "symmetric"] = ...,
     fill: _Wholes = ...,
     label: _Whole = ...,
 ) -> Pipeline:
@@ -277,7 +277,7 @@ def pad(
 def pad_to(
     length: _Whole,
     value: _Real = ...,
-    side: Literal["right", "left"] | Enum = ...,
+    side: Literal["right", "left"] = ...,
     multiple: _Whole = ...,
 ) -> Pipeline:
     """a list cut, or filled up, to a length"""
@@ -340,7 +340,7 @@ def random_crop(
     padding: _Wholes = ...,
     pad_if_needed: _Whole = ...,
     fill: _Wholes = ...,
-    mode: Literal["constant", "edge", "reflect", "symmetric"] | Enum = ...,
+    mode: Literal["constant", "edge", "reflect", "symmetric"] = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
     """a random part of the image, maybe of a padded one"""
@@ -395,7 +395,7 @@ def resize(
     size: _Wholes,
     interpolation: Literal["area", "bilinear", "nearest", "bicubic", "lanczos"] | Enum = ...,
     max_size: _Whole | None = ...,
-    side: Literal["shorter", "longer"] | Enum = ...,
+    side: Literal["shorter", "longer"] = ...,
 ) -> Pipeline:
     """the whole image, resized"""
 
@@ -435,7 +435,7 @@ def ten_crop(
 
 def tokenize(
     vocabulary: _Name,
-    lower: Literal["true", "false"] | Enum = ...,
+    lower: Literal["true", "false"] = ...,
     unknown: _Name = ...,
     begin: _Name | None = ...,
     end: _Name | None = ...,
@@ -467,7 +467,7 @@ def vertical_flip(
 def window(
     length: _Whole,
     stride: _Whole = ...,
-    at: Literal["random", "center", "start"] | Enum = ...,
+    at: Literal["random", "center", "start"] = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
     """some frames, one after the other"""
