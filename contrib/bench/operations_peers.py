@@ -81,6 +81,7 @@ def torchvision_rows():
         "elastic": v2.ElasticTransform(),
         "resize(160, interpolation=bilinear)": v2.Resize(160),
         "resize(160, interpolation=bicubic)": v2.Resize(160, how.BICUBIC),
+        "resize(160, interpolation=lanczos)": v2.Resize(160, how.LANCZOS),
         "resize(160, interpolation=nearest)": v2.Resize(160, how.NEAREST),
         "resize(320, interpolation=bilinear)": v2.Resize(320),
         "random_resized_crop(160, interpolation=bilinear)":
@@ -154,6 +155,12 @@ def albumentations_rows():
         "resize(160)": a.Resize(160, 160, cv2.INTER_AREA, p=1),
         "resize(160, interpolation=bilinear)":
             a.Resize(160, 160, p=1, **linear),
+        "resize(160, interpolation=bicubic)":
+            a.Resize(160, 160, cv2.INTER_CUBIC, p=1),
+        "resize(160, interpolation=lanczos)":
+            a.Resize(160, 160, cv2.INTER_LANCZOS4, p=1),
+        "resize(160, interpolation=nearest)":
+            a.Resize(160, 160, cv2.INTER_NEAREST, p=1),
         "resize(320, interpolation=bilinear)":
             a.Resize(320, 320, p=1, **linear),
         "random_resized_crop(160)":

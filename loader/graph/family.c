@@ -100,11 +100,6 @@ static const char *refuse_geometry(const struct op *op, const struct args *args,
 {
 	bool resizes = op_param(op, "interpolation") >= 0;
 
-	if (type->kind == TYPE_IMAGE && is_nearest(op, args))
-		return "takes area or bilinear for RGB images, not `nearest', "
-		       "which is for arrays; masks have it without a word, "
-		       "after `| mask'; Python's Loader(transforms=[f]) takes "
-		       "any";
 	if (type->kind == TYPE_GRID && resizes && !type->mask &&
 	    !can_mix(type) && !is_nearest(op, args))
 		return refuse_labels;

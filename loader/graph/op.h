@@ -498,7 +498,8 @@ float op_factor(const struct arg *magnitude, const struct arg *p,
 #define OP_PARAM_INTERPOLATION                                                 \
 	{                                                                      \
 		.name = "interpolation", .kind = PARAM_WORD,                   \
-		.initial = "area", .words = "area|bilinear|nearest",           \
+		.initial = "area",                                             \
+		.words = "area|bilinear|nearest|bicubic|lanczos",              \
 		.help = "how pixels are averaged when the size changes"        \
 	}
 /* The words are in the order of enum warp_how. */

@@ -219,7 +219,7 @@ static const struct synonym synonyms[] = {
 	{ "resizewithpad", NULL, PYTHON },
 	{ "resizewithcroporpad", NULL, PYTHON },
 	{ "letterbox", NULL, PYTHON },
-	{ "longestmaxsize", NULL, PYTHON },
+	{ "longestmaxsize", "resize(SIZE, side=longer)", NULL },
 	{ "randomscale", NULL, PYTHON },
 	{ "randomresize", NULL, PYTHON },
 	{ "scalejitter", NULL, PYTHON },
@@ -286,9 +286,29 @@ static const struct synonym synonyms[] = {
 	{ "melspectrogram", NULL, PYTHON },
 };
 
+/* Also behind InterpolationMode. and INTER_. */
 static const struct synonym values[] = {
-	{ "linear", "bilinear", NULL },
+	{ "area", "area", NULL },
 	{ "box", "area", NULL },
+	{ "bilinear", "bilinear", NULL },
+	{ "linear", "bilinear", NULL },
+	{ "linearexact", "bilinear", NULL },
+	{ "triangle", "bilinear", NULL },
+	{ "nearest", "nearest", NULL },
+	{ "nearestexact", "nearest", NULL },
+	{ "nearest-exact", "nearest", NULL },
+	{ "bicubic", "bicubic", NULL },
+	{ "cubic", "bicubic", NULL },
+	{ "lanczos", "lanczos", NULL },
+	{ "lanczos3", "lanczos", NULL },
+	{ "lanczos4", "lanczos", NULL },
+	{ "antialias", "lanczos", NULL },
+	{ "short", "shorter", NULL },
+	{ "shortest", "shorter", NULL },
+	{ "smallest", "shorter", NULL },
+	{ "long", "longer", NULL },
+	{ "longest", "longer", NULL },
+	{ "largest", "longer", NULL },
 };
 
 /* Of torchvision, with the meaning and the order of arguments of ours. */
@@ -345,6 +365,11 @@ const struct synonym *synonym_of(const char *word)
 
 const struct synonym *synonym_of_value(const char *word)
 {
+	const char *dot = strrchr(word, '.');
+
+	word = dot ? dot + 1 : word;
+	if (!strncmp(word, "INTER_", 6))
+		word += 6;
 	return find_row(values, ARRAY_LEN(values), word);
 }
 

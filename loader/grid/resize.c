@@ -61,23 +61,27 @@ void grid_resizer_close(struct grid_resizer *r)
 
 /* --- nearest --- */
 
-static uint32_t nearest(uint32_t i, uint32_t from, uint32_t to)
+static int build_axes(struct grid_resizer *r, const struct resize *z)
 {
-	return (uint32_t)((2 * (uint64_t)i + 1) * from / (2 * (uint64_t)to));
+	const struct axis_part x = { z->from_width, z->to_width, 0, z->to_width,
+				     z->mirror };
+	const struct axis_part y = { z->from_height, z->to_height, 0,
+				     z->to_height, false };
+	int e = axis_build(&r->x, r->kind, &x);
+
+	return e ? e : axis_build(&r->y, r->kind, &y);
 }
 
-static int place_columns(struct grid_resizer *r, bool mirror,
-			 const struct grid *in, const struct grid *out)
+static int place_columns(struct grid_resizer *r, const struct grid *in)
 {
 	size_t pixel = grid_pixel_size(in);
 	size_t *offsets;
 
-	if (scratch_grow(&r->offsets, out->width, sizeof(*offsets)))
+	if (scratch_grow(&r->offsets, r->x.part.count, sizeof(*offsets)))
 		return -ENOMEM;
 	offsets = r->offsets.p;
-	for (uint32_t x = 0; x < out->width; x++)
-		offsets[mirror ? out->width - 1 - x : x] =
-			pixel * nearest(x, in->width, out->width);
+	for (uint32_t x = 0; x < r->x.part.count; x++)
+		offsets[x] = pixel * (r->x.origin + r->x.first[x]);
 	return 0;
 }
 
@@ -113,16 +117,21 @@ static void pick_row(const struct grid *g, const uint8_t *in,
 			memcpy(out + x * pixel, in + offsets[x], pixel);
 }
 
-static int resize_nearest(struct grid_resizer *r, bool mirror,
+static int resize_nearest(struct grid_resizer *r, const struct resize *z,
 			  const struct grid *in, const struct grid *out)
 {
-	if (place_columns(r, mirror, in, out))
-		return -ENOMEM;
+	int e;
+
+	r->kind = AXIS_NEAREST;
+	e = build_axes(r, z);
+	if (!e)
+		e = place_columns(r, in);
+	if (e)
+		return e;
 	for (uint32_t f = 0; f < out->frames; f++) {
 		for (uint32_t y = 0; y < out->height; y++)
 			pick_row(out,
-				 grid_row(in, f,
-					  nearest(y, in->height, out->height)),
+				 grid_row(in, f, r->y.origin + r->y.first[y]),
 				 r->offsets.p, grid_row(out, f, y));
 	}
 	return 0;
@@ -165,7 +174,6 @@ static int resize_rgb(struct grid_resizer *r, const struct resize *resize,
 
 /* --- bytes of any channels, in whole numbers --- */
 
-/* Weights are pairs of an axis of triangles, else numbers, or all 1. */
 static int unpack_weights(const struct axis *axis, struct scratch *s)
 {
 	size_t n = (size_t)axis->part.count * axis->taps;
@@ -174,20 +182,25 @@ static int unpack_weights(const struct axis *axis, struct scratch *s)
 	if (scratch_grow(s, n, sizeof(*out)))
 		return -ENOMEM;
 	out = s->p;
-	for (size_t i = 0; i < n; i++) {
-		int32_t w =
-			axis->kind == AXIS_WHOLE ? 1 : axis->weights[i].fixed;
-
-		out[i] = axis->kind == AXIS_TRIANGLE
-				 ? (int16_t)w + 128 * (w >> 16)
-				 : w;
-	}
+	for (size_t i = 0; i < n; i++)
+		out[i] = axis->kind == AXIS_WHOLE
+				 ? 1
+				 : axis_weight(axis, axis->weights[i]);
 	return 0;
 }
 
-static int32_t of_triangle(int32_t sum)
+static bool is_kernel(enum axis_kind kind)
 {
-	return (sum + (1 << 21)) >> 22;
+	return kind == AXIS_TRIANGLE || kind == AXIS_CUBIC ||
+	       kind == AXIS_LANCZOS;
+}
+
+/* Triangles stay within 0 .. 255 by themselves. */
+static int32_t of_kernel(int32_t sum)
+{
+	int32_t v = (sum + (1 << (AXIS_ONE_BITS - 1))) >> AXIS_ONE_BITS;
+
+	return v < 0 ? 0 : v > UINT8_MAX ? UINT8_MAX : v;
 }
 
 static void across_fixed(struct grid_resizer *r, const uint8_t *in, void *slot)
@@ -206,8 +219,7 @@ static void across_fixed(struct grid_resizer *r, const uint8_t *in, void *slot)
 
 			for (uint32_t k = 0; k < x->taps; k++)
 				sum += p[(size_t)k * channels] * w[k];
-			*out++ = x->kind == AXIS_TRIANGLE ? of_triangle(sum)
-							  : sum;
+			*out++ = is_kernel(x->kind) ? of_kernel(sum) : sum;
 		}
 	}
 }
@@ -216,6 +228,12 @@ static void across_fixed(struct grid_resizer *r, const uint8_t *in, void *slot)
 static inline float to_whole(float v)
 {
 	return (v + 0x1p23F) - 0x1p23F;
+}
+
+/* Weights below 0 make sums that no number of the type holds. */
+static inline float limit(float v, float low, float high)
+{
+	return v < low ? low : v > high ? high : v;
 }
 
 static uint8_t finish_whole(const struct grid_resizer *r, int32_t sum)
@@ -254,8 +272,8 @@ static void down_linear(const struct grid_resizer *r, const int32_t *w,
 	}
 }
 
-static void down_triangle(const struct grid_resizer *r, const int32_t *w,
-			  uint8_t *out)
+static void down_kernel(const struct grid_resizer *r, const int32_t *w,
+			uint8_t *out)
 {
 	const int32_t *const *rows = r->rows.p;
 
@@ -264,7 +282,7 @@ static void down_triangle(const struct grid_resizer *r, const int32_t *w,
 
 		for (uint32_t k = 0; k < r->y.taps; k++)
 			sum += rows[k][i] * w[k];
-		out[i] = (uint8_t)of_triangle(sum);
+		out[i] = (uint8_t)of_kernel(sum);
 	}
 }
 
@@ -277,7 +295,7 @@ static void down_fixed(struct grid_resizer *r, uint32_t y, uint8_t *out)
 	else if (r->kind == AXIS_LINEAR)
 		down_linear(r, w, out);
 	else
-		down_triangle(r, w, out);
+		down_kernel(r, w, out);
 }
 
 /* --- all other numbers, in float32 --- */
@@ -334,10 +352,11 @@ static void store_row(enum dtype dtype, const float *in, uint8_t *out, size_t n)
 {
 	if (dtype == DTYPE_U1)
 		for (size_t i = 0; i < n; i++)
-			out[i] = (uint8_t)to_whole(in[i]);
+			out[i] = (uint8_t)to_whole(limit(in[i], 0, UINT8_MAX));
 	else if (dtype == DTYPE_U2)
 		for (size_t i = 0; i < n; i++)
-			store16(out + 2 * i, (uint16_t)to_whole(in[i]));
+			store16(out + 2 * i, (uint16_t)to_whole(limit(
+						     in[i], 0, UINT16_MAX)));
 	else
 		dtype_convert(DTYPE_F4, in, dtype, out, n);
 }
@@ -346,8 +365,7 @@ static void store_row(enum dtype dtype, const float *in, uint8_t *out, size_t n)
 
 static bool is_real(enum axis_kind kind)
 {
-	return kind == AXIS_BOX || kind == AXIS_LINEAR_REAL ||
-	       kind == AXIS_TRIANGLE_REAL;
+	return kind == AXIS_BOX || kind >= AXIS_LINEAR_REAL;
 }
 
 static void filter_row(struct grid_resizer *r, const struct grid *in,
@@ -396,10 +414,16 @@ static void resize_frame(struct grid_resizer *r, const struct grid *in,
 /* As images choose it; numbers other than bytes have no whole weights. */
 static enum axis_kind kind_of(const struct resize *z, enum dtype dtype)
 {
+	static const enum axis_kind reals[INTERPOLATIONS] = {
+		[INTERPOLATION_BILINEAR] = AXIS_TRIANGLE_REAL,
+		[INTERPOLATION_BICUBIC] = AXIS_CUBIC_REAL,
+		[INTERPOLATION_LANCZOS] = AXIS_LANCZOS_REAL,
+	};
+
 	if (dtype == DTYPE_U1)
 		return resample_kind(z);
-	if (z->how == INTERPOLATION_BILINEAR)
-		return AXIS_TRIANGLE_REAL;
+	if (reals[z->how] != AXIS_NONE)
+		return reals[z->how];
 	return z->from_width < z->to_width || z->from_height < z->to_height
 		       ? AXIS_LINEAR_REAL
 		       : AXIS_BOX;
@@ -430,16 +454,10 @@ static int reserve(struct grid_resizer *r, const struct grid *in)
 static int build(struct grid_resizer *r, const struct resize *z,
 		 const struct grid *in)
 {
-	const struct axis_part x = { z->from_width, z->to_width, 0, z->to_width,
-				     z->mirror };
-	const struct axis_part y = { z->from_height, z->to_height, 0,
-				     z->to_height, false };
 	int e;
 
 	r->kind = kind_of(z, in->dtype);
-	e = axis_build(&r->x, r->kind, &x);
-	if (!e)
-		e = axis_build(&r->y, r->kind, &y);
+	e = build_axes(r, z);
 	return e ? e : reserve(r, in);
 }
 
@@ -458,7 +476,7 @@ int grid_resize(struct grid_resizer *r, enum interpolation how, bool mirror,
 	int e;
 
 	if (how == INTERPOLATION_NEAREST)
-		return resize_nearest(r, mirror, in, out);
+		return resize_nearest(r, &z, in, out);
 	if (in->dtype == DTYPE_U1 && in->channels == 3)
 		return resize_rgb(r, &z, in, out);
 	e = build(r, &z, in);

@@ -2,13 +2,12 @@
 /*
  * Resizing a grid, defined to the bit (beton-transforms(7)):
  *
- *   uint8     AREA and BILINEAR give each channel the bits that an 8-bit RGB
- *             image gets (loader/resize/resample.h).
+ *   uint8     Each channel gets the bits that an 8-bit RGB image gets
+ *             (loader/resize/resample.h).
  *   others    The same weights in float32, values converted to float32 before
  *             and back after both passes: across first, sums from the left,
- *             each product rounded.
- *   NEAREST   Pixel i of n is the one of m that holds its center:
- *             floor((2 i + 1) m / (2 n)). Values do not change.
+ *             each product rounded. Whole numbers are limited to their range.
+ *   NEAREST   The pixels that an image gets. Values do not change.
  *
  * A resizer is one thread's: it keeps memory from grid to grid.
  */

@@ -1,33 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdint.h>
+
+#include "fs/util/bytes.h"
 #include "loader/graph/op.h"
 
-enum { SIZE, INTERPOLATION };
+enum { SIZE, INTERPOLATION, MAX_SIZE, SIDE };
+enum { SHORTER, LONGER }; /* the words of `side` */
 
 static const struct param params[] = {
-	[SIZE] = OP_PARAM_SIZE("of the shorter side, or \"H,W\""),
+	[SIZE] = OP_PARAM_SIZE("of one side, or \"H,W\""),
 	[INTERPOLATION] = OP_PARAM_INTERPOLATION,
+	[MAX_SIZE] = { .name = "max_size",
+		       .kind = PARAM_INTEGERS,
+		       .initial = "",
+		       .min_count = 1,
+		       .max_count = 1,
+		       .min = 1,
+		       .max = OP_SIZE_MAX,
+		       .help = "the most that the longer side becomes" },
+	[SIDE] = { .name = "side",
+		   .kind = PARAM_WORD,
+		   .initial = "shorter",
+		   .words = "shorter|longer",
+		   .help = "which side one number is" },
 	{ 0 },
 };
 
-/* floor(size * long / short), like torchvision; at most OP_SIZE_MAX. */
-static uint32_t long_side(uint64_t size, uint32_t longer, uint32_t shorter)
+/* What b becomes where a side a becomes `size`, rounded down. */
+static uint64_t scaled(uint64_t size, uint64_t b, uint64_t a)
 {
-	uint64_t v = size * longer / shorter;
-
-	return v < OP_SIZE_MAX ? (uint32_t)v : OP_SIZE_MAX;
+	return size * b / a;
 }
 
-static struct size target(const struct arg *arg, struct size in)
+/* A side of the result. */
+static uint32_t limited(uint64_t side)
 {
-	struct size out = op_size(arg);
+	return (uint32_t)min_u64(max_u64(side, 1), OP_SIZE_MAX);
+}
 
-	if (arg->count == 2)
-		return out;
-	if (in.width > in.height)
-		out.width = long_side(out.width, in.width, in.height);
-	else
-		out.height = long_side(out.height, in.height, in.width);
-	return out;
+struct sides {
+	uint32_t shorter;
+	uint32_t longer;
+};
+
+/* Divides as torchvision does, twice with a max_size. */
+static struct sides sides_of(const struct args *args, struct sides in)
+{
+	uint32_t size = (uint32_t)args->arg[SIZE].number[0];
+	const struct arg *most = &args->arg[MAX_SIZE];
+	uint64_t longer, limit;
+
+	if (args->arg[SIDE].word == LONGER)
+		return (struct sides){
+			limited(scaled(size, in.shorter, in.longer)), size
+		};
+	longer = scaled(size, in.longer, in.shorter);
+	limit = most->count ? (uint64_t)most->number[0] : UINT64_MAX;
+	if (longer > limit)
+		return (struct sides){ limited(scaled(limit, size, longer)),
+				       (uint32_t)limit };
+	return (struct sides){ size, limited(longer) };
+}
+
+static struct size target(const struct args *args, struct size in)
+{
+	bool wide = in.width > in.height;
+	struct sides sides;
+
+	if (args->arg[SIZE].count == 2)
+		return op_size(&args->arg[SIZE]);
+	sides = sides_of(args, wide ? (struct sides){ in.height, in.width }
+				    : (struct sides){ in.width, in.height });
+	return wide ? (struct size){ sides.longer, sides.shorter }
+		    : (struct size){ sides.shorter, sides.longer };
+}
+
+static const char *check(const struct args *args)
+{
+	const struct arg *size = &args->arg[SIZE], *most = &args->arg[MAX_SIZE];
+	bool longer = args->arg[SIDE].word == LONGER;
+
+	if (size->count == 2 && (most->count || longer))
+		return "\"H,W\" is both sides: max_size and side=longer go "
+		       "with one number";
+	if (most->count && longer)
+		return "side=longer is the most of both sides: leave max_size "
+		       "out";
+	if (most->count && most->number[0] <= size->number[0])
+		return "max_size is not above the size of the shorter side; "
+		       "side=longer makes the longer one that long";
+	return NULL;
 }
 
 static const char *infer(const struct args *args, const struct type *in,
@@ -36,7 +98,7 @@ static const char *infer(const struct args *args, const struct type *in,
 	struct size size = { .width = in->width, .height = in->height };
 
 	if (size.width && size.height)
-		size = target(&args->arg[SIZE], size);
+		size = target(args, size);
 	else if (args->arg[SIZE].count == 2)
 		size = op_size(&args->arg[SIZE]);
 	out->width = size.width;
@@ -49,7 +111,7 @@ static void draw(const struct args *args, struct uniform uniform,
 {
 	(void)uniform;
 	out->from = (struct rect){ .width = in.width, .height = in.height };
-	out->to = target(&args->arg[SIZE], in);
+	out->to = target(args, in);
 	out->how = (enum interpolation)args->arg[INTERPOLATION].word;
 }
 
@@ -58,6 +120,7 @@ const struct op op_resize = {
 	.help = "the whole image, resized",
 	.kind = OP_GEOMETRY,
 	.params = params,
+	.check = check,
 	.infer = infer,
 	.draw = draw,
 };

@@ -10,17 +10,31 @@
 /* OpenCV ignores a pixel if a box covers less than this part of it. */
 static const double BOX_LEAST = 1e-3;
 
+static const double PI = 3.14159265358979323846;
+
 enum {
 	LINEAR_ONE = 1 << 11,
-	TRIANGLE_ONE = 1 << 22,
+	KERNEL_ONE = 1 << AXIS_ONE_BITS,
+	/* Weights that are kept until their sum is known; of more, all are
+	   computed again. */
+	KEPT_MAX = 64,
+};
+
+/* A filter of Pillow, as wide as the reduction if a side shrinks. */
+struct kernel {
+	double support; /* half the width */
+	double (*at)(double x);
 };
 
 /* The functions of a kind. weigh() sets weights[0 .. span.n). */
 struct axis_class {
 	double (*scale)(uint32_t from, uint32_t to);
+	/* NULL: set_nearest() */
 	struct axis_span (*span)(const struct axis *axis, uint32_t i);
 	void (*weigh)(const struct axis *axis, uint32_t i,
 		      struct axis_span span, union weight *weights);
+	const struct kernel *kernel;
+	void (*put)(double w, union weight *out); /* of a kernel */
 };
 
 double axis_scale(uint32_t from, uint32_t to)
@@ -123,8 +137,8 @@ static struct axis_span whole_span(const struct axis *axis, uint32_t i)
 	return (struct axis_span){ i * n, n };
 }
 
-static void whole_weigh(const struct axis *axis, uint32_t i,
-			struct axis_span span, union weight *weights)
+static void no_weights(const struct axis *axis, uint32_t i,
+		       struct axis_span span, union weight *weights)
 {
 	(void)axis;
 	(void)i;
@@ -171,21 +185,53 @@ static void linear_weigh(const struct axis *axis, uint32_t i,
 		weights[1].fixed = (int32_t)exact_round(f * LINEAR_ONE);
 }
 
-/* Half the width of the triangle. */
-static double triangle_support(const struct axis *axis)
+/* --- kernels ------------------------------------------------------------- */
+
+static double triangle_at(double x)
+{
+	x = __builtin_fabs(x);
+	return x < 1 ? 1 - x : 0;
+}
+
+/* Of Keys, with a = -1/2. */
+static double cubic_at(double x)
+{
+	x = __builtin_fabs(x);
+	if (x < 1)
+		return (1.5 * x - 2.5) * x * x + 1;
+	return x < 2 ? -0.5 * (((x - 5) * x + 8) * x - 4) : 0;
+}
+
+static double sinc(double x)
+{
+	return x == 0 ? 1 : exact_sine(x / 2) / (x * PI);
+}
+
+/* A sinc within a wider one. */
+static double lanczos_at(double x)
+{
+	return __builtin_fabs(x) < 3 ? sinc(x) * sinc(x / 3) : 0;
+}
+
+static const struct kernel TRIANGLE = { 1, triangle_at };
+static const struct kernel CUBIC = { 2, cubic_at };
+static const struct kernel LANCZOS = { 3, lanczos_at };
+
+/* By how much a kernel is widened. */
+static double stretch_of(const struct axis *axis)
 {
 	return axis->scale < 1 ? 1 : axis->scale;
 }
 
-static double triangle_centre(const struct axis *axis, uint32_t i)
+static double centre_of(const struct axis *axis, uint32_t i)
 {
 	return (i + 0.5) * axis->scale;
 }
 
-static struct axis_span triangle_span(const struct axis *axis, uint32_t i)
+static struct axis_span kernel_span(const struct axis *axis, uint32_t i)
 {
-	double centre = triangle_centre(axis, i);
-	double support = triangle_support(axis);
+	double centre = centre_of(axis, i);
+	double support = axis->class->kernel->support * stretch_of(axis);
 	double begin = centre - support + 0.5;
 	uint32_t first = begin < 0 ? 0 : floor_u32(begin);
 	uint32_t end = floor_u32(centre + support + 0.5);
@@ -195,47 +241,50 @@ static struct axis_span triangle_span(const struct axis *axis, uint32_t i)
 	};
 }
 
-static double triangle_at(double x)
+static void kernel_weigh(const struct axis *axis, uint32_t i,
+			 struct axis_span span, union weight *weights)
 {
-	x = __builtin_fabs(x);
-	return x < 1 ? 1 - x : 0;
+	const struct axis_class *class = axis->class;
+	double centre = centre_of(axis, i);
+	double inverse = 1. / stretch_of(axis);
+	double sum = 0, kept[KEPT_MAX];
+
+	for (uint32_t k = 0; k < span.n; k++) {
+		double x = k + (double)span.first - centre + 0.5;
+		double v = class->kernel->at(x * inverse);
+
+		kept[k % KEPT_MAX] = v;
+		sum += v;
+	}
+	for (uint32_t k = 0; k < span.n; k++) {
+		double x = k + (double)span.first - centre + 0.5;
+		double v = span.n <= KEPT_MAX ? kept[k]
+					      : class->kernel->at(x * inverse);
+
+		class->put(v / sum, &weights[k]);
+	}
+}
+
+/* 2^22 is the only weight whose b is above 32767. */
+static void put_pair(double w, union weight *out)
+{
+	int32_t weight = (int32_t)(0.5 + w * KERNEL_ONE);
+	int32_t upper = (int32_t)min_u64((uint64_t)weight >> 7, INT16_MAX);
+
+	out->fixed = upper << 16 | (weight - (upper << 7));
 }
 
 /*
- * Packs a weight as two 16-bit numbers a + 128 b. 2^22 is the only weight whose
- * b is above 32767.
+ * A weight is above 1 where a part of a kernel below 0 is outside of the image,
+ * but below 1.3: the part above 0 is never outside.
  */
-static int32_t pair_of(int32_t weight)
+static void put_signed(double w, union weight *out)
 {
-	int32_t upper = (int32_t)min_u64((uint64_t)weight >> 7, INT16_MAX);
+	int32_t weight = (int32_t)(w * KERNEL_ONE + (w < 0 ? -0.5 : 0.5));
+	int32_t upper = (weight + 128) >> 8;
+	uint32_t lower = (uint16_t)(weight - upper * 256);
 
-	return upper << 16 | (weight - (upper << 7));
-}
-
-static void weigh_triangle(const struct axis *axis, uint32_t i,
-			   struct axis_span span,
-			   void (*put)(double w, union weight *out),
-			   union weight *weights)
-{
-	double centre = triangle_centre(axis, i);
-	double inverse = 1. / triangle_support(axis);
-	double sum = 0;
-
-	for (uint32_t k = 0; k < span.n; k++) {
-		double x = k + (double)span.first - centre + 0.5;
-
-		sum += triangle_at(x * inverse);
-	}
-	for (uint32_t k = 0; k < span.n; k++) {
-		double x = k + (double)span.first - centre + 0.5;
-
-		put(triangle_at(x * inverse) / sum, &weights[k]);
-	}
-}
-
-static void put_pair(double w, union weight *out)
-{
-	out->fixed = pair_of((int32_t)(0.5 + w * TRIANGLE_ONE));
+	out->fixed = (int32_t)((uint32_t)upper << 16 | lower);
 }
 
 static void put_real(double w, union weight *out)
@@ -243,26 +292,37 @@ static void put_real(double w, union weight *out)
 	out->real = (float)w;
 }
 
-static void triangle_weigh(const struct axis *axis, uint32_t i,
-			   struct axis_span span, union weight *weights)
+int32_t axis_weight(const struct axis *axis, union weight weight)
 {
-	weigh_triangle(axis, i, span, put_pair, weights);
-}
+	int32_t w = weight.fixed;
 
-static void triangle_weigh_real(const struct axis *axis, uint32_t i,
-				struct axis_span span, union weight *weights)
-{
-	weigh_triangle(axis, i, span, put_real, weights);
+	if (!axis->class->kernel)
+		return w;
+	return (int16_t)w +
+	       (axis->kind == AXIS_TRIANGLE ? 128 : 256) * (w >> 16);
 }
 
 static const struct axis_class CLASSES[] = {
-	[AXIS_BOX] = { axis_scale, box_span, box_weigh },
-	[AXIS_WHOLE] = { ratio, whole_span, whole_weigh },
-	[AXIS_LINEAR] = { ratio, linear_span, linear_weigh },
-	[AXIS_TRIANGLE] = { ratio, triangle_span, triangle_weigh },
-	[AXIS_LINEAR_REAL] = { ratio, linear_span, linear_weigh_real },
-	[AXIS_TRIANGLE_REAL] = { ratio, triangle_span, triangle_weigh_real },
+	[AXIS_BOX] = { axis_scale, box_span, box_weigh, NULL, NULL },
+	[AXIS_WHOLE] = { ratio, whole_span, no_weights, NULL, NULL },
+	[AXIS_LINEAR] = { ratio, linear_span, linear_weigh, NULL, NULL },
+	[AXIS_TRIANGLE] = { ratio, kernel_span, kernel_weigh, &TRIANGLE,
+			    put_pair },
+	[AXIS_NEAREST] = { ratio, NULL, no_weights, NULL, NULL },
+	[AXIS_CUBIC] = { ratio, kernel_span, kernel_weigh, &CUBIC, put_signed },
+	[AXIS_LANCZOS] = { ratio, kernel_span, kernel_weigh, &LANCZOS,
+			   put_signed },
+	[AXIS_LINEAR_REAL] = { ratio, linear_span, linear_weigh_real, NULL,
+			       NULL },
+	[AXIS_TRIANGLE_REAL] = { ratio, kernel_span, kernel_weigh, &TRIANGLE,
+				 put_real },
+	[AXIS_CUBIC_REAL] = { ratio, kernel_span, kernel_weigh, &CUBIC,
+			      put_real },
+	[AXIS_LANCZOS_REAL] = { ratio, kernel_span, kernel_weigh, &LANCZOS,
+				put_real },
 };
+
+/* --- axes ---------------------------------------------------------------- */
 
 /* The number, in the whole result, of the axis' output i. */
 static uint32_t output_at(const struct axis_part *part, uint32_t i)
@@ -271,19 +331,48 @@ static uint32_t output_at(const struct axis_part *part, uint32_t i)
 }
 
 /*
+ * Pillow adds the scale from pixel to pixel. The sums are rounded, and that
+ * decides about a center that lies between two pixels.
+ */
+static void set_nearest(struct axis *axis)
+{
+	const struct axis_part *part = &axis->part;
+	double at = axis->scale * 0.5;
+
+	for (uint32_t i = 0; i < part->begin; i++)
+		at += axis->scale;
+	for (uint32_t i = 0; i < part->count; i++, at += axis->scale) {
+		uint32_t k = part->mirror ? part->count - 1 - i : i;
+
+		axis->spans[k] = (struct axis_span){
+			(uint32_t)min_u64(floor_u32(at), part->from - 1), 1
+		};
+	}
+}
+
+static void set_spans(struct axis *axis)
+{
+	if (!axis->class->span) {
+		set_nearest(axis);
+		return;
+	}
+	for (uint32_t i = 0; i < axis->part.count; i++)
+		axis->spans[i] =
+			axis->class->span(axis, output_at(&axis->part, i));
+}
+
+/*
  * Makes all spans as long as the longest. A span that would end past the input
  * begins earlier, with weights of 0.
  */
-static void measure_axis(struct axis *axis, const struct axis_class *class)
+static void measure_axis(struct axis *axis)
 {
 	uint32_t low = UINT32_MAX, high = 0;
 
 	axis->taps = 1;
 	for (uint32_t i = 0; i < axis->part.count; i++) {
-		struct axis_span s =
-			class->span(axis, output_at(&axis->part, i));
+		struct axis_span s = axis->spans[i];
 
-		axis->spans[i] = s;
 		axis->taps = (uint32_t)max_u64(axis->taps, s.n);
 		low = (uint32_t)min_u64(low, s.first);
 		high = (uint32_t)max_u64(high, s.first);
@@ -293,7 +382,7 @@ static void measure_axis(struct axis *axis, const struct axis_class *class)
 	axis->span = high + axis->taps - axis->origin;
 }
 
-static void fill_weights(struct axis *axis, const struct axis_class *class)
+static void fill_weights(struct axis *axis)
 {
 	uint32_t taps = axis->taps, last = axis->part.from - taps;
 
@@ -303,8 +392,8 @@ static void fill_weights(struct axis *axis, const struct axis_class *class)
 		uint32_t first = (uint32_t)min_u64(span.first, last);
 
 		memset(w, 0, taps * sizeof(*w));
-		class->weigh(axis, output_at(&axis->part, i), span,
-			     w + (span.first - first));
+		axis->class->weigh(axis, output_at(&axis->part, i), span,
+				   w + (span.first - first));
 		axis->first[i] = first - axis->origin;
 	}
 }
@@ -318,7 +407,6 @@ static bool same_part(const struct axis_part *a, const struct axis_part *b)
 int axis_build(struct axis *axis, enum axis_kind kind,
 	       const struct axis_part *part)
 {
-	const struct axis_class *class = &CLASSES[kind];
 	uint32_t n = part->count;
 	int r;
 
@@ -326,7 +414,8 @@ int axis_build(struct axis *axis, enum axis_kind kind,
 		return 0;
 	axis->kind = AXIS_NONE;
 	axis->part = *part;
-	axis->scale = class->scale(part->from, part->to);
+	axis->class = &CLASSES[kind];
+	axis->scale = axis->class->scale(part->from, part->to);
 	axis->inverse = ratio(part->to, part->from);
 	r = scratch_grow(&axis->memory[0], n,
 			 sizeof(uint32_t) + sizeof(struct axis_span));
@@ -334,13 +423,14 @@ int axis_build(struct axis *axis, enum axis_kind kind,
 		return r;
 	axis->spans = axis->memory[0].p;
 	axis->first = (uint32_t *)(axis->spans + n);
-	measure_axis(axis, class);
+	set_spans(axis);
+	measure_axis(axis);
 	r = scratch_grow(&axis->memory[1], (uint64_t)n * axis->taps,
 			 sizeof(union weight));
 	if (r)
 		return r;
 	axis->weights = axis->memory[1].p;
-	fill_weights(axis, class);
+	fill_weights(axis);
 	axis->kind = kind;
 	return 0;
 }

@@ -23,8 +23,18 @@ enum axis_kind {
 	AXIS_WHOLE,	  /* no weights: from is a multiple of to */
 	AXIS_LINEAR,	  /* int, 1 is 2^11: INTER_AREA, enlarging */
 	AXIS_TRIANGLE,	  /* int, 1 is 2^22: Pillow's BILINEAR */
-	AXIS_LINEAR_REAL, /* the same two in float, for grids */
+	AXIS_NEAREST,	  /* no weights: Pillow's NEAREST */
+	AXIS_CUBIC,	  /* int, 1 is 2^22: Pillow's BICUBIC */
+	AXIS_LANCZOS,	  /* the same: Pillow's LANCZOS */
+	AXIS_LINEAR_REAL, /* as those above in float, for grids */
 	AXIS_TRIANGLE_REAL,
+	AXIS_CUBIC_REAL,
+	AXIS_LANCZOS_REAL,
+};
+
+enum {
+	AXIS_IMAGES = AXIS_LANCZOS + 1, /* kinds below it are for images */
+	AXIS_ONE_BITS = 22,
 };
 
 union weight {
@@ -47,8 +57,11 @@ struct axis_span {
 	uint32_t n;
 };
 
+struct axis_class;
+
 struct axis {
 	enum axis_kind kind;
+	const struct axis_class *class;
 	struct axis_part part;
 	uint32_t origin; /* the first needed input */
 	uint32_t span;	 /* number of needed inputs */
@@ -57,7 +70,7 @@ struct axis {
 	double inverse;		 /* to / from */
 	struct axis_span *spans; /* [part.count], as the kind has them */
 	uint32_t *first;	 /* [part.count] */
-	union weight *weights;	 /* [part.count * taps]; not for AXIS_WHOLE */
+	union weight *weights;	 /* [part.count * taps]; see axis_weight() */
 	struct scratch memory[2];
 };
 
@@ -71,5 +84,12 @@ double axis_scale(uint32_t from, uint32_t to);
 int axis_build(struct axis *axis, enum axis_kind kind,
 	       const struct axis_part *part);
 void axis_fini(struct axis *axis);
+
+/*
+ * A weight as a whole number, of a kind in ints. Where 1 is 2^22 it is stored
+ * as two signed 16-bit numbers, a in the lower half: a + 128 b of a triangle,
+ * which needs no less than 0 and no more than 1, and a + 256 b of the others.
+ */
+int32_t axis_weight(const struct axis *axis, union weight weight);
 
 #endif

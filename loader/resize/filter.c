@@ -114,6 +114,8 @@ bool filter_kind(const struct resize *z, uint32_t pixel, enum filter_kind *out)
 	uint64_t width = (uint64_t)z->to_width * pixel;
 	uint64_t height = (uint64_t)z->to_height * pixel;
 
+	if (z->how != INTERPOLATION_AREA && z->how != INTERPOLATION_BILINEAR)
+		return false;
 	if (most_pixels(z->from_width, width) > FILTER_PIXELS_MAX ||
 	    most_pixels(z->from_height, height) > FILTER_PIXELS_MAX)
 		return false;

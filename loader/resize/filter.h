@@ -73,8 +73,9 @@ struct filter {
 };
 
 /*
- * The kind of filter of both axes, for pixels of a grid. False: a side shrinks
- * too much for whole numbers. Pixels larger than 1 require that no side grows.
+ * The kind of filter of both axes, for pixels of a grid. False: there is none,
+ * or a side shrinks too much for whole numbers. Pixels larger than 1 require
+ * that no side grows.
  */
 bool filter_kind(const struct resize *resize, uint32_t pixel,
 		 enum filter_kind *out);

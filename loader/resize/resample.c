@@ -68,11 +68,18 @@ static bool is_whole(uint32_t from, uint32_t to)
 	return __builtin_fabs(scale - exact_round(scale)) < __DBL_EPSILON__;
 }
 
-/* Both axes have the same kind, chosen as OpenCV does. */
+/* Both axes have the same kind, of AREA chosen as OpenCV does. */
 enum axis_kind resample_kind(const struct resize *z)
 {
-	if (z->how == INTERPOLATION_BILINEAR)
-		return AXIS_TRIANGLE;
+	static const enum axis_kind kinds[INTERPOLATIONS] = {
+		[INTERPOLATION_BILINEAR] = AXIS_TRIANGLE,
+		[INTERPOLATION_NEAREST] = AXIS_NEAREST,
+		[INTERPOLATION_BICUBIC] = AXIS_CUBIC,
+		[INTERPOLATION_LANCZOS] = AXIS_LANCZOS,
+	};
+
+	if (kinds[z->how] != AXIS_NONE)
+		return kinds[z->how];
 	if (z->from_width < z->to_width || z->from_height < z->to_height)
 		return AXIS_LINEAR;
 	if (!is_whole(z->from_width, z->to_width) ||

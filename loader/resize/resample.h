@@ -14,6 +14,10 @@
  *             filter, its support scaled by the reduction, 22-bit
  *             coefficients, horizontal pass first, rounded to 8 bits between
  *             the passes.
+ *   BICUBIC   As BILINEAR with Keys' cubic, a = -1/2, and a windowed sinc of
+ *   LANCZOS   three zeros; both passes limit their results to 8 bits.
+ *   NEAREST   Pillow's: the pixel that holds the center. Centers are those of
+ *             the first pixel plus the scale, over and over, in float64.
  *
  * Rows of the input are asked for from the top, each once, and rows of the
  * result come as soon as theirs are there, so neither has to be in memory
@@ -32,7 +36,10 @@
 enum interpolation {
 	INTERPOLATION_AREA,
 	INTERPOLATION_BILINEAR,
-	INTERPOLATION_NEAREST, /* grids alone (grid.h) */
+	INTERPOLATION_NEAREST,
+	INTERPOLATION_BICUBIC,
+	INTERPOLATION_LANCZOS,
+	INTERPOLATIONS
 };
 
 /* A part of the result of a resize. No size is 0. */
@@ -54,7 +61,7 @@ struct row_source {
 	void *arg;
 };
 
-/* The filter of both axes, of AREA or BILINEAR. */
+/* The filter of both axes. */
 enum axis_kind resample_kind(const struct resize *resize);
 
 struct resampler;

@@ -56,12 +56,16 @@ struct rows_class {
 	void (*down)(const struct rows_down *d);
 };
 
-/* The classes by the kind of both axes. */
+/* The classes by the kind of both axes; none of kinds that are elsewhere. */
 struct rows_table {
-	struct rows_class of[AXIS_TRIANGLE + 1];
+	struct rows_class of[AXIS_IMAGES];
 };
 
 ISA_DECLARE(struct rows_table, rows);
+/* Of AXIS_CUBIC and AXIS_LANCZOS. */
+ISA_DECLARE(struct rows_class, signed_rows);
+/* Of AXIS_NEAREST. */
+extern const struct rows_class nearest_rows;
 
 /* The fastest class that this machine runs. */
 const struct rows_class *rows_class(enum axis_kind kind);

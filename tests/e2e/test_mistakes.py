@@ -351,10 +351,14 @@ ERRORS = [
      ValueError, "scale 2 of them `0.25'"),
     (dict(pipeline="image | resize(8, antialias=True)"), ValueError,
      "`antialias' size interpolation"),
-    (dict(pipeline="image | resize(8, interpolation=nearest)"), ValueError,
-     "area bilinear `nearest' masks transforms=[f]"),
-    (dict(pipeline="image | resize(8, interpolation=bicubic)"), ValueError,
-     "area bilinear `bicubic'"),
+    (dict(pipeline="image | resize(8, interpolation=BICUBIC)"), ValueError,
+     "area bilinear `BICUBIC' mean `bicubic'"),
+    (dict(pipeline="image | resize(8, cv2.INTER_CUBIC)"), ValueError,
+     "area bilinear `cv2.INTER_CUBIC' mean `bicubic'"),
+    (dict(pipeline='image | resize("0=8,5=9", max_size=9)'), ValueError,
+     "max_size not above side=longer"),
+    (dict(pipeline="image | LongestMaxSize(8)"), ValueError,
+     "mean `resize(SIZE, side=longer)'"),
     (dict(pipeline="image | center_crop(8) | normalize(cifar10)"), ValueError,
      "0 to 1 imagenet `cifar10'"),
     (dict(pipeline='image | center_crop(8) | normalize("123,116,103", 1)'),
@@ -444,8 +448,8 @@ THEIRS = {
     "leave it out": "ToImage Squeeze IntDecoder RGB",
     "batch.NAME.json()": "tojson parse",
     "an option of the loader": "shuffle prefetch",
-    "transforms=[f]": "GaussNoise LongestMaxSize Lambda "
-                      "CLAHE ModuleWrapper Mosaic",
+    "transforms=[f]": "GaussNoise Lambda CLAHE ModuleWrapper Mosaic",
+    "resize(SIZE, side=longer)": "LongestMaxSize longest_max_size",
 }
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """betonfs.ops: a function per operation of the library, and torchvision's
 transforms as pipeline strings."""
+import enum
 import inspect
 import pathlib
 import pickle
@@ -143,16 +144,21 @@ def stand_in(name, **facts):
     return type(name, (), {"__module__": module, **facts})()
 
 
+def mode(value):
+    return types.SimpleNamespace(value=value)
+
+
 def crop(size=(224, 224), **facts):
     return stand_in("RandomResizedCrop", size=size,
                     **{"scale": (0.08, 1.0), "ratio": (0.75, 4 / 3),
-                       "interpolation": types.SimpleNamespace(
-                           value="bilinear"), "antialias": True, **facts})
+                       "interpolation": mode("bilinear"), "antialias": True,
+                       **facts})
 
 
 def resize(size, **facts):
-    return stand_in("Resize", size=size, interpolation=types.SimpleNamespace(
-        value="bilinear"), **{"max_size": None, "antialias": True, **facts})
+    return stand_in("Resize", size=size, **{
+        "interpolation": mode("bilinear"), "max_size": None,
+        "antialias": True, **facts})
 
 
 FLIP = stand_in("RandomHorizontalFlip", p=0.5)
@@ -179,6 +185,18 @@ def compose(*parts):
     ([IMAGE, HALF, FLIP], "flip(p=0.5) | normalize(0, std=1) | half | chw"),
     ([resize((32, 64)), IMAGE],
      'resize("32,64", interpolation=bilinear) | chw'),
+    ([resize([32], max_size=40), resize(None, max_size=50),
+      resize([9], interpolation=mode("nearest")),
+      crop(5, interpolation=mode("lanczos"), antialias=False)],
+     "resize(32, interpolation=bilinear, max_size=40) | "
+     "resize(50, interpolation=bilinear, side=longer) | "
+     "resize(9, interpolation=nearest) | "
+     'random_resized_crop("5,5", scale="0.08,1.0", '
+     'ratio="0.75,1.3333333333333333", interpolation=lanczos)'),
+    ([IMAGE, resize([9], interpolation=mode("nearest-exact")),
+      resize([8], interpolation=mode("bicubic"))],
+     "resize(9, interpolation=nearest) | resize(8, interpolation=bicubic) | "
+     "chw"),
     ([stand_in("RandomGrayscale", p=0.1),
       stand_in("RandomSolarize", threshold=128, p=0.2),
       stand_in("RandomPosterize", bits=4, p=0.5),
@@ -223,10 +241,15 @@ def test_transforms_of_torchvision_as_text(transform, text):
     ([stand_in("JPEG")], "JPEG .*transforms="),
     ([stand_in("RandAugment", interpolation="bicubic", fill=None, num_ops=2,
                magnitude=9, num_magnitude_bins=31)], "interpolation=bicubic"),
-    ([crop(interpolation=types.SimpleNamespace(value="bicubic"))],
-     "interpolation=bicubic"),
+    ([crop(interpolation=mode("hamming"))],
+     "interpolation=hamming.* bicubic"),
+    ([IMAGE, crop(interpolation=mode("nearest"))],
+     "interpolation=nearest of tensors"),
     ([crop(antialias=False)], "antialias=False"),
-    ([resize(32, max_size=40)], "max_size=40"),
+    ([resize(32, max_size=40), stand_in("CenterCrop", size=(32, 32))],
+     "CenterCrop"),
+    ([stand_in("RandomApply", transforms=[resize(None, max_size=9)], p=0.5)],
+     "RandomApply .*changes the size"),
     ([stand_in("CenterCrop", size=(32, 32))], "put a Resize before"),
     ([resize([16]), stand_in("CenterCrop", size=(32, 32))], "CenterCrop"),
     ([TENSOR, crop()], "RandomResizedCrop .*before that"),
@@ -243,6 +266,23 @@ def test_transforms_of_torchvision_as_text(transform, text):
 def test_a_transform_of_another_meaning_is_refused(parts, why):
     with pytest.raises(ValueError, match=why):
         ops.of(compose(*parts))
+
+
+def test_words_of_other_libraries_are_words_here():
+    class InterpolationMode(enum.Enum):
+        BICUBIC = "bicubic"
+        NEAREST_EXACT = "nearest-exact"
+
+    class Resampling(enum.IntEnum):
+        LANCZOS = 1
+
+    assert ops.resize(8, InterpolationMode.BICUBIC, max_size=9) == \
+        "resize(8, interpolation=bicubic, max_size=9)"
+    assert ops.center_crop(
+        8, interpolation=InterpolationMode.NEAREST_EXACT) == \
+        "center_crop(8, interpolation=nearest)"
+    assert ops.random_resized_crop(8, interpolation=Resampling.LANCZOS) == \
+        "random_resized_crop(8, interpolation=lanczos)"
 
 
 def test_a_crop_after_a_resize_has_all_its_pixels(tmp_path):

@@ -130,6 +130,57 @@ static void model_triangle_down(const struct rows_down *d)
 	}
 }
 
+/* The same with weights of any sign, and results that are limited. */
+static int32_t model_of_signed(int32_t sum)
+{
+	int32_t v = model_of_triangle(sum);
+
+	return v < 0 ? 0 : v > 255 ? 255 : v;
+}
+
+static int32_t model_signed_weight(union weight w)
+{
+	return (int16_t)w.fixed + 256 * (w.fixed >> 16);
+}
+
+static void model_signed_across(const struct rows_across *a)
+{
+	for (uint32_t i = 0; i < a->x->part.count * 3; i++) {
+		const union weight *w =
+			a->x->weights + (size_t)(i / 3) * a->x->taps;
+		int32_t sum = 0;
+
+		for (uint32_t k = 0; k < a->x->taps; k++)
+			sum += model_pixel(a, i / 3, k)[i % 3] *
+			       model_signed_weight(w[k]);
+		a->out[i].fixed = model_of_signed(sum);
+	}
+}
+
+static void model_signed_down(const struct rows_down *d)
+{
+	for (uint32_t i = 0; i < d->x->part.count * 3; i++) {
+		int32_t sum = 0;
+
+		for (uint32_t k = 0; k < d->taps; k++)
+			sum += d->rows[k][i].fixed *
+			       model_signed_weight(d->w[k]);
+		d->out[i] = (uint8_t)model_of_signed(sum);
+	}
+}
+
+static void model_nearest_across(const struct rows_across *a)
+{
+	for (uint32_t i = 0; i < a->x->part.count * 3; i++)
+		a->out[i].fixed = model_pixel(a, i / 3, 0)[i % 3];
+}
+
+static void model_nearest_down(const struct rows_down *d)
+{
+	for (uint32_t i = 0; i < d->x->part.count * 3; i++)
+		d->out[i] = (uint8_t)d->rows[0][i].fixed;
+}
+
 static const struct rows_table rows_model = { {
 	[AXIS_BOX] = { .across = model_box_across, .down = model_box_down },
 	[AXIS_WHOLE] = { .across = model_whole_across,
@@ -138,6 +189,12 @@ static const struct rows_table rows_model = { {
 			  .down = model_linear_down },
 	[AXIS_TRIANGLE] = { .across = model_triangle_across,
 			    .down = model_triangle_down },
+	[AXIS_NEAREST] = { .across = model_nearest_across,
+			   .down = model_nearest_down },
+	[AXIS_CUBIC] = { .across = model_signed_across,
+			 .down = model_signed_down },
+	[AXIS_LANCZOS] = { .across = model_signed_across,
+			   .down = model_signed_down },
 } };
 
 #endif

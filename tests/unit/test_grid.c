@@ -63,7 +63,8 @@ static void a_channel_alone_is_one_of_three(struct grid_resizer *r)
 		uint32_t c = below(3);
 		struct grid own = channel_of(&in, c), want;
 		struct grid got = make(DTYPE_U1, out.width, out.height, 1, 2);
-		enum interpolation how = (enum interpolation)below(3);
+		enum interpolation how =
+			(enum interpolation)below(INTERPOLATIONS);
 		bool mirror = below(2);
 
 		CHECK(!grid_resize(r, how, mirror, &in, &out));
@@ -91,7 +92,7 @@ static void a_constant_stays(struct grid_resizer *r)
 					     { 9, 9, 4, 9 } };
 	const double v = 100;
 
-	for (int t = 0; t < 6 * 5 * 3; t++) {
+	for (int t = 0; t < 6 * 5 * INTERPOLATIONS; t++) {
 		const uint32_t *s = sides[t % 5];
 		enum dtype dtype = dtypes[t / 5 % 6];
 		struct grid in = make(dtype, s[0], s[1], 2, 1);

@@ -352,7 +352,29 @@ static const struct mistake mistakes[] = {
 	{ "flip(group=\"\")", "column 12: group of flip is empty" },
 	{ "resize(8, interpolation=cubic)",
 	  "column 25: interpolation of resize "
-	  "takes one of area, bilinear, nearest, not `cubic'" },
+	  "takes one of area, bilinear, nearest, bicubic, lanczos, not "
+	  "`cubic'; did you mean `bicubic'?" },
+	{ "resize(8, INTER_LANCZOS4)",
+	  "column 11: interpolation of resize takes one of area, bilinear, "
+	  "nearest, bicubic, lanczos, not `INTER_LANCZOS4'; did you mean "
+	  "`lanczos'?" },
+	{ "resize(8, InterpolationMode.NEAREST)",
+	  "column 11: interpolation of resize takes one of area, bilinear, "
+	  "nearest, bicubic, lanczos, not `InterpolationMode.NEAREST'; did you "
+	  "mean `nearest'?" },
+	{ "resize(8, side=longest)",
+	  "column 16: side of resize takes one of shorter, longer, not "
+	  "`longest'; did you mean `longer'?" },
+	{ "resize(\"8,9\", max_size=20)",
+	  "column 1: resize: \"H,W\" is both sides" },
+	{ "resize(\"8,9\", side=longer)",
+	  "column 1: resize: \"H,W\" is both sides" },
+	{ "resize(8, side=longer, max_size=20)",
+	  "column 1: resize: side=longer is the most of both sides" },
+	{ "resize(8, max_size=8)",
+	  "column 1: resize: max_size is not above the size" },
+	{ "resize(8, max_size=0)",
+	  "column 20: max_size of resize takes whole numbers from 1 to 16384" },
 	{ "random_resized_crop(8, scale=\"1,0.5\")", "column 1: random_resized_"
 						     "crop: the least scale" },
 	{ "random_resized_crop(8, scale=0.5)",

@@ -144,12 +144,78 @@ static void bilinear_gives_pillows_bytes(void)
 	check_known(&(struct known){ INTERPOLATION_BILINEAR, 9, 1, wider });
 }
 
+/* Pillow 9. */
+static void others_give_pillows_bytes(void)
+{
+	static const uint8_t cubic_3x2[] = {
+		90,  141, 125, 137, 140, 107, 132, 105, 158,
+		163, 96,  145, 131, 133, 133, 124, 134, 145,
+	};
+	static const uint8_t cubic_4x6[] = {
+		13,  103, 201, 74,  174, 45,  143, 198, 62,  213, 36,  129,
+		60,  167, 163, 140, 181, 58,  189, 80,	135, 77,  122, 222,
+		122, 152, 91,  166, 95,	 125, 104, 114, 201, 106, 124, 135,
+		183, 80,  89,  129, 82,	 169, 85,  195, 150, 144, 86,  107,
+		201, 52,  160, 93,  151, 144, 174, 175, 83,  104, 106, 176,
+		153, 118, 201, 121, 144, 90,  202, 62,	176, 92,  191, 135,
+	};
+	static const uint8_t cubic_9x1[] = {
+		122, 116, 146, 128, 105, 145, 130, 130, 127,
+		123, 151, 105, 117, 110, 103, 162, 154, 145,
+		144, 138, 151, 116, 108, 147, 116, 105, 154,
+	};
+	static const uint8_t lanczos_3x2[] = {
+		89,  139, 123, 137, 144, 104, 133, 103, 160,
+		165, 95,  142, 132, 132, 139, 123, 135, 146,
+	};
+	static const uint8_t lanczos_4x6[] = {
+		12,  98,  205, 73,  177, 46,  141, 203, 56,  218, 30,  129,
+		54,  168, 170, 139, 191, 47,  196, 75,	128, 75,  122, 228,
+		125, 166, 81,  180, 79,	 125, 97,  105, 222, 99,  139, 132,
+		194, 67,  83,  123, 68,	 184, 69,  225, 139, 161, 72,  98,
+		200, 53,  172, 87,  162, 138, 188, 165, 76,  100, 109, 187,
+		148, 125, 202, 119, 142, 84,  205, 52,	184, 91,  198, 136,
+	};
+	static const uint8_t lanczos_9x1[] = {
+		121, 116, 145, 127, 103, 148, 131, 135, 127,
+		120, 151, 102, 117, 110, 103, 162, 151, 143,
+		148, 142, 154, 113, 104, 146, 118, 108, 154,
+	};
+	static const uint8_t nearest_3x2[] = {
+		105, 196, 31,  193, 28,	 119, 25,  116, 207,
+		241, 76,  167, 101, 192, 27,  217, 52,	143,
+	};
+	static const uint8_t nearest_9x3[] = {
+		0,   91,  182, 37,  128, 219, 37,  128, 219, 74,  165, 0,
+		111, 202, 37,  148, 239, 74,  185, 20,	111, 185, 20,  111,
+		222, 57,  148, 122, 213, 48,  173, 8,	99,  173, 8,   99,
+		224, 59,  150, 19,  110, 201, 70,  161, 252, 121, 212, 47,
+		121, 212, 47,  172, 7,	 98,  244, 79,	170, 53,  144, 235,
+		53,  144, 235, 118, 209, 44,  183, 18,	109, 248, 83,  174,
+		57,  148, 239, 57,  148, 239, 122, 213, 48,
+	};
+
+	check_known(&(struct known){ INTERPOLATION_BICUBIC, 3, 2, cubic_3x2 });
+	check_known(&(struct known){ INTERPOLATION_BICUBIC, 4, 6, cubic_4x6 });
+	check_known(&(struct known){ INTERPOLATION_BICUBIC, 9, 1, cubic_9x1 });
+	check_known(
+		&(struct known){ INTERPOLATION_LANCZOS, 3, 2, lanczos_3x2 });
+	check_known(
+		&(struct known){ INTERPOLATION_LANCZOS, 4, 6, lanczos_4x6 });
+	check_known(
+		&(struct known){ INTERPOLATION_LANCZOS, 9, 1, lanczos_9x1 });
+	check_known(
+		&(struct known){ INTERPOLATION_NEAREST, 3, 2, nearest_3x2 });
+	check_known(
+		&(struct known){ INTERPOLATION_NEAREST, 9, 3, nearest_9x3 });
+}
+
 static void equal_sizes_are_copied(void)
 {
 	struct rng rng = { .key = 1 };
 	struct image in = image_random(&rng, 13, 4);
 
-	for (int how = 0; how <= INTERPOLATION_BILINEAR; how++) {
+	for (int how = 0; how < INTERPOLATIONS; how++) {
 		struct image out = resized(how, &in, 13, 4);
 
 		for (uint32_t y = 0; y < 4; y++)
@@ -267,14 +333,14 @@ static void one_colour_stays_one_colour(void)
 		{ 2, 1, 1, 65535 },   { 640, 480, 7, 700 },
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(sizes) * 4; i++) {
-		const uint32_t *s = sizes[i / 4];
+	for (size_t i = 0; i < ARRAY_LEN(sizes) * 10; i++) {
+		const uint32_t *s = sizes[i / 10];
 		int colour = i % 2 ? 255 : 77;
 		struct image in = image_make(s[0], s[1]);
 
 		memset(in.pixels, colour, in.stride * in.height);
 
-		struct image out = resized(i / 2 % 2, &in, s[2], s[3]);
+		struct image out = resized(i / 2 % 5, &in, s[2], s[3]);
 
 		for (uint32_t y = 0; y < s[3]; y++)
 			for (uint32_t k = 0; k < s[2] * CHANNELS; k++)
@@ -292,7 +358,8 @@ static void results_do_not_depend_on_history(void)
 	struct image a = resized(INTERPOLATION_AREA, &in, 24, 24);
 
 	for (uint32_t size = 1; size < 90; size += 8) {
-		struct image b = resized(size % 3 == 0, &in, size, 90 - size);
+		struct image b =
+			resized(size % INTERPOLATIONS, &in, size, 90 - size);
 		struct image c = resized(INTERPOLATION_AREA, &in, 24, 24);
 
 		CHECK(!memcmp(a.pixels, c.pixels, a.stride * a.height));
@@ -360,12 +427,12 @@ static void parts_are_cut_out_of_the_whole(void)
 
 		struct image in = image_random(&rng, size[0], size[1]);
 		struct resize z = {
-			.how = i % 2,
+			.how = (enum interpolation)(i % INTERPOLATIONS),
 			.from_width = in.width,
 			.from_height = in.height,
 			.to_width = size[2] == size[0] ? 61 : size[2],
 			.to_height = size[3],
-			.mirror = i / 2 % 2,
+			.mirror = i / INTERPOLATIONS % 2,
 		};
 		struct image whole =
 			resized(z.how, &in, z.to_width, z.to_height);
@@ -475,6 +542,7 @@ int main(void)
 	CHECK(!resampler_open(&resampler));
 	area_gives_opencvs_bytes();
 	bilinear_gives_pillows_bytes();
+	others_give_pillows_bytes();
 	equal_sizes_are_copied();
 	quarters_round_half_up();
 	every_size_is_near_the_real_filter();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/resize/rows.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,13 +90,23 @@ static struct axis_part random_part(struct rng *rng, enum axis_kind kind)
 	return p;
 }
 
+static const struct rows_class *plain_class(enum axis_kind kind)
+{
+	if (kind == AXIS_NEAREST)
+		return &nearest_rows;
+	if (kind == AXIS_CUBIC || kind == AXIS_LANCZOS)
+		return &signed_rows_plain;
+	return &rows_plain.of[kind];
+}
+
 static void check_classes(struct rng *rng, enum axis_kind kind)
 {
 	const struct rows_class *classes[] = { &rows_model.of[kind],
-					       &rows_plain.of[kind],
+					       plain_class(kind),
 					       rows_class(kind) };
 	struct axis_part x = random_part(rng, kind), y = random_part(rng, kind);
 	struct work w = { 0 };
+	uint32_t sparse = below(rng, 8); /* 0: black and white alone */
 	size_t in_size;
 
 	CHECK(!axis_build(&w.x, kind, &x) && !axis_build(&w.y, kind, &y));
@@ -103,7 +114,8 @@ static void check_classes(struct rng *rng, enum axis_kind kind)
 	w.out_size = (size_t)x.count * y.count * CHANNELS;
 	w.in = allocate(in_size);
 	for (size_t i = 0; i < in_size; i++)
-		w.in[i] = below(rng, 8) ? (uint8_t)rng_next(rng) : 255;
+		w.in[i] = below(rng, sparse) ? (uint8_t)rng_next(rng)
+					     : (uint8_t)(255 * below(rng, 2));
 	for (int i = 0; i < 3; i++) {
 		w.out[i] = allocate(w.out_size + 1);
 		w.out[i][w.out_size] = GUARD_BYTE;
@@ -124,10 +136,15 @@ static void all_classes_give_the_bits_of_the_model(void)
 	struct rng rng = { .key = 1 };
 
 	for (int i = 0; i < 100; i++)
-		for (int kind = AXIS_BOX; kind <= AXIS_TRIANGLE; kind++)
+		for (int kind = AXIS_BOX; kind < AXIS_IMAGES; kind++)
 			check_classes(&rng, kind);
 	if (rows_class(AXIS_BOX) == &rows_plain.of[AXIS_BOX])
 		printf("skip: rows: no AVX2\n");
+}
+
+static bool has_weights(enum axis_kind kind)
+{
+	return kind != AXIS_WHOLE && kind != AXIS_NEAREST;
 }
 
 /* What a part of an axis says must be what the whole axis says there. */
@@ -148,7 +165,7 @@ static void check_part(struct rng *rng, enum axis_kind kind)
 
 		CHECK(a.first == b.first && a.n == b.n);
 		CHECK(part.first[i] + part.taps <= part.span);
-		for (uint32_t k = 0; k < a.n && kind != AXIS_WHOLE; k++) {
+		for (uint32_t k = 0; k < a.n && has_weights(kind); k++) {
 			size_t from = a.first - first + k;
 			size_t of = b.first - whole.first[at] + k;
 
@@ -165,12 +182,57 @@ static void parts_are_parts_of_the_whole(void)
 	struct rng rng = { .key = 2 };
 
 	for (int i = 0; i < 500; i++)
-		for (int kind = AXIS_BOX; kind <= AXIS_TRIANGLE; kind++)
+		for (int kind = AXIS_BOX; kind < AXIS_IMAGES; kind++)
 			check_part(&rng, kind);
+}
+
+/* Sums of products with bytes fit 31 bits, and so do weights in their pairs. */
+static void check_range(enum axis_kind kind, uint32_t from, uint32_t to)
+{
+	const struct axis_part p = { .from = from, .to = to, .count = to };
+	struct axis axis = { 0 };
+
+	CHECK(!axis_build(&axis, kind, &p));
+	for (uint32_t i = 0; i < to; i++) {
+		const union weight *w = axis.weights + (size_t)i * axis.taps;
+		int64_t sum = 0, all = 0;
+
+		for (uint32_t k = 0; k < axis.taps; k++) {
+			int64_t v = axis_weight(&axis, w[k]);
+
+			sum += v;
+			all += v < 0 ? -v : v;
+			CHECK(v > -(1 << 23) && v < 1 << 23);
+		}
+		CHECK(255 * all + (1 << 21) <= INT32_MAX);
+		CHECK(sum - (1 << 22) <= axis.taps &&
+		      (1 << 22) - sum <= axis.taps);
+	}
+	axis_fini(&axis);
+}
+
+static void weights_stay_within_their_numbers(void)
+{
+	static const uint32_t far[][2] = { { 65535, 1 },     { 65535, 7 },
+					   { 1, 16384 },     { 2, 16384 },
+					   { 16383, 16384 }, { 65535, 16384 } };
+	struct rng rng = { .key = 3 };
+
+	for (int kind = AXIS_CUBIC; kind <= AXIS_LANCZOS; kind++) {
+		for (uint32_t from = 1; from < 40; from++)
+			for (uint32_t to = 1; to < 60; to++)
+				check_range(kind, from, to);
+		for (int i = 0; i < 200; i++)
+			check_range(kind, 1 + below(&rng, 3000),
+				    1 + below(&rng, 3000));
+		for (size_t i = 0; i < ARRAY_LEN(far); i++)
+			check_range(kind, far[i][0], far[i][1]);
+	}
 }
 
 int main(void)
 {
+	weights_stay_within_their_numbers();
 	all_classes_give_the_bits_of_the_model();
 	parts_are_parts_of_the_whole();
 	return 0;

@@ -5,6 +5,7 @@ stubs() is the text of ops.pyi, from which editors complete them.
 """
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import json
@@ -159,11 +160,15 @@ def _argument(op: str, param: Mapping[str, Any], value: Any) -> str:
     """An argument as a pipeline string has it."""
     if _is_several(param):
         return ", ".join(_operations(op, one) for one in value)
+    if isinstance(value, enum.Enum):    # torchvision's and Pillow's words
+        value = _WORDS.get(value.name.lower(), value.name.lower())
     text = _operations(op, value) if param["kind"] == "operations" \
         else word_or_string(_spelled(value))
     return text if param["initial"] is None else f"{param['name']}={text}"
 
 
+# Words of InterpolationMode that have another one here.
+_WORDS = {"nearest_exact": "nearest"}
 _VALUES = {"name": "text", "word": "", "bytes": "bytes, as \"64GiB\"",
            "operations": "operations"}
 
@@ -257,6 +262,7 @@ _HEAD = '''\
 import builtins
 import os
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any, Literal
 
 from ._ops import Pipeline as Pipeline
@@ -278,7 +284,8 @@ def of(pipeline: Any) -> Pipeline: ...
 
 def _type(param: Mapping[str, Any]) -> str:
     if param["kind"] == "word":
-        return f"Literal[{', '.join(map(json.dumps, param['words']))}]"
+        words = f"Literal[{', '.join(map(json.dumps, param['words']))}]"
+        return words + " | Enum" * (param["name"] == "interpolation")
     other = {"name": "_Name", "bytes": "_Size", "operations": "_Operations"}
     if param["kind"] in other:
         return other[param["kind"]]

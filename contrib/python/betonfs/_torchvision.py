@@ -34,14 +34,10 @@ def _square(t: Any) -> tuple[int, int]:
     return (size[0], size[-1])
 
 
-def _interpolation(t: Any) -> str:
-    how = str(getattr(t.interpolation, "value", t.interpolation))
-    if how != "bilinear":
-        raise _refuse(t, f"interpolation={how}, and only bilinear is the same "
-                         "here")
-    if getattr(t, "antialias", True) is False:
-        raise _refuse(t, "antialias=False")
-    return how
+# torchvision's words for interpolations of resizing, and ours. Of images of
+# Pillow its two of the nearest pixel are one.
+_HOW = {"nearest": "nearest", "nearest-exact": "nearest",
+        "bilinear": "bilinear", "bicubic": "bicubic", "lanczos": "lanczos"}
 
 
 class _Translation:
@@ -50,7 +46,7 @@ class _Translation:
 
     def __init__(self) -> None:
         self.ops: list[str] = []
-        self.short = 0      # the shorter side, if it is known
+        self.short = 0      # the shorter side; -1: resized, to no known one
         self.dtype = ""
         self.normal = ""
         self.chw = False
@@ -64,18 +60,33 @@ class _Translation:
         self.ops.append(text)
         self.short = self.short if short is None else short
 
+    def interpolation(self, t: Any) -> str:
+        how = str(getattr(t.interpolation, "value", t.interpolation))
+        if how not in _HOW:
+            raise _refuse(t, f"interpolation={how}; the same are here "
+                             + ", ".join(_HOW))
+        if how == "nearest" and self.chw:
+            raise _refuse(t, "interpolation=nearest of tensors takes other "
+                             "pixels; NEAREST_EXACT takes those of here")
+        if how.startswith("bi") and getattr(t, "antialias", True) is False:
+            raise _refuse(t, "antialias=False")
+        return _HOW[how]
+
     def random_resized_crop(self, t: Any) -> None:
         size = _square(t)
         self.pixels(t, _op("random_resized_crop", size, scale=t.scale,
-                           ratio=t.ratio, interpolation=_interpolation(t)),
+                           ratio=t.ratio, interpolation=self.interpolation(t)),
                     min(size))
 
     def resize(self, t: Any) -> None:
-        if getattr(t, "max_size", None) is not None:
-            raise _refuse(t, f"max_size={t.max_size}")
+        most, how = getattr(t, "max_size", None), self.interpolation(t)
+        if t.size is None:
+            self.pixels(t, _op("resize", most, interpolation=how,
+                               side="longer"), -1)
+            return
         size = _pair(t.size)
-        self.pixels(t, _op("resize", size, interpolation=_interpolation(t)),
-                    min(size))
+        self.pixels(t, _op("resize", size, interpolation=how, max_size=most),
+                    min(size) if most is None else -1)
 
     def center_crop(self, t: Any) -> None:
         height, width = _square(t)

@@ -3,6 +3,7 @@
 import builtins
 import os
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any, Literal
 
 from ._ops import Pipeline as Pipeline
@@ -25,7 +26,7 @@ def affine(
     translate: _Reals = ...,
     scale: _Reals = ...,
     shear: _Reals = ...,
-    interpolation: Literal["nearest", "bilinear"] = ...,
+    interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
     label: _Whole = ...,
@@ -41,7 +42,7 @@ def aug_mix(
     depth: _Whole = ...,
     alpha: _Real = ...,
     all_ops: Literal["true", "false"] = ...,
-    interpolation: Literal["nearest", "bilinear"] = ...,
+    interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
@@ -49,7 +50,7 @@ def aug_mix(
 
 def auto_augment(
     policy: Literal["imagenet", "cifar10", "svhn"] = ...,
-    interpolation: Literal["nearest", "bilinear"] = ...,
+    interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
     label: _Whole = ...,
@@ -78,7 +79,7 @@ def cache(
 def center_crop(
     size: _Wholes,
     ratio: _Real = ...,
-    interpolation: Literal["area", "bilinear", "nearest"] = ...,
+    interpolation: Literal["area", "bilinear", "nearest", "bicubic", "lanczos"] | Enum = ...,
 ) -> Pipeline:
     """the central square, resized"""
 
@@ -139,7 +140,7 @@ def elastic(
     alpha: _Real = ...,
     sigma: _Real = ...,
     p: _Real = ...,
-    interpolation: Literal["nearest", "bilinear"] = ...,
+    interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
     label: _Whole = ...,
@@ -252,7 +253,7 @@ def multi_crop(
     views: _Whole = ...,
     scale: _Reals = ...,
     ratio: _Reals = ...,
-    interpolation: Literal["area", "bilinear", "nearest"] = ...,
+    interpolation: Literal["area", "bilinear", "nearest", "bicubic", "lanczos"] | Enum = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
     """several random parts of the image, each resized"""
@@ -292,7 +293,7 @@ def params(
 def perspective(
     distortion: _Real = ...,
     p: _Real = ...,
-    interpolation: Literal["nearest", "bilinear"] = ...,
+    interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
     label: _Whole = ...,
@@ -318,7 +319,7 @@ def rand_augment(
     num_ops: _Whole = ...,
     magnitude: _Whole = ...,
     bins: _Whole = ...,
-    interpolation: Literal["nearest", "bilinear"] = ...,
+    interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
     label: _Whole = ...,
@@ -369,7 +370,7 @@ def random_resized_crop(
     size: _Wholes,
     scale: _Reals = ...,
     ratio: _Reals = ...,
-    interpolation: Literal["area", "bilinear", "nearest"] = ...,
+    interpolation: Literal["area", "bilinear", "nearest", "bicubic", "lanczos"] | Enum = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
     """a random part of the image, resized"""
@@ -398,13 +399,15 @@ def resample(
 
 def resize(
     size: _Wholes,
-    interpolation: Literal["area", "bilinear", "nearest"] = ...,
+    interpolation: Literal["area", "bilinear", "nearest", "bicubic", "lanczos"] | Enum = ...,
+    max_size: _Whole | None = ...,
+    side: Literal["shorter", "longer"] = ...,
 ) -> Pipeline:
     """the whole image, resized"""
 
 def rotate(
     degrees: _Reals,
-    interpolation: Literal["nearest", "bilinear"] = ...,
+    interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
     label: _Whole = ...,
@@ -448,7 +451,7 @@ def tokenize(
 
 def trivial_augment(
     bins: _Whole = ...,
-    interpolation: Literal["nearest", "bilinear"] = ...,
+    interpolation: Literal["nearest", "bilinear"] | Enum = ...,
     fill: _Wholes = ...,
     group: _Name | None = ...,
     label: _Whole = ...,
