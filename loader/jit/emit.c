@@ -118,9 +118,11 @@ static void put_chunk(struct writer *w)
 			 "\tunsigned short half[%d] "
 			 "__attribute__((aligned(32)));\n",
 			 KERNEL_LANES);
-	code_add(w->v.code, "%s\tfor (int i = 0; i < %d; i++) {\n",
-		 emit_value_has_halves(w->v.chain) ? "\n" : "",
-		 w->v.flat ? KERNEL_LANES : KERNEL_PIXELS);
+	if (emit_value_has_loops(w->v.chain))
+		code_add(w->v.code, "\tunsigned char whole[%u][%u];\n",
+			 emit_value_channels(&w->v), w->v.loop);
+	code_add(w->v.code, "%s\tfor (int i = 0; i < %u; i++) {\n",
+		 emit_value_has_halves(w->v.chain) ? "\n" : "", w->v.loop);
 	code_put(w->v.code,
 		 w->v.flat ? "\t\tint v0 = in[i];\n"
 			   : "\t\tint v0[3] = { in0[i], in1[i], in2[i] "
@@ -214,6 +216,7 @@ static char *emit_bodies(const struct chain *const *chains,
 					   .type = DTYPE_U1 },
 				    .name = names[i] };
 
+		w.v.loop = w.v.flat ? KERNEL_LANES : KERNEL_PIXELS;
 		w.planar = chain_type(chains[i])->layout == LAYOUT_CHW;
 		w.places = emit_value_uses(chains[i], &user_op_op);
 		code_put(&c, "\n");

@@ -134,6 +134,43 @@ static void put_value_op(struct emit_value *w, const struct node *n)
 	}
 }
 
+/* Whether the bytes of a value operation are another's values. */
+static bool is_inner(const struct chain *chain, size_t i)
+{
+	if (!node_is_value(&chain->nodes[i]) ||
+	    chain->nodes[i].type.dtype != DTYPE_U1)
+		return false;
+	while (++i < chain->num_nodes) {
+		if (node_is_value(&chain->nodes[i]))
+			return true;
+	}
+	return false;
+}
+
+bool emit_value_has_loops(const struct chain *chain)
+{
+	for (size_t i = 0; i < chain->num_nodes; i++) {
+		if (is_inner(chain, i))
+			return true;
+	}
+	return false;
+}
+
+/* Ends the loop, and begins the next one with the same value. */
+static void put_next_loop(struct emit_value *w)
+{
+	char name[32];
+
+	for (unsigned c = 0; c < emit_value_channels(w); c++)
+		code_add(w->code, "\t\twhole[%u][i] = %s;\n", c,
+			 emit_value_spell(w, c, name));
+	code_add(w->code, "\t}\n\tfor (int i = 0; i < %u; i++) {\n", w->loop);
+	begin_value(w, "int");
+	for (unsigned c = 0; c < emit_value_channels(w); c++)
+		code_add(w->code, "%swhole[%u][i]", c ? ", " : "", c);
+	end_value(w);
+}
+
 /* The last node that changes values. */
 static size_t last_change(const struct chain *chain)
 {
@@ -162,6 +199,8 @@ void emit_value_put(struct emit_value *w)
 			put_value_op(w, n);
 		else
 			put_conversion(w, n->type.dtype);
+		if (w->loop && is_inner(w->chain, i))
+			put_next_loop(w);
 	}
 	put_conversion(w, to == DTYPE_F2 ? DTYPE_F4 : to);
 }

@@ -23,6 +23,13 @@ struct emit_value {
 	bool flat;	 /* a lane of a flat kernel, loader/jit/kernel.h */
 	enum dtype type; /* of the current value */
 	unsigned value;	 /* number in its name */
+	/*
+	 * Where an operation is followed by another, bytes that it leaves are
+	 * kept for a loop of their own: compilers do not vectorize a loop that
+	 * limits values in its middle, as they make branches of that. The
+	 * loops' variable is i.
+	 */
+	unsigned loop; /* how often a loop runs; 0: there is none */
 };
 
 /*
@@ -30,6 +37,9 @@ struct emit_value {
  * which may have a faster way: then the value is float.
  */
 void emit_value_put(struct emit_value *w);
+
+/* Whether bytes are kept, in `whole`, which the function declares. */
+bool emit_value_has_loops(const struct chain *chain);
 
 /* Whether the chain ends with float16. */
 bool emit_value_has_halves(const struct chain *chain);
