@@ -25,6 +25,15 @@ struct uniform operands_uniform(struct rng *rng)
 	return (struct uniform){ next_uniform, rng };
 }
 
+void operands_draw(const struct pipeline_row *row, const struct node *n,
+		   struct size in, struct draw *out)
+{
+	struct rng rng = operands_rng(row, n);
+
+	*out = (struct draw){ .view = n->is_viewed ? (unsigned)row->view : 0 };
+	n->op->draw(&n->args, operands_uniform(&rng), in, out);
+}
+
 void operands_join(const struct node *nodes, size_t count,
 		   const struct pipeline_row *row, struct size in,
 		   struct warp_map *out)

@@ -14,6 +14,10 @@
 struct rng operands_rng(const struct pipeline_row *row, const struct node *n);
 struct uniform operands_uniform(struct rng *rng);
 
+/* Draws the geometry of an operation for an image of this size. */
+void operands_draw(const struct pipeline_row *row, const struct node *n,
+		   struct size in, struct draw *out);
+
 /* Writes the maps of `count` joined nodes, for an image of this size. */
 void operands_join(const struct node *nodes, size_t count,
 		   const struct pipeline_row *row, struct size in,

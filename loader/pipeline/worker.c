@@ -7,23 +7,23 @@
 #include <string.h>
 
 #include "loader/graph/operands.h"
+#include "loader/pipeline/arrays.h"
 #include "loader/pipeline/frame.h"
 #include "loader/pipeline/grid_worker.h"
 #include "loader/pipeline/lists.h"
+#include "loader/pipeline/nested.h"
 #include "loader/util/scratch.h"
 
 struct pipeline_worker {
 	struct frame *frame;
 	struct grid_worker *grid; /* opened for the first one */
 	struct draw *draws;	  /* one per geometry of the current row */
-	float *operands;	  /* operands of its value operations */
-	struct byte_map map;	  /* of its bytes */
 	enum value_store_found found;
 	struct buffer images[2];   /* a step reads one and fills the other */
 	unsigned turn;		   /* the one to fill next */
-	struct buffer scratch;	   /* of operations on images */
-	struct buffer nested;	   /* the result of one in parentheses */
 	struct pipeline_value raw; /* value that a pass reads */
+	struct nested nested;
+	struct arrays arrays;
 	struct lists lists;
 	char message[320];
 };
@@ -36,8 +36,7 @@ int worker_open(size_t max_geometry, size_t max_floats,
 
 	if (!r) {
 		w->draws = calloc(max_geometry + 1, sizeof(*w->draws));
-		w->operands = calloc(max_floats + 1, sizeof(*w->operands));
-		r = w->draws && w->operands ? 0 : -ENOMEM;
+		r = w->draws ? nested_init(&w->nested, max_floats) : -ENOMEM;
 	}
 	if (r)
 		worker_close(w);
@@ -53,11 +52,10 @@ void worker_close(struct pipeline_worker *w)
 	frame_close(w->frame);
 	grid_worker_close(w->grid);
 	free(w->draws);
-	free(w->operands);
 	buffer_fini(&w->images[0]);
 	buffer_fini(&w->images[1]);
-	buffer_fini(&w->scratch);
-	buffer_fini(&w->nested);
+	nested_fini(&w->nested);
+	arrays_fini(&w->arrays);
 	lists_fini(&w->lists);
 	free(w);
 }
@@ -65,27 +63,6 @@ void worker_close(struct pipeline_worker *w)
 const char *worker_message(const struct pipeline_worker *w)
 {
 	return w->message;
-}
-
-static void draw_one(const struct node *n, const struct pipeline_row *row,
-		     struct size in, struct draw *out)
-{
-	struct rng rng = operands_rng(row, n);
-
-	*out = (struct draw){ .view = n->is_viewed ? (unsigned)row->view : 0 };
-	n->op->draw(&n->args, operands_uniform(&rng), in, out);
-}
-
-static int refuse_size(struct pipeline_worker *w, const struct worker_job *job,
-		       struct size size, const struct type *want)
-{
-	snprintf(w->message, sizeof(w->message),
-		 "an image of %ux%u comes out as %ux%u, but `%s' is %ux%u as "
-		 "sample 0; set the size, as in `image | center_crop(224)', or "
-		 "leave the field out, as in `image | drop'",
-		 job->value->width, job->value->height, size.width, size.height,
-		 job->plan->chain->name, want->width, want->height);
-	return -EINVAL;
 }
 
 static int refuse_small(struct pipeline_worker *w, const struct node *n,
@@ -98,11 +75,6 @@ static int refuse_small(struct pipeline_worker *w, const struct node *n,
 	return -EINVAL;
 }
 
-static bool is_size(struct size size, const struct type *type)
-{
-	return size.width == type->width && size.height == type->height;
-}
-
 /* The size that the operations on images of a pass leave. */
 static int resize_images(struct pipeline_worker *w,
 			 const struct worker_job *job, const struct pass *pass,
@@ -112,8 +84,8 @@ static int resize_images(struct pipeline_worker *w,
 		const struct node *n = &pass->images[i];
 		const struct size in = *size;
 
-		if (n->op->is_sized && !is_size(in, &n->type))
-			return refuse_size(w, job, in, &n->type);
+		if (n->op->is_sized && !nested_fits(in, &n->type))
+			return nested_refuse(&w->nested, job, in, &n->type);
 		if (n->op->resized)
 			*size = n->op->resized(&n->args, in);
 		if (!size->width)
@@ -139,7 +111,7 @@ static int draw_geometry(struct pipeline_worker *w,
 
 		if (n->op->kind != OP_GEOMETRY)
 			continue;
-		draw_one(n, job->row, *size, *draw);
+		operands_draw(job->row, n, *size, *draw);
 		if (!(*draw)->to.width)
 			return refuse_small(w, n, *size);
 		*size = (*draw)++->to;
@@ -165,8 +137,9 @@ static int draw_passes(struct pipeline_worker *w, const struct worker_job *job,
 		r = draw_geometry(w, job, pass, &draw, &size);
 		if (!r)
 			r = resize_images(w, job, pass, &size);
-		if (!r && pass->is_fixed && !is_size(size, pass_type(pass)))
-			r = refuse_size(w, job, size, pass_type(pass));
+		if (!r && pass->is_fixed && !nested_fits(size, pass_type(pass)))
+			r = nested_refuse(&w->nested, job, size,
+					  pass_type(pass));
 	}
 	return r;
 }
@@ -237,13 +210,13 @@ static int run_tail(struct pipeline_worker *w, const struct worker_job *job,
 	const struct tail *tail = &pass->tail;
 	struct tail_image to = {
 		.size = size,
-		.operands = tail_operands(tail, job->row, w->operands),
+		.operands = tail_operands(tail, job->row, w->nested.operands),
 		.out = out,
 	};
 	struct band band;
 	int r;
 
-	to.map = tail_map(tail, to.operands, &w->map);
+	to.map = tail_map(tail, to.operands, &w->nested.map);
 	while (!(r = frame_next(w->frame, &band, &to.mirror)) && band.rows)
 		tail_band(tail, &to, &band);
 	return r;
@@ -261,13 +234,6 @@ static bool is_last(const struct output_plan *plan, size_t i, size_t end)
 	return i + 1 == end || (i + 2 == end && is_idle(&plan->passes[i + 1]));
 }
 
-static int no_memory(struct pipeline_worker *w, struct size size)
-{
-	snprintf(w->message, sizeof(w->message), "no memory for %ux%u pixels",
-		 size.width, size.height);
-	return -ENOMEM;
-}
-
 /*
  * Sets the memory for the next image: the output, or the buffer that the last
  * one is not in. -ENOMEM: the message is set.
@@ -283,226 +249,10 @@ static int find_room(struct pipeline_worker *w, const struct worker_job *job,
 		return 0;
 	if (size.width > OP_SIZE_MAX || size.height > OP_SIZE_MAX ||
 	    buffer_reserve(b, out->stride * size.height))
-		return no_memory(w, size);
+		return nested_no_memory(&w->nested, size);
 	w->turn = !w->turn;
 	out->pixels = b->bytes;
 	return 0;
-}
-
-/* Reserves the memory that an operation asks for. -ENOMEM: the message is set.
- */
-static int reserve_scratch(struct pipeline_worker *w, const struct node *n,
-			   struct size size)
-{
-	uint64_t bytes = n->op->scratch ? n->op->scratch(&n->args, size) : 0;
-
-	return bytes && buffer_reserve(&w->scratch, bytes) ? no_memory(w, size)
-							   : 0;
-}
-
-/* --- operations in parentheses --- */
-
-static void exchange_pixels(uint8_t *a, uint8_t *b)
-{
-	uint8_t pixel[3];
-
-	memcpy(pixel, a, 3);
-	memcpy(a, b, 3);
-	memcpy(b, pixel, 3);
-}
-
-static void mirror_image(const struct image *image)
-{
-	for (uint32_t y = 0; y < image->height; y++) {
-		uint8_t *a = image->pixels + y * image->stride;
-		uint8_t *b = a + 3 * ((size_t)image->width - 1);
-
-		for (; a < b; a += 3, b -= 3)
-			exchange_pixels(a, b);
-	}
-}
-
-static void mirror_nested(const struct worker_job *job, const struct node *n,
-			  const struct image *image)
-{
-	struct draw draw;
-
-	draw_one(n, job->row, (struct size){ image->width, image->height },
-		 &draw);
-	if (draw.mirror)
-		mirror_image(image);
-}
-
-/* Copies an image of the same size. */
-static void copy_image(const struct image *from, const struct image *to)
-{
-	for (uint32_t y = 0; y < to->height; y++)
-		memcpy(to->pixels + y * to->stride,
-		       from->pixels + y * from->stride, 3 * (size_t)to->width);
-}
-
-/* Sets memory for the result of an operation on an image of the same size. */
-static int find_beside(struct pipeline_worker *w, const struct image *image,
-		       struct image *out)
-{
-	*out = (struct image){ NULL, image->width, image->height,
-			       3 * (size_t)image->width };
-	if (buffer_reserve(&w->nested, out->stride * image->height))
-		return no_memory(w,
-				 (struct size){ image->width, image->height });
-	out->pixels = w->nested.bytes;
-	return 0;
-}
-
-/* Makes the operation's result beside the image, and copies it there. */
-static int redraw_nested(struct pipeline_worker *w,
-			 const struct worker_job *job, const struct node *n,
-			 const struct op_sample *sample,
-			 const struct image *image)
-{
-	const struct size size = { image->width, image->height };
-	struct size to = n->op->resized ? n->op->resized(&n->args, size) : size;
-	struct image out;
-	int r;
-
-	if (to.width != size.width || to.height != size.height)
-		return refuse_size(w, job, to, &n->type);
-	if (size.width > OP_SIZE_MAX || size.height > OP_SIZE_MAX)
-		return no_memory(w, size);
-	r = find_beside(w, image, &out);
-	if (r)
-		return r;
-	n->op->redraw(&n->args, sample, image, &out);
-	copy_image(&out, image);
-	return 0;
-}
-
-static int run_lists(struct pipeline_worker *w, const struct worker_job *job,
-		     const struct node *n, const struct image *image);
-
-/* Runs an operation on images in place. */
-static int run_nested(struct pipeline_worker *w, const struct worker_job *job,
-		      const struct node *n, const struct image *image)
-{
-	const struct size size = { image->width, image->height };
-	struct rng rng = operands_rng(job->row, n);
-	struct op_sample sample = { .id = job->row->id,
-				    .uniform = operands_uniform(&rng) };
-	int r;
-
-	if (n->op->is_sized && !is_size(size, &n->type))
-		return refuse_size(w, job, size, &n->type);
-	if (n->num_branches)
-		return run_lists(w, job, n, image);
-	r = reserve_scratch(w, n, size);
-	if (r)
-		return r;
-	sample.scratch = w->scratch.bytes;
-	if (n->op->redraw)
-		return redraw_nested(w, job, n, &sample, image);
-	n->op->image(&n->args, &sample, image);
-	return 0;
-}
-
-/* So many rows stay in the processor's cache. */
-enum { VALUE_ROWS = 16 };
-
-/* Runs the tail on some rows of an image, and copies its result there. */
-static void run_rows(const struct tail *tail, struct tail_image *to,
-		     const struct image *rows)
-{
-	struct band band = { .step = 3,
-			     .stride = rows->stride,
-			     .rows = rows->height };
-	const struct image out = { to->out, rows->width, rows->height,
-				   3 * (size_t)rows->width };
-
-	for (unsigned c = 0; c < 3; c++)
-		band.channel[c] = rows->pixels + c;
-	tail_band(tail, to, &band);
-	copy_image(&out, rows);
-}
-
-/* Maps the bytes of an image in place. */
-static void map_image(const struct byte_map *map, const struct image *image)
-{
-	for (uint32_t y = 0; y < image->height; y++) {
-		uint8_t *row = image->pixels + y * image->stride;
-
-		byte_map_run(map, row, 3 * (size_t)image->width, row);
-	}
-}
-
-/* Runs the value operations of a list from `first` on. */
-static int run_values(struct pipeline_worker *w, const struct worker_job *job,
-		      const struct node *first, const struct image *image)
-{
-	const struct tail *tail = &output_plan_nested(job->plan, first)->tail;
-	struct tail_image to = {
-		.size = { image->width, image->height },
-		.operands = tail_operands(tail, job->row, w->operands),
-	};
-	const struct byte_map *map = tail_map(tail, to.operands, &w->map);
-	struct image rows = *image, out;
-	int r;
-
-	if (map) {
-		map_image(map, image);
-		return 0;
-	}
-	rows.height = VALUE_ROWS;
-	r = find_beside(w, &rows, &out);
-	if (r)
-		return r;
-	to.out = out.pixels;
-	for (uint32_t y = 0; y < image->height; y += VALUE_ROWS) {
-		rows.pixels = image->pixels + y * image->stride;
-		if (image->height - y < VALUE_ROWS)
-			rows.height = image->height - y;
-		run_rows(tail, &to, &rows);
-	}
-	return 0;
-}
-
-static int run_list(struct pipeline_worker *w, const struct worker_job *job,
-		    const struct chain *list, const struct image *image)
-{
-	size_t end;
-	int r = 0;
-
-	for (size_t i = 0; !r && i < list->num_nodes; i = end) {
-		const struct node *n = &list->nodes[i];
-
-		for (end = i; end < list->num_nodes; end++) {
-			if (!node_is_value(&list->nodes[end]))
-				break;
-		}
-		if (end > i) {
-			r = run_values(w, job, n, image);
-			continue;
-		}
-		end++;
-		if (n->op->kind == OP_GEOMETRY)
-			mirror_nested(job, n, image);
-		else
-			r = run_nested(w, job, n, image);
-	}
-	return r;
-}
-
-/* Runs the lists that the operation picks, in place. */
-static int run_lists(struct pipeline_worker *w, const struct worker_job *job,
-		     const struct node *n, const struct image *image)
-{
-	struct rng rng = operands_rng(job->row, n);
-	unsigned order[OP_BRANCHES_MAX];
-	size_t count = n->op->pick(&n->args, n->num_branches,
-				   operands_uniform(&rng), order);
-	int r = 0;
-
-	for (size_t i = 0; !r && i < count; i++)
-		r = run_list(w, job, &n->branches[order[i]], image);
-	return r;
 }
 
 /* --- passes --- */
@@ -520,11 +270,11 @@ static int run_image_op(struct pipeline_worker *w, const struct worker_job *job,
 	int r;
 
 	if (!op->redraw)
-		return run_nested(w, job, n, image);
-	r = reserve_scratch(w, n, size);
+		return nested_run(&w->nested, job, n, image);
+	r = nested_reserve(&w->nested, n, size);
 	if (r)
 		return r;
-	sample.scratch = w->scratch.bytes;
+	sample.scratch = w->nested.scratch.bytes;
 	r = find_room(w, job, last,
 		      op->resized ? op->resized(&n->args, size) : size, &out);
 	if (r)
@@ -652,19 +402,9 @@ static int run_image(struct pipeline_worker *w, const struct worker_job *job)
 	size_t end = job->plan->first_half;
 	int r = check_code(w, job);
 
-	if (r)
-		return r;
-	r = start_image(w, job);
-	if (!r) {
-		r = draw_passes(w, job, 0, end);
-		if (r)
-			return r;
-		r = run_passes(w, job, 0, end);
-	}
-	if (r && !w->message[0])
-		snprintf(w->message, sizeof(w->message), "%s",
-			 frame_message(w->frame));
-	return r;
+	r = r ? r : start_image(w, job);
+	r = r ? r : draw_passes(w, job, 0, end);
+	return r ? r : run_passes(w, job, 0, end);
 }
 
 /* Runs all views of a sample, one after the other. */
@@ -681,91 +421,6 @@ static int run_views(struct pipeline_worker *w, const struct worker_job *job)
 		one.out = (uint8_t *)job->out +
 			  i * (job->plan->out.made_size / views);
 		r = run_image(w, &one);
-	}
-	return r;
-}
-
-/* Whether an operation changes the bytes of an array. */
-static bool is_step(const struct node *n)
-{
-	return n->op->kind == OP_DTYPE || n->op->kind == OP_ARRAY;
-}
-
-static size_t count_elements(const struct type *type)
-{
-	size_t count = 1;
-
-	for (uint32_t i = 0; i < type->ndim; i++)
-		count *= type->shape[i];
-	return count;
-}
-
-static int run_step(struct pipeline_worker *w, const struct worker_job *job,
-		    const struct node *n, const struct type *in,
-		    const void *from, void *to)
-{
-	struct rng rng = operands_rng(job->row, n);
-	const struct op_sample sample = { .id = job->row->id,
-					  .uniform = operands_uniform(&rng) };
-	const char *wrong;
-
-	if (n->op->kind == OP_DTYPE) {
-		dtype_convert(in->dtype, from, n->type.dtype, to,
-			      count_elements(in));
-		return 0;
-	}
-	wrong = n->op->array(&n->args, &sample, in, from, to);
-	if (!wrong)
-		return 0;
-	snprintf(w->message, sizeof(w->message), "%s: %s", n->op->name, wrong);
-	return -EINVAL;
-}
-
-/*
- * The memory for the result of step i from the end; NULL: the message is set.
- */
-static void *find_array(struct pipeline_worker *w, size_t i,
-			const struct type *type)
-{
-	struct buffer *b = &w->images[i % 2];
-	uint64_t size = count_elements(type) * dtype_size(type->dtype);
-
-	if (!buffer_reserve(b, size))
-		return b->bytes;
-	snprintf(w->message, sizeof(w->message), "no memory for %llu bytes",
-		 (unsigned long long)size);
-	return NULL;
-}
-
-static size_t count_steps(const struct chain *chain)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < chain->num_nodes; i++)
-		count += is_step(&chain->nodes[i]);
-	return count;
-}
-
-/*
- * Runs the last `left` operations of the chain, at least one, on bytes of its
- * source's type.
- */
-static int run_steps(struct pipeline_worker *w, const struct worker_job *job,
-		     const struct chain *chain, size_t left, const void *from)
-{
-	const struct type *in = &chain->source;
-	void *to;
-	int r = 0;
-
-	for (size_t i = 0; !r && i < chain->num_nodes; i++) {
-		const struct node *n = &chain->nodes[i];
-
-		if (!is_step(n))
-			continue;
-		to = --left ? find_array(w, left, &n->type) : job->out;
-		r = to ? run_step(w, job, n, in, from, to) : -ENOMEM;
-		in = &n->type;
-		from = to;
 	}
 	return r;
 }
@@ -788,9 +443,9 @@ static int run_array(struct pipeline_worker *w, const struct worker_job *job)
 		return 0;
 	if (plan->pair)
 		chain = chain_head(&chain, output_plan_pair_at(plan));
-	steps = count_steps(&chain);
+	steps = arrays_steps(&chain);
 	if (steps)
-		return run_steps(w, job, &chain, steps, v->bytes);
+		return arrays_run(&w->arrays, job, &chain, steps, v->bytes);
 	memcpy(job->out, v->bytes, v->size);
 	return 0;
 }
@@ -831,11 +486,28 @@ static int run_list_rows(struct pipeline_worker *w,
 	return r;
 }
 
+static void begin_messages(struct pipeline_worker *w)
+{
+	w->message[0] = w->nested.message[0] = w->arrays.message[0] = '\0';
+}
+
+/* Keeps the message of what failed. */
+static int end_messages(struct pipeline_worker *w, int r)
+{
+	const char *said = *w->nested.message	? w->nested.message
+			   : *w->arrays.message ? w->arrays.message
+						: frame_message(w->frame);
+
+	if (r && !w->message[0])
+		snprintf(w->message, sizeof(w->message), "%s", said);
+	return r;
+}
+
 int worker_run(struct pipeline_worker *w, const struct worker_job *job)
 {
 	const struct output_plan *plan = job->plan;
 
-	w->message[0] = '\0';
+	begin_messages(w);
 	if ((plan->out.ragged && !plan->out.is_list) ||
 	    (plan->out.is_list && !job->rows)) {
 		snprintf(w->message, sizeof(w->message),
@@ -848,7 +520,8 @@ int worker_run(struct pipeline_worker *w, const struct worker_job *job)
 		return run_grid(w, job);
 	if (lists_are_of(plan->chain))
 		return run_list_rows(w, job);
-	return plan->num_passes ? run_views(w, job) : run_array(w, job);
+	return end_messages(w, plan->num_passes ? run_views(w, job)
+						: run_array(w, job));
 }
 
 /* --- two rows --- */
@@ -885,14 +558,8 @@ static int pair_images(struct pipeline_worker *w, struct worker_job *job,
 		return 0;
 	job->value = &w->raw;
 	r = restart(w, job, &image);
-	if (!r)
-		r = draw_passes(w, job, first, end);
-	if (!r)
-		r = run_passes(w, job, first, end);
-	if (r && !w->message[0])
-		snprintf(w->message, sizeof(w->message), "%s",
-			 frame_message(w->frame));
-	return r;
+	r = r ? r : draw_passes(w, job, first, end);
+	return r ? r : run_passes(w, job, first, end);
 }
 
 static int pair_arrays(struct pipeline_worker *w, const struct worker_job *job,
@@ -901,14 +568,15 @@ static int pair_arrays(struct pipeline_worker *w, const struct worker_job *job,
 	const struct output_plan *plan = job->plan;
 	struct chain rest =
 		chain_rest(plan->chain, output_plan_pair_at(plan) + 1);
-	size_t steps = count_steps(&rest);
+	size_t steps = arrays_steps(&rest);
 
-	pair->count = count_elements(pair->type);
-	pair->out = steps ? find_array(w, steps, &rest.source) : job->out;
+	pair->count = op_elements(pair->type);
+	pair->out = steps ? arrays_result(&w->arrays, steps, &rest.source)
+			  : job->out;
 	if (!pair->out)
 		return -ENOMEM;
 	n->op->pair(&n->args, pair);
-	return steps ? run_steps(w, job, &rest, steps, pair->out) : 0;
+	return steps ? arrays_run(&w->arrays, job, &rest, steps, pair->out) : 0;
 }
 
 int worker_pair(struct pipeline_worker *w, const struct output_plan *plan,
@@ -927,7 +595,8 @@ int worker_pair(struct pipeline_worker *w, const struct output_plan *plan,
 		.batch = operands_uniform(&last),
 	};
 
-	w->message[0] = '\0';
-	return plan->num_passes ? pair_images(w, &job, n, &pair)
-				: pair_arrays(w, &job, n, &pair);
+	begin_messages(w);
+	return end_messages(w, plan->num_passes
+				       ? pair_images(w, &job, n, &pair)
+				       : pair_arrays(w, &job, n, &pair));
 }

@@ -75,13 +75,12 @@ static void run_all(const struct array *array, const struct pipeline_value *v)
 	if (pipeline_parse(pipeline_of_words(), &field, 1, 0, &p, error,
 			   sizeof(error)))
 		return;
-}
-if (!pipeline_worker_open(p, &w)) {
-	for (size_t i = 0; i < pipeline_num_outputs(p); i++)
-		run_output(p, w, i, v);
-	pipeline_worker_close(w);
-}
-pipeline_close(p);
+	if (!pipeline_worker_open(p, &w)) {
+		for (size_t i = 0; i < pipeline_num_outputs(p); i++)
+			run_output(p, w, i, v);
+		pipeline_worker_close(w);
+	}
+	pipeline_close(p);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
