@@ -373,12 +373,12 @@ const char *op_check_warp(const struct arg *degrees, const struct arg *colour)
 
 void op_warp(const struct warp_map *map, const struct arg *how,
 	     const struct arg *colour, const struct image *in,
-	     const struct image *out)
+	     const struct image *out, const struct rect *seen)
 {
 	uint8_t fill[3];
 
 	op_colour(colour, fill);
-	warp_image(map, (enum warp_how)how->word, fill, in, out);
+	warp_image(map, (enum warp_how)how->word, fill, in, out, seen);
 }
 
 uint8_t op_whole(float v)

@@ -198,6 +198,8 @@ struct op_sample {
 	uint64_t id;
 	struct uniform uniform;
 	void *scratch; /* what scratch() asked for, aligned to 64 bytes */
+	const struct rect *seen; /* the part of a redrawn image that is read,
+				    others may be left; NULL: all */
 	const struct op_of *of;
 };
 
@@ -460,7 +462,7 @@ const char *op_check_warp(const struct arg *degrees, const struct arg *colour);
 void op_colour(const struct arg *colour, uint8_t rgb[3]);
 void op_warp(const struct warp_map *map, const struct arg *how,
 	     const struct arg *colour, const struct image *in,
-	     const struct image *out);
+	     const struct image *out, const struct rect *seen);
 
 /* Limited to 0..255, truncated; NaN is 0. */
 uint8_t op_whole(float v);

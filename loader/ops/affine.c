@@ -115,7 +115,8 @@ static void redraw(const struct args *args, const struct op_sample *sample,
 	struct warp_map map;
 
 	maps(args, sample->uniform, size, &map);
-	op_warp(&map, &args->arg[INTERPOLATION], &args->arg[FILL], in, out);
+	op_warp(&map, &args->arg[INTERPOLATION], &args->arg[FILL], in, out,
+		sample->seen);
 }
 
 const struct op op_affine = {

@@ -89,7 +89,7 @@ static void redraw(const struct args *args, const struct op_sample *sample,
 	draw_moves(args, sample, in->width, in->height, moves);
 	warp_displaced(moves[0], moves[1],
 		       (enum warp_how)args->arg[INTERPOLATION].word, fill, in,
-		       out);
+		       out, sample->seen);
 }
 
 const struct op op_elastic = {

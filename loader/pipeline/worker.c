@@ -257,14 +257,34 @@ static int find_room(struct pipeline_worker *w, const struct worker_job *job,
 
 /* --- passes --- */
 
+/* Sets the part of an image that the geometry of a pass reads; NULL: all. */
+static const struct rect *find_seen(const struct pass *pass,
+				    const struct draw *draws, struct rect *out)
+{
+	bool mirror = false;
+
+	if (!pass->num_geometry)
+		return NULL;
+	*out = draws[0].from;
+	for (size_t i = 1; i < pass->num_geometry; i++) {
+		if (changes_size(&draws[i - 1]))
+			break;
+		mirror ^= draws[i - 1].mirror;
+		rect_narrow(out, mirror, &draws[i].from);
+	}
+	return out;
+}
+
 /* Runs an operation on `image`, which becomes its result. */
 static int run_image_op(struct pipeline_worker *w, const struct worker_job *job,
-			const struct node *n, bool last, struct image *image)
+			const struct node *n, bool last,
+			const struct rect *seen, struct image *image)
 {
 	const struct size size = { image->width, image->height };
 	struct rng rng = operands_rng(job->row, n);
 	struct op_sample sample = { .id = job->row->id,
-				    .uniform = operands_uniform(&rng) };
+				    .uniform = operands_uniform(&rng),
+				    .seen = seen };
 	const struct op *op = n->op;
 	struct image out;
 	int r;
@@ -287,7 +307,7 @@ static int run_image_op(struct pipeline_worker *w, const struct worker_job *job,
 /* Runs several operations, which are one resampling. */
 static int run_joined(struct pipeline_worker *w, const struct worker_job *job,
 		      const struct node *n, size_t count, bool last,
-		      struct image *image)
+		      const struct rect *seen, struct image *image)
 {
 	const struct size size = { image->width, image->height };
 	const struct arg *how = &n->args.arg[op_param(n->op, "interpolation")];
@@ -300,28 +320,33 @@ static int run_joined(struct pipeline_worker *w, const struct worker_job *job,
 		return r;
 	op_colour(&n->args.arg[op_param(n->op, "fill")], fill);
 	operands_join(n, count, job->row, size, maps);
-	warp_joined(maps, count, (enum warp_how)how->word, fill, image, &out);
+	warp_joined(maps, count, (enum warp_how)how->word, fill, image, &out,
+		    seen);
 	*image = out;
 	return 0;
 }
 
-/* Runs the operations of a pass on the tail's result, `image`. */
+/* Runs the operations of a pass on the tail's result, `image`; of that of the
+   last one only `seen` is read. */
 static int run_image_ops(struct pipeline_worker *w,
 			 const struct worker_job *job, const struct pass *pass,
-			 bool last, struct image *image)
+			 bool last, const struct rect *seen,
+			 struct image *image)
 {
 	size_t redraws = pass->num_redraws;
 	int r = 0;
 
 	for (size_t i = 0, count; !r && i < pass->num_images; i += count) {
 		const struct node *n = &pass->images[i];
+		const struct rect *part;
 		bool ends;
 
 		count = node_joined(n, pass->num_images - i);
 		redraws -= n->op->redraw ? count : 0;
 		ends = last && !redraws;
-		r = count > 1 ? run_joined(w, job, n, count, ends, image)
-			      : run_image_op(w, job, n, ends, image);
+		part = i + count == pass->num_images ? seen : NULL;
+		r = count > 1 ? run_joined(w, job, n, count, ends, part, image)
+			      : run_image_op(w, job, n, ends, part, image);
 	}
 	return r;
 }
@@ -341,16 +366,18 @@ static int restart(struct pipeline_worker *w, const struct worker_job *job,
 	return frame_start(w->frame, &w->raw, job->plan->quality, NULL);
 }
 
-/* Makes the image of a pass: what the frame has, then operations on it. */
+/* Makes the image of a pass: what the frame has, then operations on it. Of the
+   result only `seen` is read. */
 static int run_pass(struct pipeline_worker *w, const struct worker_job *job,
-		    const struct pass *pass, bool last, struct image *image)
+		    const struct pass *pass, bool last, const struct rect *seen,
+		    struct image *image)
 {
 	const struct size size = { image->width, image->height };
 	int r = find_room(w, job, last && !pass->num_redraws, size, image);
 
 	if (!r)
 		r = run_tail(w, job, pass, size, image->pixels);
-	return r ? r : run_image_ops(w, job, pass, last, image);
+	return r ? r : run_image_ops(w, job, pass, last, seen, image);
 }
 
 /* Runs some passes over an image that the frame has started. */
@@ -360,6 +387,8 @@ static int run_passes(struct pipeline_worker *w, const struct worker_job *job,
 	struct image image = { .width = job->value->width,
 			       .height = job->value->height };
 	const struct draw *draws = w->draws;
+	const struct rect *seen;
+	struct rect part;
 	int r;
 
 	for (size_t i = first;; i++) {
@@ -374,7 +403,8 @@ static int run_passes(struct pipeline_worker *w, const struct worker_job *job,
 			image.width = draws[-1].to.width;
 			image.height = draws[-1].to.height;
 		}
-		r = run_pass(w, job, pass, last, &image);
+		seen = i + 1 < end ? find_seen(pass + 1, draws, &part) : NULL;
+		r = run_pass(w, job, pass, last, seen, &image);
 		if (!r && !last)
 			r = restart(w, job, &image);
 		if (r || last)

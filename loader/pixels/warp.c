@@ -63,6 +63,11 @@ static void fill_pixels(uint8_t *to, size_t count,
 	}
 }
 
+static struct rect seen_of(const struct image *out, const struct rect *seen)
+{
+	return seen ? *seen : (struct rect){ 0, 0, out->width, out->height };
+}
+
 /* The places of an affine map: of the first pixel, and the steps. */
 struct lattice {
 	int64_t x;
@@ -97,48 +102,54 @@ static void narrow_row(const struct lattice *l, uint32_t y, struct warp_row *r)
 /* The first lattice has the pixels' places. */
 static void warp_rows(const struct lattice *l, size_t count, enum warp_how how,
 		      const uint8_t fill[IMAGE_CHANNELS],
-		      const struct image *in, const struct image *out)
+		      const struct image *in, const struct image *out,
+		      const struct rect *seen)
 {
 	const struct warp_loops *loops = ISA_BEST(warp_loops);
+	const struct rect part = seen_of(out, seen);
+	const int64_t first = part.x, end = first + part.width;
 	struct warp_row r = { .in = in,
 			      .step_x = l->step_x,
 			      .step_y = l->step_y };
 
-	for (uint32_t y = 0; y < out->height; y++) {
+	for (uint32_t y = part.y; y < part.y + part.height; y++) {
 		uint8_t *to = out->pixels + y * out->stride;
 
 		r.x = l->x + y * l->down_x;
 		r.y = l->y + y * l->down_y;
-		r.from = 0;
-		r.to = out->width;
+		r.from = first;
+		r.to = end;
 		for (size_t i = 0; i < count; i++)
 			narrow_row(&l[i], y, &r);
-		fill_pixels(to, (size_t)r.from, fill);
+		if (r.from >= r.to)
+			r.from = r.to = first;
+		fill_pixels(to + IMAGE_CHANNELS * first,
+			    (size_t)(r.from - first), fill);
 		r.out = to;
 		loops->row[how](&r);
-		fill_pixels(to + IMAGE_CHANNELS * (size_t)r.to,
-			    out->width - (size_t)r.to, fill);
+		fill_pixels(to + IMAGE_CHANNELS * r.to, (size_t)(end - r.to),
+			    fill);
 	}
 }
 
 void warp_affine(const struct affine *map, enum warp_how how,
 		 const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
-		 const struct image *out)
+		 const struct image *out, const struct rect *seen)
 {
 	struct lattice l = lattice_of(map->m);
 
-	warp_rows(&l, 1, how, fill, in, out);
+	warp_rows(&l, 1, how, fill, in, out, seen);
 }
 
 void warp_joined(const struct warp_map *joined, size_t count, enum warp_how how,
 		 const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
-		 const struct image *out)
+		 const struct image *out, const struct rect *seen)
 {
 	struct lattice l[WARP_MAPS_MAX];
 
 	for (size_t i = 0; i < count; i++)
 		l[i] = lattice_of(joined[i].m);
-	warp_rows(l, count, how, fill, in, out);
+	warp_rows(l, count, how, fill, in, out, seen);
 }
 
 static struct affine affine_in(const struct warp_map *map)
@@ -178,17 +189,22 @@ static void find_divided(const double *m, uint32_t width, uint32_t height,
 
 void warp_perspective(const struct perspective *map, enum warp_how how,
 		      const uint8_t fill[IMAGE_CHANNELS],
-		      const struct image *in, const struct image *out)
+		      const struct image *in, const struct image *out,
+		      const struct rect *seen)
 {
 	const struct warp_loops *loops = ISA_BEST(warp_loops);
+	const struct rect part = seen_of(out, seen);
+	/* Places are rounded from those of the first pixel of WARP_PLACES. */
+	const uint32_t first = part.x - part.x % WARP_PLACES;
+	const uint32_t end = part.x + part.width;
 	struct warp_places at;
 	size_t count;
 
-	for (uint32_t y = 0; y < out->height; y++) {
+	for (uint32_t y = part.y; y < part.y + part.height; y++) {
 		uint8_t *to = out->pixels + y * out->stride;
 
-		for (uint32_t x = 0; x < out->width; x += WARP_PLACES) {
-			count = min_u64(out->width - x, WARP_PLACES);
+		for (uint32_t x = first; x < end; x += WARP_PLACES) {
+			count = min_u64(end - x, WARP_PLACES);
 			find_divided(map->m, in->width, in->height, x, y, &at);
 			loops->sample[how](&at, count, in, fill,
 					   to + IMAGE_CHANNELS * (size_t)x);
@@ -245,16 +261,16 @@ void warp_find_displaced(const float *dx, const float *dy, uint32_t width,
 
 void warp_image(const struct warp_map *map, enum warp_how how,
 		const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
-		const struct image *out)
+		const struct image *out, const struct rect *seen)
 {
 	const struct affine plain = affine_in(map);
 	struct perspective divided;
 
 	memcpy(divided.m, map->m, sizeof(divided.m));
 	if (map->divides)
-		warp_perspective(&divided, how, fill, in, out);
+		warp_perspective(&divided, how, fill, in, out, seen);
 	else
-		warp_affine(&plain, how, fill, in, out);
+		warp_affine(&plain, how, fill, in, out, seen);
 }
 
 enum { UNKNOWNS = 8 };
@@ -325,25 +341,28 @@ bool perspective_of(const double from[4][2], const double to[4][2],
 
 void warp_displaced(const float *dx, const float *dy, enum warp_how how,
 		    const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
-		    const struct image *out)
+		    const struct image *out, const struct rect *seen)
 {
 	const struct warp_loops *loops = ISA_BEST(warp_loops);
-	struct warp_moves m = { dx, dy, 0, 0, in->width, in->height };
+	const struct rect part = seen_of(out, seen);
+	const uint32_t end = part.x + part.width;
 	struct warp_places at;
 	size_t count;
 
-	for (uint32_t y = 0; y < out->height; y++) {
+	for (uint32_t y = part.y; y < part.y + part.height; y++) {
 		uint8_t *to = out->pixels + y * out->stride;
+		size_t row = (size_t)y * out->width;
 
-		m.y = y;
-		for (uint32_t x = 0; x < out->width; x += WARP_PLACES) {
-			count = min_u64(out->width - x, WARP_PLACES);
-			m.x = x;
+		for (uint32_t x = part.x; x < end; x += WARP_PLACES) {
+			const struct warp_moves m = {
+				dx + row + x, dy + row + x, x, y,
+				in->width,    in->height
+			};
+
+			count = min_u64(end - x, WARP_PLACES);
 			loops->move(&m, count, &at);
 			loops->sample[how](&at, count, in, fill,
 					   to + IMAGE_CHANNELS * (size_t)x);
-			m.dx += count;
-			m.dy += count;
 		}
 	}
 }

@@ -35,10 +35,11 @@ struct affine {
 
 enum { WARP_MAPS_MAX = 64 };
 
-/* Makes all of `out` of `in`; they are apart, here and below. */
+/* Makes `out` of `in`, which are apart, here and below; and of `out` only the
+   part `seen`, if that is not NULL. */
 void warp_affine(const struct affine *map, enum warp_how how,
 		 const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
-		 const struct image *out);
+		 const struct image *out, const struct rect *seen);
 
 /*
  * The result's (x, y) lies at ((m[0] x + m[1] y + m[2]) / d,
@@ -51,7 +52,8 @@ struct perspective {
 
 void warp_perspective(const struct perspective *map, enum warp_how how,
 		      const uint8_t fill[IMAGE_CHANNELS],
-		      const struct image *in, const struct image *out);
+		      const struct image *in, const struct image *out,
+		      const struct rect *seen);
 
 /* Either of them. */
 struct warp_map {
@@ -72,21 +74,21 @@ void warp_join(const struct warp_map *maps, size_t count, struct warp_map *out);
 /* One resampling by joined maps. */
 void warp_joined(const struct warp_map *joined, size_t count, enum warp_how how,
 		 const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
-		 const struct image *out);
+		 const struct image *out, const struct rect *seen);
 
 /* Sets where pixels x to x + count - 1 of a row of the result lie in an image
    of this size; count <= WARP_PLACES. */
 void warp_find(const struct warp_map *map, uint32_t width, uint32_t height,
 	       uint32_t x, uint32_t y, size_t count, struct warp_places *out);
 /* The same of a map of warp_displaced(), for a row whose pixel x has *dx and
-   *dy away. */
+ *dy away. */
 void warp_find_displaced(const float *dx, const float *dy, uint32_t width,
 			 uint32_t height, uint32_t x, uint32_t y, size_t count,
 			 struct warp_places *out);
 
 void warp_image(const struct warp_map *map, enum warp_how how,
 		const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
-		const struct image *out);
+		const struct image *out, const struct rect *seen);
 
 /*
  * The map under which the points `to` of the result lie at `from`; each four
@@ -101,7 +103,7 @@ bool perspective_of(const double from[4][2], const double to[4][2],
  */
 void warp_displaced(const float *dx, const float *dy, enum warp_how how,
 		    const uint8_t fill[IMAGE_CHANNELS], const struct image *in,
-		    const struct image *out);
+		    const struct image *out, const struct rect *seen);
 
 /* The map that does `first`'s, and then `second`'s, to an image. */
 struct affine affine_then(const struct affine *first,

@@ -171,7 +171,7 @@ static void move(struct canvas *c, enum policy_kind kind, double by)
 
 	if (!policy_map(kind, by, c->now.width, c->now.height, &map))
 		return;
-	warp_affine(&map, c->how, c->fill, &c->now, &made);
+	warp_affine(&map, c->how, c->fill, &c->now, &made, NULL);
 	c->spare = c->now;
 	c->now = made;
 }

@@ -219,3 +219,27 @@ def test_elastic_moves_pixels_smoothly(data, tmp_path):
 def test_nothing_changes(data, tmp_path, text):
     for x, got, d in results(data, tmp_path, text):
         assert not apart(x, got).any()
+
+
+# --- a part alone ---
+
+CROPS = ['random_crop("199,231")', 'flip(1) | random_crop("240,209") | flip(1)',
+         "random_resized_crop(99)", "center_crop(200, 0.7)"]
+
+
+@pytest.mark.parametrize("crop", CROPS)
+@pytest.mark.parametrize("text", [
+    "rotate(180, bilinear)", 'affine(60, "0.3,0.2", "0.5,1.7", 20)',
+    "rotate(90, bilinear) | affine(9, 0.3, interpolation=bilinear)",
+    "perspective(0.6, interpolation=bilinear)", "elastic(90, 4)"])
+def test_a_crop_makes_no_difference(data, tmp_path, text, crop):
+    """Only what a crop reads is warped; a warp that is not the last of its
+    pass is whole."""
+    part, whole = (
+        [r for _, r, _ in results(data[-9:], tmp_path,
+                                  "pad(150, mode=symmetric) | "
+                                  f"{text} | {between}{crop}")]
+        for between in ("", "random_apply(invert, 0) | "))
+    assert len(part) == 9
+    assert all((a == b).all() for a, b in zip(part, whole))
+    assert sum(len(np.unique(a)) > 9 for a in part) > 4
