@@ -3,6 +3,7 @@
 for any number of threads, from the file and from a mount, on several ranks, and
 after a stop in the middle."""
 import io
+import os
 import re
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import make
 from arrays import pack
-from dumped import beton, digest, dump, jpeg
+from dumped import BUILD, beton, digest, dump, jpeg
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -84,6 +85,12 @@ STATEMENTS = {
 }
 # What has no output, needs a GPU, or is in a test of its own.
 ELSEWHERE = {"cache", "cuda", "drop"}
+# Lists, which stay in the processor's memory.
+LISTS = {"array", "excerpt", "follow", "gain", "json", "keep_rows", "pad_to",
+         "resample", "tokenize", "truncate"}
+# Images whose colors the GPU may still change.
+ON = {n for n, t in STATEMENTS.items() if t.startswith(("image", "clip"))
+      } - {"half"}
 
 
 def png(a):
@@ -186,3 +193,22 @@ def test_a_stop_changes_nothing(data, pipeline, first, tmp_path):
          "0:2", "--workers", 3, *state)
     dump(data.path, tmp_path / "b", "--spec", spec, "--workers", 1, *state)
     assert digest(tmp_path / "a") | digest(tmp_path / "b") == first
+
+
+def test_a_gpu_changes_nothing(data, folder, tmp_path, monkeypatch):
+    """By stand-ins that run kernels on the processor or, with
+    BETON_CUDA_TEST_REAL=1, by the machine's own driver and NVRTC."""
+    if os.environ.get("BETON_CUDA_TEST_REAL") != "1":
+        for name in "cuda", "nvrtc":
+            path = BUILD / f"standin/{name}.so"
+            if not path.exists():
+                pytest.skip(f"no {path}: make unit builds it")
+            monkeypatch.setenv(f"BETON_{name.upper()}_LIBRARY", str(path))
+    for cut in " | cuda(0)", "":
+        after = {n: cut * (n not in LISTS) + " | brightness(0.5) | half"
+                 * (n in ON) for n in STATEMENTS}
+        dump(data.path, tmp_path / f"x{len(cut)}", *SPEC, "--pipeline",
+             "; ".join(f"o_{n} = {filled(t, folder)}{after[n]}"
+                       for n, t in STATEMENTS.items()))
+    assert digest(tmp_path / "x0") == digest(tmp_path / "x10")
+    assert len(digest(tmp_path / "x0")) == 6
