@@ -253,41 +253,28 @@ static PyObject *dataset_fill(PyObject *self, PyObject *args)
 	Py_RETURN_NONE;
 }
 
-static PyObject *dataset_column(PyObject *self, PyObject *args)
-{
-	unsigned field;
-	unsigned long long first;
-	Py_buffer into;
-	int r;
+/* Reads `n` numbers of 8 bytes, of the values from `first` on. */
+typedef int read_numbers_fn(struct beton_dataset *ds, uint32_t field,
+			    uint64_t first, uint64_t n, void *out);
 
-	if (!PyArg_ParseTuple(args, "IKw*", &field, &first, &into))
-		return NULL;
-	said[0] = '\0';
-	Py_BEGIN_ALLOW_THREADS;
-	r = beton_dataset_column(of(self), field, first, (uint64_t)into.len / 8,
-				 into.buf);
-	Py_END_ALLOW_THREADS;
-	PyBuffer_Release(&into);
-	if (r)
-		return raise_error(-r, said, NULL);
-	Py_RETURN_NONE;
-}
-
-/* Stored bytes of the values from `first` on. */
-static int read_sizes(struct beton_dataset *ds, unsigned field, uint64_t first,
-		      uint64_t n, uint64_t *out)
+/* The bytes that are stored. */
+static int read_sizes(struct beton_dataset *ds, uint32_t field, uint64_t first,
+		      uint64_t n, void *out)
 {
+	uint64_t *sizes = out;
 	struct beton_value v;
 	int r = 0;
 
 	for (uint64_t i = 0; !r && i < n; i++) {
 		r = beton_dataset_value(ds, field, first + i, &v);
-		out[i] = v.size;
+		sizes[i] = v.size;
 	}
 	return r;
 }
 
-static PyObject *dataset_sizes(PyObject *self, PyObject *args)
+/* Fills a buffer of Python's. */
+static PyObject *read_numbers(PyObject *self, PyObject *args,
+			      read_numbers_fn *read)
 {
 	unsigned field;
 	unsigned long long first;
@@ -298,13 +285,22 @@ static PyObject *dataset_sizes(PyObject *self, PyObject *args)
 		return NULL;
 	said[0] = '\0';
 	Py_BEGIN_ALLOW_THREADS;
-	r = read_sizes(of(self), field, first, (uint64_t)into.len / 8,
-		       into.buf);
+	r = read(of(self), field, first, (uint64_t)into.len / 8, into.buf);
 	Py_END_ALLOW_THREADS;
 	PyBuffer_Release(&into);
 	if (r)
 		return raise_error(-r, said, NULL);
 	Py_RETURN_NONE;
+}
+
+static PyObject *dataset_column(PyObject *self, PyObject *args)
+{
+	return read_numbers(self, args, beton_dataset_column);
+}
+
+static PyObject *dataset_sizes(PyObject *self, PyObject *args)
+{
+	return read_numbers(self, args, read_sizes);
 }
 
 static PyMethodDef methods[] = {
