@@ -1160,6 +1160,8 @@ PROGRAMS = [
     ("beton info DIR", "DIR directory mount"),
     ("beton show FIFO", "FIFO not a regular file"),
     ("beton show TEXT", "TEXT not a batch file"),
+    ("beton show", "beton: show needs usage:"),
+    ("beton dump TEXT folder", "dump: unexpected operand 'folder' usage: --help"),
     # Nothing but a dataset replaces a dataset.
     ("beton info --html FILE FILE", "FILE a dataset"),
     ("beton bench --spec batch=20 --pipeline center_crop(8) --trace FILE FILE",
