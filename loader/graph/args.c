@@ -14,7 +14,9 @@
 #include "loader/text/schedule.h"
 #include "loader/text/token.h"
 
-enum { PARAMS_TEXT_SIZE = 240 };
+enum { PARAMS_TEXT_SIZE = 240, HINT_SIZE = 160 };
+
+static const double TINY = 1e-5;
 
 /* Of a word or a size; other numbers are reals. */
 static struct typed type_of(const struct param *param)
@@ -35,25 +37,100 @@ static int word_index(const struct param *param, const char *word)
 
 /* A value, and its place in the text for messages. */
 struct place {
+	const struct parse_arg *args; /* from the value's own on; defaults have
+					 none */
+	size_t num_args;
+	bool follows; /* without a name, and not the first argument */
 	const struct diagnostic *diagnostic;
 	struct epochs *epochs;
 	const struct op *op;
 	const struct param *param;
 	const char *value;
 	size_t at;
-	const char *before; /* without names: the argument before it, or NULL */
 };
+
+static bool number_ok(const struct param *param, double v)
+{
+	return v >= param->min && v <= param->max &&
+	       (param->kind == PARAM_REALS || v == (double)(int64_t)v);
+}
+
+/* Whether an argument is one number that a parameter takes. */
+static bool is_number_of(const struct param *param, const struct parse_arg *arg)
+{
+	double v;
+
+	return arg->is_plain &&
+	       !token_number(arg->value, arg->value + strlen(arg->value), &v) &&
+	       number_ok(param, v);
+}
+
+/* Writes '; a list is quoted: "8,8"', if the numbers from `args` on look like
+   one value of a parameter. */
+static bool quote_list(const struct param *param, const struct parse_arg *args,
+		       size_t num_args, char *out, size_t size)
+{
+	size_t count = 0, n;
+
+	*out = '\0';
+	if (param->kind != PARAM_REALS && param->kind != PARAM_INTEGERS)
+		return false;
+	while (count < num_args && count < param->max_count &&
+	       (!count || !args[count].name) &&
+	       is_number_of(param, &args[count]))
+		count++;
+	if (count < 2)
+		return false;
+	n = (size_t)snprintf(out, size, "; a list is quoted: \"");
+	for (size_t i = 0; i < count && n < size; i++)
+		n += (size_t)snprintf(out + n, size - n, "%s%.20s",
+				      i ? "," : "", args[i].value);
+	if (n < size)
+		snprintf(out + n, size - n, "\"");
+	return true;
+}
+
+/* The list may begin with the argument before the value. */
+static const char *list_hint(const struct place *p, char *out, size_t size)
+{
+	*out = '\0';
+	if (!p->args || (p->follows && p->param > p->op->params &&
+			 quote_list(p->param - 1, p->args - 1, p->num_args + 1,
+				    out, size)))
+		return out;
+	quote_list(p->param, p->args, p->num_args, out, size);
+	return out;
+}
+
+/* Writes what to write instead of a word that the parameter has not. */
+static const char *word_hint(const struct place *p, char *out, size_t size)
+{
+	const struct synonym *synonym = synonym_of_value(p->value);
+	struct suggestion s = { .word = p->value };
+	char words[240], *rest = words, *word;
+
+	if (synonym && (!synonym->ours ||
+			word_index(p->param, synonym->ours) >= 0))
+		return synonym_text(synonym, out, size);
+	snprintf(words, sizeof(words), "%s", p->param->words);
+	while ((word = strsep(&rest, "|")))
+		suggest_try(&s, word);
+	return suggest_text(&s, out, size);
+}
 
 static int wrong_value(const struct place *p)
 {
 	const struct typed type = type_of(p->param);
-	char expected[TYPED_EXPECTED_SIZE], hint[160];
+	char expected[TYPED_EXPECTED_SIZE], hint[HINT_SIZE];
 
-	return complain(
-		p->diagnostic, p->at, "%s of %s takes %s, not `%s'%s",
-		p->param->name, p->op->name, typed_expected(&type, expected),
-		p->value,
-		synonym_text(synonym_of_value(p->value), hint, sizeof(hint)));
+	if (p->param->kind == PARAM_BYTES)
+		snprintf(hint, sizeof(hint),
+			 "; units are KiB, MiB, GiB and TiB");
+	else if (!*list_hint(p, hint, sizeof(hint)))
+		word_hint(p, hint, sizeof(hint));
+	return complain(p->diagnostic, p->at, "%s of %s takes %s, not `%s'%s",
+			p->param->name, p->op->name,
+			typed_expected(&type, expected), p->value, hint);
 }
 
 /* Where a part of a value stands in the text; escapes are not looked at. */
@@ -64,15 +141,23 @@ static size_t part_at(const struct place *p, const char *part)
 	return p->at + (quoted ? 1 + (size_t)(part - p->value) : 0);
 }
 
-/* Writes '; a list is quoted: "8,8"' if a number follows one that may be a
-   list. */
-static const char *list_hint(const struct place *p, char *out, size_t size)
+/* Whether a parameter is a truth value, as "false|true". */
+static bool is_flag(const struct param *param)
 {
-	*out = '\0';
-	if (p->before && p->param > p->op->params &&
-	    p->param[-1].max_count > 1 && strchr("0123456789.", *p->value))
-		snprintf(out, size, "; a list is quoted: \"%.20s,%.20s\"",
-			 p->before, p->value);
+	return param->kind == PARAM_INTEGERS && param->words &&
+	       strchr(param->words, '|') && !param->min && param->max == 1;
+}
+
+/* Writes "from LEAST to MOST". The least of what is above 0 is no limit that
+   users need to know. */
+static const char *limits_text(const struct param *param, char *out,
+			       size_t size)
+{
+	if (param->min > 0 && param->min < TINY)
+		snprintf(out, size, "above 0 and up to %.9g", param->max);
+	else
+		snprintf(out, size, "from %.9g to %.9g", param->min,
+			 param->max);
 	return out;
 }
 
@@ -81,8 +166,10 @@ static int wrong_number(const struct place *p, const struct schedule *s)
 {
 	const struct param *param = p->param;
 	const char *value = s->is_scheduled ? s->numbers : p->value;
-	char count[48] = "", hint[80], words[80] = "";
+	char count[48] = "", hint[HINT_SIZE], words[80] = "", limits[64];
 
+	if (is_flag(param))
+		return wrong_value(p);
 	if (param->words)
 		snprintf(words, sizeof(words), "or %.70s, ", param->words);
 	if (param->max_count > 1 && param->min_count == param->max_count)
@@ -93,17 +180,11 @@ static int wrong_number(const struct place *p, const struct schedule *s)
 			 param->min_count, param->max_count);
 	return complain(
 		p->diagnostic, s->is_scheduled ? part_at(p, s->numbers) : p->at,
-		"%s of %s takes %s from %.9g to %.9g, %s%snot `%.*s'%s",
+		"%s of %s takes %s %s, %s%snot `%.*s'%s",
 		param->name, p->op->name,
 		param->kind == PARAM_INTEGERS ? "whole numbers" : "numbers",
-		param->min, param->max, count, words, (int)(s->end - value),
-		value, list_hint(p, hint, sizeof(hint)));
-}
-
-static bool number_ok(const struct param *param, double v)
-{
-	return v >= param->min && v <= param->max &&
-	       (param->kind == PARAM_REALS || v == (double)(int64_t)v);
+		limits_text(param, limits, sizeof(limits)), count, words,
+		(int)(s->end - value), value, list_hint(p, hint, sizeof(hint)));
 }
 
 /* Numbers separated by commas, blanks around them allowed. */
@@ -291,6 +372,21 @@ static int bind_arg(const struct place *p, const struct parse_arg *arg,
 			p->param->name, p->op->name);
 }
 
+/* The argument before `arg` has a name. */
+static int unnamed(const struct op *op, const struct parse_arg *arg,
+		   size_t num_args, const struct diagnostic *c)
+{
+	int before = op_param(op, arg[-1].name);
+	char hint[HINT_SIZE] = "";
+
+	if (before >= 0)
+		quote_list(&op->params[before], arg - 1, num_args + 1, hint,
+			   sizeof(hint));
+	return complain(c, arg->value_at,
+			"an argument without a name follows one with a name%s",
+			hint);
+}
+
 static int bind_given(const struct op *op, const struct parse *parse,
 		      const struct parse_stage *stage, struct epochs *epochs,
 		      const struct diagnostic *c, struct args *out)
@@ -304,21 +400,20 @@ static int bind_given(const struct op *op, const struct parse *parse,
 		struct place place = { .diagnostic = c,
 				       .epochs = epochs,
 				       .op = op,
+				       .args = arg,
+				       .num_args = stage->num_args - i,
+				       .follows = i && !arg->name,
 				       .value = arg->value,
 				       .at = arg->value_at };
 		int param;
 
 		if (named && !arg->name)
-			return complain(c, arg->value_at,
-					"an argument without a name follows "
-					"one with a name");
+			return unnamed(op, arg, stage->num_args - i, c);
 		named = arg->name;
 		param = find_param(op, arg, i, c);
 		if (param < 0)
 			return param;
 		place.param = &op->params[param];
-		if (i && !arg->name)
-			place.before = arg[-1].value;
 		r = bind_arg(&place, arg, &out->arg[param]);
 		out->arg[param].given = true;
 	}
@@ -329,7 +424,6 @@ static int missing_argument(const struct op *op, const struct param *p,
 			    const struct parse_stage *stage,
 			    const struct diagnostic *c)
 {
-	const char *article = strchr("aeiou", *p->name) ? "an " : "a ";
 	const struct typed type = type_of(p);
 	char expected[TYPED_EXPECTED_SIZE];
 
@@ -342,10 +436,8 @@ static int missing_argument(const struct op *op, const struct param *p,
 				op->name, op->name,
 				p->max_count > 1 ? "invert, grayscale"
 						 : "invert");
-	if (p->name[strlen(p->name) - 1] == 's')
-		article = "";
-	return complain(c, stage->at, "%s needs %s%s", op->name, article,
-			p->name);
+	return complain(c, stage->at, "%s needs `%s': %s", op->name, p->name,
+			p->help);
 }
 
 /* Several lists are alternatives; one alone could be meant as several. */

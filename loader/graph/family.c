@@ -193,7 +193,7 @@ bool family_skips(const struct op *op, const struct type *type)
 bool family_is_mask(const struct type *type)
 {
 	if (type->kind == TYPE_RAGGED)
-		return true;
+		return !type->is_array;
 	return has_grid(type) && type->ndim == 2 &&
 	       dtype_is_whole(type->dtype) && type->dtype != DTYPE_U2;
 }

@@ -96,7 +96,8 @@ static int append_node(struct builder *b, struct chain *chain,
 	    chain->nodes[chain->num_nodes - 1].op->kind == OP_SINK)
 		return complain(b->diagnostic, stage->at,
 				"nothing can follow `drop'");
-	family_enter(n->op, &in);
+	if (chain->source.kind == TYPE_ARRAY) /* what pad_to makes is none */
+		family_enter(n->op, &in);
 	n->type = in;
 	wrong = n->op->infer(&n->args, &in, &n->type);
 	if (!wrong)

@@ -72,16 +72,30 @@ static bool is_picture(const struct type *t)
 	return t->kind == TYPE_IMAGE || t->kind == TYPE_GRID;
 }
 
+const char *op_refuse_image(const struct type *in)
+{
+	if (is_picture(in))
+		return NULL;
+	if (in->kind == TYPE_RAGGED && !in->is_array)
+		return "works on images only; a field of bytes begins with "
+		       "decode(rgb), or mask for classes";
+	return in->kind == TYPE_ARRAY
+		       ? "works on images only"
+		       : "works on images only; boxes and points move with an "
+			 "image by follow, sounds and tokens take excerpt, "
+			 "truncate and pad_to";
+}
+
 const char *op_infer_crop(const struct type *in)
 {
 	if (!is_picture(in))
-		return "works on images only";
+		return op_refuse_image(in);
 	if (in->device)
 		return "runs on the processor; it must stand before cuda";
 	if (in->layout != LAYOUT_HWC)
 		return "must stand before chw";
 	if (in->kind == TYPE_IMAGE && (in->dtype != DTYPE_U1 || in->valued))
-		return "works on 8-bit images; it must stand before colours, "
+		return "works on 8-bit images; it must stand before colors, "
 		       "normalize and the types";
 	return NULL;
 }
@@ -92,7 +106,8 @@ const char *op_infer_dtype(const struct type *in, enum dtype to,
 	if (in->kind == TYPE_PADDED)
 		return "must stand before pad_to(batch)";
 	if (in->kind == TYPE_RAGGED && !in->is_array)
-		return "has no use for bytes and JSON";
+		return "has no use for bytes and JSON; begin with mask, "
+		       "decode(rgb), json or tokenize";
 	if (in->kind == TYPE_RAGGED)
 		op_infer_list(in, out);
 	if (in->dtype == DTYPE_OTHER)
@@ -107,6 +122,10 @@ const char *op_infer_list(const struct type *in, struct type *out)
 		return NULL;
 	if (in->kind == TYPE_PADDED)
 		return "must stand before pad_to(batch)";
+	if (in->kind != TYPE_RAGGED && in->fresh && in->ndim)
+		return "works on arrays of differing lengths only; "
+		       "betonfs.write() stores them for a shape that begins "
+		       "with None, as (\"float32\", (None, 4))";
 	if (in->kind != TYPE_RAGGED)
 		return "works on arrays of differing lengths only";
 	if (!in->is_array)
@@ -136,7 +155,7 @@ const char *op_infer_layout(const struct type *in, enum layout to,
 			    struct type *out)
 {
 	if (!is_picture(in))
-		return "works on images only";
+		return op_refuse_image(in);
 	out->layout = to;
 	return NULL;
 }
@@ -147,7 +166,7 @@ const char *op_infer_colour(const struct args *args, const struct type *in,
 	(void)args;
 	(void)out;
 	if (!is_picture(in))
-		return "works on images only";
+		return op_refuse_image(in);
 	if (in->dtype != DTYPE_U1 && in->dtype != DTYPE_F4)
 		return "works on uint8 and float; other types come after it";
 	return NULL;
@@ -175,7 +194,7 @@ const char *op_infer_image(const struct args *args, const struct type *in,
 {
 	(void)args;
 	if (!is_picture(in))
-		return "works on images only";
+		return op_refuse_image(in);
 	if (in->device)
 		return "runs on the processor; it must stand before cuda";
 	if (in->layout != LAYOUT_HWC)
@@ -250,7 +269,8 @@ void op_shuffle(unsigned n, struct uniform uniform, unsigned *out)
 
 const char *op_check_colour(const struct arg *arg)
 {
-	return arg->count == 2 ? "one number, or one per channel" : NULL;
+	return arg->count == 2 ? "a color has one number, or three"
+			       : NULL;
 }
 
 void op_colour(const struct arg *colour, uint8_t rgb[3])

@@ -372,6 +372,7 @@ int op_lists(const struct op *op);
 bool op_is_random(const struct op *op);
 
 /* Bodies of infer() that several rows share. */
+const char *op_refuse_image(const struct type *in);
 const char *op_infer_crop(const struct type *in);
 const char *op_infer_dtype(const struct type *in, enum dtype to,
 			   struct type *out);

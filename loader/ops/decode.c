@@ -29,15 +29,16 @@ static const char *infer(const struct args *args, const struct type *in,
 
 	if (in->kind == TYPE_RAGGED && in->fresh)
 		return word < QUALITY_GRAY
-			       ? "makes of bytes what they are said to be: "
-				 "gray, gray16, rgb or rgb16"
+			       ? "needs the kind of image that a field of "
+				 "bytes has: gray, gray16, rgb or rgb16"
 			       : enter_grid(word, out);
 	if (in->kind != TYPE_IMAGE)
 		return "works on images only";
 	if (!in->fresh)
 		return "must be the first operation";
 	if (word > QUALITY_GRAY)
-		return "makes gray of images; they have 8 bits and RGB already";
+		return "takes gray or a quality for an image field, which is "
+		       "RGB of 8 bits already";
 	return word == QUALITY_GRAY ? enter_grid(word, out) : NULL;
 }
 

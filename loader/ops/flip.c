@@ -16,7 +16,7 @@ static const char *infer(const struct args *args, const struct type *in,
 	(void)args;
 	(void)out;
 	if (in->kind != TYPE_IMAGE && in->kind != TYPE_GRID)
-		return "works on images only";
+		return op_refuse_image(in);
 	if (in->placed)
 		return "must stand before operations of files";
 	return in->layout == LAYOUT_HWC ? NULL : "must stand before chw";

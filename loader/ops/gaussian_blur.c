@@ -30,7 +30,7 @@ static const struct param params[] = {
 static const char *check(const struct args *args)
 {
 	if ((unsigned)args->arg[SIZE].number[0] % 2 == 0)
-		return "size is odd";
+		return "size must be odd";
 	return op_check_range(&args->arg[SIGMA]);
 }
 

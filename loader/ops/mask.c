@@ -19,7 +19,7 @@ static const char *check(const struct args *args)
 {
 	double bits = args->arg[BITS].number[0];
 
-	return bits == 8 || bits == WIDE ? NULL : "bits is 8 or 16";
+	return bits == 8 || bits == WIDE ? NULL : "bits must be 8 or 16";
 }
 
 static const char *infer(const struct args *args, const struct type *in,

@@ -31,7 +31,7 @@ static const struct param params[] = {
 static const char *check(const struct args *args)
 {
 	if (args->arg[MAGNITUDE].number[0] >= args->arg[BINS].number[0])
-		return "magnitude is below bins";
+		return "magnitude must be below bins";
 	return op_check_colour(&args->arg[FILL]);
 }
 

@@ -42,8 +42,8 @@ static const char *infer(const struct args *args, const struct type *in,
 			 struct type *out)
 {
 	if (in->kind != TYPE_GRID || (!in->frames && in->width))
-		return "works on arrays of four axes, the first of which is "
-		       "frames, and after decode on bytes";
+		return "works on arrays of four axes, frames first, and on "
+		       "lists of images after decode(rgb)";
 	if (in->layout != LAYOUT_HWC)
 		return "must stand before chw";
 	if (in->frames && span_of(args) > in->frames)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/text/diagnostic.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,4 +46,20 @@ int complain(const struct diagnostic *c, size_t at, const char *format, ...)
 		 message, (int)(to - from), c->text + from);
 	tame(c->out);
 	return -EINVAL;
+}
+
+int complain_bracket(const struct diagnostic *c, size_t at)
+{
+	const char *list = c->text + at + 1, *blank = " \t";
+	char close = c->text[at] == '[' ? ']' : ')', first;
+	size_t size = strspn(list, "0123456789.+-eE, \t");
+	bool whole = list[size] == close && size && size < QUOTE_MAX;
+
+	first = list[strspn(list, blank)];
+	if (isalpha((unsigned char)first))
+		return complain(c, at,
+				"operations have no brackets: "
+				"random_apply(flip | invert)");
+	return complain(c, at, "lists are quoted: \"%.*s\"",
+			whole ? (int)size : QUOTE_MAX, whole ? list : "0.08,1");
 }

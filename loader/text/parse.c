@@ -82,8 +82,8 @@ static int take_value(struct parser *p, struct parse_arg *arg, const char *what)
 	int r;
 
 	if (is_mark(p, '('))
-		return complain(p->lexer.diagnostic, p->lexer.token.at,
-				"lists are quoted: \"0.08,1\"");
+		return complain_bracket(p->lexer.diagnostic,
+					p->lexer.token.at);
 	if (!is_text(p))
 		return expected(p, what);
 	arg->value = p->lexer.token.word;

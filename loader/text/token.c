@@ -114,8 +114,7 @@ static int unknown_mark(const struct lexer *l, char c)
 		return complain(l->diagnostic, l->at,
 				"this byte can only stand between quotes");
 	if (c == '[')
-		return complain(l->diagnostic, l->at,
-				"lists are quoted: \"0.08,1\"");
+		return complain_bracket(l->diagnostic, l->at);
 	return complain(l->diagnostic, l->at, "`%c' is not part of the grammar",
 			c);
 }

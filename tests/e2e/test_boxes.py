@@ -236,7 +236,7 @@ def test_workers_and_mounts_change_nothing(data, tmp_path, mount):
 @pytest.mark.parametrize("text, why", [
     ("boxes | follow(imag)", "no output `imag'; did you mean `image'?"),
     ("boxes | follow(labels)", "output `labels' is no image"),
-    ("boxes | follow", "needs an of"),
+    ("boxes | follow", "needs `of': the output of the image"),
     ("boxes | follow(image) | follow(image)", "does already"),
     ("boxes | follow(p); p = params(image)", "output `p' is no image"),
     ("labels | follow(image)", "four numbers or more"),

@@ -527,7 +527,7 @@ def test_bytes_become_colors(photos, tmp_path):
 
 
 @pytest.mark.parametrize("text,says", [
-    ("image | decode(rgb)", "8 bits and RGB already"),
+    ("image | decode(rgb)", "RGB of 8 bits already"),
     ("image | resize(9) | decode(gray)", "first operation"),
     ("blob | decode | resize(9)", "gray, gray16, rgb or rgb16"),
     ("image | mask", "JPEG changes the classes")])

@@ -149,11 +149,24 @@ def test_workers_and_mounts_change_nothing(data, tmp_path, mount):
     ("plain | array", "sample 0 has none"),
     ("plain | int64", "bytes and JSON"),
     ("label | array", "differing lengths only"),
+    ("box | array", 'shape that begins with None, as ("float32", (None, 4))'),
+    ("tokens | chw", "boxes and points move with an image by follow"),
+    ("tokens | random_crop(3)", "sounds and tokens take excerpt"),
+    ("tokens | pad_to(4) | chw", "chw works on images only"),
+    ("grids | pad_to(4) | chw", "chw works on images only"),
+    ("grids | pad_to(4) | center_crop(2)", "center_crop works on images only"),
+    ("(image, grids) | flip", "boxes and points move with an image by follow"),
+    ("plain | resize(3)", "a field of bytes begins with decode(rgb), or mask"),
+    ("plain | int64", "begin with mask, decode(rgb), json or tokenize"),
 ])
 def test_what_is_no_list_is_refused(tmp_path, text, why):
     d = make.Dataset(tmp_path / "d.beton", [
-        ("tokens", make.BYTES), ("plain", make.BYTES), ("label", make.INT)], [
-        {"tokens": pack(np.arange(3)), "plain": b"abc", "label": 1}])
+        ("tokens", make.BYTES), ("plain", make.BYTES), ("label", make.INT),
+        ("grids", make.BYTES), ("box", make.NDARRAY, "<f4", (4,)),
+        ("image", make.IMAGE)], [
+        {"tokens": pack(np.arange(3)), "plain": b"abc", "label": 1,
+         "grids": pack(np.ones((3, 2, 2), "<f4")), "box": np.ones(4, "<f4"),
+         "image": make.Image(make.RAW, 4, 4, bytes(48))}])
     r = beton("dump", d.path, "--out", tmp_path / "x", "--pipeline", text,
               code=1)
     assert why in r.stderr

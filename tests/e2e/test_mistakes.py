@@ -52,6 +52,10 @@ class RandomErasing:
         return image
 
 
+class FiveCrop(RandomErasing):
+    __module__ = "torchvision.transforms.v2"
+
+
 class HorizontalFlip:
     """albumentations."""
 
@@ -100,6 +104,7 @@ WORDS = [
     ("window", "spec= order=quasi_random,window=64MiB"),
     ("transform", "pipeline= transforms="), ("indices", "subset="),
     ("pipelines", "betonfs.ffcv.Loader pipeline="), ("root", "path="),
+    ("bucket", 'spec="bucket=256"'), ("max_tokens", "lengths= batch_size="),
     ("batches_ahead", "prefetch="), ("batchsize", "`batch_size'"),
     ("drop_lst", "`drop_last'"), ("orde", "`order'"),
 ]
@@ -345,8 +350,10 @@ ERRORS = [
     (dict(pipeline="image | center_crop([8,8])"), ValueError, "lists quoted"),
     (dict(pipeline="image | center_crop(8.5)"), ValueError, "whole `8.5'"),
     (dict(pipeline="image | center_crop(0)"), ValueError, "from 1 16384 `0'"),
+    (dict(pipeline={"image, label": "center_crop(8)"}), ValueError,
+     "'image, label' several fields (\"image\", \"label\")"),
     (dict(pipeline="image | random_resized_crop(8, scale=(0.25,1))"),
-     ValueError, 'lists quoted "0.08,1"'),
+     ValueError, 'lists quoted "0.25,1"'),
     (dict(pipeline="image | random_resized_crop(8, scale=0.25)"),
      ValueError, "scale 2 of them `0.25'"),
     (dict(pipeline="image | resize(8, antialias=True)"), ValueError,
@@ -374,7 +381,7 @@ ERRORS = [
     (dict(pipeline="label | float | one_hot(60)"), ValueError,
      "one_hot whole numbers"),
     (dict(pipeline="image | center_crop(8) | mixup"), ValueError,
-     "mixup an alpha"),
+     "mixup `alpha'"),
     (dict(pipeline="image | drop | flip"), ValueError, "follow `drop'"),
     (dict(pipeline="image; image"), ValueError, "`image' already NAME ="),
     (dict(pipeline="x = x | flip"), ValueError, "`x' fields image, label"),
@@ -478,6 +485,8 @@ OPS = [
     (lambda ops: ops.flip() | ops.chw, TypeError, "chw call chw()"),
     (lambda ops: ops.of([ops.flip]), TypeError, "flip call flip()"),
     (lambda ops: ops.of(3), ValueError, "3 list Compose"),
+    (lambda ops: ops.of(FiveCrop()), ValueError,
+     "FiveCrop betonfs.ops.five_crop transforms="),
 ]
 
 
@@ -909,6 +918,10 @@ WARNINGS = [
      "groups 0, 1 group=", dict(pipeline={
          name: text.replace("0.2", "0.2, group=1")
          for name, text in HALVES.items()})),
+    (dict(pipeline={**HALVES, "image": "image | center_crop(8) | cutmix(1)"}),
+     "cutmix mixup same", dict(pipeline={
+         name: text.replace("mixup(0.2)", "random_choice(mixup(0.2), cutmix)")
+         for name, text in HALVES.items()})),
     (dict(pipeline="center_crop(8) | normalize(0, 1) | normalize(imagenet)"),
      "normalize before once",
      dict(pipeline="center_crop(8) | normalize(imagenet) | float")),
@@ -932,6 +945,31 @@ def test_a_mistake_that_is_told_once(path, wrong, must, right):
     for words in must.split():
         assert words in said, (words, said)
     assert not warned(lambda: epoch(path, **right))
+
+
+@pytest.mark.parametrize("wrong, must, right", [
+    ("excerpt(3)", "at=center", "excerpt(3, at=center)"),
+    ("excerpt(3)", "at=center", "excerpt(3, start)"),
+    ('float | gain("0.5,2")', "a gain of one number", "float | gain(2)"),
+])
+def test_validation_of_sounds_draws_nothing(tmp_path, wrong, must, right):
+    path = tmp_path / "sounds.beton"
+    betonfs.write(path, [{"sound": np.zeros(9, "<i2")} for _ in range(N)],
+                  fields={"sound": ("int16", (None,))})
+    said, = warned(lambda: epoch(path, train=False, pipeline={"sound": wrong}))
+    assert must in said
+    assert not warned(
+        lambda: epoch(path, train=False, pipeline={"sound": right}))
+
+
+def test_lengths_of_no_list(path):
+    for lengths, kind, must in (
+            ("labl", ValueError, "lengths='labl' label did you mean"),
+            ("label", ValueError,
+             "lengths='label' Dataset(path).column('label')")):
+        with pytest.raises(kind) as e:
+            epoch(path, pipeline=LABEL, lengths=lengths)
+        check(e, must)
 
 
 def test_a_state_of_another_pipeline(path):
@@ -1122,6 +1160,8 @@ PROGRAMS = [
     ("beton info DIR", "DIR directory mount"),
     ("beton show FIFO", "FIFO not a regular file"),
     ("beton show TEXT", "TEXT not a batch file"),
+    ("beton show", "beton: show needs usage:"),
+    ("beton dump TEXT folder", "dump: unexpected operand 'folder' usage: --help"),
     # Nothing but a dataset replaces a dataset.
     ("beton info --html FILE FILE", "FILE a dataset"),
     ("beton bench --spec batch=20 --pipeline center_crop(8) --trace FILE FILE",

@@ -195,11 +195,11 @@ def test_another_color_fills(data, tmp_path):
 
 
 @pytest.mark.parametrize("text,says", [
-    ("rand_augment(2, 31)", "magnitude is below bins"),
+    ("rand_augment(2, 31)", "magnitude must be below bins"),
     ("rand_augment(2, 0, bins=1)", "bins of rand_augment takes"),
     ("rand_augment(interpolation=lots)", "interpolation of rand_augment tak"),
     ("auto_augment(cifar)", "policy of auto_augment takes"),
-    ('trivial_augment(fill="1,2")', "one number, or one per channel"),
+    ('trivial_augment(fill="1,2")', "a color has one number, or three"),
     ("float | rand_augment", "8-bit"),
     ("aug_mix(11)", "severity of aug_mix takes"),
     ("color_jitter(hue=-0.1, like=torchvision)", "hue is from 0 to 0.5"),

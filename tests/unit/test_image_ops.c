@@ -489,7 +489,7 @@ static const struct mistake mistakes[] = {
 	  "column 8: vertical_flip runs on the processor; it must stand before "
 	  "cuda" },
 	{ "cutout(8, \"1,2\")",
-	  "column 1: cutout: one number, or one per channel" },
+	  "column 1: cutout: a color has one number, or three" },
 	{ "random_translate(-1)", "column 18: padding of random_translate" },
 	{ "cutout(8, 256)", "column 11: fill of cutout takes whole numbers" },
 	{ "cutout(8, p=0) | cache(decoded, 1MiB)",

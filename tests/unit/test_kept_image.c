@@ -494,7 +494,7 @@ struct mistake {
 
 static const struct mistake mistakes[] = {
 	{ "cache", "column 1: cache needs an argument: decoded" },
-	{ "cache(decoded)", "column 1: cache needs a size" },
+	{ "cache(decoded)", "column 1: cache needs `size'" },
 	{ "cache(1GiB)", "column 7: what of cache takes decoded, not" },
 	{ "cache(decoded, 1GB)",
 	  "column 16: size of cache takes a size from 64KiB to 64TiB, "

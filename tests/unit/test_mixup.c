@@ -272,7 +272,7 @@ struct mistake {
 
 static const struct mistake mistakes[] = {
 	{ "mixup(0.2) | mixup(0.2)", "column 14: mixup stands there already" },
-	{ "mixup", "column 1: mixup needs an alpha" },
+	{ "mixup", "column 1: mixup needs `alpha'" },
 	{ "mixup(0)", "column 7: alpha of mixup takes numbers from" },
 	{ "mixup(1, all)", "column 10: lambda of mixup takes one of batch, " },
 	{ "float | mixup(1)", "column 9: mixup works on 8-bit images; it" },

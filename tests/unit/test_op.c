@@ -317,7 +317,7 @@ struct mistake {
 };
 
 static const struct mistake mistakes[] = {
-	{ "center_crop", "column 1: center_crop needs a size" },
+	{ "center_crop", "column 1: center_crop needs `size': " },
 	{ "center_crop(0)",
 	  "column 13: size of center_crop takes whole numbers "
 	  "from 1 to 16384, 1 to 2 of them, not `0'" },
@@ -329,13 +329,37 @@ static const struct mistake mistakes[] = {
 	{ "center_crop(8, 2)",
 	  "column 16: ratio of center_crop takes numbers" },
 	{ "center_crop(8, 8)",
-	  "column 16: ratio of center_crop takes numbers from "
-	  "9.53674316e-07 to 1, not `8'; a list is quoted: \"8,8\"" },
+	  "column 16: ratio of center_crop takes numbers above 0 and "
+	  "up to 1, not `8'; a list is quoted: \"8,8\"" },
+	{ "random_resized_crop(48, 0.3, 1)",
+	  "column 25: scale of random_resized_crop takes numbers above 0 and up to "
+	  "1, 2 of them, as \"0.5,0.5\", not `0.3'; a list is quoted: \"0.3,1\"" },
+	{ "rotate(-15, 15)", "column 13: interpolation of rotate takes one of "
+			     "nearest, bilinear, not `15'; a list is quoted: "
+			     "\"-15,15\"" },
+	{ "gain(-6,6,db)", "column 9: unit of gain takes one of factor, db, "
+			   "not `6'; a list is quoted: \"-6,6\"" },
+	{ "normalize(mean=0.4, 0.5, 0.6, std=1)",
+	  "column 21: an argument without a name follows one with a name; a "
+	  "list is quoted: \"0.4,0.5,0.6\"" },
+	{ "json(long)", "column 6: type of json takes one of float32, "
+			"float64, float16, int64, int32, int16, int8, uint8, "
+			"not `long', in" },
+	{ "follow(a, XYXY)", "column 11: format of follow takes one of xyxy, "
+			     "xywh, cxcywh, xy, not `XYXY'; did you mean "
+			     "`xyxy'?" },
+	{ "random_crop(8, pad_if_needed=True)",
+	  "column 30: pad_if_needed of random_crop takes one of false, true, "
+	  "not `True'; did you mean `true'?" },
+	{ "cache(decoded, 1GB)",
+	  "column 16: size of cache takes a size from 64KiB to 64TiB, not "
+	  "`1GB'; units are KiB, MiB, GiB and TiB" },
 	{ "flip(prob=1)", "column 6: flip has no parameter `prob'; it has p, "
 			  "group" },
 	{ "chw(x=1)", "column 5: chw has no parameter `x'; it has none" },
-	{ "mixup", "column 1: mixup needs an alpha" },
-	{ "one_hot", "column 1: one_hot needs classes" },
+	{ "mixup", "column 1: mixup needs `alpha': " },
+	{ "follow", "column 1: follow needs `of': the output of the image" },
+	{ "one_hot", "column 1: one_hot needs `classes': how many there are" },
 	{ "cache", "column 1: cache needs an argument: decoded" },
 	{ "center_crop(8, ratoi=1)", "column 16: center_crop has no parameter "
 				     "`ratoi'; did you mean `ratio'?" },
@@ -379,8 +403,7 @@ static const struct mistake mistakes[] = {
 						     "crop: the least scale" },
 	{ "random_resized_crop(8, scale=0.5)",
 	  "column 30: scale of random_"
-	  "resized_crop takes numbers from "
-	  "9.53674316e-07 to 1, 2 of them" },
+	  "resized_crop takes numbers above 0 and up to 1, 2 of them" },
 	{ "normalize(0.5)", "column 1: normalize: std is missing" },
 	{ "normalize(imagenet, 1)", "column 1: normalize: imagenet says std" },
 	{ "normalize(\"0,0\", \"1,1,1\")",

@@ -199,7 +199,12 @@ static const struct mistake mistakes[] = {
 			   "a field; a `;' begins another output" },
 	{ "image | op.f", "column 9: no operation is called `op.f'; a function "
 			  "of a file of C is \"FILE.c\".FUNCTION" },
-	{ "image | resize([8,8])", "column 16: lists are quoted: \"0.08,1\"" },
+	{ "image | resize([8,8])", "column 16: lists are quoted: \"8,8\"" },
+	{ "image | resize([8, x])",
+	  "column 16: lists are quoted: \"0.08,1\"" },
+	{ "image | random_apply([flip, invert])",
+	  "column 22: operations have no brackets: random_apply(flip | "
+	  "invert)" },
 	{ "IMAGE", "column 1: no field or operation is called `IMAGE'; did you "
 		   "mean `image'?" },
 	{ "\"imag\" | float",

@@ -108,6 +108,14 @@ def called(text: str) -> list[tuple[str, str]]:
     return [(name, arguments) for name, arguments in found if name]
 
 
+def _draws_nothing(name: str, arguments: str) -> bool:
+    """Whether its arguments leave no choice."""
+    if name == "gain":
+        return '"' not in arguments
+    return name in ("excerpt", "window") and \
+        re.search(r"\b(center|start|end)\b", arguments) is not None
+
+
 def random_operations(text: str) -> list[str]:
     """The names of those that draw random numbers for a sample."""
     names = []
@@ -115,15 +123,22 @@ def random_operations(text: str) -> list[str]:
         params = {p["name"]: p for p in rows()[name]["params"]}
         always = params.get("p", {}).get("initial") == "1" \
             and "p=" not in arguments
-        if "group" in params and not always and name not in names:
+        fixed = _draws_nothing(name, arguments)
+        if "group" in params and not always and not fixed \
+                and name not in names:
             names.append(name)
     return names
+
+
+def own_name(name: str) -> str | None:
+    """The operation of a name that torchvision, FFCV or others have."""
+    return _plain_names().get(_plain(name))
 
 
 def meant(name: str) -> str:
     """Return "; did you mean `OPERATION'?" for a name that torchvision, FFCV or
     others have, or that is near; or ""."""
-    own = _plain_names().get(_plain(name))
+    own = own_name(name)
     if own:
         return f"; did you mean `{own}'?"
     return nearest(name.lower(), rows())

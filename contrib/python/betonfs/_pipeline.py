@@ -112,6 +112,24 @@ def _colors_after_normalize(text: str) -> str | None:
     return None
 
 
+def _mixtures_that_differ(text: str) -> list[str]:
+    """The names of mixtures, if not all statements that mix have the same."""
+    found = {tuple(name for name, _ in called(statement) if name in _MIXTURES)
+             for statement in re.split(r"[;\n]", text)} - {()}
+    return sorted({name for names in found for name in names}) \
+        if len(found) > 1 else []
+
+
+_FIXED = {"excerpt": "at=center", "window": "at=center",
+          "gain": "a gain of one number"}
+
+
+def _instead(names: Sequence[str]) -> str:
+    """What validation has in the place of operations that draw."""
+    return ", ".join(dict.fromkeys(
+        _FIXED.get(name, "resize and center_crop") for name in names))
+
+
 def tell_mistakes(text: str | None, train: bool,
                   outputs: Sequence[Mapping[str, Any]]) -> None:
     """Warn of validation with random numbers, of images that are mixed without
@@ -121,7 +139,7 @@ def tell_mistakes(text: str | None, train: bool,
         warnings.warn(
             f"train=False, and the pipeline draws random numbers for "
             f"{', '.join(names)}: figures depend on the draws; validation has "
-            "resize and center_crop in their place", UserWarning, stacklevel=4)
+            f"{_instead(names)} in their place", UserWarning, stacklevel=4)
     groups = _groups_of_mixtures(text or "")
     labels = [o["name"] for o in outputs if len(o["shape"]) < 2]
     if len(groups) == 1 and labels and len(outputs) > 1:
@@ -129,6 +147,13 @@ def tell_mistakes(text: str | None, train: bool,
             "the pipeline mixes rows of one output alone, and "
             f"{', '.join(labels)} stay as they are: mix labels too, as in "
             '"label | one_hot(1000) | mixup(0.2)"', UserWarning, stacklevel=4)
+    both = _mixtures_that_differ(text or "")
+    if both:
+        warnings.warn(
+            f"the pipeline mixes one output with {both[0]} and another with "
+            f"{both[-1]}: labels do not fit the images; mix all in the same "
+            "way, as in random_choice(mixup(0.2), cutmix(1)) for both",
+            UserWarning, stacklevel=4)
     late = _colors_after_normalize(text or "")
     if late:
         warnings.warn(
@@ -174,6 +199,11 @@ def _unknown(name: str, text: str | None, fields: _Fields) -> ValueError:
     """For an output of no field."""
     why = f"pipeline: the dataset has no field {name!r}; there are " \
         + ", ".join(fields.stems)
+    parts = [part.strip(" ()") for part in name.split(",")]
+    if len(parts) > 1 and all(part in fields.stems for part in parts):
+        several = ", ".join(f'"{part}"' for part in parts)
+        return ValueError(f"{why}; the key of several fields is a tuple: "
+                          f"{{({several}): ...}}")
     hint = nearest(name, fields.stems)
     if text is None:
         return ValueError(why + hint)

@@ -23,6 +23,12 @@ def _refuse(transform: Any, why: str) -> ValueError:
                       "batches")
 
 
+def _near(name: str) -> str:
+    """What to look at for a transform that is not translated."""
+    own = _ops.own_name(name)
+    return f", and help(betonfs.ops.{own}) says what is near it" if own else ""
+
+
 def _pair(size: Any) -> tuple[int, ...]:
     """A size as torchvision takes it: (side,) or (height, width)."""
     given = tuple(size) if isinstance(size, Sequence) else (size,)
@@ -203,7 +209,8 @@ class _Translation:
         add = _KNOWN.get(type(part).__name__)
         module = type(part).__module__
         if add is None or not module.startswith(("torchvision.", "torch.")):
-            raise _refuse(part, "there is no operation with its exact meaning")
+            raise _refuse(part, "ops.of() knows none with its exact meaning"
+                          + _near(type(part).__name__))
         add(self, part)
 
     def text(self) -> str:

@@ -42,6 +42,20 @@ static void print_command_help(const struct command *c)
 	printf("\nexamples:\n%s", c->examples);
 }
 
+/* There are too few operands or too many. */
+static void print_operands(const struct invocation *call)
+{
+	const struct command *c = call->command;
+
+	if (call->num_operands > c->max_operands)
+		fprintf(stderr, "beton: %s: unexpected operand '%s'\n", c->name,
+			call->operands[c->max_operands]);
+	else
+		fprintf(stderr, "beton: %s needs %s\n", c->name, c->operands);
+	print_usage(c, stderr);
+	fprintf(stderr, "`beton %s --help' lists the options.\n", c->name);
+}
+
 static int run_command(const struct command *c, char **argv, struct log *log)
 {
 	struct invocation call = { .command = c, .log = log };
@@ -70,8 +84,7 @@ static int run_command(const struct command *c, char **argv, struct log *log)
 	call.operands = argv + 1;
 	if (!r && (call.num_operands < c->min_operands ||
 		   call.num_operands > c->max_operands)) {
-		print_usage(c, stderr);
-		fprintf(stderr, "beton %s --help tells more.\n", c->name);
+		print_operands(&call);
 	} else if (!r) {
 		code = c->run(&call);
 	}
