@@ -103,8 +103,8 @@ const char *op_infer_crop(const struct type *in)
 const char *op_infer_dtype(const struct type *in, enum dtype to,
 			   struct type *out)
 {
-	if (in->kind == TYPE_PADDED)
-		return "must stand before pad_to(batch)";
+	if (in->kind == TYPE_PADDED || in->kind == TYPE_PACKED)
+		return "must stand before pad_to(batch) and pack";
 	if (in->kind == TYPE_RAGGED && !in->is_array)
 		return "has no use for bytes and JSON; begin with mask, "
 		       "decode(rgb), json or tokenize";
@@ -120,8 +120,8 @@ const char *op_infer_list(const struct type *in, struct type *out)
 {
 	if (in->kind == TYPE_LIST)
 		return NULL;
-	if (in->kind == TYPE_PADDED)
-		return "must stand before pad_to(batch)";
+	if (in->kind == TYPE_PADDED || in->kind == TYPE_PACKED)
+		return "must stand before pad_to(batch) and pack";
 	if (in->kind != TYPE_RAGGED && in->fresh && in->ndim)
 		return "works on arrays of differing lengths only; "
 		       "betonfs.write() stores them for a shape that begins "
@@ -269,8 +269,7 @@ void op_shuffle(unsigned n, struct uniform uniform, unsigned *out)
 
 const char *op_check_colour(const struct arg *arg)
 {
-	return arg->count == 2 ? "a color has one number, or three"
-			       : NULL;
+	return arg->count == 2 ? "a color has one number, or three" : NULL;
 }
 
 void op_colour(const struct arg *colour, uint8_t rgb[3])

@@ -133,6 +133,7 @@ enum type_kind {
 	TYPE_RAGGED, /* bytes and JSON */
 	TYPE_LIST,   /* rows of one shape, of each sample so many */
 	TYPE_PADDED, /* a list that each batch pads to its longest */
+	TYPE_PACKED, /* a list that each batch cuts to a number of rows */
 	TYPE_GRID,   /* rows and columns of pixels, of any channels, numbers
 			and frames; images in the other family are 8-bit RGB */
 };
@@ -166,6 +167,7 @@ struct type {
 	bool is_array; /* TYPE_RAGGED: its bytes are a list of this dtype and
 			  shape (<beton/batch.h>) */
 	struct padding padding; /* TYPE_PADDED */
+	uint64_t most;		/* TYPE_PACKED: rows of a batch */
 };
 
 struct size {

@@ -113,7 +113,8 @@ static size_t count_steps(const struct chain *chain)
 
 static bool is_list(const struct type *type)
 {
-	return type->kind == TYPE_LIST || type->kind == TYPE_PADDED;
+	return type->kind == TYPE_LIST || type->kind == TYPE_PADDED ||
+	       type->kind == TYPE_PACKED;
 }
 
 /* Memory for the result of a node; NULL: the message is set. */

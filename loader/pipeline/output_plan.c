@@ -8,8 +8,8 @@
 
 #include "fs/util/bytes.h"
 #include "loader/graph/args.h"
-#include "loader/text/diagnostic.h"
 #include "loader/pipeline/value_store.h"
+#include "loader/text/diagnostic.h"
 
 static void plan_image(struct output_plan *plan)
 {
@@ -275,6 +275,7 @@ static void plan_list(struct output_plan *plan)
 	out->ndim = type->ndim + 1;
 	memcpy(out->shape + 1, type->shape, type->ndim * sizeof(*type->shape));
 	out->item_size = op_row_bytes(type);
+	out->most = type->kind == TYPE_PACKED ? type->most : UINT64_MAX;
 	out->multiple = type->padding.multiple;
 	out->pads_left = type->padding.left;
 	dtype_convert(DTYPE_F8, &type->padding.value, type->dtype, out->filler,
@@ -320,7 +321,8 @@ int output_plan_init(struct output_plan *plan, const struct chain *chain,
 		plan->out.ndim = 1;
 		return 0;
 	}
-	if (type->kind == TYPE_LIST || type->kind == TYPE_PADDED) {
+	if (type->kind == TYPE_LIST || type->kind == TYPE_PADDED ||
+	    type->kind == TYPE_PACKED) {
 		plan_list(plan);
 		return 0;
 	}

@@ -55,6 +55,41 @@ void list_rows_fini(struct list_rows *g)
 	buffer_fini(&g->counts);
 }
 
+/* The rows of all samples, of each at most `length`. */
+static uint64_t count_rows(const struct list_rows *g, uint64_t length)
+{
+	uint64_t rows = 0;
+
+	for (uint32_t i = 0; i < g->samples; i++)
+		rows += min_u64(*list_rows_count(g, i), length);
+	return rows;
+}
+
+void list_rows_cut(const struct list_rows *g, uint64_t most)
+{
+	uint64_t fits = 0, length = most, left;
+
+	if (count_rows(g, UINT64_MAX) <= most)
+		return;
+	while (fits < length) {
+		uint64_t middle = length - (length - fits) / 2;
+
+		if (count_rows(g, middle) <= most)
+			fits = middle;
+		else
+			length = middle - 1;
+	}
+	left = most - count_rows(g, length);
+	for (uint32_t i = 0; i < g->samples; i++) {
+		uint64_t *rows = list_rows_count(g, i);
+
+		if (*rows <= length)
+			continue;
+		*rows = length + (left > 0);
+		left -= left > 0;
+	}
+}
+
 void list_rows_join(const struct list_rows *g, uint64_t item_size,
 		    int64_t *offsets)
 {

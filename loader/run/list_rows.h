@@ -3,7 +3,7 @@
  * The lists of an output while its batch is made: samples are made in any
  * order, and how many rows one has is known only then. Each has a place with
  * room for the most rows that it can have; once all are made, the rows are
- * joined, or padded to the longest.
+ * joined, maybe cut, or padded to the longest.
  */
 #ifndef LOADER_RUN_LIST_ROWS_H
 #define LOADER_RUN_LIST_ROWS_H
@@ -33,6 +33,13 @@ void list_rows_fini(struct list_rows *g);
 /* The place of a sample, and how many rows are there. */
 uint8_t *list_rows_place(const struct list_rows *g, uint32_t sample);
 uint64_t *list_rows_count(const struct list_rows *g, uint32_t sample);
+
+/*
+ * Cuts the longest samples to one length, the greatest with which all samples
+ * together have at most so many rows. What is then left to `most` goes to the
+ * first of them, a row each.
+ */
+void list_rows_cut(const struct list_rows *g, uint64_t most);
 
 /* Joins all rows at the start of g->rows, and sets offsets[samples + 1], of
    rows. */

@@ -125,6 +125,7 @@ static int join_list(struct step *s, uint32_t i,
 	struct beton_tensor *t = &s->tensors[i];
 	int64_t *offsets = (int64_t *)out->offsets.bytes;
 
+	list_rows_cut(&out->lists, o->most);
 	list_rows_join(&out->lists, o->item_size, offsets);
 	memcpy(out->shape, o->shape, o->ndim * sizeof(*o->shape));
 	out->shape[0] = (uint64_t)offsets[s->batch.rows];

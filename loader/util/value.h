@@ -66,6 +66,7 @@ struct pipeline_output {
 	uint64_t shape[BETON_MAX_NDIM];
 	uint64_t row_size;  /* bytes; 0: ragged, or no image is known */
 	uint64_t item_size; /* lists: bytes of one of a sample's rows */
+	uint64_t most;	    /* lists: rows of a batch */
 	uint8_t filler[8];  /* padded lists: an element of the new rows */
 	uint32_t multiple;  /* their length is a multiple of it */
 	bool pads_left;	    /* the new rows come first */

@@ -53,7 +53,7 @@ STATEMENTS = {
     "mixup": "image | resize(SIZE) | mixup(0.4)",
     "multi_crop": "image | multi_crop(12, views=3)",
     "normalize": "image | resize(SIZE) | normalize(imagenet) | float | chw",
-    "one_hot": "label | one_hot(9)", "pad": "image | resize(SIZE) | pad(3)",
+    "pack": "wave | pack(20)", "one_hot": "label | one_hot(9)", "pad": "image | resize(SIZE) | pad(3)",
     "pad_to": "wave | pad_to(batch)",
     "params": "params(o_random_resized_crop)",
     "perspective": "image | resize(SIZE) | perspective(0.5, "
@@ -86,8 +86,8 @@ STATEMENTS = {
 # What has no output, needs a GPU, or is in a test of its own.
 ELSEWHERE = {"cache", "cuda", "drop"}
 # Lists, which stay in the processor's memory.
-LISTS = {"array", "excerpt", "follow", "gain", "json", "keep_rows", "pad_to",
-         "resample", "tokenize", "truncate"}
+LISTS = {"array", "excerpt", "follow", "gain", "json", "keep_rows", "pack",
+         "pad_to", "resample", "tokenize", "truncate"}
 # Images whose colors the GPU may still change.
 ON = {n for n, t in STATEMENTS.items() if t.startswith(("image", "clip"))
       } - {"half"}

@@ -104,6 +104,31 @@ def test_a_list_is_padded_to_the_batchs_longest(data, values, tmp_path,
     assert len(lengths) > 1
 
 
+def fit(lengths, most):
+    """What pack leaves of samples: the longest are cut, a row at a time."""
+    lengths = list(lengths)
+    while sum(lengths) > most:
+        longest = max(lengths)
+        last = max(i for i, n in enumerate(lengths) if n == longest)
+        lengths[last] -= 1
+    return lengths
+
+
+@pytest.mark.parametrize("most", [1, 5, 40, 41, 64, 10000])
+def test_a_batch_has_a_budget(data, values, tmp_path, most):
+    cut = 0
+    for b in batches(data, tmp_path, f"tokens | truncate(9) | pack({most}); "
+                     "n = tokens | truncate(9) | length"):
+        n = [int(b.row("n", row)) for row in range(len(b.ids))]
+        kept = fit(n, most)
+        assert [len(r) for r in rows(b, "tokens")] == kept
+        assert sum(kept) == min(most, sum(n))
+        for i, got in zip(b.ids, rows(b, "tokens")):
+            assert (got == values["tokens"][i][:len(got)]).all()
+        cut += kept != n
+    assert bool(cut) == (most < 64)
+
+
 def test_types_are_converted(data, values, tmp_path):
     for b in batches(data, tmp_path, "boxes | half; wave | float | "
                      "truncate(4); tokens | truncate(4) | uint8"):
@@ -124,7 +149,7 @@ def test_numbers_change_with_the_epoch(data, tmp_path):
 
 
 ALL = ("tokens | array; p = tokens | pad_to(batch, -1); f = boxes | double | "
-       "pad_to(4); boxes | truncate(2); wave | length")
+       "pad_to(4); boxes | truncate(2); wave | length; w = wave | pack(30)")
 
 
 def test_workers_and_mounts_change_nothing(data, tmp_path, mount):
@@ -142,6 +167,8 @@ def test_workers_and_mounts_change_nothing(data, tmp_path, mount):
 @pytest.mark.parametrize("text,why", [
     ("tokens | one_hot(3)", "single numbers"),
     ("tokens | pad_to(0)", "from 1"),
+    ("tokens | pack", "needs `rows'"), ("tokens | pack(0)", "from 1"),
+    ("tokens | pack(9) | truncate(2)", "before pad_to(batch) and pack"),
     ("tokens | pad_to(4, multiple=2)", "multiple is for the length batch"),
     ("tokens | pad_to(batch) | int64", "before pad_to(batch)"),
     ("tokens | array | cuda(0)", "pad_to(LENGTH)"),

@@ -104,7 +104,7 @@ WORDS = [
     ("window", "spec= order=quasi_random,window=64MiB"),
     ("transform", "pipeline= transforms="), ("indices", "subset="),
     ("pipelines", "betonfs.ffcv.Loader pipeline="), ("root", "path="),
-    ("bucket", 'spec="bucket=256"'), ("max_tokens", "lengths= batch_size="),
+    ("bucket", 'spec="bucket=256"'), ("max_tokens", "pack lengths="),
     ("batches_ahead", "prefetch="), ("batchsize", "`batch_size'"),
     ("drop_lst", "`drop_last'"), ("orde", "`order'"),
 ]

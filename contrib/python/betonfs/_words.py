@@ -53,8 +53,9 @@ _HINTS = {
     "os_cache": 'cache="os" is os_cache=True, cache="process" is '
                 "os_cache=False",
     "bucket": 'a key of spec=, as in spec="bucket=256"',
-    "max_tokens": "lengths= makes batches of similar lengths, and batch_size= "
-                  "of truncate(N) lists has at most batch_size * N tokens",
+    "max_tokens": "an operation cuts a batch to N tokens, as in "
+                  'pipeline={"tokens": "tokens | pack(N)"}; lengths= makes '
+                  "batches of similar lengths",
     "window": _SPEC,
     "block": _SPEC,
     "draws": "num_samples= is the number of samples drawn for an epoch",

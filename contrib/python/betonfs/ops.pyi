@@ -269,6 +269,11 @@ def one_hot(
 ) -> Pipeline:
     """a label becomes 1 in its place among zeros, float32"""
 
+def pack(
+    rows: _Whole,
+) -> Pipeline:
+    """lists of a batch, the longest cut to fit a budget"""
+
 def pad(
     padding: _Wholes,
     mode: Literal["constant", "edge", "reflect", "symmetric"] = ...,

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples stay as they are here: what a batch has is known when it is joined
+   (list_rows_cut()). */
+#include "loader/graph/op.h"
+
+#include <string.h>
+
+enum { ROWS };
+
+static const struct param params[] = {
+	[ROWS] = { .name = "rows",
+		   .kind = PARAM_INTEGERS,
+		   .min_count = 1,
+		   .max_count = 1,
+		   .min = 1,
+		   .max = OP_ROWS_MAX,
+		   .help = "that a batch has at most, such as tokens" },
+	{ 0 },
+};
+
+static const char *infer(const struct args *args, const struct type *in,
+			 struct type *out)
+{
+	const char *wrong = op_infer_list(in, out);
+
+	if (wrong)
+		return wrong;
+	out->kind = TYPE_PACKED;
+	out->most = (uint64_t)args->arg[ROWS].number[0];
+	return NULL;
+}
+
+static const char *list(const struct args *args, const struct op_sample *sample,
+			const struct list *in, const struct type *out, void *to,
+			uint64_t *rows)
+{
+	(void)args;
+	(void)sample;
+	memcpy(to, in->values, in->rows * op_row_bytes(out));
+	*rows = in->rows;
+	return NULL;
+}
+
+const struct op op_pack = {
+	.name = "pack",
+	.help = "lists of a batch, the longest cut to fit a budget",
+	.kind = OP_LIST,
+	.params = params,
+	.infer = infer,
+	.list = list,
+};
