@@ -18,11 +18,12 @@ static bool fill_table(const struct tail *tail, const float *operands,
 		       union tail_table *table)
 {
 	size_t size = TAIL_VALUES * dtype_size(tail->dtype);
+	uint8_t *values = (uint8_t *)table;
 	bool plain = true;
 
 	for (unsigned c = 0; c < TAIL_CHANNELS; c++)
 		plain &= definition_table(tail->chain, operands, c,
-					  table->of_8 + c * size);
+					  values + c * size);
 	return plain;
 }
 

@@ -107,10 +107,10 @@ static void add_lines(struct vocabulary *v, size_t size)
 }
 
 /* Takes the text over. */
-static int make(char *text, size_t size, struct vocabulary **out)
+static int make(char *text, size_t size, size_t lines, struct vocabulary **out)
 {
-	size_t slots = 2, lines = count_lines(text, size);
 	struct vocabulary *v;
+	size_t slots = 2;
 
 	while (slots < 2 * lines)
 		slots *= 2;
@@ -129,7 +129,7 @@ int vocabulary_open(const char *path, struct vocabulary **out, char *why,
 		    size_t size)
 {
 	cleanup_free char *text = NULL;
-	size_t length;
+	size_t length, lines;
 	int r = read_file(path, VOCABULARY_FILE_MAX, &text, &length);
 
 	if (r) {
@@ -141,7 +141,13 @@ int vocabulary_open(const char *path, struct vocabulary **out, char *why,
 		snprintf(why, size, "%s: not a text", path);
 		return -EINVAL;
 	}
-	r = make(text, length, out);
+	lines = count_lines(text, length);
+	if (lines > VOCABULARY_LINES_MAX) {
+		snprintf(why, size, "%s: %zu lines, %d at most", path, lines,
+			 VOCABULARY_LINES_MAX);
+		return -EINVAL;
+	}
+	r = make(text, length, lines, out);
 	if (!r)
 		(void)steal(text);
 	return r;

@@ -13,6 +13,7 @@
 
 enum {
 	VOCABULARY_FILE_MAX = 64 << 20,
+	VOCABULARY_LINES_MAX = 1 << 22,
 	/* A word of more characters is unknown. */
 	VOCABULARY_WORD_MAX = 100,
 };

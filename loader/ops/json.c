@@ -78,17 +78,22 @@ static const char *put_whole(const struct number *n, struct output *out)
 	return back == n->whole ? NULL : "a number does not fit the type";
 }
 
+/* What is too large for the type would be infinite. */
+static const char *put_real(const struct number *n, struct output *out)
+{
+	double back;
+
+	dtype_convert(DTYPE_F8, &n->real, out->dtype, out->at, 1);
+	dtype_convert(out->dtype, out->at, DTYPE_F8, &back, 1);
+	return isfinite(back) ? NULL : "a number does not fit the type";
+}
+
 static const char *put(const struct number *n, void *arg)
 {
 	struct output *out = arg;
-	const char *wrong = NULL;
+	const char *wrong = dtype_is_whole(out->dtype) ? put_whole(n, out)
+						       : put_real(n, out);
 
-	if (dtype_is_whole(out->dtype))
-		wrong = put_whole(n, out);
-	else if (isfinite(n->real))
-		dtype_convert(DTYPE_F8, &n->real, out->dtype, out->at, 1);
-	else
-		wrong = "a number does not fit the type";
 	out->at += dtype_size(out->dtype);
 	return wrong;
 }

@@ -171,6 +171,8 @@ def one(tmp_path, text, operation):
     (b"[[[1],[2]],[[3],[4]]]", 'json(int32, row="2,1")',
      [[[1], [2]], [[3], [4]]]),
     (b"[0.1]", "json(float32)", [float(np.float32(0.1))]),
+    (b"[-3.4e38]", "json", [float(np.float32(-3.4e38))]),
+    (b"[65519]", "json(float16)", [65504]),
 ])
 def test_json_is_read(tmp_path, text, operation, want):
     path, pipeline, spec = one(tmp_path, text, operation)
@@ -188,6 +190,8 @@ def test_json_is_read(tmp_path, text, operation, want):
     (b"[null]", "json", "array of numbers"), (b'["1"]', "json", "of numbers"),
     (b"[" + b"1" * 500 + b"]", "json", "400 digits"),
     (b"[1e999]", "json", "does not fit"), (b"[1.5]", "json(int32)", "fraction"),
+    (b"[-1e39]", "json", "does not fit"),
+    (b"[65520]", "json(float16)", "does not fit"),
     (b"[300]", "json(uint8)", "does not fit"),
     (b"[9223372036854775808]", "json(int64)", "64 bits"),
     (b"[[1]]", "json", "array of numbers"), (b"[1]", "json(row=2)", "shape"),

@@ -147,7 +147,8 @@ def test_workers_and_mounts_change_nothing(data, vocabulary, tmp_path, mount):
     (b"a\nb\n", "", "no token `[UNK]'"), (b"[UNK]\0\n", "", "not a text"),
     (b"[UNK]\n", ', begin="[CLS]"', "no token `[CLS]'"),
     ("folder", "", "not a regular file"),
-])
+    (b"[UNK]\n" + (1 << 22) * b"\n", "", "4194305 lines, 4194304 at most"),
+], ids=range(7))
 def test_a_vocabulary_that_cannot_be_is_refused(data, tmp_path, content,
                                                 arguments, why):
     path = tmp_path / "v.txt"
