@@ -33,18 +33,26 @@ bool emit_is_flat(const struct chain *chain)
 	return true;
 }
 
+/* The function that converts the floats of `real`; NULL: there are none. */
+static const char *narrowing(const struct writer *w)
+{
+	if (emit_value_has_halves(w->v.chain))
+		return "beton_halves";
+	return emit_value_has_wholes(w->v.chain) ? "beton_wholes" : NULL;
+}
+
 /* Names where the loop leaves its values, channel by channel. */
 static void put_stores(const struct writer *w)
 {
-	bool halves = emit_value_has_halves(w->v.chain);
+	bool narrows = narrowing(w);
 	char name[32];
 
 	for (unsigned c = 0; c < emit_value_channels(&w->v); c++) {
 		emit_value_spell(&w->v, c, name);
 		if (w->v.flat)
 			code_add(w->v.code, "\t\t%s[i] = %s;\n",
-				 halves ? "real" : "to", name);
-		else if (halves)
+				 narrows ? "real" : "to", name);
+		else if (narrows)
 			code_add(w->v.code, "\t\treal[%u + i] = %s;\n",
 				 c * KERNEL_PIXELS, name);
 		else if (w->planar)
@@ -55,17 +63,26 @@ static void put_stores(const struct writer *w)
 	}
 }
 
-/* Converts floats to halves, and stores them. */
-static void put_halves(const struct writer *w)
+/* Converts `real`, and stores the result. */
+static void put_narrowing(const struct writer *w)
 {
+	const char *function = narrowing(w);
+
 	if (w->v.flat)
-		code_add(w->v.code, "\tbeton_halves(to, real, %d);\n",
+		code_add(w->v.code, "\t%s(to, real, %d);\n", function,
 			 KERNEL_LANES);
 	for (unsigned c = 0; !w->v.flat && w->planar && c < 3; c++)
-		code_add(w->v.code, "\tbeton_halves(to%u, real + %u, %d);\n", c,
+		code_add(w->v.code, "\t%s(to%u, real + %u, %d);\n", function, c,
 			 c * KERNEL_PIXELS, KERNEL_PIXELS);
 	if (w->v.flat || w->planar)
 		return;
+	if (emit_value_has_wholes(w->v.chain)) {
+		code_add(w->v.code,
+			 "\tbeton_wholes(whole, real, %d);\n"
+			 "\tbeton_pixels(to, whole);\n",
+			 KERNEL_LANES);
+		return;
+	}
 	code_add(w->v.code,
 		 "\tbeton_halves(half, real, %d);\n"
 		 "\tfor (int i = 0; i < %d; i++) {\n",
@@ -105,24 +122,37 @@ static void put_chunk_head(const struct writer *w)
 	code_put(w->v.code, ")\n{\n");
 }
 
+static void put_array(const struct writer *w, const char *type,
+		      const char *name)
+{
+	code_add(w->v.code, "\t%s %s[%d] __attribute__((aligned(32)));\n", type,
+		 name, KERNEL_LANES);
+}
+
+/* Declares the arrays between loops, and behind the last one. */
+static void put_arrays(const struct writer *w)
+{
+	const struct chain *chain = w->v.chain;
+	bool loops = emit_value_has_loops(chain), narrows = narrowing(w);
+	bool interleaves = narrows && !w->v.flat && !w->planar;
+	bool wholes = interleaves && emit_value_has_wholes(chain);
+
+	if (narrows || loops)
+		put_array(w, "float", "real");
+	if (wholes || loops)
+		put_array(w, "unsigned char", "whole");
+	if (interleaves && !wholes)
+		put_array(w, "unsigned short", "half");
+	if (narrows || loops)
+		code_put(w->v.code, "\n");
+}
+
 /* Emits the function for KERNEL_PIXELS pixels. */
 static void put_chunk(struct writer *w)
 {
 	put_chunk_head(w);
-	if (emit_value_has_halves(w->v.chain))
-		code_add(w->v.code,
-			 "\tfloat real[%d] __attribute__((aligned(32)));\n",
-			 KERNEL_LANES);
-	if (emit_value_has_halves(w->v.chain) && !w->v.flat && !w->planar)
-		code_add(w->v.code,
-			 "\tunsigned short half[%d] "
-			 "__attribute__((aligned(32)));\n",
-			 KERNEL_LANES);
-	if (emit_value_has_loops(w->v.chain))
-		code_add(w->v.code, "\tunsigned char whole[%u][%u];\n",
-			 emit_value_channels(&w->v), w->v.loop);
-	code_add(w->v.code, "%s\tfor (int i = 0; i < %u; i++) {\n",
-		 emit_value_has_halves(w->v.chain) ? "\n" : "", w->v.loop);
+	put_arrays(w);
+	code_add(w->v.code, "\tfor (int i = 0; i < %u; i++) {\n", w->v.loop);
 	code_put(w->v.code,
 		 w->v.flat ? "\t\tint v0 = in[i];\n"
 			   : "\t\tint v0[3] = { in0[i], in1[i], in2[i] "
@@ -130,8 +160,8 @@ static void put_chunk(struct writer *w)
 	emit_value_put(&w->v);
 	put_stores(w);
 	code_put(w->v.code, "\t}\n");
-	if (emit_value_has_halves(w->v.chain))
-		put_halves(w);
+	if (narrowing(w))
+		put_narrowing(w);
 	code_put(w->v.code, "}\n\n");
 }
 

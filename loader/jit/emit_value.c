@@ -121,19 +121,6 @@ static void put_pixel(struct emit_value *w, const struct node *n)
 	code_put(w->code, ");\n");
 }
 
-static void put_value_op(struct emit_value *w, const struct node *n)
-{
-	if (n->op->kind == OP_POINT)
-		put_point(w, n);
-	else
-		put_pixel(w, n);
-	w->type = DTYPE_F4;
-	if (n->type.dtype == DTYPE_U1) {
-		put_call(w, "int", "beton_whole");
-		w->type = DTYPE_U1;
-	}
-}
-
 /* Whether the bytes of a value operation are another's values. */
 static bool is_inner(const struct chain *chain, size_t i)
 {
@@ -156,19 +143,26 @@ bool emit_value_has_loops(const struct chain *chain)
 	return false;
 }
 
-/* Ends the loop, and begins the next one with the same value. */
+/* Ends the loop, and begins the next one with the bytes of its value. */
 static void put_next_loop(struct emit_value *w)
 {
+	unsigned channels = emit_value_channels(w);
 	char name[32];
 
-	for (unsigned c = 0; c < emit_value_channels(w); c++)
-		code_add(w->code, "\t\twhole[%u][i] = %s;\n", c,
+	for (unsigned c = 0; c < channels; c++)
+		code_add(w->code, "\t\treal[%u + i] = %s;\n", c * w->loop,
 			 emit_value_spell(w, c, name));
-	code_add(w->code, "\t}\n\tfor (int i = 0; i < %u; i++) {\n", w->loop);
+	code_add(w->code,
+		 "\t}\n"
+		 "\tbeton_wholes(whole, real, %u);\n"
+		 "\tfor (int i = 0; i < %u; i++) {\n",
+		 channels * w->loop, w->loop);
 	begin_value(w, "int");
-	for (unsigned c = 0; c < emit_value_channels(w); c++)
-		code_add(w->code, "%swhole[%u][i]", c ? ", " : "", c);
+	for (unsigned c = 0; c < channels; c++)
+		code_add(w->code, "%swhole[%u + i]", c ? ", " : "",
+			 c * w->loop);
 	end_value(w);
+	w->type = DTYPE_U1;
 }
 
 /* The last node that changes values. */
@@ -187,22 +181,51 @@ bool emit_value_has_halves(const struct chain *chain)
 	return chain_type(chain)->dtype == DTYPE_F2;
 }
 
+bool emit_value_has_wholes(const struct chain *chain)
+{
+	size_t end = last_change(chain);
+
+	return chain_type(chain)->dtype == DTYPE_U1 && end &&
+	       node_is_value(&chain->nodes[end - 1]) &&
+	       chain->nodes[end - 1].type.dtype == DTYPE_U1;
+}
+
+/* Emits operation i of the chain. */
+static void put_value_op(struct emit_value *w, size_t i, bool is_last)
+{
+	const struct node *n = &w->chain->nodes[i];
+
+	if (n->op->kind == OP_POINT)
+		put_point(w, n);
+	else
+		put_pixel(w, n);
+	w->type = DTYPE_F4;
+	if (n->type.dtype != DTYPE_U1)
+		return;
+	if (w->loop && is_inner(w->chain, i)) {
+		put_next_loop(w);
+	} else if (!w->loop || !is_last) {
+		put_call(w, "int", "beton_whole");
+		w->type = DTYPE_U1;
+	}
+}
+
 void emit_value_put(struct emit_value *w)
 {
 	size_t end = last_change(w->chain);
 	enum dtype to = chain_type(w->chain)->dtype;
+	bool wholes = emit_value_has_wholes(w->chain);
 
 	for (size_t i = 0; i < end; i++) {
 		const struct node *n = &w->chain->nodes[i];
 
 		if (node_is_value(n))
-			put_value_op(w, n);
+			put_value_op(w, i, wholes && i + 1 == end);
 		else
 			put_conversion(w, n->type.dtype);
-		if (w->loop && is_inner(w->chain, i))
-			put_next_loop(w);
 	}
-	put_conversion(w, to == DTYPE_F2 ? DTYPE_F4 : to);
+	if (!w->loop || !wholes)
+		put_conversion(w, to == DTYPE_F2 ? DTYPE_F4 : to);
 }
 
 /* --- what it needs --- */

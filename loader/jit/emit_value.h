@@ -24,25 +24,28 @@ struct emit_value {
 	enum dtype type; /* of the current value */
 	unsigned value;	 /* number in its name */
 	/*
-	 * Where an operation is followed by another, bytes that it leaves are
-	 * kept for a loop of their own: compilers do not vectorize a loop that
-	 * limits values in its middle, as they make branches of that. The
-	 * loops' variable is i.
+	 * An operation that leaves bytes ends a loop, whose variable is i: the
+	 * floats are stored, to be limited all at once. Compilers do not
+	 * vectorize a loop that limits values in its middle, as they make
+	 * branches of that, and are slow in narrowing them at its end.
 	 */
 	unsigned loop; /* how often a loop runs; 0: there is none */
 };
 
 /*
- * Emits the whole chain. A final conversion to float16 is left to the loop,
- * which may have a faster way: then the value is float.
+ * Emits the whole chain. A final conversion to float16 is left to the writer,
+ * which may have a faster way: then the value is float. In loops, so are bytes
+ * of a last operation.
  */
 void emit_value_put(struct emit_value *w);
 
-/* Whether bytes are kept, in `whole`, which the function declares. */
+/* Whether loops follow others. The function declares `real` and `whole`, for
+   the floats and bytes of all values of all channels. */
 bool emit_value_has_loops(const struct chain *chain);
 
-/* Whether the chain ends with float16. */
+/* Whether the chain ends with float16, or with bytes of an operation. */
 bool emit_value_has_halves(const struct chain *chain);
+bool emit_value_has_wholes(const struct chain *chain);
 
 /* Numbers of a value: one at a time in a flat kernel. */
 unsigned emit_value_channels(const struct emit_value *w);

@@ -513,6 +513,18 @@ static void copy_rows(const struct band *band, uint32_t width, uint8_t *out)
 		memcpy(out + y * row, band->channel[0] + y * band->stride, row);
 }
 
+/* The same, with left and right exchanged. */
+static void turn_rows(const struct tail *tail, const struct band *band,
+		      uint32_t width, uint8_t *out)
+{
+	size_t row = TAIL_CHANNELS * (size_t)width;
+
+	out += band->y * row;
+	for (size_t y = 0; y < band->rows; y++)
+		tail->isa->gather->turn(band->channel[0] + y * band->stride,
+					width, out + y * row);
+}
+
 /* Whether a table lookup is faster than `run`. */
 static bool is_table_faster(const struct tail *tail,
 			    const struct tail_image *image,
@@ -531,9 +543,11 @@ void tail_band(const struct tail *tail, const struct tail_image *image,
 {
 	kernel_fn *run;
 
-	if (tail_is_copy(tail) && !image->mirror &&
-	    band->step == TAIL_CHANNELS) {
-		copy_rows(band, image->size.width, image->out);
+	if (tail_is_copy(tail) && band->step == TAIL_CHANNELS) {
+		if (image->mirror)
+			turn_rows(tail, band, image->size.width, image->out);
+		else
+			copy_rows(band, image->size.width, image->out);
 		return;
 	}
 	run = atomic_load_explicit(&tail->kernel, memory_order_acquire);

@@ -398,6 +398,20 @@ static void fill_weights(struct axis *axis)
 	}
 }
 
+static bool is_blend(const struct axis *axis)
+{
+	if (axis->taps != 2 || axis->part.to < axis->part.from)
+		return false;
+	for (uint32_t i = 0; i < axis->part.count; i++) {
+		const union weight *w = axis->weights + (size_t)i * 2;
+
+		if (axis_weight(axis, w[0]) + axis_weight(axis, w[1]) !=
+		    KERNEL_ONE)
+			return false;
+	}
+	return true;
+}
+
 static bool same_part(const struct axis_part *a, const struct axis_part *b)
 {
 	return a->from == b->from && a->to == b->to && a->begin == b->begin &&
@@ -432,6 +446,7 @@ int axis_build(struct axis *axis, enum axis_kind kind,
 	axis->weights = axis->memory[1].p;
 	fill_weights(axis);
 	axis->kind = kind;
+	axis->is_blend = kind == AXIS_TRIANGLE && is_blend(axis);
 	return 0;
 }
 

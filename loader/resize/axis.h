@@ -71,6 +71,8 @@ struct axis {
 	struct axis_span *spans; /* [part.count], as the kind has them */
 	uint32_t *first;	 /* [part.count] */
 	union weight *weights;	 /* [part.count * taps]; see axis_weight() */
+	bool is_blend; /* AXIS_TRIANGLE, not shrinking, of two taps, which are
+			  1 together */
 	struct scratch memory[2];
 };
 

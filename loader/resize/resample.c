@@ -131,12 +131,13 @@ int resample_start(struct resampler *r, const struct resize *resize,
 	enum axis_kind kind = resample_kind(resize);
 	int e;
 
-	r->class = rows_class(kind);
 	e = axis_build(&r->x, kind, &x);
 	if (!e)
 		e = axis_build(&r->y, kind, &y);
-	if (!e)
-		e = reserve_rows(r);
+	if (e)
+		return e;
+	r->class = rows_class(&r->x);
+	e = reserve_rows(r);
 	if (e)
 		return e;
 	r->filtered = 0;

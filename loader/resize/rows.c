@@ -46,15 +46,17 @@ const struct rows_class nearest_rows = {
 	.down = nearest_down,
 };
 
-const struct rows_class *rows_class(enum axis_kind kind)
+const struct rows_class *rows_class(const struct axis *x)
 {
-	switch (kind) {
+	if (x->is_blend)
+		return ISA_BEST(blend_rows);
+	switch (x->kind) {
 	case AXIS_NEAREST:
 		return &nearest_rows;
 	case AXIS_CUBIC:
 	case AXIS_LANCZOS:
 		return ISA_BEST(signed_rows);
 	default:
-		return &ISA_BEST(rows)->of[kind];
+		return &ISA_BEST(rows)->of[x->kind];
 	}
 }

@@ -64,10 +64,12 @@ struct rows_table {
 ISA_DECLARE(struct rows_table, rows);
 /* Of AXIS_CUBIC and AXIS_LANCZOS. */
 ISA_DECLARE(struct rows_class, signed_rows);
+/* Of AXIS_TRIANGLE, if x is a blend. */
+ISA_DECLARE(struct rows_class, blend_rows);
 /* Of AXIS_NEAREST. */
 extern const struct rows_class nearest_rows;
 
-/* The fastest class that this machine runs. */
-const struct rows_class *rows_class(enum axis_kind kind);
+/* The fastest class that this machine runs, by the axis of across(). */
+const struct rows_class *rows_class(const struct axis *x);
 
 #endif

@@ -86,6 +86,15 @@ INLINE void store_pixels(union cell *out, ints v)
 	_mm_storeu_ps(&out[CHANNELS].real, _mm256_extractf128_ps((__m256)v, 1));
 }
 
+/* Sixteen bytes from either place. */
+INLINE __m256i load_two(const uint8_t *a, const uint8_t *b)
+{
+	__m128i low = _mm_loadu_si128((const __m128i *)a);
+	__m128i high = _mm_loadu_si128((const __m128i *)b);
+
+	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
 INLINE ints dot(ints v, ints w)
 {
 	return (ints)_mm256_madd_epi16((__m256i)v, (__m256i)w);

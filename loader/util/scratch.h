@@ -12,6 +12,9 @@
 
 #include "fs/util/bytes.h"
 
+/* Of a line of the cache, so that vectors of an array need not cross any. */
+enum { SCRATCH_ALIGN = 64 };
+
 struct scratch {
 	void *p;
 	size_t size;
@@ -22,13 +25,13 @@ static inline int scratch_grow(struct scratch *s, uint64_t n, size_t element)
 {
 	uint64_t bytes;
 
-	if (!mul_ok(n, element, &bytes))
+	if (!mul_ok(n, element, &bytes) || bytes > INT64_MAX)
 		return -ENOMEM;
 	if (bytes <= s->size)
 		return 0;
 	free(s->p);
 	s->size = 0;
-	s->p = malloc(bytes);
+	s->p = aligned_alloc(SCRATCH_ALIGN, align_up(bytes, SCRATCH_ALIGN));
 	if (!s->p)
 		return -ENOMEM;
 	s->size = bytes;

@@ -61,24 +61,22 @@ static void reverse(const uint8_t *restrict in, size_t count,
 		out[x] = in[count - 1 - x];
 }
 
-BYTE16_INLINE byte16 turned(byte16 v)
-{
-	return VECTOR_SHUFFLE(v, v, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3,
-			      2, 1, 0);
-}
-
-/* Reads upward, as processors fetch ahead. */
+/*
+ * Reads upward, as processors fetch ahead: five pixels at a time, behind a byte
+ * that the next ones overwrite.
+ */
 static void turn(const uint8_t *restrict in, size_t count,
 		 uint8_t *restrict out)
 {
+	enum { FIVE = 5 };
 	size_t left = count;
 
-	for (; left >= BYTE16; left -= BYTE16, in += 3 * (size_t)BYTE16) {
-		byte16 r, g, b;
+	for (; left > FIVE; left -= FIVE, in += 3 * (size_t)FIVE) {
+		byte16 v = byte16_load(in);
 
-		byte16_load_rgb(in, &r, &g, &b);
-		byte16_store_rgb(out + 3 * (left - BYTE16), turned(r),
-				 turned(g), turned(b));
+		byte16_store(out + 3 * (left - FIVE) - 1,
+			     VECTOR_SHUFFLE(v, v, 15, 12, 13, 14, 9, 10, 11, 6,
+					    7, 8, 3, 4, 5, 0, 1, 2));
 	}
 	for (; left--; in += 3)
 		memcpy(out + 3 * left, in, 3);

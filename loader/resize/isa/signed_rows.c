@@ -106,15 +106,6 @@ static void signed_prepare(const struct axis *x, void *prepared)
 	}
 }
 
-/* Sixteen bytes from either place; twelve are used. */
-INLINE __m256i load_two(const uint8_t *a, const uint8_t *b)
-{
-	__m128i low = _mm_loadu_si128((const __m128i *)a);
-	__m128i high = _mm_loadu_si128((const __m128i *)b);
-
-	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
-}
-
 /* Bytes 3 k + c and 3 k + 3 + c of each channel c become pairs. */
 INLINE __m256i pair_taps(__m256i bytes, int k)
 {
