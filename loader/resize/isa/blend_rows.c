@@ -127,10 +127,14 @@ static void set_places(struct places *p, const struct axis *x, size_t value)
 INLINE void look_up(const uint8_t *in, const struct places *p, shorts *left,
 		    shorts *right)
 {
+	int16_t a[SHORTS], b[SHORTS];
+
 	for (size_t i = 0; i < SHORTS; i++) {
-		(*left)[i] = in[p->left[i]];
-		(*right)[i] = in[p->left[i] + CHANNELS];
+		a[i] = in[p->left[i]];
+		b[i] = in[p->left[i] + CHANNELS];
 	}
+	*left = shorts_load(a);
+	*right = shorts_load(b);
 }
 #endif
 
