@@ -390,14 +390,18 @@ const char *op_check_warp(const struct arg *degrees, const struct arg *colour)
 	return wrong ? wrong : op_check_colour(colour);
 }
 
-void op_warp(const struct warp_map *map, const struct arg *how,
-	     const struct arg *colour, const struct image *in,
-	     const struct image *out, const struct rect *seen)
+void op_warp(op_maps_fn *maps, const struct args *args, unsigned how,
+	     unsigned fill, const struct op_sample *sample,
+	     const struct image *in, const struct image *out)
 {
-	uint8_t fill[3];
+	const struct size size = { in->width, in->height };
+	struct warp_map map;
+	uint8_t colour[3];
 
-	op_colour(colour, fill);
-	warp_image(map, (enum warp_how)how->word, fill, in, out, seen);
+	op_colour(&args->arg[fill], colour);
+	maps(args, sample->uniform, size, &map);
+	warp_image(&map, (enum warp_how)args->arg[how].word, colour, in, out,
+		   sample->seen);
 }
 
 uint8_t op_whole(float v)

@@ -232,6 +232,9 @@ struct list {
 	const void *values;
 };
 
+typedef unsigned op_maps_fn(const struct args *args, struct uniform uniform,
+			    struct size in, struct warp_map *out);
+
 struct op {
 	const char *name;
 	const char *help;
@@ -311,8 +314,7 @@ struct op {
 	 * Grids are warped by them, masks even if image() also changes colors;
 	 * the parameters are interpolation, fill and label.
 	 */
-	unsigned (*maps)(const struct args *args, struct uniform uniform,
-			 struct size in, struct warp_map *out);
+	op_maps_fn *maps;
 	bool joins; /* its one map and those of its neighbors are joined to one
 		       resampling (warp_join()) */
 	/*
@@ -463,9 +465,11 @@ double op_round(double v);
 const char *op_check_warp(const struct arg *degrees, const struct arg *colour);
 /* The color of an argument, for each channel. */
 void op_colour(const struct arg *colour, uint8_t rgb[3]);
-void op_warp(const struct warp_map *map, const struct arg *how,
-	     const struct arg *colour, const struct image *in,
-	     const struct image *out, const struct rect *seen);
+/* redraw() of a row whose maps() makes one map; `how` and `fill` are the
+   numbers of its parameters. */
+void op_warp(op_maps_fn *maps, const struct args *args, unsigned how,
+	     unsigned fill, const struct op_sample *sample,
+	     const struct image *in, const struct image *out);
 
 /* Limited to 0..255, truncated; NaN is 0. */
 uint8_t op_whole(float v);

@@ -111,12 +111,7 @@ static unsigned maps(const struct args *args, struct uniform u, struct size in,
 static void redraw(const struct args *args, const struct op_sample *sample,
 		   const struct image *in, const struct image *out)
 {
-	const struct size size = { in->width, in->height };
-	struct warp_map map;
-
-	maps(args, sample->uniform, size, &map);
-	op_warp(&map, &args->arg[INTERPOLATION], &args->arg[FILL], in, out,
-		sample->seen);
+	op_warp(maps, args, INTERPOLATION, FILL, sample, in, out);
 }
 
 const struct op op_affine = {
