@@ -56,6 +56,27 @@ def nothing_is_left():
                "directories of compilers to go")
 
 
+@pytest.fixture
+def standins(monkeypatch):
+    """Stand-ins for a GPU's libraries, which run kernels on the processor."""
+    for name in "cuda", "nvrtc":
+        path = BUILD / f"standin/{name}.so"
+        if not path.exists():
+            pytest.skip(f"no {path}: make unit builds it")
+        monkeypatch.setenv(f"BETON_{name.upper()}_LIBRARY", str(path))
+
+
+REAL_GPU = os.environ.get("BETON_CUDA_TEST_REAL") == "1"
+
+
+@pytest.fixture
+def gpu(request):
+    """Stand-ins or, with BETON_CUDA_TEST_REAL=1, the machine's own driver and
+    NVRTC."""
+    if not REAL_GPU:
+        request.getfixturevalue("standins")
+
+
 def failing(code):
     """The block fails with this errno."""
     return pytest.raises(OSError, match=os.strerror(code))

@@ -3,7 +3,6 @@
 for any number of threads, from the file and from a mount, on several ranks, and
 after a stop in the middle."""
 import io
-import os
 import re
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 import make
 from arrays import pack
-from dumped import BUILD, beton, digest, dump, jpeg
+from dumped import beton, digest, dump, jpeg
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -195,15 +194,7 @@ def test_a_stop_changes_nothing(data, pipeline, first, tmp_path):
     assert digest(tmp_path / "a") | digest(tmp_path / "b") == first
 
 
-def test_a_gpu_changes_nothing(data, folder, tmp_path, monkeypatch):
-    """By stand-ins that run kernels on the processor or, with
-    BETON_CUDA_TEST_REAL=1, by the machine's own driver and NVRTC."""
-    if os.environ.get("BETON_CUDA_TEST_REAL") != "1":
-        for name in "cuda", "nvrtc":
-            path = BUILD / f"standin/{name}.so"
-            if not path.exists():
-                pytest.skip(f"no {path}: make unit builds it")
-            monkeypatch.setenv(f"BETON_{name.upper()}_LIBRARY", str(path))
+def test_a_gpu_changes_nothing(data, folder, tmp_path, gpu):
     for cut in " | cuda(0)", "":
         after = {n: cut * (n not in LISTS) + " | brightness(0.5) | half"
                  * (n in ON) for n in STATEMENTS}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dumped
-from dumped import BUILD, beton, digest, dump
+from dumped import beton, digest, dump
 
 pytest.importorskip("PIL.Image")
 
@@ -194,15 +194,6 @@ def test_bad_words(data, monkeypatch):
 
 
 # --- GPUs ---
-
-@pytest.fixture
-def standins(monkeypatch):
-    for name, library in (("CUDA", "cuda.so"), ("NVRTC", "nvrtc.so")):
-        path = BUILD / "standin" / library
-        if not path.exists():
-            pytest.skip(f"no {path}: make unit builds it")
-        monkeypatch.setenv(f"BETON_{name}_LIBRARY", str(path))
-
 
 @pytest.mark.parametrize("word, kept", [("constant", 1), ("memory", 3)])
 @pytest.mark.parametrize("how", ["", ", auto"])

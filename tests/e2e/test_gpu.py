@@ -2,21 +2,19 @@
 """cuda() in pipelines: whatever is left to the GPU, wherever the cut is, the
 bytes are those without it. By stand-ins that run kernels on the processor or,
 with BETON_CUDA_TEST_REAL=1, by the machine's own driver and NVRTC."""
-import os
 import re
 
 import pytest
 
 import dumped
-from dumped import BUILD, beton, digest, dump
+from conftest import REAL_GPU
+from dumped import beton, digest, dump
 
 pytest.importorskip("PIL.Image")
 
 N = 22
 SPEC = ("--spec", "batch=4,seed=5,drop_last=0")
-REAL = os.environ.get("BETON_CUDA_TEST_REAL") == "1"
-STANDINS = {"BETON_CUDA_LIBRARY": BUILD / "standin/cuda.so",
-            "BETON_NVRTC_LIBRARY": BUILD / "standin/nvrtc.so"}
+pytestmark = pytest.mark.usefixtures("gpu")
 
 # Operations that the processor keeps, and those that may come after the cut.
 CUTS = [
@@ -31,17 +29,7 @@ TEXT = ("image | random_resized_crop(12) | flip{} | brightness(0.5, 1) | "
 WITH, WITHOUT = TEXT.format(" | cuda(0)", " | cuda(0)"), TEXT.format("", "")
 NO_KERNEL = TEXT.format("", " | cuda(0)")
 
-standin_only = pytest.mark.skipif(REAL, reason="needs the stand-in")
-
-
-@pytest.fixture(autouse=True)
-def libraries(monkeypatch):
-    if REAL:
-        return
-    for name, path in STANDINS.items():
-        if not path.exists():
-            pytest.skip(f"no {path}: make unit builds it")
-        monkeypatch.setenv(name, str(path))
+standin_only = pytest.mark.skipif(REAL_GPU, reason="needs the stand-in")
 
 
 @pytest.fixture(scope="module")

@@ -515,13 +515,8 @@ def test_who_meets_a_damaged_sample_stays_as_it_is(data, tmp_path, how):
     assert "sample 7 field image" in r.stderr
 
 
-def test_mixtures_of_a_gpu_are_the_same(data, tmp_path, monkeypatch):
-    """What follows cuda() is done there, by stand-ins for its libraries."""
-    for name, library in (("CUDA", "cuda.so"), ("NVRTC", "nvrtc.so")):
-        path = dumped.BUILD / "standin" / library
-        if not path.exists():
-            pytest.skip(f"no {path}: make unit builds it")
-        monkeypatch.setenv(f"BETON_{name}_LIBRARY", str(path))
+def test_mixtures_of_a_gpu_are_the_same(data, tmp_path, standins):
+    """What follows cuda() is done there."""
     text = ("image | flip | mixup(0.3) | contrast(0.5)%s | brightness(0.4) | "
             "normalize(imagenet) | half | chw; "
             "label | one_hot(9) | mixup(0.3)%s")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import dumped
-from dumped import BUILD, beton, digest
+from dumped import beton, digest
 
 pytest.importorskip("PIL.Image")
 
@@ -22,13 +22,7 @@ MIXED = ("image | center_crop(12) | cuda(0) | normalize(imagenet) | float; "
          "again = image | center_crop(8)%s | saturation(0.5, 1) | half")
 
 
-@pytest.fixture(autouse=True)
-def standins(monkeypatch):
-    for name, library in (("CUDA", "cuda.so"), ("NVRTC", "nvrtc.so")):
-        path = BUILD / "standin" / library
-        if not path.exists():
-            pytest.skip(f"no {path}: make unit builds it")
-        monkeypatch.setenv(f"BETON_{name}_LIBRARY", str(path))
+pytestmark = pytest.mark.usefixtures("standins")
 
 
 @pytest.fixture(scope="module")
