@@ -100,11 +100,25 @@ const char *op_infer_crop(const struct type *in)
 	return NULL;
 }
 
+bool op_is_list(const struct type *t)
+{
+	return t->kind == TYPE_LIST || t->kind == TYPE_PADDED ||
+	       t->kind == TYPE_PACKED;
+}
+
+static const char AFTER_BATCH[] = "must stand before pad_to(batch) and pack";
+
+/* Whether a batch makes something else of the lists of its samples. */
+static bool is_of_batch(const struct type *t)
+{
+	return op_is_list(t) && t->kind != TYPE_LIST;
+}
+
 const char *op_infer_dtype(const struct type *in, enum dtype to,
 			   struct type *out)
 {
-	if (in->kind == TYPE_PADDED || in->kind == TYPE_PACKED)
-		return "must stand before pad_to(batch) and pack";
+	if (is_of_batch(in))
+		return AFTER_BATCH;
 	if (in->kind == TYPE_RAGGED && !in->is_array)
 		return "has no use for bytes and JSON; begin with mask, "
 		       "decode(rgb), json or tokenize";
@@ -120,8 +134,8 @@ const char *op_infer_list(const struct type *in, struct type *out)
 {
 	if (in->kind == TYPE_LIST)
 		return NULL;
-	if (in->kind == TYPE_PADDED || in->kind == TYPE_PACKED)
-		return "must stand before pad_to(batch) and pack";
+	if (is_of_batch(in))
+		return AFTER_BATCH;
 	if (in->kind != TYPE_RAGGED && in->fresh && in->ndim)
 		return "works on arrays of differing lengths only; "
 		       "betonfs.write() stores them for a shape that begins "
@@ -134,6 +148,17 @@ const char *op_infer_list(const struct type *in, struct type *out)
 		       "(\"float32\", (None, 4)), for example";
 	out->kind = TYPE_LIST;
 	out->is_array = false;
+	return NULL;
+}
+
+const char *op_copy_list(const struct args *args,
+			 const struct op_sample *sample, const struct list *in,
+			 const struct type *out, void *to, uint64_t *rows)
+{
+	(void)args;
+	(void)sample;
+	memcpy(to, in->values, in->rows * op_row_bytes(out));
+	*rows = in->rows;
 	return NULL;
 }
 

@@ -373,6 +373,8 @@ int op_param(const struct op *op, const char *name);
 /* The parameter of operations, or -1. */
 int op_lists(const struct op *op);
 /* Whether it draws random numbers: then it has a parameter `group'. */
+/* Of the kinds that OP_LIST makes, alone or for a batch. */
+bool op_is_list(const struct type *t);
 bool op_is_random(const struct op *op);
 
 /* Bodies of infer() that several rows share. */
@@ -401,6 +403,10 @@ struct size op_size(const struct arg *arg);
 
 /* Makes `out` the list that `in` is. Returns why it is none, or NULL. */
 const char *op_infer_list(const struct type *in, struct type *out);
+/* list() of rows that stay as they are. */
+const char *op_copy_list(const struct args *args,
+			 const struct op_sample *sample, const struct list *in,
+			 const struct type *out, void *to, uint64_t *rows);
 
 /* Elements and bytes of a row of a list, or of an array. */
 uint64_t op_elements(const struct type *type);

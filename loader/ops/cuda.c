@@ -25,8 +25,7 @@ static const char *infer(const struct args *args, const struct type *in,
 {
 	if (in->kind == TYPE_RAGGED)
 		return "has no use for bytes and JSON";
-	if (in->kind == TYPE_LIST || in->kind == TYPE_PADDED ||
-	    in->kind == TYPE_PACKED)
+	if (op_is_list(in))
 		return "has no use for lists, which stay in the processor's "
 		       "memory; pad_to(LENGTH) makes arrays of them";
 	if (in->device)

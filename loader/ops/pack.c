@@ -3,8 +3,6 @@
    (list_rows_cut()). */
 #include "loader/graph/op.h"
 
-#include <string.h>
-
 enum { ROWS };
 
 static const struct param params[] = {
@@ -30,22 +28,11 @@ static const char *infer(const struct args *args, const struct type *in,
 	return NULL;
 }
 
-static const char *list(const struct args *args, const struct op_sample *sample,
-			const struct list *in, const struct type *out, void *to,
-			uint64_t *rows)
-{
-	(void)args;
-	(void)sample;
-	memcpy(to, in->values, in->rows * op_row_bytes(out));
-	*rows = in->rows;
-	return NULL;
-}
-
 const struct op op_pack = {
 	.name = "pack",
 	.help = "lists of a batch, the longest cut to fit a budget",
 	.kind = OP_LIST,
 	.params = params,
 	.infer = infer,
-	.list = list,
+	.list = op_copy_list,
 };

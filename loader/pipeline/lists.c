@@ -111,12 +111,6 @@ static size_t count_steps(const struct chain *chain)
 	return count;
 }
 
-static bool is_list(const struct type *type)
-{
-	return type->kind == TYPE_LIST || type->kind == TYPE_PADDED ||
-	       type->kind == TYPE_PACKED;
-}
-
 /* Memory for the result of a node; NULL: the message is set. */
 static void *find_room(struct lists *l, size_t turn, const struct node *n,
 		       uint64_t rows)
@@ -124,7 +118,7 @@ static void *find_room(struct lists *l, size_t turn, const struct node *n,
 	struct buffer *b = &l->results[turn % 2];
 	uint64_t size = op_row_bytes(&n->type);
 
-	if (!is_list(&n->type))
+	if (!op_is_list(&n->type))
 		rows = 1;
 	if (mul_ok(size, most_of_node(n, rows), &size) &&
 	    !buffer_reserve(b, size + 1))
@@ -205,7 +199,7 @@ static const char *run_node(const struct node *n, const struct sample *s,
 	const char *wrong;
 
 	if (n->op->kind == OP_DTYPE) {
-		if (is_list(in->type) || in->type->kind == TYPE_RAGGED)
+		if (op_is_list(in->type) || in->type->kind == TYPE_RAGGED)
 			count *= in->rows;
 		dtype_convert(in->type->dtype, in->values, n->type.dtype, to,
 			      count);

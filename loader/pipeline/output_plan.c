@@ -321,8 +321,7 @@ int output_plan_init(struct output_plan *plan, const struct chain *chain,
 		plan->out.ndim = 1;
 		return 0;
 	}
-	if (type->kind == TYPE_LIST || type->kind == TYPE_PADDED ||
-	    type->kind == TYPE_PACKED) {
+	if (op_is_list(type)) {
 		plan_list(plan);
 		return 0;
 	}
