@@ -294,12 +294,9 @@ static void put_real(double w, union weight *out)
 
 int32_t axis_weight(const struct axis *axis, union weight weight)
 {
-	int32_t w = weight.fixed;
-
 	if (!axis->class->kernel)
-		return w;
-	return (int16_t)w +
-	       (axis->kind == AXIS_TRIANGLE ? 128 : 256) * (w >> 16);
+		return weight.fixed;
+	return axis_pair(weight, axis->kind == AXIS_TRIANGLE ? 128 : 256);
 }
 
 static const struct axis_class CLASSES[] = {

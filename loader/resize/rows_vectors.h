@@ -187,10 +187,26 @@ INLINE void narrow_shorts(const shorts v[2], uint8_t *out)
 }
 #endif
 
-/* Vectors on the way down read past the n numbers of a row. */
-INLINE void clear_padding(union cell *row, size_t n)
+/* Vectors on the way down read past the n numbers of a row, of `size` bytes. */
+INLINE void clear_padding(void *row, size_t n, size_t size)
 {
-	memset(row + n, 0, (align_up(n, WIDE) - n) * sizeof(*row));
+	memset((uint8_t *)row + n * size, 0, (align_up(n, WIDE) - n) * size);
+}
+
+/* Where value i of the result begins its taps, in bytes of a row. */
+INLINE size_t first_byte(const struct axis *x, size_t i)
+{
+	return x->first[i / CHANNELS] * (size_t)CHANNELS + i % CHANNELS;
+}
+
+/* Where the pixel begins that is the first of those of the values [i, end);
+   mirrored axes run down. */
+INLINE uint32_t first_pixel(const struct axis *x, size_t i, size_t end)
+{
+	uint32_t a = x->first[i / CHANNELS];
+	uint32_t b = x->first[(end - 1) / CHANNELS];
+
+	return (a < b ? a : b) * CHANNELS;
 }
 
 /* Where the next pixels begin; a last one without a neighbor is its own. */

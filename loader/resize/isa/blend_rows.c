@@ -21,7 +21,7 @@
 
 INLINE int32_t weight_of(union weight w)
 {
-	return (int16_t)w.fixed + 128 * (w.fixed >> 16);
+	return axis_pair(w, 128);
 }
 
 /* A weight is 2^16 high + low. */
@@ -68,20 +68,15 @@ static void set_half(struct places *p, unsigned half, const struct axis *x,
 {
 	size_t n = (size_t)x->part.count * CHANNELS;
 	size_t end = min_u64(value + EIGHT, n);
-	uint32_t a, b;
 
 	p->at[half] = 0;
 	memset(p->left[half], 0x80, sizeof(p->left[half]));
 	memset(p->right[half], 0x80, sizeof(p->right[half]));
 	if (value >= n)
 		return;
-	/* Mirrored axes run down. */
-	a = x->first[value / CHANNELS];
-	b = x->first[(end - 1) / CHANNELS];
-	p->at[half] = (a < b ? a : b) * CHANNELS;
+	p->at[half] = first_pixel(x, value, end);
 	for (size_t lane = 0; value < end; value++, lane++) {
-		size_t left = x->first[value / CHANNELS] * (size_t)CHANNELS +
-			      value % CHANNELS - p->at[half];
+		size_t left = first_byte(x, value) - p->at[half];
 
 		p->left[half][2 * lane] = (uint8_t)left;
 		p->right[half][2 * lane] = (uint8_t)(left + CHANNELS);
@@ -119,9 +114,7 @@ static void set_places(struct places *p, const struct axis *x, size_t value)
 	size_t n = (size_t)x->part.count * CHANNELS;
 
 	for (size_t i = 0; i < SHORTS; i++, value++)
-		p->left[i] = value < n ? x->first[value / CHANNELS] * CHANNELS +
-						 (uint32_t)(value % CHANNELS)
-				       : 0;
+		p->left[i] = value < n ? (uint32_t)first_byte(x, value) : 0;
 }
 
 INLINE void look_up(const uint8_t *in, const struct places *p, shorts *left,
@@ -184,8 +177,7 @@ static void blend_across(const struct rows_across *a)
 			     between(left, right, shorts_load(step->high),
 				     shorts_load(step->low)));
 	}
-	/* Vectors on the way down read past the values of a row. */
-	memset(out + n, 0, (align_up(n, WIDE) - n) * sizeof(*out));
+	clear_padding(out, n, sizeof(*out));
 }
 
 /* --- down ---------------------------------------------------------------- */

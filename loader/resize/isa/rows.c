@@ -86,7 +86,8 @@ static void box_across(const struct rows_across *a)
 		across_real(a, 4);
 	else
 		across_real(a, a->x->taps);
-	clear_padding(a->out, (size_t)a->x->part.count * CHANNELS);
+	clear_padding(a->out, (size_t)a->x->part.count * CHANNELS,
+		      sizeof(*a->out));
 }
 
 /*
@@ -130,7 +131,8 @@ static void triangle_across(const struct rows_across *a)
 		across_triangle(a, 5);
 	else
 		across_triangle(a, a->x->taps);
-	clear_padding(a->out, (size_t)a->x->part.count * CHANNELS);
+	clear_padding(a->out, (size_t)a->x->part.count * CHANNELS,
+		      sizeof(*a->out));
 }
 
 static void whole_across(const struct rows_across *a)
@@ -147,7 +149,8 @@ static void whole_across(const struct rows_across *a)
 			sum += load_tap(p, k);
 		store_pixels(a->out + (size_t)i * CHANNELS, sum);
 	}
-	clear_padding(a->out, (size_t)a->x->part.count * CHANNELS);
+	clear_padding(a->out, (size_t)a->x->part.count * CHANNELS,
+		      sizeof(*a->out));
 }
 
 /* --- down ---------------------------------------------------------------- */
@@ -280,21 +283,17 @@ static void linear_quarter(const struct axis *x, size_t value, unsigned q,
 {
 	size_t n = (size_t)x->part.count * CHANNELS;
 	size_t end = min_u64(value + 4, n);
-	uint32_t a, b;
 
 	step->at[q] = 0;
 	memset(step->pick[q], 0x80, sizeof(step->pick[q]));
 	memset(step->weights[q], 0, sizeof(step->weights[q]));
 	if (value >= n)
 		return;
-	/* Four values are of two pixels at most; mirrored axes run down. */
-	a = x->first[value / CHANNELS];
-	b = x->first[(end - 1) / CHANNELS];
-	step->at[q] = (a < b ? a : b) * CHANNELS;
+	/* Four values are of two pixels at most. */
+	step->at[q] = first_pixel(x, value, end);
 	for (size_t i = value; i < end; i++) {
 		size_t pixel = i / CHANNELS, lane = 2 * (i - value);
-		size_t left = x->first[pixel] * (size_t)CHANNELS +
-			      i % CHANNELS - step->at[q];
+		size_t left = first_byte(x, i) - step->at[q];
 
 		for (uint32_t k = 0; k < x->taps; k++) {
 			step->pick[q][2 * (lane + k)] =

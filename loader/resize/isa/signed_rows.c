@@ -155,7 +155,8 @@ static void signed_across(const struct rows_across *a)
 			     pairs_of_bytes(bytes_of(
 				     across_two(left, right, step, steps))));
 	}
-	clear_padding(a->out, (size_t)a->x->part.count * CHANNELS);
+	clear_padding(a->out, (size_t)a->x->part.count * CHANNELS,
+		      sizeof(*a->out));
 }
 #else
 /*
@@ -211,7 +212,8 @@ static void signed_across(const struct rows_across *a)
 {
 	widen(a->in, (size_t)a->x->span * CHANNELS, a->tmp, pairs_of_bytes);
 	across_signed(a, a->x->taps);
-	clear_padding(a->out, (size_t)a->x->part.count * CHANNELS);
+	clear_padding(a->out, (size_t)a->x->part.count * CHANNELS,
+		      sizeof(*a->out));
 }
 
 #endif
