@@ -20,7 +20,7 @@ from ._checks import function, is_whole, path as checked_path, shown
 from ._errors import BetonError, explain, make
 from ._options import check_part, is_part, part_ids
 from ._ragged import unpacked
-from ._words import known_words
+from ._words import known_words, nearest
 
 _T = TypeVar("_T")
 Path = str | os.PathLike[str]
@@ -356,7 +356,8 @@ class Dataset(SampleSequence):
             return self._index[name]
         except KeyError:
             raise KeyError(f"{self.path} has no field {name!r}; there are "
-                           + ", ".join(self.fields)) from None
+                           + ", ".join(self.fields)
+                           + nearest(name, self.fields)) from None
 
     def _other_use(self, i: Any) -> str:
         if isinstance(i, str) and i in self._index:
@@ -472,8 +473,8 @@ class Dataset(SampleSequence):
         """
         k = self._field(field)
         if self._fields[k]["type"] in _SCALARS:
-            raise ValueError(f"{field} is a number: column({field!r}) has all "
-                             "of them")
+            raise ValueError(f"{field} is a number: Dataset(path).column("
+                             f"{field!r}) has all of them")
         out = np.empty(len(self), np.int64)
         self._core.sizes(k, 0, out)
         return out

@@ -30,7 +30,7 @@ from ._ranks import (check_caller, check_place, place, tell_disagreement,
                      worker_place)
 from ._show import ROWS, Shown
 from ._torchvision import tell_torchvision
-from ._words import LOADER_ATTRIBUTES, either, explained, nearest
+from ._words import LOADER_ATTRIBUTES, either, explained
 
 _log = logging.getLogger("betonfs")
 _ERROR = 0
@@ -84,25 +84,15 @@ def _functions(transforms: object) -> tuple[Callable[[Any], Any], ...]:
     return tuple(given)
 
 
-def _sizes(dataset: Dataset, field: str) -> Any:
-    fields = dataset.fields
-    if field not in fields:
-        raise ValueError(f"lengths={field!r}: there is no field {field!r}; "
-                         f"there are {', '.join(fields)}"
-                         + nearest(field, fields))
-    if fields[field]["type"] in ("int", "float"):
-        raise ValueError(f"lengths={field!r}: a field of numbers has no sizes; "
-                         "its values themselves are lengths="
-                         f"betonfs.Dataset(path).column({field!r})")
-    return dataset.sizes(field)
-
-
 def _lengths(path: str, lengths: str | ArrayLike | None) -> Any:
     """Numbers by which the samples are sorted, one for each."""
     if lengths is None:
         return None
     if isinstance(lengths, str):
-        return _sizes(Dataset(path), lengths)
+        try:
+            return Dataset(path).sizes(lengths)
+        except (KeyError, ValueError) as e:
+            raise ValueError(f"lengths={lengths!r}: {e.args[0]}") from None
     return length_array(lengths)
 
 
