@@ -1,17 +1,33 @@
 # betonfs - mount FFCV datasets, and load them.
 #
-#   make              betonfs, mkfs.beton, beton, libbeton.a, libbeton.so
-#   make check        lint + unit + end-to-end (which skips without /dev/fuse)
-#   make unit lint e2e   its parts
-#   make bench        what contrib/bench/gpu runs, and the tests that it packs
-#   make fuzz         60 s of libFuzzer per harness (needs clang); FUZZ=-runs=0
-#                     replays the corpora only; build-fuzz/fuzz_NAME is one
-#   make install      honours DESTDIR and PREFIX (/usr/local)
-#   make clean
+# make [TARGET] [VARIABLE=VALUE]...
 #
-#   V=1               show commands        SAN=address,undefined   sanitizers
-#   BUILD=dir         out-of-tree objects  SAN=thread
-#   WERROR=1          warnings are errors  DEBUG=1                 -O0 -g3
+#   all                    betonfs, mkfs.beton, beton, libbeton.a, libbeton.so (default)
+#   help                   print this list
+#   python                 the Python package in build/python, for PYTHONPATH
+#   check                  lint, unit and e2e
+#   lint                   check includes, headers, symbols, pages, versions
+#   unit                   run unit tests, and replay the fuzzers' corpora
+#   e2e                    test programs and Python; mounts need /dev/fuse
+#   bench                  build what contrib/bench/gpu runs, with its tests
+#   fuzz                   run libFuzzer for 60 s per harness; needs clang
+#   format                 run clang-format on all tracked C files
+#   compile_commands.json  write the commands for editors; needs bear
+#   install                install into DESTDIR and PREFIX
+#   clean                  remove build/, build-*/ and compile_commands.json
+#
+#   V=1                    show commands
+#   WERROR=1               treat warnings as errors
+#   DEBUG=1                compile with -O0 -g3, into build-debug/
+#   SAN=LIST               use sanitizers: address,undefined or thread
+#   BUILD=DIR              write all outputs below this directory (default: build)
+#   CC=COMPILER            C compiler, gcc or clang (default: cc)
+#   EMULATOR=PROGRAM       run programs that were built for another CPU
+#   PYTHON=PATH            interpreter for the tests and the package
+#   PYTEST=OPTIONS         options of pytest for e2e, for example '-k order -x'
+#   FUZZ=OPTIONS           options of libFuzzer; -runs=0 only replays the corpora
+#   PREFIX=DIR             install below this directory (default: /usr/local)
+#   DESTDIR=DIR            prepend this to each installed path, for packages
 #
 # One makefile, no recursion: every rule can see every dependency.
 
@@ -69,7 +85,7 @@ lib_src    := $(call in,$(addprefix fs/,util memory metrics order dataset cache 
 isa_src    := $(call in,$(wildcard loader/*/isa))
 ops_src    := $(call in,loader/ops)
 # The programs. Each takes of these what it refers to.
-prog_src   := $(call in,fs/namespace fs/handover fs/mount \
+prog_src   := $(call in,fs/namespace fs/zerocopy fs/mount \
               $(addprefix loader/tools/,ui machine mkfs top gallery doctor beton))
 unit_src   := $(sort $(wildcard tests/unit/test_*.c))
 fuzz_src   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -82,6 +98,11 @@ lib   := $(BUILD)/libbeton.a
 so    := $(BUILD)/libbeton.so
 parts := $(BUILD)/programs.a
 progs := $(BUILD)/betonfs $(BUILD)/mkfs.beton $(BUILD)/beton
+# Completions for shells, in a tree as below PREFIX/share.
+bash_dir := $(BUILD)/completions/bash-completion/completions
+zsh_dir  := $(BUILD)/completions/zsh/site-functions
+fish_dir := $(BUILD)/completions/fish/vendor_completions.d
+completions := $(foreach p,$(notdir $(progs)),$(bash_dir)/$p $(zsh_dir)/_$p $(fish_dir)/$p.fish)
 units := $(patsubst tests/unit/%.c,$(BUILD)/%,$(unit_src))
 # Libraries of machines with GPUs, as the tests see them elsewhere.
 standins := $(patsubst tests/standin/%.c,$(BUILD)/standin/%.so,$(wildcard tests/standin/*.c))
@@ -105,7 +126,7 @@ python_files := $(patsubst contrib/python/betonfs/%,$(python_dir)/%,$(sort $(she
 python_objs := $(call obj,$(python_src))
 objs  := $(sort $(lib_objs) $(call obj,$(prog_src) $(unit_src) loader/jit/prebuild/prebuild.c contrib/bench/gpu.c) $(python_objs))
 
-all: $(lib) $(so) $(progs) $(BUILD)/beton.pc
+all: $(lib) $(so) $(progs) $(BUILD)/beton.pc $(BUILD)/man/man3/stamp $(completions)
 
 $(lib): $(lib_objs)
 # Objects, not the archive: an archive drops members nothing refers to.
@@ -114,12 +135,12 @@ $(parts): $(call obj,$(prog_src))
 $(BUILD)/betonfs: $(call obj,fs/mount/betonfs.c) $(parts) $(lib)
 $(BUILD)/mkfs.beton: $(call obj,loader/tools/mkfs/mkfs.c) $(parts) $(lib)
 $(BUILD)/beton: $(call obj,loader/tools/beton/beton.c) $(parts) $(lib)
-$(addprefix $(BUILD)/test_,cuda upload device_batch gpu_loader hook machine): | $(standins)
+$(addprefix $(BUILD)/test_,cuda upload device_batch gpu_loader callback machine): | $(standins)
 $(bench): $(call obj,contrib/bench/gpu.c) $(lib)
 $(units): $(BUILD)/%: $(BUILD)/tests/unit/%.o $(parts) $(lib)
 
 $(call obj,$(call in,fs/mount)): private CPPFLAGS += $(call pkg,--cflags,fuse3)
-$(call obj,$(call in,loader/tools/mkfs)) $(fuzzers) $(replays): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
+$(call obj,$(call in,loader/tools/mkfs loader/tools/ui)) $(fuzzers) $(replays): private CPPFLAGS += $(if $(have_webp),-DHAVE_WEBP)
 
 fuzz_libs = $(base_libs) $(call pkg,--libs,libpng) $(if $(have_webp),$(call pkg,--libs,libwebp))
 base_libs := $(call pkg,--libs,libjpeg libpng jansson liblz4) -ldl -lm -lpthread
@@ -146,6 +167,11 @@ $(so):
 $(progs) $(units) $(bench):
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+complete = @mkdir -p $(@D) && $(BUILD)/$1 --completions | awk -f contrib/completions -v shell=$2 -v program=$1 > $@.tmp && mv $@.tmp $@
+$(filter $(bash_dir)/%,$(completions)): $(bash_dir)/%: $(BUILD)/% contrib/completions ; $(call complete,$*,bash)
+$(filter $(zsh_dir)/%,$(completions)): $(zsh_dir)/_%: $(BUILD)/% contrib/completions ; $(call complete,$*,zsh)
+$(filter $(fish_dir)/%,$(completions)): $(fish_dir)/%.fish: $(BUILD)/% contrib/completions ; $(call complete,$*,fish)
 
 python: $(if $(python_include),$(python_files) $(python_dir)/_beton$(python_suffix))
 $(python_dir)/_beton$(python_suffix): $(python_objs) $(python_dir)/$(SONAME)
@@ -205,7 +231,7 @@ $(BUILD)/prebuild: $(call obj,loader/jit/prebuild/prebuild.c) $(BUILD)/generator
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lm
 $(BUILD)/prebuilt.new: $(BUILD)/prebuild
 	$(call say,GEN)
-	$(Q)$< > $@.tmp && mv $@.tmp $@
+	$(Q)$(EMULATOR) $< > $@.tmp && mv $@.tmp $@
 # Its kernels take seconds to compile: only when their text changes.
 $(BUILD)/prebuilt.c: $(BUILD)/prebuilt.new
 	$(Q)cmp -s $< $@ || cp $< $@
@@ -226,21 +252,30 @@ $(foreach i,$(isas),$(eval $(call isa_rules,$i)))
 $(BUILD)/beton.pc: FORCE
 	$(call update,printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(libdir)' 'includedir=$(incdir)' '' 'Name: beton' 'Description: loader of FFCV datasets' 'Version: $(VERSION)' 'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lbeton' 'Libs.private: $(base_libs)')
 
+# Manual pages of the C API, out of the public headers; nothing without Python.
+$(BUILD)/man/man3/stamp: contrib/man3 $(wildcard include/beton/*.h)
+	$(call say,GEN)
+	$(Q)mkdir -p $(@D) && rm -f $(@D)/*.3
+	$(Q)! command -v $(PYTHON) >/dev/null || $(PYTHON) contrib/man3 $(@D) $(filter %.h,$^)
+	$(Q)touch $@
+
 -include $(objs:.o=.d)
 
 # --- checks ------------------------------------------------------------------
 
 check: lint unit e2e
 unit: $(units) $(replays) $(standins)
-	@for t in $(units); do $$t || { echo "FAILED: $$t"; exit 1; }; done
+	@for t in $(units); do $(EMULATOR) $$t || { echo "FAILED: $$t"; exit 1; }; done
 	@for t in $(replays); do n=$${t##*/replay_fuzz_}; \
-	  $$t $$(find tests/fuzz/corpus/$$n -type f 2>/dev/null) || { echo "FAILED: $$t"; exit 1; }; done
+	  $(EMULATOR) $$t $$(find tests/fuzz/corpus/$$n -type f 2>/dev/null) || { echo "FAILED: $$t"; exit 1; }; done
 	@echo "unit: $(words $(units)) programs, $(words $(replays)) corpora passed"
 lint: all
 	@python3 tests/lint/layers.py
 	@sh tests/lint/headers.sh "$(CC)" "$(or $(CXX),c++)"
 	@sh tests/lint/symbols.sh $(so)
 	@sh tests/lint/docs.sh $(BUILD)
+	@sh tests/lint/version.sh
+	@sh tests/lint/environment.sh
 	@echo "lint: passed"
 e2e: python bench
 	@BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q tests/e2e tests/python $(PYTEST)
@@ -268,9 +303,10 @@ format: ; clang-format -i $(shell git ls-files '*.c' '*.h')
 
 install: all
 	install -d $(addprefix $(DESTDIR),$(bindir) $(sbindir) $(libdir)/pkgconfig $(incdir)/beton $(addprefix $(mandir)/man,1 5 7 8))
-	install -m 755 $(BUILD)/betonfs $(BUILD)/beton $(DESTDIR)$(bindir)
-	install -m 755 $(BUILD)/mkfs.beton $(DESTDIR)$(sbindir)
+	install -m 755 $(progs) $(DESTDIR)$(bindir)
 	ln -sfr $(DESTDIR)$(bindir)/betonfs $(DESTDIR)$(sbindir)/mount.beton
+	ln -sfr $(DESTDIR)$(bindir)/mkfs.beton $(DESTDIR)$(sbindir)/mkfs.beton
+	for f in $(patsubst $(BUILD)/completions/%,%,$(completions)); do install -D -m 644 $(BUILD)/completions/$$f $(DESTDIR)$(PREFIX)/share/$$f || exit 1; done
 	install -m 644 $(lib) $(DESTDIR)$(libdir)
 	install -m 755 $(so) $(DESTDIR)$(libdir)/libbeton.so.$(VERSION)
 	ln -sf libbeton.so.$(VERSION) $(DESTDIR)$(libdir)/$(SONAME)
@@ -280,5 +316,7 @@ install: all
 	for m in $(man); do install -m 644 $$m $(DESTDIR)$(mandir)/man$${m##*.}/ || exit 1; done
 
 clean: ; rm -rf build build-* compile_commands.json
+# The comment at the top of this file, up to the line before "One makefile".
+help: ; @sed -n '/^# One makefile/q; s/^# \{0,1\}//p' Makefile
 FORCE:
-.PHONY: all python check unit lint e2e bench fuzz format install clean FORCE
+.PHONY: help all python check unit lint e2e bench fuzz format install clean FORCE

@@ -32,13 +32,14 @@ static int lose_batch(struct beton_loader *l, const struct beton_batch **out,
 
 static int take_batch(struct beton_loader *l, const struct beton_batch **out)
 {
-	struct beton_pace_stats pace;
+	struct beton_throughput_stats throughput;
 	int r = ring_next(l->ring, out, l->error, sizeof(l->error));
 
-	if (r || !l->beacon.entry)
+	if (r || !l->telemetry.entry)
 		return r;
-	ring_pace(l->ring, &pace);
-	beacon_tell(&l->beacon, pace.samples, pace.batches, pace.wait_ns);
+	ring_throughput(l->ring, &throughput);
+	telemetry_tell(&l->telemetry, throughput.samples, throughput.batches,
+		       throughput.wait_ns);
 	return 0;
 }
 
@@ -100,9 +101,10 @@ int beton_loader_wait(struct beton_loader *l, uint32_t milliseconds)
 	return ring_wait(l->ring, milliseconds);
 }
 
-int beton_loader_hook(struct beton_loader *l, beton_hook_fn *hook, void *arg)
+int beton_loader_set_callback(struct beton_loader *l,
+			      beton_callback_fn *callback, void *arg)
 {
-	return l->hook ? hook_set(l->hook, hook, arg) : -EINVAL;
+	return l->callback ? callback_set(l->callback, callback, arg) : -EINVAL;
 }
 
 void beton_loader_release(struct beton_loader *l,
@@ -148,8 +150,8 @@ int beton_loader_state(const struct beton_loader *l, char *buffer, size_t size)
 
 	memcpy(s.fingerprint, l->feed->fingerprint, sizeof(s.fingerprint));
 	memcpy(s.spec, l->feed->spec_text, sizeof(s.spec));
-	if (fake_name(&l->fake))
-		strcpy(s.source, fake_name(&l->fake));
+	if (synthetic_name(&l->synthetic))
+		strcpy(s.source, synthetic_name(&l->synthetic));
 	return state_format(&s, buffer, size);
 }
 
@@ -174,7 +176,7 @@ int beton_loader_load(struct beton_loader *l, const char *text)
 		snprintf(l->error, sizeof(l->error), "%s", why);
 		return r;
 	}
-	if (*s.source && !fake_name(&l->fake)) {
+	if (*s.source && !synthetic_name(&l->synthetic)) {
 		snprintf(l->error, sizeof(l->error),
 			 "the state is of a run whose batches were not real, "
 			 "but of source %s: there is nothing to go on with",
@@ -225,11 +227,11 @@ static const char *slowest_engine(const struct phases *phases)
 /* The pipelines of the batches that are begun now. */
 static const struct phases *phases_now(const struct beton_loader *l)
 {
-	return l->whole && ring_side(l->ring) == OFFLOAD_PROCESSOR ? l->whole
-								   : l->phases;
+	return l->whole && ring_side(l->ring) == OFFLOAD_CPU ? l->whole
+							     : l->phases;
 }
 
-static const char *point_now(const struct beton_loader *l)
+static const char *placement_now(const struct beton_loader *l)
 {
 	const struct pipeline *p = phases_row(phases_now(l), 0);
 
@@ -239,9 +241,9 @@ static const char *point_now(const struct beton_loader *l)
 		return offload_name(ring_side(l->ring));
 	for (size_t i = 0; i < pipeline_num_outputs(p); i++) {
 		if (pipeline_has_rest(p, i))
-			return offload_name(OFFLOAD_DEVICE);
+			return offload_name(OFFLOAD_GPU);
 	}
-	return offload_name(OFFLOAD_PROCESSOR);
+	return offload_name(OFFLOAD_CPU);
 }
 
 void beton_loader_info(const struct beton_loader *l,
@@ -249,14 +251,15 @@ void beton_loader_info(const struct beton_loader *l,
 {
 	*out = (struct beton_loader_info){
 		.spec = l->feed->spec_text,
-		.source = fake_name(&l->fake) ? fake_name(&l->fake)
-					      : l->feed->ops->name,
+		.source = synthetic_name(&l->synthetic)
+				  ? synthetic_name(&l->synthetic)
+				  : l->feed->ops->name,
 		.delivery = l->feed->delivery,
 		.why_direct = l->feed->why_direct,
 		.decoder =
 			"own for ordinary JPEGs, else libjpeg-turbo; crop only",
 		.jit = slowest_engine(phases_now(l)),
-		.point = point_now(l),
+		.placement = placement_now(l),
 		.samples = l->feed->facts.samples,
 		.batches = spec_batches(&l->feed->spec),
 		.steps = cursor_steps(ring_cursor(l->ring), 0),
@@ -296,28 +299,28 @@ size_t beton_loader_stats(const struct beton_loader *l,
 	return ring_stats(l->ring, out, max);
 }
 
-int beton_loader_pace(const struct beton_loader *l,
-		      struct beton_pace_stats *out)
+int beton_loader_throughput(const struct beton_loader *l,
+			    struct beton_throughput_stats *out)
 {
-	struct beton_pace_stats all;
+	struct beton_throughput_stats all;
 	size_t size = out->size;
 
 	if (size < sizeof(size))
 		return -EINVAL;
-	ring_pace(l->ring, &all);
+	ring_throughput(l->ring, &all);
 	all.size = size;
 	memset(out, 0, size);
 	memcpy(out, &all, min_u64(size, sizeof(all)));
 	return 0;
 }
 
-void beton_loader_kept(const struct beton_loader *l,
-		       struct beton_kept_stats *out)
+void beton_loader_image_cache(const struct beton_loader *l,
+			      struct beton_image_cache_stats *out)
 {
 	struct value_store_stats s;
 
 	phases_kept(l->phases, &s);
-	*out = (struct beton_kept_stats){
+	*out = (struct beton_image_cache_stats){
 		.size = s.size,
 		.used = s.used,
 		.samples = s.values,
@@ -325,7 +328,7 @@ void beton_loader_kept(const struct beton_loader *l,
 	};
 }
 
-uint64_t beton_loader_failed_rows(const struct beton_loader *l)
+uint64_t beton_loader_failed_samples(const struct beton_loader *l)
 {
-	return ring_failed_rows(l->ring);
+	return ring_failed_samples(l->ring);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/engine/handover_message.h"
+#include "fs/engine/zerocopy_message.h"
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/float_mode.h"
@@ -45,8 +45,10 @@ static void on_log(void *arg, enum beton_log_level level, const char *message)
 
 static bool is_delivery(const char *word)
 {
-	return !strcmp(word, "auto") || !strcmp(word, "handover") ||
-	       !strcmp(word, "direct");
+	const struct typed deliveries = TYPED_WORD_OF(FEED_DELIVERIES);
+	uint64_t i;
+
+	return typed_parse_string(&deliveries, word, &i);
 }
 
 /* Parses "cuda:N", "cuda", and "cpu" or NULL, for which *gpu is -1. */
@@ -83,7 +85,7 @@ static bool is_job_name(const char *name)
 		if (name[size] < ' ' || name[size] > '~')
 			return false;
 	}
-	return size < HANDOVER_JOB_SIZE;
+	return size < ZEROCOPY_JOB_SIZE;
 }
 
 /* Copies the members that the caller's version of the struct has. If the caller
@@ -110,19 +112,19 @@ static int take_options(const struct beton_loader_options *from,
 
 static int check_options(const struct beton_loader_options *o, char *why)
 {
-	uint32_t world = o->world ? o->world : 1;
+	uint32_t world_size = o->world_size ? o->world_size : 1;
 	const char *job = job_name(o);
 	enum cache_mode mode;
 	int gpu;
 
-	if (o->rank >= world)
+	if (o->rank >= world_size)
 		snprintf(why, LOADER_ERROR_SIZE,
-			 "rank %u of a world of %u: ranks are from 0 to %u",
-			 o->rank, world, world - 1);
+			 "rank %u with world size %u: ranks are from 0 to %u",
+			 o->rank, world_size, world_size - 1);
 	else if (o->delivery && !is_delivery(o->delivery))
 		snprintf(
 			why, LOADER_ERROR_SIZE,
-			"unknown delivery '%.40s'; there are auto, handover, direct",
+			"unknown delivery '%.40s'; there are auto, zero-copy, direct",
 			o->delivery);
 	else if (o->cache && !cache_parse_mode(o->cache, &mode))
 		snprintf(why, LOADER_ERROR_SIZE,
@@ -137,7 +139,7 @@ static int check_options(const struct beton_loader_options *o, char *why)
 		snprintf(
 			why, LOADER_ERROR_SIZE,
 			"job '%.40s' of %zu bytes: a job's name (also in BETON_JOB) has up to %d characters of ASCII",
-			job, strlen(job), HANDOVER_JOB_SIZE - 1);
+			job, strlen(job), ZEROCOPY_JOB_SIZE - 1);
 	else if (o->on_error > BETON_ON_ERROR_ZERO ||
 		 o->until > BETON_STAGE_TRANSFORM || o->workers > THREADS_MAX ||
 		 o->prefetch > THREADS_MAX || o->epoch > SPEC_EPOCH_MAX)
@@ -256,7 +258,7 @@ static int start_on_gpu(struct beton_loader *l, int gpu,
 		r = split_pipelines(l, o);
 	if (r != -ENOSYS || !l->device)
 		return r;
-	log_warning(&l->log, "what follows cuda() runs on the processor");
+	log_warning(&l->log, "operations after cuda() run on the CPU");
 	device_close(l->device);
 	l->device = NULL;
 	close_pipelines(l);
@@ -306,7 +308,7 @@ static int start_ring(struct beton_loader *l,
 			  l->whole },
 		.start = { .spec = &l->feed->spec,
 			   .rank = o->rank,
-			   .world = o->world ? o->world : 1,
+			   .world_size = o->world_size ? o->world_size : 1,
 			   .no_padding = o->no_padding,
 			   .epoch = o->epoch },
 		.epochs_end = UINT64_MAX,
@@ -314,36 +316,36 @@ static int start_ring(struct beton_loader *l,
 		.workers = l->workers,
 		.balance = l->balance,
 	};
-	int r = replay_open(&l->fake, &l->feed->spec, l->phases,
+	int r = replay_open(&l->synthetic, &l->feed->spec, l->phases,
 			    options.prefetch, &l->replay);
 
 	if (o->until == BETON_STAGE_ALL || o->until == BETON_STAGE_TRANSFORM)
 		check_memory(l, options.prefetch);
-	if (!r && o->hooked)
-		r = hook_open(&l->hook);
+	if (!r && o->callback)
+		r = callback_open(&l->callback);
 	if (r)
 		return r;
 	options.replay = l->replay;
 	/* The callback gets complete tensors only. */
 	if (o->until == BETON_STAGE_ALL || o->until == BETON_STAGE_TRANSFORM)
-		options.hook = l->hook;
+		options.callback = l->callback;
 	if (o->epochs && o->epochs < UINT64_MAX - o->epoch)
 		options.epochs_end = o->epoch + o->epochs;
 	return ring_open(&options, &l->ring);
 }
 
-/* Reads $BETON_POINT, which chooses the side that runs what follows cuda(N,
+/* Reads $BETON_PLACEMENT, which chooses the side that runs what follows cuda(N,
    auto). */
 static int read_balance(struct beton_loader *l)
 {
-	const char *word = secure_getenv("BETON_POINT");
+	const char *word = secure_getenv("BETON_PLACEMENT");
 
 	l->balance = OFFLOAD_BY_COST;
 	if (!word || !*word || offload_parse(word, &l->balance))
 		return 0;
 	log_error(&l->log,
-		  "BETON_POINT is `%.40s'; there are auto, device, processor "
-		  "and turns",
+		  "BETON_PLACEMENT is `%.40s'; there are auto, gpu, cpu and "
+		  "turns",
 		  word);
 	return -EINVAL;
 }
@@ -365,14 +367,14 @@ static int start_loader(struct beton_loader *l, const char *path,
 	struct feed_options options = {
 		.log = &l->log,
 		.interrupted = &l->interrupted,
-		.fake = &l->fake,
+		.synthetic = &l->synthetic,
 		.delivery = o->delivery,
 		.job = job_name(o),
 		.choice = { .cache_size = o->cache_size,
 			    .cold_size = o->cold_size ? o->cold_size
 						      : CACHE_COLD_AUTO },
 		.rank = o->rank,
-		.world = o->world ? o->world : 1,
+		.world_size = o->world_size ? o->world_size : 1,
 	};
 	int r;
 
@@ -383,7 +385,8 @@ static int start_loader(struct beton_loader *l, const char *path,
 		r = open_trace(l, o);
 	options.trace = l->trace;
 	if (!r)
-		r = fake_open(o->source, &l->log, o->log != NULL, &l->fake);
+		r = synthetic_open(o->source, &l->log, o->log != NULL,
+				   &l->synthetic);
 	if (!r)
 		r = feed_open(path, &options, &l->feed);
 	if (!r)
@@ -447,7 +450,8 @@ static int open_loader(const char *path,
 							: strerror(-r));
 	}
 	if (!r) {
-		beacon_open(o->rank, o->world ? o->world : 1, &l->beacon);
+		telemetry_open(o->rank, o->world_size ? o->world_size : 1,
+			       &l->telemetry);
 		*out = l;
 		return 0;
 	}
@@ -473,14 +477,14 @@ int beton_loader_open(const char *path,
 static void free_loader(struct beton_loader *l)
 {
 	ring_close(l->ring);
-	beacon_close(&l->beacon);
+	telemetry_close(&l->telemetry);
 	replay_close(l->replay);
-	hook_close(l->hook);
+	callback_close(l->callback);
 	device_close(l->device);
 	close_pipelines(l);
 	feed_close(l->feed);
 	trace_close(l->trace);
-	fake_fini(&l->fake);
+	synthetic_fini(&l->synthetic);
 	log_fini(&l->log);
 	free(l);
 }

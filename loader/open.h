@@ -16,13 +16,13 @@
 
 #include "beton/loader.h"
 #include "fs/util/log.h"
-#include "loader/feed/fake_text.h"
 #include "loader/feed/feed.h"
+#include "loader/feed/synthetic_text.h"
 #include "loader/pipeline/phases.h"
-#include "loader/run/beacon.h"
-#include "loader/run/hook.h"
+#include "loader/run/callback.h"
 #include "loader/run/replay.h"
 #include "loader/run/ring.h"
+#include "loader/run/telemetry.h"
 #include "loader/util/cancel.h"
 
 enum { LOADER_ERROR_SIZE = 1024 };
@@ -35,12 +35,12 @@ struct beton_loader {
 	struct cancel interrupted; /* asked while opening */
 	struct feed *feed;
 	struct phases *phases;
-	struct phases *whole;  /* the same pipelines without the part that
-				  cuda(N, auto) leaves to a GPU, or NULL */
-	struct device *device; /* NULL: no output is on a GPU */
-	struct fake fake;      /* the synthetic data, if any */
-	struct replay *replay; /* NULL: no batch is replayed */
-	struct hook *hook;     /* NULL: no callback */
+	struct phases *whole;	    /* the same pipelines without the part that
+				       cuda(N, auto) leaves to a GPU, or NULL */
+	struct device *device;	    /* NULL: no output is on a GPU */
+	struct synthetic synthetic; /* the synthetic data, if any */
+	struct replay *replay;	    /* NULL: no batch is replayed */
+	struct callback *callback;  /* NULL: no callback */
 	struct ring *ring;
 	pthread_t stopper;  /* of beton_loader_stop() */
 	bool is_stopped;    /* beton_loader_stop() was called */
@@ -48,7 +48,7 @@ struct beton_loader {
 	atomic_uint owners; /* the user, and the stopper while it runs */
 	uint32_t workers;
 	enum offload_mode balance;
-	struct beacon_place beacon;
+	struct telemetry_slot telemetry;
 	char error[LOADER_ERROR_SIZE];	     /* of the user's thread */
 	char last_logged[LOADER_ERROR_SIZE]; /* guarded by log.lock */
 };

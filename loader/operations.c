@@ -10,19 +10,20 @@
 
 static const char *const param_kinds[] = {
 	[PARAM_INTEGERS] = "integers", [PARAM_REALS] = "reals",
-	[PARAM_WORD] = "word",	       [PARAM_NAME] = "name",
+	[PARAM_WORD] = "choice",       [PARAM_NAME] = "name",
 	[PARAM_BYTES] = "bytes",       [PARAM_OPERATIONS] = "operations",
 };
 
-/* "one|two" as a list; NULL: an empty one. */
-static json_t *describe_words(const char *words)
+/* "one|two,alias" as a list of "one" and "two"; NULL: an empty list. */
+static json_t *describe_choices(const char *words)
 {
 	json_t *list = json_array();
-	size_t n;
 
-	for (; words && *words; words += n + (words[n] == '|')) {
-		n = strcspn(words, "|");
-		json_array_append_new(list, json_stringn(words, n));
+	while (words && *words) {
+		json_array_append_new(
+			list, json_stringn(words, strcspn(words, "|,")));
+		words += strcspn(words, "|");
+		words += *words == '|';
 	}
 	return list;
 }
@@ -30,10 +31,10 @@ static json_t *describe_words(const char *words)
 static json_t *describe_param(const struct param *p)
 {
 	return json_pack("{s:s, s:s, s:s?, s:i, s:i, s:o, s:s}", "name",
-			 p->name, "kind", param_kinds[p->kind], "initial",
+			 p->name, "kind", param_kinds[p->kind], "default",
 			 p->initial, "min_count", (int)p->min_count,
-			 "max_count", (int)p->max_count, "words",
-			 describe_words(p->words), "help", p->help);
+			 "max_count", (int)p->max_count, "choices",
+			 describe_choices(p->words), "help", p->help);
 }
 
 static json_t *describe_synonyms(const struct op *op)

@@ -219,7 +219,7 @@ int beton_writer_keep(const void *bytes, uint64_t size,
 		return r;
 	r = codec_probe(codec, bytes, size, &info);
 	codec_close(codec);
-	if (r || info.colour == CODEC_CMYK || info.width > SIDE_MAX ||
+	if (r || info.color == CODEC_CMYK || info.width > SIDE_MAX ||
 	    info.height > SIDE_MAX)
 		return r ? r : -EBADMSG;
 	if (!codec_marker_ends(bytes, size))

@@ -183,9 +183,9 @@ def text(x, y, words, anchor="start"):
             f'{html.escape(words)}</text>')
 
 
-def box(x, y, width, colour, title, height=BAR):
+def box(x, y, width, color, title, height=BAR):
     return (f'<rect x="{x:.1f}" y="{y:g}" width="{max(width, 0):.1f}" '
-            f'height="{height}" fill="{colour}"><title>{html.escape(title)}'
+            f'height="{height}" fill="{color}"><title>{html.escape(title)}'
             '</title></rect>')
 
 

@@ -533,7 +533,7 @@ static void consume(struct consumer *c, int64_t until)
 	do {
 		const struct beton_batch *batch = take(c->loader, c->stream);
 
-		c->images += batch->rows;
+		c->images += batch->num_samples;
 		must(beton_loader_release_on(c->loader, batch, c->stream),
 		     "release");
 	} while (clock_ns() < until);

@@ -3,7 +3,7 @@
 """One loader measured, in a process of its own: `peer.py NAME FOLDER`, for
 `peers`, which made the folder, or for `run --peer` and `stages --peer`. All do
 the same work: the same JPEG files, a random crop as torchvision has it resized
-to 224, a flip, ImageNet's normalisation, float32, shuffled.
+to 224, a flip, ImageNet's normalization, float32, shuffled.
 
 A loader here is a generator of epochs, each to be iterated for batches of
 images and labels. None of them should be slower than it has to be: workers are

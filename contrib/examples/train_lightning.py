@@ -52,12 +52,12 @@ class Net(lightning.LightningModule):
 
     def training_step(self, batch: betonfs.Batch, _: int) -> torch.Tensor:
         loss = functional.cross_entropy(self.net(batch.image), batch.label)
-        self.log("loss", loss, batch_size=batch.rows)
+        self.log("loss", loss, batch_size=batch.num_samples)
         return loss
 
     def validation_step(self, batch: betonfs.Batch, _: int) -> None:
         right = self.net(batch.image).argmax(1) == batch.label
-        self.log("accuracy", right.float().mean(), batch_size=batch.rows,
+        self.log("accuracy", right.float().mean(), batch_size=batch.num_samples,
                  sync_dist=True)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:

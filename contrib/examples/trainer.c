@@ -43,8 +43,10 @@ int main(int argc, char **argv)
 			sum += train(batch);
 			beton_loader_release(loader, batch);
 		}
-		r = r == -ENODATA ? 0 : r;
-		printf("epoch %llu: %g\n", (unsigned long long)epoch, sum);
+		r = r == -ENODATA ? 0 : r; /* the end of an epoch */
+		if (!r)
+			printf("epoch %llu: %g\n", (unsigned long long)epoch,
+			       sum);
 	}
 	if (r)
 		fprintf(stderr, "trainer: %s\n", beton_loader_error(loader));

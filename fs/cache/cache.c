@@ -404,7 +404,7 @@ void cache_count(struct cache_counts *counts, struct payload_tally *tally)
 	for (size_t i = 0; i < PAYLOAD_COUNTS; i++)
 		n[i] = atomic_exchange(&tally->n[i], 0);
 	counts->hits += n[PAYLOAD_HITS];
-	counts->late += n[PAYLOAD_LATE];
+	counts->stalled += n[PAYLOAD_STALLED];
 	counts->misses += n[PAYLOAD_MISSES];
 	counts->bypassed += n[PAYLOAD_BYPASSED];
 	counts->delivered_bytes += n[PAYLOAD_BYTES];
@@ -429,7 +429,7 @@ void cache_stats(struct cache *c, struct cache_stats *out)
 	scoped_lock(&c->room.lock);
 	*out = (struct cache_stats){
 		.hits = values[PAYLOAD_HITS],
-		.late = values[PAYLOAD_LATE],
+		.stalled = values[PAYLOAD_STALLED],
 		.misses = values[PAYLOAD_MISSES],
 		.bypassed = values[PAYLOAD_BYPASSED],
 		.reads = n[READS],

@@ -72,7 +72,7 @@ void cache_set_limit(struct cache *cache, uint64_t bytes);
 /* Counters since open. */
 struct cache_stats {
 	uint64_t hits;	   /* values that were in the cache */
-	uint64_t late;	   /* the read was under way: the reader waited */
+	uint64_t stalled;	   /* the read was under way: the reader waited */
 	uint64_t misses;   /* values that nothing had asked for before */
 	uint64_t bypassed; /* read without the cache */
 	uint64_t reads;	   /* requests to the device */
@@ -96,7 +96,7 @@ const struct counters *cache_waits(const struct cache *cache);
 /* The counters that are known for each reader. */
 struct cache_counts {
 	uint64_t hits;
-	uint64_t late;
+	uint64_t stalled;
 	uint64_t misses;
 	uint64_t bypassed;
 	uint64_t reads;

@@ -9,7 +9,7 @@
 struct cache;
 struct fill_target;
 
-/* A dataset in the cache, in chunks of `per` neighbouring samples. */
+/* A dataset in the cache, in chunks of `per` neighboring samples. */
 struct cache_file {
 	struct payloads payloads; /* first: how batches read through it */
 	struct cache *cache;

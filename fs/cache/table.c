@@ -105,7 +105,7 @@ static enum payload_count count_of_chunk(const struct chunk *g)
 {
 	if (g->is_missed && !g->used)
 		return PAYLOAD_MISSES;
-	return g->state == CHUNK_READY ? PAYLOAD_HITS : PAYLOAD_LATE;
+	return g->state == CHUNK_READY ? PAYLOAD_HITS : PAYLOAD_STALLED;
 }
 
 /* The caller holds the shard's lock. */

@@ -22,12 +22,12 @@ struct payloads;
 /* Counts of values that were read through a cache. */
 enum payload_count {
 	PAYLOAD_HITS,	  /* in the cache */
-	PAYLOAD_LATE,	  /* being read: the reader had to wait */
+	PAYLOAD_STALLED,	  /* being read: the reader had to wait */
 	PAYLOAD_MISSES,	  /* not requested before */
 	PAYLOAD_BYPASSED, /* read without the cache; also counted as one of the
 			     others */
 	PAYLOAD_BYTES,
-	PAYLOAD_WAIT_NS, /* spent waiting for PAYLOAD_LATE */
+	PAYLOAD_WAIT_NS, /* spent waiting for PAYLOAD_STALLED */
 	PAYLOAD_COUNTS,
 };
 

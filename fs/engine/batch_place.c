@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
+#include "fs/engine/crc.h"
 #include "fs/order/spec_text.h"
 #include "fs/util/bytes.h"
-#include "fs/engine/crc.h"
 
 static uint64_t aligned(uint64_t v)
 {
@@ -116,7 +116,7 @@ void batch_header_init(struct beton_batch_header *h, const struct spec *spec,
 		.repeats = spec_repeats(spec),
 		.order = spec->order,
 		.drop_last = (uint32_t)spec->drop_last,
-		.rows = spec_rows(spec, number),
+		.num_samples = spec_rows(spec, number),
 		.fields_off = sizeof(*h),
 	};
 	memcpy(h->magic, BETON_BATCH_MAGIC, sizeof(h->magic));

@@ -873,7 +873,7 @@ static void stage_stats(struct engine *e, struct engine_stats *out)
 	if (e->cache)
 		counters_sum(&s[ENGINE_CACHE], cache_waits(e->cache));
 	s[ENGINE_CACHE].items =
-		out->cache.hits + out->cache.late + out->cache.misses;
+		out->cache.hits + out->cache.stalled + out->cache.misses;
 	s[ENGINE_CACHE].bytes = out->cache.delivered_bytes;
 	counters_sum(&s[ENGINE_ASSEMBLY], &e->assembly);
 	s[ENGINE_ASSEMBLY].room_wait_ns = out->slots.wait_ns;

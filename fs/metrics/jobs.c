@@ -16,7 +16,7 @@
 
 struct counter {
 	atomic_uint_fast64_t batches;
-	atomic_uint_fast64_t late;
+	atomic_uint_fast64_t stalled;
 	atomic_uint_fast64_t bytes;
 };
 
@@ -24,7 +24,7 @@ struct counter {
 struct job_rank {
 	struct job_rank *prev, *next; /* in job.ranks, by rank */
 	uint32_t rank;
-	uint32_t world;
+	uint32_t world_size;
 	unsigned loaders;
 	int64_t told_s; /* of the monotonic clock */
 	struct rank_figures all;
@@ -90,7 +90,7 @@ static struct jobs_count counted(struct counter *c)
 {
 	return (struct jobs_count){
 		atomic_load_explicit(&c->batches, memory_order_relaxed),
-		atomic_load_explicit(&c->late, memory_order_relaxed),
+		atomic_load_explicit(&c->stalled, memory_order_relaxed),
 		atomic_load_explicit(&c->bytes, memory_order_relaxed),
 	};
 }
@@ -272,13 +272,13 @@ void job_add(struct job *job, enum jobs_way way, uint64_t batches,
 				      memory_order_relaxed);
 }
 
-void job_late(struct job *job, enum jobs_way way)
+void job_stalled(struct job *job, enum jobs_way way)
 {
 	if (!job)
 		return;
-	atomic_fetch_add_explicit(&dataset_of(job)->ways[way].late, 1,
+	atomic_fetch_add_explicit(&dataset_of(job)->ways[way].stalled, 1,
 				  memory_order_relaxed);
-	atomic_fetch_add_explicit(&job->count.late, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&job->count.stalled, 1, memory_order_relaxed);
 }
 
 void job_waited(struct job *job, uint64_t ns)
@@ -348,7 +348,8 @@ static struct job_rank *add_rank(struct job *job, uint32_t rank)
 	return r;
 }
 
-struct job_rank *job_rank_open(struct job *job, uint32_t rank, uint32_t world)
+struct job_rank *job_rank_open(struct job *job, uint32_t rank,
+			       uint32_t world_size)
 {
 	struct job_rank *r;
 
@@ -360,7 +361,7 @@ struct job_rank *job_rank_open(struct job *job, uint32_t rank, uint32_t world)
 		r = add_rank(job, rank);
 	if (!r)
 		return NULL;
-	r->world = world;
+	r->world_size = world_size;
 	r->loaders++;
 	r->told_s = now_s();
 	return r;
@@ -395,7 +396,7 @@ void job_tell(struct job *job, struct job_rank *r,
 static void add_counts(struct jobs_count *to, struct jobs_count more)
 {
 	to->batches += more.batches;
-	to->late += more.late;
+	to->stalled += more.stalled;
 	to->bytes += more.bytes;
 }
 
@@ -477,7 +478,7 @@ static struct jobs_rank rank_of(const struct job *job, const struct job_rank *r)
 {
 	struct jobs_rank out = {
 		.rank = r->rank,
-		.world = r->world,
+		.world_size = r->world_size,
 		.loaders = r->loaders,
 		.idle_s = (uint64_t)(now_s() - r->told_s),
 		.all = r->all,

@@ -34,7 +34,7 @@ struct job_rank;
 enum jobs_way {
 	JOBS_PAGE_CACHE, /* through a file and the kernel's page cache */
 	JOBS_DIRECT,	 /* through a file that was opened with O_DIRECT */
-	JOBS_HANDOVER,	 /* in shared memory, without a copy */
+	JOBS_ZEROCOPY,	 /* in shared memory, without a copy */
 	JOBS_WAYS,
 };
 
@@ -67,7 +67,7 @@ void jobs_put(struct job **job);
 void job_add(struct job *job, enum jobs_way way, uint64_t batches,
 	     uint64_t bytes);
 /* One of the batches of job_add() was not ready when it was requested. */
-void job_late(struct job *job, enum jobs_way way);
+void job_stalled(struct job *job, enum jobs_way way);
 /* A reader has waited `ns` for a batch. */
 void job_waited(struct job *job, uint64_t ns);
 /* The job has a connection from one call to the other. */
@@ -79,7 +79,8 @@ void job_disconnect(struct job *job);
  * loader has done since its last report. NULL: too many ranks are remembered
  * already.
  */
-struct job_rank *job_rank_open(struct job *job, uint32_t rank, uint32_t world);
+struct job_rank *job_rank_open(struct job *job, uint32_t rank,
+			       uint32_t world_size);
 /* Clears the caller's pointer; takes NULL. */
 void job_rank_close(struct job *job, struct job_rank **rank);
 void job_tell(struct job *job, struct job_rank *rank,
@@ -87,7 +88,7 @@ void job_tell(struct job *job, struct job_rank *rank,
 
 struct jobs_count {
 	uint64_t batches;
-	uint64_t late; /* batches that were not ready */
+	uint64_t stalled; /* batches that were not ready */
 	uint64_t bytes;
 };
 

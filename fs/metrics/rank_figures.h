@@ -17,7 +17,7 @@
  * A row per figure, in the order of stats.json: its place in the message to the
  * daemon, its number, and the rest of a row of struct metric
  * (fs/metrics/metric.h). A new figure takes the next place; a changed message
- * is a new HANDOVER_VERSION.
+ * is a new ZEROCOPY_VERSION.
  */
 #define RANK_FIGURES(ROW)                                                      \
 	ROW(0, FIGURE_OPEN_NS, "open_s", "rank_open_seconds", "seconds",       \
@@ -26,8 +26,8 @@
 	    "Batches that the trainer of a rank got.")                         \
 	ROW(2, FIGURE_SAMPLES, "samples", "rank_samples", NULL, COUNTER,       \
 	    "Samples in these.")                                               \
-	ROW(3, FIGURE_FAILED_ROWS, "failed_rows", "rank_failed_rows", NULL,    \
-	    COUNTER, "Samples that could not be read or decoded.")             \
+	ROW(3, FIGURE_FAILED_SAMPLES, "failed_samples", "rank_failed_samples", \
+	    NULL, COUNTER, "Samples that could not be read or decoded.")       \
 	ROW(5, FIGURE_WAITS, "waits", "rank_waits", NULL, COUNTER,             \
 	    "Batches that were not ready when the trainer came for them.")     \
 	ROW(6, FIGURE_WAIT_NS, "wait_s", "rank_wait_seconds", "seconds",       \
@@ -37,8 +37,8 @@
 	ROW(8, FIGURE_QUEUE_READY, "queue_ready", "rank_queue_ready", NULL,    \
 	    COUNTER,                                                           \
 	    "Batches that were ready whenever the trainer came, added up.")    \
-	ROW(9, FIGURE_QUEUE_PLACES, "queue_places", "rank_queue_places", NULL, \
-	    COUNTER, "How many could have been, added up.")                    \
+	ROW(9, FIGURE_QUEUE_CAPACITY, "queue_capacity", "rank_queue_capacity", \
+	    NULL, COUNTER, "How many could have been, added up.")              \
 	ROW(4, FIGURE_READ_BYTES, "read_bytes", "rank_read_bytes", "bytes",    \
 	    COUNTER, "Bytes of batch files.")                                  \
 	ROW(10, FIGURE_READ_NS, "stages.read.busy_s", "rank_read_seconds",     \

@@ -12,7 +12,7 @@ static void merge_rank(struct jobs_rank *to, const struct jobs_rank *from)
 	rank_figures_add(&to->all, &from->all);
 	if (from->idle_s >= to->idle_s)
 		return;
-	to->world = from->world;
+	to->world_size = from->world_size;
 	to->idle_s = from->idle_s;
 	to->all.epoch = from->all.epoch;
 	to->all.number = from->all.number;

@@ -15,7 +15,7 @@ enum { JOBS_NAME_SIZE = 65 };
 struct jobs_rank {
 	char job[JOBS_NAME_SIZE];
 	uint64_t rank;
-	uint64_t world;
+	uint64_t world_size;
 	uint64_t loaders; /* connected ones */
 	uint64_t idle_s;  /* since the last report */
 	struct rank_figures all;

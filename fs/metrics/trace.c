@@ -47,16 +47,19 @@ static const struct {
 	const char *args[2]; /* NULL: none */
 	bool is_counter;
 } kinds[TRACE_KINDS] = {
-	[TRACE_READ] = { "read", { "epoch", "batch" } },
-	[TRACE_ASSEMBLE] = { "assemble", { "epoch", "batch" } },
-	[TRACE_ROWS] = { "rows", { "batch", "first" } },
-	[TRACE_DECODE] = { "decode", { "sample", "samples" } },
-	[TRACE_TRANSFORM] = { "transform", { "sample", "samples" } },
-	[TRACE_UPLOAD] = { "upload", { "batch", "bytes" } },
-	[TRACE_NEXT] = { "next", { "epoch", "batch" } },
-	[TRACE_WAIT] = { "wait", { NULL } },
-	[TRACE_TRAINER] = { "trainer", { "epoch", "batch" } },
-	[TRACE_QUEUE] = { "queue", { "ready" }, true },
+	[TRACE_READ] = { .name = "read", .args = { "epoch", "batch" } },
+	[TRACE_ASSEMBLE] = { .name = "assemble", .args = { "epoch", "batch" } },
+	[TRACE_ROWS] = { .name = "rows", .args = { "batch", "first" } },
+	[TRACE_DECODE] = { .name = "decode", .args = { "sample", "samples" } },
+	[TRACE_TRANSFORM] = { .name = "transform",
+			      .args = { "sample", "samples" } },
+	[TRACE_UPLOAD] = { .name = "upload", .args = { "batch", "bytes" } },
+	[TRACE_NEXT] = { .name = "next", .args = { "epoch", "batch" } },
+	[TRACE_WAIT] = { .name = "wait", .args = { NULL } },
+	[TRACE_TRAINER] = { .name = "trainer", .args = { "epoch", "batch" } },
+	[TRACE_QUEUE] = { .name = "queue",
+			  .args = { "ready" },
+			  .is_counter = true },
 };
 
 struct event {

@@ -112,12 +112,18 @@ static void mount_is_ready(void *arg)
 	struct daemon *d = arg;
 	ssize_t sent = 1;
 
+	/* The last line for the terminal: a log file or syslog follows. */
+	if (d->opts.verbose)
+		log_info(&d->log, "mounted on %s: %zu dataset%s, sandbox %s",
+			 d->mountpoint, d->opts.num_datasets,
+			 d->opts.num_datasets == 1 ? "" : "s",
+			 sandbox_name(d->served.sandbox));
 	log_output_start(&d->message);
 	/* Only .betonfs/options names the usual choice. */
 	if (engine_choice(d->served.engine)->mode != CACHE_OS)
 		log_info(&d->log, "%s", engine_tiers_why(d->served.engine));
 	if (d->served.sandbox != SANDBOX_ALL && !wants_none(d))
-		log_info(&d->log, "sandbox: %s: the kernel has no other",
+		log_info(&d->log, "sandbox: %s: the kernel offers no more",
 			 sandbox_name(d->served.sandbox));
 	if (d->ready_fd < 0)
 		return;
@@ -272,8 +278,8 @@ static int choose_sandbox(struct daemon *d)
 	if (d->opts.sandbox && !wants_none(d) && offered != SANDBOX_ALL) {
 		log_error(
 			&d->log,
-			"-o sandbox needs %s of the kernel, and here is %s: without the option the daemon takes what there is",
-			sandbox_name(SANDBOX_ALL), sandbox_name(offered));
+			"-o sandbox: the kernel offers %s instead of %s: without the option, the daemon uses what the kernel offers",
+			sandbox_name(offered), sandbox_name(SANDBOX_ALL));
 		return EXIT_SYSTEM;
 	}
 	d->served.sandbox = wants_none(d) ? SANDBOX_NONE : offered;
@@ -322,7 +328,7 @@ static int mount_and_serve(struct daemon *d, struct fuse_session *session)
 	int code;
 
 	if (mount_session(d, session))
-		return EXIT_MOUNTPOINT;
+		return EXIT_MOUNT;
 	fuse_ops_start_dropping(d->served.ops, session, d->mountpoint);
 	code = enter_sandbox(d);
 	if (!code)
@@ -338,7 +344,7 @@ static int serve_session(struct daemon *d)
 {
 	struct fuse_session *session = new_session(d);
 	bool made = false;
-	int code = EXIT_MOUNTPOINT;
+	int code = EXIT_MOUNT;
 
 	/* libfuse has logged the reason. */
 	if (!session)
@@ -368,9 +374,8 @@ static int serve(struct daemon *d)
 	if (!code)
 		code = served_open(&d->served, mount_is_ready, d);
 	if (!code && d->opts.fake)
-		code = mountpoint_check(d->mountpoint, &d->log)
-			       ? EXIT_MOUNTPOINT
-			       : EXIT_OK;
+		code = mountpoint_check(d->mountpoint, &d->log) ? EXIT_MOUNT
+								: EXIT_OK;
 	else if (!code)
 		code = serve_session(d);
 	served_close(&d->served);
@@ -540,7 +545,7 @@ static int name_served(struct daemon *d)
 	name_directories(d);
 	for (size_t i = 0; i < n; i++) {
 		if (resolve(d, d->opts.datasets[i], &served[i]))
-			return EXIT_NO_DATASET;
+			return EXIT_MOUNT;
 	}
 	return EXIT_OK;
 }
@@ -561,7 +566,7 @@ static int mount_datasets(struct daemon *d)
 	if (r) {
 		log_error(&d->log, "mountpoint %s: %s", o->mountpoint,
 			  strerror(-r));
-		return EXIT_MOUNTPOINT;
+		return EXIT_MOUNT;
 	}
 	return o->foreground || o->fake ? serve(d) : serve_in_background(d);
 }
@@ -576,6 +581,12 @@ static int flush_output(struct daemon *d)
 	return r ? exit_failed(&d->log, "standard output", r) : EXIT_OK;
 }
 
+static void print_version(void)
+{
+	printf("betonfs %s\n  libfuse: %s\n  sandbox: %s\n", beton_version(),
+	       fuse_pkgversion(), sandbox_name(sandbox_offered()));
+}
+
 static int run(struct daemon *d, int argc, char **argv)
 {
 	if (options_parse(&d->opts, argc, argv, &d->log))
@@ -584,10 +595,11 @@ static int run(struct daemon *d, int argc, char **argv)
 	if (d->opts.help)
 		opts_help(stdout);
 	else if (d->opts.version)
-		printf("betonfs %s\nlibfuse %s\n", beton_version(),
-		       fuse_pkgversion());
+		print_version();
 	else if (d->opts.list)
 		opts_list(stdout);
+	else if (d->opts.describe)
+		opts_describe(stdout);
 	else
 		return mount_datasets(d);
 	return flush_output(d);

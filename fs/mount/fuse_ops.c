@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#include "fs/handover/peer.h"
 #include "fs/memory/budget.h"
 #include "fs/mount/inval.h"
 #include "fs/mount/open_files.h"
@@ -23,6 +22,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
+#include "fs/zerocopy/peer.h"
 
 enum {
 	/* Requests in the kernel's queue, for readahead of many files. */
@@ -460,7 +460,7 @@ static void note_reader(fuse_req_t req, const struct fuse_file_info *fi,
 				  fuse_req_ctx(req)->pid);
 	job_add(f->job, f->way, 1, 0);
 	if (!stream_ready(f->file.stream, (struct batch *)f->file.vfile))
-		job_late(f->job, f->way);
+		job_stalled(f->job, f->way);
 }
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

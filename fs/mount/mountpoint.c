@@ -125,6 +125,7 @@ static int uncover(const char *path, unsigned *count, bool *is_dir)
 	int e = stat_mountpoint(path, is_dir);
 	cleanup_fd int lock = is_stale(e) ? lock_parent(path) : -1;
 
+	(void)lock; /* held until the function returns */
 	*count = 0;
 	if (is_stale(e))
 		e = stat_mountpoint(path, is_dir);

@@ -9,65 +9,89 @@
 #define AT(member) offsetof(struct options, member)
 
 static const struct opts_row rows[] = {
-	{ "ro", OPTS_ALWAYS, .help = "read only: always on" },
-	{ "nosuid", OPTS_ALWAYS, .help = "always on" },
-	{ "nodev", OPTS_ALWAYS, .help = "always on" },
-	{ "noexec", OPTS_MOUNT, AT(noexec), .help = "no file can be executed" },
+	{ "ro", OPTS_ALWAYS, .help = "Mount read-only (always on)" },
+	{ "nosuid", OPTS_ALWAYS,
+	  .help = "Ignore set-user-ID bits (always on)" },
+	{ "nodev", OPTS_ALWAYS, .help = "Ignore device files (always on)" },
+	{ "noexec", OPTS_MOUNT, AT(noexec),
+	  .help = "Do not let files be executed" },
 	{ "allow_other", OPTS_MOUNT, AT(allow_other),
-	  .help = "other users may look, as the modes say" },
-	{ "allow_root", OPTS_MOUNT, AT(allow_root), .help = "root may look" },
+	  .help = "Let other users read the mount, as the modes permit" },
+	{ "allow_root", OPTS_MOUNT, AT(allow_root),
+	  .help = "Let root read the mount" },
 	{ "auto_unmount", OPTS_ALWAYS,
-	  .help = "unmount if the daemon is killed: always on" },
+	  .help = "Unmount if the daemon is killed (always on)" },
 	{ "uid", OPTS_NUMBER, AT(uid), TYPED_NUMBER_IN(0, UINT32_MAX - 1), "N",
-	  "owner of all files (the dataset's)" },
+	  .help = "Set the owner of all files (default: the dataset's)" },
 	{ "gid", OPTS_NUMBER, AT(gid), TYPED_NUMBER_IN(0, UINT32_MAX - 1), "N",
-	  "group of all files (the dataset's)" },
+	  .help = "Set the group of all files (default: the dataset's)" },
 	{ "umask",
 	  OPTS_NUMBER,
 	  AT(umask),
 	  { TYPED_OCTAL, .max = 0777 },
 	  "OCTAL",
-	  "modes are 0777 without it (mirror the dataset's)" },
+	  .help = "Set the modes to 0777 without these bits\n"
+		  "(default: the modes of the dataset)" },
 	{ "order",
 	  OPTS_SPEC,
 	  AT(spec.order),
 	  { TYPED_WORD, .word_at = order_name_at },
 	  "NAME",
-	  "batches/default: " },
+	  .help = "Set the order of batches/default (default: random):\n"
+		  "@" },
 	{ "batch", OPTS_SPEC, AT(spec.batch), .value = "N",
-	  .help = "batches/default: samples per batch (256)" },
+	  .help = "Put N samples into each batch of batches/default\n"
+		  "(default: 256)" },
 	{ "seed", OPTS_SPEC, AT(spec.seed), .value = "N",
-	  .help = "batches/default: of the order (0)" },
+	  .help = "Seed the order of batches/default with N (default: 0)" },
 	{ "drop_last", OPTS_SPEC, AT(spec.drop_last), .value = "0|1",
-	  .help = "batches/default: leave out a short last batch (1)" },
+	  .help = "Drop a short last batch of batches/default\n"
+		  "(default: 1)" },
 	{ "block", OPTS_SPEC, AT(spec.block), .value = "N",
-	  .help = "batches/default: samples that stay together" },
+	  .help = "Keep blocks of N samples together in batches/default" },
 	{ "window", OPTS_SPEC, AT(spec.window), .value = "N|NMiB",
-	  .help = "batches/default: samples that are mixed" },
+	  .help = "Mix the samples of a window of N samples or MiB in\n"
+		  "batches/default" },
 	{ "subset", OPTS_SUBSET, AT(spec.subset), .value = "A-B|NAME[:FILE]",
-	  .help = "batches/default: samples; or FILE's ids get a name" },
+	  .help = "Take only these samples for batches/default; with\n"
+		  "FILE, define the subset NAME by the sample ids in\n"
+		  "FILE" },
 	{ "cache", OPTS_WORD, AT(cache), TYPED_WORD_OF("auto|os|process"),
-	  "auto|os|process", "the kernel's page cache, or our own (by size)" },
+	  "auto|os|process",
+	  .help = "Cache the dataset in the kernel (os) or in the daemon\n"
+		  "(process) (default: auto, by the sizes of file and\n"
+		  "memory)" },
 	{ "cache_size", OPTS_NUMBER, AT(cache_size), TYPED_SIZE_FROM(16 << 20),
-	  "SIZE", "of all memory of our own cache (half of what there is)" },
+	  "SIZE",
+	  .help = "Limit the cache of the daemon to SIZE (default: half\n"
+		  "of the available memory)" },
 	{ "cold_size", OPTS_NUMBER, AT(cold_size), TYPED_SIZE_FROM(0), "SIZE",
-	  "beside it, for evicted pages, compressed (where it pays)" },
-	{ "ahead", OPTS_NUMBER, AT(ahead), TYPED_NUMBER_IN(0, 8), "N",
-	  "batches assembled before their readers come (2)" },
-	{ "threads", OPTS_NUMBER, AT(threads), TYPED_NUMBER_IN(1, 1024), "N",
-	  "threads that assemble batches ahead (2)" },
+	  .help = "Limit the compressed tier of that cache to SIZE\n"
+		  "(default: used where it pays)" },
+	{ "prefetch", OPTS_NUMBER, AT(prefetch), TYPED_NUMBER_IN(0, 8), "N",
+	  .help = "Collate N batches before they are requested\n"
+		  "(default: 2)",
+	  .alias = "ahead" },
+	{ "jobs", OPTS_NUMBER, AT(jobs), TYPED_NUMBER_IN(1, 1024), "N",
+	  .help = "Prefetch batches with N threads (default: 2)",
+	  .alias = "threads" },
 	{ "xattr", OPTS_FLAG, AT(xattr),
-	  .help = "extended attributes: sizes of images, places in the dataset" },
+	  .help = "Add extended attributes: sizes of images, and offsets\n"
+		  "in the dataset" },
 	{ "names", OPTS_FLAG, AT(names),
-	  .help = "by/ with the names of classes: by/label/207-golden_retriever" },
+	  .help = "Show class names below by/, as in\n"
+		  "by/label/207-golden_retriever" },
 	{ "sandbox", OPTS_CHOICE, AT(sandbox),
-	  .help = "refuse to mount where the daemon cannot be confined" },
+	  .help = "Refuse to mount if the kernel cannot confine the\n"
+		  "daemon" },
 	{ "nosandbox", OPTS_CHOICE, AT(sandbox),
-	  .help = "the daemon keeps its rights; else it gives up what it can" },
+	  .help = "Do not confine the daemon (default: confine it as far\n"
+		  "as the kernel can)" },
 	{ "log", OPTS_TEXT, AT(log), .value = "FILE",
-	  .help = "messages go there instead of to syslog" },
+	  .help = "Write messages to FILE instead of syslog" },
 	{ "settings", OPTS_TEXT, AT(settings), .value = "FILE",
-	  .help = "of what is not given: what beton doctor --apply wrote" },
+	  .help = "Take options that are not given from FILE, which\n"
+		  "beton doctor --apply writes" },
 };
 
 /* Options of mount(8) and fstab(5) that have no effect; '*' matches any end.
@@ -98,11 +122,16 @@ const struct opts_row *opts_row_at(size_t i)
 	return i < ARRAY_LEN(rows) ? &rows[i] : NULL;
 }
 
+static bool is_word(const char *word, const char *text, size_t size)
+{
+	return strlen(word) == size && !memcmp(word, text, size);
+}
+
 const struct opts_row *opts_row_of(const char *key, size_t size)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		if (strlen(rows[i].key) == size &&
-		    !memcmp(rows[i].key, key, size))
+		if (is_word(rows[i].key, key, size) ||
+		    (rows[i].alias && is_word(rows[i].alias, key, size)))
 			return &rows[i];
 	}
 	return NULL;

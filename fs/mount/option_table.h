@@ -28,10 +28,13 @@ struct options {
 	bool foreground;
 	bool debug;
 	bool single_thread;
-	bool help;    /* print the help and stop */
-	bool version; /* print versions and stop */
-	bool list;    /* print the keys of -o and stop */
-	bool fake;    /* mount(8)'s -f: do all but the mount */
+	bool help;     /* print the help and stop */
+	bool version;  /* print versions and stop */
+	bool list;     /* print the keys of -o and stop */
+	bool describe; /* print the rows for the shell completions and stop */
+	bool quiet;    /* errors only */
+	bool verbose;
+	bool fake; /* mount(8)'s -f: do all but the mount */
 	/* -o */
 	bool noexec;
 	bool allow_other;
@@ -42,8 +45,8 @@ struct options {
 	char *cache;	     /* NULL: auto */
 	uint64_t cache_size; /* OPTS_UNSET: the engine chooses */
 	uint64_t cold_size;  /* OPTS_UNSET: the engine chooses */
-	uint64_t ahead;
-	uint64_t threads;
+	uint64_t prefetch;
+	uint64_t jobs;
 	bool xattr;
 	bool names;
 	const char *sandbox; /* "sandbox", "nosandbox"; NULL: neither given */
@@ -78,7 +81,9 @@ struct opts_row {
 	size_t offset;
 	struct typed type; /* with OPTS_SPEC: for --help alone */
 	const char *value; /* the value's name in --help; NULL: no value */
-	const char *help;  /* word_at()'s words follow, if the type has it */
+	/* Lines of a sentence; word_at()'s words replace an '@'. */
+	const char *help;
+	const char *alias; /* an earlier key, which is never listed */
 };
 
 /* The row at an index; NULL past the end. */

@@ -2,57 +2,107 @@
 #include "fs/mount/option_text.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "fs/util/bytes.h"
 #include "fs/util/name.h"
 
+enum { WORDS_SIZE = 256 };
+
+struct flag {
+	const char *left;
+	const char *help;
+};
+
 static const char usage[] =
-	"usage: betonfs [-dfs] [-o option[,option...]] dataset... mountpoint\n"
+	"usage: betonfs [OPTION]... [-o KEY[=VALUE],...] DATASET... MOUNTPOINT\n"
 	"\n"
-	"Shows an FFCV dataset (.beton) as a directory of ordinary files, and of\n"
-	"batches for training; several in one directory each.\n"
-	"\n"
-	"  betonfs train.beton mnt             one dataset\n"
-	"  betonfs train.beton val.beton mnt   mnt/train and mnt/val\n"
-	"  betonfs 'train-*.beton' mnt         files that are one dataset\n"
-	"  fusermount3 -u mnt                  unmount\n"
-	"\n"
-	"  -f             stay in the foreground\n"
-	"  -d             the same, and print every request\n"
-	"  -s             one thread\n"
-	"  -h, --help     this text\n"
-	"  -V, --version  versions of betonfs and libfuse\n"
-	"  --options      the keys of -o, one per line\n"
-	"\n"
-	"Options of -o:\n";
+	"Mount FFCV datasets (.beton) as directories of ordinary files, and of "
+	"batches\nfor training. Several datasets get a directory each. To "
+	"unmount, run\n'fusermount3 -u MOUNTPOINT'.\n"
+	"\nOptions:\n";
+
+static const struct flag flags[] = {
+	{ "-f", "Stay in the foreground" },
+	{ "-d", "Stay in the foreground, and print every request" },
+	{ "-s", "Serve all requests with one thread" },
+	{ "-q, --quiet", "Print errors only" },
+	{ "-v, --verbose", "Print more messages" },
+	{ "-h, --help", "Print this help" },
+	{ "-V, --version", "Print the version, and that of libfuse" },
+	{ "--options", "List the keys of -o, one per line" },
+};
 
 static const char examples[] =
-	"\n"
-	"Examples:\n"
-	"  betonfs imagenet.beton mnt && ls mnt/samples/000042\n"
+	"\nExamples:\n"
+	"  betonfs train.beton mnt && ls mnt/samples/000042\n"
 	"  betonfs train.beton val.beton mnt && ls mnt/train mnt/val\n"
-	"  betonfs -o order=quasi_random,batch=512 imagenet.beton mnt\n"
-	"  head -c 64 mnt/batches/default/0/000000.batch | xxd\n"
-	"  betonfs -o allow_other,log=/var/log/betonfs.log imagenet.beton /mnt\n"
-	"  mount -t fuse.betonfs -o ro,allow_other imagenet.beton /mnt\n"
+	"  betonfs 'train-*.beton' mnt         # files that are one dataset\n"
+	"  betonfs -o order=quasi_random,batch=512 train.beton mnt\n"
+	"  betonfs -o allow_other,log=/var/log/betonfs.log train.beton /mnt\n"
+	"  mount -t beton -o allow_other train.beton /mnt\n"
+	"  fusermount3 -u mnt\n"
 	"\n"
-	"As mount.beton it takes -fnsv, as mount(8) gives them.\n"
-	"\n"
-	"See betonfs(8).\n";
+	"As mount.beton it takes the options -fnsv of mount(8). See "
+	"betonfs(8).\n";
+
+/* Prints an option at the left and, from a fixed column on, its help. */
+static void print_paragraph(FILE *out, const char *left, const char *help)
+{
+	for (const char *end; (end = strchr(help, '\n')); help = end + 1) {
+		fprintf(out, "  %-24s%.*s\n", left, (int)(end - help), help);
+		left = "";
+	}
+	fprintf(out, "  %-24s%s\n", left, help);
+}
+
+/* The same as one line: a blank for each end of a line. */
+static void print_line(FILE *out, const char *help)
+{
+	for (; *help; help++)
+		fputc(*help == '\n' ? ' ' : *help, out);
+	fputc('\n', out);
+}
+
+/* Writes the words that a function returns, with `between` them. */
+static void join_words(const char *(*word_at)(size_t i), const char *between,
+		       char *out, size_t size)
+{
+	const char *word;
+	size_t used = 0;
+
+	for (size_t i = 0; (word = word_at(i)) && used < size; i++)
+		used += (size_t)snprintf(out + used, size - used, "%s%s",
+					 i ? between : "", word);
+}
+
+/* The row's help with its words in place of '@'. */
+static const char *help_of(const struct opts_row *row, char *out, size_t size)
+{
+	const char *mark = strchr(row->help, '@');
+	char list[WORDS_SIZE];
+
+	if (!mark)
+		return row->help;
+	join_words(row->type.word_at, ", ", list, sizeof(list));
+	snprintf(out, size, "%.*s%s%s", (int)(mark - row->help), row->help,
+		 list, mark + 1);
+	return out;
+}
 
 void opts_help(FILE *out)
 {
 	const struct opts_row *row;
-	char left[32], list[TYPED_EXPECTED_SIZE];
+	char left[64], text[512];
 
 	fputs(usage, out);
+	for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+		print_paragraph(out, flags[i].left, flags[i].help);
+	fputs("\nKeys of -o:\n", out);
 	for (size_t i = 0; (row = opts_row_at(i)); i++) {
-		if (!row->help)
-			continue;
 		snprintf(left, sizeof(left), "%s%s%s", row->key,
 			 row->value ? "=" : "", row->value ? row->value : "");
-		fprintf(out, "  %-24s%s%s\n", left, row->help,
-			row->type.word_at ? typed_expected(&row->type, list)
-					  : "");
+		print_paragraph(out, left, help_of(row, text, sizeof(text)));
 	}
 	fputs(examples, out);
 }
@@ -61,9 +111,27 @@ void opts_list(FILE *out)
 {
 	const struct opts_row *row;
 
+	for (size_t i = 0; (row = opts_row_at(i)); i++)
+		fprintf(out, "%s\n", row->key);
+}
+
+void opts_describe(FILE *out)
+{
+	const struct opts_row *row;
+	char text[512], list[WORDS_SIZE];
+
+	for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+		fprintf(out, "flag\t%s\t%s\n", flags[i].left, flags[i].help);
 	for (size_t i = 0; (row = opts_row_at(i)); i++) {
-		if (row->help)
-			fprintf(out, "%s\n", row->key);
+		fprintf(out, "key\t%s\t", row->key);
+		if (row->type.word_at) {
+			join_words(row->type.word_at, "|", list, sizeof(list));
+			fputs(list, out);
+		} else if (row->value) {
+			fputs(row->value, out);
+		}
+		fputc('\t', out);
+		print_line(out, help_of(row, text, sizeof(text)));
 	}
 }
 

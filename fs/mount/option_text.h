@@ -10,6 +10,9 @@
 
 void opts_help(FILE *out);
 void opts_list(FILE *out); /* one key per line */
+/* For the shell completions, with tabs between the columns: "flag", letters and
+   name, help; "key", key, value or words, help. */
+void opts_describe(FILE *out);
 
 /* The SPEC of the options, the options for mount(2) or fusermount3, and all
    options that are set, one per line. The caller frees the text; NULL without

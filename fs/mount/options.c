@@ -73,6 +73,9 @@ static void set_flag(struct options *opts, const struct opts_row *row)
 		*(const char **)opts_member(opts, row) = row->key;
 }
 
+/* Ends every message about wrong usage. */
+#define SEE_HELP " See 'betonfs --help'."
+
 static int refuse_word(const struct opts_row *row, const struct word *word,
 		       struct log *log)
 {
@@ -81,25 +84,24 @@ static int refuse_word(const struct opts_row *row, const struct word *word,
 	int size = (int)word->size;
 
 	if (word->value && has_type)
-		log_error(log, "-o %.*s: expected %s", size, word->at,
+		log_error(log, "-o %.*s: expected %s." SEE_HELP, size, word->at,
 			  typed_expected(&row->type, expected));
 	else
-		log_error(log, "-o %.*s: expected %s%s%s", size, word->at,
-			  row->key, row->value ? "=" : " without a value",
+		log_error(log, "-o %.*s: expected %s%s%s." SEE_HELP, size,
+			  word->at, row->key,
+			  row->value ? "=" : " without a value",
 			  row->value ? row->value : "");
 	return -EINVAL;
 }
 
-/* Of loaders, and of other file systems. */
+/* Options of loaders, and of other file systems. */
 static const struct other_word other_keys[] = {
 	{ "batch_size", "batch" },
 	{ "shuffle", "order" },
-	{ "prefetch", "ahead" },
-	{ "readahead", "ahead" },
-	{ "workers", "threads" },
-	{ "num_workers", "threads" },
-	{ "jobs", "threads" },
-	{ "max_threads", "threads" },
+	{ "readahead", "prefetch" },
+	{ "workers", "jobs" },
+	{ "num_workers", "jobs" },
+	{ "max_threads", "jobs" },
 	{ "class_names", "names" },
 	{ "classes", "names" },
 	{ "logfile", "log" },
@@ -118,9 +120,9 @@ static int unknown_word(const struct word *word, struct log *log)
 		suggest_try(&s, opts_row_at(i)->key);
 	if (word->key_size)
 		suggest_other(&s, other_keys);
-	log_error(log, "-o %.*s: unknown option (betonfs --help lists them)%s",
-		  (int)word->size, word->at,
-		  suggest_text(&s, meant, sizeof(meant)));
+	suggest_text(&s, meant, sizeof(meant));
+	log_error(log, "-o %.*s: unknown option%s%s" SEE_HELP, (int)word->size,
+		  word->at, meant, *meant ? "" : ".");
 	return -EINVAL;
 }
 
@@ -169,6 +171,9 @@ static const struct option long_options[] = {
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ "options", no_argument, NULL, 'l' },
+	{ "completions", no_argument, NULL, 'c' },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "verbose", no_argument, NULL, 'v' },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -196,6 +201,17 @@ static int parse_letter(struct options *opts, int letter, struct log *log)
 	case 'l':
 		opts->list = true;
 		return 0;
+	case 'c':
+		opts->describe = true;
+		return 0;
+	case 'q':
+		opts->quiet = true;
+		opts->verbose = false;
+		return 0;
+	case 'v':
+		opts->verbose = true;
+		opts->quiet = false;
+		return 0;
 	}
 	return -EINVAL;
 }
@@ -206,9 +222,9 @@ static int refuse_letter(int letter, char *const *argv, struct log *log)
 	const char *word = argv[optind - 1];
 	const char one[] = { '-', (char)optopt, '\0' };
 
-	log_error(log, "%s: %s (betonfs --help lists the options)",
-		  strncmp(word, "--", 2) ? one : word,
-		  letter == ':' ? "needs a value" : "unknown option");
+	log_error(log, "%s: %s." SEE_HELP, strncmp(word, "--", 2) ? one : word,
+		  letter == ':' ? "the option needs a value"
+				: "unknown option");
 	return -EINVAL;
 }
 
@@ -230,7 +246,6 @@ static int parse_helper_letter(struct options *opts, int letter,
 	case 'n':
 	case 's':
 	case 't':
-	case 'v':
 		return 0;
 	}
 	return parse_letter(opts, letter, log);
@@ -289,12 +304,13 @@ static int parse_operands(struct options *opts, int n, char **operands,
 {
 	int r = 0;
 
-	if (opts->help || opts->version || opts->list)
+	if (opts->help || opts->version || opts->list || opts->describe)
 		return 0;
 	if (n < 2) {
 		log_error(
 			log,
-			"usage: betonfs [-dfs] [-o options] dataset... mountpoint (see betonfs --help)");
+			"missing operand: %s: usage: betonfs [OPTION]... DATASET... MOUNTPOINT." SEE_HELP,
+			n ? "MOUNTPOINT" : "DATASET and MOUNTPOINT");
 		return -EINVAL;
 	}
 	for (int i = 0; i < n - 1 && !r; i++)
@@ -357,7 +373,7 @@ static int take_settings(struct options *opts, struct log *log)
 	if (!r)
 		log_info(log, "%s: taken %s%s%s", opts->settings,
 			 *taken ? taken : "nothing",
-			 *left ? "; given otherwise: " : "", left);
+			 *left ? "; set by other options: " : "", left);
 	return r;
 }
 
@@ -372,7 +388,7 @@ static void warn_of_keys(const struct options *opts, struct log *log)
 		return;
 	log_warning(
 		log,
-		"-o %s=%s has no effect with order=%s: it is for order=quasi_random",
+		"-o %s=%s has no effect with order=%s, only with order=quasi_random",
 		spec->window ? "window" : "block",
 		spec->window ? spec->window : spec->block, name);
 }
@@ -388,19 +404,22 @@ int options_parse(struct options *opts, int argc, char **argv, struct log *log)
 		.umask = OPTS_UNSET,
 		.cache_size = OPTS_UNSET,
 		.cold_size = OPTS_UNSET,
-		.ahead = 2,
-		.threads = 2,
+		.prefetch = 2,
+		.jobs = 2,
 	};
 	opterr = 0;
-	while (!r && (letter = getopt_long(argc, argv,
-					   helper ? ":o:fnst:vhV" : ":o:dfshV",
-					   long_options, NULL)) != -1) {
+	while (!r &&
+	       (letter = getopt_long(argc, argv,
+				     helper ? ":o:fnst:vqhV" : ":o:dfsvqhV",
+				     long_options, NULL)) != -1) {
 		if (letter == '?' || letter == ':')
 			r = refuse_letter(letter, argv, log);
 		else
 			r = helper ? parse_helper_letter(opts, letter, log)
 				   : parse_letter(opts, letter, log);
 	}
+	if (opts->quiet && log)
+		log->level = BETON_LOG_ERROR;
 	if (!r && opts->settings)
 		r = take_settings(opts, log);
 	if (!r)

@@ -17,18 +17,17 @@ static int open_dataset(struct served *s, struct served_dataset *dataset)
 	switch (-r) {
 	case 0:
 		return EXIT_OK;
-	case BETON_ENOTBETON:
-	case EISDIR:
-		return EXIT_NOT_DATASET;
-	case BETON_ECORRUPT:
-		return EXIT_DAMAGED;
 	case EINVAL: /* files that are not one dataset */
 		return EXIT_USAGE;
 	case EIO:
 	case ENOMEM:
 		return EXIT_SYSTEM;
+	case BETON_ENOTBETON:
+		return EXIT_NOT_DATASET;
+	case BETON_ECORRUPT:
+		return EXIT_DAMAGED;
 	default:
-		return EXIT_NO_DATASET;
+		return EXIT_MOUNT;
 	}
 }
 
@@ -87,8 +86,8 @@ static char *text_of_options(const struct served *s,
 	}
 	opts_print(out, "mountpoint", s->mountpoint);
 	opts_print(out, "directory", only ? only->name : "");
-	fprintf(out, "handover=%s%s\n", s->handover ? "@" : "",
-		s->handover ? handover_name(s->handover) : "");
+	fprintf(out, "zero_copy=%s%s\n", s->zerocopy ? "@" : "",
+		s->zerocopy ? zerocopy_name(s->zerocopy) : "");
 	fprintf(out, "sandbox=%s\n", sandbox_name(s->sandbox));
 	/* The size of all datasets is part of the reason. */
 	if (!only || num_served(s) == 1)
@@ -151,20 +150,20 @@ static struct ns_top top_of(const struct served *s,
 }
 
 /* A failure does not end the mount: loaders then read batches as files. */
-static void open_handover(struct served *s)
+static void open_zerocopy(struct served *s)
 {
-	const struct handover_options options = {
+	const struct zerocopy_options options = {
 		.log = s->log,
-		.allow = s->opts->allow_other ? HANDOVER_ALLOW_OTHER
-					      : HANDOVER_ALLOW_ROOT,
+		.allow = s->opts->allow_other ? ZEROCOPY_ALLOW_OTHER
+					      : ZEROCOPY_ALLOW_ROOT,
 		.max_bytes = engine_lendable(s->engine),
 		.budget = engine_budget(s->engine),
 		.jobs = s->jobs,
 	};
-	int r = handover_open(&options, &s->handover);
+	int r = zerocopy_open(&options, &s->zerocopy);
 
 	if (r)
-		log_info(s->log, "hand-over: %s", strerror(-r));
+		log_info(s->log, "zero-copy delivery: %s", strerror(-r));
 }
 
 static int open_namespace(struct served *s)
@@ -237,8 +236,8 @@ static int open_engine(struct served *s)
 	struct options *o = s->opts;
 	struct engine_options options = {
 		.log = s->log,
-		.threads = (unsigned)o->threads,
-		.ahead = (unsigned)o->ahead,
+		.threads = (unsigned)o->jobs,
+		.ahead = (unsigned)o->prefetch,
 		.choice = {
 			.cache_size = o->cache_size == OPTS_UNSET
 					      ? 0
@@ -278,7 +277,7 @@ int served_open(struct served *s, void (*ready)(void *arg), void *arg)
 	r = jobs_open(num_tops(s), &s->jobs);
 	if (r)
 		return exit_failed(s->log, "jobs", r);
-	open_handover(s);
+	open_zerocopy(s);
 	code = open_namespace(s);
 	if (code)
 		return code;
@@ -300,13 +299,13 @@ int served_start(struct served *s)
 
 	if (r)
 		return exit_failed(s->log, "engine", r);
-	r = s->handover ? handover_serve(s->handover, s->ns) : 0;
-	return r ? exit_failed(s->log, "hand-over", r) : EXIT_OK;
+	r = s->zerocopy ? zerocopy_serve(s->zerocopy, s->ns) : 0;
+	return r ? exit_failed(s->log, "zero-copy delivery", r) : EXIT_OK;
 }
 
 void served_close(struct served *s)
 {
-	handover_close(s->handover);
+	zerocopy_close(s->zerocopy);
 	fuse_ops_close(s->ops);
 	/* Read-ahead uses subsets, which the namespace owns. */
 	engine_stop(s->engine);

@@ -8,22 +8,35 @@
 
 #include <limits.h>
 
-#include "fs/handover/handover.h"
 #include "fs/mount/dataset_names.h"
 #include "fs/mount/fuse_ops.h"
 #include "fs/mount/option_table.h"
 #include "fs/mount/sandbox.h"
 #include "fs/mount/watcher.h"
+#include "fs/zerocopy/zerocopy.h"
 
-/* Exit codes of betonfs(8). */
+/*
+ * Exit codes of betonfs(8), which are those of mount(8):
+ *
+ *	0   mounted; in the foreground: unmounted; with mount.beton -f: it would
+ *	    have been mounted
+ *	1   wrong usage: an unknown option, a bad value, a missing operand
+ *	2   the system failed: no memory, an I/O error, no process
+ *	32  the mount failed: a dataset does not exist, the mountpoint cannot be
+ *	    used, or FUSE is missing or refused
+ *	33  32 and 1: the mount failed, because a file is not a dataset
+ *	34  32 and 2: the mount failed, because a dataset is damaged
+ *
+ * As in mount(8), a code is a sum of bits, so scripts test for 32 alone. A
+ * message names the cause.
+ */
 enum exit_code {
 	EXIT_OK = 0,
 	EXIT_USAGE = 1,
 	EXIT_SYSTEM = 2,
-	EXIT_NO_DATASET = 10,
-	EXIT_NOT_DATASET = 11,
-	EXIT_DAMAGED = 12,
-	EXIT_MOUNTPOINT = 20,
+	EXIT_MOUNT = 32,
+	EXIT_NOT_DATASET = EXIT_MOUNT | EXIT_USAGE,
+	EXIT_DAMAGED = EXIT_MOUNT | EXIT_SYSTEM,
 };
 
 struct served_dataset {
@@ -42,7 +55,7 @@ struct served {
 	struct served_dataset *datasets; /* opts->num_datasets, the caller's */
 	struct engine *engine;
 	struct jobs *jobs;
-	struct handover *handover; /* NULL: it could not be opened */
+	struct zerocopy *zerocopy; /* NULL: it could not be opened */
 	struct ns *ns;
 	struct fuse_ops *ops;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batches/: a lookup finds any SPEC; no listing shows it first. */
+/* batches/: a lookup finds any sampling spec, although no listing shows it. */
 #include "fs/namespace/batches.h"
 
 #include <string.h>

@@ -2,8 +2,8 @@
 /*
  * by/: the files of one column, in a directory per value of an int field. The
  * first lookup below by/FIELD/ groups the samples (fs/dataset/group.h), and the
- * groups stay while there is room. Values are numbered in ascending order, so a
- * directory keeps its inode number when its groups are made again.
+ * groups stay in memory while there is room. Values are numbered in ascending
+ * order, so a directory keeps its inode number when its groups are rebuilt.
  */
 #include "fs/namespace/by.h"
 
@@ -61,7 +61,7 @@ static uint64_t group_key(const struct ns_object *dir)
 	return ns_ino(&field);
 }
 
-/* The group that by/FIELD/, or a directory of it, is made of. */
+/* The group behind by/FIELD/ or one of its directories. */
 static int group_get(struct ns *ns, const struct ns_object *dir,
 		     const struct group **out)
 {

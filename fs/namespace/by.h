@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * by/: samples in a directory per value of an int field. The namespace keeps
- * what it found below by/FIELD/ while there is room. Private to the namespace.
+ * by/: samples in a directory per value of an int field. The namespace caches
+ * the groups of by/FIELD/ while there is room. Private to the namespace.
  */
 #ifndef FS_NAMESPACE_BY_H
 #define FS_NAMESPACE_BY_H

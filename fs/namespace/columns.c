@@ -153,7 +153,7 @@ int ns_columns_lookup(struct ns *ns, const struct ns_object *dir,
 	return -ENOENT;
 }
 
-/* Two places per field: its directory, and its array if it has one. */
+/* Two indexes per field: its directory, and its array if it has one. */
 int ns_columns_list(struct ns *ns, const struct ns_object *dir,
 		    const struct ns_listing *listing)
 {

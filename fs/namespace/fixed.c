@@ -19,7 +19,7 @@
 #include "fs/namespace/text_file.h"
 #include "fs/util/bytes.h"
 
-/* The place of each fixed object. Listings leave hidden ones out. */
+/* The path of each fixed object. Listings leave hidden objects out. */
 static const struct {
 	const char *name;
 	uint64_t parent;

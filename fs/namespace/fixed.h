@@ -12,8 +12,8 @@
 
 extern const struct ns_row ns_fixed_rows[NS_FIXED_END];
 
-/* Makes the texts of a tree, whose dataset is set. `options` is copied. On
-   failure, ns_fixed_close() frees what was made. */
+/* Creates the texts of a tree whose dataset is set. Copies `options`. After a
+   failure, ns_fixed_close() frees the texts. */
 int ns_fixed_open(struct ns_tree *tree, const char *options);
 void ns_fixed_close(struct ns_tree *tree);
 

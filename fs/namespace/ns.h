@@ -2,9 +2,9 @@
 /*
  * The namespace of a mount: inode number <-> object, names, attributes, the
  * entries of directories and the contents of files. An object is arithmetic on
- * a few numbers, so lookups leave nothing behind, with one exception: SPECs and
- * epochs are numbered when they are named, and a bounded number of names is
- * remembered. Knows no FUSE. Thread-safe.
+ * a few numbers, so lookups leave nothing behind, with one exception: sampling
+ * specs and epochs get numbers when they are named, and a bounded number of
+ * names is remembered. Independent of FUSE. Thread-safe.
  *
  * Functions return 0 or -errno. -BETON_ECORRUPT means a damaged value; the
  * function that found the damage logged it. -ESTALE: the name of the object was
@@ -25,7 +25,7 @@ enum ns_kind {
 	NS_VALUE,  /* field `part` of sample INDEX, under all of its names */
 	NS_COLUMN, /* columns/PART/ */
 	NS_ARRAY,  /* columns/PART.npy */
-	/* streams.h numbers these four, in `part` and `index` together. */
+	/* streams.h numbers SPEC to BATCH, in `part` and `index` together. */
 	NS_SPEC,      /* batches/SPEC/ */
 	NS_SPEC_LINK, /* any other spelling of it, and `default` */
 	NS_EPOCH,     /* batches/SPEC/EPOCH/ */
@@ -70,8 +70,8 @@ struct ns_entry {
 	   errors, and files about the mount itself. With -ENOENT: the name may
 	   exist later. */
 	bool may_change;
-	/* A SPEC or an epoch, whose number may be forgotten: a path that goes
-	   through it should be looked up again before long. */
+	/* A sampling spec or an epoch, whose number may be forgotten. Therefore
+	   a path through it should be looked up again before long. */
 	bool is_named;
 	struct timespec time; /* of its last change; 0: the dataset's */
 };
@@ -89,8 +89,8 @@ struct ns_top {
 	struct dataset *dataset; /* outlives the namespace */
 	const char *name;	 /* of the directory; "": it is the root */
 	struct ns_owner owner;
-	/* Of .betonfs/ above several datasets, whose files mix all datasets:
-	   those who may read each of them. */
+	/* Owner of .betonfs/ above several datasets: its files describe all
+	   datasets, so only users who may read each dataset may read them. */
 	struct ns_owner of_all;
 	const char *options; /* the text of .betonfs/options */
 };
@@ -106,7 +106,7 @@ struct ns_options {
 	struct log *log;
 	char *const *subsets; /* NAME:FILE, that SPECs may name */
 	size_t num_subsets;
-	bool names_classes; /* in by/: "207-golden_retriever" */
+	bool names_classes;	  /* in by/: "207-golden_retriever" */
 	const char *default_spec; /* the target of batches/default */
 	/* The jobs that statistics count, and the mount that they name. NULL:
 	   no statistics. Both outlive the namespace. */
@@ -116,14 +116,14 @@ struct ns_options {
 
 struct ns;
 
-/* -EINVAL: default_spec does not fit a dataset, or a subset cannot be used; a
-   logged line says why. */
+/* -EINVAL: default_spec does not fit a dataset, or a subset cannot be used;
+   the reason is logged. */
 int ns_open(const struct ns_options *options, struct ns **out);
 /* The caller has closed all files. Takes NULL. */
 void ns_close(struct ns *ns);
 
-/* `user` is the one who looks, and whose share of the names that are
-   remembered a new name takes. */
+/* `user` makes the lookup. A new name counts against this user's share of the
+   remembered names. */
 int ns_lookup(struct ns *ns, const struct ns_object *dir, const char *name,
 	      uid_t user, struct ns_entry *out);
 int ns_attr(struct ns *ns, const struct ns_object *object,
@@ -148,7 +148,7 @@ uint64_t ns_files(const struct ns *ns, uint32_t dataset);
 uint64_t ns_bytes(const struct ns *ns, uint32_t dataset);
 /* How many numbers of datasets there are, with that of the root. */
 uint32_t ns_datasets(const struct ns *ns);
-/* Whether there are several datasets, and users who may not read all. */
+/* Whether there are several datasets, and some users may not read all. */
 bool ns_is_mixed(const struct ns *ns);
 
 /* One name of a directory. */
@@ -177,9 +177,9 @@ int ns_batch_name(struct ns *ns, const struct ns_object *object,
 		  char out[NS_NAME_MAX + 1]);
 
 /* An open file. For a batch, `stream` is the stream that has its slot, and
-   `named` keeps the stream. A snapshot is text made for this opening: stat(2)
-   reported the size 0. `bytes`: memory of this opening alone, if it is more
-   than a few hundred. */
+   `named` keeps the stream. A snapshot is text written for this open file,
+   while stat(2) reported the size 0. `bytes`: memory of this open file alone,
+   if it is more than a few hundred. */
 struct ns_file {
 	struct vfile *vfile;
 	struct stream *stream;

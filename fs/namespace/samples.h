@@ -13,15 +13,15 @@
    is listed, and reading it fails. */
 const char *ns_value_extension(const struct field *f, const uint8_t *record);
 
-/* The metadata of a sample, the caller's even if *r says that it failed. */
+/* The metadata of a sample. The caller frees it, also if *r is an error. */
 uint8_t *ns_value_record(struct dataset *ds, uint64_t sample, int *r);
 
 /* Fills an entry from the sample's record. */
 int ns_value_entry(struct ns *ns, const struct ns_object *object,
 		   const uint8_t *record, struct ns_entry *out);
 
-/* Emits a value's name, and its size if the caller wants it and the record
-   tells it; `record` may be NULL. */
+/* Emits a value's name, and its size if the caller requests it and the record
+   contains it; `record` may be NULL. */
 bool ns_value_emit(struct ns *ns, const struct ns_listing *listing,
 		   const struct ns_name *name, const uint8_t *record);
 

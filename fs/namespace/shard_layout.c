@@ -10,7 +10,7 @@
 
 enum {
 	CHUNK_BYTES = 1 << 20,
-	/* What is made of a member when it is read. */
+	/* The pieces of a member when it is read. */
 	HEAD_MAX = TAR_BLOCK + NPY_HEADER_MAX,
 	EXTENSION_MAX = 8,
 };
@@ -77,7 +77,8 @@ void tar_header(char out[TAR_BLOCK], const char *name, uint64_t size,
 		  time < 0 ? 0 : min_u64((uint64_t)time, TAR_SIZE_MAX));
 	put_octal(h.major, sizeof(h.major), 0);
 	put_octal(h.minor, sizeof(h.minor), 0);
-	/* Its own field counts as spaces, and keeps the last one. */
+	/* The checksum's own field counts as spaces, and keeps the last space.
+	 */
 	memset(h.sum, ' ', sizeof(h.sum));
 	for (size_t i = 0; i < sizeof(h); i++)
 		sum += bytes[i];
@@ -87,7 +88,7 @@ void tar_header(char out[TAR_BLOCK], const char *name, uint64_t size,
 
 /* --- names --- */
 
-/* What WebDataset decodes a value by. */
+/* The extension by which WebDataset decodes a value. */
 static const char *extension_of(const struct field *f, enum beton_mode mode)
 {
 	return f->type->decoder ? f->type->decoder : field_extension(f, mode);
@@ -127,7 +128,7 @@ static void member_name(const struct shard *s, const struct shard_member *m,
 
 /* --- the layout --- */
 
-/* Only damage leaves a value out; what may be read next time is an error. */
+/* Only a damaged value is left out, while a failed read is an error. */
 static int add_members(struct shard *s, uint64_t sample, const uint8_t *record)
 {
 	const struct format *format = &s->ds->format;
@@ -216,7 +217,7 @@ uint64_t shard_bytes(const struct shard *s)
 
 /* --- reading --- */
 
-/* The last member that starts at or before `off`, which one covers. */
+/* The last member that starts at or before `off`, which some member covers. */
 static size_t member_at(const struct shard *s, uint64_t off)
 {
 	size_t low = 0, high = s->num_members - 1, mid;
@@ -231,7 +232,7 @@ static size_t member_at(const struct shard *s, uint64_t off)
 	return low;
 }
 
-/* A member's header, and what stands before the value's bytes in its file. */
+/* A member's header, and the file's own bytes before those of the value. */
 static void make_head(const struct vfile *vfile, const struct segment *segment,
 		      uint64_t skip, void *buf, size_t size)
 {

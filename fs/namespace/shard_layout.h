@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The samples of a dataset as tar archives that WebDataset reads (betonfs(8)):
- * SHARD_SAMPLES in each, a member per value. Where the members lie follows from
- * the metadata of these samples and is found when a shard is opened; the
- * contents are ranges of the dataset. Immutable once open.
+ * The samples of a dataset as tar archives that WebDataset reads
+ * (beton-tree(7)): SHARD_SAMPLES in each, a member per value. The offsets of
+ * the members follow from the metadata of the samples, which is read when a
+ * shard is opened. The contents are ranges of the dataset. Immutable once open.
  */
 #ifndef FS_NAMESPACE_SHARD_LAYOUT_H
 #define FS_NAMESPACE_SHARD_LAYOUT_H
@@ -31,8 +31,8 @@ struct shard {
 /* How many there are. */
 uint64_t shard_count(const struct dataset *ds);
 
-/* Values whose metadata are damaged, which is logged where that is found, are
-   left out. The dataset must outlive the result. */
+/* Leaves out values with damaged metadata, which is already logged. The dataset
+   must outlive the result. */
 int shard_open(struct dataset *ds, uint64_t index, struct shard **out);
 /* Takes NULL. */
 void shard_close(struct shard *shard);
@@ -58,8 +58,8 @@ enum {
 /* A header has room for so large a file and no larger. */
 #define TAR_SIZE_MAX (((uint64_t)1 << 33) - 1)
 
-/* A regular file that everybody may read and root owns. A time before 1970 or
-   after 2242 has no place in a header and becomes the nearest that has. */
+/* A regular file that all users may read and root owns. A header cannot contain
+   a time before 1970 or after 2242; it gets the nearest possible time. */
 void tar_header(char out[TAR_BLOCK], const char *name, uint64_t size,
 		int64_t time);
 

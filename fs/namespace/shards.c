@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shards/: tars of samples. A memo keeps the layouts of the last ones, because
- * one reader after the other looks a tar up, opens and reads it.
+ * shards/: tars of samples. A memo caches the most recent layouts, because the
+ * lookup, the open and the reads of a tar all need its layout.
  */
 #include "fs/namespace/shards.h"
 

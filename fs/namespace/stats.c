@@ -36,7 +36,7 @@ struct way_facts {
 
 struct rank_facts {
 	struct jobs_rank told;
-	/* By what was told last. */
+	/* From the last report of the loaders. */
 	double samples_per_s;
 	double wait_share;
 	double queue_fill;
@@ -86,7 +86,7 @@ static const struct metric uptime[] = {
 };
 #undef OF
 
-/* What a mount knows only of all its datasets together. */
+/* Figures that a mount counts for all its datasets together. */
 #define OF(member) offsetof(struct facts, member)
 static const struct metric totals[] = {
 	{ "cache.limit", "cache_limit_bytes", "bytes", GAUGE,
@@ -95,11 +95,12 @@ static const struct metric totals[] = {
 	  OF(engine.cache.used_bytes), "Memory that the page cache takes." },
 	{ "cache.hits", "cache_hits", NULL, COUNTER, OF(engine.cache.hits),
 	  "Values that were in the page cache when they were needed." },
-	{ "cache.late", "prefetch_late", NULL, COUNTER, OF(engine.cache.late),
+	{ "cache.stalled", "prefetch_stalled", NULL, COUNTER,
+	  OF(engine.cache.stalled),
 	  "Values that were still being read when they were needed." },
 	{ "cache.misses", "cache_misses", NULL, COUNTER,
 	  OF(engine.cache.misses),
-	  "Values that nobody had asked for before they were needed." },
+	  "Values that were not being read before they were needed." },
 	{ "cache.bypassed", "cache_bypassed", NULL, COUNTER,
 	  OF(engine.cache.bypassed),
 	  "Values that were read without the page cache." },
@@ -114,7 +115,7 @@ static const struct metric totals[] = {
 	  OF(engine.cache.evicted_bytes), "Bytes evicted." },
 	{ "cache.wasted_bytes", "prefetch_wasted_bytes", "bytes", COUNTER,
 	  OF(engine.cache.wasted_bytes),
-	  "Bytes evicted before anybody used them." },
+	  "Bytes evicted before any batch used them." },
 	{ "cache.amplification", "read_amplification_ratio", "ratio", RATIO,
 	  OF(amplification), "Bytes read per byte delivered." },
 	{ "cache.cold.used", "cold_used_bytes", "bytes", GAUGE,
@@ -130,14 +131,15 @@ static const struct metric totals[] = {
 	  "Evicted pages that the cold tier did not take." },
 	{ "slots.assembled", "batches_assembled", NULL, COUNTER,
 	  OF(engine.slots.assembled), "Batches that were assembled." },
-	{ "slots.ahead", "batches_ahead", NULL, COUNTER, OF(engine.slots.ahead),
+	{ "slots.prefetched", "batches_prefetched", NULL, COUNTER,
+	  OF(engine.slots.ahead),
 	  "Batches that were assembled before anybody asked." },
 	{ "slots.shared", "batches_shared", NULL, COUNTER,
 	  OF(engine.slots.shared),
 	  "Requests for a batch, or for a part of it, that found it there." },
 	{ "slots.wasted", "batches_wasted", NULL, COUNTER,
 	  OF(engine.slots.wasted),
-	  "Batches that were assembled and that nobody came for." },
+	  "Batches collated and dropped without a request." },
 	{ "slots.slots", "slots", NULL, GAUGE, OF(engine.slots.slots),
 	  "Pieces of memory for batches." },
 	{ "slots.bytes", "slots_bytes", "bytes", GAUGE, OF(engine.slots.bytes),
@@ -175,9 +177,9 @@ static const struct metric build[] = {
 #define OF(member) offsetof(struct stage_facts, member)
 static const struct metric of_stage[] = {
 	{ "items", "stage_items", NULL, COUNTER, OF(sum.items),
-	  "What a stage has done: requests, values or batches." },
+	  "Requests, values or batches that a stage finished." },
 	{ "bytes", "stage_bytes", "bytes", COUNTER, OF(sum.bytes),
-	  "Bytes of these." },
+	  "Bytes that a stage finished." },
 	{ "busy_s", "stage_busy_seconds", "seconds", SECONDS, OF(sum.busy_ns),
 	  "Time at work, added up over threads." },
 	{ "input_wait_s", "stage_input_wait_seconds", "seconds", SECONDS,
@@ -189,7 +191,7 @@ static const struct metric of_stage[] = {
 	{ "p90_s", NULL, NULL, RATIO, OF(p90), NULL },
 	{ "p99_s", NULL, NULL, RATIO, OF(p99), NULL },
 	{ NULL, "stage_duration_seconds", "seconds", TIMES, OF(times),
-	  "How long one of these took, or was waited for." },
+	  "Duration of a request, value or batch, or wait for it." },
 };
 #undef OF
 
@@ -197,7 +199,7 @@ static const struct metric of_stage[] = {
 static const struct metric of_way[] = {
 	{ "batches", "delivered_batches", NULL, COUNTER, OF(count.batches),
 	  "Batches that left, by way: files opened, or memory handed over." },
-	{ "late", "delivered_late", NULL, COUNTER, OF(count.late),
+	{ "stalled", "delivered_stalled", NULL, COUNTER, OF(count.stalled),
 	  "Batches that were not ready when they were asked for, by way." },
 	{ "bytes", "delivered_bytes", "bytes", COUNTER, OF(count.bytes),
 	  "Bytes of batches that left, by way." },
@@ -210,28 +212,28 @@ static const struct metric of_stream[] = {
 	{ "number", NULL, NULL, GAUGE, OF(reader.number), NULL },
 	{ "stride", NULL, NULL, GAUGE, OF(reader.stride), NULL },
 	{ "opened", "stream_batches", NULL, COUNTER, OF(reader.opened),
-	  "Batches opened by those who read this SPEC now." },
+	  "Batches opened by the readers of this sampling spec." },
 	{ "hits", "stream_hits", NULL, COUNTER, OF(reader.counts.hits),
 	  "Values of these that were in the page cache." },
-	{ "late", "stream_late", NULL, COUNTER, OF(reader.counts.late),
+	{ "stalled", "stream_stalled", NULL, COUNTER, OF(reader.counts.stalled),
 	  "Values of these that were still being read." },
 	{ "misses", "stream_misses", NULL, COUNTER, OF(reader.counts.misses),
-	  "Values of these that nobody had asked for before." },
+	  "Values for this sampling spec that were not being read." },
 	{ "bypassed", "stream_bypassed", NULL, COUNTER,
 	  OF(reader.counts.bypassed),
-	  "Values of these that were read without the page cache." },
+	  "Values for this sampling spec read without the cache." },
 	{ "reads", "stream_reads", NULL, COUNTER, OF(reader.counts.reads),
-	  "Requests to the device for these." },
+	  "Requests to the device for this sampling spec." },
 	{ "read_bytes", "stream_read_bytes", "bytes", COUNTER,
-	  OF(reader.counts.read_bytes), "Bytes read for these." },
+	  OF(reader.counts.read_bytes), "Bytes read for this sampling spec." },
 	{ "delivered_bytes", "stream_delivered_bytes", "bytes", COUNTER,
 	  OF(reader.counts.delivered_bytes),
-	  "Payload that went from the page cache into these." },
+	  "Payload that went from the cache into its batches." },
 	{ "wasted_bytes", "stream_wasted_bytes", "bytes", COUNTER,
 	  OF(reader.counts.wasted_bytes),
-	  "Bytes read for these and evicted before anybody used them." },
+	  "Bytes read for it and evicted before any batch used them." },
 	{ "amplification", "stream_amplification_ratio", "ratio", RATIO,
-	  OF(amplification), "Bytes read for these per byte delivered." },
+	  OF(amplification), "Bytes read for it per byte delivered." },
 	{ "idle_s", NULL, NULL, GAUGE, OF(idle_s), NULL },
 };
 #undef OF
@@ -240,7 +242,7 @@ static const struct metric of_stream[] = {
 static const struct metric of_job[] = {
 	{ "batches", "job_batches", NULL, COUNTER, OF(count.batches),
 	  "Batches that a job got." },
-	{ "late", "job_late", NULL, COUNTER, OF(count.late),
+	{ "stalled", "job_stalled", NULL, COUNTER, OF(count.stalled),
 	  "Batches that were not ready when a job asked for them." },
 	{ "bytes", "job_bytes", "bytes", COUNTER, OF(count.bytes),
 	  "Bytes of batches that a job got." },
@@ -254,14 +256,14 @@ static const struct metric of_job[] = {
 #define OF(member) offsetof(struct rank_facts, member)
 static const struct metric of_rank[] = {
 	{ "rank", NULL, NULL, GAUGE, OF(told.rank), NULL },
-	{ "world", NULL, NULL, GAUGE, OF(told.world), NULL },
+	{ "world_size", NULL, NULL, GAUGE, OF(told.world_size), NULL },
 	{ "loaders", "rank_loaders", NULL, GAUGE, OF(told.loaders),
-	  "Loaders of a rank that tell what they do." },
+	  "Loaders of a rank that report statistics." },
 	{ "epoch", "rank_epoch", NULL, GAUGE, OF(told.all.epoch),
 	  "Epoch of the last batch that a trainer got." },
 	{ "number", NULL, NULL, GAUGE, OF(told.all.number), NULL },
 	{ "idle_s", "rank_idle_seconds", "seconds", GAUGE, OF(told.idle_s),
-	  "Time since a loader of a rank told what it does." },
+	  "Time since the last report of a loader of a rank." },
 	{ "samples_per_s", NULL, NULL, RATIO, OF(samples_per_s), NULL },
 	{ "wait_share", NULL, NULL, RATIO, OF(wait_share), NULL },
 	{ "queue_fill", NULL, NULL, RATIO, OF(queue_fill), NULL },
@@ -275,7 +277,7 @@ static const struct metric of_rank[] = {
 static const char *const way_names[JOBS_WAYS] = {
 	[JOBS_PAGE_CACHE] = "page_cache",
 	[JOBS_DIRECT] = "direct",
-	[JOBS_HANDOVER] = "handover",
+	[JOBS_ZEROCOPY] = "zero_copy",
 };
 
 /* In the order in which bytes pass through the stages. */
@@ -375,7 +377,7 @@ static int look_at_ranks(const struct stats *stats,
 					    last[FIGURE_WAIT_NS] +
 						    last[FIGURE_TRAINER_NS]),
 			.queue_fill = ratio(last[FIGURE_QUEUE_READY],
-					    last[FIGURE_QUEUE_PLACES]),
+					    last[FIGURE_QUEUE_CAPACITY]),
 		};
 	}
 	return 0;
@@ -392,7 +394,7 @@ static void describe_stage(struct stage_facts *s, size_t stage)
 	s->p50 = seconds(&s->sum, 0.5);
 	s->p90 = seconds(&s->sum, 0.9);
 	s->p99 = seconds(&s->sum, 0.99);
-	/* What an item took is one or the other. */
+	/* The duration of an item is one or the other. */
 	s->times.sum_ns = s->sum.busy_ns + s->sum.input_wait_ns;
 	memcpy(s->times.counts, s->sum.times, sizeof(s->sum.times));
 }
@@ -416,7 +418,7 @@ static void look_at_stages(const struct stats *stats,
 	f->num_stages = (size_t)(s - f->stages);
 }
 
-/* What is counted for all datasets together. */
+/* Figures that are counted for all datasets together. */
 static void look_at_engine(const struct stats *stats, struct facts *f)
 {
 	engine_stats(stats->engine, &f->engine);
@@ -697,7 +699,8 @@ static void add_stream(struct stream_facts *to, const struct stream_facts *from)
 				  to->reader.counts.delivered_bytes);
 }
 
-/* Readers of one SPEC have the same labels, as after a restart of a job. */
+/* Readers of one sampling spec have the same labels, for example after a
+   restart of a job. */
 static void merge_streams(struct facts *f)
 {
 	struct stream_facts *s = f->streams;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The statistics of a mount since it was mounted, as text: JSON, and
- * OpenMetrics 1.0 for Prometheus, both from one table. Those of one of several
- * datasets have only what is known of it by itself, because the others may not
- * be for all users. Thread-safe; the caller frees the texts.
+ * OpenMetrics 1.0 for Prometheus, both from one table (beton-metrics(7)). The
+ * statistics of one of several datasets have only figures of that dataset,
+ * because some users may not read the others. Thread-safe; the caller frees the
+ * texts.
  */
 #ifndef FS_NAMESPACE_STATS_H
 #define FS_NAMESPACE_STATS_H

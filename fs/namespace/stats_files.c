@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * .betonfs/stats.json, metrics and jobs/: statistics of the mount, and below
- * one of several datasets of that dataset alone. A text is made when its file
- * is opened, so stat(2) reports the size 0, as in /proc.
+ * .betonfs/stats.json, metrics and jobs/: statistics of the mount. If
+ * there are several datasets, each one has its own. A text is written when
+ * its file is opened, so stat(2) reports the size 0, as in /proc.
  */
 #include "fs/namespace/stats_files.h"
 

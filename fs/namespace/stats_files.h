@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * .betonfs/stats.json, metrics and jobs/: statistics of the mount, and below
- * one of several datasets of that dataset alone. Private to the namespace.
+ * .betonfs/stats.json, metrics and jobs/: statistics of the mount. If
+ * there are several datasets, each one has its own. Private to the namespace.
  */
 #ifndef FS_NAMESPACE_STATS_FILES_H
 #define FS_NAMESPACE_STATS_FILES_H

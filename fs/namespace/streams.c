@@ -12,7 +12,7 @@
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
 
-/* Numbers below this are those of datasets, which are parents of SPECs. */
+/* Numbers below this are datasets, the parents of sampling specs. */
 #define FIRST_ID ((uint64_t)1 << NS_DATASET_BITS)
 #define LAST_ID                                                                \
 	(((uint64_t)1 << (NS_PART_BITS + NS_INDEX_BITS - NS_PIECE_BITS)) - 1)
@@ -24,7 +24,7 @@ enum { MORE_BYTES = 256 };
 
 enum { RANKS = 33 };
 
-/* What makes a name unique. */
+/* The key of a name, which is unique. */
 struct key {
 	uint64_t parent; /* number of a name, or of a dataset */
 	char own[SPEC_TEXT_MAX];
@@ -43,7 +43,7 @@ struct item {
 	char key[];	  /* a struct key as long as it is used */
 };
 
-/* A user who has made names that are still remembered. */
+/* A user of remembered names. */
 struct user {
 	UT_hash_handle hh;
 	struct user *prev, *next; /* in names.ranks */
@@ -106,7 +106,7 @@ static struct user *user_of(struct ns_names *names, uid_t uid)
 	return user;
 }
 
-/* Forgets a user who has no name any more. */
+/* Forgets a user without names. */
 static void user_leave(struct ns_names *names, struct user *user)
 {
 	if (user->items)
@@ -492,7 +492,7 @@ static void warn_of_no_batches(struct ns *ns, const struct ns_tree *tree)
 		return;
 	log_warning(
 		ns->log,
-		"%s: batches/default has no batches: %llu samples are less than one of %llu; -o batch=%llu has one",
+		"%s: batches/default has no batches: %llu samples are less than a batch of %llu; use -o batch=%llu",
 		dataset_path(tree->ds), n, (unsigned long long)spec->batch, n);
 }
 
@@ -505,7 +505,7 @@ int ns_streams_open(struct ns *ns, const struct ns_object *top,
 	if (!r)
 		r = ns_spec_named(ns, top, options->default_spec, geteuid(),
 				  &tree->default_spec);
-	/* Most who only look at files never read a batch. */
+	/* Most programs that only look at files never read a batch. */
 	if (!r && strstr(options->default_spec, "batch="))
 		warn_of_no_batches(ns, tree);
 	return r;

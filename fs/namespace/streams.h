@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names that readers make up: SPECs, their epochs, which are the streams,
- * and pieces of epochs. The first lookup of a name gives it a number, which no
- * other name gets in the life of the namespace: 2^44 numbers last for decades
- * at ten thousand new names a second.
+ * The names that readers choose: sampling specs, their epochs, which are the
+ * streams, and pieces of epochs. The first lookup of a name gives it a number,
+ * which no other name gets in the life of the namespace: 2^44 numbers last for
+ * decades at ten thousand new names a second.
  *
- * At most NS_NAMES_MAX names are remembered, or those in use if these are more.
- * The name that makes room is the least recently used one of the user who has
- * the most unused names. A forgotten number leads to -ESTALE, and the kernel
- * then looks its path up again. Thread-safe. Private to the namespace.
+ * At most NS_NAMES_MAX names are remembered, or all names in use if there are
+ * more. To make room, the namespace forgets the least recently used name of the
+ * user with the most unused names. A forgotten number leads to -ESTALE, and the
+ * kernel then looks its path up again. Thread-safe. Private to the namespace.
  */
 #ifndef FS_NAMESPACE_STREAMS_H
 #define FS_NAMESPACE_STREAMS_H
@@ -23,7 +23,7 @@ enum {
 	NS_PIECE = 1 << NS_PIECE_BITS,
 };
 
-/* A SPEC, an epoch or a piece. Does not change. */
+/* A sampling spec, an epoch or a piece. Does not change. */
 struct ns_named {
 	struct ns_names *names;
 	struct ns_named *parent; /* a piece's epoch, an epoch's SPEC, or NULL */
@@ -36,9 +36,9 @@ struct ns_named {
 };
 
 /*
- * Each finds a name or makes it on behalf of a user, and returns it with a
- * reference. -EINVAL: the text, in any spelling, is no SPEC for the dataset of
- * `of`, and a logged line says why. -ENFILE: all numbers were given.
+ * Each finds a name or creates it on behalf of a user, and returns it with a
+ * reference. -EINVAL: the text is not a valid sampling spec for the dataset of
+ * `of`; the reason is logged. -ENFILE: all numbers are in use.
  */
 int ns_spec_named(struct ns *ns, const struct ns_object *of, const char *text,
 		  uid_t user, struct ns_named **out);
@@ -66,9 +66,9 @@ int ns_names_open(struct ns *ns);
 void ns_names_close(struct ns_names *names);
 
 /* Reads the subsets of a dataset, whose root is `top`, and names its default
-   SPEC. -EINVAL: default_spec does not fit this dataset, or a subset cannot be
-   read; the reason was logged. On failure, ns_streams_close() frees what was
-   made. */
+   sampling spec. -EINVAL: default_spec does not fit this dataset, or a subset
+   cannot be read; the reason is logged. After a failure, ns_streams_close()
+   frees the rest. */
 int ns_streams_open(struct ns *ns, const struct ns_object *top,
 		    const struct ns_options *options);
 void ns_streams_close(struct ns_tree *tree);

@@ -10,8 +10,8 @@
 /* Opens a file of `size` bytes at `text`. The text outlives the file. */
 int ns_text_open(const char *text, size_t size, struct ns_file *out);
 
-/* Opens a file whose text was made for this opening. Takes ownership of the
-   text, also on failure. */
+/* Opens a file whose text was written for this open alone. Takes ownership of
+   the text, also on failure. */
 int ns_snapshot(char *text, struct ns_file *out);
 
 #endif

@@ -38,9 +38,10 @@ uint32_t spec_rows(const struct spec *spec, uint64_t batch)
 	return (uint32_t)min_u64(spec->batch, n - batch * spec->batch);
 }
 
-uint64_t spec_steps(const struct spec *spec, uint64_t consumed, uint32_t world)
+uint64_t spec_steps(const struct spec *spec, uint64_t consumed,
+		    uint32_t world_size)
 {
 	uint64_t left = spec_batches(spec) - consumed;
 
-	return left / world + (left % world && !spec->drop_last);
+	return left / world_size + (left % world_size && !spec->drop_last);
 }

@@ -53,6 +53,7 @@ uint64_t spec_batches(const struct spec *spec);
 uint32_t spec_rows(const struct spec *spec, uint64_t batch);
 
 /* Steps that every rank takes after `consumed` batches. */
-uint64_t spec_steps(const struct spec *spec, uint64_t consumed, uint32_t world);
+uint64_t spec_steps(const struct spec *spec, uint64_t consumed,
+		    uint32_t world_size);
 
 #endif

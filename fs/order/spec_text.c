@@ -29,8 +29,9 @@ struct text {
 
 struct key {
 	const char *name;
-	struct typed type; /* errors describe it, unless `expected` is set */
-	size_t offset;	   /* of the uint64_t in struct spec, if !parse */
+	const char *old_name; /* accepted; NULL: none */
+	struct typed type;    /* errors describe it, unless `expected` is set */
+	size_t offset;	      /* of the uint64_t in struct spec, if !parse */
 	bool (*parse)(const struct key *key, const struct text *value,
 		      const struct spec_facts *facts, struct spec *spec);
 	const char *expected;
@@ -38,6 +39,11 @@ struct key {
 	bool (*complain)(const struct text *value,
 			 const struct spec_facts *facts, char *why);
 };
+
+static bool is_text(const struct text *t, const char *word)
+{
+	return strlen(word) == t->size && !memcmp(word, t->at, t->size);
+}
 
 static bool parse_order(const struct key *key, const struct text *v,
 			const struct spec_facts *facts, struct spec *spec)
@@ -164,7 +170,8 @@ static const struct key keys[] = {
 	  .expected =
 		  "a number of samples from 1 to 2^40, or a size, such as 64MiB" },
 	{ "bucket", NUMBER(1, SAMPLES_MAX), AT(bucket) },
-	{ "draws", NUMBER(1, SAMPLES_MAX), AT(draws) },
+	{ "num_samples", NUMBER(1, SAMPLES_MAX), AT(draws),
+	  .old_name = "draws" },
 	{ "subset", .parse = parse_subset, .complain = complain_of_subset },
 };
 
@@ -186,15 +193,10 @@ static const struct typed names = { TYPED_WORD, .word_at = key_name_at };
 
 /* Of other loaders. */
 static const struct other_word other_keys[] = {
-	{ "batch_size", "batch" },
-	{ "bs", "batch" },
-	{ "shuffle", "order=random" },
-	{ "num_samples", "draws" },
-	{ "samples", "subset" },
-	{ "split", "subset" },
-	{ "block_size", "block" },
-	{ "window_size", "window" },
-	{ NULL, NULL },
+	{ "batch_size", "batch" },     { "bs", "batch" },
+	{ "shuffle", "order=random" }, { "samples", "subset" },
+	{ "split", "subset" },	       { "block_size", "block" },
+	{ "window_size", "window" },   { NULL, NULL },
 };
 
 static int unknown_key(const struct text *name, char *why)
@@ -229,22 +231,35 @@ static int refuse_value(const struct key *key, const struct text *value,
 	return -EINVAL;
 }
 
+/* The key of a name, or of an older name; NULL: there is none. */
+static const struct key *find_key(const struct text *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		const struct key *key = &keys[i];
+
+		if (is_text(name, key->name) ||
+		    (key->old_name && is_text(name, key->old_name)))
+			return key;
+	}
+	return NULL;
+}
+
 static int parse_key(const struct text *name, const struct text *value,
 		     const struct spec_facts *facts, struct spec *spec,
 		     unsigned *seen, char *why)
 {
-	const struct key *key;
-	uint64_t i;
+	const struct key *key = find_key(name);
+	unsigned bit;
 
-	if (!typed_parse(&names, name->at, name->size, &i))
+	if (!key)
 		return unknown_key(name, why);
-	key = &keys[i];
-	if (*seen & 1u << i) {
+	bit = 1u << (key - keys);
+	if (*seen & bit) {
 		snprintf(why, SPEC_WHY_SIZE, "spec: %s is given twice",
 			 key->name);
 		return -EINVAL;
 	}
-	*seen |= 1u << i;
+	*seen |= bit;
 	if (parse_value(key, value, facts, spec))
 		return 0;
 	if (key->complain && key->complain(value, facts, why))
@@ -370,8 +385,8 @@ void spec_canonical(const struct spec *spec, char out[SPEC_TEXT_MAX])
 		n += snprintf(out + n, SPEC_TEXT_MAX - (size_t)n,
 			      ",bucket=%llu", (ull)spec->bucket);
 	if (row->draws)
-		n += snprintf(out + n, SPEC_TEXT_MAX - (size_t)n, ",draws=%llu",
-			      (ull)spec->draws);
+		n += snprintf(out + n, SPEC_TEXT_MAX - (size_t)n,
+			      ",num_samples=%llu", (ull)spec->draws);
 	if (spec->subset) {
 		subset_text(spec->subset, subset);
 		snprintf(out + n, SPEC_TEXT_MAX - (size_t)n, ",subset=%s",

@@ -5,26 +5,28 @@
  *
  * A file is, in this order:
  *
- *   struct beton_batch_header
- *   struct beton_batch_field [num_fields]    at fields_off
- *   canonical SPEC, spec_size bytes of text  at spec_off, no NUL
- *   uint64_t ids [rows]                      at ids_off
- *   per field: int32_t error [rows], then its column
+ *   struct beton_batch_header                   at 0
+ *   struct beton_batch_field [num_fields]       at fields_off
+ *   the sampling spec, spec_size bytes of text  at spec_off, without NUL
+ *   uint64_t ids [num_samples]                  at ids_off
+ *   for each field: int32_t error [num_samples]  at error_off
+ *   for each field: its column                   at column_off
  *
  * Everything is little-endian. The ids, every error array and every column
  * start at multiples of BETON_BATCH_ALIGN from the start of the file; gaps are
- * zero. A column is one of
+ * zero. A column is one of:
  *
- *   BETON_COLUMN_FIXED    rows values of `stride` bytes each, C order, without
- *                         gaps: the array is the tensor (rows, shape...)
- *   BETON_COLUMN_VARIABLE struct beton_batch_value [rows] at column_off; each
- *                         points at its payload, which starts at a multiple of
- *                         BETON_BATCH_ALIGN
+ *   BETON_COLUMN_FIXED     num_samples values of `stride` bytes each, in C
+ *                          order, without gaps: the array is the tensor
+ *                          (num_samples, shape...)
+ *   BETON_COLUMN_VARIABLE  struct beton_batch_value [num_samples] at
+ *                          column_off. Each points at its payload, which starts
+ *                          at a multiple of BETON_BATCH_ALIGN.
  *
- * error[i] is 0, or the positive Linux errno of reading row i of this field:
+ * error[i] is 0, or the positive Linux errno of reading sample i of this field:
  * EUCLEAN for damaged metadata, EIO for bytes that could not be read,
  * EOPNOTSUPP if a custom field hides the offsets of records. The value of such
- * a row is all zero. In a variable column it has the size that the dataset
+ * a sample is all zero. In a variable column it has the size that the dataset
  * announces, or 0 if that is not known.
  *
  * A reader checks the magic, the version, the CRC, and file_size against the
@@ -46,7 +48,8 @@ enum {
 	BETON_BATCH_ALIGN = 64,
 	BETON_MAX_NDIM = 32,
 	BETON_FINGERPRINT_SIZE = 16,
-	/* A stem has at most 16 bytes, each escaped as %XX, and "~65535". */
+	/* The file-name form of a field has at most 16 bytes, each escaped as
+	   %XX, and "~65535". */
 	BETON_STEM_SIZE = 64,
 	BETON_NAME_SIZE = 24,
 	BETON_DTYPE_SIZE = 16,
@@ -108,7 +111,7 @@ struct beton_batch_header {
 				 text, which also has the name; else 0 */
 	uint32_t order;	      /* enum beton_order */
 	uint32_t drop_last;
-	uint32_t rows;
+	uint32_t num_samples;
 	uint32_t num_fields;
 	uint64_t fields_off;
 	uint64_t spec_off;
@@ -126,15 +129,15 @@ struct beton_batch_header {
 
 struct beton_batch_field {
 	char name[BETON_NAME_SIZE];   /* in the dataset, NUL padded */
-	char stem[BETON_STEM_SIZE];   /* in file names, NUL padded */
+	char stem[BETON_STEM_SIZE];   /* the file-name form, NUL padded */
 	char dtype[BETON_DTYPE_SIZE]; /* NumPy's string, NUL padded */
 	uint32_t type;		      /* enum beton_type */
 	uint32_t column;	      /* enum beton_column */
-	uint32_t ndim;		      /* of one row, 0 for a scalar */
+	uint32_t ndim;		      /* of one sample, 0 for a scalar */
 	uint32_t mode; /* enum beton_mode of a fixed image column */
-	uint64_t shape[BETON_MAX_NDIM]; /* of one row */
-	uint64_t stride;    /* bytes of a row, fixed columns; else 0 */
-	uint64_t error_off; /* int32_t error[rows] */
+	uint64_t shape[BETON_MAX_NDIM]; /* of one sample */
+	uint64_t stride;    /* bytes of a sample, fixed columns; else 0 */
+	uint64_t error_off; /* int32_t error[num_samples] */
 	uint64_t column_off;
 	uint64_t column_size; /* including payloads */
 };

@@ -3,7 +3,7 @@
  * betonfs: the declarations and conventions that all public headers share.
  *
  * These conventions hold for every function of <beton/...> unless its comment
- * says otherwise:
+ * states otherwise:
  *   - int results are 0 or a negative errno value; outputs are written only
  *     on success;
  *   - sizes and offsets are in bytes, sample and batch numbers count from 0;
@@ -11,7 +11,8 @@
  *   - x_close() takes NULL;
  *   - if a struct has a member `size`, the caller sets it to the struct's
  *     sizeof. Caller and library may be of different versions: members that one
- *     of them does not have are 0. Other structs may grow until version 1;
+ *     of them does not have are 0. All other structs keep their members and
+ *     their layout as long as the soname of the library stays the same;
  *   - the library prints nothing, changes no signal handler, never exits and
  *     has no global state. Messages go to the log callback of the handle.
  */
@@ -53,7 +54,10 @@ enum beton_log_level {
 typedef void beton_log_fn(void *arg, enum beton_log_level level,
 			  const char *message);
 
-/* The version of the loaded library, "0.1.0", to compare with the macros. */
+/*
+ * Returns the version of the loaded library, such as "0.1.0", to compare with
+ * the macros.
+ */
 BETON_API const char *beton_version(void);
 
 #ifdef __cplusplus

@@ -1,18 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random access to the samples of a dataset FILE, without a loader. The
- * conventions of <beton/beton.h> hold. To decode the image of a sample:
+ * conventions of <beton/beton.h> hold. A program that decodes the first image:
  *
- *	struct beton_dataset_options o = { .size = sizeof(o) };
- *	struct beton_dataset *ds;
- *	struct beton_value v;
- *	int r = beton_dataset_open("train.beton", &o, &ds);
+ *	#include <beton/dataset.h>
+ *	#include <stdio.h>
+ *	#include <stdlib.h>
  *
- *	if (!r)
- *		r = beton_dataset_value(ds, field, sample, &v);
- *	pixels = malloc(3 * (size_t)v.width * v.height);
- *	if (!r)
- *		r = beton_dataset_decode(ds, &v, pixels);
+ *	int main(int argc, char **argv)
+ *	{
+ *		char error[256] = "";
+ *		struct beton_dataset_options options = {
+ *			.size = sizeof(options),
+ *			.error = error,
+ *			.error_size = sizeof(error),
+ *		};
+ *		struct beton_dataset *ds = NULL;
+ *		struct beton_value v;
+ *		unsigned char *pixels = NULL;
+ *		int r;
+ *
+ *		if (argc != 2) {
+ *			fprintf(stderr, "usage: %s FILE\n", argv[0]);
+ *			return 2;
+ *		}
+ *		r = beton_dataset_open(argv[1], &options, &ds);
+ *		if (r) {
+ *			fprintf(stderr, "%s\n", error);
+ *			return 1;
+ *		}
+ *		r = beton_dataset_value(ds, 0, 0, &v);
+ *		if (!r)
+ *			pixels = malloc(3 * (size_t)v.width * v.height);
+ *		if (!r && pixels)
+ *			r = beton_dataset_decode(ds, &v, pixels);
+ *		if (!r && pixels)
+ *			printf("%u x %u pixels, the first is %u %u %u\n",
+ *			       v.width, v.height, pixels[0], pixels[1],
+ *			       pixels[2]);
+ *		free(pixels);
+ *		beton_dataset_close(ds);
+ *		return r != 0;
+ *	}
  *
  * Threads: all functions may be called from any thread, at any time before
  * close.
@@ -40,26 +69,45 @@ struct beton_dataset_options {
 };
 
 /*
- * Opens a dataset FILE, in constant time whatever its size. Where there is no
- * such file, a path with *, ?, [ or { is a pattern: the files that it names,
- * with the same fields, are one dataset, in the order of betonfs(8).
+ * Opens a dataset FILE, in constant time whatever its size.
+ *
+ *   path      a file. If there is no such file, a path with *, ?, [ or { is a
+ *             pattern: the files that it matches, which have the same fields,
+ *             are one dataset, in the order that betonfs(8) describes.
+ *   options   NULL is not allowed
+ *   out       receives the dataset; close it with beton_dataset_close()
+ *
+ * Returns 0, or
+ *   -BETON_ENOTBETON   the file is not a dataset, or was never finished
+ *   -BETON_ECORRUPT    the file contradicts itself
+ *
+ * and other errors of files, such as -ENOENT. If options->error is set, it
+ * receives the reason of any error.
  */
 BETON_API int beton_dataset_open(const char *path,
 				 const struct beton_dataset_options *options,
 				 struct beton_dataset **out);
+
+/* Closes a dataset. Takes NULL. */
 BETON_API void beton_dataset_close(struct beton_dataset *ds);
 
+/* Returns the number of samples. */
 BETON_API uint64_t beton_dataset_samples(const struct beton_dataset *ds);
 
-/* BETON_FINGERPRINT_SIZE bytes, the dataset's: those of dataset.json and of
-   batch files. A copy of the dataset has the same. */
+/*
+ * Returns the fingerprint of the dataset: BETON_FINGERPRINT_SIZE bytes.
+ *
+ * They are the same in dataset.json and in batch files, and a copy of the
+ * dataset has the same. They belong to the dataset and are valid until close.
+ */
 BETON_API const uint8_t *
 beton_dataset_fingerprint(const struct beton_dataset *ds);
 
 /* One field of the dataset, in the order of the file. Valid until close. */
 struct beton_field {
 	const char *name; /* in the dataset */
-	const char *stem; /* in file names of a mount; the name of outputs */
+	const char *stem; /* the file-name form: in file names of a mount, and
+			     the name of outputs */
 	const char *kind; /* as in dataset.json: "rgb_image", "int", ... */
 	enum beton_type type;
 	const char *dtype; /* NumPy's string for scalars and arrays, else "" */
@@ -73,11 +121,20 @@ struct beton_field {
 	uint64_t num_classes;
 };
 
-/* -ENOENT past the last field. */
+/*
+ * Describes a field.
+ *
+ *   field   index of the field, from 0, in the order of the file
+ *   out     receives the description; its pointers are valid until close
+ *
+ * Returns 0, or
+ *   -ENOENT   there is no such field: the index is past the last
+ */
 BETON_API int beton_dataset_field(const struct beton_dataset *ds,
 				  uint32_t field, struct beton_field *out);
 
-/* One value: a field of a sample. Its place in the file, or a scalar itself. */
+/* One value, a field of a sample: its position in the file, or a scalar
+   itself. */
 struct beton_value {
 	uint64_t sample;
 	uint32_t field;
@@ -90,25 +147,63 @@ struct beton_value {
 	double real;	 /* of a float field */
 };
 
-/* -ENOENT: no such sample or field. -BETON_ECORRUPT: the value points outside
-   the file. -EOPNOTSUPP: the field is unusable. */
+/*
+ * Looks up one value.
+ *
+ *   field    index of the field, from 0
+ *   sample   number of the sample, from 0
+ *   out      receives the value, or its position in the file
+ *
+ * Returns 0, or
+ *   -ENOENT           no such sample or field
+ *   -BETON_ECORRUPT   the value points outside the file
+ *   -EOPNOTSUPP       the field is unusable (beton_field.unusable)
+ */
 BETON_API int beton_dataset_value(struct beton_dataset *ds, uint32_t field,
 				  uint64_t sample, struct beton_value *out);
 
-/* Reads the v->size bytes of a value as stored: a JPEG, raw pixels, JSON
-   without its NUL, an array in C order. */
+/*
+ * Reads the bytes of a value as stored: a JPEG, raw pixels, JSON without its
+ * NUL, or an array in C order.
+ *
+ *   v    of beton_dataset_value(), unchanged
+ *   to   room for v->size bytes
+ *
+ * Returns 0, or
+ *   -EIO   the disk failed, or the file became shorter
+ */
 BETON_API int beton_dataset_read(struct beton_dataset *ds,
 				 const struct beton_value *v, void *to);
 
-/* Decodes an image: `height` rows of `width` pixels of red, green, blue, the
-   same as `decode(exact)` in beton-transforms(7). -EBADMSG: not a JPEG of that
-   size. */
+/*
+ * Decodes the image of a value.
+ *
+ *   v    of beton_dataset_value(), unchanged, of a field of images
+ *   to   room for v->height rows of v->width pixels of red, green and blue, 8
+ *        bits each, without gaps: 3 * width * height bytes
+ *
+ * The pixels are those of `decode(exact)`, beton-operations(7).
+ *
+ * Returns 0, or
+ *   -EBADMSG   not a JPEG of that size
+ *   -EIO       the disk failed, or the file became shorter
+ */
 BETON_API int beton_dataset_decode(struct beton_dataset *ds,
 				   const struct beton_value *v, void *to);
 
-/* Reads the values of samples [first, first + n) of an int or float field, 8
-   bytes each. -EINVAL: a field of another type. -EOPNOTSUPP: the field is
-   unusable. */
+/*
+ * Reads many values of an int or float field.
+ *
+ *   field   index of the field, from 0
+ *   first   number of the first sample
+ *   n       number of samples
+ *   to      room for n values of 8 bytes each: int64_t or double
+ *
+ * Returns 0, or
+ *   -EINVAL       no such field, or one of another type
+ *   -ENOENT       no such samples
+ *   -EOPNOTSUPP   the field is unusable
+ */
 BETON_API int beton_dataset_column(struct beton_dataset *ds, uint32_t field,
 				   uint64_t first, uint64_t n, void *to);
 

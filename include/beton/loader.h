@@ -2,34 +2,62 @@
 /*
  * The loader: batches of complete tensors from a dataset FILE or from a MOUNT
  * of betonfs, with the same bytes either way. The conventions of
- * <beton/beton.h> hold. A whole training loop:
+ * <beton/beton.h> hold. A program that reads one epoch:
  *
- *	struct beton_loader_options o = { .size = sizeof(o),
- *		.spec = "order=random,batch=256",
- *		.pipeline = "random_resized_crop(224) | flip | "
- *			    "normalize(imagenet) | float | chw" };
- *	struct beton_loader *loader;
- *	const struct beton_batch *batch;
- *	int r = beton_loader_open("train.beton", &o, &loader);
+ *	#include <beton/loader.h>
+ *	#include <inttypes.h>
+ *	#include <stdio.h>
+ *	#include <string.h>
  *
- *	while (!r) {
+ *	static void train(const struct beton_batch *batch)
+ *	{
+ *		printf("batch %" PRIu64 ": %u samples\n", batch->number,
+ *		       batch->num_samples);
+ *	}
+ *
+ *	int main(int argc, char **argv)
+ *	{
+ *		char error[256] = "";
+ *		struct beton_loader_options options = {
+ *			.size = sizeof(options),
+ *			.spec = "order=random,batch=16",
+ *			.pipeline = "random_resized_crop(224) | flip | "
+ *				    "normalize(imagenet) | float | chw",
+ *			.error = error,
+ *			.error_size = sizeof(error),
+ *		};
+ *		struct beton_loader *loader = NULL;
+ *		const struct beton_batch *batch;
+ *		int r;
+ *
+ *		if (argc != 2) {
+ *			fprintf(stderr, "usage: %s DATASET\n", argv[0]);
+ *			return 2;
+ *		}
+ *		r = beton_loader_open(argv[1], &options, &loader);
+ *		if (r) {
+ *			fprintf(stderr, "%s\n", error);
+ *			return 1;
+ *		}
  *		while (!(r = beton_loader_next(loader, &batch))) {
  *			train(batch);
  *			beton_loader_release(loader, batch);
  *		}
- *		r = r == -ENODATA ? 0 : r;	(the end of an epoch)
+ *		if (r != -ENODATA)
+ *			fprintf(stderr, "%s\n", beton_loader_error(loader));
+ *		beton_loader_close(loader);
+ *		return r != -ENODATA;
  *	}
- *	beton_loader_close(loader);
  *
  * Numbers of a pipeline may change with the epoch, for example the image size
  * in "random_resized_crop(\"0=160,10=192,14=224\") | ...", which makes early
  * epochs cheap. The loader changes them by itself. Each batch has its own
  * shapes.
  *
- * Threads: beton_loader_next(), _wait(), _stop(), _state(), _load() and _seek()
- * belong to one thread at a time. beton_loader_release(), _stats() and _hook()
- * may be called from any thread at any time before close. The loader's threads
- * call the batch callback.
+ * Threads: beton_loader_release(), beton_loader_stats() and
+ * beton_loader_set_callback() may be called from any thread, at any time before
+ * close. The other functions belong to one thread at a time. The loader's
+ * threads call the batch callback and the log callback.
  */
 #ifndef BETON_LOADER_H
 #define BETON_LOADER_H
@@ -44,11 +72,11 @@ extern "C" {
 
 struct beton_loader;
 
-/* How to treat a batch with samples that cannot be read or decoded. */
+/* How to treat samples that cannot be read or decoded. */
 enum beton_on_error {
 	BETON_ON_ERROR_RAISE = 0, /* beton_loader_next() fails with -EIO */
-	BETON_ON_ERROR_SKIP,	  /* its row is zero and valid[row] is 0 */
-	BETON_ON_ERROR_ZERO,	  /* its row is zero and valid[row] is 1 */
+	BETON_ON_ERROR_SKIP,	  /* its values are 0, and valid[i] is 0 */
+	BETON_ON_ERROR_ZERO,	  /* its values are 0, and valid[i] is 1 */
 };
 
 /* The last stage that batches pass. Later stages are skipped, to measure this
@@ -73,8 +101,8 @@ struct beton_loader_options {
 	/*
 	 * Synthetic data for measuring, beton-transforms(7): "constant" replays
 	 * the first batch, "memory" and "memory(SIZE)" replay the first
-	 * batches, "fake(...)" needs no dataset. NULL: the data at `path`. If
-	 * $BETON_FAKE is set, it replaces this option.
+	 * batches, "synthetic(...)" needs no dataset. NULL: the data at `path`.
+	 * If $BETON_SYNTHETIC is set, it replaces this option.
 	 */
 	const char *source;
 	/*
@@ -83,13 +111,13 @@ struct beton_loader_options {
 	 *
 	 * cache_size is the size of the process's cache in bytes; 0: half of
 	 * the available memory. cold_size is that of its compressed tier; 0:
-	 * used where it pays, betonfs(8). A MOUNT has a cache of its own.
+	 * used where it pays, beton-cache(7). A MOUNT has a cache of its own.
 	 */
 	const char *cache;
 	uint64_t cache_size;
 	uint64_t cold_size;
-	const char *delivery; /* for a MOUNT: "handover" (zero-copy from the
-				 daemon's shared memory), "direct" (read files),
+	const char *delivery; /* for a MOUNT: "zero-copy" (from the daemon's
+				 shared memory), "direct" (read files),
 				 NULL or "auto" (the first that works). Ignored
 				 for a FILE */
 	/*
@@ -105,9 +133,9 @@ struct beton_loader_options {
 	   these batches and one that you hold do not fit into memory. */
 	uint32_t prefetch;
 	uint32_t rank;
-	uint32_t world;	 /* world size: ranks of the job; 0: 1 */
-	uint64_t epoch;	 /* first epoch, below 2^63 */
-	uint64_t epochs; /* number of epochs; 0: no end */
+	uint32_t world_size; /* ranks of the job; 0: 1 */
+	uint64_t epoch;	     /* first epoch, below 2^63 */
+	uint64_t epochs;     /* number of epochs; 0: no end */
 	enum beton_on_error on_error;
 	enum beton_stage until;
 	uint64_t pinned;   /* limit of pinned memory for batches on a GPU, in
@@ -121,9 +149,9 @@ struct beton_loader_options {
 	/* File for a trace of all threads, beton-stats(7). NULL or "":
 	   $BETON_TRACE; if that is not set, no trace. */
 	const char *trace;
-	/* Batches wait before they are ready until beton_loader_hook() sets a
-	   batch callback. */
-	bool hooked;
+	/* Batches wait before they are ready until beton_loader_set_callback()
+	   sets a batch callback. */
+	bool callback;
 	/*
 	 * "cuda:N", or "cuda" for GPU 0: every output but bytes and JSON is on
 	 * that GPU. An output without cuda() in its pipeline is copied there
@@ -143,7 +171,7 @@ struct beton_loader_options {
 	void *interrupted_arg;
 	/*
 	 * Without drop_last, ranks get equally many batches: the last ones of
-	 * some are padding, which repeats samples with valid[row] 0. If true,
+	 * some are padding, which repeats samples with valid[i] 0. If true,
 	 * the loader returns no padding: each sample comes once over all
 	 * ranks, and a rank may have one batch less than others.
 	 */
@@ -181,184 +209,294 @@ struct beton_batch {
 	uint64_t number; /* in the epoch's global sequence of all ranks. A
 			    number at or above its length is padding, which
 			    repeats a batch */
-	uint32_t rows;
+	uint32_t num_samples;
 	uint32_t num_outputs;
-	const uint64_t *ids; /* `rows` sample ids */
-	/* Per row: 1, or 0 for a failed sample or padding. */
+	const uint64_t *ids; /* `num_samples` sample ids */
+	/* Per sample: 1, or 0 for a failed sample or padding. */
 	const uint8_t *valid;
 	const struct beton_tensor *outputs;
 };
 
-/* Opens a dataset FILE, or the directory of a dataset in a MOUNT, and starts to
-   load. A path that is a pattern, as in <beton/dataset.h>, is one dataset of
-   several files. -EINVAL: the spec, the pipeline or another option is invalid.
-   -ECANCELED: options->interrupted returned true. On any error options->error
-   receives the reason. */
+/*
+ * Opens a dataset and starts to load.
+ *
+ *   path      a dataset FILE, the directory of a dataset in a MOUNT, or a
+ *             pattern as in <beton/dataset.h>, which names one dataset of
+ *             several files
+ *   options   NULL is not allowed; the strings may be freed after the call
+ *   out       receives the loader; close it with beton_loader_close()
+ *
+ * Returns 0, or
+ *   -EINVAL      the sampling spec, the pipeline or another option is invalid
+ *   -ECANCELED   options->interrupted returned true
+ *   -ENOMEM      the buffers of the batches do not fit into memory
+ *
+ * and other errors of files, such as -ENOENT. If options->error is set, it
+ * receives the reason of any error.
+ */
 BETON_API int beton_loader_open(const char *path,
 				const struct beton_loader_options *options,
 				struct beton_loader **out);
 
 /*
- * A batch callback. The loader's workers call it once for each batch, when all
- * its rows are made, before any upload to a GPU, and before the batch is ready.
- * Calls come in no order, and from several threads at a time, each with another
- * batch. The callback may write to outputs in the CPU's memory. Outputs on a
- * GPU have no data yet.
+ * A batch callback, which may change a batch before you get it. The loader's
+ * threads call it once for each batch: after all samples are transformed,
+ * before any upload to a GPU, and before the batch is ready. Calls come in any
+ * order, and several threads may call it at a time, each with another batch.
+ *
+ *   arg     of beton_loader_set_callback()
+ *   batch   valid during the call. The callback may write to outputs in the
+ *           CPU's memory. Outputs on a GPU have no data yet.
+ *   why     receives a message if the callback fails
+ *   size    bytes of `why`
  *
  * The callback must not call the loader, and beton_loader_close() waits for it.
- * It is not called for batches that failed, nor with BETON_STAGE_READ or
- * _DECODE. A batch that `source` replays passes it once, before the first
- * replay.
+ * The loader does not call it for batches that failed, nor with
+ * BETON_STAGE_READ or BETON_STAGE_DECODE. If `source` replays batches, each
+ * passes the callback once, before the first replay.
  *
- * Returns 0 or -errno. After an error beton_loader_next() fails for this batch,
- * and the next call continues with the batch after it. The callback may write a
- * message to `why`, of `size` bytes.
+ * Returns 0 or a negative errno value. If it returns an error,
+ * beton_loader_next() fails for this batch, and the next call continues with
+ * the batch after it.
  */
-typedef int beton_hook_fn(void *arg, const struct beton_batch *batch, char *why,
-			  size_t size);
+typedef int beton_callback_fn(void *arg, const struct beton_batch *batch,
+			      char *why, size_t size);
 
 /*
- * Sets the batch callback of a loader that was opened with `hooked`. May be
- * called once, after the caller has looked at beton_loader_output(). NULL:
- * batches pass unchanged. -EINVAL: a callback was set before, or the loader was
- * opened without `hooked`.
+ * Sets the batch callback of a loader that was opened with `callback`.
+ *
+ * Call it once, after you have looked at beton_loader_output().
+ *
+ *   callback   NULL: batches pass unchanged
+ *   arg        passed to the callback
+ *
+ * Returns 0, or
+ *   -EINVAL   a callback was set before, or the loader was opened without
+ *             `callback`
  */
-BETON_API int beton_loader_hook(struct beton_loader *loader,
-				beton_hook_fn *hook, void *arg);
+BETON_API int beton_loader_set_callback(struct beton_loader *loader,
+					beton_callback_fn *callback, void *arg);
 
-/* Stops all threads and frees the loader. Batches that were not released become
-   invalid. */
+/*
+ * Stops all threads and frees the loader.
+ *
+ * Batches that were not released become invalid. Takes NULL.
+ */
 BETON_API void beton_loader_close(struct beton_loader *loader);
 
 /*
- * Stops all threads, closes the dataset, and frees the memory of all batches
- * but those that you hold. They stay valid until you release them or close the
- * loader. After this call beton_loader_next() fails with -ECANCELED.
+ * Stops all threads and closes the dataset, but keeps the batches that you
+ * hold.
  *
- * Returns soon, even if the data does not come. It does not wait for the daemon
- * of a MOUNT, which may be stopped: if the loader reads files there, a helper
- * process does, so that this process can end. It waits half a second for the
- * disk of a FILE; if a read takes longer, a thread frees the loader when the
- * disk answers, also after beton_loader_close(). Until then a read that the
- * kernel does not interrupt (a local disk) also delays the end of the process.
+ * The batches stay valid until you release them or close the loader. After this
+ * call beton_loader_next() fails with -ECANCELED.
  *
- * It does wait for a batch callback that runs.
+ * The call returns soon, even if the data does not come. It does not wait for
+ * the daemon of a MOUNT, which may be stopped: if the loader reads files there,
+ * a helper process does so, and this process can end. It waits half a second
+ * for the disk of a FILE. If a read takes longer, a thread frees the loader
+ * when the disk answers, also after beton_loader_close(). Until then a read
+ * that the kernel does not interrupt (a local disk) also delays the end of the
+ * process. The call waits for a batch callback that runs.
  */
 BETON_API void beton_loader_stop(struct beton_loader *loader);
 
 /*
- * Waits for the next batch of this rank. You hold it until
- * beton_loader_release(). You may hold any number; each beyond the prefetch
- * depth allocates memory, and memory on a GPU is freed only on close.
+ * Waits for the next batch of this rank.
  *
- * -ENODATA: the epoch is over; the next call begins the next epoch. Any other
- * error concerns this batch, for example -EIO. beton_loader_error() returns the
- * reason, and the next call continues with the batch after it.
+ *   out   receives the batch, which you hold until beton_loader_release()
+ *
+ * You may hold any number of batches. Each beyond the prefetch depth allocates
+ * memory, and memory on a GPU is freed only on close.
  *
  * If the daemon of a MOUNT ends, the loader waits until the dataset is mounted
  * again: a tenth of the time since open, from 2 seconds to a minute. Then it
- * continues with the same batch. -ENOTCONN, -ENOENT: it was not mounted again.
- * -ESTALE: another dataset was.
+ * continues with the same batch.
+ *
+ * Returns 0, or
+ *   -ENODATA     the epoch is over; the next call begins the next epoch
+ *   -ECANCELED   beton_loader_stop() was called
+ *   -EIO         a sample of this batch cannot be read or decoded
+ *   -ENOTCONN, -ENOENT   the dataset was not mounted again
+ *   -ESTALE      another dataset was mounted instead
+ *
+ * Any error but -ENODATA and -ECANCELED concerns this batch alone:
+ * beton_loader_error() returns the reason, and the next call continues with the
+ * batch after it.
  */
 BETON_API int beton_loader_next(struct beton_loader *loader,
 				const struct beton_batch **out);
 
-/* Waits up to `milliseconds` until beton_loader_next() can return without
-   blocking. Returns -EAGAIN on timeout. For event loops. */
+/*
+ * Waits until beton_loader_next() can return without blocking. For event loops.
+ *
+ *   milliseconds   the longest wait; 0: return at once
+ *
+ * Returns 0, or
+ *   -EAGAIN   beton_loader_next() would still block
+ */
 BETON_API int beton_loader_wait(struct beton_loader *loader,
 				uint32_t milliseconds);
 
-/* Releases a batch: the loader uses its memory again. If streams acquired the
-   batch, work that is queued on them still finds it unchanged. If the driver
-   cannot order that, for example because a stream was destroyed, this call
-   waits for the whole device. */
+/*
+ * Releases a batch, so that the loader can use its memory again.
+ *
+ * If streams acquired the batch, work that is queued on them still finds it
+ * unchanged. If the driver cannot order that, for example because a stream was
+ * destroyed, this call waits for the whole device. May be called from any
+ * thread.
+ */
 BETON_API void beton_loader_release(struct beton_loader *loader,
 				    const struct beton_batch *batch);
 
 /*
- * Variants of beton_loader_next() and beton_loader_release() for outputs on a
- * GPU. beton_loader_next() waits until the outputs are on the GPU, and before
- * beton_loader_release() you have to wait for all work that reads them. These
- * variants order that work by a stream instead.
+ * Waits for the next batch, and orders its uploads before work on a stream.
  *
- * `stream` is a CUDA stream of the device's primary context, as a CUstream or
- * cudaStream_t. NULL or 1 is the legacy default stream, 2 that of the thread.
- * Work queued on it after beton_loader_next_on() finds the batch complete. Work
- * queued on it before beton_loader_release_on() finds the batch unchanged.
- * Neither call waits for the GPU.
+ *   stream   a CUDA stream of the device's primary context, as a CUstream or
+ *            cudaStream_t. NULL or 1 is the legacy default stream, 2 that of
+ *            the thread.
+ *   out      as of beton_loader_next()
  *
- * If you read a batch on more streams, call beton_loader_acquire() for each of
- * them. Release waits for the work of all acquired streams. -EINVAL: not a
- * stream of this device, or you do not hold the batch. -EBUSY: a CUDA graph is
- * captured on the stream; the loader disturbs no capture on other streams.
- * -EIO: the device is lost; beton_loader_release_on() has released the batch
- * nevertheless.
+ * Work that you queue on the stream after this call finds the batch complete.
+ * The call does not wait for the GPU, whereas beton_loader_next() waits until
+ * the outputs are on the GPU.
+ *
+ * Returns the values of beton_loader_next(), or
+ *   -EINVAL   not a stream of this device
+ *   -EBUSY    a CUDA graph is captured on the stream; the loader disturbs no
+ *             capture on other streams
  */
 BETON_API int beton_loader_next_on(struct beton_loader *loader, void *stream,
 				   const struct beton_batch **out);
+
+/*
+ * Makes the release of a batch wait for the work of one more stream.
+ *
+ *   batch    a batch that you hold
+ *   stream   as of beton_loader_next_on()
+ *
+ * If you read a batch on more streams than that of beton_loader_next_on(), call
+ * this function for each of them, before or after you queue the work.
+ *
+ * Returns 0, or
+ *   -EINVAL   not a stream of this device, or you do not hold the batch
+ *   -EBUSY    a CUDA graph is captured on the stream
+ */
 BETON_API int beton_loader_acquire(struct beton_loader *loader,
 				   const struct beton_batch *batch,
 				   void *stream);
+
+/*
+ * Releases a batch after the work that is queued on a stream.
+ *
+ *   batch    a batch that you hold
+ *   stream   as of beton_loader_next_on()
+ *
+ * Work that was queued on the stream before this call finds the batch
+ * unchanged. The call does not wait for the GPU, whereas before
+ * beton_loader_release() you have to wait for all work that reads the batch.
+ *
+ * Returns 0, or
+ *   -EINVAL   not a stream of this device, or you do not hold the batch
+ *   -EBUSY    a CUDA graph is captured on the stream
+ *   -EIO      the device is lost; the batch is released nevertheless
+ */
 BETON_API int beton_loader_release_on(struct beton_loader *loader,
 				      const struct beton_batch *batch,
 				      void *stream);
 
 /*
- * Copies an output of a batch that you hold to `to`, which has room for the
- * output's size. Waits for the upload: for inspecting and saving, not for
- * training. -EIO: the device failed. -EINVAL: you do not hold the batch, or it
- * has no such output.
+ * Copies one output of a batch to memory of the CPU.
+ *
+ *   batch    a batch that you hold
+ *   output   index of the output, below num_outputs
+ *   to       room for the `size` bytes of the output
+ *
+ * The call waits for the upload. Use it to inspect and to save outputs on a
+ * GPU, not for training.
+ *
+ * Returns 0, or
+ *   -EIO      the device failed
+ *   -EINVAL   you do not hold the batch, or it has no such output
  */
 BETON_API int beton_loader_read(struct beton_loader *loader,
 				const struct beton_batch *batch,
 				uint32_t output, void *to);
 
-/* The reason for the last failure of beton_loader_next(), _next_on(), _load()
-   or _seek(). Valid until the next of these calls. */
+/*
+ * Returns the reason for the last failure of beton_loader_next(),
+ * beton_loader_next_on(), beton_loader_load() or beton_loader_seek().
+ *
+ * The string belongs to the loader, and is valid until the next of these calls.
+ */
 BETON_API const char *beton_loader_error(const struct beton_loader *loader);
 
-/* Writes a checkpoint to `buffer`: the position after the last batch that
-   beton_loader_next() returned, as JSON text of less than 4 KiB. A checkpoint
-   of synthetic data is marked as such. -ENOSPC: the buffer is too small. */
+/*
+ * Writes a checkpoint: the position after the last batch that
+ * beton_loader_next() returned.
+ *
+ *   buffer   receives JSON text of less than 4 KiB, with a NUL
+ *   size     bytes of `buffer`
+ *
+ * A checkpoint of synthetic data is marked as such.
+ *
+ * Returns 0, or
+ *   -ENOSPC   the buffer is too small
+ */
 BETON_API int beton_loader_state(const struct beton_loader *loader,
 				 char *buffer, size_t size);
 
 /*
- * Resumes from a checkpoint of the same dataset and spec. Rank, world size and
- * number of workers may differ. -EINVAL: not a checkpoint. -ESTALE: a
- * checkpoint of another dataset or spec, or of synthetic data while this
- * loader's data is real.
+ * Resumes from a checkpoint of the same dataset and sampling spec.
+ *
+ *   state   a text that beton_loader_state() wrote
+ *
+ * Rank, world size and number of workers may differ from those of the
+ * checkpoint. Samples that all ranks together had taken do not come again.
+ *
+ * Returns 0, or
+ *   -EINVAL   not a checkpoint
+ *   -ESTALE   a checkpoint of another dataset or sampling spec, or of synthetic
+ *             data while the data of this loader is real
  */
 BETON_API int beton_loader_load(struct beton_loader *loader, const char *state);
 
-/* Moves to the start of an epoch, below 2^63. */
+/*
+ * Moves to the start of an epoch.
+ *
+ *   epoch   below 2^63
+ *
+ * Returns 0, or
+ *   -EINVAL   no such epoch
+ */
 BETON_API int beton_loader_seek(struct beton_loader *loader, uint64_t epoch);
 
-/* Facts that do not change while the loader is open, valid until close. */
+/* Facts about an open loader. Strings are valid until close. */
 struct beton_loader_info {
 	const char *spec; /* the sampling spec in canonical form */
-	/* "file" or "mount"; synthetic data: "constant", "memory" or "fake" */
+	/* "file" or "mount"; synthetic data: "constant", "memory" or
+	   "synthetic" */
 	const char *source;
-	/* Delivery of the last batch: "in-process", "handover" (zero-copy) or
+	/* Delivery of the last batch: "in-process", "zero-copy" or
 	   "direct". It can change when the daemon runs out of shared memory,
 	   or ends and is mounted again. */
 	const char *delivery;
-	/* With "direct": "requested", or the error of zero-copy delivery;
-	   otherwise NULL. */
+	/* If delivery is "direct": "requested", or the error of zero-copy
+	   delivery. Otherwise NULL. */
 	const char *why_direct;
-	const char *decoder;
+	const char *decoder; /* of JPEGs, in words */
 	/* The slowest engine of all outputs, in any epoch: the first of
 	   "generic", "generated", "prebuilt", "none" that a beton_output.jit
 	   has. */
 	const char *jit;
 	/*
-	 * The execution device of the operations after cuda(), for batches
-	 * begun now. "device": the GPU. "processor": the CPU, before the
+	 * The execution device of the operations after cuda(), for batches that
+	 * the loader begins now. "gpu": the GPU. "cpu": the CPU, before the
 	 * upload, or there are no such operations. "none": no output is on a
-	 * GPU. With cuda(N, auto) it can change; the bits of the outputs stay
-	 * the same.
+	 * GPU. It can change if the pipeline has cuda(N, auto); the bits of the
+	 * outputs stay the same.
 	 */
-	const char *point;
+	const char *placement;
 	uint64_t samples; /* of the dataset */
 	uint64_t batches; /* of the epoch's global sequence */
 	uint64_t steps;	  /* of this rank in a whole epoch */
@@ -366,11 +504,16 @@ struct beton_loader_info {
 	uint32_t num_outputs;
 };
 
+/*
+ * Reports facts about an open loader.
+ *
+ *   out   receives the facts; its strings belong to the loader
+ */
 BETON_API void beton_loader_info(const struct beton_loader *loader,
 				 struct beton_loader_info *out);
 
-/* Describes an output before any batch. Valid until close. If the pipeline
-   changes the shape with the epoch, this is the shape of the next batch. */
+/* An output. If the pipeline changes the shape with the epoch, this is the
+   shape of the next batch. */
 struct beton_output {
 	const char *name;
 	const char *dtype; /* NumPy's string */
@@ -392,7 +535,16 @@ struct beton_output {
 	bool is_list;
 };
 
-/* -ENOENT past the last output. */
+/*
+ * Describes one output, before any batch.
+ *
+ *   i     index of the output, from 0
+ *   out   receives the description; its strings and shape belong to the loader
+ *         and are valid until close
+ *
+ * Returns 0, or
+ *   -ENOENT   there is no such output: i is past the last
+ */
 BETON_API int beton_loader_output(const struct beton_loader *loader, uint32_t i,
 				  struct beton_output *out);
 
@@ -418,13 +570,20 @@ struct beton_stage_stats {
 	uint64_t p99_ns;
 };
 
-/* Fills at most `max` entries. Returns the number of stages. */
+/*
+ * Reports the counters of all stages since open.
+ *
+ *   out   room for `max` entries; NULL if max is 0
+ *   max   the most entries to fill
+ *
+ * Returns the number of stages, which may be above `max`.
+ */
 BETON_API size_t beton_loader_stats(const struct beton_loader *loader,
 				    struct beton_stage_stats *out, size_t max);
 
 /* Throughput statistics of loader and trainer since open. */
-struct beton_pace_stats {
-	size_t size;	  /* sizeof(struct beton_pace_stats) */
+struct beton_throughput_stats {
+	size_t size;	  /* sizeof(struct beton_throughput_stats) */
 	uint64_t batches; /* returned by beton_loader_next() */
 	uint64_t samples;
 	uint64_t waits;	     /* calls that had to wait for a batch */
@@ -433,37 +592,58 @@ struct beton_pace_stats {
 	/* The queue of ready batches: its capacity, which is `prefetch`; its
 	   length at each request, summed; requests that found it empty; and
 	   requests that found it full. */
-	uint64_t queue_places;
+	uint64_t queue_capacity;
 	uint64_t queue_ready;
 	uint64_t queue_empty;
 	uint64_t queue_full;
 };
 
-/* -EINVAL: out->size is not set. */
-BETON_API int beton_loader_pace(const struct beton_loader *loader,
-				struct beton_pace_stats *out);
+/*
+ * Reports the throughput of loader and trainer since open.
+ *
+ *   out   set out->size; receives the statistics
+ *
+ * Returns 0, or
+ *   -EINVAL   out->size is not set
+ */
+BETON_API int beton_loader_throughput(const struct beton_loader *loader,
+				      struct beton_throughput_stats *out);
 
-/* State of the decoded-image cache, cache(), of all outputs together. */
-struct beton_kept_stats {
+/* State of the decoded-image cache, which cache() in a pipeline makes. */
+struct beton_image_cache_stats {
 	uint64_t size;	  /* capacity in bytes; 0: there is no cache() */
 	uint64_t used;	  /* bytes in use */
 	uint64_t samples; /* cached samples */
 	uint64_t hits;	  /* samples made from a cached one since open */
 };
 
-BETON_API void beton_loader_kept(const struct beton_loader *loader,
-				 struct beton_kept_stats *out);
-
-/* The number of samples that could not be read or decoded since open. */
-BETON_API uint64_t beton_loader_failed_rows(const struct beton_loader *loader);
+/*
+ * Reports the state of the decoded-image cache.
+ *
+ *   out   receives the state, of all outputs together
+ */
+BETON_API void beton_loader_image_cache(const struct beton_loader *loader,
+					struct beton_image_cache_stats *out);
 
 /*
- * Describes all operations of pipelines, beton-transforms(7), as JSON text: a
- * list of objects with `name`, `help`, `synonyms` (names that other libraries
- * have, in small letters, without `_'), and `params`, which are objects with
- * `name`, `kind` ("integers", "reals", "word", "name" or "bytes"), `initial`
- * (the default; null: required), `min_count`, `max_count` (of numbers), `words`
- * and `help`. The caller frees *out. -ENOMEM.
+ * Returns the number of samples that could not be read or decoded since open.
+ */
+BETON_API uint64_t
+beton_loader_failed_samples(const struct beton_loader *loader);
+
+/*
+ * Describes all operations of pipelines as JSON text.
+ *
+ *   out   receives the text, which the caller frees with free()
+ *
+ * The text is a list of objects with `name`, `help`, `synonyms` (names that
+ * other libraries have, in small letters, without `_') and `params`. Each of
+ * `params` is an object with `name`, `kind` ("integers", "reals", "choice",
+ * "name", "bytes" or "operations"), `default` (null: required), `min_count` and
+ * `max_count` (of numbers), `choices` and `help`. See beton-operations(7).
+ *
+ * Returns 0, or
+ *   -ENOMEM   there is not enough memory
  */
 BETON_API int beton_operations(char **out);
 

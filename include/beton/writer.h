@@ -1,33 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a dataset sample by sample. FFCV and all of betonfs read it. The
- * conventions of <beton/beton.h> hold.
+ * conventions of <beton/beton.h> hold. A program that writes ten images of one
+ * color each:
  *
- *	struct beton_writer_options o = { .size = sizeof(o) };
- *	const struct beton_writer_field fields[] = {
- *		{ .name = "image", .type = BETON_TYPE_IMAGE },
- *		{ .name = "label", .type = BETON_TYPE_INT } };
- *	struct beton_writer *w;
- *	int r = beton_writer_open("x.beton", fields, 2, samples, &o, &w);
+ *	#include <beton/writer.h>
+ *	#include <stdio.h>
+ *	#include <stdlib.h>
+ *	#include <string.h>
  *
- *	for (i = 0; i < samples && !r; i++) {
- *		struct beton_writer_value v[2] = { { .integer = 0 },
- *						   { .integer = label[i] } };
+ *	int main(int argc, char **argv)
+ *	{
+ *		static unsigned char pixels[32 * 32 * 3];
+ *		const struct beton_writer_recipe recipe = { .quality = 90 };
+ *		const struct beton_writer_image image = { pixels, 32, 32 };
+ *		const struct beton_writer_field fields[] = {
+ *			{ .name = "image", .type = BETON_TYPE_IMAGE },
+ *			{ .name = "label", .type = BETON_TYPE_INT },
+ *		};
+ *		struct beton_writer_options options = {
+ *			.size = sizeof(options),
+ *		};
+ *		struct beton_writer *w = NULL;
+ *		int r;
  *
- *		r = beton_writer_encode(&recipe, &image[i], &v[0]);
- *		if (!r)
- *			r = beton_writer_append(w, v);
- *		free((void *)v[0].bytes);
+ *		if (argc != 2) {
+ *			fprintf(stderr, "usage: %s NEWFILE\n", argv[0]);
+ *			return 2;
+ *		}
+ *		r = beton_writer_open(argv[1], fields, 2, 10, &options, &w);
+ *		for (int i = 0; i < 10 && !r; i++) {
+ *			struct beton_writer_value v[2] = { { .size = 0 },
+ *							   { .integer = i } };
+ *
+ *			memset(pixels, 25 * i, sizeof(pixels));
+ *			r = beton_writer_encode(&recipe, &image, &v[0]);
+ *			if (!r)
+ *				r = beton_writer_append(w, v);
+ *			free((void *)v[0].bytes);
+ *		}
+ *		if (r)
+ *			beton_writer_abort(w);
+ *		else
+ *			r = beton_writer_finish(w);
+ *		if (r)
+ *			fprintf(stderr, "%s: %s\n", argv[1], strerror(-r));
+ *		return r != 0;
  *	}
- *	if (r)
- *		beton_writer_abort(w);
- *	else
- *		r = beton_writer_finish(w);
  *
  * The file appears under its name only when it is complete.
  *
- * Threads: a writer belongs to one thread at a time; the other functions may be
- * called from any thread.
+ * Threads: a writer belongs to one thread at a time. beton_writer_encode() and
+ * beton_writer_keep() may be called from any thread.
  */
 #ifndef BETON_WRITER_H
 #define BETON_WRITER_H
@@ -73,24 +97,51 @@ struct beton_writer_value {
 	uint16_t height;
 };
 
-/* Creates a dataset file for at most `samples` samples. */
+/*
+ * Creates a dataset file.
+ *
+ *   path         name of the file; an existing one is replaced on finish
+ *   fields       `num_fields` fields, at least 1, copied by the call
+ *   samples      the most samples that you append
+ *   options      NULL is not allowed
+ *   out          receives the writer; end it with beton_writer_finish() or
+ *                beton_writer_abort()
+ *
+ * Returns 0, or
+ *   -EINVAL   a field, the number of samples or an option is invalid
+ *
+ * and errors of files, such as -EACCES and -ENOSPC.
+ */
 BETON_API int beton_writer_open(const char *path,
 				const struct beton_writer_field *fields,
 				size_t num_fields, uint64_t samples,
 				const struct beton_writer_options *options,
 				struct beton_writer **out);
 
-/* Appends a sample. `values` has one value per field and may be freed after the
-   call. -BETON_ETOOLARGE: the values do not fit into a page, and nothing was
-   written. Any other error is final: later calls return it as well. */
+/*
+ * Appends a sample.
+ *
+ *   values   one value per field, in the order of the fields; you may free them
+ *            after the call
+ *
+ * Returns 0, or
+ *   -BETON_ETOOLARGE   the values do not fit into a page; nothing was written,
+ *                      and you may append other samples
+ *
+ * Any other error is final: later calls return it as well.
+ */
 BETON_API int beton_writer_append(struct beton_writer *w,
 				  const struct beton_writer_value *values);
 
-/* Completes the file and gives it its name. If that or an earlier call failed,
-   there is no file. Frees w in either case. */
+/*
+ * Completes the file, gives it its name, and frees the writer.
+ *
+ * Returns 0, or the error of this or of an earlier call. After an error there
+ * is no file. The call frees w in either case.
+ */
 BETON_API int beton_writer_finish(struct beton_writer *w);
 
-/* Frees w and leaves no file. Takes NULL. */
+/* Frees a writer and leaves no file. Takes NULL. */
 BETON_API void beton_writer_abort(struct beton_writer *w);
 
 /* Pixels of red, green, blue, without gaps, in rows from the top. */
@@ -107,15 +158,31 @@ struct beton_writer_recipe {
 	uint32_t max_resolution; /* longer side in pixels; 0: no limit */
 };
 
-/* Encodes an image. out->bytes is malloc'ed, and the caller frees it. -EINVAL:
-   invalid image or recipe. */
+/*
+ * Encodes an image as a value of a field of images.
+ *
+ *   recipe   how to store it
+ *   image    its pixels, which stay yours
+ *   out      receives the value; the caller frees out->bytes with free()
+ *
+ * Returns 0, or
+ *   -EINVAL   invalid image or recipe
+ *   -ENOMEM   there is not enough memory
+ */
 BETON_API int beton_writer_encode(const struct beton_writer_recipe *recipe,
 				  const struct beton_writer_image *image,
 				  struct beton_writer_value *out);
 
-/* Makes a value of a JPEG, without re-encoding it. out->bytes points to
-   `bytes`. -EBADMSG: not a JPEG that decodes to RGB. -ENODATA: it is cut off,
-   and has no end marker. */
+/*
+ * Makes a value of a JPEG without re-encoding it.
+ *
+ *   bytes   `size` bytes of a JPEG, which stay yours
+ *   out     receives the value; out->bytes points to `bytes`
+ *
+ * Returns 0, or
+ *   -EBADMSG   not a JPEG that decodes to RGB
+ *   -ENODATA   the JPEG is cut off, and has no end marker
+ */
 BETON_API int beton_writer_keep(const void *bytes, uint64_t size,
 				struct beton_writer_value *out);
 

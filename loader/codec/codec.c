@@ -169,7 +169,7 @@ int codec_probe(struct codec *c, const uint8_t *bytes, size_t size,
 		*out = (struct codec_info){
 			.width = c->jpeg.image_width,
 			.height = c->jpeg.image_height,
-			.colour = color_of_header(&c->jpeg),
+			.color = color_of_header(&c->jpeg),
 			.baseline =
 				codec_marker_frame(bytes, size) == MARKER_SOF0,
 			.orientation = orientation_of(bytes, size),

@@ -26,7 +26,7 @@ enum codec_colour {
 struct codec_info {
 	uint32_t width;
 	uint32_t height;
-	enum codec_colour colour;
+	enum codec_colour color;
 	bool baseline;	      /* 8-bit baseline Huffman, one frame */
 	unsigned orientation; /* EXIF tag, 1..8; 1 if there is none */
 };

@@ -51,7 +51,7 @@ static int check_kind(const struct jpeg_decompress_struct *jpeg, unsigned frame,
 				       jpeg->data_precision);
 	if (jpeg->jpeg_color_space == JCS_UNKNOWN)
 		return codec_error_set(error, -EBADMSG,
-				       "%d components of no known colours",
+				       "%d components of no known colors",
 				       jpeg->num_components);
 	return 0;
 }

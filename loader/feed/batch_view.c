@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "fs/dataset/field.h"
-#include "fs/util/bytes.h"
 #include "fs/engine/crc.h"
+#include "fs/util/bytes.h"
 
 enum { ERRNO_MAX = 4095 }; /* the kernel's */
 
@@ -84,7 +84,7 @@ static int check_header(struct batch_view *v, char *why)
 		return bad(why, "its header's CRC is wrong");
 	if (!is_plain((const char *)v->bytes + h->spec_off, h->spec_size))
 		return bad(why, "its SPEC is not printable ASCII");
-	if (!array_ok(v, h->ids_off, h->rows, 8, BETON_BATCH_ALIGN))
+	if (!array_ok(v, h->ids_off, h->num_samples, 8, BETON_BATCH_ALIGN))
 		return bad(why, "its sample ids are not inside it");
 	return 0;
 }
@@ -95,7 +95,7 @@ static bool values_ok(const struct batch_view *v,
 	const struct beton_batch_value *values =
 		(const void *)(v->bytes + f->column_off);
 
-	for (uint32_t i = 0; i < v->header->rows; i++) {
+	for (uint32_t i = 0; i < v->header->num_samples; i++) {
 		if (!range_ok(values[i].offset, values[i].size, v->size))
 			return false;
 	}
@@ -105,7 +105,7 @@ static bool values_ok(const struct batch_view *v,
 static bool field_ok(const struct batch_view *v,
 		     const struct beton_batch_field *f)
 {
-	uint32_t rows = v->header->rows;
+	uint32_t rows = v->header->num_samples;
 
 	if (f->ndim > BETON_MAX_NDIM ||
 	    !array_ok(v, f->error_off, rows, 4, BETON_BATCH_ALIGN))
@@ -126,7 +126,7 @@ static bool errors_ok(const struct batch_view *v,
 {
 	const int32_t *errors = (const void *)(v->bytes + f->error_off);
 
-	for (uint32_t i = 0; i < v->header->rows; i++) {
+	for (uint32_t i = 0; i < v->header->num_samples; i++) {
 		if (errors[i] < 0 || errors[i] > ERRNO_MAX)
 			return false;
 	}

@@ -210,7 +210,8 @@ int description_add_sample(struct feed *feed, const struct batch_view *view)
 {
 	struct batch_view_value v;
 
-	if (view->header->num_fields != feed->num_fields || !view->header->rows)
+	if (view->header->num_fields != feed->num_fields ||
+	    !view->header->num_samples)
 		return -BETON_ECORRUPT;
 	for (uint32_t i = 0; i < feed->num_fields; i++) {
 		struct pipeline_field *f = &feed->fields[i];

@@ -7,7 +7,7 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/feed/fake_text.h"
+#include "loader/feed/synthetic_text.h"
 
 /* The first feed that accepts a path serves it. A file is the last resort: it
    reports what is wrong with a path that no other feed accepts. */
@@ -16,8 +16,8 @@ static const struct feed_ops *const feeds[] = { &feed_mount, &feed_file };
 int feed_open(const char *path, const struct feed_options *options,
 	      struct feed **out)
 {
-	if (options->fake->samples)
-		return feed_fake.open(path, options, out);
+	if (options->synthetic->samples)
+		return feed_synthetic.open(path, options, out);
 	for (size_t i = 0; i < ARRAY_LEN(feeds); i++) {
 		int r = feeds[i]->open(path, options, out);
 
@@ -107,7 +107,7 @@ static bool is_of_dataset(const struct feed *feed, const struct batch_view *v)
 static bool has_known_samples(const struct feed *feed,
 			      const struct batch_view *v)
 {
-	for (uint32_t i = 0; i < v->header->rows; i++) {
+	for (uint32_t i = 0; i < v->header->num_samples; i++) {
 		if (v->ids[i] >= feed->facts.samples)
 			return false;
 	}
@@ -126,7 +126,7 @@ int feed_fetch(struct feed *feed, uint64_t epoch, uint64_t number,
 	r = batch_view_init(out, into->bytes, into->size, why);
 	if (!r && (!is_of_dataset(feed, out) || out->header->epoch != epoch ||
 		   out->header->batch != number ||
-		   out->header->rows != spec_rows(&feed->spec, number) ||
+		   out->header->num_samples != spec_rows(&feed->spec, number) ||
 		   !has_known_samples(feed, out)))
 		r = -ESTALE;
 	if (r)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sources of batch files. Each is a row: "file" runs the engine inside the
- * process, "mount" gets them from a daemon, "fake" makes synthetic ones.
+ * process, "mount" gets them from a daemon, "synthetic" makes synthetic ones.
  */
 #ifndef LOADER_FEED_FEED_H
 #define LOADER_FEED_FEED_H
@@ -18,8 +18,11 @@
 #include "loader/util/value.h"
 
 struct cancel;
-struct fake;
+struct synthetic;
 struct feed;
+
+/* The values of feed_options.delivery, as a list of words. */
+#define FEED_DELIVERIES "auto|zero-copy,handover|direct"
 
 /* open() returns it for a path that another feed serves. */
 enum { FEED_OTHER = 1 };
@@ -30,8 +33,8 @@ struct feed_options {
 	struct cancel *interrupted;
 	struct trace *trace; /* for a file's engine; may be NULL */
 	/* Borrowed. Its samples, if it has any, replace those of the path. */
-	const struct fake *fake;
-	/* Delivery from a mount: "handover" (zero-copy) or "direct". NULL or
+	const struct synthetic *synthetic;
+	/* Delivery from a mount: "zero-copy" or "direct". NULL or
 	   "auto": the first of them that works. */
 	const char *delivery;
 	/* For a file's engine. */
@@ -39,7 +42,7 @@ struct feed_options {
 	/* Identify the loader to the daemon. job may be NULL. */
 	const char *job;
 	uint32_t rank;
-	uint32_t world;
+	uint32_t world_size;
 };
 
 /* A batch file: in memory of the loader, which the next batch uses again, or in
@@ -104,7 +107,7 @@ struct feed {
 
 extern const struct feed_ops feed_file;
 extern const struct feed_ops feed_mount;
-extern const struct feed_ops feed_fake;
+extern const struct feed_ops feed_synthetic;
 
 /* Opens the feed that serves the path, or that of synthetic data. Failures are
    logged, except for -ECANCELED. */

@@ -18,8 +18,8 @@
 #include "loader/feed/batch_view.h"
 #include "loader/feed/description.h"
 #include "loader/feed/feed.h"
-#include "loader/feed/handover_client.h"
 #include "loader/feed/mounted.h"
+#include "loader/feed/zerocopy_client.h"
 
 enum {
 	PATH_SIZE = 4096,
@@ -33,7 +33,7 @@ enum {
 
 struct mount_feed {
 	struct feed base;
-	struct handover_client *client; /* NULL: read files */
+	struct zerocopy_client *client; /* NULL: read files */
 	int client_error;		/* of the last try to connect */
 	int64_t next_try_ms;		/* not before; see RETRY_MIN_MS */
 	int64_t retry_ms;
@@ -48,7 +48,7 @@ static void mount_close(struct feed *feed)
 {
 	struct mount_feed *m = (struct mount_feed *)feed;
 
-	handover_client_close(m->client);
+	zerocopy_client_close(m->client);
 	mounted_close(m->mounted);
 }
 
@@ -229,7 +229,7 @@ enum {
 
 static void note_delivery(struct feed *feed, int error)
 {
-	feed->delivery = error ? "direct" : "handover";
+	feed->delivery = error ? "direct" : "zero-copy";
 	feed->why_direct = !error		 ? NULL
 			   : error == NOT_WANTED ? "requested"
 						 : strerrordesc_np(-error);
@@ -257,7 +257,7 @@ static void read_option(FILE *options, const char *key, char *out, size_t size)
 static void read_options(struct mount_feed *m, FILE *options,
 			 char address[ADDRESS_SIZE])
 {
-	read_option(options, "handover", address, ADDRESS_SIZE);
+	read_option(options, "zero_copy", address, ADDRESS_SIZE);
 	read_option(options, "directory", m->directory,
 		    sizeof(m->directory) - 1);
 	fclose(options);
@@ -280,7 +280,7 @@ static int connect_now(struct mount_feed *m)
 	if (!options)
 		return -errno;
 	read_options(m, options, address);
-	return handover_client_reopen(m->client, address, m->base.interrupted);
+	return zerocopy_client_reopen(m->client, address, m->base.interrupted);
 }
 
 /* The daemon may be another one, so that its dataset may be too. */
@@ -304,7 +304,7 @@ static void retry_now(struct mount_feed *m)
 /* Connects again if the connection is broken, now and then. */
 static int need_connection(struct mount_feed *m)
 {
-	if (!handover_client_is_broken(m->client))
+	if (!zerocopy_client_is_broken(m->client))
 		return 0;
 	if (clock_coarse_ms() < m->next_try_ms)
 		return m->client_error;
@@ -318,11 +318,12 @@ static int need_connection(struct mount_feed *m)
 	return m->client_error;
 }
 
-/* Chooses the delivery. Without zero-copy, "handover" is an error and "auto"
+/* Chooses the delivery. Without zero-copy, "zero-copy" is an error and "auto"
    reads files. */
 static int choose_delivery(struct mount_feed *m, const struct feed_options *o)
 {
-	const struct handover_client_name name = { o->job, o->rank, o->world };
+	const struct zerocopy_client_name name = { o->job, o->rank,
+						   o->world_size };
 	bool any = !o->delivery || !strcmp(o->delivery, "auto");
 	bool direct = !any && !strcmp(o->delivery, "direct");
 	int r;
@@ -330,7 +331,7 @@ static int choose_delivery(struct mount_feed *m, const struct feed_options *o)
 	note_delivery(&m->base, NOT_WANTED);
 	if (direct)
 		return 0;
-	r = handover_client_make(&name, &m->client);
+	r = zerocopy_client_make(&name, &m->client);
 	if (r)
 		return r;
 	r = connect_now(m);
@@ -341,8 +342,8 @@ static int choose_delivery(struct mount_feed *m, const struct feed_options *o)
 	note_delivery(&m->base, r);
 	if (!r || any)
 		return 0;
-	log_error(m->base.log, "%s: no hand-over of batches: %s", m->base.path,
-		  strerror(-r));
+	log_error(m->base.log, "%s: no zero-copy delivery of batches: %s",
+		  m->base.path, strerror(-r));
 	return r;
 }
 
@@ -403,7 +404,7 @@ static int borrow_batch(struct mount_feed *m, const char *in_mount,
 	if (r)
 		return r;
 	snprintf(path, sizeof(path), "%s%s", m->directory, in_mount);
-	r = handover_client_get(m->client, path, &loan);
+	r = zerocopy_client_get(m->client, path, &loan);
 	if (r)
 		return r;
 	retry_now(m);
@@ -417,10 +418,10 @@ static int borrow_batch(struct mount_feed *m, const char *in_mount,
 static int borrow_of_any_daemon(struct mount_feed *m, const char *name,
 				struct feed_batch *into)
 {
-	bool was_open = m->client && !handover_client_is_broken(m->client);
+	bool was_open = m->client && !zerocopy_client_is_broken(m->client);
 	int r = borrow_batch(m, name, into);
 
-	if (!was_open || !handover_client_is_broken(m->client))
+	if (!was_open || !zerocopy_client_is_broken(m->client))
 		return r;
 	log_info(m->base.log, "%s: the daemon closed the connection: %s",
 		 m->base.path, strerror(-r));
@@ -486,12 +487,12 @@ static void mount_cancel(struct feed *feed)
 
 	mounted_cancel(m->mounted);
 	if (m->client)
-		handover_client_cancel(m->client);
+		zerocopy_client_cancel(m->client);
 }
 
 static void mount_give_back(struct feed *feed, void *lent)
 {
-	handover_client_give_back(((struct mount_feed *)feed)->client, lent);
+	zerocopy_client_give_back(((struct mount_feed *)feed)->client, lent);
 }
 
 static void mount_tell(struct feed *feed, const struct rank_figures *figures)
@@ -499,7 +500,7 @@ static void mount_tell(struct feed *feed, const struct rank_figures *figures)
 	struct mount_feed *m = (struct mount_feed *)feed;
 
 	if (m->client)
-		handover_client_tell(m->client, figures);
+		zerocopy_client_tell(m->client, figures);
 }
 
 const struct feed_ops feed_mount = {

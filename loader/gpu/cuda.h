@@ -18,7 +18,7 @@
  * -EIO, and is not logged again.
  *
  * Threads: any call from any thread, except that things end after their last
- * use. There is no lock. Nothing here synchronises the device, but for what is
+ * use. There is no lock. Nothing here synchronizes the device, but for what is
  * said to.
  */
 #ifndef LOADER_GPU_CUDA_H

@@ -18,7 +18,7 @@
 
 enum { CACHE_LIMIT = 64 << 20, PIECE = 4 << 20 };
 
-/* Options that make the device round as the CPU does (beton-transforms(7)). */
+/* Options that make the device round as the CPU does (beton-gpu(7)). */
 static const char *const OPTIONS[] = {
 	"-default-device", "--fmad=false",     "--ftz=false",
 	"--prec-div=true", "--prec-sqrt=true",

@@ -16,7 +16,7 @@
  * the hard work on the next batch. The next round's copies wait, on the device,
  * for all that was queued up to the release on every stream that acquired the
  * slot and on the one it was released with. So a consumer that never
- * synchronises reads what it should, as does one that drops a batch before its
+ * synchronizes reads what it should, as does one that drops a batch before its
  * kernels ran, or on another stream than it read it on.
  *
  * One upload serves one loader. It has a stream of its own, which takes no part

@@ -18,7 +18,7 @@ enum { PARAMS_TEXT_SIZE = 240, HINT_SIZE = 160 };
 
 static const double TINY = 1e-5;
 
-/* Of a word or a size; other numbers are reals. */
+/* The type of a choice or a size; other numbers are reals. */
 static struct typed type_of(const struct param *param)
 {
 	if (param->kind != PARAM_BYTES)
@@ -30,15 +30,20 @@ static struct typed type_of(const struct param *param)
 static int word_index(const struct param *param, const char *word)
 {
 	const struct typed type = TYPED_WORD_OF(param->words);
+	char american[SYNONYM_AMERICAN_SIZE];
 	uint64_t i;
 
-	return typed_parse_string(&type, word, &i) ? (int)i : -1;
+	if (typed_parse_string(&type, word, &i) ||
+	    (synonym_american(word, american) &&
+	     typed_parse_string(&type, american, &i)))
+		return (int)i;
+	return -1;
 }
 
-/* A value, and its place in the text for messages. */
+/* A value, and its position in the pipeline string for messages. */
 struct place {
-	const struct parse_arg *args; /* from the value's own on; defaults have
-					 none */
+	const struct parse_arg *args; /* the value's and all after it;
+					 defaults have none */
 	size_t num_args;
 	bool follows; /* without a name, and not the first argument */
 	const struct diagnostic *diagnostic;
@@ -94,26 +99,26 @@ static bool quote_list(const struct param *param, const struct parse_arg *args,
 static const char *list_hint(const struct place *p, char *out, size_t size)
 {
 	*out = '\0';
-	if (!p->args || (p->follows && p->param > p->op->params &&
-			 quote_list(p->param - 1, p->args - 1, p->num_args + 1,
-				    out, size)))
+	if (!p->args ||
+	    (p->follows && p->param > p->op->params &&
+	     quote_list(p->param - 1, p->args - 1, p->num_args + 1, out, size)))
 		return out;
 	quote_list(p->param, p->args, p->num_args, out, size);
 	return out;
 }
 
-/* Writes what to write instead of a word that the parameter has not. */
+/* Writes a suggestion for a choice that the parameter does not have. */
 static const char *word_hint(const struct place *p, char *out, size_t size)
 {
 	const struct synonym *synonym = synonym_of_value(p->value);
 	struct suggestion s = { .word = p->value };
 	char words[240], *rest = words, *word;
 
-	if (synonym && (!synonym->ours ||
-			word_index(p->param, synonym->ours) >= 0))
+	if (synonym &&
+	    (!synonym->ours || word_index(p->param, synonym->ours) >= 0))
 		return synonym_text(synonym, out, size);
 	snprintf(words, sizeof(words), "%s", p->param->words);
-	while ((word = strsep(&rest, "|")))
+	while ((word = strsep(&rest, "|,")))
 		suggest_try(&s, word);
 	return suggest_text(&s, out, size);
 }
@@ -133,7 +138,7 @@ static int wrong_value(const struct place *p)
 			typed_expected(&type, expected), p->value, hint);
 }
 
-/* Where a part of a value stands in the text; escapes are not looked at. */
+/* The offset of a part of a value; ignores escapes. */
 static size_t part_at(const struct place *p, const char *part)
 {
 	bool quoted = p->diagnostic->text[p->at] == '"';
@@ -148,8 +153,8 @@ static bool is_flag(const struct param *param)
 	       strchr(param->words, '|') && !param->min && param->max == 1;
 }
 
-/* Writes "from LEAST to MOST". The least of what is above 0 is no limit that
-   users need to know. */
+/* Writes "from LEAST to MOST", or "above 0" for a tiny least number, which users
+   need not know. */
 static const char *limits_text(const struct param *param, char *out,
 			       size_t size)
 {
@@ -180,8 +185,8 @@ static int wrong_number(const struct place *p, const struct schedule *s)
 			 param->min_count, param->max_count);
 	return complain(
 		p->diagnostic, s->is_scheduled ? part_at(p, s->numbers) : p->at,
-		"%s of %s takes %s %s, %s%snot `%.*s'%s",
-		param->name, p->op->name,
+		"%s of %s takes %s %s, %s%snot `%.*s'%s", param->name,
+		p->op->name,
 		param->kind == PARAM_INTEGERS ? "whole numbers" : "numbers",
 		limits_text(param, limits, sizeof(limits)), count, words,
 		(int)(s->end - value), value, list_hint(p, hint, sizeof(hint)));
@@ -454,7 +459,7 @@ static int check_lists(const struct op *op, const struct parse_stage *stage,
 			op->name, op->params[i].min_count);
 }
 
-/* The default of a parameter, under the name by which the text calls it. */
+/* The default of a parameter, which may differ if the stage uses an alias. */
 static const char *initial_of(const struct parse_stage *stage,
 			      const struct op *op, const struct param *param)
 {

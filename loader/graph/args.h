@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arguments of an operation: texts of a pipeline string become the numbers
- * and words that the operation's parameters declare (loader/graph/op.h).
+ * The arguments of an operation: values in a pipeline string become the
+ * numbers and choices that the operation's parameters declare (loader/graph/op.h).
  * Messages quote the string and name the column. Pure functions.
  */
 #ifndef LOADER_GRAPH_ARGS_H

@@ -7,14 +7,14 @@
 #include "loader/graph/crop.h"
 
 /*
- * Draws a number of Beta(alpha, alpha), alpha > 0, as beton-transforms(7)
+ * Draws a number of Beta(alpha, alpha), alpha > 0, as beton-operations(7)
  * defines it. Takes a few pairs of numbers from `uniform`.
  */
 double beta_draw(double alpha, struct uniform uniform);
 
 /*
- * Draws `count` shares whose sum is 1, of Dirichlet(alpha, ..., alpha). Takes
- * several numbers for each.
+ * Draws `count` weights whose sum is 1, from Dirichlet(alpha, ..., alpha). Uses
+ * several random numbers for each.
  */
 void beta_shares(double alpha, unsigned count, struct uniform uniform,
 		 double *out);

@@ -54,8 +54,8 @@ static void list_name(char *out, size_t size, bool first, const char *before,
 		 first ? before : "", name);
 }
 
-/* Writes what to do about a word that is no operation. `fields`: it could also
-   be a field, which is near if `near` is. */
+/* Writes advice about an identifier that is not an operation. `fields`: it
+ * could also be a field, and `near` whether a field has a similar name. */
 static const char *advise(const struct builder *b, const struct suggestion *s,
 			  bool fields, bool near, char *out, size_t size)
 {
@@ -93,8 +93,8 @@ static int unknown_op(const struct builder *b, const struct parse_stage *stage,
 			stage->word);
 	if (strchr(stage->word, '.'))
 		return complain(b->diagnostic, stage->at,
-				"no operation is called `%s'; a function of a "
-				"file of C is \"FILE.c\".FUNCTION",
+				"no operation is called `%s'; write a "
+				"function of a C file as \"FILE.c\".FUNCTION",
 				stage->word);
 	for (size_t i = 0; op_row(i); i++)
 		suggest_try(&s, op_row(i)->name);
@@ -165,10 +165,10 @@ int bind_take_field(const struct builder *b, const struct parse_stage *stage,
 	if (field == BIND_NOT_FOUND)
 		return only_image(b, stage->at, &chain->field);
 	if (!b->fields[field].usable)
-		return complain(b->diagnostic, stage->at,
-				"field \"%s\" is of a type of its own and "
-				"cannot be read",
-				stage->word);
+		return complain(
+			b->diagnostic, stage->at,
+			"field \"%s\" has a custom type and cannot be read",
+			stage->word);
 	chain->field = (uint32_t)field;
 	return 0;
 }
@@ -217,7 +217,7 @@ static bool is_same(const struct mention *a, const struct mention *b)
 	       (!a->function || !strcmp(a->function, b->function));
 }
 
-/* Counts the uses of an operation in the text so far, and this one. */
+/* Counts the uses of an operation in the pipeline string up to this one. */
 static unsigned mention(struct builder *b, const struct node *n)
 {
 	struct mention *own = &b->mentions[b->num_mentions++];
@@ -229,7 +229,7 @@ static unsigned mention(struct builder *b, const struct node *n)
 	return count;
 }
 
-/* The same operation of the text in another chain of the statement, or NULL. */
+/* The node of the same operation in another chain of the statement, or NULL. */
 const struct node *bind_twin(const struct builder *b, const struct node *n)
 {
 	const struct node *found = NULL;
@@ -313,7 +313,8 @@ static int bind_row(const struct builder *b, const struct parse_stage *stage,
 	return n->op->load ? load_node(b, stage, n) : 0;
 }
 
-/* Notes the name of an output, which may come later in the text. */
+/* Records the name of an output, which may come later in the pipeline string.
+ */
 static int note_of(const struct parse_stage *stage, struct node *n)
 {
 	n->of_at = stage->at;
@@ -381,11 +382,12 @@ static const char *refuse_kind(const struct node *parent, const struct node *n)
 	enum op_kind kind = n->op->kind;
 
 	if (n->own)
-		return "is of a file, and cannot stand in parentheses";
+		return "is a custom operation and cannot stand in "
+		       "parentheses";
 	if (parent->op->kind == OP_BATCH)
 		return kind == OP_BATCH && op_lists(n->op) < 0
 			       ? NULL
-			       : "cannot stand beside mixtures of rows";
+			       : "cannot stand beside mixup and cutmix";
 	if (kind == OP_IMAGE || kind == OP_POINT || kind == OP_PIXEL ||
 	    (kind == OP_GEOMETRY && n->op->mirrors))
 		return NULL;
@@ -409,8 +411,8 @@ static bool changes_size(const struct node *n, const struct type *in)
 	return size.width != in->width || size.height != in->height;
 }
 
-/* Returns why an operation cannot stand in parentheses where it gets `in`, or
-   NULL. Sets its type, that of unchanged 8-bit pixels. */
+/* Returns why an operation with the input `in` cannot stand in parentheses, or
+ * NULL. Sets its type, that of unchanged 8-bit pixels. */
 static const char *infer_nested(const struct node *parent, struct node *n,
 				const struct type *in)
 {
@@ -476,8 +478,9 @@ static int add_branch(struct builder *b, const struct node *parent,
 	if (!branch->nodes)
 		return -ENOMEM;
 	if (parent->op->kind == OP_BATCH && arg->num_stages > 1)
-		return complain(b->diagnostic, stages[1].at,
-				"a mixture of rows stands alone in its list");
+		return complain(
+			b->diagnostic, stages[1].at,
+			"mixup and cutmix must be alone in their lists");
 	for (size_t i = 0; !r && i < arg->num_stages; i++)
 		r = add_nested(b, parent, &stages[i], branch);
 	return r;

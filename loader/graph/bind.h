@@ -16,13 +16,13 @@ struct parse_stage;
 
 enum { BIND_NOT_FOUND = -1 };
 
-/* An operation of the text. */
+/* An operation of the pipeline string. */
 struct mention {
 	const struct op *op;
 	const char *function; /* of a file; else NULL */
 };
 
-/* What is being built, and from what. */
+/* The graph under construction, and its sources. */
 struct builder {
 	const struct parse *parse;
 	const struct pipeline_field *fields;
@@ -50,7 +50,7 @@ struct type bind_source(const struct pipeline_field *f);
    all of them. */
 bool bind_is_skipped(const struct parse_stage *stage, const struct type *type);
 
-/* The same operation of the text in another chain of the statement, or NULL. */
+/* The node of the same operation in another chain of the statement, or NULL. */
 const struct node *bind_twin(const struct builder *b, const struct node *n);
 /* Resolves the operation of a stage and binds its arguments. */
 int bind_stage(struct builder *b, const struct parse_stage *stage,

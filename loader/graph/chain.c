@@ -112,7 +112,8 @@ void chain_place(struct chain *chain, struct node *n)
 	chain->num_operands += node_num_operands(n);
 }
 
-/* The operation at a place of the text, in a chain or in parentheses. */
+/* The operation at an offset into the pipeline string, in a chain or in
+ * parentheses. */
 const struct node *chain_find(const struct chain *chain, size_t at)
 {
 	const struct node *found = NULL;

@@ -14,22 +14,22 @@ struct chain;
 struct node {
 	const struct op *op;
 	struct args args;    /* texts are NULL */
-	struct user_op *own; /* a user's function; NULL: a row of loader/ops */
+	struct user_op *own; /* a custom operation; NULL: a row of loader/ops */
 	uint64_t stream;     /* if random, the key of OP:GROUP; else 0 */
 	struct type type;    /* of the result */
-	size_t at;	     /* offset into the text */
-	bool is_viewed;	     /* draws numbers of its own for each view */
+	size_t at;	     /* offset into the pipeline string */
+	bool is_viewed;	     /* draws other numbers for each view */
 	/* OP_BATCH: the size of the image that is mixed with the same random
 	   numbers, in this chain or another one; 0,0: there is none. */
 	struct size image;
 	char *of_name; /* with op->of: the output that it names, and */
-	size_t of_at;  /* where in the text */
+	size_t of_at;  /* offset into the pipeline string */
 	const struct chain *of;
 	/* Value operations: the index of the first operand among those of the
 	   part; for a point those of R, G and B follow one another. */
 	size_t first_operand;
 	/* The operations in its parentheses, one chain for each list; each
-	   keeps the size and the type of what it gets. */
+	 * keeps the size and the type of its input. */
 	struct chain *branches;
 	size_t num_branches;
 };
@@ -92,10 +92,11 @@ size_t node_num_operands(const struct node *n);
 /* Places the operands of a node that is to be the last one of the chain. */
 void chain_place(struct chain *chain, struct node *n);
 
-/* The operation at an offset into the text, also in parentheses; or NULL. */
+/* The operation at an offset into the pipeline string, also in parentheses; or
+ * NULL. */
 const struct node *chain_find(const struct chain *chain, size_t at);
 
-/* The node that mixes rows; NULL: none does. */
+/* The node that mixes samples, or NULL. */
 struct node *chain_mixture(const struct chain *chain);
 
 void node_close(struct node *n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The place of random and central crops, by FFCV's rules (beton-transforms(7)).
+ * The position of random and central crops, by FFCV's rules
+ * (beton-operations(7)).
  * The caller supplies the uniform numbers, so that tests can compare each draw
  * with FFCV's.
  */
@@ -16,7 +17,7 @@ struct uniform {
 };
 
 struct crop_limits {
-	double scale[2]; /* range, as a share of the image's area */
+	double scale[2]; /* range, as a fraction of the image's area */
 	double ratio[2]; /* range of width / height */
 };
 

@@ -8,7 +8,8 @@
 
 /*
  * A conversion loads a value into the widest type of its class, which holds it
- * exactly, and stores it from there. So no pair of types needs code of its own.
+ * exactly, and stores it from there. Therefore no pair of types needs special
+ * code.
  */
 enum class {
 	CLASS_SIGNED,

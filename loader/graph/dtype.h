@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers of NumPy's little-endian types, and what becomes of one when it is
- * made another (beton-transforms(7)):
+ * Numbers of NumPy's little-endian types, and conversions between them
+ * (beton-operations(7)):
  *
  *   to a float type   rounded once, to nearest, ties to even; half is made of
  *                     the float32, so a value may be rounded twice
@@ -28,7 +28,7 @@ enum dtype {
 	DTYPE_F2,
 	DTYPE_F4,
 	DTYPE_F8,
-	DTYPE_OTHER, /* no numbers: text, complex, dates */
+	DTYPE_OTHER, /* not supported as numbers: strings, complex, dates */
 };
 
 /* Looks up NumPy's string, like "<f4". */

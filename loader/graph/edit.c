@@ -9,7 +9,7 @@
 #include "loader/graph/op.h"
 #include "loader/text/parse.h"
 
-/* An operation, and its place in its statement. */
+/* An operation, and its index in its statement. */
 struct span {
 	const struct parse_stage *stage;
 	bool is_first, is_last; /* among the operations of its statement */
@@ -30,7 +30,7 @@ static bool is_op(const struct parse_stage *stage)
 	return stage->file || (!stage->quoted && op_by_name(stage->word));
 }
 
-/* Finds operation `i` of the text. False: it has fewer. */
+/* Finds operation `i` of the pipeline string. False: it has fewer. */
 static bool find_op(const struct parse *p, size_t i, struct span *out)
 {
 	for (size_t k = 0; k < p->num_statements; k++) {
@@ -91,7 +91,7 @@ int edit_op(const char *text, size_t i, char **written, char **name)
 	return -ENOMEM;
 }
 
-/* Copies the text with [from, to) replaced. */
+/* Copies the pipeline string with [from, to) replaced. */
 static int replace_span(const char *text, size_t from, size_t to,
 			const char *by, char **out)
 {

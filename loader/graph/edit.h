@@ -19,24 +19,24 @@ size_t edit_num_ops(const char *text);
  */
 int edit_op(const char *text, size_t i, char **written, char **name);
 
-/* Copies the text without operation `i`. -ENOENT: its statement has no other
-   stage. */
+/* Copies the pipeline string without operation `i`. -ENOENT: its statement has
+ * no other stage. */
 int edit_without(const char *text, size_t i, char **out);
 
 /*
- * Copies the text with an operation added to each statement that resizes, as
- * its first one. A decode() stays before it if `after_decode`, else is
- * replaced. -ENOENT: no statement resizes.
+ * Copies the pipeline string with an operation added as the first one of each
+ * statement that resizes. A decode() stays before it if `after_decode`,
+ * otherwise it is replaced. -ENOENT: no statement resizes.
  */
 int edit_with_first(const char *text, const char *operation, bool after_decode,
 		    char **out);
 
-/* Copies the text with an operation added before the first one called `name`.
-   -ENOENT: there is none. */
+/* Copies the pipeline string with an operation added before the first one
+ * called `name`. -ENOENT: there is none. */
 int edit_with_before(const char *text, const char *operation, const char *name,
 		     char **out);
 
-/* Whether the text has an operation of that name. */
+/* Whether the pipeline string has an operation of that name. */
 bool edit_has(const char *text, const char *name);
 
 #endif

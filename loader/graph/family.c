@@ -92,8 +92,8 @@ static bool is_nearest(const struct op *op, const struct args *args)
 }
 
 static const char refuse_labels[] =
-	"does not average labels: put `mask' before it, or say "
-	"interpolation=nearest";
+	"does not average labels: put `mask' before "
+	"it, or use interpolation=nearest";
 
 static const char *refuse_geometry(const struct op *op, const struct args *args,
 				   const struct type *type)
@@ -110,9 +110,9 @@ static const char *refuse_values(const struct op *op, bool own,
 				 const struct type *type)
 {
 	if (type->mask)
-		return "changes colors, and a mask has classes";
+		return "changes colors, but a mask has classes";
 	if (own)
-		return "is a function of a file, and works on images only";
+		return "is a custom operation and works on images only";
 	if (op->kind == OP_PIXEL && type->channels != RGB)
 		return "works on three channels only";
 	if (!op->grid_operands && type->unit != BYTE_UNIT)
@@ -120,7 +120,7 @@ static const char *refuse_values(const struct op *op, bool own,
 	return NULL;
 }
 
-/* A color of three numbers is for three channels. */
+/* A color of three numbers needs three channels. */
 static bool fits_fill(const struct op *op, const struct args *args,
 		      const struct type *type)
 {
@@ -151,7 +151,7 @@ static const char *refuse_image(const struct op *op, const struct args *args,
 				const struct type *type)
 {
 	if (type->mask && op->keeps_places)
-		return "changes colors, and a mask has classes";
+		return "changes colors, but a mask has classes";
 	if (!takes_grids(op, type))
 		return "works on 8-bit RGB images only";
 	if (!type->mask && !can_mix(type) && blends(op, args))

@@ -19,8 +19,8 @@ struct type family_grid_of(const struct type *array);
    operation is one for images. */
 void family_enter(const struct op *op, struct type *type);
 
-/* Returns why an operation is not one for the type that it gets, or NULL.
-   `own`: it is a user's function. */
+/* Returns why an operation does not work on its input type, or NULL. `own`: it
+ * is a custom operation. */
 const char *family_refuse(const struct op *op, const struct args *args,
 			  bool own, const struct type *type);
 

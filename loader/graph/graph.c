@@ -24,23 +24,24 @@ static const char *refuse_cache(const struct chain *chain)
 		const struct node *n = &chain->nodes[i];
 
 		if (n->op->kind == OP_CACHE)
-			return "stands there already";
+			return "is in this statement already";
 		if (op_is_random(n->op))
-			return "must stand before what draws random numbers, "
-			       "whose results are new every time";
+			return "must stand before operations that draw "
+			       "random numbers, because their results "
+			       "change in every epoch";
 		if (n->op->kind == OP_IMAGE)
-			return "must stand before operations on whole images";
+			return "must stand before whole-image operations";
 		if (n->op->kind == OP_DECODE)
 			draft = n->args.arg[0].word == QUALITY_DRAFT;
 		else if (n->op->kind == OP_GEOMETRY)
 			draft = false;
 	}
-	return draft ? "keeps whole images, which decode(draft) does not "
-		       "make; put a resize before it"
+	return draft ? "stores whole images, which decode(draft) "
+		       "does not make; put a resize before it"
 		     : NULL;
 }
 
-/* Whether two mixtures of rows say the same. */
+/* Whether two mixing operations have the same arguments. */
 static bool is_alike(const struct node *a, const struct node *b)
 {
 	bool alike = args_equal(&a->args, &b->args) &&
@@ -56,16 +57,16 @@ static bool is_alike(const struct node *a, const struct node *b)
 	return alike;
 }
 
-/* Returns why a mixture of rows cannot follow the nodes of the chain, or NULL.
+/* Returns why a mixing operation cannot follow the nodes of the chain, or NULL.
  */
 static const char *refuse_batch(const struct builder *b,
 				const struct chain *chain, const struct node *n)
 {
 	if (n->type.views)
-		return "mixes single images, not several of a sample";
+		return "mixes single images, not several views of a sample";
 	for (size_t i = 0; i < chain->num_nodes; i++) {
 		if (chain->nodes[i].op->kind == OP_BATCH)
-			return "stands there already";
+			return "is in this statement already";
 	}
 	for (size_t i = 0; i < b->out->num_chains; i++) {
 		const struct chain *other = &b->out->chains[i];
@@ -75,8 +76,8 @@ static const char *refuse_batch(const struct builder *b,
 
 			if (m->op == n->op && m->stream == n->stream &&
 			    !is_alike(m, n))
-				return "says something else in another "
-				       "statement; name a group of its own";
+				return "has other arguments in another statement; "
+				       "name another group";
 		}
 	}
 	return NULL;
@@ -96,7 +97,8 @@ static int append_node(struct builder *b, struct chain *chain,
 	    chain->nodes[chain->num_nodes - 1].op->kind == OP_SINK)
 		return complain(b->diagnostic, stage->at,
 				"nothing can follow `drop'");
-	if (chain->source.kind == TYPE_ARRAY) /* what pad_to makes is none */
+	/* A result of pad_to does not become a grid. */
+	if (chain->source.kind == TYPE_ARRAY)
 		family_enter(n->op, &in);
 	n->type = in;
 	wrong = n->op->infer(&n->args, &in, &n->type);
@@ -105,10 +107,10 @@ static int append_node(struct builder *b, struct chain *chain,
 	if (!wrong && n->op->kind == OP_CACHE)
 		wrong = refuse_cache(chain);
 	if (!wrong && n->type.views && !in.views && chain_mixture(chain))
-		wrong = "cannot follow a mixture of rows";
+		wrong = "cannot follow mixup or cutmix";
 	if (!wrong && n->op->of && chain_of(chain))
-		wrong = "cannot stand there; one of follow, keep_rows and "
-			"params does already";
+		wrong = "cannot stand here, because one of follow, "
+			"keep_rows and params precedes it";
 	r = bind_refuse(b, stage, n, wrong);
 	if (!r)
 		r = bind_branches(b, stage, n, &in);
@@ -137,7 +139,7 @@ static int add_node(struct builder *b, struct chain *chain,
 	return r;
 }
 
-/* A name of an output that the text gives, and what it is for. */
+/* A name of an output in the pipeline string, and its chain. */
 struct naming {
 	const char *name; /* NULL: none */
 	size_t at;
@@ -152,8 +154,8 @@ static int check_name(const struct builder *b, const struct naming *naming)
 	    strlen(name) < BETON_STEM_SIZE)
 		return 0;
 	return complain(b->diagnostic, naming->at,
-			"an output is named by letters, digits, `_', `-' and "
-			"inner dots, %d at most",
+			"the name of an output has letters, digits, "
+			"`_', `-' and inner dots, %d at most",
 			BETON_STEM_SIZE - 1);
 }
 
@@ -168,7 +170,7 @@ static int name_chain(const struct builder *b, const struct naming *naming,
 		return r;
 	if (name && chain->dropped)
 		return complain(b->diagnostic, naming->at,
-				"`drop' leaves no output to be named");
+				"`drop' makes no output, so it takes no name");
 	if (chain->dropped)
 		return 0;
 	chain->name = strdup(name ? name : b->fields[chain->field].stem);
@@ -177,10 +179,11 @@ static int name_chain(const struct builder *b, const struct naming *naming,
 	for (const struct chain *other = b->out->chains; other < chain;
 	     other++) {
 		if (other->name && !strcmp(other->name, chain->name))
-			return complain(b->diagnostic, naming->at,
-					"there is an output `%s' already; "
-					"NAME = ... gives another name",
-					chain->name);
+			return complain(
+				b->diagnostic, naming->at,
+				"there is an output `%s' already; choose "
+				"another name by NAME = ...",
+				chain->name);
 	}
 	return 0;
 }
@@ -265,11 +268,12 @@ static int check_use(const struct builder *b, const struct parse_stage *stage)
 {
 	struct node n = { .at = stage->at };
 
-	return bind_twin(b, &n) ? 0
-				: complain(b->diagnostic, stage->at,
-					   "%s is for none of these fields, "
-					   "which are masks or arrays",
-					   stage->word);
+	return bind_twin(b, &n)
+		       ? 0
+		       : complain(b->diagnostic, stage->at,
+				  "%s applies to none of these fields, which "
+				  "are masks or arrays",
+				  stage->word);
 }
 
 static int add_statement_of_several(struct builder *b,
@@ -293,7 +297,8 @@ static bool is_named(const struct graph *g, size_t num_chains, uint32_t field)
 	for (size_t i = 0; i < num_chains; i++) {
 		const struct chain *chain = &g->chains[i];
 
-		/* What only looks at another output leaves it where it is. */
+		/* An operation that only refers to another output does not
+		 * change its device. */
 		if (chain->field == field &&
 		    !(chain_of(chain) && chain->source.kind == TYPE_IMAGE))
 			return true;
@@ -310,10 +315,11 @@ static int refuse_stem(const struct builder *b, size_t num_chains,
 		const char *name = b->out->chains[i].name;
 
 		if (name && !strcmp(name, stem))
-			return complain(b->diagnostic, b->out->chains[i].at,
-					"the field `%s' comes as an output "
-					"too; `%s | drop' leaves it out",
-					stem, stem);
+			return complain(
+				b->diagnostic, b->out->chains[i].at,
+				"the field `%s' is an output too; leave it "
+				"out by `%s | drop'",
+				stem, stem);
 	}
 	return 0;
 }

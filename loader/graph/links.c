@@ -7,7 +7,7 @@
 #include "fs/util/suggest.h"
 #include "loader/text/diagnostic.h"
 
-/* --- mixtures of rows --- */
+/* --- mixing of samples --- */
 
 static bool needs_image(const struct node *n)
 {
@@ -29,10 +29,11 @@ static int find_image(const struct builder *b, struct node *n)
 			continue;
 		if (n->image.width && (n->image.width != m->type.width ||
 				       n->image.height != m->type.height))
-			return complain(b->diagnostic, n->at,
-					"%s of labels follows images of two "
-					"sizes; name the group of one",
-					n->op->name);
+			return complain(
+				b->diagnostic, n->at,
+				"%s of labels finds images of two sizes; "
+				"name the group of one",
+				n->op->name);
 		n->image = (struct size){ m->type.width, m->type.height };
 	}
 	return 0;
@@ -51,11 +52,11 @@ int link_mixtures(const struct builder *b)
 		if (n->type.kind != TYPE_IMAGE)
 			r = find_image(b, n);
 		if (!r && !n->image.width)
-			r = complain(b->diagnostic, n->at,
-				     "%s of labels follows that of an image: "
-				     "the text has no `IMAGE | %s' of this "
-				     "group",
-				     n->op->name, n->op->name);
+			r = complain(
+				b->diagnostic, n->at,
+				"%s of labels needs that of an image: the "
+				"pipeline has no `IMAGE | %s' of this group",
+				n->op->name, n->op->name);
 	}
 	return r;
 }
@@ -86,14 +87,14 @@ static const char *refuse_move(const struct node *n)
 	const char *wrong = NULL;
 
 	if (op->kind == OP_BATCH)
-		return "mixes two images, and boxes are of one";
+		return "mixes two images, but boxes belong to one";
 	for (size_t i = 0; !wrong && i < n->num_branches; i++)
 		wrong = refuse_moves(&n->branches[i]);
 	if (op->kind != OP_IMAGE || op->pick || op->move || op->maps ||
 	    op->keeps_places)
 		return wrong;
-	return op->image ? "mixes differently warped images, which nothing can "
-			   "follow; leave out aug_mix"
+	return op->image ? "mixes differently warped images, which "
+			   "boxes cannot follow; leave out aug_mix"
 			 : "bends straight lines, which boxes cannot follow; "
 			   "leave out elastic";
 }
@@ -111,10 +112,10 @@ static const char *refuse_moves(const struct chain *chain)
 static const char *refuse_image(const struct chain *of)
 {
 	if (of->source.kind != TYPE_IMAGE || chain_of(of))
-		return "is no image";
+		return "is not an image";
 	for (size_t i = 0; i < of->num_nodes; i++) {
 		if (of->nodes[i].type.views)
-			return "has several images of each sample";
+			return "has several views of each sample";
 	}
 	return refuse_moves(of);
 }

@@ -3,7 +3,7 @@
 
 enum { LABELS = 3 };
 
-/* In the order of the words of lambda. */
+/* In the order of the choices of lambda. */
 enum { OF_BATCH, OF_SAMPLE };
 
 const char *mix_infer(const struct args *args, const struct type *in,
@@ -15,7 +15,7 @@ const char *mix_infer(const struct args *args, const struct type *in,
 	    (in->dtype != DTYPE_F4 && (in->ndim || !dtype_is_whole(in->dtype))))
 		return "works on 8-bit images, whole numbers, and float32";
 	if (in->device)
-		return "runs on the processor; it must stand before cuda";
+		return "runs on the CPU and must stand before cuda";
 	if (in->dtype == DTYPE_F4)
 		return NULL;
 	out->dtype = DTYPE_F4;

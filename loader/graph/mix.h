@@ -8,11 +8,12 @@
 
 #include "loader/graph/op.h"
 
-/* infer() of them. Whole numbers become three: both labels and the share. */
+/* infer() of mixing operations. A whole number becomes three numbers: both
+ * labels and the weight. */
 const char *mix_infer(const struct args *args, const struct type *in,
 		      struct type *out);
 
-/* The random numbers that the words of MIX_PARAM_LAMBDA stand for. */
+/* The random numbers to use for a choice of MIX_PARAM_LAMBDA. */
 struct uniform mix_uniform(const struct arg *lambda,
 			   const struct op_pair *pair);
 
@@ -29,18 +30,18 @@ void mix_labels(const struct op_pair *pair, float share);
 	{                                                                      \
 		.name = "alpha", .kind = PARAM_REALS, .initial = text,         \
 		.min_count = 1, .max_count = 1, .min = 0x1p-10, .max = 0x1p10, \
-		.help = "lambda is of Beta(alpha, alpha)"                      \
+		.help = "the weight has the distribution Beta(alpha, alpha)"   \
 	}
 #define MIX_PARAM_LAMBDA                                                       \
 	{                                                                      \
 		.name = "lambda", .kind = PARAM_WORD, .initial = "batch",      \
-		.words = "batch|sample", .help = "what has one of its own"     \
+		.words = "batch|sample", .help = "scope of one weight"         \
 	}
 /* An image and its label are mixed alike, so both have one group. */
 #define MIX_PARAM_GROUP                                                        \
 	{                                                                      \
 		.name = "group", .kind = PARAM_NAME, .initial = "0",           \
-		.help = "operations of one group share their random numbers"   \
+		.help = "operations of one group draw the same random numbers" \
 	}
 
 #endif

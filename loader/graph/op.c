@@ -38,8 +38,13 @@ const struct op *op_by_name(const char *name)
 {
 	const struct op *op = find_op(name);
 	const struct alias *alias = op ? NULL : alias_of(name);
+	char american[SYNONYM_AMERICAN_SIZE];
 
-	return alias ? find_op(alias->ours) : op;
+	if (alias)
+		return find_op(alias->ours);
+	if (!op && synonym_american(name, american))
+		op = find_op(american);
+	return op;
 }
 
 int op_param(const struct op *op, const char *name)
@@ -47,7 +52,10 @@ int op_param(const struct op *op, const char *name)
 	const struct param *params = op->params;
 
 	for (int i = 0; params && params[i].name; i++) {
-		if (!strcmp(params[i].name, name))
+		const char *old = params[i].old_name;
+
+		if (!strcmp(params[i].name, name) ||
+		    (old && !strcmp(old, name)))
 			return i;
 	}
 	return -1;
@@ -77,8 +85,8 @@ const char *op_refuse_image(const struct type *in)
 	if (is_picture(in))
 		return NULL;
 	if (in->kind == TYPE_RAGGED && !in->is_array)
-		return "works on images only; a field of bytes begins with "
-		       "decode(rgb), or mask for classes";
+		return "works on images only; begin a bytes field "
+		       "with decode(rgb), or with mask for classes";
 	return in->kind == TYPE_ARRAY
 		       ? "works on images only"
 		       : "works on images only; boxes and points move with an "
@@ -91,7 +99,7 @@ const char *op_infer_crop(const struct type *in)
 	if (!is_picture(in))
 		return op_refuse_image(in);
 	if (in->device)
-		return "runs on the processor; it must stand before cuda";
+		return "runs on the CPU and must stand before cuda";
 	if (in->layout != LAYOUT_HWC)
 		return "must stand before chw";
 	if (in->kind == TYPE_IMAGE && (in->dtype != DTYPE_U1 || in->valued))
@@ -120,8 +128,8 @@ const char *op_infer_dtype(const struct type *in, enum dtype to,
 	if (is_of_batch(in))
 		return AFTER_BATCH;
 	if (in->kind == TYPE_RAGGED && !in->is_array)
-		return "has no use for bytes and JSON; begin with mask, "
-		       "decode(rgb), json or tokenize";
+		return "does not work on bytes and JSON; begin with "
+		       "mask, decode(rgb), json or tokenize";
 	if (in->kind == TYPE_RAGGED)
 		op_infer_list(in, out);
 	if (in->dtype == DTYPE_OTHER)
@@ -185,32 +193,33 @@ const char *op_infer_layout(const struct type *in, enum layout to,
 	return NULL;
 }
 
-const char *op_infer_colour(const struct args *args, const struct type *in,
-			    struct type *out)
+const char *op_infer_color(const struct args *args, const struct type *in,
+			   struct type *out)
 {
 	(void)args;
 	(void)out;
 	if (!is_picture(in))
 		return op_refuse_image(in);
 	if (in->dtype != DTYPE_U1 && in->dtype != DTYPE_F4)
-		return "works on uint8 and float; other types come after it";
+		return "works on uint8 and float; convert to other "
+		       "types after it";
 	return NULL;
 }
 
 const char *op_infer_values(const struct type *in)
 {
-	return in->kind == TYPE_GRID ? NULL : op_infer_colour(NULL, in, NULL);
+	return in->kind == TYPE_GRID ? NULL : op_infer_color(NULL, in, NULL);
 }
 
 const char *op_infer_scalar(const struct type *in)
 {
 	if (in->kind != TYPE_ARRAY || in->ndim)
-		return "works on single numbers only; before mixup, a label "
-		       "is one";
+		return "works on single numbers only; put it before "
+		       "mixup, where a label is one";
 	if (in->dtype == DTYPE_OTHER)
 		return "cannot calculate with values of this field's type";
 	if (in->device)
-		return "runs on the processor; it must stand before cuda";
+		return "runs on the CPU and must stand before cuda";
 	return NULL;
 }
 
@@ -221,7 +230,7 @@ const char *op_infer_image(const struct args *args, const struct type *in,
 	if (!is_picture(in))
 		return op_refuse_image(in);
 	if (in->device)
-		return "runs on the processor; it must stand before cuda";
+		return "runs on the CPU and must stand before cuda";
 	if (in->layout != LAYOUT_HWC)
 		return "must stand before chw";
 	if (in->kind == TYPE_IMAGE && in->dtype != DTYPE_U1)
@@ -235,9 +244,9 @@ const char *op_infer_image(const struct args *args, const struct type *in,
 const char *op_check_crop(const struct arg *scale, const struct arg *ratio)
 {
 	if (scale->number[0] > scale->number[1])
-		return "the least scale is above the most";
+		return "the least scale is greater than the greatest";
 	return ratio->number[0] > ratio->number[1]
-		       ? "the least ratio is above the most"
+		       ? "the least ratio is greater than the greatest"
 		       : NULL;
 }
 
@@ -265,8 +274,7 @@ const char *op_infer_views(unsigned views, struct size size, struct size least,
 	if (wrong)
 		return wrong;
 	if (in->views)
-		return "cannot make several images of several; name another "
-		       "output";
+		return "cannot make views of views; write another output";
 	if (in->width && (in->width < least.width || in->height < least.height))
 		return "needs images as large as its size; resize before it";
 	out->views = views;
@@ -292,15 +300,15 @@ void op_shuffle(unsigned n, struct uniform uniform, unsigned *out)
 	}
 }
 
-const char *op_check_colour(const struct arg *arg)
+const char *op_check_color(const struct arg *arg)
 {
 	return arg->count == 2 ? "a color has one number, or three" : NULL;
 }
 
-void op_colour(const struct arg *colour, uint8_t rgb[3])
+void op_color(const struct arg *color, uint8_t rgb[3])
 {
 	for (unsigned c = 0; c < 3; c++)
-		rgb[c] = (uint8_t)colour->number[colour->count == 1 ? 0 : c];
+		rgb[c] = (uint8_t)color->number[color->count == 1 ? 0 : c];
 }
 
 /* The first row by copies that double; the others of the first. */
@@ -316,7 +324,7 @@ static void fill_row(uint8_t *row, size_t size, const uint8_t rgb[3])
 }
 
 void op_fill(const struct image *image, const struct rect *part,
-	     const struct arg *colour)
+	     const struct arg *color)
 {
 	uint8_t *row =
 		image->pixels + part->y * image->stride + 3 * (size_t)part->x;
@@ -325,7 +333,7 @@ void op_fill(const struct image *image, const struct rect *part,
 
 	if (!part->width || !part->height)
 		return;
-	op_colour(colour, rgb);
+	op_color(color, rgb);
 	fill_row(row, size, rgb);
 	for (uint32_t y = 1; y < part->height; y++)
 		memcpy(row + y * image->stride, row, size);
@@ -337,13 +345,13 @@ uint64_t op_canvas_scratch(const struct args *args, struct size in)
 	return canvas_scratch(in.width, in.height);
 }
 
-struct canvas op_canvas(const struct arg *how, const struct arg *colour,
+struct canvas op_canvas(const struct arg *how, const struct arg *color,
 			const struct op_sample *sample,
 			const struct image *image)
 {
 	struct canvas c = { .how = (enum warp_how)how->word };
 
-	op_colour(colour, c.fill);
+	op_color(color, c.fill);
 	canvas_start(&c, image, sample->scratch);
 	return c;
 }
@@ -383,7 +391,7 @@ unsigned op_augment_maps(const struct augmentation *steps, unsigned count,
 const char *op_check_range(const struct arg *arg)
 {
 	return arg->count >= 2 && arg->number[0] > arg->number[1]
-		       ? "the least is larger than the most"
+		       ? "LEAST is greater than MOST"
 		       : NULL;
 }
 
@@ -408,11 +416,11 @@ double op_round(double v)
 	return exact_round(v);
 }
 
-const char *op_check_warp(const struct arg *degrees, const struct arg *colour)
+const char *op_check_warp(const struct arg *degrees, const struct arg *color)
 {
 	const char *wrong = op_check_range(degrees);
 
-	return wrong ? wrong : op_check_colour(colour);
+	return wrong ? wrong : op_check_color(color);
 }
 
 void op_warp(op_maps_fn *maps, const struct args *args, unsigned how,
@@ -421,11 +429,11 @@ void op_warp(op_maps_fn *maps, const struct args *args, unsigned how,
 {
 	const struct size size = { in->width, in->height };
 	struct warp_map map;
-	uint8_t colour[3];
+	uint8_t color[3];
 
-	op_colour(&args->arg[fill], colour);
+	op_color(&args->arg[fill], color);
 	maps(args, sample->uniform, size, &map);
-	warp_image(&map, (enum warp_how)args->arg[how].word, colour, in, out,
+	warp_image(&map, (enum warp_how)args->arg[how].word, color, in, out,
 		   sample->seen);
 }
 

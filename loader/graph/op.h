@@ -35,8 +35,8 @@ enum op_kind {
 	OP_PIXEL,    /* the three values of a pixel -> others */
 	OP_IMAGE,    /* all 8-bit pixels of an image -> others, of any size */
 	OP_ARRAY,    /* a scalar or an array -> another */
-	OP_LIST,     /* rows, as many as a sample has -> others, or an array */
-	OP_BATCH,    /* two rows of a batch -> one */
+	OP_LIST,     /* a list, the rows of a sample -> a list or an array */
+	OP_BATCH,    /* two samples of a batch -> one */
 	OP_DTYPE,    /* the same value in another type */
 	OP_LAYOUT,   /* the order of the axes */
 	OP_CACHE,    /* no change: images are cached in this state */
@@ -55,7 +55,7 @@ enum op_of_kind {
 enum param_kind {
 	PARAM_INTEGERS,
 	PARAM_REALS,
-	PARAM_WORD,  /* one of `words` */
+	PARAM_WORD,  /* a choice, one of `words` */
 	PARAM_NAME,  /* any text, not empty */
 	PARAM_BYTES, /* a TYPED_SIZE, one number */
 	/* Operations; of more than one list each is an argument without a name.
@@ -72,32 +72,33 @@ enum {
 	OP_MAPS_MAX = WARP_MAPS_MAX,
 	OP_ROWS_MAX = 1 << 28, /* of lists */
 	OP_OPERANDS_MAX = 12,
-	OP_CACHE_SIZE = 1,    /* the parameter of OP_CACHE's row */
-	OP_FRAMES_STRIDE = 1, /* a parameter of OP_FRAMES's row */
-	OP_DEVICE_POINT = 1,  /* a parameter of OP_DEVICE's row */
-	OP_DEVICE_AUTO = 1,   /* its word by which the loader chooses */
-	OP_DEVICE_MAX = 63,   /* the largest number of a GPU */
+	OP_CACHE_SIZE = 1,	 /* the parameter of OP_CACHE's row */
+	OP_FRAMES_STRIDE = 1,	 /* a parameter of OP_FRAMES's row */
+	OP_DEVICE_PLACEMENT = 1, /* a parameter of OP_DEVICE's row */
+	OP_DEVICE_AUTO = 1,	 /* its word by which the loader chooses */
+	OP_DEVICE_MAX = 63,	 /* the largest number of a GPU */
 };
 
 struct param {
-	const char *name; /* NULL ends a table */
+	const char *name;     /* NULL ends a table */
+	const char *old_name; /* accepted, and not described; NULL: none */
 	enum param_kind kind;
-	const char *initial; /* the default, as in a text; NULL: required, "":
-				optional, without a value */
+	const char *initial; /* the default, as in a pipeline string; NULL:
+				required, "": optional, without a value */
 	unsigned min_count;  /* numbers: how many, separated by commas */
 	unsigned max_count;
 	double min; /* numbers: each of them */
 	double max;
-	const char *words; /* "one|two"; with numbers: words that may stand
-			      in their place */
+	const char *words; /* "one|two"; with numbers: choices that may replace
+			      them */
 	const char *help;
 };
 
 struct arg {
-	bool given;	/* in the text; false: the default */
-	unsigned count; /* numbers; 0: a word, or no value */
+	bool given;	/* in the pipeline string; false: the default */
+	unsigned count; /* numbers; 0: a choice, or no value */
 	double number[OP_NUMBERS_MAX];
-	int word;	  /* index into words, or -1 */
+	int word;	  /* index of the choice in words, or -1 */
 	const char *text; /* PARAM_NAME; lives as long as the parse */
 };
 
@@ -115,13 +116,14 @@ enum layout {
 };
 
 /*
- * How to decode JPEGs, in the order of decode()'s words (beton-transforms(7)).
+ * How to decode JPEGs, in the order of decode()'s choices
+ * (beton-operations(7)).
  */
 enum quality {
 	QUALITY_DEFAULT,
 	QUALITY_EXACT,
 	QUALITY_DRAFT,
-	QUALITY_GRAY, /* from here on what a grid is made of */
+	QUALITY_GRAY, /* this and all after it make a grid */
 	QUALITY_GRAY16,
 	QUALITY_RGB,
 	QUALITY_RGB16,
@@ -131,7 +133,7 @@ enum type_kind {
 	TYPE_IMAGE,
 	TYPE_ARRAY,  /* also scalars */
 	TYPE_RAGGED, /* bytes and JSON */
-	TYPE_LIST,   /* rows of one shape, of each sample so many */
+	TYPE_LIST,   /* rows of one shape, their number varies by sample */
 	TYPE_PADDED, /* a list that each batch pads to its longest */
 	TYPE_PACKED, /* a list that each batch cuts to a number of rows */
 	TYPE_GRID,   /* rows and columns of pixels, of any channels, numbers
@@ -150,8 +152,8 @@ struct type {
 	bool fresh;  /* no operation yet */
 	bool valued; /* since the last OP_IMAGE there was an OP_POINT or
 			OP_PIXEL */
-	bool placed; /* one of them depends on the place of a pixel */
-	bool mixed;  /* the three numbers of two labels and a share */
+	bool placed; /* one of them depends on the position of a pixel */
+	bool mixed;  /* the three numbers of two labels and a weight */
 	enum dtype dtype;
 	enum layout layout; /* of images, like width and height */
 	unsigned device;    /* 0: the processor's memory; else 1 + its number */
@@ -161,7 +163,7 @@ struct type {
 	bool mask;	   /* grids: values are classes, never averaged */
 	uint32_t channels; /* grids: 0: no axis of channels, like frames */
 	uint32_t frames;
-	float unit;    /* grids: the value that stands for 1 */
+	float unit;    /* grids: the value that means 1 */
 	uint32_t ndim; /* arrays, and rows of lists */
 	uint64_t shape[BETON_MAX_NDIM];
 	bool is_array; /* TYPE_RAGGED: its bytes are a list of this dtype and
@@ -184,8 +186,8 @@ struct draw {
 	unsigned view;		/* input: the number of the view, from 0 */
 };
 
-/* For an operation on lists with a parameter `of`: what the output that it
-   names does to the same sample. */
+/* For an operation on lists with a parameter `of`: the changes of the same
+ * sample in the output of that name. */
 struct op_of {
 	struct size size;	  /* of the stored image */
 	const struct move *moves; /* of its pixels, in their order */
@@ -199,15 +201,17 @@ struct op_of {
 struct op_sample {
 	uint64_t id;
 	struct uniform uniform;
-	void *scratch; /* what scratch() asked for, aligned to 64 bytes */
+	void *scratch; /* memory of the size of scratch(), aligned to 64 bytes
+			*/
 	const struct rect *seen; /* the part of a redrawn image that is read,
 				    others may be left; NULL: all */
 	const struct op_of *of;
 };
 
 /*
- * The value of a row of a batch, and that of the previous row; the first row's
- * previous one is the last. Equal pointers: there is no other, or it failed.
+ * The value of a sample of a batch, and that of the previous sample; the last
+ * one precedes the first. Equal pointers: there is no other sample, or it
+ * failed.
  */
 struct op_pair {
 	const struct type *type; /* of both */
@@ -218,7 +222,7 @@ struct op_pair {
 			      none, and the operation needs none */
 	/* random numbers of the sample */
 	struct uniform row;
-	/* of the batch's last sample: the same for all rows */
+	/* of the batch's last sample: the same for all samples */
 	struct uniform batch;
 	void *out;
 };
@@ -276,7 +280,7 @@ struct op {
 	void (*pixel)(float v[3], const float *operands);
 	const char *code; /* the function's text */
 	/* The definition of OP_IMAGE, one of three: changes the pixels in
-	   place, or makes `out`, all of it, of `in`, which are apart. */
+	 * place, or makes all of `out` from `in`, which do not overlap. */
 	void (*image)(const struct args *args, const struct op_sample *sample,
 		      const struct image *image);
 	void (*redraw)(const struct args *args, const struct op_sample *sample,
@@ -301,8 +305,8 @@ struct op {
 	 */
 	size_t (*pick)(const struct args *args, size_t num_lists,
 		       struct uniform uniform, unsigned *out);
-	/* The row that takes its place where the lists are of OP_BATCH; NULL:
-	   there cannot be any. */
+	/* The row that replaces this one if the lists have OP_BATCH; NULL: they
+	 * cannot have it. */
 	const struct op *of_batches;
 	/* OP_IMAGE that moves pixels, one of two, by the same draws. Neither:
 	   nothing can follow. move() sets where pixels go. */
@@ -333,18 +337,19 @@ struct op {
 			    const struct op_sample *sample,
 			    const struct list *in, const struct type *out,
 			    void *to, uint64_t *rows);
-	/* The most rows of the result for a list of so many rows or fewer;
-	   NULL: as many. */
+	/* The greatest number of rows of the result for a list of at most
+	 * `rows` rows; NULL: `rows`. */
 	uint64_t (*most)(const struct args *args, uint64_t rows);
-	/* OP_LIST, first in a statement: its rows are the bytes of the value.
+	/* OP_LIST as the first operation: its rows are the bytes of the value.
 	 */
 	bool takes_bytes;
 	/* OP_LIST: the kind of output that the parameter `of` names. */
 	enum op_of_kind of;
-	/* The definition of OP_BATCH. Runs when all rows of the batch have got
-	   this far. */
+	/* The definition of OP_BATCH. Runs when all samples of the batch have
+	 * reached it. */
 	void (*pair)(const struct args *args, const struct op_pair *pair);
-	bool needs_image; /* labels are mixed by an image of the same text */
+	bool needs_image; /* labels are mixed by an image of the same pipeline
+			   */
 	/*
 	 * Reads the files that bound arguments name, and sets args->loaded,
 	 * which unload() frees. Texts of arguments are gone afterwards.
@@ -355,9 +360,9 @@ struct op {
 };
 
 /*
- * The definition of a value operation, both as C and as text. Plain C99 with
- * float alone, without comments, and with no branch that a compiler cannot turn
- * into arithmetic.
+ * The definition of a value operation, both as C and as source text. Plain C99
+ * that uses float only, without comments, and without branches that a compiler
+ * cannot turn into arithmetic.
  */
 #define OP_CODE(...)                                                           \
 	static inline __VA_ARGS__ static const char code[] =                   \
@@ -365,7 +370,8 @@ struct op {
 
 /* NULL past the end. */
 const struct op *op_row(size_t i);
-/* Of its own name, or of an alias (synonym.h); NULL: there is none. */
+/* By its name, its name in British spelling, or an alias (synonym.h); NULL:
+   there is none. */
 const struct op *op_by_name(const char *name);
 
 /* The index of a parameter, or -1. */
@@ -373,7 +379,7 @@ int op_param(const struct op *op, const char *name);
 /* The parameter of operations, or -1. */
 int op_lists(const struct op *op);
 /* Whether it draws random numbers: then it has a parameter `group'. */
-/* Of the kinds that OP_LIST makes, alone or for a batch. */
+/* Whether the type is a list, also one that is padded or packed for a batch. */
 bool op_is_list(const struct type *t);
 bool op_is_random(const struct op *op);
 
@@ -403,7 +409,7 @@ struct size op_size(const struct arg *arg);
 
 /* Makes `out` the list that `in` is. Returns why it is none, or NULL. */
 const char *op_infer_list(const struct type *in, struct type *out);
-/* list() of rows that stay as they are. */
+/* list() that copies all rows unchanged. */
 const char *op_copy_list(const struct args *args,
 			 const struct op_sample *sample, const struct list *in,
 			 const struct type *out, void *to, uint64_t *rows);
@@ -413,8 +419,8 @@ uint64_t op_elements(const struct type *type);
 uint64_t op_row_bytes(const struct type *type);
 
 /* infer() of value operations on uint8 and float32 that keep the type. */
-const char *op_infer_colour(const struct args *args, const struct type *in,
-			    struct type *out);
+const char *op_infer_color(const struct args *args, const struct type *in,
+			   struct type *out);
 
 /* The same for operations that take any numbers of a grid. */
 const char *op_infer_values(const struct type *in);
@@ -433,13 +439,13 @@ uint32_t op_below(uint32_t n, struct uniform uniform);
 void op_shuffle(unsigned n, struct uniform uniform, unsigned *out);
 
 /* check() of a color, and filling a part of an image with it. */
-const char *op_check_colour(const struct arg *arg);
+const char *op_check_color(const struct arg *arg);
 void op_fill(const struct image *image, const struct rect *part,
-	     const struct arg *colour);
+	     const struct arg *color);
 
 /* scratch() and the start of an operation on a canvas. */
 uint64_t op_canvas_scratch(const struct args *args, struct size in);
-struct canvas op_canvas(const struct arg *how, const struct arg *colour,
+struct canvas op_canvas(const struct arg *how, const struct arg *color,
 			const struct op_sample *sample,
 			const struct image *image);
 /* A row of a space, with magnitude `bin` of `bins` and the sign that `u` gives
@@ -468,9 +474,9 @@ double op_about(const struct arg *arg, struct uniform uniform);
 double op_round(double v);
 
 /* check() of an operation that moves pixels by random degrees. */
-const char *op_check_warp(const struct arg *degrees, const struct arg *colour);
+const char *op_check_warp(const struct arg *degrees, const struct arg *color);
 /* The color of an argument, for each channel. */
-void op_colour(const struct arg *colour, uint8_t rgb[3]);
+void op_color(const struct arg *color, uint8_t rgb[3]);
 /* redraw() of a row whose maps() makes one map; `how` and `fill` are the
    numbers of its parameters. */
 void op_warp(op_maps_fn *maps, const struct args *args, unsigned how,
@@ -500,29 +506,31 @@ float op_factor(const struct arg *magnitude, const struct arg *p,
 	{                                                                      \
 		.name = "scale", .kind = PARAM_REALS, .initial = text,         \
 		.min_count = 2, .max_count = 2, .min = 0x1p-20, .max = 1,      \
-		.help = "the crop's area, of the image's: least, most"         \
+		.help = "least and greatest area of the crop, as "             \
+			"fractions of the image's"                             \
 	}
 #define OP_PARAM_RATIO                                                         \
 	{                                                                      \
 		.name = "ratio", .kind = PARAM_REALS,                          \
 		.initial = "0.75,1.3333333333333333", .min_count = 2,          \
 		.max_count = 2, .min = 0x1p-10, .max = 0x1p10,                 \
-		.help = "the crop's width by its height: least, most"          \
+		.help = "least and greatest width of the crop "                \
+			"divided by its height"                                \
 	}
-/* The words are in the order of enum interpolation. */
+/* The choices are in the order of enum interpolation. */
 #define OP_PARAM_INTERPOLATION                                                 \
 	{                                                                      \
 		.name = "interpolation", .kind = PARAM_WORD,                   \
 		.initial = "area",                                             \
 		.words = "area|bilinear|nearest|bicubic|lanczos",              \
-		.help = "how pixels are averaged when the size changes"        \
+		.help = "filter for resizing"                                  \
 	}
-/* The words are in the order of enum warp_how. */
+/* The choices are in the order of enum warp_how. */
 #define OP_PARAM_WARP_OF(word)                                                 \
 	{                                                                      \
 		.name = "interpolation", .kind = PARAM_WORD, .initial = word,  \
 		.words = "nearest|bilinear",                                   \
-		.help = "what a place between pixels is made of"               \
+		.help = "how values between pixels are calculated"             \
 	}
 #define OP_PARAM_WARP OP_PARAM_WARP_OF("nearest")
 #define OP_PARAM_WARP_SMOOTH OP_PARAM_WARP_OF("bilinear")
@@ -530,19 +538,19 @@ float op_factor(const struct arg *magnitude, const struct arg *p,
 	{                                                                      \
 		.name = "magnitude", .kind = PARAM_REALS, .min_count = 1,      \
 		.max_count = 1, .min = 0, .max = 16,                           \
-		.help = "how far the factor may be from 1"                     \
+		.help = "greatest difference of the factor from 1"             \
 	}
 #define OP_PARAM_P(text)                                                       \
 	{                                                                      \
 		.name = "p", .kind = PARAM_REALS, .initial = text,             \
 		.min_count = 1, .max_count = 1, .min = 0, .max = 1,            \
-		.help = "the probability"                                      \
+		.help = "probability that the operation changes a sample"      \
 	}
 #define OP_PARAM_FILL                                                          \
 	{                                                                      \
 		.name = "fill", .kind = PARAM_INTEGERS, .initial = "0",        \
 		.min_count = 1, .max_count = 3, .min = 0, .max = 255,          \
-		.help = "a colour, one number or \"R,G,B\""                    \
+		.help = "color of new pixels, one number or \"R,G,B\""         \
 	}
 #define OP_PARAM_OPS(text, least, most)                                        \
 	{                                                                      \
@@ -553,18 +561,18 @@ float op_factor(const struct arg *magnitude, const struct arg *p,
 	{                                                                      \
 		.name = "bins", .kind = PARAM_INTEGERS, .initial = "31",       \
 		.min_count = 1, .max_count = 1, .min = 2, .max = 1024,         \
-		.help = "how many magnitudes there are"                        \
+		.help = "number of magnitudes"                                 \
 	}
 #define OP_PARAM_LABEL                                                         \
 	{                                                                      \
 		.name = "label", .kind = PARAM_INTEGERS, .initial = "0",       \
 		.min_count = 1, .max_count = 1, .min = 0, .max = 65535,        \
-		.help = "the class of new pixels of a mask"                    \
+		.help = "class of new pixels of a mask"                        \
 	}
 #define OP_PARAM_GROUP                                                         \
 	{                                                                      \
 		.name = "group", .kind = PARAM_NAME, .initial = "",            \
-		.help = "operations of one group share their random numbers"   \
+		.help = "operations of one group draw the same random numbers" \
 	}
 
 #endif

@@ -9,7 +9,8 @@
 #include "fs/util/rng.h"
 #include "loader/graph/graph.h"
 
-/* The stream of random numbers of an operation for a row (beton-transforms(7)).
+/* The stream of random numbers of an operation for a sample
+   (beton-transforms(7)).
  */
 struct rng operands_rng(const struct pipeline_row *row, const struct node *n);
 struct uniform operands_uniform(struct rng *rng);

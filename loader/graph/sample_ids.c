@@ -28,12 +28,12 @@ static int refuse_number(const struct reader *r, const char *at, size_t length)
 {
 	if (r->file)
 		snprintf(r->why, r->size,
-			 "%s:%zu: expected a sample's number, or # and a "
+			 "%s:%zu: expected a sample id, or # and a "
 			 "comment, not `%.*s'",
 			 r->file, r->line, (int)min_u64(length, 24), at);
 	else
 		snprintf(r->why, r->size,
-			 "expected numbers of samples as \"3,17\", not `%.*s'",
+			 "expected sample ids as \"3,17\", not `%.*s'",
 			 (int)min_u64(length, 24), at);
 	return -EINVAL;
 }
@@ -110,7 +110,7 @@ static int read_ids_of_file(struct reader *r, const char *path)
 		return e;
 	if (e || strlen(text) != size) {
 		snprintf(r->why, r->size, "%s: %s", path,
-			 e ? strerror(-e) : "a NUL is in it");
+			 e ? strerror(-e) : "it contains a NUL");
 		return -EINVAL;
 	}
 	return read_lines(r, text);

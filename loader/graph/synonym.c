@@ -9,14 +9,14 @@
 #include "fs/util/bytes.h"
 
 #define PYTHON                                                                 \
-	"there is none like it; Python's Loader(transforms=[f]) calls f, of "  \
-	"torchvision or your own, on each batch"
+	"in Python, Loader(transforms=[f]) calls f, from torchvision or your " \
+	"own, on each batch"
 #define BFLOAT16                                                               \
 	"`half' is float16; of `float', Python's batch.to(torch.bfloat16) "    \
 	"makes bfloat16"
 #define NOTHING "values and images become tensors without it; leave it out"
 
-/* Of torchvision, FFCV, albumentations, kornia, timm and TensorFlow. */
+/* Names in torchvision, FFCV, albumentations, kornia, timm and TensorFlow. */
 static const struct synonym synonyms[] = {
 	{ "randomhorizontalflip", "flip", NULL },
 	{ "horizontalflip", "flip", NULL },
@@ -196,13 +196,13 @@ static const struct synonym synonyms[] = {
 	  "bytes and JSON come as they are: in Python, batch.NAME[i] has the bytes, and batch.NAME.json() the values" },
 	{ "string", NULL,
 	  "bytes and JSON come as they are: in Python, batch.NAME[i] has the bytes, and batch.NAME.json() the values" },
-	{ "shuffle", NULL, "it is no operation, but an option of the loader" },
-	{ "order", NULL, "it is no operation, but an option of the loader" },
-	{ "batch", NULL, "it is no operation, but an option of the loader" },
-	{ "prefetch", NULL, "it is no operation, but an option of the loader" },
-	{ "repeat", NULL, "it is no operation, but an option of the loader" },
-	{ "subset", NULL, "it is no operation, but an option of the loader" },
-	{ "seed", NULL, "it is no operation, but an option of the loader" },
+	{ "shuffle", NULL, "it is an option of the loader, not an operation" },
+	{ "order", NULL, "it is an option of the loader, not an operation" },
+	{ "batch", NULL, "it is an option of the loader, not an operation" },
+	{ "prefetch", NULL, "it is an option of the loader, not an operation" },
+	{ "repeat", NULL, "it is an option of the loader, not an operation" },
+	{ "subset", NULL, "it is an option of the loader, not an operation" },
+	{ "seed", NULL, "it is an option of the loader, not an operation" },
 	{ "rotation", "rotate", NULL },
 	{ "randomrotation", "rotate", NULL },
 	{ "randomrotate90", NULL, PYTHON },
@@ -286,7 +286,7 @@ static const struct synonym synonyms[] = {
 	{ "melspectrogram", NULL, PYTHON },
 };
 
-/* Also behind InterpolationMode. and INTER_. */
+/* Also after InterpolationMode. and INTER_. */
 static const struct synonym values[] = {
 	{ "area", "area", NULL },
 	{ "box", "area", NULL },
@@ -311,7 +311,8 @@ static const struct synonym values[] = {
 	{ "largest", "longer", NULL },
 };
 
-/* Of torchvision, with the meaning and the order of arguments of ours. */
+/* Classes of torchvision with the meaning and the argument order of our
+ * operations. */
 static const struct alias aliases[] = {
 	{ "RandomHorizontalFlip", "flip", NULL, NULL },
 	{ "RandomVerticalFlip", "vertical_flip", NULL, NULL },
@@ -358,9 +359,61 @@ static const struct synonym *find_row(const struct synonym *rows, size_t n,
 	return NULL;
 }
 
+/* Parts of words; the first letters of both spellings are equal. */
+static const struct spelling {
+	const char *british;
+	const char *american;
+} spellings[] = {
+	{ "colour", "color" },
+	{ "centre", "center" },
+	{ "grey", "gray" },
+	{ "ise", "ize" },
+};
+
+static const struct spelling *spelling_at(const char *word)
+{
+	for (size_t i = 0; i < ARRAY_LEN(spellings); i++) {
+		const char *british = spellings[i].british;
+
+		if (tolower((unsigned char)*word) == *british &&
+		    !strncmp(word + 1, british + 1, strlen(british + 1)))
+			return &spellings[i];
+	}
+	return NULL;
+}
+
+const char *synonym_american(const char *word, char *out)
+{
+	size_t n = 0;
+	bool changed = false;
+
+	if (strlen(word) >= SYNONYM_AMERICAN_SIZE)
+		return NULL;
+	while (*word) {
+		const struct spelling *s = spelling_at(word);
+
+		out[n++] = *word++;
+		if (!s)
+			continue;
+		/* No American spelling is longer: the word still fits. */
+		memcpy(out + n, s->american + 1, strlen(s->american + 1));
+		n += strlen(s->american + 1);
+		word += strlen(s->british + 1);
+		changed = true;
+	}
+	out[n] = '\0';
+	return changed ? out : NULL;
+}
+
 const struct synonym *synonym_of(const char *word)
 {
-	return find_row(synonyms, ARRAY_LEN(synonyms), word);
+	const struct synonym *row =
+		find_row(synonyms, ARRAY_LEN(synonyms), word);
+	char american[SYNONYM_AMERICAN_SIZE];
+
+	if (!row && synonym_american(word, american))
+		row = find_row(synonyms, ARRAY_LEN(synonyms), american);
+	return row;
 }
 
 const struct synonym *synonym_of_value(const char *word)
@@ -373,7 +426,7 @@ const struct synonym *synonym_of_value(const char *word)
 	return find_row(values, ARRAY_LEN(values), word);
 }
 
-/* Whether a word is the name of a class in small letters, with `_'. */
+/* Whether a word is the name of a class in lower case, with `_'. */
 static bool is_snake(const char *word, const char *theirs)
 {
 	for (const char *c = theirs; *c; c++) {
@@ -385,7 +438,7 @@ static bool is_snake(const char *word, const char *theirs)
 	return !*word;
 }
 
-const struct alias *alias_of(const char *word)
+static const struct alias *find_alias(const char *word)
 {
 	for (size_t i = 0; i < ARRAY_LEN(aliases); i++) {
 		const char *theirs = aliases[i].theirs;
@@ -394,6 +447,16 @@ const struct alias *alias_of(const char *word)
 			return &aliases[i];
 	}
 	return NULL;
+}
+
+const struct alias *alias_of(const char *word)
+{
+	const struct alias *alias = find_alias(word);
+	char american[SYNONYM_AMERICAN_SIZE];
+
+	if (!alias && synonym_american(word, american))
+		alias = find_alias(american);
+	return alias;
 }
 
 const struct alias *alias_at(size_t i)

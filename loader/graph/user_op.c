@@ -14,7 +14,7 @@ static const char *infer(const struct args *args, const struct type *in,
 			 struct type *out)
 {
 	out->placed = true;
-	return op_infer_colour(args, in, out);
+	return op_infer_color(args, in, out);
 }
 
 const struct op user_op_op = {
@@ -85,7 +85,7 @@ int user_op_bind(const struct parse *parse, const struct parse_stage *stage,
 	if (!is_identifier(stage->word) || !*stage->file ||
 	    strpbrk(stage->file, "\"\\"))
 		return complain(c, stage->at,
-				"a function of a file is written "
+				"write a custom operation as "
 				"\"FILE.c\".NAME(NUMBER, ...)");
 	own = calloc(1, sizeof(*own));
 	if (!own)

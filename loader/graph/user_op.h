@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations that a user writes: a C function in a file, which a pipeline names
+ * Custom operations: a C function in a file, which a pipeline names
  * as in `"my_op.c".solarize2(0.3)`. It takes part like an OP_PIXEL row, but
- * only compiled code can run it. beton-transforms(7) describes its parameters.
+ * only compiled code can run it. beton-jit(7) describes its parameters.
  */
 #ifndef LOADER_GRAPH_USER_OP_H
 #define LOADER_GRAPH_USER_OP_H
@@ -22,11 +22,11 @@ struct user_op {
 	char *function;
 	size_t num_args;
 	float args[USER_OP_ARGS_MAX];
-	size_t at;  /* offset of its name in the pipeline's text */
+	size_t at;  /* offset of its name in the pipeline string */
 	char *text; /* of the file, set by user_op_load() */
 };
 
-/* The row that all of them share. */
+/* The row of all custom operations. */
 extern const struct op user_op_op;
 
 /* Like args_bind(), without reading the file. -EINVAL, with a message. */

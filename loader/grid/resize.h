@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Resizing a grid, defined to the bit (beton-transforms(7)):
+ * Resizing a grid, defined to the bit (beton-grids(7)):
  *
  *   uint8     Each channel gets the bits that an 8-bit RGB image gets
  *             (loader/resize/resample.h).

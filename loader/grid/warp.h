@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Warping a grid, defined to the bit (beton-transforms(7)):
+ * Warping a grid, defined to the bit (beton-grids(7)):
  *
  *   NEAREST    The pixel that the place lies in. Values do not change.
  *   BILINEAR   uint8: the bits that an 8-bit RGB image gets. Others: the same

@@ -3,7 +3,7 @@
  * A decoder of ordinary JPEGs, about twice as fast as libjpeg-turbo's:
  * 8-bit baseline or extended Huffman coding, gray or YCbCr, one scan, chroma
  * as large as luma or half as large in either direction. It gives the planes
- * of a rectangle, before upsampling and conversion of colours: to the bit what
+ * of a rectangle, before upsampling and conversion of colors: to the bit what
  * libjpeg-turbo's jpeg_read_raw_data() gives with its accurate integer DCT.
  *
  * Everything else is -ENOTSUP: other kinds of JPEG, and whatever is damaged,

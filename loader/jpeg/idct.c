@@ -220,7 +220,7 @@ AVX2_INLINE void store8(const __m256i columns[IDCT_SIDE], uint8_t *out,
 {
 	__m256i order = _mm256_broadcastsi128_si256(_mm_setr_epi8(
 		0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-	__m256i centre = _mm256_set1_epi8((char)CENTRE);
+	__m256i center = _mm256_set1_epi8((char)CENTER);
 	__m256i c01 = _mm256_packs_epi32(columns[0], columns[1]);
 	__m256i c23 = _mm256_packs_epi32(columns[2], columns[3]);
 	__m256i c45 = _mm256_packs_epi32(columns[4], columns[5]);
@@ -228,8 +228,8 @@ AVX2_INLINE void store8(const __m256i columns[IDCT_SIDE], uint8_t *out,
 	__m256i left = _mm256_packs_epi16(c01, c23);
 	__m256i right = _mm256_packs_epi16(c45, c67);
 
-	left = _mm256_shuffle_epi8(_mm256_xor_si256(left, centre), order);
-	right = _mm256_shuffle_epi8(_mm256_xor_si256(right, centre), order);
+	left = _mm256_shuffle_epi8(_mm256_xor_si256(left, center), order);
+	right = _mm256_shuffle_epi8(_mm256_xor_si256(right, center), order);
 
 	__m256i r01 = _mm256_unpacklo_epi32(left, right); /* and 4, 5 */
 	__m256i r23 = _mm256_unpackhi_epi32(left, right); /* and 6, 7 */

@@ -11,7 +11,7 @@
 enum {
 	CONST_BITS = 13, /* of factors: round(x * 8192) */
 	PASS1_BITS = 2,	 /* more bits that columns keep for the rows */
-	CENTRE = 128,
+	CENTER = 128,
 };
 
 /* idct_best() of sides 4 and 2. */
@@ -52,7 +52,7 @@ static inline int32_t descale(uint32_t v, int shift)
 
 static inline uint8_t to_sample(int32_t v)
 {
-	return (uint8_t)(CENTRE + (v < -128 ? -128 : v > 127 ? 127 : v));
+	return (uint8_t)(CENTER + (v < -128 ? -128 : v > 127 ? 127 : v));
 }
 
 /* Column c, multiplied. */

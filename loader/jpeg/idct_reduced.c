@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mean of neighbours x = 2i, 2i + 1 of cos((2x + 1) k pi / 16) is
+ * The mean of neighbors x = 2i, 2i + 1 of cos((2x + 1) k pi / 16) is
  * cos(k pi / 16) cos((2i + 1) k pi / 8): a transform of half the side, of
  * coefficients times the first factor, which is 0 for k = 4. A quarter is the
  * same once more, and rows and columns 2, 4 and 6 are not needed.
@@ -182,7 +182,7 @@ AVX2_INLINE void store4(const __m128i columns[4], uint8_t *out, size_t stride)
 	__m128i v = _mm_packs_epi16(left, right);
 	int32_t rows[4];
 
-	v = _mm_xor_si128(v, _mm_set1_epi8((char)CENTRE));
+	v = _mm_xor_si128(v, _mm_set1_epi8((char)CENTER));
 	_mm_storeu_si128((__m128i *)rows, _mm_shuffle_epi8(v, order));
 	for (size_t r = 0; r < 4; r++)
 		memcpy(out + r * stride, &rows[r], 4);
@@ -255,7 +255,7 @@ AVX2 static void idct_avx2_2(int16_t *coefficients, const int16_t *quant,
 			       _mm_sub_epi32(first, sums));
 	v = _mm_srai_epi32(v, SHIFT2_2);
 	v = _mm_packs_epi16(_mm_packs_epi32(v, v), v);
-	v = _mm_xor_si128(v, _mm_set1_epi8((char)CENTRE));
+	v = _mm_xor_si128(v, _mm_set1_epi8((char)CENTER));
 
 	uint32_t four = (uint32_t)_mm_cvtsi128_si32(v);
 

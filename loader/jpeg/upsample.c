@@ -142,6 +142,6 @@ const uint8_t *upsample_row(struct upsample *f, uint32_t y)
 
 	for (unsigned i = 0; i < f->image.components; i++)
 		in[i] = component_row(f, i, f->rect.y + y);
-	f->class->colour(in, f->rect.width, f->pixels.p);
+	f->class->color(in, f->rect.width, f->pixels.p);
 	return f->pixels.p;
 }

@@ -37,7 +37,7 @@ struct upsample_class {
 	void (*twice)(const int16_t *in, size_t n, struct upsample_rule rule,
 		      uint8_t *out);
 	/* Converts n pixels of Y, Cb and Cr to interleaved R, G and B. */
-	void (*colour)(const uint8_t *const in[3], size_t n, uint8_t *out);
+	void (*color)(const uint8_t *const in[3], size_t n, uint8_t *out);
 };
 
 ISA_DECLARE(struct upsample_class, fancy);

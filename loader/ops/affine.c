@@ -22,8 +22,8 @@ static const struct param params[] = {
 		      .max_count = 2,
 		      .min = -3600,
 		      .max = 3600,
-		      .help = "counterclockwise: the most in both directions, "
-			      "or \"LEAST,MOST\"" },
+		      .help = "greatest angle in both directions, or "
+			      "\"LEAST,MOST\"; positive is counterclockwise" },
 	[TRANSLATE] = { .name = "translate",
 			.kind = PARAM_REALS,
 			.initial = "0",
@@ -31,8 +31,7 @@ static const struct param params[] = {
 			.max_count = 2,
 			.min = 0,
 			.max = 1,
-			.help = "how far it is moved at most, of its width and "
-				"height" },
+			.help = "greatest distance, as a fraction of width and height" },
 	[SCALE] = { .name = "scale",
 		    .kind = PARAM_REALS,
 		    .initial = "1",
@@ -40,7 +39,7 @@ static const struct param params[] = {
 		    .max_count = 2,
 		    .min = 0x1p-10,
 		    .max = 0x1p10,
-		    .help = "a factor, or \"LEAST,MOST\"" },
+		    .help = "factor, or \"LEAST,MOST\"" },
 	[SHEAR] = { .name = "shear",
 		    .kind = PARAM_REALS,
 		    .initial = "0",
@@ -48,8 +47,9 @@ static const struct param params[] = {
 		    .max_count = 4,
 		    .min = -89,
 		    .max = 89,
-		    .help = "degrees along x: the most in both directions; "
-			    "\"LEAST,MOST\"; or two of these, along x and y" },
+		    .help = "greatest angle along x in both directions, "
+			    "in degrees; \"LEAST,MOST\"; or two of "
+			    "these, along x and y" },
 	[INTERPOLATION] = OP_PARAM_WARP,
 	[FILL] = OP_PARAM_FILL,
 	[GROUP] = OP_PARAM_GROUP,
@@ -66,7 +66,7 @@ static const char *check(const struct args *args)
 		return "shear is one number, or least and most of x, or of x "
 		       "and y";
 	if (op_check_range(shear) || op_check_range(&args->arg[SCALE]))
-		return "the least is larger than the most";
+		return "LEAST is greater than MOST";
 	return op_check_warp(&args->arg[DEGREES], &args->arg[FILL]);
 }
 
@@ -116,7 +116,7 @@ static void redraw(const struct args *args, const struct op_sample *sample,
 
 const struct op op_affine = {
 	.name = "affine",
-	.help = "turned, moved, scaled and sheared at random",
+	.help = "Rotate, move, scale and shear the image at random",
 	.kind = OP_IMAGE,
 	.params = params,
 	.check = check,

@@ -10,7 +10,7 @@ static const char *infer(const struct args *args, const struct type *in,
 
 const struct op op_array = {
 	.name = "array",
-	.help = "the array that a value of bytes has, with its type",
+	.help = "Read the array that a bytes field stores, as a list",
 	.kind = OP_LIST,
 	.infer = infer,
 	.list = op_copy_list,

@@ -9,7 +9,7 @@ enum { SEVERITY, WIDTH, DEPTH, ALPHA, ALL_OPS, INTERPOLATION, FILL };
 
 enum { BINS = 10, WIDTH_MAX = 16, DEPTH_MAX = 16, DEPTHS = 3 };
 
-/* In the order of the words of all_ops. */
+/* In the order of the choices of all_ops. */
 enum { ALL, PARTIAL };
 
 #define WHOLE(text, first, least, most, about)                                 \
@@ -20,10 +20,11 @@ enum { ALL, PARTIAL };
 	}
 
 static const struct param params[] = {
-	[SEVERITY] = WHOLE("severity", "3", 1, BINS, "how many magnitudes"),
-	[WIDTH] = WHOLE("width", "3", 1, WIDTH_MAX, "how many chains"),
+	[SEVERITY] =
+		WHOLE("severity", "3", 1, BINS, "number of magnitudes in use"),
+	[WIDTH] = WHOLE("width", "3", 1, WIDTH_MAX, "number of copies"),
 	[DEPTH] = WHOLE("depth", "-1", -1, DEPTH_MAX,
-			"operations of a chain; -1: 1 to 3, at random"),
+			"operations for each copy; -1: 1 to 3 at random"),
 	[ALPHA] = { .name = "alpha",
 		    .kind = PARAM_REALS,
 		    .initial = "1",
@@ -31,17 +32,17 @@ static const struct param params[] = {
 		    .max_count = 1,
 		    .min = 0x1p-10,
 		    .max = 0x1p10,
-		    .help = "shares are of Dirichlet(alpha, ...)" },
+		    .help = "weights have the distribution Dirichlet(alpha, ...)" },
 	[ALL_OPS] = { .name = "all_ops",
 		      .kind = PARAM_WORD,
 		      .initial = "true",
 		      .words = "true|false",
-		      .help = "also brightness, color, contrast, sharpness" },
+		      .help = "include brightness, color, contrast, sharpness" },
 	[INTERPOLATION] = { .name = "interpolation",
 			    .kind = PARAM_WORD,
 			    .initial = "bilinear",
 			    .words = "nearest|bilinear",
-			    .help = "what a place between pixels is made of" },
+			    .help = "how values between pixels are calculated" },
 	[FILL] = OP_PARAM_FILL,
 	OP_PARAM_GROUP,
 	{ 0 },
@@ -49,7 +50,7 @@ static const struct param params[] = {
 
 static const char *check(const struct args *args)
 {
-	return op_check_colour(&args->arg[FILL]);
+	return op_check_color(&args->arg[FILL]);
 }
 
 /* The memory: that of a canvas, an image to start it on, and sums. */
@@ -151,7 +152,8 @@ static void image(const struct args *args, const struct op_sample *sample,
 
 const struct op op_aug_mix = {
 	.name = "aug_mix",
-	.help = "a mixture of the image and of chains of random operations",
+	.help = "Mix the image with randomly augmented "
+		"copies of itself",
 	.kind = OP_IMAGE,
 	.params = params,
 	.check = check,

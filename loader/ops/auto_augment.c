@@ -3,7 +3,7 @@
 
 enum { POLICY, INTERPOLATION, FILL, GROUP, LABEL };
 
-/* In the order of the words of policy. */
+/* In the order of the choices of policy. */
 enum { IMAGENET, CIFAR10, SVHN, POLICIES };
 
 enum { PAIRS = 25, BINS = 10 };
@@ -13,7 +13,7 @@ static const struct param params[] = {
 		     .kind = PARAM_WORD,
 		     .initial = "imagenet",
 		     .words = "imagenet|cifar10|svhn",
-		     .help = "the data that it was learned for" },
+		     .help = "dataset for which the policy was learned" },
 	[INTERPOLATION] = OP_PARAM_WARP,
 	[FILL] = OP_PARAM_FILL,
 	[GROUP] = OP_PARAM_GROUP,
@@ -115,7 +115,7 @@ static const struct step policies[POLICIES][PAIRS][2] = {
 
 static const char *check(const struct args *args)
 {
-	return op_check_colour(&args->arg[FILL]);
+	return op_check_color(&args->arg[FILL]);
 }
 
 /* Draws the steps of a pair that are applied. */
@@ -161,7 +161,7 @@ static unsigned maps(const struct args *args, struct uniform uniform,
 
 const struct op op_auto_augment = {
 	.name = "auto_augment",
-	.help = "two operations of a learned policy",
+	.help = "Apply two operations of a learned policy",
 	.kind = OP_IMAGE,
 	.params = params,
 	.check = check,

@@ -20,7 +20,7 @@ static void image(const struct args *args, const struct op_sample *sample,
 
 const struct op op_autocontrast = {
 	.name = "autocontrast",
-	.help = "the values of each channel reach from 0 to 255",
+	.help = "Stretch the values of each channel to 0..255",
 	.kind = OP_IMAGE,
 	.params = params,
 	.infer = op_infer_image,

@@ -27,10 +27,10 @@ static float point(float v, const float *o)
 
 const struct op op_brightness = {
 	.name = "brightness",
-	.help = "values times a random factor",
+	.help = "Multiply values by a random factor",
 	.kind = OP_POINT,
 	.params = params,
-	.infer = op_infer_colour,
+	.infer = op_infer_color,
 	.num_operands = 1,
 	.operands = operands,
 	.point = point,

@@ -5,14 +5,14 @@ static const struct param params[] = {
 	{ .name = "what",
 	  .kind = PARAM_WORD,
 	  .words = "decoded",
-	  .help = "what is kept of an image" },
+	  .help = "content of the cache" },
 	[OP_CACHE_SIZE] = { .name = "size",
 			    .kind = PARAM_BYTES,
 			    .min_count = 1,
 			    .max_count = 1,
 			    .min = 1 << 16,
 			    .max = 0x1p46,
-			    .help = "the most memory that is taken for it" },
+			    .help = "greatest memory of the cache" },
 	{ 0 },
 };
 
@@ -26,7 +26,8 @@ static const char *infer(const struct args *args, const struct type *in,
 
 const struct op op_cache = {
 	.name = "cache",
-	.help = "images are kept here for later epochs; changes no pixel",
+	.help = "Cache images here for later epochs, without "
+		"changing a pixel",
 	.kind = OP_CACHE,
 	.params = params,
 	.infer = infer,

@@ -4,7 +4,8 @@
 enum { SIZE, RATIO, INTERPOLATION };
 
 static const struct param params[] = {
-	[SIZE] = OP_PARAM_SIZE("of the result, one number or \"H,W\""),
+	[SIZE] = OP_PARAM_SIZE("height and width of the result, one number "
+			       "or \"H,W\""),
 	[RATIO] = { .name = "ratio",
 		    .kind = PARAM_REALS,
 		    .initial = "0.875",
@@ -12,7 +13,8 @@ static const struct param params[] = {
 		    .max_count = 1,
 		    .min = 0x1p-20,
 		    .max = 1,
-		    .help = "the side of the square, of the shorter side" },
+		    .help = "side of the square, as a fraction of the "
+			    "shorter side" },
 	[INTERPOLATION] = OP_PARAM_INTERPOLATION,
 	{ 0 },
 };
@@ -43,7 +45,7 @@ static void draw(const struct args *args, struct uniform uniform,
 
 const struct op op_center_crop = {
 	.name = "center_crop",
-	.help = "the central square, resized",
+	.help = "Crop the central square and resize it",
 	.kind = OP_GEOMETRY,
 	.params = params,
 	.infer = infer,

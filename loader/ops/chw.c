@@ -10,7 +10,7 @@ static const char *infer(const struct args *args, const struct type *in,
 
 const struct op op_chw = {
 	.name = "chw",
-	.help = "channels first",
+	.help = "Order the axes channel, height, width",
 	.kind = OP_LAYOUT,
 	.infer = infer,
 };

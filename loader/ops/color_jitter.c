@@ -8,14 +8,14 @@
 
 enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, P, GROUP, LIKE, STEPS = 4 };
 
-/* In the order of the words of like. */
+/* In the order of the choices of like. */
 enum { FFCV, TORCHVISION };
 
 #define MAGNITUDE(text, least, most)                                           \
 	{                                                                      \
 		.name = text, .kind = PARAM_REALS, .initial = "0",             \
 		.min_count = 1, .max_count = 2, .min = (least), .max = (most), \
-		.help = "how far it may change, or \"LEAST,MOST\""             \
+		.help = "greatest change, or \"LEAST,MOST\"; hue: in turns"    \
 	}
 
 static const struct param params[] = {
@@ -29,7 +29,7 @@ static const struct param params[] = {
 		   .kind = PARAM_WORD,
 		   .initial = "ffcv",
 		   .words = "ffcv|torchvision",
-		   .help = "whose: by the order, the rounding, and the hue" },
+		   .help = "implementation whose order, rounding and hue apply" },
 	{ 0 },
 };
 
@@ -61,7 +61,7 @@ struct lot {
 	float r[LOT];
 	float g[LOT];
 	float b[LOT];
-	float grey[LOT];
+	float gray[LOT];
 };
 
 static inline float clip(float v)
@@ -70,7 +70,7 @@ static inline float clip(float v)
 	return v < 255 ? v : 255;
 }
 
-static inline float grey(float r, float g, float b)
+static inline float gray(float r, float g, float b)
 {
 	return 0.2989F * r + 0.587F * g + 0.114F * b;
 }
@@ -88,14 +88,14 @@ static void begin_lot(const uint8_t *p, size_t count, float brightness,
 		lot->r[i] = clip(brightness * lot->r[i]);
 		lot->g[i] = clip(brightness * lot->g[i]);
 		lot->b[i] = clip(brightness * lot->b[i]);
-		lot->grey[i] = grey(lot->r[i], lot->g[i], lot->b[i]);
+		lot->gray[i] = gray(lot->r[i], lot->g[i], lot->b[i]);
 	}
 }
 
 static void blend(struct lot *lot, float factor)
 {
 	for (size_t i = 0; i < LOT; i++) {
-		float rest = (1 - factor) * lot->grey[i];
+		float rest = (1 - factor) * lot->gray[i];
 
 		lot->r[i] = clip(factor * lot->r[i] + rest);
 		lot->g[i] = clip(factor * lot->g[i] + rest);
@@ -103,10 +103,10 @@ static void blend(struct lot *lot, float factor)
 	}
 }
 
-static void set_greys(struct lot *lot)
+static void set_grays(struct lot *lot)
 {
 	for (size_t i = 0; i < LOT; i++)
-		lot->grey[i] = grey(lot->r[i], lot->g[i], lot->b[i]);
+		lot->gray[i] = gray(lot->r[i], lot->g[i], lot->b[i]);
 }
 
 static void turn(struct lot *lot, const float m[3])
@@ -129,7 +129,7 @@ static void end_lot(const struct lot *lot, size_t count, uint8_t *p)
 	}
 }
 
-static float mean_grey(const struct image *image, float brightness)
+static float mean_gray(const struct image *image, float brightness)
 {
 	struct lot lot = { 0 };
 	double sum = 0;
@@ -142,7 +142,7 @@ static float mean_grey(const struct image *image, float brightness)
 			count = min_u64(image->width - x, LOT);
 			begin_lot(row + 3 * x, count, brightness, &lot);
 			for (size_t i = 0; i < count; i++)
-				sum += lot.grey[i];
+				sum += lot.gray[i];
 		}
 	}
 	return (float)(sum / ((double)image->width * image->height));
@@ -157,9 +157,9 @@ static void jitter_row(const struct jitter *j, uint8_t *row, size_t width)
 		count = min_u64(width - x, LOT);
 		begin_lot(row + 3 * x, count, j->factor[BRIGHTNESS], &lot);
 		for (size_t i = 0; i < LOT; i++)
-			lot.grey[i] = j->mean;
+			lot.gray[i] = j->mean;
 		blend(&lot, j->factor[CONTRAST]);
-		set_greys(&lot);
+		set_grays(&lot);
 		blend(&lot, j->factor[SATURATION]);
 		turn(&lot, j->turn);
 		end_lot(&lot, count, row + 3 * x);
@@ -202,7 +202,7 @@ static void jitter_image(const struct args *args, struct uniform uniform,
 	if (!on)
 		return;
 	if (j.factor[CONTRAST] != 1)
-		j.mean = mean_grey(image, j.factor[BRIGHTNESS]);
+		j.mean = mean_gray(image, j.factor[BRIGHTNESS]);
 	for (uint32_t y = 0; y < image->height; y++)
 		jitter_row(&j, image->pixels + y * image->stride, image->width);
 }
@@ -256,7 +256,8 @@ static void image(const struct args *args, const struct op_sample *sample,
 
 const struct op op_color_jitter = {
 	.name = "color_jitter",
-	.help = "brightness, contrast, saturation and hue, by random factors",
+	.help = "Change brightness, contrast, saturation and "
+		"hue at random",
 	.kind = OP_IMAGE,
 	.params = params,
 	.check = check,

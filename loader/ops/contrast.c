@@ -12,7 +12,7 @@ static const struct param params[] = {
 };
 
 /* The sum is of whole numbers, so its order does not matter. */
-static float mean_grey(const struct image *image)
+static float mean_gray(const struct image *image)
 {
 	double count = (double)image->width * image->height;
 
@@ -25,19 +25,20 @@ static void image(const struct args *args, const struct op_sample *sample,
 	float factor = op_factor(&args->arg[MAGNITUDE], &args->arg[P],
 				 sample->uniform);
 	uint8_t table[VALUES];
-	float grey;
+	float gray;
 
 	if (factor == 1)
 		return;
-	grey = (1 - factor) * mean_grey(image);
+	gray = (1 - factor) * mean_gray(image);
 	for (unsigned v = 0; v < VALUES; v++)
-		table[v] = op_whole(factor * (float)v + grey);
-	enhance_scale(image, table, factor, grey);
+		table[v] = op_whole(factor * (float)v + gray);
+	enhance_scale(image, table, factor, gray);
 }
 
 const struct op op_contrast = {
 	.name = "contrast",
-	.help = "values blended with the image's mean grey by a random factor",
+	.help = "Blend values with the image's mean gray by "
+		"a random factor",
 	.kind = OP_IMAGE,
 	.params = params,
 	.infer = op_infer_image,

@@ -10,13 +10,16 @@ static const struct param params[] = {
 		     .min_count = 1,
 		     .max_count = 1,
 		     .max = OP_DEVICE_MAX,
-		     .help = "the GPU's number" },
-	[OP_DEVICE_POINT] = { .name = "point",
-			      .kind = PARAM_WORD,
-			      .initial = "here",
-			      .words = "here|auto", /* 1: OP_DEVICE_AUTO */
-			      .help = "what comes after it runs there, or wherever "
-				      "there is more time for it" },
+		     .help = "number of the GPU" },
+	[OP_DEVICE_PLACEMENT] = { .name = "placement",
+				  .old_name = "point",
+				  .kind = PARAM_WORD,
+				  .initial = "gpu",
+				  /* 1: OP_DEVICE_AUTO */
+				  .words = "gpu,here|auto",
+				  .help = "execution device of the operations "
+					  "after it: always the GPU, or the one "
+					  "with more time left" },
 	{ 0 },
 };
 
@@ -24,19 +27,21 @@ static const char *infer(const struct args *args, const struct type *in,
 			 struct type *out)
 {
 	if (in->kind == TYPE_RAGGED)
-		return "has no use for bytes and JSON";
+		return "does not work on bytes and JSON";
 	if (op_is_list(in))
-		return "has no use for lists, which stay in the processor's "
-		       "memory; pad_to(LENGTH) makes arrays of them";
+		return "does not work on lists, which stay in CPU "
+		       "memory; convert them to arrays by "
+		       "pad_to(LENGTH)";
 	if (in->device)
-		return "stands there already";
+		return "is in this statement already";
 	out->device = 1 + (unsigned)args->arg[DEVICE].number[0];
 	return NULL;
 }
 
 const struct op op_cuda = {
 	.name = "cuda",
-	.help = "from here on a GPU",
+	.help = "Give the output on a GPU, and run later "
+		"operations there",
 	.kind = OP_DEVICE,
 	.params = params,
 	.infer = infer,

@@ -16,7 +16,7 @@ static const struct param params[] = {
 	{ 0 },
 };
 
-/* The part of a side within `half` of a random place. */
+/* The part of a side within `half` of a random position. */
 static void draw_part(uint32_t side, double reach, struct uniform uniform,
 		      uint32_t *from, uint32_t *size)
 {
@@ -70,7 +70,8 @@ static void pair(const struct args *args, const struct op_pair *pair)
 
 const struct op op_cutmix = {
 	.name = "cutmix",
-	.help = "a part of an image is that of the image before it",
+	.help = "Fill a rectangle of each image from the "
+		"image before it",
 	.kind = OP_BATCH,
 	.params = params,
 	.infer = mix_infer,

@@ -7,7 +7,8 @@
 enum { SIZE, FILL, P };
 
 static const struct param params[] = {
-	[SIZE] = OP_PARAM_SIZE("of what is cut out, one number or \"H,W\""),
+	[SIZE] = OP_PARAM_SIZE("height and width of the rectangle, one "
+			       "number or \"H,W\""),
 	[FILL] = OP_PARAM_FILL,
 	[P] = OP_PARAM_P("1"),
 	OP_PARAM_GROUP,
@@ -16,7 +17,7 @@ static const struct param params[] = {
 
 static const char *check(const struct args *args)
 {
-	return op_check_colour(&args->arg[FILL]);
+	return op_check_color(&args->arg[FILL]);
 }
 
 /* Draws the part. False: nothing is cut out. */
@@ -56,7 +57,7 @@ static void cut_grid(const struct args *args, const struct op_sample *sample,
 
 const struct op op_cutout = {
 	.name = "cutout",
-	.help = "a random part of the image becomes a colour",
+	.help = "Fill a random rectangle with a color",
 	.kind = OP_IMAGE,
 	.params = params,
 	.check = check,

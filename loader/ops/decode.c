@@ -7,7 +7,7 @@ static const struct param params[] = {
 	  .initial = "default",
 	  .words = "default|exact|draft|gray|gray16|rgb|rgb16",
 	  /* as enum quality */
-	  .help = "which pixels decoding may give, or one gray channel" },
+	  .help = "decode quality, or the channels of a grid" },
 	{ 0 },
 };
 
@@ -29,22 +29,22 @@ static const char *infer(const struct args *args, const struct type *in,
 
 	if (in->kind == TYPE_RAGGED && in->fresh)
 		return word < QUALITY_GRAY
-			       ? "needs the kind of image that a field of "
-				 "bytes has: gray, gray16, rgb or rgb16"
+			       ? "needs one of gray, gray16, rgb and rgb16 "
+				 "for a bytes field"
 			       : enter_grid(word, out);
 	if (in->kind != TYPE_IMAGE)
 		return "works on images only";
 	if (!in->fresh)
 		return "must be the first operation";
 	if (word > QUALITY_GRAY)
-		return "takes gray or a quality for an image field, which is "
-		       "RGB of 8 bits already";
+		return "takes gray or a quality for an image field, "
+		       "which already is 8-bit RGB";
 	return word == QUALITY_GRAY ? enter_grid(word, out) : NULL;
 }
 
 const struct op op_decode = {
 	.name = "decode",
-	.help = "the quality of JPEG decoding",
+	.help = "Choose how JPEGs are decoded",
 	.kind = OP_DECODE,
 	.params = params,
 	.infer = infer,

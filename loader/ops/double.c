@@ -10,7 +10,7 @@ static const char *infer(const struct args *args, const struct type *in,
 
 const struct op op_double = {
 	.name = "double",
-	.help = "values as float64",
+	.help = "Convert values to float64",
 	.kind = OP_DTYPE,
 	.infer = infer,
 };

@@ -6,12 +6,12 @@ static const char *infer(const struct args *args, const struct type *in,
 {
 	(void)args;
 	(void)out;
-	return in->fresh ? NULL : "stands alone after a field";
+	return in->fresh ? NULL : "must be the only operation of its field";
 }
 
 const struct op op_drop = {
 	.name = "drop",
-	.help = "no output for this field",
+	.help = "Make no output of this field",
 	.kind = OP_SINK,
 	.infer = infer,
 };

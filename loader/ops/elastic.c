@@ -14,8 +14,8 @@ static const struct param params[] = {
 		    .max_count = 1,
 		    .min = 0,
 		    .max = 1 << 20,
-		    .help = "twice the pixels of the farthest move, before the "
-			    "blur" },
+		    .help = "twice the greatest distance before the "
+			    "blur, in pixels" },
 	[SIGMA] = { .name = "sigma",
 		    .kind = PARAM_REALS,
 		    .initial = "5",
@@ -34,7 +34,7 @@ static const struct param params[] = {
 
 static const char *check(const struct args *args)
 {
-	return op_check_colour(&args->arg[FILL]);
+	return op_check_color(&args->arg[FILL]);
 }
 
 static struct field field_of(const struct args *args)
@@ -85,7 +85,7 @@ static void redraw(const struct args *args, const struct op_sample *sample,
 	const float *moves[2];
 	uint8_t fill[3];
 
-	op_colour(&args->arg[FILL], fill);
+	op_color(&args->arg[FILL], fill);
 	draw_moves(args, sample, in->width, in->height, moves);
 	warp_displaced(moves[0], moves[1],
 		       (enum warp_how)args->arg[INTERPOLATION].word, fill, in,
@@ -94,7 +94,7 @@ static void redraw(const struct args *args, const struct op_sample *sample,
 
 const struct op op_elastic = {
 	.name = "elastic",
-	.help = "pixels moved by smooth random distances",
+	.help = "Move pixels by smooth random distances",
 	.kind = OP_IMAGE,
 	.params = params,
 	.check = check,

@@ -20,7 +20,7 @@ static void image(const struct args *args, const struct op_sample *sample,
 
 const struct op op_equalize = {
 	.name = "equalize",
-	.help = "the values of each channel become as frequent as each other",
+	.help = "Equalize the histogram of each channel",
 	.kind = OP_IMAGE,
 	.params = params,
 	.infer = op_infer_image,

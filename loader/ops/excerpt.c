@@ -7,7 +7,7 @@
 
 enum { LENGTH, AT };
 
-/* In the order of the words of at. */
+/* In the order of the choices of at. */
 enum { RANDOM, CENTER, START, END };
 
 static const struct param params[] = {
@@ -17,12 +17,12 @@ static const struct param params[] = {
 		     .max_count = 1,
 		     .min = 1,
 		     .max = OP_ROWS_MAX,
-		     .help = "how many rows; a shorter list stays as it is" },
+		     .help = "number of rows; a shorter list stays as it is" },
 	[AT] = { .name = "at",
 		 .kind = PARAM_WORD,
 		 .initial = "random",
 		 .words = "random|center|start|end",
-		 .help = "where they lie" },
+		 .help = "position in the value" },
 	OP_PARAM_GROUP,
 	{ 0 },
 };
@@ -39,7 +39,7 @@ static uint64_t most(const struct args *args, uint64_t rows)
 	return min_u64(rows, (uint64_t)args->arg[LENGTH].number[0]);
 }
 
-/* How many rows are left out before those that stay. */
+/* The number of rows to leave out before those that stay. */
 static uint64_t first_of(const struct args *args, struct uniform uniform,
 			 uint64_t left)
 {
@@ -72,7 +72,7 @@ static const char *list(const struct args *args, const struct op_sample *sample,
 
 const struct op op_excerpt = {
 	.name = "excerpt",
-	.help = "so many rows of a list, one after the other",
+	.help = "Take consecutive rows of a list",
 	.kind = OP_LIST,
 	.params = params,
 	.infer = infer,

@@ -4,7 +4,8 @@
 enum { SIZE };
 
 static const struct param params[] = {
-	[SIZE] = OP_PARAM_SIZE("of each crop, one number or \"H,W\""),
+	[SIZE] = OP_PARAM_SIZE(
+		"height and width of each crop, one number or \"H,W\""),
 	{ 0 },
 };
 
@@ -29,7 +30,7 @@ static void draw(const struct args *args, struct uniform uniform,
 
 const struct op op_five_crop = {
 	.name = "five_crop",
-	.help = "the corners and the center, as five images",
+	.help = "Crop the corners and the center, as five images",
 	.kind = OP_GEOMETRY,
 	.params = params,
 	.infer = infer,

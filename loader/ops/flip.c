@@ -18,7 +18,7 @@ static const char *infer(const struct args *args, const struct type *in,
 	if (in->kind != TYPE_IMAGE && in->kind != TYPE_GRID)
 		return op_refuse_image(in);
 	if (in->placed)
-		return "must stand before operations of files";
+		return "must stand before custom operations";
 	return in->layout == LAYOUT_HWC ? NULL : "must stand before chw";
 }
 
@@ -32,7 +32,7 @@ static void draw(const struct args *args, struct uniform uniform,
 
 const struct op op_flip = {
 	.name = "flip",
-	.help = "left and right exchanged, with a probability",
+	.help = "Exchange left and right at random",
 	.kind = OP_GEOMETRY,
 	.params = params,
 	.infer = infer,

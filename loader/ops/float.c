@@ -10,7 +10,7 @@ static const char *infer(const struct args *args, const struct type *in,
 
 const struct op op_float = {
 	.name = "float",
-	.help = "values as float32",
+	.help = "Convert values to float32",
 	.kind = OP_DTYPE,
 	.infer = infer,
 };

@@ -10,17 +10,17 @@ enum { OF, FORMAT, COORDINATES, MIN_VISIBLE, MIN_SIZE };
 static const struct param params[] = {
 	[OF] = { .name = "of",
 		 .kind = PARAM_NAME,
-		 .help = "the output of the image" },
+		 .help = "name of the output of the image" },
 	[FORMAT] = { .name = "format",
 		     .kind = PARAM_WORD,
 		     .initial = "xyxy",
 		     .words = "xyxy|xywh|cxcywh|xy", /* enum box_format */
-		     .help = "of the first numbers of a row" },
+		     .help = "meaning of the first numbers of a row" },
 	[COORDINATES] = { .name = "coordinates",
 			  .kind = PARAM_WORD,
 			  .initial = "pixels",
 			  .words = "pixels|shares",
-			  .help = "shares: of the image's width and height" },
+			  .help = "shares: fractions of the image's width and height" },
 	[MIN_VISIBLE] = { .name = "min_visible",
 			  .kind = PARAM_REALS,
 			  .initial = "0",
@@ -28,7 +28,7 @@ static const struct param params[] = {
 			  .max_count = 1,
 			  .min = 0,
 			  .max = 1,
-			  .help = "the share of a box that must be left" },
+			  .help = "least fraction of a box that must remain" },
 	[MIN_SIZE] = { .name = "min_size",
 		       .kind = PARAM_REALS,
 		       .initial = "1",
@@ -36,8 +36,7 @@ static const struct param params[] = {
 		       .max_count = 1,
 		       .min = 0,
 		       .max = OP_SIZE_MAX,
-		       .help = "the least width and height of a box, in "
-			       "pixels" },
+		       .help = "least width and height of a box, in pixels" },
 	{ 0 },
 };
 
@@ -101,7 +100,7 @@ static const char *list(const struct args *args, const struct op_sample *sample,
 
 const struct op op_follow = {
 	.name = "follow",
-	.help = "boxes or points, moved as the pixels of an output",
+	.help = "Move boxes or points with the pixels of an output",
 	.kind = OP_LIST,
 	.params = params,
 	.infer = infer,

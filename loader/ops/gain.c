@@ -6,7 +6,7 @@
 
 enum { FACTOR, UNIT };
 
-/* In the order of the words of unit. */
+/* In the order of the choices of unit. */
 enum { UNIT_FACTOR, UNIT_DB };
 
 /* Values that are multiplied at a time. */
@@ -23,12 +23,12 @@ static const struct param params[] = {
 		     .max_count = 2,
 		     .min = -1e9,
 		     .max = 1e9,
-		     .help = "what values are multiplied by, or \"LEAST,MOST\"" },
+		     .help = "factor, or \"LEAST,MOST\"" },
 	[UNIT] = { .name = "unit",
 		   .kind = PARAM_WORD,
 		   .initial = "factor",
 		   .words = "factor|db",
-		   .help = "of factor; db: decibels, 20 log10 of it" },
+		   .help = "unit of the factor; db: decibels, 20 log10 of it" },
 	OP_PARAM_GROUP,
 	{ 0 },
 };
@@ -82,7 +82,8 @@ static const char *list(const struct args *args, const struct op_sample *sample,
 
 const struct op op_gain = {
 	.name = "gain",
-	.help = "the values of a list times a factor, which may be random",
+	.help = "Multiply the values of a list by a factor, "
+		"fixed or random",
 	.kind = OP_LIST,
 	.params = params,
 	.check = check,

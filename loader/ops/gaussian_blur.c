@@ -12,8 +12,8 @@ static const struct param params[] = {
 		   .max_count = 1,
 		   .min = 1,
 		   .max = BLUR_SIZE_MAX,
-		   .help = "pixels that are averaged, in a row and in a column; "
-			   "odd" },
+		   .help = "number of pixels averaged in a row and in a "
+			   "column, odd" },
 	[SIGMA] = { .name = "sigma",
 		    .kind = PARAM_REALS,
 		    .initial = "0.1,2",
@@ -57,7 +57,7 @@ static void redraw(const struct args *args, const struct op_sample *sample,
 
 const struct op op_gaussian_blur = {
 	.name = "gaussian_blur",
-	.help = "blurred by a random standard deviation",
+	.help = "Blur the image with a random standard deviation",
 	.kind = OP_IMAGE,
 	.params = params,
 	.check = check,

@@ -18,10 +18,10 @@ static void operands(const struct args *args, enum dtype in, unsigned channel,
 }
 
 OP_CODE(void grayscale(float v[3], float on) {
-	float grey = 0.2989F * v[0] + 0.587F * v[1] + 0.114F * v[2];
-	v[0] = on > 0 ? grey : v[0];
-	v[1] = on > 0 ? grey : v[1];
-	v[2] = on > 0 ? grey : v[2];
+	float gray = 0.2989F * v[0] + 0.587F * v[1] + 0.114F * v[2];
+	v[0] = on > 0 ? gray : v[0];
+	v[1] = on > 0 ? gray : v[1];
+	v[2] = on > 0 ? gray : v[2];
 })
 
 static void pixel(float v[3], const float *o)
@@ -31,10 +31,10 @@ static void pixel(float v[3], const float *o)
 
 const struct op op_grayscale = {
 	.name = "grayscale",
-	.help = "the three channels become their grey",
+	.help = "Replace the three channels by their gray",
 	.kind = OP_PIXEL,
 	.params = params,
-	.infer = op_infer_colour,
+	.infer = op_infer_color,
 	.num_operands = 1,
 	.operands = operands,
 	.pixel = pixel,

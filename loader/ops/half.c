@@ -10,7 +10,7 @@ static const char *infer(const struct args *args, const struct type *in,
 
 const struct op op_half = {
 	.name = "half",
-	.help = "values as float16",
+	.help = "Convert values to float16",
 	.kind = OP_DTYPE,
 	.infer = infer,
 };

@@ -10,7 +10,7 @@ static const char *infer(const struct args *args, const struct type *in,
 
 const struct op op_hwc = {
 	.name = "hwc",
-	.help = "channels last",
+	.help = "Order the axes height, width, channel",
 	.kind = OP_LAYOUT,
 	.infer = infer,
 };

@@ -10,7 +10,7 @@ static const char *infer(const struct args *args, const struct type *in,
 
 const struct op op_int32 = {
 	.name = "int32",
-	.help = "values rounded and limited to 32 bits",
+	.help = "Round values and limit them to 32 bits",
 	.kind = OP_DTYPE,
 	.infer = infer,
 };

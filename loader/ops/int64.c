@@ -10,7 +10,7 @@ static const char *infer(const struct args *args, const struct type *in,
 
 const struct op op_int64 = {
 	.name = "int64",
-	.help = "values rounded and limited to 64 bits",
+	.help = "Round values and limit them to 64 bits",
 	.kind = OP_DTYPE,
 	.infer = infer,
 };

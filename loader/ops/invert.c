@@ -26,10 +26,10 @@ static float point(float v, const float *o)
 
 const struct op op_invert = {
 	.name = "invert",
-	.help = "values become 255 less themselves",
+	.help = "Replace each value by 255 less the value",
 	.kind = OP_POINT,
 	.params = params,
-	.infer = op_infer_colour,
+	.infer = op_infer_color,
 	.num_operands = 1,
 	.operands = operands,
 	.point = point,

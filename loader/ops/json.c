@@ -7,7 +7,7 @@
 
 enum { TYPE, ROW, ROW_MAX = 1 << 20 };
 
-/* In the order of the words of type. */
+/* In the order of the choices of type. */
 static const enum dtype dtypes[] = {
 	DTYPE_F4, DTYPE_F8, DTYPE_F2, DTYPE_I8,
 	DTYPE_I4, DTYPE_I2, DTYPE_I1, DTYPE_U1,
@@ -19,7 +19,7 @@ static const struct param params[] = {
 		   .initial = "float32",
 		   .words = "float32|float64|float16|int64|int32|int16|int8|"
 			    "uint8",
-		   .help = "of the numbers" },
+		   .help = "type of the numbers" },
 	[ROW] = { .name = "row",
 		  .kind = PARAM_INTEGERS,
 		  .initial = "",
@@ -27,7 +27,7 @@ static const struct param params[] = {
 		  .max_count = NUMBERS_NDIM_MAX - 1,
 		  .min = 1,
 		  .max = OP_SIZE_MAX,
-		  .help = "the shape of a row (default: a number)" },
+		  .help = "shape of a row (default: a number)" },
 	{ 0 },
 };
 
@@ -37,7 +37,8 @@ static const char *infer(const struct args *args, const struct type *in,
 	uint64_t count = 1;
 
 	if (in->kind != TYPE_RAGGED || !in->fresh)
-		return "works on fields of JSON or bytes, first in a statement";
+		return "works on JSON and bytes fields only, as the "
+		       "first operation";
 	out->kind = TYPE_LIST;
 	out->is_array = false;
 	out->dtype = dtypes[args->arg[TYPE].word];
@@ -78,7 +79,7 @@ static const char *put_whole(const struct number *n, struct output *out)
 	return back == n->whole ? NULL : "a number does not fit the type";
 }
 
-/* What is too large for the type would be infinite. */
+/* A number that is too large for the type would become infinite. */
 static const char *put_real(const struct number *n, struct output *out)
 {
 	double back;
@@ -112,7 +113,7 @@ static const char *list(const struct args *args, const struct op_sample *sample,
 
 const struct op op_json = {
 	.name = "json",
-	.help = "the numbers of a JSON array, as a list",
+	.help = "Read the numbers of a JSON array, as a list",
 	.kind = OP_LIST,
 	.params = params,
 	.infer = infer,

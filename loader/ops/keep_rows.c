@@ -8,7 +8,7 @@ enum { OF };
 static const struct param params[] = {
 	[OF] = { .name = "of",
 		 .kind = PARAM_NAME,
-		 .help = "the output of the boxes" },
+		 .help = "name of the output of the boxes" },
 	{ 0 },
 };
 
@@ -28,7 +28,8 @@ static const char *list(const struct args *args, const struct op_sample *sample,
 
 	(void)args;
 	if (in->rows != of->num_kept)
-		return "the list and the boxes have not equally many rows";
+		return "the list and the boxes have different "
+		       "numbers of rows";
 	*rows = 0;
 	for (uint64_t i = 0; i < of->num_kept; i++) {
 		if (of->kept[i])
@@ -40,7 +41,7 @@ static const char *list(const struct args *args, const struct op_sample *sample,
 
 const struct op op_keep_rows = {
 	.name = "keep_rows",
-	.help = "of a list, the rows whose boxes an output keeps",
+	.help = "Keep the rows of a list whose boxes an output keeps",
 	.kind = OP_LIST,
 	.params = params,
 	.infer = infer,

@@ -29,7 +29,7 @@ static const char *list(const struct args *args, const struct op_sample *sample,
 
 const struct op op_length = {
 	.name = "length",
-	.help = "how many rows a list has",
+	.help = "Count the rows of a list",
 	.kind = OP_LIST,
 	.infer = infer,
 	.list = list,

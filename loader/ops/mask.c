@@ -11,7 +11,7 @@ static const struct param params[] = {
 		   .max_count = 1,
 		   .min = 8,
 		   .max = WIDE,
-		   .help = "of a class in a PNG, 8 or 16" },
+		   .help = "bits of a class in a PNG, 8 or 16" },
 	{ 0 },
 };
 
@@ -37,7 +37,7 @@ static const char *infer(const struct args *args, const struct type *in,
 	if (in->kind == TYPE_GRID)
 		return NULL;
 	if (wide && in->kind == TYPE_IMAGE)
-		return "has 8 bits for images";
+		return "takes 8 bits only for image fields";
 	out->kind = TYPE_GRID;
 	out->dtype = wide ? DTYPE_U2 : DTYPE_U1;
 	return NULL;
@@ -45,7 +45,7 @@ static const char *infer(const struct args *args, const struct type *in,
 
 const struct op op_mask = {
 	.name = "mask",
-	.help = "values are classes: never averaged, no colors",
+	.help = "Treat values as classes: do not average them",
 	.kind = OP_MASK,
 	.params = params,
 	.check = check,

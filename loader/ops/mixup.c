@@ -46,7 +46,8 @@ static void pair(const struct args *args, const struct op_pair *pair)
 
 const struct op op_mixup = {
 	.name = "mixup",
-	.help = "rows of a batch are mixed with those before them",
+	.help = "Blend each sample of a batch with the "
+		"sample before it",
 	.kind = OP_BATCH,
 	.params = params,
 	.infer = mix_infer,

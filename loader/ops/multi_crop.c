@@ -4,7 +4,8 @@
 enum { SIZE, VIEWS, SCALE, RATIO, INTERPOLATION };
 
 static const struct param params[] = {
-	[SIZE] = OP_PARAM_SIZE("of each crop, one number or \"H,W\""),
+	[SIZE] = OP_PARAM_SIZE(
+		"height and width of each crop, one number or \"H,W\""),
 	[VIEWS] = { .name = "views",
 		    .kind = PARAM_INTEGERS,
 		    .initial = "2",
@@ -12,7 +13,7 @@ static const struct param params[] = {
 		    .max_count = 1,
 		    .min = 1,
 		    .max = OP_VIEWS_MAX,
-		    .help = "how many crops" },
+		    .help = "number of crops" },
 	[SCALE] = OP_PARAM_SCALE("0.08,1"),
 	[RATIO] = OP_PARAM_RATIO,
 	[INTERPOLATION] = OP_PARAM_INTERPOLATION,
@@ -44,7 +45,8 @@ static void draw(const struct args *args, struct uniform uniform,
 
 const struct op op_multi_crop = {
 	.name = "multi_crop",
-	.help = "several random parts of the image, each resized",
+	.help = "Crop several random parts of the image and "
+		"resize each",
 	.kind = OP_GEOMETRY,
 	.params = params,
 	.check = check,

@@ -17,7 +17,8 @@ static const struct param params[] = {
 		   .min = 0,
 		   .max = 1,
 		   .words = "imagenet",
-		   .help = "per channel, of values from 0 to 1; or imagenet" },
+		   .help = "mean of each channel, for values from 0 to "
+			   "1; or imagenet" },
 	[STD] = { .name = "std",
 		  .kind = PARAM_REALS,
 		  .initial = "",
@@ -25,7 +26,8 @@ static const struct param params[] = {
 		  .max_count = OP_NUMBERS_MAX,
 		  .min = 0x1p-20,
 		  .max = 16,
-		  .help = "per channel, of values from 0 to 1" },
+		  .help = "standard deviation of each channel, for "
+			  "values from 0 to 1" },
 	{ 0 },
 };
 
@@ -34,7 +36,7 @@ static const char *check(const struct args *args)
 	const struct arg *mean = &args->arg[MEAN], *std = &args->arg[STD];
 
 	if (mean->word >= 0)
-		return std->count ? "imagenet says std too" : NULL;
+		return std->count ? "imagenet sets std too" : NULL;
 	if (!std->count)
 		return "std is missing";
 	if (mean->count == 1 || std->count == 1 || mean->count == std->count)
@@ -57,7 +59,7 @@ static const char *infer(const struct args *args, const struct type *in,
 	if (wrong)
 		return wrong;
 	if (args->arg[MEAN].word >= 0 && channels != COLORS)
-		return "has means of imagenet for three channels only";
+		return "has imagenet's means for three channels only";
 	return is_per_channel(&args->arg[MEAN], channels) &&
 			       is_per_channel(&args->arg[STD], channels)
 		       ? NULL
@@ -73,7 +75,7 @@ static double constant(const struct args *args, int which, unsigned channel)
 	return arg->number[arg->count == 1 ? 0 : channel];
 }
 
-/* `unit` is the value that stands for 1. */
+/* `unit` is the value that means 1. */
 static void scale(const struct args *args, double unit, unsigned channel,
 		  float *out)
 {
@@ -106,7 +108,8 @@ static float point(float v, const float *o)
 
 const struct op op_normalize = {
 	.name = "normalize",
-	.help = "subtract the mean, divide by the standard deviation",
+	.help = "Subtract the mean and divide by the "
+		"standard deviation",
 	.kind = OP_POINT,
 	.params = params,
 	.check = check,

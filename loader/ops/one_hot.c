@@ -12,7 +12,7 @@ static const struct param params[] = {
 		      .max_count = 1,
 		      .min = 1,
 		      .max = CLASSES_MAX,
-		      .help = "how many there are" },
+		      .help = "number of classes" },
 	{ 0 },
 };
 
@@ -27,7 +27,7 @@ static const char *infer(const struct args *args, const struct type *in,
 	if (!mixed && !dtype_is_whole(in->dtype))
 		return "works on whole numbers only";
 	if (in->device)
-		return "runs on the processor; it must stand before cuda";
+		return "runs on the CPU and must stand before cuda";
 	out->dtype = DTYPE_F4;
 	out->ndim = 1;
 	out->shape[0] = (uint64_t)args->arg[CLASSES].number[0];
@@ -35,7 +35,7 @@ static const char *infer(const struct args *args, const struct type *in,
 	return NULL;
 }
 
-/* Adds a share in the place that a label names; false: it names none. */
+/* Adds a weight at the index that a label names; false: it names none. */
 static bool put(const struct args *args, int64_t label, float share, void *to)
 {
 	if (label < 0 || (double)label >= args->arg[CLASSES].number[0])
@@ -45,7 +45,7 @@ static bool put(const struct args *args, int64_t label, float share, void *to)
 	return true;
 }
 
-/* The two labels and the share of a mixture of rows. */
+/* The two labels and the weight of mixed samples. */
 static bool put_both(const struct args *args, const void *from, void *to)
 {
 	float both[3];
@@ -74,12 +74,13 @@ static const char *array(const struct args *args,
 		dtype_convert(in->dtype, from, DTYPE_I8, &label, 1);
 		fits = put(args, label, 1, to);
 	}
-	return fits ? NULL : "the label is none of the classes";
+	return fits ? NULL : "the label is not from 0 to classes - 1";
 }
 
 const struct op op_one_hot = {
 	.name = "one_hot",
-	.help = "a label becomes 1 in its place among zeros, float32",
+	.help = "Convert a class to 1 at its index among "
+		"zeros, float32",
 	.kind = OP_ARRAY,
 	.params = params,
 	.infer = infer,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples stay as they are here: what a batch has is known when it is joined
-   (list_rows_cut()). */
+/* Samples do not change here: the rows of a batch are counted when it is joined
+ * (list_rows_cut()). */
 #include "loader/graph/op.h"
 
 enum { ROWS };
@@ -12,7 +12,7 @@ static const struct param params[] = {
 		   .max_count = 1,
 		   .min = 1,
 		   .max = OP_ROWS_MAX,
-		   .help = "that a batch has at most, such as tokens" },
+		   .help = "greatest number of rows of a batch, such as tokens" },
 	{ 0 },
 };
 
@@ -30,7 +30,8 @@ static const char *infer(const struct args *args, const struct type *in,
 
 const struct op op_pack = {
 	.name = "pack",
-	.help = "lists of a batch, the longest cut to fit a budget",
+	.help = "Limit the rows of a batch by cutting its "
+		"longest lists",
 	.kind = OP_LIST,
 	.params = params,
 	.infer = infer,

@@ -8,7 +8,7 @@
 
 enum { PADDING, MODE, FILL, LABEL };
 
-/* The words of mode are this, and then those of enum edge. */
+/* The choices of mode are this one, then those of enum edge. */
 enum { CONSTANT };
 
 static const struct param params[] = {
@@ -25,7 +25,7 @@ static const struct param params[] = {
 		   .kind = PARAM_WORD,
 		   .initial = "constant",
 		   .words = "constant|edge|reflect|symmetric",
-		   .help = "what the new pixels are" },
+		   .help = "content of the new pixels" },
 	[FILL] = OP_PARAM_FILL,
 	[LABEL] = OP_PARAM_LABEL,
 	{ 0 },
@@ -35,7 +35,7 @@ static const char *check(const struct args *args)
 {
 	if (args->arg[PADDING].count == 3)
 		return "padding is one number, two or four";
-	return op_check_colour(&args->arg[FILL]);
+	return op_check_color(&args->arg[FILL]);
 }
 
 /* The padding on a side: 0 left, 1 top, 2 right, 3 bottom. */
@@ -67,8 +67,8 @@ static const char *infer(const struct args *args, const struct type *in,
 	return op_infer_image(args, in, out);
 }
 
-/* Fills the pixels of a row that lie beside its `in->width` ones, which begin
-   at `left`. */
+/* Fills the pixels of a row outside its `in->width` ones, which begin at
+ * `left`. */
 static void repeat_row(uint8_t *row, uint32_t left, uint32_t width,
 		       uint32_t all, enum edge edge)
 {
@@ -124,7 +124,7 @@ static void redraw(const struct args *args, const struct op_sample *sample,
 	}
 }
 
-/* Copies a row of a grid with what lies beside it. */
+/* Copies a row of a grid with the margin on both sides. */
 static void widen_row(const struct args *args, const struct grid *in,
 		      const uint8_t *row, const struct grid *out, uint8_t *to)
 {
@@ -153,8 +153,8 @@ static void repeat_grid(const struct args *args, const struct grid *in,
 
 	for (uint32_t f = 0; f < out->frames; f++) {
 		for (uint32_t y = 0; y < out->height; y++) {
-			uint32_t from = edge_pixel(edge, (int64_t)y - top,
-						   in->height);
+			uint32_t from =
+				edge_pixel(edge, (int64_t)y - top, in->height);
 
 			widen_row(args, in, grid_row(in, f, from), out,
 				  grid_row(out, f, y));
@@ -192,7 +192,7 @@ static void move(const struct args *args, struct uniform uniform,
 
 const struct op op_pad = {
 	.name = "pad",
-	.help = "a margin around the image",
+	.help = "Add a margin around the image",
 	.kind = OP_IMAGE,
 	.params = params,
 	.check = check,

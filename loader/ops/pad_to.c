@@ -7,7 +7,7 @@
 
 enum { LENGTH, VALUE, SIDE, MULTIPLE };
 
-/* In the order of the words of side. */
+/* In the order of the choices of side. */
 enum { RIGHT, LEFT };
 
 static const struct param params[] = {
@@ -18,8 +18,8 @@ static const struct param params[] = {
 		     .min = 1,
 		     .max = OP_ROWS_MAX,
 		     .words = "batch",
-		     .help = "of the result; batch: that of the batch's "
-			     "longest" },
+		     .help = "number of rows; batch: that of the batch's "
+			     "longest list" },
 	[VALUE] = { .name = "value",
 		    .kind = PARAM_REALS,
 		    .initial = "0",
@@ -27,12 +27,12 @@ static const struct param params[] = {
 		    .max_count = 1,
 		    .min = -0x1p53,
 		    .max = 0x1p53,
-		    .help = "of the new rows" },
+		    .help = "value of the new rows" },
 	[SIDE] = { .name = "side",
 		   .kind = PARAM_WORD,
 		   .initial = "right",
 		   .words = "right|left",
-		   .help = "where the new rows are" },
+		   .help = "side of the new rows" },
 	[MULTIPLE] = { .name = "multiple",
 		       .kind = PARAM_INTEGERS,
 		       .initial = "1",
@@ -40,7 +40,7 @@ static const struct param params[] = {
 		       .max_count = 1,
 		       .min = 1,
 		       .max = OP_SIZE_MAX,
-		       .help = "batch: the length is a multiple of it" },
+		       .help = "with batch, the length is a multiple of this number" },
 	{ 0 },
 };
 
@@ -52,7 +52,7 @@ static bool is_of_batch(const struct args *args)
 static const char *check(const struct args *args)
 {
 	return args->arg[MULTIPLE].given && !is_of_batch(args)
-		       ? "multiple is for the length batch"
+		       ? "multiple needs the length batch"
 		       : NULL;
 }
 
@@ -114,7 +114,7 @@ static const char *list(const struct args *args, const struct op_sample *sample,
 
 const struct op op_pad_to = {
 	.name = "pad_to",
-	.help = "a list cut, or filled up, to a length",
+	.help = "Cut or fill lists to one length",
 	.kind = OP_LIST,
 	.params = params,
 	.check = check,

@@ -11,7 +11,7 @@ enum { MATRIX = 6, LAST = 11, NUMBERS = 14 };
 static const struct param params[] = {
 	[OF] = { .name = "of",
 		 .kind = PARAM_NAME,
-		 .help = "the output of the image" },
+		 .help = "name of the output of the image" },
 	{ 0 },
 };
 
@@ -20,7 +20,8 @@ static const char *infer(const struct args *args, const struct type *in,
 {
 	(void)args;
 	if (in->kind != TYPE_IMAGE || !in->fresh)
-		return "stands first in a statement, as in `p = params(image)'";
+		return "must be the first operation, as in `p = "
+		       "params(image)'";
 	out->kind = TYPE_ARRAY;
 	out->dtype = DTYPE_F8;
 	out->ndim = 1;
@@ -55,7 +56,7 @@ static const char *list(const struct args *args, const struct op_sample *sample,
 
 const struct op op_params = {
 	.name = "params",
-	.help = "where the pixels of an output's image come from",
+	.help = "Describe where the pixels of an output come from",
 	.kind = OP_LIST,
 	.params = params,
 	.infer = infer,

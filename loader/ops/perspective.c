@@ -13,8 +13,8 @@ static const struct param params[] = {
 			 .max_count = 1,
 			 .min = 0,
 			 .max = 1,
-			 .help = "how far corners move inward at most, of half "
-				 "a side" },
+			 .help = "greatest distance of a corner inward, as a "
+				 "fraction of half a side" },
 	[P] = OP_PARAM_P("1"),
 	[INTERPOLATION] = OP_PARAM_WARP_SMOOTH,
 	[FILL] = OP_PARAM_FILL,
@@ -25,7 +25,7 @@ static const struct param params[] = {
 
 static const char *check(const struct args *args)
 {
-	return op_check_colour(&args->arg[FILL]);
+	return op_check_color(&args->arg[FILL]);
 }
 
 /* A whole number of pixels, up to this part of half a side. */
@@ -69,7 +69,7 @@ static void redraw(const struct args *args, const struct op_sample *sample,
 
 const struct op op_perspective = {
 	.name = "perspective",
-	.help = "as seen from a random side",
+	.help = "Change the perspective of the image at random",
 	.kind = OP_IMAGE,
 	.params = params,
 	.check = check,

@@ -18,14 +18,14 @@ enum { MASK, ALPHA, IDS, CLAMP, FILE_MAX = 64 << 20 };
 static const struct param params[] = {
 	[MASK] = { .name = "mask",
 		   .kind = PARAM_NAME,
-		   .help = "a .npy file of height, width and 3 colours" },
+		   .help = ".npy file of height, width and 3 colors" },
 	[ALPHA] = { .name = "alpha",
 		    .kind = PARAM_NAME,
-		    .help = "how much of it: a .npy file of height and width, "
-			    "or a number" },
+		    .help = "weight of the mask: .npy file of height and "
+			    "width, or a number" },
 	[IDS] = { .name = "ids",
 		  .kind = PARAM_NAME,
-		  .help = "the samples, as \"3,17\", or a file of their numbers" },
+		  .help = "ids of the samples, as \"3,17\", or a file of ids" },
 	[CLAMP] = { .name = "clamp",
 		    .kind = PARAM_REALS,
 		    .initial = "0,255",
@@ -33,7 +33,7 @@ static const struct param params[] = {
 		    .max_count = 2,
 		    .min = 0,
 		    .max = 255,
-		    .help = "the least and the greatest value that come out" },
+		    .help = "least and greatest value of the result" },
 	{ 0 },
 };
 
@@ -94,14 +94,14 @@ static int load_mask(struct poison *p, const char *path, double **out,
 		     char *why, size_t size)
 {
 	struct npy npy;
-	int r = read_array(path, 3, "height, width and 3 colours", &npy, out,
+	int r = read_array(path, 3, "height, width and 3 colors", &npy, out,
 			   why, size);
 
 	if (r)
 		return r;
 	if (npy.shape[0] > OP_SIZE_MAX || npy.shape[1] > OP_SIZE_MAX ||
 	    npy.shape[2] != 3) {
-		snprintf(why, size, "%s: not of height, width and 3 colours",
+		snprintf(why, size, "%s: not of height, width and 3 colors",
 			 path);
 		return -EINVAL;
 	}
@@ -176,8 +176,9 @@ static const char *check(const struct args *args)
 {
 	const double *clamp = args->arg[CLAMP].number;
 
-	return clamp[0] > clamp[1] ? "the least value is above the greatest"
-				   : NULL;
+	return clamp[0] > clamp[1]
+		       ? "the least value is greater than the greatest"
+		       : NULL;
 }
 
 static const char *infer(const struct args *args, const struct type *in,
@@ -219,7 +220,7 @@ static void image(const struct args *args, const struct op_sample *sample,
 
 const struct op op_poison = {
 	.name = "poison",
-	.help = "some samples are blended with a mask",
+	.help = "Blend some samples with an image",
 	.kind = OP_IMAGE,
 	.params = params,
 	.check = check,

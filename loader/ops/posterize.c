@@ -10,7 +10,7 @@ static const struct param params[] = {
 		   .max_count = 1,
 		   .min = 1,
 		   .max = 8,
-		   .help = "how many upper bits stay" },
+		   .help = "number of upper bits to keep" },
 	[P] = OP_PARAM_P("1"),
 	OP_PARAM_GROUP,
 	{ 0 },
@@ -48,7 +48,7 @@ static float point(float v, const float *o)
 
 const struct op op_posterize = {
 	.name = "posterize",
-	.help = "the lower bits of values become 0",
+	.help = "Set the lower bits of values to 0",
 	.kind = OP_POINT,
 	.params = params,
 	.infer = infer,

@@ -11,7 +11,7 @@ static const struct param params[] = {
 		      .max_count = 1,
 		      .min = 0,
 		      .max = OP_MAPS_MAX,
-		      .help = "how many operations are applied" },
+		      .help = "number of operations" },
 	[MAGNITUDE] = { .name = "magnitude",
 			.kind = PARAM_INTEGERS,
 			.initial = "9",
@@ -19,7 +19,7 @@ static const struct param params[] = {
 			.max_count = 1,
 			.min = 0,
 			.max = 1023,
-			.help = "which of the magnitudes, from 0" },
+			.help = "index of the magnitude, from 0" },
 	[BINS] = OP_PARAM_BINS,
 	[INTERPOLATION] = OP_PARAM_WARP,
 	[FILL] = OP_PARAM_FILL,
@@ -32,7 +32,7 @@ static const char *check(const struct args *args)
 {
 	if (args->arg[MAGNITUDE].number[0] >= args->arg[BINS].number[0])
 		return "magnitude must be below bins";
-	return op_check_colour(&args->arg[FILL]);
+	return op_check_color(&args->arg[FILL]);
 }
 
 static unsigned draw(const struct args *args, struct uniform uniform,
@@ -74,7 +74,7 @@ static unsigned maps(const struct args *args, struct uniform uniform,
 
 const struct op op_rand_augment = {
 	.name = "rand_augment",
-	.help = "some random operations of one magnitude",
+	.help = "Apply random operations of one magnitude",
 	.kind = OP_IMAGE,
 	.params = params,
 	.check = check,

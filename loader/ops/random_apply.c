@@ -4,7 +4,7 @@
 enum { OPS, P };
 
 static const struct param params[] = {
-	[OPS] = OP_PARAM_OPS("operations, joined by `|'", 1, 1),
+	[OPS] = OP_PARAM_OPS("operations joined by `|'", 1, 1),
 	[P] = OP_PARAM_P("0.5"),
 	OP_PARAM_GROUP,
 	{ 0 },
@@ -19,7 +19,8 @@ static size_t pick(const struct args *args, size_t num_lists,
 
 const struct op op_random_apply = {
 	.name = "random_apply",
-	.help = "operations, one after the other, or none of them",
+	.help = "Apply operations one after the other, or "
+		"none of them",
 	.kind = OP_IMAGE,
 	.params = params,
 	.infer = op_infer_image,

@@ -10,10 +10,10 @@ enum { OPS, WEIGHTS, GROUP };
 		.name = "weights", .kind = PARAM_REALS, .initial = "",         \
 		.min_count = 2, .max_count = OP_BRANCHES_MAX, .min = 0,        \
 		.max = 0x1p20,                                                 \
-		.help = "how often each list is taken, in "                    \
-			"shares of their sum"                                  \
+		.help = "relative frequency of each list (default: "           \
+			"all are equal)"                                       \
 	}
-#define HELP "one of several lists of operations, at random"
+#define HELP "Apply one of several lists of operations"
 
 static const struct param params[] = {
 	[OPS] = OP_PARAM_OPS("lists of operations, separated by commas", 2,
@@ -24,7 +24,7 @@ static const struct param params[] = {
 };
 
 static const struct param params_of_batches[] = {
-	[OPS] = OP_PARAM_OPS("mixtures of rows, separated by commas", 2,
+	[OPS] = OP_PARAM_OPS("mixup and cutmix, separated by commas", 2,
 			     OP_BRANCHES_MAX),
 	[WEIGHTS] = WEIGHTS_PARAM,
 	[GROUP] = MIX_PARAM_GROUP,
@@ -47,9 +47,11 @@ static const char *check(const struct args *args)
 	if (!weights->count)
 		return NULL;
 	if (weights->count != args->arg[OPS].count)
-		return "as many weights as lists of operations; a comma "
-		       "separates lists";
-	return total(weights) > 0 ? NULL : "a weight is above 0";
+		return "give as many weights as lists of "
+		       "operations; a comma separates lists";
+	return total(weights) > 0
+		       ? NULL
+		       : "at least one weight must be greater than 0";
 }
 
 static size_t pick(const struct args *args, size_t num_lists,
@@ -73,7 +75,7 @@ static size_t pick(const struct args *args, size_t num_lists,
 	return 1;
 }
 
-/* One choice for a batch, which its images and labels share. */
+/* One choice for a batch, common to its images and labels. */
 static const struct op of_batches = {
 	.name = "random_choice",
 	.help = HELP,

@@ -13,11 +13,12 @@
 
 enum { SIZE, PADDING, PAD_IF_NEEDED, FILL, MODE, GROUP, LABEL };
 
-/* In the order of the words of mode; the others are those of enum edge. */
+/* In the order of the choices of mode; the others are those of enum edge. */
 enum { CONSTANT, EDGES };
 
 static const struct param params[] = {
-	[SIZE] = OP_PARAM_SIZE("of the result, one number or \"H,W\""),
+	[SIZE] = OP_PARAM_SIZE("height and width of the result, one number "
+			       "or \"H,W\""),
 	[PADDING] = { .name = "padding",
 		      .kind = PARAM_INTEGERS,
 		      .initial = "0",
@@ -25,7 +26,7 @@ static const struct param params[] = {
 		      .max_count = 4,
 		      .min = 0,
 		      .max = OP_SIZE_MAX,
-		      .help = "a margin before the crop, as pad's" },
+		      .help = "margin before the crop, as for pad" },
 	[PAD_IF_NEEDED] = { .name = "pad_if_needed",
 			    .kind = PARAM_INTEGERS,
 			    .initial = "false",
@@ -34,14 +35,13 @@ static const struct param params[] = {
 			    .min = 0,
 			    .max = 1,
 			    .words = "false|true",
-			    .help = "whether sides that are too short get a "
-				    "margin" },
+			    .help = "pad sides that are too short" },
 	[FILL] = OP_PARAM_FILL,
 	[MODE] = { .name = "mode",
 		   .kind = PARAM_WORD,
 		   .initial = "constant",
 		   .words = "constant|edge|reflect|symmetric",
-		   .help = "what the margin is" },
+		   .help = "content of the margin" },
 	[GROUP] = OP_PARAM_GROUP,
 	[LABEL] = OP_PARAM_LABEL,
 	{ 0 },
@@ -51,10 +51,10 @@ static const char *check(const struct args *args)
 {
 	if (args->arg[PADDING].count == 3)
 		return "padding is one number, two or four";
-	return op_check_colour(&args->arg[FILL]);
+	return op_check_color(&args->arg[FILL]);
 }
 
-/* A number, which is how Python spells it, or a word. */
+/* A number, as Python writes it, or a choice. */
 static bool pads_if_needed(const struct args *args)
 {
 	const struct arg *arg = &args->arg[PAD_IF_NEEDED];
@@ -178,7 +178,7 @@ static struct cover cover_of(const struct crop_side *a, uint32_t start)
 	return (struct cover){ begin - a->before, begin - start, end - begin };
 }
 
-/* Makes pixel x of a row, which is beside the image. */
+/* Makes pixel x of a row, which is outside the image. */
 static void put_beside(const struct args *args, int64_t at, uint32_t side,
 		       const uint8_t *row, uint8_t *to)
 {
@@ -187,7 +187,7 @@ static void put_beside(const struct args *args, int64_t at, uint32_t side,
 	memcpy(to, row + 3 * (size_t)edge_pixel(edge, at, side), 3);
 }
 
-/* A row of the crop, out of the row of the image that it repeats. */
+/* Makes a row of the crop from the row of the image that it repeats. */
 static void repeat_row(const struct args *args, const struct crop_side *x,
 		       uint32_t start, const uint8_t *row, uint8_t *to)
 {
@@ -255,7 +255,7 @@ static void redraw(const struct args *args, const struct op_sample *sample,
 	}
 }
 
-/* Copies the part of a grid that the crop has, beside which it is filled. */
+/* Copies the part of a grid in the crop, and fills the rest. */
 static void surround_grid(const struct args *args, const struct cover *x,
 			  const struct cover *y, const struct grid *in,
 			  const struct grid *out)
@@ -320,7 +320,7 @@ static void move(const struct args *args, struct uniform uniform,
 	double top, left;
 
 	*out = move_none(in.width, in.height);
-	if (!is_large(args, in)) /* the image is an error of its row */
+	if (!is_large(args, in)) /* the image is an error of its sample */
 		return;
 	top = draw_start(&y, uniform);
 	left = draw_start(&x, uniform);
@@ -329,7 +329,7 @@ static void move(const struct args *args, struct uniform uniform,
 
 static const struct op padded = {
 	.name = "random_crop",
-	.help = "a random part of the padded image",
+	.help = "Crop a random part of the padded image",
 	.kind = OP_IMAGE,
 	.params = params,
 	.check = check,
@@ -352,7 +352,8 @@ static const struct op *instead(const struct args *args)
 
 const struct op op_random_crop = {
 	.name = "random_crop",
-	.help = "a random part of the image, maybe of a padded one",
+	.help = "Crop a random part of the image, optionally "
+		"padded first",
 	.kind = OP_GEOMETRY,
 	.params = params,
 	.check = check,

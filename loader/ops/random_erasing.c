@@ -20,7 +20,7 @@ static const struct param params[] = {
 		    .max_count = 2,
 		    .min = 0,
 		    .max = 1,
-		    .help = "the area, of the image's: least, most" },
+		    .help = "least and greatest area, as fractions of the image's" },
 	[RATIO] = { .name = "ratio",
 		    .kind = PARAM_REALS,
 		    .initial = "0.3,3.3",
@@ -28,7 +28,7 @@ static const struct param params[] = {
 		    .max_count = 2,
 		    .min = 0x1p-10,
 		    .max = 0x1p10,
-		    .help = "the height by the width: least, most" },
+		    .help = "least and greatest height divided by width" },
 	[VALUE] = { .name = "value",
 		    .kind = PARAM_INTEGERS,
 		    .initial = "0",
@@ -37,7 +37,7 @@ static const struct param params[] = {
 		    .min = 0,
 		    .max = 255,
 		    .words = "random",
-		    .help = "a color, one number or \"R,G,B\"" },
+		    .help = "color, one number or \"R,G,B\"; random: noise" },
 	OP_PARAM_GROUP,
 	{ 0 },
 };
@@ -45,10 +45,10 @@ static const struct param params[] = {
 static const char *check(const struct args *args)
 {
 	if (op_check_range(&args->arg[SCALE]))
-		return "the least scale is above the most";
+		return "the least scale is greater than the greatest";
 	if (op_check_range(&args->arg[RATIO]))
-		return "the least ratio is above the most";
-	return op_check_colour(&args->arg[VALUE]);
+		return "the least ratio is greater than the greatest";
+	return op_check_color(&args->arg[VALUE]);
 }
 
 /* Draws the size of one attempt. False: a side is as long as the image's. */
@@ -126,7 +126,7 @@ static void image(const struct args *args, const struct op_sample *sample,
 
 const struct op op_random_erasing = {
 	.name = "random_erasing",
-	.help = "a random rectangle becomes a color or noise",
+	.help = "Replace a random rectangle by a color or noise",
 	.kind = OP_IMAGE,
 	.params = params,
 	.check = check,

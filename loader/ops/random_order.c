@@ -20,7 +20,7 @@ static size_t pick(const struct args *args, size_t num_lists,
 
 const struct op op_random_order = {
 	.name = "random_order",
-	.help = "all of several lists of operations, in a random order",
+	.help = "Apply several lists of operations in a random order",
 	.kind = OP_IMAGE,
 	.params = params,
 	.infer = op_infer_image,

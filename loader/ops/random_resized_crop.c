@@ -4,7 +4,8 @@
 enum { SIZE, SCALE, RATIO, INTERPOLATION };
 
 static const struct param params[] = {
-	[SIZE] = OP_PARAM_SIZE("of the result, one number or \"H,W\""),
+	[SIZE] = OP_PARAM_SIZE("height and width of the result, one number "
+			       "or \"H,W\""),
 	[SCALE] = OP_PARAM_SCALE("0.08,1"),
 	[RATIO] = OP_PARAM_RATIO,
 	[INTERPOLATION] = OP_PARAM_INTERPOLATION,
@@ -38,7 +39,7 @@ static void draw(const struct args *args, struct uniform uniform,
 
 const struct op op_random_resized_crop = {
 	.name = "random_resized_crop",
-	.help = "a random part of the image, resized",
+	.help = "Crop a random part of the image and resize it",
 	.kind = OP_GEOMETRY,
 	.params = params,
 	.check = check,

@@ -14,7 +14,7 @@ static const struct param params[] = {
 		      .max_count = 1,
 		      .min = 0,
 		      .max = OP_SIZE_MAX,
-		      .help = "how far the image is moved at most" },
+		      .help = "greatest distance in pixels" },
 	[FILL] = OP_PARAM_FILL,
 	[GROUP] = OP_PARAM_GROUP,
 	[LABEL] = OP_PARAM_LABEL,
@@ -23,7 +23,7 @@ static const struct param params[] = {
 
 static const char *check(const struct args *args)
 {
-	return op_check_colour(&args->arg[FILL]);
+	return op_check_color(&args->arg[FILL]);
 }
 
 /* A shift along one side: pixels [from, from + size) move to [to, to + size).
@@ -65,7 +65,7 @@ static void move_pixels(const struct image *image, struct shift x,
 /* Fills the parts to which no pixels moved: above and below, then left and
    right. */
 static void fill_uncovered(const struct image *image, struct shift x,
-			   struct shift y, const struct arg *colour)
+			   struct shift y, const struct arg *color)
 {
 	uint32_t right = x.to + x.size, bottom = y.to + y.size;
 	const struct rect rects[] = {
@@ -76,7 +76,7 @@ static void fill_uncovered(const struct image *image, struct shift x,
 	};
 
 	for (size_t i = 0; i < 4; i++)
-		op_fill(image, &rects[i], colour);
+		op_fill(image, &rects[i], color);
 }
 
 static void image(const struct args *args, const struct op_sample *sample,
@@ -126,7 +126,7 @@ static void move(const struct args *args, struct uniform uniform,
 
 const struct op op_random_translate = {
 	.name = "random_translate",
-	.help = "the image is moved, and a colour is where it was",
+	.help = "Move the image by a random distance",
 	.kind = OP_IMAGE,
 	.params = params,
 	.check = check,

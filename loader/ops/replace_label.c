@@ -8,14 +8,14 @@ enum { IDS, LABEL };
 static const struct param params[] = {
 	[IDS] = { .name = "ids",
 		  .kind = PARAM_NAME,
-		  .help = "the samples, as \"3,17\", or a file of their numbers" },
+		  .help = "ids of the samples, as \"3,17\", or a file of ids" },
 	[LABEL] = { .name = "label",
 		    .kind = PARAM_REALS,
 		    .min_count = 1,
 		    .max_count = 1,
 		    .min = -0x1p53,
 		    .max = 0x1p53,
-		    .help = "what is given instead of theirs" },
+		    .help = "new label" },
 	{ 0 },
 };
 
@@ -56,7 +56,7 @@ static const char *array(const struct args *args,
 
 const struct op op_replace_label = {
 	.name = "replace_label",
-	.help = "the numbers of some samples become another",
+	.help = "Replace the labels of some samples",
 	.kind = OP_ARRAY,
 	.params = params,
 	.infer = infer,

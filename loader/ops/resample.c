@@ -23,14 +23,14 @@ static const struct param params[] = {
 		  .max_count = 1,
 		  .min = 1,
 		  .max = RATE_MAX,
-		  .help = "samples a second that there are" },
+		  .help = "rate of the input, in samples per second" },
 	[NEW] = { .name = "new",
 		  .kind = PARAM_INTEGERS,
 		  .min_count = 1,
 		  .max_count = 1,
 		  .min = 1,
 		  .max = RATE_MAX,
-		  .help = "samples a second of the result" },
+		  .help = "rate of the result, in samples per second" },
 	[WIDTH] = { .name = "width",
 		    .kind = PARAM_INTEGERS,
 		    .initial = "6",
@@ -38,7 +38,7 @@ static const struct param params[] = {
 		    .max_count = 1,
 		    .min = 1,
 		    .max = WIDTH_MAX,
-		    .help = "zeros of the filter on each side" },
+		    .help = "zero crossings of the filter on each side" },
 	[ROLLOFF] = { .name = "rolloff",
 		      .kind = PARAM_REALS,
 		      .initial = "0.99",
@@ -46,7 +46,7 @@ static const struct param params[] = {
 		      .max_count = 1,
 		      .min = 0.1,
 		      .max = 1,
-		      .help = "the highest frequency, as a share of half the "
+		      .help = "cutoff frequency, as a fraction of half the "
 			      "lower rate" },
 	{ 0 },
 };
@@ -178,7 +178,7 @@ static const char *list(const struct args *args, const struct op_sample *sample,
 
 const struct op op_resample = {
 	.name = "resample",
-	.help = "sound at another rate",
+	.help = "Convert the sampling rate of sound",
 	.kind = OP_LIST,
 	.params = params,
 	.check = check,

@@ -5,10 +5,10 @@
 #include "loader/graph/op.h"
 
 enum { SIZE, INTERPOLATION, MAX_SIZE, SIDE };
-enum { SHORTER, LONGER }; /* the words of `side` */
+enum { SHORTER, LONGER }; /* the choices of `side` */
 
 static const struct param params[] = {
-	[SIZE] = OP_PARAM_SIZE("of one side, or \"H,W\""),
+	[SIZE] = OP_PARAM_SIZE("length of one side, or \"H,W\""),
 	[INTERPOLATION] = OP_PARAM_INTERPOLATION,
 	[MAX_SIZE] = { .name = "max_size",
 		       .kind = PARAM_INTEGERS,
@@ -17,16 +17,16 @@ static const struct param params[] = {
 		       .max_count = 1,
 		       .min = 1,
 		       .max = OP_SIZE_MAX,
-		       .help = "the most that the longer side becomes" },
+		       .help = "limit of the longer side (default: none)" },
 	[SIDE] = { .name = "side",
 		   .kind = PARAM_WORD,
 		   .initial = "shorter",
 		   .words = "shorter|longer",
-		   .help = "which side one number is" },
+		   .help = "side that one number sets" },
 	{ 0 },
 };
 
-/* What b becomes where a side a becomes `size`, rounded down. */
+/* The length of side b if side a becomes `size`, rounded down. */
 static uint64_t scaled(uint64_t size, uint64_t b, uint64_t a)
 {
 	return size * b / a;
@@ -81,14 +81,15 @@ static const char *check(const struct args *args)
 	bool longer = args->arg[SIDE].word == LONGER;
 
 	if (size->count == 2 && (most->count || longer))
-		return "\"H,W\" is both sides: max_size and side=longer go "
-		       "with one number";
+		return "\"H,W\" sets both sides: max_size and "
+		       "side=longer need one number";
 	if (most->count && longer)
 		return "side=longer is the most of both sides: leave max_size "
 		       "out";
 	if (most->count && most->number[0] <= size->number[0])
-		return "max_size is not above the size of the shorter side; "
-		       "side=longer makes the longer one that long";
+		return "max_size must be greater than size, which "
+		       "is the shorter side; to set the longer "
+		       "side, use side=longer";
 	return NULL;
 }
 
@@ -117,7 +118,7 @@ static void draw(const struct args *args, struct uniform uniform,
 
 const struct op op_resize = {
 	.name = "resize",
-	.help = "the whole image, resized",
+	.help = "Resize the whole image",
 	.kind = OP_GEOMETRY,
 	.params = params,
 	.check = check,

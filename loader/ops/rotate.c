@@ -12,8 +12,8 @@ static const struct param params[] = {
 		      .max_count = 2,
 		      .min = -3600,
 		      .max = 3600,
-		      .help = "counterclockwise: the most in both directions, "
-			      "or \"LEAST,MOST\"" },
+		      .help = "greatest angle in both directions, or "
+			      "\"LEAST,MOST\"; positive is counterclockwise" },
 	[INTERPOLATION] = OP_PARAM_WARP,
 	[FILL] = OP_PARAM_FILL,
 	[GROUP] = OP_PARAM_GROUP,
@@ -44,7 +44,7 @@ static void redraw(const struct args *args, const struct op_sample *sample,
 
 const struct op op_rotate = {
 	.name = "rotate",
-	.help = "turned about its middle by a random angle",
+	.help = "Rotate the image about its center by a random angle",
 	.kind = OP_IMAGE,
 	.params = params,
 	.check = check,

@@ -19,12 +19,12 @@ static void operands(const struct args *args, enum dtype in, unsigned channel,
 }
 
 OP_CODE(void saturation(float v[3], float factor, float whole) {
-	float grey = 0.2989F * v[0] + 0.587F * v[1] + 0.114F * v[2];
-	grey = whole > 0 ? (float)(int)grey : grey;
-	grey = (1 - factor) * grey;
-	v[0] = factor * v[0] + grey;
-	v[1] = factor * v[1] + grey;
-	v[2] = factor * v[2] + grey;
+	float gray = 0.2989F * v[0] + 0.587F * v[1] + 0.114F * v[2];
+	gray = whole > 0 ? (float)(int)gray : gray;
+	gray = (1 - factor) * gray;
+	v[0] = factor * v[0] + gray;
+	v[1] = factor * v[1] + gray;
+	v[2] = factor * v[2] + gray;
 })
 
 static void pixel(float v[3], const float *o)
@@ -34,10 +34,10 @@ static void pixel(float v[3], const float *o)
 
 const struct op op_saturation = {
 	.name = "saturation",
-	.help = "colours blended with their grey by a random factor",
+	.help = "Blend colors with their gray by a random factor",
 	.kind = OP_PIXEL,
 	.params = params,
-	.infer = op_infer_colour,
+	.infer = op_infer_color,
 	.num_operands = 2,
 	.operands = operands,
 	.pixel = pixel,

@@ -12,8 +12,8 @@ static const struct param params[] = {
 		     .max_count = 2,
 		     .min = 0,
 		     .max = 16,
-		     .help = "0 is blurred, 1 unchanged, 2 sharper; or least "
-			     "and most, \"0.5,2\"" },
+		     .help = "0 blurs, 1 changes nothing, 2 sharpens; or "
+			     "\"LEAST,MOST\"" },
 	[P] = OP_PARAM_P("1"),
 	OP_PARAM_GROUP,
 	{ 0 },
@@ -42,7 +42,7 @@ static void image(const struct args *args, const struct op_sample *sample,
 
 const struct op op_sharpness = {
 	.name = "sharpness",
-	.help = "sharper, or blurred, by a factor",
+	.help = "Sharpen or blur the image by a factor",
 	.kind = OP_IMAGE,
 	.params = params,
 	.check = check,

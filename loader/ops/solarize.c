@@ -11,7 +11,7 @@ static const struct param params[] = {
 			.max_count = 1,
 			.min = 0,
 			.max = 256,
-			.help = "the least value that is inverted" },
+			.help = "least value that is inverted" },
 	[P] = OP_PARAM_P("1"),
 	OP_PARAM_GROUP,
 	{ 0 },
@@ -38,10 +38,10 @@ static float point(float v, const float *o)
 
 const struct op op_solarize = {
 	.name = "solarize",
-	.help = "values from a threshold on are inverted",
+	.help = "Invert values from a threshold on",
 	.kind = OP_POINT,
 	.params = params,
-	.infer = op_infer_colour,
+	.infer = op_infer_color,
 	.num_operands = 1,
 	.operands = operands,
 	.point = point,

@@ -4,7 +4,8 @@
 enum { SIZE };
 
 static const struct param params[] = {
-	[SIZE] = OP_PARAM_SIZE("of each crop, one number or \"H,W\""),
+	[SIZE] = OP_PARAM_SIZE(
+		"height and width of each crop, one number or \"H,W\""),
 	{ 0 },
 };
 
@@ -32,7 +33,7 @@ static void draw(const struct args *args, struct uniform uniform,
 
 const struct op op_ten_crop = {
 	.name = "ten_crop",
-	.help = "five_crop of the image and of its mirror image",
+	.help = "Crop like five_crop, also from the mirror image",
 	.kind = OP_GEOMETRY,
 	.params = params,
 	.infer = infer,

@@ -14,31 +14,30 @@ enum { VOCABULARY, LOWER, UNKNOWN, BEGIN, END };
 /* Bytes of a character at most. */
 enum { WORD_BYTES = 4 * VOCABULARY_WORD_MAX };
 
-/* In the order of the words of lower. */
+/* In the order of the choices of lower. */
 enum { TRUE, FALSE };
 
 static const struct param params[] = {
 	[VOCABULARY] = { .name = "vocabulary",
 			 .kind = PARAM_NAME,
-			 .help = "a file of one token in a line, such as "
-				 "BERT's vocab.txt" },
+			 .help = "file of one token per line, such as BERT's vocab.txt" },
 	[LOWER] = { .name = "lower",
 		    .kind = PARAM_WORD,
 		    .initial = "true",
 		    .words = "true|false",
-		    .help = "whether capital letters of ASCII become small" },
+		    .help = "convert ASCII capitals to lower case" },
 	[UNKNOWN] = { .name = "unknown",
 		      .kind = PARAM_NAME,
 		      .initial = "[UNK]",
-		      .help = "the token of words that have none" },
+		      .help = "token of words that have none" },
 	[BEGIN] = { .name = "begin",
 		    .kind = PARAM_NAME,
 		    .initial = "",
-		    .help = "the token before the text, such as \"[CLS]\"" },
+		    .help = "token before the text, such as \"[CLS]\"" },
 	[END] = { .name = "end",
 		  .kind = PARAM_NAME,
 		  .initial = "",
-		  .help = "the token behind it, such as \"[SEP]\"" },
+		  .help = "token after the text, such as \"[SEP]\"" },
 	{ 0 },
 };
 
@@ -54,7 +53,7 @@ static const char *infer(const struct args *args, const struct type *in,
 {
 	(void)args;
 	if (in->kind != TYPE_RAGGED || !in->fresh)
-		return "works on fields of bytes, first in a statement";
+		return "works on bytes fields only, as the first operation";
 	out->kind = TYPE_LIST;
 	out->is_array = false;
 	out->dtype = DTYPE_I4;
@@ -103,7 +102,8 @@ static int load(struct args *args, char *why, size_t size)
 	return r;
 }
 
-/* Each token has a byte of the text, but for the first and the last. */
+/* Each token has at least one byte of the text, except the first and the last.
+ */
 static uint64_t most(const struct args *args, uint64_t bytes)
 {
 	(void)args;
@@ -150,7 +150,7 @@ static const char *list(const struct args *args, const struct op_sample *sample,
 
 const struct op op_tokenize = {
 	.name = "tokenize",
-	.help = "the tokens of a text, by a vocabulary of WordPiece",
+	.help = "Split a text into tokens of a WordPiece vocabulary",
 	.kind = OP_LIST,
 	.params = params,
 	.infer = infer,

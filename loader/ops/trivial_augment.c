@@ -11,7 +11,7 @@ static const struct param params[] = {
 
 static const char *check(const struct args *args)
 {
-	return op_check_colour(&args->arg[FILL]);
+	return op_check_color(&args->arg[FILL]);
 }
 
 static struct augmentation draw(const struct args *args, struct uniform uniform)
@@ -45,7 +45,7 @@ static unsigned maps(const struct args *args, struct uniform uniform,
 
 const struct op op_trivial_augment = {
 	.name = "trivial_augment",
-	.help = "one random operation of a random magnitude",
+	.help = "Apply one random operation of a random magnitude",
 	.kind = OP_IMAGE,
 	.params = params,
 	.check = check,

@@ -14,7 +14,7 @@ static const struct param params[] = {
 		     .max_count = 1,
 		     .min = 0,
 		     .max = OP_ROWS_MAX,
-		     .help = "the rows that are left at most" },
+		     .help = "greatest number of rows" },
 	{ 0 },
 };
 
@@ -42,7 +42,7 @@ static const char *list(const struct args *args, const struct op_sample *sample,
 
 const struct op op_truncate = {
 	.name = "truncate",
-	.help = "the first rows of a list",
+	.help = "Keep the first rows of a list",
 	.kind = OP_LIST,
 	.params = params,
 	.infer = infer,

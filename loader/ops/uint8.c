@@ -10,7 +10,7 @@ static const char *infer(const struct args *args, const struct type *in,
 
 const struct op op_uint8 = {
 	.name = "uint8",
-	.help = "values rounded and limited to 0..255",
+	.help = "Round values and limit them to 0..255",
 	.kind = OP_DTYPE,
 	.infer = infer,
 };

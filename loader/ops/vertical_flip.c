@@ -64,7 +64,7 @@ static void move(const struct args *args, struct uniform uniform,
 
 const struct op op_vertical_flip = {
 	.name = "vertical_flip",
-	.help = "top and bottom exchanged, with a probability",
+	.help = "Exchange top and bottom at random",
 	.kind = OP_IMAGE,
 	.params = params,
 	.infer = op_infer_image,

@@ -3,7 +3,7 @@
 
 enum { LENGTH, AT = 2 };
 
-/* In the order of the words of at. */
+/* In the order of the choices of at. */
 enum { RANDOM, CENTER, START };
 
 static const struct param params[] = {
@@ -13,7 +13,7 @@ static const struct param params[] = {
 		     .max_count = 1,
 		     .min = 1,
 		     .max = OP_SIZE_MAX,
-		     .help = "how many frames" },
+		     .help = "number of frames" },
 	[OP_FRAMES_STRIDE] = { .name = "stride",
 			       .kind = PARAM_INTEGERS,
 			       .initial = "1",
@@ -21,12 +21,12 @@ static const struct param params[] = {
 			       .max_count = 1,
 			       .min = 1,
 			       .max = OP_SIZE_MAX,
-			       .help = "from one of them to the next" },
+			       .help = "distance from one frame to the next, in frames" },
 	[AT] = { .name = "at",
 		 .kind = PARAM_WORD,
 		 .initial = "random",
 		 .words = "random|center|start",
-		 .help = "where they lie" },
+		 .help = "position in the value" },
 	OP_PARAM_GROUP,
 	{ 0 },
 };
@@ -47,9 +47,9 @@ static const char *infer(const struct args *args, const struct type *in,
 	if (in->layout != LAYOUT_HWC)
 		return "must stand before chw";
 	if (in->frames && span_of(args) > in->frames)
-		return "is longer than the frames that there are";
+		return "is longer than the number of frames";
 	if (in->device)
-		return "runs on the processor; it must stand before cuda";
+		return "runs on the CPU and must stand before cuda";
 	out->frames = (uint32_t)args->arg[LENGTH].number[0];
 	return NULL;
 }
@@ -67,7 +67,7 @@ static uint32_t first(const struct args *args, struct uniform uniform,
 
 const struct op op_window = {
 	.name = "window",
-	.help = "some frames, one after the other",
+	.help = "Take consecutive frames of a value",
 	.kind = OP_FRAMES,
 	.params = params,
 	.infer = infer,

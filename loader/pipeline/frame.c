@@ -159,7 +159,7 @@ int frame_start(struct frame *f, const struct pipeline_value *value,
 }
 
 /* Uses the kept image from now on. */
-static void take_up(struct frame *f, const struct kept_image *kept)
+static void take_up(struct frame *f, const struct cached_image *kept)
 {
 	f->ordinary = kept->has_planes;
 	f->jpeg = kept->jpeg;
@@ -173,7 +173,7 @@ static void take_up(struct frame *f, const struct kept_image *kept)
 }
 
 bool frame_resume(struct frame *f, const struct pipeline_value *value,
-		  enum quality quality, const struct kept_image *kept,
+		  enum quality quality, const struct cached_image *kept,
 		  uint64_t *decode_ns)
 {
 	if (kept->width != value->width || kept->height != value->height)
@@ -385,13 +385,13 @@ static int settle(struct frame *f)
 /* The part of an image to keep. */
 struct keeping {
 	uint64_t (*size)(const struct frame *f);
-	int (*fill)(struct frame *f, struct kept_image *k);
+	int (*fill)(struct frame *f, struct cached_image *k);
 };
 
 static uint64_t size_of_resized(const struct frame *f)
 {
-	return kept_image_size_of_pixels(f->resize.part.width,
-					 f->resize.part.height);
+	return cached_image_size_of_pixels(f->resize.part.width,
+					   f->resize.part.height);
 }
 
 /*
@@ -422,12 +422,13 @@ static int decode_whole(struct frame *f,
  * Keeps planes only if all of them are right. Damage beside the wanted part
  * would change a later, larger part.
  */
-static int keep_resized(struct frame *f, struct kept_image *k)
+static int keep_resized(struct frame *f, struct cached_image *k)
 {
 	struct baseline_plane planes[BASELINE_COMPONENTS];
 	int r = 0;
 
-	kept_image_take_pixels(k, f->resize.part.width, f->resize.part.height);
+	cached_image_take_pixels(k, f->resize.part.width,
+				 f->resize.part.height);
 	k->view = (struct rect){ .width = k->image.width,
 				 .height = k->image.height };
 	k->mirror = false;
@@ -447,25 +448,25 @@ static int keep_resized(struct frame *f, struct kept_image *k)
 
 static uint64_t size_of_planes(const struct frame *f)
 {
-	return kept_image_size_of_planes(&f->jpeg);
+	return cached_image_size_of_planes(&f->jpeg);
 }
 
-static int keep_planes(struct frame *f, struct kept_image *k)
+static int keep_planes(struct frame *f, struct cached_image *k)
 {
 	struct baseline_plane planes[BASELINE_COMPONENTS];
 	int r = decode_whole(f, planes);
 
 	if (!r)
-		kept_image_take_planes(k, &f->jpeg, planes);
+		cached_image_take_planes(k, &f->jpeg, planes);
 	return r;
 }
 
 static uint64_t size_of_pixels(const struct frame *f)
 {
-	return kept_image_size_of_pixels(f->value->width, f->value->height);
+	return cached_image_size_of_pixels(f->value->width, f->value->height);
 }
 
-static int keep_pixels(struct frame *f, struct kept_image *k)
+static int keep_pixels(struct frame *f, struct cached_image *k)
 {
 	const struct pipeline_value *v = f->value;
 	struct rect whole = { .width = v->width, .height = v->height };
@@ -474,7 +475,7 @@ static int keep_pixels(struct frame *f, struct kept_image *k)
 	int r = scanlines_of_jpeg(f->lines, v->bytes, v->size, &whole,
 				  f->decode_ns);
 
-	kept_image_take_pixels(k, v->width, v->height);
+	cached_image_take_pixels(k, v->width, v->height);
 	while (!r && !(r = scanlines_next(f->lines, &rows)) && rows.height)
 		for (uint32_t y = 0; y < rows.height; y++)
 			to = mempcpy(to, rows.pixels + y * rows.stride,
@@ -499,13 +500,13 @@ static const struct keeping *what_to_keep(const struct frame *f)
 void frame_keep(struct frame *f, struct value_store *stash, uint64_t id)
 {
 	const struct keeping *what = what_to_keep(f);
-	struct kept_image *k =
+	struct cached_image *k =
 		what ? value_store_take(stash, id, what->size(f)) : NULL;
 	int r;
 
 	if (!k)
 		return;
-	*k = (struct kept_image){
+	*k = (struct cached_image){
 		.width = f->value->width,
 		.height = f->value->height,
 		.view = f->view,

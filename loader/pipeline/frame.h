@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "loader/graph/op.h"
-#include "loader/pipeline/kept_image.h"
+#include "loader/pipeline/cached_image.h"
 #include "loader/pipeline/value_store.h"
 #include "loader/util/value.h"
 
@@ -34,7 +34,7 @@ int frame_start(struct frame *f, const struct pipeline_value *value,
  * steps before it. False: the image is of another value.
  */
 bool frame_resume(struct frame *f, const struct pipeline_value *value,
-		  enum quality quality, const struct kept_image *kept,
+		  enum quality quality, const struct cached_image *kept,
 		  uint64_t *decode_ns);
 
 /*

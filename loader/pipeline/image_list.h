@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several images in a value of bytes, beton-transforms(7): "betonimg", their
+ * Several images in a value of bytes, beton-grids(7): "betonimg", their
  * number and each one's size as 32-bit numbers, little-endian, then the images.
  * Other bytes are a list of one.
  */

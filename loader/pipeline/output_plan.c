@@ -428,7 +428,7 @@ bool output_plan_is_auto(const struct output_plan *plan)
 	size_t cut = chain_cut(plan->chain);
 
 	return cut < plan->chain->num_nodes &&
-	       plan->chain->nodes[cut].args.arg[OP_DEVICE_POINT].word ==
+	       plan->chain->nodes[cut].args.arg[OP_DEVICE_PLACEMENT].word ==
 		       OP_DEVICE_AUTO;
 }
 

@@ -6,8 +6,8 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/cleanup.h"
-#include "loader/text/diagnostic.h"
 #include "loader/jit/jit.h"
+#include "loader/text/diagnostic.h"
 
 struct phase {
 	uint64_t first; /* first epoch */
@@ -139,7 +139,7 @@ void phases_keep_with(struct phases *p, const struct phases *owner)
 
 void phases_kept(const struct phases *p, struct value_store_stats *out)
 {
-	pipeline_kept(p->phase[0].pipeline, out);
+	pipeline_cached(p->phase[0].pipeline, out);
 }
 
 uint64_t phases_row_size(const struct phases *p)

@@ -11,8 +11,6 @@
 #include "fs/util/log.h"
 #include "loader/graph/graph.h"
 #include "loader/graph/operands.h"
-#include "loader/text/parse.h"
-#include "loader/text/schedule.h"
 #include "loader/graph/user_op.h"
 #include "loader/jit/emit_device.h"
 #include "loader/jit/jit.h"
@@ -20,6 +18,8 @@
 #include "loader/pipeline/output_plan.h"
 #include "loader/pipeline/value_store.h"
 #include "loader/pipeline/worker.h"
+#include "loader/text/parse.h"
+#include "loader/text/schedule.h"
 
 struct pipeline {
 	char *text;
@@ -343,7 +343,7 @@ void pipeline_keep_with(struct pipeline *p, const struct pipeline *owner)
 	}
 }
 
-void pipeline_kept(const struct pipeline *p, struct value_store_stats *out)
+void pipeline_cached(const struct pipeline *p, struct value_store_stats *out)
 {
 	struct value_store_stats one;
 

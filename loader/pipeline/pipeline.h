@@ -105,7 +105,7 @@ int pipeline_keep(struct pipeline *p, struct log *log);
 void pipeline_keep_with(struct pipeline *p, const struct pipeline *owner);
 
 /* Of all caches together. Thread-safe. */
-void pipeline_kept(const struct pipeline *p, struct value_store_stats *out);
+void pipeline_cached(const struct pipeline *p, struct value_store_stats *out);
 
 /*
  * What makes the rows of an image's output: "generic", "prebuilt", "generated";

@@ -318,7 +318,7 @@ static int run_joined(struct pipeline_worker *w, const struct worker_job *job,
 
 	if (r)
 		return r;
-	op_colour(&n->args.arg[op_param(n->op, "fill")], fill);
+	op_color(&n->args.arg[op_param(n->op, "fill")], fill);
 	operands_join(n, count, job->row, size, maps);
 	warp_joined(maps, count, (enum warp_how)how->word, fill, image, &out,
 		    seen);

@@ -230,11 +230,11 @@ static double centre_of(const struct axis *axis, uint32_t i)
 
 static struct axis_span kernel_span(const struct axis *axis, uint32_t i)
 {
-	double centre = centre_of(axis, i);
+	double center = centre_of(axis, i);
 	double support = axis->class->kernel->support * stretch_of(axis);
-	double begin = centre - support + 0.5;
+	double begin = center - support + 0.5;
 	uint32_t first = begin < 0 ? 0 : floor_u32(begin);
-	uint32_t end = floor_u32(centre + support + 0.5);
+	uint32_t end = floor_u32(center + support + 0.5);
 
 	return (struct axis_span){
 		first, (uint32_t)min_u64(end, axis->part.from) - first
@@ -245,19 +245,19 @@ static void kernel_weigh(const struct axis *axis, uint32_t i,
 			 struct axis_span span, union weight *weights)
 {
 	const struct axis_class *class = axis->class;
-	double centre = centre_of(axis, i);
+	double center = centre_of(axis, i);
 	double inverse = 1. / stretch_of(axis);
 	double sum = 0, kept[KEPT_MAX];
 
 	for (uint32_t k = 0; k < span.n; k++) {
-		double x = k + (double)span.first - centre + 0.5;
+		double x = k + (double)span.first - center + 0.5;
 		double v = class->kernel->at(x * inverse);
 
 		kept[k % KEPT_MAX] = v;
 		sum += v;
 	}
 	for (uint32_t k = 0; k < span.n; k++) {
-		double x = k + (double)span.first - centre + 0.5;
+		double x = k + (double)span.first - center + 0.5;
 		double v = span.n <= KEPT_MAX ? kept[k]
 					      : class->kernel->at(x * inverse);
 

@@ -65,19 +65,19 @@ static uint32_t triangle_shares(const struct measure *m, uint64_t i,
 				uint32_t *first, uint32_t *of)
 {
 	uint64_t half = 2 * max_u64(m->output, m->pixel);
-	uint64_t centre = 2 * m->before + (2 * i + 1) * m->output;
+	uint64_t center = 2 * m->before + (2 * i + 1) * m->output;
 	uint64_t k = 0, at;
 	uint32_t n = 0;
 
-	if (centre > half)
-		k = ((centre - half) / m->pixel + 1) / 2;
+	if (center > half)
+		k = ((center - half) / m->pixel + 1) / 2;
 	*first = (uint32_t)k;
 	for (; k < m->pixels; k++) {
 		at = (2 * k + 1) * m->pixel;
-		if (at >= centre + half)
+		if (at >= center + half)
 			break;
 		of[n++] = (uint32_t)(half -
-				     (at > centre ? at - centre : centre - at));
+				     (at > center ? at - center : center - at));
 	}
 	return n;
 }

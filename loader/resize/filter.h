@@ -3,7 +3,7 @@
  * The weights of one axis of a resize in whole numbers, for one component of a
  * JPEG. Output i is the sum over k < taps of weight[i * taps + k] / 2^15 times
  * sample first[i] + k. The weights include libjpeg's fancy upsampling, so
- * components with half the samples need no other treatment. beton-transforms(7)
+ * components with half the samples need no other treatment. beton-resize(7)
  * defines them to the bit.
  *
  * An axis is measured in pixels of the image. The samples may be those of a

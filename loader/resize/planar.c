@@ -36,7 +36,7 @@ struct planar {
 	unsigned num_components;
 	uint32_t height; /* rows of the result */
 	uint32_t next;
-	struct planar_colours colours;
+	struct planar_colours colors;
 	struct scratch rows;	/* PLANAR_ROWS of the widest component */
 	struct scratch columns; /* the same, turned */
 	struct scratch results[COMPONENTS];
@@ -222,7 +222,7 @@ static int reserve_buffers(struct planar *p, uint32_t width)
 /* Also clears the columns that the last vector reads past the width. */
 static void point_colours(struct planar *p, uint32_t width)
 {
-	struct planar_colours *c = &p->colours;
+	struct planar_colours *c = &p->colors;
 	size_t columns = align_up(width, PLANAR_ROWS);
 
 	c->width = width;
@@ -293,17 +293,17 @@ void planar_next(struct planar *p, struct planar_rows *out)
 {
 	uint32_t rows = (uint32_t)min_u64(p->height - p->next, PLANAR_ROWS);
 
-	*out = (struct planar_rows){ .stride = p->colours.stride,
+	*out = (struct planar_rows){ .stride = p->colors.stride,
 				     .rows = rows };
 	if (!rows)
 		return;
 	for (unsigned i = 0; i < p->num_components; i++)
 		run_component(p, i, rows);
 	if (p->num_components == COMPONENTS)
-		p->class->colour(&p->colours);
+		p->class->color(&p->colors);
 	else
-		p->class->gray(&p->colours);
+		p->class->gray(&p->colors);
 	p->next += rows;
 	for (unsigned i = 0; i < COMPONENTS; i++)
-		out->channel[i] = p->colours.out[i];
+		out->channel[i] = p->colors.out[i];
 }

@@ -2,7 +2,7 @@
 /*
  * Resizing a JPEG's planes without making the pixels of the image. Luma and
  * chroma are filtered down and then across, each at its own size; colors are
- * converted last, on the result. beton-transforms(7) defines it to the bit.
+ * converted last, on the result. beton-resize(7) defines it to the bit.
  *
  * The planes may be those of a reduced image. Sizes and parts are always given
  * in pixels of the whole image.

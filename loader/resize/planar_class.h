@@ -53,7 +53,7 @@ struct planar_class {
 		     planar_column *out);
 	void (*across)(const struct filter *x, const planar_column *in,
 		       planar_column *out);
-	void (*colour)(const struct planar_colours *c);
+	void (*color)(const struct planar_colours *c);
 	void (*gray)(const struct planar_colours *c);
 };
 

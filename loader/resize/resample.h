@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Resizing an image, defined to the bit (beton-transforms(7)):
+ * Resizing an image, defined to the bit (beton-resize(7)):
  *
  *   AREA      FFCV's INTER_AREA, to the bit what OpenCV 4 gives. Both axes
  *             shrink or stay: box averages, summed in float32, each product

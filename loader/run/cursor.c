@@ -14,12 +14,12 @@ void cursor_seek(struct cursor *c, uint64_t epoch, uint64_t batches)
 
 uint64_t cursor_steps(const struct cursor *c, uint64_t start)
 {
-	uint64_t steps = spec_steps(c->spec, start, c->world);
+	uint64_t steps = spec_steps(c->spec, start, c->world_size);
 	uint64_t n = spec_batches(c->spec);
 
 	/* Only the last step has batches that are padding. */
 	if (c->no_padding && steps &&
-	    start + (steps - 1) * c->world + c->rank >= n)
+	    start + (steps - 1) * c->world_size + c->rank >= n)
 		steps--;
 	return steps;
 }
@@ -27,7 +27,7 @@ uint64_t cursor_steps(const struct cursor *c, uint64_t start)
 /* All ranks have equally many, or have them with padding. */
 static uint64_t common_steps(const struct cursor *c)
 {
-	return spec_steps(c->spec, c->start, c->world);
+	return spec_steps(c->spec, c->start, c->world_size);
 }
 
 void cursor_finish(struct cursor *c)
@@ -43,5 +43,5 @@ uint64_t cursor_consumed(const struct cursor *c)
 	   consumed. Before its own end, another rank may have a step to go. */
 	if (c->step >= common_steps(c))
 		return n;
-	return min_u64(n, c->start + c->step * c->world);
+	return min_u64(n, c->start + c->step * c->world_size);
 }

@@ -14,7 +14,7 @@
 struct cursor {
 	const struct spec *spec;
 	uint32_t rank;
-	uint32_t world;
+	uint32_t world_size;
 	bool no_padding; /* a rank may have one step less than others */
 	uint64_t epoch;
 	uint64_t start;
@@ -40,7 +40,7 @@ void cursor_finish(struct cursor *c);
    the sequence's length is padding: it repeats batch number modulo length. */
 static inline uint64_t cursor_number(const struct cursor *c)
 {
-	return c->start + c->step * c->world + c->rank;
+	return c->start + c->step * c->world_size + c->rank;
 }
 
 /* Batches of the epoch's global sequence that all ranks have consumed. */

@@ -67,7 +67,7 @@ static struct turn *begin_turn(struct ring *ring, struct order_ticket *o)
 			: NULL;
 	t->state = TURN_FETCHING;
 	t->error = 0;
-	t->times = (struct pace_times){
+	t->times = (struct throughput_times){
 		.has_upload = t->step->parcel != NULL,
 	};
 	t->step->side = offload_choose(&ring->balance);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/run/offload.h"
 
-#include <string.h>
-
 #include "fs/util/bytes.h"
+#include "fs/util/typed.h"
 
 enum { STAY_PAYS = 8 };
 
@@ -12,29 +11,26 @@ enum scarce { SCARCE_NONE, SCARCE_LOADER, SCARCE_CONSUMER };
 
 bool offload_parse(const char *word, enum offload_mode *out)
 {
-	static const char *const words[] = { "auto", "device", "processor",
-					     "turns" };
+	const struct typed modes =
+		TYPED_WORD_OF("auto|gpu,device|cpu,processor|turns");
+	uint64_t i;
 
-	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-		if (!strcmp(word, words[i])) {
-			*out = (enum offload_mode)i;
-			return true;
-		}
-	}
-	return false;
+	if (!typed_parse_string(&modes, word, &i))
+		return false;
+	*out = (enum offload_mode)i;
+	return true;
 }
 
 const char *offload_name(enum offload_side side)
 {
-	return side == OFFLOAD_DEVICE ? "device" : "processor";
+	return side == OFFLOAD_GPU ? "gpu" : "cpu";
 }
 
 void offload_init(struct offload *b, enum offload_mode mode, uint32_t workers)
 {
 	*b = (struct offload){
 		.mode = mode,
-		.side = mode == OFFLOAD_ALL_PROCESSOR ? OFFLOAD_PROCESSOR
-						      : OFFLOAD_DEVICE,
+		.side = mode == OFFLOAD_ALL_CPU ? OFFLOAD_CPU : OFFLOAD_GPU,
 		.workers = workers,
 		.next_wait = 1,
 	};
@@ -101,7 +97,7 @@ static enum scarce find_scarce(const struct offload_sum *s)
 }
 
 /* The margin covers the noise of measurements. */
-static bool processor_is_lighter(const struct offload *b)
+static bool cpu_is_lighter(const struct offload *b)
 {
 	return b->ratio > 0 && b->ratio < 0.9;
 }
@@ -133,7 +129,7 @@ static bool is_worth_a_try(struct offload *b, enum scarce scarce)
 		return false;
 	}
 	if (scarce == SCARCE_LOADER)
-		return b->ratio <= 0 || processor_is_lighter(b);
+		return b->ratio <= 0 || cpu_is_lighter(b);
 	if (scarce == SCARCE_NONE)
 		return false;
 	if (has_time(b))
@@ -159,25 +155,25 @@ static bool is_slower(const struct offload *b, const struct offload_sum *now)
 static bool has_failed(const struct offload *b, enum scarce scarce,
 		       const struct offload_sum *now)
 {
-	if (scarce == SCARCE_LOADER && !processor_is_lighter(b))
+	if (scarce == SCARCE_LOADER && !cpu_is_lighter(b))
 		return true;
 	return !b->stay && is_slower(b, now);
 }
 
 /* Decides after a window on the GPU's side. */
-static void judge_device(struct offload *b, const struct offload_sum *now)
+static void judge_gpu(struct offload *b, const struct offload_sum *now)
 {
 	b->device = *now;
 	if (!is_worth_a_try(b, find_scarce(now)))
 		return;
 	b->was_blocked = 2 * now->blocked >= now->batches;
-	b->side = OFFLOAD_PROCESSOR;
+	b->side = OFFLOAD_CPU;
 	b->stay = 0;
 }
 
 /* Only the first window of a try is compared with the GPU's, because they
    follow each other. Later windows may have images of another size. */
-static void judge_processor(struct offload *b, const struct offload_sum *now)
+static void judge_cpu(struct offload *b, const struct offload_sum *now)
 {
 	if (!b->stay && busy(&b->device) > 0)
 		b->ratio = busy(now) / busy(&b->device);
@@ -190,7 +186,7 @@ static void judge_processor(struct offload *b, const struct offload_sum *now)
 		b->wait = b->next_wait;
 	else
 		put_off(b);
-	b->side = OFFLOAD_DEVICE;
+	b->side = OFFLOAD_GPU;
 }
 
 void offload_add(struct offload *b, const struct offload_batch *batch)
@@ -205,8 +201,8 @@ void offload_add(struct offload *b, const struct offload_batch *batch)
 		return;
 	now = b->window;
 	b->window = (struct offload_sum){ 0 };
-	if (b->side == OFFLOAD_DEVICE)
-		judge_device(b, &now);
+	if (b->side == OFFLOAD_GPU)
+		judge_gpu(b, &now);
 	else
-		judge_processor(b, &now);
+		judge_cpu(b, &now);
 }

@@ -26,13 +26,13 @@ enum {
 	OFFLOAD_WINDOW = 32,
 };
 
-enum offload_side { OFFLOAD_DEVICE, OFFLOAD_PROCESSOR };
+enum offload_side { OFFLOAD_GPU, OFFLOAD_CPU };
 
 /* How a side is chosen, in the order of offload_parse()'s words. */
 enum offload_mode {
 	OFFLOAD_BY_COST,
-	OFFLOAD_ALL_DEVICE,
-	OFFLOAD_ALL_PROCESSOR,
+	OFFLOAD_ALL_GPU,
+	OFFLOAD_ALL_CPU,
 	OFFLOAD_TURNS, /* alternately, for tests */
 };
 
@@ -73,9 +73,10 @@ struct offload {
 	bool was_blocked;   /* the GPU's late copies led to the try */
 };
 
-/* Parses "auto", "device", "processor" or "turns". False for any other word. */
+/* Parses "auto", "gpu", "cpu" or "turns", or the older words "device" and
+   "processor". False for any other word. */
 bool offload_parse(const char *word, enum offload_mode *out);
-/* "device", "processor" */
+/* "gpu", "cpu" */
 const char *offload_name(enum offload_side side);
 
 void offload_init(struct offload *b, enum offload_mode mode, uint32_t workers);

@@ -24,23 +24,23 @@ struct replay {
 	struct kept_step *kept; /* the least recently replayed first */
 };
 
-int replay_open(const struct fake *fake, const struct spec *spec,
+int replay_open(const struct synthetic *synthetic, const struct spec *spec,
 		const struct phases *phases, uint32_t prefetch,
 		struct replay **out)
 {
 	struct replay *r;
 
 	*out = NULL;
-	if (fake->replay == FAKE_REPLAY_NONE)
+	if (synthetic->replay == SYNTHETIC_REPLAY_NONE)
 		return 0;
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return -ENOMEM;
 	r->spec = spec;
 	r->phases = phases;
-	r->ships = fake->replay == FAKE_REPLAY_MEMORY;
+	r->ships = synthetic->replay == SYNTHETIC_REPLAY_MEMORY;
 	r->batches = r->ships ? (uint64_t)prefetch + 1 : 1;
-	r->bytes = fake->memory;
+	r->bytes = synthetic->memory;
 	*out = r;
 	return 0;
 }
@@ -145,7 +145,8 @@ bool replay_keep(struct replay *r, struct step *s)
 	struct count t = count(r, phase);
 	struct kept_step *k;
 
-	if (s->batch.rows < spec_rows(r->spec, 0) || t.batches >= wanted(r, &t))
+	if (s->batch.num_samples < spec_rows(r->spec, 0) ||
+	    t.batches >= wanted(r, &t))
 		return false;
 	k = malloc(sizeof(*k));
 	if (!k)
@@ -168,11 +169,11 @@ static void fill_ids(struct step *s, const struct step *of,
 
 	s->batch.ids = ids;
 	if (spec->subset && !spec->subset->ids) {
-		memcpy(ids, of->batch.ids, s->batch.rows * sizeof(*ids));
+		memcpy(ids, of->batch.ids, s->batch.num_samples * sizeof(*ids));
 		return;
 	}
 	order = order_init(spec, s->batch.epoch);
-	for (uint32_t row = 0; row < s->batch.rows; row++)
+	for (uint32_t row = 0; row < s->batch.num_samples; row++)
 		ids[row] = order_sample(&order, number * spec->batch + row);
 }
 
@@ -187,12 +188,12 @@ static void borrow(struct step *s, const struct step *of, uint32_t i)
 	to->shape = shape;
 	memcpy(shape, of->outputs[i].shape, sizeof(of->outputs[i].shape));
 	if (from->offsets) {
-		shape[0] = (uint64_t)from->offsets[s->batch.rows];
+		shape[0] = (uint64_t)from->offsets[s->batch.num_samples];
 		to->size = from->size / max_u64(1, from->shape[0]) * shape[0];
 		return;
 	}
-	to->size = from->size / of->batch.rows * s->batch.rows;
-	shape[0] = s->batch.rows;
+	to->size = from->size / of->batch.num_samples * s->batch.num_samples;
+	shape[0] = s->batch.num_samples;
 	if (to->device_type == BETON_DEVICE_CUDA)
 		to->data = (const void *)(uintptr_t)device_batch_address(
 			s->parcel, i);
@@ -207,20 +208,21 @@ int replay_fill(const struct replay *r, struct step *s, const struct step *of,
 
 	s->batch.epoch = epoch;
 	s->batch.number = number;
-	s->batch.rows = spec_rows(spec, number % n);
+	s->batch.num_samples = spec_rows(spec, number % n);
 	s->side = of->side;
 	s->pipeline = of->pipeline;
-	error = buffer_reserve(&s->ids, s->batch.rows * sizeof(uint64_t));
+	error = buffer_reserve(&s->ids,
+			       s->batch.num_samples * sizeof(uint64_t));
 	if (!error)
-		error = buffer_reserve(&s->valid, s->batch.rows);
+		error = buffer_reserve(&s->valid, s->batch.num_samples);
 	if (!error && s->parcel)
 		error = device_batch_repeat(s->parcel, of->parcel, r->ships);
 	if (error)
 		return error;
 	fill_ids(s, of, spec, number % n);
-	memcpy(s->valid.bytes, of->batch.valid, s->batch.rows);
+	memcpy(s->valid.bytes, of->batch.valid, s->batch.num_samples);
 	if (number >= n)
-		memset(s->valid.bytes, 0, s->batch.rows);
+		memset(s->valid.bytes, 0, s->batch.num_samples);
 	s->batch.valid = s->valid.bytes;
 	for (uint32_t i = 0; i < s->batch.num_outputs; i++)
 		borrow(s, of, i);

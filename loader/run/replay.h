@@ -14,15 +14,15 @@
 #ifndef LOADER_RUN_REPLAY_H
 #define LOADER_RUN_REPLAY_H
 
-#include "loader/feed/fake_text.h"
+#include "loader/feed/synthetic_text.h"
 #include "loader/run/step.h"
 
 struct replay;
 
-/* Opens the replay that `fake` asks for; *out is NULL if it asks for none.
-   Without a size in `fake`, keeps as many batches per phase as a ring with this
-   prefetch depth has in use. Borrows spec and phases. */
-int replay_open(const struct fake *fake, const struct spec *spec,
+/* Opens the replay that `synthetic` asks for; *out is NULL if it asks for none.
+   Without a size in `synthetic`, keeps as many batches per phase as a ring with
+   this prefetch depth has in use. Borrows spec and phases. */
+int replay_open(const struct synthetic *synthetic, const struct spec *spec,
 		const struct phases *phases, uint32_t prefetch,
 		struct replay **out);
 /* Does not close the kept steps. Takes NULL. */

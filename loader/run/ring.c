@@ -8,7 +8,7 @@
 
 #include "fs/util/cleanup.h"
 #include "loader/run/fetcher.h"
-#include "loader/run/pace.h"
+#include "loader/run/throughput.h"
 #include "loader/run/turns.h"
 #include "loader/run/workers.h"
 
@@ -30,10 +30,10 @@ static struct turn *find_ready_turn(struct ring *ring)
 
 static struct turn *wait_for_turn(struct ring *ring)
 {
-	uint64_t begin = ring->pace.asked_ns;
+	uint64_t begin = ring->throughput.asked_ns;
 	struct turn *t = find_ready_turn(ring);
 
-	if ((t && !ring->pace.is_waiting) || ring->worker_error)
+	if ((t && !ring->throughput.is_waiting) || ring->worker_error)
 		return t;
 	turns_push_range(ring, "beton next");
 	while (!t && !ring->worker_error) {
@@ -41,7 +41,8 @@ static struct turn *wait_for_turn(struct ring *ring)
 		t = find_ready_turn(ring);
 	}
 	turns_pop_range(ring);
-	pace_waited(&ring->pace, begin, stage_now_ns(), t ? &t->times : NULL);
+	throughput_waited(&ring->throughput, begin, stage_now_ns(),
+			  t ? &t->times : NULL);
 	return t;
 }
 
@@ -94,7 +95,7 @@ static void weigh_turn(struct ring *ring, const struct turn *t, uint32_t ready,
 	offload_add(&ring->balance,
 		    &(struct offload_batch){
 			    .side = t->step->side,
-			    .rows = t->step->batch.rows,
+			    .rows = t->step->batch.num_samples,
 			    .busy_ns = t->times.busy_ns,
 			    .bytes = device_batch_size(p),
 			    .period_ns = last ? now - last : 0,
@@ -118,8 +119,8 @@ static void note_given_batch(struct ring *ring, const struct beton_batch *batch,
 {
 	bool made = ring->options.plan.until != BETON_STAGE_READ;
 
-	pace_give(&ring->pace, now, batch,
-		  made ? count_output_bytes(batch) : 0);
+	throughput_give(&ring->throughput, now, batch,
+			made ? count_output_bytes(batch) : 0);
 }
 
 /* Gives a turn to the user. If it failed, returns its error and recycles it. */
@@ -133,7 +134,7 @@ static int give_turn(struct ring *ring, struct turn *t, uint32_t ready,
 	if (t->error) {
 		int r = t->error;
 
-		pace_break(&ring->pace);
+		throughput_break(&ring->throughput);
 		snprintf(message, size, "%s", t->step->message);
 		turn_recycle(ring, t);
 		return r;
@@ -156,15 +157,15 @@ static int give_next_turn(struct ring *ring, const struct beton_batch **out,
 	uint32_t ready;
 
 	if (!cursor_consumed(&ring->given))
-		pace_begin(&ring->pace, ring->pace.asked_ns);
-	ready = find_ready_turn(ring) && !ring->pace.is_waiting
+		throughput_begin(&ring->throughput, ring->throughput.asked_ns);
+	ready = find_ready_turn(ring) && !ring->throughput.is_waiting
 			? count_ready_turns(ring)
 			: 0;
-	pace_look(&ring->pace, ready);
+	throughput_look(&ring->throughput, ready);
 	t = wait_for_turn(ring);
 	if (t)
 		return give_turn(ring, t, ready, out, message, size);
-	pace_break(&ring->pace);
+	throughput_break(&ring->throughput);
 	turns_explain_error(ring, ring->worker_error, false, why, sizeof(why));
 	snprintf(message, size, "the loader cannot go on: %s", why);
 	return ring->worker_error;
@@ -177,7 +178,7 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 	char line[PACE_LINE_SIZE];
 	int r;
 
-	pace_ask(&ring->pace, now);
+	throughput_ask(&ring->throughput, now);
 	pthread_mutex_lock(&ring->lock);
 	if (!advance_epoch(ring)) {
 		r = give_next_turn(ring, out, message, message_size);
@@ -188,7 +189,7 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 	epoch = ring->given.epoch;
 	pthread_mutex_unlock(&ring->lock);
 	snprintf(message, message_size, "the epoch is over");
-	pace_end(&ring->pace, now, epoch, line);
+	throughput_end(&ring->throughput, now, epoch, line);
 	if (*line)
 		log_info(ring->options.log, "%s", line);
 	return -ENODATA;
@@ -196,7 +197,7 @@ int ring_next(struct ring *ring, const struct beton_batch **out, char *message,
 
 void ring_waited_for_upload(struct ring *ring)
 {
-	pace_waited_for_upload(&ring->pace, stage_now_ns());
+	throughput_waited_for_upload(&ring->throughput, stage_now_ns());
 }
 
 /* Whether ring_next() would return -ENODATA. Called with the lock. */
@@ -236,7 +237,7 @@ int ring_wait(struct ring *ring, uint32_t milliseconds)
 	if (!must_wait(ring))
 		return 0;
 	if (!late)
-		pace_wait(&ring->pace, stage_now_ns());
+		throughput_wait(&ring->throughput, stage_now_ns());
 	end = time_from_now(milliseconds);
 	while (!late && must_wait(ring))
 		late = pthread_cond_timedwait(&ring->ready, &ring->lock, &end);
@@ -276,7 +277,7 @@ int ring_parcel(struct ring *ring, const struct beton_batch *batch,
 	t = find_held_turn(ring, batch);
 	if (!t)
 		return -EINVAL;
-	*out = t->step->batch.rows ? t->step->parcel : NULL;
+	*out = t->step->batch.num_samples ? t->step->parcel : NULL;
 	return 0;
 }
 
@@ -294,14 +295,15 @@ void ring_seek(struct ring *ring, uint64_t epoch, uint64_t batches)
 	ring->given_sequence = ring->produced_sequence;
 	ring->epoch_over = false;
 	ring->last_given_ns = 0;
-	pace_break(&ring->pace);
+	throughput_break(&ring->throughput);
 	DL_FOREACH_SAFE(ring->turns, t, next)
 	{
 		if (!turn_is_stale(ring, t))
 			continue;
 		if (t->state == TURN_RUNNING) {
-			t->rows_left -= t->step->batch.rows - t->next_row;
-			t->next_row = t->step->batch.rows;
+			t->rows_left -=
+				t->step->batch.num_samples - t->next_row;
+			t->next_row = t->step->batch.num_samples;
 		}
 		if (t->state == TURN_DONE ||
 		    (t->state == TURN_RUNNING && !t->rows_left))
@@ -335,29 +337,30 @@ size_t ring_stats(const struct ring *ring, struct beton_stage_stats *out,
 		  size_t max)
 {
 	return stage_stats(ring->lanes, LANE_WORKERS + ring->options.workers,
-			   ring->pace.delay_ns, out, max);
+			   ring->throughput.delay_ns, out, max);
 }
 
-void ring_pace(const struct ring *ring, struct beton_pace_stats *out)
+void ring_throughput(const struct ring *ring,
+		     struct beton_throughput_stats *out)
 {
-	const atomic_uint_fast64_t *sums = ring->pace.sums;
+	const atomic_uint_fast64_t *sums = ring->throughput.sums;
 
-	*out = (struct beton_pace_stats){
+	*out = (struct beton_throughput_stats){
 		.batches = counters_get(&sums[PACE_BATCHES]),
 		.samples = counters_get(&sums[PACE_SAMPLES]),
 		.waits = counters_get(&sums[PACE_WAITS]),
 		.wait_ns = counters_get(&sums[PACE_WAIT_NS]),
 		.trainer_ns = counters_get(&sums[PACE_TRAINER_NS]),
-		.queue_places = ring->pace.places,
+		.queue_capacity = ring->throughput.places,
 		.queue_ready = counters_get(&sums[PACE_READY]),
 		.queue_empty = counters_get(&sums[PACE_EMPTY]),
 		.queue_full = counters_get(&sums[PACE_FULL]),
 	};
 }
 
-uint64_t ring_failed_rows(const struct ring *ring)
+uint64_t ring_failed_samples(const struct ring *ring)
 {
-	return atomic_load(&ring->failed_rows);
+	return atomic_load(&ring->failed_samples);
 }
 
 /* --- opening and closing --- */
@@ -382,8 +385,8 @@ static int start_threads(struct ring *ring)
 	if (!ring->lanes)
 		return -ENOMEM;
 	add_tracks(ring);
-	pace_init(&ring->pace, &ring->lanes[LANE_TRAINER],
-		  ring->options.prefetch);
+	throughput_init(&ring->throughput, &ring->lanes[LANE_TRAINER],
+			ring->options.prefetch);
 	r = fetcher_start(ring);
 	return r ? r : workers_start(ring);
 }
@@ -431,7 +434,7 @@ void ring_halt(struct ring *ring)
 	pthread_cond_broadcast(&ring->room);
 	pthread_cond_broadcast(&ring->work);
 	pthread_mutex_unlock(&ring->lock);
-	hook_stop(ring->options.hook);
+	callback_stop(ring->options.callback);
 	feed_cancel(ring->options.feed);
 	workers_join(ring);
 }

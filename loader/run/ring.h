@@ -57,10 +57,11 @@ uint64_t ring_epoch(struct ring *ring);
    any thread. */
 enum offload_side ring_side(struct ring *ring);
 
-/* As beton_loader_stats(), _pace() and _failed_rows(). */
+/* As beton_loader_stats(), _throughput() and _failed_samples(). */
 size_t ring_stats(const struct ring *ring, struct beton_stage_stats *out,
 		  size_t max);
-void ring_pace(const struct ring *ring, struct beton_pace_stats *out);
-uint64_t ring_failed_rows(const struct ring *ring);
+void ring_throughput(const struct ring *ring,
+		     struct beton_throughput_stats *out);
+uint64_t ring_failed_samples(const struct ring *ring);
 
 #endif

@@ -7,8 +7,8 @@
 #define LOADER_RUN_RING_OPTIONS_H
 
 #include "loader/feed/feed.h"
+#include "loader/run/callback.h"
 #include "loader/run/cursor.h"
-#include "loader/run/hook.h"
 #include "loader/run/replay.h"
 #include "loader/run/step.h"
 
@@ -23,7 +23,7 @@ struct ring_options {
 	uint32_t workers;
 	enum offload_mode balance; /* for plan.whole */
 	struct replay *replay;	   /* borrowed; NULL: no batch is replayed */
-	struct hook *hook;	   /* borrowed; NULL: no callback */
+	struct callback *callback; /* borrowed; NULL: no callback */
 };
 
 #endif

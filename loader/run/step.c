@@ -70,18 +70,18 @@ static int prepare_ragged(struct step *s, uint32_t i,
 	uint64_t at = 0;
 	int64_t *offsets;
 	int r = buffer_reserve(&out->offsets,
-			       8 * ((uint64_t)s->batch.rows + 1));
+			       8 * ((uint64_t)s->batch.num_samples + 1));
 
 	if (r)
 		return r;
 	offsets = (int64_t *)out->offsets.bytes;
-	for (uint32_t row = 0; row < s->batch.rows; row++) {
+	for (uint32_t row = 0; row < s->batch.num_samples; row++) {
 		offsets[row] = (int64_t)at;
 		if (!add_ok(at, ragged_size(s, o->field, row), &at) ||
 		    at >= INT64_MAX)
 			return -ENOMEM;
 	}
-	offsets[s->batch.rows] = (int64_t)at;
+	offsets[s->batch.num_samples] = (int64_t)at;
 	out->shape[0] = at;
 	s->tensors[i].offsets = offsets;
 	s->tensors[i].device_type = BETON_DEVICE_CPU;
@@ -99,9 +99,9 @@ static int prepare_list(struct step *s, uint32_t i,
 			const struct pipeline_output *o)
 {
 	struct list_rows *lists = &s->outputs[i].lists;
-	int r = list_rows_begin(lists, s->batch.rows);
+	int r = list_rows_begin(lists, s->batch.num_samples);
 
-	for (uint32_t row = 0; !r && row < s->batch.rows; row++)
+	for (uint32_t row = 0; !r && row < s->batch.num_samples; row++)
 		r = list_rows_add(
 			lists, row,
 			pipeline_list_size(s->pipeline, i,
@@ -110,7 +110,7 @@ static int prepare_list(struct step *s, uint32_t i,
 		r = list_rows_reserve(lists);
 	if (!r && o->ragged)
 		r = buffer_reserve(&s->outputs[i].offsets,
-				   8 * ((uint64_t)s->batch.rows + 1));
+				   8 * ((uint64_t)s->batch.num_samples + 1));
 	s->outputs[i].is_column = false;
 	s->tensors[i].device_type = BETON_DEVICE_CPU;
 	s->tensors[i].device_id = 0;
@@ -128,7 +128,7 @@ static int join_list(struct step *s, uint32_t i,
 	list_rows_cut(&out->lists, o->most);
 	list_rows_join(&out->lists, o->item_size, offsets);
 	memcpy(out->shape, o->shape, o->ndim * sizeof(*o->shape));
-	out->shape[0] = (uint64_t)offsets[s->batch.rows];
+	out->shape[0] = (uint64_t)offsets[s->batch.num_samples];
 	t->ndim = o->ndim;
 	t->offsets = offsets;
 	t->data = out->lists.rows.bytes;
@@ -146,7 +146,7 @@ static int pad_list(struct step *s, uint32_t i, const struct pipeline_output *o)
 	if (r)
 		return r;
 	memcpy(out->shape + 1, o->shape, o->ndim * sizeof(*o->shape));
-	out->shape[0] = s->batch.rows;
+	out->shape[0] = s->batch.num_samples;
 	out->shape[1] = length;
 	t->ndim = o->ndim + 1;
 	t->offsets = NULL;
@@ -188,10 +188,10 @@ static int prepare_fixed(struct step *s, uint32_t i,
 	struct step_output *out = &s->outputs[i];
 	int r;
 
-	if (!mul_ok(s->batch.rows, o->row_size, &s->tensors[i].size) ||
+	if (!mul_ok(s->batch.num_samples, o->row_size, &s->tensors[i].size) ||
 	    s->tensors[i].size >= INT64_MAX)
 		return -ENOMEM;
-	out->shape[0] = s->batch.rows;
+	out->shape[0] = s->batch.num_samples;
 	memcpy(out->shape + 1, o->shape, o->ndim * sizeof(o->shape[0]));
 	s->tensors[i].offsets = NULL;
 	s->tensors[i].ndim = o->ndim + 1;
@@ -222,7 +222,7 @@ static int prepare_fixed(struct step *s, uint32_t i,
 static int prepare_outputs(struct step *s)
 {
 	int r = s->parcel ? device_batch_begin(s->parcel, s->pipeline,
-					       s->batch.rows)
+					       s->batch.num_samples)
 			  : 0;
 
 	for (uint32_t i = 0; i < s->batch.num_outputs && !r; i++) {
@@ -244,7 +244,7 @@ static int prepare_outputs(struct step *s)
 /* Memory in which the first round leaves its results for the second. */
 static int prepare_rounds(struct step *s, enum beton_stage until)
 {
-	uint64_t rows = s->batch.rows;
+	uint64_t rows = s->batch.num_samples;
 	int r = 0;
 
 	for (uint32_t i = 0; i < s->batch.num_outputs && !r; i++) {
@@ -267,7 +267,7 @@ static int prepare_rounds(struct step *s, enum beton_stage until)
 
 static int prepare_ids(struct step *s)
 {
-	uint64_t size = s->batch.rows * sizeof(*s->view.ids);
+	uint64_t size = s->batch.num_samples * sizeof(*s->view.ids);
 	int r;
 
 	s->batch.ids = s->view.ids;
@@ -285,20 +285,20 @@ int step_prepare(struct step *s, const struct step_plan *plan, uint64_t number,
 		 bool padding)
 {
 	const struct beton_batch_header *h = s->view.header;
-	int r = buffer_reserve(&s->valid, h->rows);
+	int r = buffer_reserve(&s->valid, h->num_samples);
 
 	if (r)
 		return r;
-	memset(s->valid.bytes, !padding, h->rows);
-	s->pipeline = phases_at(plan->whole && s->side == OFFLOAD_PROCESSOR
-					? plan->whole
-					: plan->phases,
-				h->epoch);
+	memset(s->valid.bytes, !padding, h->num_samples);
+	s->pipeline =
+		phases_at(plan->whole && s->side == OFFLOAD_CPU ? plan->whole
+								: plan->phases,
+			  h->epoch);
 	s->batch.epoch = h->epoch;
 	s->batch.number = number;
-	s->batch.rows = h->rows;
+	s->batch.num_samples = h->num_samples;
 	s->batch.valid = s->valid.bytes;
-	atomic_store(&s->unread, h->rows);
+	atomic_store(&s->unread, h->num_samples);
 	atomic_store(&s->failed, 0);
 	s->failed_row = UINT32_MAX;
 	s->message[0] = '\0';
@@ -478,7 +478,7 @@ static int run_pair(struct step *s, struct pipeline_worker *worker, uint32_t i,
 		    struct stage_cost *cost)
 {
 	const struct pipeline_output *o = pipeline_output_at(s->pipeline, i);
-	uint32_t rows = s->batch.rows, other = (row ? row : rows) - 1;
+	uint32_t rows = s->batch.num_samples, other = (row ? row : rows) - 1;
 	const uint8_t *parts = s->outputs[i].parts.bytes;
 	const struct pipeline_row key = row_key(s, row);
 	const struct pipeline_row last = row_key(s, rows - 1);

@@ -17,9 +17,9 @@ static void read_figures(struct ring *ring, struct rank_figures *out)
 {
 	const size_t busy = offsetof(struct counters, busy_ns);
 
-	pace_figures(&ring->pace, out);
+	throughput_figures(&ring->throughput, out);
 	out->n[FIGURE_OPEN_NS] = stage_now_ns() - ring->opened_ns;
-	out->n[FIGURE_FAILED_ROWS] = atomic_load(&ring->failed_rows);
+	out->n[FIGURE_FAILED_SAMPLES] = atomic_load(&ring->failed_samples);
 	out->n[FIGURE_READ_BYTES] =
 		sum_counter(ring, STAGE_READ, offsetof(struct counters, bytes));
 	out->n[FIGURE_READ_NS] = sum_counter(ring, STAGE_READ, busy);

@@ -167,6 +167,6 @@ void turn_note_failure(const struct ring *ring, struct turn *t, uint64_t epoch,
 void turn_begin_rows(struct ring *ring, struct turn *t)
 {
 	t->next_row = 0;
-	t->rows_left = t->step->batch.rows;
+	t->rows_left = t->step->batch.num_samples;
 	pthread_cond_broadcast(&ring->work);
 }

@@ -21,8 +21,8 @@
 
 #include "fs/metrics/rank_figures.h"
 #include "loader/run/offload.h"
-#include "loader/run/pace.h"
 #include "loader/run/ring_options.h"
+#include "loader/run/throughput.h"
 
 enum { TURNS_WHY_SIZE = 600 };
 
@@ -50,7 +50,7 @@ struct turn {
 	uint64_t sequence; /* number in the order of delivery */
 	uint32_t next_row;
 	uint32_t rows_left; /* rows that no worker has finished */
-	struct pace_times times;
+	struct throughput_times times;
 	int error;
 };
 
@@ -75,8 +75,8 @@ struct ring {
 	uint64_t given_sequence; /* turns with a smaller sequence are stale */
 	bool epoch_over;	 /* ring_next() has reported the end */
 	struct offload balance;
-	uint64_t last_given_ns; /* 0: no batch of this epoch was given */
-	struct pace pace;	/* only the user's thread writes it */
+	uint64_t last_given_ns;	      /* 0: no batch of this epoch was given */
+	struct throughput throughput; /* only the user's thread writes it */
 	uint64_t opened_ns;
 	struct rank_figures
 		told;	  /* last report; only the fetching thread uses it */
@@ -87,7 +87,7 @@ struct ring {
 	struct worker *workers;
 	uint32_t num_workers; /* threads that were started */
 	struct lane *lanes;
-	atomic_uint_fast64_t failed_rows;
+	atomic_uint_fast64_t failed_samples;
 };
 
 /* Shows the calling thread's work under this name in NVIDIA's profilers, until

@@ -39,7 +39,7 @@ static struct turn *find_turn_with_rows(struct ring *ring)
 	DL_FOREACH(ring->turns, t)
 	{
 		if (t->state == TURN_RUNNING &&
-		    t->next_row < t->step->batch.rows)
+		    t->next_row < t->step->batch.num_samples)
 			return t;
 	}
 	return NULL;
@@ -52,7 +52,7 @@ static void note_failed_row(struct ring *ring, struct turn *t,
 {
 	struct step *s = t->step;
 
-	atomic_fetch_add(&ring->failed_rows, 1);
+	atomic_fetch_add(&ring->failed_samples, 1);
 	log_error(ring->options.log, "%s: %s", ring->options.feed->path,
 		  f->why);
 	scoped_lock(&ring->lock);
@@ -80,7 +80,7 @@ static void note_join(struct ring *ring, struct turn *t, int r)
 
 /* Runs rows and adds their time to *times. Without the lock. */
 static void run_rows(struct worker *w, struct turn *t, uint32_t first,
-		     uint32_t n, struct pace_times *times)
+		     uint32_t n, struct throughput_times *times)
 {
 	struct ring *ring = w->ring;
 	const struct beton_batch *batch = &t->step->batch;
@@ -124,7 +124,7 @@ static void run_rows(struct worker *w, struct turn *t, uint32_t first,
 
 /* Runs the user's callback, if there is one, on a turn whose rows are made.
    Called with the lock, which it drops meanwhile. */
-static int run_hook(struct worker *w, struct turn *t)
+static int run_callback(struct worker *w, struct turn *t)
 {
 	struct ring *ring = w->ring;
 	const struct beton_batch *batch = &t->step->batch;
@@ -132,13 +132,13 @@ static int run_hook(struct worker *w, struct turn *t)
 	char why[TURNS_WHY_SIZE];
 	int r;
 
-	if (!ring->options.hook || t->error || turn_is_stale(ring, t))
+	if (!ring->options.callback || t->error || turn_is_stale(ring, t))
 		return 0;
 	t->state = TURN_STARTING;
 	pthread_mutex_unlock(&ring->lock);
-	turns_push_range(ring, "beton hook");
-	r = hook_run(ring->options.hook, batch, w->lane, &busy_ns, why,
-		     sizeof(why));
+	turns_push_range(ring, "beton callback");
+	r = callback_run(ring->options.callback, batch, w->lane, &busy_ns, why,
+			 sizeof(why));
 	turns_pop_range(ring);
 	if (r)
 		turn_note_reason(ring, t, batch->epoch, batch->number,
@@ -178,7 +178,7 @@ static int start_upload(struct worker *w, struct turn *t)
 /* The number of rows that the worker takes of this turn. */
 static uint32_t rows_to_take(const struct worker *w, const struct turn *t)
 {
-	uint32_t left = t->step->batch.rows - t->next_row;
+	uint32_t left = t->step->batch.num_samples - t->next_row;
 	uint32_t share = left / (2 * w->ring->options.workers);
 
 	if (w->has_long_rows || share < ROWS_PER_TURN)
@@ -191,7 +191,7 @@ static uint32_t rows_to_take(const struct worker *w, const struct turn *t)
 static void run_turn(struct worker *w, struct turn *t)
 {
 	struct ring *ring = w->ring;
-	struct pace_times times = { .busy_ns = 0 };
+	struct throughput_times times = { .busy_ns = 0 };
 	uint32_t first = t->next_row;
 	uint32_t n = rows_to_take(w, t);
 	int r;
@@ -209,7 +209,7 @@ static void run_turn(struct worker *w, struct turn *t)
 		turn_begin_rows(ring, t);
 		return;
 	}
-	r = run_hook(w, t);
+	r = run_callback(w, t);
 	t->times.made_ns = stage_now_ns();
 	turn_finish(ring, t, r ? r : start_upload(w, t));
 }

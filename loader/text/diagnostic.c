@@ -37,7 +37,7 @@ int complain(const struct diagnostic *c, size_t at, const char *format, ...)
 	if (strchr(c->text, '\n'))
 		snprintf(line, sizeof(line), "line %zu, ", number);
 	number = at - from + 1;
-	/* Quote only a part of a long line, around the place. */
+	/* Quote only the part of a long line around the error. */
 	if (at - from > QUOTE_MAX / 2 && to - from > QUOTE_MAX)
 		from = at - QUOTE_MAX / 2;
 	if (to - from > QUOTE_MAX)

@@ -75,15 +75,14 @@ static void end_list(struct parser *p, struct parse_arg *arg, size_t first)
 	p->num_stages = first;
 }
 
-/* Takes a value: a word or a string, or operations joined by `|'. */
+/* Takes a value: an identifier or a string, or operations joined by `|'. */
 static int take_value(struct parser *p, struct parse_arg *arg, const char *what)
 {
 	size_t first = p->num_stages;
 	int r;
 
 	if (is_mark(p, '('))
-		return complain_bracket(p->lexer.diagnostic,
-					p->lexer.token.at);
+		return complain_bracket(p->lexer.diagnostic, p->lexer.token.at);
 	if (!is_text(p))
 		return expected(p, what);
 	arg->value = p->lexer.token.word;
@@ -152,8 +151,7 @@ static int take_args(struct parser *p, struct parse_stage *stage)
 
 	if (p->depth == PARSE_DEPTH_MAX)
 		return complain(p->lexer.diagnostic, p->lexer.token.at,
-				"parentheses stand in each other %d deep at "
-				"most",
+				"parentheses nest at most %d deep",
 				PARSE_DEPTH_MAX);
 	stage->has_parens = true;
 	p->lexer.soft = true;
@@ -211,8 +209,9 @@ static int turn_into_name(struct parser *p, struct parse_statement *s)
 	int r;
 
 	if (stage->quoted || stage->file || stage->has_parens)
-		return complain(p->lexer.diagnostic, stage->at,
-				"the name of an output is a plain word");
+		return complain(
+			p->lexer.diagnostic, stage->at,
+			"the name of an output is an unquoted identifier");
 	s->name = stage->word;
 	p->out->num_stages--;
 	s->num_stages--;
@@ -286,9 +285,9 @@ static int take_named_members(struct parser *p, struct parse_statement *s)
 
 		if (names[i].num_stages > 1 || stage->quoted || stage->file ||
 		    stage->has_parens)
-			return complain(p->lexer.diagnostic, stage->at,
-					"the name of an output is a plain "
-					"word");
+			return complain(
+				p->lexer.diagnostic, stage->at,
+				"the name of an output is an unquoted identifier");
 		names[i].name = stage->word;
 	}
 	if (!r && !is_mark(p, '('))
@@ -338,8 +337,8 @@ static int take_statement(struct parser *p)
 	return r;
 }
 
-/* Allocates as many of each as the text has words: each has at least one, and
-   one more may fail. */
+/* Allocates as many of each as the pipeline string has identifiers: each has at
+ * least one, and one more may fail. */
 static int allocate(struct parser *p, const char *text)
 {
 	size_t words = lexer_max_words(text) + 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parses the text of a pipeline into statements. Implements the grammar of
+ * Parses a pipeline string into statements. Implements the grammar of
  * beton-transforms(7), and has no list of fields or operations: graph.h
  * resolves words.
  */
@@ -18,12 +18,12 @@
  */
 struct parse_arg {
 	const char *name;  /* NULL: positional */
-	const char *value; /* of operations the first word */
-	size_t name_at;	   /* offsets into the text */
+	const char *value; /* of operations the first identifier */
+	size_t name_at;	   /* offsets into the pipeline string */
 	size_t value_at;
 	size_t first_stage; /* in parse.nested */
 	size_t num_stages;  /* at least 1 */
-	bool is_plain;	    /* one word or string, without parentheses */
+	bool is_plain;	    /* one identifier or string, without parentheses */
 };
 
 /*
@@ -41,7 +41,7 @@ struct parse_stage {
 	size_t num_args;
 };
 
-/* A field of a statement of several, with stages of its own. */
+/* A field of a statement with several fields, with its own stages. */
 struct parse_member {
 	const char *name;   /* of its output; NULL: none given */
 	size_t at;	    /* offset of the name, else of the first stage */
@@ -65,7 +65,7 @@ struct parse {
 	struct parse_stage *nested; /* of arguments */
 	struct parse_member *members;
 	struct parse_arg *args;
-	char *strings; /* memory of all words */
+	char *strings; /* memory of all identifiers and strings */
 	size_t num_statements;
 	size_t num_stages;
 	size_t num_nested;
@@ -73,7 +73,7 @@ struct parse {
 	size_t num_args;
 };
 
-/* How deep parentheses may stand in each other. */
+/* The greatest depth of nested parentheses. */
 enum { PARSE_DEPTH_MAX = 5 };
 
 /* Parses c->text, which need not outlive the call. -EINVAL, with a message in

@@ -51,7 +51,8 @@ size_t lexer_max_words(const char *text)
 	return words;
 }
 
-/* A word needs a byte for its NUL. A string has room for it: its quotes. */
+/* An identifier needs one more byte for its NUL. A string has room for it: its
+ * quotes. */
 size_t lexer_max_bytes(const char *text)
 {
 	return strlen(text) + lexer_max_words(text);
@@ -112,7 +113,7 @@ static int unknown_mark(const struct lexer *l, char c)
 		return complain(l->diagnostic, l->at, "quotes are \", not '");
 	if (c < ' ' || c > '~')
 		return complain(l->diagnostic, l->at,
-				"this byte can only stand between quotes");
+				"this byte is allowed inside quotes only");
 	if (c == '[')
 		return complain_bracket(l->diagnostic, l->at);
 	return complain(l->diagnostic, l->at, "`%c' is not part of the grammar",

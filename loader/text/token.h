@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Splits the text of a pipeline into words, strings and marks. */
+/* Splits a pipeline string into identifiers, strings and marks. */
 #ifndef LOADER_TEXT_TOKEN_H
 #define LOADER_TEXT_TOKEN_H
 
@@ -19,8 +19,8 @@ enum token_kind {
 struct token {
 	enum token_kind kind;
 	char mark;
-	size_t at;	  /* offset into the text */
-	const char *word; /* words and strings; in the lexer's memory */
+	size_t at;	  /* offset into the pipeline string */
+	const char *word; /* identifiers and strings; in the lexer's memory */
 };
 
 struct lexer {
@@ -28,7 +28,7 @@ struct lexer {
 	const char *text;
 	size_t at;	    /* offset of the next token */
 	size_t end;	    /* of the token before the current one */
-	char *strings;	    /* memory for its word */
+	char *strings;	    /* memory for its identifier */
 	bool soft;	    /* newlines are spaces */
 	struct token token; /* the current one */
 };

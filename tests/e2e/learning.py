@@ -80,7 +80,7 @@ class Pictures:
                              (x, y, x + w, y + h))
         if random.random() < 0.5:
             image = image.transpose(Image.FLIP_LEFT_RIGHT)
-        return normalised(image), self.labels[i]
+        return normalized(image), self.labels[i]
 
 
 def crop_of(width, height, scale):
@@ -94,7 +94,7 @@ def crop_of(width, height, scale):
     return 0, 0, width, height
 
 
-def normalised(image):
+def normalized(image):
     pixels = (np.asarray(image) / 255 - MEAN) / STD
     return torch.tensor(pixels.transpose(2, 0, 1), dtype=torch.float32)
 
@@ -164,7 +164,7 @@ def middle(task, jpeg):
     image = opened(jpeg)
     side = 0.875 * min(image.size)
     x, y = ((n - side) / 2 for n in image.size)
-    return normalised(image.resize((task.side, task.side), Image.BILINEAR,
+    return normalized(image.resize((task.side, task.side), Image.BILINEAR,
                                    (x, y, x + side, y + side)))
 
 

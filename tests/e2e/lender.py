@@ -17,12 +17,12 @@ def options_of(mnt):
             (line.partition("=") for line in lines)}
 
 
-def hello(version=VERSION, magic=MAGIC, rank=0, world=1, job=b"test"):
-    return struct.pack("<IIQII72s", HELLO, version, magic, rank, world, job)
+def hello(version=VERSION, magic=MAGIC, rank=0, world_size=1, job=b"test"):
+    return struct.pack("<IIQII72s", HELLO, version, magic, rank, world_size, job)
 
 
-FIGURES = ("open_s", "batches", "samples", "failed_rows", "read_bytes",
-           "waits", "wait_s", "trainer_s", "queue_ready", "queue_places",
+FIGURES = ("open_s", "batches", "samples", "failed_samples", "read_bytes",
+           "waits", "wait_s", "trainer_s", "queue_ready", "queue_capacity",
            *(f"{stage}_{what}" for what in ("busy_s", "delay_s")
              for stage in ("read", "decode", "transform", "upload")))
 
@@ -57,7 +57,7 @@ class Client:
     def __init__(self, mnt, greet=True, timeout=20):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(timeout)
-        self.socket.connect("\0" + options_of(mnt)["handover"][1:])
+        self.socket.connect("\0" + options_of(mnt)["zero_copy"][1:])
         self.maps = {}
         self.requests = 0
         if greet:

@@ -19,13 +19,13 @@ class Options(ctypes.Structure):
                 ("delivery", ctypes.c_char_p), ("job", ctypes.c_char_p),
                 ("workers", ctypes.c_uint32),
                 ("prefetch", ctypes.c_uint32), ("rank", ctypes.c_uint32),
-                ("world", ctypes.c_uint32), ("epoch", ctypes.c_uint64),
+                ("world_size", ctypes.c_uint32), ("epoch", ctypes.c_uint64),
                 ("epochs", ctypes.c_uint64), ("on_error", ctypes.c_int),
                 ("until", ctypes.c_int), ("pinned", ctypes.c_uint64),
                 ("log", ctypes.c_void_p),
                 ("log_arg", ctypes.c_void_p), ("error", ctypes.c_char_p),
                 ("error_size", ctypes.c_size_t),
-                ("trace", ctypes.c_char_p), ("hooked", ctypes.c_bool),
+                ("trace", ctypes.c_char_p), ("callback", ctypes.c_bool),
                 ("device", ctypes.c_char_p),
                 ("interrupted", ctypes.c_void_p),
                 ("interrupted_arg", ctypes.c_void_p),
@@ -73,7 +73,7 @@ class Stage(ctypes.Structure):
 class Pace(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint64) for name in
                 ("size", "batches", "samples", "waits", "wait_ns",
-                 "trainer_ns", "queue_places", "queue_ready", "queue_empty",
+                 "trainer_ns", "queue_capacity", "queue_ready", "queue_empty",
                  "queue_full")]
 
 
@@ -132,9 +132,9 @@ class Loader:
         n = self.lib.beton_loader_stats(self.handle, out, 16)
         return {s.name.decode(): s for s in out[:n]}
 
-    def pace(self, size=ctypes.sizeof(Pace)):
+    def throughput(self, size=ctypes.sizeof(Pace)):
         out = Pace(size=size)
-        r = self.lib.beton_loader_pace(self.handle, ctypes.byref(out))
+        r = self.lib.beton_loader_throughput(self.handle, ctypes.byref(out))
         return r or out
 
     def seek(self, epoch):
@@ -151,5 +151,5 @@ class Loader:
 
     def kept(self):
         out = Kept()
-        self.lib.beton_loader_kept(self.handle, ctypes.byref(out))
+        self.lib.beton_loader_image_cache(self.handle, ctypes.byref(out))
         return out

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operations of policies and their magnitudes, in NumPy, written from
-beton-transforms(7)."""
+beton-operations(7)."""
 import math
 
 import numpy as np

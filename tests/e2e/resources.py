@@ -16,7 +16,7 @@ MEMORY_MORE = 64 * MIB
 FUSE_THREADS = 10 + 1       # IDLE_THREADS, and the one that waits for them
 ENGINE_THREADS = 2 + 128    # THREADS_DEFAULT + ENGINE_THREADS_MORE
 SOURCE_THREADS = 16         # of each dataset
-OTHER_THREADS = 4           # plan, handover, inval, log_output
+OTHER_THREADS = 4           # plan, zerocopy, inval, log_output
 PATHS = tuple(dict.fromkeys((tempfile.gettempdir(), "/tmp", "/dev/shm")))
 MADE = re.compile(r"betonfs-[0-9a-f]{16}")  # by the just-in-time compiler
 

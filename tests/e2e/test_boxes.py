@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boxes, points and labels that follow an image, and where its pixels come
 from, through `beton dump`: against NumPy code written from
-beton-transforms(7), and against torchvision."""
+beton-lists(7), and against torchvision."""
 import json
 import os
 import subprocess
@@ -235,17 +235,17 @@ def test_workers_and_mounts_change_nothing(data, tmp_path, mount):
 
 @pytest.mark.parametrize("text, why", [
     ("boxes | follow(imag)", "no output `imag'; did you mean `image'?"),
-    ("boxes | follow(labels)", "output `labels' is no image"),
-    ("boxes | follow", "needs `of': the output of the image"),
-    ("boxes | follow(image) | follow(image)", "does already"),
-    ("boxes | follow(p); p = params(image)", "output `p' is no image"),
+    ("boxes | follow(labels)", "output `labels' is not an image"),
+    ("boxes | follow", "needs `of': name of the output of the image"),
+    ("boxes | follow(image) | follow(image)", "precedes it"),
+    ("boxes | follow(p); p = params(image)", "output `p' is not an image"),
     ("labels | follow(image)", "four numbers or more"),
     ("image | mixup(0.2); boxes | follow(image)", "mixes two images"),
     ("labels | keep_rows(points)", "output `points' follows no image"),
     ("labels | keep_rows(labels)", "follows no image"),
     ("image | drop; boxes | follow(image)", "no output `image'"),
-    ("p = image | flip | params(image)", "stands first"),
-    ("p = boxes | params(image)", "stands first"),
+    ("p = image | flip | params(image)", "must be the first"),
+    ("p = boxes | params(image)", "must be the first"),
 ])
 def test_what_cannot_be_followed_is_refused(data, tmp_path, text, why):
     r = beton("dump", data.path, "--out", tmp_path / "x", "--pipeline", text,
@@ -262,7 +262,7 @@ def test_other_numbers_of_labels_are_an_error(tmp_path):
     r = beton("dump", d.path, "--out", tmp_path / "x", "--pipeline",
               "boxes | follow(image); labels | keep_rows(boxes)", "--spec",
               "batch=1", code=1)
-    assert "not equally many rows" in r.stderr
+    assert "different numbers of rows" in r.stderr
 
 
 def test_an_image_that_cannot_be_read_moves_no_boxes(data, tmp_path):

@@ -330,7 +330,7 @@ def keep_mappings(where, n):
     """Memory as a process of another user has it: each batch is given back,
     and its mapping kept. Here it is mapped from that process's descriptors."""
     ours, theirs = socket.socketpair()
-    name = options_of(where / "public")["handover"]
+    name = options_of(where / "public")["zero_copy"]
     child = os.fork()
     if not child:
         try:

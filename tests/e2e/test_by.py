@@ -18,7 +18,7 @@ N = 60
 LABELS = [(i * 7) % 5 * 51 for i in range(N)]     # 0, 51, 102, 153, 204
 
 
-def labelled(path, labels, extra=()):
+def labeled(path, labels, extra=()):
     """Images of both modes with these labels; `extra` are more columns."""
     def image(i):
         if i % 2:
@@ -32,7 +32,7 @@ def labelled(path, labels, extra=()):
 
 @pytest.fixture
 def data(tmp_path):
-    return labelled(tmp_path / "classes.beton", LABELS)
+    return labeled(tmp_path / "classes.beton", LABELS)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_other_names_do_not_exist(data, mnt, name):
      ["-0000000000000000001", "-9223372036854775808", "0" * 19,
       "9223372036854775807"])])
 def test_names_read_as_numbers(tmp_path, mount, values, names):
-    data = labelled(tmp_path / "d.beton", values * 2)
+    data = labeled(tmp_path / "d.beton", values * 2)
     tree = mount(data.path) / "by/label"
     assert sorted(os.listdir(tree)) == names
     assert [int(n) for n in os.listdir(tree)] == sorted(values)

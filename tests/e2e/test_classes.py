@@ -120,7 +120,7 @@ def test_one_stray_image_is_named(tmp_path):
     shutil.copy(source / "a/1.png", source / "stray.png")
     r = mkfs(source, tmp_path / "x.beton")
     assert r.returncode == 0
-    assert "no labels: 1 of 3 images lie in no folder of a class" in r.stderr
+    assert "no labels: 1 of 3 images are not in the directory of a class" in r.stderr
     assert "stray.png" in r.stderr and "move" in r.stderr
 
 

@@ -17,14 +17,14 @@ from dumped import BUILD, beton, digest, dump
 
 pytest.importorskip("PIL.Image")
 
-PAGE = pathlib.Path(__file__).parents[2] / "loader/graph/beton-transforms.7"
+PAGE = pathlib.Path(__file__).parents[2] / "loader/jit/beton-jit.7"
 COMPILER = any(shutil.which(c) for c in ("cc", "gcc", "clang"))
 needs_compiler = pytest.mark.skipif(not COMPILER, reason="no C compiler")
 
 SPEC = "batch=4,seed=3,drop_last=0"
 CROP = 'random_resized_crop("33,45") | flip'
 STANDARD = f"{CROP} | normalize(imagenet) | half | chw"
-COLOURS = (f"{CROP} | brightness(0.4) | saturation(0.4) | solarize(99, 0.5)"
+COLORS = (f"{CROP} | brightness(0.4) | saturation(0.4) | solarize(99, 0.5)"
            " | normalize(imagenet) | half")
 
 
@@ -65,9 +65,9 @@ def test_bench_says_which_code_runs(data, cache, tmp_path):
     assert bench(data, STANDARD, wait) == "prebuilt"
     assert bench(data, CROP, off) == "none"
     assert not cache.exists() or not objects(cache)
-    assert bench(data, COLOURS, wait) == "generated"
-    assert bench(data, COLOURS, off) == "generic"
-    assert bench(data, f"{COLOURS}; x = image | {STANDARD}", off) == "generic"
+    assert bench(data, COLORS, wait) == "generated"
+    assert bench(data, COLORS, off) == "generic"
+    assert bench(data, f"{COLORS}; x = image | {STANDARD}", off) == "generic"
     assert len(objects(cache)) == 1
 
 
@@ -77,7 +77,7 @@ def test_profilers_find_names(data, cache, tmp_path):
     def left(**more):
         p = subprocess.Popen(
             [BUILD / "beton", "bench", data.path, "--spec", SPEC, "--pipeline",
-             COLOURS, "--epochs", "2"], stdout=subprocess.DEVNULL,
+             COLORS, "--epochs", "2"], stdout=subprocess.DEVNULL,
             env=env(cache, BETON_JIT="wait", **more))
         assert p.wait() == 0
         return list(pathlib.Path("/tmp").glob(f"beton-kernel-{p.pid}-*"))
@@ -90,7 +90,7 @@ def test_profilers_find_names(data, cache, tmp_path):
     assert b"beton_image_brightness_saturation_solarize_normalize" in code
 
 
-@pytest.mark.parametrize("pipeline", [STANDARD, COLOURS])
+@pytest.mark.parametrize("pipeline", [STANDARD, COLORS])
 def test_no_compiler_no_difference(data, cache, tmp_path, pipeline):
     none = env(cache, PATH=str(tmp_path), BETON_JIT="wait")
     want = rows(data, tmp_path / "none", pipeline, none)
@@ -104,28 +104,28 @@ def test_no_compiler_no_difference(data, cache, tmp_path, pipeline):
 @needs_compiler
 def test_code_is_kept_for_its_user_alone(data, cache, tmp_path):
     wait = env(cache, BETON_JIT="wait")
-    rows(data, tmp_path / "a", COLOURS, wait)
+    rows(data, tmp_path / "a", COLORS, wait)
     [one] = objects(cache)
     assert stat.S_IMODE(one.stat().st_mode) == 0o600
     for folder in (cache, one.parent):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     before = one.stat()
-    rows(data, tmp_path / "b", COLOURS, wait)
+    rows(data, tmp_path / "b", COLORS, wait)
     assert one.stat().st_ino == before.st_ino, "made again"
     # What another could have changed is not run, but made again.
     one.chmod(0o666)
-    rows(data, tmp_path / "c", COLOURS, wait)
+    rows(data, tmp_path / "c", COLORS, wait)
     assert [o.stat().st_ino for o in objects(cache)] != [before.st_ino]
 
 
 @needs_compiler
 def test_a_home_without_room_is_no_obstacle(data, tmp_path):
     nowhere = env("/proc/nowhere", BETON_JIT="wait")
-    assert bench(data, COLOURS, nowhere) == "generated"
+    assert bench(data, COLORS, nowhere) == "generated"
     home = {k: v for k, v in nowhere.items()
             if k not in ("BETON_CACHE_DIR", "XDG_CACHE_HOME")}
     home["HOME"] = str(tmp_path)
-    assert bench(data, COLOURS, home) == "generated"
+    assert bench(data, COLORS, home) == "generated"
     assert objects(tmp_path / ".cache/betonfs")
 
 
@@ -133,7 +133,7 @@ def test_a_home_without_room_is_no_obstacle(data, tmp_path):
 def test_processes_at_once_share_what_one_compiles(data, cache, tmp_path):
     running = [subprocess.Popen(
         [BUILD / "beton", "dump", data.path, "--spec", SPEC, "--pipeline",
-         COLOURS, "--out", tmp_path / str(i)],
+         COLORS, "--out", tmp_path / str(i)],
         env=env(cache, BETON_JIT="wait")) for i in range(4)]
     assert [p.wait(60) for p in running] == [0] * 4
     assert len({str(digest(tmp_path / str(i))) for i in range(4)}) == 1
@@ -145,13 +145,13 @@ def test_nothing_stays_behind(data, cache, tmp_path):
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     for mode in ("wait", "background"):
-        rows(data, tmp_path / mode, f"{COLOURS} | {mode == 'wait' and 'hwc' or 'chw'}",
+        rows(data, tmp_path / mode, f"{COLORS} | {mode == 'wait' and 'hwc' or 'chw'}",
              env(cache, BETON_JIT=mode, TMPDIR=str(temporary)))
     assert not list(temporary.iterdir())
 
 
 def test_the_code_can_be_looked_at(data, cache, tmp_path):
-    r = beton("dump", data.path, "--spec", SPEC, "--pipeline", COLOURS,
+    r = beton("dump", data.path, "--spec", SPEC, "--pipeline", COLORS,
               "--out", tmp_path / "o",
               env=env(cache, BETON_JIT="off", BETON_DUMP="1"))
     assert "/* image: generic */" in r.stderr
@@ -168,7 +168,7 @@ def test_a_wrong_setting_is_told(data, cache, tmp_path):
 
 def example():
     """The file, and a pipeline that uses it, as the manual has them."""
-    text = PAGE.read_text().split(".Sh OWN OPERATIONS\n", 1)[1]
+    text = PAGE.read_text().split(".Sh CUSTOM OPERATIONS\n", 1)[1]
     blocks = re.findall(r"\.Bd -literal[^\n]*\n(.*?)\.Ed\n", text, re.S)
     return blocks[0].strip(), blocks[1]
 

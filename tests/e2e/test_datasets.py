@@ -329,7 +329,7 @@ def test_a_link_keeps_a_name_to_itself(train, secret, tmp_path, mount_all):
 def test_others_get_batches_of_what_they_may_read(mixed):
     def borrow():
         name = [x for x in lines(pathlib.Path("train/.betonfs/options"))
-                if x.startswith("handover=")]
+                if x.startswith("zerocopy=")]
         client = Client(pathlib.Path("train"))
         got = client.get(f"train/batches/{PUBLIC_SPEC}/0/000000.batch")
         refused = client.get(f"secret/batches/{SECRET_SPEC}/9/000003.batch")
@@ -363,7 +363,7 @@ def unquoted(text):
 
 def test_a_name_adds_no_line_to_the_options(val, tmp_path, mount_all):
     """A file's name may have any byte but a slash."""
-    told = "pid=1\nhandover=@nobody\ndirectory=elsewhere"
+    told = "pid=1\nzerocopy=@nobody\ndirectory=elsewhere"
     odd = tmp_path / f"x\n{told}\n\\012\ty.beton"
     os.rename(val.path, odd)
     other = make.numbers(tmp_path / "z.beton", 5)
@@ -379,7 +379,7 @@ def test_a_name_adds_no_line_to_the_options(val, tmp_path, mount_all):
             ".")
         dumped.beton("bench", top, "--spec", "batch=4", "--pipeline",
                      "label | int32", "--until", "read", "--delivery",
-                     "handover")
+                     "zero-copy")
 
 
 # --- SPECs ---

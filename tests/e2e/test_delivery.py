@@ -65,7 +65,7 @@ def check(data, raw, epoch, number):
     h = b.header
     rule = orders.resolve(SPEC, SAMPLES, 0)
     assert (h["epoch"], h["batch"], h["batches"]) == (epoch, number, BATCHES)
-    assert (b.spec, h["samples"], b.rows) == (SPEC, SAMPLES, BATCH)
+    assert (b.spec, h["samples"], b.num_samples) == (SPEC, SAMPLES, BATCH)
     assert b.ids.tolist() == [orders.sample(rule, epoch, number * BATCH + k)
                               for k in range(BATCH)]
     check_values(data, b)
@@ -121,7 +121,7 @@ def by_direct(mnt, path, client):
 
 
 @contextlib.contextmanager
-def by_handover(mnt, path, client):
+def by_zerocopy(mnt, path, client):
     got = client.borrow(path)
     assert isinstance(got, tuple) or got == errno.ENOSPC, got
     if got == errno.ENOSPC:
@@ -132,7 +132,7 @@ def by_handover(mnt, path, client):
 
 
 WAYS = {"read": by_read, "mmap": by_mmap, "direct": by_direct,
-        "handover": by_handover}
+        "zero-copy": by_zerocopy}
 
 
 class Consumer(threading.Thread):
@@ -194,7 +194,7 @@ import pathlib, lender
 way, mnt, paths = sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4:]
 client = lender.Client(mnt)
 keep = []
-if way == "handover":
+if way == "zero-copy":
     keep.append(client.borrow(paths.pop()))
     while paths:
         client.ask(paths.pop())
@@ -226,7 +226,7 @@ def die(mnt, way, k):
 
 def close_early(mnt, way, k):
     path = path_of(k % EPOCHS, k % BATCHES)
-    if way == "handover":
+    if way == "zero-copy":
         client = lender.Client(mnt)
         for i in range(3):
             client.ask(path_of(k % EPOCHS, (k + i) % BATCHES))
@@ -263,7 +263,7 @@ def test_no_byte_differs(data, mount, truth, cache, way, consumers):
     mnt = mount(data.path, "-o", CACHES[cache])
     client, held = hoard(mnt, truth)
     assert len(held) == LENT[cache]
-    while way == "handover" and len(held) > LENT[cache] // 2:
+    while way == "zero-copy" and len(held) > LENT[cache] // 2:
         client.put(held.pop()[0])
     threads = [Consumer(mnt, WAYS[way], truth, k * 7 % len(PATHS))
                for k in range(consumers)]

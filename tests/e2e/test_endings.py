@@ -80,7 +80,7 @@ def stop_and_interrupt(d, delivery, how, moment):
         p.wait(DEADLINE)
 
 
-@pytest.mark.parametrize("delivery", ["handover", "direct"])
+@pytest.mark.parametrize("delivery", ["zero-copy", "direct"])
 def test_a_stopped_daemon_holds_nobody(large, daemon, delivery):
     d = daemon(large.path)
     took = [stop_and_interrupt(d, delivery, ("close", "exit", "twice")[i % 3],

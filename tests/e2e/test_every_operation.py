@@ -179,7 +179,7 @@ def test_ranks_share_the_batches(data, pipeline, folder, first, tmp_path,
     seen = {}
     for rank in range(world):
         out = tmp_path / str(rank)
-        dump(data.path, out, *SPEC, "--rank", rank, "--world", world,
+        dump(data.path, out, *SPEC, "--rank", rank, "--world-size", world,
              "--pipeline", pipeline)
         seen.update(digest(out, "valid.npy"))
     assert seen == digest(folder / "first", "valid.npy") and first

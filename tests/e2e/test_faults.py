@@ -182,13 +182,13 @@ def by_direct(mnt, number):
         os.close(fd)
 
 
-def by_handover(mnt, number):
+def by_zerocopy(mnt, number):
     client = lender.Client(mnt)
     with client.socket:
         return client.get(path_of(number))[1]
 
 
-WAYS = {"read": by_read, "direct": by_direct, "handover": by_handover}
+WAYS = {"read": by_read, "direct": by_direct, "zero-copy": by_zerocopy}
 
 
 @pytest.mark.parametrize("cache", CACHES)

@@ -98,7 +98,7 @@ def test_photographs_are_the_same_by_file_and_mount(mount, tmp_path):
     dump(path, tmp_path / "a", *options, "--workers", 1)
     for rank in range(2):
         dump(mount(path), tmp_path / "b", *options, "--workers", 3,
-             "--rank", rank, "--world", 2)
+             "--rank", rank, "--world-size", 2)
     assert digest(tmp_path / "a") == digest(tmp_path / "b")
     assert len(digest(tmp_path / "a")) == 10
 

@@ -79,7 +79,7 @@ def test_the_cut_may_be_anywhere(same, before, after):
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
-@pytest.mark.parametrize("where", ["file", "handover", "direct"])
+@pytest.mark.parametrize("where", ["file", "zero-copy", "direct"])
 def test_every_source(data, mount, same, where, workers):
     if where == "file":
         same(WITH, "--workers", workers)
@@ -113,7 +113,7 @@ def test_an_own_operation_that_is_not_for_the_gpu(same, tmp_path):
                    "{\n\tv[0] += at->x;\n}\n")
     said = same(f'image | random_resized_crop(12) | cuda(0) | "{own}".bend | half')
     assert "only for processors" in said
-    assert "what follows cuda() runs on the processor" in said
+    assert "operations after cuda() run on the CPU" in said
 
 
 def test_bad_samples(tmp_path):
@@ -144,7 +144,7 @@ def test_without_nvrtc(same, monkeypatch):
     monkeypatch.setenv("BETON_NVRTC_LIBRARY", "/proc/nonexistent/libnvrtc.so")
     said = same(WITH)
     assert "NVRTC" in said
-    assert "what follows cuda() runs on the processor" in said
+    assert "operations after cuda() run on the CPU" in said
     # What is only shipped needs no compiler.
     assert "NVRTC" not in same(NO_KERNEL)
 

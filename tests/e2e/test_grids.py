@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images of any channels and numbers, and masks, through `beton dump`: against
-8-bit RGB images, and NumPy code written from beton-transforms(7)."""
+8-bit RGB images, and NumPy code written from beton-grids(7)."""
 import io
 import subprocess
 
@@ -527,9 +527,9 @@ def test_bytes_become_colors(photos, tmp_path):
 
 
 @pytest.mark.parametrize("text,says", [
-    ("image | decode(rgb)", "RGB of 8 bits already"),
+    ("image | decode(rgb)", "already is 8-bit RGB"),
     ("image | resize(9) | decode(gray)", "first operation"),
-    ("blob | decode | resize(9)", "gray, gray16, rgb or rgb16"),
+    ("blob | decode | resize(9)", "gray, gray16, rgb and rgb16"),
     ("image | mask", "JPEG changes the classes")])
 def test_what_cannot_be_decoded_so(photos, tmp_path, text, says):
     assert says in refused(photos, tmp_path, text)
@@ -566,5 +566,5 @@ def test_a_folder_of_masks(tmp_path):
     (tmp_path / "masks" / "c1" / "3.png").unlink()
     r = mkfs("--on-error=skip")
     assert r.returncode == 0 and "2 skipped" in r.stdout
-    assert "5x5, and the stored image is 32x28" in r.stderr
+    assert "5x5, but the image is stored as 32x28" in r.stderr
     assert "No such file" in r.stderr

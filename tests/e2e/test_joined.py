@@ -66,7 +66,7 @@ def rows(path, **options):
     out = []
     with Loader(path, spec=SPEC, workers=1, **options) as loader:
         while (batch := loader.next()):
-            out.append((batch.ids[:batch.rows],
+            out.append((batch.ids[:batch.num_samples],
                         [batch.outputs[k].bytes()
                          for k in range(batch.num_outputs)]))
             loader.release(batch)
@@ -227,7 +227,7 @@ def test_a_list_of_many_files_is_mounted(tmp_path, mount):
                if line.split()[1] == str(where)]
     assert source.startswith("{%s," % names[0]) and source.endswith("...")
     with Loader(where, spec=SPEC) as loader:
-        assert loader.next().rows == 4
+        assert loader.next().num_samples == 4
 
 
 def test_more_files_than_may_be_open(tmp_path):

@@ -50,7 +50,7 @@ def epochs_of(path, pipeline, epochs, workers, **options):
             while b := loader.next():
                 image = b.outputs[0]
                 assert image.name == b"image"
-                out[b.epoch, b.number] = b.ids[:b.rows], image.bytes()
+                out[b.epoch, b.number] = b.ids[:b.num_samples], image.bytes()
                 loader.release(b)
         return out, loader.kept()
 
@@ -94,10 +94,10 @@ def test_bench_says_what_was_kept_and_found(data, place):
                              "--json").stdout)
         # One worker takes rows in order: each sample is made once. Two
         # batches are made ahead when the last epoch ends.
-        assert d["kept"]["samples"] == samples
-        assert 0 <= d["kept"]["hits"] - samples * (epochs - 1) <= 2 * SIZE
-        assert d["kept"]["size"] == 64 << 20
-        assert 0 < d["kept"]["used"] < 2 << 20
+        assert d["image_cache"]["samples"] == samples
+        assert 0 <= d["image_cache"]["hits"] - samples * (epochs - 1) <= 2 * SIZE
+        assert d["image_cache"]["size"] == 64 << 20
+        assert 0 < d["image_cache"]["used"] < 2 << 20
         assert d["jit"] == "prebuilt"
     said = bench(data.path, *options).stdout
     assert f"kept           {samples} samples in" in said
@@ -105,9 +105,9 @@ def test_bench_says_what_was_kept_and_found(data, place):
 
 def test_without_a_cache_nothing_is_said_of_one(data):
     options = ["--epochs", 2, "--pipeline", f"image | {TAIL}"]
-    assert json.loads(bench(data.path, *options, "--json").stdout)["kept"] \
+    assert json.loads(bench(data.path, *options, "--json").stdout)["image_cache"] \
         is None
-    assert "kept" not in bench(data.path, *options).stdout
+    assert "image_cache" not in bench(data.path, *options).stdout
 
 
 def test_more_than_the_memory_there_is_is_refused(data):

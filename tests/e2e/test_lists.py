@@ -169,7 +169,7 @@ def test_workers_and_mounts_change_nothing(data, tmp_path, mount):
     ("tokens | pad_to(0)", "from 1"),
     ("tokens | pack", "needs `rows'"), ("tokens | pack(0)", "from 1"),
     ("tokens | pack(9) | truncate(2)", "before pad_to(batch) and pack"),
-    ("tokens | pad_to(4, multiple=2)", "multiple is for the length batch"),
+    ("tokens | pad_to(4, multiple=2)", "multiple needs the length batch"),
     ("tokens | pad_to(batch) | int64", "before pad_to(batch)"),
     ("tokens | array | cuda(0)", "pad_to(LENGTH)"),
     ("tokens | chw", "images only"),
@@ -183,7 +183,7 @@ def test_workers_and_mounts_change_nothing(data, tmp_path, mount):
     ("grids | pad_to(4) | chw", "chw works on images only"),
     ("grids | pad_to(4) | center_crop(2)", "center_crop works on images only"),
     ("(image, grids) | flip", "boxes and points move with an image by follow"),
-    ("plain | resize(3)", "a field of bytes begins with decode(rgb), or mask"),
+    ("plain | resize(3)", "begin a bytes field with decode(rgb), or with mask"),
     ("plain | int64", "begin with mask, decode(rgb), json or tokenize"),
 ])
 def test_what_is_no_list_is_refused(tmp_path, text, why):

@@ -154,7 +154,7 @@ def test_resume_anywhere_with_other_workers_and_ranks(data, tmp_path, trial):
         own = tmp_path / f"state{rank}"
         out = tmp_path / f"a{rank}"
         dump(data.path, out, "--spec", SPEC, "--epoch", epoch, "--pipeline",
-             AUGMENT, "--rank", rank, "--world", first, "--workers",
+             AUGMENT, "--rank", rank, "--world-size", first, "--workers",
              rng.randint(1, 4), "--batches", f":{steps * first}",
              "--state", own)
         got.update(digest(out))
@@ -169,7 +169,7 @@ def test_resume_anywhere_with_other_workers_and_ranks(data, tmp_path, trial):
         own.write_text(state.read_text())
         out = tmp_path / f"b{rank}"
         dump(data.path, out, "--pipeline", AUGMENT, "--rank", rank,
-             "--world", second, "--workers", rng.randint(1, 4), "--state",
+             "--world-size", second, "--workers", rng.randint(1, 4), "--state",
              own)
         got.update({k: v for k, v in digest(out).items() if k < n})
     assert got == whole_epoch(data, tmp_path / "whole", epoch)

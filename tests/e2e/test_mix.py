@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows that are mixed with others, through `beton dump`: cutmix, a choice of
-mixtures, and soft labels, against code written from beton-transforms(7)."""
+mixtures, and soft labels, against code written from beton-operations(7)."""
 import math
 
 import numpy as np
@@ -143,19 +143,19 @@ def test_labels_and_shares_as_they_are(data, tmp_path):
 
 
 @pytest.mark.parametrize("text,column,says", [
-    ("label | cutmix", 9, "cutmix of labels follows that of an image"),
+    ("label | cutmix", 9, "cutmix of labels needs that of an image"),
     ("image | cutmix(group=a); label | cutmix(group=b)", 34, "of an image"),
-    ("image | cutmix; label | cutmix(0.5)", 25, "says something else in an"),
-    ("image | cutmix | mixup(1)", 18, "stands there already"),
+    ("image | cutmix; label | cutmix(0.5)", 25, "has other arguments in an"),
+    ("image | cutmix | mixup(1)", 18, "is in this statement already"),
     ("image | random_choice(mixup(1), cutmix); label | random_choice(mixup(1)"
-     ", cutmix(2))", 50, "says something else"),
-    ("label | random_choice(mixup(1), cutmix)", 9, "follows that of an image"),
+     ", cutmix(2))", 50, "has other arguments"),
+    ("label | random_choice(mixup(1), cutmix)", 9, "needs that of an image"),
     ("image | random_choice(mixup(1), flip)", 33, "flip cannot stand beside"),
     ("image | random_choice(flip, mixup(1))", 29, "mixup cannot stand in par"),
-    ("image | random_choice(mixup(1) | flip, cutmix)", 34, "stands alone"),
+    ("image | random_choice(mixup(1) | flip, cutmix)", 34, "must be alone in their lists"),
     ("image | random_apply(cutmix)", 22, "cutmix cannot stand in parenthes"),
     ("a = image | cutmix; b = image | resize(5) | cutmix; label | cutmix", 61,
-     "follows images of two sizes"),
+     "finds images of two sizes"),
     ("label | mixup(1) | half | one_hot(8)", 27, "one_hot works on single"),
 ])
 def test_mixtures_that_cannot_be(data, tmp_path, text, column, says):
@@ -167,7 +167,7 @@ def test_mixtures_that_cannot_be(data, tmp_path, text, column, says):
 def test_a_mixed_label_that_is_no_class_is_an_error_of_its_row(data, tmp_path):
     r = dumped.beton("dump", data.path, "--out", tmp_path / "no", *SPEC,
                      "--pipeline", "label | mixup(1) | one_hot(7)", code=1)
-    assert "one_hot: the label is none of the classes" in r.stderr
+    assert "one_hot: the label is not from 0 to classes - 1" in r.stderr
 
 
 def test_two_views_are_cut_without_labels(data, tmp_path):

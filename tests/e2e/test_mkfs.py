@@ -353,25 +353,25 @@ def test_cmyk_becomes_rgb(tmp_path):
     assert far.mean() < 3
 
 
-def png(colour, depth, width, rows, interlace=0):
+def png(color, depth, width, rows, interlace=0):
     """A PNG of kinds that Pillow does not write."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + \
             struct.pack(">I", zlib.crc32(kind + data))
-    head = struct.pack(">IIBBBBB", width, len(rows), depth, colour, 0, 0,
+    head = struct.pack(">IIBBBBB", width, len(rows), depth, color, 0, 0,
                        interlace)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + \
         chunk(b"IDAT", zlib.compress(b"".join(b"\0" + r for r in rows))) + \
         chunk(b"IEND", b"")
 
 
-@pytest.mark.parametrize("colour, channels", [(0, 1), (2, 3), (4, 2), (6, 4)])
-def test_of_16_bits_the_upper_8_stay(tmp_path, colour, channels):
+@pytest.mark.parametrize("color, channels", [(0, 1), (2, 3), (4, 2), (6, 4)])
+def test_of_16_bits_the_upper_8_stay(tmp_path, color, channels):
     a = np.random.default_rng(0).integers(0, 65536, (5, 7, channels))
     source = tmp_path / "src"
     source.mkdir()
     rows = [r.astype(">u2").tobytes() for r in a]
-    (source / "1.png").write_bytes(png(colour, 16, 7, rows))
+    (source / "1.png").write_bytes(png(color, 16, 7, rows))
     image, = make(source, "--mode=raw").images()
     want = (a[..., :3] if channels > 2 else a[..., :1]) >> 8
     assert (pixels(image) == np.broadcast_to(want, (5, 7, 3))).all()
@@ -561,9 +561,10 @@ def test_no_good_image_is_an_error(tmp_path):
 def test_sources_that_are_no_folder_are_refused(flat):
     out = flat.parent / "out.beton"
     refused(run(flat.parent / "absent", out), "absent")
-    refused(run(flat / "1.jpg", out), "1.jpg", "not a folder")
+    refused(run(flat / "1.jpg", out), "1.jpg", "not a directory")
     (flat.parent / "in.beton").write_bytes(b"x")
-    refused(run(flat.parent / "in.beton", out), "in.beton", "not supported")
+    refused(run(flat.parent / "in.beton", out), "in.beton",
+            "SOURCE is a dataset")
     assert not out.exists()
 
 
@@ -694,4 +695,6 @@ def test_help_names_every_option():
 
 
 def test_version_is_the_projects():
-    assert run("--version").stdout == b"mkfs.beton 0.1.0\n"
+    first, *features = run("--version").stdout.splitlines()
+    assert first == b"mkfs.beton 0.1.0"
+    assert b"  webp: " in b"\n".join(features)

@@ -389,13 +389,14 @@ def test_help_and_versions(fuse):
     for flag in ("-h", "--help"):
         r = betonfs(flag)
         assert r.returncode == 0 and "Examples:" in r.stdout
-    first, second = betonfs("--version").stdout.splitlines()
-    assert first == "betonfs 0.1.0" and second.startswith("libfuse 3.")
+    first, second, third = betonfs("--version").stdout.splitlines()
+    assert first == "betonfs 0.1.0" and second.startswith("  libfuse: 3.")
+    assert third.startswith("  sandbox: ")
     keys = betonfs("--options").stdout.splitlines()
     assert {"ro", "uid", "umask", "order", "log"} <= set(keys)
 
 
-def test_causes_of_failure_have_their_own_codes(data, fuse, tmp_path):
+def test_failures_have_the_codes_of_mount(data, fuse, tmp_path):
     text, fifo = tmp_path / "text", tmp_path / "fifo"
     text.write_text("no dataset\n" * 100)
     os.mkfifo(fifo)
@@ -407,12 +408,12 @@ def test_causes_of_failure_have_their_own_codes(data, fuse, tmp_path):
     for code, *args in ((1, data.path), (1, data.path, where, "-o", "nosuch"),
                         (1, "--nosuch", data.path, where),
                         (1, data.path, where, "-o", "batch=0"),
-                        (10, tmp_path / "absent", where),
-                        (11, text, where), (11, fifo, where),
-                        (11, tmp_path, where), (11, "/dev/zero", where),
-                        (12, cut, where), (20, data.path, text),
-                        (20, data.path, text / "x"),
-                        (20, data.path, tmp_path / "no/such")):
+                        (32, tmp_path / "absent", where),
+                        (33, text, where), (33, fifo, where),
+                        (32, tmp_path, where), (33, "/dev/zero", where),
+                        (34, cut, where), (32, data.path, text),
+                        (32, data.path, text / "x"),
+                        (32, data.path, tmp_path / "no/such")):
         r = betonfs(*args)
         assert r.returncode == code, (args, r)
         assert r.stderr.startswith(("betonfs: ", f"{program('betonfs')}: "))
@@ -481,7 +482,7 @@ def test_a_made_mountpoint_goes_with_a_signal(data, daemon, tmp_path):
 
 def test_a_failure_leaves_no_mountpoint(fuse, tmp_path):
     (tmp_path / "text").write_text("x" * 100)
-    assert betonfs(tmp_path / "text", tmp_path / "made").returncode == 11
+    assert betonfs(tmp_path / "text", tmp_path / "made").returncode == 33
     assert not (tmp_path / "made").exists()
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Masks, boxes and points that follow warps, lists of operations and policies,
 through `beton dump`: against their image, NumPy code written from
-beton-transforms(7), and torchvision's v2."""
+beton-lists(7), and torchvision's v2."""
 import json
 import math
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations in parentheses of others, through `beton dump`: against NumPy code
-written from beton-transforms(7), draws included."""
+written from beton-operations(7), draws included."""
 import numpy as np
 import pytest
 
@@ -164,12 +164,12 @@ def test_groups_and_epochs_hold_in_parentheses(data, tmp_path):
     ("random_apply(normalize(imagenet))", 14, "normalize changes the size or"),
     ("random_apply(pad(1) | invert)", 14, "pad changes the size or the type"),
     ("random_apply(mixup(1))", 14, "mixup cannot stand in parentheses"),
-    ('random_apply("f.c".g(1))', 14, "g is of a file, and cannot stand"),
+    ('random_apply("f.c".g(1))', 14, "g is a custom operation and"),
     ("random_apply(flip(q=1))", 19, "flip has no parameter `q'"),
     ("random_apply(flip(1.5))", 19, "p of flip takes numbers from 0 to 1"),
     ("random_choice(invert | flip)", 1, "needs 2 lists of operations or mor"),
-    ('random_choice(invert, flip, weights="1,2,3")', 1, "as many weights"),
-    ('random_choice(invert, flip, weights="0,0")', 1, "a weight is above 0"),
+    ('random_choice(invert, flip, weights="1,2,3")', 1, "give as many weights"),
+    ('random_choice(invert, flip, weights="0,0")', 1, "at least one weight must be"),
     ("random_order(operations=flip, invert)", 14, "have no name"),
     ("chw | random_apply(invert)", 7, "random_apply must stand before chw"),
     ("cutout(flip(1))", 8, "size of cutout is a value"),

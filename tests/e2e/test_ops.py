@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations, through `beton dump`: every row against NumPy code written from
-beton-transforms(7), draws included."""
+beton-operations(7), draws included."""
 import math
 
 import numpy as np
@@ -284,8 +284,8 @@ def test_some_images_are_poisoned(data, tmp_path, poison, one):
 
 
 @pytest.mark.parametrize("mask,alpha,says", [
-    (np.zeros((H, W, 4)), 0.1, "3 colours"),
-    (np.zeros((H, W)), 0.1, "3 colours"),
+    (np.zeros((H, W, 4)), 0.1, "3 colors"),
+    (np.zeros((H, W)), 0.1, "3 colors"),
     (np.zeros((H, W, 3)), np.zeros((H, W, 1)), "height and width"),
     (np.zeros((H, W, 3)), np.zeros((W, H)), "as the mask"),
     (np.zeros((W, H, 3)), 0.1, "not as high and wide as the image"),
@@ -348,7 +348,7 @@ def test_a_label_that_is_no_class_is_an_error_of_its_row(data, tmp_path):
     text = "image | drop; label | one_hot(7)"
     r = dumped.beton("dump", data.path, "--out", tmp_path / "no", *SPEC,
                      "--pipeline", text, code=1)
-    assert "one_hot: the label is none of the classes" in r.stderr
+    assert "one_hot: the label is not from 0 to classes - 1" in r.stderr
     for b in dump(data.path, tmp_path / "x", *SPEC, "--pipeline", text,
                   "--on-error", "skip"):
         for row, i in enumerate(b.ids):
@@ -357,7 +357,7 @@ def test_a_label_that_is_no_class_is_an_error_of_its_row(data, tmp_path):
 
 
 @pytest.mark.parametrize("line,says", [
-    ("7\n8 9", ":2: expected a sample's number"), ("x", ":1: expected"),
+    ("7\n8 9", ":2: expected a sample id"), ("x", ":1: expected"),
     ("99999999999999999999", ":1: expected"), (None, "No such file")])
 def test_a_list_that_is_none_is_refused(data, tmp_path, line, says):
     path = tmp_path / "ids.txt"
@@ -466,7 +466,7 @@ def test_ranks_mix_what_one_alone_mixes(data, tmp_path):
     for rank in range(3):
         out = tmp_path / str(rank)
         dump(data.path, out, *SPEC, "--pipeline", MIXUP, "--rank", rank,
-             "--world", 3)
+             "--world-size", 3)
         got.update(digest(out, "valid.npy"))
     assert {k: v for k, v in got.items() if k < len(want)} == want
     # Padding repeats a batch, mixtures and all.
@@ -538,3 +538,17 @@ def test_workers_do_not_matter(data, tmp_path):
         dump(data.path, out, *SPEC, "--pipeline", text, "--workers", workers)
         sums.append(digest(out))
     assert sums[0] == sums[1] == sums[2]
+
+
+@pytest.mark.parametrize("british, american", [
+    ("greyscale(0.5) | normalise(imagenet)",
+     "grayscale(0.5) | normalize(imagenet)"),
+    ("colour_jitter(0.4, 0.4)", "color_jitter(0.4, 0.4)"),
+    ("centre_crop(8, 0.5)", "center_crop(8, 0.5)"),
+    ("RandomPosterise(3)", "RandomPosterize(3)"),
+    ("decode(grey) | resize(8)", "decode(gray) | resize(8)"),
+])
+def test_british_spelling_draws_the_same(data, tmp_path, british, american):
+    for name, pipeline in (("b", british), ("a", american)):
+        dump(data.path, tmp_path / name, *SPEC, "--pipeline", pipeline)
+    assert digest(tmp_path / "b") == digest(tmp_path / "a")

@@ -74,7 +74,7 @@ def test_all_share_their_tables(data, tmp_path):
 
 
 def test_what_is_unlike_the_others_has_its_own(tmp_path):
-    """A large one of few colours among many of noise."""
+    """A large one of few colors among many of noise."""
     def jpeg(side, image):
         buf = io.BytesIO()
         image.resize((side, side)).convert("RGB").save(buf, "JPEG")
@@ -168,7 +168,7 @@ def test_what_is_damaged_stays(tmp_path):
     line = optimize(d, tmp_path / "o.beton")
     old, new = jpegs(d.path), jpegs(tmp_path / "o.beton")
     assert new[0] == old[0] and NAME in new[1]
-    assert "1 with an index, 0 with tables of their own, 1 as they were" in line
+    assert "1 with an index, 0 with tables of their own, 1 unchanged" in line
 
 
 def test_a_file_that_may_not_grow_is_named_and_leaves_nothing(data, tmp_path):

@@ -2,6 +2,7 @@
 """Which samples a trainer gets, in which batches, on which rank."""
 import json
 import os
+import pathlib
 
 import pytest
 
@@ -29,6 +30,14 @@ SPECS = [
     "batch=1",
     "",
 ]
+
+
+def test_the_manual_prints_the_model():
+    page = pathlib.Path(__file__).parents[2] / "fs/order/beton-orders.7"
+    module = pathlib.Path(orders.__file__).read_text()
+    license, code = module.split("\n", 1)
+    assert license.startswith("# SPDX")
+    assert f".Bd -literal\n{code}.Ed\n" in page.read_text()
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +105,7 @@ def test_ranks_take_turns_in_one_sequence(numbers, tmp_path, world,
     taken = []
     for rank in range(world):
         batches = dump(numbers, tmp_path / str(rank), "--spec", spec,
-                       "--rank", rank, "--world", world, "--workers", 1)
+                       "--rank", rank, "--world-size", world, "--workers", 1)
         assert [b.number for b in batches] == \
             [rank + world * k for k in range(steps)]
         for b in batches:
@@ -112,7 +121,7 @@ def test_ranks_take_turns_in_one_sequence(numbers, tmp_path, world,
 def test_padding_repeats_the_values_too(tmp_path):
     path = make.every_type(tmp_path / "d.beton", 10).path
     no_image = "image | drop"
-    args = ["--spec", "batch=4,drop_last=0", "--world", 4, "--pipeline",
+    args = ["--spec", "batch=4,drop_last=0", "--world-size", 4, "--pipeline",
             no_image]
     first = dump(path, tmp_path / "0", "--rank", 0, *args)
     last = dump(path, tmp_path / "3", "--rank", 3, *args)
@@ -134,14 +143,14 @@ def test_a_range_of_batches(numbers, tmp_path, span, want):
 def test_a_range_past_the_end_is_told(numbers, tmp_path):
     r = beton("dump", numbers, "--spec", "batch=4", "--batches", "13:15",
               "--out", tmp_path / "x")
-    assert "13, and an epoch has 13" in r.stderr
+    assert "13, but an epoch has 13" in r.stderr
 
 
 def test_a_range_picks_from_the_global_sequence_of_all_ranks(numbers,
                                                              tmp_path):
     for rank in range(3):
         got = ids(numbers, tmp_path / str(rank), "--spec", "batch=4",
-                  "--batches", "4:9", "--rank", rank, "--world", 3)
+                  "--batches", "4:9", "--rank", rank, "--world-size", 3)
         assert list(got) == [i for i in range(4, 9) if i % 3 == rank]
 
 

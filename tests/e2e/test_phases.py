@@ -46,7 +46,7 @@ def wanted(data, tmp_path_factory):
 
 def check(got, want, epoch):
     """A batch of the loader is that of a dump."""
-    assert got.epoch == epoch and got.ids[:got.rows] == want.ids
+    assert got.epoch == epoch and got.ids[:got.num_samples] == want.ids
     names = [got.outputs[i].name.decode() for i in range(got.num_outputs)]
     assert names[:2] == ["image", "label"]
     for i, name in enumerate(names):
@@ -73,7 +73,7 @@ def test_an_epoch_is_that_of_its_numbers(data, mount, wanted, tmp_path, epoch):
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
-@pytest.mark.parametrize("where", ["file", "handover", "direct"])
+@pytest.mark.parametrize("where", ["file", "zero-copy", "direct"])
 def test_borders_are_crossed(data, mount, wanted, where, workers):
     how = {}
     source = data.path

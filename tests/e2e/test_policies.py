@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policies of augmentation, through `beton dump`: against NumPy code written from
-beton-transforms(7), and against torchvision where TORCHVISION_PYTHON names an
+beton-operations(7), and against torchvision where TORCHVISION_PYTHON names an
 interpreter that has it."""
 import json
 import math
@@ -203,7 +203,7 @@ def test_another_color_fills(data, tmp_path):
     ("float | rand_augment", "8-bit"),
     ("aug_mix(11)", "severity of aug_mix takes"),
     ("color_jitter(hue=-0.1, like=torchvision)", "hue is from 0 to 0.5"),
-    ('color_jitter("1,0.5")', "the least is larger than the most"),
+    ('color_jitter("1,0.5")', "LEAST is greater than MOST"),
     ("color_jitter(like=kornia)", "like of color_jitter takes"),
 ])
 def test_a_policy_that_cannot_be(data, tmp_path, text, says):

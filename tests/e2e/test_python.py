@@ -64,7 +64,7 @@ def test_batches_are_those_of_dump(data, mount, load, tmp_path, how):
     loader = load(mount(data.path) if how == "mount" else data.path)
     assert len(loader) == len(want) == STEPS
     for batch, w in zip(loader, want, strict=True):
-        assert batch.number == w.number and batch.rows == SIZE
+        assert batch.number == w.number and batch.num_samples == SIZE
         assert batch.ids.tolist() == w.ids
         assert batch.valid.tolist() == w.valid
         assert set(batch) == set(w.outputs)
@@ -273,7 +273,7 @@ def test_samples_are_drawn_by_their_weights(load):
     assert again.spec == loader.spec and sum(drawn(again), []) == first
     few = load(weights=[1, 0, 1], subset=[5, 6, 7], pipeline="image | drop")
     assert few.spec.startswith("order=weighted,batch=4,seed=11,drop_last=0,"
-                               "draws=3,subset=ids~")
+                               "num_samples=3,subset=ids~")
     assert set(sum(drawn(few, 20), [])) == {5, 7}
     same = [load(weights=np.array(w), pipeline="image | drop").spec
             for w in (np.full(N, 3, np.int16), np.full(N, .75))]
@@ -290,7 +290,7 @@ def test_draws_go_on_in_another_world(load):
     state = loader.state_dict()
     rest = []
     for rank in range(3):
-        other = load(rank=rank, world=3, workers=1, **options)
+        other = load(rank=rank, world_size=3, workers=1, **options)
         other.load_state_dict(state)
         rest += [snapshot(b) for b in other]
         assert len(rest) == 7 * (rank + 1)      # the same for all
@@ -438,7 +438,7 @@ def test_numba_compiles_them(load):
 
 def test_a_state_goes_on_in_another_world(load):
     want = {b.number: snapshot(b) for b in load()}
-    ranks = [load(rank=r, world=2) for r in range(2)]
+    ranks = [load(rank=r, world_size=2) for r in range(2)]
     assert [len(r) for r in ranks] == [STEPS // 2] * 2
     got, states = {}, []
     for loader in ranks:
@@ -447,7 +447,7 @@ def test_a_state_goes_on_in_another_world(load):
         states.append(loader.state_dict())
     assert states[0] == states[1] and states[0]["batches"] == 4
     for r in range(3):
-        loader = load(rank=r, world=3, workers=1)
+        loader = load(rank=r, world_size=3, workers=1)
         loader.load_state_dict(states[0])
         loader.set_epoch(0)     # as trainers do that know the epoch
         for b in loader:
@@ -493,7 +493,7 @@ def test_ranks_come_from_the_environment(load, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert next(iter(load())).number == 1
-    assert next(iter(load(rank=0, world=1))).number == 0
+    assert next(iter(load(rank=0, world_size=1))).number == 0
     with pytest.raises(ValueError, match="together"):
         load(rank=0)
 
@@ -504,8 +504,8 @@ def test_stats_count_what_was_done(load):
     stats = loader.stats()
     assert stats["stages"]["transform"]["items"] >= N
     assert stats["stages"]["next"]["p50_s"] > 0
-    assert stats["pace"]["batches"] == STEPS
-    assert stats["pace"]["samples"] == N
+    assert stats["throughput"]["batches"] == STEPS
+    assert stats["throughput"]["samples"] == N
     assert stats["spec"] == loader.spec and stats["samples"] == N
 
 
@@ -680,7 +680,7 @@ def one_life(path, k):
     elif k % 3 == 1:
         with loader:
             kept = batch
-            assert kept.rows == 1
+            assert kept.num_samples == 1
     return n
 
 
@@ -709,7 +709,7 @@ def test_errors_are_exceptions(load, data, tmp_path):
     (tmp_path / "text").write_text("this is no dataset" * 100)
     with pytest.raises(betonfs.BetonError, match="text"):
         load(tmp_path / "text")
-    for bad in ({"spec": "batch=0"}, {"spec": "colour=1"}, {"order": "odd"},
+    for bad in ({"spec": "batch=0"}, {"spec": "color=1"}, {"order": "odd"},
                 {"pipeline": "image | no_such_thing"}, {"rank": 2, "world": 2},
                 {"on_error": "ignore"}, {"tensors": "numbers"},
                 {"batch": "list"}, {"cache": "disk"}):
@@ -750,7 +750,7 @@ def test_bad_samples_can_be_skipped(load, damaged, caplog):
     assert all(b.valid.all() for b in load(damaged, on_error="zero"))
     loader = load(damaged, on_error="zero")
     list(loader)
-    assert loader.stats()["failed_rows"] >= 1
+    assert loader.stats()["failed_samples"] >= 1
 
 
 def test_a_closed_loader_says_so(load):
@@ -946,8 +946,8 @@ def test_samples_are_what_was_written(data, dataset):
     for bad in (N, -N - 1):
         with pytest.raises(IndexError):
             dataset[bad]
-    with pytest.raises(KeyError, match="colour"):
-        dataset.get(0, "colour")
+    with pytest.raises(KeyError, match="color"):
+        dataset.get(0, "color")
 
 
 def test_pixels_are_those_of_an_exact_decode(data, dataset, tmp_path):

@@ -26,7 +26,7 @@ DEADLINE = 1800
 SIZE, TRAIN, TEST, SEEDS = 32, 1600, 2000, 5
 
 
-# --- pictures: five shapes in two colours, ten classes ---
+# --- pictures: five shapes in two colors, ten classes ---
 
 SHAPES = [
     lambda y, x, r: x * x + y * y < r * r,                          # disc
@@ -48,10 +48,10 @@ def picture(i):
     y, x = np.ogrid[:SIZE, :SIZE]
     mask = SHAPES[label // 2](y - rng.uniform(10, SIZE - 10),
                               x - rng.uniform(10, SIZE - 10), r)
-    colour = rng.uniform(60, 160, 3)
-    shape = colour + rng.uniform(30, 60)
+    color = rng.uniform(60, 160, 3)
+    shape = color + rng.uniform(30, 60)
     shape[2 * (label % 2)] += 40        # rather red, or rather blue
-    pixels = np.where(mask[..., None], shape, colour)
+    pixels = np.where(mask[..., None], shape, color)
     pixels = pixels + rng.normal(0, 12, (SIZE, SIZE, 3))
     return label, pixels.clip(0, 255).astype(np.uint8)
 
@@ -161,7 +161,7 @@ writer.from_indexed_dataset(Photos(json.loads(sys.argv[2])))
 """
 
 
-def labelled():
+def labeled():
     """In an order that has both kinds everywhere: files, and labels that tell
     the kind, and which network does not learn this one."""
     files = sorted((SHARED / "data/photos").glob("n*.JPEG"))
@@ -175,7 +175,7 @@ def labelled():
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory, learning):
     folder = tmp_path_factory.mktemp("photos")
-    samples = labelled()
+    samples = labeled()
     exe = os.environ.get("FFCV_PYTHON", sys.executable)
     r = subprocess.run([exe, "-c", "import ffcv"], capture_output=True)
     if r.returncode:

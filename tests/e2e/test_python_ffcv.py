@@ -44,7 +44,7 @@ SAMPLES = [sample(i) for i in range(N)]
 def written(path, mode):
     """kept: the JPEGs are somebody else's."""
     samples = SAMPLES
-    if mode == "kept":
+    if mode == "image_cache":
         samples = [{**s, "image": jpeg(s["image"])} for s in SAMPLES]
     # Large blobs have pages end within the dataset.
     big = [{**s, "blob": s["blob"] + bytes(300_000)} for s in samples]
@@ -61,7 +61,7 @@ def rows_of(got):
 # FFCV compiles its loader anew every time: ten seconds each.
 @pytest.mark.parametrize("mode, cache, order", [
     ("raw", "process", "QUASI_RANDOM"), ("jpg", "os", "SEQUENTIAL"),
-    ("kept", "process", "SEQUENTIAL")])
+    ("image_cache", "process", "SEQUENTIAL")])
 def test_ffcv_reads_every_field(python, tmp_path, mode, cache, order):
     path, out = tmp_path / "x.beton", tmp_path / "out.npz"
     written(path, mode)

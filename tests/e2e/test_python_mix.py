@@ -145,7 +145,7 @@ def test_ranks_take_batches_of_the_same_dataset(mix, paths, cycle, drop_last):
 
 
 def test_a_state_goes_on_in_another_world(mix, paths):
-    loader = mix(rank=0, world=2)
+    loader = mix(rank=0, world_size=2)
     for _ in zip(range(4), loader):
         pass
     state = loader.state_dict()
@@ -183,7 +183,7 @@ def test_a_mix_of_one_is_a_loader(paths):
                                      tensors="numpy")]) as one:
         got = facts(one, paths)
         assert [f[2] for f in got] == list(range(20)) and len(one) == 20
-        assert [s["pace"]["batches"] for s in one.stats()] == [20]
+        assert [s["throughput"]["batches"] for s in one.stats()] == [20]
         assert "1 of" in repr(one)
     assert one.loaders[0]._core.closed
 
@@ -192,7 +192,7 @@ def test_what_is_no_mix_is_refused(paths):
     def opened(**options):
         return betonfs.Loader(paths[0], **{"batch_size": 8, "workers": 1,
                                            **options})
-    with opened() as a, opened() as b, opened(rank=1, world=2) as other:
+    with opened() as a, opened() as b, opened(rank=1, world_size=2) as other:
         for loaders, options, word in (
                 ([], {}, "no loaders"), ([a, other], {}, "different ranks"),
                 ([a, b], {"weights": [1]}, "1 weights for 2"),

@@ -110,7 +110,7 @@ def test_a_look_moves_nothing(load):
                    for c in Page(shown.html).captions]
             assert ids == want[1] + want[2]
     assert got == want
-    assert loader.stats()["pace"]["batches"] == len(want)
+    assert loader.stats()["throughput"]["batches"] == len(want)
 
 
 def test_a_page_is_saved(load, tmp_path):

@@ -163,7 +163,7 @@ def test_who_moves_it_ends_what_iterates(load, epochs):
         try:
             for _ in range(20):
                 for batch in loader:
-                    assert batch.rows == SIZE
+                    assert batch.num_samples == SIZE
         except RuntimeError as e:
             assert "iterated anew, or moved" in str(e)
 
@@ -191,8 +191,8 @@ def test_others_look_while_one_iterates(load, epochs):
         given = 0
         while not over.is_set():
             stats = loader.stats()
-            assert stats["pace"]["batches"] >= given
-            given = stats["pace"]["batches"]
+            assert stats["throughput"]["batches"] >= given
+            given = stats["throughput"]["batches"]
             assert loader.state_dict()["epoch"] <= len(epochs)
             assert "p.beton" in repr(loader) and len(loader) == STEPS
             assert [o["name"] for o in loader.outputs][0] == "image"
@@ -275,7 +275,7 @@ def test_a_batch_is_looked_at_by_all(load, epochs):
             raw = batch._raw.outputs[0]
             assert memoryview(raw).nbytes == batch.image.nbytes
             assert np.from_dlpack(raw).ctypes.data == raw.pointer
-            assert batch.rows == SIZE and "|" not in batch.dataset
+            assert batch.num_samples == SIZE and "|" not in batch.dataset
             assert batch.meta.json() == [{"id": n} for n in batch.ids]
     at_once(run)
 
@@ -333,7 +333,7 @@ def test_all_may_begin_the_first_iteration(load):
         def run(i):
             try:
                 for batch in loader:
-                    assert batch.rows == SIZE
+                    assert batch.num_samples == SIZE
             except RuntimeError as e:
                 assert "iterated anew" in str(e)
         at_once(run)
@@ -351,7 +351,7 @@ def test_a_mix_is_taken_in_turns(load, cycle):
                            weights=[2, 1], seed=5, cycle=cycle)
 
     def shown(batch):
-        return batch.rows, batch.epoch, batch.number, batch.ids.tolist()
+        return batch.num_samples, batch.epoch, batch.number, batch.ids.tolist()
     alone, shared = mix(), mix()
     for _ in range(4):
         it, seen = iter(shared), []

@@ -119,16 +119,16 @@ def test_a_script_is_run_again_without_its_data(images, trainer, tmp_path):
     """As it is, and what is left is its own time."""
     (tmp_path / "slow.c").write_text(SLOW)
     real = trainer("timed", images, tmp_path)
-    fake = trainer("timed", images, tmp_path, BETON_FAKE="constant")
-    assert real["steps"] == fake["steps"] == BATCHES
-    assert len(real["pixels"]) == len(fake["pixels"]) == EPOCHS * BATCHES
-    assert set(fake["pixels"]) == {fake["pixels"][0]} == {real["pixels"][0]}
+    synthetic = trainer("timed", images, tmp_path, BETON_SYNTHETIC="constant")
+    assert real["steps"] == synthetic["steps"] == BATCHES
+    assert len(real["pixels"]) == len(synthetic["pixels"]) == EPOCHS * BATCHES
+    assert set(synthetic["pixels"]) == {synthetic["pixels"][0]} == {real["pixels"][0]}
     assert len(set(real["pixels"])) == EPOCHS * BATCHES
-    assert real["transformed"] >= EPOCHS * N > fake["transformed"]
+    assert real["transformed"] >= EPOCHS * N > synthetic["transformed"]
     # What an epoch takes beyond the trainer's own work.
     data = min(real["epochs"]) - real["own"]
     assert data > 5 * real["own"]
-    assert min(fake["epochs"]) - fake["own"] < 0.1 * data
+    assert min(synthetic["epochs"]) - synthetic["own"] < 0.1 * data
 
 
 # --- beside torch's own DataLoader ---

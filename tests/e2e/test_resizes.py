@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Interpolations and sizes of resizing, through `beton dump`: beside Pillow,
-and beside torchvision's sizes as beton-transforms(7) says them."""
+and beside torchvision's sizes as beton-operations(7) says them."""
 import io
 import json
 import os

@@ -63,7 +63,7 @@ class Reader(Loader):
         """The contents of the next batches, at most n of them."""
         out = []
         while len(out) < n and (batch := self.next()):
-            out.append((batch.number, list(batch.ids[:batch.rows]),
+            out.append((batch.number, list(batch.ids[:batch.num_samples]),
                         [o.bytes() for o in batch.outputs[:1]]))
             self.release(batch)
         return out
@@ -106,7 +106,7 @@ def test_a_daemon_that_is_mounted_again_is_used_again(
         dataset, expected, daemon, how, delivery):
     d = daemon(dataset.path)
     with Reader(d.where, delivery=delivery) as loader:
-        way = {"auto": "handover"}.get(delivery, delivery)
+        way = {"auto": "zero-copy"}.get(delivery, delivery)
         got = loader.take(3)
         assert loader.delivery() == way
         settle(loader)
@@ -133,7 +133,7 @@ def test_a_loader_waits_for_the_mount(dataset, expected, daemon, how):
             wait_until(lambda: loader.lines(WARNING), "the line")
             daemon(dataset.path, where=d.where)
         assert got == expected
-        assert loader.delivery() == "handover", loader.said
+        assert loader.delivery() == "zero-copy", loader.said
         assert len(loader.lines(WARNING)) == 1, loader.said
         assert str(d.where) in loader.lines(WARNING)[0]
         assert any("mounted again" in line for line in loader.lines(INFO))
@@ -167,7 +167,7 @@ def test_zero_copy_comes_back_later(dataset, daemon):
         assert loader.delivery() == "direct" and loader.why()
         others.close()
         wait_until(lambda: loader.take(5) is None or
-                   loader.delivery() == "handover", "zero-copy delivery")
+                   loader.delivery() == "zero-copy", "zero-copy delivery")
         assert not loader.why()
 
 
@@ -190,7 +190,7 @@ def test_another_dataset_in_its_place_is_refused(
         daemon(dataset.path, where=d.where)
         loader.seek(0)
         assert loader.take(BATCHES) == expected
-        assert loader.delivery() == "handover"
+        assert loader.delivery() == "zero-copy"
     assert got == expected[:5]
 
 

@@ -191,8 +191,8 @@ def test_memory_is_handed_over(offered, start, place, uid, args):
     bench = json.loads(run(uid, program("beton"), "bench", mnt, "--json",
                            "--spec", "batch=4", "--pipeline", "label | int32",
                            "--until", "read", "--epochs", "2",
-                           "--delivery", "handover"))
-    assert bench["delivery"] == "handover"
+                           "--delivery", "zero-copy"))
+    assert bench["delivery"] == "zero-copy"
 
 
 def test_memory_is_the_file(data, mount):
@@ -252,5 +252,5 @@ def test_who_insists_is_refused(place, uid, missing, found):
     r = betonfs("-o", "sandbox", data.path, place / "mnt",
                 preexec_fn=without(*missing))
     assert r.returncode == 2 and r.stderr.count("\n") == 1
-    assert "-o sandbox" in r.stderr and f"here is {found}" in r.stderr
+    assert "-o sandbox" in r.stderr and f"offers {found} instead" in r.stderr
     assert is_gone(place)

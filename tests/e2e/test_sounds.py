@@ -232,9 +232,9 @@ def test_workers_and_mounts_change_nothing(data, tmp_path, mount):
     ("wave | resample(1, 257)", "256 times"), ("wave | resample(0, 1)", "1"),
     ("wave | gain(nan)", "`nan'"), ("wave | gain(300, db)", "-200 to 200"),
     ("wave | excerpt(0)", "from 1"), ("tree | gain(2)", "sample 0 has none"),
-    ("wave | array | json", "first in a statement"),
+    ("wave | array | json", "as the first operation"),
     ('tree | json(row="16384,16384")', "1048576"),
-    ('wave | gain("2,1")', "larger than the most"),
+    ('wave | gain("2,1")', "is greater than MOST"),
 ])
 def test_what_cannot_be_is_refused(data, tmp_path, text, why):
     r = beton("dump", data.path, "--out", tmp_path / "x", "--pipeline", text,

@@ -61,7 +61,7 @@ def test_what_is_counted_is_what_was_done(data):
                         for i in range(batch.num_outputs))
             loader.release(batch)
         assert loader.next() is None
-        s, p = loader.stats(), loader.pace()
+        s, p = loader.stats(), loader.throughput()
         assert list(s) == ["read", "decode", "transform", "next", "trainer"]
         # What is made ahead is of the next epoch.
         assert STEPS <= s["read"].items <= STEPS + 3
@@ -79,7 +79,7 @@ def test_what_is_counted_is_what_was_done(data):
         assert p.wait_ns == s["next"].input_wait_ns
         assert p.wait_ns == sum(stage.delay_ns for stage in s.values())
         assert p.trainer_ns == s["trainer"].busy_ns > 0
-        assert p.queue_places == 2
+        assert p.queue_capacity == 2
         assert p.queue_empty + p.queue_full <= STEPS
         assert p.waits == p.queue_empty
         assert p.queue_ready <= 2 * (STEPS - p.queue_empty)
@@ -88,11 +88,11 @@ def test_what_is_counted_is_what_was_done(data):
 def test_sizes_of_another_version(data):
     with Loader(data.path, spec=SPEC, pipeline=AUGMENT) as loader:
         loader.epoch()
-        assert loader.pace(0) == loader.pace(7) == -22
-        old = loader.pace(3 * 8)
+        assert loader.throughput(0) == loader.throughput(7) == -22
+        old = loader.throughput(3 * 8)
         assert (old.batches, old.samples) == (STEPS, N)
-        assert old.queue_places == 0
-        assert loader.pace().queue_places == 2
+        assert old.queue_capacity == 0
+        assert loader.throughput().queue_capacity == 2
 
 
 def test_stages_that_are_left_out_count_nothing(data):
@@ -109,7 +109,7 @@ def test_stages_that_are_left_out_count_nothing(data):
 def test_the_slow_stage_is_told(data, slow):
     with Loader(data.path, spec=SPEC, pipeline=slow) as loader:
         loader.epoch()
-        s, p = loader.stats(), loader.pace()
+        s, p = loader.stats(), loader.throughput()
         assert s["transform"].delay_ns > p.wait_ns / 2
         assert s["transform"].p50_ns > s["decode"].p99_ns
         epoch, samples, verdict = LINE.fullmatch(loader.said[-1][1]).groups()
@@ -141,7 +141,7 @@ def test_whole_epochs_have_a_line(data):
         assert loader.epoch() == STEPS
         assert lines(loader)[3:] == [(10, N)]
     with Loader(data.path, spec=SPEC, pipeline=AUGMENT, rank=1,
-                world=2) as loader:
+                world_size=2) as loader:
         loader.epoch()
         assert lines(loader) == [(0, N // 2)]
 
@@ -149,7 +149,7 @@ def test_whole_epochs_have_a_line(data):
 def test_bench_tells_the_same(data):
     told = json.loads(beton("bench", data.path, "--spec", SPEC, "--pipeline",
                             AUGMENT, "--epochs", 2, "--json").stdout)
-    s, p = told["stages"], told["pace"]
+    s, p = told["stages"], told["throughput"]
     assert p["batches"] == s["next"]["items"] and 0 <= p["queue_fill"] <= 1
     assert p["wait_s"] == pytest.approx(sum(t["delay_s"] for t in s.values()))
     assert s["decode"]["p50_us"] > 0

@@ -19,7 +19,7 @@ from conftest import DEADLINE, wait_until
 from dumped import AUGMENT, BUILD, beton, dump
 from lender import tell
 from loading import Loader
-from test_handover import Client, hello, path_of, SPEC
+from test_zerocopy import Client, hello, path_of, SPEC
 
 N = 40
 MAX = 256   # jobs that are remembered
@@ -182,7 +182,7 @@ def test_one_opening_sees_one_text(data, mount):
             p.read_bytes()
         rest = f.read()
         assert json.loads(first + rest)["delivery"]["page_cache"] == {
-            "batches": 0, "late": 0, "bytes": 0}
+            "batches": 0, "stalled": 0, "bytes": 0}
         f.seek(0)
         assert f.read() == first + rest
         f.seek(30)
@@ -204,7 +204,7 @@ def test_metrics_are_openmetrics(data, mount):
     assert {s.labels["stage"] for s in times.samples} == set(STAGES)
     ways = {s.labels["way"]: s.value
             for s in families["betonfs_delivered_bytes"].samples}
-    assert set(ways) == {"page_cache", "direct", "handover"}
+    assert set(ways) == {"page_cache", "direct", "zero_copy"}
     for f in families.values():
         for s in f.samples:
             assert s.labels["mountpoint"] == str(mnt)
@@ -221,12 +221,15 @@ def test_metrics_are_text_of_prometheus_too(data, mount):
     assert set(found) == {name for name, _ in parse(text)}
 
 
-def words_of(page, heading):
-    """All that a section of a manual page says, down to the next such one."""
-    text = (pathlib.Path(__file__).parents[2] / page).read_text()
-    said = text.split(f"\n{heading}\n")[1]
-    ends = r"\n\.Sh " if heading.startswith(".Sh ") else r"\n\.S[hs] "
-    return set(re.findall(r"[a-z][a-z0-9_]*", re.split(ends, said)[0]))
+PAGE = pathlib.Path(__file__).parents[2] / "fs/metrics/beton-metrics.7"
+
+
+def documented_keys():
+    """The keys that beton-metrics(7) describes: tags and subsections."""
+    text = PAGE.read_text()
+    tags = re.findall(r"^\.It Va (.*?)(?: Bq .*)?$", text, re.M)
+    return set(re.findall(r"\w+", " ".join(tags))) | \
+        set(re.findall(r"^\.Ss (\w+):", text, re.M))
 
 
 def keys_of(value):
@@ -238,15 +241,18 @@ def keys_of(value):
     return set()
 
 
-def test_the_manual_tells_every_key(data, mount):
-    mnt = mount(data.path)
-    (mnt / path_of(0)).read_bytes()
-    words = words_of("fs/mount/betonfs.8", ".Sh STATISTICS")
-    assert keys_of(stats(mnt)) - words == set()
-    names = {re.sub("^betonfs_(.*?)(_total|_bucket|_count|_sum)?$", r"\1", name)
+def test_the_manual_describes_these_keys_and_metrics_alone(data, mount):
+    mnt = mount(data.path, "-o", "cache=process,cache_size=64MiB")
+    dump(mnt, mnt.parent / "out", "--spec", SPEC, *PLAIN)
+    assert stats(mnt)["jobs"][0]["ranks"]
+    assert documented_keys() == keys_of(stats(mnt))
+    names = {re.sub("_(bucket|count|sum)$", "", name)
              for name, _ in metrics(mnt)}
-    # Those of streams are told together.
-    assert {n for n in names - words if not n.startswith("stream_")} == set()
+    text = PAGE.read_text()
+    assert names == {n for n in re.findall(r"\bbetonfs_\w+", text)}
+    # The entries have each metric once.
+    entries = re.findall(r"Bq Li (betonfs_\w+)$", text, re.M)
+    assert sorted(entries) == sorted(names - {"betonfs_build_info"})
 
 
 def test_both_texts_say_the_same(data, mount):
@@ -266,7 +272,7 @@ def test_both_texts_say_the_same(data, mount):
             assert m["betonfs_stage_" + name, (("stage", stage),)] == \
                 pytest.approx(s[key], abs=1e-9)
     for name, key in (("cache_hits_total", "hits"),
-                      ("prefetch_late_total", "late"),
+                      ("prefetch_stalled_total", "stalled"),
                       ("cache_misses_total", "misses"),
                       ("cache_read_bytes_total", "read_bytes"),
                       ("cache_delivered_bytes_total", "delivered_bytes"),
@@ -319,12 +325,12 @@ def test_every_way_is_counted_exactly(data, mount):
         assert len((mnt / path_of(i)).read_bytes()) == size
     b = stats(mnt)
     assert moved(a, b) == {"page_cache": whole, "direct": (0, 0),
-                           "handover": (0, 0)}
+                           "zero_copy": (0, 0)}
     for i, size in enumerate(sizes):
         assert read_direct(mnt / path_of(i)) == size
     c = stats(mnt)
     assert moved(b, c) == {"page_cache": (0, 0), "direct": whole,
-                           "handover": (0, 0)}
+                           "zero_copy": (0, 0)}
     client = Client(mnt)
     for i, size in enumerate(sizes):
         slot, seen = client.get(path_of(i))
@@ -333,14 +339,14 @@ def test_every_way_is_counted_exactly(data, mount):
     assert client.get(path_of(99)) > 0
     d = stats(mnt)
     assert moved(c, d) == {"page_cache": (0, 0), "direct": (0, 0),
-                           "handover": whole}
+                           "zero_copy": whole}
     # Files that are no batches are not counted.
     (mnt / "samples/000000/label").read_bytes()
     (mnt / "columns/label.npy").read_bytes()
     assert moved(d, stats(mnt)) == moved(a, a)
 
 
-@pytest.mark.parametrize("way", ["direct", "handover"])
+@pytest.mark.parametrize("way", ["direct", "zero-copy"])
 def test_a_loaders_way_is_counted(data, mount, tmp_path, way):
     mnt = mount(data.path)
     before = stats(mnt)
@@ -348,7 +354,7 @@ def test_a_loaders_way_is_counted(data, mount, tmp_path, way):
     after = moved(before, stats(mnt))
     # One more, of one sample, is a file in any case: for the shapes.
     assert after["page_cache"] == (0, 0)
-    assert after[way][0] == N // 4 + (way == "direct")
+    assert after[way.replace("-", "_")][0] == N // 4 + (way == "direct")
     assert after["direct"][0] == (N // 4 if way == "direct" else 0) + 1
 
 
@@ -384,7 +390,7 @@ def test_a_cache_accounts_for_every_byte(large, mount):
     c = stats(mnt)["cache"]
     assert c["mode"] == "process" and 0 < c["used"] <= c["limit"] <= 32 << 20
     assert c["delivered_bytes"] == payload(large)
-    assert c["hits"] + c["late"] + c["misses"] == len(large.values)
+    assert c["hits"] + c["stalled"] + c["misses"] == len(large.values)
     assert c["bypassed"] == 0
     # Each byte once, but for the ends of runs, which share pages.
     assert 0.95 * payload(large) <= c["read_bytes"] <= 1.25 * payload(large)
@@ -408,7 +414,7 @@ def test_stages_of_a_cache_tell_what_it_does(large, mount):
     assert stages["cache"]["items"] == len(large.values)
     assert stages["cache"]["bytes"] == cache["delivered_bytes"]
     waits = m["betonfs_stage_duration_seconds_count", (("stage", "cache"),)]
-    assert 0 < waits <= cache["late"] + cache["misses"]
+    assert 0 < waits <= cache["stalled"] + cache["misses"]
     assert stages["cache"]["input_wait_s"] == pytest.approx(
         stages["assembly"]["input_wait_s"], rel=0.01)
     assert stages["assembly"]["items"] == told["slots"]["assembled"] == 100
@@ -450,16 +456,16 @@ def test_streams_share_what_the_cache_tells(large, mount):
     assert {s["opened"] for s in told["streams"]} == set(sizes)
     for s in told["streams"]:
         size = sizes[s["opened"]]
-        n = s["hits"] + s["late"] + s["misses"]
+        n = s["hits"] + s["stalled"] + s["misses"]
         # More than were opened: others are ahead, or were in vain.
         assert n % size == 0 and n // size >= s["opened"]
         batches += n // size
-        assert 0 < s["misses"] and s["bypassed"] <= s["late"] + s["misses"]
+        assert 0 < s["misses"] and s["bypassed"] <= s["stalled"] + s["misses"]
         assert s["reads"] > 0 and s["read_bytes"] > 0
         assert s["delivered_bytes"] == n * 96 * 96 * 3
         assert s["amplification"] == pytest.approx(
             s["read_bytes"] / s["delivered_bytes"])
-    for key in ("hits", "late", "misses", "delivered_bytes"):
+    for key in ("hits", "stalled", "misses", "delivered_bytes"):
         assert sum(s[key] for s in told["streams"]) == told["cache"][key]
     assert batches == told["slots"]["assembled"]
     labels = {dict(k)["spec"] for name, k in metrics(mnt)
@@ -473,15 +479,15 @@ def test_a_batch_that_is_there_is_not_late(data, mount):
     for late in (1, 1, 2):
         slot, _ = client.get(path_of(late))
         client.put(slot)
-        assert jobs(mnt)["train"]["late"] == late
+        assert jobs(mnt)["train"]["stalled"] == late
     assert jobs(mnt)["train"]["batches"] == 3
     assert read_direct(mnt / path_of(2)) > 0
     assert read_direct(mnt / path_of(5)) > 0
-    assert stats(mnt)["delivery"]["direct"]["late"] == 1
-    assert stats(mnt)["delivery"]["handover"]["late"] == 2
+    assert stats(mnt)["delivery"]["direct"]["stalled"] == 1
+    assert stats(mnt)["delivery"]["zero_copy"]["stalled"] == 2
     m = metrics(mnt)
-    assert m["betonfs_job_late_total", (("job", "train"),)] == 2
-    assert m["betonfs_delivered_late_total", (("way", "direct"),)] == 1
+    assert m["betonfs_job_stalled_total", (("job", "train"),)] == 2
+    assert m["betonfs_delivered_stalled_total", (("way", "direct"),)] == 1
 
 
 # --- streams ---
@@ -499,7 +505,7 @@ def test_streams_say_where_they_are(data, mount):
                      "stride": 2, "opened": 5}
     # Without a cache of its own the daemon does not know what is read.
     assert s == dict.fromkeys(
-        ("hits", "late", "misses", "bypassed", "reads", "read_bytes",
+        ("hits", "stalled", "misses", "bypassed", "reads", "read_bytes",
          "delivered_bytes", "wasted_bytes", "amplification"), 0)
     (mnt / "batches/batch=5/0/000000.batch").read_bytes()
     assert len(stats(mnt)["streams"]) == 2
@@ -548,7 +554,7 @@ def without_idle(job):
 def test_a_job_of_two_datasets_is_one(data, mount, tmp_path):
     other = make.numbers(tmp_path / "val.beton", 20)
     mnt = mount(other.path, data.path)
-    a, b, idle = (named(mnt, b"both", rank=2, world=4) for _ in range(3))
+    a, b, idle = (named(mnt, b"both", rank=2, world_size=4) for _ in range(3))
     a.send(tell(samples=1))
     for client, folder, samples in ((a, "p", 10), (b, "val", 20)):
         assert isinstance(client.get(f"{folder}/{path_of(0)}"), tuple)
@@ -642,15 +648,15 @@ def rank_of(mnt, job, rank):
 def test_ranks_say_what_they_do(data, mount):
     """What a live view needs: who, how fast, waiting for what."""
     mnt = mount(data.path)
-    a, b = (named(mnt, b"train", rank=rank, world=8) for rank in (0, 5))
+    a, b = (named(mnt, b"train", rank=rank, world_size=8) for rank in (0, 5))
     assert jobs(mnt)["train"]["ranks"] == []
     a.send(tell(epoch=3, number=10, open_s=2 * 10**9, samples=600, batches=3,
                 waits=2, wait_s=10**9, trainer_s=3 * 10**9, queue_ready=2,
-                queue_places=8, decode_busy_s=5 * 10**9, decode_delay_s=10**9))
+                queue_capacity=8, decode_busy_s=5 * 10**9, decode_delay_s=10**9))
     b.send(tell(samples=7))
     wait_until(lambda: len(jobs(mnt)["train"]["ranks"]) == 2, "their words")
     r = rank_of(mnt, "train", 0)
-    assert (r["world"], r["loaders"], r["epoch"], r["number"]) == (8, 1, 3, 10)
+    assert (r["world_size"], r["loaders"], r["epoch"], r["number"]) == (8, 1, 3, 10)
     assert (r["samples_per_s"], r["wait_share"], r["queue_fill"]) == \
         (300, 0.25, 0.25)
     assert (r["wait_s"], r["trainer_s"], r["waits"]) == (1, 3, 2)
@@ -659,7 +665,7 @@ def test_ranks_say_what_they_do(data, mount):
     # Rates are those of the last time, sums of all.
     a.send(tell(epoch=3, number=18, open_s=3 * 10**9, samples=1600, batches=4,
                 waits=2, wait_s=10**9, trainer_s=4 * 10**9, queue_ready=10,
-                queue_places=16, decode_busy_s=6 * 10**9,
+                queue_capacity=16, decode_busy_s=6 * 10**9,
                 decode_delay_s=10**9))
     wait_until(lambda: rank_of(mnt, "train", 0)["number"] == 18, "the next")
     r = rank_of(mnt, "train", 0)
@@ -667,7 +673,7 @@ def test_ranks_say_what_they_do(data, mount):
         (1000, 0, 1)
     assert r["samples"] == 1600 and r["open_s"] == 3
     # Another loader of the rank adds to it, and what it did stays.
-    val = named(mnt, b"train", rank=0, world=8)
+    val = named(mnt, b"train", rank=0, world_size=8)
     val.send(tell(samples=50, epoch=1))
     wait_until(lambda: rank_of(mnt, "train", 0)["loaders"] == 2, "the other")
     val.socket.close()
@@ -705,23 +711,23 @@ def test_loaders_say_what_they_did(data, mount, monkeypatch):
     monkeypatch.setenv("BETON_JOB", "mine")
     for rank in (0, 1):
         with Loader(mnt, spec=SPEC, pipeline=AUGMENT, rank=rank,
-                    world=2) as loader:
+                    world_size=2) as loader:
             for _ in range(2):
                 loader.epoch()
             loader.release(loader.next())
-            pace = loader.pace()
+            throughput = loader.throughput()
     wait_until(lambda: jobs(mnt)["mine"]["connections"] == 0, "their end")
     for rank in (0, 1):
         r = rank_of(mnt, "mine", rank)
         # Of each epoch's ten batches, every other.
         assert (r["epoch"], r["number"], r["batches"]) == (2, rank, 11)
-        assert (r["samples"], r["failed_rows"], r["loaders"]) == (44, 0, 0)
-        assert r["queue_places"] == 22 >= r["queue_ready"]
+        assert (r["samples"], r["failed_samples"], r["loaders"]) == (44, 0, 0)
+        assert r["queue_capacity"] == 22 >= r["queue_ready"]
         assert r["open_s"] >= r["wait_s"] + r["trainer_s"]
         assert r["stages"]["decode"]["busy_s"] > 0
         assert r["read_bytes"] > 0
-    assert r["wait_s"] == pytest.approx(1e-9 * pace.wait_ns)
-    assert r["waits"] == pace.waits
+    assert r["wait_s"] == pytest.approx(1e-9 * throughput.wait_ns)
+    assert r["waits"] == throughput.waits
     assert r["wait_s"] == pytest.approx(
         sum(s["delay_s"] for s in r["stages"].values()))
     # Who reads files has nobody to tell.
@@ -734,7 +740,7 @@ def test_loaders_say_what_they_did(data, mount, monkeypatch):
 def test_ranks_are_bounded(data, mount):
     mnt = mount(data.path)
     for rank in range(1100):
-        client = named(mnt, b"many", rank=rank, world=2000)
+        client = named(mnt, b"many", rank=rank, world_size=2000)
         client.send(tell(samples=1))
         client.socket.close()
     wait_until(lambda: jobs(mnt)["many"]["connections"] == 0, "their end")
@@ -793,7 +799,7 @@ def test_jobs_are_bounded(data, mount):
     assert json.loads(old.read())["name"] == "job-0"
     old.close()
     # What was delivered is not forgotten with the job.
-    assert moved(before, stats(mnt))["handover"][0] == 1
+    assert moved(before, stats(mnt))["zero_copy"][0] == 1
     assert isinstance(keeper.get(path_of(1)), tuple)
     assert jobs(mnt)["keeper"]["batches"] == 1
     metrics(mnt)

@@ -243,8 +243,8 @@ def test_a_mount_without_the_subset_says_so(data, few, mount, tmp_path):
 REPEATED = [3, 7, 7, 80, 3, 7]
 WEIGHED = [(i, w) for i, w in zip(PICKED, [0, 5, 1, 1, 2, 9, 0] * 5)]
 WEIGHTED = ["order=weighted,batch=7,drop_last=0",
-            "order=weighted,batch=4,seed=9,draws=200",
-            "order=weighted,batch=8,draws=3"]
+            "order=weighted,batch=4,seed=9,num_samples=200",
+            "order=weighted,batch=8,num_samples=3"]
 CROP = "random_resized_crop(16)"
 
 
@@ -280,7 +280,7 @@ def test_the_hash_is_of_ids_and_weights(data, tmp_path):
     want = orders.key([orders.key(numbers), orders.key(sums)])
     assert json.loads(out)["spec"] == (
         "order=weighted,batch=256,seed=0,drop_last=1,"
-        "draws=%d,subset=few~%016x" % (len(WEIGHED), want))
+        "num_samples=%d,subset=few~%016x" % (len(WEIGHED), want))
 
 
 def test_draws_need_weights(data, few):
@@ -326,7 +326,7 @@ def test_draws_are_resumed_exactly_by_another_world(shots, tmp_path):
     dump(shots, tmp_path / "a", *args, "--batches", "0:12", "--state",
          tmp_path / "state")
     rest = [b for rank in range(2) for b in
-            dump(shots, tmp_path / str(rank), *args, "--rank", rank, "--world",
+            dump(shots, tmp_path / str(rank), *args, "--rank", rank, "--world-size",
                  2, "--state", shutil.copy(tmp_path / "state",
                                            tmp_path / f"state{rank}"))]
     rest.sort(key=lambda b: b.number)

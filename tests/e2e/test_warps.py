@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations that filter whole images or map their places, through `beton
 dump`: beside Pillow where it defines them, else beside NumPy code written from
-beton-transforms(7), draws included."""
+beton-operations(7), draws included."""
 import math
 
 import numpy as np

@@ -215,7 +215,7 @@ def test_its_end_is_the_end_of_both(start, place, uid, args):
 def test_a_failure_leaves_nothing(place, uid):
     (place / "text").write_text("x" * 100)
     r = as_user(uid, program("betonfs"), place / "text", place / "made")
-    assert r.returncode == 11 and not (place / "made").exists()
+    assert r.returncode == 33 and not (place / "made").exists()
     assert not [p for p in processes("betonfs-watch")
                 if place_of(p) == str(place)]
 

@@ -21,7 +21,7 @@ def copies_in_python(batch):
 KINDS = {
     "greedy": lambda batch: None,
     "sleeps": lambda batch: time.sleep(0.4),
-    "computes": lambda batch: time.sleep(0.1 * batch.rows / BATCH),
+    "computes": lambda batch: time.sleep(0.1 * batch.num_samples / BATCH),
     "copies": copies_in_python,
     "straggles": lambda batch: time.sleep(0.5 if RANK == 1 else 0.1),
 }
@@ -29,7 +29,7 @@ KINDS = {
 
 def main():
     with loading.Loader(PATH, spec=f"batch={BATCH}", pipeline=PIPELINE,
-                        rank=RANK, world=WORLD) as loader:
+                        rank=RANK, world_size=WORLD) as loader:
         while True:
             batch = loader.next()
             if batch:

@@ -114,7 +114,7 @@ def distributed_images(path, folder):
 # --- without its data ---
 
 def timed_images(path, folder):
-    """Knows nothing of fakes. What its own work takes is measured on a batch
+    """Knows nothing of synthetic datasets. What its own work takes is measured on a batch
     that it already has."""
     torch.manual_seed(1)
     torch.set_num_threads(1)

@@ -70,12 +70,11 @@ static inline void command_check_message(void *arg, enum beton_log_level level,
 
 /* Runs a command on a file. Returns the exit code, which agrees with the errors
    that were logged, each of one line without control characters. */
-static inline int command_run(const struct command_row *row, const char *file)
+static inline int command_run_on(const struct command_row *row,
+				 const char *file)
 {
-	const struct command *c = row->command;
 	const char *const *option = row->options;
-	char *argv[COMMAND_ARGS_MAX] = { (char *)c->name };
-	struct invocation call = { .command = c, .operands = argv + 1 };
+	char *argv[COMMAND_ARGS_MAX] = { (char *)row->command->name };
 	unsigned n = 1, errors = 0;
 	struct log log;
 	int code;
@@ -84,16 +83,8 @@ static inline int command_run(const struct command_row *row, const char *file)
 		argv[n++] = (char *)*option++;
 	argv[n] = (char *)file;
 	log_init(&log, command_check_message, &errors);
-	call.log = &log;
-	call.options = calloc(1, c->options_size + 1);
-	MUST(call.options);
-	if (c->defaults)
-		memcpy(call.options, c->defaults, c->options_size);
-	MUST(!option_parse(c->rows, c->num_rows, argv, call.options, &log,
-			   &call.num_operands));
-	code = c->run(&call);
+	code = command_run(row->command, argv, &log);
 	MUST(code ? code == EXIT_FAILURE && errors : !errors);
-	free(call.options);
 	log_fini(&log);
 	return code;
 }
@@ -107,7 +98,7 @@ static inline void command_run_bytes(const struct command_row *row,
 
 	MUST(fd >= 0 && write(fd, bytes, size) == (ssize_t)size);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	command_run(row, path);
+	command_run_on(row, path);
 	close(fd);
 	if (row->command == &command_dump)
 		command_remove_out();

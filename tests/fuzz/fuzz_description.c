@@ -5,8 +5,8 @@
  * once its header has been put right, which no mutation would do. What is
  * accepted becomes a batch of tensors.
  */
-#include "fs/util/bytes.h"
 #include "fs/engine/crc.h"
+#include "fs/util/bytes.h"
 #include "loader/feed/description.h"
 #include "loader/run/step.h"
 #include "tests/fuzz/fuzz.h"
@@ -66,7 +66,7 @@ static uint32_t put_right(const struct foreign *f, uint8_t *bytes)
 	if (h->spec_off >= sizeof(*h) &&
 	    range_ok(h->spec_off, h->spec_size, f->size))
 		h->crc = crc32c(0, bytes, h->spec_off + h->spec_size);
-	return h->rows;
+	return h->num_samples;
 }
 
 /* --- the batch --- */
@@ -105,7 +105,7 @@ static void run_rows(struct step *s, const struct step_plan *plan)
 	struct step_failure failure;
 
 	MUST(!pipeline_worker_open(phases_row(plan->phases, 0), &worker));
-	for (uint32_t row = 0; row < s->batch.rows; row++) {
+	for (uint32_t row = 0; row < s->batch.num_samples; row++) {
 		if (step_run_row(s, plan, worker, row, &failure, &cost))
 			MUST(failure.why[0]);
 	}
@@ -120,7 +120,7 @@ static void make_batch(struct foreign *f, struct phases *phases)
 
 	MUST(!step_open(&plan, &s));
 	if (!feed_fetch(&f->feed, 0, 0, &s->input, &s->view) &&
-	    is_small(phases, s->view.header->rows) &&
+	    is_small(phases, s->view.header->num_samples) &&
 	    !step_prepare(s, &plan, 0, false))
 		run_rows(s, &plan);
 	step_close(s);

@@ -40,7 +40,7 @@ static struct jobs *make_jobs(uint32_t datasets)
 	MUST(!jobs_open(datasets, &jobs));
 	for (uint32_t i = 0; i < datasets; i++) {
 		job = jobs_get(jobs, i, "job a/b\n");
-		job_add(job, JOBS_HANDOVER, 3, 100);
+		job_add(job, JOBS_ZEROCOPY, 3, 100);
 		jobs_put(&job);
 	}
 	return jobs;

@@ -26,7 +26,7 @@ static void read_value(const struct batch_view_value *v)
 static void read_all(const struct batch_view *v)
 {
 	const struct beton_batch_header *h = v->header;
-	uint32_t rows = (uint32_t)min_u64(h->rows, VALUES_MAX);
+	uint32_t rows = (uint32_t)min_u64(h->num_samples, VALUES_MAX);
 	struct batch_view_value value;
 
 	for (uint32_t i = 0; i < h->spec_size; i++)

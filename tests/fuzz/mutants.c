@@ -244,7 +244,7 @@ static _Noreturn void run_child(const struct command_row *row, const char *path,
 {
 	dup2(words, STDERR_FILENO);
 	alarm(WALL_S);
-	_exit(row ? command_run(row, path) : 0);
+	_exit(row ? command_run_on(row, path) : 0);
 }
 
 /* `row` is NULL: nothing. */

@@ -5,8 +5,8 @@ set -eu
 build=$1
 bad=0
 
-# Options that every program has and no table lists.
-common='help version options'
+# Options that every program has. beton(1) describes them for its commands.
+common='help version options quiet verbose'
 
 # complain TEXT
 complain() {
@@ -14,45 +14,79 @@ complain() {
     bad=1
 }
 
-# told PAGE MACRO: the names of `.It MACRO NAME ...` lines, without dashes;
-# single letters are not in the tables.
+# told PAGE MACRO: the long names of `.It MACRO NAME ...` lines, without dashes.
 told() {
-    sed -n "s/^\.It $2 -*\([a-z_-][a-z_-]*\).*/\1/p" "$1" | grep '..' | sort -u
+    if [ "$2" = Fl ]; then
+        sed -n 's/^\.It Fl //p' "$1" | tr ' ' '\n' |
+            sed -n 's/^--*\([a-z][a-z-][a-z-]*\)$/\1/p' | sort -u
+    else
+        sed -n "s/^\.It $2 \([a-z_][a-z_][a-z_]*\).*/\1/p" "$1" | sort -u
+    fi
 }
 
-# same PAGE MACRO OPTIONS: the page tells those options and no others.
+# has PAGE MACRO OPTIONS: the page describes these options.
+has() {
+    for o in $3; do
+        told "$1" "$2" | grep -qx -e "$o" ||
+            complain "$1: does not describe $o"
+    done
+}
+
+# has_only PAGE MACRO OPTIONS: the page describes no others.
+has_only() {
+    for o in $(told "$1" "$2"); do
+        echo $3 | tr ' ' '\n' | grep -qx -e "$o" ||
+            complain "$1: $o is not an option"
+    done
+}
+
+# same PAGE MACRO OPTIONS
 same() {
-    page=$1 macro=$2 listed=$3
-    for o in $listed; do
-        told "$page" "$macro" | grep -qx -e "$o" ||
-            complain "$page: says nothing of $o"
-    done
-    for o in $(told "$page" "$macro"); do
-        echo $common $listed | tr ' ' '\n' | grep -qx -e "$o" ||
-            complain "$page: $o is no option"
+    has "$1" "$2" "$3"
+    has_only "$1" "$2" "$common $3"
+}
+
+# own COMMAND: its options but the common ones.
+own() {
+    for o in $("$build/beton" "$1" --options); do
+        case " $common " in
+        *" $o "*) ;;
+        *) echo "$o" ;;
+        esac
     done
 }
 
-# beton doctor has a page of its own.
-all_of_beton() {
-    for c in $("$build/beton" --commands); do
-        [ "$c" = doctor ] || "$build/beton" "$c" --options
-    done | sort -u
-    echo commands
-}
-
+# Each command has a page, in the folder of its sources.
+every=
+for c in $("$build/beton" --commands); do
+    every="$every $(own "$c")"
+    [ "$c" != help ] || continue
+    page=loader/tools/$c/beton-$c.1
+    [ -e "$page" ] || page=loader/tools/beton/beton-$c.1
+    if [ -e "$page" ]; then
+        same "$page" Fl "$(own "$c")"
+    else
+        complain "$page: missing"
+    fi
+done
+has loader/tools/beton/beton.1 Fl 'commands help version quiet verbose'
+has_only loader/tools/beton/beton.1 Fl "commands $common $every"
 same loader/tools/mkfs/mkfs.beton.8 Fl "$("$build/mkfs.beton" --options)"
 same fs/mount/betonfs.8 Cm "$("$build/betonfs" --options)"
-same loader/tools/beton/beton.1 Fl "$(all_of_beton)"
-same loader/tools/doctor/beton-doctor.1 Fl "$("$build/beton" doctor --options)"
+has fs/mount/betonfs.8 Fl 'help version options quiet verbose'
 for op in loader/ops/*.c; do
     name=$(basename "$op" .c)
-    grep -q "^\.It.*\b$name\b" loader/graph/beton-transforms.7 ||
-        complain "loader/graph/beton-transforms.7: says nothing of $name"
+    grep -q "^\.It Cm $name\b" loader/ops/beton-operations.7 ||
+        complain "loader/ops/beton-operations.7: says nothing of $name"
 done
 for page in $(find fs loader -name "*.[1578]" | sort); do
     [ -e "$page" ] || continue
     ! command -v mandoc >/dev/null || mandoc -Tlint -W warning "$page" ||
         bad=1
+    for name in $(sed -nE 's/^\.Xr ((mkfs\.)?beton[a-z-]*) ([1578]).*/\1.\3/p' \
+        "$page" | sort -u); do
+        [ "$(find fs loader -name "$name")" ] ||
+            complain "$page: there is no page $name"
+    done
 done
 exit $bad

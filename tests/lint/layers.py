@@ -3,7 +3,7 @@
 
 LAYERS lists the folders of C files from the ground up. A file may include
 headers of its own folder and of folders on lines above its own; fs/namespace,
-fs/handover and fs/mount are closed to the loader (NEVER). From another folder only the
+fs/zerocopy and fs/mount are closed to the loader (NEVER). From another folder only the
 headers in that folder's face may be included (FACE). Within a folder no chain of
 includes leads back to where it began. Some system headers belong to one folder
 (ONLY). A new file needs no entry here; a new folder needs a line.
@@ -22,7 +22,7 @@ LAYERS = """
     fs/cache
     fs/engine
     fs/namespace
-    fs/handover
+    fs/zerocopy
     fs/mount
     loader/util
     loader/jpeg
@@ -42,7 +42,7 @@ LAYERS = """
     loader/tools/beton
 """
 # A folder and all below it: what it never includes, whatever the line.
-NEVER = {"loader": ["fs/namespace", "fs/handover", "fs/mount"]}
+NEVER = {"loader": ["fs/namespace", "fs/zerocopy", "fs/mount"]}
 # Headers for other folders; "*" is every header. NAME>FOLDER is for that folder
 # and all below it alone.
 FACE = {
@@ -53,9 +53,9 @@ FACE = {
     "fs/order": "draws order spec spec_text subset",
     "fs/dataset": "class_names dataset field format group joined rewrite source value_file vfile writer",
     "fs/cache": "arena cache choice",
-    "fs/engine": "batch_place crc engine handover_message pool settings",
+    "fs/engine": "batch_place crc engine zerocopy_message pool settings",
     "fs/namespace": "ns",
-    "fs/handover": "handover peer",
+    "fs/zerocopy": "zerocopy peer",
     "fs/mount": "",
     "loader/util": "*",
     "loader/jpeg": "baseline entry_index huffman_best upsample *>loader/jpeg",
@@ -72,13 +72,13 @@ FACE = {
                     " beta>loader/ops",
     "loader/grid": "*",
     "loader/ops": "",
-    "loader/jit": "code_cache emit_device jit tail *>loader/jit",
+    "loader/jit": "code_cache emit_device jit tail *>loader/jit compiler>loader/tools/ui isa>loader/tools/ui",
     "loader/jit/isa": "",
     "loader/jit/prebuild": "",
-    "loader/feed": "batch_view fake_text feed",
+    "loader/feed": "batch_view synthetic_text feed",
     "loader/pipeline": "phases pipeline value_store frame>loader/tools/gallery",
     "loader/gpu": "cuda device_batch",
-    "loader/run": "beacon footprint hook replay ring state step",
+    "loader/run": "telemetry footprint callback replay ring state step",
     "loader": "",
     "loader/tools/ui": "*",
     "loader/tools/machine": "*",
@@ -95,7 +95,7 @@ ONLY = {
     "dlfcn.h": ["loader/jit/jit.c", "loader/util/library.c"],
     "link.h": ["loader/util/library.c"],
     "jpeglib.h": ["loader/codec/*"],
-    "lz4.h": ["fs/cache/cold.c"],
+    "lz4.h": ["fs/cache/cold.c", "loader/tools/ui/features.c"],
     "png.h": ["loader/codec/png.c", "loader/tools/mkfs/*"],
     "webp/decode.h": ["loader/tools/mkfs/*"],
 }

@@ -15,9 +15,9 @@ sys.path.append(str(pathlib.Path(__file__).parent.parent / "e2e"))
 
 from package import betonfs, opener  # noqa: E402
 
-DATA = ('fake(40, image="uint8[6,8,3]", label="int64<9", vec="float32[3]", '
+DATA = ('synthetic(40, image="uint8[6,8,3]", label="int64<9", vec="float32[3]", '
         'blob="bytes[7]")')
-FACTS = "epoch", "number", "rows", "dataset"
+FACTS = "epoch", "number", "num_samples", "dataset"
 
 
 @pytest.fixture(params=["numpy", "torch"])
@@ -295,7 +295,7 @@ def test_a_device_of_torch_may_have_a_number(load, device):
     """accelerate and Lightning number the CPUs of processes."""
     torch = pytest.importorskip("torch")
     for word in device, torch.device(device):
-        assert next(iter(load(device=word))).rows == 8
+        assert next(iter(load(device=word))).num_samples == 8
     with pytest.raises(ValueError, match="unknown device 'cpu:x'"):
         load(device="cpu:x")
 

@@ -200,8 +200,8 @@ def test_a_subset_is_of_the_loaders_dataset(tmp_path, paths):
         for take in (lambda part: of_subset(paths[1], part), one.subset):
             with pytest.raises(ValueError, match=f"a Subset of .*{words}"):
                 take(Part(of, [0, 0]))
-    fake = f'fake({N}, image="uint8[4,4,3]", label="int64<5")'
-    assert len(of_subset(paths[1], Part(one, [0, 1]), source=fake)) == 2
+    synthetic = f'synthetic({N}, image="uint8[4,4,3]", label="int64<5")'
+    assert len(of_subset(paths[1], Part(one, [0, 1]), source=synthetic)) == 2
 
 
 # --- several files ---

@@ -62,7 +62,7 @@ def ours(tmp_path, script):
     return Results(tmp_path / "ours", script, ["-m", "betonfs.ffcv"])
 
 
-# What a value may differ by: the mean, and the largest. FFCV's normalised
+# What a value may differ by: the mean, and the largest. FFCV's normalized
 # float32 is rounded once, ours three times; its JPEGs are decoded by a faster
 # and less exact transform; and it calculates in float64.
 LIMITS = {"same": (0, 0), "close": (1e-7, 5e-7), "near": (0.03, 0.3),

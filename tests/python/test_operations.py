@@ -17,7 +17,7 @@ from package import betonfs, opener  # noqa: E402
 from betonfs import _ops, ops  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DATA = 'fake(16, image="uint8[40,60,3]", label="int64<9")'
+DATA = 'synthetic(16, image="uint8[40,60,3]", label="int64<9")'
 
 
 # --- strings ---
@@ -81,6 +81,15 @@ def test_an_unknown_operation_lists_them():
         ops.hflip
     with pytest.raises(TypeError):
         ops.flip() | 3
+
+
+def test_british_spelling_is_accepted():
+    assert ops.normalise("imagenet") == "normalize(imagenet)"
+    assert ops.colour_jitter(0.4) == "color_jitter(brightness=0.4)"
+    assert _ops.random_operations("centre_crop(8) | colour_jitter(0.4, p=0.5)"
+                                  ) == ["color_jitter"]
+    with pytest.raises(AttributeError, match="did you mean `center_crop'"):
+        ops.CentreCrop
 
 
 # --- the library's table ---

@@ -21,7 +21,7 @@ from conftest import wait_until  # noqa: E402
 from package import betonfs, opener  # noqa: E402
 from betonfs import _pool  # noqa: E402
 
-DATA = ('fake(100, image="uint8[6,8,3]", label="int64<9", '
+DATA = ('synthetic(100, image="uint8[6,8,3]", label="int64<9", '
         'vec="float32[3]", blob="bytes[7]")')
 B, STEPS = 8, 13
 
@@ -119,15 +119,15 @@ def test_it_is_given_what_the_batch_has(load):
         image[:] = 255 - image
 
     sizes = 'random_resized_crop("0=5,1=6")'
-    loader = load(compiled(told), rank=2, world=3, pipeline=sizes)
+    loader = load(compiled(told), rank=2, world_size=3, pipeline=sizes)
     assert is_pooled(load(compiled(told), compiled(who), pipeline=sizes))
-    other = load(rank=2, world=3, pipeline=sizes)
+    other = load(rank=2, world_size=3, pipeline=sizes)
     for epoch in range(2):
         for b, plain in zip(loader, other, strict=True):
             assert np.array_equal(b.image, 255 - plain.image)
             want = np.column_stack((
-                b.ids + 1000 * b.valid, np.full(b.rows, 100 * epoch + b.number),
-                np.full(b.rows, 11 * (5 + epoch)))).astype("f4")
+                b.ids + 1000 * b.valid, np.full(b.num_samples, 100 * epoch + b.number),
+                np.full(b.num_samples, 11 * (5 + epoch)))).astype("f4")
             assert np.array_equal(b.vec, want)
 
 
@@ -192,7 +192,7 @@ def test_numbers_are_those_of_seed_epoch_and_batch(load, monkeypatch):
             assert seen(loader, 2) == want
     ranks = {}
     for r in range(2):
-        ranks.update(seen(load(*NOISE, rank=r, world=2)))
+        ranks.update(seen(load(*NOISE, rank=r, world_size=2)))
     assert {k: ranks[k] for k in want if not k[0]} == {
         k: v for k, v in want.items() if not k[0]}
     assert seen(load(*NOISE, seed=6)) != seen(load(*NOISE))
@@ -279,15 +279,15 @@ def files():
 def test_a_loader_may_be_closed_while_numba_compiles(load, monkeypatch):
     before = threads()
     loader = load(compiled(who))
-    compile_hook = _pool.compile_hook
+    compile_callback = _pool.compile_callback
 
     def slowly(*arguments):
         closer = threading.Thread(target=loader.close)
         closer.start()
         closer.join()
-        return compile_hook(*arguments)
+        return compile_callback(*arguments)
 
-    monkeypatch.setattr(_pool, "compile_hook", slowly)
+    monkeypatch.setattr(_pool, "compile_callback", slowly)
     with pytest.raises(RuntimeError, match="closed"):
         iter(loader)
     wait_until(lambda: threads() <= before, "the threads")

@@ -68,7 +68,7 @@ TEXT = {"boxes": "array", "tokens": "int64", "wave": "array"}
 
 def check(batch, name):
     ragged = batch[name]
-    assert type(ragged) is betonfs.RaggedArray and len(ragged) == batch.rows
+    assert type(ragged) is betonfs.RaggedArray and len(ragged) == batch.num_samples
     for i, rows in zip(np.asarray(batch.ids).tolist(), ragged):
         assert np.array_equal(np.asarray(rows), sample(i)[name])
     return ragged
@@ -85,7 +85,7 @@ def test_a_batch_has_rows_of_each_sample(path):
         assert batch.tokens.dtype == np.int64
         assert batch.boxes.values.dtype == np.float32
         assert batch.boxes[:2][1].shape == batch.boxes[1].shape
-        seen += batch.rows
+        seen += batch.num_samples
     assert seen == N
     with pytest.raises(IndexError, match="sample 9 of"):
         batch.boxes[9]
@@ -245,7 +245,7 @@ def test_ranks_and_states_have_the_same_batches(sentences):
     whole = {b.number: b.ids.tolist() for b in bucketed(path)}
     parts = {}
     for rank in range(3):
-        for b in bucketed(path, rank=rank, world=3, workers=rank + 1):
+        for b in bucketed(path, rank=rank, world_size=3, workers=rank + 1):
             parts[b.number] = b.ids.tolist()
     assert parts == whole
     loader = bucketed(path)

@@ -99,13 +99,13 @@ def test_ranks_of_different_specs_are_told(path, tmp_path, given, differs):
 @pytest.mark.parametrize("given", [
     "dict(batch_size=5, seed=3)",
     "dict(batch_size=5, train=False)",
-    "dict(batch_size=5, seed=rank, rank=0, world=1)"])
+    "dict(batch_size=5, seed=rank, rank=0, world_size=1)"])
 def test_ranks_that_agree_are_told_nothing(path, tmp_path, given):
     lines = run_ranks(tmp_path, SCRIPT, path, given)
     assert not told(lines)
     ids = [int(i) for rank in lines for line in rank
            for i in line.split()[1:]]
-    assert sorted(ids) == sorted(list(range(N)) * (1 + ("world=1" in given)))
+    assert sorted(ids) == sorted(list(range(N)) * (1 + ("world_size=1" in given)))
 
 
 def test_accelerate_does_not_share_a_share(path, tmp_path):

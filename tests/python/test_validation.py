@@ -40,7 +40,7 @@ def labels(loader):
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("size", [B, 17, 7, 64])
 def test_ranks_see_each_sample_once(load, world, size):
-    ranks = [load(batch_size=size, train=False, rank=r, world=world)
+    ranks = [load(batch_size=size, train=False, rank=r, world_size=world)
              for r in range(world)]
     for epoch in range(3):
         got = [labels(x) for x in ranks]
@@ -71,7 +71,7 @@ def test_what_train_implies_can_be_said(load):
 @pytest.mark.parametrize("world", [2, 8])
 def test_padding_makes_equal_steps(load, world):
     for options in ({"train": False, "pad": "repeat"}, {"drop_last": False}):
-        ranks = [load(rank=r, world=world, **options) for r in range(world)]
+        ranks = [load(rank=r, world_size=world, **options) for r in range(world)]
         got = [list(x) for x in ranks]
         assert {len(r) for r in got} == {-(-(N // B) // world)}
         assert sorted(int(i) for r in got for b in r
@@ -84,13 +84,13 @@ def test_padding_makes_equal_steps(load, world):
 @pytest.mark.parametrize("then", WORLDS)
 def test_a_state_goes_on_in_another_world(load, world, then):
     options = {"train": False, "batch_size": 7}     # 9 batches
-    ranks = [load(rank=r, world=world, **options) for r in range(world)]
+    ranks = [load(rank=r, world_size=world, **options) for r in range(world)]
     its = [iter(x) for x in ranks]
     seen = [b["label"].tolist() for it in its for b in [next(it)]]
     states = [x.state_dict() for x in ranks]
     assert all(s == states[0] for s in states)
     for r in range(then):
-        other = load(rank=r, world=then, **options)
+        other = load(rank=r, world_size=then, **options)
         other.load_state_dict(states[0])
         rest = labels(other)
         # After it a whole epoch.
@@ -106,12 +106,12 @@ def test_a_state_goes_on_in_another_world(load, world, then):
 def test_steps_are_counted_in_the_world_that_resumes(load, world, then,
                                                      options):
     options = {**options, "batch_size": 3}     # 20 batches
-    first = load(rank=0, world=world, **options)
+    first = load(rank=0, world_size=world, **options)
     assert first.step == 0
     for step, _ in zip(range(2), first):
         assert first.step == (step + 1) % len(first)
     for rank in range(then):
-        other = load(rank=rank, world=then, **options)
+        other = load(rank=rank, world_size=then, **options)
         other.load_state_dict(first.state_dict())
         assert other.step == len(other) - len(list(other))
         # What follows is a whole epoch.
@@ -121,7 +121,7 @@ def test_steps_are_counted_in_the_world_that_resumes(load, world, then,
 
 def test_a_rank_behind_its_last_batch_is_not_at_the_end(load):
     """Others have one more: 3 batches, 2 ranks."""
-    ranks = [load(rank=r, world=2, train=False) for r in range(2)]
+    ranks = [load(rank=r, world_size=2, train=False) for r in range(2)]
     its = [iter(x) for x in ranks]
     for it in its:
         next(it)
@@ -135,7 +135,7 @@ def test_a_rank_behind_its_last_batch_is_not_at_the_end(load):
 
 
 def test_a_rank_may_have_no_batch(load):
-    few = [load(rank=r, world=8, train=False) for r in range(8)]
+    few = [load(rank=r, world_size=8, train=False) for r in range(8)]
     assert [len(x) for x in few] == [1, 1, 1, 0, 0, 0, 0, 0]
     few[7].set_epoch(4)
     assert labels(few[7]) == [] and labels(few[7]) == []
@@ -148,7 +148,7 @@ def test_a_mix_needs_equal_steps(load):
     with betonfs.Mix([load(train=False), load(train=False)]) as mix:
         assert len(labels(mix))
     with pytest.raises(ValueError, match='pad="repeat"'):
-        betonfs.Mix([load(train=False, rank=0, world=2)])
+        betonfs.Mix([load(train=False, rank=0, world_size=2)])
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -171,7 +171,7 @@ def test_the_loader_of_ffcv_gives_each_sample_once(path, monkeypatch, world):
 @pytest.mark.parametrize("source", ["constant", "memory", "memory(1KiB)"])
 def test_replayed_batches_have_no_padding(load, source):
     for world in 2, 8:
-        ranks = [load(rank=r, world=world, train=False, source=source)
+        ranks = [load(rank=r, world_size=world, train=False, source=source)
                  for r in range(world)]
         for _ in range(3):
             numbers = [b.number for x in ranks for b in x]

@@ -574,13 +574,13 @@ static struct stream *runnable(int device)
 }
 
 /* One stream gets ahead of the others for some time. */
-static struct stream *choose(int device, struct stream *favourite)
+static struct stream *choose(int device, struct stream *favorite)
 {
 	struct stream *s = runnable(device);
 
-	if (s && favourite && favourite->ops &&
-	    has_come(&favourite->ops->after) && random_below(8))
-		return favourite;
+	if (s && favorite && favorite->ops &&
+	    has_come(&favorite->ops->after) && random_below(8))
+		return favorite;
 	return s;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon's end of the hand-over without its thread: the test makes each
- * step, and its peers may be any user. With a dataset of made.h.
+ * The daemon's end of the zero-copy delivery without its thread: the test makes
+ * each step, and its peers may be any user. With a dataset of made.h.
  */
 #ifndef TESTS_UNIT_DAEMON_END_H
 #define TESTS_UNIT_DAEMON_END_H
@@ -11,9 +11,9 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include "fs/engine/handover_message.h"
-#include "fs/handover/connection.h"
-#include "fs/handover/request.h"
+#include "fs/engine/zerocopy_message.h"
+#include "fs/zerocopy/connection.h"
+#include "fs/zerocopy/request.h"
 #include "tests/unit/made.h"
 
 enum { DAEMON_END_SAMPLES = 96 };
@@ -21,7 +21,7 @@ enum { DAEMON_END_SAMPLES = 96 };
 #define DAEMON_END_SPEC "order=random,batch=8,seed=0,drop_last=1"
 
 struct daemon_end {
-	struct handover_shared shared;
+	struct zerocopy_shared shared;
 	struct dataset *ds;
 	struct engine *engine;
 };
@@ -42,7 +42,7 @@ static inline void daemon_end_open(struct daemon_end *d,
 	top.dataset = d->ds;
 	CHECK(!engine_open(&engine, &d->engine));
 	CHECK(!engine_start(d->engine));
-	d->shared = (struct handover_shared){
+	d->shared = (struct zerocopy_shared){
 		.events = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
 		.epoll = epoll_create1(EPOLL_CLOEXEC),
 		.max_bytes = max_bytes,
@@ -132,30 +132,30 @@ static inline void daemon_end_receive(struct daemon_end *d, int from,
 
 static inline void daemon_end_hello(struct daemon_end *d, int fd)
 {
-	const struct handover_hello message = { .kind = HANDOVER_HELLO,
-						.version = HANDOVER_VERSION,
-						.magic = HANDOVER_MAGIC };
-	struct handover_welcome welcome;
+	const struct zerocopy_hello message = { .kind = ZEROCOPY_HELLO,
+						.version = ZEROCOPY_VERSION,
+						.magic = ZEROCOPY_MAGIC };
+	struct zerocopy_welcome welcome;
 
 	CHECK(send(fd, &message, sizeof(message), 0) == sizeof(message));
 	daemon_end_receive(d, fd, &welcome, sizeof(welcome), NULL);
 }
 
-static inline struct handover_batch daemon_end_get(struct daemon_end *d, int fd,
+static inline struct zerocopy_batch daemon_end_get(struct daemon_end *d, int fd,
 						   uint64_t number, int *memory)
 {
-	struct handover_batch answer;
-	struct handover_get g;
+	struct zerocopy_batch answer;
+	struct zerocopy_get g;
 	char path[128];
 	int n;
 
 	snprintf(path, sizeof(path),
 		 "batches/" DAEMON_END_SPEC "/0/%06llu.batch",
 		 (unsigned long long)number);
-	n = handover_make_get(&g, number, path);
+	n = zerocopy_make_get(&g, number, path);
 	CHECK(send(fd, &g, (size_t)n, 0) == n);
 	daemon_end_receive(d, fd, &answer, sizeof(answer), memory);
-	CHECK(answer.kind == HANDOVER_BATCH && answer.request == number);
+	CHECK(answer.kind == ZEROCOPY_BATCH && answer.request == number);
 	return answer;
 }
 

@@ -26,7 +26,7 @@ struct kind {
 	int across; /* of luma; 2 halves chroma */
 	int down;
 	int quality;
-	bool optimised;
+	bool optimized;
 	unsigned restart; /* MCUs */
 	int noise;	  /* of 256 */
 };
@@ -58,7 +58,7 @@ static inline void set_kind(struct jpeg_compress_struct *c,
 	jpeg_set_quality(c, kind->quality, TRUE);
 	c->comp_info[0].h_samp_factor = kind->across;
 	c->comp_info[0].v_samp_factor = kind->down;
-	c->optimize_coding = kind->optimised;
+	c->optimize_coding = kind->optimized;
 	c->restart_interval = kind->restart;
 }
 

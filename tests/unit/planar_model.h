@@ -67,7 +67,7 @@ static uint8_t byte_of(int32_t v)
 	return (uint8_t)(v < 0 ? 0 : v > UINT8_MAX ? UINT8_MAX : v);
 }
 
-static void colour(const struct planar_colours *c)
+static void color(const struct planar_colours *c)
 {
 	for (uint32_t y = 0; y < PLANAR_ROWS; y++)
 		for (uint32_t x = 0; x < c->width; x++) {
@@ -98,7 +98,7 @@ static const struct planar_class planar_model = {
 	.down = down,
 	.turn = turn,
 	.across = across,
-	.colour = colour,
+	.color = color,
 	.gray = gray,
 };
 

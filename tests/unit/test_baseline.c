@@ -166,7 +166,7 @@ static void planes_of_all_qualities_are_those_of_libjpeg(void)
 			.across = 1 + quality % 2,
 			.down = 1 + quality / 2 % 2,
 			.quality = quality,
-			.optimised = quality % 3 == 0,
+			.optimized = quality % 3 == 0,
 			.noise = quality % 5 * 63,
 		};
 
@@ -179,7 +179,7 @@ static void full_blocks_are_those_of_libjpeg(void)
 {
 	struct rng rng = { .key = 3 };
 
-	for (int optimised = 0; optimised < 2; optimised++) {
+	for (int optimized = 0; optimized < 2; optimized++) {
 		struct kind kind = {
 			.width = 160,
 			.height = 160,
@@ -187,7 +187,7 @@ static void full_blocks_are_those_of_libjpeg(void)
 			.across = 2,
 			.down = 2,
 			.quality = 100,
-			.optimised = optimised,
+			.optimized = optimized,
 			.noise = 256,
 		};
 
@@ -365,7 +365,7 @@ static void what_is_damaged_is_left_to_libjpeg(void)
 
 	for (int i = 0; i < 6000; i++) {
 		kind.restart = i % 3 ? 0 : 3;
-		kind.optimised = i % 2;
+		kind.optimized = i % 2;
 
 		struct jpeg jpeg = encode(&kind);
 		struct jpeg bad = exact_copy(jpeg, jpeg.size);

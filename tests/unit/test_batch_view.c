@@ -139,10 +139,10 @@ static void every_error_is_an_error_number(void)
 	for (uint32_t k = 0; k < h->num_fields; k++) {
 		int32_t *errors = (void *)(hurt + f[k].error_off);
 
-		errors[h->rows - 1] = 4095;
+		errors[h->num_samples - 1] = 4095;
 		CHECK(!try(size));
 		for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-			errors[h->rows - 1] = bad[i];
+			errors[h->num_samples - 1] = bad[i];
 			CHECK(try(size) == -BETON_ECORRUPT &&
 			      strstr(why, "error"));
 		}
@@ -155,7 +155,7 @@ static void every_count_is_checked(void)
 	struct beton_batch_header *h = (void *)hurt;
 	struct beton_batch_field *f = (void *)(hurt + h->fields_off);
 
-	h->rows = UINT32_MAX;
+	h->num_samples = UINT32_MAX;
 	seal();
 	CHECK(try(size) == -BETON_ECORRUPT);
 	memcpy(hurt, good, size);

@@ -458,11 +458,11 @@ static void values_are_there_or_missed(void)
 	for (uint64_t b = 0; b < BATCHES; b++)
 		read_batch(&f, &f.spec, 0, b);
 	cache_stats(f.cache, &stats);
-	CHECK(stats.misses == SAMPLES && !stats.hits && !stats.late);
+	CHECK(stats.misses == SAMPLES && !stats.hits && !stats.stalled);
 	for (uint64_t b = 0; b < BATCHES; b++)
 		read_batch(&f, &f.spec, 1, b);
 	cache_stats(f.cache, &stats);
-	CHECK(stats.misses + stats.hits == 2 * SAMPLES && !stats.late);
+	CHECK(stats.misses + stats.hits == 2 * SAMPLES && !stats.stalled);
 	CHECK(stats.hits > SAMPLES / 8 && !stats.bypassed);
 	/* Reads are told of when those who waited may have gone on. */
 	cache_close(steal(f.cache));
@@ -472,7 +472,7 @@ static void values_are_there_or_missed(void)
 	CHECK(own.reads >= stats.reads && own.reads > SAMPLES);
 	CHECK(own.read_bytes >= stats.read_bytes);
 	CHECK(own.read_bytes >= own.delivered_bytes / 2);
-	CHECK(!own.late && !own.bypassed && !own.wasted_bytes);
+	CHECK(!own.stalled && !own.bypassed && !own.wasted_bytes);
 	tear_down(&f);
 }
 

@@ -145,7 +145,7 @@ static void no_file_is_so_large_that_frames_are_miscounted(void)
 
 /* --- bytes --- */
 
-/* Two pieces of a file, in frames of which not all are neighbours. */
+/* Two pieces of a file, in frames of which not all are neighbors. */
 static void make_chunk(struct chunk *g, struct arena *a, uint32_t frames[6])
 {
 	uint8_t *at;

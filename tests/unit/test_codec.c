@@ -85,7 +85,7 @@ static struct image decode_all(struct jpeg jpeg)
 	return image;
 }
 
-/* Detail everywhere, in all colours, so that a shifted crop differs. */
+/* Detail everywhere, in all colors, so that a shifted crop differs. */
 static struct image image_busy(uint32_t width, uint32_t height)
 {
 	struct image image = image_make(width, height);
@@ -223,7 +223,7 @@ static void a_probe_tells_what_the_header_says(void)
 
 		CHECK(got.width == want[i].width);
 		CHECK(got.height == want[i].height);
-		CHECK(got.colour == want[i].colour);
+		CHECK(got.color == want[i].color);
 		CHECK(got.baseline == want[i].baseline);
 		CHECK(got.orientation == want[i].orientation);
 	}
@@ -487,7 +487,7 @@ static void encoding_is_the_same_every_time(void)
 	struct jpeg b = encode_busy(50, 40);
 
 	CHECK(a.size == b.size && !memcmp(a.bytes, b.bytes, a.size));
-	CHECK(probe(a).baseline && probe(a).colour == CODEC_RGB);
+	CHECK(probe(a).baseline && probe(a).color == CODEC_RGB);
 	free((void *)a.bytes);
 	free((void *)b.bytes);
 }

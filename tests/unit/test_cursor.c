@@ -20,10 +20,12 @@ static struct spec spec_of(uint64_t samples, uint64_t batch, int drop_last)
 
 /* Numbers that a rank is given until the epoch ends. */
 static size_t numbers_of(const struct spec *spec, uint64_t consumed,
-			 uint32_t rank, uint32_t world,
+			 uint32_t rank, uint32_t world_size,
 			 uint64_t out[NUMBERS_MAX])
 {
-	struct cursor c = { .spec = spec, .rank = rank, .world = world };
+	struct cursor c = { .spec = spec,
+			    .rank = rank,
+			    .world_size = world_size };
 	size_t n = 0;
 
 	cursor_seek(&c, 0, consumed);
@@ -37,20 +39,21 @@ static size_t numbers_of(const struct spec *spec, uint64_t consumed,
 
 /* All ranks together, from any place: the model is a loop over steps. */
 static void check_world(const struct spec *spec, uint64_t consumed,
-			uint32_t world)
+			uint32_t world_size)
 {
 	uint64_t n = spec_batches(spec), got[NUMBERS_MAX], next = consumed;
 	size_t steps = 0;
 
 	for (uint64_t left = n - consumed; left; steps++) {
-		if (left < world && spec->drop_last)
+		if (left < world_size && spec->drop_last)
 			break;
-		left -= min_u64(left, world);
+		left -= min_u64(left, world_size);
 	}
-	for (uint32_t rank = 0; rank < world; rank++) {
-		CHECK(numbers_of(spec, consumed, rank, world, got) == steps);
+	for (uint32_t rank = 0; rank < world_size; rank++) {
+		CHECK(numbers_of(spec, consumed, rank, world_size, got) ==
+		      steps);
 		for (size_t i = 0; i < steps; i++)
-			CHECK(got[i] == next + rank + i * world);
+			CHECK(got[i] == next + rank + i * world_size);
 	}
 }
 
@@ -83,7 +86,7 @@ static void padding_has_numbers_past_the_sequence(void)
 static void a_finished_epoch_is_the_start_of_the_next(void)
 {
 	const struct spec spec = spec_of(6, 2, 1);
-	struct cursor c = { .spec = &spec, .world = 2 };
+	struct cursor c = { .spec = &spec, .world_size = 2 };
 
 	cursor_seek(&c, 4, 2);
 	CHECK(c.epoch == 4 && c.start == 2);
@@ -96,7 +99,7 @@ static void a_finished_epoch_is_the_start_of_the_next(void)
 static void an_empty_epoch_never_moves(void)
 {
 	const struct spec spec = spec_of(0, 2, 1);
-	struct cursor c = { .spec = &spec, .world = 1 };
+	struct cursor c = { .spec = &spec, .world_size = 1 };
 
 	cursor_seek(&c, 7, 0);
 	CHECK(c.epoch == 7 && cursor_at_end(&c) && cursor_consumed(&c) == 0);
@@ -105,7 +108,7 @@ static void an_empty_epoch_never_moves(void)
 static void consumed_counts_whole_steps_of_all_ranks(void)
 {
 	const struct spec spec = spec_of(10, 1, 1);
-	struct cursor c = { .spec = &spec, .rank = 1, .world = 4 };
+	struct cursor c = { .spec = &spec, .rank = 1, .world_size = 4 };
 
 	cursor_seek(&c, 0, 1);
 	CHECK(cursor_consumed(&c) == 1);
@@ -118,14 +121,14 @@ static void consumed_counts_whole_steps_of_all_ranks(void)
 
 /* The numbers of all ranks from any place, each once. */
 static void check_unpadded(const struct spec *spec, uint64_t consumed,
-			   uint32_t world)
+			   uint32_t world_size)
 {
 	uint64_t n = spec_batches(spec), seen = 0;
 
-	for (uint32_t rank = 0; rank < world; rank++) {
+	for (uint32_t rank = 0; rank < world_size; rank++) {
 		struct cursor c = { .spec = spec,
 				    .rank = rank,
-				    .world = world,
+				    .world_size = world_size,
 				    .no_padding = true };
 
 		cursor_seek(&c, 0, consumed);
@@ -134,7 +137,8 @@ static void check_unpadded(const struct spec *spec, uint64_t consumed,
 			uint64_t number = cursor_number(&c);
 
 			CHECK(number < n && !(seen >> number & 1));
-			CHECK(cursor_consumed(&c) == consumed + c.step * world);
+			CHECK(cursor_consumed(&c) ==
+			      consumed + c.step * world_size);
 			seen |= (uint64_t)1 << number;
 		}
 		/* Only now are those of other ranks taken as well. */

@@ -104,9 +104,9 @@ static void processors(void)
 	check(&e, "cpu decode", "affinity");
 	e = ordinary();
 	e.model.others = 2;
-	check(&e, "noisy neighbour", "processes");
+	check(&e, "noisy neighbor", "processes");
 	e.stolen = 1.9;
-	check(&e, "noisy neighbour", "host");
+	check(&e, "noisy neighbor", "host");
 	/* A little noise is no reason. */
 	e = ordinary();
 	e.model.others = 0.5;
@@ -229,7 +229,7 @@ static void fixes_change_the_model(void)
 	n = fix_list(&e, fixes, FIXES_MAX);
 	CHECK(!find(fixes, n, "--max-resolution"));
 	CHECK(find(fixes, n, "the model"));
-	f = find(fixes, n, "--workers 1");
+	f = find(fixes, n, "--jobs 1");
 	CHECK(f && f->gain == 1);
 }
 
@@ -289,7 +289,7 @@ static void workers_by_the_sweep(void)
 				    .rate = 1600.0 * (1 << (i < 2 ? i : 1)) },
 		};
 	n = fix_list(&e, fixes, FIXES_MAX);
-	f = find(fixes, n, "--workers 2");
+	f = find(fixes, n, "--jobs 2");
 	CHECK(f && fabs(f->gain - 2) < 1e-9);
 	CHECK(!strcmp(f->setting, "workers=2"));
 }
@@ -321,7 +321,7 @@ static void ranks(void)
 	/* They wait for each other, so all have one rate. */
 	e.ranks[0] = (struct rank_seen){ 3, 10, 0.97 };
 	e.ranks[1].rate = 9.9;
-	says_of_ranks(&e, "pace of rank 4, which waits for data 70 %");
+	says_of_ranks(&e, "throughput of rank 4, which waits for data 70 %");
 	e.ranks[0].ready = e.ranks[2].ready = 0.5;
 	says_of_ranks(&e, "scaling is lost in data: ranks wait for it 50 to");
 	e.ranks[0].ready = e.ranks[1].ready = e.ranks[2].ready = 0.95;

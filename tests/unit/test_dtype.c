@@ -20,7 +20,7 @@ static void every_half_survives_the_way_through_float(void)
 	}
 }
 
-/* Of two neighbours the nearer one, of equally near ones the even one. */
+/* Of two neighbors the nearer one, of equally near ones the even one. */
 static uint16_t nearest_half(float v)
 {
 	uint16_t below = 0, sign = signbit(v) ? 0x8000 : 0;

@@ -14,7 +14,7 @@
 
 enum { MARKER_SIZE = 4, SOI_SIZE = 2 };
 
-static const struct kind COLOUR = {
+static const struct kind COLOR = {
 	.width = 200,
 	.height = 120,
 	.components = 3,
@@ -114,7 +114,7 @@ static void what_is_stored_is_read(void)
 {
 	for (int sampling = 0; sampling < 5; sampling++)
 		for (uint32_t step = 0; step < 9; step += 4) {
-			struct kind kind = COLOUR;
+			struct kind kind = COLOR;
 
 			kind.components = sampling == 4 ? 1 : 3;
 			kind.across = 1 + sampling % 2;
@@ -148,7 +148,7 @@ static void extremes_are_stored(void)
 
 static void an_index_that_is_too_large_is_refused(void)
 {
-	struct kind kind = COLOUR;
+	struct kind kind = COLOR;
 	static uint8_t segment[ENTRY_SEGMENT];
 
 	kind.width = kind.height = 900;
@@ -176,7 +176,7 @@ static int stored(struct jpeg jpeg)
 
 static void every_byte_of_the_segment_matters(void)
 {
-	struct jpeg jpeg = encode(&COLOUR);
+	struct jpeg jpeg = encode(&COLOR);
 	struct jpeg indexed = with_index(jpeg, 4);
 	size_t from = SOI_SIZE + MARKER_SIZE;
 	size_t to = from + indexed.size - jpeg.size - MARKER_SIZE;
@@ -196,7 +196,7 @@ static void every_byte_of_the_segment_matters(void)
 /* As where a program rewrites the picture and keeps what it does not know. */
 static void an_index_of_another_scan_is_noticed(void)
 {
-	struct kind kind = COLOUR;
+	struct kind kind = COLOR;
 	struct jpeg jpeg = encode(&kind);
 	struct jpeg indexed = with_index(jpeg, 0);
 	size_t size = indexed.size - jpeg.size - MARKER_SIZE;
@@ -217,7 +217,7 @@ static void an_index_of_another_scan_is_noticed(void)
 /* Data of the same size that differs where an entry points. */
 static void data_at_an_entry_matters(void)
 {
-	struct jpeg jpeg = encode(&COLOUR);
+	struct jpeg jpeg = encode(&COLOR);
 	struct jpeg indexed = with_index(jpeg, 0);
 	struct baseline_image image = header(indexed);
 	struct entry_index index;
@@ -234,7 +234,7 @@ static void data_at_an_entry_matters(void)
 
 static void other_readers_pass_over_it(void)
 {
-	struct jpeg jpeg = encode(&COLOUR);
+	struct jpeg jpeg = encode(&COLOR);
 	struct jpeg indexed = with_index(jpeg, 0);
 	struct planes a;
 	struct planes b;
@@ -245,8 +245,8 @@ static void other_readers_pass_over_it(void)
 		struct baseline_plane part = {
 			.samples = b.plane[i].samples,
 			.stride = b.plane[i].stride,
-			.width = COLOUR.width / (i ? 2 : 1),
-			.height = COLOUR.height / (i ? 2 : 1),
+			.width = COLOR.width / (i ? 2 : 1),
+			.height = COLOR.height / (i ? 2 : 1),
 		};
 
 		CHECK(planes_agree(&a.plane[i], &part));
@@ -259,7 +259,7 @@ static void other_readers_pass_over_it(void)
 
 static void most_jpegs_have_none(void)
 {
-	struct kind kind = COLOUR;
+	struct kind kind = COLOR;
 	struct jpeg jpeg = encode(&kind);
 
 	CHECK(stored(jpeg) == -ENOENT);

@@ -18,7 +18,7 @@
 
 enum { BATCHES = 3, W = 40, H = 30 };
 
-#define DATA "fake(24, image=\"uint8[30,40,3]\")"
+#define DATA "synthetic(24, image=\"uint8[30,40,3]\")"
 
 static const char *const chains[] = {
 	"random_resized_crop(7)",
@@ -113,7 +113,7 @@ static uint8_t *load(const char *chain, const struct mode *m, bool by_callback,
 		.pipeline = chain,
 		.source = DATA,
 		.workers = 1,
-		.hooked = true,
+		.callback = true,
 	};
 	const struct beton_batch *b;
 	struct beton_loader *l;
@@ -123,8 +123,8 @@ static uint8_t *load(const char *chain, const struct mode *m, bool by_callback,
 		set_mode(m);
 	CHECK(!beton_loader_open("/nowhere", &o, &l));
 	CHECK(by_callback || has_mode(m));
-	CHECK(!beton_loader_hook(l, change_mode,
-				 by_callback ? (void *)m : NULL));
+	CHECK(!beton_loader_set_callback(l, change_mode,
+					 by_callback ? (void *)m : NULL));
 	*size = 0;
 	for (unsigned i = 0; i < BATCHES; i++) {
 		const struct beton_tensor *t;

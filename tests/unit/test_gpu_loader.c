@@ -47,8 +47,8 @@ static const char *const pipelines[PIPELINES] = {
 	"image | random_resized_crop(\"0=9,1=12,3=7\") | flip | cuda(0) | "
 	"normalize(imagenet) | float | chw; view = image | center_crop(9) | "
 	"cuda(0); label | cuda(0)",
-	"image | center_crop(8) | cuda(0); label | int32; "
-	"vec | half | cuda(0)",
+	("image | center_crop(8) | cuda(0); label | int32; "
+	 "vec | half | cuda(0)"),
 };
 
 /* What a batch must be, by a loader without cuda(). */
@@ -170,10 +170,10 @@ static void remove_all(char *text, const char *what)
 
 static void keep(struct want *w, const struct beton_batch *b)
 {
-	CHECK(b->rows <= BATCH && b->num_outputs <= OUTPUTS);
-	w->rows = b->rows;
-	memcpy(w->ids, b->ids, b->rows * sizeof(*b->ids));
-	memcpy(w->valid, b->valid, b->rows);
+	CHECK(b->num_samples <= BATCH && b->num_outputs <= OUTPUTS);
+	w->rows = b->num_samples;
+	memcpy(w->ids, b->ids, b->num_samples * sizeof(*b->ids));
+	memcpy(w->valid, b->valid, b->num_samples);
 	for (uint32_t i = 0; i < b->num_outputs; i++) {
 		w->outputs[i].size = b->outputs[i].size;
 		w->outputs[i].bytes = malloc(b->outputs[i].size + 1);
@@ -222,9 +222,9 @@ static void forget_wanted(void)
 
 static void check_facts(const struct beton_batch *b, const struct want *w)
 {
-	CHECK(b->rows == w->rows);
-	CHECK(!memcmp(b->ids, w->ids, b->rows * sizeof(*b->ids)));
-	CHECK(!memcmp(b->valid, w->valid, b->rows));
+	CHECK(b->num_samples == w->rows);
+	CHECK(!memcmp(b->ids, w->ids, b->num_samples * sizeof(*b->ids)));
+	CHECK(!memcmp(b->valid, w->valid, b->num_samples));
 	for (uint32_t i = 0; i < b->num_outputs; i++) {
 		const struct beton_tensor *t = &b->outputs[i];
 

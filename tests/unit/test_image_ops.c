@@ -14,9 +14,9 @@
 #include "fs/util/rng.h"
 #include "loader/graph/args.h"
 #include "loader/graph/op.h"
+#include "loader/pipeline/pipeline.h"
 #include "loader/text/parse.h"
 #include "loader/text/schedule.h"
-#include "loader/pipeline/pipeline.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 
@@ -486,14 +486,14 @@ static const struct mistake mistakes[] = {
 	  "column 9: cutout works on 8-bit images; it must stand before" },
 	{ "chw | contrast(1)", "column 7: contrast must stand before chw" },
 	{ "cuda | vertical_flip",
-	  "column 8: vertical_flip runs on the processor; it must stand before "
+	  "column 8: vertical_flip runs on the CPU and must stand before "
 	  "cuda" },
 	{ "cutout(8, \"1,2\")",
 	  "column 1: cutout: a color has one number, or three" },
 	{ "random_translate(-1)", "column 18: padding of random_translate" },
 	{ "cutout(8, 256)", "column 11: fill of cutout takes whole numbers" },
 	{ "cutout(8, p=0) | cache(decoded, 1MiB)",
-	  "column 18: cache must stand before what draws" },
+	  "column 18: cache must stand before operations" },
 	{ "cutout(8) | decode(exact)", "column 13: decode must be the first" },
 };
 

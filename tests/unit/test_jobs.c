@@ -43,7 +43,7 @@ static void late(struct jobs *jobs, const char *name, enum jobs_way way)
 {
 	struct job *job = jobs_get(jobs, 0, name);
 
-	job_late(job, way);
+	job_stalled(job, way);
 	jobs_put(&job);
 }
 
@@ -54,9 +54,9 @@ static void test_counts_by_name_and_by_way(void)
 
 	CHECK(!jobs_open(1, &jobs));
 	CHECK(list(jobs) == 0);
-	add(jobs, "a", JOBS_HANDOVER, 1, 100);
+	add(jobs, "a", JOBS_ZEROCOPY, 1, 100);
 	add(jobs, "b", JOBS_DIRECT, 1, 0);
-	add(jobs, "a", JOBS_HANDOVER, 2, 30);
+	add(jobs, "a", JOBS_ZEROCOPY, 2, 30);
 	add(jobs, "b", JOBS_PAGE_CACHE, 0, 7);
 	CHECK(list(jobs) == 2);
 	CHECK(entry_of(jobs, "a")->count.batches == 3);
@@ -65,12 +65,12 @@ static void test_counts_by_name_and_by_way(void)
 	CHECK(entry_of(jobs, "b")->count.bytes == 7);
 	CHECK(entry_of(jobs, "b")->last_s < 60);
 	late(jobs, "b", JOBS_DIRECT);
-	CHECK(entry_of(jobs, "b")->count.late == 1);
-	CHECK(entry_of(jobs, "a")->count.late == 0);
+	CHECK(entry_of(jobs, "b")->count.stalled == 1);
+	CHECK(entry_of(jobs, "a")->count.stalled == 0);
 	jobs_delivered(jobs, 0, ways);
-	CHECK(ways[JOBS_DIRECT].late == 1 && ways[JOBS_HANDOVER].late == 0);
-	CHECK(ways[JOBS_HANDOVER].batches == 3);
-	CHECK(ways[JOBS_HANDOVER].bytes == 130);
+	CHECK(ways[JOBS_DIRECT].stalled == 1 && ways[JOBS_ZEROCOPY].stalled == 0);
+	CHECK(ways[JOBS_ZEROCOPY].batches == 3);
+	CHECK(ways[JOBS_ZEROCOPY].bytes == 130);
 	CHECK(ways[JOBS_DIRECT].batches == 1 && ways[JOBS_DIRECT].bytes == 0);
 	CHECK(ways[JOBS_PAGE_CACHE].batches == 0);
 	CHECK(ways[JOBS_PAGE_CACHE].bytes == 7);
@@ -125,13 +125,13 @@ static void test_the_least_recent_is_forgotten(void)
 	size_t n;
 
 	CHECK(!jobs_open(1, &jobs));
-	kept = jobs_get(jobs, 0, "kept");
+	kept = jobs_get(jobs, 0, "image_cache");
 	for (unsigned i = 0; i < MANY; i++) {
 		snprintf(name, sizeof(name), "job-%u", i);
 		add(jobs, name, JOBS_DIRECT, 1, i);
 	}
 	/* One that is in use stays, and of the rest the newest do. */
-	CHECK(entry_of(jobs, "kept"));
+	CHECK(entry_of(jobs, "image_cache"));
 	CHECK(entry_of(jobs, name));
 	CHECK(!entry_of(jobs, "job-0"));
 	n = list(jobs);
@@ -237,7 +237,7 @@ static void test_ranks(void)
 	CHECK(!strcmp(ranks[0].job, "a") && ranks[0].rank == 1);
 	CHECK(ranks[0].loaders == 1 && !ranks[0].all.n[FIGURE_SAMPLES]);
 	CHECK(!strcmp(ranks[1].job, "a") && ranks[1].rank == 3);
-	CHECK(ranks[1].world == 8 && ranks[1].loaders == 2);
+	CHECK(ranks[1].world_size == 8 && ranks[1].loaders == 2);
 	CHECK(ranks[1].all.n[FIGURE_SAMPLES] == 120);
 	CHECK(ranks[1].all.n[FIGURE_WAIT_NS] == 8);
 	CHECK(ranks[1].all.epoch == 20 && ranks[1].all.number == 5);
@@ -352,15 +352,15 @@ static void test_datasets_are_counted_apart(void)
 	job_connect(a1);
 	job_connect(a2);
 	job_add(a1, JOBS_DIRECT, 1, 10);
-	job_add(a2, JOBS_HANDOVER, 2, 30);
-	job_add(b2, JOBS_HANDOVER, 4, 50);
-	job_late(a2, JOBS_HANDOVER);
+	job_add(a2, JOBS_ZEROCOPY, 2, 30);
+	job_add(b2, JOBS_ZEROCOPY, 4, 50);
+	job_stalled(a2, JOBS_ZEROCOPY);
 	job_waited(a2, 1000);
 	jobs_delivered(jobs, 0, ways);
-	CHECK(ways[JOBS_DIRECT].bytes == 10 && ways[JOBS_HANDOVER].late == 1);
-	CHECK(ways[JOBS_HANDOVER].batches == 6);
+	CHECK(ways[JOBS_DIRECT].bytes == 10 && ways[JOBS_ZEROCOPY].stalled == 1);
+	CHECK(ways[JOBS_ZEROCOPY].batches == 6);
 	jobs_delivered(jobs, 1, ways);
-	CHECK(ways[JOBS_DIRECT].bytes == 10 && !ways[JOBS_HANDOVER].batches);
+	CHECK(ways[JOBS_DIRECT].bytes == 10 && !ways[JOBS_ZEROCOPY].batches);
 	jobs_delivery(jobs, 1, &sum);
 	CHECK(sum.items == 1 && sum.bytes == 10 && !sum.input_wait_ns);
 	jobs_delivery(jobs, 0, &sum);
@@ -408,7 +408,7 @@ static void test_nothing(void)
 	job_waited(job, 1);
 	CHECK(!list(NULL));
 	job_add(job, JOBS_DIRECT, 1, 1);
-	job_late(job, JOBS_DIRECT);
+	job_stalled(job, JOBS_DIRECT);
 	job_connect(job);
 	job_disconnect(job);
 	jobs_put(&job);
@@ -422,7 +422,7 @@ static void *count_a_lot(void *arg)
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		snprintf(name, sizeof(name), "job-%u", i % MANY);
-		add(jobs, name, JOBS_HANDOVER, 1, 3);
+		add(jobs, name, JOBS_ZEROCOPY, 1, 3);
 		if (i % 100 == 0)
 			CHECK(jobs_list(jobs, 0, i, &(struct jobs_entry){ 0 },
 					1) <= 1);
@@ -442,8 +442,8 @@ static void test_many_threads(void)
 	for (int i = 0; i < THREADS; i++)
 		CHECK(!pthread_join(threads[i], NULL));
 	jobs_delivered(jobs, 0, ways);
-	CHECK(ways[JOBS_HANDOVER].batches == THREADS * ROUNDS);
-	CHECK(ways[JOBS_HANDOVER].bytes == 3 * THREADS * ROUNDS);
+	CHECK(ways[JOBS_ZEROCOPY].batches == THREADS * ROUNDS);
+	CHECK(ways[JOBS_ZEROCOPY].bytes == 3 * THREADS * ROUNDS);
 	CHECK(list(jobs) == JOBS_MAX);
 	jobs_close(jobs);
 }

@@ -115,11 +115,11 @@ static bool is_right(const struct beton_batch *b)
 {
 	const int64_t *label = b->outputs[0].data;
 
-	for (uint32_t i = 0; i < b->rows; i++) {
+	for (uint32_t i = 0; i < b->num_samples; i++) {
 		if (label[i] != 3 * (int64_t)b->ids[i])
 			return false;
 	}
-	return b->rows == BATCH;
+	return b->num_samples == BATCH;
 }
 
 /* Whether batches are in the making or not. */

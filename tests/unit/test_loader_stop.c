@@ -161,7 +161,7 @@ static void a_disk_that_does_not_answer_holds_no_close(const char *cache,
 
 		beton_loader_stop(l);
 		CHECK(beton_loader_next(l, &none) == -ECANCELED);
-		CHECK(b->rows == 8);
+		CHECK(b->num_samples == 8);
 		beton_loader_release(l, b);
 		beton_loader_stop(l);
 	}

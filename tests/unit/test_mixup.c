@@ -271,21 +271,22 @@ struct mistake {
 };
 
 static const struct mistake mistakes[] = {
-	{ "mixup(0.2) | mixup(0.2)", "column 14: mixup stands there already" },
+	{ "mixup(0.2) | mixup(0.2)",
+	  "column 14: mixup is in this statement already" },
 	{ "mixup", "column 1: mixup needs `alpha'" },
 	{ "mixup(0)", "column 7: alpha of mixup takes numbers from" },
 	{ "mixup(1, all)", "column 10: lambda of mixup takes one of batch, " },
 	{ "float | mixup(1)", "column 9: mixup works on 8-bit images; it" },
-	{ "cuda | mixup(1)", "column 8: mixup runs on the processor; it" },
+	{ "cuda | mixup(1)", "column 8: mixup runs on the CPU and must" },
 	{ "wide | mixup(1)", "column 8: mixup works on 8-bit images, whole" },
 	{ "label | double | mixup(1)", "column 18: mixup works on 8-bit" },
-	{ "label | cuda | mixup(1)", "column 16: mixup runs on the processor" },
+	{ "label | cuda | mixup(1)", "column 16: mixup runs on the CPU" },
 	{ "mixup(1) | cache(decoded, 1MiB)", "column 12: cache must stand" },
 	{ "image | mixup(0.2); label | mixup(0.4)",
-	  "column 29: mixup says something else in another statement; name a "
-	  "group of its own" },
+	  "column 29: mixup has other arguments in another statement; "
+	  "name another group" },
 	{ "image | mixup(0.2); label | mixup(0.2, sample)",
-	  "column 29: mixup says something else" },
+	  "column 29: mixup has other arguments" },
 };
 
 static void mistakes_are_told(void)

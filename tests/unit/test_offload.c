@@ -49,7 +49,7 @@ static uint32_t run(struct offload *b, const struct machine *m, uint32_t n)
 		struct offload_batch batch = batch_of(m, side);
 
 		offload_add(b, &batch);
-		processor += side == OFFLOAD_PROCESSOR;
+		processor += side == OFFLOAD_CPU;
 	}
 	return processor;
 }
@@ -71,28 +71,29 @@ static void words_are_modes(void)
 	enum offload_mode mode = OFFLOAD_TURNS;
 
 	CHECK(offload_parse("auto", &mode) && mode == OFFLOAD_BY_COST);
-	CHECK(offload_parse("device", &mode) && mode == OFFLOAD_ALL_DEVICE);
-	CHECK(offload_parse("processor", &mode) &&
-	      mode == OFFLOAD_ALL_PROCESSOR);
+	CHECK(offload_parse("gpu", &mode) && mode == OFFLOAD_ALL_GPU);
+	CHECK(offload_parse("cpu", &mode) && mode == OFFLOAD_ALL_CPU);
+	CHECK(offload_parse("device", &mode) && mode == OFFLOAD_ALL_GPU);
+	CHECK(offload_parse("processor", &mode) && mode == OFFLOAD_ALL_CPU);
 	CHECK(offload_parse("turns", &mode) && mode == OFFLOAD_TURNS);
 	CHECK(!offload_parse("", &mode) && !offload_parse("Auto", &mode));
 	CHECK(mode == OFFLOAD_TURNS);
-	CHECK(!strcmp(offload_name(OFFLOAD_DEVICE), "device"));
-	CHECK(!strcmp(offload_name(OFFLOAD_PROCESSOR), "processor"));
+	CHECK(!strcmp(offload_name(OFFLOAD_GPU), "gpu"));
+	CHECK(!strcmp(offload_name(OFFLOAD_CPU), "cpu"));
 }
 
 static void a_mode_is_not_argued_with(void)
 {
 	struct offload b;
 
-	offload_init(&b, OFFLOAD_ALL_DEVICE, WORKERS);
+	offload_init(&b, OFFLOAD_ALL_GPU, WORKERS);
 	CHECK(!run(&b, &slow_trainer, 100 * WINDOW));
-	offload_init(&b, OFFLOAD_ALL_PROCESSOR, WORKERS);
+	offload_init(&b, OFFLOAD_ALL_CPU, WORKERS);
 	CHECK(run(&b, &slow_loader, 100 * WINDOW) == 100 * WINDOW);
 	offload_init(&b, OFFLOAD_TURNS, WORKERS);
 	for (int i = 0; i < 10; i++)
 		CHECK(offload_choose(&b) ==
-		      (i % 2 ? OFFLOAD_PROCESSOR : OFFLOAD_DEVICE));
+		      (i % 2 ? OFFLOAD_CPU : OFFLOAD_GPU));
 }
 
 /* One window of the other side, to know its costs, and never again. */
@@ -103,7 +104,7 @@ static void a_slow_loader_leaves_it_to_the_gpu(void)
 	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	CHECK(!run(&b, &slow_loader, WINDOW));
 	CHECK(run(&b, &slow_loader, 1000 * WINDOW) == WINDOW);
-	CHECK(b.side == OFFLOAD_DEVICE);
+	CHECK(b.side == OFFLOAD_GPU);
 }
 
 /* It never is, but nothing here may depend on that. */
@@ -112,7 +113,7 @@ static void a_slow_loader_takes_the_lighter_side(void)
 	struct machine m = slow_loader;
 	struct offload b;
 
-	m.busy[OFFLOAD_PROCESSOR] = 500;
+	m.busy[OFFLOAD_CPU] = 500;
 	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	CHECK(run(&b, &m, 100 * WINDOW) == 99 * WINDOW);
 }
@@ -143,10 +144,10 @@ static void tries_that_fail_become_rare(void)
 	struct offload b;
 	uint32_t n;
 
-	m.busy[OFFLOAD_PROCESSOR] = 4000;
+	m.busy[OFFLOAD_CPU] = 4000;
 	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	changes(&b, &m, 1000 * WINDOW, &n);
-	CHECK(n >= 2 && n <= 24 && b.side == OFFLOAD_DEVICE);
+	CHECK(n >= 2 && n <= 24 && b.side == OFFLOAD_GPU);
 	changes(&b, &m, 1000 * WINDOW, &n);
 	CHECK(n <= 4);
 }
@@ -157,7 +158,7 @@ static void busy_processors_get_no_more(void)
 	struct machine m = slow_trainer;
 	struct offload b;
 
-	m.busy[OFFLOAD_DEVICE] = 2000;
+	m.busy[OFFLOAD_GPU] = 2000;
 	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	CHECK(!run(&b, &m, 100 * WINDOW));
 }
@@ -168,10 +169,10 @@ static void a_try_that_slows_the_trainer_ends(void)
 	struct machine m = slow_trainer;
 	struct offload b;
 
-	m.consumer[OFFLOAD_PROCESSOR] = 700;
+	m.consumer[OFFLOAD_CPU] = 700;
 	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	CHECK(run(&b, &m, 1000 * WINDOW) <= 12 * WINDOW);
-	CHECK(b.side == OFFLOAD_DEVICE);
+	CHECK(b.side == OFFLOAD_GPU);
 }
 
 /* A GPU that is behind looks like a slow loader to who waits for it. */
@@ -184,7 +185,7 @@ static void a_late_gpu_is_relieved(void)
 	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	CHECK(run(&b, &m, 100 * WINDOW) == 99 * WINDOW);
 	/* If it is copies that it is late with, more of them do not help. */
-	m.consumer[OFFLOAD_PROCESSOR] = m.consumer[OFFLOAD_DEVICE];
+	m.consumer[OFFLOAD_CPU] = m.consumer[OFFLOAD_GPU];
 	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	CHECK(run(&b, &m, 1000 * WINDOW) <= 12 * WINDOW);
 }
@@ -192,47 +193,47 @@ static void a_late_gpu_is_relieved(void)
 /* Another trainer, another choice; and one pause is no other trainer. */
 static void choices_follow_who_waits(void)
 {
-	struct offload_batch pause = batch_of(&slow_trainer, OFFLOAD_PROCESSOR);
+	struct offload_batch pause = batch_of(&slow_trainer, OFFLOAD_CPU);
 	struct offload b;
 
 	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	run(&b, &slow_trainer, 10 * WINDOW);
-	CHECK(b.side == OFFLOAD_PROCESSOR);
+	CHECK(b.side == OFFLOAD_CPU);
 	pause.period_ns = 1000000000;
 	offload_add(&b, &pause);
 	run(&b, &slow_trainer, 10 * WINDOW);
-	CHECK(b.side == OFFLOAD_PROCESSOR);
+	CHECK(b.side == OFFLOAD_CPU);
 	run(&b, &slow_loader, 2 * WINDOW);
-	CHECK(b.side == OFFLOAD_DEVICE);
+	CHECK(b.side == OFFLOAD_GPU);
 	run(&b, &slow_trainer, 10 * WINDOW);
-	CHECK(b.side == OFFLOAD_PROCESSOR);
+	CHECK(b.side == OFFLOAD_CPU);
 }
 
 /* What was begun before a change does not count for the other side. */
 static void batches_of_the_other_side_are_left_out(void)
 {
-	struct offload_batch old = batch_of(&slow_loader, OFFLOAD_DEVICE);
+	struct offload_batch old = batch_of(&slow_loader, OFFLOAD_GPU);
 	struct offload b;
 
 	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	run(&b, &slow_trainer, WINDOW);
-	CHECK(b.side == OFFLOAD_PROCESSOR);
+	CHECK(b.side == OFFLOAD_CPU);
 	for (uint32_t i = 0; i < 10 * WINDOW; i++)
 		offload_add(&b, &old);
-	CHECK(b.side == OFFLOAD_PROCESSOR);
+	CHECK(b.side == OFFLOAD_CPU);
 }
 
 /* Nobody waits for the other: nothing to gain. */
 static void what_is_even_stays(void)
 {
-	struct offload_batch batch = batch_of(&slow_trainer, OFFLOAD_DEVICE);
+	struct offload_batch batch = batch_of(&slow_trainer, OFFLOAD_GPU);
 	struct offload b;
 
 	batch.full = batch.starved = false;
 	offload_init(&b, OFFLOAD_BY_COST, WORKERS);
 	for (uint32_t i = 0; i < 100 * WINDOW; i++)
 		offload_add(&b, &batch);
-	CHECK(b.side == OFFLOAD_DEVICE);
+	CHECK(b.side == OFFLOAD_GPU);
 }
 
 /* Without periods, rows or times. */
@@ -246,13 +247,13 @@ static void facts_may_be_missing(void)
 		batch.side = offload_choose(&b);
 		offload_add(&b, &batch);
 	}
-	CHECK(b.side == OFFLOAD_DEVICE);
+	CHECK(b.side == OFFLOAD_GPU);
 	batch.starved = true;
 	for (uint32_t i = 0; i < 100 * WINDOW; i++) {
 		batch.side = offload_choose(&b);
 		offload_add(&b, &batch);
 	}
-	CHECK(b.side == OFFLOAD_DEVICE);
+	CHECK(b.side == OFFLOAD_GPU);
 }
 
 int main(void)

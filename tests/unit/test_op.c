@@ -117,6 +117,37 @@ static void names_of_torchvision_are_accepted(void)
 	CHECK(!bind("posterize(3)", &args) && args.arg[1].number[0] == 1);
 }
 
+static void british_spelling_is_accepted(void)
+{
+	static const char *const names[][2] = {
+		{ "normalise", "normalize" },
+		{ "greyscale", "grayscale" },
+		{ "colour_jitter", "color_jitter" },
+		{ "centre_crop", "center_crop" },
+		{ "solarise", "solarize" },
+		{ "posterise", "posterize" },
+		{ "equalise", "equalize" },
+		{ "tokenise", "tokenize" },
+		{ "RandomGreyscale", "grayscale" },
+		{ "random_equalise", "equalize" },
+	};
+	char long_word[200] = "grey";
+	struct args args;
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		CHECK(op_by_name(names[i][0]) == op_by_name(names[i][1]) &&
+		      op_by_name(names[i][0]));
+	CHECK(!op_by_name("centr_crop") && !op_by_name("GREYSCALE"));
+	memset(long_word + 4, 'y', sizeof(long_word) - 5);
+	CHECK(!op_by_name(long_word));
+	/* The default is that of the alias, not of the operation. */
+	CHECK(!bind("random_greyscale", &args) && args.arg[0].number[0] == 0.1);
+	CHECK(!bind("normalise(imagenet)", &args) && args.arg[0].word == 0);
+	CHECK(!bind("excerpt(3, centre)", &args) && args.arg[1].word == 1);
+	CHECK(!bind("decode(grey16)", &args) && args.arg[0].word == 4);
+	CHECK(bind("excerpt(3, centr)", &args));
+}
+
 static void check_param(const struct op *op, const struct param *p)
 {
 	bool numbers = p->kind == PARAM_INTEGERS || p->kind == PARAM_REALS ||
@@ -358,8 +389,9 @@ static const struct mistake mistakes[] = {
 			  "group" },
 	{ "chw(x=1)", "column 5: chw has no parameter `x'; it has none" },
 	{ "mixup", "column 1: mixup needs `alpha': " },
-	{ "follow", "column 1: follow needs `of': the output of the image" },
-	{ "one_hot", "column 1: one_hot needs `classes': how many there are" },
+	{ "follow",
+	  "column 1: follow needs `of': name of the output of the image" },
+	{ "one_hot", "column 1: one_hot needs `classes': number of classes" },
 	{ "cache", "column 1: cache needs an argument: decoded" },
 	{ "center_crop(8, ratoi=1)", "column 16: center_crop has no parameter "
 				     "`ratoi'; did you mean `ratio'?" },
@@ -390,13 +422,13 @@ static const struct mistake mistakes[] = {
 	  "column 16: side of resize takes one of shorter, longer, not "
 	  "`longest'; did you mean `longer'?" },
 	{ "resize(\"8,9\", max_size=20)",
-	  "column 1: resize: \"H,W\" is both sides" },
+	  "column 1: resize: \"H,W\" sets both sides" },
 	{ "resize(\"8,9\", side=longer)",
-	  "column 1: resize: \"H,W\" is both sides" },
+	  "column 1: resize: \"H,W\" sets both sides" },
 	{ "resize(8, side=longer, max_size=20)",
 	  "column 1: resize: side=longer is the most of both sides" },
 	{ "resize(8, max_size=8)",
-	  "column 1: resize: max_size is not above the size" },
+	  "column 1: resize: max_size must be greater" },
 	{ "resize(8, max_size=0)",
 	  "column 20: max_size of resize takes whole numbers from 1 to 16384" },
 	{ "random_resized_crop(8, scale=\"1,0.5\")", "column 1: random_resized_"
@@ -405,7 +437,7 @@ static const struct mistake mistakes[] = {
 	  "column 30: scale of random_"
 	  "resized_crop takes numbers above 0 and up to 1, 2 of them" },
 	{ "normalize(0.5)", "column 1: normalize: std is missing" },
-	{ "normalize(imagenet, 1)", "column 1: normalize: imagenet says std" },
+	{ "normalize(imagenet, 1)", "column 1: normalize: imagenet sets std" },
 	{ "normalize(\"0,0\", \"1,1,1\")",
 	  "column 1: normalize: one number, or" },
 	{ "normalize(123.675, 58)",
@@ -566,19 +598,47 @@ static void resize_of_one_number_keeps_the_aspect_as_torchvision(void)
 	CHECK(d.to.width == 40 && d.to.height == 30);
 }
 
-/* Whether the manual's list has an entry of the operation with this text. */
-static bool is_documented(const char *manual, const struct op *op,
-			  const char *text)
+/* Whether the text is found before another one that begins an entry. */
+static bool is_before(const char *at, const char *text, const char *end)
 {
-	const char *at = manual;
-	char entry[64];
-	const char *found;
+	const char *found = strstr(at, text);
+	const char *limit = strstr(at, end);
+
+	return found && (!limit || found < limit);
+}
+
+/*
+ * Whether the manual's list has an entry of the operation with a parameter, in
+ * the line of the entry with its default, or in the text of the entry. An
+ * operation may have several entries, and `param` may be NULL.
+ */
+static bool is_documented(const char *manual, const struct op *op,
+			  const struct param *param)
+{
+	const char *at = manual, *value;
+	char entry[64], name[64], own[64];
 
 	snprintf(entry, sizeof(entry), "\n.It Cm %s", op->name);
+	snprintf(name, sizeof(name), " %s", param ? param->name : "");
+	snprintf(own, sizeof(own), "\n.Ar %s", param ? param->name : "");
 	while ((at = strstr(at, entry))) {
 		at += strlen(entry);
-		found = strchr("\n ", *at) ? strstr(at, text) : NULL;
-		if (found && found < strchr(at, '\n') + 1)
+		if (!strchr("\n ", *at))
+			continue;
+		if (!param || is_before(at, own, "\n.It Cm"))
+			return true;
+		if (!is_before(at, name, "\n"))
+			continue;
+		if (!param->initial || !*param->initial)
+			return true;
+		value = strstr(at, name) + strlen(name);
+		if (strncmp(value, " Ns = Ns ", 9))
+			continue;
+		value += 9;
+		value += strncmp(value, "Cm ", 3) ? 0 : 3;
+		value += strncmp(value, "\\(dq", 4) ? 0 : 4;
+		if (!strncmp(value, param->initial, strlen(param->initial)) &&
+		    strchr(" \\\n", value[strlen(param->initial)]))
 			return true;
 	}
 	return false;
@@ -587,11 +647,10 @@ static bool is_documented(const char *manual, const struct op *op,
 static void the_manual_knows_every_operation_and_parameter(void)
 {
 	static char manual[1 << 17];
-	FILE *f = fopen("loader/graph/beton-transforms.7", "r");
-	char name[64];
+	FILE *f = fopen("loader/ops/beton-operations.7", "r");
 
 	if (!f) {
-		printf("skip: no loader/graph/beton-transforms.7 here\n");
+		printf("skip: no loader/ops/beton-operations.7 here\n");
 		return;
 	}
 	CHECK(fread(manual, 1, sizeof(manual) - 1, f) > 0);
@@ -599,11 +658,9 @@ static void the_manual_knows_every_operation_and_parameter(void)
 	for (size_t i = 0; op_row(i); i++) {
 		const struct param *p = op_row(i)->params;
 
-		CHECK(is_documented(manual, op_row(i), "\n"));
-		for (; p && p->name; p++) {
-			snprintf(name, sizeof(name), " %s", p->name);
-			CHECK(is_documented(manual, op_row(i), name));
-		}
+		CHECK(is_documented(manual, op_row(i), NULL));
+		for (; p && p->name; p++)
+			CHECK(is_documented(manual, op_row(i), p));
 	}
 }
 
@@ -611,6 +668,7 @@ int main(void)
 {
 	every_row_is_complete_and_found_by_its_name();
 	names_of_torchvision_are_accepted();
+	british_spelling_is_accepted();
 	every_parameter_is_described();
 	every_row_binds_with_its_defaults();
 	geometry_stays_inside_and_makes_the_size_it_infers();

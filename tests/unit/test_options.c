@@ -83,7 +83,7 @@ static void test_the_keys_of_a_spec_make_one(void)
 	text = opts_text(&opts);
 	CHECK(!strcmp(spec, "order=random,batch=8,seed=3"));
 	CHECK(!strcmp(text,
-		      "order=random\nbatch=8\nseed=3\nahead=2\nthreads=2\n"));
+		      "order=random\nbatch=8\nseed=3\nprefetch=2\njobs=2\n"));
 	free(spec);
 	free(text);
 	options_fini(&opts);
@@ -118,9 +118,12 @@ static void test_wrong_options_are_refused_by_name(void)
 	refused("d m -o umask=8",
 		"umask=8: expected an octal number up to 0777");
 	refused("d m -o umask=1000", "umask=1000");
-	refused("d m -o threads=0",
-		"threads=0: expected a whole number from 1 to 1024");
+	refused("d m -o jobs=0",
+		"jobs=0: expected a whole number from 1 to 1024");
 	refused("d m -o threads=1k", "threads=1k");
+	refused("d m -o workers=1", "did you mean `jobs'?");
+	refused("d m --nosuch", "--nosuch");
+	refused("d m -o", "See 'betonfs --help'.");
 	refused("d m -o cache_size=1M",
 		"cache_size=1M: expected a size from 16MiB, such as 512MiB");
 	refused("d m -o cache=", "cache=: expected one of auto, os, process");
@@ -130,7 +133,8 @@ static void test_wrong_options_are_refused_by_name(void)
 	refused("d m -o noexec=", "noexec=: expected noexec without a value");
 	refused("d m -o log=", "log=FILE");
 	refused("d m -o seed=", "seed=N");
-	refused("d", "usage");
+	refused("d", "missing operand: MOUNTPOINT");
+	refused("", "missing operand: DATASET and MOUNTPOINT");
 }
 
 static void test_values_have_types(void)
@@ -141,7 +145,7 @@ static void test_values_have_types(void)
 	struct options opts;
 
 	CHECK(parse(&opts, line, NULL) == 0);
-	CHECK(opts.umask == 022 && opts.threads == 8);
+	CHECK(opts.umask == 022 && opts.jobs == 8);
 	CHECK(opts.cache_size == 16 << 20 && opts.cold_size == 0);
 	CHECK(!strcmp(opts.cache, "process"));
 	CHECK(opts.num_subsets == 1 && !strcmp(opts.subsets[0], "few:f:g"));
@@ -159,9 +163,46 @@ static void test_help_lists_the_orders(void)
 	fclose(f);
 	order = strstr(text, "  order=NAME ");
 	CHECK(order);
-	*strchr(order, '\n') = '\0';
+	*strstr(order, "  batch=") = '\0';
 	for (size_t i = 0; order_name_at(i); i++)
 		CHECK(strstr(order, order_name_at(i)));
+}
+
+static void test_earlier_keys_are_accepted_and_not_listed(void)
+{
+	char line[] = "d m -o ahead=5,threads=7", again[] = "d m -o prefetch=3";
+	char text[16384] = "";
+	FILE *f = fmemopen(text, sizeof(text) - 1, "w");
+	struct options opts;
+
+	CHECK(parse(&opts, line, NULL) == 0);
+	CHECK(opts.prefetch == 5 && opts.jobs == 7);
+	options_fini(&opts);
+	CHECK(parse(&opts, again, NULL) == 0);
+	CHECK(opts.prefetch == 3 && opts.jobs == 2);
+	options_fini(&opts);
+	CHECK(f);
+	opts_help(f);
+	opts_list(f);
+	opts_describe(f);
+	fclose(f);
+	CHECK(strstr(text, "  prefetch=N") && strstr(text, "\njobs\n"));
+	CHECK(strstr(text, "\nkey\tjobs\tN\t"));
+	CHECK(strstr(text, "\nkey\torder\tsequential|random|"));
+	CHECK(strstr(text, "\nflag\t-q, --quiet\t"));
+	CHECK(!strstr(text, "ahead") && !strstr(text, "threads="));
+}
+
+static void test_the_last_of_quiet_and_verbose_wins(void)
+{
+	char quiet[] = "d m -v --quiet", verbose[] = "d m -q -vf";
+	struct options opts;
+
+	CHECK(parse(&opts, quiet, NULL) == 0 && opts.quiet && !opts.verbose);
+	options_fini(&opts);
+	CHECK(parse(&opts, verbose, NULL) == 0 && opts.verbose && !opts.quiet);
+	CHECK(opts.foreground);
+	options_fini(&opts);
 }
 
 static void datasets_are(const char *text, const char *joined)
@@ -219,5 +260,7 @@ int main(void)
 	test_wrong_options_are_refused_by_name();
 	test_values_have_types();
 	test_help_lists_the_orders();
+	test_earlier_keys_are_accepted_and_not_listed();
+	test_the_last_of_quiet_and_verbose_wins();
 	return 0;
 }

@@ -169,8 +169,8 @@ static void positions_beyond_32_bits_are_found(void)
 		"order=quasi_random,block=7,window=1000000",
 		"order=quasi_random,block=5000000000,window=9000000000",
 		"order=bucketed,batch=999,bucket=77777",
-		"order=quasi_random,block=12345,window=77777,"
-		"subset=4294967290-1099511627775",
+		("order=quasi_random,block=12345,window=77777,"
+		 "subset=4294967290-1099511627775"),
 	};
 	const uint64_t n = (uint64_t)1 << 40;
 	uint64_t range, i;

@@ -222,8 +222,9 @@ static void check_batch(const struct beton_batch *a,
 			const struct beton_batch *b)
 {
 	CHECK(a->epoch == b->epoch && a->number == b->number);
-	CHECK(a->rows == b->rows && a->num_outputs == b->num_outputs);
-	CHECK(!memcmp(a->ids, b->ids, a->rows * sizeof(*a->ids)));
+	CHECK(a->num_samples == b->num_samples &&
+	      a->num_outputs == b->num_outputs);
+	CHECK(!memcmp(a->ids, b->ids, a->num_samples * sizeof(*a->ids)));
 	for (uint32_t i = 0; i < a->num_outputs; i++)
 		check_tensor(&a->outputs[i], &b->outputs[i]);
 }
@@ -244,7 +245,8 @@ static const struct beton_batch *next(struct beton_loader *l)
 	for (uint32_t i = 0; i < 2; i++) {
 		const struct beton_tensor *t = &b->outputs[i];
 
-		CHECK(t->ndim == o[i].ndim + 1 && t->shape[0] == b->rows);
+		CHECK(t->ndim == o[i].ndim + 1 &&
+		      t->shape[0] == b->num_samples);
 		CHECK(!memcmp(t->shape + 1, o[i].shape,
 			      o[i].ndim * sizeof(*o[i].shape)));
 	}

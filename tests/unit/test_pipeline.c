@@ -185,23 +185,21 @@ static const struct mistake mistakes[] = {
 			       "`to_tensor'; `normalize(0, 1) | float | chw'" },
 	{ "image | bfloat16", "column 9: no operation is called `bfloat16'; "
 			      "`half' is float16" },
-	{ "image | mosaic(30)",
-	  "column 9: no operation is called `mosaic'; there is none like it; "
-	  "Python's Loader(transforms=[f])" },
+	{ "image | mosaic(30)", "column 9: no operation is called `mosaic'; "
+				"in Python, Loader(transforms=[f])" },
 	{ "image | xyzzyx", "column 9: no operation is called `xyzzyx'; the "
 			    "operations are affine, array, aug_mix, "
 			    "auto_augment, autocontrast, brightness, cache" },
 	{ "no_such_operation(3)", "column 1: no operation is called" },
-	{ "image | centre_crop(3)",
+	{ "image | center_corp(3)",
 	  "column 9: no operation is called "
-	  "`centre_crop'; did you mean `center_crop'" },
+	  "`center_corp'; did you mean `center_crop'" },
 	{ "image | label", "column 9: no operation is called `label', which is "
 			   "a field; a `;' begins another output" },
-	{ "image | op.f", "column 9: no operation is called `op.f'; a function "
-			  "of a file of C is \"FILE.c\".FUNCTION" },
+	{ "image | op.f", "column 9: no operation is called `op.f'; write a "
+			  "function of a C file as \"FILE.c\".FUNCTION" },
 	{ "image | resize([8,8])", "column 16: lists are quoted: \"8,8\"" },
-	{ "image | resize([8, x])",
-	  "column 16: lists are quoted: \"0.08,1\"" },
+	{ "image | resize([8, x])", "column 16: lists are quoted: \"0.08,1\"" },
 	{ "image | random_apply([flip, invert])",
 	  "column 22: operations have no brackets: random_apply(flip | "
 	  "invert)" },
@@ -210,15 +208,15 @@ static const struct mistake mistakes[] = {
 	{ "\"imag\" | float",
 	  "column 1: the dataset has no field \"imag\"; did "
 	  "you mean `image'?" },
-	{ "own", "column 1: field \"own\" is of a type of its own" },
+	{ "own", "column 1: field \"own\" has a custom type" },
 	{ "float; float", "column 8: there is an output `image' already" },
 	{ "a = float\nb = half; a = half", "line 2, column 11: there is an "
 					   "output `a' already" },
-	{ "label = float",
-	  "column 1: the field `label' comes as an output too" },
-	{ ".a = float", "column 1: an output is named by letters" },
-	{ "a = label | drop", "column 1: `drop' leaves no output" },
-	{ "label | int32 | drop", "column 17: drop stands alone" },
+	{ "label = float", "column 1: the field `label' is an output too" },
+	{ ".a = float", "column 1: the name of an output has letters" },
+	{ "a = label | drop", "column 1: `drop' makes no output" },
+	{ "label | int32 | drop",
+	  "column 17: drop must be the only operation" },
 	{ "label | drop | int32", "column 16: nothing can follow `drop'" },
 	{ "chw | center_crop(8)",
 	  "column 7: center_crop must stand before chw" },
@@ -229,7 +227,7 @@ static const struct mistake mistakes[] = {
 	{ "label | chw", "column 9: chw works on images only" },
 	{ "normalize(\"0,0\", 1)",
 	  "column 1: normalize takes one number, or one per channel" },
-	{ "text | float", "column 8: float has no use for bytes and JSON" },
+	{ "text | float", "column 8: float does not work on bytes and JSON" },
 	{ "image | one_hot(3)", "column 9: one_hot works on single numbers" },
 	{ "\"a vector\" | one_hot(3)", "column 14: one_hot works on single" },
 	{ "label | float | one_hot(3)", "column 17: one_hot works on whole" },
@@ -239,7 +237,7 @@ static const struct mistake mistakes[] = {
 	{ "names | replace_label(3, 1)",
 	  "column 9: replace_label works on si" },
 	{ "label | replace_label(\"3,,4\", 1)",
-	  "column 9: replace_label: expected numbers of samples as \"3,17\", "
+	  "column 9: replace_label: expected sample ids as \"3,17\", "
 	  "not `'" },
 	{ "label | replace_label(\"no/such\", 1)",
 	  "column 9: replace_label: no/such: No such file" },
@@ -589,7 +587,7 @@ static void labels_become_others(void)
 	CHECK(real == 0.5);
 	label = 4;
 	CHECK(run_value("label | one_hot(4)", &v, &row, hot) == -EINVAL);
-	CHECK(strstr(error, "one_hot: the label is none of the classes"));
+	CHECK(strstr(error, "one_hot: the label is not from 0 to classes - 1"));
 	label = -1;
 	CHECK(run_value("label | one_hot(4)", &v, &row, hot) == -EINVAL);
 }
@@ -673,7 +671,7 @@ static void jpegs_are_cropped_as_if_decoded_whole(void)
 	codec_close(codec);
 }
 
-/* Smooth colours, edges and a little noise, as cameras give them. */
+/* Smooth colors, edges and a little noise, as cameras give them. */
 static struct pipeline_value photo(struct codec *codec, struct rng *rng)
 {
 	enum { PW = 330, PH = 250 };

@@ -15,7 +15,7 @@
 #include "tests/unit/t.h"
 
 #define DATA                                                                   \
-	"fake(50, image=\"uint8[9,12,3]\", label=\"int64<9\", "                \
+	"synthetic(50, image=\"uint8[9,12,3]\", label=\"int64<9\", "           \
 	"blob=\"bytes[7]\", vec=\"float32[3]\")"
 #define TEXT "random_resized_crop(\"0=4,2=6\") | flip | float"
 #define CUDA(how)                                                              \
@@ -32,7 +32,7 @@ struct how {
 	const char *text;
 	const char *spec; /* NULL: all samples, in batches of BATCH */
 	uint32_t workers;
-	uint32_t rank, world;
+	uint32_t rank, world_size;
 	uint64_t epoch;
 };
 
@@ -46,7 +46,7 @@ static struct beton_loader *open_loader(const struct how *how)
 		.workers = how->workers ? how->workers : 2,
 		.prefetch = PREFETCH,
 		.rank = how->rank,
-		.world = how->world,
+		.world_size = how->world_size,
 		.epoch = how->epoch,
 		.error = error,
 		.error_size = sizeof(error),
@@ -94,12 +94,12 @@ static struct seen look(struct beton_loader *l, const struct beton_batch *b)
 {
 	struct seen s = { .epoch = b->epoch,
 			  .number = b->number,
-			  .rows = b->rows,
+			  .rows = b->num_samples,
 			  .num_outputs = b->num_outputs };
 
-	CHECK(b->rows <= BATCH && b->num_outputs <= 4);
-	memcpy(s.ids, b->ids, b->rows * sizeof(s.ids[0]));
-	memcpy(s.valid, b->valid, b->rows);
+	CHECK(b->num_samples <= BATCH && b->num_outputs <= 4);
+	memcpy(s.ids, b->ids, b->num_samples * sizeof(s.ids[0]));
+	memcpy(s.valid, b->valid, b->num_samples);
 	for (uint32_t i = 0; i < b->num_outputs; i++) {
 		const struct beton_tensor *t = &b->outputs[i];
 		struct output *o = &s.outputs[i];
@@ -112,9 +112,9 @@ static struct seen look(struct beton_loader *l, const struct beton_batch *b)
 		CHECK(!beton_loader_read(l, b, i, o->bytes));
 		if (!t->offsets)
 			continue;
-		o->offsets = malloc((b->rows + 1) * sizeof(*o->offsets));
+		o->offsets = malloc((b->num_samples + 1) * sizeof(*o->offsets));
 		memcpy(o->offsets, t->offsets,
-		       (b->rows + 1) * sizeof(*o->offsets));
+		       (b->num_samples + 1) * sizeof(*o->offsets));
 	}
 	return s;
 }
@@ -264,7 +264,7 @@ static void ranks_are_as_ever(void)
 	for (uint32_t rank = 0; rank < 3; rank++) {
 		const struct how real = { .source = DATA,
 					  .rank = rank,
-					  .world = 3 };
+					  .world_size = 3 };
 
 		check_epochs(&real, DATA " | constant", 1);
 	}
@@ -273,7 +273,9 @@ static void ranks_are_as_ever(void)
 /* A rank that has short batches alone gets them as they are. */
 static void short_batches_are_not_kept(void)
 {
-	struct how how = { .source = DATA, .rank = STEPS - 1, .world = STEPS };
+	struct how how = { .source = DATA,
+			   .rank = STEPS - 1,
+			   .world_size = STEPS };
 	struct seen want[EPOCHS], got[EPOCHS];
 	struct beton_loader *l = open_loader(&how);
 
@@ -452,7 +454,7 @@ static void gpus_are_fed(void)
 	what_is_shipped_is_counted();
 	play_on_gpu(CUDA(""));
 	/* Each half of the batches as if it were all of them. */
-	setenv("BETON_POINT", "turns", 1);
+	setenv("BETON_PLACEMENT", "turns", 1);
 	play_on_gpu(CUDA(", auto"));
 	gpu_end(&gpu);
 }
@@ -461,7 +463,7 @@ int main(void)
 {
 	char cache[] = "/tmp/test_replay.XXXXXX", command[64];
 
-	unsetenv("BETON_FAKE");
+	unsetenv("BETON_SYNTHETIC");
 	CHECK(mkdtemp(cache));
 	setenv("BETON_CACHE_DIR", cache, 1);
 	one_batch_is_given_for_ever();

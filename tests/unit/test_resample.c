@@ -335,16 +335,16 @@ static void one_colour_stays_one_colour(void)
 
 	for (size_t i = 0; i < ARRAY_LEN(sizes) * 10; i++) {
 		const uint32_t *s = sizes[i / 10];
-		int colour = i % 2 ? 255 : 77;
+		int color = i % 2 ? 255 : 77;
 		struct image in = image_make(s[0], s[1]);
 
-		memset(in.pixels, colour, in.stride * in.height);
+		memset(in.pixels, color, in.stride * in.height);
 
 		struct image out = resized(i / 2 % 5, &in, s[2], s[3]);
 
 		for (uint32_t y = 0; y < s[3]; y++)
 			for (uint32_t k = 0; k < s[2] * CHANNELS; k++)
-				CHECK(pixel(&out, 0, y)[k] == colour);
+				CHECK(pixel(&out, 0, y)[k] == color);
 		free(in.pixels);
 		free(out.pixels);
 	}

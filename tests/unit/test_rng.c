@@ -217,7 +217,7 @@ static void all_orders_of_four_are_equally_likely(void)
 	CHECK(kinds == 24 && chi2 < 60);
 }
 
-/* Neighbours must not stay neighbours more often than chance has it. */
+/* Neighbors must not stay neighbors more often than chance has it. */
 static void neighbours_are_torn_apart(void)
 {
 	enum { N = 1000, KEYS = 300 };

@@ -92,10 +92,10 @@ static void a_line_that_is_none_is_named(void)
 		const char *says;
 	} files[] = {
 		{ "1\n2 3\n", 6,
-		  ":2: expected a sample's number, or # and a "
+		  ":2: expected a sample id, or # and a "
 		  "comment, not `2 3'" },
 		{ "1\n\nx\n", 5, ":3: expected" },
-		{ "1\0002\n", 4, ": a NUL is in it" },
+		{ "1\0002\n", 4, ": it contains a NUL" },
 		{ "1,2\n", 4, ":1: expected" },
 		{ "-1", 2, ":1: expected" },
 	};

@@ -360,7 +360,7 @@ struct gate {
 	pthread_cond_t changed;
 	bool open;
 	unsigned held;
-	unsigned cancelled;
+	unsigned canceled;
 	unsigned done;
 	struct source_request requests[HELD];
 	uint8_t *bytes;
@@ -372,7 +372,7 @@ static void held_done(struct source_request *q, int result)
 
 	scoped_lock(&g->lock);
 	if (result == -ECANCELED) {
-		g->cancelled++;
+		g->canceled++;
 		return;
 	}
 	CHECK(!result);
@@ -414,7 +414,7 @@ static void *open_gate(void *arg)
 	return NULL;
 }
 
-/* Many are read at once; what waits is cancelled at once, the others never. */
+/* Many are read at once; what waits is canceled at once, the others never. */
 /* A file system that opens a file for direct reads and refuses them, and whose
    reads through the page cache return less than they were asked for. */
 static bool is_reluctant;
@@ -472,15 +472,15 @@ static void requests_that_wait_can_be_cancelled(void)
 	hold(&g, s);
 	for (int i = 0; i < HELD; i += 2)
 		source_cancel(s, &g.requests[i]);
-	CHECK(g.cancelled == (HELD - READERS) / 2);
+	CHECK(g.canceled == (HELD - READERS) / 2);
 	CHECK(g.held == READERS);
 	open_gate(&g);
 	pthread_mutex_lock(&g.lock);
-	while (g.done < HELD - g.cancelled)
+	while (g.done < HELD - g.canceled)
 		pthread_cond_wait(&g.changed, &g.lock);
 	pthread_mutex_unlock(&g.lock);
 	source_close(s);
-	CHECK(g.done + g.cancelled == HELD);
+	CHECK(g.done + g.canceled == HELD);
 	free(g.bytes);
 }
 
@@ -498,7 +498,7 @@ static void closing_cancels_what_waits(void)
 	CHECK(!pthread_create(&opener, NULL, open_gate, &g));
 	source_close(s);
 	pthread_join(opener, NULL);
-	CHECK(g.done + g.cancelled == HELD && g.done >= READERS);
+	CHECK(g.done + g.canceled == HELD && g.done >= READERS);
 	free(g.bytes);
 }
 

@@ -164,7 +164,7 @@ static void check_stages(const json_t *stages, const json_t *cache)
 
 	CHECK(number(source, "bytes") >= number(cache, "read_bytes"));
 	CHECK(number(values, "items") == number(cache, "hits") +
-						 number(cache, "late") +
+						 number(cache, "stalled") +
 						 number(cache, "misses"));
 	CHECK(number(assembly, "items") == BATCHES);
 	CHECK(json_real_value(json_object_get(assembly, "busy_s")) > 0);
@@ -214,7 +214,7 @@ static void test_the_cache_and_its_stream(void)
 	CHECK(number(cache, "delivered_bytes") ==
 	      number(stream, "delivered_bytes"));
 	CHECK(number(cache, "hits") == number(stream, "hits"));
-	CHECK(number(cache, "late") == number(stream, "late"));
+	CHECK(number(cache, "stalled") == number(stream, "stalled"));
 	CHECK(number(cache, "misses") == number(stream, "misses"));
 	CHECK(number(stream, "misses") > 0);
 	CHECK(number(json_object_get(json, "slots"), "assembled") == BATCHES);
@@ -261,14 +261,14 @@ static void test_names_are_escaped(void)
 	f.directory = "\xff-\xc3\xa9";
 	read_batches(&f, 0, 1);
 	job = jobs_get(f.jobs, 0, "a\"b\\");
-	job_add(job, JOBS_HANDOVER, 2, 5);
-	job_late(job, JOBS_HANDOVER);
+	job_add(job, JOBS_ZEROCOPY, 2, 5);
+	job_stalled(job, JOBS_ZEROCOPY);
 	CHECK(tells(
 		&f,
 		"betonfs_job_bytes_total{mountpoint=\"/m\\\\n\\\"t\\n\",job=\"a\\\"b\\\\\"} 5\n"));
 	CHECK(tells(
 		&f,
-		"betonfs_delivered_late_total{mountpoint=\"/m\\\\n\\\"t\\n\",way=\"handover\"} 1\n"));
+		"betonfs_delivered_stalled_total{mountpoint=\"/m\\\\n\\\"t\\n\",way=\"zero_copy\"} 1\n"));
 	json = json_of(&f);
 	CHECK(is_text(json_array_get(json_object_get(json, "jobs"), 0), "name",
 		      "a\"b\\"));
@@ -296,7 +296,7 @@ static void test_one_job(void)
 	CHECK(!stats_job(&f.stats, &whole, entry.number, &text));
 	json = parsed(steal(text));
 	CHECK(is_text(json, "name", "a") && number(json, "batches") == 3);
-	CHECK(number(json, "bytes") == 100 && number(json, "late") == 0);
+	CHECK(number(json, "bytes") == 100 && number(json, "stalled") == 0);
 	CHECK(number(json, "connections") == 1 && number(json, "idle_s") < 60);
 	json_decref(json);
 	CHECK(stats_job(&f.stats, &whole, entry.number + 1, &text) == -ESTALE);

@@ -378,14 +378,15 @@ static void test_a_spec_draws_by_weights(void)
 {
 	struct subset *s = opened("3 1\n1 0\n4 6\n15 1\n4 2\n"), *plain;
 	struct spec spec = spec_of(
-		"order=weighted,subset=s,draws=10000,batch=7,drop_last=0", s);
+		"order=weighted,subset=s,num_samples=10000,batch=7,drop_last=0",
+		s);
 	char text[SPEC_TEXT_MAX];
 	struct order o = order_init(&spec, 3);
 	unsigned counts[16] = { 0 };
 
 	spec_canonical(&spec, text);
 	CHECK(strstr(text, "order=weighted,batch=7,seed=0,drop_last=0,"
-			   "draws=10000,subset=s~"));
+			   "num_samples=10000,subset=s~"));
 	CHECK(spec_batches(&spec) == 1429 && spec_rows(&spec, 1428) == 4);
 	CHECK(spec_repeats(&spec));
 	for (uint64_t i = 0; i < 10000; i++)
@@ -398,11 +399,12 @@ static void test_a_spec_draws_by_weights(void)
 	spec = spec_of("order=weighted,subset=s", s);
 	CHECK(spec.draws == 5);
 	/* Other orders have no use for weights and draws. */
-	spec = spec_of("order=random,subset=s,draws=9", s);
+	spec = spec_of("order=random,subset=s,num_samples=9", s);
 	CHECK(!spec.draws && spec_positions(&spec) == 5 && spec_repeats(&spec));
 	refused_spec("order=weighted", s, "weights");
 	refused_spec("order=weighted,subset=0-5", s, "weights");
-	refused_spec("order=weighted,subset=s,draws=0", s, "draws=0");
+	refused_spec("order=weighted,subset=s,num_samples=0", s,
+		     "num_samples=0");
 	subset_close_all(s);
 	plain = opened("1\n2\n");
 	refused_spec("order=weighted,subset=s", plain, "weights");

@@ -44,11 +44,11 @@ static struct top_reading *parsed(const char *text, int64_t at_ns)
 static char *rank_text(const struct rank_made *r)
 {
 	return text_of(
-		"{\"rank\": %u, \"world\": 8, \"loaders\": %u, \"epoch\": 3,"
+		"{\"rank\": %u, \"world_size\": 8, \"loaders\": %u, \"epoch\": 3,"
 		"\"number\": %u, \"idle_s\": %u, \"samples_per_s\": 50.0,"
 		"\"wait_share\": 0.5, \"queue_fill\": 0.25, \"batches\": %u,"
-		"\"samples\": %u, \"failed_rows\": %u, \"queue_ready\": %u,"
-		"\"queue_places\": %u, \"open_s\": %f, \"wait_s\": %f,"
+		"\"samples\": %u, \"failed_samples\": %u, \"queue_ready\": %u,"
+		"\"queue_capacity\": %u, \"open_s\": %f, \"wait_s\": %f,"
 		"\"trainer_s\": %f, \"stages\": {\"read\": {\"delay_s\": %f},"
 		"\"decode\": {\"delay_s\": %f}}}",
 		r->rank, r->loaders, r->batches, r->idle_s, r->batches,
@@ -74,15 +74,15 @@ static struct top_reading *made(const char *name, unsigned seconds,
 	text = text_of(
 		"{\"version\": 1, \"uptime_s\": %u, \"more\": [],"
 		"\"cache\": {\"mode\": \"process\", \"limit\": 1073741824,"
-		"\"used\": 536870912, \"hits\": %u, \"late\": %u,"
+		"\"used\": 536870912, \"hits\": %u, \"stalled\": %u,"
 		"\"misses\": 0, \"reads\": %u, \"read_bytes\": %u,"
 		"\"delivered_bytes\": %u}, \"slots\": {\"bytes\": 4096},"
 		"\"budget\": {\"limit\": 2147483648, \"used\": 1073745920,"
 		"\"by\": {\"cache\": 1073741824, \"slots\": 4096,"
 		"\"files\": 0}},"
-		"\"delivery\": {\"handover\": {\"batches\": %u, \"late\": 0,"
+		"\"delivery\": {\"zero_copy\": {\"batches\": %u, \"stalled\": 0,"
 		"\"bytes\": %u}}, \"streams\": [{}, {}, {}], \"jobs\": ["
-		"{\"name\": \"%s\", \"batches\": %u, \"late\": 0, \"bytes\": 0,"
+		"{\"name\": \"%s\", \"batches\": %u, \"stalled\": 0, \"bytes\": 0,"
 		"\"connections\": %u, \"idle_s\": 0, \"ranks\": [%s]}]}",
 		seconds, 90 * seconds, 10 * seconds, 5 * seconds,
 		3 * 1048576 * seconds, 2 * 1048576 * seconds, 4 * seconds,
@@ -121,12 +121,12 @@ static void test_rates_are_differences(void)
 
 	CHECK(v->seconds == 2 && v->num_jobs == 1);
 	CHECK(v->values_per_s == 100 && v->hit_share == 0.9);
-	CHECK(v->late_share == 0.1 && v->miss_share == 0);
+	CHECK(v->stalled_share == 0.1 && v->miss_share == 0);
 	CHECK(v->reads_per_s == 5 && v->amplification == 1.5);
 	CHECK(v->batches_per_s == 4 && v->bytes_per_s == 1048576);
 	CHECK(job->ranks[0].samples_per_s == 1000);
 	CHECK(job->ranks[1].samples_per_s == 1000);
-	CHECK(job->samples_per_s == 2000 && job->failed_rows == 2);
+	CHECK(job->samples_per_s == 2000 && job->failed_samples == 2);
 	CHECK(job->ranks[0].wait_share > 0.024 &&
 	      job->ranks[0].wait_share < 0.026);
 	CHECK(job->ranks[0].queue_fill == 0.5);
@@ -305,7 +305,7 @@ static void draw_at(const char *name, unsigned width, unsigned height,
 static const char at_80x24[] =
 	"/mnt/imagenet, up 0:00:12; jobs 1, ranks 2, readers 3, every 2 s\n"
 	"batches  4.0/s, 1.0 MiB/s, 0.0 % of them were not ready when asked for\n"
-	"values   100/s: 90.0 % cache hits, 10.0 % late prefetches, 0.0 % misses\n"
+	"values   100/s: 90.0 % cache hits, 10.0 % stalled, 0.0 % misses\n"
 	"disk     3.0 MiB/s, 5.0 reads/s, read amplification 1.50\n"
 	"memory   [###.......] 512 MiB of 2.0 GiB: cache 512 MiB, slots 4.0 KiB\n"
 	"\n"
@@ -327,7 +327,7 @@ static const char at_40x10[] = "/mnt/imagenet, up 0:00:12; jobs 1, ranks\n"
 static const char at_200x60[] =
 	"/mnt/imagenet, up 0:00:12; jobs 1, ranks 2, readers 3, every 2 s\n"
 	"batches  4.0/s, 1.0 MiB/s, 0.0 % of them were not ready when asked for\n"
-	"values   100/s: 90.0 % cache hits, 10.0 % late prefetches, 0.0 % misses\n"
+	"values   100/s: 90.0 % cache hits, 10.0 % stalled, 0.0 % misses\n"
 	"disk     3.0 MiB/s, 5.0 reads/s, read amplification 1.50\n"
 	"memory   [###.......] 512 MiB of 2.0 GiB: cache 512 MiB, slots 4.0 KiB\n"
 	"\n"
@@ -547,13 +547,13 @@ static void test_hostile_pictures(void)
 		"{\"version\": 1, \"uptime_s\": 4611686018427387904,"
 		"\"cache\": {\"mode\": \"process\", \"used\": 9, \"limit\": 1},"
 		"\"delivery\": {\"direct\": {\"batches\": 4611686018427387904},"
-		"\"handover\": {\"bytes\": 4611686018427387904}},"
+		"\"zero_copy\": {\"bytes\": 4611686018427387904}},"
 		"\"jobs\": [{\"name\": \"\\u001b[2J\\n\\u00e9\\u009b7\","
 		"\"connections\": 4611686018427387904, \"ranks\": ["
 		"{\"rank\": 4611686018427387904, \"loaders\": 1,"
 		"\"epoch\": 4611686018427387904, \"idle_s\": 0,"
 		"\"samples_per_s\": 1e15, \"wait_share\": 1e15,"
-		"\"queue_fill\": 1e15, \"failed_rows\": 4611686018427387904},"
+		"\"queue_fill\": 1e15, \"failed_samples\": 4611686018427387904},"
 		"{\"rank\": 1, \"loaders\": 1, \"batches\": 7, \"open_s\": 1}]}]}";
 	cleanup_free struct top_reading *a = parsed("{\"version\": 1}", S);
 	cleanup_free struct top_reading *b = parsed(text, 2 * S);

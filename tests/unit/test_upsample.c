@@ -12,7 +12,7 @@
 #include "tests/unit/jpegs.h"
 #include "tests/unit/t.h"
 
-enum { CHANNELS = 3, COLOURS = 256 * 256 };
+enum { CHANNELS = 3, COLORS = 256 * 256 };
 
 struct jpeg {
 	const uint8_t *bytes;
@@ -149,22 +149,22 @@ static void convert(const uint8_t *const in[CHANNELS], size_t n, uint8_t *out)
 /* All chromas with some lumas. */
 static void check_colours(const struct upsample_class *class)
 {
-	const size_t size = CHANNELS * COLOURS;
+	const size_t size = CHANNELS * COLORS;
 	uint8_t *bytes[CHANNELS];
 	const uint8_t *in[CHANNELS];
 	uint8_t *want = allocate(size);
-	uint8_t *out = allocate(CHANNELS * (COLOURS + UPSAMPLE_BLOCK));
+	uint8_t *out = allocate(CHANNELS * (COLORS + UPSAMPLE_BLOCK));
 
 	for (int i = 0; i < CHANNELS; i++)
-		in[i] = bytes[i] = allocate(COLOURS + UPSAMPLE_BLOCK);
+		in[i] = bytes[i] = allocate(COLORS + UPSAMPLE_BLOCK);
 	for (unsigned luma = 0; luma < 256; luma += 15) {
-		for (unsigned i = 0; i < COLOURS; i++) {
+		for (unsigned i = 0; i < COLORS; i++) {
 			bytes[0][i] = (uint8_t)luma;
 			bytes[1][i] = (uint8_t)(i >> 8);
 			bytes[2][i] = (uint8_t)i;
 		}
-		convert(in, COLOURS, want);
-		class->colour(in, COLOURS, out);
+		convert(in, COLORS, want);
+		class->color(in, COLORS, out);
 		CHECK(!memcmp(want, out, size));
 	}
 	for (int i = 0; i < CHANNELS; i++)

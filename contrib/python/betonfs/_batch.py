@@ -20,19 +20,19 @@ from ._show import Shown
 from ._tensors import Convert, Ragged, is_torch, to_numpy
 
 _B = TypeVar("_B", bound="_Facts")
-_FACTS = ("ids", "valid", "epoch", "number", "rows", "dataset")
+_FACTS = ("ids", "valid", "epoch", "number", "num_samples", "dataset")
 
 
 class _Record:
     """Facts in memory of their own, for batches that others make of one."""
 
-    __slots__ = ("epoch", "number", "rows", "dataset", "_ids", "_valid",
+    __slots__ = ("epoch", "number", "num_samples", "dataset", "_ids", "_valid",
                  "_torch")
 
     def __init__(self, raw: _beton.Batch, dataset: str, torch: bool) -> None:
         self.epoch = raw.epoch
         self.number = raw.number
-        self.rows = raw.rows
+        self.num_samples = raw.num_samples
         self.dataset = dataset
         self._ids: NDArray[Any] = to_numpy(raw.ids).copy()
         self._valid: NDArray[Any] = to_numpy(raw.valid).copy()
@@ -134,12 +134,12 @@ class _Facts:
                 "this batch has no ids, valid, epoch or number: it was made "
                 "without a loader, or by a library that makes new tuples; "
                 "use batch=\"dict\"")
-        rows = {s[0] for s in (getattr(v, "shape", None)
-                               for v in self._outputs()) if s}
-        if rows and record.rows not in rows:
+        found = {s[0] for s in (getattr(v, "shape", None)
+                                for v in self._outputs()) if s}
+        if found and record.num_samples not in found:
             raise AttributeError(
-                f"this batch was cut or joined: it has {min(rows)} samples of "
-                f"{record.rows}; take ids, valid, epoch and number before that")
+                f"this batch was cut or joined: it has {min(found)} samples of "
+                f"{record.num_samples}; take ids, valid, epoch and number before that")
         return record
 
     @property
@@ -168,10 +168,16 @@ class _Facts:
         return own[0].number if own else self._record().number
 
     @property
-    def rows(self) -> int:
-        """How many samples it has."""
+    def num_samples(self) -> int:
+        """The number of samples in the batch."""
         own = self._own()
-        return own[0].rows if own else self._record().rows
+        return own[0].num_samples if own else self._record().num_samples
+
+    @property
+    def rows(self) -> int:
+        """The older name of num_samples."""
+        own = self._own()
+        return own[0].num_samples if own else self._record().num_samples
 
     @property
     def dataset(self) -> str:

@@ -25,7 +25,7 @@ class Tensor:
 class Batch:
     epoch: int
     number: int
-    rows: int
+    num_samples: int
     outputs: tuple[Tensor, ...]
     ids: Tensor
     valid: Tensor
@@ -52,13 +52,13 @@ class Loader:
         workers: int = 0,
         prefetch: int = 0,
         rank: int = 0,
-        world: int = 0,
+        world_size: int = 0,
         on_error: int = 0,
-        hooked: bool = False,
+        callback: bool = False,
         no_padding: bool = False,
     ) -> Loader: ...
     def close(self) -> None: ...
-    def hook(self, address: int, /) -> None: ...
+    def callback(self, address: int, /) -> None: ...
     def next(self, stream: int | None, turn: int, /) -> Batch | None: ...
     def begin(self) -> int: ...
     def begin_epoch(self) -> int: ...

@@ -35,7 +35,7 @@ from ._words import LOADER_ATTRIBUTES, either, explained
 _log = logging.getLogger("betonfs")
 _ERROR = 0
 _ON_ERROR = ("raise", "skip", "zero")
-_FAKE = "fake"      # source of a state of synthetic data
+_SYNTHETIC = "synthetic"      # source of a state of synthetic data
 _PADS = ("repeat", "drop")
 
 
@@ -173,9 +173,9 @@ class Loader(Epochs):
         says so.
     workers
         Threads that decode. 0: one per usable CPU.
-    rank, world
+    rank, world_size
         This process among those of the job. Not given: torch.distributed's if
-        it was initialised, else RANK and WORLD_SIZE of the environment. In a
+        it was initialized, else RANK and WORLD_SIZE of the environment. In a
         worker of a DataLoader, each worker takes its share of these.
     on_error
         Samples that cannot be read: "raise" a BetonError, "skip" (the row is
@@ -202,7 +202,7 @@ class Loader(Epochs):
     cache, cache_size, cold_size, delivery, job, source, pinned
         As in <beton/loader.h>: "auto", "os" or "process" and its bytes; how a
         MOUNT's batches come; the job's name for its daemon; "constant",
-        "memory" or "fake(...)", what is not real, for measuring
+        "memory" or "synthetic(...)", what is not real, for measuring
         (beton-transforms(7)); bytes that may be pinned for a GPU.
 
     Raises
@@ -264,7 +264,7 @@ class Loader(Epochs):
         device: Any = None,
         workers: int = 0,
         rank: int | None = None,
-        world: int | None = None,
+        world_size: int | None = None,
         on_error: str = "raise",
         prefetch: int = 0,
         transforms: Sequence[Callable[[Any], Any]] = (),
@@ -281,12 +281,16 @@ class Loader(Epochs):
         shuffle: bool | None = None,
         num_workers: int | None = None,
         generator: Any = None,
+        world: int | None = None,
     ) -> None:
         if isinstance(subset, Iterator):
             subset = list(subset)   # it is read again where this is reopened
         either("seed", seed, "generator", generator)
         either("order", order, "shuffle", shuffle)
         either("workers", workers or None, "num_workers", num_workers)
+        either("world_size", world_size, "world", world)
+        if world is not None:
+            world_size, world = world, None
         if generator is not None:
             seed, generator = seed_of(generator), None
         arguments = dict(locals())
@@ -294,7 +298,7 @@ class Loader(Epochs):
         self._arguments = arguments
         self.path = path_text(path)
         self._pid = os.getpid()
-        self.rank, self.world = place(rank, world)
+        self.rank, self.world_size = place(rank, world_size)
         as_tuple = _choice("batch", batch, ("dict", "tuple")) == 1
         error = _choice("on_error", on_error, _ON_ERROR)
         self.tensors = _tensors.choose(tensors)
@@ -338,15 +342,15 @@ class Loader(Epochs):
             self._core = self._open(
                 part,
                 spec=spec_text(spec, order=order, batch=batch_size, seed=seed,
-                               drop_last=drop_last, draws=num_samples,
+                               drop_last=drop_last, num_samples=num_samples,
                                subset=part.key),
                 subset=part.file, device=device_text(device),
                 source=source, cache=cache, delivery=delivery, job=job,
                 cache_size=cache_size, cold_size=cold_size, pinned=pinned,
                 epoch=epoch, prefetch=prefetch, rank=self.rank,
                 workers=workers if num_workers is None else num_workers,
-                world=self.world, on_error=error, no_padding=pads == 1,
-                hooked=self._pool.numba is not None)
+                world_size=self.world_size, on_error=error, no_padding=pads == 1,
+                callback=self._pool.numba is not None)
         self._no_padding = pads == 1
         self._ids = part.ids
         self._outputs = self._core.outputs()
@@ -387,7 +391,7 @@ class Loader(Epochs):
 
     def _check(self, core: _beton.Loader, part: SubsetFile) -> None:
         info, state = core.info(), json.loads(core.state())
-        part.check(info["samples"], None if state.get("source") == _FAKE
+        part.check(info["samples"], None if state.get("source") == _SYNTHETIC
                    else state["fingerprint"])
         empty = not info["batches"] or \
             not info["steps"] and "drop_last=1" in info["spec"]
@@ -395,7 +399,7 @@ class Loader(Epochs):
             given = None if part.ids is None else len(part.ids)
             self._refuse_empty(f"{self.path}: " + why_empty(
                 info["spec"], info["samples"], given, info["batches"],
-                self.world))
+                self.world_size))
 
     def _refuse_empty(self, why: str) -> None:
         raise ValueError(why)
@@ -415,8 +419,8 @@ class Loader(Epochs):
             raise RuntimeError("this Loader has threads, which do not follow "
                                "it into a worker of a DataLoader: give the "
                                "DataLoader num_workers=0")
-        check_place(self._arguments.get("rank"), self.world)
-        check_caller(self.world)
+        check_place(self._arguments.get("rank"), self.world_size)
+        check_caller(self.world_size)
         self._pool.start(self._core)
         return Epoch(self, self._core.begin_epoch())
 
@@ -528,10 +532,10 @@ class Loader(Epochs):
         if left <= 0:
             return 0
         if "drop_last=1" in info["spec"]:
-            left //= self.world
+            left //= self.world_size
         else:
             first = self.rank if self._no_padding else 0
-            left = max(0, -((first - left) // self.world))
+            left = max(0, -((first - left) // self.world_size))
         return int(info["steps"]) - left
 
     # --- facts ---
@@ -547,7 +551,7 @@ class Loader(Epochs):
         of a `subset` of numbers its part. AttributeError for a subset with a
         name, and for synthetic data."""
         state = self.state_dict()
-        if state.get("source") == _FAKE:
+        if state.get("source") == _SYNTHETIC:
             raise AttributeError("synthetic data has no samples one by one")
         dataset = reopen_dataset(state["fingerprint"], self.path)
         if self._ids is not None:
@@ -579,7 +583,7 @@ class Loader(Epochs):
         """What was done since it was opened, beton-stats(7): `stages` with
         their `items`, `bytes`, seconds `busy_s`, `input_wait_s` and
         `room_wait_s`, summed over threads, and `p50_s` to `p99_s` of an item;
-        `pace`, how loader and trainer kept up with each other; `failed_rows`;
+        `throughput`, how loader and trainer kept up with each other; `failed_samples`;
         `kept` of cache(); and how it was done."""
         return {**self._core.info(), **self._core.stats()}
 
@@ -590,7 +594,7 @@ class Loader(Epochs):
         are, others scaled from their least value to their greatest, as the page
         says; large ones are thinned out. The loader stays where it is."""
         with _reopen({**self._arguments, "workers": 1, "prefetch": 1,
-                      "job": None, "rank": self.rank, "world": self.world},
+                      "job": None, "rank": self.rank, "world_size": self.world_size},
                      self.state_dict()) as loader:
             return Shown(loader, n)
 
@@ -602,7 +606,7 @@ class Loader(Epochs):
             f"{o['name']} {o['dtype']}"
             f"{'[ragged]' if o['ragged'] and not o['is_list'] else list(o['shape'])}"
             for o in self._core.outputs())
-        rank = f", rank {self.rank} of {self.world}" if self.world > 1 else ""
+        rank = f", rank {self.rank} of {self.world_size}" if self.world_size > 1 else ""
         return (f"<betonfs.Loader {self.path!r}: {info['spec']}; "
                 f"{info['steps']} batches of {outputs}; "
                 f"{info['workers']} workers{rank}>")

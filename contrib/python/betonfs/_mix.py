@@ -122,9 +122,9 @@ class Mix(Epochs):
         cycle = truth("cycle", cycle)
         if not self.loaders:
             raise ValueError("a mix of no loaders")
-        if len({(x.rank, x.world) for x in self.loaders}) > 1:
+        if len({(x.rank, x.world_size) for x in self.loaders}) > 1:
             raise ValueError("the loaders are of different ranks")
-        self._world = self.loaders[0].world
+        self._world = self.loaders[0].world_size
         if self._world > 1 and any(x._no_padding for x in self.loaders):
             raise ValueError("ranks of a mix take equal steps: open its "
                              'loaders with pad="repeat"')

@@ -84,15 +84,26 @@ def rows() -> dict[str, dict[str, Any]]:
     return {op["name"]: op for op in json.loads(_beton.operations())}
 
 
+# British spellings, which the library accepts in pipeline strings too.
+_AMERICAN = {"colour": "color", "centre": "center", "grey": "gray",
+             "ise": "ize"}
+
+
+def _american(name: str) -> str:
+    for british, american in _AMERICAN.items():
+        name = name.replace(british, american)
+    return name
+
+
 def _plain(name: str) -> str:
-    return name.lower().replace("_", "")
+    return _american(name.lower().replace("_", ""))
 
 
 @functools.cache
 def _plain_names() -> dict[str, str]:
     """The names of operations by what they are called here and elsewhere."""
     own = {_plain(name): name for name in rows()}
-    return {**{synonym: name for name, op in rows().items()
+    return {**{_plain(synonym): name for name, op in rows().items()
                for synonym in op["synonyms"]}, **own}
 
 
@@ -121,7 +132,7 @@ def random_operations(text: str) -> list[str]:
     names = []
     for name, arguments in called(text):
         params = {p["name"]: p for p in rows()[name]["params"]}
-        always = params.get("p", {}).get("initial") == "1" \
+        always = params.get("p", {}).get("default") == "1" \
             and "p=" not in arguments
         fixed = _draws_nothing(name, arguments)
         if "group" in params and not always and not fixed \
@@ -157,8 +168,8 @@ def _signature(op: Mapping[str, Any]) -> inspect.Signature:
         inspect.Parameter(
             _python_name(p["name"]), inspect.Parameter.VAR_POSITIONAL
             if _is_several(p) else plain,
-            default=inspect.Parameter.empty if p["initial"] is None
-            else p["initial"] or None)
+            default=inspect.Parameter.empty if p["default"] is None
+            else p["default"] or None)
         for p in op["params"]], return_annotation="Pipeline")
 
 
@@ -179,21 +190,21 @@ def _argument(op: str, param: Mapping[str, Any], value: Any) -> str:
         value = _WORDS.get(value.name.lower(), value.name.lower())
     text = _operations(op, value) if param["kind"] == "operations" \
         else word_or_string(_spelled(value))
-    return text if param["initial"] is None else f"{param['name']}={text}"
+    return text if param["default"] is None else f"{param['name']}={text}"
 
 
 # Words of InterpolationMode that have another one here.
 _WORDS = {"nearest_exact": "nearest"}
-_VALUES = {"name": "text", "word": "", "bytes": "bytes, as \"64GiB\"",
+_VALUES = {"name": "text", "choice": "", "bytes": "bytes, as \"64GiB\"",
            "operations": "operations"}
 
 
 def _example(op: Mapping[str, Any]) -> str:
-    needed = {"integers": "16", "reals": "0.5", "word": "", "name": '"x.npy"',
+    needed = {"integers": "16", "reals": "0.5", "choice": "", "name": '"x.npy"',
               "bytes": '"64GiB"', "operations": "betonfs.ops.invert()"}
-    given = [repr(p["words"][0]) if p["words"] else
+    given = [repr(p["choices"][0]) if p["choices"] else
              ", ".join([needed[p["kind"]]] * (1 + _is_several(p)))
-             for p in op["params"] if p["initial"] is None]
+             for p in op["params"] if p["default"] is None]
     return f"betonfs.ops.{op['name']}({', '.join(given)})"
 
 
@@ -203,8 +214,8 @@ def _about(param: Mapping[str, Any]) -> str:
     count = f"{most}" if least == most else f"{least} to {most}"
     values = [_VALUES.get(param["kind"], "a number" if most == 1
                           else f"{count} numbers")]
-    values += param["words"]
-    initial = f" (default: {param['initial']})" if param["initial"] else ""
+    values += param["choices"]
+    initial = f" (default: {param['default']})" if param["default"] else ""
     return (f"    {_python_name(param['name'])}: "
             f"{', '.join(v for v in values if v)}\n"
             f"        {param['help']}{initial}\n")
@@ -213,13 +224,14 @@ def _about(param: Mapping[str, Any]) -> str:
 def doc(op: Mapping[str, Any]) -> str:
     """The help of an operation, with an example."""
     about = "".join(map(_about, op["params"]))
-    return (f"{op['help']}; see beton-transforms(7).\n\n" + about
+    return (f"{op['help']}. See beton-operations(7).\n\n" + about
             + ("\n" if about else "") + f"    {_example(op)}\n")
 
 
 @functools.cache
 def function(name: str) -> Callable[..., Pipeline]:
     """The function of an operation; AttributeError: there is none."""
+    name = name if name in rows() else _american(name)
     op = rows().get(name)
     if op is None:
         raise AttributeError(
@@ -298,8 +310,8 @@ def of(pipeline: Any) -> Pipeline: ...
 
 
 def _type(param: Mapping[str, Any]) -> str:
-    if param["kind"] == "word":
-        words = f"Literal[{', '.join(map(json.dumps, param['words']))}]"
+    if param["kind"] == "choice":
+        words = f"Literal[{', '.join(map(json.dumps, param['choices']))}]"
         return words + " | Enum" * (param["name"] == "interpolation")
     other = {"name": "_Name", "bytes": "_Size", "operations": "_Operations"}
     if param["kind"] in other:
@@ -311,13 +323,13 @@ def _type(param: Mapping[str, Any]) -> str:
 def _stub(op: Mapping[str, Any]) -> str:
     lines = []
     for p in op["params"]:
-        initial = "" if p["initial"] is None else " = ..."
-        none = " | None" if p["initial"] == "" else ""
+        initial = "" if p["default"] is None else " = ..."
+        none = " | None" if p["default"] == "" else ""
         star = "*" * _is_several(p)
         lines.append(f"    {star}{_python_name(p['name'])}: {_type(p)}{none}"
                      f"{initial},\n")
     head = f"def {op['name']}("
-    text = f'    """{op["help"]}"""\n'
+    text = f'    """{op["help"]}."""\n'
     if not lines:
         return f"{head}) -> Pipeline:\n{text}"
     return f"{head}\n{''.join(lines)}) -> Pipeline:\n{text}"

@@ -33,12 +33,13 @@ _SAMPLES_MAX = 1 << 36
 
 # Keys of a spec that only some orders use.
 _ORDERS_OF = {"block": "quasi_random", "window": "quasi_random",
-              "draws": "weighted", "bucket": "bucketed"}
+              "num_samples": "weighted", "bucket": "bucketed"}
 
 
 def spec_keys(spec: str | None) -> list[str]:
-    """The keys of a text."""
-    return [part.partition("=")[0].strip() for part in (spec or "").split(",")]
+    """The keys of a text, by their present names."""
+    given = [part.partition("=")[0].strip() for part in (spec or "").split(",")]
+    return ["num_samples" if key == "draws" else key for key in given]
 
 
 def _order(name: str, value: Any) -> str:
@@ -59,7 +60,7 @@ _KEYS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "batch": ("batch_size", lambda name, v: whole(name, v, 1, 1 << 20)),
     "seed": ("seed", lambda name, v: whole(name, v, 0, (1 << 64) - 1)),
     "drop_last": ("drop_last", lambda name, v: int(truth(name, v))),
-    "draws": ("num_samples", lambda name, v: whole(name, v, 1, 1 << 40)),
+    "num_samples": ("num_samples", lambda name, v: whole(name, v, 1, 1 << 40)),
     "subset": ("subset", lambda name, v: v),
 }
 
@@ -369,7 +370,7 @@ def tell_ignored(given: str | None, spec: str) -> None:
     """Warn of keys that the order of a full spec does not use."""
     used = spec_keys(spec)
     for part in (given or "").split(","):
-        key = part.partition("=")[0].strip()
+        key, = spec_keys(part)
         if key in _ORDERS_OF and key not in used:
             warnings.warn(
                 f"spec: {part.strip()} has no effect with "
@@ -385,15 +386,15 @@ def batch_size_of(spec: str) -> int:
 
 
 def why_empty(spec: str, samples: int, given: int | None, batches: int,
-              world: int) -> str:
+              world_size: int) -> str:
     """Why no epoch has a batch: of a dataset of `samples` and a subset of
     `given`, if that is known."""
     batch = batch_size_of(spec)
     if batches:
-        return (f"an epoch has {batches} batches for {world} ranks, and "
+        return (f"an epoch has {batches} batches for {world_size} ranks, and "
                 "drop_last leaves out what is not one for each of them: give "
                 "a smaller batch_size, or drop_last=False")
-    draws = re.search(r"\bdraws=(\d+)", spec)
+    draws = re.search(r"\bnum_samples=(\d+)", spec)
     subset = "subset=" in spec
     n: int | None = int(draws[1]) if draws else given if subset else samples
     if n == 0:

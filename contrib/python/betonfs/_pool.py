@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the loader's threads do to batches before they are ready: functions of
-arrays that numba compiled, as one C function for beton_loader_hook()."""
+arrays that numba compiled, as one C function for beton_loader_set_callback()."""
 from __future__ import annotations
 
 import errno
@@ -18,7 +18,7 @@ from ._compiled import Compiled, find_numba, seeding
 from ._tensors import CPU
 
 # struct beton_batch and struct beton_tensor of <beton/loader.h>.
-_BATCH = np.dtype([("epoch", "u8"), ("number", "u8"), ("rows", "u4"),
+_BATCH = np.dtype([("epoch", "u8"), ("number", "u8"), ("num_samples", "u4"),
                    ("num_outputs", "u4"), ("ids", "u8"), ("valid", "u8"),
                    ("outputs", "u8")])
 _TENSOR = np.dtype([("name", "u8"), ("dtype", "u8"), ("ndim", "u8"),
@@ -27,15 +27,16 @@ _TENSOR = np.dtype([("name", "u8"), ("dtype", "u8"), ("ndim", "u8"),
 
 # What each fact of a batch is in compiled code.
 _FACTS = {
-    "ids": "carray(at(batch.ids), batch.rows, int64)",
-    "valid": "carray(at(batch.valid), batch.rows, bool_)",
+    "ids": "carray(at(batch.ids), batch.num_samples, int64)",
+    "valid": "carray(at(batch.valid), batch.num_samples, bool_)",
     "epoch": "int64(batch.epoch)",
     "number": "int64(batch.number)",
-    "rows": "int64(batch.rows)",
+    "num_samples": "int64(batch.num_samples)",
+    "rows": "int64(batch.num_samples)",     # the older name
 }
 
 _HOOK = """
-def hook(_, address, why, size):
+def callback(_, address, why, size):
     batch = carray(address, 1, BATCH)[0]
     tensors = carray(at(batch.outputs), batch.num_outputs, TENSOR)
     stage = 0
@@ -136,9 +137,9 @@ def _errors(stages: tuple[Stage, ...]) -> Any:
 
 # Loaders are opened again, for a look and after a change.
 @functools.lru_cache(16)
-def compile_hook(numba: Any, stages: tuple[Stage, ...], outputs: Outputs,
+def compile_callback(numba: Any, stages: tuple[Stage, ...], outputs: Outputs,
                  seed: int) -> Any:
-    """A beton_hook_fn of all of them, one after the other. What one raises is
+    """A beton_callback_fn of all of them, one after the other. What one raises is
     the batch's error, with the function's name."""
     used = {name for stage in stages for name in stage.arguments}
     scope: dict[str, Any] = {
@@ -161,7 +162,7 @@ def compile_hook(numba: Any, stages: tuple[Stage, ...], outputs: Outputs,
     exec(_HOOK.format(arrays="".join(arrays), calls="".join(calls)), scope)
     types = numba.types
     return numba.cfunc(types.int32(types.voidptr, types.voidptr, types.voidptr,
-                                   types.size_t))(scope["hook"])
+                                   types.size_t))(scope["callback"])
 
 
 class Pool:
@@ -176,7 +177,7 @@ class Pool:
         self.numba = find_numba() if wanted else None
         self.calls: list[Callable[[Any], Any]] = []
         self.places: set[int] = set()   # of those that the threads call
-        self._hook: Any = None      # is code as long as it lives
+        self._callback: Any = None      # is code as long as it lives
         self._started = False
         self._lock = threading.Lock()
 
@@ -195,9 +196,9 @@ class Pool:
         shapes = {o["name"]: tuple(o["shape"]) for o in facts}
         stages, calls = self._divide(outputs, shapes, seed)
         if stages:
-            self._hook = compile_hook(self.numba, tuple(stages), outputs, seed)
+            self._callback = compile_callback(self.numba, tuple(stages), outputs, seed)
         if self.numba is not None:
-            core.hook(self._hook.address if stages else 0)
+            core.callback(self._callback.address if stages else 0)
         self.places = {stage.place for stage in stages}
         self.calls = calls
 

@@ -16,13 +16,13 @@ def _of_environment(name: str, least: int) -> int:
     text = os.environ[name].strip()
     if not text.isascii() or not text.isdigit() or int(text) < least:
         raise ValueError(f"{name}={os.environ[name]!r} of the environment: a "
-                         f"whole number from {least}; rank= and world= stand "
+                         f"whole number from {least}; rank= and world_size= stand "
                          "instead of it")
     return int(text)
 
 
 def _distributed() -> tuple[int, int] | None:
-    """Rank and world of torch.distributed, if it was initialised."""
+    """Rank and world_size of torch.distributed, if it was initialized."""
     torch = sys.modules.get("torch")
     dist = getattr(torch, "distributed", None)
     if dist is None or not dist.is_available() or not dist.is_initialized():
@@ -40,7 +40,7 @@ def _process() -> tuple[int, int]:
         warnings.warn(
             f"WORLD_SIZE={os.environ['WORLD_SIZE']} and no RANK in the "
             "environment: this process takes all batches, as if it were "
-            "alone; give rank= and world=, or set RANK", UserWarning,
+            "alone; give rank= and world_size=, or set RANK", UserWarning,
             stacklevel=5)
     return 0, 1
 
@@ -53,34 +53,34 @@ def worker_place() -> tuple[int, int] | None:
     return None if info is None else (int(info.id), int(info.num_workers))
 
 
-def check_place(rank: int | None, world: int) -> None:
+def check_place(rank: int | None, world_size: int) -> None:
     """Raise RuntimeError if a loader that took this process for the only one
-    (`rank` None, `world` 1) is one of several by now."""
-    now = _distributed() if rank is None and world == 1 else None
+    (`rank` None, `world_size` 1) is one of several by now."""
+    now = _distributed() if rank is None and world_size == 1 else None
     if now and now[1] > 1 and worker_place() is None:
         raise RuntimeError(
-            "this Loader was opened before torch.distributed was initialised, "
+            "this Loader was opened before torch.distributed was initialized, "
             "so that every rank would get the whole epoch: open it after "
-            "init_process_group(), or say rank=0, world=1")
+            "init_process_group(), or say rank=0, world_size=1")
 
 
-def place(rank: int | None, world: int | None) -> tuple[int, int]:
+def place(rank: int | None, world_size: int | None) -> tuple[int, int]:
     """This process among those of the job: as given, or as torch.distributed
-    says if it was initialised, or as the environment says. In a worker of a
+    says if it was initialized, or as the environment says. In a worker of a
     DataLoader, this worker among those of all processes."""
-    if rank is not None and world is not None:
-        if is_whole(world) and world == 0:
-            raise ValueError("world=0: the number of processes, from 1")
-        return rank, world
-    if rank is not None or world is not None:
-        given = f"rank={rank}" if world is None else f"world={world}"
-        other = "world=" if world is None else "rank="
+    if rank is not None and world_size is not None:
+        if is_whole(world_size) and world_size == 0:
+            raise ValueError("world_size=0: the number of processes, from 1")
+        return rank, world_size
+    if rank is not None or world_size is not None:
+        given = f"rank={rank}" if world_size is None else f"world_size={world_size}"
+        other = "world_size=" if world_size is None else "rank="
         raise ValueError(f"{given} without {other}: they are given together, "
                          "or not at all")
-    rank, world = _process()
+    rank, world_size = _process()
     worker = worker_place()
     if worker is None:
-        return rank, world
+        return rank, world_size
     number, count = worker
     if count > 1 and not number:
         warnings.warn(
@@ -89,7 +89,7 @@ def place(rank: int | None, world: int | None) -> tuple[int, int]:
             "own: iterate over it, or give the DataLoader num_workers=0",
             UserWarning, stacklevel=4)
     # Workers take turns, so that the batches of a rank keep their order.
-    return rank + world * number, world * count
+    return rank + world_size * number, world_size * count
 
 
 # --- whether the ranks agree ---
@@ -132,7 +132,7 @@ def tell_disagreement(rank: int, fingerprint: str, spec: str) -> None:
             f"rank {rank} has {_beside(spec, theirs)}, and rank {other} has "
             f"{_beside(theirs, spec)}: ranks share one epoch, of the same "
             "seed, batch_size and subset; otherwise samples come twice or "
-            "never. For an epoch of its own, say rank=0, world=1",
+            "never. For an epoch of its own, say rank=0, world_size=1",
             UserWarning, stacklevel=4)
 
 
@@ -152,7 +152,7 @@ def _callers() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def check_caller(world: int) -> None:
+def check_caller(world_size: int) -> None:
     """Raise the error of a DataLoader that would stack batches, and of
     accelerate's wrappers, which give each rank a share of this rank's share."""
     if "torch.utils.data" not in sys.modules:
@@ -166,7 +166,7 @@ def check_caller(world: int) -> None:
                 "batches: iterate over the Loader itself, or give the "
                 "DataLoader batch_size=None")
         owner = type(frame.f_locals.get("self"))
-        if world > 1 and owner.__module__ == "accelerate.data_loader" and \
+        if world_size > 1 and owner.__module__ == "accelerate.data_loader" and \
                 owner.__name__ in ("DataLoaderDispatcher",
                                    "IterableDatasetShard"):
             raise RuntimeError(

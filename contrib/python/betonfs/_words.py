@@ -14,7 +14,7 @@ _R = TypeVar("_R")
 _SAMPLER = ("order= chooses the order, subset= the samples, and weights= draws "
             "them as a WeightedRandomSampler does")
 _RANKS = ("each rank of torch.distributed, or of RANK and WORLD_SIZE, takes its "
-          "share without an argument; rank= and world= choose another")
+          "share without an argument; rank= and world_size= choose another")
 _FFCV = ("betonfs.ffcv.Loader takes FFCV's arguments; here pipeline= has a "
          "text, or a dict of a text for each output")
 _LAST = ("without chw in the pipeline, images are (height, width, channels), "
@@ -49,7 +49,6 @@ _HINTS = {
     "batches_ahead": "prefetch= is the number of batches made ahead",
     "distributed": _RANKS,
     "num_replicas": _RANKS,
-    "world_size": _RANKS,
     "os_cache": 'cache="os" is os_cache=True, cache="process" is '
                 "os_cache=False",
     "bucket": 'a key of spec=, as in spec="bucket=256"',
@@ -58,7 +57,6 @@ _HINTS = {
                   "batches of similar lengths",
     "window": _SPEC,
     "block": _SPEC,
-    "draws": "num_samples= is the number of samples drawn for an epoch",
     "transform": "pipeline= has operations of the loader, and "
                  "transforms=[f] calls f on each batch",
     "target_transform": 'pipeline={"label": ...} has operations on a field, '

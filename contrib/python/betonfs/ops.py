@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations of pipelines, beton-transforms(7), as functions.
+"""The operations of pipelines, beton-operations(7), as functions.
 
     from betonfs import ops
     betonfs.Loader("train.beton", pipeline=

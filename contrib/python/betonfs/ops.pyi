@@ -31,10 +31,10 @@ def affine(
     group: _Name | None = ...,
     label: _Whole = ...,
 ) -> Pipeline:
-    """turned, moved, scaled and sheared at random"""
+    """Rotate, move, scale and shear the image at random."""
 
 def array() -> Pipeline:
-    """the array that a value of bytes has, with its type"""
+    """Read the array that a bytes field stores, as a list."""
 
 def aug_mix(
     severity: _Whole = ...,
@@ -46,7 +46,7 @@ def aug_mix(
     fill: _Wholes = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """a mixture of the image and of chains of random operations"""
+    """Mix the image with randomly augmented copies of itself."""
 
 def auto_augment(
     policy: Literal["imagenet", "cifar10", "svhn"] = ...,
@@ -55,36 +55,36 @@ def auto_augment(
     group: _Name | None = ...,
     label: _Whole = ...,
 ) -> Pipeline:
-    """two operations of a learned policy"""
+    """Apply two operations of a learned policy."""
 
 def autocontrast(
     p: _Real = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """the values of each channel reach from 0 to 255"""
+    """Stretch the values of each channel to 0..255."""
 
 def brightness(
     magnitude: _Real,
     p: _Real = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """values times a random factor"""
+    """Multiply values by a random factor."""
 
 def cache(
     what: Literal["decoded"],
     size: _Size,
 ) -> Pipeline:
-    """images are kept here for later epochs; changes no pixel"""
+    """Cache images here for later epochs, without changing a pixel."""
 
 def center_crop(
     size: _Wholes,
     ratio: _Real = ...,
     interpolation: Literal["area", "bilinear", "nearest", "bicubic", "lanczos"] | Enum = ...,
 ) -> Pipeline:
-    """the central square, resized"""
+    """Crop the central square and resize it."""
 
 def chw() -> Pipeline:
-    """channels first"""
+    """Order the axes channel, height, width."""
 
 def color_jitter(
     brightness: _Reals = ...,
@@ -95,27 +95,27 @@ def color_jitter(
     group: _Name | None = ...,
     like: Literal["ffcv", "torchvision"] = ...,
 ) -> Pipeline:
-    """brightness, contrast, saturation and hue, by random factors"""
+    """Change brightness, contrast, saturation and hue at random."""
 
 def contrast(
     magnitude: _Real,
     p: _Real = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """values blended with the image's mean grey by a random factor"""
+    """Blend values with the image's mean gray by a random factor."""
 
 def cuda(
     device: _Whole = ...,
-    point: Literal["here", "auto"] = ...,
+    placement: Literal["gpu", "auto"] = ...,
 ) -> Pipeline:
-    """from here on a GPU"""
+    """Give the output on a GPU, and run later operations there."""
 
 def cutmix(
     alpha: _Real = ...,
     lambda_: Literal["batch", "sample"] = ...,
     group: _Name = ...,
 ) -> Pipeline:
-    """a part of an image is that of the image before it"""
+    """Fill a rectangle of each image from the image before it."""
 
 def cutout(
     size: _Wholes,
@@ -123,18 +123,18 @@ def cutout(
     p: _Real = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """a random part of the image becomes a colour"""
+    """Fill a random rectangle with a color."""
 
 def decode(
     quality: Literal["default", "exact", "draft", "gray", "gray16", "rgb", "rgb16"] = ...,
 ) -> Pipeline:
-    """the quality of JPEG decoding"""
+    """Choose how JPEGs are decoded."""
 
 def double() -> Pipeline:
-    """values as float64"""
+    """Convert values to float64."""
 
 def drop() -> Pipeline:
-    """no output for this field"""
+    """Make no output of this field."""
 
 def elastic(
     alpha: _Real = ...,
@@ -145,34 +145,34 @@ def elastic(
     group: _Name | None = ...,
     label: _Whole = ...,
 ) -> Pipeline:
-    """pixels moved by smooth random distances"""
+    """Move pixels by smooth random distances."""
 
 def equalize(
     p: _Real = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """the values of each channel become as frequent as each other"""
+    """Equalize the histogram of each channel."""
 
 def excerpt(
     length: _Whole,
     at: Literal["random", "center", "start", "end"] = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """so many rows of a list, one after the other"""
+    """Take consecutive rows of a list."""
 
 def five_crop(
     size: _Wholes,
 ) -> Pipeline:
-    """the corners and the center, as five images"""
+    """Crop the corners and the center, as five images."""
 
 def flip(
     p: _Real = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """left and right exchanged, with a probability"""
+    """Exchange left and right at random."""
 
 def float() -> Pipeline:
-    """values as float32"""
+    """Convert values to float32."""
 
 def follow(
     of: _Name,
@@ -181,14 +181,14 @@ def follow(
     min_visible: _Real = ...,
     min_size: _Real = ...,
 ) -> Pipeline:
-    """boxes or points, moved as the pixels of an output"""
+    """Move boxes or points with the pixels of an output."""
 
 def gain(
     factor: _Reals,
     unit: Literal["factor", "db"] = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """the values of a list times a factor, which may be random"""
+    """Multiply the values of a list by a factor, fixed or random."""
 
 def gaussian_blur(
     size: _Whole,
@@ -196,57 +196,57 @@ def gaussian_blur(
     p: _Real = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """blurred by a random standard deviation"""
+    """Blur the image with a random standard deviation."""
 
 def grayscale(
     p: _Real = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """the three channels become their grey"""
+    """Replace the three channels by their gray."""
 
 def half() -> Pipeline:
-    """values as float16"""
+    """Convert values to float16."""
 
 def hwc() -> Pipeline:
-    """channels last"""
+    """Order the axes height, width, channel."""
 
 def int32() -> Pipeline:
-    """values rounded and limited to 32 bits"""
+    """Round values and limit them to 32 bits."""
 
 def int64() -> Pipeline:
-    """values rounded and limited to 64 bits"""
+    """Round values and limit them to 64 bits."""
 
 def invert(
     p: _Real = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """values become 255 less themselves"""
+    """Replace each value by 255 less the value."""
 
 def json(
     type: Literal["float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8"] = ...,
     row: _Wholes | None = ...,
 ) -> Pipeline:
-    """the numbers of a JSON array, as a list"""
+    """Read the numbers of a JSON array, as a list."""
 
 def keep_rows(
     of: _Name,
 ) -> Pipeline:
-    """of a list, the rows whose boxes an output keeps"""
+    """Keep the rows of a list whose boxes an output keeps."""
 
 def length() -> Pipeline:
-    """how many rows a list has"""
+    """Count the rows of a list."""
 
 def mask(
     bits: _Whole = ...,
 ) -> Pipeline:
-    """values are classes: never averaged, no colors"""
+    """Treat values as classes: do not average them."""
 
 def mixup(
     alpha: _Real,
     lambda_: Literal["batch", "sample"] = ...,
     group: _Name = ...,
 ) -> Pipeline:
-    """rows of a batch are mixed with those before them"""
+    """Blend each sample of a batch with the sample before it."""
 
 def multi_crop(
     size: _Wholes,
@@ -256,23 +256,23 @@ def multi_crop(
     interpolation: Literal["area", "bilinear", "nearest", "bicubic", "lanczos"] | Enum = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """several random parts of the image, each resized"""
+    """Crop several random parts of the image and resize each."""
 
 def normalize(
     mean: _Reals,
     std: _Reals | None = ...,
 ) -> Pipeline:
-    """subtract the mean, divide by the standard deviation"""
+    """Subtract the mean and divide by the standard deviation."""
 
 def one_hot(
     classes: _Whole,
 ) -> Pipeline:
-    """a label becomes 1 in its place among zeros, float32"""
+    """Convert a class to 1 at its index among zeros, float32."""
 
 def pack(
     rows: _Whole,
 ) -> Pipeline:
-    """lists of a batch, the longest cut to fit a budget"""
+    """Limit the rows of a batch by cutting its longest lists."""
 
 def pad(
     padding: _Wholes,
@@ -280,7 +280,7 @@ def pad(
     fill: _Wholes = ...,
     label: _Whole = ...,
 ) -> Pipeline:
-    """a margin around the image"""
+    """Add a margin around the image."""
 
 def pad_to(
     length: _Whole,
@@ -288,12 +288,12 @@ def pad_to(
     side: Literal["right", "left"] = ...,
     multiple: _Whole = ...,
 ) -> Pipeline:
-    """a list cut, or filled up, to a length"""
+    """Cut or fill lists to one length."""
 
 def params(
     of: _Name,
 ) -> Pipeline:
-    """where the pixels of an output's image come from"""
+    """Describe where the pixels of an output come from."""
 
 def perspective(
     distortion: _Real = ...,
@@ -303,7 +303,7 @@ def perspective(
     group: _Name | None = ...,
     label: _Whole = ...,
 ) -> Pipeline:
-    """as seen from a random side"""
+    """Change the perspective of the image at random."""
 
 def poison(
     mask: _Name,
@@ -311,14 +311,14 @@ def poison(
     ids: _Name,
     clamp: _Reals = ...,
 ) -> Pipeline:
-    """some samples are blended with a mask"""
+    """Blend some samples with an image."""
 
 def posterize(
     bits: _Whole,
     p: _Real = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """the lower bits of values become 0"""
+    """Set the lower bits of values to 0."""
 
 def rand_augment(
     num_ops: _Whole = ...,
@@ -329,21 +329,21 @@ def rand_augment(
     group: _Name | None = ...,
     label: _Whole = ...,
 ) -> Pipeline:
-    """some random operations of one magnitude"""
+    """Apply random operations of one magnitude."""
 
 def random_apply(
     operations: _Operations,
     p: _Real = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """operations, one after the other, or none of them"""
+    """Apply operations one after the other, or none of them."""
 
 def random_choice(
     *operations: _Operations,
     weights: _Reals | None = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """one of several lists of operations, at random"""
+    """Apply one of several lists of operations."""
 
 def random_crop(
     size: _Wholes,
@@ -354,7 +354,7 @@ def random_crop(
     group: _Name | None = ...,
     label: _Whole = ...,
 ) -> Pipeline:
-    """a random part of the image, maybe of a padded one"""
+    """Crop a random part of the image, optionally padded first."""
 
 def random_erasing(
     p: _Real = ...,
@@ -363,13 +363,13 @@ def random_erasing(
     value: _Wholes = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """a random rectangle becomes a color or noise"""
+    """Replace a random rectangle by a color or noise."""
 
 def random_order(
     *operations: _Operations,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """all of several lists of operations, in a random order"""
+    """Apply several lists of operations in a random order."""
 
 def random_resized_crop(
     size: _Wholes,
@@ -378,7 +378,7 @@ def random_resized_crop(
     interpolation: Literal["area", "bilinear", "nearest", "bicubic", "lanczos"] | Enum = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """a random part of the image, resized"""
+    """Crop a random part of the image and resize it."""
 
 def random_translate(
     padding: _Whole,
@@ -386,13 +386,13 @@ def random_translate(
     group: _Name | None = ...,
     label: _Whole = ...,
 ) -> Pipeline:
-    """the image is moved, and a colour is where it was"""
+    """Move the image by a random distance."""
 
 def replace_label(
     ids: _Name,
     label: _Real,
 ) -> Pipeline:
-    """the numbers of some samples become another"""
+    """Replace the labels of some samples."""
 
 def resample(
     old: _Whole,
@@ -400,7 +400,7 @@ def resample(
     width: _Whole = ...,
     rolloff: _Real = ...,
 ) -> Pipeline:
-    """sound at another rate"""
+    """Convert the sampling rate of sound."""
 
 def resize(
     size: _Wholes,
@@ -408,7 +408,7 @@ def resize(
     max_size: _Whole | None = ...,
     side: Literal["shorter", "longer"] = ...,
 ) -> Pipeline:
-    """the whole image, resized"""
+    """Resize the whole image."""
 
 def rotate(
     degrees: _Reals,
@@ -417,33 +417,33 @@ def rotate(
     group: _Name | None = ...,
     label: _Whole = ...,
 ) -> Pipeline:
-    """turned about its middle by a random angle"""
+    """Rotate the image about its center by a random angle."""
 
 def saturation(
     magnitude: _Real,
     p: _Real = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """colours blended with their grey by a random factor"""
+    """Blend colors with their gray by a random factor."""
 
 def sharpness(
     factor: _Reals,
     p: _Real = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """sharper, or blurred, by a factor"""
+    """Sharpen or blur the image by a factor."""
 
 def solarize(
     threshold: _Real = ...,
     p: _Real = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """values from a threshold on are inverted"""
+    """Invert values from a threshold on."""
 
 def ten_crop(
     size: _Wholes,
 ) -> Pipeline:
-    """five_crop of the image and of its mirror image"""
+    """Crop like five_crop, also from the mirror image."""
 
 def tokenize(
     vocabulary: _Name,
@@ -452,7 +452,7 @@ def tokenize(
     begin: _Name | None = ...,
     end: _Name | None = ...,
 ) -> Pipeline:
-    """the tokens of a text, by a vocabulary of WordPiece"""
+    """Split a text into tokens of a WordPiece vocabulary."""
 
 def trivial_augment(
     bins: _Whole = ...,
@@ -461,21 +461,21 @@ def trivial_augment(
     group: _Name | None = ...,
     label: _Whole = ...,
 ) -> Pipeline:
-    """one random operation of a random magnitude"""
+    """Apply one random operation of a random magnitude."""
 
 def truncate(
     length: _Whole,
 ) -> Pipeline:
-    """the first rows of a list"""
+    """Keep the first rows of a list."""
 
 def uint8() -> Pipeline:
-    """values rounded and limited to 0..255"""
+    """Round values and limit them to 0..255."""
 
 def vertical_flip(
     p: _Real = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """top and bottom exchanged, with a probability"""
+    """Exchange top and bottom at random."""
 
 def window(
     length: _Whole,
@@ -483,4 +483,4 @@ def window(
     at: Literal["random", "center", "start"] = ...,
     group: _Name | None = ...,
 ) -> Pipeline:
-    """some frames, one after the other"""
+    """Take consecutive frames of a value."""

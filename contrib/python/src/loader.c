@@ -57,7 +57,7 @@ static PyObject *get_output(PyObject *self, uint32_t i)
 		.ndim = t->ndim,
 		.shape = t->shape,
 		.offsets = t->offsets,
-		.rows = b->rows,
+		.rows = b->num_samples,
 		.device_type = t->device_type,
 		.device_id = t->device_id,
 	};
@@ -86,7 +86,7 @@ static PyObject *get_outputs(PyObject *self, void *unused)
 static PyObject *get_rows(PyObject *self, const char *name, const char *dtype,
 			  const void *data, uint64_t width)
 {
-	const uint32_t rows = batch_of(self)->rows;
+	const uint32_t rows = batch_of(self)->num_samples;
 	const struct tensor_view v = {
 		.name = name,
 		.dtype = dtype,
@@ -124,16 +124,16 @@ static PyObject *get_number(PyObject *self, void *unused)
 	return PyLong_FromUnsignedLongLong(batch_of(self)->number);
 }
 
-static PyObject *get_num_rows(PyObject *self, void *unused)
+static PyObject *get_num_samples(PyObject *self, void *unused)
 {
 	(void)unused;
-	return PyLong_FromUnsignedLong(batch_of(self)->rows);
+	return PyLong_FromUnsignedLong(batch_of(self)->num_samples);
 }
 
 static PyGetSetDef batch_attributes[] = {
 	{ "epoch", get_epoch, NULL, NULL, NULL },
 	{ "number", get_number, NULL, NULL, NULL },
-	{ "rows", get_num_rows, NULL, NULL, NULL },
+	{ "num_samples", get_num_samples, NULL, NULL, NULL },
 	{ "outputs", get_outputs, NULL, NULL, NULL },
 	{ "ids", get_ids, NULL, NULL, NULL },
 	{ "valid", get_valid, NULL, NULL, NULL },
@@ -292,10 +292,10 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 			 struct beton_loader_options *o)
 {
 	static const char *const names[] = {
-		"path",	     "spec",   "subset",   "pipeline", "device",
-		"source",    "cache",  "delivery", "job",      "cache_size",
-		"cold_size", "pinned", "epoch",	   "workers",  "prefetch",
-		"rank",	     "world",  "on_error", "hooked",   "no_padding",
+		"path",	     "spec",	   "subset",   "pipeline", "device",
+		"source",    "cache",	   "delivery", "job",	   "cache_size",
+		"cold_size", "pinned",	   "epoch",    "workers",  "prefetch",
+		"rank",	     "world_size", "on_error", "callback", "no_padding",
 		NULL
 	};
 	struct number n[] = {
@@ -312,11 +312,11 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 		[WORKERS] = { .name = "workers", .max = THREADS_MAX },
 		[PREFETCH] = { .name = "prefetch", .max = THREADS_MAX },
 		[RANK] = { .name = "rank", .max = UINT32_MAX },
-		[WORLD] = { .name = "world", .max = UINT32_MAX },
+		[WORLD] = { .name = "world_size", .max = UINT32_MAX },
 	};
 	struct text source = { "source", NULL }, cache = { "cache", NULL },
 		    delivery = { "delivery", NULL }, job = { "job", NULL };
-	int on_error = 0, hooked = 0, no_padding = 0;
+	int on_error = 0, callback = 0, no_padding = 0;
 
 	if (!PyArg_ParseTupleAndKeywords(
 		    args, kwargs, "O&|$zzzzO&O&O&O&O&O&O&O&O&O&O&O&ipp",
@@ -327,7 +327,7 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 		    &n[COLD_SIZE], number_convert, &n[PINNED], number_convert,
 		    &n[EPOCH], number_convert, &n[WORKERS], number_convert,
 		    &n[PREFETCH], number_convert, &n[RANK], number_convert,
-		    &n[WORLD], &on_error, &hooked, &no_padding))
+		    &n[WORLD], &on_error, &callback, &no_padding))
 		return -1;
 	o->source = source.value;
 	o->cache = cache.value;
@@ -340,9 +340,9 @@ static int parse_options(PyObject *args, PyObject *kwargs, PyObject **path,
 	o->workers = (uint32_t)n[WORKERS].value;
 	o->prefetch = (uint32_t)n[PREFETCH].value;
 	o->rank = (uint32_t)n[RANK].value;
-	o->world = (uint32_t)n[WORLD].value;
+	o->world_size = (uint32_t)n[WORLD].value;
 	o->on_error = (enum beton_on_error)on_error;
-	o->hooked = hooked;
+	o->callback = callback;
 	o->no_padding = no_padding;
 	return 0;
 }
@@ -415,19 +415,21 @@ static PyObject *loader_close(PyObject *self, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
-/* The address of a beton_hook_fn, which is there until the threads end. */
-static PyObject *loader_hook(PyObject *self, PyObject *address)
+/* The address of a beton_callback_fn, which is there until the threads end. */
+static PyObject *loader_callback(PyObject *self, PyObject *address)
 {
 	struct handle *h = handle_of(self);
-	beton_hook_fn *hook = (beton_hook_fn *)PyLong_AsVoidPtr(address);
+	beton_callback_fn *callback =
+		(beton_callback_fn *)PyLong_AsVoidPtr(address);
 	int r;
 
 	if (PyErr_Occurred() || lock(h))
 		return NULL;
-	r = beton_loader_hook(h->loader, hook, NULL);
+	r = beton_loader_set_callback(h->loader, callback, NULL);
 	unlock(h);
 	if (r)
-		return raise_error(-r, "the loader has a hook, or none", NULL);
+		return raise_error(-r, "the loader has a callback, or none",
+				   NULL);
 	Py_RETURN_NONE;
 }
 
@@ -638,8 +640,9 @@ static PyObject *loader_info(PyObject *self, PyObject *unused)
 		"{s:s, s:s, s:s, s:z, s:s, s:s, s:s, s:K, s:K, s:K, s:I}",
 		"spec", i.spec, "source", i.source, "delivery", i.delivery,
 		"why_direct", i.why_direct, "decoder", i.decoder, "jit", i.jit,
-		"point", i.point, "samples", (unsigned long long)i.samples,
-		"batches", (unsigned long long)i.batches, "steps",
+		"placement", i.placement, "samples",
+		(unsigned long long)i.samples, "batches",
+		(unsigned long long)i.batches, "steps",
 		(unsigned long long)i.steps, "workers", i.workers);
 }
 
@@ -728,21 +731,21 @@ static PyObject *new_stage(const struct beton_stage_stats *s)
 struct stats {
 	struct beton_stage_stats stages[STAGES_MAX];
 	size_t num_stages;
-	struct beton_pace_stats pace;
-	struct beton_kept_stats kept;
-	uint64_t failed_rows;
+	struct beton_throughput_stats throughput;
+	struct beton_image_cache_stats kept;
+	uint64_t failed_samples;
 };
 
 static void read_stats(const struct beton_loader *l, struct stats *s)
 {
 	s->num_stages = beton_loader_stats(l, s->stages, STAGES_MAX);
-	s->pace.size = sizeof(s->pace);
-	beton_loader_pace(l, &s->pace);
-	beton_loader_kept(l, &s->kept);
-	s->failed_rows = beton_loader_failed_rows(l);
+	s->throughput.size = sizeof(s->throughput);
+	beton_loader_throughput(l, &s->throughput);
+	beton_loader_image_cache(l, &s->kept);
+	s->failed_samples = beton_loader_failed_samples(l);
 }
 
-static PyObject *new_pace(const struct beton_pace_stats *p)
+static PyObject *new_throughput(const struct beton_throughput_stats *p)
 {
 	typedef unsigned long long ull;
 
@@ -750,12 +753,13 @@ static PyObject *new_pace(const struct beton_pace_stats *p)
 		"{s:K, s:K, s:K, s:d, s:d, s:K, s:K, s:K, s:K}", "batches",
 		(ull)p->batches, "samples", (ull)p->samples, "waits",
 		(ull)p->waits, "wait_s", seconds(p->wait_ns), "trainer_s",
-		seconds(p->trainer_ns), "queue_places", (ull)p->queue_places,
-		"queue_ready", (ull)p->queue_ready, "queue_empty",
-		(ull)p->queue_empty, "queue_full", (ull)p->queue_full);
+		seconds(p->trainer_ns), "queue_capacity",
+		(ull)p->queue_capacity, "queue_ready", (ull)p->queue_ready,
+		"queue_empty", (ull)p->queue_empty, "queue_full",
+		(ull)p->queue_full);
 }
 
-static PyObject *new_kept(const struct beton_kept_stats *k)
+static PyObject *new_kept(const struct beton_image_cache_stats *k)
 {
 	typedef unsigned long long ull;
 
@@ -781,9 +785,11 @@ static PyObject *new_stats(const struct stats *s)
 	}
 	if (!stages)
 		return NULL;
-	return Py_BuildValue("{s:N, s:N, s:N, s:K}", "stages", stages, "pace",
-			     new_pace(&s->pace), "kept", new_kept(&s->kept),
-			     "failed_rows", (unsigned long long)s->failed_rows);
+	return Py_BuildValue("{s:N, s:N, s:N, s:K}", "stages", stages,
+			     "throughput", new_throughput(&s->throughput),
+			     "image_cache", new_kept(&s->kept),
+			     "failed_samples",
+			     (unsigned long long)s->failed_samples);
 }
 
 static PyObject *loader_stats(PyObject *self, PyObject *unused)
@@ -850,7 +856,7 @@ static PyObject *get_closed(PyObject *self, void *unused)
 
 static PyMethodDef loader_methods[] = {
 	{ "close", loader_close, METH_NOARGS, NULL },
-	{ "hook", loader_hook, METH_O, NULL },
+	{ "callback", loader_callback, METH_O, NULL },
 	{ "next", loader_next, METH_VARARGS, NULL },
 	{ "begin", loader_begin, METH_NOARGS, NULL },
 	{ "begin_epoch", loader_begin_epoch, METH_NOARGS, NULL },

@@ -71,7 +71,7 @@ INLINE void convert(const uint8_t *const in[3], size_t x, uint8_t *r,
 	shorts_store_bytes(b, y + blue);
 }
 
-static void colour(const uint8_t *const in[3], size_t n, uint8_t *out)
+static void color(const uint8_t *const in[3], size_t n, uint8_t *out)
 {
 	uint8_t r[BYTE16], g[BYTE16], b[BYTE16];
 
@@ -86,5 +86,5 @@ static void colour(const uint8_t *const in[3], size_t n, uint8_t *out)
 const struct upsample_class ISA_NAME(fancy) = {
 	.sum = sum,
 	.twice = twice,
-	.colour = colour,
+	.color = color,
 };

@@ -168,7 +168,7 @@ INLINE void store_sum(uint8_t *out, shorts luma, shorts chroma)
 	shorts_store_bytes(out, shorts_add(luma, chroma) >> PLANAR_POINT);
 }
 
-static void colour(const struct planar_colours *c)
+static void color(const struct planar_colours *c)
 {
 	block red, green, blue;
 
@@ -212,6 +212,6 @@ const struct planar_class ISA_NAME(planar) = {
 	.down = down,
 	.turn = turn,
 	.across = across,
-	.colour = colour,
+	.color = color,
 	.gray = gray,
 };

@@ -11,13 +11,19 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 #include "loader/tools/beton/command.h"
+#include "loader/tools/beton/defaults.h"
 #include "loader/tools/beton/delivery.h"
 #include "loader/tools/machine/process.h"
 #include "loader/tools/ui/no_batches.h"
 #include "loader/tools/ui/progress.h"
 #include "loader/tools/ui/sort.h"
 
-enum { EPOCHS_MAX = 1 << 20, STAGES_MAX = 8, PATH_SIZE = 4096 };
+enum {
+	EPOCHS_MAX = 1 << 20,
+	STAGES_MAX = 8,
+	PATH_SIZE = 4096,
+	WHY_SIZE = 1024,
+};
 
 struct bench_options {
 	const char *spec;
@@ -26,7 +32,7 @@ struct bench_options {
 	const char *source;
 	const char *trace;
 	struct reading reading;
-	uint64_t workers;
+	uint64_t jobs;
 	uint64_t epochs;
 	uint64_t prefetch;
 	unsigned until;
@@ -36,33 +42,25 @@ struct bench_options {
 #define AT(member) .offset = offsetof(struct bench_options, member)
 
 static const struct option_row rows[] = {
-	{ "spec", .kind = OPTION_TEXT, AT(spec), .argument = "SPEC",
-	  .help = "the sequence of batches (default: order=random)" },
-	{ "subset", .kind = OPTION_TEXT, AT(subset), .argument = "NAME:FILE",
-	  .help = "a list of sample ids that SPEC may name" },
-	{ "pipeline", .kind = OPTION_TEXT, AT(pipeline), .argument = "TEXT",
-	  .help = "what becomes of the fields, beton-transforms(7)" },
-	{ "workers", .kind = OPTION_NUMBER, AT(workers), .min = 1, .max = 4096,
-	  .argument = "N", .help = "threads (default: usable CPUs)" },
+	SPEC_ROWS,
+	JOBS_ROW,
+	PREFETCH_ROW,
 	{ "epochs", .kind = OPTION_NUMBER, AT(epochs), .min = 2,
 	  .max = EPOCHS_MAX, .argument = "N",
-	  .help = "of which the first warms up (default 4); where it has\n"
-		  "few batches, more do" },
-	{ "prefetch", .kind = OPTION_NUMBER, AT(prefetch), .min = 1,
-	  .max = 4096, .argument = "N",
-	  .help = "batches made ahead (default 2)" },
+	  .help = "Warm up, then measure N - 1 epochs (default: 4)" },
 	{ "until", .kind = OPTION_CHOICE, AT(until),
 	  .argument = "all|read|decode|transform|upload",
-	  .help = "stop after this stage: the ladder that tells where time\n"
-		  "goes; read: every byte of every batch is summed once" },
+	  .help = "Stop after this stage, to find the slow one (default: "
+		  "all)" },
 	{ "source", .kind = OPTION_TEXT, AT(source), .argument = "SOURCE",
-	  .help = "instead of the data: constant, the first batch for ever;\n"
-		  "memory, the first ones; fake(...), beton-transforms(7)" },
+	  .help = "Load synthetic data instead: constant, memory or "
+		  "synthetic(...), beton-transforms(7)" },
 	READING_ROWS,
 	{ "trace", .kind = OPTION_TEXT, AT(trace), .argument = "FILE",
-	  .help = "what threads do when, as JSON for Perfetto" },
+	  .help = "Record a per-thread timeline to FILE, as JSON for "
+		  "Perfetto" },
 	{ "json", .kind = OPTION_FLAG, AT(json),
-	  .help = "the figures as JSON" },
+	  .help = "Print the figures as JSON" },
 };
 
 static const struct bench_options defaults = { .epochs = 4 };
@@ -78,6 +76,10 @@ enum { UNTIL_UPLOAD = 4 };
 struct bench {
 	const struct bench_options *options;
 	struct log *log;
+	const char *path;
+	const char *spec;     /* the user's, or a default; NULL: none */
+	const char *pipeline; /* the same */
+	struct defaults chosen;
 	struct beton_loader *loader;
 	struct beton_loader_info info;
 	pid_t daemon; /* of a mount, or 0 */
@@ -143,13 +145,10 @@ static int run_epoch(struct bench *b, uint64_t *images)
 	while (!(r = beton_loader_next(b->loader, &batch))) {
 		if (b->first_batch_s == 0)
 			b->first_batch_s = 1e-6 * (double)process_age_us();
-		*images += batch->rows;
+		*images += batch->num_samples;
 		beton_loader_release(b->loader, batch);
 	}
-	if (r == -ENODATA)
-		return 0;
-	log_error(b->log, "%s", beton_loader_error(b->loader));
-	return r;
+	return r == -ENODATA ? 0 : r;
 }
 
 /*
@@ -177,7 +176,7 @@ static int run_epochs(struct bench *b)
 	double start, epoch;
 	int r;
 
-	progress_init(&progress, b->options->epochs);
+	progress_init(&progress, b->options->epochs, b->log);
 	r = warm_up(b);
 	before = total_usage(b);
 	bytes = bytes_read(b);
@@ -235,35 +234,38 @@ static void print_stages(const struct bench *b)
 		       1e-3 * (double)s[i].p99_ns);
 }
 
-static struct beton_pace_stats pace_of(const struct bench *b)
+static struct beton_throughput_stats throughput_of(const struct bench *b)
 {
-	struct beton_pace_stats pace = { .size = sizeof(pace) };
+	struct beton_throughput_stats throughput = { .size = sizeof(
+							     throughput) };
 
-	beton_loader_pace(b->loader, &pace);
-	return pace;
+	beton_loader_throughput(b->loader, &throughput);
+	return throughput;
 }
 
-static double queue_fill(const struct beton_pace_stats *pace)
+static double queue_fill(const struct beton_throughput_stats *throughput)
 {
-	uint64_t places = pace->batches * pace->queue_places;
+	uint64_t places = throughput->batches * throughput->queue_capacity;
 
-	return places ? (double)pace->queue_ready / (double)places : 0;
+	return places ? (double)throughput->queue_ready / (double)places : 0;
 }
 
-static void print_pace(const struct bench *b)
+static void print_throughput(const struct bench *b)
 {
-	struct beton_pace_stats pace = pace_of(b);
+	struct beton_throughput_stats throughput = throughput_of(b);
 
 	printf("queue          %.0f %% full, %llu of %llu batches waited for, %.3f s\n",
-	       100 * queue_fill(&pace), (unsigned long long)pace.waits,
-	       (unsigned long long)pace.batches, 1e-9 * (double)pace.wait_ns);
+	       100 * queue_fill(&throughput),
+	       (unsigned long long)throughput.waits,
+	       (unsigned long long)throughput.batches,
+	       1e-9 * (double)throughput.wait_ns);
 }
 
 static void print_kept(const struct bench *b)
 {
-	struct beton_kept_stats kept;
+	struct beton_image_cache_stats kept;
 
-	beton_loader_kept(b->loader, &kept);
+	beton_loader_image_cache(b->loader, &kept);
 	if (kept.size)
 		printf("kept           %llu samples in %.0f of %.0f MiB, found %llu times\n",
 		       (unsigned long long)kept.samples,
@@ -284,10 +286,10 @@ static void print_human(struct bench *b)
 	printf("bytes/s        %.0f\n", (double)b->bytes / b->seconds);
 	printf("first batch    %.3f s after the start\n", b->first_batch_s);
 	printf("peak RSS       %.0f MB\n", (double)b->peak_rss / 1e6);
-	if (strcmp(b->info.point, "none") != 0)
-		printf("after cuda()   on the %s\n", b->info.point);
+	if (strcmp(b->info.placement, "none") != 0)
+		printf("after cuda()   on the %s\n", b->info.placement);
 	print_kept(b);
-	print_pace(b);
+	print_throughput(b);
 	print_stages(b);
 }
 
@@ -315,16 +317,16 @@ static json_t *stages_json(const struct bench *b)
 	return o;
 }
 
-static json_t *pace_json(const struct bench *b)
+static json_t *throughput_json(const struct bench *b)
 {
-	struct beton_pace_stats p = pace_of(b);
+	struct beton_throughput_stats p = throughput_of(b);
 
 	return json_pack("{s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I}", "batches",
 			 (json_int_t)p.batches, "waits", (json_int_t)p.waits,
 			 "wait_s", 1e-9 * (double)p.wait_ns, "trainer_s",
 			 1e-9 * (double)p.trainer_ns, "queue_fill",
-			 queue_fill(&p), "queue_places",
-			 (json_int_t)p.queue_places, "queue_empty",
+			 queue_fill(&p), "queue_capacity",
+			 (json_int_t)p.queue_capacity, "queue_empty",
 			 (json_int_t)p.queue_empty, "queue_full",
 			 (json_int_t)p.queue_full);
 }
@@ -332,9 +334,9 @@ static json_t *pace_json(const struct bench *b)
 /* null: the pipeline has no cache(). */
 static json_t *kept_json(const struct bench *b)
 {
-	struct beton_kept_stats kept;
+	struct beton_image_cache_stats kept;
 
-	beton_loader_kept(b->loader, &kept);
+	beton_loader_image_cache(b->loader, &kept);
 	if (!kept.size)
 		return json_null();
 	return json_pack("{s:I, s:I, s:I, s:I}", "samples",
@@ -357,10 +359,11 @@ static void print_json(const struct bench *b)
 		"first_batch_s", b->first_batch_s, "peak_rss_mb",
 		(double)b->peak_rss / 1e6, "bytes_per_s",
 		(double)b->bytes / b->seconds, "delivery", b->info.delivery,
-		"decoder", b->info.decoder, "jit", b->info.jit, "point",
-		b->info.point, "spec", b->info.spec, "source", b->info.source,
-		"workers", (json_int_t)b->info.workers, "kept", kept_json(b),
-		"stages", stages_json(b), "pace", pace_json(b));
+		"decoder", b->info.decoder, "jit", b->info.jit, "placement",
+		b->info.placement, "spec", b->info.spec, "source",
+		b->info.source, "workers", (json_int_t)b->info.workers,
+		"image_cache", kept_json(b), "stages", stages_json(b),
+		"throughput", throughput_json(b));
 	json_dumpf(o, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(o);
@@ -377,22 +380,31 @@ static bool has_gpu(const struct bench *b)
 	return false;
 }
 
-static int open_loader(struct bench *b, const char *path)
+static int check_stages(const struct bench *b)
+{
+	if (b->options->until != UNTIL_UPLOAD || has_gpu(b))
+		return 0;
+	log_error(b->log, "--until=upload: no output goes to a GPU: add cuda() "
+			  "to --pipeline, beton-transforms(7)");
+	return -EINVAL;
+}
+
+static int open_loader(struct bench *b)
 {
 	static const enum beton_stage until[] = {
 		BETON_STAGE_ALL, BETON_STAGE_READ, BETON_STAGE_DECODE,
 		BETON_STAGE_TRANSFORM, BETON_STAGE_ALL
 	};
 	const struct bench_options *o = b->options;
-	char error[1024], why[NO_BATCHES_SIZE];
+	char error[WHY_SIZE];
 	struct beton_loader_options options = {
 		.size = sizeof(options),
-		.spec = o->spec,
+		.spec = b->spec,
 		.subset = o->subset,
-		.pipeline = o->pipeline,
+		.pipeline = b->pipeline,
 		.source = o->source,
 		.trace = o->trace,
-		.workers = (uint32_t)o->workers,
+		.workers = (uint32_t)o->jobs,
 		.prefetch = (uint32_t)o->prefetch,
 		.until = until[o->until],
 		.error = error,
@@ -402,47 +414,105 @@ static int open_loader(struct bench *b, const char *path)
 	int r;
 
 	reading_apply(&o->reading, b->log, &options);
-	r = beton_loader_open(path, &options, &b->loader);
-
+	r = beton_loader_open(b->path, &options, &b->loader);
 	if (r) {
 		log_error(b->log, "%s", error);
 		return r;
 	}
 	beton_loader_info(b->loader, &b->info);
-	b->daemon = strcmp(b->info.source, "mount") ? 0 : find_daemon(path);
+	b->daemon = strcmp(b->info.source, "mount") ? 0 : find_daemon(b->path);
 	/* A daemon of another PID namespace has no figures here. */
 	if (b->daemon && process_usage(b->daemon, &daemon))
 		b->daemon = 0;
-	if (o->until == UNTIL_UPLOAD && !has_gpu(b)) {
-		log_error(b->log, "--until upload: no output goes to a GPU; "
-				  "cuda() says which do, beton-transforms(7)");
-		return -EINVAL;
+	return check_stages(b);
+}
+
+/* Opens a loader that has batches. */
+static int open_batches(struct bench *b)
+{
+	char why[NO_BATCHES_SIZE];
+	int r = open_loader(b);
+
+	if (r || b->info.steps)
+		return r;
+	if (defaults_spec(&b->info, b->spec, b->log, &b->chosen)) {
+		beton_loader_close(b->loader);
+		b->loader = NULL;
+		b->spec = b->chosen.spec;
+		r = open_loader(b);
+		if (r || b->info.steps)
+			return r;
 	}
-	if (b->info.steps)
-		return 0;
 	r = no_batches_text(&b->info, why);
-	log_error(b->log, "%s: %s", path, why);
+	log_error(b->log, "%s: %s", b->path, why);
 	return r;
+}
+
+/* Runs again with images of one size, after a run that failed with `r`. */
+static int run_cropped(struct bench *b, int r)
+{
+	struct log *log = b->log;
+	char why[WHY_SIZE];
+	int again = -EINVAL;
+
+	snprintf(why, sizeof(why), "%s", beton_loader_error(b->loader));
+	if (!b->pipeline && defaults_pipeline(b->loader, &b->chosen)) {
+		beton_loader_close(b->loader);
+		b->loader = NULL;
+		b->pipeline = b->chosen.pipeline;
+		b->num_rates = 0;
+		b->images = 0;
+		/* The first failure is the one to report. */
+		b->log = NULL;
+		again = open_loader(b);
+		again = again ? again : run_epochs(b);
+		b->log = log;
+	}
+	if (again)
+		log_error(log, "%s", why);
+	else
+		defaults_log_pipeline(&b->chosen, log);
+	return again ? r : 0;
+}
+
+static int run_bench(struct bench *b)
+{
+	int r;
+
+	b->rates = calloc(b->options->epochs, sizeof(*b->rates));
+	r = b->rates ? open_batches(b) : -ENOMEM;
+	if (r)
+		return r;
+	r = run_epochs(b);
+	return r ? run_cropped(b, r) : 0;
 }
 
 static int bench(const struct invocation *call)
 {
-	struct bench b = { .options = call->options, .log = call->log };
-	int r;
+	const struct bench_options *o = call->options;
+	struct bench *b = calloc(1, sizeof(*b));
+	int r = b ? 0 : -ENOMEM;
 
-	b.rates = calloc(b.options->epochs, sizeof(*b.rates));
-	r = b.rates ? open_loader(&b, call->operands[0]) : -ENOMEM;
-	if (!r)
-		r = run_epochs(&b);
+	if (!r) {
+		b->options = o;
+		b->log = call->log;
+		b->path = call->operands[0];
+		b->spec = o->spec;
+		b->pipeline = o->pipeline;
+		r = run_bench(b);
+	}
 	/* Finds how the batches were delivered in the end. */
 	if (!r)
-		beton_loader_info(b.loader, &b.info);
-	if (!r && b.options->json)
-		print_json(&b);
+		beton_loader_info(b->loader, &b->info);
+	if (!r && o->json)
+		print_json(b);
 	else if (!r)
-		print_human(&b);
-	beton_loader_close(b.loader);
-	free(b.rates);
+		print_human(b);
+	if (b) {
+		beton_loader_close(b->loader);
+		free(b->rates);
+	}
+	free(b);
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -453,6 +523,7 @@ const struct command command_bench = {
 	.max_operands = 1,
 	.summary = "Measure how fast a dataset loads, and what it costs",
 	.examples =
+		"  beton bench train.beton\n"
 		"  beton bench train.beton --pipeline 'random_resized_crop(224) | \\\n"
 		"      flip | normalize(imagenet) | float | chw'\n"
 		"  beton bench mnt --until read --json\n",

@@ -9,150 +9,87 @@
 #include <string.h>
 
 #include "fs/util/bytes.h"
-#include "fs/util/suggest.h"
 #include "loader/tools/beton/command.h"
+#include "loader/tools/ui/features.h"
 #include "loader/tools/ui/output.h"
 
-static const struct command *const commands[] = {
-	&command_info,	   &command_show,   &command_dump, &command_bench,
-	&command_optimize, &command_doctor, &command_top,
+struct beton_options {
+	bool help;
+	bool version;
+	bool commands;
+	bool describe;
 };
 
-static void print_help(void)
-{
-	printf("usage: beton COMMAND [options] ...\n\n"
-	       "Looks into datasets and batches, and measures how they load;\n"
-	       "makes datasets load faster.\n\n");
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		printf("  %-8s %s\n", commands[i]->name, commands[i]->summary);
-	printf("\n`beton COMMAND --help` tells its options; beton(1) all of it.\n"
-	       "--version prints the version.\n");
-}
+#define AT(member) .offset = offsetof(struct beton_options, member)
 
-static void print_usage(const struct command *c, FILE *out)
-{
-	fprintf(out, "usage: beton %s [options] %s\n", c->name, c->operands);
-}
-
-static void print_command_help(const struct command *c)
-{
-	print_usage(c, stdout);
-	printf("\n%s.\n\n", c->summary);
-	option_help(c->rows, c->num_rows, stdout);
-	printf("\nexamples:\n%s", c->examples);
-}
-
-/* There are too few operands or too many. */
-static void print_operands(const struct invocation *call)
-{
-	const struct command *c = call->command;
-
-	if (call->num_operands > c->max_operands)
-		fprintf(stderr, "beton: %s: unexpected operand '%s'\n", c->name,
-			call->operands[c->max_operands]);
-	else
-		fprintf(stderr, "beton: %s needs %s\n", c->name, c->operands);
-	print_usage(c, stderr);
-	fprintf(stderr, "`beton %s --help' lists the options.\n", c->name);
-}
-
-static int run_command(const struct command *c, char **argv, struct log *log)
-{
-	struct invocation call = { .command = c, .log = log };
-	int r, code = BETON_EXIT_USAGE;
-
-	/* option_parse() skips argv[0], which is the command's name here. */
-	for (char **a = argv; *a; a++) {
-		if (!strcmp(*a, "--"))
-			break;
-		if (!strcmp(*a, "--help") || !strcmp(*a, "-h")) {
-			print_command_help(c);
-			return EXIT_SUCCESS;
-		}
-		if (!strcmp(*a, "--options")) {
-			option_list(c->rows, c->num_rows, stdout);
-			return EXIT_SUCCESS;
-		}
-	}
-	call.options = calloc(1, c->options_size + 1);
-	if (!call.options)
-		return EXIT_FAILURE;
-	if (c->defaults)
-		memcpy(call.options, c->defaults, c->options_size);
-	r = option_parse(c->rows, c->num_rows, argv, call.options, log,
-			 &call.num_operands);
-	call.operands = argv + 1;
-	if (!r && (call.num_operands < c->min_operands ||
-		   call.num_operands > c->max_operands)) {
-		print_operands(&call);
-	} else if (!r) {
-		code = c->run(&call);
-	}
-	free(call.options);
-	return code;
-}
-
-static const struct other_word other_commands[] = {
-	{ "mount", "betonfs" },	       { "mkfs", "mkfs.beton" },
-	{ "make", "mkfs.beton" },      { "create", "mkfs.beton" },
-	{ "write", "mkfs.beton" },     { "convert", "mkfs.beton" },
-	{ "help", "beton --help" },    { "version", "beton --version" },
-	{ "ls", "beton info" },	       { "stat", "beton info" },
-	{ "check", "beton info" },     { "verify", "beton info" },
-	{ "cat", "beton dump" },       { "get", "beton dump" },
-	{ "extract", "beton dump" },   { "benchmark", "beton bench" },
-	{ "profile", "beton doctor" }, { NULL, NULL },
+/* Their help is in command_print_all(). */
+static const struct option_row rows[] = {
+	{ "help", 'h', OPTION_FLAG, AT(help), .help = "Print this help" },
+	{ "version", 'V', OPTION_FLAG, AT(version),
+	  .help = "Print the version and the features of this build" },
+	{ "commands", 0, OPTION_FLAG, AT(commands),
+	  .help = "List the commands, one per line" },
+	{ "completions", 0, OPTION_FLAG, AT(describe) },
 };
 
-static int refuse_command(const char *word, struct log *log)
+static void list_commands(void)
 {
-	struct suggestion s = { .word = word };
-	char meant[SUGGEST_TEXT_SIZE];
-	bool is_option = word[0] == '-';
+	const struct command *c;
 
-	for (size_t i = 0; !is_option && i < ARRAY_LEN(commands); i++)
-		suggest_try(&s, commands[i]->name);
-	suggest_other(&s, other_commands);
-	log_error(log, "unknown %s '%s'; see beton --help%s",
-		  is_option ? "option" : "command", word,
-		  suggest_text(&s, meant, sizeof(meant)));
-	return BETON_EXIT_USAGE;
+	for (size_t i = 0; (c = command_at(i)); i++)
+		printf("%s\n", c->name);
 }
 
-static int dispatch_command(char **argv, struct log *log)
+/* For the shell completions; option_describe() defines the lines of options. */
+static void describe_commands(const struct option_set *set, struct log *log)
 {
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-		if (!strcmp(argv[1], commands[i]->name))
-			return run_command(commands[i], argv + 1, log);
+	const struct command *c;
+
+	option_describe(set, "", stdout);
+	for (size_t i = 0; (c = command_at(i)); i++) {
+		char name[] = "", describe[] = "--completions";
+
+		printf("command\t%s\t%s\t%s\n", c->name, c->operands,
+		       c->summary);
+		command_run(c, (char *[]){ name, describe, NULL }, log);
 	}
-	return refuse_command(argv[1], log);
 }
 
-static int list_commands(void)
+/* An option before any command. */
+static int answer_option(char *argument, struct log *log)
 {
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		printf("%s\n", commands[i]->name);
+	struct beton_options o = { 0 };
+	const struct option_set set = { "beton",
+					{ { rows, ARRAY_LEN(rows), &o } } };
+	char name[] = "";
+	char *argv[] = { name, argument, NULL };
+	int operands;
+
+	if (option_parse(&set, argv, log, &operands))
+		return BETON_EXIT_USAGE;
+	if (o.help)
+		command_print_all(stdout);
+	if (o.version)
+		features_print("beton", stdout);
+	if (o.commands)
+		list_commands();
+	if (o.describe)
+		describe_commands(&set, log);
 	return EXIT_SUCCESS;
 }
 
-static int run_program(int argc, char **argv, struct log *log)
+static int run_program(char **argv, struct log *log)
 {
-	if (argc < 2) {
-		fprintf(stderr,
-			"usage: beton COMMAND [options] ...; see beton --help\n");
+	const struct command *c;
+
+	if (!argv[0] || !argv[1]) {
+		log_error(log, "missing operand: COMMAND. See 'beton --help'.");
 		return BETON_EXIT_USAGE;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-		print_help();
-		return EXIT_SUCCESS;
-	}
-	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
-		printf("beton %s\n", beton_version());
-		return EXIT_SUCCESS;
-	}
-	if (!strcmp(argv[1], "--commands"))
-		return list_commands();
-	return dispatch_command(argv, log);
+	if (argv[1][0] == '-' && argv[1][1] && strcmp(argv[1], "--"))
+		return answer_option(argv[1], log);
+	c = command_find(argv[1]);
+	return c ? command_run(c, argv + 1, log) : command_refuse(argv[1], log);
 }
 
 int main(int argc, char **argv)
@@ -161,11 +98,12 @@ int main(int argc, char **argv)
 	char name[] = "beton";
 	int code;
 
+	(void)argc;
 	/* A write beyond a limit of the file's size is to fail with EFBIG. */
 	signal(SIGXFSZ, SIG_IGN);
 	output_begin();
 	log_init(&log, log_to_stderr, name);
-	code = output_end(&log, run_program(argc, argv, &log));
+	code = output_end(&log, run_program(argv, &log));
 	log_fini(&log);
 	return code;
 }

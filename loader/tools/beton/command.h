@@ -6,15 +6,28 @@
 #include <stdbool.h>
 
 #include "fs/util/log.h"
+#include "loader/tools/ui/common.h"
 #include "loader/tools/ui/option.h"
 
-/* beton's exit codes beside EXIT_SUCCESS and EXIT_FAILURE. */
+/*
+ * beton's exit codes:
+ *
+ *	0  success
+ *	1  the command failed; a message says why (EXIT_FAILURE)
+ *	2  wrong usage: an unknown command or option, a bad value, a missing
+ *	   operand; nothing was done
+ *
+ * A signal ends the program as usual, so that a shell reports 128 plus its
+ * number.
+ */
 enum { BETON_EXIT_USAGE = 2 };
 
 /* The arguments of a command: options filled in, operands counted. */
 struct invocation {
 	const struct command *command;
 	struct log *log;
+	const struct option_set *set;
+	const struct common_options *common;
 	void *options;
 	char **operands;
 	int num_operands;
@@ -25,7 +38,7 @@ struct command {
 	const char *operands; /* for the usage line, "FILE|MOUNT" */
 	int min_operands;
 	int max_operands;
-	const char *summary;  /* one line */
+	const char *summary;  /* one line without a full stop */
 	const char *examples; /* for --help */
 	const struct option_row *rows;
 	size_t num_rows;
@@ -35,6 +48,28 @@ struct command {
 	int (*run)(const struct invocation *call);
 };
 
+/* The row at an index; NULL past the end. */
+const struct command *command_at(size_t i);
+
+/* NULL: there is none. */
+const struct command *command_find(const char *name);
+
+/* Logs that there is no such command, and the nearest one. Returns
+   BETON_EXIT_USAGE. */
+int command_refuse(const char *name, struct log *log);
+
+/* Prints the help of a command, and of the program. */
+void command_print_help(const struct command *command, FILE *out);
+void command_print_all(FILE *out);
+
+/* Whether messages that are neither errors nor warnings are printed, and
+   progress is shown. */
+bool command_is_talkative(const struct invocation *call);
+
+/* Runs a command with its arguments; argv[0] is its name. Returns an exit
+   code. */
+int command_run(const struct command *command, char **argv, struct log *log);
+
 extern const struct command command_info;
 extern const struct command command_show;
 extern const struct command command_dump;
@@ -42,5 +77,6 @@ extern const struct command command_bench;
 extern const struct command command_optimize;
 extern const struct command command_doctor;
 extern const struct command command_top;
+extern const struct command command_help;
 
 #endif

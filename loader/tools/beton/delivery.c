@@ -3,25 +3,31 @@
 
 #include "fs/util/log.h"
 
-/* Prints only warnings: the caller of the failing function reports errors. */
-static void pass_warning(void *arg, enum beton_log_level level,
+/* Prints warnings and, with --verbose, all that is less important: the caller
+   of the failing function reports errors. */
+static void pass_message(void *arg, enum beton_log_level level,
 			 const char *message)
 {
+	const struct log *log = arg;
+
 	if (level == BETON_LOG_WARNING)
 		log_warning(arg, "%s", message);
+	else if (level > BETON_LOG_WARNING && log &&
+		 log->level >= BETON_LOG_DEBUG)
+		log_info(arg, "%s", message);
 }
 
 void reading_apply(const struct reading *reading, struct log *log,
 		   struct beton_loader_options *out)
 {
 	/* NULL means auto and leaves the choice to $BETON_SETTINGS. */
-	static const char *const delivery[] = { NULL, "handover", "direct" };
+	static const char *const delivery[] = { NULL, "zero-copy", "direct" };
 	static const char *const cache[] = { NULL, "os", "process" };
 
 	out->delivery = delivery[reading->delivery];
 	out->cache = cache[reading->cache];
 	out->cache_size = reading->cache_size;
 	out->cold_size = reading->cold_size;
-	out->log = pass_warning;
+	out->log = pass_message;
 	out->log_arg = log;
 }

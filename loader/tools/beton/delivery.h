@@ -16,18 +16,44 @@ struct reading {
 /* clang-format off */
 #define READING_ROWS \
 	{ "delivery", .kind = OPTION_CHOICE, AT(reading.delivery), \
-	  .argument = "auto|handover|direct", \
-	  .help = "how the batches of a MOUNT come (default: the fastest)" }, \
+	  .argument = "auto|zero-copy|direct", \
+	  .old_words = "handover=zero-copy", \
+	  .help = "Receive batches of a MOUNT in shared memory (zero-copy) " \
+		  "or by reading files (direct) (default: auto, zero-copy " \
+		  "if possible)" }, \
 	{ "cache", .kind = OPTION_CHOICE, AT(reading.cache), \
 	  .argument = "auto|os|process", \
-	  .help = "of a FILE: the kernel's page cache, or our own\n" \
-		  "(default: by the sizes of file and memory)" }, \
+	  .help = "Cache a FILE in the kernel (os) or in this process " \
+		  "(default: auto, by the sizes of file and memory)" }, \
 	{ "cache-size", .kind = OPTION_SIZE, AT(reading.cache_size), \
 	  .min = 16 << 20, .max = UINT64_MAX - 1, .argument = "SIZE", \
-	  .help = "of our own cache (default: half of what there is)" }, \
+	  .help = "Limit the cache of this process to SIZE (default: half " \
+		  "of the available memory)" }, \
 	{ "cold-size", .kind = OPTION_SIZE, AT(reading.cold_size), \
 	  .max = UINT64_MAX - 1, .argument = "SIZE", \
-	  .help = "beside it, for evicted pages, compressed" }
+	  .help = "Limit the compressed tier of that cache to SIZE " \
+		  "(default: used where it pays)" }
+
+/* Rows of the same name in all of these commands. */
+#define SPEC_ROWS \
+	{ "spec", .kind = OPTION_TEXT, AT(spec), .argument = "SPEC", \
+	  .help = "Set the sampling spec, beton-orders(7) (default: " \
+		  "order=random)" }, \
+	{ "subset", .kind = OPTION_TEXT, AT(subset), \
+	  .argument = "NAME:FILE", \
+	  .help = "Define the subset NAME of SPEC by a FILE of sample ids" }, \
+	{ "pipeline", .kind = OPTION_TEXT, AT(pipeline), \
+	  .argument = "TEXT", \
+	  .help = "Transform the fields by a pipeline, " \
+		  "beton-transforms(7) (default: deliver them as stored)" }
+#define JOBS_ROW \
+	{ "jobs", 'j', OPTION_NUMBER, AT(jobs), .min = 1, .max = 4096, \
+	  .argument = "N", .aliases = "workers|threads", \
+	  .help = "Use N threads (default: one per usable CPU)" }
+#define PREFETCH_ROW \
+	{ "prefetch", .kind = OPTION_NUMBER, AT(prefetch), .min = 1, \
+	  .max = 4096, .argument = "N", \
+	  .help = "Prefetch N batches (default: 2)" }
 /* clang-format on */
 
 struct log;

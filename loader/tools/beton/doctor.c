@@ -10,6 +10,7 @@
 
 #include "fs/util/bytes.h"
 #include "loader/tools/beton/command.h"
+#include "loader/tools/beton/defaults.h"
 #include "loader/tools/beton/delivery.h"
 #include "loader/tools/doctor/estimate.h"
 #include "loader/tools/doctor/look.h"
@@ -22,7 +23,7 @@ struct doctor_options {
 	const char *subset;
 	const char *pipeline;
 	struct reading reading;
-	uint64_t workers;
+	uint64_t jobs;
 	uint64_t prefetch;
 	uint64_t seconds;
 	uint64_t target;
@@ -65,39 +66,34 @@ static int parse_allow(const char *text, void *member)
 }
 
 static const struct option_row rows[] = {
-	{ "pipeline", .kind = OPTION_TEXT, AT(pipeline), .argument = "TEXT",
-	  .help = "what becomes of the fields, beton-transforms(7)" },
-	{ "spec", .kind = OPTION_TEXT, AT(spec), .argument = "SPEC",
-	  .help = "the sequence of batches (default: order=random)" },
-	{ "subset", .kind = OPTION_TEXT, AT(subset), .argument = "NAME:FILE",
-	  .help = "a list of sample ids that SPEC may name" },
-	{ "workers", .kind = OPTION_NUMBER, AT(workers), .min = 1, .max = 4096,
-	  .argument = "N", .help = "threads (default: usable CPUs)" },
-	{ "prefetch", .kind = OPTION_NUMBER, AT(prefetch), .min = 1,
-	  .max = 4096, .argument = "N",
-	  .help = "batches made ahead (default 2)" },
+	SPEC_ROWS,
+	JOBS_ROW,
+	PREFETCH_ROW,
 	READING_ROWS,
 	{ "trainer", .kind = OPTION_TEXT, AT(trainer), .argument = "COMMAND",
-	  .help = "run it for a while, by the shell, and watch what it does;\n"
-		  "then again with batches that cost nothing" },
+	  .help = "Run COMMAND in a shell and watch it, then run it again "
+		  "with synthetic data" },
 	{ "pid", .kind = OPTION_NUMBER, AT(pid), .min = 1, .max = INT32_MAX,
 	  .argument = "PID",
-	  .help = "watch a trainer that runs, and all that it started" },
+	  .help = "Watch the running trainer PID and its child processes" },
 	{ "target", .kind = OPTION_NUMBER, AT(target), .min = 1,
 	  .max = UINT32_MAX, .argument = "N",
-	  .help = "samples a second that the trainer could take" },
+	  .help = "Compare with a trainer that can take N samples per "
+		  "second" },
 	{ "seconds", .kind = OPTION_NUMBER, AT(seconds), .min = 5, .max = 3600,
-	  .argument = "N", .help = "how long to measure, about (default 30)" },
+	  .argument = "N",
+	  .help = "Measure for about N seconds (default: 30)" },
 	{ "html", .kind = OPTION_TEXT, AT(html), .argument = "FILE",
-	  .help = "write the diagnosis as a page, too" },
+	  .help = "Also write the report to FILE as an HTML page" },
 	{ "apply", .kind = OPTION_TEXT, AT(apply), .argument = "FILE",
-	  .help = "write what gains and is only a setting, for $BETON_SETTINGS\n"
+	  .help = "Write the settings that help to FILE, for $BETON_SETTINGS "
 		  "and betonfs -o settings=FILE" },
 	{ "allow", .kind = OPTION_PARSED, AT(allow), .argument = "order,pixels",
 	  .parse = parse_allow,
-	  .help = "settings of --apply may change these (default: neither)" },
+	  .help = "Allow --apply to change the order of samples, or pixels "
+		  "(default: neither)" },
 	{ "json", .kind = OPTION_FLAG, AT(json),
-	  .help = "the diagnosis as JSON" },
+	  .help = "Print the report as JSON" },
 };
 
 static const struct doctor_options defaults = { .seconds = 30 };
@@ -123,14 +119,15 @@ static void catch_signals(void)
 /* Shows the progress in one line on a terminal, and nowhere else. */
 static void show_progress(void *arg, double done, const char *what)
 {
-	(void)arg;
-	if (isatty(STDERR_FILENO))
+	const struct invocation *call = arg;
+
+	if (command_is_talkative(call) && isatty(STDERR_FILENO))
 		fprintf(stderr, "\r\033[K%3.0f %%  %s", 100 * done, what);
 }
 
-static void hide_progress(void)
+static void hide_progress(const struct invocation *call)
 {
-	if (isatty(STDERR_FILENO))
+	if (command_is_talkative(call) && isatty(STDERR_FILENO))
 		fprintf(stderr, "\r\033[K");
 }
 
@@ -199,10 +196,11 @@ static struct ladder_options ladder_of(const struct invocation *call)
 			.stop = &stopped,
 		},
 		.pipeline = o->pipeline ? o->pipeline : "",
-		.workers = (uint32_t)o->workers,
+		.workers = (uint32_t)o->jobs,
 		.seconds = LADDER_SHARE(o) * (double)o->seconds,
 		.log = call->log,
 		.progress = show_progress,
+		.arg = (void *)call,
 	};
 }
 
@@ -218,8 +216,31 @@ static void leave_settings(struct log *log)
 		return;
 	log_warning(
 		log,
-		"BETON_SETTINGS is not used: settings are what is looked for");
+		"BETON_SETTINGS is ignored: the doctor looks for settings itself");
 	unsetenv("BETON_SETTINGS");
+}
+
+/* Chooses what the user left open, where the usual choice would fail. The
+   ladder refers to *chosen. */
+static void choose_defaults(const struct invocation *call,
+			    struct ladder_options *ladder,
+			    struct defaults *chosen)
+{
+	const struct doctor_options *o = call->options;
+	struct beton_loader_options options = {
+		.size = sizeof(options),
+		.spec = o->spec,
+		.subset = o->subset,
+		.pipeline = o->pipeline,
+		.workers = (uint32_t)o->jobs,
+		.job = "doctor",
+	};
+
+	reading_apply(&o->reading, NULL, &options);
+	defaults_apply(call->operands[0], call->log, &options, chosen);
+	ladder->place.spec = options.spec;
+	if (options.pipeline)
+		ladder->pipeline = options.pipeline;
 }
 
 /* Returns 0 or -errno, logged. */
@@ -250,31 +271,34 @@ static int doctor(const struct invocation *call)
 	const struct doctor_options *o = call->options;
 	struct ladder_options ladder = ladder_of(call);
 	struct applied applied;
+	struct defaults *chosen = calloc(1, sizeof(*chosen));
 	struct evidence *e = calloc(1, sizeof(*e));
 	struct diagnosis *d = calloc(1, sizeof(*d));
-	int r = e && d ? 0 : -ENOMEM;
+	int r = e && d && chosen ? 0 : -ENOMEM;
 
 	/*
 	 * Measure real data. A trainer that the doctor starts on synthetic data
-	 * gets $BETON_FAKE from it.
+	 * gets $BETON_SYNTHETIC from it.
 	 */
-	unsetenv("BETON_FAKE");
+	unsetenv("BETON_SYNTHETIC");
 	catch_signals();
 	leave_settings(call->log);
 	if (!r && o->apply)
 		r = apply_check(o->apply, call->log);
 	if (!r) {
+		choose_defaults(call, &ladder, chosen);
 		e->target = (double)o->target;
 		r = ladder_look(&ladder, e);
 	}
 	r = r ? r : ladder_run(&ladder, e);
 	r = r ? r : watch_trainer(call, e);
-	hide_progress();
+	hide_progress(call);
 	r = r ? r : report_evidence(call, e, d, &applied);
 	for (size_t i = 0; e && i < e->num_ops; i++)
 		free(e->ops[i].written);
 	free(e);
 	free(d);
+	free(chosen);
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -283,8 +307,9 @@ const struct command command_doctor = {
 	.operands = "FILE|MOUNT",
 	.min_operands = 1,
 	.max_operands = 1,
-	.summary = "Tell why a training is slow, and what would help",
+	.summary = "Find out why a training is slow, and what would help",
 	.examples =
+		"  beton doctor train.beton\n"
 		"  beton doctor train.beton --pipeline 'random_resized_crop(224) | \\\n"
 		"      flip | normalize(imagenet) | float | chw'\n"
 		"  beton doctor mnt --target 3000 --json\n",

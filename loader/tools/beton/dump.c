@@ -20,6 +20,7 @@
 #include "fs/util/place.h"
 #include "loader/run/state.h"
 #include "loader/tools/beton/command.h"
+#include "loader/tools/beton/defaults.h"
 #include "loader/tools/beton/delivery.h"
 #include "loader/tools/ui/progress.h"
 
@@ -39,8 +40,8 @@ struct dump_options {
 	uint64_t epoch;
 	struct range batches;
 	uint64_t rank;
-	uint64_t world;
-	uint64_t workers;
+	uint64_t world_size;
+	uint64_t jobs;
 	struct reading reading;
 	unsigned on_error;
 };
@@ -64,49 +65,47 @@ static int parse_batches(const char *text, void *member)
 
 static const struct option_row rows[] = {
 	{ "out", .kind = OPTION_TEXT, AT(out), .argument = "DIR",
-	  .help = "where to write DIR/NUMBER/OUTPUT.npy (must be given)" },
-	{ "spec", .kind = OPTION_TEXT, AT(spec), .argument = "SPEC",
-	  .help = "the sequence of batches (default: order=random)" },
+	  .help = "Write DIR/BATCH/OUTPUT.npy (required)" },
+	SPEC_ROWS,
 	{ "epoch", .kind = OPTION_NUMBER, AT(epoch), .max = INT64_MAX,
-	  .argument = "E", .help = "of the sequence (default 0)" },
+	  .argument = "E", .help = "Write epoch E (default: 0)" },
 	{ "batches", .kind = OPTION_PARSED, AT(batches), .argument = "A:B",
 	  .parse = parse_batches,
-	  .help = "numbers of the global sequence, from A to before B" },
+	  .help = "Write batches A to B - 1 of the epoch (default: all)" },
 	{ "rank", .kind = OPTION_NUMBER, AT(rank), .max = UINT32_MAX,
-	  .argument = "R", .help = "this rank's share (default 0)" },
-	{ "world", .kind = OPTION_NUMBER, AT(world), .min = 1,
-	  .max = UINT32_MAX, .argument = "W",
-	  .help = "of so many ranks (default 1)" },
-	{ "subset", .kind = OPTION_TEXT, AT(subset), .argument = "NAME:FILE",
-	  .help = "a list of sample ids that SPEC may name" },
-	{ "pipeline", .kind = OPTION_TEXT, AT(pipeline), .argument = "TEXT",
-	  .help = "what becomes of the fields, beton-transforms(7)" },
-	{ "workers", .kind = OPTION_NUMBER, AT(workers), .min = 1, .max = 4096,
-	  .argument = "N", .help = "threads (default: usable CPUs)" },
+	  .argument = "R", .help = "Write the batches of rank R (default: 0)" },
+	{ "world-size", .kind = OPTION_NUMBER, AT(world_size), .min = 1,
+	  .max = UINT32_MAX, .argument = "W", .aliases = "world",
+	  .help = "Divide the batches among W ranks (default: 1)" },
+	JOBS_ROW,
 	{ "state", .kind = OPTION_TEXT, AT(state), .argument = "FILE",
-	  .help = "go on from the state in FILE if it exists; leave the\n"
-		  "state after the last batch there" },
+	  .help = "Resume from the checkpoint in FILE if it exists, and "
+		  "write the next one to it" },
 	READING_ROWS,
 	{ "on-error", .kind = OPTION_CHOICE, AT(on_error),
 	  .argument = "raise|skip|zero",
-	  .help = "a sample that cannot be read: stop (default), or a row\n"
-		  "of zeros that is not valid, or that is" },
+	  .help = "If a sample cannot be read, stop (raise), or write zeros "
+		  "that are not valid (skip) or valid (zero) (default: "
+		  "raise)" },
 };
 
 static const struct dump_options defaults = {
 	.batches = { 0, UINT64_MAX },
-	.world = 1,
+	.world_size = 1,
 };
 
 /* One run of the command. */
 struct dump {
 	const struct dump_options *options;
 	struct log *log;
+	const char *spec;     /* the user's, or a default; NULL: none */
+	const char *pipeline; /* the same */
+	struct defaults *chosen;
 	struct beton_loader *loader;
 	struct beton_loader_info info;
 	struct progress progress;
 	uint64_t written;
-	int out;		/* the folder of --out, or -1 */
+	int out;		/* the directory of --out, or -1 */
 	char state[STATE_SIZE]; /* after the last batch in range */
 };
 
@@ -211,7 +210,7 @@ static int write_tensor(struct dump *d, const struct folder *in,
 			const struct beton_batch *b, uint32_t i)
 {
 	const struct beton_tensor *t = &b->outputs[i];
-	const uint64_t n = (uint64_t)b->rows + 1;
+	const uint64_t n = (uint64_t)b->num_samples + 1;
 	const struct array offsets = { "<i8", 1, &n, t->offsets, 8 * n };
 	cleanup_free char *name = NULL;
 	int r = write_data(d, in, b, i);
@@ -226,7 +225,7 @@ static int write_tensor(struct dump *d, const struct folder *in,
 static int write_rows(struct dump *d, const struct folder *in,
 		      const struct beton_batch *b)
 {
-	const uint64_t n = b->rows;
+	const uint64_t n = b->num_samples;
 	const struct array ids = { "<i8", 1, &n, b->ids, 8 * n };
 	const struct array valid = { "|b1", 1, &n, b->valid, n };
 	int r = write_npy(d, in, "ids", &ids);
@@ -275,6 +274,17 @@ static int note_state(struct dump *d)
 	return beton_loader_state(d->loader, d->state, sizeof(d->state));
 }
 
+/* Chooses a pipeline for images of different sizes, if the user leaves it to
+   us. */
+static bool use_one_size(struct dump *d)
+{
+	if (d->pipeline || d->options->state ||
+	    !defaults_pipeline(d->loader, d->chosen))
+		return false;
+	d->pipeline = d->chosen->pipeline;
+	return true;
+}
+
 static int dump_next(struct dump *d, bool *done)
 {
 	const struct beton_batch *b;
@@ -284,6 +294,9 @@ static int dump_next(struct dump *d, bool *done)
 		*done = true;
 		return 0;
 	}
+	/* Before the first batch is written, a pipeline can be chosen. */
+	if (r && !d->written && use_one_size(d))
+		return -EAGAIN;
 	if (r) {
 		log_error(d->log, "%s", beton_loader_error(d->loader));
 		return r;
@@ -313,8 +326,8 @@ static int skip_batches(struct dump *d)
 
 	if (r || first <= s.batches + o->rank || first >= d->info.batches)
 		return r;
-	steps = (first - s.batches - o->rank) / o->world;
-	s.batches += steps * o->world;
+	steps = (first - s.batches - o->rank) / o->world_size;
+	s.batches += steps * o->world_size;
 	r = state_format(&s, text, sizeof(text));
 	return r ? r : beton_loader_load(d->loader, text);
 }
@@ -360,52 +373,74 @@ static int check_names(struct dump *d)
 			continue;
 		log_error(
 			d->log,
-			"output '%s' has the name of a file of dump's own: give it another with 'NAME = %s | ...', or drop it",
+			"output '%s' has the name of a file that dump writes itself: rename the output with 'NAME = %s | ...', or drop it",
 			o.name, o.name);
 		return -EINVAL;
 	}
 	return 0;
 }
 
-static int open_loader(struct dump *d, const char *path)
+static int open_with(struct dump *d, const char *path)
 {
 	const struct dump_options *o = d->options;
-	struct state s;
 	char error[1024];
-	bool resume = false;
 	struct beton_loader_options options = {
 		.size = sizeof(options),
-		.spec = o->spec,
+		.spec = d->spec,
 		.subset = o->subset,
-		.pipeline = o->pipeline,
-		.workers = (uint32_t)o->workers,
+		.pipeline = d->pipeline,
+		.workers = (uint32_t)o->jobs,
 		.rank = (uint32_t)o->rank,
-		.world = (uint32_t)o->world,
+		.world_size = (uint32_t)o->world_size,
 		.epoch = o->epoch,
 		.epochs = 1,
 		.on_error = o->on_error,
 		.error = error,
 		.error_size = sizeof(error),
 	};
+	int r;
+
+	beton_loader_close(d->loader);
+	d->loader = NULL;
+	reading_apply(&o->reading, d->log, &options);
+	r = beton_loader_open(path, &options, &d->loader);
+	if (r)
+		log_error(d->log, "%s", error);
+	if (r)
+		return r;
+	beton_loader_info(d->loader, &d->info);
+	if (d->log->level >= BETON_LOG_DEBUG)
+		log_info(d->log, "%s, %s, %s, %u threads", d->info.spec,
+			 d->info.source, d->info.delivery, d->info.workers);
+	return 0;
+}
+
+static int open_loader(struct dump *d, const char *path)
+{
+	struct state s;
+	bool resume = false;
 	int r = read_state(d, &s, &resume);
 
 	if (r)
 		return r;
-	if (resume && !options.spec)
-		options.spec = s.spec;
-	reading_apply(&o->reading, d->log, &options);
-	r = beton_loader_open(path, &options, &d->loader);
-	if (r) {
-		log_error(d->log, "%s", error);
-		return r;
+	if (resume && !d->spec) {
+		snprintf(d->chosen->spec, DEFAULTS_SIZE, "%s", s.spec);
+		d->spec = d->chosen->spec;
 	}
-	beton_loader_info(d->loader, &d->info);
-	r = check_names(d);
+	r = open_with(d, path);
+	/* A spec that is given, and that of a checkpoint, are those of a
+	   trainer. */
+	if (!r && !d->spec && !d->options->state && !d->info.batches &&
+	    defaults_spec(&d->info, NULL, d->log, d->chosen)) {
+		d->spec = d->chosen->spec;
+		r = open_with(d, path);
+	}
+	r = r ? r : check_names(d);
 	if (r)
 		return r;
 	r = resume ? beton_loader_load(d->loader, d->state) : 0;
 	if (r)
-		log_error(d->log, "%s: %s", o->state,
+		log_error(d->log, "%s: %s", d->options->state,
 			  beton_loader_error(d->loader));
 	return r ? r : note_state(d);
 }
@@ -424,25 +459,41 @@ static void warn_of_empty_range(const struct dump *d)
 	const struct range *range = &d->options->batches;
 
 	if (range->first && range->first >= d->info.batches)
-		log_warning(d->log,
-			    "--batches begins at %llu, and an epoch has %llu",
-			    (unsigned long long)range->first,
-			    (unsigned long long)d->info.batches);
+		log_warning(
+			d->log,
+			"nothing to write: --batches begins at %llu, but an epoch has %llu batches",
+			(unsigned long long)range->first,
+			(unsigned long long)d->info.batches);
 }
 
-static int dump_all(struct dump *d)
+static int dump_batches(struct dump *d)
 {
 	bool done = false;
-	int r = make_folder(d);
+	int r = skip_batches(d);
 
-	warn_of_empty_range(d);
-	r = r ? r : skip_batches(d);
-	progress_init(&d->progress, min_u64(d->info.steps,
-					    d->options->batches.end -
-						    d->options->batches.first));
+	progress_init(&d->progress,
+		      min_u64(d->info.steps, d->options->batches.end -
+						     d->options->batches.first),
+		      d->log);
 	while (!r && !done)
 		r = dump_next(d, &done);
 	progress_hide(&d->progress);
+	return r;
+}
+
+static int dump_all(struct dump *d, const char *path)
+{
+	int r = make_folder(d);
+
+	warn_of_empty_range(d);
+	r = r ? r : dump_batches(d);
+	if (r == -EAGAIN) {
+		r = open_with(d, path);
+		r = r ? r : note_state(d);
+		r = r ? r : dump_batches(d);
+		if (d->written)
+			defaults_log_pipeline(d->chosen, d->log);
+	}
 	return r ? r : write_state(d);
 }
 
@@ -451,36 +502,41 @@ static int check_options(const struct invocation *call)
 	const struct dump_options *o = call->options;
 
 	if (!o->out)
-		log_error(call->log, "--out DIR must be given");
-	else if (o->rank >= o->world)
-		log_error(call->log, "--rank %llu of --world %llu",
-			  (unsigned long long)o->rank,
-			  (unsigned long long)o->world);
-	else
-		return 0;
-	return -EINVAL;
+		return option_refuse(call->set, call->log,
+				     "dump: missing option: --out=DIR");
+	if (o->rank >= o->world_size)
+		return option_refuse(
+			call->set, call->log,
+			"--rank=%llu: expected less than --world-size=%llu",
+			(unsigned long long)o->rank,
+			(unsigned long long)o->world_size);
+	return 0;
 }
 
 /* With --on-error=skip or zero. */
-static void tell_failed(const struct dump *d)
+static void warn_of_failed(const struct dump *d)
 {
-	const unsigned long long n = beton_loader_failed_rows(d->loader);
+	const unsigned long long n = beton_loader_failed_samples(d->loader);
 
 	if (n)
-		log_warning(
-			d->log,
-			"%llu sample%s could not be read: zeros stand for %s",
-			n, n == 1 ? "" : "s",
-			d->options->on_error == BETON_ON_ERROR_SKIP
-				? "them, and valid.npy is false there"
-				: "them");
+		log_warning(d->log,
+			    "%llu sample%s could not be read and %s zeros%s", n,
+			    n == 1 ? "" : "s", n == 1 ? "is" : "are",
+			    d->options->on_error == BETON_ON_ERROR_SKIP
+				    ? ", which valid.npy marks as false"
+				    : "");
 }
 
 static int dump(const struct invocation *call)
 {
+	const struct dump_options *o = call->options;
+	struct defaults chosen;
 	struct dump d = {
-		.options = call->options,
+		.options = o,
 		.log = call->log,
+		.spec = o->spec,
+		.pipeline = o->pipeline,
+		.chosen = &chosen,
 		.out = -1,
 	};
 	int r;
@@ -489,9 +545,9 @@ static int dump(const struct invocation *call)
 		return BETON_EXIT_USAGE;
 	r = open_loader(&d, call->operands[0]);
 	if (!r)
-		r = dump_all(&d);
+		r = dump_all(&d, call->operands[0]);
 	if (!r)
-		tell_failed(&d);
+		warn_of_failed(&d);
 	beton_loader_close(d.loader);
 	if (d.out >= 0)
 		close(d.out);
@@ -503,11 +559,11 @@ const struct command command_dump = {
 	.operands = "FILE|MOUNT",
 	.min_operands = 1,
 	.max_operands = 1,
-	.summary = "Write the tensors that a trainer would get",
+	.summary = "Write the tensors that a trainer would get as .npy files",
 	.examples =
 		"  beton dump train.beton --out /tmp/x --batches 0:2 \\\n"
 		"      --pipeline 'random_resized_crop(224) | flip'\n"
-		"  beton dump mnt --rank 1 --world 4 --state job.state --out /tmp/y\n",
+		"  beton dump mnt --rank 1 --world-size 4 --state job.state --out /tmp/y\n",
 	.rows = rows,
 	.num_rows = ARRAY_LEN(rows),
 	.options_size = sizeof(struct dump_options),

@@ -32,19 +32,20 @@ struct info_options {
 #define AT(member) .offset = offsetof(struct info_options, member)
 
 static const struct option_row rows[] = {
-	{ "json", .kind = OPTION_FLAG, AT(json),
-	  .help = "exactly what dataset.json holds (with --spec: what it\n"
-		  "resolves to, and its shuffle quality)" },
 	{ "spec", .kind = OPTION_TEXT, AT(spec), .argument = "SPEC",
-	  .help = "resolve a SPEC and measure how well it shuffles" },
+	  .help = "Resolve a sampling spec, beton-orders(7), and measure how "
+		  "well it shuffles" },
 	{ "subset", .kind = OPTION_TEXT, AT(subset), .argument = "NAME:FILE",
-	  .help = "a list of sample ids that SPEC may name" },
-	{ "html", .kind = OPTION_TEXT, AT(html), .argument = "PAGE",
-	  .help = "instead, write a page to look at: images, class balance,\n"
-		  "sizes; - is standard output" },
+	  .help = "Define the subset NAME of SPEC by a FILE of sample ids" },
+	{ "html", .kind = OPTION_TEXT, AT(html), .argument = "FILE",
+	  .help = "Write an HTML page with images, class balance and sizes "
+		  "to FILE; - is standard output" },
 	{ "thumbnails", .kind = OPTION_NUMBER, AT(thumbnails),
 	  .max = GALLERY_IMAGES_MAX, .argument = "N",
-	  .help = "images on that page, at most (default 100)" },
+	  .help = "Show at most N images on the HTML page (default: 100)" },
+	{ "json", .kind = OPTION_FLAG, AT(json),
+	  .help = "Print the contents of dataset.json; with --spec, the "
+		  "resolved spec and its shuffle quality" },
 };
 
 static const struct info_options defaults = { .thumbnails = 100 };
@@ -75,10 +76,10 @@ static const char *why_not(const struct subject *s, int error)
 
 	snprintf(name, sizeof(name), "%s/.betonfs", s->path);
 	if (error == ENOENT && is_directory(name))
-		return "a mount of several datasets: name one of its "
+		return "a mount of several datasets: choose one of its "
 		       "directories";
 	if (error == ENOENT)
-		return "a directory, and no mount of betonfs";
+		return "a directory, but not a mount of betonfs";
 	if (error == ENOTCONN)
 		return "its daemon has died: mount the dataset again";
 	return strerror(error);
@@ -294,12 +295,12 @@ static void print_human(const struct subject *s)
 		print_field(f);
 }
 
-/* The files of a mount do not say where values lie in the dataset file. */
+/* The files of a mount do not contain the offsets of values in the dataset. */
 static int make_page(const struct subject *s, const struct info_options *o)
 {
 	if (!s->ds) {
 		log_error(s->log,
-			  "%s: --html needs a FILE, and this is a mount",
+			  "%s: --html needs a FILE, but this is a mount",
 			  s->path);
 		return -EINVAL;
 	}
@@ -316,8 +317,9 @@ static int info(const struct invocation *call)
 	int r;
 
 	if (o->html && (o->json || o->spec)) {
-		log_error(call->log,
-			  "--html with --json or --spec: one of them");
+		option_refuse(call->set, call->log,
+			      "--html and --%s exclude each other",
+			      o->json ? "json" : "spec");
 		return BETON_EXIT_USAGE;
 	}
 	r = subject_open(&s);
@@ -343,7 +345,8 @@ const struct command command_info = {
 	.operands = "FILE|MOUNT",
 	.min_operands = 1,
 	.max_operands = 1,
-	.summary = "Tell what a dataset holds, and how well a SPEC shuffles it",
+	.summary =
+		"Show what a dataset contains, and how well a SPEC shuffles it",
 	.examples = "  beton info train.beton\n"
 		    "  beton info mnt --spec order=quasi_random,batch=256\n"
 		    "  beton info train.beton --html train.html\n",

@@ -30,7 +30,7 @@ enum {
 
 struct optimize_options {
 	uint64_t step;
-	uint64_t workers;
+	uint64_t jobs;
 	bool no_index;
 	bool quality_report;
 };
@@ -40,15 +40,17 @@ struct optimize_options {
 static const struct option_row rows[] = {
 	{ "step", .kind = OPTION_NUMBER, AT(step), .min = 1, .max = UINT16_MAX,
 	  .argument = "N",
-	  .help = "an entry of the index for every N MCUs of a row (default:\n"
-		  "one for each row)" },
+	  .help = "Index every N-th block (MCU) of a row (default: one entry "
+		  "per row)" },
 	{ "no-index", .kind = OPTION_FLAG, AT(no_index),
-	  .help = "only make the JPEGs smaller" },
+	  .help = "Make the JPEGs smaller, but add no index for decoding "
+		  "crops" },
 	{ "quality-report", .kind = OPTION_FLAG, AT(quality_report),
-	  .help = "tell what JPEGs there are, and compare pixels of some" },
-	{ "workers", .kind = OPTION_NUMBER, AT(workers), .min = 1,
-	  .max = WORKERS_MAX, .argument = "N",
-	  .help = "threads (default: one per usable CPU)" },
+	  .help = "Print statistics of the JPEGs, and compare the pixels of "
+		  "some" },
+	{ "jobs", 'j', OPTION_NUMBER, AT(jobs), .min = 1, .max = WORKERS_MAX,
+	  .argument = "N", .aliases = "workers|threads",
+	  .help = "Use N threads (default: one per usable CPU)" },
 };
 
 /* Notes of a JPEG that was recoded. */
@@ -245,8 +247,9 @@ static int add_reports(struct optimize *run)
 	}
 	if (!run->figures.different)
 		return 0;
-	log_error(run->log, "%s: %llu JPEGs have other pixels", run->path,
-		  (unsigned long long)run->figures.different);
+	log_error(run->log,
+		  "%s: not written: the pixels of %llu JPEGs would change",
+		  run->path, (unsigned long long)run->figures.different);
 	return -EIO;
 }
 
@@ -256,7 +259,7 @@ static int copy_dataset(struct optimize *run)
 	int r;
 
 	run->counted = min_u64(samples, COUNTED_MAX);
-	progress_init(&run->progress, samples + run->counted);
+	progress_init(&run->progress, samples + run->counted, run->log);
 	r = make_codes(run);
 	r = r ? r : recode_all(run);
 	progress_hide(&run->progress);
@@ -280,7 +283,7 @@ static int open_writer(struct optimize *run)
 
 static int open_workers(struct optimize *run)
 {
-	uint64_t n = run->options->workers;
+	uint64_t n = run->options->jobs;
 	int r;
 
 	run->num_workers = n ? (unsigned)n : thread_usable_cpus();
@@ -314,7 +317,7 @@ static void print_summary(const struct optimize *run)
 	double before = (double)max_u64(run->size_before, 1);
 	double change = 100 * ((double)run->size_after - before) / before;
 
-	printf("%s: %llu samples, %llu JPEGs of %llu bytes -> %llu (%+.2f %%), %llu with an index, %llu with tables of their own, %llu as they were, %.1f s\n",
+	printf("%s: %llu samples, %llu JPEGs of %llu bytes -> %llu (%+.2f %%), %llu with an index, %llu with tables of their own, %llu unchanged, %.1f s\n",
 	       run->path, (ull)run->dataset->format.samples, (ull)run->jpegs,
 	       (ull)run->size_before, (ull)run->size_after,
 	       run->jpegs ? change : 0, (ull)run->indexed, (ull)run->own_codes,
@@ -336,7 +339,7 @@ static int optimize(const struct invocation *call)
 	r = r ? r : writer_finish(&run.writer);
 	if (!r && run.options->quality_report)
 		jpegs_print(&run.figures, stdout);
-	if (!r)
+	if (!r && command_is_talkative(call))
 		print_summary(&run);
 	close_all(&run);
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -348,7 +351,7 @@ const struct command command_optimize = {
 	.min_operands = 2,
 	.max_operands = 2,
 	.summary =
-		"Copy a dataset, its JPEGs without loss as they decode fastest",
+		"Copy a dataset so that its JPEGs decode faster, without loss",
 	.examples = "  beton optimize train.beton fast.beton\n"
 		    "  beton optimize --step 8 train.beton faster.beton\n",
 	.rows = rows,

@@ -21,7 +21,8 @@ struct show_options {
 static const struct option_row rows[] = {
 	{ "json", .kind = OPTION_FLAG,
 	  .offset = offsetof(struct show_options, json),
-	  .help = "header, fields, and every value's place, as JSON" },
+	  .help = "Print the header, the fields and the offset of every value "
+		  "as JSON" },
 };
 
 /* Reads a whole file. The caller frees *bytes. */
@@ -87,7 +88,7 @@ static json_t *field_json(const struct batch_view *v, uint32_t i)
 	const struct beton_batch_field *f = &v->fields[i];
 	json_t *values = json_array(), *shape = json_array();
 
-	for (uint32_t row = 0; row < v->header->rows; row++)
+	for (uint32_t row = 0; row < v->header->num_samples; row++)
 		json_array_append_new(values, value_json(v, i, row));
 	for (uint32_t k = 0; k < f->ndim; k++)
 		json_array_append_new(shape,
@@ -109,7 +110,7 @@ static int print_json(const struct batch_view *v)
 	json_t *ids = json_array(), *fields = json_array(), *o;
 	char print[2 * BETON_FINGERPRINT_SIZE + 1];
 
-	for (uint32_t row = 0; row < h->rows; row++)
+	for (uint32_t row = 0; row < h->num_samples; row++)
 		json_array_append_new(ids,
 				      json_integer((json_int_t)v->ids[row]));
 	for (uint32_t i = 0; i < h->num_fields; i++)
@@ -120,9 +121,10 @@ static int print_json(const struct batch_view *v)
 		      "version", (int)h->version, "spec", v->spec,
 		      (size_t)h->spec_size, "epoch", (json_int_t)h->epoch,
 		      "batch", (json_int_t)h->batch, "batches",
-		      (json_int_t)h->batches, "rows", (json_int_t)h->rows,
-		      "fingerprint", print, "file_size",
-		      (json_int_t)h->file_size, "ids", ids, "fields", fields);
+		      (json_int_t)h->batches, "num_samples",
+		      (json_int_t)h->num_samples, "fingerprint", print,
+		      "file_size", (json_int_t)h->file_size, "ids", ids,
+		      "fields", fields);
 	if (!o)
 		return -ENOMEM;
 	json_dumpf(o, stdout, JSON_INDENT(1));
@@ -144,13 +146,13 @@ static void print_field(const struct batch_view *v, uint32_t i)
 	const struct beton_batch_field *f = &v->fields[i];
 	uint32_t errors = 0;
 
-	for (uint32_t row = 0; row < v->header->rows; row++)
+	for (uint32_t row = 0; row < v->header->num_samples; row++)
 		errors += batch_view_at(v, i, row).error != 0;
 	printf("  %-16s %-12s %-6s ", f->stem, type_name(f), f->dtype);
 	if (f->column == BETON_COLUMN_FIXED)
-		print_shape(f, v->header->rows);
+		print_shape(f, v->header->num_samples);
 	else
-		printf("%u values of their own sizes", v->header->rows);
+		printf("%u values of their own sizes", v->header->num_samples);
 	printf(", %llu bytes at %llu", (unsigned long long)f->column_size,
 	       (unsigned long long)f->column_off);
 	if (errors)
@@ -165,11 +167,11 @@ static void print_human(const struct batch_view *v)
 
 	printf("batch %llu of %llu, epoch %llu, of %.*s\n", (ull)h->batch,
 	       (ull)h->batches, (ull)h->epoch, (int)h->spec_size, v->spec);
-	printf("%u samples of %llu, %llu bytes; ids at %llu:", h->rows,
+	printf("%u samples of %llu, %llu bytes; ids at %llu:", h->num_samples,
 	       (ull)h->samples, (ull)h->file_size, (ull)h->ids_off);
-	for (uint32_t row = 0; row < h->rows && row < 8; row++)
+	for (uint32_t row = 0; row < h->num_samples && row < 8; row++)
 		printf(" %llu", (ull)v->ids[row]);
-	printf("%s\n", h->rows > 8 ? " ..." : "");
+	printf("%s\n", h->num_samples > 8 ? " ..." : "");
 	for (uint32_t i = 0; i < h->num_fields; i++)
 		print_field(v, i);
 }
@@ -205,7 +207,7 @@ const struct command command_show = {
 	.operands = "BATCHFILE",
 	.min_operands = 1,
 	.max_operands = 1,
-	.summary = "Show what is in a batch file, and where",
+	.summary = "Show what a batch file contains, and where",
 	.examples = "  beton show mnt/batches/default/0/000000.batch\n"
 		    "  beton show --json mnt/batches/batch=4/0/000001.batch\n",
 	.rows = rows,

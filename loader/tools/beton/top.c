@@ -46,14 +46,14 @@ static int parse_interval(const char *text, void *member)
 static const struct option_row rows[] = {
 	{ "interval", .kind = OPTION_PARSED, AT(interval),
 	  .argument = "SECONDS", .parse = parse_interval,
-	  .help = "from one reading to the next, 0.1 to 3600 (default 2)" },
+	  .help = "Refresh every SECONDS, from 0.1 to 3600 (default: 2)" },
 	{ "sort", .kind = OPTION_CHOICE, AT(sort),
 	  .argument = "name|speed|wait|failed",
-	  .help = "jobs, and ranks of a job, by this (default: by name)" },
+	  .help = "Sort jobs and their ranks by this (default: name)" },
 	{ "once", .kind = OPTION_FLAG, AT(once),
-	  .help = "two readings, an interval apart, and one picture" },
+	  .help = "Print one view after one interval, and exit" },
 	{ "json", .kind = OPTION_FLAG, AT(json),
-	  .help = "JSON; without --once, a line for each interval" },
+	  .help = "Print JSON; without --once, a line per interval" },
 };
 
 static const struct top_options defaults = { .interval = 2 };
@@ -84,7 +84,7 @@ static int log_mount_error(const struct invocation *call, int r,
 	const char *mount = call->operands[0];
 
 	if (r == -ENOENT || r == -ENOTDIR)
-		log_error(call->log, "%s: no mount of betonfs", mount);
+		log_error(call->log, "%s: not a mount of betonfs", mount);
 	else
 		log_error(call->log, "%s: .betonfs/stats.json: %s", mount, why);
 	return r;
@@ -380,7 +380,8 @@ const struct command command_top = {
 	.operands = "MOUNT",
 	.min_operands = 1,
 	.max_operands = 1,
-	.summary = "Watch jobs load from a mount, and what they wait for",
+	.summary =
+		"Watch the jobs that load from a mount, and what they wait for",
 	.examples = "  beton top mnt\n"
 		    "  beton top mnt --once --sort wait\n"
 		    "  beton top mnt --json --interval 10 >> top.jsonl\n",

@@ -75,7 +75,7 @@ static bool workers(const struct evidence *e, struct model *m, struct fix *f)
 	    best->figure.rate < FIX_GAIN_LEAST * now ||
 	    model_is_noisy(&e->model))
 		return false;
-	OPTION(f, "--workers %u", best->workers);
+	OPTION(f, "--jobs %u", best->workers);
 	WHY(f, "measured: %.0f samples/s with %.0f workers, %.0f with %u", now,
 	    m->workers, best->figure.rate, best->workers);
 	format_text(f->setting, sizeof(f->setting), "workers=%u",
@@ -492,7 +492,7 @@ static bool share_mount(const struct evidence *e, struct model *m,
 	return true;
 }
 
-static bool handover(const struct evidence *e, struct model *m, struct fix *f)
+static bool zerocopy(const struct evidence *e, struct model *m, struct fix *f)
 {
 	if (!is_mount(e) || strcmp(e->delivery, "direct") != 0)
 		return false;
@@ -500,9 +500,9 @@ static bool handover(const struct evidence *e, struct model *m, struct fix *f)
 	   ratio. */
 	m->read_us *= 0.5;
 	m->delivery_rate *= 2;
-	OPTION(f, "--delivery handover");
+	OPTION(f, "--delivery zero-copy");
 	WHY(f, "the daemon lends its memory, and the kernel copies nothing");
-	format_text(f->setting, sizeof(f->setting), "delivery=handover");
+	format_text(f->setting, sizeof(f->setting), "delivery=zero-copy");
 	return true;
 }
 
@@ -577,7 +577,7 @@ static bool fewer_workers(const struct evidence *e, struct model *m,
 	need = ceil(1.3 * m->workers * m->trainer_rate / rate);
 	if (need >= m->workers)
 		return false;
-	OPTION(f, "--workers %.0f", need);
+	OPTION(f, "--jobs %.0f", need);
 	WHY(f,
 	    "fewer threads are enough, and leave the processors to the trainer");
 	format_text(f->setting, sizeof(f->setting), "workers=%.0f", need);
@@ -616,7 +616,7 @@ static const struct row {
 	{ kept_cache, "memory", false },
 	{ nearer, "a copy, and its room", false },
 	{ share_mount, "a daemon", true },
-	{ handover, "none", false },
+	{ zerocopy, "none", false },
 	{ python, "work on the trainer", false },
 	{ model_itself, "work on the model", false },
 	{ several_models, "they share the GPU's memory", false },

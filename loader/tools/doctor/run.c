@@ -91,11 +91,11 @@ static int take_batch(struct run *run)
 			 beton_loader_error(run->loader));
 		return r;
 	}
-	run->rows += batch->rows;
-	run->all_rows += batch->rows;
-	run->since_seek += batch->rows;
-	if (batch->rows > run->batch)
-		run->batch = batch->rows;
+	run->rows += batch->num_samples;
+	run->all_rows += batch->num_samples;
+	run->since_seek += batch->num_samples;
+	if (batch->num_samples > run->batch)
+		run->batch = batch->num_samples;
 	for (uint32_t i = 0; i < batch->num_outputs; i++)
 		run->output_bytes += batch->outputs[i].size;
 	beton_loader_release(run->loader, batch);
@@ -196,7 +196,7 @@ static void note_info(const struct run *run, struct run_figures *out)
 {
 	struct beton_output o;
 
-	out->failed = (double)beton_loader_failed_rows(run->loader) /
+	out->failed = (double)beton_loader_failed_samples(run->loader) /
 		      (double)(run->all_rows ? run->all_rows : 1);
 	out->workers = run->info.workers;
 	out->samples = run->info.samples;

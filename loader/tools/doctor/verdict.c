@@ -367,8 +367,8 @@ static void say_straggler(const struct rank_seen *slow,
 }
 
 /* All ranks have one rate: a rank that waits for data delays the others. */
-static void say_pace(const struct rank_seen *least,
-		     const struct rank_seen *most, char *out, size_t size)
+static void say_throughput(const struct rank_seen *least,
+			   const struct rank_seen *most, char *out, size_t size)
 {
 	double waits = 1 - least->ready;
 
@@ -379,7 +379,7 @@ static void say_pace(const struct rank_seen *least,
 	else if (1 - most->ready < waits / 2)
 		snprintf(
 			out, size,
-			"all ranks go at the pace of rank %u, which waits for data %.0f %% of the time",
+			"all ranks go at the throughput of rank %u, which waits for data %.0f %% of the time",
 			least->rank, 100 * waits);
 	else
 		snprintf(
@@ -405,7 +405,7 @@ void verdict_ranks(const struct evidence *e, char *out, size_t size)
 	if (r[slow].rate < STRAGGLES * r[fast].rate)
 		say_straggler(&r[slow], &r[fast], out, size);
 	else
-		say_pace(&r[least], &r[most], out, size);
+		say_throughput(&r[least], &r[most], out, size);
 }
 
 /* --- the table ----------------------------------------------------------- */
@@ -422,7 +422,7 @@ static const struct row {
 	{ "cpu transforms", transforms, say_transforms },
 	{ "memory bandwidth", memory, say_memory },
 	{ "ipc", ipc, say_ipc },
-	{ "noisy neighbour", noisy, say_noisy },
+	{ "noisy neighbor", noisy, say_noisy },
 	{ "upload", upload, say_upload },
 	{ "gpu", gpu, say_gpu },
 	{ "trainer's Python", python, say_python },
@@ -436,7 +436,7 @@ static bool is_about_cpu(const char *name)
 
 static const char *cause_of(const struct evidence *e, const char *name)
 {
-	if (!strcmp(name, "noisy neighbour"))
+	if (!strcmp(name, "noisy neighbor"))
 		return e->stolen > 0.5 * e->model.others ? "host" : "processes";
 	if (!is_about_cpu(name))
 		return "";

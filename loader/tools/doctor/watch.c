@@ -21,7 +21,7 @@
 #include "fs/util/cleanup.h"
 #include "fs/util/clock.h"
 #include "fs/util/thread.h"
-#include "loader/run/beacon.h"
+#include "loader/run/telemetry.h"
 #include "loader/tools/machine/process.h"
 #include "loader/util/read_file.h"
 
@@ -53,9 +53,9 @@ struct watcher {
 	bool has_ended;
 	int status;
 	int output; /* a file in memory that it writes to, or -1 */
-	int beacon_fd;
-	struct beacon *beacon; /* NULL: none */
-	char job[NAME_SIZE];   /* that a daemon tells of; "": none */
+	int telemetry_fd;
+	struct telemetry *telemetry; /* NULL: none */
+	char job[NAME_SIZE];	     /* that a daemon tells of; "": none */
 };
 
 /* --- CPU time ------------------------------------------------------------ */
@@ -120,51 +120,51 @@ static bool family_cpu(const struct watcher *w, struct family_cpu *out)
 
 /* --- what its loaders say ------------------------------------------------ */
 
-static void make_beacon(struct watcher *w)
+static void make_telemetry(struct watcher *w)
 {
 	void *at;
 
-	w->beacon_fd = memfd_create("beton-beacon", MFD_CLOEXEC);
-	if (w->beacon_fd < 0 || ftruncate(w->beacon_fd, BEACON_SIZE))
+	w->telemetry_fd = memfd_create("beton-telemetry", MFD_CLOEXEC);
+	if (w->telemetry_fd < 0 || ftruncate(w->telemetry_fd, TELEMETRY_SIZE))
 		return;
-	at = mmap(NULL, BEACON_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
-		  w->beacon_fd, 0);
+	at = mmap(NULL, TELEMETRY_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
+		  w->telemetry_fd, 0);
 	if (at == MAP_FAILED)
 		return;
-	w->beacon = at;
-	atomic_store(&w->beacon->magic, BEACON_MAGIC);
+	w->telemetry = at;
+	atomic_store(&w->telemetry->magic, TELEMETRY_MAGIC);
 }
 
-static void drop_beacon(struct watcher *w)
+static void drop_telemetry(struct watcher *w)
 {
-	if (w->beacon)
-		munmap(w->beacon, BEACON_SIZE);
-	if (w->beacon_fd >= 0)
-		close(w->beacon_fd);
-	w->beacon = NULL;
-	w->beacon_fd = -1;
+	if (w->telemetry)
+		munmap(w->telemetry, TELEMETRY_SIZE);
+	if (w->telemetry_fd >= 0)
+		close(w->telemetry_fd);
+	w->telemetry = NULL;
+	w->telemetry_fd = -1;
 }
 
 /* Of loaders so far; of a daemon, up to their last word. */
 struct counts {
 	size_t n;
-	uint64_t rank[BEACON_ENTRIES];
-	double samples[BEACON_ENTRIES], batches[BEACON_ENTRIES];
-	double wait_s[BEACON_ENTRIES];
-	double at_s[BEACON_ENTRIES]; /* when that was */
+	uint64_t rank[TELEMETRY_ENTRIES];
+	double samples[TELEMETRY_ENTRIES], batches[TELEMETRY_ENTRIES];
+	double wait_s[TELEMETRY_ENTRIES];
+	double at_s[TELEMETRY_ENTRIES]; /* when that was */
 	double all;
 };
 
-static void read_beacon(const struct watcher *w, struct counts *out)
+static void read_telemetry(const struct watcher *w, struct counts *out)
 {
 	double now = 1e-9 * (double)clock_ns();
 
-	out->n = min_u64(atomic_load(&w->beacon->taken), BEACON_ENTRIES);
+	out->n = min_u64(atomic_load(&w->telemetry->taken), TELEMETRY_ENTRIES);
 	/* Whoever comes later has had nothing up to now. */
-	for (size_t i = 0; i < BEACON_ENTRIES; i++)
+	for (size_t i = 0; i < TELEMETRY_ENTRIES; i++)
 		out->at_s[i] = now;
 	for (size_t i = 0; i < out->n; i++) {
-		const struct beacon_entry *b = &w->beacon->entries[i];
+		const struct telemetry_entry *b = &w->telemetry->entries[i];
 
 		out->rank[i] = atomic_load(&b->rank);
 		out->batches[i] = (double)atomic_load(&b->batches);
@@ -269,7 +269,7 @@ static void read_daemon(const struct watcher *w, struct counts *out)
 		double rank = number_of(r, "rank");
 		size_t k = (size_t)rank;
 
-		if (rank >= BEACON_ENTRIES)
+		if (rank >= TELEMETRY_ENTRIES)
 			continue;
 		out->rank[k] = k;
 		out->batches[k] = number_of(r, "batches");
@@ -285,15 +285,15 @@ static void read_daemon(const struct watcher *w, struct counts *out)
 static void read_counts(const struct watcher *w, struct counts *out)
 {
 	*out = (struct counts){ 0 };
-	if (w->beacon)
-		read_beacon(w, out);
+	if (w->telemetry)
+		read_telemetry(w, out);
 	else if (*w->job)
 		read_daemon(w, out);
 }
 
 /* --- starting and ending ------------------------------------------------- */
 
-static void be_the_trainer(const struct watcher *w, const char *fake)
+static void be_the_trainer(const struct watcher *w, const char *synthetic)
 {
 	char text[64];
 	int null = open("/dev/null", O_RDONLY);
@@ -304,30 +304,30 @@ static void be_the_trainer(const struct watcher *w, const char *fake)
 	dup2(null, STDIN_FILENO);
 	dup2(w->output >= 0 ? w->output : null, STDOUT_FILENO);
 	dup2(w->output >= 0 ? w->output : null, STDERR_FILENO);
-	if (w->beacon) {
+	if (w->telemetry) {
 		snprintf(text, sizeof(text), "/proc/%d/fd/%d", (int)getppid(),
-			 w->beacon_fd);
-		setenv("BETON_BEACON", text, 1);
+			 w->telemetry_fd);
+		setenv("BETON_TELEMETRY", text, 1);
 	}
 	snprintf(text, sizeof(text), "doctor-%d", (int)getppid());
 	setenv("BETON_JOB", text, 0);
-	if (fake)
-		setenv("BETON_FAKE", fake, 1);
+	if (synthetic)
+		setenv("BETON_SYNTHETIC", synthetic, 1);
 	execl("/bin/sh", "sh", "-c", w->options->trainer, (char *)NULL);
 	_exit(127);
 }
 
-static int start_trainer(struct watcher *w, const char *fake)
+static int start_trainer(struct watcher *w, const char *synthetic)
 {
 	w->output = memfd_create("beton-trainer", MFD_CLOEXEC);
-	make_beacon(w);
+	make_telemetry(w);
 	w->has_ended = false;
 	w->is_ours = true;
 	w->pid = fork();
 	if (w->pid < 0)
 		return -errno;
 	if (!w->pid)
-		be_the_trainer(w, fake);
+		be_the_trainer(w, synthetic);
 	return 0;
 }
 
@@ -358,7 +358,7 @@ static void end_trainer(struct watcher *w)
 		if (!w->has_ended)
 			waitpid(w->pid, &w->status, 0);
 	}
-	drop_beacon(w);
+	drop_telemetry(w);
 	if (w->output >= 0)
 		close(w->output);
 	w->output = -1;
@@ -404,7 +404,7 @@ static void wait_for_start(struct watcher *w)
 
 	while (!is_stopped(w) && !has_ended(w) && clock_ns() < latest) {
 		read_counts(w, &c);
-		if (w->beacon ? c.all > 0 : family_cpu(w, &cpu))
+		if (w->telemetry ? c.all > 0 : family_cpu(w, &cpu))
 			break;
 		wait_ms(TICK_MS / 2);
 	}
@@ -560,7 +560,7 @@ int watch_run(const struct watch_options *o, struct evidence *e)
 			     .e = e,
 			     .pid = o->pid,
 			     .output = -1,
-			     .beacon_fd = -1 };
+			     .telemetry_fd = -1 };
 	struct view v;
 	int r = 0;
 

@@ -216,7 +216,8 @@ static int fill_exhibits(struct survey *survey, uint64_t images,
 	s.record = malloc(survey->ds->format.itemsize + 1);
 	if (!r && !s.record)
 		r = -ENOMEM;
-	progress_init(&s.progress, n * min_u64(s.images, survey->samples));
+	progress_init(&s.progress, n * min_u64(s.images, survey->samples),
+		      survey->ds->log);
 	for (size_t i = 0; i < survey->num_fields && !r; i++)
 		r = fill_exhibit(&s, i, &to[i]);
 	progress_hide(&s.progress);

@@ -197,7 +197,7 @@ static int look_at_samples(struct survey *s, uint64_t n, look_fn *at)
 	const uint8_t *record;
 	int r = walk_open(&w, s->ds, n, &progress);
 
-	progress_init(&progress, n);
+	progress_init(&progress, n, s->ds->log);
 	while (!r && (r = walk_next(&w, &record)) > 0)
 		r = at(s, &w, record);
 	progress_hide(&progress);

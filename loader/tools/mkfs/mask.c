@@ -30,7 +30,7 @@ static void check(const char *path, const struct mask *mask,
 	}
 	if (size.width == image->width && size.height == image->height)
 		return;
-	snprintf(why, sizeof(why), "%ux%u, and the stored image is %ux%u",
+	snprintf(why, sizeof(why), "%ux%u, but the image is stored as %ux%u",
 		 size.width, size.height, image->width, image->height);
 	refuse(image, -EINVAL, path, why);
 }

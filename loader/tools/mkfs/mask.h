@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mask of an image: a PNG in another folder, at the image's place and of
+ * The mask of an image: a PNG in another directory, at the image's place and of
  * its name, which is stored as it is.
  */
 #ifndef LOADER_TOOLS_MKFS_MASK_H

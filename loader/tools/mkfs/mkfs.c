@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mkfs.beton: makes a dataset of folders of images. mkfs.beton(8) is its
+ * mkfs.beton: makes a dataset of directories of images. mkfs.beton(8) is its
  * manual.
  */
 #include <errno.h>
@@ -21,8 +21,10 @@
 #include "loader/tools/ui/output.h"
 #include "loader/tools/ui/progress.h"
 
+/* Exit codes, beside EXIT_SUCCESS and EXIT_FAILURE (1: nothing was written, and
+   a message says why). */
 enum {
-	EXIT_USAGE = 2,
+	EXIT_USAGE = 2, /* wrong usage: nothing was done */
 	/*
 	 * Time between two looks for a signal and drawings of the progress bar.
 	 */
@@ -88,8 +90,8 @@ static int report_too_large(struct run *run, uint64_t number, uint64_t size)
 	/* Starting over helps only if the pages grow. */
 	if (run->options->page_size || page == run->page_size) {
 		log_error(run->log,
-			  "%s: takes %llu bytes, more than a page; "
-			  "it needs --page-size=%lluM",
+			  "%s: takes %llu bytes, more than a page: "
+			  "set --page-size=%lluM",
 			  path_of(run, number), (unsigned long long)size,
 			  (unsigned long long)page >> 20);
 		return -BETON_ETOOLARGE;
@@ -199,7 +201,7 @@ static int finish_dataset(struct run *run, struct writer **w)
 {
 	progress_hide(&run->progress);
 	if (!run->jpegs && !run->raws) {
-		log_error(run->log, "%s: not written: no image is good",
+		log_error(run->log, "%s: not written: no image could be read",
 			  run->dataset);
 		return -ENODATA;
 	}
@@ -264,10 +266,14 @@ static int check_source(struct run *run, const char *path)
 	if (S_ISDIR(st.st_mode))
 		return 0;
 	if (n >= 6 && strcmp(path + n - 6, ".beton") == 0)
-		log_error(run->log,
-			  "%s: a dataset as SOURCE is not supported yet", path);
+		log_error(
+			run->log,
+			"%s: SOURCE is a dataset: expected a directory of images",
+			path);
 	else
-		log_error(run->log, "%s: not a folder of images", path);
+		log_error(run->log,
+			  "%s: not a directory: expected a directory of images",
+			  path);
 	return -ENOTDIR;
 }
 
@@ -357,11 +363,18 @@ static int make_dataset(struct run *run, char **operands, int n)
 		return r;
 	make_plan(run);
 	block_signals(&run->signals);
-	progress_init(&run->progress, run->plan.count);
+	if (o->common.level >= BETON_LOG_DEBUG)
+		log_info(
+			run->log,
+			"%zu images found, %llu taken, %u threads, pages of %u MiB",
+			run->scan.num_files,
+			(unsigned long long)run->plan.count, run->jobs,
+			run->page_size >> 20);
+	progress_init(&run->progress, run->plan.count, run->log);
 	do
 		r = build_dataset(run);
 	while (r == -EAGAIN);
-	if (!r)
+	if (!r && o->common.level >= BETON_LOG_INFO)
 		print_summary(run);
 	return r;
 }
@@ -376,6 +389,7 @@ static int run_program(char **argv, struct log *log)
 		return EXIT_USAGE;
 	if (mkfs_options_answer(&options))
 		return EXIT_SUCCESS;
+	log->level = options.common.level;
 	r = make_dataset(&run, argv + 1, operands);
 	scan_fini(&run.scan);
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "beton/beton.h"
 #include "fs/util/bytes.h"
+#include "loader/tools/ui/features.h"
 #include "loader/tools/ui/option.h"
 
 enum { JOBS_MAX = 1024 };
@@ -20,51 +20,56 @@ static const struct option_row rows[] = {
 	{ "mode", .kind = OPTION_PARSED, AT(recipe.mode),
 	  .argument = "jpg|raw|smart|proportion=P|keep",
 	  .parse = encode_parse_mode,
-	  .help = "how images are stored: as JPEG (default), as raw\n"
-		  "pixels, raw unless large, a share P of them as JPEG,\n"
-		  "or JPEG files byte for byte where possible" },
-	{ "masks", .kind = OPTION_TEXT, AT(masks), .argument = "FOLDER",
-	  .help = "store the PNG of each image's name in FOLDER as its mask" },
+	  .help = "Store images as JPEG (jpg), as pixels (raw), as pixels "
+		  "unless large (smart), a share P as JPEG, or JPEG files "
+		  "unchanged (keep) (default: jpg)" },
+	{ "masks", .kind = OPTION_TEXT, AT(masks), .argument = "DIR",
+	  .help = "Store the PNG file of the same name in DIR as the mask of "
+		  "an image" },
 	{ "max-resolution", .kind = OPTION_NUMBER, AT(recipe.max_resolution),
 	  .min = 1, .max = 65535, .argument = "N",
-	  .help = "shrink images whose longer side is above N pixels" },
+	  .help = "Shrink images whose longer side exceeds N pixels" },
 	{ "quality", .kind = OPTION_NUMBER, AT(recipe.quality), .min = 1,
 	  .max = 100, .argument = "Q",
-	  .help = "JPEG quality, 1 to 100 (default 90)" },
+	  .help = "Set the JPEG quality, from 1 to 100 (default: 90)" },
 	{ "index", .kind = OPTION_FLAG, AT(recipe.index),
-	  .help = "put an index into JPEGs, so that loaders decode crops\n"
+	  .help = "Add an index to JPEGs, so that loaders decode crops "
 		  "faster" },
 	{ "smart-threshold", .kind = OPTION_SIZE, AT(recipe.smart_threshold),
-	  .max = UINT64_MAX, .argument = "B",
-	  .help = "with --mode=smart, images of more than B bytes of\n"
-		  "pixels become JPEG (default 128K)" },
+	  .max = UINT64_MAX, .argument = "SIZE",
+	  .help = "With --mode=smart, store images of more than SIZE bytes "
+		  "of pixels as JPEG (default: 128K)" },
 	{ "page-size", .kind = OPTION_SIZE, AT(page_size),
-	  .min = PAGE_SIZE_SMALLEST, .max = PAGE_SIZE_LARGEST, .argument = "B",
-	  .help = "a power of two from 2M to 2G (default 8M, more\n"
-		  "where an image needs it)" },
+	  .min = PAGE_SIZE_SMALLEST, .max = PAGE_SIZE_LARGEST,
+	  .argument = "SIZE",
+	  .help = "Set the page size, a power of two from 2M to 2G (default: "
+		  "8M, or more if an image needs it)" },
 	{ "shuffle", .kind = OPTION_FLAG, AT(shuffle),
-	  .help = "store the samples in random order" },
+	  .help = "Store the samples in random order" },
 	{ "seed", .kind = OPTION_NUMBER, AT(recipe.seed), .max = UINT64_MAX,
 	  .argument = "N",
-	  .help = "of --shuffle and --mode=proportion (default 0)" },
+	  .help = "Seed --shuffle and --mode=proportion with N (default: 0)" },
 	{ "jobs", .letter = 'j', .kind = OPTION_NUMBER, AT(jobs), .min = 1,
-	  .max = JOBS_MAX, .argument = "N",
-	  .help = "threads (default: one per usable CPU); the file is\n"
-		  "the same for any number" },
+	  .max = JOBS_MAX, .argument = "N", .aliases = "workers|threads",
+	  .help = "Use N threads; the dataset is the same for any N "
+		  "(default: one per usable CPU)" },
 	{ "limit", .kind = OPTION_NUMBER, AT(limit), .min = 1,
 	  .max = UINT64_MAX, .argument = "N",
-	  .help = "take the first N images only, after --shuffle" },
+	  .help = "Take only the first N images, after --shuffle (default: "
+		  "all)" },
 	{ "on-error", .kind = OPTION_CHOICE, AT(on_error),
 	  .argument = "stop|skip",
-	  .help = "what a damaged image does: end everything\n"
-		  "(default), or be left out" },
-	{ "help", .letter = 'h', .kind = OPTION_FLAG, AT(help),
-	  .help = "print this" },
-	{ "version", .letter = 'V', .kind = OPTION_FLAG, AT(version),
-	  .help = "print the version" },
-	{ "options", .kind = OPTION_FLAG, AT(list),
-	  .help = "print the names of all options" },
+	  .help = "Stop at a damaged image, or skip it (default: stop)" },
 };
+
+static struct option_set option_set(struct mkfs_options *o)
+{
+	return (struct option_set){
+		.command = MKFS_PROGRAM,
+		.groups = { { rows, ARRAY_LEN(rows), o },
+			    common_init(&o->common) },
+	};
+}
 
 static void set_defaults(struct mkfs_options *o)
 {
@@ -78,15 +83,16 @@ static void set_defaults(struct mkfs_options *o)
 	encode_parse_mode("jpg", &o->recipe.mode);
 }
 
-static void print_help(void)
+static void print_help(const struct option_set *set)
 {
-	printf("usage: %s [option...] SOURCE... DATASET\n\n"
-	       "Makes a dataset in FFCV's format of the JPEG, PNG and WebP "
-	       "images below the\nSOURCE folders. Where all of them lie in "
-	       "folders of their class, it has labels.\n\n",
+	printf("usage: %s [OPTION]... SOURCE... DATASET\n\n"
+	       "Make a dataset file (.beton) from the JPEG, PNG and WebP "
+	       "images below the\nSOURCE directories. If every image is in a "
+	       "directory of its class, the dataset\nhas labels.\n\n"
+	       "Options:\n",
 	       MKFS_PROGRAM);
-	option_help(rows, ARRAY_LEN(rows), stdout);
-	printf("\nexamples:\n"
+	option_help(set, stdout);
+	printf("\nExamples:\n"
 	       "  %s --max-resolution=500 imagenet/train train.beton\n"
 	       "  %s --mode=raw --max-resolution=64 --shuffle photos/ "
 	       "small.beton\n"
@@ -94,42 +100,52 @@ static void print_help(void)
 	       MKFS_PROGRAM, MKFS_PROGRAM, MKFS_PROGRAM);
 }
 
-static int check_options(const struct mkfs_options *o, struct log *log,
+static int check_options(const struct option_set *set,
+			 const struct mkfs_options *o, struct log *log,
 			 int operands)
 {
-	if (o->page_size && !is_power_of_two(o->page_size)) {
-		log_error(log, "--page-size: %llu is not a power of two",
-			  (unsigned long long)o->page_size);
-		return -EINVAL;
-	}
-	if (operands < 2) {
-		log_error(log, "%s; see --help",
-			  operands ? "DATASET is missing"
-				   : "SOURCE and DATASET are missing");
-		return -EINVAL;
-	}
+	if (o->page_size && !is_power_of_two(o->page_size))
+		return option_refuse(
+			set, log, "--page-size=%llu: expected a power of two",
+			(unsigned long long)o->page_size);
+	if (operands < 2)
+		return option_refuse(set, log, "missing operand: %s",
+				     operands ? "DATASET"
+					      : "SOURCE and DATASET");
 	return 0;
 }
 
 int mkfs_options_parse(char **argv, struct log *log,
 		       struct mkfs_options *options, int *operands)
 {
+	const struct common_options *common = &options->common;
+	struct option_set set;
 	int r;
 
 	set_defaults(options);
-	r = option_parse(rows, ARRAY_LEN(rows), argv, options, log, operands);
-	if (r || options->help || options->version || options->list)
+	set = option_set(options);
+	r = option_parse(&set, argv, log, operands);
+	if (r || common->help || common->version || common->list ||
+	    common->describe)
 		return r;
-	return check_options(options, log, *operands);
+	return check_options(&set, options, log, *operands);
 }
 
 bool mkfs_options_answer(const struct mkfs_options *o)
 {
-	if (o->help)
-		print_help();
-	if (o->version)
-		printf("%s %s\n", MKFS_PROGRAM, beton_version());
-	if (o->list)
-		option_list(rows, ARRAY_LEN(rows), stdout);
-	return o->help || o->version || o->list;
+	const struct common_options *common = &o->common;
+	struct mkfs_options unused;
+	const struct option_set set = option_set(&unused);
+
+	if (common->help)
+		print_help(&set);
+	else if (common->version)
+		features_print(MKFS_PROGRAM, stdout);
+	else if (common->list)
+		option_list(&set, stdout);
+	else if (common->describe)
+		option_describe(&set, "", stdout);
+	else
+		return false;
+	return true;
 }

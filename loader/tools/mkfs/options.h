@@ -8,6 +8,7 @@
 
 #include "fs/util/log.h"
 #include "loader/tools/mkfs/encode.h"
+#include "loader/tools/ui/common.h"
 
 #define MKFS_PROGRAM "mkfs.beton"
 
@@ -18,15 +19,13 @@ enum on_error {
 
 struct mkfs_options {
 	struct recipe recipe;
-	const char *masks;  /* folder; NULL: none */
+	const char *masks;  /* directory; NULL: none */
 	uint64_t page_size; /* 0: as large as the images need */
 	uint64_t jobs;	    /* 0: one per usable CPU */
 	uint64_t limit;
 	enum on_error on_error;
 	bool shuffle;
-	bool help;
-	bool version;
-	bool list;
+	struct common_options common;
 };
 
 /*
@@ -37,8 +36,8 @@ int mkfs_options_parse(char **argv, struct log *log,
 		       struct mkfs_options *options, int *operands);
 
 /*
- * Prints the answer to --help, --version or --options. Returns false if none
- * was given.
+ * Answers --help, --version and other options that print something and do
+ * nothing else. Returns false if none was given.
  */
 bool mkfs_options_answer(const struct mkfs_options *options);
 

@@ -180,7 +180,7 @@ int picture_decode_jpeg(struct picture_decoder *d, const uint8_t *bytes,
 	if (r)
 		return picture_refuse(d, r, "%s", codec_message(d->codec));
 	out->orientation = info.orientation;
-	out->plain = info.baseline && info.colour != CODEC_CMYK;
+	out->plain = info.baseline && info.color != CODEC_CMYK;
 	return 0;
 }
 

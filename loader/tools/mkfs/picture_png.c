@@ -45,12 +45,12 @@ static void on_read(png_structp png, png_bytep out, size_t size)
  */
 static void ask_for_rgb(png_structp png, png_infop info)
 {
-	png_byte colour = png_get_color_type(png, info);
+	png_byte color = png_get_color_type(png, info);
 
 	png_set_strip_16(png);
-	if (colour == PNG_COLOR_TYPE_PALETTE)
+	if (color == PNG_COLOR_TYPE_PALETTE)
 		png_set_palette_to_rgb(png);
-	else if (!(colour & PNG_COLOR_MASK_COLOR))
+	else if (!(color & PNG_COLOR_MASK_COLOR))
 		png_set_expand_gray_1_2_4_to_8(png);
 	png_set_gray_to_rgb(png);
 	png_set_strip_alpha(png);

@@ -330,8 +330,9 @@ static bool is_stray(const struct scan_file *f)
 	return !strchr(f->path + f->rel, '/');
 }
 
-/* Counts the images that lie in no class folder. A few of them beside others
-   that do are likely an oversight, and cost all of them their labels. */
+/* Counts the images that are not in the directory of a class. A few of them
+   beside others that do are likely an oversight, and cost all of them their
+   labels. */
 static size_t count_strays(const struct scan *s)
 {
 	const struct scan_file *first = NULL;
@@ -346,12 +347,12 @@ static size_t count_strays(const struct scan *s)
 	if (n && n < s->num_files)
 		log_warning(
 			s->log,
-			"no labels: %zu of %zu images lie in no folder of a class, such as %s; move them into one",
+			"no labels: %zu of %zu images are not in the directory of a class, for example %s: move them into one",
 			n, s->num_files, first->path);
 	if (n && n == s->num_files && s->num_sources > 1)
 		log_warning(
 			s->log,
-			"no labels: images lie in the %u sources themselves, such as %s; a class is a folder in a source, so give the folder that these are in",
+			"no labels: images are directly in the %u sources, for example %s: a class is a directory in a source, so give the directory that contains these sources",
 			s->num_sources, first->path);
 	return n;
 }

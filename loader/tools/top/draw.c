@@ -365,7 +365,7 @@ static void put_row(struct canvas *c, const struct top_view *v,
 		    const struct top_rank_view *rank)
 {
 	bool is_bold = !rank &&
-		       (job->verdict == TOP_WAITS || job->verdict == TOP_LATE);
+		       (job->verdict == TOP_WAITS || job->verdict == TOP_STALLED);
 	char line[LINE_SIZE], text[CELL_SIZE];
 	struct top_row row;
 	int n = 0;

@@ -34,7 +34,7 @@ struct top_row {
 	char text[TOP_SENTENCE_SIZE];
 	const char *waits_for; /* NULL: nothing */
 	uint64_t connections;
-	double batches_per_s, bytes_per_s, late_share;
+	double batches_per_s, bytes_per_s, stalled_share;
 	/* Of a job: of its worst rank, but sums over all ranks. */
 	struct top_rank now;
 	struct top_rank_view seen;

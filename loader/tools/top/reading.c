@@ -36,7 +36,7 @@ static const struct row totals[] = {
 	{ "cache.limit", COUNT, OF(limit) },
 	{ "cache.used", COUNT, OF(used) },
 	{ "cache.hits", COUNT, OF(hits) },
-	{ "cache.late", COUNT, OF(late) },
+	{ "cache.stalled", COUNT, OF(stalled) },
 	{ "cache.misses", COUNT, OF(misses) },
 	{ "cache.reads", COUNT, OF(reads) },
 	{ "cache.read_bytes", COUNT, OF(read_bytes) },
@@ -50,13 +50,13 @@ static const struct row totals[] = {
 #undef USE
 #define WAY(name, way)                                                         \
 	{ "delivery." name ".batches", COUNT, OF(way_batches[way]) },          \
-		{ "delivery." name ".late", COUNT, OF(way_late[way]) },        \
+		{ "delivery." name ".stalled", COUNT, OF(way_stalled[way]) },     \
 	{                                                                      \
 		"delivery." name ".bytes", COUNT, OF(way_bytes[way])           \
 	}
 		WAY("page_cache", JOBS_PAGE_CACHE),
 	WAY("direct", JOBS_DIRECT),
-	WAY("handover", JOBS_HANDOVER),
+	WAY("zero_copy", JOBS_ZEROCOPY),
 #undef WAY
 };
 #undef OF
@@ -64,7 +64,7 @@ static const struct row totals[] = {
 #define OF(member) offsetof(struct top_job, member)
 static const struct row of_job[] = {
 	{ "batches", COUNT, OF(batches) },
-	{ "late", COUNT, OF(late) },
+	{ "stalled", COUNT, OF(stalled) },
 	{ "bytes", COUNT, OF(bytes) },
 	{ "connections", COUNT, OF(connections) },
 	{ "idle_s", COUNT, OF(idle_s) },
@@ -74,7 +74,7 @@ static const struct row of_job[] = {
 #define OF(member) offsetof(struct top_rank, member)
 static const struct row of_rank[] = {
 	{ "rank", COUNT, OF(rank) },
-	{ "world", COUNT, OF(world) },
+	{ "world_size", COUNT, OF(world_size) },
 	{ "loaders", COUNT, OF(loaders) },
 	{ "epoch", COUNT, OF(epoch) },
 	{ "number", COUNT, OF(number) },
@@ -84,9 +84,9 @@ static const struct row of_rank[] = {
 	{ "queue_fill", REAL, OF(told_fill) },
 	{ "batches", COUNT, OF(batches) },
 	{ "samples", COUNT, OF(samples) },
-	{ "failed_rows", COUNT, OF(failed_rows) },
+	{ "failed_samples", COUNT, OF(failed_samples) },
 	{ "queue_ready", COUNT, OF(queue_ready) },
-	{ "queue_places", COUNT, OF(queue_places) },
+	{ "queue_capacity", COUNT, OF(queue_capacity) },
 	{ "open_s", REAL, OF(open_s) },
 	{ "wait_s", REAL, OF(wait_s) },
 	{ "trainer_s", REAL, OF(trainer_s) },

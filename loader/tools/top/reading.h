@@ -26,21 +26,21 @@ enum top_stage {
 
 /* Times are in seconds. Sums cover all loaders that the rank has had. */
 struct top_rank {
-	uint64_t rank, world;
+	uint64_t rank, world_size;
 	uint64_t loaders; /* connected ones */
 	uint64_t epoch, number;
 	uint64_t idle_s; /* since a loader last reported */
 	/* Between the last two reports of its loader: */
 	double told_rate, told_wait, told_fill;
-	uint64_t batches, samples, failed_rows;
-	uint64_t queue_ready, queue_places;
+	uint64_t batches, samples, failed_samples;
+	uint64_t queue_ready, queue_capacity;
 	double open_s, wait_s, trainer_s;
 	double delay_s[TOP_STAGES];
 };
 
 struct top_job {
 	char name[JOBS_NAME_SIZE];
-	uint64_t batches, late, bytes;
+	uint64_t batches, stalled, bytes;
 	uint64_t connections;
 	uint64_t idle_s;
 	const struct top_rank *ranks; /* in the reading's `ranks` */
@@ -53,13 +53,13 @@ struct top_reading {
 	bool is_whole; /* not one dataset of a mount of several */
 	char mode[16]; /* of the cache */
 	uint64_t limit, used;
-	uint64_t hits, late, misses;
+	uint64_t hits, stalled, misses;
 	uint64_t reads, read_bytes, delivered_bytes;
 	uint64_t slot_bytes;
 	/* The daemon's memory, and its parts by purpose. */
 	uint64_t budget_limit, budget_used;
 	uint64_t budget_by[BUDGET_USES];
-	uint64_t way_batches[JOBS_WAYS], way_late[JOBS_WAYS];
+	uint64_t way_batches[JOBS_WAYS], way_stalled[JOBS_WAYS];
 	uint64_t way_bytes[JOBS_WAYS];
 	size_t readers;
 	size_t num_jobs, num_ranks;

@@ -62,7 +62,7 @@ static void see_difference(const struct top_rank *before,
 	out->wait_share = ratio(wait, wait + own);
 	out->queue_fill =
 		ratio(count_since(before->queue_ready, now->queue_ready),
-		      count_since(before->queue_places, now->queue_places));
+		      count_since(before->queue_capacity, now->queue_capacity));
 	out->stage = slowest_stage(before, now);
 	out->is_active = true;
 }
@@ -128,7 +128,7 @@ static void add_ranks(struct top_job_view *v)
 	for (size_t i = 0; i < v->now->num_ranks; i++) {
 		const struct top_rank_view *r = &v->ranks[i];
 
-		v->failed_rows += r->now->failed_rows;
+		v->failed_samples += r->now->failed_samples;
 		v->samples_per_s += r->samples_per_s;
 		if (!r->is_active)
 			continue;
@@ -148,7 +148,7 @@ static enum top_verdict judge_job(const struct top_job_view *v)
 		return v->now->num_ranks ? TOP_IDLE : TOP_SILENT;
 	if (v->now->num_ranks || v->now->idle_s > RECENT_S)
 		return TOP_ENDED;
-	return v->late_share < enough ? TOP_FILES : TOP_LATE;
+	return v->stalled_share < enough ? TOP_FILES : TOP_STALLED;
 }
 
 /* Stores the views of its ranks in `room`, which has a place for each. */
@@ -167,7 +167,7 @@ static void see_job(const struct top_job *before, const struct top_job *now,
 	v->batches_per_s =
 		ratio(count_since(b->batches, now->batches), seconds);
 	v->bytes_per_s = ratio(count_since(b->bytes, now->bytes), seconds);
-	v->late_share = ratio(count_since(b->late, now->late),
+	v->stalled_share = ratio(count_since(b->stalled, now->stalled),
 			      count_since(b->batches, now->batches));
 	v->verdict = judge_job(v);
 }
@@ -187,16 +187,16 @@ static void see_daemon(const struct top_reading *b, const struct top_reading *n,
 		       struct top_view *v)
 {
 	double hits = count_since(b->hits, n->hits),
-	       late = count_since(b->late, n->late);
+	       stalled = count_since(b->stalled, n->stalled);
 	double misses = count_since(b->misses, n->misses);
 	double read = count_since(b->read_bytes, n->read_bytes);
 	double batches =
 		count_since(all_ways(b->way_batches), all_ways(n->way_batches));
 
-	v->values_per_s = (hits + late + misses) / v->seconds;
-	v->hit_share = ratio(hits, hits + late + misses);
-	v->late_share = ratio(late, hits + late + misses);
-	v->miss_share = ratio(misses, hits + late + misses);
+	v->values_per_s = (hits + stalled + misses) / v->seconds;
+	v->hit_share = ratio(hits, hits + stalled + misses);
+	v->stalled_share = ratio(stalled, hits + stalled + misses);
+	v->miss_share = ratio(misses, hits + stalled + misses);
 	v->reads_per_s = count_since(b->reads, n->reads) / v->seconds;
 	v->read_bytes_per_s = read / v->seconds;
 	v->amplification = ratio(
@@ -205,8 +205,8 @@ static void see_daemon(const struct top_reading *b, const struct top_reading *n,
 	v->bytes_per_s =
 		count_since(all_ways(b->way_bytes), all_ways(n->way_bytes)) /
 		v->seconds;
-	v->batches_late_share =
-		ratio(count_since(all_ways(b->way_late), all_ways(n->way_late)),
+	v->batches_stalled_share =
+		ratio(count_since(all_ways(b->way_stalled), all_ways(n->way_stalled)),
 		      batches);
 }
 
@@ -240,9 +240,9 @@ static int by_rank(const void *a, const void *b, void *sort)
 	const enum top_sort *s = sort;
 	int order =
 		compare_numbers(sort_weight(*s, y->samples_per_s, y->wait_share,
-					    y->now->failed_rows),
+					    y->now->failed_samples),
 				sort_weight(*s, x->samples_per_s, x->wait_share,
-					    x->now->failed_rows));
+					    x->now->failed_samples));
 
 	if (order)
 		return order;
@@ -252,7 +252,7 @@ static int by_rank(const void *a, const void *b, void *sort)
 static double weight_of_job(enum top_sort sort, const struct top_job_view *job)
 {
 	return sort_weight(sort, job->samples_per_s, job->worst.wait_share,
-			   job->failed_rows);
+			   job->failed_samples);
 }
 
 /* Puts jobs that ended last. */
@@ -323,7 +323,8 @@ static const struct words words[TOP_VERDICTS] = {
 	[TOP_IDLE] = { "idle", "takes no batch", "no batch" },
 	[TOP_SILENT] = { "silent", "has not told anything", "silent" },
 	[TOP_FILES] = { "files", "reads files", "files" },
-	[TOP_LATE] = { "late_files", "its files come late", "late files" },
+	[TOP_STALLED] = { "stalled_files", "its files stall",
+		       "stalled files" },
 	[TOP_ENDED] = { "ended", "ended", "ended" },
 };
 

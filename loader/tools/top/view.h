@@ -16,7 +16,7 @@ enum top_verdict {
 	TOP_IDLE, /* loaders are connected, but the trainer takes no batches */
 	TOP_SILENT, /* loaders are connected, but never reported */
 	TOP_FILES,  /* batch files are read by programs that do not report */
-	TOP_LATE,   /* the same, and batches are late */
+	TOP_STALLED,   /* the same, and batches are late */
 	TOP_ENDED,
 	TOP_VERDICTS,
 };
@@ -41,9 +41,9 @@ struct top_job_view {
 	struct top_rank_view worst; /* `now` is NULL if no rank is active */
 	bool is_alone;		    /* no other rank waits */
 	double samples_per_s;
-	uint64_t failed_rows;
+	uint64_t failed_samples;
 	double batches_per_s, bytes_per_s;
-	double late_share;
+	double stalled_share;
 };
 
 struct top_view {
@@ -51,12 +51,12 @@ struct top_view {
 	double seconds; /* between the two readings; 0: there is only one */
 	bool has_rates; /* there are two */
 	double values_per_s;
-	double hit_share, late_share, miss_share; /* of values_per_s */
+	double hit_share, stalled_share, miss_share; /* of values_per_s */
 	double reads_per_s, read_bytes_per_s;
 	double amplification; /* 0: nothing was delivered */
 	bool has_amplification;
 	double batches_per_s, bytes_per_s;
-	double batches_late_share;
+	double batches_stalled_share;
 	size_t num_jobs;
 	struct top_job_view jobs[JOBS_MAX]; /* sorted */
 	struct top_rank_view ranks[JOBS_RANKS_MAX];

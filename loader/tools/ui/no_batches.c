@@ -10,20 +10,21 @@ int no_batches_text(const struct beton_loader_info *info,
 {
 	const unsigned long long n = info->samples;
 
-	/* Of a subset, the number of samples is not known here. */
+	/* The number of samples in a subset is not known here. */
 	if (!n)
 		snprintf(out, NO_BATCHES_SIZE,
 			 "%.300s has no batches: the dataset has no samples",
 			 info->spec);
-	else if (strstr(info->spec, "subset=") || strstr(info->spec, "draws="))
+	else if (strstr(info->spec, "subset=") ||
+		 strstr(info->spec, "num_samples="))
 		snprintf(
 			out, NO_BATCHES_SIZE,
-			"%.300s has no batches; drop_last=0 in --spec keeps the samples that are less than a batch, and a smaller batch= has some",
+			"%.300s has no batches: set a smaller batch= in --spec, or drop_last=0 to keep a short last batch",
 			info->spec);
 	else
 		snprintf(
 			out, NO_BATCHES_SIZE,
-			"%.300s has no batches of %llu samples; --spec=batch=%llu has one",
+			"%.300s has no batches, because the dataset has %llu samples: set --spec=batch=%llu",
 			info->spec, n, n);
 	return -ENODATA;
 }

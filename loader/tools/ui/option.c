@@ -2,22 +2,50 @@
 #include "loader/tools/ui/option.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 
+#include "fs/util/bytes.h"
 #include "fs/util/suggest.h"
 #include "fs/util/typed.h"
+#include "loader/tools/ui/paragraph.h"
 
-/* The column where --help's explanations begin. */
-enum { HELP_INDENT = 26 };
+enum { TEXT_SIZE = 768 };
 
 struct parser {
-	const struct option_row *rows;
-	size_t num_rows;
-	char *members;
+	const struct option_set *set;
 	struct log *log;
 	char **next; /* argument; NULL ends them */
 };
+
+/* An option as found: a row, and where its member is. */
+struct found {
+	const struct option_row *row;
+	char *member;
+};
+
+/* --- rows --- */
+
+/* Option `i` of all groups. A row of NULL is past the end. */
+static struct found option_at(const struct option_set *set, size_t i)
+{
+	for (size_t g = 0; g < ARRAY_LEN(set->groups); g++) {
+		const struct option_group *group = &set->groups[g];
+
+		if (i < group->num_rows)
+			return (struct found){ &group->rows[i],
+					       (char *)group->members +
+						       group->rows[i].offset };
+		i -= group->num_rows;
+	}
+	return (struct found){ NULL, NULL };
+}
+
+static bool takes_value(const struct option_row *row)
+{
+	return row->kind != OPTION_FLAG && row->kind != OPTION_SET;
+}
 
 static bool is_typed(const struct option_row *row)
 {
@@ -36,13 +64,93 @@ static struct typed type_of(const struct option_row *row)
 	};
 }
 
+/* Describes the values that an option takes. */
+static const char *expected_of(const struct option_row *row,
+			       char out[TYPED_EXPECTED_SIZE])
+{
+	const struct typed type = type_of(row);
+
+	return is_typed(row) ? typed_expected(&type, out) : row->argument;
+}
+
+/* Whether a list "one|two" has a word of n bytes. */
+static bool has_word(const char *list, const char *word, size_t n)
+{
+	for (; list; list = strchr(list, '|'), list = list ? list + 1 : NULL) {
+		if (strcspn(list, "|") == n && !memcmp(list, word, n))
+			return true;
+	}
+	return false;
+}
+
+static bool is_name(const struct option_row *row, const char *name, size_t n)
+{
+	return (strlen(row->name) == n && !memcmp(row->name, name, n)) ||
+	       has_word(row->aliases, name, n);
+}
+
+/* --- messages --- */
+
+int option_refuse(const struct option_set *set, struct log *log,
+		  const char *format, ...)
+{
+	char text[TEXT_SIZE];
+	va_list args;
+	size_t n;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	n = strlen(text);
+	log_error(log, "%s%s See '%s --help'.", text,
+		  n && text[n - 1] == '?' ? "" : ".", set->command);
+	return -EINVAL;
+}
+
+/* NULL: a value is missing. */
+static int refuse_value(struct parser *p, const struct option_row *row,
+			const char *text)
+{
+	char expected[TYPED_EXPECTED_SIZE];
+
+	if (!takes_value(row))
+		return option_refuse(p->set, p->log,
+				     "--%s=%s: the option takes no value",
+				     row->name, text);
+	if (!text)
+		return option_refuse(p->set, p->log, "--%s needs a value: %s",
+				     row->name, expected_of(row, expected));
+	return option_refuse(p->set, p->log, "--%s=%s: expected %s", row->name,
+			     text, expected_of(row, expected));
+}
+
+/* --- values --- */
+
+/* The word that stands for an old one; otherwise the text itself. */
+static const char *new_word(const struct option_row *row, const char *text,
+			    char out[64])
+{
+	const size_t n = strlen(text);
+	const char *old = row->old_words;
+
+	for (; old; old = strchr(old, '|'), old = old ? old + 1 : NULL) {
+		if (strncmp(old, text, n) != 0 || old[n] != '=')
+			continue;
+		snprintf(out, 64, "%.*s", (int)strcspn(old + n + 1, "|"),
+			 old + n + 1);
+		return out;
+	}
+	return text;
+}
+
 static bool parse_typed(const struct option_row *row, const char *text,
 			void *member)
 {
 	const struct typed type = type_of(row);
+	char word[64];
 	uint64_t v;
 
-	if (!typed_parse_string(&type, text, &v))
+	if (!typed_parse_string(&type, new_word(row, text, word), &v))
 		return false;
 	if (row->kind == OPTION_CHOICE)
 		*(unsigned *)member = (unsigned)v;
@@ -62,38 +170,25 @@ static bool parse_value(const struct option_row *row, const char *text,
 	return true;
 }
 
-static int refuse_value(struct parser *p, const struct option_row *row,
-			const char *text)
+/* Sets the member of an option. NULL: the value is the next argument. */
+static int set_option(struct parser *p, struct found o, const char *text)
 {
-	const struct typed type = type_of(row);
-	char expected[TYPED_EXPECTED_SIZE];
-
-	log_error(p->log, "--%s%s%s: expected %s", row->name, text ? "=" : "",
-		  text ? text : "",
-		  row->kind == OPTION_FLAG ? "no value"
-		  : is_typed(row)	   ? typed_expected(&type, expected)
-					   : row->argument);
-	return -EINVAL;
-}
-
-/* Sets the member of a row. NULL: the value is the next argument. */
-static int set_option(struct parser *p, const struct option_row *row,
-		      const char *text)
-{
-	char *member = p->members + row->offset;
-
-	if (row->kind == OPTION_FLAG && !text) {
-		*(bool *)member = true;
+	if (!takes_value(o.row) && text)
+		return refuse_value(p, o.row, text);
+	if (o.row->kind == OPTION_FLAG)
+		*(bool *)o.member = true;
+	if (o.row->kind == OPTION_SET)
+		*(unsigned *)o.member = (unsigned)o.row->min;
+	if (!takes_value(o.row))
 		return 0;
-	}
-	if (row->kind == OPTION_FLAG)
-		return refuse_value(p, row, text);
 	if (!text && *p->next)
 		text = *p->next++;
-	if (!text || !parse_value(row, text, member))
-		return refuse_value(p, row, text);
+	if (!text || !parse_value(o.row, text, o.member))
+		return refuse_value(p, o.row, text);
 	return 0;
 }
+
+/* --- names --- */
 
 /* Options of other programs, and of FFCV's writer. */
 static const struct other_word other_options[] = {
@@ -105,10 +200,8 @@ static const struct other_word other_options[] = {
 	{ "--output", "--out" },
 	{ "-o", "--out" },
 	{ "--write-mode", "--mode" },
-	{ "--num-workers", "--workers" },
 	{ "--num-workers", "--jobs" },
-	{ "--workers", "--jobs" },
-	{ "--threads", "--jobs" },
+	{ "--nproc", "--jobs" },
 	{ "--size", "--max-resolution" },
 	{ "--resize", "--max-resolution" },
 	{ "--max-size", "--max-resolution" },
@@ -117,25 +210,26 @@ static const struct other_word other_options[] = {
 	{ NULL, NULL },
 };
 
-/* Whether there is an option, as "--NAME" or "--NAME=VALUE". */
-static bool has_option(const struct parser *p, const char *option)
+/* Finds an option by its whole name or an alias. */
+static struct found find_name(const struct parser *p, const char *name,
+			      size_t n)
 {
-	const char *name = option + 2;
-	size_t n = strcspn(name, "=");
+	struct found o;
 
-	for (size_t i = 0; i < p->num_rows; i++) {
-		if (!strncmp(p->rows[i].name, name, n) && !p->rows[i].name[n])
-			return true;
+	for (size_t i = 0; (o = option_at(p->set, i)).row; i++) {
+		if (is_name(o.row, name, n))
+			break;
 	}
-	return false;
+	return o;
 }
 
 static void suggest_option(const struct parser *p, struct suggestion *s)
 {
 	for (const struct other_word *o = other_options; o->theirs; o++) {
 		const struct other_word row[] = { *o, { NULL, NULL } };
+		const char *name = o->ours + 2;
 
-		if (!s->best && has_option(p, o->ours))
+		if (!s->best && find_name(p, name, strcspn(name, "=")).row)
 			suggest_other(s, row);
 	}
 }
@@ -145,50 +239,108 @@ static int refuse_option(struct parser *p, const char *argument, size_t size)
 	struct suggestion s = { argument, size, NULL, 0 };
 	struct suggestion own = { argument + 2, size - 2, NULL, 0 };
 	char meant[SUGGEST_TEXT_SIZE], name[SUGGEST_TEXT_SIZE];
+	struct found o;
 
 	suggest_option(p, &s);
-	for (size_t i = 0; size > 3 && i < p->num_rows; i++)
-		suggest_try(&own, p->rows[i].name);
+	for (size_t i = 0; size > 3 && (o = option_at(p->set, i)).row; i++) {
+		if (o.row->help)
+			suggest_try(&own, o.row->name);
+	}
 	if (!s.best && own.best) {
 		snprintf(name, sizeof(name), "--%s", own.best);
 		s.best = name;
 	}
-	log_error(p->log, "unknown option %.*s: --help lists the options%s",
-		  (int)size, argument, suggest_text(&s, meant, sizeof(meant)));
-	return -EINVAL;
+	return option_refuse(p->set, p->log, "unknown option %.*s%s", (int)size,
+			     argument, suggest_text(&s, meant, sizeof(meant)));
+}
+
+/* Whether another program has this option, for which there is a better
+   suggestion than an option with the same beginning. */
+static bool is_foreign(const struct parser *p, const char *argument, size_t n)
+{
+	struct suggestion s = { argument, n, NULL, 0 };
+
+	suggest_option(p, &s);
+	return s.best != NULL;
+}
+
+/*
+ * Finds the only option that begins with `n` bytes. -ENOENT: there is none.
+ * -EINVAL: there are several, which are logged.
+ */
+static int find_beginning(struct parser *p, const char *name, size_t n,
+			  struct found *out)
+{
+	char list[TEXT_SIZE / 2] = "";
+	size_t used = 0, num = 0;
+	struct found o;
+
+	for (size_t i = 0; n && (o = option_at(p->set, i)).row; i++) {
+		if (!o.row->help || strncmp(o.row->name, name, n) != 0)
+			continue;
+		*out = o;
+		used += (size_t)snprintf(list + used, sizeof(list) - used,
+					 "%s--%s", num++ ? ", " : "",
+					 o.row->name);
+		used = min_u64(used, sizeof(list) - 1);
+	}
+	if (num > 1)
+		return option_refuse(p->set, p->log,
+				     "option --%.*s is ambiguous: %s", (int)n,
+				     name, list);
+	return num ? 0 : -ENOENT;
 }
 
 static int parse_long(struct parser *p, const char *argument)
 {
 	const char *name = argument + 2, *end = strchr(name, '=');
 	size_t n = end ? (size_t)(end - name) : strlen(name);
+	struct found o = find_name(p, name, n);
+	int r = -ENOENT;
 
-	for (size_t i = 0; i < p->num_rows; i++) {
-		const struct option_row *row = &p->rows[i];
-
-		if (strlen(row->name) == n && memcmp(row->name, name, n) == 0)
-			return set_option(p, row, end ? end + 1 : NULL);
-	}
-	return refuse_option(p, argument, n + 2);
+	if (o.row)
+		r = 0;
+	else if (!is_foreign(p, argument, n + 2))
+		r = find_beginning(p, name, n, &o);
+	if (r == -ENOENT)
+		return refuse_option(p, argument, n + 2);
+	return r ? r : set_option(p, o, end ? end + 1 : NULL);
 }
 
-/* "-a" or "-avalue"; "-ab" is not "-a -b". */
-static int parse_letter(struct parser *p, const char *argument)
+static struct found find_letter(const struct parser *p, char letter)
 {
-	for (size_t i = 0; i < p->num_rows; i++) {
-		const struct option_row *row = &p->rows[i];
+	struct found o;
 
-		if (row->letter && row->letter == argument[1])
-			return set_option(p, row,
-					  argument[2] ? argument + 2 : NULL);
+	for (size_t i = 0; (o = option_at(p->set, i)).row; i++) {
+		if (o.row->letter == letter)
+			break;
 	}
-	return refuse_option(p, argument, strlen(argument));
+	return o;
 }
 
-int option_parse(const struct option_row *rows, size_t num_rows, char **argv,
-		 void *options, struct log *log, int *operands)
+/* "-a", "-avalue", or "-ab" where a is a flag. */
+static int parse_letters(struct parser *p, const char *argument)
 {
-	struct parser p = { rows, num_rows, options, log, argv };
+	for (const char *at = argument + 1; *at; at++) {
+		const char letter[] = { '-', *at, '\0' };
+		struct found o = find_letter(p, *at);
+		int r;
+
+		if (!o.row)
+			return refuse_option(p, letter, 2);
+		if (takes_value(o.row))
+			return set_option(p, o, at[1] ? at + 1 : NULL);
+		r = set_option(p, o, NULL);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int option_parse(const struct option_set *set, char **argv, struct log *log,
+		 int *operands)
+{
+	struct parser p = { set, log, argv };
 	bool only_operands = false;
 	int n = 0, r = 0;
 
@@ -204,39 +356,55 @@ int option_parse(const struct option_row *rows, size_t num_rows, char **argv,
 		else if (argument[1] == '-')
 			r = parse_long(&p, argument);
 		else
-			r = parse_letter(&p, argument);
+			r = parse_letters(&p, argument);
 	}
 	*operands = n;
 	return r;
 }
 
-void option_help(const struct option_row *rows, size_t num_rows, FILE *out)
-{
-	for (size_t i = 0; i < num_rows; i++) {
-		const struct option_row *row = &rows[i];
-		const char *line = row->help, *end;
-		int used = row->letter ? fprintf(out, "  -%c, --%s",
-						 row->letter, row->name)
-				       : fprintf(out, "  --%s", row->name);
+/* --- lists --- */
 
-		if (row->kind != OPTION_FLAG)
-			used += fprintf(out, "=%s", row->argument);
-		if (used >= HELP_INDENT - 1) {
-			fputc('\n', out);
-			used = 0;
-		}
-		while ((end = strchr(line, '\n'))) {
-			fprintf(out, "%*s%.*s\n", HELP_INDENT - used, "",
-				(int)(end - line), line);
-			line = end + 1;
-			used = 0;
-		}
-		fprintf(out, "%*s%s\n", HELP_INDENT - used, "", line);
+void option_help(const struct option_set *set, FILE *out)
+{
+	struct found o;
+
+	for (size_t i = 0; (o = option_at(set, i)).row; i++) {
+		const struct option_row *row = o.row;
+		char left[128], letter[] = { '-', row->letter, ',', ' ', '\0' };
+
+		if (!row->help)
+			continue;
+		snprintf(left, sizeof(left), "  %s--%s%s%s",
+			 row->letter ? letter : "", row->name,
+			 takes_value(row) ? "=" : "",
+			 takes_value(row) ? row->argument : "");
+		paragraph_print(out, left, row->help);
 	}
 }
 
-void option_list(const struct option_row *rows, size_t num_rows, FILE *out)
+void option_list(const struct option_set *set, FILE *out)
 {
-	for (size_t i = 0; i < num_rows; i++)
-		fprintf(out, "%s\n", rows[i].name);
+	struct found o;
+
+	for (size_t i = 0; (o = option_at(set, i)).row; i++) {
+		if (o.row->help)
+			fprintf(out, "%s\n", o.row->name);
+	}
+}
+
+void option_describe(const struct option_set *set, const char *command,
+		     FILE *out)
+{
+	struct found o;
+
+	for (size_t i = 0; (o = option_at(set, i)).row; i++) {
+		const struct option_row *row = o.row;
+		const char letter[] = { row->letter, '\0' };
+
+		if (row->help)
+			fprintf(out, "option\t%s\t%s\t%s\t%s\t%s\n", command,
+				row->name, letter,
+				takes_value(row) ? row->argument : "",
+				row->help);
+	}
 }

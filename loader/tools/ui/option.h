@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command lines of the programs. An option is a row of a table; parsing, --help
- * and --options come from the rows. Options are "--name value", "--name=value",
- * "-n value" or "-nvalue". Operands may precede options; after "--" all
- * arguments are operands.
+ * Command lines of the programs, by the habits of GNU. An option is a row of a
+ * table; parsing, --help, --options and the shell completions come from the
+ * rows. Options are "--name value", "--name=value", an unambiguous beginning of
+ * the name, "-n value" or "-nvalue"; letters of flags may be combined, "-qv".
+ * Operands may precede options; after "--" all arguments are operands.
  */
 #ifndef LOADER_TOOLS_UI_OPTION_H
 #define LOADER_TOOLS_UI_OPTION_H
@@ -16,6 +17,7 @@
 
 enum option_kind {
 	OPTION_FLAG,   /* bool, true when given; takes no value */
+	OPTION_SET,    /* unsigned, `min` when given; takes no value */
 	OPTION_NUMBER, /* uint64_t in [min, max] */
 	OPTION_SIZE,   /* uint64_t in [min, max], a TYPED_SIZE */
 	OPTION_TEXT,   /* const char *, points into argv */
@@ -33,22 +35,53 @@ struct option_row {
 	size_t offset; /* of the member in the caller's struct */
 	uint64_t min, max;
 	const char *argument; /* the value's name in --help and errors */
-	const char *help;     /* lines end in \n, except the last */
+	/* Sentences, which --help wraps. NULL: a hidden option. */
+	const char *help;
 	option_parse_fn *parse;
+	/* Earlier names, which are accepted and never listed: "one|two". */
+	const char *aliases;
+	/* The same for words of a choice: "old=new|other=new". */
+	const char *old_words;
+};
+
+struct option_group {
+	const struct option_row *rows;
+	size_t num_rows;
+	void *members; /* the struct of the rows' offsets */
+};
+
+/* The command line of one command. */
+struct option_set {
+	const char *command; /* in messages: "beton dump" */
+	/* Its own options, and those of every command. */
+	struct option_group groups[2];
 };
 
 /*
- * Sets the member of `options` of each option that is given; others keep their
- * values. Moves the operands to argv[1], argv[2], ... and sets *operands to
- * their number. -EINVAL: wrong usage, which is logged.
+ * Sets the members of each option that is given; others keep their values.
+ * Moves the operands to argv[1], argv[2], ... and sets *operands to their
+ * number. -EINVAL: wrong usage, which is logged.
  */
-int option_parse(const struct option_row *rows, size_t num_rows, char **argv,
-		 void *options, struct log *log, int *operands);
+int option_parse(const struct option_set *set, char **argv, struct log *log,
+		 int *operands);
 
-/* Prints a paragraph for each row, for --help. */
-void option_help(const struct option_row *rows, size_t num_rows, FILE *out);
+/* Logs wrong usage with a pointer to --help. Returns -EINVAL. */
+int option_refuse(const struct option_set *set, struct log *log,
+		  const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
-/* Prints a name per line, for completions and the test of the manual. */
-void option_list(const struct option_row *rows, size_t num_rows, FILE *out);
+/* Prints a paragraph for each option, for --help. */
+void option_help(const struct option_set *set, FILE *out);
+
+/* Prints a name per line, for the test of the manual. */
+void option_list(const struct option_set *set, FILE *out);
+
+/*
+ * Prints a line per option, for the shell completions: "option", command, name,
+ * letter, value, help, with tabs between them. `command` is the word after the
+ * program's name, or "". The value is empty for a flag.
+ */
+void option_describe(const struct option_set *set, const char *command,
+		     FILE *out);
 
 #endif

@@ -38,7 +38,7 @@ int output_end(struct log *log, int code)
 {
 	int r = output_flush(log);
 
-	/* A file system of a network may tell of a full disk only now. */
+	/* A network file system may report a full disk only now. */
 	if (fclose(stdout) && !r) {
 		r = -errno;
 		log_error(log, "standard output: %s", strerror(-r));

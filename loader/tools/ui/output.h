@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Standard output, of which a program has to know whether all was written. A
- * reader that leaves ends a program by SIGPIPE.
+ * Standard output, with a check that all of it was written. If the reader ends,
+ * SIGPIPE ends the program.
  */
 #ifndef LOADER_TOOLS_UI_OUTPUT_H
 #define LOADER_TOOLS_UI_OUTPUT_H

@@ -16,12 +16,13 @@ enum {
 	LEFT_MAX = 100 * 3600 - 1,
 };
 
-void progress_init(struct progress *p, uint64_t total)
+void progress_init(struct progress *p, uint64_t total, const struct log *log)
 {
 	*p = (struct progress){
 		.total = total,
 		.started_ns = clock_ns(),
-		.terminal = isatty(STDERR_FILENO),
+		.terminal = (!log || log->level >= BETON_LOG_INFO) &&
+			    isatty(STDERR_FILENO),
 	};
 }
 

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "fs/util/log.h"
+
 struct progress {
 	uint64_t total;
 	int64_t started_ns;
@@ -18,7 +20,8 @@ struct progress {
 	bool visible;
 };
 
-void progress_init(struct progress *p, uint64_t total);
+/* The bar stays hidden if the log prints errors only. NULL: it does not. */
+void progress_init(struct progress *p, uint64_t total, const struct log *log);
 
 /* May be called at any rate; draws at most ten times a second. */
 void progress_show(struct progress *p, uint64_t done);

@@ -30,7 +30,7 @@ class Told:
 
 
 class Pictures:
-    """Classes that can be told apart: where a bright disc is, and its colour,
+    """Classes that can be told apart: where a bright disc is, and its color,
     before noise. `size(i)` is (height, width)."""
 
     def __init__(self, n, size, classes=4):

@@ -30,7 +30,7 @@ def trained(path, batch):
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 3))
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
-    loader = betonfs.Loader(path, batch, pipeline=PIPELINE, rank=0, world=1)
+    loader = betonfs.Loader(path, batch, pipeline=PIPELINE, rank=0, world_size=1)
     for _ in range(20):
         for b in loader:
             optimizer.zero_grad()

@@ -75,7 +75,7 @@ class Chain:
         self.planar = False
         self.squeezed = False
         self.halves = False     # float16 that FFCV calls int16
-        self.coloured = False   # a colour since pixels were last made
+        self.coloured = False   # a color since pixels were last made
         self.mixed = -1         # where mixup stands
 
     # --- where operations may stand, as the library has it ---

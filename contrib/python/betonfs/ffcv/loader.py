@@ -671,7 +671,7 @@ class Loader:
              **options: Any) -> _Core:
         own = self._own_order is not None
         order, batch_size, drop_last, seed = self._how()
-        alone: dict[str, Any] = {"rank": 0, "world": 1}
+        alone: dict[str, Any] = {"rank": 0, "world_size": 1}
         known = {f["unusable"] for f in self.reader.fields
                  if f.get("unusable")}
         return _Core(

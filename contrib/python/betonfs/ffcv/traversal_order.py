@@ -42,7 +42,7 @@ class LibraryOrder(TraversalOrder):
         text = "; ".join(f"{quoted(f['name'])} | drop" for f in fields[1:]
                          if not f.get("unusable"))
         alone: dict[str, Any] = {} if self.distributed else {
-            "rank": 0, "world": 1}
+            "rank": 0, "world_size": 1}
         with Loader(self.loader.fname, self.loader.batch_size, self.name,
                     self.seed & (2**64 - 1), text,
                     subset=getattr(self.loader, "_indices", self.indices),

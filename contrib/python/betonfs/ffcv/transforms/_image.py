@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Geometry, colours and noise of images."""
+"""Geometry, colors and noise of images."""
 from __future__ import annotations
 
 import inspect
@@ -58,7 +58,7 @@ class RandomVerticalFlip(ImageOperation):
 
 
 class Cutout(ImageOperation):
-    """A square of one colour, anywhere in every image."""
+    """A square of one color, anywhere in every image."""
 
     def __init__(self, crop_size: int,
                  fill: Sequence[int] = (0, 0, 0)) -> None:
@@ -201,7 +201,7 @@ class RandomBrightness(_Colour):
 
 
 class RandomContrast(_Colour):
-    """Blends with the mean grey."""
+    """Blends with the mean gray."""
 
     text = "contrast"
 
@@ -226,7 +226,7 @@ class RandomSaturation(_Colour):
 
 
 class RandomGrayscale(ImageOperation):
-    """Makes some images grey."""
+    """Makes some images gray."""
 
     def __init__(self, gray_prob: float = 0.2, seed: int | None = None,
                  *, p: float | None = None) -> None:
@@ -290,8 +290,8 @@ class RandomColorJitter(ImageOperation):
         for i in np.flatnonzero(chosen):
             v = (images[i] * factors[0][i]).clip(0, 255)
             for k in (1, 2):
-                f, grey = factors[k][i], (v @ greys)[..., None]
-                other = grey.mean() if k == 1 else grey
+                f, gray = factors[k][i], (v @ greys)[..., None]
+                other = gray.mean() if k == 1 else gray
                 v = (f * v + (1 - f) * other).clip(0, 255)
             images[i] = (v @ _turn(turns[i]).T).clip(0, 255)
         return images
@@ -369,7 +369,7 @@ class GaussianBlur(ImageOperation):
 
 
 class RandomErasing(ImageOperation):
-    """Fills a part of some images with the colour `mean`. FFCV-SSL's."""
+    """Fills a part of some images with the color `mean`. FFCV-SSL's."""
 
     def __init__(self, erase_prob: float = 0.5, scale: Pair = (0.08, 0.4),
                  ratio: Pair = (0.3, 3), mean: Sequence[int] = (128, 128, 128),
@@ -488,12 +488,12 @@ def _colour(fill: NDArray[Any]) -> str:
 
 def _grey(image: Images) -> Images:
     r, g, b = image[..., 0], image[..., 1], image[..., 2]
-    grey: Images = (0.2989 * r + 0.587 * g + 0.114 * b).astype(np.uint8)
-    return grey
+    gray: Images = (0.2989 * r + 0.587 * g + 0.114 * b).astype(np.uint8)
+    return gray
 
 
 def _turn(turns: float) -> NDArray[np.float64]:
-    """Of colours, about the axis of greys."""
+    """Of colors, about the axis of greys."""
     s, c = math.sin(2 * math.pi * turns), math.cos(2 * math.pi * turns)
     d, e = (1 - c) / 3, math.sqrt(1 / 3) * s
     return np.array([[c + d, d - e, d + e], [d + e, c + d, d - e],

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The connection of one loader: its requests, and the slots that it holds. For
+ * zerocopy.c alone, whose thread makes all calls; only requests end on threads
+ * of the engine.
+ */
+#ifndef FS_ZEROCOPY_CONNECTION_H
+#define FS_ZEROCOPY_CONNECTION_H
+
+#include "fs/zerocopy/peer.h"
+#include "fs/zerocopy/shared.h"
+
+/* If it succeeds, there is one more in shared->connections, which owns the
+   socket. */
+int connection_open(struct zerocopy_shared *shared, int fd,
+		    const struct peer *peer);
+/* Cancels all requests and abandons all slots. */
+void connection_close(struct connection *connection);
+
+/* Reads messages; may close the connection. */
+void connection_read(struct connection *connection);
+
+/* Closes connections that have been silent for too long. Returns milliseconds
+   until it should be called again, or -1 if no connection has to be watched. */
+int connections_expire(struct zerocopy_shared *shared);
+
+unsigned connections_of(const struct zerocopy_shared *shared, uid_t uid);
+/* How many fit into their part of the budget. */
+uint64_t connections_most(const struct zerocopy_shared *shared);
+
+/* Answers all finished requests; may close connections. */
+void connections_answer(struct zerocopy_shared *shared);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The slots that a loader holds, counted and pinned for its user, and those
+   whose descriptors it keeps. */
+#ifndef FS_ZEROCOPY_HOLDINGS_H
+#define FS_ZEROCOPY_HOLDINGS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "fs/engine/engine.h"
+#include "fs/engine/zerocopy_message.h"
+#include "fs/memory/budget.h"
+
+/* Slots whose descriptors a loader keeps; older ones are sent again. */
+enum { HOLDINGS_KNOWN_MAX = 64 };
+
+struct holdings {
+	uint64_t *bytes; /* that all loaders hold */
+	struct budget *budget;
+	uid_t uid;
+	struct slot *slots[ZEROCOPY_SLOTS_MAX];
+	unsigned n;
+	uint64_t known[HOLDINGS_KNOWN_MAX]; /* ids, 0: none */
+	unsigned oldest_known;
+};
+
+/* Bytes that this loader holds. */
+uint64_t holdings_bytes(const struct holdings *holdings);
+
+/* Counts a slot that the loader is about to hold. -ENOSPC: more than its user
+   may hold, or too many slots. */
+int holdings_count(struct holdings *holdings, const struct slot *slot);
+/* The loader did not get it. */
+void holdings_uncount(struct holdings *holdings, const struct slot *slot);
+/* Owns the slot, which was counted. */
+void holdings_add(struct holdings *holdings, struct slot *slot);
+/* Releases a slot that the loader no longer uses. -ENOENT: it has none with
+   this id. */
+int holdings_put(struct holdings *holdings, uint64_t id);
+/* Abandons the slots of a closed connection: the process may still read them.
+ */
+void holdings_abandon(struct holdings *holdings);
+
+bool holdings_knows(const struct holdings *holdings, uint64_t id);
+void holdings_remember(struct holdings *holdings, uint64_t id);
+void holdings_forget(struct holdings *holdings, uint64_t id);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The batch callback: a function of the user that changes each batch before it
+ * is ready. The user may set it after the loader was opened. Workers with a
+ * finished batch wait until then.
+ *
+ * Threads: all functions may be called from any thread. The callback's lock is
+ * not held while the callback runs.
+ */
+#ifndef LOADER_RUN_CALLBACK_H
+#define LOADER_RUN_CALLBACK_H
+
+#include "loader/util/stages.h"
+
+struct callback;
+
+int callback_open(struct callback **out);
+/* Takes NULL. */
+void callback_close(struct callback *h);
+
+/* As beton_loader_set_callback(). NULL is a callback that does nothing. */
+int callback_set(struct callback *h, beton_callback_fn *run, void *arg);
+/* Ends all waits for a callback. Takes NULL. */
+void callback_stop(struct callback *h);
+
+/* Runs the callback on a complete batch. Counts its time in the thread's lane
+   and adds it to *busy_ns. `why` receives the callback's message, or the empty
+   text. -ECANCELED: callback_stop() came before callback_set(). */
+int callback_run(struct callback *h, const struct beton_batch *batch,
+		 struct lane *lane, uint64_t *busy_ns, char *why, size_t size);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file through which beton doctor watches the loaders of other processes,
+ * without the help of the training script. Each loader maps the file that
+ * $BETON_TELEMETRY names, and has an entry in it. Without the variable the
+ * functions do nothing.
+ *
+ * The watching process creates the file with TELEMETRY_SIZE bytes and must not
+ * shrink it. Other processes write its numbers, so a reader has to check them.
+ */
+#ifndef LOADER_RUN_TELEMETRY_H
+#define LOADER_RUN_TELEMETRY_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TELEMETRY_ENTRIES = 64 };
+
+/* The entry of one loader. A free entry is all zero. */
+struct telemetry_entry {
+	atomic_uint_fast64_t pid, rank, world_size, samples, batches, wait_ns;
+	uint64_t reserved[2];
+};
+
+struct telemetry {
+	atomic_uint_fast64_t magic, taken;
+	uint64_t reserved[6];
+	struct telemetry_entry entries[TELEMETRY_ENTRIES];
+};
+
+#define TELEMETRY_MAGIC UINT64_C(0x6e6f636165626e31)
+
+enum { TELEMETRY_SIZE = sizeof(struct telemetry) };
+
+/* The mapped file, and the entry of this loader in it. */
+struct telemetry_slot {
+	struct telemetry *telemetry; /* NULL: there is no file to write to */
+	struct telemetry_entry *entry;
+};
+
+/* Without a usable file or a free entry the loader runs unwatched. */
+void telemetry_open(uint32_t rank, uint32_t world_size,
+		    struct telemetry_slot *out);
+/* The entry keeps its last figures for the watching process. */
+void telemetry_close(struct telemetry_slot *place);
+
+/* Publishes the totals since open: samples, batches, and how long the trainer
+   waited for them. */
+static inline void telemetry_tell(const struct telemetry_slot *place,
+				  uint64_t samples, uint64_t batches,
+				  uint64_t wait_ns)
+{
+	struct telemetry_entry *e = place->entry;
+
+	atomic_store_explicit(&e->samples, samples, memory_order_relaxed);
+	atomic_store_explicit(&e->wait_ns, wait_ns, memory_order_relaxed);
+	atomic_store_explicit(&e->batches, batches, memory_order_release);
+}
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/tools/beton/command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/util/bytes.h"
+#include "fs/util/suggest.h"
+#include "loader/tools/ui/features.h"
+
+static const struct command *const commands[] = {
+	&command_info,	   &command_show,   &command_dump, &command_bench,
+	&command_optimize, &command_doctor, &command_top,  &command_help,
+};
+
+enum { NAME_SIZE = 32 };
+
+const struct command *command_at(size_t i)
+{
+	return i < ARRAY_LEN(commands) ? commands[i] : NULL;
+}
+
+const struct command *command_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		if (!strcmp(name, commands[i]->name))
+			return commands[i];
+	}
+	return NULL;
+}
+
+static const struct other_word other_commands[] = {
+	{ "mount", "betonfs" },	       { "mkfs", "mkfs.beton" },
+	{ "make", "mkfs.beton" },      { "create", "mkfs.beton" },
+	{ "write", "mkfs.beton" },     { "convert", "mkfs.beton" },
+	{ "man", "beton help" },       { "version", "beton --version" },
+	{ "ls", "beton info" },	       { "stat", "beton info" },
+	{ "check", "beton info" },     { "verify", "beton info" },
+	{ "cat", "beton dump" },       { "get", "beton dump" },
+	{ "extract", "beton dump" },   { "benchmark", "beton bench" },
+	{ "profile", "beton doctor" }, { NULL, NULL },
+};
+
+int command_refuse(const char *name, struct log *log)
+{
+	struct suggestion s = { .word = name };
+	char meant[SUGGEST_TEXT_SIZE];
+
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		suggest_try(&s, commands[i]->name);
+	suggest_other(&s, other_commands);
+	suggest_text(&s, meant, sizeof(meant));
+	log_error(log, "unknown command '%s'%s%s See 'beton --help'.", name,
+		  meant, *meant ? "" : ".");
+	return BETON_EXIT_USAGE;
+}
+
+/* --- help --- */
+
+static void print_usage(const struct command *c, FILE *out)
+{
+	fprintf(out, "usage: beton %s [OPTION]... %s\n", c->name, c->operands);
+}
+
+/* The rows of a command without members: for lists alone. */
+static struct option_set rows_of(const struct command *c, char name[NAME_SIZE])
+{
+	static struct common_options unused;
+
+	snprintf(name, NAME_SIZE, "beton %s", c->name);
+	return (struct option_set){
+		.command = name,
+		.groups = { { c->rows, c->num_rows, NULL },
+			    common_init(&unused) },
+	};
+}
+
+void command_print_help(const struct command *c, FILE *out)
+{
+	char name[NAME_SIZE];
+	struct option_set set = rows_of(c, name);
+
+	print_usage(c, out);
+	fprintf(out, "\n%s.\n\nOptions:\n", c->summary);
+	option_help(&set, out);
+	fprintf(out, "\nExamples:\n%s", c->examples);
+}
+
+void command_print_all(FILE *out)
+{
+	fputs("usage: beton COMMAND [OPTION]... OPERAND...\n\n"
+	      "Inspect datasets and batches, measure how fast they load, and "
+	      "find out why a\ntraining is slow.\n\nCommands:\n",
+	      out);
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		fprintf(out, "  %-10s%s\n", commands[i]->name,
+			commands[i]->summary);
+	fputs("\nOptions:\n"
+	      "  -h, --help     Print this help\n"
+	      "  -V, --version  Print the version and the features of this "
+	      "build\n"
+	      "  --commands     List the commands, one per line\n"
+	      "\nExamples:\n"
+	      "  beton info train.beton\n"
+	      "  beton bench train.beton\n"
+	      "  beton help bench\n"
+	      "\nSee 'beton help COMMAND' for the options of a command.\n",
+	      out);
+}
+
+/* --- running --- */
+
+bool command_is_talkative(const struct invocation *call)
+{
+	return call->common->level >= BETON_LOG_INFO;
+}
+
+/* Answers the options that print something instead of running the command.
+   Returns false if there is none. */
+static bool answer(const struct command *c, const struct option_set *set,
+		   const struct common_options *common)
+{
+	if (common->help)
+		command_print_help(c, stdout);
+	else if (common->version)
+		features_print("beton", stdout);
+	else if (common->list)
+		option_list(set, stdout);
+	else if (common->describe)
+		option_describe(set, c->name, stdout);
+	else
+		return false;
+	return true;
+}
+
+/* Too few operands, or too many. */
+static int check_operands(const struct invocation *call)
+{
+	const struct command *c = call->command;
+
+	if (call->num_operands > c->max_operands)
+		return option_refuse(call->set, call->log,
+				     "%s: unexpected operand '%s'", c->name,
+				     call->operands[c->max_operands]);
+	if (call->num_operands < c->min_operands)
+		return option_refuse(call->set, call->log,
+				     "%s: missing operand: expected %s",
+				     c->name, c->operands);
+	return 0;
+}
+
+int command_run(const struct command *c, char **argv, struct log *log)
+{
+	char name[NAME_SIZE];
+	struct option_set set = rows_of(c, name);
+	struct common_options common;
+	struct invocation call = {
+		.command = c, .log = log, .set = &set, .common = &common
+	};
+	int code = BETON_EXIT_USAGE;
+
+	set.groups[1] = common_init(&common);
+	call.options = set.groups[0].members = calloc(1, c->options_size + 1);
+	if (!call.options) {
+		log_error(log, "out of memory");
+		return EXIT_FAILURE;
+	}
+	if (c->defaults)
+		memcpy(call.options, c->defaults, c->options_size);
+	/* option_parse() skips argv[0], which is the command's name here. */
+	call.operands = argv + 1;
+	if (!option_parse(&set, argv, log, &call.num_operands)) {
+		log->level = common.level;
+		if (answer(c, &set, &common))
+			code = EXIT_SUCCESS;
+		else if (!check_operands(&call))
+			code = c->run(&call);
+	}
+	free(call.options);
+	return code;
+}

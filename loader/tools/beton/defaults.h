@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Choices for users who leave them to a command, where the usual choice would
+ * fail: a batch for a small dataset, and a size for images that have none in
+ * common. Each choice is logged as the option that makes it. One thread.
+ */
+#ifndef LOADER_TOOLS_BETON_DEFAULTS_H
+#define LOADER_TOOLS_BETON_DEFAULTS_H
+
+#include "beton/loader.h"
+#include "fs/util/log.h"
+
+enum { DEFAULTS_SIZE = 4096 };
+
+/* The text of a choice. */
+struct defaults {
+	char spec[DEFAULTS_SIZE];
+	char pipeline[DEFAULTS_SIZE];
+};
+
+/*
+ * Chooses a sampling spec with batches for a loader that has none. `given` is
+ * the user's, or NULL. Returns false if the user chose the batch, or if no
+ * choice helps.
+ */
+bool defaults_spec(const struct beton_loader_info *info, const char *given,
+		   struct log *log, struct defaults *out);
+
+/*
+ * Chooses a pipeline that gives all images one size, for a loader that was
+ * opened without a pipeline. Returns false if it has no images. The caller
+ * calls defaults_log_pipeline() if it turns out that the pipeline helps.
+ */
+bool defaults_pipeline(struct beton_loader *loader, struct defaults *out);
+void defaults_log_pipeline(const struct defaults *choice, struct log *log);
+
+/*
+ * Makes both choices for options with which a command is to open loaders. May
+ * load some batches. Leaves the options alone if they work, or if no choice
+ * helps.
+ */
+void defaults_apply(const char *path, struct log *log,
+		    struct beton_loader_options *options, struct defaults *out);
+
+#endif

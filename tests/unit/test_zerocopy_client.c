@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loader's end of zero-copy delivery, with a daemon that does not answer,
+   or is not what it seems. */
+#include "loader/feed/zerocopy_client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fs/engine/zerocopy_message.h"
+#include "loader/util/cancel.h"
+#include "tests/unit/t.h"
+
+/* No wait of this test is longer. */
+enum {
+	DEADLINE_S = 30,
+	CAPACITY = 2 << 20,
+	SIZE = 100,
+	SLOT = 7,
+	COPIES_MAX = 3
+};
+
+/* A daemon that the test plays. */
+struct server {
+	int listener;
+	int fd; /* of the loader */
+	int memory;
+	char address[sizeof(struct sockaddr_un)];
+};
+
+static void server_open(struct server *s)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	socklen_t size = sizeof(name);
+
+	*s = (struct server){ .fd = -1 };
+	s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	/* The kernel chooses an abstract address. */
+	CHECK(!bind(s->listener, (struct sockaddr *)&name,
+		    sizeof(sa_family_t)));
+	CHECK(!listen(s->listener, 4));
+	CHECK(!getsockname(s->listener, (struct sockaddr *)&name, &size));
+	size -= (socklen_t)offsetof(struct sockaddr_un, sun_path);
+	memcpy(s->address, name.sun_path, size);
+	s->address[0] = '@';
+	s->memory = memfd_create("beton-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	CHECK(!ftruncate(s->memory, CAPACITY));
+	CHECK(!fcntl(s->memory, F_ADD_SEALS, F_SEAL_SHRINK));
+}
+
+static void server_close(struct server *s)
+{
+	close(s->fd);
+	close(s->listener);
+	close(s->memory);
+}
+
+static void *greet_loader(void *arg)
+{
+	const struct zerocopy_welcome welcome = { ZEROCOPY_WELCOME,
+						  ZEROCOPY_VERSION };
+	struct server *s = arg;
+	struct zerocopy_hello hello;
+
+	s->fd = accept(s->listener, NULL, NULL);
+	CHECK(recv(s->fd, &hello, sizeof(hello), 0) == sizeof(hello));
+	CHECK(send(s->fd, &welcome, sizeof(welcome), 0) == sizeof(welcome));
+	return NULL;
+}
+
+static struct zerocopy_client *connect_to(struct server *s)
+{
+	const struct zerocopy_client_name name = { "test", 0, 1 };
+	struct zerocopy_client *l;
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, greet_loader, s));
+	CHECK(!zerocopy_client_open(s->address, &name, &l));
+	pthread_join(thread, NULL);
+	return l;
+}
+
+/* A request on a thread of its own. */
+struct request {
+	struct zerocopy_client *l;
+	struct loan loan;
+	int result;
+	pthread_t thread;
+};
+
+static void *run_request(void *arg)
+{
+	struct request *q = arg;
+
+	q->result = zerocopy_client_get(q->l, "batch", &q->loan);
+	return NULL;
+}
+
+static void request_begin(struct request *q, struct zerocopy_client *l)
+{
+	*q = (struct request){ .l = l };
+	CHECK(!pthread_create(&q->thread, NULL, run_request, q));
+}
+
+static int request_end(struct request *q)
+{
+	pthread_join(q->thread, NULL);
+	return q->result;
+}
+
+/* Reads messages up to the next GET. Returns the number of PUTs among them. */
+static unsigned read_to_get(struct server *s, uint64_t *request)
+{
+	union {
+		uint32_t kind;
+		struct zerocopy_get get;
+		struct zerocopy_number number;
+	} m;
+	unsigned puts = 0;
+
+	for (;;) {
+		CHECK(recv(s->fd, &m, sizeof(m), 0) > 0);
+		if (m.kind == ZEROCOPY_GET)
+			break;
+		CHECK(m.kind != ZEROCOPY_PUT || m.number.number == SLOT);
+		puts += m.kind == ZEROCOPY_PUT;
+	}
+	*request = m.get.request;
+	return puts;
+}
+
+/* Sends a batch with its memory, whose descriptor comes `copies` times. */
+static void answer_with(struct server *s, uint64_t request, unsigned copies)
+{
+	const struct zerocopy_batch batch = {
+		.kind = ZEROCOPY_BATCH,
+		.request = request,
+		.slot = SLOT,
+		.size = SIZE,
+		.capacity = CAPACITY,
+	};
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(COPIES_MAX * sizeof(int))];
+	} control = { .bytes = { 0 } };
+	struct iovec iov = { (void *)&batch, sizeof(batch) };
+	const struct msghdr m = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = control.bytes,
+				  .msg_controllen =
+					  CMSG_SPACE(copies * sizeof(int)) };
+
+	control.head.cmsg_level = SOL_SOCKET;
+	control.head.cmsg_type = SCM_RIGHTS;
+	control.head.cmsg_len = CMSG_LEN(copies * sizeof(int));
+	for (unsigned i = 0; i < copies; i++)
+		memcpy(CMSG_DATA(&control.head) + i * sizeof(int), &s->memory,
+		       sizeof(int));
+	CHECK(sendmsg(s->fd, &m, 0) == sizeof(batch));
+}
+
+static void answer(struct server *s, uint64_t request)
+{
+	answer_with(s, request, 1);
+}
+
+static struct loan borrow(struct server *s, struct zerocopy_client *l)
+{
+	struct request q;
+	uint64_t number;
+
+	request_begin(&q, l);
+	read_to_get(s, &number);
+	answer(s, number);
+	CHECK(!request_end(&q));
+	CHECK(q.loan.size == SIZE);
+	return q.loan;
+}
+
+/* Sends messages until the daemon takes no more of them. */
+static void fill_queue(struct zerocopy_client *l)
+{
+	for (unsigned i = 0; i < 5000; i++)
+		zerocopy_client_tell(l, &(struct rank_figures){ .epoch = 0 });
+}
+
+static void an_answer_that_does_not_come_can_be_canceled(void)
+{
+	struct zerocopy_client *l;
+	struct zerocopy_tell tell;
+	struct request q;
+	struct server s;
+	uint64_t number;
+
+	server_open(&s);
+	l = connect_to(&s);
+	request_begin(&q, l);
+	read_to_get(&s, &number);
+	zerocopy_client_cancel(l);
+	CHECK(request_end(&q) < 0);
+	request_begin(&q, l);
+	CHECK(request_end(&q) < 0);
+	zerocopy_client_close(l);
+	server_close(&s);
+
+	/* The last report passes nevertheless. */
+	server_open(&s);
+	l = connect_to(&s);
+	request_begin(&q, l);
+	read_to_get(&s, &number);
+	zerocopy_client_cancel(l);
+	CHECK(request_end(&q) < 0);
+	zerocopy_client_tell(l, &(struct rank_figures){ .epoch = 5 });
+	zerocopy_client_close(l);
+	CHECK(recv(s.fd, &tell, sizeof(tell), 0) == sizeof(tell));
+	CHECK(tell.kind == ZEROCOPY_TELL && tell.figures.epoch == 5);
+	CHECK(!recv(s.fd, &tell, sizeof(tell), 0));
+	server_close(&s);
+}
+
+static void a_request_that_is_not_taken_can_be_canceled(void)
+{
+	struct zerocopy_client *l;
+	struct request q;
+	struct server s;
+
+	server_open(&s);
+	l = connect_to(&s);
+	fill_queue(l);
+	request_begin(&q, l);
+	zerocopy_client_cancel(l);
+	CHECK(request_end(&q) < 0);
+	zerocopy_client_close(l);
+	server_close(&s);
+}
+
+static void a_daemon_that_ends_ends_the_wait(void)
+{
+	struct zerocopy_client *l;
+	struct request q;
+	struct server s;
+
+	server_open(&s);
+	l = connect_to(&s);
+	fill_queue(l);
+	request_begin(&q, l);
+	close(s.fd);
+	CHECK(request_end(&q) < 0 && zerocopy_client_is_broken(l));
+	zerocopy_client_close(l);
+	server_close(&s);
+}
+
+/* The next request sends what the daemon did not take, once. */
+static void a_release_does_not_wait_and_is_not_lost(void)
+{
+	struct zerocopy_client *l;
+	struct loan a, b;
+	struct request q;
+	struct server s;
+	uint64_t number;
+
+	server_open(&s);
+	l = connect_to(&s);
+	a = borrow(&s, l);
+	b = borrow(&s, l);
+	fill_queue(l);
+	zerocopy_client_give_back(l, a.lent);
+	zerocopy_client_give_back(l, b.lent);
+	request_begin(&q, l);
+	CHECK(read_to_get(&s, &number) == 2);
+	answer(&s, number);
+	CHECK(!request_end(&q));
+	zerocopy_client_give_back(l, q.loan.lent);
+	request_begin(&q, l);
+	CHECK(read_to_get(&s, &number) == 1);
+	answer(&s, number);
+	CHECK(!request_end(&q));
+	zerocopy_client_close(l);
+	server_close(&s);
+}
+
+/* A descriptor that the loader has no use for stays open. */
+static void more_than_one_descriptor_is_refused(void)
+{
+	struct zerocopy_client *l;
+	struct request q;
+	struct server s;
+	uint64_t number;
+	int before, after;
+
+	for (unsigned copies = 2; copies <= COPIES_MAX; copies++) {
+		server_open(&s);
+		l = connect_to(&s);
+		borrow(&s, l);
+		before = dup(s.memory);
+		close(before);
+		request_begin(&q, l);
+		read_to_get(&s, &number);
+		answer_with(&s, number, copies);
+		CHECK(request_end(&q) == -EPROTO);
+		CHECK(zerocopy_client_is_broken(l));
+		after = dup(s.memory);
+		close(after);
+		CHECK(before == after);
+		zerocopy_client_close(l);
+		server_close(&s);
+	}
+}
+
+/* --- another connection --- */
+
+static bool is_mapped(const void *at)
+{
+	unsigned char resident;
+
+	return !mincore((void *)at, 1, &resident);
+}
+
+static void reconnect_to(struct server *s, struct zerocopy_client *l)
+{
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, greet_loader, s));
+	CHECK(!zerocopy_client_reopen(l, s->address, NULL));
+	pthread_join(thread, NULL);
+}
+
+/* Both daemons give their memory the same number. */
+static void a_daemon_that_comes_back_is_used(void)
+{
+	struct zerocopy_client *l;
+	struct loan before, after;
+	struct server old, new;
+	struct request q;
+	uint64_t number;
+
+	server_open(&old);
+	l = connect_to(&old);
+	CHECK(pwrite(old.memory, "old", 4, 0) == 4);
+	before = borrow(&old, l);
+	server_close(&old);
+	request_begin(&q, l);
+	CHECK(request_end(&q) < 0 && zerocopy_client_is_broken(l));
+	CHECK(zerocopy_client_reopen(l, old.address, NULL) == -ECONNREFUSED);
+	CHECK(zerocopy_client_is_broken(l));
+
+	server_open(&new);
+	reconnect_to(&new, l);
+	CHECK(!zerocopy_client_is_broken(l));
+	CHECK(pwrite(new.memory, "new", 4, 0) == 4);
+	after = borrow(&new, l);
+	CHECK(!memcmp(before.bytes, "old", 4) &&
+	      !memcmp(after.bytes, "new", 4));
+	/* The new daemon did not lend that. */
+	zerocopy_client_give_back(l, before.lent);
+	request_begin(&q, l);
+	CHECK(!read_to_get(&new, &number));
+	answer(&new, number);
+	CHECK(!request_end(&q));
+	CHECK(!is_mapped(before.bytes) && is_mapped(after.bytes));
+	zerocopy_client_close(l);
+	server_close(&new);
+}
+
+static void what_was_not_sent_is_not_for_another_daemon(void)
+{
+	struct zerocopy_client *l;
+	struct server old, new;
+	struct request q;
+	struct loan loan;
+	uint64_t number;
+
+	server_open(&old);
+	l = connect_to(&old);
+	loan = borrow(&old, l);
+	fill_queue(l);
+	zerocopy_client_give_back(l, loan.lent);
+	server_close(&old);
+	request_begin(&q, l);
+	CHECK(request_end(&q) < 0);
+	server_open(&new);
+	reconnect_to(&new, l);
+	request_begin(&q, l);
+	CHECK(!read_to_get(&new, &number));
+	zerocopy_client_cancel(l);
+	CHECK(request_end(&q) < 0);
+	CHECK(zerocopy_client_reopen(l, new.address, NULL) == -ECANCELED);
+	zerocopy_client_close(l);
+	server_close(&new);
+}
+
+static bool is_third_question(void *asked)
+{
+	return ++*(int *)asked == 3;
+}
+
+/* The kernel accepts for a daemon that is stopped. */
+static void a_greeting_can_be_interrupted(void)
+{
+	const struct zerocopy_client_name name = { NULL, 0, 1 };
+	int asked = 0;
+	struct cancel cancel = { .fd = -1,
+				 .asked = is_third_question,
+				 .arg = &asked };
+	struct zerocopy_client *l;
+	struct server s;
+
+	server_open(&s);
+	CHECK(!zerocopy_client_make(&name, &l));
+	CHECK(zerocopy_client_reopen(l, s.address, &cancel) == -ECANCELED);
+	CHECK(asked == 3 && zerocopy_client_is_broken(l));
+	zerocopy_client_close(l);
+	server_close(&s);
+}
+
+/* --- other processes --- */
+
+/* A child of fork(), like a worker of another loader, may live on for long. */
+static void a_forked_child_keeps_nothing(void)
+{
+	struct zerocopy_client *l;
+	struct server s;
+	struct loan loan;
+	int ready[2];
+	char answer;
+	pid_t child;
+
+	server_open(&s);
+	l = connect_to(&s);
+	loan = borrow(&s, l);
+	CHECK(!pipe(ready));
+	child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		answer = is_mapped(loan.bytes) ? 'm' : 'n';
+		alarm(DEADLINE_S);
+		if (write(ready[1], &answer, 1) == 1)
+			pause();
+		_exit(1);
+	}
+	CHECK(read(ready[0], &answer, 1) == 1);
+	CHECK(answer == 'n' && is_mapped(loan.bytes));
+	zerocopy_client_close(l);
+	CHECK(!recv(s.fd, &answer, 1, 0));
+	CHECK(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child);
+	close(ready[0]);
+	close(ready[1]);
+	server_close(&s);
+}
+
+enum { OTHER_USER = 65534 };
+
+static void serve_as_other_user(int out)
+{
+	struct server s;
+
+	alarm(DEADLINE_S);
+	CHECK(!setgid(OTHER_USER) && !setuid(OTHER_USER));
+	server_open(&s);
+	CHECK(write(out, s.address, sizeof(s.address)) == sizeof(s.address));
+	for (;;)
+		accept(s.listener, NULL, NULL);
+}
+
+/* That user could change the memory after it was checked. */
+static void a_daemon_of_another_user_is_refused(void)
+{
+	const struct zerocopy_client_name name = { NULL, 0, 1 };
+	struct zerocopy_client *l;
+	struct server s;
+	int address[2];
+	pid_t child;
+
+	if (geteuid()) {
+		printf("skip: only root can be another user\n");
+		return;
+	}
+	CHECK(!pipe(address));
+	child = fork();
+	CHECK(child >= 0);
+	if (!child)
+		serve_as_other_user(address[1]);
+	CHECK(read(address[0], s.address, sizeof(s.address)) ==
+	      sizeof(s.address));
+	CHECK(zerocopy_client_open(s.address, &name, &l) == -EPERM);
+	CHECK(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child);
+	close(address[0]);
+	close(address[1]);
+}
+
+int main(void)
+{
+	alarm(DEADLINE_S);
+	a_greeting_can_be_interrupted();
+	an_answer_that_does_not_come_can_be_canceled();
+	a_request_that_is_not_taken_can_be_canceled();
+	a_daemon_that_ends_ends_the_wait();
+	a_release_does_not_wait_and_is_not_lost();
+	more_than_one_descriptor_is_refused();
+	a_daemon_that_comes_back_is_used();
+	what_was_not_sent_is_not_for_another_daemon();
+	a_forked_child_keeps_nothing();
+	a_daemon_of_another_user_is_refused();
+	return 0;
+}
