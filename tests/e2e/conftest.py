@@ -22,6 +22,8 @@ import make
 import resources
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
+# Exit codes of betonfs: betonfs(8).
+EXIT_MOUNT, EXIT_NOT_DATASET, EXIT_DAMAGED = 32, 33, 34
 DEADLINE = 20   # seconds, of whatever is waited for
 
 SUSPICIOUS = re.compile(
