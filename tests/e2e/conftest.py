@@ -25,7 +25,7 @@ BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 DEADLINE = 20   # seconds, of whatever is waited for
 
 SUSPICIOUS = re.compile(
-    r"\b(error|warning|fatal|abort(ed)?|assert\w*|never given back)\b|"
+    r"\b(error|warning|fatal|abort(ed)?|assert\w*|never freed)\b|"
     r"^==\d+==|Sanitizer",
     re.IGNORECASE | re.MULTILINE)
 
