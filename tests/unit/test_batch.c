@@ -140,7 +140,7 @@ static void the_header_says_what_it_is_of(void)
 	dataset_close(ds);
 }
 
-/* Whatever a reader's pieces are, the bytes are the assembled ones. */
+/* A reader gets the collated bytes, however it splits its reads. */
 static void any_piece_of_a_batch_is_the_same_bytes(void)
 {
 	struct dataset *ds = made_open(SAMPLES, NULL);

@@ -110,7 +110,7 @@ static void what_does_not_fit_gets_a_cache(void)
 		   1);
 	CHECK(t.mode == CACHE_PROCESS && t.cache_size >= 64 * MIB);
 	CHECK(!t.cold_size && strstr(f.why, "no cold tier"));
-	/* All together are larger than a number can say. */
+	/* The sum of all datasets overflows 64 bits. */
 	t = choose(&f, (struct cache_choice){ .cold_size = 0 }, DATASETS);
 	CHECK(t.mode == CACHE_PROCESS);
 }

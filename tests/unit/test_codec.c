@@ -30,7 +30,7 @@ static const struct jpeg KINDS[] = {
 
 static struct codec *codec;
 
-/* Rows have some bytes to spare, which nobody may write. */
+/* Rows have some spare bytes, which the codec must not write. */
 static struct image image_make(uint32_t width, uint32_t height)
 {
 	size_t stride = (size_t)width * CHANNELS + GUARD;
@@ -193,7 +193,8 @@ static void crops_of_unfinished_progressions_are_exact(void)
 	CHECK(scans > 3);
 }
 
-/* What Pillow gives for (7, 5); decoders may differ by a rounding or two. */
+/* The values are Pillow's for (7, 5); decoders may differ by a rounding or
+   two. */
 static void colours_are_those_of_pillow(void)
 {
 	static const uint8_t want[][CHANNELS] = {

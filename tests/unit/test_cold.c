@@ -94,7 +94,8 @@ static void a_key_has_its_last_bytes(void)
 	CHECK(stats_of(c).items == 1);
 	CHECK(take(c, 1, 64 * KIB) == -EINVAL);
 	CHECK(!take(c, 1, 32 * KIB));
-	/* What does not shrink replaces it all the same: by nothing. */
+	/* An item that does not shrink also replaces its predecessor: the old
+	   one is dropped, and no new one is stored. */
 	CHECK(put(c, 1, 32 * KIB, false, 0));
 	CHECK(!put(c, 1, 32 * KIB, true, 0));
 	CHECK(take(c, 1, 32 * KIB) == -ENOENT);

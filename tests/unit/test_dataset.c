@@ -269,7 +269,7 @@ static void every_prefix_of_a_file_is_refused_or_open(void)
 	}
 }
 
-/* --- what is told about a dataset --- */
+/* --- descriptions of a dataset --- */
 
 static void the_schema_is_json(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a directory says of its dataset, and may not say. */
+/* The description of a dataset in a directory, valid and invalid. */
 #include "loader/feed/description.h"
 
 #include <errno.h>

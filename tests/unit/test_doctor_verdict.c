@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is found -> what is said, without a machine. */
+/* From evidence to verdicts and fixes, without a machine. */
 #include <math.h>
 #include <string.h>
 
@@ -221,7 +221,7 @@ static void fixes_change_the_model(void)
 	n = fix_list(&e, fixes, FIXES_MAX);
 	f = find(fixes, n, "--max-resolution 250");
 	CHECK(f && fabs(f->gain - 620.0 / 320) < 1e-6 && f == &fixes[0]);
-	/* What is within the noise is not told. */
+	/* Gains within the noise are not reported. */
 	CHECK(!find(fixes, n, "beton optimize"));
 	CHECK(!find(fixes, n, "quasi_random"));
 	/* Nothing about data helps a slow trainer. */

@@ -275,7 +275,7 @@ static void json_loses_its_nul(void)
 
 #define PLACE UINT64_C(0x123456789a)
 
-/* What each type is written with, and what view() has to find. */
+/* The bytes that each type is written with, and the result of view(). */
 static const struct written {
 	unsigned type;
 	struct writer_value value;

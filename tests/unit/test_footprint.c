@@ -20,7 +20,7 @@ static void hear(void *arg, enum beton_log_level level, const char *message)
 	snprintf(heard, sizeof(heard), "%s", message);
 }
 
-/* With 64 MiB available. */
+/* The result with 64 MiB of available memory. */
 static const char *check(uint64_t row_size, uint32_t rows, uint32_t prefetch)
 {
 	const struct footprint f = { row_size, rows, prefetch };

@@ -156,7 +156,7 @@ static void others_are_compiled_once(void)
 	CHECK(compilations() == 2);
 }
 
-/* Of all phases of a text, whose code no cache keeps. */
+/* Checks all phases of a text whose code no cache holds. */
 static void check_shared(const char *text, size_t count)
 {
 	struct phases *p = parse(text);
@@ -387,7 +387,7 @@ static void check_interrupted(const char *mode, const char *text)
 	phases_close(p);
 }
 
-/* Whoever waits for the compiler can be interrupted. */
+/* A thread that waits for the compiler can be interrupted. */
 static void opening_can_be_interrupted(void)
 {
 	use_compiler("exec sleep 600");

@@ -68,7 +68,8 @@ static void test_counts_by_name_and_by_way(void)
 	CHECK(entry_of(jobs, "b")->count.stalled == 1);
 	CHECK(entry_of(jobs, "a")->count.stalled == 0);
 	jobs_delivered(jobs, 0, ways);
-	CHECK(ways[JOBS_DIRECT].stalled == 1 && ways[JOBS_ZEROCOPY].stalled == 0);
+	CHECK(ways[JOBS_DIRECT].stalled == 1 &&
+	      ways[JOBS_ZEROCOPY].stalled == 0);
 	CHECK(ways[JOBS_ZEROCOPY].batches == 3);
 	CHECK(ways[JOBS_ZEROCOPY].bytes == 130);
 	CHECK(ways[JOBS_DIRECT].batches == 1 && ways[JOBS_DIRECT].bytes == 0);
@@ -144,7 +145,7 @@ static void test_the_least_recent_is_forgotten(void)
 	jobs_close(jobs);
 }
 
-/* All are in use: the table stays bounded, and who was dropped can go on. */
+/* All are in use: the table stays bounded, and a dropped job can continue. */
 static void test_jobs_in_use_are_forgotten_too(void)
 {
 	struct jobs_count ways[JOBS_WAYS];
@@ -246,7 +247,7 @@ static void test_ranks(void)
 	CHECK(!strcmp(ranks[2].job, "b") && ranks[2].rank == 0);
 	CHECK(jobs_ranks(jobs, 0, entry_of(jobs, "b")->number, ranks, 4) == 1);
 	CHECK(!strcmp(ranks[0].job, "b"));
-	/* What was told stays. */
+	/* Reported figures stay. */
 	job_rank_close(a, &train);
 	CHECK(!train);
 	CHECK(jobs_ranks(jobs, 0, 0, ranks, 2) == 2);
@@ -357,7 +358,8 @@ static void test_datasets_are_counted_apart(void)
 	job_stalled(a2, JOBS_ZEROCOPY);
 	job_waited(a2, 1000);
 	jobs_delivered(jobs, 0, ways);
-	CHECK(ways[JOBS_DIRECT].bytes == 10 && ways[JOBS_ZEROCOPY].stalled == 1);
+	CHECK(ways[JOBS_DIRECT].bytes == 10 &&
+	      ways[JOBS_ZEROCOPY].stalled == 1);
 	CHECK(ways[JOBS_ZEROCOPY].batches == 6);
 	jobs_delivered(jobs, 1, ways);
 	CHECK(ways[JOBS_DIRECT].bytes == 10 && !ways[JOBS_ZEROCOPY].batches);
@@ -394,7 +396,7 @@ static void test_datasets_are_counted_apart(void)
 	jobs_close(jobs);
 }
 
-/* Nobody counts where there is nothing to count with. */
+/* If there is no memory to count with, nothing is counted. */
 static void test_nothing(void)
 {
 	struct job *job = jobs_get(NULL, 0, "a");

@@ -48,9 +48,9 @@ static void no_log_is_silence(void)
 {
 	struct log log;
 
-	log_error(NULL, "nobody hears %d", 1);
+	log_error(NULL, "lost message %d", 1);
 	log_init(&log, NULL, NULL);
-	log_error(&log, "nobody hears %d", 1);
+	log_error(&log, "lost message %d", 1);
 	log_fini(&log);
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Includes the memo itself, whose table gets no memory when the test says so.
- */
+/* Includes the memo itself, whose allocations fail if the test demands it. */
 #include <stdlib.h>
 
 static int scarce = -1; /* allocations of the table until one fails */
@@ -28,10 +27,10 @@ static void *table_malloc(size_t size)
 
 enum { THREADS = 8, SIZE = 10 };
 
-/* What the maker is told, and what it does. */
+/* Controls make(): its result, and semaphores that delay it. */
 struct order {
 	int result;
-	sem_t *started; /* NULL: nobody waits */
+	sem_t *started; /* NULL: no thread waits */
 	sem_t *go_on;
 };
 

@@ -142,8 +142,8 @@ static void images_are_mixed_by_one_share(void)
 		    share_of(9, 1, "mixup:x"));
 }
 
-/* What stands after works on the mixture as on any raw image, with the draws of
-   the row. */
+/* Later operations work on the mixture as on any raw image, with the random
+   numbers of the row. */
 static void what_follows_takes_up_the_mixture(void)
 {
 	static const char *const after[] = {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "beton/batch.h"
-#include "fs/util/bytes.h"
 #include "fs/engine/crc.h"
+#include "fs/util/bytes.h"
 #include "fs/util/npy.h"
 #include "tests/unit/t.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that readers make up: remembered in shares, and never used again.
-   Includes them, for tables that get no memory when the test says so. */
+/* Arbitrary names that readers ask for: each user has a share of the table, and
+   numbers are never used again. Includes the file itself, whose allocations
+   fail if the test demands it. */
 #include <stdlib.h>
 
 static int scarce = -1; /* allocations of tables until all fail */

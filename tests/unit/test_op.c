@@ -298,7 +298,7 @@ static void arguments_are_positional_or_named(void)
 	CHECK(a.arg[3].word == 0 && !a.arg[4].text);
 }
 
-/* What a text binds to in an epoch, and until when. */
+/* The arguments of a text in an epoch, and the last epoch they hold for. */
 static struct args bound(const char *text, uint64_t epoch, uint64_t end)
 {
 	struct epochs epochs = { epoch, UINT64_MAX };

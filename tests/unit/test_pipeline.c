@@ -349,7 +349,7 @@ static void rows_of_odd_widths_are_complete(void)
 	check_odd_rows("double", 8);
 }
 
-/* What normalize(imagenet) is, once more. */
+/* A second implementation of normalize(imagenet). */
 static float normalized(unsigned channel, uint8_t v)
 {
 	static const double mean[] = { 0.485, 0.456, 0.406 };
@@ -842,7 +842,7 @@ static uint32_t below(struct rng *rng, uint32_t n)
 	return (uint32_t)(rng_uniform(rng) * n);
 }
 
-/* With damage both decoders say the same: the same pixels, or none. */
+/* Both decoders agree about damage: the same pixels, or none. */
 static void check_damage(struct codec *codec, const struct pipeline_value *v)
 {
 	static uint8_t got[H][W][3], want[H][W][3], small[8][8][3];
@@ -856,7 +856,7 @@ static void check_damage(struct codec *codec, const struct pipeline_value *v)
 		return;
 	CHECK(r == codec_decode(codec, v->bytes, v->size, &everything, &all));
 	CHECK(r || !memcmp(got, want, sizeof(got)));
-	/* What is good as a whole is good in part. */
+	/* If a whole image decodes, its parts do, too. */
 	CHECK(r || !d);
 }
 

@@ -225,12 +225,12 @@ static void all_memory_is_charged(void)
 	budget_close(budget);
 }
 
-/* --- memory that was lent --- */
+/* --- memory that a peer maps --- */
 
 enum { PEER = 77 };
 
-/* Lends a piece, and maps it as another process would. NULL: impossible here.
- */
+/* Exports a piece, and maps it as another process would. NULL: impossible
+   here. */
 static void *map_lent(struct pool *pool, struct piece *p, uid_t uid)
 {
 	void *seen;
@@ -266,7 +266,7 @@ static void lent_memory_keeps_its_readers(void)
 	p = take(pool, 2 * MIB);
 	CHECK(!seen || p->id == id);
 	pool_give(pool, &p);
-	/* Once it is unmapped, the memory is for anybody. */
+	/* Once it is unmapped, the memory is free for all users. */
 	if (seen) {
 		munmap(seen, 2 * MIB);
 		CHECK(!pool_take(pool, 2 * MIB, &others[0], &p));
@@ -303,8 +303,8 @@ static void a_descriptor_counts_as_a_mapping(void)
 	pool_close(pool);
 }
 
-/* Another user who was lent the memory: an O_PATH descriptor counts as no user
-   of it, and must not open it later. Returns whether it does. */
+/* A user has held the memory: an O_PATH descriptor does not count as a use of
+   it, and must not open it later. Returns whether it does. */
 static bool opens_later(int fd)
 {
 	char path[64];
@@ -389,7 +389,7 @@ static uint64_t pinned_in(struct budget *budget)
 	return stats.pinned;
 }
 
-/* A user who gives memory back and goes on mapping it could fill the pool. */
+/* A user that releases memory and keeps it mapped could fill the pool. */
 static void unused_memory_is_charged_to_those_who_map_it(void)
 {
 	struct budget *budget = budget_of(32 * MIB);
@@ -468,7 +468,7 @@ static void mapped_memory_is_used_again(void)
 	budget_close(budget);
 }
 
-/* A process that is gone charges nobody, whatever others still map. */
+/* A process that has ended charges no user, whatever others still map. */
 static void a_pool_that_is_closed_charges_nobody(void)
 {
 	struct budget *budget = budget_of(32 * MIB);

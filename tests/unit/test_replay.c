@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Batches that are given again: they have the numbers, ids, lengths and ends of
- * those that would have come, and the values of the first; and nothing is read
- * for them. The dataset is made up, so that there are real ones to compare
- * with.
+ * Repeated batches: they have the numbers, ids, lengths and ends of the batches
+ * that would have come, and the values of the first. Nothing is read for them.
+ * The dataset is synthetic, so that there are real batches to compare with.
  */
 #include <errno.h>
 #include <string.h>
@@ -216,7 +215,8 @@ static void check_epochs(const struct how *real, const char *source,
 		/* They do differ. */
 		CHECK(i == of || !has_values(&got[i], &want[i]));
 	}
-	/* Of two kinds of epochs, and of the kind of those that come next. */
+	/* There are two kinds of epochs; the values are those of the coming
+	   kind. */
 	CHECK(items(l, "read") == 2 * kept);
 	CHECK(items(l, "transform") == 2 * kept * BATCH);
 	beton_loader_close(l);
@@ -295,7 +295,7 @@ static void short_batches_are_not_kept(void)
 	forget(got, EPOCHS);
 }
 
-/* --- whoever keeps, seeks and goes on --- */
+/* --- consumers that hold, seek and resume --- */
 
 struct play {
 	struct rng rng;
@@ -419,7 +419,7 @@ static void play_on_gpu(const char *text)
 	}
 }
 
-/* One is shipped once, or those in use each time. */
+/* The upload counts one repeated batch once, or all in use each time. */
 static void what_is_shipped_is_counted(void)
 {
 	struct how how = { .source = DATA " | constant", .text = CUDA("") };

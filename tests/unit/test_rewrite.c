@@ -13,7 +13,7 @@ enum { SAMPLES = 500, THREADS = 6, LARGE = 1800 << 10 };
 static char folder[] = "/tmp/test_rewrite.XXXXXX";
 static char first_path[64], second_path[64], target[64];
 
-/* What the log said last, and how often. */
+/* The last message of the log, and the number of messages. */
 struct heard {
 	struct log log;
 	unsigned messages;
@@ -395,7 +395,7 @@ static void changes_can_be_undone(void)
 	close_scene(&s);
 }
 
-/* With samples 1 to SAMPLES of the first dataset. */
+/* Contains samples 1 to SAMPLES of the first dataset. */
 static void write_second(void)
 {
 	struct writer *w;

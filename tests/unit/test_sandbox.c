@@ -269,7 +269,8 @@ static void threads_can_be_canceled(void)
 	CHECK(!pthread_join(thread, &result) && result == PTHREAD_CANCELED);
 }
 
-/* As fs/engine does, and it must be the way that lends the memory. */
+/* Memory is made as in fs/engine, and in a way that can be shared with
+   loaders. */
 static void memory_is_made_and_lent(void)
 {
 	const struct pool_options options = { .limit = 8 << 20,
@@ -343,7 +344,7 @@ static void signals_of_its_own_come(void)
 
 /* --- */
 
-/* With each layer alone, too. */
+/* Each of them runs with each layer alone, too. */
 static void (*const works[])(void) = {
 	open_files_are_read,	 threads_work,		threads_can_be_canceled,
 	memory_is_made_and_lent, connections_are_taken, times_pass,

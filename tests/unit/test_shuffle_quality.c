@@ -8,7 +8,7 @@
 
 enum { SAMPLES = 20000, CLASSES = 100 };
 
-/* Sorted by class, as datasets made of folders are. */
+/* Sorted by class, as in datasets made of directories. */
 static int sorted_label(void *arg, uint64_t sample, int64_t *label)
 {
 	(void)arg;

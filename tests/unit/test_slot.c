@@ -31,14 +31,14 @@ enum { MIB = 1 << 20, BATCHES = 12, THREADS = 6, ROUNDS = 400 };
 struct fixture {
 	struct slots *slots;
 	struct batch *batches[BATCHES];
-	atomic_int result; /* of assembling */
+	atomic_int result; /* of collating */
 	atomic_uint assembled;
 	atomic_bool has_failures;
-	atomic_bool is_held; /* nothing may be assembled meanwhile */
+	atomic_bool is_held; /* nothing may be collated meanwhile */
 	struct rng rng;	     /* of failures; any thread's */
 	pthread_mutex_t lock;
 	unsigned fails_of; /* one in so many; 0: none */
-	int takes_s;	   /* seconds to assemble a batch, or 0 */
+	int takes_s;	   /* seconds to collate a batch, or 0 */
 };
 
 /* A batch of which nothing but the size matters. */
@@ -315,8 +315,8 @@ static void run_threads(struct fixture *f, void *(*body)(void *))
 		pthread_join(threads[i], NULL);
 }
 
-/* Memory comes back by readers, by failures and by what was made in vain;
-   whoever waits for it hears of each. */
+/* Readers, failures and batches without a reader release memory; a thread that
+   waits for memory wakes up each time. */
 static void nobody_waits_for_ever(void)
 {
 	struct fixture f;
@@ -509,12 +509,12 @@ static void what_waits_for_its_reader_is_kept(void)
 	CHECK(!slots_prepare(f.slots, f.batches[1]));
 	CHECK(slots_prepare(f.slots, f.batches[2]) == -EAGAIN);
 	CHECK(stats_of(&f).ahead == 2 && !stats_of(&f).wasted);
-	/* Who is there goes before who is to come. */
+	/* The current reader has precedence over a prefetched batch. */
 	touch(&f, 2);
 	CHECK(stats_of(&f).wasted == 1);
 	touch(&f, 0);
 	CHECK(stats_of(&f).assembled == 3 && stats_of(&f).shared == 1);
-	/* What was read makes room. */
+	/* A batch that was read makes room. */
 	CHECK(!slots_prepare(f.slots, f.batches[3]));
 	tear_down(&f);
 }
@@ -536,7 +536,7 @@ static void what_is_needed_last_makes_room(void)
 	tear_down(&f);
 }
 
-/* Another reader that has not come for longer keeps less, from its end on. */
+/* Another reader that has been idle for longer keeps less, from its end on. */
 static void who_has_not_come_for_longest_makes_room(void)
 {
 	struct fixture f;

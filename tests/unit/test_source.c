@@ -162,7 +162,7 @@ static void every_request_is_answered_once(void)
 struct one {
 	struct source_wait wait;
 	struct source_request request;
-	pthread_t thread; /* that told the result */
+	pthread_t thread; /* that reported the result */
 	int result;
 };
 

@@ -29,7 +29,7 @@ static void states_survive_being_written(void)
 	CHECK(!state_parse(text, &s, why) && same(&s, &good));
 }
 
-/* Only of batches that were not real. */
+/* A state contains the source only if its batches were synthetic. */
 static void a_source_is_told(void)
 {
 	char text[4096], why[SPEC_WHY_SIZE];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets that are not there: what a text promises is what a loader has. */
+/* Synthetic datasets: a loader delivers what the text describes. */
 #include <errno.h>
 #include <string.h>
 
@@ -148,7 +148,7 @@ static void check_row(const struct beton_batch *b, uint32_t row)
 	CHECK(b->valid[row]);
 }
 
-/* What each sample was in the first epoch. */
+/* The values of each sample in the first epoch. */
 struct known {
 	uint8_t *bytes[ARRAY_LEN(outputs)];
 };
@@ -225,7 +225,7 @@ static void pipelines_run(void)
 	beton_loader_close(l);
 }
 
-/* --- what is said --- */
+/* --- messages --- */
 
 static void mistakes_are_told(void)
 {
@@ -338,7 +338,7 @@ static void the_environment_wins(void)
 	unsetenv("BETON_SYNTHETIC");
 }
 
-/* Between batches that were not real; never to those that are. */
+/* States of synthetic batches fit synthetic sources only. */
 static void states_say_what_they_are_of(void)
 {
 	struct beton_loader *l =

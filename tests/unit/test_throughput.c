@@ -74,7 +74,7 @@ static void the_queue_is_never_more_than_full(void)
 	CHECK(sum(&p, PACE_READY) == 2 && sum(&p, PACE_FULL) == 1);
 }
 
-/* What the batch went through while the trainer waited, and nothing before. */
+/* The stages of the batch while the trainer waited, and no earlier ones. */
 static void a_wait_is_the_stage_s_that_had_the_batch(void)
 {
 	struct throughput_times times = {
@@ -121,7 +121,7 @@ static void who_waits_for_the_upload_after_all(void)
 	CHECK(sum(&p, PACE_TRAINER_NS) == 6 * MS);
 }
 
-/* All that is counted is told, and nothing else. */
+/* All counted figures are reported, and no others. */
 static void figures_are_the_sums(void)
 {
 	struct throughput_times times = { .fetched_ns = 2 * MS,

@@ -184,7 +184,8 @@ static void test_verdicts(void)
 	check_verdict(silent, TOP_IDLE, "takes no batch", "no batch");
 }
 
-/* Who tells less often than it is asked said something a while ago. */
+/* If a job reports less often than `beton top` asks, its last report stays
+   valid for a while. */
 static void test_a_last_word_holds_for_a_while(void)
 {
 	const struct rank_made again[] = { { 0, 1, 3, 100, 0, 10, 5, 5, 5 } };
@@ -539,8 +540,7 @@ static void test_too_many(void)
 	CHECK(v->num_jobs == 1);
 }
 
-/* Whatever is told, a terminal gets letters, and columns stay where they are.
- */
+/* For any report, a terminal gets letters, and columns stay aligned. */
 static void test_hostile_pictures(void)
 {
 	static const char text[] =

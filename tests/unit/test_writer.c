@@ -358,7 +358,8 @@ static void limit_file_size(rlim_t size)
 	CHECK(!setrlimit(RLIMIT_FSIZE, &limit));
 }
 
-/* Starts a writer in a folder without files, and appends until that fails. */
+/* Starts a writer in a directory without files, and appends until that
+   fails. */
 static struct writer *fill_writer(const char *blob)
 {
 	struct writer_value v[] = { { .bytes = blob, .size = PAGE - 1 },
