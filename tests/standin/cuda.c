@@ -188,7 +188,7 @@ __attribute__((format(printf, 1, 2))) static void violation(const char *format,
 
 /* --- calls --- */
 
-static bool is_for_ever(int code)
+static bool is_permanent(int code)
 {
 	return code == 214 || code == 700 || (code >= 714 && code <= 719) ||
 	       code == 999;
@@ -213,7 +213,7 @@ static int note(const char *name)
 
 	c->calls++;
 	if (c->fail_at && --c->fail_at == 0) {
-		if (is_for_ever(c->code))
+		if (is_permanent(c->code))
 			lost = c->code;
 		return c->code;
 	}
@@ -1346,7 +1346,7 @@ static unsigned count_violations(void)
 	return num_violations;
 }
 
-static const char *tell_violation(void)
+static const char *report_violation(void)
 {
 	return last_violation;
 }
@@ -1419,7 +1419,7 @@ const struct standin standin = {
 	.calls = count_calls,
 	.expect = set_expecting,
 	.violations = count_violations,
-	.violation = tell_violation,
+	.violation = report_violation,
 	.living = count_living,
 	.pushed = count_pushed,
 	.register_kernel = register_kernel,

@@ -522,7 +522,7 @@ static const struct mistake mistakes[] = {
 	  "column 24: decode must be the first operation" },
 };
 
-static void mistakes_are_told_with_their_column(void)
+static void mistakes_are_reported_with_their_column(void)
 {
 	const struct pipeline_field fields[] = {
 		FIELD_IMAGE(0, 0),
@@ -580,7 +580,7 @@ int main(void)
 	without_memory_nothing_is_kept();
 	code_is_that_of_the_pipeline_without_it();
 	more_memory_than_there_is_is_refused();
-	mistakes_are_told_with_their_column();
+	mistakes_are_reported_with_their_column();
 	photographs_are_the_same();
 	CHECK(indexed > 50);
 	codec_indexer_close(indexer);

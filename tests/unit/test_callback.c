@@ -457,7 +457,7 @@ static void batches_that_failed_do_not_come_by(void)
 	CHECK(!unlink(path));
 }
 
-static void it_is_said_once(void)
+static void it_is_reported_once(void)
 {
 	struct how how = { .plain = true };
 	struct seen s = seen_new();
@@ -524,7 +524,7 @@ int main(void)
 	a_loader_may_be_moved_meanwhile();
 	its_failure_is_the_batchs();
 	batches_that_failed_do_not_come_by();
-	it_is_said_once();
+	it_is_reported_once();
 	a_gpu_gets_its_part_after_it();
 	gpu_end(&gpu);
 	return 0;

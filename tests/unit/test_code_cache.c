@@ -464,7 +464,7 @@ static void a_child_does_not_keep_the_lock(void)
 	empty();
 }
 
-static void a_stopped_process_does_not_hold_up_others_for_ever(void)
+static void a_stopped_process_does_not_hold_up_others_indefinitely(void)
 {
 	struct code_cache *o = open_all();
 	int status, fd;
@@ -542,7 +542,7 @@ int main(void)
 	files_of_others_are_left_alone();
 	one_holds_the_lock_of_a_key();
 	a_child_does_not_keep_the_lock();
-	a_stopped_process_does_not_hold_up_others_for_ever();
+	a_stopped_process_does_not_hold_up_others_indefinitely();
 	writers_at_once_do_no_harm();
 	log_fini(&silence);
 	snprintf(command, sizeof(command), "rm -rf '%s'", dir);

@@ -224,7 +224,7 @@ static void a_tiny_limit_keeps_nothing(void)
 	}
 }
 
-static void a_probe_tells_noise_from_text(void)
+static void a_probe_separates_noise_from_text(void)
 {
 	uint8_t *bytes = malloc(200000);
 
@@ -304,7 +304,7 @@ int main(void)
 	a_streak_is_noticed_and_ends();
 	what_is_needed_latest_goes_first();
 	a_tiny_limit_keeps_nothing();
-	a_probe_tells_noise_from_text();
+	a_probe_separates_noise_from_text();
 	threads_share_it();
 	return 0;
 }

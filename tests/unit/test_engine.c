@@ -502,7 +502,7 @@ static void no_thread_runs_before_the_start(void)
 /* The owner of a sampling spec's subsets may close them after engine_stop():
    the threads that collate and prefetch batches have ended, even if requests
    were left. */
-static void nothing_goes_on_after_the_stop(void)
+static void nothing_continues_after_the_stop(void)
 {
 	struct subset subset = { .n = SAMPLES };
 	struct spec spec = { .order = BETON_ORDER_RANDOM,
@@ -652,7 +652,7 @@ int main(void)
 	streams_end_and_epochs_differ();
 	two_engines_do_not_meet();
 	no_thread_runs_before_the_start();
-	nothing_goes_on_after_the_stop();
+	nothing_continues_after_the_stop();
 	a_stop_ends_a_thread_that_reads_ahead();
 	a_batch_with_a_failure_is_tried_again_when_asked();
 	return 0;

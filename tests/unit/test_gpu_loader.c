@@ -721,7 +721,7 @@ static void test_a_graph_is_captured_meanwhile(void)
 
 /* The consumer holds more batches than the ring has, and releases all of
    them. */
-static void test_nobody_waits_for_the_gpu(void)
+static void test_no_thread_waits_for_the_gpu(void)
 {
 	static const uint32_t prefetch[] = { 1, STEPS };
 	const struct beton_batch *b[STEPS];
@@ -786,7 +786,7 @@ static void test_what_is_not_held(void)
 	consumer_end(&s);
 }
 
-static void test_what_is_told_of_outputs(void)
+static void test_what_is_reported_of_outputs(void)
 {
 	static struct schedule s;
 	struct beton_output o;
@@ -1025,11 +1025,11 @@ int main(void)
 			want_all(i, (enum beton_on_error)e);
 	}
 	test_what_does_not_open();
-	test_what_is_told_of_outputs();
+	test_what_is_reported_of_outputs();
 	test_a_device_of_all_outputs();
 	test_what_is_not_held();
 	test_a_constant_batch();
-	test_nobody_waits_for_the_gpu();
+	test_no_thread_waits_for_the_gpu();
 	test_an_early_reuse_is_seen();
 	test_release_waits_for_acquired_streams();
 	test_release_without_events();

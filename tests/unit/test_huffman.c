@@ -199,7 +199,7 @@ static void check_codes(const struct definition *d,
 	}
 }
 
-static void tables_say_what_decoding_bit_by_bit_says(void)
+static void tables_find_what_decoding_bit_by_bit_finds(void)
 {
 	struct rng rng = { .key = 1 };
 
@@ -291,7 +291,7 @@ static void what_no_encoder_writes_is_refused(void)
 int main(void)
 {
 	CHECK(!huffman_open(&tables));
-	tables_say_what_decoding_bit_by_bit_says();
+	tables_find_what_decoding_bit_by_bit_finds();
 	values_are_those_of_the_standard();
 	a_table_is_made_once();
 	a_table_stays_until_seven_others_came();

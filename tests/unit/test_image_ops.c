@@ -497,7 +497,7 @@ static const struct mistake mistakes[] = {
 	{ "cutout(8) | decode(exact)", "column 13: decode must be the first" },
 };
 
-static void mistakes_are_told(void)
+static void mistakes_are_reported(void)
 {
 	struct pipeline *p;
 
@@ -530,6 +530,6 @@ int main(void)
 	a_crop_of_a_smaller_image_is_an_error();
 	a_mask_is_for_images_of_its_size();
 	prebuilt_code_still_serves();
-	mistakes_are_told();
+	mistakes_are_reported();
 	return 0;
 }

@@ -11,13 +11,13 @@
 
 #include "fs/util/bytes.h"
 #include "fs/util/rng.h"
+#include "loader/text/parse.h"
+#include "loader/text/schedule.h"
 #include "loader/jit/code.h"
 #include "loader/jit/compiler.h"
 #include "loader/jit/emit.h"
 #include "loader/jit/emit_type.h"
 #include "loader/jit/tail.h"
-#include "loader/text/parse.h"
-#include "loader/text/schedule.h"
 #include "tests/unit/fields.h"
 #include "tests/unit/t.h"
 

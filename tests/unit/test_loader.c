@@ -157,7 +157,7 @@ static void hear(void *arg, enum beton_log_level level, const char *message)
 }
 
 /* A batch has 4 TiB. The result depends on the machine. */
-static void memory_that_is_not_there_is_told_at_open(void)
+static void memory_that_is_not_there_is_reported_at_open(void)
 {
 	char heard[600] = "";
 	struct beton_loader_options o = {
@@ -198,7 +198,7 @@ int main(void)
 	what_was_waited_for_is_there();
 	a_constant_batch_is_waited_for_too();
 	what_is_held_outlives_a_stop();
-	memory_that_is_not_there_is_told_at_open();
+	memory_that_is_not_there_is_reported_at_open();
 	CHECK(!unlink(path));
 	return 0;
 }

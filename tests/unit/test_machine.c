@@ -54,7 +54,7 @@ static struct machine_cpu read_cpu(void)
 	return cpu;
 }
 
-static void processors_that_are_there(void)
+static void cpus_that_are_there(void)
 {
 	struct machine_cpu cpu;
 
@@ -112,7 +112,7 @@ static void quotas_of_both_generations(void)
 	CHECK(cpu.quota == 9 && machine_cpu_cores(&cpu) == 4);
 }
 
-static void who_uses_them(void)
+static void users_of_cpus(void)
 {
 	double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
 	struct machine_times t;
@@ -275,9 +275,9 @@ static void gpus(void)
 int main(void)
 {
 	CHECK(mkdtemp(root));
-	processors_that_are_there();
+	cpus_that_are_there();
 	quotas_of_both_generations();
-	who_uses_them();
+	users_of_cpus();
 	processes_and_threads();
 	disks();
 	memory();

@@ -198,7 +198,7 @@ static void ask_together(struct memo *m, int result)
 	sem_destroy(&go_on);
 }
 
-static void test_who_comes_meanwhile_waits(void)
+static void test_later_callers_wait(void)
 {
 	struct memo *m = new_memo(1000);
 
@@ -295,7 +295,7 @@ int main(void)
 	test_the_longest_unused_is_forgotten();
 	test_what_is_in_use_stays();
 	test_a_failure_is_not_remembered();
-	test_who_comes_meanwhile_waits();
+	test_later_callers_wait();
 	objects_are_within_a_budget();
 	test_without_memory_nothing_is_lost();
 	return 0;

@@ -91,7 +91,7 @@ static bool is_stale(struct fixture *f, struct ns_object object)
 	return r;
 }
 
-static void who_names_many_takes_his_own_share(void)
+static void a_user_of_many_names_has_a_share(void)
 {
 	struct ns_object honest[100], other[2];
 	struct fixture f;
@@ -290,7 +290,7 @@ static void threads_share_names(void)
 
 int main(void)
 {
-	who_names_many_takes_his_own_share();
+	a_user_of_many_names_has_a_share();
 	users_of_one_name_each_are_bounded();
 	memory_is_bounded();
 	an_open_file_keeps_its_name();

@@ -153,7 +153,7 @@ static void tries_that_fail_become_rare(void)
 }
 
 /* There is no try if the CPUs have hardly any time to spare. */
-static void busy_processors_get_no_more(void)
+static void busy_cpus_get_no_more(void)
 {
 	struct machine m = slow_trainer;
 	struct offload b;
@@ -191,7 +191,7 @@ static void a_late_gpu_is_relieved(void)
 }
 
 /* Another trainer, another choice; and one pause is no other trainer. */
-static void choices_follow_who_waits(void)
+static void choices_follow_waits(void)
 {
 	struct offload_batch pause = batch_of(&slow_trainer, OFFLOAD_CPU);
 	struct offload b;
@@ -264,10 +264,10 @@ int main(void)
 	a_slow_loader_takes_the_lighter_side();
 	a_slow_trainer_gets_finished_rows();
 	tries_that_fail_become_rare();
-	busy_processors_get_no_more();
+	busy_cpus_get_no_more();
 	a_try_that_slows_the_trainer_ends();
 	a_late_gpu_is_relieved();
-	choices_follow_who_waits();
+	choices_follow_waits();
 	batches_of_the_other_side_are_left_out();
 	what_is_even_stays();
 	facts_may_be_missing();

@@ -313,7 +313,7 @@ static void a_dataset_is_replaced_by_datasets_alone(void)
 
 /* If another file takes the name meanwhile and the write fails, that file
    stays, and nothing else is left. */
-static void a_folder_may_come_meanwhile(void)
+static void a_directory_may_come_meanwhile(void)
 {
 	struct outfile *f;
 
@@ -349,7 +349,7 @@ static void a_file_may_be_replaced_meanwhile(void)
 	CHECK(!unlink(target));
 }
 
-static void an_exchanged_folder_leads_nowhere(void)
+static void an_exchanged_directory_leads_nowhere(void)
 {
 	const char *in = path_of("in"), *moved = path_of("moved");
 	struct outfile *f;
@@ -417,7 +417,7 @@ static void write_where_others_may_not(void)
 	CHECK(files_in(folder) == 1 && !unlink(target));
 }
 
-static void permissions_of_folders_count(void)
+static void permissions_of_directories_count(void)
 {
 	if (is_root(__func__))
 		run_as_other(write_where_others_may_not);
@@ -439,12 +439,12 @@ int main(void)
 	an_open_file_is_found_by_its_name();
 	only_files_are_replaced();
 	a_dataset_is_replaced_by_datasets_alone();
-	a_folder_may_come_meanwhile();
+	a_directory_may_come_meanwhile();
 	a_file_may_be_replaced_meanwhile();
-	an_exchanged_folder_leads_nowhere();
+	an_exchanged_directory_leads_nowhere();
 	a_link_of_another_user_is_refused();
 	a_file_of_another_user_gives_no_access();
-	permissions_of_folders_count();
+	permissions_of_directories_count();
 	CHECK(rmdir(folder) == 0);
 	return 0;
 }

@@ -316,7 +316,7 @@ static void take_state(uint64_t epoch, char *state, size_t size)
 	beton_loader_close(l);
 }
 
-static void a_loader_goes_on_with_the_numbers_of_its_epoch(void)
+static void a_loader_continues_with_the_numbers_of_its_epoch(void)
 {
 	struct beton_loader *l = load(scheduled, 0, 2);
 	char state[4096];
@@ -345,7 +345,7 @@ int main(void)
 	write_dataset();
 	each_epoch_is_that_of_its_numbers();
 	kept_batches_stay();
-	a_loader_goes_on_with_the_numbers_of_its_epoch();
+	a_loader_continues_with_the_numbers_of_its_epoch();
 	CHECK(!unlink(path));
 	return 0;
 }

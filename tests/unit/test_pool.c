@@ -231,7 +231,7 @@ enum { PEER = 77 };
 
 /* Exports a piece, and maps it as another process would. NULL: impossible
    here. */
-static void *map_lent(struct pool *pool, struct piece *p, uid_t uid)
+static void *map_shared(struct pool *pool, struct piece *p, uid_t uid)
 {
 	void *seen;
 	int fd;
@@ -247,7 +247,7 @@ static void *map_lent(struct pool *pool, struct piece *p, uid_t uid)
 }
 
 /* A process that keeps its mapping would see batches of others. */
-static void lent_memory_keeps_its_readers(void)
+static void shared_memory_keeps_its_readers(void)
 {
 	const struct pool_readers others[] = { { 9, 2, 0600 },
 					       { 1, 9, 0600 },
@@ -256,7 +256,7 @@ static void lent_memory_keeps_its_readers(void)
 	struct pool *pool = pool_of(64 * MIB);
 	struct piece *p = take(pool, 2 * MIB);
 	uint64_t id = p->id;
-	void *seen = map_lent(pool, p, PEER);
+	void *seen = map_shared(pool, p, PEER);
 
 	pool_give(pool, &p);
 	for (size_t i = 0; seen && i < ARRAY_LEN(others); i++) {
@@ -318,7 +318,7 @@ static bool opens_later(int fd)
 	return open(path, O_RDONLY | O_CLOEXEC) >= 0;
 }
 
-static void lent_memory_is_not_opened_again(void)
+static void shared_memory_is_not_opened_again(void)
 {
 	struct pool *pool = pool_of(64 * MIB);
 	struct piece *p = take(pool, 2 * MIB);
@@ -356,7 +356,7 @@ static void abandoned_memory_stays_charged_while_it_is_mapped(void)
 	CHECK(!pool_open(&options, &pool));
 	p = take(pool, 8 * MIB);
 	id = p->id;
-	seen = map_lent(pool, p, PEER);
+	seen = map_shared(pool, p, PEER);
 	pool_abandon(pool, &p);
 	if (seen) {
 		/* The user pays for it, and others find room. */
@@ -390,7 +390,7 @@ static uint64_t pinned_in(struct budget *budget)
 }
 
 /* A user that releases memory and keeps it mapped could fill the pool. */
-static void unused_memory_is_charged_to_those_who_map_it(void)
+static void unused_memory_is_charged_to_users_that_map_it(void)
 {
 	struct budget *budget = budget_of(32 * MIB);
 	const struct pool_options options = { 16 * MIB, 16 * MIB, budget };
@@ -400,9 +400,9 @@ static void unused_memory_is_charged_to_those_who_map_it(void)
 
 	CHECK(!pool_open(&options, &pool));
 	p = take(pool, 8 * MIB);
-	seen = map_lent(pool, p, PEER);
+	seen = map_shared(pool, p, PEER);
 	if (seen) {
-		munmap(map_lent(pool, p, PEER + 1), 8 * MIB);
+		munmap(map_shared(pool, p, PEER + 1), 8 * MIB);
 		CHECK(!pinned_in(budget));
 		pool_give(pool, &p);
 		CHECK(pinned_in(budget) == 8 * MIB);
@@ -432,7 +432,7 @@ static void unused_memory_is_charged_until_the_end(void)
 
 	CHECK(!pool_open(&options, &pool));
 	p = take(pool, 8 * MIB);
-	seen = map_lent(pool, p, PEER);
+	seen = map_shared(pool, p, PEER);
 	pool_give(pool, &p);
 	pool_close(pool);
 	CHECK(!pinned_in(budget));
@@ -454,7 +454,7 @@ static void mapped_memory_is_used_again(void)
 	CHECK(!pool_open(&options, &pool));
 	p = take(pool, 8 * MIB);
 	id = p->id;
-	seen = map_lent(pool, p, PEER);
+	seen = map_shared(pool, p, PEER);
 	pool_give(pool, &p);
 	pool_tidy(pool);
 	p = take(pool, 8 * MIB);
@@ -469,7 +469,7 @@ static void mapped_memory_is_used_again(void)
 }
 
 /* A process that has ended charges no user, whatever others still map. */
-static void a_pool_that_is_closed_charges_nobody(void)
+static void a_pool_that_is_closed_charges_no_user(void)
 {
 	struct budget *budget = budget_of(32 * MIB);
 	const struct pool_options options = { 8 * MIB, 8 * MIB, budget };
@@ -480,7 +480,7 @@ static void a_pool_that_is_closed_charges_nobody(void)
 
 	CHECK(!pool_open(&options, &pool));
 	p = take(pool, 8 * MIB);
-	seen = map_lent(pool, p, PEER);
+	seen = map_shared(pool, p, PEER);
 	pool_abandon(pool, &p);
 	pool_close(pool);
 	budget_stats(budget, &stats);
@@ -492,7 +492,7 @@ static void a_pool_that_is_closed_charges_nobody(void)
 }
 
 /* Unused memory that is mapped elsewhere cannot be freed, but makes room. */
-static void lent_memory_makes_room_for_others(void)
+static void shared_memory_makes_room_for_others(void)
 {
 	struct budget *budget = budget_of(32 * MIB);
 	const struct pool_options options = { 8 * MIB, 8 * MIB, budget };
@@ -503,7 +503,7 @@ static void lent_memory_makes_room_for_others(void)
 
 	CHECK(!pool_open(&options, &pool));
 	p = take(pool, 8 * MIB);
-	seen = map_lent(pool, p, PEER);
+	seen = map_shared(pool, p, PEER);
 	pool_give(pool, &p);
 	CHECK(!pool_take(pool, 8 * MIB, &other, &p));
 	CHECK(stats_of(pool).bytes == 8 * MIB);
@@ -516,11 +516,11 @@ static void lent_memory_makes_room_for_others(void)
 	budget_close(budget);
 }
 
-static void few_users_borrow_one_piece(void)
+static void few_users_acquire_one_piece(void)
 {
 	struct pool *pool = pool_of(8 * MIB);
 	struct piece *p = take(pool, 2 * MIB);
-	void *seen = map_lent(pool, p, 0);
+	void *seen = map_shared(pool, p, 0);
 	int fd;
 
 	for (uid_t uid = 1; seen && uid < PIECE_BORROWERS; uid++) {
@@ -640,16 +640,16 @@ int main(void)
 	large_pieces_have_room_for_more();
 	unused_memory_is_kept_up_to_a_bound();
 	all_memory_is_charged();
-	lent_memory_keeps_its_readers();
+	shared_memory_keeps_its_readers();
 	a_descriptor_counts_as_a_mapping();
-	lent_memory_is_not_opened_again();
+	shared_memory_is_not_opened_again();
 	abandoned_memory_stays_charged_while_it_is_mapped();
-	unused_memory_is_charged_to_those_who_map_it();
+	unused_memory_is_charged_to_users_that_map_it();
 	unused_memory_is_charged_until_the_end();
 	mapped_memory_is_used_again();
-	a_pool_that_is_closed_charges_nobody();
-	lent_memory_makes_room_for_others();
-	few_users_borrow_one_piece();
+	a_pool_that_is_closed_charges_no_user();
+	shared_memory_makes_room_for_others();
+	few_users_acquire_one_piece();
 	no_descriptor_is_no_obstacle();
 	threads_do_not_share_pieces();
 	return 0;

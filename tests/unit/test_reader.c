@@ -213,7 +213,7 @@ static void a_lone_rank_has_a_stride(void)
 	CHECK(r.stride == 1 && reader_awaits(&r, 0, 11));
 }
 
-static void the_next_epoch_goes_on(void)
+static void the_next_epoch_continues(void)
 {
 	struct spec spec = spec_of(BETON_ORDER_RANDOM);
 	struct reader r;
@@ -260,7 +260,7 @@ int main(void)
 	what_is_drawn_often_is_needed_soon();
 	one_job_is_one_reader();
 	a_lone_rank_has_a_stride();
-	the_next_epoch_goes_on();
+	the_next_epoch_continues();
 	holes_are_given_up();
 	dataset_close(ds);
 	return 0;

@@ -224,7 +224,7 @@ static void check_epochs(const struct how *real, const char *source,
 	forget(got, n);
 }
 
-static void one_batch_is_given_for_ever(void)
+static void one_batch_is_given_indefinitely(void)
 {
 	const struct how real = { .source = DATA };
 
@@ -239,7 +239,7 @@ static void some_batches_go_round(void)
 	check_epochs(&real, DATA " | memory", PREFETCH + 1);
 }
 
-static void a_size_says_how_many(void)
+static void a_size_reports_how_many(void)
 {
 	const struct how big = { .source = DATA " | memory(1MiB)" };
 	const struct how small = { .source = DATA " | memory(1)" };
@@ -420,7 +420,7 @@ static void play_on_gpu(const char *text)
 }
 
 /* The upload counts one repeated batch once, or all in use each time. */
-static void what_is_shipped_is_counted(void)
+static void what_is_uploaded_is_counted(void)
 {
 	struct how how = { .source = DATA " | constant", .text = CUDA("") };
 	struct seen seen[EPOCHS * STEPS];
@@ -451,7 +451,7 @@ static void gpus_are_fed(void)
 	}
 	check_epochs(&how, DATA " | constant", 1);
 	check_epochs(&how, DATA " | memory", PREFETCH + 1);
-	what_is_shipped_is_counted();
+	what_is_uploaded_is_counted();
 	play_on_gpu(CUDA(""));
 	/* Each half of the batches as if it were all of them. */
 	setenv("BETON_PLACEMENT", "turns", 1);
@@ -466,9 +466,9 @@ int main(void)
 	unsetenv("BETON_SYNTHETIC");
 	CHECK(mkdtemp(cache));
 	setenv("BETON_CACHE_DIR", cache, 1);
-	one_batch_is_given_for_ever();
+	one_batch_is_given_indefinitely();
 	some_batches_go_round();
-	a_size_says_how_many();
+	a_size_reports_how_many();
 	ranks_are_as_ever();
 	short_batches_are_not_kept();
 	batches_may_be_kept();

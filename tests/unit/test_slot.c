@@ -153,7 +153,7 @@ static bool is_whole(const struct fixture *f, const struct slot *slot,
 	return true;
 }
 
-static void a_batch_is_assembled_once_for_all_who_read_it(void)
+static void a_batch_is_collated_once_for_all_readers(void)
 {
 	struct fixture f;
 	struct slot *a, *b;
@@ -173,7 +173,7 @@ static void a_batch_is_assembled_once_for_all_who_read_it(void)
 	slots_close(NULL);
 }
 
-static void what_somebody_reads_is_not_recycled(void)
+static void what_a_reader_uses_is_not_recycled(void)
 {
 	struct fixture f;
 	struct slot *held;
@@ -236,7 +236,7 @@ static void *get_second(void *arg)
 	return NULL;
 }
 
-static void who_finds_no_room_waits(void)
+static void without_room_a_reader_waits(void)
 {
 	struct fixture f;
 	struct slot *held;
@@ -317,7 +317,7 @@ static void run_threads(struct fixture *f, void *(*body)(void *))
 
 /* Readers, failures and batches without a reader release memory; a thread that
    waits for memory wakes up each time. */
-static void nobody_waits_for_ever(void)
+static void no_thread_waits_indefinitely(void)
 {
 	struct fixture f;
 
@@ -462,7 +462,7 @@ static void *get_in_vain(void *arg)
 	return NULL;
 }
 
-static void all_who_wait_hear_of_a_failure_and_the_next_tries_again(void)
+static void all_waiters_get_a_failure_and_the_next_tries_again(void)
 {
 	struct fixture f;
 
@@ -537,7 +537,7 @@ static void what_is_needed_last_makes_room(void)
 }
 
 /* Another reader that has been idle for longer keeps less, from its end on. */
-static void who_has_not_come_for_longest_makes_room(void)
+static void the_reader_idle_for_longest_makes_room(void)
 {
 	struct fixture f;
 
@@ -614,7 +614,7 @@ static void what_took_long_is_kept_longer(void)
 	atomic_store(&later_s, 0);
 }
 
-static void who_leaves_early_is_not_waited_for(void)
+static void a_reader_that_leaves_early_is_not_waited_for(void)
 {
 	struct fixture f;
 
@@ -629,7 +629,7 @@ static void who_leaves_early_is_not_waited_for(void)
 	tear_down(&f);
 }
 
-static void who_never_comes_for_the_rest_holds_nobody_up(void)
+static void a_reader_that_stops_holds_no_reader_up(void)
 {
 	struct fixture f;
 
@@ -643,26 +643,26 @@ static void who_never_comes_for_the_rest_holds_nobody_up(void)
 
 int main(void)
 {
-	a_batch_is_assembled_once_for_all_who_read_it();
-	what_somebody_reads_is_not_recycled();
+	a_batch_is_collated_once_for_all_readers();
+	what_a_reader_uses_is_not_recycled();
 	memory_of_what_was_read_is_used_again();
 	abandoned_memory_holds_no_other_batch();
-	who_finds_no_room_waits();
+	without_room_a_reader_waits();
 	a_batch_may_be_as_large_as_the_limit();
-	nobody_waits_for_ever();
+	no_thread_waits_indefinitely();
 	waiting_ends();
 	waiting_is_in_turn();
 	a_batch_in_vain_is_passed();
 	all_memory_is_charged();
-	all_who_wait_hear_of_a_failure_and_the_next_tries_again();
+	all_waiters_get_a_failure_and_the_next_tries_again();
 	samples_that_failed_are_noted();
 	what_waits_for_its_reader_is_kept();
 	what_is_needed_last_makes_room();
-	who_has_not_come_for_longest_makes_room();
+	the_reader_idle_for_longest_makes_room();
 	what_was_read_to_its_end_makes_room();
 	what_was_begun_is_kept();
 	what_took_long_is_kept_longer();
-	who_leaves_early_is_not_waited_for();
-	who_never_comes_for_the_rest_holds_nobody_up();
+	a_reader_that_leaves_early_is_not_waited_for();
+	a_reader_that_stops_holds_no_reader_up();
 	return 0;
 }

@@ -227,7 +227,7 @@ static void pipelines_run(void)
 
 /* --- messages --- */
 
-static void mistakes_are_told(void)
+static void mistakes_are_reported(void)
 {
 	static const struct {
 		const char *text, *says;
@@ -339,7 +339,7 @@ static void the_environment_wins(void)
 }
 
 /* States of synthetic batches fit synthetic sources only. */
-static void states_say_what_they_are_of(void)
+static void states_report_what_they_are_of(void)
 {
 	struct beton_loader *l =
 		open_synthetic("synthetic(50, " FIELDS ")", NULL);
@@ -366,8 +366,8 @@ int main(void)
 	fields_are_as_promised();
 	values_are_as_promised();
 	pipelines_run();
-	mistakes_are_told();
+	mistakes_are_reported();
 	the_environment_wins();
-	states_say_what_they_are_of();
+	states_report_what_they_are_of();
 	return 0;
 }

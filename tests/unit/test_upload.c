@@ -425,7 +425,7 @@ static void test_budget(void)
 }
 
 /* Uploads the contents of another slot, pinned or not, any number of times. */
-static void ship_again(uint64_t pinned)
+static void upload_again(uint64_t pinned)
 {
 	struct single s = single_begin(pinned);
 	struct upload_copy copy = { .size = SMALL, .from = s.slot };
@@ -453,10 +453,10 @@ static void ship_again(uint64_t pinned)
 	single_end(&s);
 }
 
-static void test_ship_again(void)
+static void test_upload_again(void)
 {
-	ship_again(0);
-	ship_again(1 << 20);
+	upload_again(0);
+	upload_again(1 << 20);
 }
 
 /* --- what only the stand-in can show --- */
@@ -928,7 +928,7 @@ int main(void)
 {
 	static void (*const tests[])(void) = {
 		test_misuse,	       test_budget,
-		test_ship_again,       test_hot_path,
+		test_upload_again,       test_hot_path,
 		test_independence,     test_planted,
 		test_default_streams,  test_failures,
 		test_threads,	       test_schedules,
