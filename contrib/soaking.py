@@ -97,17 +97,17 @@ for name, want in ("open", True), ("private", False):
     except PermissionError:
         seen = b""
     got = client.get(f"{name}/{batch}")
-    lent = b"" if isinstance(got, int) else got[1]
-    for data in seen, lent:
+    shared = b"" if isinstance(got, int) else got[1]
+    for data in seen, shared:
         if bool(data) != want:
             sys.exit(f"{name}: {len(data)} bytes")
     print(hashlib.blake2b(seen, digest_size=16).hexdigest(),
-          hashlib.blake2b(lent, digest_size=16).hexdigest())
+          hashlib.blake2b(shared, digest_size=16).hexdigest())
 """
 
 
 def as_stranger(uid, mnt, batch):
-    client = (ROOT / "tests/e2e/lender.py").read_text()
+    client = (ROOT / "tests/e2e/zerocopy.py").read_text()
     return subprocess.run(
         [sys.executable, "-", mnt, batch], input=client + STRANGER, text=True,
         capture_output=True, user=uid, group=uid, extra_groups=[], cwd="/",

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Named damages: edits of a good dataset, and what must come of them.
 
-An edit is a function of the dataset (tests/e2e/make.py), which knows where
-everything lies, and of its bytes. What must happen is one of
+An edit is a function of the dataset (tests/e2e/make.py), which has the offset
+of every value, and of its bytes. The expected outcome is one of
 
-REFUSED              nothing opens it, and one line says why
+REFUSED              nothing opens it, and one line contains the reason
 HARMLESS             everything reads as if nothing had happened
 hurts(*values)       these values are errors, all others are true
 undecodable(sample)  its bytes are there, but they are no image
@@ -133,7 +133,7 @@ def all_images(d, mode):
 
 
 def sof(width, height):
-    """The size that the JPEG header of sample JPEG tells."""
+    """The size in the JPEG header of sample JPEG."""
     def edit(d, b):
         start = b.index(b"\xff\xc0", d.place[JPEG, "image"])
         write(b, start + 5, struct.pack(">HH", height, width))
@@ -297,7 +297,7 @@ DAMAGES = [Damage(*row) for row in (
      hurts((JPEG, "image"))),
     ("an image larger than a page", entry(JPEG, "image", 16, 1 << 20),
      hurts((JPEG, "image"))),
-    ("an image that no entry knows", entry(JPEG, "image", 8, 77),
+    ("an image that no entry contains", entry(JPEG, "image", 8, 77),
      hurts((JPEG, "image"))),
     ("an image cut short", entry(JPEG, "image", 16, 30), undecodable(JPEG)),
 

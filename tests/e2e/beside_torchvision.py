@@ -33,11 +33,11 @@ def jitter(image, name, value):
 def main():
     images = np.load(sys.argv[1])["images"]
     with open(sys.argv[2]) as f:
-        said = json.load(f)
-    policy = v2.RandAugment(interpolation=v2.InterpolationMode(said["how"]),
-                            fill=said["fill"])
+        printed = json.load(f)
+    policy = v2.RandAugment(interpolation=v2.InterpolationMode(printed["how"]),
+                            fill=printed["fill"])
     out = []
-    for pixels, steps in zip(images, said["steps"], strict=True):
+    for pixels, steps in zip(images, printed["steps"], strict=True):
         image = PIL.Image.fromarray(pixels)
         for name, value in steps:
             image = jitter(image, name, value) if name.islower() else \

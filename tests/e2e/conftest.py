@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon in tests: every mount is unmounted, every daemon must end with 0
-and must not have said anything ominous that the test did not announce."""
+"""The daemon in tests: every mount is unmounted, and every daemon has to end
+with 0 and without an ominous message that the test did not announce."""
 import atexit
 import contextlib
 import ctypes
@@ -60,7 +60,7 @@ def nothing_is_left():
 
 @pytest.fixture
 def standins(monkeypatch):
-    """Stand-ins for a GPU's libraries, which run kernels on the processor."""
+    """Stand-ins for a GPU's libraries, which run kernels on the CPU."""
     for name in "cuda", "nvrtc":
         path = BUILD / f"standin/{name}.so"
         if not path.exists():
@@ -189,7 +189,7 @@ class Daemon:
 
     def is_mounted(self):
         """And answers: it is confined then, and its threads are there."""
-        assert self.process.poll() is None, "daemon ended: " + self.said()
+        assert self.process.poll() is None, "daemon ended: " + self.printed()
         if mounts().get(str(self.where), ("", ""))[1] != "fuse.betonfs":
             return False
         try:    # what is mounted there may be dead
@@ -198,7 +198,7 @@ class Daemon:
             return False
         return True
 
-    def said(self):
+    def printed(self):
         return self.log.read_text()
 
     def wait(self):
@@ -216,7 +216,7 @@ class Daemon:
         assert not excess, excess
 
     def check_that_it_let_go(self):
-        """Of all that readers had, who are gone."""
+        """The daemon has released everything that belonged to former readers."""
         end = time.monotonic() + DEADLINE
         while (leaks := self.resources.leaks()):
             assert time.monotonic() < end, leaks
@@ -275,28 +275,28 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture
 def mount(fuse, tmp_path, request):
-    """mount(file, *args, says=regex) -> mountpoint. `says` is what the daemon
-    must say; without it, it may not say anything suspicious."""
+    """mount(file, *args, expects=regex) -> mountpoint. The daemon's messages have
+    to match `expects`; without it, suspicious messages fail the test."""
     number = 0
 
-    def check(daemon, says):
-        # What the frames of a test that failed have open stays open.
+    def check(daemon, expects):
+        # A failed test keeps its files open, because its frames live on.
         code = daemon.end(readers=request.node.failed)
-        said = daemon.said()
-        assert code == 0, said
-        if says:
-            assert re.search(says, said), said
+        printed = daemon.printed()
+        assert code == 0, printed
+        if expects:
+            assert re.search(expects, printed), printed
         else:
-            assert not SUSPICIOUS.search(said), said
+            assert not SUSPICIOUS.search(printed), printed
 
     # All are ended, also if one of them did not end well.
     with contextlib.ExitStack() as stack:
-        def do(file, *args, says=None):
+        def do(file, *args, expects=None):
             nonlocal number
             where = tmp_path / f"mnt{number}"
             number += 1
             where.mkdir()
-            stack.callback(check, Daemon(file, where, *args), says)
+            stack.callback(check, Daemon(file, where, *args), expects)
             return where
 
         yield do

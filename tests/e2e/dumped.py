@@ -36,7 +36,7 @@ def beton(*args, code=0, deadline=DEADLINE, **how):
 
 
 class Batch:
-    """One folder of a dump."""
+    """One directory of a dump."""
 
     def __init__(self, folder):
         load = {p.name[:-4]: np.load(p) for p in folder.glob("*.npy")}
@@ -72,7 +72,7 @@ def ids(source, out, *options):
 
 
 def digest(out, *but):
-    """number -> hash of all files of its folder."""
+    """number -> hash of all files of its directory."""
     sums = {}
     for folder in sorted(pathlib.Path(out).iterdir()):
         h = hashlib.sha256()

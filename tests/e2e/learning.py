@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One small network trained through several loaders: `learning.py TASK FOLDER
-SEEDS` prints accuracies as JSON. The folder has train.beton, random.beton with
-a permutation of its labels, and test.beton, which is not learnt; of a task with
-folds, labels also tell which network does not learn an image of train.beton,
-and is asked about it. Its own program, for torch may be another Python's."""
+"""Train one small network through several loaders, and print accuracies.
+
+    learning.py TASK DIR SEEDS
+
+The output is JSON. DIR has train.beton, random.beton with a permutation of its
+labels, and test.beton, which is not learned. If the task has folds, a label
+also selects the network that does not learn an image of train.beton, and that
+is tested on it. This is a program of its own, because torch may belong to
+another Python.
+"""
 import dataclasses
 import importlib.util
 import io
@@ -64,7 +69,7 @@ def opened(jpeg):
 
 
 class Pictures:
-    """Of PIL, for torch's DataLoader."""
+    """Images by PIL, for torch's DataLoader."""
 
     def __init__(self, task, path):
         self.task = task
@@ -141,7 +146,7 @@ def network(task):
 
 
 def trained(task, epochs, loss_of, steps, fold):
-    """Begins with weights of its own, and goes on in the epochs."""
+    """Begins with new weights, and continues to train them in all epochs."""
     torch.manual_seed(fold)
     net = network(task)
     optimizer = torch.optim.Adam(net.parameters(), 4e-3)

@@ -95,9 +95,9 @@ class Loader:
         o = Options(**{k: v.encode() if isinstance(v, str) else v
                        for k, v in options.items()})
         o.size = ctypes.sizeof(o)
-        self.said = []
+        self.printed = []
         self.log = LOG(lambda _, level, text:
-                       self.said.append((level, text.decode())))
+                       self.printed.append((level, text.decode())))
         o.log = ctypes.cast(self.log, ctypes.c_void_p)
         assert self.lib.beton_loader_open(
             os.fsencode(path), ctypes.byref(o), ctypes.byref(self.handle)) == 0

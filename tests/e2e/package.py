@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package as it was built, or as it lies in the folder that
-BETON_PACKAGE names; whoever imports this can import betonfs, and is skipped
-where there is none."""
+"""The Python package of the build, or of the directory in BETON_PACKAGE. A
+module that imports this one can import betonfs; without the package its tests
+are skipped."""
 import contextlib
 import os
 import pathlib

@@ -138,7 +138,8 @@ class Daemon:
             if has > b["limit"] + MEMORY_MORE else None
 
     def leaks(self):
-        """What is there although nothing uses the daemon: words, or nothing."""
+        """Resources that the daemon holds although nothing uses it: words, or
+        nothing."""
         return [x for x in (self.more_descriptors(), self.more_threads(),
                             self.more_memory()) if x]
 

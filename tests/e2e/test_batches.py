@@ -179,7 +179,7 @@ def test_raw_images_of_one_size_are_a_tensor(tmp_path, mount):
     check_values(d, b)
 
 
-def test_show_tells_where_everything_is(data, mount):
+def test_show_reports_where_everything_is(data, mount):
     for path in files(mount(data.path)):
         raw, d = path.read_bytes(), show(path)
         b = BatchFile(raw)
@@ -305,8 +305,8 @@ def test_processes_with_different_specs_do_not_meet(data, mount):
                                 stdout=subprocess.PIPE, text=True)
 
     together = [start(s) for s in specs]
-    said = [p.communicate(timeout=DEADLINE)[0] for p in together]
-    for spec, text in zip(specs, said):
+    printed = [p.communicate(timeout=DEADLINE)[0] for p in together]
+    for spec, text in zip(specs, printed):
         alone = start(spec).communicate(timeout=DEADLINE)[0]
         assert text == alone and len(text) > 100
 
@@ -317,7 +317,7 @@ def test_damaged_samples_are_marked_and_the_rest_is_right(data, mount):
     data.patch(data.where(4, "image") + 5, struct.pack("<Q", 1 << 50))
     data.patch(data.where(9, "vec"), struct.pack("<Q", 3))
     bad = {(4, "image"), (9, "vec")}
-    mnt = mount(data.path, says="sample (4|9) field (image|vec)")
+    mnt = mount(data.path, expects="sample (4|9) field (image|vec)")
     found = set()
     for path in files(mnt):
         b = BatchFile(path.read_bytes())
@@ -338,9 +338,9 @@ def test_damaged_samples_are_marked_and_the_rest_is_right(data, mount):
 
 
 def test_a_batch_leaves_the_page_cache_when_it_is_closed(data, daemon):
-    """The kernel is told to forget its name, and so its pages, and then says
-    that it did; not where the pages were never there."""
-    def told():
+    """The daemon asks the kernel to forget its name, and so its pages, and
+    counts the success. It does not if the pages were never there."""
+    def reported():
         return d.log.read_text().count("NOTIFY: code=3")     # of an entry
 
     def forgot():
@@ -354,8 +354,8 @@ def test_a_batch_leaves_the_page_cache_when_it_is_closed(data, daemon):
     os.preadv(fd, [page], 0)
     os.close(fd)
     (d.where / "samples/000000").stat()
-    assert not told()
+    assert not reported()
     expected = path.read_bytes()
     wait_until(forgot, "the kernel to forget")
     assert path.read_bytes() == expected
-    wait_until(lambda: told() == 2, "the kernel to be told again")
+    wait_until(lambda: reported() == 2, "the second request to the kernel")

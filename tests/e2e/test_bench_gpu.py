@@ -83,7 +83,7 @@ os.execv("{BUILD}/bench_gpu", a)
     assert line["median"] > 0 and line["holds"] is False
 
 
-def test_without_a_compiler_it_says_what_is_left_out(standins, monkeypatch,
+def test_without_a_compiler_it_reports_what_is_left_out(standins, monkeypatch,
                                                      tmp_path):
     monkeypatch.setenv("BETON_NVRTC_LIBRARY", str(tmp_path / "none"))
     found = json.loads(gpu("--json", "--only=overlap", "--only=rate").stdout)
@@ -100,7 +100,7 @@ def test_a_pointwise_stage_on_the_cpu_is_not_reported_as_the_gpus(standins, monk
     assert json.loads(out.read_text())["fell_back"]
 
 
-def test_without_a_gpu_it_says_so(monkeypatch, tmp_path):
+def test_without_a_gpu_it_reports_it(monkeypatch, tmp_path):
     monkeypatch.setenv("BETON_CUDA_LIBRARY", str(tmp_path / "none"))
     r = gpu(code=1)
     assert "no GPU" in r.stderr.splitlines()[-1] and not r.stdout

@@ -14,7 +14,7 @@ from dumped import BUILD, DEADLINE
 
 pytest.importorskip("numpy")
 if re.search(b"__[at]san_init", (BUILD / "libbeton.so").read_bytes()):
-    pytest.skip("figures of sanitizers say nothing", allow_module_level=True)
+    pytest.skip("sanitizers distort figures", allow_module_level=True)
 
 BENCH = pathlib.Path(__file__).parents[2] / "contrib/bench"
 PEERS = os.environ.get("TORCHVISION_PYTHON")
@@ -37,7 +37,7 @@ def test_all_operations_run():
     assert own["aug_mix"] > own["rotate(30)"] > 0
 
 
-def test_what_is_not_here_is_said():
+def test_what_is_not_here_is_reported():
     done = bench("--only=flip")
     assert re.search(r"^\| `flip\(1\)` \| +-?\d+ ", done.stdout, re.M)
     if "| torchvision |" not in done.stdout:

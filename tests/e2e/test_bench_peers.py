@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""contrib/bench/peers: that it runs where there is no other loader, says why,
-and does not compare what is not the same work."""
+"""contrib/bench/peers runs without any other loader and prints the reason, and
+it refuses to compare different work."""
 import json
 import pathlib
 import re
@@ -42,7 +42,7 @@ def peers(file, *options):
         capture_output=True, timeout=10 * DEADLINE, stdin=subprocess.DEVNULL)
 
 
-def test_what_is_not_here_is_said(file, tmp_path):
+def test_what_is_not_here_is_reported(file, tmp_path):
     done = peers(file, "--json", f"--plot={tmp_path}/p.svg",
                  f"--work={tmp_path}")
     assert done.returncode == 0, done.stderr

@@ -57,7 +57,7 @@ def matrices(batch):
 
 
 def test_params_are_the_geometry_of_the_image(data, tmp_path):
-    """The pixel at the middle of the output is where the matrix says."""
+    """The matrix maps the middle of the output to its pixel."""
     seen = set()
     for b in dump(data.path, tmp_path / "x", *SPEC, "--pipeline",
                   P + CROP):
@@ -82,7 +82,7 @@ def test_params_are_the_geometry_of_the_image(data, tmp_path):
 
 
 def test_params_move_pixels(tmp_path):
-    """Of an image whose values are their places."""
+    """The image's values are their own coordinates."""
     y, x = np.mgrid[:200, :240]
     picture = np.stack([x, y, 0 * x], 2).astype(np.uint8)
     d = make.Dataset(tmp_path / "d.beton", [("image", make.IMAGE)], [

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon's memory against the budget that it states, while readers and
-loaders ask for all they can. And memory that was lent: never another's."""
+"""The daemon's memory stays within the budget that it states, while readers
+and loaders request all they can. Memory that was shared never shows data of
+others."""
 import concurrent.futures
 import contextlib
 import errno
@@ -21,7 +22,7 @@ import dumped
 import make
 from conftest import (DEADLINE, as_other, failing, is_instrumented,
                       wait_until)
-from lender import GET, PUT, Client, hello, options_of
+from zerocopy import GET, PUT, Client, hello, options_of
 from make import INT, IMAGE, RAW
 from resources import MEMORY_MORE, MIB, budget, memory
 
@@ -93,10 +94,10 @@ def test_layouts_are_bounded(rows, mount):
 
 
 def test_what_can_never_fit_is_refused(rows, mount):
-    """The layout of 29 MB has no room, and all else goes on."""
+    """The layout of 29 MB has no room; everything else continues."""
     path = pathlib.Path(rows).with_name("more.beton")
     make.two_numbers(path, 15 * ROWS)
-    mnt = mount(path, "-o", SMALL, says="no memory for .* of layouts")
+    mnt = mount(path, "-o", SMALL, expects="no memory for .* of layouts")
     with failing(12):   # ENOMEM
         (mnt / batch(15 * ROWS)).stat()
     assert (mnt / batch(256)).read_bytes()
@@ -132,7 +133,7 @@ def test_mappings_that_are_kept_are_counted(pictures, mount):
     with Watch(mnt):
         for seed in range(40):
             client = Client(mnt)
-            got = client.borrow(batch(512, seed))
+            got = client.acquire(batch(512, seed))
             kept.append((client.maps, got))
             client.socket.close()
         refused = [got for _, got in kept if isinstance(got, int)]
@@ -142,21 +143,21 @@ def test_mappings_that_are_kept_are_counted(pictures, mount):
     assert used["by"]["abandoned"] or used["by"]["slots"]
     assert used["used"] <= used["limit"]
     assert 0 < used["pinned"] <= used["limit"] // 2 + 16 * MIB
-    # Once it is unmapped, the memory is lent again.
+    # Once it is unmapped, the memory is shared again.
     kept.clear()
 
     seeds = itertools.count(100)
 
-    def is_lent():
+    def is_shared():
         client = Client(mnt)
-        got = client.borrow(batch(512, next(seeds)))
+        got = client.acquire(batch(512, next(seeds)))
         is_there = not isinstance(got, int)
         del got
         client.socket.close()
         client.maps.clear()
         return is_there
 
-    wait_until(is_lent, "memory to lend")
+    wait_until(is_shared, "memory to share")
 
 
 def of_job(mnt, job):
@@ -173,31 +174,32 @@ def test_a_loader_that_gives_nothing_back_stops_no_reader(pictures, mount):
     for seed in range(8):
         (mnt / batch(1200, seed)).read_bytes()
     greedy = Client(mnt)
-    held = [greedy.borrow(batch(600, seed)) for seed in range(60)]
+    held = [greedy.acquire(batch(600, seed)) for seed in range(60)]
     assert any(isinstance(got, int) for got in held)
     begin = time.monotonic()
     assert (mnt / batch(1300, 7)).read_bytes()
     assert (mnt / batch(2048, 7)).read_bytes()
     assert time.monotonic() - begin < DEADLINE / 2
     polite = of_job(mnt, b"polite")
-    assert not isinstance(polite.borrow(batch(100, 5)), int)
+    assert not isinstance(polite.acquire(batch(100, 5)), int)
     assert len(held) == 60
 
 
 def test_a_second_job_has_a_share(pictures, mount):
-    """Whatever the first one holds, and forever."""
+    """The second job gets memory whatever the first one holds, and however
+    long."""
     mnt = mount(pictures, "-o", "cache=process,cache_size=128MiB")
     first = Client(mnt)
-    held = [first.borrow(batch(600, seed)) for seed in range(60)]
+    held = [first.acquire(batch(600, seed)) for seed in range(60)]
     taken = sum(not isinstance(got, int) for got in held)
     second = of_job(mnt, b"second")
     assert taken >= 4
-    assert not isinstance(second.borrow(batch(600, 99)), int)
+    assert not isinstance(second.acquire(batch(600, 99)), int)
 
 
 def as_other_users(client, mnt):
-    """The same client, with the connection of another user: whoever connected
-    is whom the daemon knows."""
+    """The same client, with the connection of another user. The daemon
+    identifies the user who connected."""
     ours, theirs = socket.socketpair()
 
     def connect():
@@ -219,9 +221,9 @@ def test_another_user_takes_no_share_by_the_name_of_a_job(pictures, mount):
     os.chmod(pictures, 0o644)
     mnt = mount(pictures, "-o", "allow_other,cache=process,cache_size=128MiB")
     other = as_other_users(Client(mnt, greet=False), mnt)
-    held = [other.borrow(batch(600, seed)) for seed in range(60)]
+    held = [other.acquire(batch(600, seed)) for seed in range(60)]
     assert any(isinstance(got, int) for got in held)
-    assert not isinstance(Client(mnt).borrow(batch(600, 99)), int)
+    assert not isinstance(Client(mnt).acquire(batch(600, 99)), int)
 
 
 # --- open files ---
@@ -247,7 +249,7 @@ def open_until_refused(path):
 def test_a_user_cannot_keep_all_memory_by_open_files(rows, mount):
     """Texts are made when they are opened, and stay until they are closed."""
     mnt = mount(rows, "-o", SMALL + ",allow_other",
-                says="user 65534 may not open more files")
+                expects="user 65534 may not open more files")
     with Watch(mnt):
         code, count = as_other(mnt, open_until_refused, ".betonfs/stats.json")
         assert code == errno.ENFILE and 100 < count < 10000
@@ -257,7 +259,7 @@ def test_a_user_cannot_keep_all_memory_by_open_files(rows, mount):
 @as_root
 def test_a_users_files_leave_room_for_others(rows, mount):
     mnt = mount(rows, "-o", SMALL + ",allow_other",
-                says="user 65534 may not open more files")
+                expects="user 65534 may not open more files")
     held, go = os.pipe(), os.pipe()
 
     def hold(path):
@@ -293,14 +295,14 @@ def test_a_layout_counts_once_for_all_files_of_a_user(rows, mount):
     wait_until(lambda: budget(mnt)["pinned"] < 65536, "the last to be closed")
 
 
-# --- memory that was lent ---
+# --- memory that was shared ---
 
 def private_bytes(mapping, marks):
     return sum(mapping[:].count(mark) for mark in marks)
 
 
 @as_root
-def test_lent_memory_never_shows_a_private_batch(tmp_path, mount):
+def test_shared_memory_never_shows_a_private_batch(tmp_path, mount):
     """Another user keeps mappings of batches of a public dataset, while all
     batches of a private one are read by root."""
     marks = [struct.pack("<Q", 0x5ec2e7 << 32 | i) for i in range(64)]
@@ -319,7 +321,7 @@ def test_lent_memory_never_shows_a_private_batch(tmp_path, mount):
         for n in range(8):
             (where / f"private/batches/{spec}/0/{n:06}.batch").read_bytes()
         root = Client(where)
-        got = root.borrow(f"private/batches/{spec}/0/000000.batch")
+        got = root.acquire(f"private/batches/{spec}/0/000000.batch")
         assert not isinstance(got, int)
         assert bytes(got[1]).count(marks[0][4:]) > 0
         root.socket.close()
@@ -327,8 +329,8 @@ def test_lent_memory_never_shows_a_private_batch(tmp_path, mount):
 
 
 def keep_mappings(where, n):
-    """Memory as a process of another user has it: each batch is given back,
-    and its mapping kept. Here it is mapped from that process's descriptors."""
+    """Memory as a process of another user has it: each batch is released, and
+    its mapping is not. Here it is mapped from that process's descriptors."""
     ours, theirs = socket.socketpair()
     name = options_of(where / "public")["zero_copy"]
     child = os.fork()
@@ -337,7 +339,7 @@ def keep_mappings(where, n):
             os.setgroups([])
             os.setgid(65534)
             os.setuid(65534)
-            borrow_and_pass_on(name, theirs, n)
+            acquire_and_pass_on(name, theirs, n)
         finally:
             os._exit(0)
     theirs.close()
@@ -354,7 +356,7 @@ def keep_mappings(where, n):
     return maps
 
 
-def borrow_and_pass_on(name, to, n):
+def acquire_and_pass_on(name, to, n):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     s.connect("\0" + name[1:])
     s.send(hello())

@@ -183,7 +183,7 @@ def test_many_first_users_see_the_same(data, mount):
 
 
 def test_an_error_is_not_remembered(data, mount):
-    where = mount(data.path, says="read of")
+    where = mount(data.path, expects="read of")
     whole = open(data.path, "rb").read()
     os.truncate(data.path, data.meta + 50)
     for _ in range(2):
@@ -199,7 +199,7 @@ def test_an_error_is_not_remembered(data, mount):
 
 def test_a_damaged_image_is_listed_and_fails(data, mount):
     data.patch(data.where(3, "image"), b"\x09")      # mode
-    where = mount(data.path, says="sample 3 field image: unknown image mode")
+    where = mount(data.path, expects="sample 3 field image: unknown image mode")
     assert sorted(os.listdir(where / "by/label/051")) == \
         sorted(["000003", *files_of(data, 51)[1:]])
     with failing(errno.EIO):
@@ -212,7 +212,7 @@ def test_too_many_samples_are_refused(tmp_path, mount):
     end = small.meta + 8 * n
     small.patch(8, struct.pack("<QQ", n, end))
     os.truncate(path, end)
-    where = mount(path, says="268435457 samples are too many to group by label")
+    where = mount(path, expects="268435457 samples are too many to group by label")
     assert os.listdir(where / "by") == ["label"]
     assert (where / "by/label").is_dir()
     for look in (os.listdir, lambda p: os.stat(p / "0")):
@@ -222,8 +222,8 @@ def test_too_many_samples_are_refused(tmp_path, mount):
 
 # --- torchvision ---
 
-def image_folder(root):
-    """What ImageFolder makes of a folder, by its rules."""
+def image_directory(root):
+    """The classes and samples of a directory by the rules of ImageFolder."""
     classes = sorted(e.name for e in os.scandir(root) if e.is_dir())
     return classes, [
         (os.path.join(folder, name), k) for k, c in enumerate(classes)
@@ -231,7 +231,7 @@ def image_folder(root):
         for name in sorted(names) if name.lower().endswith(IMAGES)]
 
 
-def check_folder(data, classes, samples):
+def check_directory(data, classes, samples):
     assert [int(c) for c in classes] == sorted(set(LABELS))
     assert len(samples) == N
     for path, k in samples:
@@ -240,12 +240,12 @@ def check_folder(data, classes, samples):
         assert open(path, "rb").read() == data.content(i, "image")
 
 
-def test_an_image_folder_by_the_rules(data, mnt):
-    check_folder(data, *image_folder(mnt / "by/label"))
+def test_an_image_directory_by_the_rules(data, mnt):
+    check_directory(data, *image_directory(mnt / "by/label"))
 
 
-def test_an_image_folder_of_torchvision(data, mnt):
+def test_an_image_directory_of_torchvision(data, mnt):
     folder = pytest.importorskip("torchvision.datasets").ImageFolder(
         str(mnt / "by/label"))
-    check_folder(data, folder.classes, folder.samples)
-    assert (folder.classes, folder.samples) == image_folder(mnt / "by/label")
+    check_directory(data, folder.classes, folder.samples)
+    assert (folder.classes, folder.samples) == image_directory(mnt / "by/label")

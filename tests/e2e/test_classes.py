@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of classes: from folders into a dataset, and wherever people look
-at its labels. FFCV does not see them."""
+"""The names of classes: from directories into a dataset, and into every view
+of its labels. FFCV does not see them."""
 import json
 import os
 import pathlib
@@ -54,7 +54,7 @@ def classes(path):
 
 
 @pytest.mark.parametrize("names", [FEW, MANY], ids=["few", "many"])
-def test_names_of_folders_travel(tmp_path, mount, names):
+def test_names_of_directories_travel(tmp_path, mount, names):
     path = made(tmp_path, names)
     assert classes(path) == {"image": None, "label": names}
     assert classes(mount(path)) == classes(path)
@@ -124,7 +124,7 @@ def test_one_stray_image_is_named(tmp_path):
     assert "stray.png" in r.stderr and "move" in r.stderr
 
 
-def test_a_folder_of_images_alone_needs_no_word(tmp_path):
+def test_a_directory_of_images_alone_needs_no_word(tmp_path):
     for i in range(3):
         Image.new("RGB", (2, 2)).save(tmp_path / f"{i}.png")
     r = mkfs(tmp_path, tmp_path / "x.beton")

@@ -60,7 +60,7 @@ def objects(cache):
 
 
 @needs_compiler
-def test_bench_says_which_code_runs(data, cache, tmp_path):
+def test_bench_reports_which_code_runs(data, cache, tmp_path):
     wait, off = env(cache, BETON_JIT="wait"), env(cache, BETON_JIT="off")
     assert bench(data, STANDARD, wait) == "prebuilt"
     assert bench(data, CROP, off) == "none"
@@ -112,7 +112,7 @@ def test_code_is_kept_for_its_user_alone(data, cache, tmp_path):
     before = one.stat()
     rows(data, tmp_path / "b", COLORS, wait)
     assert one.stat().st_ino == before.st_ino, "made again"
-    # What another could have changed is not run, but made again.
+    # Code that another user could have changed is not run, but made again.
     one.chmod(0o666)
     rows(data, tmp_path / "c", COLORS, wait)
     assert [o.stat().st_ino for o in objects(cache)] != [before.st_ino]
@@ -158,7 +158,7 @@ def test_the_code_can_be_looked_at(data, cache, tmp_path):
     assert "saturation(v" in r.stderr and "beton_pointwise(const" in r.stderr
 
 
-def test_a_wrong_setting_is_told(data, cache, tmp_path):
+def test_a_wrong_setting_is_reported(data, cache, tmp_path):
     r = beton("dump", data.path, "--out", tmp_path / "o",
               env=env(cache, BETON_JIT="on"), code=1)
     assert "BETON_JIT is `on'" in r.stderr and r.stderr.count("\n") == 1
@@ -206,7 +206,7 @@ def rows_in(folder, data, out, pipeline, how):
 
 
 @needs_compiler
-def test_mistakes_in_a_file_are_told_with_the_line(data, cache, tmp_path):
+def test_mistakes_in_a_file_are_reported_with_the_line(data, cache, tmp_path):
     (tmp_path / "bad.c").write_text(
         "static void f(float v[3], const struct beton_at *at)\n"
         "{\n\tv[0] = brightness;\n}\n")

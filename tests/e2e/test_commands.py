@@ -232,7 +232,7 @@ def test_mkfs_is_quiet_or_verbose(tmp_path):
     assert "4 images found" in r.stderr and "3 threads" in r.stderr
 
 
-def test_verbose_says_how_a_dump_loads(photos, tmp_path):
+def test_verbose_reports_how_a_dump_loads(photos, tmp_path):
     args = ("dump", photos, "--spec=batch=4", "--batches=0:1", "--out",
             tmp_path / "d", "-j3")
     assert run("beton", *args).stderr == ""
@@ -240,7 +240,7 @@ def test_verbose_says_how_a_dump_loads(photos, tmp_path):
 
 
 def test_a_mount_is_quiet_or_verbose(photos, tmp_path, fuse):
-    key = "window=5"  # has no effect, and a warning says so
+    key = "window=5"  # has no effect, and a warning reports that
     for options, silent in ((["-o", key], False), (["-q", "-o", key], True),
                             (["-v"], False), (["-s"], True)):
         where = tmp_path / "".join(options)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bash, zsh and fish complete, each asked as a user asks it: by Tab."""
+"""The completions of bash, zsh and fish, each requested as a user does: by
+Tab."""
 import os
 import pty
 import re
@@ -66,7 +67,7 @@ class Terminal:
         return text
 
     def complete(self, line):
-        """What appears after Tab, until nothing more does."""
+        """The output after Tab, once it has ended."""
         while self.read(0.2):
             pass
         self.send(line + "\t\t")
@@ -165,7 +166,7 @@ def test_completions_come_from_the_tables(request, shell):
 
 
 def test_a_completed_option_can_be_used(bash, folder):
-    """What Tab makes of a line is what the program takes."""
+    """The program accepts the completed line."""
     text = bash("beton --comm")
     assert "ands" in text
 

@@ -54,7 +54,7 @@ def name_of(damage):
 
 @pytest.fixture(params=DAMAGES, ids=name_of)
 def hurt(request, good, tmp_path):
-    """A damaged copy; .outcome says what must come of it."""
+    """A damaged copy; .outcome has the expected outcome."""
     damage = request.param
     data = bytearray(open(good.path, "rb").read())
     damage.edit(good, data)
@@ -66,8 +66,8 @@ def hurt(request, good, tmp_path):
     return good
 
 
-def one_line_about(said, path):
-    assert said.count("\n") == 1 and os.path.basename(path) in said, said
+def one_line_about(printed, path):
+    assert printed.count("\n") == 1 and os.path.basename(path) in printed, printed
 
 
 def opens(hurt):
@@ -80,7 +80,7 @@ def opens(hurt):
     return r.returncode == 0
 
 
-def test_info_and_dump_say_the_same(hurt, tmp_path):
+def test_info_and_dump_report_the_same(hurt, tmp_path):
     ok, out = opens(hurt), tmp_path / "out"
     r = beton("dump", hurt.hurt, "--out", out, "--spec", SPEC, "--pipeline",
               PIPELINE, "--on-error", "skip", code=None)
@@ -141,17 +141,17 @@ def daemon_of(fuse, hurt, tmp_path):
     yield d
     if not d:
         return
-    assert d.end() == 0, d.said()
-    said = d.said()
-    assert not SANITIZER.search(said), said
+    assert d.end() == 0, d.printed()
+    printed = d.printed()
+    assert not SANITIZER.search(printed), printed
     if hurt.outcome.kind in ("harmless", "undecodable"):
-        assert not said
+        assert not printed
     if hurt.outcome.kind == "hurts":
-        assert any(f"sample {i} field {f}" in said
+        assert any(f"sample {i} field {f}" in printed
                    for i, f in hurt.outcome.values)
 
 
-def test_a_mount_tells_the_truth_or_an_error(hurt, daemon_of, tmp_path):
+def test_a_mount_delivers_the_truth_or_an_error(hurt, daemon_of, tmp_path):
     if not daemon_of:
         return
     if hurt.outcome.kind == "anything":

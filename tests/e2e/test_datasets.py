@@ -15,11 +15,11 @@ import dumped
 import make
 from conftest import (EXIT_DAMAGED, EXIT_MOUNT, EXIT_NOT_DATASET, as_other,
                       betonfs, failing, mounts, wait_until)
-from lender import Client, hello, tell
+from zerocopy import Client, hello, report
 
 
 def tree(top):
-    """path -> what stat tells and the bytes, without what is not listed."""
+    """path -> the result of stat and the bytes, without unlisted files."""
     out = {}
     for folder, folders, files in os.walk(top):
         for name in folders + files:
@@ -49,7 +49,7 @@ def val(tmp_path):
 
 @pytest.fixture
 def mount_all(mount):
-    """mount_all(paths, *args, says=regex) -> mountpoint"""
+    """mount_all(paths, *args, expects=regex) -> mountpoint"""
     return lambda paths, *args, **how: \
         mount(paths[-1], *args, *map(str, paths[:-1]), **how)
 
@@ -170,7 +170,7 @@ SECRETS = "secret", "vault", "271828", "hush"
 
 @pytest.fixture
 def secret(tmp_path):
-    """A dataset that only its owner may read, with a telling name."""
+    """A dataset that only its owner may read, with a revealing name."""
     (tmp_path / "vault").mkdir()
     d = make.numbers(tmp_path / "vault/secret.beton", 20)
     os.chmod(d.path, 0o600)
@@ -179,7 +179,7 @@ def secret(tmp_path):
 
 @pytest.fixture
 def mixed(train, secret, mount_all):
-    """With a public dataset, while the other is being read."""
+    """A mount that also has a public dataset, which is read meanwhile."""
     if os.getuid():
         pytest.skip("only root can be two users")
     os.chmod(train.path, 0o644)
@@ -192,7 +192,7 @@ def mixed(train, secret, mount_all):
     client.recv()
     assert isinstance(client.get(
         f"secret/batches/{SECRET_SPEC}/9/000003.batch"), tuple)
-    client.send(tell(samples=271828))
+    client.send(report(samples=271828))
     wait_until(lambda: "271828" in (
         where / "secret/.betonfs/metrics").read_text(), "its words")
     # As root, all of it is there, in the caches of the kernel too.
@@ -207,34 +207,34 @@ def mixed(train, secret, mount_all):
     client.socket.close()
 
 
-def all_that_is_told(top="."):
+def all_that_is_reported(top="."):
     """Every name and every byte that a user gets by looking everywhere, also
     where no listing leads."""
-    told = []
+    reported = []
     for folder, folders, files in os.walk(top):
         if ".betonfs" not in folders and os.path.isdir(folder + "/.betonfs"):
             folders.append(".betonfs")
         for name in folders + files:
             path = os.path.join(folder, name)
-            told.append(os.fsencode(path))
-            told += [x.encode() for x in os.listxattr(path)]
+            reported.append(os.fsencode(path))
+            reported += [x.encode() for x in os.listxattr(path)]
             try:
                 if os.path.islink(path):
-                    told.append(os.fsencode(os.readlink(path)))
+                    reported.append(os.fsencode(os.readlink(path)))
                 elif name in files:
                     with open(path, "rb") as f:
-                        told.append(f.read())
+                        reported.append(f.read())
             except PermissionError:
                 pass
     v = os.statvfs(top)
-    return b"\n".join(told), v.f_files, v.f_blocks
+    return b"\n".join(reported), v.f_files, v.f_blocks
 
 
 def test_others_see_nothing_of_what_they_may_not_read(mixed, train, mount):
-    told, files, blocks = as_other(mixed, all_that_is_told)
-    assert b"train/samples/000000" in told and b"betonfs_build_info" in told
+    reported, files, blocks = as_other(mixed, all_that_is_reported)
+    assert b"train/samples/000000" in reported and b"betonfs_build_info" in reported
     for secret in SECRETS:
-        assert secret.encode() not in told, secret
+        assert secret.encode() not in reported, secret
     v = os.statvfs(mount(train.path))
     assert (files, blocks) == (v.f_files, v.f_blocks)
     assert os.statvfs(mixed).f_files > files
@@ -243,7 +243,7 @@ def test_others_see_nothing_of_what_they_may_not_read(mixed, train, mount):
 
 
 def read_again(folder):
-    """A listing that begins anew in the same open directory."""
+    """A second listing from the beginning, in the same open directory."""
     os.lseek(folder, 0, os.SEEK_SET)
     return sorted(os.listdir(folder))
 
@@ -310,7 +310,7 @@ def test_what_others_may_not_read_does_not_open(mixed):
 
 
 def test_a_link_keeps_a_name_to_itself(train, secret, tmp_path, mount_all):
-    """What all users see of a mount is what its command line says."""
+    """A mount shows all users the names of its command line, and no others."""
     link = tmp_path / "plain.beton"
     link.symlink_to("vault/secret.beton")
     for paths in ([link], [train.path, link], ["plain.beton"],
@@ -328,14 +328,14 @@ def test_a_link_keeps_a_name_to_itself(train, secret, tmp_path, mount_all):
 
 
 def test_others_get_batches_of_what_they_may_read(mixed):
-    def borrow():
+    def acquire():
         name = [x for x in lines(pathlib.Path("train/.betonfs/options"))
                 if x.startswith("zero_copy=")]
         client = Client(pathlib.Path("train"))
         got = client.get(f"train/batches/{PUBLIC_SPEC}/0/000000.batch")
         refused = client.get(f"secret/batches/{SECRET_SPEC}/9/000003.batch")
         return len(name), len(got[1]), refused
-    names, size, refused = as_other(mixed, borrow)
+    names, size, refused = as_other(mixed, acquire)
     assert (names, refused) == (1, errno.EACCES)
     assert size == (mixed / f"train/batches/{PUBLIC_SPEC}/0/000000.batch"
                     ).stat().st_size
@@ -345,7 +345,7 @@ def lines(path):
     return path.read_text().splitlines()
 
 
-def test_options_tell_which_directory(train, val, both, mount):
+def test_options_report_which_directory(train, val, both, mount):
     root = lines(both / ".betonfs/options")
     assert f"dataset={train.path}" in root and f"dataset={val.path}" in root
     assert "directory=" in root and f"mountpoint={both}" in root
@@ -364,8 +364,8 @@ def unquoted(text):
 
 def test_a_name_adds_no_line_to_the_options(val, tmp_path, mount_all):
     """A file's name may have any byte but a slash."""
-    told = "pid=1\nzerocopy=@nobody\ndirectory=elsewhere"
-    odd = tmp_path / f"x\n{told}\n\\012\ty.beton"
+    reported = "pid=1\nzerocopy=@nobody\ndirectory=elsewhere"
+    odd = tmp_path / f"x\n{reported}\n\\012\ty.beton"
     os.rename(val.path, odd)
     other = make.numbers(tmp_path / "z.beton", 5)
     for paths in ([odd], [other.path, odd]):
@@ -404,7 +404,7 @@ def test_a_default_that_is_wrong_for_one_names_it(train, val, fuse, tmp_path):
 
 def test_a_bad_spec_names_the_dataset(train, val, mount_all):
     where = mount_all([train.path, val.path],
-                      says=r"val\.set\.beton: batches/batch=x: spec: ")
+                      expects=r"val\.set\.beton: batches/batch=x: spec: ")
     assert not (where / "val.set/batches/batch=x").exists()
 
 
@@ -461,7 +461,7 @@ def test_a_list_with_colons_is_several(train, val, mount):
     assert mounts()[str(where)][0] == f"{train.path}:{val.path}"
 
 
-def test_what_mounts_says_can_be_mounted_again(val, tmp_path, mount):
+def test_what_mounts_reports_can_be_mounted_again(val, tmp_path, mount):
     odd = make.numbers(tmp_path / "a,b:c\\.beton", 3).path
     where = mount(odd)
     assert mounts()[str(where)][0] == odd

@@ -15,7 +15,7 @@ import threading
 import numpy as np
 import pytest
 
-import lender
+import zerocopy
 import make
 import orders
 from dumped import DEADLINE
@@ -26,13 +26,15 @@ BATCHES = SAMPLES // BATCH
 SPEC = f"order=random,batch={BATCH},seed=11,drop_last=0"
 PATHS = [(e, n) for e in range(EPOCHS) for n in range(BATCHES)]
 
-# A batch takes 4 MiB. Of 32, half is for batches that are lent and read, and
-# half of that for the lent ones; with the kernel's cache both are 256.
+# A batch takes 4 MiB. If the cache has 32 MiB, half of them is for batches in
+# use, and half of that for shared ones. If the kernel caches, both have 256
+# MiB.
 CACHES = {"os": "cache=os",
           "process": "cache=process,cache_size=32MiB,cold_size=16MiB"}
-# One job may hold 3/4 of what is lent: three times the bytes that are left.
-LENT = {"os": 48, "process": 1}
-HOARD = 100     # the first epoch of what is held for the whole time
+# One job may hold 3/4 of the shared memory: three times the bytes that are
+# left.
+SHARED = {"os": 48, "process": 1}
+HOARD = 100     # the first epoch of batches that are held for the whole time
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +76,8 @@ def check(data, raw, epoch, number):
 
 @pytest.fixture(scope="module")
 def truth(data):
-    """What a consumer gets is checked in full when it comes for the first
-    time; then, and only then, its digest stands for it."""
+    """A function that checks a batch in full when its digest comes for the
+    first time, and compares digests after that."""
     known, lock = {}, threading.Lock()
 
     def is_true(raw, epoch, number):
@@ -92,8 +94,8 @@ def truth(data):
     return is_true
 
 
-# --- ways: each gives something to look at, again and again until it is let
-# go of, or None where no more is lent ---
+# --- ways: each yields a function that returns the bytes, any number of times
+# until the end, or None if the daemon shares no more ---
 
 @contextlib.contextmanager
 def by_read(mnt, path, client):
@@ -115,14 +117,14 @@ def by_mmap(mnt, path, client):
 def by_direct(mnt, path, client):
     fd = os.open(mnt / path, os.O_RDONLY | os.O_DIRECT)
     try:
-        yield lambda: lender.read_direct(fd)
+        yield lambda: zerocopy.read_direct(fd)
     finally:
         os.close(fd)
 
 
 @contextlib.contextmanager
 def by_zerocopy(mnt, path, client):
-    got = client.borrow(path)
+    got = client.acquire(path)
     assert isinstance(got, tuple) or got == errno.ENOSPC, got
     if got == errno.ENOSPC:
         yield None
@@ -136,7 +138,7 @@ WAYS = {"read": by_read, "mmap": by_mmap, "direct": by_direct,
 
 
 class Consumer(threading.Thread):
-    """Looks at every batch when it comes, and once more when it lets go."""
+    """Checks every batch when it comes, and again when it is released."""
 
     def __init__(self, mnt, way, truth, first):
         super().__init__(daemon=True)
@@ -144,10 +146,10 @@ class Consumer(threading.Thread):
         self.paths = PATHS[first:] + PATHS[:first]
         self.held = collections.deque()
         self.seen, self.refused, self.failure = 0, 0, None
-        self.client = lender.Client(mnt, timeout=DEADLINE)
+        self.client = zerocopy.Client(mnt, timeout=DEADLINE)
 
     def open(self, epoch, number):
-        """True, or False where no more is lent."""
+        """True, or False if the daemon shares no more."""
         context = self.way(self.mnt, path_of(epoch, number), self.client)
         look = context.__enter__()
         if not look:
@@ -190,12 +192,12 @@ class Consumer(threading.Thread):
 DIE = """
 import mmap, os, signal, sys
 sys.path.insert(0, sys.argv[1])
-import pathlib, lender
+import pathlib, zerocopy
 way, mnt, paths = sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4:]
-client = lender.Client(mnt)
+client = zerocopy.Client(mnt)
 keep = []
 if way == "zero-copy":
-    keep.append(client.borrow(paths.pop()))
+    keep.append(client.acquire(paths.pop()))
     while paths:
         client.ask(paths.pop())
 for path in paths:
@@ -227,7 +229,7 @@ def die(mnt, way, k):
 def close_early(mnt, way, k):
     path = path_of(k % EPOCHS, k % BATCHES)
     if way == "zero-copy":
-        client = lender.Client(mnt)
+        client = zerocopy.Client(mnt)
         for i in range(3):
             client.ask(path_of(k % EPOCHS, (k + i) % BATCHES))
         client.socket.close()
@@ -243,17 +245,17 @@ def close_early(mnt, way, k):
 
 
 def hoard(mnt, truth):
-    """Borrows until no more is lent, and looks. -> what is held, to be looked
-    at once more when all is over."""
-    client, held = lender.Client(mnt, timeout=DEADLINE), []
+    """Takes batches until the daemon shares no more, and checks them. -> the
+    held ones, which the test checks again at its end."""
+    client, held = zerocopy.Client(mnt, timeout=DEADLINE), []
     for k in range(1000):
         epoch, number = HOARD + k // BATCHES, k % BATCHES
-        got = client.borrow(path_of(epoch, number))
+        got = client.acquire(path_of(epoch, number))
         if got == errno.ENOSPC:
             return client, held
         assert truth(got[1], epoch, number)
         held.append((*got, epoch, number))
-    raise AssertionError("all is lent")
+    raise AssertionError("the daemon shares everything")
 
 
 @pytest.mark.parametrize("cache", CACHES)
@@ -262,8 +264,8 @@ def hoard(mnt, truth):
 def test_no_byte_differs(data, mount, truth, cache, way, consumers):
     mnt = mount(data.path, "-o", CACHES[cache])
     client, held = hoard(mnt, truth)
-    assert len(held) == LENT[cache]
-    while way == "zero-copy" and len(held) > LENT[cache] // 2:
+    assert len(held) == SHARED[cache]
+    while way == "zero-copy" and len(held) > SHARED[cache] // 2:
         client.put(held.pop()[0])
     threads = [Consumer(mnt, WAYS[way], truth, k * 7 % len(PATHS))
                for k in range(consumers)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""beton doctor: bottlenecks that are planted, most of them real, are named. What
-a plant is for depends on how busy the machine is otherwise: the doctor gets most
-of it where control groups allow that, and is asked again where others still had
-so much that they are what it names."""
+"""beton doctor names planted bottlenecks, most of them real. A plant needs an
+idle machine: control groups reserve most of the machine for the doctor if
+possible. A test repeats the call if other processes still took so much that
+the doctor names these instead."""
 import contextlib
 import io
 import json
@@ -129,7 +129,7 @@ def control_group(**files):
             (group / f"cpu.{name}").write_text(str(value))
         yield ["sh", "-c", f"echo $$ > {group}/tasks && exec \"$@\"", "sh"]
     finally:
-        # What was in it has ended, but the kernel may still be counting.
+        # Its processes have ended, but the kernel may still be counting.
         wait_until(lambda: not (group / "tasks").read_text(), "the group")
         group.rmdir()
 
@@ -156,7 +156,7 @@ def trainer(path, kind, pipeline=AUGMENT, *more):
                        str(path), pipeline, kind, *map(str, more)])
 
 
-# --- processors ---
+# --- CPU ---
 
 def test_an_own_operation_that_is_expensive(photos, folder):
     (folder / "slow.c").write_text("""
@@ -233,7 +233,7 @@ def test_neighbours_on_every_core(photos):
     assert d["verdict"] == "noisy neighbor"
     assert d["evidence"]["cause"] == "processes"
     assert gain(d, "move other work") > 1.3
-    # What the sweep says is about them.
+    # The sweep's options for --jobs concern the other processes.
     assert not [o for o in options(d) if "--jobs" in o]
 
 
@@ -337,7 +337,8 @@ def test_a_trainer_that_copies_in_python(photos):
 @pytest.mark.skipif(is_instrumented,
                     reason="a trainer without sanitizers cannot load the library")
 def test_a_trainer_in_c_by_itself(photos, tmp_path):
-    """Nothing in it knows of doctors: its own limit is of constant batches."""
+    """The program contains nothing of the doctor: constant batches show its
+    own limit."""
     program = tmp_path / "trainer"
     compiler = shutil.which("cc")
     if not compiler:
@@ -384,7 +385,8 @@ def test_ranks_of_which_one_straggles(photos):
 
 
 def test_ranks_of_a_mount_that_run(photos, mount):
-    """Nobody told them that they would be watched: the daemon knows."""
+    """The trainers do not prepare for an observer: the daemon has their
+    figures."""
     where = mount(photos)
     command = " & ".join(trainer(where, "straggles", AUGMENT, r, 2)
                          .replace("exec ", "", 1) for r in range(2))
@@ -467,7 +469,7 @@ def test_a_gpu_that_is_too_hot(photos, nvml):
     assert [n for n in d["evidence"]["notes"] if "PCIe lanes" in n]
 
 
-# --- what it says, and what it leaves ---
+# --- output, and traces that it leaves ---
 
 def test_text_has_one_verdict(photos):
     r = subprocess.run([BUILD / "beton", "doctor", photos, "--pipeline",
@@ -531,7 +533,7 @@ def test_what_is_only_a_setting_is_written(photos, tmp_path):
     assert where.read_text() == "import torch\n"
 
 
-def test_a_loader_takes_what_nobody_chose(photos, tmp_path):
+def test_a_loader_takes_what_no_option_chose(photos, tmp_path):
     settings = tmp_path / "fast.settings"
     settings.write_text("workers=3\ncache_decoded=1GiB\n"
                         "order=quasi_random\nwindow=100\n")
@@ -590,20 +592,20 @@ def test_it_can_be_stopped(photos, how, code):
     assert named_files() <= before
 
 
-@pytest.mark.parametrize("args, says", [
+@pytest.mark.parametrize("args, expects", [
     (["/proc/nonexistent"], "No such file"),
     (["--pid", "2147483646"], "No such process"),
     (["--pipeline", "resize("], "resize("),
 ])
-def test_what_cannot_be(photos, args, says):
+def test_what_cannot_be(photos, args, expects):
     path = [] if args[0].startswith("/") else [photos]
     r = subprocess.run([BUILD / "beton", "doctor", "--seconds", "5", *path,
                         *args], text=True, capture_output=True, timeout=60)
-    assert r.returncode == 1 and says in r.stderr
+    assert r.returncode == 1 and expects in r.stderr
 
 
 @pytest.mark.parametrize("command", ["bench", "doctor"])
-def test_fewer_samples_than_a_batch_are_told_with_the_cure(tmp_path, command):
+def test_fewer_samples_than_a_batch_are_reported_with_the_cure(tmp_path, command):
     path = make.numbers(tmp_path / "few.beton", 20).path
     r = subprocess.run([BUILD / "beton", command, path, "--spec=batch=256"],
                        text=True, capture_output=True, timeout=SECONDS)

@@ -62,17 +62,17 @@ def stop_and_interrupt(d, delivery, how, moment):
         d.process.send_signal(signal.SIGSTOP)
         begin = time.monotonic()
         p.send_signal(signal.SIGINT)
-        said = p.stdout.readline()
-        assert said == "interrupted\n", (said, p.stderr.read())
+        printed = p.stdout.readline()
+        assert printed == "interrupted\n", (printed, p.stderr.read())
         if how == "twice":
             p.send_signal(signal.SIGINT)
         p.wait(DEADLINE)
         seconds = time.monotonic() - begin
         # communicate() would not see what came with the line above.
-        said, errors = p.stdout.read(), p.stderr.read()
+        printed, errors = p.stdout.read(), p.stderr.read()
         assert how == "twice" or p.returncode == 0, errors
         if how == "close":
-            assert float(said) < LIMIT
+            assert float(printed) < LIMIT
         return seconds
     finally:
         d.process.send_signal(signal.SIGCONT)
@@ -81,7 +81,7 @@ def stop_and_interrupt(d, delivery, how, moment):
 
 
 @pytest.mark.parametrize("delivery", ["zero-copy", "direct"])
-def test_a_stopped_daemon_holds_nobody(large, daemon, delivery):
+def test_a_stopped_daemon_holds_no_reader(large, daemon, delivery):
     d = daemon(large.path)
     took = [stop_and_interrupt(d, delivery, ("close", "exit", "twice")[i % 3],
                                i * 0.003) for i in range(TIMES)]
@@ -131,10 +131,10 @@ if sys.argv[4] == "stay":
 """
 
 
-def said_until(p, line):
-    while (said := p.stdout.readline()) == "opens\n":
+def reported_until(p, line):
+    while (printed := p.stdout.readline()) == "opens\n":
         pass
-    assert said == line, (said, p.stderr.read())
+    assert printed == line, (printed, p.stderr.read())
 
 
 class Opener:
@@ -161,19 +161,19 @@ class Opener:
 
     def give_up(self):
         self.p.kill()
-        self.go_on()
+        self.resume()
 
     def stop(self):
         self.d.process.send_signal(signal.SIGSTOP)
 
-    def go_on(self):
+    def resume(self):
         self.d.process.send_signal(signal.SIGCONT)
 
     def interrupt(self):
         """Seconds until Python has its KeyboardInterrupt."""
         begin = time.monotonic()
         self.p.send_signal(signal.SIGINT)
-        said_until(self.p, "interrupted\n")
+        reported_until(self.p, "interrupted\n")
         return time.monotonic() - begin
 
     def end(self):
@@ -194,32 +194,32 @@ def test_opening_ends_while_the_daemon_is_stopped(large, daemon, pipeline):
             # Python reads the names of fields for a dict, in a thread that
             # the kernel may hold as long as the daemon is stopped.
             if pipeline != "None":
-                opener.go_on()
+                opener.resume()
             assert opener.end() < LIMIT
     assert (d.where / "samples/000007/label").read_text() == "7\n"
     assert d.end() == 0
 
 
-def test_nothing_is_left_of_an_opening_once_the_daemon_goes_on(large, daemon):
+def test_nothing_is_left_of_an_opening_once_the_daemon_continues(large, daemon):
     d = daemon(large.path)
     for i in range(4):
         with Opener(d, how="stay") as opener:
             time.sleep(i * 0.003)
             opener.stop()
             assert opener.interrupt() < LIMIT
-            opener.go_on()
+            opener.resume()
             opener.p.stdin.write("\n")
             opener.p.stdin.flush()
             assert opener.p.stdout.readline() == "0 []\n"
             opener.end()
 
 
-def test_opening_goes_on_with_the_daemon(large, daemon):
+def test_opening_continues_with_the_daemon(large, daemon):
     d = daemon(large.path)
     with Opener(d) as opener:
         opener.stop()
         time.sleep(0.5)
-        opener.go_on()
+        opener.resume()
         for _ in range(20):     # more than it opened before
             assert opener.p.stdout.readline() == "opens\n"
         opener.interrupt()

@@ -18,7 +18,8 @@ N = 23
 SPEC = ("--spec", "batch=4,seed=5,drop_last=0", "--epoch", 3)
 SIDE = 24
 
-# What a field becomes, by operation: the statement has a name of its own.
+# A pipeline for each operation. The name of the output is that of the
+# operation.
 STATEMENTS = {
     "affine": "image | resize(SIZE) | affine(20, translate=\"0.1,0.1\", "
               "scale=\"0.8,1.2\", shear=9, interpolation=bilinear)",
@@ -82,9 +83,9 @@ STATEMENTS = {
     "vertical_flip": "image | resize(SIZE) | vertical_flip",
     "window": "clip | window(3, 2) | random_resized_crop(9)",
 }
-# What has no output, needs a GPU, or is in a test of its own.
+# These have no output, need a GPU, or have a test of their own.
 ELSEWHERE = {"cache", "cuda", "drop"}
-# Lists, which stay in the processor's memory.
+# Lists, which stay in CPU memory.
 LISTS = {"array", "excerpt", "follow", "gain", "json", "keep_rows", "pack",
          "pad_to", "resample", "tokenize", "truncate"}
 # Images whose colors the GPU may still change.
@@ -155,9 +156,9 @@ def first(data, pipeline, folder):
 
 
 def test_all_operations_are_here(data):
-    said = beton("bench", data.path, "--pipeline", "image | xyzzy",
+    printed = beton("bench", data.path, "--pipeline", "image | xyzzy",
                  code=1).stderr
-    names = re.search(r"the operations are ([\w, ]+), in ", said)[1]
+    names = re.search(r"the operations are ([\w, ]+), in ", printed)[1]
     assert set(names.split(", ")) == set(STATEMENTS) | ELSEWHERE
 
 

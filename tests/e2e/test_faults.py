@@ -15,7 +15,7 @@ import threading
 import numpy as np
 import pytest
 
-import lender
+import zerocopy
 import make
 import orders
 from conftest import unmount, wait_until
@@ -51,7 +51,7 @@ def data(tmp_path):
 # --- what fails ---
 
 class Device:
-    """The dataset as a file of a device that can be told to fail."""
+    """The dataset as a file of a device that fails on demand."""
 
     def __init__(self, data, folder):
         self.fault = folder / "fault"
@@ -82,11 +82,11 @@ class Device:
     def hang(self):
         self.process.send_signal(signal.SIGSTOP)
 
-    def go_on(self):
+    def resume(self):
         self.process.send_signal(signal.SIGCONT)
 
     def end(self):
-        self.go_on()
+        self.resume()
         unmount(self.folder, "-z")
         try:
             self.process.wait(DEADLINE)
@@ -177,13 +177,13 @@ def by_read(mnt, number):
 def by_direct(mnt, number):
     fd = os.open(mnt / path_of(number), os.O_RDONLY | os.O_DIRECT)
     try:
-        return bytes(lender.read_direct(fd))
+        return bytes(zerocopy.read_direct(fd))
     finally:
         os.close(fd)
 
 
 def by_zerocopy(mnt, number):
-    client = lender.Client(mnt)
+    client = zerocopy.Client(mnt)
     with client.socket:
         return client.get(path_of(number))[1]
 
@@ -195,7 +195,7 @@ WAYS = {"read": by_read, "direct": by_direct, "zero-copy": by_zerocopy}
 @pytest.mark.parametrize("way", WAYS)
 def test_a_mount_marks_what_fails_and_recovers(data, source, mount, cache,
                                                way):
-    mnt = mount(source.path, "-o", CACHES[cache], says=SAYS)
+    mnt = mount(source.path, "-o", CACHES[cache], expects=SAYS)
 
     def hurt(numbers):
         return sum(len(hurt_rows(data, source, WAYS[way](mnt, k), k))
@@ -218,7 +218,7 @@ def test_a_mount_marks_what_fails_and_recovers(data, source, mount, cache,
 def test_a_batch_that_was_begun_ends_true_or_fails(data, source, mount, cache,
                                                    direct):
     """Its marks were read when there were none: no zeros may follow."""
-    mnt = mount(source.path, "-o", CACHES[cache] + ",ahead=0", says=SAYS)
+    mnt = mount(source.path, "-o", CACHES[cache] + ",ahead=0", expects=SAYS)
     number = next(k for k in range(20, BATCHES) if max(ids_of(k)[3:]) > CUT)
     want = by_read(mnt, number)
     fd = os.open(mnt / path_of(number),
@@ -232,8 +232,9 @@ def test_a_batch_that_was_begun_ends_true_or_fails(data, source, mount, cache,
     try:
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
         assert piece(0, 4096) == want[:4096]
-        # It has to be assembled once more: where a reader has come to its
-        # end, nothing is kept for others. All the rest is more than the cache.
+        # The batch has to be collated again: after a reader reached its end,
+        # the daemon holds nothing for others. The other batches exceed the
+        # cache.
         for k in [number, *(k for k in range(BATCHES) if k != number)]:
             by_direct(mnt, k)
         source.fail()
@@ -244,7 +245,8 @@ def test_a_batch_that_was_begun_ends_true_or_fails(data, source, mount, cache,
                 assert e.errno == errno.EIO
             else:
                 assert got == want[at:at + 65536], at
-        # Who opens it now gets it, with marks, and once more without.
+        # A reader that opens it now gets it with marks, and after the repair
+        # without.
         assert hurt_rows(data, source, by_direct(mnt, number), number)
         source.heal()
         assert by_direct(mnt, number) == by_read(mnt, number) == want
@@ -260,32 +262,32 @@ def waits_for_its_disk(d):
     return False
 
 
-def test_who_hangs_up_while_the_disk_hangs_is_not_waited_for(device, daemon):
+def test_a_client_that_hangs_up_while_the_disk_hangs_is_not_waited_for(device, daemon):
     d = daemon(device.path, "-o", "cache=os,ahead=0")
     by_read(d.where, 0)
     (d.where / path_of(1)).stat()       # by which its metadata are there
-    gone = lender.Client(d.where)
+    gone = zerocopy.Client(d.where)
     open(device.path).close()
     device.hang()
     try:
         gone.ask(path_of(1))
         wait_until(lambda: waits_for_its_disk(d), "the disk")
         gone.socket.close()
-        lender.Client(d.where).socket.close()
+        zerocopy.Client(d.where).socket.close()
     finally:
-        device.go_on()
-    client = lender.Client(d.where)
+        device.resume()
+    client = zerocopy.Client(d.where)
     assert client.get(path_of(1))[1] == by_read(d.where, 1)
     unmount(d.where)
-    assert d.wait() == 0, d.said()
+    assert d.wait() == 0, d.printed()
 
 
 # --- a loader on the file ---
 
 class Dump:
-    """A dump that stops where it is to: it waits for who reads the FIFOs that
-    are there in the place of files, of one to show that it has come and of the
-    other to be let go on."""
+    """A dump that stops at given batches. FIFOs replace two files of each: the
+    dump blocks until the test reads them. The first shows that it arrived, and
+    the second lets it continue."""
 
     FIFOS = "ids.npy", "image.npy"
 
@@ -303,7 +305,7 @@ class Dump:
         threading.Thread(target=self.release, args=stops, daemon=True).start()
 
     def release(self, *stops):
-        """Nobody waits for it any more when it has ended."""
+        """Unblocks the readers of the FIFOs after the dump has ended."""
         self.process.wait()
         for k in stops:
             for name in self.FIFOS:
@@ -321,10 +323,10 @@ class Dump:
                 then()
 
     def end(self, code):
-        _, said = self.process.communicate(timeout=DEADLINE)
-        assert self.process.returncode == code, said
-        assert not SANITIZER.search(said), said
-        return said
+        _, printed = self.process.communicate(timeout=DEADLINE)
+        assert self.process.returncode == code, printed
+        assert not SANITIZER.search(printed), printed
+        return printed
 
 
 def check_dump(data, source, batches, valid_if_hurt):
@@ -348,7 +350,7 @@ def check_dump(data, source, batches, valid_if_hurt):
 
 @pytest.mark.parametrize("cache", OWN)
 @pytest.mark.parametrize("on_error", ["skip", "zero"])
-def test_a_loader_goes_on_past_what_fails(data, source, tmp_path, cache,
+def test_a_loader_continues_past_what_fails(data, source, tmp_path, cache,
                                           on_error):
     d = Dump(source, tmp_path / "out", cache, "--on-error", on_error, stops=(FAILS_AT, HEALS_AT))
     d.at(FAILS_AT, source.fail)
@@ -362,13 +364,13 @@ def test_a_loader_goes_on_past_what_fails(data, source, tmp_path, cache,
 
 
 @pytest.mark.parametrize("cache", OWN)
-def test_a_loader_stops_at_what_fails_and_goes_on_later(data, source, tmp_path,
+def test_a_loader_stops_at_what_fails_and_continues_later(data, source, tmp_path,
                                                         cache):
     out, state = tmp_path / "out", tmp_path / "state"
     d = Dump(source, out, cache, "--state", state, stops=(FAILS_AT,))
     d.at(FAILS_AT, source.fail)
-    said = d.end(1)
-    assert "sample" in said and "Input/output error" in said
+    printed = d.end(1)
+    assert "sample" in printed and "Input/output error" in printed
     done = len(list(out.iterdir()))
     assert FAILS_AT < done < HEALS_AT
     source.heal()

@@ -37,7 +37,7 @@ np.savez(out, **{n: np.concatenate([b[i] for b in batches])
 
 @pytest.fixture(scope="module")
 def python():
-    """A Python that can import ffcv. Its numba needs its folder in PATH."""
+    """A Python that can import ffcv. Its numba needs its directory in PATH."""
     exe = os.environ.get("FFCV_PYTHON", sys.executable)
     if not shutil.which(exe):
         pytest.skip("FFCV_PYTHON=%s is not there" % exe)
@@ -66,7 +66,7 @@ def source(tmp_path_factory):
     return folder, np.stack(want)
 
 
-# FFCV compiles its loader anew every time: ten seconds each.
+# FFCV compiles its loader every time: ten seconds each.
 @pytest.mark.parametrize("mode, cache, order", [
     ("raw", "os", "SEQUENTIAL"), ("jpg", "process", "QUASI_RANDOM"),
     ("proportion=0.5", "process", "SEQUENTIAL"), ("keep", "os", "SEQUENTIAL")])
@@ -92,7 +92,7 @@ def test_ffcv_reads_the_same(python, source, tmp_path, mode, cache, order):
 
 @pytest.mark.parametrize("how", ["optimize", "index"])
 def test_ffcv_sees_no_difference(python, source, tmp_path, how):
-    """Of shared Huffman tables, and of an index."""
+    """Files with shared Huffman tables, and with an index."""
     mkfs = [os.path.join(BUILD, "mkfs.beton"), source[0]]
     plain, fast = tmp_path / "plain.beton", tmp_path / "fast.beton"
     subprocess.run(mkfs + [plain], check=True)
@@ -199,7 +199,7 @@ SEED, EPOCH, COUNT = 9, 2, 40
 
 
 def drawn(ids):
-    """What our operations draw, a row per sample."""
+    """The random numbers of our operations, a row per sample."""
     def table(op, count):
         return np.array([[d() for _ in range(count)] for d in
                          (Draws(SEED, EPOCH, i, op) for i in ids)])
@@ -282,7 +282,7 @@ def test_ffcv_makes_the_same_of_our_draws(python, raw, tmp_path):
         assert np.array_equal(b.outputs["labels_" + per],
                               got["labels_" + per])
         differ = got["labels_" + per][:, 0] != got["labels_" + per][:, 1]
-        # Of equal labels FFCV gives 1 - l.
+        # If labels are equal, FFCV's result is 1 - l.
         assert np.allclose(b.outputs["hot_" + per][differ],
                            got["hot_" + per][differ], atol=1e-6)
         assert (b.outputs["hot_" + per].sum(axis=1) > 0.999).all()

@@ -44,7 +44,7 @@ def change(foreign, **members):
 
 
 def dump(foreign, code):
-    """Into a folder some levels down, which is all that may change."""
+    """Dumps into a directory some levels down; nothing else may change."""
     root = foreign.parent / "here"
     (root / "a/b").mkdir(parents=True)
     r = beton("dump", foreign, "--spec", SPEC, "--out", root / "a/b/out",

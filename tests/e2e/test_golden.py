@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not GOLDEN,
 
 
 def unpacked(path, folder):
-    """The dataset beside its JSON; an .xz becomes a file of the folder."""
+    """The dataset beside its JSON; an .xz becomes a file of the directory."""
     plain = path.with_suffix("")
     if plain.exists():
         return plain
@@ -38,7 +38,7 @@ def sha256(data):
 
 
 def check_value(want, got, kind):
-    """What the JSON says of a value against what a batch holds."""
+    """Compares the JSON of a value with the bytes in a batch."""
     if "int" in want:
         assert got == struct.pack("<q", want["int"])
     elif "hex" in want and kind == 0:
@@ -61,7 +61,7 @@ def check_value(want, got, kind):
 def check_samples(truth, mnt):
     names = [f["name"] for f in truth["fields"]]
     kinds = [f["type_id"] for f in truth["fields"]]
-    told = {s["id"]: s["fields"] for s in truth["samples"]}
+    reported = {s["id"]: s["fields"] for s in truth["samples"]}
     folder, seen = mnt / "batches/batch=64,drop_last=0,seed=4/2", set()
     for path in sorted(folder.iterdir()):
         b = BatchFile(path.read_bytes())
@@ -69,9 +69,9 @@ def check_samples(truth, mnt):
         for row, i in enumerate(b.ids.tolist()):
             seen.add(i)
             for name, kind in zip(names, kinds):
-                if i in told and kind != 255:
+                if i in reported and kind != 255:
                     assert not b.errors(name)[row]
-                    check_value(told[i][name], b.value(name, row), kind)
+                    check_value(reported[i][name], b.value(name, row), kind)
     assert seen == set(range(truth["header"]["num_samples"]))
 
 

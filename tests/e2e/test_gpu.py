@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cuda() in pipelines: whatever is left to the GPU, wherever the cut is, the
-bytes are those without it. By stand-ins that run kernels on the processor or,
-with BETON_CUDA_TEST_REAL=1, by the machine's own driver and NVRTC."""
+"""cuda() in pipelines: for any split between CPU and GPU, the bytes are those
+without it. The tests use stand-ins that run kernels on the CPU or, with
+BETON_CUDA_TEST_REAL=1, the machine's own driver and NVRTC."""
 import re
 
 import pytest
@@ -16,7 +16,7 @@ N = 22
 SPEC = ("--spec", "batch=4,seed=5,drop_last=0")
 pytestmark = pytest.mark.usefixtures("gpu")
 
-# Operations that the processor keeps, and those that may come after the cut.
+# Operations that stay on the CPU, and operations that may follow the cut.
 CUTS = [
     ("image | random_resized_crop(12) | flip",
      ["brightness(0.5, 1)", "saturation(0.4, 1)", "normalize(imagenet)",
@@ -39,7 +39,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def wanted(data, tmp_path_factory):
-    """text -> digest of what the processor makes of it."""
+    """text -> digest of the batches that the CPU computes."""
     out = tmp_path_factory.mktemp("wanted")
     known = {}
 
@@ -74,8 +74,8 @@ def same(data, wanted, tmp_path):
 def test_the_cut_may_be_anywhere(same, before, after):
     for cut in range(len(after) + 1):
         ops = [before, *after[:cut], "cuda(0)", *after[cut:]]
-        said = same(" | ".join(ops) + "; label | int32 | cuda(0)")
-        assert not said
+        printed = same(" | ".join(ops) + "; label | int32 | cuda(0)")
+        assert not printed
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
@@ -88,7 +88,7 @@ def test_every_source(data, mount, same, where, workers):
              source=mount(data.path))
 
 
-def test_it_goes_on_where_it_was(data, tmp_path):
+def test_it_continues_where_it_was(data, tmp_path):
     for name, text in (("with", WITH), ("without", WITHOUT)):
         state, out = tmp_path / (name + ".state"), tmp_path / name
         for batches in (":2", ":3", ":"):
@@ -108,12 +108,12 @@ def test_own_operations(same, tmp_path):
 
 def test_an_own_operation_that_is_not_for_the_gpu(same, tmp_path):
     own = tmp_path / "own.c"
-    own.write_text("#ifdef __CUDACC_RTC__\n#error only for processors\n#endif\n"
+    own.write_text("#ifdef __CUDACC_RTC__\n#error only for CPUs\n#endif\n"
                    "static void bend(float v[3], const struct beton_at *at)\n"
                    "{\n\tv[0] += at->x;\n}\n")
-    said = same(f'image | random_resized_crop(12) | cuda(0) | "{own}".bend | half')
-    assert "only for processors" in said
-    assert "operations after cuda() run on the CPU" in said
+    printed = same(f'image | random_resized_crop(12) | cuda(0) | "{own}".bend | half')
+    assert "only for CPUs" in printed
+    assert "operations after cuda() run on the CPU" in printed
 
 
 def test_bad_samples(tmp_path):
@@ -142,19 +142,19 @@ def test_until_the_upload(data):
 
 def test_without_nvrtc(same, monkeypatch):
     monkeypatch.setenv("BETON_NVRTC_LIBRARY", "/proc/nonexistent/libnvrtc.so")
-    said = same(WITH)
-    assert "NVRTC" in said
-    assert "operations after cuda() run on the CPU" in said
-    # What is only shipped needs no compiler.
+    printed = same(WITH)
+    assert "NVRTC" in printed
+    assert "operations after cuda() run on the CPU" in printed
+    # A pure upload needs no compiler.
     assert "NVRTC" not in same(NO_KERNEL)
 
 
 def refused(data, tmp_path, pipeline=WITH):
-    """What it says: one line."""
-    said = beton("dump", data.path, "--out", tmp_path / "out", *SPEC,
+    """The error message, which is one line."""
+    printed = beton("dump", data.path, "--out", tmp_path / "out", *SPEC,
                  "--pipeline", pipeline, code=1).stderr
-    assert len(said.strip().splitlines()) == 1, said
-    return said
+    assert len(printed.strip().splitlines()) == 1, printed
+    return printed
 
 
 def test_without_a_driver(data, tmp_path, monkeypatch):
@@ -167,8 +167,8 @@ def test_without_this_gpu(data, tmp_path):
 
 
 def test_two_gpus(data, tmp_path):
-    said = refused(data, tmp_path, "label | cuda(0); vec | cuda(1)")
-    assert "`vec' is for GPU 1" in said
+    printed = refused(data, tmp_path, "label | cuda(0); vec | cuda(1)")
+    assert "`vec' is for GPU 1" in printed
 
 
 @pytest.mark.parametrize("text", [

@@ -356,7 +356,7 @@ def test_names_and_operations_of_a_field(data, tmp_path):
         assert "mask" not in got[i] and "gray" in got[i]
 
 
-@pytest.mark.parametrize("text,says", [
+@pytest.mark.parametrize("text,expects", [
     ("(image, mask) | colr_jitter", "no operation is called `colr_jitter'"),
     ("(image, mask | flip", "column"), ("()", "column"), ("(image,)", "column"),
     ("(a, b) = (image)", "2 names for 1 fields"),
@@ -380,8 +380,8 @@ def test_names_and_operations_of_a_field(data, tmp_path):
     ("png | mask", "set one, as in"), ("png | resize(9)", "images only"),
     ("png | mask | resize(9)", "set one, as in"),
     ("labels | resize(9, bicubic)", "does not average labels")])
-def test_what_does_not_fit_is_refused(data, tmp_path, text, says):
-    assert says in refused(data, tmp_path, text)
+def test_what_does_not_fit_is_refused(data, tmp_path, text, expects):
+    assert expects in refused(data, tmp_path, text)
 
 
 # --- PNG ---
@@ -420,14 +420,14 @@ def test_masks_in_pngs(stored, tmp_path, bits):
     assert f"{4 - bits // 8} samples" in r.stderr
 
 
-@pytest.mark.parametrize("i,says", [
+@pytest.mark.parametrize("i,expects", [
     (3, "a class is above 255; say mask(16)"), (5, "PNG: "),
     (6, "not a PNG")])
-def test_what_is_wrong_with_a_png(stored, tmp_path, i, says):
+def test_what_is_wrong_with_a_png(stored, tmp_path, i, expects):
     r = beton("dump", stored.path, "--out", tmp_path / "x", "--spec",
               f"batch=1,order=sequential,subset={i}-{i + 1}", "--pipeline",
               "seg | mask | resize(\"9,9\")", code=1)
-    assert f"sample {i}" in r.stderr and says in r.stderr
+    assert f"sample {i}" in r.stderr and expects in r.stderr
 
 
 def test_everything_is_the_same_for_any_number_of_workers(data, tmp_path):
@@ -526,18 +526,18 @@ def test_bytes_become_colors(photos, tmp_path):
     assert (got[0].outputs["a"] == got[0].outputs["b"]).all()
 
 
-@pytest.mark.parametrize("text,says", [
+@pytest.mark.parametrize("text,expects", [
     ("image | decode(rgb)", "already is 8-bit RGB"),
     ("image | resize(9) | decode(gray)", "first operation"),
     ("blob | decode | resize(9)", "gray, gray16, rgb and rgb16"),
     ("image | mask", "JPEG changes the classes")])
-def test_what_cannot_be_decoded_so(photos, tmp_path, text, says):
-    assert says in refused(photos, tmp_path, text)
+def test_what_cannot_be_decoded_so(photos, tmp_path, text, expects):
+    assert expects in refused(photos, tmp_path, text)
 
 
 # --- mkfs.beton ---
 
-def test_a_folder_of_masks(tmp_path):
+def test_a_directory_of_masks(tmp_path):
     for i in range(6):
         size = 30 + i, 24 + 2 * i
         folder = tmp_path / "images" / f"c{i % 2}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `beton info --html`: what it says is true, what it shows is the
-dataset's, and nothing in a dataset is more than text there."""
+"""The page of `beton info --html`: its figures are true, its pictures are the
+dataset's, and text of a dataset stays text there."""
 import base64
 import html.parser
 import io
@@ -98,7 +98,7 @@ class Page(html.parser.HTMLParser):
     def handle_data(self, data):
         self.at.children.append(data)
 
-    # --- what it says ---
+    # --- its contents ---
 
     @property
     def tiles(self):
@@ -159,7 +159,7 @@ def card(section, title):
 
 
 def counts(picture):
-    """Of a histogram, the title of each column -> its count."""
+    """The title of each column of a histogram -> its count."""
     out = {}
     for g in picture.all("g"):
         name, n = g.one("title").text.split(": ")
@@ -318,14 +318,15 @@ def test_many_classes(tmp_path):
     ranks = counts(card(page.section("label"), "samples per value, by rank"))
     assert ranks["rank 1"] == 100 and min(ranks.values()) >= 1
     assert list(ranks.values()) == sorted(ranks.values(), reverse=True)
-    # An image of each class, told right.
+    # There is an image of each class, with the right label.
     shots = page.shots
     assert sorted(s.label for s in shots) == list(range(100))
     assert all(labels[s.sample] == s.label for s in shots)
-    # Of fewer than there are classes each has another.
+    # If there are fewer images than classes, each has another class.
     some = page_of(d.path, tmp_path, "--thumbnails=30").shots
     assert len({s.label for s in some}) == 30
-    # Of more, each has as many, as long as it has so many.
+    # If there are more, classes have equal numbers, as far as they have
+    # images.
     many = page_of(d.path, tmp_path, "--thumbnails=1000").shots
     of = np.bincount([s.label for s in many], minlength=100)
     left = 1000
@@ -380,8 +381,8 @@ def test_odd_floats(values, tmp_path):
     d = make.Dataset(tmp_path / "x.beton", [("score", make.FLOAT)],
                      [{"score": v} for v in values])
     page = page_of(d.path, tmp_path)
-    said = page.section("score").text
-    assert not re.search(r"nan|inf\b|-0\b", page.source + said)
+    printed = page.section("score").text
+    assert not re.search(r"nan|inf\b|-0\b", page.source + printed)
 
 
 def test_sizes_of_images(tmp_path):
@@ -407,7 +408,7 @@ def test_sizes_of_images(tmp_path):
 
 
 def test_large_datasets_are_sampled(tmp_path):
-    """What repeats after ten samples is seen as it is."""
+    """A pattern that repeats after ten samples appears unchanged."""
     n = 5_000_000
     path = tmp_path / "x.beton"
     meta = 24 + 1041
@@ -542,7 +543,7 @@ def test_texts_that_are_none(text, tmp_path):
 
 @pytest.mark.parametrize("damage", DAMAGES,
                          ids=lambda d: d.name.replace(" ", "-"))
-def test_damage_is_told_and_no_failure(damage, tmp_path_factory, tmp_path):
+def test_damage_is_reported_and_no_failure(damage, tmp_path_factory, tmp_path):
     good = dumped.photos(tmp_path / "good.beton", 24)
     data = bytearray(open(good.path, "rb").read())
     damage.edit(good, data)
@@ -565,10 +566,10 @@ def test_damage_is_told_and_no_failure(damage, tmp_path_factory, tmp_path):
         assert not broken and not list(page.root.all("div", "damage"))
     elif outcome.kind in ("hurts", "undecodable"):
         assert broken == {i for i, f in outcome.values if f == "image"}
-        told = page.root.one("div", "damage").text
-        assert all(f"{f}: 1 of " in told for _, f in outcome.values)
+        reported = page.root.one("div", "damage").text
+        assert all(f"{f}: 1 of " in reported for _, f in outcome.values)
         if outcome.kind == "hurts":
-            assert all(f"sample {i}" in told for i, _ in outcome.values)
+            assert all(f"sample {i}" in reported for i, _ in outcome.values)
 
 
 # --- where it goes ---

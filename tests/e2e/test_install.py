@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `make install` leaves, used as a stranger would use it."""
+"""The files of `make install`, used as a stranger would use them."""
 import json
 import os
 import pathlib
@@ -66,7 +66,7 @@ def pkg_config(env, *what):
 
 @pytest.fixture(scope="module")
 def dataset(root, tmp_path_factory):
-    """Made by the installed mkfs.beton out of two folders of pictures."""
+    """Made by the installed mkfs.beton from two directories of pictures."""
     folder = tmp_path_factory.mktemp("photos")
     for i in range(20):
         path = folder / f"class{i % 2}" / f"{i:02}.jpg"
@@ -136,7 +136,7 @@ def test_the_example_trains_on_a_mount(trainer, env, dataset, mount):
         run(trainer, dataset, 2, env=env).stdout
 
 
-# What the example asks for.
+# The options of the example.
 EXAMPLE = ["--spec", "order=random,batch=64,drop_last=0", "--pipeline",
            "random_resized_crop(224) | flip | normalize(imagenet) | float | "
            "chw"]
@@ -149,8 +149,8 @@ def sums(out):
 
 def test_the_example_is_run_again_without_its_data(trainer, env, mount,
                                                    tmp_path):
-    """As it is: epochs and steps as ever, and one batch for all of them. The
-    mount knows that no other was read."""
+    """Unmodified: all epochs and steps, and one batch for all of them. The
+    statistics of the mount show that no other batch was read."""
     data = dumped.photos(tmp_path / "p.beton", 150).path
     first, = dumped.dump(data, tmp_path / "first", *EXAMPLE, "--batches", ":1")
     pixels = first.outputs["image"].astype(float)
@@ -173,7 +173,7 @@ def test_the_example_is_run_without_any_data(trainer, env):
     assert len(sums(r.stdout)) == 2 and "BETON_FAKE" in r.stderr
 
 
-def test_the_example_says_what_is_wrong(trainer, env, tmp_path):
+def test_the_example_reports_what_is_wrong(trainer, env, tmp_path):
     assert "usage" in run(trainer, env=env, code=1).stderr
     r = run(trainer, tmp_path / "none", env=env, code=1)
     assert "No such file" in r.stderr
@@ -188,10 +188,10 @@ def test_the_library_links_statically(root, env, dataset):
     assert "epoch 0" in run(out, dataset).stdout
 
 
-# --- what the help pages tell people to type ---
+# --- the examples of the help pages ---
 
 def examples(tool, *command):
-    """Lines behind "Examples:", joined where they go on."""
+    """The lines below "Examples:", with continuation lines joined."""
     text = run(tool, *command, "--help").stdout
     _, _, tail = text.partition("\nExamples:\n")
     return [x.strip() for x in tail.replace("\\\n", " ").splitlines()
@@ -200,7 +200,8 @@ def examples(tool, *command):
 
 @pytest.mark.parametrize("command", ["info", "show", "dump", "bench"])
 def test_examples_of_help_work(root, dataset, mount, tmp_path, command):
-    """As they stand, with a train.beton and a mnt in the folder."""
+    """The examples work as they stand, with a train.beton and a mnt in the
+    current directory."""
     shown = examples(root / "usr/bin/beton", command)
     assert shown
     os.symlink(dataset, tmp_path / "train.beton")

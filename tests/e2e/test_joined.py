@@ -44,7 +44,8 @@ def pattern(tmp_path, parts):
 
 
 def files_of(where):
-    """name -> bytes of all files below but those that tell of the file."""
+    """name -> bytes of all files below, except for those that describe the
+    file."""
     found = {}
     for folder, _, names in os.walk(where):
         for name in names:
@@ -63,7 +64,7 @@ def beton(*args, code=0):
 
 
 def rows(path, **options):
-    """What a loader gives of an epoch."""
+    """The batches of an epoch, from a loader."""
     out = []
     with Loader(path, spec=SPEC, workers=1, **options) as loader:
         while (batch := loader.next()):
@@ -81,15 +82,15 @@ def test_all_files_of_a_mount_are_those_of_one_dataset(mount, whole, pattern,
     one, several = mount(whole.path, *args), mount(pattern, *args)
     expected, got = files_of(one), files_of(several)
     assert len(expected) > 200 and sorted(got) == sorted(expected)
-    # The tail of shards and of batches names the dataset.
+    # The last bytes of shards and of batches name the dataset.
     differ = [at for at in expected if got[at] != expected[at]]
     assert not [at for at in differ if not at.startswith("batch")], differ
-    told = json.loads((several / "dataset.json").read_text())
-    assert told["samples"] == 30 and told["files"] == [
+    reported = json.loads((several / "dataset.json").read_text())
+    assert reported["samples"] == 30 and reported["files"] == [
         {"name": f"part-{k}.beton", "samples": b - a}
         for k, (a, b) in enumerate(zip(CUTS, CUTS[1:]))]
     alone = json.loads((one / "dataset.json").read_text())
-    assert told["fields"] == alone["fields"] and "files" not in alone
+    assert reported["fields"] == alone["fields"] and "files" not in alone
 
 
 @pytest.mark.parametrize("how", ["file", "mount"])
@@ -151,7 +152,7 @@ def test_extended_attributes_name_the_file(mount, parts, pattern):
 
 def test_damage_names_the_file_and_its_sample(tmp_path, parts, pattern, mount):
     parts[3].patch(parts[3].where(2, "image") + 5, b"\xff" * 8)
-    where = mount(pattern, says=r"parts/part-3.beton: sample 2 field image")
+    where = mount(pattern, expects=r"parts/part-3.beton: sample 2 field image")
     path, = where.glob("samples/**/000010/")
     with failing(errno.EIO):
         (path / "image.jpg").read_bytes()
@@ -191,7 +192,7 @@ def test_a_file_is_given_once(tmp_path):
     ("{a,none}.beton", EXIT_MOUNT, "No such file or directory"),
     ("[ac].beton", EXIT_NOT_DATASET, "c.beton: not a .beton file"),
 ])
-def test_a_mount_says_what_is_wrong(fuse, tmp_path, text, code, words):
+def test_a_mount_reports_what_is_wrong(fuse, tmp_path, text, code, words):
     make.numbers(tmp_path / "a.beton", 3)
     (tmp_path / "c.beton").write_bytes(bytes(5000))
     (tmp_path / "mnt").mkdir()
@@ -209,8 +210,8 @@ def test_patterns_stand_beside_other_datasets(tmp_path, fuse, parts, whole):
     assert r.returncode == 0
     try:
         assert sorted(os.listdir(where)) == ["part", "whole"]
-        told = (where / "part/.betonfs/options").read_text()
-        line, = [t for t in told.splitlines() if t.startswith("dataset=")]
+        reported = (where / "part/.betonfs/options").read_text()
+        line, = [t for t in reported.splitlines() if t.startswith("dataset=")]
         assert line == "dataset={%s}" % ",".join(
             str(tmp_path / "parts" / f"part-{k}.beton") for k in range(4))
     finally:
@@ -250,7 +251,7 @@ def test_optimize_makes_one_file_of_many(tmp_path, whole, pattern, mount):
     assert json.loads(beton("info", "--json", pattern).stdout)["samples"] == 30
 
 
-def test_those_who_may_read_all_files_may_read_the_mount(tmp_path, mount):
+def test_users_that_may_read_all_files_may_read_the_mount(tmp_path, mount):
     for name, mode in ("a", 0o644), ("b", 0o640):
         make.numbers(tmp_path / f"{name}.beton", 2)
         (tmp_path / f"{name}.beton").chmod(mode)

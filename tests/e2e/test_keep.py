@@ -85,25 +85,25 @@ def bench(source, *options, code=0):
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_bench_says_what_was_kept_and_found(data, place):
+def test_bench_reports_what_was_kept_and_found(data, place):
     epochs, samples = 4, N if raw_are_kept(place) else N - N // 4
     options = ["--epochs", epochs, "--workers", 1, "--pipeline",
                place % "cache(decoded, 64MiB) |"]
     for until in ("decode", "all"):
         d = json.loads(bench(data.path, *options, "--until", until,
                              "--json").stdout)
-        # One worker takes rows in order: each sample is made once. Two
-        # batches are made ahead when the last epoch ends.
+        # One worker takes rows in order: each sample is made once. Two batches
+        # are prefetched when the last epoch ends.
         assert d["image_cache"]["samples"] == samples
         assert 0 <= d["image_cache"]["hits"] - samples * (epochs - 1) <= 2 * SIZE
         assert d["image_cache"]["size"] == 64 << 20
         assert 0 < d["image_cache"]["used"] < 2 << 20
         assert d["jit"] == "prebuilt"
-    said = bench(data.path, *options).stdout
-    assert f"kept           {samples} samples in" in said
+    printed = bench(data.path, *options).stdout
+    assert f"kept           {samples} samples in" in printed
 
 
-def test_without_a_cache_nothing_is_said_of_one(data):
+def test_without_a_cache_nothing_is_reported_of_one(data):
     options = ["--epochs", 2, "--pipeline", f"image | {TAIL}"]
     assert json.loads(bench(data.path, *options, "--json").stdout)["image_cache"] \
         is None

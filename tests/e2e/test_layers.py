@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/lint/layers.py refuses what it says it refuses: plants in a copy of the
-sources, each of which must be found by file and line."""
+"""tests/lint/layers.py refuses what its docstring lists: faults are planted in
+a copy of the sources, and each is found by file and line."""
 import pathlib
 import shutil
 import subprocess
@@ -44,7 +44,7 @@ def plant(tree, file, line):
     ("fs/mount/fuse_ops.c", "fs/namespace/by.h", "is no face"),
     ("fs/engine/engine.c", "fs/cache/chunk.h", "is no face"),
     ("loader/pipeline/frame.c", "loader/graph/crop.h", "is no face"),
-    ("fs/util/typed.c", "tests/unit/t.h", "is in no folder"),
+    ("fs/util/typed.c", "tests/unit/t.h", "is in no directory"),
 ])
 def test_an_include_against_the_order_is_refused(tree, file, header, why):
     where = plant(tree, file, f'#include "{header}"')
@@ -54,7 +54,7 @@ def test_an_include_against_the_order_is_refused(tree, file, header, why):
                for line in text.splitlines()), text
 
 
-def test_a_face_can_be_for_one_folder_alone(tree):
+def test_a_face_can_be_for_one_directory_alone(tree):
     plant(tree, "loader/ops/flip.c", '#include "loader/graph/beta.h"')
     assert lint(tree) == (0, "")
 
@@ -76,7 +76,7 @@ def test_a_circle_of_rooms_is_refused(tree):
     assert code == 1 and "a circle: fs/cache/arena -> fs/cache/cache -> " in text
 
 
-def test_a_folder_of_too_many_rooms_is_refused(tree):
+def test_a_directory_of_too_many_rooms_is_refused(tree):
     for i in range(20):
         (tree / f"fs/order/more{i}.c").write_text(
             "/* SPDX-License-Identifier: Apache-2.0 */\n")
@@ -84,7 +84,7 @@ def test_a_folder_of_too_many_rooms_is_refused(tree):
     assert code == 1 and "fs/order: 25 rooms, 16 at most" in text
 
 
-def test_a_new_file_needs_no_list_and_a_new_folder_does(tree):
+def test_a_new_file_needs_no_list_and_a_new_directory_does(tree):
     for name in "loader/ops/newest.c", "fs/order/newest.h":
         (tree / name).write_text("/* SPDX-License-Identifier: Apache-2.0 */\n")
     assert lint(tree) == (0, "")
@@ -93,7 +93,7 @@ def test_a_new_file_needs_no_list_and_a_new_folder_does(tree):
         "/* SPDX-License-Identifier: Apache-2.0 */\n")
     code, text = lint(tree)
     assert code == 1
-    assert text == "fs/attic/newest.c: fs/attic is no folder of LAYERS\n"
+    assert text == "fs/attic/newest.c: fs/attic is no directory of LAYERS\n"
 
 
 def test_a_file_without_its_license_is_refused(tree):

@@ -73,7 +73,7 @@ def test_noted_places_stay_where_they_are(long, folder, cached):
     listing.close()
 
 
-def test_a_listing_goes_on_from_any_place_in_another_one(long):
+def test_a_listing_continues_from_any_place_in_another_one(long):
     first = Listing(long / "columns/label")
     for _ in range(777):
         first.next()
@@ -111,7 +111,7 @@ def kernel():
 @pytest.mark.skipif(kernel() < (5, 1), reason="opens directories")
 def test_directories_are_not_opened(tmp_path, mount):
     data = make.every_type(tmp_path / "every.beton")
-    where = mount(data.path, "-d", says="opcode: READDIR")
+    where = mount(data.path, "-d", expects="opcode: READDIR")
     want = {data.file(i, f[0]) for i in range(2) for f in data.fields}
     for _ in range(2):
         for i in range(20):

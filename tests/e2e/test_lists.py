@@ -105,7 +105,7 @@ def test_a_list_is_padded_to_the_batchs_longest(data, values, tmp_path,
 
 
 def fit(lengths, most):
-    """What pack leaves of samples: the longest are cut, a row at a time."""
+    """The lengths after pack: the longest samples are cut, a row at a time."""
     lengths = list(lengths)
     while sum(lengths) > most:
         longest = max(lengths)

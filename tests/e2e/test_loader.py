@@ -143,7 +143,8 @@ def whole_epoch(data, out, epoch):
 
 @pytest.mark.parametrize("trial", range(20))
 def test_resume_anywhere_with_other_workers_and_ranks(data, tmp_path, trial):
-    """Some batches by one world, the rest by another: together one epoch."""
+    """Some batches with one world size, the rest with another: together one
+    epoch."""
     rng = random.Random(trial)
     first, second = rng.choice([1, 2, 3]), rng.choice([1, 2, 4])
     n = N // SIZE
@@ -208,7 +209,7 @@ def state(data, tmp_path):
 
 
 def refused(path, tmp_path, *options):
-    """Said in one line, and nothing is changed."""
+    """The refusal is one line, and the state does not change."""
     state = options[options.index("--state") + 1]
     before = state.read_text()
     r = beton("dump", path, "--out", tmp_path / "no", "--pipeline",
@@ -252,13 +253,13 @@ def test_a_forged_state_is_refused(data, state, tmp_path, key, value):
 
 @pytest.fixture(params=["pointer", "jpeg", "raw"])
 def hurt(own, request):
-    """One sample whose image cannot be had: .bad is its number, and .says
-    what a daemon that only hands out bytes has to say about it."""
+    """One sample whose image is unreadable: .bad is its number. A daemon that
+    only delivers bytes logs a line that matches .expects."""
     own.bad = 19 if request.param == "raw" else 17
-    own.says = f"sample {own.bad} field image"
+    own.expects = f"sample {own.bad} field image"
     if request.param == "jpeg":
         own.patch(own.place[own.bad, "image"], bytes(200))
-        own.says = None
+        own.expects = None
     else:
         own.patch(own.where(own.bad, "image") + 5, struct.pack("<Q", 7))
     return own
@@ -290,21 +291,22 @@ def test_skip_and_zero_keep_the_place(hurt, mount, tmp_path, how):
                     assert (got == np.asarray(g.row(name, row))).all()
 
 
-def test_a_mount_tells_the_same_about_bad_samples(hurt, mount, tmp_path):
+def test_a_mount_reports_the_same_about_bad_samples(hurt, mount, tmp_path):
     options = ["--spec", SPEC, "--pipeline", AUGMENT, "--on-error", "skip"]
     dump(hurt.path, tmp_path / "f", *options)
-    dump(mount(hurt.path, says=hurt.says), tmp_path / "m", *options)
+    dump(mount(hurt.path, expects=hurt.expects), tmp_path / "m", *options)
     assert digest(tmp_path / "f") == digest(tmp_path / "m")
 
 
 # --- when the ground gives way ---
 
 def ends_soon(process, seconds=5):
-    """With an error and not by a signal."""
-    _, said = process.communicate(timeout=seconds)
-    assert process.returncode == 1, (process.returncode, said)
-    assert said and not SANITIZER.search(said)
-    return said
+    """The process ends soon, with an error and not by a signal. -> its
+    messages"""
+    _, printed = process.communicate(timeout=seconds)
+    assert process.returncode == 1, (process.returncode, printed)
+    assert printed and not SANITIZER.search(printed)
+    return printed
 
 
 def start(*args):
@@ -379,7 +381,7 @@ def test_a_file_cut_under_a_mount_gives_errors_and_true_rows(own, mount,
                                                              tmp_path):
     options = ["--spec", SPEC, "--pipeline", AUGMENT, "--on-error", "skip"]
     good = dump(own.path, tmp_path / "good", *options)
-    mnt = mount(own.path, says="read of")
+    mnt = mount(own.path, expects="read of")
     assert os.listdir(mnt / "columns/image")    # the table is read now
     for p in (mnt / "columns/image").iterdir():
         p.stat()
@@ -398,7 +400,7 @@ def test_a_file_cut_under_a_mount_gives_errors_and_true_rows(own, mount,
     assert lost == N - 25
 
 
-def test_a_folder_or_a_device_is_no_dataset(tmp_path):
+def test_a_directory_or_a_device_is_no_dataset(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, "/dev/null", tmp_path / "pipe",
                  tmp_path / "nothing"):
@@ -415,7 +417,7 @@ def test_an_interrupted_dump_ends_by_its_signal(large, tmp_path):
     assert p.returncode in (-signal.SIGINT, 128 + signal.SIGINT, 1)
 
 
-def test_an_out_that_is_no_folder_is_told(data, tmp_path):
+def test_an_out_that_is_no_directory_is_reported(data, tmp_path):
     for out in ("/dev/full", tmp_path / "missing" / "x"):
         r = beton("dump", data.path, "--out", out, "--spec", SPEC,
                   "--pipeline", AUGMENT, code=1)

@@ -38,7 +38,7 @@ def path(tmp_path_factory):
 
 
 def epoch(path, **options):
-    """What a script does."""
+    """One epoch, as a script runs it."""
     with betonfs.Loader(path, **{"batch_size": 20, "tensors": "numpy",
                                  **options}) as loader:
         return list(loader)
@@ -118,15 +118,15 @@ def test_an_argument_of_others(path, word, must):
 
 
 def check(raised, must, never=()):
-    said = str(raised.value)
+    printed = str(raised.value)
     for words in must.split():
-        assert words in said, (words, said)
+        assert words in printed, (words, printed)
     for word in (*NEVER, *never):
-        assert word not in said, (word, said)
+        assert word not in printed, (word, printed)
 
 
 ERRORS = [
-    # What is called on a batch.
+    # A batch callback that cannot be called.
     (dict(pipeline=LABEL, transforms=[waits]), TypeError,
      "waits async function"),
     (dict(pipeline=LABEL, transforms=[HorizontalFlip]), TypeError,
@@ -159,7 +159,7 @@ ERRORS = [
     (dict(rank=True, world_size=2), TypeError, "rank=True whole number"),
     (dict(seed=True), TypeError, "seed=True whole number"),
     (dict(pad=0), ValueError, "pad=0 repeat drop"),
-    # Of other kinds, and out of range.
+    # Values of a wrong type, and out of range.
     (dict(batch_size=0), ValueError, "batch_size=0 from 1"),
     (dict(batch_size="20"), TypeError, "batch_size='20' whole number"),
     (dict(batch_size=(20,)), TypeError, "batch_size=(20,) whole number"),
@@ -428,7 +428,7 @@ def test_an_epoch_that_is_none(path, number):
         check(e, f"epoch={number} from 0")
 
 
-# Of torchvision, FFCV, albumentations, kornia, timm and TensorFlow.
+# Names in torchvision, FFCV, albumentations, kornia, timm and TensorFlow.
 THEIRS = {
     "flip": "randomHorizontalFlip HorizontalFlip hflip flip_left_right "
             "random_flip_left_right",
@@ -610,11 +610,11 @@ def test_a_mistake_of_the_environment(path, monkeypatch, variables, must):
     check(e, must)
 
 
-def test_a_world_without_a_rank_is_told(path, monkeypatch):
+def test_a_world_size_without_a_rank_is_reported(path, monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     monkeypatch.setenv("WORLD_SIZE", "2")
-    said, = warned(lambda: epoch(path, pipeline=LABEL))
-    assert "WORLD_SIZE=2" in said and "rank=" in said
+    printed, = warned(lambda: epoch(path, pipeline=LABEL))
+    assert "WORLD_SIZE=2" in printed and "rank=" in printed
     monkeypatch.setenv("WORLD_SIZE", "1")
     assert not warned(lambda: epoch(path, pipeline=LABEL))
 
@@ -887,8 +887,8 @@ def warned(call):
     ("block=3", "block=3", "quasi_random"),
     ("order=sequential,num_samples=9", "num_samples=9", "weighted")])
 def test_a_key_that_the_order_ignores(path, given, key, order):
-    said, = warned(lambda: epoch(path, spec=given, pipeline=LABEL))
-    assert key in said and f"order={order}" in said
+    printed, = warned(lambda: epoch(path, spec=given, pipeline=LABEL))
+    assert key in printed and f"order={order}" in printed
     used = "order=quasi_random,window=64MiB,block=4"
     assert not warned(lambda: epoch(path, spec=used, pipeline=LABEL))
 
@@ -940,10 +940,10 @@ WARNINGS = [
 
 @pytest.mark.parametrize("wrong, must, right", WARNINGS,
                          ids=[str(k) for k in range(len(WARNINGS))])
-def test_a_mistake_that_is_told_once(path, wrong, must, right):
-    said, = warned(lambda: epoch(path, **wrong))
+def test_a_mistake_that_is_reported_once(path, wrong, must, right):
+    printed, = warned(lambda: epoch(path, **wrong))
     for words in must.split():
-        assert words in said, (words, said)
+        assert words in printed, (words, printed)
     assert not warned(lambda: epoch(path, **right))
 
 
@@ -956,8 +956,8 @@ def test_validation_of_sounds_draws_nothing(tmp_path, wrong, must, right):
     path = tmp_path / "sounds.beton"
     betonfs.write(path, [{"sound": np.zeros(9, "<i2")} for _ in range(N)],
                   fields={"sound": ("int16", (None,))})
-    said, = warned(lambda: epoch(path, train=False, pipeline={"sound": wrong}))
-    assert must in said
+    printed, = warned(lambda: epoch(path, train=False, pipeline={"sound": wrong}))
+    assert must in printed
     assert not warned(
         lambda: epoch(path, train=False, pipeline={"sound": right}))
 
@@ -978,11 +978,11 @@ def test_a_state_of_another_pipeline(path):
     with opened("image | center_crop(8)") as a, opened(LABEL) as b:
         next(iter(a))
         state = a.state_dict()
-        said, = warned(lambda: b.load_state_dict(state))
-        assert "center_crop(8)" in said and "label" in said
+        printed, = warned(lambda: b.load_state_dict(state))
+        assert "center_crop(8)" in printed and "label" in printed
         assert [x.number for x in b] == [1, 2]
         assert not warned(lambda: pickle.loads(pickle.dumps(a)).close())
-        # One of an earlier version does not tell.
+        # A state of an earlier version has no pipeline.
         del state["pipeline"]
         assert not warned(lambda: b.load_state_dict(state))
 
@@ -1100,7 +1100,7 @@ def test_a_dataloader_does_not_stack_batches(path, data):
         assert next(iter(loader))["label"].shape == (20,)
 
 
-def test_a_worker_of_a_dataloader_is_told(path, data):
+def test_a_worker_of_a_dataloader_is_reported(path, data):
     with betonfs.Loader(path, 20, pipeline=LABEL, tensors="torch") as loader:
         wrapped = data.DataLoader(loader, batch_size=None, num_workers=2,
                                   multiprocessing_context="fork")
@@ -1123,14 +1123,14 @@ def test_workers_of_a_dataloader_share_an_epoch(path, data, capfd):
                                    num_workers=workers))
         # In the order of the epoch.
         assert sum((b.tolist() for b in got), []) == list(range(N))
-        said = capfd.readouterr().err
-        assert said.count("takes its share") == (workers > 1)
-        assert "num_workers=0" in said or workers < 2
+        printed = capfd.readouterr().err
+        assert printed.count("takes its share") == (workers > 1)
+        assert "num_workers=0" in printed or workers < 2
 
 
 # --- programs ---
 
-def test_a_program_says_the_same(path):
+def test_a_program_reports_the_same(path):
     for text, must in (("image | HorizontalFlip", "`flip'"),
                        ("image | xyzzyx", "the operations are")):
         r = beton("bench", path, "--pipeline", text, code=1)
@@ -1167,7 +1167,7 @@ PROGRAMS = [
     ("beton show FIFO", "FIFO not a regular file"),
     ("beton show TEXT", "TEXT not a batch file"),
     ("beton show", "show missing BATCHFILE 'beton show --help'"),
-    ("beton dump TEXT folder", "dump: unexpected operand 'folder' --help"),
+    ("beton dump TEXT out", "dump: unexpected operand 'out' --help"),
     # Nothing but a dataset replaces a dataset.
     ("beton info --html FILE FILE", "FILE a dataset"),
     ("beton bench --spec batch=20 --pipeline center_crop(8) --trace FILE FILE",
@@ -1253,7 +1253,7 @@ def test_a_mistake_on_a_command_line(path, tmp_path, line, must):
 
 
 @pytest.mark.parametrize("on_error", ["skip", "zero"])
-def test_samples_that_a_dump_left_out_are_told(tmp_path, on_error):
+def test_samples_that_a_dump_left_out_are_reported(tmp_path, on_error):
     path = tmp_path / "a.beton"
     betonfs.write(path, [{"image": np.zeros((8 + i % 2, 8, 3), np.uint8)}
                          for i in range(20)], mode="raw")

@@ -142,7 +142,7 @@ def test_labels_and_shares_as_they_are(data, tmp_path):
             assert 0 <= share <= 1
 
 
-@pytest.mark.parametrize("text,column,says", [
+@pytest.mark.parametrize("text,column,expects", [
     ("label | cutmix", 9, "cutmix of labels needs that of an image"),
     ("image | cutmix(group=a); label | cutmix(group=b)", 34, "of an image"),
     ("image | cutmix; label | cutmix(0.5)", 25, "has other arguments in an"),
@@ -158,10 +158,10 @@ def test_labels_and_shares_as_they_are(data, tmp_path):
      "finds images of two sizes"),
     ("label | mixup(1) | half | one_hot(8)", 27, "one_hot works on single"),
 ])
-def test_mixtures_that_cannot_be(data, tmp_path, text, column, says):
+def test_mixtures_that_cannot_be(data, tmp_path, text, column, expects):
     r = dumped.beton("dump", data.path, "--out", tmp_path / "no",
                      "--pipeline", text, code=1)
-    assert says in r.stderr and f"column {column}: " in r.stderr, r.stderr
+    assert expects in r.stderr and f"column {column}: " in r.stderr, r.stderr
 
 
 def test_a_mixed_label_that_is_no_class_is_an_error_of_its_row(data, tmp_path):

@@ -77,7 +77,7 @@ def save(path, im, **how):
 
 @pytest.fixture
 def flat(tmp_path):
-    """Eight JPEG files in one folder."""
+    """Eight JPEG files in one directory."""
     source = tmp_path / "src"
     for i in range(8):
         save(source / ("%d.jpg" % i), picture(i), quality=92)
@@ -113,7 +113,7 @@ def test_an_image_at_the_top_means_no_labels(tmp_path):
     assert [f.name for f in make(source).fields] == ["image"]
     out = tmp_path / "out.beton"
     assert "1 of 2 images" in run(source, out).stderr.decode()
-    # Folders of classes that are given as sources.
+    # Directories of classes that are given as sources.
     save(tmp_path / "b" / "1.png", picture(3))
     r = run(source / "a", tmp_path / "b", out)
     assert r.returncode == 0
@@ -435,7 +435,7 @@ def test_pages_hold_whole_samples(tmp_path):
     assert ds.table_at == (1 + 4) * ds.page_size
 
 
-def test_pages_grow_for_a_large_image_unless_told_otherwise(tmp_path):
+def test_pages_grow_for_a_large_image_unless_an_option_forbids_it(tmp_path):
     source = tmp_path / "src"
     save(source / "1.png", picture(1, 10, 10))
     save(source / "2.png", picture(2, 2000, 1500))
@@ -500,7 +500,7 @@ def test_a_failure_of_the_source_is_no_bad_image(flat, mount):
     data = make_data.Dataset(
         flat.parent / "in.beton", [("image", make_data.IMAGE)],
         [{"image": make_data.Image(make_data.JPG, 60, 40, jpeg)}] * 4)
-    samples = mount(data.path, says="Input/output error") / "samples"
+    samples = mount(data.path, expects="Input/output error") / "samples"
     assert len([p.stat() for p in samples.glob("*/image.jpg")]) == 4
     os.truncate(data.path, data.first_page)
     out = flat.parent / "out.beton"
@@ -509,7 +509,7 @@ def test_a_failure_of_the_source_is_no_bad_image(flat, mount):
     assert "skipped" not in text and not out.exists()
 
 
-def test_a_folder_that_does_not_answer_is_no_other_file(flat, daemon, data):
+def test_a_directory_that_does_not_answer_is_no_other_file(flat, daemon, data):
     dead = daemon(data.path)
     # The watcher would unmount it.
     tasks = pathlib.Path(f"/proc/{dead.process.pid}/task")
@@ -558,7 +558,7 @@ def test_no_good_image_is_an_error(tmp_path):
     assert not out.exists()
 
 
-def test_sources_that_are_no_folder_are_refused(flat):
+def test_sources_that_are_no_directory_are_refused(flat):
     out = flat.parent / "out.beton"
     refused(run(flat.parent / "absent", out), "absent")
     refused(run(flat / "1.jpg", out), "1.jpg", "not a directory")
@@ -642,7 +642,7 @@ def test_a_signal_leaves_nothing(tmp_path, how):
 
 
 def open_files(pid):
-    """What a process has open; files come and go while one looks."""
+    """The files that a process has open; they may come and go meanwhile."""
     folder = "/proc/%d/fd" % pid
     for name in os.listdir(folder):
         try:

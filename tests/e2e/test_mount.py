@@ -26,8 +26,8 @@ def mnt(data, mount):
 
 @pytest.fixture
 def background(fuse, tmp_path):
-    """background(*args) -> mountpoint of a daemon of its own. Whatever is
-    mounted in tmp_path is unmounted in the end."""
+    """background(*args) -> mountpoint of a daemon of its own. In the end, the
+    fixture unmounts every mount in tmp_path."""
     where = []
 
     def do(*args, at=None):
@@ -117,7 +117,7 @@ def test_other_names_do_not_exist(mnt, name):
             os.stat(mnt / name)
 
 
-def test_listings_tell_types_and_inodes(data, mnt):
+def test_listings_report_types_and_inodes(data, mnt):
     for folder in (mnt, mnt / "samples", mnt / "samples/000003",
                    mnt / "columns", mnt / "columns/image", mnt / "batches"):
         for entry in os.scandir(folder):
@@ -168,7 +168,7 @@ def test_owner_and_mode_can_be_chosen(data, mount):
     assert stat.S_IMODE(where.stat().st_mode) == 0o550
 
 
-def test_the_mount_is_what_it_says(data, mnt):
+def test_the_mount_is_what_it_states(data, mnt):
     source, kind, options = mounts()[str(mnt)]
     assert (source, kind) == (data.path, "fuse.betonfs")
     assert {"ro", "nosuid", "nodev"} <= set(options)
@@ -313,8 +313,8 @@ def test_one_spec_has_one_directory(mnt, spec, name):
 @pytest.mark.parametrize("spec", [
     "nosuchkey=1", "order=x", "batch=0", "batch=07", "batch=1,batch=2",
     "order=random,", ",", "subset=9-3", "window=5MB", "=", "order"])
-def test_a_bad_spec_does_not_exist_and_says_why(data, mount, spec):
-    where = mount(data.path, says="spec: ")
+def test_a_bad_spec_does_not_exist_and_reports_why(data, mount, spec):
+    where = mount(data.path, expects="spec: ")
     with failing(errno.ENOENT):
         os.stat(where / "batches" / spec)
     with failing(errno.ENOENT):
@@ -353,7 +353,7 @@ def test_a_batch_depends_on_its_path_alone(data, mount):
 def test_damaged_samples_fail_alone(data, mount):
     data.patch(data.where(2, "image"), b"\x09")             # mode
     data.patch(data.where(5, "blob"), struct.pack("<Q", 1 << 60))
-    where = mount(data.path, says="sample 2 field image: unknown image mode")
+    where = mount(data.path, expects="sample 2 field image: unknown image mode")
     assert "image" in os.listdir(where / "samples/000002")
     assert "000002" in os.listdir(where / "columns/image")
     for path in ("samples/000002/image", "columns/image/000002",
@@ -369,7 +369,7 @@ def test_damaged_samples_fail_alone(data, mount):
 
 
 def test_a_truncated_dataset_gives_errors_and_no_wrong_bytes(data, mount):
-    where = mount(data.path, says="read of")
+    where = mount(data.path, expects="read of")
     cut = data.place[20, "blob"] & ~4095
     os.truncate(data.path, cut)
     for i in range(30):
@@ -462,7 +462,7 @@ def test_signals_unmount_and_end_with_0(data, daemon, how, args):
     d.process.send_signal(how)
     assert d.wait() == 0
     assert str(d.where) not in mounts() and d.where.is_dir()
-    assert not SUSPICIOUS.search(d.said())
+    assert not SUSPICIOUS.search(d.printed())
     with failing(errno.ENOTCONN):
         os.close(held)
 
@@ -506,20 +506,20 @@ def test_a_reader_outlives_a_lazy_unmount(data, daemon):
     assert d.wait() == 0
 
 
-def test_a_deleted_dataset_goes_on(data, mount):
+def test_a_deleted_dataset_continues(data, mount):
     where = mount(data.path)
     os.unlink(data.path)
     assert (where / "samples/000029/label").read_text() == "200\n"
 
 
-@pytest.mark.parametrize("options,says", [
+@pytest.mark.parametrize("options,expects", [
     ("window=64", "-o window=64 has no effect with order=random.*quasi_random"),
     ("order=sequential,block=4", "-o block=4 has no effect with order=seq"),
     ("batch=512", "batches/default has no batches: 10 samples .* -o batch=10"),
 ])
-def test_options_without_an_effect_are_named(tmp_path, mount, options, says):
+def test_options_without_an_effect_are_named(tmp_path, mount, options, expects):
     make.numbers(tmp_path / "ten.beton", 10)
-    where = mount(tmp_path / "ten.beton", "-o", options, says=says)
+    where = mount(tmp_path / "ten.beton", "-o", options, expects=expects)
     assert len(os.listdir(where / "samples")) == 10
 
 
@@ -529,4 +529,4 @@ def test_options_with_an_effect_are_not(tmp_path, daemon, options):
     make.numbers(tmp_path / "ten.beton", 10)
     d = daemon(tmp_path / "ten.beton", "-o", options)
     d.end()
-    assert d.said() == ""
+    assert d.printed() == ""

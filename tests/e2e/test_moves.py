@@ -375,7 +375,7 @@ def test_params_are_where_points_go(data, tmp_path, text):
 
 @pytest.mark.parametrize("text", CHAINS)
 def test_params_are_where_pixels_go(tmp_path, text):
-    """Of an image whose values are their places."""
+    """The image's values are their own coordinates."""
     y, x = np.mgrid[:200, :240]
     picture = np.stack([x, y, 0 * x + 255], 2).astype(np.uint8)
     d = make.Dataset(tmp_path / "d.beton", [("image", make.IMAGE)], [
@@ -647,7 +647,7 @@ def from_border(steps, w, h, at):
 @beside
 @pytest.mark.parametrize("text", [t for t in LIKE if "|" not in t])
 def test_masks_are_torchvisions_but_on_borders(tmp_path, text):
-    """Of places on the border of two pixels, either may be taken."""
+    """At positions on the border of two pixels, either may be taken."""
     wrong = apart = count = 0
     cases, stored, mine = [], {}, {}
     warps = text[0] in "rap" and text[:3] in ("rot", "aff", "per")

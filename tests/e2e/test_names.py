@@ -10,7 +10,7 @@ import pytest
 
 import make
 from conftest import LIBC, as_other, failing, is_instrumented
-from lender import Client
+from zerocopy import Client
 
 SPEC = "order=random,batch=4,seed=0,drop_last=1"
 REMEMBERED = 16384
@@ -24,7 +24,7 @@ def data(tmp_path):
 
 
 def flood(top, start, n):
-    """Looks up SPECs that nobody uses. How many lookups failed."""
+    """Looks up unused sampling specs. How many lookups failed."""
     failed = 0
     for i in range(start, start + n):
         try:
@@ -35,7 +35,7 @@ def flood(top, start, n):
 
 
 def rss(mnt):
-    """Of the daemon, in bytes."""
+    """The daemon's resident memory, in bytes."""
     options = (mnt / ".betonfs/options").read_text()
     pid = options.partition("pid=")[2].split()[0]
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
@@ -90,7 +90,7 @@ class Trainer(threading.Thread):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be two users")
-def test_a_user_who_names_many_takes_nothing_from_others(data, mount):
+def test_a_user_that_names_many_takes_nothing_from_others(data, mount):
     mnt = mount(data.path, "-o", "allow_other")
     trainer = Trainer(mnt)
     trainer.start()
@@ -104,7 +104,7 @@ def test_a_user_who_names_many_takes_nothing_from_others(data, mount):
 
 
 def test_a_forgotten_name_is_made_again(data, mount):
-    """The kernel still knows the paths, with numbers that mean nothing now."""
+    """The kernel still has the paths, with numbers that mean nothing now."""
     mnt = mount(data.path)
     top = mnt / "batches"
     paths = [top / SPEC / "3" / f"{i:06}.batch" for i in range(5)]
@@ -123,7 +123,7 @@ def test_a_forgotten_name_is_made_again(data, mount):
         assert [p.read_bytes() for p in paths] == before
         assert (top / "batch=4/3/000002.batch").read_bytes() == before[2]
         assert os.readlink(top / "default").startswith("order=random,batch=256")
-    # What is open stays what it was, and its directory with it.
+    # An open file stays what it was, and its directory with it.
     assert opened.read() == before[0]
     assert os.fstat(opened.fileno()).st_ino == inode
     opened.close()

@@ -151,7 +151,7 @@ def test_groups_and_epochs_hold_in_parentheses(data, tmp_path):
         assert (b.outputs["a"] == b.outputs["b"]).all()
 
 
-@pytest.mark.parametrize("text,column,says", [
+@pytest.mark.parametrize("text,column,expects", [
     ("random_apply", 1, "random_apply needs operations in parentheses"),
     ("random_apply(p=0.5)", 1, "random_apply needs operations"),
     ("random_apply(0.5)", 14, "no operation is called `0.5'"),
@@ -177,7 +177,7 @@ def test_groups_and_epochs_hold_in_parentheses(data, tmp_path):
      "takes 16 lists of operations at most"),
 ])
 def test_a_mistake_in_parentheses_has_its_column(data, tmp_path, text, column,
-                                                 says):
+                                                 expects):
     r = dumped.beton("dump", data.path, "--out", tmp_path / "no",
                      "--pipeline", text, code=1)
-    assert f"column {column}: " in r.stderr and says in r.stderr, r.stderr
+    assert f"column {column}: " in r.stderr and expects in r.stderr, r.stderr

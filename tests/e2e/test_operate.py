@@ -49,7 +49,7 @@ def daemon_of(where):
 
 
 def is_gone(pid):
-    """Ended, though perhaps nobody asked how."""
+    """Ended, though its parent may not have waited for it."""
     try:
         with open(f"/proc/{pid}/stat") as f:
             return f.read().rpartition(")")[2].split()[0] in "ZX"
@@ -78,12 +78,12 @@ def test_an_empty_operand_is_no_directory(data, where, fuse):
 
 @pytest.mark.parametrize("option", ["--help", "--version", "--options"])
 def test_an_output_that_is_full_is_an_error(option):
-    for path, code, said in (("/dev/full", 2, "No space left on device"),
+    for path, code, printed in (("/dev/full", 2, "No space left on device"),
                              ("/dev/null", 0, "")):
         with open(path, "w") as out:
             r = subprocess.run([BUILD / "betonfs", option], stdout=out,
                                stderr=subprocess.PIPE, text=True)
-        assert r.returncode == code and said in r.stderr
+        assert r.returncode == code and printed in r.stderr
         assert len(r.stderr.splitlines()) == (code != 0)
 
 
@@ -94,8 +94,8 @@ def wchan(pid):
 
 @pytest.mark.skipif(is_instrumented,
                     reason="the leak sanitizer needs descriptors at its end")
-def test_a_mount_that_is_refused_says_why_in_one_line(data, where):
-    """With too few descriptors, there is none left for /dev/fuse."""
+def test_a_mount_that_is_refused_reports_why_in_one_line(data, where):
+    """If there are too few descriptors, there is none left for /dev/fuse."""
     refused = 0
     for limit in range(5, 24):
         r = betonfs(data.path, where, preexec_fn=lambda n=limit:
@@ -103,20 +103,20 @@ def test_a_mount_that_is_refused_says_why_in_one_line(data, where):
         if r.returncode == 0:
             unmount(where)
         # The mount works without zero-copy delivery.
-        said = [x for x in r.stderr.splitlines()
+        printed = [x for x in r.stderr.splitlines()
                 if "zero-copy delivery: " not in x]
-        assert len(said) == (r.returncode != 0)
+        assert len(printed) == (r.returncode != 0)
         if r.returncode == 32:
             refused += 1
-            assert f"mountpoint {where}: cannot mount: " in said[0]
-            assert "/dev/fuse: Too many open files" in said[0]
+            assert f"mountpoint {where}: cannot mount: " in printed[0]
+            assert "/dev/fuse: Too many open files" in printed[0]
     assert refused
 
 
 # --- SIGHUP ---
 
 def complain(where, word):
-    """Makes the daemon say something with this word."""
+    """Makes the daemon log a line with this word."""
     assert not (where / f"batches/{word}=1").exists()
 
 
@@ -153,7 +153,7 @@ def test_a_log_that_became_a_fifo_stops_nothing(data, daemon, tmp_path):
     assert d.end() == 0
 
 
-def test_a_log_that_cannot_be_opened_again_goes_on(data, daemon, tmp_path):
+def test_a_log_that_cannot_be_opened_again_continues(data, daemon, tmp_path):
     folder = tmp_path / "logs"
     folder.mkdir()
     d = daemon(data.path, "-o", f"log={folder}/log")
@@ -179,7 +179,7 @@ def test_a_log_must_not_block(data, where, tmp_path):
             r = betonfs(flags, f"log={log}", data.path, where)
             assert r.returncode == code and f"log={log}: " in r.stderr
             assert len(r.stderr.splitlines()) == 1
-    # Nobody reads it.
+    # The FIFO has no reader.
     os.close(reader)
     r = betonfs("-o", f"log={fifo}", data.path, where)
     assert r.returncode == 1 and "neither a file nor" in r.stderr
@@ -241,7 +241,7 @@ def test_nothing_is_left_of_a_killed_daemon(data, daemon, tmp_path):
     assert again.end() == 0 and str(d.where) not in mounts()
 
 
-def test_a_mount_that_hides_another_says_so(data, where, tmp_path):
+def test_a_mount_that_hides_another_reports_it(data, where, tmp_path):
     other = make.numbers(tmp_path / "a b.beton", 3)
     assert betonfs(data.path, where).stderr == ""
     r = betonfs(other.path, where)
@@ -318,12 +318,12 @@ def test_daemons_that_find_a_dead_mount_unmount_no_other(dead, public, uid):
         many = [subprocess.Popen([program("betonfs"), data.path, where],
                                  user=uid, group=uid, stderr=subprocess.PIPE,
                                  text=True) for _ in range(6)]
-        said = "".join(p.communicate(timeout=DEADLINE)[1] for p in many)
+        printed = "".join(p.communicate(timeout=DEADLINE)[1] for p in many)
         good = sum(p.returncode == 0 for p in many)
         left = pathlib.Path("/proc/self/mounts").read_text(errors="surrogateescape")
-        assert good == 6 if uid == 0 else good >= 1, said
-        assert left.count(f" {where} ") == good and "dead " not in left, said
-        assert os.strerror(errno.ENOTCONN) not in said
+        assert good == 6 if uid == 0 else good >= 1, printed
+        assert left.count(f" {where} ") == good and "dead " not in left, printed
+        assert os.strerror(errno.ENOTCONN) not in printed
         while libc.umount2(os.fsencode(where), 2) == 0:
             pass
 
@@ -514,7 +514,7 @@ def test_a_lookup_that_waits_at_the_end_ends(slow_disk, daemon,
     wait_until(lambda: any(re.search("rwsem_down_write|inval_entry",
                                      wchan(thread)) for thread in
                            os.listdir(f"/proc/{d.process.pid}/task")),
-               "the kernel to be told")
+               "the request to the kernel")
     d.process.send_signal(signal.SIGTERM)
     slow_disk.unlink()
     try:
@@ -539,7 +539,7 @@ def by_force(d):
 @pytest.mark.parametrize("args, how", [((), by_signal), (("-s",), by_force)])
 def test_a_disk_that_hangs_does_not_hold_up_the_end(
         slow_disk, daemon, monkeypatch, tmp_path, args, how):
-    """Reads of a dataset hang for ever, and the daemon ends all the same."""
+    """Reads of a dataset never return, and the daemon ends all the same."""
     d = daemon(make.every_type(tmp_path / "every.beton").path, *args, "-o",
                "ahead=0,nosandbox")
     monkeypatch.delenv("LD_PRELOAD")

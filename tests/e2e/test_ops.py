@@ -157,7 +157,7 @@ def stream(text):
 
 
 @pytest.mark.parametrize("define,text", OPS, ids=[t for _, t in OPS])
-def test_an_operation_is_what_the_manual_says(data, tmp_path, define, text):
+def test_an_operation_is_what_the_manual_defines(data, tmp_path, define, text):
     changed = 0
     for b in dump(data.path, tmp_path / "x", *SPEC, "--pipeline",
                   f"image | {text}"):
@@ -283,7 +283,7 @@ def test_some_images_are_poisoned(data, tmp_path, poison, one):
             assert (b.row("image", row) == want).all()
 
 
-@pytest.mark.parametrize("mask,alpha,says", [
+@pytest.mark.parametrize("mask,alpha,expects", [
     (np.zeros((H, W, 4)), 0.1, "3 colors"),
     (np.zeros((H, W)), 0.1, "3 colors"),
     (np.zeros((H, W, 3)), np.zeros((H, W, 1)), "height and width"),
@@ -293,7 +293,7 @@ def test_some_images_are_poisoned(data, tmp_path, poison, one):
     (np.zeros((H, W, 3), order="F"), 0.1, "not a .npy file"),
     (b"nonsense", 0.1, "not a .npy file"),
     (np.zeros((H, W, 3)), "nan", "No such file")])
-def test_a_mask_that_is_none_is_refused(data, tmp_path, mask, alpha, says):
+def test_a_mask_that_is_none_is_refused(data, tmp_path, mask, alpha, expects):
     paths = []
     for name, a in ("mask", mask), ("alpha", alpha):
         paths.append(tmp_path / name)
@@ -307,7 +307,7 @@ def test_a_mask_that_is_none_is_refused(data, tmp_path, mask, alpha, says):
     r = dumped.beton("dump", data.path, "--out", tmp_path / "no",
                      "--pipeline", 'poison("%s", "%s", 1)' % tuple(paths),
                      code=1)
-    assert "poison" in r.stderr and says in r.stderr
+    assert "poison" in r.stderr and expects in r.stderr
 
 
 def test_a_mask_that_was_cut_is_refused(data, tmp_path, poison):
@@ -356,17 +356,17 @@ def test_a_label_that_is_no_class_is_an_error_of_its_row(data, tmp_path):
             assert b.row("label", row).sum() == (label(i) < 7)
 
 
-@pytest.mark.parametrize("line,says", [
+@pytest.mark.parametrize("line,expects", [
     ("7\n8 9", ":2: expected a sample id"), ("x", ":1: expected"),
     ("99999999999999999999", ":1: expected"), (None, "No such file")])
-def test_a_list_that_is_none_is_refused(data, tmp_path, line, says):
+def test_a_list_that_is_none_is_refused(data, tmp_path, line, expects):
     path = tmp_path / "ids.txt"
     if line:
         path.write_text(line)
     r = dumped.beton("dump", data.path, "--out", tmp_path / "no",
                      "--pipeline", f'label | replace_label("{path}", 1)',
                      code=1)
-    assert "replace_label: " + str(path) in r.stderr and says in r.stderr
+    assert "replace_label: " + str(path) in r.stderr and expects in r.stderr
 
 
 # --- mixup ---
@@ -448,7 +448,7 @@ MIXUP = ("image | random_resized_crop(8) | flip | mixup(0.3) | cutout(3) | "
          "label | one_hot(9) | mixup(0.3) | half")
 
 
-def test_mixtures_do_not_depend_on_who_makes_them(data, mount, tmp_path):
+def test_mixtures_do_not_depend_on_the_worker_that_makes_them(data, mount, tmp_path):
     sums = []
     for k, (source, workers) in enumerate([
             (data.path, 1), (data.path, 2), (data.path, 8),
@@ -474,7 +474,7 @@ def test_ranks_mix_what_one_alone_mixes(data, tmp_path):
         == [True]
 
 
-def test_a_mixture_goes_on_where_it_was_left(data, tmp_path):
+def test_a_mixture_continues_where_it_was_left(data, tmp_path):
     dump(data.path, tmp_path / "all", *SPEC, "--pipeline", MIXUP)
     got, state = {}, tmp_path / "state"
     for part, workers in ("0:2", 3), ("2:5", 1):
@@ -487,7 +487,7 @@ def test_a_mixture_goes_on_where_it_was_left(data, tmp_path):
 
 
 @pytest.mark.parametrize("how", ["skip", "zero"])
-def test_who_meets_a_damaged_sample_stays_as_it_is(data, tmp_path, how):
+def test_a_partner_of_a_damaged_sample_stays_as_it_is(data, tmp_path, how):
     """In its image and in its label, which was never damaged."""
     hurt = make.Dataset(tmp_path / "hurt.beton", data.fields, data.values)
     hurt.patch(hurt.where(7, "image") + 5, b"\x07\0\0\0\0\0\0\0")
@@ -516,7 +516,7 @@ def test_who_meets_a_damaged_sample_stays_as_it_is(data, tmp_path, how):
 
 
 def test_mixtures_of_a_gpu_are_the_same(data, tmp_path, standins):
-    """What follows cuda() is done there."""
+    """Everything after cuda() runs on the GPU."""
     text = ("image | flip | mixup(0.3) | contrast(0.5)%s | brightness(0.4) | "
             "normalize(imagenet) | half | chw; "
             "label | one_hot(9) | mixup(0.3)%s")

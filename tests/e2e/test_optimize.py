@@ -91,7 +91,7 @@ def test_what_is_unlike_the_others_has_its_own(tmp_path):
     assert " 1 with tables of their own" in line
 
 
-def test_the_last_line_tells_sizes(data, tmp_path):
+def test_the_last_line_reports_sizes(data, tmp_path):
     line = optimize(data, tmp_path / "o.beton")
     before, after = map(int, re.search(r"of (\d+) bytes -> (\d+)",
                                        line).groups())
@@ -99,7 +99,7 @@ def test_the_last_line_tells_sizes(data, tmp_path):
     assert after == sum(map(len, jpegs(tmp_path / "o.beton")))
 
 
-def test_the_report_tells_quality_and_sampling(tmp_path):
+def test_the_report_reports_quality_and_sampling(tmp_path):
     def jpeg(quality, mode="RGB", **how):
         buf = io.BytesIO()
         Image.effect_noise((64, 48), 50).convert(mode) \

@@ -140,7 +140,7 @@ def test_a_range_of_batches(numbers, tmp_path, span, want):
     assert got == {i: model(spec)[i] for i in want}
 
 
-def test_a_range_past_the_end_is_told(numbers, tmp_path):
+def test_a_range_past_the_end_is_reported(numbers, tmp_path):
     r = beton("dump", numbers, "--spec", "batch=4", "--batches", "13:15",
               "--out", tmp_path / "x")
     assert "13, but an epoch has 13" in r.stderr

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs do where standard output cannot be written: they say so once,
-and end with 1, so that no script goes on with an empty file."""
+"""If a program cannot write its standard output, it reports that once and ends
+with 1, so that no script continues with an empty file."""
 import os
 import subprocess
 
@@ -64,13 +64,13 @@ def run(program, arguments, out):
 @pytest.mark.parametrize("program, command", [
     *(("beton", c) for c in COMMANDS), *(("mkfs.beton", c) for c in MKFS)],
     ids=lambda x: " ".join(x) if isinstance(x, tuple) else x)
-def test_what_cannot_be_written_is_told(line, program, command, out, why):
+def test_what_cannot_be_written_is_reported(line, program, command, out, why):
     r = run(program, line(command), out)
-    told = [text for text in r.stderr.splitlines()
+    reported = [text for text in r.stderr.splitlines()
             if text.startswith(f"{program}: ")]
     assert r.returncode == 1, r.stderr
-    assert len(told) == 1 and "standard output" in told[0], r.stderr
-    assert why in told[0] or "cannot be written" in told[0]
+    assert len(reported) == 1 and "standard output" in reported[0], r.stderr
+    assert why in reported[0] or "cannot be written" in reported[0]
 
 
 def test_a_closed_standard_output_is_no_file_of_ours(line):

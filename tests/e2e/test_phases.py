@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of a pipeline that change with the epoch: each epoch is what a loader
-with that epoch's numbers gives, on a file and on a mount, whoever asks."""
+"""Numbers of a pipeline that change with the epoch: each epoch equals that of
+a loader with these numbers, on a file and on a mount, for every reader."""
 import json
 
 import numpy as np
@@ -79,7 +79,7 @@ def test_borders_are_crossed(data, mount, wanted, where, workers):
     source = data.path
     if where != "file":
         source, how = mount(data.path), {"delivery": where}
-    # More is made ahead than an epoch has.
+    # More batches are prefetched than an epoch has.
     with Loader(source, spec=SPEC, pipeline=SCHEDULE, workers=workers,
                 prefetch=STEPS + 3, **how) as loader:
         for epoch in SIZES:
@@ -91,7 +91,7 @@ def test_borders_are_crossed(data, mount, wanted, where, workers):
 
 
 @pytest.mark.parametrize("on_mount", [False, True])
-def test_a_state_goes_on_in_its_epoch(data, mount, wanted, on_mount):
+def test_a_state_continues_in_its_epoch(data, mount, wanted, on_mount):
     source = mount(data.path) if on_mount else data.path
     states = {}
     with Loader(source, spec=SPEC, pipeline=SCHEDULE) as loader:
@@ -111,7 +111,7 @@ def test_a_state_goes_on_in_its_epoch(data, mount, wanted, on_mount):
                 check(loader.next(), wanted[epoch + 1][0], epoch + 1)
 
 
-def test_dump_goes_on_in_its_epoch(data, tmp_path):
+def test_dump_continues_in_its_epoch(data, tmp_path):
     options = ["--spec", SPEC, "--state", tmp_path / "s"]
     dump(data.path, tmp_path / "x", *options, "--epoch", 3, "--batches", ":2",
          "--pipeline", SCHEDULE)
@@ -130,7 +130,7 @@ def test_bench_runs_through_phases(data, mount, options):
         assert len(json.loads(r.stdout)["images_per_s"]) == 4
 
 
-@pytest.mark.parametrize("pipeline, says", [
+@pytest.mark.parametrize("pipeline, expects", [
     ('resize("4=160")', "column 9: size of resize: the first epoch is 0"),
     ('resize("0=8,5=9,5=10")', "column 17: size of resize: epoch 5 does not "
                                "come after 5"),
@@ -142,10 +142,10 @@ def test_bench_runs_through_phases(data, mount, options):
     ('resize("' + ",".join(f"{i}={i + 8}" for i in range(65)) + '")',
      "they can change 63 times"),
 ])
-def test_mistakes_are_told(data, tmp_path, pipeline, says):
+def test_mistakes_are_reported(data, tmp_path, pipeline, expects):
     r = beton("dump", data.path, "--out", tmp_path / "x", "--pipeline",
               pipeline, code=1)
-    assert says in r.stderr
+    assert expects in r.stderr
 
 
 def test_an_own_operation_gets_the_number_of_the_epoch(data, tmp_path):

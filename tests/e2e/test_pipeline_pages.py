@@ -134,7 +134,7 @@ def test_there_is_an_example_of_every_operation():
             assert re.search(rf"\b{op.stem}\b", examples), op.stem
 
 
-def test_boxes_are_written_and_read_as_the_page_says(folder, tmp_path):
+def test_boxes_are_written_and_read_as_the_page_defines(folder, tmp_path):
     page = (ROOT / "loader/list/beton-lists.7").read_text()
     code = re.search(r"^\.Bd -literal -offset indent\n(betonfs.write.*?)^\.Ed",
                      page, re.M | re.S)[1]

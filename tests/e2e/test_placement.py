@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cuda(N, auto): whoever does what follows it, and whenever that changes, the
-bytes are those of cuda(N), and of the pipeline without it. By stand-ins for the
-driver and the compiler, which run kernels on the processor."""
+"""cuda(N, auto): wherever the pointwise stage runs, and whenever that changes,
+the bytes are those of cuda(N), and of the pipeline without it. The tests use
+stand-ins for the driver and the compiler, which run kernels on the CPU."""
 import json
 
 import pytest
@@ -17,7 +17,7 @@ TEXT = ('image | random_resized_crop("0=16,1=12") | flip%s | '
         'brightness(0.5, 1) | normalize(imagenet) | float | chw; label%s')
 NOWHERE, HERE, AUTO = (TEXT % (w, w) for w in
                        ("", " | cuda(0)", " | cuda(0, auto)"))
-# The first stays on the device, whoever finishes the second.
+# The first stays on the device, wherever the second is finished.
 MIXED = ("image | center_crop(12) | cuda(0) | normalize(imagenet) | float; "
          "again = image | center_crop(8)%s | saturation(0.5, 1) | half")
 
@@ -31,7 +31,7 @@ def data(tmp_path_factory):
 
 
 def made(data, out, *options):
-    """What a dump has of each batch."""
+    """A digest of each batch of a dump."""
     beton("dump", data, "--out", out, *options)
     return digest(out)
 
@@ -74,7 +74,7 @@ def test_both_sides_use_one_cache(data, tmp_path, monkeypatch):
     assert a == b
 
 
-def test_bench_says_who_it_is(data, monkeypatch):
+def test_bench_reports_the_side(data, monkeypatch):
     assert bench(data, NOWHERE)["placement"] == "none"
     finished = bench(data, "image | center_crop(8) | cuda(0)")
     assert finished["placement"] == "cpu"
@@ -91,14 +91,14 @@ def test_another_word_is_refused(data, monkeypatch):
 
 
 @pytest.mark.parametrize("text", [HERE, AUTO])
-def test_without_a_compiler_a_warning_says_so(data, tmp_path, monkeypatch,
+def test_without_a_compiler_a_warning_reports_it(data, tmp_path, monkeypatch,
                                               text):
     want = made(data, tmp_path / "n", *SPEC, "--pipeline", NOWHERE)
     monkeypatch.setenv("BETON_NVRTC_LIBRARY", "/proc/nonexistent")
-    said = "beton: operations after cuda() run on the CPU\n"
+    printed = "beton: operations after cuda() run on the CPU\n"
     out = tmp_path / "h"
     r = beton("dump", data, "--out", out, *SPEC, "--pipeline", text)
-    assert said in r.stderr and "BETON_NVRTC_LIBRARY" in r.stderr
+    assert printed in r.stderr and "BETON_NVRTC_LIBRARY" in r.stderr
     assert want == digest(out)
     r = beton("bench", data, "--epochs", "2", *SPEC, "--pipeline", text)
-    assert said in r.stderr and "on the cpu" in r.stdout
+    assert printed in r.stderr and "on the cpu" in r.stdout

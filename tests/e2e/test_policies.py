@@ -161,7 +161,7 @@ NAMES = [text for text, _, _ in CASES]
 
 
 @pytest.mark.parametrize("text,steps,args", CASES, ids=NAMES)
-def test_a_policy_is_what_the_manual_says(data, tmp_path, text, steps, args):
+def test_a_policy_is_what_the_manual_defines(data, tmp_path, text, steps, args):
     path, stored = data
     got = results(path, text, tmp_path)
     for i, x in enumerate(stored):
@@ -194,7 +194,7 @@ def test_another_color_fills(data, tmp_path):
             ("nearest", (9, 80, 200)))).all()
 
 
-@pytest.mark.parametrize("text,says", [
+@pytest.mark.parametrize("text,expects", [
     ("rand_augment(2, 31)", "magnitude must be below bins"),
     ("rand_augment(2, 0, bins=1)", "bins of rand_augment takes"),
     ("rand_augment(interpolation=lots)", "interpolation of rand_augment tak"),
@@ -206,10 +206,10 @@ def test_another_color_fills(data, tmp_path):
     ('color_jitter("1,0.5")', "LEAST is greater than MOST"),
     ("color_jitter(like=kornia)", "like of color_jitter takes"),
 ])
-def test_a_policy_that_cannot_be(data, tmp_path, text, says):
+def test_a_policy_that_cannot_be(data, tmp_path, text, expects):
     r = dumped.beton("dump", data[0], "--out", tmp_path / "no",
                      "--pipeline", text, code=1)
-    assert says in r.stderr, r.stderr
+    assert expects in r.stderr, r.stderr
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 40), (40, 1), (2, 2), (3, 3)])
@@ -249,6 +249,6 @@ def many(tmp_path_factory):
 @pytest.mark.parametrize("text,steps,args", CASES, ids=NAMES)
 def test_a_policy_equals_torchvisions(many, tmp_path, text, steps, args):
     path, stored = many
-    said = [list(steps(i, **args)) for i in range(MANY)]
-    theirs = torchvision(tmp_path, stored, said)
+    printed = [list(steps(i, **args)) for i in range(MANY)]
+    theirs = torchvision(tmp_path, stored, printed)
     assert (results(path, text, tmp_path) == theirs).all()

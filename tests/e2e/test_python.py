@@ -173,7 +173,7 @@ def test_a_dict_has_fields_of_any_name(odd, k, named):
     assert columns(odd, {name: ""})[stem(ODD[k])].tolist() == want
     assert set(columns(odd, {name: None})) == {
         stem(n) for n in ODD if n != ODD[k]}
-    # Of another name, and of that of the field that it begins with.
+    # An output with a name of its own, and one named by the first field.
     quoted = '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
     for output in "my.out-1", "y_", stem(ODD[k]):
         got = columns(odd, {output: f"{quoted}|float", "my-image": None})
@@ -252,7 +252,7 @@ def test_a_subset_may_list_a_sample_more_than_once(load):
         batches = list(loader)
     assert [b.ids.tolist() for b in batches] == [[7, 3], [7, 7]]
     images = {image.tobytes() for b in batches for image in b["image"]}
-    assert len(images) == 4     # augmented anew
+    assert len(images) == 4     # augmented again
 
 
 def drawn(loader, epochs=1):
@@ -280,7 +280,7 @@ def test_samples_are_drawn_by_their_weights(load):
     assert same[0] == same[1]
 
 
-def test_draws_go_on_in_another_world(load):
+def test_draws_continue_in_another_world_size(load):
     options = {"weights": np.arange(N) % 5 / 7, "num_samples": 101}
     whole = [snapshot(b) for b in load(**options)]
     assert len(whole) == 26 and len({i for b in whole for i in b[2]}) < 101
@@ -406,7 +406,7 @@ def test_functions_of_arrays_are_stages(load, tensors, batch):
 
 
 @pytest.mark.filterwarnings("ignore:.*numba is not installed")
-def test_what_is_no_function_of_arrays_is_told(load):
+def test_what_is_no_function_of_arrays_is_reported(load):
     for code, error, word in (
             (lambda nothing: None, AttributeError, "nothing"),
             (lambda meta: None, TypeError, "Ragged, which is no array")):
@@ -436,7 +436,7 @@ def test_numba_compiles_them(load):
     assert kind._code.nopython_signatures
 
 
-def test_a_state_goes_on_in_another_world(load):
+def test_a_state_continues_in_another_world_size(load):
     want = {b.number: snapshot(b) for b in load()}
     ranks = [load(rank=r, world_size=2) for r in range(2)]
     assert [len(r) for r in ranks] == [STEPS // 2] * 2
@@ -753,7 +753,7 @@ def test_bad_samples_can_be_skipped(load, damaged, caplog):
     assert loader.stats()["failed_samples"] >= 1
 
 
-def test_a_closed_loader_says_so(load):
+def test_a_closed_loader_reports_it(load):
     with load() as loader:
         next(iter(loader))
     for call in (lambda: next(iter(loader)), loader.state_dict,
@@ -764,7 +764,7 @@ def test_a_closed_loader_says_so(load):
     assert "closed" in repr(loader)
 
 
-def test_a_child_of_fork_is_told(load):
+def test_a_child_of_fork_gets_an_error(load):
     loader = load()
     it = iter(loader)
     kept = next(it)
@@ -832,7 +832,7 @@ def test_waiting_is_interrupted(data, daemon):
             return f.read().rpartition(")")[2].split()[0] == "S"
     try:
         assert p.stdout.readline() == "open\n"
-        # From now on no batch comes but those that were made ahead.
+        # From now on no batch comes but those that were prefetched.
         d.process.send_signal(signal.SIGSTOP)
         p.stdin.write("\n")
         p.stdin.flush()
@@ -1020,7 +1020,7 @@ def test_a_directory_may_be_none_of_a_mount(data, mount, tmp_path):
         betonfs.Loader(tmp_path, pipeline={"image": "flip"})
 
 
-def test_a_mount_whose_file_is_another_is_told(data, mount, tmp_path):
+def test_a_mount_whose_file_is_another_is_reported(data, mount, tmp_path):
     path = tmp_path / "moves.beton"
     path.write_bytes(open(data.path, "rb").read())
     where = mount(path)
@@ -1048,7 +1048,7 @@ def test_a_dataset_serves_many_threads(dataset):
     assert not wrong
 
 
-def test_damage_is_told_with_its_place(damaged, tmp_path):
+def test_damage_is_reported_with_its_place(damaged, tmp_path):
     dataset = betonfs.Dataset(damaged)
     assert dataset.get(17, "label") == 44
     for _ in range(200):    # however often it is asked for
@@ -1143,7 +1143,7 @@ def test_a_file_that_may_not_grow_is_not_a_sample_too_large(tmp_path):
 
 # --- the package ---
 
-def test_the_repr_says_what_it_is(load, data):
+def test_the_repr_reports_what_it_is(load, data):
     text = repr(load())
     assert "p.beton" in text and "image <f4[3, 12, 12]" in text
     assert f"{STEPS} batches" in text

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that learn to tell pictures apart become as good through our loader
-as through torch's DataLoader and, where it is, FFCV. FFCV_PYTHON names a Python
-that has torch, if this one has not; without one this is skipped. Photographs
-lie in ../shared (or BETON_SHARED), and are learnt where FFCV is, too."""
+"""Networks that classify pictures become as good through our loader as through
+torch's DataLoader and, if it is installed, FFCV. If this Python has no torch,
+FFCV_PYTHON may name one that has it; otherwise the tests are skipped. If FFCV
+is installed, networks also learn photographs, in ../shared or BETON_SHARED."""
 import io
 import json
 import math
@@ -71,7 +71,7 @@ def write(path, jpegs, labels):
 
 @pytest.fixture(scope="module")
 def learning():
-    """learning(task, folder) -> what learning.py prints."""
+    """learning(task, directory) -> the output of learning.py."""
     exe = shutil.which(os.environ.get("FFCV_PYTHON", sys.executable))
     if not exe:
         pytest.skip("FFCV_PYTHON is not there")
@@ -131,8 +131,8 @@ def test_nothing_is_learnt_of_wrong_labels(shapes):
 
 SHARED = pathlib.Path(os.environ.get(
     "BETON_SHARED", pathlib.Path(__file__).resolve().parents[3] / "shared"))
-# Of the thousand classes of ImageNet, whose ids are those of WordNet's nouns,
-# animals come first; this is the first that is none, an abacus.
+# The thousand classes of ImageNet are sorted by their ids, those of WordNet's
+# nouns. Animals come first; this is the first other one, an abacus.
 FIRST_THING = "n02666196"
 FOLDS = SEEDS
 
@@ -162,8 +162,8 @@ writer.from_indexed_dataset(Photos(json.loads(sys.argv[2])))
 
 
 def labeled():
-    """In an order that has both kinds everywhere: files, and labels that tell
-    the kind, and which network does not learn this one."""
+    """Files, in an order that mixes both kinds, and labels that contain the
+    kind and the network that does not learn this one."""
     files = sorted((SHARED / "data/photos").glob("n*.JPEG"))
     if not files:
         pytest.skip(f"no data/photos in {SHARED}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the Python package in other interpreters, which need pytest, NumPy
-and PIL: FREE_PYTHON names one that is free-threaded, for which the package is
-built anew; JAX_PYTHON one that has jax. Without them these tests are
+and PIL. FREE_PYTHON names a free-threaded one, for which the package is built
+separately; JAX_PYTHON names one that has jax. Without them these tests are
 skipped."""
 import os
 import pathlib
@@ -28,7 +28,7 @@ def run(*command, **env):
 
 
 def interpreter(variable, *modules):
-    """What it names, if that has these modules."""
+    """The interpreter that the variable names, if it has these modules."""
     exe = shutil.which(os.environ.get(variable, ""))
     if not exe:
         pytest.skip(f"{variable} names no Python")
@@ -40,18 +40,18 @@ def interpreter(variable, *modules):
 
 
 def pass_in(exe, folder, package, *files):
-    said = run(exe, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+    printed = run(exe, "-m", "pytest", "-q", "-p", "no:cacheprovider",
                "--basetemp", folder / "pytest", *(HERE / f for f in files),
                BETON_PACKAGE=str(package))
-    assert " passed" in said
-    return said
+    assert " passed" in printed
+    return printed
 
 
 @pytest.fixture(scope="module")
 def free():
     exe = interpreter("FREE_PYTHON", "numpy", "PIL", "pytest")
-    said = run(exe, "-c", "import sys; print(sys._is_gil_enabled())")
-    if said != "False\n":
+    printed = run(exe, "-c", "import sys; print(sys._is_gil_enabled())")
+    if printed != "False\n":
         pytest.skip(f"FREE_PYTHON={exe} has a GIL")
     return exe
 
@@ -67,15 +67,15 @@ def package(free, tmp_path_factory):
 
 def test_importing_it_brings_no_gil_back(free, package):
     # The interpreter warns where it does.
-    said = run(free, "-W", "error", "-c",
+    printed = run(free, "-W", "error", "-c",
                "import sys, betonfs; print(sys._is_gil_enabled())",
                PYTHONPATH=str(package))
-    assert said == "False\n"
+    assert printed == "False\n"
 
 
 def test_many_threads_without_a_gil(free, package, tmp_path):
-    said = pass_in(free, tmp_path, package, "test_python_threads.py")
-    assert "skipped" not in said
+    printed = pass_in(free, tmp_path, package, "test_python_threads.py")
+    assert "skipped" not in printed
 
 
 def test_the_package_without_a_gil(free, package, tmp_path):
@@ -89,5 +89,5 @@ def test_a_wheel_for_one_without_a_gil(free, package, tmp_path):
 
 def test_jax(tmp_path):
     exe = interpreter("JAX_PYTHON", "jax", "PIL", "pytest")
-    said = pass_in(exe, tmp_path, PACKAGE, "test_python_jax.py")
-    assert "skipped" not in said
+    printed = pass_in(exe, tmp_path, PACKAGE, "test_python_jax.py")
+    assert "skipped" not in printed

@@ -42,7 +42,7 @@ SAMPLES = [sample(i) for i in range(N)]
 
 
 def written(path, mode):
-    """kept: the JPEGs are somebody else's."""
+    """A dataset of `mode`; kept: the JPEGs were encoded elsewhere."""
     samples = SAMPLES
     if mode == "image_cache":
         samples = [{**s, "image": jpeg(s["image"])} for s in SAMPLES]
@@ -58,7 +58,7 @@ def rows_of(got):
     return [place[s["score"]] for s in SAMPLES]
 
 
-# FFCV compiles its loader anew every time: ten seconds each.
+# FFCV compiles its loader every time: ten seconds each.
 @pytest.mark.parametrize("mode, cache, order", [
     ("raw", "process", "QUASI_RANDOM"), ("jpg", "os", "SEQUENTIAL"),
     ("image_cache", "process", "SEQUENTIAL")])

@@ -143,7 +143,7 @@ def test_what_is_no_device_is_refused(data, device):
         betonfs.Loader(data.path, device=device)
 
 
-def test_without_a_gpu_it_is_told(data, monkeypatch):
+def test_without_a_gpu_it_is_reported(data, monkeypatch):
     monkeypatch.setenv("BETON_CUDA_LIBRARY", "/proc/nonexistent/libcuda.so")
     for options in {"device": "cuda"}, {"pipeline": "vec | cuda(0)"}:
         with pytest.raises(betonfs.BetonError, match="no CUDA driver"):

@@ -118,7 +118,7 @@ def test_arrays_are_not_written_to(load):
     want = np.asarray(batch.image).copy()
     with pytest.raises(ValueError, match="read-only"):
         np.asarray(batch.image)[0] = 0
-    # What is given away for its memory is the loader's, and may be.
+    # JAX may overwrite a donated array, because its memory is the loader's.
     other = jax.jit(lambda x: x + 1, donate_argnums=0)(batch.image)
     assert (np.asarray(other) == want + 1).all()
 

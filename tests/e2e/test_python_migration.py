@@ -64,7 +64,7 @@ def place(tmp_path, jpegs, monkeypatch):
 
 
 def run(kind, code):
-    """What train() was called with."""
+    """The arguments of each call of train()."""
     steps = []
     if kind.startswith("sh "):
         os.unlink("train.beton")

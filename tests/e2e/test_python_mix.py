@@ -94,7 +94,7 @@ def test_an_epoch_that_cycles_ends_with_the_last_dataset(mix, paths):
 
 
 @pytest.mark.parametrize("cycle", [False, True])
-def test_a_state_goes_on_after_any_step(mix, paths, cycle):
+def test_a_state_continues_after_any_step(mix, paths, cycle):
     def run(loader):
         return [facts(loader, paths) for _ in range(2)]
     whole = run(mix(cycle=cycle))
@@ -144,7 +144,7 @@ def test_ranks_take_batches_of_the_same_dataset(mix, paths, cycle, drop_last):
         assert [f[2] - step[0][2] for f in step] == [0, 1, 2]
 
 
-def test_a_state_goes_on_in_another_world(mix, paths):
+def test_a_state_continues_in_another_world_size(mix, paths):
     loader = mix(rank=0, world_size=2)
     for _ in zip(range(4), loader):
         pass

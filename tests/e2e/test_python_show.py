@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Loader.show() and a batch in a notebook show: HTML that is complete by
-itself, with the pixels that the batch has."""
+"""The output of Loader.show() and of a batch in a notebook: HTML that is
+complete by itself, with the pixels of the batch."""
 import base64
 import html.parser
 import io
@@ -85,7 +85,7 @@ def test_pictures_of_bytes_are_as_they_are(load):
     assert "scaled" not in page.about and "uint8[6, 9, 3]" in page.about
 
 
-def test_normalised_pictures_are_scaled_and_it_says_so(load):
+def test_normalized_pictures_are_scaled_and_it_reports_it(load):
     loader = load(pipeline="image | normalize(imagenet) | float | chw")
     batch = next(iter(loader))
     low, high = batch.image.min(), batch.image.max()

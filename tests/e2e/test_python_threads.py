@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package in many threads at once: what only one may do is done in
-turns, and the rest is right whoever does it. Where there is a GIL, threads are
-switched as often as can be; test_python_elsewhere.py runs this where there is
-none."""
+"""The Python package in many threads at once: exclusive work is done in turns,
+and all results are right in whichever thread. If there is a GIL, threads are
+switched as often as possible; test_python_elsewhere.py runs this without one.
+"""
 import gc
 import queue
 import random
@@ -59,7 +59,7 @@ def load(data):
 
 @pytest.fixture(scope="module")
 def epochs(data):
-    """What is in each batch of the first ones."""
+    """Copies of each batch of the first epochs."""
     with opened(data, workers=1) as loader:
         return [[snapshot(b) for b in loader] for _ in range(3)]
 
@@ -119,7 +119,7 @@ def test_one_loader_is_taken_in_turns(load, epochs):
         assert sorted(seen, key=lambda s: s[1]) == want
 
 
-def test_who_is_late_takes_nothing_of_a_new_iteration(load):
+def test_a_late_thread_takes_nothing_of_a_new_iteration(load):
     loader = load(pipeline="image | drop")
     for turn in range(20):
         it = iter(loader)
@@ -155,7 +155,7 @@ def test_a_turn_that_is_over_gets_no_batch(load):
     assert core.next(None, core.begin_epoch()).epoch == 6
 
 
-def test_who_moves_it_ends_what_iterates(load, epochs):
+def test_a_move_ends_what_iterates(load, epochs):
     loader = load()
     state = loader.state_dict()
 
@@ -213,7 +213,7 @@ def test_it_is_closed_by_any(load, epochs):
                 assert "closed" in str(e) or "iterated anew" in str(e)
             loader.close()
             assert loader._core.closed
-            # What was taken stays valid.
+            # Batches that were taken stay valid.
             for batch in seen:
                 assert snapshot(batch) == epochs[batch.epoch][batch.number]
         at_once(iterate, 3)
@@ -221,17 +221,17 @@ def test_it_is_closed_by_any(load, epochs):
             loader.stats()
 
 
-def test_messages_are_told_once(data, tmp_path, caplog):
+def test_messages_are_reported_once(data, tmp_path, caplog):
     damaged = dumped.photos(tmp_path / "own.beton", N)
     for i in range(0, N, SIZE):
         damaged.patch(damaged.place[i, "image"] + 2, bytes(60))
     with opened(damaged, on_error="skip", order="sequential") as loader:
         it = iter(loader)
         at_once(lambda i: list(it))
-    told = [r.getMessage() for r in caplog.records]
-    first = [t for t in told if "epoch 0" in t]    # more are made ahead
+    reported = [r.getMessage() for r in caplog.records]
+    first = [t for t in reported if "epoch 0" in t]    # more are prefetched
     assert all(sum(f"sample {i} " in t for t in first) == 1
-               for i in range(0, N, SIZE)), told
+               for i in range(0, N, SIZE)), reported
 
 
 # --- batches ---
@@ -311,7 +311,8 @@ def noisy(label):
 
 @pytest.mark.filterwarnings("ignore:.*numba is not installed")
 def test_random_numbers_of_functions_are_their_own(load):
-    """Of each loader, though NumPy's generator is one for all threads."""
+    """Each loader has its own numbers, although NumPy's generator is shared by
+    all threads."""
     options = {"transforms": [noisy], "pipeline": "image | drop"}
 
     def numbers(loader):
@@ -326,7 +327,7 @@ def test_random_numbers_of_functions_are_their_own(load):
 
 @pytest.mark.filterwarnings("ignore:.*numba is not installed")
 def test_all_may_begin_the_first_iteration(load):
-    """What compiles the functions."""
+    """The first iteration compiles the functions."""
     for _ in range(5):
         loader = load(transforms=[noisy], pipeline="image | drop")
 
@@ -425,7 +426,7 @@ def test_one_writer_is_fed_by_all(tmp_path):
 
 
 @pytest.mark.parametrize("end", ["finish", "abort"])
-def test_a_writer_ends_under_who_writes(tmp_path, end):
+def test_a_writer_ends_under_its_users(tmp_path, end):
     for turn in range(10):
         path = tmp_path / f"w{turn}.beton"
         w = writer(path, 100000)

@@ -108,7 +108,7 @@ def check_going_on(out):
     assert by_number(out["after"], 1) == by_number(out["whole"], 1)
     assert [len(r["saw"]) for r in out["after"]] == [3 + 5] * 3
     assert len({str(r["weights"]) for r in out["after"]}) == 1
-    # It learnt before, and did not begin anew.
+    # It learned before, and did not begin again.
     assert np.mean(losses(out["after"], 1)) < np.mean(losses(out["whole"], 0))
 
 
@@ -125,7 +125,7 @@ def test_a_script_is_run_again_without_its_data(images, trainer, tmp_path):
     assert set(synthetic["pixels"]) == {synthetic["pixels"][0]} == {real["pixels"][0]}
     assert len(set(real["pixels"])) == EPOCHS * BATCHES
     assert real["transformed"] >= EPOCHS * N > synthetic["transformed"]
-    # What an epoch takes beyond the trainer's own work.
+    # The time of an epoch beyond the trainer's own work.
     data = min(real["epochs"]) - real["own"]
     assert data > 5 * real["own"]
     assert min(synthetic["epochs"]) - synthetic["own"] < 0.1 * data

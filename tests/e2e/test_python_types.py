@@ -12,7 +12,7 @@ from dumped import DEADLINE
 PYTHON = pathlib.Path(__file__).resolve().parents[2] / "contrib/python"
 CONFIG = PYTHON / "pyproject.toml"
 
-# What pages leave to the reader.
+# Names that the pages leave to the reader.
 NAMES = """
 from collections.abc import Iterable
 from typing import Any
@@ -35,11 +35,11 @@ def mypy(*arguments, where):
     exe = shutil.which("mypy")
     if not exe:
         pytest.skip("mypy is not installed")
-    said = subprocess.run([exe, "--version"], capture_output=True, text=True,
+    printed = subprocess.run([exe, "--version"], capture_output=True, text=True,
                           timeout=DEADLINE).stdout
-    version = tuple(map(int, re.findall(r"\d+", said)[:2]))
+    version = tuple(map(int, re.findall(r"\d+", printed)[:2]))
     if version < OLDEST:
-        pytest.skip(f"{said.strip()} is older than %d.%d" % OLDEST)
+        pytest.skip(f"{printed.strip()} is older than %d.%d" % OLDEST)
     r = subprocess.run(
         [exe, "--config-file", CONFIG, "--strict", "--cache-dir", where,
          *arguments], capture_output=True, text=True, cwd=PYTHON,
@@ -65,7 +65,7 @@ def is_code(text):
 
 
 def blocks():
-    """What is of betonfs: of one page marked, of the other indented."""
+    """Blocks that use betonfs: marked on one page, indented on the other."""
     readme = (PYTHON / "README.md").read_text()
     indented = [re.sub("^    ", "", block, flags=re.M) for block in
                 re.findall(r"(?:^    .*\n)+", readme, re.M)]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel: built as its README says, by nobody in particular, and loading
-batches where there is no source, no build and no libbeton."""
+"""The wheel: an unprivileged user builds it as its README describes, and it
+loads batches without the source, the build and libbeton."""
 import importlib.util
 import json
 import os
@@ -29,8 +29,8 @@ for _module in "pip", "setuptools", "wheel", "venv", "ensurepip":
     if not importlib.util.find_spec(_module):
         pytest.skip(f"{_module} is not installed", allow_module_level=True)
 
-# Of the stable ABI of 3.11, what the extension uses. A name that is not here is
-# looked up in "C API Stability" of Python's documentation before it is added.
+# The parts of the stable ABI of 3.11 that the extension uses. Before you add a
+# name, look it up in "C API Stability" of Python's documentation.
 STABLE = """
 PyBool_FromLong PyBool_Type PyBuffer_Release PyBytes_AsString
 PyBytes_AsStringAndSize
@@ -67,8 +67,8 @@ with betonfs.Loader(sys.argv[1], 4, order="sequential", tensors="numpy",
 
 @pytest.fixture(scope="module")
 def place():
-    """A folder that another user may use, and run(), as that user, if it can
-    be: with no variable of make's or of a build."""
+    """A directory that another user may use, and run(), as that user if
+    possible, without variables of make or of a build."""
     top = pathlib.Path(tempfile.mkdtemp(prefix="beton-wheel."))
     who = {}
     if not os.geteuid():
@@ -88,7 +88,7 @@ def place():
     if who:
         try:
             run(sys.executable, "-c", "")
-        except PermissionError:     # a Python in somebody's home
+        except PermissionError:     # a Python in a user's home
             os.chown(top, 0, 0)
             who.clear()
     yield top, run
@@ -149,7 +149,7 @@ def test_a_wheel_needs_nothing_else(place, wheel, tmp_path):
     top, run = place
     run(sys.executable, "-m", "venv", "--system-site-packages", top / "venv")
     python = top / "venv/bin/python"
-    # Of a Python that is a venv itself, its packages are none of the system's.
+    # If Python is a venv itself, its packages are not among the system's.
     where, = (top / "venv").glob("lib/python*/site-packages")
     (where / "numpy.pth").write_text(str(pathlib.Path(
         importlib.util.find_spec("numpy").origin).parents[1]))

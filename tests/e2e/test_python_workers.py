@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes that write() gets samples by: what is written does not depend
-on them, what fails in them is told, and none is left."""
+"""The processes that produce samples for write(): they do not affect the
+written data, their failures are reported, and none is left."""
 import importlib.machinery
 import json
 import multiprocessing
@@ -23,7 +23,7 @@ N = 50
 
 
 class Drawn:
-    """Of the global generators, in each sample as many as it likes."""
+    """Samples that take any number of values from the global generators."""
 
     def __len__(self):
         return N
@@ -134,7 +134,7 @@ def test_large_samples_pass(tmp_path):
 
 
 def test_processes_are_a_little_ahead():
-    """Of samples that a pipe cannot hold, one."""
+    """A pipe cannot hold a sample, so each process is one ahead."""
     begun = multiprocessing.Value("i", 0)
 
     def make(i):
@@ -164,7 +164,7 @@ def test_values_pass_as_they_are():
 
 
 def write_a_level_down(path):
-    with open(path.with_suffix(".said"), "w") as f:
+    with open(path.with_suffix(".printed"), "w") as f:
         written(path, Drawn(), workers=3)
         f.write("written")
 
@@ -175,7 +175,7 @@ def test_a_process_that_may_have_none_writes_too(tmp_path):
         target=write_a_level_down, args=(tmp_path / "b.beton",), daemon=True)
     process.start()
     process.join(DEADLINE)
-    assert (tmp_path / "b.said").read_text() == "written"
+    assert (tmp_path / "b.printed").read_text() == "written"
     assert (tmp_path / "b.beton").read_bytes() == want
 
 
@@ -236,11 +236,11 @@ def raises(error):
     KeyError("why"), ValueError("why"), BrokenPipeError("why"),
     EOFError("why")])
 def test_errors_of_samples_have_their_class_and_place(tmp_path, error, workers):
-    said = fails(tmp_path / "w.beton", Failing(raises(error)), workers,
+    printed = fails(tmp_path / "w.beton", Failing(raises(error)), workers,
                  type(error))
-    assert "why" in said and "sample 33" in said
+    assert "why" in printed and "sample 33" in printed
     if workers > 1:
-        assert "self.fail()" in said    # where it was raised
+        assert "self.fail()" in printed    # where it was raised
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -257,10 +257,10 @@ def test_an_end_in_the_middle_is_no_end(tmp_path, kind, workers):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_error_of_no_pickle_is_told_as_text(tmp_path):
-    said = fails(tmp_path / "w.beton", Failing(raises(Refusal(33, "no"))), 3,
+def test_an_error_of_no_pickle_is_reported_as_text(tmp_path):
+    printed = fails(tmp_path / "w.beton", Failing(raises(Refusal(33, "no"))), 3,
                  RuntimeError)
-    assert "Refusal: 33: no" in said and "sample 33" in said
+    assert "Refusal: 33: no" in printed and "sample 33" in printed
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -269,8 +269,8 @@ def test_errors_of_encoding_have_their_class_and_place(tmp_path, workers):
         def __getitem__(self, i):
             wrong = {"vec": "x"} if i == 44 else {}
             return {**super().__getitem__(i), **wrong}
-    said = fails(tmp_path / "w.beton", Broken(), workers, ValueError)
-    assert "sample 44 field vec" in said
+    printed = fails(tmp_path / "w.beton", Broken(), workers, ValueError)
+    assert "sample 44 field vec" in printed
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -291,12 +291,12 @@ def test_errors_of_the_package_have_their_class_and_place(tmp_path, workers):
 @pytest.mark.parametrize("how, code", [
     (lambda: os._exit(7), "7"),
     (lambda: os.kill(os.getpid(), signal.SIGKILL), "-9")])
-def test_a_process_that_ends_is_told(tmp_path, how, code):
-    said = fails(tmp_path / "w.beton", Failing(how), 3, RuntimeError)
-    assert "sample 33" in said and said.endswith(code)
+def test_a_process_that_ends_is_reported(tmp_path, how, code):
+    printed = fails(tmp_path / "w.beton", Failing(how), 3, RuntimeError)
+    assert "sample 33" in printed and printed.endswith(code)
 
 
-def test_what_cannot_pass_is_told():
+def test_what_cannot_pass_is_reported():
     with pytest.raises(TypeError, match="pickle"):
         with made(lambda i: (i, sys.stdout), N, 2) as values:
             list(values)
@@ -332,15 +332,15 @@ def lives(pid):
         stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False
-    # Where nobody waits for orphans, they stay as zombies.
+    # If no process waits for orphans, they stay as zombies.
     return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("everybody", [False, True])
 def test_no_process_is_left(tmp_path, how, everybody):
-    """Whoever is interrupted, the caller or all, as a terminal does it; and
-    though all wait for a sample that does not come."""
+    """Interrupts the caller, or all processes as a terminal does, while all
+    wait for a sample that does not come."""
     p = subprocess.Popen([sys.executable, "-c", ENDLESS, PACKAGE, tmp_path],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                          text=True, start_new_session=True)
@@ -353,12 +353,12 @@ def test_no_process_is_left(tmp_path, how, everybody):
             os.killpg(p.pid, how)
         else:
             p.send_signal(how)
-        said = p.communicate(timeout=DEADLINE)
+        printed = p.communicate(timeout=DEADLINE)
     finally:
         p.kill()
     wait_until(lambda: not any(map(lives, pids())), "processes to end")
     if how == signal.SIGINT:
-        assert said == ("interrupted\n", "")
+        assert printed == ("interrupted\n", "")
         assert not list(tmp_path.glob("*w.beton*"))
 
 

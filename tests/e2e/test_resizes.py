@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interpolations and sizes of resizing, through `beton dump`: beside Pillow,
-and beside torchvision's sizes as beton-operations(7) says them."""
+"""Interpolations and sizes of resizing, through `beton dump`: compared with
+Pillow, and for torchvision's sizes with beton-operations(7)."""
 import io
 import json
 import os
@@ -226,11 +226,11 @@ def test_torchvision_chooses_these_sizes():
     cases = [[*map(int, rng.integers(8, 700, 2)), *asked]
              for _ in range(40) for asked in ASKED[4:]]
     cases = [c for c in cases if min(by_torchvision(*c)) > 0]
-    told = json.loads(subprocess.run(
+    reported = json.loads(subprocess.run(
         [os.environ["TORCHVISION_PYTHON"], "-c", THEIRS],
         input=json.dumps(cases), capture_output=True, text=True,
         check=True).stdout)
-    assert [tuple(t) for t in told] == [by_torchvision(*c) for c in cases]
+    assert [tuple(t) for t in reported] == [by_torchvision(*c) for c in cases]
 
 
 def test_the_longest_sides(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 
 import make
 from conftest import unmount, wait_until
-from lender import Client
+from zerocopy import Client
 from loading import INFO, Loader
 
 WARNING = 1
@@ -76,7 +76,7 @@ class Reader(Loader):
         return -r, self.lib.beton_loader_error(self.handle).decode()
 
     def lines(self, *levels):
-        return [text for level, text in self.said if level in levels]
+        return [text for level, text in self.printed if level in levels]
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def test_a_daemon_that_is_mounted_again_is_used_again(
         daemon(dataset.path, where=d.where)
         got += loader.take(BATCHES)
         assert got == expected
-        assert loader.delivery() == way, loader.said
+        assert loader.delivery() == way, loader.printed
         assert loader.why() == {"direct": "requested"}.get(way, "")
 
 
@@ -133,8 +133,8 @@ def test_a_loader_waits_for_the_mount(dataset, expected, daemon, how):
             wait_until(lambda: loader.lines(WARNING), "the line")
             daemon(dataset.path, where=d.where)
         assert got == expected
-        assert loader.delivery() == "zero-copy", loader.said
-        assert len(loader.lines(WARNING)) == 1, loader.said
+        assert loader.delivery() == "zero-copy", loader.printed
+        assert len(loader.lines(WARNING)) == 1, loader.printed
         assert str(d.where) in loader.lines(WARNING)[0]
         assert any("mounted again" in line for line in loader.lines(INFO))
 
@@ -184,7 +184,7 @@ def test_another_dataset_in_its_place_is_refused(
         for _ in range(3):
             assert loader.error()[0] == errno.ESTALE
         lines = [x for x in loader.lines(0) if "another dataset" in x]
-        assert len(lines) == 1 and str(d.where) in lines[0], loader.said
+        assert len(lines) == 1 and str(d.where) in lines[0], loader.printed
         # A right one is taken again.
         end(wrong, signal.SIGTERM)
         daemon(dataset.path, where=d.where)
@@ -211,7 +211,7 @@ def test_a_mount_that_does_not_come_back_is_an_error(dataset, daemon):
         for _ in range(10):
             loader.error()
         assert time.monotonic() - begin < 1
-        assert len(loader.lines(WARNING)) == 1, loader.said
+        assert len(loader.lines(WARNING)) == 1, loader.printed
 
 
 def test_a_loader_that_waits_can_be_closed(dataset, daemon):

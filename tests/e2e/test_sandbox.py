@@ -16,7 +16,7 @@ import pytest
 import make
 from conftest import (DEADLINE, LIBC, SUSPICIOUS, betonfs, mounts, program,
                       unmount, wait_until)
-from lender import Client, read_direct
+from zerocopy import Client, read_direct
 
 OTHER = 65534
 PATIENCE = 2    # seconds, for a mount to go
@@ -93,8 +93,8 @@ def is_gone(place):
 
 
 def without(*numbers):
-    """What runs later finds no such calls, as in an older kernel. Root needs no
-    no_new_privs for that."""
+    """Code that runs later finds no such calls, as in an older kernel. Root
+    needs no no_new_privs for that."""
     def code(*words):
         return struct.pack("HBBI", *words)
 
@@ -180,8 +180,8 @@ def test_everything_is_read(offered, start, place, uid, args):
     wait_until((place / "log").exists, "the log")
     run(uid, "sh", "-c", f"ls {mnt}/batches/bad=1 || true")
     wait_until(lambda: "bad" in (place / "log").read_text(), "the line")
-    said = (place / "log").read_text() + (place / "old").read_text()
-    assert not SUSPICIOUS.search(said), said
+    printed = (place / "log").read_text() + (place / "old").read_text()
+    assert not SUSPICIOUS.search(printed), printed
 
 
 @MODES
@@ -245,7 +245,7 @@ def test_the_daemon_takes_what_there_is(start, place, uid, missing, found):
 
 @root
 @LESS
-def test_who_insists_is_refused(place, uid, missing, found):
+def test_a_client_that_insists_is_refused(place, uid, missing, found):
     if uid or not SECCOMP:
         pytest.skip("a user's filter needs no_new_privs")
     data = make.numbers(place / "a.beton", 20)

@@ -17,7 +17,7 @@ import pytest
 import make
 from conftest import DEADLINE, failing
 
-# What every_type() of make.py becomes.
+# The endings of the fields of make.every_type().
 ENDINGS = {"label": ".cls", "score": ".txt", "blob": ".bin", "meta": ".json",
            "vec": ".vec.npy", "tens": ".tens.npy"}
 
@@ -104,7 +104,7 @@ def test_the_same_bytes_from_every_mount(data, mount):
         {p.stat().st_ino for p in (one / "samples").rglob("*")}
 
 
-def test_listings_tell_sizes(mnt):
+def test_listings_report_sizes(mnt):
     entry, = os.scandir(mnt / "shards")
     assert entry.is_file() and entry.inode() == entry.stat().st_ino
     out = subprocess.run(["ls", "-l", mnt / "shards"], capture_output=True,
@@ -115,7 +115,7 @@ def test_listings_tell_sizes(mnt):
 def test_a_value_out_of_place_is_left_out(data, mount):
     data.patch(data.where(2, "image"), b"\x09")             # mode
     data.patch(data.where(5, "blob"), struct.pack("<Q", 1 << 60))
-    where = mount(data.path, says="sample 2 field image: unknown image mode")
+    where = mount(data.path, expects="sample 2 field image: unknown image mode")
     with tarfile.open(where / "shards/000000.tar") as t:
         got = {m.name: t.extractfile(m).read() for m in t.getmembers()}
     want = {member(data, i, n) for i in range(30) for n in data.types}
@@ -125,7 +125,7 @@ def test_a_value_out_of_place_is_left_out(data, mount):
 
 
 def test_what_cannot_be_read_is_an_error(data, mount):
-    where = mount(data.path, says="read of")
+    where = mount(data.path, expects="read of")
     fd = os.open(where / "shards/000000.tar", os.O_RDONLY | os.O_DIRECT)
     buffer, size = mmap.mmap(-1, 4096), os.fstat(fd).st_size
     os.truncate(data.path, data.first_page)
@@ -140,7 +140,7 @@ def test_what_cannot_be_read_is_an_error(data, mount):
 
 
 def test_metadata_that_cannot_be_read_are_tried_again(data, mount):
-    where = mount(data.path, says="read of")
+    where = mount(data.path, expects="read of")
     whole = open(data.path, "rb").read()
     os.truncate(data.path, data.meta + 50)
     for _ in range(2):
@@ -185,7 +185,8 @@ DECODERS = {"cls": int, "txt": bytes.decode, "json": json.loads,
 
 
 def check_samples(data, samples):
-    """Decoded samples. Images are compared by whoever decodes them."""
+    """Checks decoded samples. Images are compared by the callers, which decode
+    them."""
     assert [s["__key__"] for s in samples] == [data.name(i) for i in range(30)]
     for s, want in zip(samples, data.values):
         assert s["cls"] == want["label"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the loader says that its time goes: what is counted is what was done,
-and what is slow is what is told to be."""
+"""The loader's statistics of its stages: the counts equal the work that was
+done, and the slow stage is reported as slow."""
 import json
 import re
 import shutil
@@ -63,7 +63,7 @@ def test_what_is_counted_is_what_was_done(data):
         assert loader.next() is None
         s, p = loader.stats(), loader.throughput()
         assert list(s) == ["read", "decode", "transform", "next", "trainer"]
-        # What is made ahead is of the next epoch.
+        # Prefetched batches belong to the next epoch.
         assert STEPS <= s["read"].items <= STEPS + 3
         assert s["next"].items == p.batches == s["trainer"].items == STEPS
         assert s["next"].bytes == size and p.samples == N
@@ -75,7 +75,7 @@ def test_what_is_counted_is_what_was_done(data):
         for stage in s.values():
             assert stage.p50_ns <= stage.p90_ns <= stage.p99_ns
             assert (stage.p50_ns > 0) == (stage.items > 0)
-        # Nothing of the waiting is lost, and all is somebody's.
+        # No wait is lost, and each belongs to a stage.
         assert p.wait_ns == s["next"].input_wait_ns
         assert p.wait_ns == sum(stage.delay_ns for stage in s.values())
         assert p.trainer_ns == s["trainer"].busy_ns > 0
@@ -106,19 +106,19 @@ def test_stages_that_are_left_out_count_nothing(data):
 
 
 @needs_compiler
-def test_the_slow_stage_is_told(data, slow):
+def test_the_slow_stage_is_reported(data, slow):
     with Loader(data.path, spec=SPEC, pipeline=slow) as loader:
         loader.epoch()
         s, p = loader.stats(), loader.throughput()
         assert s["transform"].delay_ns > p.wait_ns / 2
         assert s["transform"].p50_ns > s["decode"].p99_ns
-        epoch, samples, verdict = LINE.fullmatch(loader.said[-1][1]).groups()
+        epoch, samples, verdict = LINE.fullmatch(loader.printed[-1][1]).groups()
         assert (epoch, samples, verdict) == ("0", str(N), "transform")
 
 
 def lines(loader):
-    """The epochs that were told."""
-    found = [LINE.fullmatch(text) for level, text in loader.said
+    """The epochs that were reported."""
+    found = [LINE.fullmatch(text) for level, text in loader.printed
              if level == INFO]
     return [(int(m[1]), int(m[2])) for m in found if m]
 
@@ -146,14 +146,14 @@ def test_whole_epochs_have_a_line(data):
         assert lines(loader) == [(0, N // 2)]
 
 
-def test_bench_tells_the_same(data):
-    told = json.loads(beton("bench", data.path, "--spec", SPEC, "--pipeline",
+def test_bench_reports_the_same(data):
+    reported = json.loads(beton("bench", data.path, "--spec", SPEC, "--pipeline",
                             AUGMENT, "--epochs", 2, "--json").stdout)
-    s, p = told["stages"], told["throughput"]
+    s, p = reported["stages"], reported["throughput"]
     assert p["batches"] == s["next"]["items"] and 0 <= p["queue_fill"] <= 1
     assert p["wait_s"] == pytest.approx(sum(t["delay_s"] for t in s.values()))
     assert s["decode"]["p50_us"] > 0
-    said = beton("bench", data.path, "--spec", SPEC, "--pipeline",
+    printed = beton("bench", data.path, "--spec", SPEC, "--pipeline",
                  "image | drop", "--epochs", 2).stdout
     assert re.search(r"^queue +\d+ % full, \d+ of \d+ batches waited for, ",
-                     said, re.MULTILINE)
+                     printed, re.MULTILINE)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-""".betonfs/stats.json, metrics and jobs/: what is told is what was done."""
+""".betonfs/stats.json, metrics and jobs/: reports equal the work that was
+done."""
 import json
 import mmap
 import os
@@ -17,7 +18,7 @@ import dumped
 import make
 from conftest import DEADLINE, wait_until
 from dumped import AUGMENT, BUILD, beton, dump
-from lender import tell
+from zerocopy import report
 from loading import Loader
 from test_zerocopy import Client, hello, path_of, SPEC
 
@@ -36,16 +37,16 @@ def stats(mnt):
     return json.loads((mnt / ".betonfs/stats.json").read_text())
 
 
-def timeless(told):
+def timeless(reported):
     """The same without what changes by itself."""
-    told = dict(told, streams=[dict(s, idle_s=0) for s in told["streams"]],
-                jobs=[dict(j, idle_s=0) for j in told["jobs"]])
-    del told["uptime_s"]
-    return told
+    reported = dict(reported, streams=[dict(s, idle_s=0) for s in reported["streams"]],
+                jobs=[dict(j, idle_s=0) for j in reported["jobs"]])
+    del reported["uptime_s"]
+    return reported
 
 
 def both(mnt):
-    """stats.json and metrics of one state: batches may still be made ahead."""
+    """stats.json and metrics of one state: batches may still be prefetched."""
     found = []
 
     def same():
@@ -56,7 +57,7 @@ def both(mnt):
 
 
 def jobs(mnt):
-    """name -> what is told of it"""
+    """name -> its entry in stats.json"""
     return {j["name"]: j for j in stats(mnt)["jobs"]}
 
 
@@ -255,16 +256,16 @@ def test_the_manual_describes_these_keys_and_metrics_alone(data, mount):
     assert sorted(entries) == sorted(names - {"betonfs_build_info"})
 
 
-def test_both_texts_say_the_same(data, mount):
+def test_both_texts_report_the_same(data, mount):
     mnt = mount(data.path, "-o", "cache=process,cache_size=64MiB")
     dump(mnt, mnt.parent / "out", "--spec", SPEC, *PLAIN)
-    told, m = both(mnt)
-    for way, d in told["delivery"].items():
+    reported, m = both(mnt)
+    for way, d in reported["delivery"].items():
         assert m["betonfs_delivered_batches_total",
                  (("way", way),)] == d["batches"]
         assert m["betonfs_delivered_bytes_total",
                  (("way", way),)] == d["bytes"]
-    for stage, s in told["stages"].items():
+    for stage, s in reported["stages"].items():
         for name, key in (("items_total", "items"), ("bytes_total", "bytes"),
                           ("busy_seconds_total", "busy_s"),
                           ("input_wait_seconds_total", "input_wait_s"),
@@ -277,10 +278,10 @@ def test_both_texts_say_the_same(data, mount):
                       ("cache_read_bytes_total", "read_bytes"),
                       ("cache_delivered_bytes_total", "delivered_bytes"),
                       ("prefetch_wasted_bytes_total", "wasted_bytes")):
-        assert m["betonfs_" + name, ()] == told["cache"][key]
+        assert m["betonfs_" + name, ()] == reported["cache"][key]
     assert m["betonfs_read_amplification_ratio", ()] == pytest.approx(
-        told["cache"]["amplification"], abs=1e-5)
-    for job in told["jobs"]:
+        reported["cache"]["amplification"], abs=1e-5)
+    for job in reported["jobs"]:
         assert m["betonfs_job_bytes_total",
                  (("job", job["name"]),)] == job["bytes"]
     assert m["betonfs_stream_batches_total",
@@ -399,13 +400,13 @@ def test_a_cache_accounts_for_every_byte(large, mount):
     assert c["evicted_bytes"] > 0 and c["reads"] > 0
 
 
-def test_stages_of_a_cache_tell_what_it_does(large, mount):
+def test_stages_of_a_cache_report_what_it_does(large, mount):
     mnt = mount(large.path, "-o", "cache=process,cache_size=32MiB,ahead=0")
     epoch = mnt / "batches/order=random,batch=24/0"
     for p in sorted(epoch.iterdir()):
         p.read_bytes()
-    told, m = both(mnt)
-    stages, cache = told["stages"], told["cache"]
+    reported, m = both(mnt)
+    stages, cache = reported["stages"], reported["cache"]
     assert list(stages) == STAGES
     # It alone reads past the kernel, and everything.
     assert stages["source"]["items"] == cache["reads"]
@@ -417,11 +418,11 @@ def test_stages_of_a_cache_tell_what_it_does(large, mount):
     assert 0 < waits <= cache["stalled"] + cache["misses"]
     assert stages["cache"]["input_wait_s"] == pytest.approx(
         stages["assembly"]["input_wait_s"], rel=0.01)
-    assert stages["assembly"]["items"] == told["slots"]["assembled"] == 100
+    assert stages["assembly"]["items"] == reported["slots"]["assembled"] == 100
     assert stages["assembly"]["busy_s"] > 0
     assert stages["delivery"]["items"] == 100
     assert stages["delivery"]["bytes"] == \
-        told["delivery"]["page_cache"]["bytes"]
+        reported["delivery"]["page_cache"]["bytes"]
     for s in stages.values():
         assert 0 < s["p50_s"] <= s["p90_s"] <= s["p99_s"]
 
@@ -433,16 +434,16 @@ def test_stages_without_a_cache(data, mount):
         slot, _ = client.get(path_of(i))
         client.put(slot)
     read_direct(mnt / path_of(0))
-    told, m = both(mnt)
-    stages = told["stages"]
+    reported, m = both(mnt)
+    stages = reported["stages"]
     assert stages["cache"]["items"] == stages["cache"]["input_wait_s"] == 0
-    assert stages["assembly"]["items"] == told["slots"]["assembled"]
+    assert stages["assembly"]["items"] == reported["slots"]["assembled"]
     assert stages["delivery"]["items"] == N // 4 + 1
     assert m["betonfs_stage_duration_seconds_count",
              (("stage", "delivery"),)] == N // 4 + 1
 
 
-def test_streams_share_what_the_cache_tells(large, mount):
+def test_streams_share_what_the_cache_reports(large, mount):
     mnt = mount(large.path, "-o", "cache=process,cache_size=32MiB")
     sizes, batches = {}, 0
     for size, seed, share in ((24, 1, 1), (48, 2, 2)):
@@ -452,9 +453,9 @@ def test_streams_share_what_the_cache_tells(large, mount):
         for p in paths:
             p.read_bytes()
         sizes[len(paths)] = size
-    told, _ = both(mnt)
-    assert {s["opened"] for s in told["streams"]} == set(sizes)
-    for s in told["streams"]:
+    reported, _ = both(mnt)
+    assert {s["opened"] for s in reported["streams"]} == set(sizes)
+    for s in reported["streams"]:
         size = sizes[s["opened"]]
         n = s["hits"] + s["stalled"] + s["misses"]
         # More than were opened: others are ahead, or were in vain.
@@ -466,8 +467,8 @@ def test_streams_share_what_the_cache_tells(large, mount):
         assert s["amplification"] == pytest.approx(
             s["read_bytes"] / s["delivered_bytes"])
     for key in ("hits", "stalled", "misses", "delivered_bytes"):
-        assert sum(s[key] for s in told["streams"]) == told["cache"][key]
-    assert batches == told["slots"]["assembled"]
+        assert sum(s[key] for s in reported["streams"]) == reported["cache"][key]
+    assert batches == reported["slots"]["assembled"]
     labels = {dict(k)["spec"] for name, k in metrics(mnt)
               if name == "betonfs_stream_read_bytes_total"}
     assert len(labels) == 2
@@ -492,7 +493,7 @@ def test_a_batch_that_is_there_is_not_late(data, mount):
 
 # --- streams ---
 
-def test_streams_say_where_they_are(data, mount):
+def test_streams_report_where_they_are(data, mount):
     mnt = mount(data.path)
     assert stats(mnt)["streams"] == []
     for i in range(1, 10, 2):
@@ -521,29 +522,29 @@ def test_two_readers_of_a_spec_are_one_metric(data, mount):
                         (("dataset", ""), ("spec", SPEC))] == 8
 
 
-def test_a_dataset_tells_of_itself_and_the_root_of_all(data, mount, tmp_path):
+def test_a_dataset_reports_itself_and_the_root_of_all(data, mount, tmp_path):
     other = make.numbers(tmp_path / "val.beton", 20)
     mnt = mount(other.path, data.path)
     (mnt / "p/batches/batch=4/0/000003.batch").read_bytes()
     (mnt / "val/batches/batch=5/1/000002.batch").read_bytes()
     p, val = ("p", 0, 3), ("val", 1, 2)
     for top, want in ((mnt, {p, val}), (mnt / "p", {p}), (mnt / "val", {val})):
-        told = stats(top)
+        reported = stats(top)
         assert {(s["dataset"], s["epoch"], s["number"])
-                for s in told["streams"]} == want
-        assert told["delivery"]["page_cache"]["batches"] == len(want)
-        assert told["stages"]["delivery"]["items"] == len(want)
-        assert [j["batches"] for j in told["jobs"]] == [len(want)]
+                for s in reported["streams"]} == want
+        assert reported["delivery"]["page_cache"]["batches"] == len(want)
+        assert reported["stages"]["delivery"]["items"] == len(want)
+        assert [j["batches"] for j in reported["jobs"]] == [len(want)]
         assert len(os.listdir(top / ".betonfs/jobs")) == 1
         names = {name for name, _ in metrics(top)}
         assert {dict(labels)["dataset"] for name, labels in metrics(top)
                 if name == "betonfs_stream_batches_total"} == \
             {name for name, _, _ in want}
-        # What is counted for all together is told for all together.
+        # Common counters are reported for all users together.
         for key in ("slots", "betonfs_cache_hits_total"):
-            assert (key in told or key in names) == (top == mnt)
-        assert ("assembly" in told["stages"]) == (top == mnt)
-        assert told["cache"]["mode"] == "os"
+            assert (key in reported or key in names) == (top == mnt)
+        assert ("assembly" in reported["stages"]) == (top == mnt)
+        assert reported["cache"]["mode"] == "os"
 
 
 def without_idle(job):
@@ -555,10 +556,10 @@ def test_a_job_of_two_datasets_is_one(data, mount, tmp_path):
     other = make.numbers(tmp_path / "val.beton", 20)
     mnt = mount(other.path, data.path)
     a, b, idle = (named(mnt, b"both", rank=2, world_size=4) for _ in range(3))
-    a.send(tell(samples=1))
+    a.send(report(samples=1))
     for client, folder, samples in ((a, "p", 10), (b, "val", 20)):
         assert isinstance(client.get(f"{folder}/{path_of(0)}"), tuple)
-        client.send(tell(samples=samples, epoch=samples))
+        client.send(report(samples=samples, epoch=samples))
         wait_until(lambda: [r["samples"] for r in jobs(mnt / folder)[
             "both"]["ranks"]] == [samples - (folder == "p")], "its words")
     for folder, batches, connections, samples in (
@@ -573,7 +574,7 @@ def test_a_job_of_two_datasets_is_one(data, mount, tmp_path):
         m = metrics(mnt / folder)
         assert m["betonfs_rank_samples_total",
                  (("job", "both"), ("rank", "2"))] == samples
-    # A loader that goes on to another dataset leaves the first.
+    # A loader that continues with another dataset leaves the first.
     assert isinstance(a.get(f"val/{path_of(1)}"), tuple)
     assert jobs(mnt / "p")["both"]["connections"] == 0
     assert jobs(mnt / "val")["both"]["connections"] == 2
@@ -599,10 +600,10 @@ def test_plain_readers_are_known_by_session(data, mount):
             ["setsid", "-w", "sh", "-c", script, mnt / path_of(i)], text=True)
         want[f"session-{int(session)}"] = (mnt / path_of(i)).stat().st_size
     (mnt / path_of(5)).read_bytes()
-    told = jobs(mnt)
+    reported = jobs(mnt)
     # Setsid's process may have ended before it was looked at: not its cat.
-    assert {k: told[k]["bytes"] for k in want} == want
-    assert told[f"session-{os.getsid(0)}"]["batches"] == 1
+    assert {k: reported[k]["bytes"] for k in want} == want
+    assert reported[f"session-{os.getsid(0)}"]["batches"] == 1
 
 
 def test_loaders_are_known_by_name(data, mount, tmp_path, monkeypatch):
@@ -611,10 +612,10 @@ def test_loaders_are_known_by_name(data, mount, tmp_path, monkeypatch):
         monkeypatch.setenv("BETON_JOB", name)
         beton("bench", mnt, "--spec", SPEC, "--until", "read", "--epochs",
               epochs)
-    told = jobs(mnt)
-    # Each loader has two more made ahead when it ends.
-    assert 0 <= told["train"]["batches"] - 5 * N // 4 <= 2 * 2
-    assert 0 <= told["eval 1/2"]["batches"] - 2 * N // 4 <= 2
+    reported = jobs(mnt)
+    # Each loader has prefetched two more when it ends.
+    assert 0 <= reported["train"]["batches"] - 5 * N // 4 <= 2 * 2
+    assert 0 <= reported["eval 1/2"]["batches"] - 2 * N // 4 <= 2
     wait_until(lambda: jobs(mnt)["train"]["connections"] == 0, "its end")
     monkeypatch.setenv("BETON_JOB", "")
     before = jobs(mnt)[f"session-{os.getsid(0)}"]["batches"]
@@ -624,10 +625,10 @@ def test_loaders_are_known_by_name(data, mount, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["x" * 65, "a\nb", "\u00e9"])
-def test_a_bad_name_of_a_job_is_told(data, monkeypatch, name):
+def test_a_bad_name_of_a_job_is_reported(data, monkeypatch, name):
     monkeypatch.setenv("BETON_JOB", name)
-    said = beton("bench", data.path, code=1).stderr
-    assert "BETON_JOB" in said or "job" in said
+    printed = beton("bench", data.path, code=1).stderr
+    assert "BETON_JOB" in printed or "job" in printed
 
 
 def test_ranks_share_a_job(data, mount):
@@ -645,15 +646,15 @@ def rank_of(mnt, job, rank):
     return next((r for r in jobs(mnt)[job]["ranks"] if r["rank"] == rank), {})
 
 
-def test_ranks_say_what_they_do(data, mount):
-    """What a live view needs: who, how fast, waiting for what."""
+def test_ranks_report_what_they_do(data, mount):
+    """The data of a live view: ranks, their speed, and their waits."""
     mnt = mount(data.path)
     a, b = (named(mnt, b"train", rank=rank, world_size=8) for rank in (0, 5))
     assert jobs(mnt)["train"]["ranks"] == []
-    a.send(tell(epoch=3, number=10, open_s=2 * 10**9, samples=600, batches=3,
+    a.send(report(epoch=3, number=10, open_s=2 * 10**9, samples=600, batches=3,
                 waits=2, wait_s=10**9, trainer_s=3 * 10**9, queue_ready=2,
                 queue_capacity=8, decode_busy_s=5 * 10**9, decode_delay_s=10**9))
-    b.send(tell(samples=7))
+    b.send(report(samples=7))
     wait_until(lambda: len(jobs(mnt)["train"]["ranks"]) == 2, "their words")
     r = rank_of(mnt, "train", 0)
     assert (r["world_size"], r["loaders"], r["epoch"], r["number"]) == (8, 1, 3, 10)
@@ -663,7 +664,7 @@ def test_ranks_say_what_they_do(data, mount):
     assert r["stages"]["decode"] == {"busy_s": 5, "delay_s": 1}
     assert r["stages"]["read"] == {"busy_s": 0, "delay_s": 0}
     # Rates are those of the last time, sums of all.
-    a.send(tell(epoch=3, number=18, open_s=3 * 10**9, samples=1600, batches=4,
+    a.send(report(epoch=3, number=18, open_s=3 * 10**9, samples=1600, batches=4,
                 waits=2, wait_s=10**9, trainer_s=4 * 10**9, queue_ready=10,
                 queue_capacity=16, decode_busy_s=6 * 10**9,
                 decode_delay_s=10**9))
@@ -674,7 +675,7 @@ def test_ranks_say_what_they_do(data, mount):
     assert r["samples"] == 1600 and r["open_s"] == 3
     # Another loader of the rank adds to it, and what it did stays.
     val = named(mnt, b"train", rank=0, world_size=8)
-    val.send(tell(samples=50, epoch=1))
+    val.send(report(samples=50, epoch=1))
     wait_until(lambda: rank_of(mnt, "train", 0)["loaders"] == 2, "the other")
     val.socket.close()
     wait_until(lambda: rank_of(mnt, "train", 0)["loaders"] == 1, "its end")
@@ -697,7 +698,7 @@ def test_the_last_report_counts(data, daemon):
     assert select.select([client.socket], [], [], DEADLINE)[0]
     d.process.send_signal(signal.SIGSTOP)
     try:
-        client.send(tell(samples=77))
+        client.send(report(samples=77))
         client.socket.close()
     finally:
         d.process.send_signal(signal.SIGCONT)
@@ -705,8 +706,9 @@ def test_the_last_report_counts(data, daemon):
     assert rank_of(d.where, "mine", 0)["samples"] == 77
 
 
-def test_loaders_say_what_they_did(data, mount, monkeypatch):
-    """Those that end within a second too, and all that they tell is so."""
+def test_loaders_report_what_they_did(data, mount, monkeypatch):
+    """Loaders that end within a second report, too, and all their figures are
+    true."""
     mnt = mount(data.path)
     monkeypatch.setenv("BETON_JOB", "mine")
     for rank in (0, 1):
@@ -719,7 +721,7 @@ def test_loaders_say_what_they_did(data, mount, monkeypatch):
     wait_until(lambda: jobs(mnt)["mine"]["connections"] == 0, "their end")
     for rank in (0, 1):
         r = rank_of(mnt, "mine", rank)
-        # Of each epoch's ten batches, every other.
+        # Each epoch has ten batches; the rank has every other one.
         assert (r["epoch"], r["number"], r["batches"]) == (2, rank, 11)
         assert (r["samples"], r["failed_samples"], r["loaders"]) == (44, 0, 0)
         assert r["queue_capacity"] == 22 >= r["queue_ready"]
@@ -730,7 +732,7 @@ def test_loaders_say_what_they_did(data, mount, monkeypatch):
     assert r["waits"] == throughput.waits
     assert r["wait_s"] == pytest.approx(
         sum(s["delay_s"] for s in r["stages"].values()))
-    # Who reads files has nobody to tell.
+    # A loader that reads files has no daemon to report to.
     with Loader(mnt, spec=SPEC, pipeline=AUGMENT, job="files",
                 delivery="direct") as loader:
         loader.epoch()
@@ -741,7 +743,7 @@ def test_ranks_are_bounded(data, mount):
     mnt = mount(data.path)
     for rank in range(1100):
         client = named(mnt, b"many", rank=rank, world_size=2000)
-        client.send(tell(samples=1))
+        client.send(report(samples=1))
         client.socket.close()
     wait_until(lambda: jobs(mnt)["many"]["connections"] == 0, "their end")
     ranks = jobs(mnt)["many"]["ranks"]
@@ -768,9 +770,9 @@ def test_files_of_jobs(data, mount):
     seen = {}
     for file in os.listdir(folder):
         assert re.fullmatch(r"[A-Za-z0-9_%.-]+\.json", file)
-        told = json.loads((folder / file).read_bytes())
-        seen[told["name"].encode()] = file
-        assert dict(told, idle_s=0) == dict(jobs(mnt)[told["name"]], idle_s=0)
+        reported = json.loads((folder / file).read_bytes())
+        seen[reported["name"].encode()] = file
+        assert dict(reported, idle_s=0) == dict(jobs(mnt)[reported["name"]], idle_s=0)
     assert set(seen) == set(names)
     assert seen[b"a/b"] == "a%2Fb.json"
     assert json.loads((folder / "train.json").read_text())["connections"] == 1
@@ -792,13 +794,13 @@ def test_jobs_are_bounded(data, mount):
         client = named(mnt, b"job-%d" % i)
         client.socket.close()
         wait_until(lambda: jobs(mnt)[f"job-{i}"]["connections"] == 0, "its end")
-    told = jobs(mnt)
-    assert len(told) == MAX == len(os.listdir(folder))
-    assert "keeper" in told and "job-299" in told and "job-0" not in told
+    reported = jobs(mnt)
+    assert len(reported) == MAX == len(os.listdir(folder))
+    assert "keeper" in reported and "job-299" in reported and "job-0" not in reported
     assert not (folder / "job-0.json").exists()
     assert json.loads(old.read())["name"] == "job-0"
     old.close()
-    # What was delivered is not forgotten with the job.
+    # Deliveries stay counted after the job is forgotten.
     assert moved(before, stats(mnt))["zero_copy"][0] == 1
     assert isinstance(keeper.get(path_of(1)), tuple)
     assert jobs(mnt)["keeper"]["batches"] == 1

@@ -124,8 +124,8 @@ def test_paths_name_what_the_file_had(data, few, mount):
     assert head[104:128] == b"".join(
         v.to_bytes(8, "little") for v in (0, len(PICKED),
                                           orders.key(PICKED)))
-    told = (where / ".betonfs/options").read_text().splitlines()
-    assert "subset=few" in told and f"subset=few:{few}" in told
+    reported = (where / ".betonfs/options").read_text().splitlines()
+    assert "subset=few" in reported and f"subset=few:{few}" in reported
 
 
 def test_a_definition_does_not_change_the_default(data, few, mount):
@@ -161,8 +161,8 @@ def test_quality_is_measured_on_the_subset(data, few):
     out = beton("info", data, "--json", "--spec",
                 "order=sequential,subset=few,batch=5", "--subset",
                 f"few:{few}").stdout
-    told = json.loads(out)
-    assert told["batches"] == 6 and told["quality"]["mean"] == 5
+    reported = json.loads(out)
+    assert reported["batches"] == 6 and reported["quality"]["mean"] == 5
 
 
 def test_bench_takes_a_subset(data, few):
@@ -175,7 +175,7 @@ def test_bench_takes_a_subset(data, few):
 # --- a file that changes ---
 
 @pytest.mark.parametrize("on_mount", [False, True])
-def test_a_job_goes_on_with_its_subset(data, few, mount, tmp_path, on_mount):
+def test_a_job_continues_with_its_subset(data, few, mount, tmp_path, on_mount):
     spec = named("batch=3,seed=4,drop_last=0")
     own = ["--subset", f"few:{few}"]
     source = mount(data, "-o", f"subset=few:{few}") if on_mount else data
@@ -190,7 +190,7 @@ def test_a_job_goes_on_with_its_subset(data, few, mount, tmp_path, on_mount):
     assert digest(tmp_path / "whole") == digest(tmp_path / "parts")
 
 
-def test_a_job_does_not_go_on_with_another_list(data, few, tmp_path):
+def test_a_job_does_not_continue_with_another_list(data, few, tmp_path):
     args = [data, "--subset", f"few:{few}", "--state", tmp_path / "state",
             "--pipeline", "image | drop"]
     dump(*args[:1], tmp_path / "x", *args[1:], "--spec", "subset=few,batch=3",
@@ -207,7 +207,7 @@ def test_a_job_does_not_go_on_with_another_list(data, few, tmp_path):
 
 
 def test_old_paths_do_not_mean_new_files(data, few, mount):
-    where = mount(data, "-o", f"subset=few:{few}", says="file has changed")
+    where = mount(data, "-o", f"subset=few:{few}", expects="file has changed")
     old = f"batch=3,subset={hashed(PICKED)}"
     assert (where / "batches" / old / "0/000000.batch").exists()
     other = f"batch=3,subset={hashed(PICKED[1:])}"
@@ -218,7 +218,7 @@ def test_old_paths_do_not_mean_new_files(data, few, mount):
 
 def test_a_mount_reads_its_lists_once(data, few, mount, tmp_path):
     where = mount(data, "-o", f"subset=few:{few}",
-                  says="subset=few~.*has changed")
+                  expects="subset=few~.*has changed")
     few.unlink()
     spec = "order=sequential,subset=few,batch=31"
     options = ["--spec", spec, "--pipeline", "image | drop"]
@@ -229,8 +229,8 @@ def test_a_mount_reads_its_lists_once(data, few, mount, tmp_path):
     assert "the mount has no subset " + hashed(PICKED[:5]) in r.stderr
 
 
-def test_a_mount_without_the_subset_says_so(data, few, mount, tmp_path):
-    where = mount(data, says="subset=few: expected")
+def test_a_mount_without_the_subset_reports_it(data, few, mount, tmp_path):
+    where = mount(data, expects="subset=few: expected")
     for more in [], ["--subset", f"few:{few}"]:
         r = beton("dump", where, "--out", tmp_path / "x", "--spec",
                   "subset=few", *more, code=1)
@@ -300,7 +300,7 @@ def pictures(batches):
 
 
 @pytest.mark.parametrize("spec", ["order=sequential,batch=2", WEIGHTED[1]])
-def test_samples_that_come_again_are_augmented_anew(shots, mount, tmp_path,
+def test_samples_that_come_again_are_augmented_again(shots, mount, tmp_path,
                                                     spec):
     weighted = "weighted" in spec
     few = weigh(tmp_path / "few") if weighted else write(tmp_path / "few",
@@ -318,7 +318,7 @@ def test_samples_that_come_again_are_augmented_anew(shots, mount, tmp_path,
     assert len(set(images)) > len(set(seen))
 
 
-def test_draws_are_resumed_exactly_by_another_world(shots, tmp_path):
+def test_draws_are_resumed_exactly_by_another_world_size(shots, tmp_path):
     few = weigh(tmp_path / "few")
     args = ["--spec", named(WEIGHTED[1]), "--subset", f"few:{few}",
             "--pipeline", CROP]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that are not real, for measuring what is not the loader: frames and
-lengths as ever, values of the first, nothing read for the rest."""
+"""Synthetic batches, for measurements without the loader: numbers and lengths
+are the usual ones, values are those of the first batch, and nothing else is
+read."""
 import json
 import math
 
@@ -80,10 +81,10 @@ def test_ranks_are_as_ever(data, tmp_path, monkeypatch, rank):
     check(dump(data.path, tmp_path / "got", *how), real, 1)
 
 
-def test_bench_says_so(source, monkeypatch):
+def test_bench_reports_it(source, monkeypatch):
     batches = math.ceil(N / BATCH)
-    d, said = bench(source, "--source", "constant")
-    assert d["source"] == "constant" and not said
+    d, printed = bench(source, "--source", "constant")
+    assert d["source"] == "constant" and not printed
     assert d["stages"]["read"]["items"] == 1
     assert d["stages"]["transform"]["items"] == BATCH
     assert d["stages"]["decode"]["items"] <= BATCH
@@ -91,8 +92,8 @@ def test_bench_says_so(source, monkeypatch):
     assert d["source"] == "memory" and d["stages"]["read"]["items"] == 3
     # The environment is for who cannot change the options.
     monkeypatch.setenv("BETON_SYNTHETIC", SYNTHETIC)
-    d, said = bench(source, "--source", "constant")
-    assert d["source"] == "synthetic" and said.count("\n") == 1
+    d, printed = bench(source, "--source", "constant")
+    assert d["source"] == "synthetic" and printed.count("\n") == 1
     assert d["stages"]["read"]["items"] >= 3 * batches
 
 
@@ -126,7 +127,7 @@ def test_a_dataset_made_up_is_dumped(tmp_path, monkeypatch):
     assert digest(tmp_path / "a") == digest(tmp_path / "b")
 
 
-def test_a_mount_alone_knows_a_subset(data, mount, tmp_path, monkeypatch):
+def test_a_mount_alone_has_a_subset(data, mount, tmp_path, monkeypatch):
     """Then the ids are those of the batch that is given again."""
     few = tmp_path / "few.txt"
     few.write_text("".join(f"{i}\n" for i in range(1, N, 2)))
@@ -143,13 +144,13 @@ def test_a_mount_alone_knows_a_subset(data, mount, tmp_path, monkeypatch):
 
 # --- states ---
 
-def test_no_real_run_goes_on_from_a_fake_one(data, tmp_path, monkeypatch):
+def test_no_real_run_continues_from_a_synthetic_one(data, tmp_path, monkeypatch):
     state = tmp_path / "state"
     how = (*SPEC, *ALL, "--state", state)
     real = dump(data.path, tmp_path / "real", *SPEC, *ALL)
     dump(data.path, tmp_path / "x", *how, "--batches", ":2")
     monkeypatch.setenv("BETON_SYNTHETIC", "constant")
-    # A run that goes on from a checkpoint is measured as it is.
+    # A run that resumes from a checkpoint is measured as it is.
     got = dump(data.path, tmp_path / "synthetic", *how, "--batches", ":4")
     assert [b.number for b in got] == [2, 3]
     assert [b.ids for b in got] == [b.ids for b in real[2:4]]
@@ -209,7 +210,7 @@ def test_gpus_have_them_too(data, standins, tmp_path, monkeypatch, word, kept,
     check(got, real, kept)
 
 
-def test_a_constant_is_shipped_once(data, standins):
+def test_a_constant_is_uploaded_once(data, standins):
     how = ("--json", "--epochs", 4, *SPEC, "--pipeline",
            TEXT.format(" | cuda(0)", " | cuda(0)"))
     steps = 4 * math.ceil(N / BATCH)

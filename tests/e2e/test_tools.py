@@ -155,12 +155,12 @@ def test_pil_opens_every_image(data, mnt):
                 assert (pixels == np.asarray(im)).all()
 
 
-def test_identify_tells_format_and_size(data, mnt):
+def test_identify_reports_format_and_size(data, mnt):
     for mode, word in ((make.JPG, "JPEG"), (make.RAW, "PPM")):
         i, path = image_files(data, mode)[0]
         v = data.values[i]["image"]
-        said = run("identify", mnt / path).decode()
-        assert f"{word} {v.width}x{v.height}" in said
+        printed = run("identify", mnt / path).decode()
+        assert f"{word} {v.width}x{v.height}" in printed
 
 
 def test_jpegtopnm_and_pnmtojpeg(data, mnt):
@@ -219,10 +219,10 @@ def test_eight_processes_read_the_same(data, mnt):
     readers = [subprocess.Popen([sys.executable, "-c", READ, str(k), *paths],
                                 stdout=subprocess.PIPE, text=True, env=env)
                for k in range(8)]
-    said = [sorted(p.communicate(timeout=DEADLINE)[0].split("\n"))
+    printed = [sorted(p.communicate(timeout=DEADLINE)[0].split("\n"))
             for p in readers]
-    assert all(s == said[0] for s in said)
-    assert len(said[0]) == len(paths) + 1
+    assert all(s == printed[0] for s in printed)
+    assert len(printed[0]) == len(paths) + 1
 
 
 @pytest.mark.parametrize("flags", [0, os.O_DIRECT], ids=["cached", "direct"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""beton top: what is shown is what is done, and the terminal is given back."""
+"""beton top: it shows the work that is done, and restores the terminal."""
 import contextlib
 import fcntl
 import json
@@ -20,7 +20,7 @@ import dumped
 import make
 from conftest import DEADLINE, unmount, wait_until
 from dumped import AUGMENT, BUILD, SANITIZER, beton
-from lender import tell
+from zerocopy import report
 from loading import Loader
 from manual import documented_keys
 from test_zerocopy import SPEC
@@ -40,11 +40,11 @@ def once(mnt, *args):
                             "0.1", *args).stdout)
 
 
-def by_name(told):
-    return {job["name"]: job for job in told["jobs"]}
+def by_name(reported):
+    return {job["name"]: job for job in reported["jobs"]}
 
 
-# --- what is told ---
+# --- contents ---
 
 def test_processes_of_two_jobs(data, mount, tmp_path, monkeypatch):
     """Two jobs of two ranks, while others read files, and after their end."""
@@ -60,8 +60,8 @@ def test_processes_of_two_jobs(data, mount, tmp_path, monkeypatch):
     files = f"session-{os.getsid(0)}"
     wait_until(lambda: all(j["connections"] == 0
                            for j in once(mnt)["jobs"]), "their end")
-    told = once(mnt)
-    found = by_name(told)
+    reported = once(mnt)
+    found = by_name(reported)
     assert set(found) == {"train", "eval", files}
     for job in ("train", "eval"):
         assert found[job]["verdict"] == "ended"
@@ -71,11 +71,11 @@ def test_processes_of_two_jobs(data, mount, tmp_path, monkeypatch):
             [(0, 2, 0, 0, 8), (1, 2, 0, 0, 9)]
     assert found[files]["verdict"] in ("files", "stalled_files")
     assert found[files]["ranks"] == []
-    assert told["cache"]["mode"] == "process" and told["cache"]["used"] > 0
-    budget = told["budget"]
+    assert reported["cache"]["mode"] == "process" and reported["cache"]["used"] > 0
+    budget = reported["budget"]
     assert budget["used"] == sum(budget["by"].values()) <= budget["limit"]
     assert budget["by"]["slots"] > 0 and budget["by"]["files"] >= 0
-    assert told["readers"] >= 2
+    assert reported["readers"] >= 2
     text = beton("top", mnt, "--once", "--interval", "0.1").stdout
     assert "\033" not in text and str(mnt) in text
     assert re.search(r"^train .* ended\n  rank 0 .*\n  rank 1 ", text, re.M)
@@ -96,12 +96,12 @@ def test_loaders_at_work(data, mount):
             for loader in loaders:
                 if (batch := loader.next()):
                     loader.release(batch)
-        told = json.loads(top.stdout.read())
-    assert top.returncode == 0 and told["seconds"] >= 3
-    assert told["cache"]["mode"] == "os"
-    assert told["delivery"]["batches_per_s"] > 0
+        reported = json.loads(top.stdout.read())
+    assert top.returncode == 0 and reported["seconds"] >= 3
+    assert reported["cache"]["mode"] == "os"
+    assert reported["delivery"]["batches_per_s"] > 0
     # The shapes of outputs come from a file.
-    for job in (by_name(told)[name] for name in ("train", "eval")):
+    for job in (by_name(reported)[name] for name in ("train", "eval")):
         assert job["verdict"] in ("not_data", "waits")
         assert job["connections"] == 2 and job["batches_per_s"] > 0
         assert job["samples_per_s"] == pytest.approx(
@@ -124,7 +124,7 @@ LATER = {"open_s": 20 * S, "batches": 300, "samples": 3000, "wait_s": 7 * S,
 def test_a_stream_of_differences(data, mount):
     mnt = mount(data.path)
     client = named(mnt, b"train", rank=1, world_size=4)
-    client.send(tell(epoch=2, number=9, **FIRST))
+    client.send(report(epoch=2, number=9, **FIRST))
     wait_until(lambda: rank_of(mnt, "train", 1), "its word")
     with subprocess.Popen(
             [BUILD / "beton", "top", mnt, "--json", "--interval", "0.2"],
@@ -132,7 +132,7 @@ def test_a_stream_of_differences(data, mount):
         job = json.loads(top.stdout.readline())["jobs"][0]
         assert (job["text"], job["samples_per_s"], job["wait_share"]) == \
             ("waits for read", 100, 0.5)
-        client.send(tell(epoch=3, number=1, **LATER))
+        client.send(report(epoch=3, number=1, **LATER))
         while job["failed_samples"] == 0:
             job = json.loads(top.stdout.readline())["jobs"][0]
         assert (job["text"], job["samples_per_s"], job["wait_share"]) == \
@@ -148,11 +148,11 @@ def test_a_stream_of_differences(data, mount):
 def test_the_manual_describes_every_key(data, mount):
     mnt = mount(data.path)
     client = named(mnt, b"train")
-    client.send(tell(**FIRST))
+    client.send(report(**FIRST))
     wait_until(lambda: rank_of(mnt, "train", 0), "its word")
-    told = once(mnt)
-    assert keys_of(told["jobs"])
-    assert keys_of(told) - documented_keys("top") == set()
+    reported = once(mnt)
+    assert keys_of(reported["jobs"])
+    assert keys_of(reported) - documented_keys("top") == set()
 
 
 # --- what is no mount ---
@@ -162,16 +162,16 @@ def test_a_dataset_of_several(data, mount, tmp_path):
     mnt = mount(other.path, "-o", "cache=process,cache_size=64MiB", data.path)
     (mnt / "val/batches/batch=5/0/000000.batch").read_bytes()
     for top, has in ((mnt, True), (mnt / "val", False)):
-        said = beton("top", "--once", "--interval", "0.1", top).stdout
-        assert ("cache hits" in said and "disk " in said and
-                "memory " in said) == has
-        assert ("see the directory above" in said) != has
-        assert "session-" in said
+        printed = beton("top", "--once", "--interval", "0.1", top).stdout
+        assert ("cache hits" in printed and "disk " in printed and
+                "memory " in printed) == has
+        assert ("see the directory above" in printed) != has
+        assert "session-" in printed
 
 
 def test_no_mount(tmp_path):
-    said = beton("top", tmp_path, "--once", code=1).stderr
-    assert said == f"beton: {tmp_path}: not a mount of betonfs\n"
+    printed = beton("top", tmp_path, "--once", code=1).stderr
+    assert printed == f"beton: {tmp_path}: not a mount of betonfs\n"
     assert beton("top", tmp_path / "none", code=1).stderr.count("\n") == 1
 
 
@@ -198,8 +198,8 @@ def fake(folder, make_file):
 @pytest.mark.parametrize("how", [["--once"], ["--json"], []])
 def test_hostile_mounts(tmp_path, make_file, how):
     fake(tmp_path, make_file)
-    said = beton("top", tmp_path, *how, code=1).stderr
-    assert said.count("\n") == 1 and "stats.json: " in said
+    printed = beton("top", tmp_path, *how, code=1).stderr
+    assert printed.count("\n") == 1 and "stats.json: " in printed
 
 
 # --- a terminal ---
@@ -211,7 +211,7 @@ class Terminal:
         self.main, self.other = pty.openpty()
         self.resize(*size)
         self.before = termios.tcgetattr(self.other)
-        self.said = b""
+        self.printed = b""
         self.process = subprocess.Popen(
             [BUILD / "beton", "top", mnt, "--interval", "0.1", *args],
             stdin=self.other, stdout=self.other, stderr=self.other,
@@ -224,16 +224,16 @@ class Terminal:
 
     def read(self):
         while select.select([self.main], [], [], 0)[0]:
-            self.said += os.read(self.main, 65536)
-        return self.said
+            self.printed += os.read(self.main, 65536)
+        return self.printed
 
     def wait_for(self, pattern):
-        """What comes up to there is taken away."""
+        """Waits for the pattern, and consumes the output up to it."""
         end = time.monotonic() + DEADLINE
         while not (m := re.search(pattern, self.read(), re.S)):
-            assert time.monotonic() < end, (pattern, self.said)
+            assert time.monotonic() < end, (pattern, self.printed)
             select.select([self.main], [], [], 0.1)
-        self.said = self.said[m.end():]
+        self.printed = self.printed[m.end():]
         return m
 
     def type(self, keys):
@@ -246,12 +246,12 @@ class Terminal:
         """Its exit code; all must be as it was."""
         end = time.monotonic() + DEADLINE
         while self.process.poll() is None:
-            assert time.monotonic() < end, self.said
+            assert time.monotonic() < end, self.printed
             self.read()
         self.read()
         assert self.is_given_back()
-        assert not SANITIZER.search(self.said.decode(errors="replace"))
-        assert self.said.rfind(LEAVE) > self.said.rfind(ENTER)
+        assert not SANITIZER.search(self.printed.decode(errors="replace"))
+        assert self.printed.rfind(LEAVE) > self.printed.rfind(ENTER)
         return self.process.returncode
 
     def close(self):
@@ -283,7 +283,7 @@ def test_keys_and_sizes(data, mount, terminal):
                for job in (b"train", b"eval") for rank in (0, 1)]
     t = terminal(mnt)
     for client in clients:
-        client.send(tell(**FIRST))
+        client.send(report(**FIRST))
     t.wait_for(rb"eval [^\n]*50%[^\n]* waits for read.*?  rank 1")
     t.type(b"w")
     t.wait_for(rb"w wait\*")
@@ -296,7 +296,7 @@ def test_keys_and_sizes(data, mount, terminal):
     lines = re.sub(rb"\033\[[0-9]*[a-zA-Z]", b"", m[1]).split(b"\n")
     assert len(lines) <= 8
     assert all(len(line.rstrip(b"\r")) <= 40 for line in lines)
-    # Whatever else is typed does no harm.
+    # Other keys do no harm.
     t.type(b"\033[A\033[B\033[5~\033[6~\033OA\033\0xyz\xff jk" * 9)
     t.wait_for(rb"q quit")
     t.type(b"q")
@@ -340,8 +340,8 @@ def test_a_mount_that_goes_away(data, daemon, terminal):
     t = terminal(d.where)
     unmount(d.where)
     assert t.end() == 1
-    said = t.said.split(LEAVE)[-1]
-    assert said == b"beton: %s: the mount went away\r\n" % bytes(d.where)
+    printed = t.printed.split(LEAVE)[-1]
+    assert printed == b"beton: %s: the mount went away\r\n" % bytes(d.where)
 
 
 def test_a_daemon_that_is_killed(data, daemon, terminal):
@@ -349,11 +349,11 @@ def test_a_daemon_that_is_killed(data, daemon, terminal):
     t = terminal(d.where)
     d.process.kill()
     assert t.end() == 1
-    assert t.said.split(LEAVE)[-1].endswith(b": the mount went away\r\n")
+    assert t.printed.split(LEAVE)[-1].endswith(b": the mount went away\r\n")
 
 
 def test_a_daemon_that_does_not_answer(data, daemon, terminal):
-    """Nobody who wants to quit has to wait for it."""
+    """If the user quits, beton top does not wait for the daemon."""
     d = daemon(data.path)
     # To look for leaks it would wait for the thread that waits.
     t = terminal(d.where, ASAN_OPTIONS="detect_leaks=0")

@@ -56,11 +56,11 @@ class Trace:
     """A file, checked."""
 
     def __init__(self, path):
-        told = json.loads(path.read_text())
-        assert told["displayTimeUnit"] == "ms"
-        self.base = told["baseTimeNanoseconds"]
+        reported = json.loads(path.read_text())
+        assert reported["displayTimeUnit"] == "ms"
+        self.base = reported["baseTimeNanoseconds"]
         assert self.base % QUARTER == 0
-        self.events = told["traceEvents"]
+        self.events = reported["traceEvents"]
         for e in self.events:
             check_event(e)
         self.names = {e["tid"]: e["args"]["name"] for e in self.events
@@ -100,7 +100,7 @@ def load(source, trace, **options):
     with Loader(source, trace=str(trace) if trace else None,
                 **options) as loader:
         loader.epoch()
-        # What is made ahead is over, too.
+        # Prefetched batches are complete, too.
         wait_until(lambda: loader.stats()["transform"].items
                    >= N + 2 * SIZE, "two more batches")
         return loader.stats()
@@ -165,8 +165,8 @@ def test_the_environment_asks_for_one(data, tmp_path, monkeypatch):
     load(data.path, None)
     assert len(os.listdir(tmp_path)) == 2
     monkeypatch.setenv("BETON_TRACE", str(tmp_path / "none/x.json"))
-    said = beton("bench", data.path, "--until", "read", code=1).stderr
-    assert "none/x.json: no trace: No such file" in said
+    printed = beton("bench", data.path, "--until", "read", code=1).stderr
+    assert "none/x.json: no trace: No such file" in printed
 
 
 def test_loaders_do_not_share_a_file(data, tmp_path):
@@ -180,7 +180,7 @@ def test_loaders_do_not_share_a_file(data, tmp_path):
     assert len(Trace(tmp_path / "t.2.json").of("next")) == STEPS
 
 
-def test_who_is_killed_leaves_a_valid_file(data, tmp_path):
+def test_a_killed_trainer_leaves_a_valid_file(data, tmp_path):
     path = tmp_path / "t.json"
     for size in range(200000, 300000, 20000):
         p = subprocess.Popen(
@@ -205,8 +205,8 @@ def test_bench_traces(data, tmp_path):
 
 
 def test_options_of_other_versions(data, monkeypatch):
-    """Of one that knew nothing of traces, nor of what came after them, and of
-    one that knows more."""
+    """Options of an older version, without traces and later members, and of a
+    newer version with more."""
     class Older(ctypes.Structure):
         _fields_ = Options._fields_[:[name for name, _ in Options._fields_]
                                     .index("trace")]

@@ -99,7 +99,7 @@ def test_the_first_view_is_that_of_one(data, tmp_path):
 
 
 def test_a_crop_of_views_is_a_random_resized_crop(data, tmp_path):
-    """With its random numbers: those of multi_crop:0 and its view."""
+    """Its random numbers are those of multi_crop:0 and its view."""
     text = 'image | multi_crop(4, 3, scale="0.3,0.4", ratio="1,1")'
     for b in dump(data.path, tmp_path / "x", *SPEC, "--pipeline", text):
         for row, i in enumerate(b.ids):
@@ -115,7 +115,7 @@ def test_a_crop_of_views_is_a_random_resized_crop(data, tmp_path):
                     assert (got == part).all()
 
 
-@pytest.mark.parametrize("text,says", [
+@pytest.mark.parametrize("text,expects", [
     ("image | five_crop(10)", "needs images as large as its size"),
     ("image | five_crop(4) | ten_crop(2)", "cannot make views of v"),
     ("image | five_crop(4) | mixup(1)", "mixes single images, not several"),
@@ -125,7 +125,7 @@ def test_a_crop_of_views_is_a_random_resized_crop(data, tmp_path):
     ("image | multi_crop(4, 65)", "views of multi_crop takes"),
     ('image | multi_crop(4, scale="1,0.5")', "least scale is greater than"),
 ])
-def test_views_that_cannot_be(data, tmp_path, text, says):
+def test_views_that_cannot_be(data, tmp_path, text, expects):
     r = dumped.beton("dump", data.path, "--out", tmp_path / "no",
                      "--pipeline", text, code=1)
-    assert says in r.stderr, r.stderr
+    assert expects in r.stderr, r.stderr

@@ -22,7 +22,7 @@ F = np.float32
 
 
 def picture(i):
-    """Of a size of its own, from one pixel on: ramps, waves and noise."""
+    """A picture of its own size, from one pixel on: ramps, waves and noise."""
     rng = np.random.default_rng(i)
     h, w = (1 + i % 3, 1 + i % 4) if i < 8 else rng.integers(3, 70, 2)
     y, x = np.mgrid[:h, :w]
@@ -42,7 +42,8 @@ def data(tmp_path_factory):
 
 
 def results(data, folder, text):
-    """Of each picture: it, the result, and the draws of its only sample."""
+    """For each picture: it, the result, and the random numbers of its only
+    sample."""
     name = text.partition("(")[0]
     for i, d in enumerate(data):
         for b in dump(d.path, folder / f"{i}", *SPEC, "--pipeline",
@@ -137,7 +138,7 @@ def test_affine_maps_are_torchvisions(data, tmp_path):
 
 
 def coefficients(to, size):
-    """Of the map under which the corners of the image lie at `to`."""
+    """The coefficients of the map that moves the corners of the image to `to`."""
     right, bottom = size[0] - 1, size[1] - 1
     start = [(0, 0), (right, 0), (right, bottom), (0, bottom)]
     rows = []
@@ -195,7 +196,7 @@ def blurred(x, size, sigma):
 
 
 @pytest.mark.parametrize("size", [1, 3, 5, 23])
-def test_blur_is_what_the_manual_says(data, tmp_path, size):
+def test_blur_is_what_the_manual_defines(data, tmp_path, size):
     for x, got, d in results(data, tmp_path,
                              f'gaussian_blur({size}, "0.4,3", 0.8)'):
         on, sigma = d() < 0.8, within(d, 0.4, 3)

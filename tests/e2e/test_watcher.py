@@ -60,9 +60,9 @@ def start(data, place, uid):
                              group=uid, extra_groups=[], **how)
         started.append(p)
         if "-f" not in args:
-            said = p.communicate(timeout=DEADLINE)[0]
+            printed = p.communicate(timeout=DEADLINE)[0]
             assert p.returncode == 0
-            assert not said or DEAD in said and said.count("\n") == 1
+            assert not printed or DEAD in printed and printed.count("\n") == 1
         wait_until(lambda: is_serving(where), "the mount")
         return daemon_of(where, uid), p
 

@@ -111,7 +111,7 @@ def by_python(images, out):
 
 # --- links -------------------------------------------------------------------
 
-def test_dump_follows_no_link_in_its_folder(data, tmp_path):
+def test_dump_follows_no_link_in_its_directory(data, tmp_path):
     out, victim = tmp_path / "out", tmp_path / "victim"
     dump(data, out)
     first = next(out.glob("*0"))
@@ -126,7 +126,7 @@ def test_dump_follows_no_link_in_its_folder(data, tmp_path):
     assert sorted(os.listdir(first)) == ["ids.npy", "label.npy"]
 
 
-def test_dump_follows_no_link_to_a_folder_in_its_own(data, tmp_path):
+def test_dump_follows_no_link_to_a_directory_in_its_own(data, tmp_path):
     out, trap = tmp_path / "out", tmp_path / "trap"
     dump(data, out)
     first = next(out.glob("*0"))
@@ -149,7 +149,7 @@ def test_dump_may_be_given_a_link(data, tmp_path):
 
 
 def test_a_link_of_another_user_leads_nowhere(data, tmp_path):
-    """In a folder such as /tmp, whatever fs.protected_symlinks is."""
+    """Writes in a directory such as /tmp, whatever fs.protected_symlinks is."""
     needs_root()
     shared, mine = tmp_path / "shared", tmp_path / "mine"
     shared.mkdir()
@@ -247,7 +247,7 @@ def test_a_disk_that_is_read_only_is_named(images, disk):
 
 # --- other users -------------------------------------------------------------
 
-def as_nobody():
+def as_another_user():
     os.setgroups([])
     os.setgid(NOBODY)
     os.setuid(NOBODY)
@@ -255,7 +255,7 @@ def as_nobody():
 
 @pytest.fixture
 def open_path(tmp_path):
-    """A folder that also other users reach."""
+    """A directory that other users reach, too."""
     needs_root()
     for p in (tmp_path, *tmp_path.parents[:2]):
         p.chmod(0o755)
@@ -269,12 +269,12 @@ def optimize(images, open_path):
 
     def do(out, code=0):
         return dumped.beton("optimize", images.path, out, code=code,
-                            executable=program, preexec_fn=as_nobody)
+                            executable=program, preexec_fn=as_another_user)
     return do
 
 
 @pytest.mark.parametrize("mode", [0o555, 0o655, 0o000])
-def test_permissions_of_a_folder_count(optimize, open_path, mode):
+def test_permissions_of_a_directory_count(optimize, open_path, mode):
     folder = open_path / "closed"
     folder.mkdir()
     (folder / "x.beton").write_text("old")
@@ -285,7 +285,7 @@ def test_permissions_of_a_folder_count(optimize, open_path, mode):
     assert os.listdir(folder) == ["x.beton"]
 
 
-def test_another_user_may_write_where_the_folder_is_his(optimize, open_path):
+def test_another_user_may_write_where_the_directory_is_his(optimize, open_path):
     folder = open_path / "his"
     folder.mkdir()
     os.chown(folder, NOBODY, NOBODY)
@@ -368,7 +368,7 @@ def python_for_long(tmp_path, out):
 
 
 def has_file(process, folder):
-    """Whether the process has a file in the folder open, with a name or
+    """Whether the process has a file in the directory open, with a name or
     without."""
     assert process.poll() is None
     for p in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
@@ -383,7 +383,8 @@ def has_file(process, folder):
 
 
 def left_by(command, folder, how):
-    """The names in the folder after a signal to a program that writes there."""
+    """The names in the directory after a signal to a program that writes
+    there."""
     p = subprocess.Popen(command, stdout=subprocess.DEVNULL,
                          stderr=subprocess.DEVNULL)
     try:
@@ -417,7 +418,7 @@ def test_a_signal_leaves_nothing(tmp_path, command, how):
 
 @LONG
 @SIGNALS
-def test_a_file_that_a_signal_leaves_says_what_it_is(tmp_path, command, how):
+def test_a_file_that_a_signal_leaves_reports_what_it_is(tmp_path, command, how):
     """Without O_TMPFILE, as on some file systems, or without /proc."""
     out = tmp_path / "out"
     out.mkdir()

@@ -44,7 +44,7 @@ def attributes(path):
             for name in os.listxattr(path)}
 
 
-def test_values_tell_where_they_are(data, mnt):
+def test_values_report_where_they_are(data, mnt):
     for i in (0, 1, 29):
         for name in data.types:
             for path in (mnt / "samples" / data.name(i) / data.file(i, name),
@@ -102,7 +102,7 @@ def test_without_the_option_there_are_none(data, mount):
     assert "xattr" not in (where / ".betonfs/options").read_text().split()
 
 
-def test_the_option_is_told(mnt):
+def test_the_option_is_reported(mnt):
     assert "xattr" in (mnt / ".betonfs/options").read_text().split()
 
 
@@ -116,7 +116,7 @@ def test_ls_and_tar_get_along(mnt, tmp_path):
 
 def test_damaged_values_fail(data, mount):
     data.patch(data.where(5, "blob"), struct.pack("<Q", 1 << 60))
-    where = mount(data.path, "-o", "xattr", says="sample 5 field blob")
+    where = mount(data.path, "-o", "xattr", expects="sample 5 field blob")
     with failing(errno.EIO):
         os.getxattr(where / "samples/000005/blob.bin", "user.beton.size")
     assert attributes(where / "samples/000006/blob.bin")

@@ -18,7 +18,7 @@ import dumped
 import make
 from conftest import unmount, wait_until
 from dumped import AUGMENT, BUILD, SANITIZER, beton, digest, dump
-from lender import BATCH, FORGET, GET, PUT, Client, hello, options_of, tell
+from zerocopy import BATCH, FORGET, GET, PUT, Client, hello, options_of, report
 from loading import Loader
 
 N = 40
@@ -84,10 +84,10 @@ def test_a_batch_is_the_file(data, mount):
     assert len(client.maps) < N // 4
 
 
-def test_bad_samples_are_told_the_same(tmp_path, mount):
+def test_bad_samples_are_reported_the_same(tmp_path, mount):
     own = dumped.photos(tmp_path / "own.beton", N)
     options = ["--spec", SPEC, "--pipeline", AUGMENT, "--on-error", "skip"]
-    mnt = mount(own.path, says="sample")
+    mnt = mount(own.path, expects="sample")
     os.truncate(own.path, own.place[25, "image"])
     for way in ("zero-copy", "direct"):
         dump(mnt, tmp_path / way, *options, "--delivery", way)
@@ -95,7 +95,7 @@ def test_bad_samples_are_told_the_same(tmp_path, mount):
 
 
 @pytest.mark.parametrize("until", ["read", "all"])
-def test_the_loader_says_which_way(data, mount, until):
+def test_the_loader_reports_which_way(data, mount, until):
     mnt = mount(data.path)
 
     def way(source, *options):
@@ -147,7 +147,7 @@ def test_killed_loaders_give_everything_back(data, daemon):
     with Client(d.where).socket:
         pass
     for i in range(50):
-        ready, tell = os.pipe()
+        ready, report = os.pipe()
         child = os.fork()
         if not child:
             try:
@@ -155,11 +155,11 @@ def test_killed_loaders_give_everything_back(data, daemon):
                 for k in range(3):
                     client.get(path_of((i + k) % (N // 4)))
                 client.ask(path_of(0, 1 + i))
-                os.write(tell, b"x")
+                os.write(report, b"x")
                 signal.pause()
             finally:
                 os._exit(1)
-        os.close(tell)
+        os.close(report)
         assert os.read(ready, 1) == b"x"
         os.close(ready)
         os.kill(child, signal.SIGKILL)
@@ -190,12 +190,12 @@ def test_a_killed_daemon_is_an_error_for_a_loader(large, daemon):
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         wait_until(lambda: memory(d) >= 3, "some batches")
         d.process.kill()
-        _, said = p.communicate(timeout=10)
-        assert p.returncode == 1, (p.returncode, said)
-        assert said and not SANITIZER.search(said)
+        _, printed = p.communicate(timeout=10)
+        assert p.returncode == 1, (p.returncode, printed)
+        assert printed and not SANITIZER.search(printed)
 
 
-def test_an_unmounted_daemon_ends_whoever_is_connected(data, daemon):
+def test_an_unmounted_daemon_ends_loaders_that_are_connected(data, daemon):
     d = daemon(data.path)
     clients = [Client(d.where) for _ in range(5)]
     held = [c.get(path_of(i)) for i, c in enumerate(clients)]
@@ -203,7 +203,7 @@ def test_an_unmounted_daemon_ends_whoever_is_connected(data, daemon):
         for i in range(20):
             c.ask(path_of(i % 10, 5))
     unmount(d.where, "-z")
-    assert d.wait() == 0, d.said()
+    assert d.wait() == 0, d.printed()
     for c, (slot, seen) in zip(clients, held):
         assert c.maps[slot][:len(seen)] == seen
         assert c.is_cut_off()
@@ -218,10 +218,10 @@ def number(kind, n):
 @pytest.mark.parametrize("message", [
     b"x", bytes(4), bytes(5000), hello()[:-1], hello() + b"x",
     hello(version=1), hello(version=3), hello(magic=1), hello(rank=3, world_size=3),
-    hello(job=b"j" * 72), hello(job=b"\n"), number(PUT, 1), tell()],
+    hello(job=b"j" * 72), hello(job=b"\n"), number(PUT, 1), report()],
     ids=str)
 def test_a_bad_beginning_is_cut_off(data, mount, message):
-    mnt = mount(data.path, says="is cut off")
+    mnt = mount(data.path, expects="is cut off")
     client = Client(mnt, greet=False)
     client.send(message)
     assert client.is_cut_off()
@@ -229,11 +229,11 @@ def test_a_bad_beginning_is_cut_off(data, mount, message):
 
 
 def test_bad_messages_are_cut_off(data, mount):
-    mnt = mount(data.path, says="is cut off")
+    mnt = mount(data.path, expects="is cut off")
     path = path_of(0).encode()
     for message in (
-            hello(), b"", tell()[:-8], tell() + bytes(8), tell(batches=1 << 63),
-            tell(epoch=1 << 62 | 1), number(PUT, 1), number(PUT, 1 << 63),
+            hello(), b"", report()[:-8], report() + bytes(8), report(batches=1 << 63),
+            report(epoch=1 << 62 | 1), number(PUT, 1), number(PUT, 1 << 63),
             number(99, 1), number(PUT, 1)[:8], number(BATCH, 1),
             struct.pack("<IIQ", GET, len(path) + 1, 1) + path,
             struct.pack("<IIQ", GET, 0xffffffff, 1) + path,
@@ -248,7 +248,7 @@ def test_bad_messages_are_cut_off(data, mount):
     client.put(slot)
     client.put(slot)
     assert client.is_cut_off()
-    # Descriptors that somebody sends are not kept.
+    # Descriptors that a client sends are closed.
     with open("/dev/null") as null:
         client = Client(mnt)
         socket.send_fds(client.socket, [number(FORGET, 1)], [null.fileno()] * 9)
@@ -256,23 +256,23 @@ def test_bad_messages_are_cut_off(data, mount):
 
 
 def test_figures_may_not_fall(data, mount):
-    mnt = mount(data.path, says="figures that fall")
+    mnt = mount(data.path, expects="figures that fall")
     client = Client(mnt)
-    client.send(tell(samples=5, epoch=7, number=3))
-    client.send(tell(samples=5, epoch=6, number=9))
-    client.send(tell(samples=1 << 61))
+    client.send(report(samples=5, epoch=7, number=3))
+    client.send(report(samples=5, epoch=6, number=9))
+    client.send(report(samples=1 << 61))
     assert client.get(path_of(0))[0]
-    client.send(tell(samples=4))
+    client.send(report(samples=4))
     assert client.is_cut_off()
 
 
 def test_a_flood_is_cut_off(data, mount):
-    mnt = mount(data.path, says="is cut off")
+    mnt = mount(data.path, expects="is cut off")
     flood = Client(mnt)
     with pytest.raises(OSError):
         for i in range(100000):
             flood.ask(path_of(i % 11))
-    # Who never gives back gets no more, and others are still served.
+    # A client that never releases gets no more, and others are still served.
     greedy, polite = Client(mnt), Client(mnt)
     got = [greedy.get(path_of(i % 10)) for i in range(100)]
     assert sum(isinstance(g, tuple) for g in got) <= 64
@@ -306,8 +306,8 @@ def test_other_paths_are_errors(data, mount, path):
 
 # --- who may ---
 
-def as_nobody(mnt, path):
-    """What a process of another user gets: an answer, or none at all."""
+def as_another_user(mnt, path):
+    """The result for a process of another user: an answer, or none at all."""
     name = options_of(mnt)["zero_copy"]
     r, w = os.pipe()
     child = os.fork()
@@ -338,16 +338,16 @@ def as_nobody(mnt, path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to be another user")
-def test_other_users_see_what_the_permissions_say(tmp_path, mount):
+def test_other_users_see_what_the_permissions_allow(tmp_path, mount):
     d = dumped.photos(tmp_path / "p.beton", N)
     os.chmod(d.path, 0o644)
-    assert as_nobody(mount(d.path, says="user 65534 is refused"),
+    assert as_another_user(mount(d.path, expects="user 65534 is refused"),
                      path_of(0)) is None
-    assert as_nobody(mount(d.path, "-o", "allow_root",
-                           says="user 65534 is refused"), path_of(0)) is None
-    assert as_nobody(mount(d.path, "-o", "allow_other"), path_of(0)) == 0
+    assert as_another_user(mount(d.path, "-o", "allow_root",
+                           expects="user 65534 is refused"), path_of(0)) is None
+    assert as_another_user(mount(d.path, "-o", "allow_other"), path_of(0)) == 0
     os.chmod(d.path, 0o640)
-    assert as_nobody(mount(d.path, "-o", "allow_other",
-                           says="user 65534 is refused"), path_of(0)) is None
+    assert as_another_user(mount(d.path, "-o", "allow_other",
+                           expects="user 65534 is refused"), path_of(0)) is None
     mnt = mount(d.path, "-o", "allow_other,gid=65534")
-    assert as_nobody(mnt, path_of(0)) == 0
+    assert as_another_user(mnt, path_of(0)) == 0

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trainer for tests: `trainer.py PATH PIPELINE KIND [RANK WORLD]` takes
-batches until it is ended, and does with each what its KIND says."""
+"""A trainer for tests: takes batches until it is ended, and uses each as its
+KIND demands.
+
+    trainer.py PATH PIPELINE KIND [RANK SIZE]
+"""
 import sys
 import time
 

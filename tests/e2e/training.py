@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trainers of torch for tests: `training.py KIND PATH FOLDER` trains and prints
-what it saw as JSON. Its own program, for torch may be another Python's."""
+"""Trainers of torch for tests: train, and print the observed values as JSON.
+
+    training.py KIND PATH DIR
+
+This is a program of its own, because torch may belong to another Python.
+"""
 import hashlib
 import json
 import sys
@@ -114,8 +118,8 @@ def distributed_images(path, folder):
 # --- without its data ---
 
 def timed_images(path, folder):
-    """Knows nothing of synthetic datasets. What its own work takes is measured on a batch
-    that it already has."""
+    """Contains no code for synthetic datasets. Its own work is measured on a
+    batch that it already has."""
     torch.manual_seed(1)
     torch.set_num_threads(1)
     net = nn.Sequential(nn.Flatten(), nn.Linear(192, 512), nn.Linear(512, 3))
@@ -146,7 +150,7 @@ def timed_images(path, folder):
 # --- beside torch's own DataLoader ---
 
 class Batches:
-    """A batch_sampler of torch that gives what it was told."""
+    """A batch_sampler of torch that yields the batches it was given."""
 
     def __init__(self):
         self.ids = []

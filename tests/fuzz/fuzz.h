@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What harnesses share. With -DFUZZ_MAIN the harness is a program that replays
- * the files it is given, each in a block of exactly its size.
+ * Shared by all harnesses. With -DFUZZ_MAIN the harness is a program that
+ * replays the files on its command line, each in a block of exactly its size.
  */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What must be true of any input at all. */
+/* Aborts unless `cond`, which has to hold for any input, is true. */
 #define MUST(cond)                                                             \
 	do {                                                                   \
 		if (!(cond)) {                                                 \

@@ -47,7 +47,7 @@ static void compare_part(struct baseline *b, const struct baseline_image *image,
 	compare(want, got);
 }
 
-/* What is taken at its size is taken at all of them. */
+/* An image that is accepted at full size is accepted at every reduced size. */
 static void compare_reduced(struct baseline *b,
 			    const struct baseline_image *whole,
 			    const uint8_t *bytes, size_t size)
@@ -79,7 +79,7 @@ static void decode(struct baseline *b, const struct baseline_image *image,
 	struct planes want;
 	int r;
 
-	/* What it gives is its own affair. */
+	/* The pixels are unspecified. */
 	if (!baseline_stored_index(b, image, &index))
 		baseline_decode(b, image, &part, MARGIN, &index, got);
 	r = baseline_decode(b, image, &all, MARGIN, NULL, got);

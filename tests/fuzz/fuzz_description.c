@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A directory that looks like a mount: the first 32 bits are the size of its
- * dataset.json, which follows, and the rest is a batch file. It is every batch,
- * once its header has been put right, which no mutation would do. What is
- * accepted becomes a batch of tensors.
+ * dataset.json, which follows, and the rest is a batch file. The harness
+ * repairs the header, because no mutation would, and returns this file for
+ * every batch. An accepted one becomes a batch of tensors.
  */
 #include "fs/engine/crc.h"
 #include "fs/util/bytes.h"

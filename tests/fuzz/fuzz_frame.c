@@ -11,7 +11,7 @@
 /* More pixels are right, and slow. */
 enum { PIXELS_MAX = 1 << 18, KEPT_MAX = 1 << 20 };
 
-/* What is made of an image, and where it is kept meanwhile, or NULL. */
+/* The result of decoding an image, and its cached form or NULL. */
 struct run {
 	enum quality quality;
 	uint32_t side;

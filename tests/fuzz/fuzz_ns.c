@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any paths in a mount of one dataset, or of two. The first byte says which
- * mount and which user, the rest is paths, one a line. Each name on the way is
- * looked up; objects that exist are listed, opened, read and described, and
- * what they show agrees.
+ * Any paths in a mount of one dataset, or of two. The first byte selects the
+ * mount and the user; the rest is paths, one a line. Each name on the way is
+ * looked up. Objects that exist are listed, opened, read and described, and the
+ * harness checks that the answers agree.
  */
 #include <errno.h>
 #include <sys/mman.h>

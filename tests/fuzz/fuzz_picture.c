@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as an image file for mkfs.beton: as they are, and a PNG once more
- * with the CRC of each chunk put right, which no mutation would find. Pixels
+ * Any bytes as an image file for mkfs.beton: as they are, and for a PNG again
+ * with a correct CRC in each chunk, because no mutation would find it. Pixels
  * depend on the bytes alone, not on the image before.
  */
 #include <errno.h>

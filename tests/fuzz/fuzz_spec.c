@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as a SPEC. What is accepted has one canonical form, and an order
-   that stays among its samples. */
+/* Any text as a sampling spec. If it is accepted, it has one canonical form,
+   and its order contains only its own samples. */
 #include "fs/order/order.h"
 #include "fs/order/spec_text.h"
 #include "fs/util/bytes.h"

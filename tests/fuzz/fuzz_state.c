@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as a loader's state. What is accepted survives being written. */
+/* Any text as a loader's state. An accepted state survives a round trip. */
 #include "fs/util/bytes.h"
 #include "loader/run/state.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a list of sample ids. What is accepted knows the places of each,
-   and draws none whose weight is 0. */
+/* Any bytes as a list of sample ids. An accepted list has the position of each
+   id, and never samples an id whose weight is 0. */
 #include <sys/mman.h>
 #include <unistd.h>
 

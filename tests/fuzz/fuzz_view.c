@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a batch file: as they are, and once more with the length and
- * the CRC put right, which no mutation would find. What is accepted is read
- * whole.
+ * Any bytes as a batch file: as they are, and again with the correct length and
+ * CRC, because no mutation would find these. An accepted file is read whole.
  */
 #include "fs/util/bytes.h"
 #include "loader/feed/batch_view.h"

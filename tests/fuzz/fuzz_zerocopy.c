@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a message to the daemon. What is accepted is bounded text. */
+/* Any bytes as a message to the daemon. An accepted one is bounded text. */
 #include "fs/engine/zerocopy_message.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -38,8 +38,7 @@ enum {
 	SANITIZER = 99,
 };
 
-/* A sound file, and where most damage is done: before `head`, or from `tail`
-   on. */
+/* A valid file. Most damage is done in front of `head` and behind `tail`. */
 struct original {
 	uint8_t *bytes;
 	size_t size;
@@ -226,7 +225,7 @@ static uint8_t *make_mutant(struct run *run, uint64_t seed, uint64_t number,
 
 /* --- running --- */
 
-/* What a process did. */
+/* How a process ended. */
 struct outcome {
 	int status;
 	uint64_t bytes;

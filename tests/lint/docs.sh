@@ -1,6 +1,8 @@
 #!/bin/sh
-# Every option is in its manual page, every one in the page exists, and the
-# pages are well-formed where mandoc is there to say so.   docs.sh BUILD
+# Check that every option is in its manual page, and that every option of a
+# page exists. If mandoc is installed, check that the pages are well-formed.
+#
+#   docs.sh BUILD
 set -eu
 build=$1
 bad=0
@@ -14,8 +16,9 @@ complain() {
     bad=1
 }
 
-# told PAGE MACRO: the long names of `.It MACRO NAME ...` lines, without dashes.
-told() {
+# listed PAGE MACRO: the long names of `.It MACRO NAME ...` lines, without
+# dashes.
+listed() {
     if [ "$2" = Fl ]; then
         sed -n 's/^\.It Fl //p' "$1" | tr ' ' '\n' |
             sed -n 's/^--*\([a-z][a-z-][a-z-]*\)$/\1/p' | sort -u
@@ -27,14 +30,14 @@ told() {
 # has PAGE MACRO OPTIONS: the page describes these options.
 has() {
     for o in $3; do
-        told "$1" "$2" | grep -qx -e "$o" ||
+        listed "$1" "$2" | grep -qx -e "$o" ||
             complain "$1: does not describe $o"
     done
 }
 
 # has_only PAGE MACRO OPTIONS: the page describes no others.
 has_only() {
-    for o in $(told "$1" "$2"); do
+    for o in $(listed "$1" "$2"); do
         echo $3 | tr ' ' '\n' | grep -qx -e "$o" ||
             complain "$1: $o is not an option"
     done
@@ -56,7 +59,7 @@ own() {
     done
 }
 
-# Each command has a page, in the folder of its sources.
+# Each command has a page, in the directory of its sources.
 every=
 for c in $("$build/beton" --commands); do
     every="$every $(own "$c")"
@@ -77,7 +80,7 @@ has fs/mount/betonfs.8 Fl 'help version options quiet verbose'
 for op in loader/ops/*.c; do
     name=$(basename "$op" .c)
     grep -q "^\.It Cm $name\b" loader/ops/beton-operations.7 ||
-        complain "loader/ops/beton-operations.7: says nothing of $name"
+        complain "loader/ops/beton-operations.7: does not describe $name"
 done
 for page in $(find fs loader -name "*.[1578]" | sort); do
     [ -e "$page" ] || continue

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Check who includes whom.                              layers.py [DIRECTORY]
+"""Check the includes of every source file.
 
-LAYERS lists the folders of C files from the ground up. A file may include
-headers of its own folder and of folders on lines above its own; fs/namespace,
-fs/zerocopy and fs/mount are closed to the loader (NEVER). From another folder only the
-headers in that folder's face may be included (FACE). Within a folder no chain of
-includes leads back to where it began. Some system headers belong to one folder
-(ONLY). A new file needs no entry here; a new folder needs a line.
+    layers.py [DIRECTORY]
+
+LAYERS lists the directories of C files from the ground up. A file may include
+headers of its own directory and of directories on lines above its own. Some
+directories are closed to the loader (NEVER). From another directory a file may
+include only the headers in that directory's face (FACE). Within a directory,
+no chain of includes leads back to its beginning. Some system headers belong to
+one directory (ONLY). A new file needs no entry here; a new directory needs a
+line.
 """
 import fnmatch
 import pathlib
@@ -41,10 +44,11 @@ LAYERS = """
     loader/tools/top loader/tools/gallery loader/tools/doctor loader/tools/mkfs
     loader/tools/beton
 """
-# A folder and all below it: what it never includes, whatever the line.
+# A directory and all below it -> directories that they never include, whatever
+# the line.
 NEVER = {"loader": ["fs/namespace", "fs/zerocopy", "fs/mount"]}
-# Headers for other folders; "*" is every header. NAME>FOLDER is for that folder
-# and all below it alone.
+# Headers for other directories; "*" is every header. NAME>DIRECTORY is for
+# that directory and all below it alone.
 FACE = {
     "include/beton": "*",
     "fs/util": "*",
@@ -88,7 +92,7 @@ FACE = {
     "loader/tools/mkfs": "",
     "loader/tools/beton": "",
 }
-# System headers, and the folders or files that may include them.
+# System headers, and the directories or files that may include them.
 ONLY = {
     "fuse_lowlevel.h": ["fs/mount/*"],
     "fuse_opt.h": ["fs/mount/*"],
@@ -99,10 +103,10 @@ ONLY = {
     "png.h": ["loader/codec/png.c", "loader/tools/mkfs/*"],
     "webp/decode.h": ["loader/tools/mkfs/*"],
 }
-# What make writes: the list of operations, and a file as a string.
+# Files that make writes: the list of operations, and a file as a string.
 GENERATED = {"ops.inc"}
 STRINGS = (".css.inc", ".html.inc")
-# An owner and its helper, which needs the owner's struct: the circles there are.
+# Owners with a helper that needs the owner's struct: the only circles.
 PAIRS = [
     {"fs/engine/batch", "fs/engine/batch_place"},
     {"loader/jpeg/idct", "loader/jpeg/idct_parts"},
@@ -115,7 +119,7 @@ SPDX = "/* SPDX-License-Identifier: Apache-2.0 */"
 RANK = {f: i for i, line in enumerate(LAYERS.split("\n")) for f in line.split()}
 
 
-def folder(room):
+def directory_of(room):
     return room.rpartition("/")[0]
 
 
@@ -124,9 +128,10 @@ def is_below(place, above):
 
 
 def in_face(room, reader):
-    """Whether a file in the folder `reader` may include the header of `room`."""
+    """Whether a file in the directory `reader` may include the header of
+    `room`."""
     name = room.rpartition("/")[2]
-    for entry in FACE[folder(room)].split():
+    for entry in FACE[directory_of(room)].split():
         what, _, whose = entry.partition(">")
         if what in ("*", name) and (not whose or is_below(reader, whose)):
             return True
@@ -135,9 +140,9 @@ def in_face(room, reader):
 
 def refusal(me, to):
     """Why the room `me` may not include the header of the room `to`, or None."""
-    here, there = folder(me), folder(to)
+    here, there = directory_of(me), directory_of(to)
     if there not in RANK:
-        return "is in no folder of LAYERS"
+        return "is in no directory of LAYERS"
     if here == there:
         return None
     if RANK[there] >= RANK[here]:
@@ -168,16 +173,16 @@ class Tree:
     def __init__(self, root):
         self.root = root
         self.found = []
-        self.edges = {}     # room -> rooms of its folder that it includes
-        self.rooms = {}     # folder -> rooms
+        self.edges = {}     # room -> rooms of its directory that it includes
+        self.rooms = {}     # directory -> rooms
 
     def read(self, path):
         name = str(path.relative_to(self.root))
         me = name[:-2]
-        if folder(me) not in RANK:
-            self.found.append(f"{name}: {folder(me)} is no folder of LAYERS")
+        if directory_of(me) not in RANK:
+            self.found.append(f"{name}: {directory_of(me)} is no directory of LAYERS")
             return
-        self.rooms.setdefault(folder(me), set()).add(me)
+        self.rooms.setdefault(directory_of(me), set()).add(me)
         text = path.read_text()
         if not text.startswith(SPDX):
             self.found.append(f"{name}:1: the first line is not the license's identifier")
@@ -192,7 +197,7 @@ class Tree:
         if header in GENERATED:
             return None
         if header.endswith(STRINGS):
-            return None if folder(header) == folder(me) else "is another folder's"
+            return None if directory_of(header) == directory_of(me) else "is another directory's"
         if kind == "<":
             owners = ONLY.get(header, ["*"])
             return (None if any(fnmatch.fnmatch(name, o) for o in owners)
@@ -200,16 +205,16 @@ class Tree:
         to = re.sub(r"\.[ch]$", "", header)
         if to.startswith("beton/"):
             to = "include/" + to
-        if folder(to) == folder(me) and to != me:
+        if directory_of(to) == directory_of(me) and to != me:
             self.edges.setdefault(me, set()).add(to)
         return refusal(me, to)
 
     def finish(self):
-        told = set()
+        reported = set()
         for room in sorted(self.edges):
             way = find_circle(self.edges, room)
-            if way and not told & set(way) and set(way) not in PAIRS:
-                told |= set(way)
+            if way and not reported & set(way) and set(way) not in PAIRS:
+                reported |= set(way)
                 self.found.append("a circle: " + " -> ".join(way))
         for place, rooms in sorted(self.rooms.items()):
             if len(rooms) > ROOMS_MAX and place not in ROOMS_ANY:

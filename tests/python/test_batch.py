@@ -95,7 +95,7 @@ def scattered(data, function):
 
 
 @pytest.mark.parametrize("how", [rebuilt, in_order, cloned, scattered])
-def test_facts_follow_a_batch_that_is_made_anew(batch, how):
+def test_facts_follow_a_batch_that_is_made_again(batch, how):
     other = how(batch, lambda v: v)
     check(other, batch)
     expected = facts(batch)
@@ -132,7 +132,7 @@ def test_what_keeps_names_keeps_no_batch(load):
     assert record._ids.base is None and record._valid.base is None
 
 
-def test_bytes_that_are_made_anew_are_rows(batch):
+def test_bytes_that_are_made_again_are_rows(batch):
     for other in (type(batch.blob)(list(batch.blob)),
                   copy.deepcopy(batch.blob),
                   pickle.loads(pickle.dumps(batch.blob))):
@@ -143,7 +143,7 @@ def test_bytes_that_are_made_anew_are_rows(batch):
     assert list(betonfs.Ragged([])) == []
 
 
-# --- what has no facts, says so ---
+# --- batches without facts ---
 
 def test_a_batch_that_was_cut_has_no_facts(batch):
     for how in (lambda v: v[:2], lambda v: np.concatenate([v, v])):
@@ -301,7 +301,7 @@ def test_a_device_of_torch_may_have_a_number(load, device):
 
 
 def test_channels_last_needs_no_copy():
-    """As the error says that names it."""
+    """By the call that the error message names."""
     torch = pytest.importorskip("torch")
     with opener("/nowhere", batch_size=8, source=DATA, workers=1,
                 pipeline="image | float") as load:

@@ -95,7 +95,7 @@ def test_names_have_an_order(tmp_path, classes):
     ("cat", "a list of names"), ([1], "1 is no name"),
     (["a\0b"], "no name of a class"), ({"image": ["a"]}, "'image' is no"),
     ({"lable": ["a"]}, "there are label")])
-def test_mistakes_are_told(tmp_path, classes, words):
+def test_mistakes_are_reported(tmp_path, classes, words):
     with pytest.raises(ValueError, match=words):
         betonfs.write(tmp_path / "x.beton", Folder(), classes=classes)
     assert not (tmp_path / "x.beton").exists()
@@ -106,7 +106,7 @@ def test_two_fields_need_a_dict(tmp_path):
         betonfs.write(tmp_path / "x.beton", [{"a": 1, "b": 2}], classes=["x"])
 
 
-def test_too_many_are_told(tmp_path):
+def test_too_many_are_reported(tmp_path):
     with pytest.raises(ValueError, match="1 MiB"):
         betonfs.write(tmp_path / "x.beton", Folder(), classes=["x" * 2 ** 20])
 

@@ -71,7 +71,7 @@ def test_transforms_change_what_iteration_gives(paths):
                 list(pickle.loads(pickle.dumps(dataset)))):
         assert all(map(np.array_equal, (s["image"] for s in got), expected))
         assert [s["label"] for s in got] == list(range(N))
-    # What is stored stays.
+    # Stored values do not change.
     assert (dataset.get(2, "image") == plain.get(2, "image")).all()
     assert len(betonfs.Dataset(paths[0], target_transform=negative)
                .filter("label", lambda v: v > 0)) == N - 1
@@ -191,7 +191,7 @@ def test_a_subset_is_of_the_loaders_dataset(tmp_path, paths):
     for path in paths[1], copy:     # the same samples
         assert of_subset(path, Part(Part(one, [5, 4, 3]), [2, 1])) == [13, 14]
         assert betonfs.Dataset(path).subset(Part(one, [3])).tolist() == [3]
-    # What the file was made of.
+    # The sources that the file was made of.
     assert of_subset(paths[1], Part(samples(10), [1, 0])) == [11, 10]
     for of, words in ((betonfs.Dataset(paths[0]), "a.beton"),
                       (Part(betonfs.Dataset(paths[2]), [0]), "c.beton"),

@@ -72,7 +72,7 @@ def test_segmentation_is_as_good_as_with_torchvision(tmp_path):
 
 
 def losses(where, name):
-    """Of each epoch, and what is printed after them."""
+    """The loss of each epoch, and the lines printed after them."""
     python = sys.executable
     if not importlib.util.find_spec("torch"):
         python = os.environ.get("TORCHVISION_PYTHON")
@@ -130,7 +130,7 @@ def test_torchrun(data, tmp_path, monkeypatch):
         monkeypatch.setenv(name, str(value))
     out = run("train_torchrun", data, data, where=tmp_path, needs="torch")
     accuracies = [float(line.split()[-1]) for line in out.splitlines()]
-    # Of 24 samples.
+    # The accuracy is a fraction of 24 samples.
     assert len(accuracies) == 2 and all(
         0 <= a <= 1 and abs(24 * a - round(24 * a)) < 0.01
         for a in accuracies)

@@ -192,7 +192,7 @@ def test_imdecode_decodes_parts_flips_and_shrinks(pixels):
 
 
 @pytest.mark.parametrize("jpeg, height", [(b"no JPEG", 32), (None, 31)])
-def test_imdecode_says_that_it_cannot(pixels, jpeg, height):
+def test_imdecode_reports_that_it_cannot(pixels, jpeg, height):
     from betonfs.ffcv.fields.rgb_image import encode_jpeg
     from betonfs.ffcv.libffcv import imdecode
     data = encode_jpeg(pixels, 95) if jpeg is None \
@@ -278,7 +278,7 @@ def test_the_same_compiled_by_numba(pixels):
         run(jpeg[:20], whole, small, again)
 
 
-def test_what_is_not_there_says_so():
+def test_what_is_not_there_reports_it():
     from betonfs.ffcv import transforms as T
     for make in (lambda: T.RandAugment(2, 9), lambda: T.LabelColorJitter(0.5),
                  lambda: T.LabelGaussianBlur(0.5, 5)):

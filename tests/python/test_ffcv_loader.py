@@ -175,7 +175,7 @@ def test_a_gpu_gets_what_comes_after_it(monkeypatch):
             chain.ops.append(op.native(chain))
         assert chain.text().startswith(" | flip(0.5) | cuda(1) | normalize(")
         assert not chain.halves and chain.device == 1
-        # What moves pixels is done before, or in Python.
+        # Operations that move pixels run before it, or in Python.
         assert T.RandomHorizontalFlip().native(chain) is None
         assert T.ToDevice("cpu").native(chain) is None
         without = Chain(IMAGE, "uint8", files, gpu=False)
@@ -183,7 +183,7 @@ def test_a_gpu_gets_what_comes_after_it(monkeypatch):
 
 
 class Nothing(Operation):
-    """What comes after it runs in Python."""
+    """Operations after it run in Python."""
 
     def generate_code(self):
         return lambda value, _: value
@@ -252,7 +252,7 @@ def test_chance_is_of_seed_epoch_and_sample(load, op, where):
     assert column(loader).tobytes() == first[1]
 
 
-class Told:
+class Record:
     """Draws that are these numbers, one after the other."""
 
     def __init__(self, *numbers):
@@ -269,13 +269,13 @@ def test_an_image_is_turned():
     square = sample(3)[0][None, :, :H]
 
     def turned(angle, image=square):
-        return T.Rotate(1, 2 * angle).images(image.copy(), Told(0, 0.75))[0]
+        return T.Rotate(1, 2 * angle).images(image.copy(), Record(0, 0.75))[0]
     assert (turned(np.pi / 2) == np.rot90(square[0])).all()
     assert (turned(np.pi) == square[0, ::-1, ::-1]).all()
     assert (turned(0.01) == square[0]).all()
     wide = turned(np.pi / 2, sample(3)[0][None])
     assert not wide[:, :2].any() and wide[:, 2:-2].any()
-    assert (T.Rotate(0).images(square.copy(), Told(0.5, 0.9)) == square).all()
+    assert (T.Rotate(0).images(square.copy(), Record(0.5, 0.9)) == square).all()
 
 
 def test_a_part_of_an_image_is_erased():
@@ -283,24 +283,24 @@ def test_a_part_of_an_image_is_erased():
     op = T.RandomErasing(1, (0.25, 0.25), (1, 1), mean=(1, 2, 3))
     # The part is 12 by 12, at a half of the places that are left.
     rest = [0.5] * 4 * 9
-    out = op.images(image.copy(), Told(0, 0, 0, 0.5, 0.5, *rest))[0]
+    out = op.images(image.copy(), Record(0, 0, 0, 0.5, 0.5, *rest))[0]
     assert (out[4:16, 9:21] == (1, 2, 3)).all()
     assert (out != 9).all(-1).sum() == 144
     # One that fits nowhere is left out.
     tall = T.RandomErasing(1, (0.9, 0.9), (0.01, 0.01))
-    assert (tall.images(image.copy(), Told(0, *[0.5] * 40)) == 9).all()
+    assert (tall.images(image.copy(), Record(0, *[0.5] * 40)) == 9).all()
 
 
 def test_an_image_is_blurred():
     op = T.GaussianBlur(1, 3, (1.0, 1.9))
     dot = np.zeros((1, 5, 6, 3), np.uint8)
     dot[0, 2, 2] = 200
-    out = op.images(dot.copy(), Told(0, 0))[0]     # of deviation 1
+    out = op.images(dot.copy(), Record(0, 0))[0]     # of deviation 1
     side = np.exp([-0.5, 0, -0.5]) / np.exp([-0.5, 0, -0.5]).sum()
     assert (out[1:4, 1:4, 0] == np.rint(200 * np.outer(side, side))).all()
     assert (out.astype(bool).sum((0, 1)) == 9).all()
     flat = np.full((1, 4, 4, 3), 77, np.uint8)
-    assert (op.images(flat.copy(), Told(0, 0.99)) == 77).all()
+    assert (op.images(flat.copy(), Record(0, 0.99)) == 77).all()
     with pytest.raises(ValueError, match="kernel_size=4"):
         T.GaussianBlur(0.5, 4)
 
@@ -332,7 +332,7 @@ def test_native_operations_may_come_after_tensors(load):
             assert a.stride() == b.stride() and torch.equal(a, b)
 
 
-def test_colours_before_a_resize_are_made_first(load):
+def test_colors_before_a_resize_are_made_first(load):
     loader = load([SimpleRGBImageDecoder(), T.RandomGrayscale(1),
                    T.RandomResizedCrop((1, 1), (W / H, W / H), 6),
                    T.ToTensor()])
@@ -381,7 +381,7 @@ def test_code_is_asked_for_once(load, recompile, want):
 # --- what the library's threads do ---
 
 class Own(Operation):
-    """Of images, by a function that says what it makes of them."""
+    """Changes images, by a function that declares its output."""
 
     def __init__(self, code, memory=True):
         super().__init__()
@@ -484,7 +484,7 @@ def test_what_another_pipeline_begins_with_stays(load):
     assert not loader._core._pool.places
 
 
-def test_wrong_operations_are_told_by_name(load):
+def test_wrong_operations_are_reported_by_name(load):
     pytest.importorskip("numba")
 
     class Short(Own):
@@ -556,7 +556,7 @@ def test_images_and_labels_are_mixed_alike(load, same, where):
 
 
 @pytest.mark.parametrize("where", ["library", "python"])
-def test_labels_that_are_mixed_tell_both_and_a_share(load, where):
+def test_labels_that_are_mixed_report_both_and_a_share(load, where):
     between = [Nothing()] if where == "python" else []
     loader = load(label=[IntDecoder(), *between, T.LabelMixup(1, False),
                          T.ToTensor()], seed=1)
@@ -682,11 +682,11 @@ def test_ranks_share_an_epoch(load, monkeypatch, order):
         assert loader.seed == 0 and len(loader) == 3
         seen.append(column(loader)[:, 0].tolist())
     assert sorted(seen[0] + seen[1]) == list(range(N))
-    # Without distributed, whatever the environment says.
+    # Without `distributed`, the environment has no effect.
     assert len(load(label=[IntDecoder(), T.ToTensor()])) == 6
 
 
-def test_an_epoch_without_batches_is_told(load):
+def test_an_epoch_without_batches_is_reported(load):
     with pytest.warns(RuntimeWarning, match="24 samples are less than one"):
         loader = load(label=[IntDecoder(), T.ToTensor()], batch_size=N + 1)
     assert len(loader) == len(list(loader)) == 0
@@ -830,7 +830,8 @@ def test_samples_of_a_global_generator_are_their_own(tmp_path):
 
 
 class Noisy:
-    """Of torch's generator, whose state is the caller's, and nobody else's."""
+    """Takes numbers from torch's generator, whose state belongs to the caller
+    alone."""
 
     def __len__(self):
         return 50
@@ -861,7 +862,7 @@ def test_samples_are_the_same_for_any_number_of_processes(tmp_path):
     ((np.zeros((4, 4), np.uint8), 1), "sample 2 field image.*uint8"),
     ((np.zeros((4, 4, 3), np.uint8), "x"), "sample 2 field label"),
     ((1,), "sample 2: 1 values for 2 fields")])
-def test_what_cannot_be_written_is_said(tmp_path, broken, message):
+def test_what_cannot_be_written_is_reported(tmp_path, broken, message):
     good = sample(0)[:2]
     with pytest.raises(ValueError, match=message):
         write(tmp_path / "x", [good, good, broken, good])
@@ -935,7 +936,7 @@ def test_errors_of_a_dataset_are_raised(tmp_path, error, wanted, message):
     assert not multiprocessing.active_children()
 
 
-def test_a_process_that_ends_is_said(tmp_path):
+def test_a_process_that_ends_is_reported(tmp_path):
     class Gone(Seeded):
         def __getitem__(self, i):
             return os._exit(1) if i == 60 else super().__getitem__(i)
@@ -944,7 +945,7 @@ def test_a_process_that_ends_is_said(tmp_path):
             np.dtype("uint8"), (1000,)), "label": F.IntField()})
 
 
-def test_a_sample_of_more_than_a_page_is_said(tmp_path):
+def test_a_sample_of_more_than_a_page_is_reported(tmp_path):
     writer = DatasetWriter(tmp_path / "x", {"b": F.BytesField()},
                            page_size=1 << 21, num_workers=1)
     with pytest.raises(OSError, match="sample 1"):

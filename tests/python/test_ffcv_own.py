@@ -250,7 +250,7 @@ def test_what_decoders_inherit_does_as_the_library(path):
         assert (x == y).all() and (i == k).all()
 
 
-def test_an_own_decoder_says_that_sizes_differ(mixed):
+def test_an_own_decoder_reports_that_sizes_differ(mixed):
     with pytest.raises(TypeError, match="from 32 to 40.*Same.*one size"):
         batches(Loader(mixed, B, pipelines={"image": [Same()]}))
 
@@ -333,7 +333,7 @@ def test_fields_of_users_are_read_on_a_mount(tmp_path, mount):
             assert (box[:i % 4] == boxes(i)).all() and not box[i % 4:].any()
 
 
-def test_a_mounted_file_that_cannot_be_read_is_told(tmp_path, mount):
+def test_a_mounted_file_that_cannot_be_read_is_reported(tmp_path, mount):
     path = write(tmp_path / "x.beton", "jpg")
     where = mount(path)
     path.rename(tmp_path / "y.beton")
@@ -477,7 +477,7 @@ class ShortField(SizeField):
         return ShortDecoder
 
 
-def test_a_layout_that_only_the_reader_knows_is_no_warning(tmp_path, caplog):
+def test_a_layout_that_only_the_reader_has_is_no_warning(tmp_path, caplog):
     own = {"size": SizeField, "short": ShortField}
     DatasetWriter(tmp_path / "l", {
         "image": RGBImageField(), "size": SizeField(), "short": ShortField(),
@@ -629,7 +629,7 @@ class Batched(EpochIterator):
 
 
 class BatchSampled(Loader):
-    """A sampler says what batches have."""
+    """A sampler chooses the samples of each batch."""
 
     def __init__(self, *args, batch_sampler, **named):
         self.batch_sampler = []

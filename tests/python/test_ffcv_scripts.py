@@ -53,8 +53,8 @@ class Results:
         run([*how, SCRIPTS / script, folder, out], env=environment(
             PYTHONPATH=str(BUILD / "python") if how else "",
             BETON_CACHE_DIR=str(folder / "code")))
-        told = json.loads((folder / "out.npz.json").read_text())
-        self.facts, self.losses = told["facts"], told["losses"]
+        reported = json.loads((folder / "out.npz.json").read_text())
+        self.facts, self.losses = reported["facts"], reported["losses"]
         self.values = np.load(out)
 
 
@@ -62,9 +62,9 @@ def ours(tmp_path, script):
     return Results(tmp_path / "ours", script, ["-m", "betonfs.ffcv"])
 
 
-# What a value may differ by: the mean, and the largest. FFCV's normalized
-# float32 is rounded once, ours three times; its JPEGs are decoded by a faster
-# and less exact transform; and it calculates in float64.
+# The permitted difference of a value: the mean, and the largest. FFCV's
+# normalized float32 is rounded once, ours three times. FFCV's JPEGs are
+# decoded by a faster and less exact transform, and it computes in float64.
 LIMITS = {"same": (0, 0), "close": (1e-7, 5e-7), "near": (0.03, 0.3),
           "float": (0.001, 1)}
 
@@ -147,7 +147,7 @@ def test_a_module_is_run_too(tmp_path):
 
 
 @pytest.mark.parametrize("args", [[], ["-m"], ["--help"]])
-def test_without_a_script_it_says_what_it_wants(args):
+def test_without_a_script_it_reports_what_it_wants(args):
     r = run(["-m", "betonfs.ffcv", *args], code=2,
             env=environment(PYTHONPATH=str(BUILD / "python")))
     assert r.stderr.startswith("usage: ")

@@ -140,7 +140,7 @@ CASES = {
 
 @pytest.mark.parametrize("before,after", [(2, 1), (1, 2)])
 @pytest.mark.parametrize("name", CASES)
-def test_a_killed_run_resumes_in_another_world(data, tmp_path, name, before,
+def test_a_killed_run_resumes_in_another_world_size(data, tmp_path, name, before,
                                                after):
     case = CASES[name]
     exe = find_python(case.module or name, case.python)

@@ -132,13 +132,13 @@ def test_what_a_mask_may_be(tmp_path):
             assert (got == shapes(1)).all()
 
 
-@pytest.mark.parametrize("value,says", [
+@pytest.mark.parametrize("value,expects", [
     (np.zeros((3, 3, 3), np.uint8), "a mask has"),
     (np.zeros((3, 3)), "whole numbers"), (np.full((2, 2), -1), "0 to 65535"),
     (b"nothing", "no PNG"), (np.zeros((0, 3), np.uint8), "side"),
     (Image.new("CMYK", (3, 3)), "CMYK")])
-def test_what_no_mask_is(tmp_path, value, says):
-    with pytest.raises(ValueError, match=f"sample 0 field m: .*{says}"):
+def test_what_no_mask_is(tmp_path, value, expects):
+    with pytest.raises(ValueError, match=f"sample 0 field m: .*{expects}"):
         betonfs.write(tmp_path / "m.beton", [{"m": value}],
                       fields={"m": "mask"})
     assert not (tmp_path / "m.beton").exists()
@@ -242,18 +242,18 @@ def test_all_frames_have_one_crop(tmp_path):
     assert (got[0] != got[1]).any()
 
 
-@pytest.mark.parametrize("pipeline,says", [
+@pytest.mark.parametrize("pipeline,expects", [
     ("clip | window(11)", "longer"), ("clip | flip | chw | window(2)", "chw"),
     ("label | window(2)", "four axes"), ("clip | window(4, 4)", "longer")])
-def test_windows_that_do_not_fit(clips, pipeline, says):
+def test_windows_that_do_not_fit(clips, pipeline, expects):
     if clips[2]:
-        pipeline, says = "clip | window(2)", "four axes"
-    with pytest.raises(ValueError, match=says):
+        pipeline, expects = "clip | window(2)", "four axes"
+    with pytest.raises(ValueError, match=expects):
         betonfs.Loader(clips[0], pipeline=pipeline, batch_size=5)
 
 
-@pytest.mark.parametrize("key,says", [
+@pytest.mark.parametrize("key,expects", [
     (("image", "masc"), "masc"), ((), "is no name"), (("image", 3), "no name")])
-def test_wrong_keys(path, key, says):
-    with pytest.raises((ValueError, TypeError), match=says):
+def test_wrong_keys(path, key, expects):
+    with pytest.raises((ValueError, TypeError), match=expects):
         betonfs.Loader(path, pipeline={key: "center_crop(8)"}, batch_size=5)

@@ -71,9 +71,9 @@ def test_a_string(made, text):
     (lambda: ops.random_apply(ops.invert), ["invert", "call it"]),
     (lambda: ops.float(1), ["float()", "too many"])])
 def test_a_wrong_argument_shows_the_parameters(call, words):
-    with pytest.raises(TypeError) as said:
+    with pytest.raises(TypeError) as printed:
         call()
-    assert all(word in str(said.value) for word in words)
+    assert all(word in str(printed.value) for word in words)
 
 
 def test_an_unknown_operation_lists_them():

@@ -19,7 +19,7 @@ sys.path.insert(0, str(BUILD / "python"))
 from betonfs import _ops  # noqa: E402
 
 TORCHVISION = os.environ.get("TORCHVISION_PYTHON")
-# Of 255; other operations: 0.
+# Units of 255; the limit of other operations is 0.
 AT_MOST = {"grayscale": 1, "resize": 1, "gaussian_blur": 1}
 
 

@@ -80,7 +80,7 @@ def threaded(a):
         a[i] += 1
 
 
-def test_what_does_not_fit_is_called_by_who_iterates(load):
+def test_what_does_not_fit_is_called_by_the_iterating_thread(load):
     def returns(label):
         who_(label)
         return label
@@ -97,12 +97,12 @@ def test_what_does_not_fit_is_called_by_who_iterates(load):
                   [compiled(who, parallel=True)], [plain, compiled(who)],
                   [compiled(lambda dataset, label: who_(label))]):
         assert not is_pooled(load(*first))
-    # What comes before it, is still the threads'.
+    # Functions before it still run in the threads.
     loader = load(compiled(who), lambda b: {"label": b.label.copy()})
     assert pthread_self() not in {int(t) for b in loader for t in b["label"]}
 
 
-def test_without_numba_it_is_called_by_who_iterates(load, monkeypatch):
+def test_without_numba_it_is_called_by_the_iterating_thread(load, monkeypatch):
     monkeypatch.setattr(betonfs._compiled, "find_numba", lambda: None)
     monkeypatch.setattr(_pool, "find_numba", lambda: None)
     loader = load(compiled(who))
@@ -111,7 +111,7 @@ def test_without_numba_it_is_called_by_who_iterates(load, monkeypatch):
 
 
 def test_it_is_given_what_the_batch_has(load):
-    def told(vec, ids, valid, epoch, number, rows, image):
+    def reported(vec, ids, valid, epoch, number, rows, image):
         for i in range(rows):
             vec[i, 0] = ids[i] + 1000 * valid[i]
             vec[i, 1] = 100 * epoch + number
@@ -119,8 +119,8 @@ def test_it_is_given_what_the_batch_has(load):
         image[:] = 255 - image
 
     sizes = 'random_resized_crop("0=5,1=6")'
-    loader = load(compiled(told), rank=2, world_size=3, pipeline=sizes)
-    assert is_pooled(load(compiled(told), compiled(who), pipeline=sizes))
+    loader = load(compiled(reported), rank=2, world_size=3, pipeline=sizes)
+    assert is_pooled(load(compiled(reported), compiled(who), pipeline=sizes))
     other = load(rank=2, world_size=3, pipeline=sizes)
     for epoch in range(2):
         for b, plain in zip(loader, other, strict=True):
@@ -235,7 +235,7 @@ def test_what_it_raises_is_the_batchs_error(load, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_what_cannot_be_compiled_is_said(load):
+def test_what_cannot_be_compiled_is_reported(load):
     @betonfs.compiled
     def wrong(label):
         label.no_such_thing()
@@ -303,7 +303,7 @@ def test_nothing_is_left_of_it(load):
     assert (files(), threads()) == before
     loader.close()
     before = threads()
-    # Of those that nobody iterated, or closed.
+    # Loaders that were not iterated, or not closed.
     for k in range(20):
         other = betonfs.Loader("/nowhere", source=DATA, batch_size=B, workers=2,
                                transforms=[compiled(who)])
@@ -314,7 +314,7 @@ def test_nothing_is_left_of_it(load):
     wait_until(lambda: threads() <= before, "the threads")
 
 
-def test_a_child_of_fork_is_told(load):
+def test_a_child_of_fork_gets_an_error(load):
     loader = load(compiled(who))
     it = iter(loader)
     next(it)

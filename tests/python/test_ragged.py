@@ -37,7 +37,7 @@ def load(path, pipeline, tensors="numpy", **options):
                           tensors=tensors, drop_last=False, **options)
 
 
-def test_the_file_has_what_the_manual_says(path):
+def test_the_file_has_what_the_manual_defines(path):
     raw = betonfs.Dataset(path).raw(5, "boxes")
     assert raw == pack(sample(5)["boxes"])
     assert betonfs.Dataset(path).fields["boxes"]["type"] == "bytes"
@@ -122,7 +122,7 @@ def test_copies_have_the_same_rows(path, how, tensors):
     assert "6 samples" in repr(other)
 
 
-def test_outputs_say_what_differs(path):
+def test_outputs_report_what_differs(path):
     loader = load(path, {"boxes": "array", "tokens": "pad_to(batch)",
                          "wave": "pad_to(5)"})
     shapes = {o["name"]: (o["shape"], o["ragged"]) for o in loader.outputs}
@@ -215,7 +215,7 @@ def test_batches_have_similar_lengths(sentences):
             cells += batch.tokens.size
             ids += own.tolist()
         assert sorted(ids) == list(range(MANY))
-        # Of random batches half the cells would be padding.
+        # In random batches half the cells would be padding.
         assert cells < 1.15 * lengths.sum()
         assert widths != sorted(widths)
         epochs.append(ids)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of torch.distributed that do not share one epoch are told: two processes
-with gloo. What is asked for without a mistake is told nothing."""
+"""Ranks of torch.distributed that do not share one epoch get a warning: two
+processes with gloo. Correct arguments cause no warning."""
 import pathlib
 import subprocess
 import sys
@@ -16,8 +16,8 @@ torch = pytest.importorskip("torch")
 
 N, DEADLINE = 40, 120
 
-# Arguments: the rank, the file of the store, the dataset, and what a loader is
-# given. Prints what was said, then the number of each sample that came.
+# Arguments: the rank, the file of the store, the dataset, and the arguments of
+# the loader. Prints the warnings, then the number of each sample that came.
 SCRIPT = """
 import sys, warnings
 import torch.distributed as dist
@@ -30,7 +30,7 @@ with warnings.catch_warnings(record=True) as seen:
     loader = betonfs.Loader(path, pipeline={"label": "label"},
                             tensors="torch", **eval(given))
 for w in seen:
-    print("told:", w.message)
+    print("warned:", w.message)
 for batch in loader:
     print("ids:", *batch.ids.tolist())
 dist.barrier()
@@ -56,7 +56,7 @@ if rank:
 try:
     next(iter(wrapped))
 except RuntimeError as e:
-    print("told:", e)
+    print("warned:", e)
 """
 
 
@@ -69,40 +69,40 @@ def path(tmp_path_factory):
 
 
 def run_ranks(tmp_path, script, *args):
-    """What the ranks print."""
+    """The output of each rank."""
     command = [sys.executable, "-c", script]
     ranks = [subprocess.Popen(
         [*command, str(rank), str(tmp_path / "store"), *map(str, args)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={"PYTHONPATH": str(PACKAGE), "PATH": "/usr/bin:/bin",
              "GLOO_SOCKET_IFNAME": "lo"}) for rank in range(2)]
-    said = [p.communicate(timeout=DEADLINE) for p in ranks]
-    assert not any(p.returncode for p in ranks), said
-    return [out.splitlines() for out, _ in said]
+    printed = [p.communicate(timeout=DEADLINE) for p in ranks]
+    assert not any(p.returncode for p in ranks), printed
+    return [out.splitlines() for out, _ in printed]
 
 
-def told(lines):
+def reported(lines):
     return [line for rank in lines for line in rank
-            if line.startswith("told:")]
+            if line.startswith("warned:")]
 
 
 @pytest.mark.parametrize("given, differs", [
     ("dict(batch_size=5, seed=rank)", "seed="),
     ("dict(batch_size=5 + rank)", "batch="),
     ("dict(batch_size=5, subset=list(range(rank, 40, 2)))", "subset=ids")])
-def test_ranks_of_different_specs_are_told(path, tmp_path, given, differs):
-    said, = told(run_ranks(tmp_path, SCRIPT, path, given))
-    assert said.count(differs) >= 2, said
-    assert "rank 0" in said and "rank 1" in said
+def test_ranks_of_different_specs_are_reported(path, tmp_path, given, differs):
+    printed, = reported(run_ranks(tmp_path, SCRIPT, path, given))
+    assert printed.count(differs) >= 2, printed
+    assert "rank 0" in printed and "rank 1" in printed
 
 
 @pytest.mark.parametrize("given", [
     "dict(batch_size=5, seed=3)",
     "dict(batch_size=5, train=False)",
     "dict(batch_size=5, seed=rank, rank=0, world_size=1)"])
-def test_ranks_that_agree_are_told_nothing(path, tmp_path, given):
+def test_ranks_that_agree_get_no_warning(path, tmp_path, given):
     lines = run_ranks(tmp_path, SCRIPT, path, given)
-    assert not told(lines)
+    assert not reported(lines)
     ids = [int(i) for rank in lines for line in rank
            for i in line.split()[1:]]
     assert sorted(ids) == sorted(list(range(N)) * (1 + ("world_size=1" in given)))
@@ -110,5 +110,5 @@ def test_ranks_that_agree_are_told_nothing(path, tmp_path, given):
 
 def test_accelerate_does_not_share_a_share(path, tmp_path):
     pytest.importorskip("accelerate")
-    said, = told(run_ranks(tmp_path, WITH_ACCELERATE, path))
-    assert "prepare() the Loader itself" in said
+    printed, = reported(run_ranks(tmp_path, WITH_ACCELERATE, path))
+    assert "prepare() the Loader itself" in printed

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loaders for validation: each sample once over all ranks, for code that knows
-nothing of `valid`; exact in the middle of an epoch, in any world size."""
+"""Loaders for validation: each sample once over all ranks, for code that does
+not use `valid`; exact in the middle of an epoch, with any world size."""
 import json
 import os
 import pathlib
@@ -33,7 +33,7 @@ def load(path):
 
 
 def labels(loader):
-    """Of each batch, as a metric has them."""
+    """The labels of each batch, as a metric gets them."""
     return [batch["label"].tolist() for batch in loader]
 
 
@@ -55,7 +55,7 @@ def test_ranks_see_each_sample_once(load, world, size):
         assert sum(turns, []) == list(range(N))
 
 
-def test_what_train_implies_can_be_said(load):
+def test_what_train_implies_can_be_reported(load):
     assert load(train=False).spec == \
         f"order=sequential,batch={B},seed=0,drop_last=0"
     for options, part in (({"order": "random"}, "order=random"),
@@ -82,7 +82,7 @@ def test_padding_makes_equal_steps(load, world):
 
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("then", WORLDS)
-def test_a_state_goes_on_in_another_world(load, world, then):
+def test_a_state_continues_in_another_world_size(load, world, then):
     options = {"train": False, "batch_size": 7}     # 9 batches
     ranks = [load(rank=r, world_size=world, **options) for r in range(world)]
     its = [iter(x) for x in ranks]
@@ -103,7 +103,7 @@ def test_a_state_goes_on_in_another_world(load, world, then):
     {}, {"drop_last": False}, {"train": False}])
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("then", WORLDS)
-def test_steps_are_counted_in_the_world_that_resumes(load, world, then,
+def test_steps_are_counted_in_the_world_size_that_resumes(load, world, then,
                                                      options):
     options = {**options, "batch_size": 3}     # 20 batches
     first = load(rank=0, world_size=world, **options)
@@ -114,7 +114,7 @@ def test_steps_are_counted_in_the_world_that_resumes(load, world, then,
         other = load(rank=rank, world_size=then, **options)
         other.load_state_dict(first.state_dict())
         assert other.step == len(other) - len(list(other))
-        # What follows is a whole epoch.
+        # The following epoch is whole.
         assert other.step == 0
         assert len(list(enumerate(other, other.step))) == len(other)
 
@@ -193,11 +193,11 @@ def test_accuracy_is_that_of_one_process(tmp_path):
             **os.environ, "PYTHONPATH": str(PACKAGE),
             "CUDA_VISIBLE_DEVICES": "", "GLOO_SOCKET_IFNAME": "lo"})
     assert r.returncode == 0, r.stdout + r.stderr
-    told = [json.loads(line) for line in r.stdout.splitlines()]
-    assert [len(ranks) for ranks in told] == WORLDS
-    assert [sum(t.pop("batches") for t in ranks) for ranks in told] == \
+    reported = [json.loads(line) for line in r.stdout.splitlines()]
+    assert [len(ranks) for ranks in reported] == WORLDS
+    assert [sum(t.pop("batches") for t in ranks) for ranks in reported] == \
         [N // B] * len(WORLDS)
-    (single,), *_ = told
+    (single,), *_ = reported
     # Neither chance nor perfect: a sample more or less would be seen.
     assert 0.4 < single["example"] < 1
-    assert all(t == single for ranks in told for t in ranks), told
+    assert all(t == single for ranks in reported for t in ranks), reported

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""betonfs.write() stores values as they are, or says why it cannot."""
+"""betonfs.write() stores values unchanged, or reports why it cannot."""
 import errno
 import pathlib
 import subprocess
@@ -42,10 +42,10 @@ def test_an_int_field_takes_integers_of_torch(tmp_path):
     (-1e300, "-1e")])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_int_field_refuses_the_rest(tmp_path, value, shown, workers):
-    with pytest.raises(ValueError, match="sample 1 field label: ") as said:
+    with pytest.raises(ValueError, match="sample 1 field label: ") as printed:
         betonfs.write(tmp_path / "w.beton", [(0,), (value,)], INT,
                       workers=workers)
-    assert shown in str(said.value)
+    assert shown in str(printed.value)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -55,9 +55,9 @@ def test_an_int_field_refuses_the_rest(tmp_path, value, shown, workers):
     ("int64", [float("nan"), 0], "nan"), ("float32", [1j, 0], "1j")])
 def test_an_array_keeps_its_values(tmp_path, dtype, value, shown):
     path = tmp_path / "w.beton"
-    with pytest.raises(ValueError, match="sample 0 field a: ") as said:
+    with pytest.raises(ValueError, match="sample 0 field a: ") as printed:
         betonfs.write(path, [(np.array(value),)], {"a": (dtype, (2,))})
-    assert shown in str(said.value) and dtype in str(said.value)
+    assert shown in str(printed.value) and dtype in str(printed.value)
 
 
 def test_an_array_that_fits_is_converted(tmp_path):
@@ -150,14 +150,14 @@ def test_a_missing_field_has_the_samples_number(tmp_path, kind, workers):
 
 @pytest.mark.parametrize("size, needed", [
     (3 << 20, 4 << 20), ((4 << 20) + 1, 8 << 20)])
-def test_a_sample_larger_than_a_page_says_page_size(tmp_path, size, needed):
+def test_a_sample_larger_than_a_page_reports_page_size(tmp_path, size, needed):
     samples = [{"blob": b"x", "label": 1}, {"blob": bytes(size), "label": 1}]
     path = tmp_path / "w.beton"
-    with pytest.raises(OSError, match="sample 1: .*larger than a page") as said:
+    with pytest.raises(OSError, match="sample 1: .*larger than a page") as printed:
         betonfs.write(path, samples, page_size=2 << 20)
-    assert said.value.errno == errno.EMSGSIZE
-    assert str(size) in str(said.value) and str(2 << 20) in str(said.value)
-    assert f"page_size={needed}" in str(said.value)
+    assert printed.value.errno == errno.EMSGSIZE
+    assert str(size) in str(printed.value) and str(2 << 20) in str(printed.value)
+    assert f"page_size={needed}" in str(printed.value)
     assert betonfs.write(path, samples, page_size=needed) == 2
 
 
@@ -166,9 +166,9 @@ def test_a_sample_larger_than_a_page_says_page_size(tmp_path, size, needed):
 def test_a_dataset_is_not_replaced_unasked(tmp_path):
     path = tmp_path / "w.beton"
     assert labels(path, 1) == [1]
-    with pytest.raises(FileExistsError, match="overwrite=True") as said:
+    with pytest.raises(FileExistsError, match="overwrite=True") as printed:
         betonfs.write(path, [(2,)], INT)
-    assert said.value.errno == errno.EEXIST and str(path) in str(said.value)
+    assert printed.value.errno == errno.EEXIST and str(path) in str(printed.value)
     assert betonfs.Dataset(path).column("label").tolist() == [1]
     assert betonfs.write(path, [(3,)], INT, overwrite=True) == 1
     assert betonfs.Dataset(path).column("label").tolist() == [3]

@@ -75,9 +75,9 @@ struct stream {
 	bool per_thread;
 	pthread_t thread;
 	int device;
-	uint64_t generation; /* tells handles of one place apart */
+	uint64_t generation; /* distinguishes handles at one address */
 	uint64_t queued, done;
-	struct moment now;  /* what the next operation comes after */
+	struct moment now;  /* the next operation comes after it */
 	struct moment past; /* the last one, and what it came after */
 	struct op *ops;
 };
@@ -188,7 +188,7 @@ __attribute__((format(printf, 1, 2))) static void violation(const char *format,
 
 /* --- calls --- */
 
-static bool is_for_ever(int code)
+static bool is_permanent(int code)
 {
 	return code == 214 || code == 700 || (code >= 714 && code <= 719) ||
 	       code == 999;
@@ -213,7 +213,7 @@ static int note(const char *name)
 
 	c->calls++;
 	if (c->fail_at && --c->fail_at == 0) {
-		if (is_for_ever(c->code))
+		if (is_permanent(c->code))
 			lost = c->code;
 		return c->code;
 	}
@@ -222,7 +222,7 @@ static int note(const char *name)
 	return initialized ? OK : NOT_INITIALIZED;
 }
 
-/* What waits, asks or allocates could wait for the captured work. */
+/* Calls that could wait for captured work. They invalidate a capture. */
 static bool is_unsafe(const char *name)
 {
 	static const char *const names[] = {
@@ -355,7 +355,7 @@ static bool is_default(const struct stream *s)
 	return s < streams + DEVICES || s->per_thread;
 }
 
-/* What the next operation of the stream comes after. */
+/* Updates the moment after which the next operation of the stream comes. */
 static void look_around(struct stream *s)
 {
 	bool legacy = s < streams + DEVICES;
@@ -419,7 +419,7 @@ static bool overlap(const struct access *a, const uint8_t *begin,
 	return a->begin < end && begin < a->end;
 }
 
-/* What the host has waited for is in order with all that comes. */
+/* Operations that the host has waited for precede all later ones. */
 static void forget_accesses(void)
 {
 	struct access *a, *next;
@@ -454,7 +454,8 @@ static void access_range(struct stream *s, const uint8_t *begin, uint64_t size,
 				"%s of %p by stream %d is not ordered after %s by stream %d",
 				write ? "a write" : "a read", (void *)begin, i,
 				a->write ? "a write" : "a read", a->stream);
-		/* What comes after this comes after that. */
+		/* An operation after this access is also after the earlier
+		   one. */
 		if (ordered && begin <= a->begin && a->end <= end &&
 		    (write || (!a->write && a->stream == i))) {
 			DL_DELETE(accesses, a);
@@ -505,7 +506,7 @@ static int free_memory(void *p, bool pinned)
 		free(a);
 		used = true;
 	}
-	/* As the driver does it, though nobody should need that. */
+	/* As the driver does it, although no program should need that. */
 	if (used)
 		drain();
 	DL_DELETE(memories, m);
@@ -521,7 +522,8 @@ static int free_memory(void *p, bool pinned)
 
 /* --- running --- */
 
-/* As slow as $STANDIN_CUDA_RATE says, bytes a second; else as memory is. */
+/* Takes as long as $STANDIN_CUDA_RATE demands, in bytes a second; without it,
+   as long as the copy in memory. */
 static void cross_link(uint64_t size)
 {
 	const char *text = getenv("STANDIN_CUDA_RATE");
@@ -584,7 +586,7 @@ static struct stream *choose(int device, struct stream *favorite)
 	return s;
 }
 
-/* With the lock held before and after. */
+/* The caller holds the lock; it is released while the operation runs. */
 static void run_first(struct stream *s)
 {
 	struct op *op = s->ops;
@@ -607,7 +609,7 @@ static void *work(void *arg)
 	struct stream *s = NULL;
 
 	pthread_mutex_lock(&lock);
-	/* What is queued is done, though nobody wants it any more. */
+	/* Queued work is done even if its result is no longer needed. */
 	while ((s = choose(device, s)) || !devices[device].stopping) {
 		if (s)
 			run_first(s);
@@ -802,7 +804,7 @@ EXPORT int cuMemHostAlloc(void **out, size_t size, unsigned flags)
 	return OK;
 }
 
-/* What ends something does so, whatever it returns. */
+/* Releases the memory even if the call reports an error. */
 EXPORT int cuMemFreeHost(void *p)
 {
 	int code, freed;
@@ -834,7 +836,7 @@ EXPORT int cuMemAlloc_v2(uint64_t *out, size_t size)
 	m->bytes = device_range + device_used;
 	m->size = size;
 	m->device = here();
-	/* And a page that nobody may touch. */
+	/* Followed by a page that may not be accessed. */
 	device_used += align_up(size, PAGE) + PAGE;
 	mprotect(m->bytes, align_up(size, PAGE), PROT_READ | PROT_WRITE);
 	memset(m->bytes, 0xdd, size);
@@ -1214,7 +1216,7 @@ EXPORT int cuModuleGetFunction(struct kernel **out, struct module *m,
 	return OK;
 }
 
-/* Of a pointer, all that was allocated with it. */
+/* Records an access to the whole allocation that contains p. */
 static void access_argument(struct stream *s, void *p, bool write)
 {
 	struct memory *m = memory_at(p, 0);
@@ -1344,7 +1346,7 @@ static unsigned count_violations(void)
 	return num_violations;
 }
 
-static const char *tell_violation(void)
+static const char *report_violation(void)
 {
 	return last_violation;
 }
@@ -1395,7 +1397,7 @@ static void *make_blocking_stream(void)
 	return handle_of(make_stream(here(), true));
 }
 
-/* Whoever does not ask learns of it too. */
+/* Reports violations even if the test did not ask for them. */
 __attribute__((destructor)) static void at_end(void)
 {
 	unsigned n = count_living();
@@ -1417,7 +1419,7 @@ const struct standin standin = {
 	.calls = count_calls,
 	.expect = set_expecting,
 	.violations = count_violations,
-	.violation = tell_violation,
+	.violation = report_violation,
 	.living = count_living,
 	.pushed = count_pushed,
 	.register_kernel = register_kernel,

@@ -9,7 +9,7 @@
  *
  *   - what runs was ordered: two accesses to one range, one of them a write,
  *     come after each other by stream order, events, or a host that waited;
- *     vector clocks tell, so a lucky schedule hides nothing;
+ *     vector clocks detect it, so a lucky schedule hides nothing;
  *   - copies are of pinned memory, and its bytes are the same when the copy
  *     runs as when it was queued;
  *   - memory is freed after its last use was waited for;
@@ -24,7 +24,7 @@
  * $STANDIN_CUDA_RATE, in bytes a second, makes its link slow.
  *
  * A violation ends the program, or is counted where it is expected. The clock
- * of the host is one for all of its threads: an order that one thread knows of
+ * of the host is one for all of its threads: an order that one thread has established
  * counts for the others too.
  */
 #ifndef TESTS_STANDIN_CUDA_H
@@ -53,8 +53,8 @@ struct standin_kernel {
 #define STANDIN_KERNEL "standin_kernel_"
 #define STANDIN_REGISTERED "standin: registered"
 
-/* A code for fail(): cuStreamWaitEvent() and cuEventQuery() do nothing, and say
-   that all is well. */
+/* A code for fail(): cuStreamWaitEvent() and cuEventQuery() do nothing, and
+   return success. */
 enum { STANDIN_PRETEND = -1 };
 
 /* The one thing that it exports besides the driver's functions, as `standin`.
@@ -65,18 +65,19 @@ struct standin {
 	void (*set_devices)(int n, int driver_version);
 	/* Runs nothing until resumed; the host may not wait meanwhile. */
 	void (*pause)(bool on);
-	/* Of one stream, nothing runs. */
+	/* Runs nothing of one stream. */
 	void (*hold)(void *stream, bool on);
 	void (*allow_default)(bool on);
-	/* The n-th call from now on, from 1, of this function fails with the
-	   code; those that a device does not recover from are for ever. */
+	/* From now on the n-th call of this function, counted from 1, fails
+	   with the code. If a device does not recover from the code, every
+	   later call fails, too. */
 	void (*fail)(const char *function, unsigned n, int code);
 	/* Since reset(). */
 	unsigned (*calls)(const char *function);
 	/* Violations are counted; the number up to now. */
 	void (*expect)(bool on);
 	unsigned (*violations)(void);
-	/* What of them was said last. */
+	/* The message of the last violation. */
 	const char *(*violation)(void);
 	/* Streams, events, memory, modules and contexts that live. */
 	unsigned (*living)(void);

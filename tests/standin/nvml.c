@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stand-in for libnvidia-ml.so.1: one GPU, as $STANDIN_NVML says it is,
+/* A stand-in for libnvidia-ml.so.1: one GPU with the state in $STANDIN_NVML,
    "busy clock state link width slowed" of at most 100, 1980, 15, 5, 16. */
 #include <stdio.h>
 #include <stdlib.h>

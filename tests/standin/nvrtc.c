@@ -7,8 +7,8 @@
  *
  * A kernel's threads run one after another, so there is no __syncthreads(), and
  * __shared__ is of little use. As with NVRTC, no header is there by itself, so
- * uint32_t is unknown. Of the options only -D and -I count. Arithmetic is not
- * contracted.
+ * uint32_t is unknown. The stand-in ignores all options but -D and -I.
+ * Arithmetic is not contracted.
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -196,7 +196,7 @@ static char *read_all(const char *path, size_t *size)
 	return bytes;
 }
 
-/* What the compiler says goes into a file. */
+/* Writes the compiler's output into a file. */
 static int run_compiler(const char *const *arguments, const char *log)
 {
 	posix_spawn_file_actions_t actions;
@@ -318,7 +318,7 @@ EXPORT int nvrtcCompileProgram(struct program *p, int n,
 	return r;
 }
 
-/* With the zero at its end. */
+/* The size includes the zero at its end. */
 EXPORT int nvrtcGetProgramLogSize(struct program *p, size_t *size)
 {
 	*size = p->log ? strlen(p->log) + 1 : 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The daemon's end of the zero-copy delivery without its thread: the test makes
- * each step, and its peers may be any user. With a dataset of made.h.
+ * each step, and its peers may be any user. The dataset is that of made.h.
  */
 #ifndef TESTS_UNIT_DAEMON_END_H
 #define TESTS_UNIT_DAEMON_END_H
@@ -86,7 +86,7 @@ static inline int daemon_end_connect(struct daemon_end *d, uid_t uid)
 	return ends[1];
 }
 
-/* Does what there is to do within a time. False: there was nothing. */
+/* Handles what arrives within a time. False: nothing arrived. */
 static inline bool daemon_end_step(struct daemon_end *d, int ms)
 {
 	struct epoll_event event;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A slow disk: reads of the records of some samples wait until the test lets
-   them go on. */
+   them finish. */
 #ifndef TESTS_UNIT_GATE_H
 #define TESTS_UNIT_GATE_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of what needs a GPU: the stand-in of tests/standin/cuda.h, or, with
- * BETON_CUDA_TEST_REAL=1, the machine's own driver and its first device. What
- * only the stand-in can show is left out there, and said.
+ * For tests that need a GPU: the stand-in of tests/standin/cuda.h, or, with
+ * BETON_CUDA_TEST_REAL=1, the machine's own driver and its first device. On a
+ * real device the tests skip checks that need the stand-in, and print that.
  */
 #ifndef TESTS_UNIT_GPU_H
 #define TESTS_UNIT_GPU_H

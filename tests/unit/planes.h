@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planes of JPEGs by libjpeg-turbo: what loader/jpeg/baseline.h is compared with. */
+/* Planes of JPEGs by libjpeg-turbo: what loader/jpeg/baseline.h is compared
+ * with. */
 #ifndef TESTS_UNIT_PLANES_H
 #define TESTS_UNIT_PLANES_H
 
@@ -110,9 +111,9 @@ static inline void planes_read(struct jpeg_decompress_struct *jpeg,
 }
 
 /*
- * Decodes JPEGs of 1 or 3 components, reduced by 1, 2, 4 or 8; false: libjpeg
- * has an error, or a warning that means wrong samples. What comes after the
- * last row is not looked at.
+ * Decodes JPEGs of 1 or 3 components, reduced by 1, 2, 4 or 8. False: libjpeg
+ * reports an error, or a warning that implies wrong samples. Data after the
+ * last row is ignored.
  */
 static inline bool planes_reduced(const uint8_t *bytes, size_t size,
 				  unsigned by, struct planes *planes)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What unit tests need and nothing more; alive under NDEBUG. */
+/* Assertions and helpers of all unit tests. They work under NDEBUG, too. */
 #ifndef TESTS_UNIT_T_H
 #define TESTS_UNIT_T_H
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Ends the program with status 1, and says where, unless `cond` is true. */
+/* Prints the line and ends the program with status 1, unless `cond` is true. */
 #define CHECK(cond)                                                            \
 	do {                                                                   \
 		if (!(cond)) {                                                 \

@@ -11,7 +11,7 @@
 
 enum { CHUNK = 512, MIB = 1 << 20 };
 
-/* Bytes of the arena that the kernel says are there. */
+/* Resident bytes of the arena, according to the kernel. */
 static uint64_t really_resident(const struct arena *a, uint64_t bytes)
 {
 	uint64_t pages = bytes / ARENA_FRAME, n = 0;

@@ -57,7 +57,7 @@ static void every_shorter_or_longer_value_is_no_array(void)
 	CHECK(!array_parse(bytes, size, size + 1, &a));
 }
 
-static void the_header_alone_is_enough_to_know_the_type(void)
+static void the_header_alone_is_enough_for_the_type(void)
 {
 	uint8_t bytes[ARRAY_HEADER_MAX + VALUES];
 	uint64_t size = make(bytes);
@@ -126,7 +126,7 @@ int main(void)
 	a_header_is_read_back();
 	an_array_may_have_no_rows();
 	every_shorter_or_longer_value_is_no_array();
-	the_header_alone_is_enough_to_know_the_type();
+	the_header_alone_is_enough_for_the_type();
 	damaged_headers_are_no_arrays();
 	a_row_of_no_elements_is_refused();
 	arrays_are_alike_whatever_their_rows();

@@ -84,7 +84,7 @@ static void check_reduced(struct jpeg jpeg, const struct entry_index *index,
 	planes_free(&want);
 }
 
-/* Of the image as it is, and of its reduced ones. */
+/* Random crops of the full image and of its reduced forms. */
 static void check_crops(struct jpeg jpeg, const struct entry_index *index,
 			struct rng *rng, int n)
 {
@@ -316,8 +316,8 @@ static struct jpeg exact_copy(struct jpeg jpeg, size_t size)
 }
 
 /*
- * Decodes what there is; true: it was taken. Then libjpeg has no doubt about it
- * either, but for the end marker, which it misses and we do not read.
+ * Decodes damaged data. If our decoder accepts it, libjpeg does, too, without a
+ * warning, except for the end marker: libjpeg misses it, and we do not read it.
  */
 static bool check_damaged(struct jpeg jpeg)
 {

@@ -109,7 +109,7 @@ static void a_batch_holds_the_values_of_its_samples(void)
 	dataset_close(ds);
 }
 
-static void the_header_says_what_it_is_of(void)
+static void the_header_states_what_it_is_of(void)
 {
 	struct dataset *ds = made_open(SAMPLES, NULL);
 	const struct spec spec = spec_of(ds, texts[2]);
@@ -140,7 +140,7 @@ static void the_header_says_what_it_is_of(void)
 	dataset_close(ds);
 }
 
-/* Whatever a reader's pieces are, the bytes are the assembled ones. */
+/* A reader gets the collated bytes, however it splits its reads. */
 static void any_piece_of_a_batch_is_the_same_bytes(void)
 {
 	struct dataset *ds = made_open(SAMPLES, NULL);
@@ -270,7 +270,7 @@ static void hurt_pointers_mark_their_rows_alone(void)
 }
 
 /* A file that ends in the middle of its pages. */
-static void values_that_cannot_be_read_are_marked_when_assembled(void)
+static void values_that_cannot_be_read_are_marked_when_collated(void)
 {
 	char path[] = "/tmp/test_batch.XXXXXX";
 	struct dataset *ds;
@@ -339,13 +339,13 @@ static void samples_whose_records_cannot_be_read_are_marked(void)
 int main(void)
 {
 	a_batch_holds_the_values_of_its_samples();
-	the_header_says_what_it_is_of();
+	the_header_states_what_it_is_of();
 	any_piece_of_a_batch_is_the_same_bytes();
 	segments_cover_the_file_without_gaps();
 	there_are_no_batches_past_the_last();
 	references_are_counted();
 	hurt_pointers_mark_their_rows_alone();
-	values_that_cannot_be_read_are_marked_when_assembled();
+	values_that_cannot_be_read_are_marked_when_collated();
 	samples_whose_records_cannot_be_read_are_marked();
 	return 0;
 }

@@ -45,7 +45,7 @@ static void test_far(void)
 	CHECK(bins_fill(&b, v, ARRAY_LEN(v), false));
 	CHECK(b.more_below && b.more_above && sum(&b) == 1000);
 	CHECK(b.width == 0.05 && b.first == 0);
-	/* Of few values none is an exception. */
+	/* If there are few values, none is an exception. */
 	CHECK(bins_fill(&b, v + 990, 10, false));
 	CHECK(!b.more_above && b.first + b.width * (double)b.n >= 1e9);
 }
@@ -61,7 +61,7 @@ static void test_whole(void)
 	      b.count[3] == 1);
 }
 
-/* Whatever the values, each is counted once. */
+/* Each value is counted once, however large it is. */
 static void test_extremes(void)
 {
 	const double pairs[][2] = {

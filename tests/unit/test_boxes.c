@@ -59,7 +59,7 @@ static void a_turned_box_is_the_hull_of_its_corners(void)
 	check_box(box, 30 * s, 40 * s + 50 - 50 * s, 80 * s, 40 * s + 50);
 }
 
-/* Pixels come from where the map says, and so go back from there. */
+/* Pixels come from the positions of the map, so points move by its inverse. */
 static void a_move_is_the_inverse_of_its_map(void)
 {
 	const struct warp_map maps[] = {
@@ -100,7 +100,7 @@ static void perspectives_one_after_the_other_are_one(void)
 	CHECK(near(x, v) && near(y, w) && move_is_mirrored(&both));
 }
 
-/* What follows pixels goes where one resampling of several maps takes them. */
+/* Boxes move as if each of the maps that are joined was applied in turn. */
 static void joined_maps_move_as_one_after_the_other(void)
 {
 	const struct warp_map maps[] = {

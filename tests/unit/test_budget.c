@@ -262,7 +262,7 @@ static void a_part_is_left_for_each_user(void)
 	budget_unpin(b, BUDGET_PIN_BATCHES, 1, first + 1000);
 	budget_unpin(b, BUDGET_PIN_BATCHES, 3, third);
 	CHECK(!budget_pin(b, BUDGET_PIN_BATCHES, 4, 1, false));
-	/* With one other user, both may pin the same. */
+	/* If there is one other user, both may pin the same amount. */
 	CHECK(second + pin_all(b, 2) > LIMIT / 2 * 7 / 16);
 	budget_stats(b, &stats);
 	CHECK(stats.pinned <= LIMIT / 2);

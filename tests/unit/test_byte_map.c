@@ -106,7 +106,7 @@ static void scales_are_recognized(void)
 	CHECK(found_with_add > TRIES * 9 / 10);
 }
 
-/* Also where what is said of it is wrong. */
+/* Also if the caller's description of the table is wrong. */
 static void any_table_is_right(void)
 {
 	static const double odd[] = { -1, 0, 1, 1e9, -1e9, 63.9 };

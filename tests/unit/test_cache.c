@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page cache together with the plan that tells it what to evict. */
+/* The page cache together with the plan that decides what it evicts. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -250,7 +250,7 @@ static void quasi_random_reads_once(bool ahead)
 }
 
 /* Readers that stopped after their first batches, at other seeds, do not narrow
-   the window of the one that goes on. */
+   the window of the reader that continues. */
 static void silent_readers_leave_their_share(void)
 {
 	struct cache_stats stats;
@@ -464,7 +464,8 @@ static void values_are_there_or_missed(void)
 	cache_stats(f.cache, &stats);
 	CHECK(stats.misses + stats.hits == 2 * SAMPLES && !stats.stalled);
 	CHECK(stats.hits > SAMPLES / 8 && !stats.bypassed);
-	/* Reads are told of when those who waited may have gone on. */
+	/* The plan counts a read after the threads that waited for it may have
+	   continued. */
 	cache_close(steal(f.cache));
 	own = counts_of(f.plan);
 	CHECK(own.misses == stats.misses && own.hits == stats.hits);
@@ -476,7 +477,7 @@ static void values_are_there_or_missed(void)
 	tear_down(&f);
 }
 
-static void what_nobody_used_is_its_readers_waste(void)
+static void what_no_reader_used_is_its_readers_waste(void)
 {
 	struct cache_want want = { .must = CACHE_NEVER, .owner = 1 };
 	struct cache_stats stats;
@@ -499,7 +500,7 @@ static void what_nobody_used_is_its_readers_waste(void)
 	tear_down(&f);
 }
 
-/* --- what a dataset or an option may say --- */
+/* --- datasets and options at their limits --- */
 
 static void open_with_limit(uint64_t limit, struct cache **out)
 {
@@ -691,7 +692,7 @@ int main(void)
 	a_sample_that_is_needed_soon_by_now_stays();
 	new_keys_take_a_part_of_the_time();
 	values_are_there_or_missed();
-	what_nobody_used_is_its_readers_waste();
+	what_no_reader_used_is_its_readers_waste();
 	any_limit_is_an_answer();
 	large_records_are_looked_at_one_by_one();
 	long_runs_are_located_in_pieces();

@@ -110,7 +110,7 @@ static void what_does_not_fit_gets_a_cache(void)
 		   1);
 	CHECK(t.mode == CACHE_PROCESS && t.cache_size >= 64 * MIB);
 	CHECK(!t.cold_size && strstr(f.why, "no cold tier"));
-	/* All together are larger than a number can say. */
+	/* The sum of all datasets overflows 64 bits. */
 	t = choose(&f, (struct cache_choice){ .cold_size = 0 }, DATASETS);
 	CHECK(t.mode == CACHE_PROCESS);
 }
@@ -148,7 +148,7 @@ static void half_of_little_memory_is_less(void)
 	}
 }
 
-static void who_asks_gets_it(void)
+static void a_request_is_granted(void)
 {
 	struct fixture f;
 	struct cache_choice t;
@@ -220,7 +220,7 @@ int main(void)
 	what_fits_is_left_to_the_kernel();
 	what_does_not_fit_gets_a_cache();
 	half_of_little_memory_is_less();
-	who_asks_gets_it();
+	a_request_is_granted();
 	a_cold_tier_is_for_what_shrinks();
 	what_cannot_be_looked_at_does_not_shrink();
 	return 0;

@@ -34,7 +34,7 @@ static const char *const texts[] = {
 	"%s resize(\"1,2\")",
 	"%s random_resized_crop(1, scale=\"0.5,1\")",
 	"%s center_crop(20, 0.5) | flip",
-	/* What was resized is kept. */
+	/* The resized image is cached. */
 	"resize(26) | %s random_resized_crop(20) | flip",
 	"resize(\"30,22\", bilinear) | %s flip(0.5) | center_crop(9, 0.3)",
 	"decode(exact) | resize(\"19,33\") | %s random_resized_crop(12)",
@@ -453,7 +453,7 @@ static void without_memory_nothing_is_kept(void)
 	struct pipeline_value v = value_of(&kind);
 	struct pair p;
 
-	/* Of 90 KB there is no room for one. */
+	/* An image of 90 KB does not fit. */
 	pair_open(&p, texts[0], "cache(decoded, 64KiB) |", &v);
 	for (uint64_t epoch = 0; epoch < EPOCHS; epoch++)
 		pair_run(&p, &v, 0, epoch);
@@ -522,7 +522,7 @@ static const struct mistake mistakes[] = {
 	  "column 24: decode must be the first operation" },
 };
 
-static void mistakes_are_told_with_their_column(void)
+static void mistakes_are_reported_with_their_column(void)
 {
 	const struct pipeline_field fields[] = {
 		FIELD_IMAGE(0, 0),
@@ -580,7 +580,7 @@ int main(void)
 	without_memory_nothing_is_kept();
 	code_is_that_of_the_pipeline_without_it();
 	more_memory_than_there_is_is_refused();
-	mistakes_are_told_with_their_column();
+	mistakes_are_reported_with_their_column();
 	photographs_are_the_same();
 	CHECK(indexed > 50);
 	codec_indexer_close(indexer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is done to batches before they are ready: to each once, by the loader's
- * threads, several at a time; and whatever comes between.
+ * Batch callbacks: the loader's threads run them once per batch, several
+ * batches at a time. The tests also interrupt, move and end loaders meanwhile.
  */
 #include <errno.h>
 #include <string.h>
@@ -29,7 +29,7 @@ enum {
 
 static struct gpu gpu;
 
-/* What the callback is told, and what it found. */
+/* The callback's arguments, and what it found in the batches. */
 struct seen {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -53,7 +53,7 @@ static struct seen seen_new(void)
 	};
 }
 
-/* The label of the processor's memory; NULL: there is none. */
+/* The labels in CPU memory, or NULL. */
 static int64_t *labels_of(const struct beton_batch *b)
 {
 	for (uint32_t i = 0; i < b->num_outputs; i++) {
@@ -144,7 +144,7 @@ static struct beton_loader *load(const struct how *how)
 	return l;
 }
 
-/* Of the next batch, and gives it back; the sum of its labels. */
+/* Takes and releases the next batch. Returns the sum of its labels. */
 static int64_t step(struct beton_loader *l, uint64_t *number)
 {
 	const struct beton_batch *b;
@@ -161,7 +161,8 @@ static int64_t step(struct beton_loader *l, uint64_t *number)
 
 /* --- each once --- */
 
-/* Every batch has what another loader gives, and once more what is added. */
+/* Every batch has the values of a loader without a callback, plus the
+   callback's additions. */
 static void check_epochs(struct how how, unsigned steps)
 {
 	struct how plain = how;
@@ -200,7 +201,7 @@ static void each_batch_comes_by_once(void)
 	check_epochs((struct how){ .source = DATA }, STEPS);
 	check_epochs((struct how){ .workers = 1, .prefetch = 1 }, STEPS);
 	check_epochs((struct how){ .workers = 8, .prefetch = 5 }, STEPS);
-	/* Of three ranks the last has padding. */
+	/* The last of three ranks has padding. */
 	check_epochs((struct how){ .rank = 2, .world_size = 3 }, 3);
 	/* Rows that are taken many at a time. */
 	check_epochs(
@@ -214,7 +215,7 @@ static void each_batch_comes_by_once(void)
 	check_epochs((struct how){ .until = BETON_STAGE_TRANSFORM }, STEPS);
 }
 
-/* What is given again and again is not changed again. */
+/* A batch that is delivered repeatedly is changed only once. */
 static void what_is_given_again_came_by_once(void)
 {
 	static const char *const sources[] = { DATA " | constant",
@@ -361,7 +362,8 @@ static void a_loader_may_end_at_any_time(void)
 	}
 }
 
-/* What is under way then is nobody's any more. */
+/* After a move, callbacks that were running belong to no batch: each batch gets
+   its own call. */
 static void a_loader_may_be_moved_meanwhile(void)
 {
 	struct how how = { .workers = 2, .prefetch = 3 };
@@ -455,7 +457,7 @@ static void batches_that_failed_do_not_come_by(void)
 	CHECK(!unlink(path));
 }
 
-static void it_is_said_once(void)
+static void it_is_reported_once(void)
 {
 	struct how how = { .plain = true };
 	struct seen s = seen_new();
@@ -476,8 +478,8 @@ static void it_is_said_once(void)
 
 /* --- a GPU --- */
 
-/* What the processor has is changed, and what goes to the GPU is there after
-   it. */
+/* The callback changes the values in CPU memory, before the upload to the
+   GPU. */
 static void a_gpu_gets_its_part_after_it(void)
 {
 	struct how how = { .text = "image | cuda(0); label; vec | cuda(0)" };
@@ -522,7 +524,7 @@ int main(void)
 	a_loader_may_be_moved_meanwhile();
 	its_failure_is_the_batchs();
 	batches_that_failed_do_not_come_by();
-	it_is_said_once();
+	it_is_reported_once();
 	a_gpu_gets_its_part_after_it();
 	gpu_end(&gpu);
 	return 0;

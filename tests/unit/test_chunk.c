@@ -114,7 +114,7 @@ static void what_is_in_too_many_places_is_left_out(void)
 	dataset_close(ds);
 }
 
-/* Of a file of 16 TiB, frames would not be counted in 32 bits. */
+/* The frames of a file of 16 TiB overflow 32 bits. */
 static void no_file_is_so_large_that_frames_are_miscounted(void)
 {
 	struct dataset *ds = made_open(SAMPLES, NULL);
@@ -196,7 +196,8 @@ static void copies_are_right_wherever_they_begin(void)
 	CHECK(!arena_alloc(a, all, 16));
 	make_chunk(&g, a, frames);
 	for (size_t i = 0; i < ARRAY_LEN(ranges); i++) {
-		/* Of its size, so that a byte more would be found. */
+		/* A block of exactly its size, so that ASan finds a byte
+		   more. */
 		bytes = malloc(ranges[i].size);
 		CHECK(bytes &&
 		      chunk_copy(&g, a, bytes, ranges[i].size, ranges[i].off));

@@ -35,7 +35,7 @@ static void test_names_come_back(void)
 	free(text);
 }
 
-/* Names of folders are any bytes; these become names that can be shown. */
+/* Names of directories are any bytes; the test expects printable names. */
 static void test_what_cannot_be_shown_becomes_a_question_mark(void)
 {
 	static const struct {

@@ -279,7 +279,7 @@ static void where_nothing_can_be_written_there_is_no_cache(void)
 	CHECK(!store(o, "key", "x"));
 	code_cache_close(o);
 	if (geteuid() == 0 && !fork()) {
-		/* Root can write anywhere; nobody else can here. */
+		/* Root can write anywhere; no other user can write here. */
 		if (seteuid(NOBODY))
 			_exit(1);
 		_exit(open_limited(LIMIT) ? 2 : 0);
@@ -303,7 +303,7 @@ static void where_nothing_can_be_written_there_is_no_cache(void)
 
 enum { LONG_AGO = 1000000 };
 
-/* Of each object that was used since LONG_AGO. */
+/* Sets the last use of each object that was used since LONG_AGO. */
 static void set_last_use(time_t when)
 {
 	struct timespec times[2] = { { .tv_sec = when }, { .tv_sec = when } };
@@ -320,7 +320,7 @@ static void set_last_use(time_t when)
 	closedir(d);
 }
 
-/* Of three objects there is room for two. */
+/* The limit has room for two of three objects. */
 static void check_removed(bool loads_a, const char *removed, const char *stays)
 {
 	struct code_cache *o = open_limited(3000);
@@ -381,7 +381,7 @@ static bool is_left(const char *name)
 	return !access(path, F_OK);
 }
 
-/* Of a process that was killed; others may be at work. */
+/* Left by a killed process if they are old; a younger one may be in use. */
 static void temporary_files_are_removed_once_they_are_old(void)
 {
 	struct code_cache *o = open_all();
@@ -464,7 +464,7 @@ static void a_child_does_not_keep_the_lock(void)
 	empty();
 }
 
-static void a_stopped_process_does_not_hold_up_others_for_ever(void)
+static void a_stopped_process_does_not_hold_up_others_indefinitely(void)
 {
 	struct code_cache *o = open_all();
 	int status, fd;
@@ -486,7 +486,7 @@ static void a_stopped_process_does_not_hold_up_others_for_ever(void)
 	empty();
 }
 
-/* Without any lock: whoever reads sees one of the objects, or none. */
+/* There is no lock: a reader gets one of the objects, or none. */
 static void writers_at_once_do_no_harm(void)
 {
 	struct code_cache *o = open_all();
@@ -542,7 +542,7 @@ int main(void)
 	files_of_others_are_left_alone();
 	one_holds_the_lock_of_a_key();
 	a_child_does_not_keep_the_lock();
-	a_stopped_process_does_not_hold_up_others_for_ever();
+	a_stopped_process_does_not_hold_up_others_indefinitely();
 	writers_at_once_do_no_harm();
 	log_fini(&silence);
 	snprintf(command, sizeof(command), "rm -rf '%s'", dir);

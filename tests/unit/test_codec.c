@@ -30,7 +30,7 @@ static const struct jpeg KINDS[] = {
 
 static struct codec *codec;
 
-/* Rows have some bytes to spare, which nobody may write. */
+/* Rows have some spare bytes, which the codec must not write. */
 static struct image image_make(uint32_t width, uint32_t height)
 {
 	size_t stride = (size_t)width * CHANNELS + GUARD;
@@ -193,8 +193,9 @@ static void crops_of_unfinished_progressions_are_exact(void)
 	CHECK(scans > 3);
 }
 
-/* What Pillow gives for (7, 5); decoders may differ by a rounding or two. */
-static void colours_are_those_of_pillow(void)
+/* The values are Pillow's for (7, 5); decoders may differ by a rounding or
+   two. */
+static void colors_are_those_of_pillow(void)
 {
 	static const uint8_t want[][CHANNELS] = {
 		{ 122, 122, 122 }, { 42, 49, 182 },   { 78, 143, 135 },
@@ -210,7 +211,7 @@ static void colours_are_those_of_pillow(void)
 	}
 }
 
-static void a_probe_tells_what_the_header_says(void)
+static void a_probe_reports_what_the_header_states(void)
 {
 	static const struct codec_info want[] = {
 		{ 9, 21, CODEC_GRAY, true, 1 }, { 41, 23, CODEC_RGB, false, 1 },
@@ -478,7 +479,7 @@ static void flipped_bytes_do_no_harm(void)
 	}
 	CHECK(decoded > 100);
 	/* And the codec is as good as before. */
-	colours_are_those_of_pillow();
+	colors_are_those_of_pillow();
 }
 
 static void encoding_is_the_same_every_time(void)
@@ -492,7 +493,7 @@ static void encoding_is_the_same_every_time(void)
 	free((void *)b.bytes);
 }
 
-static void quality_is_what_it_says(void)
+static void quality_is_what_it_states(void)
 {
 	struct image image = image_busy(64, 64);
 	size_t last = 0;
@@ -554,8 +555,8 @@ int main(void)
 	a_crop_is_a_part_of_the_whole();
 	crops_are_exact_for_every_kind_of_file();
 	crops_of_unfinished_progressions_are_exact();
-	colours_are_those_of_pillow();
-	a_probe_tells_what_the_header_says();
+	colors_are_those_of_pillow();
+	a_probe_reports_what_the_header_states();
 	a_probe_reads_the_orientation();
 	rectangles_must_lie_inside();
 	bombs_are_refused();
@@ -568,7 +569,7 @@ int main(void)
 	damage_beyond_the_crop_is_not_looked_at();
 	flipped_bytes_do_no_harm();
 	encoding_is_the_same_every_time();
-	quality_is_what_it_says();
+	quality_is_what_it_states();
 	large_images_are_encoded_whole();
 	what_cannot_be_encoded_is_refused();
 	crops_of_photographs_are_exact();

@@ -62,7 +62,7 @@ static void once_is_enough(void)
 	free(jpeg.bytes);
 }
 
-/* An index of other data, and a segment of somebody else's. */
+/* An index of other data, and a segment of another application. */
 static void the_first_index_counts(void)
 {
 	static const uint8_t stale[] = "\xff\xe9\0\12beton\0\1";

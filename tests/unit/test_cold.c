@@ -94,7 +94,8 @@ static void a_key_has_its_last_bytes(void)
 	CHECK(stats_of(c).items == 1);
 	CHECK(take(c, 1, 64 * KIB) == -EINVAL);
 	CHECK(!take(c, 1, 32 * KIB));
-	/* What does not shrink replaces it all the same: by nothing. */
+	/* An item that does not shrink also replaces its predecessor: the old
+	   one is dropped, and no new one is stored. */
 	CHECK(put(c, 1, 32 * KIB, false, 0));
 	CHECK(!put(c, 1, 32 * KIB, true, 0));
 	CHECK(take(c, 1, 32 * KIB) == -ENOENT);
@@ -223,7 +224,7 @@ static void a_tiny_limit_keeps_nothing(void)
 	}
 }
 
-static void a_probe_tells_noise_from_text(void)
+static void a_probe_separates_noise_from_text(void)
 {
 	uint8_t *bytes = malloc(200000);
 
@@ -303,7 +304,7 @@ int main(void)
 	a_streak_is_noticed_and_ends();
 	what_is_needed_latest_goes_first();
 	a_tiny_limit_keeps_nothing();
-	a_probe_tells_noise_from_text();
+	a_probe_separates_noise_from_text();
 	threads_share_it();
 	return 0;
 }

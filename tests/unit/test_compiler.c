@@ -218,7 +218,7 @@ static void a_program_may_ignore_its_children(void)
 	CHECK(signal(SIGCHLD, SIG_DFL) != SIG_ERR);
 }
 
-static void one_that_fails_says_why(void)
+static void one_that_fails_reports_why(void)
 {
 	struct compiler_job job = job_of("");
 	struct compiler c = script("echo out; echo err >&2; exit 3");
@@ -241,7 +241,7 @@ static void one_that_fails_says_why(void)
 	CHECK(run(&c, &job, said, sizeof(said)) == 0);
 }
 
-static void it_runs_in_a_world_of_its_own(void)
+static void it_runs_in_a_namespace_of_its_own(void)
 {
 	struct compiler_job job = job_of("");
 	struct compiler c = script("[ \"$TMPDIR\" = \"${2%/*}\" ] || echo tmp;"
@@ -354,7 +354,7 @@ static pid_t start_racer(void)
 		replace_directories();
 }
 
-static void a_user_who_replaces_directories_gets_nowhere(void)
+static void a_user_that_replaces_directories_gets_nowhere(void)
 {
 	struct compiler c = script("cat \"$5\" > \"$2\"");
 	char source[32], command[64];
@@ -390,10 +390,10 @@ int main(void)
 	one_that_leaves_a_process_behind_has_ended();
 	one_that_closes_its_output_has_not_ended();
 	a_program_may_ignore_its_children();
-	one_that_fails_says_why();
-	it_runs_in_a_world_of_its_own();
+	one_that_fails_reports_why();
+	it_runs_in_a_namespace_of_its_own();
 	a_replaced_directory_changes_nothing();
-	a_user_who_replaces_directories_gets_nowhere();
+	a_user_that_replaces_directories_gets_nowhere();
 	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
 	CHECK(!system(command));
 	return 0;

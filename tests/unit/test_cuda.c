@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver's functions, and what is said where there are none. */
+/* The driver's functions, and the messages if there is no driver. */
 #include "tests/unit/gpu.h"
 
 enum { SIZE = 10000 };
@@ -41,7 +41,7 @@ static void test_no_driver(void)
 	snprintf(path, sizeof(path), "%s", before ? before : "");
 	setenv("BETON_CUDA_LIBRARY", "/proc/nonexistent/libcuda.so", 1);
 	REFUSED(0, -ENOSYS, "no CUDA driver", "/proc/nonexistent", "install");
-	/* What is a library, but not of the driver. */
+	/* This is a library, but not the driver. */
 	setenv("BETON_CUDA_LIBRARY", "libm.so.6", 1);
 	REFUSED(0, -ENOSYS, "libm.so.6", "has no cuInit", "11.0");
 	if (*path)
@@ -98,7 +98,7 @@ static void test_facts(void)
 	cuda_close(NULL);
 }
 
-/* What everything else needs. */
+/* Buffers and streams that all later tests use. */
 struct work {
 	struct cuda *cuda;
 	struct cuda_stream *streams[2];
@@ -299,8 +299,8 @@ static void test_errors(void)
 	work_end(&w);
 }
 
-/* An error that the device does not recover from is told once; after that the
-   driver is asked for nothing but to end things. */
+/* An error that the device does not recover from is logged once. After that,
+   the loader calls the driver only to release objects. */
 static void test_loss(void)
 {
 	static const int codes[] = { 214, 700, 719, 999 };
@@ -357,7 +357,7 @@ static void test_standin_orders(struct work *w)
 	CHECK(!cuda_copy_to_device(w->cuda, w->device + SIZE - 1, w->from, 1,
 				   w->streams[0]));
 	expect_violation("a write of");
-	/* Freed before it was waited for; taken anew by the end. */
+	/* It is freed before it was waited for; tear-down needs it again. */
 	cuda_device_free(w->cuda, w->device);
 	expect_violation("is freed while");
 	CHECK(!cuda_stream_synchronize(w->cuda, w->streams[0]));

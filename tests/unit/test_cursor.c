@@ -38,7 +38,7 @@ static size_t numbers_of(const struct spec *spec, uint64_t consumed,
 }
 
 /* All ranks together, from any place: the model is a loop over steps. */
-static void check_world(const struct spec *spec, uint64_t consumed,
+static void check_world_size(const struct spec *spec, uint64_t consumed,
 			uint32_t world_size)
 {
 	uint64_t n = spec_batches(spec), got[NUMBERS_MAX], next = consumed;
@@ -66,7 +66,7 @@ static void ranks_share_one_sequence_in_equal_steps(void)
 
 			for (uint64_t c = 0; c < n; c++) {
 				for (uint32_t w = 1; w < 9; w++)
-					check_world(&spec, c, w);
+					check_world_size(&spec, c, w);
 			}
 		}
 	}

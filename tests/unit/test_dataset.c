@@ -240,7 +240,7 @@ static int open_bytes(const void *bytes, size_t size, char *message)
 	return r;
 }
 
-static void what_is_no_dataset_is_told_apart_from_damage(void)
+static void what_is_no_dataset_is_distinguished_from_damage(void)
 {
 	char message[1024];
 	uint8_t bytes[64] = { 2, 0, 1 };
@@ -269,7 +269,7 @@ static void every_prefix_of_a_file_is_refused_or_open(void)
 	}
 }
 
-/* --- what is told about a dataset --- */
+/* --- descriptions of a dataset --- */
 
 static void the_schema_is_json(void)
 {
@@ -296,7 +296,7 @@ static void the_schema_is_json(void)
 	dataset_close(ds);
 }
 
-static void fingerprints_tell_datasets_apart(void)
+static void fingerprints_distinguish_datasets(void)
 {
 	struct dataset *a = made_open(SAMPLES, NULL);
 	struct dataset *same = made_open(SAMPLES, NULL);
@@ -336,10 +336,10 @@ int main(void)
 	long_columns_are_read_from_any_place();
 	hurt_pointers_are_refused_with_one_line();
 	a_short_file_is_an_io_error();
-	what_is_no_dataset_is_told_apart_from_damage();
+	what_is_no_dataset_is_distinguished_from_damage();
 	every_prefix_of_a_file_is_refused_or_open();
 	the_schema_is_json();
-	fingerprints_tell_datasets_apart();
+	fingerprints_distinguish_datasets();
 	a_dataset_of_no_samples_opens();
 	unlink(path);
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a directory says of its dataset, and may not say. */
+/* The description of a dataset in a directory, valid and invalid. */
 #include "loader/feed/description.h"
 
 #include <errno.h>
@@ -146,7 +146,7 @@ static void what_a_dataset_has_is_taken(void)
 	forget(&feed);
 }
 
-static void another_dataset_is_told_from_the_own_one(void)
+static void another_dataset_is_distinguished_from_the_own_one(void)
 {
 	static const char own[] = DATASET("4", INT("a", "a"));
 	static const struct {
@@ -177,7 +177,7 @@ static void another_dataset_is_told_from_the_own_one(void)
 
 int main(void)
 {
-	another_dataset_is_told_from_the_own_one();
+	another_dataset_is_distinguished_from_the_own_one();
 	what_no_dataset_has_is_refused();
 	what_a_dataset_has_is_taken();
 	return 0;

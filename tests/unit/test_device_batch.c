@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels of a device, kept and compiled, and batches that go through them: the
-   rows are those that the processor makes of the whole text. */
+/* Kernels of a device, cached and compiled, and batches that pass through them.
+   The rows have to equal those that the CPU computes with the whole
+   pipeline. */
 #include "loader/gpu/device_batch.h"
 
 #include <stdlib.h>
@@ -56,7 +57,7 @@ static struct device *open_device(void)
 
 /* --- rows --- */
 
-/* Of an image or an array, whatever the row. */
+/* Computes row `i` of an image or an array on the CPU. */
 static void run_row(const struct pipeline *p, struct pipeline_worker *w,
 		    size_t i, uint64_t id, uint8_t *out)
 {
@@ -82,7 +83,7 @@ static bool is_bad(uint64_t id)
 	return id % 5 == 2;
 }
 
-/* Given again, made anew or where it is: the same bytes. */
+/* Repeats a batch, in new memory or in place: the bytes stay the same. */
 static void check_repeats(struct device *d, const struct device_batch *parcel,
 			  const struct pipeline *p, size_t i,
 			  const uint8_t *want, uint64_t size)
@@ -105,8 +106,8 @@ static void check_repeats(struct device *d, const struct device_batch *parcel,
 	free(got);
 }
 
-/* One batch: what is sent is what the processor makes of the plain text, with
-   zeros for what was not made. */
+/* One batch: the bytes that are sent equal those of the plain pipeline on the
+   CPU, with zeros for missing samples. */
 static void check_batch(struct device *d, struct device_batch *parcel,
 			const struct pipeline *p, const struct pipeline *plain,
 			uint32_t rows)
@@ -224,7 +225,7 @@ static unsigned add(const char *const *texts, size_t n)
 		CHECK(!device_kernel(d, p[i], 0) ==
 		      !pipeline_has_rest(p[i], 0));
 	}
-	/* Who shares the text shares the kernel. */
+	/* Outputs with the same generated code share one kernel. */
 	for (size_t i = 1; i < n; i++)
 		CHECK(device_kernel(d, p[0], 0) == device_kernel(d, p[i], 0) ||
 		      strstr(texts[i], "half"));
@@ -270,14 +271,14 @@ static void test_code_is_shared_and_kept(void)
 		return;
 	empty_cache();
 	CHECK(add(texts, 3) == 2 && count_kept() == 2);
-	/* What is kept does not need the compiler to run. */
+	/* Cached kernels run without the compiler. */
 	CHECK(add(texts, 3) == 2 && count_kept() == 2);
 	empty_cache();
 	/* A device that has nothing to run needs no code. */
 	CHECK(!add((const char *[]){ "image | cuda(0)" }, 1) && !count_kept());
 }
 
-/* What is kept, and does not load, is made anew. */
+/* A cached kernel that does not load is compiled again. */
 static void test_what_does_not_load(void)
 {
 	const char *text = "image | cuda(0) | float | chw";

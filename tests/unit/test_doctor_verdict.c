@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is found -> what is said, without a machine. */
+/* From evidence to verdicts and fixes, without a machine. */
 #include <math.h>
 #include <string.h>
 
@@ -84,7 +84,7 @@ static void the_model_is_the_least_of_its_terms(void)
 	CHECK(model_data_rate(&m) > 10);
 }
 
-static void processors(void)
+static void cpu_cases(void)
 {
 	struct evidence e = ordinary();
 
@@ -221,7 +221,7 @@ static void fixes_change_the_model(void)
 	n = fix_list(&e, fixes, FIXES_MAX);
 	f = find(fixes, n, "--max-resolution 250");
 	CHECK(f && fabs(f->gain - 620.0 / 320) < 1e-6 && f == &fixes[0]);
-	/* What is within the noise is not told. */
+	/* Gains within the noise are not reported. */
 	CHECK(!find(fixes, n, "beton optimize"));
 	CHECK(!find(fixes, n, "quasi_random"));
 	/* Nothing about data helps a slow trainer. */
@@ -294,7 +294,7 @@ static void workers_by_the_sweep(void)
 	CHECK(!strcmp(f->setting, "workers=2"));
 }
 
-static void says_of_ranks(const struct evidence *e, const char *text)
+static void reports_of_ranks(const struct evidence *e, const char *text)
 {
 	char said[VERDICT_TEXT_SIZE];
 
@@ -308,24 +308,24 @@ static void ranks(void)
 {
 	struct evidence e = ordinary();
 
-	says_of_ranks(&e, "");
+	reports_of_ranks(&e, "");
 	e.num_ranks = 1;
 	e.ranks[0] = (struct rank_seen){ 3, 10, 0.5 };
-	says_of_ranks(&e, "");
+	reports_of_ranks(&e, "");
 	e.num_ranks = 3;
 	e.ranks[1] = (struct rank_seen){ 4, 4, 1 };
 	e.ranks[2] = (struct rank_seen){ 5, 10, 1 };
-	says_of_ranks(&e, "rank 4 is a straggler by itself");
+	reports_of_ranks(&e, "rank 4 is a straggler by itself");
 	e.ranks[1].ready = 0.3;
-	says_of_ranks(&e, "rank 4 is a straggler by its data");
+	reports_of_ranks(&e, "rank 4 is a straggler by its data");
 	/* They wait for each other, so all have one rate. */
 	e.ranks[0] = (struct rank_seen){ 3, 10, 0.97 };
 	e.ranks[1].rate = 9.9;
-	says_of_ranks(&e, "throughput of rank 4, which waits for data 70 %");
+	reports_of_ranks(&e, "throughput of rank 4, which waits for data 70 %");
 	e.ranks[0].ready = e.ranks[2].ready = 0.5;
-	says_of_ranks(&e, "scaling is lost in data: ranks wait for it 50 to");
+	reports_of_ranks(&e, "scaling is lost in data: ranks wait for it 50 to");
 	e.ranks[0].ready = e.ranks[1].ready = e.ranks[2].ready = 0.95;
-	says_of_ranks(&e, "no rank waits for data");
+	reports_of_ranks(&e, "no rank waits for data");
 }
 
 static void several_models_on_one_gpu(void)
@@ -366,7 +366,7 @@ static void a_run_that_measured_no_time(void)
 int main(void)
 {
 	the_model_is_the_least_of_its_terms();
-	processors();
+	cpu_cases();
 	disks();
 	delivery();
 	gpus();

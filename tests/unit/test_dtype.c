@@ -20,7 +20,8 @@ static void every_half_survives_the_way_through_float(void)
 	}
 }
 
-/* Of two neighbors the nearer one, of equally near ones the even one. */
+/* Returns the nearer of two neighbors, or the even one if both are equally
+   near. */
 static uint16_t nearest_half(float v)
 {
 	uint16_t below = 0, sign = signbit(v) ? 0x8000 : 0;
@@ -30,7 +31,7 @@ static uint16_t nearest_half(float v)
 	       (double)float_of_half((uint16_t)(below + 1)) <= size)
 		below++;
 	low = size - (double)float_of_half(below);
-	/* What follows the largest half would be 2^16. */
+	/* The value after the largest half would be 2^16. */
 	high = (below == 0x7bff
 			? 65536.0
 			: (double)float_of_half((uint16_t)(below + 1))) -

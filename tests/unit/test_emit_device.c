@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels for GPUs against the definitions, wherever a chain is cut in two: the
- * text is made C by a few macros, and its threads are a loop. What NVRTC makes
- * of it, only NVRTC can tell: $BETON_NVRTC_LIBRARY, or a machine that has one.
+ * Kernels for GPUs against the definitions, with every cut of a chain in two.
+ * Some macros turn the kernel into C, and a loop runs its threads. Only NVRTC
+ * shows whether NVRTC compiles it: set $BETON_NVRTC_LIBRARY, or use a machine
+ * that has one.
  */
 #include "loader/jit/emit_device.h"
 
@@ -101,7 +102,7 @@ static void *compile(const struct compiler *c, const char *kernel)
 	return library;
 }
 
-/* What a processor makes of the pixels of all rows, by the definitions. */
+/* Computes the pixels of all rows on the CPU by the definitions. */
 static void define(const struct chain *chain, const uint8_t *pixels,
 		   const struct pipeline_row *rows, uint64_t *out)
 {
@@ -132,7 +133,7 @@ static void define(const struct chain *chain, const uint8_t *pixels,
 	pointwise_fini(&stage);
 }
 
-/* The first `cut` nodes by the processor, the others by the kernel. */
+/* The CPU runs the first `cut` nodes, and the kernel runs the others. */
 static void check_cut(const struct compiler *c, const struct chain *chain,
 		      size_t cut, const uint8_t *pixels)
 {

@@ -17,7 +17,7 @@ struct fixture {
 	struct engine *engine;
 	struct spec spec;
 	struct stream *stream;
-	uint8_t *truth[BATCHES]; /* of every batch, assembled alone */
+	uint8_t *truth[BATCHES]; /* every batch, collated alone */
 };
 
 static void set_up(struct fixture *f, uint64_t slot_bytes, unsigned threads)
@@ -192,7 +192,7 @@ static void one_slot_serves_all_its_readers(void)
 	tear_down(&f);
 }
 
-/* Many requests read one file: above the budget too it is assembled once. */
+/* Many requests read one file: even above the budget it is collated once. */
 static void the_last_batch_stays_whatever_the_budget(void)
 {
 	struct batch *batch;
@@ -241,7 +241,7 @@ static void *submit_and_give_up(void *arg)
 					     count_done, &done, &tickets[k]));
 			batch_put(&b);
 		}
-		/* Afterwards nobody touches `done` any more. */
+		/* Afterwards no thread touches `done` any more. */
 		for (size_t k = 0; k < ARRAY_LEN(tickets); k++)
 			ticket_close(&tickets[k]);
 		CHECK(atomic_load(&done) <= ARRAY_LEN(tickets));
@@ -257,7 +257,8 @@ static void tickets_may_be_given_up_at_any_time(void)
 	ticket_close(&none);
 	set_up(&f, 4 << 20, 2);
 	run_threads(&f, submit_and_give_up);
-	/* What was given up half way is whole for the next. */
+	/* A batch that one thread abandons half way is complete for the
+	   next. */
 	for (uint64_t i = 0; i < BATCHES; i++)
 		fetch(&f, i, false);
 	tear_down(&f);
@@ -498,9 +499,10 @@ static void no_thread_runs_before_the_start(void)
 	dataset_close(ds);
 }
 
-/* What a SPEC borrows may go once the engine is stopped: threads that read and
-   assemble ahead have ended, whatever they had still to do. */
-static void nothing_goes_on_after_the_stop(void)
+/* The owner of a sampling spec's subsets may close them after engine_stop():
+   the threads that collate and prefetch batches have ended, even if requests
+   were left. */
+static void nothing_continues_after_the_stop(void)
 {
 	struct subset subset = { .n = SAMPLES };
 	struct spec spec = { .order = BETON_ORDER_RANDOM,
@@ -610,7 +612,7 @@ static void a_batch_with_a_failure_is_tried_again_when_asked(void)
 	CHECK(!engine_start(engine));
 	CHECK(!stream_open(engine, ds, &spec, 0, &stream));
 	CHECK(!stream_batch(stream, 0, false, &b));
-	/* The pages are gone while it is assembled first. */
+	/* The pages are missing while it is collated for the first time. */
 	CHECK(!ftruncate(fd, MADE_PAGE));
 	for (int attempt = 0; attempt < 2; attempt++) {
 		CHECK(!stream_slot(stream, b, &slot));
@@ -650,7 +652,7 @@ int main(void)
 	streams_end_and_epochs_differ();
 	two_engines_do_not_meet();
 	no_thread_runs_before_the_start();
-	nothing_goes_on_after_the_stop();
+	nothing_continues_after_the_stop();
 	a_stop_ends_a_thread_that_reads_ahead();
 	a_batch_with_a_failure_is_tried_again_when_asked();
 	return 0;

@@ -10,7 +10,7 @@
 #include "loader/tools/ui/fact.h"
 #include "tests/unit/t.h"
 
-/* Of loader/tools/top/facts.h, which has another `figure`. */
+/* From loader/tools/top/facts.h, which declares another `figure`. */
 extern const struct fact top_row_facts[], top_delivery_facts[];
 extern const struct fact top_value_facts[], top_disk_facts[], top_cache_facts[];
 

@@ -46,7 +46,7 @@ static void every_type_is_found_by_number_and_by_name(void)
 	CHECK(!field_type_by_name("") && !field_type_by_name("image"));
 }
 
-static void columns_tell_where_values_lie(void)
+static void columns_report_where_values_lie(void)
 {
 	static const struct {
 		unsigned id;
@@ -275,7 +275,7 @@ static void json_loses_its_nul(void)
 
 #define PLACE UINT64_C(0x123456789a)
 
-/* What each type is written with, and what view() has to find. */
+/* The bytes that each type is written with, and the result of view(). */
 static const struct written {
 	unsigned type;
 	struct writer_value value;
@@ -442,7 +442,7 @@ static void floats_read_back_as_themselves(void)
 int main(void)
 {
 	every_type_is_found_by_number_and_by_name();
-	columns_tell_where_values_lie();
+	columns_report_where_values_lie();
 	sizes_of_numpy_types_are_known();
 	what_is_no_numpy_type_has_no_size();
 	shapes_end_before_their_trailing_zeros();

@@ -132,7 +132,7 @@ static void nothing_is_left_of_a_reader(void)
 	file_reader_close(open_reader());
 }
 
-/* Lets all that open the FIFO for reading go on, with an empty file. */
+/* Unblocks all threads that open the FIFO for reading, with an empty file. */
 static void answer_fifo(void)
 {
 	close(open(fifo, O_WRONLY | O_NONBLOCK));

@@ -20,7 +20,7 @@ static void hear(void *arg, enum beton_log_level level, const char *message)
 	snprintf(heard, sizeof(heard), "%s", message);
 }
 
-/* With 64 MiB available. */
+/* The result with 64 MiB of available memory. */
 static const char *check(uint64_t row_size, uint32_t rows, uint32_t prefetch)
 {
 	const struct footprint f = { row_size, rows, prefetch };
@@ -55,7 +55,7 @@ static void what_fits_is_no_message(void)
 	CHECK(!*check(UINT64_MAX, 0, 2));
 }
 
-static void what_does_not_fit_is_told_with_figures(void)
+static void what_does_not_fit_is_reported_with_figures(void)
 {
 	CHECK(*check(MIB + 1, 16, 3));
 	CHECK(!strcmp(
@@ -67,7 +67,7 @@ static void what_does_not_fit_is_told_with_figures(void)
 	CHECK(*check(UINT64_MAX / 2, 4, 2) && *check(1 << 30, 4, UINT32_MAX));
 }
 
-static void where_nothing_is_known_nothing_is_told(void)
+static void without_figures_nothing_is_reported(void)
 {
 	char command[64];
 
@@ -80,7 +80,7 @@ int main(void)
 {
 	make_machine();
 	what_fits_is_no_message();
-	what_does_not_fit_is_told_with_figures();
-	where_nothing_is_known_nothing_is_told();
+	what_does_not_fit_is_reported_with_figures();
+	without_figures_nothing_is_reported();
 	return 0;
 }

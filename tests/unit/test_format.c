@@ -300,7 +300,7 @@ static void tables_have_an_entry_per_value_at_most(void)
 	CHECK(parse_table(BETON_TYPE_INT, ANY + 1) == -BETON_ECORRUPT);
 }
 
-/* Only its own code knows what a custom field allocates. */
+/* The number of allocations of a custom field is unknown to us. */
 static void custom_fields_may_have_many_entries(void)
 {
 	const uint64_t most = (uint64_t)100000 * FORMAT_CUSTOM_ENTRIES;

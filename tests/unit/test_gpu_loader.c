@@ -51,7 +51,7 @@ static const char *const pipelines[PIPELINES] = {
 	 "vec | half | cuda(0)"),
 };
 
-/* What a batch must be, by a loader without cuda(). */
+/* The expected values of a batch, from a loader without cuda(). */
 struct want {
 	int error;
 	uint32_t rows;
@@ -70,7 +70,7 @@ static char cache[] = "/tmp/test_gpu_loader.XXXXXX";
 static char error[1024];
 static struct want wanted[PIPELINES][ERRORS][EPOCHS][STEPS];
 
-/* What loaders say; written with the log's lock held. */
+/* Messages of loaders; written with the log's lock held. */
 static struct heard {
 	atomic_uint errors, warnings;
 	char last[1100];
@@ -243,7 +243,7 @@ struct held {
 	struct cuda_stream *streams[3];
 };
 
-/* What a consumer copied back, looked at in the end. */
+/* Values that a consumer copied back; the test compares them at the end. */
 struct copied {
 	uint8_t *bytes;
 	const uint8_t *want;
@@ -294,7 +294,7 @@ static void make_streams(struct schedule *s, bool defaults)
 	s->streams[2] = CUDA_STREAM_PER_THREAD;
 }
 
-/* What outlives the loader. */
+/* Objects that outlive the loader. */
 static void consumer_begin(struct schedule *s, uint64_t seed, bool defaults)
 {
 	void *p;
@@ -351,7 +351,8 @@ static void go_to(struct schedule *s, uint32_t epoch)
 	s->step = 0;
 }
 
-/* Who waited on the host needs it for streams all the same. */
+/* A consumer that waited on the host still has to acquire the batch for its
+   streams. */
 static int call_next(struct schedule *s, struct held *h)
 {
 	struct cuda_stream *stream = s->streams[draw(s, STREAMS)];
@@ -397,7 +398,8 @@ static void take(struct schedule *s)
 		taken(s, h);
 }
 
-/* A loader that cannot go on stays where it is: the batch tells where. */
+/* Takes a batch from a loader whose calls may fail: the test continues at the
+   batch that came. */
 static void take_unluckily(struct schedule *s)
 {
 	struct held *h = &s->held[s->num_held];
@@ -595,7 +597,8 @@ static void open_simply(struct schedule *s, uint32_t prefetch, uint64_t epochs)
 	s->loader = load(&o);
 }
 
-/* Who promises to have waited, and has not, is found out. */
+/* The stand-in detects an early reuse: the consumer waits for one stream and
+   reads the batch on another one. */
 static void test_an_early_reuse_is_seen(void)
 {
 	static struct schedule s;
@@ -716,8 +719,9 @@ static void test_a_graph_is_captured_meanwhile(void)
 	consumer_end(&s);
 }
 
-/* With all batches kept, more than the ring has, and all given back. */
-static void test_nobody_waits_for_the_gpu(void)
+/* The consumer holds more batches than the ring has, and releases all of
+   them. */
+static void test_no_thread_waits_for_the_gpu(void)
 {
 	static const uint32_t prefetch[] = { 1, STEPS };
 	const struct beton_batch *b[STEPS];
@@ -741,7 +745,7 @@ static void test_nobody_waits_for_the_gpu(void)
 	}
 }
 
-/* One batch, as often as it is asked for, however it is given back. */
+/* One batch is delivered any number of times, however it is released. */
 static void test_a_constant_batch(void)
 {
 	struct beton_loader_options o = options_of(pipelines[0]);
@@ -765,7 +769,7 @@ static void test_a_constant_batch(void)
 	consumer_end(&s);
 }
 
-/* What is not held, or no stream, is refused. */
+/* Batches that are not held and invalid streams are refused. */
 static void test_what_is_not_held(void)
 {
 	static struct schedule s;
@@ -782,7 +786,7 @@ static void test_what_is_not_held(void)
 	consumer_end(&s);
 }
 
-static void test_what_is_told_of_outputs(void)
+static void test_what_is_reported_of_outputs(void)
 {
 	static struct schedule s;
 	struct beton_output o;
@@ -887,8 +891,9 @@ static void test_what_does_not_open(void)
 	refuse("label | cuda(0)", -ENOSYS, "10.2");
 }
 
-/* A loader whose n-th call of something fails gives right bytes or an error
-   that is told, goes on, and leaves nothing behind. Whether it failed. */
+/* The n-th call of a function fails. Then the loader delivers right bytes or
+   logs an error, continues, and leaves nothing behind. Returns whether it
+   failed. */
 static bool be_unlucky(const char *function, unsigned n, int code)
 {
 	struct beton_loader_options o = options_of(pipelines[1]);
@@ -961,7 +966,7 @@ static void test_any_call_may_fail(void)
 	}
 }
 
-/* Every call after the device was lost says so, and so does the log. */
+/* Every call after the device was lost reports that, and so does the log. */
 static void test_a_lost_device(void)
 {
 	static struct schedule s;
@@ -987,7 +992,7 @@ static void test_a_lost_device(void)
 	CHECK(beton_loader_read(s.loader, held, 0, bytes) == -EIO);
 	CHECK(beton_loader_acquire(s.loader, held, s.own[1]) == -EIO);
 	CHECK(beton_loader_release_on(s.loader, held, s.own[0]) == -EIO);
-	/* It is given back all the same. */
+	/* It is released all the same. */
 	CHECK(beton_loader_release_on(s.loader, held, s.own[0]) == -EINVAL);
 	consumer_end(&s);
 	CHECK(strstr(heard.last, "700"));
@@ -1020,11 +1025,11 @@ int main(void)
 			want_all(i, (enum beton_on_error)e);
 	}
 	test_what_does_not_open();
-	test_what_is_told_of_outputs();
+	test_what_is_reported_of_outputs();
 	test_a_device_of_all_outputs();
 	test_what_is_not_held();
 	test_a_constant_batch();
-	test_nobody_waits_for_the_gpu();
+	test_no_thread_waits_for_the_gpu();
 	test_an_early_reuse_is_seen();
 	test_release_waits_for_acquired_streams();
 	test_release_without_events();

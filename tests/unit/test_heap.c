@@ -13,7 +13,7 @@ static void check_heap(const struct heap *h)
 	}
 }
 
-/* Whatever is in the heap comes out, greatest key first. */
+/* All elements come out of the heap, greatest key first. */
 static void drain(struct heap *h, size_t expected)
 {
 	uint64_t before = UINT64_MAX;

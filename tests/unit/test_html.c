@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes from outside is text in the page, whatever it is. */
+/* Text from outside is escaped in the page, whatever it contains. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -43,7 +43,8 @@ static const struct {
 static void test_text(void)
 {
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-		/* What lies behind the text would be found by ASan. */
+		/* A block of exactly its size, so that ASan finds reads behind
+		   the text. */
 		size_t n = strlen(texts[i].text), size = 0;
 		cleanup_free char *exact = malloc(n + !n);
 		cleanup_free char *html = NULL;
@@ -71,7 +72,7 @@ static const struct {
 	{ "a\xf0\x90\x80", 1, true },
 	{ "a\xf0\x90", 1, true },
 	{ "a\xf0", 1, true },
-	/* Nothing that goes on could make a character of these. */
+	/* No continuation could make a character of these bytes. */
 	{ "\x80\x80\x80\x80", 4, false },
 	{ "a\x80", 2, false },
 	{ "\xff\xfe", 1, false },
@@ -246,7 +247,7 @@ static void test_save(void)
 	CHECK(stat(path, &before) < 0 && errno == ENOENT);
 	CHECK(!save(path, "x < y"));
 	CHECK(!stat(path, &before) && before.st_size > 500);
-	/* What is there stays until the new one is complete. */
+	/* The old file stays until the new one is complete. */
 	CHECK(save(path, "!fails") == -EIO);
 	CHECK(!stat(path, &after) && after.st_ino == before.st_ino);
 	CHECK(!save(path, "longer than before"));

@@ -37,7 +37,7 @@ static uint8_t random_symbol(struct rng *rng, bool ac)
 			 (1 + (v >> 12) % HUFFMAN_AC_SIZE_MAX));
 }
 
-/* A code that fills some of what there is, never the last number. */
+/* A code that uses part of the available numbers, never the last one. */
 static struct definition random_definition(struct rng *rng, bool ac)
 {
 	struct definition d = { 0 };
@@ -133,7 +133,7 @@ static void check_second(const struct huffman_pair *got, struct symbol want)
 	CHECK(got->advance == got->skip2 + 1);
 }
 
-/* A miss says what code it is, unless that is too long, or none. */
+/* A miss has the code, unless it is too long or invalid. */
 static void check_miss(const struct huffman_pair *got, struct symbol want)
 {
 	CHECK(got->bits == 0 && !got->skip1 && !got->skip2 && !got->value2);
@@ -199,7 +199,7 @@ static void check_codes(const struct definition *d,
 	}
 }
 
-static void tables_say_what_decoding_bit_by_bit_says(void)
+static void tables_find_what_decoding_bit_by_bit_finds(void)
 {
 	struct rng rng = { .key = 1 };
 
@@ -291,7 +291,7 @@ static void what_no_encoder_writes_is_refused(void)
 int main(void)
 {
 	CHECK(!huffman_open(&tables));
-	tables_say_what_decoding_bit_by_bit_says();
+	tables_find_what_decoding_bit_by_bit_finds();
 	values_are_those_of_the_standard();
 	a_table_is_made_once();
 	a_table_stays_until_seven_others_came();

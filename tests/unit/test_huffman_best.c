@@ -51,7 +51,7 @@ static void codes_are_the_shortest(void)
 	CHECK(check_codes(&codes) == 5);
 	CHECK(!memcmp(d, (uint8_t[]){ 1, 1, 1, 1, 1 }, 5));
 	CHECK(!memcmp(d + HUFFMAN_CODE_MAX, (uint8_t[]){ 0, 1, 2 }, 3));
-	/* Codes, and values of as many bits as the symbol says. */
+	/* Codes, and values of as many bits as the symbol has. */
 	CHECK(symbols_bits(&s, &codes) ==
 	      8 + 4 * (2 + 1) + 2 * (3 + 2) + 4 + 3 + 5 + 4);
 }

@@ -10,7 +10,7 @@
 #include "tests/unit/planes.h"
 #include "tests/unit/t.h"
 
-/* What transforms give blocks of, and the definition of each. */
+/* The side of the blocks of each transform, and its definition. */
 static const struct {
 	unsigned side;
 	idct_fn *plain;
@@ -18,7 +18,7 @@ static const struct {
 
 enum { BLOCKS = 64, GUARD = 0xa5, STRIDE = 24, OUT = STRIDE * IDCT_SIDE };
 
-/* In rows, as everybody else has them. */
+/* Coefficients by rows, the usual order. */
 struct block {
 	int16_t coefficients[IDCT_SIZE];
 };
@@ -27,7 +27,7 @@ struct aligned {
 	_Alignas(IDCT_ALIGN) int16_t v[IDCT_SIZE + 1];
 };
 
-/* Of zigzag position k: its place in rows. */
+/* The index of zigzag position k in a block by rows. */
 static uint8_t natural[IDCT_SIZE];
 
 static void make_natural(void)

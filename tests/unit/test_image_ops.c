@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations on whole images, against what the manual says of each pixel, and
- * what stands before and after one.
+ * Operations on whole images against the definitions in the manual, for each
+ * pixel, and with operations before and after them.
  */
 #include <math.h>
 #include <stdio.h>
@@ -89,7 +89,7 @@ static bool is_colour(const uint8_t p[3], int r, int g, int b)
 	return p[0] == r && p[1] == g && p[2] == b;
 }
 
-/* What is not in the rectangle is as it was. */
+/* Pixels outside of the rectangle do not change. */
 static void check_cut(uint8_t image[H][W][3], const struct rect *cut)
 {
 	for (unsigned y = 0; y < H; y++) {
@@ -127,7 +127,7 @@ static void cutout_fills_one_rectangle(void)
 	CHECK(is_colour(image[H - 1][W - 1], 9, 9, 9));
 }
 
-/* Of 16 x 8 pixels of 23 x 17, an area of 128 by a ratio of 2. */
+/* A rectangle of 16 x 8 of 23 x 17 pixels: an area of 128 and a ratio of 2. */
 static void random_erasing_fills_what_is_smaller_than_the_image(void)
 {
 	const char *text = "random_erasing(0.5, \"0.33,0.33\", \"2,2\", "
@@ -337,7 +337,7 @@ static const struct split splits[] = {
 	  "center_crop(8)", W + 16, H + 16 },
 };
 
-/* What stands after works on the result as on any raw image. */
+/* Later operations work on the result as on any raw image. */
 static void passes_follow_one_another(void)
 {
 	static uint8_t between[4 * SIZE];
@@ -393,7 +393,7 @@ static void sizes_are_set_by_the_end(void)
 
 static char mask[] = "/tmp/test_image_ops-XXXXXX";
 
-/* Of 200s, as large as sample 0. */
+/* All values are 200, and the size is that of sample 0. */
 static void write_mask(void)
 {
 	const uint64_t shape[] = { H, W, 3 };
@@ -466,7 +466,7 @@ static void prebuilt_code_still_serves(void)
 		     &p));
 	CHECK(!strcmp(pipeline_engine(p, 0), "prebuilt"));
 	pipeline_close(p);
-	/* What code is made for stands before the last. */
+	/* The code is compiled for the operations before the last one. */
 	CHECK(!parse("brightness(0.5) | contrast(0.4) | normalize(imagenet)",
 		     &p));
 	CHECK(!strcmp(pipeline_engine(p, 0), "generic"));
@@ -497,7 +497,7 @@ static const struct mistake mistakes[] = {
 	{ "cutout(8) | decode(exact)", "column 13: decode must be the first" },
 };
 
-static void mistakes_are_told(void)
+static void mistakes_are_reported(void)
 {
 	struct pipeline *p;
 
@@ -530,6 +530,6 @@ int main(void)
 	a_crop_of_a_smaller_image_is_an_error();
 	a_mask_is_for_images_of_its_size();
 	prebuilt_code_still_serves();
-	mistakes_are_told();
+	mistakes_are_reported();
 	return 0;
 }

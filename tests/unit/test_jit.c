@@ -156,7 +156,7 @@ static void others_are_compiled_once(void)
 	CHECK(compilations() == 2);
 }
 
-/* Of all phases of a text, whose code no cache keeps. */
+/* Checks all phases of a text whose code no cache holds. */
 static void check_shared(const char *text, size_t count)
 {
 	struct phases *p = parse(text);
@@ -224,7 +224,7 @@ static void use_compiler(const char *script)
 }
 
 /* Closing ends a compiler that is at work. */
-static void nobody_waits_for_the_background(void)
+static void no_thread_waits_for_the_background(void)
 {
 	struct phases *p;
 
@@ -344,7 +344,7 @@ static void check_own_error(const char *text, const char *want)
 	phases_close(p);
 }
 
-static void mistakes_in_own_operations_are_told_with_their_line(void)
+static void mistakes_in_own_operations_are_reported_with_their_line(void)
 {
 	struct phases *p;
 
@@ -387,7 +387,7 @@ static void check_interrupted(const char *mode, const char *text)
 	phases_close(p);
 }
 
-/* Whoever waits for the compiler can be interrupted. */
+/* A thread that waits for the compiler can be interrupted. */
 static void opening_can_be_interrupted(void)
 {
 	use_compiler("exec sleep 600");
@@ -479,12 +479,12 @@ int main(void)
 	others_are_compiled_once();
 	epochs_share_their_code();
 	rows_are_the_same_by_any_code();
-	nobody_waits_for_the_background();
+	no_thread_waits_for_the_background();
 	a_compiler_that_fails_is_done_without();
 	own_operations_see_a_pixel_and_its_place();
 	own_operations_change_with_the_epoch();
 	own_results_are_limited_where_they_are_bytes();
-	mistakes_in_own_operations_are_told_with_their_line();
+	mistakes_in_own_operations_are_reported_with_their_line();
 	opening_can_be_interrupted();
 	a_changed_file_is_compiled_again();
 	a_noexec_file_system_does_not_matter();

@@ -145,7 +145,7 @@ static void test_the_least_recent_is_forgotten(void)
 	jobs_close(jobs);
 }
 
-/* All are in use: the table stays bounded, and who was dropped can go on. */
+/* All are in use: the table stays bounded, and a dropped job can continue. */
 static void test_jobs_in_use_are_forgotten_too(void)
 {
 	struct jobs_count ways[JOBS_WAYS];
@@ -247,7 +247,7 @@ static void test_ranks(void)
 	CHECK(!strcmp(ranks[2].job, "b") && ranks[2].rank == 0);
 	CHECK(jobs_ranks(jobs, 0, entry_of(jobs, "b")->number, ranks, 4) == 1);
 	CHECK(!strcmp(ranks[0].job, "b"));
-	/* What was told stays. */
+	/* Reported figures stay. */
 	job_rank_close(a, &train);
 	CHECK(!train);
 	CHECK(jobs_ranks(jobs, 0, 0, ranks, 2) == 2);
@@ -396,7 +396,7 @@ static void test_datasets_are_counted_apart(void)
 	jobs_close(jobs);
 }
 
-/* Nobody counts where there is nothing to count with. */
+/* If there is no memory to count with, nothing is counted. */
 static void test_nothing(void)
 {
 	struct job *job = jobs_get(NULL, 0, "a");

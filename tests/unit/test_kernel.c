@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Generated code against the definitions, for any chain of value operations,
- * types and layouts that a text can say, by every compiler there is and for
- * every instruction set that runs here.
+ * types and layouts that a pipeline string can contain, by every compiler of
+ * this machine and for every instruction set that runs here.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ enum {
 
 static const struct pipeline_field field = FIELD_IMAGE(8, 8);
 
-/* What a text is put together from; %g are arguments from 0 to 1. */
+/* Parts of random pipeline strings; %g are arguments from 0 to 1. */
 static const char *const pieces[] = {
 	"brightness(%g, %g)",
 	"saturation(%g, %g)",

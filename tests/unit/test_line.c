@@ -18,7 +18,7 @@ int clock_gettime(clockid_t clock, struct timespec *t)
 	return (int)r;
 }
 
-static void who_came_first_is_served_first(void)
+static void the_first_is_served_first(void)
 {
 	struct line_place a = { .bytes = 6 }, b = { .bytes = 6 };
 	struct line line;
@@ -77,7 +77,7 @@ static void a_wait_ends_when_something_was_freed(void)
 
 int main(void)
 {
-	who_came_first_is_served_first();
+	the_first_is_served_first();
 	small_needs_pass_large_ones_after_a_while();
 	atomic_store(&later_s, 0);
 	a_wait_ends_when_something_was_freed();

@@ -44,7 +44,8 @@ static struct beton_loader *load(uint64_t epochs, const char *source)
 	return l;
 }
 
-/* Of "task", threads; of "fd", open files. */
+/* The number of entries of /proc/self/`what`: "task" for threads, "fd" for open
+   files. */
 static unsigned count(const char *what)
 {
 	char name[40];
@@ -69,7 +70,7 @@ static void wait_for_batch(struct beton_loader *l)
 	CHECK(!r);
 }
 
-/* Batches, and both ends of epochs, are told of by a wait that ends. */
+/* A wait ends if a batch, or either end of an epoch, is ready. */
 static void what_was_waited_for_is_there(void)
 {
 	struct beton_loader *l = load(2, NULL);
@@ -155,8 +156,8 @@ static void hear(void *arg, enum beton_log_level level, const char *message)
 		snprintf(arg, 600, "%s", message);
 }
 
-/* 4 TiB a batch. What the loader then does depends on the machine. */
-static void memory_that_is_not_there_is_told_at_open(void)
+/* A batch has 4 TiB. The result depends on the machine. */
+static void memory_that_is_not_there_is_reported_at_open(void)
 {
 	char heard[600] = "";
 	struct beton_loader_options o = {
@@ -197,7 +198,7 @@ int main(void)
 	what_was_waited_for_is_there();
 	a_constant_batch_is_waited_for_too();
 	what_is_held_outlives_a_stop();
-	memory_that_is_not_there_is_told_at_open();
+	memory_that_is_not_there_is_reported_at_open();
 	CHECK(!unlink(path));
 	return 0;
 }

@@ -170,7 +170,8 @@ static void a_disk_that_does_not_answer_holds_no_close(const char *cache,
 	CHECK(atomic_load(&waiting));
 	atomic_store(&lines, 0);
 	atomic_store(&hangs, false);
-	/* What is left ends, and does not call its user any more. */
+	/* The remaining threads end, and do not call the user's functions any
+	   more. */
 	while (count_threads() > threads)
 		sched_yield();
 	CHECK(!atomic_load(&lines));

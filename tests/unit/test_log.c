@@ -48,9 +48,9 @@ static void no_log_is_silence(void)
 {
 	struct log log;
 
-	log_error(NULL, "nobody hears %d", 1);
+	log_error(NULL, "lost message %d", 1);
 	log_init(&log, NULL, NULL);
-	log_error(&log, "nobody hears %d", 1);
+	log_error(&log, "lost message %d", 1);
 	log_fini(&log);
 }
 
@@ -98,7 +98,7 @@ static void a_flood_is_held_back_and_counted(void)
 	log_fini(&log);
 }
 
-static void who_wants_every_message_has_them(void)
+static void every_message_can_be_had(void)
 {
 	struct seen seen = { 0 };
 	struct log log;
@@ -133,7 +133,7 @@ static void threads_log_one_at_a_time(void)
 	log_fini(&log);
 }
 
-static void the_library_knows_its_version(void)
+static void the_library_has_its_version(void)
 {
 	char want[32];
 
@@ -149,8 +149,8 @@ int main(void)
 	a_message_is_one_line_without_control_characters();
 	a_long_message_is_cut();
 	a_flood_is_held_back_and_counted();
-	who_wants_every_message_has_them();
+	every_message_can_be_had();
 	threads_log_one_at_a_time();
-	the_library_knows_its_version();
+	the_library_has_its_version();
 	return 0;
 }

@@ -54,7 +54,7 @@ static struct machine_cpu read_cpu(void)
 	return cpu;
 }
 
-static void processors_that_are_there(void)
+static void cpus_that_are_there(void)
 {
 	struct machine_cpu cpu;
 
@@ -112,7 +112,7 @@ static void quotas_of_both_generations(void)
 	CHECK(cpu.quota == 9 && machine_cpu_cores(&cpu) == 4);
 }
 
-static void who_uses_them(void)
+static void users_of_cpus(void)
 {
 	double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
 	struct machine_times t;
@@ -121,7 +121,7 @@ static void who_uses_them(void)
 	CHECK(!machine_times_read(root, &t));
 	CHECK(fabs(t.busy_s - 800 * tick) < 1e-9);
 	CHECK(fabs(t.total_s - 1200 * tick) < 1e-9 && t.steal_s == 0);
-	/* What happens elsewhere takes nothing from us. */
+	/* Load on other CPUs does not count for us. */
 	made("proc/self/status", "Cpus_allowed_list:\t1\n");
 	made("proc/stat", "cpu  0 0 0 0\n"
 			  "cpu0 900 900 900 900 900 900 900 900 0 0\n"
@@ -225,7 +225,8 @@ static void disks(void)
 	CHECK(machine_disk_read(root, "/proc/nonexistent", &d) == -ENOENT);
 	CHECK(!machine_disk_probe(path, &probe, &rate));
 	CHECK(rate.bytes > 0 && rate.reads > 0 && rate.latency_s > 0);
-	CHECK(machine_disk_probe("/proc/nonexistent", &probe, &rate) == -ENOENT);
+	CHECK(machine_disk_probe("/proc/nonexistent", &probe, &rate) ==
+	      -ENOENT);
 	made("proc/self/mountinfo",
 	     "9 1 0:9 / /tmp rw - fuse.betonfs /data/x.beton rw\n");
 	CHECK(!machine_disk_backing(root, "/tmp", backing, sizeof(backing)));
@@ -274,9 +275,9 @@ static void gpus(void)
 int main(void)
 {
 	CHECK(mkdtemp(root));
-	processors_that_are_there();
+	cpus_that_are_there();
 	quotas_of_both_generations();
-	who_uses_them();
+	users_of_cpus();
 	processes_and_threads();
 	disks();
 	memory();

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Includes the memo itself, whose table gets no memory when the test says so.
- */
+/* Includes the memo itself, whose allocations fail if the test demands it. */
 #include <stdlib.h>
 
 static int scarce = -1; /* allocations of the table until one fails */
@@ -28,10 +27,10 @@ static void *table_malloc(size_t size)
 
 enum { THREADS = 8, SIZE = 10 };
 
-/* What the maker is told, and what it does. */
+/* Controls make(): its result, and semaphores that delay it. */
 struct order {
 	int result;
-	sem_t *started; /* NULL: nobody waits */
+	sem_t *started; /* NULL: no thread waits */
 	sem_t *go_on;
 };
 
@@ -199,7 +198,7 @@ static void ask_together(struct memo *m, int result)
 	sem_destroy(&go_on);
 }
 
-static void test_who_comes_meanwhile_waits(void)
+static void test_later_callers_wait(void)
 {
 	struct memo *m = new_memo(1000);
 
@@ -296,7 +295,7 @@ int main(void)
 	test_the_longest_unused_is_forgotten();
 	test_what_is_in_use_stays();
 	test_a_failure_is_not_remembered();
-	test_who_comes_meanwhile_waits();
+	test_later_callers_wait();
 	objects_are_within_a_budget();
 	test_without_memory_nothing_is_lost();
 	return 0;

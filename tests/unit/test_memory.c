@@ -158,7 +158,7 @@ static void long_names_are_cut(void)
 	CHECK(!strcmp(m.why, line));
 }
 
-/* Whatever this machine is. */
+/* Sane values on every machine. */
 static void this_machine_has_memory(void)
 {
 	struct memory m;

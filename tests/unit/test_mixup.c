@@ -142,8 +142,8 @@ static void images_are_mixed_by_one_share(void)
 		    share_of(9, 1, "mixup:x"));
 }
 
-/* What stands after works on the mixture as on any raw image, with the draws of
-   the row. */
+/* Later operations work on the mixture as on any raw image, with the random
+   numbers of the row. */
 static void what_follows_takes_up_the_mixture(void)
 {
 	static const char *const after[] = {
@@ -230,7 +230,7 @@ static void arrays_are_mixed_element_by_element(void)
 	CHECK(wide[0] == (double)float_of_half(half_of_float(out[0])));
 }
 
-static void outputs_say_what_a_part_takes(void)
+static void outputs_report_what_a_part_takes(void)
 {
 	struct pipeline *p;
 
@@ -289,7 +289,7 @@ static const struct mistake mistakes[] = {
 	  "column 29: mixup has other arguments" },
 };
 
-static void mistakes_are_told(void)
+static void mistakes_are_reported(void)
 {
 	struct pipeline *p;
 
@@ -318,8 +318,8 @@ int main(void)
 	labels_come_with_their_share();
 	equal_labels_stay_whole();
 	arrays_are_mixed_element_by_element();
-	outputs_say_what_a_part_takes();
+	outputs_report_what_a_part_takes();
 	parts_of_other_sizes_are_row_errors();
-	mistakes_are_told();
+	mistakes_are_reported();
 	return 0;
 }

@@ -76,7 +76,7 @@ static void a_quoted_text_is_one_line_and_comes_back(void)
 		CHECK(!strcmp(text, table[i][0]));
 		free(text);
 	}
-	/* What was not quoted stays. */
+	/* Invalid escapes stay unchanged. */
 	text = strdup("\\9\\01\\400\\");
 	CHECK(text);
 	name_unquote(text);
@@ -231,7 +231,7 @@ static void many_duplicates_are_numbered_at_once(void)
 	free(fields);
 }
 
-/* The longest stem and the longest suffix fit. */
+/* The longest file-name form and the longest suffix fit. */
 static void sixty_five_thousand_duplicates_would_fit(void)
 {
 	CHECK(3 * 16 + sizeof("~65535") <= BETON_STEM_SIZE);

@@ -151,7 +151,7 @@ static void crc_is_castagnolis(void)
 	CHECK(crc32c(0, up, 32) == 0x46dd794e);
 }
 
-static void crc_goes_on_where_it_stopped(void)
+static void crc_continues_where_it_stopped(void)
 {
 	static const char digits[] = "123456789";
 
@@ -167,6 +167,6 @@ int main(void)
 	headers_are_read();
 	what_is_written_is_read();
 	crc_is_castagnolis();
-	crc_goes_on_where_it_stopped();
+	crc_continues_where_it_stopped();
 	return 0;
 }

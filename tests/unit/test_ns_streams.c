@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that readers make up: remembered in shares, and never used again.
-   Includes them, for tables that get no memory when the test says so. */
+/* Arbitrary names that readers ask for: each user has a share of the table, and
+   numbers are never used again. Includes the file itself, whose allocations
+   fail if the test demands it. */
 #include <stdlib.h>
 
 static int scarce = -1; /* allocations of tables until all fail */
@@ -90,7 +91,7 @@ static bool is_stale(struct fixture *f, struct ns_object object)
 	return r;
 }
 
-static void who_names_many_takes_his_own_share(void)
+static void a_user_of_many_names_has_a_share(void)
 {
 	struct ns_object honest[100], other[2];
 	struct fixture f;
@@ -289,7 +290,7 @@ static void threads_share_names(void)
 
 int main(void)
 {
-	who_names_many_takes_his_own_share();
+	a_user_of_many_names_has_a_share();
 	users_of_one_name_each_are_bounded();
 	memory_is_bounded();
 	an_open_file_keeps_its_name();

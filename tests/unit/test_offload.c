@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who finishes rows: what each side costs and who waits are given, the choice
-   is looked at. */
+/* The choice whether the CPU or the GPU runs the pointwise stage, from given
+   costs and waits of each side. */
 #include <string.h>
 
 #include "fs/util/bytes.h"
@@ -9,10 +9,10 @@
 
 enum { ROWS = 64, WORKERS = 4, WINDOW = OFFLOAD_WINDOW };
 
-/* A made-up machine: per batch, in ns. */
+/* A simulated machine: per batch, in ns. */
 struct machine {
-	uint64_t busy[2];     /* of the processors, by side */
-	uint64_t bytes[2];    /* shipped, by side */
+	uint64_t busy[2];     /* of the CPUs, by side */
+	uint64_t bytes[2];    /* uploaded, by side */
 	uint64_t consumer[2]; /* of the trainer and its GPU, by side */
 	bool gpu_is_late;     /* the trainer never waits, its GPU is behind */
 };
@@ -39,7 +39,7 @@ static struct offload_batch batch_of(const struct machine *m,
 	};
 }
 
-/* So many batches; those of the processor's side among them. */
+/* Runs n batches. Returns the number of those on the CPU's side. */
 static uint32_t run(struct offload *b, const struct machine *m, uint32_t n)
 {
 	uint32_t processor = 0;
@@ -137,7 +137,7 @@ static void changes(struct offload *b, const struct machine *m, uint32_t n,
 	}
 }
 
-/* The processors keep up on one side only: tries become rare. */
+/* The CPUs keep up on one side only: tries become rare. */
 static void tries_that_fail_become_rare(void)
 {
 	struct machine m = slow_trainer;
@@ -152,8 +152,8 @@ static void tries_that_fail_become_rare(void)
 	CHECK(n <= 4);
 }
 
-/* No try where the processors have hardly time for what they do now. */
-static void busy_processors_get_no_more(void)
+/* There is no try if the CPUs have hardly any time to spare. */
+static void busy_cpus_get_no_more(void)
 {
 	struct machine m = slow_trainer;
 	struct offload b;
@@ -163,7 +163,7 @@ static void busy_processors_get_no_more(void)
 	CHECK(!run(&b, &m, 100 * WINDOW));
 }
 
-/* The trainer's own threads may need the processors. */
+/* The trainer's own threads may need the CPUs. */
 static void a_try_that_slows_the_trainer_ends(void)
 {
 	struct machine m = slow_trainer;
@@ -191,7 +191,7 @@ static void a_late_gpu_is_relieved(void)
 }
 
 /* Another trainer, another choice; and one pause is no other trainer. */
-static void choices_follow_who_waits(void)
+static void choices_follow_waits(void)
 {
 	struct offload_batch pause = batch_of(&slow_trainer, OFFLOAD_CPU);
 	struct offload b;
@@ -209,7 +209,7 @@ static void choices_follow_who_waits(void)
 	CHECK(b.side == OFFLOAD_CPU);
 }
 
-/* What was begun before a change does not count for the other side. */
+/* Batches that began before a change do not count for the other side. */
 static void batches_of_the_other_side_are_left_out(void)
 {
 	struct offload_batch old = batch_of(&slow_loader, OFFLOAD_GPU);
@@ -223,7 +223,7 @@ static void batches_of_the_other_side_are_left_out(void)
 	CHECK(b.side == OFFLOAD_CPU);
 }
 
-/* Nobody waits for the other: nothing to gain. */
+/* Neither side waits for the other: there is nothing to gain. */
 static void what_is_even_stays(void)
 {
 	struct offload_batch batch = batch_of(&slow_trainer, OFFLOAD_GPU);
@@ -264,10 +264,10 @@ int main(void)
 	a_slow_loader_takes_the_lighter_side();
 	a_slow_trainer_gets_finished_rows();
 	tries_that_fail_become_rare();
-	busy_processors_get_no_more();
+	busy_cpus_get_no_more();
 	a_try_that_slows_the_trainer_ends();
 	a_late_gpu_is_relieved();
-	choices_follow_who_waits();
+	choices_follow_waits();
 	batches_of_the_other_side_are_left_out();
 	what_is_even_stays();
 	facts_may_be_missing();

@@ -298,7 +298,7 @@ static void arguments_are_positional_or_named(void)
 	CHECK(a.arg[3].word == 0 && !a.arg[4].text);
 }
 
-/* What a text binds to in an epoch, and until when. */
+/* The arguments of a text in an epoch, and the last epoch they hold for. */
 static struct args bound(const char *text, uint64_t epoch, uint64_t end)
 {
 	struct epochs epochs = { epoch, UINT64_MAX };
@@ -472,7 +472,7 @@ static const struct mistake mistakes[] = {
 	{ "decode(\"0=exact\")", "column 8: quality of decode takes one of" },
 };
 
-static void mistakes_are_told_where_they_are(void)
+static void mistakes_are_reported_where_they_are(void)
 {
 	struct args args;
 
@@ -553,7 +553,7 @@ static bool is_colour(const char *text, enum dtype in, float r, float g,
 	return v[0] == r && v[1] == g && v[2] == b;
 }
 
-static void colours_are_what_the_manual_says(void)
+static void colors_are_what_the_manual_defines(void)
 {
 	float grey = 0.2989F * 200 + 0.587F * 100 + 0.114F * 3;
 
@@ -644,7 +644,7 @@ static bool is_documented(const char *manual, const struct op *op,
 	return false;
 }
 
-static void the_manual_knows_every_operation_and_parameter(void)
+static void the_manual_has_every_operation_and_parameter(void)
 {
 	static char manual[1 << 17];
 	FILE *f = fopen("loader/ops/beton-operations.7", "r");
@@ -675,10 +675,10 @@ int main(void)
 	every_row_refuses_what_is_not_its_own();
 	arguments_are_positional_or_named();
 	numbers_may_change_with_the_epoch();
-	mistakes_are_told_where_they_are();
+	mistakes_are_reported_where_they_are();
 	normalize_is_subtraction_and_one_product_in_float();
-	colours_are_what_the_manual_says();
+	colors_are_what_the_manual_defines();
 	resize_of_one_number_keeps_the_aspect_as_torchvision();
-	the_manual_knows_every_operation_and_parameter();
+	the_manual_has_every_operation_and_parameter();
 	return 0;
 }

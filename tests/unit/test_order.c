@@ -114,8 +114,8 @@ static void buckets_of_any_size_give_each_sample_once(void)
 	}
 }
 
-/* Of samples in order of length, those of a batch have similar ones, and each
-   epoch has other batches and leaves out other samples. */
+/* If samples are ordered by length, those of a batch have similar lengths. Each
+   epoch has other batches, and leaves out other samples. */
 static void batches_are_of_one_bucket(void)
 {
 	enum { N = 1003, BATCH = 10, BUCKET = 50 };

@@ -23,7 +23,7 @@ static char target[PATH_SIZE];
 
 /* --- helpers ------------------------------------------------------------- */
 
-/* The name's path in the folder, in one of some buffers that take turns. */
+/* The path of a name in the directory, in one of several buffers in turn. */
 static const char *path_of(const char *name)
 {
 	static char paths[4][PATH_SIZE];
@@ -91,7 +91,7 @@ static bool is_root(const char *test)
 	return false;
 }
 
-/* Runs a test as another user, who owns the folder meanwhile. */
+/* Runs a test as another user, who owns the directory meanwhile. */
 static void run_as_other(void (*test)(void))
 {
 	int status;
@@ -188,7 +188,8 @@ static void a_group_that_cannot_stay_takes_its_rights_with_it(void)
 	CHECK(!unlink(target));
 }
 
-/* With a list the mode's bits of the group are those of its mask. */
+/* If a file has an access control list, the mode's bits of the group are those
+   of its mask. */
 static void the_access_control_list_stays(void)
 {
 	static const char name[] = "system.posix_acl_access";
@@ -310,9 +311,9 @@ static void a_dataset_is_replaced_by_datasets_alone(void)
 	CHECK(!unlink(target));
 }
 
-/* What takes the name while the file is written is not replaced if that fails,
-   and nothing else is left. */
-static void a_folder_may_come_meanwhile(void)
+/* If another file takes the name meanwhile and the write fails, that file
+   stays, and nothing else is left. */
+static void a_directory_may_come_meanwhile(void)
 {
 	struct outfile *f;
 
@@ -348,7 +349,7 @@ static void a_file_may_be_replaced_meanwhile(void)
 	CHECK(!unlink(target));
 }
 
-static void an_exchanged_folder_leads_nowhere(void)
+static void an_exchanged_directory_leads_nowhere(void)
 {
 	const char *in = path_of("in"), *moved = path_of("moved");
 	struct outfile *f;
@@ -376,7 +377,7 @@ static void a_link_of_another_user_is_refused(void)
 	CHECK(!symlink(target, link) && !lchown(link, OTHER_USER, OTHER_USER));
 	CHECK(!chmod(folder, 01777));
 	CHECK(write_file(link) == -EPERM && has_text(target, "old"));
-	/* The folder's owner may do everything in it anyway. */
+	/* The directory's owner may do everything in it anyway. */
 	CHECK(!chown(folder, OTHER_USER, 0));
 	CHECK(!write_file(link) && has_text(target, "new text"));
 	CHECK(!chown(folder, 0, 0) && !lchown(link, 0, 0));
@@ -409,14 +410,14 @@ static void write_where_others_may_not(void)
 	CHECK(write_file(target) == -EACCES);
 	CHECK(!chmod(folder, 0600));
 	CHECK(write_file(target) == -EACCES);
-	/* A folder may be written to and not listed. */
+	/* A directory can be writable without being readable. */
 	CHECK(!chmod(folder, 0300));
 	CHECK(!write_file(target));
 	CHECK(!chmod(folder, 0700));
 	CHECK(files_in(folder) == 1 && !unlink(target));
 }
 
-static void permissions_of_folders_count(void)
+static void permissions_of_directories_count(void)
 {
 	if (is_root(__func__))
 		run_as_other(write_where_others_may_not);
@@ -438,12 +439,12 @@ int main(void)
 	an_open_file_is_found_by_its_name();
 	only_files_are_replaced();
 	a_dataset_is_replaced_by_datasets_alone();
-	a_folder_may_come_meanwhile();
+	a_directory_may_come_meanwhile();
 	a_file_may_be_replaced_meanwhile();
-	an_exchanged_folder_leads_nowhere();
+	an_exchanged_directory_leads_nowhere();
 	a_link_of_another_user_is_refused();
 	a_file_of_another_user_gives_no_access();
-	permissions_of_folders_count();
+	permissions_of_directories_count();
 	CHECK(rmdir(folder) == 0);
 	return 0;
 }

@@ -198,7 +198,7 @@ static struct beton_loader *load(const char *pipeline, uint64_t epoch,
 	return l;
 }
 
-/* One that does what the schedule says for this epoch. */
+/* A loader with the values that the schedule has for this epoch. */
 static struct beton_loader *load_plain(uint64_t epoch)
 {
 	char text[300];
@@ -229,7 +229,7 @@ static void check_batch(const struct beton_batch *a,
 		check_tensor(&a->outputs[i], &b->outputs[i]);
 }
 
-/* What is told of the next batch's outputs is so. */
+/* The next batch, after a check of its announced outputs. */
 static const struct beton_batch *next(struct beton_loader *l)
 {
 	const struct beton_batch *b;
@@ -316,7 +316,7 @@ static void take_state(uint64_t epoch, char *state, size_t size)
 	beton_loader_close(l);
 }
 
-static void a_loader_goes_on_with_the_numbers_of_its_epoch(void)
+static void a_loader_continues_with_the_numbers_of_its_epoch(void)
 {
 	struct beton_loader *l = load(scheduled, 0, 2);
 	char state[4096];
@@ -345,7 +345,7 @@ int main(void)
 	write_dataset();
 	each_epoch_is_that_of_its_numbers();
 	kept_batches_stay();
-	a_loader_goes_on_with_the_numbers_of_its_epoch();
+	a_loader_continues_with_the_numbers_of_its_epoch();
 	CHECK(!unlink(path));
 	return 0;
 }

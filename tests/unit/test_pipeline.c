@@ -246,7 +246,7 @@ static const struct mistake mistakes[] = {
 	{ "names | float", "column 9: float cannot convert values of this" },
 };
 
-static void mistakes_are_told_with_their_column(void)
+static void mistakes_are_reported_with_their_column(void)
 {
 	struct pipeline *p = NULL;
 
@@ -349,7 +349,7 @@ static void rows_of_odd_widths_are_complete(void)
 	check_odd_rows("double", 8);
 }
 
-/* What normalize(imagenet) is, once more. */
+/* A second implementation of normalize(imagenet). */
 static float normalized(unsigned channel, uint8_t v)
 {
 	static const double mean[] = { 0.485, 0.456, 0.406 };
@@ -592,7 +592,7 @@ static void labels_become_others(void)
 	CHECK(run_value("label | one_hot(4)", &v, &row, hot) == -EINVAL);
 }
 
-static void values_that_are_not_what_they_say_are_row_errors(void)
+static void values_that_are_not_what_they_state_are_row_errors(void)
 {
 	static uint8_t out[H * W * 3];
 	struct pipeline_value v = raw;
@@ -842,7 +842,7 @@ static uint32_t below(struct rng *rng, uint32_t n)
 	return (uint32_t)(rng_uniform(rng) * n);
 }
 
-/* With damage both decoders say the same: the same pixels, or none. */
+/* Both decoders agree about damage: the same pixels, or none. */
 static void check_damage(struct codec *codec, const struct pipeline_value *v)
 {
 	static uint8_t got[H][W][3], want[H][W][3], small[8][8][3];
@@ -856,7 +856,7 @@ static void check_damage(struct codec *codec, const struct pipeline_value *v)
 		return;
 	CHECK(r == codec_decode(codec, v->bytes, v->size, &everything, &all));
 	CHECK(r || !memcmp(got, want, sizeof(got)));
-	/* What is good as a whole is good in part. */
+	/* If a whole image decodes, its parts do, too. */
 	CHECK(r || !d);
 }
 
@@ -943,7 +943,7 @@ int main(void)
 	paint();
 	without_a_text_every_usable_field_is_an_output();
 	statements_come_first_and_in_order();
-	mistakes_are_told_with_their_column();
+	mistakes_are_reported_with_their_column();
 	an_unnamed_field_is_the_only_image();
 	a_word_that_names_a_field_is_the_field();
 	values_stay_as_they_are_without_operations();
@@ -958,7 +958,7 @@ int main(void)
 	half_of_the_images_are_flipped();
 	scalars_and_arrays_are_converted();
 	labels_become_others();
-	values_that_are_not_what_they_say_are_row_errors();
+	values_that_are_not_what_they_state_are_row_errors();
 	sample_0_of_unknown_size_leaves_only_row_errors();
 	jpegs_are_cropped_as_if_decoded_whole();
 	default_quality_is_near_exact();

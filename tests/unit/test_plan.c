@@ -19,7 +19,7 @@ static void note(struct plan *plan, uint64_t epoch, uint64_t number)
 	plan_note(plan, &key, NULL, 0);
 }
 
-/* What became of the batch's memory. */
+/* Reports what happened to the memory of a batch. */
 static void tell(struct plan *plan, uint64_t number,
 		 void (*told)(struct plan *, const struct batch *))
 {
@@ -31,8 +31,8 @@ static void tell(struct plan *plan, uint64_t number,
 	batch_put(&batch);
 }
 
-/* Whether somebody is to come for it in this epoch: sooner than the first
-   sample, which all have passed. */
+/* Whether a reader still needs the batch in this epoch: its first use is nearer
+   than that of the first sample, which all readers have passed. */
 static bool is_needed(struct plan *plan, uint64_t number)
 {
 	const struct cache_file file = { .ds = ds, .per = 1 };
@@ -41,8 +41,8 @@ static bool is_needed(struct plan *plan, uint64_t number)
 	       plan_next_use(plan, &file, 0);
 }
 
-/* Two jobs with the same SPEC; what one has assembled for itself the other
-   will not find. */
+/* Two jobs with the same sampling spec: a batch that one has collated for
+   itself is not shared with the other. */
 static void a_batch_is_needed_by_the_job_behind(void)
 {
 	struct plan_reader readers[2];
@@ -163,7 +163,7 @@ static void a_job_that_comes_later_is_level(void)
 	plan_close(plan);
 }
 
-/* A job that pauses, while it is evaluated say, goes on where it was. */
+/* A job that pauses, for example for an evaluation, continues where it was. */
 static void a_job_that_falls_behind_is_put_level(void)
 {
 	struct plan *plan;

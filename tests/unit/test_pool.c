@@ -225,13 +225,13 @@ static void all_memory_is_charged(void)
 	budget_close(budget);
 }
 
-/* --- memory that was lent --- */
+/* --- memory that a peer maps --- */
 
 enum { PEER = 77 };
 
-/* Lends a piece, and maps it as another process would. NULL: impossible here.
- */
-static void *map_lent(struct pool *pool, struct piece *p, uid_t uid)
+/* Exports a piece, and maps it as another process would. NULL: impossible
+   here. */
+static void *map_shared(struct pool *pool, struct piece *p, uid_t uid)
 {
 	void *seen;
 	int fd;
@@ -247,7 +247,7 @@ static void *map_lent(struct pool *pool, struct piece *p, uid_t uid)
 }
 
 /* A process that keeps its mapping would see batches of others. */
-static void lent_memory_keeps_its_readers(void)
+static void shared_memory_keeps_its_readers(void)
 {
 	const struct pool_readers others[] = { { 9, 2, 0600 },
 					       { 1, 9, 0600 },
@@ -256,7 +256,7 @@ static void lent_memory_keeps_its_readers(void)
 	struct pool *pool = pool_of(64 * MIB);
 	struct piece *p = take(pool, 2 * MIB);
 	uint64_t id = p->id;
-	void *seen = map_lent(pool, p, PEER);
+	void *seen = map_shared(pool, p, PEER);
 
 	pool_give(pool, &p);
 	for (size_t i = 0; seen && i < ARRAY_LEN(others); i++) {
@@ -266,7 +266,7 @@ static void lent_memory_keeps_its_readers(void)
 	p = take(pool, 2 * MIB);
 	CHECK(!seen || p->id == id);
 	pool_give(pool, &p);
-	/* Once it is unmapped, the memory is for anybody. */
+	/* Once it is unmapped, the memory is free for all users. */
 	if (seen) {
 		munmap(seen, 2 * MIB);
 		CHECK(!pool_take(pool, 2 * MIB, &others[0], &p));
@@ -303,8 +303,8 @@ static void a_descriptor_counts_as_a_mapping(void)
 	pool_close(pool);
 }
 
-/* Another user who was lent the memory: an O_PATH descriptor counts as no user
-   of it, and must not open it later. Returns whether it does. */
+/* A user has held the memory: an O_PATH descriptor does not count as a use of
+   it, and must not open it later. Returns whether it does. */
 static bool opens_later(int fd)
 {
 	char path[64];
@@ -318,7 +318,7 @@ static bool opens_later(int fd)
 	return open(path, O_RDONLY | O_CLOEXEC) >= 0;
 }
 
-static void lent_memory_is_not_opened_again(void)
+static void shared_memory_is_not_opened_again(void)
 {
 	struct pool *pool = pool_of(64 * MIB);
 	struct piece *p = take(pool, 2 * MIB);
@@ -356,7 +356,7 @@ static void abandoned_memory_stays_charged_while_it_is_mapped(void)
 	CHECK(!pool_open(&options, &pool));
 	p = take(pool, 8 * MIB);
 	id = p->id;
-	seen = map_lent(pool, p, PEER);
+	seen = map_shared(pool, p, PEER);
 	pool_abandon(pool, &p);
 	if (seen) {
 		/* The user pays for it, and others find room. */
@@ -389,8 +389,8 @@ static uint64_t pinned_in(struct budget *budget)
 	return stats.pinned;
 }
 
-/* A user who gives memory back and goes on mapping it could fill the pool. */
-static void unused_memory_is_charged_to_those_who_map_it(void)
+/* A user that releases memory and keeps it mapped could fill the pool. */
+static void unused_memory_is_charged_to_users_that_map_it(void)
 {
 	struct budget *budget = budget_of(32 * MIB);
 	const struct pool_options options = { 16 * MIB, 16 * MIB, budget };
@@ -400,9 +400,9 @@ static void unused_memory_is_charged_to_those_who_map_it(void)
 
 	CHECK(!pool_open(&options, &pool));
 	p = take(pool, 8 * MIB);
-	seen = map_lent(pool, p, PEER);
+	seen = map_shared(pool, p, PEER);
 	if (seen) {
-		munmap(map_lent(pool, p, PEER + 1), 8 * MIB);
+		munmap(map_shared(pool, p, PEER + 1), 8 * MIB);
 		CHECK(!pinned_in(budget));
 		pool_give(pool, &p);
 		CHECK(pinned_in(budget) == 8 * MIB);
@@ -432,7 +432,7 @@ static void unused_memory_is_charged_until_the_end(void)
 
 	CHECK(!pool_open(&options, &pool));
 	p = take(pool, 8 * MIB);
-	seen = map_lent(pool, p, PEER);
+	seen = map_shared(pool, p, PEER);
 	pool_give(pool, &p);
 	pool_close(pool);
 	CHECK(!pinned_in(budget));
@@ -454,7 +454,7 @@ static void mapped_memory_is_used_again(void)
 	CHECK(!pool_open(&options, &pool));
 	p = take(pool, 8 * MIB);
 	id = p->id;
-	seen = map_lent(pool, p, PEER);
+	seen = map_shared(pool, p, PEER);
 	pool_give(pool, &p);
 	pool_tidy(pool);
 	p = take(pool, 8 * MIB);
@@ -468,8 +468,8 @@ static void mapped_memory_is_used_again(void)
 	budget_close(budget);
 }
 
-/* A process that is gone charges nobody, whatever others still map. */
-static void a_pool_that_is_closed_charges_nobody(void)
+/* A process that has ended charges no user, whatever others still map. */
+static void a_pool_that_is_closed_charges_no_user(void)
 {
 	struct budget *budget = budget_of(32 * MIB);
 	const struct pool_options options = { 8 * MIB, 8 * MIB, budget };
@@ -480,7 +480,7 @@ static void a_pool_that_is_closed_charges_nobody(void)
 
 	CHECK(!pool_open(&options, &pool));
 	p = take(pool, 8 * MIB);
-	seen = map_lent(pool, p, PEER);
+	seen = map_shared(pool, p, PEER);
 	pool_abandon(pool, &p);
 	pool_close(pool);
 	budget_stats(budget, &stats);
@@ -492,7 +492,7 @@ static void a_pool_that_is_closed_charges_nobody(void)
 }
 
 /* Unused memory that is mapped elsewhere cannot be freed, but makes room. */
-static void lent_memory_makes_room_for_others(void)
+static void shared_memory_makes_room_for_others(void)
 {
 	struct budget *budget = budget_of(32 * MIB);
 	const struct pool_options options = { 8 * MIB, 8 * MIB, budget };
@@ -503,7 +503,7 @@ static void lent_memory_makes_room_for_others(void)
 
 	CHECK(!pool_open(&options, &pool));
 	p = take(pool, 8 * MIB);
-	seen = map_lent(pool, p, PEER);
+	seen = map_shared(pool, p, PEER);
 	pool_give(pool, &p);
 	CHECK(!pool_take(pool, 8 * MIB, &other, &p));
 	CHECK(stats_of(pool).bytes == 8 * MIB);
@@ -516,11 +516,11 @@ static void lent_memory_makes_room_for_others(void)
 	budget_close(budget);
 }
 
-static void few_users_borrow_one_piece(void)
+static void few_users_acquire_one_piece(void)
 {
 	struct pool *pool = pool_of(8 * MIB);
 	struct piece *p = take(pool, 2 * MIB);
-	void *seen = map_lent(pool, p, 0);
+	void *seen = map_shared(pool, p, 0);
 	int fd;
 
 	for (uid_t uid = 1; seen && uid < PIECE_BORROWERS; uid++) {
@@ -640,16 +640,16 @@ int main(void)
 	large_pieces_have_room_for_more();
 	unused_memory_is_kept_up_to_a_bound();
 	all_memory_is_charged();
-	lent_memory_keeps_its_readers();
+	shared_memory_keeps_its_readers();
 	a_descriptor_counts_as_a_mapping();
-	lent_memory_is_not_opened_again();
+	shared_memory_is_not_opened_again();
 	abandoned_memory_stays_charged_while_it_is_mapped();
-	unused_memory_is_charged_to_those_who_map_it();
+	unused_memory_is_charged_to_users_that_map_it();
 	unused_memory_is_charged_until_the_end();
 	mapped_memory_is_used_again();
-	a_pool_that_is_closed_charges_nobody();
-	lent_memory_makes_room_for_others();
-	few_users_borrow_one_piece();
+	a_pool_that_is_closed_charges_no_user();
+	shared_memory_makes_room_for_others();
+	few_users_acquire_one_piece();
 	no_descriptor_is_no_obstacle();
 	threads_do_not_share_pieces();
 	return 0;

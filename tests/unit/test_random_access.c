@@ -125,7 +125,7 @@ static void scalars_and_texts_are_read(void)
 	beton_dataset_close(ds);
 }
 
-/* Writes what was said into arg, of 200 bytes. */
+/* Writes the message into arg, of 200 bytes. */
 static void listen(void *arg, enum beton_log_level level, const char *message)
 {
 	(void)level;

@@ -138,8 +138,8 @@ static void next_use_of_draws(uint64_t draws, uint64_t batch)
 	reader_fini(&r);
 }
 
-/* What is drawn is known for a while ahead; after that it is guessed, by the
-   weights. */
+/* The next samples of sampling with replacement are known for a while; after
+   that, the plan estimates them by the weights. */
 static void draws_are_foreseen(void)
 {
 	next_use_of_draws(SAMPLES, 0);
@@ -213,7 +213,7 @@ static void a_lone_rank_has_a_stride(void)
 	CHECK(r.stride == 1 && reader_awaits(&r, 0, 11));
 }
 
-static void the_next_epoch_goes_on(void)
+static void the_next_epoch_continues(void)
 {
 	struct spec spec = spec_of(BETON_ORDER_RANDOM);
 	struct reader r;
@@ -229,7 +229,8 @@ static void the_next_epoch_goes_on(void)
 	CHECK(reader_position(&r) == SAMPLES + BATCH);
 }
 
-/* What was skipped for good is waited for no longer than a while. */
+/* The plan waits only for a while for samples that a reader skipped for
+   good. */
 static void holes_are_given_up(void)
 {
 	struct spec spec = spec_of(BETON_ORDER_SEQUENTIAL);
@@ -259,7 +260,7 @@ int main(void)
 	what_is_drawn_often_is_needed_soon();
 	one_job_is_one_reader();
 	a_lone_rank_has_a_stride();
-	the_next_epoch_goes_on();
+	the_next_epoch_continues();
 	holes_are_given_up();
 	dataset_close(ds);
 	return 0;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Batches that are given again: they have the numbers, ids, lengths and ends of
- * those that would have come, and the values of the first; and nothing is read
- * for them. The dataset is made up, so that there are real ones to compare
- * with.
+ * Repeated batches: they have the numbers, ids, lengths and ends of the batches
+ * that would have come, and the values of the first. Nothing is read for them.
+ * The dataset is synthetic, so that there are real batches to compare with.
  */
 #include <errno.h>
 #include <string.h>
@@ -216,7 +215,8 @@ static void check_epochs(const struct how *real, const char *source,
 		/* They do differ. */
 		CHECK(i == of || !has_values(&got[i], &want[i]));
 	}
-	/* Of two kinds of epochs, and of the kind of those that come next. */
+	/* There are two kinds of epochs; the values are those of the coming
+	   kind. */
 	CHECK(items(l, "read") == 2 * kept);
 	CHECK(items(l, "transform") == 2 * kept * BATCH);
 	beton_loader_close(l);
@@ -224,7 +224,7 @@ static void check_epochs(const struct how *real, const char *source,
 	forget(got, n);
 }
 
-static void one_batch_is_given_for_ever(void)
+static void one_batch_is_given_indefinitely(void)
 {
 	const struct how real = { .source = DATA };
 
@@ -239,7 +239,7 @@ static void some_batches_go_round(void)
 	check_epochs(&real, DATA " | memory", PREFETCH + 1);
 }
 
-static void a_size_says_how_many(void)
+static void a_size_reports_how_many(void)
 {
 	const struct how big = { .source = DATA " | memory(1MiB)" };
 	const struct how small = { .source = DATA " | memory(1)" };
@@ -295,7 +295,7 @@ static void short_batches_are_not_kept(void)
 	forget(got, EPOCHS);
 }
 
-/* --- whoever keeps, seeks and goes on --- */
+/* --- consumers that hold, seek and resume --- */
 
 struct play {
 	struct rng rng;
@@ -419,8 +419,8 @@ static void play_on_gpu(const char *text)
 	}
 }
 
-/* One is shipped once, or those in use each time. */
-static void what_is_shipped_is_counted(void)
+/* The upload counts one repeated batch once, or all in use each time. */
+static void what_is_uploaded_is_counted(void)
 {
 	struct how how = { .source = DATA " | constant", .text = CUDA("") };
 	struct seen seen[EPOCHS * STEPS];
@@ -451,7 +451,7 @@ static void gpus_are_fed(void)
 	}
 	check_epochs(&how, DATA " | constant", 1);
 	check_epochs(&how, DATA " | memory", PREFETCH + 1);
-	what_is_shipped_is_counted();
+	what_is_uploaded_is_counted();
 	play_on_gpu(CUDA(""));
 	/* Each half of the batches as if it were all of them. */
 	setenv("BETON_PLACEMENT", "turns", 1);
@@ -466,9 +466,9 @@ int main(void)
 	unsetenv("BETON_SYNTHETIC");
 	CHECK(mkdtemp(cache));
 	setenv("BETON_CACHE_DIR", cache, 1);
-	one_batch_is_given_for_ever();
+	one_batch_is_given_indefinitely();
 	some_batches_go_round();
-	a_size_says_how_many();
+	a_size_reports_how_many();
 	ranks_are_as_ever();
 	short_batches_are_not_kept();
 	batches_may_be_kept();

@@ -15,7 +15,7 @@ enum { CHANNELS = 3, GUARD = 5, GUARD_BYTE = 0xa5 };
 
 static struct resampler *resampler;
 
-/* Rows have some bytes to spare, which nobody may write. */
+/* Rows have some spare bytes, which the resampler must not write. */
 static struct image image_make(uint32_t width, uint32_t height)
 {
 	size_t stride = (size_t)width * CHANNELS + GUARD;
@@ -350,7 +350,7 @@ static void one_colour_stays_one_colour(void)
 	}
 }
 
-/* What a resampler did before must not matter. */
+/* A result does not depend on earlier calls of the resampler. */
 static void results_do_not_depend_on_history(void)
 {
 	struct rng rng = { .key = 4 };

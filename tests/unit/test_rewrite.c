@@ -13,7 +13,7 @@ enum { SAMPLES = 500, THREADS = 6, LARGE = 1800 << 10 };
 static char folder[] = "/tmp/test_rewrite.XXXXXX";
 static char first_path[64], second_path[64], target[64];
 
-/* What the log said last, and how often. */
+/* The last message of the log, and the number of messages. */
 struct heard {
 	struct log log;
 	unsigned messages;
@@ -226,7 +226,7 @@ static void samples_may_only_be_looked_at(void)
 	close_scene(&s);
 }
 
-static void samples_come_from_where_they_are_told(void)
+static void samples_come_from_the_given_places(void)
 {
 	uint8_t value[MADE_VALUE_MAX];
 	struct dataset *ds;
@@ -340,7 +340,7 @@ static void a_file_too_large_is_no_sample_too_large(void)
 	close_scene(&s);
 }
 
-static void an_error_tells_its_place(void)
+static void an_error_reports_its_place(void)
 {
 	struct scene s;
 
@@ -395,7 +395,7 @@ static void changes_can_be_undone(void)
 	close_scene(&s);
 }
 
-/* With samples 1 to SAMPLES of the first dataset. */
+/* Contains samples 1 to SAMPLES of the first dataset. */
 static void write_second(void)
 {
 	struct writer *w;
@@ -418,12 +418,12 @@ int main(void)
 	write_second();
 	unchanged_it_is_the_same_file();
 	samples_may_only_be_looked_at();
-	samples_come_from_where_they_are_told();
+	samples_come_from_the_given_places();
 	values_may_be_replaced();
 	a_sample_too_large_may_stay();
 	a_sample_too_large_ends_the_run();
 	a_file_too_large_is_no_sample_too_large();
-	an_error_tells_its_place();
+	an_error_reports_its_place();
 	a_place_outside_ends_the_run();
 	changes_can_be_undone();
 	CHECK(!unlink(first_path) && !unlink(second_path) && !unlink(target));

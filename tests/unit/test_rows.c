@@ -152,7 +152,7 @@ static bool has_weights(enum axis_kind kind)
 	return kind != AXIS_WHOLE && kind != AXIS_NEAREST;
 }
 
-/* What a part of an axis says must be what the whole axis says there. */
+/* The values of a part of an axis equal those of the whole axis. */
 static void check_part(struct rng *rng, enum axis_kind kind)
 {
 	struct axis_part p = random_part(rng, kind), all = p;

@@ -251,7 +251,7 @@ static void threads_work(void)
 	CHECK(!prctl(PR_SET_NAME, "sandboxed"));
 }
 
-static void *wait_forever(void *arg)
+static void *wait_indefinitely(void *arg)
 {
 	for (;;)
 		pause();
@@ -264,13 +264,14 @@ static void threads_can_be_canceled(void)
 	pthread_t thread;
 	void *result;
 
-	CHECK(!thread_start(&thread, wait_forever, NULL));
+	CHECK(!thread_start(&thread, wait_indefinitely, NULL));
 	CHECK(!pthread_cancel(thread));
 	CHECK(!pthread_join(thread, &result) && result == PTHREAD_CANCELED);
 }
 
-/* As fs/engine does, and it must be the way that lends the memory. */
-static void memory_is_made_and_lent(void)
+/* Memory is made as in fs/engine, and in a way that can be shared with
+   loaders. */
+static void memory_is_made_and_shared(void)
 {
 	const struct pool_options options = { .limit = 8 << 20,
 					      .keep = 8 << 20 };
@@ -343,10 +344,10 @@ static void signals_of_its_own_come(void)
 
 /* --- */
 
-/* With each layer alone, too. */
+/* Each of them runs with each layer alone, too. */
 static void (*const works[])(void) = {
 	open_files_are_read,	 threads_work,		threads_can_be_canceled,
-	memory_is_made_and_lent, connections_are_taken, times_pass,
+	memory_is_made_and_shared, connections_are_taken, times_pass,
 	signals_of_its_own_come,
 };
 
@@ -390,11 +391,11 @@ static void open_all(void)
 	CHECK(victim >= 0);
 	if (!victim) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		wait_forever(NULL);
+		wait_indefinitely(NULL);
 	}
 }
 
-static void names_tell_the_layers(void)
+static void names_report_the_layers(void)
 {
 	CHECK(!strcmp(sandbox_name(SANDBOX_NONE), "none"));
 	CHECK(!strcmp(sandbox_name(SANDBOX_LANDLOCK), "landlock"));
@@ -406,7 +407,7 @@ int main(void)
 {
 	enum sandbox_layers offered = sandbox_offered();
 
-	names_tell_the_layers();
+	names_report_the_layers();
 	open_all();
 	run_all(SANDBOX_NONE);
 	if (offered & SANDBOX_LANDLOCK)

@@ -61,7 +61,7 @@ static const struct mistake mistakes[] = {
 	  "`123456789012345678901234' is not the number of an epoch" },
 };
 
-static void mistakes_are_told_where_they_are(void)
+static void mistakes_are_reported_where_they_are(void)
 {
 	for (size_t i = 0; i < ARRAY_LEN(mistakes); i++) {
 		const struct mistake *m = &mistakes[i];
@@ -92,7 +92,7 @@ int main(void)
 {
 	what_has_no_epoch_is_of_all();
 	parts_come_in_order_with_their_epochs();
-	mistakes_are_told_where_they_are();
+	mistakes_are_reported_where_they_are();
 	the_nearest_epoch_ahead_is_the_end();
 	return 0;
 }

@@ -113,7 +113,7 @@ int main(int argc, char **argv)
 	int r;
 
 	(void)argv;
-	/* A program that nobody may trace cannot look for leaks as it ends. */
+	/* A program that may not be traced cannot look for leaks as it ends. */
 	if (argc > 1)
 		_exit(be_secure());
 	if (geteuid()) {

@@ -4,7 +4,7 @@
 #include "fs/util/cleanup.h"
 #include "tests/unit/made.h"
 
-/* What the fields of made.h are called; two have their stems. */
+/* Endings of the files of made.h's fields; two contain the field's name. */
 static const char *const endings[MADE_FIELDS] = {
 	"cls", "txt",  "jpg.jpg",   "raw.ppm",
 	"bin", "json", "array.npy", "tensor.npy",

@@ -8,7 +8,7 @@
 
 enum { SAMPLES = 20000, CLASSES = 100 };
 
-/* Sorted by class, as datasets made of folders are. */
+/* Sorted by class, as in datasets made of directories. */
 static int sorted_label(void *arg, uint64_t sample, int64_t *label)
 {
 	(void)arg;
@@ -78,7 +78,7 @@ static void without_labels_gaps_are_measured(void)
 	CHECK(r.spec.mean > 3 && r.spec.mean == s.random.mean);
 }
 
-static void failures_and_empty_epochs_are_told(void)
+static void failures_and_empty_epochs_are_reported(void)
 {
 	const struct spec_facts facts = { .samples = 10, .data_bytes = 10 };
 	char why[SPEC_WHY_SIZE];
@@ -99,6 +99,6 @@ int main(void)
 	a_random_order_is_its_own_measure();
 	quasi_random_lies_between();
 	without_labels_gaps_are_measured();
-	failures_and_empty_epochs_are_told();
+	failures_and_empty_epochs_are_reported();
 	return 0;
 }

@@ -31,14 +31,14 @@ enum { MIB = 1 << 20, BATCHES = 12, THREADS = 6, ROUNDS = 400 };
 struct fixture {
 	struct slots *slots;
 	struct batch *batches[BATCHES];
-	atomic_int result; /* of assembling */
+	atomic_int result; /* of collating */
 	atomic_uint assembled;
 	atomic_bool has_failures;
-	atomic_bool is_held; /* nothing may be assembled meanwhile */
+	atomic_bool is_held; /* nothing may be collated meanwhile */
 	struct rng rng;	     /* of failures; any thread's */
 	pthread_mutex_t lock;
 	unsigned fails_of; /* one in so many; 0: none */
-	int takes_s;	   /* seconds to assemble a batch, or 0 */
+	int takes_s;	   /* seconds to collate a batch, or 0 */
 };
 
 /* A batch of which nothing but the size matters. */
@@ -153,7 +153,7 @@ static bool is_whole(const struct fixture *f, const struct slot *slot,
 	return true;
 }
 
-static void a_batch_is_assembled_once_for_all_who_read_it(void)
+static void a_batch_is_collated_once_for_all_readers(void)
 {
 	struct fixture f;
 	struct slot *a, *b;
@@ -173,7 +173,7 @@ static void a_batch_is_assembled_once_for_all_who_read_it(void)
 	slots_close(NULL);
 }
 
-static void what_somebody_reads_is_not_recycled(void)
+static void what_a_reader_uses_is_not_recycled(void)
 {
 	struct fixture f;
 	struct slot *held;
@@ -236,7 +236,7 @@ static void *get_second(void *arg)
 	return NULL;
 }
 
-static void who_finds_no_room_waits(void)
+static void without_room_a_reader_waits(void)
 {
 	struct fixture f;
 	struct slot *held;
@@ -315,9 +315,9 @@ static void run_threads(struct fixture *f, void *(*body)(void *))
 		pthread_join(threads[i], NULL);
 }
 
-/* Memory comes back by readers, by failures and by what was made in vain;
-   whoever waits for it hears of each. */
-static void nobody_waits_for_ever(void)
+/* Readers, failures and batches without a reader release memory; a thread that
+   waits for memory wakes up each time. */
+static void no_thread_waits_indefinitely(void)
 {
 	struct fixture f;
 
@@ -462,7 +462,7 @@ static void *get_in_vain(void *arg)
 	return NULL;
 }
 
-static void all_who_wait_hear_of_a_failure_and_the_next_tries_again(void)
+static void all_waiters_get_a_failure_and_the_next_tries_again(void)
 {
 	struct fixture f;
 
@@ -509,12 +509,12 @@ static void what_waits_for_its_reader_is_kept(void)
 	CHECK(!slots_prepare(f.slots, f.batches[1]));
 	CHECK(slots_prepare(f.slots, f.batches[2]) == -EAGAIN);
 	CHECK(stats_of(&f).ahead == 2 && !stats_of(&f).wasted);
-	/* Who is there goes before who is to come. */
+	/* The current reader has precedence over a prefetched batch. */
 	touch(&f, 2);
 	CHECK(stats_of(&f).wasted == 1);
 	touch(&f, 0);
 	CHECK(stats_of(&f).assembled == 3 && stats_of(&f).shared == 1);
-	/* What was read makes room. */
+	/* A batch that was read makes room. */
 	CHECK(!slots_prepare(f.slots, f.batches[3]));
 	tear_down(&f);
 }
@@ -536,8 +536,8 @@ static void what_is_needed_last_makes_room(void)
 	tear_down(&f);
 }
 
-/* Another reader that has not come for longer keeps less, from its end on. */
-static void who_has_not_come_for_longest_makes_room(void)
+/* Another reader that has been idle for longer keeps less, from its end on. */
+static void the_reader_idle_for_longest_makes_room(void)
 {
 	struct fixture f;
 
@@ -614,7 +614,7 @@ static void what_took_long_is_kept_longer(void)
 	atomic_store(&later_s, 0);
 }
 
-static void who_leaves_early_is_not_waited_for(void)
+static void a_reader_that_leaves_early_is_not_waited_for(void)
 {
 	struct fixture f;
 
@@ -629,7 +629,7 @@ static void who_leaves_early_is_not_waited_for(void)
 	tear_down(&f);
 }
 
-static void who_never_comes_for_the_rest_holds_nobody_up(void)
+static void a_reader_that_stops_holds_no_reader_up(void)
 {
 	struct fixture f;
 
@@ -643,26 +643,26 @@ static void who_never_comes_for_the_rest_holds_nobody_up(void)
 
 int main(void)
 {
-	a_batch_is_assembled_once_for_all_who_read_it();
-	what_somebody_reads_is_not_recycled();
+	a_batch_is_collated_once_for_all_readers();
+	what_a_reader_uses_is_not_recycled();
 	memory_of_what_was_read_is_used_again();
 	abandoned_memory_holds_no_other_batch();
-	who_finds_no_room_waits();
+	without_room_a_reader_waits();
 	a_batch_may_be_as_large_as_the_limit();
-	nobody_waits_for_ever();
+	no_thread_waits_indefinitely();
 	waiting_ends();
 	waiting_is_in_turn();
 	a_batch_in_vain_is_passed();
 	all_memory_is_charged();
-	all_who_wait_hear_of_a_failure_and_the_next_tries_again();
+	all_waiters_get_a_failure_and_the_next_tries_again();
 	samples_that_failed_are_noted();
 	what_waits_for_its_reader_is_kept();
 	what_is_needed_last_makes_room();
-	who_has_not_come_for_longest_makes_room();
+	the_reader_idle_for_longest_makes_room();
 	what_was_read_to_its_end_makes_room();
 	what_was_begun_is_kept();
 	what_took_long_is_kept_longer();
-	who_leaves_early_is_not_waited_for();
-	who_never_comes_for_the_rest_holds_nobody_up();
+	a_reader_that_leaves_early_is_not_waited_for();
+	a_reader_that_stops_holds_no_reader_up();
 	return 0;
 }

@@ -51,7 +51,7 @@ static void files_are_read_at_any_place(void)
 	source_close(NULL);
 }
 
-static void a_read_past_the_end_fails_and_is_told(void)
+static void a_read_past_the_end_fails_and_is_reported(void)
 {
 	struct heard heard = { 0 };
 	struct source *s;
@@ -162,7 +162,7 @@ static void every_request_is_answered_once(void)
 struct one {
 	struct source_wait wait;
 	struct source_request request;
-	pthread_t thread; /* that told the result */
+	pthread_t thread; /* that reported the result */
 	int result;
 };
 
@@ -655,7 +655,7 @@ int main(void)
 	CHECK(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/file", folder);
 	files_are_read_at_any_place();
-	a_read_past_the_end_fails_and_is_told();
+	a_read_past_the_end_fails_and_is_reported();
 	a_file_that_shrinks_is_an_error_not_a_crash();
 	only_regular_files_are_opened();
 	every_request_is_answered_once();

@@ -36,7 +36,7 @@ static void every_spelling_has_one_canonical_form(void)
 		  "drop_last=1" },
 		{ "batch=1048576",
 		  "order=random,batch=1048576,seed=0,drop_last=1" },
-		/* What an order has no use for is checked, then dropped. */
+		/* Keys that an order does not use are checked, then dropped. */
 		{ "block=4,window=9",
 		  "order=random,batch=256,seed=0,drop_last=1" },
 		{ "order=quasi_random,block=4,window=9",
@@ -102,7 +102,7 @@ static void the_longest_spec_fits(void)
 	CHECK(strlen(text) + 1 <= SPEC_TEXT_MAX);
 }
 
-/* Whatever order is added to the table. */
+/* The message is complete whatever orders the table has. */
 static void a_wrong_order_lists_the_right_ones(void)
 {
 	struct spec spec;

@@ -29,8 +29,8 @@ static void states_survive_being_written(void)
 	CHECK(!state_parse(text, &s, why) && same(&s, &good));
 }
 
-/* Only of batches that were not real. */
-static void a_source_is_told(void)
+/* A state contains the source only if its batches were synthetic. */
+static void a_source_is_reported(void)
 {
 	char text[4096], why[SPEC_WHY_SIZE];
 	struct state s = good, t;
@@ -58,7 +58,7 @@ static void the_largest_state_fits_in_4_kib(void)
 	CHECK(!state_parse(text, &t, why) && same(&s, &t));
 }
 
-static void a_buffer_too_small_is_told(void)
+static void a_buffer_too_small_is_reported(void)
 {
 	char text[4096], part[4096];
 	size_t size;
@@ -143,9 +143,9 @@ static void a_spec_too_long_is_refused(void)
 int main(void)
 {
 	states_survive_being_written();
-	a_source_is_told();
+	a_source_is_reported();
 	the_largest_state_fits_in_4_kib();
-	a_buffer_too_small_is_told();
+	a_buffer_too_small_is_reported();
 	json_is_read_as_json();
 	other_texts_are_refused_with_a_reason();
 	a_spec_too_long_is_refused();

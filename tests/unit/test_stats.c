@@ -232,7 +232,7 @@ static void test_the_cache_and_its_stream(void)
 	tear_down(&f);
 }
 
-/* As when a job starts anew; labels have to be different. */
+/* A job that starts again has the same reader; labels have to be different. */
 static void test_readers_of_one_spec_are_one_metric(void)
 {
 	struct fixture f;
@@ -272,7 +272,7 @@ static void test_names_are_escaped(void)
 	json = json_of(&f);
 	CHECK(is_text(json_array_get(json_object_get(json, "jobs"), 0), "name",
 		      "a\"b\\"));
-	/* What is no UTF-8 is written as in file names, all of it. */
+	/* Bytes that are not UTF-8 are all written as in file names. */
 	CHECK(is_text(json_array_get(json_object_get(json, "streams"), 0),
 		      "dataset", "%FF-%C3%A9"));
 	json_decref(json);

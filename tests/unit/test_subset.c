@@ -220,7 +220,7 @@ static void test_what_is_no_regular_file_is_refused_at_once(void)
 	CHECK(!s);
 }
 
-static void test_names_are_told_from_ranges(void)
+static void test_names_are_distinguished_from_ranges(void)
 {
 	static const char *const names[] = { "a",	 "train", "_", "1pct",
 					     "2012-val", "a-b",	  "-x" };
@@ -280,7 +280,7 @@ static void test_a_text_is_a_name_and_a_file(void)
 }
 
 /* Every id of a permutation has its place, whatever the radix. */
-static void test_an_id_tells_its_place(void)
+static void test_an_id_reports_its_place(void)
 {
 	enum { N = 70000 };
 	struct permutation p = permutation_init(N, 5);
@@ -495,9 +495,9 @@ int main(void)
 	test_weights_are_refused_with_their_line();
 	test_long_lines_and_files_are_read_in_pieces();
 	test_what_is_no_regular_file_is_refused_at_once();
-	test_names_are_told_from_ranges();
+	test_names_are_distinguished_from_ranges();
 	test_a_text_is_a_name_and_a_file();
-	test_an_id_tells_its_place();
+	test_an_id_reports_its_place();
 	test_ascending_ids_cost_no_second_list();
 	test_a_spec_names_a_subset();
 	test_a_spec_draws_by_weights();

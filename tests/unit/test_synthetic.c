@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets that are not there: what a text promises is what a loader has. */
+/* Synthetic datasets: a loader delivers what the text describes. */
 #include <errno.h>
 #include <string.h>
 
@@ -148,7 +148,7 @@ static void check_row(const struct beton_batch *b, uint32_t row)
 	CHECK(b->valid[row]);
 }
 
-/* What each sample was in the first epoch. */
+/* The values of each sample in the first epoch. */
 struct known {
 	uint8_t *bytes[ARRAY_LEN(outputs)];
 };
@@ -225,9 +225,9 @@ static void pipelines_run(void)
 	beton_loader_close(l);
 }
 
-/* --- what is said --- */
+/* --- messages --- */
 
-static void mistakes_are_told(void)
+static void mistakes_are_reported(void)
 {
 	static const struct {
 		const char *text, *says;
@@ -338,8 +338,8 @@ static void the_environment_wins(void)
 	unsetenv("BETON_SYNTHETIC");
 }
 
-/* Between batches that were not real; never to those that are. */
-static void states_say_what_they_are_of(void)
+/* States of synthetic batches fit synthetic sources only. */
+static void states_report_what_they_are_of(void)
 {
 	struct beton_loader *l =
 		open_synthetic("synthetic(50, " FIELDS ")", NULL);
@@ -366,8 +366,8 @@ int main(void)
 	fields_are_as_promised();
 	values_are_as_promised();
 	pipelines_run();
-	mistakes_are_told();
+	mistakes_are_reported();
 	the_environment_wins();
-	states_say_what_they_are_of();
+	states_report_what_they_are_of();
 	return 0;
 }

@@ -38,7 +38,7 @@ static uint64_t delay(const struct throughput *p, enum stage stage)
 	return counters_get(&p->delay_ns[stage]);
 }
 
-static void the_trainer_and_its_waits_are_told_apart(void)
+static void the_trainer_and_its_waits_are_distinguished(void)
 {
 	struct throughput_times times = { .fetched_ns = 1 };
 	struct throughput p = throughput_of(2);
@@ -74,7 +74,7 @@ static void the_queue_is_never_more_than_full(void)
 	CHECK(sum(&p, PACE_READY) == 2 && sum(&p, PACE_FULL) == 1);
 }
 
-/* What the batch went through while the trainer waited, and nothing before. */
+/* The stages of the batch while the trainer waited, and no earlier ones. */
 static void a_wait_is_the_stage_s_that_had_the_batch(void)
 {
 	struct throughput_times times = {
@@ -108,7 +108,7 @@ static void a_wait_is_the_stage_s_that_had_the_batch(void)
 	CHECK(sum(&p, PACE_WAIT_NS) == 4 * MS);
 }
 
-static void who_waits_for_the_upload_after_all(void)
+static void waits_for_the_upload_after_all(void)
 {
 	struct throughput p = throughput_of(2);
 
@@ -121,7 +121,7 @@ static void who_waits_for_the_upload_after_all(void)
 	CHECK(sum(&p, PACE_TRAINER_NS) == 6 * MS);
 }
 
-/* All that is counted is told, and nothing else. */
+/* All counted figures are reported, and no others. */
 static void figures_are_the_sums(void)
 {
 	struct throughput_times times = { .fetched_ns = 2 * MS,
@@ -220,10 +220,10 @@ static void an_epoch_that_is_not_whole_has_none(void)
 
 int main(void)
 {
-	the_trainer_and_its_waits_are_told_apart();
+	the_trainer_and_its_waits_are_distinguished();
 	the_queue_is_never_more_than_full();
 	a_wait_is_the_stage_s_that_had_the_batch();
-	who_waits_for_the_upload_after_all();
+	waits_for_the_upload_after_all();
 	figures_are_the_sums();
 	an_epoch_has_a_line();
 	an_epoch_that_is_not_whole_has_none();

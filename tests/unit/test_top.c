@@ -133,7 +133,7 @@ static void test_rates_are_differences(void)
 	CHECK(job->verdict == TOP_NOT_DATA && job->worst.now->rank == 0);
 }
 
-static void check_says(const struct top_view *v, const char *in_full,
+static void check_states(const struct top_view *v, const char *in_full,
 		       const char *in_short)
 {
 	char out[TOP_SENTENCE_SIZE];
@@ -154,7 +154,7 @@ static void check_verdict(const struct rank_made late[2],
 	cleanup_free struct top_view *v = viewed(a, b);
 
 	CHECK(v->jobs[0].verdict == verdict);
-	check_says(v, in_full, in_short);
+	check_states(v, in_full, in_short);
 }
 
 static void test_verdicts(void)
@@ -184,7 +184,8 @@ static void test_verdicts(void)
 	check_verdict(silent, TOP_IDLE, "takes no batch", "no batch");
 }
 
-/* Who tells less often than it is asked said something a while ago. */
+/* If a job reports less often than `beton top` asks, its last report stays
+   valid for a while. */
 static void test_a_last_word_holds_for_a_while(void)
 {
 	const struct rank_made again[] = { { 0, 1, 3, 100, 0, 10, 5, 5, 5 } };
@@ -195,7 +196,7 @@ static void test_a_last_word_holds_for_a_while(void)
 	CHECK(v->jobs[0].samples_per_s == 50);
 	CHECK(v->jobs[0].worst.wait_share == 0.5);
 	CHECK(v->jobs[0].worst.queue_fill == 0.25);
-	check_says(v, "waits for decode", "decode");
+	check_states(v, "waits for decode", "decode");
 }
 
 static void test_the_end(void)
@@ -539,8 +540,7 @@ static void test_too_many(void)
 	CHECK(v->num_jobs == 1);
 }
 
-/* Whatever is told, a terminal gets letters, and columns stay where they are.
- */
+/* For any report, a terminal gets letters, and columns stay aligned. */
 static void test_hostile_pictures(void)
 {
 	static const char text[] =

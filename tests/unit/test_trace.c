@@ -127,7 +127,7 @@ static void what_is_traced_is_in_the_file(void)
 	CHECK(number(e, "dur") == 1234.567);
 	CHECK(number(json_object_get(e, "args"), "sample") == 42);
 	CHECK(number(json_object_get(e, "args"), "samples") == 1000);
-	/* Times are those of the world. */
+	/* Times are those of the wall clock. */
 	CHECK(now.tv_sec - (number(root, "baseTimeNanoseconds") / 1e9 +
 			    number(e, "ts") / 1e6) <
 	      60);
@@ -205,7 +205,7 @@ static void files_that_are_in_use_are_left_alone(void)
 	json_decref(root);
 	CHECK(json_array_size(events_of("plain.2", &root)) == 1);
 	json_decref(root);
-	/* Nobody writes it any more: it is begun anew. */
+	/* No process writes it any more: it is begun again. */
 	trace_close(open_trace("c.2.json"));
 	CHECK(!count(events_of("c.2.json", &root), "X", "rows"));
 	json_decref(root);

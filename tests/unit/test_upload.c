@@ -36,7 +36,7 @@ static uint8_t byte_of(uint32_t seed, size_t i)
 	return (uint8_t)(seed * 31 + i * 7 + (i >> 8) * 13);
 }
 
-/* What a consumer copied back, looked at in the end. */
+/* Values that a consumer copied back; the test compares them at the end. */
 struct read {
 	uint8_t *bytes;
 	uint32_t size;
@@ -365,7 +365,7 @@ static void check_single(struct single *s, struct cuda_stream *stream)
 	CHECK(!check_if_done(s, stream));
 }
 
-/* What is not as the header says is refused, and changes nothing. */
+/* Calls that break the header's contract are refused, and change nothing. */
 static void test_misuse(void)
 {
 	struct single s = single_begin(1 << 20);
@@ -396,7 +396,7 @@ static void test_misuse(void)
 	single_end(&s);
 }
 
-/* Pinned as far as that goes; and what is said about it. */
+/* Memory is pinned up to the budget; the test checks the messages, too. */
 static void test_budget(void)
 {
 	struct single s = single_begin(SMALL);
@@ -420,12 +420,12 @@ static void test_budget(void)
 	upload_get_stats(s.upload, &stats);
 	CHECK(!stats.staged && stats.pinned >= SMALL && !stats.ordinary);
 	CHECK(!gpu.lines);
-	/* In flight, and acquired by nobody. */
+	/* In flight, and not acquired. */
 	single_end(&s);
 }
 
-/* What another slot was started with, pinned or not, as often as wanted. */
-static void ship_again(uint64_t pinned)
+/* Uploads the contents of another slot, pinned or not, any number of times. */
+static void upload_again(uint64_t pinned)
 {
 	struct single s = single_begin(pinned);
 	struct upload_copy copy = { .size = SMALL, .from = s.slot };
@@ -453,10 +453,10 @@ static void ship_again(uint64_t pinned)
 	single_end(&s);
 }
 
-static void test_ship_again(void)
+static void test_upload_again(void)
 {
-	ship_again(0);
-	ship_again(1 << 20);
+	upload_again(0);
+	upload_again(1 << 20);
 }
 
 /* --- what only the stand-in can show --- */
@@ -604,7 +604,7 @@ static int fail_to_run(void *arg, struct cuda *cuda, struct cuda_stream *stream)
 	return -ENOEXEC;
 }
 
-/* What was queued of it has read the host's memory when that is written. */
+/* Queued copies have read the host's memory before it is written again. */
 static void test_failed_start(void)
 {
 	struct upload_copy copy = { .size = SMALL };
@@ -687,8 +687,8 @@ static void test_planted(void)
 {
 	if (!gpu_has_standin(&gpu, "planted mistakes"))
 		return;
-	/* Of one round after another: the copies wait for the consumer, then
-	   the consumer for the copies. */
+	/* In consecutive rounds: the copies wait for the consumer, then the
+	   consumer for the copies. */
 	planted_pretence("cuStreamWaitEvent", 1, "a write of");
 	planted_pretence("cuStreamWaitEvent", 2, "a read of");
 	planted_pretence("cuEventQuery", 2, "changed before");
@@ -699,7 +699,8 @@ static void test_planted(void)
 
 /* --- errors --- */
 
-/* Rounds in which any call may fail; what says that it did well has to. */
+/* Rounds in which any call may fail. If a call returns success, its copies have
+   to be right. */
 static void rounds_with_errors(struct single *s)
 {
 	for (size_t i = 0; i < 4; i++) {
@@ -750,7 +751,7 @@ static void test_failures(void)
 {
 	static const struct {
 		const char *function;
-		bool passing; /* may fail and go on */
+		bool passing; /* may fail without ending the upload */
 	} rows[] = {
 		{ "cuMemHostAlloc", true },
 		{ "cuMemAlloc_v2", true },
@@ -927,7 +928,7 @@ int main(void)
 {
 	static void (*const tests[])(void) = {
 		test_misuse,	       test_budget,
-		test_ship_again,       test_hot_path,
+		test_upload_again,       test_hot_path,
 		test_independence,     test_planted,
 		test_default_streams,  test_failures,
 		test_threads,	       test_schedules,

@@ -147,7 +147,7 @@ static void convert(const uint8_t *const in[CHANNELS], size_t n, uint8_t *out)
 }
 
 /* All chromas with some lumas. */
-static void check_colours(const struct upsample_class *class)
+static void check_colors(const struct upsample_class *class)
 {
 	const size_t size = CHANNELS * COLORS;
 	uint8_t *bytes[CHANNELS];
@@ -192,9 +192,9 @@ int main(void)
 	CHECK(!codec_open(&codec) && !baseline_open(&baseline));
 	CHECK(!upsample_open(&fancy));
 	pixels_are_libjpegs(&fancy_plain);
-	check_colours(&fancy_plain);
+	check_colors(&fancy_plain);
 	pixels_are_libjpegs(ISA_BEST(fancy));
-	check_colours(ISA_BEST(fancy));
+	check_colors(ISA_BEST(fancy));
 	if (ISA_BEST(fancy) == &fancy_plain)
 		printf("skip: fancy: no AVX2\n");
 	rows_of_half_height_are_left_to_others();

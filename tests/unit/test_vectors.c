@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The golden vectors of beton-orders(7), tests/vectors.json: what a seed meant
-   once it means for ever. */
+/* The golden vectors of beton-orders(7), tests/vectors.json: the meaning of a
+   seed never changes. */
 #include <jansson.h>
 #include <string.h>
 

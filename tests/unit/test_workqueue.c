@@ -15,7 +15,7 @@
 
 enum { THREADS = 16, ROOM = 24, JOBS = 3000, SLEEP_US = 300 };
 
-/* What the jobs of a test do and what became of them. */
+/* The instructions of a test's jobs, and their results. */
 struct scene {
 	struct workqueue *queue;
 	struct worker {
@@ -257,7 +257,7 @@ static void timeouts_are_kept(void)
 	workqueue_close(s.queue);
 }
 
-/* With one thread it is certain which jobs run. */
+/* If there is one thread, the jobs that run are certain. */
 static void an_error_ends_the_queue(void)
 {
 	struct scene s;

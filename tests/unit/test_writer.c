@@ -21,7 +21,7 @@ static char target[64];
 
 /* --- helpers ------------------------------------------------------------- */
 
-static unsigned files_in_folder(void)
+static unsigned files_in_directory(void)
 {
 	DIR *dir = opendir(folder);
 	unsigned n = 0;
@@ -121,7 +121,7 @@ static void every_type_has_its_place_in_the_record(void)
 	free(f);
 }
 
-static void descriptors_tell_name_dtype_and_shape(void)
+static void descriptors_report_name_dtype_and_shape(void)
 {
 	struct writer *w = open_writer(all_types, 8, 1);
 	const uint8_t *d;
@@ -358,7 +358,8 @@ static void limit_file_size(rlim_t size)
 	CHECK(!setrlimit(RLIMIT_FSIZE, &limit));
 }
 
-/* Starts a writer in a folder without files, and appends until that fails. */
+/* Starts a writer in a directory without files, and appends until that
+   fails. */
 static struct writer *fill_writer(const char *blob)
 {
 	struct writer_value v[] = { { .bytes = blob, .size = PAGE - 1 },
@@ -383,7 +384,7 @@ static void the_limit_of_a_file_differs_from_that_of_a_page(void)
 	struct writer *w = fill_writer(blob);
 
 	writer_abort(&w);
-	CHECK(files_in_folder() == 0);
+	CHECK(files_in_directory() == 0);
 }
 
 /* The bytes that waited for the failed write are lost. */
@@ -396,10 +397,10 @@ static void after_a_failure_there_is_no_file(void)
 
 	CHECK(writer_append(w, v) == -EFBIG);
 	CHECK(writer_finish(&w) == -EFBIG && !w);
-	CHECK(files_in_folder() == 0);
+	CHECK(files_in_directory() == 0);
 	w = fill_writer(blob);
 	CHECK(writer_finish(&w) == -EFBIG && !w);
-	CHECK(files_in_folder() == 0);
+	CHECK(files_in_directory() == 0);
 }
 
 static void after_a_bad_value_there_is_no_file(void)
@@ -413,7 +414,7 @@ static void after_a_bad_value_there_is_no_file(void)
 	CHECK(writer_append(w, v) == -EINVAL);
 	CHECK(writer_append(w, a_sample) == -EINVAL);
 	CHECK(writer_finish(&w) == -EINVAL && !w);
-	CHECK(files_in_folder() == 0);
+	CHECK(files_in_directory() == 0);
 }
 
 static void the_name_appears_only_at_the_end(void)
@@ -427,17 +428,17 @@ static void the_name_appears_only_at_the_end(void)
 	CHECK(writer_append(w, a_sample) == 0);
 	CHECK(access(target, F_OK) < 0);
 	writer_abort(&w);
-	CHECK(files_in_folder() == 0);
+	CHECK(files_in_directory() == 0);
 
 	w = open_writer(all_types, 2, 1);
-	CHECK(writer_finish(&w) == 0 && files_in_folder() == 1);
+	CHECK(writer_finish(&w) == 0 && files_in_directory() == 1);
 
 	w = open_writer(all_types, 8, 1);
 	CHECK(writer_append(w, a_sample) == 0);
 	f = contents(&size);
 	CHECK(load16(f + 2) == 2);
 	free(f);
-	CHECK(writer_finish(&w) == 0 && files_in_folder() == 1);
+	CHECK(writer_finish(&w) == 0 && files_in_directory() == 1);
 	f = contents(&size);
 	CHECK(load16(f + 2) == 8);
 	free(f);
@@ -479,7 +480,7 @@ int main(void)
 	CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
 	snprintf(target, sizeof(target), "%s/out.beton", folder);
 	every_type_has_its_place_in_the_record();
-	descriptors_tell_name_dtype_and_shape();
+	descriptors_report_name_dtype_and_shape();
 	the_table_is_sorted_and_complete();
 	a_sample_does_not_cross_pages();
 	a_whole_page_fits_and_one_byte_more_does_not();

@@ -234,7 +234,7 @@ static void memory_that_is_all_lent_out_is_refused(void)
 	tear_down(&f);
 }
 
-/* Who is refused opens the same batch as a file: that is one reader. */
+/* A refused loader opens the same batch as a file: that is one reader. */
 static void who_is_refused_is_not_counted(void)
 {
 	struct plan_reader readers[2];
@@ -286,7 +286,7 @@ static void paths_that_are_no_batch_are_errors(void)
 	tear_down(&f);
 }
 
-/* What is lent stays what it was, also when the daemon closes under it. */
+/* Shared memory keeps its contents, even if the daemon closes meanwhile. */
 static void a_daemon_that_ends_leaves_the_bytes(void)
 {
 	struct acquired before, after;
@@ -526,7 +526,7 @@ static void a_flood_ends_the_connection(void)
 	}
 	CHECK(is_cut_off(fd));
 	close(fd);
-	/* Whoever is polite is served. */
+	/* A loader that obeys the protocol is served. */
 	l = lender_of(&f);
 	CHECK(!get(l, 0, 7, &acquired));
 	check_bytes(&f, 0, 7, &acquired);

@@ -360,7 +360,7 @@ static void a_daemon_that_comes_back_is_used(void)
 	after = acquire(&new, l);
 	CHECK(!memcmp(before.bytes, "old", 4) &&
 	      !memcmp(after.bytes, "new", 4));
-	/* The new daemon did not lend that. */
+	/* The new daemon does not own that buffer. */
 	zerocopy_client_release(l, before.mapped);
 	request_begin(&q, l);
 	CHECK(!read_to_get(&new, &number));

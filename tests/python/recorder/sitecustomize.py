@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python imports this at its start where PYTHONPATH has this directory. RECORD
-names a directory: each process appends the batches that it takes to a file there.
-With KILL_AT=N it kills itself by SIGKILL instead of taking more than N batches for
-training, but not before the file of KILL_WHEN=FILE:COUNT:TEXT has the text as often,
-if that is set."""
+"""Python imports this at its start if PYTHONPATH has this directory. RECORD
+names a directory: each process appends the batches that it takes to a file
+there. If KILL_AT=N is set, it kills itself by SIGKILL instead of taking more
+than N batches for training. If KILL_WHEN=FILE:COUNT:TEXT is set as well, it
+first waits until FILE contains TEXT COUNT times."""
 import json
 import os
 import pathlib

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import torch
-from told import Pictures, Told
+from records import Pictures, Records
 from torch import nn
 
 from ffcv.fields import IntField, RGBImageField
@@ -65,7 +65,7 @@ def main(folder, out):
         writer = DatasetWriter(f"{folder}/{name}.beton", {
             "image": RGBImageField(), "label": IntField()}, num_workers=2)
         writer.from_indexed_dataset(Pictures(n, lambda i: (32, 32)))
-    both, told, net = loaders(folder), Told(), model()
+    both, records, net = loaders(folder), Records(), model()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
     for _ in range(4):
         losses = []
@@ -75,12 +75,12 @@ def main(folder, out):
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
-        told.losses.append(float(np.mean(losses)))
-    told.look("train", (images, labels))
-    told.facts["lengths"] = [len(both["train"]), len(both["test"])]
+        records.losses.append(float(np.mean(losses)))
+    records.look("train", (images, labels))
+    records.facts["lengths"] = [len(both["train"]), len(both["test"])]
     for i, batch in enumerate(both["test"]):
-        told.keep(f"same.test{i}", batch)
-    told.save(out)
+        records.keep(f"same.test{i}", batch)
+    records.save(out)
 
 
 if __name__ == "__main__":

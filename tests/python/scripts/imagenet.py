@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import torch
-from told import Pictures, Told
+from records import Pictures, Records
 from torch import nn
 
 from ffcv.fields import IntField, RGBImageField
@@ -52,7 +52,7 @@ def main(folder, out):
                                    jpeg_quality=90),
             "label": IntField()}, num_workers=2).from_indexed_dataset(
                 pictures, chunksize=10)
-    trainer, told = Trainer(folder), Told()
+    trainer, records = Trainer(folder), Records()
     torch.manual_seed(0)
     net = nn.Sequential(nn.Conv2d(3, 16, 3, 2), nn.ReLU(),
                         nn.AdaptiveAvgPool2d(5), nn.Flatten(),
@@ -68,8 +68,8 @@ def main(folder, out):
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
-        told.losses.append(float(np.mean(losses)))
-        told.look(f"train{epoch}", (images, labels))
+        records.losses.append(float(np.mean(losses)))
+        records.look(f"train{epoch}", (images, labels))
     crop = [CenterCropRGBImageDecoder((24, 24), ratio=224 / 256)]
     for mode, dtype, how in (("raw", np.float32, "close"),
                              ("raw", np.float16, "same"),
@@ -77,8 +77,8 @@ def main(folder, out):
         loader = trainer.loader(mode, OrderOption.SEQUENTIAL, crop[:], dtype,
                                 indices=range(64))
         for i, batch in enumerate(loader):
-            told.keep(f"{how}.{mode}{np.dtype(dtype).name}{i}", batch)
-    told.save(out)
+            records.keep(f"{how}.{mode}{np.dtype(dtype).name}{i}", batch)
+    records.save(out)
 
 
 if __name__ == "__main__":

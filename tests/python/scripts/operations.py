@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from told import Pictures, Told
+from records import Pictures, Records
 
 from ffcv.fields import (BytesField, FloatField, IntField, JSONField,
                          NDArrayField, RGBImageField, TorchTensorField)
@@ -46,7 +46,7 @@ class Invert(Operation):
 
 
 class Scale(Operation):
-    """Of tensors, in place; by a factor that all that have it share."""
+    """Scales tensors in place, by a factor that all instances share."""
 
     def generate_code(self):
         def scale(x, _, shared):
@@ -88,7 +88,7 @@ class Widths(SimpleRGBImageDecoder):
 
 
 class Rich(Pictures):
-    """With a value for every kind of field."""
+    """Samples with a value for every kind of field."""
 
     def __getitem__(self, i):
         rng = np.random.default_rng(1000 + i)
@@ -106,21 +106,21 @@ def main(folder, out):
         "tens": TorchTensorField(torch.int32, (5,)),
     }, page_size=1 << 21, num_workers=1).from_indexed_dataset(
         Rich(24, lambda i: (20, 20)))
-    told = Told()
+    records = Records()
     others = dict.fromkeys(("score", "blob", "meta", "vec", "tens"))
 
     def look(name, pipelines, batches=1, **options):
         loader = Loader(path, 8, num_workers=2, pipelines=pipelines, **options)
         for i, batch in zip(range(batches), loader):
-            told.keep(f"{name}{i}", batch)
+            records.keep(f"{name}{i}", batch)
 
     look("same.default", {"blob": None, "meta": None}, 3)
     loader = Loader(path, 8, num_workers=2, pipelines={
         **others, "image": None, "label": None, "meta": [
             BytesDecoder(), ToTensor()]})
     meta, = next(iter(loader))
-    # What stands after a value, FFCV does not say.
-    told.look("json", (meta,))
+    # FFCV does not define the bytes behind a value.
+    records.look("json", (meta,))
     assert JSONField.unpack(meta) == [{"i": i} for i in range(8)]
     look("same.arrays", {**others, "image": [SimpleRGBImageDecoder()],
                          "label": [IntDecoder()], "score": [FloatDecoder()],
@@ -148,7 +148,7 @@ def main(folder, out):
     look("same.view", {**others, "label": None, "image": None, "tens": [
         NDArrayDecoder(), ToTensor(), View(torch.uint8)]})
     look("same.decoder", {**others, "image": [Widths(), ToTensor()]}, 3)
-    told.save(out)
+    records.save(out)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""validation.py FILE BATCH WORLD...: trains a small network, and prints its
-accuracy as each rank of each world size computes it, by metrics that know nothing
-of batch.valid."""
+"""Train a small network, and print its accuracy as each rank of each world
+size computes it, by metrics that do not use batch.valid.
+
+    validation.py FILE BATCH RANKS...
+"""
 import importlib.util
 import json
 import multiprocessing
@@ -53,11 +55,11 @@ def work(path, batch, net, rank, world, store, to):
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank,
                             world_size=world)
     loader = betonfs.Loader(path, batch, train=False, pipeline=PIPELINE)
-    told = {"batches": len(loader), "example": example(
+    records = {"batches": len(loader), "example": example(
         "train_torchrun").accuracy(net, loader, torch.device("cpu"))}
     if importlib.util.find_spec("torchmetrics"):
-        told["torchmetrics"] = torchmetric(net, loader)
-    to.put(told)
+        records["torchmetrics"] = torchmetric(net, loader)
+    to.put(records)
     loader.close()
     dist.destroy_process_group()
 

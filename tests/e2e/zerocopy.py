@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A loader that borrows batches of a mount's daemon over its socket, and knows
-the messages by heart."""
+"""A client of the zero-copy socket, with its own implementation of the
+messages: it gets batches of a mount's daemon in shared memory."""
 import mmap
 import os
 import socket
 import struct
 
-HELLO, GET, PUT, CANCEL, FORGET, WELCOME, BATCH, TELL = range(1, 9)
+HELLO, GET, PUT, CANCEL, FORGET, WELCOME, BATCH, REPORT = range(1, 9)
 VERSION = 2
 MAGIC = int.from_bytes(b"betnover", "little")
 
@@ -27,9 +27,9 @@ FIGURES = ("open_s", "batches", "samples", "failed_samples", "read_bytes",
              for stage in ("read", "decode", "transform", "upload")))
 
 
-def tell(epoch=0, number=0, **figures):
+def report(epoch=0, number=0, **figures):
     """Times are in nanoseconds."""
-    return struct.pack(f"<IIQQ{len(FIGURES)}Q", TELL, 0, epoch, number,
+    return struct.pack(f"<IIQQ{len(FIGURES)}Q", REPORT, 0, epoch, number,
                        *(figures.pop(name, 0) for name in FIGURES))
 
 
@@ -84,7 +84,7 @@ class Client:
         path = os.fsencode(path)
         self.send(struct.pack("<IIQ", GET, len(path), self.requests) + path)
 
-    def borrow(self, path):
+    def acquire(self, path):
         """-> (slot, a view of the memory itself) or an errno."""
         self.ask(path)
         kind, result, request, slot, size, _ = struct.unpack(
@@ -95,7 +95,7 @@ class Client:
 
     def get(self, path):
         """-> (slot, bytes) or an errno."""
-        got = self.borrow(path)
+        got = self.acquire(path)
         return got if isinstance(got, int) else (got[0], bytes(got[1]))
 
     def put(self, slot):

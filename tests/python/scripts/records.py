@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts tell of their batches, for a comparison."""
+"""Records of a script's batches, for a comparison."""
 import json
 
 import numpy as np
 import torch
 
 
-class Told:
+class Records:
     """facts: of any values, what they look like; values: arrays; losses."""
 
     def __init__(self):
@@ -30,8 +30,8 @@ class Told:
 
 
 class Pictures:
-    """Classes that can be told apart: where a bright disc is, and its color,
-    before noise. `size(i)` is (height, width)."""
+    """Images of distinct classes: a bright disc, whose position and color
+    depend on the class, and noise. `size(i)` is (height, width)."""
 
     def __init__(self, n, size, classes=4):
         self.n, self.size, self.classes = n, size, classes
