@@ -358,8 +358,8 @@ static int take_settings(struct options *opts, struct log *log)
 
 		take[key] = s.of[key].is_set && is_free(opts, key);
 		if (s.of[key].is_set)
-			settings_say(&s, key, take[key] ? taken : left,
-				     sizeof(taken));
+			settings_print(&s, key, take[key] ? taken : left,
+				       sizeof(taken));
 	}
 	for (size_t i = 0; i < SETTINGS && !r; i++) {
 		char text[2 * SETTING_SIZE];

@@ -156,7 +156,7 @@ static void open_zerocopy(struct served *s)
 		.log = s->log,
 		.allow = s->opts->allow_other ? ZEROCOPY_ALLOW_OTHER
 					      : ZEROCOPY_ALLOW_ROOT,
-		.max_bytes = engine_lendable(s->engine),
+		.max_bytes = engine_shareable(s->engine),
 		.budget = engine_budget(s->engine),
 		.jobs = s->jobs,
 	};
@@ -237,7 +237,7 @@ static int open_engine(struct served *s)
 	struct engine_options options = {
 		.log = s->log,
 		.threads = (unsigned)o->jobs,
-		.ahead = (unsigned)o->prefetch,
+		.prefetch = (unsigned)o->prefetch,
 		.choice = {
 			.cache_size = o->cache_size == OPTS_UNSET
 					      ? 0

@@ -237,7 +237,7 @@ static void make_head(const struct vfile *vfile, const struct segment *segment,
 		      uint64_t skip, void *buf, size_t size)
 {
 	const struct shard *s = ((const struct shard_file *)vfile)->shard;
-	const struct shard_member *m = &s->members[segment->row];
+	const struct shard_member *m = &s->members[segment->index];
 	char name[TAR_NAME_MAX + 1], head[HEAD_MAX];
 	struct sample_file file;
 
@@ -280,7 +280,7 @@ static void shard_segment(const struct vfile *vfile, uint64_t off,
 					 .start = m->start,
 					 .size = payload_start - m->start,
 					 .make = make_head,
-					 .row = (uint32_t)i };
+					 .index = (uint32_t)i };
 	else if (off < contents_end)
 		*out = (struct segment){ .kind = SEGMENT_RANGE,
 					 .start = payload_start,

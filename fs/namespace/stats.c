@@ -130,9 +130,9 @@ static const struct metric totals[] = {
 	  OF(engine.cache.cold_dropped),
 	  "Evicted pages that the cold tier did not take." },
 	{ "slots.assembled", "batches_assembled", NULL, COUNTER,
-	  OF(engine.slots.assembled), "Batches that were assembled." },
+	  OF(engine.slots.collated), "Batches that were assembled." },
 	{ "slots.prefetched", "batches_prefetched", NULL, COUNTER,
-	  OF(engine.slots.ahead),
+	  OF(engine.slots.prefetched),
 	  "Batches that were assembled before anybody asked." },
 	{ "slots.shared", "batches_shared", NULL, COUNTER,
 	  OF(engine.slots.shared),
@@ -284,7 +284,7 @@ static const char *const way_names[JOBS_WAYS] = {
 static const char *const stage_names[STAGES] = {
 	[ENGINE_SOURCE] = "source",
 	[ENGINE_CACHE] = "cache",
-	[ENGINE_ASSEMBLY] = "assembly",
+	[ENGINE_COLLATION] = "assembly",
 	[ENGINE_STAGES] = "delivery",
 };
 

@@ -216,7 +216,7 @@ static int send_slot(struct connection *c, const struct request *q)
 	cleanup_fd int fd = -1;
 	int r;
 
-	if (is_new && slot_lend(q->slot, c->peer.uid, &fd))
+	if (is_new && slot_share(q->slot, c->peer.uid, &fd))
 		return reply_no_memory(c, q);
 	/* Counted before the loader can read the statistics. */
 	job_add(q->job, JOBS_ZEROCOPY, 1, reply.size);
@@ -412,7 +412,7 @@ static const char *on_message(struct connection *c, const void *bytes,
 		return on_put(c, m.number);
 	case ZEROCOPY_CANCEL:
 		return on_cancel(c, m.number);
-	case ZEROCOPY_TELL:
+	case ZEROCOPY_REPORT:
 		return on_tell(c, &m.figures);
 	default:
 		holdings_forget(&c->held, m.number);

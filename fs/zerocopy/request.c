@@ -82,7 +82,7 @@ static void request_collated(void *arg, int result, struct slot *slot)
 
 bool request_is_laid_out(struct request *q)
 {
-	return stream_kept(q->stream, q->at, &q->batch);
+	return stream_cached(q->stream, q->at, &q->batch);
 }
 
 int request_lay_out(struct request *q)
