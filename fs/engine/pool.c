@@ -27,7 +27,7 @@
 
 enum {
 	PAGE = 4096,
-	/* From this size on, one huge page too many is little. */
+	/* From this size on, an unnecessary huge page is a small overhead. */
 	ROOM_FROM = 16 << 20,
 };
 

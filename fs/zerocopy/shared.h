@@ -24,7 +24,7 @@ struct zerocopy_shared {
 	uint64_t max_bytes;
 	struct budget *budget; /* the bytes that users hold are pinned in it */
 	struct jobs *jobs;
-	/* For the thread alone. */
+	/* The members below belong to the thread. */
 	uint64_t bytes; /* of slots that are held or requested */
 	struct connection *connections;
 	struct requests

@@ -123,7 +123,7 @@ static void check_batch(const struct batch *b, const uint8_t *bytes)
 {
 	const struct batch_column *c = &b->columns[1];
 
-	for (uint32_t row = 0; row < b->rows; row++) {
+	for (uint32_t row = 0; row < b->samples; row++) {
 		const struct beton_batch_value *v = &c->values[row];
 
 		CHECK(v->size == size_of(b->ids[row]));
