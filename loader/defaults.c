@@ -30,9 +30,9 @@ static bool wants(struct taking *t, enum setting s, bool is_free)
 	if (!is_set(t, s))
 		return false;
 	if (is_free)
-		settings_say(&t->settings, s, t->taken, sizeof(t->taken));
+		settings_print(&t->settings, s, t->taken, sizeof(t->taken));
 	else
-		settings_say(&t->settings, s, t->left, sizeof(t->left));
+		settings_print(&t->settings, s, t->left, sizeof(t->left));
 	return is_free;
 }
 

@@ -283,7 +283,7 @@ static void check_memory(struct beton_loader *l, uint32_t prefetch)
 {
 	const struct footprint f = {
 		.row_size = phases_row_size(l->phases),
-		.rows = spec_rows(&l->feed->spec, 0),
+		.rows = spec_batch_samples(&l->feed->spec, 0),
 		.prefetch = prefetch,
 	};
 

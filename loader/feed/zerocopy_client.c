@@ -395,8 +395,8 @@ bool zerocopy_client_is_broken(const struct zerocopy_client *l)
 void zerocopy_client_report(struct zerocopy_client *l,
 			    const struct rank_figures *figures)
 {
-	const struct zerocopy_tell tell = { .kind = ZEROCOPY_TELL,
-					    .figures = *figures };
+	const struct zerocopy_report tell = { .kind = ZEROCOPY_REPORT,
+					      .figures = *figures };
 
 	/* A request that was canceled broke the connection for requests only.
 	 */

@@ -145,7 +145,7 @@ bool replay_keep(struct replay *r, struct step *s)
 	struct count t = count(r, phase);
 	struct kept_step *k;
 
-	if (s->batch.num_samples < spec_rows(r->spec, 0) ||
+	if (s->batch.num_samples < spec_batch_samples(r->spec, 0) ||
 	    t.batches >= wanted(r, &t))
 		return false;
 	k = malloc(sizeof(*k));
@@ -208,7 +208,7 @@ int replay_fill(const struct replay *r, struct step *s, const struct step *of,
 
 	s->batch.epoch = epoch;
 	s->batch.number = number;
-	s->batch.num_samples = spec_rows(spec, number % n);
+	s->batch.num_samples = spec_batch_samples(spec, number % n);
 	s->side = of->side;
 	s->pipeline = of->pipeline;
 	error = buffer_reserve(&s->ids,
