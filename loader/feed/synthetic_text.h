@@ -2,7 +2,7 @@
 /*
  * Synthetic data instead of a loader's batches or its dataset, for measuring.
  * This module parses the text of `source` and $BETON_SYNTHETIC, in the grammar
- * of pipelines (beton-transforms(7)), and explains what is wrong with it.
+ * of pipelines (beton-synthetic(7)), and explains what is wrong with it.
  */
 #ifndef LOADER_FEED_SYNTHETIC_TEXT_H
 #define LOADER_FEED_SYNTHETIC_TEXT_H
