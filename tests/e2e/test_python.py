@@ -217,7 +217,7 @@ def test_numbers_are_checked(load, name, most):
             load(**{name: none}, **other)
     if name in ("epoch", "pinned"):
         load(**{name: most})
-    assert load(**{name: np.uint8(1)}, **{**other, "world": 2}
+    assert load(**{name: np.uint8(1)}, **{**other, "world_size": 2}
                 if name == "rank" else other)
 
 
