@@ -58,7 +58,7 @@ CFLAGS ?= $(if $(DEBUG),-O0 -g3,-O2 -g)
 WARN   := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
           -Wpointer-arith -Wundef -Wwrite-strings -Wvla $(if $(WERROR),-Werror)
 # No contraction: a multiply-add is rounded twice on every machine, so that
-# pixels do not depend on the compiler (beton-transforms(7)).
+# pixels do not depend on the compiler (beton-resize(7)).
 ALL_CFLAGS = -std=gnu11 -fPIC -fvisibility=hidden -ffp-contract=off \
              -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -I. -I$(BUILD) \
              $(WARN) $(CPPFLAGS) $(CFLAGS) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)

@@ -221,7 +221,7 @@ static int split_pipeline(struct beton_loader *l, struct phases *phases,
 	return r;
 }
 
-/* Splits the pipelines. With cuda(N, auto) also prepares them for the CPU. */
+/* Splits the pipelines. For cuda(N, auto), also prepares them for the CPU. */
 static int split_pipelines(struct beton_loader *l,
 			   const struct beton_loader_options *o)
 {

@@ -55,7 +55,8 @@ struct zerocopy_client {
 	uint64_t connection;  /* its number */
 	bool canceled;
 	/* Slots that the loader has released while the daemon took no message.
-	   The next request sends them. A daemon lends no more at a time. */
+	   The next request sends them. A daemon shares at most
+	   ZEROCOPY_SLOTS_MAX slots with a connection at a time. */
 	uint64_t puts[ZEROCOPY_SLOTS_MAX];
 	unsigned num_puts;
 };

@@ -44,9 +44,9 @@ struct output_plan {
 	enum quality quality; /* of the first pass, and of kept images */
 	uint64_t cache_size;  /* bytes; 0: no cache */
 	size_t cache_at;      /* geometries before cache() */
-	struct value_store *stash; /* NULL: keeps nothing */
+	struct value_store *cache; /* NULL: keeps nothing */
 	bool is_grid;		   /* grid_worker.h makes it */
-	bool is_lent;		   /* belongs to another plan */
+	bool is_shared;		   /* belongs to another plan */
 };
 
 /*

@@ -31,7 +31,8 @@ CODE = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
 def word(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w./$=<>-])(?:{pattern})(?![\w/=<>-])", re.I)
+    # A word between `` is an identifier.
+    return re.compile(rf"(?<![\w./$=<>`-])(?:{pattern})(?![\w/=<>`-])", re.I)
 
 
 SENTENCE = re.compile(
